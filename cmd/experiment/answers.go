@@ -12,7 +12,6 @@ import (
 
 	urfave "github.com/urfave/cli/v2"
 
-	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/cmd/internal/system"
@@ -218,10 +217,9 @@ func first(most int, notes []string, about string) []string {
 	return append(notes[:most:most], fmt.Sprintf("and %d more notes %s", len(notes)-most, about))
 }
 
-// readDocument reads the PDF through the cache of this folder.
+// readDocument reads the PDF, of which a page can be read at least.
 func readDocument(ctx context.Context, path string, getenv func(string) string) (*answers.Document, error) {
-	doc, err := answers.OpenDocument(ctx, path,
-		pdf.Cache{Dir: filepath.Join(connect.Folder, "cache", "pdf")}, pdf.Options{Password: getenv(envPassword)})
+	doc, err := answers.OpenDocument(ctx, path, pdf.Options{Password: getenv(envPassword)})
 	switch {
 	case errors.Is(err, pdf.ErrPassword):
 		return nil, cli.Usage("%w: set %s", err, envPassword)

@@ -23,7 +23,7 @@ import (
 
 func openSample(t *testing.T, name string) *answers.Document {
 	t.Helper()
-	doc, err := answers.OpenDocument(t.Context(), "sample/"+name+".pdf", pdf.Cache{}, pdf.Options{})
+	doc, err := answers.OpenDocument(t.Context(), "sample/"+name+".pdf", pdf.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +212,7 @@ func TestExternal_stopped(t *testing.T) {
 
 func TestOpenDocument_unreadable(t *testing.T) {
 	for _, path := range []string{"sample/none.pdf", "sample/report.txt", "sample"} {
-		_, err := answers.OpenDocument(t.Context(), path, pdf.Cache{}, pdf.Options{})
+		_, err := answers.OpenDocument(t.Context(), path, pdf.Options{})
 		if cli.ExitCode(err) != 64 || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: %v", path, err)
 		}

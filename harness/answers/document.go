@@ -23,11 +23,11 @@ type Document struct {
 	tables    map[string]string // sentence → as it is said in an answer
 }
 
-// OpenDocument reads a PDF file through a cache and makes it searchable. What
-// is on unreadable pages is not searched: nonsense must not be cited. Errors are
-// those of pdftext (exit code 64).
-func OpenDocument(ctx context.Context, path string, cache pdf.Cache, opt pdf.Options) (*Document, error) {
-	read, _, err := cache.Read(ctx, path, opt)
+// OpenDocument reads a PDF file and makes it searchable. What is on unreadable pages is
+// not searched: nonsense must not be cited. Errors are those of pdf.ReadFile (exit code
+// 64).
+func OpenDocument(ctx context.Context, path string, opt pdf.Options) (*Document, error) {
+	read, err := pdf.ReadFile(ctx, path, opt)
 	if err != nil {
 		return nil, err
 	}

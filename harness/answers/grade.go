@@ -362,7 +362,7 @@ type statement struct {
 // pageNumber is a line that says nothing else; it would pass for a citation.
 var pageNumber = regexp.MustCompile(`(?i)^[-–— ]*(стр\.|с\.|page|p\.)? *\d+[-–— ]*$`)
 
-// cell is what pdftext puts between the cells of a row.
+// cell is what package pdf puts between the cells of a row.
 const cell = " | "
 
 // statements takes the text of a page apart: running text into sentences,

@@ -43,6 +43,7 @@ import (
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/experiment"
+	"extraction-experiment/harness/answers/pdf"
 	"extraction-experiment/internal/files"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
@@ -524,7 +525,7 @@ func Describe(metadata map[string]string, doc *Document, questions Questions) ma
 	}
 	about[outcome.PDFSHA256], about[outcome.QuestionsSHA256] = doc.SHA256, questions.SHA256
 	about[metaPDF], about[MetaPages] = filepath.Base(doc.Path), strconv.Itoa(len(doc.Pages))
-	about[metaReader] = "pdftext@" + doc.Version
+	about[metaReader] = "pdftext@" + pdf.Version
 	if doc.Declared > 0 {
 		about[metaDeclared] = strconv.Itoa(doc.Declared)
 	}

@@ -18,7 +18,6 @@ type crypt struct {
 	strings  method
 	streams  method
 	metadata bool // metadata is encrypted, too
-	secret   bool // it took the password of Options
 }
 
 // method is a way of encrypting.
@@ -37,10 +36,6 @@ func (f *File) cryptError() error {
 	}
 	return f.crypt.err
 }
-
-// Secret reports whether it took the password to open the file: without it
-// nobody is to read what is in it.
-func (f *File) Secret() bool { return f.crypt != nil && f.crypt.secret }
 
 // prepareCrypt finds the key by the password, which is that of the user or the
 // owner, else by none.
@@ -64,7 +59,6 @@ func (f *File) prepareCrypt() {
 			f.crypt.key = f.key128(d, f.userPassword(d, password, revision), revision)
 		}
 		if f.crypt.key != nil {
-			f.crypt.secret = password != ""
 			return
 		}
 	}

@@ -30,42 +30,35 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
 	"time"
 
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/files"
 )
 
-// Version changes when the text of a page may; caches are keyed by it.
+// Version changes when the text of a page may.
 const Version = "4"
 
 // Document is the text of a file.
 type Document struct {
-	SHA256  string `json:"sha256"` // of the file
-	Version string `json:"version"`
-	Pages   []Page `json:"pages"`
+	SHA256 string // of the file
+	Pages  []Page
 	// Repaired says that the file is damaged and was searched for its objects.
-	Repaired bool `json:"repaired,omitempty"`
+	Repaired bool
 	// Declared is how many pages the file says that it has, where fewer of them
 	// could be found; else 0.
-	Declared int `json:"declared,omitempty"`
-	// Secret says that the file cannot be read without its password.
-	Secret bool `json:"-"`
+	Declared int
 }
 
 // Page is the text of one page.
 type Page struct {
-	Number int    `json:"number"` // from 1
-	Text   string `json:"text"`
-	Kind   Kind   `json:"kind"`
+	Number int // from 1
+	Text   string
+	Kind   Kind
 	// Problem says why the text of the page cannot be relied upon.
-	Problem string `json:"problem,omitempty"`
+	Problem string
 }
 
 // Problems returns the pages whose text is missing or cannot be relied upon;
@@ -122,7 +115,7 @@ func Read(ctx context.Context, data []byte, opt Options) (doc Document, err erro
 		return doc, err
 	}
 	sum := sha256.Sum256(data)
-	doc = Document{SHA256: hex.EncodeToString(sum[:]), Version: Version, Repaired: file.Repaired, Secret: file.Secret()}
+	doc = Document{SHA256: hex.EncodeToString(sum[:]), Repaired: file.Repaired}
 	if n := file.Declared(); n > len(pages) {
 		doc.Declared = n
 	}
@@ -159,60 +152,13 @@ func readPage(file *File, p pageNode, fonts map[Ref]*font) (page Page) {
 	return page
 }
 
-// Cache keeps the text of files by their hash, so that a file is read once.
-// What needs a password is not kept. The zero value keeps nothing. It is safe for
-// concurrent use, also by several processes: entries are written whole.
-type Cache struct {
-	// Dir is made when it is needed; "" keeps nothing.
-	Dir string
-}
-
-// Read returns the text of the file at path, from the cache where it is there.
-// An entry that is damaged, or of another Version, is made anew. hit says that
-// the file was not read again.
-//
-// Errors have exit code 64, also for a file that is not there. That an entry
-// cannot be written is none: the next Read reads the file again.
-func (c Cache) Read(ctx context.Context, path string, opt Options) (doc Document, hit bool, err error) {
+// ReadFile is Read of the file at a path. Errors have exit code 64, also for a file that
+// is not there.
+func ReadFile(ctx context.Context, path string, opt Options) (Document, error) {
 	data, err := files.Read(ctx, path, MaxFile)
 	if err != nil {
-		return Document{}, false, cli.Usage("reading the PDF: %w", err)
-	}
-	sum := sha256.Sum256(data)
-	key := hex.EncodeToString(sum[:])
-	entry := filepath.Join(c.Dir, key+"-"+Version+".json")
-	if c.Dir != "" {
-		if doc, ok := load(entry, key); ok {
-			return doc, true, nil
-		}
+		return Document{}, cli.Usage("reading the PDF: %w", err)
 	}
 	opt.name = path + ": "
-	doc, err = Read(ctx, data, opt)
-	if err == nil && c.Dir != "" && !doc.Secret { // a cache asks for no password
-		_ = c.store(entry, doc) // a cache that cannot be written costs time only
-	}
-	return doc, false, err
-}
-
-// load returns an entry that is whole and of this file and version.
-func load(entry, key string) (doc Document, ok bool) {
-	raw, err := os.ReadFile(entry)
-	if err != nil || json.Unmarshal(raw, &doc) != nil {
-		return Document{}, false
-	}
-	return doc, doc.SHA256 == key && doc.Version == Version && len(doc.Pages) > 0
-}
-
-func (c Cache) store(entry string, doc Document) error {
-	raw, err := json.Marshal(doc)
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
-		return err
-	}
-	return files.Write(entry, func(w io.Writer) error {
-		_, err := w.Write(raw)
-		return err
-	})
+	return Read(ctx, data, opt)
 }

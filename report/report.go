@@ -20,7 +20,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
@@ -331,86 +330,74 @@ func (p *page) draw(t Table, drop ...string) (dropped []string) {
 		return nil
 	}
 	if !p.Whole {
-		dropped = t.shorten(p.Width, false, drop)
-		if slices.ContainsFunc(t.Columns, func(c Column) bool { return c.Title == intervals }) {
-			dropped = append(dropped, t.shorten(p.Width, true, []string{intervals})...)
-		}
+		dropped = t.shorten(p.Width, drop)
 	}
-	p.line(p.render(t))
+	p.render(t)
 	return dropped
 }
 
-// shorten drops columns, in the order given, until the table fits, and returns
-// which.
-func (t *Table) shorten(width int, cutKeys bool, titles []string) (dropped []string) {
-	for _, title := range titles {
-		if t.fits(width, cutKeys) {
+// shorten drops columns, in the order given and intervals last, until the line fits
+// with no flexible column cut to less than readable, and returns which. For the sake of
+// all but the intervals keys are not cut to less than half of the width.
+func (t *Table) shorten(width int, titles []string) (dropped []string) {
+	for _, title := range append(titles, intervals) {
+		leastKey := width / 2
+		if title == intervals {
+			leastKey = readable
+		}
+		is := func(c Column) bool { return c.Title == title }
+		if _, total := t.widths(readable, leastKey); total <= width {
 			break
 		}
-		*t = t.in(func(c Column) string {
-			if c.Title == title {
-				return no
-			}
-			return c.Title
-		})
+		if title == intervals && !slices.ContainsFunc(t.Columns, is) {
+			break
+		}
+		*t = t.in(func(c Column) string { return map[bool]string{true: no, false: c.Title}[is(c)] })
 		dropped = append(dropped, title)
 	}
 	return dropped
 }
 
-// widths returns the natural width of every column and of a line.
-func (t *Table) widths() ([]int, int) {
-	widths := make([]int, len(t.Columns))
-	total := gap * len(t.Columns)
+// uncut is the least width of what is not cut.
+const uncut = math.MaxInt
+
+// widths returns the width of every column and of a line, where flexible columns are
+// cut to so many cells and keys to so many.
+func (t *Table) widths(least, leastKey int) (widths []int, total int) {
 	for i, c := range t.Columns {
-		widths[i] = text.StringWidthWithoutEscSequences(c.Title)
+		width := text.StringWidthWithoutEscSequences(c.Title)
 		for _, row := range t.Rows {
-			widths[i] = max(widths[i], text.StringWidthWithoutEscSequences(row.Cells[i]))
+			width = max(width, text.StringWidthWithoutEscSequences(row.Cells[i]))
 		}
-		total += widths[i]
+		if c.key {
+			width = min(width, leastKey)
+		} else if c.flex {
+			width = min(width, least)
+		}
+		widths, total = append(widths, width), total+gap+width
 	}
 	return widths, total
 }
 
-// fits reports whether the line fits with no flexible column cut to less than
-// readable; keys only to half of the width, unless cutKeys says so.
-func (t *Table) fits(width int, cutKeys bool) bool {
-	widths, total := t.widths()
-	for i, c := range t.Columns {
-		least := readable
-		if c.key && !cutKeys {
-			least = width / 2
-		}
-		if c.flex {
-			total -= max(0, widths[i]-least)
-		}
-	}
-	return total <= width
-}
-
-// shrink takes from the flexible columns until the line fits: from free text,
-// from keys what is over half of the width, and from all but keys, down to what is
+// shrink takes from the widest of the flexible columns until the line fits: from free
+// text, from keys what is over half of the width, and from all but keys, down to what is
 // readable; at last from all. Where the table is to be whole it takes from free
 // text only.
 func (t *Table) shrink(width int, whole bool) []int {
-	widths, total := t.widths()
-	steps := []struct {
+	widths, total := t.widths(uncut, uncut)
+	for i, step := range []struct {
 		least int
 		gives func(Column) bool
 	}{
 		{readable, func(c Column) bool { return c.free }},
 		{max(readable, width/2), func(c Column) bool { return c.key }},
-		{readable, func(c Column) bool { return !c.key }},
-		{narrowest, func(Column) bool { return true }},
-	}
-	if whole {
-		steps = steps[:1]
-	}
-	for _, step := range steps {
-		for total > width {
+		{readable, func(c Column) bool { return c.flex && !c.key }},
+		{narrowest, func(c Column) bool { return c.flex }},
+	} {
+		for total > width && (i == 0 || !whole) {
 			widest := -1
 			for i, c := range t.Columns {
-				if c.flex && step.gives(c) && widths[i] > step.least && (widest < 0 || widths[i] > widths[widest]) {
+				if step.gives(c) && widths[i] > step.least && (widest < 0 || widths[i] > widths[widest]) {
 					widest = i
 				}
 			}
@@ -426,33 +413,34 @@ func (t *Table) shrink(width int, whole bool) []int {
 
 // render draws a table in lines of at most the width of the page, if its fixed
 // columns leave room for that and it need not be whole.
-func (p *page) render(t Table) string {
-	widths := t.shrink(p.Width, p.Whole)
-	w := table.NewWriter()
-	w.SetStyle(plain())
-	w.SuppressTrailingSpaces()
-	var configs []table.ColumnConfig
-	var titles table.Row
-	titled := false
-	for i, c := range t.Columns {
-		config := table.ColumnConfig{Number: i + 1}
-		if c.Right {
-			config.Align, config.AlignHeader = text.AlignRight, text.AlignRight
+func (p *page) render(t Table) {
+	for i, width := range t.shrink(p.Width, p.Whole) {
+		for _, row := range t.Rows {
+			row.Cells[i] = text.Snip(row.Cells[i], width, "…")
 		}
-		configs, titles, titled = append(configs, config), append(titles, c.Title), titled || c.Title != ""
 	}
-	w.SetColumnConfigs(configs)
-	if titled {
-		w.AppendHeader(titles)
+	widths, total := t.widths(uncut, uncut) // a title is never cut
+	write := func(cell func(int, Column) string) {
+		line := ""
+		for i, c := range t.Columns {
+			cell := cell(i, c)
+			space := strings.Repeat(" ", widths[i]-text.StringWidthWithoutEscSequences(cell))
+			line += strings.Repeat(" ", gap)
+			if c.Right {
+				line += space + cell
+			} else {
+				line += cell + space
+			}
+		}
+		p.line(strings.TrimRight(line, " "))
+	}
+	if slices.ContainsFunc(t.Columns, func(c Column) bool { return c.Title != "" }) {
+		write(func(_ int, c Column) string { return c.Title })
+		p.line(strings.Repeat("─", total))
 	}
 	for _, row := range t.Rows {
-		var cells table.Row
-		for i, cell := range row.Cells {
-			cells = append(cells, p.look(t.Columns[i], isolate(text.Snip(cell, widths[i], "…"))))
-		}
-		w.AppendRow(cells)
+		write(func(i int, c Column) string { return p.look(c, isolate(row.Cells[i])) })
 	}
-	return w.Render()
 }
 
 func (p *page) look(c Column, cell string) string {
@@ -465,15 +453,4 @@ func (p *page) look(c Column, cell string) string {
 		return p.cyan(cell)
 	}
 	return cell
-}
-
-// plain is the style of every table: a line under the titles, and nothing else.
-func plain() table.Style {
-	style := table.StyleLight
-	style.Options = table.OptionsNoBordersAndSeparators
-	style.Options.SeparateHeader = true
-	style.Format = table.FormatOptions{}
-	style.Box.PaddingLeft = strings.Repeat(" ", gap)
-	style.Box.PaddingRight = ""
-	return style
 }

@@ -422,7 +422,7 @@ func (p *page) scores(v SummaryView) {
 	}{{24, false}, {16, false}, {10, false}, {10, true}, {6, true}, {0, true}} {
 		t = v.scoreTable(form.cells, form.short)
 		shown := t.forText()
-		if _, total := shown.widths(); total <= p.Width {
+		if _, total := shown.widths(uncut, uncut); total <= p.Width {
 			break
 		}
 	}

@@ -153,21 +153,10 @@ func Report(w io.Writer, program string, err error) {
 // errorsIn returns the errors that errors.Join joined. Other errors with
 // several causes have a text of their own, which says more than the causes.
 func errorsIn(err error) []error {
-	many, ok := err.(interface{ Unwrap() []error })
-	if !ok {
-		return nil
+	if list := Separate(err); errors.Join(list...).Error() == err.Error() {
+		return list
 	}
-	var text []string
-	for _, one := range many.Unwrap() {
-		if one == nil {
-			return nil
-		}
-		text = append(text, one.Error())
-	}
-	if strings.Join(text, "\n") != err.Error() {
-		return nil
-	}
-	return many.Unwrap()
+	return nil
 }
 
 // Recover, deferred in the outermost function, turns a panic into exit code 70

@@ -55,8 +55,6 @@ type Result struct {
 // model that is asked again as well as for a person.
 type Error struct {
 	Problems []string
-	// Truncated says that the text ended before anything of it was complete.
-	Truncated bool
 }
 
 // Error joins the problems.
@@ -118,7 +116,7 @@ func finish(text string, c *candidate) (Result, error) {
 	case c.other != "" && !c.cut() && (c.entities.found == nil || c.relationships.found == nil):
 		return Result{}, problem(`the answer has a list under the key %s, and one of the two lists is missing: the keys must be "entities" and "relationships", in English and spelled so`, c.other)
 	case c.cut() && c.units() == 0 && !bothClosed:
-		return Result{}, &Error{Problems: []string{"the answer was cut off before its first entity was complete: answer with the JSON object alone and more briefly, or allow more tokens"}, Truncated: true}
+		return Result{}, problem("the answer was cut off before its first entity was complete: answer with the JSON object alone and more briefly, or allow more tokens")
 	}
 	e, warnings, err := extraction.DecodeExtraction(raw)
 	if err != nil {

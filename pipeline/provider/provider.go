@@ -18,7 +18,6 @@ import (
 	"extraction-experiment/internal/secret"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/pipeline"
-	"extraction-experiment/pipeline/provider/baseline"
 )
 
 // Config is what providers may need to open; the zero value is usable.
@@ -65,7 +64,7 @@ type row struct {
 // table lists the providers in the order in which they are shown.
 func table() []row {
 	return []row{
-		{name: baseline.Name, form: baseline.Name, open: openBaseline},
+		{name: Baseline, form: Baseline, open: openBaseline},
 		{name: OpenAI, form: "openai/NAME", named: true, open: openOpenAI},
 		{name: Gemini, form: "gemini/NAME", named: true, open: openGemini},
 		{name: Recorded, form: "recorded/FILE", named: true, open: openRecorded},
@@ -158,12 +157,8 @@ func readHeaders(text string) (map[string]secret.Secret, error) {
 }
 
 func openBaseline(_ string, cfg Config) (Opened, error) {
-	extractor, err := baseline.New(baseline.Config{Now: cfg.Now})
-	if err != nil {
-		return Opened{}, err
-	}
-	info := Info{Provider: baseline.Name, Model: baseline.Name, Pipeline: baseline.Name + "@" + baseline.Version}
-	return Opened{Info: info, Extractor: extractor}, nil
+	info := Info{Provider: Baseline, Model: Baseline, Pipeline: Baseline + "@" + baselineVersion}
+	return Opened{Info: info, Extractor: newBaseline(cfg.Now)}, nil
 }
 
 // openOpenAI reads the key and the address of the environment; OPENAI_API_TYPE

@@ -1,4 +1,4 @@
-package baseline
+package provider
 
 import (
 	"context"
@@ -47,23 +47,16 @@ func objects(pairs ...string) map[string]extraction.ObjectSchema {
 	return schemas
 }
 
-func newExtractor(tb testing.TB) *Extractor {
+func newExtractor(tb testing.TB) *baseline {
 	tb.Helper()
-	extractor, err := New(Config{})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return extractor
+	return newBaseline(nil)
 }
 
 // shared serves all tests: an extractor keeps nothing between documents.
-var shared, errShared = New(Config{})
+var shared = newBaseline(nil)
 
 func extract(tb testing.TB, doc extraction.Document) extraction.Extraction {
 	tb.Helper()
-	if errShared != nil {
-		tb.Fatal(errShared)
-	}
 	found, _, err := shared.Extract(context.Background(), doc)
 	if err != nil {
 		tb.Fatal(err)

@@ -1,4 +1,4 @@
-package baseline
+package provider
 
 import (
 	"context"
@@ -13,15 +13,12 @@ import (
 	"extraction-experiment/pipeline"
 )
 
-var _ pipeline.Extractor = (*Extractor)(nil)
+var _ pipeline.Extractor = (*baseline)(nil)
 
 func TestExtract_call(t *testing.T) {
 	at := time.Date(2024, 1, 2, 3, 4, 5, 0, time.UTC)
 	reads := 0
-	extractor, err := New(Config{Now: func() time.Time { reads++; return at.Add(time.Duration(reads) * time.Second) }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	extractor := newBaseline(func() time.Time { reads++; return at.Add(time.Duration(reads) * time.Second) })
 	found, calls, err := extractor.Extract(context.Background(), generalDocument(prose))
 	if err != nil || len(calls) != 1 {
 		t.Fatalf("%d calls, %v", len(calls), err)
@@ -42,10 +39,7 @@ func TestExtract_call(t *testing.T) {
 // The times of the call are in UTC, as those of every other extractor.
 func TestExtract_times(t *testing.T) {
 	at := time.Date(2026, 3, 4, 5, 6, 7, 0, time.FixedZone("", 3600))
-	e, err := New(Config{Now: func() time.Time { return at }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := newBaseline(func() time.Time { return at })
 	_, calls, err := e.Extract(t.Context(), extraction.Document{Text: "Ann"})
 	if want := at.UTC(); err != nil || calls[0].Started != want || calls[0].Ended != want {
 		t.Errorf("%v %v, want %v", calls, err, want)
@@ -54,10 +48,7 @@ func TestExtract_times(t *testing.T) {
 
 func TestExtract_cancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
-	extractor, err := New(Config{Now: func() time.Time { cancel(); return time.Time{} }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	extractor := newBaseline(func() time.Time { cancel(); return time.Time{} })
 	_, calls, err := extractor.Extract(ctx, generalDocument(strings.Repeat(prose, 2_000)))
 	if !errors.Is(err, context.Canceled) || len(calls) != 1 || calls[0].Error == "" {
 		t.Errorf("got %v and calls %+v", err, calls)

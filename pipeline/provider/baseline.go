@@ -1,20 +1,4 @@
-// Package baseline extracts entities and relationships by rules: the floor that
-// every language model must beat. It is no model, it learns nothing, and no rule
-// or list in it was made from expected output.
-//
-// The steps: the text is cut into sentences and tokens; patterns take addresses
-// and codes, quoted titles, dates and amounts; runs of capitalised words, and
-// words beside a few cue words in scripts without capitals, become names.
-// Evidence for kinds (person, organisation, place, …) becomes a type of the
-// schema; cue words between two names become a relationship of the schema.
-//
-// The schema steers it: words of a type's name and description say which kinds
-// the type takes, words of a relationship's name and description are cues, and
-// source and target types are respected. Without types nothing is extracted.
-//
-//	extractor, err := baseline.New(baseline.Config{})
-//	found, calls, err := extractor.Extract(ctx, doc)
-package baseline
+package provider
 
 import (
 	"context"
@@ -27,33 +11,36 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// Name is the name of the extractor, as --model takes it.
-const Name = "baseline"
+// Baseline is the name of the extractor by rules, as --model takes it.
+const Baseline = "baseline"
 
-// Version changes whenever a rule changes, because every score does with it.
-const Version = "2"
+// baselineVersion changes whenever a rule changes, because every score does with it.
+const baselineVersion = "2"
 
-// Config configures an extractor; the zero value is ready to use.
-type Config struct {
-	// Now reads the clock for the times of the call; nil means time.Now. The
-	// result does not depend on it.
-	Now func() time.Time
-}
-
-// Extractor finds entities and relationships by rules. It is safe for
-// concurrent use: all that it holds is only read.
-type Extractor struct {
+// baseline extracts entities and relationships by rules: the floor that every language
+// model must beat. It is no model, it learns nothing, and no rule or list in it was made
+// from expected output. It is safe for concurrent use: all that it holds is only read.
+//
+// The steps: the text is cut into sentences and tokens; patterns take addresses
+// and codes, quoted titles, dates and amounts; runs of capitalised words, and
+// words beside a few cue words in scripts without capitals, become names.
+// Evidence for kinds (person, organisation, place, …) becomes a type of the
+// schema; cue words between two names become a relationship of the schema.
+//
+// The schema steers it: words of a type's name and description say which kinds
+// the type takes, words of a relationship's name and description are cues, and
+// source and target types are respected. Without types nothing is extracted.
+type baseline struct {
 	now func() time.Time
 	*lexicon
 }
 
-// New returns an extractor. It has no error to report today; the signature is
-// the one that all providers share.
-func New(cfg Config) (*Extractor, error) {
-	if cfg.Now == nil {
-		cfg.Now = time.Now
+// newBaseline returns the extractor; its result does not depend on the clock.
+func newBaseline(now func() time.Time) *baseline {
+	if now == nil {
+		now = time.Now
 	}
-	return &Extractor{cfg.Now, newLexicon()}, nil
+	return &baseline{now, newLexicon()}
 }
 
 // The bounds on what is kept of one document.
@@ -75,7 +62,7 @@ type counts struct {
 
 // document is the state of one extraction.
 type document struct {
-	*Extractor
+	*baseline
 	types     []entityType
 	wanted    [kinds]bool // by some type
 	relations []relationType
@@ -103,9 +90,9 @@ type document struct {
 //
 // Time grows linearly with the text; memory with the number of entities, which
 // is bounded, as are the mentions of each.
-func (e *Extractor) Extract(ctx context.Context, doc extraction.Document) (extraction.Extraction, []outcome.Call, error) {
-	call := outcome.Call{Name: "baseline-extract", Kind: "span", Provider: Name, Model: Name, Attempts: 1, Started: e.now().UTC()}
-	d := &document{Extractor: e, lower: map[string]bool{}, byName: map[string]*entity{}, cueOf: map[string][]cueRef{}}
+func (e *baseline) Extract(ctx context.Context, doc extraction.Document) (extraction.Extraction, []outcome.Call, error) {
+	call := outcome.Call{Name: "baseline-extract", Kind: "span", Provider: Baseline, Model: Baseline, Attempts: 1, Started: e.now().UTC()}
+	d := &document{baseline: e, lower: map[string]bool{}, byName: map[string]*entity{}, cueOf: map[string][]cueRef{}}
 	d.readTypes(doc)
 	d.readRelations(doc)
 	found, err := d.read(ctx, doc.Text)

@@ -1,4 +1,4 @@
-package baseline
+package provider
 
 import (
 	"bufio"
@@ -14,7 +14,7 @@ import (
 )
 
 // developmentData is not part of the project; benchmarks skip without it.
-const developmentData = "../../../../shared/data/documents60.jsonl"
+const developmentData = "../../../shared/data/documents60.jsonl"
 
 func BenchmarkExtract_documents60(b *testing.B) {
 	docs := developmentDocuments(b)

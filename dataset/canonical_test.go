@@ -88,13 +88,16 @@ func TestCanonical_numbersAsJavaScript(t *testing.T) {
 }
 
 func FuzzCanonical(f *testing.F) {
-	for _, text := range []string{`{"b":1.0,"a":[null,true,"x"],"é":{"😀":1e21,"\ufb33":2}}`, `12e99999999999`, `-0`, `1e-400`, "[[[]]]"} {
+	for _, text := range []string{`{"b":1.0,"a":[null,true,"x"],"é":{"😀":1e21,"\ufb33":2}}`, `12e99999999999`, `-0`, `1e-400`, "[[[]]]", ` [ 1 , { "b" : "\u0062" , "a":{} ,"b":[ ]}]`} {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		once, err := Canonical(raw)
 		if err != nil {
 			return
+		}
+		if v, err := Decode(raw); len(bytes.TrimSpace(raw)) > 0 && (err != nil || !bytes.Equal(once, CanonicalValue(v))) {
+			t.Fatalf("%s as a text, %s as a value (%v)", once, CanonicalValue(v), err)
 		}
 		twice, err := Canonical(once)
 		if err != nil || !bytes.Equal(once, twice) {

@@ -1,11 +1,9 @@
 package dataset
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"strings"
 	"testing"
 )
@@ -64,35 +62,5 @@ func TestFingerprint(t *testing.T) {
 	}
 	if f.Sum() != want {
 		t.Error("a refused item changed the sum")
-	}
-}
-
-// FuzzHasher: what a Hasher remembers changes nothing.
-func FuzzHasher(f *testing.F) {
-	f.Add(`{"b":1.50,"a":["\u00e9",{"a":null,"a":2}]}`, "\\u0061")
-	f.Fuzz(func(t *testing.T, value, key string) {
-		pad := strings.Repeat("x", minRemembered)
-		raw := json.RawMessage(`{"pad":"` + pad + `","` + key + `":[` + value + `,"` + pad + `"], "a" : ` + value + `}`)
-		var h Hasher
-		want, refused := Canonical(raw)
-		for range 2 {
-			got, err := h.canonical(raw)
-			if (err == nil) != (refused == nil) || !bytes.Equal(got, want) {
-				t.Fatalf("%s: %v, %s: %v", got, err, want, refused)
-			}
-		}
-	})
-}
-
-func TestHasher_isBounded(t *testing.T) {
-	var h Hasher
-	for i := range 3 * remembered {
-		_, err := h.Hash(Item{ID: "a", Input: json.RawMessage(fmt.Sprintf(`{"same":"%s","n":"%d%s"}`, strings.Repeat("s", minRemembered), i, strings.Repeat("x", minRemembered)))})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	if len(h.known) != remembered || len(h.order) != remembered || h.known[`"`+strings.Repeat("s", minRemembered)+`"`] == nil {
-		t.Errorf("%d values are known, %d in order", len(h.known), len(h.order))
 	}
 }

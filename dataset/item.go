@@ -122,11 +122,103 @@ func Canonical(raw json.RawMessage) ([]byte, error) {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return []byte("null"), nil
 	}
-	v, err := Decode(raw)
-	if err != nil {
+	if !utf8.Valid(raw) || !jsonparts.Valid(raw) {
+		_, err := Decode(raw)
 		return nil, err
 	}
-	return appendCanonical(make([]byte, 0, len(raw)), v), nil
+	w := canonicalWriter{rest: raw, out: make([]byte, 0, len(raw))}
+	w.skipSpace()
+	w.value()
+	return w.out, nil
+}
+
+// canonicalWriter writes valid JSON in its canonical form, in one pass.
+type canonicalWriter struct{ rest, out []byte }
+
+func (w *canonicalWriter) skipSpace() { w.rest = bytes.TrimLeft(w.rest, " \t\r\n") }
+
+func (w *canonicalWriter) value() {
+	switch w.rest[0] {
+	case '{':
+		w.object()
+	case '[':
+		w.parts(']', w.value)
+	default:
+		token := w.scalar()
+		switch c := token[0]; {
+		case c == '"' && bytes.IndexByte(token, '\\') >= 0:
+			w.out = appendString(w.out, jsonparts.Text(token))
+		case c == '-' || c >= '0' && c <= '9':
+			w.out = append(w.out, canonicalNumber(string(token))...)
+		default:
+			w.out = append(w.out, token...)
+		}
+	}
+}
+
+// scalar takes the string, number or word that comes next.
+func (w *canonicalWriter) scalar() (token []byte) {
+	token, w.rest = jsonparts.Scalar(w.rest)
+	return token
+}
+
+// parts writes the brackets, and one part after another between them.
+func (w *canonicalWriter) parts(closing byte, part func()) {
+	w.out = append(w.out, w.rest[0])
+	w.rest = w.rest[1:]
+	for first := true; ; first = false {
+		if w.skipSpace(); w.rest[0] == closing {
+			break
+		}
+		if !first {
+			w.out = append(w.out, ',')
+			w.rest = w.rest[1:]
+			w.skipSpace()
+		}
+		part()
+	}
+	w.out = append(w.out, closing)
+	w.rest = w.rest[1:]
+}
+
+// object writes the members as they come, and then in the order of their keys.
+func (w *canonicalWriter) object() {
+	type member struct {
+		key        string
+		begin, end int // in out
+	}
+	var members []member
+	begin := len(w.out)
+	w.parts('}', func() {
+		m := member{key: jsonparts.Text(w.scalar()), begin: len(w.out)}
+		w.out = append(appendString(w.out, m.key), ':')
+		w.skipSpace()
+		w.rest = w.rest[1:] // the colon
+		w.skipSpace()
+		w.value()
+		m.end = len(w.out)
+		members = append(members, m)
+	})
+	rising := true
+	for i := 1; i < len(members) && rising; i++ {
+		rising = compareUTF16(members[i-1].key, members[i].key) < 0
+	}
+	if rising {
+		return
+	}
+	slices.SortStableFunc(members, func(a, b member) int { return compareUTF16(a.key, b.key) })
+	written := bytes.Clone(w.out[begin:])
+	w.out = append(w.out[:begin], '{')
+	for i, m := range members {
+		if i+1 < len(members) && members[i+1].key == m.key {
+			continue // the last of a repeated key counts
+		}
+		if len(w.out) > begin+1 {
+			w.out = append(w.out, ',')
+		}
+		w.out = append(w.out, written[m.begin-begin:m.end-begin]...)
+	}
+	w.out = append(w.out, '}')
 }
 
 // Decode reads one JSON value into nil, bool, string, json.Number, []any and
@@ -339,7 +431,21 @@ func hexSum(b []byte) string {
 // Hash returns the sha256, in hex, of the canonical JSON of
 // {"expected":…,"input":…}: what an item asks and what it counts as right. Its
 // id and metadata are not part of it; an absent value counts as null.
-func Hash(item Item) (string, error) { return new(Hasher).Hash(item) }
+func Hash(item Item) (string, error) {
+	expected, err := Canonical(item.Expected)
+	if err != nil {
+		return "", fmt.Errorf("expected output of item %q: %w", item.ID, err)
+	}
+	input, err := Canonical(item.Input)
+	if err != nil {
+		return "", fmt.Errorf("input of item %q: %w", item.ID, err)
+	}
+	sum := sha256.New()
+	for _, part := range [][]byte{[]byte(`{"expected":`), expected, []byte(`,"input":`), input, []byte("}")} {
+		sum.Write(part)
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
 
 // GoldHash names an expected output: the first 16 hex digits of the sha256 of its
 // canonical JSON, "" where there is none. What is no JSON is taken as it is.
@@ -352,86 +458,6 @@ func GoldHash(expected json.RawMessage) string {
 		return ""
 	}
 	return hexSum(canonical)[:16]
-}
-
-// What a Hasher remembers.
-const (
-	remembered    = 32
-	minRemembered = 1 << 10 // bytes of a value
-	maxRemembered = 1 << 20
-)
-
-// Hasher is Hash for many items that have large values in common, such as schemas: their
-// canonical form is made once. It remembers the last 32 values between 1 KiB and 1 MiB
-// of inputs and expected outputs. The zero value is ready; not safe for concurrent use.
-type Hasher struct {
-	known map[string][]byte // canonical forms
-	order []string          // the one used last is the last
-}
-
-// Hash is the function Hash.
-func (h *Hasher) Hash(item Item) (string, error) {
-	expected, err := h.canonical(item.Expected)
-	if err != nil {
-		return "", fmt.Errorf("expected output of item %q: %w", item.ID, err)
-	}
-	input, err := h.canonical(item.Input)
-	if err != nil {
-		return "", fmt.Errorf("input of item %q: %w", item.ID, err)
-	}
-	sum := sha256.New()
-	for _, part := range [][]byte{[]byte(`{"expected":`), expected, []byte(`,"input":`), input, []byte("}")} {
-		sum.Write(part)
-	}
-	return hex.EncodeToString(sum.Sum(nil)), nil
-}
-
-// canonical is Canonical, but for the members of a large object it looks whether they
-// are known.
-func (h *Hasher) canonical(raw json.RawMessage) ([]byte, error) {
-	if len(raw) < minRemembered || bytes.TrimSpace(raw)[0] != '{' || !utf8.Valid(raw) || !json.Valid(raw) {
-		return Canonical(raw)
-	}
-	members := map[string]json.RawMessage{}
-	for key, value := range jsonparts.Members(raw) {
-		members[key] = value
-	}
-	b := append(make([]byte, 0, len(raw)), '{')
-	for i, key := range slices.SortedFunc(maps.Keys(members), compareUTF16) {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		value, err := h.member(members[key])
-		if err != nil {
-			return nil, err
-		}
-		b = append(append(appendString(b, key), ':'), value...)
-	}
-	return append(b, '}'), nil
-}
-
-func (h *Hasher) member(raw json.RawMessage) ([]byte, error) {
-	if len(raw) < minRemembered || len(raw) > maxRemembered {
-		return Canonical(raw)
-	}
-	form, there := h.known[string(raw)]
-	if !there {
-		var err error
-		if form, err = Canonical(raw); err != nil {
-			return nil, err
-		}
-		if h.known == nil {
-			h.known = map[string][]byte{}
-		}
-		h.known[string(raw)] = form
-	} else if i := slices.Index(h.order, string(raw)); i >= 0 {
-		h.order = slices.Delete(h.order, i, i+1)
-	}
-	if h.order = append(h.order, string(raw)); len(h.order) > remembered {
-		delete(h.known, h.order[0])
-		h.order = h.order[1:]
-	}
-	return form, nil
 }
 
 // Fingerprint sums up a whole dataset: the sha256 over the lines

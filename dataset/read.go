@@ -176,7 +176,7 @@ func (d *decoder) object(raw []byte, line int) bool {
 		bad := line + bytes.Count(raw[:at], []byte("\n"))
 		return d.fail(line, d.problem(bad, "", "byte 0x%02x is not valid UTF-8; convert the file to UTF-8", raw[at]))
 	}
-	if trimmed := bytes.TrimSpace(raw); len(trimmed) == 0 || trimmed[0] != '{' || !json.Valid(raw) {
+	if trimmed := bytes.TrimSpace(raw); len(trimmed) == 0 || trimmed[0] != '{' || !jsonparts.Valid(raw) {
 		var values map[string]json.RawMessage
 		return d.fail(line, d.notAnObject(raw, line, json.Unmarshal(raw, &values)))
 	}

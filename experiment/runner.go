@@ -204,7 +204,6 @@ func (r *runner) list(ctx context.Context) error {
 		return err
 	}
 	listed := int(earlier)
-	var hasher dataset.Hasher
 	for page, err := range r.cfg.Source.Pages(ctx) {
 		if err != nil {
 			return fmt.Errorf("listing the items: %w", err)
@@ -219,7 +218,7 @@ func (r *runner) list(ctx context.Context) error {
 				return err
 			}
 		}
-		if err := r.cfg.Run.AddItems(ctx, page, hasher.Hash); err != nil {
+		if err := r.cfg.Run.AddItems(ctx, page, dataset.Hash); err != nil {
 			return fmt.Errorf("listing the items: %w", err)
 		}
 		listed += len(page)

@@ -206,13 +206,12 @@ func (e *execution) changedSource(ctx context.Context) (string, error) {
 func Fingerprint(ctx context.Context, source Source) (string, error) {
 	type line struct{ id, hash string }
 	var lines []line
-	var hasher dataset.Hasher
 	for page, err := range source.Pages(ctx) {
 		if err != nil {
 			return "", err
 		}
 		for _, item := range page {
-			hash, err := hasher.Hash(item)
+			hash, err := dataset.Hash(item)
 			if err != nil {
 				return "", err
 			}

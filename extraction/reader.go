@@ -76,7 +76,7 @@ func (r *reader) object(path string, raw []byte) fields {
 			r.problem(path, "is not valid UTF-8; convert the source first")
 			return f
 		}
-		if !json.Valid(raw) {
+		if !jsonparts.Valid(raw) {
 			r.problem(path, "expected an object, got %s", describe(raw))
 			return f
 		}
@@ -264,7 +264,7 @@ func describe(raw []byte) string {
 	switch {
 	case len(trimmed) == 0:
 		return "nothing"
-	case !json.Valid(trimmed):
+	case !jsonparts.Valid(trimmed):
 		return "text that is not JSON"
 	case trimmed[0] == '{':
 		return "an object"

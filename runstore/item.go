@@ -1,7 +1,6 @@
 package runstore
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -11,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"extraction-experiment/dataset"
+	"extraction-experiment/internal/jsonparts"
 )
 
 // maxValue bounds one item, or the detail of one outcome.
@@ -114,7 +114,7 @@ const itemColumns = "seq, id, hash, input, expected, metadata, source"
 
 // itemPage reads items until the rows end or the page is full.
 func itemPage(ctx context.Context, path string, q querier, p *packs, where string, args ...any) ([]Item, error) {
-	have, err := formOf(ctx, q)
+	have, err := p.formOf(ctx, q)
 	if err != nil {
 		return nil, faultOf(path, ErrRead, err)
 	}
@@ -225,17 +225,17 @@ func newItemRow(item Item) (itemRow, error) {
 
 func badItem(id string, err error) error { return fmt.Errorf("item %q: %w", id, err) }
 
-// compact returns the value without white space; absent stays absent.
+// compact returns the value without white space, which may be raw itself; absent stays
+// absent.
 func compact(what string, raw json.RawMessage) (json.RawMessage, error) {
 	if len(raw) == 0 {
 		return nil, nil
 	}
-	var b bytes.Buffer
-	b.Grow(len(raw))
-	if err := json.Compact(&b, raw); err != nil {
+	short, err := jsonparts.Compact(raw)
+	if err != nil {
 		return nil, fmt.Errorf("its %s is not JSON: %w", what, err)
 	}
-	return b.Bytes(), nil
+	return short, nil
 }
 
 // asText is the text of a value that may be absent.

@@ -14,12 +14,13 @@ import (
 )
 
 const (
+	// sqlAddOutcome adds no row where there is no such item, whose seq is NULL, or where
+	// there is one already. Reading the table with SELECT would have it copied first.
 	sqlAddOutcome = `
-		INSERT INTO outcome(seq, trial, attempt, class, started, ended, latency, tokens, cost, scores, published, sum)
-		SELECT seq, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9,
-			CASE WHEN EXISTS(SELECT 1 FROM outcome n WHERE n.seq = item.seq AND n.trial = ?1 AND n.attempt > ?2) THEN 8 ELSE 0 END, ?12
-		FROM item WHERE id = ?10 AND (?11 = 0 OR seq = ?11)
-		ON CONFLICT DO NOTHING`
+		INSERT OR IGNORE INTO outcome(seq, trial, attempt, class, started, ended, latency, tokens, cost, scores, published, sum)
+		VALUES((SELECT seq FROM item WHERE id = ?10 AND (?11 = 0 OR seq = ?11)), ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9,
+			CASE WHEN EXISTS(SELECT 1 FROM item i JOIN outcome n ON n.seq = i.seq WHERE i.id = ?10 AND n.trial = ?1 AND n.attempt > ?2)
+			THEN 8 ELSE 0 END, ?12)`
 	sqlAddDetail = "INSERT INTO detail(oid, body, sum, large, large_sum) VALUES(?, ?, ?, ?, ?)"
 	sqlSupersede = `
 		UPDATE outcome SET published = published | 8
@@ -195,7 +196,7 @@ func (q Query) page(ctx context.Context, path string, db querier, p *packs, last
 
 // outcomePage reads outcomes until the rows end or the page is full.
 func outcomePage(ctx context.Context, path string, db querier, p *packs, d depth, from, where string, limit int, args ...any) (page []stored, err error) {
-	have, err := formOf(ctx, db)
+	have, err := p.formOf(ctx, db)
 	if err != nil {
 		return nil, faultOf(path, ErrRead, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/klauspost/compress/zstd"
 )
@@ -49,6 +50,7 @@ type packs struct {
 	contents map[uint32][]byte  // by number
 	kinds    map[string]*packer // by kind
 	decoder  *zstd.Decoder
+	complete atomic.Bool // the tables have the newest form
 }
 
 // packer packs values of one kind.
@@ -150,7 +152,7 @@ func (p *packs) read(ctx context.Context, q querier) error {
 
 // known reads the dictionaries of a file that may be of version 1.
 func (p *packs) known(ctx context.Context, q querier) error {
-	have, err := formOf(ctx, q)
+	have, err := p.formOf(ctx, q)
 	if err != nil || !have.packs {
 		return err
 	}
@@ -185,11 +187,20 @@ func (p *packs) decode(frame []byte) ([]byte, error) {
 // form is what the tables of a file have, which depends on who wrote it.
 type form struct{ sums, packs bool }
 
-func formOf(ctx context.Context, q querier) (form, error) {
-	var f form
-	err := q.QueryRowContext(ctx, "SELECT count(*) FILTER (WHERE name = 'sum'), count(*) FILTER (WHERE name = 'large') FROM pragma_table_info('detail')").
+func formOf(ctx context.Context, q querier) (f form, err error) {
+	err = q.QueryRowContext(ctx, "SELECT count(*) FILTER (WHERE name = 'sum'), count(*) FILTER (WHERE name = 'large') FROM pragma_table_info('detail')").
 		Scan(&f.sums, &f.packs)
 	return f, err
+}
+
+// formOf is asked of the file until it has the newest form, which does not change.
+func (p *packs) formOf(ctx context.Context, q querier) (form, error) {
+	if p.complete.Load() {
+		return form{sums: true, packs: true}, nil
+	}
+	have, err := formOf(ctx, q)
+	p.complete.Store(err == nil && have == form{sums: true, packs: true})
+	return have, err
 }
 
 // column names columns that not every file has; NULL where this one has not.

@@ -26,6 +26,7 @@ type outcomeRow struct {
 	tokens         sql.NullString
 	body, large    []byte
 	packed         []byte        // large, as it is written
+	size           int           // of body and large, which are let go when written
 	source         *dataset.Item // where the publisher is to have it from memory
 }
 
@@ -74,8 +75,8 @@ func newOutcomeRow(o outcome.Outcome) (*outcomeRow, error) {
 		short.Output, short.Calls, short.Explanation = nil, nil, nil
 		row.body, err = json.Marshal(short)
 	}
-	if size := len(row.body) + len(row.large); err == nil && size > maxValue {
-		err = fmt.Errorf("it has %d bytes, more than %d", size, maxValue)
+	if row.size = len(row.body) + len(row.large); err == nil && row.size > maxValue {
+		err = fmt.Errorf("it has %d bytes, more than %d", row.size, maxValue)
 	}
 	if err != nil {
 		return nil, badOutcome(o, err)

@@ -384,7 +384,7 @@ func (t *tx) markLog() bool {
 }
 
 // maxRecent bounds what recent keeps, in bytes of JSON.
-const maxRecent = 8 << 20
+const maxRecent = 16 << 20
 
 // recent are outcomes that were committed with their items and not acknowledged: the
 // oldest ones, as far as they fit. Safe for concurrent use.
@@ -394,8 +394,9 @@ type recent struct {
 	bytes int
 }
 
-func (r *outcomeRow) size() int {
-	return len(r.body) + len(r.large) + len(r.source.Input) + len(r.source.Expected) + len(r.source.Metadata)
+// kept is what the row has in memory, in bytes.
+func (r *outcomeRow) kept() int {
+	return r.size + len(r.source.Input) + len(r.source.Expected) + len(r.source.Metadata)
 }
 
 // put keeps a row that is as it would be read: the file has another text where one is
@@ -406,9 +407,10 @@ func (r *recent) put(oid int64, row *outcomeRow) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.bytes+row.size() <= maxRecent {
+	if r.bytes+row.kept() <= maxRecent {
+		row.body, row.large, row.packed = nil, nil, nil
 		r.rows[oid] = row
-		r.bytes += row.size()
+		r.bytes += row.kept()
 	}
 }
 
@@ -423,7 +425,7 @@ func (r *recent) drop(oid int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if row, there := r.rows[oid]; there {
-		r.bytes -= row.size()
+		r.bytes -= row.kept()
 		delete(r.rows, oid)
 	}
 }

@@ -30,6 +30,7 @@ import (
 	"strconv"
 	"time"
 
+	"extraction-experiment/internal/jsonparts"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
@@ -185,7 +186,7 @@ func allOptions(version, said string) json.RawMessage {
 			return encode(all)
 		}
 	}
-	if !json.Valid(raw) {
+	if !jsonparts.Valid(raw) {
 		return nil
 	}
 	return raw

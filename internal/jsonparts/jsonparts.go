@@ -68,6 +68,12 @@ func Elements(raw []byte) iter.Seq[json.RawMessage] {
 	}
 }
 
+// Scalar returns the string, number or word that raw begins with, and what follows it.
+func Scalar(raw []byte) (value, rest []byte) {
+	end := valueEnd(raw)
+	return raw[:end], raw[end:]
+}
+
 // MapMembers returns a JSON object whose values went through f; those that become nil
 // are left out. Anything that is no object comes back as it is. Raw is as in Members.
 func MapMembers(raw []byte, f func(key string, value json.RawMessage) json.RawMessage) []byte {

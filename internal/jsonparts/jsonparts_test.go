@@ -1,7 +1,10 @@
 package jsonparts
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
+	"strings"
 	"testing"
 	"unicode/utf8"
 
@@ -41,6 +44,38 @@ func FuzzParts(f *testing.F) {
 			t.Fatalf("%q: %s", raw, diff)
 		}
 	})
+}
+
+// FuzzValid compares with the standard library on everything.
+func FuzzValid(f *testing.F) {
+	deep := strings.Repeat("[", 10_000) + strings.Repeat("]", 10_000)
+	for _, text := range []string{`{"a":[1,-0.5e+3,"\u00e9\n\/",true,null,{}],"b":[]}`, ` [ 1 , 2 ] `, `01`, `-`, `1.`, `1e`, `.5`,
+		`"\x"`, `"\u12g4"`, "\"\x01\"", "\"\xff\"", `{"a"}`, `{"a":1,}`, `[1,]`, `[1 2]`, `{,}`, `tru`, `nulls`, ``, ` `, `"`, `"\`, `[`, `1 1`,
+		deep, "[" + deep + "]"} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		if got, want := Valid(raw), json.Valid(raw); got != want {
+			t.Fatalf("%q: %t, want %t", raw, got, want)
+		}
+		var b bytes.Buffer
+		want := json.Compact(&b, raw)
+		got, err := Compact(raw)
+		if diff := cmp.Diff(want, err, cmp.Comparer(func(a, b error) bool { return fmt.Sprint(a) == fmt.Sprint(b) })); diff != "" {
+			t.Fatalf("%q: %s", raw, diff)
+		}
+		if err == nil && !bytes.Equal(got, b.Bytes()) {
+			t.Fatalf("%q: %q, want %q", raw, got, b.Bytes())
+		}
+	})
+}
+
+func BenchmarkValid(b *testing.B) {
+	raw := []byte(`{"document_text":"Ruth went to Moab. Ruth went to Moab.","object_schemas":{"Person":{"description":"a human"}},"list":[1,2,3]}`)
+	b.SetBytes(int64(len(raw)))
+	for b.Loop() {
+		Valid(raw)
+	}
 }
 
 func BenchmarkMembers(b *testing.B) {

@@ -35,11 +35,18 @@ const maxSpansBody = 64 << 20
 // answer is a queue job, as Langfuse answers, not an OTLP response. Langfuse 3
 // answers so even where it then drops the request because of a bad span.
 func (s *Server) exportSpans(c *call) (any, error) {
-	body, err := readSpans(c, s.maxSpans)
+	buffer, _ := s.bodies.Get().(*bytes.Buffer) // system calls are what a new one of 4 MB costs
+	if buffer == nil {
+		buffer = new(bytes.Buffer)
+	}
+	body, err := readSpans(c, buffer, s.maxSpans)
 	if err != nil {
 		return nil, err
 	}
-	batches, err := decodeSpans(c.r.Header.Get("Content-Type"), body)
+	batches, err := decodeSpans(c.r.Header.Get("Content-Type"), body) // copies all of it
+	if buffer.Reset(); buffer.Cap() <= 8<<20 {
+		s.bodies.Put(buffer)
+	}
 	now := s.now()
 	queued := object{"id": uuid.NewString(), "name": "otel-ingestion-job", "timestamp": iso(now),
 		"data": object{"authCheck": object{"projectId": DefaultProjectID}}}
@@ -84,8 +91,8 @@ func (s *Server) exportSpans(c *call) (any, error) {
 
 // readSpans reads and unpacks a body. Neither form may exceed the limit, so a
 // small archive cannot unfold into more.
-func readSpans(c *call, limit int64) ([]byte, error) {
-	body, err := readLimited(c.r.Body, limit, c.r.ContentLength)
+func readSpans(c *call, into *bytes.Buffer, limit int64) ([]byte, error) {
+	body, err := readLimited(into, c.r.Body, limit, c.r.ContentLength)
 	if err != nil || !strings.EqualFold(c.r.Header.Get("Content-Encoding"), "gzip") {
 		return body, err
 	}
@@ -93,11 +100,11 @@ func readSpans(c *call, limit int64) ([]byte, error) {
 	if err != nil {
 		return nil, spanFault(http.StatusBadRequest, "Failed to decompress the request body: "+err.Error())
 	}
-	return readLimited(zr, limit, 0)
+	return readLimited(new(bytes.Buffer), zr, limit, 0)
 }
 
-func readLimited(r io.Reader, limit, said int64) ([]byte, error) {
-	body, err := readAll(io.LimitReader(r, limit+1), said)
+func readLimited(into *bytes.Buffer, r io.Reader, limit, said int64) ([]byte, error) {
+	body, err := readAll(into, io.LimitReader(r, limit+1), said)
 	if err != nil {
 		return nil, spanFault(http.StatusBadRequest, "Failed to read the request body: "+err.Error())
 	}
@@ -397,7 +404,7 @@ func environment(name string) string {
 // objectText returns a text that is a JSON object, or nothing.
 func objectText(s string) string {
 	raw := []byte(s)
-	if !strings.HasPrefix(strings.TrimLeft(s, " \t\r\n"), "{") || depth(raw) > maxDepth || !json.Valid(raw) {
+	if !strings.HasPrefix(strings.TrimLeft(s, " \t\r\n"), "{") || depth(raw) > maxDepth || !jsonparts.Valid(raw) {
 		return ""
 	}
 	return s

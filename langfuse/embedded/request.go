@@ -293,7 +293,7 @@ type field struct {
 // form reads the body of a call as one JSON object. One that is none has no
 // fields, and err says why.
 func (c *call) form(limit int64) *form {
-	body, err := readAll(http.MaxBytesReader(c.w, c.r.Body, limit), c.r.ContentLength)
+	body, err := readAll(new(bytes.Buffer), http.MaxBytesReader(c.w, c.r.Body, limit), c.r.ContentLength)
 	var tooBig *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooBig):
@@ -310,16 +310,16 @@ func (c *call) form(limit int64) *form {
 	return newForm(body)
 }
 
-// readAll is io.ReadAll of what is said to have that many bytes; -1 is unknown.
-func readAll(r io.Reader, said int64) ([]byte, error) {
-	var b bytes.Buffer
+// readAll is io.ReadAll, into an empty buffer, of what is said to have that many bytes;
+// -1 is unknown.
+func readAll(b *bytes.Buffer, r io.Reader, said int64) ([]byte, error) {
 	b.Grow(int(min(max(0, said), 8<<20)) + bytes.MinRead)
 	_, err := b.ReadFrom(r)
 	return b.Bytes(), err
 }
 
 func newForm(raw json.RawMessage) *form {
-	if !json.Valid(raw) {
+	if !jsonparts.Valid(raw) {
 		return &form{problem: &fault{http.StatusBadRequest, "Invalid JSON"}}
 	}
 	return formOf(raw)

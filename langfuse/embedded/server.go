@@ -203,6 +203,7 @@ type Server struct {
 	queue    queue
 	faults   atomic.Pointer[faulty]
 	pages    atomic.Pointer[http.Handler]
+	bodies   sync.Pool // of *bytes.Buffer, for spans
 }
 
 // Open opens or creates the store and returns a server for it; the caller

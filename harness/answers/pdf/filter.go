@@ -2,6 +2,7 @@ package pdf
 
 import (
 	"bytes"
+	"cmp"
 	"compress/flate"
 	"encoding/ascii85"
 	"errors"
@@ -54,31 +55,22 @@ func (f *File) isPlain(s *Stream, filters []Name) bool {
 
 // filters lists the filters of a stream with the parameters of each.
 func (f *File) filters(s *Stream) (names []Name, params []Dict) {
-	filter := s.Dict["Filter"]
-	if filter == nil {
-		filter = s.Dict["F"]
-	}
-	param := s.Dict["DecodeParms"]
-	if param == nil {
-		param = s.Dict["DP"]
-	}
-	switch o := f.Resolve(filter).(type) {
-	case Name:
-		d := f.Dict(param)
-		if list := f.Array(param); len(list) > 0 {
-			d = f.Dict(list[0])
+	oneOrMore := func(o Object) Array {
+		switch o := f.Resolve(o).(type) {
+		case Name, Dict:
+			return Array{o}
+		case Array:
+			return o
 		}
-		return []Name{o}, []Dict{d}
-	case Array:
-		list := f.Array(param)
-		for i, item := range o {
-			names = append(names, f.Name(item))
-			var d Dict
-			if i < len(list) {
-				d = f.Dict(list[i])
-			}
-			params = append(params, d)
+		return nil
+	}
+	list := oneOrMore(cmp.Or(s.Dict["DecodeParms"], s.Dict["DP"]))
+	for i, name := range oneOrMore(cmp.Or(s.Dict["Filter"], s.Dict["F"])) {
+		var param Dict
+		if i < len(list) {
+			param = f.Dict(list[i])
 		}
+		names, params = append(names, f.Name(name)), append(params, param)
 	}
 	return names, params
 }

@@ -83,19 +83,16 @@ func (f *font) builtIn(file *File, d Dict) {
 		data = data[:end]
 	}
 	l := &Lexer{data: data[:min(len(data), 64<<10)]}
-	var last [2]Object
-	for {
-		o, ok := l.object()
-		if !ok {
-			return
+	for word, args := range l.operations() {
+		if word != "put" || len(args) < 2 {
+			continue
 		}
-		name, isName := last[1].(Name)
-		code, isCode := last[0].(int64)
-		if o == Object(Keyword("put")) && isName && isCode && code >= 0 && code < 256 && f.encoding[code] == "" {
+		name, isName := args[len(args)-1].(Name)
+		code, isCode := args[len(args)-2].(int64)
+		if isName && isCode && code >= 0 && code < 256 && f.encoding[code] == "" {
 			f.encoding[code], _ = textOfGlyph(string(name))
 			f.known = true
 		}
-		last[0], last[1] = last[1], o
 	}
 }
 
@@ -246,18 +243,9 @@ const maxRanges = 300_000
 func parseCMap(data []byte) *cmap {
 	c := &cmap{}
 	l := &Lexer{data: data}
-	var args []Object
-	for len(c.ranges) < maxRanges {
-		o, ok := l.object()
-		if !ok {
+	for word, args := range l.operations() {
+		if len(c.ranges) >= maxRanges {
 			break
-		}
-		word, isWord := o.(Keyword)
-		if !isWord {
-			if args = append(args, o); len(args) > 1000 {
-				args = args[500:]
-			}
-			continue
 		}
 		switch word {
 		case "endcodespacerange":
@@ -267,7 +255,6 @@ func parseCMap(data []byte) *cmap {
 		case "endbfrange":
 			c.addRanges(args)
 		}
-		args = args[:0]
 	}
 	slices.SortStableFunc(c.ranges, func(a, b codeRange) int { return cmp.Compare(a.low, b.low) })
 	return c

@@ -52,27 +52,17 @@ func (in *interpreter) run(content []byte, resources Dict) {
 	in.resources = resources
 	defer func() { in.resources = saved }()
 	l := &Lexer{data: content}
-	var args []Object
-	for !in.full && in.file.Err() == nil {
-		o, ok := l.object()
-		if !ok {
+	for word, args := range l.operations() {
+		if in.full || in.file.Err() != nil {
 			return
-		}
-		word, isWord := o.(Keyword)
-		if !isWord {
-			if args = append(args, o); len(args) > 200 {
-				args = args[100:]
-			}
-			continue
 		}
 		if word == "ID" {
 			l.SkipImage()
 			w, h := in.ctm.area()
 			in.images += w * h
-		} else {
-			in.operator(string(word), args)
+			continue
 		}
-		args = args[:0]
+		in.operator(string(word), args)
 	}
 }
 

@@ -3,6 +3,7 @@ package pdf
 import (
 	"bytes"
 	"encoding/hex"
+	"iter"
 	"math"
 	"strconv"
 	"strings"
@@ -116,6 +117,31 @@ type Lexer struct {
 	kept int // elements of lists of the object that is read
 	// decrypt, if set, is applied to every string.
 	decrypt func(String) String
+}
+
+// operations yields the operators of a content stream or a CMap, each with what stands
+// before it: of a long list the end.
+func (l *Lexer) operations() iter.Seq2[Keyword, []Object] {
+	return func(yield func(Keyword, []Object) bool) {
+		var args []Object
+		for {
+			o, ok := l.object()
+			if !ok {
+				return
+			}
+			word, isWord := o.(Keyword)
+			switch {
+			case isWord && !yield(word, args):
+				return
+			case isWord:
+				args = args[:0]
+			default:
+				if args = append(args, o); len(args) > 1000 {
+					args = args[500:]
+				}
+			}
+		}
+	}
 }
 
 // SkipImage passes over the bytes of an inline image, up to its EI.

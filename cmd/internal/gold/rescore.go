@@ -4,11 +4,19 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	urfave "github.com/urfave/cli/v2"
+
 	"extraction-experiment/cmd/internal/ci"
 	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/cmd/internal/system"
+	"extraction-experiment/compare"
 	"extraction-experiment/configs"
 	"extraction-experiment/experiment"
 	"extraction-experiment/harness/answers"
@@ -20,12 +28,6 @@ import (
 	"extraction-experiment/runstore"
 	"extraction-experiment/scoring"
 	"extraction-experiment/tracking"
-	"fmt"
-	"os"
-	"strings"
-	"time"
-
-	urfave "github.com/urfave/cli/v2"
 )
 
 // RescoreCommand is "experiment rescore".
@@ -214,13 +216,63 @@ func (r *rescorer) overNow(ctx context.Context, name string) (err error) {
 	}
 	cfg := runs.Comparison()
 	cfg.Metric, cfg.Gate, cfg.Changed = metric, gate, -1
-	if err := Shift(ctx, &result, cfg, before, after); err != nil {
+	if err := shift(ctx, &result, cfg, before, after); err != nil {
 		return err
 	}
 	if r.c.Bool("json") {
 		return runs.PrintJSON(r.env, result)
 	}
 	return cli.Written(report.RegoldText(r.env.Stdout, result, runs.TextOptions(r.env, nil)))
+}
+
+// shift completes a result with what other gold changes between runs: their ranks, and
+// the verdicts and gates of all against the first. before and after are the same runs in
+// the same order.
+func shift(ctx context.Context, r *report.Regold, cfg compare.Config, before, after []compare.Source) error {
+	comparer, err := compare.New(cfg)
+	if err != nil {
+		return err
+	}
+	var ranks [2]compare.Leaderboard
+	var against [2]compare.Comparison
+	for i, sources := range [][]compare.Source{before, after} {
+		if ranks[i], err = comparer.Rank(ctx, sources...); err != nil {
+			return err
+		}
+		if len(sources) < 2 {
+			continue
+		}
+		if against[i], err = comparer.Compare(ctx, sources[0], sources[1:]...); err != nil {
+			return err
+		}
+	}
+	r.Metric = ranks[1].Metric
+	for _, moves := range r.Runs {
+		shift := report.RankShift{Run: moves.From.Name, Rescored: moves.Name}
+		for _, of := range ranks[0].Runs {
+			if of.Summary.Run.Name == moves.From.Name {
+				shift.Before, shift.RankBefore = of.Mean, of.Rank
+			}
+		}
+		for _, of := range ranks[1].Runs {
+			if of.Summary.Run.Name == moves.Name {
+				shift.After, shift.RankAfter = of.Mean, of.Rank
+			}
+		}
+		r.Ranks = append(r.Ranks, shift)
+	}
+	for i := range against[1].Candidates {
+		was, is := against[0].Candidates[i], against[1].Candidates[i]
+		verdict := report.VerdictShift{Base: r.Runs[0].From.Name, Candidate: r.Runs[i+1].From.Name, Before: was.Verdict, After: is.Verdict, Incomparable: len(was.Incompatible) > 0}
+		r.Verdicts = append(r.Verdicts, verdict)
+		if was.Gate == nil || is.Gate == nil {
+			continue
+		}
+		for k, rule := range is.Gate.Rules {
+			r.Gates = append(r.Gates, report.GateShift{Candidate: verdict.Candidate, Rule: rule.Rule, Before: was.Gate.Rules[k].Answer, After: rule.Answer})
+		}
+	}
+	return nil
 }
 
 // datasetNow opens a dataset as it is: in Langfuse with its version, or a file.

@@ -3,8 +3,6 @@ package extraction
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,9 +12,6 @@ import (
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/extraction"
-	"extraction-experiment/internal/textutil"
-	"extraction-experiment/outcome"
-	"extraction-experiment/pipeline/ground"
 	"extraction-experiment/scoring"
 )
 
@@ -73,97 +68,6 @@ type AuditedSystem struct {
 	Entities      systemRates `json:"entities"`
 	Relationships systemRates `json:"relationships"`
 }
-
-// Doubt is a finding: gold that is probably wrong.
-type Doubt struct {
-	// Key names the finding; it depends on the item, the gold element and the change
-	// alone, so that it is the same in the next audit.
-	Key  string    `json:"key"`
-	Item string    `json:"item"`
-	Kind DoubtKind `json:"kind"`
-	What string    `json:"what"` // "entity" or "relationship"
-	// Doubt is from 0 to 1, and no probability.
-	Doubt float64 `json:"doubt"`
-	// Expected is what gold says, and Proposed what would stand instead: "" where
-	// gold lacks it, and where it would be taken out.
-	Expected string `json:"expected,omitempty"`
-	Proposed string `json:"proposed,omitempty"`
-	Reason   string `json:"reason"`
-	// Gold is dataset.GoldHash of the item's expected output.
-	Gold string `json:"gold"`
-	// Places are where the text names it.
-	Places  []Place      `json:"places,omitempty"`
-	Says    []SystemSays `json:"says"`
-	Effects []Effect     `json:"effects,omitempty"`
-	// Judged is what a model says of it; nil where none was asked.
-	Judged *Judged `json:"judged,omitempty"`
-
-	claim claim
-}
-
-// Change says in a line what would change in gold.
-func (d Doubt) Change() string {
-	expected, proposed := textutil.Line(d.Expected), textutil.Line(d.Proposed)
-	switch {
-	case d.Expected == "":
-		return "add " + proposed
-	case d.Proposed == "":
-		return "take out " + expected
-	}
-	return expected + " → " + proposed
-}
-
-// Judged is the opinion of a model about a finding.
-type Judged struct {
-	Model  string `json:"model"`
-	Wrong  *bool  `json:"gold_is_wrong"` // nil where the answer could not be used
-	Reason string `json:"reason"`
-}
-
-// Verdict is the opinion in words.
-func (j Judged) Verdict() string {
-	switch {
-	case j.Wrong == nil:
-		return "no usable answer"
-	case *j.Wrong:
-		return "gold is wrong"
-	}
-	return "gold is right"
-}
-
-// Place is a stretch of the document with what stands around it; offsets count code
-// points.
-type Place struct {
-	extraction.Span
-	Before string `json:"before"`
-	After  string `json:"after"`
-}
-
-// around is how many code points of the document stand on each side of a place.
-const around = 160
-
-// SystemSays is what one system has to do with a finding.
-type SystemSays struct {
-	System string `json:"system"`
-	// For is true where the system speaks for the change, false where it has what gold
-	// has, and nil where it says neither.
-	For *bool  `json:"for"`
-	Has string `json:"has,omitempty"` // where it has something else
-}
-
-// Effect is how a score would change if gold were changed.
-type Effect struct {
-	System string   `json:"system"`
-	Score  string   `json:"score"`
-	Before *float64 `json:"before"` // of the item; nil is undefined
-	After  *float64 `json:"after"`
-	// Run is the change of the run's mean, failures counted as 0; nil where the score
-	// is undefined before or after.
-	Run *float64 `json:"run"`
-}
-
-// auditScores are those of which the change is told.
-func auditScores() []string { return []string{scoring.EntityF1, scoring.RelationshipF1} }
 
 // Audit finds gold that is probably wrong by what several systems extracted.
 //
@@ -378,12 +282,6 @@ func (a *audit) judge(id string, claims []claim) {
 	}
 }
 
-// key is a hash of what the finding is about.
-func (d Doubt) key() string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q %s %d %q %q", d.Item, d.Kind, d.claim.nth, d.Expected, d.Proposed))
-	return hex.EncodeToString(sum[:6])
-}
-
 // trim keeps the findings of the highest doubt, and those that are asked for.
 func (a *audit) trim() {
 	list := a.result.Findings
@@ -412,148 +310,4 @@ func (a *audit) effects(ctx context.Context) error {
 		}
 		return nil
 	}, func(string, error) {})
-}
-
-// complete adds places, reason, words of the systems and effects.
-func (d *Doubt) complete(systems []string, r *reading, items int) {
-	c := d.claim
-	about := c.expected
-	if about == nil {
-		about = c.proposed
-	}
-	near := 0
-	for _, name := range about.names() {
-		span, match := r.index.Locate(name, near)
-		if match == ground.None {
-			continue
-		}
-		near = span.Start
-		before, _ := r.index.Slice(max(0, span.Start-around), span.Start)
-		after, _ := r.index.Slice(span.End, min(span.End+around, r.index.Len(ground.CodePoints)))
-		d.Places = append(d.Places, Place{Span: span, Before: before, After: after})
-	}
-	counts := map[stance]int{}
-	for s, st := range c.stances {
-		counts[st]++
-		says := SystemSays{System: systems[s], Has: c.says[s]}
-		if st == agrees || st == against {
-			says.For = new(bool)
-			*says.For = st == agrees
-		}
-		d.Says = append(d.Says, says)
-	}
-	d.Reason = c.why(counts[agrees], counts[agrees]+counts[against]+counts[silent])
-	changed := corrected(r.gold, c)
-	for s, output := range r.outputs {
-		if output == nil {
-			continue
-		}
-		before, after := r.results[s].Scores, r.rules.Score(changed, *output).Scores
-		for _, name := range auditScores() {
-			was, _ := outcome.Lookup(before, name)
-			is, _ := outcome.Lookup(after, name)
-			if was.Value == nil && is.Value == nil || was.Value != nil && is.Value != nil && *was.Value == *is.Value {
-				continue
-			}
-			effect := Effect{System: systems[s], Score: name, Before: was.Value, After: is.Value}
-			if was.Value != nil && is.Value != nil {
-				mean := (*is.Value - *was.Value) / float64(items)
-				effect.Run = &mean
-			}
-			d.Effects = append(d.Effects, effect)
-		}
-	}
-}
-
-// why says in a sentence what speaks for the claim.
-func (c claim) why(agree, of int) string {
-	count := fmt.Sprintf("%d of %d systems", agree, of)
-	switch c.kind {
-	case NotFound:
-		return count + " find nothing of the kind, and the text has the name"
-	case NotInText:
-		return "the text does not have the name; " + count + " find nothing of the kind"
-	case NotInGold:
-		if c.suspect {
-			return count + " have it, and a relationship of gold names it"
-		}
-		return count + " have it, and gold does not"
-	case Contradiction:
-		return c.reason + "; " + count + " find nothing of the kind"
-	case Reversed:
-		return count + " have the other direction"
-	case OtherType:
-		return count + " have this other type"
-	}
-	return count + " have this other name"
-}
-
-// corrected changes gold as the claims want it.
-func corrected(gold extraction.Extraction, claims ...claim) extraction.Extraction {
-	entities, relationships := slices.Clone(gold.Entities), slices.Clone(gold.Relationships)
-	noEntity, noRelationship := map[int]bool{}, map[int]bool{}
-	for _, c := range claims {
-		switch {
-		case c.expected == nil && c.proposed.entity != nil:
-			entities = append(entities, *c.proposed.entity)
-		case c.expected == nil:
-			relationships = append(relationships, *c.proposed.relationship)
-		case c.proposed == nil && c.expected.entity != nil:
-			noEntity[c.index] = true
-		case c.proposed == nil:
-			noRelationship[c.index] = true
-		case c.expected.entity != nil:
-			entities[c.index] = *c.proposed.entity
-			for i := range relationships { // what was said of the name is said of the new one
-				for _, end := range []*string{&relationships[i].Source, &relationships[i].Target} {
-					if textutil.FoldName(*end) == textutil.FoldName(c.expected.entity.Name) {
-						*end = c.proposed.entity.Name
-					}
-				}
-			}
-		default:
-			relationships[c.index] = *c.proposed.relationship
-		}
-	}
-	return extraction.Extraction{Entities: without(entities, noEntity), Relationships: without(relationships, noRelationship)}
-}
-
-func without[T any](list []T, gone map[int]bool) []T {
-	if len(gone) == 0 {
-		return list
-	}
-	kept := []T{}
-	for i, v := range list {
-		if !gone[i] {
-			kept = append(kept, v)
-		}
-	}
-	return kept
-}
-
-// Corrected returns the expected output with findings of one audit of the item carried
-// out. The error names two that change the same element of gold.
-func Corrected(expected json.RawMessage, findings []Doubt) (json.RawMessage, error) {
-	gold, _, err := extraction.DecodeExtraction(expected)
-	if err != nil {
-		return nil, err
-	}
-	type place struct {
-		what  string
-		index int
-	}
-	touched := map[place]string{}
-	var claims []claim
-	for _, d := range findings {
-		claims = append(claims, d.claim)
-		if d.claim.expected == nil {
-			continue
-		}
-		at := place{d.What, d.claim.index}
-		if other := touched[at]; other != "" {
-			return nil, fmt.Errorf("item %q: the findings %s and %s change the same %s of gold: accept one of them", d.Item, other, d.Key, d.What)
-		}
-		touched[at] = d.Key
-	}
-	return corrected(gold, claims...).MarshalJSON()
 }

@@ -92,45 +92,37 @@ func (c *crashes) resumed(t *testing.T, run string) {
 	sameExport(t, c.whole, c.exported(t, run))
 }
 
-// TestCrash_everyCommit ends a run of 12 items right before and right after its
-// commits, and resumes it: of the first, of the last, and of every tenth between them,
-// from one that EXPERIMENT_TEST_SEED chooses; with EXPERIMENT_TEST_FULL of each.
+// TestCrash_everyCommit ends a run of 12 items right before and right after each of its
+// commits, and resumes it. TestCrash_anyInstant is the sample of it that always runs.
 func TestCrash_everyCommit(t *testing.T) {
+	inFull(t)
 	t.Parallel()
-	step, seed := 10, number(t, "EXPERIMENT_TEST_SEED", int(time.Now().UnixNano()&0xffffff))
-	if full() {
-		step = 1
-	}
-	t.Logf("EXPERIMENT_TEST_SEED=%d", seed)
 	c := newCrashes(t, 12, buildProgram(t, "failpoints"))
 	c.begin(t)
 	var before, after []string // run files
 	t.Run("commits", func(t *testing.T) {
 		t.Run("before", func(t *testing.T) {
 			t.Parallel()
-			before = c.endedAtCommits(t, "before", 2+seed%step, step)
+			before = c.endedAtCommits(t, "before")
 		})
 		t.Run("after", func(t *testing.T) {
 			t.Parallel()
-			after = c.endedAtCommits(t, "after", 2+(seed+step/2)%step, step)
+			after = c.endedAtCommits(t, "after")
 		})
 	})
 	onceInLangfuse(t, c.client, slices.Concat([]string{c.runFile("made", "whole")}, before, after)...)
 }
 
-// endedAtCommits ends runs at the first commit, at the second of the numbers and at every
-// step from there, and at the last, resumes each, and returns the run files.
-func (c *crashes) endedAtCommits(t *testing.T, where string, second, step int) (runFiles []string) {
+// endedAtCommits ends a run at each of its commits, resumes it, and returns the run files.
+func (c *crashes) endedAtCommits(t *testing.T, where string) (runFiles []string) {
 	const most = 200 // a run of 12 items has no such number of commits
-	ended, next := 0, 1
-	for beyond := second; next < most && c.endedAt(t, where, next, &runFiles); beyond += step {
-		ended, next = next, beyond
+	n := 1
+	for n < most && c.endedAt(t, where, n, &runFiles) {
+		n++
 	}
-	for next--; next > ended && !c.endedAt(t, where, next, &runFiles); next-- { // too far: back to the last
-	}
-	t.Logf("%s: the last of %d runs was ended at commit %d", where, len(runFiles), next)
-	if next < 12 || next >= most-step {
-		t.Errorf("the run was ended %s %d commits", where, next)
+	t.Logf("%s: the last of %d runs was ended at commit %d", where, len(runFiles), n-1)
+	if n <= 12 || n >= most {
+		t.Errorf("the run was ended %s %d commits", where, n-1)
 	}
 	return runFiles
 }

@@ -27,9 +27,10 @@ func TestMain(m *testing.M) {
 const usualGOGC = "GOGC=100"
 
 // hasten lets the many processes of these tests, which live for a moment, collect
-// their garbage less often, and runs more tests at once than a small machine has
-// processors: most wait for a disk, or for a process. Whoever sets GOGC or
-// -parallel decides otherwise.
+// their garbage less often and use one processor each, puts their folders into memory,
+// and runs more tests at once than a small machine has processors: most wait for a
+// process. With EXPERIMENT_TEST_FULL they have the disk and all processors, as users
+// have. Whoever sets GOGC, GOMAXPROCS, TMPDIR or -parallel decides otherwise.
 func hasten() {
 	if os.Getenv("GOGC") != "" { // also in the processes that this one starts
 		return
@@ -39,6 +40,12 @@ func hasten() {
 	err := os.Setenv("GOGC", strconv.Itoa(percent))
 	if runtime.GOMAXPROCS(0) < 4 {
 		err = errors.Join(err, flag.Set("test.parallel", "4")) // the command line is read later
+	}
+	if !full() && os.Getenv("GOMAXPROCS") == "" { // this process has all processors already
+		err = errors.Join(err, os.Setenv("GOMAXPROCS", "1"))
+	}
+	if !full() {
+		testkit.FoldersInMemory()
 	}
 	if err != nil {
 		panic(err)

@@ -11,7 +11,10 @@ package outcome
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"extraction-experiment/internal/stats"
@@ -67,7 +70,7 @@ type Detail struct {
 	// the form of the harness.
 	Explanation json.RawMessage `json:"explanation,omitempty"`
 	// Duplicates and the like: integer counts that no score carries.
-	Counts map[string]int64 `json:"counts,omitempty"`
+	Counts Counts `json:"counts,omitempty"`
 }
 
 // Failed reports whether the item failed.
@@ -194,7 +197,33 @@ type Score struct {
 	// Comment explains the value to a person: "7/9 extracted entities matched".
 	Comment string `json:"comment,omitempty"`
 	// Counts are the named integers behind the value.
-	Counts map[string]int64 `json:"counts,omitempty"`
+	Counts Counts `json:"counts,omitempty"`
+}
+
+// Counts are integers by name, such as {"matched":3}.
+type Counts map[string]int64
+
+// MarshalJSON writes what encoding/json writes of such a map, sorted by name, without
+// its reflection: every outcome is full of counts.
+func (c Counts) MarshalJSON() ([]byte, error) {
+	if c == nil {
+		return []byte("null"), nil
+	}
+	b := append(make([]byte, 0, 24*len(c)+2), '{')
+	for _, name := range slices.Sorted(maps.Keys(c)) {
+		if len(b) > 1 {
+			b = append(b, ',')
+		}
+		if strings.IndexFunc(name, func(r rune) bool { return r < ' ' || r > '~' || r == '"' || r == '\\' }) < 0 {
+			b = append(append(append(b, '"'), name...), '"')
+		} else if text, err := json.Marshal(name); err == nil {
+			b = append(b, text...)
+		} else {
+			return nil, err
+		}
+		b = strconv.AppendInt(append(b, ':'), c[name], 10)
+	}
+	return append(b, '}'), nil
 }
 
 // Ratio is an integer numerator and denominator.

@@ -47,8 +47,8 @@ type large struct {
 
 // note is the long part of a score.
 type note struct {
-	Comment string           `json:"comment,omitempty"`
-	Counts  map[string]int64 `json:"counts,omitempty"`
+	Comment string         `json:"comment,omitempty"`
+	Counts  outcome.Counts `json:"counts,omitempty"`
 }
 
 func badOutcome(o outcome.Outcome, err error) error {

@@ -34,10 +34,10 @@ func TestParseRule(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"":                              "expected a score",
-		"entity_f1":                     "expected a score",
-		">= 0.5":                        "expected a score",
-		"entity_f1 >=":                  "expected a value",
+		"":                              "between a score and a value",
+		"entity_f1":                     "between a score and a value",
+		">= 0.5":                        "between a score and a value",
+		"entity_f1 >=":                  "expected a number or base",
 		"entity_f1 = 0.5":               "expected >=",
 		"entity_f1 => 0.5":              "expected >=",
 		"entity_f1 >= much":             "expected a number",
@@ -59,7 +59,7 @@ func TestParseRule(t *testing.T) {
 		"coverage >= 99":                "nothing can keep it: coverage lies from 0 to 1; did you mean 99%?",
 		"coverage >= 0":                 "everything keeps it",
 		"coverage > base + 1":           "nothing can keep it: a difference of coverage lies from -1 to 1",
-		"entity f1 >= 0.5":              "no name of a score",
+		"entity f1 >= 0.5":              "between a score and a value",
 		"pooled(cost) <= 3":             "pooled(SCORE)",
 		"pooled(entity_f1 >= 0.5":       "pooled(SCORE)",
 		strings.Repeat("x", 600) + ">1": "longer than",

@@ -1,8 +1,10 @@
 package compare
 
 import (
+	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -58,63 +60,48 @@ func ParseRule(text string) (Rule, error) {
 	return r, nil
 }
 
+// ruleForm is what a rule looks like; the value is read by its metric.
+var ruleForm = regexp.MustCompile(`^(pooled\( ?)?([^ ()<>=!"']+)( ?\))? ?(>=|<=|>|<) ?(base)? ?(.*)$`)
+
 func parseRule(text string) (Rule, error) {
 	if len(text) > maxRule {
 		return Rule{}, fmt.Errorf("it is longer than %d characters", maxRule)
 	}
-	at := strings.IndexAny(text, "<>=!")
-	if at <= 0 {
-		return Rule{}, fmt.Errorf("expected a score, an operator and a value, such as entity_f1 >= base - 0.1")
+	m := ruleForm.FindStringSubmatch(text)
+	if m == nil {
+		return Rule{}, errors.New("expected >=, >, <= or < between a score and a value, such as entity_f1 >= base - 0.1")
 	}
-	r := Rule{Text: text, Metric: strings.TrimSpace(text[:at]), Factor: 1}
-	rest := text[at:]
-	end := strings.IndexFunc(rest, func(c rune) bool { return !strings.ContainsRune("<>=!", c) })
-	if end < 0 {
-		return r, fmt.Errorf("expected a value behind %s", rest)
+	r := Rule{Text: text, Metric: m[2], Pooled: m[1] != "", Op: m[4], Relative: m[5] != "", Factor: 1}
+	value := m[6]
+	if closed := m[3] != ""; closed != r.Pooled || r.Pooled && slices.Contains(measures, r.Metric) {
+		return r, errors.New("expected pooled(SCORE)")
 	}
-	r.Op = rest[:end]
-	if !slices.Contains([]string{">=", ">", "<=", "<"}, r.Op) {
-		return r, fmt.Errorf("expected >=, >, <= or <, not %s", r.Op)
+	var err error
+	switch {
+	case !r.Relative:
+		r.Offset, err = r.number(value, false)
+	case value != "":
+		err = r.readMargin(value[0], strings.TrimSpace(value[1:]))
 	}
-	if inner, ok := strings.CutPrefix(r.Metric, "pooled("); ok {
-		r.Metric, r.Pooled = strings.TrimSpace(strings.TrimSuffix(inner, ")")), true
-		if !strings.HasSuffix(inner, ")") || slices.Contains(measures, r.Metric) {
-			return r, fmt.Errorf("expected pooled(SCORE)")
-		}
+	if err != nil {
+		return r, err
 	}
-	if r.Metric == "" || strings.ContainsAny(r.Metric, " ()\"'") {
-		return r, fmt.Errorf("%q is no name of a score", r.Metric)
-	}
-	return r.value(strings.TrimSpace(rest[end:]))
+	return r, r.possible()
 }
 
-// value reads what stands behind the operator.
-func (r Rule) value(text string) (Rule, error) {
-	rest, relative := strings.CutPrefix(text, "base")
-	if !relative {
-		var err error
-		if r.Offset, err = r.number(text, false); err != nil {
-			return r, err
-		}
-		return r, r.possible()
-	}
-	r.Relative = true
-	rest = strings.TrimSpace(rest)
-	if rest == "" {
-		return r, nil
-	}
-	sign, number := rest[0], strings.TrimSpace(rest[1:])
+// readMargin reads what stands behind the base: a sign and a number.
+func (r *Rule) readMargin(sign byte, number string) error {
 	if !strings.ContainsRune("+-*", rune(sign)) {
-		return r, fmt.Errorf("expected base, base - NUMBER, base + NUMBER or base * NUMBER, not base %s", rest)
+		return fmt.Errorf("expected base, base - NUMBER, base + NUMBER or base * NUMBER, not base %c%s", sign, number)
 	}
 	n, err := r.number(number, sign == '*')
 	switch {
 	case err != nil:
-		return r, err
+		return err
 	case n < 0:
-		return r, fmt.Errorf("%s has two signs", rest)
+		return fmt.Errorf("%c %s has two signs", sign, number)
 	case sign == '*' && !r.measure():
-		return r, fmt.Errorf("a score is compared with base - NUMBER, not with a multiple of the base")
+		return errors.New("a score is compared with base - NUMBER, not with a multiple of the base")
 	case sign == '*':
 		r.Factor = n
 	case sign == '-':
@@ -122,7 +109,7 @@ func (r Rule) value(text string) (Rule, error) {
 	default:
 		r.Offset = n
 	}
-	return r, r.possible()
+	return nil
 }
 
 // number reads a number with the unit that the metric allows, or a multiple of

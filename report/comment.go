@@ -1,7 +1,6 @@
 package report
 
 import (
-	"encoding/xml"
 	"fmt"
 	"io"
 	"slices"
@@ -245,9 +244,5 @@ func (c Check) JUnit(w io.Writer) error {
 			add(rule.Rule, failure)
 		}
 	}
-	raw, err := xml.MarshalIndent(junitSuites{Name: "experiment check", Tests: suite.Tests, Failures: suite.Failures, Suites: []junitSuite{suite}}, "", "  ")
-	if err == nil {
-		_, err = fmt.Fprintf(w, "%s%s\n", xml.Header, raw)
-	}
-	return written(err)
+	return junitSuites{Name: "experiment check", Tests: suite.Tests, Failures: suite.Failures, Suites: []junitSuite{suite}}.write(w)
 }

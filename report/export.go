@@ -222,7 +222,11 @@ func JUnit(w io.Writer, runs []Run) error {
 		}
 		all.Suites = append(all.Suites, suite)
 	}
-	raw, err := xml.MarshalIndent(all, "", "  ")
+	return all.write(w)
+}
+
+func (s junitSuites) write(w io.Writer) error {
+	raw, err := xml.MarshalIndent(s, "", "  ")
 	if err == nil {
 		_, err = fmt.Fprintf(w, "%s%s\n", xml.Header, raw)
 	}

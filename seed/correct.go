@@ -83,22 +83,13 @@ func (t *traceSeeder) openLinked(ctx context.Context, list []candidate) error {
 	for _, l := range t.links {
 		wanted[l.item] = true
 	}
-	version, err := t.client.CurrentDatasetVersion(ctx, t.cfg.Dataset)
-	if err != nil {
-		return err
-	}
 	t.items, t.since = map[string]dataset.Item{}, map[string]time.Time{}
-	query := langfuse.DatasetItemsQuery{DatasetName: t.cfg.Dataset, Version: version}
-	for stored, err := range t.client.ListDatasetItems(ctx, query) {
-		if err != nil {
-			return err
-		}
+	return eachStored(ctx, t.client, t.cfg.Dataset, func(stored langfuse.DatasetItem) {
 		if wanted[stored.ID] {
 			t.items[stored.ID], t.since[stored.ID] = itemOf(stored), stored.CreatedAt
 			t.seeder.there[stored.ID] = digestOf(itemOf(stored))
 		}
-	}
-	return nil
+	})
 }
 
 func (t *traceSeeder) findLinks(ctx context.Context, of langfuse.Dataset, list []candidate) error {

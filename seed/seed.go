@@ -296,22 +296,14 @@ func (s *seeder) index(ctx context.Context) error {
 	if s.result.DatasetCreated {
 		return nil
 	}
-	version, err := s.client.CurrentDatasetVersion(ctx, s.cfg.Dataset)
-	if err != nil {
-		return err
-	}
-	for stored, err := range s.client.ListDatasetItems(ctx, langfuse.DatasetItemsQuery{DatasetName: s.cfg.Dataset, Version: version}) {
-		if err != nil {
-			return err
-		}
+	return eachStored(ctx, s.client, s.cfg.Dataset, func(stored langfuse.DatasetItem) {
 		item := itemOf(stored)
 		s.there[item.ID] = digestOf(item)
 		if s.similar != nil {
 			s.similar.add(item.ID, documentSketch(item))
 		}
 		s.cfg.progress(Progress{Phase: Comparing, Done: len(s.there)})
-	}
-	return nil
+	})
 }
 
 // How many items are written at once, and their bytes.

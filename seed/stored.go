@@ -190,16 +190,10 @@ func (d digest) missing(stored digest) []string {
 //
 // API: GET /api/public/health, GET /api/public/dataset-items
 func Export(ctx context.Context, client *langfuse.Client, name string, w *dataset.Writer) (int, error) {
-	pin, err := client.CurrentDatasetVersion(ctx, name)
+	var items []dataset.Item
+	err := eachStored(ctx, client, name, func(stored langfuse.DatasetItem) { items = append(items, itemOf(stored)) })
 	if err != nil {
 		return 0, fmt.Errorf("exporting: %w", err)
-	}
-	var items []dataset.Item
-	for item, err := range client.ListDatasetItems(ctx, langfuse.DatasetItemsQuery{DatasetName: name, Version: pin}) {
-		if err != nil {
-			return 0, fmt.Errorf("exporting: %w", err)
-		}
-		items = append(items, itemOf(item))
 	}
 	// Of an id that came twice, because somebody wrote while the list was read, the
 	// first is taken: the newest.
@@ -211,6 +205,21 @@ func Export(ctx context.Context, client *langfuse.Client, name string, w *datase
 		}
 	}
 	return len(items), nil
+}
+
+// eachStored gives all active items of a dataset as they are now, in one version.
+func eachStored(ctx context.Context, client *langfuse.Client, name string, give func(langfuse.DatasetItem)) error {
+	version, err := client.CurrentDatasetVersion(ctx, name)
+	if err != nil {
+		return err
+	}
+	for stored, err := range client.ListDatasetItems(ctx, langfuse.DatasetItemsQuery{DatasetName: name, Version: version}) {
+		if err != nil {
+			return err
+		}
+		give(stored)
+	}
+	return nil
 }
 
 // Archive takes items out of a dataset's listing; runs that were made with them

@@ -34,7 +34,6 @@ var floors = map[string]int{
 	"pipeline":              3,
 	"runstore":              4,
 	"evaluator":             4,
-	"pipeline/provider/":    4,
 	"pipeline/provider":     5,
 	"tracking":              5,
 	"seed":                  5,

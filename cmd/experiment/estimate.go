@@ -20,7 +20,6 @@ import (
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 	"extraction-experiment/pipeline/provider"
-	"extraction-experiment/pipeline/provider/external"
 	"extraction-experiment/report"
 )
 
@@ -115,7 +114,7 @@ func dryRun(env cli.Env, values settings.Values, order []settings.Setting, sweep
 		r := values[o.Flag]
 		value := keyless(strings.Join(r.Words, " "))
 		if namesProgram("--"+o.Flag) && len(r.Words) > 0 {
-			value = external.Shown(value)
+			value = provider.ShownTarget(value)
 		}
 		rows = append(rows, settled{o.Flag, value, r.From})
 	}

@@ -15,7 +15,7 @@ import (
 
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/pipeline"
-	"extraction-experiment/pipeline/provider/external"
+	"extraction-experiment/pipeline/provider"
 	"extraction-experiment/tracking"
 
 	urfave "github.com/urfave/cli/v2"
@@ -160,9 +160,9 @@ func resumeCommand(args []string) string {
 		flag, value, joined := strings.Cut(arg, "=")
 		switch {
 		case joined && namesProgram(flag):
-			arg = flag + "=" + external.Shown(value)
+			arg = flag + "=" + provider.ShownTarget(value)
 		case i > 0 && namesProgram(args[i-1]):
-			arg = external.Shown(arg)
+			arg = provider.ShownTarget(arg)
 		}
 		if arg != "--resume" {
 			command += " " + cli.Quote(arg)

@@ -17,7 +17,7 @@ import (
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
-	"extraction-experiment/pipeline/provider/external"
+	"extraction-experiment/pipeline/provider"
 )
 
 // DefaultPassages is how many passages a model is given.
@@ -93,7 +93,7 @@ func (a *Asking) Answer(ctx context.Context, question string) (Answer, []outcome
 // "pdf_sha256"}, an answer {"answer", "pages"?, …}. It is safe for concurrent
 // use.
 type External struct {
-	Asker    *external.Extractor
+	Asker    *provider.External
 	Document *Document
 	// Pause is the time before the second try, doubled with each; 0 means half a
 	// second. A longer Retry-After is kept, up to 30 s.

@@ -18,7 +18,7 @@ import (
 	"extraction-experiment/internal/limit"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
-	"extraction-experiment/pipeline/provider/external"
+	"extraction-experiment/pipeline/provider"
 )
 
 func openSample(t *testing.T, name string) *answers.Document {
@@ -155,7 +155,7 @@ func TestExternal(t *testing.T) {
 	doc := openSample(t, "manual")
 	ask := func(path string) (answers.Answer, []outcome.Call, error) {
 		requests.Store(0)
-		asker, err := external.New(external.Config{Target: server.URL + path, MaxAnswer: 1 << 20})
+		asker, err := provider.NewExternal(provider.ExternalConfig{Target: server.URL + path, MaxAnswer: 1 << 20})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -199,7 +199,7 @@ func TestExternal_stopped(t *testing.T) {
 		w.WriteHeader(http.StatusBadGateway)
 	}))
 	defer server.Close()
-	asker, err := external.New(external.Config{Target: server.URL})
+	asker, err := provider.NewExternal(provider.ExternalConfig{Target: server.URL})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"extraction-experiment/extraction"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
-	"extraction-experiment/pipeline/provider/external"
+	"extraction-experiment/pipeline/provider"
 )
 
 // Question is what is asked about a case: neither gold nor the stored answer.
@@ -174,7 +174,7 @@ func asRecords(found extraction.Extraction) (string, error) {
 // "offset_mode" in the request. An answer holds "extractions", records as the
 // schema asks for, or "entities" whose mentions are the records. It is safe for
 // concurrent use.
-type External struct{ Asker *external.Extractor }
+type External struct{ Asker *provider.External }
 
 // Answer asks once. A reply without a list is an answer that cannot be used, as
 // a model's prose is; errors are those of the pipeline.

@@ -25,7 +25,6 @@ import (
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/pipeline/provider"
-	"extraction-experiment/pipeline/provider/external"
 	"extraction-experiment/report"
 )
 
@@ -323,7 +322,7 @@ func (k *check) refreshed(ctx context.Context) error {
 	refuse := func(format string, args ...any) error {
 		return cli.Errorf(cli.ExitIncompatible, "--refresh-base: the base %s %s", h.Name, fmt.Sprintf(format, args...))
 	}
-	if h.System.Provider == external.Name || h.System.Pipeline == provider.Recorded || h.Dataset.Selection != "" {
+	if h.System.Provider == provider.ExternalName || h.System.Pipeline == provider.Recorded || h.Dataset.Selection != "" {
 		return refuse("is of a pipeline, or of a selection of items: check out %s and run it", cmp.Or(h.GitSHA, "its revision"))
 	}
 	name := runs.MadeName(h.Name + "-refreshed")

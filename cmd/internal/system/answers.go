@@ -12,7 +12,6 @@ import (
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 	"extraction-experiment/pipeline/provider"
-	"extraction-experiment/pipeline/provider/external"
 )
 
 // maxExternalAnswer bounds what a team's own system may reply, in bytes: an
@@ -50,11 +49,11 @@ func (o Opener) openExternalAnswerer(cfg AnswersConfig, doc *answers.Document, o
 			return nil, cli.Usage("--url %q is no address such as http://localhost:8080/answer", target)
 		}
 	}
-	service, err := external.New(o.external(target, cfg.Limits, maxExternalAnswer))
+	service, err := provider.NewExternal(o.external(target, cfg.Limits, maxExternalAnswer))
 	if err != nil {
 		return nil, err
 	}
-	info := provider.Info{Provider: external.Name, Model: external.Name, Pipeline: service.Target()}
+	info := provider.Info{Provider: provider.ExternalName, Model: provider.ExternalName, Pipeline: service.Target()}
 	*opened = System{Header: describe(info, cfg.Config, outcome.Prompt{}), Close: service.Close, reached: service.Reached}
 	absolute := *doc
 	if path, err := filepath.Abs(doc.Path); err == nil {

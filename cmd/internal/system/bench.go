@@ -5,7 +5,6 @@ import (
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 	"extraction-experiment/pipeline/provider"
-	"extraction-experiment/pipeline/provider/external"
 )
 
 // OpenBench opens what a Config names and answers the cases of the bench: a team's own
@@ -14,11 +13,11 @@ import (
 func (o Opener) OpenBench(cfg Config) (benches.Answerer, System, error) {
 	switch {
 	case cfg.Pipeline != "":
-		asks, err := external.New(o.external(cfg.Pipeline, cfg.Limits, 0))
+		asks, err := provider.NewExternal(o.external(cfg.Pipeline, cfg.Limits, 0))
 		if err != nil {
 			return nil, System{}, err
 		}
-		info := provider.Info{Provider: external.Name, Model: external.Name, Pipeline: asks.Target()}
+		info := provider.Info{Provider: provider.ExternalName, Model: provider.ExternalName, Pipeline: asks.Target()}
 		return benches.External{Asker: asks}, System{Header: describe(info, Config{}, outcome.Prompt{}), Close: asks.Close}, nil
 	case cfg.Model == "":
 		return nil, System{Close: func() error { return nil }}, nil

@@ -23,7 +23,6 @@ import (
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 	"extraction-experiment/pipeline/provider"
-	"extraction-experiment/pipeline/provider/external"
 )
 
 // Definition is what a worker on another machine is told of the system that a run
@@ -155,7 +154,7 @@ func pipelineIdentity(target string) (Identity, error) {
 		return Identity{}, cli.Usage("--pipeline: %w", err)
 	}
 	name := []string{"pipeline"}
-	for _, word := range strings.Fields(external.Shown(target)) { // without what it is given in confidence
+	for _, word := range strings.Fields(provider.ShownTarget(target)) { // without what it is given in confidence
 		flag, value, joined := strings.Cut(word, "=")
 		if joined {
 			flag += "=" + filepath.Base(value)

@@ -15,7 +15,6 @@ import (
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 	"extraction-experiment/pipeline/provider"
-	"extraction-experiment/pipeline/provider/external"
 	"extraction-experiment/scoring"
 )
 
@@ -150,8 +149,8 @@ func (o Opener) openModel(name string) (opened provider.Opened, known Catalogue,
 
 // external configures a team's own program or address; most bounds its answers, 0 is
 // the usual bound.
-func (o Opener) external(target string, limits Limits, most int) external.Config {
-	return external.Config{
+func (o Opener) external(target string, limits Limits, most int) provider.ExternalConfig {
+	return provider.ExternalConfig{
 		Target: target, Concurrency: limits.Concurrency, Stderr: harmless{o.Stderr}, Token: o.Getenv(EnvPipelineToken), MaxAnswer: most,
 	}
 }
@@ -166,13 +165,13 @@ func (o Opener) openPipeline(cfg Config) (System, error) {
 	}
 	asked := o.external(cfg.Pipeline, cfg.Limits, 0)
 	asked.Model, asked.Parameters = model, cfg.Parameters
-	extractor, err := external.New(asked)
+	extractor, err := provider.NewExternal(asked)
 	if err != nil {
 		return System{}, err
 	}
-	header := describe(provider.Info{Provider: external.Name, Model: model, Pipeline: extractor.Target()}, cfg, outcome.Prompt{})
+	header := describe(provider.Info{Provider: provider.ExternalName, Model: model, Pipeline: extractor.Target()}, cfg, outcome.Prompt{})
 	if model == "" {
-		header.Model = external.Name
+		header.Model = provider.ExternalName
 	}
 	definition := cfg.definition(pipeline.Template{})
 	definition.Model = model

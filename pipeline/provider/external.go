@@ -1,24 +1,4 @@
-// Package external is an extractor that asks a team's own pipeline: a program
-// that answers JSON lines, kept running in as many processes as are needed, or
-// an HTTP endpoint that is given the same JSON by POST. The protocol is
-// docs/pipeline-protocol.md.
-//
-// It does not judge what was found, and it does not repeat a request: whether
-// one may be repeated is said by the error. For each document it
-//
-//  1. writes the document, its schemas, the model and the parameters as one JSON
-//     object, never the expected output,
-//  2. asks the program or endpoint,
-//  3. reads the extraction, and the calls, usage, cost and warnings that the
-//     pipeline reports, within limits,
-//  4. returns them, with one span of its own in front of the calls.
-//
-// A short example:
-//
-//	extractor, err := external.New(external.Config{Target: "./extract --flag", Concurrency: 4})
-//	defer extractor.Close()
-//	found, calls, err := extractor.Extract(ctx, doc)
-package external
+package provider
 
 import (
 	"bytes"
@@ -43,12 +23,12 @@ import (
 	"extraction-experiment/pipeline"
 )
 
-// Name is the provider's name in run metadata and calls.
-const Name = "external"
+// ExternalName is the provider's name in run metadata and calls.
+const ExternalName = "external"
 
-// Config configures an Extractor; Target is needed, every other zero value is
+// ExternalConfig configures an External; Target is needed, every other zero value is
 // usable.
-type Config struct {
+type ExternalConfig struct {
 	// Target is a command line (split as proc.Split says, no shell) or an
 	// address that begins with http:// or https://.
 	Target string
@@ -76,10 +56,28 @@ type Config struct {
 	Now func() time.Time
 }
 
-// Extractor asks a team's own pipeline, for extractions or anything else. It is
-// safe for concurrent use.
-type Extractor struct {
-	cfg    Config
+// External is an extractor that asks a team's own pipeline, for extractions or anything
+// else: a program that answers JSON lines, kept running in as many processes as are
+// needed, or an HTTP endpoint that is given the same JSON by POST. The protocol is
+// docs/pipeline-protocol.md. It is safe for concurrent use.
+//
+// It does not judge what was found, and it does not repeat a request: whether
+// one may be repeated is said by the error. For each document it
+//
+//  1. writes the document, its schemas, the model and the parameters as one JSON
+//     object, never the expected output,
+//  2. asks the program or endpoint,
+//  3. reads the extraction, and the calls, usage, cost and warnings that the
+//     pipeline reports, within limits,
+//  4. returns them, with one span of its own in front of the calls.
+//
+// A short example:
+//
+//	extractor, err := provider.NewExternal(provider.ExternalConfig{Target: "./extract --flag", Concurrency: 4})
+//	defer extractor.Close()
+//	found, calls, err := extractor.Extract(ctx, doc)
+type External struct {
+	cfg    ExternalConfig
 	target string
 	// ask sends one request and returns the answer, a JSON object. It masks what
 	// the pipeline was given in confidence, in errors too.
@@ -89,16 +87,16 @@ type Extractor struct {
 	asked   atomic.Int64
 }
 
-// New makes an Extractor. It sends nothing and starts nothing, but looks whether
+// NewExternal makes an External. It sends nothing and starts nothing, but looks whether
 // the program is there. An error of exit code 64 joins everything that is
-// wrong with the Config; a program that is not there is a *proc.StartError (69).
-func New(cfg Config) (*Extractor, error) {
+// wrong with the ExternalConfig; a program that is not there is a *proc.StartError (69).
+func NewExternal(cfg ExternalConfig) (*External, error) {
 	cfg.Concurrency = cmp.Or(cfg.Concurrency, 1)
 	cfg.MaxAnswer = cmp.Or(cfg.MaxAnswer, 64<<20)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	e := &Extractor{cfg: cfg}
+	e := &External{cfg: cfg}
 	var start *proc.StartError
 	switch err := e.open(); {
 	case errors.As(err, &start):
@@ -109,8 +107,8 @@ func New(cfg Config) (*Extractor, error) {
 	return e, nil
 }
 
-// open opens the program or address that the Config names.
-func (e *Extractor) open() error {
+// open opens the program or address that the ExternalConfig names.
+func (e *External) open() error {
 	if isAddress(e.cfg.Target) {
 		at, err := proc.NewAddress(proc.AddressConfig{
 			URL: e.cfg.Target, Token: e.cfg.Token, Env: e.cfg.Env, Connections: e.cfg.Concurrency, MaxAnswer: e.cfg.MaxAnswer,
@@ -119,7 +117,7 @@ func (e *Extractor) open() error {
 			return err
 		}
 		e.target, e.reached, e.closer = at.Shown, at.Met, at
-		e.ask = func(ctx context.Context, request []byte) ([]byte, error) { return post(ctx, at, request) }
+		e.ask = func(ctx context.Context, request []byte) ([]byte, error) { return askAddress(ctx, at, request) }
 		return nil
 	}
 	words, err := proc.Split(e.cfg.Target)
@@ -145,8 +143,8 @@ func (e *Extractor) open() error {
 	return nil
 }
 
-// post asks an address.
-func post(ctx context.Context, at *proc.Address, request []byte) ([]byte, error) {
+// askAddress asks an address.
+func askAddress(ctx context.Context, at *proc.Address, request []byte) ([]byte, error) {
 	body, err := pipeline.Post(ctx, at, request)
 	if err != nil {
 		return nil, err
@@ -166,18 +164,18 @@ func isAddress(target string) bool {
 
 // Target says what is asked, for run metadata: the command line, or the address
 // without its query; secrets are masked.
-func (e *Extractor) Target() string { return e.target }
+func (e *External) Target() string { return e.target }
 
 // Reached reports whether the pipeline was ever met: false says that every
 // connection to an address failed, or none was tried. A program is always there.
-func (e *Extractor) Reached() bool { return e.reached() }
+func (e *External) Reached() bool { return e.reached() }
 
 // Close ends all processes, or closes idle connections, and what is under way.
-func (e *Extractor) Close() error { return e.closer.Close() }
+func (e *External) Close() error { return e.closer.Close() }
 
-// Shown is a Config.Target as a person may be shown it: a command masked, and ***
+// ShownTarget is a ExternalConfig.Target as a person may be shown it: a command masked, and ***
 // for what follows the path of an address.
-func Shown(target string) string {
+func ShownTarget(target string) string {
 	if !isAddress(target) {
 		return proc.Shown(target, os.Environ())
 	}
@@ -200,7 +198,7 @@ func Shown(target string) string {
 // HTTP status, Retry-After, and whether the same request may succeed later; the
 // errors of package proc are in the chain as well. When ctx ends, the process
 // is killed or the connection closed, and the error wraps ctx.Err().
-func (e *Extractor) Extract(ctx context.Context, doc extraction.Document) (extraction.Extraction, []outcome.Call, error) {
+func (e *External) Extract(ctx context.Context, doc extraction.Document) (extraction.Extraction, []outcome.Call, error) {
 	id := e.nextID()
 	request, err := encodeRequest(id, doc, e.cfg)
 	if err != nil {
@@ -224,7 +222,7 @@ func (e *Extractor) Extract(ctx context.Context, doc extraction.Document) (extra
 // answer reports with "calls", "usage", "cost_usd" and "model", as of Extract; an
 // "error" in the answer is an error here. Errors as of Extract. Secrets of the
 // environment that the answer repeats are masked.
-func (e *Extractor) Ask(ctx context.Context, request map[string]any) (map[string]json.RawMessage, []outcome.Call, error) {
+func (e *External) Ask(ctx context.Context, request map[string]any) (map[string]json.RawMessage, []outcome.Call, error) {
 	whole := map[string]any{"id": e.nextID()}
 	maps.Copy(whole, request)
 	line, err := json.Marshal(whole)
@@ -238,11 +236,11 @@ func (e *Extractor) Ask(ctx context.Context, request map[string]any) (map[string
 	return a.fields, a.all(), nil
 }
 
-func (e *Extractor) nextID() string { return strconv.FormatInt(e.asked.Add(1), 10) }
+func (e *External) nextID() string { return strconv.FormatInt(e.asked.Add(1), 10) }
 
 // exchange sends a request and reads what the answer says of itself.
-func (e *Extractor) exchange(ctx context.Context, name string, request []byte) *answer {
-	span := outcome.Call{Name: name, Kind: "span", Provider: Name, Model: e.cfg.Model, Attempts: 1, Started: e.cfg.Now().UTC()}
+func (e *External) exchange(ctx context.Context, name string, request []byte) *answer {
+	span := outcome.Call{Name: name, Kind: "span", Provider: ExternalName, Model: e.cfg.Model, Attempts: 1, Started: e.cfg.Now().UTC()}
 	raw, err := e.ask(ctx, request)
 	span.Ended = e.cfg.Now().UTC()
 	if err == nil {
@@ -257,9 +255,9 @@ func (e *Extractor) exchange(ctx context.Context, name string, request []byte) *
 	return a
 }
 
-// request is what a pipeline is asked. Every key but model and parameters is
+// documentRequest is what a pipeline is asked. Every key but model and parameters is
 // always there.
-type request struct {
+type documentRequest struct {
 	ID                  string                                   `json:"id"`
 	DocumentText        string                                   `json:"document_text"`
 	DocumentType        string                                   `json:"document_type"`
@@ -273,8 +271,8 @@ type request struct {
 
 // encodeRequest writes one line of JSON without its end; a nil list or map is
 // written as an empty one.
-func encodeRequest(id string, doc extraction.Document, cfg Config) ([]byte, error) {
-	r := request{
+func encodeRequest(id string, doc extraction.Document, cfg ExternalConfig) ([]byte, error) {
+	r := documentRequest{
 		ID: id, DocumentText: doc.Text, DocumentType: doc.Type,
 		ObjectSchemas: doc.Objects, RelationshipSchemas: doc.Relationships,
 		AllowedTypes: append([]string{}, doc.AllowedTypes...), AvailableTags: append([]string{}, doc.AvailableTags...),

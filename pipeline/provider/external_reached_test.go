@@ -1,4 +1,4 @@
-package external
+package provider
 
 import (
 	"net/http"
@@ -12,7 +12,7 @@ func TestAsker_Reached(t *testing.T) {
 	hs := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusInternalServerError) }))
 	defer hs.Close()
 	for target, want := range map[string]bool{hs.URL: true, "http://127.0.0.1:1/": false} {
-		a, err := New(Config{Target: target})
+		a, err := NewExternal(ExternalConfig{Target: target})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package external
+package provider
 
 import (
 	"encoding/json"
@@ -15,7 +15,7 @@ import (
 	"extraction-experiment/pipeline"
 )
 
-var testSpan = outcome.Call{Name: "external-extract", Kind: "span", Provider: Name, Attempts: 1, Started: clock, Ended: clock.Add(time.Minute)}
+var testSpan = outcome.Call{Name: "external-extract", Kind: "span", Provider: ExternalName, Attempts: 1, Started: clock, Ended: clock.Add(time.Minute)}
 
 func parse(text string) *answer {
 	a := readReport([]byte(text), testSpan)
@@ -35,11 +35,11 @@ func TestReadAnswer_everyFieldOfACall(t *testing.T) {
 	}
 	half := 0.5
 	want := []outcome.Call{
-		{Name: "external-extract", Kind: "span", Provider: Name, Model: "top", Attempts: 1, Started: clock, Ended: clock.Add(time.Minute), Warnings: []string{"w"}},
+		{Name: "external-extract", Kind: "span", Provider: ExternalName, Model: "top", Attempts: 1, Started: clock, Ended: clock.Add(time.Minute), Warnings: []string{"w"}},
 		{Name: "first", Kind: "span", Provider: "openai", Model: "m", Attempts: 1, Input: json.RawMessage(`[{"role":"user"}]`),
 			Output: json.RawMessage(`"text"`), Parameters: json.RawMessage(`{"temperature":0}`), Usage: outcome.Usage{Input: 3, Output: 4, Cached: 1, Reasoning: 2},
 			CostUSD: &half, Finish: "stop", Error: "e", Started: clock, Ended: clock.Add(time.Minute)},
-		{Name: "second", Kind: "generation", Provider: Name, Model: "m2", Attempts: 1, Usage: outcome.Usage{Input: 1, Output: 2},
+		{Name: "second", Kind: "generation", Provider: ExternalName, Model: "m2", Attempts: 1, Usage: outcome.Usage{Input: 1, Output: 2},
 			Started: clock.Add(15 * time.Second), Ended: clock.Add(16500 * time.Millisecond)},
 	}
 	if diff := cmp.Diff(want, a.all()); diff != "" {

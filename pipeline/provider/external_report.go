@@ -1,4 +1,4 @@
-package external
+package provider
 
 import (
 	"cmp"
@@ -230,7 +230,7 @@ func withTotal(calls []outcome.Call, total outcome.Call, lost bool) []outcome.Ca
 func (a *answer) call(path string, r reported) outcome.Call {
 	name := func(text string) string { return textutil.Cut(text, maxName) }
 	c := outcome.Call{
-		Name: name(cmp.Or(r.Name, "call")), Kind: "generation", Provider: name(cmp.Or(r.Provider, Name)), Model: name(r.Model),
+		Name: name(cmp.Or(r.Name, "call")), Kind: "generation", Provider: name(cmp.Or(r.Provider, ExternalName)), Model: name(r.Model),
 		Input: r.Input, Output: r.Output, Usage: a.usage(path+".usage", r.Usage), CostUSD: a.number(path+".cost_usd", r.CostUSD, maxCost),
 		Finish: name(r.Finish), Attempts: 1, Error: textutil.Cut(r.Error, outcome.MaxMessage),
 		Started: a.instant(path+".started", r.Started, a.span.Started), Ended: a.instant(path+".ended", r.Ended, a.span.Ended),

@@ -1,4 +1,4 @@
-package external
+package provider
 
 import (
 	"strings"
@@ -14,7 +14,7 @@ import (
 // of the answer is an error; a secret that the program repeats is kept nowhere.
 func TestAsker(t *testing.T) {
 	const key = "sk-0123456789abcdef"
-	asker, err := New(Config{
+	asker, err := NewExternal(ExternalConfig{
 		Target: "/bin/cat", Env: []string{"X_API_KEY=" + key}, Now: func() time.Time { return clock },
 	})
 	if err != nil {

@@ -1,4 +1,4 @@
-package external
+package provider
 
 import (
 	"bufio"
@@ -17,7 +17,7 @@ import (
 	"extraction-experiment/pipeline"
 )
 
-const root = "../../.."
+const root = "../.."
 
 // page returns the protocol's page and its blocks of a language.
 func page(t *testing.T, language string) []string {
@@ -47,7 +47,7 @@ func TestProtocolPage_request(t *testing.T) {
 	if err := json.Unmarshal(documented, &extra); err != nil {
 		t.Fatal(err)
 	}
-	sent, err := encodeRequest("1", doc, Config{Model: extra.Model, Parameters: extra.Parameters})
+	sent, err := encodeRequest("1", doc, ExternalConfig{Model: extra.Model, Parameters: extra.Parameters})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,13 +82,13 @@ func TestProtocolPage_results(t *testing.T) {
 }
 
 // example opens docs/examples/extract.py.
-func example(t *testing.T) *Extractor {
+func example(t *testing.T) *External {
 	t.Helper()
 	python, err := exec.LookPath("python3")
 	if err != nil {
 		t.Skip("python3 is not installed here; the example needs it: ", err)
 	}
-	return open(t, "", func(c *Config) {
+	return open(t, "", func(c *ExternalConfig) {
 		c.Target, c.Dir, c.Concurrency = "'"+python+"' docs/examples/extract.py", root, 2
 	})
 }

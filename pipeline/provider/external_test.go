@@ -1,4 +1,4 @@
-package external
+package provider
 
 import (
 	"context"
@@ -22,13 +22,13 @@ import (
 var clock = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // open makes an extractor over a child of one behaviour.
-func open(t testing.TB, behaviour string, change func(*Config)) *Extractor {
+func open(t testing.TB, behaviour string, change func(*ExternalConfig)) *External {
 	t.Helper()
-	cfg := Config{Target: "'" + os.Args[0] + "'", Env: []string{mode + "=" + behaviour, "GORACE=atexit_sleep_ms=0"}, Now: func() time.Time { return clock }}
+	cfg := ExternalConfig{Target: "'" + os.Args[0] + "'", Env: []string{mode + "=" + behaviour, "GORACE=atexit_sleep_ms=0"}, Now: func() time.Time { return clock }}
 	if change != nil {
 		change(&cfg)
 	}
-	e, err := New(cfg)
+	e, err := NewExternal(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func open(t testing.TB, behaviour string, change func(*Config)) *Extractor {
 }
 
 func TestExtract_program(t *testing.T) {
-	e := open(t, "good", func(c *Config) { c.Concurrency = 4 })
+	e := open(t, "good", func(c *ExternalConfig) { c.Concurrency = 4 })
 	var all sync.WaitGroup
 	for i := range 40 {
 		all.Go(func() {
@@ -104,7 +104,7 @@ func TestExtract_failures(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			e := open(t, test.behaviour, func(c *Config) { c.Env = append(c.Env, "X_API_KEY=sk-12345678") })
+			e := open(t, test.behaviour, func(c *ExternalConfig) { c.Env = append(c.Env, "X_API_KEY=sk-12345678") })
 			found, calls, err := e.Extract(t.Context(), extraction.Document{Text: test.text})
 			f := outcome.FailureOf(err, outcome.Internal)
 			if f.Class != test.class || !strings.Contains(f.Message, test.message) || found.Entities != nil {
@@ -166,14 +166,14 @@ func TestRequest(t *testing.T) {
 	}
 	tests := map[string]struct {
 		doc  extraction.Document
-		cfg  Config
+		cfg  ExternalConfig
 		want string
 	}{
-		"full": {doc, Config{Model: "m", Parameters: pipeline.Parameters{Temperature: &zero, Seed: &seed}},
+		"full": {doc, ExternalConfig{Model: "m", Parameters: pipeline.Parameters{Temperature: &zero, Seed: &seed}},
 			`{"id":"1","document_text":"<é>\n","document_type":"note","object_schemas":{"P":{"name":"P","properties":{}}},` +
 				`"relationship_schemas":{"r":{"name":"r","source_types":["P"]}},"allowed_types":["P"],"available_tags":[],` +
 				`"model":"m","parameters":{"temperature":0,"seed":7}}`},
-		"empty": {extraction.Document{}, Config{}, `{"id":"1","document_text":"","document_type":"","object_schemas":{},` +
+		"empty": {extraction.Document{}, ExternalConfig{}, `{"id":"1","document_text":"","document_type":"","object_schemas":{},` +
 			`"relationship_schemas":{},"allowed_types":[],"available_tags":[]}`},
 	}
 	for name, test := range tests {
@@ -186,23 +186,23 @@ func TestRequest(t *testing.T) {
 
 func TestNew_problems(t *testing.T) {
 	tests := map[string]struct {
-		cfg     Config
+		cfg     ExternalConfig
 		message []string
 		code    int
 	}{
-		"nothing":         {Config{}, []string{"the command is empty"}, 64},
-		"a shell":         {Config{Target: "a | b"}, []string{"needs a shell"}, 64},
-		"no such program": {Config{Target: "./no-such-program -x"}, []string{"starting ./no-such-program", "no such file"}, 69},
-		"other scheme":    {Config{Target: "ftp://host/x"}, []string{"ftp://… is neither a program nor an address"}, 64},
-		"no host":         {Config{Target: "https:///x"}, []string{"and a host"}, 64},
-		"key argument":    {Config{Target: "/bin/cat hunter2hunter2", Env: []string{"A_KEY=hunter2hunter2"}}, []string{"argument 1", "the value of A_KEY"}, 64},
-		"open quote":      {Config{Target: "/bin/cat --key 'hunter2"}, []string{`the command "/bin/cat": the quote`}, 64},
-		"password":        {Config{Target: "https://me:hunter2@host/"}, []string{"holds a password"}, 64},
-		"bad address":     {Config{Target: "http://ho st/"}, []string{"cannot be read"}, 64},
+		"nothing":         {ExternalConfig{}, []string{"the command is empty"}, 64},
+		"a shell":         {ExternalConfig{Target: "a | b"}, []string{"needs a shell"}, 64},
+		"no such program": {ExternalConfig{Target: "./no-such-program -x"}, []string{"starting ./no-such-program", "no such file"}, 69},
+		"other scheme":    {ExternalConfig{Target: "ftp://host/x"}, []string{"ftp://… is neither a program nor an address"}, 64},
+		"no host":         {ExternalConfig{Target: "https:///x"}, []string{"and a host"}, 64},
+		"key argument":    {ExternalConfig{Target: "/bin/cat hunter2hunter2", Env: []string{"A_KEY=hunter2hunter2"}}, []string{"argument 1", "the value of A_KEY"}, 64},
+		"open quote":      {ExternalConfig{Target: "/bin/cat --key 'hunter2"}, []string{`the command "/bin/cat": the quote`}, 64},
+		"password":        {ExternalConfig{Target: "https://me:hunter2@host/"}, []string{"holds a password"}, 64},
+		"bad address":     {ExternalConfig{Target: "http://ho st/"}, []string{"cannot be read"}, 64},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			e, err := New(test.cfg)
+			e, err := NewExternal(test.cfg)
 			if e != nil || err == nil {
 				t.Fatal(e, err)
 			}
@@ -220,11 +220,11 @@ func TestNew_problems(t *testing.T) {
 }
 
 func TestTarget(t *testing.T) {
-	e := open(t, "good", func(c *Config) { c.Target += " --key X" })
+	e := open(t, "good", func(c *ExternalConfig) { c.Target += " --key X" })
 	if want := os.Args[0] + " --key ***"; e.Target() != want {
 		t.Errorf("got %q", e.Target())
 	}
-	h := open(t, "", func(c *Config) { c.Target = " https://host/a?key=1#f" })
+	h := open(t, "", func(c *ExternalConfig) { c.Target = " https://host/a?key=1#f" })
 	if h.Target() != "https://host/a" {
 		t.Errorf("got %q", h.Target())
 	}

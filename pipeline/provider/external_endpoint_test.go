@@ -1,4 +1,4 @@
-package external
+package provider
 
 import (
 	"context"
@@ -18,10 +18,10 @@ import (
 )
 
 // serve makes an extractor over a server.
-func serve(t *testing.T, handler http.HandlerFunc, change func(*Config)) *Extractor {
+func servePipeline(t *testing.T, handler http.HandlerFunc, change func(*ExternalConfig)) *External {
 	t.Helper()
 	server := httptest.NewServer(handler)
-	e := open(t, "", func(c *Config) {
+	e := open(t, "", func(c *ExternalConfig) {
 		c.Target, c.Env = server.URL+"/extract?version=2", nil
 		if change != nil {
 			change(c)
@@ -32,7 +32,7 @@ func serve(t *testing.T, handler http.HandlerFunc, change func(*Config)) *Extrac
 }
 
 func TestEndpoint_requestAndAnswer(t *testing.T) {
-	e := serve(t, func(w http.ResponseWriter, r *http.Request) {
+	e := servePipeline(t, func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			t.Error(err)
@@ -46,7 +46,7 @@ func TestEndpoint_requestAndAnswer(t *testing.T) {
 			t.Errorf("body %s", body)
 		}
 		io.WriteString(w, " "+respond("good", body)+"\n\n")
-	}, func(c *Config) { c.Token, c.Model = "secret-token", "m" })
+	}, func(c *ExternalConfig) { c.Token, c.Model = "secret-token", "m" })
 	found, calls, err := e.Extract(t.Context(), extraction.Document{Text: "Ann x"})
 	want := []extraction.Entity{{Name: "Ann", Type: "T"}}
 	if diff := cmp.Diff(want, found.Entities); err != nil || diff != "" || len(calls) != 2 || calls[0].Model != "m" {
@@ -89,14 +89,14 @@ func TestEndpoint_statuses(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			e := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			e := servePipeline(t, func(w http.ResponseWriter, r *http.Request) {
 				if test.header != "" {
 					w.Header().Set("Retry-After", test.header)
 					w.Header().Set("Date", clock.Format(http.TimeFormat))
 				}
 				w.WriteHeader(test.status)
 				io.WriteString(w, test.body)
-			}, func(c *Config) { c.Token, c.MaxAnswer = "secret-token", 4000 })
+			}, func(c *ExternalConfig) { c.Token, c.MaxAnswer = "secret-token", 4000 })
 			_, calls, err := e.Extract(t.Context(), extraction.Document{Text: "x"})
 			if test.class == outcome.OK {
 				if err != nil {
@@ -124,7 +124,7 @@ func TestEndpoint_redirects(t *testing.T) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the redirect was followed") }))
 	defer elsewhere.Close()
 	for _, status := range []int{301, 302, 303, 307, 308} {
-		e := serve(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere.URL, status) }, nil)
+		e := servePipeline(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere.URL, status) }, nil)
 		_, _, err := e.Extract(t.Context(), extraction.Document{Text: "x"})
 		if err == nil || !strings.Contains(err.Error(), "redirects are not followed") {
 			t.Errorf("%d: %v", status, err)
@@ -141,7 +141,7 @@ func TestEndpoint_cutConnections(t *testing.T) {
 		},
 	}
 	for name, handler := range tests {
-		e := serve(t, handler, nil)
+		e := servePipeline(t, handler, nil)
 		_, _, err := e.Extract(t.Context(), extraction.Document{Text: "x"})
 		var model *pipeline.ModelError
 		if !errors.As(err, &model) || model.Failure.Class != outcome.Provider || !model.Retry || !strings.Contains(err.Error(), "EOF") {
@@ -153,7 +153,7 @@ func TestEndpoint_cutConnections(t *testing.T) {
 func TestEndpoint_unreachable(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	server.Close()
-	e := open(t, "", func(c *Config) { c.Target = server.URL })
+	e := open(t, "", func(c *ExternalConfig) { c.Target = server.URL })
 	_, _, err := e.Extract(t.Context(), extraction.Document{Text: "x"})
 	if f := outcome.FailureOf(err, outcome.Internal); f.Class != outcome.Provider || !strings.Contains(f.Message, "refused") {
 		t.Errorf("got %+v", f)
@@ -162,7 +162,7 @@ func TestEndpoint_unreachable(t *testing.T) {
 
 func TestEndpoint_contextEnds(t *testing.T) {
 	arrived := make(chan struct{}, 2)
-	e := serve(t, func(w http.ResponseWriter, r *http.Request) {
+	e := servePipeline(t, func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body) // the server notices a closed connection only then
 		io.WriteString(w, `{"ent`)
 		w.(http.Flusher).Flush()

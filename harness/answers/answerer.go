@@ -58,9 +58,7 @@ func NewAsking(cfg AskingConfig) (*Asking, error) {
 	if err := errors.Join(problems...); err != nil {
 		return nil, err
 	}
-	if cfg.Passages == 0 {
-		cfg.Passages = DefaultPassages
-	}
+	cfg.Passages = cmp.Or(cfg.Passages, DefaultPassages)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}

@@ -205,7 +205,8 @@ func (p Pairs) Score(ctx context.Context, r io.Reader, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	in, out := bufio.NewReaderSize(r, 1<<20), bufio.NewWriterSize(w, 1<<20)
+	in, out := bufio.NewScanner(r), bufio.NewWriterSize(w, 1<<20)
+	in.Buffer(make([]byte, 0, 1<<20), maxPair)
 	var problems dataset.Problems
 	seen := map[idHash]int{} // the line of each id
 	number := 0
@@ -279,17 +280,20 @@ const (
 
 // readLines returns the next lines that are not blank, those before an error
 // beside it; none at the end.
-func readLines(in *bufio.Reader, number *int) ([]numbered, error) {
+func readLines(in *bufio.Scanner, number *int) ([]numbered, error) {
 	var lines []numbered
 	for size := 0; len(lines) < batchLines && size < batchBytes; {
-		line, err := readLine(in)
-		if errors.Is(err, io.EOF) {
+		more := in.Scan()
+		if !more && in.Err() == nil {
 			break
 		}
 		*number++
-		if err != nil {
-			return lines, err
+		if errors.Is(in.Err(), bufio.ErrTooLong) {
+			return lines, fmt.Errorf("longer than %d bytes", maxPair)
+		} else if in.Err() != nil { // what was read of the line is not the whole
+			return lines, in.Err()
 		}
+		line := bytes.Clone(in.Bytes())
 		if *number == 1 {
 			line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
 		}
@@ -321,24 +325,6 @@ func encodeLine(pair scoredPair) ([]byte, error) {
 	encoder.SetEscapeHTML(false)
 	err := encoder.Encode(pair)
 	return b.Bytes(), err
-}
-
-// readLine returns the next line with its end, io.EOF after the last.
-func readLine(in *bufio.Reader) ([]byte, error) {
-	var line []byte
-	for {
-		part, err := in.ReadSlice('\n')
-		line = append(line, part...)
-		switch {
-		case len(line) > maxPair:
-			return nil, fmt.Errorf("longer than %d bytes", maxPair)
-		case errors.Is(err, bufio.ErrBufferFull):
-			continue
-		case errors.Is(err, io.EOF) && len(line) > 0:
-			return line, nil
-		}
-		return line, err
-	}
 }
 
 // inOrder passes values through do on all processors and gives the results to

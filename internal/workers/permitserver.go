@@ -68,9 +68,13 @@ func (s *PermitServer) Close() {
 // with the reason. Nil says that the server was closed, or ctx ended.
 func (s *PermitServer) Answer(ctx context.Context, request []byte) []byte {
 	var reply permitReply
+	var g *permitGroup
 	req, err := readPermitRequest(request)
 	if err == nil {
-		reply, err = s.answer(ctx, req)
+		g, err = s.group(req.Group)
+	}
+	if err == nil {
+		reply, err = g.answer(ctx, req)
 	}
 	if s.ctx.Err() != nil || ctx.Err() != nil {
 		return nil
@@ -83,14 +87,6 @@ func (s *PermitServer) Answer(ctx context.Context, request []byte) []byte {
 		return nil
 	}
 	return answer
-}
-
-func (s *PermitServer) answer(ctx context.Context, req permitRequest) (permitReply, error) {
-	g, err := s.group(req.Group)
-	if err != nil {
-		return permitReply{}, err
-	}
-	return g.answer(ctx, req)
 }
 
 // group is that of a name.

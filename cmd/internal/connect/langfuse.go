@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	urfave "github.com/urfave/cli/v2"
@@ -34,7 +35,7 @@ type Langfuse struct {
 	experiment.Langfuse
 	Shared bool // the embedded server is run by another process
 	stop   func() error
-	paused *pause
+	paused *atomic.Pointer[pause]
 }
 
 // EnvMode forces how the server is spoken to, in the words of
@@ -71,8 +72,9 @@ func OpenAsking(ctx context.Context, getenv func(string) string, ask func(contex
 // dial connects to a server and finds out what it can do, while something else is
 // asked of it; nil asks nothing.
 func dial(ctx context.Context, config langfuse.Config, mode langfuse.Mode, ask func(context.Context, *langfuse.Client)) (*Langfuse, error) {
-	paused := &pause{}
-	config.UserAgent, config.Paused = "extraction-experiment/"+cli.Version(), paused.note
+	paused := &atomic.Pointer[pause]{}
+	config.UserAgent = "extraction-experiment/" + cli.Version()
+	config.Paused = func(reason error, until time.Time) { paused.Store(&pause{reason, until}) }
 	client, err := langfuse.New(config)
 	if err != nil {
 		return nil, err
@@ -206,23 +208,17 @@ func InMode(mode string, getenv func(string) string) func(string) string {
 	}
 }
 
-// pause is the last one that a client made. Safe for concurrent use.
+// pause is the last one that a client made: why, and until when.
 type pause struct {
-	mu     sync.Mutex
 	reason error
 	until  time.Time
-}
-
-func (p *pause) note(reason error, until time.Time) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.reason, p.until = reason, until
 }
 
 // Paused returns why a request failed last that was to be sent again, and when it was
 // to be; nil, if none has. Safe for concurrent use.
 func (l *Langfuse) Paused() (reason error, until time.Time) {
-	l.paused.mu.Lock()
-	defer l.paused.mu.Unlock()
-	return l.paused.reason, l.paused.until
+	if last := l.paused.Load(); last != nil {
+		return last.reason, last.until
+	}
+	return nil, time.Time{}
 }

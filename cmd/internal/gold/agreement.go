@@ -130,25 +130,6 @@ func symmetric() []string {
 		scoring.TypeAccuracy, scoring.RelationshipF1}
 }
 
-// direction sums up one annotator against the other.
-type direction struct {
-	scorer *scoring.Scorer
-	sum    *outcome.Summariser
-}
-
-func (d direction) add(id string, expected, extracted extraction.Extraction) scoring.Result {
-	result := d.scorer.Score(expected, extracted)
-	o := outcome.Outcome{Item: id, Trial: 1, Attempt: 1, Scores: result.Scores}
-	o.Groups, o.Warnings = result.Groups, result.Warnings
-	d.sum.Add(o)
-	return result
-}
-
-func (d direction) result() (report.Direction, []string) {
-	s := d.sum.Summary()
-	return report.Direction{Scores: s.Scores, Groups: s.Groups}, s.Warnings
-}
-
 // agree compares two annotators over the items that both have: precision, recall and F1
 // of one against the other, means over items with the 95 % interval of
 // stats.Moments.ScoreInterval95, and pooled. Entities, and relationships, count in the
@@ -165,10 +146,17 @@ func agree(a, b annotator, options scoring.Options) (report.Agreement, error) {
 		return out, err
 	}
 	out.Scorer.Version, out.Scorer.Primary = scoring.Version, harness.Primary
-	var ways [2]direction
-	for i := range ways {
-		ways[i] = direction{rules, outcome.NewSummariser(outcome.Header{Scorer: out.Scorer},
-			outcome.SummaryConfig{Order: runs.ScoreOrder(), Worst: -1})}
+	var sums [2]*outcome.Summariser // of b against a, and the other way round
+	for i := range sums {
+		sums[i] = outcome.NewSummariser(outcome.Header{Scorer: out.Scorer},
+			outcome.SummaryConfig{Order: runs.ScoreOrder(), Worst: -1})
+	}
+	score := func(sum *outcome.Summariser, id string, expected, extracted extraction.Extraction) []outcome.Score {
+		result := rules.Score(expected, extracted)
+		o := outcome.Outcome{Item: id, Trial: 1, Attempt: 1, Scores: result.Scores}
+		o.Groups, o.Warnings = result.Groups, result.Warnings
+		sum.Add(o)
+		return result.Scores
 	}
 	var otherInput []string
 	for _, id := range slices.Sorted(maps.Keys(a.gold)) {
@@ -189,10 +177,10 @@ func agree(a, b annotator, options scoring.Options) (report.Agreement, error) {
 			out.OneRelationships++
 			one.Relationships, other.Relationships = nil, nil
 		}
-		there := ways[0].add(id, one.Extraction, other.Extraction)
-		back := ways[1].add(id, other.Extraction, one.Extraction)
+		there := score(sums[0], id, one.Extraction, other.Extraction)
+		back := score(sums[1], id, other.Extraction, one.Extraction)
 		for _, name := range symmetric() {
-			if !sameScore(there.Scores, back.Scores, name) {
+			if !sameScore(there, back, name) {
 				out.Directed[name]++
 			}
 		}
@@ -207,9 +195,9 @@ func agree(a, b annotator, options scoring.Options) (report.Agreement, error) {
 			textutil.Counted(len(otherInput), "item"), firstIDs(otherInput)))
 	}
 	for i, to := range []*report.Direction{&out.BAgainstA, &out.AAgainstB} {
-		var warnings []string
-		*to, warnings = ways[i].result()
-		for _, w := range warnings {
+		s := sums[i].Summary()
+		*to = report.Direction{Scores: s.Scores, Groups: s.Groups}
+		for _, w := range s.Warnings {
 			if !slices.Contains(out.Warnings, w) {
 				out.Warnings = append(out.Warnings, w)
 			}

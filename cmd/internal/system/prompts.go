@@ -393,9 +393,7 @@ func canonicalJSON(raw json.RawMessage) string {
 	if err != nil {
 		return string(raw)
 	}
-	var b bytes.Buffer
-	_ = json.Indent(&b, canonical, "", "  ") // it is JSON
-	return b.String()
+	return report.Indented(canonical)
 }
 
 // findPrompt fetches the prompt that is asked for, of that name unless it has one, or

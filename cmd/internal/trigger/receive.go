@@ -87,7 +87,7 @@ func (t *server) press(w http.ResponseWriter, r *http.Request) {
 	p.settings = settings
 	var wrong error
 	made, again, err := t.queue.add(p, sig.at, func(made request) error {
-		wrong = t.try(r.Context(), made)
+		_, wrong = t.line(r.Context(), made)
 		return wrong
 	})
 	var full *fullError

@@ -175,17 +175,11 @@ func (t *server) tryAll(ctx context.Context) error {
 			continue
 		}
 		run := runName(t.file.Datasets[name].Name, name, t.cfg.Now())
-		if err := t.try(ctx, request{Dataset: name, Run: run}); err != nil {
+		if _, err := t.line(ctx, request{Dataset: name, Run: run}); err != nil {
 			problems = append(problems, fmt.Errorf("dataset %q: %w", name, err))
 		}
 	}
 	return errors.Join(problems...)
-}
-
-// try looks at the command line of a run, and runs nothing.
-func (t *server) try(ctx context.Context, r request) error {
-	_, err := t.line(ctx, r)
-	return err
 }
 
 // line is the command line of a run. Its settings are read as the run would read them,

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf16"
 
 	"pgregory.net/rapid"
 )
@@ -164,6 +165,29 @@ func TestRepeatedKey(t *testing.T) {
 	} {
 		if got := RepeatedKey([]byte(raw)); got != want {
 			t.Errorf("%s: %q, want %q", raw, got, want)
+		}
+	}
+}
+
+// TestCompareUTF16 compares with the order of the units themselves.
+func TestCompareUTF16(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.StringOf(rapid.SampledFrom([]rune("aé\u07ff\ud7ff\ue000\ufb33\uffff😀\U0010ffff")))
+		a, b := text.Draw(t, "a"), text.Draw(t, "b")
+		want := slices.Compare(utf16.Encode([]rune(a)), utf16.Encode([]rune(b)))
+		if got := compareUTF16(a, b); got != want {
+			t.Fatalf("%q and %q: %d, want %d", a, b, got, want)
+		}
+	})
+}
+
+func BenchmarkCanonical(b *testing.B) {
+	raw := []byte(`{"entities":[` + strings.Repeat(`{"name":"Ruth","type":"Person","mentions":[{"quote":"Ruth","start":17,"end":21}]},`, 100) + `{}]}`)
+	b.SetBytes(int64(len(raw)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := Canonical(raw); err != nil {
+			b.Fatal(err)
 		}
 	}
 }

@@ -133,9 +133,23 @@ func Canonical(raw json.RawMessage) ([]byte, error) {
 }
 
 // canonicalWriter writes valid JSON in its canonical form, in one pass.
-type canonicalWriter struct{ rest, out []byte }
+type canonicalWriter struct {
+	rest, out []byte
+	members   []canonicalMember // of the objects that are open
+	scratch   []byte
+}
 
-func (w *canonicalWriter) skipSpace() { w.rest = bytes.TrimLeft(w.rest, " \t\r\n") }
+// canonicalMember is a member that is written.
+type canonicalMember struct {
+	key        []byte
+	begin, end int // in out
+}
+
+func (w *canonicalWriter) skipSpace() {
+	for len(w.rest) > 0 && (w.rest[0] == ' ' || w.rest[0] == '\n' || w.rest[0] == '\t' || w.rest[0] == '\r') {
+		w.rest = w.rest[1:]
+	}
+}
 
 func (w *canonicalWriter) value() {
 	switch w.rest[0] {
@@ -146,13 +160,22 @@ func (w *canonicalWriter) value() {
 	default:
 		token := w.scalar()
 		switch c := token[0]; {
-		case c == '"' && bytes.IndexByte(token, '\\') >= 0:
-			w.out = appendString(w.out, jsonparts.Text(token))
+		case c == '"':
+			w.text(token)
 		case c == '-' || c >= '0' && c <= '9':
 			w.out = append(w.out, canonicalNumber(string(token))...)
 		default:
 			w.out = append(w.out, token...)
 		}
+	}
+}
+
+// text writes a string; one without escapes is as it is to be.
+func (w *canonicalWriter) text(token []byte) {
+	if bytes.IndexByte(token, '\\') >= 0 {
+		w.out = appendString(w.out, jsonparts.Text(token))
+	} else {
+		w.out = append(w.out, token...)
 	}
 }
 
@@ -183,22 +206,10 @@ func (w *canonicalWriter) parts(closing byte, part func()) {
 
 // object writes the members as they come, and then in the order of their keys.
 func (w *canonicalWriter) object() {
-	type member struct {
-		key        string
-		begin, end int // in out
-	}
-	var members []member
-	begin := len(w.out)
-	w.parts('}', func() {
-		m := member{key: jsonparts.Text(w.scalar()), begin: len(w.out)}
-		w.out = append(appendString(w.out, m.key), ':')
-		w.skipSpace()
-		w.rest = w.rest[1:] // the colon
-		w.skipSpace()
-		w.value()
-		m.end = len(w.out)
-		members = append(members, m)
-	})
+	begin, first := len(w.out), len(w.members)
+	w.parts('}', w.member)
+	members := w.members[first:]
+	w.members = w.members[:first]
 	rising := true
 	for i := 1; i < len(members) && rising; i++ {
 		rising = compareUTF16(members[i-1].key, members[i].key) < 0
@@ -206,19 +217,35 @@ func (w *canonicalWriter) object() {
 	if rising {
 		return
 	}
-	slices.SortStableFunc(members, func(a, b member) int { return compareUTF16(a.key, b.key) })
-	written := bytes.Clone(w.out[begin:])
+	slices.SortStableFunc(members, func(a, b canonicalMember) int { return compareUTF16(a.key, b.key) })
+	w.scratch = append(w.scratch[:0], w.out[begin:]...)
 	w.out = append(w.out[:begin], '{')
 	for i, m := range members {
-		if i+1 < len(members) && members[i+1].key == m.key {
+		if i+1 < len(members) && bytes.Equal(members[i+1].key, m.key) {
 			continue // the last of a repeated key counts
 		}
 		if len(w.out) > begin+1 {
 			w.out = append(w.out, ',')
 		}
-		w.out = append(w.out, written[m.begin-begin:m.end-begin]...)
+		w.out = append(w.out, w.scratch[m.begin-begin:m.end-begin]...)
 	}
 	w.out = append(w.out, '}')
+}
+
+func (w *canonicalWriter) member() {
+	token := w.scalar()
+	m := canonicalMember{key: token[1 : len(token)-1], begin: len(w.out)}
+	if bytes.IndexByte(token, '\\') >= 0 {
+		m.key = []byte(jsonparts.Text(token))
+	}
+	w.text(token)
+	w.out = append(w.out, ':')
+	w.skipSpace()
+	w.rest = w.rest[1:] // the colon
+	w.skipSpace()
+	w.value()
+	m.end = len(w.out)
+	w.members = append(w.members, m)
 }
 
 // Decode reads one JSON value into nil, bool, string, json.Number, []any and
@@ -308,10 +335,17 @@ func appendCanonical(b []byte, v any) []byte {
 
 // compareUTF16 orders as JavaScript does: characters beyond U+FFFF, which
 // begin with a surrogate, stand before U+E000…U+FFFF.
-func compareUTF16(a, b string) int {
+func compareUTF16[T string | []byte](a, b T) int {
+	i := 0
+	for i < min(len(a), len(b)) && a[i] == b[i] {
+		i++
+	}
+	if i == min(len(a), len(b)) || max(a[i], b[i]) < 0xEE { // before U+E000, where the orders are the same
+		return cmp.Compare(string(a[i:]), string(b[i:]))
+	}
 	for len(a) > 0 && len(b) > 0 {
-		ra, na := utf8.DecodeRuneInString(a)
-		rb, nb := utf8.DecodeRuneInString(b)
+		ra, na := utf8.DecodeRuneInString(string(a))
+		rb, nb := utf8.DecodeRuneInString(string(b))
 		if ra != rb {
 			return cmp.Compare(unit(ra), unit(rb))
 		}
@@ -365,6 +399,9 @@ const maxExponent = 1_000_000_000_000
 // that is the same float64; a number too small or too large for a float64
 // keeps its exact digits too.
 func canonicalNumber(literal string) string {
+	if n := len(literal); n <= 18 && literal[0] != '-' && (n == 1 || literal[0] != '0') && strings.IndexAny(literal, ".eE") < 0 {
+		return literal
+	}
 	neg, digits, exp := decimal(literal)
 	if digits == "" {
 		return "0"

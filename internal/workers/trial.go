@@ -234,6 +234,10 @@ func (t *trial) send(ctx context.Context, name string, w *waiting) {
 
 // keepAsking publishes again what the server has lost.
 func (t *trial) keepAsking(ctx context.Context) error {
+	select {
+	case <-t.conn.reconnected: // before there was anything to ask for
+	default:
+	}
 	ticker := time.NewTicker(t.run.Lease / 4)
 	defer ticker.Stop()
 	for {

@@ -11,8 +11,6 @@ import (
 	"extraction-experiment/compare"
 	"extraction-experiment/internal/stats"
 	"extraction-experiment/internal/textutil"
-
-	"github.com/jedib0t/go-pretty/v6/text"
 )
 
 // ComparisonView is a comparison in the tables in which text and pages show it.
@@ -293,25 +291,6 @@ func (v ResultView) SensitivityNotes() []string {
 	return append([]string{"the same outputs, scored again in other ways, each compared as above; no gate reads it"}, v.Sensitivity.Notes...)
 }
 
-// shownMatches is how many of the matches that only one side has are shown of an
-// item.
-const shownMatches = 8
-
-// GateWords says what a gate comes to.
-func GateWords(g compare.GateResult) string {
-	switch {
-	case g.Answer == compare.Pass:
-		return "passed"
-	case g.Answer == compare.Fail:
-		return "failed"
-	case g.ExitCode() == 0:
-		return "inconclusive, counts as passed"
-	case g.ExitCode() == 1:
-		return "inconclusive, counts as failed"
-	}
-	return "inconclusive"
-}
-
 // Compare writes a comparison for a person at a terminal: what was compared,
 // the verdict, every score with its difference, interval and p-value, pooled
 // values, yes/no results, cost and latency, the breakdown by type, the items
@@ -436,74 +415,6 @@ func (p *page) consumption(r ResultView) {
 	}
 }
 
-// changes lists the items that changed most, with what was matched before and
-// after.
-func (p *page) changes(r ResultView) {
-	p.title("Changed most by " + label(r.of.Metric))
-	for _, c := range r.Changed {
-		lead := fmt.Sprintf("%s → %s  %s  ", Score(&c.Base, 3), Score(&c.Candidate, 3), Delta(&c.Delta))
-		room := p.Width - 2 - text.StringWidthWithoutEscSequences(lead)
-		p.line("  " + lead + p.bold(isolate(p.snip(label(c.Item), room))))
-		for _, line := range ChangeLines(c) {
-			words := textutil.Line(strings.Join(line.Words, "; "))
-			if line.More > 0 {
-				words += " and " + Count(line.More) + " more"
-			}
-			paint := map[string]func(string) string{"failed": p.red, "said": p.faint}[line.State]
-			p.wrapped(line.Title+": "+words, 4, messageLines, paint)
-		}
-	}
-}
-
-// ChangeLine is why a side failed, what is said of its score, or what only it matched.
-type ChangeLine struct {
-	Title, State string // failed, said, gained or lost
-	Words        []string
-	More         int // words that are not shown
-}
-
-// ChangeLines explain an item that changed.
-func ChangeLines(c compare.Change) (lines []ChangeLine) {
-	add := func(title, state string, words ...string) {
-		if len(words) > 0 && words[0] != "" {
-			lines = append(lines, ChangeLine{title, state, words[:min(len(words), shownMatches)], max(0, len(words)-shownMatches)})
-		}
-	}
-	for _, side := range [][3]string{{"base", c.BaseComment, c.BaseFailure}, {"candidate", c.CandidateComment, c.CandidateFailure}} {
-		if side[2] != "" {
-			add(side[0]+" failed", "failed", side[2])
-		} else {
-			add(side[0], "said", side[1])
-		}
-	}
-	add("matched by the candidate only", "gained", c.Gained...)
-	add("matched by the base only", "lost", c.Lost...)
-	return lines
-}
-
-// Gate writes the rules of a gate, each with its answer and reason; nothing for
-// nil. It writes once; the error is that of the writer.
-func Gate(w io.Writer, g *compare.GateResult, opt Options) error {
-	p := newPage(opt)
-	p.gate("", g)
-	return p.writeTo(w)
-}
-
-// gate writes every rule with its answer and its reason, under a title that may
-// say whose gate it is.
-func (p *page) gate(whose string, g *compare.GateResult) {
-	if g == nil {
-		return
-	}
-	p.title("Gate" + whose + ": " + GateWords(*g))
-	for _, r := range g.Rules {
-		paint := map[compare.Answer]func(string) string{compare.Pass: p.cyan, compare.Fail: p.red, compare.Inconclusive: p.yellow}[r.Answer]
-		answer := paint(text.Pad(string(r.Answer), len(compare.Inconclusive), ' '))
-		p.line("  " + answer + "  " + isolate(p.snip(label(r.Rule), p.Width-18)))
-		p.wrapped(textutil.Line(r.Reason), 6, messageLines, p.faint)
-	}
-}
-
 // CompareMarkdown writes a comparison as GitHub-flavoured Markdown, fit for a
 // comment on a pull request: verdict and gate first, then the scores; what is
 // long is folded. Names, comments and messages stand in code spans, so that
@@ -562,46 +473,4 @@ func (m *markdown) candidate(r ResultView, groups int) {
 	if len(r.Changed) > 0 {
 		m.folded("Items that changed most", func() { m.table(changeTable(r.Changed), nil) })
 	}
-}
-
-func (m *markdown) gate(g *compare.GateResult) {
-	if g == nil {
-		return
-	}
-	m.paragraph("**Gate: %s**", GateWords(*g))
-	t := Table{Columns: []Column{{}, {Title: "rule", Name: true}, {Title: "reason", Name: true}}}
-	for _, r := range g.Rules {
-		mark := map[compare.Answer]string{compare.Pass: "✅", compare.Fail: "❌", compare.Inconclusive: "❔"}[r.Answer]
-		t.add(mark+" "+string(r.Answer), r.Rule, r.Reason)
-	}
-	m.table(t, nil)
-}
-
-// changeTable is the table of the items that changed most, for Markdown.
-func changeTable(list []compare.Change) Table {
-	t := Table{Columns: []Column{{Title: "item", Name: true}, {Title: "base", Right: true}, {Title: "candidate", Right: true},
-		{Title: "difference", Right: true}, {Title: "matched by the candidate only"}, {Title: "matched by the base only"}}}
-	for _, c := range list {
-		base, cand := Score(&c.Base, 3), Score(&c.Candidate, 3)
-		if c.BaseFailure != "" {
-			base = "failed: " + excerpt(c.BaseFailure)
-		}
-		if c.CandidateFailure != "" {
-			cand = "failed: " + excerpt(c.CandidateFailure)
-		}
-		t.add(c.Item, base, cand, Delta(&c.Delta), firstMatches(c.Gained), firstMatches(c.Lost))
-	}
-	return t
-}
-
-// firstMatches are the first of those that only one side has, and how many more there are.
-func firstMatches(list []string) string {
-	var words []string
-	for _, match := range list[:min(shownMatches, len(list))] {
-		words = append(words, excerpt(match))
-	}
-	if more := len(list) - shownMatches; more > 0 {
-		words = append(words, "and "+Count(more)+" more")
-	}
-	return strings.Join(words, ", ")
 }

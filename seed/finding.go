@@ -1,0 +1,137 @@
+package seed
+
+import (
+	"fmt"
+	"strings"
+
+	"extraction-experiment/internal/cli"
+)
+
+// Kind sorts findings, so that many of one kind can be summed up.
+type Kind string
+
+// The kinds of finding. The first group makes an item unusable, the second is
+// for a person to judge.
+const (
+	Syntax    Kind = "syntax"     // the file cannot be read as items there
+	Input     Kind = "input"      // the input is no document with a text
+	Expected  Kind = "expected"   // the expected output is no extraction
+	Foreign   Kind = "foreign"    // the item is of another harness, which cannot use it
+	EmptyName Kind = "empty_name" // a gold name, end or relationship type is empty
+	Schema    Kind = "schema"     // breaks the dataset's JSON Schema
+	TooLarge  Kind = "too_large"  // more than Langfuse takes
+	BadID     Kind = "id"         // the id cannot be used
+	Refused   Kind = "refused"    // Langfuse refused the item, or would
+
+	UnknownTrace  Kind = "unknown_trace"  // there is no such trace in the project
+	BadTraceID    Kind = "trace_id"       // cannot be the id of a trace
+	NotRead       Kind = "not_read"       // the trace could not be read this time
+	NoEvidence    Kind = "no_evidence"    // nothing shows that a person validated it
+	JudgedWrong   Kind = "judged_wrong"   // a person said that it is not right
+	NoObservation Kind = "no_observation" // nothing is of the mapping's name or type
+	NoInput       Kind = "no_input"       // the trace has no document
+	NoOutput      Kind = "no_output"      // the trace has no answer
+	NotJSON       Kind = "not_json"       // the answer is not JSON
+	Truncated     Kind = "truncated"      // the trace was cut
+	Unredacted    Kind = "unredacted"     // something cannot be taken out
+	OfExperiment  Kind = "experiment"     // the trace is of an experiment: its answer is no gold
+	NotLinked     Kind = "not_linked"     // the trace is linked to no item of the dataset
+	GoldChanged   Kind = "gold_changed"   // the item has another gold than the one that was looked at
+
+	Reading      Kind = "reading"       // was read, perhaps not as it was meant
+	NotAnnotated Kind = "not_annotated" // gold is absent, its scores are not computed
+	Duplicate    Kind = "duplicate"     // the same gold twice
+	Redundant    Kind = "redundant"     // gold that follows from other gold
+	Unlisted     Kind = "unlisted_end"  // an end of a relationship is no listed entity
+	NotInText    Kind = "not_in_text"   // a gold name does not occur in the document
+	UnknownType  Kind = "unknown_type"  // a type that the item's schemas do not have
+	NoSchemas    Kind = "no_schemas"    // nothing says what is to be extracted
+	Altered      Kind = "altered"       // Langfuse will store another value
+	Kept         Kind = "kept"          // absent in the file, kept in Langfuse
+	Contradicts  Kind = "contradicts"   // gold that denies other gold
+	Similar      Kind = "similar"       // the document of another item, almost
+	Repeated     Kind = "repeated"      // a trace was named twice
+	PassedOver   Kind = "passed_over"   // a correction of another step is not used
+	NoStratum    Kind = "no_stratum"    // a sample is spread over what no trace has
+	LeftArchived Kind = "archived"      // the item is archived, and stays so
+)
+
+// Finding is something about one item that a person should know.
+type Finding struct {
+	Kind    Kind   `json:"kind"`
+	File    string `json:"file"`
+	Line    int    `json:"line,omitempty"`
+	Item    string `json:"item,omitempty"` // its id, if it has one
+	Path    string `json:"path,omitempty"` // "expectedOutput.entities[2].name"
+	Message string `json:"message"`
+}
+
+// Error makes a finding the reason why no item is made of a trace.
+func (f *Finding) Error() string { return f.Message }
+
+// String gives place and message on one line:
+// "items.jsonl: line 7: item a: expectedOutput.entities[2].name: is empty".
+func (f Finding) String() string {
+	parts := []string{f.File}
+	if f.Line > 0 {
+		parts = append(parts, fmt.Sprintf("line %d", f.Line))
+	}
+	if f.Item != "" {
+		parts = append(parts, "item "+f.Item)
+	}
+	if f.Path != "" {
+		parts = append(parts, f.Path)
+	}
+	return strings.Join(append(parts, f.Message), ": ")
+}
+
+// maxFindings is how many findings a list keeps.
+const maxFindings = 100
+
+// Findings is a list that keeps the first hundred and counts all.
+type Findings struct {
+	First []Finding    `json:"first"`
+	Total int          `json:"total"`
+	Kinds map[Kind]int `json:"kinds,omitempty"`
+}
+
+func (l *Findings) add(findings ...Finding) {
+	for _, f := range findings {
+		if l.Kinds == nil {
+			l.Kinds = map[Kind]int{}
+		}
+		l.Kinds[f.Kind]++
+		l.Total++
+		if len(l.First) < maxFindings {
+			l.First = append(l.First, f)
+		}
+	}
+}
+
+// Report is what Check found in a file.
+type Report struct {
+	// Items is how many items could be read, good or not.
+	Items int `json:"items"`
+	// DerivedIDs is how many of them have no id of their own.
+	DerivedIDs int `json:"derived_ids"`
+	// Problems make an item unusable; with any of them nothing is written.
+	Problems Findings `json:"problems"`
+	// Warnings do not stop anything.
+	Warnings Findings `json:"warnings"`
+}
+
+// Err returns nil without problems, else an error that lists them, one per
+// line, with the exit code of malformed input (64).
+func (r Report) Err() error {
+	if r.Problems.Total == 0 {
+		return nil
+	}
+	var lines []string
+	for _, f := range r.Problems.First {
+		lines = append(lines, f.String())
+	}
+	if more := r.Problems.Total - len(r.Problems.First); more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more problems", more))
+	}
+	return cli.Usage("%s", strings.Join(lines, "\n"))
+}

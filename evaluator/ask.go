@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
 	"unicode/utf8"
 
 	"extraction-experiment/dataset"
@@ -123,27 +124,44 @@ func (e *Evaluator) runProgram(ctx context.Context, c Case) (Verdict, error) {
 	return parseVerdict(raw)
 }
 
+// notNumbers are what programs print for numbers that JSON does not have.
+var notNumbers = regexp.MustCompile(`(?i)[:\[,\s]-?(nan|inf(inity)?)\b`)
+
 // oneObject takes the answer apart; a key that is given twice is refused, since
 // readers would disagree on its value.
 func oneObject(raw []byte) (map[string]json.RawMessage, error) {
 	trimmed := bytes.TrimSpace(raw)
-	var fields map[string]json.RawMessage
-	err := json.Unmarshal(trimmed, &fields)
-	var wrong *json.SyntaxError
 	switch {
 	case len(trimmed) == 0:
 		return nil, errors.New("it printed nothing; print one JSON object")
 	case !utf8.Valid(trimmed):
 		return nil, errors.New("that is not valid UTF-8, which JSON must be")
-	case errors.As(err, &wrong):
-		return nil, fmt.Errorf("that is not one JSON object: %w; print everything else to standard error", err)
+	case !json.Valid(trimmed):
+		return nil, notJSON(trimmed)
 	case trimmed[0] != '{':
 		return nil, errors.New("that is JSON, but no object")
 	}
 	if key := dataset.RepeatedKey(trimmed); key != "" {
 		return nil, fmt.Errorf("the key %q is there twice", key)
 	}
-	return fields, err
+	var fields map[string]json.RawMessage
+	return fields, json.Unmarshal(trimmed, &fields)
+}
+
+// notJSON says why: the commonest reasons have names.
+func notJSON(text []byte) error {
+	dec := json.NewDecoder(bytes.NewReader(text))
+	var first json.RawMessage
+	if dec.Decode(&first) == nil {
+		if dec.Decode(&first) == nil {
+			return errors.New("that is more than one JSON value")
+		}
+		return errors.New("there is text after the JSON object; print everything else to standard error")
+	}
+	if notNumbers.Match(text) {
+		return errors.New("NaN and infinity are no numbers of JSON")
+	}
+	return errors.New("that is not JSON")
 }
 
 // objectIn returns the first JSON object with a score in the text of a model,

@@ -27,12 +27,12 @@ func TestParseVerdict(t *testing.T) {
 func TestParseVerdict_faults(t *testing.T) {
 	for in, want := range map[string]string{
 		"":                                    "not_json: it printed nothing",
-		"score: 1":                            "not_json: that is not one JSON object",
+		"score: 1":                            "not_json: that is not JSON",
 		`[1]`:                                 "not_json: that is JSON, but no object",
-		`{"score":NaN,"hits":[],"misses":[]}`: "invalid character",
-		`{"score":-Infinity}`:                 "invalid character",
-		`{"score":1,"hits":[],"misses":[]}{"score":0}`:    "after top-level value",
-		`{"score":1,"hits":[],"misses":[]} done`:          "after top-level value; print everything else to standard error",
+		`{"score":NaN,"hits":[],"misses":[]}`: "NaN and infinity are no numbers",
+		`{"score":-Infinity}`:                 "NaN and infinity are no numbers",
+		`{"score":1,"hits":[],"misses":[]}{"score":0}`:    "more than one JSON value",
+		`{"score":1,"hits":[],"misses":[]} done`:          "text after the JSON object",
 		`{"score":1,"score":0,"hits":[],"misses":[]}`:     `the key "score" is there twice`,
 		`{"score":1.5,"hits":[],"misses":[]}`:             "bad_verdict: score: 1.5 is not from 0 to 1",
 		`{"score":-0.1,"hits":[],"misses":[]}`:            "score: -0.1 is not from 0 to 1",

@@ -18,11 +18,15 @@ import (
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/experiment"
+	"extraction-experiment/internal/testkit/tempdir"
 	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	tempdir.InMemory()
+	goleak.VerifyTestMain(m)
+}
 
 // list is a Source of n items "i00", "i01", …
 type list int

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"extraction-experiment/dataset"
+	"extraction-experiment/internal/testkit/tempdir"
 	"extraction-experiment/outcome"
 )
 
@@ -28,6 +29,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	tempdir.InMemory()
 	goleak.VerifyTestMain(m)
 }
 

@@ -13,8 +13,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"extraction-experiment/dataset"
+	"extraction-experiment/internal/testkit/tempdir"
 	"extraction-experiment/langfuse"
 )
+
+// TestMain has temporary folders in memory.
+func TestMain(m *testing.M) {
+	tempdir.InMemory()
+	m.Run()
+}
 
 // line is a good item.
 func line(id, text string) string {

@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"extraction-experiment/dataset"
+	"extraction-experiment/internal/testkit/tempdir"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/langfuse/embedded"
 	"extraction-experiment/outcome"
@@ -30,6 +31,7 @@ import (
 
 func TestMain(m *testing.M) {
 	debug.SetGCPercent(400) // servers and clients of a moment leave little behind
+	tempdir.InMemory()
 	goleak.VerifyTestMain(m)
 }
 

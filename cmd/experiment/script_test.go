@@ -12,6 +12,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"extraction-experiment/internal/testkit"
+	"extraction-experiment/internal/testkit/tempdir"
 )
 
 func TestMain(m *testing.M) {
@@ -44,9 +45,7 @@ func hasten() {
 	if !full() && os.Getenv("GOMAXPROCS") == "" { // this process has all processors already
 		err = errors.Join(err, os.Setenv("GOMAXPROCS", "1"))
 	}
-	if !full() {
-		testkit.FoldersInMemory()
-	}
+	tempdir.InMemory()
 	if err != nil {
 		panic(err)
 	}

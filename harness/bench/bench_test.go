@@ -16,9 +16,16 @@ import (
 	"extraction-experiment/experiment"
 	"extraction-experiment/harness/bench"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/testkit/tempdir"
 	"extraction-experiment/outcome"
 	"extraction-experiment/report"
 )
+
+// TestMain has temporary folders in memory.
+func TestMain(m *testing.M) {
+	tempdir.InMemory()
+	m.Run()
+}
 
 const smoke, regression = "../../bench/datasets/smoke.jsonl", "../../bench/datasets/regression.jsonl"
 

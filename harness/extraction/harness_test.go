@@ -12,12 +12,19 @@ import (
 	"extraction-experiment/experiment"
 	"extraction-experiment/extraction"
 	harness "extraction-experiment/harness/extraction"
+	"extraction-experiment/internal/testkit/tempdir"
 	"extraction-experiment/outcome"
 	"extraction-experiment/scoring"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
+
+// TestMain has temporary folders in memory.
+func TestMain(m *testing.M) {
+	tempdir.InMemory()
+	m.Run()
+}
 
 // extractor answers what a test says.
 type extractor func(extraction.Document) (extraction.Extraction, error)

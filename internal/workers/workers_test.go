@@ -19,9 +19,16 @@ import (
 	"extraction-experiment/experiment"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/testkit/natsserver"
+	"extraction-experiment/internal/testkit/tempdir"
 	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
 )
+
+// TestMain has temporary folders in memory.
+func TestMain(m *testing.M) {
+	tempdir.InMemory()
+	m.Run()
+}
 
 // task answers an item with the length of its text, as do says.
 type task func(ctx context.Context, item experiment.Item) error

@@ -22,6 +22,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"extraction-experiment/internal/testkit/tempdir"
 )
 
 // clock is a time that moves only when it is told to.
@@ -588,6 +590,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, serveForever(path))
 		os.Exit(1)
 	}
+	tempdir.InMemory()
 	goleak.VerifyTestMain(m)
 }
 

@@ -41,9 +41,9 @@ type cassette struct {
 	asked map[key]int
 }
 
-// openCassette reads a cassette into memory and checks every line of it. A file that
-// is not there, is no cassette, or has a damaged line is an error of exit code 64 that
-// names the line.
+// openCassette reads a cassette through once and checks every line of it; later only
+// the lines that are asked for are read. A file that is not there, is no cassette, or
+// has a damaged line is an error of exit code 64 that names the line.
 func openCassette(path string) (*cassette, error) {
 	file, err := openRegular(path, os.O_RDONLY)
 	if err != nil {
@@ -89,16 +89,37 @@ func (m *cassette) Generate(ctx context.Context, req pipeline.Request) (pipeline
 	if err != nil {
 		return pipeline.Response{}, refusal(outcome.Internal, err.Error())
 	}
-	calls := m.calls[sum]
-	if len(calls) == 0 {
+	entries := m.entries[sum]
+	if len(entries) == 0 {
 		return pipeline.Response{}, refusal(outcome.Provider, m.missing(req))
 	}
-	found := calls[min(m.count(sum), len(calls)-1)]
+	found, err := m.read(entries[min(m.count(sum), len(entries)-1)], sum)
+	if err != nil {
+		return pipeline.Response{}, refusal(outcome.Internal, err.Error())
+	}
 	var response pipeline.Response
 	if found.Response != nil {
 		response = *found.Response
 	}
 	return response, found.Error.err()
+}
+
+// read reads one exchange. The file is open only as long, so that nobody has to close it.
+func (m *cassette) read(at entry, sum key) (recordedCall, error) {
+	file, err := openRegular(m.path, os.O_RDONLY)
+	if err != nil {
+		return recordedCall{}, err
+	}
+	line := make([]byte, at.length)
+	_, err = file.ReadAt(line, at.offset)
+	if err = errors.Join(err, file.Close()); err != nil {
+		return recordedCall{}, fileError(m.path, at.line, err)
+	}
+	found, now, err := decode(line, m.source.Model)
+	if err != nil || now != sum || found.N != at.n {
+		return found, fileError(m.path, at.line, errors.New("the file was changed while it was in use"))
+	}
+	return found, nil
 }
 
 // count returns how often a request was made before, and counts it.

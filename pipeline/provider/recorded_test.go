@@ -57,8 +57,8 @@ func replay(t *testing.T, path string) *cassette {
 
 // exchanges counts what a cassette holds.
 func (x *recorded) exchanges() (n int) {
-	for _, calls := range x.calls {
-		n += len(calls)
+	for _, entries := range x.entries {
+		n += len(entries)
 	}
 	return n
 }
@@ -453,7 +453,7 @@ func TestOpen_problems(t *testing.T) {
 		"a changed prompt":  {swap("other", "OTHER"), "line 2: the key is not that of the request"},
 		"another model":     {swap(`"model":"gpt-4o"`, `"model":"gpt-5"`), `line 2: the request is for the model "gpt-5"`},
 		"n of 0":            {swap(`"n":1`, `"n":0`), "line 2: n is 0"},
-		"twice":             {lines[0] + lines[1] + lines[3] + lines[1], "line 4: it has the same key and the same n (1) as a line before"},
+		"twice":             {lines[0] + lines[1] + lines[3] + lines[1], "line 4: it has the same key and the same n (1) as line 2"},
 		"no answer":         {swap(`"response":`, `"reply":`), `unknown field "reply"`},
 		"no class":          {swap(`"class":"invalid_output"`, `"class":""`), "line 2: the error has no class"},
 		"no request":        {head + `{"key":"","n":1}` + "\n", "line 2: the request cannot be read"},
@@ -560,6 +560,34 @@ func TestReplay(t *testing.T) {
 	})
 }
 
+// TestModel_changed: a file that is changed under an open cassette is noticed, and one
+// that is gone.
+func TestModel_changed(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("testdata", "golden.cassette"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "x")
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	model := replay(t, path)
+	if err := os.WriteFile(path, bytes.ReplaceAll(text, []byte("other"), []byte("OTHER")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err = model.Generate(t.Context(), recordedRequest("other"))
+	if outcome.FailureOf(err, "").Class != outcome.Internal || !strings.Contains(err.Error(), "line 4") {
+		t.Errorf("changed: got %v", err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	_, err = model.Generate(t.Context(), recordedRequest("other"))
+	if outcome.FailureOf(err, "").Class != outcome.Internal || !strings.Contains(err.Error(), path) {
+		t.Errorf("gone: got %v", err)
+	}
+}
+
 func FuzzScan(f *testing.F) {
 	golden, err := os.ReadFile(filepath.Join("testdata", "golden.cassette"))
 	if err != nil {
@@ -577,10 +605,14 @@ func FuzzScan(f *testing.F) {
 			}
 			return
 		}
-		for _, calls := range found.calls {
-			for _, call := range calls {
+		for sum, entries := range found.entries {
+			for _, e := range entries {
+				call, now, err := decode(text[e.offset:e.offset+int64(e.length)], found.source.Model)
+				if err != nil || now != sum || call.N != e.n {
+					t.Fatalf("line %d is in the index and cannot be read again: %v", e.line, err)
+				}
 				if call.Error != nil && outcome.FailureOf(call.Error.err(), "").Class != call.Error.Class {
-					t.Fatalf("the class %q was lost", call.Error.Class)
+					t.Fatalf("line %d: the class %q was lost", e.line, call.Error.Class)
 				}
 			}
 		}

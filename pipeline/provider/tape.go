@@ -78,8 +78,8 @@ func resume(path string, source Recording, file *os.File) (*Tape, error) {
 			found.source.Provider, found.source.Model, source.Provider, source.Model))
 	}
 	tape := &Tape{path: path, source: source, file: file, size: found.end, asked: map[key]int{}}
-	for sum, calls := range found.calls {
-		tape.asked[sum] = calls[len(calls)-1].N
+	for sum, entries := range found.entries {
+		tape.asked[sum] = entries[len(entries)-1].n
 	}
 	if err := file.Truncate(found.end); err != nil {
 		return nil, writeError(path, err)
@@ -263,10 +263,19 @@ func decodeStrict(text []byte, into any) error {
 // maxLine bounds one exchange, in bytes.
 const maxLine = 64 << 20
 
-// recorded is what a cassette holds, in memory: the answers, without the requests.
+// entry is where an exchange lies in the file.
+type entry struct {
+	n      int
+	line   int
+	offset int64
+	length int
+}
+
+// recorded is where a cassette has what, without its texts: some 100 bytes for every
+// exchange.
 type recorded struct {
-	source Recording
-	calls  map[key][]recordedCall // ordered by n
+	source  Recording
+	entries map[key][]entry // ordered by n
 	// end is the offset behind the last good line, and newline whether a line
 	// feed stands before it.
 	end     int64
@@ -276,10 +285,10 @@ type recorded struct {
 	cut error
 }
 
-// scan reads and checks a cassette line by line, of at most limit bytes each. Empty
-// lines are passed over. An error has exit code 64.
+// scan reads and checks a cassette line by line, with one line of at most limit bytes
+// in memory. Empty lines are passed over. An error has exit code 64.
 func scan(r io.Reader, path string, limit int) (*recorded, error) {
-	x := &recorded{calls: map[key][]recordedCall{}}
+	x := &recorded{entries: map[key][]entry{}}
 	lines := bufio.NewReaderSize(r, 64<<10)
 	var buf []byte
 	for number := 1; ; number++ {
@@ -305,13 +314,18 @@ func scan(r io.Reader, path string, limit int) (*recorded, error) {
 	if x.end == 0 {
 		return nil, fileError(path, 0, errors.New("it is empty: nothing was recorded"))
 	}
-	for _, calls := range x.calls {
-		slices.SortFunc(calls, func(a, b recordedCall) int { return cmp.Compare(a.N, b.N) })
+	for _, entries := range x.entries {
+		slices.SortFunc(entries, func(a, b entry) int { return cmp.Compare(a.n, b.n) })
+		for i := 1; i < len(entries); i++ {
+			if entries[i].n == entries[i-1].n {
+				return nil, fileError(path, entries[i].line, fmt.Errorf("it has the same key and the same n (%d) as line %d", entries[i].n, entries[i-1].line))
+			}
+		}
 	}
 	return x, nil
 }
 
-// add takes in one line.
+// add takes in one line, which begins at x.end.
 func (x *recorded) add(line []byte, number int) error {
 	if number == 1 {
 		source, err := decodeHeader(line)
@@ -325,11 +339,7 @@ func (x *recorded) add(line []byte, number int) error {
 	if err != nil {
 		return err
 	}
-	if slices.ContainsFunc(x.calls[sum], func(other recordedCall) bool { return other.N == found.N }) {
-		return fmt.Errorf("it has the same key and the same n (%d) as a line before it", found.N)
-	}
-	found.Request = nil
-	x.calls[sum] = append(x.calls[sum], found)
+	x.entries[sum] = append(x.entries[sum], entry{n: found.N, line: number, offset: x.end, length: len(line)})
 	return nil
 }
 

@@ -36,7 +36,7 @@ func hasten() {
 	if os.Getenv("GOGC") != "" { // also in the processes that this one starts
 		return
 	}
-	const percent = 400
+	const percent = 1000
 	debug.SetGCPercent(percent)
 	err := os.Setenv("GOGC", strconv.Itoa(percent))
 	if runtime.GOMAXPROCS(0) < 4 {

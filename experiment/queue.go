@@ -68,18 +68,25 @@ type Pool struct {
 	Now         func() time.Time
 }
 
-// Work takes units from the queue until there are none.
+// Work takes units from the queue until there are none. What came of a unit is
+// delivered while the task is at the next one already, for Concurrency − 1 units at most.
 func (p Pool) Work(ctx context.Context, q Queue) error {
 	group, inner := errgroup.WithContext(ctx)
-	for range p.Concurrency {
-		group.Go(func() error { return p.work(inner, q) })
+	places := make(chan struct{}, p.Concurrency)
+	for range 2*p.Concurrency - 1 {
+		group.Go(func() error { return p.work(inner, q, places) })
 	}
 	return group.Wait()
 }
 
-func (p Pool) work(ctx context.Context, q Queue) error {
+// work holds a place while it has a unit that is not done.
+func (p Pool) work(ctx context.Context, q Queue, places chan struct{}) error {
 	for {
+		places <- struct{}{}
 		u, err := q.Take(ctx)
+		if err != nil {
+			<-places
+		}
 		switch {
 		case errors.Is(err, io.EOF):
 			return nil
@@ -87,6 +94,7 @@ func (p Pool) work(ctx context.Context, q Queue) error {
 			return err
 		}
 		done := p.do(ctx, q, u)
+		<-places
 		switch {
 		case ctx.Err() != nil: // its unit is run again
 			return ctx.Err()

@@ -291,8 +291,8 @@ func (r *runner) stopping() bool {
 	}
 }
 
-// handOut is how many items are read at once, and wait in memory for a worker beside
-// those that are worked on: fewer where they are large, see Reader.Unrun.
+// handOut is how many items are read at once: fewer where they are large, see
+// Reader.Unrun. Two pages at most wait in memory for a worker.
 const handOut = 64
 
 // unit is an item to be worked on, for the attempt of that number.
@@ -374,31 +374,24 @@ func (h *halt) begin(cause error) {
 // handOut reads what is to come in order of arrival and gives it to the
 // workers, and reports whether it gave out all of it or was stopped softly.
 func (r *runner) handOut(ctx context.Context, trial int, next upcoming, jobs chan<- unit, halt *halt) (all bool, err error) {
-	var after int64
-	for {
-		page, err := next(ctx, trial, after)
+	for u, err := range runstore.Ahead(func(last unit) ([]unit, error) { return next(ctx, trial, last.Seq) }) {
 		if err != nil {
 			return false, err
 		}
-		if len(page) == 0 {
-			return true, nil
+		if r.stopping() {
+			return false, nil
 		}
-		for _, u := range page {
-			if r.stopping() {
-				return false, nil
-			}
-			select {
-			case jobs <- u:
-				after = u.Seq
-			case <-r.cfg.Stop:
-				return false, nil
-			case <-halt.signal:
-				return false, nil
-			case <-ctx.Done():
-				return false, ctx.Err()
-			}
+		select {
+		case jobs <- u:
+		case <-r.cfg.Stop:
+			return false, nil
+		case <-halt.signal:
+			return false, nil
+		case <-ctx.Done():
+			return false, ctx.Err()
 		}
 	}
+	return true, nil
 }
 
 // serialObserver calls an Observer from many workers, one call at a time.

@@ -301,8 +301,10 @@ func pages[T any](next func(last T) ([]T, error)) iter.Seq2[T, error] {
 	}
 }
 
-// ahead is pages, but for the next page being read while the rows of one are looked at.
-func ahead[T any](next func(last T) ([]T, error)) iter.Seq2[T, error] {
+// Ahead returns the rows of one page after another, and reads the next page while the
+// rows of one are looked at; next is given the last row of the page before. An empty
+// page is the end, and so is an error. No read is left behind.
+func Ahead[T any](next func(last T) ([]T, error)) iter.Seq2[T, error] {
 	type page struct {
 		rows []T
 		err  error

@@ -13,9 +13,10 @@
 // came: the pause that the provider asked for, a place in the window, the
 // spacing of the window, and the configured rates per minute. The window is the
 // number of calls at once. It begins at 1, is 4 after the first answer (or what it
-// was in the last run), grows by one with every further one until the first rejection, and from then on shrinks by a tenth or more when a call
-// is rejected and grows slowly again after ten answers. Below 1 it stands for
-// a part of the time: a window of 0.5 is one call, then a rest of its length.
+// was in the last run), grows by two with every further one until the first rejection,
+// and from then on shrinks by a tenth or more when a call is rejected and grows slowly
+// again after ten answers. Below 1 it stands for a part of the time: a window of 0.5 is
+// one call, then a rest of its length.
 //
 // Time spent in Acquire does not count against a deadline of WithTimeout.
 package limit

@@ -49,7 +49,7 @@ type window struct {
 	paced bool
 }
 
-// answered takes note of an answer. The window jumps to its first size, grows by 1 while
+// answered takes note of an answer. The window jumps to its first size, grows by 2 while
 // starting, later
 // by about 1 for every window of answers, and by a twentieth of itself per
 // answer where that is less; three times as fast well above the old ceiling. It
@@ -65,7 +65,7 @@ func (w *window) answered(now, began time.Time, others int, holdsBack bool) {
 	case !holdsBack:
 		return
 	case w.starting:
-		w.size = max(w.size+1, w.first)
+		w.size = max(w.size+2, w.first)
 	case w.answers > w.hold && !now.Before(w.quiet):
 		step := min(1/w.size, w.size/20)
 		if w.size > w.ceiling*(1+alike) {
@@ -126,6 +126,8 @@ func (w *window) gap() time.Duration {
 		gain = 1
 	case w.size < 4:
 		gain = 1.25
+	case w.starting && w.peak+1 >= int(w.size):
+		gain = 16
 	}
 	return time.Duration(float64(w.latency) / (gain * w.size))
 }

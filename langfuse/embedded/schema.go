@@ -4,7 +4,7 @@ package embedded
 // file has version 0. Steps are added, never changed: files made by earlier
 // programs have taken them already.
 func migrations() []string {
-	return []string{schemaEvents, schemaLegacy, schemaDoubles, schemaIdentity, schemaSaid}
+	return []string{schemaEvents, schemaLegacy, schemaDoubles, schemaIdentity, schemaSaid, schemaNarrow}
 }
 
 // schemaEvents is what Langfuse 4 keeps. Instants are milliseconds since 1970,
@@ -142,3 +142,22 @@ CREATE UNIQUE INDEX observations_identity ON observations(trace_id, span_id);
 
 // schemaSaid has the metadata of a span say nothing twice.
 const schemaSaid = `ALTER TABLE observations ADD COLUMN said INTEGER NOT NULL DEFAULT 0;`
+
+// schemaNarrow has indices hold no more than what they find rows by: the ids behind an
+// instant only decide between rows of the same millisecond.
+const schemaNarrow = `
+DROP INDEX observations_by_start;
+CREATE INDEX observations_by_start ON observations(start_ms);
+DROP INDEX observations_roots;
+CREATE INDEX observations_roots ON observations(start_ms) WHERE is_root = 1;
+DROP INDEX observations_of_items;
+CREATE INDEX observations_of_items ON observations(start_ms) WHERE is_item_root = 1;
+DROP INDEX scores_by_time;
+CREATE INDEX scores_by_time ON scores(timestamp);
+DROP INDEX scores_of_trace;
+CREATE INDEX scores_of_trace ON scores(trace_id) WHERE trace_id != '';
+DROP INDEX scores_by_name;
+CREATE INDEX scores_by_name ON scores(name, timestamp);
+DROP INDEX traces_by_time;
+CREATE INDEX traces_by_time ON traces(timestamp);
+`

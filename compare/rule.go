@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -61,13 +60,13 @@ func ParseRule(text string) (Rule, error) {
 }
 
 // ruleForm is what a rule looks like; the value is read by its metric.
-var ruleForm = regexp.MustCompile(`^(pooled\( ?)?([^ ()<>=!"']+)( ?\))? ?(>=|<=|>|<) ?(base)? ?(.*)$`)
+var ruleForm = textutil.Pattern(`^(pooled\( ?)?([^ ()<>=!"']+)( ?\))? ?(>=|<=|>|<) ?(base)? ?(.*)$`)
 
 func parseRule(text string) (Rule, error) {
 	if len(text) > maxRule {
 		return Rule{}, fmt.Errorf("it is longer than %d characters", maxRule)
 	}
-	m := ruleForm.FindStringSubmatch(text)
+	m := ruleForm().FindStringSubmatch(text)
 	if m == nil {
 		return Rule{}, errors.New("expected >=, >, <= or < between a score and a value, such as entity_f1 >= base - 0.1")
 	}

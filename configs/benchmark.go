@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"regexp"
 
 	"extraction-experiment/internal/files"
-
 	"extraction-experiment/internal/textutil"
 )
 
@@ -83,14 +81,14 @@ func LoadBenchmark(ctx context.Context, path, name string) (Benchmark, error) {
 }
 
 // datasetIDs are fit for names of runs.
-var datasetIDs = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,60}$`)
+var datasetIDs = textutil.Pattern(`^[A-Za-z0-9][A-Za-z0-9._-]{0,60}$`)
 
 func (c Benchmark) check() error {
 	var problems []error
 	add := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
 	if c.Name == "" {
 		add("name: is missing, here or as --name")
-	} else if !datasetIDs.MatchString(c.Name) {
+	} else if !datasetIDs().MatchString(c.Name) {
 		add("name: %q is no name: letters, digits, . _ and -", c.Name)
 	}
 	if len(c.Datasets) == 0 {
@@ -99,7 +97,7 @@ func (c Benchmark) check() error {
 	seen, total := map[string]bool{}, 0.0
 	for i, d := range c.Datasets {
 		at := fmt.Sprintf("datasets[%d]", i)
-		if !datasetIDs.MatchString(d.ID) {
+		if !datasetIDs().MatchString(d.ID) {
 			add("%s.id: %q is no id: letters, digits, . _ and -", at, d.ID)
 		}
 		if seen[d.ID] {

@@ -8,12 +8,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"regexp"
 	"unicode/utf8"
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/internal/limit"
 	"extraction-experiment/internal/proc"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 )
@@ -125,7 +125,7 @@ func (e *Evaluator) runProgram(ctx context.Context, c Case) (Verdict, error) {
 }
 
 // notNumbers are what programs print for numbers that JSON does not have.
-var notNumbers = regexp.MustCompile(`(?i)[:\[,\s]-?(nan|inf(inity)?)\b`)
+var notNumbers = textutil.Pattern(`(?i)[:\[,\s]-?(nan|inf(inity)?)\b`)
 
 // oneObject takes the answer apart; a key that is given twice is refused, since
 // readers would disagree on its value.
@@ -158,7 +158,7 @@ func notJSON(text []byte) error {
 		}
 		return errors.New("there is text after the JSON object; print everything else to standard error")
 	}
-	if notNumbers.Match(text) {
+	if notNumbers().Match(text) {
 		return errors.New("NaN and infinity are no numbers of JSON")
 	}
 	return errors.New("that is not JSON")

@@ -10,11 +10,11 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
 
 	"extraction-experiment/internal/proc"
+	"extraction-experiment/internal/textutil"
 )
 
 // checkTime bounds the one request of Check.
@@ -36,14 +36,14 @@ func (e *Evaluator) Check(ctx context.Context) error {
 }
 
 // interpreters run the file that is their first argument.
-var interpreters = regexp.MustCompile(`^(python|pypy|node|ruby|perl|php|Rscript|bash|dash|zsh|sh)[0-9.]*(\.exe)?$`)
+var interpreters = textutil.Pattern(`^(python|pypy|node|ruby|perl|php|Rscript|bash|dash|zsh|sh)[0-9.]*(\.exe)?$`)
 
 func (e *Evaluator) checkScript() error {
 	if err := proc.Find(proc.Config{Command: e.cfg.Script, Dir: e.cfg.Dir}); err != nil {
 		return ofProgram(err)
 	}
 	words := e.cfg.Script
-	if len(words) < 2 || strings.HasPrefix(words[1], "-") || !interpreters.MatchString(filepath.Base(words[0])) {
+	if len(words) < 2 || strings.HasPrefix(words[1], "-") || !interpreters().MatchString(filepath.Base(words[0])) {
 		return nil
 	}
 	path := words[1]

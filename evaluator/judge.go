@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -93,20 +92,20 @@ func (j judge) ask(ctx context.Context, c Case) (Verdict, error) {
 }
 
 // closing finds the tags that a prompt closes.
-var closing = regexp.MustCompile(`(?i)</\s*([a-z_][a-z0-9_-]*)`)
+var closing = textutil.Pattern(`(?i)</\s*([a-z_][a-z0-9_-]*)`)
 
 // guard keeps texts within the tags that a prompt puts around them: where one of
 // them closes such a tag, its bracket is written as &lt;.
 func guard(t pipeline.Template, texts map[string]string) {
 	tags := map[string]bool{}
 	for _, m := range t.Messages {
-		for _, found := range closing.FindAllStringSubmatch(m.Content, -1) {
+		for _, found := range closing().FindAllStringSubmatch(m.Content, -1) {
 			tags[strings.ToLower(found[1])] = true
 		}
 	}
 	for name, text := range texts {
-		texts[name] = closing.ReplaceAllStringFunc(text, func(tag string) string {
-			if !tags[strings.ToLower(closing.FindStringSubmatch(tag)[1])] {
+		texts[name] = closing().ReplaceAllStringFunc(text, func(tag string) string {
+			if !tags[strings.ToLower(closing().FindStringSubmatch(tag)[1])] {
 				return tag
 			}
 			return "&lt;" + tag[1:]

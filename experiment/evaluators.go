@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"sync/atomic"
 
@@ -45,7 +44,7 @@ type asked struct {
 }
 
 // scoreNames is how scores may be called; Langfuse shows them as they are.
-var scoreNames = regexp.MustCompile(`^[a-z][a-z0-9_]{0,62}$`)
+var scoreNames = textutil.Pattern(`^[a-z][a-z0-9_]{0,62}$`)
 
 // WithEvaluators returns base with the scores of external evaluators: for each output
 // base judges, whose failures count as ever; then every evaluator is asked in turn, with
@@ -64,7 +63,7 @@ func WithEvaluators(base Scorer, taken []string, extra ...Evaluated) (*Evaluated
 	}
 	for _, e := range extra {
 		switch {
-		case !scoreNames.MatchString(e.Name):
+		case !scoreNames().MatchString(e.Name):
 			problems = append(problems, fmt.Errorf("scorers: the name %q is not of small letters, digits and _, beginning with a letter", e.Name))
 		case seen[e.Name]:
 			problems = append(problems, fmt.Errorf("scorers: the name %q is taken by another score", e.Name))

@@ -6,11 +6,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"regexp"
 	"strings"
 	"time"
 
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 )
 
@@ -152,7 +152,7 @@ type Capabilities struct {
 func (c Capabilities) SendsSchema() bool { return !c.NoSchema && !c.InstructionOnly }
 
 // schemaName is what providers accept as the name of a schema.
-var schemaName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+var schemaName = textutil.Pattern(`^[A-Za-z0-9_-]{1,64}$`)
 
 // Check refuses a request that the model cannot carry out, or that no model
 // can: it returns nil or an error of exit code 64 with every problem: a matter of configuration, not of the item. It changes
@@ -215,7 +215,7 @@ func messageProblems(messages []Message) []string {
 
 func schemaProblems(s Schema) []string {
 	var problems []string
-	if !schemaName.MatchString(s.Name) {
+	if !schemaName().MatchString(s.Name) {
 		problems = append(problems, fmt.Sprintf("the schema's name %.80q must be 1 to 64 letters of A-Z a-z 0-9 _ -", s.Name))
 	}
 	if !json.Valid(s.JSON) || !bytes.HasPrefix(bytes.TrimSpace(s.JSON), []byte("{")) {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -50,14 +49,14 @@ const (
 )
 
 // pathStep is a step as it is written: a key, all, an index, a test, a quoted key.
-var pathStep = regexp.MustCompile(`^(?:\.?([^.\[]+)|\[\*\]|\[(-?\d+)\]|\[\?([^=\]]+)==?([^\]]*)\]|\["(.*?)"\]|\['(.*?)'\])`)
+var pathStep = textutil.Pattern(`^(?:\.?([^.\[]+)|\[\*\]|\[(-?\d+)\]|\[\?([^=\]]+)==?([^\]]*)\]|\["(.*?)"\]|\['(.*?)'\])`)
 
 // ParsePath reads a path. The error says from where on it cannot be read.
 func ParsePath(text string) (Path, error) {
 	p := Path{text: text}
 	rest := strings.TrimPrefix(strings.TrimPrefix(strings.TrimSpace(text), "$"), ".")
 	for rest != "" || len(p.steps) == 0 {
-		m := pathStep.FindStringSubmatch(rest)
+		m := pathStep().FindStringSubmatch(rest)
 		if m == nil {
 			return Path{}, fmt.Errorf("path %q: cannot be read from %q on: expected such as input.document.text, "+
 				`messages[0], [-1], [*], ["a key"] or [?role=user]`, text, rest)
@@ -310,12 +309,12 @@ type ScoreRule struct {
 }
 
 // scoreRule is the form of a rule.
-var scoreRule = regexp.MustCompile(`^\s*([^<>=!]*?)\s*([<>=!]+)\s*(.*?)\s*$`)
+var scoreRule = textutil.Pattern(`^\s*([^<>=!]*?)\s*([<>=!]+)\s*(.*?)\s*$`)
 
 // ParseScoreRule reads NAME, operator and VALUE: a number, true or false (which
 // are 1 and 0), or with = and != a text. The name alone is "NAME>=1".
 func ParseScoreRule(text string) (ScoreRule, error) {
-	m := scoreRule.FindStringSubmatch(text)
+	m := scoreRule().FindStringSubmatch(text)
 	if m == nil {
 		m = []string{text, strings.TrimSpace(text), ">=", "1"}
 	}

@@ -3,7 +3,6 @@ package seed
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"sort"
 	"strings"
@@ -178,11 +177,11 @@ func (p *placeholders) write(label byte, n int) string {
 }
 
 // placeholder is the form of what stands for a secret, in any case.
-var placeholder = regexp.MustCompile(`(?i)\[[A-Z][A-Z0-9_]*-[0-9]+\]`)
+var placeholder = textutil.Pattern(`(?i)\[[A-Z][A-Z0-9_]*-[0-9]+\]`)
 
 // reserve keeps the numbers free that stand in a text already: they are another's.
 func (p *placeholders) reserve(text string) {
-	for _, found := range placeholder.FindAllString(text, -1) {
+	for _, found := range placeholder().FindAllString(text, -1) {
 		p.taken[strings.ToUpper(found)] = true
 	}
 }

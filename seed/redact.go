@@ -44,8 +44,8 @@ const maxLabels = 250
 
 // labelName is the form of a name, so that [NAME-1] is easily told from a text.
 var (
-	labelName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*$`)
-	notOfName = regexp.MustCompile(`[^a-z0-9]`)
+	labelName = textutil.Pattern(`^[A-Za-z][A-Za-z0-9_]*$`)
+	notOfName = textutil.Pattern(`[^a-z0-9]`)
 )
 
 type redactionFile struct {
@@ -115,7 +115,7 @@ func (r *Redaction) label(name string) error {
 	taken := slices.Contains(r.labels, name)
 	r.labels = append(r.labels, name)
 	switch {
-	case !labelName.MatchString(name):
+	case !labelName().MatchString(name):
 		return fmt.Errorf("name %q: expected letters, digits and _, a letter first", name)
 	case taken:
 		return fmt.Errorf("name %q: is given twice", name)
@@ -125,7 +125,7 @@ func (r *Redaction) label(name string) error {
 
 // fieldLabel makes a name of a field's path: "user.e-mail" is USER_E_MAIL.
 func fieldLabel(field string) string {
-	name := notOfName.ReplaceAllString(field, "_")
+	name := notOfName().ReplaceAllString(field, "_")
 	if name[0] < 'a' || name[0] > 'z' {
 		name = "field_" + name
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -223,10 +222,10 @@ func readClasses(p *settings.Problems, text string) []outcome.Class {
 
 // environments is the form that Langfuse accepts; anything else it would
 // silently turn into "default".
-var environments = regexp.MustCompile(`^[a-z0-9_-]{1,40}$`)
+var environments = textutil.Pattern(`^[a-z0-9_-]{1,40}$`)
 
 func checkEnvironment(p *settings.Problems, name string) string {
-	if !environments.MatchString(name) || strings.HasPrefix(name, "langfuse") {
+	if !environments().MatchString(name) || strings.HasPrefix(name, "langfuse") {
 		p.Add("--environment: %q is not accepted by Langfuse: use up to 40 of a-z, 0-9, - and _, not beginning with langfuse", name)
 	}
 	return name

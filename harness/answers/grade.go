@@ -3,7 +3,6 @@ package answers
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
@@ -11,6 +10,7 @@ import (
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/experiment"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 )
 
@@ -253,7 +253,7 @@ func find(text, term string) *TermHit {
 
 // citation is a reference to a page: "стр. N", in brackets or not, any case.
 // No letter stands before it: "регистр. 5" cites nothing.
-var citation = regexp.MustCompile(`(?i)(?:^|[^\p{L}\p{N}])стр\.[\s\x{00a0}\x{202f}\x{2009}]*(\d+)`)
+var citation = textutil.Pattern(`(?i)(?:^|[^\p{L}\p{N}])стр\.[\s\x{00a0}\x{202f}\x{2009}]*(\d+)`)
 
 // maxCitations bounds how many citations of an answer are looked at.
 const maxCitations = 1000
@@ -263,7 +263,7 @@ const maxCitations = 1000
 // not normalised.
 func Citations(answer string) []int {
 	var pages []int
-	for _, found := range citation.FindAllStringSubmatch(answer, maxCitations) {
+	for _, found := range citation().FindAllStringSubmatch(answer, maxCitations) {
 		page, err := strconv.Atoi(found[1])
 		if err != nil || page > MaxPage {
 			page = 0
@@ -278,11 +278,11 @@ const MaxPage = 1_000_000
 
 var (
 	// moreThan and lessThan stand before a number; \b knows ASCII letters only.
-	moreThan = regexp.MustCompile(`(^|[^\p{L}\p{N}])(?:более|свыше) ?(\d)`)
-	lessThan = regexp.MustCompile(`(^|[^\p{L}\p{N}])менее ?(\d)`)
+	moreThan = textutil.Pattern(`(^|[^\p{L}\p{N}])(?:более|свыше) ?(\d)`)
+	lessThan = textutil.Pattern(`(^|[^\p{L}\p{N}])менее ?(\d)`)
 	// digitGroups is a number written in groups of three digits.
-	digitGroups = regexp.MustCompile(`\d+(?: \d+)+`)
-	comma       = regexp.MustCompile(`(\d),(\d)`)
+	digitGroups = textutil.Pattern(`\d+(?: \d+)+`)
+	comma       = textutil.Pattern(`(\d),(\d)`)
 )
 
 // Normalise brings an answer or a term into the form in which terms are
@@ -308,11 +308,11 @@ func Normalise(text string) string {
 		return r
 	}, strings.ToValidUTF8(text, "\uFFFD"))
 	text = strings.Join(strings.Fields(text), " ")
-	text = moreThan.ReplaceAllString(text, "${1}>${2}")
-	text = lessThan.ReplaceAllString(text, "${1}<${2}")
+	text = moreThan().ReplaceAllString(text, "${1}>${2}")
+	text = lessThan().ReplaceAllString(text, "${1}<${2}")
 	text = joinDigits(text)
-	for comma.MatchString(text) { // "1,2,3" overlaps: at most two rounds
-		text = comma.ReplaceAllString(text, "${1}.${2}")
+	for comma().MatchString(text) { // "1,2,3" overlaps: at most two rounds
+		text = comma().ReplaceAllString(text, "${1}.${2}")
 	}
 	return text
 }
@@ -322,7 +322,7 @@ func Normalise(text string) string {
 func joinDigits(text string) string {
 	var b strings.Builder
 	done := 0
-	for _, at := range digitGroups.FindAllStringIndex(text, -1) {
+	for _, at := range digitGroups().FindAllStringIndex(text, -1) {
 		head := ""
 		run := text[at[0]:at[1]]
 		if at[0] > 0 && strings.IndexByte(".,", text[at[0]-1]) >= 0 {
@@ -360,7 +360,7 @@ type statement struct {
 }
 
 // pageNumber is a line that says nothing else; it would pass for a citation.
-var pageNumber = regexp.MustCompile(`(?i)^[-–— ]*(стр\.|с\.|page|p\.)? *\d+[-–— ]*$`)
+var pageNumber = textutil.Pattern(`(?i)^[-–— ]*(стр\.|с\.|page|p\.)? *\d+[-–— ]*$`)
 
 // cell is what package pdf puts between the cells of a row.
 const cell = " | "
@@ -391,7 +391,7 @@ func statements(text string) []statement {
 			header = nil
 		}
 		switch {
-		case line == "" || pageNumber.MatchString(line):
+		case line == "" || pageNumber().MatchString(line):
 		case len(cells) == 1 && isHeading(line, lines[i+1:]):
 			flush()
 			heading = line

@@ -10,7 +10,6 @@ import (
 	"maps"
 	"net/url"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -230,10 +229,10 @@ func (f fields) read(c *Case, opt Options) {
 	}
 	f.source(*c)
 	f.expected(c.Expected)
-	if opt.Strict && c.CaseID != "" && !caseGrammar.MatchString(c.CaseID) {
+	if opt.Strict && c.CaseID != "" && !caseGrammar().MatchString(c.CaseID) {
 		f.bad("caseId: %q is not of the form slug--slug--digits--8hex", c.CaseID)
 	}
-	if opt.Strict && c.PackID != "" && !packGrammar.MatchString(c.PackID) {
+	if opt.Strict && c.PackID != "" && !packGrammar().MatchString(c.PackID) {
 		f.bad("packId: %q is not of the form YYYY-MM-DD--slug--8hex", c.PackID)
 	}
 }
@@ -261,14 +260,14 @@ func plainly(err error) string {
 }
 
 var (
-	caseGrammar = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*--[a-z0-9]+(-[a-z0-9]+)*--[0-9]+--[0-9a-f]{8}$`)
-	packGrammar = regexp.MustCompile(`^[0-9]{4}-[0-9]{2}-[0-9]{2}--[a-z0-9]+(-[a-z0-9]+)*--[0-9a-f]{8}$`)
+	caseGrammar = textutil.Pattern(`^[a-z0-9]+(-[a-z0-9]+)*--[a-z0-9]+(-[a-z0-9]+)*--[0-9]+--[0-9a-f]{8}$`)
+	packGrammar = textutil.Pattern(`^[0-9]{4}-[0-9]{2}-[0-9]{2}--[a-z0-9]+(-[a-z0-9]+)*--[0-9a-f]{8}$`)
 )
 
 // longestSourceQuote is in characters.
 const longestSourceQuote = 280
 
-var placeholder = regexp.MustCompile(`(?i)^\W*(todo|tbd|wip|fixme|xxx)\W*$`)
+var placeholder = textutil.Pattern(`(?i)^\W*(todo|tbd|wip|fixme|xxx)\W*$`)
 
 // texts checks that the texts say something.
 func (f fields) texts(c Case) {
@@ -280,7 +279,7 @@ func (f fields) texts(c Case) {
 		case !bytes.HasPrefix(f.values[key], []byte(`"`)): // missing, or no text: that has been told
 		case strings.TrimSpace(text) == "":
 			f.bad("%s is empty", key)
-		case placeholder.MatchString(text):
+		case placeholder().MatchString(text):
 			f.bad("%s: %q is a placeholder", key, text)
 		}
 	}

@@ -6,12 +6,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/experiment"
 	"extraction-experiment/extraction"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline/ground"
 	"extraction-experiment/scoring"
@@ -47,14 +47,14 @@ func (s Scorer) Judge(item dataset.Item) (experiment.Judge, error) {
 }
 
 // index is the place of an element in a list.
-var index = regexp.MustCompile(`\[[0-9]+\]`)
+var index = textutil.Pattern(`\[[0-9]+\]`)
 
 // ofGold says warnings about an expected output once each, whatever the elements
 // that they are about, so that those of all items can be counted.
 func ofGold(warnings []string) []string {
 	var list []string
 	for _, w := range warnings {
-		if w = "expected output: " + index.ReplaceAllString(w, ""); !slices.Contains(list, w) {
+		if w = "expected output: " + index().ReplaceAllString(w, ""); !slices.Contains(list, w) {
 			list = append(list, w)
 		}
 	}

@@ -3,7 +3,6 @@ package proc
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -40,7 +39,7 @@ func Split(line string) ([]string, error) {
 		return fmt.Errorf("the command %q: "+format, shorten(words[0]), word)
 	}
 	word, begun, plain := "", false, true
-	for _, part := range append(commandPart.FindAllString(line, -1), " ") {
+	for _, part := range append(commandPart().FindAllString(line, -1), " ") {
 		switch first := part[0]; {
 		case part == "'" || part == `"`:
 			return nil, wrong("the quote %s is not closed", part)
@@ -75,7 +74,7 @@ func Split(line string) ([]string, error) {
 
 // commandPart is what a command line is made of: text in quotes, an escaped character,
 // white space, other characters.
-var commandPart = regexp.MustCompile(`(?s)'[^']*'|"(?:[^"\\]|\\.)*"` +
+var commandPart = textutil.Pattern(`(?s)'[^']*'|"(?:[^"\\]|\\.)*"` +
 	`|\\['"\\\s\v\x{85}\p{Z}]|[\s\v\x{85}\p{Z}]+|[^'"\\\s\v\x{85}\p{Z}]+|.`)
 
 // unescape reads a text of double quotes.

@@ -2,16 +2,17 @@ package secret
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"unicode"
+
+	"extraction-experiment/internal/textutil"
 )
 
 // known finds keys by their beginning; see isKey.
-var known = regexp.MustCompile(`\b(?:sk-|pk-lf-|gh[pousr]_|github_pat_|AIza|eyJ)[A-Za-z0-9_-]{8,}`)
+var known = textutil.Pattern(`\b(?:sk-|pk-lf-|gh[pousr]_|github_pat_|AIza|eyJ)[A-Za-z0-9_-]{8,}`)
 
 // keyFlag finds flags whose value is a secret.
-var keyFlag = regexp.MustCompile(`(?i)^--?[\w.-]*(?:key|token|secret|password)$`)
+var keyFlag = textutil.Pattern(`(?i)^--?[\w.-]*(?:key|token|secret|password)$`)
 
 // isKey reports whether what known has found is a key and no word such as
 // sk-learn-extractor: keys have digits or capitals.
@@ -41,7 +42,7 @@ func (m *Masker) CheckArguments(words []string) error {
 		if name, found := m.variableIn(word); found {
 			return &ArgumentError{i, "the value of " + name}
 		}
-		for _, key := range known.FindAllString(word, -1) {
+		for _, key := range known().FindAllString(word, -1) {
 			if isKey(key) {
 				return &ArgumentError{i, "what looks like a key"}
 			}
@@ -69,7 +70,7 @@ func (m *Masker) Arguments(words []string) []string {
 		if from < to {
 			word = word[:from] + hidden
 		}
-		shown[i] = known.ReplaceAllStringFunc(m.Text(word), func(text string) string {
+		shown[i] = known().ReplaceAllStringFunc(m.Text(word), func(text string) string {
 			if isKey(text) {
 				return hidden
 			}
@@ -93,14 +94,14 @@ func argumentSecrets(words []string) (texts []string) {
 // speaks of a secret; it is empty where it does not.
 func valueOf(words []string, i int) (from, to int) {
 	word := words[i]
-	if i > 1 && keyFlag.MatchString(words[i-1]) && !strings.HasPrefix(word, "--") {
+	if i > 1 && keyFlag().MatchString(words[i-1]) && !strings.HasPrefix(word, "--") {
 		return 0, len(word)
 	}
-	if name, _, ok := strings.Cut(word, "="); ok && (keyFlag.MatchString(name) || !strings.HasPrefix(name, "-") && variableName.MatchString(name) && Named(name)) {
+	if name, _, ok := strings.Cut(word, "="); ok && (keyFlag().MatchString(name) || !strings.HasPrefix(name, "-") && variableName().MatchString(name) && Named(name)) {
 		return len(name) + 1, len(word)
 	}
 	return len(word), len(word)
 }
 
 // variableName is that of an environment variable.
-var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+var variableName = textutil.Pattern(`^[A-Za-z_][A-Za-z0-9_]*$`)

@@ -5,34 +5,35 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
+
+	"extraction-experiment/internal/textutil"
 )
 
 // speaking finds the names of variables that speak of a secret, in capitals: a
 // word such as SECRET anywhere, KEY at the end of a part (APIKEY, KEY_2, no
 // KEYBOARD), PAT as a whole part (no PATH).
-var speaking = regexp.MustCompile(`SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|AUTHORIZATION` +
+var speaking = textutil.Pattern(`SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|AUTHORIZATION` +
 	`|(KEY|TOKEN|HEADER)S?([^A-Z]|$)|AUTH([^A-Z]|$)|(^|[^A-Z])(PAT|PASS|DSN)([^A-Z]|$)`)
 
 // login finds the user and password of an address or a DSN.
-var login = regexp.MustCompile(`(?:^[\w.%+~-]+|//[\w.%+~-]*):([^/\s]+)@`)
+var login = textutil.Pattern(`(?:^[\w.%+~-]+|//[\w.%+~-]*):([^/\s]+)@`)
 
 // scheme begins the value of an Authorization header.
-var scheme = regexp.MustCompile(`(?i)^(?:bearer|basic|token|apikey|key)\s+`)
+var scheme = textutil.Pattern(`(?i)^(?:bearer|basic|token|apikey|key)\s+`)
 
 // ours begin the names of the variables that steer this program. None of them is
 // of use to an evaluator.
 var ours = []string{"EXPERIMENT_", "LANGFUSE_", "OPENAI_", "GEMINI_", "GOOGLE_GEMINI_"}
 
 // Named reports whether the name of an environment variable speaks of a secret.
-func Named(name string) bool { return speaking.MatchString(strings.ToUpper(name)) }
+func Named(name string) bool { return speaking().MatchString(strings.ToUpper(name)) }
 
 // Variable reports whether an environment variable holds a secret: its name says
 // so, or its value has a user and password.
-func Variable(name, value string) bool { return Named(name) || login.MatchString(value) }
+func Variable(name, value string) bool { return Named(name) || login().MatchString(value) }
 
 // Withhold parts an environment ("NAME=value") into what a program may have that
 // is not trusted with secrets, and the names of the rest: variables that steer
@@ -72,8 +73,8 @@ func values(value string) []string {
 		}
 	}
 	for _, text := range slices.Clone(found) {
-		found = append(found, scheme.ReplaceAllString(text, ""))
-		if password := login.FindStringSubmatch(text); password != nil {
+		found = append(found, scheme().ReplaceAllString(text, ""))
+		if password := login().FindStringSubmatch(text); password != nil {
 			found = append(found, password[1])
 			if plain, err := url.PathUnescape(password[1]); err == nil {
 				found = append(found, plain)

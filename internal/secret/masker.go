@@ -5,10 +5,11 @@ import (
 	"encoding/json"
 	"io"
 	"net/url"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"extraction-experiment/internal/textutil"
 )
 
 // Masker puts *** in place of what a program was given in confidence: it may
@@ -105,7 +106,7 @@ next:
 
 // fieldName is what keys of a protocol look like; they are no secrets, whatever a
 // secret is.
-var fieldName = regexp.MustCompile(`^[a-z_]+$`)
+var fieldName = textutil.Pattern(`^[a-z_]+$`)
 
 // JSON masks the texts of a JSON value, keys included, which stays one; numbers
 // with a secret become texts. What is no JSON is masked as a text.
@@ -142,7 +143,7 @@ func (m *Masker) token(raw []byte) (n int, masked []byte) {
 		if json.Unmarshal(raw[:n], &text) != nil {
 			return n, nil
 		}
-		if fieldName.MatchString(text) && bytes.HasPrefix(bytes.TrimLeft(raw[n:], " \t\r\n"), []byte(":")) {
+		if fieldName().MatchString(text) && bytes.HasPrefix(bytes.TrimLeft(raw[n:], " \t\r\n"), []byte(":")) {
 			return n, nil
 		}
 	case c == '-' || c >= '0' && c <= '9':

@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -19,6 +18,7 @@ import (
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/limit"
 	"extraction-experiment/internal/secret"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 )
@@ -242,7 +242,7 @@ func checkKey(key secret.Secret, variable string) error {
 }
 
 // headerName is a token of RFC 9110.
-var headerName = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
+var headerName = textutil.Pattern("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
 
 // checkHeaders refuses headers that cannot be sent, all at once. Values are
 // not repeated.
@@ -250,7 +250,7 @@ func checkHeaders(headers map[string]secret.Secret) error {
 	var problems []error
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
 		value := headers[name]
-		if !headerName.MatchString(name) {
+		if !headerName().MatchString(name) {
 			problems = append(problems, fmt.Errorf("the header name %.80q is not one", name))
 		}
 		if strings.ContainsFunc(value.Reveal(), func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {

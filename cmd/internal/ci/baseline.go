@@ -9,7 +9,6 @@ import (
 	"io"
 	"io/fs"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -192,7 +191,7 @@ func (f Finder) remote(ctx context.Context, name string) (base Base, err error) 
 }
 
 // trialName ends the names of further trials in Langfuse.
-var trialName = regexp.MustCompile(`#[0-9]+$`)
+var trialName = textutil.Pattern(`#[0-9]+$`)
 
 // parseLatest reads the rule: what the metadata must say.
 func parseLatest(rule string) (map[string]string, error) {
@@ -223,7 +222,7 @@ func (f Finder) latest(ctx context.Context, rule string) (Base, error) {
 				return false
 			}
 		}
-		return !slices.Contains(f.Except, name) && !trialName.MatchString(name)
+		return !slices.Contains(f.Except, name) && !trialName().MatchString(name)
 	}
 	entries, err := runs.List(ctx)
 	if err != nil {

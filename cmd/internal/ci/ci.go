@@ -6,11 +6,11 @@ package ci
 import (
 	"context"
 	"os/exec"
-	"regexp"
 	"strings"
 	"time"
 
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/textutil"
 )
 
 // The keys of a run's metadata that Langfuse shows as columns, those of the official
@@ -65,7 +65,7 @@ func GitSHA(sha string, modified bool) string {
 }
 
 // pullRef is the ref of a pull request's merge on GitHub.
-var pullRef = regexp.MustCompile(`^refs/pull/([0-9]+)/`)
+var pullRef = textutil.Pattern(`^refs/pull/([0-9]+)/`)
 
 // Metadata returns what the run's metadata say of the job: on GitHub what the official
 // action writes, on GitLab the same keys out of its variables, elsewhere branch and
@@ -88,7 +88,7 @@ func Metadata(getenv func(string) string, sha, branch string) map[string]string 
 			metaActor: first("GITHUB_TRIGGERING_ACTOR", "GITHUB_ACTOR"), metaWorkflow: first("GITHUB_WORKFLOW"),
 			metaJob: first("GITHUB_JOB"), metaJobAttempt: first("GITHUB_RUN_ATTEMPT"),
 		}
-		if pull := pullRef.FindStringSubmatch(first("GITHUB_REF")); pull != nil {
+		if pull := pullRef().FindStringSubmatch(first("GITHUB_REF")); pull != nil {
 			said[metaPR] = repository + "/pull/" + pull[1]
 		}
 		if run := first("GITHUB_RUN_ID"); run != "" {

@@ -3,13 +3,14 @@ package settings
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	urfave "github.com/urfave/cli/v2"
+
+	"extraction-experiment/internal/textutil"
 )
 
 // Setting is a value that may come from a flag, the environment, the configuration
@@ -197,7 +198,7 @@ func (p *Problems) Pairs(flag string, words []string) map[string]string {
 }
 
 // reservedName: such names are made by the program: one for each trial of a run.
-var reservedName = regexp.MustCompile(`#[0-9]+$`)
+var reservedName = textutil.Pattern(`#[0-9]+$`)
 
 // CheckRunName notes why a flag gives no name of a run that Langfuse can look up.
 func CheckRunName(p *Problems, flag, name string) {
@@ -208,7 +209,7 @@ func CheckRunName(p *Problems, flag, name string) {
 		p.Add("--%s: %q is not valid UTF-8", flag, name)
 	case strings.ContainsAny(name, "/,"):
 		p.Add("--%s: %q contains a slash or comma, which Langfuse cannot look up; try %q", flag, name, strings.NewReplacer("/", "-", ",", "-").Replace(name))
-	case reservedName.MatchString(name):
+	case reservedName().MatchString(name):
 		p.Add("--%s: %q ends in # and digits, which is kept for trials", flag, name)
 	case name != strings.TrimSpace(name):
 		p.Add("--%s: %q begins or ends with a space", flag, name)

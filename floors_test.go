@@ -21,6 +21,7 @@ var floors = map[string]int{
 	"internal/cli":          1, // above the other internal ones, which it uses
 	"harness/answers/pdf":   6,
 	"internal/proc":         1,
+	"internal/textutil":     -1, // below the other internal ones
 	"extraction":            1,
 	"outcome":               1,
 	"langfuse":              1,

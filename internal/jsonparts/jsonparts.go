@@ -102,7 +102,7 @@ func mapped(raw []byte, opening, closing byte, kept iter.Seq2[[]byte, []byte]) [
 	if text := bytes.TrimLeft(raw, space); len(text) == 0 || text[0] != opening {
 		return raw
 	}
-	b := []byte{opening} // not as long as raw: most of it may be left out
+	b := append(make([]byte, 0, len(raw)), opening)
 	for key, value := range kept {
 		if len(b) > 1 {
 			b = append(b, ',')

@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"regexp"
 	"strings"
+	"sync"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -42,10 +43,10 @@ func DecodeYAML(text []byte, where string, into any, rows ...any) error {
 }
 
 // goType is what is left of the words of Go: structs, and lists and maps of them.
-var goType = regexp.MustCompile(`into (\*?(\[\]|map\[string\])?[a-z]+\.[A-Za-z]+|map\[string\](string|interface \{\}))`)
+var goType = Pattern(`into (\*?(\[\]|map\[string\])?[a-z]+\.[A-Za-z]+|map\[string\](string|interface \{\}))`)
 
 // unknownKey is how the YAML library speaks of a key that a struct does not have.
-var unknownKey = regexp.MustCompile(`field (\S+) not found in type \S+`)
+var unknownKey = Pattern(`field (\S+) not found in type \S+`)
 
 // keyHints says what is wrong without the words of Go; structs hold the keys
 // that a mistyped one may have meant.
@@ -61,8 +62,8 @@ func keyHints(err error, structs []any) string {
 			keys = append(keys, cmp.Or(key, strings.ToLower(t.Field(i).Name)))
 		}
 	}
-	text := unknownKey.ReplaceAllStringFunc(err.Error(), func(found string) string {
-		key := unknownKey.FindStringSubmatch(found)[1]
+	text := unknownKey().ReplaceAllStringFunc(err.Error(), func(found string) string {
+		key := unknownKey().FindStringSubmatch(found)[1]
 		return fmt.Sprintf("unknown key %q%s", key, Hint(key, keys))
 	})
 	text = strings.NewReplacer("!!map", "a mapping", "!!seq", "a list", "!!str", "a text", "!!bool", "true or false",
@@ -70,10 +71,17 @@ func keyHints(err error, structs []any) string {
 		"into int", "where a whole number is expected", "into bool", "where true or false is expected",
 		"into string", "where a text is expected", "into []string", "where a list is expected",
 		"into []float64", "where a list of numbers is expected", "yaml: ", "").Replace(text)
-	return goType.ReplaceAllStringFunc(text, func(found string) string {
+	return goType().ReplaceAllStringFunc(text, func(found string) string {
 		if strings.HasPrefix(found, "into []") {
 			return "where a list is expected"
 		}
 		return "where keys with values are expected"
 	})
+}
+
+// Pattern is a regular expression that is compiled when it is first asked for, so that a
+// program does not pay at its start for those that it does not use. It panics then
+// where the expression is invalid. Safe for concurrent use.
+func Pattern(expression string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
 }

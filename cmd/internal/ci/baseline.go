@@ -18,6 +18,7 @@ import (
 
 	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/cmd/internal/runs"
+	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/files"
 	"extraction-experiment/internal/textutil"
@@ -190,9 +191,6 @@ func (f Finder) remote(ctx context.Context, name string) (base Base, err error) 
 	return Base{runs.InLangfuse + name, run.Header}, err
 }
 
-// trialName ends the names of further trials in Langfuse.
-var trialName = textutil.Pattern(`#[0-9]+$`)
-
 // parseLatest reads the rule: what the metadata must say.
 func parseLatest(rule string) (map[string]string, error) {
 	want := map[string]string{}
@@ -222,7 +220,7 @@ func (f Finder) latest(ctx context.Context, rule string) (Base, error) {
 				return false
 			}
 		}
-		return !slices.Contains(f.Except, name) && !trialName().MatchString(name)
+		return !slices.Contains(f.Except, name) && !settings.TrialName().MatchString(name)
 	}
 	entries, err := runs.List(ctx)
 	if err != nil {

@@ -197,8 +197,8 @@ func (p *Problems) Pairs(flag string, words []string) map[string]string {
 	return pairs
 }
 
-// reservedName: such names are made by the program: one for each trial of a run.
-var reservedName = textutil.Pattern(`#[0-9]+$`)
+// TrialName is how the names end that further trials of a run have in Langfuse.
+var TrialName = textutil.Pattern(`#[0-9]+$`)
 
 // CheckRunName notes why a flag gives no name of a run that Langfuse can look up.
 func CheckRunName(p *Problems, flag, name string) {
@@ -209,7 +209,7 @@ func CheckRunName(p *Problems, flag, name string) {
 		p.Add("--%s: %q is not valid UTF-8", flag, name)
 	case strings.ContainsAny(name, "/,"):
 		p.Add("--%s: %q contains a slash or comma, which Langfuse cannot look up; try %q", flag, name, strings.NewReplacer("/", "-", ",", "-").Replace(name))
-	case reservedName().MatchString(name):
+	case TrialName().MatchString(name):
 		p.Add("--%s: %q ends in # and digits, which is kept for trials", flag, name)
 	case name != strings.TrimSpace(name):
 		p.Add("--%s: %q begins or ends with a space", flag, name)

@@ -109,7 +109,7 @@ func New(cfg Config) (*Evaluator, error) {
 	problems = append(problems, e.mask.CheckArguments(cfg.Script))
 	if cfg.URL != "" {
 		at, err := proc.NewAddress(proc.AddressConfig{
-			URL: cfg.URL, Token: cfg.Token, Env: cfg.Env, Connections: mostAtOnce, MaxAnswer: maxOutput,
+			URL: cfg.URL, Token: cfg.Token, Env: cfg.Env, MaxAnswer: maxOutput,
 		})
 		problems, e.address = append(problems, err), at
 	}

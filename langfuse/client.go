@@ -60,10 +60,6 @@ import (
 	"extraction-experiment/internal/secret"
 )
 
-// maxIdleConnections is how many connections are kept open between calls: those of 64
-// run items and as many requests of scores, which a publisher sends beside each other.
-const maxIdleConnections = 128
-
 // Client speaks to one project of one Langfuse server. It is safe for
 // concurrent use and starts no goroutine of its own.
 type Client struct {
@@ -105,7 +101,7 @@ func New(config Config) (*Client, error) {
 		base:          base,
 		publicKey:     config.PublicKey,
 		secretKey:     config.SecretKey,
-		http:          limit.HTTPClient(config.HTTPClient, maxIdleConnections),
+		http:          limit.HTTPClient(config.HTTPClient),
 		userAgent:     cmp.Or(config.UserAgent, DefaultUserAgent),
 		maxAttempts:   cmp.Or(config.MaxAttempts, DefaultMaxAttempts),
 		maxRetryAfter: cmp.Or(config.MaxRetryAfter, DefaultMaxRetryAfter),
@@ -165,8 +161,8 @@ type Config struct {
 	SecretKey Secret
 	// HTTPClient sends the requests. It is copied: redirects are never
 	// followed, because a redirected POST loses its body and a redirected
-	// request its keys. Nil: a client that keeps enough connections open for
-	// many concurrent calls.
+	// request its keys. Nil: a client that keeps as many connections open as
+	// calls were made at once.
 	HTTPClient *http.Client
 	// UserAgent is sent with every request. Empty: DefaultUserAgent.
 	UserAgent string

@@ -11,14 +11,15 @@ import (
 
 // HTTPClient returns a copy of a client that follows no redirect: one would lose the
 // body of a request, or its keys, or lead to a place that nobody named. Nil is a
-// client with Go's default transport that keeps so many connections open to a host.
-func HTTPClient(given *http.Client, connections int) *http.Client {
+// client with Go's default transport that keeps as many connections open as were used at
+// once: whoever calls bounds those, and a new one costs a handshake.
+func HTTPClient(given *http.Client) *http.Client {
 	var client http.Client
 	if given != nil {
 		client = *given
 	} else if standard, ok := http.DefaultTransport.(*http.Transport); ok {
 		transport := standard.Clone()
-		transport.MaxIdleConnsPerHost = connections
+		transport.MaxIdleConns, transport.MaxIdleConnsPerHost = 0, math.MaxInt
 		client.Transport = transport
 	}
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

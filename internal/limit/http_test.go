@@ -1,7 +1,11 @@
 package limit_test
 
 import (
+	"net"
 	"net/http"
+	"net/http/httptest"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -61,5 +65,44 @@ func TestPassing(t *testing.T) {
 		if limit.Passing(status) != want {
 			t.Errorf("%d: %v", status, !want)
 		}
+	}
+}
+
+// Two rounds of 150 calls at once need 150 connections: Go's own client keeps 2 to a host
+// and 100 in all.
+func TestHTTPClient_keepsConnections(t *testing.T) {
+	const atOnce = 150
+	var round sync.WaitGroup // until all are at the server
+	var opened atomic.Int32
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		round.Done()
+		round.Wait()
+	}))
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			opened.Add(1)
+		}
+	}
+	server.Start()
+	defer server.Close()
+	client := limit.HTTPClient(nil)
+	defer client.CloseIdleConnections()
+	for range 2 {
+		round.Add(atOnce)
+		var calls sync.WaitGroup
+		for range atOnce {
+			calls.Go(func() {
+				answer, err := client.Get(server.URL)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				_ = answer.Body.Close()
+			})
+		}
+		calls.Wait()
+	}
+	if got := opened.Load(); got != atOnce {
+		t.Errorf("%d connections were opened for two rounds of %d calls", got, atOnce)
 	}
 }

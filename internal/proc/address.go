@@ -18,16 +18,14 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// AddressConfig configures an Address; URL is needed.
+// AddressConfig configures an Address; URL is needed. The usual variables for proxies and
+// certificates are followed.
 type AddressConfig struct {
 	URL string
 	// Token, if set, is sent as "Authorization: Bearer"; it is shown nowhere, and nor
 	// are the secrets of the environment and of Env, which is beside it.
 	Token string
 	Env   []string
-	// Connections is how many are kept open. The usual variables for proxies and
-	// certificates are followed.
-	Connections int
 	// MaxAnswer bounds an answer, in bytes.
 	MaxAnswer int
 }
@@ -63,7 +61,7 @@ func NewAddress(cfg AddressConfig) (*Address, error) {
 	cfg.URL = u.String()
 	mask := secret.NewMasker(append(append(os.Environ(), cfg.Env...), "TOKEN="+cfg.Token), nil)
 	u.RawQuery, u.Fragment = "", ""
-	return &Address{Shown: mask.Text(u.String()), Max: cfg.MaxAnswer, cfg: cfg, client: limit.HTTPClient(nil, cfg.Connections), mask: mask}, nil
+	return &Address{Shown: mask.Text(u.String()), Max: cfg.MaxAnswer, cfg: cfg, client: limit.HTTPClient(nil), mask: mask}, nil
 }
 
 // Reply is what an address answered, whatever its status.

@@ -111,7 +111,7 @@ func NewExternal(cfg ExternalConfig) (*External, error) {
 func (e *External) open() error {
 	if isAddress(e.cfg.Target) {
 		at, err := proc.NewAddress(proc.AddressConfig{
-			URL: e.cfg.Target, Token: e.cfg.Token, Env: e.cfg.Env, Connections: e.cfg.Concurrency, MaxAnswer: e.cfg.MaxAnswer,
+			URL: e.cfg.Target, Token: e.cfg.Token, Env: e.cfg.Env, MaxAnswer: e.cfg.MaxAnswer,
 		})
 		if err != nil {
 			return err

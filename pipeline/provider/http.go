@@ -152,7 +152,7 @@ func newChat(provider string, cfg modelConfig, keyVariable, baseVariable string)
 	}
 	about := service{Provider: provider, Model: cfg.Model, Base: base, KeyVariable: keyVariable,
 		BaseVariable: baseVariable, Mask: newMask(cfg.APIKey, cfg.Headers), Now: cfg.Now}
-	return chat{can: cfg.Capabilities, service: about, http: limit.HTTPClient(cfg.HTTPClient, 64)}, problems
+	return chat{can: cfg.Capabilities, service: about, http: limit.HTTPClient(cfg.HTTPClient)}, problems
 }
 
 // setHeaders takes the header of the key, if there is one, and those of the configuration.

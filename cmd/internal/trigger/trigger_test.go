@@ -189,7 +189,8 @@ func atNoon() time.Time { return noon }
 
 func TestServe_answers(t *testing.T) {
 	t.Chdir(t.TempDir())
-	r := serve(t, &program{values: map[string]string{"model": "baseline"}}, atNoon)
+	p := &program{values: map[string]string{"model": "baseline"}, ends: make(chan int), began: make(chan string, 1)}
+	r := serve(t, p, atNoon)
 	large := body(strings.Repeat(" ", mostBody))
 	for name, tt := range map[string]struct {
 		body, signature string
@@ -227,6 +228,8 @@ func TestServe_answers(t *testing.T) {
 			t.Errorf("%s: %s, want %d", address, response.Status, want)
 		}
 	}
+	<-p.began // the one that was taken
+	p.ends <- 0
 	if err := r.stop(); err != nil {
 		t.Error(err)
 	}

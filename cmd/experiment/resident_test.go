@@ -9,23 +9,38 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"extraction-experiment/internal/testkit"
 )
 
-// resident is a process of the program under test that carries out one command line of a
-// script after the other: to start a process costs more than most commands do. With
+// resident is a process of the program under test that carries out one command line
+// after the other: to start a process costs more than most commands do. With
 // EXPERIMENT_TEST_FULL, in the background and through exec a command has its own.
 type resident struct {
-	names   []string // of the environment
 	lines   *json.Encoder
 	answers *json.Decoder
+	end     func()
 }
 
-// residentKey is under which a script finds its resident.
-type residentKey struct{}
+// residents are those that no script uses, so that there are as many as scripts run at
+// once.
+type residents struct {
+	mu   sync.Mutex
+	free []*resident
+}
+
+// script is what byResident knows of one. Its resident is nil before its first command.
+type script struct {
+	*residents
+	names []string // of the environment
+	*resident
+}
+
+// scriptKey is under which testscript keeps it.
+type scriptKey struct{}
 
 // residentEnv tells a process that it is a resident.
 const residentEnv = "EXPERIMENT_TEST_RESIDENT"
@@ -53,7 +68,7 @@ func program(main func() int) func() {
 		for {
 			var line commandLine
 			if lines.Decode(&line) != nil {
-				os.Exit(0) // the script has ended
+				os.Exit(0) // all scripts have ended
 			}
 			var a residentAnswer
 			if err := line.carryOut(main, &a); err != nil {
@@ -96,19 +111,26 @@ func written(f *os.File) ([]byte, error) {
 	return text, errors.Join(err1, err2, f.Close(), os.Remove(f.Name()))
 }
 
-// carryOut has the resident carry out a command line of the script, starting it before
-// the first, and returns the exit code.
-func (r *resident) carryOut(ts *testscript.TestScript, args []string) int {
-	if r.lines == nil {
-		ts.Check(r.start(ts))
+// carryOut has the script's resident carry out a command line and returns the exit code.
+func (s *script) carryOut(ts *testscript.TestScript, args []string) int {
+	if s.resident == nil {
+		var err error
+		s.resident, err = s.take()
+		ts.Check(err)
+		ts.Defer(func() {
+			if s.resident != nil {
+				s.give(s.resident)
+			}
+		})
 	}
 	var env []string
-	for _, name := range r.names {
+	for _, name := range s.names {
 		env = append(env, name+"="+ts.Getenv(name))
 	}
-	ts.Check(r.lines.Encode(commandLine{Args: args, Env: env, Dir: ts.MkAbs(".")}))
+	ts.Check(s.lines.Encode(commandLine{Args: args, Env: env, Dir: ts.MkAbs(".")}))
 	var a residentAnswer
-	if err := r.answers.Decode(&a); err != nil {
+	if err := s.answers.Decode(&a); err != nil {
+		s.resident = nil
 		ts.Fatalf("the program ended, its standard error is above: %v", err)
 	}
 	if a.Problem != "" {
@@ -120,26 +142,25 @@ func (r *resident) carryOut(ts *testscript.TestScript, args []string) int {
 	return a.Code
 }
 
-// residentScripts are the parameters of the scripts in a folder, of which each has a
-// resident.
-func residentScripts(folder string) testscript.Params {
+// params are the parameters of the scripts in a folder.
+func (r *residents) params(folder string) testscript.Params {
 	params := testkit.ScriptParams(folder, byResident)
 	before := params.Setup
 	params.Setup = func(env *testscript.Env) error {
 		err := before(env)
-		script := strings.TrimPrefix(filepath.Base(env.WorkDir), "script-") + ".txtar"
-		r, err2 := newResident(env.Vars, filepath.Join(folder, script))
-		env.Values[residentKey{}] = r
+		file := strings.TrimPrefix(filepath.Base(env.WorkDir), "script-") + ".txtar"
+		names, err2 := variables(env.Vars, filepath.Join(folder, file))
+		env.Values[scriptKey{}] = &script{residents: r, names: names}
 		return errors.Join(err, err2)
 	}
 	return params
 }
 
-// byResident carries out a command line of the program under test by the script's
-// resident, and starts every other program.
+// byResident carries out a command line of the program under test by a resident, and
+// starts every other program.
 func byResident(ts *testscript.TestScript, program string, args []string) int {
 	if program == "experiment" && !full() {
-		return ts.Value(residentKey{}).(*resident).carryOut(ts, args)
+		return ts.Value(scriptKey{}).(*script).carryOut(ts, args)
 	}
 	return testkit.Exec(ts, program, args)
 }
@@ -147,34 +168,49 @@ func byResident(ts *testscript.TestScript, program string, args []string) int {
 // sets finds the variables that a script sets.
 var sets = regexp.MustCompile(`(?m)^env (\w+)=`)
 
-// newResident returns a resident that is not started. It knows which variables the script
-// in the file sets, as testscript only tells their values.
-func newResident(vars []string, script string) (*resident, error) {
+// variables names those of a script, and those that it sets itself, of which testscript
+// only tells the values.
+func variables(vars []string, script string) (names []string, err error) {
 	text, err := os.ReadFile(script)
-	r := &resident{}
 	for _, pair := range vars {
 		name, _, _ := strings.Cut(pair, "=")
-		r.names = append(r.names, name)
+		names = append(names, name)
 	}
 	for _, set := range sets.FindAllSubmatch(text, -1) {
-		r.names = append(r.names, string(set[1]))
+		names = append(names, string(set[1]))
 	}
-	return r, err
+	return names, err
 }
 
-// start starts the process, which ends with the script.
-func (r *resident) start(ts *testscript.TestScript) error {
+// take returns a resident that nobody else uses, started if there is none.
+func (r *residents) take() (*resident, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if last := len(r.free) - 1; last >= 0 {
+		one := r.free[last]
+		r.free = r.free[:last]
+		return one, nil
+	}
 	cmd := exec.Command("experiment")
 	cmd.Env, cmd.Stderr = append(os.Environ(), residentEnv+"=1"), os.Stderr
 	lines, err1 := cmd.StdinPipe()
 	answers, err2 := cmd.StdoutPipe()
-	if err := errors.Join(err1, err2, cmd.Start()); err != nil {
-		return err
-	}
-	ts.Defer(func() {
+	return &resident{json.NewEncoder(lines), json.NewDecoder(answers), func() {
 		_ = lines.Close() // it ends by itself
 		_ = cmd.Wait()
-	})
-	r.lines, r.answers = json.NewEncoder(lines), json.NewDecoder(answers)
-	return nil
+	}}, errors.Join(err1, err2, cmd.Start())
+}
+
+// give takes a resident back.
+func (r *residents) give(one *resident) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.free = append(r.free, one)
+}
+
+// close ends all, when all scripts have ended.
+func (r *residents) close() {
+	for _, one := range r.free {
+		one.end()
+	}
 }

@@ -53,5 +53,7 @@ func hasten() {
 
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	testkit.RunScripts(t, "testdata/script", residentScripts)
+	all := &residents{}
+	t.Cleanup(all.close)
+	testkit.RunScripts(t, "testdata/script", all.params)
 }

@@ -135,8 +135,8 @@ func TestCheck_prefixTooLong(t *testing.T) {
 }
 
 func TestSchemas(t *testing.T) {
-	schemas, err := ParseSchemas([]byte(`{"input":{"type":"object","required":["document_text"],"properties":{"document_type":{"enum":["a","b"]}}},
-		"expectedOutput":{"type":"object","properties":{"entities":{"items":{"type":"object","required":["type"],"properties":{"name":{"minLength":3}}}}}}}`))
+	schemas, err := ParseSchemas([]byte(`{"input":{"type":"object","required":["document_text"],"properties":{"document_text":{},"document_type":{"enum":["a","b"]}}},
+		"expectedOutput":{"type":"object","properties":{"entities":{"type":"array","items":{"type":"object","required":["type"],"properties":{"type":{},"name":{"type":"string","minLength":3}}}}}}}`))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -52,7 +52,7 @@ func TestCorrections(t *testing.T) {
 		for _, id := range ids {
 			lines += goldItem(id, "London")
 		}
-		schema := Schemas{Expected: json.RawMessage(`{"properties":{"entities":{"maxItems":2}}}`)}
+		schema := Schemas{Expected: json.RawMessage(`{"type":"object","properties":{"entities":{"type":"array","maxItems":2}}}`)}
 		of := s.mustSeed(lines, Config{Dataset: "gold", Schemas: schema}).Dataset
 		before := s.items("gold")
 		queue := s.newQueue("doubts")

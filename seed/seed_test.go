@@ -188,7 +188,7 @@ func TestFile_refusals(t *testing.T) {
 		"prefix":          {line("a", "x"), Config{IDPrefix: "\n"}, "control characters"},
 		"schema":          {line("a", "x"), Config{Schemas: Schemas{Input: []byte(`{"type":7}`)}}, "the schema of input"},
 		"too large":       {line("a", strings.Repeat("x", maxBody)), Config{}, "item a: is 4.7 MB"},
-		"breaks a schema": {line("a", "x"), Config{Schemas: Schemas{Input: []byte(`{"required":["topic"]}`)}}, "missing property 'topic'"},
+		"breaks a schema": {line("a", "x"), Config{Schemas: Schemas{Input: []byte(`{"type":"object","properties":{"topic":{}},"required":["topic"]}`)}}, "missing property 'topic'"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -203,7 +203,7 @@ func TestFile_refusals(t *testing.T) {
 
 func TestFile_schemaOfTheDataset(t *testing.T) {
 	s := newServer(t)
-	schema := Schemas{Input: []byte(`{"type":"object","required":["document_text"]}`)}
+	schema := Schemas{Input: []byte(`{"type":"object","properties":{"document_text":{}},"required":["document_text"]}`)}
 	s.mustSeed(line("a", "x"), Config{Schemas: schema})
 	if got := counts(s.mustSeed(line("a", "x"), Config{Schemas: schema})); got != [4]int{0, 0, 1, 0} {
 		t.Errorf("again: %v", got)

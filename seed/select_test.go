@@ -210,8 +210,8 @@ func TestFromTraces_unreachable(t *testing.T) {
 func TestFromTraces_schemas(t *testing.T) {
 	s := newServer(t)
 	s.post("/api/public/v2/datasets", map[string]any{"name": "gold", "expectedOutputSchema": map[string]any{
-		"type": "object", "required": []any{"entities"}, "properties": map[string]any{"entities": map[string]any{"items": map[string]any{
-			"properties": map[string]any{"type": map[string]any{"enum": []any{"Person"}}, "name": map[string]any{"maxLength": 4}}}}}}})
+		"type": "object", "required": []any{"entities"}, "properties": map[string]any{"entities": map[string]any{"type": "array", "items": map[string]any{
+			"type": "object", "properties": map[string]any{"type": map[string]any{"enum": []any{"Person"}}, "name": map[string]any{"type": "string", "maxLength": 4}}}}}}})
 	id := s.extracted(0, "Ada lived in London.", nil)
 	s.correct(id, gold("Ada", "London"))
 	result := s.mustSeedTraces(Selection{IDs: []string{id}}, TraceConfig{})

@@ -13,15 +13,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
-
-	"github.com/santhosh-tekuri/jsonschema/v6"
-	"golang.org/x/text/language"
-	"golang.org/x/text/message"
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/extraction"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/schema"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
 )
@@ -265,10 +261,6 @@ func Archive(ctx context.Context, client *langfuse.Client, dataset string, ids [
 	return changes, nil
 }
 
-// maxSchema is how long a schema of a dataset may be in Langfuse, in characters,
-// white space between its tokens aside.
-const maxSchema = 10_000
-
 // Schemas are the JSON Schemas (draft 7, which Langfuse uses) of a dataset; nil
 // is none.
 type Schemas struct {
@@ -284,78 +276,58 @@ func ParseSchemas(raw []byte) (s Schemas, err error) {
 	if err = decoder.Decode(&s); err != nil {
 		return s, cli.Usage("reading the schemas: %w; expected {\"input\": SCHEMA, \"expectedOutput\": SCHEMA}", err)
 	}
-	_, err = s.compile()
-	return s, err
+	if !isNothing(s.Input) {
+		err = named("input", schema.Refused(s.Input))
+	}
+	if !isNothing(s.Expected) {
+		err = errors.Join(err, named("expectedOutput", schema.Refused(s.Expected)))
+	}
+	return s, cli.WithCode(cli.ExitUsage, err)
+}
+
+// named says of which field a schema's error is.
+func named(field string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("the schema of %s: %w", field, err)
 }
 
 // compiledSchemas are ready to validate; nil accepts everything.
-type compiledSchemas struct{ input, expected *jsonschema.Schema }
+type compiledSchemas struct{ input, expected *schema.Schema }
 
-func (s Schemas) compile() (compiledSchemas, error) {
-	input, errInput := compileSchema("input", s.Input)
-	expected, errExpected := compileSchema("expectedOutput", s.Expected)
-	return compiledSchemas{input, expected}, cli.WithCode(cli.ExitUsage, errors.Join(errInput, errExpected))
+func (s Schemas) compile() (compiled compiledSchemas, err error) {
+	var errInput, errExpected error
+	if !isNothing(s.Input) {
+		compiled.input, errInput = schema.Compile(s.Input)
+	}
+	if !isNothing(s.Expected) {
+		compiled.expected, errExpected = schema.Compile(s.Expected)
+	}
+	return compiled, cli.WithCode(cli.ExitUsage, errors.Join(named("input", errInput), named("expectedOutput", errExpected)))
 }
 
-func compileSchema(name string, raw json.RawMessage) (*jsonschema.Schema, error) {
-	if isNothing(raw) {
-		return nil, nil
+// checkSchema validates what Langfuse would store of a field, and names the innermost
+// causes: those that say what is wrong.
+func checkSchema(n *notes, s *schema.Schema, field string, raw json.RawMessage) {
+	if s == nil || raw == nil {
+		return
 	}
-	var compact bytes.Buffer // Langfuse counts what it stores, without white space
-	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
-	if err := errors.Join(err, json.Compact(&compact, raw)); err != nil {
-		return nil, fmt.Errorf("the schema of %s is not JSON: %w", name, err)
-	}
-	if n := utf8.RuneCount(compact.Bytes()); n > maxSchema {
-		return nil, fmt.Errorf("the schema of %s has %d characters, Langfuse takes %d", name, n, maxSchema)
-	}
-	compiler := jsonschema.NewCompiler()
-	compiler.DefaultDraft(jsonschema.Draft7)
-	compiler.UseLoader(jsonschema.SchemeURLLoader{}) // a schema may not read files: there is no loader
-	url := "dataset:" + name
-	var compiled *jsonschema.Schema
-	if err = compiler.AddResource(url, document); err == nil {
-		compiled, err = compiler.Compile(url)
-	}
+	breaks, err := s.Check(raw)
 	if err != nil {
-		return nil, fmt.Errorf("the schema of %s: %w", name, err)
+		n.problem(Schema, field, "%v", err)
 	}
-	return compiled, nil
-}
-
-// check validates what Langfuse would store of a field.
-func checkSchema(n *notes, schema *jsonschema.Schema, path string, raw json.RawMessage) {
-	if schema == nil || raw == nil {
-		return
-	}
-	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
-	if err == nil {
-		err = schema.Validate(value)
-	}
-	var invalid *jsonschema.ValidationError
-	if errors.As(err, &invalid) {
-		schemaBreaks(n, path, invalid)
-	} else if err != nil {
-		n.problem(Schema, path, "%v", err)
-	}
-}
-
-// schemaBreaks names the innermost causes: those that say what is wrong.
-func schemaBreaks(n *notes, path string, e *jsonschema.ValidationError) {
-	for _, cause := range e.Causes {
-		schemaBreaks(n, path, cause)
-	}
-	if len(e.Causes) > 0 {
-		return
-	}
-	for _, token := range e.InstanceLocation {
-		if _, err := strconv.Atoi(token); err == nil {
-			path += "[" + token + "]"
-		} else {
-			path += "." + token
+	for _, b := range breaks {
+		path := field
+		for _, token := range b.Path {
+			if _, err := strconv.Atoi(token); err == nil {
+				path += "[" + token + "]"
+			} else {
+				path += "." + token
+			}
 		}
+		n.problem(Schema, path, "breaks the dataset's schema: %s", b.Text)
 	}
-	n.problem(Schema, path, "breaks the dataset's schema: %s", e.ErrorKind.LocalizedString(message.NewPrinter(language.English)))
 }
 
 // The measures of near-duplicates.

@@ -12,7 +12,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/uuid"
-	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"extraction-experiment/internal/schema"
 )
 
 // dataset is one row of datasets.
@@ -147,41 +148,18 @@ func newSchema(old sql.NullString, given json.RawMessage) (sql.NullString, error
 	if err := json.Compact(&text, given); err != nil {
 		return old, err
 	}
-	schema := sql.NullString{String: text.String(), Valid: true}
-	if utf8.RuneCountInString(schema.String) > 10_000 { // as it is stored, without white space
-		return old, invalid("JSON Schema is too long: at most 10000 characters")
-	}
-	if _, err := compileSchema(schema); err != nil {
+	if err := schema.Refused(text.Bytes()); err != nil {
 		return old, invalid("Must be a valid JSON Schema: %s", clip(err.Error(), 500))
 	}
-	return schema, nil
+	return sql.NullString{String: text.String(), Valid: true}, nil
 }
 
-// compileSchema reads a draft-07 schema; nil where there is none. References
-// outside of it are refused: a schema from a request must not make the server
-// open files.
-func compileSchema(text sql.NullString) (*jsonschema.Schema, error) {
+// compileSchema reads a stored schema; nil where there is none.
+func compileSchema(text sql.NullString) (*schema.Schema, error) {
 	if !text.Valid {
 		return nil, nil
 	}
-	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(text.String))
-	if err != nil {
-		return nil, err
-	}
-	root, isObject := doc.(map[string]any)
-	if !isObject {
-		return nil, errors.New("a schema is an object")
-	}
-	if named, given := root["$schema"].(string); given && !strings.Contains(named, "draft-07") {
-		return nil, fmt.Errorf("$schema %q is not draft-07", named)
-	}
-	compiler := jsonschema.NewCompiler()
-	compiler.DefaultDraft(jsonschema.Draft7)
-	compiler.UseLoader(jsonschema.SchemeURLLoader{})
-	if err := compiler.AddResource("mem:///schema.json", doc); err != nil {
-		return nil, err
-	}
-	return compiler.Compile("mem:///schema.json")
+	return schema.Compile([]byte(text.String))
 }
 
 // itemCheck holds an item's values against the schemas of its dataset and
@@ -206,30 +184,18 @@ func newItemCheck(d dataset) (itemCheck, error) {
 	}, nil
 }
 
-func checkValue(what string, schema *jsonschema.Schema, value sql.NullString) (string, error) {
-	if schema == nil {
+func checkValue(what string, s *schema.Schema, value sql.NullString) (string, error) {
+	if s == nil {
 		return "", nil
 	}
 	if !value.Valid {
 		value.String = "null"
 	}
-	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(value.String))
-	if err != nil {
+	breaks, err := s.Check([]byte(value.String))
+	if err != nil || len(breaks) == 0 {
 		return "", err
 	}
-	err = schema.Validate(doc)
-	var finding *jsonschema.ValidationError
-	if !errors.As(err, &finding) {
-		return "", err
-	}
-	for len(finding.Causes) > 0 { // the first that names what is wrong
-		finding = finding.Causes[0]
-	}
-	text := finding.Error()
-	if _, cause, found := strings.Cut(text, "': "); found { // without the place, as Langfuse reports it
-		text = cause
-	}
-	return what + " validation failed: " + clip(text, 300), nil
+	return what + " validation failed: " + clip(breaks[0].Text, 300), nil
 }
 
 // checkStoredItems holds the current items of a dataset against its schemas.

@@ -74,6 +74,7 @@ func TestDatasets_schema(t *testing.T) {
 		"type of nonsense": object{"type": "nonsense"},
 		"a file":           object{"$ref": "file:///etc/passwd"},
 		"another host":     object{"$ref": "http://127.0.0.1:1/x"},
+		"not strict":       object{"properties": object{}},
 		"too long":         object{"description": strings.Repeat("x", 10_001)},
 	} {
 		if a := r.post(api+"/v2/datasets", object{"name": "d", "inputSchema": schema}); a.status != 400 {

@@ -147,7 +147,6 @@ func (d *Decoder) Document(raw []byte) (Document, []string, error) {
 func (d *Decoder) schemas(in fields) Document {
 	var key []byte
 	for _, name := range schemaKeys {
-		*in.known = append(*in.known, name)
 		key = append(append(key, in.value(name)...), 0)
 	}
 	d.mu.Lock()

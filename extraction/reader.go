@@ -23,7 +23,8 @@ const maxProblems = 20
 type reader struct {
 	problems []error
 	warnings []string
-	valid    bool // what is read is JSON in UTF-8
+	valid    bool     // what is read is JSON in UTF-8
+	room     []member // for the next objects
 	dropped  int
 }
 
@@ -54,19 +55,18 @@ type fields struct {
 	r       *reader
 	path    string
 	members []member
-	known   *[]string // the keys that were asked for
 }
 
 // member is one key of an object. Of a repeated one the last counts.
 type member struct {
 	key   string
 	value json.RawMessage
+	asked bool // somebody took it, or one of the same key
 }
 
 // object opens a JSON object; anything else is a problem and reads as empty.
 func (r *reader) object(path string, raw []byte) fields {
-	known := make([]string, 0, 12)
-	f := fields{r: r, path: path, known: &known, members: make([]member, 0, 8)}
+	f := fields{r: r, path: path}
 	if len(bytes.TrimSpace(raw)) == 0 {
 		r.problem(path, "is missing")
 		return f
@@ -85,20 +85,25 @@ func (r *reader) object(path string, raw []byte) fields {
 	if bytes.TrimSpace(raw)[0] != '{' {
 		r.problem(path, "expected an object, got %s", describe(raw))
 	}
-	for key, value := range jsonparts.Members(raw) {
-		f.members = append(f.members, member{key, value})
+	if cap(r.room)-len(r.room) < 8 { // most objects have fewer
+		r.room = make([]member, 0, 128)
 	}
+	from := len(r.room)
+	for key, value := range jsonparts.Members(raw) {
+		r.room = append(r.room, member{key: key, value: value})
+	}
+	f.members = slices.Clip(r.room[from:])
 	return f
 }
 
 // value returns that of a key; nil where it is not there.
-func (f fields) value(key string) json.RawMessage {
-	for _, m := range slices.Backward(f.members) {
-		if m.key == key {
-			return m.value
+func (f fields) value(key string) (value json.RawMessage) {
+	for i := range f.members {
+		if m := &f.members[i]; m.key == key {
+			m.asked, value = true, m.value
 		}
 	}
-	return nil
+	return value
 }
 
 // take returns the first of the named keys that is present and not null.
@@ -106,7 +111,6 @@ func (f fields) take(keys []string) (string, json.RawMessage) {
 	var found json.RawMessage
 	var at string
 	for _, key := range keys {
-		*f.known = append(*f.known, key)
 		if raw := f.value(key); found == nil && raw != nil && !isNull(raw) {
 			at, found = key, raw
 		}
@@ -178,8 +182,8 @@ func (f fields) integer(key string) int {
 	if raw == nil {
 		return 0
 	}
-	var n int
-	if err := json.Unmarshal(raw, &n); err != nil {
+	n, err := strconv.Atoi(string(raw)) // of what is JSON
+	if err != nil {
 		f.r.problem(f.join(key), "expected a whole number, got %s", describe(raw))
 	}
 	return n
@@ -227,7 +231,7 @@ func (f fields) entries(key string) map[string]json.RawMessage {
 func (f fields) warnUnknown() {
 	var unknown []string
 	for _, m := range f.members {
-		if !slices.Contains(*f.known, m.key) {
+		if !m.asked {
 			unknown = append(unknown, strconv.Quote(m.key))
 		}
 	}

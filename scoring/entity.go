@@ -147,7 +147,8 @@ func (c *call) similarEntities(m *entityMatching, exact []link) []link {
 	if search.exhausted() {
 		c.warn("entities: too many or too long names to compare all of them; from some length on only equal names were matched")
 	}
-	var links []link
+	links := make([]link, 0, len(best))
+	m.similarities = slices.Grow(m.similarities, len(best))
 	for key, s := range best {
 		links = append(links, link{expected: key[0], extracted: key[1], gain: gain{1, s.ppm()}, detail: len(m.similarities)})
 		m.similarities = append(m.similarities, s)

@@ -2,7 +2,7 @@ package main
 
 import (
 	"errors"
-	"io"
+	"runtime/debug"
 
 	urfave "github.com/urfave/cli/v2"
 
@@ -50,6 +50,9 @@ func scoreAction(c *urfave.Context, env cli.Env) (err error) {
 		defer f.Close() // only read: nothing can be lost
 		in, name = f, path
 	}
+	if env.Getenv("GOGC") == "" { // little lives on, and would be looked through a hundred times a second
+		defer debug.SetGCPercent(debug.SetGCPercent(200))
+	}
 	pairs := harness.Pairs{Options: options, Name: name}
 	if !c.Bool("summary") && !c.Bool("json") {
 		return cli.Written(pairs.Score(ctx, in, env.Stdout))
@@ -57,7 +60,7 @@ func scoreAction(c *urfave.Context, env cli.Env) (err error) {
 	header := outcome.Header{Scorer: outcome.Scorer{Version: scoring.Version, Primary: harness.Primary}}
 	sum := outcome.NewSummariser(header, outcome.SummaryConfig{Order: runs.ScoreOrder()})
 	pairs.Scored = sum.Add
-	scored := cli.Written(pairs.Score(ctx, in, io.Discard))
+	scored := cli.Written(pairs.Score(ctx, in, nil))
 	summary := sum.Summary()
 	summary.Status = "" // pairs are no run, finished or not
 	if c.Bool("json") {

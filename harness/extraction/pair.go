@@ -3,6 +3,7 @@ package extraction
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -190,7 +191,7 @@ type Pairs struct {
 }
 
 // Score reads pairs, one JSON object a line, and writes a line for each, in
-// order. A line is {"id", "expected", "extracted", "error"?, "options"?};
+// order; none where w is nil. A line is {"id", "expected", "extracted", "error"?, "options"?};
 // "extracted": null is a failure; options of a line win over those of Pairs.
 // Lines are scored on all processors; some hundred are in memory at a time, and
 // some 50 bytes for each id.
@@ -205,7 +206,7 @@ func (p Pairs) Score(ctx context.Context, r io.Reader, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	in, out := bufio.NewScanner(r), bufio.NewWriterSize(w, 1<<20)
+	in, out := bufio.NewScanner(r), bufio.NewWriterSize(cmp.Or(w, io.Discard), 1<<20)
 	in.Buffer(make([]byte, 0, 1<<20), maxPair)
 	var problems dataset.Problems
 	seen := map[idHash]int{} // the line of each id
@@ -222,7 +223,7 @@ func (p Pairs) Score(ctx context.Context, r io.Reader, w io.Writer) error {
 		return lines, len(lines) > 0
 	}
 	score := func(lines []numbered) []scored {
-		return scoreLines(&lineRules{base: base, options: p.Options}, lines)
+		return scoreLines(&lineRules{base: base, options: p.Options}, lines, w != nil)
 	}
 	emit := func(batch []scored) error {
 		for _, s := range batch {
@@ -305,7 +306,7 @@ func readLines(in *bufio.Scanner, number *int) ([]numbered, error) {
 	return lines, nil
 }
 
-func scoreLines(rules *lineRules, lines []numbered) []scored {
+func scoreLines(rules *lineRules, lines []numbered, write bool) []scored {
 	batch := make([]scored, len(lines))
 	for i, l := range lines {
 		s := &batch[i]
@@ -313,7 +314,9 @@ func scoreLines(rules *lineRules, lines []numbered) []scored {
 		var pair scoredPair
 		if pair, s.outcome, s.err = rules.score(l.text); s.err == nil {
 			s.outcome.Seq = int64(l.line)
-			s.text, s.err = encodeLine(pair)
+			if write {
+				s.text, s.err = encodeLine(pair)
+			}
 		}
 	}
 	return batch

@@ -185,10 +185,9 @@ func (c *checker) schema(value any, path string, types []any) {
 		return
 	}
 	if own := listed(schema["type"]); len(own) > 0 {
-		types = own
-	}
-	if len(types) > 2 || len(types) == 2 && !slices.Contains(types, any("null")) {
-		c.problem(path, "Langfuse takes one type, or one and null; use anyOf")
+		if types = own; len(own) > 2 || len(own) == 2 && !slices.Contains(own, any("null")) {
+			c.problem(path, "Langfuse takes one type, or one and null; use anyOf")
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(schema)) {
 		k, ok := c.known[name]

@@ -185,6 +185,11 @@ func (c *checker) schema(value any, path string, types []any) {
 		return
 	}
 	if own := listed(schema["type"]); len(own) > 0 {
+		for _, one := range own {
+			if len(types) > 0 && !slices.Contains(types, one) && (one != "integer" || !slices.Contains(types, any("number"))) {
+				c.problem(path, "Langfuse takes no type %q where an outer schema of the same value has another", one)
+			}
+		}
 		if types = own; len(own) > 2 || len(own) == 2 && !slices.Contains(own, any("null")) {
 			c.problem(path, "Langfuse takes one type, or one and null; use anyOf")
 		}

@@ -28,6 +28,7 @@ func TestRefused(t *testing.T) {
 		`{"type": "array", "items": {"type": ["string", "number"]}}`:                               `at "/items/": Langfuse takes one type, or one and null; use anyOf`,
 		`{"type": "object", "properties": {"a": {"format": "date"}}}`:                              `at "/properties/a/": Langfuse takes "format" only beside "type": "string"`,
 		`{"anyOf": [{"title": "all"}, {"type": ["string", "number"]}]}`:                            "", // not looked at
+		`{"type": "number", "anyOf": [{"type": "integer"}, {"type": "string"}]}`:                   `at "/anyOf/1/": Langfuse takes no type "string" where an outer schema of the same value has another`,
 		`{"nullable": true}`: `Langfuse takes "nullable" only beside "type"`,
 		`{"$schema": "https://json-schema.org/draft/2020-12/schema"}`: `$schema is "https://json-schema.org/draft/2020-12/schema", and Langfuse only knows "http://json-schema.org/draft-07/schema"`,
 		`{"type": 7}`:               "at '/type'",

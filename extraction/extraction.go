@@ -120,7 +120,7 @@ func ReadsBack(e Extraction) bool {
 // WithoutLookedUp returns the JSON of an extraction, as MarshalJSON writes it,
 // without the mentions that were looked up; any other JSON as it is.
 func WithoutLookedUp(raw json.RawMessage) json.RawMessage {
-	lookedUp := []byte(`"looked_up":true`)
+	lookedUp := []byte(`"looked_up":true}`) // it comes last
 	if !bytes.Contains(raw, lookedUp) {
 		return raw
 	}
@@ -134,7 +134,7 @@ func WithoutLookedUp(raw json.RawMessage) json.RawMessage {
 	}
 	given := func(mentions []byte) []byte {
 		left := jsonparts.MapElements(mentions, func(mention json.RawMessage) json.RawMessage {
-			if bytes.HasSuffix(mention, append(lookedUp, '}')) {
+			if bytes.HasSuffix(mention, lookedUp) {
 				return nil
 			}
 			return mention

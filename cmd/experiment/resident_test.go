@@ -130,6 +130,7 @@ func (s *script) carryOut(ts *testscript.TestScript, args []string) int {
 	ts.Check(s.lines.Encode(commandLine{Args: args, Env: env, Dir: ts.MkAbs(".")}))
 	var a residentAnswer
 	if err := s.answers.Decode(&a); err != nil {
+		s.end()
 		s.resident = nil
 		ts.Fatalf("the program ended, its standard error is above: %v", err)
 	}

@@ -18,9 +18,9 @@ import (
 	"golang.org/x/text/message"
 )
 
-// MaxLength is how many characters a schema may have, white space between its tokens
+// maxLength is how many characters a schema may have, white space between its tokens
 // aside.
-const MaxLength = 10_000
+const maxLength = 10_000
 
 // Schema is ready to validate. It is safe for concurrent use.
 type Schema struct{ compiled *jsonschema.Schema }
@@ -52,8 +52,8 @@ func Refused(raw []byte) error {
 	if err := json.Compact(&compact, raw); err != nil {
 		return fmt.Errorf("it is not JSON: %w", err)
 	}
-	if n := utf8.RuneCount(compact.Bytes()); n > MaxLength {
-		return fmt.Errorf("it has %d characters, Langfuse takes %d", n, MaxLength)
+	if n := utf8.RuneCount(compact.Bytes()); n > maxLength {
+		return fmt.Errorf("it has %d characters, Langfuse takes %d", n, maxLength)
 	}
 	c := checker{described: map[string]bool{}, seen: map[string]bool{"#": true}, known: keywords()}
 	if json.Unmarshal(raw, &c.root) != nil || c.root == nil {
@@ -82,19 +82,21 @@ const draft7 = "http://json-schema.org/draft-07/schema"
 
 // keyword is one of draft 7.
 type keyword struct {
-	of    string // the types of the values that it is about; "" is any
-	holds int
+	of     string // the types of the values that it is about; "" is any
+	does   int
+	byName bool // its value is an object of schemas
 }
 
-// What a keyword holds: a note; plain values; schemas of the same value, or of parts of
-// it, as they are, in a list or by name; of the names of properties; for use elsewhere.
+// What a keyword does: it says something about the schema, asks something of a value, or
+// applies schemas: to the same value, to its children, to the names of its properties; or it
+// keeps schemas for references.
 const (
-	note = iota
-	plain
-	sameValue
-	part
-	ofNames
-	elsewhere
+	annotation = iota
+	assertion
+	inPlace
+	children
+	propertyNames
+	definitions
 )
 
 // keywords are those of draft 7, and those that Ajv knows besides.
@@ -105,19 +107,20 @@ func keywords() map[string]keyword {
 		keyword
 	}{
 		{"$id $schema $comment $vocabulary title description default deprecated readOnly writeOnly examples " +
-			"contentMediaType contentEncoding contentSchema", keyword{"", note}},
-		{"$ref type nullable enum const", keyword{"", plain}},
-		{"multipleOf maximum exclusiveMaximum minimum exclusiveMinimum", keyword{"number integer", plain}},
-		{"maxLength minLength pattern", keyword{"string", plain}},
-		{"format formatMinimum formatMaximum formatExclusiveMinimum formatExclusiveMaximum", keyword{"string number integer", plain}},
-		{"maxItems minItems uniqueItems", keyword{"array", plain}},
-		{"maxProperties minProperties required", keyword{"object", plain}},
-		{"if then else not allOf anyOf oneOf", keyword{"", sameValue}},
-		{"dependencies", keyword{"object", sameValue}},
-		{"items additionalItems contains", keyword{"array", part}},
-		{"additionalProperties properties patternProperties", keyword{"object", part}},
-		{"propertyNames", keyword{"object", ofNames}},
-		{"definitions $defs", keyword{"", elsewhere}},
+			"contentMediaType contentEncoding contentSchema", keyword{"", annotation, false}},
+		{"$ref type nullable enum const", keyword{"", assertion, false}},
+		{"multipleOf maximum exclusiveMaximum minimum exclusiveMinimum", keyword{"number integer", assertion, false}},
+		{"maxLength minLength pattern", keyword{"string", assertion, false}},
+		{"format formatMinimum formatMaximum formatExclusiveMinimum formatExclusiveMaximum", keyword{"string number integer", assertion, false}},
+		{"maxItems minItems uniqueItems", keyword{"array", assertion, false}},
+		{"maxProperties minProperties required", keyword{"object", assertion, false}},
+		{"if then else not allOf anyOf oneOf", keyword{"", inPlace, false}},
+		{"dependencies", keyword{"object", inPlace, true}},
+		{"items additionalItems contains", keyword{"array", children, false}},
+		{"additionalProperties", keyword{"object", children, false}},
+		{"properties patternProperties", keyword{"object", children, true}},
+		{"propertyNames", keyword{"object", propertyNames, false}},
+		{"definitions $defs", keyword{"", definitions, true}},
 	} {
 		for _, name := range strings.Fields(row.names) {
 			known[name] = row.keyword
@@ -126,26 +129,25 @@ func keywords() map[string]keyword {
 	return known
 }
 
-// inner returns the schemas that the value of a keyword holds, by what leads to them.
-func inner(name string, value any) map[string]any {
-	switch value := value.(type) {
-	case []any:
-		list := map[string]any{}
-		for i, one := range value {
-			list["/"+strconv.Itoa(i)] = one
-		}
-		return list
-	case map[string]any:
-		if !slices.Contains([]string{"properties", "patternProperties", "dependencies", "definitions", "$defs"}, name) {
-			return map[string]any{"": value}
-		}
-		list := map[string]any{}
-		for key, one := range value {
-			list["/"+key] = one
-		}
-		return list
+// schemas returns those that a value of the keyword holds, by what leads to them.
+func (k keyword) schemas(value any) map[string]any {
+	found := map[string]any{}
+	if k.does <= assertion {
+		return found
 	}
-	return nil
+	list, _ := value.([]any)
+	for i, one := range list {
+		found["/"+strconv.Itoa(i)] = one
+	}
+	object, _ := value.(map[string]any)
+	if object != nil && !k.byName {
+		found[""] = object
+		return found
+	}
+	for key, one := range object {
+		found["/"+key] = one
+	}
+	return found
 }
 
 // each calls f with a schema and all that it holds.
@@ -156,10 +158,8 @@ func each(value any, known map[string]keyword, f func(schema map[string]any)) {
 	}
 	f(schema)
 	for name, value := range schema {
-		if known[name].holds > plain {
-			for _, one := range inner(name, value) {
-				each(one, known, f)
-			}
+		for _, one := range known[name].schemas(value) {
+			each(one, known, f)
 		}
 	}
 }
@@ -202,18 +202,13 @@ func (c *checker) schema(value any, path string, types []any) {
 		if of := strings.Fields(k.of); len(of) > 0 && !slices.ContainsFunc(of, func(one string) bool { return slices.Contains(types, any(one)) }) {
 			c.problem(path, "Langfuse takes %q only beside \"type\": %q", name, of[0])
 		}
-		of, looked := map[int][]any{sameValue: types, part: nil, ofNames: {"string"}}[k.holds]
-		parts := inner(name, schema[name])
-		switch name {
-		case "anyOf", "oneOf": // one that all values fit: the others are not looked at
-			looked = !slices.ContainsFunc(slices.Collect(maps.Values(parts)), c.empty)
-		case "if":
-			looked = !c.empty(schema["then"]) || !c.empty(schema["else"])
+		inner := k.schemas(schema[name])
+		if c.skipped(name, schema, inner) {
+			continue
 		}
-		for _, at := range slices.Sorted(maps.Keys(parts)) {
-			if looked {
-				c.schema(parts[at], path+"/"+name+at, of)
-			}
+		of := map[int][]any{inPlace: types, propertyNames: {"string"}}[k.does]
+		for _, at := range slices.Sorted(maps.Keys(inner)) {
+			c.schema(inner[at], path+"/"+name+at, of)
 		}
 	}
 	for _, name := range listed(schema["required"]) {
@@ -230,11 +225,26 @@ func (c *checker) schema(value any, path string, types []any) {
 	}
 }
 
+// skipped reports whether Ajv does not look at the inner schemas of a keyword: definitions
+// until something refers to them, alternatives to one that every value fits, and a condition
+// on which nothing depends.
+func (c *checker) skipped(name string, schema, inner map[string]any) bool {
+	switch name {
+	case "definitions", "$defs":
+		return true
+	case "anyOf", "oneOf":
+		return slices.ContainsFunc(slices.Collect(maps.Values(inner)), c.empty)
+	case "if":
+		return c.empty(schema["then"]) && c.empty(schema["else"])
+	}
+	return false
+}
+
 // empty reports whether a schema, which may be missing, asks for nothing.
 func (c *checker) empty(value any) bool {
 	schema, ok := value.(map[string]any)
 	for name := range schema {
-		if k, known := c.known[name]; !known || k.holds != note && k.holds != elsewhere {
+		if k, known := c.known[name]; !known || k.does != annotation && k.does != definitions {
 			return false
 		}
 	}

@@ -36,7 +36,7 @@ func TestRefused(t *testing.T) {
 		`[]`:                        "it is no object",
 		`null`:                      "it is no object",
 		`{`:                         "it is not JSON",
-		`{"title": "` + strings.Repeat("é", schema.MaxLength-11) + `"  }`: "it has 10001 characters, Langfuse takes 10000", // 9 for {"title":, 2 quotes and } make 12
+		`{"title": "` + strings.Repeat("é", 10_000-11) + `"  }`: "it has 10001 characters, Langfuse takes 10000", // 9 for {"title":, 2 quotes and } make 12
 	} {
 		err := schema.Refused([]byte(raw))
 		if (want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), want) {

@@ -94,13 +94,15 @@ func (p Pool) work(ctx context.Context, q Queue, places chan struct{}) error {
 			return err
 		}
 		done := p.do(ctx, q, u)
+		stops := ctx.Err() == nil && limit.StopsRun(done.Err)
+		if stops { // before another takes its place
+			err = q.GiveBack(ctx, u, done.Err)
+		}
 		<-places
 		switch {
 		case ctx.Err() != nil: // its unit is run again
 			return ctx.Err()
-		case limit.StopsRun(done.Err):
-			err = q.GiveBack(ctx, u, done.Err)
-		default:
+		case !stops:
 			err = q.Deliver(ctx, u, done)
 		}
 		if err != nil {

@@ -378,6 +378,11 @@ func (r *runner) handOut(ctx context.Context, trial int, next upcoming, jobs cha
 		if err != nil {
 			return false, err
 		}
+		select {
+		case <-halt.signal: // also where somebody waits for a unit
+			return false, nil
+		default:
+		}
 		if r.stopping() {
 			return false, nil
 		}

@@ -12,6 +12,26 @@ import (
 	"extraction-experiment/outcome"
 )
 
+// watchedPool is a pool that says when a unit was given back.
+type watchedPool struct {
+	experiment.Pool
+	then func()
+}
+
+func (p watchedPool) Work(ctx context.Context, q experiment.Queue) error {
+	return p.Pool.Work(ctx, watchedQueue{q, p.then})
+}
+
+type watchedQueue struct {
+	experiment.Queue
+	then func()
+}
+
+func (q watchedQueue) GiveBack(ctx context.Context, u *experiment.Unit, cause error) error {
+	defer q.then()
+	return q.Queue.GiveBack(ctx, u, cause)
+}
+
 // When nothing more can be tried, what is in flight is committed, what was not
 // tried is not, and the run can be resumed.
 func TestRunner_stopsWhenNothingCanBeTried(t *testing.T) {
@@ -24,12 +44,12 @@ func TestRunner_stopsWhenNothingCanBeTried(t *testing.T) {
 		case 1:
 			<-slow // in flight while another finds out
 		case 4:
-			defer close(slow)
 			return experiment.TaskResult{}, spent
 		}
 		return echo(ctx, item)
 	}
 	cfg := experiment.RunnerConfig{Run: run, Source: list(20), Task: task(stopping), Scorer: half{}, Concurrency: 2}
+	cfg.Workers = watchedPool{experiment.Pool{Task: cfg.Task, Concurrency: 2, Timeout: time.Minute, Now: time.Now}, func() { close(slow) }}
 	found, footer, err := carryOut(t, t.Context(), cfg)
 	var stopped *experiment.StoppedError
 	if !errors.As(err, &stopped) || !errors.Is(err, experiment.ErrInterrupted) || !errors.Is(err, spent) || stopped.ExitCode() != 69 {
@@ -43,7 +63,7 @@ func TestRunner_stopsWhenNothingCanBeTried(t *testing.T) {
 			t.Errorf("%s counts as failed: %+v", id, o.Failure)
 		}
 	}
-	cfg.Task = task(echo)
+	cfg.Task, cfg.Workers = task(echo), nil
 	found, footer, err = carryOut(t, t.Context(), cfg)
 	if err != nil || len(found) != 20 || footer.Status != outcome.Complete {
 		t.Errorf("resumed: %v, %d outcomes, %+v", err, len(found), footer)

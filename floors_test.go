@@ -17,44 +17,45 @@ import (
 // A prefix that ends in / stands for every package below it. docs/architecture.md
 // explains the order.
 var floors = map[string]int{
-	"internal/":             0,
-	"internal/cli":          1, // above the other internal ones, which it uses
-	"harness/answers/pdf":   6,
-	"internal/proc":         1,
-	"internal/textutil":     -1, // below the other internal ones
-	"extraction":            1,
-	"outcome":               1,
-	"langfuse":              1,
-	"configs":               1,
-	"bench/datasets":        1,
-	"dataset":               2,
-	"langfuse/embedded":     2,
-	"pipeline/answer":       2,
-	"pipeline/ground":       2,
-	"scoring":               3,
-	"pipeline":              3,
-	"runstore":              4,
-	"evaluator":             4,
-	"pipeline/provider":     5,
-	"tracking":              5,
-	"seed":                  5,
-	"compare":               5,
-	"experiment":            6,
-	"internal/workers":      7, // above the engine, whose queue it carries to other machines
-	"harness/extraction":    7,
-	"harness/answers":       7,
-	"harness/conformance":   8,
-	"harness/bench":         8,
-	"report":                9,
-	"report/html":           10,
-	"cmd/internal/connect":  10,
-	"cmd/internal/settings": 10,
-	"cmd/internal/runs":     11,
-	"cmd/internal/system":   12,
-	"cmd/internal/":         13, // what a command does, all but its flags
-	"cmd/internal/gold":     14, // above ci, which knows the revision
-	"examples/":             11,
-	"cmd/":                  15,
+	"internal/":              0,
+	"internal/cli":           1, // above the other internal ones, which it uses
+	"harness/answers/pdf":    6,
+	"internal/proc":          1,
+	"internal/textutil":      -1, // below the other internal ones
+	"internal/testkit/suite": -1,
+	"extraction":             1,
+	"outcome":                1,
+	"langfuse":               1,
+	"configs":                1,
+	"bench/datasets":         1,
+	"dataset":                2,
+	"langfuse/embedded":      2,
+	"pipeline/answer":        2,
+	"pipeline/ground":        2,
+	"scoring":                3,
+	"pipeline":               3,
+	"runstore":               4,
+	"evaluator":              4,
+	"pipeline/provider":      5,
+	"tracking":               5,
+	"seed":                   5,
+	"compare":                5,
+	"experiment":             6,
+	"internal/workers":       7, // above the engine, whose queue it carries to other machines
+	"harness/extraction":     7,
+	"harness/answers":        7,
+	"harness/conformance":    8,
+	"harness/bench":          8,
+	"report":                 9,
+	"report/html":            10,
+	"cmd/internal/connect":   10,
+	"cmd/internal/settings":  10,
+	"cmd/internal/runs":      11,
+	"cmd/internal/system":    12,
+	"cmd/internal/":          13, // what a command does, all but its flags
+	"cmd/internal/gold":      14, // above ci, which knows the revision
+	"examples/":              11,
+	"cmd/":                   15,
 }
 
 // fences are imports that no floor forbids and that are forbidden all the same.

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"os"
 	"testing"
+
+	"extraction-experiment/internal/testkit/suite"
 )
 
 // equals draws n runs of the same items that do not differ: scores pile up at 1, as
@@ -31,9 +33,8 @@ func equals(rng *rand.Rand, n int) []*memory {
 // repetitions returns how often is drawn: 500 times, or with STATS_SIMULATION=full
 // 4,000.
 func repetitions(t *testing.T) int {
-	if testing.Short() {
-		t.Skip("simulates for some seconds")
-	}
+	t.Helper()
+	suite.Slow(t, "hundreds of sweeps")
 	if os.Getenv("STATS_SIMULATION") == "full" {
 		return 4000
 	}

@@ -13,6 +13,8 @@ import (
 	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
+
+	"extraction-experiment/internal/testkit/suite"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -204,6 +206,9 @@ func TestRead_large(t *testing.T) {
 			CSV:   {"id,document_text\na,\"", "\"\n", "b,x\n"},
 		}
 		for format, text := range tests {
+			if size > 2*limit && !suite.Full() {
+				size = 2 * limit
+			}
 			r := io.MultiReader(strings.NewReader(text[0]), filler(size), strings.NewReader(text[1]+text[2]))
 			var ids, problems []string
 			items := Read(r, format, "f")

@@ -18,13 +18,13 @@ import (
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/experiment"
-	"extraction-experiment/internal/testkit/tempdir"
+	"extraction-experiment/internal/testkit/suite"
 	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
 )
 
 func TestMain(m *testing.M) {
-	tempdir.InMemory()
+	suite.InMemory()
 	goleak.VerifyTestMain(m)
 }
 

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"extraction-experiment/internal/testkit/suite"
 )
 
 var testVersion = time.Date(2026, 11, 21, 3, 0, 0, 123456789, time.FixedZone("", 3600))
@@ -148,6 +150,9 @@ func TestPagesAhead(t *testing.T) {
 	const pages = 5
 	for name, bytes := range map[string]int{"small": 10, "large": maxBytesAhead} {
 		t.Run(name, func(t *testing.T) {
+			if name == "large" {
+				suite.Slow(t, "it reads pages of 8 MiB")
+			}
 			var under, most atomic.Int32
 			together, alone := make(chan struct{}), 20*time.Millisecond
 			if name == "small" {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"extraction-experiment/internal/testkit/suite"
 	"extraction-experiment/pipeline"
 )
 
@@ -64,6 +65,7 @@ func useFolder(path string) error {
 // Two processes and this one write and read the same answers at the same time:
 // none gets a part of one, and none is lost.
 func TestCached_processes(t *testing.T) {
+	suite.Slow(t, "three processes that wait for each other")
 	binary, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

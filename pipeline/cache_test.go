@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/testkit/suite"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 )
@@ -171,6 +172,9 @@ func TestCached_notKept(t *testing.T) {
 		"blank":       {response: pipeline.Response{Text: " \n", Finish: pipeline.FinishStop}},
 		"too large":   {response: pipeline.Response{Text: strings.Repeat("x", pipeline.MaxEntry), Finish: pipeline.FinishStop}},
 	} {
+		if len(model.response.Text) > 1<<20 && !suite.Full() {
+			continue // it is hashed and packed twice
+		}
 		path := t.TempDir()
 		cached := pipeline.Cached(model, openCache(t, path), source)
 		for range 2 {

@@ -15,7 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"extraction-experiment/dataset"
-	"extraction-experiment/internal/testkit/tempdir"
+	"extraction-experiment/internal/testkit/suite"
 	"extraction-experiment/outcome"
 )
 
@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	tempdir.InMemory()
+	suite.InMemory()
 	goleak.VerifyTestMain(m)
 }
 

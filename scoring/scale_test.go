@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"extraction-experiment/extraction"
+	"extraction-experiment/internal/testkit/suite"
 )
 
 // randomName makes a name of two or three words; names are mostly far apart.
@@ -153,9 +154,7 @@ func numbered(from, n int) extraction.Extraction {
 }
 
 func TestScore_large(t *testing.T) {
-	if testing.Short() {
-		t.Skip("large inputs")
-	}
+	suite.Slow(t, "large inputs")
 	t.Run("10,000 against a perturbed copy", func(t *testing.T) {
 		r := newRand(2)
 		gold := randomExtraction(r, 10_000)

@@ -13,13 +13,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"extraction-experiment/dataset"
-	"extraction-experiment/internal/testkit/tempdir"
+	"extraction-experiment/internal/testkit/suite"
 	"extraction-experiment/langfuse"
 )
 
 // TestMain has temporary folders in memory.
 func TestMain(m *testing.M) {
-	tempdir.InMemory()
+	suite.InMemory()
 	m.Run()
 }
 

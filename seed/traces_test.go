@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"extraction-experiment/internal/testkit/suite"
 	"extraction-experiment/langfuse/embedded"
 )
 
@@ -192,6 +193,7 @@ func TestFromTraces_again(t *testing.T) {
 // A document of 2.4 MB becomes an item; what Langfuse would not take, here because
 // the mapping has the document twice, is refused with its size.
 func TestFromTraces_large(t *testing.T) {
+	suite.Slow(t, "documents of some megabytes")
 	s := newServer(t)
 	s.correct(s.extracted(0, strings.Repeat("Ada lived in London. ", 115_000), nil), gold("Ada", "London")) // 2.4 MB
 	twice := Mapping{Metadata: map[string]Paths{"copy": {path("input.document_text")}}}

@@ -21,7 +21,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"extraction-experiment/dataset"
-	"extraction-experiment/internal/testkit/tempdir"
+	"extraction-experiment/internal/testkit/suite"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/langfuse/embedded"
 	"extraction-experiment/outcome"
@@ -31,7 +31,7 @@ import (
 
 func TestMain(m *testing.M) {
 	debug.SetGCPercent(400) // servers and clients of a moment leave little behind
-	tempdir.InMemory()
+	suite.InMemory()
 	goleak.VerifyTestMain(m)
 }
 

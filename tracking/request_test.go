@@ -29,9 +29,6 @@ func (w *world) writes() map[string]int64 {
 // TestModes_requests bounds the requests of a run of 400 items, each with a
 // trace of two spans, and two scores or, where it failed, one.
 func TestModes_requests(t *testing.T) {
-	if testing.Short() {
-		t.Skip("publishes 1,200 items")
-	}
 	for _, mode := range modesOrSample() {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()

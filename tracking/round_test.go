@@ -59,7 +59,7 @@ func scoredSpans(t *testing.T, r *http.Request) (spans []string) {
 // answer, the spans of the next ones come in, and while their spans do, the links;
 // no score is sent before the server has the span that it is on.
 func TestModes_roundsOverlap(t *testing.T) {
-	for _, mode := range embedded.Modes() {
+	for _, mode := range modesOrSample() {
 		t.Run(string(mode), func(t *testing.T) {
 			w := newWorldIn(t, mode)
 			run := w.newRun(t, "base", 210)

@@ -6,12 +6,12 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"extraction-experiment/internal/testkit/suite"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/langfuse/embedded"
 	"extraction-experiment/tracking"
@@ -89,6 +89,7 @@ func (w *world) takeSome(t *testing.T, rw http.ResponseWriter, r *http.Request) 
 // TestModes_storm: nothing is lost or doubled in a storm, and it takes less than
 // twice the requests.
 func TestModes_storm(t *testing.T) {
+	suite.Slow(t, "it publishes 1,500 items")
 	for _, mode := range modesOrSample() {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()
@@ -133,13 +134,10 @@ func TestModes_storm(t *testing.T) {
 	}
 }
 
-// full says that tests of which a sample is taken otherwise are made whole, as .ci/run does.
-func full() bool { return os.Getenv("EXPERIMENT_TEST_FULL") != "" }
-
 // modesOrSample are the modes for tests of many items: v4-dual, which does what both
 // others do, is among them in full.
 func modesOrSample() []embedded.Mode {
-	if full() {
+	if suite.Full() {
 		return embedded.Modes()
 	}
 	return []embedded.Mode{embedded.ModeV3, embedded.ModeV4}

@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"extraction-experiment/internal/testkit/suite"
 )
 
 // actionFile is what a composite action and a workflow have.
@@ -78,6 +80,7 @@ func TestAction_form(t *testing.T) {
 // TestAction carries out the shell blocks of the action as they stand, beside a host
 // that keeps comments: a first base, the same again, and a worse one.
 func TestAction(t *testing.T) {
+	suite.Slow(t, "six checks in a shell")
 	t.Parallel()
 	if _, err := exec.LookPath("bash"); err != nil {
 		t.Skip("no bash")

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/testkit/suite"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/langfuse/embedded"
 	"extraction-experiment/outcome"
@@ -45,6 +46,9 @@ func TestCrash_langfuseDown(t *testing.T) {
 	t.Parallel()
 	for stage, upon := range map[string]string{"link": "/dataset-run-items", "spans": "/otel/v1/traces", "scores": "/ingestion"} {
 		t.Run(stage, func(t *testing.T) {
+			if stage != "spans" {
+				suite.Slow(t, "as with spans")
+			}
 			t.Parallel()
 			langfuseDown(t, upon)
 		})

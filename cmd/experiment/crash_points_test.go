@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/testkit/suite"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
@@ -95,7 +96,7 @@ func (c *crashes) resumed(t *testing.T, run string) {
 // TestCrash_everyCommit ends a run of 12 items right before and right after each of its
 // commits, and resumes it. TestCrash_anyInstant is the sample of it that always runs.
 func TestCrash_everyCommit(t *testing.T) {
-	inFull(t)
+	suite.Slow(t, "it takes long")
 	t.Parallel()
 	c := newCrashes(t, 12, buildProgram(t, "failpoints"))
 	c.begin(t)
@@ -191,14 +192,3 @@ func number(t *testing.T, name string, otherwise int) int {
 	must(t, err)
 	return n
 }
-
-// inFull skips a long test that .ci/run makes.
-func inFull(t *testing.T) {
-	t.Helper()
-	if !full() {
-		t.Skip("it takes long: set EXPERIMENT_TEST_FULL=1, as .ci/run does")
-	}
-}
-
-// full says that tests of which a sample is taken otherwise are made whole.
-func full() bool { return os.Getenv("EXPERIMENT_TEST_FULL") != "" }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/testkit/suite"
 	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
 )
@@ -87,7 +88,7 @@ func notPaidTwice(t *testing.T, before, after map[string]outcome.Outcome) {
 // again, and resumes it until it finishes. The result must be that of a run
 // that nobody disturbed, in the run file and in Langfuse.
 func TestCrash_killedAndResumed(t *testing.T) {
-	inFull(t)
+	suite.Slow(t, "it takes long")
 	t.Parallel()
 	const n = 32
 	f := newFolder(t)

@@ -25,11 +25,7 @@ import (
 // the others that were queued; the runs, scored again, have the scores that the undamaged
 // gold gives them.
 func TestGoldLoop(t *testing.T) {
-	modes := []embedded.Mode{embedded.ModeV4}
-	if full() {
-		modes = embedded.Modes()
-	}
-	for _, mode := range modes {
+	for _, mode := range modesOrSample() {
 		t.Run(string(mode), func(t *testing.T) {
 			d := newDeployment(t, mode)
 			d.env["EXPERIMENT_CONCURRENCY"] = "1" // each is a process of the oracle

@@ -12,16 +12,17 @@ import (
 	"testing"
 
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/testkit/suite"
 	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
 )
 
 // hostileLength is that of long lists.
 func hostileLength() int {
-	if full() {
+	if suite.Full() {
 		return 100_000
 	}
-	return 25_000
+	return 2_500
 }
 
 // hostileAnswers are what a model may say, by the word in the document that
@@ -52,7 +53,7 @@ func hostileAnswers() map[string]struct {
 
 // TestHostile runs hostile documents, gold, names and answers through the whole
 // program: every item has its outcome, and time and memory stay bounded. With
-// EXPERIMENT_TEST_FULL lists and documents are four times as long.
+// EXPERIMENT_TEST_FULL lists are forty times as long, and EXPERIMENT_TEST_SENTENCES says how long a document is.
 func TestHostile(t *testing.T) {
 	t.Parallel()
 	front := httptest.NewServer(http.HandlerFunc(hostileModel))
@@ -76,7 +77,7 @@ func TestHostile(t *testing.T) {
 	add("../../etc/passwd", "Anna Keller. WORD good", person, outcome.OK)
 	add("nul-document", "Anna\x00 Keller. WORD good", person, outcome.OK)
 	add("template-document", "{{document_text}} {{#each x}} WORD good", person, outcome.OK)
-	add("large-document", strings.Repeat("Anna Keller joined Helios GmbH in London. ", number(t, "EXPERIMENT_TEST_SENTENCES", 1_000))+"WORD good", person, outcome.OK)
+	add("large-document", strings.Repeat("Anna Keller joined Helios GmbH in London. ", number(t, "EXPERIMENT_TEST_SENTENCES", 100))+"WORD good", person, outcome.OK)
 	gold := make([]map[string]string, hostileLength())
 	for i := range gold {
 		gold[i] = map[string]string{"name": fmt.Sprint("Person ", i), "type": "Person"}
@@ -93,7 +94,7 @@ func TestHostile(t *testing.T) {
 		t.Error("an escape sequence of an answer reached the terminal")
 	}
 	most := int64(600)
-	if full() {
+	if suite.Full() {
 		most = 1500
 	}
 	if mb := c.ProcessState.SysUsage().(*syscall.Rusage).Maxrss / 1024; mb > most {

@@ -18,6 +18,7 @@ import (
 	"extraction-experiment/configs"
 	"extraction-experiment/dataset"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/testkit/suite"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/langfuse/embedded"
 	"extraction-experiment/outcome"
@@ -71,12 +72,20 @@ func (d deployment) exits(want int, args ...string) (stdout, stderr string) {
 	return stdout, stderr
 }
 
+// modesOrSample are the modes of a server, or one of them where a sample is enough.
+func modesOrSample() []embedded.Mode {
+	if suite.Full() {
+		return embedded.Modes()
+	}
+	return []embedded.Mode{embedded.ModeV4}
+}
+
 // TestModes runs the same experiments on each kind of server: the baseline over
 // the sample dataset, and a language model with a prompt, which answers nonsense
 // at first, so that its items have two attempts. What stands there afterwards is
 // read through the views that the server has.
 func TestModes(t *testing.T) {
-	for _, mode := range embedded.Modes() {
+	for _, mode := range modesOrSample() {
 		t.Run(string(mode), func(t *testing.T) {
 			d := newDeployment(t, mode)
 			model := newFickleModel(t)
@@ -162,7 +171,7 @@ func (d deployment) harmed(name string) {
 // Langfuse shows as latency is that of the run file, all the same; scores are where
 // its pages show them.
 func TestModes_waited(t *testing.T) {
-	for _, mode := range []embedded.Mode{embedded.ModeV3, embedded.ModeV4} {
+	for _, mode := range modesOrSample() {
 		t.Run(string(mode), func(t *testing.T) {
 			d := newDeployment(t, mode)
 			model := newFickleModel(t)

@@ -13,6 +13,7 @@ import (
 
 	"extraction-experiment/internal/testkit"
 
+	"extraction-experiment/internal/testkit/suite"
 	"github.com/chromedp/chromedp"
 )
 
@@ -31,13 +32,13 @@ const rest = "…"
 // them, in order and in a folder for each page, and compares what is printed. Times
 // and addresses are replaced before the comparison; everything else must be equal.
 func TestReadme(t *testing.T) {
-	if testing.Short() {
-		t.Skip("runs the program")
-	}
 	t.Parallel()
 	env := readersEnvironment()
 	for _, name := range []string{"README.md", "docs/tour.md", "docs/commands.md"} {
 		t.Run(name, func(t *testing.T) {
+			if name != "README.md" && !*update {
+				suite.Slow(t, "many commands")
+			}
 			t.Parallel()
 			page, err := os.ReadFile(checkout + name)
 			if err != nil {

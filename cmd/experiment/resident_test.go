@@ -14,6 +14,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"extraction-experiment/internal/testkit"
+	"extraction-experiment/internal/testkit/suite"
 )
 
 // resident is a process of the program under test that carries out one command line
@@ -160,7 +161,7 @@ func (r *residents) params(folder string) testscript.Params {
 // byResident carries out a command line of the program under test by a resident, and
 // starts every other program.
 func byResident(ts *testscript.TestScript, program string, args []string) int {
-	if program == "experiment" && !full() {
+	if program == "experiment" && !suite.Full() {
 		return ts.Value(scriptKey{}).(*script).carryOut(ts, args)
 	}
 	return testkit.Exec(ts, program, args)

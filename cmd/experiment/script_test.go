@@ -2,9 +2,7 @@ package main
 
 import (
 	"errors"
-	"flag"
 	"os"
-	"runtime"
 	"runtime/debug"
 	"strconv"
 	"testing"
@@ -12,7 +10,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"extraction-experiment/internal/testkit"
-	"extraction-experiment/internal/testkit/tempdir"
+	"extraction-experiment/internal/testkit/suite"
 )
 
 func TestMain(m *testing.M) {
@@ -39,13 +37,11 @@ func hasten() {
 	const percent = 1000
 	debug.SetGCPercent(percent)
 	err := os.Setenv("GOGC", strconv.Itoa(percent))
-	if runtime.GOMAXPROCS(0) < 4 {
-		err = errors.Join(err, flag.Set("test.parallel", "4")) // the command line is read later
-	}
-	if !full() && os.Getenv("GOMAXPROCS") == "" { // this process has all processors already
+	err = errors.Join(err, suite.AtOnce(4))
+	if !suite.Full() && os.Getenv("GOMAXPROCS") == "" { // this process has all processors already
 		err = errors.Join(err, os.Setenv("GOMAXPROCS", "1"))
 	}
-	tempdir.InMemory()
+	suite.InMemory()
 	if err != nil {
 		panic(err)
 	}

@@ -18,6 +18,7 @@ import (
 
 	"extraction-experiment/configs"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/testkit/suite"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/langfuse/embedded"
 	"extraction-experiment/outcome"
@@ -85,7 +86,7 @@ func (f folder) tape(t *testing.T, model, file string) {
 // temperatures, is killed in the third run and in the fourth, and resumed. Every
 // run must be that of a sweep that nobody disturbed.
 func TestSweep_killedAndResumed(t *testing.T) {
-	inFull(t)
+	suite.Slow(t, "it takes long")
 	t.Parallel()
 	url := knowing(t)
 	f := newFolder(t, "OPENAI_API_KEY=sk-test-secret", "OPENAI_BASE_URL="+url)
@@ -173,6 +174,7 @@ func (l leaderboard) isSweep(t *testing.T, base string) {
 // TestSweep_interruptedByHand presses Ctrl-C once in the first of two runs, then
 // does what the program says.
 func TestSweep_interruptedByHand(t *testing.T) {
+	suite.Slow(t, "as a run, which is interrupted in every suite")
 	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("no signal can be sent to another process there")

@@ -18,6 +18,7 @@ import (
 
 	"extraction-experiment/compare"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/testkit/suite"
 	"extraction-experiment/runstore"
 )
 
@@ -164,7 +165,7 @@ func TestTrials_takenInLangfuse(t *testing.T) {
 // TestTrials_killedAndResumed kills a run in its second trial, resumes it, and
 // demands the run that nobody disturbed, here and in Langfuse.
 func TestTrials_killedAndResumed(t *testing.T) {
-	inFull(t)
+	suite.Slow(t, "it takes long")
 	t.Parallel()
 	const n, trials = 12, 3
 	f := newFolder(t)

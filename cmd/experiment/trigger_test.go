@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/internal/testkit/suite"
 	"extraction-experiment/langfuse/embedded"
 )
 
@@ -142,7 +143,7 @@ func TestTrigger(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("no signal can be sent to another process there")
 	}
-	for _, mode := range embedded.Modes() {
+	for _, mode := range modesOrSample() {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()
 			f := newFolder(t)
@@ -187,6 +188,7 @@ func TestTrigger(t *testing.T) {
 // TestTrigger_killed kills the server while one run goes on and another waits, then ends
 // another server by SIGTERM: the third finishes both runs, each once.
 func TestTrigger_killed(t *testing.T) {
+	suite.Slow(t, "a run that is killed twice")
 	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("no signal can be sent to another process there")

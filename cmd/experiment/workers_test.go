@@ -10,6 +10,7 @@ import (
 
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/testkit/natsserver"
+	"extraction-experiment/internal/testkit/suite"
 )
 
 // workers starts processes of experiment worker with those flags.
@@ -31,7 +32,7 @@ func TestWorkers_export(t *testing.T) {
 	items := itemsFile
 	if raw, err := os.ReadFile("../../../shared/data/documents60.jsonl"); err == nil {
 		items = string(raw)
-		if lines := strings.SplitAfter(items, "\n"); !full() && len(lines) > 20 {
+		if lines := strings.SplitAfter(items, "\n"); !suite.Full() && len(lines) > 20 {
 			items = strings.Join(lines[:20], "")
 		}
 	}
@@ -67,6 +68,7 @@ const itemsFile = `{"id":"a","input":{"document_text":"Ada Lovelace wrote to Cha
 // The budget is the coordinator's: workers never pass it together by more than what is
 // under way, and the run stops, to be resumed.
 func TestWorkers_budget(t *testing.T) {
+	suite.Slow(t, "the calls are spaced out for some seconds")
 	t.Parallel()
 	nats, chat := natsserver.Start(t), newChatServer(t, adaAnswer)
 	f := newFolder(t, "OPENAI_API_KEY=sk-test-secret", "OPENAI_BASE_URL="+chat.url)
@@ -97,9 +99,7 @@ func TestWorkers_budget(t *testing.T) {
 // A worker and then the coordinator are killed: the same command with --resume ends the
 // run, every item is in Langfuse once, and at most what the worker had in hand is paid twice.
 func TestWorkers_killedAndResumed(t *testing.T) {
-	if os.Getenv("EXPERIMENT_TEST_FULL") == "" {
-		t.Skip("a killed worker's lease is 30 s: set EXPERIMENT_TEST_FULL=1")
-	}
+	suite.Slow(t, "a killed worker's lease is 30 s")
 	t.Parallel()
 	const items, inHand = 150, 4
 	nats, chat := natsserver.Start(t), newChatServer(t, adaAnswer)

@@ -16,22 +16,22 @@ import (
 	"extraction-experiment/experiment"
 	"extraction-experiment/harness/bench"
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/internal/testkit/tempdir"
+	"extraction-experiment/internal/testkit/suite"
 	"extraction-experiment/outcome"
 	"extraction-experiment/report"
 )
 
 // TestMain has temporary folders in memory.
 func TestMain(m *testing.M) {
-	tempdir.InMemory()
+	suite.InMemory()
 	m.Run()
 }
 
 const smoke, regression = "../../bench/datasets/smoke.jsonl", "../../bench/datasets/regression.jsonl"
 
-// suite returns what is wrong with datasets: malformed records, and whatever
+// checked returns what is wrong with datasets: malformed records, and whatever
 // lowers a metric in one trial or three.
-func suite(t *testing.T, datasets ...string) string {
+func checked(t *testing.T, datasets ...string) string {
 	t.Helper()
 	var wrong []string
 	for _, trials := range []int{1, 3} {
@@ -60,7 +60,7 @@ func suite(t *testing.T, datasets ...string) string {
 // TestSuite is the deterministic suite over both datasets: everything is 1. What
 // bench add takes it takes too, of any category and caseId.
 func TestSuite(t *testing.T) {
-	if wrong := suite(t, smoke, regression); wrong != "" {
+	if wrong := checked(t, smoke, regression); wrong != "" {
 		t.Error(wrong)
 	}
 	const record = `{"caseId":"my-case-1","category":"harbours","documentText":"The ferry Aurora sails.","instructions":"Extract ships.","targetSchema":{},` +
@@ -87,7 +87,7 @@ func TestSuite(t *testing.T) {
 		if err := os.WriteFile(target, added, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if wrong := suite(t, target); (wrong == "") != (c.wrong == "") || !strings.Contains(wrong, c.wrong) {
+		if wrong := checked(t, target); (wrong == "") != (c.wrong == "") || !strings.Contains(wrong, c.wrong) {
 			t.Errorf("%s: %q does not say %q", name, wrong, c.wrong)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"extraction-experiment/configs"
 	"extraction-experiment/dataset"
 	"extraction-experiment/extraction"
+	"extraction-experiment/internal/testkit/suite"
 	"extraction-experiment/scoring"
 )
 
@@ -338,7 +339,7 @@ func (d damaged) found(list []Doubt) (hits int, kinds map[string][2]int, tenths 
 func TestAudit_damagedGold(t *testing.T) {
 	sets := map[string][]dataset.Item{"sample": sampleItems(t)}
 	seeds := uint64(1)
-	if os.Getenv("EXPERIMENT_TEST_FULL") != "" {
+	if suite.Full() {
 		seeds = 3
 		if path := "../../../shared/data/documents60.jsonl"; exists(path) {
 			sets["documents60"] = fileItems(t, path)
@@ -356,6 +357,9 @@ func TestAudit_damagedGold(t *testing.T) {
 			{"four that share half of their errors", 4, true, 0},
 		} {
 			t.Run(name+"/"+c.say, func(t *testing.T) {
+				if c.least == 0 {
+					suite.Slow(t, "of this the share is only printed")
+				}
 				hits, damages, all := 0, 0, [10][2]int{}
 				kinds := map[string][2]int{}
 				for seed := range seeds {

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"extraction-experiment/internal/testkit/suite"
 )
 
 // RunScripts runs every script below the given folder, in folders of their own, several
@@ -66,7 +68,7 @@ func condition(name string) (bool, error) {
 	case "hangup":
 		return !signal.Ignored(syscall.SIGHUP), nil
 	case "full":
-		return os.Getenv("EXPERIMENT_TEST_FULL") != "", nil
+		return suite.Full(), nil
 	}
 	return false, fmt.Errorf("there is no condition [%s]", name)
 }

@@ -17,6 +17,7 @@ import (
 
 	"extraction-experiment/experiment"
 	"extraction-experiment/internal/testkit/natsserver"
+	"extraction-experiment/internal/testkit/suite"
 	"extraction-experiment/outcome"
 )
 
@@ -162,6 +163,7 @@ func TestWork_stoppedBefore(t *testing.T) {
 
 // A result that is too large fails its item, and keeps what its calls cost.
 func TestWork_resultTooLarge(t *testing.T) {
+	suite.Slow(t, "it makes 64 MiB")
 	t.Parallel()
 	f := newServer(t, 5*time.Second)
 	conn := f.connect("1")

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"extraction-experiment/experiment"
+	"extraction-experiment/internal/testkit/suite"
 )
 
 // Workers, coordinators and the NATS server are killed in turn, as a seed says: at the end
@@ -20,7 +21,7 @@ import (
 func TestWork_kills(t *testing.T) {
 	t.Parallel()
 	kills, seed := 3, uint64(1)
-	if os.Getenv("EXPERIMENT_TEST_FULL") != "" {
+	if suite.Full() {
 		kills, seed = 200, uint64(time.Now().UnixNano())
 	}
 	if given := os.Getenv("EXPERIMENT_TEST_KILLS_SEED"); given != "" {
@@ -103,7 +104,7 @@ func TestWork_kills(t *testing.T) {
 	beyond := calls.Load() - int64(items)
 	t.Logf("%d items, %d paid twice, at most %d in hand at the kills", items, beyond, inHand)
 	// Beside other tests a lease can run out because nobody got to extend it.
-	if alone := os.Getenv("EXPERIMENT_TEST_FULL") != ""; alone && beyond > int64(inHand) {
+	if suite.Full() && beyond > int64(inHand) {
 		t.Errorf("%d calls beyond the number of items, more than %d", beyond, inHand)
 	}
 }

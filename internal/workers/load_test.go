@@ -2,13 +2,13 @@ package workers
 
 import (
 	"context"
-	"os"
 	"runtime"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"extraction-experiment/experiment"
+	"extraction-experiment/internal/testkit/suite"
 )
 
 // BenchmarkWork carries b.N units of a task that does nothing over four workers of 50 each,
@@ -56,9 +56,7 @@ func BenchmarkWork(b *testing.B) {
 // A run of 200,000 items over four workers, run file and scores included, Langfuse off: the
 // memory of it all in this process, a line for every tenth, and nothing left on the server.
 func TestWork_many(t *testing.T) {
-	if os.Getenv("EXPERIMENT_TEST_FULL") == "" {
-		t.Skip("it takes minutes: set EXPERIMENT_TEST_FULL=1")
-	}
+	suite.Slow(t, "it takes minutes")
 	const items = 200_000
 	f := newFixture(t, items)
 	f.lease = DefaultLease

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"extraction-experiment/internal/limit"
+	"extraction-experiment/internal/testkit/suite"
 	"extraction-experiment/internal/workers"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
@@ -151,7 +151,7 @@ func TestPermits_manyWorkers(t *testing.T) {
 		header bool
 	}
 	items, inFlight, rules := 2500, 20, []rule{{0, false}}
-	if os.Getenv("EXPERIMENT_TEST_FULL") == "1" {
+	if suite.Full() {
 		items, inFlight, rules = 10_000, 50, append(rules, rule{1000, true}, rule{1000, false}, rule{17, true}, rule{17, false}, rule{0, true})
 	}
 	for _, c := range rules {

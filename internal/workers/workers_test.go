@@ -19,14 +19,17 @@ import (
 	"extraction-experiment/experiment"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/testkit/natsserver"
-	"extraction-experiment/internal/testkit/tempdir"
+	"extraction-experiment/internal/testkit/suite"
 	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
 )
 
 // TestMain has temporary folders in memory.
 func TestMain(m *testing.M) {
-	tempdir.InMemory()
+	suite.InMemory()
+	if err := suite.AtOnce(8); err != nil {
+		panic(err)
+	}
 	m.Run()
 }
 
@@ -300,6 +303,7 @@ func TestWork_killed(t *testing.T) {
 // A server that is started again, and one that has lost everything, cost repeats and no
 // results.
 func TestWork_serverRestarted(t *testing.T) {
+	suite.Slow(t, "it waits for connections and leases")
 	t.Parallel()
 	f := newFixture(t, 200)
 	var calls atomic.Int64

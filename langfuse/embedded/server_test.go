@@ -23,7 +23,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"extraction-experiment/internal/testkit/tempdir"
+	"extraction-experiment/internal/testkit/suite"
 )
 
 // clock is a time that moves only when it is told to.
@@ -590,7 +590,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, serveForever(path))
 		os.Exit(1)
 	}
-	tempdir.InMemory()
+	suite.InMemory()
 	goleak.VerifyTestMain(m)
 }
 

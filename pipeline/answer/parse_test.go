@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"extraction-experiment/extraction"
+	"extraction-experiment/internal/testkit/suite"
 	"extraction-experiment/outcome"
 )
 
@@ -155,6 +156,9 @@ func TestParse_problems(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
+			if len(tt.text) > 1<<20 {
+				suite.Slow(t, "it is some megabytes")
+			}
 			_, err := Parse(tt.text)
 			var problem *Error
 			if !errors.As(err, &problem) {

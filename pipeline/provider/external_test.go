@@ -15,6 +15,7 @@ import (
 
 	"extraction-experiment/extraction"
 	"extraction-experiment/internal/proc"
+	"extraction-experiment/internal/testkit/suite"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 )
@@ -104,6 +105,9 @@ func TestExtract_failures(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
+			if test.behaviour == "many" {
+				suite.Slow(t, "it reads 200,000 entities")
+			}
 			e := open(t, test.behaviour, func(c *ExternalConfig) { c.Env = append(c.Env, "X_API_KEY=sk-12345678") })
 			found, calls, err := e.Extract(t.Context(), extraction.Document{Text: test.text})
 			f := outcome.FailureOf(err, outcome.Internal)

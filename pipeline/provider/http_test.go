@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"extraction-experiment/internal/secret"
+	"extraction-experiment/internal/testkit/suite"
 )
 
 var now = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
@@ -27,6 +28,7 @@ func ask(t *testing.T, client *http.Client, x *exchange, url string) error {
 }
 
 func TestClient_largeAnswer(t *testing.T) {
+	suite.Slow(t, "it reads 64 MiB")
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		chunk := strings.Repeat("x", 1<<20)
 		for range maxBody>>20 + 8 {

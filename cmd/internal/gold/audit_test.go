@@ -22,7 +22,7 @@ import (
 	"extraction-experiment/extraction"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/internal/testkit/tempdir"
+	"extraction-experiment/internal/testkit/suite"
 	"extraction-experiment/outcome"
 	"extraction-experiment/report"
 	"extraction-experiment/runstore"
@@ -30,7 +30,7 @@ import (
 
 // TestMain has temporary folders in memory.
 func TestMain(m *testing.M) {
-	tempdir.InMemory()
+	suite.InMemory()
 	m.Run()
 }
 

@@ -18,7 +18,7 @@ import (
 	"extraction-experiment/dataset"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/testkit"
-	"extraction-experiment/internal/testkit/tempdir"
+	"extraction-experiment/internal/testkit/suite"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/langfuse/embedded"
 )
@@ -129,7 +129,7 @@ func same(t *testing.T, what string, got json.RawMessage, want string) {
 }
 
 func TestMain(m *testing.M) {
-	tempdir.InMemory()
+	suite.InMemory()
 	testscript.Main(m, map[string]func(){"seed": func() { os.Exit(Main()) }})
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/testkit"
+	"extraction-experiment/internal/testkit/suite"
 	"extraction-experiment/langfuse/embedded"
 )
 
@@ -39,6 +40,9 @@ func TestTraceScripts(t *testing.T) {
 	}
 	for _, mode := range embedded.Modes() {
 		t.Run(string(mode), func(t *testing.T) {
+			if mode != embedded.ModeV4 {
+				suite.Slow(t, "as in v4")
+			}
 			t.Parallel()
 			params := testkit.ScriptParams(scripts, testkit.Exec)
 			params.Cmds["trace"], params.Cmds["api"] = sendTrace, callAPI

@@ -15,6 +15,7 @@ import (
 
 	"extraction-experiment/harness/answers/pdf"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/testkit/suite"
 )
 
 // flated compresses spaces: 1 MiB takes a kilobyte.
@@ -35,7 +36,11 @@ func deflated(t testing.TB, text string) string {
 
 // hostile are files that ask for too much.
 func hostile(t testing.TB) map[string][]byte {
-	bomb := flated(t, 80<<20)
+	size := 8 << 20
+	if suite.Full() {
+		size = 80 << 20
+	}
+	bomb := flated(t, size)
 	forms := []string{"<</Font<</F<</Subtype/Type1/BaseFont/Helvetica>>>>/XObject<</A 6 0 R>>>>"}
 	for i := 6; i < 30; i++ { // each shows the next one ten times
 		forms = append(forms, fmt.Sprintf("<</Subtype/Form/Resources<</XObject<</A %d 0 R>>>>/Length 60>>stream\n%s\nendstream", i+1, strings.Repeat("/A Do ", 10)))
@@ -92,6 +97,7 @@ func TestRead_hostile(t *testing.T) {
 // or not made at all. Each of these took a quarter of a gigabyte and more, and would
 // with the usual budget and a file of some hundred kilobytes take all there is.
 func TestRead_memory(t *testing.T) {
+	suite.Slow(t, "it writes 60 MB")
 	compressed := func(text string) string {
 		data := deflated(t, text)
 		return fmt.Sprintf("/Filter/FlateDecode/Length %d>>stream\n%s\nendstream", len(data), data)

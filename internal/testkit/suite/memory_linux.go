@@ -1,5 +1,4 @@
-// Package tempdir says where tests have their temporary folders.
-package tempdir
+package suite
 
 import (
 	"os"
@@ -14,7 +13,7 @@ func InMemory() {
 	const folder, room = "/dev/shm", 1 << 30
 	var fs syscall.Statfs_t
 	switch {
-	case os.Getenv("EXPERIMENT_TEST_FULL") != "" || os.Getenv("TMPDIR") != "":
+	case Full() || os.Getenv("TMPDIR") != "":
 		return
 	case syscall.Statfs(folder, &fs) != nil || fs.Bavail*uint64(fs.Bsize) < room:
 		return

@@ -1,7 +1,6 @@
 //go:build !linux
 
-// Package tempdir says where tests have their temporary folders.
-package tempdir
+package suite
 
 // InMemory does nothing: only Linux has a folder in memory that anybody may use.
 func InMemory() {}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nkeys"
 
 	"extraction-experiment/internal/cli"
 )
@@ -134,8 +135,12 @@ func check(cfg Config) (string, error) {
 		return "", cli.Usage("%s and %s are both set: leave one out", EnvToken, EnvCredentials)
 	}
 	if cfg.Credentials != "" {
-		if _, err := os.Stat(cfg.Credentials); err != nil {
+		content, err := os.ReadFile(cfg.Credentials)
+		if err != nil {
 			return "", cli.Usage("%s: %w", EnvCredentials, err)
+		}
+		if _, err := nkeys.ParseDecoratedUserNKey(content); err != nil {
+			return "", cli.Usage("%s: %s is no credentials file, which nsc makes: %w", EnvCredentials, cfg.Credentials, err)
 		}
 	}
 	return strings.Join(shown, ", "), nil
@@ -147,10 +152,14 @@ func unreachable(address string, err error) error {
 	switch {
 	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired):
 		return cli.Errorf(cli.ExitUnavailable, "%s refuses the token or credentials: check %s and %s", said, EnvToken, EnvCredentials)
-	case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount), errors.Is(err, nats.ErrNoResponders):
+	case errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
+		return cli.Errorf(cli.ExitUnavailable, "%s gives this account no JetStream: set the account's limits of JetStream", said)
+	case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, nats.ErrNoResponders):
 		return cli.Errorf(cli.ExitUnavailable, "%s has no JetStream: start it with nats-server -js", said)
+	case errors.Is(err, nats.ErrNoServers):
+		return cli.Errorf(cli.ExitUnavailable, "%s cannot be reached: %w; start one with nats-server -js", said, err)
 	}
-	return cli.Errorf(cli.ExitUnavailable, "%s cannot be used: %w; start one with nats-server -js", said, err)
+	return cli.Errorf(cli.ExitUnavailable, "%s cannot be used: %w", said, err)
 }
 
 // prepare makes what is not there of streams and buckets.

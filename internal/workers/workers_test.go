@@ -66,17 +66,19 @@ func (exact) Undelivered() []outcome.Score { return []outcome.Score{{Name: "corr
 // fixture is a server with a run to be carried out.
 type fixture struct {
 	testing.TB
-	server *natsserver.Server
-	lease  time.Duration
-	items  string // the file
-	path   string // the run file
-	trials int
+	server  *natsserver.Server
+	address string // of the server, or of several
+	lease   time.Duration
+	items   string // the file
+	path    string // the run file
+	trials  int
 }
 
 func newFixture(t *testing.T, items int) *fixture {
 	t.Helper()
 	dir := t.TempDir()
 	f := &fixture{TB: t, server: natsserver.Start(t), lease: 2 * time.Second, items: filepath.Join(dir, "items.jsonl"), path: filepath.Join(dir, "r.run"), trials: 1}
+	f.address = f.server.URL()
 	var lines strings.Builder
 	for i := range items {
 		fmt.Fprintf(&lines, `{"id":"item-%05d","input":"%s","expected_output":%d,"metadata":{"n":%d}}`+"\n", i, strings.Repeat("x", i%50), i%50, i)
@@ -89,7 +91,7 @@ func newFixture(t *testing.T, items int) *fixture {
 
 func (f *fixture) connect(version string) *Conn {
 	f.Helper()
-	c, err := Connect(f.Context(), Config{Address: f.server.URL(), Version: version, Lease: f.lease, beat: 200 * time.Millisecond})
+	c, err := Connect(f.Context(), Config{Address: f.address, Version: version, Lease: f.lease, beat: 200 * time.Millisecond})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -1,0 +1,186 @@
+package workers
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/jwt/v2"
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nkeys"
+
+	"extraction-experiment/experiment"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/testkit/natsserver"
+	"extraction-experiment/internal/testkit/suite"
+)
+
+// Of three servers that keep everything three times each is ended in turn, at once, and started
+// again: the run goes on and loses nothing.
+func TestWork_cluster(t *testing.T) {
+	suite.Slow(t, "three servers that elect")
+	t.Parallel()
+	const items = 600
+	f := newFixture(t, items)
+	servers := cluster(t)
+	var addresses []string
+	for _, s := range servers {
+		addresses = append(addresses, s.URL())
+	}
+	f.address = strings.Join(addresses, ",")
+	var calls atomic.Int64
+	for i := range 2 {
+		f.work(fmt.Sprint("w", i), func(context.Context, experiment.Item) error {
+			calls.Add(1)
+			time.Sleep(20 * time.Millisecond)
+			return nil
+		})
+	}
+	ended := make(chan error, 1)
+	go func() {
+		_, err := f.run(context.Background(), false, nil, nil)
+		ended <- err
+	}()
+	for i, s := range servers {
+		waitFor(t, "calls", func() bool { return calls.Load() > int64(100*(i+1)) })
+		s.Restart(false)
+	}
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	f.outcomes(items)
+	f.empty()
+	c := f.connect("1")
+	for _, name := range []string{unitStream, resultStream, "KV_" + runBucket, "OBJ_" + largeBucket} {
+		stream, err := c.js.Stream(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := stream.CachedInfo().Config.Replicas; n != 3 {
+			t.Errorf("%s is kept %d times", name, n)
+		}
+	}
+}
+
+// cluster starts three servers that know each other.
+func cluster(t *testing.T) []*natsserver.Server {
+	t.Helper()
+	var ports []int
+	var routes []string
+	for range 3 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+		routes = append(routes, "nats://"+l.Addr().String())
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var servers []*natsserver.Server
+	for i, port := range ports {
+		servers = append(servers, natsserver.Start(t, func(o *server.Options) {
+			o.ServerName = fmt.Sprint("s", i)
+			o.Cluster = server.ClusterOpts{Name: "c", Host: "127.0.0.1", Port: port}
+			o.Routes = server.RoutesFromStr(strings.Join(routes, ","))
+		}))
+	}
+	waitFor(t, "a leader", func() bool {
+		for _, s := range servers {
+			if s.JetStreamIsLeader() {
+				return true
+			}
+		}
+		return false
+	})
+	return servers
+}
+
+// A server that knows accounts lets in who has a credentials file of one, and no one else.
+func TestConnect_credentials(t *testing.T) {
+	t.Parallel()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	key := func(create func() (nkeys.KeyPair, error)) (nkeys.KeyPair, string) {
+		pair, err := create()
+		must(err)
+		public, err := pair.PublicKey()
+		must(err)
+		return pair, public
+	}
+	operator, operatorID := key(nkeys.CreateOperator)
+	system, systemID := key(nkeys.CreateAccount)
+	resolver := &server.MemAccResolver{}
+	account := func(limits jwt.JetStreamLimits) nkeys.KeyPair {
+		pair, id := key(nkeys.CreateAccount)
+		claims := jwt.NewAccountClaims(id)
+		claims.Limits.JetStreamLimits = limits
+		text, err := claims.Encode(operator)
+		must(err)
+		must(resolver.Store(id, text))
+		return pair
+	}
+	systemClaims := jwt.NewAccountClaims(systemID)
+	text, err := systemClaims.Encode(operator)
+	must(err)
+	must(resolver.Store(systemID, text))
+	file := func(account nkeys.KeyPair, expires time.Time) string {
+		pair, id := key(nkeys.CreateUser)
+		claims := jwt.NewUserClaims(id)
+		if !expires.IsZero() {
+			claims.Expires = expires.Unix()
+		}
+		text, err := claims.Encode(account)
+		must(err)
+		seed, err := pair.Seed()
+		must(err)
+		content, err := jwt.FormatUserConfig(text, seed)
+		must(err)
+		path := filepath.Join(t.TempDir(), "x.creds")
+		must(os.WriteFile(path, content, 0o600))
+		return path
+	}
+	allowed := account(jwt.JetStreamLimits{MemoryStorage: -1, DiskStorage: -1, Streams: -1, Consumer: -1})
+	without := account(jwt.JetStreamLimits{})
+	small := account(jwt.JetStreamLimits{MemoryStorage: -1, DiskStorage: -1, Streams: 2, Consumer: -1})
+	claims := jwt.NewOperatorClaims(operatorID)
+	claims.SystemAccount = systemID
+	_, err = claims.Encode(operator)
+	must(err)
+	s := natsserver.Start(t, func(o *server.Options) {
+		o.TrustedOperators, o.AccountResolver, o.SystemAccount = []*jwt.OperatorClaims{claims}, resolver, systemID
+	})
+	garbage := filepath.Join(t.TempDir(), "x.creds")
+	must(os.WriteFile(garbage, []byte("secret"), 0o600))
+	for name, c := range map[string]struct {
+		file, want string
+		code       int
+	}{
+		"none":         {"", "refuses the token or credentials", 69},
+		"of a system":  {file(system, time.Time{}), "gives this account no JetStream", 69},
+		"run out":      {file(allowed, time.Now().Add(-time.Hour)), "refuses the token or credentials", 69},
+		"no such":      {garbage, "x.creds is no credentials file, which nsc makes", 64},
+		"no JetStream": {file(without, time.Time{}), "gives this account no JetStream", 69},
+		"two streams":  {file(small, time.Time{}), "maximum number of streams reached", 69},
+	} {
+		_, err := Connect(t.Context(), Config{Address: s.URL(), Credentials: c.file})
+		if err == nil || cli.ExitCode(err) != c.code || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), "start one") {
+			t.Errorf("%s: %d, %v", name, cli.ExitCode(err), err)
+		}
+	}
+	c, err := Connect(t.Context(), Config{Address: s.URL(), Credentials: file(allowed, time.Time{})})
+	must(err)
+	c.Close()
+}

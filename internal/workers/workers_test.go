@@ -1,6 +1,7 @@
 package workers
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -67,7 +68,7 @@ func (exact) Undelivered() []outcome.Score { return []outcome.Score{{Name: "corr
 type fixture struct {
 	testing.TB
 	server  *natsserver.Server
-	address string // of the server, or of several
+	address string // of others that are meant, else ""
 	lease   time.Duration
 	items   string // the file
 	path    string // the run file
@@ -78,7 +79,6 @@ func newFixture(t *testing.T, items int) *fixture {
 	t.Helper()
 	dir := t.TempDir()
 	f := &fixture{TB: t, server: natsserver.Start(t), lease: 2 * time.Second, items: filepath.Join(dir, "items.jsonl"), path: filepath.Join(dir, "r.run"), trials: 1}
-	f.address = f.server.URL()
 	var lines strings.Builder
 	for i := range items {
 		fmt.Fprintf(&lines, `{"id":"item-%05d","input":"%s","expected_output":%d,"metadata":{"n":%d}}`+"\n", i, strings.Repeat("x", i%50), i%50, i)
@@ -91,7 +91,7 @@ func newFixture(t *testing.T, items int) *fixture {
 
 func (f *fixture) connect(version string) *Conn {
 	f.Helper()
-	c, err := Connect(f.Context(), Config{Address: f.address, Version: version, Lease: f.lease, beat: 200 * time.Millisecond})
+	c, err := Connect(f.Context(), Config{Address: cmp.Or(f.address, f.server.URL()), Version: version, Lease: f.lease, beat: 200 * time.Millisecond})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -165,22 +165,12 @@ const shownTraces = 3
 
 // acknowledged returns the first traces that a server acknowledged.
 func acknowledged(ctx context.Context, run *runstore.Reader, h outcome.Header) ([]string, error) {
+	sent, err := run.Acknowledged(ctx, runstore.Spans, shownTraces)
 	var traces []string
-	for after := int64(0); ; {
-		page, err := run.Committed(ctx, after, roundSize)
-		if err != nil || len(page) == 0 {
-			return traces, err
-		}
-		after = page[len(page)-1].OID
-		for _, o := range page {
-			if !o.Published.Has(runstore.Spans) {
-				continue
-			}
-			if traces = append(traces, TraceID(h, o.Outcome)); len(traces) == shownTraces {
-				return traces, nil
-			}
-		}
+	for _, o := range sent {
+		traces = append(traces, TraceID(h, o.Outcome))
 	}
+	return traces, err
 }
 
 // openedRuns returns the trials of which a server said the id. That of a run

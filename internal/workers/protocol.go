@@ -12,7 +12,6 @@
 package workers
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
@@ -235,8 +234,7 @@ func decode[T any](raw []byte, into *T) error {
 	if len(raw) > maxPayload {
 		return fmt.Errorf("%w: it has %d bytes, more than %d", errDamaged, len(raw), maxPayload)
 	}
-	d := json.NewDecoder(bytes.NewReader(raw))
-	if err := d.Decode(into); err != nil {
+	if err := json.Unmarshal(raw, into); err != nil {
 		return fmt.Errorf("%w: %w", errDamaged, err)
 	}
 	return nil

@@ -56,8 +56,9 @@ type worker struct {
 // job is a run that a worker works for. It is the queue of its pool.
 type job struct {
 	*worker
-	run   Run
-	units jetstream.Consumer
+	run     Run
+	units   jetstream.Consumer
+	fetched chan jetstream.Msg // each with a slot
 
 	mu     sync.Mutex
 	inHand map[*experiment.Unit]jetstream.Msg
@@ -178,7 +179,7 @@ func (w *worker) join(ctx context.Context, run Run) (*job, error) {
 	if err != nil {
 		return nil, nil
 	}
-	return &job{worker: w, run: run, units: units, inHand: map[*experiment.Unit]jetstream.Msg{}, heard: time.Now(), over: make(chan struct{})}, nil
+	return &job{worker: w, run: run, units: units, fetched: make(chan jetstream.Msg), inHand: map[*experiment.Unit]jetstream.Msg{}, heard: time.Now(), over: make(chan struct{})}, nil
 }
 
 // carryOut works for a run until it is over.
@@ -205,7 +206,12 @@ func (w *worker) carryOut(ctx context.Context, j *job) {
 	}
 	w.cfg.Log.Info("works for a run", "run", j.run.Name, "dataset", j.run.Dataset)
 	pool := experiment.Pool{Task: opened.Task, Concurrency: w.cfg.Concurrency, Timeout: j.run.Timeout, Extend: j.run.Lease / 3, Now: w.conn.cfg.Now}
+	inner, done := context.WithCancel(ctx)
+	var fetching sync.WaitGroup
+	fetching.Go(func() { j.fetch(inner) })
 	err = pool.Work(ctx, j)
+	done()
+	fetching.Wait()
 	if opened.Close != nil {
 		err = errors.Join(err, opened.Close())
 	}
@@ -269,55 +275,93 @@ func (j *job) end() {
 	}
 }
 
-// Take takes a unit off the server when there is a place for it. While the coordinator is
-// lost it takes none.
+// Take returns a unit that was fetched.
 func (j *job) Take(ctx context.Context) (*experiment.Unit, error) {
 	for {
 		select {
-		case j.slots <- struct{}{}:
-		case <-j.over:
-			return nil, io.EOF
-		case <-j.cfg.Stop:
-			return nil, io.EOF
+		case msg, open := <-j.fetched:
+			if !open {
+				return nil, io.EOF
+			}
+			if u := j.read(ctx, msg); u != nil {
+				return u, nil
+			}
+			<-j.slots
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
-		if u := j.next(ctx); u != nil {
-			return u, nil
-		}
-		<-j.slots // another run may have units
 	}
 }
 
-// next returns a unit that came within a moment, else nil.
-func (j *job) next(ctx context.Context) *experiment.Unit {
-	select {
-	case <-j.over:
-		return nil
-	case <-j.cfg.Stop:
-		return nil
-	case <-ctx.Done():
-		return nil
-	default:
+// fetch takes units off the server, as many at once as there are free slots, until the run is
+// over or the worker is to end. While the coordinator is lost it takes none.
+func (j *job) fetch(ctx context.Context) {
+	defer close(j.fetched)
+	wanted, enough := context.WithCancel(ctx)
+	defer enough()
+	go func() {
+		defer enough()
+		select {
+		case <-j.over:
+		case <-j.cfg.Stop:
+		case <-wanted.Done():
+		}
+	}()
+	for wanted.Err() == nil {
+		free := j.free(wanted)
+		switch {
+		case wanted.Err() != nil:
+		case j.alone():
+			sleep(ctx, j.conn.cfg.beat/4)
+		default:
+			free -= j.next(ctx, free)
+		}
+		for range free { // another run may have units
+			<-j.slots
+		}
 	}
+}
+
+// free waits for a slot and takes all that are free; none where ctx is done.
+func (j *job) free(ctx context.Context) int {
+	select {
+	case j.slots <- struct{}{}:
+	case <-ctx.Done():
+		return 0
+	}
+	for n := 1; ; n++ {
+		select {
+		case j.slots <- struct{}{}:
+		default:
+			return n
+		}
+	}
+}
+
+// next hands on at most n units that came within a moment, and says how many.
+func (j *job) next(ctx context.Context, n int) (got int) {
 	wait := j.conn.cfg.beat
 	j.worker.mu.Lock()
 	if len(j.jobs) > 1 {
 		wait /= 10
 	}
 	j.worker.mu.Unlock()
-	if j.alone() {
-		sleep(ctx, j.conn.cfg.beat/4)
-		return nil
+	batch, err := j.units.Fetch(n, jetstream.FetchMaxWait(wait))
+	if err == nil {
+		for msg := range batch.Messages() {
+			select {
+			case j.fetched <- msg:
+				got++
+			case <-ctx.Done():
+				return got
+			}
+		}
+		err = batch.Error()
 	}
-	msg, err := j.units.Next(jetstream.FetchMaxWait(wait))
-	switch {
-	case err == nil:
-		return j.read(ctx, msg)
-	case !errors.Is(err, nats.ErrTimeout): // the server is away, or was emptied
+	if err != nil && !errors.Is(err, nats.ErrTimeout) { // the server is away, or was emptied
 		sleep(ctx, j.conn.cfg.beat/4)
 	}
-	return nil
+	return got
 }
 
 // read reads a unit; nil says that it is not to be worked on.

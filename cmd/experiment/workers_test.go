@@ -180,7 +180,7 @@ func TestWorkers_refused(t *testing.T) {
 		"is not of the form nats://HOST:4222":               {64, []string{"workers", "host"}},
 		"documents would travel in clear":                   {64, []string{"workers", "nats://203.0.113.1:4222"}},
 		"leave --record out":                                {64, []string{"--dataset", "extraction-eval", "--name", "r", "--workers", "nats://127.0.0.1:1", "--record", "x"}},
-		"the NATS server at nats://127.0.0.1:1 cannot be u": {69, []string{"--dataset", "extraction-eval", "--name", "r", "--workers", "nats://127.0.0.1:1"}},
+		"the NATS server at nats://127.0.0.1:1 cannot be r": {69, []string{"--dataset", "extraction-eval", "--name", "r", "--workers", "nats://127.0.0.1:1"}},
 	} {
 		if text := f.run(t, c.code, c.args...).stderr.String(); !strings.Contains(text, want) {
 			t.Errorf("%q: %s", c.args, text)

@@ -44,6 +44,9 @@ type Annotation struct {
 // configId, value, correction, authorUserId, queueId and comment, which answers
 // {"id"}; Langfuse itself has no such route.
 func (s *Server) Annotate(a Annotation) (id string, err error) {
+	if err := s.settle(); err != nil {
+		return "", err
+	}
 	sc, err := s.annotated(a)
 	if err == nil {
 		err = s.store.update(func(tx *transaction) error { return storeScore(tx, sc, sc.timestamp) })

@@ -92,6 +92,9 @@ func TestFaults_doneAfterAll(t *testing.T) {
 			}
 		}
 	}
+	if err := r.server.settle(); err != nil {
+		t.Fatal(err)
+	}
 	stored, err = count(r.server.store.r, "SELECT count(*) FROM scores")
 	if err != nil || stored != 150 {
 		t.Errorf("%d of 150 are stored, %v", stored, err)
@@ -180,23 +183,6 @@ func TestConfig_delays(t *testing.T) {
 	equal(t, "still there", seen(), []int{1, 1, 2, 1})
 	r.clock.advance(10 * time.Second)
 	equal(t, "deleted", seen(), []int{1, 1, 1, 1})
-}
-
-// What waits when the server is closed is stored.
-func TestConfig_delayAndClose(t *testing.T) {
-	path := t.TempDir() + "/s.db"
-	s, err := Open(Config{Path: path, IngestionDelay: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.storeEvents([]event{{id: "e", score: &score{id: "s", name: "n", dataType: "NUMERIC", trace: "t"}}}); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	r := newRig(t, Config{Path: path})
-	equal(t, "scores", r.get(api+"/v3/scores").column("id"), []string{"s"})
 }
 
 // A server that accepts and loses.

@@ -23,6 +23,7 @@ type access int
 
 const (
 	keyPair access = iota // basic authentication with the key pair
+	early                 // the key pair, and what waits in the inbox may wait longer
 	anyone                // no authentication
 	legacy                // the key pair, and 404 in ModeV4
 )
@@ -38,17 +39,17 @@ type route struct {
 func routes() []route {
 	return []route{
 		{"GET /api/public/health", (*Server).health, anyone},
-		{"GET /api/public/projects", (*Server).projects, keyPair},
+		{"GET /api/public/projects", (*Server).projects, early},
 
-		{"POST /api/public/v2/datasets", (*Server).upsertDataset, keyPair},
-		{"GET /api/public/v2/datasets", (*Server).listDatasets, keyPair},
-		{"GET /api/public/v2/datasets/{name}", (*Server).getDataset, keyPair},
-		{"POST /api/public/dataset-items", (*Server).upsertItem, keyPair},
-		{"GET /api/public/dataset-items", (*Server).listItems, keyPair},
-		{"GET /api/public/dataset-items/{id}", (*Server).getItem, keyPair},
-		{"DELETE /api/public/dataset-items/{id}", (*Server).deleteItem, keyPair},
+		{"POST /api/public/v2/datasets", (*Server).upsertDataset, early},
+		{"GET /api/public/v2/datasets", (*Server).listDatasets, early},
+		{"GET /api/public/v2/datasets/{name}", (*Server).getDataset, early},
+		{"POST /api/public/dataset-items", (*Server).upsertItem, early},
+		{"GET /api/public/dataset-items", (*Server).listItems, early},
+		{"GET /api/public/dataset-items/{id}", (*Server).getItem, early},
+		{"DELETE /api/public/dataset-items/{id}", (*Server).deleteItem, early},
 
-		{"POST /api/public/dataset-run-items", (*Server).linkItem, keyPair},
+		{"POST /api/public/dataset-run-items", (*Server).linkItem, early},
 		{"GET /api/public/dataset-run-items", (*Server).listRunItems, legacy},
 		{"GET /api/public/datasets/{name}/runs", (*Server).listRuns, legacy},
 		{"GET /api/public/datasets/{name}/runs/{run}", (*Server).getRun, legacy},
@@ -56,15 +57,15 @@ func routes() []route {
 		{"GET /api/public/experiments", (*Server).listExperiments, keyPair},
 		{"GET /api/public/experiment-items", (*Server).listExperimentItems, keyPair},
 
-		{"POST /api/public/otel/v1/traces", (*Server).exportSpans, keyPair},
-		{"POST /api/public/ingestion", (*Server).ingest, keyPair},
+		{"POST /api/public/otel/v1/traces", (*Server).exportSpans, early},
+		{"POST /api/public/ingestion", (*Server).ingest, early},
 		{"GET /api/public/v2/observations", (*Server).listObservations, keyPair},
 		{"GET /api/public/observations/{id}", (*Server).getLegacyObservation, legacy},
 		{"GET /api/public/traces", (*Server).listTraces, legacy},
 		{"GET /api/public/traces/{id}", (*Server).getTrace, legacy},
 
-		{"POST /api/public/scores", (*Server).createScore, keyPair},
-		{"DELETE /api/public/scores/{id}", (*Server).deleteScore, keyPair},
+		{"POST /api/public/scores", (*Server).createScore, early},
+		{"DELETE /api/public/scores/{id}", (*Server).deleteScore, early},
 		{scoresV3, (*Server).listScores, keyPair},
 		{"GET /api/public/v2/scores", (*Server).listLegacyScores, legacy},
 
@@ -81,12 +82,12 @@ func routes() []route {
 		{"POST /api/embedded/annotations", (*Server).createAnnotation, keyPair},       // not of Langfuse
 		{"POST /api/embedded/datasets/{name}/run", (*Server).startRemoteRun, keyPair}, // nor is this one
 
-		{"POST /api/public/v2/prompts", (*Server).createPrompt, keyPair},
-		{"GET /api/public/v2/prompts", (*Server).listPrompts, keyPair},
-		{"GET /api/public/v2/prompts/{name}", (*Server).getPrompt, keyPair},
-		{"DELETE /api/public/v2/prompts/{name}", (*Server).deletePrompt, keyPair},
-		{"PATCH /api/public/v2/prompts/{name}/versions/{version}", (*Server).labelPrompt, keyPair},
-		{"GET /api/public/prompts", (*Server).getPromptByQuery, keyPair},
+		{"POST /api/public/v2/prompts", (*Server).createPrompt, early},
+		{"GET /api/public/v2/prompts", (*Server).listPrompts, early},
+		{"GET /api/public/v2/prompts/{name}", (*Server).getPrompt, early},
+		{"DELETE /api/public/v2/prompts/{name}", (*Server).deletePrompt, early},
+		{"PATCH /api/public/v2/prompts/{name}/versions/{version}", (*Server).labelPrompt, early},
+		{"GET /api/public/prompts", (*Server).getPromptByQuery, early},
 	}
 }
 
@@ -171,8 +172,11 @@ func (s *Server) handle(c *call, rt route) (any, error) {
 	if c.query, err = url.ParseQuery(c.r.URL.RawQuery); err != nil {
 		return nil, badQuery("", "The query is not URL-encoded: "+err.Error())
 	}
-	if err := s.settle(s.now()); err != nil {
-		return nil, err
+	s.asked.Store(true)
+	if rt.access == keyPair || rt.access == legacy {
+		if err := s.settle(); err != nil {
+			return nil, err
+		}
 	}
 	return rt.handle(s, c)
 }

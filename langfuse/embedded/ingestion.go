@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"bytes"
 	"cmp"
 	"database/sql"
 	"encoding/json"
@@ -10,6 +11,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"extraction-experiment/internal/jsonparts"
 )
 
 // event is one envelope of a batch that can be stored: a score, or else what
@@ -25,7 +28,7 @@ type event struct {
 
 // ingest answers POST /ingestion with 207: one entry per event, among the
 // successes or among the errors. In events_only mode only scores and log lines
-// are taken. What is taken of a batch is one transaction.
+// are taken.
 func (s *Server) ingest(c *call) (any, error) {
 	f := c.form(largeBody)
 	raws := f.elements("batch")
@@ -36,9 +39,9 @@ func (s *Server) ingest(c *call) (any, error) {
 		return nil, err
 	}
 	successes, failures := []object{}, []object{}
-	var taken []event
+	taken := make([][]byte, 0, len(raws))
 	for _, raw := range raws {
-		ev, err := s.readEvent(raw)
+		ev, err := readEvent(raw, s.cfg.Mode, 0)
 		switch {
 		case c.refuse != nil && c.refuse():
 			failures = append(failures, object{"id": ev.id, "status": http.StatusInternalServerError,
@@ -47,43 +50,62 @@ func (s *Server) ingest(c *call) (any, error) {
 			failures = append(failures, eventError(ev.id, err))
 		default:
 			successes = append(successes, object{"id": ev.id, "status": http.StatusCreated})
-			taken = append(taken, ev)
+			if !s.loses(ev) {
+				taken = append(taken, raw)
+			}
 		}
 	}
-	return reply{http.StatusMultiStatus, object{"successes": successes, "errors": failures}}, s.storeEvents(taken)
+	answer := reply{http.StatusMultiStatus, object{"successes": successes, "errors": failures}}
+	if len(taken) == 0 {
+		return answer, nil
+	}
+	return answer, s.take(s.cfg.IngestionDelay, "events", bytes.Join([][]byte{{'['}, bytes.Join(taken, []byte{','}), {']'}}, nil))
 }
 
-// storeEvents writes what a batch holds: scores in the order in which they
+// loses says whether nothing is to be stored of an event.
+func (s *Server) loses(ev event) bool {
+	switch {
+	case ev.score != nil:
+		return s.cfg.drops(DropScore, ev.score.id)
+	case ev.observation != nil:
+		return s.cfg.drops(DropSpan, ev.observation.span)
+	}
+	return ev.trace == nil
+}
+
+// storeEvents puts what a batch holds into the tables: scores in the order in which they
 // stand, the rest by instant, what creates before what updates.
-func (s *Server) storeEvents(events []event) error {
-	events = slices.DeleteFunc(events, func(ev event) bool {
-		return ev.score != nil && s.cfg.drops(DropScore, ev.score.id) ||
-			ev.observation != nil && s.cfg.drops(DropSpan, ev.observation.span)
-	})
+func storeEvents(tx *transaction, m message) error {
+	var events []event
+	for raw := range jsonparts.Elements(m.body) {
+		ev, err := readEvent(raw, m.mode, m.received)
+		if err != nil {
+			return err
+		}
+		events = append(events, ev)
+	}
 	slices.SortStableFunc(events, func(a, b event) int {
 		if a.score != nil || b.score != nil {
 			return 0
 		}
 		return cmp.Or(cmp.Compare(a.at, b.at), strings.Compare(a.action(), b.action()))
 	})
-	now := s.now()
-	return s.later(s.cfg.IngestionDelay, func(tx *transaction) (err error) {
-		described := map[string]bool{}
-		for _, ev := range events {
-			switch {
-			case ev.score != nil:
-				err = storeScore(tx, *ev.score, now)
-			case ev.trace != nil:
-				err = ev.trace.store(tx)
-			case ev.observation != nil:
-				err = ev.observation.merge(tx, s.cfg.Mode, ev.at, described)
-			}
-			if err != nil {
-				return err
-			}
+	described := map[string]bool{}
+	for _, ev := range events {
+		var err error
+		switch {
+		case ev.score != nil:
+			err = storeScore(tx, *ev.score, m.received)
+		case ev.trace != nil:
+			err = ev.trace.store(tx)
+		case ev.observation != nil:
+			err = ev.observation.merge(tx, m.mode, ev.at, described)
 		}
-		return nil
-	})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // action is create or update.
@@ -93,8 +115,8 @@ func (ev event) action() string {
 }
 
 // readEvent reads one envelope. On an error the event has its id, if one was
-// readable.
-func (s *Server) readEvent(raw json.RawMessage) (ev event, err error) {
+// readable. Mode and time are those of the server that took it.
+func readEvent(raw json.RawMessage, mode Mode, received int64) (ev event, err error) {
 	f := formOf(raw)
 	ev.id, ev.kind = f.text("id"), f.must("type")
 	at, given := f.instant("timestamp")
@@ -105,7 +127,7 @@ func (s *Server) readEvent(raw json.RawMessage) (ev event, err error) {
 		f.add("too_small", "id", "Too small: expected string to have >=1 characters")
 	}
 	ev.at = at
-	if ev.kind != "score-create" && ev.kind != "sdk-log" && !s.cfg.Mode.legacy() {
+	if ev.kind != "score-create" && ev.kind != "sdk-log" && !mode.legacy() {
 		ev.id = orElse(ev.id, "unknown")
 		return ev, &fault{http.StatusBadRequest, object{"message": "Event type not accepted",
 			"error": fmt.Sprintf("Event type %q is not accepted by /api/public/ingestion when LANGFUSE_MIGRATION_V4_WRITE_MODE "+
@@ -125,10 +147,10 @@ func (s *Server) readEvent(raw json.RawMessage) (ev event, err error) {
 		sc.timestamp, sc.eventAt, sc.eventID = ev.at, ev.at, ev.id
 		ev.score = &sc
 	case ev.kind == "trace-create":
-		ev.trace = readTrace(body, ev.at, s.now())
+		ev.trace = readTrace(body, ev.at, received)
 	case action == "create" && slices.Contains([]string{"span", "generation", "event"}, kind),
 		action == "update" && slices.Contains([]string{"span", "generation"}, kind):
-		ev.observation = readObservation(body, strings.ToUpper(kind), s.now())
+		ev.observation = readObservation(body, strings.ToUpper(kind), received)
 	default:
 		body.add("custom", "type", "Invalid input: unknown event type "+clip(ev.kind, 100))
 	}

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"maps"
 	"math"
 	"net/http"
@@ -30,8 +31,7 @@ import (
 // maxSpansBody bounds an OTLP request after decompression.
 const maxSpansBody = 64 << 20
 
-// exportSpans answers POST /otel/v1/traces: protobuf or JSON, gzipped or not,
-// written in one transaction. One bad span rejects the whole request. The
+// exportSpans answers POST /otel/v1/traces: protobuf or JSON, gzipped or not. One bad span rejects the whole request. The
 // answer is a queue job, as Langfuse answers, not an OTLP response. Langfuse 3
 // answers so even where it then drops the request because of a bad span.
 func (s *Server) exportSpans(c *call) (any, error) {
@@ -43,50 +43,63 @@ func (s *Server) exportSpans(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	batches, err := decodeSpans(c.r.Header.Get("Content-Type"), body) // copies all of it
-	if buffer.Reset(); buffer.Cap() <= 8<<20 {
-		s.bodies.Put(buffer)
-	}
-	now := s.now()
-	queued := object{"id": uuid.NewString(), "name": "otel-ingestion-job", "timestamp": iso(now),
+	defer func() {
+		if buffer.Reset(); buffer.Cap() <= 8<<20 {
+			s.bodies.Put(buffer)
+		}
+	}()
+	kind, data, err := decodeSpans(c.r.Header.Get("Content-Type"), body)
+	queued := object{"id": uuid.NewString(), "name": "otel-ingestion-job", "timestamp": iso(s.now()),
 		"data": object{"authCheck": object{"projectId": DefaultProjectID}}}
-	if errors.Is(err, errBadSpans) && s.cfg.Mode == ModeV3 {
+	switch {
+	case errors.Is(err, errBadSpans) && s.cfg.Mode == ModeV3:
 		return queued, nil // and all of it is lost
-	}
-	if err != nil {
+	case err != nil:
 		return nil, spanFault(http.StatusBadRequest, err.Error())
-	}
-	if len(batches) == 0 {
+	case !slices.ContainsFunc(data.GetResourceSpans(), func(rs *tracev1.ResourceSpans) bool { return len(rs.GetScopeSpans()) > 0 }):
 		return object{}, nil
 	}
-	var observed []observation
-	var traces []trace // where they are kept, that of each observation
-	for _, b := range batches {
-		for _, sp := range b.spans {
-			if s.cfg.drops(DropSpan, sp.id) {
-				continue
-			}
-			o := observe(b, sp, now)
-			observed = append(observed, o)
-			if s.cfg.Mode.legacy() {
-				traces = append(traces, traceOf(sp, o))
-			}
+	if s.cfg.Drop != nil {
+		s.drop(data, kind)
+	}
+	if s.cfg.Drop != nil || kind == jsonSpans {
+		if body, err = proto.Marshal(data); err != nil {
+			return nil, err
 		}
 	}
-	return queued, s.later(s.cfg.IngestionDelay, func(tx *transaction) error {
-		described := map[string]bool{}
-		for i, o := range observed {
-			if traces != nil {
-				if err := traces[i].store(tx); err != nil {
-					return err
-				}
-			}
-			if err := o.write(tx, s.cfg.Mode, described); err != nil {
+	return queued, s.take(s.cfg.IngestionDelay, kind, body)
+}
+
+// drop takes out of a request the spans that are to be lost.
+func (s *Server) drop(data *tracev1.TracesData, kind string) {
+	for _, rs := range data.GetResourceSpans() {
+		for _, ss := range rs.GetScopeSpans() {
+			ss.Spans = slices.DeleteFunc(ss.Spans, func(sp *tracev1.Span) bool {
+				return s.cfg.Drop(DropSpan, idText(kind, sp.GetSpanId()))
+			})
+		}
+	}
+}
+
+// storeSpans puts the spans of a request into the tables.
+func storeSpans(tx *transaction, m message) error {
+	data := new(tracev1.TracesData)
+	if err := proto.Unmarshal(m.body, data); err != nil {
+		return err
+	}
+	described := map[string]bool{}
+	for b, sp := range spansOf(data, m.kind) {
+		o := observe(b, sp, m.received)
+		if m.mode.legacy() {
+			if err := traceOf(sp, o).store(tx); err != nil {
 				return err
 			}
 		}
-		return nil
-	})
+		if err := o.write(tx, m.mode, described); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // readSpans reads and unpacks a body. Neither form may exceed the limit, so a
@@ -119,11 +132,10 @@ func spanFault(status int, text string) *fault {
 	return &fault{status, object{"error": text}}
 }
 
-// batch is the spans of one resource and scope.
-type batch struct {
+// origin is what the spans of one resource and scope have in common.
+type origin struct {
 	resource                attributes
 	scopeName, scopeVersion string
-	spans                   []span
 }
 
 // span is one span as it was sent, in whichever encoding. Instants are
@@ -139,49 +151,73 @@ type span struct {
 // errBadSpans is what is wrong with a request in which spans have no ids.
 var errBadSpans = errors.New("Rejected the export")
 
-// decodeSpans reads a request. In protobuf ids are bytes, which are written as
-// hexadecimal digits; in JSON they are texts.
-func decodeSpans(contentType string, body []byte) ([]batch, error) {
-	var data tracev1.TracesData // has the bytes of an export request
-	idText := hex.EncodeToString
+// The encodings of spans.
+const (
+	protobufSpans = "application/x-protobuf"
+	jsonSpans     = "application/json"
+)
+
+// decodeSpans reads a request, and returns the encoding that its content type names.
+func decodeSpans(contentType string, body []byte) (kind string, data *tracev1.TracesData, err error) {
+	data = new(tracev1.TracesData) // has the bytes of an export request
 	switch {
-	case strings.Contains(contentType, "application/x-protobuf"):
-		if err := proto.Unmarshal(body, &data); err != nil {
-			return nil, fmt.Errorf("Failed to parse OTel Protobuf Trace: %w", err)
+	case strings.Contains(contentType, protobufSpans):
+		if kind, err = protobufSpans, proto.Unmarshal(body, data); err != nil {
+			return "", nil, fmt.Errorf("Failed to parse OTel Protobuf Trace: %w", err)
 		}
-	case strings.Contains(contentType, "application/json"):
-		if err := decodeJSONSpans(body, &data); err != nil {
-			return nil, fmt.Errorf("Failed to parse OTel JSON Trace: %w", err)
+	case strings.Contains(contentType, jsonSpans):
+		if kind, err = jsonSpans, decodeJSONSpans(body, data); err != nil {
+			return "", nil, fmt.Errorf("Failed to parse OTel JSON Trace: %w", err)
 		}
-		idText = func(id []byte) string { return string(id) }
 	default:
-		return nil, errors.New("Invalid content type: use application/x-protobuf or application/json")
+		return "", nil, errors.New("Invalid content type: use application/x-protobuf or application/json")
 	}
-	var batches []batch
 	total, bad := 0, 0
 	for _, rs := range data.GetResourceSpans() {
-		resource := attributesOf(rs.GetResource().GetAttributes())
 		for _, ss := range rs.GetScopeSpans() {
-			b := batch{resource: resource, scopeName: ss.GetScope().GetName(), scopeVersion: ss.GetScope().GetVersion()}
 			for _, sp := range ss.GetSpans() {
 				total++
 				if len(sp.GetTraceId()) == 0 || len(sp.GetSpanId()) == 0 {
 					bad++
 				}
-				b.spans = append(b.spans, span{
-					trace: idText(sp.GetTraceId()), id: idText(sp.GetSpanId()), parent: idText(sp.GetParentSpanId()),
-					name: sp.GetName(), start: millis(sp.GetStartTimeUnixNano()), end: millis(sp.GetEndTimeUnixNano()),
-					failed:  sp.GetStatus().GetCode() == tracev1.Status_STATUS_CODE_ERROR,
-					message: sp.GetStatus().GetMessage(), attributes: attributesOf(sp.GetAttributes()),
-				})
 			}
-			batches = append(batches, b)
 		}
 	}
 	if bad > 0 {
-		return nil, fmt.Errorf("%w: %d of %d spans are invalid: missing or non-string ids", errBadSpans, bad, total)
+		return "", nil, fmt.Errorf("%w: %d of %d spans are invalid: missing or non-string ids", errBadSpans, bad, total)
 	}
-	return batches, nil
+	return kind, data, nil
+}
+
+// idText is how an id is written: in protobuf it is bytes, which are written as
+// hexadecimal digits; in JSON it is a text.
+func idText(kind string, id []byte) string {
+	if kind == jsonSpans {
+		return string(id)
+	}
+	return hex.EncodeToString(id)
+}
+
+// spansOf yields the spans of a request.
+func spansOf(data *tracev1.TracesData, kind string) iter.Seq2[origin, span] {
+	return func(yield func(origin, span) bool) {
+		for _, rs := range data.GetResourceSpans() {
+			from := origin{resource: attributesOf(rs.GetResource().GetAttributes())}
+			for _, ss := range rs.GetScopeSpans() {
+				from.scopeName, from.scopeVersion = ss.GetScope().GetName(), ss.GetScope().GetVersion()
+				for _, sp := range ss.GetSpans() {
+					if !yield(from, span{
+						trace: idText(kind, sp.GetTraceId()), id: idText(kind, sp.GetSpanId()), parent: idText(kind, sp.GetParentSpanId()),
+						name: sp.GetName(), start: millis(sp.GetStartTimeUnixNano()), end: millis(sp.GetEndTimeUnixNano()),
+						failed:  sp.GetStatus().GetCode() == tracev1.Status_STATUS_CODE_ERROR,
+						message: sp.GetStatus().GetMessage(), attributes: attributesOf(sp.GetAttributes()),
+					}) {
+						return
+					}
+				}
+			}
+		}
+	}
 }
 
 // decodeJSONSpans reads the JSON form. Its ids are hexadecimal digits, where the
@@ -295,7 +331,7 @@ func first(a, resource attributes, keys ...string) string {
 
 // observe maps a span to an observation by the attribute names of Langfuse.
 // Instants that are missing are replaced by the other one or by the receipt.
-func observe(b batch, sp span, now int64) observation {
+func observe(b origin, sp span, now int64) observation {
 	a := sp.attributes
 	o := observation{
 		trace: sp.trace, span: sp.id, parent: sp.parent, created: now, updated: now, start: sp.start, end: sp.end,
@@ -476,7 +512,7 @@ func objectOrFlat(a attributes, key string) string {
 
 // readMetadata reads what was said as metadata, and besides, unless a Langfuse SDK sent
 // the span, every attribute that has no column of its own; said has those that have one.
-func (o *observation) readMetadata(b batch, a attributes) {
+func (o *observation) readMetadata(b origin, a attributes) {
 	flat, said := map[string]string{}, map[string]bool{}
 	others := !strings.HasPrefix(b.scopeName, "langfuse-sdk")
 	for i, saying := range o.sayings() {

@@ -313,20 +313,18 @@ func FuzzDecodeSpans(f *testing.F) {
 	f.Add(protobufOf(f, sample))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for _, name := range []string{"application/json", "application/x-protobuf"} {
-			batches, err := decodeSpans(name, body)
+			kind, data, err := decodeSpans(name, body)
 			if err != nil {
 				continue
 			}
-			for _, b := range batches {
-				for _, sp := range b.spans {
-					o := observe(b, sp, 1)
-					if o.trace == "" || o.span == "" || !json.Valid([]byte(o.metadata)) || !json.Valid([]byte(o.tags)) {
-						t.Fatalf("%s: a bad span got through: %+v", name, o)
-					}
-					for _, text := range []string{o.usage, o.cost, o.parameters, o.experimentMetadata} {
-						if text != "" && !json.Valid([]byte(text)) {
-							t.Fatalf("%s: %q is no JSON", name, text)
-						}
+			for b, sp := range spansOf(data, kind) {
+				o := observe(b, sp, 1)
+				if o.trace == "" || o.span == "" || !json.Valid([]byte(o.metadata)) || !json.Valid([]byte(o.tags)) {
+					t.Fatalf("%s: a bad span got through: %+v", name, o)
+				}
+				for _, text := range []string{o.usage, o.cost, o.parameters, o.experimentMetadata} {
+					if text != "" && !json.Valid([]byte(text)) {
+						t.Fatalf("%s: %q is no JSON", name, text)
 					}
 				}
 			}
@@ -396,6 +394,6 @@ func TestFlatText(t *testing.T) {
 // Some instrumentations name a span in an attribute, which counts then.
 func TestObserve_name(t *testing.T) {
 	for want, a := range map[string]attributes{"span": {}, "tool": {"gen_ai.tool.name": "tool", "logfire.msg": "m"}, "m": {"logfire.msg": "m", "gen_ai.tool.name": 7}} {
-		equal(t, "name", observe(batch{}, span{name: "span", attributes: a}, 0).name, want)
+		equal(t, "name", observe(origin{}, span{name: "span", attributes: a}, 0).name, want)
 	}
 }

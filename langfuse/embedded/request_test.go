@@ -17,10 +17,10 @@ func FuzzQuery(f *testing.F) {
 			f.Error(err)
 		}
 	})
-	err = s.storeEvents([]event{
-		{id: "1", kind: "trace-create", trace: &trace{id: "t", timestamp: 1, tags: `["a"]`, metadata: `{"k":"v"}`, environment: "default"}},
-		{id: "2", kind: "span-create", observation: &observation{trace: "t", span: "s", start: 1, kind: "SPAN", name: "n"}},
-		{id: "3", kind: "score-create", score: &score{id: "x", name: "n", dataType: "NUMERIC", trace: "t", source: "API"}}})
+	err = s.take(0, "events", []byte(`[
+		{"id":"1","type":"trace-create","timestamp":"2026-11-21T03:00:00Z","body":{"id":"t","tags":["a"],"metadata":{"k":"v"}}},
+		{"id":"2","type":"span-create","timestamp":"2026-11-21T03:00:00Z","body":{"id":"s","traceId":"t","name":"n"}},
+		{"id":"3","type":"score-create","timestamp":"2026-11-21T03:00:00Z","body":{"id":"x","name":"n","value":1,"traceId":"t"}}]`))
 	if err != nil {
 		f.Fatal(err)
 	}

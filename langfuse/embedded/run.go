@@ -155,10 +155,12 @@ func (s *Server) linkItem(c *call) (any, error) {
 	return l.json(), err
 }
 
-// storeLink makes the run at once, and the link too unless it has to wait for its
-// turn in the queue.
+// storeLink makes the run at once, and takes the link.
 func (s *Server) storeLink(it item, l *link) error {
 	if l.trace == "" {
+		if err := s.settle(); err != nil {
+			return err
+		}
 		trace, exists, err := one(s.store.r, scanText, "SELECT trace_id FROM observations WHERE span_id = ?", l.span)
 		if err != nil {
 			return err
@@ -168,26 +170,24 @@ func (s *Server) storeLink(it item, l *link) error {
 		}
 		l.trace = trace
 	}
-	insert := func(tx *transaction) error {
-		if s.cfg.drops(DropRunItem, it.id) {
-			return nil
-		}
-		_, err := tx.Exec(`INSERT INTO run_items(id, run_id, item_id, trace_id, observation_id, created) VALUES(?,?,?,?,?,?)`,
-			l.id, l.runID, it.id, l.trace, l.span, l.created)
-		return err
-	}
-	waits := s.cfg.IngestionDelay > 0
 	err := s.store.update(func(tx *transaction) (err error) {
 		l.runID, err = findOrCreateRun(tx, it.datasetID, *l)
-		if err != nil || waits {
-			return err
-		}
-		return insert(tx)
+		return err
 	})
-	if err != nil || !waits {
+	if err != nil || s.cfg.drops(DropRunItem, it.id) {
 		return err
 	}
-	return s.later(s.cfg.IngestionDelay, insert)
+	return s.take(s.cfg.IngestionDelay, "link", []byte(asText([]any{l.id, l.runID, it.id, l.trace, l.span, l.created})))
+}
+
+// storeRunItem puts a link into the table.
+func storeRunItem(tx *transaction, m message) error {
+	var columns []any
+	if err := json.Unmarshal(m.body, &columns); err != nil {
+		return err
+	}
+	_, err := tx.Exec("INSERT INTO run_items(id, run_id, item_id, trace_id, observation_id, created) VALUES(?,?,?,?,?,?)", columns...)
+	return err
 }
 
 // findOrCreateRun returns the id of the run that a link names. The first link

@@ -4,7 +4,7 @@ package embedded
 // file has version 0. Steps are added, never changed: files made by earlier
 // programs have taken them already.
 func migrations() []string {
-	return []string{schemaEvents, schemaLegacy, schemaDoubles, schemaIdentity, schemaSaid, schemaNarrow}
+	return []string{schemaEvents, schemaLegacy, schemaDoubles, schemaIdentity, schemaSaid, schemaNarrow, schemaInbox}
 }
 
 // schemaEvents is what Langfuse 4 keeps. Instants are milliseconds since 1970,
@@ -160,4 +160,12 @@ DROP INDEX scores_by_name;
 CREATE INDEX scores_by_name ON scores(name, timestamp);
 DROP INDEX traces_by_time;
 CREATE INDEX traces_by_time ON traces(timestamp);
+`
+
+// schemaInbox is what was acknowledged and is not in the tables yet, see message.
+const schemaInbox = `
+CREATE TABLE inbox(
+	seq INTEGER PRIMARY KEY, due INTEGER NOT NULL, received INTEGER NOT NULL, mode TEXT NOT NULL, kind TEXT NOT NULL,
+	body BLOB NOT NULL);
+CREATE INDEX inbox_due ON inbox(due, seq);
 `

@@ -56,25 +56,36 @@ func (s *Server) createScore(c *call) (any, error) {
 	if err := f.err(); err != nil {
 		return nil, err
 	}
+	body := object{}
+	for _, field := range f.fields {
+		body[field.key] = field.value
+	}
 	sc.id = orElse(sc.id, uuid.NewString())
-	now := s.now()
-	sc.timestamp, sc.eventAt = now, now
 	stored := object{"id": sc.id}
-	if s.cfg.drops(DropScore, sc.id) {
+	if body["id"] = sc.id; s.cfg.drops(DropScore, sc.id) {
 		return stored, nil
 	}
-	return stored, s.later(s.cfg.IngestionDelay, func(tx *transaction) error { return storeScore(tx, sc, now) })
+	return stored, s.take(s.cfg.IngestionDelay, "score", []byte(asText(body)))
+}
+
+// storeOneScore puts what createScore took into the table.
+func storeOneScore(tx *transaction, m message) error {
+	sc := readScore(formOf(m.body))
+	sc.timestamp, sc.eventAt = m.received, m.received
+	return storeScore(tx, sc, m.received)
 }
 
 // deleteScore answers DELETE /scores/{id} with 202, also for an id that is not
-// there. It is done before the answer unless DeleteDelay says later.
+// there. It is done before the next read unless DeleteDelay says later.
 func (s *Server) deleteScore(c *call) (any, error) {
-	id := c.path("id")
-	err := s.later(s.cfg.DeleteDelay, func(tx *transaction) error {
-		_, err := tx.Exec("DELETE FROM scores WHERE id = ?", id)
-		return err
-	})
-	return reply{http.StatusAccepted, object{"message": "Score deletion request received successfully"}}, err
+	return reply{http.StatusAccepted, object{"message": "Score deletion request received successfully"}},
+		s.take(s.cfg.DeleteDelay, "delete-score", []byte(c.path("id")))
+}
+
+// removeScore takes a score out of the table.
+func removeScore(tx *transaction, m message) error {
+	_, err := tx.Exec("DELETE FROM scores WHERE id = ?", string(m.body))
+	return err
 }
 
 // readScore reads the body that POST /scores and score-create share. It wants

@@ -269,12 +269,11 @@ func FuzzIngest(f *testing.F) {
 		}
 		f.Add(text)
 	}
-	server := &Server{cfg: Config{Mode: ModeV3, Now: newClock().now}}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		if !json.Valid(raw) {
 			return
 		}
-		ev, err := server.readEvent(raw)
+		ev, err := readEvent(raw, ModeV3, 1)
 		if err != nil {
 			entry := eventError(ev.id, err)
 			if text, isText := entry["error"].(string); !isText || text == "" {

@@ -3,10 +3,10 @@
 // use where no Langfuse account is configured, and what the tests talk to.
 //
 // It is not Langfuse: it has no user interface, no users, one project, one key
-// pair, no prices of models, no queue unless one is asked for, and of the API
-// the part that this project and its witnesses use. What Langfuse does a while
-// after the answer is done here before the answer, so a write that was
-// acknowledged can be read at once and survives the death of the process.
+// pair, no prices of models, and of the API the part that this project and its
+// witnesses use. What was acknowledged survives the death of the process and can be
+// read at once, where Langfuse shows it a while later: spans and scores wait in the
+// store as they came (inbox.go) until somebody reads.
 //
 // It imports no client of this project. A server and a client that share types
 // agree with each other and with nobody else; these two meet over HTTP only.
@@ -14,7 +14,8 @@
 // A request takes these steps: the host is checked, the route is looked up in
 // the table of http.go, the request fails where Faults say so, the key pair is
 // checked, the table says whether the route exists in the mode that
-// is played, what waits in the queue and is due is done, the handler reads its
+// is played, what waits in the inbox is put into the tables unless the route has
+// nothing to do with it, the handler reads its
 // form or query, works in one transaction, and its answer or fault is written.
 //
 // Where the behaviour comes from: running servers of Langfuse 4.16 and 3.225 as
@@ -66,6 +67,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/klauspost/compress/zstd"
 )
 
 // The keys and the project of every server. The keys are no secret: they open a
@@ -127,8 +130,7 @@ type Config struct {
 
 	// IngestionDelay is how long spans, events, scores and links stay invisible
 	// after they were acknowledged; 0 means that they can be read at once.
-	// Langfuse takes 15 s and more. What waits is lost when the process is
-	// killed, not when the server is closed.
+	// Langfuse takes 15 s and more.
 	IngestionDelay time.Duration
 	// DeleteDelay is how long a score stays after its deletion was acknowledged.
 	// A deletion that is done before the score was stored is lost, as in Langfuse.
@@ -198,12 +200,17 @@ type Server struct {
 	cfg   Config
 	store *store
 	mux   *http.ServeMux
-	// maxSpans bounds an OTLP body; a field, so that a test can lower it.
-	maxSpans int64
-	queue    queue
-	faults   atomic.Pointer[faulty]
-	pages    atomic.Pointer[http.Handler]
-	bodies   sync.Pool // of *bytes.Buffer, for spans
+	// maxSpans bounds an OTLP body, and maxSettled a transaction of settle; fields, so that
+	// tests can lower them.
+	maxSpans   int64
+	maxSettled int
+	asked      atomic.Bool // somebody asked for something, see settleIdle
+	faults     atomic.Pointer[faulty]
+	pages      atomic.Pointer[http.Handler]
+	bodies     sync.Pool // of *bytes.Buffer, for spans
+	// packer and unpacker are for the bodies of messages.
+	packer   *zstd.Encoder
+	unpacker *zstd.Decoder
 }
 
 // Open opens or creates the store and returns a server for it; the caller
@@ -216,11 +223,13 @@ func Open(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening embedded Langfuse: %w", err)
 	}
-	st, err := openStore(cfg.Path, cfg.Mode)
+	s := &Server{cfg: cfg, maxSpans: maxSpansBody, maxSettled: maxSettled}
+	if s.packer, s.unpacker, err = newPacks(); err == nil {
+		s.store, err = openStore(cfg.Path, cfg.Mode)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("opening embedded Langfuse %s: %w", cfg.Path, err)
 	}
-	s := &Server{cfg: cfg, store: st, maxSpans: maxSpansBody}
 	s.mux = s.newMux()
 	s.faults.Store(newFaulty(cfg.Faults))
 	return s, nil
@@ -247,11 +256,10 @@ func (s *Server) Handler() http.Handler {
 	return http.HandlerFunc(s.serveHTTP)
 }
 
-// Close does what still waits in the queue, waits for statements under way and
-// closes the store. In memory, this is the end of the data. Requests that come
+// Close waits for statements under way and closes the store. In memory, this is the end of the data. Requests that come
 // later are answered 500.
 func (s *Server) Close() error {
-	return errors.Join(s.settleAll(), s.store.close())
+	return s.store.close()
 }
 
 // Serve answers requests on l until ctx is done, then takes no new ones, gives
@@ -271,6 +279,16 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	hs.RegisterOnShutdown(silent.close) // when no connection comes any more
 	ended := make(chan error, 1)
 	go func() { ended <- hs.Serve(l) }()
+	settling, stop := context.WithCancel(ctx)
+	settled := make(chan struct{})
+	go func() {
+		defer close(settled)
+		s.settleIdle(settling)
+	}()
+	defer func() {
+		stop()
+		<-settled
+	}()
 	select {
 	case err := <-ended:
 		return fmt.Errorf("serving embedded Langfuse: %w", err)

@@ -1,0 +1,129 @@
+package embedded
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// message is something that was acknowledged and is not in the tables yet: a row of
+// inbox. Langfuse has a queue there. It is stored, as it was sent, before it is
+// acknowledged, and goes into the tables when somebody reads them, or when nobody asks
+// for anything: a program that sends much need not wait for indices.
+type message struct {
+	seq      int64
+	mode     Mode   // of the server that took it
+	kind     string // see messageKinds
+	received int64
+	body     []byte // packed by zstd in the table
+}
+
+// messageKinds says how each kind of message is put into the tables.
+func messageKinds() map[string]func(*transaction, message) error {
+	return map[string]func(*transaction, message) error{
+		protobufSpans:  storeSpans,
+		jsonSpans:      storeSpans,
+		"events":       storeEvents,
+		"score":        storeOneScore,
+		"delete-score": removeScore,
+		"link":         storeRunItem,
+	}
+}
+
+// newPacks returns what packs and unpacks the bodies of messages.
+func newPacks() (*zstd.Encoder, *zstd.Decoder, error) {
+	packer, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
+		zstd.WithLowerEncoderMem(true), zstd.WithWindowSize(256<<10))
+	if err != nil {
+		return nil, nil, err
+	}
+	unpacker, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+		zstd.WithDecoderMaxMemory(2*maxSpansBody))
+	return packer, unpacker, err
+}
+
+// take stores a message, which is put into the tables after the delay at the earliest.
+func (s *Server) take(delay time.Duration, kind string, body []byte) error {
+	received, due := s.now(), int64(0)
+	if delay > 0 {
+		due = received + delay.Milliseconds()
+	}
+	packed := s.packer.EncodeAll(body, make([]byte, 0, len(body)/8))
+	return s.store.update(func(tx *transaction) error {
+		_, err := tx.Exec("INSERT INTO inbox(due, received, mode, kind, body) VALUES(?,?,?,?,?)",
+			due, received, string(s.cfg.Mode), kind, packed)
+		return err
+	})
+}
+
+// maxSettled bounds what is put into the tables in one transaction, in bytes as they came.
+const maxSettled = 2 << 20
+
+// settle puts what is due into the tables, in the order in which it is.
+func (s *Server) settle() error {
+	for more := true; more; {
+		var err error
+		if more, err = s.settleSome(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settleSome does one transaction of it, and reports whether there may be more.
+func (s *Server) settleSome() (more bool, err error) {
+	now := s.now()
+	const due = " FROM inbox WHERE due <= ? ORDER BY due, seq LIMIT 1"
+	if _, more, err = one(s.store.r, scanText, "SELECT kind"+due, now); err != nil || !more {
+		return false, err
+	}
+	return more, s.store.update(func(tx *transaction) error {
+		kinds := messageKinds()
+		for size := 0; size < s.maxSettled; {
+			m, found, err := one(tx, scanMessage, "SELECT seq, mode, kind, received, body"+due, now)
+			if err != nil || !found {
+				return err
+			}
+			if kinds[m.kind] == nil {
+				return fmt.Errorf("the store has a message of unknown kind %q", clip(m.kind, 100))
+			}
+			if m.body, err = s.unpacker.DecodeAll(m.body, nil); err == nil {
+				err = kinds[m.kind](tx, m)
+			}
+			if err != nil {
+				return fmt.Errorf("storing %s: %w", m.kind, err)
+			}
+			if _, err := tx.Exec("DELETE FROM inbox WHERE seq = ?", m.seq); err != nil {
+				return err
+			}
+			size += len(m.body)
+		}
+		return nil
+	})
+}
+
+// settleIdle puts messages into the tables while nobody has asked for anything for a
+// second, until ctx is done. Of an error who reads is told.
+func (s *Server) settleIdle(ctx context.Context) {
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		idle := !s.asked.Swap(false)
+		for more := true; idle && more && !s.asked.Load() && ctx.Err() == nil; {
+			more, _ = s.settleSome()
+		}
+	}
+}
+
+func scanMessage(rows *sql.Rows) (m message, err error) {
+	err = rows.Scan(&m.seq, &m.mode, &m.kind, &m.received, &m.body)
+	return m, err
+}

@@ -1,0 +1,68 @@
+package embedded
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// What was acknowledged is in the file, whatever becomes of the server, and is shown when
+// it is due.
+func TestInbox_survives(t *testing.T) {
+	cfg := Config{Path: t.TempDir() + "/s.db", IngestionDelay: time.Hour}
+	first := newRig(t, cfg)
+	first.must(207, first.post(api+"/ingestion", batchOf(scoreEvent("e1", "a", 0, at1))))
+	first.must(200, first.post(api+"/scores", object{"id": "b", "name": "n", "value": 1, "traceId": "t"}))
+	first.must(202, first.do("DELETE", api+"/scores/c", nil))
+	second := newRig(t, cfg)
+	equal(t, "before", second.get(api+"/v3/scores").column("id"), []string{})
+	second.clock.advance(time.Hour)
+	equal(t, "after", second.get(api+"/v3/scores?fields=core").column("id"), []string{"b", "a"})
+	second.must(202, second.do("DELETE", api+"/scores/b", nil))
+	equal(t, "deleted", second.get(api+"/v3/scores").column("id"), []string{"a"})
+}
+
+// A message is stored in the way of the server that took it, however long it waits.
+func TestInbox_modeOfItsTime(t *testing.T) {
+	path := t.TempDir() + "/s.db"
+	t.Run("v3", func(t *testing.T) {
+		first := newRig(t, Config{Path: path, Mode: ModeV3})
+		first.must(200, first.post(api+"/otel/v1/traces", export(rootSpan("t", "s", "e", "i"))))
+	})
+	second := newRig(t, Config{Path: path, Mode: ModeV4Dual})
+	equal(t, "traces", second.get(api+"/traces").column("id"), []string{"t"})
+	equal(t, "experiments", second.get(api+"/experiments?fromStartTime=2020-01-01").column("id"), []string{})
+}
+
+// More waits than one transaction stores, and several ask for it at once.
+func TestInbox_manyReaders(t *testing.T) {
+	path := t.TempDir() + "/s.db"
+	rigs := []*rig{newRig(t, Config{Path: path}), newRig(t, Config{Path: path})}
+	const spans = 40
+	for _, r := range rigs {
+		r.server.maxSettled = 1000
+	}
+	for i := range spans {
+		id := fmt.Sprintf("%02d", i)
+		rigs[i%2].must(200, rigs[i%2].post(api+"/otel/v1/traces", export(rootSpan("t"+id, "s"+id, "e", id))))
+	}
+	seen := make(chan int)
+	for i := range 6 {
+		go func() { seen <- len(rigs[i%2].get(api + "/v2/observations?limit=100").column("id")) }()
+	}
+	for range 6 {
+		if n := <-seen; n != spans {
+			t.Errorf("%d of %d spans", n, spans)
+		}
+	}
+}
+
+// What nobody of this version wrote is an error, and not passed over.
+func TestInbox_unknownKind(t *testing.T) {
+	r := newRig(t, Config{})
+	if err := r.server.take(0, "smoke", []byte{}); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "status", r.get(api+"/v3/scores").status, 500)
+	equal(t, "datasets", r.get(api+"/v2/datasets").status, 200)
+}

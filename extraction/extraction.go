@@ -124,31 +124,31 @@ func WithoutLookedUp(raw json.RawMessage) json.RawMessage {
 	if !bytes.Contains(raw, lookedUp) {
 		return raw
 	}
-	member := func(name string, change func([]byte) []byte) func(string, json.RawMessage) json.RawMessage {
-		return func(key string, value json.RawMessage) json.RawMessage {
+	in := func(name string, change func(b []byte, value json.RawMessage) ([]byte, bool)) func([]byte, string, json.RawMessage) ([]byte, bool) {
+		return func(b []byte, key string, value json.RawMessage) ([]byte, bool) {
 			if key == name {
-				return change(value)
+				return change(b, value)
 			}
-			return value
+			return append(b, value...), true
 		}
 	}
-	given := func(mentions []byte) []byte {
-		left := jsonparts.MapElements(mentions, func(mention json.RawMessage) json.RawMessage {
-			if bytes.HasSuffix(mention, lookedUp) {
-				return nil
-			}
-			return mention
-		})
-		if len(left) == len("[]") {
-			return nil
-		}
-		return left
+	given := func(b []byte, mention json.RawMessage) ([]byte, bool) {
+		return append(b, mention...), !bytes.HasSuffix(mention, lookedUp)
 	}
-	return jsonparts.MapMembers(raw, member("entities", func(entities []byte) []byte {
-		return jsonparts.MapElements(entities, func(entity json.RawMessage) json.RawMessage {
-			return jsonparts.MapMembers(entity, member("mentions", given))
-		})
-	}))
+	mentions := func(b []byte, list json.RawMessage) ([]byte, bool) {
+		before := len(b)
+		b = jsonparts.AppendElements(b, list, given)
+		return b, len(b)-before > len("[]")
+	}
+	entity := func(b []byte, raw json.RawMessage) ([]byte, bool) {
+		return jsonparts.AppendMembers(b, raw, in("mentions", mentions)), true
+	}
+	entities := func(b []byte, list json.RawMessage) ([]byte, bool) {
+		return jsonparts.AppendElements(b, list, entity), true
+	}
+	const shortest = len(`{"quote":"","start":0,"end":1,"looked_up":true},`)
+	b := make([]byte, 0, max(0, len(raw)-shortest*bytes.Count(raw, lookedUp)))
+	return jsonparts.AppendMembers(b, raw, in("entities", entities))
 }
 
 // DecodeExtraction reads entities and relationships, as a dataset item or an

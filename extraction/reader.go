@@ -86,7 +86,7 @@ func (r *reader) object(path string, raw []byte) fields {
 		r.problem(path, "expected an object, got %s", describe(raw))
 	}
 	if cap(r.room)-len(r.room) < 8 { // most objects have fewer
-		r.room = make([]member, 0, 128)
+		r.room = make([]member, 0, max(16, min(2*cap(r.room), 128)))
 	}
 	from := len(r.room)
 	for key, value := range jsonparts.Members(raw) {

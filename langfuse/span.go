@@ -13,6 +13,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+
 	"extraction-experiment/internal/textutil"
 )
 
@@ -57,16 +59,23 @@ type Span struct {
 // Attribute is a key with a value, made by TextAttribute or IntAttribute.
 type Attribute struct {
 	Key   string
-	value any // string or int64
+	proto *commonpb.KeyValue // as OTLP writes it; spans may share it
 }
 
 // TextAttribute returns an attribute with a text, the form Langfuse wants for
 // nearly all keys, JSON included.
-func TextAttribute(key, value string) Attribute { return Attribute{key, value} }
+func TextAttribute(key, value string) Attribute {
+	return Attribute{key, &commonpb.KeyValue{Key: key, Value: &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: value}}}}
+}
 
 // IntAttribute returns an attribute with a whole number, as the version of a
 // prompt must be.
-func IntAttribute(key string, value int64) Attribute { return Attribute{key, value} }
+func IntAttribute(key string, value int64) Attribute {
+	return Attribute{key, &commonpb.KeyValue{Key: key, Value: &commonpb.AnyValue{Value: &commonpb.AnyValue_IntValue{IntValue: value}}}}
+}
+
+// text is the value; "" of one that is no text.
+func (a Attribute) text() string { return a.proto.GetValue().GetStringValue() }
 
 // Validate returns all reasons why a server would refuse the span or, worse,
 // accept the request and lose it: v3 answers 200 to a batch with one bad span
@@ -89,10 +98,12 @@ func (s Span) Validate() error {
 	problem(s.End.Before(s.Start), "it ends before it starts")
 	problem(s.size() > MaxSpanBytes, "its %d bytes are more than the %d a server keeps: %w", s.size(), MaxSpanBytes, ErrTooLarge)
 
-	seen := make(map[string]bool, len(s.Attributes))
-	for _, attribute := range s.Attributes {
-		problem(seen[attribute.Key], "attribute %q is there twice", attribute.Key)
-		seen[attribute.Key] = true
+	for i, attribute := range s.Attributes {
+		for _, other := range s.Attributes[:i] { // there are few
+			if other.Key == attribute.Key {
+				problems = append(problems, fmt.Errorf("attribute %q is there twice", attribute.Key))
+			}
+		}
 		if err := attribute.validate(); err != nil {
 			problems = append(problems, fmt.Errorf("attribute %q: %w", attribute.Key, err))
 		}
@@ -107,7 +118,7 @@ func (a Attribute) validate() error {
 	if a.Key == "" || !utf8.ValidString(a.Key) {
 		return errors.New("a key in UTF-8 is needed")
 	}
-	if text, ok := a.value.(string); ok && !utf8.ValidString(text) {
+	if !utf8.ValidString(a.text()) {
 		return errors.New("the text is not UTF-8")
 	}
 	return nil
@@ -119,10 +130,7 @@ func (s Span) size() int {
 	const perSpan, perPart = 128, 32
 	total := perSpan + len(s.Name) + len(s.StatusMessage)
 	for _, attribute := range s.Attributes {
-		total += perPart + len(attribute.Key)
-		if text, ok := attribute.value.(string); ok {
-			total += len(text)
-		}
+		total += perPart + len(attribute.Key) + len(attribute.text())
 	}
 	return total
 }

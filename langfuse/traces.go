@@ -85,7 +85,7 @@ func encodeSpans(scope Scope, spans []Span) ([]byte, error) {
 	}
 	data := &tracepb.TracesData{ResourceSpans: []*tracepb.ResourceSpans{{
 		Resource: &resourcepb.Resource{Attributes: []*commonpb.KeyValue{
-			TextAttribute("service.name", scope.Name).proto(),
+			TextAttribute("service.name", scope.Name).proto,
 		}},
 		ScopeSpans: []*tracepb.ScopeSpans{{
 			Scope: &commonpb.InstrumentationScope{Name: scope.Name, Version: scope.Version},
@@ -124,7 +124,7 @@ func (s Span) proto() (*tracepb.Span, error) {
 	}
 	attributes := make([]*commonpb.KeyValue, len(s.Attributes))
 	for i, attribute := range s.Attributes {
-		attributes[i] = attribute.proto()
+		attributes[i] = attribute.proto
 	}
 	return &tracepb.Span{
 		TraceId: traceID, SpanId: spanID, ParentSpanId: parentID,
@@ -133,18 +133,6 @@ func (s Span) proto() (*tracepb.Span, error) {
 		Attributes: attributes,
 		Status:     &tracepb.Status{Code: tracepb.Status_StatusCode(s.Status), Message: s.StatusMessage},
 	}, nil
-}
-
-// proto returns the attribute as OTLP writes it.
-func (a Attribute) proto() *commonpb.KeyValue {
-	value := &commonpb.AnyValue{}
-	switch v := a.value.(type) {
-	case string:
-		value.Value = &commonpb.AnyValue_StringValue{StringValue: v}
-	case int64:
-		value.Value = &commonpb.AnyValue_IntValue{IntValue: v}
-	}
-	return &commonpb.KeyValue{Key: a.Key, Value: value}
 }
 
 // TraceQuery selects traces; empty fields select all. Give a time window, else

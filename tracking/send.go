@@ -17,6 +17,7 @@ import (
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
+	"extraction-experiment/scoring"
 )
 
 // exports is how many requests of spans are under way at once.
@@ -168,7 +169,7 @@ const (
 func (f *inFlightBatch) scores(ctx context.Context) error {
 	var todo []runstore.Pending
 	var scores []langfuse.ScoreCreate
-	owner := map[string]int{}
+	owner := make(map[string]int, len(f.opened)*len(scoring.Headlines()))
 	for _, o := range f.opened {
 		if o.Published.Has(runstore.Scores) || f.refused.is(o.OID, runstore.Spans) {
 			continue

@@ -28,56 +28,61 @@ const (
 
 // builder makes the spans and scores of the outcomes of one trial.
 type builder struct {
-	header     outcome.Header
-	experiment string // the experiment id
-	run        string // the run's name in Langfuse
-	metadata   string // JSON
+	header outcome.Header
+	// same are the attributes that are the same on every span of the trial.
+	same []langfuse.Attribute
 }
 
 func newBuilder(h outcome.Header, trial int, experiment string) (builder, error) {
 	metadata, err := json.Marshal(Metadata(h, trial))
-	return builder{header: h, experiment: experiment, run: RunName(h, trial), metadata: string(metadata)}, err
+	same := []langfuse.Attribute{
+		langfuse.TextAttribute("langfuse.environment", h.Environment),
+		langfuse.TextAttribute("langfuse.trace.name", traceName),
+		langfuse.TextAttribute("langfuse.experiment.id", experiment),
+		langfuse.TextAttribute("langfuse.experiment.name", RunName(h, trial)),
+		langfuse.TextAttribute("langfuse.experiment.description", Description(h)),
+		langfuse.TextAttribute("langfuse.experiment.metadata", string(metadata)),
+	}
+	if h.Dataset.ID != "" {
+		same = append(same, langfuse.TextAttribute("langfuse.experiment.dataset.id", h.Dataset.ID))
+	}
+	if h.Dataset.Version != "" {
+		same = append(same, langfuse.TextAttribute("langfuse.experiment.item.version", h.Dataset.Version))
+	}
+	return builder{header: h, same: same}, err
 }
 
 // spans returns the trace of an outcome: the root, then a child per call.
 func (b builder) spans(item dataset.Item, o outcome.Outcome) []langfuse.Span {
 	id := identify(b.header, o)
-	common := b.common(id, o)
-	root, calls := layOut(b.header, o)
-	spans := []langfuse.Span{b.root(id, item, o, root, common)}
+	trace, root := id.trace(), id.span(0)
+	common := b.common(root, o)
+	whole, calls := layOut(b.header, o)
+	spans := make([]langfuse.Span, 0, 1+len(o.Calls))
+	spans = append(spans, b.root(item, o, whole, common))
 	for i, call := range o.Calls {
-		spans = append(spans, b.child(id, i, call, calls[i], common))
+		spans = append(spans, b.child(call, calls[i], common))
+		spans[i+1].SpanID, spans[i+1].ParentID = id.span(i+1), root
+	}
+	spans[0].SpanID = root
+	for i := range spans {
+		spans[i].TraceID = trace
 	}
 	return spans
 }
 
 // common returns the attributes that every span carries: v4 has no trace and
 // no run of its own, it reads them from the spans.
-func (b builder) common(id identity, o outcome.Outcome) []langfuse.Attribute {
-	h := b.header
-	attributes := []langfuse.Attribute{
-		langfuse.TextAttribute("langfuse.environment", h.Environment),
-		langfuse.TextAttribute("langfuse.trace.name", traceName),
-		langfuse.TextAttribute("langfuse.experiment.id", b.experiment),
-		langfuse.TextAttribute("langfuse.experiment.name", b.run),
-		langfuse.TextAttribute("langfuse.experiment.description", Description(h)),
-		langfuse.TextAttribute("langfuse.experiment.metadata", b.metadata),
+func (b builder) common(root string, o outcome.Outcome) []langfuse.Attribute {
+	return append(clone(b.same),
 		langfuse.TextAttribute("langfuse.experiment.item.id", o.Item),
-		langfuse.TextAttribute("langfuse.experiment.item.root_observation_id", id.span(0)),
-	}
-	if h.Dataset.ID != "" {
-		attributes = append(attributes, langfuse.TextAttribute("langfuse.experiment.dataset.id", h.Dataset.ID))
-	}
-	if h.Dataset.Version != "" {
-		attributes = append(attributes, langfuse.TextAttribute("langfuse.experiment.item.version", h.Dataset.Version))
-	}
-	return attributes
+		langfuse.TextAttribute("langfuse.experiment.item.root_observation_id", root))
 }
 
-func (b builder) root(id identity, item dataset.Item, o outcome.Outcome, at period, common []langfuse.Attribute) langfuse.Span {
+// root returns the root span without its ids.
+func (b builder) root(item dataset.Item, o outcome.Outcome, at period, common []langfuse.Attribute) langfuse.Span {
 	span := langfuse.Span{
-		TraceID: id.trace(), SpanID: id.span(0), Name: rootSpan,
-		Start: at.start, End: at.end,
+		Name: rootSpan, Start: at.start, End: at.end,
 		Attributes: append(clone(common),
 			langfuse.TextAttribute("langfuse.observation.type", "span"),
 			langfuse.TextAttribute("langfuse.observation.input", field(item.Input)),
@@ -95,14 +100,14 @@ func (b builder) root(id identity, item dataset.Item, o outcome.Outcome, at peri
 	return span
 }
 
-func (b builder) child(id identity, i int, call outcome.Call, at period, common []langfuse.Attribute) langfuse.Span {
+// child returns the span of a call without its ids.
+func (b builder) child(call outcome.Call, at period, common []langfuse.Attribute) langfuse.Span {
 	kind := call.Kind
 	if kind == "" {
 		kind = "span"
 	}
 	span := langfuse.Span{
-		TraceID: id.trace(), SpanID: id.span(i + 1), ParentID: id.span(0), Name: call.Name,
-		Start: at.start, End: at.end,
+		Name: call.Name, Start: at.start, End: at.end,
 		Attributes: append(clone(common), langfuse.TextAttribute("langfuse.observation.type", kind)),
 	}
 	add := func(key, value string) {
@@ -318,14 +323,15 @@ func publishes(h outcome.Header, score string) bool {
 // later one at which they were corrected.
 func (b builder) scores(o runstore.Pending) []langfuse.ScoreCreate {
 	id := identify(b.header, o.Outcome)
-	var scores []langfuse.ScoreCreate
+	trace, root := id.trace(), id.span(0)
+	scores := make([]langfuse.ScoreCreate, 0, len(scoring.Headlines())+1)
 	for _, s := range o.Scores {
 		if s.Value == nil || !publishes(b.header, s.Name) {
 			continue
 		}
 		score := langfuse.ScoreCreate{
 			ID: id.score(s.Name), Name: scoreName(s.Name), Value: langfuse.NumberValue(*s.Value), Type: langfuse.ScoreNumeric,
-			TraceID: id.trace(), ObservationID: id.span(0),
+			TraceID: trace, ObservationID: root,
 			Comment:     cut(clean(s.Comment), maxComment),
 			Environment: b.header.ScoreEnvironment(),
 			Timestamp:   latest(later(o.Started, o.Ended), o.Corrected),

@@ -28,6 +28,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"extraction-experiment/internal/jsonparts"
@@ -65,14 +66,31 @@ func (id identity) derive(bytes int, what ...string) string {
 	return digest(bytes, parts...)
 }
 
-// digest hashes parts so that no two lists of parts meet, whatever they contain.
+// digest hashes parts so that no two lists of parts meet, whatever they contain: as JSON.
 func digest(bytes int, parts ...string) string {
-	text, err := json.Marshal(parts)
-	if err != nil { // a list of strings always encodes
-		panic(err)
+	text := append(make([]byte, 0, 256), '[')
+	for i, part := range parts {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = appendJSON(text, part)
 	}
-	sum := sha256.Sum256(text)
+	sum := sha256.Sum256(append(text, ']'))
 	return hex.EncodeToString(sum[:bytes])
+}
+
+// appendJSON appends a text as encoding/json writes it.
+func appendJSON(b []byte, text string) []byte {
+	for i := range len(text) {
+		if c := text[i]; c < ' ' || c > '~' || strings.IndexByte(`"\<>&`, c) >= 0 {
+			quoted, err := json.Marshal(text)
+			if err != nil { // a text always encodes
+				panic(err)
+			}
+			return append(b, quoted...)
+		}
+	}
+	return append(append(append(b, '"'), text...), '"')
 }
 
 // maxAttempts bounds for how many attempts ids are computed anew.

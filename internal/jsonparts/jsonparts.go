@@ -74,43 +74,45 @@ func Scalar(raw []byte) (value, rest []byte) {
 	return raw[:end], raw[end:]
 }
 
-// MapMembers returns a JSON object whose values went through f; those that become nil
-// are left out. Anything that is no object comes back as it is. Raw is as in Members.
-func MapMembers(raw []byte, f func(key string, value json.RawMessage) json.RawMessage) []byte {
-	return mapped(raw, '{', '}', func(yield func(key, value []byte) bool) {
-		for key, value := range parts(raw) {
-			if value = f(Text(key), value); value != nil && !yield(key, value) {
-				return
-			}
-		}
-	})
+// AppendMembers appends a JSON object to b, each value as f appends it; a member of which
+// f says that it is not kept is left out. Anything that is no object is appended as it
+// is. Raw is as in Members.
+func AppendMembers(b, raw []byte, f func(b []byte, key string, value json.RawMessage) (more []byte, kept bool)) []byte {
+	return appended(b, raw, '{', '}', parts(raw), f)
 }
 
-// MapElements does to the values of a list what MapMembers does to those of an object.
-func MapElements(raw []byte, f func(value json.RawMessage) json.RawMessage) []byte {
-	return mapped(raw, '[', ']', func(yield func(key, value []byte) bool) {
+// AppendElements does with a list what AppendMembers does with an object.
+func AppendElements(b, raw []byte, f func(b []byte, value json.RawMessage) (more []byte, kept bool)) []byte {
+	elements := func(yield func([]byte, json.RawMessage) bool) {
 		for value := range Elements(raw) {
-			if value = f(value); value != nil && !yield(nil, value) {
+			if !yield(nil, value) {
 				return
 			}
 		}
-	})
+	}
+	return appended(b, raw, '[', ']', elements, func(b []byte, _ string, value json.RawMessage) ([]byte, bool) { return f(b, value) })
 }
 
-// mapped writes what is between the brackets anew.
-func mapped(raw []byte, opening, closing byte, kept iter.Seq2[[]byte, []byte]) []byte {
+// appended writes what is between the brackets anew.
+func appended(b, raw []byte, opening, closing byte, all iter.Seq2[[]byte, json.RawMessage],
+	f func(b []byte, key string, value json.RawMessage) ([]byte, bool)) []byte {
 	if text := bytes.TrimLeft(raw, space); len(text) == 0 || text[0] != opening {
-		return raw
+		return append(b, raw...)
 	}
-	b := append(make([]byte, 0, len(raw)), opening)
-	for key, value := range kept {
-		if len(b) > 1 {
+	b = append(b, opening)
+	empty := true
+	for key, value := range all {
+		before := len(b)
+		if !empty {
 			b = append(b, ',')
 		}
 		if key != nil {
 			b = append(append(b, key...), ':')
 		}
-		b = append(b, value...)
+		more, kept := f(b, Text(key), value)
+		if b = more[:before]; kept {
+			b, empty = more, false
+		}
 	}
 	return append(b, closing)
 }

@@ -40,8 +40,9 @@ func (s *Server) ingest(c *call) (any, error) {
 	}
 	successes, failures := []object{}, []object{}
 	taken := make([][]byte, 0, len(raws))
+	reader := eventReader{mode: s.cfg.Mode}
 	for _, raw := range raws {
-		ev, err := readEvent(raw, s.cfg.Mode, 0)
+		ev, err := reader.read(raw)
 		switch {
 		case c.refuse != nil && c.refuse():
 			failures = append(failures, object{"id": ev.id, "status": http.StatusInternalServerError,
@@ -77,8 +78,9 @@ func (s *Server) loses(ev event) bool {
 // stand, the rest by instant, what creates before what updates.
 func storeEvents(tx *transaction, m message) error {
 	var events []event
+	reader := eventReader{mode: m.mode, received: m.received}
 	for raw := range jsonparts.Elements(m.body) {
-		ev, err := readEvent(raw, m.mode, m.received)
+		ev, err := reader.read(raw)
 		if err != nil {
 			return err
 		}
@@ -114,10 +116,17 @@ func (ev event) action() string {
 	return action
 }
 
-// readEvent reads one envelope. On an error the event has its id, if one was
-// readable. Mode and time are those of the server that took it.
-func readEvent(raw json.RawMessage, mode Mode, received int64) (ev event, err error) {
-	f := formOf(raw)
+// eventReader reads envelopes as the server does that took them.
+type eventReader struct {
+	mode             Mode
+	received         int64
+	envelope, inside form
+}
+
+// read reads one envelope. On an error the event has its id, if one was readable.
+func (r *eventReader) read(raw json.RawMessage) (ev event, err error) {
+	f, body := &r.envelope, &r.inside
+	f.open(raw)
 	ev.id, ev.kind = f.text("id"), f.must("type")
 	at, given := f.instant("timestamp")
 	if !given && !f.failed("timestamp") {
@@ -127,7 +136,7 @@ func readEvent(raw json.RawMessage, mode Mode, received int64) (ev event, err er
 		f.add("too_small", "id", "Too small: expected string to have >=1 characters")
 	}
 	ev.at = at
-	if ev.kind != "score-create" && ev.kind != "sdk-log" && !mode.legacy() {
+	if ev.kind != "score-create" && ev.kind != "sdk-log" && !r.mode.legacy() {
 		ev.id = orElse(ev.id, "unknown")
 		return ev, &fault{http.StatusBadRequest, object{"message": "Event type not accepted",
 			"error": fmt.Sprintf("Event type %q is not accepted by /api/public/ingestion when LANGFUSE_MIGRATION_V4_WRITE_MODE "+
@@ -137,7 +146,7 @@ func readEvent(raw json.RawMessage, mode Mode, received int64) (ev event, err er
 	if err := f.err(); err != nil || ev.kind == "sdk-log" {
 		return ev, err
 	}
-	body := formOf(f.raw("body"))
+	body.open(f.raw("body"))
 	if body.problem != nil {
 		return ev, badQuery("body", "Invalid input: expected object")
 	}
@@ -147,10 +156,10 @@ func readEvent(raw json.RawMessage, mode Mode, received int64) (ev event, err er
 		sc.timestamp, sc.eventAt, sc.eventID = ev.at, ev.at, ev.id
 		ev.score = &sc
 	case ev.kind == "trace-create":
-		ev.trace = readTrace(body, ev.at, received)
+		ev.trace = readTrace(body, ev.at, r.received)
 	case action == "create" && slices.Contains([]string{"span", "generation", "event"}, kind),
 		action == "update" && slices.Contains([]string{"span", "generation"}, kind):
-		ev.observation = readObservation(body, strings.ToUpper(kind), received)
+		ev.observation = readObservation(body, strings.ToUpper(kind), r.received)
 	default:
 		body.add("custom", "type", "Invalid input: unknown event type "+clip(ev.kind, 100))
 	}

@@ -327,14 +327,21 @@ func newForm(raw json.RawMessage) *form {
 
 // formOf reads what is known to be JSON, or is absent.
 func formOf(raw json.RawMessage) *form {
+	f := new(form)
+	f.open(raw)
+	return f
+}
+
+// open is formOf in the place of what the form was before.
+func (f *form) open(raw json.RawMessage) {
+	*f = form{fields: f.fields[:0]}
 	if raw = bytes.TrimSpace(raw); len(raw) == 0 || raw[0] != '{' {
-		return &form{problem: badData(issue{Code: "invalid_type", Path: []any{}, Message: "Invalid input: expected object"})}
+		f.problem = badData(issue{Code: "invalid_type", Path: []any{}, Message: "Invalid input: expected object"})
+		return
 	}
-	f := &form{fields: make([]field, 0, 16)}
 	for key, value := range jsonparts.Members(raw) {
 		f.fields = append(f.fields, field{key: key, value: value})
 	}
-	return f
 }
 
 func (f *form) add(code, key, message string) {

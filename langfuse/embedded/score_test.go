@@ -273,7 +273,7 @@ func FuzzIngest(f *testing.F) {
 		if !json.Valid(raw) {
 			return
 		}
-		ev, err := readEvent(raw, ModeV3, 1)
+		ev, err := (&eventReader{mode: ModeV3}).read(raw)
 		if err != nil {
 			entry := eventError(ev.id, err)
 			if text, isText := entry["error"].(string); !isText || text == "" {

@@ -113,7 +113,7 @@ type Query struct {
 	Newest  bool            // only the newest attempt of each item and trial
 	Detail  bool            // with Detail, and with comments and counts of scores
 	Judged  bool            // with Detail, but for Calls: for comparisons
-	Brief   bool            // with Detail, but for Output, Calls and Explanation: for sums
+	Brief   bool            // with Detail, but for Output, Calls, Explanation and counts of scores: for sums
 	Trial   int             // only this trial; 0 is all
 	Item    string          // only this item; "" is all
 	Classes []outcome.Class // only these; none is all

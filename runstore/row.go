@@ -202,16 +202,25 @@ func encodeLarge(l large) ([]byte, error) {
 // large only where it is given, or where the detail has it and d says so.
 func decodeDetail(text, rest []byte, o *outcome.Outcome, d depth) error {
 	var b body
-	var into any = &b
+	var err error
 	if d == brief {
-		into = &struct {
+		short := struct {
 			*body
 			Output      unread `json:"output"`
 			Calls       unread `json:"calls"`
 			Explanation unread `json:"explanation"`
+			Notes       []struct {
+				Comment string `json:"comment"`
+			} `json:"notes"`
 		}{body: &b}
+		err = json.Unmarshal(text, &short)
+		b.Notes = make([]note, len(short.Notes))
+		for i, n := range short.Notes {
+			b.Notes[i].Comment = n.Comment
+		}
+	} else {
+		err = json.Unmarshal(text, &b)
 	}
-	err := json.Unmarshal(text, into)
 	for key, value := range jsonparts.Members(rest) { // its checksum says that it is as it was written
 		switch key {
 		case "output":

@@ -13,7 +13,7 @@ import (
 	"net/url"
 	"slices"
 
-	"extraction-experiment/internal/textutil"
+	"extraction-experiment/internal/jsonparts"
 )
 
 // Bounds of one request of CreateScores. The web server writes one object per
@@ -137,12 +137,7 @@ func newScoreEvent(score ScoreCreate) (scoreEvent, error) {
 	at := FormatTime(score.Timestamp)
 	sum := sha256.Sum256([]byte(score.ID + "\n" + at))
 	event := scoreEvent{id: hex.EncodeToString(sum[:16]), name: score.Name}
-	encoded, err := textutil.MarshalJSON(struct {
-		ID        string      `json:"id"`
-		Type      string      `json:"type"`
-		Timestamp string      `json:"timestamp"`
-		Body      ScoreCreate `json:"body"`
-	}{event.id, "score-create", at, score})
+	encoded, err := score.appendEvent(make([]byte, 0, 512+len(score.Comment)+len(score.Metadata)), event.id, at)
 	if err != nil {
 		return scoreEvent{}, fmt.Errorf("score %q (%s): %w", score.Name, score.ID, err)
 	}
@@ -151,6 +146,39 @@ func newScoreEvent(score ScoreCreate) (scoreEvent, error) {
 	}
 	event.json = encoded
 	return event, nil
+}
+
+// appendEvent appends the envelope with the score in it: what encoding/json writes of
+// both, without its reflection.
+func (s ScoreCreate) appendEvent(b []byte, id, at string) ([]byte, error) {
+	value, err := s.Value.MarshalJSON()
+	var metadata []byte
+	if err == nil && len(s.Metadata) > 0 {
+		metadata, err = jsonparts.Compact(s.Metadata)
+	}
+	if err != nil {
+		return nil, err
+	}
+	text := func(key, text string) {
+		if text != "" {
+			b = jsonparts.AppendText(append(append(append(b, ",\""...), key...), "\":"...), text)
+		}
+	}
+	b = jsonparts.AppendText(append(b, `{"id":`...), id)
+	b = jsonparts.AppendText(append(b, `,"type":"score-create","timestamp":`...), at)
+	b = jsonparts.AppendText(append(b, `,"body":{"id":`...), s.ID)
+	b = jsonparts.AppendText(append(b, `,"name":`...), s.Name)
+	b = append(append(b, `,"value":`...), value...)
+	text("dataType", string(s.Type))
+	text("traceId", s.TraceID)
+	text("observationId", s.ObservationID)
+	text("datasetRunId", s.DatasetRunID)
+	text("comment", s.Comment)
+	if len(metadata) > 0 {
+		b = append(append(b, `,"metadata":`...), metadata...)
+	}
+	text("environment", s.Environment)
+	return append(b, "}}"...), nil
 }
 
 // nextScoreBatch returns how many of the events fit into one request: at least
@@ -167,15 +195,20 @@ func nextScoreBatch(events []scoreEvent) int {
 
 // sendScores sends one request and files the answer per event.
 func (c *Client) sendScores(ctx context.Context, events []scoreEvent, results []ScoreResult) error {
-	batch := make([]json.RawMessage, len(events))
-	for i, event := range events {
-		batch[i] = event.json
+	size := len(`{"batch":[]}`)
+	for _, event := range events {
+		size += len(event.json) + 1
 	}
+	body := append(make([]byte, 0, size), `{"batch":[`...)
+	for i, event := range events {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = append(body, event.json...)
+	}
+	body = append(body, "]}"...)
 	var answer ingestionAnswer
-	body := struct {
-		Batch []json.RawMessage `json:"batch"`
-	}{batch}
-	if err := c.sendJSON(ctx, http.MethodPost, "ingestion", body, &answer); err != nil {
+	if err := c.doJSON(ctx, request{method: http.MethodPost, path: "ingestion", body: body}, &answer); err != nil {
 		return err
 	}
 	states := answer.states()

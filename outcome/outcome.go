@@ -14,9 +14,9 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
+	"extraction-experiment/internal/jsonparts"
 	"extraction-experiment/internal/stats"
 )
 
@@ -214,14 +214,7 @@ func (c Counts) MarshalJSON() ([]byte, error) {
 		if len(b) > 1 {
 			b = append(b, ',')
 		}
-		if strings.IndexFunc(name, func(r rune) bool { return r < ' ' || r > '~' || r == '"' || r == '\\' }) < 0 {
-			b = append(append(append(b, '"'), name...), '"')
-		} else if text, err := json.Marshal(name); err == nil {
-			b = append(b, text...)
-		} else {
-			return nil, err
-		}
-		b = strconv.AppendInt(append(b, ':'), c[name], 10)
+		b = strconv.AppendInt(append(jsonparts.AppendText(b, name), ':'), c[name], 10)
 	}
 	return append(b, '}'), nil
 }

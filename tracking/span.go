@@ -339,13 +339,7 @@ func (b builder) scores(o runstore.Pending) []langfuse.ScoreCreate {
 		if s.Boolean {
 			score.Type = langfuse.ScoreBoolean
 		}
-		behind := countsOf(s)
-		if s.Name == outcome.ErrorScore {
-			maps.Copy(behind, heldWeights(o.Scores))
-		}
-		if len(behind) > 0 {
-			score.Metadata = encode(behind)
-		}
+		score.Metadata = behind(s, o.Scores)
 		scores = append(scores, score)
 	}
 	return scores
@@ -358,32 +352,38 @@ const (
 	heldWeight = "weight_of_"
 )
 
-// countsOf returns the integers behind a score, and its weight: from them pooled
-// values and weighted means can be rebuilt by anyone who reads Langfuse.
-func countsOf(s outcome.Score) map[string]any {
-	counts := map[string]any{}
-	for name, n := range s.Counts {
-		counts[name] = n
-	}
+// behind returns the integers behind a score, and its weight, as metadata: from them pooled
+// values and weighted means can be rebuilt by anyone who reads Langfuse. The error score
+// has besides the weights of those among all that are not recorded, having no value: in
+// a weighted mean a failed item counts as 0.
+func behind(s outcome.Score, all []outcome.Score) json.RawMessage {
+	counts := make(outcome.Counts, len(s.Counts)+2)
+	maps.Copy(counts, s.Counts)
 	if s.Ratio != nil {
 		counts["numerator"], counts["denominator"] = s.Ratio.Num, s.Ratio.Den
 	}
+	weights := map[string]any{}
 	if s.Weight != nil {
-		counts[weightKey] = *s.Weight
+		weights[weightKey] = *s.Weight
 	}
-	return counts
-}
-
-// heldWeights returns the weights of scores that are not recorded, having no
-// value: in a weighted mean a failed item counts as 0.
-func heldWeights(scores []outcome.Score) map[string]any {
-	held := map[string]any{}
-	for _, s := range scores {
-		if s.Value == nil && s.Weight != nil {
-			held[heldWeight+scoreName(s.Name)] = *s.Weight
+	for _, other := range all {
+		if s.Name == outcome.ErrorScore && other.Value == nil && other.Weight != nil {
+			weights[heldWeight+scoreName(other.Name)] = *other.Weight
 		}
 	}
-	return held
+	switch {
+	case len(weights) > 0:
+		for name, n := range counts {
+			if _, weight := weights[name]; !weight {
+				weights[name] = n
+			}
+		}
+		return encode(weights)
+	case len(counts) > 0:
+		text, _ := counts.MarshalJSON() // numbers can always be written
+		return text
+	}
+	return nil
 }
 
 // byProgram reports whether a score came through the API; others are those of

@@ -28,7 +28,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"extraction-experiment/internal/jsonparts"
@@ -73,24 +72,10 @@ func digest(bytes int, parts ...string) string {
 		if i > 0 {
 			text = append(text, ',')
 		}
-		text = appendJSON(text, part)
+		text = jsonparts.AppendText(text, part)
 	}
 	sum := sha256.Sum256(append(text, ']'))
 	return hex.EncodeToString(sum[:bytes])
-}
-
-// appendJSON appends a text as encoding/json writes it.
-func appendJSON(b []byte, text string) []byte {
-	for i := range len(text) {
-		if c := text[i]; c < ' ' || c > '~' || strings.IndexByte(`"\<>&`, c) >= 0 {
-			quoted, err := json.Marshal(text)
-			if err != nil { // a text always encodes
-				panic(err)
-			}
-			return append(b, quoted...)
-		}
-	}
-	return append(append(append(b, '"'), text...), '"')
 }
 
 // maxAttempts bounds for how many attempts ids are computed anew.

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"iter"
+	"strings"
 )
 
 // Members returns the keys of a JSON object and their values, parts of raw, in their
@@ -124,6 +125,20 @@ func Text(raw []byte) (text string) {
 	}
 	_ = json.Unmarshal(raw, &text) // another value leaves it empty
 	return text
+}
+
+// AppendText appends a text as encoding/json writes it.
+func AppendText(b []byte, text string) []byte {
+	for i := range len(text) {
+		if c := text[i]; c < ' ' || c > '~' || strings.IndexByte(`"\<>&`, c) >= 0 {
+			quoted, err := json.Marshal(text)
+			if err != nil { // a text can always be written
+				panic(err)
+			}
+			return append(b, quoted...)
+		}
+	}
+	return append(append(append(b, '"'), text...), '"')
 }
 
 const space = " \t\r\n"

@@ -38,7 +38,7 @@ func (s *Server) ingest(c *call) (any, error) {
 	if err := f.err(); err != nil {
 		return nil, err
 	}
-	successes, failures := []object{}, []object{}
+	successes, failures := make([]acceptedEvent, 0, len(raws)), []object{}
 	taken := make([][]byte, 0, len(raws))
 	reader := eventReader{mode: s.cfg.Mode}
 	for _, raw := range raws {
@@ -50,7 +50,7 @@ func (s *Server) ingest(c *call) (any, error) {
 		case err != nil:
 			failures = append(failures, eventError(ev.id, err))
 		default:
-			successes = append(successes, object{"id": ev.id, "status": http.StatusCreated})
+			successes = append(successes, acceptedEvent{ev.id, http.StatusCreated})
 			if !s.loses(ev) {
 				taken = append(taken, raw)
 			}
@@ -61,6 +61,12 @@ func (s *Server) ingest(c *call) (any, error) {
 		return answer, nil
 	}
 	return answer, s.take(s.cfg.IngestionDelay, "events", bytes.Join([][]byte{{'['}, bytes.Join(taken, []byte{','}), {']'}}, nil))
+}
+
+// acceptedEvent is an entry among the successes.
+type acceptedEvent struct {
+	ID     string `json:"id"`
+	Status int    `json:"status"`
 }
 
 // loses says whether nothing is to be stored of an event.

@@ -28,6 +28,9 @@ type runnerConfig struct {
 	RetryClasses []outcome.Class
 	Observer     Observer
 	Now          func() time.Time
+	// Beside says that the run is published by this machine's processors, which the workers
+	// leave to it where it lags behind.
+	Beside bool
 }
 
 // ErrInterrupted is returned by Run when it was stopped before every item had
@@ -378,6 +381,7 @@ func (r *runner) handOut(ctx context.Context, trial int, next upcoming, jobs cha
 		if err != nil {
 			return false, err
 		}
+		r.letPublish(ctx, halt)
 		select {
 		case <-halt.signal: // also where somebody waits for a unit
 			return false, nil
@@ -397,6 +401,28 @@ func (r *runner) handOut(ctx context.Context, trial int, next upcoming, jobs cha
 		}
 	}
 	return true, nil
+}
+
+// catchUp is how long publishing may take to catch up before nobody waits for it any more.
+const catchUp = 5 * time.Second
+
+// letPublish waits until what is published has caught up so far that all of it is in memory:
+// to read it back would cost more than the wait.
+func (r *runner) letPublish(ctx context.Context, halt *halt) {
+	room := r.cfg.Run.Room()
+	if room == nil || !r.cfg.Beside {
+		return
+	}
+	timer := time.NewTimer(catchUp)
+	defer timer.Stop()
+	select {
+	case <-room:
+	case <-timer.C:
+		r.cfg.Beside = false
+	case <-r.cfg.Stop:
+	case <-halt.signal:
+	case <-ctx.Done():
+	}
 }
 
 // serialObserver calls an Observer from many workers, one call at a time.

@@ -403,6 +403,7 @@ type recent struct {
 	mu    sync.Mutex
 	rows  map[int64]*outcomeRow
 	bytes int
+	room  chan struct{} // closed when there is room again; nil where there is
 }
 
 // kept is what the row has in memory, in bytes.
@@ -423,6 +424,9 @@ func (r *recent) put(oid int64, row *outcomeRow) {
 		r.rows[oid] = row
 		r.bytes += row.kept()
 	}
+	if r.room == nil && r.bytes > maxRecent*3/4 {
+		r.room = make(chan struct{})
+	}
 }
 
 func (r *recent) get(oid int64) (*outcomeRow, bool) {
@@ -439,6 +443,19 @@ func (r *recent) drop(oid int64) {
 		r.bytes -= row.kept()
 		delete(r.rows, oid)
 	}
+	if r.room != nil && r.bytes <= maxRecent/2 {
+		close(r.room)
+		r.room = nil
+	}
+}
+
+// Room returns a channel that is closed when there is memory for what CommitItem keeps;
+// nil where there is.
+func (r *Run) Room() <-chan struct{} {
+	recent := r.writer.tx.recent
+	recent.mu.Lock()
+	defer recent.mu.Unlock()
+	return recent.room
 }
 
 // settle writes the log back and leaves a single file. A reader in another

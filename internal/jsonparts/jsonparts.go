@@ -107,10 +107,11 @@ func appended(b, raw []byte, opening, closing byte, all iter.Seq2[[]byte, json.R
 		if !empty {
 			b = append(b, ',')
 		}
+		name := ""
 		if key != nil {
-			b = append(append(b, key...), ':')
+			b, name = append(append(b, key...), ':'), Text(key)
 		}
-		more, kept := f(b, Text(key), value)
+		more, kept := f(b, name, value)
 		if b = more[:before]; kept {
 			b, empty = more, false
 		}

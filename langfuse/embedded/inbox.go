@@ -3,10 +3,14 @@ package embedded
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 )
 
 // message is something that was acknowledged and is not in the tables yet: a row of
@@ -62,40 +66,41 @@ func (s *Server) take(delay time.Duration, kind string, body []byte) error {
 // maxSettled bounds what is put into the tables in one transaction, in bytes as they came.
 const maxSettled = 2 << 20
 
-// settle puts what is due into the tables, in the order in which it is.
+// settle puts what is due into the tables, in the order in which it is: all that was there
+// when it was called.
 func (s *Server) settle() error {
-	for more := true; more; {
-		var err error
-		if more, err = s.settleSome(); err != nil {
-			return err
-		}
+	last, err := count(s.store.r, "SELECT coalesce(max(seq), 0) FROM inbox")
+	for more := err == nil && last > 0; more && err == nil; {
+		more, err = s.settleSome(last)
 	}
-	return nil
+	return err
 }
 
-// settleSome does one transaction of it, and reports whether there may be more.
-func (s *Server) settleSome() (more bool, err error) {
+// settleSome does one transaction of it, of the messages up to that number, and reports
+// whether there may be more. A message that cannot be stored is set aside, with the reason
+// beside it, so that it holds up nothing.
+func (s *Server) settleSome(last int) (more bool, err error) {
 	now := s.now()
-	const due = " FROM inbox WHERE due <= ? ORDER BY due, seq LIMIT 1"
-	if _, more, err = one(s.store.r, scanText, "SELECT kind"+due, now); err != nil || !more {
+	const next = " FROM inbox WHERE due <= ? AND seq <= ? ORDER BY due, seq LIMIT 1"
+	if _, more, err = one(s.store.r, scanText, "SELECT kind"+next, now, last); err != nil || !more {
 		return false, err
 	}
-	return more, s.store.update(func(tx *transaction) error {
-		kinds := messageKinds()
+	var failed int64 // the number of the message
+	err = s.store.update(func(tx *transaction) error {
+		failed = 0
 		for size := 0; size < s.maxSettled; {
-			m, found, err := one(tx, scanMessage, "SELECT seq, mode, kind, received, body"+due, now)
+			m, found, err := one(tx, scanMessage, "SELECT seq, mode, kind, received, body"+next, now, last)
 			if err != nil || !found {
 				return err
 			}
-			if kinds[m.kind] == nil {
-				return fmt.Errorf("the store has a message of unknown kind %q", clip(m.kind, 100))
-			}
+			failed = m.seq
 			if m.body, err = s.unpacker.DecodeAll(m.body, nil); err == nil {
-				err = kinds[m.kind](tx, m)
+				err = m.store(tx)
 			}
 			if err != nil {
-				return fmt.Errorf("storing %s: %w", m.kind, err)
+				return err
 			}
+			failed = 0
 			if _, err := tx.Exec("DELETE FROM inbox WHERE seq = ?", m.seq); err != nil {
 				return err
 			}
@@ -103,6 +108,36 @@ func (s *Server) settleSome() (more bool, err error) {
 		}
 		return nil
 	})
+	if err == nil || failed == 0 || passing(err) {
+		return true, err
+	}
+	return true, s.store.update(func(tx *transaction) error {
+		_, err := tx.Exec("UPDATE inbox SET due = ?, problem = ? WHERE seq = ?", math.MaxInt64, err.Error(), failed)
+		return err
+	})
+}
+
+// store puts a message into the tables.
+func (m message) store(tx *transaction) error {
+	store := messageKinds()[m.kind]
+	if store == nil {
+		return fmt.Errorf("no message is of kind %q", clip(m.kind, 100))
+	}
+	return store(tx, m)
+}
+
+// passing says whether an error is of the disk or of who else has the file, and not of
+// what was to be stored.
+func passing(err error) bool {
+	var of *sqlite.Error
+	if !errors.As(err, &of) {
+		return false
+	}
+	switch of.Code() & 0xff {
+	case sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH:
+		return false
+	}
+	return true
 }
 
 // settleIdle puts messages into the tables while nobody has asked for anything for a
@@ -118,7 +153,7 @@ func (s *Server) settleIdle(ctx context.Context) {
 		}
 		idle := !s.asked.Swap(false)
 		for more := true; idle && more && !s.asked.Load() && ctx.Err() == nil; {
-			more, _ = s.settleSome()
+			more, _ = s.settleSome(math.MaxInt)
 		}
 	}
 }

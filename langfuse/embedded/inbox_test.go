@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 )
@@ -57,12 +58,18 @@ func TestInbox_manyReaders(t *testing.T) {
 	}
 }
 
-// What nobody of this version wrote is an error, and not passed over.
-func TestInbox_unknownKind(t *testing.T) {
+// A message that cannot be stored holds up nothing, and is kept with the reason.
+func TestInbox_unstorable(t *testing.T) {
 	r := newRig(t, Config{})
-	if err := r.server.take(0, "smoke", []byte{}); err != nil {
-		t.Fatal(err)
+	for _, kind := range []string{"smoke", "link", protobufSpans} {
+		if err := r.server.take(0, kind, []byte("\xff")); err != nil {
+			t.Fatal(err)
+		}
 	}
-	equal(t, "status", r.get(api+"/v3/scores").status, 500)
-	equal(t, "datasets", r.get(api+"/v2/datasets").status, 200)
+	r.must(200, r.post(api+"/scores", object{"id": "a", "name": "n", "value": 1, "traceId": "t"}))
+	equal(t, "scores", r.get(api+"/v3/scores").column("id"), []string{"a"})
+	problems, err := collect(r.server.store.r, scanText, "SELECT problem FROM inbox ORDER BY seq")
+	if err != nil || len(problems) != 3 || !strings.Contains(problems[0], `"smoke"`) {
+		t.Errorf("%q, %v", problems, err)
+	}
 }

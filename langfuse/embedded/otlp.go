@@ -31,9 +31,10 @@ import (
 // maxSpansBody bounds an OTLP request after decompression.
 const maxSpansBody = 64 << 20
 
-// exportSpans answers POST /otel/v1/traces: protobuf or JSON, gzipped or not. One bad span rejects the whole request. The
-// answer is a queue job, as Langfuse answers, not an OTLP response. Langfuse 3
-// answers so even where it then drops the request because of a bad span.
+// exportSpans answers POST /otel/v1/traces: protobuf or JSON, gzipped or not. One bad
+// span rejects the whole request. The answer is a queue job, as Langfuse answers, not an
+// OTLP response. Langfuse 3 answers so even where it then drops the request because of a
+// bad span.
 func (s *Server) exportSpans(c *call) (any, error) {
 	buffer, _ := s.bodies.Get().(*bytes.Buffer) // system calls are what a new one of 4 MB costs
 	if buffer == nil {

@@ -41,8 +41,6 @@ type Done struct {
 type Queue interface {
 	// Take waits for a unit; io.EOF says that there are no more.
 	Take(ctx context.Context) (*Unit, error)
-	// Extend says that a unit is still worked on, and must not be given to others.
-	Extend(ctx context.Context, u *Unit) error
 	// Deliver hands in what came of a unit.
 	Deliver(ctx context.Context, u *Unit, done Done) error
 	// GiveBack hands back a unit that was not tried. A cause says that no other can
@@ -58,13 +56,11 @@ type Workers interface {
 
 // Pool is Workers in this process. Its task is called by as many goroutines as
 // Concurrency says. An item that takes longer than Timeout fails, time that a model's
-// limits make it wait not counted. Extend is how often a unit is said to be still
-// worked on; 0 is never.
+// limits make it wait not counted.
 type Pool struct {
 	Task        Task
 	Concurrency int
 	Timeout     time.Duration
-	Extend      time.Duration
 	Now         func() time.Time
 }
 
@@ -93,7 +89,7 @@ func (p Pool) work(ctx context.Context, q Queue, places chan struct{}) error {
 		case err != nil:
 			return err
 		}
-		done := p.do(ctx, q, u)
+		done := p.do(ctx, u)
 		stops := ctx.Err() == nil && limit.StopsRun(done.Err)
 		if stops { // before another takes its place
 			err = q.GiveBack(ctx, u, done.Err)
@@ -112,8 +108,7 @@ func (p Pool) work(ctx context.Context, q Queue, places chan struct{}) error {
 }
 
 // do calls the task within the time that an item has.
-func (p Pool) do(ctx context.Context, q Queue, u *Unit) Done {
-	defer p.extending(ctx, q, u)()
+func (p Pool) do(ctx context.Context, u *Unit) Done {
 	inner, cancel := limit.WithTimeout(ctx, p.Timeout)
 	defer cancel()
 	began := p.Now()
@@ -122,34 +117,6 @@ func (p Pool) do(ctx context.Context, q Queue, u *Unit) Done {
 		err = &outcome.Failure{Class: outcome.Timeout, Message: fmt.Sprintf("no result within %s (--timeout)", p.Timeout)}
 	}
 	return Done{TaskResult: result, Err: err, Started: began, Took: p.Now().Sub(began)}
-}
-
-// extending extends a unit until the function that it returns is called. An Extend
-// that fails is tried again at the next time: the unit may be taken by another worker
-// meanwhile, which costs a second try and harms nothing.
-func (p Pool) extending(ctx context.Context, q Queue, u *Unit) (end func()) {
-	if p.Extend <= 0 {
-		return func() {}
-	}
-	inner, cancel := context.WithCancel(ctx)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		ticker := time.NewTicker(p.Extend)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-inner.Done():
-				return
-			case <-ticker.C:
-				_ = q.Extend(inner, u)
-			}
-		}
-	}()
-	return func() {
-		cancel()
-		<-ended
-	}
 }
 
 // fileQueue is the queue of one trial of a run in its run file: what is handed out of
@@ -191,9 +158,6 @@ func (q *fileQueue) Take(ctx context.Context) (*Unit, error) {
 		}
 	}
 }
-
-// Extend has nothing to do: nobody else hands out the units of a run file.
-func (q *fileQueue) Extend(context.Context, *Unit) error { return nil }
 
 // Deliver judges what came of a unit and commits it.
 func (q *fileQueue) Deliver(ctx context.Context, u *Unit, done Done) error {

@@ -39,8 +39,6 @@ func (q *list) Take(context.Context) (*experiment.Unit, error) {
 	return &experiment.Unit{Item: experiment.Item{ID: fmt.Sprint("item-", q.left), Input: json.RawMessage(`"text"`), Trial: 1, Attempt: 1}}, nil
 }
 
-func (q *list) Extend(context.Context, *experiment.Unit) error { return nil }
-
 func (q *list) Deliver(_ context.Context, u *experiment.Unit, done experiment.Done) error {
 	q.deliver(u, done)
 	return nil
@@ -72,34 +70,66 @@ func (f *fixture) coordinate() *Coordinator {
 func TestWork_judgedLate(t *testing.T) {
 	t.Parallel()
 	f := newServer(t, 400*time.Millisecond)
-	var calls, delivered atomic.Int64
+	var working sync.WaitGroup
+	soft := make(chan struct{})
 	for _, name := range []string{"a", "b"} {
 		conn := f.connect("1")
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan struct{})
-		go func() {
-			defer close(ended)
-			_ = conn.Work(ctx, WorkerConfig{Name: name, Concurrency: 60, Open: func(context.Context, Run, func(context.Context, []byte) ([]byte, error)) (Opened, error) {
-				return Opened{Task: task(func(context.Context, experiment.Item) error { calls.Add(1); return nil })}, nil
+		working.Go(func() {
+			_ = conn.Work(t.Context(), WorkerConfig{Name: name, Concurrency: 60, Stop: soft, Open: func(context.Context, Run, func(context.Context, []byte) ([]byte, error)) (Opened, error) {
+				return Opened{Task: task(nil)}, nil
 			}})
-		}()
-		defer func() { cancel(); <-ended }()
+		})
 	}
-	o, judging := f.coordinate(), make(chan struct{})
+	o, judging, delivered, ended := f.coordinate(), make(chan struct{}), atomic.Int64{}, make(chan error, 1)
 	go func() {
-		for calls.Load() < 200 && t.Context().Err() == nil {
-			sleep(t.Context(), 5*time.Millisecond)
-		}
-		f.server.Restart(false)
-		time.Sleep(3 * f.lease) // nothing is to happen
-		close(judging)
+		ended <- o.Work(t.Context(), &list{left: 200, deliver: func(*experiment.Unit, experiment.Done) { <-judging; delivered.Add(1) }})
 	}()
-	err := o.Work(t.Context(), &list{left: 200, deliver: func(*experiment.Unit, experiment.Done) { <-judging; delivered.Add(1) }})
-	if err != nil || delivered.Load() != 200 {
+	waitFor(t, "200 results", func() bool {
+		units, missing := o.conn.stored(t.Context(), unitStream, unitSubject+"0123.*")
+		results, err := o.conn.stored(t.Context(), resultStream, resultSubject+"0123.*")
+		return missing == nil && err == nil && len(units) == 0 && len(results) == 200
+	})
+	close(soft)
+	working.Wait()
+	f.server.Restart(false)
+	waitFor(t, "connection", func() bool { return o.conn.nats.Stats().Reconnects > 0 })
+	time.Sleep(3 * f.lease) // nothing is to happen
+	if units, err := o.conn.stored(t.Context(), unitStream, unitSubject+"0123.*"); err != nil || len(units) > 0 {
+		t.Errorf("%d units were asked again, %v", len(units), err)
+	}
+	close(judging)
+	if err := <-ended; err != nil || delivered.Load() != 200 {
 		t.Errorf("%d of 200 delivered, %v", delivered.Load(), err)
 	}
-	if beyond := calls.Load() - 200; beyond > 0 {
-		t.Errorf("%d units were paid twice", beyond)
+}
+
+// A unit whose lease ran out while the connection was lost comes again to the worker that has
+// it in hand, and is not paid twice.
+func TestWork_comesAgain(t *testing.T) {
+	t.Parallel()
+	f := newServer(t, 400*time.Millisecond)
+	var calls atomic.Int64
+	again, ended := make(chan struct{}), make(chan error, 1)
+	f.work("a", func(context.Context, experiment.Item) error {
+		calls.Add(1)
+		<-again
+		return nil
+	})
+	o := f.coordinate()
+	go func() {
+		ended <- o.Work(t.Context(), &list{left: 1, deliver: func(*experiment.Unit, experiment.Done) {}})
+	}()
+	waitFor(t, "call", func() bool { return calls.Load() > 0 })
+	f.server.Stop()
+	time.Sleep(2 * f.lease)
+	f.server.Restart(false)
+	waitFor(t, "second delivery", func() bool {
+		units, err := o.conn.js.Consumer(t.Context(), unitStream, "0123")
+		return err == nil && units.CachedInfo().NumRedelivered > 0
+	})
+	close(again)
+	if err := <-ended; err != nil || calls.Load() != 1 {
+		t.Errorf("%d calls, %v", calls.Load(), err)
 	}
 }
 

@@ -35,6 +35,7 @@ type trial struct {
 type waiting struct {
 	*experiment.Unit
 	sent   time.Time // when it was published or last asked for; zero: not yet
+	onWay  bool      // it is being published
 	size   int
 	judged bool // its result is there
 	again  int  // results of it that could not be read
@@ -200,7 +201,7 @@ func (t *trial) publishAll(ctx context.Context) error {
 		case err != nil:
 			return err
 		}
-		name, w := key(u.Trial, u.ID, u.Attempt), &waiting{Unit: u, size: len(u.Input) + len(u.Metadata)}
+		name, w := key(u.Trial, u.ID, u.Attempt), &waiting{Unit: u, size: len(u.Input) + len(u.Metadata), onWay: true}
 		if w.size > maxPayload*3/4 {
 			failure := &outcome.Failure{Class: outcome.Item, Message: fmt.Sprintf("its input and metadata have %d bytes: more than %d do not travel to workers", w.size, maxPayload*3/4)}
 			if err := t.queue.Deliver(ctx, u, experiment.Done{Err: failure, Started: t.conn.cfg.Now()}); err != nil {
@@ -225,10 +226,10 @@ func (t *trial) publishAll(ctx context.Context) error {
 func (t *trial) send(ctx context.Context, name string, w *waiting) {
 	subject := unitSubject + t.run.ID + "." + name
 	err := t.conn.publish(ctx, subject, unit{w.ID, w.Trial, w.Attempt, w.Input, w.Metadata})
-	if err == nil || errors.Is(err, errThere) {
-		t.mu.Lock()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if w.onWay = false; err == nil || errors.Is(err, errThere) {
 		w.sent = time.Now()
-		t.mu.Unlock()
 	}
 }
 
@@ -283,7 +284,7 @@ func (t *trial) silent(since time.Duration) map[string]*waiting {
 	defer t.mu.Unlock()
 	found := map[string]*waiting{}
 	for name, w := range t.waiting {
-		if !w.judged && time.Since(w.sent) >= since {
+		if !w.judged && !w.onWay && time.Since(w.sent) >= since {
 			found[name] = w
 		}
 	}
@@ -332,7 +333,7 @@ func (t *trial) take(ctx context.Context, msg jetstream.Msg, early bool) error {
 	w := t.waiting[name]
 	mine := w != nil && !w.judged
 	if mine {
-		w.judged = true
+		w.judged, w.onWay = true, false
 	} else if w == nil {
 		t.keep(msg)
 	}
@@ -351,7 +352,7 @@ func (t *trial) take(ctx context.Context, msg jetstream.Msg, early bool) error {
 	case err != nil || early && r.Stop != nil: // it is asked again, but not for ever
 		_ = msg.DoubleAck(ctx)
 		if w.again++; w.again < mostDeliveries {
-			t.change(func() { w.judged = false })
+			t.change(func() { w.judged, w.onWay = false, true })
 			t.send(ctx, name, w)
 			return nil
 		}

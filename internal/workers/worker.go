@@ -61,10 +61,10 @@ type job struct {
 	fetched chan jetstream.Msg // each with a slot
 
 	mu     sync.Mutex
-	inHand map[*experiment.Unit]jetstream.Msg
-	heard  time.Time     // of the coordinator
-	count  int           // of its last beat
-	over   chan struct{} // closed when the run is
+	inHand map[string]jetstream.Msg // by the key of the unit
+	heard  time.Time                // of the coordinator
+	count  int                      // of its last beat
+	over   chan struct{}            // closed when the run is
 }
 
 // Work works for the runs on the server until Stop is closed or ctx is done; the error
@@ -179,7 +179,7 @@ func (w *worker) join(ctx context.Context, run Run) (*job, error) {
 	if err != nil {
 		return nil, nil
 	}
-	return &job{worker: w, run: run, units: units, fetched: make(chan jetstream.Msg), inHand: map[*experiment.Unit]jetstream.Msg{}, heard: time.Now(), over: make(chan struct{})}, nil
+	return &job{worker: w, run: run, units: units, fetched: make(chan jetstream.Msg), inHand: map[string]jetstream.Msg{}, heard: time.Now(), over: make(chan struct{})}, nil
 }
 
 // carryOut works for a run until it is over.
@@ -205,13 +205,14 @@ func (w *worker) carryOut(ctx context.Context, j *job) {
 		return
 	}
 	w.cfg.Log.Info("works for a run", "run", j.run.Name, "dataset", j.run.Dataset)
-	pool := experiment.Pool{Task: opened.Task, Concurrency: w.cfg.Concurrency, Timeout: j.run.Timeout, Extend: j.run.Lease / 3, Now: w.conn.cfg.Now}
+	pool := experiment.Pool{Task: opened.Task, Concurrency: w.cfg.Concurrency, Timeout: j.run.Timeout, Now: w.conn.cfg.Now}
 	inner, done := context.WithCancel(ctx)
-	var fetching sync.WaitGroup
-	fetching.Go(func() { j.fetch(inner) })
+	var beside sync.WaitGroup
+	beside.Go(func() { j.fetch(inner) })
+	beside.Go(func() { j.extend(inner) })
 	err = pool.Work(ctx, j)
 	done()
-	fetching.Wait()
+	beside.Wait()
 	if opened.Close != nil {
 		err = errors.Join(err, opened.Close())
 	}
@@ -372,9 +373,9 @@ func (j *job) read(ctx context.Context, msg jetstream.Msg) *experiment.Unit {
 		return nil
 	}
 	u := &experiment.Unit{Item: experiment.Item{ID: body.ID, Input: body.Input, Metadata: body.Metadata, Trial: body.Trial, Attempt: body.Attempt}}
-	j.mu.Lock()
-	j.inHand[u] = msg
-	j.mu.Unlock()
+	if !j.begin(msg) {
+		return nil
+	}
 	if deliveries(msg) <= mostDeliveries {
 		return u
 	}
@@ -390,12 +391,41 @@ func deliveries(msg jetstream.Msg) int {
 	return 1
 }
 
-// Extend keeps the server from handing the unit to another worker.
-func (j *job) Extend(_ context.Context, u *experiment.Unit) error {
+// begin has a unit in hand. It is false where that is so already: its lease ran out while the
+// connection was lost, and what comes of it ends this delivery too.
+func (j *job) begin(msg jetstream.Msg) bool {
 	j.mu.Lock()
-	msg := j.inHand[u]
-	j.mu.Unlock()
-	return msg.InProgress()
+	defer j.mu.Unlock()
+	name := keyOf(msg.Subject())
+	_, there := j.inHand[name]
+	if !there {
+		j.inHand[name] = msg
+	}
+	return !there
+}
+
+// extend keeps the server from handing what is in hand to another worker, until what came of
+// it is stored. What is lost of that may cost a second try, and harms nothing.
+func (j *job) extend(ctx context.Context) {
+	for ticker := time.Tick(j.run.Lease / 3); ; {
+		select {
+		case <-ticker:
+		case <-ctx.Done():
+			return
+		}
+		j.mu.Lock()
+		for _, msg := range j.inHand {
+			_ = msg.InProgress()
+		}
+		j.mu.Unlock()
+	}
+}
+
+// held is a unit in hand as it came.
+func (j *job) held(u *experiment.Unit) jetstream.Msg {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.inHand[key(u.Trial, u.ID, u.Attempt)]
 }
 
 // Deliver stores what came of a unit, however long the server is away, and acknowledges
@@ -412,13 +442,12 @@ func (j *job) GiveBack(ctx context.Context, u *experiment.Unit, cause error) err
 	if cause != nil {
 		return j.deliver(ctx, u, result{Worker: j.cfg.Name, Stop: newRefusal(cause)})
 	}
-	return j.release(u, jetstream.Msg.Nak)
+	j.release(j.held(u), jetstream.Msg.Nak)
+	return nil
 }
 
 func (j *job) deliver(ctx context.Context, u *experiment.Unit, r result) error {
-	j.mu.Lock()
-	msg := j.inHand[u]
-	j.mu.Unlock()
+	msg := j.held(u)
 	r.Deliveries = deliveries(msg)
 	subject := resultSubject + j.run.ID + "." + keyOf(msg.Subject())
 	for {
@@ -435,30 +464,26 @@ func (j *job) deliver(ctx context.Context, u *experiment.Unit, r result) error {
 			break
 		}
 		j.cfg.Log.Warn("a result waits for the NATS server", "run", j.run.Name, "item", u.ID, "reason", err.Error())
-		_ = msg.InProgress()
 		if sleep(ctx, j.conn.cfg.beat); ctx.Err() != nil {
 			return ctx.Err()
 		}
 	}
-	return j.release(u, func(msg jetstream.Msg) error {
+	j.release(msg, func(msg jetstream.Msg) error {
 		ctx, cancel := context.WithTimeout(ctx, j.conn.cfg.lost())
 		defer cancel()
 		return msg.DoubleAck(ctx)
 	})
+	return nil
 }
 
 // release ends a unit on the server. Where that fails, it is handed out again, which costs
 // a try and harms nothing.
-func (j *job) release(u *experiment.Unit, how func(jetstream.Msg) error) error {
-	j.mu.Lock()
-	msg := j.inHand[u]
-	j.mu.Unlock()
+func (j *job) release(msg jetstream.Msg, how func(jetstream.Msg) error) {
 	_ = how(msg)
 	j.mu.Lock()
-	delete(j.inHand, u)
+	delete(j.inHand, keyOf(msg.Subject()))
 	j.mu.Unlock()
 	j.worker.mu.Lock()
 	j.worker.done++
 	j.worker.mu.Unlock()
-	return nil
 }

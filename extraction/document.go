@@ -132,7 +132,7 @@ func (d *Decoder) Document(raw []byte) (Document, []string, error) {
 	text, kind := in.text("document_text", "text"), in.text("document_type")
 	doc := d.schemas(in)
 	doc.Text, doc.Type, doc.Input, doc.ofText = text, kind, raw, &ofText{text: text}
-	in.warnUnknown()
+	in.done()
 	if err := r.err(); err != nil {
 		return Document{}, r.warnings, err
 	}

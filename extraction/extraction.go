@@ -166,7 +166,7 @@ func DecodeExtraction(raw []byte) (Extraction, []string, error) {
 	var e Extraction
 	e.Entities = decodeEntities(r, top)
 	e.Relationships = decodeRelationships(r, top, e.Entities)
-	top.warnUnknown()
+	top.done()
 	if err := r.err(); err != nil {
 		return Extraction{}, r.warnings, err
 	}
@@ -190,17 +190,18 @@ func decodeEntities(r *reader, top fields) []Entity {
 			Properties:  f.raw("properties"),
 			Mentions:    decodeMentions(r, f),
 		})
-		f.warnUnknown()
+		f.done()
 	}
 	return entities
 }
 
 func decodeMentions(r *reader, entity fields) []Span {
-	var spans []Span
-	for i, raw := range entity.list("mentions") {
+	list := entity.list("mentions")
+	spans := slices.Grow([]Span(nil), len(list))
+	for i, raw := range list {
 		f := r.object(entity.at("mentions", i), raw)
 		spans = append(spans, Span{Quote: f.text("quote"), Start: f.integer("start"), End: f.integer("end"), LookedUp: string(f.raw("looked_up")) == "true"})
-		f.warnUnknown()
+		f.done()
 	}
 	return spans
 }
@@ -239,7 +240,7 @@ func decodeRelationships(r *reader, top fields, entities []Entity) []Relationshi
 		}
 		rel.Source, rel.SourceRef = resolveEnd(f.label("source_name", "source"), f.label("source_ref"), names, listed)
 		rel.Target, rel.TargetRef = resolveEnd(f.label("target_name", "target"), f.label("target_ref"), names, listed)
-		f.warnUnknown()
+		f.done()
 		relationships = append(relationships, rel)
 	}
 	return relationships

@@ -54,6 +54,7 @@ func (r *reader) err() error {
 type fields struct {
 	r       *reader
 	path    string
+	from    int // how much of the reader's room others had
 	members []member
 }
 
@@ -66,7 +67,7 @@ type member struct {
 
 // object opens a JSON object; anything else is a problem and reads as empty.
 func (r *reader) object(path string, raw []byte) fields {
-	f := fields{r: r, path: path}
+	f := fields{r: r, path: path, from: len(r.room)}
 	if len(bytes.TrimSpace(raw)) == 0 {
 		r.problem(path, "is missing")
 		return f
@@ -227,8 +228,10 @@ func (f fields) entries(key string) map[string]json.RawMessage {
 	return entries
 }
 
-// warnUnknown names the keys that nothing asked for.
-func (f fields) warnUnknown() {
+// done names the keys that nothing asked for, and gives the room back: those within the object
+// are done.
+func (f fields) done() {
+	f.r.room = f.r.room[:min(f.from, len(f.r.room))]
 	var unknown []string
 	for _, m := range f.members {
 		if !m.asked {

@@ -317,14 +317,13 @@ func (c *Conn) Runs(ctx context.Context) (map[string]Run, error) {
 
 // entries reads what the bucket of runs has under a prefix, by what follows that.
 func entries[T any](ctx context.Context, c *Conn, prefix string) (map[string]T, error) {
-	keys, err := c.runs.ListKeysFiltered(ctx, prefix+"*")
+	ids, err := c.stored(ctx, runStream, runSubject+prefix+"*")
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = keys.Stop() }()
 	found := map[string]T{}
-	for name := range keys.Keys() {
-		entry, err := c.runs.Get(ctx, name)
+	for id := range ids {
+		entry, err := c.runs.Get(ctx, prefix+id)
 		if errors.Is(err, jetstream.ErrKeyNotFound) {
 			continue
 		}
@@ -335,7 +334,7 @@ func entries[T any](ctx context.Context, c *Conn, prefix string) (map[string]T, 
 		if err != nil {
 			return nil, err
 		}
-		found[strings.TrimPrefix(name, prefix)] = value
+		found[id] = value
 	}
-	return found, ctx.Err()
+	return found, nil
 }

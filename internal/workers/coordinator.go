@@ -298,11 +298,11 @@ func (o *Coordinator) Close() error {
 		return errors.Join(problems...)
 	default:
 	}
-	problems = append(problems, o.conn.runs.Purge(ctx, beatOf+o.run.ID))
+	problems = append(problems, o.conn.purge(ctx, runStream, runSubject+beatOf+o.run.ID))
 	if o.cut { // the announcement stays: workers keep their results
 		return errors.Join(append(problems, o.conn.purge(ctx, unitStream, unitSubject+o.run.ID+".*"))...)
 	}
-	problems = append(problems, o.conn.runs.Purge(ctx, announcementOf+o.run.ID))
+	problems = append(problems, o.conn.purge(ctx, runStream, runSubject+announcementOf+o.run.ID))
 	for stream, subject := range map[string]string{unitStream: unitSubject, resultStream: resultSubject} {
 		problems = append(problems, o.conn.purge(ctx, stream, subject+o.run.ID+".*"), o.conn.js.DeleteConsumer(ctx, stream, o.run.ID))
 	}

@@ -38,10 +38,12 @@ const (
 	unitStream   = "EXPERIMENT_UNITS"
 	resultStream = "EXPERIMENT_RESULTS"
 	runBucket    = "EXPERIMENT_RUNS"
+	runStream    = "KV_" + runBucket
 	largeBucket  = "EXPERIMENT_LARGE"
 
 	unitSubject    = "experiment.unit."
 	resultSubject  = "experiment.result."
+	runSubject     = "$KV." + runBucket + "."
 	helloSubject   = "experiment.hello."
 	permitSubject  = "experiment.permit."
 	workerSubject  = "experiment.worker."

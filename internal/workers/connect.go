@@ -164,7 +164,7 @@ func unreachable(address string, err error) error {
 
 // prepare makes what is not there of streams and buckets.
 func (c *Conn) prepare(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	if _, err := c.js.AccountInfo(ctx); err != nil {
 		return err

@@ -134,7 +134,10 @@ func (o *Coordinator) reserve(ctx context.Context) (revision uint64, err error) 
 			_ = decode(entry.Value(), &other)
 			return 0, cli.Usage("the run %q is coordinated by another process (%s): wait for its end, or stop it and resume the run", o.run.Name, other.Coordinator)
 		case time.Since(began) >= o.conn.cfg.lost():
-			return o.conn.runs.Update(ctx, name, value, old)
+			revision, err = o.conn.runs.Update(ctx, name, value, old)
+			if !errors.Is(err, jetstream.ErrKeyRevisionMismatch) { // else it has given a sign just now
+				return revision, err
+			}
 		}
 		if old == 0 && o.conn.cfg.Note != nil {
 			o.conn.cfg.Note(fmt.Sprintf("the run has a coordinator already: looking for %s whether it is alive", o.conn.cfg.lost()))

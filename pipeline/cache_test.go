@@ -214,14 +214,15 @@ func TestCached_corrupted(t *testing.T) {
 			t.Fatalf("%s at %d was not repaired: %v", what, at, err)
 		}
 	}
-	for at := range whole {
+	step := suite.Of(5, 1)
+	for at := 0; at < len(whole); at += step {
 		check("cut", at, whole[:at])
 		damaged := bytes.Clone(whole)
 		damaged[at] ^= 0x04
 		check("changed", at, damaged)
 	}
-	if model.asked < len(whole) {
-		t.Errorf("%d of %d cuts were noticed", model.asked-1, len(whole))
+	if model.asked < len(whole)/step {
+		t.Errorf("%d of %d cuts were noticed", model.asked-1, len(whole)/step)
 	}
 	check("larger than allowed", 0, append(bytes.Clone(whole), bytes.Repeat([]byte(" "), pipeline.MaxEntry)...))
 }

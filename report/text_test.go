@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"extraction-experiment/internal/testkit/suite"
 	"extraction-experiment/outcome"
 
 	"pgregory.net/rapid"
@@ -179,7 +180,7 @@ func TestText_foreign(t *testing.T) {
 }
 
 func TestText_anyWidth(t *testing.T) {
-	for width := -1; width <= 220; width++ {
+	for width := -1; width <= 220; width += suite.Of(3, 1) {
 		for name, s := range map[string]outcome.Summary{"plain": summary(), "foreign": foreign()} {
 			opt := Options{Width: max(0, width), Where: where}
 			fits(t, string(printed(t, func(b *bytes.Buffer) error { return Text(b, s, opt) })), opt)

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"extraction-experiment/dataset"
+	"extraction-experiment/internal/testkit/suite"
 	"extraction-experiment/outcome"
 )
 
@@ -98,7 +99,7 @@ func TestOpenAny(t *testing.T) {
 // seed, large ones, and not the hundred cases of a Check.
 func TestImport_ofExportIsIdentity(t *testing.T) {
 	runs := rapid.Custom(drawItems)
-	for seed := range 12 {
+	for seed := range suite.Of(4, 12) {
 		run := newRun(t, 0)
 		ctx := t.Context()
 		noError(t, run.changeHeader(ctx, func(h *outcome.Header) error { h.Trials = 2; return nil }))

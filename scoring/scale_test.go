@@ -116,6 +116,7 @@ func TestScore_longNames(t *testing.T) {
 		within(t, 10*time.Second, extraction.Extraction{Entities: ents(long(70_000), "")}, extraction.Extraction{Entities: ents(long(70_000), "")})
 	})
 	t.Run("eight of 10,000", func(t *testing.T) {
+		suite.Slow(t, "64 pairs of long names")
 		var expected, extracted []string
 		for range 8 {
 			expected, extracted = append(expected, long(10_000), ""), append(extracted, long(10_000), "")

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"extraction-experiment/dataset"
+	"extraction-experiment/internal/testkit/suite"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -91,6 +92,7 @@ func TestCheck_unreadable(t *testing.T) {
 // A document of 6 MB is checked, and named with its size as one that Langfuse
 // does not take.
 func TestCheck_large(t *testing.T) {
+	suite.Slow(t, "two items of 4.7 MB")
 	for size, want := range map[int]string{
 		maxBody - 155: "f.jsonl: line 1: item a: is 4.7 MB (4718593 bytes) as a request, Langfuse takes 4718592 bytes: split the document",
 		maxBody - 156: "", // 156 bytes stand around the text

@@ -385,6 +385,7 @@ func TestExport(t *testing.T) {
 }
 
 func TestFile_sharedData(t *testing.T) {
+	suite.Slow(t, "60 documents, twice")
 	const path = "../../shared/data/documents60.jsonl"
 	if _, err := os.Stat(path); err != nil {
 		t.Skip("the data is not here")

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"extraction-experiment/dataset"
+	"extraction-experiment/internal/testkit/suite"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/langfuse/embedded"
 )
@@ -334,7 +335,7 @@ func (r TraceResult) refusals() map[string]string {
 }
 
 func inModes(t *testing.T, do func(t *testing.T, s *server)) {
-	for _, mode := range embedded.Modes() {
+	for _, mode := range suite.Of([]embedded.Mode{embedded.ModeV3, embedded.ModeV4}, embedded.Modes()) {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()
 			do(t, newServerIn(t, mode))

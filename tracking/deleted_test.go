@@ -14,7 +14,7 @@ import (
 // TestModes_itemDeleted archives an item and deletes another while the run goes
 // on: the version pin lets both be linked.
 func TestModes_itemDeleted(t *testing.T) {
-	for _, mode := range embedded.Modes() {
+	for _, mode := range modesOrSample() {
 		t.Run(string(mode), func(t *testing.T) {
 			w := newWorldIn(t, mode)
 			run := w.newRun(t, "base", 4)
@@ -40,7 +40,7 @@ func TestModes_itemDeleted(t *testing.T) {
 // are kept that is said, and the traces and scores go through all the same;
 // elsewhere it changes nothing.
 func TestModes_linkRefused(t *testing.T) {
-	for _, mode := range embedded.Modes() {
+	for _, mode := range modesOrSample() {
 		t.Run(string(mode), func(t *testing.T) {
 			w := newWorldIn(t, mode)
 			run := w.newRun(t, "base", 3)
@@ -71,7 +71,7 @@ func TestModes_linkRefused(t *testing.T) {
 
 // TestModes_datasetGone: no item can be linked from the first on.
 func TestModes_datasetGone(t *testing.T) {
-	for _, mode := range embedded.Modes() {
+	for _, mode := range modesOrSample() {
 		t.Run(string(mode), func(t *testing.T) {
 			w := newWorldIn(t, mode)
 			run := w.newRun(t, "base", 3)

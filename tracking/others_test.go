@@ -8,14 +8,13 @@ import (
 	"time"
 
 	"extraction-experiment/langfuse"
-	"extraction-experiment/langfuse/embedded"
 	"extraction-experiment/tracking"
 )
 
 // TestModes_otherScores: another tool scores a trace, its root span and the run,
 // under names that the run has. That is no difference, and Repair leaves it.
 func TestModes_otherScores(t *testing.T) {
-	for _, mode := range embedded.Modes() {
+	for _, mode := range modesOrSample() {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()
 			s := newScene(t, mode, harm{})
@@ -59,7 +58,7 @@ func TestModes_otherScores(t *testing.T) {
 // Repair deletes it and sends it again. Where the deletion shows no effect nothing
 // is sent behind it, and the finding that stays says so.
 func TestModes_scoreAhead(t *testing.T) {
-	for _, mode := range embedded.Modes() {
+	for _, mode := range modesOrSample() {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()
 			s := newScene(t, mode, harm{})

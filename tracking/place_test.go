@@ -54,7 +54,7 @@ func demandRefused[E error](s *scene, at *world, verified bool, says ...string) 
 // TestModes_elsewhere: a server with the same project and dataset name, but
 // without the run, is refused by its address.
 func TestModes_elsewhere(t *testing.T) {
-	for _, mode := range embedded.Modes() {
+	for _, mode := range modesOrSample() {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()
 			s := newScene(t, mode, harm{})
@@ -68,7 +68,7 @@ func TestModes_elsewhere(t *testing.T) {
 
 // TestModes_renamed: the same server under another address is the same server.
 func TestModes_renamed(t *testing.T) {
-	for _, mode := range embedded.Modes() {
+	for _, mode := range modesOrSample() {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()
 			s := newScene(t, mode, harm{})
@@ -118,7 +118,7 @@ func TestPlace_free(t *testing.T) {
 // it is the same one. The list of runs does so from the first item on, the list of
 // experiments once there is a trace.
 func TestModes_opened(t *testing.T) {
-	for _, mode := range embedded.Modes() {
+	for _, mode := range modesOrSample() {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()
 			w := newWorldIn(t, mode)
@@ -156,7 +156,7 @@ func TestModes_opened(t *testing.T) {
 
 // TestModes_otherDataset: the dataset of the name has another id now.
 func TestModes_otherDataset(t *testing.T) {
-	for _, mode := range embedded.Modes() {
+	for _, mode := range modesOrSample() {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()
 			s := newScene(t, mode, harm{})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"extraction-experiment/internal/testkit/suite"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/langfuse/embedded"
 	"extraction-experiment/tracking"
@@ -29,7 +30,7 @@ func (w *world) writes() map[string]int64 {
 // TestModes_requests bounds the requests of a run of 400 items, each with a
 // trace of two spans, and two scores or, where it failed, one.
 func TestModes_requests(t *testing.T) {
-	for _, mode := range modesOrSample() {
+	for _, mode := range suite.Of([]embedded.Mode{embedded.ModeV4}, embedded.Modes()) {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()
 			w := newWorldIn(t, mode)

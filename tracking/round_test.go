@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"extraction-experiment/internal/testkit/suite"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/langfuse/embedded"
 	"extraction-experiment/outcome"
@@ -59,7 +60,7 @@ func scoredSpans(t *testing.T, r *http.Request) (spans []string) {
 // answer, the spans of the next ones come in, and while their spans do, the links;
 // no score is sent before the server has the span that it is on.
 func TestModes_roundsOverlap(t *testing.T) {
-	for _, mode := range modesOrSample() {
+	for _, mode := range suite.Of([]embedded.Mode{embedded.ModeV3}, embedded.Modes()) {
 		t.Run(string(mode), func(t *testing.T) {
 			w := newWorldIn(t, mode)
 			run := w.newRun(t, "base", 210)

@@ -134,11 +134,8 @@ func TestModes_storm(t *testing.T) {
 	}
 }
 
-// modesOrSample are the modes for tests of many items: v4-dual, which does what both
+// modesOrSample are the modes for most tests: v4-dual, which does what both
 // others do, is among them in full.
 func modesOrSample() []embedded.Mode {
-	if suite.Full() {
-		return embedded.Modes()
-	}
-	return []embedded.Mode{embedded.ModeV3, embedded.ModeV4}
+	return suite.Of([]embedded.Mode{embedded.ModeV3, embedded.ModeV4}, embedded.Modes())
 }

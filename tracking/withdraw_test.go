@@ -86,7 +86,7 @@ func TestPublisher_deletionSurvives(t *testing.T) {
 // TestModes_slowServer: what a server accepted shows later, and a deletion before
 // that is lost. The replaced attempt goes all the same, and verify is patient.
 func TestModes_slowServer(t *testing.T) {
-	for _, mode := range embedded.Modes() {
+	for _, mode := range modesOrSample() {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()
 			w := newWorldOf(t, embedded.Config{Mode: mode, IngestionDelay: 300 * time.Millisecond, DeleteDelay: 200 * time.Millisecond})

@@ -150,7 +150,7 @@ func (c *crashes) endedAt(t *testing.T, where string, n int, runFiles *[]string)
 // ended before does not count.
 func TestCrash_anyInstant(t *testing.T) {
 	t.Parallel()
-	kills, seed := number(t, "EXPERIMENT_TEST_KILLS", 3), number(t, "EXPERIMENT_TEST_SEED", int(time.Now().UnixNano()&0xffffff))
+	kills, seed := number(t, "EXPERIMENT_TEST_KILLS", 2), number(t, "EXPERIMENT_TEST_SEED", int(time.Now().UnixNano()&0xffffff))
 	t.Logf("EXPERIMENT_TEST_KILLS=%d EXPERIMENT_TEST_SEED=%d", kills, seed)
 	rng := rand.New(rand.NewPCG(uint64(seed), 6))
 	c := newCrashes(t, 24, "experiment")

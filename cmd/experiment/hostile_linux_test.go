@@ -19,10 +19,7 @@ import (
 
 // hostileLength is that of long lists.
 func hostileLength() int {
-	if suite.Full() {
-		return 100_000
-	}
-	return 2_500
+	return suite.Of(1_000, 100_000)
 }
 
 // hostileAnswers are what a model may say, by the word in the document that

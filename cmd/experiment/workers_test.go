@@ -23,23 +23,22 @@ func workers(t *testing.T, f folder, nats *natsserver.Server, n int, args ...str
 	return started
 }
 
-// A run over four workers is that of one machine, but for times and the workers' names; a
+// A run over several workers is that of one machine, but for times and the workers' names; a
 // worker that is interrupted ends with 0.
 func TestWorkers_export(t *testing.T) {
 	t.Parallel()
+	n := suite.Of(2, 4)
 	nats, chat := natsserver.Start(t), newChatServer(t, adaAnswer)
 	f := newFolder(t, "OPENAI_API_KEY=sk-test-secret", "OPENAI_BASE_URL="+chat.url)
 	items := itemsFile
 	if raw, err := os.ReadFile("../../../shared/data/documents60.jsonl"); err == nil {
-		items = string(raw)
-		if lines := strings.SplitAfter(items, "\n"); !suite.Full() && len(lines) > 20 {
-			items = strings.Join(lines[:20], "")
-		}
+		lines := strings.SplitAfter(string(raw), "\n")
+		items = strings.Join(lines[:min(len(lines), suite.Of(8, len(lines)))], "")
 	}
 	must(t, os.WriteFile(f.path("docs.jsonl"), []byte(items), 0o600))
 	f.run(t, cli.ExitOK, "--dataset", "docs.jsonl", "--name", "live", "--model", "openai/gpt-4o", "--record", "tape.jsonl", "--quiet")
 	f.run(t, cli.ExitOK, "--dataset", "docs.jsonl", "--name", "local", "--model", "recorded/tape.jsonl", "--output", "local.jsonl", "--quiet")
-	started := workers(t, f, nats, 4, "--model", "recorded/tape.jsonl", "--concurrency", "2")
+	started := workers(t, f, nats, n, "--model", "recorded/tape.jsonl", "--concurrency", "2")
 	f.run(t, cli.ExitOK, "--dataset", "docs.jsonl", "--name", "spread", "--model", "recorded/tape.jsonl", "--output", "spread.jsonl", "--quiet", "--workers", nats.URL(), "--verify")
 	local, spread := steadyExport(t, f.path("local.jsonl")), steadyExport(t, f.path("spread.jsonl"))
 	if !strings.Contains(spread, `"worker":"w`) {
@@ -52,7 +51,7 @@ func TestWorkers_export(t *testing.T) {
 		t.Errorf("local:\n%.3000s\nspread:\n%.3000s", local, spread)
 	}
 	list := f.run(t, cli.ExitOK, "workers", nats.URL())
-	if text := list.stdout.String(); strings.Count(text, "recorded openai/gpt-4o") != 4 {
+	if text := list.stdout.String(); strings.Count(text, "recorded openai/gpt-4o") != n {
 		t.Errorf("workers:\n%s", text)
 	}
 	for _, c := range started {

@@ -550,6 +550,7 @@ func TestAudit_effects(t *testing.T) {
 // TestAudit_manyItems: beyond the first 2,000 items claims are read a second time, and
 // found all the same; the findings come by item where the doubt is the same.
 func TestAudit_manyItems(t *testing.T) {
+	suite.Slow(t, "2,050 items")
 	var d damaged
 	const n = mostEarly + 50
 	for i := range n {

@@ -132,10 +132,7 @@ func score(t testing.TB, pairs string) []scoredLine {
 // TestPairs_shuffled scores 2,000 generated pairs, then the same with all
 // lists shuffled: no count and no score may change.
 func TestPairs_shuffled(t *testing.T) {
-	pairs := 500
-	if suite.Full() {
-		pairs = 2000
-	}
+	pairs := suite.Of(200, 2000)
 	g := generator{rand.New(rand.NewPCG(1, 2))}
 	var plain, mixed strings.Builder
 	for i := range pairs {

@@ -150,22 +150,22 @@ func TestPermits_manyWorkers(t *testing.T) {
 		burst  float64
 		header bool
 	}
-	items, inFlight, rules := 2500, 20, []rule{{0, false}}
+	size, items, inFlight, rules := 25, 2500, 20, []rule{{0, false}}
 	if suite.Full() {
-		items, inFlight, rules = 10_000, 50, append(rules, rule{1000, true}, rule{1000, false}, rule{17, true}, rule{17, false}, rule{0, true})
+		size, items, inFlight, rules = 100, 10_000, 50, append(rules, rule{1000, true}, rule{1000, false}, rule{17, true}, rule{17, false}, rule{0, true})
 	}
 	for _, c := range rules {
 		name := fmt.Sprintf("saves %v, header %v", c.burst, c.header)
 		test := func(t *testing.T) {
 			p := &provider{perMinute: 1000, burst: c.burst, level: c.burst, header: c.header, began: time.Now(), random: rand.New(rand.NewPCG(2, 3))}
-			f := fleet{workers: 100, inFlight: inFlight, items: items, model: p, limiter: newLimiter(t, limit.Config{Most: 100 * inFlight})}
+			f := fleet{workers: size, inFlight: inFlight, items: items, model: p, limiter: newLimiter(t, limit.Config{Most: size * inFlight})}
 			r := f.run(t)
 			ideal := (float64(items)-c.burst)/1000*60 + 2
 			if c.burst == 0 {
 				ideal = float64((items-1)/1000*60) + 2
 			}
 			calls, took := float64(len(p.arrivals))/float64(items), r.took.Seconds()/ideal
-			mean := float64(items/2) / 100
+			mean := float64(items/2) / float64(size)
 			least, most := float64(slices.Min(r.shares))/mean, float64(slices.Max(r.shares))/mean
 			t.Logf("| %s | calls %.3f × | time %.3f × | a worker's share %.2f to %.2f of the mean |", name, calls, took, least, most)
 			if calls > 1.15 || took > 1.2 || least < 0.5 || most > 2 || len(r.failed) > 0 {

@@ -156,8 +156,8 @@ func TestParse_problems(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			if len(tt.text) > 1<<20 {
-				suite.Slow(t, "it is some megabytes")
+			if len(tt.text) > 1<<19 {
+				suite.Slow(t, "it is a megabyte or more")
 			}
 			_, err := Parse(tt.text)
 			var problem *Error

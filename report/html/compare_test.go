@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"extraction-experiment/compare"
+	"extraction-experiment/internal/testkit/suite"
 	"extraction-experiment/outcome"
 	"extraction-experiment/report"
 
@@ -188,14 +189,14 @@ func TestCompare_bounded(t *testing.T) {
 	if !strings.Contains(got, "10 more items are not in this file") || !strings.Contains(got, "20 item pages are shortened") {
 		t.Error("nothing says what is left out")
 	}
-	text := strings.Repeat("x", 70_000)
+	text := strings.Repeat("x", suite.Of(25_000, 70_000))
 	trace := Trace{}
 	for range 600 {
 		trace.Observations = append(trace.Observations, Observation{Texts: [][2]string{{"Input", text}, {"Output", text}}})
 	}
 	var b strings.Builder
 	if err := WriteTrace(&b, trace, ""); err != nil || b.Len() > 12<<20 {
-		t.Errorf("a trace of 80 MB became %d bytes: %v", b.Len(), err)
+		t.Errorf("a trace of %d bytes became %d bytes: %v", 2*600*len(text), b.Len(), err)
 	}
 	if !strings.Contains(b.String(), "and 100 more observations") || !regexp.MustCompile(`… [\d,]+ more characters`).MatchString(b.String()) {
 		t.Error("nothing says what is left out of the trace")

@@ -36,10 +36,7 @@ func deflated(t testing.TB, text string) string {
 
 // hostile are files that ask for too much.
 func hostile(t testing.TB) map[string][]byte {
-	size := 8 << 20
-	if suite.Full() {
-		size = 80 << 20
-	}
+	size, deep := suite.Of(8<<20, 80<<20), suite.Of(100_000, 500_000)
 	bomb := flated(t, size)
 	forms := []string{"<</Font<</F<</Subtype/Type1/BaseFont/Helvetica>>>>/XObject<</A 6 0 R>>>>"}
 	for i := 6; i < 30; i++ { // each shows the next one ten times
@@ -55,8 +52,8 @@ func hostile(t testing.TB) map[string][]byte {
 		"a bomb in a bomb":                      []byte(strings.Replace(string(build("", bomb)), "<</Length", "<</Filter[/FlateDecode/FlateDecode/FlateDecode]/Length", 1)),
 		"forms without end":                     build("/Resources 5 0 R", "/A Do", forms...),
 		"a page that is its own parent":         []byte("%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj 2 0 obj<</Type/Pages/Kids[2 0 R 2 0 R 1 0 R]>>endobj trailer<</Root 1 0 R>>"),
-		"brackets without end":                  []byte("%PDF-1.4\n1 0 obj" + strings.Repeat("[<<", 200_000)),
-		"content of brackets":                   build("", strings.Repeat("[", 500_000)+strings.Repeat("<<", 500_000)),
+		"brackets without end":                  []byte("%PDF-1.4\n1 0 obj" + strings.Repeat("[<<", deep/2)),
+		"content of brackets":                   build("", strings.Repeat("[", deep)+strings.Repeat("<<", deep)),
 		"lengths of lengths":                    build("", "x", lengths...),
 		"a section that is its own predecessor": []byte("%PDF-1.4\nxref\n0 1\n0000000000 65535 f \ntrailer<</Prev 9/Size 1/Root 1 0 R>>\nstartxref\n9\n%%EOF"),
 		"a table of a billion rows":             []byte("%PDF-1.4\nxref\n0 999999999\n0000000000 65535 f \ntrailer<</Size 1/Root 1 0 R>>\nstartxref\n9\n%%EOF"),

@@ -22,6 +22,14 @@ func Slow(t testing.TB, why string) {
 	}
 }
 
+// Of returns the whole where every test runs, else the sample of it.
+func Of[T any](sample, whole T) T {
+	if Full() {
+		return whole
+	}
+	return sample
+}
+
 // AtOnce lets n tests run at once that call Parallel, for those of which most wait, where the
 // machine has fewer processors. The command line (-parallel) decides otherwise: it is read
 // later.

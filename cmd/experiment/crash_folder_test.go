@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/internal/testkit/suite"
 	"extraction-experiment/langfuse/embedded"
 	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
@@ -70,12 +71,7 @@ func (f folder) start(t testing.TB, args ...string) *child {
 	if f.out != nil {
 		c.Stdout = io.MultiWriter(&c.stdout, f.out)
 	}
-	for _, setting := range os.Environ() {
-		if !strings.HasPrefix(setting, "LANGFUSE_") && !strings.HasPrefix(setting, "EXPERIMENT_") {
-			c.Env = append(c.Env, setting)
-		}
-	}
-	c.Env = append(c.Env, f.env...)
+	c.Env = f.environment()
 	must(t, c.Start())
 	go func() {
 		defer close(c.ended)
@@ -88,11 +84,37 @@ func (f folder) start(t testing.TB, args ...string) *child {
 	return c
 }
 
-// run carries one command line to its end and demands the exit code.
+// environment is that of the folder's processes: of this one's settings none of Langfuse
+// or the program.
+func (f folder) environment() (env []string) {
+	for _, setting := range os.Environ() {
+		if !strings.HasPrefix(setting, "LANGFUSE_") && !strings.HasPrefix(setting, "EXPERIMENT_") {
+			env = append(env, setting)
+		}
+	}
+	return append(env, f.env...)
+}
+
+// run carries one command line to its end and demands the exit code. With
+// EXPERIMENT_TEST_FULL it starts a process.
 func (f folder) run(t testing.TB, code int, args ...string) *child {
 	t.Helper()
-	c := f.start(t, args...)
-	c.exits(t, code)
+	if suite.Full() || f.program != "" || f.out != nil {
+		c := f.start(t, args...)
+		c.exits(t, code)
+		return c
+	}
+	r, err := idle.take()
+	must(t, err)
+	a, err := r.ask(commandLine{Args: args, Env: f.environment(), Dir: f.dir})
+	must(t, err)
+	idle.give(r)
+	c := &child{}
+	c.stdout.Write(a.Stdout)
+	c.stderr.Write(a.Stderr)
+	if a.Code != code {
+		t.Fatalf("experiment %s: exit code %d, want %d\n%s%s", strings.Join(args, " "), a.Code, code, &c.stdout, &c.stderr)
+	}
 	return c
 }
 

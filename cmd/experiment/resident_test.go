@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -10,6 +11,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -26,16 +28,16 @@ type resident struct {
 	end     func()
 }
 
-// residents are those that no script uses, so that there are as many as scripts run at
-// once.
+// residents are those that nobody uses, so that there are as many as tests run at once.
 type residents struct {
 	mu   sync.Mutex
 	free []*resident
 }
 
+var idle residents
+
 // script is what byResident knows of one. Its resident is nil before its first command.
 type script struct {
-	*residents
 	names []string // of the environment
 	*resident
 }
@@ -69,7 +71,7 @@ func program(main func() int) func() {
 		for {
 			var line commandLine
 			if lines.Decode(&line) != nil {
-				os.Exit(0) // all scripts have ended
+				os.Exit(0) // all tests have ended
 			}
 			var a residentAnswer
 			if err := line.carryOut(main, &a); err != nil {
@@ -116,11 +118,11 @@ func written(f *os.File) ([]byte, error) {
 func (s *script) carryOut(ts *testscript.TestScript, args []string) int {
 	if s.resident == nil {
 		var err error
-		s.resident, err = s.take()
+		s.resident, err = idle.take()
 		ts.Check(err)
 		ts.Defer(func() {
 			if s.resident != nil {
-				s.give(s.resident)
+				idle.give(s.resident)
 			}
 		})
 	}
@@ -128,15 +130,10 @@ func (s *script) carryOut(ts *testscript.TestScript, args []string) int {
 	for _, name := range s.names {
 		env = append(env, name+"="+ts.Getenv(name))
 	}
-	ts.Check(s.lines.Encode(commandLine{Args: args, Env: env, Dir: ts.MkAbs(".")}))
-	var a residentAnswer
-	if err := s.answers.Decode(&a); err != nil {
-		s.end()
+	a, err := s.ask(commandLine{Args: args, Env: env, Dir: ts.MkAbs(".")})
+	if err != nil {
 		s.resident = nil
-		ts.Fatalf("the program ended, its standard error is above: %v", err)
-	}
-	if a.Problem != "" {
-		ts.Fatalf("%s", a.Problem)
+		ts.Fatalf("%v", err)
 	}
 	_, err1 := ts.Stdout().Write(a.Stdout)
 	_, err2 := ts.Stderr().Write(a.Stderr)
@@ -144,15 +141,31 @@ func (s *script) carryOut(ts *testscript.TestScript, args []string) int {
 	return a.Code
 }
 
+// ask has the resident carry out a command line. After an error it is gone.
+func (r *resident) ask(line commandLine) (a residentAnswer, err error) {
+	err = r.lines.Encode(line)
+	if err == nil {
+		err = r.answers.Decode(&a)
+	}
+	if err == nil && a.Problem != "" {
+		err = errors.New(a.Problem)
+	}
+	if err != nil {
+		r.end()
+		return a, fmt.Errorf("the program ended, its standard error is above: %w", err)
+	}
+	return a, nil
+}
+
 // params are the parameters of the scripts in a folder.
-func (r *residents) params(folder string) testscript.Params {
+func scriptParams(folder string) testscript.Params {
 	params := testkit.ScriptParams(folder, byResident)
 	before := params.Setup
 	params.Setup = func(env *testscript.Env) error {
 		err := before(env)
 		file := strings.TrimPrefix(filepath.Base(env.WorkDir), "script-") + ".txtar"
 		names, err2 := variables(env.Vars, filepath.Join(folder, file))
-		env.Values[scriptKey{}] = &script{residents: r, names: names}
+		env.Values[scriptKey{}] = &script{names: names}
 		return errors.Join(err, err2)
 	}
 	return params
@@ -210,9 +223,14 @@ func (r *residents) give(one *resident) {
 	r.free = append(r.free, one)
 }
 
-// close ends all, when all scripts have ended.
-func (r *residents) close() {
-	for _, one := range r.free {
-		one.end()
-	}
+// withResidents runs the tests, and ends the residents after them.
+type withResidents struct{ *testing.M }
+
+func (m withResidents) Run() int {
+	defer func() {
+		for _, one := range idle.free {
+			one.end()
+		}
+	}()
+	return m.M.Run()
 }

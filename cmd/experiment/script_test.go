@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) {
 	hasten()
-	testscript.Main(m, map[string]func(){
+	testscript.Main(withResidents{m}, map[string]func(){
 		"experiment": program(Main),
 		"oracle":     func() { os.Exit(oracle(os.Args[1:])) },
 		"answerer":   func() { os.Exit(answerer()) },
@@ -49,7 +49,5 @@ func hasten() {
 
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	all := &residents{}
-	t.Cleanup(all.close)
-	testkit.RunScripts(t, "testdata/script", all.params)
+	testkit.RunScripts(t, "testdata/script", scriptParams)
 }

@@ -63,56 +63,33 @@ import (
 // Client speaks to one project of one Langfuse server. It is safe for
 // concurrent use and starts no goroutine of its own.
 type Client struct {
-	base          string
-	publicKey     string
-	secretKey     Secret
-	http          *http.Client
-	userAgent     string
-	maxAttempts   int
-	maxRetryAfter time.Duration
-	timeout       time.Duration
-	maxResponse   int64
-	jitter        func() float64
-	paused        func(error, time.Time)
-	uncompressed  bool
-	redact        func(string) string // replaces every key in a text by "***"
-	reached       *atomic.Bool        // the server has given a proper answer
+	config  Config // without zero values
+	base    string
+	http    *http.Client
+	redact  func(string) string // replaces every key in a text by "***"
+	reached *atomic.Bool        // the server has given a proper answer
 }
 
 // New returns a client, or a *UsageError with all problems of the
 // configuration. It sends nothing: use Probe to see whether the server answers.
 func New(config Config) (*Client, error) {
-	if err := config.validate(); err != nil {
-		return nil, &UsageError{fmt.Errorf("langfuse: configuration: %w", err)}
-	}
 	base, err := parseBaseURL(config.BaseURL)
-	if err != nil {
+	if err = errors.Join(err, checkKeys(config.PublicKey, config.SecretKey.Reveal())); err != nil {
 		return nil, &UsageError{fmt.Errorf("langfuse: configuration: %w", err)}
 	}
-	jitter := config.Jitter
-	if jitter == nil {
-		jitter = rand.Float64
+	if config.Jitter == nil {
+		config.Jitter = rand.Float64
 	}
-	paused := config.Paused
-	if paused == nil {
-		paused = func(error, time.Time) {}
+	if config.Paused == nil {
+		config.Paused = func(error, time.Time) {}
 	}
-	return &Client{
-		base:          base,
-		publicKey:     config.PublicKey,
-		secretKey:     config.SecretKey,
-		http:          limit.HTTPClient(config.HTTPClient),
-		userAgent:     cmp.Or(config.UserAgent, DefaultUserAgent),
-		maxAttempts:   cmp.Or(config.MaxAttempts, DefaultMaxAttempts),
-		maxRetryAfter: cmp.Or(config.MaxRetryAfter, DefaultMaxRetryAfter),
-		timeout:       cmp.Or(config.Timeout, DefaultTimeout),
-		maxResponse:   min(cmp.Or(config.MaxResponseBytes, DefaultMaxResponseBytes), 1<<40),
-		jitter:        jitter,
-		paused:        paused,
-		uncompressed:  config.Uncompressed,
-		redact:        newRedactor(config.PublicKey, config.SecretKey.Reveal()),
-		reached:       new(atomic.Bool),
-	}, nil
+	config.UserAgent = cmp.Or(config.UserAgent, DefaultUserAgent)
+	config.MaxAttempts = cmp.Or(config.MaxAttempts, DefaultMaxAttempts)
+	config.MaxRetryAfter = cmp.Or(config.MaxRetryAfter, DefaultMaxRetryAfter)
+	config.Timeout = cmp.Or(config.Timeout, DefaultTimeout)
+	config.MaxResponseBytes = min(cmp.Or(config.MaxResponseBytes, DefaultMaxResponseBytes), 1<<40)
+	redact := newRedactor(config.PublicKey, config.SecretKey.Reveal())
+	return &Client{config, base, limit.HTTPClient(config.HTTPClient), redact, new(atomic.Bool)}, nil
 }
 
 // BaseURL returns the server's address without a trailing slash, as the
@@ -190,35 +167,21 @@ type Config struct {
 	Uncompressed bool
 }
 
-// validate returns all problems of the configuration at once.
-func (c Config) validate() error {
+// checkKeys returns all problems of the keys without ever quoting them.
+func checkKeys(public, secret string) error {
 	var problems []error
-	if _, err := parseBaseURL(c.BaseURL); err != nil {
-		problems = append(problems, err)
+	problem := func(bad bool, text string) {
+		if bad {
+			problems = append(problems, errors.New(text))
+		}
 	}
-	problems = append(problems, keyProblems(c.PublicKey, c.SecretKey.Reveal())...)
+	problem(public == "", "the public key is missing")
+	problem(secret == "", "the secret key is missing")
+	problem(strings.ContainsFunc(public+secret, func(r rune) bool { return r <= ' ' || r == 0x7f }), "a key contains a space or a control character")
+	problem(strings.Contains(public, ":"), "the public key contains a colon, which HTTP Basic authentication cannot carry")
+	problem(strings.HasPrefix(public, "sk-lf-") || strings.HasPrefix(secret, "pk-lf-"),
+		"the keys look swapped: the public key begins with pk-lf-, the secret key with sk-lf-")
 	return errors.Join(problems...)
-}
-
-// keyProblems checks the keys without ever quoting them.
-func keyProblems(public, secret string) []error {
-	var problems []error
-	if public == "" {
-		problems = append(problems, errors.New("the public key is missing"))
-	}
-	if secret == "" {
-		problems = append(problems, errors.New("the secret key is missing"))
-	}
-	if strings.ContainsFunc(public+secret, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
-		problems = append(problems, errors.New("a key contains a space or a control character"))
-	}
-	if strings.Contains(public, ":") {
-		problems = append(problems, errors.New("the public key contains a colon, which HTTP Basic authentication cannot carry"))
-	}
-	if strings.HasPrefix(public, "sk-lf-") || strings.HasPrefix(secret, "pk-lf-") {
-		problems = append(problems, errors.New("the keys look swapped: the public key begins with pk-lf-, the secret key with sk-lf-"))
-	}
-	return problems
 }
 
 // parseBaseURL returns the address without trailing slashes. Addresses that
@@ -229,19 +192,16 @@ func parseBaseURL(address string) (string, error) {
 		return DefaultBaseURL, nil
 	}
 	u, err := url.Parse(strings.TrimSpace(address))
-	if err != nil {
+	switch {
+	case err != nil:
 		return "", errors.New("the base URL cannot be read as a URL: expected something like " + DefaultBaseURL)
-	}
-	if u.User != nil {
+	case u.User != nil:
 		return "", errors.New("the base URL must not contain a user or password: the keys are given on their own")
-	}
-	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
 		return "", fmt.Errorf("the base URL %q needs http:// or https:// and a host, such as %s", u.Redacted(), DefaultBaseURL)
-	}
-	if u.RawQuery != "" || u.Fragment != "" {
+	case u.RawQuery != "" || u.Fragment != "":
 		return "", errors.New("the base URL must not have a query or a fragment")
-	}
-	if strings.HasSuffix(strings.TrimRight(u.Path, "/")+"/", apiPrefix) {
+	case strings.HasSuffix(strings.TrimRight(u.Path, "/")+"/", apiPrefix):
 		return "", fmt.Errorf("the base URL %q is that of the API: leave out %s", u.Redacted(), strings.TrimRight(apiPrefix, "/"))
 	}
 	return strings.TrimRight(u.String(), "/"), nil

@@ -289,10 +289,8 @@ func (c *Client) CurrentDatasetVersion(ctx context.Context, name string) (time.T
 		return time.Time{}, err
 	}
 	now, wait := serverNow(health.Time, before, after)
-	select {
-	case <-time.After(wait):
-	case <-ctx.Done():
-		return time.Time{}, ctx.Err()
+	if err := sleep(ctx, wait); err != nil {
+		return time.Time{}, err
 	}
 	if len(newest.Data) > 0 && newest.Data[0].CreatedAt.After(now) {
 		now = newest.Data[0].CreatedAt

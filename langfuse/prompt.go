@@ -13,8 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"extraction-experiment/internal/textutil"
 )
 
 // The two forms of a prompt.
@@ -173,13 +171,8 @@ type PromptCreate struct {
 //
 // API: POST /api/public/v2/prompts
 func (c *Client) CreatePrompt(ctx context.Context, prompt PromptCreate) (Prompt, error) {
-	body, err := textutil.MarshalJSON(prompt)
-	if err != nil {
-		return Prompt{}, err
-	}
 	var stored Prompt
-	r := request{method: http.MethodPost, path: "v2/prompts", body: body, once: true}
-	if err := c.doJSON(ctx, r, &stored); err != nil {
+	if err := c.postOnce(ctx, "v2/prompts", prompt, &stored); err != nil {
 		return Prompt{}, fmt.Errorf("prompt %q: %w", prompt.Name, err)
 	}
 	return stored, nil

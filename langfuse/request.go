@@ -68,7 +68,7 @@ func (c *Client) doJSON(ctx context.Context, r request, into any) error {
 }
 
 // do sends the request until it succeeds, fails for good, has been sent
-// maxAttempts times, or ctx ends.
+// Config.MaxAttempts times, or ctx ends.
 func (c *Client) do(ctx context.Context, r request) (response, error) {
 	began := time.Now()
 	for attempt := 1; ; attempt++ {
@@ -77,11 +77,11 @@ func (c *Client) do(ctx context.Context, r request) (response, error) {
 			c.reached.Store(true)
 			return answer, nil
 		}
-		if attempt >= c.maxAttempts || !repeatable(r, err) || c.doubtful(err, attempt, time.Since(began)) {
+		if attempt >= c.config.MaxAttempts || !repeatable(r, err) || c.doubtful(err, attempt, time.Since(began)) {
 			return response{}, withAttempts(err, attempt)
 		}
 		pause := c.pause(attempt, err)
-		c.paused(err, time.Now().Add(pause))
+		c.config.Paused(err, time.Now().Add(pause))
 		if stop := sleep(ctx, pause); stop != nil {
 			return response{}, fmt.Errorf("langfuse: %s %s: %w, while waiting to repeat it after: %s",
 				r.method, apiPrefix+r.path, stop, err)
@@ -91,7 +91,7 @@ func (c *Client) do(ctx context.Context, r request) (response, error) {
 
 // attempt sends the request once and reads the answer under the cap.
 func (c *Client) attempt(ctx context.Context, r request) (response, error) {
-	within, cancel := context.WithTimeout(ctx, c.timeout)
+	within, cancel := context.WithTimeout(ctx, c.config.Timeout)
 	defer cancel()
 	req, err := c.newRequest(within, r)
 	if err != nil {
@@ -105,7 +105,7 @@ func (c *Client) attempt(ctx context.Context, r request) (response, error) {
 	defer res.Body.Close()
 
 	success := res.StatusCode >= 200 && res.StatusCode < 300
-	most := c.maxResponse
+	most := c.config.MaxResponseBytes
 	if !success {
 		most = min(most, maxErrorBody)
 	}
@@ -164,8 +164,8 @@ func (c *Client) newRequest(ctx context.Context, r request) (*http.Request, erro
 		req.Header.Set("Content-Type", "application/json")
 	}
 	req.Header.Set("Accept", "application/json")
-	req.Header.Set("User-Agent", c.userAgent)
-	req.SetBasicAuth(c.publicKey, c.secretKey.Reveal())
+	req.Header.Set("User-Agent", c.config.UserAgent)
+	req.SetBasicAuth(c.config.PublicKey, c.config.SecretKey.Reveal())
 	for name, value := range r.header {
 		req.Header.Set(name, value)
 	}
@@ -180,7 +180,7 @@ func (c *Client) connectionError(ctx, within context.Context, r request, err err
 	}
 	if within.Err() != nil {
 		// Not wrapped: it is this client that gave up, not the caller's context.
-		err = fmt.Errorf("no complete answer within %s", c.timeout)
+		err = fmt.Errorf("no complete answer within %s", c.config.Timeout)
 	}
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {
@@ -276,30 +276,25 @@ func (c *Client) doubtful(err error, attempts int, within time.Duration) bool {
 }
 
 // pause returns how long to wait after the given attempt (1 is the first).
-// What the server asks for comes first, capped by maxRetryAfter; up to a tenth
+// What the server asks for comes first, capped by Config.MaxRetryAfter; up to a tenth
 // is added to it, so that clients that were refused together do not return
 // together.
 func (c *Client) pause(attempt int, err error) time.Duration {
 	var api *APIError
 	if errors.As(err, &api) && api.RetryAfter > 0 {
-		asked := min(api.RetryAfter, c.maxRetryAfter)
-		return asked + time.Duration(c.jitter()*float64(asked)/10)
+		asked := min(api.RetryAfter, c.config.MaxRetryAfter)
+		return asked + time.Duration(c.config.Jitter()*float64(asked)/10)
 	}
-	wait := maxPause
-	if shift := attempt - 1; shift < 6 {
-		wait = min(firstPause<<shift, maxPause)
-	}
-	return wait/2 + time.Duration(c.jitter()*float64(wait)/2)
+	wait := min(firstPause<<min(attempt-1, 6), maxPause)
+	return wait/2 + time.Duration(c.config.Jitter()*float64(wait)/2)
 }
 
 // sleep waits, or returns the reason why ctx ended.
 func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-timer.C:
+	case <-time.After(d):
 		return nil
 	}
 }

@@ -223,7 +223,7 @@ func TestPromptVersionIsNotSentAgain(t *testing.T) {
 
 func TestJitterSpreadsPauses(t *testing.T) {
 	client := fakeTimeClient(t, http.NotFoundHandler())
-	client.jitter = func() float64 { return 0.5 }
+	client.config.Jitter = func() float64 { return 0.5 }
 	// 0.5 s: half is fixed, half of the other half is added.
 	if got := client.pause(1, &APIError{Status: 500}); got != 375*time.Millisecond {
 		t.Errorf("first pause %s", got)
@@ -261,7 +261,7 @@ func TestSlowServerIsUnknownNotCancelled(t *testing.T) {
 		client := fakeTimeClient(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			<-r.Context().Done()
 		}))
-		client.maxAttempts = 2
+		client.config.MaxAttempts = 2
 		start := time.Now()
 		_, err := client.GetProject(t.Context())
 		var connection *ConnectionError

@@ -183,22 +183,10 @@ const (
 // ScoreValue is a number or a text, or neither (the zero value, which servers
 // give for an empty category). Values compare with ==. The endpoints of
 // Langfuse write a boolean as 0/1 or as false/true; both are the numbers here.
-type ScoreValue struct {
-	kind   valueKind
-	number float64
-	text   string
-}
-
-type valueKind uint8
-
-const (
-	kindNone valueKind = iota
-	kindNumber
-	kindText
-)
+type ScoreValue struct{ value any } // float64 or string
 
 // NumberValue returns the value of a numeric score.
-func NumberValue(number float64) ScoreValue { return ScoreValue{kind: kindNumber, number: number} }
+func NumberValue(number float64) ScoreValue { return ScoreValue{number} }
 
 // BoolValue returns the value of a boolean score: 1 for true, 0 for false.
 func BoolValue(yes bool) ScoreValue {
@@ -209,52 +197,42 @@ func BoolValue(yes bool) ScoreValue {
 }
 
 // TextValue returns the value of a categorical or text score.
-func TextValue(text string) ScoreValue { return ScoreValue{kind: kindText, text: text} }
+func TextValue(text string) ScoreValue { return ScoreValue{text} }
 
 // Number returns the number, and whether the value is one.
-func (v ScoreValue) Number() (float64, bool) { return v.number, v.kind == kindNumber }
+func (v ScoreValue) Number() (number float64, ok bool) {
+	number, ok = v.value.(float64)
+	return number, ok
+}
 
 // Text returns the text, and whether the value is one.
-func (v ScoreValue) Text() (string, bool) { return v.text, v.kind == kindText }
+func (v ScoreValue) Text() (text string, ok bool) {
+	text, ok = v.value.(string)
+	return text, ok
+}
 
 // String returns the value for people; nothing for no value.
 func (v ScoreValue) String() string {
-	if v.kind == kindNumber {
-		return strconv.FormatFloat(v.number, 'g', -1, 64)
+	if number, ok := v.Number(); ok {
+		return strconv.FormatFloat(number, 'g', -1, 64)
 	}
-	return v.text
+	text, _ := v.Text()
+	return text
 }
 
 // MarshalJSON writes a number, a string or null. NaN and infinities are errors.
-func (v ScoreValue) MarshalJSON() ([]byte, error) {
-	switch v.kind {
-	case kindNumber:
-		if math.IsNaN(v.number) || math.IsInf(v.number, 0) {
-			return nil, fmt.Errorf("a score cannot be %g", v.number)
-		}
-		return json.Marshal(v.number)
-	case kindText:
-		return json.Marshal(v.text)
-	}
-	return []byte("null"), nil
-}
+func (v ScoreValue) MarshalJSON() ([]byte, error) { return json.Marshal(v.value) }
 
 // UnmarshalJSON reads a number, a boolean, a string or null.
 func (v *ScoreValue) UnmarshalJSON(raw []byte) error {
-	var value any
-	if err := json.Unmarshal(raw, &value); err != nil {
+	*v = ScoreValue{}
+	if err := json.Unmarshal(raw, &v.value); err != nil {
 		return err
 	}
-	switch value := value.(type) {
-	case nil:
-		*v = ScoreValue{}
-	case float64:
-		*v = NumberValue(value)
+	switch value := v.value.(type) {
 	case bool:
 		*v = BoolValue(value)
-	case string:
-		*v = TextValue(value)
-	default:
+	case []any, map[string]any:
 		return fmt.Errorf("a score's value must be a number, a boolean or a string, not %s", textutil.Cut(string(raw), 40))
 	}
 	return nil

@@ -47,7 +47,7 @@ func TestSecretIsNeverPrinted(t *testing.T) {
 			t.Errorf("no *** in %q", text)
 		}
 	}
-	if client.secretKey.Reveal() != key {
+	if client.config.SecretKey.Reveal() != key {
 		t.Error("the client lost its key")
 	}
 }

@@ -209,18 +209,11 @@ type Number float64
 
 // UnmarshalJSON reads a number, a string that holds one, or null.
 func (n *Number) UnmarshalJSON(raw []byte) error {
-	var text string
-	switch {
-	case string(raw) == "null":
+	if string(raw) == "null" {
 		*n = 0
 		return nil
-	case len(raw) > 0 && raw[0] == '"':
-		if err := json.Unmarshal(raw, &text); err != nil {
-			return err
-		}
-	default:
-		text = string(raw)
 	}
+	text := strings.Trim(string(raw), `"`)
 	value, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsNaN(value) || math.IsInf(value, 0) {
 		return fmt.Errorf("%q is not a finite number", textutil.Cut(text, 40))

@@ -60,7 +60,7 @@ func (c *Client) ExportSpans(ctx context.Context, scope Scope, spans []Span) err
 	}
 	body, err := encodeSpans(scope, spans)
 	header := map[string]string{"Content-Type": "application/x-protobuf", "x-langfuse-ingestion-version": "4"}
-	if err == nil && !c.uncompressed {
+	if err == nil && !c.config.Uncompressed {
 		header["Content-Encoding"] = "gzip"
 		body, err = compressed(body)
 	}
@@ -78,10 +78,7 @@ func (c *Client) ExportSpans(ctx context.Context, scope Scope, spans []Span) err
 func encodeSpans(scope Scope, spans []Span) ([]byte, error) {
 	encoded := make([]*tracepb.Span, len(spans))
 	for i, span := range spans {
-		var err error
-		if encoded[i], err = span.proto(); err != nil {
-			return nil, err
-		}
+		encoded[i] = span.proto()
 	}
 	data := &tracepb.TracesData{ResourceSpans: []*tracepb.ResourceSpans{{
 		Resource: &resourcepb.Resource{Attributes: []*commonpb.KeyValue{
@@ -108,20 +105,11 @@ func compressed(plain []byte) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// proto returns the span as OTLP writes it.
-func (s Span) proto() (*tracepb.Span, error) {
-	traceID, err := hex.DecodeString(s.TraceID)
-	if err != nil {
-		return nil, fmt.Errorf("trace id: %w", err)
-	}
-	spanID, err := hex.DecodeString(s.SpanID)
-	if err != nil {
-		return nil, fmt.Errorf("span id: %w", err)
-	}
-	parentID, err := hex.DecodeString(s.ParentID)
-	if err != nil {
-		return nil, fmt.Errorf("parent id: %w", err)
-	}
+// proto returns a valid span as OTLP writes it.
+func (s Span) proto() *tracepb.Span {
+	traceID, _ := hex.DecodeString(s.TraceID)
+	spanID, _ := hex.DecodeString(s.SpanID)
+	parentID, _ := hex.DecodeString(s.ParentID)
 	attributes := make([]*commonpb.KeyValue, len(s.Attributes))
 	for i, attribute := range s.Attributes {
 		attributes[i] = attribute.proto
@@ -132,7 +120,7 @@ func (s Span) proto() (*tracepb.Span, error) {
 		StartTimeUnixNano: uint64(s.Start.UnixNano()), EndTimeUnixNano: uint64(s.End.UnixNano()),
 		Attributes: attributes,
 		Status:     &tracepb.Status{Code: tracepb.Status_StatusCode(s.Status), Message: s.StatusMessage},
-	}, nil
+	}
 }
 
 // TraceQuery selects traces; empty fields select all. Give a time window, else

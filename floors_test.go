@@ -27,7 +27,6 @@ var floors = map[string]int{
 	"outcome":                1,
 	"langfuse":               1,
 	"configs":                1,
-	"bench/datasets":         1,
 	"dataset":                2,
 	"langfuse/embedded":      2,
 	"pipeline/answer":        2,
@@ -45,7 +44,7 @@ var floors = map[string]int{
 	"harness/extraction":     7,
 	"harness/answers":        7,
 	"harness/conformance":    8,
-	"harness/bench":          8,
+	"bench":                  8,
 	"report":                 9,
 	"report/html":            10,
 	"cmd/internal/connect":   10,
@@ -69,7 +68,7 @@ var fences = []struct {
 	{"langfuse/embedded", []string{"cmd/"}, "the embedded server is met over HTTP"},
 	{"tracking", []string{"experiment", "cmd/"}, "what is recorded in Langfuse follows from the run file"},
 	{"internal/testkit/natsserver", nil, "the NATS server is no part of the program, only tests start it"},
-	{"runstore", []string{"experiment", "tracking", "harness/bench", "cmd/"}, "libraries must not compile SQLite"},
+	{"runstore", []string{"experiment", "tracking", "bench", "cmd/"}, "libraries must not compile SQLite"},
 }
 
 func TestFloors(t *testing.T) {

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"extraction-experiment/harness/bench"
+	"extraction-experiment/bench"
 	"extraction-experiment/report"
 )
 

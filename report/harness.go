@@ -10,8 +10,8 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/text"
 
+	"extraction-experiment/bench"
 	"extraction-experiment/harness/answers"
-	"extraction-experiment/harness/bench"
 	"extraction-experiment/harness/conformance"
 	"extraction-experiment/internal/textutil"
 )

@@ -13,13 +13,12 @@ import (
 
 	urfave "github.com/urfave/cli/v2"
 
-	"extraction-experiment/bench/datasets"
+	benches "extraction-experiment/bench"
 	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/experiment"
-	benches "extraction-experiment/harness/bench"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/report"
@@ -189,14 +188,9 @@ func benchConfig(c *urfave.Context) (benches.Config, error) {
 	if len(cfg.Datasets) > 0 {
 		return cfg, nil
 	}
-	for _, file := range []struct{ name, text string }{{"the built-in smoke.jsonl", datasets.Smoke}, {"the built-in regression.jsonl", datasets.Regression}} {
-		cases, err := benches.Parse(cfg.Options, file.name, []byte(file.text))
-		if err != nil {
-			return cfg, err
-		}
-		cfg.Cases = append(cfg.Cases, cases...)
-	}
-	return cfg, nil
+	var err error
+	cfg.Cases, err = benches.BuiltIn(cfg.Options)
+	return cfg, err
 }
 
 // gateFlags are the gates of bench score.

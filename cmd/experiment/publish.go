@@ -10,11 +10,11 @@ import (
 
 	urfave "github.com/urfave/cli/v2"
 
+	benches "extraction-experiment/bench"
 	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/experiment"
-	benches "extraction-experiment/harness/bench"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/runstore"
 	"extraction-experiment/tracking"

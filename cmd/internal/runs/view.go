@@ -10,11 +10,11 @@ import (
 	"slices"
 	"strings"
 
+	benches "extraction-experiment/bench"
 	"extraction-experiment/compare"
 	"extraction-experiment/experiment"
 	"extraction-experiment/extraction"
 	"extraction-experiment/harness/answers"
-	benches "extraction-experiment/harness/bench"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"

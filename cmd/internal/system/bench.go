@@ -1,7 +1,7 @@
 package system
 
 import (
-	benches "extraction-experiment/harness/bench"
+	benches "extraction-experiment/bench"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 	"extraction-experiment/pipeline/provider"

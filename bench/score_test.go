@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"extraction-experiment/harness/bench"
+	"extraction-experiment/bench"
 )
 
 // TestSee: two spans of gold, of which the first record that is right covers

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	_ "embed" // the cases that come with the program
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -112,10 +113,20 @@ func Read(ctx context.Context, opt Options, paths ...string) ([]Case, error) {
 	return r.result()
 }
 
-// Parse reads one text of cases; see Read. Path stands for it in messages.
-func Parse(opt Options, path string, text []byte) ([]Case, error) {
+// The cases that come with the program, written for this project: short and long
+// documents with gold spans, and records of eight categories.
+var (
+	//go:embed datasets/smoke.jsonl
+	smoke []byte
+	//go:embed datasets/regression.jsonl
+	regression []byte
+)
+
+// BuiltIn reads the cases that come with the program; see Read.
+func BuiltIn(opt Options) ([]Case, error) {
 	r := caseReader{seen: map[string]string{}}
-	r.text(opt, path, text)
+	r.text(opt, "the built-in smoke.jsonl", smoke)
+	r.text(opt, "the built-in regression.jsonl", regression)
 	return r.result()
 }
 

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"extraction-experiment/bench"
 	"extraction-experiment/experiment"
-	"extraction-experiment/harness/bench"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/testkit/suite"
 	"extraction-experiment/outcome"
@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-const smoke, regression = "../../bench/datasets/smoke.jsonl", "../../bench/datasets/regression.jsonl"
+const smoke, regression = "datasets/smoke.jsonl", "datasets/regression.jsonl"
 
 // checked returns what is wrong with datasets: malformed records, and whatever
 // lowers a metric in one trial or three.

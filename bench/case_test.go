@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"extraction-experiment/harness/bench"
+	"extraction-experiment/bench"
 )
 
 // base is a regression record that is right in everything.

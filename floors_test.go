@@ -47,7 +47,6 @@ var floors = map[string]int{
 	"bench":                  8,
 	"report":                 9,
 	"report/html":            10,
-	"cmd/internal/connect":   10,
 	"cmd/internal/settings":  10,
 	"cmd/internal/runs":      11,
 	"cmd/internal/system":    12,

@@ -14,7 +14,6 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	benches "extraction-experiment/bench"
-	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/cmd/internal/system"
@@ -174,7 +173,7 @@ func benchConfig(c *urfave.Context) (benches.Config, error) {
 		}
 		name = cmp.Or(name, runs.MadeName("bench"))
 		settings.CheckRunName(p, "out", name)
-		cfg.Name, cfg.Out = name, runstore.Path(connect.Folder, "", "bench", name)
+		cfg.Name, cfg.Out = name, runstore.Path(settings.Folder, "", "bench", name)
 	}
 	if err := p.Err(); err != nil {
 		return cfg, withCode(err)

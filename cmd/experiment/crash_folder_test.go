@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/internal/testkit/suite"
 	"extraction-experiment/langfuse/embedded"
 	"extraction-experiment/outcome"
@@ -33,7 +33,7 @@ type folder struct {
 func newFolder(t testing.TB, env ...string) folder {
 	t.Helper()
 	f := folder{dir: t.TempDir(), env: env}
-	must(t, os.Mkdir(f.path(connect.Folder), 0o700))
+	must(t, os.Mkdir(f.path(settings.Folder), 0o700))
 	return f
 }
 
@@ -48,11 +48,11 @@ func (f folder) path(parts ...string) string {
 }
 
 // store is the data of the folder's embedded Langfuse.
-func (f folder) store() string { return f.path(connect.Folder, "langfuse.db") }
+func (f folder) store() string { return f.path(settings.Folder, "langfuse.db") }
 
 // runFile is where the program keeps a run.
 func (f folder) runFile(dataset, name string) string {
-	return runstore.Path(f.path(connect.Folder), embedded.DefaultProjectID, dataset, name)
+	return runstore.Path(f.path(settings.Folder), embedded.DefaultProjectID, dataset, name)
 }
 
 // child is the program as a process of its own. TestMain has put the test's

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/configs"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
@@ -54,7 +54,7 @@ func (d deployment) readBack(name string, n int, prompted bool) {
 // newestOf reads the newest attempts of a run, by trace id.
 func (d deployment) newestOf(name string) (outcome.Header, map[string]outcome.Outcome, string) {
 	d.t.Helper()
-	r, err := runstore.Load(runstore.Path(connect.Folder, d.server.Project.ID, configs.SampleName, name))
+	r, err := runstore.Load(runstore.Path(settings.Folder, d.server.Project.ID, configs.SampleName, name))
 	must(d.t, err)
 	defer func() { must(d.t, r.Close()) }()
 	header, err := r.Header(d.t.Context())

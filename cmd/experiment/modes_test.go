@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/configs"
 	"extraction-experiment/dataset"
 	"extraction-experiment/internal/cli"
@@ -102,7 +102,7 @@ func TestModes(t *testing.T) {
 			d.readBack("llm", 5, true)
 			d.harmed("llm")
 
-			must(t, os.RemoveAll(connect.Folder)) // as in a colleague's folder
+			must(t, os.RemoveAll(settings.Folder)) // as in a colleague's folder
 			_, stderr := d.exits(cli.ExitUsage, "--dataset", configs.SampleName, "--name", "base")
 			if !strings.Contains(stderr, "taken (in Langfuse): use --name base-2") {
 				t.Errorf("a name that only Langfuse knows: %s", stderr)

@@ -11,7 +11,6 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	benches "extraction-experiment/bench"
-	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/experiment"
@@ -26,7 +25,7 @@ func publishCommand(env cli.Env) *urfave.Command {
 		Usage:     "send to Langfuse what a run holds and Langfuse has not acknowledged",
 		UsageText: "experiment publish RUN",
 		ArgsUsage: "RUN",
-		Flags:     append([]urfave.Flag{settings.DatasetFlag(), connect.ModeFlag()}, settings.LogFlags()...),
+		Flags:     append([]urfave.Flag{settings.DatasetFlag(), settings.ModeFlag()}, settings.LogFlags()...),
 		Action:    func(c *urfave.Context) error { return publishAction(c, env) },
 	}
 }
@@ -43,7 +42,7 @@ func publishAction(c *urfave.Context, env cli.Env) (err error) {
 	ctx, signals := watchSignals(c.Context, env.Stderr, leftForResume)
 	defer signals.stop()
 	defer func() { err = signals.cutShort(err) }()
-	lf, err := connect.Open(ctx, getenv)
+	lf, err := settings.Connect(ctx, getenv)
 	if err != nil {
 		return err
 	}
@@ -70,7 +69,7 @@ func sentRun(c *urfave.Context, env cli.Env, named string) (path string, getenv 
 	if log, err = settings.NewLog(env.Stderr, c.String("log-level"), c.String("log-format")); err != nil {
 		return "", nil, nil, err
 	}
-	if getenv, err = connect.FlagMode(c, env.Getenv); err != nil {
+	if getenv, err = settings.FlagMode(c, env.Getenv); err != nil {
 		return "", nil, nil, err
 	}
 	path, err = runs.Find(c.Context, named, c.String("dataset"))
@@ -98,7 +97,7 @@ func verifyCommand(env cli.Env) *urfave.Command {
 			"Exit code 0: nothing differs, 1: something does, 64: no such run, one that is being written, or another server than the run was published to, 69: Langfuse cannot be reached, or is still at work.",
 		Flags: append([]urfave.Flag{
 			settings.DatasetFlag(),
-			connect.ModeFlag(),
+			settings.ModeFlag(),
 			settings.JSONFlag(),
 			&urfave.BoolFlag{Name: "repair", Usage: "send again what is missing or different, delete copies of the run's scores, and verify again", DisableDefaultText: true},
 			&urfave.DurationFlag{Name: "timeout", Usage: "end after this `TIME`, the repair included; 0s looks once, and so does the embedded Langfuse unless told otherwise, as it stores before it answers", DefaultText: "10m"},
@@ -132,7 +131,7 @@ func verifyAction(c *urfave.Context, env cli.Env) (err error) {
 	}
 	ctx, cancel := experiment.Within(ctx, c.Duration("timeout"))
 	defer cancel()
-	lf, err := connect.Open(ctx, getenv)
+	lf, err := settings.Connect(ctx, getenv)
 	if err != nil {
 		return timeIsUp(ctx, err)
 	}

@@ -8,7 +8,6 @@ import (
 
 	urfave "github.com/urfave/cli/v2"
 
-	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/cmd/internal/system"
@@ -83,7 +82,7 @@ func runAction(c *urfave.Context, env cli.Env, table []settings.Setting) error {
 }
 
 // opener opens what is measured; lf may be nil where that asks no Langfuse.
-func opener(env cli.Env, lf *connect.Langfuse) system.Opener {
+func opener(env cli.Env, lf *settings.Langfuse) system.Opener {
 	o := system.Opener{Getenv: env.Getenv, Stderr: os.Stderr}
 	if lf != nil {
 		o.Langfuse = &lf.Langfuse

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/cmd/internal/system"
@@ -60,7 +59,7 @@ func runTable() []settings.Setting {
 		{Flag: "environment", Env: "LANGFUSE_TRACING_ENVIRONMENT", Default: outcome.SpanEnvironment, Usage: "`NAME` of the Langfuse environment of traces and scores; without it that of scores is " + outcome.ScoreEnvironment},
 		{Flag: "publish-mentions", Env: "EXPERIMENT_PUBLISH_MENTIONS", Switch: true, Usage: "also send the places in the text that were looked up, not only those that the model gave, as mentions of entities to Langfuse"},
 		{Flag: "publish-scores", Env: "EXPERIMENT_PUBLISH_SCORES", Usage: "`all|NAME,…` are the scores to send to Langfuse besides the usual few; those of evaluators always are (docs/langfuse.md)"},
-		{Flag: "langfuse-mode", Env: connect.EnvMode, Usage: connect.ModeUsage},
+		{Flag: "langfuse-mode", Env: settings.EnvMode, Usage: settings.ModeUsage},
 		{Flag: "resume", Switch: true, Usage: "go on with the run of this name"},
 		{Flag: "retry-failed", Bare: true, Usage: "go on with the run of this name, and give failed items a new attempt; `[=CLASS,…]` those of these classes only"},
 		{Flag: "config", Env: "EXPERIMENT_CONFIG", Usage: "read settings from the YAML `FILE`"},

@@ -12,7 +12,6 @@ import (
 
 	urfave "github.com/urfave/cli/v2"
 
-	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/cmd/internal/system"
@@ -35,7 +34,7 @@ func serveCommand(env cli.Env) *urfave.Command {
 			"out what FILE allows (docs/langfuse.md). " + trigger.EnvSecret + " holds the signing secret. Langfuse sends to ports 80 and 443\n" +
 			"only: put a reverse proxy or a tunnel in front.",
 		Flags: []urfave.Flag{
-			&urfave.IntFlag{Name: "port", Aliases: []string{"p"}, Value: connect.DefaultPort, Usage: "`N` is the port on the loopback address; 0 takes a free one"},
+			&urfave.IntFlag{Name: "port", Aliases: []string{"p"}, Value: settings.DefaultPort, Usage: "`N` is the port on the loopback address; 0 takes a free one"},
 			&urfave.StringFlag{Name: "mode", Value: string(embedded.ModeV4), Usage: "`MODE` is the Langfuse to behave as: v4, v4-dual or v3"},
 			&urfave.DurationFlag{Name: "latency", Usage: "each answer takes this `TIME` longer, such as 100ms"},
 			&urfave.Float64Flag{Name: "fail", Usage: "this `SHARE` of all requests fails, from 0 to 1"},
@@ -55,8 +54,8 @@ func serveCommand(env cli.Env) *urfave.Command {
 			ctx, stop := signal.NotifyContext(c.Context, cli.EndSignals()...)
 			defer stop()
 			pages := func(ctx context.Context, asked func() []html.AskedRun, started func(string)) error {
-				handler := func(l *connect.Langfuse) http.Handler { return runs.Pages(l, asked) }
-				return connect.Serve(ctx, c.Int("port"), !c.IsSet("port"), play, handler, func(url string) {
+				handler := func(l *settings.Langfuse) http.Handler { return runs.Pages(l, asked) }
+				return settings.Serve(ctx, c.Int("port"), !c.IsSet("port"), play, handler, func(url string) {
 					greet(env, url)
 					started(url)
 				})
@@ -91,14 +90,14 @@ func doctorCommand(env cli.Env) *urfave.Command {
 		Flags: []urfave.Flag{
 			&urfave.StringFlag{Name: "model", Aliases: []string{"m"}, Usage: "send one short request to `MODEL`, which may cost a little"},
 			&urfave.BoolFlag{Name: "score-configs", Usage: "make the score configurations that people who annotate choose from, where Langfuse has none of that name", DisableDefaultText: true},
-			connect.ModeFlag(),
+			settings.ModeFlag(),
 			settings.JSONFlag(),
 		},
 		Action: func(c *urfave.Context) error {
 			if err := settings.NoWords(c); err != nil {
 				return err
 			}
-			getenv, err := connect.FlagMode(c, env.Getenv)
+			getenv, err := settings.FlagMode(c, env.Getenv)
 			if err != nil {
 				return err
 			}
@@ -111,7 +110,7 @@ func doctorCommand(env cli.Env) *urfave.Command {
 func promptsCommand(env cli.Env) *urfave.Command {
 	// in connects to Langfuse, and prints what is done there: a text, or a value as JSON.
 	in := func(c *urfave.Context, do func(context.Context, *langfuse.Client) (string, any, error)) (err error) {
-		lf, err := connect.Open(c.Context, env.Getenv)
+		lf, err := settings.Connect(c.Context, env.Getenv)
 		if err != nil {
 			return err
 		}

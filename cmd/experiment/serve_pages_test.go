@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/cmd/internal/runs"
+	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/testkit"
 	"extraction-experiment/langfuse"
@@ -30,7 +30,7 @@ const (
 )
 
 // runsFolder is where the runs of this folder lie.
-var runsFolder = filepath.Join(connect.Folder, "runs")
+var runsFolder = filepath.Join(settings.Folder, "runs")
 
 // served is a folder with runs and the address of its server.
 type served struct {
@@ -211,7 +211,7 @@ func TestServe_whileWritten(t *testing.T) {
 	s := serveFolder(t)
 	header := outcome.Header{Format: outcome.FormatVersion, RunUID: strings.Repeat("a", 32), Name: "going on", Harness: "extraction", Trials: 1, Started: time.Now(),
 		Dataset: outcome.Dataset{Name: "items.jsonl"}, Scorer: outcome.Scorer{Primary: "entity_f1"}}
-	run, err := runstore.Create(runstore.Path(connect.Folder, "embedded", "items.jsonl", "going on"), header)
+	run, err := runstore.Create(runstore.Path(settings.Folder, "embedded", "items.jsonl", "going on"), header)
 	if err != nil {
 		t.Fatal(err)
 	}

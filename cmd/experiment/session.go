@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"extraction-experiment/cmd/internal/ci"
-	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/cmd/internal/runs"
+	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/compare"
 	"extraction-experiment/experiment"
@@ -27,17 +27,17 @@ import (
 // session is what the runs of one command share.
 type session struct {
 	env     cli.Env
-	lf      *connect.Langfuse
+	lf      *settings.Langfuse
 	signals *signals
 	log     *slog.Logger
 }
 
 // withSession connects to Langfuse, has the work done, and disconnects. ask is what
-// may be asked of the server meanwhile; see connect.OpenAsking.
+// may be asked of the server meanwhile; see settings.ConnectAsking.
 func withSession(ctx context.Context, env cli.Env, cfg runConfig, log *slog.Logger, ask func(context.Context, *langfuse.Client), work func(context.Context, session) error) error {
 	ctx, signals := watchSignals(ctx, env.Stderr, leftForResume)
 	defer signals.stop()
-	lf, err := connect.OpenAsking(ctx, connect.InMode(cfg.langfuseMode, env.Getenv), ask)
+	lf, err := settings.ConnectAsking(ctx, settings.InMode(cfg.langfuseMode, env.Getenv), ask)
 	if err != nil {
 		return signals.interrupted(err)
 	}

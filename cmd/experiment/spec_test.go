@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/dataset"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
@@ -36,7 +36,7 @@ func (b bench) experiment(args ...string) (code int, stdout, stderr string) {
 // langfuse opens the folder's Langfuse for a while.
 func (b bench) langfuse(use func(client *langfuse.Client)) {
 	b.t.Helper()
-	lf, err := connect.Open(b.t.Context(), func(string) string { return "" })
+	lf, err := settings.Connect(b.t.Context(), func(string) string { return "" })
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/internal/testkit/suite"
 	"extraction-experiment/langfuse/embedded"
 )
@@ -97,7 +97,7 @@ func (s triggered) accepted(t *testing.T, dataset, payload string) string {
 // ended counts the runs that have ended, and demands that all did with 0.
 func (f folder) ended(t *testing.T) (ended int) {
 	t.Helper()
-	raw, err := os.ReadFile(f.path(connect.Folder, "trigger.json"))
+	raw, err := os.ReadFile(f.path(settings.Folder, "trigger.json"))
 	must(t, err)
 	var list []struct {
 		Ended time.Time
@@ -175,7 +175,7 @@ func TestTrigger(t *testing.T) {
 			if _, found := outcomes(t, f.runFile("extraction-eval", run)); len(found) != 3 {
 				t.Errorf("%d outcomes", len(found))
 			}
-			if files, err := filepath.Glob(f.path(connect.Folder, "runs", "*", "*", "*.run")); err != nil || len(files) != 1 {
+			if files, err := filepath.Glob(f.path(settings.Folder, "runs", "*", "*", "*.run")); err != nil || len(files) != 1 {
 				t.Errorf("%q, %v", files, err)
 			}
 			if said := s.stdout.String() + s.stderr.String(); strings.Contains(said, triggerSecret) {
@@ -231,7 +231,7 @@ func TestTrigger_killed(t *testing.T) {
 	if _, short := outcomes(t, f.runFile("made", second)); len(whole) != n || len(short) != 4 {
 		t.Errorf("%d and %d outcomes", len(whole), len(short))
 	}
-	if files, err := filepath.Glob(f.path(connect.Folder, "runs", "*", "*", "*.run")); err != nil || len(files) != 2 {
+	if files, err := filepath.Glob(f.path(settings.Folder, "runs", "*", "*", "*.run")); err != nil || len(files) != 2 {
 		t.Errorf("%q, %v", files, err)
 	}
 	client, stop = f.langfuse(t)

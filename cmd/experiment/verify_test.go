@@ -12,8 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/cmd/internal/runs"
+	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/configs"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
@@ -141,7 +141,7 @@ func TestVerify_elsewhere(t *testing.T) {
 func TestVerify_written(t *testing.T) {
 	d := newDeployment(t, embedded.ModeV4)
 	d.exits(cli.ExitOK, "--dataset", configs.SampleName, "--name", "r1", "--limit", "2", "--quiet")
-	run, err := runstore.Open(runstore.Path(connect.Folder, d.server.Project.ID, configs.SampleName, "r1"))
+	run, err := runstore.Open(runstore.Path(settings.Folder, d.server.Project.ID, configs.SampleName, "r1"))
 	must(t, err)
 	for _, args := range [][]string{{"verify", "r1"}, {"verify", "r1", "--repair"}} {
 		stdout, stderr := d.exits(cli.ExitUsage, args...)

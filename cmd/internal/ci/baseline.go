@@ -16,7 +16,6 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/internal/cli"
@@ -179,7 +178,7 @@ func (f Finder) Find(ctx context.Context, word string) (Base, error) {
 
 // remote finds a run by its name in Langfuse.
 func (f Finder) remote(ctx context.Context, name string) (base Base, err error) {
-	lf, err := connect.Open(ctx, f.Getenv)
+	lf, err := settings.Connect(ctx, f.Getenv)
 	if err != nil {
 		return Base{}, err
 	}
@@ -273,7 +272,7 @@ func metadataOf(run langfuse.Run) map[string]string {
 
 // latestRemote returns the newest complete run in Langfuse that fits; none is no error.
 func (f Finder) latestRemote(ctx context.Context, fits func(langfuse.Run) bool) (base Base, err error) {
-	lf, err := connect.Open(ctx, f.Getenv)
+	lf, err := settings.Connect(ctx, f.Getenv)
 	if err != nil {
 		return Base{}, err
 	}

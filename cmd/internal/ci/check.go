@@ -16,7 +16,6 @@ import (
 
 	urfave "github.com/urfave/cli/v2"
 
-	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/compare"
@@ -380,7 +379,7 @@ func (k *check) link(ctx context.Context) {
 	if job := said[MetaJobURL]; job != "" {
 		k.Links = append(k.Links, report.Link{Title: "job and report", URL: job})
 	}
-	lf, err := connect.Open(ctx, k.env.Getenv)
+	lf, err := settings.Connect(ctx, k.env.Getenv)
 	if err != nil {
 		return
 	}

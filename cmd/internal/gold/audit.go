@@ -13,7 +13,6 @@ import (
 
 	urfave "github.com/urfave/cli/v2"
 
-	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/compare"
@@ -151,7 +150,7 @@ type audited struct {
 	systems []string           // the runs, or the trials of the only one
 	gold    map[string]goldNow // what the dataset has now
 	// langfuse is where the dataset is; nil for a file.
-	langfuse *connect.Langfuse
+	langfuse *settings.Langfuse
 	// outdated counts items whose gold in the dataset is another one by now.
 	outdated int
 }

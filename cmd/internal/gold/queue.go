@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/cmd/internal/settings"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
@@ -31,7 +31,7 @@ const checkedConfig = "gold_checked"
 // names the items that could not be queued.
 func (a *audited) queue(ctx context.Context, env cli.Env, name string, create bool, findings []harness.Doubt) (*report.Queued, error) {
 	if a.langfuse == nil {
-		lf, err := connect.Open(ctx, env.Getenv)
+		lf, err := settings.Connect(ctx, env.Getenv)
 		if err != nil {
 			return nil, err
 		}

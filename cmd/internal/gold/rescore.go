@@ -12,7 +12,6 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"extraction-experiment/cmd/internal/ci"
-	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/cmd/internal/system"
@@ -278,10 +277,10 @@ func shift(ctx context.Context, r *report.Regold, cfg compare.Config, before, af
 // datasetNow opens a dataset as it is: in Langfuse with its version, or a file.
 func datasetNow(ctx context.Context, env cli.Env, name string) (source experiment.Source, version string, done func() error, err error) {
 	done = func() error { return nil }
-	var lf *connect.Langfuse
+	var lf *settings.Langfuse
 	var at *experiment.Langfuse
 	if !experiment.IsFile(name) {
-		if lf, err = connect.Open(ctx, env.Getenv); err != nil {
+		if lf, err = settings.Connect(ctx, env.Getenv); err != nil {
 			return nil, "", done, err
 		}
 		at, done = &lf.Langfuse, lf.Close

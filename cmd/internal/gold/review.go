@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/dataset"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
@@ -100,7 +100,7 @@ func (a *audited) readDataset(ctx context.Context, env cli.Env) error {
 		}
 		return nil
 	}
-	lf, err := connect.Open(ctx, env.Getenv)
+	lf, err := settings.Connect(ctx, env.Getenv)
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"time"
 
-	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/files"
 	"extraction-experiment/outcome"
@@ -29,7 +29,7 @@ type Listed struct {
 // Rows sums up the runs of this folder, the newest first. What was summed up before
 // and has not changed is taken from the cache.
 func Rows(ctx context.Context) ([]Listed, error) {
-	entries, err := runstore.Files(ctx, connect.Folder)
+	entries, err := runstore.Files(ctx, settings.Folder)
 	if err != nil {
 		return nil, cli.Errorf(cli.ExitIO, "reading the runs: %w", err)
 	}
@@ -137,7 +137,7 @@ type runCacheFile struct {
 	Rows    json.RawMessage `json:"rows"`
 }
 
-func runCachePath() string { return filepath.Join(connect.Folder, "cache", "runs.json") }
+func runCachePath() string { return filepath.Join(settings.Folder, "cache", "runs.json") }
 
 // readRunCache never fails: a cache that cannot be read is empty.
 func readRunCache(ctx context.Context) *runCache {

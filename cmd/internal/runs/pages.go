@@ -15,7 +15,7 @@ import (
 	"strconv"
 	"strings"
 
-	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/compare"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
@@ -66,7 +66,7 @@ type pages struct {
 //  3. the page is written as a stream. An error before the first byte is an
 //     answer of its own, in plain text; a later one breaks the connection, so
 //     that no browser takes half a page for the whole.
-func Pages(l *connect.Langfuse, asked func() []html.AskedRun) http.Handler {
+func Pages(l *settings.Langfuse, asked func() []html.AskedRun) http.Handler {
 	s := pages{Run: runPage, Compare: comparePage, Find: findByID, turns: make(chan struct{}, 2),
 		List:  func(ctx context.Context, w io.Writer) error { return listPage(ctx, w, asked != nil) },
 		Trace: func(ctx context.Context, w io.Writer, id string) error { return tracePage(ctx, w, l, id) }}
@@ -217,7 +217,7 @@ func refuse(w http.ResponseWriter, err error) {
 
 // runsFolder is where the runs of this folder lie; the addresses of pages are
 // the paths below it.
-func runsFolder() string { return filepath.Join(connect.Folder, "runs") }
+func runsFolder() string { return filepath.Join(settings.Folder, "runs") }
 
 // pagePath is the address of a run file below the folder of
 func pagePath(file string) string {
@@ -383,7 +383,7 @@ func hasID(ctx context.Context, e runstore.Entry, id string) (found bool, err er
 
 // tracePage writes a trace of the embedded Langfuse, which is asked through its
 // API as any other.
-func tracePage(ctx context.Context, w io.Writer, l *connect.Langfuse, id string) error {
+func tracePage(ctx context.Context, w io.Writer, l *settings.Langfuse, id string) error {
 	trace, err := l.Client.GetTrace(ctx, l.Server.Capabilities, id, langfuse.TraceParts{IO: true, Metadata: true})
 	if errors.Is(err, langfuse.ErrNotFound) {
 		return notFound(fmt.Sprintf("there is no trace %q in the Langfuse of this folder; what was sent to another one is there", id))

@@ -13,7 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/compare"
 	"extraction-experiment/harness/answers"
 	harness "extraction-experiment/harness/extraction"
@@ -35,7 +35,7 @@ func withDenied(err error) error {
 
 // List lists the runs of this folder.
 func List(ctx context.Context) ([]runstore.Entry, error) {
-	entries, err := runstore.List(ctx, connect.Folder)
+	entries, err := runstore.List(ctx, settings.Folder)
 	for i, e := range entries {
 		entries[i].Err = withDenied(e.Err)
 	}
@@ -150,7 +150,7 @@ func Sources(ctx context.Context, env cli.Env, names []string, dataset string, m
 	if len(remote) == 0 {
 		return sources, done, nil
 	}
-	lf, err := connect.Open(ctx, env.Getenv)
+	lf, err := settings.Connect(ctx, env.Getenv)
 	if err != nil {
 		return nil, done, err
 	}
@@ -166,7 +166,7 @@ func Sources(ctx context.Context, env cli.Env, names []string, dataset string, m
 // readRemote reads a run from Langfuse. One of an older version does not say there of
 // which harness it is: a run with a hash of questions is of answers, another one of
 // that of the run beside it, whose fingerprint and scorer version it must have anyway.
-func readRemote(ctx context.Context, lf *connect.Langfuse, like outcome.Header, dataset, name string) (compare.Source, error) {
+func readRemote(ctx context.Context, lf *settings.Langfuse, like outcome.Header, dataset, name string) (compare.Source, error) {
 	if dataset == "" {
 		return nil, cli.Usage("%s%s: a run in Langfuse is found by its dataset, too: add --dataset", InLangfuse, name)
 	}

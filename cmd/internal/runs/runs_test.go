@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/dataset"
 	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
@@ -19,7 +19,7 @@ import (
 // and says that it changed an hour ago.
 func writeRun(t testing.TB, name string, score float64) string {
 	t.Helper()
-	path := runstore.Path(connect.Folder, "embedded", "d", name)
+	path := runstore.Path(settings.Folder, "embedded", "d", name)
 	run, err := runstore.Create(path, outcome.Header{RunUID: name, Name: name, Dataset: outcome.Dataset{Name: "d"}, Trials: 1,
 		Scorer: outcome.Scorer{Version: "1", Primary: "f1"}, Project: "embedded", Started: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)})
 	if err != nil {
@@ -64,7 +64,7 @@ func TestRuns_cached(t *testing.T) {
 	if got := list(); got != "" {
 		t.Errorf("no runs: %s", got)
 	}
-	if _, err := os.Stat(connect.Folder); err == nil {
+	if _, err := os.Stat(settings.Folder); err == nil {
 		t.Error("a list of nothing made a folder")
 	}
 	first, second := writeRun(t, "first", 0.25), writeRun(t, "second", 0.75)

@@ -18,7 +18,6 @@ import (
 
 	urfave "github.com/urfave/cli/v2"
 
-	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/dataset"
 	"extraction-experiment/harness/answers"
@@ -200,8 +199,8 @@ func isEmpty(value any) bool {
 
 // connected does something with the Langfuse of the environment, and says which
 // one it is.
-func connected(c *urfave.Context, env cli.Env, do func(*connect.Langfuse) error) error {
-	lf, err := connect.Open(c.Context, env.Getenv)
+func connected(c *urfave.Context, env cli.Env, do func(*settings.Langfuse) error) error {
+	lf, err := settings.Connect(c.Context, env.Getenv)
 	if err != nil {
 		return err
 	}
@@ -301,7 +300,7 @@ func fileAction(c *urfave.Context, env cli.Env) error {
 	if err := errors.Join(errConfig, errItems); err != nil {
 		return err
 	}
-	return connected(c, env, func(lf *connect.Langfuse) error {
+	return connected(c, env, func(lf *settings.Langfuse) error {
 		end := progress(env, &cfg)
 		result, err := seed.File(c.Context, lf.Client, items, cfg)
 		end()
@@ -348,7 +347,7 @@ func exportAction(c *urfave.Context, env cli.Env) (err error) {
 			return err
 		}
 	}
-	return connected(c, env, func(lf *connect.Langfuse) error {
+	return connected(c, env, func(lf *settings.Langfuse) error {
 		n := 0
 		export := func(f io.Writer) error {
 			w, err := dataset.NewWriter(f, format)
@@ -371,7 +370,7 @@ func exportAction(c *urfave.Context, env cli.Env) (err error) {
 
 // archiveAction takes items out of a dataset's listing.
 func archiveAction(c *urfave.Context, env cli.Env) error {
-	return connected(c, env, func(lf *connect.Langfuse) error {
+	return connected(c, env, func(lf *settings.Langfuse) error {
 		changes, err := seed.Archive(c.Context, lf.Client, c.String("dataset"), c.StringSlice("archive"))
 		if c.Bool("json") {
 			return errors.Join(err, cli.Written(report.JSON(env.Stdout, changes, false)))
@@ -386,7 +385,7 @@ func archiveAction(c *urfave.Context, env cli.Env) error {
 
 // listAction lists the datasets.
 func listAction(c *urfave.Context, env cli.Env) error {
-	return connected(c, env, func(lf *connect.Langfuse) error {
+	return connected(c, env, func(lf *settings.Langfuse) error {
 		list := []langfuse.Dataset{}
 		table := tabwriter.NewWriter(env.Stdout, 0, 0, 2, ' ', 0)
 		for d, err := range lf.Client.ListDatasets(c.Context) {

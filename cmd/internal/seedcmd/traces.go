@@ -15,7 +15,7 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 	urfave "github.com/urfave/cli/v2"
 
-	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/dataset"
 	"extraction-experiment/extraction"
 	"extraction-experiment/internal/cli"
@@ -35,7 +35,7 @@ func traceAction(c *urfave.Context, env cli.Env) error {
 	if err != nil {
 		return err
 	}
-	return connected(c, env, func(lf *connect.Langfuse) error {
+	return connected(c, env, func(lf *settings.Langfuse) error {
 		if path := c.String("out"); path != "" {
 			return tracesToFile(c, env, lf, selection, cfg, path)
 		}
@@ -147,7 +147,7 @@ func traceConfig(c *urfave.Context) (seed.TraceConfig, error) {
 
 // tracesToFile writes the items to a file instead of Langfuse. A file is put in
 // its place once it is whole; what was there stays if anything goes wrong.
-func tracesToFile(c *urfave.Context, env cli.Env, lf *connect.Langfuse, selection seed.Selection, cfg seed.TraceConfig, path string) error {
+func tracesToFile(c *urfave.Context, env cli.Env, lf *settings.Langfuse, selection seed.Selection, cfg seed.TraceConfig, path string) error {
 	if c.Bool("dry-run") {
 		return cli.Usage("--out writes no item to Langfuse anyway: leave --dry-run away")
 	}
@@ -170,7 +170,7 @@ func tracesToFile(c *urfave.Context, env cli.Env, lf *connect.Langfuse, selectio
 }
 
 // seedTraces seeds and tells about it.
-func seedTraces(c *urfave.Context, env cli.Env, lf *connect.Langfuse, selection seed.Selection, cfg seed.TraceConfig) error {
+func seedTraces(c *urfave.Context, env cli.Env, lf *settings.Langfuse, selection seed.Selection, cfg seed.TraceConfig) error {
 	if cfg.AcceptUnvalidated {
 		fmt.Fprintln(env.Stderr, "warning: --accept-unvalidated: items become gold that nobody is known to have checked; their metadata says so")
 	}

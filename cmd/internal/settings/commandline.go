@@ -1,5 +1,6 @@
-// Package settings reads what a command is told: the words of the command line in any
-// order, and settings from flags, environment, configuration file and defaults.
+// Package settings gives a command what it begins with: the words of the command line in
+// any order, settings from flags, environment, configuration file and defaults, its log,
+// and its Langfuse.
 package settings
 
 import (

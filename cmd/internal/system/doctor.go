@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/cmd/internal/runs"
+	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
@@ -104,7 +104,7 @@ func (d *doctor) problem(check string, err error, advice string) {
 // langfuse finds the server of the environment, or of this folder, and makes score
 // configurations there if they are asked for.
 func (d *doctor) langfuse(ctx context.Context, scoreConfigs bool) error {
-	lf, err := connect.Open(ctx, d.env.Getenv)
+	lf, err := settings.Connect(ctx, d.env.Getenv)
 	if err != nil {
 		d.problem("server", err, "")
 		return nil
@@ -170,7 +170,7 @@ func (d *doctor) keys() {
 }
 
 // server says what was found behind the keys.
-func (d *doctor) server(lf *connect.Langfuse) {
+func (d *doctor) server(lf *settings.Langfuse) {
 	s := lf.Server
 	address := lf.Client.BaseURL()
 	switch {
@@ -320,15 +320,15 @@ func (d *doctor) answer(ctx context.Context, spec string, opened provider.Opened
 
 // folder says where runs are kept, and tries to write there.
 func (d *doctor) folder(ctx context.Context) {
-	path, err := filepath.Abs(connect.Folder)
+	path, err := filepath.Abs(settings.Folder)
 	if err == nil {
-		err = tryToWrite(connect.Folder)
+		err = tryToWrite(settings.Folder)
 	}
 	if err != nil {
 		d.problem("folder", cli.Errorf(cli.ExitIO, "runs cannot be kept in %s: %w", path, err), "go to a folder that can be written")
 		return
 	}
-	entries, err := runstore.List(ctx, connect.Folder)
+	entries, err := runstore.List(ctx, settings.Folder)
 	if err != nil {
 		d.problem("folder", cli.Errorf(cli.ExitIO, "%w", err), "")
 		return

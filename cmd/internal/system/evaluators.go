@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/cmd/internal/runs"
+	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/configs"
 	"extraction-experiment/evaluator"
 	"extraction-experiment/experiment"
@@ -103,7 +103,7 @@ func (o Opener) judgePrompt(ctx context.Context, spec conformance.Spec, dir stri
 	case spec.Prompt == "":
 		return evaluator.DefaultPrompt(), nil
 	}
-	lf, err := connect.Open(ctx, o.Getenv)
+	lf, err := settings.Connect(ctx, o.Getenv)
 	if err != nil {
 		return template, err
 	}

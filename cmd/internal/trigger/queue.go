@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/configs"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/files"
@@ -77,7 +77,7 @@ type queue struct {
 // open, and with 74 where it cannot be read.
 func openQueue(bounds configs.Trigger, now func() time.Time) (*queue, error) {
 	q := &queue{now: now, bounds: bounds, news: make(chan struct{}, 1)}
-	q.path = filepath.Join(connect.Folder, "trigger.json")
+	q.path = filepath.Join(settings.Folder, "trigger.json")
 	var err error
 	if q.lock, err = os.OpenFile(q.path+".lock", os.O_CREATE|os.O_RDWR, 0o600); err != nil {
 		return nil, cli.Written(err)

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/configs"
 	"extraction-experiment/internal/cli"
 )
@@ -24,7 +24,7 @@ func (c *clock) advance(d time.Duration) { c.at = c.at.Add(d) }
 // newQueue opens the queue of this folder until the test ends.
 func newQueue(t *testing.T, file configs.Trigger, c *clock) *queue {
 	t.Helper()
-	if err := os.MkdirAll(connect.Folder, 0o700); err != nil {
+	if err := os.MkdirAll(settings.Folder, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	q, err := openQueue(file, c.now)
@@ -223,7 +223,7 @@ func TestQueue_notWritten(t *testing.T) {
 	q := newQueue(t, testFile(), &clock{noon})
 	q.limit(t, "1")
 	path := q.path
-	q.path = filepath.Join(connect.Folder, "none", "trigger.json")
+	q.path = filepath.Join(settings.Folder, "none", "trigger.json")
 	if _, _, err := q.add(pressed{"d", nil}, noon, anyRun); cli.ExitCode(err) != cli.ExitIO {
 		t.Error(err)
 	}

@@ -28,7 +28,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"extraction-experiment/cmd/internal/connect"
 	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/cmd/internal/system"
@@ -131,7 +130,7 @@ func open(ctx context.Context, cfg Config) (t *server, err error) {
 	if _, _, err := net.SplitHostPort(cfg.Listen); err != nil {
 		return nil, cli.Usage("--trigger-listen %q is not of the form HOST:PORT: %w", cfg.Listen, err)
 	}
-	if err := connect.MakeFolder(); err != nil {
+	if err := settings.MakeFolder(); err != nil {
 		return nil, err
 	}
 	if t.queue, err = openQueue(t.file, cfg.Now); err != nil {

@@ -20,7 +20,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"extraction-experiment/cmd/internal/connect"
+	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/outcome"
 	"extraction-experiment/report/html"
@@ -510,7 +510,7 @@ func TestCarryOut(t *testing.T) {
 	}
 	header := outcome.Header{Format: outcome.FormatVersion, RunUID: strings.Repeat("a", 32), Name: "there", Trials: 1,
 		Harness: "extraction", Dataset: outcome.Dataset{Name: "d"}}
-	run, err := runstore.Create(runstore.Path(connect.Folder, "embedded", "d", "there"), header)
+	run, err := runstore.Create(runstore.Path(settings.Folder, "embedded", "d", "there"), header)
 	if err = errors.Join(err, run.Close()); err != nil {
 		t.Fatal(err)
 	}

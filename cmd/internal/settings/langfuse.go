@@ -1,12 +1,4 @@
-// Package connect gives a command its Langfuse: the one that the LANGFUSE_*
-// variables name, or, where none of them is set, the embedded one of this
-// folder. It never falls back from the first to the second.
-//
-// The embedded server of a folder keeps its data in .experiment/langfuse.db.
-// While "experiment serve" runs there, other commands talk to it; otherwise
-// each opens the store for as long as it runs. All who have it open do so in one
-// mode.
-package connect
+package settings
 
 import (
 	"context"
@@ -42,16 +34,22 @@ type Langfuse struct {
 // langfuse.ParseMode; empty, it is found out.
 const EnvMode = "EXPERIMENT_LANGFUSE_MODE"
 
-// Open connects to the Langfuse of the environment, or to the embedded one,
-// and probes it. The caller closes it.
-func Open(ctx context.Context, getenv func(string) string) (*Langfuse, error) {
-	return OpenAsking(ctx, getenv, nil)
+// Connect connects to the Langfuse of the environment, or, where no LANGFUSE_*
+// variable is set, to the embedded one of this folder, and probes it; it never falls back
+// from the first to the second. The caller closes it.
+//
+// The embedded server of a folder keeps its data in .experiment/langfuse.db.
+// While "experiment serve" runs there, other commands talk to it; otherwise
+// each opens the store for as long as it runs. All who have it open do so in one
+// mode.
+func Connect(ctx context.Context, getenv func(string) string) (*Langfuse, error) {
+	return ConnectAsking(ctx, getenv, nil)
 }
 
-// OpenAsking is Open for those who have something to ask that any server answers:
+// ConnectAsking is Connect for those who have something to ask that any server answers:
 // it is asked while a server of the environment is probed, and given up where that
 // fails. Of the embedded one nothing is asked: there is no way to save.
-func OpenAsking(ctx context.Context, getenv func(string) string, ask func(context.Context, *langfuse.Client)) (*Langfuse, error) {
+func ConnectAsking(ctx context.Context, getenv func(string) string, ask func(context.Context, *langfuse.Client)) (*Langfuse, error) {
 	config, set, err := langfuse.ConfigFromEnv(func(name string) (string, bool) {
 		value := getenv(name)
 		return value, value != ""

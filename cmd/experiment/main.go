@@ -11,7 +11,6 @@ import (
 
 	"extraction-experiment/cmd/internal/ci"
 	"extraction-experiment/cmd/internal/gold"
-	"extraction-experiment/cmd/internal/seedcmd"
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/internal/cli"
@@ -43,7 +42,7 @@ func commands(env cli.Env) []*urfave.Command {
 		interruptible(conformanceCommand(env)),
 		answersCommand(env),
 		promptsCommand(env),
-		seedcmd.Command(env),
+		gold.SeedCommand(env),
 		system.WorkerCommand(env, func(ctx context.Context) (context.Context, <-chan struct{}, func()) {
 			ctx, signals := watchSignals(ctx, env.Stderr, "the items in hand are finished, the others left to other workers")
 			signals.working.Store(true)

@@ -2,9 +2,11 @@
 package main
 
 import (
+	"context"
 	"os"
 
-	"extraction-experiment/cmd/internal/seedcmd"
+	"extraction-experiment/cmd/internal/gold"
+	"extraction-experiment/internal/cli"
 )
 
-func main() { os.Exit(seedcmd.Main()) }
+func main() { os.Exit(gold.Seed(context.Background(), cli.Process())) }

@@ -1,5 +1,6 @@
-// Package gold asks how good the gold is, and what a score over it is worth: whether two
-// annotators agree.
+// Package gold is what commands do with gold: seed fills datasets from files and from
+// production traces, agreement and audit ask how good it is, corrections and rescore put it
+// right, and sensitivity says what a score over it is worth.
 package gold
 
 import (

@@ -22,17 +22,10 @@ import (
 	"extraction-experiment/extraction"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/internal/testkit/suite"
 	"extraction-experiment/outcome"
 	"extraction-experiment/report"
 	"extraction-experiment/runstore"
 )
-
-// TestMain has temporary folders in memory.
-func TestMain(m *testing.M) {
-	suite.InMemory()
-	m.Run()
-}
 
 // auditFolder is a folder with two runs, s1 and s2, over three items: both have Babbage in
 // the first, which gold lacks; both lack Newton in the second, whom its text has; s2

@@ -1,4 +1,4 @@
-package seedcmd
+package gold
 
 import (
 	"bytes"
@@ -35,7 +35,7 @@ func TestTraceScripts(t *testing.T) {
 		defer folder.Unlock()
 		defer func(back string) { ts.Check(os.Chdir(back)) }(filepath.Dir(filepath.Dir(scripts)))
 		ts.Check(os.Chdir(ts.MkAbs(".")))
-		return Run(t.Context(), cli.Env{Args: args, Stdin: strings.NewReader(""), Stdout: ts.Stdout(), Stderr: ts.Stderr(),
+		return Seed(t.Context(), cli.Env{Args: args, Stdin: strings.NewReader(""), Stdout: ts.Stdout(), Stderr: ts.Stderr(),
 			Getenv: ts.Getenv, Terminal: func() int { return 0 }})
 	}
 	for _, mode := range embedded.Modes() {

@@ -1,7 +1,8 @@
-package seedcmd
+package gold
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -113,7 +114,7 @@ func runSeed(t *testing.T, url string, args ...string) (code int, stdout, stderr
 	t.Helper()
 	var out, err bytes.Buffer
 	set := map[string]string{"LANGFUSE_BASE_URL": url, "LANGFUSE_PUBLIC_KEY": embedded.DefaultPublicKey, "LANGFUSE_SECRET_KEY": embedded.DefaultSecretKey}
-	code = Run(t.Context(), cli.Env{
+	code = Seed(t.Context(), cli.Env{
 		Args: args, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &err,
 		Getenv: func(name string) string { return set[name] }, Terminal: func() int { return 80 },
 	})
@@ -130,7 +131,7 @@ func same(t *testing.T, what string, got json.RawMessage, want string) {
 
 func TestMain(m *testing.M) {
 	suite.InMemory()
-	testscript.Main(m, map[string]func(){"seed": func() { os.Exit(Main()) }})
+	testscript.Main(m, map[string]func(){"seed": func() { os.Exit(Seed(context.Background(), cli.Process())) }})
 }
 
 func TestScripts(t *testing.T) {
@@ -152,7 +153,7 @@ func TestRun_cannotWrite(t *testing.T) {
 		{"--dataset", "d", "--archive", "a"},
 	} {
 		var stderr strings.Builder
-		code := Run(t.Context(), cli.Env{Args: args, Stdin: strings.NewReader(""), Stdout: brokenWriter{}, Stderr: &stderr,
+		code := Seed(t.Context(), cli.Env{Args: args, Stdin: strings.NewReader(""), Stdout: brokenWriter{}, Stderr: &stderr,
 			Getenv: func(string) string { return "" }, Terminal: func() int { return 0 }})
 		if code != cli.ExitIO || !strings.Contains(stderr.String(), "no space left") {
 			t.Errorf("seed %q: exit %d, %s", args, code, stderr.String())

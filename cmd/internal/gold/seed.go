@@ -1,7 +1,4 @@
-// Package seedcmd is the command "experiment seed", which is also a program of
-// its own, cmd/seed: it checks items, creates and updates them in datasets of
-// Langfuse, from files and from production traces, exports and archives them.
-package seedcmd
+package gold
 
 import (
 	"context"
@@ -29,30 +26,26 @@ import (
 	"extraction-experiment/seed"
 )
 
-// Main runs the command line of this process, of the program seed, and returns
-// its exit code.
-func Main() int { return Run(context.Background(), cli.Process()) }
-
-// Run carries out one command line of the program seed and returns the exit code.
-func Run(ctx context.Context, env cli.Env) int {
-	command := Command(env)
+// Seed carries out one command line of the program seed and returns the exit code.
+func Seed(ctx context.Context, env cli.Env) int {
+	command := SeedCommand(env)
 	return settings.Run(ctx, env, &urfave.App{
-		Name: command.Name, Usage: command.Usage, UsageText: usage, Flags: command.Flags, Action: command.Action,
+		Name: command.Name, Usage: command.Usage, UsageText: seedUsage, Flags: command.Flags, Action: command.Action,
 	})
 }
 
-// Command is "experiment seed".
-func Command(env cli.Env) *urfave.Command {
+// SeedCommand is "experiment seed".
+func SeedCommand(env cli.Env) *urfave.Command {
 	return &urfave.Command{
 		Name:      "seed",
 		Usage:     "fill Langfuse datasets from files and from production traces",
-		UsageText: strings.ReplaceAll(usage, "seed --", "experiment seed --"),
+		UsageText: strings.ReplaceAll(seedUsage, "seed --", "experiment seed --"),
 		Flags:     append(fileFlags(), traceFlags()...),
 		Action: func(c *urfave.Context) error {
 			ctx, stop := signal.NotifyContext(c.Context, cli.EndSignals()...)
 			defer stop()
 			c.Context = ctx
-			err := action(c, env)
+			err := seedAction(c, env)
 			if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 				return cli.Errorf(cli.ExitInterrupted, "stopped; the same command goes on where it was: items that are there already are not written again")
 			}
@@ -61,7 +54,7 @@ func Command(env cli.Env) *urfave.Command {
 	}
 }
 
-const usage = `seed --dataset NAME --file items.jsonl|json|csv
+const seedUsage = `seed --dataset NAME --file items.jsonl|json|csv
 seed --dataset NAME TRACE_ID…
 seed --dataset NAME --queue QUEUE --since 7d
 seed --dataset NAME --corrections QUEUE
@@ -135,7 +128,7 @@ var jobs = []job{
 // selecting are the flags that say which traces are meant.
 var selecting = []string{"trace-id", "from-file", "tag", "name", "environment", "since", "until", "queue", "score"}
 
-func action(c *urfave.Context, env cli.Env) error {
+func seedAction(c *urfave.Context, env cli.Env) error {
 	var names []string
 	var chosen job
 	for _, job := range jobs {
@@ -283,8 +276,8 @@ func progress(env cli.Env, cfg *seed.Config) (end func()) {
 	return func() { fmt.Fprint(env.Stderr, anew) }
 }
 
-// config reads what the flags say about every way of seeding.
-func config(c *urfave.Context) (seed.Config, error) {
+// seedConfig reads what the flags say about every way of seeding.
+func seedConfig(c *urfave.Context) (seed.Config, error) {
 	schemas, errSchemas := readNamed(c, "schema", "the schemas", seed.ParseSchemas)
 	redaction, errRedaction := readNamed(c, "redact", "the patterns", seed.ParseRedaction)
 	return seed.Config{
@@ -295,7 +288,7 @@ func config(c *urfave.Context) (seed.Config, error) {
 
 // fileAction creates and updates the items of a file.
 func fileAction(c *urfave.Context, env cli.Env) error {
-	cfg, errConfig := config(c)
+	cfg, errConfig := seedConfig(c)
 	items, errItems := itemsOf(c, c.String("file"))
 	if err := errors.Join(errConfig, errItems); err != nil {
 		return err
@@ -322,7 +315,7 @@ func fileAction(c *urfave.Context, env cli.Env) error {
 // checkAction checks a file of anyone's and sends nothing.
 func checkAction(c *urfave.Context, env cli.Env) error {
 	path := c.String("check")
-	cfg, errConfig := config(c)
+	cfg, errConfig := seedConfig(c)
 	items, errItems := itemsOf(c, path)
 	if err := errors.Join(errConfig, errItems); err != nil {
 		return err

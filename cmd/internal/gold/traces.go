@@ -1,4 +1,4 @@
-package seedcmd
+package gold
 
 import (
 	"bufio"
@@ -127,7 +127,7 @@ func readTime(text string, now time.Time) (time.Time, error) {
 
 // traceConfig reads what the flags name.
 func traceConfig(c *urfave.Context) (seed.TraceConfig, error) {
-	base, err := config(c)
+	base, err := seedConfig(c)
 	mapping, errMapping := readNamed(c, "mapping", "the mapping", seed.ParseMapping)
 	problems := []error{err, errMapping}
 	for _, text := range c.StringSlice("accept-score") {

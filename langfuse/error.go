@@ -131,12 +131,10 @@ func (*UsageError) ExitCode() int { return 64 }
 
 // withAttempts notes on the error how often the request was sent.
 func withAttempts(err error, attempts int) error {
-	var api *APIError
-	if errors.As(err, &api) {
+	if api, ok := errors.AsType[*APIError](err); ok {
 		api.Attempts = attempts
 	}
-	var connection *ConnectionError
-	if errors.As(err, &connection) {
+	if connection, ok := errors.AsType[*ConnectionError](err); ok {
 		connection.Attempts = attempts
 	}
 	return err

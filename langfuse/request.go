@@ -182,8 +182,7 @@ func (c *Client) connectionError(ctx, within context.Context, r request, err err
 		// Not wrapped: it is this client that gave up, not the caller's context.
 		err = fmt.Errorf("no complete answer within %s", c.config.Timeout)
 	}
-	var wrapped *url.Error
-	if errors.As(err, &wrapped) {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err
 	}
 	return &ConnectionError{
@@ -244,8 +243,7 @@ const (
 // Certificates that are not trusted, unknown hosts and everything else stay as
 // they are.
 func repeatable(r request, err error) bool {
-	var api *APIError
-	if errors.As(err, &api) {
+	if api, ok := errors.AsType[*APIError](err); ok {
 		switch {
 		case api.Status == http.StatusTooManyRequests:
 			return true
@@ -280,8 +278,7 @@ func (c *Client) doubtful(err error, attempts int, within time.Duration) bool {
 // is added to it, so that clients that were refused together do not return
 // together.
 func (c *Client) pause(attempt int, err error) time.Duration {
-	var api *APIError
-	if errors.As(err, &api) && api.RetryAfter > 0 {
+	if api, ok := errors.AsType[*APIError](err); ok && api.RetryAfter > 0 {
 		asked := min(api.RetryAfter, c.config.MaxRetryAfter)
 		return asked + time.Duration(c.config.Jitter()*float64(asked)/10)
 	}

@@ -130,8 +130,7 @@ func (c *Client) readNewTraces(ctx context.Context, ids []string, want TracePart
 		query.TraceID, query.TraceIDs = ids[0], nil
 	}
 	found, err := c.collectTraces(ctx, query)
-	var refused *APIError
-	if errors.As(err, &refused) && refused.Status == http.StatusBadRequest && len(ids) > 1 {
+	if refused, ok := errors.AsType[*APIError](err); ok && refused.Status == http.StatusBadRequest && len(ids) > 1 {
 		found = nil
 		for _, id := range ids {
 			query.TraceID, query.TraceIDs = id, nil

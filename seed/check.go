@@ -45,8 +45,7 @@ func newChecker(cfg Config) (*checker, error) {
 func (c *checker) run(items iter.Seq2[dataset.Located, error]) (Report, error) {
 	var report Report
 	for located, err := range items {
-		var syntax *dataset.SyntaxError
-		if errors.As(err, &syntax) {
+		if syntax, ok := errors.AsType[*dataset.SyntaxError](err); ok {
 			report.Problems.add(Finding{Kind: Syntax, File: syntax.File, Line: syntax.Line, Path: syntax.Path, Message: syntax.Msg})
 			continue
 		}

@@ -215,8 +215,7 @@ func (r *Redaction) items(items iter.Seq2[dataset.Located, error], replaced map[
 		maps.Copy(replaced, r.counts())
 		derived := map[string]int{} // line by id
 		for located, err := range items {
-			var syntax *dataset.SyntaxError
-			if errors.As(err, &syntax) {
+			if syntax, ok := errors.AsType[*dataset.SyntaxError](err); ok {
 				err = &dataset.SyntaxError{File: syntax.File, Line: syntax.Line, Path: shownPath(syntax.Path), Msg: r.shown(syntax.Msg)}
 			}
 			if err == nil {

@@ -78,8 +78,7 @@ func sentRun(c *urfave.Context, env cli.Env, named string) (path string, getenv 
 
 // notPublished says of a run that is in no Langfuse what can be done with it.
 func notPublished(err error) error {
-	var of *experiment.UnpublishableError
-	if errors.As(err, &of) && of.Harness == benches.Name {
+	if of, ok := errors.AsType[*experiment.UnpublishableError](err); ok && of.Harness == benches.Name {
 		return cli.Usage("%w: experiment bench score %s judges it", err, cli.Quote(of.Name))
 	}
 	return err

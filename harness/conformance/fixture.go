@@ -47,19 +47,22 @@ type Fixture struct {
 // Spec says which evaluator a file of fixtures is for: a script, an address, a
 // model with its prompt, or a score of the project's own catalogue.
 type Spec struct {
-	Script []string
-	URL    string
-	Model  string
-	Scorer string
+	Script  []string `yaml:"script"`
+	Command []string `yaml:"command"` // the same as Script
+	URL     string   `yaml:"url"`
+	Model   string   `yaml:"model"`
+	Scorer  string   `yaml:"scorer"`
 
-	Prompt, PromptLabel, PromptFile string
-	PromptVersion                   int
+	Prompt        string `yaml:"prompt"`
+	PromptLabel   string `yaml:"prompt_label"`
+	PromptFile    string `yaml:"prompt_file"`
+	PromptVersion int    `yaml:"prompt_version"`
 
 	// Env names variables of the environment that a script is to have although
 	// they hold keys and the like, or steer this program.
-	Env []string
+	Env []string `yaml:"env"`
 	// Line of the file is where the evaluator is named; 0 of other files.
-	Line int
+	Line int `yaml:"-"`
 }
 
 // Set is a file of fixtures.
@@ -90,21 +93,8 @@ func Read(path string) (Set, error) {
 
 // file is the form of a file of fixtures.
 type file struct {
-	Evaluator specRow      `yaml:"evaluator"`
+	Evaluator Spec         `yaml:"evaluator"`
 	Fixtures  []fixtureRow `yaml:"fixtures"`
-}
-
-type specRow struct {
-	Script        []string `yaml:"script"`
-	Command       []string `yaml:"command"` // the same as script
-	URL           string   `yaml:"url"`
-	Model         string   `yaml:"model"`
-	Scorer        string   `yaml:"scorer"`
-	Prompt        string   `yaml:"prompt"`
-	PromptLabel   string   `yaml:"prompt_label"`
-	PromptFile    string   `yaml:"prompt_file"`
-	PromptVersion int      `yaml:"prompt_version"`
-	Env           []string `yaml:"env"`
 }
 
 type fixtureRow struct {
@@ -129,7 +119,7 @@ func Parse(path string, text []byte) (Set, error) {
 		Fixtures  []yaml.Node
 	}
 	r := &reader{path: path}
-	r.problems.Add(textutil.DecodeYAML(text, path, &f, specRow{}, fixtureRow{}))
+	r.problems.Add(textutil.DecodeYAML(text, path, &f, Spec{}, fixtureRow{}))
 	if err := yaml.Unmarshal(text, &lines); err != nil || len(lines.Fixtures) != len(f.Fixtures) {
 		if cmp.Or(r.problems.Err(), err) == nil {
 			r.problem(1, "fixtures: an entry of the list is empty")
@@ -157,12 +147,8 @@ func Parse(path string, text []byte) (Set, error) {
 	return set, nil
 }
 
-func (r *reader) spec(row specRow, line int) Spec {
-	s := Spec{
-		Script: append(row.Script, row.Command...), URL: row.URL, Model: row.Model, Scorer: row.Scorer,
-		Prompt: row.Prompt, PromptLabel: row.PromptLabel, PromptFile: row.PromptFile, PromptVersion: row.PromptVersion,
-		Env: row.Env, Line: line,
-	}
+func (r *reader) spec(s Spec, line int) Spec {
+	s.Script, s.Line = append(s.Script, s.Command...), line
 	named := 0
 	for _, is := range []bool{len(s.Script) > 0, s.URL != "", s.Model != "", s.Scorer != ""} {
 		if is {

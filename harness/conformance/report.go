@@ -195,8 +195,7 @@ func demanded(cfg Config, f Fixture) string {
 
 // kindOf returns the kind of a fault.
 func kindOf(err error) string {
-	var fault *evaluator.Fault
-	if errors.As(err, &fault) {
+	if fault, ok := errors.AsType[*evaluator.Fault](err); ok {
 		return string(fault.Kind)
 	}
 	return "other"

@@ -130,8 +130,7 @@ func (a *Address) Close() error {
 
 // unanswered leaves out the text of a url.Error, which holds the whole address.
 func (a *Address) unanswered(ctx context.Context, err error) error {
-	var bad *url.Error
-	if errors.As(err, &bad) {
+	if bad, ok := errors.AsType[*url.Error](err); ok {
 		err = bad.Err
 	}
 	if ctx.Err() != nil {

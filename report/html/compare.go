@@ -176,12 +176,8 @@ func (c *comparing) versus(i int, r report.ResultView) versus {
 	v.Figure = newDifference(primary, scale)
 	v.Routes = routes(primary, r.Candidate.Summary.Items.Failed, v.Against)
 	v.Warnings = first(r.Warnings, mostLines)
-	var intervals []*drawing
-	for _, s := range r.Result.Scores {
-		intervals = append(intervals, newDifference(s, scale))
-	}
 	v.End = report.Score(&scale, 2)
-	v.Scores = newTable("scores differences", r.ScoreTable(), mostLines, "score").draw(4, "fig", scaleTitle(scale), intervals)
+	v.Scores = newTable("scores differences", r.ScoreTable(), mostLines, "score").differences(4, r.Result.Scores)
 	pooled, notes := r.PooledTable()
 	v.Pooled, v.PooledNotes = newTable("", pooled, mostLines, "score"), notes
 	if r.Sensitivity != nil {
@@ -207,12 +203,7 @@ func trust(r report.ResultView) *table {
 	for _, w := range r.Sensitivity.Settings {
 		scores = append(scores, w.Score)
 	}
-	scale := scaleOf(scores)
-	var intervals []*drawing
-	for _, s := range scores {
-		intervals = append(intervals, newDifference(s, scale))
-	}
-	return newTable("differences", r.SensitivityTable(), mostLines, "way").draw(5, "fig", scaleTitle(scale), intervals)
+	return newTable("differences", r.SensitivityTable(), mostLines, "way").differences(5, scores)
 }
 
 func (c *comparing) sideCard(title string, at int, s compare.Side) sideCard {
@@ -270,7 +261,7 @@ func Leaderboard(w io.Writer, l compare.Leaderboard) error {
 		Warnings    []string
 	}{Metric: named(l.Metric), Runs: runs, Warnings: first(l.Warnings, mostLines)}
 	view := report.LeaderboardView{Leaderboard: l}
-	var means, differences []*drawing
+	var means []*drawing
 	for _, r := range l.Runs {
 		label := "mean " + report.Score(r.Mean, 3)
 		if r.CI95 != nil {
@@ -278,15 +269,11 @@ func Leaderboard(w io.Writer, l compare.Leaderboard) error {
 		}
 		means = append(means, newInterval(r.Mean, r.CI95, 0, 1, 0, "", label))
 	}
-	page.Rank = newTable("board", view.RankTable(), mostRuns, "run").draw(3, "fig", []string{"0", "mean and 95 % interval", "1"}, means)
+	page.Rank = newTable("board", view.RankTable(), mostRuns, "run").draw(3, []string{"0", "mean and 95 % interval", "1"}, means)
 	var scores []compare.Score
 	for _, p := range l.Pairs { // verdicts of pairs are corrected already
 		scores = append(scores, compare.Score{Primary: true, Difference: p.Difference, CI95: p.CI95, Verdict: p.Verdict})
 	}
-	scale := scaleOf(scores)
-	for _, s := range scores {
-		differences = append(differences, newDifference(s, scale))
-	}
-	page.Pairs = newTable("differences", view.PairTable(), 500, "pair").draw(3, "fig", scaleTitle(scale), differences)
+	page.Pairs = newTable("differences", view.PairTable(), 500, "pair").differences(3, scores)
 	return writeStill(w, "Leaderboard by "+page.Metric, "leaderboard", page)
 }

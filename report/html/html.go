@@ -403,10 +403,10 @@ func classOf(c report.Column, state *string) string {
 }
 
 // draw inserts a column of drawings, one for each row.
-func (t *table) draw(at int, class string, scale []string, drawings []*drawing) *table {
-	t.Head = slices.Insert(t.Head, at, headCell{Class: class, Scale: scale})
+func (t *table) draw(at int, scale []string, drawings []*drawing) *table {
+	t.Head = slices.Insert(t.Head, at, headCell{Class: "fig", Scale: scale})
 	for i := range t.Body {
-		t.Body[i].Cells = slices.Insert(t.Body[i].Cells, at, cell{Class: class, Drawing: drawings[i]})
+		t.Body[i].Cells = slices.Insert(t.Body[i].Cells, at, cell{Class: "fig", Drawing: drawings[i]})
 	}
 	return t
 }

@@ -140,7 +140,7 @@ func newOverview(v report.SummaryView, t tally) overview {
 			figure := newDistribution(named(s.Name), mean, ci, t[s.Name])
 			distributions = append(distributions, figure.people(v.Ceiling.Stat(s.Name)))
 		}
-		o.Scores = newTable("scores", v.ScoreTable(), mostLines, "score").draw(2, "fig", []string{"0", "distribution, mean and 95 % interval", "1"}, distributions)
+		o.Scores = newTable("scores", v.ScoreTable(), mostLines, "score").draw(2, []string{"0", "distribution, mean and 95 % interval", "1"}, distributions)
 	}
 	if v.Trials != nil {
 		o.Trials = &trials{v, newTable("trials", v.TrialTable(), 10*mostLines, "trial"), newTable("spreads", v.SpreadTable(), mostLines, "score"),
@@ -378,8 +378,13 @@ func scaleOf(scores []compare.Score) float64 {
 	return within(math.Ceil(most*bins-1e-9)/bins, 0.05, 1)
 }
 
-// scaleTitle is the title over drawings that reach from −scale to +scale.
-func scaleTitle(scale float64) []string {
+// differences inserts a column with a drawing of each score's difference.
+func (t *table) differences(at int, scores []compare.Score) *table {
+	var drawings []*drawing
+	scale := scaleOf(scores)
+	for _, s := range scores {
+		drawings = append(drawings, newDifference(s, scale))
+	}
 	end := report.Score(&scale, 2)
-	return []string{"−" + end, "difference and 95 % interval", "+" + end}
+	return t.draw(at, []string{"−" + end, "difference and 95 % interval", "+" + end}, drawings)
 }

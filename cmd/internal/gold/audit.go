@@ -1,6 +1,7 @@
 package gold
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,6 +19,7 @@ import (
 	"extraction-experiment/compare"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/stats"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 	"extraction-experiment/report"
@@ -248,25 +250,25 @@ func Doubtful(ctx context.Context, sources []compare.Source) (map[string]bool, e
 
 // byItem gathers the outputs of a run: item by item, in the order of their ids, one of
 // each trial.
-func byItem(ctx context.Context, run *runstore.Reader, trials int) iter.Seq2[harness.AuditItem, error] {
-	return func(yield func(harness.AuditItem, error) bool) {
-		item := harness.AuditItem{}
+func byItem(ctx context.Context, run *runstore.Reader, trials int) iter.Seq2[*harness.AuditItem, error] {
+	return func(yield func(*harness.AuditItem, error) bool) {
+		var item *harness.AuditItem
 		for o, err := range run.Outcomes(ctx, runstore.Query{Newest: true, Judged: true}) {
 			if err != nil {
-				yield(item, err)
+				yield(nil, err)
 				return
 			}
-			if o.Item != item.ID {
-				if item.ID != "" && !yield(item, nil) {
+			if item == nil || o.Item != item.ID {
+				if item != nil && !yield(item, nil) {
 					return
 				}
-				item = harness.AuditItem{ID: o.Item, Outputs: make([]json.RawMessage, trials)}
+				item = &harness.AuditItem{ID: o.Item, Outputs: make([]json.RawMessage, trials)}
 			}
 			if !o.Failed() && o.Trial >= 1 && o.Trial <= trials {
 				item.Outputs[o.Trial-1] = o.Output
 			}
 		}
-		if item.ID != "" {
+		if item != nil {
 			yield(item, nil)
 		}
 	}
@@ -275,51 +277,35 @@ func byItem(ctx context.Context, run *runstore.Reader, trials int) iter.Seq2[har
 // items gives every item that the first run has with the outputs of all systems: of
 // several runs the first trial of each that did not fail.
 func (a *audited) items(ctx context.Context) iter.Seq2[harness.AuditItem, error] {
+	var runs []iter.Seq2[*harness.AuditItem, error]
+	for i, run := range a.runs {
+		runs = append(runs, byItem(ctx, run, max(1, a.headers[i].Trials)))
+	}
+	byID := func(x, y *harness.AuditItem) int { return cmp.Compare(x.ID, y.ID) }
 	return func(yield func(harness.AuditItem, error) bool) {
-		type side struct {
-			next func() (harness.AuditItem, error, bool)
-			at   harness.AuditItem
-			ok   bool
-		}
-		var others []*side
-		for i, run := range a.runs[1:] {
-			next, stop := iter.Pull2(byItem(ctx, run, max(1, a.headers[i+1].Trials)))
-			defer stop()
-			others = append(others, &side{next: next, ok: true})
-		}
 		a.outdated = 0
-		for item, err := range byItem(ctx, a.runs[0], max(1, a.header.Trials)) {
+		for row, err := range stats.Merge(byID, runs...) {
 			if err != nil {
-				yield(item, err)
+				yield(harness.AuditItem{}, err)
 				return
 			}
+			if row[0] == nil {
+				continue
+			}
+			item := *row[0]
 			full, err := a.runs[0].Item(ctx, item.ID)
-			if err != nil {
-				yield(item, err)
-				return
-			}
-			item.Input, item.Expected = full.Input, full.Expected
-			if len(others) > 0 {
-				item.Outputs = []json.RawMessage{delivered(item.Outputs)}
-			}
-			for _, s := range others {
-				for s.ok && s.at.ID < item.ID {
-					if s.at, err, s.ok = s.next(); err != nil {
-						yield(item, err)
-						return
-					}
-				}
-				var output json.RawMessage
-				if s.ok && s.at.ID == item.ID {
-					output = delivered(s.at.Outputs)
-				}
-				item.Outputs = append(item.Outputs, output)
-			}
-			if a.gold != nil && a.changed(full.Item) {
+			if err == nil && a.gold != nil && a.changed(full.Item) {
 				a.outdated++
 				continue
 			}
-			if !yield(item, nil) {
+			item.Input, item.Expected = full.Input, full.Expected
+			if len(row) > 1 {
+				item.Outputs = nil
+				for _, of := range row {
+					item.Outputs = append(item.Outputs, delivered(of))
+				}
+			}
+			if !yield(item, err) || err != nil {
 				return
 			}
 		}
@@ -327,10 +313,12 @@ func (a *audited) items(ctx context.Context) iter.Seq2[harness.AuditItem, error]
 }
 
 // delivered is the first output that there is.
-func delivered(outputs []json.RawMessage) json.RawMessage {
-	for _, output := range outputs {
-		if len(output) > 0 {
-			return output
+func delivered(item *harness.AuditItem) json.RawMessage {
+	if item != nil {
+		for _, output := range item.Outputs {
+			if len(output) > 0 {
+				return output
+			}
 		}
 	}
 	return nil

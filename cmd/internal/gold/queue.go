@@ -61,8 +61,7 @@ func (a *audited) queue(ctx context.Context, env cli.Env, name string, create bo
 		}
 		of := slices.DeleteFunc(slices.Clone(findings), func(d harness.Doubt) bool { return d.Item != id })
 		err := remark(ctx, client, project, header, trace, of)
-		var api *langfuse.APIError
-		if errors.As(err, &api) && api.Status < 500 && !errors.Is(err, langfuse.ErrUnauthorized) {
+		if api, ok := errors.AsType[*langfuse.APIError](err); ok && api.Status < 500 && !errors.Is(err, langfuse.ErrUnauthorized) {
 			failed = append(failed, fmt.Errorf("item %q: trace %s: %w", named(id), trace, err))
 			continue
 		}

@@ -64,8 +64,7 @@ func openEmbedded(ctx context.Context, mode langfuse.Mode) (*Langfuse, error) {
 // kept says that it is the folder where the server inside could not keep something:
 // that is all that its 500 can mean.
 func kept(err error) error {
-	var answer *langfuse.APIError
-	if errors.As(err, &answer) && answer.Status == http.StatusInternalServerError {
+	if answer, ok := errors.AsType[*langfuse.APIError](err); ok && answer.Status == http.StatusInternalServerError {
 		return folderError(err)
 	}
 	return err

@@ -57,6 +57,11 @@ type APIError struct {
 	foreign bool
 }
 
+// unusable is a success that says too little.
+func (c *Client) unusable(method, path, message string) *APIError {
+	return &APIError{Method: method, Path: apiPrefix + path, Status: http.StatusOK, base: c.base, Message: message}
+}
+
 // Error tells the request, the status, what the server said and what to check.
 func (e *APIError) Error() string {
 	text := fmt.Sprintf("langfuse: %s %s: %d: %s", e.Method, e.Path, e.Status, strings.TrimSuffix(e.Message, "."))

@@ -194,10 +194,11 @@ type RunItem struct {
 //
 // API: GET /api/public/dataset-run-items, or GET /api/public/experiment-items
 func (c *Client) ListRunItems(ctx context.Context, server Server, view View, ref RunRef) iter.Seq2[RunItem, error] {
+	items := c.listRoots(ctx, server, ref)
 	if view == ViewRuns {
-		return onceEach(c.listLinks(ctx, ref))
+		items = c.listLinks(ctx, ref)
 	}
-	return onceEach(c.listRoots(ctx, server, ref))
+	return onceEach(items, func(i RunItem) [3]string { return [3]string{i.ItemID, i.TraceID, i.ObservationID} })
 }
 
 func (c *Client) listLinks(ctx context.Context, ref RunRef) iter.Seq2[RunItem, error] {
@@ -240,13 +241,12 @@ func (c *Client) listRoots(ctx context.Context, server Server, ref RunRef) iter.
 	}
 }
 
-// onceEach leaves out what is there again: same item, trace and span.
-func onceEach(items iter.Seq2[RunItem, error]) iter.Seq2[RunItem, error] {
-	type key struct{ item, trace, span string }
-	return func(yield func(RunItem, error) bool) {
-		seen := map[key]bool{}
+// onceEach leaves out what is there again, by its key.
+func onceEach[T any, K comparable](items iter.Seq2[T, error], key func(T) K) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		seen := map[K]bool{}
 		for item, err := range items {
-			k := key{item.ItemID, item.TraceID, item.ObservationID}
+			k := key(item)
 			if err == nil && seen[k] {
 				continue
 			}
@@ -312,8 +312,7 @@ func (c *Client) CreateDatasetRunItem(ctx context.Context, link DatasetRunItemCr
 	}
 	if stored.DatasetRunID == "" {
 		return DatasetRunItem{}, fmt.Errorf("linking item %q to run %q: %w", link.DatasetItemID, link.RunName,
-			&APIError{Method: http.MethodPost, Path: apiPrefix + "dataset-run-items", Status: http.StatusOK,
-				base: c.base, Message: "the answer holds no datasetRunId"})
+			c.unusable(http.MethodPost, "dataset-run-items", "the answer holds no datasetRunId"))
 	}
 	return stored, nil
 }

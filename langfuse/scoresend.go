@@ -281,24 +281,22 @@ const maxListed = 50
 //
 // API: GET /api/public/v3/scores; GET /api/public/v2/scores and /traces/{id}
 func (c *Client) ReadScores(ctx context.Context, server Capabilities, q ScoresQuery) iter.Seq2[Score, error] {
-	return func(yield func(Score, error) bool) {
-		seen := map[string]bool{}
+	return onceEach(func(yield func(Score, error) bool) {
 		for ids := range parts(q.IDs) {
 			for traces := range parts(q.TraceIDs) {
 				part := q
 				part.IDs, part.TraceIDs = ids, traces
 				for score, err := range c.readScores(ctx, server, part) {
-					if err == nil && (seen[score.ID] || !q.matches(score)) {
+					if err == nil && !q.matches(score) {
 						continue
 					}
-					seen[score.ID] = true
 					if !yield(score, err) || err != nil {
 						return
 					}
 				}
 			}
 		}
-	}
+	}, func(s Score) string { return s.ID })
 }
 
 // parts cuts a list into lists that fit into a query; the empty list is one part.

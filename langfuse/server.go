@@ -127,17 +127,11 @@ func (c *Client) version(ctx context.Context) (Version, time.Time, time.Duration
 	}
 	version, err := ParseVersion(health.Version)
 	if err != nil {
-		return Version{}, time.Time{}, 0, &APIError{
-			Method: "GET", Path: apiPrefix + "health", Status: 200, base: c.base,
-			Message: c.redact("reading the server's version: " + err.Error()),
-		}
+		return Version{}, time.Time{}, 0, c.unusable(http.MethodGet, "health", c.redact("reading the server's version: "+err.Error()))
 	}
 	if !version.AtLeast(minVersion.Major, minVersion.Minor, minVersion.Patch) {
-		return Version{}, time.Time{}, 0, &APIError{
-			Method: "GET", Path: apiPrefix + "health", Status: 200, base: c.base,
-			Message: fmt.Sprintf("the server at %s is version %s, but %s or later is needed: upgrade it, or set %s to another server",
-				c.base, version, minVersion, EnvBaseURL),
-		}
+		return Version{}, time.Time{}, 0, c.unusable(http.MethodGet, "health", fmt.Sprintf(
+			"the server at %s is version %s, but %s or later is needed: upgrade it, or set %s to another server", c.base, version, minVersion, EnvBaseURL))
 	}
 	return version, health.Time, health.Skew, nil
 }
@@ -381,10 +375,8 @@ func (c *Client) GetProject(ctx context.Context) (Project, error) {
 		return Project{}, err
 	}
 	if len(page.Data) != 1 || page.Data[0].ID == "" {
-		return Project{}, &APIError{
-			Method: http.MethodGet, Path: apiPrefix + "projects", Status: http.StatusOK, base: c.base,
-			Message: "the keys do not stand for exactly one project: use the keys of a project, not of an organisation",
-		}
+		return Project{}, c.unusable(http.MethodGet, "projects",
+			"the keys do not stand for exactly one project: use the keys of a project, not of an organisation")
 	}
 	return page.Data[0], nil
 }

@@ -142,21 +142,21 @@ type TraceQuery struct {
 //
 // API: GET /api/public/v2/observations, or GET /api/public/traces
 func (c *Client) ListTraces(ctx context.Context, server Capabilities, q TraceQuery, want TraceParts) iter.Seq2[Trace, error] {
+	traces := c.listRootTraces(ctx, q, want)
 	if !server.NewReads {
-		return c.listLegacyTraces(ctx, q, want)
+		traces = c.listLegacyTraces(ctx, q, want)
 	}
+	return onceEach(traces, func(t Trace) string { return t.ID })
+}
+
+func (c *Client) listRootTraces(ctx context.Context, q TraceQuery, want TraceParts) iter.Seq2[Trace, error] {
 	return func(yield func(Trace, error) bool) {
-		seen := map[string]bool{}
 		for _, query := range q.observations(want) {
 			for root, err := range c.ListObservations(ctx, query) {
 				if err != nil {
 					yield(Trace{}, fmt.Errorf("listing traces: %w", err))
 					return
 				}
-				if seen[root.TraceID] {
-					continue
-				}
-				seen[root.TraceID] = true
 				if !yield(newTrace(root.TraceID, []Observation{root}), nil) {
 					return
 				}
@@ -192,17 +192,12 @@ func (c *Client) listLegacyTraces(ctx context.Context, q TraceQuery, want TraceP
 	setTime(query, "toTimestamp", q.To)
 	query["tags"], query["environment"] = q.Tags, q.Environments
 	return func(yield func(Trace, error) bool) {
-		seen := map[string]bool{}
 		for found, err := range listPages[legacyTrace](ctx, c, "traces", query, q.Limit) {
 			if err != nil {
 				yield(Trace{}, fmt.Errorf("listing traces: %w", err))
 				return
 			}
-			if seen[found.ID] || !q.has(found) {
-				continue
-			}
-			seen[found.ID] = true
-			if !yield(found.trace(), nil) {
+			if q.has(found) && !yield(found.trace(), nil) {
 				return
 			}
 		}

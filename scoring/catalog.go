@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	"extraction-experiment/outcome"
@@ -259,19 +260,10 @@ func (g *groups) at(typ int) *outcome.Group {
 	return g.of[typ]
 }
 
-func (g *groups) expected(typ int)  { g.at(typ).Expected++ }
-func (g *groups) extracted(typ int) { g.at(typ).Extracted++ }
-func (g *groups) matched(typ int)   { g.at(typ).Matched++ }
-
 // list returns the groups in the order of their types.
 func (g *groups) list() []outcome.Group {
-	var types []int
-	for typ := range g.of {
-		types = append(types, typ)
-	}
-	slices.Sort(types)
 	var list []outcome.Group
-	for _, typ := range types {
+	for _, typ := range slices.Sorted(maps.Keys(g.of)) {
 		list = append(list, *g.of[typ])
 	}
 	return list

@@ -332,10 +332,6 @@ type names struct {
 	profiles []*profile // by number, made when first asked for
 }
 
-func newNames(o Options) *names {
-	return &names{dictionary: newDictionary(newSpeller(o).text)}
-}
-
 func (n *names) profile(id int) *profile {
 	if n.profiles == nil {
 		n.profiles = make([]*profile, len(n.texts))

@@ -170,15 +170,15 @@ func (c *call) scoreEntities(r *Result) *EntityCounts {
 		partners.pair(p)
 		r.Entities = append(r.Entities, match)
 		if c.expected.entities[p.expected].typ == c.extracted.entities[p.extracted].typ {
-			groups.matched(c.expected.entities[p.expected].typ)
+			groups.at(c.expected.entities[p.expected].typ).Matched++
 		}
 	}
 	slices.SortFunc(r.Entities, func(a, b EntityMatch) int { return cmp.Compare(a.ExpectedIndex, b.ExpectedIndex) })
 	for _, e := range c.expected.entities {
-		groups.expected(e.typ)
+		groups.at(e.typ).Expected++
 	}
 	for _, x := range c.extracted.entities {
-		groups.extracted(x.typ)
+		groups.at(x.typ).Extracted++
 	}
 	r.Groups = append(r.Groups, groups.list()...)
 	r.MissedEntities = c.entityMisses(&c.expected, &c.extracted, partners.ofExpected, partners.ofExtracted)

@@ -30,18 +30,9 @@ const (
 	None Normalisation = "none"
 )
 
-// speller brings names into the form in which they are compared.
-type speller struct {
-	how        Normalisation
-	diacritics bool // fold them
-}
-
-func newSpeller(o Options) *speller {
-	return &speller{how: o.Normalise, diacritics: o.FoldDiacritics}
-}
-
-func (s *speller) text(name string) string {
-	switch s.how {
+// spell brings a name into the form in which it is compared.
+func (o Options) spell(name string) string {
+	switch o.Normalise {
 	case Lower:
 		name = textutil.OneSpace(strings.ToLower(textutil.ValidUTF8(name)))
 	case None:
@@ -51,7 +42,7 @@ func (s *speller) text(name string) string {
 	default:
 		name = textutil.FoldName(name)
 	}
-	if s.diacritics {
+	if o.FoldDiacritics {
 		name = dropDiacritics(name)
 	}
 	return name
@@ -62,17 +53,13 @@ func (s *speller) text(name string) string {
 // the vowel signs of other scripts stay.
 func dropDiacritics(s string) string {
 	marks := strings.Map(func(r rune) rune {
-		if isDiacritic(r) {
+		if r >= 0x0300 && r <= 0x036F || r >= 0x1AB0 && r <= 0x1AFF ||
+			r >= 0x1DC0 && r <= 0x1DFF || r >= 0x20D0 && r <= 0x20FF {
 			return -1
 		}
 		return r
 	}, norm.NFD.String(s))
 	return norm.NFC.String(marks)
-}
-
-func isDiacritic(r rune) bool {
-	return r >= 0x0300 && r <= 0x036F || r >= 0x1AB0 && r <= 0x1AFF ||
-		r >= 0x1DC0 && r <= 0x1DFF || r >= 0x20D0 && r <= 0x20FF
 }
 
 // entity is one entity of a side, with what it is compared by.

@@ -274,7 +274,7 @@ func FuzzSimilarity(f *testing.F) {
 			return
 		}
 		checkDistance(t, a, b, limit)
-		n := newNames(DefaultOptions())
+		n := &names{dictionary: newDictionary(DefaultOptions().spell)}
 		n.add(a)
 		n.add(b)
 		n.close()

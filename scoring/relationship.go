@@ -236,16 +236,16 @@ func (c *call) scoreRelationships(r *Result) *RelationshipCounts {
 	}
 	slices.SortFunc(r.Relationships, func(a, b RelationshipMatch) int { return cmp.Compare(a.ExpectedIndex, b.ExpectedIndex) })
 	for _, e := range expected {
-		groups.expected(e.forms[0].typ)
+		groups.at(e.forms[0].typ).Expected++
 	}
 	for i, x := range extracted {
 		// What matched by an inverse type stands in the group of that type.
 		typ := x.forms[0].typ
 		if e := partners.ofExtracted[i]; e >= 0 {
 			typ = expected[e].forms[0].typ
-			groups.matched(typ)
+			groups.at(typ).Matched++
 		}
-		groups.extracted(typ)
+		groups.at(typ).Extracted++
 	}
 	r.Groups = append(r.Groups, groups.list()...)
 	r.MissedRelationships = c.relationshipMisses(m, &c.expected, &c.extracted, partners.ofExpected, partners.ofExtracted)

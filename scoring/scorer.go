@@ -253,9 +253,8 @@ func itemPerfect(c Counts, scores []outcome.Score) outcome.Score {
 // as zero. type_accuracy is among them when an expected entity with a name has
 // a type, entity_typed_f1 and entity_strict_f1 also when none is expected.
 func (s *Scorer) Undelivered(expected extraction.Extraction) []outcome.Score {
-	spellName := newSpeller(s.options)
 	typed := slices.ContainsFunc(expected.Entities, func(e extraction.Entity) bool {
-		return s.typeText(e.Type) != "" && spellName.text(e.Name) != ""
+		return s.typeText(e.Type) != "" && s.options.spell(e.Name) != ""
 	})
 	var scores []outcome.Score
 	for _, d := range Catalog() {
@@ -448,7 +447,7 @@ type side struct {
 }
 
 func newCall(s *Scorer, expected, extracted extraction.Extraction) *call {
-	names := newNames(s.options)
+	names := &names{dictionary: newDictionary(s.options.spell)}
 	c := &call{
 		Scorer: s, names: names, types: newDictionary(s.typeText),
 		matcher: &matcher{

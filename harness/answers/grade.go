@@ -40,13 +40,13 @@ type judge struct {
 	pages    int
 }
 
-// Score judges an answer, the Output of a Task.
+// Score judges an Answer, the output of a Task.
 func (j judge) Score(raw json.RawMessage) (experiment.Scored, error) {
-	var output Output
-	if err := json.Unmarshal(raw, &output); err != nil {
+	var answer Answer
+	if err := json.Unmarshal(raw, &answer); err != nil {
 		return experiment.Scored{}, &outcome.Failure{Class: outcome.InvalidOutput, Message: "the result is no answer: " + err.Error()}
 	}
-	g := Judge(j.expected, output.Answer)
+	g := Judge(j.expected, answer.Text)
 	explanation, err := json.Marshal(g.Explanation)
 	if err != nil {
 		return experiment.Scored{}, fmt.Errorf("encoding the terms found: %w", err)

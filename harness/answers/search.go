@@ -177,14 +177,8 @@ func endsSentence(word string) bool {
 }
 
 // abbreviations end in a point that ends no sentence.
-var abbreviations = func() map[string]bool {
-	words := map[string]bool{}
-	for word := range strings.FieldsSeq(`млн млрд трлн тыс руб коп гг ул им стр рис табл гл см др пр проч напр тел кв обл р-н т.д т.п т.е т.к
-mr mrs dr st no vol fig figs ch sec pp etc vs approx inc ltd co e.g i.e ca`) {
-		words[word] = true
-	}
-	return words
-}()
+var abbreviations = setOf(`млн млрд трлн тыс руб коп гг ул им стр рис табл гл см др пр проч напр тел кв обл р-н т.д т.п т.е т.к
+mr mrs dr st no vol fig figs ch sec pp etc vs approx inc ltd co e.g i.e ca`)
 
 func beginsSentence(word string) bool {
 	first, _ := utf8.DecodeRuneInString(word)
@@ -227,14 +221,16 @@ func stemOf(word string) string {
 }
 
 // functionWords hold sentences together and tell nothing about them.
-var functionWords = func() map[string]bool {
-	words := map[string]bool{}
-	for word := range strings.FieldsSeq(`
+var functionWords = setOf(`
 и в во на по с со к ко у о об от до из за для при не ни но а или что как это то же ли бы был была было были есть быть
 какой какая какое какие какова каков каковы кто чем чему чего где когда сколько почему зачем который которая которое которые
 the a an of in on at to for with by from and or is are was were be been it its this that these those as not
-what which who whom whose when where why how does do did much many`) {
+what which who whom whose when where why how does do did much many`)
+
+func setOf(list string) map[string]bool {
+	words := map[string]bool{}
+	for word := range strings.FieldsSeq(list) {
 		words[word] = true
 	}
 	return words
-}()
+}

@@ -77,17 +77,11 @@ type Answerer interface {
 	Answer(ctx context.Context, question string) (Answer, []outcome.Call, error)
 }
 
-// Answer is what a system says.
+// Answer is what a system says, as a run file keeps it.
 type Answer struct {
-	Text string
+	Text string `json:"answer"`
 	// Pages are those that the answer was made of, where the system says so.
-	Pages []int
-}
-
-// Output is an Answer as a run file keeps it.
-type Output struct {
-	Answer string `json:"answer"`
-	Pages  []int  `json:"pages,omitempty"`
+	Pages []int `json:"pages,omitempty"`
 }
 
 // Task asks the question of an item. It is safe for concurrent use if the
@@ -114,7 +108,7 @@ func (t Task) Do(ctx context.Context, item experiment.Item) (experiment.TaskResu
 	if len(answer.Text) > MaxAnswer {
 		return result, &outcome.Failure{Class: outcome.InvalidOutput, Message: "the answer is longer than 1 MiB"}
 	}
-	result.Output, err = json.Marshal(Output{answer.Text, answer.Pages})
+	result.Output, err = json.Marshal(answer)
 	if err != nil {
 		return result, &outcome.Failure{Class: outcome.InvalidOutput, Message: err.Error()}
 	}

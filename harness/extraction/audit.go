@@ -248,10 +248,7 @@ func (r *reading) counted() []claim {
 // judge gives the claims of an item their doubts.
 func (a *audit) judge(id string, claims []claim) {
 	for _, c := range claims {
-		about := c.expected
-		if about == nil {
-			about = c.proposed
-		}
+		about := cmp.Or(c.expected, c.proposed)
 		rates := a.entities
 		if about.relationship != nil {
 			rates = a.relationships

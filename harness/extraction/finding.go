@@ -1,6 +1,7 @@
 package extraction
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -114,10 +115,7 @@ func (d Doubt) key() string {
 // complete adds places, reason, words of the systems and effects.
 func (d *Doubt) complete(systems []string, r *reading, items int) {
 	c := d.claim
-	about := c.expected
-	if about == nil {
-		about = c.proposed
-	}
+	about := cmp.Or(c.expected, c.proposed)
 	near := 0
 	for _, name := range about.names() {
 		span, match := r.index.Locate(name, near)

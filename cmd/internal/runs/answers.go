@@ -56,9 +56,9 @@ func newAnswersResult(question answers.Question, o outcome.Outcome) answersResul
 	if score := value(answers.Primary); score != nil {
 		r.QuestionScore = *score
 	}
-	var output answers.Output
+	var output answers.Answer
 	if json.Unmarshal(o.Output, &output) == nil { // a failed question has none
-		r.Answer = output.Answer
+		r.Answer = output.Text
 	}
 	o.Calls = nil // the run file has them
 	r.Outcome = o

@@ -257,10 +257,10 @@ func newAnswerView(h outcome.Header, item runstore.Item, o outcome.Outcome) (rep
 		view.Text = question
 		view.Sections = append(view.Sections, report.Section{Title: "Question", Text: question})
 	}
-	var output answers.Output
-	if json.Unmarshal(o.Output, &output) == nil && output.Answer != "" {
-		view.Text += "\n\n" + output.Answer
-		view.Sections = append(view.Sections, report.Section{Title: "Answer", Text: output.Answer})
+	var output answers.Answer
+	if json.Unmarshal(o.Output, &output) == nil && output.Text != "" {
+		view.Text += "\n\n" + output.Text
+		view.Sections = append(view.Sections, report.Section{Title: "Answer", Text: output.Text})
 	}
 	if found := answers.Passages(o.Calls); len(found) > 0 {
 		var passages []string

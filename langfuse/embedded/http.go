@@ -54,7 +54,7 @@ func routes() []route {
 		{"GET /api/public/datasets/{name}/runs", (*Server).listRuns, legacy},
 		{"GET /api/public/datasets/{name}/runs/{run}", (*Server).getRun, legacy},
 		{"DELETE /api/public/datasets/{name}/runs/{run}", (*Server).deleteRun, legacy},
-		{"GET /api/public/experiments", (*Server).listExperiments, keyPair},
+		{"GET /api/public/experiments", (*Server).listExperiments, early},
 		{"GET /api/public/experiment-items", (*Server).listExperimentItems, keyPair},
 
 		{"POST /api/public/otel/v1/traces", (*Server).exportSpans, early},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
@@ -49,16 +50,31 @@ func newPacks() (*zstd.Encoder, *zstd.Decoder, error) {
 	return packer, unpacker, err
 }
 
+// reach is what of the list of experiments a message may change; the zero value is nothing.
+type reach struct {
+	latest      int64    // the latest start of a span, in milliseconds
+	experiments []string // their ids; anyExperiment is all
+}
+
+const anyExperiment = "*"
+
+// add adds a run as a whole, whenever it was.
+func (r *reach) add(id string) {
+	if r.latest = math.MaxInt64; !slices.Contains(r.experiments, id) {
+		r.experiments = append(r.experiments, id)
+	}
+}
+
 // take stores a message, which is put into the tables after the delay at the earliest.
-func (s *Server) take(delay time.Duration, kind string, body []byte) error {
+func (s *Server) take(delay time.Duration, kind string, body []byte, about reach) error {
 	received, due := s.now(), int64(0)
 	if delay > 0 {
 		due = received + delay.Milliseconds()
 	}
 	packed := s.packer.EncodeAll(body, make([]byte, 0, len(body)/8))
 	return s.store.update(func(tx *transaction) error {
-		_, err := tx.Exec("INSERT INTO inbox(due, received, mode, kind, body) VALUES(?,?,?,?,?)",
-			due, received, string(s.cfg.Mode), kind, packed)
+		_, err := tx.Exec("INSERT INTO inbox(due, received, mode, kind, body, latest, experiments) VALUES(?,?,?,?,?,?,?)",
+			due, received, string(s.cfg.Mode), kind, packed, about.latest, joined(about.experiments))
 		return err
 	})
 }
@@ -74,6 +90,19 @@ func (s *Server) settle() error {
 		more, err = s.settleSome(last)
 	}
 	return err
+}
+
+// settleExperiments is settle where a message may change what is listed of experiments that
+// start then or later, and of those ids, if any are given: to begin a run, somebody asks for
+// that, and need not wait until all of the last one is in the tables.
+func (s *Server) settleExperiments(from int64, ids []string) error {
+	n, err := count(s.store.r, `SELECT count(*) FROM inbox WHERE latest >= ?1 AND (?2 = '[]' OR EXISTS
+		(SELECT 1 FROM json_each(experiments) WHERE value = ?3 OR value IN (SELECT value FROM json_each(?2))))`,
+		from, joined(ids), anyExperiment)
+	if err != nil || n == 0 {
+		return err
+	}
+	return s.settle()
 }
 
 // settleSome does one transaction of it, of the messages up to that number, and reports

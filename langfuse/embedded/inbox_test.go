@@ -62,7 +62,7 @@ func TestInbox_manyReaders(t *testing.T) {
 func TestInbox_unstorable(t *testing.T) {
 	r := newRig(t, Config{})
 	for _, kind := range []string{"smoke", "link", protobufSpans} {
-		if err := r.server.take(0, kind, []byte("\xff")); err != nil {
+		if err := r.server.take(0, kind, []byte("\xff"), reach{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -72,4 +72,63 @@ func TestInbox_unstorable(t *testing.T) {
 	if err != nil || len(problems) != 3 || !strings.Contains(problems[0], `"smoke"`) {
 		t.Errorf("%q, %v", problems, err)
 	}
+}
+
+// Who asks for experiments has those that a message may have changed, and does not wait for
+// others.
+func TestInbox_experiments(t *testing.T) {
+	r := newRig(t, Config{})
+	waiting := func() int {
+		n, err := count(r.server.store.r, "SELECT count(*) FROM inbox")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	list := func(query string) []any { return r.get(api + "/experiments?" + query).column("id") }
+	for name, step := range map[string]struct {
+		send func()
+		near []string // queries that a message may concern
+		far  []string
+	}{
+		"span": {
+			func() { r.must(200, r.post(api+"/otel/v1/traces", export(rootSpan("t", "s", "e", "i")))) },
+			[]string{"fromStartTime=2020-01-01", "fromStartTime=2020-01-01&id=x,e", "fromStartTime=2020-01-01&name=n"},
+			[]string{"fromStartTime=2030-01-01", "fromStartTime=2020-01-01&id=x"},
+		},
+		"score of a run": {
+			func() {
+				r.must(200, r.post(api+"/scores", object{"id": "a", "name": "n", "value": 1, "datasetRunId": "e"}))
+			},
+			[]string{"fromStartTime=2030-01-01", "fromStartTime=2020-01-01&id=e"},
+			[]string{"fromStartTime=2030-01-01&id=x"},
+		},
+		"score of an item": {
+			func() { r.must(207, r.post(api+"/ingestion", batchOf(scoreEvent("e1", "s1", 0, at1)))) },
+			nil,
+			[]string{"fromStartTime=2020-01-01", "fromStartTime=2020-01-01&id=e"},
+		},
+		"deletion": {
+			func() { r.must(202, r.do("DELETE", api+"/scores/a", nil)) },
+			[]string{"fromStartTime=2030-01-01&id=x"},
+			nil,
+		},
+	} {
+		for _, query := range step.far {
+			step.send()
+			if list(query); waiting() == 0 {
+				t.Errorf("%s: %s did not have to wait", name, query)
+			}
+		}
+		for _, query := range step.near {
+			step.send()
+			if list(query); waiting() != 0 {
+				t.Errorf("%s: %s does not have it", name, query)
+			}
+		}
+		if err := r.server.settle(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	equal(t, "ids", list("fromStartTime=2020-01-01&id=e"), []string{"e"})
 }

@@ -41,6 +41,7 @@ func (s *Server) ingest(c *call) (any, error) {
 	successes, failures := make([]acceptedEvent, 0, len(raws)), []object{}
 	taken := make([][]byte, 0, len(raws))
 	reader := eventReader{mode: s.cfg.Mode}
+	var about reach
 	for _, raw := range raws {
 		ev, err := reader.read(raw)
 		switch {
@@ -53,6 +54,11 @@ func (s *Server) ingest(c *call) (any, error) {
 			successes = append(successes, acceptedEvent{ev.id, http.StatusCreated})
 			if !s.loses(ev) {
 				taken = append(taken, raw)
+				if ev.observation != nil { // it may take the place of a span
+					about.add(anyExperiment)
+				} else if ev.score != nil && ev.score.run != "" {
+					about.add(ev.score.run)
+				}
 			}
 		}
 	}
@@ -60,7 +66,7 @@ func (s *Server) ingest(c *call) (any, error) {
 	if len(taken) == 0 {
 		return answer, nil
 	}
-	return answer, s.take(s.cfg.IngestionDelay, "events", bytes.Join([][]byte{{'['}, bytes.Join(taken, []byte{','}), {']'}}, nil))
+	return answer, s.take(s.cfg.IngestionDelay, "events", bytes.Join([][]byte{{'['}, bytes.Join(taken, []byte{','}), {']'}}, nil), about)
 }
 
 // acceptedEvent is an entry among the successes.

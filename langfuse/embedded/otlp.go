@@ -68,7 +68,29 @@ func (s *Server) exportSpans(c *call) (any, error) {
 			return nil, err
 		}
 	}
-	return queued, s.take(s.cfg.IngestionDelay, kind, body)
+	return queued, s.take(s.cfg.IngestionDelay, kind, body, reachOf(data))
+}
+
+// reachOf is the reach of spans.
+func reachOf(data *tracev1.TracesData) (r reach) {
+	for _, rs := range data.GetResourceSpans() {
+		for _, ss := range rs.GetScopeSpans() {
+			for _, sp := range ss.GetSpans() {
+				start := max(millis(sp.GetStartTimeUnixNano()), millis(sp.GetEndTimeUnixNano()))
+				if start == 0 {
+					start = math.MaxInt64 // it is what the receipt will be
+				}
+				r.latest = max(r.latest, start)
+				for _, attribute := range sp.GetAttributes() {
+					id := attribute.GetValue().GetStringValue()
+					if attribute.GetKey() == experimentKey+"id" && !slices.Contains(r.experiments, id) {
+						r.experiments = append(r.experiments, id)
+					}
+				}
+			}
+		}
+	}
+	return r
 }
 
 // drop takes out of a request the spans that are to be lost.

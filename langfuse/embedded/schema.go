@@ -166,6 +166,6 @@ CREATE INDEX traces_by_time ON traces(timestamp);
 const schemaInbox = `
 CREATE TABLE inbox(
 	seq INTEGER PRIMARY KEY, due INTEGER NOT NULL, received INTEGER NOT NULL, mode TEXT NOT NULL, kind TEXT NOT NULL,
-	body BLOB NOT NULL, problem TEXT);
+	body BLOB NOT NULL, problem TEXT, latest INTEGER NOT NULL, experiments TEXT NOT NULL);
 CREATE INDEX inbox_due ON inbox(due, seq);
 `

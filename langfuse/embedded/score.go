@@ -65,7 +65,11 @@ func (s *Server) createScore(c *call) (any, error) {
 	if body["id"] = sc.id; s.cfg.drops(DropScore, sc.id) {
 		return stored, nil
 	}
-	return stored, s.take(s.cfg.IngestionDelay, "score", []byte(asText(body)))
+	var about reach
+	if sc.run != "" {
+		about.add(sc.run)
+	}
+	return stored, s.take(s.cfg.IngestionDelay, "score", []byte(asText(body)), about)
 }
 
 // storeOneScore puts what createScore took into the table.
@@ -78,8 +82,10 @@ func storeOneScore(tx *transaction, m message) error {
 // deleteScore answers DELETE /scores/{id} with 202, also for an id that is not
 // there. It is done before the next read unless DeleteDelay says later.
 func (s *Server) deleteScore(c *call) (any, error) {
+	var about reach
+	about.add(anyExperiment)
 	return reply{http.StatusAccepted, object{"message": "Score deletion request received successfully"}},
-		s.take(s.cfg.DeleteDelay, "delete-score", []byte(c.path("id")))
+		s.take(s.cfg.DeleteDelay, "delete-score", []byte(c.path("id")), about)
 }
 
 // removeScore takes a score out of the table.

@@ -52,15 +52,15 @@ func newPacks() (*zstd.Encoder, *zstd.Decoder, error) {
 
 // reach is what of the list of experiments a message may change; the zero value is nothing.
 type reach struct {
-	latest      int64    // the latest start of a span, in milliseconds
+	latest      int64    // the latest start of a span, in milliseconds; 0 where it has only scores
 	experiments []string // their ids; anyExperiment is all
 }
 
 const anyExperiment = "*"
 
-// add adds a run as a whole, whenever it was.
+// add adds an experiment.
 func (r *reach) add(id string) {
-	if r.latest = math.MaxInt64; !slices.Contains(r.experiments, id) {
+	if !slices.Contains(r.experiments, id) {
 		r.experiments = append(r.experiments, id)
 	}
 }
@@ -93,12 +93,14 @@ func (s *Server) settle() error {
 }
 
 // settleExperiments is settle where a message may change what is listed of experiments that
-// start then or later, and of those ids, if any are given: to begin a run, somebody asks for
-// that, and need not wait until all of the last one is in the tables.
-func (s *Server) settleExperiments(from int64, ids []string) error {
-	n, err := count(s.store.r, `SELECT count(*) FROM inbox WHERE latest >= ?1 AND (?2 = '[]' OR EXISTS
-		(SELECT 1 FROM json_each(experiments) WHERE value = ?3 OR value IN (SELECT value FROM json_each(?2))))`,
-		from, joined(ids), anyExperiment)
+// start then or later, and of those ids, if any are given, with their scores or without: to
+// begin a run, somebody asks for that, and need not wait until all of the last one is in
+// the tables.
+func (s *Server) settleExperiments(from int64, ids []string, scores bool) error {
+	n, err := count(s.store.r, `SELECT count(*) FROM inbox
+		WHERE experiments != '[]' AND (latest >= ?1 AND latest > 0 OR latest = 0 AND ?4) AND (?2 = '[]' OR EXISTS
+			(SELECT 1 FROM json_each(experiments) WHERE value = ?3 OR value IN (SELECT value FROM json_each(?2))))`,
+		from, joined(ids), anyExperiment, scores)
 	if err != nil || n == 0 {
 		return err
 	}

@@ -100,8 +100,8 @@ func TestInbox_experiments(t *testing.T) {
 			func() {
 				r.must(200, r.post(api+"/scores", object{"id": "a", "name": "n", "value": 1, "datasetRunId": "e"}))
 			},
-			[]string{"fromStartTime=2030-01-01", "fromStartTime=2020-01-01&id=e"},
-			[]string{"fromStartTime=2030-01-01&id=x"},
+			[]string{"fromStartTime=2030-01-01&fields=scores", "fromStartTime=2020-01-01&id=e&fields=core,scores"},
+			[]string{"fromStartTime=2020-01-01&id=x&fields=scores", "fromStartTime=2020-01-01&id=e"},
 		},
 		"score of an item": {
 			func() { r.must(207, r.post(api+"/ingestion", batchOf(scoreEvent("e1", "s1", 0, at1)))) },
@@ -110,8 +110,8 @@ func TestInbox_experiments(t *testing.T) {
 		},
 		"deletion": {
 			func() { r.must(202, r.do("DELETE", api+"/scores/a", nil)) },
-			[]string{"fromStartTime=2030-01-01&id=x"},
-			nil,
+			[]string{"fromStartTime=2030-01-01&id=x&fields=scores"},
+			[]string{"fromStartTime=2020-01-01"},
 		},
 	} {
 		for _, query := range step.far {

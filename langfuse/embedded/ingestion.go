@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -55,7 +56,7 @@ func (s *Server) ingest(c *call) (any, error) {
 			if !s.loses(ev) {
 				taken = append(taken, raw)
 				if ev.observation != nil { // it may take the place of a span
-					about.add(anyExperiment)
+					about = reach{math.MaxInt64, []string{anyExperiment}}
 				} else if ev.score != nil && ev.score.run != "" {
 					about.add(ev.score.run)
 				}

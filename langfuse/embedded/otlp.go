@@ -71,7 +71,8 @@ func (s *Server) exportSpans(c *call) (any, error) {
 	return queued, s.take(s.cfg.IngestionDelay, kind, body, reachOf(data))
 }
 
-// reachOf is the reach of spans.
+// reachOf is the reach of spans. One may take the place of another that was of another
+// experiment, which nobody does.
 func reachOf(data *tracev1.TracesData) (r reach) {
 	for _, rs := range data.GetResourceSpans() {
 		for _, ss := range rs.GetScopeSpans() {
@@ -82,9 +83,8 @@ func reachOf(data *tracev1.TracesData) (r reach) {
 				}
 				r.latest = max(r.latest, start)
 				for _, attribute := range sp.GetAttributes() {
-					id := attribute.GetValue().GetStringValue()
-					if attribute.GetKey() == experimentKey+"id" && !slices.Contains(r.experiments, id) {
-						r.experiments = append(r.experiments, id)
+					if attribute.GetKey() == experimentKey+"id" {
+						r.add(attribute.GetValue().GetStringValue())
 					}
 				}
 			}

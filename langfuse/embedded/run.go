@@ -302,7 +302,7 @@ func (s *Server) listExperiments(c *call) (any, error) {
 	if err := c.err(); err != nil {
 		return nil, err
 	}
-	if err := s.settleExperiments(from, c.list("id")); err != nil {
+	if err := s.settleExperiments(from, c.list("id"), groups["scores"]); err != nil {
 		return nil, err
 	}
 	found, err := collect(s.store.r, scanExperiment, `SELECT e.id, e.name, e.description, e.dataset_id, e.metadata,

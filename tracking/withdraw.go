@@ -171,7 +171,11 @@ func (p *Publisher) late(ctx context.Context, o runstore.Pending, w *withdrawal)
 	}
 	ids := p.scoreIDs(newest)
 	readable, err := p.site().readable(ctx, ids)
-	return len(readable) < len(ids), err
+	if err != nil || len(readable) < len(ids) {
+		return true, err
+	}
+	readable, err = p.site().readable(ctx, p.scoreIDs(o)) // which may have come since they were looked for
+	return len(readable) > 0, err
 }
 
 // scoreIDs returns the ids of an attempt's scores.

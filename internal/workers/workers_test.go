@@ -266,10 +266,17 @@ func TestWork_killed(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, 300)
 	var calls atomic.Int64
+	killed := make(chan struct{})
 	pace := task(func(ctx context.Context, _ experiment.Item) error {
-		calls.Add(1)
+		pause := time.After(5 * time.Millisecond)
+		if calls.Add(1) > 150 { // the run does not end before its coordinator does
+			select {
+			case <-killed:
+			case <-ctx.Done():
+			}
+		}
 		select {
-		case <-time.After(5 * time.Millisecond):
+		case <-pause:
 		case <-ctx.Done():
 		}
 		return ctx.Err()
@@ -289,6 +296,7 @@ func TestWork_killed(t *testing.T) {
 	dead := <-coordinator
 	dead.end() // as a process that is killed: nothing is taken off the server
 	dead.conn.Close()
+	close(killed)
 	if err := <-first; !errors.Is(err, experiment.ErrInterrupted) {
 		t.Fatalf("the killed coordinator: %v", err)
 	}

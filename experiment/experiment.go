@@ -313,7 +313,7 @@ func (e *execution) runner(ctx context.Context) (_ *runner, err error) {
 	cfg := runnerConfig{
 		Run: e.run, Source: e.source, Task: e.system.Task, Scorer: e.system.Scorer, Concurrency: c.Concurrency, Timeout: c.Timeout,
 		Stop: c.Stop, Retry: c.Retry, RetryClasses: c.RetryClasses, Observer: c.Observer, Now: c.Now,
-		Beside: c.Langfuse != nil && c.Langfuse.Embedded,
+		AwaitPublisher: c.Langfuse != nil && c.Langfuse.Embedded,
 	}
 	if e.system.Workers != nil {
 		if cfg.Workers, err = e.system.Workers(ctx, e.result.Header); err != nil {

@@ -28,9 +28,9 @@ type runnerConfig struct {
 	RetryClasses []outcome.Class
 	Observer     Observer
 	Now          func() time.Time
-	// Beside says that the run is published by this machine's processors, which the workers
-	// leave to it where it lags behind.
-	Beside bool
+	// AwaitPublisher says that the workers wait where publishing lags behind: it is done by the
+	// processors of this machine, too.
+	AwaitPublisher bool
 }
 
 // ErrInterrupted is returned by Run when it was stopped before every item had
@@ -410,7 +410,7 @@ const catchUp = 5 * time.Second
 // to read it back would cost more than the wait.
 func (r *runner) letPublish(ctx context.Context, halt *halt) {
 	room := r.cfg.Run.Room()
-	if room == nil || !r.cfg.Beside {
+	if room == nil || !r.cfg.AwaitPublisher {
 		return
 	}
 	timer := time.NewTimer(catchUp)
@@ -418,7 +418,7 @@ func (r *runner) letPublish(ctx context.Context, halt *halt) {
 	select {
 	case <-room:
 	case <-timer.C:
-		r.cfg.Beside = false
+		r.cfg.AwaitPublisher = false
 	case <-r.cfg.Stop:
 	case <-halt.signal:
 	case <-ctx.Done():

@@ -168,6 +168,37 @@ func TestUnpublished_fromMemory(t *testing.T) {
 	}
 }
 
+// TestRoom: there is none while three quarters of the memory for outcomes are taken, until
+// half of it is free.
+func TestRoom(t *testing.T) {
+	run := newRun(t, 8)
+	if run.Room() != nil {
+		t.Fatal("an empty run has no room")
+	}
+	committed := 0
+	for ; run.Room() == nil && committed < 8; committed++ {
+		o := testOutcome(committed, 1)
+		o.Seq, o.Output = int64(committed+1), json.RawMessage(`"`+strings.Repeat("x", maxRecent/7)+`"`)
+		noError(t, run.CommitItem(t.Context(), testItem(committed), o))
+	}
+	room := run.Room()
+	if room == nil || committed != 6 { // 6/7 of it; 5/7 are less than three quarters
+		t.Fatalf("room after %d outcomes: %v", committed, room)
+	}
+	for oid := int64(1); oid <= 3; oid++ { // 3/7 are left
+		select {
+		case <-room:
+			t.Fatalf("room when %d of 6 are published", oid-1)
+		default:
+		}
+		noError(t, run.Ack(t.Context(), Ack{oid, All}))
+	}
+	<-room
+	if run.Room() != nil {
+		t.Error("there is no room again")
+	}
+}
+
 // TestSum_everyColumn: whichever value of a row is another one, reading says so.
 func TestSum_everyColumn(t *testing.T) {
 	for _, statement := range []string{

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -105,6 +106,34 @@ func TestModes_slowServer(t *testing.T) {
 				t.Errorf("%+v %v", verdict, err)
 			}
 		})
+	}
+}
+
+// TestPublisher_scoresBetweenLooks: the scores of a replaced attempt come after the publisher
+// looked for them, and before it looked for those of the newest. They are withdrawn.
+func TestPublisher_scoresBetweenLooks(t *testing.T) {
+	w := newWorld(t)
+	run := w.newRun(t, "base", 3)
+	if err := w.follow(t, t.Context(), run); err != nil {
+		t.Fatal(err)
+	}
+	again(t, run, 2, 1)
+	finish(t, run, start.Add(time.Minute))
+	var looks atomic.Int64
+	front := func(rw http.ResponseWriter, r *http.Request) bool {
+		if r.Method != http.MethodGet || !strings.HasSuffix(r.URL.Path, "/v3/scores") || looks.Add(1) > 1 {
+			return false
+		}
+		_, _ = rw.Write([]byte(`{"data":[],"meta":{"limit":100}}`))
+		return true
+	}
+	w.front.Store(&front)
+	if err := w.follow(t, t.Context(), run); err != nil {
+		t.Fatal(err)
+	}
+	verdict, err := tracking.Verify(t.Context(), tracking.VerifyConfig{Client: w.client, Server: w.server, Run: run.Reader, Wait: langfuse.Wait{Timeout: -1}})
+	if err != nil || !verdict.OK() || looks.Load() < 2 {
+		t.Errorf("%d looks, %+v %v", looks.Load(), verdict, err)
 	}
 }
 

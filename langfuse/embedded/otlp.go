@@ -71,8 +71,8 @@ func (s *Server) exportSpans(c *call) (any, error) {
 	return queued, s.take(s.cfg.IngestionDelay, kind, body, reachOf(data))
 }
 
-// reachOf is the reach of spans. One may take the place of another that was of another
-// experiment, which nobody does.
+// reachOf is the reach of spans. Where one is sent again for another experiment, only that
+// one is named: the former loses it with whatever is stored next.
 func reachOf(data *tracev1.TracesData) (r reach) {
 	for _, rs := range data.GetResourceSpans() {
 		for _, ss := range rs.GetScopeSpans() {

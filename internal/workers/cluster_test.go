@@ -93,9 +93,9 @@ func cluster(t *testing.T) []*natsserver.Server {
 			o.Routes = server.RoutesFromStr(strings.Join(routes, ","))
 		}))
 	}
-	waitFor(t, "a leader", func() bool {
+	waitFor(t, "a leader that knows all", func() bool {
 		for _, s := range servers {
-			if s.JetStreamIsLeader() {
+			if len(s.JetStreamClusterPeers()) == len(servers) { // none but a leader tells
 				return true
 			}
 		}

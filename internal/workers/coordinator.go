@@ -73,7 +73,7 @@ func (c *Conn) Coordinate(ctx context.Context, run Run, permits func(ctx context
 		return nil, err
 	}
 	// What a coordinator that died had in hand would else be held back for it.
-	if err := c.js.DeleteConsumer(ctx, resultStream, run.ID); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
+	if err := c.removeConsumer(ctx, resultStream, run.ID); err != nil {
 		return nil, fmt.Errorf("announcing the run to the workers: %w", err)
 	}
 	if err := o.prepare(ctx); err != nil {
@@ -294,20 +294,34 @@ func (o *Coordinator) Close() error {
 	for _, sub := range o.subs {
 		problems = append(problems, sub.Unsubscribe())
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
 	select {
 	case <-o.taken: // it is another's now
 		return errors.Join(problems...)
 	default:
 	}
-	problems = append(problems, o.conn.purge(ctx, runStream, runSubject+beatOf+o.run.ID))
+	// A server that others take the place of may leave a request without an answer.
+	err := o.remove()
+	for began := time.Now(); err != nil && !o.cut && time.Since(began) < 20*time.Second; {
+		time.Sleep(time.Second)
+		err = o.remove()
+	}
+	if err != nil {
+		err = fmt.Errorf("taking the run off the NATS server: %w; it goes by itself after two weeks", err)
+	}
+	return errors.Join(append(problems, err)...)
+}
+
+// remove takes what is the run's off the server; it may be called again.
+func (o *Coordinator) remove() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	problems := []error{o.conn.purge(ctx, runStream, runSubject+beatOf+o.run.ID)}
 	if o.cut { // the announcement stays: workers keep their results
 		return errors.Join(append(problems, o.conn.purge(ctx, unitStream, unitSubject+o.run.ID+".*"))...)
 	}
 	problems = append(problems, o.conn.purge(ctx, runStream, runSubject+announcementOf+o.run.ID))
 	for stream, subject := range map[string]string{unitStream: unitSubject, resultStream: resultSubject} {
-		problems = append(problems, o.conn.purge(ctx, stream, subject+o.run.ID+".*"), o.conn.js.DeleteConsumer(ctx, stream, o.run.ID))
+		problems = append(problems, o.conn.purge(ctx, stream, subject+o.run.ID+".*"), o.conn.removeConsumer(ctx, stream, o.run.ID))
 	}
 	objects, err := o.conn.big.List(ctx)
 	if err != nil && !errors.Is(err, jetstream.ErrNoObjectsFound) {
@@ -318,8 +332,13 @@ func (o *Coordinator) Close() error {
 			problems = append(problems, o.conn.big.Delete(ctx, object.Name))
 		}
 	}
-	if err := errors.Join(problems...); err != nil {
-		return fmt.Errorf("taking the run off the NATS server: %w; it goes by itself after two weeks", err)
+	return errors.Join(problems...)
+}
+
+// removeConsumer removes a consumer, if it is there.
+func (c *Conn) removeConsumer(ctx context.Context, stream, name string) error {
+	if err := c.js.DeleteConsumer(ctx, stream, name); !errors.Is(err, jetstream.ErrConsumerNotFound) {
+		return err
 	}
 	return nil
 }

@@ -172,6 +172,51 @@ func TestWork_damaged(t *testing.T) {
 	}
 }
 
+// resumed is a queue of one unit, that does something when the unit is asked for.
+type resumed struct {
+	*list
+	asked func()
+}
+
+func (q resumed) Take(ctx context.Context) (*experiment.Unit, error) {
+	u, err := q.list.Take(ctx)
+	if err == nil {
+		q.asked()
+	}
+	return u, err
+}
+
+// A unit that a worker finishes while its run is resumed is not handed out once more.
+func TestWork_finishedMeanwhile(t *testing.T) {
+	t.Parallel()
+	f := newServer(t, 2*time.Second)
+	o, worker := f.coordinate(), f.connect("1")
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	name := key(1, "item-0", 1)
+	must(o.conn.publish(t.Context(), unitSubject+"0123."+name, unit{ID: "item-0", Trial: 1, Attempt: 1, Input: json.RawMessage(`"text"`)}))
+	units, err := worker.js.Consumer(t.Context(), unitStream, "0123")
+	must(err)
+	msg, err := units.Next()
+	must(err)
+	o.meet([]byte(`{"id":"w","concurrency":1,"in_hand":{"0123":1}}`))
+	delivered := 0
+	q := resumed{&list{left: 1, deliver: func(*experiment.Unit, experiment.Done) { delivered++ }}, func() {
+		must(worker.publish(t.Context(), resultSubject+"0123."+name, result{Worker: "w", Started: time.Now()}))
+		must(msg.DoubleAck(t.Context()))
+	}}
+	must(o.Work(t.Context(), q))
+	stream, err := worker.js.Stream(t.Context(), unitStream)
+	must(err)
+	if last := stream.CachedInfo().State.LastSeq; delivered != 1 || last != 1 {
+		t.Errorf("%d results, and the unit was published %d times", delivered, last)
+	}
+}
+
 // What stopped the run before, and nobody took, does not stop it again.
 func TestWork_stoppedBefore(t *testing.T) {
 	t.Parallel()

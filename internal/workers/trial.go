@@ -22,6 +22,7 @@ import (
 type trial struct {
 	*Coordinator
 	queue experiment.Queue
+	there map[string]bool // units that a coordinator before this one has published
 
 	mu      sync.Mutex
 	waiting map[string]*waiting
@@ -134,8 +135,13 @@ func (t *trial) halted(ctx context.Context) bool {
 	}
 }
 
-// takeEarly takes the results that are on the server before anything is published.
-func (t *trial) takeEarly(ctx context.Context) error {
+// takeEarly takes the results that are on the server before anything is published. The units
+// are looked at first: a worker stores its result before it acknowledges the unit, so that
+// what is in neither is nowhere.
+func (t *trial) takeEarly(ctx context.Context) (err error) {
+	if t.there, err = t.conn.stored(ctx, unitStream, unitSubject+t.run.ID+".*"); err != nil {
+		return fmt.Errorf("asking for units: %w", err)
+	}
 	info, err := t.results.Info(ctx)
 	if err != nil {
 		return fmt.Errorf("asking for results: %w", err)
@@ -216,7 +222,10 @@ func (t *trial) publishAll(ctx context.Context) error {
 			if err := t.take(ctx, msg, true); err != nil {
 				return err
 			}
-		case !t.halted(ctx):
+		case t.halted(ctx):
+		case t.there[name]: // and its result comes, or keepAsking finds that it was lost
+			t.change(func() { w.onWay, w.sent = false, time.Now() })
+		default:
 			t.send(ctx, name, w)
 		}
 	}

@@ -146,38 +146,49 @@ func SameFile(a, b string) bool {
 }
 
 // envProfile names a folder for what a process costs: cpu.pprof, allocs.pprof and
-// memory.json. It is for those who work on this program, see docs/performance.md.
+// memory.json; or only a file *.json for the last, which costs next to nothing. It is for
+// those who work on this program, see docs/performance.md.
 const envProfile = "EXPERIMENT_PROFILE"
 
-// Profiled runs f and, where the environment names a folder, writes down what it cost.
+// Profiled runs f and, where the environment names a place, writes down what it cost.
 func Profiled(f func() int) int {
-	dir := os.Getenv(envProfile)
-	if dir == "" {
+	place := os.Getenv(envProfile)
+	if place == "" {
 		return f()
 	}
+	var code int
+	var err error
+	if filepath.Ext(place) == ".json" {
+		code = f()
+		err = writeMemory(place)
+	} else {
+		code, err = profile(place, f)
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "experiment: %s: %v\n", envProfile, err)
+	}
+	return code
+}
+
+// profile writes where time was spent and memory was allocated.
+func profile(dir string, f func() int) (int, error) {
 	cpu, err := os.Create(filepath.Join(dir, "cpu.pprof"))
 	if err == nil {
 		err = pprof.StartCPUProfile(cpu)
 	}
 	code := f()
 	pprof.StopCPUProfile()
-	if err = errors.Join(err, cpu.Close(), writeMemory(dir)); err != nil {
-		fmt.Fprintf(os.Stderr, "experiment: %s: %v\n", envProfile, err)
+	allocs, failed := os.Create(filepath.Join(dir, "allocs.pprof"))
+	if failed == nil {
+		failed = errors.Join(pprof.Lookup("allocs").WriteTo(allocs, 0), allocs.Close())
 	}
-	return code
+	return code, errors.Join(err, cpu.Close(), failed, writeMemory(filepath.Join(dir, "memory.json")))
 }
 
-// writeMemory writes where memory was allocated, and how much in all.
-func writeMemory(dir string) error {
+// writeMemory writes how much was allocated in all.
+func writeMemory(path string) error {
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
 	text, err := json.Marshal(map[string]uint64{"allocations": stats.Mallocs, "bytes": stats.TotalAlloc, "collections": uint64(stats.NumGC)})
-	if err != nil {
-		return err
-	}
-	allocs, err := os.Create(filepath.Join(dir, "allocs.pprof"))
-	if err == nil {
-		err = errors.Join(pprof.Lookup("allocs").WriteTo(allocs, 0), allocs.Close())
-	}
-	return errors.Join(err, os.WriteFile(filepath.Join(dir, "memory.json"), append(text, '\n'), 0o600))
+	return errors.Join(err, os.WriteFile(path, append(text, '\n'), 0o600))
 }

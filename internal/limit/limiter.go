@@ -12,8 +12,8 @@
 // Acquire waits for four things in turn, callers in the order in which they
 // came: the pause that the provider asked for, a place in the window, the
 // spacing of the window, and the configured rates per minute. The window is the
-// number of calls at once. It begins at 1, is 4 after the first answer (or what it
-// was in the last run), grows by two with every further one until the first rejection,
+// number of calls at once. It begins at 1 and is 4 after the first answer, or begins at what
+// it was in the last run, grows by two with every further one until the first rejection,
 // and from then on shrinks by a tenth or more when a call is rejected and grows slowly
 // again after ten answers. Below 1 it stands for a part of the time: a window of 0.5 is
 // one call, then a rest of its length.
@@ -203,22 +203,27 @@ type State struct {
 	Limited bool
 	// Answers is how many calls were answered so far.
 	Answers int64
+	// Latency is how long an answered call took, of late.
+	Latency time.Duration
 }
 
 // State returns the state of this moment.
 func (l *Limiter) State() State {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return State{l.window.size, l.underWay, len(l.queue), l.gate.until, l.breaker.tripped, l.breaker.givesUp, !l.window.starting, l.answers}
+	return State{l.window.size, l.underWay, len(l.queue), l.gate.until, l.breaker.tripped, l.breaker.givesUp, !l.window.starting, l.answers, l.window.latency}
 }
 
 // Config says how calls are limited; the zero value is usable.
 type Config struct {
 	// Most is the upper bound of the calls at once; 0 means 4.
 	Most int
-	// Start is how many calls may be under way at once when one was answered; 0 means
-	// 4. The first goes alone: a wrong key costs one call.
+	// Start is how many calls at once the provider took before; 0 means that this is not
+	// known: the first goes alone, so that a wrong key costs one call, then there may be 4.
 	Start int
+	// Latency is how long a call took then. The first calls begin spaced by it, so that a
+	// rejection stops them.
+	Latency time.Duration
 	// RequestsPerMinute and TokensPerMinute are what the provider is known to
 	// allow; 0 means that it is not known.
 	RequestsPerMinute, TokensPerMinute int64
@@ -236,9 +241,6 @@ type Config struct {
 	Jitter func() float64
 }
 
-// Start is the window after the first answer, where nothing is known of the provider.
-const Start = 4
-
 const (
 	// longestAsked bounds what a provider may ask to wait.
 	longestAsked = 10 * time.Minute
@@ -249,7 +251,7 @@ const (
 
 // New makes a Limiter; the error says that a number of the configuration is negative.
 func New(cfg Config) (*Limiter, error) {
-	if cfg.Most < 0 || cfg.Start < 0 || cfg.RequestsPerMinute < 0 || cfg.TokensPerMinute < 0 || cfg.Backoff < 0 || cfg.Patience < 0 {
+	if cfg.Most < 0 || cfg.Start < 0 || cfg.Latency < 0 || cfg.RequestsPerMinute < 0 || cfg.TokensPerMinute < 0 || cfg.Backoff < 0 || cfg.Patience < 0 {
 		return nil, fmt.Errorf("limit: no limit can be negative: %d calls at once, %d requests and %d tokens a minute, a backoff of %s, a patience of %s",
 			cfg.Most, cfg.RequestsPerMinute, cfg.TokensPerMinute, cfg.Backoff, cfg.Patience)
 	}
@@ -260,7 +262,7 @@ func New(cfg Config) (*Limiter, error) {
 		cfg.Jitter = rand.Float64
 	}
 	return &Limiter{
-		window:   window{size: 1, first: float64(cmp.Or(cfg.Start, Start)), most: float64(cfg.Most), starting: true, hold: leastHold, peak: -1},
+		window:   window{size: float64(min(max(cfg.Start, 1), cfg.Most)), most: float64(cfg.Most), latency: cfg.Latency, starting: true, hold: leastHold, peak: -1},
 		gate:     gate{cfg: cfg},
 		breaker:  breaker{patience: cfg.Patience},
 		requests: rate{perSecond: float64(cfg.RequestsPerMinute) / 60},

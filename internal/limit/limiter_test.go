@@ -82,6 +82,36 @@ func TestLimiter_slowStart(t *testing.T) {
 	})
 }
 
+// What the provider took before it is asked for at once, spaced as a call's time says:
+// 8 calls of a second, 1/16 s apart.
+func TestLimiter_known(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := open(t, limit.Config{Most: 10, Start: 8, Latency: time.Second})
+		began := time.Now()
+		var permits []*limit.Permit
+		for range 8 {
+			permits = append(permits, acquire(t, l, 0))
+		}
+		if took := time.Since(began); took != 7*time.Second/16 {
+			t.Errorf("8 calls began within %s", took)
+		}
+		ninth := make(chan time.Time)
+		go func() {
+			acquire(t, l, 0)
+			ninth <- time.Now()
+		}()
+		time.Sleep(time.Minute)
+		answered := time.Now()
+		done(t, permits[0], limit.Result{})
+		if at := <-ninth; at.Before(answered) {
+			t.Error("a ninth was let through before one was answered")
+		}
+		if size := l.State().Window; size != 10 {
+			t.Errorf("the window is %v, not 8 + 2", size)
+		}
+	})
+}
+
 func TestLimiter_retryAfter(t *testing.T) {
 	for name, c := range map[string]struct {
 		ask    time.Duration

@@ -22,13 +22,14 @@ const (
 	soft, hard = 0.9, 0.7
 	// least is the smallest window: a call, then a rest of 255 times its length.
 	least = 1.0 / 256
+	// firstSize is the size after the first answer, where nothing was known.
+	firstSize = 4
 )
 
 // window is how many calls may be under way at once, as far as is known. It is
 // arithmetic only.
 type window struct {
 	size, most float64
-	first      float64 // the size after the first answer
 	// starting says that there was no rejection yet.
 	starting bool
 	// ceiling is the size at the last rejection.
@@ -49,8 +50,7 @@ type window struct {
 	paced bool
 }
 
-// answered takes note of an answer. The window jumps to its first size, grows by 2 while
-// starting, later
+// answered takes note of an answer. The window jumps to firstSize, grows by 2 while starting, later
 // by about 1 for every window of answers, and by a twentieth of itself per
 // answer where that is less; three times as fast well above the old ceiling. It
 // does not grow unless it is what holds calls back.
@@ -65,7 +65,7 @@ func (w *window) answered(now, began time.Time, others int, holdsBack bool) {
 	case !holdsBack:
 		return
 	case w.starting:
-		w.size = max(w.size+2, w.first)
+		w.size = max(w.size+2, firstSize)
 	case w.answers > w.hold && !now.Before(w.quiet):
 		step := min(1/w.size, w.size/20)
 		if w.size > w.ceiling*(1+alike) {

@@ -101,27 +101,32 @@ func (r result) allocations(n float64) string {
 	return fmt.Sprintf("%.0f", float64(r.allocated)/n)
 }
 
-// run measures the case once, in a new folder.
-func (c loadCase) run(ctx context.Context, o options, dir string) (r result, err error) {
-	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o700)); err != nil {
+// run measures the case once, in a new folder, in which only what was learned of the model
+// by the run before is left: how many calls at once it takes.
+func (c loadCase) run(ctx context.Context, o options, dir string, model *modelServer) (r result, err error) {
+	learned := filepath.Join(dir, ".experiment", "cache", "windows.json")
+	known, unknown := os.ReadFile(learned)
+	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(filepath.Dir(learned), 0o700)); err != nil {
 		return r, err
+	}
+	if unknown == nil {
+		if err := os.WriteFile(learned, known, 0o600); err != nil {
+			return r, err
+		}
 	}
 	n := c.items(o.scale)
 	items, err := c.write(filepath.Join(dir, "items.jsonl"), n, o.realItems)
 	if err != nil {
 		return r, err
 	}
-	model, err := startModel(c.latency, n)
-	if err != nil {
-		return r, err
-	}
-	defer model.close()
-	profile := filepath.Join(dir, "profile")
+	// Profiles cost time: without -profile only allocations are counted.
+	profile, memory := filepath.Join(dir, "memory.json"), filepath.Join(dir, "memory.json")
 	if o.profile != "" {
 		profile = filepath.Join(o.profile, c.name)
-	}
-	if err := os.MkdirAll(profile, 0o700); err != nil {
-		return r, err
+		memory = filepath.Join(profile, "memory.json")
+		if err := os.MkdirAll(profile, 0o700); err != nil {
+			return r, err
+		}
 	}
 	env := append(os.Environ(), "OPENAI_BASE_URL="+model.url+"/v1", "OPENAI_API_KEY=load", "EXPERIMENT_PROFILE=")
 	command := func(args ...string) *exec.Cmd {
@@ -158,7 +163,7 @@ func (c loadCase) run(ctx context.Context, o options, dir string) (r result, err
 		return r, err
 	}
 	r.runFile, r.store = sizeOf(filepath.Join(dir, ".experiment", "runs")), sizeOf(filepath.Join(dir, ".experiment", "langfuse.db"))
-	if text, err := os.ReadFile(filepath.Join(profile, "memory.json")); err == nil {
+	if text, err := os.ReadFile(memory); err == nil {
 		var memory struct{ Allocations uint64 }
 		if err := json.Unmarshal(text, &memory); err != nil {
 			return r, err
@@ -169,17 +174,12 @@ func (c loadCase) run(ctx context.Context, o options, dir string) (r result, err
 }
 
 // runPeer runs the other runner over as many items.
-func (c loadCase) runPeer(ctx context.Context, o options) (result, error) {
-	n := c.items(o.scale)
-	model, err := startModel(c.latency, n)
-	if err != nil {
-		return result{}, err
-	}
-	defer model.close()
+func (c loadCase) runPeer(ctx context.Context, o options, model *modelServer) (result, error) {
+	n, before := c.items(o.scale), model.calls.Load()
 	cmd := exec.CommandContext(ctx, "sh", "-c", o.peer)
 	cmd.Env = append(os.Environ(), "BASE="+model.url, fmt.Sprint("N=", n), fmt.Sprint("C=", c.concurrency))
 	r, err := timed(cmd, false)
-	if got := model.calls.Load(); err == nil && got < int64(n) {
+	if got := model.calls.Load() - before; err == nil && got < int64(n) {
 		err = fmt.Errorf("it asked the model %d times, not %d", got, n)
 	}
 	return r, err

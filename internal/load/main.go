@@ -81,24 +81,38 @@ func measure(ctx context.Context, o options) (err error) {
 	fmt.Println("| case | ideal s | wall s | ÷ ideal | CPU ms/item | peak MB | run file KB/item | store KB/item | allocations/item |" + peerTitle(o.peer))
 	fmt.Println("|---|---|---|---|---|---|---|---|---|" + strings.Repeat("---|", 2*min(1, len(o.peer))))
 	for _, c := range chosen {
-		var results, peers []result
-		for range o.runs {
-			one, err := c.run(ctx, o, filepath.Join(work, c.name))
-			if err != nil {
-				return fmt.Errorf("case %s: %w", c.name, err)
-			}
-			results = append(results, one)
-			if o.peer != "" && c.peer {
-				other, err := c.runPeer(ctx, o)
-				if err != nil {
-					return fmt.Errorf("case %s: the other runner: %w", c.name, err)
-				}
-				peers = append(peers, other)
-			}
+		results, peers, err := c.measure(ctx, o, filepath.Join(work, c.name))
+		if err != nil {
+			return fmt.Errorf("case %s: %w", c.name, err)
 		}
 		fmt.Println(line(c, o, median(results), peers))
 	}
 	return nil
+}
+
+// measure runs the case as often as is asked for, in turn with the other runner.
+func (c loadCase) measure(ctx context.Context, o options, dir string) (results, peers []result, err error) {
+	model, err := startModel(c.latency, c.items(o.scale))
+	if err != nil {
+		return nil, nil, err
+	}
+	defer model.close()
+	for range o.runs {
+		one, err := c.run(ctx, o, dir, model)
+		if err != nil {
+			return nil, nil, err
+		}
+		results = append(results, one)
+		if o.peer == "" || !c.peer {
+			continue
+		}
+		other, err := c.runPeer(ctx, o, model)
+		if err != nil {
+			return nil, nil, fmt.Errorf("the other runner: %w", err)
+		}
+		peers = append(peers, other)
+	}
+	return results, peers, nil
 }
 
 func peerTitle(peer string) string {

@@ -64,7 +64,7 @@ func (a Model) Admission(group string) (pipeline.Admission, error) {
 	if group == a.group {
 		return a.own, nil
 	}
-	limiter, err := limit.New(a.limits.config(0))
+	limiter, err := limit.New(a.limits.config(pace{}))
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +105,7 @@ func (o Opener) within(opened provider.Opened, known Catalogue, c Limits) (Model
 		return o.asked(a, priced, opened)
 	}
 	a.window = windowOf(opened, addressOf(opened.Provider, o.Getenv))
-	limiter, err := c.limiter(opened, a.window.size())
+	limiter, err := c.limiter(opened, readWindows()[a.window.key])
 	if err != nil {
 		return Model{}, err
 	}
@@ -137,20 +137,20 @@ func (o Opener) asked(a Model, priced pipeline.Model, opened provider.Opened) (_
 
 // limiter is that of the model, which runs of a sweep have in common: what one of
 // them learned about the provider holds for the next.
-func (c Limits) limiter(opened provider.Opened, start int) (*limit.Limiter, error) {
+func (c Limits) limiter(opened provider.Opened, before pace) (*limit.Limiter, error) {
 	key := opened.Provider + " " + opened.Info.Model
 	if known := c.Limiters[key]; known != nil {
 		return known, nil
 	}
-	limiter, err := limit.New(c.config(start))
+	limiter, err := limit.New(c.config(before))
 	if err == nil && c.Limiters != nil {
 		c.Limiters[key] = limiter
 	}
 	return limiter, err
 }
 
-func (c Limits) config(start int) limit.Config {
-	return limit.Config{Most: c.Concurrency, Start: start, RequestsPerMinute: int64(c.RPM), TokensPerMinute: int64(c.TPM)}
+func (c Limits) config(before pace) limit.Config {
+	return limit.Config{Most: c.Concurrency, Start: max(0, before.Calls), Latency: max(0, before.Latency), RequestsPerMinute: int64(c.RPM), TokensPerMinute: int64(c.TPM)}
 }
 
 // limitGroup names what shares the limits of a model: who asks the same host with the same
@@ -166,11 +166,17 @@ func (o Opener) limitGroup(opened provider.Opened) string {
 	return workers.LimitGroup(opened.Provider+"/"+opened.Info.Model, host, key)
 }
 
-// window is how many calls at once a model of a provider took at the end of its last run
-// in this folder, so that the next one need not find it out.
+// window keeps what is known of a model of a provider in this folder.
 type window struct {
 	key     string
 	limiter *limit.Limiter
+}
+
+// pace is how many calls at once a model of a provider took at the end of its last run, and
+// how long one took, so that the next run need not find it out.
+type pace struct {
+	Calls   int           `json:"calls"`
+	Latency time.Duration `json:"latency_ns"`
 }
 
 // windowOf is that of a model at an address, of which the host counts.
@@ -185,38 +191,38 @@ func windowOf(opened provider.Opened, address string) *window {
 func windowsPath() string { return filepath.Join(experiment.Folder, "cache", "windows.json") }
 
 // readWindows never fails: what cannot be read is not known.
-func readWindows() map[string]int {
-	var known map[string]int
+func readWindows() map[string]pace {
+	var all map[string]pace
 	raw, err := files.Read(context.Background(), windowsPath(), 1<<20)
-	if err != nil || json.Unmarshal(raw, &known) != nil || known == nil {
-		return map[string]int{}
+	if err != nil || json.Unmarshal(raw, &all) != nil || all == nil {
+		return map[string]pace{}
 	}
-	return known
+	return all
 }
-
-// size is 0 where nothing is known.
-func (w *window) size() int { return max(0, readWindows()[w.key]) }
 
 // remember writes the window down, unless it was not learned. One that cannot be written
 // costs the next run a moment.
 func (w *window) remember() {
-	const enough = 20 // answers
+	const enough, usual = 20, 4 // answers, and calls at once that any run has soon
 	if w == nil {
 		return
 	}
-	known, state := readWindows(), w.limiter.State()
+	all, state := readWindows(), w.limiter.State()
+	before, now := all[w.key], pace{max(1, int(state.Window)), state.Latency}
 	if state.Answers < enough {
 		return
 	}
-	size := max(1, int(state.Window))
-	if !state.Limited && size <= max(limit.Start, known[w.key]) { // it was not more that was asked for
-		size = known[w.key]
+	if !state.Limited && now.Calls <= max(usual, before.Calls) { // it was not more that was asked for
+		now.Calls = before.Calls
 	}
-	if known[w.key] == size || os.MkdirAll(filepath.Dir(windowsPath()), 0o700) != nil {
+	if now.Calls == 0 || now.Calls == before.Calls && now.Latency/2 <= before.Latency && before.Latency/2 <= now.Latency {
 		return
 	}
-	known[w.key] = size
-	_ = files.Write(windowsPath(), func(out io.Writer) error { return json.NewEncoder(out).Encode(known) })
+	if os.MkdirAll(filepath.Dir(windowsPath()), 0o700) != nil {
+		return
+	}
+	all[w.key] = now
+	_ = files.Write(windowsPath(), func(out io.Writer) error { return json.NewEncoder(out).Encode(all) })
 }
 
 // closing writes the window down.

@@ -17,7 +17,7 @@ func TestWindow(t *testing.T) {
 		t.Helper()
 		w := windowOf(opened, "http://localhost:1/v1")
 		var err error
-		if w.limiter, err = limit.New(limit.Config{Most: most, Start: w.size()}); err != nil {
+		if w.limiter, err = limit.New(Limits{Concurrency: most}.config(readWindows()[w.key])); err != nil {
 			t.Fatal(err)
 		}
 		ended := func(kind limit.Kind) {
@@ -39,7 +39,7 @@ func TestWindow(t *testing.T) {
 	}
 	size := func(want int) {
 		t.Helper()
-		if got := windowOf(opened, "http://localhost:1/v2").size(); got != want {
+		if got := readWindows()[windowOf(opened, "http://localhost:1/v2").key].Calls; got != want {
 			t.Errorf("%d, want %d", got, want)
 		}
 	}
@@ -48,7 +48,7 @@ func TestWindow(t *testing.T) {
 	size(0) // four were asked for, which says nothing
 	run(4, 30, true)
 	size(1)
-	if got := windowOf(opened, "http://other/v1").size(); got != 0 {
+	if got := readWindows()[windowOf(opened, "http://other/v1").key].Calls; got != 0 {
 		t.Errorf("another host begins with %d", got)
 	}
 	run(4, 5, true)

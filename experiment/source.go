@@ -17,8 +17,9 @@ import (
 	"extraction-experiment/tracking"
 )
 
-// filePage is how many items of a file are in memory at once.
-const filePage = 32
+// filePage and filePageBytes are how many items of a file are in memory at once: each page
+// is a transaction of the run file, which waits for the disk.
+const filePage, filePageBytes = 512, 1 << 20
 
 // File is a Source over a file of items, in the order of its lines.
 type File string
@@ -28,6 +29,7 @@ type File string
 func (path File) Pages(ctx context.Context) iter.Seq2[[]dataset.Item, error] {
 	return func(yield func([]dataset.Item, error) bool) {
 		var page []dataset.Item
+		size := 0
 		var problems dataset.Problems
 		for located, err := range dataset.ReadFile(ctx, string(path)) {
 			if ctx.Err() != nil {
@@ -38,13 +40,15 @@ func (path File) Pages(ctx context.Context) iter.Seq2[[]dataset.Item, error] {
 				problems.Add(err)
 				continue
 			}
-			if page = append(page, located.Item); len(page) < filePage || problems.Err() != nil {
+			page = append(page, located.Item)
+			size += len(located.Input) + len(located.Expected) + len(located.Metadata)
+			if len(page) < filePage && size < filePageBytes || problems.Err() != nil {
 				continue
 			}
 			if !yield(page, nil) {
 				return
 			}
-			page = nil
+			page, size = nil, 0
 		}
 		if err := problems.Err(); err != nil {
 			yield(nil, err)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -406,7 +407,7 @@ func (w *world) backlog(t *testing.T, apart time.Duration, kept int) {
 	type event struct {
 		ID string `json:"id"`
 	}
-	taken := 0
+	var taken atomic.Int64 // requests come side by side
 	front := func(rw http.ResponseWriter, r *http.Request) bool {
 		if r.Method != http.MethodPost || r.URL.Path != "/api/public/ingestion" {
 			return false
@@ -425,12 +426,13 @@ func (w *world) backlog(t *testing.T, apart time.Duration, kept int) {
 				t.Error(err)
 			}
 			ids = append(ids, e)
-			if taken++; taken > kept {
+			n := taken.Add(1)
+			if n > int64(kept) {
 				continue
 			}
 			later := r.Clone(context.Background())
 			later.Body, later.ContentLength = io.NopCloser(bytes.NewReader(one)), int64(len(one))
-			time.AfterFunc(time.Duration(taken)*apart, func() { w.store.Handler().ServeHTTP(httptest.NewRecorder(), later) })
+			time.AfterFunc(time.Duration(n)*apart, func() { w.store.Handler().ServeHTTP(httptest.NewRecorder(), later) })
 		}
 		rw.Header().Set("Content-Type", "application/json")
 		rw.WriteHeader(http.StatusMultiStatus)

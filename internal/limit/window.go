@@ -22,9 +22,10 @@ const (
 	soft, hard = 0.9, 0.7
 	// least is the smallest window: a call, then a rest of 255 times its length.
 	least = 1.0 / 256
-	// firstSize is the size after the first answer, where nothing was known.
-	firstSize = 4
 )
+
+// Start is the size of the window after the first answer, where nothing was known.
+const Start = 4
 
 // window is how many calls may be under way at once, as far as is known. It is
 // arithmetic only.
@@ -50,7 +51,7 @@ type window struct {
 	paced bool
 }
 
-// answered takes note of an answer. The window jumps to firstSize, grows by 2 while starting, later
+// answered takes note of an answer. The window jumps to Start, grows by 2 while starting, later
 // by about 1 for every window of answers, and by a twentieth of itself per
 // answer where that is less; three times as fast well above the old ceiling. It
 // does not grow unless it is what holds calls back.
@@ -65,7 +66,7 @@ func (w *window) answered(now, began time.Time, others int, holdsBack bool) {
 	case !holdsBack:
 		return
 	case w.starting:
-		w.size = max(w.size+2, firstSize)
+		w.size = max(w.size+2, Start)
 	case w.answers > w.hold && !now.Before(w.quiet):
 		step := min(1/w.size, w.size/20)
 		if w.size > w.ceiling*(1+alike) {

@@ -203,7 +203,7 @@ func readWindows() map[string]pace {
 // remember writes the window down, unless it was not learned. One that cannot be written
 // costs the next run a moment.
 func (w *window) remember() {
-	const enough, usual = 20, 4 // answers, and calls at once that any run has soon
+	const enough = 20 // answers
 	if w == nil {
 		return
 	}
@@ -212,7 +212,7 @@ func (w *window) remember() {
 	if state.Answers < enough {
 		return
 	}
-	if !state.Limited && now.Calls <= max(usual, before.Calls) { // it was not more that was asked for
+	if !state.Limited && now.Calls <= max(limit.Start, before.Calls) { // it was not more that was asked for
 		now.Calls = before.Calls
 	}
 	if now.Calls == 0 || now.Calls == before.Calls && now.Latency/2 <= before.Latency && before.Latency/2 <= now.Latency {

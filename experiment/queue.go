@@ -64,12 +64,15 @@ type Pool struct {
 	Now         func() time.Time
 }
 
-// Work takes units from the queue until there are none. What came of a unit is
-// delivered while the task is at the next one already, for Concurrency − 1 units at most.
+// delivering is of how many units at most what came of them is delivered while the task is
+// at others already: enough to share a commit, and each has a stack that scoring made large.
+const delivering = 32
+
+// Work takes units from the queue until there are none.
 func (p Pool) Work(ctx context.Context, q Queue) error {
 	group, inner := errgroup.WithContext(ctx)
 	places := make(chan struct{}, p.Concurrency)
-	for range 2*p.Concurrency - 1 {
+	for range p.Concurrency + min(p.Concurrency-1, delivering) {
 		group.Go(func() error { return p.work(inner, q, places) })
 	}
 	return group.Wait()

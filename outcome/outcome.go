@@ -210,7 +210,9 @@ func (c Counts) MarshalJSON() ([]byte, error) {
 		return []byte("null"), nil
 	}
 	b := append(make([]byte, 0, 24*len(c)+2), '{')
-	for _, name := range slices.Sorted(maps.Keys(c)) {
+	names := slices.AppendSeq(make([]string, 0, len(c)), maps.Keys(c))
+	slices.Sort(names)
+	for _, name := range names {
 		if len(b) > 1 {
 			b = append(b, ',')
 		}

@@ -227,7 +227,10 @@ type statement struct{ source, typ, target string }
 // entities are.
 func (m *merger) relationships(v Vocabulary) []extraction.Relationship {
 	ends := m.newEnds()
-	swaps := v.swaps(m.keys)
+	var swaps map[string][]string
+	if len(m.parts) > 1 {
+		swaps = v.swaps(m.keys)
+	}
 	var out []extraction.Relationship
 	at := map[statement]int{}
 	exact := map[extraction.Relationship]bool{}

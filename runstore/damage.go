@@ -398,28 +398,50 @@ func (k outcomeKey) compare(l outcomeKey) int {
 // sum is the checksum of a row: CRC-32C over its values, each with its length
 // and whether it is there. It finds damage, not forgery. A row without one was
 // written by a version that had none, and is not checked.
-type sum uint32
+type sum struct {
+	crc     uint32
+	scratch []byte // what is added next: memory of its own for each would be most of the cost
+}
+
+// head begins a value.
+func (s sum) head(size int, there bool) sum {
+	mark := byte(0)
+	if there {
+		mark = 1
+	}
+	s.scratch = binary.LittleEndian.AppendUint64(append(s.scratch[:0], mark), uint64(size))
+	return s
+}
+
+// add takes in what is in scratch.
+func (s sum) add() sum {
+	s.crc = crc32.Update(s.crc, crc32.MakeTable(crc32.Castagnoli), s.scratch)
+	return s
+}
 
 func (s sum) value(b []byte, there bool) sum {
-	var head [9]byte
-	if there {
-		head[0] = 1
-	}
-	binary.LittleEndian.PutUint64(head[1:], uint64(len(b)))
-	table := crc32.MakeTable(crc32.Castagnoli)
-	return sum(crc32.Update(crc32.Update(uint32(s), table, head[:]), table, b))
+	s = s.head(len(b), there).add()
+	s.crc = crc32.Update(s.crc, crc32.MakeTable(crc32.Castagnoli), b)
+	return s
 }
 
-func (s sum) text(t string) sum { return s.value([]byte(t), true) }
+func (s sum) text(t string) sum {
+	s = s.head(len(t), true)
+	s.scratch = append(s.scratch, t...)
+	return s.add()
+}
 
 func (s sum) number(n int64, there bool) sum {
-	var b [8]byte
-	binary.LittleEndian.PutUint64(b[:], uint64(n))
-	return s.value(b[:], there)
+	s = s.head(8, there)
+	s.scratch = binary.LittleEndian.AppendUint64(s.scratch, uint64(n))
+	return s.add()
 }
 
+// column is how a row has it.
+func (s sum) column() int64 { return int64(s.crc) }
+
 func sumOfItem(id, hash string, input, expected, metadata, source []byte) sum {
-	return sum(0).text(id).text(hash).value(input, true).
+	return sum{}.text(id).text(hash).value(input, true).
 		value(expected, expected != nil).value(metadata, metadata != nil).value(source, source != nil)
 }
 
@@ -441,12 +463,12 @@ func sumOfOutcome(o outcome.Outcome, started, ended sql.NullInt64, tokens, score
 func sumOfDetail(o outcome.Outcome, body []byte) sum { return sumOfKey(o).value(body, true) }
 
 func sumOfKey(o outcome.Outcome) sum {
-	return sum(0).text(o.Item).number(int64(o.Trial), true).number(int64(o.Attempt), true)
+	return sum{}.text(o.Item).number(int64(o.Trial), true).number(int64(o.Attempt), true)
 }
 
 // is refuses a row whose values are not those that were written.
 func (s sum) is(stored sql.NullInt64, what string) error {
-	if !stored.Valid || stored.Int64 == int64(s) {
+	if !stored.Valid || stored.Int64 == s.column() {
 		return nil
 	}
 	return fmt.Errorf("%s is not what was written (its checksum is another)", what)

@@ -283,7 +283,7 @@ func parseItem(text []byte) (itemRow, error) {
 	if err := matchesHash(item); err != nil {
 		return itemRow{}, badItem(l.ID, err)
 	}
-	return newItemRow(item)
+	return newItemRow(item, nil)
 }
 
 func parseOutcome(text []byte, trials int) (*outcomeRow, error) {
@@ -294,7 +294,7 @@ func parseOutcome(text []byte, trials int) (*outcomeRow, error) {
 	if err := possible(l.Outcome, trials); err != nil {
 		return nil, badOutcome(l.Outcome, err)
 	}
-	return newOutcomeRow(l.Outcome)
+	return newOutcomeRow(l.Outcome, nil)
 }
 
 // possible refuses values that no run can come to.

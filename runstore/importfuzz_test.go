@@ -3,6 +3,7 @@ package runstore
 import (
 	"bufio"
 	"bytes"
+	"database/sql"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -35,13 +36,14 @@ func storedLine(t *testing.T, line any) []byte {
 	t.Helper()
 	switch l := line.(type) {
 	case itemRow:
+		text := func(column int) string { s, _ := l.values[column].(string); return s }
 		var from source
-		if l.sourceColumns.Valid {
-			noError(t, json.Unmarshal([]byte(l.sourceColumns.String), &from))
+		if text(6) != "" {
+			noError(t, json.Unmarshal([]byte(text(6)), &from))
 		}
 		line = itemLine{
-			Kind: kindItem, ID: l.id, Seq: l.seq.Int64, Hash: l.hash, Input: json.RawMessage(l.input),
-			Expected: json.RawMessage(l.expected.String), Metadata: json.RawMessage(l.metadata.String),
+			Kind: kindItem, ID: l.id, Seq: l.values[0].(sql.NullInt64).Int64, Hash: text(2), Input: json.RawMessage(text(3)),
+			Expected: json.RawMessage(text(4)), Metadata: json.RawMessage(text(5)),
 			SourceTrace: from.Trace, SourceObservation: from.Observation,
 		}
 	case *outcomeRow:

@@ -7,7 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"runtime"
 	"unicode/utf8"
+
+	"golang.org/x/sync/errgroup"
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/internal/jsonparts"
@@ -43,16 +46,22 @@ func (r *Run) AddItems(ctx context.Context, items []dataset.Item, hash func(data
 	if err != nil {
 		return err
 	}
+	var group errgroup.Group
+	group.SetLimit(runtime.GOMAXPROCS(0))
 	for i, item := range items {
-		sum, err := hash(item)
-		if err != nil {
+		group.Go(func() error {
+			sum, err := hash(item)
+			if err == nil {
+				rows[i], err = newItemRow(Item{Item: item, Hash: sum}, with)
+			}
 			return err
-		}
-		if rows[i], err = newItemRow(Item{Item: item, Hash: sum}); err != nil {
-			return err
-		}
-		rows[i].with = with
-		size += rows[i].bytes()
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	for _, row := range rows {
+		size += row.size
 	}
 	return writeAll(ctx, r, size, rows, func(t *tx, i int) error {
 		if i == 0 {
@@ -160,22 +169,9 @@ const sqlAddItem = "INSERT INTO item(seq, id, hash, input, expected, metadata, s
 
 // itemRow is an item as the table takes it.
 type itemRow struct {
-	seq                               sql.NullInt64 // given by the table if not valid
-	id, hash, input                   string
-	expected, metadata, sourceColumns sql.NullString
-
-	with *packer // nil writes the values as they are
-}
-
-// packed returns a value as it is written; absent stays absent.
-func (r itemRow) packed(value sql.NullString) any {
-	switch {
-	case !value.Valid:
-		return nil
-	case r.with == nil || len(value.String) < minPacked: // a text stays one
-		return value.String
-	}
-	return r.with.pack([]byte(value.String))
+	id     string
+	values []any // of sqlAddItem
+	size   int   // of the item, in bytes
 }
 
 // source is the form of the column of that name.
@@ -184,43 +180,53 @@ type source struct {
 	Observation string `json:"sourceObservationId,omitempty"`
 }
 
-func (r itemRow) bytes() int {
-	return len(r.id) + len(r.input) + len(r.expected.String) + len(r.metadata.String)
-}
-
-func newItemRow(item Item) (itemRow, error) {
-	row := itemRow{id: item.ID, hash: item.Hash, seq: sql.NullInt64{Int64: item.Seq, Valid: item.Seq != 0}}
+// newItemRow packs the values of an item; without a packer they are written as they are.
+func newItemRow(item Item, with *packer) (itemRow, error) {
+	row := itemRow{id: item.ID}
 	if item.ID == "" || !utf8.ValidString(item.ID) {
 		return row, badItem(item.ID, errors.New("its id is empty or not UTF-8"))
 	}
-	input, err := compact("input", item.Input)
-	if err != nil {
-		return row, badItem(item.ID, err)
+	if len(item.Input) == 0 {
+		item.Input = json.RawMessage("null")
 	}
-	row.input = string(input)
-	if input == nil {
-		row.input = "null"
-	}
-	expected, err := compact("expected output", item.Expected)
-	if err != nil {
-		return row, badItem(item.ID, err)
-	}
-	metadata, err := compact("metadata", item.Metadata)
-	if err != nil {
-		return row, badItem(item.ID, err)
-	}
-	row.expected, row.metadata = asText(expected), asText(metadata)
+	var from json.RawMessage
 	if item.SourceTraceID != "" || item.SourceObservationID != "" {
-		text, err := json.Marshal(source{item.SourceTraceID, item.SourceObservationID})
+		var err error
+		if from, err = json.Marshal(source{item.SourceTraceID, item.SourceObservationID}); err != nil {
+			return row, badItem(item.ID, err)
+		}
+	}
+	row.size = len(item.ID)
+	row.values = []any{sql.NullInt64{Int64: item.Seq, Valid: item.Seq != 0}, item.ID, item.Hash}
+	for _, one := range []struct {
+		what string
+		raw  *json.RawMessage
+	}{{"input", &item.Input}, {"expected output", &item.Expected}, {"metadata", &item.Metadata}} {
+		short, err := compact(one.what, *one.raw)
 		if err != nil {
 			return row, badItem(item.ID, err)
 		}
-		row.sourceColumns = sql.NullString{String: string(text), Valid: true}
+		*one.raw, row.size = short, row.size+len(short)
+		row.values = append(row.values, asColumn(short, with))
 	}
-	if row.bytes() > maxValue {
-		return row, badItem(item.ID, fmt.Errorf("it has %d bytes, more than %d", row.bytes(), maxValue))
+	if row.size > maxValue {
+		return row, badItem(item.ID, fmt.Errorf("it has %d bytes, more than %d", row.size, maxValue))
 	}
+	sum := sumOfItem(item.ID, item.Hash, item.Input, item.Expected, item.Metadata, from)
+	row.values = append(row.values, asColumn(from, nil), sum.column())
 	return row, nil
+}
+
+// asColumn returns a value as it is written: packed, or as a text where it is short or there
+// is no packer; absent stays absent.
+func asColumn(value json.RawMessage, with *packer) any {
+	switch {
+	case value == nil:
+		return nil
+	case with == nil || len(value) < minPacked:
+		return string(value)
+	}
+	return with.pack(value)
 }
 
 func badItem(id string, err error) error { return fmt.Errorf("item %q: %w", id, err) }
@@ -238,22 +244,8 @@ func compact(what string, raw json.RawMessage) (json.RawMessage, error) {
 	return short, nil
 }
 
-// asText is the text of a value that may be absent.
-func asText(raw json.RawMessage) sql.NullString {
-	return sql.NullString{String: string(raw), Valid: raw != nil}
-}
-
-func nullable(s sql.NullString) []byte {
-	if !s.Valid {
-		return nil
-	}
-	return []byte(s.String)
-}
-
 func (t *tx) insertItem(row itemRow) error {
-	sum := sumOfItem(row.id, row.hash, []byte(row.input), nullable(row.expected), nullable(row.metadata), nullable(row.sourceColumns))
-	result, err := t.addItem.Exec(row.seq, row.id, row.hash, row.packed(sql.NullString{String: row.input, Valid: true}),
-		row.packed(row.expected), row.packed(row.metadata), row.sourceColumns, int64(sum))
+	result, err := t.addItem.Exec(row.values...)
 	if err != nil {
 		return err
 	}

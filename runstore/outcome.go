@@ -47,9 +47,17 @@ func (r *Run) CommitItem(ctx context.Context, item dataset.Item, o outcome.Outco
 }
 
 func (r *Run) commit(ctx context.Context, item *dataset.Item, o outcome.Outcome) error {
-	row, err := newOutcomeRow(o)
+	scratch, _ := r.scratch.Get().(*[]byte)
+	if scratch == nil {
+		scratch = new([]byte)
+	}
+	defer r.scratch.Put(scratch) // it is written by then, and nobody has it
+	row, err := newOutcomeRow(o, *scratch)
 	if err != nil {
 		return err
+	}
+	if cap(row.large) <= 1<<20 {
+		*scratch = row.large
 	}
 	with, err := r.packs.of(ctx, r.writer, kindOfDetails, row.large)
 	if err != nil {
@@ -57,6 +65,13 @@ func (r *Run) commit(ctx context.Context, item *dataset.Item, o outcome.Outcome)
 	}
 	row.source, row.packed = item, with.pack(row.large)
 	return r.writer.submit(ctx, len(row.body)+len(row.packed), func(t *tx) error { return t.insertOutcome(row) })
+}
+
+func nullable(s sql.NullString) []byte {
+	if !s.Valid {
+		return nil
+	}
+	return []byte(s.String)
 }
 
 func (t *tx) insertOutcome(row *outcomeRow) error {
@@ -67,7 +82,7 @@ func (t *tx) insertOutcome(row *outcomeRow) error {
 	}
 	scores := appendScores(nil, t.names, o.Scores)
 	result, err := t.addOutcome.Exec(o.Trial, o.Attempt, string(o.Class), row.started, row.ended, int64(o.Latency), row.tokens,
-		cost, scores, o.Item, o.Seq, int64(sumOfOutcome(o, row.started, row.ended, nullable(row.tokens), scores)))
+		cost, scores, o.Item, o.Seq, sumOfOutcome(o, row.started, row.ended, nullable(row.tokens), scores).column())
 	if err != nil {
 		return err
 	}
@@ -82,7 +97,7 @@ func (t *tx) insertOutcome(row *outcomeRow) error {
 	if err != nil {
 		return err
 	}
-	if _, err := t.addDetail.Exec(oid, string(row.body), int64(sumOfDetail(o, row.body)), row.packed, int64(sumOfDetail(o, row.large))); err != nil {
+	if _, err := t.addDetail.Exec(oid, string(row.body), sumOfDetail(o, row.body).column(), row.packed, sumOfDetail(o, row.large).column()); err != nil {
 		return err
 	}
 	t.recent.put(oid, row)

@@ -86,7 +86,7 @@ func (p *packs) of(ctx context.Context, w *writer, kind string, sample []byte) (
 	err := w.submit(ctx, 2*len(content), func(t *tx) error {
 		for twin := range 2 {
 			if err := t.exec("INSERT INTO dictionary(id, copy, kind, content, sum) VALUES(?, ?, ?, ?, ?)",
-				id, twin, kind, content, int64(sumOfDictionary(id, content))); err != nil {
+				id, twin, kind, content, sumOfDictionary(id, content).column()); err != nil {
 				return err
 			}
 		}
@@ -99,7 +99,7 @@ func (p *packs) of(ctx context.Context, w *writer, kind string, sample []byte) (
 }
 
 func sumOfDictionary(id uint32, content []byte) sum {
-	return sum(0).number(int64(id), true).value(content, true)
+	return sum{}.number(int64(id), true).value(content, true)
 }
 
 // add makes a dictionary known. The lock is held.

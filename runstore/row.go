@@ -55,7 +55,9 @@ func badOutcome(o outcome.Outcome, err error) error {
 	return fmt.Errorf("outcome of item %q, trial %d, attempt %d: %w", o.Item, o.Trial, o.Attempt, err)
 }
 
-func newOutcomeRow(o outcome.Outcome) (*outcomeRow, error) {
+// newOutcomeRow encodes what is large into scratch, or into memory of its own where that is
+// too little.
+func newOutcomeRow(o outcome.Outcome, scratch []byte) (*outcomeRow, error) {
 	if err := checkOutcome(o); err != nil {
 		return nil, badOutcome(o, err)
 	}
@@ -68,7 +70,7 @@ func newOutcomeRow(o outcome.Outcome) (*outcomeRow, error) {
 	}
 	err := compactAll(&o.Detail)
 	if err == nil {
-		row.large, err = encodeLarge(large{o.Output, o.Calls, o.Explanation})
+		row.large, err = encodeLarge(scratch[:0], large{o.Output, o.Calls, o.Explanation})
 	}
 	if err == nil {
 		short := body{o.Detail, notesOf(o.Scores)}
@@ -157,14 +159,14 @@ func compactAll(d *outcome.Detail) error {
 	return nil
 }
 
-// encodeLarge writes large as JSON. Its raw values are compact already, and are not
+// encodeLarge appends large as JSON. Its raw values are compact already, and are not
 // looked at again.
-func encodeLarge(l large) ([]byte, error) {
+func encodeLarge(b []byte, l large) ([]byte, error) {
 	size := len(l.Output) + len(l.Explanation) + 100
 	for _, call := range l.Calls {
 		size += len(call.Parameters) + len(call.Input) + len(call.Output) + 500
 	}
-	b := append(make([]byte, 0, size), '{')
+	b = append(slices.Grow(b, size), '{')
 	add := func(name string, raw []byte) {
 		if len(raw) > 0 {
 			if b[len(b)-1] != '{' {

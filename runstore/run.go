@@ -40,6 +40,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -52,8 +53,9 @@ import (
 // concurrent use.
 type Run struct {
 	*Reader
-	lock   *lock
-	writer *writer
+	lock    *lock
+	writer  *writer
+	scratch sync.Pool // of *[]byte: what an outcome has that is large, until it is written
 }
 
 // Create makes the run file at path, with the header, for writing. Folders are
@@ -117,7 +119,7 @@ func open(path string, l *lock) (*Run, error) {
 	if err != nil {
 		return nil, errors.Join(err, w.close(), l.release())
 	}
-	return &Run{r, l, w}, nil
+	return &Run{Reader: r, lock: l, writer: w}, nil
 }
 
 // unfinished ends the name of a run with the file that it is built in.

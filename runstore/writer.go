@@ -458,6 +458,15 @@ func (r *Run) Room() <-chan struct{} {
 	return recent.room
 }
 
+// Crowded reports whether a quarter of the memory for what CommitItem keeps is taken: time
+// to publish.
+func (r *Run) Crowded() bool {
+	recent := r.writer.tx.recent
+	recent.mu.Lock()
+	defer recent.mu.Unlock()
+	return recent.bytes > maxRecent/4
+}
+
 // settle writes the log back and leaves a single file. A reader in another
 // process can hinder that for the moment: the log is then left to the next
 // writer, and nothing is wrong.

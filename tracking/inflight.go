@@ -176,15 +176,18 @@ func (p *Publisher) wait(ctx context.Context, d time.Duration, more, finished <-
 }
 
 // fill waits until another round is worth its requests, or the run finishes; began is
-// when the last one did, or when something came after a pause.
+// when the last one did, or when something came after a pause. Where what waits takes much
+// memory, a round does not wait for the one before.
 func (p *Publisher) fill(ctx context.Context, began time.Time) {
-	if left := time.Until(began.Add(stride)); left > 0 {
-		p.wait(ctx, left, nil, p.finished)
-	}
 	for ctx.Err() == nil && !isClosed(p.finished) {
 		more := p.cfg.Run.Changed()
-		left := time.Until(began.Add(linger))
-		if p.cfg.Run.Waiting(p.read, many) >= many || left <= 0 {
+		enough := p.cfg.Run.Waiting(p.read, many) >= many
+		next := began.Add(linger)
+		if enough {
+			next = began.Add(stride)
+		}
+		left := time.Until(next)
+		if left <= 0 || enough && p.cfg.Run.Crowded() {
 			return
 		}
 		p.wait(ctx, left, more, p.finished)

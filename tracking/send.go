@@ -167,9 +167,10 @@ const (
 // scores sends the scores of the batch. An outcome whose scores were not all
 // taken is not acknowledged: another round sends them again, unchanged.
 func (f *inFlightBatch) scores(ctx context.Context) error {
-	var todo []runstore.Pending
-	var scores []langfuse.ScoreCreate
-	owner := make(map[string]int, len(f.opened)*len(scoring.Headlines()))
+	most := len(f.opened) * (len(scoring.Headlines()) + 1) // but where more are asked for
+	todo := make([]runstore.Pending, 0, len(f.opened))
+	scores := make([]langfuse.ScoreCreate, 0, most)
+	owner := make(map[string]int, most)
 	for _, o := range f.opened {
 		if o.Published.Has(runstore.Scores) || f.refused.is(o.OID, runstore.Spans) {
 			continue
@@ -193,12 +194,7 @@ func (f *inFlightBatch) scores(ctx context.Context) error {
 			failure = r.Err
 		}
 	}
-	var done []runstore.Pending
-	for _, o := range todo {
-		if !f.incomplete[o.OID] {
-			done = append(done, o)
-		}
-	}
+	done := slices.DeleteFunc(todo, func(o runstore.Pending) bool { return f.incomplete[o.OID] })
 	return errors.Join(f.ack(ctx, runstore.Scores, done), failure)
 }
 

@@ -126,16 +126,15 @@ func Grounding(document string, found extraction.Extraction) outcome.Score {
 func grounding(index *ground.Index, found extraction.Extraction) outcome.Score {
 	quoted, inText, invented := 0, 0, 0
 	for _, e := range found.Entities {
-		_, report := index.Ground(extraction.Extraction{Entities: []extraction.Entity{e}})
-		invented += len(report.Invented)
-		lost := len(report.Lost)
-		switch {
-		case len(e.Mentions) > 0:
+		if len(e.Mentions) > 0 {
 			quoted++
-			if lost < len(e.Mentions) {
-				inText++
-			}
-		case len(report.Grounded) > 0:
+		}
+		switch {
+		case index.Mentioned(e) > 0:
+			inText++
+		case !index.Named(e):
+			invented++
+		case len(e.Mentions) == 0:
 			inText++
 		}
 	}

@@ -175,7 +175,7 @@ func valueEnd(raw []byte) int {
 
 // stringEnd returns where the string ends that raw begins with.
 func stringEnd(raw []byte) int {
-	for i := 1; i < len(raw); i++ {
+	for i := plainEnd(raw, 1); i < len(raw); i = plainEnd(raw, i+1) {
 		switch raw[i] {
 		case '\\':
 			i++

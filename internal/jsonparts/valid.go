@@ -2,7 +2,9 @@ package jsonparts
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
+	"math/bits"
 )
 
 // maxDepth is how deep encoding/json lets values nest.
@@ -121,19 +123,36 @@ func (s *scanner) word(i int, word string) int {
 }
 
 func (s *scanner) text(i int) int {
-	for i++; i < len(s.raw); i++ {
-		switch c := s.raw[i]; {
-		case c == '"':
+	for i = plainEnd(s.raw, i+1); ; i = plainEnd(s.raw, i+1) {
+		switch s.at(i) {
+		case '"':
 			return i + 1
-		case c < ' ':
-			return -1
-		case c == '\\':
+		case '\\':
 			if i = s.escape(i + 1); i < 0 {
 				return -1
 			}
+		default:
+			return -1
 		}
 	}
-	return -1
+}
+
+// plainEnd returns the first place from i on of a quote, a backslash or a control
+// character, or the end. It looks at eight bytes at a time.
+func plainEnd(raw []byte, i int) int {
+	const ones, tops = 0x0101010101010101, 0x8080808080808080
+	for ; i+8 <= len(raw); i += 8 {
+		eight := binary.LittleEndian.Uint64(raw[i:])
+		quote, slash := eight^ones*'"', eight^ones*'\\'
+		// The lowest top bit that is set is that of a byte looked for; those above it need not be.
+		if found := ((quote-ones)&^quote | (slash-ones)&^slash | (eight-ones*' ')&^eight) & tops; found != 0 {
+			return i + bits.TrailingZeros64(found)/8
+		}
+	}
+	for i < len(raw) && raw[i] >= ' ' && raw[i] != '"' && raw[i] != '\\' {
+		i++
+	}
+	return i
 }
 
 // escape reads what follows a backslash, and returns the place of its last byte.

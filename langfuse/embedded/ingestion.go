@@ -1,7 +1,6 @@
 package embedded
 
 import (
-	"bytes"
 	"cmp"
 	"database/sql"
 	"encoding/json"
@@ -40,7 +39,11 @@ func (s *Server) ingest(c *call) (any, error) {
 		return nil, err
 	}
 	successes, failures := make([]acceptedEvent, 0, len(raws)), []object{}
-	taken := make([][]byte, 0, len(raws))
+	size := 1
+	for _, raw := range raws {
+		size += len(raw) + 1
+	}
+	taken := append(make([]byte, 0, size), '[')
 	reader := eventReader{mode: s.cfg.Mode}
 	var about reach
 	for _, raw := range raws {
@@ -54,7 +57,7 @@ func (s *Server) ingest(c *call) (any, error) {
 		default:
 			successes = append(successes, acceptedEvent{ev.id, http.StatusCreated})
 			if !s.loses(ev) {
-				taken = append(taken, raw)
+				taken = append(append(taken, raw...), ',')
 				if ev.observation != nil { // it may take the place of a span
 					about = reach{math.MaxInt64, []string{anyExperiment}}
 				} else if ev.score != nil && ev.score.run != "" {
@@ -64,10 +67,11 @@ func (s *Server) ingest(c *call) (any, error) {
 		}
 	}
 	answer := reply{http.StatusMultiStatus, object{"successes": successes, "errors": failures}}
-	if len(taken) == 0 {
+	if len(taken) == 1 {
 		return answer, nil
 	}
-	return answer, s.take(s.cfg.IngestionDelay, "events", bytes.Join([][]byte{{'['}, bytes.Join(taken, []byte{','}), {']'}}, nil), about)
+	taken[len(taken)-1] = ']'
+	return answer, s.take(s.cfg.IngestionDelay, "events", taken, about)
 }
 
 // acceptedEvent is an entry among the successes.

@@ -87,7 +87,7 @@ func (x *Index) Ground(e extraction.Extraction) (extraction.Extraction, Report) 
 		var named []extraction.Span
 		stands := false
 		if len(spans) > 0 {
-			stands = x.standsNamed(*one)
+			stands = x.Named(*one)
 		} else {
 			named = x.named(*one)
 			stands = len(named) > 0
@@ -153,8 +153,21 @@ func (x *Index) places(e extraction.Entity) iter.Seq[extraction.Span] {
 	}
 }
 
-// standsNamed reports whether there is such a place.
-func (x *Index) standsNamed(e extraction.Entity) bool {
+// Mentioned returns how many of the entity's mentions occur in the document, found as
+// Ground finds them.
+func (x *Index) Mentioned(e extraction.Entity) int {
+	found := 0
+	for _, given := range e.Mentions {
+		if _, ok := x.mention(given); ok {
+			found++
+		}
+	}
+	return found
+}
+
+// Named reports whether the name of the entity or an alias occurs in the document, as
+// Ground looks for them.
+func (x *Index) Named(e extraction.Entity) bool {
 	for range x.places(e) {
 		return true
 	}
@@ -394,8 +407,9 @@ func (x *Index) tolerant(needle []byte, near int) []stretch {
 		x.fold = fold(x.text)
 		x.loose.data = x.fold.text
 	})
-	var found []stretch
-	for _, i := range x.loose.places(needle, x.fold.find(near)) {
+	places := x.loose.places(needle, x.fold.find(near))
+	found := make([]stretch, 0, len(places))
+	for _, i := range places {
 		if s, ok := x.fold.stretch(i, i+len(needle)); ok {
 			found = append(found, s)
 		}

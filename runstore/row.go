@@ -204,24 +204,22 @@ func encodeLarge(b []byte, l large) ([]byte, error) {
 // large only where it is given, or where the detail has it and d says so.
 func decodeDetail(text, rest []byte, o *outcome.Outcome, d depth) error {
 	var b body
-	var err error
-	if d == brief {
-		short := struct {
-			*body
-			Output      unread `json:"output"`
-			Calls       unread `json:"calls"`
-			Explanation unread `json:"explanation"`
-			Notes       []struct {
-				Comment string `json:"comment"`
-			} `json:"notes"`
-		}{body: &b}
-		err = json.Unmarshal(text, &short)
-		b.Notes = make([]note, len(short.Notes))
-		for i, n := range short.Notes {
-			b.Notes[i].Comment = n.Comment
-		}
-	} else {
-		err = json.Unmarshal(text, &b)
+	var notes []note
+	if d == brief && jsonparts.Valid(text) {
+		text = jsonparts.AppendMembers(make([]byte, 0, len(text)), text, func(short []byte, key string, value json.RawMessage) ([]byte, bool) {
+			switch key {
+			case "notes":
+				notes = briefly(value)
+				return short, false
+			case "output", "calls", "explanation":
+				return short, false
+			}
+			return append(short, value...), true
+		})
+	}
+	err := json.Unmarshal(text, &b)
+	if notes != nil {
+		b.Notes = notes
 	}
 	for key, value := range jsonparts.Members(rest) { // its checksum says that it is as it was written
 		switch key {
@@ -242,10 +240,20 @@ func decodeDetail(text, rest []byte, o *outcome.Outcome, d depth) error {
 	return annotate(o, b.Notes)
 }
 
-// unread is a value that is passed over.
-type unread struct{}
-
-func (*unread) UnmarshalJSON([]byte) error { return nil }
+// briefly reads notes without their counts.
+func briefly(raw []byte) []note {
+	var notes []note
+	for one := range jsonparts.Elements(raw) {
+		var n note
+		for key, value := range jsonparts.Members(one) {
+			if key == "comment" {
+				n.Comment = jsonparts.Text(value)
+			}
+		}
+		notes = append(notes, n)
+	}
+	return notes
+}
 
 // annotate gives the scores their long parts.
 func annotate(o *outcome.Outcome, notes []note) error {

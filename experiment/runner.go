@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"sync"
 	"time"
 
@@ -207,7 +208,7 @@ func (r *runner) list(ctx context.Context) error {
 		return err
 	}
 	listed := int(earlier)
-	for page, err := range r.cfg.Source.Pages(ctx) {
+	for page, err := range ahead(r.cfg.Source.Pages(ctx)) {
 		if err != nil {
 			return fmt.Errorf("listing the items: %w", err)
 		}
@@ -231,6 +232,36 @@ func (r *runner) list(ctx context.Context) error {
 		}
 	}
 	return r.fingerprint(ctx)
+}
+
+// ahead gives the pages of a source, and has it read the next one while one is written.
+func ahead(pages iter.Seq2[[]dataset.Item, error]) iter.Seq2[[]dataset.Item, error] {
+	type step struct {
+		page []dataset.Item
+		err  error
+		more bool
+	}
+	return func(yield func([]dataset.Item, error) bool) {
+		next, stop := iter.Pull2(pages)
+		defer stop()
+		coming := make(chan step, 1)
+		read := func() {
+			page, err, more := next()
+			coming <- step{page, err, more}
+		}
+		go read()
+		for {
+			now := <-coming
+			if !now.more {
+				return
+			}
+			go read()
+			if !yield(now.page, now.err) {
+				<-coming // nobody reads any more
+				return
+			}
+		}
+	}
 }
 
 // unlisted returns the items of a page that an interrupted listing did not

@@ -2,9 +2,9 @@ package scoring
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 
 	"extraction-experiment/outcome"
@@ -239,32 +239,25 @@ func (c *Counts) UnmarshalJSON(raw []byte) error {
 type groups struct {
 	kind  string
 	types *dictionary
-	of    map[int]*outcome.Group
+	of    []outcome.Group // by type; of those that occur, with a name
 }
 
 // untyped is the group of what has no type.
 const untyped = "(no type)"
 
 func (c *call) newGroups(kind string) *groups {
-	return &groups{kind, c.types, map[int]*outcome.Group{}}
+	return &groups{kind, c.types, make([]outcome.Group, len(c.types.texts))}
 }
 
 func (g *groups) at(typ int) *outcome.Group {
-	if g.of[typ] == nil {
-		name := g.types.texts[typ]
-		if typ == 0 {
-			name = untyped
-		}
-		g.of[typ] = &outcome.Group{Kind: g.kind, Name: name}
+	group := &g.of[typ]
+	if group.Name == "" {
+		group.Kind, group.Name = g.kind, cmp.Or(g.types.texts[typ], untyped)
 	}
-	return g.of[typ]
+	return group
 }
 
 // list returns the groups in the order of their types.
 func (g *groups) list() []outcome.Group {
-	var list []outcome.Group
-	for _, typ := range slices.Sorted(maps.Keys(g.of)) {
-		list = append(list, *g.of[typ])
-	}
-	return list
+	return slices.DeleteFunc(g.of, func(group outcome.Group) bool { return group.Name == "" })
 }

@@ -20,6 +20,27 @@ type pool struct {
 	members []int // sorted by spelling; the first are taken first
 }
 
+// nodesOf groups members by content; they are in an order in which equal ones
+// stand together, and of those the ones of a type, the smallest type first.
+func nodesOf(order []int, equal func(i, j int) bool, typ func(i int) int) []node {
+	nodes, pools := make([]node, 0, len(order)), make([]pool, 0, len(order))
+	for at, i := range order {
+		first := at == 0 || !equal(order[at-1], i)
+		if first {
+			nodes = append(nodes, node{pools: pools[len(pools):]})
+		}
+		n := &nodes[len(nodes)-1]
+		if first || n.pools[len(n.pools)-1].typ != typ(i) {
+			pools = append(pools, pool{typ(i), order[at:at]})
+			n.pools = n.pools[:len(n.pools)+1]
+		}
+		last := &n.pools[len(n.pools)-1]
+		last.members = last.members[:len(last.members)+1]
+		n.size++
+	}
+	return nodes
+}
+
 // link says that a node of the expected side may be matched with a node of
 // the extracted side.
 type link struct {
@@ -41,7 +62,8 @@ type matching struct {
 	expected, extracted []node
 	links               []link // sorted by expected, extracted; one per pair of nodes
 	pairs               []pairing
-	degraded            int // components that were too large for the best solution
+	degraded            int   // components that were too large for the best solution
+	rows, columns       []int // by node, its first row or column of the transport + 1
 }
 
 // withTypes returns the gain of a pair of these types; it prefers the most
@@ -89,6 +111,8 @@ func (m *matching) solve(left *budget) {
 	for i := range m.extracted {
 		m.extracted[i].left = m.extracted[i].size
 	}
+	m.pairs = make([]pairing, 0, min(len(m.expected), len(m.extracted)))
+	m.rows, m.columns = make([]int, len(m.expected)), make([]int, len(m.extracted))
 	for _, component := range m.components() {
 		if len(component) == 1 {
 			m.pushAll(component[0])
@@ -107,17 +131,21 @@ func (m *matching) components() [][]int {
 	for _, l := range m.links {
 		set.join(l.expected, len(m.expected)+l.extracted)
 	}
-	at := map[int]int{}
-	var components [][]int
+	at := make([]int, len(m.expected)) // by root, which is an expected node
+	n := 0
+	pairs := make([][2]int, len(m.links))
 	for i, l := range m.links {
 		root := set.find(l.expected)
-		c, known := at[root]
-		if !known {
-			c = len(components)
-			at[root] = c
-			components = append(components, nil)
+		if at[root] == 0 {
+			n++
+			at[root] = n
 		}
-		components[c] = append(components[c], i)
+		pairs[i] = [2]int{at[root] - 1, i}
+	}
+	byComponent := newIndex(n, pairs)
+	components := make([][]int, n)
+	for c := range components {
+		components[c] = byComponent.of(c)
 	}
 	return components
 }
@@ -127,6 +155,7 @@ type arc struct {
 	column int
 	gain   gain
 	flow   int
+	link   int // that it stands for
 }
 
 // transport distributes the supply of rows over the demand of columns, along
@@ -151,7 +180,8 @@ type reach struct {
 // solver is the working memory of transport.solve.
 type solver struct {
 	*transport
-	into     [][][2]int // by column: the (row, arc) that lead to it
+	into     index    // by column: the arcs that lead to it
+	from     [][2]int // by arc: its row and place there
 	rowPrice []gain
 	colPrice []gain
 	rows     []reach
@@ -193,18 +223,20 @@ func (t *transport) start() *solver {
 	t.demand = append(t.demand, units)
 	s := &solver{
 		transport: t,
-		into:      make([][][2]int, len(t.demand)),
 		rowPrice:  make([]gain, len(t.supply)),
 		colPrice:  make([]gain, len(t.demand)),
 		rows:      make([]reach, len(t.supply)),
 		columns:   make([]reach, len(t.demand)),
 		back:      make([]int, len(t.supply)),
 	}
+	var columns [][2]int
 	for row, arcs := range t.arcs {
 		for k, a := range arcs {
-			s.into[a.column] = append(s.into[a.column], [2]int{row, k})
+			columns = append(columns, [2]int{a.column, len(s.from)})
+			s.from = append(s.from, [2]int{row, k})
 		}
 	}
+	s.into = newIndex(len(t.demand), columns)
 	return s
 }
 
@@ -241,8 +273,9 @@ func (s *solver) search(from int, left *budget) (int, bool) {
 		if s.demand[next] > 0 {
 			return next, left.spend(work)
 		}
-		for _, in := range s.into[next] {
-			row, k := in[0], in[1]
+		into := s.into.of(next)
+		for _, arc := range into {
+			row, k := s.from[arc][0], s.from[arc][1]
 			if s.arcs[row][k].flow == 0 || s.rows[row].reached {
 				continue
 			}
@@ -251,7 +284,7 @@ func (s *solver) search(from int, left *budget) (int, bool) {
 			s.relax(row)
 			work += len(s.arcs[row])
 		}
-		work += len(s.into[next])
+		work += len(into)
 		if !left.spend(work) {
 			return 0, false
 		}
@@ -352,57 +385,61 @@ func (m *matching) solveBest(component []int, left *budget) bool {
 	if !ok || !t.solve(left) {
 		return false
 	}
-	links := map[[2]int]int{}
-	for _, i := range component {
-		links[[2]int{m.links[i].expected, m.links[i].extracted}] = i
-	}
 	for r, arcs := range t.arcs {
 		for _, a := range arcs {
 			if a.flow == 0 || a.column == len(columns) {
 				continue
 			}
-			row, column := rows[r], columns[a.column]
-			m.take(links[[2]int{row.node, column.node}], row.pool, column.pool, a.flow)
+			m.take(a.link, rows[r], columns[a.column], a.flow)
 		}
 	}
 	return true
 }
 
-// place is one pool of one node.
-type place struct{ node, pool int }
-
-func (m *matching) transportOf(component []int) (*transport, []place, []place, bool) {
-	t := &transport{}
-	var rows, columns []place
-	firstRow, firstColumn := map[int]int{}, map[int]int{}
+// transportOf returns the transport of a component, and the pools of which its
+// rows and columns are; false where it is too large.
+func (m *matching) transportOf(component []int) (t *transport, rows, columns []int, ok bool) {
+	t = &transport{}
 	arcs, units := 0, 0
+	var widths []int // of the rows, in arcs
 	for _, i := range component {
 		l := m.links[i]
-		expected, extracted := m.expected[l.expected], m.extracted[l.extracted]
+		expected, extracted := &m.expected[l.expected], &m.extracted[l.extracted]
 		if arcs += len(expected.pools) * len(extracted.pools); arcs > arcLimit {
 			return nil, nil, nil, false
 		}
-		if _, known := firstRow[l.expected]; !known {
-			firstRow[l.expected] = len(rows)
+		if m.rows[l.expected] == 0 {
+			m.rows[l.expected] = len(rows) + 1
 			for p, pool := range expected.pools {
-				rows = append(rows, place{l.expected, p})
-				t.supply = append(t.supply, len(pool.members))
+				rows = append(rows, p)
+				t.supply, widths = append(t.supply, len(pool.members)), append(widths, 1) // start adds one
 			}
-			t.arcs = append(t.arcs, make([][]arc, len(expected.pools))...)
 			units += expected.size
 		}
-		if _, known := firstColumn[l.extracted]; !known {
-			firstColumn[l.extracted] = len(columns)
+		if m.columns[l.extracted] == 0 {
+			m.columns[l.extracted] = len(columns) + 1
 			for p, pool := range extracted.pools {
-				columns = append(columns, place{l.extracted, p})
+				columns = append(columns, p)
 				t.demand = append(t.demand, len(pool.members))
 			}
 			units += extracted.size
 		}
+		for p := range expected.pools {
+			widths[m.rows[l.expected]-1+p] += len(extracted.pools)
+		}
+	}
+	t.arcs = make([][]arc, len(rows))
+	room := make([]arc, arcs+len(rows))
+	for row, n := range widths {
+		t.arcs[row], room = room[:0:n], room[n:]
+	}
+	for _, i := range component {
+		l := m.links[i]
+		expected, extracted := &m.expected[l.expected], &m.extracted[l.extracted]
 		for p, from := range expected.pools {
-			row := firstRow[l.expected] + p
+			row := &t.arcs[m.rows[l.expected]-1+p]
 			for q, to := range extracted.pools {
-				t.arcs[row] = append(t.arcs[row], arc{column: firstColumn[l.extracted] + q, gain: l.withTypes(from.typ, to.typ)})
+				*row = append(*row, arc{column: m.columns[l.extracted] - 1 + q, gain: l.withTypes(from.typ, to.typ), link: i})
 			}
 		}
 	}

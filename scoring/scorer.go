@@ -139,8 +139,13 @@ func oneTypeOf(aliases map[string]string) map[string]string {
 // fixed limits that Result.Warnings tells of.
 func (s *Scorer) Score(expected, extracted extraction.Extraction) Result {
 	c := newCall(s, expected, extracted)
-	var r Result
-	c.duplicates(&r.Duplicates)
+	r := Result{Duplicates: Duplicates{
+		c.expected.repeatedEntities, c.extracted.repeatedEntities,
+		c.expected.repeatedFacts, c.extracted.repeatedFacts,
+	}}
+	if n := len(r.Duplicates.ExpectedEntities) + len(r.Duplicates.ExpectedRelationships); n > 0 && s.options.Dedupe != Exact {
+		c.warn("expected: %s another; only one of them can match each extracted one", counted(n, "entry repeats", "entries repeat"))
+	}
 	if expected.Entities != nil {
 		r.Counts.Entities = c.scoreEntities(&r)
 	}
@@ -430,10 +435,11 @@ type call struct {
 	*Scorer
 	names     *names
 	types     *dictionary
-	matcher   *matcher
+	relations []relation // by type
+	matcher   matcher
 	expected  side
 	extracted side
-	endNames  *endNames
+	endNames  endNames
 	nearest   budget
 	warnings  []string
 }
@@ -444,13 +450,15 @@ type side struct {
 	given         extraction.Extraction
 	entities      []entity
 	relationships []statement
+
+	repeatedEntities, repeatedFacts []Duplicate
 }
 
 func newCall(s *Scorer, expected, extracted extraction.Extraction) *call {
 	names := &names{dictionary: newDictionary(s.options.spell)}
 	c := &call{
 		Scorer: s, names: names, types: newDictionary(s.typeText),
-		matcher: &matcher{
+		matcher: matcher{
 			names: names, threshold: s.threshold,
 			initials: s.options.Initials, digitsEqual: s.options.DigitsEqual,
 		},
@@ -458,33 +466,36 @@ func newCall(s *Scorer, expected, extracted extraction.Extraction) *call {
 		extracted: side{word: "extracted", given: extracted},
 		nearest:   budget{nearestAllowance},
 	}
-	c.collect(expected, true)
-	c.collect(extracted, false)
+	c.collect(&c.expected, true)
+	c.collect(&c.extracted, false)
 	c.names.close()
 	c.types.close()
+	c.relations = c.relationsOf()
 	c.prepareEntities(&c.expected, true)
 	c.prepareEntities(&c.extracted, false)
-	c.endNames = newEndNames(c.expected.entities)
+	c.endNames = newEndNames(names, c.expected.entities)
 	c.prepareRelationships(&c.expected)
 	c.prepareRelationships(&c.extracted)
 	return c
 }
 
-// collect adds every name and type of one side to the dictionaries.
-func (c *call) collect(e extraction.Extraction, aliases bool) {
-	for _, entity := range e.Entities {
-		c.names.add(entity.Name)
-		c.types.add(entity.Type)
+// collect adds every name and type of one side to the dictionaries, and notes
+// their places.
+func (c *call) collect(s *side, aliases bool) {
+	s.entities = make([]entity, len(s.given.Entities))
+	for i, given := range s.given.Entities {
+		s.entities[i] = entity{index: i, name: c.names.add(given.Name), typ: c.types.add(given.Type)}
 		if aliases {
-			for _, alias := range entity.Aliases {
+			for _, alias := range given.Aliases {
 				c.names.add(alias)
 			}
 		}
 	}
-	for _, r := range e.Relationships {
-		c.names.add(r.Source)
-		c.names.add(r.Target)
-		c.types.add(r.Type)
+	s.relationships = make([]statement, len(s.given.Relationships))
+	forms := make([]form, len(s.given.Relationships))
+	for i, r := range s.given.Relationships {
+		forms[i] = form{c.names.add(r.Source), c.types.add(r.Type), c.names.add(r.Target)}
+		s.relationships[i] = statement{i, forms[i : i+1 : i+1]}
 	}
 }
 

@@ -38,6 +38,7 @@ type matcher struct {
 	initials    bool
 	digitsEqual bool
 	editor      editor
+	room        []similarTo // for the next names that are found
 }
 
 // similarTo is one name that is similar to another, but not equal.
@@ -67,14 +68,14 @@ func (m *matcher) keysOf(list []int) []key {
 	return keys
 }
 
-// join returns, for each name of a, the names of b that are similar enough, in
-// the order of their numbers. Equal names are left out.
+// join returns, by the numbers of all names, for each name of a the names of b
+// that are similar enough, in the order of their numbers. Equal names are left out.
 //
 // Names are taken from the shortest to the longest, and only names whose
 // length allows a match are looked at. If the budget runs out, what was found
 // until then is returned.
-func (m *matcher) join(a, b []int, left *budget) map[int][]similarTo {
-	found := map[int][]similarTo{}
+func (m *matcher) join(a, b []int, left *budget) [][]similarTo {
+	found := make([][]similarTo, len(m.names.texts))
 	ours, theirs := m.keysOf(a), m.keysOf(b)
 	byLast := m.byLastToken(theirs)
 	from, to := 0, 0
@@ -85,13 +86,12 @@ func (m *matcher) join(a, b []int, left *budget) map[int][]similarTo {
 		for to < len(theirs) && theirs[to].length-max(0, m.threshold.maxDistance(theirs[to].length)) <= k.length {
 			to++
 		}
+		start := len(m.room)
 		if from < to {
-			m.compare(k, theirs[from:to], found, left)
+			m.compare(k, theirs[from:to], left)
 		}
-		m.compareInitials(k.name, byLast, found, left)
-		if list, ok := found[k.name]; ok {
-			found[k.name] = bestOfEach(list)
-		}
+		m.compareInitials(k.name, byLast, left)
+		found[k.name] = bestOfEach(m.room[start:])
 		if left.exhausted() {
 			break
 		}
@@ -101,7 +101,7 @@ func (m *matcher) join(a, b []int, left *budget) map[int][]similarTo {
 
 // compare finds the names among others, sorted by length, that are similar to
 // one by edit distance.
-func (m *matcher) compare(k key, others []key, found map[int][]similarTo, left *budget) {
+func (m *matcher) compare(k key, others []key, left *budget) {
 	if !left.spend(len(others)) {
 		return
 	}
@@ -116,7 +116,7 @@ func (m *matcher) compare(k key, others []key, found map[int][]similarTo, left *
 			continue
 		}
 		if s, ok := m.plain(k.name, other.name, limit, left); ok && left.spend(edgeCost) {
-			found[k.name] = append(found[k.name], similarTo{other.name, s})
+			m.room = append(m.room, similarTo{other.name, s})
 		}
 		if left.exhausted() {
 			return
@@ -268,4 +268,31 @@ func (d *disjointSet) find(i int) int {
 func (d *disjointSet) join(i, j int) {
 	i, j = d.find(i), d.find(j)
 	d.parent[max(i, j)] = min(i, j)
+}
+
+// index lists values by key, in the order in which they were given.
+type index struct{ ends, values []int }
+
+// newIndex makes the index of pairs of a key and a value; keys are under n.
+func newIndex(n int, pairs [][2]int) index {
+	x := index{make([]int, n+1), make([]int, len(pairs))}
+	for _, p := range pairs {
+		x.ends[p[0]+1]++
+	}
+	for key := range n {
+		x.ends[key+1] += x.ends[key]
+	}
+	for _, p := range pairs {
+		x.values[x.ends[p[0]]] = p[1]
+		x.ends[p[0]]++ // from where the key begins to where it ends
+	}
+	return x
+}
+
+func (x index) of(key int) []int {
+	from := 0
+	if key > 0 {
+		from = x.ends[key-1]
+	}
+	return x.values[from:x.ends[key]]
 }

@@ -133,10 +133,7 @@ func (c *call) similarEntities(m *entityMatching) {
 
 // keepBest sorts the links and keeps the best of each pair of nodes.
 func (m *entityMatching) keepBest() {
-	slices.SortFunc(m.links, func(a, b link) int {
-		if d := cmp.Or(cmp.Compare(a.expected, b.expected), cmp.Compare(a.extracted, b.extracted)); d != 0 {
-			return d
-		}
+	m.sortLinks(func(a, b link) int {
 		switch s, t := m.similarities[a.detail], m.similarities[b.detail]; {
 		case betterThan(s, t):
 			return -1

@@ -42,9 +42,7 @@ func (c *call) matchRelationships() *relationMatching {
 	if m.search.exhausted() {
 		c.warn("relationships: too many names or too long ones to compare all of them; some similar ends were not matched")
 	}
-	slices.SortFunc(m.links, func(a, b link) int {
-		return cmp.Or(cmp.Compare(a.expected, b.expected), cmp.Compare(a.extracted, b.extracted))
-	})
+	m.sortLinks(func(a, b link) int { return 0 })
 	m.solve(&budget{assignAllowance})
 	if m.degraded > 0 {
 		c.warn("relationships: %s too many similar statements for the best assignment; its best pairs were taken first",

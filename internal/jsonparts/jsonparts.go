@@ -16,7 +16,7 @@ import (
 // Time is linear.
 func Members(raw []byte) iter.Seq2[string, json.RawMessage] {
 	return func(yield func(string, json.RawMessage) bool) {
-		for key, value := range parts(raw) {
+		for key, value := range RawMembers(raw) {
 			if !yield(Text(key), value) {
 				return
 			}
@@ -24,8 +24,8 @@ func Members(raw []byte) iter.Seq2[string, json.RawMessage] {
 	}
 }
 
-// parts returns the members of an object with their keys as they are written.
-func parts(raw []byte) iter.Seq2[[]byte, json.RawMessage] {
+// RawMembers is Members with the keys as they are written, parts of raw too.
+func RawMembers(raw []byte) iter.Seq2[[]byte, json.RawMessage] {
 	return func(yield func([]byte, json.RawMessage) bool) {
 		raw := bytes.TrimLeft(raw, space)
 		if len(raw) == 0 || raw[0] != '{' {
@@ -79,7 +79,7 @@ func Scalar(raw []byte) (value, rest []byte) {
 // f says that it is not kept is left out. Anything that is no object is appended as it
 // is. Raw is as in Members.
 func AppendMembers(b, raw []byte, f func(b []byte, key string, value json.RawMessage) (more []byte, kept bool)) []byte {
-	return appended(b, raw, '{', '}', parts(raw), f)
+	return appended(b, raw, '{', '}', RawMembers(raw), f)
 }
 
 // AppendElements does with a list what AppendMembers does with an object.

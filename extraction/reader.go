@@ -176,6 +176,10 @@ func (r *reader) string(raw json.RawMessage) (s string, ok bool) {
 	if n := len(raw); n >= 2 && raw[0] == '"' && raw[n-1] == '"' && bytes.IndexByte(raw, '\\') < 0 {
 		return r.text(raw[1 : n-1]), true
 	}
+	return unquoted(raw)
+}
+
+func unquoted(raw json.RawMessage) (s string, ok bool) {
 	return s, json.Unmarshal(raw, &s) == nil
 }
 
@@ -299,7 +303,8 @@ func name(path string) string {
 	return path
 }
 
-func isNull(raw []byte) bool { return bytes.Equal(bytes.TrimSpace(raw), []byte("null")) }
+// isNull looks at a value that is JSON.
+func isNull(raw []byte) bool { return raw[0] == 'n' }
 
 // describe names the kind of a JSON value, for messages.
 func describe(raw []byte) string {

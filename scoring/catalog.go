@@ -94,8 +94,11 @@ func Catalog() []Definition {
 
 // score makes the score of the counts.
 func (d Definition) score(counts map[string]int64) outcome.Score {
-	s := outcome.Score{Name: d.Name, Counts: map[string]int64{}}
-	for _, name := range slices.Concat([]string{d.numerator}, d.denominator, d.also) {
+	s := outcome.Score{Name: d.Name, Counts: map[string]int64{d.numerator: counts[d.numerator]}}
+	for _, name := range d.denominator {
+		s.Counts[name] = counts[name]
+	}
+	for _, name := range d.also {
 		s.Counts[name] = counts[name]
 	}
 	n, m := counts[d.numerator], counts[d.denominator[0]]

@@ -114,6 +114,7 @@ func (c *call) similarEntities(m *entityMatching) {
 	}
 	search := budget{searchAllowance}
 	similar := c.matcher.join(ours, theirs, &search)
+	m.links, m.similarities = slices.Grow(m.links, len(c.matcher.room)), slices.Grow(m.similarities, len(c.matcher.room))
 	for _, name := range ours {
 		for _, other := range similar[name] {
 			for _, e := range nodesOf.of(name) {
@@ -153,6 +154,7 @@ func (c *call) scoreEntities(r *Result) *EntityCounts {
 	r.Entities = make([]EntityMatch, 0, len(m.pairs))
 	groups := c.newGroups("entity_type")
 	partners := newPartners(len(c.expected.entities), len(c.extracted.entities))
+	slices.SortFunc(m.pairs, comparePairings)
 	for _, p := range m.pairs {
 		match := c.entityMatch(m, p)
 		counts.add(match)
@@ -162,7 +164,6 @@ func (c *call) scoreEntities(r *Result) *EntityCounts {
 			groups.at(c.expected.entities[p.expected].typ).Matched++
 		}
 	}
-	slices.SortFunc(r.Entities, func(a, b EntityMatch) int { return cmp.Compare(a.ExpectedIndex, b.ExpectedIndex) })
 	for _, e := range c.expected.entities {
 		groups.at(e.typ).Expected++
 	}

@@ -56,6 +56,8 @@ type pairing struct {
 	link                int // index into the links
 }
 
+func comparePairings(a, b pairing) int { return cmp.Compare(a.expected, b.expected) }
+
 // matching chooses among links. Nodes and links are in an order that depends
 // on content only, and so is the result.
 type matching struct {
@@ -234,9 +236,10 @@ func (t *transport) solve(left *budget) bool {
 }
 
 func (t *transport) start() *solver {
-	units := 0
+	units, arcs := 0, 0
 	for row := range t.arcs {
 		units += t.supply[row]
+		arcs += len(t.arcs[row]) + 1
 		t.arcs[row] = append(t.arcs[row], arc{column: len(t.demand)})
 	}
 	t.demand = append(t.demand, units)
@@ -248,7 +251,8 @@ func (t *transport) start() *solver {
 		columns:   make([]reach, len(t.demand)),
 		back:      make([]int, len(t.supply)),
 	}
-	var columns [][2]int
+	columns := make([][2]int, 0, arcs)
+	s.from = make([][2]int, 0, arcs)
 	for row, arcs := range t.arcs {
 		for k, a := range arcs {
 			columns = append(columns, [2]int{a.column, len(s.from)})

@@ -220,13 +220,13 @@ func (c *call) scoreRelationships(r *Result) *RelationshipCounts {
 	r.Relationships = make([]RelationshipMatch, 0, len(m.pairs))
 	groups := c.newGroups("relationship_type")
 	partners := newPartners(len(expected), len(extracted))
+	slices.SortFunc(m.pairs, comparePairings)
 	for _, p := range m.pairs {
 		w := m.found[m.links[p.link].detail]
 		counts.add(w.kind)
 		partners.pair(p)
 		r.Relationships = append(r.Relationships, c.relationshipMatch(p, w))
 	}
-	slices.SortFunc(r.Relationships, func(a, b RelationshipMatch) int { return cmp.Compare(a.ExpectedIndex, b.ExpectedIndex) })
 	for _, e := range expected {
 		groups.at(e.forms[0].typ).Expected++
 	}

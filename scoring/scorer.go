@@ -47,6 +47,7 @@ const Version = "2"
 // for concurrent use.
 type Scorer struct {
 	options   Options
+	catalog   []Definition
 	threshold threshold
 	oneType   map[string]string          // types that are another's alias, normal spelling
 	symmetric map[string]bool            // normal spelling
@@ -63,7 +64,7 @@ func New(o Options) (*Scorer, error) {
 		return nil, optionsError(err)
 	}
 	t.inclusive = o.ThresholdInclusive
-	s := &Scorer{options: o.clone(), threshold: t, oneType: oneTypeOf(o.TypeAliases)}
+	s := &Scorer{options: o.clone(), catalog: Catalog(), threshold: t, oneType: oneTypeOf(o.TypeAliases)}
 	s.symmetric = map[string]bool{}
 	for _, name := range o.Symmetric {
 		s.symmetric[s.typeText(name)] = true
@@ -152,7 +153,7 @@ func (s *Scorer) Score(expected, extracted extraction.Extraction) Result {
 	if expected.Relationships != nil {
 		r.Counts.Relationships = c.scoreRelationships(&r)
 	}
-	r.Scores = scoresOf(r.Counts, c.typed())
+	r.Scores = s.scoresOf(r.Counts, c.typed())
 	r.Warnings = c.warnings
 	return r
 }
@@ -170,10 +171,10 @@ const (
 
 // scoresOf derives every score of the catalogue from the counts; typed says that
 // an expected entity has a type.
-func scoresOf(c Counts, typed bool) []outcome.Score {
-	var scores []outcome.Score
+func (s *Scorer) scoresOf(c Counts, typed bool) []outcome.Score {
+	scores := make([]outcome.Score, 0, len(s.catalog))
 	counts := c.Map()
-	for _, d := range Catalog() {
+	for _, d := range s.catalog {
 		if d.Name == ItemPerfect {
 			scores = append(scores, itemPerfect(c, scores))
 			continue
@@ -262,7 +263,7 @@ func (s *Scorer) Undelivered(expected extraction.Extraction) []outcome.Score {
 		return s.typeText(e.Type) != "" && s.options.spell(e.Name) != ""
 	})
 	var scores []outcome.Score
-	for _, d := range Catalog() {
+	for _, d := range s.catalog {
 		defined := expected.Entities != nil
 		switch {
 		case d.Name == TypeAccuracy:
@@ -456,6 +457,7 @@ type side struct {
 
 func newCall(s *Scorer, expected, extracted extraction.Extraction) *call {
 	names := &names{dictionary: newDictionary(s.options.spell)}
+	names.places = make(map[string]int, len(expected.Entities)+len(extracted.Entities))
 	c := &call{
 		Scorer: s, names: names, types: newDictionary(s.typeText),
 		matcher: matcher{

@@ -355,7 +355,7 @@ func (n *names) profile(id int) *profile {
 		return p
 	}
 	if cap(n.room)-len(n.room) < len(text) {
-		n.room = make([]rune, 0, max(1024, len(text)))
+		n.room = make([]rune, 0, max(256, len(text)))
 	}
 	from := len(n.room)
 	for _, r := range text {

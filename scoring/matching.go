@@ -66,6 +66,11 @@ type matching struct {
 	pairs               []pairing
 	degraded            int   // components that were too large for the best solution
 	rows, columns       []int // by node, its first row or column of the transport + 1
+
+	// Of takeBest: the best links, and the extracted nodes that were seen there, or
+	// that one of them leads to.
+	best        []int
+	seen, taken []bool
 }
 
 // withTypes returns the gain of a pair of these types; it prefers the most
@@ -134,12 +139,13 @@ func (m *matching) solve(left *budget) {
 	}
 	m.pairs = make([]pairing, 0, min(len(m.expected), len(m.extracted)))
 	m.rows, m.columns = make([]int, len(m.expected)), make([]int, len(m.extracted))
+	m.seen, m.taken = make([]bool, len(m.extracted)), make([]bool, len(m.extracted))
 	for _, component := range m.components() {
 		if len(component) == 1 {
 			m.pushAll(component[0])
 			continue
 		}
-		if !m.solveBest(component, left) {
+		if !m.takeBest(component, left) && !m.solveBest(component, left) {
 			m.degraded++
 			m.solveGreedily(component)
 		}
@@ -169,6 +175,50 @@ func (m *matching) components() [][]int {
 		components[c] = byComponent.of(c)
 	}
 	return components
+}
+
+// takeBest solves a component of single things in which each expected one has one
+// best link, and no two of these lead to the same extracted one: no assignment is
+// better. It spends what transport.solve would, which finds the same with one step a
+// row. It reports false, having changed nothing, where it does not apply.
+func (m *matching) takeBest(component []int, left *budget) bool {
+	m.best = m.best[:0]
+	columns := 0
+	for rest := component; len(rest) > 0; {
+		var most gain
+		best, tied, row := 0, false, m.links[rest[0]].expected
+		for ; len(rest) > 0 && m.links[rest[0]].expected == row; rest = rest[1:] {
+			l := &m.links[rest[0]]
+			e, x := &m.expected[row], &m.extracted[l.extracted]
+			if e.size > 1 || x.size > 1 {
+				return false
+			}
+			if !m.seen[l.extracted] {
+				m.seen[l.extracted] = true
+				columns++
+			}
+			if g := l.withTypes(e.pools[0].typ, x.pools[0].typ); most.less(g) {
+				best, most, tied = rest[0], g, false
+			} else {
+				tied = tied || g == most
+			}
+		}
+		if tied || m.taken[m.links[best].extracted] {
+			return false
+		}
+		m.taken[m.links[best].extracted] = true
+		m.best = append(m.best, best)
+	}
+	rows := len(m.best)
+	work := rows*(rows+2*(columns+1)) + len(component) + rows
+	if len(component) > arcLimit || rows+columns > unitLimit || int64(work) > left.left {
+		return false
+	}
+	left.spend(work)
+	for _, i := range m.best {
+		m.take(i, 0, 0, 1)
+	}
+	return true
 }
 
 // arc lets units of a row go to a column.
@@ -422,9 +472,12 @@ func (m *matching) solveBest(component []int, left *budget) bool {
 // transportOf returns the transport of a component, and the pools of which its
 // rows and columns are; false where it is too large.
 func (m *matching) transportOf(component []int) (t *transport, rows, columns []int, ok bool) {
-	t = &transport{}
+	// A component hangs together: it has at most one node more than it has links.
+	n := len(component)
+	t = &transport{supply: make([]int, 0, n), demand: make([]int, 0, n+1)}
+	rows, columns = make([]int, 0, n), make([]int, 0, n)
+	widths := make([]int, 0, n) // of the rows, in arcs
 	arcs, units := 0, 0
-	var widths []int // of the rows, in arcs
 	for _, i := range component {
 		l := m.links[i]
 		expected, extracted := &m.expected[l.expected], &m.extracted[l.extracted]

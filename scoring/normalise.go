@@ -334,10 +334,13 @@ type endNames struct {
 }
 
 func newEndNames(all *names, entities []entity) endNames {
-	a := endNames{all, entities, map[int][]int{}, map[string][]int{}}
+	a := endNames{all: all, entities: entities}
 	for i, e := range entities {
 		if len(e.names) < 2 {
 			continue
+		}
+		if a.byName == nil {
+			a.byName, a.together = map[int][]int{}, map[string][]int{}
 		}
 		for _, name := range e.names {
 			a.byName[name] = append(a.byName[name], i)

@@ -31,6 +31,8 @@ func (c *call) matchRelationships() *relationMatching {
 	m.last = make([]int, len(m.extracted))
 	m.similar = make([][]similarTo, len(c.names.texts))
 	m.room = make([]similarTo, 0, 2*len(m.expected)) // not nil, and so are its parts
+	m.links = make([]link, 0, len(m.expected)+len(m.extracted))
+	m.found = make([]statementMatch, 0, cap(m.links))
 	for x, forms := range m.extractedForms {
 		for _, f := range forms {
 			m.byForm[f] = x

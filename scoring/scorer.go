@@ -172,9 +172,9 @@ const (
 // scoresOf derives every score of the catalogue from the counts; typed says that
 // an expected entity has a type.
 func (s *Scorer) scoresOf(c Counts, typed bool) []outcome.Score {
-	scores := make([]outcome.Score, 0, len(s.catalog))
+	scores, values := make([]outcome.Score, 0, len(s.catalog)), make([]float64, len(s.catalog))
 	counts := c.Map()
-	for _, d := range s.catalog {
+	for i, d := range s.catalog {
 		if d.Name == ItemPerfect {
 			scores = append(scores, itemPerfect(c, scores))
 			continue
@@ -185,12 +185,12 @@ func (s *Scorer) scoresOf(c Counts, typed bool) []outcome.Score {
 		}
 		s := d.score(counts)
 		s.Vacuous = c.vacuous(d.Family) && d.Name != TypeAccuracy
-		value := quotient(s.Ratio.Num, s.Ratio.Den)
+		s.Value = &values[i]
+		*s.Value = quotient(s.Ratio.Num, s.Ratio.Den)
 		if s.Vacuous {
-			value = 1
+			*s.Value = 1
 			s.Comment = "nothing expected, nothing extracted"
 		}
-		s.Value = &value
 		scores = append(scores, s)
 	}
 	return scores

@@ -70,12 +70,14 @@ func (m *matcher) keysOf(list []int) []key {
 
 // join returns, by the numbers of all names, for each name of a the names of b
 // that are similar enough, in the order of their numbers. Equal names are left out.
+// The lists hold until the next call.
 //
 // Names are taken from the shortest to the longest, and only names whose
 // length allows a match are looked at. If the budget runs out, what was found
 // until then is returned.
 func (m *matcher) join(a, b []int, left *budget) [][]similarTo {
 	found := make([][]similarTo, len(m.names.texts))
+	m.room = m.room[:0]
 	ours, theirs := m.keysOf(a), m.keysOf(b)
 	byLast := m.byLastToken(theirs)
 	from, to := 0, 0

@@ -180,7 +180,7 @@ func decodeEntities(r *reader, top fields) []Entity {
 	}
 	entities := make([]Entity, 0, len(list))
 	for i, raw := range list {
-		f := top.element("entities", i, raw)
+		f := r.element("entities", i, raw)
 		entities = append(entities, Entity{
 			ID:          f.label("id", "temp_id"),
 			Name:        f.label("name"),
@@ -199,7 +199,7 @@ func decodeMentions(r *reader, entity fields) []Span {
 	list := entity.list("mentions")
 	spans := slices.Grow([]Span(nil), len(list))
 	for i, raw := range list {
-		f := r.object(entity.index("mentions", i), raw)
+		f := r.element(entity.join("mentions"), i, raw)
 		spans = append(spans, Span{Quote: f.text("quote"), Start: f.integer("start"), End: f.integer("end"), LookedUp: string(f.raw("looked_up")) == "true"})
 		f.done()
 	}
@@ -226,52 +226,49 @@ func decodeRelationships(r *reader, top fields, entities []Entity) []Relationshi
 	if list == nil {
 		return nil
 	}
-	names := ends{byID: namesByID(r, entities), entities: entities}
+	names := namesByID(r, entities)
 	relationships := make([]Relationship, 0, len(list))
 	for i, raw := range list {
-		f := top.element("relationships", i, raw)
-		rel := Relationship{
+		f := r.element("relationships", i, raw)
+		relationships = append(relationships, Relationship{
 			Type:        f.label("relationship_type", "type"),
 			Description: f.text("description"),
-		}
-		rel.Source, rel.SourceRef = names.resolve(f.label("source_name", "source"), f.label("source_ref"))
-		rel.Target, rel.TargetRef = names.resolve(f.label("target_name", "target"), f.label("target_ref"))
+			Source:      f.label("source_name", "source"),
+			SourceRef:   f.label("source_ref"),
+			Target:      f.label("target_name", "target"),
+			TargetRef:   f.label("target_ref"),
+		})
 		f.done()
-		relationships = append(relationships, rel)
+	}
+	var listed map[string]bool // what no relationship refers to is not looked up
+	if slices.ContainsFunc(relationships, Relationship.Dangling) {
+		listed = map[string]bool{}
+		for _, e := range entities {
+			listed[e.Name] = true
+		}
+	}
+	for i := range relationships {
+		rel := &relationships[i]
+		rel.Source, rel.SourceRef = resolveEnd(rel.Source, rel.SourceRef, names, listed)
+		rel.Target, rel.TargetRef = resolveEnd(rel.Target, rel.TargetRef, names, listed)
 	}
 	return relationships
 }
 
-// ends says what the ends of relationships stand for.
-type ends struct {
-	byID     map[string]string
-	entities []Entity
-	listed   map[string]bool // their names; made when first asked for
-}
-
-// resolve returns the name that an end stands for, or the reference that
+// resolveEnd returns the name that an end stands for, or the reference that
 // stands for nothing. A reference that spells an entity's name is that name:
 // models mix the two up.
-func (e *ends) resolve(name, ref string) (string, string) {
+func resolveEnd(name, ref string, byID map[string]string, listed map[string]bool) (string, string) {
 	if name != "" {
-		if resolved, ok := e.byID[name]; ok {
+		if resolved, ok := byID[name]; ok {
 			return resolved, ""
 		}
 		return name, ""
 	}
-	if ref == "" {
-		return "", ""
-	}
-	if resolved, ok := e.byID[ref]; ok {
+	if resolved, ok := byID[ref]; ok {
 		return resolved, ""
 	}
-	if e.listed == nil {
-		e.listed = map[string]bool{}
-		for _, one := range e.entities {
-			e.listed[one.Name] = true
-		}
-	}
-	if e.listed[ref] {
+	if listed[ref] {
 		return ref, ""
 	}
 	return "", ref

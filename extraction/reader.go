@@ -66,9 +66,8 @@ func (r *reader) err() error {
 type fields struct {
 	r       *reader
 	path    string
-	of      string // the list of which it is an element under the path, if any
-	at      int    // its place there
-	from    int    // how much of the reader's room others had
+	at      int // its place in the list of that path, or -1
+	from    int // how much of the reader's room others had
 	members []member
 }
 
@@ -81,17 +80,12 @@ type member struct {
 
 // object opens a JSON object; anything else is a problem and reads as empty.
 func (r *reader) object(path string, raw []byte) fields {
-	return fields{r: r, path: path}.open(raw)
+	return r.element(path, -1, raw)
 }
 
 // element opens an object that is an element of a list.
-func (f fields) element(list string, at int, raw []byte) fields {
-	return fields{r: f.r, path: f.path, of: list, at: at}.open(raw)
-}
-
-func (f fields) open(raw []byte) fields {
-	r := f.r
-	f.from = len(r.room)
+func (r *reader) element(list string, at int, raw []byte) fields {
+	f := fields{r: r, path: list, at: at, from: len(r.room)}
 	if len(bytes.TrimSpace(raw)) == 0 {
 		r.problem(f.where(), "is missing")
 		return f
@@ -280,10 +274,10 @@ func (f fields) done() {
 
 // where is the path that leads to the object.
 func (f fields) where() string {
-	if f.of == "" {
+	if f.at < 0 {
 		return f.path
 	}
-	return fields{path: f.path}.index(f.of, f.at)
+	return f.path + "[" + strconv.Itoa(f.at) + "]"
 }
 
 func (f fields) join(key string) string {

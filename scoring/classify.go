@@ -330,21 +330,13 @@ type profile struct {
 // names are the distinct names of one call with their profiles.
 type names struct {
 	*dictionary
-	numbers  []int     // all numbers in order, see only
+	numbers  []int     // all in order, see only
 	profiles []profile // by number, made when first asked for
 	room     []rune    // for the next profiles
 }
 
 // only returns the list of one name.
-func (n *names) only(id int) []int {
-	if n.numbers == nil {
-		n.numbers = make([]int, len(n.texts))
-		for i := range n.numbers {
-			n.numbers[i] = i
-		}
-	}
-	return n.numbers[id : id+1 : id+1]
-}
+func (n *names) only(id int) []int { return n.numbers[id : id+1 : id+1] }
 
 func (n *names) profile(id int) *profile {
 	if n.profiles == nil {

@@ -64,8 +64,7 @@ type matching struct {
 	expected, extracted []node
 	links               []link // sorted by expected, extracted; one per pair of nodes
 	pairs               []pairing
-	degraded            int   // components that were too large for the best solution
-	rows, columns       []int // by node, its first row or column of the transport + 1
+	degraded            int // components that were too large for the best solution
 
 	// Of takeBest: the best links, and the extracted nodes that were seen there, or
 	// that one of them leads to.
@@ -138,43 +137,31 @@ func (m *matching) solve(left *budget) {
 		m.extracted[i].left = m.extracted[i].size
 	}
 	m.pairs = make([]pairing, 0, min(len(m.expected), len(m.extracted)))
-	m.rows, m.columns = make([]int, len(m.expected)), make([]int, len(m.extracted))
 	m.seen, m.taken = make([]bool, len(m.extracted)), make([]bool, len(m.extracted))
-	for _, component := range m.components() {
+	components := m.components()
+	for root := range m.expected {
+		component := components.of(root)
 		if len(component) == 1 {
 			m.pushAll(component[0])
-			continue
-		}
-		if !m.takeBest(component, left) && !m.solveBest(component, left) {
+		} else if !m.takeBest(component, left) && !m.solveBest(component, left) {
 			m.degraded++
 			m.solveGreedily(component)
 		}
 	}
 }
 
-// components returns the links that hang together, as indices.
-func (m *matching) components() [][]int {
+// components returns the links that hang together, as indices, by their first
+// expected node.
+func (m *matching) components() index {
 	set := newDisjointSet(len(m.expected) + len(m.extracted))
 	for _, l := range m.links {
 		set.join(l.expected, len(m.expected)+l.extracted)
 	}
-	at := make([]int, len(m.expected)) // by root, which is an expected node
-	n := 0
-	pairs := make([][2]int, len(m.links))
+	roots := make([][2]int, len(m.links))
 	for i, l := range m.links {
-		root := set.find(l.expected)
-		if at[root] == 0 {
-			n++
-			at[root] = n
-		}
-		pairs[i] = [2]int{at[root] - 1, i}
+		roots[i] = [2]int{set.find(l.expected), i}
 	}
-	byComponent := newIndex(n, pairs)
-	components := make([][]int, n)
-	for c := range components {
-		components[c] = byComponent.of(c)
-	}
-	return components
+	return newIndex(len(m.expected), roots)
 }
 
 // takeBest solves a component of single things in which each expected one has one
@@ -251,8 +238,7 @@ type reach struct {
 // solver is the working memory of transport.solve.
 type solver struct {
 	*transport
-	into     index    // by column: the arcs that lead to it
-	from     [][2]int // by arc: its row and place there
+	into     [][][2]int // by column: the (row, arc) that lead to it
 	rowPrice []gain
 	colPrice []gain
 	rows     []reach
@@ -286,30 +272,26 @@ func (t *transport) solve(left *budget) bool {
 }
 
 func (t *transport) start() *solver {
-	units, arcs := 0, 0
+	units := 0
 	for row := range t.arcs {
 		units += t.supply[row]
-		arcs += len(t.arcs[row]) + 1
 		t.arcs[row] = append(t.arcs[row], arc{column: len(t.demand)})
 	}
 	t.demand = append(t.demand, units)
 	s := &solver{
 		transport: t,
+		into:      make([][][2]int, len(t.demand)),
 		rowPrice:  make([]gain, len(t.supply)),
 		colPrice:  make([]gain, len(t.demand)),
 		rows:      make([]reach, len(t.supply)),
 		columns:   make([]reach, len(t.demand)),
 		back:      make([]int, len(t.supply)),
 	}
-	columns := make([][2]int, 0, arcs)
-	s.from = make([][2]int, 0, arcs)
 	for row, arcs := range t.arcs {
 		for k, a := range arcs {
-			columns = append(columns, [2]int{a.column, len(s.from)})
-			s.from = append(s.from, [2]int{row, k})
+			s.into[a.column] = append(s.into[a.column], [2]int{row, k})
 		}
 	}
-	s.into = newIndex(len(t.demand), columns)
 	return s
 }
 
@@ -346,9 +328,8 @@ func (s *solver) search(from int, left *budget) (int, bool) {
 		if s.demand[next] > 0 {
 			return next, left.spend(work)
 		}
-		into := s.into.of(next)
-		for _, arc := range into {
-			row, k := s.from[arc][0], s.from[arc][1]
+		for _, in := range s.into[next] {
+			row, k := in[0], in[1]
 			if s.arcs[row][k].flow == 0 || s.rows[row].reached {
 				continue
 			}
@@ -357,7 +338,7 @@ func (s *solver) search(from int, left *budget) (int, bool) {
 			s.relax(row)
 			work += len(s.arcs[row])
 		}
-		work += len(into)
+		work += len(s.into[next])
 		if !left.spend(work) {
 			return 0, false
 		}
@@ -472,50 +453,36 @@ func (m *matching) solveBest(component []int, left *budget) bool {
 // transportOf returns the transport of a component, and the pools of which its
 // rows and columns are; false where it is too large.
 func (m *matching) transportOf(component []int) (t *transport, rows, columns []int, ok bool) {
-	// A component hangs together: it has at most one node more than it has links.
-	n := len(component)
-	t = &transport{supply: make([]int, 0, n), demand: make([]int, 0, n+1)}
-	rows, columns = make([]int, 0, n), make([]int, 0, n)
-	widths := make([]int, 0, n) // of the rows, in arcs
+	t = &transport{}
+	firstRow, firstColumn := map[int]int{}, map[int]int{}
 	arcs, units := 0, 0
 	for _, i := range component {
 		l := m.links[i]
-		expected, extracted := &m.expected[l.expected], &m.extracted[l.extracted]
+		expected, extracted := m.expected[l.expected], m.extracted[l.extracted]
 		if arcs += len(expected.pools) * len(extracted.pools); arcs > arcLimit {
 			return nil, nil, nil, false
 		}
-		if m.rows[l.expected] == 0 {
-			m.rows[l.expected] = len(rows) + 1
+		if _, known := firstRow[l.expected]; !known {
+			firstRow[l.expected] = len(rows)
 			for p, pool := range expected.pools {
 				rows = append(rows, p)
-				t.supply, widths = append(t.supply, len(pool.members)), append(widths, 1) // start adds one
+				t.supply = append(t.supply, len(pool.members))
 			}
+			t.arcs = append(t.arcs, make([][]arc, len(expected.pools))...)
 			units += expected.size
 		}
-		if m.columns[l.extracted] == 0 {
-			m.columns[l.extracted] = len(columns) + 1
+		if _, known := firstColumn[l.extracted]; !known {
+			firstColumn[l.extracted] = len(columns)
 			for p, pool := range extracted.pools {
 				columns = append(columns, p)
 				t.demand = append(t.demand, len(pool.members))
 			}
 			units += extracted.size
 		}
-		for p := range expected.pools {
-			widths[m.rows[l.expected]-1+p] += len(extracted.pools)
-		}
-	}
-	t.arcs = make([][]arc, len(rows))
-	room := make([]arc, arcs+len(rows))
-	for row, n := range widths {
-		t.arcs[row], room = room[:0:n], room[n:]
-	}
-	for _, i := range component {
-		l := m.links[i]
-		expected, extracted := &m.expected[l.expected], &m.extracted[l.extracted]
 		for p, from := range expected.pools {
-			row := &t.arcs[m.rows[l.expected]-1+p]
+			row := firstRow[l.expected] + p
 			for q, to := range extracted.pools {
-				*row = append(*row, arc{column: m.columns[l.extracted] - 1 + q, gain: l.withTypes(from.typ, to.typ), link: i})
+				t.arcs[row] = append(t.arcs[row], arc{column: firstColumn[l.extracted] + q, gain: l.withTypes(from.typ, to.typ), link: i})
 			}
 		}
 	}

@@ -472,6 +472,7 @@ func newCall(s *Scorer, expected, extracted extraction.Extraction) *call {
 	c.collect(&c.extracted, false)
 	c.names.close()
 	c.types.close()
+	names.numbers = newDisjointSet(len(names.texts)).parent
 	c.relations = c.relationsOf()
 	c.prepareEntities(&c.expected, true)
 	c.prepareEntities(&c.extracted, false)

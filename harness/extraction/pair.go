@@ -101,22 +101,19 @@ func plainPair(line []byte) (p pair, ok bool) {
 		return p, false
 	}
 	for key, value := range jsonparts.RawMembers(line) {
-		switch string(key) {
-		case `"id"`:
-			p.ID, ok = jsonparts.Text(value), value[0] == '"'
-		case `"expected"`:
-			p.Expected, ok = value, true
-		case `"extracted"`:
-			p.Extracted, ok = value, true
-		case `"error"`:
-			p.Error, ok = jsonparts.Text(value), value[0] == '"'
-		case `"options"`:
-			p.Options, ok = value, true
+		switch key := string(key); {
+		case key == `"expected"`:
+			p.Expected = value
+		case key == `"extracted"`:
+			p.Extracted = value
+		case key == `"options"`:
+			p.Options = value
+		case key == `"id"` && value[0] == '"':
+			p.ID = jsonparts.Text(value)
+		case key == `"error"` && value[0] == '"':
+			p.Error = jsonparts.Text(value)
 		default:
-			ok = false
-		}
-		if !ok {
-			return pair{}, false
+			return p, false
 		}
 	}
 	return p, p.Expected != nil && p.Extracted != nil
@@ -124,10 +121,10 @@ func plainPair(line []byte) (p pair, ok bool) {
 
 // readPair reads a line and says in words what is wrong with it.
 func readPair(line []byte) (pair, error) {
-	p, ok := plainPair(line)
-	if ok {
+	if p, ok := plainPair(line); ok {
 		return p, nil
 	}
+	var p pair
 	err := json.Unmarshal(line, &p)
 	var kind *json.UnmarshalTypeError
 	switch {

@@ -135,13 +135,7 @@ func (c *call) similarEntities(m *entityMatching) {
 // keepBest sorts the links and keeps the best of each pair of nodes.
 func (m *entityMatching) keepBest() {
 	m.sortLinks(func(a, b link) int {
-		switch s, t := m.similarities[a.detail], m.similarities[b.detail]; {
-		case betterThan(s, t):
-			return -1
-		case betterThan(t, s):
-			return 1
-		}
-		return cmp.Compare(a.detail, b.detail)
+		return cmp.Or(compareBest(m.similarities[a.detail], m.similarities[b.detail]), cmp.Compare(a.detail, b.detail))
 	})
 	m.links = slices.CompactFunc(m.links, func(a, b link) bool { return a.expected == b.expected && a.extracted == b.extracted })
 }
@@ -446,40 +440,34 @@ func (d Duplicates) Counts() map[string]int64 {
 // sameFacts returns for each relationship of a side the first one that states
 // the same fact, itself included.
 func (c *call) sameFacts(s *side) []int {
-	compare := func(i int, f form, sourceRef, targetRef string) int {
-		if d := s.relationships[i].forms[0].compare(f); d != 0 {
-			return d
-		}
-		r := &s.given.Relationships[i]
-		return cmp.Or(cmp.Compare(r.SourceRef, sourceRef), cmp.Compare(r.TargetRef, targetRef))
+	type fact struct {
+		form
+		sourceRef, targetRef string
+		index                int
 	}
-	first := newDisjointSet(len(s.relationships))
-	order := slices.Clone(first.parent)
-	slices.SortFunc(order, func(i, j int) int {
-		r := &s.given.Relationships[j]
-		return compare(i, s.relationships[j].forms[0], r.SourceRef, r.TargetRef)
-	})
-	for k, i := range order {
-		f, r := s.relationships[i].forms[0], &s.given.Relationships[i]
-		if k > 0 && compare(order[k-1], f, r.SourceRef, r.TargetRef) == 0 {
-			first.join(order[k-1], i)
+	compare := func(f, g fact) int {
+		return cmp.Or(f.compare(g.form), cmp.Compare(f.sourceRef, g.sourceRef), cmp.Compare(f.targetRef, g.targetRef))
+	}
+	facts := make([]fact, len(s.relationships))
+	for i, r := range s.given.Relationships {
+		facts[i] = fact{s.relationships[i].forms[0], r.SourceRef, r.TargetRef, i}
+	}
+	slices.SortFunc(facts, compare)
+	first := newDisjointSet(len(facts))
+	for k, f := range facts {
+		if k > 0 && compare(facts[k-1], f) == 0 {
+			first.join(facts[k-1].index, f.index)
 			continue
 		}
-		reverse := func(typ int) {
-			turned := form{f.target, typ, f.source}
-			if at, ok := slices.BinarySearchFunc(order, turned, func(i int, f form) int { return compare(i, f, r.TargetRef, r.SourceRef) }); ok {
-				first.join(i, order[at])
+		turned := fact{f.swapped(), f.targetRef, f.sourceRef, 0}
+		for _, typ := range c.reversals(f.typ) {
+			turned.typ = typ
+			if at, ok := slices.BinarySearchFunc(facts, turned, compare); ok {
+				first.join(f.index, facts[at].index)
 			}
 		}
-		relation := c.relations[f.typ]
-		for _, typ := range relation.inverses {
-			reverse(typ)
-		}
-		if relation.symmetric {
-			reverse(f.typ)
-		}
 	}
-	for i := range first.parent {
+	for i := range facts {
 		first.parent[i] = first.find(i)
 	}
 	return first.parent

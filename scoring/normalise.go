@@ -177,6 +177,16 @@ type relation struct {
 	inverses  []int // the inverses that occur, sorted
 }
 
+// reversals returns the types that say with swapped ends what a type says:
+// itself if it is symmetric, and its inverses.
+func (c *call) reversals(typ int) []int {
+	r := c.relations[typ]
+	if r.symmetric {
+		return append(slices.Clip(r.inverses), typ)
+	}
+	return r.inverses
+}
+
 // relationsOf looks up every type that occurs.
 func (c *call) relationsOf() []relation {
 	all := make([]relation, len(c.types.texts))
@@ -334,13 +344,10 @@ type endNames struct {
 }
 
 func newEndNames(all *names, entities []entity) endNames {
-	a := endNames{all: all, entities: entities}
+	a := endNames{all, entities, map[int][]int{}, map[string][]int{}}
 	for i, e := range entities {
 		if len(e.names) < 2 {
 			continue
-		}
-		if a.byName == nil {
-			a.byName, a.together = map[int][]int{}, map[string][]int{}
 		}
 		for _, name := range e.names {
 			a.byName[name] = append(a.byName[name], i)

@@ -20,14 +20,17 @@ var byInitials = similarity{num: 9, den: 10, initials: true}
 // pairs are chosen.
 func (s similarity) ppm() int64 { return int64(s.num) * 1_000_000 / int64(s.den) }
 
-func (s similarity) less(t similarity) bool {
-	return int64(s.num)*int64(t.den) < int64(t.num)*int64(s.den)
-}
-
-// betterThan prefers the higher similarity, and of equal ones the one that
+// compareBest puts the higher similarity first, and of equal ones the one that
 // needs no initials.
-func betterThan(s, t similarity) bool {
-	return t.less(s) || !s.less(t) && t.initials && !s.initials
+func compareBest(s, t similarity) int {
+	d := cmp.Compare(int64(t.num)*int64(s.den), int64(s.num)*int64(t.den))
+	switch {
+	case d != 0 || s.initials == t.initials:
+		return d
+	case t.initials:
+		return -1
+	}
+	return 1
 }
 
 // matcher finds names that are similar enough. It is not safe for concurrent
@@ -149,13 +152,7 @@ func bestOfEach(list []similarTo) []similarTo {
 		if s.name != t.name {
 			return s.name - t.name
 		}
-		switch {
-		case betterThan(s.similarity, t.similarity):
-			return -1
-		case betterThan(t.similarity, s.similarity):
-			return 1
-		}
-		return 0
+		return compareBest(s.similarity, t.similarity)
 	})
 	return slices.CompactFunc(list, func(s, t similarTo) bool { return s.name == t.name })
 }
@@ -273,28 +270,22 @@ func (d *disjointSet) join(i, j int) {
 }
 
 // index lists values by key, in the order in which they were given.
-type index struct{ ends, values []int }
+type index struct{ starts, values []int }
 
 // newIndex makes the index of pairs of a key and a value; keys are under n.
 func newIndex(n int, pairs [][2]int) index {
-	x := index{make([]int, n+1), make([]int, len(pairs))}
+	x := index{make([]int, n+2), make([]int, len(pairs))}
 	for _, p := range pairs {
-		x.ends[p[0]+1]++
+		x.starts[p[0]+2]++
 	}
 	for key := range n {
-		x.ends[key+1] += x.ends[key]
+		x.starts[key+2] += x.starts[key+1]
 	}
-	for _, p := range pairs {
-		x.values[x.ends[p[0]]] = p[1]
-		x.ends[p[0]]++ // from where the key begins to where it ends
+	for _, p := range pairs { // each start moves on to that of the next key
+		x.values[x.starts[p[0]+1]] = p[1]
+		x.starts[p[0]+1]++
 	}
 	return x
 }
 
-func (x index) of(key int) []int {
-	from := 0
-	if key > 0 {
-		from = x.ends[key-1]
-	}
-	return x.values[from:x.ends[key]]
-}
+func (x index) of(key int) []int { return x.values[x.starts[key]:x.starts[key+1]] }

@@ -94,21 +94,27 @@ func Catalog() []Definition {
 
 // score makes the score of the counts.
 func (d Definition) score(counts map[string]int64) outcome.Score {
-	s := outcome.Score{Name: d.Name, Counts: map[string]int64{d.numerator: counts[d.numerator]}}
+	r := &outcome.Ratio{Num: counts[d.numerator] * int64(len(d.denominator))}
 	for _, name := range d.denominator {
-		s.Counts[name] = counts[name]
+		r.Den += counts[name]
 	}
-	for _, name := range d.also {
-		s.Counts[name] = counts[name]
+	return outcome.Score{Name: d.Name, Ratio: r}
+}
+
+// explain adds to the score of the counts what stands beside its value.
+func (d Definition) explain(s *outcome.Score, counts map[string]int64) {
+	s.Counts = map[string]int64{d.numerator: counts[d.numerator]}
+	for _, names := range [][]string{d.denominator, d.also} {
+		for _, name := range names {
+			s.Counts[name] = counts[name]
+		}
 	}
 	n, m := counts[d.numerator], counts[d.denominator[0]]
 	if len(d.denominator) == 1 {
-		s.Ratio, s.Comment = &outcome.Ratio{Num: n, Den: m}, fmt.Sprintf("%d/%d %s", n, m, d.matched)
-		return s
+		s.Comment = fmt.Sprintf("%d/%d %s", n, m, d.matched)
+	} else {
+		s.Comment = fmt.Sprintf("%d %s of %d expected and %d extracted", n, d.matched, m, counts[d.denominator[1]])
 	}
-	other := counts[d.denominator[1]]
-	s.Ratio, s.Comment = &outcome.Ratio{Num: 2 * n, Den: m + other}, fmt.Sprintf("%d %s of %d expected and %d extracted", n, d.matched, m, other)
-	return s
 }
 
 // typed reports whether the score is an F1 of entities that counts only pairs of

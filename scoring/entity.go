@@ -256,7 +256,7 @@ func unmatched(partner []int) []int {
 // entityMisses explains the entities of one side that have no partner.
 func (c *call) entityMisses(here, there *side, partner, theirPartner []int) []EntityMiss {
 	missed := unmatched(partner)
-	if len(missed) == 0 {
+	if len(missed) == 0 || !c.explains {
 		return nil
 	}
 	search := c.newEntitySearch(there, theirPartner)

@@ -290,7 +290,7 @@ func statementOf(r extraction.Relationship) Statement {
 // partner.
 func (c *call) relationshipMisses(m *relationMatching, here, there *side, partner, theirPartner []int) []RelationshipMiss {
 	missed := unmatched(partner)
-	if len(missed) == 0 {
+	if len(missed) == 0 || !c.explains {
 		return nil
 	}
 	search := newStatementSearch(c, m, here, there, theirPartner)

@@ -139,21 +139,30 @@ func oneTypeOf(aliases map[string]string) map[string]string {
 // names are equal or far apart; similar names are compared pairwise, within
 // fixed limits that Result.Warnings tells of.
 func (s *Scorer) Score(expected, extracted extraction.Extraction) Result {
-	c := newCall(s, expected, extracted)
+	return newCall(s, expected, extracted, true).score()
+}
+
+// Measure is Score for who wants the numbers alone: it explains neither misses nor
+// the values of scores.
+func (s *Scorer) Measure(expected, extracted extraction.Extraction) Result {
+	return newCall(s, expected, extracted, false).score()
+}
+
+func (c *call) score() Result {
 	r := Result{Duplicates: Duplicates{
 		c.expected.repeatedEntities, c.extracted.repeatedEntities,
 		c.expected.repeatedFacts, c.extracted.repeatedFacts,
 	}}
-	if n := len(r.Duplicates.ExpectedEntities) + len(r.Duplicates.ExpectedRelationships); n > 0 && s.options.Dedupe != Exact {
+	if n := len(r.Duplicates.ExpectedEntities) + len(r.Duplicates.ExpectedRelationships); n > 0 && c.options.Dedupe != Exact {
 		c.warn("expected: %s another; only one of them can match each extracted one", counted(n, "entry repeats", "entries repeat"))
 	}
-	if expected.Entities != nil {
+	if c.expected.given.Entities != nil {
 		r.Counts.Entities = c.scoreEntities(&r)
 	}
-	if expected.Relationships != nil {
+	if c.expected.given.Relationships != nil {
 		r.Counts.Relationships = c.scoreRelationships(&r)
 	}
-	r.Scores = s.scoresOf(r.Counts, c.typed())
+	r.Scores = c.scoresOf(r.Counts)
 	r.Warnings = c.warnings
 	return r
 }
@@ -169,22 +178,24 @@ const (
 	Untyped                   = "no expected entity has a type"
 )
 
-// scoresOf derives every score of the catalogue from the counts; typed says that
-// an expected entity has a type.
-func (s *Scorer) scoresOf(c Counts, typed bool) []outcome.Score {
-	scores, values := make([]outcome.Score, 0, len(s.catalog)), make([]float64, len(s.catalog))
-	counts := c.Map()
-	for i, d := range s.catalog {
+// scoresOf derives every score of the catalogue from the counts.
+func (c *call) scoresOf(n Counts) []outcome.Score {
+	scores, values := make([]outcome.Score, 0, len(c.catalog)), make([]float64, len(c.catalog))
+	counts, typed := n.Map(), c.typed()
+	for i, d := range c.catalog {
 		if d.Name == ItemPerfect {
-			scores = append(scores, itemPerfect(c, scores))
+			scores = append(scores, itemPerfect(n, scores))
 			continue
 		}
-		if reason := c.undefined(d, typed); reason != "" {
+		if reason := n.undefined(d, typed); reason != "" {
 			scores = append(scores, outcome.Score{Name: d.Name, Reason: reason})
 			continue
 		}
 		s := d.score(counts)
-		s.Vacuous = c.vacuous(d.Family) && d.Name != TypeAccuracy
+		if c.explains {
+			d.explain(&s, counts)
+		}
+		s.Vacuous = n.vacuous(d.Family) && d.Name != TypeAccuracy
 		s.Value = &values[i]
 		*s.Value = quotient(s.Ratio.Num, s.Ratio.Den)
 		if s.Vacuous {
@@ -434,6 +445,7 @@ type NearestRelationship struct {
 // call is the state of one call of Score.
 type call struct {
 	*Scorer
+	explains  bool
 	names     *names
 	types     *dictionary
 	relations []relation // by type
@@ -455,11 +467,11 @@ type side struct {
 	repeatedEntities, repeatedFacts []Duplicate
 }
 
-func newCall(s *Scorer, expected, extracted extraction.Extraction) *call {
+func newCall(s *Scorer, expected, extracted extraction.Extraction, explains bool) *call {
 	names := &names{dictionary: newDictionary(s.options.spell)}
 	names.places = make(map[string]int, len(expected.Entities)+len(extracted.Entities))
 	c := &call{
-		Scorer: s, names: names, types: newDictionary(s.typeText),
+		Scorer: s, explains: explains, names: names, types: newDictionary(s.typeText),
 		matcher: matcher{
 			names: names, threshold: s.threshold,
 			initials: s.options.Initials, digitsEqual: s.options.DigitsEqual,

@@ -55,6 +55,7 @@ type matches struct {
 type lineRules struct {
 	base    *scoring.Scorer
 	options scoring.Options
+	write   bool // of each line what comes of it, not only its scores
 	last    json.RawMessage
 	scorer  *scoring.Scorer
 }
@@ -88,7 +89,11 @@ func (l *lineRules) score(line []byte) (pair, *scoring.Result, outcome.Outcome, 
 	if err != nil {
 		return p, nil, o, fmt.Errorf("extracted: %w", err)
 	}
-	result := scorer.Score(expected, extracted)
+	score := scorer.Measure
+	if l.write {
+		score = scorer.Score
+	}
+	result := score(expected, extracted)
 	result.Warnings = slices.Concat(ofGold(gold), warnings, result.Warnings)
 	o.Scores, o.Groups = result.Scores, result.Groups
 	return p, &result, o, nil
@@ -248,7 +253,7 @@ func (p Pairs) Score(ctx context.Context, r io.Reader, w io.Writer) error {
 		return lines, len(lines) > 0
 	}
 	score := func(lines []numbered) []scored {
-		return scoreLines(&lineRules{base: base, options: p.Options}, lines, w != nil)
+		return scoreLines(&lineRules{base: base, options: p.Options, write: w != nil}, lines)
 	}
 	emit := func(batch []scored) error {
 		for _, s := range batch {
@@ -331,7 +336,7 @@ func readLines(in *bufio.Scanner, number *int) ([]numbered, error) {
 	return lines, nil
 }
 
-func scoreLines(rules *lineRules, lines []numbered, write bool) []scored {
+func scoreLines(rules *lineRules, lines []numbered) []scored {
 	batch := make([]scored, len(lines))
 	for i, l := range lines {
 		s := &batch[i]
@@ -340,7 +345,7 @@ func scoreLines(rules *lineRules, lines []numbered, write bool) []scored {
 		var result *scoring.Result
 		if p, result, s.outcome, s.err = rules.score(l.text); s.err == nil {
 			s.outcome.Seq = int64(l.line)
-			if write {
+			if rules.write {
 				s.text, s.err = encodeLine(p.scored(result))
 			}
 		}

@@ -48,15 +48,16 @@ type entityMatching struct {
 	matching
 	expectedNames  [][]int
 	extractedNames [][]int
+	byName         []int        // extracted nodes + 1
 	similarities   []similarity // by the detail of a link
 }
 
 func (c *call) matchEntities() *entityMatching {
-	m := &entityMatching{}
+	m := &entityMatching{byName: make([]int, len(c.names.texts))}
 	m.expected, m.expectedNames = c.entityNodes(&c.expected)
 	m.extracted, m.extractedNames = c.entityNodes(&c.extracted)
 	m.similarities = []similarity{equalNames}
-	m.links = m.exactLinks(len(c.names.texts))
+	m.links = m.exactLinks()
 	if c.options.FuzzyEntities {
 		c.similarEntities(m)
 	}
@@ -68,16 +69,15 @@ func (c *call) matchEntities() *entityMatching {
 	return m
 }
 
-// exactLinks links nodes that share a name; n is how many names there are.
-func (m *entityMatching) exactLinks(n int) []link {
-	byName := make([]int, n) // node + 1
+// exactLinks links nodes that share a name.
+func (m *entityMatching) exactLinks() []link {
 	for x, list := range m.extractedNames {
-		byName[list[0]] = x + 1
+		m.byName[list[0]] = x + 1
 	}
 	links := make([]link, 0, len(m.expected))
 	for e, list := range m.expectedNames {
 		for _, name := range list {
-			if x := byName[name] - 1; x >= 0 {
+			if x := m.byName[name] - 1; x >= 0 {
 				links = append(links, link{expected: e, extracted: x, exact: true, gain: gain{field + 1, equalNames.ppm()}})
 			}
 		}
@@ -89,29 +89,22 @@ func (m *entityMatching) exactLinks(n int) []link {
 // most similar names decide.
 func (c *call) similarEntities(m *entityMatching) {
 	closedExpected, closedExtracted := closed(m.expected, m.extracted, m.links)
+	var ours, theirs []int
 	var owners [][2]int
 	for e, list := range m.expectedNames {
 		if closedExpected[e] {
 			continue
 		}
 		for _, name := range list {
-			owners = append(owners, [2]int{name, e})
+			ours, owners = append(ours, name), append(owners, [2]int{name, e})
 		}
 	}
-	var ours, theirs []int
-	nodesOf := newIndex(len(c.names.texts), owners)
-	for name := range c.names.texts {
-		if len(nodesOf.of(name)) > 0 {
-			ours = append(ours, name)
-		}
-	}
-	byName := make([]int, len(c.names.texts))
 	for x, list := range m.extractedNames { // in the order of the names
 		if !closedExtracted[x] {
-			byName[list[0]] = x
 			theirs = append(theirs, list[0])
 		}
 	}
+	ours, nodesOf := sortedSet(ours), newIndex(len(c.names.texts), owners)
 	search := budget{searchAllowance}
 	similar := c.matcher.join(ours, theirs, &search)
 	m.links, m.similarities = slices.Grow(m.links, len(c.matcher.room)), slices.Grow(m.similarities, len(c.matcher.room))
@@ -121,7 +114,7 @@ func (c *call) similarEntities(m *entityMatching) {
 				if !search.spend(edgeCost) {
 					break
 				}
-				m.links = append(m.links, link{expected: e, extracted: byName[other.name], gain: gain{1, other.ppm()}, detail: len(m.similarities)})
+				m.links = append(m.links, link{expected: e, extracted: m.byName[other.name] - 1, gain: gain{1, other.ppm()}, detail: len(m.similarities)})
 				m.similarities = append(m.similarities, other.similarity)
 			}
 		}
@@ -317,16 +310,16 @@ func (c *call) newEntitySearch(there *side, partner []int) *entitySearch {
 	}
 	for i, e := range there.entities {
 		for _, name := range e.names {
-			if known := s.members[name]; known < 0 || better(i, known) {
+			known := s.members[name]
+			if known < 0 {
+				s.names = append(s.names, name)
+			}
+			if known < 0 || better(i, known) {
 				s.members[name] = i
 			}
 		}
 	}
-	for name, member := range s.members {
-		if member >= 0 {
-			s.names = append(s.names, name)
-		}
-	}
+	slices.Sort(s.names)
 	return s
 }
 

@@ -94,27 +94,26 @@ func Catalog() []Definition {
 
 // score makes the score of the counts.
 func (d Definition) score(counts map[string]int64) outcome.Score {
-	r := &outcome.Ratio{Num: counts[d.numerator] * int64(len(d.denominator))}
-	for _, name := range d.denominator {
-		r.Den += counts[name]
-	}
-	return outcome.Score{Name: d.Name, Ratio: r}
-}
-
-// explain adds to the score of the counts what stands beside its value.
-func (d Definition) explain(s *outcome.Score, counts map[string]int64) {
-	s.Counts = map[string]int64{d.numerator: counts[d.numerator]}
-	for _, names := range [][]string{d.denominator, d.also} {
-		for _, name := range names {
-			s.Counts[name] = counts[name]
-		}
-	}
+	s := outcome.Score{Name: d.Name}
 	n, m := counts[d.numerator], counts[d.denominator[0]]
 	if len(d.denominator) == 1 {
-		s.Comment = fmt.Sprintf("%d/%d %s", n, m, d.matched)
-	} else {
-		s.Comment = fmt.Sprintf("%d %s of %d expected and %d extracted", n, d.matched, m, counts[d.denominator[1]])
+		s.Ratio, s.Comment = &outcome.Ratio{Num: n, Den: m}, fmt.Sprintf("%d/%d %s", n, m, d.matched)
+		return s
 	}
+	other := counts[d.denominator[1]]
+	s.Ratio, s.Comment = &outcome.Ratio{Num: 2 * n, Den: m + other}, fmt.Sprintf("%d %s of %d expected and %d extracted", n, d.matched, m, other)
+	return s
+}
+
+// countsOf returns the counts that stand with the score.
+func (d Definition) countsOf(counts map[string]int64) outcome.Counts {
+	of := outcome.Counts{d.numerator: counts[d.numerator]}
+	for _, names := range [][]string{d.denominator, d.also} {
+		for _, name := range names {
+			of[name] = counts[name]
+		}
+	}
+	return of
 }
 
 // typed reports whether the score is an F1 of entities that counts only pairs of

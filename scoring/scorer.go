@@ -142,8 +142,8 @@ func (s *Scorer) Score(expected, extracted extraction.Extraction) Result {
 	return newCall(s, expected, extracted, true).score()
 }
 
-// Measure is Score for who wants the numbers alone: it explains neither misses nor
-// the values of scores.
+// Measure is Score for who wants the numbers alone: misses are not explained, and
+// scores are without their counts.
 func (s *Scorer) Measure(expected, extracted extraction.Extraction) Result {
 	return newCall(s, expected, extracted, false).score()
 }
@@ -193,7 +193,7 @@ func (c *call) scoresOf(n Counts) []outcome.Score {
 		}
 		s := d.score(counts)
 		if c.explains {
-			d.explain(&s, counts)
+			s.Counts = d.countsOf(counts)
 		}
 		s.Vacuous = n.vacuous(d.Family) && d.Name != TypeAccuracy
 		s.Value = &values[i]

@@ -180,7 +180,7 @@ func decodeEntities(r *reader, top fields) []Entity {
 	}
 	entities := make([]Entity, 0, len(list))
 	for i, raw := range list {
-		f := r.object(top.at("entities", i), raw)
+		f := r.element("entities", i, raw)
 		entities = append(entities, Entity{
 			ID:          f.label("id", "temp_id"),
 			Name:        f.label("name"),
@@ -199,7 +199,7 @@ func decodeMentions(r *reader, entity fields) []Span {
 	list := entity.list("mentions")
 	spans := slices.Grow([]Span(nil), len(list))
 	for i, raw := range list {
-		f := r.object(entity.at("mentions", i), raw)
+		f := r.element(entity.join("mentions"), i, raw)
 		spans = append(spans, Span{Quote: f.text("quote"), Start: f.integer("start"), End: f.integer("end"), LookedUp: string(f.raw("looked_up")) == "true"})
 		f.done()
 	}
@@ -227,21 +227,30 @@ func decodeRelationships(r *reader, top fields, entities []Entity) []Relationshi
 		return nil
 	}
 	names := namesByID(r, entities)
-	listed := map[string]bool{}
-	for _, e := range entities {
-		listed[e.Name] = true
-	}
 	relationships := make([]Relationship, 0, len(list))
 	for i, raw := range list {
-		f := r.object(top.at("relationships", i), raw)
-		rel := Relationship{
+		f := r.element("relationships", i, raw)
+		relationships = append(relationships, Relationship{
 			Type:        f.label("relationship_type", "type"),
 			Description: f.text("description"),
-		}
-		rel.Source, rel.SourceRef = resolveEnd(f.label("source_name", "source"), f.label("source_ref"), names, listed)
-		rel.Target, rel.TargetRef = resolveEnd(f.label("target_name", "target"), f.label("target_ref"), names, listed)
+			Source:      f.label("source_name", "source"),
+			SourceRef:   f.label("source_ref"),
+			Target:      f.label("target_name", "target"),
+			TargetRef:   f.label("target_ref"),
+		})
 		f.done()
-		relationships = append(relationships, rel)
+	}
+	var listed map[string]bool // what no relationship refers to is not looked up
+	if slices.ContainsFunc(relationships, Relationship.Dangling) {
+		listed = map[string]bool{}
+		for _, e := range entities {
+			listed[e.Name] = true
+		}
+	}
+	for i := range relationships {
+		rel := &relationships[i]
+		rel.Source, rel.SourceRef = resolveEnd(rel.Source, rel.SourceRef, names, listed)
+		rel.Target, rel.TargetRef = resolveEnd(rel.Target, rel.TargetRef, names, listed)
 	}
 	return relationships
 }

@@ -25,7 +25,19 @@ type reader struct {
 	warnings []string
 	valid    bool     // what is read is JSON in UTF-8
 	room     []member // for the next objects
+	texts    strings.Builder
 	dropped  int
+}
+
+// text returns a string that shares its memory with others.
+func (r *reader) text(b []byte) string {
+	if r.texts.Cap()-r.texts.Len() < len(b) {
+		r.texts = strings.Builder{}
+		r.texts.Grow(max(1024, len(b)))
+	}
+	from := r.texts.Len()
+	r.texts.Write(b)
+	return r.texts.String()[from:]
 }
 
 func (r *reader) problem(path, format string, args ...any) {
@@ -54,44 +66,54 @@ func (r *reader) err() error {
 type fields struct {
 	r       *reader
 	path    string
+	at      int // its place in the list of that path, or -1
 	from    int // how much of the reader's room others had
 	members []member
 }
 
 // member is one key of an object. Of a repeated one the last counts.
 type member struct {
-	key   string
+	key   []byte
 	value json.RawMessage
 	asked bool // somebody took it, or one of the same key
 }
 
 // object opens a JSON object; anything else is a problem and reads as empty.
 func (r *reader) object(path string, raw []byte) fields {
-	f := fields{r: r, path: path, from: len(r.room)}
+	return r.element(path, -1, raw)
+}
+
+// element opens an object that is an element of a list.
+func (r *reader) element(list string, at int, raw []byte) fields {
+	f := fields{r: r, path: list, at: at, from: len(r.room)}
 	if len(bytes.TrimSpace(raw)) == 0 {
-		r.problem(path, "is missing")
+		r.problem(f.where(), "is missing")
 		return f
 	}
 	if !r.valid { // the first object holds all others
 		if !utf8.Valid(raw) {
-			r.problem(path, "is not valid UTF-8; convert the source first")
+			r.problem(f.where(), "is not valid UTF-8; convert the source first")
 			return f
 		}
 		if !jsonparts.Valid(raw) {
-			r.problem(path, "expected an object, got %s", describe(raw))
+			r.problem(f.where(), "expected an object, got %s", describe(raw))
 			return f
 		}
 		r.valid = true
 	}
 	if bytes.TrimSpace(raw)[0] != '{' {
-		r.problem(path, "expected an object, got %s", describe(raw))
+		r.problem(f.where(), "expected an object, got %s", describe(raw))
 	}
 	if cap(r.room)-len(r.room) < 8 { // most objects have fewer
 		r.room = make([]member, 0, max(16, min(2*cap(r.room), 128)))
 	}
 	from := len(r.room)
-	for key, value := range jsonparts.Members(raw) {
-		r.room = append(r.room, member{key: key, value: value})
+	for key, value := range jsonparts.RawMembers(raw) {
+		text := key[1 : len(key)-1]
+		if bytes.IndexByte(text, '\\') >= 0 {
+			text = []byte(jsonparts.Text(key))
+		}
+		r.room = append(r.room, member{key: text, value: value})
 	}
 	f.members = slices.Clip(r.room[from:])
 	return f
@@ -100,7 +122,7 @@ func (r *reader) object(path string, raw []byte) fields {
 // value returns that of a key; nil where it is not there.
 func (f fields) value(key string) (value json.RawMessage) {
 	for i := range f.members {
-		if m := &f.members[i]; m.key == key {
+		if m := &f.members[i]; string(m.key) == key {
 			m.asked, value = true, m.value
 		}
 	}
@@ -131,7 +153,7 @@ func (f fields) text(keys ...string) string {
 	if raw == nil {
 		return ""
 	}
-	if s, ok := asString(raw); ok {
+	if s, ok := f.r.string(raw); ok {
 		return s
 	}
 	var n json.Number
@@ -142,12 +164,16 @@ func (f fields) text(keys ...string) string {
 	return ""
 }
 
-// asString reads a string, or null, which is the empty one. The value has been
+// string reads a string, or null, which is the empty one. The value has been
 // parsed already, so that one without escapes is what stands between its quotes.
-func asString(raw json.RawMessage) (s string, ok bool) {
+func (r *reader) string(raw json.RawMessage) (s string, ok bool) {
 	if n := len(raw); n >= 2 && raw[0] == '"' && raw[n-1] == '"' && bytes.IndexByte(raw, '\\') < 0 {
-		return string(raw[1 : n-1]), true
+		return r.text(raw[1 : n-1]), true
 	}
+	return unquoted(raw)
+}
+
+func unquoted(raw json.RawMessage) (s string, ok bool) {
 	return s, json.Unmarshal(raw, &s) == nil
 }
 
@@ -167,7 +193,7 @@ func (f fields) labels(key string) []string {
 	texts := f.texts(key)
 	for i, text := range texts {
 		if len(text) > MaxLabel {
-			f.tooLong(f.at(key, i), text)
+			f.tooLong(f.index(key, i), text)
 			return nil
 		}
 	}
@@ -200,15 +226,15 @@ func (f fields) list(key string) []json.RawMessage {
 		f.r.problem(f.join(key), "expected a list, got %s", describe(raw))
 		return nil
 	}
-	return slices.AppendSeq([]json.RawMessage{}, jsonparts.Elements(raw))
+	return slices.AppendSeq(make([]json.RawMessage, 0, 16), jsonparts.Elements(raw))
 }
 
 func (f fields) texts(key string) []string {
 	var texts []string
 	for i, raw := range f.list(key) {
-		s, ok := asString(raw)
+		s, ok := f.r.string(raw)
 		if !ok {
-			f.r.problem(f.at(key, i), "expected a string, got %s", describe(raw))
+			f.r.problem(f.index(key, i), "expected a string, got %s", describe(raw))
 			continue
 		}
 		texts = append(texts, s)
@@ -223,7 +249,7 @@ func (f fields) entries(key string) map[string]json.RawMessage {
 	}
 	entries := map[string]json.RawMessage{}
 	for _, m := range f.r.object(f.join(key), raw).members {
-		entries[m.key] = m.value
+		entries[string(m.key)] = m.value
 	}
 	return entries
 }
@@ -235,7 +261,7 @@ func (f fields) done() {
 	var unknown []string
 	for _, m := range f.members {
 		if !m.asked {
-			unknown = append(unknown, strconv.Quote(m.key))
+			unknown = append(unknown, strconv.Quote(string(m.key)))
 		}
 	}
 	if len(unknown) == 0 {
@@ -243,17 +269,25 @@ func (f fields) done() {
 	}
 	slices.Sort(unknown)
 	unknown = slices.Compact(unknown)
-	f.r.warn("%s: unknown keys are kept but not used: %s", name(f.path), textutil.Cut(strings.Join(unknown, ", "), MaxLabel))
+	f.r.warn("%s: unknown keys are kept but not used: %s", name(f.where()), textutil.Cut(strings.Join(unknown, ", "), MaxLabel))
+}
+
+// where is the path that leads to the object.
+func (f fields) where() string {
+	if f.at < 0 {
+		return f.path
+	}
+	return f.path + "[" + strconv.Itoa(f.at) + "]"
 }
 
 func (f fields) join(key string) string {
-	if f.path == "" {
-		return key
+	if path := f.where(); path != "" {
+		return path + "." + key
 	}
-	return f.path + "." + key
+	return key
 }
 
-func (f fields) at(key string, i int) string { return f.join(key) + "[" + strconv.Itoa(i) + "]" }
+func (f fields) index(key string, i int) string { return f.join(key) + "[" + strconv.Itoa(i) + "]" }
 
 // name is how a path is written in a message; the top has none.
 func name(path string) string {
@@ -263,7 +297,8 @@ func name(path string) string {
 	return path
 }
 
-func isNull(raw []byte) bool { return bytes.Equal(bytes.TrimSpace(raw), []byte("null")) }
+// isNull looks at a value that is JSON.
+func isNull(raw []byte) bool { return raw[0] == 'n' }
 
 // describe names the kind of a JSON value, for messages.
 func describe(raw []byte) string {

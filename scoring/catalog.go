@@ -2,9 +2,9 @@ package scoring
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 
 	"extraction-experiment/outcome"
@@ -94,10 +94,7 @@ func Catalog() []Definition {
 
 // score makes the score of the counts.
 func (d Definition) score(counts map[string]int64) outcome.Score {
-	s := outcome.Score{Name: d.Name, Counts: map[string]int64{}}
-	for _, name := range slices.Concat([]string{d.numerator}, d.denominator, d.also) {
-		s.Counts[name] = counts[name]
-	}
+	s := outcome.Score{Name: d.Name}
 	n, m := counts[d.numerator], counts[d.denominator[0]]
 	if len(d.denominator) == 1 {
 		s.Ratio, s.Comment = &outcome.Ratio{Num: n, Den: m}, fmt.Sprintf("%d/%d %s", n, m, d.matched)
@@ -106,6 +103,17 @@ func (d Definition) score(counts map[string]int64) outcome.Score {
 	other := counts[d.denominator[1]]
 	s.Ratio, s.Comment = &outcome.Ratio{Num: 2 * n, Den: m + other}, fmt.Sprintf("%d %s of %d expected and %d extracted", n, d.matched, m, other)
 	return s
+}
+
+// countsOf returns the counts that stand with the score.
+func (d Definition) countsOf(counts map[string]int64) outcome.Counts {
+	of := outcome.Counts{d.numerator: counts[d.numerator]}
+	for _, names := range [][]string{d.denominator, d.also} {
+		for _, name := range names {
+			of[name] = counts[name]
+		}
+	}
+	return of
 }
 
 // typed reports whether the score is an F1 of entities that counts only pairs of
@@ -239,32 +247,25 @@ func (c *Counts) UnmarshalJSON(raw []byte) error {
 type groups struct {
 	kind  string
 	types *dictionary
-	of    map[int]*outcome.Group
+	of    []outcome.Group // by type; of those that occur, with a name
 }
 
 // untyped is the group of what has no type.
 const untyped = "(no type)"
 
 func (c *call) newGroups(kind string) *groups {
-	return &groups{kind, c.types, map[int]*outcome.Group{}}
+	return &groups{kind, c.types, make([]outcome.Group, len(c.types.texts))}
 }
 
 func (g *groups) at(typ int) *outcome.Group {
-	if g.of[typ] == nil {
-		name := g.types.texts[typ]
-		if typ == 0 {
-			name = untyped
-		}
-		g.of[typ] = &outcome.Group{Kind: g.kind, Name: name}
+	group := &g.of[typ]
+	if group.Name == "" {
+		group.Kind, group.Name = g.kind, cmp.Or(g.types.texts[typ], untyped)
 	}
-	return g.of[typ]
+	return group
 }
 
 // list returns the groups in the order of their types.
 func (g *groups) list() []outcome.Group {
-	var list []outcome.Group
-	for _, typ := range slices.Sorted(maps.Keys(g.of)) {
-		list = append(list, *g.of[typ])
-	}
-	return list
+	return slices.DeleteFunc(g.of, func(group outcome.Group) bool { return group.Name == "" })
 }

@@ -282,39 +282,40 @@ func (a faultPair) compare(b faultPair) int {
 //
 // Every text is added first, then the dictionary is closed, then it answers.
 type dictionary struct {
-	spell func(string) string
-	byRaw map[string]string
-	ids   map[string]int
-	texts []string // by number
+	spell   func(string) string
+	places  map[string]int // of the texts as given
+	spelled []string       // by place
+	ids     []int          // by place
+	texts   []string       // by number
 }
 
 func newDictionary(spell func(string) string) *dictionary {
-	return &dictionary{spell: spell, byRaw: map[string]string{}}
+	return &dictionary{spell: spell, places: map[string]int{}}
 }
 
-func (d *dictionary) add(raw string) {
-	if _, known := d.byRaw[raw]; !known {
-		d.byRaw[raw] = d.spell(raw)
+// add returns the place of the text, by which its number is found later.
+func (d *dictionary) add(raw string) int {
+	place, known := d.places[raw]
+	if !known {
+		place = len(d.spelled)
+		d.places[raw] = place
+		d.spelled = append(d.spelled, d.spell(raw))
 	}
+	return place
 }
 
 func (d *dictionary) close() {
-	d.ids = map[string]int{"": 0}
-	d.texts = []string{""}
-	for _, text := range d.byRaw {
-		if _, known := d.ids[text]; !known {
-			d.ids[text] = -1
-			d.texts = append(d.texts, text)
-		}
-	}
+	d.texts = append(append(make([]string, 0, len(d.spelled)+1), ""), d.spelled...)
 	slices.Sort(d.texts)
-	for id, text := range d.texts {
-		d.ids[text] = id
+	d.texts = slices.Compact(d.texts)
+	d.ids = make([]int, len(d.spelled))
+	for place, text := range d.spelled {
+		d.ids[place], _ = slices.BinarySearch(d.texts, text)
 	}
 }
 
 // id returns the number of a text that was added.
-func (d *dictionary) id(raw string) int { return d.ids[d.byRaw[raw]] }
+func (d *dictionary) id(raw string) int { return d.ids[d.places[raw]] }
 
 // profile is what comparing one name with others needs.
 type profile struct {
@@ -329,21 +330,31 @@ type profile struct {
 // names are the distinct names of one call with their profiles.
 type names struct {
 	*dictionary
-	profiles []*profile // by number, made when first asked for
+	numbers  []int     // all in order, see only
+	profiles []profile // by number, made when first asked for
+	room     []rune    // for the next profiles
 }
+
+// only returns the list of one name.
+func (n *names) only(id int) []int { return n.numbers[id : id+1 : id+1] }
 
 func (n *names) profile(id int) *profile {
 	if n.profiles == nil {
-		n.profiles = make([]*profile, len(n.texts))
+		n.profiles = make([]profile, len(n.texts))
 	}
-	if p := n.profiles[id]; p != nil {
+	p, text := &n.profiles[id], n.texts[id]
+	if p.runes != nil {
 		return p
 	}
-	p := &profile{runes: []rune(n.texts[id])}
-	for _, r := range p.runes {
+	if cap(n.room)-len(n.room) < len(text) {
+		n.room = make([]rune, 0, max(256, len(text)))
+	}
+	from := len(n.room)
+	for _, r := range text {
+		n.room = append(n.room, r)
 		p.letters |= 1 << (uint32(r) % 64)
 	}
-	n.profiles[id] = p
+	p.runes = slices.Clip(n.room[from:])
 	return p
 }
 

@@ -2,11 +2,8 @@ package scoring
 
 import (
 	"cmp"
-	"encoding/binary"
-	"maps"
 	"slices"
 
-	"extraction-experiment/extraction"
 	"extraction-experiment/outcome"
 )
 
@@ -14,48 +11,36 @@ import (
 // and within by type. It returns the groups, and the names of each, in the
 // order of the names.
 func (c *call) entityNodes(s *side) ([]node, [][]int) {
-	groups := map[string][]int{}
+	order := make([]int, 0, len(s.entities))
 	for i, e := range s.entities {
-		if e.name == 0 {
-			continue
+		if e.name != 0 {
+			order = append(order, i)
 		}
-		var key []byte
-		for _, name := range e.names {
-			key = binary.BigEndian.AppendUint32(key, uint32(name))
-		}
-		groups[string(key)] = append(groups[string(key)], i)
 	}
-	// Numbers of equal width, big end first: the order of the keys is the
-	// order of the names.
-	var nodes []node
-	var namesOf [][]int
-	for _, key := range slices.Sorted(maps.Keys(groups)) {
-		members := groups[key]
-		nodes = append(nodes, node{pools: c.pools(s, members), size: len(members)})
-		namesOf = append(namesOf, s.entities[members[0]].names)
+	slices.SortFunc(order, func(i, j int) int {
+		if d := s.compareEntities(i, j); d != 0 {
+			return d
+		}
+		return cmp.Compare(i, j)
+	})
+	nodes := nodesOf(order, func(i, j int) bool { return slices.Equal(s.entities[i].names, s.entities[j].names) },
+		func(i int) int { return s.entities[i].typ })
+	namesOf := make([][]int, len(nodes))
+	for i, n := range nodes {
+		namesOf[i] = s.entities[n.pools[0].members[0]].names
 	}
 	return nodes, namesOf
 }
 
-// pools splits entities of equal names by type, and sorts equal ones by how
-// they are spelled.
-func (c *call) pools(s *side, members []int) []pool {
-	slices.SortFunc(members, func(i, j int) int {
-		a, b := s.entities[i], s.entities[j]
-		x, y := s.given.Entities[a.index], s.given.Entities[b.index]
-		return cmp.Or(cmp.Compare(a.typ, b.typ), cmp.Compare(x.Name, y.Name), cmp.Compare(x.Type, y.Type), cmp.Compare(i, j))
-	})
-	var pools []pool
-	for len(members) > 0 {
-		typ := s.entities[members[0]].typ
-		n := 1
-		for n < len(members) && s.entities[members[n]].typ == typ {
-			n++
-		}
-		pools = append(pools, pool{typ, members[:n:n]})
-		members = members[n:]
+// compareEntities orders entities by content: names and type, then how they are
+// spelled.
+func (s *side) compareEntities(i, j int) int {
+	a, b := &s.entities[i], &s.entities[j]
+	if d := cmp.Or(slices.Compare(a.names, b.names), cmp.Compare(a.typ, b.typ)); d != 0 {
+		return d
 	}
-	return pools
+	x, y := &s.given.Entities[a.index], &s.given.Entities[b.index]
+	return cmp.Or(cmp.Compare(x.Name, y.Name), cmp.Compare(x.Type, y.Type))
 }
 
 // entityMatching links and matches the entities of both sides.
@@ -63,21 +48,19 @@ type entityMatching struct {
 	matching
 	expectedNames  [][]int
 	extractedNames [][]int
+	byName         []int        // extracted nodes + 1
 	similarities   []similarity // by the detail of a link
 }
 
 func (c *call) matchEntities() *entityMatching {
-	m := &entityMatching{}
+	m := &entityMatching{byName: make([]int, len(c.names.texts))}
 	m.expected, m.expectedNames = c.entityNodes(&c.expected)
 	m.extracted, m.extractedNames = c.entityNodes(&c.extracted)
-	exact := m.exactLinks()
-	m.links = exact
+	m.similarities = []similarity{equalNames}
+	m.links = m.exactLinks()
 	if c.options.FuzzyEntities {
-		m.links = append(m.links, c.similarEntities(m, exact)...)
+		c.similarEntities(m)
 	}
-	slices.SortFunc(m.links, func(a, b link) int {
-		return cmp.Or(cmp.Compare(a.expected, b.expected), cmp.Compare(a.extracted, b.extracted))
-	})
 	m.solve(&budget{assignAllowance})
 	if m.degraded > 0 {
 		c.warn("entities: %s too many similar names for the best assignment; its best pairs were taken first",
@@ -88,15 +71,13 @@ func (c *call) matchEntities() *entityMatching {
 
 // exactLinks links nodes that share a name.
 func (m *entityMatching) exactLinks() []link {
-	byName := map[int]int{}
 	for x, list := range m.extractedNames {
-		byName[list[0]] = x
+		m.byName[list[0]] = x + 1
 	}
-	m.similarities = []similarity{equalNames}
-	var links []link
+	links := make([]link, 0, len(m.expected))
 	for e, list := range m.expectedNames {
 		for _, name := range list {
-			if x, ok := byName[name]; ok {
+			if x := m.byName[name] - 1; x >= 0 {
 				links = append(links, link{expected: e, extracted: x, exact: true, gain: gain{field + 1, equalNames.ppm()}})
 			}
 		}
@@ -106,54 +87,50 @@ func (m *entityMatching) exactLinks() []link {
 
 // similarEntities links nodes that share no name and have similar ones; the
 // most similar names decide.
-func (c *call) similarEntities(m *entityMatching, exact []link) []link {
-	closedExpected, closedExtracted := closed(m.expected, m.extracted, exact)
-	nodesOf := map[int][]int{}
+func (c *call) similarEntities(m *entityMatching) {
+	closedExpected, closedExtracted := closed(m.expected, m.extracted, m.links)
+	var ours, theirs []int
+	var owners [][2]int
 	for e, list := range m.expectedNames {
 		if closedExpected[e] {
 			continue
 		}
 		for _, name := range list {
-			nodesOf[name] = append(nodesOf[name], e)
+			ours, owners = append(ours, name), append(owners, [2]int{name, e})
 		}
 	}
-	byName := map[int]int{}
-	for x, list := range m.extractedNames {
+	for x, list := range m.extractedNames { // in the order of the names
 		if !closedExtracted[x] {
-			byName[list[0]] = x
+			theirs = append(theirs, list[0])
 		}
 	}
+	ours, nodesOf := sortedSet(ours), newIndex(len(c.names.texts), owners)
 	search := budget{searchAllowance}
-	ours := slices.Sorted(maps.Keys(nodesOf))
-	similar := c.matcher.join(ours, slices.Sorted(maps.Keys(byName)), &search)
-	linked := map[[2]int]bool{}
-	for _, l := range exact {
-		linked[[2]int{l.expected, l.extracted}] = true
-	}
-	best := map[[2]int]similarity{}
+	similar := c.matcher.join(ours, theirs, &search)
+	m.links, m.similarities = slices.Grow(m.links, len(c.matcher.room)), slices.Grow(m.similarities, len(c.matcher.room))
 	for _, name := range ours {
 		for _, other := range similar[name] {
-			for _, e := range nodesOf[name] {
+			for _, e := range nodesOf.of(name) {
 				if !search.spend(edgeCost) {
 					break
 				}
-				key := [2]int{e, byName[other.name]}
-				if known, ok := best[key]; !linked[key] && (!ok || betterThan(other.similarity, known)) {
-					best[key] = other.similarity
-				}
+				m.links = append(m.links, link{expected: e, extracted: m.byName[other.name] - 1, gain: gain{1, other.ppm()}, detail: len(m.similarities)})
+				m.similarities = append(m.similarities, other.similarity)
 			}
 		}
 	}
 	if search.exhausted() {
 		c.warn("entities: too many or too long names to compare all of them; from some length on only equal names were matched")
 	}
-	links := make([]link, 0, len(best))
-	m.similarities = slices.Grow(m.similarities, len(best))
-	for key, s := range best {
-		links = append(links, link{expected: key[0], extracted: key[1], gain: gain{1, s.ppm()}, detail: len(m.similarities)})
-		m.similarities = append(m.similarities, s)
-	}
-	return links
+	m.keepBest()
+}
+
+// keepBest sorts the links and keeps the best of each pair of nodes.
+func (m *entityMatching) keepBest() {
+	m.sortLinks(func(a, b link) int {
+		return cmp.Or(compareBest(m.similarities[a.detail], m.similarities[b.detail]), cmp.Compare(a.detail, b.detail))
+	})
+	m.links = slices.CompactFunc(m.links, func(a, b link) bool { return a.expected == b.expected && a.extracted == b.extracted })
 }
 
 // scoreEntities matches the entities, writes matches, misses and groups into
@@ -161,9 +138,10 @@ func (c *call) similarEntities(m *entityMatching, exact []link) []link {
 func (c *call) scoreEntities(r *Result) *EntityCounts {
 	m := c.matchEntities()
 	counts := &EntityCounts{Expected: int64(len(c.expected.entities)), Extracted: int64(len(c.extracted.entities))}
-	r.Entities = []EntityMatch{}
+	r.Entities = make([]EntityMatch, 0, len(m.pairs))
 	groups := c.newGroups("entity_type")
 	partners := newPartners(len(c.expected.entities), len(c.extracted.entities))
+	slices.SortFunc(m.pairs, comparePairings)
 	for _, p := range m.pairs {
 		match := c.entityMatch(m, p)
 		counts.add(match)
@@ -173,7 +151,6 @@ func (c *call) scoreEntities(r *Result) *EntityCounts {
 			groups.at(c.expected.entities[p.expected].typ).Matched++
 		}
 	}
-	slices.SortFunc(r.Entities, func(a, b EntityMatch) int { return cmp.Compare(a.ExpectedIndex, b.ExpectedIndex) })
 	for _, e := range c.expected.entities {
 		groups.at(e.typ).Expected++
 	}
@@ -271,8 +248,11 @@ func unmatched(partner []int) []int {
 
 // entityMisses explains the entities of one side that have no partner.
 func (c *call) entityMisses(here, there *side, partner, theirPartner []int) []EntityMiss {
-	search := c.newEntitySearch(there, theirPartner)
 	missed := unmatched(partner)
+	if len(missed) == 0 || !c.explains {
+		return nil
+	}
+	search := c.newEntitySearch(there, theirPartner)
 	// By content, so that a search cut short stops at the same place whatever
 	// the order of the list.
 	slices.SortStableFunc(missed, func(i, j int) int {
@@ -316,28 +296,30 @@ type near struct {
 // entitySearch looks for the nearest entity of one side by name.
 type entitySearch struct {
 	c       *call
-	names   []int       // sorted
-	members map[int]int // by name, the one to show: an unmatched one first
+	names   []int // sorted
+	members []int // by name, the one to show: an unmatched one first; -1 for none
 }
 
 func (c *call) newEntitySearch(there *side, partner []int) *entitySearch {
-	s := &entitySearch{c: c, members: map[int]int{}}
+	s := &entitySearch{c: c, members: slices.Repeat([]int{-1}, len(c.names.texts))}
 	better := func(i, j int) bool {
 		if (partner[i] < 0) != (partner[j] < 0) {
 			return partner[i] < 0
 		}
-		a, b := there.entities[i], there.entities[j]
-		x, y := there.given.Entities[a.index], there.given.Entities[b.index]
-		return cmp.Or(slices.Compare(a.names, b.names), cmp.Compare(a.typ, b.typ), cmp.Compare(x.Name, y.Name), cmp.Compare(x.Type, y.Type)) < 0
+		return there.compareEntities(i, j) < 0
 	}
 	for i, e := range there.entities {
 		for _, name := range e.names {
-			if known, ok := s.members[name]; !ok || better(i, known) {
+			known := s.members[name]
+			if known < 0 {
+				s.names = append(s.names, name)
+			}
+			if known < 0 || better(i, known) {
 				s.members[name] = i
 			}
 		}
 	}
-	s.names = slices.Sorted(maps.Keys(s.members))
+	slices.Sort(s.names)
 	return s
 }
 
@@ -354,7 +336,7 @@ func (s *entitySearch) nearestTo(e entity) near {
 		return best
 	}
 	for _, name := range e.names {
-		if member, ok := s.members[name]; ok {
+		if member := s.members[name]; member >= 0 {
 			return near{member, equalNames, ReasonTaken}
 		}
 	}
@@ -379,7 +361,7 @@ func (s *entitySearch) nearestTo(e entity) near {
 // closer returns the similarity of two names if it is higher than what is
 // known, and at least a third.
 func (s *entitySearch) closer(a, b int, known similarity) (similarity, bool) {
-	m := s.c.matcher
+	m := &s.c.matcher
 	p, q := m.names.profile(a), m.names.profile(b)
 	longer := max(len(p.runes), len(q.runes))
 	limit := min(longer-(longer+leastNear-1)/leastNear, nearestEdits)
@@ -448,70 +430,38 @@ func (d Duplicates) Counts() map[string]int64 {
 	return counts
 }
 
-// duplicates finds the repetitions of all four lists.
-func (c *call) duplicates(d *Duplicates) {
-	d.ExpectedEntities = c.repeatedEntities(c.expected.given.Entities)
-	d.ExtractedEntities = c.repeatedEntities(c.extracted.given.Entities)
-	d.ExpectedRelationships = c.repeatedFacts(c.expected.given.Relationships)
-	d.ExtractedRelationships = c.repeatedFacts(c.extracted.given.Relationships)
-	if n := len(d.ExpectedEntities) + len(d.ExpectedRelationships); n > 0 && c.options.Dedupe != Exact {
-		c.warn("expected: %s another; only one of them can match each extracted one", counted(n, "entry repeats", "entries repeat"))
-	}
-}
-
-func (c *call) repeatedEntities(list []extraction.Entity) []Duplicate {
-	first := map[[2]int]int{}
-	var repeated []Duplicate
-	for i, e := range list {
-		key := [2]int{c.names.id(e.Name), c.types.id(e.Type)}
-		if of, ok := first[key]; ok {
-			repeated = append(repeated, Duplicate{i, of, c.options.Dedupe == Exact})
-			continue
-		}
-		first[key] = i
-	}
-	return repeated
-}
-
-func (c *call) repeatedFacts(list []extraction.Relationship) []Duplicate {
-	var repeated []Duplicate
-	for i, of := range c.sameFacts(list) {
-		if of != i {
-			repeated = append(repeated, Duplicate{i, of, c.options.Dedupe == Exact})
-		}
-	}
-	return repeated
-}
-
-// sameFacts returns for each relationship the first one that states the same
-// fact, itself included.
-func (c *call) sameFacts(list []extraction.Relationship) []int {
+// sameFacts returns for each relationship of a side the first one that states
+// the same fact, itself included.
+func (c *call) sameFacts(s *side) []int {
 	type fact struct {
 		form
 		sourceRef, targetRef string
+		index                int
 	}
-	set := newDisjointSet(len(list))
-	at := map[fact]int{}
-	for i, r := range list {
-		f := fact{c.formOf(r), r.SourceRef, r.TargetRef}
-		if first, ok := at[f]; ok {
-			set.join(first, i)
+	compare := func(f, g fact) int {
+		return cmp.Or(f.compare(g.form), cmp.Compare(f.sourceRef, g.sourceRef), cmp.Compare(f.targetRef, g.targetRef))
+	}
+	facts := make([]fact, len(s.relationships))
+	for i, r := range s.given.Relationships {
+		facts[i] = fact{s.relationships[i].forms[0], r.SourceRef, r.TargetRef, i}
+	}
+	slices.SortFunc(facts, compare)
+	first := newDisjointSet(len(facts))
+	for k, f := range facts {
+		if k > 0 && compare(facts[k-1], f) == 0 {
+			first.join(facts[k-1].index, f.index)
 			continue
 		}
-		at[f] = i
-	}
-	for f, i := range at {
-		turned := fact{f.swapped(), f.targetRef, f.sourceRef}
+		turned := fact{f.swapped(), f.targetRef, f.sourceRef, 0}
 		for _, typ := range c.reversals(f.typ) {
 			turned.typ = typ
-			if j, ok := at[turned]; ok {
-				set.join(i, j)
+			if at, ok := slices.BinarySearchFunc(facts, turned, compare); ok {
+				first.join(f.index, facts[at].index)
 			}
 		}
 	}
-	first := make([]int, len(list))
-	for i := range list {
-		first[i] = set.find(i)
+	for i := range facts {
+		first.parent[i] = first.find(i)
 	}
-	return first
+	return first.parent
 }

@@ -20,6 +20,27 @@ type pool struct {
 	members []int // sorted by spelling; the first are taken first
 }
 
+// nodesOf groups members by content; they are in an order in which equal ones
+// stand together, and of those the ones of a type, the smallest type first.
+func nodesOf(order []int, equal func(i, j int) bool, typ func(i int) int) []node {
+	nodes, pools := make([]node, 0, len(order)), make([]pool, 0, len(order))
+	for at, i := range order {
+		first := at == 0 || !equal(order[at-1], i)
+		if first {
+			nodes = append(nodes, node{pools: pools[len(pools):]})
+		}
+		n := &nodes[len(nodes)-1]
+		if first || n.pools[len(n.pools)-1].typ != typ(i) {
+			pools = append(pools, pool{typ(i), order[at:at]})
+			n.pools = n.pools[:len(n.pools)+1]
+		}
+		last := &n.pools[len(n.pools)-1]
+		last.members = last.members[:len(last.members)+1]
+		n.size++
+	}
+	return nodes
+}
+
 // link says that a node of the expected side may be matched with a node of
 // the extracted side.
 type link struct {
@@ -35,6 +56,8 @@ type pairing struct {
 	link                int // index into the links
 }
 
+func comparePairings(a, b pairing) int { return cmp.Compare(a.expected, b.expected) }
+
 // matching chooses among links. Nodes and links are in an order that depends
 // on content only, and so is the result.
 type matching struct {
@@ -42,6 +65,11 @@ type matching struct {
 	links               []link // sorted by expected, extracted; one per pair of nodes
 	pairs               []pairing
 	degraded            int // components that were too large for the best solution
+
+	// Of takeBest: the best links, and the extracted nodes that were seen there, or
+	// that one of them leads to.
+	best        []int
+	seen, taken []bool
 }
 
 // withTypes returns the gain of a pair of these types; it prefers the most
@@ -80,6 +108,25 @@ func closed(expected, extracted []node, exact []link) (closedExpected, closedExt
 	return closedExpected, closedExtracted
 }
 
+// sortLinks sorts the links by their nodes, and those of the same ones by more.
+func (m *matching) sortLinks(more func(a, b link) int) {
+	byExpected := make([][2]int, len(m.links))
+	for i, l := range m.links {
+		byExpected[i] = [2]int{l.expected, i}
+	}
+	sorted := make([]link, 0, len(m.links))
+	for _, i := range newIndex(len(m.expected), byExpected).values {
+		sorted = append(sorted, m.links[i])
+	}
+	m.links = sorted
+	slices.SortFunc(sorted, func(a, b link) int { // mostly they are in order by now
+		if d := cmp.Or(cmp.Compare(a.expected, b.expected), cmp.Compare(a.extracted, b.extracted)); d != 0 {
+			return d
+		}
+		return more(a, b)
+	})
+}
+
 // solve fills pairs with the best one-to-one assignment: the one of largest
 // total gain. Components that share no node are solved apart.
 func (m *matching) solve(left *budget) {
@@ -89,37 +136,76 @@ func (m *matching) solve(left *budget) {
 	for i := range m.extracted {
 		m.extracted[i].left = m.extracted[i].size
 	}
-	for _, component := range m.components() {
+	m.pairs = make([]pairing, 0, min(len(m.expected), len(m.extracted)))
+	m.seen, m.taken = make([]bool, len(m.extracted)), make([]bool, len(m.extracted))
+	components := m.components()
+	for root := range m.expected {
+		component := components.of(root)
 		if len(component) == 1 {
 			m.pushAll(component[0])
-			continue
-		}
-		if !m.solveBest(component, left) {
+		} else if !m.takeBest(component, left) && !m.solveBest(component, left) {
 			m.degraded++
 			m.solveGreedily(component)
 		}
 	}
 }
 
-// components returns the links that hang together, as indices.
-func (m *matching) components() [][]int {
+// components returns the links that hang together, as indices, by their first
+// expected node.
+func (m *matching) components() index {
 	set := newDisjointSet(len(m.expected) + len(m.extracted))
 	for _, l := range m.links {
 		set.join(l.expected, len(m.expected)+l.extracted)
 	}
-	at := map[int]int{}
-	var components [][]int
+	roots := make([][2]int, len(m.links))
 	for i, l := range m.links {
-		root := set.find(l.expected)
-		c, known := at[root]
-		if !known {
-			c = len(components)
-			at[root] = c
-			components = append(components, nil)
-		}
-		components[c] = append(components[c], i)
+		roots[i] = [2]int{set.find(l.expected), i}
 	}
-	return components
+	return newIndex(len(m.expected), roots)
+}
+
+// takeBest solves a component of single things in which each expected one has one
+// best link, and no two of these lead to the same extracted one: no assignment is
+// better. It spends what transport.solve would, which finds the same with one step a
+// row. It reports false, having changed nothing, where it does not apply.
+func (m *matching) takeBest(component []int, left *budget) bool {
+	m.best = m.best[:0]
+	columns := 0
+	for rest := component; len(rest) > 0; {
+		var most gain
+		best, tied, row := 0, false, m.links[rest[0]].expected
+		for ; len(rest) > 0 && m.links[rest[0]].expected == row; rest = rest[1:] {
+			l := &m.links[rest[0]]
+			e, x := &m.expected[row], &m.extracted[l.extracted]
+			if e.size > 1 || x.size > 1 {
+				return false
+			}
+			if !m.seen[l.extracted] {
+				m.seen[l.extracted] = true
+				columns++
+			}
+			if g := l.withTypes(e.pools[0].typ, x.pools[0].typ); most.less(g) {
+				best, most, tied = rest[0], g, false
+			} else {
+				tied = tied || g == most
+			}
+		}
+		if tied || m.taken[m.links[best].extracted] {
+			return false
+		}
+		m.taken[m.links[best].extracted] = true
+		m.best = append(m.best, best)
+	}
+	rows := len(m.best)
+	work := rows*(rows+2*(columns+1)) + len(component) + rows
+	if len(component) > arcLimit || rows+columns > unitLimit || int64(work) > left.left {
+		return false
+	}
+	left.spend(work)
+	for _, i := range m.best {
+		m.take(i, 0, 0, 1)
+	}
+	return true
 }
 
 // arc lets units of a row go to a column.
@@ -127,6 +213,7 @@ type arc struct {
 	column int
 	gain   gain
 	flow   int
+	link   int // that it stands for
 }
 
 // transport distributes the supply of rows over the demand of columns, along
@@ -352,28 +439,21 @@ func (m *matching) solveBest(component []int, left *budget) bool {
 	if !ok || !t.solve(left) {
 		return false
 	}
-	links := map[[2]int]int{}
-	for _, i := range component {
-		links[[2]int{m.links[i].expected, m.links[i].extracted}] = i
-	}
 	for r, arcs := range t.arcs {
 		for _, a := range arcs {
 			if a.flow == 0 || a.column == len(columns) {
 				continue
 			}
-			row, column := rows[r], columns[a.column]
-			m.take(links[[2]int{row.node, column.node}], row.pool, column.pool, a.flow)
+			m.take(a.link, rows[r], columns[a.column], a.flow)
 		}
 	}
 	return true
 }
 
-// place is one pool of one node.
-type place struct{ node, pool int }
-
-func (m *matching) transportOf(component []int) (*transport, []place, []place, bool) {
-	t := &transport{}
-	var rows, columns []place
+// transportOf returns the transport of a component, and the pools of which its
+// rows and columns are; false where it is too large.
+func (m *matching) transportOf(component []int) (t *transport, rows, columns []int, ok bool) {
+	t = &transport{}
 	firstRow, firstColumn := map[int]int{}, map[int]int{}
 	arcs, units := 0, 0
 	for _, i := range component {
@@ -385,7 +465,7 @@ func (m *matching) transportOf(component []int) (*transport, []place, []place, b
 		if _, known := firstRow[l.expected]; !known {
 			firstRow[l.expected] = len(rows)
 			for p, pool := range expected.pools {
-				rows = append(rows, place{l.expected, p})
+				rows = append(rows, p)
 				t.supply = append(t.supply, len(pool.members))
 			}
 			t.arcs = append(t.arcs, make([][]arc, len(expected.pools))...)
@@ -394,7 +474,7 @@ func (m *matching) transportOf(component []int) (*transport, []place, []place, b
 		if _, known := firstColumn[l.extracted]; !known {
 			firstColumn[l.extracted] = len(columns)
 			for p, pool := range extracted.pools {
-				columns = append(columns, place{l.extracted, p})
+				columns = append(columns, p)
 				t.demand = append(t.demand, len(pool.members))
 			}
 			units += extracted.size
@@ -402,7 +482,7 @@ func (m *matching) transportOf(component []int) (*transport, []place, []place, b
 		for p, from := range expected.pools {
 			row := firstRow[l.expected] + p
 			for q, to := range extracted.pools {
-				t.arcs[row] = append(t.arcs[row], arc{column: firstColumn[l.extracted] + q, gain: l.withTypes(from.typ, to.typ)})
+				t.arcs[row] = append(t.arcs[row], arc{column: firstColumn[l.extracted] + q, gain: l.withTypes(from.typ, to.typ), link: i})
 			}
 		}
 	}

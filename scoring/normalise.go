@@ -82,34 +82,41 @@ type form struct{ source, typ, target int }
 // swapped is the form with its ends exchanged.
 func (f form) swapped() form { return form{f.target, f.typ, f.source} }
 
-// prepareEntities numbers the names and types of a side and collapses
-// repetitions if asked to.
+// prepareEntities numbers the names and types of a side, finds repetitions and
+// collapses them if asked to.
 func (c *call) prepareEntities(s *side, aliases bool) {
-	kept := map[[2]int]int{}
+	first := make(map[[2]int]int, len(s.entities))
+	kept := s.entities[:0]
 	empty := 0
-	for i, given := range s.given.Entities {
-		e := entity{index: i, name: c.names.id(given.Name), typ: c.types.id(given.Type)}
+	for _, e := range s.entities {
+		e.name, e.typ = c.names.ids[e.name], c.types.ids[e.typ]
 		if e.name == 0 {
 			empty++
 		} else {
-			e.names = c.namesOfEntity(given, e.name, aliases)
+			e.names = c.namesOfEntity(s.given.Entities[e.index], e.name, aliases)
 		}
 		key := [2]int{e.name, e.typ}
-		if first, repeated := kept[key]; repeated && c.options.Dedupe == Exact {
-			keeper := &s.entities[first]
+		of, repeated := first[key]
+		if !repeated {
+			first[key] = len(kept)
+		} else {
+			s.repeatedEntities = append(s.repeatedEntities, Duplicate{e.index, kept[of].index, c.options.Dedupe == Exact})
+		}
+		if repeated && c.options.Dedupe == Exact {
+			keeper := &kept[of]
 			keeper.names = sortedSet(append(keeper.names, e.names...))
 			continue
 		}
-		kept[key] = len(s.entities)
-		s.entities = append(s.entities, e)
+		kept = append(kept, e)
 	}
+	s.entities = kept
 	if empty > 0 {
 		c.warn("%s: %s an empty name; it counts and never matches", s.word, counted(empty, "entity has", "entities have"))
 	}
 }
 
 func (c *call) namesOfEntity(given extraction.Entity, name int, aliases bool) []int {
-	all := []int{name}
+	all := c.names.only(name)
 	if aliases {
 		for _, alias := range given.Aliases {
 			if id := c.names.id(alias); id != 0 {
@@ -120,76 +127,80 @@ func (c *call) namesOfEntity(given extraction.Entity, name int, aliases bool) []
 	return sortedSet(all)
 }
 
-// prepareRelationships numbers the ends and types of a side and collapses
-// repetitions if asked to.
+// prepareRelationships numbers the ends and types of a side, finds repetitions
+// and collapses them if asked to. An end that refers to nothing is empty,
+// whatever is written beside the reference.
 func (c *call) prepareRelationships(s *side) {
-	given := s.given.Relationships
 	dangling := 0
-	for i, r := range given {
+	for i, r := range s.given.Relationships {
+		f := &s.relationships[i].forms[0]
+		*f = form{c.names.ids[f.source], c.types.ids[f.typ], c.names.ids[f.target]}
+		if r.SourceRef != "" {
+			f.source = 0
+		}
+		if r.TargetRef != "" {
+			f.target = 0
+		}
 		if r.Dangling() {
 			dangling++
 		}
-		s.relationships = append(s.relationships, statement{i, []form{c.formOf(r)}})
 	}
 	if dangling > 0 {
 		c.warn("%s: %s an end that refers to no entity; it counts and never matches",
 			s.word, counted(dangling, "relationship has", "relationships have"))
 	}
-	if c.options.Dedupe != Exact {
+	first := c.sameFacts(s)
+	for i, of := range first {
+		if of != i {
+			s.repeatedFacts = append(s.repeatedFacts, Duplicate{i, of, c.options.Dedupe == Exact})
+		}
+	}
+	if len(s.repeatedFacts) == 0 || c.options.Dedupe != Exact {
 		return
 	}
-	var kept []statement
-	at := map[int]int{}
-	first := c.sameFacts(given)
+	for _, d := range s.repeatedFacts {
+		keeper := &s.relationships[d.Of]
+		keeper.forms = append(keeper.forms, s.relationships[d.Index].forms...)
+	}
+	kept := s.relationships[:0]
 	for i, r := range s.relationships {
 		if first[i] == i {
-			at[i] = len(kept)
-			kept = append(kept, r)
-			continue
+			kept = append(kept, statement{r.index, sortedForms(r.forms)})
 		}
-		keeper := &kept[at[first[i]]]
-		keeper.forms = append(keeper.forms, r.forms...)
-	}
-	for i := range kept {
-		kept[i].forms = sortedForms(kept[i].forms)
 	}
 	s.relationships = kept
 }
 
-// formOf returns what a relationship says; an end that refers to nothing is
-// empty, whatever is written beside the reference.
-func (c *call) formOf(r extraction.Relationship) form {
-	f := form{c.names.id(r.Source), c.types.id(r.Type), c.names.id(r.Target)}
-	if r.SourceRef != "" {
-		f.source = 0
-	}
-	if r.TargetRef != "" {
-		f.target = 0
-	}
-	return f
+// relation is what the tables say of a type.
+type relation struct {
+	symmetric bool
+	inverses  []int // the inverses that occur, sorted
 }
 
 // reversals returns the types that say with swapped ends what a type says:
-// itself if it is symmetric, and its inverses. Only types that occur count.
+// itself if it is symmetric, and its inverses.
 func (c *call) reversals(typ int) []int {
-	text := c.types.texts[typ]
-	types := c.inverses(typ)
-	if c.symmetric[text] {
-		types = append(types, typ)
+	r := c.relations[typ]
+	if r.symmetric {
+		return append(slices.Clip(r.inverses), typ)
 	}
-	return types
+	return r.inverses
 }
 
-// inverses returns the inverses of a type that occur, sorted.
-func (c *call) inverses(typ int) []int {
-	var types []int
-	for inverse := range c.inverse[c.types.texts[typ]] {
-		if id, ok := c.types.ids[inverse]; ok {
-			types = append(types, id)
+// relationsOf looks up every type that occurs.
+func (c *call) relationsOf() []relation {
+	all := make([]relation, len(c.types.texts))
+	for typ, text := range c.types.texts {
+		r := relation{symmetric: c.symmetric[text]}
+		for inverse := range c.inverse[text] {
+			if id, ok := slices.BinarySearch(c.types.texts, inverse); ok {
+				r.inverses = append(r.inverses, id)
+			}
 		}
+		slices.Sort(r.inverses)
+		all[typ] = r
 	}
-	slices.Sort(types)
-	return types
+	return all
 }
 
 func sortedSet(ids []int) []int {
@@ -269,10 +280,10 @@ func isLetter(word string) bool {
 
 // byLastToken groups names by their last word, for the initials rule.
 func (m *matcher) byLastToken(b []key) map[string][]int {
-	groups := map[string][]int{}
 	if !m.initials {
-		return groups
+		return nil
 	}
+	groups := map[string][]int{}
 	for _, k := range b {
 		if tokens := m.names.tokensOf(k.name); len(tokens) > 0 {
 			last := tokens[len(tokens)-1]
@@ -284,7 +295,7 @@ func (m *matcher) byLastToken(b []key) map[string][]int {
 
 // compareInitials finds the names with the same last word that are one with a
 // name by their initials.
-func (m *matcher) compareInitials(name int, byLast map[string][]int, found map[int][]similarTo, left *budget) {
+func (m *matcher) compareInitials(name int, byLast map[string][]int, left *budget) {
 	if len(byLast) == 0 {
 		return
 	}
@@ -300,7 +311,7 @@ func (m *matcher) compareInitials(name int, byLast map[string][]int, found map[i
 			continue
 		}
 		if left.spend(edgeCost) {
-			found[name] = append(found[name], similarTo{other, m.withInitials(name, other, left)})
+			m.room = append(m.room, similarTo{other, m.withInitials(name, other, left)})
 		}
 	}
 }
@@ -326,13 +337,14 @@ func (m *matcher) withInitials(a, b int, left *budget) similarity {
 // endNames knows which names an end of an expected relationship stands for:
 // an end that is a name of an expected entity stands for all its names.
 type endNames struct {
+	all      *names
 	entities []entity
 	byName   map[int][]int    // entities that have several names
 	together map[string][]int // names of several entities
 }
 
-func newEndNames(entities []entity) *endNames {
-	a := &endNames{entities, map[int][]int{}, map[string][]int{}}
+func newEndNames(all *names, entities []entity) endNames {
+	a := endNames{all, entities, map[int][]int{}, map[string][]int{}}
 	for i, e := range entities {
 		if len(e.names) < 2 {
 			continue
@@ -350,7 +362,7 @@ func (a *endNames) names(end int) []int {
 	owners := a.byName[end]
 	switch len(owners) {
 	case 0:
-		return []int{end}
+		return a.all.only(end)
 	case 1:
 		return a.entities[owners[0]].names
 	}

@@ -47,6 +47,20 @@ func checkCatalogue(t interface{ Fatalf(string, ...any) }, r Result) {
 	}
 }
 
+// checkMeasure holds the short form of a result to the long one.
+func checkMeasure(t interface{ Fatalf(string, ...any) }, long, short Result) {
+	plain := func(list []outcome.Score) []outcome.Score {
+		list = slices.Clone(list)
+		for i := range list {
+			list[i].Counts = nil
+		}
+		return list
+	}
+	if diff := cmp.Diff(plain(long.Scores), plain(short.Scores)) + cmp.Diff(long.Groups, short.Groups) + cmp.Diff(long.Counts, short.Counts); diff != "" {
+		t.Fatalf("without explanations: %s", diff)
+	}
+}
+
 func toFloat(b bool) float64 { return float64(toInt(b)) }
 
 func checkSelfScore(t interface{ Fatalf(string, ...any) }, r Result) {
@@ -137,6 +151,7 @@ func TestScore_orderOfListsChangesNothing(t *testing.T) {
 		expected, extracted := drawExtraction(t, "expected", true), drawExtraction(t, "extracted", false)
 		r := s.Score(expected, extracted)
 		checkCatalogue(t, r)
+		checkMeasure(t, r, s.Measure(expected, extracted))
 		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 		again := s.Score(shuffled(expected, random), shuffled(extracted, random))
 		if diff := cmp.Diff(contents(r), contents(again)); diff != "" {

@@ -2,8 +2,6 @@ package scoring
 
 import (
 	"cmp"
-	"encoding/binary"
-	"maps"
 	"slices"
 
 	"extraction-experiment/extraction"
@@ -15,19 +13,26 @@ type relationMatching struct {
 	c              *call
 	expectedForms  [][]form // by node
 	extractedForms [][]form
-	byForm         map[form]int              // extracted node of a form
-	ends           map[int]bool              // names at the ends of extracted ones
-	similar        map[int][]similarTo       // names of expected ends to such names
-	reach          map[int][]similarTo       // by expected end, equal names included
-	best           map[[2]int]statementMatch // by pair of nodes
-	found          []statementMatch          // by the detail of a link
+	byForm         map[form]int     // extracted node of a form
+	ends           []bool           // by name, whether it stands at the end of an extracted one
+	similar        [][]similarTo    // by name of expected ends, such names
+	reach          [][]similarTo    // by expected end, equal names included
+	room           []similarTo      // for the next of reach
+	last           []int            // by extracted node, its latest link + 1
+	found          []statementMatch // by the detail of a link
 	search         budget
 }
 
 func (c *call) matchRelationships() *relationMatching {
-	m := &relationMatching{c: c, best: map[[2]int]statementMatch{}, byForm: map[form]int{}, ends: map[int]bool{}, search: budget{searchAllowance}}
+	m := &relationMatching{c: c, ends: make([]bool, len(c.names.texts)), search: budget{searchAllowance}}
 	m.expected, m.expectedForms = c.statementNodes(&c.expected)
 	m.extracted, m.extractedForms = c.statementNodes(&c.extracted)
+	m.byForm = make(map[form]int, len(m.extracted))
+	m.last = make([]int, len(m.extracted))
+	m.similar = make([][]similarTo, len(c.names.texts))
+	m.room = make([]similarTo, 0, 2*len(m.expected)) // not nil, and so are its parts
+	m.links = make([]link, 0, len(m.expected)+len(m.extracted))
+	m.found = make([]statementMatch, 0, cap(m.links))
 	for x, forms := range m.extractedForms {
 		for _, f := range forms {
 			m.byForm[f] = x
@@ -39,7 +44,7 @@ func (c *call) matchRelationships() *relationMatching {
 	if m.search.exhausted() {
 		c.warn("relationships: too many names or too long ones to compare all of them; some similar ends were not matched")
 	}
-	m.collectLinks()
+	m.sortLinks(func(a, b link) int { return 0 })
 	m.solve(&budget{assignAllowance})
 	if m.degraded > 0 {
 		c.warn("relationships: %s too many similar statements for the best assignment; its best pairs were taken first",
@@ -51,29 +56,24 @@ func (c *call) matchRelationships() *relationMatching {
 // statementNodes groups the statements of a side that can match by what they
 // say, in the order of their forms.
 func (c *call) statementNodes(s *side) ([]node, [][]form) {
-	groups := map[string][]int{}
+	order := make([]int, 0, len(s.relationships))
 	for i, r := range s.relationships {
-		if first := r.forms[0]; first.source == 0 || first.target == 0 || first.typ == 0 {
-			continue
+		if first := r.forms[0]; first.source != 0 && first.target != 0 && first.typ != 0 {
+			order = append(order, i)
 		}
-		var key []byte
-		for _, f := range r.forms {
-			for _, id := range []int{f.source, f.typ, f.target} {
-				key = binary.BigEndian.AppendUint32(key, uint32(id))
-			}
-		}
-		groups[string(key)] = append(groups[string(key)], i)
 	}
-	var nodes []node
-	var forms [][]form
-	for _, key := range slices.Sorted(maps.Keys(groups)) {
-		members := groups[key]
-		slices.SortFunc(members, func(i, j int) int {
-			a, b := s.given.Relationships[s.relationships[i].index], s.given.Relationships[s.relationships[j].index]
-			return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Type, b.Type), cmp.Compare(a.Target, b.Target), cmp.Compare(i, j))
-		})
-		nodes = append(nodes, node{pools: []pool{{0, members}}, size: len(members)})
-		forms = append(forms, s.relationships[members[0]].forms)
+	slices.SortFunc(order, func(i, j int) int {
+		if d := slices.CompareFunc(s.relationships[i].forms, s.relationships[j].forms, form.compare); d != 0 {
+			return d
+		}
+		a, b := &s.given.Relationships[s.relationships[i].index], &s.given.Relationships[s.relationships[j].index]
+		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Type, b.Type), cmp.Compare(a.Target, b.Target), cmp.Compare(i, j))
+	})
+	nodes := nodesOf(order, func(i, j int) bool { return slices.Equal(s.relationships[i].forms, s.relationships[j].forms) },
+		func(int) int { return 0 })
+	forms := make([][]form, len(nodes))
+	for i, n := range nodes {
+		forms[i] = s.relationships[n.pools[0].members[0]].forms
 	}
 	return nodes, forms
 }
@@ -81,7 +81,7 @@ func (c *call) statementNodes(s *side) ([]node, [][]form) {
 // findExact finds the exact matches; equal statements make up most of a good
 // extraction, and need no search.
 func (m *relationMatching) findExact() {
-	m.reach = map[int][]similarTo{}
+	m.reach = make([][]similarTo, len(m.c.names.texts))
 	for e := range m.expected {
 		m.findMatches(e, true, nil)
 	}
@@ -90,13 +90,16 @@ func (m *relationMatching) findExact() {
 // findOthers finds the other matches, for the statements that exact ones do not
 // use up.
 func (m *relationMatching) findOthers() {
-	m.collectLinks()
 	closedExpected, closedExtracted := closed(m.expected, m.extracted, m.links)
 	if m.c.options.FuzzyRelationships {
 		m.joinEnds(closedExpected, closedExtracted)
 	}
-	m.reach = map[int][]similarTo{}
+	clear(m.reach)
+	exact := m.links // in the order of the expected statements
 	for e := range m.expected {
+		for ; len(exact) > 0 && exact[0].expected == e; exact = exact[1:] {
+			m.last[exact[0].extracted] = exact[0].detail + 1
+		}
 		if !closedExpected[e] {
 			m.findMatches(e, false, closedExtracted)
 		}
@@ -105,17 +108,13 @@ func (m *relationMatching) findOthers() {
 
 // joinEnds finds the similar names among the ends of open statements.
 func (m *relationMatching) joinEnds(closedExpected, closedExtracted []bool) {
-	ours, theirs := map[int]bool{}, map[int]bool{}
+	var ours, theirs []int
 	for e, forms := range m.expectedForms {
 		if closedExpected[e] {
 			continue
 		}
 		for _, f := range forms {
-			for _, end := range []int{f.source, f.target} {
-				for _, name := range m.c.endNames.names(end) {
-					ours[name] = true
-				}
-			}
+			ours = append(append(ours, m.c.endNames.names(f.source)...), m.c.endNames.names(f.target)...)
 		}
 	}
 	for x, forms := range m.extractedForms {
@@ -123,10 +122,10 @@ func (m *relationMatching) joinEnds(closedExpected, closedExtracted []bool) {
 			continue
 		}
 		for _, f := range forms {
-			theirs[f.source], theirs[f.target] = true, true
+			theirs = append(theirs, f.source, f.target)
 		}
 	}
-	m.similar = m.c.matcher.join(slices.Sorted(maps.Keys(ours)), slices.Sorted(maps.Keys(theirs)), &m.search)
+	m.similar = m.c.matcher.join(sortedSet(ours), sortedSet(theirs), &m.search)
 }
 
 // findMatches notes the best match from one expected statement to each extracted
@@ -157,13 +156,14 @@ func (m *relationMatching) findMatches(e int, exactOnly bool, closedExtracted []
 			}
 		}
 		try(f.typ, false, false)
-		if m.c.symmetric[m.c.types.texts[f.typ]] {
+		relation := m.c.relations[f.typ]
+		if relation.symmetric {
 			try(f.typ, true, false)
 		}
 		if exactOnly {
 			continue
 		}
-		for _, typ := range m.c.inverses(f.typ) {
+		for _, typ := range relation.inverses {
 			try(typ, true, true)
 		}
 	}
@@ -172,14 +172,20 @@ func (m *relationMatching) findMatches(e int, exactOnly bool, closedExtracted []
 func (m *relationMatching) note(e, x int, s, t similarTo, inverse bool) {
 	w := statementMatch{source: s.similarity, target: t.similarity}
 	w.kind, w.rank = matchTypeOf(inverse, s.similarity == equalNames && t.similarity == equalNames)
-	key := [2]int{e, x}
-	known, ok := m.best[key]
-	if !ok && !m.search.spend(edgeCost) && w.kind != ExactMatch {
+	at := m.last[x] - 1
+	known := at >= 0 && m.links[at].expected == e
+	switch {
+	case known && !w.betterThan(m.found[at]):
 		return
+	case known:
+	case !m.search.spend(edgeCost) && w.kind != ExactMatch:
+		return
+	default:
+		at = len(m.links)
+		m.links, m.found, m.last[x] = append(m.links, link{}), append(m.found, w), at+1
 	}
-	if !ok || w.betterThan(known) {
-		m.best[key] = w
-	}
+	m.links[at] = link{expected: e, extracted: x, exact: w.kind == ExactMatch, gain: w.gain(), detail: at}
+	m.found[at] = w
 }
 
 // reachable returns the names at extracted ends that an expected end may be
@@ -187,36 +193,24 @@ func (m *relationMatching) note(e, x int, s, t similarTo, inverse bool) {
 // proportion to the names; where the budget is used up, the end itself is
 // still compared.
 func (m *relationMatching) reachable(end int) []similarTo {
-	if list, known := m.reach[end]; known {
+	if list := m.reach[end]; list != nil {
 		return list
 	}
 	names := m.c.endNames.names(end)
 	if !m.search.spend(len(names)) {
 		return []similarTo{{end, equalNames}}
 	}
-	var list []similarTo
+	from := len(m.room)
 	for _, name := range names {
 		if m.ends[name] {
-			list = append(list, similarTo{name, equalNames})
+			m.room = append(m.room, similarTo{name, equalNames})
 		}
-		list = append(list, m.similar[name]...)
+		m.room = append(m.room, m.similar[name]...)
 	}
+	list := m.room[from:]
 	m.search.spend(20 * len(list))
-	list = bestOfEach(list)
-	m.reach[end] = list
-	return list
-}
-
-// collectLinks makes links of the matches found so far.
-func (m *relationMatching) collectLinks() {
-	m.links, m.found = nil, nil
-	for key, w := range m.best {
-		m.links = append(m.links, link{expected: key[0], extracted: key[1], exact: w.kind == ExactMatch, gain: w.gain(), detail: len(m.found)})
-		m.found = append(m.found, w)
-	}
-	slices.SortFunc(m.links, func(a, b link) int {
-		return cmp.Or(cmp.Compare(a.expected, b.expected), cmp.Compare(a.extracted, b.extracted))
-	})
+	m.reach[end] = bestOfEach(list)
+	return m.reach[end]
 }
 
 // scoreRelationships matches the relationships, writes matches, misses and
@@ -225,16 +219,16 @@ func (c *call) scoreRelationships(r *Result) *RelationshipCounts {
 	m := c.matchRelationships()
 	expected, extracted := c.expected.relationships, c.extracted.relationships
 	counts := &RelationshipCounts{Expected: int64(len(expected)), Extracted: int64(len(extracted))}
-	r.Relationships = []RelationshipMatch{}
+	r.Relationships = make([]RelationshipMatch, 0, len(m.pairs))
 	groups := c.newGroups("relationship_type")
 	partners := newPartners(len(expected), len(extracted))
+	slices.SortFunc(m.pairs, comparePairings)
 	for _, p := range m.pairs {
 		w := m.found[m.links[p.link].detail]
 		counts.add(w.kind)
 		partners.pair(p)
 		r.Relationships = append(r.Relationships, c.relationshipMatch(p, w))
 	}
-	slices.SortFunc(r.Relationships, func(a, b RelationshipMatch) int { return cmp.Compare(a.ExpectedIndex, b.ExpectedIndex) })
 	for _, e := range expected {
 		groups.at(e.forms[0].typ).Expected++
 	}
@@ -295,8 +289,11 @@ func statementOf(r extraction.Relationship) Statement {
 // relationshipMisses explains the relationships of one side that have no
 // partner.
 func (c *call) relationshipMisses(m *relationMatching, here, there *side, partner, theirPartner []int) []RelationshipMiss {
-	search := newStatementSearch(c, m, here, there, theirPartner)
 	missed := unmatched(partner)
+	if len(missed) == 0 || !c.explains {
+		return nil
+	}
+	search := newStatementSearch(c, m, here, there, theirPartner)
 	slices.SortStableFunc(missed, func(i, j int) int {
 		return here.relationships[i].forms[0].compare(here.relationships[j].forms[0])
 	})
@@ -327,7 +324,7 @@ func (c *call) relationshipMisses(m *relationMatching, here, there *side, partne
 }
 
 func (f form) compare(g form) int {
-	return slices.Compare([]int{f.source, f.typ, f.target}, []int{g.source, g.typ, g.target})
+	return cmp.Or(cmp.Compare(f.source, g.source), cmp.Compare(f.typ, g.typ), cmp.Compare(f.target, g.target))
 }
 
 // statementSearch looks for the nearest statement of the other side among
@@ -335,27 +332,30 @@ func (f form) compare(g form) int {
 type statementSearch struct {
 	c           *call
 	here, there *side
-	partner     []int         // of there
-	byEnd       map[int][]int // members of there, by the names of their ends
-	similar     map[int][]int // names that are similar enough, both ways
+	partner     []int // of there
+	byEnd       index // members of there, by the names of their ends
+	similar     index // names that are similar enough, both ways
+	seen        []int // by member of there, the last miss that it was compared with + 1
 }
 
 func newStatementSearch(c *call, m *relationMatching, here, there *side, partner []int) *statementSearch {
-	s := &statementSearch{c: c, here: here, there: there, partner: partner, byEnd: map[int][]int{}, similar: map[int][]int{}}
+	var ends, similar [][2]int
 	for i, r := range there.relationships {
-		for _, name := range sortedSet([]int{r.forms[0].source, r.forms[0].target}) {
-			if name != 0 {
-				s.byEnd[name] = append(s.byEnd[name], i)
-			}
+		f := r.forms[0]
+		if f.source != 0 {
+			ends = append(ends, [2]int{f.source, i})
+		}
+		if f.target != 0 && f.target != f.source {
+			ends = append(ends, [2]int{f.target, i})
 		}
 	}
 	for name, list := range m.similar {
 		for _, other := range list {
-			s.similar[name] = append(s.similar[name], other.name)
-			s.similar[other.name] = append(s.similar[other.name], name)
+			similar = append(similar, [2]int{name, other.name}, [2]int{other.name, name})
 		}
 	}
-	return s
+	n := len(c.names.texts)
+	return &statementSearch{c, here, there, partner, newIndex(n, ends), newIndex(n, similar), make([]int, len(there.relationships))}
 }
 
 // candidate is how near a statement of the other side comes.
@@ -387,19 +387,18 @@ func (a candidate) nearerThan(b candidate) bool {
 // explain writes the reason and the nearest statement into a miss.
 func (s *statementSearch) explain(miss *RelationshipMiss, f form, left *budget) {
 	best := candidate{member: -1, reason: ReasonNothingSimilar}
-	seen := map[int]bool{}
 	related := s.related(f)
 	left.spend(len(related))
 	for _, name := range related {
-		for _, i := range s.byEnd[name] {
+		for _, i := range s.byEnd.of(name) {
 			if !left.spend(50) {
 				miss.Reason = ReasonNotSearched
 				return
 			}
-			if seen[i] {
+			if s.seen[i] == miss.Index+1 {
 				continue
 			}
-			seen[i] = true
+			s.seen[i] = miss.Index + 1
 			if c, ok := s.judge(f, i, left); ok && (best.member < 0 || c.nearerThan(best)) {
 				best = c
 			}
@@ -429,7 +428,7 @@ func (s *statementSearch) related(f form) []int {
 	var all []int
 	for _, end := range []int{f.source, f.target} {
 		for _, name := range s.c.endNames.names(end) {
-			all = append(append(all, name), s.similar[name]...)
+			all = append(append(all, name), s.similar.of(name)...)
 		}
 	}
 	return sortedSet(all)
@@ -439,8 +438,9 @@ func (s *statementSearch) related(f form) []int {
 func (s *statementSearch) judge(f form, i int, left *budget) (candidate, bool) {
 	g := s.there.relationships[i].forms[0]
 	sameType := f.typ == g.typ
-	symmetric := sameType && s.c.symmetric[s.c.types.texts[f.typ]]
-	inverse := slices.Contains(s.c.inverses(f.typ), g.typ)
+	relation := s.c.relations[f.typ]
+	symmetric := sameType && relation.symmetric
+	inverse := slices.Contains(relation.inverses, g.typ)
 	straight := candidate{source: s.ends(f.source, g.source, left), target: s.ends(f.target, g.target, left)}
 	crossed := candidate{source: s.ends(f.source, g.target, left), target: s.ends(f.target, g.source, left)}
 	consider := func(c *candidate, right bool) {
@@ -494,7 +494,7 @@ func (s *statementSearch) ends(a, b int, left *budget) similarity {
 	if _, alias := slices.BinarySearch(s.c.endNames.names(a), b); alias {
 		return equalNames
 	}
-	m := s.c.matcher
+	m := &s.c.matcher
 	if b == 0 || m.digitsDiffer(a, b) {
 		return similarity{den: 1}
 	}

@@ -47,6 +47,7 @@ const Version = "2"
 // for concurrent use.
 type Scorer struct {
 	options   Options
+	catalog   []Definition
 	threshold threshold
 	oneType   map[string]string          // types that are another's alias, normal spelling
 	symmetric map[string]bool            // normal spelling
@@ -63,7 +64,7 @@ func New(o Options) (*Scorer, error) {
 		return nil, optionsError(err)
 	}
 	t.inclusive = o.ThresholdInclusive
-	s := &Scorer{options: o.clone(), threshold: t, oneType: oneTypeOf(o.TypeAliases)}
+	s := &Scorer{options: o.clone(), catalog: Catalog(), threshold: t, oneType: oneTypeOf(o.TypeAliases)}
 	s.symmetric = map[string]bool{}
 	for _, name := range o.Symmetric {
 		s.symmetric[s.typeText(name)] = true
@@ -138,16 +139,30 @@ func oneTypeOf(aliases map[string]string) map[string]string {
 // names are equal or far apart; similar names are compared pairwise, within
 // fixed limits that Result.Warnings tells of.
 func (s *Scorer) Score(expected, extracted extraction.Extraction) Result {
-	c := newCall(s, expected, extracted)
-	var r Result
-	c.duplicates(&r.Duplicates)
-	if expected.Entities != nil {
+	return newCall(s, expected, extracted, true).score()
+}
+
+// Measure is Score for who wants the numbers alone: misses are not explained, and
+// scores are without their counts.
+func (s *Scorer) Measure(expected, extracted extraction.Extraction) Result {
+	return newCall(s, expected, extracted, false).score()
+}
+
+func (c *call) score() Result {
+	r := Result{Duplicates: Duplicates{
+		c.expected.repeatedEntities, c.extracted.repeatedEntities,
+		c.expected.repeatedFacts, c.extracted.repeatedFacts,
+	}}
+	if n := len(r.Duplicates.ExpectedEntities) + len(r.Duplicates.ExpectedRelationships); n > 0 && c.options.Dedupe != Exact {
+		c.warn("expected: %s another; only one of them can match each extracted one", counted(n, "entry repeats", "entries repeat"))
+	}
+	if c.expected.given.Entities != nil {
 		r.Counts.Entities = c.scoreEntities(&r)
 	}
-	if expected.Relationships != nil {
+	if c.expected.given.Relationships != nil {
 		r.Counts.Relationships = c.scoreRelationships(&r)
 	}
-	r.Scores = scoresOf(r.Counts, c.typed())
+	r.Scores = c.scoresOf(r.Counts)
 	r.Warnings = c.warnings
 	return r
 }
@@ -163,28 +178,30 @@ const (
 	Untyped                   = "no expected entity has a type"
 )
 
-// scoresOf derives every score of the catalogue from the counts; typed says that
-// an expected entity has a type.
-func scoresOf(c Counts, typed bool) []outcome.Score {
-	var scores []outcome.Score
-	counts := c.Map()
-	for _, d := range Catalog() {
+// scoresOf derives every score of the catalogue from the counts.
+func (c *call) scoresOf(n Counts) []outcome.Score {
+	scores, values := make([]outcome.Score, 0, len(c.catalog)), make([]float64, len(c.catalog))
+	counts, typed := n.Map(), c.typed()
+	for i, d := range c.catalog {
 		if d.Name == ItemPerfect {
-			scores = append(scores, itemPerfect(c, scores))
+			scores = append(scores, itemPerfect(n, scores))
 			continue
 		}
-		if reason := c.undefined(d, typed); reason != "" {
+		if reason := n.undefined(d, typed); reason != "" {
 			scores = append(scores, outcome.Score{Name: d.Name, Reason: reason})
 			continue
 		}
 		s := d.score(counts)
-		s.Vacuous = c.vacuous(d.Family) && d.Name != TypeAccuracy
-		value := quotient(s.Ratio.Num, s.Ratio.Den)
+		if c.explains {
+			s.Counts = d.countsOf(counts)
+		}
+		s.Vacuous = n.vacuous(d.Family) && d.Name != TypeAccuracy
+		s.Value = &values[i]
+		*s.Value = quotient(s.Ratio.Num, s.Ratio.Den)
 		if s.Vacuous {
-			value = 1
+			*s.Value = 1
 			s.Comment = "nothing expected, nothing extracted"
 		}
-		s.Value = &value
 		scores = append(scores, s)
 	}
 	return scores
@@ -257,7 +274,7 @@ func (s *Scorer) Undelivered(expected extraction.Extraction) []outcome.Score {
 		return s.typeText(e.Type) != "" && s.options.spell(e.Name) != ""
 	})
 	var scores []outcome.Score
-	for _, d := range Catalog() {
+	for _, d := range s.catalog {
 		defined := expected.Entities != nil
 		switch {
 		case d.Name == TypeAccuracy:
@@ -428,12 +445,14 @@ type NearestRelationship struct {
 // call is the state of one call of Score.
 type call struct {
 	*Scorer
+	explains  bool
 	names     *names
 	types     *dictionary
-	matcher   *matcher
+	relations []relation // by type
+	matcher   matcher
 	expected  side
 	extracted side
-	endNames  *endNames
+	endNames  endNames
 	nearest   budget
 	warnings  []string
 }
@@ -444,13 +463,16 @@ type side struct {
 	given         extraction.Extraction
 	entities      []entity
 	relationships []statement
+
+	repeatedEntities, repeatedFacts []Duplicate
 }
 
-func newCall(s *Scorer, expected, extracted extraction.Extraction) *call {
+func newCall(s *Scorer, expected, extracted extraction.Extraction, explains bool) *call {
 	names := &names{dictionary: newDictionary(s.options.spell)}
+	names.places = make(map[string]int, len(expected.Entities)+len(extracted.Entities))
 	c := &call{
-		Scorer: s, names: names, types: newDictionary(s.typeText),
-		matcher: &matcher{
+		Scorer: s, explains: explains, names: names, types: newDictionary(s.typeText),
+		matcher: matcher{
 			names: names, threshold: s.threshold,
 			initials: s.options.Initials, digitsEqual: s.options.DigitsEqual,
 		},
@@ -458,33 +480,37 @@ func newCall(s *Scorer, expected, extracted extraction.Extraction) *call {
 		extracted: side{word: "extracted", given: extracted},
 		nearest:   budget{nearestAllowance},
 	}
-	c.collect(expected, true)
-	c.collect(extracted, false)
+	c.collect(&c.expected, true)
+	c.collect(&c.extracted, false)
 	c.names.close()
 	c.types.close()
+	names.numbers = newDisjointSet(len(names.texts)).parent
+	c.relations = c.relationsOf()
 	c.prepareEntities(&c.expected, true)
 	c.prepareEntities(&c.extracted, false)
-	c.endNames = newEndNames(c.expected.entities)
+	c.endNames = newEndNames(names, c.expected.entities)
 	c.prepareRelationships(&c.expected)
 	c.prepareRelationships(&c.extracted)
 	return c
 }
 
-// collect adds every name and type of one side to the dictionaries.
-func (c *call) collect(e extraction.Extraction, aliases bool) {
-	for _, entity := range e.Entities {
-		c.names.add(entity.Name)
-		c.types.add(entity.Type)
+// collect adds every name and type of one side to the dictionaries, and notes
+// their places.
+func (c *call) collect(s *side, aliases bool) {
+	s.entities = make([]entity, len(s.given.Entities))
+	for i, given := range s.given.Entities {
+		s.entities[i] = entity{index: i, name: c.names.add(given.Name), typ: c.types.add(given.Type)}
 		if aliases {
-			for _, alias := range entity.Aliases {
+			for _, alias := range given.Aliases {
 				c.names.add(alias)
 			}
 		}
 	}
-	for _, r := range e.Relationships {
-		c.names.add(r.Source)
-		c.names.add(r.Target)
-		c.types.add(r.Type)
+	s.relationships = make([]statement, len(s.given.Relationships))
+	forms := make([]form, len(s.given.Relationships))
+	for i, r := range s.given.Relationships {
+		forms[i] = form{c.names.add(r.Source), c.types.add(r.Type), c.names.add(r.Target)}
+		s.relationships[i] = statement{i, forms[i : i+1 : i+1]}
 	}
 }
 

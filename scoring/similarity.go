@@ -20,14 +20,17 @@ var byInitials = similarity{num: 9, den: 10, initials: true}
 // pairs are chosen.
 func (s similarity) ppm() int64 { return int64(s.num) * 1_000_000 / int64(s.den) }
 
-func (s similarity) less(t similarity) bool {
-	return int64(s.num)*int64(t.den) < int64(t.num)*int64(s.den)
-}
-
-// betterThan prefers the higher similarity, and of equal ones the one that
+// compareBest puts the higher similarity first, and of equal ones the one that
 // needs no initials.
-func betterThan(s, t similarity) bool {
-	return t.less(s) || !s.less(t) && t.initials && !s.initials
+func compareBest(s, t similarity) int {
+	d := cmp.Compare(int64(t.num)*int64(s.den), int64(s.num)*int64(t.den))
+	switch {
+	case d != 0 || s.initials == t.initials:
+		return d
+	case t.initials:
+		return -1
+	}
+	return 1
 }
 
 // matcher finds names that are similar enough. It is not safe for concurrent
@@ -38,6 +41,7 @@ type matcher struct {
 	initials    bool
 	digitsEqual bool
 	editor      editor
+	room        []similarTo // for the next names that are found
 }
 
 // similarTo is one name that is similar to another, but not equal.
@@ -67,14 +71,16 @@ func (m *matcher) keysOf(list []int) []key {
 	return keys
 }
 
-// join returns, for each name of a, the names of b that are similar enough, in
-// the order of their numbers. Equal names are left out.
+// join returns, by the numbers of all names, for each name of a the names of b
+// that are similar enough, in the order of their numbers. Equal names are left out.
+// The lists hold until the next call.
 //
 // Names are taken from the shortest to the longest, and only names whose
 // length allows a match are looked at. If the budget runs out, what was found
 // until then is returned.
-func (m *matcher) join(a, b []int, left *budget) map[int][]similarTo {
-	found := map[int][]similarTo{}
+func (m *matcher) join(a, b []int, left *budget) [][]similarTo {
+	found := make([][]similarTo, len(m.names.texts))
+	m.room = m.room[:0]
 	ours, theirs := m.keysOf(a), m.keysOf(b)
 	byLast := m.byLastToken(theirs)
 	from, to := 0, 0
@@ -85,13 +91,12 @@ func (m *matcher) join(a, b []int, left *budget) map[int][]similarTo {
 		for to < len(theirs) && theirs[to].length-max(0, m.threshold.maxDistance(theirs[to].length)) <= k.length {
 			to++
 		}
+		start := len(m.room)
 		if from < to {
-			m.compare(k, theirs[from:to], found, left)
+			m.compare(k, theirs[from:to], left)
 		}
-		m.compareInitials(k.name, byLast, found, left)
-		if list, ok := found[k.name]; ok {
-			found[k.name] = bestOfEach(list)
-		}
+		m.compareInitials(k.name, byLast, left)
+		found[k.name] = bestOfEach(m.room[start:])
 		if left.exhausted() {
 			break
 		}
@@ -101,7 +106,7 @@ func (m *matcher) join(a, b []int, left *budget) map[int][]similarTo {
 
 // compare finds the names among others, sorted by length, that are similar to
 // one by edit distance.
-func (m *matcher) compare(k key, others []key, found map[int][]similarTo, left *budget) {
+func (m *matcher) compare(k key, others []key, left *budget) {
 	if !left.spend(len(others)) {
 		return
 	}
@@ -116,7 +121,7 @@ func (m *matcher) compare(k key, others []key, found map[int][]similarTo, left *
 			continue
 		}
 		if s, ok := m.plain(k.name, other.name, limit, left); ok && left.spend(edgeCost) {
-			found[k.name] = append(found[k.name], similarTo{other.name, s})
+			m.room = append(m.room, similarTo{other.name, s})
 		}
 		if left.exhausted() {
 			return
@@ -147,13 +152,7 @@ func bestOfEach(list []similarTo) []similarTo {
 		if s.name != t.name {
 			return s.name - t.name
 		}
-		switch {
-		case betterThan(s.similarity, t.similarity):
-			return -1
-		case betterThan(t.similarity, s.similarity):
-			return 1
-		}
-		return 0
+		return compareBest(s.similarity, t.similarity)
 	})
 	return slices.CompactFunc(list, func(s, t similarTo) bool { return s.name == t.name })
 }
@@ -269,3 +268,24 @@ func (d *disjointSet) join(i, j int) {
 	i, j = d.find(i), d.find(j)
 	d.parent[max(i, j)] = min(i, j)
 }
+
+// index lists values by key, in the order in which they were given.
+type index struct{ starts, values []int }
+
+// newIndex makes the index of pairs of a key and a value; keys are under n.
+func newIndex(n int, pairs [][2]int) index {
+	x := index{make([]int, n+2), make([]int, len(pairs))}
+	for _, p := range pairs {
+		x.starts[p[0]+2]++
+	}
+	for key := range n {
+		x.starts[key+2] += x.starts[key+1]
+	}
+	for _, p := range pairs { // each start moves on to that of the next key
+		x.values[x.starts[p[0]+1]] = p[1]
+		x.starts[p[0]+1]++
+	}
+	return x
+}
+
+func (x index) of(key int) []int { return x.values[x.starts[key]:x.starts[key+1]] }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -212,10 +213,18 @@ func TestPairs_broken(t *testing.T) {
 func FuzzPairs(f *testing.F) {
 	f.Add(`{"id":"a","expected":{"entities":[{"name":"Ann"}]},"extracted":{"entities":[{"name":"Anne"}]},"options":{"threshold":"0.5"}}`)
 	f.Add(`{"extracted":null,"error":"x"}`)
+	f.Add(`{"expected":{},"id":"\u0061\ud800","options":null,"id":"b","extracted":{"entities":null},"error":"y"}`)
+	f.Add(`{"ID":"a","expected":{},"extracted":{},"Extracted":null,"error":null}`)
 	f.Fuzz(func(t *testing.T, text string) {
-		var out bytes.Buffer
+		var out, unusual bytes.Buffer
 		p := harness.Pairs{Options: scoring.DefaultOptions(), Name: "fuzz"}
 		_ = p.Score(t.Context(), strings.NewReader(text), &out) // any error, no panic
+		// With an unknown key, lines are read by encoding/json.
+		text = regexp.MustCompile(`(?m)^\s*\{`).ReplaceAllString(text, "${0}\"ignored\":0,")
+		_ = p.Score(t.Context(), strings.NewReader(text), &unusual)
+		if out.String() != unusual.String() {
+			t.Fatalf("%s became\n%s, with an unknown key\n%s", text, &out, &unusual)
+		}
 		for l := range strings.Lines(out.String()) {
 			if !json.Valid([]byte(l)) {
 				t.Fatalf("not JSON: %s", l)

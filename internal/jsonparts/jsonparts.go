@@ -16,7 +16,7 @@ import (
 // Time is linear.
 func Members(raw []byte) iter.Seq2[string, json.RawMessage] {
 	return func(yield func(string, json.RawMessage) bool) {
-		for key, value := range parts(raw) {
+		for key, value := range RawMembers(raw) {
 			if !yield(Text(key), value) {
 				return
 			}
@@ -24,21 +24,21 @@ func Members(raw []byte) iter.Seq2[string, json.RawMessage] {
 	}
 }
 
-// parts returns the members of an object with their keys as they are written.
-func parts(raw []byte) iter.Seq2[[]byte, json.RawMessage] {
+// RawMembers is Members with the keys as they are written, parts of raw too.
+func RawMembers(raw []byte) iter.Seq2[[]byte, json.RawMessage] {
 	return func(yield func([]byte, json.RawMessage) bool) {
-		raw := bytes.TrimLeft(raw, space)
+		raw := skip(raw, ' ')
 		if len(raw) == 0 || raw[0] != '{' {
 			return
 		}
 		for rest := raw[1:]; ; {
-			rest = bytes.TrimLeft(rest, space+",")
+			rest = skip(rest, ',')
 			if len(rest) == 0 || rest[0] != '"' {
 				return
 			}
 			end := valueEnd(rest)
 			key := rest[:end]
-			rest = bytes.TrimLeft(rest[end:], space+":")
+			rest = skip(rest[end:], ':')
 			end = valueEnd(rest)
 			if !yield(key, json.RawMessage(rest[:end])) {
 				return
@@ -51,12 +51,12 @@ func parts(raw []byte) iter.Seq2[[]byte, json.RawMessage] {
 // Elements returns the values of a JSON list, as Members does those of an object.
 func Elements(raw []byte) iter.Seq[json.RawMessage] {
 	return func(yield func(json.RawMessage) bool) {
-		raw := bytes.TrimLeft(raw, space)
+		raw := skip(raw, ' ')
 		if len(raw) == 0 || raw[0] != '[' {
 			return
 		}
 		for rest := raw[1:]; ; {
-			rest = bytes.TrimLeft(rest, space+",")
+			rest = skip(rest, ',')
 			if len(rest) == 0 || rest[0] == ']' {
 				return
 			}
@@ -79,7 +79,7 @@ func Scalar(raw []byte) (value, rest []byte) {
 // f says that it is not kept is left out. Anything that is no object is appended as it
 // is. Raw is as in Members.
 func AppendMembers(b, raw []byte, f func(b []byte, key string, value json.RawMessage) (more []byte, kept bool)) []byte {
-	return appended(b, raw, '{', '}', parts(raw), f)
+	return appended(b, raw, '{', '}', RawMembers(raw), f)
 }
 
 // AppendElements does with a list what AppendMembers does with an object.
@@ -97,7 +97,7 @@ func AppendElements(b, raw []byte, f func(b []byte, value json.RawMessage) (more
 // appended writes what is between the brackets anew.
 func appended(b, raw []byte, opening, closing byte, all iter.Seq2[[]byte, json.RawMessage],
 	f func(b []byte, key string, value json.RawMessage) ([]byte, bool)) []byte {
-	if text := bytes.TrimLeft(raw, space); len(text) == 0 || text[0] != opening {
+	if text := skip(raw, ' '); len(text) == 0 || text[0] != opening {
 		return append(b, raw...)
 	}
 	b = append(b, opening)
@@ -142,7 +142,15 @@ func AppendText(b []byte, text string) []byte {
 	return append(append(append(b, '"'), text...), '"')
 }
 
-const space = " \t\r\n"
+// skip returns what follows white space and the other byte.
+func skip(raw []byte, other byte) []byte {
+	for i, c := range raw {
+		if c != ' ' && c != '\n' && c != '\t' && c != '\r' && c != other {
+			return raw[i:]
+		}
+	}
+	return nil
+}
 
 // valueEnd returns where the value ends that raw begins with; at least 1 where there
 // is anything.

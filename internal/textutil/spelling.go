@@ -46,7 +46,16 @@ func cherokee(r rune) rune {
 }
 
 // OneSpace makes one space of each run of white space and trims the ends.
-func OneSpace(s string) string { return strings.Join(strings.Fields(s), " ") }
+func OneSpace(s string) string {
+	space := true // what comes before is one
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf || s[i] < ' ' || s[i] == ' ' && space {
+			return strings.Join(strings.Fields(s), " ")
+		}
+		space = s[i] == ' '
+	}
+	return strings.TrimSuffix(s, " ")
+}
 
 // ValidUTF8 replaces each byte that is not UTF-8 by U+FFFD.
 func ValidUTF8(s string) string {

@@ -68,12 +68,9 @@ func (s *Server) annotated(a Annotation) (sc score, err error) {
 	sc = score{id: uuid.NewString(), name: "output", dataType: "CORRECTION", timestamp: now, eventAt: now, source: "ANNOTATION",
 		config: a.ConfigID, queue: a.QueueID, author: orElse(a.Author, "embedded-user"), trace: a.TraceID,
 		observation: a.ObservationID, comment: a.Comment, text: sql.NullString{String: a.Correction, Valid: a.Correction != ""}}
-	var exists bool
-	sc.environment, exists, err = one(s.store.r, scanText, `SELECT environment FROM observations
-		WHERE trace_id = ?1 AND (?2 = '' OR span_id = ?2) ORDER BY is_root DESC, start_ms LIMIT 1`, a.TraceID, a.ObservationID)
-	if err == nil && !exists {
-		err = errors.New("there is no such trace or observation")
-	}
+	sc.environment, err = mustOne(s.store.r, errors.New("there is no such trace or observation"), scanText,
+		`SELECT environment FROM observations WHERE trace_id = ?1 AND (?2 = '' OR span_id = ?2)
+		ORDER BY is_root DESC, start_ms LIMIT 1`, a.TraceID, a.ObservationID)
 	if err != nil || a.Correction != "" {
 		return sc, err
 	}
@@ -82,12 +79,10 @@ func (s *Server) annotated(a Annotation) (sc score, err error) {
 
 // valueByConfig sets value, name and type by the score configuration.
 func (s *Server) valueByConfig(a Annotation, sc *score) error {
-	cfg, exists, err := findScoreConfig(s.store.r, a.ConfigID)
+	missing := fmt.Errorf("there is no score configuration %q", clip(a.ConfigID, 100))
+	cfg, err := mustOne(s.store.r, missing, scanned[scoreConfig], selectConfig, a.ConfigID)
 	if err != nil {
 		return err
-	}
-	if !exists {
-		return fmt.Errorf("there is no score configuration %q", clip(a.ConfigID, 100))
 	}
 	sc.name, sc.dataType = cfg.name, cfg.dataType
 	value := a.Value
@@ -138,11 +133,7 @@ func scanQueue(rows *sql.Rows) (object, error) {
 }
 
 func findQueue(q querier, id string) (object, error) {
-	found, exists, err := one(q, scanQueue, "SELECT "+queueColumns+" FROM queues WHERE id = ?", id)
-	if err == nil && !exists {
-		err = notFound("Annotation queue not found")
-	}
-	return found, err
+	return mustOne(q, notFound("Annotation queue not found"), scanQueue, "SELECT "+queueColumns+" FROM queues WHERE id = ?", id)
 }
 
 // createQueue answers POST /annotation-queues. Names are unique, the score
@@ -159,24 +150,20 @@ func (s *Server) createQueue(c *call) (made any, err error) {
 	}
 	err = s.store.update(func(tx *transaction) error {
 		unknown, err := count(tx, "SELECT count(*) FROM json_each(?) WHERE value NOT IN (SELECT id FROM score_configs)", joined(configs))
+		if err == nil && unknown > 0 {
+			err = invalid("At least one of the score config IDs cannot be found for the given project.")
+		}
 		if err != nil {
 			return err
-		}
-		if unknown > 0 {
-			return invalid("At least one of the score config IDs cannot be found for the given project.")
-		}
-		taken, err := count(tx, "SELECT count(*) FROM queues WHERE name = ?", name)
-		if err != nil {
-			return err
-		}
-		if taken > 0 {
-			return invalid("A queue with this name already exists.")
 		}
 		id, now := uuid.NewString(), s.now()
-		if _, err := tx.Exec("INSERT INTO queues("+queueColumns+") VALUES(?,?,?,?,?,?)", id, name, description, joined(configs), now, now); err != nil {
-			return err
+		inserted, err := tx.insert("queues", queueColumns, id, name, description, joined(configs), now, now)
+		if err == nil && !inserted {
+			err = invalid("A queue with this name already exists.")
 		}
-		made, err = findQueue(tx, id)
+		if err == nil {
+			made, err = findQueue(tx, id)
+		}
 		return err
 	})
 	return made, err
@@ -185,7 +172,7 @@ func (s *Server) createQueue(c *call) (made any, err error) {
 // listQueues answers GET /annotation-queues, the newest first.
 func (s *Server) listQueues(c *call) (any, error) {
 	c.strictly("page", "limit")
-	return s.listed(c, 50, scanQueue, queueColumns, "queues", &where{}, "created DESC, id DESC")
+	return listed(s, c, 50, scanQueue, queueColumns, "queues", &where{}, "created DESC, id DESC")
 }
 
 const queueItemColumns = "id, queue_id, object_id, object_type, status, completed, created, updated"
@@ -200,11 +187,8 @@ func scanQueueItem(rows *sql.Rows) (object, error) {
 }
 
 func findQueueItem(q querier, queue, id string) (object, error) {
-	found, exists, err := one(q, scanQueueItem, "SELECT "+queueItemColumns+" FROM queue_items WHERE queue_id = ? AND id = ?", queue, id)
-	if err == nil && !exists {
-		err = notFound("Annotation queue item not found")
-	}
-	return found, err
+	return mustOne(q, notFound("Annotation queue item not found"), scanQueueItem,
+		"SELECT "+queueItemColumns+" FROM queue_items WHERE queue_id = ? AND id = ?", queue, id)
 }
 
 // createQueueItem answers POST /annotation-queues/{id}/items. The object need
@@ -223,12 +207,11 @@ func (s *Server) createQueueItem(c *call) (made any, err error) {
 			return err
 		}
 		id, now := uuid.NewString(), s.now()
-		_, err := tx.Exec("INSERT INTO queue_items("+queueItemColumns+") VALUES(?,?,?,?,?,?,?,?)", id, c.path("id"), subject, kind,
-			status, sql.NullInt64{Int64: now, Valid: status == "COMPLETED"}, now, now)
-		if err != nil {
-			return err
+		_, err := tx.insert("queue_items", queueItemColumns, id, c.path("id"), subject, kind, status,
+			sql.NullInt64{Int64: now, Valid: status == "COMPLETED"}, now, now)
+		if err == nil {
+			made, err = findQueueItem(tx, c.path("id"), id)
 		}
-		made, err = findQueueItem(tx, c.path("id"), id)
 		return err
 	})
 	return made, err
@@ -247,7 +230,7 @@ func (s *Server) listQueueItems(c *call) (any, error) {
 	var w where
 	w.equal("queue_id", c.path("id"))
 	w.equal("status", c.query.Get("status"))
-	return s.listed(c, 50, scanQueueItem, queueItemColumns, "queue_items", &w, "created DESC, id DESC")
+	return listed(s, c, 50, scanQueueItem, queueItemColumns, "queue_items", &w, "created DESC, id DESC")
 }
 
 // updateQueueItem answers PATCH /annotation-queues/{id}/items/{item}. Completing
@@ -263,10 +246,9 @@ func (s *Server) updateQueueItem(c *call) (changed any, err error) {
 		_, err := tx.Exec(`UPDATE queue_items SET status = CASE ?1 WHEN '' THEN status ELSE ?1 END,
 			completed = CASE ?1 WHEN 'COMPLETED' THEN ?2 ELSE completed END, updated = ?2 WHERE queue_id = ?3 AND id = ?4`,
 			status, s.now(), c.path("id"), c.path("item"))
-		if err != nil {
-			return err
+		if err == nil {
+			changed, err = findQueueItem(tx, c.path("id"), c.path("item"))
 		}
-		changed, err = findQueueItem(tx, c.path("id"), c.path("item"))
 		return err
 	})
 	return changed, err
@@ -282,23 +264,13 @@ func scanComment(rows *sql.Rows) (object, error) {
 		"authorUserId": nullable(author), "createdAt": iso(created), "updatedAt": iso(updated)}, err
 }
 
-// commentSubjects says where there is an object of a kind; a trace is there also
-// where only its spans are.
-func commentSubjects() map[string]string {
-	return map[string]string{
-		"TRACE":       "(SELECT id FROM traces WHERE id = ?1 UNION ALL SELECT trace_id FROM observations WHERE trace_id = ?1)",
-		"OBSERVATION": "observations WHERE span_id = ?1",
-		"SESSION":     "observations WHERE session_id = ?1",
-		"PROMPT":      "prompts WHERE id = ?1",
-	}
-}
-
-// createComment answers POST /comments. What is commented on has to exist. Any
-// text is taken as an author: there are no users here.
+// createComment answers POST /comments on traces and observations, which have to
+// exist; a trace is there also where only its spans are. Any text is taken as an
+// author: there are no users here.
 func (s *Server) createComment(c *call) (any, error) {
 	f := c.form(smallBody)
 	project, kind, subject, author := f.must("projectId"), f.must("objectType"), f.must("objectId"), f.text("authorUserId")
-	f.oneOf("objectType", "TRACE", "OBSERVATION", "SESSION", "PROMPT")
+	f.oneOf("objectType", "TRACE", "OBSERVATION")
 	content := strings.TrimSpace(f.must("content"))
 	if length := utf8.RuneCountInString(content); (length < 1 || length > 5000) && !f.failed("content") {
 		f.add("custom", "content", "Invalid input: expected 1 to 5000 characters")
@@ -307,7 +279,9 @@ func (s *Server) createComment(c *call) (any, error) {
 	if err := f.err(); err != nil {
 		return nil, err
 	}
-	n, err := count(s.store.r, "SELECT count(*) FROM "+commentSubjects()[kind], subject)
+	n, err := count(s.store.r, `SELECT count(*) FROM (SELECT 'TRACE' AS kind FROM traces WHERE id = ?1
+		UNION ALL SELECT 'TRACE' FROM observations WHERE trace_id = ?1
+		UNION ALL SELECT 'OBSERVATION' FROM observations WHERE span_id = ?1) WHERE kind = ?2`, subject, kind)
 	if err != nil {
 		return nil, err
 	}
@@ -316,14 +290,14 @@ func (s *Server) createComment(c *call) (any, error) {
 	}
 	id, now := uuid.NewString(), s.now()
 	return object{"id": id}, s.store.update(func(tx *transaction) error {
-		_, err := tx.Exec("INSERT INTO comments("+commentColumns+") VALUES(?,?,?,?,?,?,?)", id, kind, subject, content, author, now, now)
+		_, err := tx.insert("comments", commentColumns, id, kind, subject, content, author, now, now)
 		return err
 	})
 }
 
 // listComments answers GET /comments, the newest first.
 func (s *Server) listComments(c *call) (any, error) {
-	c.strictly("objectType", "objectId", "authorUserId", "page", "limit")
+	c.strictly("objectType", "objectId", "page", "limit")
 	kind, subject := c.query.Get("objectType"), c.query.Get("objectId")
 	if subject != "" && kind == "" {
 		c.blame(badQuery("objectType", "objectType is required when objectId is provided"))
@@ -331,6 +305,5 @@ func (s *Server) listComments(c *call) (any, error) {
 	var w where
 	w.equal("object_type", kind)
 	w.equal("object_id", subject)
-	w.equal("author_id", c.query.Get("authorUserId"))
-	return s.listed(c, 50, scanComment, commentColumns, "comments", &w, "created DESC, id DESC")
+	return listed(s, c, 50, scanComment, commentColumns, "comments", &w, "created DESC, id DESC")
 }

@@ -271,8 +271,8 @@ func TestExperimentID(t *testing.T) {
 	if got := experimentID("d1", "run A"); got != "fac7107fa54469f8" {
 		t.Errorf("got %s", got)
 	}
-	text := javaScript("a\u2028b\u2029c\"\\\b\f\n\r\t\x01\x7f<é😀\\u2028")
-	if want := "\"a\u2028b\u2029c\\\"\\\\\\b\\f\\n\\r\\t\\u0001\x7f<é😀\\\\u2028\""; text != want {
+	text := javaScript([]string{"a\u2028b\u2029c\"\\\b\f\n\r\t\x01\x7f<é😀\\u2028"})
+	if want := "[\"a\u2028b\u2029c\\\"\\\\\\b\\f\\n\\r\\t\\u0001\x7f<é😀\\\\u2028\"]"; text != want {
 		t.Errorf("got %s, want %s", text, want)
 	}
 }

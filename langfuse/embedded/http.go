@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 )
 
@@ -66,7 +65,7 @@ func routes() []route {
 
 		{"POST /api/public/scores", (*Server).createScore, early},
 		{"DELETE /api/public/scores/{id}", (*Server).deleteScore, early},
-		{scoresV3, (*Server).listScores, keyPair},
+		{"GET /api/public/v3/scores", (*Server).listScores, keyPair},
 		{"GET /api/public/v2/scores", (*Server).listLegacyScores, legacy},
 
 		{"POST /api/public/score-configs", (*Server).createScoreConfig, keyPair},
@@ -91,16 +90,10 @@ func routes() []route {
 	}
 }
 
-// scoresV3 came with Langfuse 3.179.
-const scoresV3 = "GET /api/public/v3/scores"
-
 // newMux returns what finds the route of a request.
 func (s *Server) newMux() *http.ServeMux {
 	mux := http.NewServeMux()
 	for _, rt := range routes() {
-		if rt.pattern == scoresV3 && s.cfg.before(3, 179) {
-			continue
-		}
 		mux.HandleFunc(rt.pattern, func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, rt) })
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
@@ -108,15 +101,6 @@ func (s *Server) newMux() *http.ServeMux {
 			"<p>This page could not be found.</p></body></html>").write(w)
 	})
 	return mux
-}
-
-// before says whether the version that is played is older than another one. A
-// version that is no row of numbers is the newest.
-func (c Config) before(major, minor int) bool {
-	parts := strings.Split(c.Version+".0", ".")
-	mine, err := strconv.Atoi(parts[0])
-	second, err2 := strconv.Atoi(parts[1])
-	return err == nil && err2 == nil && (mine < major || mine == major && second < minor)
 }
 
 // serveHTTP checks the host and tells the API from the pages.
@@ -216,7 +200,11 @@ func same(a, b string) bool {
 
 // health answers GET /health.
 func (s *Server) health(*call) (any, error) {
-	return object{"status": "OK", "version": s.cfg.Version}, nil
+	version := "4.16.0"
+	if s.cfg.Mode == ModeV3 {
+		version = "3.225.4"
+	}
+	return object{"status": "OK", "version": version}, nil
 }
 
 // projects answers GET /projects: the one project of the key pair.

@@ -93,7 +93,7 @@ func TestInbox_experiments(t *testing.T) {
 	}{
 		"span": {
 			func() { r.must(200, r.post(api+"/otel/v1/traces", export(rootSpan("t", "s", "e", "i")))) },
-			[]string{"fromStartTime=2020-01-01", "fromStartTime=2020-01-01&id=x,e", "fromStartTime=2020-01-01&name=n"},
+			[]string{"fromStartTime=2020-01-01", "fromStartTime=2020-01-01&id=x,e"},
 			[]string{"fromStartTime=2030-01-01", "fromStartTime=2020-01-01&id=x"},
 		},
 		"score of a run": {

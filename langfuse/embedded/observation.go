@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -116,10 +115,12 @@ func (o observation) write(tx *transaction, mode Mode, described map[string]bool
 		o.experimentDataset, o.experimentItem, o.experimentItemValues = "", "", ""
 		o.experimentItemVersion, o.expected, o.itemRoot = sql.NullInt64{}, sql.NullString{}, false
 	}
-	inserted, err := o.insert(tx)
+	values := append(o.columns(), "") // of the prompt's id, which nobody knows
+	const columns = observationColumns + contentColumns + ", prompt_id"
+	inserted, err := tx.insert("observations", columns, values...)
 	if err == nil && !inserted {
 		if _, err = tx.Exec("DELETE FROM observations WHERE trace_id = ? AND span_id = ?", o.trace, o.span); err == nil {
-			_, err = o.insert(tx)
+			_, err = tx.insert("observations", columns, values...)
 		}
 	}
 	if err != nil {
@@ -128,20 +129,11 @@ func (o observation) write(tx *transaction, mode Mode, described map[string]bool
 	return o.describeExperiment(tx, described)
 }
 
-// insert reports whether there was none of that identity. INSERT OR REPLACE would have
-// SQLite copy every page that it changes.
-func (o *observation) insert(tx *transaction) (bool, error) {
-	values := o.columns()
-	return changed(tx.Exec("INSERT INTO observations("+observationColumns+contentColumns+", prompt_id) VALUES("+
-		strings.Repeat("?,", len(values))+"'') ON CONFLICT(trace_id, span_id) DO NOTHING", values...))
-}
-
 // describeExperiment keeps the first name, description, dataset and metadata
 // that the spans of an experiment carry. What was described already, in the same
 // request, is not written again.
 func (o observation) describeExperiment(tx *transaction, described map[string]bool) error {
-	said := []string{o.experiment, o.experimentName, o.experimentDescription, o.experimentDataset, o.experimentMetadata}
-	key := strings.Join(said, "\x00")
+	key := strings.Join([]string{o.experiment, o.experimentName, o.experimentDescription, o.experimentDataset, o.experimentMetadata}, "\x00")
 	if o.experiment == "" || described[key] {
 		return nil
 	}
@@ -152,7 +144,7 @@ func (o observation) describeExperiment(tx *transaction, described map[string]bo
 			description = CASE description WHEN '' THEN excluded.description ELSE description END,
 			dataset_id = CASE dataset_id WHEN '' THEN excluded.dataset_id ELSE dataset_id END,
 			metadata = CASE metadata WHEN '' THEN excluded.metadata ELSE metadata END`,
-		said[0], said[1], said[2], said[3], said[4])
+		o.experiment, o.experimentName, o.experimentDescription, o.experimentDataset, o.experimentMetadata)
 	return err
 }
 
@@ -187,34 +179,27 @@ func (s *Server) observationPage(c *call, contents bool, w *where, limit int) ([
 	return found, meta, err
 }
 
-// listObservations answers GET /v2/observations, up to 1000 a page. A condition
-// of ?filter takes the place of the parameter for its column; the other
-// parameters stay.
+// listObservations answers GET /v2/observations, up to 1000 a page.
 func (s *Server) listObservations(c *call) (any, error) {
+	c.strictly("traceId", "name", "environment", "isRootObservation", "filter", "fromStartTime", "toStartTime", "fields",
+		"expandMetadata", "limit", "cursor")
 	groups := map[string]bool{"core": true, "basic": !c.query.Has("fields")}
 	for _, group := range c.list("fields") { // unknown ones are passed over
 		groups[group] = true
 	}
 	limit := c.number("limit", 50, 1, 1000)
-	columns := map[string]string{"id": "o.span_id", "traceId": "o.trace_id", "name": "o.name", "type": "o.kind",
-		"level": "o.level", "userId": "o.user_id", "sessionId": "o.session_id", "version": "o.version",
-		"environment": "o.environment", "parentObservationId": "o.parent_id", "traceName": "o.trace_name", "tags": "o.tags"}
 	var w where
-	filtered := w.filter(c, columns)
-	for _, key := range []string{"traceId", "name", "type", "level", "userId", "sessionId", "version", "parentObservationId"} {
-		if !filtered[key] {
-			w.equal(columns[key], c.query.Get(key))
-		}
-	}
-	if !filtered["environment"] {
-		w.in("o.environment", c.all("environment"))
-	}
-	if text := c.query.Get("isRootObservation"); text != "" {
-		on, err := strconv.ParseBool(text)
-		if err != nil {
-			c.blame(badQuery("isRootObservation", "Invalid input: expected true or false"))
-		}
-		w.add("o.is_root = " + map[bool]string{true: "1", false: "0"}[on]) // a constant, so that the partial index can be used
+	w.filter(c, map[string]string{"id": "o.span_id", "traceId": "o.trace_id", "name": "o.name", "traceName": "o.trace_name",
+		"environment": "o.environment", "tags": "o.tags"})
+	w.equal("o.trace_id", c.query.Get("traceId"))
+	w.equal("o.name", c.query.Get("name"))
+	w.in("o.environment", c.all("environment"))
+	switch c.query.Get("isRootObservation") {
+	case "":
+	case "true":
+		w.add("o.is_root = 1") // a constant, so that the partial index can be used
+	default:
+		c.blame(badQuery("isRootObservation", "Invalid input: expected true"))
 	}
 	w.between(c, "o.start_ms", "fromStartTime", "toStartTime")
 	c.blame(s.onlyV4("observations v2")) // only now: a bad query is 400 in Langfuse 3 too
@@ -347,12 +332,6 @@ func (t *trace) columns() []any {
 		&t.created, &t.updated, &t.metadata, &t.input, &t.output}
 }
 
-func scanTrace(rows *sql.Rows) (trace, error) {
-	var t trace
-	err := rows.Scan(t.columns()...)
-	return t, err
-}
-
 // traceOf is what a span says of its trace: all of it where it is the root,
 // what it carries as attributes of the trace, or else only that it exists.
 func traceOf(sp span, o observation) trace {
@@ -431,12 +410,10 @@ func (t trace) json(contents bool) object {
 // cost the sum of theirs in US dollars.
 func (s *Server) getTrace(c *call) (any, error) {
 	id := c.path("id")
-	t, exists, err := one(s.store.r, scanTrace, "SELECT "+traceColumns+" FROM traces WHERE id = ?", id)
+	missing := notFound("Trace %s not found within authorized project", clip(id, 300))
+	t, err := mustOne(s.store.r, missing, scanned[trace], "SELECT "+traceColumns+" FROM traces WHERE id = ?", id)
 	if err != nil {
 		return nil, err
-	}
-	if !exists {
-		return nil, notFound("Trace %s not found within authorized project", clip(id, 300))
 	}
 	out := t.json(true)
 	spans, err := readObservations(s.store.r, true, "WHERE o.trace_id = ? ORDER BY o.start_ms, o.span_id", id)
@@ -452,10 +429,7 @@ func (s *Server) getTrace(c *call) (any, error) {
 		latency = float64(max(0, last-spans[0].start)) / 1000
 	}
 	out["observations"], out["latency"], out["totalCost"] = observations, latency, cost
-	out["scores"], err = collect(s.store.r, func(rows *sql.Rows) (object, error) {
-		sc, err := scanScore(rows)
-		return sc.legacyJSON(), err
-	}, selectScores+"trace_id = ? AND trace_id != '' AND data_type != 'CORRECTION' ORDER BY timestamp DESC, id", id)
+	out["scores"], err = s.scores(score.legacyJSON, -1, "trace_id = ? AND trace_id != '' AND data_type != 'CORRECTION'", id)
 	return out, err
 }
 
@@ -463,23 +437,18 @@ func (s *Server) getTrace(c *call) (any, error) {
 // and outputs are returned, whatever their size; observations, scores and metrics
 // are not. Every one of the tags has to be there.
 func (s *Server) listTraces(c *call) (any, error) {
+	c.strictly("name", "environment", "tags", "fromTimestamp", "toTimestamp", "orderBy", "fields", "page", "limit")
 	if order := orElse(c.query.Get("orderBy"), "timestamp.desc"); order != "timestamp.desc" {
 		c.blame(badQuery("orderBy", "Invalid input: expected timestamp.desc"))
 	}
-	c.unfiltered()
 	var w where
-	for key, column := range map[string]string{"name": "name", "userId": "user_id", "sessionId": "session_id",
-		"version": "version", "release": "release"} {
-		w.equal(column, c.query.Get(key))
-	}
+	w.equal("name", c.query.Get("name"))
 	w.in("environment", c.all("environment"))
 	for _, tag := range c.all("tags") {
 		w.add("EXISTS (SELECT 1 FROM json_each(tags) WHERE value = ?)", tag)
 	}
 	w.between(c, "timestamp", "fromTimestamp", "toTimestamp")
 	contents := len(c.list("fields")) == 0 || slices.Contains(c.list("fields"), "io")
-	return s.listed(c, 50, func(rows *sql.Rows) (object, error) {
-		t, err := scanTrace(rows)
-		return t.json(contents), err
-	}, traceColumns, "traces", &w, "timestamp DESC, id")
+	show := func(t trace) object { return t.json(contents) }
+	return listed(s, c, 50, shown(show), traceColumns, "traces", &w, "timestamp DESC, id")
 }

@@ -28,15 +28,13 @@ type prompt struct {
 
 const promptColumns = "id, name, version, type, prompt, config, tags, commit_message, created, updated"
 
-// selectPrompts begins a query whose rows scanPrompt reads.
+// selectPrompts begins a query for prompts.
 const selectPrompts = "SELECT " + promptColumns + `, (SELECT json_group_array(label) FROM (SELECT l.label FROM prompt_labels l
 	WHERE l.name = p.name AND l.version = p.version ORDER BY l.label)) FROM prompts p WHERE `
 
-func scanPrompt(rows *sql.Rows) (prompt, error) {
-	var p prompt
-	err := rows.Scan(&p.id, &p.name, &p.version, &p.kind, &p.content, &p.config, &p.tags, &p.commitMessage, &p.created, &p.updated,
-		&p.labels)
-	return p, err
+// columns are those of the table, and then the labels.
+func (p *prompt) columns() []any {
+	return []any{&p.id, &p.name, &p.version, &p.kind, &p.content, &p.config, &p.tags, &p.commitMessage, &p.created, &p.updated, &p.labels}
 }
 
 // labelled is the version that a label points to.
@@ -46,9 +44,9 @@ const labelled = "version = (SELECT l.version FROM prompt_labels l WHERE l.name 
 // number where the label is empty.
 func findPrompt(q querier, name, label string, version int64) (prompt, bool, error) {
 	if label != "" {
-		return one(q, scanPrompt, selectPrompts+"name = ? AND "+labelled, name, label)
+		return one(q, scanned[prompt], selectPrompts+"name = ? AND "+labelled, name, label)
 	}
-	return one(q, scanPrompt, selectPrompts+"name = ? AND version = ?", name, version)
+	return one(q, scanned[prompt], selectPrompts+"name = ? AND version = ?", name, version)
 }
 
 func (p prompt) json() object {
@@ -135,32 +133,18 @@ func (s *Server) listPrompts(c *call) (any, error) {
 	if tag := c.query.Get("tag"); tag != "" {
 		w.add("EXISTS (SELECT 1 FROM json_each(p.tags) WHERE value = ?)", tag)
 	}
-	names := "(SELECT p.name AS name, max(p.version) AS newest, max(p.updated) AS updated, json_group_array(p.version) AS versions " +
-		"FROM prompts p WHERE " + w.String() + " GROUP BY p.name) g"
-	return s.listed(c, 10, scanPromptEntry, `g.name, (SELECT json_array(x.type, json(x.config), json(x.tags)) FROM prompts x
-			WHERE x.name = g.name AND x.version = g.newest), g.updated, g.versions,
-		(SELECT json_group_array(label) FROM prompt_labels l
-			WHERE l.name = g.name AND l.version IN (SELECT value FROM json_each(g.versions)))`,
-		names, &where{args: w.args}, "g.updated DESC, g.name")
-}
-
-func scanPromptEntry(rows *sql.Rows) (object, error) {
-	var name, newest, versions, labels string
-	var updated int64
-	if err := rows.Scan(&name, &newest, &updated, &versions, &labels); err != nil {
-		return nil, err
+	names := `(SELECT p.name AS name, max(p.version) AS newest, max(p.updated) AS updated,
+			json_group_array(p.version ORDER BY p.version) AS versions FROM prompts p WHERE ` + w.String() + ` GROUP BY p.name) g
+		JOIN prompts x ON x.name = g.name AND x.version = g.newest`
+	const entry = `json_object('labels', json((SELECT json_group_array(label) FROM prompt_labels l
+			WHERE l.name = g.name AND l.version IN (SELECT value FROM json_each(g.versions)))), 'lastConfig', json(x.config),
+		'lastUpdatedAt', strftime('%Y-%m-%dT%H:%M:%fZ', g.updated / 1000.0, 'unixepoch'), 'name', g.name,
+		'tags', json(x.tags), 'type', x.type, 'versions', json(g.versions))`
+	scan := func(rows *sql.Rows) (json.RawMessage, error) {
+		text, err := scanText(rows)
+		return json.RawMessage(text), err
 	}
-	var fields []json.RawMessage // type, config and tags of the newest version
-	var numbers []int64
-	if err := json.Unmarshal([]byte(newest), &fields); err != nil {
-		return nil, err
-	}
-	if err := json.Unmarshal([]byte(versions), &numbers); err != nil {
-		return nil, err
-	}
-	slices.Sort(numbers)
-	return object{"name": name, "type": fields[0], "versions": numbers, "labels": json.RawMessage(labels),
-		"tags": fields[2], "lastUpdatedAt": iso(updated), "lastConfig": fields[1]}, nil
+	return listed(s, c, 10, scan, entry, names, &where{args: w.args}, "g.updated DESC, g.name")
 }
 
 // createPrompt answers POST /v2/prompts with 201: the next version of a name.
@@ -179,8 +163,8 @@ func (s *Server) createPrompt(c *call) (any, error) {
 		if err := p.number(tx, hasTags); err != nil {
 			return err
 		}
-		if _, err := tx.Exec("INSERT INTO prompts("+promptColumns+") VALUES(?,?,?,?,?,?,?,?,?,?)", p.id, p.name, p.version,
-			p.kind, p.content, p.config, p.tags, p.commitMessage, p.created, p.updated); err != nil {
+		values := p.columns()
+		if _, err := tx.insert("prompts", promptColumns, values[:len(values)-1]...); err != nil {
 			return err
 		}
 		if err := moveLabels(tx, p.name, p.version, append([]string{latestLabel}, labels...)); err != nil {
@@ -238,7 +222,7 @@ func readMessages(f *form) string {
 // number gives a new prompt the next version of its name, and the tags of the
 // name, which all versions share, unless new ones are given.
 func (p *prompt) number(tx *transaction, hasTags bool) error {
-	newest, exists, err := one(tx, scanPrompt, selectPrompts+"name = ? ORDER BY version DESC LIMIT 1", p.name)
+	newest, exists, err := one(tx, scanned[prompt], selectPrompts+"name = ? ORDER BY version DESC LIMIT 1", p.name)
 	if err != nil {
 		return err
 	}

@@ -44,10 +44,8 @@ func (c *call) blame(err error) {
 // path returns a segment of the path, decoded once.
 func (c *call) path(key string) string { return c.r.PathValue(key) }
 
-// name returns a segment of the path that the server decodes a second time: a
-// percent sign has to be sent as %2525.
-func (c *call) name(key string) string { return c.decodedAgain(c.path(key)) }
-
+// decodedAgain is what the server makes of a name that it decodes a second time: in a
+// path, a percent sign has to be sent as %2525.
 func (c *call) decodedAgain(text string) string {
 	name, err := url.PathUnescape(text)
 	if err != nil {
@@ -99,11 +97,11 @@ func (c *call) all(key string) []string {
 	return slices.DeleteFunc(slices.Clone(c.query[key]), func(s string) bool { return s == "" })
 }
 
-// fields reads the groups of fields that are asked for.
-func (c *call) fields(known, usual []string) map[string]bool {
+// fields reads the groups of fields that are asked for; the usual ones are the first.
+func (c *call) fields(usual int, known ...string) map[string]bool {
 	wanted := c.list("fields")
 	if len(wanted) == 0 {
-		wanted = usual
+		wanted = known[:usual]
 	}
 	groups := map[string]bool{}
 	for _, group := range wanted {
@@ -115,7 +113,8 @@ func (c *call) fields(known, usual []string) map[string]bool {
 	return groups
 }
 
-// strictly refuses query keys that a route does not know.
+// strictly refuses query keys that are not known: to pass one over would be to answer
+// another question. Langfuse does so on some routes only.
 func (c *call) strictly(known ...string) {
 	for key := range c.query {
 		if !slices.Contains(known, key) {
@@ -203,27 +202,20 @@ func (w *where) String() string {
 
 // filter adds the conditions of the JSON list in ?filter, as far as they are
 // used: a text is, is one of, or a list has any or all of some. The columns are
-// looked up, never inserted. It returns which columns it took.
-func (w *where) filter(c *call, columns map[string]string) (taken map[string]bool) {
-	taken = map[string]bool{}
-	text := c.query.Get("filter")
-	if text == "" {
-		return taken
-	}
+// looked up, never inserted.
+func (w *where) filter(c *call, columns map[string]string) {
 	var conditions []struct {
 		Type, Column, Operator string
 		Value                  json.RawMessage
 	}
-	if err := json.Unmarshal([]byte(text), &conditions); err != nil {
+	if err := json.Unmarshal([]byte(orElse(c.query.Get("filter"), "[]")), &conditions); err != nil {
 		c.blame(invalid("Invalid JSON in filter parameter"))
 	}
 	for _, cond := range conditions {
 		column := columns[cond.Column]
 		if column == "" {
 			c.blame(invalid("Column %s does not match", clip(cond.Column, 100)))
-			return taken
 		}
-		taken[cond.Column] = true
 		var one string
 		var list []string
 		badText, badList := json.Unmarshal(cond.Value, &one), json.Unmarshal(cond.Value, &list)
@@ -241,20 +233,11 @@ func (w *where) filter(c *call, columns map[string]string) (taken map[string]boo
 			c.blame(badQuery("filter", fmt.Sprintf("Invalid filter on column %s", clip(cond.Column, 100))))
 		}
 	}
-	return taken
-}
-
-// unfiltered refuses ?filter where it is not played: to pass it over would be to
-// answer another question.
-func (c *call) unfiltered() {
-	if c.query.Get("filter") != "" {
-		c.blame(badQuery("filter", "Invalid input: no filter is known here"))
-	}
 }
 
 // listed answers with one page of a table: the newest rows by the order, as
 // scan reads their columns.
-func (s *Server) listed(c *call, usual int, scan func(*sql.Rows) (object, error), columns, table string, w *where,
+func listed[T any](s *Server, c *call, usual int, scan func(*sql.Rows) (T, error), columns, table string, w *where,
 	order string) (any, error) {
 	number, limit := c.number("page", 1, 1, math.MaxInt32), c.number("limit", usual, 1, 100)
 	if err := c.err(); err != nil {
@@ -517,14 +500,7 @@ func orNull(column driver.Valuer) any {
 	return v
 }
 
-// rawOrNull passes stored JSON on as it is; nothing stored is null.
-func rawOrNull(s sql.NullString) any {
-	if !s.Valid {
-		return nil
-	}
-	return jsonText(s.String)
-}
-
+// jsonText passes stored JSON on as it is; nothing stored is null.
 func jsonText(s string) any {
 	if s == "" {
 		return nil

@@ -248,17 +248,10 @@ func TestExperiments_namesAndPages(t *testing.T) {
 	equal(t, "items by cursor", r.pages(api+"/experiment-items"+since+"&limit=3"), []string{"r7", "r6", "r5", "r4", "r3", "r2", "r1", "r0"})
 	equal(t, "observations by cursor", r.pages(api+"/v2/observations?limit=3"), []string{"r7", "r6", "r5", "r4", "r3", "r2", "r1", "r0"})
 	for i, name := range names {
-		found := r.get(api + "/experiments" + since + "&name=" + url.QueryEscape(name)).column("id")
-		wanted := []string{fmt.Sprint("e", i)}
-		if strings.Contains(name, ",") || strings.HasPrefix(name, " ") {
-			wanted = []string{} // such a name can only be asked for by id
-		}
-		equal(t, "by name "+name, found, wanted)
 		equal(t, "by id", r.get(api+"/experiment-items"+since+"&experimentId="+fmt.Sprint("e", i)).column("experimentName"), []string{name})
 	}
-	equal(t, "an empty name is no filter", len(r.get(api+"/experiments"+since+"&name=").column("id")), 8)
 	equal(t, "a window", r.get(api+"/experiments?fromStartTime=2025-11-21T03:00:01Z&toStartTime=2025-11-21T03:00:02Z").column("id"), []string{"e3", "e2"})
-	for _, query := range []string{"&limit=0", "&limit=101", "&scoreLimit=51", "&fields=x", "&cursor=x", "&filter=x"} {
+	for _, query := range []string{"&limit=0", "&limit=101", "&fields=x", "&cursor=x", "&filter=x", "&name=x"} {
 		r.must(400, r.get(api+"/experiments"+since+query))
 		r.must(400, r.get(api+"/experiment-items"+since+query))
 	}

@@ -122,9 +122,6 @@ type Config struct {
 	PublicKey, SecretKey string
 	// ProjectName is what GET /projects shows; empty means the project id.
 	ProjectName string
-	// Version is what GET /health reports; empty means 4.16.0, or 3.225.4 in mode
-	// v3. One before 3.179 lacks v3/scores.
-	Version string
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 
@@ -170,11 +167,6 @@ func (c Config) complete() (Config, error) {
 	c.PublicKey = orElse(c.PublicKey, DefaultPublicKey)
 	c.SecretKey = orElse(c.SecretKey, DefaultSecretKey)
 	c.ProjectName = orElse(c.ProjectName, DefaultProjectID)
-	usual := "4.16.0"
-	if c.Mode == ModeV3 {
-		usual = "3.225.4"
-	}
-	c.Version = orElse(c.Version, usual)
 	if c.Now == nil {
 		c.Now = time.Now
 	}

@@ -223,8 +223,10 @@ func (t *transaction) Exec(query string, args ...any) (sql.Result, error) {
 	return t.Tx.Exec(query, args...)
 }
 
-// changed reports whether a statement changed a row.
-func changed(result sql.Result, err error) (bool, error) {
+// insert adds a row to a table, and reports whether there was none of that identity.
+// INSERT OR REPLACE would have SQLite copy every page that it changes.
+func (t *transaction) insert(table, columns string, values ...any) (bool, error) {
+	result, err := t.Exec("INSERT INTO "+table+"("+columns+") VALUES(?"+strings.Repeat(",?", len(values)-1)+") ON CONFLICT DO NOTHING", values...)
 	if err != nil {
 		return false, err
 	}
@@ -306,6 +308,37 @@ func one[T any](q querier, scan func(*sql.Rows) (T, error), query string, args .
 		return *new(T), false, err
 	}
 	return found[0], true, nil
+}
+
+// mustOne is one for a row that has to be there; missing is the error where it is not.
+func mustOne[T any](q querier, missing error, scan func(*sql.Rows) (T, error), query string, args ...any) (T, error) {
+	found, exists, err := one(q, scan, query, args...)
+	if err == nil && !exists {
+		err = missing
+	}
+	return found, err
+}
+
+// columned is a type whose fields are columns, in their order, to be read into or
+// written from.
+type columned[T any] interface {
+	*T
+	columns() []any
+}
+
+// scanned reads a row of all the columns of a type.
+func scanned[T any, P columned[T]](rows *sql.Rows) (T, error) {
+	var v T
+	err := rows.Scan(P(&v).columns()...)
+	return v, err
+}
+
+// shown reads a row as an object of the API.
+func shown[T any, P columned[T]](show func(T) object) func(*sql.Rows) (object, error) {
+	return func(rows *sql.Rows) (object, error) {
+		v, err := scanned[T, P](rows)
+		return show(v), err
+	}
 }
 
 func scanText(rows *sql.Rows) (string, error) {

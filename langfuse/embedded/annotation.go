@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"cmp"
 	"database/sql"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/uuid"
+
+	"extraction-experiment/internal/textutil"
 )
 
 // Annotation is what a person sets on a trace or on one of its observations in
@@ -52,56 +55,50 @@ func (s *Server) Annotate(a Annotation) (id string, err error) {
 		err = s.store.update(func(tx *transaction) error { return storeScore(tx, sc, sc.timestamp) })
 	}
 	if err != nil {
-		return "", fmt.Errorf("annotating trace %s: %w", clip(a.TraceID, 100), err)
+		return "", fmt.Errorf("annotating trace %s: %w", textutil.Cut(a.TraceID, 100), err)
 	}
 	return sc.id, nil
 }
 
 func (s *Server) annotated(a Annotation) (sc score, err error) {
-	if a.TraceID == "" {
+	switch {
+	case a.TraceID == "":
 		return sc, errors.New("the trace id is missing")
-	}
-	if (a.Correction == "") == (a.Value == nil) {
+	case (a.Correction == "") == (a.Value == nil):
 		return sc, errors.New("give either a value or a correction")
 	}
-	now := s.now()
-	sc = score{id: uuid.NewString(), name: "output", dataType: "CORRECTION", timestamp: now, eventAt: now, source: "ANNOTATION",
-		config: a.ConfigID, queue: a.QueueID, author: orElse(a.Author, "embedded-user"), trace: a.TraceID,
-		observation: a.ObservationID, comment: a.Comment, text: sql.NullString{String: a.Correction, Valid: a.Correction != ""}}
-	sc.environment, err = mustOne(s.store.r, errors.New("there is no such trace or observation"), scanText,
+	environment, err := mustOne(s.store.r, errors.New("there is no such trace or observation"), scanValue[string],
 		`SELECT environment FROM observations WHERE trace_id = ?1 AND (?2 = '' OR span_id = ?2)
 		ORDER BY is_root DESC, start_ms LIMIT 1`, a.TraceID, a.ObservationID)
-	if err != nil || a.Correction != "" {
+	cfg, value := scoreConfig{name: "output", dataType: "CORRECTION"}, any(a.Correction)
+	if err == nil && a.Correction == "" {
+		missing := fmt.Errorf("there is no score configuration %q", textutil.Cut(a.ConfigID, 100))
+		cfg, err = mustOne(s.store.r, missing, scanned[scoreConfig], selectConfig, a.ConfigID)
+		value = a.Value
+	}
+	if err != nil {
 		return sc, err
 	}
-	return sc, s.valueByConfig(a, &sc)
-}
-
-// valueByConfig sets value, name and type by the score configuration.
-func (s *Server) valueByConfig(a Annotation, sc *score) error {
-	missing := fmt.Errorf("there is no score configuration %q", clip(a.ConfigID, 100))
-	cfg, err := mustOne(s.store.r, missing, scanned[scoreConfig], selectConfig, a.ConfigID)
-	if err != nil {
-		return err
-	}
-	sc.name, sc.dataType = cfg.name, cfg.dataType
-	value := a.Value
 	if on, isBool := value.(bool); isBool {
 		value = map[bool]float64{true: 1, false: 0}[on]
 	}
 	text, err := json.Marshal(value)
 	if err != nil {
-		return err
+		return sc, err
 	}
+	now := s.now()
+	sc = score{id: uuid.NewString(), name: cfg.name, dataType: cfg.dataType, timestamp: now, eventAt: now, source: "ANNOTATION",
+		environment: environment, config: cfg.id, queue: a.QueueID, author: cmp.Or(a.Author, "embedded-user"), trace: a.TraceID,
+		observation: a.ObservationID, comment: a.Comment}
 	f := &form{fields: []field{{key: "value", value: text}}}
 	sc.readValue(f)
 	if err := f.err(); err != nil {
-		return err
+		return sc, err
 	}
-	if !cfg.allows(*sc) {
-		return fmt.Errorf("the value %s does not fit the score configuration %q", text, cfg.name)
+	if a.Correction == "" && !cfg.allows(sc) {
+		return sc, fmt.Errorf("the value %s does not fit the score configuration %q", text, cfg.name)
 	}
-	return nil
+	return sc, nil
 }
 
 // createAnnotation answers POST /api/embedded/annotations.
@@ -110,8 +107,7 @@ func (s *Server) createAnnotation(c *call) (any, error) {
 	a := Annotation{TraceID: f.must("traceId"), ObservationID: f.text("observationId"), ConfigID: f.text("configId"),
 		Correction: f.text("correction"), Author: f.text("authorUserId"), QueueID: f.text("queueId"), Comment: f.text("comment")}
 	f.into("value", &a.Value, "JSON value")
-	f.only()
-	if err := f.err(); err != nil {
+	if err := f.only().err(); err != nil {
 		return nil, err
 	}
 	id, err := s.Annotate(a)
@@ -144,11 +140,7 @@ func (s *Server) createQueue(c *call) (made any, err error) {
 	if len(configs) == 0 && !f.failed("scoreConfigIds") {
 		f.add("too_small", "scoreConfigIds", "Too small: expected array to have >=1 items")
 	}
-	f.only()
-	if err := f.err(); err != nil {
-		return nil, err
-	}
-	err = s.store.update(func(tx *transaction) error {
+	err = s.update(f.only(), func(tx *transaction) error {
 		unknown, err := count(tx, "SELECT count(*) FROM json_each(?) WHERE value NOT IN (SELECT id FROM score_configs)", joined(configs))
 		if err == nil && unknown > 0 {
 			err = invalid("At least one of the score config IDs cannot be found for the given project.")
@@ -197,12 +189,8 @@ func (s *Server) createQueueItem(c *call) (made any, err error) {
 	f := c.form(smallBody)
 	subject, kind := f.must("objectId"), f.must("objectType")
 	f.oneOf("objectType", "TRACE", "OBSERVATION", "SESSION")
-	status := orElse(f.oneOf("status", "PENDING", "COMPLETED"), "PENDING")
-	f.only()
-	if err := f.err(); err != nil {
-		return nil, err
-	}
-	err = s.store.update(func(tx *transaction) error {
+	status := cmp.Or(f.oneOf("status", "PENDING", "COMPLETED"), "PENDING")
+	err = s.update(f.only(), func(tx *transaction) error {
 		if _, err := findQueue(tx, c.path("id")); err != nil {
 			return err
 		}
@@ -238,11 +226,7 @@ func (s *Server) listQueueItems(c *call) (any, error) {
 func (s *Server) updateQueueItem(c *call) (changed any, err error) {
 	f := c.form(smallBody)
 	status := f.oneOf("status", "PENDING", "COMPLETED")
-	f.only()
-	if err := f.err(); err != nil {
-		return nil, err
-	}
-	err = s.store.update(func(tx *transaction) error {
+	err = s.update(f.only(), func(tx *transaction) error {
 		_, err := tx.Exec(`UPDATE queue_items SET status = CASE ?1 WHEN '' THEN status ELSE ?1 END,
 			completed = CASE ?1 WHEN 'COMPLETED' THEN ?2 ELSE completed END, updated = ?2 WHERE queue_id = ?3 AND id = ?4`,
 			status, s.now(), c.path("id"), c.path("item"))
@@ -275,8 +259,7 @@ func (s *Server) createComment(c *call) (any, error) {
 	if length := utf8.RuneCountInString(content); (length < 1 || length > 5000) && !f.failed("content") {
 		f.add("custom", "content", "Invalid input: expected 1 to 5000 characters")
 	}
-	f.only()
-	if err := f.err(); err != nil {
+	if err := f.only().err(); err != nil {
 		return nil, err
 	}
 	n, err := count(s.store.r, `SELECT count(*) FROM (SELECT 'TRACE' AS kind FROM traces WHERE id = ?1
@@ -286,7 +269,7 @@ func (s *Server) createComment(c *call) (any, error) {
 		return nil, err
 	}
 	if n == 0 || project != DefaultProjectID {
-		return nil, notFound("Reference object, %s: %s not found. Skipping comment creation.", kind, clip(subject, 300))
+		return nil, notFound("Reference object, %s: %s not found. Skipping comment creation.", kind, textutil.Cut(subject, 300))
 	}
 	id, now := uuid.NewString(), s.now()
 	return object{"id": id}, s.store.update(func(tx *transaction) error {

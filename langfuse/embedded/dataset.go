@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"bytes"
+	"cmp"
 	"database/sql"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"extraction-experiment/internal/schema"
+	"extraction-experiment/internal/textutil"
 )
 
 // dataset is one row of datasets.
@@ -61,11 +63,8 @@ func (s *Server) upsertDataset(c *call) (any, error) {
 	name, description, metadata := f.must("name"), f.nullText("description"), f.nullJSON("metadata")
 	checkDatasetName(f, name)
 	input, expected := f.raw("inputSchema"), f.raw("expectedOutputSchema")
-	if err := f.err(); err != nil {
-		return nil, err
-	}
 	var d dataset
-	err := s.store.update(func(tx *transaction) (err error) {
+	err := s.update(f, func(tx *transaction) (err error) {
 		var exists bool
 		if d, exists, err = findDataset(tx, name); err != nil {
 			return err
@@ -150,7 +149,7 @@ func newSchema(old sql.NullString, given json.RawMessage) (sql.NullString, error
 		return old, err
 	}
 	if err := schema.Refused(text.Bytes()); err != nil {
-		return old, invalid("Must be a valid JSON Schema: %s", clip(err.Error(), 500))
+		return old, invalid("Must be a valid JSON Schema: %s", textutil.Cut(err.Error(), 500))
 	}
 	return sql.NullString{String: text.String(), Valid: true}, nil
 }
@@ -193,7 +192,7 @@ func checkValue(what string, s *schema.Schema, value sql.NullString) (string, er
 	if err != nil || len(breaks) == 0 {
 		return "", err
 	}
-	return what + " validation failed: " + clip(breaks[0].Text, 300), nil
+	return what + " validation failed: " + textutil.Cut(breaks[0].Text, 300), nil
 }
 
 // checkStoredItems holds the current items of a dataset against its schemas.
@@ -329,13 +328,12 @@ func (s *Server) deleteItem(c *call) (any, error) {
 // begins now, or a millisecond after the last began, so that no version is ever
 // hidden by a clock that stands still or goes back.
 func insertVersion(tx *transaction, it *item, now int64, deleted bool) error {
-	var last int64
-	err := tx.QueryRow("SELECT valid_from FROM items WHERE id = ? AND valid_to IS NULL", it.id).Scan(&last)
-	if err == nil {
+	last, exists, err := one(tx, scanValue[int64], "SELECT valid_from FROM items WHERE id = ? AND valid_to IS NULL", it.id)
+	if exists {
 		now = max(now, last+1)
 		_, err = tx.Exec("UPDATE items SET valid_to = ?, updated = ? WHERE id = ? AND valid_to IS NULL", now, now, it.id)
 	}
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+	if err != nil {
 		return err
 	}
 	it.created, it.updated = now, now
@@ -366,14 +364,11 @@ func (s *Server) upsertItem(c *call) (any, error) {
 	if utf8.RuneCountInString(change.id) > 255 {
 		f.add("too_big", "id", "Too big: expected string to have <=255 characters")
 	}
-	if err := f.err(); err != nil {
-		return nil, err
-	}
 	var stored item
-	err := s.store.update(func(tx *transaction) error {
+	err := s.update(f, func(tx *transaction) error {
 		d, exists, err := findDataset(tx, name)
 		if err == nil && !exists {
-			err = notFound("Dataset %s not found for project %s", clip(name, 300), DefaultProjectID)
+			err = notFound("Dataset %s not found for project %s", textutil.Cut(name, 300), DefaultProjectID)
 		}
 		if err != nil {
 			return err
@@ -459,9 +454,9 @@ func mergeItem(tx *transaction, d dataset, change itemChange) (item, error) {
 		it = item{id: change.id, status: "ACTIVE"}
 	}
 	it.datasetID, it.dataset = d.id, d.name
-	it.status = orElse(change.status, it.status)
-	it.sourceTrace = orElse(change.sourceTrace, it.sourceTrace)
-	it.sourceSpan = orElse(change.sourceSpan, it.sourceSpan)
+	it.status = cmp.Or(change.status, it.status)
+	it.sourceTrace = cmp.Or(change.sourceTrace, it.sourceTrace)
+	it.sourceSpan = cmp.Or(change.sourceSpan, it.sourceSpan)
 	for into, given := range map[*sql.NullString]*sql.NullString{
 		&it.input: change.input, &it.expected: change.expected, &it.metadata: change.metadata} {
 		if given != nil {
@@ -492,11 +487,11 @@ func readValue(f *form, key string) *sql.NullString {
 	if decoded == nil {
 		return &sql.NullString{}
 	}
-	text, err := encodeJSON(decoded)
+	text, err := textutil.MarshalJSON(decoded)
 	if err != nil {
 		f.add("invalid_type", key, "Invalid JSON value")
 	}
-	return &sql.NullString{String: text, Valid: true}
+	return &sql.NullString{String: string(text), Valid: true}
 }
 
 // stripControls takes C0 and C1 control characters out of all strings, keys

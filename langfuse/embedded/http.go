@@ -1,18 +1,18 @@
 package embedded
 
 import (
-	"bytes"
 	"crypto/subtle"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/url"
 	"strings"
+
+	"extraction-experiment/internal/textutil"
 )
 
-// handler answers one call: with the body of a 200, with a reply where the
+// handler answers one call: with the body of a 200, with a response where the
 // status is another one, or with an error that is a *fault where the caller is
 // to blame.
 type handler func(*Server, *call) (any, error)
@@ -107,7 +107,7 @@ func (s *Server) newMux() *http.ServeMux {
 func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	if !loopback(r.Host) { // a web page that rebinds its name to this machine must not read the store
 		jsonAnswer(http.StatusForbidden, object{
-			"message": "This server answers requests for loopback hosts only, not for " + clip(r.Host, 100)}).write(w)
+			"message": "This server answers requests for loopback hosts only, not for " + textutil.Cut(r.Host, 100)}).write(w)
 		return
 	}
 	if pages := s.pages.Load(); pages != nil && !strings.HasPrefix(r.URL.Path, "/api/") {
@@ -219,14 +219,8 @@ func (s *Server) projects(*call) (any, error) {
 // object is a JSON object on its way out.
 type object = map[string]any
 
-// reply is what a handler answers where the status is not 200. A nil body is an
-// empty answer.
-type reply struct {
-	status int
-	body   any
-}
-
-// response is an answer as it is written.
+// response is an answer as it is written, and what a handler returns where the status
+// is not 200.
 type response struct {
 	status int
 	kind   string // content type
@@ -236,7 +230,7 @@ type response struct {
 // respond makes the answer of what a handler returned.
 func respond(body any, err error) response {
 	var f *fault
-	switch rep, isReply := body.(reply); {
+	switch ready, isReady := body.(response); {
 	case errors.As(err, &f):
 		if text, isText := f.body.(string); isText {
 			return response{f.status, "text/plain; charset=utf-8", []byte(text)}
@@ -244,23 +238,18 @@ func respond(body any, err error) response {
 		return jsonAnswer(f.status, f.body)
 	case err != nil:
 		return jsonAnswer(http.StatusInternalServerError, object{"message": "Internal Server Error", "error": err.Error()})
-	case isReply:
-		return jsonAnswer(rep.status, rep.body)
+	case isReady:
+		return ready
 	}
 	return jsonAnswer(http.StatusOK, body)
 }
 
 func jsonAnswer(status int, body any) response {
-	if body == nil {
-		return response{status: status}
-	}
-	var text bytes.Buffer
-	enc := json.NewEncoder(&text)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(body); err != nil {
+	text, err := textutil.MarshalJSON(body)
+	if err != nil {
 		return response{http.StatusInternalServerError, "text/plain; charset=utf-8", []byte(err.Error())}
 	}
-	return response{status, "application/json; charset=utf-8", text.Bytes()}
+	return response{status, "application/json; charset=utf-8", append(text, '\n')}
 }
 
 func page(status int, html string) response {
@@ -312,11 +301,4 @@ func invalid(format string, args ...any) *fault {
 
 func notFound(format string, args ...any) *fault {
 	return blame(http.StatusNotFound, "LangfuseNotFoundError", format, args)
-}
-
-func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return strings.ToValidUTF8(s[:n], "") + "…"
 }

@@ -68,7 +68,7 @@ func TestInbox_unstorable(t *testing.T) {
 	}
 	r.must(200, r.post(api+"/scores", object{"id": "a", "name": "n", "value": 1, "traceId": "t"}))
 	equal(t, "scores", r.get(api+"/v3/scores").column("id"), []string{"a"})
-	problems, err := collect(r.server.store.r, scanText, "SELECT problem FROM inbox ORDER BY seq")
+	problems, err := collect(r.server.store.r, scanValue[string], "SELECT problem FROM inbox ORDER BY seq")
 	if err != nil || len(problems) != 3 || !strings.Contains(problems[0], `"smoke"`) {
 		t.Errorf("%q, %v", problems, err)
 	}

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"extraction-experiment/internal/jsonparts"
+	"extraction-experiment/internal/textutil"
 )
 
 // event is one envelope of a batch that can be stored: a score, or else what
@@ -63,7 +64,7 @@ func (s *Server) ingest(c *call) (any, error) {
 			}
 		}
 	}
-	answer := reply{http.StatusMultiStatus, object{"successes": successes, "errors": failures}}
+	answer := jsonAnswer(http.StatusMultiStatus, object{"successes": successes, "errors": failures})
 	if len(taken) == 0 {
 		return answer, nil
 	}
@@ -150,11 +151,11 @@ func (r *eventReader) read(raw json.RawMessage) (ev event, err error) {
 	}
 	ev.at = at
 	if ev.kind != "score-create" && ev.kind != "sdk-log" && !r.mode.legacy() {
-		ev.id = orElse(ev.id, "unknown")
+		ev.id = cmp.Or(ev.id, "unknown")
 		return ev, &fault{http.StatusBadRequest, object{"message": "Event type not accepted",
 			"error": fmt.Sprintf("Event type %q is not accepted by /api/public/ingestion when LANGFUSE_MIGRATION_V4_WRITE_MODE "+
 				"is events_only. This endpoint only accepts score and log events. Send traces to /api/public/otel/v1/traces.",
-				clip(orElse(ev.kind, "unknown"), 100))}}
+				textutil.Cut(cmp.Or(ev.kind, "unknown"), 100))}}
 	}
 	if err := f.err(); err != nil || ev.kind == "sdk-log" {
 		return ev, err
@@ -174,7 +175,7 @@ func (r *eventReader) read(raw json.RawMessage) (ev event, err error) {
 		action == "update" && slices.Contains([]string{"span", "generation"}, kind):
 		ev.observation = readObservation(body, strings.ToUpper(kind), r.received)
 	default:
-		body.add("custom", "type", "Invalid input: unknown event type "+clip(ev.kind, 100))
+		body.add("custom", "type", "Invalid input: unknown event type "+textutil.Cut(ev.kind, 100))
 	}
 	if body.text("id") == "" {
 		ev.score, ev.trace, ev.observation = nil, nil, nil
@@ -236,27 +237,18 @@ func readObservation(f *form, kind string, now int64) *observation {
 // readUsage reads tokens and money, from usageDetails and costDetails or else
 // from the older usage.
 func (o *observation) readUsage(f *form) {
-	given := numbersOf(string(f.raw("usage")))
-	rename := func(names map[string]string) any {
-		out := numbers{}
-		for from, to := range names {
-			if n, there := given[from]; there {
-				out[to] = n
-			}
-		}
-		return asText(out)
-	}
-	a := attributes{
-		"langfuse.observation.usage_details": rename(map[string]string{"input": "input", "output": "output", "total": "total",
-			"promptTokens": "input", "completionTokens": "output", "totalTokens": "total"}),
-		"langfuse.observation.cost_details": rename(map[string]string{"inputCost": "input", "outputCost": "output", "totalCost": "total"}),
-	}
-	for field, key := range map[string]string{"usageDetails": "usage_details", "costDetails": "cost_details"} {
-		if f.has(field) {
-			a["langfuse.observation."+key] = string(f.raw(field))
+	tokens, money := numbers{}, numbers{}
+	for kind, n := range numbersOf(string(f.raw("usage"))) {
+		if part, isMoney := strings.CutSuffix(kind, "Cost"); isMoney {
+			money[part] = n
+		} else {
+			tokens[kind] = n
 		}
 	}
-	o.usage, o.cost, o.totalCost = accounts(a)
+	o.usage, o.cost, o.totalCost = accounts(attributes{
+		"langfuse.observation.usage_details": cmp.Or(f.nullJSON("usageDetails").String, asText(tokens)),
+		"langfuse.observation.cost_details":  cmp.Or(f.nullJSON("costDetails").String, asText(money)),
+	})
 }
 
 // contentOf returns an input or output as text: a text as it is, anything else
@@ -310,7 +302,7 @@ func (o observation) merge(tx *transaction, mode Mode, at int64, described map[s
 	if o.end != 0 {
 		o.end = max(o.end, o.start)
 	}
-	o.level, o.tags, o.root = orElse(o.level, "DEFAULT"), orElse(o.tags, "[]"), o.parent == ""
+	o.level, o.tags, o.root = cmp.Or(o.level, "DEFAULT"), cmp.Or(o.tags, "[]"), o.parent == ""
 	return o.write(tx, mode, described)
 }
 
@@ -320,7 +312,7 @@ func (o *observation) fill(old observation) {
 		{&o.statusMessage, &old.statusMessage}, {&o.version, &old.version}, {&o.model, &old.model}, {&o.parameters, &old.parameters},
 		{&o.usage, &old.usage}, {&o.release, &old.release}, {&o.user, &old.user}, {&o.session, &old.session},
 		{&o.traceName, &old.traceName}, {&o.tags, &old.tags}} {
-		*text[0] = orElse(*text[0], *text[1])
+		*text[0] = cmp.Or(*text[0], *text[1])
 	}
 	if o.cost == "" {
 		o.cost, o.totalCost = old.cost, old.totalCost
@@ -331,12 +323,7 @@ func (o *observation) fill(old observation) {
 	if !o.completionStart.Valid {
 		o.completionStart = old.completionStart
 	}
-	if !o.input.Valid {
-		o.input = old.input
-	}
-	if !o.output.Valid {
-		o.output = old.output
-	}
+	o.input, o.output = firstOf(o.input, old.input), firstOf(o.output, old.output)
 	o.start, o.end = cmp.Or(o.start, old.start), cmp.Or(o.end, old.end)
 	o.metadata = merged(old.metadata, o.metadata)
 	o.kind, o.created = old.kind, old.created
@@ -347,7 +334,7 @@ func merged(under, over string) string {
 	fields := map[string]json.RawMessage{}
 	for _, text := range []string{under, over} {
 		var more map[string]json.RawMessage
-		if json.Unmarshal([]byte(orElse(text, "{}")), &more) == nil {
+		if json.Unmarshal([]byte(cmp.Or(text, "{}")), &more) == nil {
 			maps.Copy(fields, more)
 		}
 	}

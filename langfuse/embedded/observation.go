@@ -1,11 +1,14 @@
 package embedded
 
 import (
+	"cmp"
 	"database/sql"
 	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
+
+	"extraction-experiment/internal/textutil"
 )
 
 // observation is one span as Langfuse understands it. Texts that are absent are
@@ -249,7 +252,7 @@ func (o observation) json(groups map[string]bool, expanded []string) object {
 func cutMetadata(text string, expanded []string) any {
 	const most = 200
 	var flat map[string]string
-	if json.Unmarshal([]byte(orElse(text, "{}")), &flat) != nil {
+	if json.Unmarshal([]byte(cmp.Or(text, "{}")), &flat) != nil {
 		return jsonText(text)
 	}
 	for key, value := range flat {
@@ -301,7 +304,7 @@ func parsedContent(text sql.NullString) any {
 // parsedMetadata is metadata as Langfuse 3 returns it: texts that are JSON as
 // their values.
 func parsedMetadata(text string) any {
-	fields, _ := parsedText(orElse(text, "{}")).(map[string]any)
+	fields, _ := parsedText(cmp.Or(text, "{}")).(map[string]any)
 	for key, v := range fields {
 		if s, isText := v.(string); isText {
 			fields[key] = parsedText(s)
@@ -336,43 +339,34 @@ func (t *trace) columns() []any {
 // what it carries as attributes of the trace, or else only that it exists.
 func traceOf(sp span, o observation) trace {
 	a := sp.attributes
-	t := trace{id: o.trace, timestamp: o.start, created: o.created, updated: o.updated, environment: o.environment}
+	t := trace{id: o.trace, timestamp: o.start, created: o.created, updated: o.updated, environment: o.environment,
+		metadata: flatText(a, "langfuse.trace.metadata"), input: a.content("langfuse.trace.input"), output: a.content("langfuse.trace.output")}
 	isRoot := sp.parent == "" || a["langfuse.internal.as_root"] == true
-	if !isRoot && !speaksOfTrace(a) {
-		return t
+	says := o.traceName+o.user+o.session+t.metadata != "" || o.tags != "[]" || o.public || t.input.Valid || t.output.Valid
+	if isRoot || says {
+		t.name, t.user, t.session, t.release, t.version, t.tags = o.traceName, o.user, o.session, o.release, o.version, o.tags
+		t.public = o.public
 	}
-	t.name, t.user, t.session, t.release, t.version, t.tags = o.traceName, o.user, o.session, o.release, o.version, o.tags
-	t.public = o.public
-	t.metadata = flatText(a, "langfuse.trace.metadata")
-	t.input, t.output = a.content("langfuse.trace.input"), a.content("langfuse.trace.output")
-	if !isRoot {
-		return t
-	}
-	t.name = orElse(t.name, o.name)
-	if !t.input.Valid {
-		t.input = o.input
-	}
-	if !t.output.Valid {
-		t.output = o.output
+	if isRoot {
+		t.name = cmp.Or(t.name, o.name)
+		t.input, t.output = firstOf(t.input, o.input), firstOf(t.output, o.output)
 	}
 	return t
 }
 
-func speaksOfTrace(a attributes) bool {
-	for key := range a {
-		if strings.HasPrefix(key, "langfuse.trace.") || slices.Contains([]string{"langfuse.user.id", "user.id",
-			"langfuse.session.id", "session.id"}, key) {
-			return true
-		}
+// firstOf is the first text if it is there, else the second.
+func firstOf(first, second sql.NullString) sql.NullString {
+	if first.Valid {
+		return first
 	}
-	return false
+	return second
 }
 
 // store lays what was said of a trace over what is stored of it: each field is
 // the last that was given. Tags are united, metadata is merged, the first instant
 // stays.
 func (t trace) store(tx *transaction) error {
-	t.tags = orElse(t.tags, "[]")
+	t.tags = cmp.Or(t.tags, "[]")
 	values := t.columns()
 	last := func(column string) string {
 		return column + " = CASE excluded." + column + " WHEN '' THEN " + column + " ELSE excluded." + column + " END, "
@@ -410,7 +404,7 @@ func (t trace) json(contents bool) object {
 // cost the sum of theirs in US dollars.
 func (s *Server) getTrace(c *call) (any, error) {
 	id := c.path("id")
-	missing := notFound("Trace %s not found within authorized project", clip(id, 300))
+	missing := notFound("Trace %s not found within authorized project", textutil.Cut(id, 300))
 	t, err := mustOne(s.store.r, missing, scanned[trace], "SELECT "+traceColumns+" FROM traces WHERE id = ?", id)
 	if err != nil {
 		return nil, err
@@ -438,7 +432,7 @@ func (s *Server) getTrace(c *call) (any, error) {
 // are not. Every one of the tags has to be there.
 func (s *Server) listTraces(c *call) (any, error) {
 	c.strictly("name", "environment", "tags", "fromTimestamp", "toTimestamp", "orderBy", "fields", "page", "limit")
-	if order := orElse(c.query.Get("orderBy"), "timestamp.desc"); order != "timestamp.desc" {
+	if order := cmp.Or(c.query.Get("orderBy"), "timestamp.desc"); order != "timestamp.desc" {
 		c.blame(badQuery("orderBy", "Invalid input: expected timestamp.desc"))
 	}
 	var w where

@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"database/sql"
 	"encoding/base64"
@@ -345,7 +346,7 @@ func (a attributes) content(keys ...string) sql.NullString {
 // first looks for each key in the span, then in the resource.
 func first(a, resource attributes, keys ...string) string {
 	for _, key := range keys {
-		if s := orElse(a.text(key), resource.text(key)); s != "" {
+		if s := cmp.Or(a.text(key), resource.text(key)); s != "" {
 			return s
 		}
 	}
@@ -358,12 +359,12 @@ func observe(b origin, sp span, now int64) observation {
 	a := sp.attributes
 	o := observation{
 		trace: sp.trace, span: sp.id, parent: sp.parent, created: now, updated: now, start: sp.start, end: sp.end,
-		name: orElse(a.text("gen_ai.tool.name", "logfire.msg"), sp.name),
+		name: cmp.Or(a.text("gen_ai.tool.name", "logfire.msg"), sp.name),
 		kind: kindOf(a), level: levelOf(a, sp.failed),
-		statusMessage: orElse(a.text("langfuse.observation.status_message"), sp.message),
+		statusMessage: cmp.Or(a.text("langfuse.observation.status_message"), sp.message),
 		environment:   environment(first(a, b.resource, "langfuse.environment", "deployment.environment.name", "deployment.environment")),
 		release:       first(a, b.resource, "langfuse.release"),
-		version:       orElse(first(a, b.resource, "langfuse.version"), b.resource.text("service.version")),
+		version:       cmp.Or(first(a, b.resource, "langfuse.version"), b.resource.text("service.version")),
 		user:          a.text("langfuse.user.id", "user.id"),
 		session:       a.text("langfuse.session.id", "session.id", "gen_ai.conversation.id"),
 		traceName:     a.text("langfuse.trace.name"),

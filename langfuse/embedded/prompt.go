@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"cmp"
 	"database/sql"
 	"encoding/json"
 	"fmt"
@@ -12,6 +13,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/uuid"
+
+	"extraction-experiment/internal/textutil"
 )
 
 // prompt is one version of a prompt. Content holds its JSON: a string, or a list
@@ -93,7 +96,7 @@ func (s *Server) answerPrompt(c *call, name, label string, version int64) (any, 
 	}
 	out := p.json()
 	if c.query.Get("resolve") != "false" {
-		out["prompt"], out["resolutionGraph"], err = compose(s.store.r, p)
+		out["prompt"], err = compose(s.store.r, p)
 	}
 	return out, err
 }
@@ -117,9 +120,9 @@ func (c *call) promptChoice() (label string, version int64) {
 func promptMissing(name, label string, version int64) error {
 	which := fmt.Sprintf("version %d", version)
 	if label != "" {
-		which = fmt.Sprintf("label '%s'", clip(label, 100))
+		which = fmt.Sprintf("label '%s'", textutil.Cut(label, 100))
 	}
-	return notFound("Prompt not found: '%s' with %s", clip(name, 300), which)
+	return notFound("Prompt not found: '%s' with %s", textutil.Cut(name, 300), which)
 }
 
 // listPrompts answers GET /v2/prompts: one entry per name. A filter by label
@@ -140,9 +143,9 @@ func (s *Server) listPrompts(c *call) (any, error) {
 			WHERE l.name = g.name AND l.version IN (SELECT value FROM json_each(g.versions)))), 'lastConfig', json(x.config),
 		'lastUpdatedAt', strftime('%Y-%m-%dT%H:%M:%fZ', g.updated / 1000.0, 'unixepoch'), 'name', g.name,
 		'tags', json(x.tags), 'type', x.type, 'versions', json(g.versions))`
-	scan := func(rows *sql.Rows) (json.RawMessage, error) {
-		text, err := scanText(rows)
-		return json.RawMessage(text), err
+	scan := func(rows *sql.Rows) (any, error) {
+		text, err := scanValue[string](rows)
+		return jsonText(text), err
 	}
 	return listed(s, c, 10, scan, entry, names, &where{args: w.args}, "g.updated DESC, g.name")
 }
@@ -155,11 +158,8 @@ func (s *Server) createPrompt(c *call) (any, error) {
 	labels := f.labels("labels")
 	p := readPrompt(f)
 	hasTags := f.has("tags")
-	if err := f.err(); err != nil {
-		return nil, err
-	}
 	p.id, p.created, p.updated = uuid.NewString(), s.now(), s.now()
-	err := s.store.update(func(tx *transaction) error {
+	err := s.update(f, func(tx *transaction) error {
 		if err := p.number(tx, hasTags); err != nil {
 			return err
 		}
@@ -170,18 +170,18 @@ func (s *Server) createPrompt(c *call) (any, error) {
 		if err := moveLabels(tx, p.name, p.version, append([]string{latestLabel}, labels...)); err != nil {
 			return err
 		}
-		if _, _, err := compose(tx, p); err != nil {
+		if _, err := compose(tx, p); err != nil {
 			return err
 		}
 		var err error
 		p, _, err = findPrompt(tx, p.name, "", p.version)
 		return err
 	})
-	return reply{http.StatusCreated, p.json()}, err
+	return jsonAnswer(http.StatusCreated, p.json()), err
 }
 
 func readPrompt(f *form) prompt {
-	p := prompt{name: f.must("name"), kind: orElse(f.oneOf("type", "text", "chat"), "text"), config: orElse(f.nullJSON("config").String, "{}"),
+	p := prompt{name: f.must("name"), kind: cmp.Or(f.oneOf("type", "text", "chat"), "text"), config: cmp.Or(f.nullJSON("config").String, "{}"),
 		commitMessage: f.nullText("commitMessage"), tags: joined(f.texts("tags"))}
 	if strings.TrimSpace(p.name) == "" || strings.Contains(p.name, "|") {
 		f.add("custom", "name", "Prompt name must not be empty and cannot contain '|' characters")
@@ -191,8 +191,9 @@ func readPrompt(f *form) prompt {
 	}
 	if p.kind == "chat" {
 		p.content = readMessages(f)
-	} else if text, err := encodeJSON(f.must("prompt")); err == nil {
-		p.content = text
+	} else {
+		text, _ := textutil.MarshalJSON(f.must("prompt")) // a text can be written
+		p.content = string(text)
 	}
 	return p
 }
@@ -276,11 +277,8 @@ func (s *Server) labelPrompt(c *call) (any, error) {
 	if err != nil {
 		f.add("invalid_type", "promptVersion", "Invalid input: expected number")
 	}
-	if err := f.err(); err != nil {
-		return nil, err
-	}
 	var p prompt
-	err = s.store.update(func(tx *transaction) error {
+	err = s.update(f, func(tx *transaction) error {
 		if _, err := tx.Exec("UPDATE prompts SET updated = ? WHERE name = ? AND version = ?", s.now(), name, version); err != nil {
 			return err
 		}
@@ -314,7 +312,7 @@ func (s *Server) deletePrompt(c *call) (any, error) {
 	if label != "" {
 		w.add(labelled, label)
 	}
-	return reply{status: http.StatusNoContent}, s.store.update(func(tx *transaction) error {
+	return response{status: http.StatusNoContent}, s.store.update(func(tx *transaction) error {
 		done, err := tx.Exec("DELETE FROM prompts AS p WHERE "+w.String(), w.args...)
 		if err != nil {
 			return err
@@ -343,23 +341,21 @@ const (
 
 // composer resolves the references of one prompt.
 type composer struct {
-	q            querier
-	tag          *regexp.Regexp
-	dependencies map[string][]object
-	found        map[string]prompt // by the inside of the tag
-	references   int
-	length       int
+	q          querier
+	tag        *regexp.Regexp
+	found      map[string]prompt // by the inside of the tag
+	references int
+	length     int
 }
 
 // compose replaces every tag @@@langfusePrompt:name=N|version=V@@@ and
 // @@@langfusePrompt:name=N|label=L@@@ by the text of that prompt, and the tags
 // in there likewise. A reference to nothing, to a chat prompt, in a circle, or
-// too deep is the caller's fault. The graph is nil where there are none.
-func compose(q querier, p prompt) (content, graph any, err error) {
-	c := composer{q: q, tag: regexp.MustCompile(`@@@langfusePrompt:(.*?)@@@`), dependencies: map[string][]object{},
-		found: map[string]prompt{}}
+// too deep is the caller's fault.
+func compose(q querier, p prompt) (content any, err error) {
+	c := composer{q: q, tag: regexp.MustCompile(`@@@langfusePrompt:(.*?)@@@`), found: map[string]prompt{}}
 	if err := json.Unmarshal([]byte(p.content), &content); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	switch node := content.(type) {
 	case string:
@@ -372,14 +368,7 @@ func compose(q querier, p prompt) (content, graph any, err error) {
 			}
 		}
 	}
-	if len(c.dependencies) > 0 {
-		graph = object{"root": reference(p), "dependencies": c.dependencies}
-	}
-	return content, graph, err
-}
-
-func reference(p prompt) object {
-	return object{"id": p.id, "name": p.name, "version": p.version}
+	return content, err
 }
 
 // resolve fills in the references of one text of p; above are the prompts that
@@ -402,10 +391,6 @@ func (c *composer) resolve(p prompt, text string, above []string) (string, error
 		var inner string
 		if err := json.Unmarshal([]byte(child.content), &inner); err != nil {
 			return "", err
-		}
-		known := func(dependency object) bool { return dependency["id"] == child.id }
-		if !slices.ContainsFunc(c.dependencies[p.id], known) {
-			c.dependencies[p.id] = append(c.dependencies[p.id], reference(child))
 		}
 		resolved, err := c.resolve(child, inner, above)
 		if err != nil {
@@ -430,7 +415,7 @@ func (c *composer) find(tag string) (prompt, error) {
 	}
 	parts := regexp.MustCompile(`^name=([^|]*)\|(?:label=([^|]+)|version=([1-9][0-9]*))$`).FindStringSubmatch(tag)
 	if parts == nil {
-		return prompt{}, invalid("Invalid prompt dependency tag: %s", clip(tag, 200))
+		return prompt{}, invalid("Invalid prompt dependency tag: %s", textutil.Cut(tag, 200))
 	}
 	version, _ := strconv.ParseInt(parts[3], 10, 64) // 0, which no version has, where there is none
 	p, exists, err := findPrompt(c.q, parts[1], parts[2], version)
@@ -438,9 +423,9 @@ func (c *composer) find(tag string) (prompt, error) {
 	case err != nil:
 		return prompt{}, err
 	case !exists:
-		return prompt{}, invalid("Prompt dependency not found: %s", clip(tag, 300))
+		return prompt{}, invalid("Prompt dependency not found: %s", textutil.Cut(tag, 300))
 	case p.kind != "text":
-		return prompt{}, invalid("Prompt dependency is not a text prompt: %s", clip(parts[1], 200))
+		return prompt{}, invalid("Prompt dependency is not a text prompt: %s", textutil.Cut(parts[1], 200))
 	}
 	c.found[tag] = p
 	return p, nil

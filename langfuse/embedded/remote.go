@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"bytes"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -14,6 +15,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"extraction-experiment/internal/textutil"
 )
 
 // remotePatience is how long Langfuse waits for the answer.
@@ -27,8 +30,7 @@ const remotePatience = 20 * time.Second
 func (s *Server) startRemoteRun(c *call) (any, error) {
 	f := c.form(smallBody)
 	address, secret, payload := f.must("url"), f.text("secret"), f.text("payload")
-	f.only()
-	if err := f.err(); err != nil {
+	if err := f.only().err(); err != nil {
 		return nil, err
 	}
 	d, err := datasetByName(s.store.r, c.path("name"))
@@ -61,7 +63,7 @@ func (s *Server) startRemoteRun(c *call) (any, error) {
 // remoteRequest makes the request, the keys in Langfuse's order. A secret signs it, and
 // payload is the text of the Config box.
 func (s *Server) remoteRequest(ctx context.Context, d dataset, url, secret, payload string) (*http.Request, error) {
-	body, err := encodeJSON(struct {
+	body, err := textutil.MarshalJSON(struct {
 		ProjectID   string `json:"projectId"`
 		DatasetID   string `json:"datasetId"`
 		DatasetName string `json:"datasetName"`
@@ -72,8 +74,8 @@ func (s *Server) remoteRequest(ctx context.Context, d dataset, url, secret, payl
 	}
 	stamp := fmt.Sprint(s.cfg.Now().Unix())
 	mac := hmac.New(sha256.New, []byte(secret))
-	mac.Write([]byte(stamp + "." + body))
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
+	mac.Write([]byte(stamp + "." + string(body)))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"bytes"
+	"cmp"
 	"database/sql"
 	"database/sql/driver"
 	"encoding/base64"
@@ -19,6 +20,7 @@ import (
 	"unicode/utf8"
 
 	"extraction-experiment/internal/jsonparts"
+	"extraction-experiment/internal/textutil"
 )
 
 // call is one request on its way through a handler. Readers of its query
@@ -118,8 +120,8 @@ func (c *call) fields(usual int, known ...string) map[string]bool {
 func (c *call) strictly(known ...string) {
 	for key := range c.query {
 		if !slices.Contains(known, key) {
-			c.blame(badData(issue{Code: "unrecognized_keys", Path: []any{}, Keys: []string{clip(key, 100)},
-				Message: fmt.Sprintf("Unrecognized key: %q", clip(key, 100))}))
+			c.blame(badData(issue{Code: "unrecognized_keys", Path: []any{}, Keys: []string{textutil.Cut(key, 100)},
+				Message: fmt.Sprintf("Unrecognized key: %q", textutil.Cut(key, 100))}))
 		}
 	}
 }
@@ -208,13 +210,13 @@ func (w *where) filter(c *call, columns map[string]string) {
 		Type, Column, Operator string
 		Value                  json.RawMessage
 	}
-	if err := json.Unmarshal([]byte(orElse(c.query.Get("filter"), "[]")), &conditions); err != nil {
+	if err := json.Unmarshal([]byte(cmp.Or(c.query.Get("filter"), "[]")), &conditions); err != nil {
 		c.blame(invalid("Invalid JSON in filter parameter"))
 	}
 	for _, cond := range conditions {
 		column := columns[cond.Column]
 		if column == "" {
-			c.blame(invalid("Column %s does not match", clip(cond.Column, 100)))
+			c.blame(invalid("Column %s does not match", textutil.Cut(cond.Column, 100)))
 		}
 		var one string
 		var list []string
@@ -230,7 +232,7 @@ func (w *where) filter(c *call, columns map[string]string) {
 		case kind == "arrayOptions all of" && badList == nil:
 			w.add("NOT EXISTS (SELECT 1 FROM json_each(?) WHERE value NOT IN (SELECT value FROM json_each("+column+")))", joined(list))
 		default:
-			c.blame(badQuery("filter", fmt.Sprintf("Invalid filter on column %s", clip(cond.Column, 100))))
+			c.blame(badQuery("filter", fmt.Sprintf("Invalid filter on column %s", textutil.Cut(cond.Column, 100))))
 		}
 	}
 }
@@ -305,17 +307,13 @@ func newForm(raw json.RawMessage) *form {
 	if !jsonparts.Valid(raw) {
 		return &form{problem: &fault{http.StatusBadRequest, "Invalid JSON"}}
 	}
-	return formOf(raw)
-}
-
-// formOf reads what is known to be JSON, or is absent.
-func formOf(raw json.RawMessage) *form {
 	f := new(form)
 	f.open(raw)
 	return f
 }
 
-// open is formOf in the place of what the form was before.
+// open reads what is known to be JSON, or is absent, in the place of what the form was
+// before.
 func (f *form) open(raw json.RawMessage) {
 	*f = form{fields: f.fields[:0]}
 	if raw = bytes.TrimSpace(raw); len(raw) == 0 || raw[0] != '{' {
@@ -439,21 +437,20 @@ func (f *form) instant(key string) (int64, bool) {
 	return ms, valid
 }
 
-// only reports every field that no reader has asked for.
-func (f *form) only() {
+// only adds an issue for the fields that no reader has asked for.
+func (f *form) only() *form {
 	var extra []string
 	for _, field := range f.fields {
 		if !field.read {
-			extra = append(extra, clip(field.key, 100))
+			extra = append(extra, textutil.Cut(field.key, 100))
 		}
 	}
-	if len(extra) == 0 {
-		return
+	if slices.Sort(extra); len(extra) > 0 {
+		extra = slices.Compact(extra)
+		f.issues = append(f.issues, issue{Code: "unrecognized_keys", Path: []any{}, Keys: extra,
+			Message: "Unrecognized keys: " + textutil.Cut(joined(extra), 400)})
 	}
-	slices.Sort(extra)
-	extra = slices.Compact(extra)
-	f.issues = append(f.issues, issue{Code: "unrecognized_keys", Path: []any{}, Keys: extra,
-		Message: "Unrecognized keys: " + clip(joined(extra), 400)})
+	return f
 }
 
 // err returns the 400 for the issues, or nil.
@@ -462,6 +459,14 @@ func (f *form) err() error {
 		return f.problem
 	}
 	return badData(f.issues...)
+}
+
+// update works in a transaction, unless something is wrong with the form.
+func (s *Server) update(f *form, work func(*transaction) error) error {
+	if err := f.err(); err != nil {
+		return err
+	}
+	return s.store.update(work)
 }
 
 // parseInstant reads RFC 3339, or a bare date as its midnight in UTC.
@@ -509,7 +514,7 @@ func jsonText(s string) any {
 }
 
 func jsonOr(s, fallback string) json.RawMessage {
-	return json.RawMessage(orElse(s, fallback))
+	return json.RawMessage(cmp.Or(s, fallback))
 }
 
 // maxDepth is how deep JSON may nest. The encoder refuses what the decoder took
@@ -562,27 +567,16 @@ func parsedText(text string) any {
 	return text
 }
 
-// encodeJSON writes compact JSON without escaping for HTML.
-func encodeJSON(v any) (string, error) {
-	var text bytes.Buffer
-	enc := json.NewEncoder(&text)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return "", err
-	}
-	return strings.TrimSuffix(text.String(), "\n"), nil
-}
-
 // asText writes a value as text: a text as it is, anything else as JSON.
 func asText(v any) string {
 	if s, isText := v.(string); isText {
 		return s
 	}
-	text, err := encodeJSON(v)
+	text, err := textutil.MarshalJSON(v)
 	if err != nil { // a number that JSON cannot write
 		return ""
 	}
-	return text
+	return string(text)
 }
 
 // joined is a list as JSON.

@@ -123,8 +123,7 @@ func (s *Server) linkItem(c *call) (any, error) {
 	if l.trace == "" && l.span == "" {
 		f.add("custom", "traceId", "observationId or traceId must be provided")
 	}
-	f.only()
-	if err := f.err(); err != nil {
+	if err := f.only().err(); err != nil {
 		return nil, err
 	}
 	it, exists, err := findItem(s.store.r, l.item, l.version)
@@ -148,7 +147,7 @@ func (s *Server) storeLink(it item, l *link) error {
 		if err := s.settle(); err != nil {
 			return err
 		}
-		trace, err := mustOne(s.store.r, notFound("Observation not found"), scanText,
+		trace, err := mustOne(s.store.r, notFound("Observation not found"), scanValue[string],
 			"SELECT trace_id FROM observations WHERE span_id = ?", l.span)
 		if err != nil {
 			return err
@@ -180,7 +179,7 @@ func storeRunItem(tx *transaction, m message) error {
 // metadata is an object, into which anything else is wrapped, with the version
 // of the dataset where the link has one.
 func findOrCreateRun(tx *transaction, dataset string, l link) (string, error) {
-	id, exists, err := one(tx, scanText, "SELECT id FROM runs WHERE dataset_id = ? AND name = ?", dataset, l.run)
+	id, exists, err := one(tx, scanValue[string], "SELECT id FROM runs WHERE dataset_id = ? AND name = ?", dataset, l.run)
 	if err != nil || exists {
 		return id, err
 	}
@@ -205,7 +204,7 @@ func (s *Server) listRunItems(c *call) (any, error) {
 			return nil, badQuery(key, "Invalid input: expected string, received undefined")
 		}
 	}
-	id, err := mustOne(s.store.r, notFound("Dataset run not found for the given project and dataset id"), scanText,
+	id, err := mustOne(s.store.r, notFound("Dataset run not found for the given project and dataset id"), scanValue[string],
 		"SELECT id FROM runs WHERE dataset_id = ? AND name = ?", c.query.Get("datasetId"), c.query.Get("runName"))
 	if err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"cmp"
 	"database/sql"
 	"encoding/json"
 	"maps"
@@ -50,7 +51,7 @@ func (s *Server) createScore(c *call) (any, error) {
 	for _, field := range f.fields {
 		body[field.key] = field.value
 	}
-	sc.id = orElse(sc.id, uuid.NewString())
+	sc.id = cmp.Or(sc.id, uuid.NewString())
 	stored := object{"id": sc.id}
 	if body["id"] = sc.id; s.cfg.drops(DropScore, sc.id) {
 		return stored, nil
@@ -64,7 +65,9 @@ func (s *Server) createScore(c *call) (any, error) {
 
 // storeOneScore puts what createScore took into the table.
 func storeOneScore(tx *transaction, m message) error {
-	sc := readScore(formOf(m.body))
+	var f form
+	f.open(m.body)
+	sc := readScore(&f)
 	sc.timestamp, sc.eventAt = m.received, m.received
 	return storeScore(tx, sc, m.received)
 }
@@ -74,7 +77,7 @@ func storeOneScore(tx *transaction, m message) error {
 func (s *Server) deleteScore(c *call) (any, error) {
 	var about reach
 	about.add(anyExperiment)
-	return reply{http.StatusAccepted, object{"message": "Score deletion request received successfully"}},
+	return jsonAnswer(http.StatusAccepted, object{"message": "Score deletion request received successfully"}),
 		s.take(s.cfg.DeleteDelay, "delete-score", []byte(c.path("id")), about)
 }
 
@@ -88,7 +91,7 @@ func removeScore(tx *transaction, m message) error {
 // exactly one of trace, session and run; an observation belongs to its trace.
 func readScore(f *form) score {
 	sc := score{
-		id: f.text("id"), name: f.must("name"), source: orElse(f.oneOf("source", "API", "EVAL", "ANNOTATION"), "API"),
+		id: f.text("id"), name: f.must("name"), source: cmp.Or(f.oneOf("source", "API", "EVAL", "ANNOTATION"), "API"),
 		dataType:    f.oneOf("dataType", "NUMERIC", "BOOLEAN", "CATEGORICAL", "TEXT", "CORRECTION"),
 		environment: environment(f.text("environment")), config: f.text("configId"), queue: f.text("queueId"),
 		trace: f.text("traceId"), observation: f.text("observationId"), session: f.text("sessionId"),
@@ -197,7 +200,7 @@ func replaceScore(old, given score) score {
 	}
 	for _, text := range [][2]*string{{&winner.comment, &loser.comment}, {&winner.metadata, &loser.metadata},
 		{&winner.config, &loser.config}, {&winner.queue, &loser.queue}, {&winner.author, &loser.author}} {
-		*text[0] = orElse(*text[0], *text[1])
+		*text[0] = cmp.Or(*text[0], *text[1])
 	}
 	winner.timestamp, winner.created, winner.updated = old.timestamp, old.created, given.updated
 	return winner
@@ -387,10 +390,7 @@ func (s *Server) createScoreConfig(c *call) (any, error) {
 	if sc.dataType == "CATEGORICAL" && len(sc.labels()) == 0 {
 		f.add("custom", "categories", "Categories must be a list with at least one {label, value}")
 	}
-	if err := f.err(); err != nil {
-		return nil, err
-	}
-	return sc.json(), s.store.update(func(tx *transaction) error {
+	return sc.json(), s.update(f, func(tx *transaction) error {
 		_, err := tx.insert("score_configs", configColumns, sc.columns()...)
 		return err
 	})

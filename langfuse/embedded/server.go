@@ -57,6 +57,7 @@
 package embedded
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -162,11 +163,11 @@ func (c Config) Validate() error {
 // complete returns the configuration with every empty field filled in, or all
 // problems that it has.
 func (c Config) complete() (Config, error) {
-	c.Path = orElse(c.Path, ":memory:")
-	c.Mode = Mode(orElse(string(c.Mode), string(ModeV4)))
-	c.PublicKey = orElse(c.PublicKey, DefaultPublicKey)
-	c.SecretKey = orElse(c.SecretKey, DefaultSecretKey)
-	c.ProjectName = orElse(c.ProjectName, DefaultProjectID)
+	c.Path = cmp.Or(c.Path, ":memory:")
+	c.Mode = Mode(cmp.Or(string(c.Mode), string(ModeV4)))
+	c.PublicKey = cmp.Or(c.PublicKey, DefaultPublicKey)
+	c.SecretKey = cmp.Or(c.SecretKey, DefaultSecretKey)
+	c.ProjectName = cmp.Or(c.ProjectName, DefaultProjectID)
 	if c.Now == nil {
 		c.Now = time.Now
 	}
@@ -178,13 +179,6 @@ func (c Config) complete() (Config, error) {
 		problems = append(problems, errors.New("the public key holds a colon, which basic authentication cannot carry"))
 	}
 	return c, errors.Join(append(problems, c.Faults.check())...)
-}
-
-func orElse(value, fallback string) string {
-	if value == "" {
-		return fallback
-	}
-	return value
 }
 
 // Server answers the Langfuse API from one store. It is safe for concurrent use.

@@ -40,7 +40,6 @@ type store struct {
 // querier reads: a pool, or a transaction.
 type querier interface {
 	Query(query string, args ...any) (*sql.Rows, error)
-	QueryRow(query string, args ...any) *sql.Row
 }
 
 func openStore(path string, mode Mode) (*store, error) {
@@ -110,8 +109,8 @@ func openPool(dsn string, size int, readOnly bool) (*sql.DB, error) {
 // date, and refuses a file of a later version. It happens whole or not at all.
 func (s *store) migrate() error {
 	return s.update(func(tx *transaction) error {
-		var version int
-		if err := tx.QueryRow("PRAGMA user_version").Scan(&version); err != nil {
+		version, err := count(tx, "PRAGMA user_version")
+		if err != nil {
 			return fmt.Errorf("reading the version of the file: %w", err)
 		}
 		steps := migrations()
@@ -124,7 +123,7 @@ func (s *store) migrate() error {
 				return fmt.Errorf("bringing the tables from version %d to %d: %w", version+i, version+i+1, err)
 			}
 		}
-		_, err := tx.Exec(fmt.Sprintf("PRAGMA user_version = %d", len(steps)))
+		_, err = tx.Exec(fmt.Sprintf("PRAGMA user_version = %d", len(steps)))
 		return err
 	})
 }
@@ -242,14 +241,6 @@ func (t *transaction) Query(query string, args ...any) (*sql.Rows, error) {
 	return t.Tx.Query(query, args...)
 }
 
-// QueryRow is Tx.QueryRow.
-func (t *transaction) QueryRow(query string, args ...any) *sql.Row {
-	if stmt := t.prepared(query); stmt != nil {
-		return stmt.QueryRow(args...)
-	}
-	return t.Tx.QueryRow(query, args...)
-}
-
 // prepared returns the statement; nil where it is not ready yet.
 func (t *transaction) prepared(query string) *sql.Stmt {
 	if stmt := t.store.prepared[query]; stmt != nil {
@@ -296,8 +287,7 @@ func collect[T any](q querier, scan func(*sql.Rows) (T, error), query string, ar
 }
 
 func count(q querier, query string, args ...any) (int, error) {
-	var n int
-	err := q.QueryRow(query, args...).Scan(&n)
+	n, _, err := one(q, scanValue[int], query, args...)
 	return n, err
 }
 
@@ -341,10 +331,11 @@ func shown[T any, P columned[T]](show func(T) object) func(*sql.Rows) (object, e
 	}
 }
 
-func scanText(rows *sql.Rows) (string, error) {
-	var s string
-	err := rows.Scan(&s)
-	return s, err
+// scanValue reads a row of one column.
+func scanValue[T any](rows *sql.Rows) (T, error) {
+	var v T
+	err := rows.Scan(&v)
+	return v, err
 }
 
 // ModeError says that a store is open in another mode: what a server of one mode

@@ -72,12 +72,7 @@ func (s *Server) upsertDataset(c *call) (any, error) {
 		if !exists {
 			d = dataset{id: uuid.NewString(), name: name, created: s.now()}
 		}
-		if description.Valid {
-			d.description = description
-		}
-		if metadata.Valid {
-			d.metadata = metadata
-		}
+		d.description, d.metadata = firstOf(description, d.description), firstOf(metadata, d.metadata)
 		d.updated = s.now()
 		if d.inputSchema, err = newSchema(d.inputSchema, input); err != nil {
 			return err
@@ -202,7 +197,7 @@ func checkStoredItems(tx *transaction, d dataset) error {
 	if err != nil {
 		return err
 	}
-	details, failed := []object{}, 0
+	var details []object
 	_, err = collect(tx, func(rows *sql.Rows) (none struct{}, err error) {
 		var id string
 		var input, expected sql.NullString
@@ -211,17 +206,14 @@ func checkStoredItems(tx *transaction, d dataset) error {
 		}
 		finding, err := check(input, expected)
 		if finding != "" {
-			failed++
-		}
-		if finding != "" && failed <= 10 {
 			details = append(details, object{"datasetItemId": id, "message": finding})
 		}
 		return none, err
 	}, `SELECT id, input, expected FROM items WHERE dataset_id = ? AND valid_to IS NULL AND deleted = 0`, d.id)
-	if err != nil || failed == 0 {
+	if err != nil || len(details) == 0 {
 		return err
 	}
-	return invalid("Schema validation failed for %d item(s). Details: %s", failed, asText(details))
+	return invalid("Schema validation failed for %d item(s). Details: %s", len(details), asText(details[:min(10, len(details))]))
 }
 
 // item is one version of a dataset item. A text of input, expected and metadata
@@ -293,9 +285,7 @@ func (s *Server) listItems(c *call) (any, error) {
 	w.validAt(at)
 	if name != "" {
 		d, err := datasetByName(s.store.r, name)
-		if err != nil {
-			c.blame(err)
-		}
+		c.blame(err)
 		w.add("i.dataset_id = ?", d.id)
 	}
 	if trace := c.query.Get("sourceTraceId"); trace != "" {

@@ -313,7 +313,6 @@ func TestLinkItem(t *testing.T) {
 		"no run name":            {link(object{"runName": nil}), 400, "runName"},
 		"an empty run name":      {link(object{"runName": "", "datasetVersion": pin}), 200, `"datasetRunName":""`},
 		"a bad version":          {link(object{"datasetVersion": "x"}), 400, "datasetVersion"},
-		"observation only":       {link(object{"traceId": nil, "observationId": "oo", "datasetVersion": pin}), 200, `"traceId":""`},
 		"its own creation":       {link(object{"createdAt": at1, "datasetVersion": pin}), 200, `"createdAt":"` + at1},
 		"a name of a wrong type": {link(object{"runName": 7}), 400, "runName"},
 	}

@@ -188,14 +188,10 @@ func (s *Server) authorise(r *http.Request, rt route) error {
 	if !isBasic {
 		return unauthorised("Invalid authorization header")
 	}
-	if !same(public, s.cfg.PublicKey) || !same(secret, s.cfg.SecretKey) {
+	if public != s.cfg.PublicKey || subtle.ConstantTimeCompare([]byte(secret), []byte(s.cfg.SecretKey)) == 0 {
 		return unauthorised("Invalid credentials. Confirm that you've configured the correct host.")
 	}
 	return nil
-}
-
-func same(a, b string) bool {
-	return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1
 }
 
 // health answers GET /health.

@@ -60,9 +60,9 @@ type reach struct {
 
 const anyExperiment = "*"
 
-// add adds an experiment.
+// add adds an experiment, if there is one.
 func (r *reach) add(id string) {
-	if !slices.Contains(r.experiments, id) {
+	if id != "" && !slices.Contains(r.experiments, id) {
 		r.experiments = append(r.experiments, id)
 	}
 }

@@ -34,9 +34,6 @@ type event struct {
 func (s *Server) ingest(c *call) (any, error) {
 	f := c.form(largeBody)
 	raws := f.elements("batch")
-	if raws == nil && !f.failed("batch") {
-		f.add("invalid_type", "batch", "Invalid input: expected array")
-	}
 	if err := f.err(); err != nil {
 		return nil, err
 	}
@@ -58,7 +55,7 @@ func (s *Server) ingest(c *call) (any, error) {
 				taken = append(taken, raw)
 				if ev.observation != nil { // it may take the place of a span
 					about = reach{math.MaxInt64, []string{anyExperiment}}
-				} else if ev.score != nil && ev.score.run != "" {
+				} else if ev.score != nil {
 					about.add(ev.score.run)
 				}
 			}
@@ -199,13 +196,11 @@ func eventError(id string, err error) object {
 func readTrace(f *form, at, now int64) *trace {
 	tags := f.texts("tags")
 	slices.Sort(tags)
-	t := trace{id: f.text("id"), timestamp: at, name: f.text("name"), user: f.text("userId"), session: f.text("sessionId"),
+	timestamp, _ := f.instant("timestamp")
+	t := trace{id: f.text("id"), timestamp: cmp.Or(timestamp, at), name: f.text("name"), user: f.text("userId"), session: f.text("sessionId"),
 		release: f.text("release"), version: f.text("version"), environment: environment(f.text("environment")),
 		tags: joined(slices.Compact(tags)), created: now, updated: now,
 		metadata: metadataOf(f), input: contentOf(f, "input"), output: contentOf(f, "output")}
-	if given, said := f.instant("timestamp"); said {
-		t.timestamp = given
-	}
 	f.into("public", &t.public, "boolean")
 	return &t
 }

@@ -229,12 +229,12 @@ func (o observation) json(groups map[string]bool, expanded []string) object {
 		"io":   {"input": orNull(o.input), "output": orNull(o.output)},
 		"model": {"providedModelName": nullable(o.model), "internalModelId": nil,
 			"modelParameters": jsonText(o.parameters)},
-		"usage": {"usageDetails": jsonOr(o.usage, "{}"), "costDetails": jsonOr(o.cost, "{}"),
+		"usage": {"usageDetails": jsonText(cmp.Or(o.usage, "{}")), "costDetails": jsonText(cmp.Or(o.cost, "{}")),
 			"totalCost": orNull(o.totalCost)},
 		"prompt": {"promptId": nil, "promptName": nullable(o.promptName),
 			"promptVersion": orNull(o.promptVersion)},
 		"metrics":       {"latency": o.latency(), "timeToFirstToken": o.timeToFirstToken()},
-		"trace_context": {"tags": jsonOr(o.tags, "[]"), "release": nullable(o.release), "traceName": nullable(o.traceName)},
+		"trace_context": {"tags": jsonText(cmp.Or(o.tags, "[]")), "release": nullable(o.release), "traceName": nullable(o.traceName)},
 	} {
 		if groups[group] {
 			maps.Copy(out, fields)
@@ -287,7 +287,7 @@ func (o observation) legacyJSON() object {
 		"input": parsedContent(o.input), "output": parsedContent(o.output), "metadata": parsedMetadata(o.metadata),
 		"model": nullable(o.model), "modelParameters": jsonText(o.parameters), "modelId": nil,
 		"promptId": nil, "promptName": nullable(o.promptName),
-		"promptVersion": orNull(o.promptVersion), "usageDetails": jsonOr(o.usage, "{}"), "costDetails": jsonOr(o.cost, "{}"),
+		"promptVersion": orNull(o.promptVersion), "usageDetails": jsonText(cmp.Or(o.usage, "{}")), "costDetails": jsonText(cmp.Or(o.cost, "{}")),
 		"calculatedTotalCost": orNull(o.totalCost), "latency": o.latency(), "timeToFirstToken": o.timeToFirstToken(),
 	}
 }
@@ -389,7 +389,7 @@ func (t trace) json(contents bool) object {
 	out := object{"id": t.id, "externalId": nil, "timestamp": iso(t.timestamp), "name": nullable(t.name),
 		"userId": nullable(t.user), "sessionId": nullable(t.session), "release": nullable(t.release),
 		"version": nullable(t.version), "projectId": DefaultProjectID, "environment": t.environment, "public": t.public,
-		"bookmarked": false, "tags": jsonOr(t.tags, "[]"), "createdAt": iso(t.created), "updatedAt": iso(t.updated),
+		"bookmarked": false, "tags": jsonText(cmp.Or(t.tags, "[]")), "createdAt": iso(t.created), "updatedAt": iso(t.updated),
 		"htmlPath": "/project/" + DefaultProjectID + "/traces/" + t.id, "observations": []any{}, "scores": []any{},
 		"latency": -1, "totalCost": -1, "metadata": object{}}
 	if contents {

@@ -79,10 +79,7 @@ func reachOf(data *tracev1.TracesData) (r reach) {
 		for _, ss := range rs.GetScopeSpans() {
 			for _, sp := range ss.GetSpans() {
 				start := max(millis(sp.GetStartTimeUnixNano()), millis(sp.GetEndTimeUnixNano()))
-				if start == 0 {
-					start = math.MaxInt64 // it is what the receipt will be
-				}
-				r.latest = max(r.latest, start)
+				r.latest = max(r.latest, cmp.Or(start, math.MaxInt64)) // without one it is what the receipt will be
 				for _, attribute := range sp.GetAttributes() {
 					if attribute.GetKey() == experimentKey+"id" {
 						r.add(attribute.GetValue().GetStringValue())
@@ -268,9 +265,7 @@ func decodeJSONSpans(body []byte, data *tracev1.TracesData) error {
 				}
 				for _, key := range []string{"traceId", "spanId", "parentSpanId"} {
 					var digits string
-					if json.Unmarshal(sp[key], &digits) != nil {
-						digits = ""
-					}
+					_ = json.Unmarshal(sp[key], &digits)
 					sp[key] = json.RawMessage(`"` + base64.StdEncoding.EncodeToString([]byte(digits)) + `"`)
 				}
 			}
@@ -376,15 +371,8 @@ func observe(b origin, sp span, now int64) observation {
 	}
 	o.root = sp.parent == "" || a["langfuse.internal.as_root"] == true || a["langfuse.internal.is_app_root"] == true
 	o.public, _ = a["langfuse.trace.public"].(bool)
-	if o.start == 0 {
-		o.start = o.end
-	}
-	if o.start == 0 {
-		o.start = now
-	}
-	if o.end == 0 {
-		o.end = o.start
-	}
+	o.start = cmp.Or(o.start, o.end, now)
+	o.end = cmp.Or(o.end, o.start)
 	if at, valid := parseInstant(strings.Trim(a.text("langfuse.observation.completion_start_time"), `"`)); valid {
 		o.completionStart = sql.NullInt64{Int64: at, Valid: true}
 	}

@@ -52,6 +52,19 @@ func findPrompt(q querier, name, label string, version int64) (prompt, bool, err
 	return one(q, scanned[prompt], selectPrompts+"name = ? AND version = ?", name, version)
 }
 
+// mustPrompt is findPrompt for a version that has to be there.
+func mustPrompt(q querier, name, label string, version int64) (prompt, error) {
+	p, exists, err := findPrompt(q, name, label, version)
+	if err == nil && !exists {
+		which := fmt.Sprintf("version %d", version)
+		if label != "" {
+			which = fmt.Sprintf("label '%s'", textutil.Cut(label, 100))
+		}
+		err = notFound("Prompt not found: '%s' with %s", textutil.Cut(name, 300), which)
+	}
+	return p, err
+}
+
 func (p prompt) json() object {
 	return object{
 		"id": p.id, "projectId": DefaultProjectID, "name": p.name, "version": p.version, "type": p.kind,
@@ -87,12 +100,9 @@ func (s *Server) answerPrompt(c *call, name, label string, version int64) (any, 
 	if label == "" && version == 0 {
 		label = "production"
 	}
-	p, exists, err := findPrompt(s.store.r, name, label, version)
+	p, err := mustPrompt(s.store.r, name, label, version)
 	if err != nil {
 		return nil, err
-	}
-	if !exists {
-		return nil, promptMissing(name, label, version)
 	}
 	out := p.json()
 	if c.query.Get("resolve") != "false" {
@@ -115,14 +125,6 @@ func (c *call) promptChoice() (label string, version int64) {
 		c.blame(badQuery("version", "Invalid input: expected a positive whole number"))
 	}
 	return "", version
-}
-
-func promptMissing(name, label string, version int64) error {
-	which := fmt.Sprintf("version %d", version)
-	if label != "" {
-		which = fmt.Sprintf("label '%s'", textutil.Cut(label, 100))
-	}
-	return notFound("Prompt not found: '%s' with %s", textutil.Cut(name, 300), which)
 }
 
 // listPrompts answers GET /v2/prompts: one entry per name. A filter by label
@@ -174,7 +176,7 @@ func (s *Server) createPrompt(c *call) (any, error) {
 			return err
 		}
 		var err error
-		p, _, err = findPrompt(tx, p.name, "", p.version)
+		p, err = mustPrompt(tx, p.name, "", p.version)
 		return err
 	})
 	return jsonAnswer(http.StatusCreated, p.json()), err
@@ -285,48 +287,27 @@ func (s *Server) labelPrompt(c *call) (any, error) {
 		if err := moveLabels(tx, name, version, labels); err != nil {
 			return err
 		}
-		found, exists, err := findPrompt(tx, name, "", version)
-		if err == nil && !exists {
-			err = promptMissing(name, "", version)
-		}
-		p = found
+		p, err = mustPrompt(tx, name, "", version)
 		return err
 	})
 	return p.json(), err
 }
 
-// deletePrompt answers DELETE /v2/prompts/{name} with 204: all versions, or
-// those that ?label or ?version selects. Prompts that refer to what is gone
-// cannot be resolved any more.
+// deletePrompt answers DELETE /v2/prompts/{name} with 204: all versions go. Prompts
+// that refer to them cannot be resolved any more.
 func (s *Server) deletePrompt(c *call) (any, error) {
-	name := c.path("name")
-	label, version := c.promptChoice()
-	if err := c.err(); err != nil {
-		return nil, err
-	}
-	var w where
-	w.add("name = ?", name)
-	if version > 0 {
-		w.add("version = ?", version)
-	}
-	if label != "" {
-		w.add(labelled, label)
+	if c.strictly(); c.err() != nil { // one version alone cannot be deleted here
+		return nil, c.err()
 	}
 	return response{status: http.StatusNoContent}, s.store.update(func(tx *transaction) error {
-		done, err := tx.Exec("DELETE FROM prompts AS p WHERE "+w.String(), w.args...)
+		done, err := tx.Exec("DELETE FROM prompts WHERE name = ?", c.path("name"))
 		if err != nil {
 			return err
 		}
 		if n, err := done.RowsAffected(); err != nil || n == 0 {
 			return notFound("Prompt not found")
 		}
-		if _, err := tx.Exec(`DELETE FROM prompt_labels WHERE name = ?1
-			AND version NOT IN (SELECT version FROM prompts WHERE name = ?1)`, name); err != nil {
-			return err
-		}
-		_, err = tx.Exec(`INSERT INTO prompt_labels(name, label, version)
-			SELECT name, 'latest', max(version) FROM prompts WHERE name = ? GROUP BY name
-			ON CONFLICT(name, label) DO UPDATE SET version = excluded.version`, name)
+		_, err = tx.Exec("DELETE FROM prompt_labels WHERE name = ?", c.path("name"))
 		return err
 	})
 }

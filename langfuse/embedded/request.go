@@ -361,14 +361,14 @@ func (f *form) into(key string, v any, kind string) bool {
 	return true
 }
 
-// elements returns the values of a list; nil for anything else.
-func (f *form) elements(key string) (list []json.RawMessage) {
-	if raw := f.raw(key); len(raw) > 0 && raw[0] == '[' {
-		list = slices.AppendSeq([]json.RawMessage{}, jsonparts.Elements(raw))
-	} else if f.has(key) {
+// elements returns the values of a list, which has to be there.
+func (f *form) elements(key string) []json.RawMessage {
+	raw := f.raw(key)
+	if len(raw) == 0 || raw[0] != '[' {
 		f.add("invalid_type", key, "Invalid input: expected array")
+		return nil
 	}
-	return list
+	return slices.Collect(jsonparts.Elements(raw))
 }
 
 // text returns a string that may be absent or null.
@@ -511,10 +511,6 @@ func jsonText(s string) any {
 		return nil
 	}
 	return json.RawMessage(s)
-}
-
-func jsonOr(s, fallback string) json.RawMessage {
-	return json.RawMessage(cmp.Or(s, fallback))
 }
 
 // maxDepth is how deep JSON may nest. The encoder refuses what the decoder took

@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"database/sql"
 	"encoding/hex"
@@ -107,22 +108,16 @@ func (l link) json() object {
 }
 
 // linkItem answers POST /dataset-run-items. The body is checked strictly, the
-// item has to be active now or at datasetVersion. In events_only mode the
+// item has to be active now or at datasetVersion, and the trace has to be given. In events_only mode the
 // experiment id is computed and nothing is stored; else the run is made where it
 // does not exist, and every request makes another link.
 func (s *Server) linkItem(c *call) (any, error) {
 	f := c.form(smallBody)
 	l := link{id: uuid.NewString(), run: f.must("runName"), item: f.must("datasetItemId"), description: f.nullText("runDescription"),
-		trace: f.text("traceId"), span: f.text("observationId"), metadata: f.nullJSON("metadata")}
+		trace: f.must("traceId"), span: f.text("observationId"), metadata: f.nullJSON("metadata")}
 	l.version, _ = f.instant("datasetVersion")
-	if at, given := f.instant("createdAt"); given {
-		l.created = at
-	} else {
-		l.created = s.now()
-	}
-	if l.trace == "" && l.span == "" {
-		f.add("custom", "traceId", "observationId or traceId must be provided")
-	}
+	created, _ := f.instant("createdAt")
+	l.created = cmp.Or(created, s.now())
 	if err := f.only().err(); err != nil {
 		return nil, err
 	}
@@ -143,17 +138,6 @@ func (s *Server) linkItem(c *call) (any, error) {
 
 // storeLink makes the run at once, and takes the link.
 func (s *Server) storeLink(it item, l *link) error {
-	if l.trace == "" {
-		if err := s.settle(); err != nil {
-			return err
-		}
-		trace, err := mustOne(s.store.r, notFound("Observation not found"), scanValue[string],
-			"SELECT trace_id FROM observations WHERE span_id = ?", l.span)
-		if err != nil {
-			return err
-		}
-		l.trace = trace
-	}
 	err := s.store.update(func(tx *transaction) (err error) {
 		l.runID, err = findOrCreateRun(tx, it.datasetID, *l)
 		return err

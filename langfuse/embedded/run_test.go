@@ -157,9 +157,7 @@ func TestLinkItem_legacy(t *testing.T) {
 		"archived":            {object{"traceId": "t"}, 404, "Dataset item not found", ""},
 		"pinned":              {object{"traceId": "t", "datasetVersion": pin}, 200, `"traceId":"t"`, `{"dataset_version":"` + pin + `"}`},
 		"a list for metadata": {object{"traceId": "t", "datasetVersion": pin, "metadata": []int{1}}, 200, "", `"metadata":[1]`},
-		"observation only":    {object{"observationId": "oo", "datasetVersion": pin}, 200, `"traceId":"tt"`, ""},
-		"unknown observation": {object{"observationId": "xx", "datasetVersion": pin}, 404, "Observation not found", ""},
-		"neither":             {object{}, 400, "observationId or traceId must be provided", ""},
+		"observation only":    {object{"observationId": "oo", "datasetVersion": pin}, 400, "traceId", ""},
 		"an unknown key":      {object{"traceId": "t", "colour": 1}, 400, "unrecognized_keys", ""},
 	}
 	for name, tc := range cases {

@@ -57,9 +57,7 @@ func (s *Server) createScore(c *call) (any, error) {
 		return stored, nil
 	}
 	var about reach
-	if sc.run != "" {
-		about.add(sc.run)
-	}
+	about.add(sc.run)
 	return stored, s.take(s.cfg.IngestionDelay, "score", []byte(asText(body)), about)
 }
 
@@ -256,7 +254,7 @@ func (sc score) subject() object {
 func (sc score) legacyJSON() object {
 	out := sc.whole()
 	delete(out, "subject")
-	maps.Copy(out, object{"value": sc.value.Float64, "stringValue": orNull(sc.text), "metadata": jsonOr(sc.metadata, "{}"),
+	maps.Copy(out, object{"value": sc.value.Float64, "stringValue": orNull(sc.text), "metadata": jsonText(cmp.Or(sc.metadata, "{}")),
 		"traceId": nullable(sc.trace), "observationId": nullable(sc.observation), "sessionId": nullable(sc.session),
 		"datasetRunId": nullable(sc.run)})
 	switch sc.dataType {

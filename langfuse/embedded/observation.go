@@ -25,7 +25,7 @@ type observation struct {
 	model, parameters, usage, cost           string
 	totalCost                                sql.NullFloat64
 	completionStart                          sql.NullInt64
-	promptName                               string
+	promptID, promptName                     string // no id is ever known
 	promptVersion                            sql.NullInt64
 	experiment, experimentName               string
 	experimentDataset, experimentItem        string
@@ -41,7 +41,7 @@ type observation struct {
 
 const observationColumns = `trace_id, span_id, start_ms, end_ms, parent_id, is_root, kind, name, level, status_message,
 	environment, version, release, user_id, session_id, trace_name, tags, public, model, model_parameters, usage, cost,
-	total_cost, completion_start, prompt_name, prompt_version, experiment_id, experiment_name,
+	total_cost, completion_start, prompt_id, prompt_name, prompt_version, experiment_id, experiment_name,
 	experiment_dataset_id, experiment_item_id, experiment_item_version, is_item_root, created, updated,
 	experiment_description, experiment_metadata, experiment_item_metadata, metadata, said`
 
@@ -52,7 +52,7 @@ const contentColumns = `, input, output, expected`
 func (o *observation) columns() []any {
 	return []any{&o.trace, &o.span, &o.start, &o.end, &o.parent, &o.root, &o.kind, &o.name, &o.level, &o.statusMessage,
 		&o.environment, &o.version, &o.release, &o.user, &o.session, &o.traceName, &o.tags, &o.public, &o.model,
-		&o.parameters, &o.usage, &o.cost, &o.totalCost, &o.completionStart, &o.promptName,
+		&o.parameters, &o.usage, &o.cost, &o.totalCost, &o.completionStart, &o.promptID, &o.promptName,
 		&o.promptVersion, &o.experiment, &o.experimentName, &o.experimentDataset, &o.experimentItem,
 		&o.experimentItemVersion, &o.itemRoot, &o.created, &o.updated, &o.experimentDescription,
 		&o.experimentMetadata, &o.experimentItemValues, &o.metadata, &o.said, &o.input, &o.output, &o.expected}
@@ -118,12 +118,11 @@ func (o observation) write(tx *transaction, mode Mode, described map[string]bool
 		o.experimentDataset, o.experimentItem, o.experimentItemValues = "", "", ""
 		o.experimentItemVersion, o.expected, o.itemRoot = sql.NullInt64{}, sql.NullString{}, false
 	}
-	values := append(o.columns(), "") // of the prompt's id, which nobody knows
-	const columns = observationColumns + contentColumns + ", prompt_id"
-	inserted, err := tx.insert("observations", columns, values...)
+	const columns = observationColumns + contentColumns
+	inserted, err := tx.insert("observations", columns, o.columns()...)
 	if err == nil && !inserted {
 		if _, err = tx.Exec("DELETE FROM observations WHERE trace_id = ? AND span_id = ?", o.trace, o.span); err == nil {
-			_, err = tx.insert("observations", columns, values...)
+			_, err = tx.insert("observations", columns, o.columns()...)
 		}
 	}
 	if err != nil {

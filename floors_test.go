@@ -51,7 +51,6 @@ var floors = map[string]int{
 	"cmd/internal/runs":      11,
 	"cmd/internal/system":    12,
 	"cmd/internal/":          13, // what a command does, all but its flags
-	"cmd/internal/gold":      14, // above ci, which knows the revision
 	"examples/":              11,
 	"cmd/":                   15,
 }

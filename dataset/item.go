@@ -29,7 +29,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"extraction-experiment/internal/jsonparts"
 	"extraction-experiment/internal/textutil"
 )
 
@@ -122,7 +121,7 @@ func Canonical(raw json.RawMessage) ([]byte, error) {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return []byte("null"), nil
 	}
-	if !utf8.Valid(raw) || !jsonparts.Valid(raw) {
+	if !utf8.Valid(raw) || !textutil.ValidJSON(raw) {
 		_, err := Decode(raw)
 		return nil, err
 	}
@@ -173,7 +172,7 @@ func (w *canonicalWriter) value() {
 // text writes a string; one without escapes is as it is to be.
 func (w *canonicalWriter) text(token []byte) {
 	if bytes.IndexByte(token, '\\') >= 0 {
-		w.out = appendString(w.out, jsonparts.Text(token))
+		w.out = appendString(w.out, textutil.JSONText(token))
 	} else {
 		w.out = append(w.out, token...)
 	}
@@ -181,7 +180,7 @@ func (w *canonicalWriter) text(token []byte) {
 
 // scalar takes the string, number or word that comes next.
 func (w *canonicalWriter) scalar() (token []byte) {
-	token, w.rest = jsonparts.Scalar(w.rest)
+	token, w.rest = textutil.JSONScalar(w.rest)
 	return token
 }
 
@@ -236,7 +235,7 @@ func (w *canonicalWriter) member() {
 	token := w.scalar()
 	m := canonicalMember{key: token[1 : len(token)-1], begin: len(w.out)}
 	if bytes.IndexByte(token, '\\') >= 0 {
-		m.key = []byte(jsonparts.Text(token))
+		m.key = []byte(textutil.JSONText(token))
 	}
 	w.text(token)
 	w.out = append(w.out, ':')

@@ -16,7 +16,7 @@ import (
 
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/files"
-	"extraction-experiment/internal/jsonparts"
+	"extraction-experiment/internal/textutil"
 )
 
 // Format is a way to write items into a file.
@@ -176,11 +176,11 @@ func (d *decoder) object(raw []byte, line int) bool {
 		bad := line + bytes.Count(raw[:at], []byte("\n"))
 		return d.fail(line, d.problem(bad, "", "byte 0x%02x is not valid UTF-8; convert the file to UTF-8", raw[at]))
 	}
-	if trimmed := bytes.TrimSpace(raw); len(trimmed) == 0 || trimmed[0] != '{' || !jsonparts.Valid(raw) {
+	if trimmed := bytes.TrimSpace(raw); len(trimmed) == 0 || trimmed[0] != '{' || !textutil.ValidJSON(raw) {
 		var values map[string]json.RawMessage
 		return d.fail(line, d.notAnObject(raw, line, json.Unmarshal(raw, &values)))
 	}
-	return d.values(maps.Collect(jsonparts.Members(bytes.Clone(raw))), nil, line)
+	return d.values(maps.Collect(textutil.JSONMembers(bytes.Clone(raw))), nil, line)
 }
 
 // values finishes an item: identity, duplicates, place.

@@ -18,7 +18,7 @@ import (
 	"slices"
 	"unicode/utf8"
 
-	"extraction-experiment/internal/jsonparts"
+	"extraction-experiment/internal/textutil"
 )
 
 // MaxLabel is the most bytes that a name, type, identifier or alias has. A longer one
@@ -137,18 +137,18 @@ func WithoutLookedUp(raw json.RawMessage) json.RawMessage {
 	}
 	mentions := func(b []byte, list json.RawMessage) ([]byte, bool) {
 		before := len(b)
-		b = jsonparts.AppendElements(b, list, given)
+		b = textutil.AppendJSONElements(b, list, given)
 		return b, len(b)-before > len("[]")
 	}
 	entity := func(b []byte, raw json.RawMessage) ([]byte, bool) {
-		return jsonparts.AppendMembers(b, raw, in("mentions", mentions)), true
+		return textutil.AppendJSONMembers(b, raw, in("mentions", mentions)), true
 	}
 	entities := func(b []byte, list json.RawMessage) ([]byte, bool) {
-		return jsonparts.AppendElements(b, list, entity), true
+		return textutil.AppendJSONElements(b, list, entity), true
 	}
 	const shortest = len(`{"quote":"","start":0,"end":1,"looked_up":true},`)
 	b := make([]byte, 0, max(0, len(raw)-shortest*bytes.Count(raw, lookedUp)))
-	return jsonparts.AppendMembers(b, raw, in("entities", entities))
+	return textutil.AppendJSONMembers(b, raw, in("entities", entities))
 }
 
 // DecodeExtraction reads entities and relationships, as a dataset item or an

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"extraction-experiment/internal/jsonparts"
 	"extraction-experiment/internal/textutil"
 )
 
@@ -77,7 +76,7 @@ func (r *reader) object(path string, raw []byte) fields {
 			r.problem(path, "is not valid UTF-8; convert the source first")
 			return f
 		}
-		if !jsonparts.Valid(raw) {
+		if !textutil.ValidJSON(raw) {
 			r.problem(path, "expected an object, got %s", describe(raw))
 			return f
 		}
@@ -90,7 +89,7 @@ func (r *reader) object(path string, raw []byte) fields {
 		r.room = make([]member, 0, max(16, min(2*cap(r.room), 128)))
 	}
 	from := len(r.room)
-	for key, value := range jsonparts.Members(raw) {
+	for key, value := range textutil.JSONMembers(raw) {
 		r.room = append(r.room, member{key: key, value: value})
 	}
 	f.members = slices.Clip(r.room[from:])
@@ -200,7 +199,7 @@ func (f fields) list(key string) []json.RawMessage {
 		f.r.problem(f.join(key), "expected a list, got %s", describe(raw))
 		return nil
 	}
-	return slices.AppendSeq([]json.RawMessage{}, jsonparts.Elements(raw))
+	return slices.AppendSeq([]json.RawMessage{}, textutil.JSONElements(raw))
 }
 
 func (f fields) texts(key string) []string {
@@ -271,7 +270,7 @@ func describe(raw []byte) string {
 	switch {
 	case len(trimmed) == 0:
 		return "nothing"
-	case !jsonparts.Valid(trimmed):
+	case !textutil.ValidJSON(trimmed):
 		return "text that is not JSON"
 	case trimmed[0] == '{':
 		return "an object"

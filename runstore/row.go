@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"extraction-experiment/dataset"
-	"extraction-experiment/internal/jsonparts"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 )
 
@@ -221,7 +221,7 @@ func decodeDetail(text, rest []byte, o *outcome.Outcome, d depth) error {
 	} else {
 		err = json.Unmarshal(text, &b)
 	}
-	for key, value := range jsonparts.Members(rest) { // its checksum says that it is as it was written
+	for key, value := range textutil.JSONMembers(rest) { // its checksum says that it is as it was written
 		switch key {
 		case "output":
 			b.Output = bytes.Clone(value)

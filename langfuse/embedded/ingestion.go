@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 
-	"extraction-experiment/internal/jsonparts"
 	"extraction-experiment/internal/textutil"
 )
 
@@ -90,7 +89,7 @@ func (s *Server) loses(ev event) bool {
 func storeEvents(tx *transaction, m message) error {
 	var events []event
 	reader := eventReader{mode: m.mode, received: m.received}
-	for raw := range jsonparts.Elements(m.body) {
+	for raw := range textutil.JSONElements(m.body) {
 		ev, err := reader.read(raw)
 		if err != nil {
 			return err

@@ -26,7 +26,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
-	"extraction-experiment/internal/jsonparts"
+	"extraction-experiment/internal/textutil"
 )
 
 // maxSpansBody bounds an OTLP request after decompression.
@@ -452,7 +452,7 @@ func environment(name string) string {
 // objectText returns a text that is a JSON object, or nothing.
 func objectText(s string) string {
 	raw := []byte(s)
-	if !strings.HasPrefix(strings.TrimLeft(s, " \t\r\n"), "{") || depth(raw) > maxDepth || !jsonparts.Valid(raw) {
+	if !strings.HasPrefix(strings.TrimLeft(s, " \t\r\n"), "{") || depth(raw) > maxDepth || !textutil.ValidJSON(raw) {
 		return ""
 	}
 	return s
@@ -488,7 +488,7 @@ func flattenAttribute(flat map[string]string, a attributes, key string) {
 // flatten puts the fields of objects under joined keys. An object whose joined
 // keys would be many times as long as the whole text stays JSON.
 func flatten(flat map[string]string, prefix string, raw json.RawMessage, budget *int) {
-	fields := maps.Collect(jsonparts.Members(raw))
+	fields := maps.Collect(textutil.JSONMembers(raw))
 	cost := len(fields) * len(prefix)
 	switch {
 	case raw[0] == '{' && cost <= *budget:
@@ -502,7 +502,7 @@ func flatten(flat map[string]string, prefix string, raw json.RawMessage, budget 
 	case raw[0] == '{' || raw[0] == '[':
 		flat[prefix] = asText(parsedText(string(raw)))
 	case raw[0] == '"':
-		flat[prefix] = jsonparts.Text(raw)
+		flat[prefix] = textutil.JSONText(raw)
 	default:
 		flat[prefix] = string(raw)
 	}

@@ -19,7 +19,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"extraction-experiment/internal/jsonparts"
 	"extraction-experiment/internal/textutil"
 )
 
@@ -304,7 +303,7 @@ func readAll(b *bytes.Buffer, r io.Reader, said int64) ([]byte, error) {
 }
 
 func newForm(raw json.RawMessage) *form {
-	if !jsonparts.Valid(raw) {
+	if !textutil.ValidJSON(raw) {
 		return &form{problem: &fault{http.StatusBadRequest, "Invalid JSON"}}
 	}
 	f := new(form)
@@ -320,7 +319,7 @@ func (f *form) open(raw json.RawMessage) {
 		f.problem = badData(issue{Code: "invalid_type", Path: []any{}, Message: "Invalid input: expected object"})
 		return
 	}
-	for key, value := range jsonparts.Members(raw) {
+	for key, value := range textutil.JSONMembers(raw) {
 		f.fields = append(f.fields, field{key: key, value: value})
 	}
 }
@@ -368,7 +367,7 @@ func (f *form) elements(key string) []json.RawMessage {
 		f.add("invalid_type", key, "Invalid input: expected array")
 		return nil
 	}
-	return slices.Collect(jsonparts.Elements(raw))
+	return slices.Collect(textutil.JSONElements(raw))
 }
 
 // text returns a string that may be absent or null.

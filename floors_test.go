@@ -30,7 +30,6 @@ var floors = map[string]int{
 	"dataset":                2,
 	"langfuse/embedded":      2,
 	"pipeline/answer":        2,
-	"pipeline/ground":        2,
 	"scoring":                3,
 	"pipeline":               3,
 	"runstore":               4,

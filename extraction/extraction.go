@@ -8,8 +8,17 @@
 // is absent is kept apart from a list that is empty, and a value of the wrong
 // kind is an error that names its path.
 //
+// It also finds what an extractor quotes in the document that it was given, and says
+// which names do not occur there. NewIndex reads a text once; Index.Locate finds a quote
+// exactly, else tolerantly: white space, case, Unicode compatibility forms, kinds of
+// quotation marks and dashes, invisible characters and hyphenation at line ends do not
+// matter; Index.Ground does so for all mentions of an extraction, and looks for the names
+// of what has none. All offsets count code points of the original text, and every Span
+// quotes exactly what stands there; Offsets converts to bytes and UTF-16.
+//
 //	doc, warnings, err := extraction.DecodeDocument(item.Input)
 //	want, warnings, err := extraction.DecodeExtraction(item.Expected)
+//	span, match := doc.Index().Locate("acme corp", 0)
 package extraction
 
 import (

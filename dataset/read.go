@@ -163,8 +163,7 @@ func (d *decoder) fail(line int, err error) bool {
 		}
 		return true
 	}
-	var inner *SyntaxError
-	if errors.As(err, &inner) && inner.Line == 0 {
+	if inner, ok := errors.AsType[*SyntaxError](err); ok && inner.Line == 0 {
 		inner.File, inner.Line = d.name, line
 	}
 	return d.yield(Located{}, err)
@@ -201,8 +200,7 @@ func (d *decoder) values(values, metadata map[string]json.RawMessage, line int) 
 }
 
 func (d *decoder) notAnObject(raw []byte, line int, err error) error {
-	var syntax *json.SyntaxError
-	if errors.As(err, &syntax) {
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		before := raw[:min(int(syntax.Offset), len(raw))]
 		bad := line + bytes.Count(before, []byte("\n"))
 		column := utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:])

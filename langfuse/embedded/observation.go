@@ -189,7 +189,7 @@ func (s *Server) listObservations(c *call) (any, error) {
 	for _, group := range c.list("fields") { // unknown ones are passed over
 		groups[group] = true
 	}
-	limit := c.number("limit", 50, 1, 1000)
+	limit := c.number("limit", 50, 1000)
 	var w where
 	w.filter(c, map[string]string{"id": "o.span_id", "traceId": "o.trace_id", "name": "o.name", "traceName": "o.trace_name",
 		"environment": "o.environment", "tags": "o.tags"})

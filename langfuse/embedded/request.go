@@ -55,15 +55,15 @@ func (c *call) decodedAgain(text string) string {
 	return name
 }
 
-// number reads a whole number within bounds.
-func (c *call) number(key string, usual, low, high int) int {
+// number reads a whole number from 1 on.
+func (c *call) number(key string, usual, high int) int {
 	text := c.query.Get(key)
 	if text == "" {
 		return usual
 	}
 	n, err := strconv.Atoi(text)
-	if err != nil || n < low || n > high {
-		c.blame(badQuery(key, fmt.Sprintf("Invalid input: expected a number from %d to %d", low, high)))
+	if err != nil || n < 1 || n > high {
+		c.blame(badQuery(key, fmt.Sprintf("Invalid input: expected a number from 1 to %d", high)))
 	}
 	return n
 }
@@ -240,7 +240,7 @@ func (w *where) filter(c *call, columns map[string]string) {
 // scan reads their columns.
 func listed[T any](s *Server, c *call, usual int, scan func(*sql.Rows) (T, error), columns, table string, w *where,
 	order string) (any, error) {
-	number, limit := c.number("page", 1, 1, math.MaxInt32), c.number("limit", usual, 1, 100)
+	number, limit := c.number("page", 1, math.MaxInt32), c.number("limit", usual, 100)
 	if err := c.err(); err != nil {
 		return nil, err
 	}

@@ -239,7 +239,7 @@ const mostScores = 50
 // of items counts root spans, so an item that was tried twice counts twice.
 func (s *Server) listExperiments(c *call) (any, error) {
 	c.strictly("fields", "limit", "cursor", "fromStartTime", "toStartTime", "id")
-	groups, limit := c.fields(1, "core", "metadata", "scores"), c.number("limit", 50, 1, 100)
+	groups, limit := c.fields(1, "core", "metadata", "scores"), c.number("limit", 50, 100)
 	var w, having where
 	w.window(c)
 	w.in("e.id", c.list("id"))
@@ -288,7 +288,7 @@ func (s *Server) listExperiments(c *call) (any, error) {
 func (s *Server) listExperimentItems(c *call) (any, error) {
 	c.strictly("fields", "limit", "cursor", "fromStartTime", "toStartTime", "experimentId")
 	groups := c.fields(2, "core", "dataset", "io", "metadata", "itemMetadata", "experimentMetadata", "scores")
-	limit := c.number("limit", 50, 1, 100)
+	limit := c.number("limit", 50, 100)
 	var w where
 	w.add("o.experiment_id != '' AND o.is_item_root = 1")
 	w.window(c)

@@ -291,7 +291,7 @@ func (s *Server) listScores(c *call) (any, error) {
 	columns := map[string]string{"id": "id", "name": "name", "source": "source", "dataType": "data_type",
 		"environment": "environment", "traceId": "trace_id", "experimentId": "run_id"}
 	c.strictly(slices.AppendSeq([]string{"limit", "cursor", "fields", "value"}, maps.Keys(columns))...)
-	groups, limit := c.fields(1, "core", "details", "subject", "annotation"), c.number("limit", 50, 1, 100)
+	groups, limit := c.fields(1, "core", "details", "subject", "annotation"), c.number("limit", 50, 100)
 	var w where
 	w.scores(c, columns)
 	if value := c.query.Get("value"); value != "" {

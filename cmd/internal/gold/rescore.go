@@ -140,8 +140,7 @@ func (r *rescorer) rescore(ctx context.Context, cfg experiment.RescoreConfig) (r
 	moves := report.NewMoves(cfg.Pin.Primary)
 	cfg.Moved = moves.Add
 	made, path, err := experiment.Rescore(ctx, cfg)
-	var taken *experiment.NameTakenError
-	if errors.As(err, &taken) {
+	if _, taken := errors.AsType[*experiment.NameTakenError](err); taken {
 		err = cli.Usage("%w: choose another with --name", err)
 	}
 	if err != nil {

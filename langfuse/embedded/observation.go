@@ -135,7 +135,8 @@ func (o observation) write(tx *transaction, mode Mode, described map[string]bool
 // that the spans of an experiment carry. What was described already, in the same
 // request, is not written again.
 func (o observation) describeExperiment(tx *transaction, described map[string]bool) error {
-	key := strings.Join([]string{o.experiment, o.experimentName, o.experimentDescription, o.experimentDataset, o.experimentMetadata}, "\x00")
+	key := strings.Join([]string{o.experiment, o.experimentName, o.experimentDescription, o.experimentDataset,
+		o.experimentMetadata}, "\x00")
 	if o.experiment == "" || described[key] {
 		return nil
 	}
@@ -286,7 +287,8 @@ func (o observation) legacyJSON() object {
 		"input": parsedContent(o.input), "output": parsedContent(o.output), "metadata": parsedMetadata(o.metadata),
 		"model": nullable(o.model), "modelParameters": jsonText(o.parameters), "modelId": nil,
 		"promptId": nil, "promptName": nullable(o.promptName),
-		"promptVersion": orNull(o.promptVersion), "usageDetails": jsonText(cmp.Or(o.usage, "{}")), "costDetails": jsonText(cmp.Or(o.cost, "{}")),
+		"promptVersion": orNull(o.promptVersion), "usageDetails": jsonText(cmp.Or(o.usage, "{}")),
+		"costDetails":         jsonText(cmp.Or(o.cost, "{}")),
 		"calculatedTotalCost": orNull(o.totalCost), "latency": o.latency(), "timeToFirstToken": o.timeToFirstToken(),
 	}
 }
@@ -339,7 +341,8 @@ func (t *trace) columns() []any {
 func traceOf(sp span, o observation) trace {
 	a := sp.attributes
 	t := trace{id: o.trace, timestamp: o.start, created: o.created, updated: o.updated, environment: o.environment,
-		metadata: flatText(a, "langfuse.trace.metadata"), input: a.content("langfuse.trace.input"), output: a.content("langfuse.trace.output")}
+		metadata: flatText(a, "langfuse.trace.metadata"), input: a.content("langfuse.trace.input"),
+		output: a.content("langfuse.trace.output")}
 	isRoot := sp.parent == "" || a["langfuse.internal.as_root"] == true
 	says := o.traceName+o.user+o.session+t.metadata != "" || o.tags != "[]" || o.public || t.input.Valid || t.output.Valid
 	if isRoot || says {

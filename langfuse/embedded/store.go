@@ -225,7 +225,8 @@ func (t *transaction) Exec(query string, args ...any) (sql.Result, error) {
 // insert adds a row to a table, and reports whether there was none of that identity.
 // INSERT OR REPLACE would have SQLite copy every page that it changes.
 func (t *transaction) insert(table, columns string, values ...any) (bool, error) {
-	result, err := t.Exec("INSERT INTO "+table+"("+columns+") VALUES(?"+strings.Repeat(",?", len(values)-1)+") ON CONFLICT DO NOTHING", values...)
+	result, err := t.Exec("INSERT INTO "+table+"("+columns+") VALUES(?"+strings.Repeat(",?", len(values)-1)+
+		") ON CONFLICT DO NOTHING", values...)
 	if err != nil {
 		return false, err
 	}

@@ -108,16 +108,19 @@ func (l link) json() object {
 }
 
 // linkItem answers POST /dataset-run-items. The body is checked strictly, the
-// item has to be active now or at datasetVersion, and the trace has to be given. In events_only mode the
-// experiment id is computed and nothing is stored; else the run is made where it
-// does not exist, and every request makes another link.
+// item has to be active now or at datasetVersion, and the trace has to be given. In
+// events_only mode the experiment id is computed and nothing is stored; else the run
+// is made where it does not exist, and every request makes another link.
 func (s *Server) linkItem(c *call) (any, error) {
 	f := c.form(smallBody)
 	l := link{id: uuid.NewString(), run: f.must("runName"), item: f.must("datasetItemId"), description: f.nullText("runDescription"),
-		trace: f.must("traceId"), span: f.text("observationId"), metadata: f.nullJSON("metadata")}
+		trace: f.text("traceId"), span: f.text("observationId"), metadata: f.nullJSON("metadata")}
 	l.version, _ = f.instant("datasetVersion")
 	created, _ := f.instant("createdAt")
 	l.created = cmp.Or(created, s.now())
+	if l.trace == "" {
+		f.add("custom", "traceId", "traceId must be provided")
+	}
 	if err := f.only().err(); err != nil {
 		return nil, err
 	}

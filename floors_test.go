@@ -30,7 +30,6 @@ var floors = map[string]int{
 	"dataset":                2,
 	"langfuse/embedded":      2,
 	"pipeline/answer":        2,
-	"pipeline/ground":        2,
 	"scoring":                3,
 	"pipeline":               3,
 	"runstore":               4,
@@ -51,7 +50,6 @@ var floors = map[string]int{
 	"cmd/internal/runs":      11,
 	"cmd/internal/system":    12,
 	"cmd/internal/":          13, // what a command does, all but its flags
-	"cmd/internal/gold":      14, // above ci, which knows the revision
 	"examples/":              11,
 	"cmd/":                   15,
 }

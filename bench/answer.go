@@ -12,8 +12,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"extraction-experiment/dataset"
+	"extraction-experiment/extraction"
 	"extraction-experiment/internal/textutil"
-	"extraction-experiment/pipeline/ground"
 )
 
 // Answer is what one trial made of a case: the output of the task.
@@ -79,14 +79,14 @@ const (
 )
 
 // unitOf returns what an offset mode counts, and the words for it.
-func unitOf(mode string) (unit ground.Unit, words string, known bool) {
+func unitOf(mode string) (unit extraction.Unit, words string, known bool) {
 	switch mode {
 	case ModeUTF16, "utf16":
-		return ground.UTF16, "UTF-16 code units", true
+		return extraction.UTF16, "UTF-16 code units", true
 	case ModeRune, "code_point":
-		return ground.CodePoints, "Unicode code points", true
+		return extraction.CodePoints, "Unicode code points", true
 	case ModeByte, "utf8_byte":
-		return ground.Bytes, "bytes of UTF-8", true
+		return extraction.Bytes, "bytes of UTF-8", true
 	}
 	return 0, "", false
 }
@@ -151,9 +151,9 @@ func number(n *int) string {
 }
 
 // checker checks quotes of one document.
-type checker struct{ offsets *ground.Offsets }
+type checker struct{ offsets *extraction.Offsets }
 
-func newChecker(text string) checker { return checker{ground.NewOffsets(text)} }
+func newChecker(text string) checker { return checker{extraction.NewOffsets(text)} }
 
 // quote checks whether the document has the quote of a record at its offsets: the
 // slice from start to end, counted in its mode, equals the quote. It returns the
@@ -172,9 +172,9 @@ func (c checker) quote(r Record) (*Spans, Code) {
 	var s Spans
 	for i, n := range []int{*r.Start, *r.End} {
 		var utf16, runes, bytes bool
-		s.UTF16[i], utf16 = c.offsets.Convert(n, unit, ground.UTF16)
-		s.Rune[i], runes = c.offsets.Convert(n, unit, ground.CodePoints)
-		s.Byte[i], bytes = c.offsets.Convert(n, unit, ground.Bytes)
+		s.UTF16[i], utf16 = c.offsets.Convert(n, unit, extraction.UTF16)
+		s.Rune[i], runes = c.offsets.Convert(n, unit, extraction.CodePoints)
+		s.Byte[i], bytes = c.offsets.Convert(n, unit, extraction.Bytes)
 		if !utf16 || !runes || !bytes {
 			return nil, OffsetMismatch
 		}

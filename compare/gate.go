@@ -168,8 +168,8 @@ func minDelta(least float64, s Score, weighted bool) RuleResult {
 }
 
 func maxRegressions(most int, r Result, primary Score) RuleResult {
-	n := float64(r.Regressions)
-	out := RuleResult{Rule: "max-regressions " + strconv.Itoa(most), Threshold: float64(most), Value: &n, Answer: answer(r.Regressions <= most)}
+	out := RuleResult{Rule: "max-regressions " + strconv.Itoa(most), Threshold: float64(most),
+		Value: new(float64(r.Regressions)), Answer: answer(r.Regressions <= most)}
 	out.Reason = fmt.Sprintf("%s worse in %s", textutil.Counted(r.Regressions, "item"), primary.Name)
 	var ids []string
 	for _, item := range r.Regressed[:min(5, len(r.Regressed))] {

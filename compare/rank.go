@@ -92,8 +92,7 @@ func (c *Comparer) enter(ctx context.Context, s Source, metric *string) (*entry,
 		}
 		e.items[u.id] = nil
 		if v := u.find(*metric); v != nil {
-			one := *v
-			e.items[u.id] = &one
+			e.items[u.id] = new(*v)
 		}
 	}
 	if e.Side, err = side(ctx, s, sum); err != nil {

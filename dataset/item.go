@@ -22,14 +22,12 @@ import (
 	"fmt"
 	"hash"
 	"io"
-	"maps"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
-	"extraction-experiment/internal/jsonparts"
 	"extraction-experiment/internal/textutil"
 )
 
@@ -122,7 +120,7 @@ func Canonical(raw json.RawMessage) ([]byte, error) {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return []byte("null"), nil
 	}
-	if !utf8.Valid(raw) || !jsonparts.Valid(raw) {
+	if !utf8.Valid(raw) || !textutil.ValidJSON(raw) {
 		_, err := Decode(raw)
 		return nil, err
 	}
@@ -173,7 +171,7 @@ func (w *canonicalWriter) value() {
 // text writes a string; one without escapes is as it is to be.
 func (w *canonicalWriter) text(token []byte) {
 	if bytes.IndexByte(token, '\\') >= 0 {
-		w.out = appendString(w.out, jsonparts.Text(token))
+		w.out = appendString(w.out, textutil.JSONText(token))
 	} else {
 		w.out = append(w.out, token...)
 	}
@@ -181,7 +179,7 @@ func (w *canonicalWriter) text(token []byte) {
 
 // scalar takes the string, number or word that comes next.
 func (w *canonicalWriter) scalar() (token []byte) {
-	token, w.rest = jsonparts.Scalar(w.rest)
+	token, w.rest = textutil.JSONScalar(w.rest)
 	return token
 }
 
@@ -236,7 +234,7 @@ func (w *canonicalWriter) member() {
 	token := w.scalar()
 	m := canonicalMember{key: token[1 : len(token)-1], begin: len(w.out)}
 	if bytes.IndexByte(token, '\\') >= 0 {
-		m.key = []byte(jsonparts.Text(token))
+		m.key = []byte(textutil.JSONText(token))
 	}
 	w.text(token)
 	w.out = append(w.out, ':')
@@ -296,56 +294,32 @@ func repeatedIn(dec *json.Decoder, path string) (found string) {
 	return found
 }
 
-// CanonicalValue writes a value of Decode as Canonical does. A value that holds
-// other types is a fault of the caller and panics.
-func CanonicalValue(v any) []byte { return appendCanonical(nil, v) }
-
-func appendCanonical(b []byte, v any) []byte {
-	switch v := v.(type) {
-	case nil:
-		return append(b, "null"...)
-	case bool:
-		return strconv.AppendBool(b, v)
-	case json.Number:
-		return append(b, canonicalNumber(v.String())...)
-	case string:
-		return appendString(b, v)
-	case []any:
-		b = append(b, '[')
-		for i, element := range v {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			b = appendCanonical(b, element)
-		}
-		return append(b, ']')
-	case map[string]any:
-		b = append(b, '{')
-		for i, key := range slices.SortedFunc(maps.Keys(v), compareUTF16) {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			b = append(appendString(b, key), ':')
-			b = appendCanonical(b, v[key])
-		}
-		return append(b, '}')
+// CanonicalValue writes a value of Decode as Canonical does. A value that is no JSON is a
+// fault of the caller and panics.
+func CanonicalValue(v any) []byte {
+	raw, err := json.Marshal(v)
+	if err == nil {
+		raw, err = Canonical(raw)
 	}
-	panic(fmt.Sprintf("dataset: a decoded JSON value of type %T", v))
+	if err != nil {
+		panic("dataset: " + err.Error())
+	}
+	return raw
 }
 
 // compareUTF16 orders as JavaScript does: characters beyond U+FFFF, which
 // begin with a surrogate, stand before U+E000…U+FFFF.
-func compareUTF16[T string | []byte](a, b T) int {
+func compareUTF16(a, b []byte) int {
 	i := 0
 	for i < min(len(a), len(b)) && a[i] == b[i] {
 		i++
 	}
 	if i == min(len(a), len(b)) || max(a[i], b[i]) < 0xEE { // before U+E000, where the orders are the same
-		return cmp.Compare(string(a[i:]), string(b[i:]))
+		return bytes.Compare(a[i:], b[i:])
 	}
 	for len(a) > 0 && len(b) > 0 {
-		ra, na := utf8.DecodeRuneInString(string(a))
-		rb, nb := utf8.DecodeRuneInString(string(b))
+		ra, na := utf8.DecodeRune(a)
+		rb, nb := utf8.DecodeRune(b)
 		if ra != rb {
 			return cmp.Compare(unit(ra), unit(rb))
 		}

@@ -16,7 +16,7 @@ import (
 
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/files"
-	"extraction-experiment/internal/jsonparts"
+	"extraction-experiment/internal/textutil"
 )
 
 // Format is a way to write items into a file.
@@ -163,8 +163,7 @@ func (d *decoder) fail(line int, err error) bool {
 		}
 		return true
 	}
-	var inner *SyntaxError
-	if errors.As(err, &inner) && inner.Line == 0 {
+	if inner, ok := errors.AsType[*SyntaxError](err); ok && inner.Line == 0 {
 		inner.File, inner.Line = d.name, line
 	}
 	return d.yield(Located{}, err)
@@ -176,11 +175,11 @@ func (d *decoder) object(raw []byte, line int) bool {
 		bad := line + bytes.Count(raw[:at], []byte("\n"))
 		return d.fail(line, d.problem(bad, "", "byte 0x%02x is not valid UTF-8; convert the file to UTF-8", raw[at]))
 	}
-	if trimmed := bytes.TrimSpace(raw); len(trimmed) == 0 || trimmed[0] != '{' || !jsonparts.Valid(raw) {
+	if trimmed := bytes.TrimSpace(raw); len(trimmed) == 0 || trimmed[0] != '{' || !textutil.ValidJSON(raw) {
 		var values map[string]json.RawMessage
 		return d.fail(line, d.notAnObject(raw, line, json.Unmarshal(raw, &values)))
 	}
-	return d.values(maps.Collect(jsonparts.Members(bytes.Clone(raw))), nil, line)
+	return d.values(maps.Collect(textutil.JSONMembers(bytes.Clone(raw))), nil, line)
 }
 
 // values finishes an item: identity, duplicates, place.
@@ -201,8 +200,7 @@ func (d *decoder) values(values, metadata map[string]json.RawMessage, line int) 
 }
 
 func (d *decoder) notAnObject(raw []byte, line int, err error) error {
-	var syntax *json.SyntaxError
-	if errors.As(err, &syntax) {
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		before := raw[:min(int(syntax.Offset), len(raw))]
 		bad := line + bytes.Count(before, []byte("\n"))
 		column := utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:])

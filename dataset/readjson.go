@@ -122,8 +122,7 @@ type stream struct {
 func (d *decoder) value(s *stream) (raw json.RawMessage, line int, err error) {
 	s.source.left = d.limit
 	err = s.Decode(&raw)
-	var syntax *json.SyntaxError
-	if errors.As(err, &syntax) && !strings.HasPrefix(syntax.Error(), "expected comma") {
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok && !strings.HasPrefix(syntax.Error(), "expected comma") {
 		rest, _ := io.ReadAll(s.Buffered()) // it begins with the value, and tells the place
 		return nil, 0, d.notAnObject(rest, s.source.lineOf(s.InputOffset()), json.Unmarshal(rest, new(any)))
 	}

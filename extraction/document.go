@@ -33,26 +33,7 @@ type Document struct {
 	Input, Metadata json.RawMessage
 
 	derived *derived // nil where nothing is shared
-	ofText  *ofText
-}
-
-// ofText holds what was made of the text of a document.
-type ofText struct {
-	text  string
-	once  sync.Once
-	value any
-}
-
-// OfText returns what make makes of the text of a document, which is made once for all
-// copies of a document of a Decoder: a program must ask for one T only, and nobody may
-// change it. Safe for concurrent use.
-func OfText[T any](doc Document, make func(text string) T) T {
-	of := doc.ofText
-	if of == nil || of.text != doc.Text {
-		return make(doc.Text)
-	}
-	of.once.Do(func() { of.value = make(of.text) })
-	return of.value.(T)
+	indexed *indexed
 }
 
 // derived holds what was made of the schemas of a document.
@@ -131,7 +112,7 @@ func (d *Decoder) Document(raw []byte) (Document, []string, error) {
 	in := r.object("input", raw)
 	text, kind := in.text("document_text", "text"), in.text("document_type")
 	doc := d.schemas(in)
-	doc.Text, doc.Type, doc.Input, doc.ofText = text, kind, raw, &ofText{text: text}
+	doc.Text, doc.Type, doc.Input, doc.indexed = text, kind, raw, &indexed{text: text}
 	in.done()
 	if err := r.err(); err != nil {
 		return Document{}, r.warnings, err

@@ -8,8 +8,17 @@
 // is absent is kept apart from a list that is empty, and a value of the wrong
 // kind is an error that names its path.
 //
+// It also finds what an extractor quotes in the document that it was given, and says
+// which names do not occur there. NewIndex reads a text once; Index.Locate finds a quote
+// exactly, else tolerantly: white space, case, Unicode compatibility forms, kinds of
+// quotation marks and dashes, invisible characters and hyphenation at line ends do not
+// matter; Index.Ground does so for all mentions of an extraction, and looks for the names
+// of what has none. All offsets count code points of the original text, and every Span
+// quotes exactly what stands there; Offsets converts to bytes and UTF-16.
+//
 //	doc, warnings, err := extraction.DecodeDocument(item.Input)
 //	want, warnings, err := extraction.DecodeExtraction(item.Expected)
+//	span, match := doc.Index().Locate("acme corp", 0)
 package extraction
 
 import (
@@ -18,7 +27,7 @@ import (
 	"slices"
 	"unicode/utf8"
 
-	"extraction-experiment/internal/jsonparts"
+	"extraction-experiment/internal/textutil"
 )
 
 // MaxLabel is the most bytes that a name, type, identifier or alias has. A longer one
@@ -137,18 +146,18 @@ func WithoutLookedUp(raw json.RawMessage) json.RawMessage {
 	}
 	mentions := func(b []byte, list json.RawMessage) ([]byte, bool) {
 		before := len(b)
-		b = jsonparts.AppendElements(b, list, given)
+		b = textutil.AppendJSONElements(b, list, given)
 		return b, len(b)-before > len("[]")
 	}
 	entity := func(b []byte, raw json.RawMessage) ([]byte, bool) {
-		return jsonparts.AppendMembers(b, raw, in("mentions", mentions)), true
+		return textutil.AppendJSONMembers(b, raw, in("mentions", mentions)), true
 	}
 	entities := func(b []byte, list json.RawMessage) ([]byte, bool) {
-		return jsonparts.AppendElements(b, list, entity), true
+		return textutil.AppendJSONElements(b, list, entity), true
 	}
 	const shortest = len(`{"quote":"","start":0,"end":1,"looked_up":true},`)
 	b := make([]byte, 0, max(0, len(raw)-shortest*bytes.Count(raw, lookedUp)))
-	return jsonparts.AppendMembers(b, raw, in("entities", entities))
+	return textutil.AppendJSONMembers(b, raw, in("entities", entities))
 }
 
 // DecodeExtraction reads entities and relationships, as a dataset item or an

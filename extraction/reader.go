@@ -10,7 +10,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"extraction-experiment/internal/jsonparts"
 	"extraction-experiment/internal/textutil"
 )
 
@@ -95,7 +94,7 @@ func (r *reader) element(list string, at int, raw []byte) fields {
 			r.problem(f.where(), "is not valid UTF-8; convert the source first")
 			return f
 		}
-		if !jsonparts.Valid(raw) {
+		if !textutil.ValidJSON(raw) {
 			r.problem(f.where(), "expected an object, got %s", describe(raw))
 			return f
 		}
@@ -108,10 +107,10 @@ func (r *reader) element(list string, at int, raw []byte) fields {
 		r.room = make([]member, 0, max(16, min(2*cap(r.room), 128)))
 	}
 	from := len(r.room)
-	for key, value := range jsonparts.RawMembers(raw) {
+	for key, value := range textutil.RawJSONMembers(raw) {
 		text := key[1 : len(key)-1]
 		if bytes.IndexByte(text, '\\') >= 0 {
-			text = []byte(jsonparts.Text(key))
+			text = []byte(textutil.JSONText(key))
 		}
 		r.room = append(r.room, member{key: text, value: value})
 	}
@@ -226,7 +225,7 @@ func (f fields) list(key string) []json.RawMessage {
 		f.r.problem(f.join(key), "expected a list, got %s", describe(raw))
 		return nil
 	}
-	return slices.AppendSeq(make([]json.RawMessage, 0, 16), jsonparts.Elements(raw))
+	return slices.AppendSeq(make([]json.RawMessage, 0, 16), textutil.JSONElements(raw))
 }
 
 func (f fields) texts(key string) []string {
@@ -306,7 +305,7 @@ func describe(raw []byte) string {
 	switch {
 	case len(trimmed) == 0:
 		return "nothing"
-	case !jsonparts.Valid(trimmed):
+	case !textutil.ValidJSON(trimmed):
 		return "text that is not JSON"
 	case trimmed[0] == '{':
 		return "an object"

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -27,13 +28,24 @@ type deployment struct {
 	start   time.Time
 }
 
+// deploy plays that version; an empty one is that of the embedded server.
 func deploy(t *testing.T, mode embedded.Mode, version string) deployment {
 	t.Helper()
-	inner, err := embedded.Open(embedded.Config{Mode: mode, Version: version})
+	inner, err := embedded.Open(embedded.Config{Mode: mode})
 	if err != nil {
 		t.Fatal(err)
 	}
-	hs := httptest.NewServer(inner.Handler())
+	answers := inner.Handler()
+	hs := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch path := strings.TrimPrefix(r.URL.Path, "/api/public/"); {
+		case version != "" && path == "health":
+			fmt.Fprintf(w, `{"status":"OK","version":%q}`, version)
+		case version != "" && path == "v3/scores": // which came with 3.179
+			http.NotFound(w, r)
+		default:
+			answers.ServeHTTP(w, r)
+		}
+	}))
 	t.Cleanup(func() {
 		hs.Close()
 		if err := inner.Close(); err != nil {

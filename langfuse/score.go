@@ -14,7 +14,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"extraction-experiment/internal/jsonparts"
 	"extraction-experiment/internal/textutil"
 )
 
@@ -56,7 +55,7 @@ func (s ScoreCreate) Validate() error {
 	problem(!utf8.ValidString(s.ID) || !utf8.ValidString(s.Name), "its id and name must be UTF-8")
 	problem((s.TraceID == "") == (s.DatasetRunID == ""), "it needs either a trace or a run")
 	problem(s.ObservationID != "" && s.TraceID == "", "an observation needs its trace")
-	problem(len(s.Metadata) > 0 && !jsonparts.Valid(s.Metadata), "its metadata is not JSON")
+	problem(len(s.Metadata) > 0 && !textutil.ValidJSON(s.Metadata), "its metadata is not JSON")
 	problem(!isEnvironment(s.Environment), "its environment must be at most 40 of a-z, 0-9, - and _ and not begin with langfuse")
 
 	number, isNumber := s.Value.Number()

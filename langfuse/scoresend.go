@@ -13,7 +13,7 @@ import (
 	"net/url"
 	"slices"
 
-	"extraction-experiment/internal/jsonparts"
+	"extraction-experiment/internal/textutil"
 )
 
 // Bounds of one request of CreateScores. The web server writes one object per
@@ -154,20 +154,20 @@ func (s ScoreCreate) appendEvent(b []byte, id, at string) ([]byte, error) {
 	value, err := s.Value.MarshalJSON()
 	var metadata []byte
 	if err == nil && len(s.Metadata) > 0 {
-		metadata, err = jsonparts.Compact(s.Metadata)
+		metadata, err = textutil.CompactJSON(s.Metadata)
 	}
 	if err != nil {
 		return nil, err
 	}
 	text := func(key, text string) {
 		if text != "" {
-			b = jsonparts.AppendText(append(append(append(b, ",\""...), key...), "\":"...), text)
+			b = textutil.AppendJSONText(append(append(append(b, ",\""...), key...), "\":"...), text)
 		}
 	}
-	b = jsonparts.AppendText(append(b, `{"id":`...), id)
-	b = jsonparts.AppendText(append(b, `,"type":"score-create","timestamp":`...), at)
-	b = jsonparts.AppendText(append(b, `,"body":{"id":`...), s.ID)
-	b = jsonparts.AppendText(append(b, `,"name":`...), s.Name)
+	b = textutil.AppendJSONText(append(b, `{"id":`...), id)
+	b = textutil.AppendJSONText(append(b, `,"type":"score-create","timestamp":`...), at)
+	b = textutil.AppendJSONText(append(b, `,"body":{"id":`...), s.ID)
+	b = textutil.AppendJSONText(append(b, `,"name":`...), s.Name)
 	b = append(append(b, `,"value":`...), value...)
 	text("dataType", string(s.Type))
 	text("traceId", s.TraceID)

@@ -16,8 +16,8 @@ import (
 	"strconv"
 	"time"
 
-	"extraction-experiment/internal/jsonparts"
 	"extraction-experiment/internal/stats"
+	"extraction-experiment/internal/textutil"
 )
 
 // Outcome is what happened to one item in one trial and attempt.
@@ -216,7 +216,7 @@ func (c Counts) MarshalJSON() ([]byte, error) {
 		if len(b) > 1 {
 			b = append(b, ',')
 		}
-		b = strconv.AppendInt(append(jsonparts.AppendText(b, name), ':'), c[name], 10)
+		b = strconv.AppendInt(append(textutil.AppendJSONText(b, name), ':'), c[name], 10)
 	}
 	return append(b, '}'), nil
 }

@@ -362,8 +362,7 @@ func (t *tally) stat(name string) Stat {
 	s.describe(t.moments, owed, t.outputOnly)
 	s.WeightedMean = t.weighted.mean()
 	if s.N > 0 && t.ratios == s.N {
-		pooled := quotient(t.num, t.den, t.vacuous == s.N)
-		s.Pooled = &pooled
+		s.Pooled = new(quotient(t.num, t.den, t.vacuous == s.N))
 	}
 	return s
 }
@@ -652,8 +651,7 @@ func (w weightedSum) mean() *float64 {
 	if weights <= 0 {
 		return nil
 	}
-	mean := w.products.Value() / weights
-	return &mean
+	return new(w.products.Value() / weights)
 }
 
 // WorstItem is a scored item with a low primary score.
@@ -705,8 +703,7 @@ func (s *Summariser) usageSum() UsageSum {
 	sum := UsageSum{Input: u.Input, Output: u.Output, Total: u.Total(), Cached: u.Cached, Reasoning: u.Reasoning}
 	sum.CostUnknown = s.items.Scored + s.items.Failed - s.costKnown
 	if s.costKnown > 0 {
-		cost := s.cost.Value()
-		sum.CostUSD = &cost
+		sum.CostUSD = new(s.cost.Value())
 	}
 	if s.anyReplaced {
 		var all stats.Sum
@@ -860,8 +857,7 @@ func (t *trials) spread(score string) Spread {
 	}
 	out.N = within.N()
 	if mean, ok := within.Mean(); ok {
-		sd := math.Sqrt(mean)
-		out.Within = &sd
+		out.Within = new(math.Sqrt(mean))
 	}
 	return out
 }

@@ -28,7 +28,6 @@ import (
 	"extraction-experiment/internal/limit"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline/answer"
-	"extraction-experiment/pipeline/ground"
 )
 
 // The values that zero fields of Config stand for.
@@ -135,7 +134,7 @@ func (p *Pipeline) Extract(ctx context.Context, doc extraction.Document) (extrac
 	}
 	began := p.cfg.Now().UTC()
 	merged, warnings := mergeChunks(parts, p.cfg.Vocabulary)
-	grounded, report := ground.Of(doc).Ground(merged)
+	grounded, report := doc.Index().Ground(merged)
 	calls = append(calls, outcome.Call{
 		Name: "merge", Kind: "span", Started: began, Ended: p.cfg.Now().UTC(),
 		Output:   encoded(merging{len(parts), report.Invented, report.Lost, warnings}),

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"extraction-experiment/dataset"
-	"extraction-experiment/internal/jsonparts"
+	"extraction-experiment/internal/textutil"
 )
 
 // maxValue bounds one item, or the detail of one outcome.
@@ -237,7 +237,7 @@ func compact(what string, raw json.RawMessage) (json.RawMessage, error) {
 	if len(raw) == 0 {
 		return nil, nil
 	}
-	short, err := jsonparts.Compact(raw)
+	short, err := textutil.CompactJSON(raw)
 	if err != nil {
 		return nil, fmt.Errorf("its %s is not JSON: %w", what, err)
 	}

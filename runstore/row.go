@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"extraction-experiment/dataset"
-	"extraction-experiment/internal/jsonparts"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 )
 
@@ -205,8 +205,8 @@ func encodeLarge(b []byte, l large) ([]byte, error) {
 func decodeDetail(text, rest []byte, o *outcome.Outcome, d depth) error {
 	var b body
 	var notes []note
-	if d == brief && jsonparts.Valid(text) {
-		text = jsonparts.AppendMembers(make([]byte, 0, len(text)), text, func(short []byte, key string, value json.RawMessage) ([]byte, bool) {
+	if d == brief && textutil.ValidJSON(text) {
+		text = textutil.AppendJSONMembers(make([]byte, 0, len(text)), text, func(short []byte, key string, value json.RawMessage) ([]byte, bool) {
 			switch key {
 			case "notes":
 				notes = briefly(value)
@@ -221,7 +221,7 @@ func decodeDetail(text, rest []byte, o *outcome.Outcome, d depth) error {
 	if notes != nil {
 		b.Notes = notes
 	}
-	for key, value := range jsonparts.Members(rest) { // its checksum says that it is as it was written
+	for key, value := range textutil.JSONMembers(rest) { // its checksum says that it is as it was written
 		switch key {
 		case "output":
 			b.Output = bytes.Clone(value)
@@ -243,11 +243,11 @@ func decodeDetail(text, rest []byte, o *outcome.Outcome, d depth) error {
 // briefly reads notes without their counts.
 func briefly(raw []byte) []note {
 	var notes []note
-	for one := range jsonparts.Elements(raw) {
+	for one := range textutil.JSONElements(raw) {
 		var n note
-		for key, value := range jsonparts.Members(one) {
+		for key, value := range textutil.JSONMembers(one) {
 			if key == "comment" {
-				n.Comment = jsonparts.Text(value)
+				n.Comment = textutil.JSONText(value)
 			}
 		}
 		notes = append(notes, n)

@@ -302,8 +302,7 @@ func (t *traceSeeder) show(ctx context.Context, item dataset.Item, change Change
 	shown := Seeded{Change: change, Trace: item.SourceTraceID, Evidence: metadata.Evidence, Content: &item}
 	if t.cfg.Before && change.Action == Updated {
 		if stored, err := t.client.GetDatasetItem(ctx, change.Item); err == nil { // else: shown without
-			was := itemOf(stored)
-			shown.Before = &was
+			shown.Before = new(itemOf(stored))
 		}
 	}
 	t.cfg.Show(shown)

@@ -30,7 +30,7 @@ import (
 	"strconv"
 	"time"
 
-	"extraction-experiment/internal/jsonparts"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
@@ -72,7 +72,7 @@ func digest(bytes int, parts ...string) string {
 		if i > 0 {
 			text = append(text, ',')
 		}
-		text = jsonparts.AppendText(text, part)
+		text = textutil.AppendJSONText(text, part)
 	}
 	sum := sha256.Sum256(append(text, ']'))
 	return hex.EncodeToString(sum[:bytes])
@@ -189,7 +189,7 @@ func allOptions(version, said string) json.RawMessage {
 			return encode(all)
 		}
 	}
-	if !jsonparts.Valid(raw) {
+	if !textutil.ValidJSON(raw) {
 		return nil
 	}
 	return raw

@@ -12,7 +12,6 @@ import (
 
 	urfave "github.com/urfave/cli/v2"
 
-	"extraction-experiment/cmd/internal/ci"
 	"extraction-experiment/cmd/internal/gold"
 	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/settings"
@@ -72,7 +71,7 @@ func compareAction(c *urfave.Context, env cli.Env) (err error) {
 		return cli.Usage("%w", err)
 	}
 	ctx := c.Context
-	most, err := ci.ParseAge(c.String("base-max-age"))
+	most, err := runs.ParseAge(c.String("base-max-age"))
 	if err != nil {
 		return err
 	}
@@ -101,17 +100,17 @@ func compareAction(c *urfave.Context, env cli.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	ci.WarnOfAge(&result, ci.Base{Header: header}, most)
+	runs.WarnOfAge(&result, runs.Base{Header: header}, most)
 	return errors.Join(showComparison(c, env, result), runs.WriteComparison(ctx, c.String("html"), result, sources), result.Err())
 }
 
 // resolveBase finds the run that a rule or @baseline asks for, and says which it is.
 // What names a run stays as it is.
 func resolveBase(ctx context.Context, env cli.Env, word, dataset string, candidates []string) (string, error) {
-	if !ci.IsRule(word) {
+	if !runs.IsRule(word) {
 		return word, nil
 	}
-	finder := ci.Finder{Getenv: env.Getenv, Dataset: dataset}
+	finder := runs.Finder{Getenv: env.Getenv, Dataset: dataset}
 	for _, named := range candidates {
 		name, remote := strings.CutPrefix(named, runs.InLangfuse)
 		finder.Except = append(finder.Except, name)
@@ -192,7 +191,7 @@ func baselineCommand(env cli.Env) *urfave.Command {
 		Usage:     "say which run others are compared with: set RUN, show, clear",
 		UsageText: "experiment baseline set RUN\nexperiment baseline show\nexperiment baseline clear --dataset NAME",
 		ArgsUsage: "set RUN | show | clear",
-		Description: "Writes " + ci.BaselineFile + " of this folder, which a repository keeps: a run for each dataset, as compare\n" +
+		Description: "Writes " + runs.BaselineFile + " of this folder, which a repository keeps: a run for each dataset, as compare\n" +
 			"@baseline CANDIDATE and check find it. RUN is a name, a file, langfuse:NAME, or a rule: 'latest branch=main'.",
 		Flags:  []urfave.Flag{settings.DatasetFlag()},
 		Action: func(c *urfave.Context) error { return baselineAction(c, env) },
@@ -201,7 +200,7 @@ func baselineCommand(env cli.Env) *urfave.Command {
 
 func baselineAction(c *urfave.Context, env cli.Env) (err error) {
 	ctx := c.Context
-	known, err := ci.ReadBaselines(ctx)
+	known, err := runs.ReadBaselines(ctx)
 	if err != nil {
 		return err
 	}
@@ -216,7 +215,7 @@ func baselineAction(c *urfave.Context, env cli.Env) (err error) {
 			return cli.Usage("there is no baseline of dataset %q; --dataset is one of: %s", dataset, slices.Sorted(maps.Keys(known)))
 		}
 		delete(known, dataset)
-		return ci.WriteBaselines(known)
+		return runs.WriteBaselines(known)
 	}
 	return cli.Usage("baseline takes: set RUN, show, or clear --dataset NAME")
 }
@@ -225,7 +224,7 @@ func baselineAction(c *urfave.Context, env cli.Env) (err error) {
 func setBaseline(ctx context.Context, env cli.Env, known map[string]string, dataset, word string) error {
 	if dataset == "" {
 		run, err := runs.Open(ctx, word, "")
-		if err != nil || ci.IsRule(word) {
+		if err != nil || runs.IsRule(word) {
 			return errors.Join(err, cli.Usage("add --dataset: of which dataset %q is the base is not known", word))
 		}
 		header, err := run.Header(ctx)
@@ -234,15 +233,15 @@ func setBaseline(ctx context.Context, env cli.Env, known map[string]string, data
 		}
 		dataset = header.Dataset.Name
 	}
-	if word == ci.Baseline {
+	if word == runs.Baseline {
 		return cli.Usage("%s is no run", word)
 	}
-	base, err := ci.Finder{Getenv: env.Getenv, Dataset: dataset}.Find(ctx, word)
+	base, err := runs.Finder{Getenv: env.Getenv, Dataset: dataset}.Find(ctx, word)
 	if err != nil {
 		return err
 	}
 	known[dataset] = word
-	if err := ci.WriteBaselines(known); err != nil {
+	if err := runs.WriteBaselines(known); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(env.Stdout, "%s: %s (%s)\n", textutil.Line(dataset), textutil.Line(word), textutil.Line(base.Age(time.Now())))
@@ -259,7 +258,7 @@ func showBaselines(ctx context.Context, env cli.Env, known map[string]string, on
 		if only != "" && only != dataset {
 			continue
 		}
-		base, err := ci.Finder{Getenv: env.Getenv, Dataset: dataset}.Find(ctx, known[dataset])
+		base, err := runs.Finder{Getenv: env.Getenv, Dataset: dataset}.Find(ctx, known[dataset])
 		if err != nil {
 			problems = append(problems, fmt.Errorf("%s: %w", dataset, err))
 			continue

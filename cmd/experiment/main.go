@@ -9,8 +9,8 @@ import (
 
 	urfave "github.com/urfave/cli/v2"
 
-	"extraction-experiment/cmd/internal/ci"
 	"extraction-experiment/cmd/internal/gold"
+	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/internal/cli"
@@ -29,7 +29,7 @@ func commands(env cli.Env) []*urfave.Command {
 		showCommand(env),
 		interruptible(compareCommand(env)),
 		interruptible(baselineCommand(env)),
-		ci.CheckCommand(env, runTable(), Run),
+		runs.CheckCommand(env, runTable(), Run),
 		reportCommand(env),
 		publishCommand(env),
 		verifyCommand(env),

@@ -9,7 +9,6 @@ import (
 	"os"
 	"strings"
 
-	"extraction-experiment/cmd/internal/ci"
 	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/cmd/internal/system"
@@ -59,9 +58,9 @@ func (s session) note(text string) {
 // engine is the experiment that the settings of a run describe, all but the system.
 func (s session) engine(cfg runConfig, h outcome.Header) experiment.Config {
 	h.Name, h.Trials, h.Description, h.Environment = cfg.name, cfg.trials, cfg.description, cfg.environment
-	sha, branch, modified := ci.Revision()
-	h.Publication, h.GitSHA, h.Runner = cfg.publication, ci.GitSHA(sha, modified), cli.Version()
-	h.Metadata = ci.Metadata(s.env.Getenv, sha, branch)
+	sha, branch, modified := runs.Revision()
+	h.Publication, h.GitSHA, h.Runner = cfg.publication, runs.GitSHA(sha, modified), cli.Version()
+	h.Metadata = runs.Metadata(s.env.Getenv, sha, branch)
 	maps.Copy(h.Metadata, cfg.metadata)
 	config := experiment.Config{
 		Header: h, Dataset: cfg.dataset, Filter: cfg.filter, Langfuse: &s.lf.Langfuse, Order: runs.ScoreOrder(), Log: s.log,

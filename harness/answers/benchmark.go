@@ -173,8 +173,7 @@ func (w *weighted) mean() *float64 {
 	if total <= 0 {
 		return nil
 	}
-	mean := w.sum.Value() / total
-	return &mean
+	return new(w.sum.Value() / total)
 }
 
 // BenchmarkGates are bounds; a nil one asks for nothing.

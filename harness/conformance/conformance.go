@@ -182,8 +182,7 @@ type Rate struct {
 func newRate(count, of int) Rate {
 	r := Rate{Count: count, Of: of}
 	if lo, hi, ok := stats.BinomialInterval(count, of, Confidence); ok {
-		value := float64(count) / float64(of)
-		r.Value, r.Lower, r.Upper = &value, &lo, &hi
+		r.Value, r.Lower, r.Upper = new(float64(count)/float64(of)), &lo, &hi
 	}
 	return r
 }
@@ -290,8 +289,7 @@ func (t *tally) statistics(cfg Config) Statistics {
 		s.MeanVariance, s.MaxVariance = &mean, &top
 	}
 	if t.costKnown > 0 && t.costUnknown == 0 {
-		cost := t.cost.Value()
-		s.CostUSD = &cost
+		s.CostUSD = new(t.cost.Value())
 	}
 	return s
 }

@@ -10,7 +10,6 @@ import (
 
 	"extraction-experiment/extraction"
 	"extraction-experiment/internal/textutil"
-	"extraction-experiment/pipeline/ground"
 	"extraction-experiment/scoring"
 	"extraction-experiment/seed"
 )
@@ -98,7 +97,7 @@ type reading struct {
 	outputs  []*extraction.Extraction // nil: failed
 	results  []scoring.Result
 	faults   [][]scoring.Fault
-	index    *ground.Index
+	index    *extraction.Index
 	pool     extraction.Extraction // what systems have and gold does not
 	pooled   struct{ entities, relationships [][]stance }
 	rules    *scoring.Scorer
@@ -106,7 +105,7 @@ type reading struct {
 }
 
 func read(rules *scoring.Scorer, gold extraction.Extraction, document extraction.Document, outputs []*extraction.Extraction) *reading {
-	r := &reading{gold: gold, outputs: outputs, rules: rules, index: ground.NewIndex(document.Text), warned: map[string]map[int]seed.Finding{}}
+	r := &reading{gold: gold, outputs: outputs, rules: rules, index: extraction.NewIndex(document.Text), warned: map[string]map[int]seed.Finding{}}
 	for _, output := range outputs {
 		if output == nil {
 			r.results, r.faults = append(r.results, scoring.Result{}), append(r.faults, nil)
@@ -140,7 +139,7 @@ func placed(path string) (list string, index int, ok bool) {
 
 func (r *reading) contains(name string) bool {
 	_, match := r.index.Locate(name, 0)
-	return match != ground.None
+	return match != extraction.NoMatch
 }
 
 // addToPool joins what a system has beyond gold with what others had, as the

@@ -11,7 +11,6 @@ import (
 	"extraction-experiment/extraction"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
-	"extraction-experiment/pipeline/ground"
 	"extraction-experiment/scoring"
 )
 
@@ -119,12 +118,12 @@ func (d *Doubt) complete(systems []string, r *reading, items int) {
 	near := 0
 	for _, name := range about.names() {
 		span, match := r.index.Locate(name, near)
-		if match == ground.None {
+		if match == extraction.NoMatch {
 			continue
 		}
 		near = span.Start
 		before, _ := r.index.Slice(max(0, span.Start-around), span.Start)
-		after, _ := r.index.Slice(span.End, min(span.End+around, r.index.Len(ground.CodePoints)))
+		after, _ := r.index.Slice(span.End, min(span.End+around, r.index.Len(extraction.CodePoints)))
 		d.Places = append(d.Places, Place{Span: span, Before: before, After: after})
 	}
 	counts := map[stance]int{}

@@ -19,7 +19,6 @@ import (
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/extraction"
-	"extraction-experiment/internal/jsonparts"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 	"extraction-experiment/scoring"
@@ -102,10 +101,10 @@ func (l *lineRules) score(line []byte) (pair, *scoring.Result, outcome.Outcome, 
 // plainPair reads a line of the usual form, all of whose keys are known; encoding/json
 // takes several times as long.
 func plainPair(line []byte) (p pair, ok bool) {
-	if !jsonparts.Valid(line) || !utf8.Valid(line) {
+	if !textutil.ValidJSON(line) || !utf8.Valid(line) {
 		return p, false
 	}
-	for key, value := range jsonparts.RawMembers(line) {
+	for key, value := range textutil.RawJSONMembers(line) {
 		switch key := string(key); {
 		case key == `"expected"`:
 			p.Expected = value
@@ -114,9 +113,9 @@ func plainPair(line []byte) (p pair, ok bool) {
 		case key == `"options"`:
 			p.Options = value
 		case key == `"id"` && value[0] == '"':
-			p.ID = jsonparts.Text(value)
+			p.ID = textutil.JSONText(value)
 		case key == `"error"` && value[0] == '"':
-			p.Error = jsonparts.Text(value)
+			p.Error = textutil.JSONText(value)
 		default:
 			return p, false
 		}

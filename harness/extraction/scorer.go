@@ -13,7 +13,6 @@ import (
 	"extraction-experiment/extraction"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
-	"extraction-experiment/pipeline/ground"
 	"extraction-experiment/scoring"
 )
 
@@ -103,7 +102,7 @@ func (j judge) ScoreContext(_ context.Context, output json.RawMessage, decoded a
 	}
 	scores := result.Scores
 	if j.text() != "" {
-		scores = append(scores, grounding(ground.Of(j.document.Document), extracted))
+		scores = append(scores, grounding(j.document.Document.Index(), extracted))
 	}
 	return experiment.Scored{
 		Scores:      scores,
@@ -162,8 +161,8 @@ func (j judge) contains() func(string) bool {
 		return nil
 	}
 	return func(name string) bool {
-		_, match := ground.Of(j.document.Document).Locate(name, 0)
-		return match != ground.None
+		_, match := j.document.Document.Index().Locate(name, 0)
+		return match != extraction.NoMatch
 	}
 }
 

@@ -15,7 +15,6 @@ import (
 	"extraction-experiment/extraction"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
-	"extraction-experiment/pipeline/ground"
 	"extraction-experiment/scoring"
 )
 
@@ -117,13 +116,13 @@ const InventedRate = "invented_rate"
 const inventedEntities = "invented_entities"
 
 // Grounding returns GroundedRate of what was extracted from a document; of nothing
-// it is undefined. It looks for every entity as ground.Index.Locate does: white space,
+// it is undefined. It looks for every entity as extraction.Index.Locate does: white space,
 // case and the like do not matter. Time is linear but for logarithms.
 func Grounding(document string, found extraction.Extraction) outcome.Score {
-	return grounding(ground.NewIndex(document), found)
+	return grounding(extraction.NewIndex(document), found)
 }
 
-func grounding(index *ground.Index, found extraction.Extraction) outcome.Score {
+func grounding(index *extraction.Index, found extraction.Extraction) outcome.Score {
 	quoted, inText, invented := 0, 0, 0
 	for _, e := range found.Entities {
 		if len(e.Mentions) > 0 {

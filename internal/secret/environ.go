@@ -150,10 +150,8 @@ func (m *Masker) CheckArguments(words []string) error {
 		if name, found := m.variableIn(word); found {
 			return &ArgumentError{i, "the value of " + name}
 		}
-		for _, key := range known().FindAllString(word, -1) {
-			if isKey(key) {
-				return &ArgumentError{i, "what looks like a key"}
-			}
+		if slices.ContainsFunc(known().FindAllString(word, -1), isKey) {
+			return &ArgumentError{i, "what looks like a key"}
 		}
 	}
 	return nil

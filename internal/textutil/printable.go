@@ -1,7 +1,8 @@
 // Package textutil does what several packages need of texts: it makes the words of
 // strangers harmless to a terminal (names, messages, documents and model output may hold
 // escapes that would steer it), folds names and types into the form in which they are
-// compared, and finds the word that a mistyped one was meant to be.
+// compared, finds the word that a mistyped one was meant to be, and takes JSON apart
+// without copying it.
 package textutil
 
 import (

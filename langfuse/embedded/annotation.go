@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"cmp"
 	"database/sql"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/uuid"
+
+	"extraction-experiment/internal/textutil"
 )
 
 // Annotation is what a person sets on a trace or on one of its observations in
@@ -52,61 +55,50 @@ func (s *Server) Annotate(a Annotation) (id string, err error) {
 		err = s.store.update(func(tx *transaction) error { return storeScore(tx, sc, sc.timestamp) })
 	}
 	if err != nil {
-		return "", fmt.Errorf("annotating trace %s: %w", clip(a.TraceID, 100), err)
+		return "", fmt.Errorf("annotating trace %s: %w", textutil.Cut(a.TraceID, 100), err)
 	}
 	return sc.id, nil
 }
 
 func (s *Server) annotated(a Annotation) (sc score, err error) {
-	if a.TraceID == "" {
+	switch {
+	case a.TraceID == "":
 		return sc, errors.New("the trace id is missing")
-	}
-	if (a.Correction == "") == (a.Value == nil) {
+	case (a.Correction == "") == (a.Value == nil):
 		return sc, errors.New("give either a value or a correction")
 	}
-	now := s.now()
-	sc = score{id: uuid.NewString(), name: "output", dataType: "CORRECTION", timestamp: now, eventAt: now, source: "ANNOTATION",
-		config: a.ConfigID, queue: a.QueueID, author: orElse(a.Author, "embedded-user"), trace: a.TraceID,
-		observation: a.ObservationID, comment: a.Comment, text: sql.NullString{String: a.Correction, Valid: a.Correction != ""}}
-	var exists bool
-	sc.environment, exists, err = one(s.store.r, scanText, `SELECT environment FROM observations
-		WHERE trace_id = ?1 AND (?2 = '' OR span_id = ?2) ORDER BY is_root DESC, start_ms LIMIT 1`, a.TraceID, a.ObservationID)
-	if err == nil && !exists {
-		err = errors.New("there is no such trace or observation")
+	environment, err := mustOne(s.store.r, errors.New("there is no such trace or observation"), scanValue[string],
+		`SELECT environment FROM observations WHERE trace_id = ?1 AND (?2 = '' OR span_id = ?2)
+		ORDER BY is_root DESC, start_ms LIMIT 1`, a.TraceID, a.ObservationID)
+	cfg, value := scoreConfig{name: "output", dataType: "CORRECTION"}, any(a.Correction)
+	if err == nil && a.Correction == "" {
+		missing := fmt.Errorf("there is no score configuration %q", textutil.Cut(a.ConfigID, 100))
+		cfg, err = mustOne(s.store.r, missing, scanned[scoreConfig], selectConfig, a.ConfigID)
+		value = a.Value
 	}
-	if err != nil || a.Correction != "" {
+	if err != nil {
 		return sc, err
 	}
-	return sc, s.valueByConfig(a, &sc)
-}
-
-// valueByConfig sets value, name and type by the score configuration.
-func (s *Server) valueByConfig(a Annotation, sc *score) error {
-	cfg, exists, err := findScoreConfig(s.store.r, a.ConfigID)
-	if err != nil {
-		return err
-	}
-	if !exists {
-		return fmt.Errorf("there is no score configuration %q", clip(a.ConfigID, 100))
-	}
-	sc.name, sc.dataType = cfg.name, cfg.dataType
-	value := a.Value
 	if on, isBool := value.(bool); isBool {
 		value = map[bool]float64{true: 1, false: 0}[on]
 	}
 	text, err := json.Marshal(value)
 	if err != nil {
-		return err
+		return sc, err
 	}
+	now := s.now()
+	sc = score{id: uuid.NewString(), name: cfg.name, dataType: cfg.dataType, timestamp: now, eventAt: now, source: "ANNOTATION",
+		environment: environment, config: cfg.id, queue: a.QueueID, author: cmp.Or(a.Author, "embedded-user"), trace: a.TraceID,
+		observation: a.ObservationID, comment: a.Comment}
 	f := &form{fields: []field{{key: "value", value: text}}}
 	sc.readValue(f)
 	if err := f.err(); err != nil {
-		return err
+		return sc, err
 	}
-	if !cfg.allows(*sc) {
-		return fmt.Errorf("the value %s does not fit the score configuration %q", text, cfg.name)
+	if a.Correction == "" && !cfg.allows(sc) {
+		return sc, fmt.Errorf("the value %s does not fit the score configuration %q", text, cfg.name)
 	}
-	return nil
+	return sc, nil
 }
 
 // createAnnotation answers POST /api/embedded/annotations.
@@ -115,8 +107,7 @@ func (s *Server) createAnnotation(c *call) (any, error) {
 	a := Annotation{TraceID: f.must("traceId"), ObservationID: f.text("observationId"), ConfigID: f.text("configId"),
 		Correction: f.text("correction"), Author: f.text("authorUserId"), QueueID: f.text("queueId"), Comment: f.text("comment")}
 	f.into("value", &a.Value, "JSON value")
-	f.only()
-	if err := f.err(); err != nil {
+	if err := f.only().err(); err != nil {
 		return nil, err
 	}
 	id, err := s.Annotate(a)
@@ -138,11 +129,7 @@ func scanQueue(rows *sql.Rows) (object, error) {
 }
 
 func findQueue(q querier, id string) (object, error) {
-	found, exists, err := one(q, scanQueue, "SELECT "+queueColumns+" FROM queues WHERE id = ?", id)
-	if err == nil && !exists {
-		err = notFound("Annotation queue not found")
-	}
-	return found, err
+	return mustOne(q, notFound("Annotation queue not found"), scanQueue, "SELECT "+queueColumns+" FROM queues WHERE id = ?", id)
 }
 
 // createQueue answers POST /annotation-queues. Names are unique, the score
@@ -153,30 +140,22 @@ func (s *Server) createQueue(c *call) (made any, err error) {
 	if len(configs) == 0 && !f.failed("scoreConfigIds") {
 		f.add("too_small", "scoreConfigIds", "Too small: expected array to have >=1 items")
 	}
-	f.only()
-	if err := f.err(); err != nil {
-		return nil, err
-	}
-	err = s.store.update(func(tx *transaction) error {
+	err = s.update(f.only(), func(tx *transaction) error {
 		unknown, err := count(tx, "SELECT count(*) FROM json_each(?) WHERE value NOT IN (SELECT id FROM score_configs)", joined(configs))
+		if err == nil && unknown > 0 {
+			err = invalid("At least one of the score config IDs cannot be found for the given project.")
+		}
 		if err != nil {
 			return err
-		}
-		if unknown > 0 {
-			return invalid("At least one of the score config IDs cannot be found for the given project.")
-		}
-		taken, err := count(tx, "SELECT count(*) FROM queues WHERE name = ?", name)
-		if err != nil {
-			return err
-		}
-		if taken > 0 {
-			return invalid("A queue with this name already exists.")
 		}
 		id, now := uuid.NewString(), s.now()
-		if _, err := tx.Exec("INSERT INTO queues("+queueColumns+") VALUES(?,?,?,?,?,?)", id, name, description, joined(configs), now, now); err != nil {
-			return err
+		inserted, err := tx.insert("queues", queueColumns, id, name, description, joined(configs), now, now)
+		if err == nil && !inserted {
+			err = invalid("A queue with this name already exists.")
 		}
-		made, err = findQueue(tx, id)
+		if err == nil {
+			made, err = findQueue(tx, id)
+		}
 		return err
 	})
 	return made, err
@@ -185,7 +164,7 @@ func (s *Server) createQueue(c *call) (made any, err error) {
 // listQueues answers GET /annotation-queues, the newest first.
 func (s *Server) listQueues(c *call) (any, error) {
 	c.strictly("page", "limit")
-	return s.listed(c, 50, scanQueue, queueColumns, "queues", &where{}, "created DESC, id DESC")
+	return listed(s, c, 50, scanQueue, queueColumns, "queues", &where{}, "created DESC, id DESC")
 }
 
 const queueItemColumns = "id, queue_id, object_id, object_type, status, completed, created, updated"
@@ -200,11 +179,8 @@ func scanQueueItem(rows *sql.Rows) (object, error) {
 }
 
 func findQueueItem(q querier, queue, id string) (object, error) {
-	found, exists, err := one(q, scanQueueItem, "SELECT "+queueItemColumns+" FROM queue_items WHERE queue_id = ? AND id = ?", queue, id)
-	if err == nil && !exists {
-		err = notFound("Annotation queue item not found")
-	}
-	return found, err
+	return mustOne(q, notFound("Annotation queue item not found"), scanQueueItem,
+		"SELECT "+queueItemColumns+" FROM queue_items WHERE queue_id = ? AND id = ?", queue, id)
 }
 
 // createQueueItem answers POST /annotation-queues/{id}/items. The object need
@@ -213,22 +189,17 @@ func (s *Server) createQueueItem(c *call) (made any, err error) {
 	f := c.form(smallBody)
 	subject, kind := f.must("objectId"), f.must("objectType")
 	f.oneOf("objectType", "TRACE", "OBSERVATION", "SESSION")
-	status := orElse(f.oneOf("status", "PENDING", "COMPLETED"), "PENDING")
-	f.only()
-	if err := f.err(); err != nil {
-		return nil, err
-	}
-	err = s.store.update(func(tx *transaction) error {
+	status := cmp.Or(f.oneOf("status", "PENDING", "COMPLETED"), "PENDING")
+	err = s.update(f.only(), func(tx *transaction) error {
 		if _, err := findQueue(tx, c.path("id")); err != nil {
 			return err
 		}
 		id, now := uuid.NewString(), s.now()
-		_, err := tx.Exec("INSERT INTO queue_items("+queueItemColumns+") VALUES(?,?,?,?,?,?,?,?)", id, c.path("id"), subject, kind,
-			status, sql.NullInt64{Int64: now, Valid: status == "COMPLETED"}, now, now)
-		if err != nil {
-			return err
+		_, err := tx.insert("queue_items", queueItemColumns, id, c.path("id"), subject, kind, status,
+			sql.NullInt64{Int64: now, Valid: status == "COMPLETED"}, now, now)
+		if err == nil {
+			made, err = findQueueItem(tx, c.path("id"), id)
 		}
-		made, err = findQueueItem(tx, c.path("id"), id)
 		return err
 	})
 	return made, err
@@ -238,16 +209,13 @@ func (s *Server) createQueueItem(c *call) (made any, err error) {
 // first.
 func (s *Server) listQueueItems(c *call) (any, error) {
 	c.strictly("page", "limit", "status")
-	if status := c.query.Get("status"); status != "" && status != "PENDING" && status != "COMPLETED" {
-		c.blame(badQuery("status", `Invalid option: expected one of "PENDING"|"COMPLETED"`))
-	}
 	if _, err := findQueue(s.store.r, c.path("id")); err != nil {
 		return nil, err
 	}
 	var w where
 	w.equal("queue_id", c.path("id"))
 	w.equal("status", c.query.Get("status"))
-	return s.listed(c, 50, scanQueueItem, queueItemColumns, "queue_items", &w, "created DESC, id DESC")
+	return listed(s, c, 50, scanQueueItem, queueItemColumns, "queue_items", &w, "created DESC, id DESC")
 }
 
 // updateQueueItem answers PATCH /annotation-queues/{id}/items/{item}. Completing
@@ -255,18 +223,13 @@ func (s *Server) listQueueItems(c *call) (any, error) {
 func (s *Server) updateQueueItem(c *call) (changed any, err error) {
 	f := c.form(smallBody)
 	status := f.oneOf("status", "PENDING", "COMPLETED")
-	f.only()
-	if err := f.err(); err != nil {
-		return nil, err
-	}
-	err = s.store.update(func(tx *transaction) error {
+	err = s.update(f.only(), func(tx *transaction) error {
 		_, err := tx.Exec(`UPDATE queue_items SET status = CASE ?1 WHEN '' THEN status ELSE ?1 END,
 			completed = CASE ?1 WHEN 'COMPLETED' THEN ?2 ELSE completed END, updated = ?2 WHERE queue_id = ?3 AND id = ?4`,
 			status, s.now(), c.path("id"), c.path("item"))
-		if err != nil {
-			return err
+		if err == nil {
+			changed, err = findQueueItem(tx, c.path("id"), c.path("item"))
 		}
-		changed, err = findQueueItem(tx, c.path("id"), c.path("item"))
 		return err
 	})
 	return changed, err
@@ -282,48 +245,39 @@ func scanComment(rows *sql.Rows) (object, error) {
 		"authorUserId": nullable(author), "createdAt": iso(created), "updatedAt": iso(updated)}, err
 }
 
-// commentSubjects says where there is an object of a kind; a trace is there also
-// where only its spans are.
-func commentSubjects() map[string]string {
-	return map[string]string{
-		"TRACE":       "(SELECT id FROM traces WHERE id = ?1 UNION ALL SELECT trace_id FROM observations WHERE trace_id = ?1)",
-		"OBSERVATION": "observations WHERE span_id = ?1",
-		"SESSION":     "observations WHERE session_id = ?1",
-		"PROMPT":      "prompts WHERE id = ?1",
-	}
-}
-
-// createComment answers POST /comments. What is commented on has to exist. Any
-// text is taken as an author: there are no users here.
+// createComment answers POST /comments on traces and observations, which have to
+// exist; a trace is there also where only its spans are. Any text is taken as an
+// author: there are no users here.
 func (s *Server) createComment(c *call) (any, error) {
 	f := c.form(smallBody)
 	project, kind, subject, author := f.must("projectId"), f.must("objectType"), f.must("objectId"), f.text("authorUserId")
-	f.oneOf("objectType", "TRACE", "OBSERVATION", "SESSION", "PROMPT")
+	f.oneOf("objectType", "TRACE", "OBSERVATION")
 	content := strings.TrimSpace(f.must("content"))
 	if length := utf8.RuneCountInString(content); (length < 1 || length > 5000) && !f.failed("content") {
 		f.add("custom", "content", "Invalid input: expected 1 to 5000 characters")
 	}
-	f.only()
-	if err := f.err(); err != nil {
+	if err := f.only().err(); err != nil {
 		return nil, err
 	}
-	n, err := count(s.store.r, "SELECT count(*) FROM "+commentSubjects()[kind], subject)
+	n, err := count(s.store.r, `SELECT count(*) FROM (SELECT 'TRACE' AS kind FROM traces WHERE id = ?1
+		UNION ALL SELECT 'TRACE' FROM observations WHERE trace_id = ?1
+		UNION ALL SELECT 'OBSERVATION' FROM observations WHERE span_id = ?1) WHERE kind = ?2`, subject, kind)
 	if err != nil {
 		return nil, err
 	}
 	if n == 0 || project != DefaultProjectID {
-		return nil, notFound("Reference object, %s: %s not found. Skipping comment creation.", kind, clip(subject, 300))
+		return nil, notFound("Reference object, %s: %s not found. Skipping comment creation.", kind, textutil.Cut(subject, 300))
 	}
 	id, now := uuid.NewString(), s.now()
 	return object{"id": id}, s.store.update(func(tx *transaction) error {
-		_, err := tx.Exec("INSERT INTO comments("+commentColumns+") VALUES(?,?,?,?,?,?,?)", id, kind, subject, content, author, now, now)
+		_, err := tx.insert("comments", commentColumns, id, kind, subject, content, author, now, now)
 		return err
 	})
 }
 
 // listComments answers GET /comments, the newest first.
 func (s *Server) listComments(c *call) (any, error) {
-	c.strictly("objectType", "objectId", "authorUserId", "page", "limit")
+	c.strictly("objectType", "objectId", "page", "limit")
 	kind, subject := c.query.Get("objectType"), c.query.Get("objectId")
 	if subject != "" && kind == "" {
 		c.blame(badQuery("objectType", "objectType is required when objectId is provided"))
@@ -331,6 +285,5 @@ func (s *Server) listComments(c *call) (any, error) {
 	var w where
 	w.equal("object_type", kind)
 	w.equal("object_id", subject)
-	w.equal("author_id", c.query.Get("authorUserId"))
-	return s.listed(c, 50, scanComment, commentColumns, "comments", &w, "created DESC, id DESC")
+	return listed(s, c, 50, scanComment, commentColumns, "comments", &w, "created DESC, id DESC")
 }

@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"bytes"
+	"cmp"
 	"database/sql"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"extraction-experiment/internal/schema"
+	"extraction-experiment/internal/textutil"
 )
 
 // dataset is one row of datasets.
@@ -26,21 +28,29 @@ type dataset struct {
 
 const datasetColumns = "id, name, description, metadata, input_schema, expected_schema, created, updated"
 
-func scanDataset(rows *sql.Rows) (dataset, error) {
-	var d dataset
-	err := rows.Scan(&d.id, &d.name, &d.description, &d.metadata, &d.inputSchema, &d.expectedSchema, &d.created, &d.updated)
-	return d, err
+func (d *dataset) columns() []any {
+	return []any{&d.id, &d.name, &d.description, &d.metadata, &d.inputSchema, &d.expectedSchema, &d.created, &d.updated}
 }
 
-func datasetByName(q querier, name string) (dataset, bool, error) {
-	return one(q, scanDataset, "SELECT "+datasetColumns+" FROM datasets WHERE name = ?", name)
+// findDataset returns the dataset of a name, if there is one.
+func findDataset(q querier, name string) (dataset, bool, error) {
+	return one(q, scanned[dataset], "SELECT "+datasetColumns+" FROM datasets WHERE name = ?", name)
+}
+
+// datasetByName is findDataset for one that has to be there.
+func datasetByName(q querier, name string) (dataset, error) {
+	d, exists, err := findDataset(q, name)
+	if err == nil && !exists {
+		err = notFound("Dataset not found")
+	}
+	return d, err
 }
 
 func (d dataset) json() object {
 	return object{
 		"id": d.id, "projectId": DefaultProjectID, "name": d.name,
-		"description": orNull(d.description), "metadata": rawOrNull(d.metadata),
-		"inputSchema": rawOrNull(d.inputSchema), "expectedOutputSchema": rawOrNull(d.expectedSchema),
+		"description": orNull(d.description), "metadata": jsonText(d.metadata.String),
+		"inputSchema": jsonText(d.inputSchema.String), "expectedOutputSchema": jsonText(d.expectedSchema.String),
 		"createdAt": iso(d.created), "updatedAt": iso(d.updated),
 	}
 }
@@ -53,24 +63,16 @@ func (s *Server) upsertDataset(c *call) (any, error) {
 	name, description, metadata := f.must("name"), f.nullText("description"), f.nullJSON("metadata")
 	checkDatasetName(f, name)
 	input, expected := f.raw("inputSchema"), f.raw("expectedOutputSchema")
-	if err := f.err(); err != nil {
-		return nil, err
-	}
 	var d dataset
-	err := s.store.update(func(tx *transaction) (err error) {
+	err := s.update(f, func(tx *transaction) (err error) {
 		var exists bool
-		if d, exists, err = datasetByName(tx, name); err != nil {
+		if d, exists, err = findDataset(tx, name); err != nil {
 			return err
 		}
 		if !exists {
 			d = dataset{id: uuid.NewString(), name: name, created: s.now()}
 		}
-		if description.Valid {
-			d.description = description
-		}
-		if metadata.Valid {
-			d.metadata = metadata
-		}
+		d.description, d.metadata = firstOf(description, d.description), firstOf(metadata, d.metadata)
 		d.updated = s.now()
 		if d.inputSchema, err = newSchema(d.inputSchema, input); err != nil {
 			return err
@@ -92,7 +94,7 @@ func saveDataset(tx *transaction, d dataset) error {
 	_, err := tx.Exec(`INSERT INTO datasets(`+datasetColumns+`) VALUES(?,?,?,?,?,?,?,?)
 		ON CONFLICT(id) DO UPDATE SET description = excluded.description, metadata = excluded.metadata,
 			input_schema = excluded.input_schema, expected_schema = excluded.expected_schema, updated = excluded.updated`,
-		d.id, d.name, d.description, d.metadata, d.inputSchema, d.expectedSchema, d.created, d.updated)
+		d.columns()...)
 	return err
 }
 
@@ -110,23 +112,16 @@ func checkDatasetName(f *form, name string) {
 
 // listDatasets answers GET /v2/datasets, newest first.
 func (s *Server) listDatasets(c *call) (any, error) {
-	return s.listed(c, 50, func(rows *sql.Rows) (object, error) {
-		d, err := scanDataset(rows)
-		return d.json(), err
-	}, datasetColumns, "datasets", &where{}, "created DESC, id")
+	return listed(s, c, 50, shown(dataset.json), datasetColumns, "datasets", &where{}, "created DESC, id")
 }
 
 // dataset finds the dataset that the path names.
 func (s *Server) dataset(c *call) (dataset, error) {
-	name := c.name("name")
+	name := c.decodedAgain(c.path("name"))
 	if err := c.err(); err != nil {
 		return dataset{}, err
 	}
-	d, exists, err := datasetByName(s.store.r, name)
-	if err == nil && !exists {
-		err = notFound("Dataset not found")
-	}
-	return d, err
+	return datasetByName(s.store.r, name)
 }
 
 // getDataset answers GET /v2/datasets/{name}.
@@ -149,7 +144,7 @@ func newSchema(old sql.NullString, given json.RawMessage) (sql.NullString, error
 		return old, err
 	}
 	if err := schema.Refused(text.Bytes()); err != nil {
-		return old, invalid("Must be a valid JSON Schema: %s", clip(err.Error(), 500))
+		return old, invalid("Must be a valid JSON Schema: %s", textutil.Cut(err.Error(), 500))
 	}
 	return sql.NullString{String: text.String(), Valid: true}, nil
 }
@@ -168,19 +163,16 @@ type itemCheck func(input, expected sql.NullString) (string, error)
 
 func newItemCheck(d dataset) (itemCheck, error) {
 	ofInput, err := compileSchema(d.inputSchema)
-	if err != nil {
-		return nil, fmt.Errorf("reading the stored input schema: %w", err)
-	}
-	ofExpected, err := compileSchema(d.expectedSchema)
-	if err != nil {
-		return nil, fmt.Errorf("reading the stored expected output schema: %w", err)
+	ofExpected, err2 := compileSchema(d.expectedSchema)
+	if err := errors.Join(err, err2); err != nil {
+		return nil, fmt.Errorf("reading the stored schemas: %w", err)
 	}
 	return func(input, expected sql.NullString) (string, error) {
 		finding, err := checkValue("Input", ofInput, input)
-		if finding != "" || err != nil {
-			return finding, err
+		if finding == "" && err == nil {
+			finding, err = checkValue("Expected output", ofExpected, expected)
 		}
-		return checkValue("Expected output", ofExpected, expected)
+		return finding, err
 	}, nil
 }
 
@@ -195,7 +187,7 @@ func checkValue(what string, s *schema.Schema, value sql.NullString) (string, er
 	if err != nil || len(breaks) == 0 {
 		return "", err
 	}
-	return what + " validation failed: " + clip(breaks[0].Text, 300), nil
+	return what + " validation failed: " + textutil.Cut(breaks[0].Text, 300), nil
 }
 
 // checkStoredItems holds the current items of a dataset against its schemas.
@@ -205,7 +197,7 @@ func checkStoredItems(tx *transaction, d dataset) error {
 	if err != nil {
 		return err
 	}
-	details, failed := []object{}, 0
+	var details []object
 	_, err = collect(tx, func(rows *sql.Rows) (none struct{}, err error) {
 		var id string
 		var input, expected sql.NullString
@@ -214,17 +206,14 @@ func checkStoredItems(tx *transaction, d dataset) error {
 		}
 		finding, err := check(input, expected)
 		if finding != "" {
-			failed++
-		}
-		if finding != "" && failed <= 10 {
 			details = append(details, object{"datasetItemId": id, "message": finding})
 		}
 		return none, err
 	}, `SELECT id, input, expected FROM items WHERE dataset_id = ? AND valid_to IS NULL AND deleted = 0`, d.id)
-	if err != nil || failed == 0 {
+	if err != nil || len(details) == 0 {
 		return err
 	}
-	return invalid("Schema validation failed for %d item(s). Details: %s", failed, asText(details))
+	return invalid("Schema validation failed for %d item(s). Details: %s", len(details), asText(details[:min(10, len(details))]))
 }
 
 // item is one version of a dataset item. A text of input, expected and metadata
@@ -241,17 +230,15 @@ type item struct {
 const itemColumns = `i.id, i.dataset_id, (SELECT d.name FROM datasets d WHERE d.id = i.dataset_id), i.status, i.input, i.expected,
 	i.metadata, i.source_trace, i.source_observation, i.created, i.updated`
 
-func scanItem(rows *sql.Rows) (item, error) {
-	var it item
-	err := rows.Scan(&it.id, &it.datasetID, &it.dataset, &it.status, &it.input, &it.expected, &it.metadata,
-		&it.sourceTrace, &it.sourceSpan, &it.created, &it.updated)
-	return it, err
+func (it *item) columns() []any {
+	return []any{&it.id, &it.datasetID, &it.dataset, &it.status, &it.input, &it.expected, &it.metadata,
+		&it.sourceTrace, &it.sourceSpan, &it.created, &it.updated}
 }
 
 func (it item) json() object {
 	return object{
 		"id": it.id, "status": it.status, "datasetId": it.datasetID, "datasetName": it.dataset,
-		"input": rawOrNull(it.input), "expectedOutput": rawOrNull(it.expected), "metadata": rawOrNull(it.metadata),
+		"input": jsonText(it.input.String), "expectedOutput": jsonText(it.expected.String), "metadata": jsonText(it.metadata.String),
 		"sourceTraceId": nullable(it.sourceTrace), "sourceObservationId": nullable(it.sourceSpan),
 		"createdAt": iso(it.created), "updatedAt": iso(it.updated), "mediaReferences": []any{},
 	}
@@ -263,7 +250,7 @@ func findItem(q querier, id string, at int64) (item, bool, error) {
 	var w where
 	w.add("i.id = ? AND i.deleted = 0", id)
 	w.validAt(at)
-	return one(q, scanItem, "SELECT "+itemColumns+" FROM items i WHERE "+w.String()+" ORDER BY i.valid_from DESC LIMIT 1", w.args...)
+	return one(q, scanned[item], "SELECT "+itemColumns+" FROM items i WHERE "+w.String()+" ORDER BY i.valid_from DESC LIMIT 1", w.args...)
 }
 
 // mustItem is findItem for an item as it is, which has to be there.
@@ -297,22 +284,14 @@ func (s *Server) listItems(c *call) (any, error) {
 	w.add("i.deleted = 0 AND i.status = 'ACTIVE'")
 	w.validAt(at)
 	if name != "" {
-		d, exists, err := datasetByName(s.store.r, name)
-		if err != nil {
-			return nil, err
-		}
-		if !exists {
-			c.blame(notFound("Dataset not found"))
-		}
+		d, err := datasetByName(s.store.r, name)
+		c.blame(err)
 		w.add("i.dataset_id = ?", d.id)
 	}
 	if trace := c.query.Get("sourceTraceId"); trace != "" {
 		w.add("i.source_trace = ? AND i.source_trace != ''", trace) // the second part lets the partial index be used
 	}
-	return s.listed(c, 50, func(rows *sql.Rows) (object, error) {
-		it, err := scanItem(rows)
-		return it.json(), err
-	}, itemColumns, "items i", &w, "i.valid_from DESC, i.id")
+	return listed(s, c, 50, shown(item.json), itemColumns, "items i", &w, "i.valid_from DESC, i.id")
 }
 
 // getItem answers GET /dataset-items/{id}, archived ones included.
@@ -339,13 +318,12 @@ func (s *Server) deleteItem(c *call) (any, error) {
 // begins now, or a millisecond after the last began, so that no version is ever
 // hidden by a clock that stands still or goes back.
 func insertVersion(tx *transaction, it *item, now int64, deleted bool) error {
-	var last int64
-	err := tx.QueryRow("SELECT valid_from FROM items WHERE id = ? AND valid_to IS NULL", it.id).Scan(&last)
-	if err == nil {
+	last, exists, err := one(tx, scanValue[int64], "SELECT valid_from FROM items WHERE id = ? AND valid_to IS NULL", it.id)
+	if exists {
 		now = max(now, last+1)
 		_, err = tx.Exec("UPDATE items SET valid_to = ?, updated = ? WHERE id = ? AND valid_to IS NULL", now, now, it.id)
 	}
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+	if err != nil {
 		return err
 	}
 	it.created, it.updated = now, now
@@ -359,7 +337,7 @@ func insertVersion(tx *transaction, it *item, now int64, deleted bool) error {
 // itemChange is what a request says about an item; a value that is nil keeps
 // what is stored.
 type itemChange struct {
-	dataset, id, status       string
+	id, status                string
 	input, expected, metadata *sql.NullString
 	sourceTrace, sourceSpan   string
 }
@@ -369,25 +347,21 @@ type itemChange struct {
 // request writes a new version even if it changes nothing.
 func (s *Server) upsertItem(c *call) (any, error) {
 	f := c.form(largeBody)
-	change := readItem(f)
-	change.dataset = f.must("datasetName")
+	change, name := readItem(f), f.must("datasetName")
 	if f.has("id") && change.id == "" {
 		f.add("too_small", "id", "Too small: expected string to have >=1 characters")
 	}
 	if utf8.RuneCountInString(change.id) > 255 {
 		f.add("too_big", "id", "Too big: expected string to have <=255 characters")
 	}
-	if err := f.err(); err != nil {
-		return nil, err
-	}
 	var stored item
-	err := s.store.update(func(tx *transaction) error {
-		d, exists, err := datasetByName(tx, change.dataset)
+	err := s.update(f, func(tx *transaction) error {
+		d, exists, err := findDataset(tx, name)
+		if err == nil && !exists {
+			err = notFound("Dataset %s not found for project %s", textutil.Cut(name, 300), DefaultProjectID)
+		}
 		if err != nil {
 			return err
-		}
-		if !exists {
-			return notFound("Dataset %s not found for project %s", clip(change.dataset, 300), DefaultProjectID)
 		}
 		if stored, err = mergeItem(tx, d, change); err != nil {
 			return err
@@ -397,11 +371,11 @@ func (s *Server) upsertItem(c *call) (any, error) {
 			return err
 		}
 		finding, err := check(stored.input, stored.expected)
+		if err == nil && finding != "" {
+			err = invalid("Dataset item validation failed: %s", finding)
+		}
 		if err != nil {
 			return err
-		}
-		if finding != "" {
-			return invalid("Dataset item validation failed: %s", finding)
 		}
 		return insertVersion(tx, &stored, s.now(), false)
 	})
@@ -420,7 +394,7 @@ func readItem(f *form) itemChange {
 // is one of that name: items gives what would be the bodies of POST /dataset-items, and
 // is asked only then. They are stored as if they had come a millisecond after each other.
 func (s *Server) Import(name, description string, items func() ([]json.RawMessage, error)) error {
-	if _, exists, err := datasetByName(s.store.r, name); err != nil || exists {
+	if _, exists, err := findDataset(s.store.r, name); err != nil || exists {
 		return err
 	}
 	bodies, err := items()
@@ -430,7 +404,7 @@ func (s *Server) Import(name, description string, items func() ([]json.RawMessag
 	now := s.now()
 	d := dataset{id: uuid.NewString(), name: name, created: now, updated: now, description: sql.NullString{String: description, Valid: true}}
 	return s.store.update(func(tx *transaction) error {
-		if _, exists, err := datasetByName(tx, name); err != nil || exists {
+		if _, exists, err := findDataset(tx, name); err != nil || exists {
 			return err
 		}
 		if err := saveDataset(tx, d); err != nil {
@@ -470,9 +444,9 @@ func mergeItem(tx *transaction, d dataset, change itemChange) (item, error) {
 		it = item{id: change.id, status: "ACTIVE"}
 	}
 	it.datasetID, it.dataset = d.id, d.name
-	it.status = orElse(change.status, it.status)
-	it.sourceTrace = orElse(change.sourceTrace, it.sourceTrace)
-	it.sourceSpan = orElse(change.sourceSpan, it.sourceSpan)
+	it.status = cmp.Or(change.status, it.status)
+	it.sourceTrace = cmp.Or(change.sourceTrace, it.sourceTrace)
+	it.sourceSpan = cmp.Or(change.sourceSpan, it.sourceSpan)
 	for into, given := range map[*sql.NullString]*sql.NullString{
 		&it.input: change.input, &it.expected: change.expected, &it.metadata: change.metadata} {
 		if given != nil {
@@ -503,11 +477,11 @@ func readValue(f *form, key string) *sql.NullString {
 	if decoded == nil {
 		return &sql.NullString{}
 	}
-	text, err := encodeJSON(decoded)
+	text, err := textutil.MarshalJSON(decoded)
 	if err != nil {
 		f.add("invalid_type", key, "Invalid JSON value")
 	}
-	return &sql.NullString{String: text, Valid: true}
+	return &sql.NullString{String: string(text), Valid: true}
 }
 
 // stripControls takes C0 and C1 control characters out of all strings, keys

@@ -271,8 +271,8 @@ func TestExperimentID(t *testing.T) {
 	if got := experimentID("d1", "run A"); got != "fac7107fa54469f8" {
 		t.Errorf("got %s", got)
 	}
-	text := javaScript("a\u2028b\u2029c\"\\\b\f\n\r\t\x01\x7f<é😀\\u2028")
-	if want := "\"a\u2028b\u2029c\\\"\\\\\\b\\f\\n\\r\\t\\u0001\x7f<é😀\\\\u2028\""; text != want {
+	text := javaScript([]string{"a\u2028b\u2029c\"\\\b\f\n\r\t\x01\x7f<é😀\\u2028"})
+	if want := "[\"a\u2028b\u2029c\\\"\\\\\\b\\f\\n\\r\\t\\u0001\x7f<é😀\\\\u2028\"]"; text != want {
 		t.Errorf("got %s, want %s", text, want)
 	}
 }
@@ -313,7 +313,6 @@ func TestLinkItem(t *testing.T) {
 		"no run name":            {link(object{"runName": nil}), 400, "runName"},
 		"an empty run name":      {link(object{"runName": "", "datasetVersion": pin}), 200, `"datasetRunName":""`},
 		"a bad version":          {link(object{"datasetVersion": "x"}), 400, "datasetVersion"},
-		"observation only":       {link(object{"traceId": nil, "observationId": "oo", "datasetVersion": pin}), 200, `"traceId":""`},
 		"its own creation":       {link(object{"createdAt": at1, "datasetVersion": pin}), 200, `"createdAt":"` + at1},
 		"a name of a wrong type": {link(object{"runName": 7}), 400, "runName"},
 	}

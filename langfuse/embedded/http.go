@@ -1,19 +1,18 @@
 package embedded
 
 import (
-	"bytes"
 	"crypto/subtle"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
+
+	"extraction-experiment/internal/textutil"
 )
 
-// handler answers one call: with the body of a 200, with a reply where the
+// handler answers one call: with the body of a 200, with a response where the
 // status is another one, or with an error that is a *fault where the caller is
 // to blame.
 type handler func(*Server, *call) (any, error)
@@ -66,7 +65,7 @@ func routes() []route {
 
 		{"POST /api/public/scores", (*Server).createScore, early},
 		{"DELETE /api/public/scores/{id}", (*Server).deleteScore, early},
-		{scoresV3, (*Server).listScores, keyPair},
+		{"GET /api/public/v3/scores", (*Server).listScores, keyPair},
 		{"GET /api/public/v2/scores", (*Server).listLegacyScores, legacy},
 
 		{"POST /api/public/score-configs", (*Server).createScoreConfig, keyPair},
@@ -91,16 +90,10 @@ func routes() []route {
 	}
 }
 
-// scoresV3 came with Langfuse 3.179.
-const scoresV3 = "GET /api/public/v3/scores"
-
 // newMux returns what finds the route of a request.
 func (s *Server) newMux() *http.ServeMux {
 	mux := http.NewServeMux()
 	for _, rt := range routes() {
-		if rt.pattern == scoresV3 && s.cfg.before(3, 179) {
-			continue
-		}
 		mux.HandleFunc(rt.pattern, func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, rt) })
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
@@ -110,20 +103,11 @@ func (s *Server) newMux() *http.ServeMux {
 	return mux
 }
 
-// before says whether the version that is played is older than another one. A
-// version that is no row of numbers is the newest.
-func (c Config) before(major, minor int) bool {
-	parts := strings.Split(c.Version+".0", ".")
-	mine, err := strconv.Atoi(parts[0])
-	second, err2 := strconv.Atoi(parts[1])
-	return err == nil && err2 == nil && (mine < major || mine == major && second < minor)
-}
-
 // serveHTTP checks the host and tells the API from the pages.
 func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	if !loopback(r.Host) { // a web page that rebinds its name to this machine must not read the store
 		jsonAnswer(http.StatusForbidden, object{
-			"message": "This server answers requests for loopback hosts only, not for " + clip(r.Host, 100)}).write(w)
+			"message": "This server answers requests for loopback hosts only, not for " + textutil.Cut(r.Host, 100)}).write(w)
 		return
 	}
 	if pages := s.pages.Load(); pages != nil && !strings.HasPrefix(r.URL.Path, "/api/") {
@@ -204,19 +188,19 @@ func (s *Server) authorise(r *http.Request, rt route) error {
 	if !isBasic {
 		return unauthorised("Invalid authorization header")
 	}
-	if !same(public, s.cfg.PublicKey) || !same(secret, s.cfg.SecretKey) {
+	if public != s.cfg.PublicKey || subtle.ConstantTimeCompare([]byte(secret), []byte(s.cfg.SecretKey)) == 0 {
 		return unauthorised("Invalid credentials. Confirm that you've configured the correct host.")
 	}
 	return nil
 }
 
-func same(a, b string) bool {
-	return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1
-}
-
 // health answers GET /health.
 func (s *Server) health(*call) (any, error) {
-	return object{"status": "OK", "version": s.cfg.Version}, nil
+	version := "4.16.0"
+	if s.cfg.Mode == ModeV3 {
+		version = "3.225.4"
+	}
+	return object{"status": "OK", "version": version}, nil
 }
 
 // projects answers GET /projects: the one project of the key pair.
@@ -231,14 +215,8 @@ func (s *Server) projects(*call) (any, error) {
 // object is a JSON object on its way out.
 type object = map[string]any
 
-// reply is what a handler answers where the status is not 200. A nil body is an
-// empty answer.
-type reply struct {
-	status int
-	body   any
-}
-
-// response is an answer as it is written.
+// response is an answer as it is written, and what a handler returns where the status
+// is not 200.
 type response struct {
 	status int
 	kind   string // content type
@@ -248,7 +226,7 @@ type response struct {
 // respond makes the answer of what a handler returned.
 func respond(body any, err error) response {
 	var f *fault
-	switch rep, isReply := body.(reply); {
+	switch ready, isReady := body.(response); {
 	case errors.As(err, &f):
 		if text, isText := f.body.(string); isText {
 			return response{f.status, "text/plain; charset=utf-8", []byte(text)}
@@ -256,23 +234,18 @@ func respond(body any, err error) response {
 		return jsonAnswer(f.status, f.body)
 	case err != nil:
 		return jsonAnswer(http.StatusInternalServerError, object{"message": "Internal Server Error", "error": err.Error()})
-	case isReply:
-		return jsonAnswer(rep.status, rep.body)
+	case isReady:
+		return ready
 	}
 	return jsonAnswer(http.StatusOK, body)
 }
 
 func jsonAnswer(status int, body any) response {
-	if body == nil {
-		return response{status: status}
-	}
-	var text bytes.Buffer
-	enc := json.NewEncoder(&text)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(body); err != nil {
+	text, err := textutil.MarshalJSON(body)
+	if err != nil {
 		return response{http.StatusInternalServerError, "text/plain; charset=utf-8", []byte(err.Error())}
 	}
-	return response{status, "application/json; charset=utf-8", text.Bytes()}
+	return response{status, "application/json; charset=utf-8", append(text, '\n')}
 }
 
 func page(status int, html string) response {
@@ -324,11 +297,4 @@ func invalid(format string, args ...any) *fault {
 
 func notFound(format string, args ...any) *fault {
 	return blame(http.StatusNotFound, "LangfuseNotFoundError", format, args)
-}
-
-func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return strings.ToValidUTF8(s[:n], "") + "…"
 }

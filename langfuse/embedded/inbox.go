@@ -12,6 +12,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
+
+	"extraction-experiment/internal/textutil"
 )
 
 // message is something that was acknowledged and is not in the tables yet: a row of
@@ -58,9 +60,9 @@ type reach struct {
 
 const anyExperiment = "*"
 
-// add adds an experiment.
+// add adds an experiment, if there is one.
 func (r *reach) add(id string) {
-	if !slices.Contains(r.experiments, id) {
+	if id != "" && !slices.Contains(r.experiments, id) {
 		r.experiments = append(r.experiments, id)
 	}
 }
@@ -113,7 +115,7 @@ func (s *Server) settleExperiments(from int64, ids []string, scores bool) error 
 func (s *Server) settleSome(last int) (more bool, err error) {
 	now := s.now()
 	const next = " FROM inbox WHERE due <= ? AND seq <= ? ORDER BY due, seq LIMIT 1"
-	if _, more, err = one(s.store.r, scanText, "SELECT kind"+next, now, last); err != nil || !more {
+	if _, more, err = one(s.store.r, scanValue[string], "SELECT kind"+next, now, last); err != nil || !more {
 		return false, err
 	}
 	var failed int64 // the number of the message
@@ -152,7 +154,7 @@ func (s *Server) settleSome(last int) (more bool, err error) {
 func (m message) store(tx *transaction) error {
 	store := messageKinds()[m.kind]
 	if store == nil {
-		return fmt.Errorf("no message is of kind %q", clip(m.kind, 100))
+		return fmt.Errorf("no message is of kind %q", textutil.Cut(m.kind, 100))
 	}
 	return store(tx, m)
 }

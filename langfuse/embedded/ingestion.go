@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"extraction-experiment/internal/jsonparts"
+	"extraction-experiment/internal/textutil"
 )
 
 // event is one envelope of a batch that can be stored: a score, or else what
@@ -32,9 +32,6 @@ type event struct {
 func (s *Server) ingest(c *call) (any, error) {
 	f := c.form(largeBody)
 	raws := f.elements("batch")
-	if raws == nil && !f.failed("batch") {
-		f.add("invalid_type", "batch", "Invalid input: expected array")
-	}
 	if err := f.err(); err != nil {
 		return nil, err
 	}
@@ -60,13 +57,13 @@ func (s *Server) ingest(c *call) (any, error) {
 				taken = append(append(taken, raw...), ',')
 				if ev.observation != nil { // it may take the place of a span
 					about = reach{math.MaxInt64, []string{anyExperiment}}
-				} else if ev.score != nil && ev.score.run != "" {
+				} else if ev.score != nil {
 					about.add(ev.score.run)
 				}
 			}
 		}
 	}
-	answer := reply{http.StatusMultiStatus, object{"successes": successes, "errors": failures}}
+	answer := jsonAnswer(http.StatusMultiStatus, object{"successes": successes, "errors": failures})
 	if len(taken) == 1 {
 		return answer, nil
 	}
@@ -96,7 +93,7 @@ func (s *Server) loses(ev event) bool {
 func storeEvents(tx *transaction, m message) error {
 	var events []event
 	reader := eventReader{mode: m.mode, received: m.received}
-	for raw := range jsonparts.Elements(m.body) {
+	for raw := range textutil.JSONElements(m.body) {
 		ev, err := reader.read(raw)
 		if err != nil {
 			return err
@@ -154,11 +151,11 @@ func (r *eventReader) read(raw json.RawMessage) (ev event, err error) {
 	}
 	ev.at = at
 	if ev.kind != "score-create" && ev.kind != "sdk-log" && !r.mode.legacy() {
-		ev.id = orElse(ev.id, "unknown")
+		ev.id = cmp.Or(ev.id, "unknown")
 		return ev, &fault{http.StatusBadRequest, object{"message": "Event type not accepted",
 			"error": fmt.Sprintf("Event type %q is not accepted by /api/public/ingestion when LANGFUSE_MIGRATION_V4_WRITE_MODE "+
 				"is events_only. This endpoint only accepts score and log events. Send traces to /api/public/otel/v1/traces.",
-				clip(orElse(ev.kind, "unknown"), 100))}}
+				textutil.Cut(cmp.Or(ev.kind, "unknown"), 100))}}
 	}
 	if err := f.err(); err != nil || ev.kind == "sdk-log" {
 		return ev, err
@@ -178,7 +175,7 @@ func (r *eventReader) read(raw json.RawMessage) (ev event, err error) {
 		action == "update" && slices.Contains([]string{"span", "generation"}, kind):
 		ev.observation = readObservation(body, strings.ToUpper(kind), r.received)
 	default:
-		body.add("custom", "type", "Invalid input: unknown event type "+clip(ev.kind, 100))
+		body.add("custom", "type", "Invalid input: unknown event type "+textutil.Cut(ev.kind, 100))
 	}
 	if body.text("id") == "" {
 		ev.score, ev.trace, ev.observation = nil, nil, nil
@@ -202,13 +199,11 @@ func eventError(id string, err error) object {
 func readTrace(f *form, at, now int64) *trace {
 	tags := f.texts("tags")
 	slices.Sort(tags)
-	t := trace{id: f.text("id"), timestamp: at, name: f.text("name"), user: f.text("userId"), session: f.text("sessionId"),
+	timestamp, _ := f.instant("timestamp")
+	t := trace{id: f.text("id"), timestamp: cmp.Or(timestamp, at), name: f.text("name"), user: f.text("userId"), session: f.text("sessionId"),
 		release: f.text("release"), version: f.text("version"), environment: environment(f.text("environment")),
 		tags: joined(slices.Compact(tags)), created: now, updated: now,
 		metadata: metadataOf(f), input: contentOf(f, "input"), output: contentOf(f, "output")}
-	if given, said := f.instant("timestamp"); said {
-		t.timestamp = given
-	}
 	f.into("public", &t.public, "boolean")
 	return &t
 }
@@ -240,27 +235,18 @@ func readObservation(f *form, kind string, now int64) *observation {
 // readUsage reads tokens and money, from usageDetails and costDetails or else
 // from the older usage.
 func (o *observation) readUsage(f *form) {
-	given := numbersOf(string(f.raw("usage")))
-	rename := func(names map[string]string) any {
-		out := numbers{}
-		for from, to := range names {
-			if n, there := given[from]; there {
-				out[to] = n
-			}
-		}
-		return asText(out)
-	}
-	a := attributes{
-		"langfuse.observation.usage_details": rename(map[string]string{"input": "input", "output": "output", "total": "total",
-			"promptTokens": "input", "completionTokens": "output", "totalTokens": "total"}),
-		"langfuse.observation.cost_details": rename(map[string]string{"inputCost": "input", "outputCost": "output", "totalCost": "total"}),
-	}
-	for field, key := range map[string]string{"usageDetails": "usage_details", "costDetails": "cost_details"} {
-		if f.has(field) {
-			a["langfuse.observation."+key] = string(f.raw(field))
+	tokens, money := numbers{}, numbers{}
+	for kind, n := range numbersOf(string(f.raw("usage"))) {
+		if part, isMoney := strings.CutSuffix(kind, "Cost"); isMoney {
+			money[part] = n
+		} else {
+			tokens[kind] = n
 		}
 	}
-	o.usage, o.cost, o.totalCost = accounts(a)
+	o.usage, o.cost, o.totalCost = accounts(attributes{
+		"langfuse.observation.usage_details": cmp.Or(f.nullJSON("usageDetails").String, asText(tokens)),
+		"langfuse.observation.cost_details":  cmp.Or(f.nullJSON("costDetails").String, asText(money)),
+	})
 }
 
 // contentOf returns an input or output as text: a text as it is, anything else
@@ -314,7 +300,7 @@ func (o observation) merge(tx *transaction, mode Mode, at int64, described map[s
 	if o.end != 0 {
 		o.end = max(o.end, o.start)
 	}
-	o.level, o.tags, o.root = orElse(o.level, "DEFAULT"), orElse(o.tags, "[]"), o.parent == ""
+	o.level, o.tags, o.root = cmp.Or(o.level, "DEFAULT"), cmp.Or(o.tags, "[]"), o.parent == ""
 	return o.write(tx, mode, described)
 }
 
@@ -324,7 +310,7 @@ func (o *observation) fill(old observation) {
 		{&o.statusMessage, &old.statusMessage}, {&o.version, &old.version}, {&o.model, &old.model}, {&o.parameters, &old.parameters},
 		{&o.usage, &old.usage}, {&o.release, &old.release}, {&o.user, &old.user}, {&o.session, &old.session},
 		{&o.traceName, &old.traceName}, {&o.tags, &old.tags}} {
-		*text[0] = orElse(*text[0], *text[1])
+		*text[0] = cmp.Or(*text[0], *text[1])
 	}
 	if o.cost == "" {
 		o.cost, o.totalCost = old.cost, old.totalCost
@@ -335,12 +321,7 @@ func (o *observation) fill(old observation) {
 	if !o.completionStart.Valid {
 		o.completionStart = old.completionStart
 	}
-	if !o.input.Valid {
-		o.input = old.input
-	}
-	if !o.output.Valid {
-		o.output = old.output
-	}
+	o.input, o.output = firstOf(o.input, old.input), firstOf(o.output, old.output)
 	o.start, o.end = cmp.Or(o.start, old.start), cmp.Or(o.end, old.end)
 	o.metadata = merged(old.metadata, o.metadata)
 	o.kind, o.created = old.kind, old.created
@@ -351,7 +332,7 @@ func merged(under, over string) string {
 	fields := map[string]json.RawMessage{}
 	for _, text := range []string{under, over} {
 		var more map[string]json.RawMessage
-		if json.Unmarshal([]byte(orElse(text, "{}")), &more) == nil {
+		if json.Unmarshal([]byte(cmp.Or(text, "{}")), &more) == nil {
 			maps.Copy(fields, more)
 		}
 	}

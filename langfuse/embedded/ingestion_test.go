@@ -24,7 +24,7 @@ func TestIngest_legacyEvents(t *testing.T) {
 			"startTime": at1, "model": "m", "modelParameters": object{"temperature": 0}, "input": []string{"x"},
 			"promptName": "p", "promptVersion": 1, "metadata": object{"k": "v"}}),
 		legacyEvent("generation-update", "e4", second, object{"id": "g", "endTime": "2026-11-21T03:00:02.000Z", "level": "WARNING",
-			"output": object{"a": 1}, "usage": object{"promptTokens": 3, "completionTokens": 4, "totalTokens": 7, "totalCost": 0.5}}),
+			"output": object{"a": 1}, "usage": object{"input": 3, "output": 4, "total": 7, "totalCost": 0.5}}),
 		legacyEvent("span-create", "e5", at1, object{"id": "s", "traceId": "t", "name": "step", "startTime": at1}),
 		legacyEvent("span-update", "e6", second, object{"id": "s", "endTime": second, "usage": object{"input": 1}}),
 		legacyEvent("event-create", "e7", second, object{"id": "v", "traceId": "t", "name": "note"}),

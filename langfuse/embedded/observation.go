@@ -1,12 +1,14 @@
 package embedded
 
 import (
+	"cmp"
 	"database/sql"
 	"encoding/json"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
+
+	"extraction-experiment/internal/textutil"
 )
 
 // observation is one span as Langfuse understands it. Texts that are absent are
@@ -23,7 +25,7 @@ type observation struct {
 	model, parameters, usage, cost           string
 	totalCost                                sql.NullFloat64
 	completionStart                          sql.NullInt64
-	promptName                               string
+	promptID, promptName                     string // no id is ever known
 	promptVersion                            sql.NullInt64
 	experiment, experimentName               string
 	experimentDataset, experimentItem        string
@@ -39,7 +41,7 @@ type observation struct {
 
 const observationColumns = `trace_id, span_id, start_ms, end_ms, parent_id, is_root, kind, name, level, status_message,
 	environment, version, release, user_id, session_id, trace_name, tags, public, model, model_parameters, usage, cost,
-	total_cost, completion_start, prompt_name, prompt_version, experiment_id, experiment_name,
+	total_cost, completion_start, prompt_id, prompt_name, prompt_version, experiment_id, experiment_name,
 	experiment_dataset_id, experiment_item_id, experiment_item_version, is_item_root, created, updated,
 	experiment_description, experiment_metadata, experiment_item_metadata, metadata, said`
 
@@ -50,7 +52,7 @@ const contentColumns = `, input, output, expected`
 func (o *observation) columns() []any {
 	return []any{&o.trace, &o.span, &o.start, &o.end, &o.parent, &o.root, &o.kind, &o.name, &o.level, &o.statusMessage,
 		&o.environment, &o.version, &o.release, &o.user, &o.session, &o.traceName, &o.tags, &o.public, &o.model,
-		&o.parameters, &o.usage, &o.cost, &o.totalCost, &o.completionStart, &o.promptName,
+		&o.parameters, &o.usage, &o.cost, &o.totalCost, &o.completionStart, &o.promptID, &o.promptName,
 		&o.promptVersion, &o.experiment, &o.experimentName, &o.experimentDataset, &o.experimentItem,
 		&o.experimentItemVersion, &o.itemRoot, &o.created, &o.updated, &o.experimentDescription,
 		&o.experimentMetadata, &o.experimentItemValues, &o.metadata, &o.said, &o.input, &o.output, &o.expected}
@@ -116,10 +118,11 @@ func (o observation) write(tx *transaction, mode Mode, described map[string]bool
 		o.experimentDataset, o.experimentItem, o.experimentItemValues = "", "", ""
 		o.experimentItemVersion, o.expected, o.itemRoot = sql.NullInt64{}, sql.NullString{}, false
 	}
-	inserted, err := o.insert(tx)
+	const columns = observationColumns + contentColumns
+	inserted, err := tx.insert("observations", columns, o.columns()...)
 	if err == nil && !inserted {
 		if _, err = tx.Exec("DELETE FROM observations WHERE trace_id = ? AND span_id = ?", o.trace, o.span); err == nil {
-			_, err = o.insert(tx)
+			_, err = tx.insert("observations", columns, o.columns()...)
 		}
 	}
 	if err != nil {
@@ -128,20 +131,12 @@ func (o observation) write(tx *transaction, mode Mode, described map[string]bool
 	return o.describeExperiment(tx, described)
 }
 
-// insert reports whether there was none of that identity. INSERT OR REPLACE would have
-// SQLite copy every page that it changes.
-func (o *observation) insert(tx *transaction) (bool, error) {
-	values := o.columns()
-	return changed(tx.Exec("INSERT INTO observations("+observationColumns+contentColumns+", prompt_id) VALUES("+
-		strings.Repeat("?,", len(values))+"'') ON CONFLICT(trace_id, span_id) DO NOTHING", values...))
-}
-
 // describeExperiment keeps the first name, description, dataset and metadata
 // that the spans of an experiment carry. What was described already, in the same
 // request, is not written again.
 func (o observation) describeExperiment(tx *transaction, described map[string]bool) error {
-	said := []string{o.experiment, o.experimentName, o.experimentDescription, o.experimentDataset, o.experimentMetadata}
-	key := strings.Join(said, "\x00")
+	key := strings.Join([]string{o.experiment, o.experimentName, o.experimentDescription, o.experimentDataset,
+		o.experimentMetadata}, "\x00")
 	if o.experiment == "" || described[key] {
 		return nil
 	}
@@ -152,7 +147,7 @@ func (o observation) describeExperiment(tx *transaction, described map[string]bo
 			description = CASE description WHEN '' THEN excluded.description ELSE description END,
 			dataset_id = CASE dataset_id WHEN '' THEN excluded.dataset_id ELSE dataset_id END,
 			metadata = CASE metadata WHEN '' THEN excluded.metadata ELSE metadata END`,
-		said[0], said[1], said[2], said[3], said[4])
+		o.experiment, o.experimentName, o.experimentDescription, o.experimentDataset, o.experimentMetadata)
 	return err
 }
 
@@ -187,34 +182,27 @@ func (s *Server) observationPage(c *call, contents bool, w *where, limit int) ([
 	return found, meta, err
 }
 
-// listObservations answers GET /v2/observations, up to 1000 a page. A condition
-// of ?filter takes the place of the parameter for its column; the other
-// parameters stay.
+// listObservations answers GET /v2/observations, up to 1000 a page.
 func (s *Server) listObservations(c *call) (any, error) {
+	c.strictly("traceId", "name", "environment", "isRootObservation", "filter", "fromStartTime", "toStartTime", "fields",
+		"expandMetadata", "limit", "cursor")
 	groups := map[string]bool{"core": true, "basic": !c.query.Has("fields")}
 	for _, group := range c.list("fields") { // unknown ones are passed over
 		groups[group] = true
 	}
-	limit := c.number("limit", 50, 1, 1000)
-	columns := map[string]string{"id": "o.span_id", "traceId": "o.trace_id", "name": "o.name", "type": "o.kind",
-		"level": "o.level", "userId": "o.user_id", "sessionId": "o.session_id", "version": "o.version",
-		"environment": "o.environment", "parentObservationId": "o.parent_id", "traceName": "o.trace_name", "tags": "o.tags"}
+	limit := c.number("limit", 50, 1000)
 	var w where
-	filtered := w.filter(c, columns)
-	for _, key := range []string{"traceId", "name", "type", "level", "userId", "sessionId", "version", "parentObservationId"} {
-		if !filtered[key] {
-			w.equal(columns[key], c.query.Get(key))
-		}
-	}
-	if !filtered["environment"] {
-		w.in("o.environment", c.all("environment"))
-	}
-	if text := c.query.Get("isRootObservation"); text != "" {
-		on, err := strconv.ParseBool(text)
-		if err != nil {
-			c.blame(badQuery("isRootObservation", "Invalid input: expected true or false"))
-		}
-		w.add("o.is_root = " + map[bool]string{true: "1", false: "0"}[on]) // a constant, so that the partial index can be used
+	w.filter(c, map[string]string{"id": "o.span_id", "traceId": "o.trace_id", "name": "o.name", "traceName": "o.trace_name",
+		"environment": "o.environment", "tags": "o.tags"})
+	w.equal("o.trace_id", c.query.Get("traceId"))
+	w.equal("o.name", c.query.Get("name"))
+	w.in("o.environment", c.all("environment"))
+	switch c.query.Get("isRootObservation") {
+	case "":
+	case "true":
+		w.add("o.is_root = 1") // a constant, so that the partial index can be used
+	default:
+		c.blame(badQuery("isRootObservation", "Invalid input: expected true"))
 	}
 	w.between(c, "o.start_ms", "fromStartTime", "toStartTime")
 	c.blame(s.onlyV4("observations v2")) // only now: a bad query is 400 in Langfuse 3 too
@@ -241,12 +229,12 @@ func (o observation) json(groups map[string]bool, expanded []string) object {
 		"io":   {"input": orNull(o.input), "output": orNull(o.output)},
 		"model": {"providedModelName": nullable(o.model), "internalModelId": nil,
 			"modelParameters": jsonText(o.parameters)},
-		"usage": {"usageDetails": jsonOr(o.usage, "{}"), "costDetails": jsonOr(o.cost, "{}"),
+		"usage": {"usageDetails": jsonText(cmp.Or(o.usage, "{}")), "costDetails": jsonText(cmp.Or(o.cost, "{}")),
 			"totalCost": orNull(o.totalCost)},
 		"prompt": {"promptId": nil, "promptName": nullable(o.promptName),
 			"promptVersion": orNull(o.promptVersion)},
 		"metrics":       {"latency": o.latency(), "timeToFirstToken": o.timeToFirstToken()},
-		"trace_context": {"tags": jsonOr(o.tags, "[]"), "release": nullable(o.release), "traceName": nullable(o.traceName)},
+		"trace_context": {"tags": jsonText(cmp.Or(o.tags, "[]")), "release": nullable(o.release), "traceName": nullable(o.traceName)},
 	} {
 		if groups[group] {
 			maps.Copy(out, fields)
@@ -264,7 +252,7 @@ func (o observation) json(groups map[string]bool, expanded []string) object {
 func cutMetadata(text string, expanded []string) any {
 	const most = 200
 	var flat map[string]string
-	if json.Unmarshal([]byte(orElse(text, "{}")), &flat) != nil {
+	if json.Unmarshal([]byte(cmp.Or(text, "{}")), &flat) != nil {
 		return jsonText(text)
 	}
 	for key, value := range flat {
@@ -299,7 +287,8 @@ func (o observation) legacyJSON() object {
 		"input": parsedContent(o.input), "output": parsedContent(o.output), "metadata": parsedMetadata(o.metadata),
 		"model": nullable(o.model), "modelParameters": jsonText(o.parameters), "modelId": nil,
 		"promptId": nil, "promptName": nullable(o.promptName),
-		"promptVersion": orNull(o.promptVersion), "usageDetails": jsonOr(o.usage, "{}"), "costDetails": jsonOr(o.cost, "{}"),
+		"promptVersion": orNull(o.promptVersion), "usageDetails": jsonText(cmp.Or(o.usage, "{}")),
+		"costDetails":         jsonText(cmp.Or(o.cost, "{}")),
 		"calculatedTotalCost": orNull(o.totalCost), "latency": o.latency(), "timeToFirstToken": o.timeToFirstToken(),
 	}
 }
@@ -316,7 +305,7 @@ func parsedContent(text sql.NullString) any {
 // parsedMetadata is metadata as Langfuse 3 returns it: texts that are JSON as
 // their values.
 func parsedMetadata(text string) any {
-	fields, _ := parsedText(orElse(text, "{}")).(map[string]any)
+	fields, _ := parsedText(cmp.Or(text, "{}")).(map[string]any)
 	for key, v := range fields {
 		if s, isText := v.(string); isText {
 			fields[key] = parsedText(s)
@@ -347,53 +336,39 @@ func (t *trace) columns() []any {
 		&t.created, &t.updated, &t.metadata, &t.input, &t.output}
 }
 
-func scanTrace(rows *sql.Rows) (trace, error) {
-	var t trace
-	err := rows.Scan(t.columns()...)
-	return t, err
-}
-
 // traceOf is what a span says of its trace: all of it where it is the root,
 // what it carries as attributes of the trace, or else only that it exists.
 func traceOf(sp span, o observation) trace {
 	a := sp.attributes
-	t := trace{id: o.trace, timestamp: o.start, created: o.created, updated: o.updated, environment: o.environment}
+	t := trace{id: o.trace, timestamp: o.start, created: o.created, updated: o.updated, environment: o.environment,
+		metadata: flatText(a, "langfuse.trace.metadata"), input: a.content("langfuse.trace.input"),
+		output: a.content("langfuse.trace.output")}
 	isRoot := sp.parent == "" || a["langfuse.internal.as_root"] == true
-	if !isRoot && !speaksOfTrace(a) {
-		return t
+	says := o.traceName+o.user+o.session+t.metadata != "" || o.tags != "[]" || o.public || t.input.Valid || t.output.Valid
+	if isRoot || says {
+		t.name, t.user, t.session, t.release, t.version, t.tags = o.traceName, o.user, o.session, o.release, o.version, o.tags
+		t.public = o.public
 	}
-	t.name, t.user, t.session, t.release, t.version, t.tags = o.traceName, o.user, o.session, o.release, o.version, o.tags
-	t.public = o.public
-	t.metadata = flatText(a, "langfuse.trace.metadata")
-	t.input, t.output = a.content("langfuse.trace.input"), a.content("langfuse.trace.output")
-	if !isRoot {
-		return t
-	}
-	t.name = orElse(t.name, o.name)
-	if !t.input.Valid {
-		t.input = o.input
-	}
-	if !t.output.Valid {
-		t.output = o.output
+	if isRoot {
+		t.name = cmp.Or(t.name, o.name)
+		t.input, t.output = firstOf(t.input, o.input), firstOf(t.output, o.output)
 	}
 	return t
 }
 
-func speaksOfTrace(a attributes) bool {
-	for key := range a {
-		if strings.HasPrefix(key, "langfuse.trace.") || slices.Contains([]string{"langfuse.user.id", "user.id",
-			"langfuse.session.id", "session.id"}, key) {
-			return true
-		}
+// firstOf is the first text if it is there, else the second.
+func firstOf(first, second sql.NullString) sql.NullString {
+	if first.Valid {
+		return first
 	}
-	return false
+	return second
 }
 
 // store lays what was said of a trace over what is stored of it: each field is
 // the last that was given. Tags are united, metadata is merged, the first instant
 // stays.
 func (t trace) store(tx *transaction) error {
-	t.tags = orElse(t.tags, "[]")
+	t.tags = cmp.Or(t.tags, "[]")
 	values := t.columns()
 	last := func(column string) string {
 		return column + " = CASE excluded." + column + " WHEN '' THEN " + column + " ELSE excluded." + column + " END, "
@@ -416,7 +391,7 @@ func (t trace) json(contents bool) object {
 	out := object{"id": t.id, "externalId": nil, "timestamp": iso(t.timestamp), "name": nullable(t.name),
 		"userId": nullable(t.user), "sessionId": nullable(t.session), "release": nullable(t.release),
 		"version": nullable(t.version), "projectId": DefaultProjectID, "environment": t.environment, "public": t.public,
-		"bookmarked": false, "tags": jsonOr(t.tags, "[]"), "createdAt": iso(t.created), "updatedAt": iso(t.updated),
+		"bookmarked": false, "tags": jsonText(cmp.Or(t.tags, "[]")), "createdAt": iso(t.created), "updatedAt": iso(t.updated),
 		"htmlPath": "/project/" + DefaultProjectID + "/traces/" + t.id, "observations": []any{}, "scores": []any{},
 		"latency": -1, "totalCost": -1, "metadata": object{}}
 	if contents {
@@ -431,12 +406,10 @@ func (t trace) json(contents bool) object {
 // cost the sum of theirs in US dollars.
 func (s *Server) getTrace(c *call) (any, error) {
 	id := c.path("id")
-	t, exists, err := one(s.store.r, scanTrace, "SELECT "+traceColumns+" FROM traces WHERE id = ?", id)
+	missing := notFound("Trace %s not found within authorized project", textutil.Cut(id, 300))
+	t, err := mustOne(s.store.r, missing, scanned[trace], "SELECT "+traceColumns+" FROM traces WHERE id = ?", id)
 	if err != nil {
 		return nil, err
-	}
-	if !exists {
-		return nil, notFound("Trace %s not found within authorized project", clip(id, 300))
 	}
 	out := t.json(true)
 	spans, err := readObservations(s.store.r, true, "WHERE o.trace_id = ? ORDER BY o.start_ms, o.span_id", id)
@@ -452,10 +425,7 @@ func (s *Server) getTrace(c *call) (any, error) {
 		latency = float64(max(0, last-spans[0].start)) / 1000
 	}
 	out["observations"], out["latency"], out["totalCost"] = observations, latency, cost
-	out["scores"], err = collect(s.store.r, func(rows *sql.Rows) (object, error) {
-		sc, err := scanScore(rows)
-		return sc.legacyJSON(), err
-	}, selectScores+"trace_id = ? AND trace_id != '' AND data_type != 'CORRECTION' ORDER BY timestamp DESC, id", id)
+	out["scores"], err = s.scores(score.legacyJSON, -1, "trace_id = ? AND trace_id != '' AND data_type != 'CORRECTION'", id)
 	return out, err
 }
 
@@ -463,23 +433,18 @@ func (s *Server) getTrace(c *call) (any, error) {
 // and outputs are returned, whatever their size; observations, scores and metrics
 // are not. Every one of the tags has to be there.
 func (s *Server) listTraces(c *call) (any, error) {
-	if order := orElse(c.query.Get("orderBy"), "timestamp.desc"); order != "timestamp.desc" {
+	c.strictly("name", "environment", "tags", "fromTimestamp", "toTimestamp", "orderBy", "fields", "page", "limit")
+	if order := cmp.Or(c.query.Get("orderBy"), "timestamp.desc"); order != "timestamp.desc" {
 		c.blame(badQuery("orderBy", "Invalid input: expected timestamp.desc"))
 	}
-	c.unfiltered()
 	var w where
-	for key, column := range map[string]string{"name": "name", "userId": "user_id", "sessionId": "session_id",
-		"version": "version", "release": "release"} {
-		w.equal(column, c.query.Get(key))
-	}
+	w.equal("name", c.query.Get("name"))
 	w.in("environment", c.all("environment"))
 	for _, tag := range c.all("tags") {
 		w.add("EXISTS (SELECT 1 FROM json_each(tags) WHERE value = ?)", tag)
 	}
 	w.between(c, "timestamp", "fromTimestamp", "toTimestamp")
 	contents := len(c.list("fields")) == 0 || slices.Contains(c.list("fields"), "io")
-	return s.listed(c, 50, func(rows *sql.Rows) (object, error) {
-		t, err := scanTrace(rows)
-		return t.json(contents), err
-	}, traceColumns, "traces", &w, "timestamp DESC, id")
+	show := func(t trace) object { return t.json(contents) }
+	return listed(s, c, 50, shown(show), traceColumns, "traces", &w, "timestamp DESC, id")
 }

@@ -163,13 +163,13 @@ func TestLegacy_scores(t *testing.T) {
 	equal(t, "values", second.column("value"), []any{0.5, 0, nil, 0, 1, 0})
 	equal(t, "texts", second.column("stringValue"), []any{nil, `{"a":1}`, "a text", "good", "True", nil})
 	equal(t, "name of a correction", second.at("data", 1, "name"), "output")
-	for query, ids := range map[string][]string{"datasetRunId=r": {"run"}, "traceId=t&dataType=BOOLEAN": {"yes"}, "observationId=s": {"yes"},
-		"scoreIds=fix,yes": {"fix", "yes"}, "name=output": {"fix"}, "source=ANNOTATION": {},
-		"fromTimestamp=2026-11-21T03:00:06Z": {"run"}, "limit=2&page=3": {"yes", "number"}} {
+	for query, ids := range map[string][]string{"datasetRunId=r": {"run"}, "traceId=t&name=output": {"fix"},
+		"scoreIds=fix,yes": {"fix", "yes"}, "name=output": {"fix"}, "limit=2&page=3": {"yes", "number"}} {
 		equal(t, query, r.must(200, r.get(api+"/v2/scores?"+query)).column("id"), ids)
 	}
 	equal(t, "a comment", second.at("data", 5, "comment"), "why")
 	r.must(400, r.get(api+"/v2/scores?limit=0"))
+	r.must(400, r.get(api+"/v2/scores?source=ANNOTATION"))
 }
 
 // A store that the version before this one made is brought up to date and keeps
@@ -219,19 +219,14 @@ func TestObservations_filters(t *testing.T) {
 		query string
 		ids   []string
 	}{
-		"roots":                    {"isRootObservation=true", []string{"r2", "r1"}},
-		"not roots":                {"isRootObservation=false", []string{"c1"}},
-		"roots with a tag":         {"isRootObservation=true&" + cond("arrayOptions", "tags", "any of", `["validated"]`), []string{"r1"}},
-		"all tags":                 {cond("arrayOptions", "tags", "all of", `["validated","de","de"]`), []string{"r1"}},
-		"name":                     {"name=call", []string{"c1"}},
-		"type":                     {"type=GENERATION", []string{"c1"}},
-		"parent":                   {"parentObservationId=r1", []string{"c1"}},
-		"user":                     {"userId=u", []string{"r1"}},
-		"environment":              {"environment=prod&environment=other", []string{"r1"}},
-		"trace name":               {cond("string", "traceName", "=", `"extract invoice"`), []string{"r2"}},
-		"options":                  {cond("stringOptions", "type", "any of", `["GENERATION"]`), []string{"c1"}},
-		"a filter replaces a name": {"name=call&" + cond("string", "name", "=", `"experiment-item-run"`), []string{"r2", "r1"}},
-		"a window":                 {"fromStartTime=2026-01-01T00:00:00Z", []string{}},
+		"roots":            {"isRootObservation=true", []string{"r2", "r1"}},
+		"roots with a tag": {"isRootObservation=true&" + cond("arrayOptions", "tags", "any of", `["validated"]`), []string{"r1"}},
+		"all tags":         {cond("arrayOptions", "tags", "all of", `["validated","de","de"]`), []string{"r1"}},
+		"name":             {"name=call", []string{"c1"}},
+		"environment":      {"environment=prod&environment=other", []string{"r1"}},
+		"trace name":       {cond("string", "traceName", "=", `"extract invoice"`), []string{"r2"}},
+		"options":          {cond("stringOptions", "name", "any of", `["call","x"]`), []string{"c1"}},
+		"a window":         {"fromStartTime=2026-01-01T00:00:00Z", []string{}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -243,7 +238,8 @@ func TestObservations_filters(t *testing.T) {
 		t.Errorf("got %s", scores.text)
 	}
 	for _, query := range []string{"limit=1001", "filter=x", "isRootObservation=maybe", "fromStartTime=x", cond("string", "name", "like", `"x"`),
-		cond("arrayOptions", "tags", "any of", `[1]`), cond("stringOptions", "type", "any of", `"x"`), cond("number", "latency", ">", "1")} {
+		cond("arrayOptions", "tags", "any of", `[1]`), cond("stringOptions", "name", "any of", `"x"`), cond("number", "latency", ">", "1"),
+		"type=SPAN"} {
 		r.must(400, r.get(api+"/v2/observations?"+query))
 	}
 	r.must(200, r.get(api+"/v2/observations?limit=1000"))

@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"database/sql"
 	"encoding/base64"
@@ -25,7 +26,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
-	"extraction-experiment/internal/jsonparts"
+	"extraction-experiment/internal/textutil"
 )
 
 // maxSpansBody bounds an OTLP request after decompression.
@@ -78,10 +79,7 @@ func reachOf(data *tracev1.TracesData) (r reach) {
 		for _, ss := range rs.GetScopeSpans() {
 			for _, sp := range ss.GetSpans() {
 				start := max(millis(sp.GetStartTimeUnixNano()), millis(sp.GetEndTimeUnixNano()))
-				if start == 0 {
-					start = math.MaxInt64 // it is what the receipt will be
-				}
-				r.latest = max(r.latest, start)
+				r.latest = max(r.latest, cmp.Or(start, math.MaxInt64)) // without one it is what the receipt will be
 				for _, attribute := range sp.GetAttributes() {
 					if attribute.GetKey() == experimentKey+"id" {
 						r.add(attribute.GetValue().GetStringValue())
@@ -267,9 +265,7 @@ func decodeJSONSpans(body []byte, data *tracev1.TracesData) error {
 				}
 				for _, key := range []string{"traceId", "spanId", "parentSpanId"} {
 					var digits string
-					if json.Unmarshal(sp[key], &digits) != nil {
-						digits = ""
-					}
+					_ = json.Unmarshal(sp[key], &digits)
 					sp[key] = json.RawMessage(`"` + base64.StdEncoding.EncodeToString([]byte(digits)) + `"`)
 				}
 			}
@@ -345,7 +341,7 @@ func (a attributes) content(keys ...string) sql.NullString {
 // first looks for each key in the span, then in the resource.
 func first(a, resource attributes, keys ...string) string {
 	for _, key := range keys {
-		if s := orElse(a.text(key), resource.text(key)); s != "" {
+		if s := cmp.Or(a.text(key), resource.text(key)); s != "" {
 			return s
 		}
 	}
@@ -358,12 +354,12 @@ func observe(b origin, sp span, now int64) observation {
 	a := sp.attributes
 	o := observation{
 		trace: sp.trace, span: sp.id, parent: sp.parent, created: now, updated: now, start: sp.start, end: sp.end,
-		name: orElse(a.text("gen_ai.tool.name", "logfire.msg"), sp.name),
+		name: cmp.Or(a.text("gen_ai.tool.name", "logfire.msg"), sp.name),
 		kind: kindOf(a), level: levelOf(a, sp.failed),
-		statusMessage: orElse(a.text("langfuse.observation.status_message"), sp.message),
+		statusMessage: cmp.Or(a.text("langfuse.observation.status_message"), sp.message),
 		environment:   environment(first(a, b.resource, "langfuse.environment", "deployment.environment.name", "deployment.environment")),
 		release:       first(a, b.resource, "langfuse.release"),
-		version:       orElse(first(a, b.resource, "langfuse.version"), b.resource.text("service.version")),
+		version:       cmp.Or(first(a, b.resource, "langfuse.version"), b.resource.text("service.version")),
 		user:          a.text("langfuse.user.id", "user.id"),
 		session:       a.text("langfuse.session.id", "session.id", "gen_ai.conversation.id"),
 		traceName:     a.text("langfuse.trace.name"),
@@ -375,15 +371,8 @@ func observe(b origin, sp span, now int64) observation {
 	}
 	o.root = sp.parent == "" || a["langfuse.internal.as_root"] == true || a["langfuse.internal.is_app_root"] == true
 	o.public, _ = a["langfuse.trace.public"].(bool)
-	if o.start == 0 {
-		o.start = o.end
-	}
-	if o.start == 0 {
-		o.start = now
-	}
-	if o.end == 0 {
-		o.end = o.start
-	}
+	o.start = cmp.Or(o.start, o.end, now)
+	o.end = cmp.Or(o.end, o.start)
 	if at, valid := parseInstant(strings.Trim(a.text("langfuse.observation.completion_start_time"), `"`)); valid {
 		o.completionStart = sql.NullInt64{Int64: at, Valid: true}
 	}
@@ -463,7 +452,7 @@ func environment(name string) string {
 // objectText returns a text that is a JSON object, or nothing.
 func objectText(s string) string {
 	raw := []byte(s)
-	if !strings.HasPrefix(strings.TrimLeft(s, " \t\r\n"), "{") || depth(raw) > maxDepth || !jsonparts.Valid(raw) {
+	if !strings.HasPrefix(strings.TrimLeft(s, " \t\r\n"), "{") || depth(raw) > maxDepth || !textutil.ValidJSON(raw) {
 		return ""
 	}
 	return s
@@ -499,7 +488,7 @@ func flattenAttribute(flat map[string]string, a attributes, key string) {
 // flatten puts the fields of objects under joined keys. An object whose joined
 // keys would be many times as long as the whole text stays JSON.
 func flatten(flat map[string]string, prefix string, raw json.RawMessage, budget *int) {
-	fields := maps.Collect(jsonparts.Members(raw))
+	fields := maps.Collect(textutil.JSONMembers(raw))
 	cost := len(fields) * len(prefix)
 	switch {
 	case raw[0] == '{' && cost <= *budget:
@@ -513,7 +502,7 @@ func flatten(flat map[string]string, prefix string, raw json.RawMessage, budget 
 	case raw[0] == '{' || raw[0] == '[':
 		flat[prefix] = asText(parsedText(string(raw)))
 	case raw[0] == '"':
-		flat[prefix] = jsonparts.Text(raw)
+		flat[prefix] = textutil.JSONText(raw)
 	default:
 		flat[prefix] = string(raw)
 	}

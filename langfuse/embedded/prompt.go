@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"cmp"
 	"database/sql"
 	"encoding/json"
 	"fmt"
@@ -12,6 +13,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/uuid"
+
+	"extraction-experiment/internal/textutil"
 )
 
 // prompt is one version of a prompt. Content holds its JSON: a string, or a list
@@ -28,15 +31,13 @@ type prompt struct {
 
 const promptColumns = "id, name, version, type, prompt, config, tags, commit_message, created, updated"
 
-// selectPrompts begins a query whose rows scanPrompt reads.
+// selectPrompts begins a query for prompts.
 const selectPrompts = "SELECT " + promptColumns + `, (SELECT json_group_array(label) FROM (SELECT l.label FROM prompt_labels l
 	WHERE l.name = p.name AND l.version = p.version ORDER BY l.label)) FROM prompts p WHERE `
 
-func scanPrompt(rows *sql.Rows) (prompt, error) {
-	var p prompt
-	err := rows.Scan(&p.id, &p.name, &p.version, &p.kind, &p.content, &p.config, &p.tags, &p.commitMessage, &p.created, &p.updated,
-		&p.labels)
-	return p, err
+// columns are those of the table, and then the labels.
+func (p *prompt) columns() []any {
+	return []any{&p.id, &p.name, &p.version, &p.kind, &p.content, &p.config, &p.tags, &p.commitMessage, &p.created, &p.updated, &p.labels}
 }
 
 // labelled is the version that a label points to.
@@ -46,9 +47,22 @@ const labelled = "version = (SELECT l.version FROM prompt_labels l WHERE l.name 
 // number where the label is empty.
 func findPrompt(q querier, name, label string, version int64) (prompt, bool, error) {
 	if label != "" {
-		return one(q, scanPrompt, selectPrompts+"name = ? AND "+labelled, name, label)
+		return one(q, scanned[prompt], selectPrompts+"name = ? AND "+labelled, name, label)
 	}
-	return one(q, scanPrompt, selectPrompts+"name = ? AND version = ?", name, version)
+	return one(q, scanned[prompt], selectPrompts+"name = ? AND version = ?", name, version)
+}
+
+// mustPrompt is findPrompt for a version that has to be there.
+func mustPrompt(q querier, name, label string, version int64) (prompt, error) {
+	p, exists, err := findPrompt(q, name, label, version)
+	if err == nil && !exists {
+		which := fmt.Sprintf("version %d", version)
+		if label != "" {
+			which = fmt.Sprintf("label '%s'", textutil.Cut(label, 100))
+		}
+		err = notFound("Prompt not found: '%s' with %s", textutil.Cut(name, 300), which)
+	}
+	return p, err
 }
 
 func (p prompt) json() object {
@@ -86,16 +100,13 @@ func (s *Server) answerPrompt(c *call, name, label string, version int64) (any, 
 	if label == "" && version == 0 {
 		label = "production"
 	}
-	p, exists, err := findPrompt(s.store.r, name, label, version)
+	p, err := mustPrompt(s.store.r, name, label, version)
 	if err != nil {
 		return nil, err
 	}
-	if !exists {
-		return nil, promptMissing(name, label, version)
-	}
 	out := p.json()
 	if c.query.Get("resolve") != "false" {
-		out["prompt"], out["resolutionGraph"], err = compose(s.store.r, p)
+		out["prompt"], err = compose(s.store.r, p)
 	}
 	return out, err
 }
@@ -116,14 +127,6 @@ func (c *call) promptChoice() (label string, version int64) {
 	return "", version
 }
 
-func promptMissing(name, label string, version int64) error {
-	which := fmt.Sprintf("version %d", version)
-	if label != "" {
-		which = fmt.Sprintf("label '%s'", clip(label, 100))
-	}
-	return notFound("Prompt not found: '%s' with %s", clip(name, 300), which)
-}
-
 // listPrompts answers GET /v2/prompts: one entry per name. A filter by label
 // narrows the versions; the labels are those of these versions.
 func (s *Server) listPrompts(c *call) (any, error) {
@@ -135,32 +138,18 @@ func (s *Server) listPrompts(c *call) (any, error) {
 	if tag := c.query.Get("tag"); tag != "" {
 		w.add("EXISTS (SELECT 1 FROM json_each(p.tags) WHERE value = ?)", tag)
 	}
-	names := "(SELECT p.name AS name, max(p.version) AS newest, max(p.updated) AS updated, json_group_array(p.version) AS versions " +
-		"FROM prompts p WHERE " + w.String() + " GROUP BY p.name) g"
-	return s.listed(c, 10, scanPromptEntry, `g.name, (SELECT json_array(x.type, json(x.config), json(x.tags)) FROM prompts x
-			WHERE x.name = g.name AND x.version = g.newest), g.updated, g.versions,
-		(SELECT json_group_array(label) FROM prompt_labels l
-			WHERE l.name = g.name AND l.version IN (SELECT value FROM json_each(g.versions)))`,
-		names, &where{args: w.args}, "g.updated DESC, g.name")
-}
-
-func scanPromptEntry(rows *sql.Rows) (object, error) {
-	var name, newest, versions, labels string
-	var updated int64
-	if err := rows.Scan(&name, &newest, &updated, &versions, &labels); err != nil {
-		return nil, err
+	names := `(SELECT p.name AS name, max(p.version) AS newest, max(p.updated) AS updated,
+			json_group_array(p.version ORDER BY p.version) AS versions FROM prompts p WHERE ` + w.String() + ` GROUP BY p.name) g
+		JOIN prompts x ON x.name = g.name AND x.version = g.newest`
+	const entry = `json_object('labels', json((SELECT json_group_array(label) FROM prompt_labels l
+			WHERE l.name = g.name AND l.version IN (SELECT value FROM json_each(g.versions)))), 'lastConfig', json(x.config),
+		'lastUpdatedAt', strftime('%Y-%m-%dT%H:%M:%fZ', g.updated / 1000.0, 'unixepoch'), 'name', g.name,
+		'tags', json(x.tags), 'type', x.type, 'versions', json(g.versions))`
+	scan := func(rows *sql.Rows) (any, error) {
+		text, err := scanValue[string](rows)
+		return jsonText(text), err
 	}
-	var fields []json.RawMessage // type, config and tags of the newest version
-	var numbers []int64
-	if err := json.Unmarshal([]byte(newest), &fields); err != nil {
-		return nil, err
-	}
-	if err := json.Unmarshal([]byte(versions), &numbers); err != nil {
-		return nil, err
-	}
-	slices.Sort(numbers)
-	return object{"name": name, "type": fields[0], "versions": numbers, "labels": json.RawMessage(labels),
-		"tags": fields[2], "lastUpdatedAt": iso(updated), "lastConfig": fields[1]}, nil
+	return listed(s, c, 10, scan, entry, names, &where{args: w.args}, "g.updated DESC, g.name")
 }
 
 // createPrompt answers POST /v2/prompts with 201: the next version of a name.
@@ -171,33 +160,30 @@ func (s *Server) createPrompt(c *call) (any, error) {
 	labels := f.labels("labels")
 	p := readPrompt(f)
 	hasTags := f.has("tags")
-	if err := f.err(); err != nil {
-		return nil, err
-	}
 	p.id, p.created, p.updated = uuid.NewString(), s.now(), s.now()
-	err := s.store.update(func(tx *transaction) error {
+	err := s.update(f, func(tx *transaction) error {
 		if err := p.number(tx, hasTags); err != nil {
 			return err
 		}
-		if _, err := tx.Exec("INSERT INTO prompts("+promptColumns+") VALUES(?,?,?,?,?,?,?,?,?,?)", p.id, p.name, p.version,
-			p.kind, p.content, p.config, p.tags, p.commitMessage, p.created, p.updated); err != nil {
+		values := p.columns()
+		if _, err := tx.insert("prompts", promptColumns, values[:len(values)-1]...); err != nil {
 			return err
 		}
 		if err := moveLabels(tx, p.name, p.version, append([]string{latestLabel}, labels...)); err != nil {
 			return err
 		}
-		if _, _, err := compose(tx, p); err != nil {
+		if _, err := compose(tx, p); err != nil {
 			return err
 		}
 		var err error
-		p, _, err = findPrompt(tx, p.name, "", p.version)
+		p, err = mustPrompt(tx, p.name, "", p.version)
 		return err
 	})
-	return reply{http.StatusCreated, p.json()}, err
+	return jsonAnswer(http.StatusCreated, p.json()), err
 }
 
 func readPrompt(f *form) prompt {
-	p := prompt{name: f.must("name"), kind: orElse(f.oneOf("type", "text", "chat"), "text"), config: orElse(f.nullJSON("config").String, "{}"),
+	p := prompt{name: f.must("name"), kind: cmp.Or(f.oneOf("type", "text", "chat"), "text"), config: cmp.Or(f.nullJSON("config").String, "{}"),
 		commitMessage: f.nullText("commitMessage"), tags: joined(f.texts("tags"))}
 	if strings.TrimSpace(p.name) == "" || strings.Contains(p.name, "|") {
 		f.add("custom", "name", "Prompt name must not be empty and cannot contain '|' characters")
@@ -207,8 +193,9 @@ func readPrompt(f *form) prompt {
 	}
 	if p.kind == "chat" {
 		p.content = readMessages(f)
-	} else if text, err := encodeJSON(f.must("prompt")); err == nil {
-		p.content = text
+	} else {
+		text, _ := textutil.MarshalJSON(f.must("prompt")) // a text can be written
+		p.content = string(text)
 	}
 	return p
 }
@@ -238,7 +225,7 @@ func readMessages(f *form) string {
 // number gives a new prompt the next version of its name, and the tags of the
 // name, which all versions share, unless new ones are given.
 func (p *prompt) number(tx *transaction, hasTags bool) error {
-	newest, exists, err := one(tx, scanPrompt, selectPrompts+"name = ? ORDER BY version DESC LIMIT 1", p.name)
+	newest, exists, err := one(tx, scanned[prompt], selectPrompts+"name = ? ORDER BY version DESC LIMIT 1", p.name)
 	if err != nil {
 		return err
 	}
@@ -292,59 +279,35 @@ func (s *Server) labelPrompt(c *call) (any, error) {
 	if err != nil {
 		f.add("invalid_type", "promptVersion", "Invalid input: expected number")
 	}
-	if err := f.err(); err != nil {
-		return nil, err
-	}
 	var p prompt
-	err = s.store.update(func(tx *transaction) error {
+	err = s.update(f, func(tx *transaction) error {
 		if _, err := tx.Exec("UPDATE prompts SET updated = ? WHERE name = ? AND version = ?", s.now(), name, version); err != nil {
 			return err
 		}
 		if err := moveLabels(tx, name, version, labels); err != nil {
 			return err
 		}
-		found, exists, err := findPrompt(tx, name, "", version)
-		if err == nil && !exists {
-			err = promptMissing(name, "", version)
-		}
-		p = found
+		p, err = mustPrompt(tx, name, "", version)
 		return err
 	})
 	return p.json(), err
 }
 
-// deletePrompt answers DELETE /v2/prompts/{name} with 204: all versions, or
-// those that ?label or ?version selects. Prompts that refer to what is gone
-// cannot be resolved any more.
+// deletePrompt answers DELETE /v2/prompts/{name} with 204: all versions go. Prompts
+// that refer to them cannot be resolved any more.
 func (s *Server) deletePrompt(c *call) (any, error) {
-	name := c.path("name")
-	label, version := c.promptChoice()
-	if err := c.err(); err != nil {
-		return nil, err
+	if c.strictly(); c.err() != nil { // one version alone cannot be deleted here
+		return nil, c.err()
 	}
-	var w where
-	w.add("name = ?", name)
-	if version > 0 {
-		w.add("version = ?", version)
-	}
-	if label != "" {
-		w.add(labelled, label)
-	}
-	return reply{status: http.StatusNoContent}, s.store.update(func(tx *transaction) error {
-		done, err := tx.Exec("DELETE FROM prompts AS p WHERE "+w.String(), w.args...)
+	return response{status: http.StatusNoContent}, s.store.update(func(tx *transaction) error {
+		done, err := tx.Exec("DELETE FROM prompts WHERE name = ?", c.path("name"))
 		if err != nil {
 			return err
 		}
 		if n, err := done.RowsAffected(); err != nil || n == 0 {
 			return notFound("Prompt not found")
 		}
-		if _, err := tx.Exec(`DELETE FROM prompt_labels WHERE name = ?1
-			AND version NOT IN (SELECT version FROM prompts WHERE name = ?1)`, name); err != nil {
-			return err
-		}
-		_, err = tx.Exec(`INSERT INTO prompt_labels(name, label, version)
-			SELECT name, 'latest', max(version) FROM prompts WHERE name = ? GROUP BY name
-			ON CONFLICT(name, label) DO UPDATE SET version = excluded.version`, name)
+		_, err = tx.Exec("DELETE FROM prompt_labels WHERE name = ?", c.path("name"))
 		return err
 	})
 }
@@ -359,23 +322,21 @@ const (
 
 // composer resolves the references of one prompt.
 type composer struct {
-	q            querier
-	tag          *regexp.Regexp
-	dependencies map[string][]object
-	found        map[string]prompt // by the inside of the tag
-	references   int
-	length       int
+	q          querier
+	tag        *regexp.Regexp
+	found      map[string]prompt // by the inside of the tag
+	references int
+	length     int
 }
 
 // compose replaces every tag @@@langfusePrompt:name=N|version=V@@@ and
 // @@@langfusePrompt:name=N|label=L@@@ by the text of that prompt, and the tags
 // in there likewise. A reference to nothing, to a chat prompt, in a circle, or
-// too deep is the caller's fault. The graph is nil where there are none.
-func compose(q querier, p prompt) (content, graph any, err error) {
-	c := composer{q: q, tag: regexp.MustCompile(`@@@langfusePrompt:(.*?)@@@`), dependencies: map[string][]object{},
-		found: map[string]prompt{}}
+// too deep is the caller's fault.
+func compose(q querier, p prompt) (content any, err error) {
+	c := composer{q: q, tag: regexp.MustCompile(`@@@langfusePrompt:(.*?)@@@`), found: map[string]prompt{}}
 	if err := json.Unmarshal([]byte(p.content), &content); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	switch node := content.(type) {
 	case string:
@@ -388,14 +349,7 @@ func compose(q querier, p prompt) (content, graph any, err error) {
 			}
 		}
 	}
-	if len(c.dependencies) > 0 {
-		graph = object{"root": reference(p), "dependencies": c.dependencies}
-	}
-	return content, graph, err
-}
-
-func reference(p prompt) object {
-	return object{"id": p.id, "name": p.name, "version": p.version}
+	return content, err
 }
 
 // resolve fills in the references of one text of p; above are the prompts that
@@ -418,10 +372,6 @@ func (c *composer) resolve(p prompt, text string, above []string) (string, error
 		var inner string
 		if err := json.Unmarshal([]byte(child.content), &inner); err != nil {
 			return "", err
-		}
-		known := func(dependency object) bool { return dependency["id"] == child.id }
-		if !slices.ContainsFunc(c.dependencies[p.id], known) {
-			c.dependencies[p.id] = append(c.dependencies[p.id], reference(child))
 		}
 		resolved, err := c.resolve(child, inner, above)
 		if err != nil {
@@ -446,7 +396,7 @@ func (c *composer) find(tag string) (prompt, error) {
 	}
 	parts := regexp.MustCompile(`^name=([^|]*)\|(?:label=([^|]+)|version=([1-9][0-9]*))$`).FindStringSubmatch(tag)
 	if parts == nil {
-		return prompt{}, invalid("Invalid prompt dependency tag: %s", clip(tag, 200))
+		return prompt{}, invalid("Invalid prompt dependency tag: %s", textutil.Cut(tag, 200))
 	}
 	version, _ := strconv.ParseInt(parts[3], 10, 64) // 0, which no version has, where there is none
 	p, exists, err := findPrompt(c.q, parts[1], parts[2], version)
@@ -454,9 +404,9 @@ func (c *composer) find(tag string) (prompt, error) {
 	case err != nil:
 		return prompt{}, err
 	case !exists:
-		return prompt{}, invalid("Prompt dependency not found: %s", clip(tag, 300))
+		return prompt{}, invalid("Prompt dependency not found: %s", textutil.Cut(tag, 300))
 	case p.kind != "text":
-		return prompt{}, invalid("Prompt dependency is not a text prompt: %s", clip(parts[1], 200))
+		return prompt{}, invalid("Prompt dependency is not a text prompt: %s", textutil.Cut(parts[1], 200))
 	}
 	c.found[tag] = p
 	return p, nil

@@ -6,7 +6,6 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,40 +15,33 @@ import (
 	"strings"
 	"syscall"
 	"time"
-)
 
-// RemoteRun is what the Run button of a dataset sends in Langfuse's user interface, which
-// this server does not have.
-type RemoteRun struct {
-	Dataset string // its name
-	URL     string // where it is sent: http on this machine
-	Secret  string // signs it, if it is not empty
-	Payload string // the text of the Config box
-}
+	"extraction-experiment/internal/textutil"
+)
 
 // remotePatience is how long Langfuse waits for the answer.
 const remotePatience = 20 * time.Second
 
-// StartRemoteRun sends the request of the Run button as Langfuse 4.16 does, and returns the
-// status of the answer with the beginning of its text, which Langfuse shows nobody. It
-// fails where the dataset does not exist and where there is no answer within 20 s. It sends
-// to loopback addresses only and follows no redirect. Each call sends once.
-//
-// Over HTTP it is POST /api/embedded/datasets/{name}/run with url, secret and payload,
-// which answers {"status","answer"}; Langfuse itself has no such route.
-func (s *Server) StartRemoteRun(ctx context.Context, run RemoteRun) (status int, answer string, err error) {
-	d, exists, err := datasetByName(s.store.r, run.Dataset)
-	if err == nil && !exists {
-		err = notFound("Dataset not found")
+// startRemoteRun answers POST /api/embedded/datasets/{name}/run, which Langfuse has not:
+// it presses the Run button of a dataset, which is in Langfuse's user interface. The
+// request is sent as Langfuse 4.16 does, to loopback addresses only, and no redirect is
+// followed. The answer has the status of what came within 20 s and the beginning of its
+// text, which Langfuse shows nobody. Each call sends once.
+func (s *Server) startRemoteRun(c *call) (any, error) {
+	f := c.form(smallBody)
+	address, secret, payload := f.must("url"), f.text("secret"), f.text("payload")
+	if err := f.only().err(); err != nil {
+		return nil, err
 	}
+	d, err := datasetByName(s.store.r, c.path("name"))
 	if err != nil {
-		return 0, "", err
+		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, remotePatience)
+	ctx, cancel := context.WithTimeout(c.r.Context(), remotePatience)
 	defer cancel()
-	request, err := s.remoteRequest(ctx, d, run)
+	request, err := s.remoteRequest(ctx, d, address, secret, payload)
 	if err != nil {
-		return 0, "", fmt.Errorf("starting a remote run: %w", err)
+		return nil, invalid("starting a remote run: %s", err)
 	}
 	dialer := net.Dialer{Control: loopbackOnly}
 	transport := &http.Transport{DialContext: dialer.DialContext}
@@ -59,38 +51,37 @@ func (s *Server) StartRemoteRun(ctx context.Context, run RemoteRun) (status int,
 	}}
 	response, err := client.Do(request)
 	if err != nil {
-		return 0, "", fmt.Errorf("starting a remote run: %w", err)
+		return nil, invalid("starting a remote run: %s", err)
 	}
 	text, err := io.ReadAll(io.LimitReader(response.Body, 4<<10))
-	return response.StatusCode, string(text), errors.Join(err, response.Body.Close())
+	if err := errors.Join(err, response.Body.Close()); err != nil {
+		return nil, invalid("starting a remote run: %s", err)
+	}
+	return object{"status": response.StatusCode, "answer": string(text)}, nil
 }
 
-// remoteRequest makes the request, the keys in Langfuse's order.
-func (s *Server) remoteRequest(ctx context.Context, d dataset, run RemoteRun) (*http.Request, error) {
-	var body bytes.Buffer
-	encoder := json.NewEncoder(&body)
-	encoder.SetEscapeHTML(false)
-	err := encoder.Encode(struct {
+// remoteRequest makes the request, the keys in Langfuse's order. A secret signs it, and
+// payload is the text of the Config box.
+func (s *Server) remoteRequest(ctx context.Context, d dataset, url, secret, payload string) (*http.Request, error) {
+	body, err := textutil.MarshalJSON(struct {
 		ProjectID   string `json:"projectId"`
 		DatasetID   string `json:"datasetId"`
 		DatasetName string `json:"datasetName"`
 		Payload     string `json:"payload"`
-	}{DefaultProjectID, d.id, d.name, run.Payload})
+	}{DefaultProjectID, d.id, d.name, payload})
 	if err != nil {
 		return nil, err
 	}
-	body.Truncate(body.Len() - 1) // the encoder's line end
 	stamp := fmt.Sprint(s.cfg.Now().Unix())
-	mac := hmac.New(sha256.New, []byte(run.Secret))
-	mac.Write([]byte(stamp + "."))
-	mac.Write(body.Bytes())
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, run.URL, &body)
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write([]byte(stamp + "." + string(body)))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("User-Agent", "Langfuse/1.0")
-	if run.Secret != "" {
+	if secret != "" {
 		request.Header.Set("X-Langfuse-Signature", "t="+stamp+",v1="+hex.EncodeToString(mac.Sum(nil)))
 	}
 	return request, nil
@@ -103,23 +94,4 @@ func loopbackOnly(network, address string, _ syscall.RawConn) error {
 		err = fmt.Errorf("%s is not an address of this machine", address)
 	}
 	return err
-}
-
-// startRemoteRun answers POST /api/embedded/datasets/{name}/run.
-func (s *Server) startRemoteRun(c *call) (any, error) {
-	f := c.form(smallBody)
-	run := RemoteRun{Dataset: c.path("name"), URL: f.must("url"), Secret: f.text("secret"), Payload: f.text("payload")}
-	f.only()
-	if err := f.err(); err != nil {
-		return nil, err
-	}
-	status, answer, err := s.StartRemoteRun(c.r.Context(), run)
-	var told *fault
-	switch {
-	case errors.As(err, &told):
-		return nil, told
-	case err != nil:
-		return nil, invalid("%s", err)
-	}
-	return object{"status": status, "answer": answer}, nil
 }

@@ -67,7 +67,7 @@ func TestServer_startRemoteRun(t *testing.T) {
 func TestServer_remoteRequest(t *testing.T) {
 	r := newRig(t, Config{})
 	r.clock.ms.Store(time.Unix(1795435200, 0).UnixMilli())
-	request, err := r.server.remoteRequest(t.Context(), dataset{id: "i", name: "d"}, RemoteRun{URL: "http://127.0.0.1/", Secret: "lf-whsec_x", Payload: "{}"})
+	request, err := r.server.remoteRequest(t.Context(), dataset{id: "i", name: "d"}, "http://127.0.0.1/", "lf-whsec_x", "{}")
 	if err != nil {
 		t.Fatal(err)
 	}

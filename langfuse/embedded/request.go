@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"bytes"
+	"cmp"
 	"database/sql"
 	"database/sql/driver"
 	"encoding/base64"
@@ -18,7 +19,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"extraction-experiment/internal/jsonparts"
+	"extraction-experiment/internal/textutil"
 )
 
 // call is one request on its way through a handler. Readers of its query
@@ -44,10 +45,8 @@ func (c *call) blame(err error) {
 // path returns a segment of the path, decoded once.
 func (c *call) path(key string) string { return c.r.PathValue(key) }
 
-// name returns a segment of the path that the server decodes a second time: a
-// percent sign has to be sent as %2525.
-func (c *call) name(key string) string { return c.decodedAgain(c.path(key)) }
-
+// decodedAgain is what the server makes of a name that it decodes a second time: in a
+// path, a percent sign has to be sent as %2525.
 func (c *call) decodedAgain(text string) string {
 	name, err := url.PathUnescape(text)
 	if err != nil {
@@ -56,15 +55,15 @@ func (c *call) decodedAgain(text string) string {
 	return name
 }
 
-// number reads a whole number within bounds.
-func (c *call) number(key string, usual, low, high int) int {
+// number reads a whole number from 1 on.
+func (c *call) number(key string, usual, high int) int {
 	text := c.query.Get(key)
 	if text == "" {
 		return usual
 	}
 	n, err := strconv.Atoi(text)
-	if err != nil || n < low || n > high {
-		c.blame(badQuery(key, fmt.Sprintf("Invalid input: expected a number from %d to %d", low, high)))
+	if err != nil || n < 1 || n > high {
+		c.blame(badQuery(key, fmt.Sprintf("Invalid input: expected a number from 1 to %d", high)))
 	}
 	return n
 }
@@ -99,11 +98,11 @@ func (c *call) all(key string) []string {
 	return slices.DeleteFunc(slices.Clone(c.query[key]), func(s string) bool { return s == "" })
 }
 
-// fields reads the groups of fields that are asked for.
-func (c *call) fields(known, usual []string) map[string]bool {
+// fields reads the groups of fields that are asked for; the usual ones are the first.
+func (c *call) fields(usual int, known ...string) map[string]bool {
 	wanted := c.list("fields")
 	if len(wanted) == 0 {
-		wanted = usual
+		wanted = known[:usual]
 	}
 	groups := map[string]bool{}
 	for _, group := range wanted {
@@ -115,12 +114,13 @@ func (c *call) fields(known, usual []string) map[string]bool {
 	return groups
 }
 
-// strictly refuses query keys that a route does not know.
+// strictly refuses query keys that are not known: to pass one over would be to answer
+// another question. Langfuse does so on some routes only.
 func (c *call) strictly(known ...string) {
 	for key := range c.query {
 		if !slices.Contains(known, key) {
-			c.blame(badData(issue{Code: "unrecognized_keys", Path: []any{}, Keys: []string{clip(key, 100)},
-				Message: fmt.Sprintf("Unrecognized key: %q", clip(key, 100))}))
+			c.blame(badData(issue{Code: "unrecognized_keys", Path: []any{}, Keys: []string{textutil.Cut(key, 100)},
+				Message: fmt.Sprintf("Unrecognized key: %q", textutil.Cut(key, 100))}))
 		}
 	}
 }
@@ -203,27 +203,20 @@ func (w *where) String() string {
 
 // filter adds the conditions of the JSON list in ?filter, as far as they are
 // used: a text is, is one of, or a list has any or all of some. The columns are
-// looked up, never inserted. It returns which columns it took.
-func (w *where) filter(c *call, columns map[string]string) (taken map[string]bool) {
-	taken = map[string]bool{}
-	text := c.query.Get("filter")
-	if text == "" {
-		return taken
-	}
+// looked up, never inserted.
+func (w *where) filter(c *call, columns map[string]string) {
 	var conditions []struct {
 		Type, Column, Operator string
 		Value                  json.RawMessage
 	}
-	if err := json.Unmarshal([]byte(text), &conditions); err != nil {
+	if err := json.Unmarshal([]byte(cmp.Or(c.query.Get("filter"), "[]")), &conditions); err != nil {
 		c.blame(invalid("Invalid JSON in filter parameter"))
 	}
 	for _, cond := range conditions {
 		column := columns[cond.Column]
 		if column == "" {
-			c.blame(invalid("Column %s does not match", clip(cond.Column, 100)))
-			return taken
+			c.blame(invalid("Column %s does not match", textutil.Cut(cond.Column, 100)))
 		}
-		taken[cond.Column] = true
 		var one string
 		var list []string
 		badText, badList := json.Unmarshal(cond.Value, &one), json.Unmarshal(cond.Value, &list)
@@ -238,25 +231,16 @@ func (w *where) filter(c *call, columns map[string]string) (taken map[string]boo
 		case kind == "arrayOptions all of" && badList == nil:
 			w.add("NOT EXISTS (SELECT 1 FROM json_each(?) WHERE value NOT IN (SELECT value FROM json_each("+column+")))", joined(list))
 		default:
-			c.blame(badQuery("filter", fmt.Sprintf("Invalid filter on column %s", clip(cond.Column, 100))))
+			c.blame(badQuery("filter", fmt.Sprintf("Invalid filter on column %s", textutil.Cut(cond.Column, 100))))
 		}
-	}
-	return taken
-}
-
-// unfiltered refuses ?filter where it is not played: to pass it over would be to
-// answer another question.
-func (c *call) unfiltered() {
-	if c.query.Get("filter") != "" {
-		c.blame(badQuery("filter", "Invalid input: no filter is known here"))
 	}
 }
 
 // listed answers with one page of a table: the newest rows by the order, as
 // scan reads their columns.
-func (s *Server) listed(c *call, usual int, scan func(*sql.Rows) (object, error), columns, table string, w *where,
+func listed[T any](s *Server, c *call, usual int, scan func(*sql.Rows) (T, error), columns, table string, w *where,
 	order string) (any, error) {
-	number, limit := c.number("page", 1, 1, math.MaxInt32), c.number("limit", usual, 1, 100)
+	number, limit := c.number("page", 1, math.MaxInt32), c.number("limit", usual, 100)
 	if err := c.err(); err != nil {
 		return nil, err
 	}
@@ -319,27 +303,23 @@ func readAll(b *bytes.Buffer, r io.Reader, said int64) ([]byte, error) {
 }
 
 func newForm(raw json.RawMessage) *form {
-	if !jsonparts.Valid(raw) {
+	if !textutil.ValidJSON(raw) {
 		return &form{problem: &fault{http.StatusBadRequest, "Invalid JSON"}}
 	}
-	return formOf(raw)
-}
-
-// formOf reads what is known to be JSON, or is absent.
-func formOf(raw json.RawMessage) *form {
 	f := new(form)
 	f.open(raw)
 	return f
 }
 
-// open is formOf in the place of what the form was before.
+// open reads what is known to be JSON, or is absent, in the place of what the form was
+// before.
 func (f *form) open(raw json.RawMessage) {
 	*f = form{fields: f.fields[:0]}
 	if raw = bytes.TrimSpace(raw); len(raw) == 0 || raw[0] != '{' {
 		f.problem = badData(issue{Code: "invalid_type", Path: []any{}, Message: "Invalid input: expected object"})
 		return
 	}
-	for key, value := range jsonparts.Members(raw) {
+	for key, value := range textutil.JSONMembers(raw) {
 		f.fields = append(f.fields, field{key: key, value: value})
 	}
 }
@@ -380,14 +360,14 @@ func (f *form) into(key string, v any, kind string) bool {
 	return true
 }
 
-// elements returns the values of a list; nil for anything else.
-func (f *form) elements(key string) (list []json.RawMessage) {
-	if raw := f.raw(key); len(raw) > 0 && raw[0] == '[' {
-		list = slices.AppendSeq([]json.RawMessage{}, jsonparts.Elements(raw))
-	} else if f.has(key) {
+// elements returns the values of a list, which has to be there.
+func (f *form) elements(key string) []json.RawMessage {
+	raw := f.raw(key)
+	if len(raw) == 0 || raw[0] != '[' {
 		f.add("invalid_type", key, "Invalid input: expected array")
+		return nil
 	}
-	return list
+	return slices.Collect(textutil.JSONElements(raw))
 }
 
 // text returns a string that may be absent or null.
@@ -456,21 +436,20 @@ func (f *form) instant(key string) (int64, bool) {
 	return ms, valid
 }
 
-// only reports every field that no reader has asked for.
-func (f *form) only() {
+// only adds an issue for the fields that no reader has asked for.
+func (f *form) only() *form {
 	var extra []string
 	for _, field := range f.fields {
 		if !field.read {
-			extra = append(extra, clip(field.key, 100))
+			extra = append(extra, textutil.Cut(field.key, 100))
 		}
 	}
-	if len(extra) == 0 {
-		return
+	if slices.Sort(extra); len(extra) > 0 {
+		extra = slices.Compact(extra)
+		f.issues = append(f.issues, issue{Code: "unrecognized_keys", Path: []any{}, Keys: extra,
+			Message: "Unrecognized keys: " + textutil.Cut(joined(extra), 400)})
 	}
-	slices.Sort(extra)
-	extra = slices.Compact(extra)
-	f.issues = append(f.issues, issue{Code: "unrecognized_keys", Path: []any{}, Keys: extra,
-		Message: "Unrecognized keys: " + clip(joined(extra), 400)})
+	return f
 }
 
 // err returns the 400 for the issues, or nil.
@@ -479,6 +458,14 @@ func (f *form) err() error {
 		return f.problem
 	}
 	return badData(f.issues...)
+}
+
+// update works in a transaction, unless something is wrong with the form.
+func (s *Server) update(f *form, work func(*transaction) error) error {
+	if err := f.err(); err != nil {
+		return err
+	}
+	return s.store.update(work)
 }
 
 // parseInstant reads RFC 3339, or a bare date as its midnight in UTC.
@@ -517,23 +504,12 @@ func orNull(column driver.Valuer) any {
 	return v
 }
 
-// rawOrNull passes stored JSON on as it is; nothing stored is null.
-func rawOrNull(s sql.NullString) any {
-	if !s.Valid {
-		return nil
-	}
-	return jsonText(s.String)
-}
-
+// jsonText passes stored JSON on as it is; nothing stored is null.
 func jsonText(s string) any {
 	if s == "" {
 		return nil
 	}
 	return json.RawMessage(s)
-}
-
-func jsonOr(s, fallback string) json.RawMessage {
-	return json.RawMessage(orElse(s, fallback))
 }
 
 // maxDepth is how deep JSON may nest. The encoder refuses what the decoder took
@@ -586,27 +562,16 @@ func parsedText(text string) any {
 	return text
 }
 
-// encodeJSON writes compact JSON without escaping for HTML.
-func encodeJSON(v any) (string, error) {
-	var text bytes.Buffer
-	enc := json.NewEncoder(&text)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return "", err
-	}
-	return strings.TrimSuffix(text.String(), "\n"), nil
-}
-
 // asText writes a value as text: a text as it is, anything else as JSON.
 func asText(v any) string {
 	if s, isText := v.(string); isText {
 		return s
 	}
-	text, err := encodeJSON(v)
+	text, err := textutil.MarshalJSON(v)
 	if err != nil { // a number that JSON cannot write
 		return ""
 	}
-	return text
+	return string(text)
 }
 
 // joined is a list as JSON.

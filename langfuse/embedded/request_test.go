@@ -4,6 +4,8 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"testing"
+
+	"extraction-experiment/internal/textutil"
 )
 
 // Whatever a query says, it is answered or refused; it never breaks the server.
@@ -42,7 +44,7 @@ func FuzzQuery(f *testing.F) {
 			res := httptest.NewRecorder()
 			s.Handler().ServeHTTP(res, req)
 			if res.Code != 200 && res.Code != 400 {
-				t.Errorf("%s?%s: %d %s", path, values.Encode(), res.Code, clip(res.Body.String(), 300))
+				t.Errorf("%s?%s: %d %s", path, values.Encode(), res.Code, textutil.Cut(res.Body.String(), 300))
 			}
 		}
 	})

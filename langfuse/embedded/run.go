@@ -1,15 +1,14 @@
 package embedded
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"database/sql"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
 )
@@ -25,15 +24,13 @@ type run struct {
 const runColumns = `r.id, r.name, r.dataset_id, (SELECT d.name FROM datasets d WHERE d.id = r.dataset_id), r.description, r.metadata,
 	r.created, r.updated`
 
-func scanRun(rows *sql.Rows) (run, error) {
-	var r run
-	err := rows.Scan(&r.id, &r.name, &r.datasetID, &r.dataset, &r.description, &r.metadata, &r.created, &r.updated)
-	return r, err
+func (r *run) columns() []any {
+	return []any{&r.id, &r.name, &r.datasetID, &r.dataset, &r.description, &r.metadata, &r.created, &r.updated}
 }
 
 func (r run) json() object {
 	return object{"id": r.id, "name": r.name, "datasetId": r.datasetID, "datasetName": r.dataset,
-		"description": orNull(r.description), "metadata": rawOrNull(r.metadata),
+		"description": orNull(r.description), "metadata": jsonText(r.metadata.String),
 		"createdAt": iso(r.created), "updatedAt": iso(r.updated)}
 }
 
@@ -45,24 +42,17 @@ func (s *Server) listRuns(c *call) (any, error) {
 	}
 	var w where
 	w.add("r.dataset_id = ?", d.id)
-	return s.listed(c, 50, func(rows *sql.Rows) (object, error) {
-		r, err := scanRun(rows)
-		return r.json(), err
-	}, runColumns, "runs r", &w, "r.created DESC, r.id")
+	return listed(s, c, 50, shown(run.json), runColumns, "runs r", &w, "r.created DESC, r.id")
 }
 
 // runOf finds the run that the path names.
 func (s *Server) runOf(c *call, q querier) (run, error) {
-	dataset, name := c.name("name"), c.name("run")
+	dataset, name := c.decodedAgain(c.path("name")), c.decodedAgain(c.path("run"))
 	if err := c.err(); err != nil {
 		return run{}, err
 	}
-	r, exists, err := one(q, scanRun, "SELECT "+runColumns+` FROM runs r WHERE r.name = ?
+	return mustOne(q, notFound("Dataset run not found"), scanned[run], "SELECT "+runColumns+` FROM runs r WHERE r.name = ?
 		AND r.dataset_id = (SELECT id FROM datasets WHERE name = ?)`, name, dataset)
-	if err == nil && !exists {
-		err = notFound("Dataset run not found")
-	}
-	return r, err
 }
 
 // getRun answers GET /datasets/{name}/runs/{run}: the run and all its links.
@@ -72,7 +62,7 @@ func (s *Server) getRun(c *call) (any, error) {
 		return nil, err
 	}
 	out := r.json()
-	out["datasetRunItems"], err = collect(s.store.r, scanLink, "SELECT "+linkColumns+" FROM run_items i WHERE i.run_id = ? AND "+
+	out["datasetRunItems"], err = collect(s.store.r, shown(link.json), "SELECT "+linkColumns+" FROM run_items i WHERE i.run_id = ? AND "+
 		newestLink+" ORDER BY i.created DESC, i.seq DESC", r.id)
 	return out, err
 }
@@ -108,10 +98,8 @@ const linkColumns = `i.id, i.run_id, (SELECT r.name FROM runs r WHERE r.id = i.r
 const newestLink = `NOT EXISTS (SELECT 1 FROM run_items n WHERE n.run_id = i.run_id AND n.item_id = i.item_id
 	AND (n.created, n.seq) > (i.created, i.seq))`
 
-func scanLink(rows *sql.Rows) (object, error) {
-	var l link
-	err := rows.Scan(&l.id, &l.runID, &l.run, &l.item, &l.trace, &l.span, &l.created)
-	return l.json(), err
+func (l *link) columns() []any {
+	return []any{&l.id, &l.runID, &l.run, &l.item, &l.trace, &l.span, &l.created}
 }
 
 func (l link) json() object {
@@ -120,24 +108,20 @@ func (l link) json() object {
 }
 
 // linkItem answers POST /dataset-run-items. The body is checked strictly, the
-// item has to be active now or at datasetVersion. In events_only mode the
-// experiment id is computed and nothing is stored; else the run is made where it
-// does not exist, and every request makes another link.
+// item has to be active now or at datasetVersion, and the trace has to be given. In
+// events_only mode the experiment id is computed and nothing is stored; else the run
+// is made where it does not exist, and every request makes another link.
 func (s *Server) linkItem(c *call) (any, error) {
 	f := c.form(smallBody)
 	l := link{id: uuid.NewString(), run: f.must("runName"), item: f.must("datasetItemId"), description: f.nullText("runDescription"),
 		trace: f.text("traceId"), span: f.text("observationId"), metadata: f.nullJSON("metadata")}
 	l.version, _ = f.instant("datasetVersion")
-	if at, given := f.instant("createdAt"); given {
-		l.created = at
-	} else {
-		l.created = s.now()
+	created, _ := f.instant("createdAt")
+	l.created = cmp.Or(created, s.now())
+	if l.trace == "" {
+		f.add("custom", "traceId", "traceId must be provided")
 	}
-	if l.trace == "" && l.span == "" {
-		f.add("custom", "traceId", "observationId or traceId must be provided")
-	}
-	f.only()
-	if err := f.err(); err != nil {
+	if err := f.only().err(); err != nil {
 		return nil, err
 	}
 	it, exists, err := findItem(s.store.r, l.item, l.version)
@@ -157,19 +141,6 @@ func (s *Server) linkItem(c *call) (any, error) {
 
 // storeLink makes the run at once, and takes the link.
 func (s *Server) storeLink(it item, l *link) error {
-	if l.trace == "" {
-		if err := s.settle(); err != nil {
-			return err
-		}
-		trace, exists, err := one(s.store.r, scanText, "SELECT trace_id FROM observations WHERE span_id = ?", l.span)
-		if err != nil {
-			return err
-		}
-		if !exists {
-			return notFound("Observation not found")
-		}
-		l.trace = trace
-	}
 	err := s.store.update(func(tx *transaction) (err error) {
 		l.runID, err = findOrCreateRun(tx, it.datasetID, *l)
 		return err
@@ -195,7 +166,7 @@ func storeRunItem(tx *transaction, m message) error {
 // metadata is an object, into which anything else is wrapped, with the version
 // of the dataset where the link has one.
 func findOrCreateRun(tx *transaction, dataset string, l link) (string, error) {
-	id, exists, err := one(tx, scanText, "SELECT id FROM runs WHERE dataset_id = ? AND name = ?", dataset, l.run)
+	id, exists, err := one(tx, scanValue[string], "SELECT id FROM runs WHERE dataset_id = ? AND name = ?", dataset, l.run)
 	if err != nil || exists {
 		return id, err
 	}
@@ -220,46 +191,29 @@ func (s *Server) listRunItems(c *call) (any, error) {
 			return nil, badQuery(key, "Invalid input: expected string, received undefined")
 		}
 	}
-	id, exists, err := one(s.store.r, scanText, "SELECT id FROM runs WHERE dataset_id = ? AND name = ?",
-		c.query.Get("datasetId"), c.query.Get("runName"))
+	id, err := mustOne(s.store.r, notFound("Dataset run not found for the given project and dataset id"), scanValue[string],
+		"SELECT id FROM runs WHERE dataset_id = ? AND name = ?", c.query.Get("datasetId"), c.query.Get("runName"))
 	if err != nil {
 		return nil, err
-	}
-	if !exists {
-		return nil, notFound("Dataset run not found for the given project and dataset id")
 	}
 	var w where
 	w.add("i.run_id = ?", id)
 	w.add(newestLink)
-	return s.listed(c, 50, scanLink, linkColumns, "run_items i", &w, "i.created DESC, i.seq DESC")
+	return listed(s, c, 50, shown(link.json), linkColumns, "run_items i", &w, "i.created DESC, i.seq DESC")
 }
 
 // experimentID is the id of a run: the first 16 hexadecimal digits of the
 // SHA-256 of the JSON list of a constant, project, dataset and run name,
 // written as JavaScript writes it.
 func experimentID(dataset, run string) string {
-	sum := sha256.Sum256([]byte(`["langfuse-experiment-v1",` + javaScript(DefaultProjectID) + "," + javaScript(dataset) + "," +
-		javaScript(run) + "]"))
+	sum := sha256.Sum256([]byte(javaScript([]string{"langfuse-experiment-v1", DefaultProjectID, dataset, run})))
 	return hex.EncodeToString(sum[:])[:16]
 }
 
-// javaScript quotes a string like JSON.stringify: only quotes, backslashes and
-// control characters are escaped. The encoder of the standard library also
-// escapes U+2028 and U+2029, which gives another hash.
-func javaScript(s string) string {
-	short := map[rune]string{'"': `\"`, '\\': `\\`, '\b': `\b`, '\f': `\f`, '\n': `\n`, '\r': `\r`, '\t': `\t`}
-	var text strings.Builder
-	for _, r := range s {
-		switch escaped := short[r]; {
-		case escaped != "":
-			text.WriteString(escaped)
-		case r < 0x20:
-			fmt.Fprintf(&text, `\u%04x`, r)
-		default:
-			text.WriteRune(r)
-		}
-	}
-	return `"` + text.String() + `"`
+// javaScript writes a list like JSON.stringify. The encoder of the standard library
+// escapes U+2028 and U+2029 besides, which gives another hash.
+func javaScript(list []string) string {
+	return strings.NewReplacer(`\\`, `\\`, `\u2028`, "\u2028", `\u2029`, "\u2029").Replace(joined(list))
 }
 
 // window reads fromStartTime, which has to be given, and toStartTime.
@@ -268,7 +222,6 @@ func (w *where) window(c *call) {
 		c.blame(badQuery("fromStartTime", "Invalid input: expected string, received undefined"))
 	}
 	w.between(c, "o.start_ms", "fromStartTime", "toStartTime")
-	c.unfiltered()
 }
 
 // experiment is what the spans of one experiment add up to within a window.
@@ -278,22 +231,21 @@ type experiment struct {
 	items                                    int
 }
 
-func scanExperiment(rows *sql.Rows) (experiment, error) {
-	var e experiment
-	err := rows.Scan(&e.id, &e.name, &e.description, &e.dataset, &e.metadata, &e.start, &e.end, &e.items)
-	return e, err
+func (e *experiment) columns() []any {
+	return []any{&e.id, &e.name, &e.description, &e.dataset, &e.metadata, &e.start, &e.end, &e.items}
 }
+
+// mostScores is how many scores are shown of an experiment or of one of its items.
+const mostScores = 50
 
 // listExperiments answers GET /experiments, the latest start first. The number
 // of items counts root spans, so an item that was tried twice counts twice.
 func (s *Server) listExperiments(c *call) (any, error) {
-	groups := c.fields([]string{"core", "metadata", "scores"}, []string{"core"})
-	limit, scoreLimit := c.number("limit", 50, 1, 100), c.number("scoreLimit", 50, 1, 50)
+	c.strictly("fields", "limit", "cursor", "fromStartTime", "toStartTime", "id")
+	groups, limit := c.fields(1, "core", "metadata", "scores"), c.number("limit", 50, 100)
 	var w, having where
 	w.window(c)
-	for key, column := range map[string]string{"id": "e.id", "name": "e.name", "datasetId": "e.dataset_id"} {
-		w.in(column, c.list(key))
-	}
+	w.in("e.id", c.list("id"))
 	if at, given := c.cursor(); given {
 		having.add("(first, e.id) < (?, ?)", at.At, at.ID)
 	}
@@ -305,7 +257,7 @@ func (s *Server) listExperiments(c *call) (any, error) {
 	if err := s.settleExperiments(from, c.list("id"), groups["scores"]); err != nil {
 		return nil, err
 	}
-	found, err := collect(s.store.r, scanExperiment, `SELECT e.id, e.name, e.description, e.dataset_id, e.metadata,
+	found, err := collect(s.store.r, scanned[experiment], `SELECT e.id, e.name, e.description, e.dataset_id, e.metadata,
 			min(o.start_ms) AS first, max(o.end_ms), sum(o.is_item_root)
 		FROM experiments e CROSS JOIN observations o INDEXED BY observations_of_experiment
 			ON o.experiment_id = e.id AND o.experiment_id != ''
@@ -323,13 +275,9 @@ func (s *Server) listExperiments(c *call) (any, error) {
 		if groups["metadata"] {
 			data[i]["metadata"] = jsonText(flatText(attributes{"": e.metadata}, ""))
 		}
-		if !groups["scores"] {
-			continue
+		if groups["scores"] {
+			data[i]["scores"], err = s.scores(score.whole, mostScores, "run_id = ? AND run_id != ''", e.id)
 		}
-		data[i]["scores"], err = collect(s.store.r, func(rows *sql.Rows) (object, error) {
-			sc, err := scanScore(rows)
-			return sc.whole(), err
-		}, selectScores+"run_id = ? AND run_id != '' ORDER BY timestamp DESC, id LIMIT ?", e.id, scoreLimit)
 		if err != nil {
 			return nil, err
 		}
@@ -341,16 +289,13 @@ func (s *Server) listExperiments(c *call) (any, error) {
 // item, every attempt of it, the latest start first. Scores are those of the
 // root span and of its trace that lie within a day of the item.
 func (s *Server) listExperimentItems(c *call) (any, error) {
-	groups := c.fields([]string{"core", "dataset", "io", "metadata", "itemMetadata", "experimentMetadata", "scores"},
-		[]string{"core", "dataset"})
-	limit, scoreLimit := c.number("limit", 50, 1, 100), c.number("scoreLimit", 50, 1, 50)
+	c.strictly("fields", "limit", "cursor", "fromStartTime", "toStartTime", "experimentId")
+	groups := c.fields(2, "core", "dataset", "io", "metadata", "itemMetadata", "experimentMetadata", "scores")
+	limit := c.number("limit", 50, 100)
 	var w where
 	w.add("o.experiment_id != '' AND o.is_item_root = 1")
 	w.window(c)
-	for key, column := range map[string]string{"experimentId": "o.experiment_id", "experimentName": "o.experiment_name",
-		"experimentItemId": "o.experiment_item_id", "datasetId": "o.experiment_dataset_id"} {
-		w.in(column, c.list(key))
-	}
+	w.in("o.experiment_id", c.list("experimentId"))
 	c.blame(s.onlyV4("experiment items")) // only now: a bad query is 400 in Langfuse 3 too
 	found, meta, err := s.observationPage(c, groups["io"] || groups["metadata"], &w, limit)
 	if err != nil {
@@ -359,39 +304,16 @@ func (s *Server) listExperimentItems(c *call) (any, error) {
 	data := make([]object, len(found))
 	for i, o := range found {
 		data[i] = o.itemJSON(groups)
-	}
-	if groups["scores"] {
-		err = s.addItemScores(data, found, scoreLimit)
-	}
-	return object{"data": data, "meta": meta}, err
-}
-
-// addItemScores adds the scores of root spans and of their traces.
-func (s *Server) addItemScores(data []object, found []observation, limit int) error {
-	ids, byTrace := make([]string, len(found)), map[string][]score{}
-	for i, o := range found {
-		ids[i] = o.trace
-	}
-	scores, err := collect(s.store.r, scanScore, selectScores+
-		"trace_id IN (SELECT value FROM json_each(?)) AND trace_id != '' ORDER BY timestamp DESC, id", joined(ids))
-	if err != nil {
-		return err
-	}
-	for _, sc := range scores {
-		byTrace[sc.trace] = append(byTrace[sc.trace], sc)
-	}
-	day := (24 * time.Hour).Milliseconds()
-	for i, o := range found {
-		of := []object{}
-		for _, sc := range byTrace[o.trace] {
-			near := sc.timestamp >= o.start-day && sc.timestamp <= o.end+day
-			if near && (sc.observation == "" || sc.observation == o.span) && len(of) < limit {
-				of = append(of, sc.whole())
-			}
+		if groups["scores"] {
+			const day = 24 * 60 * 60 * 1000
+			data[i]["scores"], err = s.scores(score.whole, mostScores, `trace_id = ? AND trace_id != '' AND observation_id IN ('', ?)
+				AND timestamp BETWEEN ? AND ?`, o.trace, o.span, o.start-day, o.end+day)
 		}
-		data[i]["scores"] = of
+		if err != nil {
+			return nil, err
+		}
 	}
-	return nil
+	return object{"data": data, "meta": meta}, nil
 }
 
 func (o observation) itemJSON(groups map[string]bool) object {

@@ -9,7 +9,9 @@ func migrations() []string {
 
 // schemaEvents is what Langfuse 4 keeps. Instants are milliseconds since 1970,
 // JSON is text. Wide columns stand last, so that a scan over the narrow ones
-// does not read them.
+// does not read them. An item has a row for each version, of which the current one
+// has no valid_to. An experiment has what its spans say about it, the first text that
+// is not empty.
 const schemaEvents = `
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 
@@ -18,7 +20,6 @@ CREATE TABLE datasets(
 	description TEXT, metadata TEXT, input_schema TEXT, expected_schema TEXT);
 CREATE INDEX datasets_by_creation ON datasets(created DESC, id);
 
--- One row per version of an item; the current one has no valid_to.
 CREATE TABLE items(
 	id TEXT NOT NULL, dataset_id TEXT NOT NULL REFERENCES datasets(id),
 	valid_from INTEGER NOT NULL, valid_to INTEGER, deleted INTEGER NOT NULL, status TEXT NOT NULL,
@@ -51,7 +52,6 @@ CREATE INDEX observations_of_experiment ON observations(experiment_id, start_ms,
 	WHERE experiment_id != '';
 CREATE INDEX observations_of_items ON observations(start_ms, trace_id, span_id) WHERE is_item_root = 1;
 
--- What the spans of an experiment say about it; the first text that is not empty.
 CREATE TABLE experiments(
 	id TEXT PRIMARY KEY, name TEXT NOT NULL, description TEXT NOT NULL, dataset_id TEXT NOT NULL, metadata TEXT NOT NULL);
 
@@ -82,13 +82,13 @@ CREATE TABLE prompt_labels(
 
 // schemaLegacy is what Langfuse 3 keeps besides: traces, dataset runs with
 // their items; and what people add: annotation queues and comments. Nothing uses
-// the models any more, nor the columns that it adds to observations.
+// the models any more, nor the columns that it adds to observations. A trace is merged
+// from its events. Every link of a run and an item stays, and reads show the newest.
 const schemaLegacy = `
 ALTER TABLE observations ADD COLUMN event_at INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE observations ADD COLUMN legacy_metadata TEXT NOT NULL DEFAULT '';
 CREATE INDEX observations_by_span ON observations(span_id);
 
--- A trace is merged from its events; event_at is the latest of them.
 CREATE TABLE traces(
 	id TEXT PRIMARY KEY, timestamp INTEGER NOT NULL, name TEXT NOT NULL, user_id TEXT NOT NULL, session_id TEXT NOT NULL,
 	release TEXT NOT NULL, version TEXT NOT NULL, environment TEXT NOT NULL, public INTEGER NOT NULL, tags TEXT NOT NULL,
@@ -102,7 +102,6 @@ CREATE TABLE runs(
 	created INTEGER NOT NULL, updated INTEGER NOT NULL, description TEXT, metadata TEXT,
 	UNIQUE(dataset_id, name));
 
--- Every link that was made; reads show the newest of a run and item.
 CREATE TABLE run_items(
 	seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, run_id TEXT NOT NULL, item_id TEXT NOT NULL,
 	trace_id TEXT NOT NULL, observation_id TEXT NOT NULL, created INTEGER NOT NULL);

@@ -1,15 +1,12 @@
 package embedded
 
 import (
+	"cmp"
 	"database/sql"
 	"encoding/json"
-	"fmt"
 	"maps"
-	"math"
 	"net/http"
 	"slices"
-	"strconv"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
@@ -33,19 +30,13 @@ type score struct {
 const scoreColumns = `id, name, data_type, value, text, timestamp, event_at, event_id, source, environment, config_id,
 	queue_id, author_id, trace_id, observation_id, session_id, run_id, created, updated, metadata, comment`
 
-// selectScores begins a query whose rows scanScore reads.
+// selectScores begins a query for scores.
 const selectScores = "SELECT " + scoreColumns + " FROM scores WHERE "
 
 func (sc *score) columns() []any {
 	return []any{&sc.id, &sc.name, &sc.dataType, &sc.value, &sc.text, &sc.timestamp, &sc.eventAt, &sc.eventID, &sc.source,
 		&sc.environment, &sc.config, &sc.queue, &sc.author, &sc.trace, &sc.observation, &sc.session, &sc.run,
 		&sc.created, &sc.updated, &sc.metadata, &sc.comment}
-}
-
-func scanScore(rows *sql.Rows) (score, error) {
-	var sc score
-	err := rows.Scan(sc.columns()...)
-	return sc, err
 }
 
 // createScore answers POST /scores. An id is made where none is given. The
@@ -60,21 +51,21 @@ func (s *Server) createScore(c *call) (any, error) {
 	for _, field := range f.fields {
 		body[field.key] = field.value
 	}
-	sc.id = orElse(sc.id, uuid.NewString())
+	sc.id = cmp.Or(sc.id, uuid.NewString())
 	stored := object{"id": sc.id}
 	if body["id"] = sc.id; s.cfg.drops(DropScore, sc.id) {
 		return stored, nil
 	}
 	var about reach
-	if sc.run != "" {
-		about.add(sc.run)
-	}
+	about.add(sc.run)
 	return stored, s.take(s.cfg.IngestionDelay, "score", []byte(asText(body)), about)
 }
 
 // storeOneScore puts what createScore took into the table.
 func storeOneScore(tx *transaction, m message) error {
-	sc := readScore(formOf(m.body))
+	var f form
+	f.open(m.body)
+	sc := readScore(&f)
 	sc.timestamp, sc.eventAt = m.received, m.received
 	return storeScore(tx, sc, m.received)
 }
@@ -84,7 +75,7 @@ func storeOneScore(tx *transaction, m message) error {
 func (s *Server) deleteScore(c *call) (any, error) {
 	var about reach
 	about.add(anyExperiment)
-	return reply{http.StatusAccepted, object{"message": "Score deletion request received successfully"}},
+	return jsonAnswer(http.StatusAccepted, object{"message": "Score deletion request received successfully"}),
 		s.take(s.cfg.DeleteDelay, "delete-score", []byte(c.path("id")), about)
 }
 
@@ -98,7 +89,7 @@ func removeScore(tx *transaction, m message) error {
 // exactly one of trace, session and run; an observation belongs to its trace.
 func readScore(f *form) score {
 	sc := score{
-		id: f.text("id"), name: f.must("name"), source: orElse(f.oneOf("source", "API", "EVAL", "ANNOTATION"), "API"),
+		id: f.text("id"), name: f.must("name"), source: cmp.Or(f.oneOf("source", "API", "EVAL", "ANNOTATION"), "API"),
 		dataType:    f.oneOf("dataType", "NUMERIC", "BOOLEAN", "CATEGORICAL", "TEXT", "CORRECTION"),
 		environment: environment(f.text("environment")), config: f.text("configId"), queue: f.text("queueId"),
 		trace: f.text("traceId"), observation: f.text("observationId"), session: f.text("sessionId"),
@@ -172,21 +163,18 @@ func (sc *score) readValue(f *form) {
 // fit its configuration is dropped without a word, as Langfuse's worker does.
 func storeScore(tx *transaction, sc score, now int64) error {
 	if sc.config != "" {
-		cfg, exists, err := findScoreConfig(tx, sc.config)
-		if err != nil {
+		cfg, exists, err := one(tx, scanned[scoreConfig], selectConfig, sc.config)
+		if err != nil || !exists || !cfg.allows(sc) {
 			return err
-		}
-		if !exists || !cfg.allows(sc) {
-			return nil
 		}
 		sc.name = cfg.name
 	}
 	sc.created, sc.updated = now, now
-	inserted, err := sc.insert(tx)
+	inserted, err := tx.insert("scores", scoreColumns, sc.columns()...)
 	if err != nil || inserted {
 		return err
 	}
-	old, exists, err := one(tx, scanScore, selectScores+"id = ?", sc.id)
+	old, exists, err := one(tx, scanned[score], selectScores+"id = ?", sc.id)
 	if err != nil || !exists {
 		return err
 	}
@@ -194,15 +182,8 @@ func storeScore(tx *transaction, sc score, now int64) error {
 		return err
 	}
 	sc = replaceScore(old, sc)
-	_, err = sc.insert(tx)
+	_, err = tx.insert("scores", scoreColumns, sc.columns()...)
 	return err
-}
-
-// insert reports whether the score's id was free.
-func (sc *score) insert(tx *transaction) (bool, error) {
-	values := sc.columns()
-	return changed(tx.Exec("INSERT INTO scores("+scoreColumns+") VALUES(?"+strings.Repeat(",?", len(values)-1)+
-		") ON CONFLICT(id) DO NOTHING", values...))
 }
 
 // replaceScore decides between two events with one score id. The one with the
@@ -217,7 +198,7 @@ func replaceScore(old, given score) score {
 	}
 	for _, text := range [][2]*string{{&winner.comment, &loser.comment}, {&winner.metadata, &loser.metadata},
 		{&winner.config, &loser.config}, {&winner.queue, &loser.queue}, {&winner.author, &loser.author}} {
-		*text[0] = orElse(*text[0], *text[1])
+		*text[0] = cmp.Or(*text[0], *text[1])
 	}
 	winner.timestamp, winner.created, winner.updated = old.timestamp, old.created, given.updated
 	return winner
@@ -273,7 +254,7 @@ func (sc score) subject() object {
 func (sc score) legacyJSON() object {
 	out := sc.whole()
 	delete(out, "subject")
-	maps.Copy(out, object{"value": sc.value.Float64, "stringValue": orNull(sc.text), "metadata": jsonOr(sc.metadata, "{}"),
+	maps.Copy(out, object{"value": sc.value.Float64, "stringValue": orNull(sc.text), "metadata": jsonText(cmp.Or(sc.metadata, "{}")),
 		"traceId": nullable(sc.trace), "observationId": nullable(sc.observation), "sessionId": nullable(sc.session),
 		"datasetRunId": nullable(sc.run)})
 	switch sc.dataType {
@@ -285,57 +266,48 @@ func (sc score) legacyJSON() object {
 	return out
 }
 
-// scoreFilter names the query keys that hold lists, with their columns.
-func scoreFilter() map[string]string {
-	return map[string]string{"name": "name", "source": "source", "dataType": "data_type", "environment": "environment",
-		"queueId": "queue_id", "traceId": "trace_id", "observationId": "observation_id", "sessionId": "session_id"}
-}
-
-func (w *where) scores(c *call, filter map[string]string) {
-	for key, column := range filter {
+// scores adds the conditions of query keys that hold lists, by the column of each key.
+func (w *where) scores(c *call, columns map[string]string) {
+	for key, column := range columns {
 		values := c.list(key)
-		if key == "source" || key == "dataType" {
-			values = c.upper(key)
-		}
 		w.in(column, values)
-		if len(values) > 0 && slices.Contains([]string{"trace_id", "session_id", "run_id"}, column) {
+		if len(values) > 0 && (column == "trace_id" || column == "run_id") {
 			w.add(column + " != ''") // lets the partial index be used
 		}
 	}
-	w.between(c, "timestamp", "fromTimestamp", "toTimestamp")
 }
 
 // listLegacyScores answers GET /v2/scores, the newest first.
 func (s *Server) listLegacyScores(c *call) (any, error) {
-	filter := scoreFilter()
-	filter["scoreIds"], filter["datasetRunId"] = "id", "run_id"
+	c.strictly("scoreIds", "name", "traceId", "datasetRunId", "page", "limit")
 	var w where
-	w.scores(c, filter)
-	return s.listed(c, 50, func(rows *sql.Rows) (object, error) {
-		sc, err := scanScore(rows)
-		return sc.legacyJSON(), err
-	}, scoreColumns, "scores", &w, "timestamp DESC, id")
+	w.scores(c, map[string]string{"scoreIds": "id", "name": "name", "traceId": "trace_id", "datasetRunId": "run_id"})
+	return listed(s, c, 50, shown(score.legacyJSON), scoreColumns, "scores", &w, "timestamp DESC, id")
 }
 
-// listScores answers GET /v3/scores, newest first. Unknown query keys are 400.
+// listScores answers GET /v3/scores, newest first. A value can be asked for where it
+// is true or false.
 func (s *Server) listScores(c *call) (any, error) {
-	filter := scoreFilter()
-	maps.Copy(filter, map[string]string{"id": "id", "configId": "config_id", "authorUserId": "author_id", "experimentId": "run_id"})
-	c.strictly(append(slices.Collect(maps.Keys(filter)), "limit", "cursor", "fields", "value", "valueMin", "valueMax",
-		"fromTimestamp", "toTimestamp")...)
-	c.checkScoreQuery()
-	groups := c.fields([]string{"core", "details", "subject", "annotation"}, []string{"core"})
-	limit := c.number("limit", 50, 1, 100)
+	columns := map[string]string{"id": "id", "name": "name", "source": "source", "dataType": "data_type",
+		"environment": "environment", "traceId": "trace_id", "experimentId": "run_id"}
+	c.strictly(slices.AppendSeq([]string{"limit", "cursor", "fields", "value"}, maps.Keys(columns))...)
+	groups, limit := c.fields(1, "core", "details", "subject", "annotation"), c.number("limit", 50, 100)
 	var w where
-	w.scores(c, filter)
-	w.scoreValue(c)
+	w.scores(c, columns)
+	if value := c.query.Get("value"); value != "" {
+		number := map[string]string{"true": "1", "false": "0"}[value]
+		if number == "" || c.query.Get("dataType") != "BOOLEAN" {
+			c.blame(badQuery("value", "Invalid input: expected true or false, and dataType=BOOLEAN"))
+		}
+		w.equal("value", number)
+	}
 	if at, given := c.cursor(); given {
 		w.add("(timestamp, id) < (?, ?)", at.At, at.ID)
 	}
 	if err := c.err(); err != nil {
 		return nil, err
 	}
-	found, err := collect(s.store.r, scanScore, selectScores+w.String()+" ORDER BY timestamp DESC, id DESC LIMIT ?",
+	found, err := collect(s.store.r, scanned[score], selectScores+w.String()+" ORDER BY timestamp DESC, id DESC LIMIT ?",
 		append(w.args, limit+1)...)
 	meta := object{"limit": limit}
 	found = cut(found, limit, meta, func(sc score) cursor { return cursor{At: sc.timestamp, ID: sc.id} })
@@ -346,77 +318,9 @@ func (s *Server) listScores(c *call) (any, error) {
 	return object{"data": data, "meta": meta}, err
 }
 
-// checkScoreQuery refuses values that do not exist and keys that do not go
-// together.
-func (c *call) checkScoreQuery() {
-	for key, known := range map[string][]string{"source": {"API", "ANNOTATION", "EVAL"},
-		"dataType": {"NUMERIC", "CATEGORICAL", "BOOLEAN", "CORRECTION", "TEXT"}} {
-		for _, value := range c.upper(key) {
-			if !slices.Contains(known, value) {
-				c.blame(badQuery(key, fmt.Sprintf("Invalid %s value: %q. Allowed: %s", key, clip(value, 100), strings.Join(known, ", "))))
-			}
-		}
-	}
-	subjects := 0
-	for _, key := range []string{"traceId", "sessionId", "experimentId"} {
-		subjects += min(1, len(c.list(key)))
-	}
-	if subjects > 1 {
-		c.blame(badQuery("traceId", "traceId, sessionId and experimentId are mutually exclusive"))
-	}
-	if len(c.list("observationId")) > 0 && len(c.list("traceId")) == 0 {
-		c.blame(badQuery("observationId", "observationId requires traceId"))
-	}
-}
-
-// scoreValue reads value, which needs one data type to be understood, and the
-// bounds valueMin and valueMax, which need NUMERIC.
-func (w *where) scoreValue(c *call) {
-	types, values := c.upper("dataType"), c.list("value")
-	for key, comparison := range map[string]string{"valueMin": "value >= ?", "valueMax": "value <= ?"} {
-		text := c.query.Get(key)
-		if text == "" {
-			continue
-		}
-		n, err := strconv.ParseFloat(text, 64)
-		if err != nil || !slices.Equal(types, []string{"NUMERIC"}) {
-			c.blame(badQuery(key, "valueMin and valueMax are numbers and require dataType=NUMERIC as a single value"))
-		}
-		w.add(comparison, n)
-	}
-	if len(values) == 0 {
-		return
-	}
-	if len(types) == 1 && types[0] == "CATEGORICAL" {
-		w.in("text", values)
-		return
-	}
-	var numbers []float64
-	for _, text := range values {
-		n, err := strconv.ParseFloat(text, 64)
-		if len(types) == 1 && types[0] == "BOOLEAN" {
-			n, err = map[string]float64{"true": 1}[text], nil
-			if text != "true" && text != "false" {
-				err = strconv.ErrSyntax
-			}
-		} else if len(types) != 1 || types[0] != "NUMERIC" {
-			err = strconv.ErrSyntax
-		}
-		if err != nil || math.IsInf(n, 0) || math.IsNaN(n) {
-			c.blame(badQuery("value", "value filter requires a single dataType from: NUMERIC, BOOLEAN, CATEGORICAL, and values of it"))
-		}
-		numbers = append(numbers, n)
-	}
-	w.add("value IN (SELECT value FROM json_each(?))", asText(numbers))
-}
-
-// upper returns a list whose values count in upper case.
-func (c *call) upper(key string) []string {
-	values := c.list(key)
-	for i := range values {
-		values[i] = strings.ToUpper(values[i])
-	}
-	return values
+// scores shows the newest scores that a condition selects; a negative number is all.
+func (s *Server) scores(show func(score) object, most int, condition string, args ...any) ([]object, error) {
+	return collect(s.store.r, shown(show), selectScores+condition+" ORDER BY timestamp DESC, id LIMIT ?", append(args, most)...)
 }
 
 // scoreConfig is one row of score_configs: what scores of a name may look like.
@@ -430,15 +334,12 @@ type scoreConfig struct {
 
 const configColumns = "id, name, data_type, min_value, max_value, categories, description, archived, created, updated"
 
-func scanConfig(rows *sql.Rows) (scoreConfig, error) {
-	var sc scoreConfig
-	err := rows.Scan(&sc.id, &sc.name, &sc.dataType, &sc.low, &sc.high, &sc.categories, &sc.description,
-		&sc.archived, &sc.created, &sc.updated)
-	return sc, err
-}
+// selectConfig is a query for the configuration of an id.
+const selectConfig = "SELECT " + configColumns + " FROM score_configs WHERE id = ?"
 
-func findScoreConfig(q querier, id string) (scoreConfig, bool, error) {
-	return one(q, scanConfig, "SELECT "+configColumns+" FROM score_configs WHERE id = ?", id)
+func (sc *scoreConfig) columns() []any {
+	return []any{&sc.id, &sc.name, &sc.dataType, &sc.low, &sc.high, &sc.categories, &sc.description,
+		&sc.archived, &sc.created, &sc.updated}
 }
 
 // allows says whether a score fits: same type, inside the range, a known category.
@@ -466,7 +367,7 @@ func (sc scoreConfig) labels() (labels []string) {
 func (sc scoreConfig) json() object {
 	return object{"id": sc.id, "projectId": DefaultProjectID, "name": sc.name, "dataType": sc.dataType,
 		"minValue": orNull(sc.low), "maxValue": orNull(sc.high),
-		"categories": rawOrNull(sc.categories), "description": orNull(sc.description), "isArchived": sc.archived,
+		"categories": jsonText(sc.categories.String), "description": orNull(sc.description), "isArchived": sc.archived,
 		"createdAt": iso(sc.created), "updatedAt": iso(sc.updated)}
 }
 
@@ -487,29 +388,20 @@ func (s *Server) createScoreConfig(c *call) (any, error) {
 	if sc.dataType == "CATEGORICAL" && len(sc.labels()) == 0 {
 		f.add("custom", "categories", "Categories must be a list with at least one {label, value}")
 	}
-	if err := f.err(); err != nil {
-		return nil, err
-	}
-	return sc.json(), s.store.update(func(tx *transaction) error {
-		_, err := tx.Exec("INSERT INTO score_configs("+configColumns+") VALUES(?,?,?,?,?,?,?,?,?,?)", sc.id, sc.name,
-			sc.dataType, sc.low, sc.high, sc.categories, sc.description, sc.archived, sc.created, sc.updated)
+	return sc.json(), s.update(f, func(tx *transaction) error {
+		_, err := tx.insert("score_configs", configColumns, sc.columns()...)
 		return err
 	})
 }
 
 // listScoreConfigs answers GET /score-configs, newest first.
 func (s *Server) listScoreConfigs(c *call) (any, error) {
-	return s.listed(c, 50, func(rows *sql.Rows) (object, error) {
-		sc, err := scanConfig(rows)
-		return sc.json(), err
-	}, configColumns, "score_configs", &where{}, "created DESC, id")
+	return listed(s, c, 50, shown(scoreConfig.json), configColumns, "score_configs", &where{}, "created DESC, id")
 }
 
 // getScoreConfig answers GET /score-configs/{id}.
 func (s *Server) getScoreConfig(c *call) (any, error) {
-	sc, exists, err := findScoreConfig(s.store.r, c.path("id"))
-	if err == nil && !exists {
-		err = notFound("Score config not found within authorized project")
-	}
+	missing := notFound("Score config not found within authorized project")
+	sc, err := mustOne(s.store.r, missing, scanned[scoreConfig], selectConfig, c.path("id"))
 	return sc.json(), err
 }

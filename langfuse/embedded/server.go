@@ -35,9 +35,12 @@
 // servers, IngestionDelay and DeleteDelay for eventual consistency, Drop for a
 // server that accepts and loses. Server.Annotate, also as
 // POST /api/embedded/annotations, sets what a person sets in the user interface:
-// a score or correction with an author. Server.StartRemoteRun, also as
-// POST /api/embedded/datasets/{name}/run, presses the Run button of a dataset. A Handler leaves the route that it found
-// in the Pattern of a request.
+// a score or correction with an author. POST /api/embedded/datasets/{name}/run presses
+// the Run button of a dataset. A Handler leaves the route that it found in the Pattern
+// of a request.
+//
+// A query key of lists of scores, observations, traces and experiments that is not played
+// is refused with 400: to pass it over would be to answer another question.
 //
 // Limits: request bodies of 1 MB, of 4.5 MB for dataset items and ingestion, of
 // 64 MB for OTLP after decompression; JSON that nests 1000 deep. Pages are cut
@@ -57,6 +60,7 @@
 package embedded
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -122,9 +126,6 @@ type Config struct {
 	PublicKey, SecretKey string
 	// ProjectName is what GET /projects shows; empty means the project id.
 	ProjectName string
-	// Version is what GET /health reports; empty means 4.16.0, or 3.225.4 in mode
-	// v3. One before 3.179 lacks v3/scores.
-	Version string
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 
@@ -165,16 +166,11 @@ func (c Config) Validate() error {
 // complete returns the configuration with every empty field filled in, or all
 // problems that it has.
 func (c Config) complete() (Config, error) {
-	c.Path = orElse(c.Path, ":memory:")
-	c.Mode = Mode(orElse(string(c.Mode), string(ModeV4)))
-	c.PublicKey = orElse(c.PublicKey, DefaultPublicKey)
-	c.SecretKey = orElse(c.SecretKey, DefaultSecretKey)
-	c.ProjectName = orElse(c.ProjectName, DefaultProjectID)
-	usual := "4.16.0"
-	if c.Mode == ModeV3 {
-		usual = "3.225.4"
-	}
-	c.Version = orElse(c.Version, usual)
+	c.Path = cmp.Or(c.Path, ":memory:")
+	c.Mode = Mode(cmp.Or(string(c.Mode), string(ModeV4)))
+	c.PublicKey = cmp.Or(c.PublicKey, DefaultPublicKey)
+	c.SecretKey = cmp.Or(c.SecretKey, DefaultSecretKey)
+	c.ProjectName = cmp.Or(c.ProjectName, DefaultProjectID)
 	if c.Now == nil {
 		c.Now = time.Now
 	}
@@ -186,13 +182,6 @@ func (c Config) complete() (Config, error) {
 		problems = append(problems, errors.New("the public key holds a colon, which basic authentication cannot carry"))
 	}
 	return c, errors.Join(append(problems, c.Faults.check())...)
-}
-
-func orElse(value, fallback string) string {
-	if value == "" {
-		return fallback
-	}
-	return value
 }
 
 // Server answers the Langfuse API from one store. It is safe for concurrent use.
@@ -280,15 +269,10 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	ended := make(chan error, 1)
 	go func() { ended <- hs.Serve(l) }()
 	settling, stop := context.WithCancel(ctx)
-	settled := make(chan struct{})
-	go func() {
-		defer close(settled)
-		s.settleIdle(settling)
-	}()
-	defer func() {
-		stop()
-		<-settled
-	}()
+	var settled sync.WaitGroup
+	settled.Go(func() { s.settleIdle(settling) })
+	defer settled.Wait()
+	defer stop()
 	select {
 	case err := <-ended:
 		return fmt.Errorf("serving embedded Langfuse: %w", err)
@@ -307,31 +291,22 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 // silentConns knows the connections that were opened and never used, as clients
 // do that send several requests at once. A stopping http.Server would wait five
 // seconds for a request on each.
-type silentConns struct {
-	mu    sync.Mutex
-	conns map[net.Conn]bool
-}
+type silentConns struct{ conns sync.Map }
 
 // watch is the ConnState hook of an http.Server.
 func (c *silentConns) watch(conn net.Conn, state http.ConnState) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if state != http.StateNew {
-		delete(c.conns, conn)
-		return
+	if state == http.StateNew {
+		c.conns.Store(conn, nil)
+	} else {
+		c.conns.Delete(conn)
 	}
-	if c.conns == nil {
-		c.conns = map[net.Conn]bool{}
-	}
-	c.conns[conn] = true
 }
 
 func (c *silentConns) close() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for conn := range c.conns {
-		_ = conn.Close() // nobody speaks on it
-	}
+	c.conns.Range(func(conn, _ any) bool {
+		_ = conn.(net.Conn).Close() // nobody speaks on it
+		return true
+	})
 }
 
 // now is the instant of the clock in milliseconds, the precision of the API.

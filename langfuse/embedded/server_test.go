@@ -24,6 +24,7 @@ import (
 	"go.uber.org/goleak"
 
 	"extraction-experiment/internal/testkit/suite"
+	"extraction-experiment/internal/textutil"
 )
 
 // clock is a time that moves only when it is told to.
@@ -137,7 +138,7 @@ func (r *rig) post(path string, body any) answer { r.t.Helper(); return r.do("PO
 func (r *rig) must(status int, a answer) answer {
 	r.t.Helper()
 	if a.status != status {
-		r.t.Fatalf("status %d, want %d: %s", a.status, status, clip(a.text, 500))
+		r.t.Fatalf("status %d, want %d: %s", a.status, status, textutil.Cut(a.text, 500))
 	}
 	return a
 }
@@ -182,7 +183,7 @@ func equal(t *testing.T, what string, got, want any) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(g, w) {
-		t.Errorf("%s: got %s, want %s", what, clip(string(g), 600), clip(string(w), 600))
+		t.Errorf("%s: got %s, want %s", what, textutil.Cut(string(g), 600), textutil.Cut(string(w), 600))
 	}
 }
 
@@ -229,7 +230,7 @@ func TestServer_failureShapes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a := r.do(tc.method, api+tc.path, tc.body, tc.headers...)
 			if a.status != tc.status || !strings.HasPrefix(a.header.Get("Content-Type"), tc.kind) || !strings.Contains(a.text, tc.text) {
-				t.Errorf("got %d %s %s, want %d %s …%s…", a.status, a.header.Get("Content-Type"), clip(a.text, 300), tc.status, tc.kind, tc.text)
+				t.Errorf("got %d %s %s, want %d %s …%s…", a.status, a.header.Get("Content-Type"), textutil.Cut(a.text, 300), tc.status, tc.kind, tc.text)
 			}
 		})
 	}
@@ -406,7 +407,7 @@ func TestServer_manyClients(t *testing.T) {
 							r.get(api + "/experiments?fromStartTime=2020-01-01&fields=core,scores"),
 						} {
 							if a.status != 200 {
-								t.Errorf("status %d: %s", a.status, clip(a.text, 300))
+								t.Errorf("status %d: %s", a.status, textutil.Cut(a.text, 300))
 							}
 						}
 					}
@@ -436,7 +437,7 @@ func TestServer_twoOnOneFile(t *testing.T) {
 			for i := range 40 {
 				a := r.post(api+"/dataset-items", object{"datasetName": "d", "id": string(rune('A' + i)), "input": i})
 				if a.status != 200 {
-					t.Errorf("status %d: %s", a.status, clip(a.text, 300))
+					t.Errorf("status %d: %s", a.status, textutil.Cut(a.text, 300))
 				}
 			}
 		})
@@ -484,14 +485,6 @@ func TestOpen_otherMode(t *testing.T) {
 	}
 	if err := after.Close(); err != nil {
 		t.Error(err)
-	}
-}
-
-// What a version is older than decides whether it has v3/scores.
-func TestConfig_version(t *testing.T) {
-	for version, status := range map[string]int{"": 200, "3.100.0": 404, "3.178.9": 404, "3.179.0-rc1": 200, "4.0.2": 200, "3": 404, "edge": 200} {
-		r := newRig(t, Config{Mode: ModeV3, Version: version})
-		equal(t, version, r.get(api+"/v3/scores").status, status)
 	}
 }
 

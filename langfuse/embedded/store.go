@@ -40,7 +40,6 @@ type store struct {
 // querier reads: a pool, or a transaction.
 type querier interface {
 	Query(query string, args ...any) (*sql.Rows, error)
-	QueryRow(query string, args ...any) *sql.Row
 }
 
 func openStore(path string, mode Mode) (*store, error) {
@@ -110,8 +109,8 @@ func openPool(dsn string, size int, readOnly bool) (*sql.DB, error) {
 // date, and refuses a file of a later version. It happens whole or not at all.
 func (s *store) migrate() error {
 	return s.update(func(tx *transaction) error {
-		var version int
-		if err := tx.QueryRow("PRAGMA user_version").Scan(&version); err != nil {
+		version, err := count(tx, "PRAGMA user_version")
+		if err != nil {
 			return fmt.Errorf("reading the version of the file: %w", err)
 		}
 		steps := migrations()
@@ -124,7 +123,7 @@ func (s *store) migrate() error {
 				return fmt.Errorf("bringing the tables from version %d to %d: %w", version+i, version+i+1, err)
 			}
 		}
-		_, err := tx.Exec(fmt.Sprintf("PRAGMA user_version = %d", len(steps)))
+		_, err = tx.Exec(fmt.Sprintf("PRAGMA user_version = %d", len(steps)))
 		return err
 	})
 }
@@ -223,8 +222,11 @@ func (t *transaction) Exec(query string, args ...any) (sql.Result, error) {
 	return t.Tx.Exec(query, args...)
 }
 
-// changed reports whether a statement changed a row.
-func changed(result sql.Result, err error) (bool, error) {
+// insert adds a row to a table, and reports whether there was none of that identity.
+// INSERT OR REPLACE would have SQLite copy every page that it changes.
+func (t *transaction) insert(table, columns string, values ...any) (bool, error) {
+	result, err := t.Exec("INSERT INTO "+table+"("+columns+") VALUES(?"+strings.Repeat(",?", len(values)-1)+
+		") ON CONFLICT DO NOTHING", values...)
 	if err != nil {
 		return false, err
 	}
@@ -238,14 +240,6 @@ func (t *transaction) Query(query string, args ...any) (*sql.Rows, error) {
 		return stmt.Query(args...)
 	}
 	return t.Tx.Query(query, args...)
-}
-
-// QueryRow is Tx.QueryRow.
-func (t *transaction) QueryRow(query string, args ...any) *sql.Row {
-	if stmt := t.prepared(query); stmt != nil {
-		return stmt.QueryRow(args...)
-	}
-	return t.Tx.QueryRow(query, args...)
 }
 
 // prepared returns the statement; nil where it is not ready yet.
@@ -294,8 +288,7 @@ func collect[T any](q querier, scan func(*sql.Rows) (T, error), query string, ar
 }
 
 func count(q querier, query string, args ...any) (int, error) {
-	var n int
-	err := q.QueryRow(query, args...).Scan(&n)
+	n, _, err := one(q, scanValue[int], query, args...)
 	return n, err
 }
 
@@ -308,10 +301,42 @@ func one[T any](q querier, scan func(*sql.Rows) (T, error), query string, args .
 	return found[0], true, nil
 }
 
-func scanText(rows *sql.Rows) (string, error) {
-	var s string
-	err := rows.Scan(&s)
-	return s, err
+// mustOne is one for a row that has to be there; missing is the error where it is not.
+func mustOne[T any](q querier, missing error, scan func(*sql.Rows) (T, error), query string, args ...any) (T, error) {
+	found, exists, err := one(q, scan, query, args...)
+	if err == nil && !exists {
+		err = missing
+	}
+	return found, err
+}
+
+// columned is a type whose fields are columns, in their order, to be read into or
+// written from.
+type columned[T any] interface {
+	*T
+	columns() []any
+}
+
+// scanned reads a row of all the columns of a type.
+func scanned[T any, P columned[T]](rows *sql.Rows) (T, error) {
+	var v T
+	err := rows.Scan(P(&v).columns()...)
+	return v, err
+}
+
+// shown reads a row as an object of the API.
+func shown[T any, P columned[T]](show func(T) object) func(*sql.Rows) (object, error) {
+	return func(rows *sql.Rows) (object, error) {
+		v, err := scanned[T, P](rows)
+		return show(v), err
+	}
+}
+
+// scanValue reads a row of one column.
+func scanValue[T any](rows *sql.Rows) (T, error) {
+	var v T
+	err := rows.Scan(&v)
+	return v, err
 }
 
 // ModeError says that a store is open in another mode: what a server of one mode

@@ -96,7 +96,7 @@ func TestServer_Import(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	ids, err := collect(s.store.r, scanText, "SELECT id || input FROM items ORDER BY valid_from")
+	ids, err := collect(s.store.r, scanValue[string], "SELECT id || input FROM items ORDER BY valid_from")
 	if want := []string{`b{"a":2,"b":1}`, `a"x"`}; err != nil || asked != 2 || !slices.Equal(ids, want) {
 		t.Errorf("asked %d times, %q, want %q (%v)", asked, ids, want, err)
 	}

@@ -10,7 +10,6 @@ import (
 	"extraction-experiment/extraction"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
-	"extraction-experiment/pipeline/ground"
 	"extraction-experiment/report"
 )
 
@@ -358,7 +357,7 @@ type span struct {
 
 // highlighted cuts a document and divides it into segments. The entities of the
 // extractions stand where their mentions quote the document, or else wherever a
-// name of theirs does (ground.Index.Ground). The extractions share the number of
+// name of theirs does (extraction.Index.Ground). The extractions share the number of
 // places, so that none marks all of them.
 func highlighted(document string, most int, extractions ...*extraction.Extraction) shownText {
 	text, left := report.FirstRunes(document, most)
@@ -366,7 +365,7 @@ func highlighted(document string, most int, extractions ...*extraction.Extractio
 	if text == "" {
 		return shown
 	}
-	index := ground.NewIndex(text)
+	index := extraction.NewIndex(text)
 	var spans []span
 	for of, e := range extractions {
 		spans = append(spans, first(places(index, e, of), mostSpans/len(extractions))...)
@@ -375,7 +374,7 @@ func highlighted(document string, most int, extractions ...*extraction.Extractio
 	return shown
 }
 
-func places(index *ground.Index, e *extraction.Extraction, of int) (spans []span) {
+func places(index *extraction.Index, e *extraction.Extraction, of int) (spans []span) {
 	if e == nil {
 		return nil
 	}

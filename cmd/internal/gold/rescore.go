@@ -11,7 +11,6 @@ import (
 
 	urfave "github.com/urfave/cli/v2"
 
-	"extraction-experiment/cmd/internal/ci"
 	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/cmd/internal/system"
@@ -108,8 +107,8 @@ func (r *rescorer) config(ctx context.Context, from *runstore.Reader, suffix str
 		return cfg, err
 	}
 	cfg.Describe = func(h *outcome.Header) {
-		sha, _, modified := ci.Revision()
-		h.Runner, h.GitSHA = cli.Version(), ci.GitSHA(sha, modified)
+		sha, _, modified := runs.Revision()
+		h.Runner, h.GitSHA = cli.Version(), runs.GitSHA(sha, modified)
 		if h.Harness == answers.Name {
 			h.Publication.Scores = []string{outcome.AllScores}
 		}
@@ -141,8 +140,7 @@ func (r *rescorer) rescore(ctx context.Context, cfg experiment.RescoreConfig) (r
 	moves := report.NewMoves(cfg.Pin.Primary)
 	cfg.Moved = moves.Add
 	made, path, err := experiment.Rescore(ctx, cfg)
-	var taken *experiment.NameTakenError
-	if errors.As(err, &taken) {
+	if _, taken := errors.AsType[*experiment.NameTakenError](err); taken {
 		err = cli.Usage("%w: choose another with --name", err)
 	}
 	if err != nil {

@@ -1,7 +1,9 @@
 // Package runs finds the runs that a person names, and opens, lists, shows and compares
 // them: those of this folder, exports, reports of answers, and runs that are only in
 // Langfuse. It also writes what a command says, fit for the terminal, file or pipe that
-// it is: results on standard output, the progress of a run on standard error.
+// it is: results on standard output, the progress of a run on standard error. And it is
+// experiment check, what a team's CI calls: where it runs, which run is the baseline, how
+// the candidate is run, compared and judged, and the comment on the pull request.
 package runs
 
 import (

@@ -143,8 +143,7 @@ func entityMatch(m scoring.EntityMatch) report.Match {
 		ExpectedIndex: m.ExpectedIndex, ExtractedIndex: m.ExtractedIndex,
 	}
 	if m.Type != scoring.TypeUnjudged {
-		correct := m.Type == scoring.TypeCorrect
-		match.TypeCorrect = &correct
+		match.TypeCorrect = new(m.Type == scoring.TypeCorrect)
 	}
 	return match
 }

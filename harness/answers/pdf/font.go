@@ -355,10 +355,8 @@ func (c *cmap) text(code uint32) (string, bool) {
 		units[len(units)-1] += uint16(n)
 	}
 	runes := utf16.Decode(units)
-	for _, r := range runes {
-		if r == utf8.RuneError {
-			return "", false
-		}
+	if slices.Contains(runes, utf8.RuneError) {
+		return "", false
 	}
 	return string(runes), true
 }

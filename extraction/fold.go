@@ -1,4 +1,4 @@
-package ground
+package extraction
 
 import (
 	"math"

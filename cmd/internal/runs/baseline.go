@@ -1,4 +1,4 @@
-package ci
+package runs
 
 import (
 	"cmp"
@@ -16,7 +16,6 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/files"
@@ -158,17 +157,17 @@ func (f Finder) Find(ctx context.Context, word string) (Base, error) {
 	if IsRule(word) {
 		return f.latest(ctx, word)
 	}
-	if name, remote := strings.CutPrefix(word, runs.InLangfuse); remote {
+	if name, remote := strings.CutPrefix(word, InLangfuse); remote {
 		return f.remote(ctx, name)
 	}
-	path, err := runs.Find(ctx, word, f.Dataset)
+	path, err := Find(ctx, word, f.Dataset)
 	if err != nil {
 		if base, remote := f.remote(ctx, word); remote == nil || cli.ExitCode(remote) != cli.ExitIncompatible {
 			return base, remote
 		}
 		return Base{}, cli.Errorf(cli.ExitIncompatible, "the base %q: %w, and none in Langfuse", word, err)
 	}
-	run, err := runs.Open(ctx, path, f.Dataset)
+	run, err := Open(ctx, path, f.Dataset)
 	if err != nil {
 		return Base{}, err
 	}
@@ -187,7 +186,7 @@ func (f Finder) remote(ctx context.Context, name string) (base Base, err error) 
 	if errors.Is(err, langfuse.ErrNotFound) {
 		return Base{}, cli.Errorf(cli.ExitIncompatible, "the base %q is not in Langfuse (%s): %w", name, lf.Client.BaseURL(), err)
 	}
-	return Base{runs.InLangfuse + name, run.Header}, err
+	return Base{InLangfuse + name, run.Header}, err
 }
 
 // parseLatest reads the rule: what the metadata must say.
@@ -221,7 +220,7 @@ func (f Finder) latest(ctx context.Context, rule string) (Base, error) {
 		}
 		return !slices.Contains(f.Except, name) && !settings.TrialName().MatchString(name)
 	}
-	entries, err := runs.List(ctx)
+	entries, err := List(ctx)
 	if err != nil {
 		return Base{}, err
 	}
@@ -301,7 +300,7 @@ func (f Finder) latestRemote(ctx context.Context, fits func(langfuse.Run) bool) 
 			return Base{}, err
 		}
 		if read.Footer.Status == outcome.Complete {
-			return Base{runs.InLangfuse + run.Name, read.Header}, nil
+			return Base{InLangfuse + run.Name, read.Header}, nil
 		}
 	}
 	return Base{}, nil

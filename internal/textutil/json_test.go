@@ -1,4 +1,4 @@
-package jsonparts
+package textutil
 
 import (
 	"bytes"
@@ -19,10 +19,10 @@ func FuzzParts(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		members, list := map[string]json.RawMessage{}, []json.RawMessage{}
-		for key, value := range Members(raw) {
+		for key, value := range JSONMembers(raw) {
 			members[key] = value
 		}
-		for value := range Elements(raw) {
+		for value := range JSONElements(raw) {
 			list = append(list, value)
 		}
 		if !json.Valid(raw) || !utf8.Valid(raw) {
@@ -55,12 +55,12 @@ func FuzzValid(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		if got, want := Valid(raw), json.Valid(raw); got != want {
+		if got, want := ValidJSON(raw), json.Valid(raw); got != want {
 			t.Fatalf("%q: %t, want %t", raw, got, want)
 		}
 		var b bytes.Buffer
 		want := json.Compact(&b, raw)
-		got, err := Compact(raw)
+		got, err := CompactJSON(raw)
 		if diff := cmp.Diff(want, err, cmp.Comparer(func(a, b error) bool { return fmt.Sprint(a) == fmt.Sprint(b) })); diff != "" {
 			t.Fatalf("%q: %s", raw, diff)
 		}
@@ -74,7 +74,7 @@ func BenchmarkValid(b *testing.B) {
 	raw := []byte(`{"document_text":"Ruth went to Moab. Ruth went to Moab.","object_schemas":{"Person":{"description":"a human"}},"list":[1,2,3]}`)
 	b.SetBytes(int64(len(raw)))
 	for b.Loop() {
-		Valid(raw)
+		ValidJSON(raw)
 	}
 }
 
@@ -82,7 +82,7 @@ func BenchmarkMembers(b *testing.B) {
 	raw := []byte(`{"document_text":"Ruth went to Moab. Ruth went to Moab.","object_schemas":{"Person":{"description":"a human"}},"list":[1,2,3]}`)
 	b.SetBytes(int64(len(raw)))
 	for b.Loop() {
-		for range Members(raw) {
+		for range JSONMembers(raw) {
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package jsonparts
+package textutil
 
 import (
 	"bytes"
@@ -10,15 +10,15 @@ import (
 // maxDepth is how deep encoding/json lets values nest.
 const maxDepth = 10_000
 
-// Valid is json.Valid, several times as fast.
-func Valid(raw []byte) bool {
+// ValidJSON is json.Valid, several times as fast.
+func ValidJSON(raw []byte) bool {
 	s := scanner{raw: raw}
 	return s.whole()
 }
 
-// Compact is json.Compact, but what has no white space between its tokens comes back as
+// CompactJSON is json.Compact, but what has no white space between its tokens comes back as
 // it is, not as a copy. The error is that of encoding/json.
-func Compact(raw []byte) ([]byte, error) {
+func CompactJSON(raw []byte) ([]byte, error) {
 	s := scanner{raw: raw}
 	if s.whole() && !s.spaces {
 		return raw, nil

@@ -1,7 +1,4 @@
-// Package ci is experiment check, what a team's CI calls: where it runs, which run is the
-// baseline, how the candidate is run, compared and judged, and the comment on the pull
-// request.
-package ci
+package runs
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package ci
+package runs
 
 import (
 	"bytes"
@@ -16,7 +16,6 @@ import (
 
 	urfave "github.com/urfave/cli/v2"
 
-	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/compare"
 	"extraction-experiment/configs"
@@ -126,7 +125,7 @@ func newCheck(c *urfave.Context, env cli.Env, runTable []settings.Setting) (*che
 	p := &settings.Problems{}
 	k.dataset, k.candidate = runValues.Text("dataset"), runValues.Text("name")
 	if from := runValues["name"].From; k.candidate == "" || from == path {
-		k.candidate = runs.MadeName(cmp.Or(k.candidate, "check"))
+		k.candidate = MadeName(cmp.Or(k.candidate, "check"))
 	}
 	sha, branch, _ := Revision()
 	k.metadata = Metadata(env.Getenv, sha, branch)
@@ -145,8 +144,8 @@ func newCheck(c *urfave.Context, env cli.Env, runTable []settings.Setting) (*che
 	k.maxAge, err = ParseAge(k.values.Text("base-max-age"))
 	p.Join(err)
 	k.refresh = p.Number("refresh-base", k.values.Text("refresh-base"), 0, 1e6)
-	k.cfg = runs.Comparison()
-	gate, metric, err := runs.ReadGate(k.values.All("gate"), k.values.Text("inconclusive"))
+	k.cfg = Comparison()
+	gate, metric, err := ReadGate(k.values.All("gate"), k.values.Text("inconclusive"))
 	p.Join(err)
 	k.cfg.Gate, k.cfg.Metric, k.cfg.ClusterBy = gate, cmp.Or(k.values.Text("metric"), metric), k.values.Text("cluster-by")
 	k.cfg.Seed, k.cfg.Changed = 1, compare.MaxRegressed
@@ -250,11 +249,11 @@ func (k *check) judge(ctx context.Context) error {
 
 // alone judges the rules about the candidate by itself.
 func (k *check) alone(ctx context.Context) error {
-	run, err := runs.Open(ctx, k.candidate, "")
+	run, err := Open(ctx, k.candidate, "")
 	if err != nil {
 		return err
 	}
-	whole, err := runs.Whole(ctx, run, false)
+	whole, err := Whole(ctx, run, false)
 	if err = errors.Join(err, run.Close()); err != nil {
 		return err
 	}
@@ -281,7 +280,7 @@ func (k *check) alone(ctx context.Context) error {
 
 // compare compares the candidate with the base, and judges every rule.
 func (k *check) compare(ctx context.Context) (err error) {
-	sources, done, err := runs.Sources(ctx, k.env, []string{k.base.Named, k.candidate}, k.base.Header.Dataset.Name, k.cfg.ClusterBy != "")
+	sources, done, err := Sources(ctx, k.env, []string{k.base.Named, k.candidate}, k.base.Header.Dataset.Name, k.cfg.ClusterBy != "")
 	defer func() { err = errors.Join(err, done()) }()
 	if err != nil {
 		return err
@@ -298,7 +297,7 @@ func (k *check) compare(ctx context.Context) (err error) {
 	k.Comparison, k.Candidate, k.Base = &result, result.Candidates[0].Candidate.Summary, k.base.Header.Name+", "+k.base.Age(time.Now())
 	k.Gate = result.Candidates[0].Gate
 	k.link(ctx)
-	problems := []error{runs.WriteComparison(ctx, k.values.Text("html"), result, sources)}
+	problems := []error{WriteComparison(ctx, k.values.Text("html"), result, sources)}
 	failed := result.Err()
 	switch on := k.values.Text("fail-on"); {
 	case on == "never" && len(result.Candidates[0].Incompatible) == 0:
@@ -324,7 +323,7 @@ func (k *check) refreshed(ctx context.Context) error {
 	if h.System.Provider == provider.ExternalName || h.System.Pipeline == provider.Recorded || h.Dataset.Selection != "" {
 		return refuse("is of a pipeline, or of a selection of items: check out %s and run it", cmp.Or(h.GitSHA, "its revision"))
 	}
-	name := runs.MadeName(h.Name + "-refreshed")
+	name := MadeName(h.Name + "-refreshed")
 	line := []string{"run", "--quiet", "--dataset=" + k.dataset, "--name=" + name, "--model=" + h.System.Model}
 	if p := h.System.Prompt; p.Name != "" {
 		line = append(line, "--prompt="+p.Name, fmt.Sprintf("--prompt-version=%d", p.Version))

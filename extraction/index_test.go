@@ -1,4 +1,4 @@
-package ground
+package extraction
 
 import (
 	"fmt"
@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
-
-	"extraction-experiment/extraction"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -20,46 +18,46 @@ func TestLocate(t *testing.T) {
 		start       int
 		match       Match
 	}{
-		"exact":                          {"She joined Acme.", "Acme", 0, "Acme", 11, Exact},
-		"counts code points":             {"😀 é Acme", "Acme", 0, "Acme", 4, Exact},
-		"closest to near, before":        {"a.....a.....a", "a", 8, "a", 6, Exact},
-		"closest to near, after":         {"a.....a.....a", "a", 10, "a", 12, Exact},
-		"of two as close the earlier":    {"a.....a.....a", "a", 9, "a", 6, Exact},
-		"near beyond the end":            {"a.a", "a", 99, "a", 2, Exact},
-		"near before the beginning":      {"a.a", "a", -5, "a", 0, Exact},
-		"exact beats closer":             {"acme ... Acme", "acme", 9, "acme", 0, Exact},
-		"case":                           {"She joined ACME.", "Acme", 0, "ACME", 11, Tolerant},
-		"sharp s":                        {"Die STRASSE hier", "Straße", 0, "STRASSE", 4, Tolerant},
-		"white space":                    {"She  joined\n\tAcme", "  she joined acme ", 0, "She  joined\n\tAcme", 0, Tolerant},
-		"no-break space":                 {"10\u00A0km", "10 km", 0, "10\u00A0km", 0, Tolerant},
-		"composed in the text":           {"Le café noir", "cafe\u0301", 0, "café", 3, Tolerant},
-		"decomposed in the text":         {"Le cafe\u0301 noir", "café", 0, "cafe\u0301", 3, Tolerant},
-		"order of marks":                 {"x e\u0302\u0323 y", "\u1ec7", 0, "e\u0302\u0323", 2, Tolerant},
-		"not half a character":           {"CAFE\u0301", "cafe", 0, "", 0, None},
-		"not half a precomposed one":     {"CAFÉ", "cafe", 0, "", 0, None},
-		"not half a syllable":            {"A 한국", "a 하", 0, "", 0, None},
-		"not half a ligature":            {"oﬀer", "of", 0, "", 0, None},
-		"ligature":                       {"the oﬃce is", "office", 0, "oﬃce", 4, Tolerant},
-		"full width":                     {"ＡＣＭＥ社", "ACME社", 0, "ＡＣＭＥ社", 0, Tolerant},
-		"quotation marks":                {"he said “it’s «so»”", `"it's "so""`, 0, "“it’s «so»”", 8, Tolerant},
-		"dashes":                         {"1914–1918 – war", "1914-1918 - war", 0, "1914–1918 – war", 0, Tolerant},
-		"soft hyphen":                    {"inter\u00ADnational", "international", 0, "inter\u00ADnational", 0, Tolerant},
-		"hyphenated at a line end":       {"the inter-\n  national law", "international law", 0, "inter-\n  national law", 4, Tolerant},
-		"hyphen at a line end stays":     {"a well-\r\nknown man", "well-known", 0, "well-\r\nknown", 2, Tolerant},
-		"no hyphenation over a blank":    {"a well-\n\nknown man", "wellknown", 0, "", 0, None},
-		"no hyphenation of numbers":      {"10-\n12", "1012", 0, "", 0, None},
-		"zero width and direction marks": {"\u200EAc\u200Dme\u200F", "acme", 0, "Ac\u200Dme", 1, Tolerant},
-		"absent":                         {"She joined Acme.", "Apex", 0, "", 0, None},
-		"empty":                          {"text", "", 0, "", 0, None},
-		"white space only":               {"text", " \n", 0, "", 0, None},
-		"empty document":                 {"", "a", 3, "", 0, None},
-		"longer than the document":       {"a", "aa", 0, "", 0, None},
-		"part of a code point":           {"é", "\xa9", 0, "", 0, None},
+		"exact":                          {"She joined Acme.", "Acme", 0, "Acme", 11, ExactMatch},
+		"counts code points":             {"😀 é Acme", "Acme", 0, "Acme", 4, ExactMatch},
+		"closest to near, before":        {"a.....a.....a", "a", 8, "a", 6, ExactMatch},
+		"closest to near, after":         {"a.....a.....a", "a", 10, "a", 12, ExactMatch},
+		"of two as close the earlier":    {"a.....a.....a", "a", 9, "a", 6, ExactMatch},
+		"near beyond the end":            {"a.a", "a", 99, "a", 2, ExactMatch},
+		"near before the beginning":      {"a.a", "a", -5, "a", 0, ExactMatch},
+		"exact beats closer":             {"acme ... Acme", "acme", 9, "acme", 0, ExactMatch},
+		"case":                           {"She joined ACME.", "Acme", 0, "ACME", 11, TolerantMatch},
+		"sharp s":                        {"Die STRASSE hier", "Straße", 0, "STRASSE", 4, TolerantMatch},
+		"white space":                    {"She  joined\n\tAcme", "  she joined acme ", 0, "She  joined\n\tAcme", 0, TolerantMatch},
+		"no-break space":                 {"10\u00A0km", "10 km", 0, "10\u00A0km", 0, TolerantMatch},
+		"composed in the text":           {"Le café noir", "cafe\u0301", 0, "café", 3, TolerantMatch},
+		"decomposed in the text":         {"Le cafe\u0301 noir", "café", 0, "cafe\u0301", 3, TolerantMatch},
+		"order of marks":                 {"x e\u0302\u0323 y", "\u1ec7", 0, "e\u0302\u0323", 2, TolerantMatch},
+		"not half a character":           {"CAFE\u0301", "cafe", 0, "", 0, NoMatch},
+		"not half a precomposed one":     {"CAFÉ", "cafe", 0, "", 0, NoMatch},
+		"not half a syllable":            {"A 한국", "a 하", 0, "", 0, NoMatch},
+		"not half a ligature":            {"oﬀer", "of", 0, "", 0, NoMatch},
+		"ligature":                       {"the oﬃce is", "office", 0, "oﬃce", 4, TolerantMatch},
+		"full width":                     {"ＡＣＭＥ社", "ACME社", 0, "ＡＣＭＥ社", 0, TolerantMatch},
+		"quotation marks":                {"he said “it’s «so»”", `"it's "so""`, 0, "“it’s «so»”", 8, TolerantMatch},
+		"dashes":                         {"1914–1918 – war", "1914-1918 - war", 0, "1914–1918 – war", 0, TolerantMatch},
+		"soft hyphen":                    {"inter\u00ADnational", "international", 0, "inter\u00ADnational", 0, TolerantMatch},
+		"hyphenated at a line end":       {"the inter-\n  national law", "international law", 0, "inter-\n  national law", 4, TolerantMatch},
+		"hyphen at a line end stays":     {"a well-\r\nknown man", "well-known", 0, "well-\r\nknown", 2, TolerantMatch},
+		"no hyphenation over a blank":    {"a well-\n\nknown man", "wellknown", 0, "", 0, NoMatch},
+		"no hyphenation of numbers":      {"10-\n12", "1012", 0, "", 0, NoMatch},
+		"zero width and direction marks": {"\u200EAc\u200Dme\u200F", "acme", 0, "Ac\u200Dme", 1, TolerantMatch},
+		"absent":                         {"She joined Acme.", "Apex", 0, "", 0, NoMatch},
+		"empty":                          {"text", "", 0, "", 0, NoMatch},
+		"white space only":               {"text", " \n", 0, "", 0, NoMatch},
+		"empty document":                 {"", "a", 3, "", 0, NoMatch},
+		"longer than the document":       {"a", "aa", 0, "", 0, NoMatch},
+		"part of a code point":           {"é", "\xa9", 0, "", 0, NoMatch},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			span, match := NewIndex(tt.text).Locate(tt.quote, tt.near)
-			want := extraction.Span{Quote: tt.want, Start: tt.start, End: tt.start + utf8.RuneCountInString(tt.want)}
+			want := Span{Quote: tt.want, Start: tt.start, End: tt.start + utf8.RuneCountInString(tt.want)}
 			if span != want || match != tt.match {
 				t.Errorf("got %+v %s, want %+v %s", span, match, want, tt.match)
 			}
@@ -99,34 +97,34 @@ func TestIndex_manySearches(t *testing.T) {
 
 func TestGround(t *testing.T) {
 	text := "Ann Smith (Ann) joined ACME\nCorp. Also Al, ann; 北京大学 and Roman."
-	given := extraction.Extraction{Entities: []extraction.Entity{
+	given := Extraction{Entities: []Entity{
 		{Name: "Ann", Aliases: []string{"Ann Smith"}},
 		{Name: "Acme Corp"},
 		{Name: "Al"},
 		{Name: "Rome"},
 		{Name: "北京"},
-		{Name: "Roma", Mentions: []extraction.Span{{Quote: "roman"}}},
-		{Name: "Ann", Mentions: []extraction.Span{{Quote: "Ann", Start: 10, End: 14}, {Quote: "nowhere"}, {Start: 11, End: 14}}},
-		{Name: "Bob", Mentions: []extraction.Span{{Quote: "Bob was here", Start: 0, End: 12}}},
+		{Name: "Roma", Mentions: []Span{{Quote: "roman"}}},
+		{Name: "Ann", Mentions: []Span{{Quote: "Ann", Start: 10, End: 14}, {Quote: "nowhere"}, {Start: 11, End: 14}}},
+		{Name: "Bob", Mentions: []Span{{Quote: "Bob was here", Start: 0, End: 12}}},
 		{Name: ""},
-	}, Relationships: []extraction.Relationship{{Source: "Ann", Target: "Zed"}}}
-	want := extraction.Extraction{Entities: []extraction.Entity{
-		{Name: "Ann", Aliases: []string{"Ann Smith"}, Mentions: []extraction.Span{{Quote: "Ann Smith", Start: 0, End: 9, LookedUp: true}, {Quote: "Ann", Start: 11, End: 14, LookedUp: true}, {Quote: "ann", Start: 43, End: 46, LookedUp: true}}},
-		{Name: "Acme Corp", Mentions: []extraction.Span{{Quote: "ACME\nCorp", Start: 23, End: 32, LookedUp: true}}},
-		{Name: "Al", Mentions: []extraction.Span{{Quote: "Al", Start: 39, End: 41, LookedUp: true}}},
+	}, Relationships: []Relationship{{Source: "Ann", Target: "Zed"}}}
+	want := Extraction{Entities: []Entity{
+		{Name: "Ann", Aliases: []string{"Ann Smith"}, Mentions: []Span{{Quote: "Ann Smith", Start: 0, End: 9, LookedUp: true}, {Quote: "Ann", Start: 11, End: 14, LookedUp: true}, {Quote: "ann", Start: 43, End: 46, LookedUp: true}}},
+		{Name: "Acme Corp", Mentions: []Span{{Quote: "ACME\nCorp", Start: 23, End: 32, LookedUp: true}}},
+		{Name: "Al", Mentions: []Span{{Quote: "Al", Start: 39, End: 41, LookedUp: true}}},
 		{Name: "Rome"},
-		{Name: "北京", Mentions: []extraction.Span{{Quote: "北京", Start: 48, End: 50, LookedUp: true}}},
-		{Name: "Roma", Mentions: []extraction.Span{{Quote: "Roman", Start: 57, End: 62}}},
-		{Name: "Ann", Mentions: []extraction.Span{{Quote: "Ann", Start: 11, End: 14}}},
+		{Name: "北京", Mentions: []Span{{Quote: "北京", Start: 48, End: 50, LookedUp: true}}},
+		{Name: "Roma", Mentions: []Span{{Quote: "Roman", Start: 57, End: 62}}},
+		{Name: "Ann", Mentions: []Span{{Quote: "Ann", Start: 11, End: 14}}},
 		{Name: "Bob"},
 		{Name: ""},
 	}, Relationships: given.Relationships}
 	before := fmt.Sprint(given)
-	got, report := Ground(given, text)
+	got, report := NewIndex(text).Ground(given)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	wantReport := Report{
+	wantReport := Grounding{
 		Grounded: []string{"Ann", "Acme Corp", "Al", "北京", "Ann"},
 		Quoted:   []string{"Roma"},
 		Invented: []string{"Rome", "Bob", ""},
@@ -138,22 +136,22 @@ func TestGround(t *testing.T) {
 	if fmt.Sprint(given) != before {
 		t.Error("the extraction that was given has changed")
 	}
-	if again, _ := Ground(got, text); !cmp.Equal(again, got) {
+	if again, _ := NewIndex(text).Ground(got); !cmp.Equal(again, got) {
 		t.Error("grounding what is grounded changes it")
 	}
 }
 
 func TestGround_keepsNil(t *testing.T) {
-	if got, _ := Ground(extraction.Extraction{}, "text"); got.Entities != nil {
+	if got, _ := NewIndex("text").Ground(Extraction{}); got.Entities != nil {
 		t.Error("nil became empty")
 	}
-	if got, _ := Ground(extraction.Extraction{Entities: []extraction.Entity{}}, "text"); got.Entities == nil {
+	if got, _ := NewIndex("text").Ground(Extraction{Entities: []Entity{}}); got.Entities == nil {
 		t.Error("empty became nil")
 	}
 }
 
 func TestGround_mentionsAreBounded(t *testing.T) {
-	got, _ := Ground(extraction.Extraction{Entities: []extraction.Entity{{Name: "a"}}}, strings.Repeat("a ", 5000))
+	got, _ := NewIndex(strings.Repeat("a ", 5000)).Ground(Extraction{Entities: []Entity{{Name: "a"}}})
 	if n := len(got.Entities[0].Mentions); n != mostMentions {
 		t.Errorf("%d mentions", n)
 	}
@@ -162,7 +160,7 @@ func TestGround_mentionsAreBounded(t *testing.T) {
 // TestLocate_frequent: "ab" stands at 2000 and 2002, as close to 2001.
 func TestLocate_frequent(t *testing.T) {
 	span, match := NewIndex(strings.Repeat("ab", 3000)).Locate("ab", 2001)
-	if span.Start != 2000 || match != Exact {
+	if span.Start != 2000 || match != ExactMatch {
 		t.Errorf("got %+v %s", span, match)
 	}
 }
@@ -184,8 +182,8 @@ func FuzzLocate(f *testing.F) {
 	f.Add("\xff\xc3\xa9 a", "\xa9", 1)
 	f.Fuzz(func(t *testing.T, text, quote string, near int) {
 		span, match := NewIndex(text).Locate(quote, near)
-		if match == None {
-			if span != (extraction.Span{}) || quote != "" && utf8.ValidString(quote) && strings.Contains(text, quote) {
+		if match == NoMatch {
+			if span != (Span{}) || quote != "" && utf8.ValidString(quote) && strings.Contains(text, quote) {
 				t.Fatalf("%q in %q: nothing found, span %+v", quote, text, span)
 			}
 			return
@@ -198,10 +196,10 @@ func FuzzLocate(f *testing.F) {
 		if there := text[at[span.Start]:at[span.End]]; there != span.Quote || there == "" {
 			t.Fatalf("%+v does not quote %q", span, there)
 		}
-		if match == Exact && span.Quote != quote {
+		if match == ExactMatch && span.Quote != quote {
 			t.Fatalf("%+v is no exact match of %q", span, quote)
 		}
-		if match == Tolerant && string(fold(span.Quote).text) != string(fold(quote).text) {
+		if match == TolerantMatch && string(fold(span.Quote).text) != string(fold(quote).text) {
 			t.Fatalf("%q and %q do not fold to the same", span.Quote, quote)
 		}
 	})
@@ -284,13 +282,13 @@ func BenchmarkGround_hostile(b *testing.B) {
 		block[i] = byte('a' + random.IntN(3))
 	}
 	text := strings.Repeat(string(block), 500)
-	var e extraction.Extraction
+	var e Extraction
 	for i := range 200_000 {
 		from := i % 1500
-		e.Entities = append(e.Entities, extraction.Entity{Name: string(block[from : from+1+i/1500])})
+		e.Entities = append(e.Entities, Entity{Name: string(block[from : from+1+i/1500])})
 	}
 	for b.Loop() {
-		Ground(e, text)
+		NewIndex(text).Ground(e)
 	}
 }
 

@@ -1,7 +1,4 @@
-// Package jsonparts takes valid JSON apart without copying it.
-//
-//	for key, value := range jsonparts.Members(raw) { … }
-package jsonparts
+package textutil
 
 import (
 	"bytes"
@@ -10,22 +7,22 @@ import (
 	"strings"
 )
 
-// Members returns the keys of a JSON object and their values, parts of raw, in their
+// JSONMembers returns the keys of a JSON object and their values, parts of raw, in their
 // order; repeated keys too. Of anything that is no object there are none. Raw must be
 // valid JSON in UTF-8: what comes of other bytes is not said, but it ends, and does not panic.
 // Time is linear.
-func Members(raw []byte) iter.Seq2[string, json.RawMessage] {
+func JSONMembers(raw []byte) iter.Seq2[string, json.RawMessage] {
 	return func(yield func(string, json.RawMessage) bool) {
-		for key, value := range RawMembers(raw) {
-			if !yield(Text(key), value) {
+		for key, value := range RawJSONMembers(raw) {
+			if !yield(JSONText(key), value) {
 				return
 			}
 		}
 	}
 }
 
-// RawMembers is Members with the keys as they are written, parts of raw too.
-func RawMembers(raw []byte) iter.Seq2[[]byte, json.RawMessage] {
+// RawJSONMembers is JSONMembers with the keys as they are written, parts of raw too.
+func RawJSONMembers(raw []byte) iter.Seq2[[]byte, json.RawMessage] {
 	return func(yield func([]byte, json.RawMessage) bool) {
 		raw := skip(raw, ' ')
 		if len(raw) == 0 || raw[0] != '{' {
@@ -48,8 +45,8 @@ func RawMembers(raw []byte) iter.Seq2[[]byte, json.RawMessage] {
 	}
 }
 
-// Elements returns the values of a JSON list, as Members does those of an object.
-func Elements(raw []byte) iter.Seq[json.RawMessage] {
+// JSONElements returns the values of a JSON list, as JSONMembers does those of an object.
+func JSONElements(raw []byte) iter.Seq[json.RawMessage] {
 	return func(yield func(json.RawMessage) bool) {
 		raw := skip(raw, ' ')
 		if len(raw) == 0 || raw[0] != '[' {
@@ -69,23 +66,23 @@ func Elements(raw []byte) iter.Seq[json.RawMessage] {
 	}
 }
 
-// Scalar returns the string, number or word that raw begins with, and what follows it.
-func Scalar(raw []byte) (value, rest []byte) {
+// JSONScalar returns the string, number or word that raw begins with, and what follows it.
+func JSONScalar(raw []byte) (value, rest []byte) {
 	end := valueEnd(raw)
 	return raw[:end], raw[end:]
 }
 
-// AppendMembers appends a JSON object to b, each value as f appends it; a member of which
+// AppendJSONMembers appends a JSON object to b, each value as f appends it; a member of which
 // f says that it is not kept is left out. Anything that is no object is appended as it
-// is. Raw is as in Members.
-func AppendMembers(b, raw []byte, f func(b []byte, key string, value json.RawMessage) (more []byte, kept bool)) []byte {
-	return appended(b, raw, '{', '}', RawMembers(raw), f)
+// is. Raw is as in JSONMembers.
+func AppendJSONMembers(b, raw []byte, f func(b []byte, key string, value json.RawMessage) (more []byte, kept bool)) []byte {
+	return appended(b, raw, '{', '}', RawJSONMembers(raw), f)
 }
 
-// AppendElements does with a list what AppendMembers does with an object.
-func AppendElements(b, raw []byte, f func(b []byte, value json.RawMessage) (more []byte, kept bool)) []byte {
+// AppendJSONElements does with a list what AppendJSONMembers does with an object.
+func AppendJSONElements(b, raw []byte, f func(b []byte, value json.RawMessage) (more []byte, kept bool)) []byte {
 	elements := func(yield func([]byte, json.RawMessage) bool) {
-		for value := range Elements(raw) {
+		for value := range JSONElements(raw) {
 			if !yield(nil, value) {
 				return
 			}
@@ -109,7 +106,7 @@ func appended(b, raw []byte, opening, closing byte, all iter.Seq2[[]byte, json.R
 		}
 		name := ""
 		if key != nil {
-			b, name = append(append(b, key...), ':'), Text(key)
+			b, name = append(append(b, key...), ':'), JSONText(key)
 		}
 		more, kept := f(b, name, value)
 		if b = more[:before]; kept {
@@ -119,8 +116,8 @@ func appended(b, raw []byte, opening, closing byte, all iter.Seq2[[]byte, json.R
 	return append(b, closing)
 }
 
-// Text returns the text of a JSON string; "" for any other value.
-func Text(raw []byte) (text string) {
+// JSONText returns the text of a JSON string; "" for any other value.
+func JSONText(raw []byte) (text string) {
 	if n := len(raw); n >= 2 && raw[0] == '"' && raw[n-1] == '"' && bytes.IndexByte(raw, '\\') < 0 {
 		return string(raw[1 : n-1])
 	}
@@ -128,8 +125,8 @@ func Text(raw []byte) (text string) {
 	return text
 }
 
-// AppendText appends a text as encoding/json writes it.
-func AppendText(b []byte, text string) []byte {
+// AppendJSONText appends a text as encoding/json writes it.
+func AppendJSONText(b []byte, text string) []byte {
 	for i := range len(text) {
 		if c := text[i]; c < ' ' || c > '~' || strings.IndexByte(`"\<>&`, c) >= 0 {
 			quoted, err := json.Marshal(text)

@@ -1,25 +1,4 @@
-// Package ground finds what an extractor quotes in the document that it was
-// given, and says which names do not occur there.
-//
-// It does not decide whether a statement is supported by the document, only
-// whether words stand in it, and where. All offsets that leave the package
-// count code points of the original text, and every Span quotes exactly what
-// stands there; Offsets converts to bytes and UTF-16.
-//
-// The steps are
-//
-//  1. NewIndex reads a document once;
-//  2. Index.Locate finds a quote exactly, else tolerantly: white space, case,
-//     Unicode compatibility forms, kinds of quotation marks and dashes,
-//     invisible characters and hyphenation at line ends do not matter;
-//  3. Ground does so for all mentions of an extraction, and looks for the names
-//     of what has none.
-//
-// For example:
-//
-//	span, match := ground.NewIndex("She joined Acme\nCorp.").Locate("acme corp", 0)
-//	// span is {"Acme\nCorp", 11, 20}, match is ground.Tolerant
-package ground
+package extraction
 
 import (
 	"bytes"
@@ -32,16 +11,14 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
-
-	"extraction-experiment/extraction"
 )
 
 // mostMentions bounds the mentions that are found for one entity by its names.
 const mostMentions = 100
 
-// Report says which entities stand in the document; each is in exactly one of
+// Grounding says which entities stand in the document; each is in exactly one of
 // the first three lists, by name, in the order of the extraction.
-type Report struct {
+type Grounding struct {
 	// Grounded entities have a name or an alias that occurs.
 	Grounded []string
 	// Quoted entities have none that occurs, but a quote that does.
@@ -50,12 +27,6 @@ type Report struct {
 	Invented []string
 	// Lost are the quotes that do not occur, each as often as it was given.
 	Lost []string
-}
-
-// Ground locates the mentions of an extraction in the text of its document and
-// returns a copy with spans that quote the document; see Index.Ground.
-func Ground(e extraction.Extraction, text string) (extraction.Extraction, Report) {
-	return NewIndex(text).Ground(e)
 }
 
 // Ground returns a copy of the extraction in which every mention is a span of
@@ -71,12 +42,12 @@ func Ground(e extraction.Extraction, text string) (extraction.Extraction, Report
 //
 // Ends of relationships that are no entities are not looked at. Time is linear
 // in document and extraction but for logarithms, and bounded for any names.
-func (x *Index) Ground(e extraction.Extraction) (extraction.Extraction, Report) {
-	var report Report
+func (x *Index) Ground(e Extraction) (Extraction, Grounding) {
+	var report Grounding
 	e.Entities = slices.Clone(e.Entities)
 	for i := range e.Entities {
 		one := &e.Entities[i]
-		var spans []extraction.Span
+		var spans []Span
 		for _, given := range one.Mentions {
 			if span, ok := x.mention(given); ok {
 				spans = append(spans, span)
@@ -84,7 +55,7 @@ func (x *Index) Ground(e extraction.Extraction) (extraction.Extraction, Report) 
 				report.Lost = append(report.Lost, given.Quote)
 			}
 		}
-		var named []extraction.Span
+		var named []Span
 		stands := false
 		if len(spans) > 0 {
 			stands = x.Named(*one)
@@ -109,20 +80,20 @@ func (x *Index) Ground(e extraction.Extraction) (extraction.Extraction, Report) 
 }
 
 // mention returns where a given mention stands.
-func (x *Index) mention(given extraction.Span) (extraction.Span, bool) {
+func (x *Index) mention(given Span) (Span, bool) {
 	there, ok := x.Slice(given.Start, given.End)
 	if ok && there != "" && (given.Quote == "" || given.Quote == there) {
-		return extraction.Span{Quote: there, Start: given.Start, End: given.End, LookedUp: given.LookedUp}, true
+		return Span{Quote: there, Start: given.Start, End: given.End, LookedUp: given.LookedUp}, true
 	}
 	span, match := x.Locate(given.Quote, given.Start)
 	span.LookedUp = given.LookedUp
-	return span, match != None
+	return span, match != NoMatch
 }
 
 // places gives where the name or an alias stands as whole words, name by name, of each
 // at most mostMentions.
-func (x *Index) places(e extraction.Entity) iter.Seq[extraction.Span] {
-	return func(yield func(extraction.Span) bool) {
+func (x *Index) places(e Entity) iter.Seq[Span] {
+	return func(yield func(Span) bool) {
 		seen := map[string]bool{}
 		for i := -1; i < len(e.Aliases); i++ {
 			name := e.Name
@@ -155,7 +126,7 @@ func (x *Index) places(e extraction.Entity) iter.Seq[extraction.Span] {
 
 // Mentioned returns how many of the entity's mentions occur in the document, found as
 // Ground finds them.
-func (x *Index) Mentioned(e extraction.Entity) int {
+func (x *Index) Mentioned(e Entity) int {
 	found := 0
 	for _, given := range e.Mentions {
 		if _, ok := x.mention(given); ok {
@@ -167,7 +138,7 @@ func (x *Index) Mentioned(e extraction.Entity) int {
 
 // Named reports whether the name of the entity or an alias occurs in the document, as
 // Ground looks for them.
-func (x *Index) Named(e extraction.Entity) bool {
+func (x *Index) Named(e Entity) bool {
 	for range x.places(e) {
 		return true
 	}
@@ -175,13 +146,13 @@ func (x *Index) Named(e extraction.Entity) bool {
 }
 
 // named returns such places in order and without overlap.
-func (x *Index) named(e extraction.Entity) []extraction.Span {
+func (x *Index) named(e Entity) []Span {
 	spans := slices.Collect(x.places(e))
-	slices.SortFunc(spans, func(a, b extraction.Span) int {
+	slices.SortFunc(spans, func(a, b Span) int {
 		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(b.End, a.End))
 	})
 	end := 0
-	spans = slices.DeleteFunc(spans, func(s extraction.Span) bool {
+	spans = slices.DeleteFunc(spans, func(s Span) bool {
 		if s.Start < end {
 			return true
 		}
@@ -204,8 +175,8 @@ func (x *Index) wholeWords(s stretch) bool {
 }
 
 // distinct returns spans once each, in the order of the document.
-func distinct(spans []extraction.Span) []extraction.Span {
-	slices.SortFunc(spans, func(a, b extraction.Span) int {
+func distinct(spans []Span) []Span {
+	slices.SortFunc(spans, func(a, b Span) int {
 		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.End, b.End), strings.Compare(a.Quote, b.Quote))
 	})
 	return slices.Compact(spans)
@@ -306,23 +277,25 @@ type Match int
 
 // The ways to be found, worst first.
 const (
-	None     Match = iota // not at all
-	Tolerant              // but for spelling that a reader would not see as different
-	Exact                 // code point by code point
+	NoMatch       Match = iota // not at all
+	TolerantMatch              // but for spelling that a reader would not see as different
+	ExactMatch                 // code point by code point
 )
 
 // String returns the name of the match in lower case.
 func (m Match) String() string {
 	switch m {
-	case Exact:
+	case ExactMatch:
 		return "exact"
-	case Tolerant:
+	case TolerantMatch:
 		return "tolerant"
 	}
 	return "none"
 }
 
-// Index finds quotes in one document. It is safe for concurrent use.
+// Index finds quotes in one document. It is safe for concurrent use. It does not decide
+// whether a statement is supported by the document, only whether words stand in it, and
+// where.
 type Index struct {
 	*Offsets
 	exact haystack
@@ -331,8 +304,22 @@ type Index struct {
 	loose haystack
 }
 
-// Of is the index of a document's text, the same one for all copies of the document.
-func Of(doc extraction.Document) *Index { return extraction.OfText(doc, NewIndex) }
+// Index is the index of the document's text, the same one for all copies of a document
+// of a Decoder. Safe for concurrent use.
+func (d Document) Index() *Index {
+	if d.indexed == nil || d.indexed.text != d.Text {
+		return NewIndex(d.Text)
+	}
+	d.indexed.once.Do(func() { d.indexed.index = NewIndex(d.indexed.text) })
+	return d.indexed.index
+}
+
+// indexed is the index of a text, once somebody has asked for it.
+type indexed struct {
+	text  string
+	once  sync.Once
+	index *Index
+}
 
 // NewIndex reads a document. Time and memory are linear in the text; tolerant
 // search needs one to six bytes per byte of text from its first use, few for ASCII, and
@@ -350,14 +337,14 @@ func NewIndex(text string) *Index {
 // sees them.
 //
 // The span quotes the document, not what was looked for. An empty quote, or one
-// that does not occur, gives the zero Span and None.
+// that does not occur, gives the zero Span and NoMatch.
 //
 // Of a string that occurs more than 1024 times, only places near are looked at;
 // of any after some 4 million places in all, 64. So the work stays bounded
 // however many quotes are made up to cost time.
-func (x *Index) Locate(quote string, near int) (extraction.Span, Match) {
+func (x *Index) Locate(quote string, near int) (Span, Match) {
 	if quote == "" {
-		return extraction.Span{}, None
+		return Span{}, NoMatch
 	}
 	near = min(max(near, 0), x.Len(CodePoints))
 	at, _ := x.Convert(near, CodePoints, Bytes)
@@ -367,12 +354,12 @@ func (x *Index) Locate(quote string, near int) (extraction.Span, Match) {
 		exact[i] = stretch{from, from + len(quote)}
 	}
 	if span, ok := x.closest(exact, at, near); ok {
-		return span, Exact
+		return span, ExactMatch
 	}
 	if span, ok := x.closest(x.tolerant(fold(quote).text, at), at, near); ok {
-		return span, Tolerant
+		return span, TolerantMatch
 	}
-	return extraction.Span{}, None
+	return Span{}, NoMatch
 }
 
 // stretch is a part of the document, in bytes.
@@ -380,9 +367,9 @@ type stretch struct{ from, to int }
 
 // closest returns the stretch that begins closest to near, which is the byte at;
 // stretches that do not end between code points do not count.
-func (x *Index) closest(stretches []stretch, at, near int) (extraction.Span, bool) {
+func (x *Index) closest(stretches []stretch, at, near int) (Span, bool) {
 	after, _ := slices.BinarySearchFunc(stretches, at, func(s stretch, at int) int { return s.from - at })
-	var best extraction.Span
+	var best Span
 	found := false
 	for _, s := range slices.Backward(stretches[:after]) {
 		if best, found = x.span(s); found {
@@ -418,13 +405,13 @@ func (x *Index) tolerant(needle []byte, near int) []stretch {
 }
 
 // span returns the span of a stretch, if it ends between code points.
-func (x *Index) span(s stretch) (extraction.Span, bool) {
+func (x *Index) span(s stretch) (Span, bool) {
 	start, ok := x.Convert(s.from, Bytes, CodePoints)
 	end, ok2 := x.Convert(s.to, Bytes, CodePoints)
 	if !ok || !ok2 {
-		return extraction.Span{}, false
+		return Span{}, false
 	}
-	return extraction.Span{Quote: x.text[s.from:s.to], Start: start, End: end}, true
+	return Span{Quote: x.text[s.from:s.to], Start: start, End: end}, true
 }
 
 // stretch returns what of the original folded to text[a:b]; it is false if that

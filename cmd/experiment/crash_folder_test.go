@@ -11,8 +11,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"extraction-experiment/cmd/internal/settings"
+	"extraction-experiment/internal/proc"
 	"extraction-experiment/internal/testkit/suite"
 	"extraction-experiment/langfuse/embedded"
 	"extraction-experiment/outcome"
@@ -82,6 +84,20 @@ func (f folder) start(t testing.TB, args ...string) *child {
 		<-c.ended
 	})
 	return c
+}
+
+// memory waits for the end, and returns the most memory that the process had, in bytes.
+func (c *child) memory() (most int64) {
+	for ticker := time.Tick(5 * time.Millisecond); ; {
+		if _, now := proc.Memory(c.Process.Pid); now > 0 {
+			most = now
+		}
+		select {
+		case <-c.ended:
+			return most
+		case <-ticker:
+		}
+	}
 }
 
 // environment is that of the folder's processes: of this one's settings none of Langfuse

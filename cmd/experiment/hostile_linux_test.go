@@ -8,7 +8,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
-	"syscall"
 	"testing"
 
 	"extraction-experiment/internal/cli"
@@ -83,7 +82,7 @@ func TestHostile(t *testing.T) {
 	must(t, os.WriteFile(f.path("hostile.jsonl"), []byte(lines.String()), 0o600))
 
 	c := f.start(t, "--dataset", "hostile.jsonl", "--name", "r", "--model", "openai/gpt-test", "--prompt", "plain", "--max-failures", "100%", "--concurrency", "2")
-	<-c.ended
+	memory := c.memory()
 	if code := c.ProcessState.ExitCode(); code != 0 {
 		t.Fatalf("exit code %d\n%.3000s", code, &c.stderr)
 	}
@@ -94,7 +93,7 @@ func TestHostile(t *testing.T) {
 	if suite.Full() {
 		most = 1500
 	}
-	if mb := c.ProcessState.SysUsage().(*syscall.Rusage).Maxrss / 1024; mb > most {
+	if mb := memory >> 20; mb > most {
 		t.Errorf("%d MB of memory", mb)
 	}
 	r, err := runstore.Load(f.runFile("hostile.jsonl", "r"))

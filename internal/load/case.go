@@ -13,10 +13,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
-	"syscall"
 	"time"
+
+	"extraction-experiment/internal/proc"
 )
 
 // loadCase is one measured command over made items.
@@ -193,20 +193,12 @@ func timed(cmd *exec.Cmd, watch bool) (result, error) {
 	if err := cmd.Start(); err != nil {
 		return result{}, err
 	}
-	if watch {
-		ended := make(chan struct{})
-		defer close(ended)
-		go printMemory(cmd.Process.Pid, began, ended)
-	}
+	ended, watched := make(chan struct{}), make(chan int64)
+	go func() { watched <- watchMemory(cmd.Process.Pid, began, watch, ended) }()
 	err := cmd.Wait()
+	close(ended)
 	state := cmd.ProcessState
-	r := result{wall: time.Since(began), cpu: state.UserTime() + state.SystemTime()}
-	if usage, ok := state.SysUsage().(*syscall.Rusage); ok {
-		r.peak = int64(usage.Maxrss)
-		if runtime.GOOS != "darwin" { // where it is bytes
-			r.peak <<= 10
-		}
-	}
+	r := result{wall: time.Since(began), cpu: state.UserTime() + state.SystemTime(), peak: <-watched}
 	if err != nil {
 		text := out.Bytes()
 		return r, fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, text[max(0, len(text)-2000):])
@@ -214,22 +206,23 @@ func timed(cmd *exec.Cmd, watch bool) (result, error) {
 	return r, nil
 }
 
-// printMemory prints the resident memory of a process every ten seconds.
-func printMemory(pid int, began time.Time, ended <-chan struct{}) {
-	for {
+// watchMemory returns the most memory that a process had resident, and prints what it has every
+// ten seconds if told so. It looks every 20 ms: what the system says in the end begins with
+// the memory of the process that started this one. 0 is unknown, where there is no /proc.
+func watchMemory(pid int, began time.Time, tell bool, ended <-chan struct{}) (peak int64) {
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for next := began.Add(10 * time.Second); ; {
+		if now, most := proc.Memory(pid); most > 0 {
+			if peak = most; tell && time.Now().After(next) {
+				fmt.Printf("%4.0f s %d MB\n", time.Since(began).Seconds(), now>>20)
+				next = next.Add(10 * time.Second)
+			}
+		}
 		select {
 		case <-ended:
-			return
-		case <-time.After(10 * time.Second):
-		}
-		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-		if err != nil {
-			return
-		}
-		for line := range strings.Lines(string(text)) {
-			if kept, ok := strings.CutPrefix(line, "VmRSS:"); ok {
-				fmt.Printf("%4.0f s %s\n", time.Since(began).Seconds(), strings.TrimSpace(kept))
-			}
+			return peak
+		case <-ticker.C:
 		}
 	}
 }

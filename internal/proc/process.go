@@ -382,3 +382,22 @@ func wait[T any](ctx context.Context, closed <-chan struct{}, from <-chan T) (go
 	}
 	return got, done, err
 }
+
+// Memory returns the resident memory of a running process and the most that it had, in bytes;
+// 0 where the system has no /proc, or the process is gone. The resource usage of one that
+// has ended is no use: on Linux it begins with the memory of the process that started it.
+func Memory(pid int) (now, most int64) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, 0
+	}
+	for line := range strings.Lines(string(status)) {
+		for name, into := range map[string]*int64{"VmRSS:": &now, "VmHWM:": &most} {
+			if value, found := strings.CutPrefix(line, name); found {
+				_, _ = fmt.Sscan(value, into)
+				*into <<= 10
+			}
+		}
+	}
+	return now, most
+}

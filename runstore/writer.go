@@ -458,13 +458,13 @@ func (r *Run) Room() <-chan struct{} {
 	return recent.room
 }
 
-// Crowded reports whether a quarter of the memory for what CommitItem keeps is taken: time
+// Crowded reports whether three eighths of the memory for what CommitItem keeps are taken: time
 // to publish.
 func (r *Run) Crowded() bool {
 	recent := r.writer.tx.recent
 	recent.mu.Lock()
 	defer recent.mu.Unlock()
-	return recent.bytes > maxRecent/4
+	return recent.bytes > maxRecent*3/8
 }
 
 // settle writes the log back and leaves a single file. A reader in another

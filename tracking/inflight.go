@@ -179,15 +179,14 @@ func (p *Publisher) wait(ctx context.Context, d time.Duration, more, finished <-
 // when the last one did, or when something came after a pause. Where what waits takes much
 // memory, a round does not wait for the one before.
 func (p *Publisher) fill(ctx context.Context, began time.Time) {
-	for ctx.Err() == nil && !isClosed(p.finished) {
+	open := func() bool { return ctx.Err() == nil && !isClosed(p.finished) }
+	for open() && time.Since(began) < stride && !p.cfg.Run.Crowded() {
+		p.wait(ctx, stride/8, nil, p.finished) // commits come far more often
+	}
+	for open() {
 		more := p.cfg.Run.Changed()
-		enough := p.cfg.Run.Waiting(p.read, many) >= many
-		next := began.Add(linger)
-		if enough {
-			next = began.Add(stride)
-		}
-		left := time.Until(next)
-		if left <= 0 || enough && p.cfg.Run.Crowded() {
+		left := time.Until(began.Add(linger))
+		if p.cfg.Run.Waiting(p.read, many) >= many || left <= 0 {
 			return
 		}
 		p.wait(ctx, left, more, p.finished)

@@ -2,8 +2,10 @@ package textutil
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"iter"
+	"math/bits"
 	"strings"
 )
 
@@ -189,4 +191,209 @@ func stringEnd(raw []byte) int {
 		}
 	}
 	return len(raw)
+}
+
+// maxDepth is how deep encoding/json lets values nest.
+const maxDepth = 10_000
+
+// ValidJSON is json.Valid, several times as fast.
+func ValidJSON(raw []byte) bool {
+	s := scanner{raw: raw}
+	return s.whole()
+}
+
+// CompactJSON is json.Compact, but what has no white space between its tokens comes back as
+// it is, not as a copy. The error is that of encoding/json.
+func CompactJSON(raw []byte) ([]byte, error) {
+	s := scanner{raw: raw}
+	if s.whole() && !s.spaces {
+		return raw, nil
+	}
+	var b bytes.Buffer
+	b.Grow(len(raw))
+	err := json.Compact(&b, raw)
+	return b.Bytes(), err
+}
+
+// scanner checks a JSON text. Its methods take the place of what they read, and return
+// the place after it, or -1 where it is no JSON.
+type scanner struct {
+	raw    []byte
+	depth  int
+	spaces bool // there is white space between tokens
+}
+
+func (s *scanner) whole() bool {
+	end := s.value(s.space(0))
+	return end >= 0 && s.space(end) == len(s.raw)
+}
+
+// at returns the byte at a place; 0, which begins no token, behind the end.
+func (s *scanner) at(i int) byte {
+	if i < len(s.raw) {
+		return s.raw[i]
+	}
+	return 0
+}
+
+func (s *scanner) space(i int) int {
+	for i < len(s.raw) && (s.raw[i] == ' ' || s.raw[i] == '\n' || s.raw[i] == '\t' || s.raw[i] == '\r') {
+		s.spaces = true
+		i++
+	}
+	return i
+}
+
+func (s *scanner) value(i int) int {
+	switch c := s.at(i); c {
+	case '"':
+		return s.text(i)
+	case '{':
+		return s.list(i, '}', s.member)
+	case '[':
+		return s.list(i, ']', s.value)
+	case 't':
+		return s.word(i, "true")
+	case 'f':
+		return s.word(i, "false")
+	case 'n':
+		return s.word(i, "null")
+	default:
+		return s.number(i)
+	}
+}
+
+// list reads an object or array, each part with one.
+func (s *scanner) list(i int, closing byte, one func(int) int) int {
+	if s.depth++; s.depth > maxDepth {
+		return -1
+	}
+	defer func() { s.depth-- }()
+	if i = s.space(i + 1); s.at(i) == closing {
+		return i + 1
+	}
+	for {
+		if i = one(i); i < 0 {
+			return -1
+		}
+		switch i = s.space(i); s.at(i) {
+		case closing:
+			return i + 1
+		case ',':
+			i = s.space(i + 1)
+		default:
+			return -1
+		}
+	}
+}
+
+// member reads a key and its value.
+func (s *scanner) member(i int) int {
+	if s.at(i) != '"' {
+		return -1
+	}
+	if i = s.text(i); i < 0 {
+		return -1
+	}
+	if i = s.space(i); s.at(i) != ':' {
+		return -1
+	}
+	return s.value(s.space(i + 1))
+}
+
+func (s *scanner) word(i int, word string) int {
+	if end := i + len(word); end <= len(s.raw) && string(s.raw[i:end]) == word {
+		return end
+	}
+	return -1
+}
+
+func (s *scanner) text(i int) int {
+	for i = plainEnd(s.raw, i+1); ; i = plainEnd(s.raw, i+1) {
+		switch s.at(i) {
+		case '"':
+			return i + 1
+		case '\\':
+			if i = s.escape(i + 1); i < 0 {
+				return -1
+			}
+		default:
+			return -1
+		}
+	}
+}
+
+// plainEnd returns the first place from i on of a quote, a backslash or a control
+// character, or the end. It looks at eight bytes at a time.
+func plainEnd(raw []byte, i int) int {
+	const ones, tops = 0x0101010101010101, 0x8080808080808080
+	for ; i+8 <= len(raw); i += 8 {
+		eight := binary.LittleEndian.Uint64(raw[i:])
+		quote, slash := eight^ones*'"', eight^ones*'\\'
+		// The lowest top bit that is set is that of a byte looked for; those above it need not be.
+		if found := ((quote-ones)&^quote | (slash-ones)&^slash | (eight-ones*' ')&^eight) & tops; found != 0 {
+			return i + bits.TrailingZeros64(found)/8
+		}
+	}
+	for i < len(raw) && raw[i] >= ' ' && raw[i] != '"' && raw[i] != '\\' {
+		i++
+	}
+	return i
+}
+
+// escape reads what follows a backslash, and returns the place of its last byte.
+func (s *scanner) escape(i int) int {
+	switch s.at(i) {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		return i
+	case 'u':
+		for range 4 {
+			i++
+			if !isHex(s.at(i)) {
+				return -1
+			}
+		}
+		return i
+	}
+	return -1
+}
+
+func (s *scanner) number(i int) int {
+	if s.at(i) == '-' {
+		i++
+	}
+	if s.at(i) == '0' {
+		i++
+	} else if i = s.digits(i); i < 0 {
+		return -1
+	}
+	if s.at(i) == '.' {
+		if i = s.digits(i + 1); i < 0 {
+			return -1
+		}
+	}
+	if s.at(i)|0x20 == 'e' {
+		i++
+		if c := s.at(i); c == '+' || c == '-' {
+			i++
+		}
+		return s.digits(i)
+	}
+	return i
+}
+
+// digits reads one or more.
+func (s *scanner) digits(i int) int {
+	first := i
+	for c := s.at(i); c >= '0' && c <= '9'; c = s.at(i) {
+		i++
+	}
+	if i == first {
+		return -1
+	}
+	return i
+}
+
+func isHex(c byte) bool {
+	return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -98,6 +99,7 @@ func (p Pool) work(ctx context.Context, q Queue, places chan struct{}) error {
 			err = q.GiveBack(ctx, u, done.Err)
 		}
 		<-places
+		runtime.Gosched() // what others have to send goes before
 		switch {
 		case ctx.Err() != nil: // its unit is run again
 			return ctx.Err()

@@ -245,8 +245,8 @@ func briefly(raw []byte) []note {
 	var notes []note
 	for one := range textutil.JSONElements(raw) {
 		var n note
-		for key, value := range textutil.JSONMembers(one) {
-			if key == "comment" {
+		for key, value := range textutil.RawJSONMembers(one) {
+			if string(key) == `"comment"` {
 				n.Comment = textutil.JSONText(value)
 			}
 		}

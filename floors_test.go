@@ -21,7 +21,7 @@ var floors = map[string]int{
 	"internal/cli":           1, // above the other internal ones, which it uses
 	"harness/answers/pdf":    6,
 	"internal/proc":          1,
-	"internal/load":          2, // a program of its own, which nothing imports
+	"internal/load":          2,  // a program of its own, which nothing imports
 	"internal/textutil":      -1, // below the other internal ones
 	"internal/testkit/suite": -1,
 	"extraction":             1,

@@ -6,4 +6,5 @@ type RunnerConfig = runnerConfig
 var (
 	NewRunner  = newRunner
 	RescoreRun = rescore
+	Ahead      = ahead
 )

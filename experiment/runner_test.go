@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -342,5 +343,41 @@ func TestNew_namesEveryProblem(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not name %s", err, want)
 		}
+	}
+}
+
+// TestAhead: one page is read while one is looked at, no more, and none when the loop ends.
+func TestAhead(t *testing.T) {
+	broken := errors.New("broken")
+	for _, last := range []int{1, 3, 9} {
+		synctest.Test(t, func(t *testing.T) {
+			read, ended := 0, false
+			source := func(yield func([]dataset.Item, error) bool) {
+				defer func() { ended = true }()
+				for read < 3 {
+					read++
+					if !yield([]dataset.Item{{ID: fmt.Sprint(read)}}, nil) {
+						return
+					}
+				}
+				yield(nil, broken)
+			}
+			seen := 0
+			for page, err := range experiment.Ahead(source) {
+				if seen++; seen <= 3 && (err != nil || page[0].ID != fmt.Sprint(seen)) || seen == 4 && !errors.Is(err, broken) {
+					t.Errorf("step %d: %v, %v", seen, page, err)
+				}
+				synctest.Wait()
+				if want := min(seen+1, 3); read != want {
+					t.Errorf("%d pages read while %d was looked at, want %d", read, seen, want)
+				}
+				if seen == last {
+					break
+				}
+			}
+			if want := min(last, 4); seen != want || !ended {
+				t.Errorf("%d steps, want %d; the source has ended: %v", seen, want, ended)
+			}
+		})
 	}
 }

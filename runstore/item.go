@@ -1,6 +1,7 @@
 package runstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -27,9 +28,9 @@ type Item struct {
 }
 
 // AddItems writes a page of items in one transaction, in their order: all or
-// none. hash gives what stands in the hash column (dataset.Hash). White space
-// between JSON tokens is dropped, an absent input becomes null, an absent
-// expected output or metadata stays absent.
+// none. hash gives what stands in the hash column (dataset.Hash); it is called by several
+// goroutines at once. White space between JSON tokens is dropped, an absent input becomes
+// null, an absent expected output or metadata stays absent.
 //
 // Errors: ErrDuplicate, naming the id; an id that is empty or not UTF-8, a value
 // that is not JSON or larger than 256 MiB, what hash returns; otherwise as
@@ -46,19 +47,20 @@ func (r *Run) AddItems(ctx context.Context, items []dataset.Item, hash func(data
 	if err != nil {
 		return err
 	}
+	errs := make([]error, len(items))
 	var group errgroup.Group
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for i, item := range items {
 		group.Go(func() error {
-			sum, err := hash(item)
-			if err == nil {
-				rows[i], err = newItemRow(Item{Item: item, Hash: sum}, with)
+			var sum string
+			if sum, errs[i] = hash(item); errs[i] == nil {
+				rows[i], errs[i] = newItemRow(Item{Item: item, Hash: sum}, with)
 			}
-			return err
+			return errs[i]
 		})
 	}
-	if err := group.Wait(); err != nil {
-		return err
+	if group.Wait() != nil {
+		return cmp.Or(errs...) // the first in the order of the items
 	}
 	for _, row := range rows {
 		size += row.size

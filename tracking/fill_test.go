@@ -1,6 +1,7 @@
 package tracking
 
 import (
+	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -15,12 +16,13 @@ import (
 
 // TestPublisher_fill: the next round begins a fifth of a second after the one before
 // where 20 outcomes wait by then, else with the 20th, a second after at the latest,
-// and at once when the run finishes.
+// and at once when the run finishes, or soon after what waits takes much memory.
 func TestPublisher_fill(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		read   int64 // was in a round before
 		commit map[time.Duration]int
+		large  int // bytes of each item
 		finish time.Duration
 		want   time.Duration
 	}{
@@ -29,6 +31,9 @@ func TestPublisher_fill(t *testing.T) {
 		{name: "the twentieth later", commit: map[time.Duration]int{0: 19, 700 * time.Millisecond: 1}, want: 700 * time.Millisecond},
 		{name: "few", commit: map[time.Duration]int{0: 5, 300 * time.Millisecond: 14}, want: time.Second},
 		{name: "read before", read: 10, commit: map[time.Duration]int{0: 29, 500 * time.Millisecond: 1}, want: 500 * time.Millisecond},
+		{name: "large", large: 200 << 10, commit: map[time.Duration]int{0: 20}, want: 0}, // 4.0 of 8 MiB
+		{name: "large, later", large: 200 << 10, commit: map[time.Duration]int{60 * time.Millisecond: 20}, want: 75 * time.Millisecond},
+		{name: "not so large", large: 100 << 10, commit: map[time.Duration]int{0: 20}, want: 200 * time.Millisecond}, // 2.0
 		{name: "the end", commit: map[time.Duration]int{0: 5}, finish: 400 * time.Millisecond, want: 400 * time.Millisecond},
 		{name: "the end of many", commit: map[time.Duration]int{0: 50}, finish: 100 * time.Millisecond, want: 100 * time.Millisecond},
 	} {
@@ -46,7 +51,10 @@ func TestPublisher_fill(t *testing.T) {
 				next := 0
 				commit := func(n int) {
 					for range n {
-						if err := run.Commit(t.Context(), outcomeOf(next)); err != nil {
+						o := outcomeOf(next)
+						item := dataset.Item{ID: o.Item, Input: json.RawMessage(`"` + strings.Repeat("x", c.large) + `"`)}
+						o.Seq = int64(next + 1)
+						if err := run.CommitItem(t.Context(), item, o); err != nil {
 							t.Error(err)
 						}
 						next++

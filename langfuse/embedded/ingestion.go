@@ -36,11 +36,7 @@ func (s *Server) ingest(c *call) (any, error) {
 		return nil, err
 	}
 	successes, failures := make([]acceptedEvent, 0, len(raws)), []object{}
-	size := 1
-	for _, raw := range raws {
-		size += len(raw) + 1
-	}
-	taken := append(make([]byte, 0, size), '[')
+	taken := append(make([]byte, 0, len(f.raw("batch"))+1), '[')
 	reader := eventReader{mode: s.cfg.Mode}
 	var about reach
 	for _, raw := range raws {

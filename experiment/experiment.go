@@ -322,3 +322,31 @@ func (e *execution) runner(ctx context.Context) (_ *runner, err error) {
 	}
 	return newRunner(cfg)
 }
+
+// serialObserver calls an Observer from many workers, one call at a time.
+type serialObserver struct {
+	mu sync.Mutex
+	to Observer
+}
+
+func (s *serialObserver) listed(items int) { tell(s, s.to.Listed, items) }
+
+func (s *serialObserver) planned(total, done int) {
+	if s.to.Planned != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.to.Planned(total, done)
+	}
+}
+
+func (s *serialObserver) started(item string) { tell(s, s.to.Started, item) }
+
+func (s *serialObserver) done(o outcome.Outcome) { tell(s, s.to.Done, o) }
+
+func tell[T any](s *serialObserver, f func(T), what T) {
+	if f != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		f(what)
+	}
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"sync"
 	"time"
 
@@ -234,36 +233,6 @@ func (r *runner) list(ctx context.Context) error {
 	return r.fingerprint(ctx)
 }
 
-// ahead gives the pages of a source, and has it read the next one while one is written.
-func ahead(pages iter.Seq2[[]dataset.Item, error]) iter.Seq2[[]dataset.Item, error] {
-	type step struct {
-		page []dataset.Item
-		err  error
-		more bool
-	}
-	return func(yield func([]dataset.Item, error) bool) {
-		next, stop := iter.Pull2(pages)
-		defer stop()
-		coming := make(chan step, 1)
-		read := func() {
-			page, err, more := next()
-			coming <- step{page, err, more}
-		}
-		go read()
-		for {
-			now := <-coming
-			if !now.more {
-				return
-			}
-			go read()
-			if !yield(now.page, now.err) {
-				<-coming // nobody reads any more
-				return
-			}
-		}
-	}
-}
-
 // unlisted returns the items of a page that an interrupted listing did not
 // write yet.
 func (r *runner) unlisted(ctx context.Context, page []dataset.Item) ([]dataset.Item, error) {
@@ -453,33 +422,5 @@ func (r *runner) letPublish(ctx context.Context, halt *halt) {
 	case <-r.cfg.Stop:
 	case <-halt.signal:
 	case <-ctx.Done():
-	}
-}
-
-// serialObserver calls an Observer from many workers, one call at a time.
-type serialObserver struct {
-	mu sync.Mutex
-	to Observer
-}
-
-func (s *serialObserver) listed(items int) { tell(s, s.to.Listed, items) }
-
-func (s *serialObserver) planned(total, done int) {
-	if s.to.Planned != nil {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.to.Planned(total, done)
-	}
-}
-
-func (s *serialObserver) started(item string) { tell(s, s.to.Started, item) }
-
-func (s *serialObserver) done(o outcome.Outcome) { tell(s, s.to.Done, o) }
-
-func tell[T any](s *serialObserver, f func(T), what T) {
-	if f != nil {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		f(what)
 	}
 }

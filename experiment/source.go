@@ -14,6 +14,7 @@ import (
 	"extraction-experiment/dataset"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
+	"extraction-experiment/runstore"
 	"extraction-experiment/tracking"
 )
 
@@ -230,4 +231,19 @@ func Fingerprint(ctx context.Context, source Source) (string, error) {
 		}
 	}
 	return f.Sum(), nil
+}
+
+// ahead gives the pages of a source, and has it read the next one while one is looked at.
+func ahead(pages iter.Seq2[[]dataset.Item, error]) iter.Seq2[[]dataset.Item, error] {
+	return func(yield func([]dataset.Item, error) bool) {
+		next, stop := iter.Pull2(pages)
+		defer stop()
+		runstore.Ahead(func([]dataset.Item) ([][]dataset.Item, error) {
+			page, err, more := next()
+			if err != nil || !more {
+				return nil, err
+			}
+			return [][]dataset.Item{page}, nil
+		})(yield)
+	}
 }

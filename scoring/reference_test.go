@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/big"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/agnivade/levenshtein"
@@ -313,5 +312,3 @@ func mustNew(t interface{ Fatal(...any) }, o Options) *Scorer {
 	}
 	return s
 }
-
-func repeated(s string, n int) string { return strings.Repeat(s, n) }

@@ -392,11 +392,14 @@ func Memory(pid int) (now, most int64) {
 		return 0, 0
 	}
 	for line := range strings.Lines(string(status)) {
-		for name, into := range map[string]*int64{"VmRSS:": &now, "VmHWM:": &most} {
-			if value, found := strings.CutPrefix(line, name); found {
-				_, _ = fmt.Sscan(value, into)
-				*into <<= 10
-			}
+		name, value, _ := strings.Cut(line, ":")
+		var kilobytes int64
+		_, _ = fmt.Sscan(value, &kilobytes) // other lines have other values
+		switch name {
+		case "VmRSS":
+			now = kilobytes << 10
+		case "VmHWM":
+			most = kilobytes << 10
 		}
 	}
 	return now, most

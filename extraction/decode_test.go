@@ -132,8 +132,10 @@ func TestExtraction_MarshalJSON(t *testing.T) {
 
 func TestWithoutLookedUp(t *testing.T) {
 	for in, want := range map[string]string{
-		`{"entities":[{"name":"A","mentions":[{"quote":"A","start":0,"end":1,"looked_up":true}]},{"name":"B","type":"P","mentions":[{"quote":"B","start":2,"end":3}]}],"relationships":[]}`: `{"entities":[{"name":"A"},{"name":"B","type":"P","mentions":[{"quote":"B","start":2,"end":3}]}],"relationships":[]}`,
-		`{"entities": [{"name": "A", "mentions": [{"quote": "A", "start": 0, "end": 1, "looked_up": false}]}]}`:                                                                             `{"entities": [{"name": "A", "mentions": [{"quote": "A", "start": 0, "end": 1, "looked_up": false}]}]}`,
+		`{"entities":[{"name":"A","mentions":[{"quote":"A","start":0,"end":1,"looked_up":true}]},{"name":"B","type":"P","mentions":[{"quote":"B","start":2,"end":3}]}],"relationships":[]}`:                          `{"entities":[{"name":"A"},{"name":"B","type":"P","mentions":[{"quote":"B","start":2,"end":3}]}],"relationships":[]}`,
+		`{"entities": [{"name": "A", "mentions": [{"quote": "A", "start": 0, "end": 1, "looked_up": false}]}]}`:                                                                                                      `{"entities": [{"name": "A", "mentions": [{"quote": "A", "start": 0, "end": 1, "looked_up": false}]}]}`,
+		`{"entities":[{"name":"A","mentions":[{"quote":"a","start":0,"end":1},{"quote":"b","start":1,"end":2,"looked_up":true},{"quote":"c","start":2,"end":3},{"quote":"d","start":3,"end":4,"looked_up":true}]}]}`: `{"entities":[{"name":"A","mentions":[{"quote":"a","start":0,"end":1},{"quote":"c","start":2,"end":3}]}]}`,
+		`{"entities":[{"name":"A","mentions":[{"quote":"{\"quote\":\"b\",\"looked_up\":true}","start":0,"end":9},{"quote":"],","start":2,"end":3,"looked_up":true}]}]}`:                                              `{"entities":[{"name":"A","mentions":[{"quote":"{\"quote\":\"b\",\"looked_up\":true}","start":0,"end":9}]}]}`,
 		`{"entities":[ ],"colour":1}`: `{"entities":[ ],"colour":1}`,
 		`{"answer":"looked_up"}`:      `{"answer":"looked_up"}`,
 		`["looked_up"]`:               `["looked_up"]`,

@@ -26,8 +26,6 @@ import (
 	"encoding/json"
 	"slices"
 	"unicode/utf8"
-
-	"extraction-experiment/internal/textutil"
 )
 
 // MaxLabel is the most bytes that a name, type, identifier or alias has. A longer one
@@ -129,35 +127,33 @@ func ReadsBack(e Extraction) bool {
 // WithoutLookedUp returns the JSON of an extraction, as MarshalJSON writes it,
 // without the mentions that were looked up; any other JSON as it is.
 func WithoutLookedUp(raw json.RawMessage) json.RawMessage {
-	lookedUp := []byte(`"looked_up":true}`) // it comes last
-	if !bytes.Contains(raw, lookedUp) {
+	if !bytes.HasPrefix(raw, []byte(`{"entities":[`)) {
 		return raw
 	}
-	in := func(name string, change func(b []byte, value json.RawMessage) ([]byte, bool)) func([]byte, string, json.RawMessage) ([]byte, bool) {
-		return func(b []byte, key string, value json.RawMessage) ([]byte, bool) {
-			if key == name {
-				return change(b, value)
-			}
-			return append(b, value...), true
+	begin, end, list := []byte(`{"quote":`), []byte(`,"looked_up":true}`), []byte(`,"mentions":[`)
+	b, rest := []byte(nil), raw
+	for {
+		before, after, found := bytes.Cut(rest, end) // in a text its quotation marks were escaped
+		start := bytes.LastIndex(before, begin)
+		if !found || start < 0 {
+			break
+		}
+		if b == nil {
+			b = make([]byte, 0, len(raw)-len(begin)-len(end))
+		}
+		b, rest = append(b, before[:start]...), after
+		if !bytes.HasSuffix(b, []byte{','}) {
+			rest = bytes.TrimPrefix(rest, []byte{','})
+		}
+		b = bytes.TrimSuffix(b, []byte{','})
+		if bytes.HasPrefix(rest, []byte{']'}) && bytes.HasSuffix(b, list) {
+			b, rest = bytes.TrimSuffix(b, list), rest[1:]
 		}
 	}
-	given := func(b []byte, mention json.RawMessage) ([]byte, bool) {
-		return append(b, mention...), !bytes.HasSuffix(mention, lookedUp)
+	if b == nil {
+		return raw
 	}
-	mentions := func(b []byte, list json.RawMessage) ([]byte, bool) {
-		before := len(b)
-		b = textutil.AppendJSONElements(b, list, given)
-		return b, len(b)-before > len("[]")
-	}
-	entity := func(b []byte, raw json.RawMessage) ([]byte, bool) {
-		return textutil.AppendJSONMembers(b, raw, in("mentions", mentions)), true
-	}
-	entities := func(b []byte, list json.RawMessage) ([]byte, bool) {
-		return textutil.AppendJSONElements(b, list, entity), true
-	}
-	const shortest = len(`{"quote":"","start":0,"end":1,"looked_up":true},`)
-	b := make([]byte, 0, max(0, len(raw)-shortest*bytes.Count(raw, lookedUp)))
-	return textutil.AppendJSONMembers(b, raw, in("entities", entities))
+	return append(b, rest...)
 }
 
 // DecodeExtraction reads entities and relationships, as a dataset item or an

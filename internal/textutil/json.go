@@ -7,6 +7,7 @@ import (
 	"iter"
 	"math/bits"
 	"strings"
+	"unsafe"
 )
 
 // JSONMembers returns the keys of a JSON object and their values, parts of raw, in their
@@ -76,52 +77,37 @@ func JSONScalar(raw []byte) (value, rest []byte) {
 
 // AppendJSONMembers appends a JSON object to b, each value as f appends it; a member of which
 // f says that it is not kept is left out. Anything that is no object is appended as it
-// is. Raw is as in JSONMembers.
+// is. Raw is as in JSONMembers; f must not keep the key.
 func AppendJSONMembers(b, raw []byte, f func(b []byte, key string, value json.RawMessage) (more []byte, kept bool)) []byte {
-	return appended(b, raw, '{', '}', RawJSONMembers(raw), f)
-}
-
-// AppendJSONElements does with a list what AppendJSONMembers does with an object.
-func AppendJSONElements(b, raw []byte, f func(b []byte, value json.RawMessage) (more []byte, kept bool)) []byte {
-	elements := func(yield func([]byte, json.RawMessage) bool) {
-		for value := range JSONElements(raw) {
-			if !yield(nil, value) {
-				return
-			}
-		}
-	}
-	return appended(b, raw, '[', ']', elements, func(b []byte, _ string, value json.RawMessage) ([]byte, bool) { return f(b, value) })
-}
-
-// appended writes what is between the brackets anew.
-func appended(b, raw []byte, opening, closing byte, all iter.Seq2[[]byte, json.RawMessage],
-	f func(b []byte, key string, value json.RawMessage) ([]byte, bool)) []byte {
-	if text := skip(raw, ' '); len(text) == 0 || text[0] != opening {
+	if text := skip(raw, ' '); len(text) == 0 || text[0] != '{' {
 		return append(b, raw...)
 	}
-	b = append(b, opening)
+	b = append(b, '{')
 	empty := true
-	for key, value := range all {
+	for key, value := range RawJSONMembers(raw) {
 		before := len(b)
 		if !empty {
 			b = append(b, ',')
 		}
-		name := ""
-		if key != nil {
-			b, name = append(append(b, key...), ':'), JSONText(key)
-		}
-		more, kept := f(b, name, value)
+		b = append(append(b, key...), ':')
+		more, kept := f(b, JSONTextIn(key), value)
 		if b = more[:before]; kept {
 			b, empty = more, false
 		}
 	}
-	return append(b, closing)
+	return append(b, '}')
 }
 
 // JSONText returns the text of a JSON string; "" for any other value.
-func JSONText(raw []byte) (text string) {
+func JSONText(raw []byte) string {
+	return strings.Clone(JSONTextIn(raw))
+}
+
+// JSONTextIn is JSONText for bytes that nobody changes as long as the text is used: it may be
+// a part of them.
+func JSONTextIn(raw []byte) (text string) {
 	if n := len(raw); n >= 2 && raw[0] == '"' && raw[n-1] == '"' && bytes.IndexByte(raw, '\\') < 0 {
-		return string(raw[1 : n-1])
+		return unsafe.String(&raw[1], n-2)
 	}
 	_ = json.Unmarshal(raw, &text) // another value leaves it empty
 	return text

@@ -19,12 +19,15 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 	commonv1 "go.opentelemetry.io/proto/otlp/common/v1"
 	tracev1 "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"extraction-experiment/internal/textutil"
 )
@@ -50,7 +53,11 @@ func (s *Server) exportSpans(c *call) (any, error) {
 			s.bodies.Put(buffer)
 		}
 	}()
-	kind, data, err := decodeSpans(c.r.Header.Get("Content-Type"), body)
+	kind, body, err := spansIn(c.r.Header.Get("Content-Type"), body)
+	var said claims
+	if err == nil {
+		said, err = check(body)
+	}
 	queued := object{"id": uuid.NewString(), "name": "otel-ingestion-job", "timestamp": iso(s.now()),
 		"data": object{"authCheck": object{"projectId": DefaultProjectID}}}
 	switch {
@@ -58,41 +65,131 @@ func (s *Server) exportSpans(c *call) (any, error) {
 		return queued, nil // and all of it is lost
 	case err != nil:
 		return nil, spanFault(http.StatusBadRequest, err.Error())
-	case !slices.ContainsFunc(data.GetResourceSpans(), func(rs *tracev1.ResourceSpans) bool { return len(rs.GetScopeSpans()) > 0 }):
+	case !said.scopes:
 		return object{}, nil
-	}
-	if s.cfg.Drop != nil {
-		s.drop(data, kind)
-	}
-	if s.cfg.Drop != nil || kind == jsonSpans {
-		if body, err = proto.Marshal(data); err != nil {
+	case s.cfg.Drop != nil:
+		if body, err = s.drop(body, kind); err != nil {
 			return nil, err
 		}
 	}
-	return queued, s.take(s.cfg.IngestionDelay, kind, body, reachOf(data))
+	return queued, s.take(s.cfg.IngestionDelay, kind, body, said.reach)
 }
 
-// reachOf is the reach of spans. Where one is sent again for another experiment, only that
-// one is named: the former loses it with whatever is stored next.
-func reachOf(data *tracev1.TracesData) (r reach) {
-	for _, rs := range data.GetResourceSpans() {
-		for _, ss := range rs.GetScopeSpans() {
-			for _, sp := range ss.GetSpans() {
-				start := max(millis(sp.GetStartTimeUnixNano()), millis(sp.GetEndTimeUnixNano()))
-				r.latest = max(r.latest, cmp.Or(start, math.MaxInt64)) // without one it is what the receipt will be
-				for _, attribute := range sp.GetAttributes() {
-					if attribute.GetKey() == experimentKey+"id" {
-						r.add(attribute.GetValue().GetStringValue())
-					}
-				}
+// claims is what is looked up in spans before they are stored.
+type claims struct {
+	scopes     bool // there are any
+	spans, bad int  // bad ones lack an id
+	reach      reach
+}
+
+// check finds what proto.Unmarshal would find wrong with the spans of a request, without
+// making messages of them, and what they claim. Where a span is sent again for another
+// experiment, only that one is named: the former loses it with whatever is stored next.
+func check(body []byte) (said claims, err error) {
+	if err = said.message((*tracev1.TracesData)(nil).ProtoReflect().Descriptor(), body, protowire.DefaultRecursionLimit); err != nil {
+		return said, fmt.Errorf("Failed to parse OTel Protobuf Trace: %w", err)
+	}
+	if said.bad > 0 {
+		err = fmt.Errorf("%w: %d of %d spans are invalid: missing or non-string ids", errBadSpans, said.bad, said.spans)
+	}
+	return said, err
+}
+
+// message checks a message of a kind, in which others may stand so many levels deep.
+func (said *claims) message(kind protoreflect.MessageDescriptor, raw []byte, levels int) error {
+	if levels == 0 {
+		return errors.New("nested too deep")
+	}
+	for rest := raw; len(rest) > 0; {
+		var f wireField
+		var err error
+		if f, rest, err = nextField(rest); err != nil {
+			return err
+		}
+		field := kind.Fields().ByNumber(f.number)
+		switch {
+		case field == nil || f.wire != protowire.BytesType:
+		case field.Kind() == protoreflect.StringKind && !utf8.Valid(f.value):
+			return fmt.Errorf("%s is not UTF-8", field.FullName())
+		case field.Kind() == protoreflect.MessageKind:
+			if err := said.message(field.Message(), f.value, levels-1); err != nil {
+				return err
 			}
 		}
 	}
-	return r
+	switch kind.Name() {
+	case "ScopeSpans":
+		said.scopes = true
+	case "Span":
+		said.span(raw)
+	}
+	return nil
+}
+
+// span reads a span that is well-formed.
+func (said *claims) span(raw []byte) {
+	var ids [2]bool
+	var latest int64
+	for rest := raw; len(rest) > 0; {
+		var f wireField
+		f, rest, _ = nextField(rest)
+		switch {
+		case (f.number == 1 || f.number == 2) && f.wire == protowire.BytesType:
+			ids[f.number-1] = len(f.value) > 0
+		case (f.number == 7 || f.number == 8) && f.wire == protowire.Fixed64Type:
+			instant, _ := protowire.ConsumeFixed64(f.value)
+			latest = max(latest, millis(instant))
+		case f.number == 9 && string(bytesOf(f.value, 1)) == experimentKey+"id":
+			said.reach.add(string(bytesOf(bytesOf(f.value, 2), 1)))
+		}
+	}
+	said.spans++
+	if !ids[0] || !ids[1] {
+		said.bad++
+	}
+	said.reach.latest = max(said.reach.latest, cmp.Or(latest, math.MaxInt64)) // without one it is what the receipt will be
+}
+
+// wireField is one field of a message. Of what has a length the value is what follows it.
+type wireField struct {
+	number protowire.Number
+	wire   protowire.Type
+	value  []byte
+}
+
+// nextField reads the field that a message begins with, and returns what follows it.
+func nextField(raw []byte) (f wireField, rest []byte, err error) {
+	n := 0
+	if f.number, f.wire, n = protowire.ConsumeTag(raw); n < 0 {
+		return f, nil, protowire.ParseError(n)
+	}
+	raw = raw[n:]
+	if n = protowire.ConsumeFieldValue(f.number, f.wire, raw); n < 0 {
+		return f, nil, protowire.ParseError(n)
+	}
+	if f.value = raw[:n]; f.wire == protowire.BytesType {
+		f.value, _ = protowire.ConsumeBytes(raw)
+	}
+	return f, raw[n:], nil
+}
+
+// bytesOf returns the last field of that number in a message that is well-formed.
+func bytesOf(raw []byte, number protowire.Number) (value []byte) {
+	for len(raw) > 0 {
+		var f wireField
+		if f, raw, _ = nextField(raw); f.number == number && f.wire == protowire.BytesType {
+			value = f.value
+		}
+	}
+	return value
 }
 
 // drop takes out of a request the spans that are to be lost.
-func (s *Server) drop(data *tracev1.TracesData, kind string) {
+func (s *Server) drop(body []byte, kind string) ([]byte, error) {
+	data := new(tracev1.TracesData)
+	if err := proto.Unmarshal(body, data); err != nil {
+		return nil, err
+	}
 	for _, rs := range data.GetResourceSpans() {
 		for _, ss := range rs.GetScopeSpans() {
 			ss.Spans = slices.DeleteFunc(ss.Spans, func(sp *tracev1.Span) bool {
@@ -100,6 +197,7 @@ func (s *Server) drop(data *tracev1.TracesData, kind string) {
 			})
 		}
 	}
+	return proto.Marshal(data)
 }
 
 // storeSpans puts the spans of a request into the tables.
@@ -178,36 +276,23 @@ const (
 	jsonSpans     = "application/json"
 )
 
-// decodeSpans reads a request, and returns the encoding that its content type names.
-func decodeSpans(contentType string, body []byte) (kind string, data *tracev1.TracesData, err error) {
-	data = new(tracev1.TracesData) // has the bytes of an export request
+// spansIn returns the encoding that a content type names, and what was sent as an export
+// request in protobuf.
+func spansIn(contentType string, body []byte) (kind string, _ []byte, err error) {
 	switch {
 	case strings.Contains(contentType, protobufSpans):
-		if kind, err = protobufSpans, proto.Unmarshal(body, data); err != nil {
-			return "", nil, fmt.Errorf("Failed to parse OTel Protobuf Trace: %w", err)
-		}
+		return protobufSpans, body, nil
 	case strings.Contains(contentType, jsonSpans):
-		if kind, err = jsonSpans, decodeJSONSpans(body, data); err != nil {
+		data := new(tracev1.TracesData) // has the bytes of an export request
+		if err = decodeJSONSpans(body, data); err == nil {
+			body, err = proto.Marshal(data)
+		}
+		if err != nil {
 			return "", nil, fmt.Errorf("Failed to parse OTel JSON Trace: %w", err)
 		}
-	default:
-		return "", nil, errors.New("Invalid content type: use application/x-protobuf or application/json")
+		return jsonSpans, body, nil
 	}
-	total, bad := 0, 0
-	for _, rs := range data.GetResourceSpans() {
-		for _, ss := range rs.GetScopeSpans() {
-			for _, sp := range ss.GetSpans() {
-				total++
-				if len(sp.GetTraceId()) == 0 || len(sp.GetSpanId()) == 0 {
-					bad++
-				}
-			}
-		}
-	}
-	if bad > 0 {
-		return "", nil, fmt.Errorf("%w: %d of %d spans are invalid: missing or non-string ids", errBadSpans, bad, total)
-	}
-	return kind, data, nil
+	return "", nil, errors.New("Invalid content type: use application/x-protobuf or application/json")
 }
 
 // idText is how an id is written: in protobuf it is bytes, which are written as

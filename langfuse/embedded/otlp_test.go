@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -313,7 +314,15 @@ func FuzzDecodeSpans(f *testing.F) {
 	f.Add(protobufOf(f, sample))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for _, name := range []string{"application/json", "application/x-protobuf"} {
-			kind, data, err := decodeSpans(name, body)
+			kind, wire, err := spansIn(name, body)
+			if err != nil {
+				continue
+			}
+			_, err = check(wire)
+			data := new(tracev1.TracesData)
+			if wrong := proto.Unmarshal(wire, data); (wrong != nil) != (err != nil && !errors.Is(err, errBadSpans)) {
+				t.Fatalf("%s: the check says %v, reading it %v", name, err, wrong)
+			}
 			if err != nil {
 				continue
 			}

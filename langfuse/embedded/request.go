@@ -312,15 +312,15 @@ func newForm(raw json.RawMessage) *form {
 }
 
 // open reads what is known to be JSON, or is absent, in the place of what the form was
-// before.
+// before. Keys and texts of the form are parts of it, so that it must not change.
 func (f *form) open(raw json.RawMessage) {
 	*f = form{fields: f.fields[:0]}
 	if raw = bytes.TrimSpace(raw); len(raw) == 0 || raw[0] != '{' {
 		f.problem = badData(issue{Code: "invalid_type", Path: []any{}, Message: "Invalid input: expected object"})
 		return
 	}
-	for key, value := range textutil.JSONMembers(raw) {
-		f.fields = append(f.fields, field{key: key, value: value})
+	for key, value := range textutil.RawJSONMembers(raw) {
+		f.fields = append(f.fields, field{key: textutil.JSONTextIn(key), value: value})
 	}
 }
 
@@ -373,8 +373,8 @@ func (f *form) elements(key string) []json.RawMessage {
 // text returns a string that may be absent or null.
 func (f *form) text(key string) (s string) {
 	raw := f.raw(key)
-	if n := len(raw); n >= 2 && raw[0] == '"' && bytes.IndexByte(raw, '\\') < 0 && utf8.Valid(raw) {
-		return string(raw[1 : n-1]) // without escapes it is what stands there
+	if len(raw) > 0 && raw[0] == '"' && utf8.Valid(raw) {
+		return textutil.JSONTextIn(raw)
 	}
 	f.into(key, &s, "string")
 	return s

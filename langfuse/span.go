@@ -13,8 +13,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
-
 	"extraction-experiment/internal/textutil"
 )
 
@@ -58,24 +56,21 @@ type Span struct {
 
 // Attribute is a key with a value, made by TextAttribute or IntAttribute.
 type Attribute struct {
-	Key   string
-	proto *commonpb.KeyValue // as OTLP writes it; spans may share it
+	Key      string
+	text     string
+	number   int64
+	isNumber bool
 }
 
 // TextAttribute returns an attribute with a text, the form Langfuse wants for
 // nearly all keys, JSON included.
-func TextAttribute(key, value string) Attribute {
-	return Attribute{key, &commonpb.KeyValue{Key: key, Value: &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: value}}}}
-}
+func TextAttribute(key, value string) Attribute { return Attribute{Key: key, text: value} }
 
 // IntAttribute returns an attribute with a whole number, as the version of a
 // prompt must be.
 func IntAttribute(key string, value int64) Attribute {
-	return Attribute{key, &commonpb.KeyValue{Key: key, Value: &commonpb.AnyValue{Value: &commonpb.AnyValue_IntValue{IntValue: value}}}}
+	return Attribute{Key: key, number: value, isNumber: true}
 }
-
-// text is the value; "" of one that is no text.
-func (a Attribute) text() string { return a.proto.GetValue().GetStringValue() }
 
 // Validate returns all reasons why a server would refuse the span or, worse,
 // accept the request and lose it: v3 answers 200 to a batch with one bad span
@@ -118,7 +113,7 @@ func (a Attribute) validate() error {
 	if a.Key == "" || !utf8.ValidString(a.Key) {
 		return errors.New("a key in UTF-8 is needed")
 	}
-	if !utf8.ValidString(a.text()) {
+	if !utf8.ValidString(a.text) {
 		return errors.New("the text is not UTF-8")
 	}
 	return nil
@@ -130,7 +125,7 @@ func (s Span) size() int {
 	const perSpan, perPart = 128, 32
 	total := perSpan + len(s.Name) + len(s.StatusMessage)
 	for _, attribute := range s.Attributes {
-		total += perPart + len(attribute.Key) + len(attribute.text())
+		total += perPart + len(attribute.Key) + len(attribute.text)
 	}
 	return total
 }

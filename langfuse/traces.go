@@ -16,10 +16,7 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/gzip"
-	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
-	resourcepb "go.opentelemetry.io/proto/otlp/resource/v1"
-	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
-	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"extraction-experiment/internal/textutil"
 )
@@ -58,14 +55,13 @@ func (c *Client) ExportSpans(ctx context.Context, scope Scope, spans []Span) err
 	if len(problems) > 0 {
 		return fmt.Errorf("langfuse: nothing sent: %w", errors.Join(problems...))
 	}
-	body, err := encodeSpans(scope, spans)
+	body, err := encodeSpans(scope, spans), error(nil)
 	header := map[string]string{"Content-Type": "application/x-protobuf", "x-langfuse-ingestion-version": "4"}
-	if err == nil && !c.config.Uncompressed {
+	if !c.config.Uncompressed {
 		header["Content-Encoding"] = "gzip"
-		body, err = compressed(body)
-	}
-	if err != nil {
-		return fmt.Errorf("langfuse: encoding spans: %w", err)
+		if body, err = compressed(body); err != nil {
+			return fmt.Errorf("langfuse: encoding spans: %w", err)
+		}
 	}
 	_, err = c.do(ctx, request{method: http.MethodPost, path: "otel/v1/traces", body: body, header: header})
 	if err != nil {
@@ -74,22 +70,91 @@ func (c *Client) ExportSpans(ctx context.Context, scope Scope, spans []Span) err
 	return nil
 }
 
-// encodeSpans returns the TracesData; the same spans give the same bytes. TracesData is encoded as the export request is.
-func encodeSpans(scope Scope, spans []Span) ([]byte, error) {
-	encoded := make([]*tracepb.Span, len(spans))
-	for i, span := range spans {
-		encoded[i] = span.proto()
+// encodeSpans returns an export request of OTLP in protobuf; the same spans give the same
+// bytes. The numbers of the fields are those of trace.proto: a request holds ResourceSpans
+// (1) with a resource (1) and ScopeSpans (2) with a scope (1) and spans (2).
+func encodeSpans(scope Scope, spans []Span) []byte {
+	var resource, scoped, head, one []byte
+	resource = appendBytes(resource, 1, TextAttribute("service.name", scope.Name).proto(nil))
+	scoped = appendText(appendText(scoped, 1, scope.Name), 2, scope.Version)
+	scoped = appendBytes(nil, 1, scoped)
+	size := 0
+	for _, span := range spans {
+		size += span.size()
 	}
-	data := &tracepb.TracesData{ResourceSpans: []*tracepb.ResourceSpans{{
-		Resource: &resourcepb.Resource{Attributes: []*commonpb.KeyValue{
-			TextAttribute("service.name", scope.Name).proto,
-		}},
-		ScopeSpans: []*tracepb.ScopeSpans{{
-			Scope: &commonpb.InstrumentationScope{Name: scope.Name, Version: scope.Version},
-			Spans: encoded,
-		}},
-	}}}
-	return proto.MarshalOptions{Deterministic: true}.Marshal(data)
+	body := make([]byte, 0, size+512)
+	for _, span := range spans {
+		one = span.proto(one[:0])
+		body = appendBytes(body, 2, one)
+	}
+	head = appendBytes(head, 1, resource)
+	head = protowire.AppendTag(head, 2, protowire.BytesType)
+	head = protowire.AppendVarint(head, uint64(len(scoped)+len(body)))
+	head = append(head, scoped...)
+	whole := protowire.AppendTag(nil, 1, protowire.BytesType)
+	whole = protowire.AppendVarint(whole, uint64(len(head)+len(body)))
+	return slices.Insert(body, 0, append(whole, head...)...)
+}
+
+// proto appends a valid span as OTLP writes it: a message Span.
+func (s Span) proto(b []byte) []byte {
+	const internal, status = 1, 15
+	for i, id := range []string{s.TraceID, s.SpanID, s.ParentID} {
+		if id != "" {
+			b = protowire.AppendTag(b, []protowire.Number{1, 2, 4}[i], protowire.BytesType)
+			b = protowire.AppendVarint(b, uint64(len(id)/2))
+			b, _ = hex.AppendDecode(b, []byte(id)) // Validate looked at it
+		}
+	}
+	b = appendText(b, 5, s.Name)
+	b = protowire.AppendVarint(protowire.AppendTag(b, 6, protowire.VarintType), internal)
+	b = protowire.AppendFixed64(protowire.AppendTag(b, 7, protowire.Fixed64Type), uint64(s.Start.UnixNano()))
+	b = protowire.AppendFixed64(protowire.AppendTag(b, 8, protowire.Fixed64Type), uint64(s.End.UnixNano()))
+	for _, attribute := range s.Attributes {
+		b = protowire.AppendTag(b, 9, protowire.BytesType)
+		b = attribute.proto(protowire.AppendVarint(b, uint64(attribute.size())))
+	}
+	ended := appendText(nil, 2, s.StatusMessage)
+	if s.Status != SpanUnset {
+		ended = protowire.AppendVarint(protowire.AppendTag(ended, 3, protowire.VarintType), uint64(s.Status))
+	}
+	return appendBytes(b, status, ended)
+}
+
+// proto appends an attribute as OTLP writes it: a message KeyValue with an AnyValue.
+func (a Attribute) proto(b []byte) []byte {
+	b = appendText(b, 1, a.Key)
+	b = protowire.AppendTag(b, 2, protowire.BytesType)
+	b = protowire.AppendVarint(b, uint64(a.valueSize()))
+	if a.isNumber {
+		return protowire.AppendVarint(protowire.AppendTag(b, 3, protowire.VarintType), uint64(a.number))
+	}
+	return protowire.AppendString(protowire.AppendTag(b, 1, protowire.BytesType), a.text)
+}
+
+// size is how many bytes proto appends.
+func (a Attribute) size() int {
+	return protowire.SizeTag(1) + protowire.SizeBytes(len(a.Key)) + protowire.SizeTag(2) + protowire.SizeBytes(a.valueSize())
+}
+
+func (a Attribute) valueSize() int {
+	if a.isNumber {
+		return protowire.SizeTag(3) + protowire.SizeVarint(uint64(a.number))
+	}
+	return protowire.SizeTag(1) + protowire.SizeBytes(len(a.text))
+}
+
+// appendText appends a field with a text, as protobuf does: an empty one is left out.
+func appendText(b []byte, number protowire.Number, text string) []byte {
+	if text == "" {
+		return b
+	}
+	return protowire.AppendString(protowire.AppendTag(b, number, protowire.BytesType), text)
+}
+
+// appendBytes appends a field with a message.
+func appendBytes(b []byte, number protowire.Number, message []byte) []byte {
+	return protowire.AppendBytes(protowire.AppendTag(b, number, protowire.BytesType), message)
 }
 
 func compressed(plain []byte) ([]byte, error) {
@@ -103,24 +168,6 @@ func compressed(plain []byte) ([]byte, error) {
 	}
 	err = compressor.Close()
 	return out.Bytes(), err
-}
-
-// proto returns a valid span as OTLP writes it.
-func (s Span) proto() *tracepb.Span {
-	traceID, _ := hex.DecodeString(s.TraceID)
-	spanID, _ := hex.DecodeString(s.SpanID)
-	parentID, _ := hex.DecodeString(s.ParentID)
-	attributes := make([]*commonpb.KeyValue, len(s.Attributes))
-	for i, attribute := range s.Attributes {
-		attributes[i] = attribute.proto
-	}
-	return &tracepb.Span{
-		TraceId: traceID, SpanId: spanID, ParentSpanId: parentID,
-		Name: s.Name, Kind: tracepb.Span_SPAN_KIND_INTERNAL,
-		StartTimeUnixNano: uint64(s.Start.UnixNano()), EndTimeUnixNano: uint64(s.End.UnixNano()),
-		Attributes: attributes,
-		Status:     &tracepb.Status{Code: tracepb.Status_StatusCode(s.Status), Message: s.StatusMessage},
-	}
 }
 
 // TraceQuery selects traces; empty fields select all. Give a time window, else

@@ -20,8 +20,15 @@ import (
 	"extraction-experiment/scoring"
 )
 
-// exports is how many requests of spans are under way at once.
-const exports = 4
+// exports returns how many requests of spans are under way at once, and what one holds at most,
+// in bytes. The embedded server answers at once and has its memory in this process, where
+// a request is there as spans, as it is sent and as it is received.
+func (p *Publisher) exports() (atOnce, bytes int) {
+	if p.cfg.Place == Embedded {
+		return 1, 1 << 20
+	}
+	return 4, langfuse.DefaultBatchBytes
+}
 
 // parcel is the outcomes whose spans go in one request.
 type parcel struct {
@@ -35,8 +42,9 @@ type parcel struct {
 func (f *inFlightBatch) traces(ctx context.Context) error {
 	var parcels []*parcel
 	group, inner := errgroup.WithContext(ctx)
-	group.SetLimit(exports)
-	failure := f.pack(ctx, func(some []runstore.Pending, spans []langfuse.Span) {
+	atOnce, most := f.exports()
+	group.SetLimit(atOnce)
+	failure := f.pack(ctx, most, func(some []runstore.Pending, spans []langfuse.Span) {
 		one := &parcel{some: some}
 		parcels = append(parcels, one)
 		group.Go(func() error {
@@ -58,8 +66,8 @@ func (f *inFlightBatch) traces(ctx context.Context) error {
 	return failure
 }
 
-// pack makes the spans of the batch and hands them out in requests.
-func (f *inFlightBatch) pack(ctx context.Context, out func([]runstore.Pending, []langfuse.Span)) error {
+// pack makes the spans of the batch and hands them out in requests of so many bytes at most.
+func (f *inFlightBatch) pack(ctx context.Context, most int, out func([]runstore.Pending, []langfuse.Span)) error {
 	var some []runstore.Pending
 	var spans []langfuse.Span
 	bytes := 0
@@ -73,7 +81,7 @@ func (f *inFlightBatch) pack(ctx context.Context, out func([]runstore.Pending, [
 		}
 		more := f.builders[o.Trial].spans(item, o.Outcome)
 		size := len(item.Input) + len(item.Expected) + len(item.Metadata) + sizeOf(o.Outcome)
-		if len(some) > 0 && (bytes+size > langfuse.DefaultBatchBytes || len(spans)+len(more) > langfuse.DefaultBatchSpans) {
+		if len(some) > 0 && (bytes+size > most || len(spans)+len(more) > langfuse.DefaultBatchSpans) {
 			out(some, spans)
 			some, spans, bytes = nil, nil, 0
 		}

@@ -14,6 +14,7 @@ import (
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/extraction"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
@@ -247,14 +248,14 @@ func later(start, end time.Time) time.Time {
 // stays under what servers keep.
 const maxField = 2 << 20
 
-// field returns JSON fit for a span: absent is null, and a value too large for
-// a server is replaced by its size, its hash and its beginning.
+// field returns JSON fit for a span, which may be a part of raw: absent is null, and a value
+// too large for a server is replaced by its size, its hash and its beginning.
 func field(raw json.RawMessage) string {
 	if len(raw) == 0 {
 		return "null"
 	}
 	if len(raw) <= maxField {
-		return clean(string(raw))
+		return clean(textutil.TextIn(raw))
 	}
 	const shown = 64 << 10
 	sum := sha256.Sum256(raw)

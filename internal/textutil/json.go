@@ -107,11 +107,14 @@ func JSONText(raw []byte) string {
 // a part of them.
 func JSONTextIn(raw []byte) (text string) {
 	if n := len(raw); n >= 2 && raw[0] == '"' && raw[n-1] == '"' && bytes.IndexByte(raw, '\\') < 0 {
-		return unsafe.String(&raw[1], n-2)
+		return TextIn(raw[1 : n-1])
 	}
 	_ = json.Unmarshal(raw, &text) // another value leaves it empty
 	return text
 }
+
+// TextIn is string(raw), but a part of raw: nobody may change that as long as the text is used.
+func TextIn(raw []byte) string { return unsafe.String(unsafe.SliceData(raw), len(raw)) }
 
 // AppendJSONText appends a text as encoding/json writes it.
 func AppendJSONText(b []byte, text string) []byte {

@@ -395,7 +395,7 @@ func (t *tx) markLog() bool {
 }
 
 // maxRecent bounds what recent keeps, in bytes of JSON.
-const maxRecent = 8 << 20
+const maxRecent = 4 << 20
 
 // recent are outcomes that were committed with their items and not acknowledged: the
 // oldest ones, as far as they fit. Safe for concurrent use.

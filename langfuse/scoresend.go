@@ -159,26 +159,24 @@ func (s ScoreCreate) appendEvent(b []byte, id, at string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	text := func(key, text string) {
-		if text != "" {
-			b = textutil.AppendJSONText(append(append(append(b, ",\""...), key...), "\":"...), text)
-		}
-	}
-	b = textutil.AppendJSONText(append(b, `{"id":`...), id)
-	b = textutil.AppendJSONText(append(b, `,"type":"score-create","timestamp":`...), at)
-	b = textutil.AppendJSONText(append(b, `,"body":{"id":`...), s.ID)
-	b = textutil.AppendJSONText(append(b, `,"name":`...), s.Name)
-	b = append(append(b, `,"value":`...), value...)
-	text("dataType", string(s.Type))
-	text("traceId", s.TraceID)
-	text("observationId", s.ObservationID)
-	text("datasetRunId", s.DatasetRunID)
-	text("comment", s.Comment)
-	if len(metadata) > 0 {
-		b = append(append(b, `,"metadata":`...), metadata...)
-	}
-	text("environment", s.Environment)
-	return append(b, "}}"...), nil
+	w := textutil.JSONWriter{B: append(b, '{')}
+	w.Text("id", id)
+	w.Text("type", "score-create")
+	w.Text("timestamp", at)
+	w.Open("body")
+	w.Text("id", s.ID)
+	w.Text("name", s.Name)
+	w.Raw("value", value)
+	w.TextIf("dataType", string(s.Type))
+	w.TextIf("traceId", s.TraceID)
+	w.TextIf("observationId", s.ObservationID)
+	w.TextIf("datasetRunId", s.DatasetRunID)
+	w.TextIf("comment", s.Comment)
+	w.Raw("metadata", metadata)
+	w.TextIf("environment", s.Environment)
+	w.Close()
+	w.Close()
+	return w.B, nil
 }
 
 // nextScoreBatch returns how many of the events fit into one request: at least

@@ -31,24 +31,22 @@ type outcomeRow struct {
 }
 
 // body is the form of the detail column, of which sums need all. Notes belong to the
-// scores of the row, one by one. Output, calls and explanation are not in it, but in
-// the column large (in files of version 1 they are).
+// scores of the row, one by one. Output, calls and explanation are not in it, but in the
+// column large, which is a detail with nothing else (in files of version 1 they are).
 type body struct {
 	outcome.Detail
 	Notes []note `json:"notes,omitempty"`
-}
-
-// large is the form of that column.
-type large struct {
-	Output      json.RawMessage `json:"output,omitempty"`
-	Calls       []outcome.Call  `json:"calls,omitempty"`
-	Explanation json.RawMessage `json:"explanation,omitempty"`
 }
 
 // note is the long part of a score.
 type note struct {
 	Comment string         `json:"comment,omitempty"`
 	Counts  outcome.Counts `json:"counts,omitempty"`
+}
+
+func (n note) write(w *textutil.JSONWriter) {
+	w.TextIf("comment", n.Comment)
+	n.Counts.WriteIf(w)
 }
 
 func badOutcome(o outcome.Outcome, err error) error {
@@ -70,12 +68,7 @@ func newOutcomeRow(o outcome.Outcome, scratch []byte) (*outcomeRow, error) {
 	}
 	err := compactAll(&o.Detail)
 	if err == nil {
-		row.large, err = encodeLarge(scratch[:0], large{o.Output, o.Calls, o.Explanation})
-	}
-	if err == nil {
-		short := body{o.Detail, notesOf(o.Scores)}
-		short.Output, short.Calls, short.Explanation = nil, nil, nil
-		row.body, err = json.Marshal(short)
+		row.body, row.large, err = encodeDetail(o, scratch[:0])
 	}
 	if row.size = len(row.body) + len(row.large); err == nil && row.size > maxValue {
 		err = fmt.Errorf("it has %d bytes, more than %d", row.size, maxValue)
@@ -159,45 +152,24 @@ func compactAll(d *outcome.Detail) error {
 	return nil
 }
 
-// encodeLarge appends large as JSON. Its raw values are compact already, and are not
-// looked at again.
-func encodeLarge(b []byte, l large) ([]byte, error) {
-	size := len(l.Output) + len(l.Explanation) + 100
-	for _, call := range l.Calls {
+// encodeDetail returns the JSON of a detail, with the notes of the scores, and appends that of
+// what is large in it.
+func encodeDetail(o outcome.Outcome, scratch []byte) (text, large []byte, err error) {
+	size := len(o.Output) + len(o.Explanation) + 100
+	for _, call := range o.Calls {
 		size += len(call.Parameters) + len(call.Input) + len(call.Output) + 500
 	}
-	b = append(slices.Grow(b, size), '{')
-	add := func(name string, raw []byte) {
-		if len(raw) > 0 {
-			if b[len(b)-1] != '{' {
-				b = append(b, ',')
-			}
-			b = append(append(append(append(b, '"'), name...), `":`...), raw...)
-		}
+	long := textutil.JSONWriter{B: append(slices.Grow(scratch, size), '{')}
+	outcome.Detail{Output: o.Output, Calls: o.Calls, Explanation: o.Explanation}.Write(&long)
+	long.Close()
+	o.Output, o.Calls, o.Explanation = nil, nil, nil
+	short := textutil.JSONWriter{B: append(make([]byte, 0, 1024), '{')}
+	o.Detail.Write(&short)
+	if notes := notesOf(o.Scores); notes != nil {
+		textutil.WriteJSONList(&short, "notes", notes, note.write)
 	}
-	add("output", l.Output)
-	if len(l.Calls) > 0 {
-		add("calls", []byte{'['})
-		for i, call := range l.Calls {
-			short := call
-			short.Parameters, short.Input, short.Output = nil, nil, nil
-			text, err := json.Marshal(short)
-			if err != nil {
-				return nil, err
-			}
-			if i > 0 {
-				b = append(b, ',')
-			}
-			b = append(b, text[:len(text)-1]...)
-			add("parameters", call.Parameters)
-			add("input", call.Input)
-			add("output", call.Output)
-			b = append(b, '}')
-		}
-		b = append(b, ']')
-	}
-	add("explanation", l.Explanation)
-	return append(b, '}'), nil
+	short.Close()
+	return short.B, long.B, errors.Join(long.Err, short.Err)
 }
 
 // decodeDetail puts the detail, and the notes of the scores, into the outcome; what is

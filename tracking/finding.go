@@ -338,7 +338,11 @@ func record(o outcome.Outcome) string {
 	for i := range o.Scores {
 		o.Scores[i].Comment = ""
 	}
-	return string(encode(o))
+	text, err := o.AppendJSON(make([]byte, 0, 2048))
+	if err != nil { // an outcome that is stored can be written
+		panic(err)
+	}
+	return textutil.TextIn(text)
 }
 
 // recorded reads the outcome of an item from its root span; ok is false where none

@@ -161,45 +161,60 @@ func (b builder) output(o outcome.Outcome) json.RawMessage {
 	return extraction.WithoutLookedUp(o.Output)
 }
 
+// rootMetadata has its keys in the order of the alphabet: spans that are sent again by
+// another version must be the same.
 func (b builder) rootMetadata(o outcome.Outcome) string {
-	m := map[string]any{"item_id": o.Item, "trial": o.Trial, "attempt": o.Attempt, "latency_ms": o.Latency.Milliseconds()}
-	if b.header.Publication.Form > 0 {
-		m[recordKey] = record(o)
+	timed := b.header.Publication.Form > 0
+	w := textutil.JSONWriter{B: append(make([]byte, 0, 4096), '{')}
+	w.Int("attempt", int64(o.Attempt))
+	if timed {
+		w.Time("ended", o.Ended.UTC())
+	}
+	w.Text("item_id", o.Item)
+	w.Int("latency_ms", o.Latency.Milliseconds())
+	if timed {
+		w.Text(recordKey, record(o))
+		w.Time("started", o.Started.UTC())
+	}
+	w.Int("trial", int64(o.Trial))
+	if waited := outcome.WaitsOf(o.Calls).Sum(); timed && waited > 0 {
+		w.Int("waited_ms", waited.Milliseconds())
 	}
 	if len(o.Warnings) > 0 {
-		m["warnings"] = o.Warnings
+		w.Value("warnings", o.Warnings)
 	}
-	if o.Worker != "" {
-		m["worker"] = o.Worker
-	}
-	if b.header.Publication.Form > 0 {
-		times(m, o.Started, o.Ended, outcome.WaitsOf(o.Calls).Sum())
-	}
-	return string(encode(m))
+	w.TextIf("worker", o.Worker)
+	w.Close()
+	return textutil.TextIn(w.B)
 }
 
-// callMetadata is what Langfuse has no field for; "" where there is nothing.
+// callMetadata is what Langfuse has no field for, in the same order; "" where there is nothing.
 func (b builder) callMetadata(call outcome.Call, at period) string {
-	m := map[string]any{}
-	if call.Provider != "" {
-		m["provider"] = call.Provider
-	}
-	if call.Finish != "" {
-		m["finish_reason"] = call.Finish
-	}
+	w := textutil.JSONWriter{B: append(make([]byte, 0, 128), '{')}
 	if call.Attempts > 1 {
-		m["attempts"] = call.Attempts
+		w.Int("attempts", int64(call.Attempts))
 	}
+	moved := !at.start.Equal(call.Started) || !at.end.Equal(later(call.Started, call.Ended))
+	if moved {
+		w.Time("ended", call.Ended.UTC())
+	}
+	w.TextIf("finish_reason", call.Finish)
 	if call.Kind == outcome.JudgingKind { // in fields of Langfuse it would add to the cost of what is judged
-		m["model"], m["judging"] = call.Model, usageOf(call)
+		w.Value("judging", usageOf(call))
+		w.Text("model", call.Model)
 	}
-	if !at.start.Equal(call.Started) || !at.end.Equal(later(call.Started, call.Ended)) {
-		times(m, call.Started, call.Ended, call.Waited)
+	w.TextIf("provider", call.Provider)
+	if moved {
+		w.Time("started", call.Started.UTC())
+		if call.Waited > 0 {
+			w.Int("waited_ms", call.Waited.Milliseconds())
+		}
 	}
-	if len(m) == 0 {
+	if len(w.B) == 1 {
 		return ""
 	}
-	return string(encode(m))
+	w.Close()
+	return textutil.TextIn(w.B)
 }
 
 // usageOf is what a call took, as metadata.
@@ -215,14 +230,18 @@ func usageDetails(u outcome.Usage) string {
 	if u == (outcome.Usage{}) {
 		return ""
 	}
-	details := map[string]int64{"input": u.Input - u.Cached, "output": u.Output - u.Reasoning, "total": u.Total()}
+	w := textutil.JSONWriter{B: append(make([]byte, 0, 64), '{')}
+	w.Int("input", u.Input-u.Cached)
 	if u.Cached > 0 {
-		details["input_cached_tokens"] = u.Cached
+		w.Int("input_cached_tokens", u.Cached)
 	}
+	w.Int("output", u.Output-u.Reasoning)
 	if u.Reasoning > 0 {
-		details["output_reasoning_tokens"] = u.Reasoning
+		w.Int("output_reasoning_tokens", u.Reasoning)
 	}
-	return string(encode(details))
+	w.Int("total", u.Total())
+	w.Close()
+	return textutil.TextIn(w.B)
 }
 
 func costDetails(usd *float64) string {

@@ -283,14 +283,6 @@ func (p period) within(root period, earlier time.Duration) period {
 	return period{start, start.Add(length)}
 }
 
-// times adds to metadata when something really began and ended.
-func times(m map[string]any, started, ended time.Time, waited time.Duration) {
-	m["started"], m["ended"] = started.UTC(), ended.UTC()
-	if waited > 0 {
-		m["waited_ms"] = waited.Milliseconds()
-	}
-}
-
 // Embedded is the place of a run that is published to the embedded server of its
 // folder, whose address is another one each time.
 const Embedded = "embedded"

@@ -394,8 +394,12 @@ func (t *tx) markLog() bool {
 	return row.Scan(&busy, &pages, &written) == nil && busy == 0 && pages == written
 }
 
-// maxRecent bounds what recent keeps, in bytes of JSON.
-const maxRecent = 4 << 20
+// Bounds of what recent keeps, in bytes of JSON: at most maxRecent. From fullRecent on workers
+// wait, and what they deliver meanwhile has room above it.
+const (
+	maxRecent  = 5 << 20
+	fullRecent = 3 << 20
+)
 
 // recent are outcomes that were committed with their items and not acknowledged: the
 // oldest ones, as far as they fit. Safe for concurrent use.
@@ -424,7 +428,7 @@ func (r *recent) put(oid int64, row *outcomeRow) {
 		r.rows[oid] = row
 		r.bytes += row.kept()
 	}
-	if r.room == nil && r.bytes > maxRecent*3/4 {
+	if r.room == nil && r.bytes > fullRecent {
 		r.room = make(chan struct{})
 	}
 }
@@ -443,7 +447,7 @@ func (r *recent) drop(oid int64) {
 		r.bytes -= row.kept()
 		delete(r.rows, oid)
 	}
-	if r.room != nil && r.bytes <= maxRecent/2 {
+	if r.room != nil && r.bytes <= fullRecent*2/3 {
 		close(r.room)
 		r.room = nil
 	}
@@ -458,13 +462,13 @@ func (r *Run) Room() <-chan struct{} {
 	return recent.room
 }
 
-// Crowded reports whether three eighths of the memory for what CommitItem keeps are taken: time
-// to publish.
+// Crowded reports whether half of the memory is taken that workers do not wait for: time to
+// publish.
 func (r *Run) Crowded() bool {
 	recent := r.writer.tx.recent
 	recent.mu.Lock()
 	defer recent.mu.Unlock()
-	return recent.bytes > maxRecent*3/8
+	return recent.bytes > fullRecent/2
 }
 
 // settle writes the log back and leaves a single file. A reader in another

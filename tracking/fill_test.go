@@ -31,7 +31,7 @@ func TestPublisher_fill(t *testing.T) {
 		{name: "the twentieth later", commit: map[time.Duration]int{0: 19, 700 * time.Millisecond: 1}, want: 700 * time.Millisecond},
 		{name: "few", commit: map[time.Duration]int{0: 5, 300 * time.Millisecond: 14}, want: time.Second},
 		{name: "read before", read: 10, commit: map[time.Duration]int{0: 29, 500 * time.Millisecond: 1}, want: 500 * time.Millisecond},
-		{name: "large", large: 100 << 10, commit: map[time.Duration]int{0: 20}, want: 0}, // 2.0 of 4 MiB
+		{name: "large", large: 100 << 10, commit: map[time.Duration]int{0: 20}, want: 0}, // 2.0 of 3 MiB
 		{name: "large, later", large: 100 << 10, commit: map[time.Duration]int{60 * time.Millisecond: 20}, want: 75 * time.Millisecond},
 		{name: "not so large", large: 50 << 10, commit: map[time.Duration]int{0: 20}, want: 200 * time.Millisecond}, // 1.0
 		{name: "the end", commit: map[time.Duration]int{0: 5}, finish: 400 * time.Millisecond, want: 400 * time.Millisecond},

@@ -168,8 +168,7 @@ func TestUnpublished_fromMemory(t *testing.T) {
 	}
 }
 
-// TestRoom: there is none while three quarters of the memory for outcomes are taken, until
-// half of it is free.
+// TestRoom: there is none from the memory on at which workers wait, until a third of it is free.
 func TestRoom(t *testing.T) {
 	run := newRun(t, 8)
 	if run.Room() != nil {
@@ -178,17 +177,17 @@ func TestRoom(t *testing.T) {
 	committed := 0
 	for ; run.Room() == nil && committed < 8; committed++ {
 		o := testOutcome(committed, 1)
-		o.Seq, o.Output = int64(committed+1), json.RawMessage(`"`+strings.Repeat("x", maxRecent/7)+`"`)
+		o.Seq, o.Output = int64(committed+1), json.RawMessage(`"`+strings.Repeat("x", fullRecent/5)+`"`)
 		noError(t, run.CommitItem(t.Context(), testItem(committed), o))
 	}
 	room := run.Room()
-	if room == nil || committed != 6 { // 6/7 of it; 5/7 are less than three quarters
+	if room == nil || committed != 5 { // each has some bytes more than its output
 		t.Fatalf("room after %d outcomes: %v", committed, room)
 	}
-	for oid := int64(1); oid <= 3; oid++ { // 3/7 are left
+	for oid := int64(1); oid <= 2; oid++ { // 3/5 are left
 		select {
 		case <-room:
-			t.Fatalf("room when %d of 6 are published", oid-1)
+			t.Fatalf("room when %d of 5 are published", oid-1)
 		default:
 		}
 		noError(t, run.Ack(t.Context(), Ack{oid, All}))

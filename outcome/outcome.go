@@ -356,7 +356,8 @@ func (c Counts) WriteIf(w *textutil.JSONWriter) {
 }
 
 func (c Counts) write(w *textutil.JSONWriter) {
-	names := slices.AppendSeq(make([]string, 0, len(c)), maps.Keys(c))
+	var few [8]string
+	names := slices.AppendSeq(few[:0], maps.Keys(c))
 	slices.Sort(names)
 	for _, name := range names {
 		w.Int(name, c[name])

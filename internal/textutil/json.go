@@ -126,9 +126,11 @@ func AppendJSONText(b []byte, text string) []byte {
 	const hex = "0123456789abcdef"
 	b = append(b, '"')
 	plain := 0 // where what is not written yet begins
+	// The bytes of "&<>\ as bits of two words.
+	const low, high = 1<<'"' | 1<<'&' | 1<<'<' | 1<<'>' | 1<<' ' - 1, 1 << ('\\' - 64)
 	for i := 0; i < len(text); {
 		c := text[i]
-		if c >= ' ' && c < utf8.RuneSelf && c != '"' && c != '\\' && c != '<' && c != '>' && c != '&' {
+		if c < 64 && low>>c&1 == 0 || c >= 64 && c < utf8.RuneSelf && high>>(c-64)&1 == 0 {
 			i++
 			continue
 		}

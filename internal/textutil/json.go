@@ -110,10 +110,11 @@ func JSONText(raw []byte) string {
 
 // JSONTextIn is JSONText for bytes that nobody changes as long as the text is used: it may be
 // a part of them.
-func JSONTextIn(raw []byte) (text string) {
+func JSONTextIn(raw []byte) string {
 	if n := len(raw); n >= 2 && raw[0] == '"' && raw[n-1] == '"' && bytes.IndexByte(raw, '\\') < 0 {
 		return TextIn(raw[1 : n-1])
 	}
+	var text string
 	_ = json.Unmarshal(raw, &text) // another value leaves it empty
 	return text
 }

@@ -371,11 +371,12 @@ func (f *form) elements(key string) []json.RawMessage {
 }
 
 // text returns a string that may be absent or null.
-func (f *form) text(key string) (s string) {
+func (f *form) text(key string) string {
 	raw := f.raw(key)
 	if len(raw) > 0 && raw[0] == '"' && utf8.Valid(raw) {
 		return textutil.JSONTextIn(raw)
 	}
+	var s string
 	f.into(key, &s, "string")
 	return s
 }

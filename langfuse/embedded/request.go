@@ -376,6 +376,9 @@ func (f *form) text(key string) string {
 	if len(raw) > 0 && raw[0] == '"' && utf8.Valid(raw) {
 		return textutil.JSONTextIn(raw)
 	}
+	if raw == nil {
+		return ""
+	}
 	var s string
 	f.into(key, &s, "string")
 	return s

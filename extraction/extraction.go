@@ -139,7 +139,7 @@ func WithoutLookedUp(raw json.RawMessage) json.RawMessage {
 			break
 		}
 		if b == nil {
-			b = make([]byte, 0, len(raw)-len(begin)-len(end))
+			b = make([]byte, 0, len(raw)/4)
 		}
 		b, rest = append(b, before[:start]...), after
 		if !bytes.HasSuffix(b, []byte{','}) {

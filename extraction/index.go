@@ -147,7 +147,8 @@ func (x *Index) Named(e Entity) bool {
 
 // named returns such places in order and without overlap.
 func (x *Index) named(e Entity) []Span {
-	spans := slices.Collect(x.places(e))
+	var few [mostMentions]Span
+	spans := slices.AppendSeq(few[:0], x.places(e))
 	slices.SortFunc(spans, func(a, b Span) int {
 		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(b.End, a.End))
 	})
@@ -159,7 +160,7 @@ func (x *Index) named(e Entity) []Span {
 		end = s.End
 		return false
 	})
-	return spans[:min(len(spans), mostMentions)]
+	return append([]Span(nil), spans[:min(len(spans), mostMentions)]...)
 }
 
 // wholeWords reports whether no word goes on over an end of the stretch.

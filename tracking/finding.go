@@ -338,7 +338,7 @@ func record(o outcome.Outcome) string {
 	for i := range o.Scores {
 		o.Scores[i].Comment = ""
 	}
-	text, err := o.AppendJSON(make([]byte, 0, 2048))
+	text, err := o.AppendJSON(make([]byte, 0, 6<<10))
 	if err != nil { // an outcome that is stored can be written
 		panic(err)
 	}

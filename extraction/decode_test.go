@@ -1,12 +1,14 @@
 package extraction
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
 )
 
 func TestDecodeExtraction(t *testing.T) {
@@ -208,6 +210,41 @@ func FuzzDecodeExtraction(f *testing.F) {
 		}
 		if diff := cmp.Diff(first, second, cmpopts.EquateEmpty()); ReadsBack(first) && (diff != "" || len(warnings) > 0) {
 			t.Fatalf("%s does not read back as it was: %s %q", out, diff, warnings)
+		}
+	})
+}
+
+// TestMarshalJSON: it is what encoding/json makes of the same fields.
+func TestMarshalJSON(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "a<b>&\"\\\n\u2028"}))
+		span := rapid.Custom(func(t *rapid.T) Span {
+			return Span{text.Draw(t, "quote"), rapid.Int().Draw(t, "start"), 7, rapid.Bool().Draw(t, "looked up")}
+		})
+		entity := rapid.Custom(func(t *rapid.T) Entity {
+			return Entity{ID: text.Draw(t, "id"), Name: text.Draw(t, "name"), Type: text.Draw(t, "type"), Description: text.Draw(t, "description"),
+				Aliases:    rapid.SliceOfN(text, 0, 2).Draw(t, "aliases"),
+				Properties: rapid.SampledFrom([]json.RawMessage{nil, json.RawMessage(`{ "a": "<" }`), json.RawMessage(`{`)}).Draw(t, "properties"),
+				Mentions:   rapid.SliceOfN(span, 0, 2).Draw(t, "mentions")}
+		})
+		relationship := rapid.Custom(func(t *rapid.T) Relationship {
+			return Relationship{text.Draw(t, "source"), text.Draw(t, "target"), text.Draw(t, "type"), text.Draw(t, "description"),
+				text.Draw(t, "source ref"), text.Draw(t, "target ref")}
+		})
+		var e Extraction
+		plain := map[string]any{}
+		if rapid.Bool().Draw(t, "entities") {
+			e.Entities = rapid.SliceOfN(entity, 0, 3).Draw(t, "of entities")
+			plain["entities"] = e.Entities
+		}
+		if rapid.Bool().Draw(t, "relationships") {
+			e.Relationships = rapid.SliceOfN(relationship, 0, 3).Draw(t, "of relationships")
+			plain["relationships"] = e.Relationships
+		}
+		want, wrong := json.Marshal(plain)
+		got, err := e.MarshalJSON()
+		if (err != nil) != (wrong != nil) || err == nil && string(got) != string(want) {
+			t.Fatalf("got %s (%v), want %s (%v)", got, err, want, wrong)
 		}
 	})
 }

@@ -26,6 +26,8 @@ import (
 	"encoding/json"
 	"slices"
 	"unicode/utf8"
+
+	"extraction-experiment/internal/textutil"
 )
 
 // MaxLabel is the most bytes that a name, type, identifier or alias has. A longer one
@@ -86,17 +88,53 @@ func (r Relationship) Dangling() bool { return r.SourceRef != "" || r.TargetRef 
 // relationships with source_name, target_name and relationship_type. A nil
 // list is left out, an empty one is written as [].
 func (e Extraction) MarshalJSON() ([]byte, error) {
-	wire := struct {
-		Entities      *[]Entity       `json:"entities,omitempty"`
-		Relationships *[]Relationship `json:"relationships,omitempty"`
-	}{}
+	size := 64
+	for _, one := range e.Entities {
+		size += 128 + 96*len(one.Mentions)
+	}
+	w := textutil.JSONWriter{B: append(make([]byte, 0, size+128*len(e.Relationships)), '{')}
 	if e.Entities != nil {
-		wire.Entities = &e.Entities
+		textutil.WriteJSONList(&w, "entities", e.Entities, Entity.write)
 	}
 	if e.Relationships != nil {
-		wire.Relationships = &e.Relationships
+		textutil.WriteJSONList(&w, "relationships", e.Relationships, Relationship.write)
 	}
-	return json.Marshal(wire)
+	w.Close()
+	return w.B, w.Err
+}
+
+func (e Entity) write(w *textutil.JSONWriter) {
+	w.TextIf("id", e.ID)
+	w.Text("name", e.Name)
+	w.TextIf("type", e.Type)
+	w.TextIf("description", e.Description)
+	if len(e.Aliases) > 0 {
+		w.Value("aliases", e.Aliases)
+	}
+	if len(e.Properties) > 0 {
+		w.Value("properties", e.Properties)
+	}
+	if len(e.Mentions) > 0 {
+		textutil.WriteJSONList(w, "mentions", e.Mentions, Span.write)
+	}
+}
+
+func (s Span) write(w *textutil.JSONWriter) {
+	w.Text("quote", s.Quote)
+	w.Int("start", int64(s.Start))
+	w.Int("end", int64(s.End))
+	if s.LookedUp {
+		w.Raw("looked_up", []byte("true"))
+	}
+}
+
+func (r Relationship) write(w *textutil.JSONWriter) {
+	w.Text("source_name", r.Source)
+	w.Text("target_name", r.Target)
+	w.Text("relationship_type", r.Type)
+	w.TextIf("description", r.Description)
+	w.TextIf("source_ref", r.SourceRef)
+	w.TextIf("target_ref", r.TargetRef)
 }
 
 // ReadsBack reports whether DecodeExtraction of what MarshalJSON writes is this

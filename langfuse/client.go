@@ -53,6 +53,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -68,6 +69,8 @@ type Client struct {
 	http    *http.Client
 	redact  func(string) string // replaces every key in a text by "***"
 	reached *atomic.Bool        // the server has given a proper answer
+
+	compressors *sync.Pool // of *gzip.Writer
 }
 
 // New returns a client, or a *UsageError with all problems of the
@@ -89,7 +92,7 @@ func New(config Config) (*Client, error) {
 	config.Timeout = cmp.Or(config.Timeout, DefaultTimeout)
 	config.MaxResponseBytes = min(cmp.Or(config.MaxResponseBytes, DefaultMaxResponseBytes), 1<<40)
 	redact := newRedactor(config.PublicKey, config.SecretKey.Reveal())
-	return &Client{config, base, limit.HTTPClient(config.HTTPClient), redact, new(atomic.Bool)}, nil
+	return &Client{config, base, limit.HTTPClient(config.HTTPClient), redact, new(atomic.Bool), new(sync.Pool)}, nil
 }
 
 // BaseURL returns the server's address without a trailing slash, as the

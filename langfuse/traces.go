@@ -59,7 +59,7 @@ func (c *Client) ExportSpans(ctx context.Context, scope Scope, spans []Span) err
 	header := map[string]string{"Content-Type": "application/x-protobuf", "x-langfuse-ingestion-version": "4"}
 	if !c.config.Uncompressed {
 		header["Content-Encoding"] = "gzip"
-		if body, err = compressed(body); err != nil {
+		if body, err = c.compressed(body); err != nil {
 			return fmt.Errorf("langfuse: encoding spans: %w", err)
 		}
 	}
@@ -157,16 +157,20 @@ func appendBytes(b []byte, number protowire.Number, message []byte) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(b, number, protowire.BytesType), message)
 }
 
-func compressed(plain []byte) ([]byte, error) {
-	var out bytes.Buffer
-	compressor, err := gzip.NewWriterLevel(&out, gzip.BestSpeed)
-	if err != nil {
-		return nil, err
+// compressed returns what unpacks to plain. A compressor takes 0.8 MB, so that they are kept.
+func (c *Client) compressed(plain []byte) ([]byte, error) {
+	out := bytes.NewBuffer(make([]byte, 0, len(plain)/8))
+	compressor, kept := c.compressors.Get().(*gzip.Writer)
+	if kept {
+		compressor.Reset(out)
+	} else {
+		compressor, _ = gzip.NewWriterLevel(out, gzip.BestSpeed) // the level is one that there is
 	}
+	defer c.compressors.Put(compressor)
 	if _, err := compressor.Write(plain); err != nil {
 		return nil, err
 	}
-	err = compressor.Close()
+	err := compressor.Close()
 	return out.Bytes(), err
 }
 

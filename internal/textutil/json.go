@@ -305,6 +305,16 @@ func ValidJSON(raw []byte) bool {
 	return s.whole()
 }
 
+// JSONDepth returns how deep objects and lists nest in a JSON text, 0 without any; -1 where it
+// is not valid.
+func JSONDepth(raw []byte) int {
+	s := scanner{raw: raw}
+	if !s.whole() {
+		return -1
+	}
+	return s.deepest
+}
+
 // CompactJSON is json.Compact, but what has no white space between its tokens comes back as
 // it is, not as a copy. The error is that of encoding/json.
 func CompactJSON(raw []byte) ([]byte, error) {
@@ -321,9 +331,9 @@ func CompactJSON(raw []byte) ([]byte, error) {
 // scanner checks a JSON text. Its methods take the place of what they read, and return
 // the place after it, or -1 where it is no JSON.
 type scanner struct {
-	raw    []byte
-	depth  int
-	spaces bool // there is white space between tokens
+	raw            []byte
+	depth, deepest int
+	spaces         bool // there is white space between tokens
 }
 
 func (s *scanner) whole() bool {
@@ -371,6 +381,7 @@ func (s *scanner) list(i int, closing byte, one func(int) int) int {
 	if s.depth++; s.depth > maxDepth {
 		return -1
 	}
+	s.deepest = max(s.deepest, s.depth)
 	defer func() { s.depth-- }()
 	if i = s.space(i + 1); s.at(i) == closing {
 		return i + 1

@@ -86,3 +86,11 @@ func BenchmarkMembers(b *testing.B) {
 		}
 	}
 }
+
+func TestJSONDepth(t *testing.T) {
+	for text, want := range map[string]int{`{"a[[":["\"[",{"b":[]}]}`: 4, ` 7 `: 0, `[]`: 1, `[[],[[]]]`: 3, `[`: -1, ``: -1} {
+		if got := JSONDepth([]byte(text)); got != want {
+			t.Errorf("%s: %d, want %d", text, got, want)
+		}
+	}
+}

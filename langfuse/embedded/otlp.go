@@ -53,7 +53,7 @@ func (s *Server) exportSpans(c *call) (any, error) {
 			s.bodies.Put(buffer)
 		}
 	}()
-	kind, body, err := spansIn(c.r.Header.Get("Content-Type"), body)
+	kind, body, err := s.spansIn(c.r.Header.Get("Content-Type"), body)
 	var said claims
 	if err == nil {
 		said, err = check(body)
@@ -67,10 +67,6 @@ func (s *Server) exportSpans(c *call) (any, error) {
 		return nil, spanFault(http.StatusBadRequest, err.Error())
 	case !said.scopes:
 		return object{}, nil
-	case s.cfg.Drop != nil:
-		if body, err = s.drop(body, kind); err != nil {
-			return nil, err
-		}
 	}
 	return queued, s.take(s.cfg.IngestionDelay, kind, body, said.reach)
 }
@@ -80,6 +76,10 @@ type claims struct {
 	scopes     bool // there are any
 	spans, bad int  // bad ones lack an id
 	reach      reach
+
+	hasTrace, hasID bool   // of the span that is looked at
+	latest          uint64 // its start or end
+	key, text       []byte // of the newest attribute
 }
 
 // check finds what proto.Unmarshal would find wrong with the spans of a request, without
@@ -100,104 +100,60 @@ func (said *claims) message(kind protoreflect.MessageDescriptor, raw []byte, lev
 	if levels == 0 {
 		return errors.New("nested too deep")
 	}
-	for rest := raw; len(rest) > 0; {
-		var f wireField
-		var err error
-		if f, rest, err = nextField(rest); err != nil {
-			return err
+	isSpan := kind.Name() == "Span"
+	for len(raw) > 0 {
+		number, wire, n := protowire.ConsumeTag(raw)
+		if n < 0 {
+			return protowire.ParseError(n)
 		}
-		field := kind.Fields().ByNumber(f.number)
-		switch {
-		case field == nil || f.wire != protowire.BytesType:
-		case field.Kind() == protoreflect.StringKind && !utf8.Valid(f.value):
-			return fmt.Errorf("%s is not UTF-8", field.FullName())
+		size := protowire.ConsumeFieldValue(number, wire, raw[n:])
+		if size < 0 {
+			return protowire.ParseError(size)
+		}
+		field, value := kind.Fields().ByNumber(number), raw[n:n+size]
+		raw = raw[n+size:]
+		if isSpan && wire == protowire.Fixed64Type {
+			instant, _ := protowire.ConsumeFixed64(value)
+			said.latest = max(said.latest, instant)
+		}
+		if field == nil || wire != protowire.BytesType {
+			continue
+		}
+		value, _ = protowire.ConsumeBytes(value)
+		switch name := field.Name(); {
 		case field.Kind() == protoreflect.MessageKind:
-			if err := said.message(field.Message(), f.value, levels-1); err != nil {
+			if err := said.message(field.Message(), value, levels-1); err != nil {
 				return err
 			}
+		case field.Kind() == protoreflect.StringKind && !utf8.Valid(value):
+			return fmt.Errorf("%s is not UTF-8", field.FullName())
+		case name == "key":
+			said.key = value
+		case name == "string_value":
+			said.text = value
+		case isSpan && name == "trace_id":
+			said.hasTrace = len(value) > 0
+		case isSpan && name == "span_id":
+			said.hasID = len(value) > 0
 		}
 	}
 	switch kind.Name() {
 	case "ScopeSpans":
 		said.scopes = true
+	case "KeyValue":
+		if string(said.key) == experimentKey+"id" {
+			said.reach.add(string(said.text))
+		}
+		said.key, said.text = nil, nil
 	case "Span":
-		said.span(raw)
+		said.spans++
+		if !said.hasTrace || !said.hasID {
+			said.bad++
+		}
+		said.reach.latest = max(said.reach.latest, cmp.Or(millis(said.latest), math.MaxInt64)) // without one it is what the receipt will be
+		said.hasTrace, said.hasID, said.latest = false, false, 0
 	}
 	return nil
-}
-
-// span reads a span that is well-formed.
-func (said *claims) span(raw []byte) {
-	var ids [2]bool
-	var latest int64
-	for rest := raw; len(rest) > 0; {
-		var f wireField
-		f, rest, _ = nextField(rest)
-		switch {
-		case (f.number == 1 || f.number == 2) && f.wire == protowire.BytesType:
-			ids[f.number-1] = len(f.value) > 0
-		case (f.number == 7 || f.number == 8) && f.wire == protowire.Fixed64Type:
-			instant, _ := protowire.ConsumeFixed64(f.value)
-			latest = max(latest, millis(instant))
-		case f.number == 9 && string(bytesOf(f.value, 1)) == experimentKey+"id":
-			said.reach.add(string(bytesOf(bytesOf(f.value, 2), 1)))
-		}
-	}
-	said.spans++
-	if !ids[0] || !ids[1] {
-		said.bad++
-	}
-	said.reach.latest = max(said.reach.latest, cmp.Or(latest, math.MaxInt64)) // without one it is what the receipt will be
-}
-
-// wireField is one field of a message. Of what has a length the value is what follows it.
-type wireField struct {
-	number protowire.Number
-	wire   protowire.Type
-	value  []byte
-}
-
-// nextField reads the field that a message begins with, and returns what follows it.
-func nextField(raw []byte) (f wireField, rest []byte, err error) {
-	n := 0
-	if f.number, f.wire, n = protowire.ConsumeTag(raw); n < 0 {
-		return f, nil, protowire.ParseError(n)
-	}
-	raw = raw[n:]
-	if n = protowire.ConsumeFieldValue(f.number, f.wire, raw); n < 0 {
-		return f, nil, protowire.ParseError(n)
-	}
-	if f.value = raw[:n]; f.wire == protowire.BytesType {
-		f.value, _ = protowire.ConsumeBytes(raw)
-	}
-	return f, raw[n:], nil
-}
-
-// bytesOf returns the last field of that number in a message that is well-formed.
-func bytesOf(raw []byte, number protowire.Number) (value []byte) {
-	for len(raw) > 0 {
-		var f wireField
-		if f, raw, _ = nextField(raw); f.number == number && f.wire == protowire.BytesType {
-			value = f.value
-		}
-	}
-	return value
-}
-
-// drop takes out of a request the spans that are to be lost.
-func (s *Server) drop(body []byte, kind string) ([]byte, error) {
-	data := new(tracev1.TracesData)
-	if err := proto.Unmarshal(body, data); err != nil {
-		return nil, err
-	}
-	for _, rs := range data.GetResourceSpans() {
-		for _, ss := range rs.GetScopeSpans() {
-			ss.Spans = slices.DeleteFunc(ss.Spans, func(sp *tracev1.Span) bool {
-				return s.cfg.Drop(DropSpan, idText(kind, sp.GetSpanId()))
-			})
-		}
-	}
-	return proto.Marshal(data)
 }
 
 // storeSpans puts the spans of a request into the tables.
@@ -277,22 +233,33 @@ const (
 )
 
 // spansIn returns the encoding that a content type names, and what was sent as an export
-// request in protobuf.
-func spansIn(contentType string, body []byte) (kind string, _ []byte, err error) {
+// request in protobuf, without the spans that are to be lost.
+func (s *Server) spansIn(contentType string, body []byte) (kind string, _ []byte, err error) {
+	data, form := new(tracev1.TracesData), "Protobuf" // has the bytes of an export request
 	switch {
-	case strings.Contains(contentType, protobufSpans):
+	case strings.Contains(contentType, protobufSpans) && s.cfg.Drop == nil:
 		return protobufSpans, body, nil
+	case strings.Contains(contentType, protobufSpans):
+		kind, err = protobufSpans, proto.Unmarshal(body, data)
 	case strings.Contains(contentType, jsonSpans):
-		data := new(tracev1.TracesData) // has the bytes of an export request
-		if err = decodeJSONSpans(body, data); err == nil {
-			body, err = proto.Marshal(data)
-		}
-		if err != nil {
-			return "", nil, fmt.Errorf("Failed to parse OTel JSON Trace: %w", err)
-		}
-		return jsonSpans, body, nil
+		kind, form, err = jsonSpans, "JSON", decodeJSONSpans(body, data)
+	default:
+		return "", nil, errors.New("Invalid content type: use application/x-protobuf or application/json")
 	}
-	return "", nil, errors.New("Invalid content type: use application/x-protobuf or application/json")
+	for _, rs := range data.GetResourceSpans() {
+		for _, ss := range rs.GetScopeSpans() {
+			ss.Spans = slices.DeleteFunc(ss.Spans, func(sp *tracev1.Span) bool {
+				return s.cfg.drops(DropSpan, idText(kind, sp.GetSpanId()))
+			})
+		}
+	}
+	if err == nil {
+		body, err = proto.Marshal(data)
+	}
+	if err != nil {
+		err = fmt.Errorf("Failed to parse OTel %s Trace: %w", form, err)
+	}
+	return kind, body, err
 }
 
 // idText is how an id is written: in protobuf it is bytes, which are written as
@@ -330,37 +297,34 @@ func spansOf(data *tracev1.TracesData, kind string) iter.Seq2[origin, span] {
 // JSON of protobuf has base64: the digits become the bytes of the ids. An id that
 // is no text is none.
 func decodeJSONSpans(body []byte, data *tracev1.TracesData) error {
-	var whole struct {
-		ResourceSpans []struct {
-			Resource   json.RawMessage `json:"resource,omitempty"`
-			ScopeSpans []struct {
-				Scope json.RawMessage              `json:"scope,omitempty"`
-				Spans []map[string]json.RawMessage `json:"spans"`
-			} `json:"scopeSpans"`
-		} `json:"resourceSpans"`
-	}
-	if err := json.Unmarshal(body, &whole); err != nil {
+	decoded, err := decodeJSON(body)
+	if err != nil {
 		return err
 	}
-	for _, rs := range whole.ResourceSpans {
-		for _, ss := range rs.ScopeSpans {
-			for _, sp := range ss.Spans {
-				if sp == nil {
-					return errors.New("a span is null")
-				}
-				for _, key := range []string{"traceId", "spanId", "parentSpanId"} {
-					var digits string
-					_ = json.Unmarshal(sp[key], &digits)
-					sp[key] = json.RawMessage(`"` + base64.StdEncoding.EncodeToString([]byte(digits)) + `"`)
-				}
-			}
-		}
-	}
-	text, err := json.Marshal(whole)
+	encodeIDs(decoded)
+	text, err := json.Marshal(decoded)
 	if err != nil {
 		return err
 	}
 	return protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(text, data)
+}
+
+func encodeIDs(part any) {
+	switch part := part.(type) {
+	case map[string]any:
+		for key, value := range part {
+			if key == "traceId" || key == "spanId" || key == "parentSpanId" {
+				digits, _ := value.(string)
+				part[key] = base64.StdEncoding.EncodeToString([]byte(digits))
+			} else {
+				encodeIDs(value)
+			}
+		}
+	case []any:
+		for _, value := range part {
+			encodeIDs(value)
+		}
+	}
 }
 
 func millis(nanos uint64) int64 {
@@ -537,7 +501,7 @@ func environment(name string) string {
 // objectText returns a text that is a JSON object, or nothing.
 func objectText(s string) string {
 	raw := []byte(s)
-	if !strings.HasPrefix(strings.TrimLeft(s, " \t\r\n"), "{") || depth(raw) > maxDepth || !textutil.ValidJSON(raw) {
+	if !strings.HasPrefix(strings.TrimLeft(s, " \t\r\n"), "{") || !storable(raw) {
 		return ""
 	}
 	return s

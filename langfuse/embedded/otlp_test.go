@@ -314,7 +314,7 @@ func FuzzDecodeSpans(f *testing.F) {
 	f.Add(protobufOf(f, sample))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for _, name := range []string{"application/json", "application/x-protobuf"} {
-			kind, wire, err := spansIn(name, body)
+			kind, wire, err := new(Server).spansIn(name, body)
 			if err != nil {
 				continue
 			}

@@ -293,25 +293,6 @@ func (s *Server) labelPrompt(c *call) (any, error) {
 	return p.json(), err
 }
 
-// deletePrompt answers DELETE /v2/prompts/{name} with 204: all versions go. Prompts
-// that refer to them cannot be resolved any more.
-func (s *Server) deletePrompt(c *call) (any, error) {
-	if c.strictly(); c.err() != nil { // one version alone cannot be deleted here
-		return nil, c.err()
-	}
-	return response{status: http.StatusNoContent}, s.store.update(func(tx *transaction) error {
-		done, err := tx.Exec("DELETE FROM prompts WHERE name = ?", c.path("name"))
-		if err != nil {
-			return err
-		}
-		if n, err := done.RowsAffected(); err != nil || n == 0 {
-			return notFound("Prompt not found")
-		}
-		_, err = tx.Exec("DELETE FROM prompt_labels WHERE name = ?", c.path("name"))
-		return err
-	})
-}
-
 // The bounds of composition: how deep references nest, and how many are followed
 // and how long the texts get, since references multiply.
 const (

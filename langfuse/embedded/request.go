@@ -287,11 +287,20 @@ func (c *call) form(limit int64) *form {
 		return &form{problem: &fault{http.StatusBadRequest, "Invalid body"}}
 	case len(bytes.TrimSpace(body)) == 0:
 		body = []byte("{}")
-	case depth(body) > maxDepth:
-		text := fmt.Sprintf("Invalid input: nested deeper than %d", maxDepth)
-		return &form{problem: badData(issue{Code: "custom", Path: []any{}, Message: text})}
 	}
 	return newForm(body)
+}
+
+func newForm(body json.RawMessage) *form {
+	if depth := textutil.JSONDepth(body); depth > maxDepth {
+		text := fmt.Sprintf("Invalid input: nested deeper than %d", maxDepth)
+		return &form{problem: badData(issue{Code: "custom", Path: []any{}, Message: text})}
+	} else if depth < 0 {
+		return &form{problem: &fault{http.StatusBadRequest, "Invalid JSON"}}
+	}
+	f := new(form)
+	f.open(body)
+	return f
 }
 
 // readAll is io.ReadAll, into an empty buffer, of what is said to have that many bytes;
@@ -300,15 +309,6 @@ func readAll(b *bytes.Buffer, r io.Reader, said int64) ([]byte, error) {
 	b.Grow(int(min(max(0, said), 8<<20)) + bytes.MinRead)
 	_, err := b.ReadFrom(r)
 	return b.Bytes(), err
-}
-
-func newForm(raw json.RawMessage) *form {
-	if !textutil.ValidJSON(raw) {
-		return &form{problem: &fault{http.StatusBadRequest, "Invalid JSON"}}
-	}
-	f := new(form)
-	f.open(raw)
-	return f
 }
 
 // open reads what is known to be JSON, or is absent, in the place of what the form was
@@ -521,24 +521,10 @@ func jsonText(s string) any {
 // read again.
 const maxDepth = 1000
 
-// depth returns how deep lists and objects nest in JSON.
-func depth(raw []byte) int {
-	deepest, level, quoted := 0, 0, false
-	for i := 0; i < len(raw); i++ {
-		switch c := raw[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '[' || c == '{':
-			level++
-			deepest = max(deepest, level)
-		case c == ']' || c == '}':
-			level--
-		}
-	}
-	return deepest
+// storable says whether a text is JSON that does not nest deeper.
+func storable(raw []byte) bool {
+	depth := textutil.JSONDepth(raw)
+	return depth >= 0 && depth <= maxDepth
 }
 
 // decodeJSON reads one value and keeps numbers as they are written.
@@ -557,7 +543,7 @@ func decodeJSON(raw []byte) (any, error) {
 
 // parsedText reads a text that is JSON as what it says; any other stays a text.
 func parsedText(text string) any {
-	if depth([]byte(text)) > maxDepth {
+	if !storable([]byte(text)) {
 		return text
 	}
 	if decoded, err := decodeJSON([]byte(text)); err == nil {

@@ -124,14 +124,14 @@ func secretFolder(t *testing.T, echo string) (folder, string) {
 	t.Helper()
 	store := t.TempDir()
 	keys := secrets()
-	server, err := embedded.Open(embedded.Config{Path: filepath.Join(store, "langfuse.db"), PublicKey: "pk-lf-open", SecretKey: keys[0]})
+	server, err := embedded.Open(embedded.Config{Path: filepath.Join(store, "langfuse.db"), SecretKey: keys[0]})
 	must(t, err)
 	hs := httptest.NewServer(server.Handler())
 	t.Cleanup(func() {
 		hs.Close()
 		must(t, server.Close())
 	})
-	client, err := langfuse.New(langfuse.Config{BaseURL: hs.URL, PublicKey: "pk-lf-open", SecretKey: langfuse.NewSecret(keys[0])})
+	client, err := langfuse.New(langfuse.Config{BaseURL: hs.URL, PublicKey: embedded.DefaultPublicKey, SecretKey: langfuse.NewSecret(keys[0])})
 	must(t, err)
 	seedItems(t, client, "made", paidItems(6))
 	must(t, tracking.CreateDefaultPrompt(t.Context(), client))
@@ -139,7 +139,7 @@ func secretFolder(t *testing.T, echo string) (folder, string) {
 		Name: "plain", Type: langfuse.PromptText, Prompt: json.RawMessage(`"{{document_text}}"`), Labels: []string{"production"},
 	})
 	must(t, err)
-	return newFolder(t, "LANGFUSE_BASE_URL="+hs.URL, "LANGFUSE_PUBLIC_KEY=pk-lf-open", "LANGFUSE_SECRET_KEY="+keys[0],
+	return newFolder(t, "LANGFUSE_BASE_URL="+hs.URL, "LANGFUSE_PUBLIC_KEY="+embedded.DefaultPublicKey, "LANGFUSE_SECRET_KEY="+keys[0],
 		"OPENAI_API_KEY="+keys[1], "OPENAI_BASE_URL="+echo+"/v1", `OPENAI_EXTRA_HEADERS={"X-Team-Key":"`+keys[2]+`","X-Key":"`+keys[4]+`"}`,
 		"EXPERIMENT_PIPELINE_TOKEN="+keys[3]), store
 }

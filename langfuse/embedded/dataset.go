@@ -488,22 +488,16 @@ func readValue(f *form, key string) *sql.NullString {
 // excepted; tab, line feed, form feed and carriage return stay. Its depth is
 // bounded by the decoder.
 func stripControls(v any) any {
-	switch node := v.(type) {
-	case string:
+	return eachLeaf("", v, func(_ string, leaf any) any {
+		text, isText := leaf.(string)
+		if !isText {
+			return leaf
+		}
 		return strings.Map(func(r rune) rune {
 			if (r < 0x20 && r != '\t' && r != '\n' && r != '\f' && r != '\r') || (r >= 0x7f && r <= 0x9f) {
 				return -1
 			}
 			return r
-		}, node)
-	case []any:
-		for i := range node {
-			node[i] = stripControls(node[i])
-		}
-	case map[string]any:
-		for key := range node {
-			node[key] = stripControls(node[key])
-		}
-	}
-	return v
+		}, text)
+	})
 }

@@ -187,7 +187,7 @@ func (s *Server) authorise(r *http.Request, rt route) error {
 	if !isBasic {
 		return unauthorised("Invalid authorization header")
 	}
-	if public != s.cfg.PublicKey || subtle.ConstantTimeCompare([]byte(secret), []byte(s.cfg.SecretKey)) == 0 {
+	if public != DefaultPublicKey || subtle.ConstantTimeCompare([]byte(secret), []byte(s.cfg.SecretKey)) == 0 {
 		return unauthorised("Invalid credentials. Confirm that you've configured the correct host.")
 	}
 	return nil

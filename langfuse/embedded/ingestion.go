@@ -181,12 +181,10 @@ func (r *eventReader) read(raw json.RawMessage) (ev event, err error) {
 
 func eventError(id string, err error) object {
 	out := object{"id": id, "status": http.StatusBadRequest, "message": "Invalid request data", "error": err.Error()}
-	var f *fault
-	if !errors.As(err, &f) {
-		return out
-	}
-	if body, isObject := f.body.(object); isObject {
-		out["message"], out["error"] = body["message"], asText(body["error"])
+	if f := new(fault); errors.As(err, &f) {
+		if body, isObject := f.body.(object); isObject {
+			out["message"], out["error"] = body["message"], asText(body["error"])
+		}
 	}
 	return out
 }

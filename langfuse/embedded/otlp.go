@@ -56,16 +56,19 @@ func (s *Server) exportSpans(c *call) (any, error) {
 	kind, body, err := s.spansIn(c.r.Header.Get("Content-Type"), body)
 	var said claims
 	if err == nil {
-		said, err = check(body)
+		err = said.read(body)
 	}
 	queued := object{"id": uuid.NewString(), "name": "otel-ingestion-job", "timestamp": iso(s.now()),
 		"data": object{"authCheck": object{"projectId": DefaultProjectID}}}
 	switch {
-	case errors.Is(err, errBadSpans) && s.cfg.Mode == ModeV3:
-		return queued, nil // and all of it is lost
 	case err != nil:
 		return nil, spanFault(http.StatusBadRequest, err.Error())
-	case !said.scopes:
+	case said.bad > 0 && s.cfg.Mode == ModeV3:
+		return queued, nil // and all of it is lost
+	case said.bad > 0:
+		return nil, spanFault(http.StatusBadRequest, fmt.Sprintf("Rejected the export: %d of %d spans are invalid: missing or non-string ids",
+			said.bad, said.spans))
+	case said.spans == 0:
 		return object{}, nil
 	}
 	return queued, s.take(s.cfg.IngestionDelay, kind, body, said.reach)
@@ -73,8 +76,7 @@ func (s *Server) exportSpans(c *call) (any, error) {
 
 // claims is what is looked up in spans before they are stored.
 type claims struct {
-	scopes     bool // there are any
-	spans, bad int  // bad ones lack an id
+	spans, bad int // bad ones lack an id
 	reach      reach
 
 	hasTrace, hasID bool   // of the span that is looked at
@@ -82,17 +84,15 @@ type claims struct {
 	key, text       []byte // of the newest attribute
 }
 
-// check finds what proto.Unmarshal would find wrong with the spans of a request, without
+// read finds what proto.Unmarshal would find wrong with the spans of a request, without
 // making messages of them, and what they claim. Where a span is sent again for another
 // experiment, only that one is named: the former loses it with whatever is stored next.
-func check(body []byte) (said claims, err error) {
-	if err = said.message((*tracev1.TracesData)(nil).ProtoReflect().Descriptor(), body, protowire.DefaultRecursionLimit); err != nil {
-		return said, fmt.Errorf("Failed to parse OTel Protobuf Trace: %w", err)
+func (said *claims) read(body []byte) error {
+	kind := (*tracev1.TracesData)(nil).ProtoReflect().Descriptor()
+	if err := said.message(kind, body, protowire.DefaultRecursionLimit); err != nil {
+		return fmt.Errorf("Failed to parse OTel Protobuf Trace: %w", err)
 	}
-	if said.bad > 0 {
-		err = fmt.Errorf("%w: %d of %d spans are invalid: missing or non-string ids", errBadSpans, said.bad, said.spans)
-	}
-	return said, err
+	return nil
 }
 
 // message checks a message of a kind, in which others may stand so many levels deep.
@@ -137,17 +137,14 @@ func (said *claims) message(kind protoreflect.MessageDescriptor, raw []byte, lev
 			said.hasID = len(value) > 0
 		}
 	}
-	switch kind.Name() {
-	case "ScopeSpans":
-		said.scopes = true
-	case "KeyValue":
+	switch {
+	case kind.Name() == "KeyValue":
 		if string(said.key) == experimentKey+"id" {
 			said.reach.add(string(said.text))
 		}
 		said.key, said.text = nil, nil
-	case "Span":
-		said.spans++
-		if !said.hasTrace || !said.hasID {
+	case isSpan:
+		if said.spans++; !said.hasTrace || !said.hasID {
 			said.bad++
 		}
 		said.reach.latest = max(said.reach.latest, cmp.Or(millis(said.latest), math.MaxInt64)) // without one it is what the receipt will be
@@ -222,9 +219,6 @@ type span struct {
 	message                 string
 	attributes              attributes
 }
-
-// errBadSpans is what is wrong with a request in which spans have no ids.
-var errBadSpans = errors.New("Rejected the export")
 
 // The encodings of spans.
 const (
@@ -301,30 +295,17 @@ func decodeJSONSpans(body []byte, data *tracev1.TracesData) error {
 	if err != nil {
 		return err
 	}
-	encodeIDs(decoded)
-	text, err := json.Marshal(decoded)
+	text, err := json.Marshal(eachLeaf("", decoded, func(key string, leaf any) any {
+		if key != "traceId" && key != "spanId" && key != "parentSpanId" {
+			return leaf
+		}
+		digits, _ := leaf.(string)
+		return base64.StdEncoding.EncodeToString([]byte(digits))
+	}))
 	if err != nil {
 		return err
 	}
 	return protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(text, data)
-}
-
-func encodeIDs(part any) {
-	switch part := part.(type) {
-	case map[string]any:
-		for key, value := range part {
-			if key == "traceId" || key == "spanId" || key == "parentSpanId" {
-				digits, _ := value.(string)
-				part[key] = base64.StdEncoding.EncodeToString([]byte(digits))
-			} else {
-				encodeIDs(value)
-			}
-		}
-	case []any:
-		for _, value := range part {
-			encodeIDs(value)
-		}
-	}
 }
 
 func millis(nanos uint64) int64 {

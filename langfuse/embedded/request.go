@@ -482,6 +482,23 @@ func parseInstant(s string) (int64, bool) {
 	return 0, false
 }
 
+// eachLeaf changes what of a decoded JSON value is no list and no object; a member has its key.
+func eachLeaf(key string, v any, change func(key string, leaf any) any) any {
+	switch node := v.(type) {
+	case []any:
+		for i := range node {
+			node[i] = eachLeaf("", node[i], change)
+		}
+	case map[string]any:
+		for key := range node {
+			node[key] = eachLeaf(key, node[key], change)
+		}
+	default:
+		return change(key, v)
+	}
+	return v
+}
+
 // iso writes milliseconds as the API writes instants.
 func iso(ms int64) string {
 	return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z")

@@ -67,7 +67,6 @@ import (
 	"net"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -121,9 +120,9 @@ type Config struct {
 	Path string
 	// Mode is the deployment that is played; empty means ModeV4.
 	Mode Mode
-	// PublicKey and SecretKey are the only pair that is let in. Empty means
-	// DefaultPublicKey and DefaultSecretKey.
-	PublicKey, SecretKey string
+	// SecretKey is the only one that is let in, beside DefaultPublicKey. Empty means
+	// DefaultSecretKey.
+	SecretKey string
 	// ProjectName is what GET /projects shows; empty means the project id.
 	ProjectName string
 	// Now is the clock; nil means time.Now.
@@ -168,20 +167,16 @@ func (c Config) Validate() error {
 func (c Config) complete() (Config, error) {
 	c.Path = cmp.Or(c.Path, ":memory:")
 	c.Mode = Mode(cmp.Or(string(c.Mode), string(ModeV4)))
-	c.PublicKey = cmp.Or(c.PublicKey, DefaultPublicKey)
 	c.SecretKey = cmp.Or(c.SecretKey, DefaultSecretKey)
 	c.ProjectName = cmp.Or(c.ProjectName, DefaultProjectID)
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	var problems []error
+	err := c.Faults.check()
 	if !slices.Contains(Modes(), c.Mode) {
-		problems = append(problems, fmt.Errorf("mode %q is not known: use one of %q", c.Mode, Modes()))
+		err = errors.Join(fmt.Errorf("mode %q is not known: use one of %q", c.Mode, Modes()), err)
 	}
-	if strings.Contains(c.PublicKey, ":") {
-		problems = append(problems, errors.New("the public key holds a colon, which basic authentication cannot carry"))
-	}
-	return c, errors.Join(append(problems, c.Faults.check())...)
+	return c, err
 }
 
 // Server answers the Langfuse API from one store. It is safe for concurrent use.
@@ -247,9 +242,7 @@ func (s *Server) Handler() http.Handler {
 
 // Close waits for statements under way and closes the store. In memory, this is the end of the data. Requests that come
 // later are answered 500.
-func (s *Server) Close() error {
-	return s.store.close()
-}
+func (s *Server) Close() error { return s.store.close() }
 
 // Serve answers requests on l until ctx is done, then takes no new ones, gives
 // those under way up to ten seconds, and returns nil. It closes l but not the
@@ -310,6 +303,4 @@ func (c *silentConns) close() {
 }
 
 // now is the instant of the clock in milliseconds, the precision of the API.
-func (s *Server) now() int64 {
-	return s.cfg.Now().UnixMilli()
-}
+func (s *Server) now() int64 { return s.cfg.Now().UnixMilli() }

@@ -260,7 +260,7 @@ func TestOpen_problems(t *testing.T) {
 		cfg  Config
 		want []string
 	}{
-		"two at once":    {Config{Mode: "v2", PublicKey: "a:b"}, []string{`mode "v2" is not known`, "colon"}},
+		"two at once":    {Config{Mode: "v2", Faults: Faults{Latency: -1}}, []string{`mode "v2" is not known`, "latency"}},
 		"no such folder": {Config{Path: filepath.Join(dir, "none", "x.db")}, []string{"none"}},
 		"not a database": {Config{Path: garbage}, []string{"garbage", "not a database"}},
 	}

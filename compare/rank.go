@@ -98,12 +98,6 @@ func (c *Comparer) enter(ctx context.Context, s Source, metric *string) (*entry,
 	if e.Side, err = side(ctx, s, sum); err != nil {
 		return nil, err
 	}
-	e.measure()
-	return e, nil
-}
-
-// measure fills in mean and cost.
-func (e *entry) measure() {
 	var m stats.Moments
 	for _, v := range e.items {
 		if value, ok := v.defined(); ok {
@@ -115,6 +109,7 @@ func (e *entry) measure() {
 		e.CI95 = &[2]float64{lo, hi}
 	}
 	e.CostPerItem, e.CostPartly = measured("cost_per_item", e.Summary)
+	return e, nil
 }
 
 // better orders runs: by mean, then by cost, then by name; what has no mean is

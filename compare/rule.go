@@ -424,49 +424,6 @@ func (r Rule) judgeMeasure(base *outcome.Summary, cand outcome.Summary) RuleResu
 	return out
 }
 
-// measured returns an amount of a run; nil when it is not known. bound says
-// that it is only a lower bound.
-func measured(name string, s outcome.Summary) (value *float64, bound bool) {
-	at := func(v float64) (*float64, bool) { return &v, false }
-	switch name {
-	case "coverage":
-		if s.Items.Planned == 0 {
-			return nil, false
-		}
-		return at(float64(s.Items.Scored) / float64(s.Items.Planned))
-	case weightedScore:
-		if s.Answers == nil {
-			return nil, false
-		}
-		return s.WeightedScore, false
-	case "failures":
-		return at(float64(s.Items.Failed))
-	case "cost", "cost_per_item":
-		n := s.Items.Scored + s.Items.Failed
-		if s.Usage.CostUSD == nil || n == 0 {
-			return nil, false
-		}
-		cost := *s.Usage.CostUSD
-		if name == "cost_per_item" {
-			cost /= float64(n)
-		}
-		return &cost, s.Usage.CostUnknown > 0
-	}
-	l := s.LatencyMS
-	if l == nil {
-		return nil, false
-	}
-	return at(map[string]float64{"latency_mean": l.Mean, "latency_p50": l.P50, "latency_p95": l.P95, "latency_max": l.Max}[name])
-}
-
-func scoreNames(s outcome.Summary) []string {
-	var names []string
-	for _, stat := range s.Scores {
-		names = append(names, stat.Name)
-	}
-	return names
-}
-
 // unit writes an amount with what it is measured in.
 func (r Rule) unit(v float64) string {
 	switch {

@@ -93,13 +93,6 @@ func (c *column) add(base, cand *value, item, cluster int, scored bool) {
 	c.ratio(base, cand, cluster, scored)
 }
 
-func (v *value) defined() (float64, bool) {
-	if v == nil {
-		return 0, false
-	}
-	return v.mean()
-}
-
 func (c *column) countYesNo(b, d float64) {
 	switch [2]float64{b, d} {
 	case [2]float64{0, 0}:
@@ -194,10 +187,7 @@ func (c *Comparer) score(name string, col *column, clustered bool) Score {
 
 // estimate fills in what follows from the differences.
 func (c *Comparer) estimate(s *Score, col *column, clustered bool) {
-	var m stats.Moments
-	for _, d := range col.differences {
-		m.Add(d)
-	}
+	m, _ := stats.MomentsOf(col.differences)
 	s.Difference = m.MeanOrNil()
 	plain, ok := stats.PairedMean(col.differences)
 	flipped := col.differences

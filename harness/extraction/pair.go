@@ -365,48 +365,34 @@ func encodeLine(pair scoredPair) ([]byte, error) {
 // that there are no more. The first error of emit, or the end of ctx, stops it. A
 // few values per processor are in memory at a time.
 func inOrder[In, Out any](ctx context.Context, next func() (value In, ok bool), do func(In) Out, emit func(Out) error) error {
-	type job struct {
-		in  In
-		out chan Out
-	}
 	workers := runtime.GOMAXPROCS(0)
 	group, ctx := errgroup.WithContext(ctx)
-	todo, order := make(chan job), make(chan job, 2*workers)
+	order := make(chan chan Out, 2*workers)
 	group.Go(func() error {
-		defer close(todo)
 		defer close(order)
-		for {
-			value, ok := next()
-			if !ok {
-				return nil
-			}
-			j := job{value, make(chan Out, 1)}
-			for _, to := range []chan<- job{order, todo} {
-				select {
-				case to <- j:
-				case <-ctx.Done():
-					return ctx.Err()
-				}
+		var working errgroup.Group
+		working.SetLimit(workers)
+		for value, ok := next(); ok; value, ok = next() {
+			out := make(chan Out, 1)
+			select {
+			case order <- out:
+				working.Go(func() error {
+					out <- do(value)
+					return nil
+				})
+			case <-ctx.Done():
+				return errors.Join(working.Wait(), ctx.Err())
 			}
 		}
+		return working.Wait()
 	})
-	for range workers {
-		group.Go(func() error {
-			for j := range todo {
-				j.out <- do(j.in)
-			}
-			return nil
-		})
-	}
 	group.Go(func() error {
-		for j := range order {
-			select {
-			case out := <-j.out:
-				if err := emit(out); err != nil {
-					return err
-				}
-			case <-ctx.Done():
-				return ctx.Err()
+		for out := range order {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if err := emit(<-out); err != nil {
+				return err
 			}
 		}
 		return nil

@@ -27,14 +27,9 @@ type Estimate struct {
 // Source: Student 1908, "The probable error of a mean"; for evaluations Miller
 // 2024, "Adding Error Bars to Evals", arXiv 2411.00640, section 4.2.
 func PairedMean(differences []float64) (e Estimate, ok bool) {
-	var m Moments
-	for _, d := range differences {
-		if !m.Add(d) {
-			return Estimate{}, false
-		}
-	}
+	m, finite := MomentsOf(differences)
 	sd, ok := m.SD()
-	if !ok {
+	if !ok || !finite {
 		return Estimate{}, false
 	}
 	mean, _ := m.Mean()
@@ -66,26 +61,14 @@ func ClusteredMean(differences []float64, cluster []int) (e Estimate, ok bool) {
 	if len(differences) != len(cluster) {
 		return Estimate{}, false
 	}
-	var all Moments
-	for _, d := range differences {
-		if !all.Add(d) {
-			return Estimate{}, false
-		}
-	}
-	mean, ok := all.Mean()
-	if !ok {
-		return Estimate{}, false
-	}
-	groups := map[int]*residuals{}
+	all, finite := MomentsOf(differences)
+	mean, _ := all.Mean()
+	residuals := make([]float64, len(differences))
 	for i, d := range differences {
-		if groups[cluster[i]] == nil {
-			groups[cluster[i]] = &residuals{}
-		}
-		if !groups[cluster[i]].add(d - mean) {
-			return Estimate{}, false
-		}
+		residuals[i] = d - mean
 	}
-	if len(groups) < 2 {
+	groups, summed := grouped(residuals, cluster)
+	if !finite || !summed || len(groups) < 2 {
 		return Estimate{}, false
 	}
 	n := float64(len(differences))
@@ -104,15 +87,28 @@ func ClusteredMean(differences []float64, cluster []int) (e Estimate, ok bool) {
 	return newEstimate(mean, math.Sqrt(squares.Value())/n, df, all.largest())
 }
 
-// residuals are those of one cluster.
-type residuals struct {
+// group is a cluster: how many values it has, and their sum.
+type group struct {
 	n   float64
 	sum Sum
 }
 
-func (r *residuals) add(x float64) bool {
-	r.n++
-	return r.sum.Add(x)
+// grouped sums up the values of every cluster, in the order in which the clusters first
+// appear. ok is false where a value cannot be summed, which is left out.
+func grouped(values []float64, cluster []int) (groups []group, ok bool) {
+	at := map[int]int{}
+	ok = true
+	for i, v := range values {
+		j, known := at[cluster[i]]
+		if !known {
+			j = len(groups)
+			at[cluster[i]] = j
+			groups = append(groups, group{})
+		}
+		groups[j].n++
+		ok = groups[j].sum.Add(v) && ok
+	}
+	return groups, ok
 }
 
 // newEstimate is undefined where nothing varies but what was rounded: beside the
@@ -129,22 +125,12 @@ func newEstimate(mean, se, df, largest float64) (e Estimate, ok bool) {
 // clusters first appear: what SignFlip is given when whole clusters are
 // flipped. The lists have the same length; the caller sees to that.
 func ClusterSums(differences []float64, cluster []int) []float64 {
-	at := map[int]int{}
-	var sums []Sum
-	for i, d := range differences {
-		j, known := at[cluster[i]]
-		if !known {
-			j = len(sums)
-			at[cluster[i]] = j
-			sums = append(sums, Sum{})
-		}
-		sums[j].Add(d)
+	groups, _ := grouped(differences, cluster)
+	sums := make([]float64, len(groups))
+	for i, g := range groups {
+		sums[i] = g.sum.Value()
 	}
-	values := make([]float64, len(sums))
-	for i, s := range sums {
-		values[i] = s.Value()
-	}
-	return values
+	return sums
 }
 
 // exactFlips is up to how many non-zero differences SignFlip looks at every

@@ -106,10 +106,10 @@ func Audit(ctx context.Context, cfg AuditConfig) (AuditResult, error) {
 	}, func(id string, m made) {
 		result.Items++
 		for _, c := range m.counted {
-			if c.expected != nil {
-				tallies[c.expected.what()].element(c.stances)
+			if count := tallies[c.about().what()]; c.expected != nil {
+				count.element(c.stances)
 			} else {
-				tallies[c.proposed.what()].beyond(c.stances)
+				count.beyond(c.stances)
 			}
 		}
 		if len(early) < mostEarly {
@@ -119,10 +119,11 @@ func Audit(ctx context.Context, cfg AuditConfig) (AuditResult, error) {
 	if err != nil {
 		return result, err
 	}
-	a.entities, a.relationships = tallies[scoring.AnEntity].rates(), tallies[scoring.ARelationship].rates()
-	result.Weight.Entities, result.Weight.Relationships = a.entities.weight, a.relationships.weight
+	entities, relationships := tallies[scoring.AnEntity].rates(), tallies[scoring.ARelationship].rates()
+	a.rates = map[string]rates{scoring.AnEntity: entities, scoring.ARelationship: relationships}
+	result.Weight.Entities, result.Weight.Relationships = entities.weight, relationships.weight
 	for s, name := range cfg.Systems {
-		result.Systems = append(result.Systems, AuditedSystem{name, a.entities.systems[s], a.relationships.systems[s]})
+		result.Systems = append(result.Systems, AuditedSystem{name, entities.systems[s], relationships.systems[s]})
 	}
 	for _, id := range slices.Sorted(maps.Keys(early)) {
 		a.judge(id, early[id])
@@ -156,9 +157,9 @@ func (e *TooFewSystemsError) Error() string {
 func (*TooFewSystemsError) ExitCode() int { return 64 }
 
 type audit struct {
-	cfg                     AuditConfig
-	result                  *AuditResult
-	entities, relationships rates
+	cfg    AuditConfig
+	result *AuditResult
+	rates  map[string]rates // by what they are about
 }
 
 // eachItem reads every item that is wanted on all processors, and gives what find makes
@@ -236,11 +237,8 @@ func (a *audit) read(item AuditItem) (*reading, bool) {
 // statement beyond it.
 func (r *reading) counted() []claim {
 	list, _ := r.elements()
-	for i := range r.pool.Entities {
-		list = append(list, claim{proposed: &element{entity: &r.pool.Entities[i]}, stances: r.pooled.entities[i]})
-	}
-	for i := range r.pool.Relationships {
-		list = append(list, claim{proposed: &element{relationship: &r.pool.Relationships[i]}, stances: r.pooled.relationships[i]})
+	for i, e := range elementsOf(&r.pool) {
+		list = append(list, claim{proposed: &e, stances: r.pooled[e.what()][i]})
 	}
 	return list
 }
@@ -248,12 +246,8 @@ func (r *reading) counted() []claim {
 // judge gives the claims of an item their doubts.
 func (a *audit) judge(id string, claims []claim) {
 	for _, c := range claims {
-		about := cmp.Or(c.expected, c.proposed)
-		rates := a.entities
-		if about.relationship != nil {
-			rates = a.relationships
-		}
-		d := Doubt{Item: id, Kind: c.kind, What: about.what(), Doubt: rates.doubt(c), claim: c}
+		what := c.about().what()
+		d := Doubt{Item: id, Kind: c.kind, What: what, Doubt: a.rates[what].doubt(c), claim: c}
 		if c.expected != nil {
 			d.Expected = c.expected.String()
 		}

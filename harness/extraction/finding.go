@@ -1,11 +1,11 @@
 package extraction
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	"extraction-experiment/extraction"
@@ -102,9 +102,6 @@ type Effect struct {
 	Run *float64 `json:"run"`
 }
 
-// auditScores are those of which the change is told.
-func auditScores() []string { return []string{scoring.EntityF1, scoring.RelationshipF1} }
-
 // key is a hash of what the finding is about.
 func (d Doubt) key() string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %s %d %q %q", d.Item, d.Kind, d.claim.nth, d.Expected, d.Proposed))
@@ -114,9 +111,8 @@ func (d Doubt) key() string {
 // complete adds places, reason, words of the systems and effects.
 func (d *Doubt) complete(systems []string, r *reading, items int) {
 	c := d.claim
-	about := cmp.Or(c.expected, c.proposed)
 	near := 0
-	for _, name := range about.names() {
+	for _, name := range c.about().names() {
 		span, match := r.index.Locate(name, near)
 		if match == extraction.NoMatch {
 			continue
@@ -126,35 +122,32 @@ func (d *Doubt) complete(systems []string, r *reading, items int) {
 		after, _ := r.index.Slice(span.End, min(span.End+around, r.index.Len(extraction.CodePoints)))
 		d.Places = append(d.Places, Place{Span: span, Before: before, After: after})
 	}
-	counts := map[stance]int{}
 	for s, st := range c.stances {
-		counts[st]++
 		says := SystemSays{System: systems[s], Has: c.says[s]}
 		if st == agrees || st == against {
-			says.For = new(bool)
-			*says.For = st == agrees
+			says.For = new(st == agrees)
 		}
 		d.Says = append(d.Says, says)
 	}
-	d.Reason = c.why(counts[agrees], counts[agrees]+counts[against]+counts[silent])
+	n := countOf(c.stances)
+	d.Reason = c.why(n[agrees], len(c.stances)-n[absent])
 	changed := corrected(r.gold, c)
 	for s, output := range r.outputs {
 		if output == nil {
 			continue
 		}
 		before, after := r.results[s].Scores, r.rules.Score(changed, *output).Scores
-		for _, name := range auditScores() {
+		for _, name := range []string{scoring.EntityF1, scoring.RelationshipF1} {
 			was, _ := outcome.Lookup(before, name)
 			is, _ := outcome.Lookup(after, name)
-			if was.Value == nil && is.Value == nil || was.Value != nil && is.Value != nil && *was.Value == *is.Value {
-				continue
-			}
 			effect := Effect{System: systems[s], Score: name, Before: was.Value, After: is.Value}
-			if was.Value != nil && is.Value != nil {
-				mean := (*is.Value - *was.Value) / float64(items)
-				effect.Run = &mean
+			both := was.Value != nil && is.Value != nil
+			if both {
+				effect.Run = new((*is.Value - *was.Value) / float64(items))
 			}
-			d.Effects = append(d.Effects, effect)
+			if both && *was.Value != *is.Value || (was.Value == nil) != (is.Value == nil) {
+				d.Effects = append(d.Effects, effect)
+			}
 		}
 	}
 }
@@ -212,17 +205,13 @@ func corrected(gold extraction.Extraction, claims ...claim) extraction.Extractio
 	return extraction.Extraction{Entities: without(entities, noEntity), Relationships: without(relationships, noRelationship)}
 }
 
+// without takes elements out of a list by their indexes, with the last one first; others
+// that were added stand behind them.
 func without[T any](list []T, gone map[int]bool) []T {
-	if len(gone) == 0 {
-		return list
+	for _, i := range slices.Backward(slices.Sorted(maps.Keys(gone))) {
+		list = slices.Delete(list, i, i+1)
 	}
-	kept := []T{}
-	for i, v := range list {
-		if !gone[i] {
-			kept = append(kept, v)
-		}
-	}
-	return kept
+	return list
 }
 
 // Corrected returns the expected output with findings of one audit of the item carried

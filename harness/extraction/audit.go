@@ -5,13 +5,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"iter"
 	"maps"
 	"slices"
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/extraction"
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/scoring"
 )
 
@@ -95,7 +95,7 @@ func Audit(ctx context.Context, cfg AuditConfig) (AuditResult, error) {
 	var result AuditResult
 	n := len(cfg.Systems)
 	if n < 2 {
-		return result, &TooFewSystemsError{N: n}
+		return result, cli.Usage("an audit needs what two systems or more extracted, or two trials of one; there is %d", n)
 	}
 	a := &audit{cfg: cfg, result: &result}
 	tallies := map[string]*tally{scoring.AnEntity: newTally(n), scoring.ARelationship: newTally(n)}
@@ -144,17 +144,6 @@ func Audit(ctx context.Context, cfg AuditConfig) (AuditResult, error) {
 // mostEarly is of how many items the claims are kept for the second pass: some tens of
 // megabytes.
 const mostEarly = 2000
-
-// TooFewSystemsError says that there is nothing to compare.
-type TooFewSystemsError struct{ N int }
-
-// Error says what is needed.
-func (e *TooFewSystemsError) Error() string {
-	return fmt.Sprintf("an audit needs what two systems or more extracted, or two trials of one; there is %d", e.N)
-}
-
-// ExitCode is that of a wrong usage.
-func (*TooFewSystemsError) ExitCode() int { return 64 }
 
 type audit struct {
 	cfg    AuditConfig

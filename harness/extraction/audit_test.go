@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"iter"
 	"math"
@@ -17,6 +16,7 @@ import (
 	"extraction-experiment/configs"
 	"extraction-experiment/dataset"
 	"extraction-experiment/extraction"
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/testkit/suite"
 	"extraction-experiment/scoring"
 )
@@ -565,8 +565,7 @@ func TestAudit_manyItems(t *testing.T) {
 
 // TestAudit_tooFew: one system agrees with itself.
 func TestAudit_tooFew(t *testing.T) {
-	var few *TooFewSystemsError
-	if _, err := Audit(t.Context(), AuditConfig{Systems: []string{"a"}}); !errors.As(err, &few) || few.ExitCode() != 64 {
+	if _, err := Audit(t.Context(), AuditConfig{Systems: []string{"a"}}); err == nil || cli.ExitCode(err) != cli.ExitUsage || !strings.Contains(err.Error(), "two systems") {
 		t.Errorf("%v", err)
 	}
 }

@@ -261,7 +261,8 @@ func (p Pairs) Score(ctx context.Context, r io.Reader, w io.Writer) error {
 				continue
 			}
 			if id := s.outcome.Item; id != "" {
-				hash := hashOf(id)
+				sum := sha256.Sum256([]byte(id))
+				hash := idHash(sum[:])
 				if before, twice := seen[hash]; twice {
 					problems.Add(&dataset.SyntaxError{File: p.Name, Line: s.line, Msg: fmt.Sprintf("the id %q is that of line %d", textutil.Cut(id, 100), before)})
 					continue
@@ -283,11 +284,6 @@ func (p Pairs) Score(ctx context.Context, r io.Reader, w io.Writer) error {
 
 // idHash stands for an id, so that a long one takes no more memory.
 type idHash [16]byte
-
-func hashOf(id string) idHash {
-	sum := sha256.Sum256([]byte(id))
-	return idHash(sum[:])
-}
 
 // numbered is a line that goes in, scored what comes of it.
 type numbered struct {
@@ -345,19 +341,12 @@ func scoreLines(rules *lineRules, lines []numbered) []scored {
 		if p, result, s.outcome, s.err = rules.score(l.text); s.err == nil {
 			s.outcome.Seq = int64(l.line)
 			if rules.write {
-				s.text, s.err = encodeLine(p.scored(result))
+				s.text, s.err = textutil.MarshalJSON(p.scored(result))
+				s.text = append(s.text, '\n')
 			}
 		}
 	}
 	return batch
-}
-
-func encodeLine(pair scoredPair) ([]byte, error) {
-	var b bytes.Buffer
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
-	err := encoder.Encode(pair)
-	return b.Bytes(), err
 }
 
 // inOrder passes values through do on all processors and gives the results to

@@ -13,6 +13,7 @@ import (
 
 	"extraction-experiment/experiment"
 	"extraction-experiment/extraction"
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 	"extraction-experiment/scoring"
@@ -72,24 +73,13 @@ func (t Task) Do(ctx context.Context, item experiment.Item) (experiment.TaskResu
 	return result, nil
 }
 
-// QuestionsError says that a dataset is of questions.
-type QuestionsError struct{}
-
-// Error says what they are for.
-func (*QuestionsError) Error() string {
-	return "the items have no document in their input: questions about a document are asked by experiment answers run"
-}
-
-// ExitCode is that of a wrong usage.
-func (*QuestionsError) ExitCode() int { return 64 }
-
 // Accepts refuses items of which none has a document, but questions or nothing, with
-// a *QuestionsError; among others such an item is a failed one.
+// exit code 64; among others such an item is a failed one.
 func (Task) Accepts(first []experiment.Item) error {
 	if slices.ContainsFunc(first, func(item experiment.Item) bool { return !lacksDocument(item.Input) }) {
 		return nil
 	}
-	return &QuestionsError{}
+	return cli.Usage("the items have no document in their input: questions about a document are asked by experiment answers run")
 }
 
 // lacksDocument reports whether an input is absent, or a question.

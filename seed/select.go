@@ -50,9 +50,9 @@ func (s Selection) filters() bool {
 
 func (s Selection) validate() error {
 	var problems []error
-	wrong := func(bad bool, format string, args ...any) {
+	wrong := func(bad bool, problem string) {
 		if bad {
-			problems = append(problems, fmt.Errorf(format, args...))
+			problems = append(problems, errors.New(problem))
 		}
 	}
 	narrowed := s.filters() || s.Queue != "" || len(s.Scores) > 0

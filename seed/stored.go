@@ -276,40 +276,31 @@ func ParseSchemas(raw []byte) (s Schemas, err error) {
 	if err = decoder.Decode(&s); err != nil {
 		return s, cli.Usage("reading the schemas: %w; expected {\"input\": SCHEMA, \"expectedOutput\": SCHEMA}", err)
 	}
-	if !isNothing(s.Input) {
-		err = named("input", schema.Refused(s.Input))
-	}
-	if !isNothing(s.Expected) {
-		err = errors.Join(err, named("expectedOutput", schema.Refused(s.Expected)))
-	}
-	return s, cli.WithCode(cli.ExitUsage, err)
+	return s, s.each(func(_ string, raw json.RawMessage) error { return schema.Refused(raw) })
 }
 
-// named says of which field a schema's error is.
-func named(field string, err error) error {
-	if err == nil {
-		return nil
+// each gives the schemas that are there by the name of their field, and joins what is
+// wrong with them, with the exit code of malformed input.
+func (s Schemas) each(give func(field string, raw json.RawMessage) error) error {
+	var problems []error
+	for _, one := range []struct {
+		field string
+		raw   json.RawMessage
+	}{{"input", s.Input}, {"expectedOutput", s.Expected}} {
+		if isNothing(one.raw) {
+			continue
+		}
+		if err := give(one.field, one.raw); err != nil {
+			problems = append(problems, fmt.Errorf("the schema of %s: %w", one.field, err))
+		}
 	}
-	return fmt.Errorf("the schema of %s: %w", field, err)
-}
-
-// compiledSchemas are ready to validate; nil accepts everything.
-type compiledSchemas struct{ input, expected *schema.Schema }
-
-func (s Schemas) compile() (compiled compiledSchemas, err error) {
-	var errInput, errExpected error
-	if !isNothing(s.Input) {
-		compiled.input, errInput = schema.Compile(s.Input)
-	}
-	if !isNothing(s.Expected) {
-		compiled.expected, errExpected = schema.Compile(s.Expected)
-	}
-	return compiled, cli.WithCode(cli.ExitUsage, errors.Join(named("input", errInput), named("expectedOutput", errExpected)))
+	return cli.WithCode(cli.ExitUsage, errors.Join(problems...))
 }
 
 // checkSchema validates what Langfuse would store of a field, and names the innermost
 // causes: those that say what is wrong.
-func checkSchema(n *notes, s *schema.Schema, field string, raw json.RawMessage) {
+func (c *checker) checkSchema(n *notes, field string, raw json.RawMessage) {
+	s := c.schemas[field]
 	if s == nil || raw == nil {
 		return
 	}

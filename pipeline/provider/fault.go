@@ -46,7 +46,7 @@ func (c chat) stopped(ctx context.Context, x *exchange) error {
 // do; without keys. Err is what the library made of it; it counts where the exchange
 // itself went well.
 func (c chat) fault(x *exchange, err error) *pipeline.ModelError {
-	var e pipeline.ModelError
+	var e *pipeline.ModelError
 	switch {
 	case x.Requests == 0:
 		e = failed(outcome.Internal, "building the request: %s", c.short(err))
@@ -59,23 +59,23 @@ func (c chat) fault(x *exchange, err error) *pipeline.ModelError {
 	}
 	e.Status = x.Status
 	e.Failure.Message = textutil.Cut(c.mask.Text(c.provider+": "+c.Model+": "+e.Failure.Message), maxMessage)
-	return &e
+	return e
 }
 
 // failed makes an error that asking again does not mend.
-func failed(class outcome.Class, format string, args ...any) pipeline.ModelError {
-	return pipeline.ModelError{Failure: outcome.Failure{Class: class, Message: fmt.Sprintf(format, args...)}}
+func failed(class outcome.Class, format string, args ...any) *pipeline.ModelError {
+	return &pipeline.ModelError{Failure: outcome.Failure{Class: class, Message: fmt.Sprintf(format, args...)}}
 }
 
 // unanswered is the fault of an exchange without a whole answer.
-func (c chat) unanswered(x *exchange) pipeline.ModelError {
+func (c chat) unanswered(x *exchange) *pipeline.ModelError {
 	err := x.Err
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {
 		err = wrapped.Err
 	}
 	text := c.short(err)
-	var e pipeline.ModelError
+	var e *pipeline.ModelError
 	switch {
 	case errors.Is(err, errTooLarge):
 		return failed(outcome.Provider, "%s; set a limit of tokens", text)
@@ -93,7 +93,7 @@ func (c chat) unanswered(x *exchange) pipeline.ModelError {
 }
 
 // unreadable is the fault of an answer with a good status that is none.
-func (c chat) unreadable(x *exchange, err error) pipeline.ModelError {
+func (c chat) unreadable(x *exchange, err error) *pipeline.ModelError {
 	reason := x.reason()
 	switch {
 	case reason.HTML:
@@ -143,7 +143,7 @@ var wrongKey = []string{"API_KEY_INVALID", "API_KEY_EXPIRED", "invalid_api_key"}
 var spent = []string{"insufficient_quota", "billing_hard_limit_reached"}
 
 // refused is the fault of an answer whose status is no success.
-func (c chat) refused(x *exchange) pipeline.ModelError {
+func (c chat) refused(x *exchange) *pipeline.ModelError {
 	reason := x.reason()
 	said := c.short(reason.Text)
 	switch {

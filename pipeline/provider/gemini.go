@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 )
 
@@ -45,16 +44,14 @@ type geminiAnswer struct {
 		BlockReason        string `json:"blockReason"`
 		BlockReasonMessage string `json:"blockReasonMessage"`
 	} `json:"promptFeedback"`
-	ModelVersion string       `json:"modelVersion"`
-	Usage        geminiCounts `json:"usageMetadata"`
-}
-
-type geminiCounts struct {
-	Prompt     int32 `json:"promptTokenCount"`
-	ToolUse    int32 `json:"toolUsePromptTokenCount"`
-	Cached     int32 `json:"cachedContentTokenCount"`
-	Candidates int32 `json:"candidatesTokenCount"`
-	Thoughts   int32 `json:"thoughtsTokenCount"`
+	ModelVersion string `json:"modelVersion"`
+	Usage        struct {
+		Prompt     int `json:"promptTokenCount"`
+		ToolUse    int `json:"toolUsePromptTokenCount"`
+		Cached     int `json:"cachedContentTokenCount"`
+		Candidates int `json:"candidatesTokenCount"`
+		Thoughts   int `json:"thoughtsTokenCount"`
+	} `json:"usageMetadata"`
 }
 
 func (gemini) body(model modelConfig, req pipeline.Request) (any, error) {
@@ -80,7 +77,9 @@ func (gemini) read(body []byte) (r decoded, err error) {
 		return r, err
 	}
 	r.Model, r.Finish, r.choices, r.empty = answer.ModelVersion, pipeline.FinishOther, len(answer.Candidates), "the answer has no candidates"
-	r.Usage, r.Odd = geminiUsage(answer.Usage)
+	u := answer.Usage
+	r.Usage, r.Odd = usage(u.Prompt+u.ToolUse, u.Candidates+u.Thoughts, u.Cached, u.Thoughts,
+		u.Prompt, u.ToolUse, u.Thoughts, u.Candidates, u.Cached)
 	if r.choices == 0 {
 		if blocked := answer.PromptFeedback; blocked.BlockReason != "" {
 			r.Finish = pipeline.FinishRefused
@@ -164,16 +163,4 @@ func geminiText(content geminiContent) string {
 		}
 	}
 	return all.String()
-}
-
-// geminiUsage translates the counts of tokens; odd
-// is that of pipeline.OddTokens.
-func geminiUsage(u geminiCounts) (found outcome.Usage, odd string) {
-	if odd = pipeline.OddTokens(u.Prompt, u.ToolUse, u.Thoughts, u.Candidates, u.Cached); odd != "" {
-		return found, odd
-	}
-	found = outcome.Usage{Input: int64(u.Prompt) + int64(u.ToolUse), Reasoning: int64(u.Thoughts)}
-	found.Output = int64(u.Candidates) + found.Reasoning
-	found.Cached = min(int64(u.Cached), found.Input)
-	return found, ""
 }

@@ -212,7 +212,7 @@ func (c *chat) Generate(ctx context.Context, req pipeline.Request) (pipeline.Res
 	}
 	e := failed(outcome.InvalidOutput, "%s: %s: %s", c.provider, c.Model, found.empty)
 	e.Status, e.Retry = x.Status, true // models answer differently each time
-	return found.Response, &e
+	return found.Response, e
 }
 
 // filtered recognises the status 400 by which Azure says that its filter declined the
@@ -237,6 +237,16 @@ func finish(reason string) pipeline.Finish {
 		return pipeline.FinishRefused
 	}
 	return pipeline.FinishOther
+}
+
+// usage is what counts of tokens come to, of which output holds the reasoning; odd is
+// that of pipeline.OddTokens about those that were reported.
+func usage(input, output, cached, reasoning int, reported ...int) (u outcome.Usage, odd string) {
+	if odd = pipeline.OddTokens(reported...); odd != "" {
+		return u, odd
+	}
+	return outcome.Usage{Input: int64(input), Output: int64(output),
+		Cached: int64(min(cached, input)), Reasoning: int64(min(reasoning, output))}, ""
 }
 
 // setParameters adds the parameters that are given, under the names of a protocol.

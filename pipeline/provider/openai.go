@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"strings"
 
-	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 )
 
@@ -31,20 +30,18 @@ type openAIAnswer struct {
 		} `json:"message"`
 		Finish string `json:"finish_reason"`
 	} `json:"choices"`
-	Model string       `json:"model"`
-	Usage openAICounts `json:"usage"`
-}
-
-type openAICounts struct {
-	Prompt        int `json:"prompt_tokens"`
-	Completion    int `json:"completion_tokens"`
-	Total         int `json:"total_tokens"`
-	PromptDetails struct {
-		Cached int `json:"cached_tokens"`
-	} `json:"prompt_tokens_details"`
-	CompletionDetails struct {
-		Reasoning int `json:"reasoning_tokens"`
-	} `json:"completion_tokens_details"`
+	Model string `json:"model"`
+	Usage struct {
+		Prompt        int `json:"prompt_tokens"`
+		Completion    int `json:"completion_tokens"`
+		Total         int `json:"total_tokens"`
+		PromptDetails struct {
+			Cached int `json:"cached_tokens"`
+		} `json:"prompt_tokens_details"`
+		CompletionDetails struct {
+			Reasoning int `json:"reasoning_tokens"`
+		} `json:"completion_tokens_details"`
+	} `json:"usage"`
 }
 
 // openAIFormat asks for an answer that satisfies a schema.
@@ -79,7 +76,15 @@ func (openAI) read(body []byte) (r decoded, err error) {
 		return r, err
 	}
 	r.Model, r.Finish, r.choices, r.empty = answer.Model, pipeline.FinishOther, len(answer.Choices), "the answer has no choices"
-	r.Usage, r.Odd = openAIUsage(answer.Usage)
+	u := answer.Usage
+	output, cached, reasoning := u.Completion, u.PromptDetails.Cached, u.CompletionDetails.Reasoning
+	// OpenAI counts reasoning in completion_tokens. Servers that do not (xAI) show it by a
+	// total that is larger by just as much; it is added here, so that Output times its
+	// price is what is paid.
+	if reasoning > 0 && u.Total == u.Prompt+output+reasoning {
+		output += reasoning
+	}
+	r.Usage, r.Odd = usage(u.Prompt, output, cached, reasoning, u.Prompt, u.Completion, cached, reasoning)
 	if r.choices == 0 {
 		return r, nil
 	}
@@ -150,22 +155,4 @@ func newOpenAI(cfg modelConfig) (pipeline.Model, error) {
 		c.address += "?api-version=" + url.QueryEscape(cfg.APIVersion)
 	}
 	return c, nil
-}
-
-// openAIUsage translates the counts of tokens; odd is that of pipeline.OddTokens.
-//
-// OpenAI counts reasoning in completion_tokens. Servers that do not (xAI) show
-// it by a total that is larger by just as much; it is added to Output there, so
-// that Output times its price is what is paid.
-func openAIUsage(u openAICounts) (found outcome.Usage, odd string) {
-	cached, reasoning := u.PromptDetails.Cached, u.CompletionDetails.Reasoning
-	if odd = pipeline.OddTokens(u.Prompt, u.Completion, cached, reasoning); odd != "" {
-		return found, odd
-	}
-	output := u.Completion
-	if reasoning > 0 && u.Total == u.Prompt+output+reasoning {
-		output += reasoning
-	}
-	return outcome.Usage{Input: int64(u.Prompt), Output: int64(output),
-		Cached: int64(min(cached, u.Prompt)), Reasoning: int64(min(reasoning, output))}, ""
 }

@@ -255,18 +255,13 @@ func (g *GateResult) Err(run string) error {
 		return nil
 	}
 	var parts []string
-	for _, state := range []struct {
-		answer Answer
-		said   string
-	}{{Fail, "failed "}, {Inconclusive, "inconclusive "}} {
-		var rules []string
-		for _, r := range g.Rules {
-			if r.Answer == state.answer {
-				rules = append(rules, r.Rule)
-			}
-		}
-		if len(rules) > 0 {
-			parts = append(parts, state.said+strings.Join(rules, ", "))
+	rules := map[Answer][]string{}
+	for _, r := range g.Rules {
+		rules[r.Answer] = append(rules[r.Answer], r.Rule)
+	}
+	for i, answer := range []Answer{Fail, Inconclusive} {
+		if len(rules[answer]) > 0 {
+			parts = append(parts, []string{"failed ", "inconclusive "}[i]+strings.Join(rules[answer], ", "))
 		}
 	}
 	return cli.Errorf(g.ExitCode(), "%s does not pass the gate: %s", run, strings.Join(parts, "; "))

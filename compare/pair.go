@@ -372,12 +372,9 @@ func incomparable(name string, base, cand outcome.Summary) string {
 	case inBase && inCand && !b.Same(c):
 		return "comes from another evaluator, or one that has changed: its difference says nothing of the runs"
 	}
-	for _, side := range []struct {
-		which string
-		outcome.Summary
-	}{{"base", base}, {"candidate", cand}} {
+	for i, side := range []outcome.Summary{base, cand} {
 		if stat, ok := side.Scores.Lookup(name); ok && stat.Unanswered > 0 {
-			return fmt.Sprintf("has no value for %s of the %s: the evaluator gave none", unanswered(stat), side.which)
+			return fmt.Sprintf("has no value for %s of the %s: the evaluator gave none", unanswered(stat), []string{"base", "candidate"}[i])
 		}
 	}
 	return ""

@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 
 	"extraction-experiment/internal/files"
 	"extraction-experiment/internal/textutil"
@@ -122,24 +124,17 @@ func (c Benchmark) check() error {
 	if c.OnError != "" && c.OnError != "best-effort" && c.OnError != "fail-fast" {
 		add("on_error: %q is neither best-effort nor fail-fast", c.OnError)
 	}
-	return errors.Join(append(problems, c.Gates.check(c.Runs))...)
-}
-
-func (g BenchmarkGates) check(runs int) error {
-	var problems []error
-	for _, bound := range []struct {
-		name  string
-		value *float64
-	}{{"min_score", g.MinScore}, {"max_drop", g.MaxDrop}, {"max_stddev", g.MaxStddev}} {
-		if bound.value != nil && !(*bound.value >= 0 && *bound.value <= 1) {
-			problems = append(problems, fmt.Errorf("gates.%s: %g is not a number from 0 to 1", bound.name, *bound.value))
+	bounds := map[string]*float64{"min_score": c.Gates.MinScore, "max_drop": c.Gates.MaxDrop, "max_stddev": c.Gates.MaxStddev}
+	for _, name := range slices.Sorted(maps.Keys(bounds)) {
+		if value := bounds[name]; value != nil && !(*value >= 0 && *value <= 1) {
+			add("gates.%s: %g is not a number from 0 to 1", name, *value)
 		}
 	}
-	if g.MaxRegressions != nil && *g.MaxRegressions < 0 {
-		problems = append(problems, fmt.Errorf("gates.max_regressions: %d is negative", *g.MaxRegressions))
+	if most := c.Gates.MaxRegressions; most != nil && *most < 0 {
+		add("gates.max_regressions: %d is negative", *most)
 	}
-	if g.MaxStddev != nil && runs < 2 {
-		problems = append(problems, errors.New("gates.max_stddev: one run does not vary: set runs to 2 or more"))
+	if c.Gates.MaxStddev != nil && c.Runs < 2 {
+		add("gates.max_stddev: one run does not vary: set runs to 2 or more")
 	}
 	return errors.Join(problems...)
 }

@@ -78,8 +78,11 @@ func measure(ctx context.Context, o options) (err error) {
 	if len(chosen) == 0 {
 		return fmt.Errorf("no case is called %q", o.cases)
 	}
-	fmt.Println("| case | ideal s | wall s | ÷ ideal | CPU ms/item | peak MB | run file KB/item | store KB/item | allocations/item |" + peerTitle(o.peer))
-	fmt.Println("|---|---|---|---|---|---|---|---|---|" + strings.Repeat("---|", 2*min(1, len(o.peer))))
+	title, rule := "| case | ideal s | wall s | ÷ ideal | CPU ms/item | peak MB | run file KB/item | store KB/item | allocations/item |", strings.Repeat("|---", 9)+"|"
+	if o.peer != "" {
+		title, rule = title+" peer s | ours ÷ peer |", rule+"---|---|"
+	}
+	fmt.Println(title + "\n" + rule)
 	for _, c := range chosen {
 		results, peers, err := c.measure(ctx, o, filepath.Join(work, c.name))
 		if err != nil {
@@ -113,13 +116,6 @@ func (c loadCase) measure(ctx context.Context, o options, dir string) (results, 
 		peers = append(peers, other)
 	}
 	return results, peers, nil
-}
-
-func peerTitle(peer string) string {
-	if peer == "" {
-		return ""
-	}
-	return " peer s | ours ÷ peer |"
 }
 
 // median is the result of the median wall time.

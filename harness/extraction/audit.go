@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
-	"maps"
 	"slices"
 
 	"extraction-experiment/dataset"
@@ -87,9 +86,8 @@ type AuditedSystem struct {
 // w = 1/(1 + (S−1)ρ) with the mean correlation ρ of the misses of two of S systems:
 // systems that err alike count less. The doubt orders findings; it is no probability.
 //
-// Extractions are compared as Rules does. Cost: two passes over the items, of more than
-// 2,000 three, each scoring every output once or twice; in memory are the claims of 2,000
-// items and the findings that are kept.
+// Extractions are compared as Rules does. Cost: three passes over the items, of which the
+// last reads those of the findings that are kept; each scores every output once or twice.
 // The error is one of Items, ctx, or of fewer than two systems (exit code 64).
 func Audit(ctx context.Context, cfg AuditConfig) (AuditResult, error) {
 	var result AuditResult
@@ -99,21 +97,18 @@ func Audit(ctx context.Context, cfg AuditConfig) (AuditResult, error) {
 	}
 	a := &audit{cfg: cfg, result: &result}
 	tallies := map[string]*tally{scoring.AnEntity: newTally(n), scoring.ARelationship: newTally(n)}
-	type made struct{ counted, claims []claim }
-	early := map[string][]claim{} // of the first items, which need not be read twice
-	err := eachItem(ctx, a, func(string) bool { return true }, func(_ string, r *reading) made {
-		return made{r.counted(), r.claims()}
-	}, func(id string, m made) {
-		result.Items++
-		for _, c := range m.counted {
-			if count := tallies[c.about().what()]; c.expected != nil {
-				count.element(c.stances)
-			} else {
-				count.beyond(c.stances)
+	all := func(string) bool { return true }
+	err := a.eachItem(ctx, all, func(_ string, r *reading) func() {
+		counted := r.counted()
+		return func() {
+			result.Items++
+			for _, c := range counted {
+				if count := tallies[c.about().what()]; c.expected != nil {
+					count.element(c.stances)
+				} else {
+					count.beyond(c.stances)
+				}
 			}
-		}
-		if len(early) < mostEarly {
-			early[id] = m.claims
 		}
 	})
 	if err != nil {
@@ -125,14 +120,11 @@ func Audit(ctx context.Context, cfg AuditConfig) (AuditResult, error) {
 	for s, name := range cfg.Systems {
 		result.Systems = append(result.Systems, AuditedSystem{name, entities.systems[s], relationships.systems[s]})
 	}
-	for _, id := range slices.Sorted(maps.Keys(early)) {
-		a.judge(id, early[id])
-	}
 	skipped := result.Skipped
-	if result.Items > len(early) {
-		late := func(id string) bool { _, had := early[id]; return !had }
-		err = eachItem(ctx, a, late, func(_ string, r *reading) []claim { return r.claims() }, a.judge)
-	}
+	err = a.eachItem(ctx, all, func(id string, r *reading) func() {
+		claims := r.claims()
+		return func() { a.judge(id, claims) }
+	})
 	a.trim()
 	if err == nil && !cfg.Brief {
 		err = a.effects(ctx)
@@ -141,24 +133,15 @@ func Audit(ctx context.Context, cfg AuditConfig) (AuditResult, error) {
 	return result, err
 }
 
-// mostEarly is of how many items the claims are kept for the second pass: some tens of
-// megabytes.
-const mostEarly = 2000
-
 type audit struct {
 	cfg    AuditConfig
 	result *AuditResult
 	rates  map[string]rates // by what they are about
 }
 
-// eachItem reads every item that is wanted on all processors, and gives what find makes
-// of it to take, in order.
-func eachItem[T any](ctx context.Context, a *audit, wanted func(id string) bool, find func(id string, r *reading) T, take func(id string, found T)) error {
-	type job struct {
-		id     string
-		found  T
-		usable bool
-	}
+// eachItem reads every item that is wanted on all processors, and calls what find makes of
+// it in order.
+func (a *audit) eachItem(ctx context.Context, wanted func(id string) bool, find func(id string, r *reading) (take func())) error {
 	a.result.Skipped = 0
 	next, stop := iter.Pull2(a.cfg.Items())
 	defer stop()
@@ -173,18 +156,13 @@ func eachItem[T any](ctx context.Context, a *audit, wanted func(id string) bool,
 				return item, true
 			}
 		}
-	}, func(item AuditItem) job {
-		r, ok := a.read(item)
-		if !ok {
-			return job{id: item.ID}
+	}, func(item AuditItem) func() {
+		if r, ok := a.read(item); ok {
+			return find(item.ID, r)
 		}
-		return job{item.ID, find(item.ID, r), true}
-	}, func(j job) error {
-		if j.usable {
-			take(j.id, j.found)
-		} else {
-			a.result.Skipped++
-		}
+		return func() { a.result.Skipped++ }
+	}, func(take func()) error {
+		take()
 		return nil
 	})
 	return errors.Join(err, failed)
@@ -283,11 +261,11 @@ func (a *audit) effects(ctx context.Context) error {
 		d := &a.result.Findings[i]
 		of[d.Item] = append(of[d.Item], d)
 	}
-	return eachItem(ctx, a, func(id string) bool { return len(of[id]) > 0 }, func(id string, r *reading) error {
+	return a.eachItem(ctx, func(id string) bool { return len(of[id]) > 0 }, func(id string, r *reading) func() {
 		for _, d := range of[id] {
 			d.Gold = dataset.GoldHash(r.expected)
 			d.complete(a.cfg.Systems, r, a.result.Items)
 		}
-		return nil
-	}, func(string, error) {})
+		return func() {}
+	})
 }

@@ -243,8 +243,7 @@ func (e *External) exchange(ctx context.Context, name string, request []byte) *a
 		return readReport(raw, span)
 	}
 	a := &answer{span: span, err: err}
-	var start *proc.StartError
-	if !errors.As(err, &start) {
+	if _, ok := errors.AsType[*proc.StartError](err); !ok {
 		a.calls = []outcome.Call{generation(span)}
 		a.calls[0].Error = a.problem()
 	}

@@ -95,8 +95,8 @@ func (a *answer) read(key string, into any) {
 }
 
 func (a *answer) decode(path string, raw json.RawMessage, into any) {
-	var wrong *json.UnmarshalTypeError // the answer is JSON: nothing else can be wrong
-	if errors.As(json.Unmarshal(raw, into), &wrong) {
+	// The answer is JSON: nothing else can be wrong.
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](json.Unmarshal(raw, into)); ok {
 		a.warn("%s: unexpected %s", strings.TrimSuffix(path+"."+strings.ToLower(wrong.Field), "."), wrong.Value)
 	}
 }

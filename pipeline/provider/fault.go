@@ -70,8 +70,7 @@ func failed(class outcome.Class, format string, args ...any) *pipeline.ModelErro
 // unanswered is the fault of an exchange without a whole answer.
 func (c chat) unanswered(x *exchange) *pipeline.ModelError {
 	err := x.Err
-	var wrapped *url.Error
-	if errors.As(err, &wrapped) {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err
 	}
 	text := c.short(err)

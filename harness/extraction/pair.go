@@ -49,14 +49,11 @@ type matches struct {
 	Relationships []scoring.RelationshipMatch `json:"relationships"`
 }
 
-// lineRules makes the scorer of a line; lines with the same options one after
-// the other share it.
+// lineRules makes the scorer of a line.
 type lineRules struct {
 	base    *scoring.Scorer
 	options scoring.Options
 	write   bool // of each line what comes of it, not only its scores
-	last    json.RawMessage
-	scorer  *scoring.Scorer
 }
 
 // score scores one line; where the extractor failed, there is no result.
@@ -191,19 +188,11 @@ func (l *lineRules) of(raw json.RawMessage) (*scoring.Scorer, error) {
 	if isAbsent(raw) {
 		return l.base, nil
 	}
-	if l.scorer != nil && bytes.Equal(raw, l.last) {
-		return l.scorer, nil
-	}
 	options, err := scoring.ParseOptions(raw, l.options)
 	if err != nil {
 		return nil, err
 	}
-	scorer, err := scoring.New(options)
-	if err != nil {
-		return nil, err
-	}
-	l.last, l.scorer = bytes.Clone(raw), scorer
-	return scorer, nil
+	return scoring.New(options)
 }
 
 // maxPair bounds one line of pairs.

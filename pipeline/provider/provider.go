@@ -86,6 +86,9 @@ func Open(spec string, cfg Config) (Opened, error) {
 	if cfg.Getenv == nil {
 		cfg.Getenv = func(string) string { return "" }
 	}
+	if cfg.Capabilities == nil {
+		cfg.Capabilities = func(string) pipeline.Capabilities { return pipeline.Capabilities{} }
+	}
 	bare := strings.TrimSpace(spec)
 	kind, name, cut := strings.Cut(bare, "/")
 	rows := table()
@@ -107,13 +110,6 @@ func Open(spec string, cfg Config) (Opened, error) {
 		return Opened{}, unknown(spec)
 	}
 	return rows[at].open(name, cfg)
-}
-
-func (c Config) capabilities(model string) pipeline.Capabilities {
-	if c.Capabilities == nil {
-		return pipeline.Capabilities{}
-	}
-	return c.Capabilities(model)
 }
 
 // The names of the providers, beside that of the baseline.
@@ -178,7 +174,7 @@ func openGemini(name string, cfg Config) (Opened, error) {
 
 // opened makes a model that is asked over HTTP.
 func (c Config) opened(provider string, make func(modelConfig) (pipeline.Model, error), cfg modelConfig) (Opened, error) {
-	cfg.HTTPClient, cfg.Now, cfg.Capabilities = c.HTTPClient, c.Now, c.capabilities(cfg.Model)
+	cfg.HTTPClient, cfg.Now, cfg.Capabilities = c.HTTPClient, c.Now, c.Capabilities(cfg.Model)
 	model, err := make(cfg)
 	if err != nil {
 		return Opened{}, err
@@ -194,7 +190,7 @@ func openRecorded(path string, cfg Config) (Opened, error) {
 	}
 	source := model.source
 	info := Info{Provider: source.Provider, Model: source.Model, Pipeline: Recorded}
-	return Opened{Info: info, Model: model, Capabilities: cfg.capabilities(source.Model)}, nil
+	return Opened{Info: info, Model: model, Capabilities: cfg.Capabilities(source.Model)}, nil
 }
 
 // unknown is the error of a spec that no provider takes; it names the nearest form

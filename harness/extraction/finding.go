@@ -155,24 +155,19 @@ func (d *Doubt) complete(systems []string, r *reading, items int) {
 // why says in a sentence what speaks for the claim.
 func (c claim) why(agree, of int) string {
 	count := fmt.Sprintf("%d of %d systems", agree, of)
-	switch c.kind {
-	case NotFound:
-		return count + " find nothing of the kind, and the text has the name"
-	case NotInText:
-		return "the text does not have the name; " + count + " find nothing of the kind"
-	case NotInGold:
-		if c.suspect {
-			return count + " have it, and a relationship of gold names it"
-		}
-		return count + " have it, and gold does not"
-	case Contradiction:
-		return c.reason + "; " + count + " find nothing of the kind"
-	case Reversed:
-		return count + " have the other direction"
-	case OtherType:
-		return count + " have this other type"
+	nothing := count + " find nothing of the kind"
+	if c.kind == NotInGold && c.suspect {
+		return count + " have it, and a relationship of gold names it"
 	}
-	return count + " have this other name"
+	return map[DoubtKind]string{
+		NotFound:      nothing + ", and the text has the name",
+		NotInText:     "the text does not have the name; " + nothing,
+		NotInGold:     count + " have it, and gold does not",
+		Contradiction: c.reason + "; " + nothing,
+		Reversed:      count + " have the other direction",
+		OtherType:     count + " have this other type",
+		OtherName:     count + " have this other name",
+	}[c.kind]
 }
 
 // corrected changes gold as the claims want it.

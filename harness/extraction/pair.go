@@ -230,7 +230,7 @@ func (p Pairs) Score(ctx context.Context, r io.Reader, w io.Writer) error {
 	seen := map[idHash]int{} // the line of each id
 	number := 0
 	var broken error // the input ends there; what was read before it is scored all the same
-	next := func() ([]numbered, bool) {
+	next := func() ([]scored, bool) {
 		if broken != nil {
 			return nil, false
 		}
@@ -240,8 +240,12 @@ func (p Pairs) Score(ctx context.Context, r io.Reader, w io.Writer) error {
 		}
 		return lines, len(lines) > 0
 	}
-	score := func(lines []numbered) []scored {
-		return scoreLines(&lineRules{base: base, options: p.Options, write: w != nil}, lines)
+	score := func(lines []scored) []scored {
+		rules := lineRules{base: base, options: p.Options, write: w != nil}
+		for i := range lines {
+			rules.fill(&lines[i])
+		}
+		return lines
 	}
 	emit := func(batch []scored) error {
 		for _, s := range batch {
@@ -274,15 +278,10 @@ func (p Pairs) Score(ctx context.Context, r io.Reader, w io.Writer) error {
 // idHash stands for an id, so that a long one takes no more memory.
 type idHash [16]byte
 
-// numbered is a line that goes in, scored what comes of it.
-type numbered struct {
-	text []byte
-	line int
-}
-
+// scored is a line, and what comes of it.
 type scored struct {
 	line    int
-	text    []byte // JSON and line end
+	text    []byte // as it was read; then JSON and line end
 	outcome outcome.Outcome
 	err     error
 }
@@ -295,8 +294,8 @@ const (
 
 // readLines returns the next lines that are not blank, those before an error
 // beside it; none at the end.
-func readLines(in *bufio.Scanner, number *int) ([]numbered, error) {
-	var lines []numbered
+func readLines(in *bufio.Scanner, number *int) ([]scored, error) {
+	var lines []scored
 	for size := 0; len(lines) < batchLines && size < batchBytes; {
 		more := in.Scan()
 		if !more && in.Err() == nil {
@@ -313,29 +312,22 @@ func readLines(in *bufio.Scanner, number *int) ([]numbered, error) {
 			line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
 		}
 		if len(bytes.TrimSpace(line)) > 0 {
-			lines = append(lines, numbered{line, *number})
+			lines = append(lines, scored{line: *number, text: line})
 			size += len(line)
 		}
 	}
 	return lines, nil
 }
 
-func scoreLines(rules *lineRules, lines []numbered) []scored {
-	batch := make([]scored, len(lines))
-	for i, l := range lines {
-		s := &batch[i]
-		s.line = l.line
-		var p pair
-		var result *scoring.Result
-		if p, result, s.outcome, s.err = rules.score(l.text); s.err == nil {
-			s.outcome.Seq = int64(l.line)
-			if rules.write {
-				s.text, s.err = textutil.MarshalJSON(p.scored(result))
-				s.text = append(s.text, '\n')
-			}
-		}
+// fill scores a line that was read.
+func (l *lineRules) fill(s *scored) {
+	p, result, o, err := l.score(s.text)
+	o.Seq = int64(s.line)
+	s.text, s.outcome, s.err = nil, o, err
+	if err == nil && l.write {
+		s.text, s.err = textutil.MarshalJSON(p.scored(result))
+		s.text = append(s.text, '\n')
 	}
-	return batch
 }
 
 // inOrder passes values through do on all processors and gives the results to

@@ -241,15 +241,10 @@ func (r Rule) share() bool { return r.Metric == "coverage" || r.Metric == weight
 
 // percent says what a number with % cannot mean; nil where it is a share.
 func (r Rule) percent(multiple bool) error {
-	switch {
-	case !r.measure() || multiple || r.share():
+	if !r.measure() || multiple || r.share() {
 		return nil
-	case r.Metric == "failures":
-		return fmt.Errorf("failures counts items; a share of them is coverage, such as coverage >= 98%%")
-	case r.Relative:
-		return fmt.Errorf("expected base * 1.1 for 10 %% more than the base: %s is no share", r.Metric)
 	}
-	return fmt.Errorf("%s is no share: a number with %% is a part of nothing", r.Metric)
+	return fmt.Errorf("%s is no share: a share of the items is coverage, such as coverage >= 98%%, and 10 %% more than the base is base * 1.1", r.Metric)
 }
 
 // judge answers a rule for a candidate; Rule of the result is left to the caller.

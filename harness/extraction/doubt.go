@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"strconv"
 	"strings"
 
 	"extraction-experiment/extraction"
@@ -118,6 +117,14 @@ type claim struct {
 // about is the element of gold, or the one that it lacks.
 func (c claim) about() *element { return cmp.Or(c.expected, c.proposed) }
 
+// place is the beginning of paths to the element of gold, as findings have them.
+func (c claim) place() string {
+	if c.expected.entity != nil {
+		return fmt.Sprintf("expectedOutput.entities[%d", c.index)
+	}
+	return fmt.Sprintf("expectedOutput.relationships[%d", c.index)
+}
+
 // reading is what the systems make of one item.
 type reading struct {
 	gold     extraction.Extraction
@@ -129,41 +136,27 @@ type reading struct {
 	pool     extraction.Extraction // what systems have and gold does not
 	pooled   map[string][][]stance // of the pool, by what they are about
 	rules    *scoring.Scorer
-	warned   map[string]map[int]seed.Finding // by list and index
+	warned   map[string]seed.Finding // by claim.place
 }
 
 func read(rules *scoring.Scorer, gold extraction.Extraction, document extraction.Document, outputs []*extraction.Extraction) *reading {
 	r := &reading{gold: gold, outputs: outputs, rules: rules, index: extraction.NewIndex(document.Text),
-		pooled: map[string][][]stance{}, warned: map[string]map[int]seed.Finding{}}
-	for _, output := range outputs {
-		if output == nil {
-			r.results, r.faults = append(r.results, scoring.Result{}), append(r.faults, nil)
-			continue
+		results: make([]scoring.Result, len(outputs)), faults: make([][]scoring.Fault, len(outputs)),
+		pooled: map[string][][]stance{}, warned: map[string]seed.Finding{}}
+	for s, output := range outputs {
+		if output != nil {
+			r.results[s] = rules.Score(gold, *output)
+			r.faults[s] = scoring.Classify(r.results[s], r.contains)
+			r.addToPool(s)
 		}
-		result := rules.Score(gold, *output)
-		r.results, r.faults = append(r.results, result), append(r.faults, scoring.Classify(result, r.contains))
-	}
-	for s := range outputs {
-		r.addToPool(s)
 	}
 	for _, f := range seed.CheckGold(document, gold) {
-		list, at, ok := placed(f.Path)
+		place, _, ok := strings.Cut(f.Path, "]")
 		if ok && slices.Contains([]seed.Kind{seed.Duplicate, seed.Redundant, seed.Contradicts, seed.UnknownType, seed.EmptyName}, f.Kind) {
-			if r.warned[list] == nil {
-				r.warned[list] = map[int]seed.Finding{}
-			}
-			r.warned[list][at] = f
+			r.warned[place] = f
 		}
 	}
 	return r
-}
-
-// placed reads the list and the index of "expectedOutput.entities[2].type".
-func placed(path string) (list string, index int, ok bool) {
-	list, rest, _ := strings.Cut(strings.TrimPrefix(path, "expectedOutput."), "[")
-	digits, _, closed := strings.Cut(rest, "]")
-	index, err := strconv.Atoi(digits)
-	return list, index, closed && err == nil
 }
 
 func (r *reading) contains(name string) bool {
@@ -293,8 +286,7 @@ func (r *reading) claims() []claim {
 func (r *reading) removal(gold claim, changed bool) (claim, bool) {
 	c := gold
 	c.kind, c.says = NotFound, make([]string, len(c.stances))
-	lists := map[string]string{scoring.AnEntity: "entities", scoring.ARelationship: "relationships"}
-	warning, warned := r.warned[lists[c.expected.what()]][c.index]
+	warning, warned := r.warned[c.place()]
 	names := c.expected.names()
 	here := slices.ContainsFunc(names, r.contains)
 	if c.expected.relationship != nil {
@@ -330,7 +322,7 @@ func (r *reading) changes(gold claim, instead []*element) []claim {
 		c := gold
 		c.proposed = inPlace(*gold.expected, *instead[systems[0]])
 		c.kind = kindOfChange(*gold.expected, *c.proposed)
-		c.suspect = c.kind == OtherType && gold.expected.entity != nil && r.warned["entities"][gold.index].Kind == seed.UnknownType
+		c.suspect = c.kind == OtherType && gold.expected.entity != nil && r.warned[gold.place()].Kind == seed.UnknownType
 		c.stances, c.says = slices.Clone(gold.stances), make([]string, len(gold.stances))
 		for s, st := range c.stances {
 			switch {

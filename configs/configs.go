@@ -133,14 +133,19 @@ func LoadGiven(path string, getenv func(string) string) (e Experiment, from stri
 // second document are errors that name file and line.
 func Load(path string) (Experiment, error) {
 	var e Experiment
-	text, err := read(path)
-	if err != nil {
-		return e, err
-	}
-	if err := textutil.DecodeYAML(text, path, &e, Scorer{}, Check{}); err != nil {
+	if err := decode(path, &e, Scorer{}, Check{}); err != nil {
 		return Experiment{}, err
 	}
 	return e, nil
+}
+
+// decode reads a file as textutil.DecodeYAML does.
+func decode(path string, into any, rows ...any) error {
+	text, err := read(path)
+	if err != nil {
+		return err
+	}
+	return textutil.DecodeYAML(text, path, into, rows...)
 }
 
 func read(path string) ([]byte, error) {
@@ -205,12 +210,8 @@ const maxRules = 1000
 // of the wrong kind, a second document and a file without any rule are errors
 // that name file and line; the rules that could be read are returned with them.
 func LoadGate(path string) (Gate, error) {
-	text, err := read(path)
-	if err != nil {
-		return Gate{}, err
-	}
 	var g Gate
-	if err := textutil.DecodeYAML(text, path, &g); err != nil {
+	if err := decode(path, &g); err != nil {
 		return g, err // with what could be read, so that the caller finds what else is wrong
 	}
 	switch {

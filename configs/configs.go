@@ -230,12 +230,17 @@ func LoadGate(path string) (Gate, error) {
 
 // ScoringJSON returns the scoring options of the file as JSON; {} if it has none.
 func (e Experiment) ScoringJSON() ([]byte, error) {
-	if len(e.Scoring) == 0 {
+	return optionsJSON(e.Scoring, "the scoring options")
+}
+
+// optionsJSON writes options as JSON; where begins the error.
+func optionsJSON(options map[string]any, where string) ([]byte, error) {
+	if len(options) == 0 {
 		return []byte("{}"), nil
 	}
-	raw, err := json.Marshal(e.Scoring)
+	raw, err := json.Marshal(options)
 	if err != nil {
-		return nil, fmt.Errorf("the scoring options: %w", err)
+		return nil, fmt.Errorf("%s: %w", where, err)
 	}
 	return raw, nil
 }
@@ -248,23 +253,14 @@ func LoadScoring(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch strings.ToLower(filepath.Ext(path)) {
-	case ".yaml", ".yml":
-	default:
+	if end := strings.ToLower(filepath.Ext(path)); end != ".yaml" && end != ".yml" {
 		return text, nil
 	}
-	options := map[string]any{}
+	var options map[string]any
 	if err := textutil.DecodeYAML(text, path, &options); err != nil {
 		return nil, err
 	}
-	if options == nil { // the document is the word null
-		return []byte("{}"), nil
-	}
-	raw, err := json.Marshal(options)
-	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", path, err)
-	}
-	return raw, nil
+	return optionsJSON(options, "reading "+path)
 }
 
 // SampleName is the name of the dataset, in Langfuse and on the command line.

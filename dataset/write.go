@@ -313,7 +313,7 @@ const maxExponent = 1_000_000_000_000
 // that is the same float64; a number too small or too large for a float64
 // keeps its exact digits too.
 func canonicalNumber(literal string) string {
-	if n := len(literal); n <= 18 && literal[0] != '-' && (n == 1 || literal[0] != '0') && strings.IndexAny(literal, ".eE") < 0 {
+	if n := len(literal); n <= 18 && literal[0] != '-' && (n == 1 || literal[0] != '0') && !strings.ContainsAny(literal, ".eE") {
 		return literal
 	}
 	neg, digits, exp := decimal(literal)

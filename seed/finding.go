@@ -183,8 +183,13 @@ func (r Result) Done() int { return r.Created + r.Updated + r.Unchanged + r.Refu
 // Err returns nil when every item went in, else an error with exit code 4 that
 // lists the items that were refused.
 func (r Result) Err() error {
+	return r.refused(fmt.Sprintf("%d items are in the dataset, not all of the file", r.Created+r.Updated+r.Unchanged))
+}
+
+// refused is the error of items that were refused, nil where there is none.
+func (r Result) refused(said string) error {
 	if r.Refused == 0 && r.Report.Problems.Total == 0 {
 		return nil
 	}
-	return cli.Errorf(cli.ExitFailures, "%d items are in the dataset, not all of the file:\n%w", r.Created+r.Updated+r.Unchanged, r.Report.Err())
+	return cli.Errorf(cli.ExitFailures, "%s:\n%w", said, r.Report.Err())
 }

@@ -75,14 +75,11 @@ type TraceResult struct {
 // Err returns nil when an item was made of every trace, else an error with exit
 // code 4 that lists those refused.
 func (r TraceResult) Err() error {
-	if r.Refused == 0 && r.Report.Problems.Total == 0 {
-		return nil
-	}
 	said := fmt.Sprintf("%d of %d traces were refused", r.Refused-r.RefusedQueueItems, r.Selected)
 	if r.RefusedQueueItems > 0 {
 		said += fmt.Sprintf(", and %d items of the queue", r.RefusedQueueItems)
 	}
-	return cli.Errorf(cli.ExitFailures, "%s:\n%w", said, r.Report.Err())
+	return r.refused(said)
 }
 
 // atOnce is how many traces are in memory at a time.

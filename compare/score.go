@@ -149,22 +149,6 @@ func (c *column) repeats(d *column) bool {
 	return false
 }
 
-// clusterRatios adds the counts of each cluster together.
-func clusterRatios(ratios []stats.PairedRatio, cluster []int) []stats.PairedRatio {
-	at := map[int]int{}
-	var sums []stats.PairedRatio
-	for i, r := range ratios {
-		j, known := at[cluster[i]]
-		if !known {
-			j = len(sums)
-			at[cluster[i]] = j
-			sums = append(sums, stats.PairedRatio{})
-		}
-		sums[j] = sums[j].Plus(r)
-	}
-	return sums
-}
-
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
 // score turns a column into the comparison of one score.
@@ -233,7 +217,7 @@ func (c *Comparer) pooled(col *column, clustered bool) *Pooled {
 	}
 	units := col.ratios
 	if clustered {
-		units = clusterRatios(col.ratios, col.ratioClusters)
+		units = stats.Grouped(col.ratios, col.ratioClusters, func(sum *stats.PairedRatio, r stats.PairedRatio) { *sum = sum.Plus(r) })
 	}
 	p, ok := stats.PooledDifference(units, c.config.Seed)
 	if !ok {

@@ -63,12 +63,11 @@ func ClusteredMean(differences []float64, cluster []int) (e Estimate, ok bool) {
 	}
 	all, finite := MomentsOf(differences)
 	mean, _ := all.Mean()
-	residuals := make([]float64, len(differences))
-	for i, d := range differences {
-		residuals[i] = d - mean
-	}
-	groups, summed := grouped(residuals, cluster)
-	if !finite || !summed || len(groups) < 2 {
+	groups := Grouped(differences, cluster, func(g *group, d float64) {
+		g.n++
+		finite = g.sum.Add(d-mean) && finite
+	})
+	if !finite || len(groups) < 2 {
 		return Estimate{}, false
 	}
 	n := float64(len(differences))
@@ -87,28 +86,26 @@ func ClusteredMean(differences []float64, cluster []int) (e Estimate, ok bool) {
 	return newEstimate(mean, math.Sqrt(squares.Value())/n, df, all.largest())
 }
 
-// group is a cluster: how many values it has, and their sum.
+// group is a cluster: how many values it has, and the sum of what they lie off the mean.
 type group struct {
 	n   float64
 	sum Sum
 }
 
-// grouped sums up the values of every cluster, in the order in which the clusters first
-// appear. ok is false where a value cannot be summed, which is left out.
-func grouped(values []float64, cluster []int) (groups []group, ok bool) {
+// Grouped makes a group of the values of every cluster, in the order in which the clusters
+// first appear. The lists have the same length; the caller sees to that.
+func Grouped[V, G any](values []V, cluster []int, add func(to *G, v V)) (groups []G) {
 	at := map[int]int{}
-	ok = true
 	for i, v := range values {
 		j, known := at[cluster[i]]
 		if !known {
 			j = len(groups)
 			at[cluster[i]] = j
-			groups = append(groups, group{})
+			groups = append(groups, *new(G))
 		}
-		groups[j].n++
-		ok = groups[j].sum.Add(v) && ok
+		add(&groups[j], v)
 	}
-	return groups, ok
+	return groups
 }
 
 // newEstimate is undefined where nothing varies but what was rounded: beside the
@@ -125,12 +122,12 @@ func newEstimate(mean, se, df, largest float64) (e Estimate, ok bool) {
 // clusters first appear: what SignFlip is given when whole clusters are
 // flipped. The lists have the same length; the caller sees to that.
 func ClusterSums(differences []float64, cluster []int) []float64 {
-	groups, _ := grouped(differences, cluster)
-	sums := make([]float64, len(groups))
-	for i, g := range groups {
-		sums[i] = g.sum.Value()
+	sums := Grouped(differences, cluster, func(sum *Sum, d float64) { sum.Add(d) })
+	values := make([]float64, len(sums))
+	for i, sum := range sums {
+		values[i] = sum.Value()
 	}
-	return sums
+	return values
 }
 
 // exactFlips is up to how many non-zero differences SignFlip looks at every

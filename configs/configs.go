@@ -5,6 +5,7 @@ package configs
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -123,9 +124,7 @@ type Scorer struct {
 // LoadGiven reads the file that --config names, else the variable EXPERIMENT_CONFIG, and
 // returns its path; nothing where neither does.
 func LoadGiven(path string, getenv func(string) string) (e Experiment, from string, err error) {
-	if path == "" {
-		path = getenv("EXPERIMENT_CONFIG")
-	}
+	path = cmp.Or(path, getenv("EXPERIMENT_CONFIG"))
 	if path != "" {
 		e, err = Load(path)
 	}
@@ -338,9 +337,7 @@ func LoadBenchmark(ctx context.Context, path, name string) (Benchmark, error) {
 	if err := textutil.DecodeYAML(text, path, &c, BenchmarkDataset{}, BenchmarkGates{}); err != nil {
 		return c, err
 	}
-	if c.Name == "" {
-		c.Name = name
-	}
+	c.Name = cmp.Or(c.Name, name)
 	if err := c.check(); err != nil {
 		return c, fmt.Errorf("%s: %w", path, err)
 	}

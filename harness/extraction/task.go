@@ -155,10 +155,7 @@ type Scorer struct {
 // by nothing but whether it failed and what of it stands in the document. Gold
 // of the wrong shape is an error.
 func (s Scorer) Judge(item dataset.Item) (experiment.Judge, error) {
-	documents := s.Documents
-	if documents == nil {
-		documents = new(extraction.Decoder)
-	}
+	documents := cmp.Or(s.Documents, new(extraction.Decoder))
 	j := judge{rules: s.Rules}
 	j.document.Document, j.document.warnings, j.document.err = documents.Document(item.Input) // the task says what is wrong
 	if isAbsent(item.Expected) {

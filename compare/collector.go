@@ -31,8 +31,8 @@ type collector struct {
 	seenClusters map[int]bool
 	cost         amounts
 	latency      amounts
-	groups       map[groupKey]*bothGroups
-	grouped      [2]bool // base, candidate: there are counts by type
+	groups       map[groupKey]*[2]outcome.Group // base, candidate
+	grouped      [2]bool                        // base, candidate: there are counts by type
 	changed      *stats.Shortlist[changed]
 	regressed    *stats.Shortlist[ItemChange]
 
@@ -48,7 +48,7 @@ func newCollector(c *Comparer, base known, cand outcome.Header) *collector {
 	return &collector{
 		config: c, known: base,
 		base: outcome.NewSummariser(base.header, summary), cand: outcome.NewSummariser(cand, summary),
-		columns: map[string]*column{}, seenClusters: map[int]bool{}, groups: map[groupKey]*bothGroups{},
+		columns: map[string]*column{}, seenClusters: map[int]bool{}, groups: map[groupKey]*[2]outcome.Group{},
 		changed:   stats.NewShortlist(c.config.Changed, compareChanged),
 		regressed: stats.NewShortlist(MaxRegressed, compareRegressed),
 		planned:   [2]int{max(1, base.header.Trials), max(1, cand.Trials)},
@@ -222,48 +222,35 @@ func (c *clusters) note(raw json.RawMessage, prefix string) {
 // it is, anything else in canonical form. Null is no value.
 func lookup(raw json.RawMessage, path string) (string, bool) {
 	for value := range dataset.ValuesAt(raw, path) {
-		if text, ok := scalar(value); ok {
-			return text, true
+		var text *string
+		switch err := json.Unmarshal(value, &text); {
+		case err != nil:
+			if canonical, err := dataset.Canonical(value); err == nil {
+				return string(canonical), true
+			}
+		case text != nil:
+			return *text, true
 		}
 	}
 	return "", false
 }
 
-func scalar(raw json.RawMessage) (string, bool) {
-	var text *string
-	if json.Unmarshal(raw, &text) == nil {
-		if text == nil {
-			return "", false
-		}
-		return *text, true
-	}
-	canonical, err := dataset.Canonical(raw)
-	return string(canonical), err == nil
-}
-
 type groupKey struct{ kind, name string }
 
-// bothGroups are the counts of one class in both runs.
-type bothGroups struct{ base, cand outcome.Group }
-
-// addGroups adds what one item counts for each type, in both runs.
+// addGroups adds what one item counts for each type, in both runs. Absurd counts are left
+// out, and the run's summary says so.
 func (r *collector) addGroups(base, cand []outcome.Group) {
-	r.grouped[0], r.grouped[1] = r.grouped[0] || len(base) > 0, r.grouped[1] || len(cand) > 0
-	for _, g := range base {
-		r.group(g).base.Add(g) // absurd counts are left out, and the run's summary says so
+	for i, list := range [][]outcome.Group{base, cand} {
+		r.grouped[i] = r.grouped[i] || len(list) > 0
+		for _, g := range list {
+			key := groupKey{g.Kind, g.Name}
+			if r.groups[key] == nil {
+				none := outcome.Group{Kind: g.Kind, Name: g.Name}
+				r.groups[key] = &[2]outcome.Group{none, none}
+			}
+			r.groups[key][i].Add(g)
+		}
 	}
-	for _, g := range cand {
-		r.group(g).cand.Add(g)
-	}
-}
-
-func (r *collector) group(g outcome.Group) *bothGroups {
-	key := groupKey{g.Kind, g.Name}
-	if r.groups[key] == nil {
-		none := outcome.Group{Kind: g.Kind, Name: g.Name}
-		r.groups[key] = &bothGroups{none, none}
-	}
-	return r.groups[key]
 }
 
 // groupList sorts by kind, then the most expected first, then by name.
@@ -273,7 +260,7 @@ func (r *collector) groupList() []Group {
 	}
 	list := make([]Group, 0, len(r.groups))
 	for key, both := range r.groups {
-		g := Group{Kind: key.kind, Name: key.name, Base: both.base.Stat(), Candidate: both.cand.Stat()}
+		g := Group{Kind: key.kind, Name: key.name, Base: both[0].Stat(), Candidate: both[1].Stat()}
 		if g.Base.F1 != nil && g.Candidate.F1 != nil {
 			g.Difference = new(*g.Candidate.F1 - *g.Base.F1)
 		}
@@ -390,11 +377,10 @@ type amounts struct {
 func (a *amounts) add(base, cand amount, baseTrials, candTrials int) {
 	b, inBase := base.mean(baseTrials)
 	c, inCand := cand.mean(candTrials)
-	if !inBase {
-		a.unknown[0]++
-	}
-	if !inCand {
-		a.unknown[1]++
+	for i, known := range []bool{inBase, inCand} {
+		if !known {
+			a.unknown[i]++
+		}
 	}
 	if inBase && inCand {
 		a.base.Add(b)
@@ -405,10 +391,7 @@ func (a *amounts) add(base, cand amount, baseTrials, candTrials int) {
 
 func (a *amounts) amount() Amount {
 	out := Amount{N: len(a.differences), Base: a.base.MeanOrNil(), Candidate: a.cand.MeanOrNil()}
-	var m stats.Moments
-	for _, d := range a.differences {
-		m.Add(d)
-	}
+	m, _ := stats.MomentsOf(a.differences)
 	out.Difference = m.MeanOrNil()
 	if e, ok := stats.PairedMean(a.differences); ok {
 		out.CI95 = &[2]float64{e.Lo, e.Hi}

@@ -136,12 +136,9 @@ func (c *Comparer) compareOne(ctx context.Context, base known, cand Source) (Res
 		return Result{}, Side{}, err
 	}
 	problems := append(compareHeaders(base.header, header), base.problems...)
-	unfinished, err := complete(ctx, "candidate", cand)
-	if err != nil {
-		return Result{}, Side{}, err
-	}
-	different, err := base.items.compareItems(ctx, cand)
-	if err != nil {
+	unfinished, errFooter := complete(ctx, "candidate", cand)
+	different, errItems := base.items.compareItems(ctx, cand)
+	if err := errors.Join(errFooter, errItems); err != nil {
 		return Result{}, Side{}, err
 	}
 	problems = append(append(problems, unfinished...), different...)
@@ -153,12 +150,9 @@ func (c *Comparer) compareOne(ctx context.Context, base known, cand Source) (Res
 	if len(different) == 0 {
 		problems = append(problems, run.missing()...)
 	}
-	ofBase, err := side(ctx, base.source, run.base)
-	if err != nil {
-		return Result{}, Side{}, err
-	}
-	ofCand, err := side(ctx, cand, run.cand)
-	if err != nil {
+	ofBase, errBase := side(ctx, base.source, run.base)
+	ofCand, errCand := side(ctx, cand, run.cand)
+	if err := errors.Join(errBase, errCand); err != nil {
 		return Result{}, Side{}, err
 	}
 	if len(problems) > 0 {

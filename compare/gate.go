@@ -97,46 +97,38 @@ func (g Gate) check() error {
 
 // judge judges every rule; nil without any.
 func (g Gate) judge(base Side, r Result) (*GateResult, error) {
-	out := g.result()
+	var rules []RuleResult
 	primary := r.Primary()
 	if g.MinDelta != nil {
-		out.Rules = append(out.Rules, minDelta(*g.MinDelta, primary, base.weighted(primary.Name)))
+		rules = append(rules, minDelta(*g.MinDelta, primary, base.weighted(primary.Name)))
 	}
 	if g.MaxRegressions != nil {
-		out.Rules = append(out.Rules, maxRegressions(*g.MaxRegressions, r, primary))
+		rules = append(rules, maxRegressions(*g.MaxRegressions, r, primary))
 	}
 	var problems []error
 	for _, rule := range g.Rules {
 		answer, err := rule.judge(base, r)
 		if err != nil {
 			problems = append(problems, fmt.Errorf("rule %q: %w", rule.Text, err))
-			continue
 		}
 		answer.Rule = rule.Text
-		out.Rules = append(out.Rules, answer)
+		rules = append(rules, answer)
 	}
-	if err := errors.Join(problems...); err != nil || len(out.Rules) == 0 {
-		return nil, err
-	}
-	out.sumUp()
-	return out, nil
+	return g.sumUp(rules), errors.Join(problems...)
 }
 
-// result is that of no rules yet.
-func (g Gate) result() *GateResult {
-	return &GateResult{Answer: Pass, Inconclusive: cmp.Or(g.Inconclusive, InconclusiveFails), Rules: []RuleResult{}}
-}
-
-// sumUp fills in what all rules come to.
-func (g *GateResult) sumUp() {
-	for _, rule := range g.Rules {
-		switch {
-		case rule.Answer == Fail:
-			g.Answer = Fail
-		case rule.Answer == Inconclusive && g.Answer == Pass:
-			g.Answer = Inconclusive
+// sumUp is what all rules come to; nil without any.
+func (g Gate) sumUp(rules []RuleResult) *GateResult {
+	if len(rules) == 0 {
+		return nil
+	}
+	out := &GateResult{Answer: Pass, Inconclusive: cmp.Or(g.Inconclusive, InconclusiveFails), Rules: rules}
+	for _, rule := range rules {
+		if rule.Answer == Fail || out.Answer == Pass {
+			out.Answer = rule.Answer
 		}
 	}
+	return out
 }
 
 // minDelta looks at the difference of the means, weighted where items have
@@ -155,9 +147,8 @@ func minDelta(least float64, s Score, weighted bool) RuleResult {
 		delta, how = s.Weighted.Difference, "on weighted average"
 		out.Value = &s.Weighted.Difference
 	} else if weighted {
-		out.Answer, out.Value = Inconclusive, nil
-		out.Reason = s.Name + " has no weighted mean here: weights are not known of every item, or sum up to 0"
-		return out
+		out.Value = nil
+		return out.unclear(s.Name + " has no weighted mean here: weights are not known of every item, or sum up to 0")
 	}
 	out.Reason = fmt.Sprintf("%s changed by %s %s", s.Name, signed(delta), how)
 	if s.LowerIsBetter {
@@ -179,7 +170,7 @@ func maxRegressions(most int, r Result, primary Score) RuleResult {
 		out.Reason += ": " + list(ids, r.Regressions)
 	}
 	if primary.Incomparable != "" {
-		out.Answer, out.Reason = Inconclusive, primary.Name+" "+primary.Incomparable
+		return out.unclear(primary.Name + " " + primary.Incomparable)
 	}
 	return out
 }
@@ -232,15 +223,14 @@ func (g Gate) JudgeRun(s outcome.Summary) (*GateResult, error) {
 	for _, r := range g.Rules {
 		known = append(known, r.Metric) // a score may be defined for no item
 	}
-	if err := g.CheckRun(known); err != nil || len(g.Rules) == 0 {
+	if err := g.CheckRun(known); err != nil {
 		return nil, err
 	}
-	out := g.result()
+	var rules []RuleResult
 	for _, rule := range g.Rules {
-		out.Rules = append(out.Rules, rule.judgeAlone(s))
+		rules = append(rules, rule.judgeAlone(s))
 	}
-	out.sumUp()
-	return out, nil
+	return g.sumUp(rules), nil
 }
 
 func (r Rule) judgeAlone(s outcome.Summary) RuleResult {
@@ -265,19 +255,57 @@ func (g *GateResult) Err(run string) error {
 		return nil
 	}
 	var parts []string
-	for _, state := range []struct {
-		answer Answer
-		said   string
-	}{{Fail, "failed "}, {Inconclusive, "inconclusive "}} {
-		var rules []string
-		for _, r := range g.Rules {
-			if r.Answer == state.answer {
-				rules = append(rules, r.Rule)
-			}
-		}
-		if len(rules) > 0 {
-			parts = append(parts, state.said+strings.Join(rules, ", "))
+	rules := map[Answer][]string{}
+	for _, r := range g.Rules {
+		rules[r.Answer] = append(rules[r.Answer], r.Rule)
+	}
+	for i, answer := range []Answer{Fail, Inconclusive} {
+		if len(rules[answer]) > 0 {
+			parts = append(parts, []string{"failed ", "inconclusive "}[i]+strings.Join(rules[answer], ", "))
 		}
 	}
 	return cli.Errorf(g.ExitCode(), "%s does not pass the gate: %s", run, strings.Join(parts, "; "))
+}
+
+// measured returns an amount of a run; nil when it is not known. bound says
+// that it is only a lower bound.
+func measured(name string, s outcome.Summary) (value *float64, bound bool) {
+	at := func(v float64) (*float64, bool) { return &v, false }
+	switch name {
+	case "coverage":
+		if s.Items.Planned == 0 {
+			return nil, false
+		}
+		return at(float64(s.Items.Scored) / float64(s.Items.Planned))
+	case weightedScore:
+		if s.Answers == nil {
+			return nil, false
+		}
+		return s.WeightedScore, false
+	case "failures":
+		return at(float64(s.Items.Failed))
+	case "cost", "cost_per_item":
+		n := s.Items.Scored + s.Items.Failed
+		if s.Usage.CostUSD == nil || n == 0 {
+			return nil, false
+		}
+		cost := *s.Usage.CostUSD
+		if name == "cost_per_item" {
+			cost /= float64(n)
+		}
+		return &cost, s.Usage.CostUnknown > 0
+	}
+	l := s.LatencyMS
+	if l == nil {
+		return nil, false
+	}
+	return at(map[string]float64{"latency_mean": l.Mean, "latency_p50": l.P50, "latency_p95": l.P95, "latency_max": l.Max}[name])
+}
+
+func scoreNames(s outcome.Summary) []string {
+	var names []string
+	for _, stat := range s.Scores {
+		names = append(names, stat.Name)
+	}
+	return names
 }

@@ -165,12 +165,16 @@ func (u *unit) add(o outcome.Outcome) {
 	if o.Failed() {
 		u.failed++
 	}
-	seen := len(u.values)
 	for i, s := range o.Scores {
 		if _, twice := outcome.Lookup(o.Scores[:i], s.Name); twice {
 			continue // named twice in one outcome: the first counts
 		}
-		u.value(s.Name, seen).add(s, o.Failed())
+		v := u.find(s.Name)
+		if v == nil {
+			u.values = append(u.values, value{name: s.Name})
+			v = &u.values[len(u.values)-1]
+		}
+		v.add(s, o.Failed())
 	}
 	u.groups = append(u.groups, o.Groups...)
 	if o.CostUSD != nil && usable(*o.CostUSD) {
@@ -181,17 +185,6 @@ func (u *unit) add(o outcome.Outcome) {
 		u.latency.sum += float64(o.Latency) / float64(time.Millisecond)
 		u.latency.n++
 	}
-}
-
-// value returns the score of that name; only the first so many can be there.
-func (u *unit) value(name string, seen int) *value {
-	for i := range u.values[:seen] {
-		if u.values[i].name == name {
-			return &u.values[i]
-		}
-	}
-	u.values = append(u.values, value{name: name})
-	return &u.values[len(u.values)-1]
 }
 
 // add takes a score into account. Without a value it counts as 0 when the item
@@ -215,9 +208,9 @@ func (v *value) add(s outcome.Score, failed bool) {
 	}
 }
 
-// mean is the item's value; undefined when no trial has one.
-func (v value) mean() (float64, bool) {
-	if v.n == 0 {
+// defined is the item's value, the mean of its trials; false when no trial has one.
+func (v *value) defined() (float64, bool) {
+	if v == nil || v.n == 0 {
 		return 0, false
 	}
 	return v.sum / float64(v.n), true
@@ -248,16 +241,16 @@ func (m Mismatch) between(base, candidate string) string {
 	return text
 }
 
-// absent stands for what a run does not say.
-const absent = "unknown"
+// differing is a Mismatch of what two runs say; what one does not say is unknown.
+func differing(what, base, cand string) Mismatch {
+	return Mismatch{What: what, Base: cmp.Or(base, "unknown"), Candidate: cmp.Or(cand, "unknown")}
+}
 
 // compareHeaders lists what differs between the descriptions of two runs. A
 // hash that is missing is no hash that is equal.
 func compareHeaders(base, cand outcome.Header) []Mismatch {
 	var list []Mismatch
-	differ := func(what, b, c string) {
-		list = append(list, Mismatch{What: what, Base: cmp.Or(b, absent), Candidate: cmp.Or(c, absent)})
-	}
+	differ := func(what, b, c string) { list = append(list, differing(what, b, c)) }
 	must := func(what, b, c string) {
 		if b != c || b == "" {
 			differ(what, b, c)
@@ -292,7 +285,7 @@ func compareHeaders(base, cand outcome.Header) []Mismatch {
 // each option. A version that is missing is no version that is equal.
 func CompareScorers(base, cand outcome.Scorer) (list []Mismatch) {
 	if b, c := base.Version, cand.Version; b != c || b == "" {
-		list = append(list, Mismatch{What: "scorer version", Base: cmp.Or(b, absent), Candidate: cmp.Or(c, absent)})
+		list = append(list, differing("scorer version", b, c))
 	}
 	return append(list, compareOptions(base.Options, cand.Options)...)
 }
@@ -303,19 +296,15 @@ func compareOptions(base, cand json.RawMessage) (list []Mismatch) {
 		return nil
 	}
 	var b, c map[string]json.RawMessage
-	differ := func(what string, b, c json.RawMessage) {
-		list = append(list, Mismatch{What: what, Base: cmp.Or(string(b), absent), Candidate: cmp.Or(string(c), absent)})
-	}
 	if len(base) > 0 && json.Unmarshal(base, &b) != nil || len(cand) > 0 && json.Unmarshal(cand, &c) != nil {
-		differ("scoring options", base, cand)
-		return list
+		return []Mismatch{differing("scoring options", string(base), string(cand))}
 	}
 	both := map[string]json.RawMessage{}
 	maps.Copy(both, b)
 	maps.Copy(both, c)
 	for _, key := range slices.Sorted(maps.Keys(both)) {
 		if !sameJSON(b[key], c[key]) {
-			differ("scoring option "+key, b[key], c[key])
+			list = append(list, differing("scoring option "+key, string(b[key]), string(c[key])))
 		}
 	}
 	return list
@@ -383,12 +372,9 @@ func incomparable(name string, base, cand outcome.Summary) string {
 	case inBase && inCand && !b.Same(c):
 		return "comes from another evaluator, or one that has changed: its difference says nothing of the runs"
 	}
-	for _, side := range []struct {
-		which string
-		outcome.Summary
-	}{{"base", base}, {"candidate", cand}} {
+	for i, side := range []outcome.Summary{base, cand} {
 		if stat, ok := side.Scores.Lookup(name); ok && stat.Unanswered > 0 {
-			return fmt.Sprintf("has no value for %s of the %s: the evaluator gave none", unanswered(stat), side.which)
+			return fmt.Sprintf("has no value for %s of the %s: the evaluator gave none", unanswered(stat), []string{"base", "candidate"}[i])
 		}
 	}
 	return ""

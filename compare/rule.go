@@ -241,15 +241,10 @@ func (r Rule) share() bool { return r.Metric == "coverage" || r.Metric == weight
 
 // percent says what a number with % cannot mean; nil where it is a share.
 func (r Rule) percent(multiple bool) error {
-	switch {
-	case !r.measure() || multiple || r.share():
+	if !r.measure() || multiple || r.share() {
 		return nil
-	case r.Metric == "failures":
-		return fmt.Errorf("failures counts items; a share of them is coverage, such as coverage >= 98%%")
-	case r.Relative:
-		return fmt.Errorf("expected base * 1.1 for 10 %% more than the base: %s is no share", r.Metric)
 	}
-	return fmt.Errorf("%s is no share: a number with %% is a part of nothing", r.Metric)
+	return fmt.Errorf("%s is no share: a share of the items is coverage, such as coverage >= 98%%, and 10 %% more than the base is base * 1.1", r.Metric)
 }
 
 // judge answers a rule for a candidate; Rule of the result is left to the caller.
@@ -422,49 +417,6 @@ func (r Rule) judgeMeasure(base *outcome.Summary, cand outcome.Summary) RuleResu
 		out.Reason = fmt.Sprintf("%s is at least %s and not known of every item; allowed is %s %s", r.Metric, r.unit(*value), r.Op, r.unit(out.Threshold))
 	}
 	return out
-}
-
-// measured returns an amount of a run; nil when it is not known. bound says
-// that it is only a lower bound.
-func measured(name string, s outcome.Summary) (value *float64, bound bool) {
-	at := func(v float64) (*float64, bool) { return &v, false }
-	switch name {
-	case "coverage":
-		if s.Items.Planned == 0 {
-			return nil, false
-		}
-		return at(float64(s.Items.Scored) / float64(s.Items.Planned))
-	case weightedScore:
-		if s.Answers == nil {
-			return nil, false
-		}
-		return s.WeightedScore, false
-	case "failures":
-		return at(float64(s.Items.Failed))
-	case "cost", "cost_per_item":
-		n := s.Items.Scored + s.Items.Failed
-		if s.Usage.CostUSD == nil || n == 0 {
-			return nil, false
-		}
-		cost := *s.Usage.CostUSD
-		if name == "cost_per_item" {
-			cost /= float64(n)
-		}
-		return &cost, s.Usage.CostUnknown > 0
-	}
-	l := s.LatencyMS
-	if l == nil {
-		return nil, false
-	}
-	return at(map[string]float64{"latency_mean": l.Mean, "latency_p50": l.P50, "latency_p95": l.P95, "latency_max": l.Max}[name])
-}
-
-func scoreNames(s outcome.Summary) []string {
-	var names []string
-	for _, stat := range s.Scores {
-		names = append(names, stat.Name)
-	}
-	return names
 }
 
 // unit writes an amount with what it is measured in.

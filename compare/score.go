@@ -93,13 +93,6 @@ func (c *column) add(base, cand *value, item, cluster int, scored bool) {
 	c.ratio(base, cand, cluster, scored)
 }
 
-func (v *value) defined() (float64, bool) {
-	if v == nil {
-		return 0, false
-	}
-	return v.mean()
-}
-
 func (c *column) countYesNo(b, d float64) {
 	switch [2]float64{b, d} {
 	case [2]float64{0, 0}:
@@ -156,22 +149,6 @@ func (c *column) repeats(d *column) bool {
 	return false
 }
 
-// clusterRatios adds the counts of each cluster together.
-func clusterRatios(ratios []stats.PairedRatio, cluster []int) []stats.PairedRatio {
-	at := map[int]int{}
-	var sums []stats.PairedRatio
-	for i, r := range ratios {
-		j, known := at[cluster[i]]
-		if !known {
-			j = len(sums)
-			at[cluster[i]] = j
-			sums = append(sums, stats.PairedRatio{})
-		}
-		sums[j] = sums[j].Plus(r)
-	}
-	return sums
-}
-
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
 // score turns a column into the comparison of one score.
@@ -194,10 +171,7 @@ func (c *Comparer) score(name string, col *column, clustered bool) Score {
 
 // estimate fills in what follows from the differences.
 func (c *Comparer) estimate(s *Score, col *column, clustered bool) {
-	var m stats.Moments
-	for _, d := range col.differences {
-		m.Add(d)
-	}
+	m, _ := stats.MomentsOf(col.differences)
 	s.Difference = m.MeanOrNil()
 	plain, ok := stats.PairedMean(col.differences)
 	flipped := col.differences
@@ -243,7 +217,7 @@ func (c *Comparer) pooled(col *column, clustered bool) *Pooled {
 	}
 	units := col.ratios
 	if clustered {
-		units = clusterRatios(col.ratios, col.ratioClusters)
+		units = stats.Grouped(col.ratios, col.ratioClusters, func(sum *stats.PairedRatio, r stats.PairedRatio) { *sum = sum.Plus(r) })
 	}
 	p, ok := stats.PooledDifference(units, c.config.Seed)
 	if !ok {

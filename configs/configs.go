@@ -4,11 +4,15 @@
 package configs
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"path/filepath"
 	"reflect"
@@ -120,9 +124,7 @@ type Scorer struct {
 // LoadGiven reads the file that --config names, else the variable EXPERIMENT_CONFIG, and
 // returns its path; nothing where neither does.
 func LoadGiven(path string, getenv func(string) string) (e Experiment, from string, err error) {
-	if path == "" {
-		path = getenv("EXPERIMENT_CONFIG")
-	}
+	path = cmp.Or(path, getenv("EXPERIMENT_CONFIG"))
 	if path != "" {
 		e, err = Load(path)
 	}
@@ -133,14 +135,19 @@ func LoadGiven(path string, getenv func(string) string) (e Experiment, from stri
 // second document are errors that name file and line.
 func Load(path string) (Experiment, error) {
 	var e Experiment
-	text, err := read(path)
-	if err != nil {
-		return e, err
-	}
-	if err := textutil.DecodeYAML(text, path, &e, Scorer{}, Check{}); err != nil {
+	if err := decode(path, &e, Scorer{}, Check{}); err != nil {
 		return Experiment{}, err
 	}
 	return e, nil
+}
+
+// decode reads a file as textutil.DecodeYAML does.
+func decode(path string, into any, rows ...any) error {
+	text, err := read(path)
+	if err != nil {
+		return err
+	}
+	return textutil.DecodeYAML(text, path, into, rows...)
 }
 
 func read(path string) ([]byte, error) {
@@ -205,12 +212,8 @@ const maxRules = 1000
 // of the wrong kind, a second document and a file without any rule are errors
 // that name file and line; the rules that could be read are returned with them.
 func LoadGate(path string) (Gate, error) {
-	text, err := read(path)
-	if err != nil {
-		return Gate{}, err
-	}
 	var g Gate
-	if err := textutil.DecodeYAML(text, path, &g); err != nil {
+	if err := decode(path, &g); err != nil {
 		return g, err // with what could be read, so that the caller finds what else is wrong
 	}
 	switch {
@@ -226,12 +229,17 @@ func LoadGate(path string) (Gate, error) {
 
 // ScoringJSON returns the scoring options of the file as JSON; {} if it has none.
 func (e Experiment) ScoringJSON() ([]byte, error) {
-	if len(e.Scoring) == 0 {
+	return optionsJSON(e.Scoring, "the scoring options")
+}
+
+// optionsJSON writes options as JSON; where begins the error.
+func optionsJSON(options map[string]any, where string) ([]byte, error) {
+	if len(options) == 0 {
 		return []byte("{}"), nil
 	}
-	raw, err := json.Marshal(e.Scoring)
+	raw, err := json.Marshal(options)
 	if err != nil {
-		return nil, fmt.Errorf("the scoring options: %w", err)
+		return nil, fmt.Errorf("%s: %w", where, err)
 	}
 	return raw, nil
 }
@@ -244,23 +252,14 @@ func LoadScoring(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch strings.ToLower(filepath.Ext(path)) {
-	case ".yaml", ".yml":
-	default:
+	if end := strings.ToLower(filepath.Ext(path)); end != ".yaml" && end != ".yml" {
 		return text, nil
 	}
-	options := map[string]any{}
+	var options map[string]any
 	if err := textutil.DecodeYAML(text, path, &options); err != nil {
 		return nil, err
 	}
-	if options == nil { // the document is the word null
-		return []byte("{}"), nil
-	}
-	raw, err := json.Marshal(options)
-	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", path, err)
-	}
-	return raw, nil
+	return optionsJSON(options, "reading "+path)
 }
 
 // SampleName is the name of the dataset, in Langfuse and on the command line.
@@ -284,4 +283,128 @@ var sampleLines string
 // returns a reader of its own, which needs no closing; safe for concurrent use.
 func OpenSample() io.Reader {
 	return strings.NewReader(sampleLines)
+}
+
+// Benchmark is the file of "answers benchmark", YAML or JSON.
+type Benchmark struct {
+	Name     string             `yaml:"name"`
+	Datasets []BenchmarkDataset `yaml:"datasets"`
+	// Runs is how often each dataset is run; 0 means once.
+	Runs int `yaml:"runs"`
+	// OnError is best-effort (the default): the other datasets go on; or
+	// fail-fast.
+	OnError string         `yaml:"on_error"`
+	Gates   BenchmarkGates `yaml:"gates"`
+}
+
+// BenchmarkDataset is one document with its questions.
+type BenchmarkDataset struct {
+	ID        string   `yaml:"id"`
+	Kind      string   `yaml:"kind"`
+	PDF       string   `yaml:"pdf"`
+	Questions string   `yaml:"questions"`
+	Weight    *float64 `yaml:"weight"` // nil is 1
+}
+
+// BenchmarkGates are bounds; a nil one asks for nothing.
+type BenchmarkGates struct {
+	MinScore       *float64 `yaml:"min_score"`       // of weighted_score
+	MaxDrop        *float64 `yaml:"max_drop"`        // of weighted_score against the baseline
+	MaxStddev      *float64 `yaml:"max_stddev"`      // of weighted_score over the runs
+	MaxRegressions *int     `yaml:"max_regressions"` // questions that are worse than in the baseline
+}
+
+// Weighted is the weight of the dataset.
+func (d BenchmarkDataset) Weighted() float64 {
+	if d.Weight == nil {
+		return 1
+	}
+	return *d.Weight
+}
+
+// LoadBenchmark reads a configuration; paths in it are relative to the file.
+// Every problem is returned at once, with the file's name.
+// The name may stand in for that of the file.
+func LoadBenchmark(ctx context.Context, path, name string) (Benchmark, error) {
+	var c Benchmark
+	text, err := files.Read(ctx, path, files.MaxText)
+	if err != nil {
+		return c, fmt.Errorf("reading the benchmark: %w", err)
+	}
+	if len(bytes.TrimSpace(text)) == 0 {
+		return c, fmt.Errorf("reading %s: the file is empty", path)
+	}
+	if err := textutil.DecodeYAML(text, path, &c, BenchmarkDataset{}, BenchmarkGates{}); err != nil {
+		return c, err
+	}
+	c.Name = cmp.Or(c.Name, name)
+	if err := c.check(); err != nil {
+		return c, fmt.Errorf("%s: %w", path, err)
+	}
+	for i := range c.Datasets {
+		for _, file := range []*string{&c.Datasets[i].PDF, &c.Datasets[i].Questions} {
+			if !filepath.IsAbs(*file) {
+				*file = filepath.Join(filepath.Dir(path), *file)
+			}
+		}
+	}
+	c.Runs = max(1, c.Runs)
+	return c, nil
+}
+
+// datasetIDs are fit for names of runs.
+var datasetIDs = textutil.Pattern(`^[A-Za-z0-9][A-Za-z0-9._-]{0,60}$`)
+
+func (c Benchmark) check() error {
+	var problems []error
+	add := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
+	if c.Name == "" {
+		add("name: is missing, here or as --name")
+	} else if !datasetIDs().MatchString(c.Name) {
+		add("name: %q is no name: letters, digits, . _ and -", c.Name)
+	}
+	if len(c.Datasets) == 0 {
+		add("datasets: there is none")
+	}
+	seen, total := map[string]bool{}, 0.0
+	for i, d := range c.Datasets {
+		at := fmt.Sprintf("datasets[%d]", i)
+		if !datasetIDs().MatchString(d.ID) {
+			add("%s.id: %q is no id: letters, digits, . _ and -", at, d.ID)
+		}
+		if seen[d.ID] {
+			add("%s.id: %q is there twice", at, d.ID)
+		}
+		seen[d.ID] = true
+		if d.PDF == "" || d.Questions == "" {
+			add("%s: pdf and questions are both needed", at)
+		}
+		if w := d.Weighted(); !(w >= 0 && w <= 1e6) {
+			add("%s.weight: %g is not a number from 0 to 1e6", at, w)
+		} else {
+			total += w
+		}
+	}
+	if len(c.Datasets) > 0 && total == 0 {
+		add("datasets: the weights sum up to 0")
+	}
+	if c.Runs < 0 || c.Runs > 100 {
+		add("runs: %d is not a number from 1 to 100", c.Runs)
+	}
+	if c.OnError != "" && c.OnError != "best-effort" && c.OnError != "fail-fast" {
+		add("on_error: %q is neither best-effort nor fail-fast", c.OnError)
+	}
+	bounds := map[string]*float64{"min_score": c.Gates.MinScore, "max_drop": c.Gates.MaxDrop, "max_stddev": c.Gates.MaxStddev}
+	for _, name := range slices.Sorted(maps.Keys(bounds)) {
+		if value := bounds[name]; value != nil && !(*value >= 0 && *value <= 1) {
+			add("gates.%s: %g is not a number from 0 to 1", name, *value)
+		}
+	}
+	if most := c.Gates.MaxRegressions; most != nil && *most < 0 {
+		add("gates.max_regressions: %d is negative", *most)
+	}
+	if c.Gates.MaxStddev != nil && c.Runs < 2 {
+		add("gates.max_stddev: one run does not vary: set runs to 2 or more")
+	}
+	return errors.Join(problems...)
 }

@@ -191,15 +191,13 @@ func parsePrices(text []byte, where string) (map[string]Price, error) {
 
 func (r priceRow) check(name string) error {
 	var problems []error
-	for _, field := range []struct {
-		key   string
-		value *float64
-	}{{"input", r.Input}, {"cached_input", r.CachedInput}, {"output", r.Output}} {
-		switch v := field.value; {
+	prices := map[string]*float64{"input": r.Input, "cached_input": r.CachedInput, "output": r.Output}
+	for _, key := range slices.Sorted(maps.Keys(prices)) {
+		switch v := prices[key]; {
 		case v == nil:
-			problems = append(problems, fmt.Errorf("%s: %s is missing", name, field.key))
+			problems = append(problems, fmt.Errorf("%s: %s is missing", name, key))
 		case !(*v >= 0) || math.IsInf(*v, 0):
-			problems = append(problems, fmt.Errorf("%s: %s is %v: a price is 0 or more", name, field.key, *v))
+			problems = append(problems, fmt.Errorf("%s: %s is %v: a price is 0 or more", name, key, *v))
 		}
 	}
 	if r.MaxInput != nil && *r.MaxInput < 1 {

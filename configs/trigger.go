@@ -84,11 +84,7 @@ func allowedTexts() []string { return []string{"model", "prompt", "prompt_label"
 // runs can begin so, the command knows.
 func LoadTrigger(path string) (Trigger, error) {
 	t := Trigger{RunsPerDay: defaultRunsPerDay, Queue: defaultQueue}
-	text, err := read(path)
-	if err != nil {
-		return t, err
-	}
-	if err := textutil.DecodeYAML(text, path, &t, TriggeredRun{}); err != nil {
+	if err := decode(path, &t, TriggeredRun{}); err != nil {
 		return t, err
 	}
 	var problems []error

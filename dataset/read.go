@@ -179,7 +179,7 @@ func (d *decoder) object(raw []byte, line int) bool {
 		var values map[string]json.RawMessage
 		return d.fail(line, d.notAnObject(raw, line, json.Unmarshal(raw, &values)))
 	}
-	return d.values(maps.Collect(textutil.JSONMembers(bytes.Clone(raw))), nil, line)
+	return d.values(maps.Collect(textutil.JSONMembers(bytes.Clone(raw))), map[string]json.RawMessage{}, line)
 }
 
 // values finishes an item: identity, duplicates, place.

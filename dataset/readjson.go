@@ -218,9 +218,6 @@ func decodeItem(values, metadata map[string]json.RawMessage) (Located, error) {
 		given    = map[field]string{}
 		unknown  []string
 	)
-	if metadata == nil {
-		metadata = map[string]json.RawMessage{}
-	}
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		raw := values[key]
 		f, known := fields[key]

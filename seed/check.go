@@ -2,6 +2,7 @@ package seed
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -11,6 +12,7 @@ import (
 	"extraction-experiment/dataset"
 	"extraction-experiment/extraction"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/schema"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/scoring"
 )
@@ -32,13 +34,16 @@ func Check(items iter.Seq2[dataset.Located, error], cfg Config) (Report, error) 
 // checker holds what is prepared once for all items.
 type checker struct {
 	cfg     Config
-	schemas compiledSchemas
-	inverse map[string][]string // the types that say the same the other way round
+	schemas map[string]*schema.Schema // by field; nil accepts everything
+	inverse map[string][]string       // the types that say the same the other way round
 }
 
 func newChecker(cfg Config) (*checker, error) {
-	schemas, err := cfg.Schemas.compile()
-	return &checker{cfg: cfg, schemas: schemas, inverse: inverses()}, err
+	c := &checker{cfg: cfg, schemas: map[string]*schema.Schema{}, inverse: inverses()}
+	return c, cfg.Schemas.each(func(field string, raw json.RawMessage) (err error) {
+		c.schemas[field], err = schema.Compile(raw)
+		return err
+	})
 }
 
 // run checks all items.
@@ -101,8 +106,8 @@ func (c *checker) item(located dataset.Located) *notes {
 			c.checkGold(n, document, expected)
 		}
 	}
-	checkSchema(n, c.schemas.input, "input", located.Input)
-	checkSchema(n, c.schemas.expected, "expectedOutput", located.Expected)
+	c.checkSchema(n, "input", located.Input)
+	c.checkSchema(n, "expectedOutput", located.Expected)
 	c.checkStored(n, located.Item)
 	return n
 }
@@ -276,7 +281,11 @@ func (c *checker) checkRelationships(n *notes, list []extraction.Relationship, n
 			continue
 		}
 		said := fmt.Sprintf("%s(%s, %s)", r.Type, r.Source, r.Target)
-		if earlier, ok := anyOf(first, c.equivalents(f)); ok {
+		var equal []fact // the other ways to state it
+		for _, kind := range c.inverse[f.kind] {
+			equal = append(equal, fact{f.target, kind, f.source})
+		}
+		if earlier, ok := anyOf(first, equal); ok {
 			n.warn(Redundant, path, "%s says what relationships[%d] says: keep one, or recall halves", said, earlier)
 		}
 		if earlier, ok := anyOf(first, c.denials(f)); ok {
@@ -321,15 +330,6 @@ func inverses() map[string][]string {
 		}
 	}
 	return inverse
-}
-
-// equivalents returns the other ways to state the fact.
-func (c *checker) equivalents(f fact) []fact {
-	var others []fact
-	for _, kind := range c.inverse[f.kind] {
-		others = append(others, fact{f.target, kind, f.source})
-	}
-	return others
 }
 
 // denials returns the statements that cannot hold beside the fact: those in the

@@ -46,13 +46,6 @@ func experimentSign(trace langfuse.Trace) string {
 	return ""
 }
 
-func (cfg TraceConfig) validCorrections(s Selection) error {
-	if cfg.Corrections && (cfg.Redaction != nil || s.Queue == "") {
-		return cli.Usage("corrections are those of a queue, and written as they are: nothing is redacted")
-	}
-	return nil
-}
-
 // link is the item of a dataset that a trace is linked to, and the run.
 type link struct{ item, run string }
 
@@ -121,26 +114,21 @@ func (t *traceSeeder) findLinks(ctx context.Context, of langfuse.Dataset, list [
 // review takes what people said of a few traces, one after the other: two may be
 // of one item.
 func (t *traceSeeder) review(ctx context.Context, traces []candidate) error {
-	traces = slices.Clone(traces) // what is read of them ends with this
-	if err := t.read(ctx, traces); err != nil {
-		return err
-	}
 	return t.seeder.write(ctx, func(func(dataset.Located)) error {
 		for _, c := range traces {
 			out, err := made{}, c.bad
 			if err == nil {
 				out, err = t.reviewed(ctx, c)
 			}
-			var why *Finding
-			switch {
-			case errors.As(err, &why):
+			switch _, refused := errors.AsType[*Finding](err); {
+			case refused:
 				t.refuse(c.id, err)
-				continue
-			case err != nil:
+			case err == nil:
+				if err = t.change(ctx, c.id, out); err != nil || ctx.Err() != nil {
+					return errors.Join(err, ctx.Err())
+				}
+			default:
 				return err
-			}
-			if err := t.change(ctx, c.id, out); err != nil || ctx.Err() != nil {
-				return errors.Join(err, ctx.Err())
 			}
 		}
 		return nil

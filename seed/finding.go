@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/langfuse"
 )
 
 // Kind sorts findings, so that many of one kind can be summed up.
@@ -134,4 +135,61 @@ func (r Report) Err() error {
 		lines = append(lines, fmt.Sprintf("and %d more problems", more))
 	}
 	return cli.Usage("%s", strings.Join(lines, "\n"))
+}
+
+// Action is what was done with an item.
+type Action string
+
+// The actions.
+const (
+	Created   Action = "created"
+	Updated   Action = "updated"
+	Unchanged Action = "unchanged"
+	Archived  Action = "archived"
+	NotDone   Action = "refused"
+)
+
+// Change is what was done with one item, or in a dry run would be.
+type Change struct {
+	Item   string `json:"item"`           // id in Langfuse, with its prefix
+	Line   int    `json:"line,omitempty"` // in the file
+	Action Action `json:"action"`
+	Reason string `json:"reason,omitempty"` // why it was refused, or what else to know
+}
+
+// Result is what File did, or in a dry run would do.
+type Result struct {
+	// Dataset is the dataset as Langfuse has it; in a dry run without id where
+	// it does not exist yet.
+	Dataset        langfuse.Dataset `json:"dataset"`
+	DatasetCreated bool             `json:"dataset_created"`
+
+	Created   int `json:"created"`
+	Updated   int `json:"updated"`
+	Unchanged int `json:"unchanged"`
+	// Refused counts items that were not written; why stands in the problems
+	// of the report.
+	Refused int `json:"refused"`
+	// Redacted counts the replacements by name, in all items made; a name at 0
+	// took nothing out.
+	Redacted map[string]int `json:"redacted,omitempty"`
+
+	Report Report `json:"report"`
+}
+
+// Done is how many items were looked at, written or not.
+func (r Result) Done() int { return r.Created + r.Updated + r.Unchanged + r.Refused }
+
+// Err returns nil when every item went in, else an error with exit code 4 that
+// lists the items that were refused.
+func (r Result) Err() error {
+	return r.refused(fmt.Sprintf("%d items are in the dataset, not all of the file", r.Created+r.Updated+r.Unchanged))
+}
+
+// refused is the error of items that were refused, nil where there is none.
+func (r Result) refused(said string) error {
+	if r.Refused == 0 && r.Report.Problems.Total == 0 {
+		return nil
+	}
+	return cli.Errorf(cli.ExitFailures, "%s:\n%w", said, r.Report.Err())
 }

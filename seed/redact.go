@@ -307,3 +307,116 @@ func (r *Redaction) item(item dataset.Item) (dataset.Item, *itemRedaction, error
 	}
 	return item, w, nil
 }
+
+// collectInside looks for fields inside a text that holds JSON, as metadata
+// does on some servers, and for what the patterns match once its escapes are
+// read. What it finds is marked in place and becomes a secret. It returns the
+// label of one of them, or 0.
+func (w *itemRedaction) collectInside(path []string, text string, m *mask) (any byte) {
+	for _, one := range scanJSON(text) {
+		full := slices.Concat(path, one.path)
+		raw := text[one.from:one.to]
+		label := w.r.fieldAround(full)
+		if label != 0 {
+			w.secrets = append(w.secrets, secret{one.text, label}, secret{raw, label})
+		}
+		if one.text != raw { // it has escapes
+			w.r.matches(one.text, func(from, to int, matched byte) {
+				w.secrets = append(w.secrets, secret{one.text[from:to], matched})
+				label = firstOf(label, matched)
+			})
+		}
+		if label = firstOf(label, w.collectInside(full, one.text, newMask(one.text))); label != 0 {
+			m.take(one.from, one.to, label)
+			any = firstOf(any, label)
+		}
+	}
+	return any
+}
+
+// literal is a text or number inside a text that holds JSON.
+type literal struct {
+	path     []string // of lower-case keys, below that of the text
+	text     string   // what it says
+	from, to int      // where it stands, without the quotes of a text
+}
+
+// scanJSON finds the texts and numbers of a text that holds a JSON object or
+// list; in any other text there is nothing. Time is linear in the text.
+func scanJSON(text string) (list []literal) {
+	if _, isText := opened(text).(string); isText {
+		return nil
+	}
+	decoder := json.NewDecoder(strings.NewReader(text))
+	decoder.UseNumber()
+	var read func(path []string)
+	read = func(path []string) {
+		from := int(decoder.InputOffset())
+		token, _ := decoder.Token() // it is valid
+		to := int(decoder.InputOffset())
+		switch v := token.(type) {
+		case json.Delim:
+			for decoder.More() {
+				inner := path
+				if v == '{' {
+					token, _ := decoder.Token()
+					inner = slices.Concat(path, keyPath(token.(string)))
+				}
+				read(inner)
+			}
+			_, _ = decoder.Token() // its end
+		case string, json.Number:
+			from += len(text[from:to]) - len(strings.TrimLeft(text[from:to], " \t\r\n,:"))
+			if text[from] == '"' {
+				from, to = from+1, to-1
+			}
+			list = append(list, literal{path, spelled(v), from, to})
+		}
+	}
+	read(nil)
+	return list
+}
+
+// placeholders numbers what was taken out of one item.
+type placeholders struct {
+	labels []string
+	number map[string]int // by label and folded text
+	next   map[byte]int
+	count  map[string]int  // replacements by name
+	taken  map[string]bool // what an item has that looks like one, in capitals
+	// unnumbered writes [NAME], and counts nothing.
+	unnumbered bool
+}
+
+func newPlaceholders(labels []string) placeholders {
+	return placeholders{labels: labels, number: map[string]int{}, next: map[byte]int{}, count: map[string]int{}, taken: map[string]bool{}}
+}
+
+func (p *placeholders) of(label byte, folded string) string {
+	if p.unnumbered {
+		return "[" + p.labels[label] + "]"
+	}
+	key := string([]byte{label}) + strings.TrimSpace(folded)
+	for p.number[key] == 0 {
+		p.next[label]++
+		if !p.taken[p.write(label, p.next[label])] {
+			p.number[key] = p.next[label]
+		}
+	}
+	p.count[p.labels[label]]++
+	return p.write(label, p.number[key])
+}
+
+func (p *placeholders) write(label byte, n int) string {
+	return fmt.Sprintf("[%s-%d]", p.labels[label], n)
+}
+
+// placeholder is the form of what stands for a secret, in any case.
+var placeholder = textutil.Pattern(`(?i)\[[A-Z][A-Z0-9_]*-[0-9]+\]`)
+
+// reserve keeps the numbers free that stand in a text already: they are another's.
+func (p *placeholders) reserve(text string) {
+	for _, found := range placeholder().FindAllString(text, -1) {
+		p.taken[strings.ToUpper(found)] = true
+	}
+}

@@ -87,26 +87,6 @@ type Progress struct {
 	Done, Total int
 }
 
-// Action is what was done with an item.
-type Action string
-
-// The actions.
-const (
-	Created   Action = "created"
-	Updated   Action = "updated"
-	Unchanged Action = "unchanged"
-	Archived  Action = "archived"
-	NotDone   Action = "refused"
-)
-
-// Change is what was done with one item, or in a dry run would be.
-type Change struct {
-	Item   string `json:"item"`           // id in Langfuse, with its prefix
-	Line   int    `json:"line,omitempty"` // in the file
-	Action Action `json:"action"`
-	Reason string `json:"reason,omitempty"` // why it was refused, or what else to know
-}
-
 // validate returns all problems of the configuration at once.
 func (c Config) validate() error {
 	problems := []error{validDataset(c.Dataset)}
@@ -138,38 +118,6 @@ func (c Config) progress(p Progress) {
 	if c.Progress != nil {
 		c.Progress(p)
 	}
-}
-
-// Result is what File did, or in a dry run would do.
-type Result struct {
-	// Dataset is the dataset as Langfuse has it; in a dry run without id where
-	// it does not exist yet.
-	Dataset        langfuse.Dataset `json:"dataset"`
-	DatasetCreated bool             `json:"dataset_created"`
-
-	Created   int `json:"created"`
-	Updated   int `json:"updated"`
-	Unchanged int `json:"unchanged"`
-	// Refused counts items that were not written; why stands in the problems
-	// of the report.
-	Refused int `json:"refused"`
-	// Redacted counts the replacements by name, in all items made; a name at 0
-	// took nothing out.
-	Redacted map[string]int `json:"redacted,omitempty"`
-
-	Report Report `json:"report"`
-}
-
-// Done is how many items were looked at, written or not.
-func (r Result) Done() int { return r.Created + r.Updated + r.Unchanged + r.Refused }
-
-// Err returns nil when every item went in, else an error with exit code 4 that
-// lists the items that were refused.
-func (r Result) Err() error {
-	if r.Refused == 0 && r.Report.Problems.Total == 0 {
-		return nil
-	}
-	return cli.Errorf(cli.ExitFailures, "%d items are in the dataset, not all of the file:\n%w", r.Created+r.Updated+r.Unchanged, r.Report.Err())
 }
 
 // File seeds a dataset with the items of a file. The items are read twice, once

@@ -50,9 +50,9 @@ func (s Selection) filters() bool {
 
 func (s Selection) validate() error {
 	var problems []error
-	wrong := func(bad bool, format string, args ...any) {
+	wrong := func(bad bool, problem string) {
 		if bad {
-			problems = append(problems, fmt.Errorf(format, args...))
+			problems = append(problems, errors.New(problem))
 		}
 	}
 	narrowed := s.filters() || s.Queue != "" || len(s.Scores) > 0
@@ -134,38 +134,34 @@ func validTraceID(id string) error {
 // search asks the server: by queue and scores for ids, by everything else for
 // traces; what both ask for must be in all answers.
 func (r *reader) search(ctx context.Context, s Selection) (list []candidate, findings []Finding, err error) {
-	var first []string
-	var in map[string]bool // what queue and scores have all; nil: neither was asked for
-	narrow := func(ids []string) {
-		if in == nil {
-			first = ids
-		}
-		both := map[string]bool{}
-		for _, id := range ids {
-			both[id] = in == nil || in[id]
-		}
-		in = both
-	}
+	var answers [][]string // of queue and scores
 	if s.Queue != "" {
 		ids, skipped, err := r.inQueue(ctx, s.Queue)
 		if err != nil {
 			return nil, nil, err
 		}
-		narrow(ids)
-		findings = skipped
+		answers, findings = append(answers, ids), skipped
 	}
 	for _, rule := range s.Scores {
 		ids, err := r.scored(ctx, rule)
 		if err != nil {
 			return nil, nil, err
 		}
-		narrow(ids)
+		answers = append(answers, ids)
+	}
+	in := map[string]int{} // how many answers from the first on have it
+	for i, ids := range answers {
+		for _, id := range ids {
+			if in[id] == i {
+				in[id]++
+			}
+		}
 	}
 	if !s.filters() {
-		for _, id := range first {
-			if in[id] && (s.Limit == 0 || len(list) < s.Limit) {
+		for _, id := range answers[0] {
+			if in[id] == len(answers) && (s.Limit == 0 || len(list) < s.Limit) {
 				list = append(list, candidate{id: id})
-				in[id] = false
+				in[id] = 0
 			}
 		}
 		return list, findings, nil
@@ -178,7 +174,7 @@ func (r *reader) search(ctx context.Context, s Selection) (list []candidate, fin
 		if err != nil {
 			return nil, nil, err
 		}
-		if in == nil || in[trace.ID] {
+		if in[trace.ID] == len(answers) {
 			list = append(list, candidate{id: trace.ID})
 		}
 		if s.Limit > 0 && len(list) == s.Limit {

@@ -75,14 +75,11 @@ type TraceResult struct {
 // Err returns nil when an item was made of every trace, else an error with exit
 // code 4 that lists those refused.
 func (r TraceResult) Err() error {
-	if r.Refused == 0 && r.Report.Problems.Total == 0 {
-		return nil
-	}
 	said := fmt.Sprintf("%d of %d traces were refused", r.Refused-r.RefusedQueueItems, r.Selected)
 	if r.RefusedQueueItems > 0 {
 		said += fmt.Sprintf(", and %d items of the queue", r.RefusedQueueItems)
 	}
-	return cli.Errorf(cli.ExitFailures, "%s:\n%w", said, r.Report.Err())
+	return r.refused(said)
 }
 
 // atOnce is how many traces are in memory at a time.
@@ -106,7 +103,11 @@ const atOnce = 16
 // /annotation-queues, and those of File
 func FromTraces(ctx context.Context, client *langfuse.Client, server langfuse.Capabilities, selection Selection, cfg TraceConfig) (TraceResult, error) {
 	result := TraceResult{Evidence: map[EvidenceKind]int{}}
-	if err := errors.Join(cfg.validate(), selection.validate(), cfg.validCorrections(selection)); err != nil {
+	err := errors.Join(cfg.validate(), selection.validate())
+	if cfg.Corrections && (cfg.Redaction != nil || selection.Queue == "") {
+		err = errors.Join(err, cli.Usage("corrections are those of a queue, and written as they are: nothing is redacted"))
+	}
+	if err != nil {
 		return result, err
 	}
 	if cfg.Redaction != nil {
@@ -136,6 +137,10 @@ func FromTraces(ctx context.Context, client *langfuse.Client, server langfuse.Ca
 	}
 	done := 0
 	for part := range slices.Chunk(list, atOnce) {
+		part = slices.Clone(part) // what is read of them ends with this
+		if err := t.read(ctx, part); err != nil {
+			return result, err
+		}
 		if err := each(ctx, part); err != nil {
 			return result, err
 		}
@@ -199,10 +204,6 @@ func (t *traceSeeder) choose(ctx context.Context, selection Selection) ([]candid
 
 // seed makes the items of a few traces, and checks and writes them.
 func (t *traceSeeder) seed(ctx context.Context, traces []candidate) error {
-	traces = slices.Clone(traces) // what is read of them ends with this
-	if err := t.read(ctx, traces); err != nil {
-		return err
-	}
 	var list []dataset.Located
 	for _, c := range traces {
 		id, out, err := c.id, made{}, c.bad

@@ -5,13 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"iter"
-	"maps"
 	"slices"
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/extraction"
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/scoring"
 )
 
@@ -87,51 +86,45 @@ type AuditedSystem struct {
 // w = 1/(1 + (S−1)ρ) with the mean correlation ρ of the misses of two of S systems:
 // systems that err alike count less. The doubt orders findings; it is no probability.
 //
-// Extractions are compared as Rules does. Cost: two passes over the items, of more than
-// 2,000 three, each scoring every output once or twice; in memory are the claims of 2,000
-// items and the findings that are kept.
+// Extractions are compared as Rules does. Cost: three passes over the items, of which the
+// last reads those of the findings that are kept; each scores every output once or twice.
 // The error is one of Items, ctx, or of fewer than two systems (exit code 64).
 func Audit(ctx context.Context, cfg AuditConfig) (AuditResult, error) {
 	var result AuditResult
 	n := len(cfg.Systems)
 	if n < 2 {
-		return result, &TooFewSystemsError{N: n}
+		return result, cli.Usage("an audit needs what two systems or more extracted, or two trials of one; there is %d", n)
 	}
 	a := &audit{cfg: cfg, result: &result}
 	tallies := map[string]*tally{scoring.AnEntity: newTally(n), scoring.ARelationship: newTally(n)}
-	type made struct{ counted, claims []claim }
-	early := map[string][]claim{} // of the first items, which need not be read twice
-	err := eachItem(ctx, a, func(string) bool { return true }, func(_ string, r *reading) made {
-		return made{r.counted(), r.claims()}
-	}, func(id string, m made) {
-		result.Items++
-		for _, c := range m.counted {
-			if c.expected != nil {
-				tallies[c.expected.what()].element(c.stances)
-			} else {
-				tallies[c.proposed.what()].beyond(c.stances)
+	all := func(string) bool { return true }
+	err := a.eachItem(ctx, all, func(_ string, r *reading) func() {
+		counted := r.counted()
+		return func() {
+			result.Items++
+			for _, c := range counted {
+				if count := tallies[c.about().what()]; c.expected != nil {
+					count.element(c.stances)
+				} else {
+					count.beyond(c.stances)
+				}
 			}
-		}
-		if len(early) < mostEarly {
-			early[id] = m.claims
 		}
 	})
 	if err != nil {
 		return result, err
 	}
-	a.entities, a.relationships = tallies[scoring.AnEntity].rates(), tallies[scoring.ARelationship].rates()
-	result.Weight.Entities, result.Weight.Relationships = a.entities.weight, a.relationships.weight
+	entities, relationships := tallies[scoring.AnEntity].rates(), tallies[scoring.ARelationship].rates()
+	a.rates = map[string]rates{scoring.AnEntity: entities, scoring.ARelationship: relationships}
+	result.Weight.Entities, result.Weight.Relationships = entities.weight, relationships.weight
 	for s, name := range cfg.Systems {
-		result.Systems = append(result.Systems, AuditedSystem{name, a.entities.systems[s], a.relationships.systems[s]})
-	}
-	for _, id := range slices.Sorted(maps.Keys(early)) {
-		a.judge(id, early[id])
+		result.Systems = append(result.Systems, AuditedSystem{name, entities.systems[s], relationships.systems[s]})
 	}
 	skipped := result.Skipped
-	if result.Items > len(early) {
-		late := func(id string) bool { _, had := early[id]; return !had }
-		err = eachItem(ctx, a, late, func(_ string, r *reading) []claim { return r.claims() }, a.judge)
-	}
+	err = a.eachItem(ctx, all, func(id string, r *reading) func() {
+		claims := r.claims()
+		return func() { a.judge(id, claims) }
+	})
 	a.trim()
 	if err == nil && !cfg.Brief {
 		err = a.effects(ctx)
@@ -140,35 +133,15 @@ func Audit(ctx context.Context, cfg AuditConfig) (AuditResult, error) {
 	return result, err
 }
 
-// mostEarly is of how many items the claims are kept for the second pass: some tens of
-// megabytes.
-const mostEarly = 2000
-
-// TooFewSystemsError says that there is nothing to compare.
-type TooFewSystemsError struct{ N int }
-
-// Error says what is needed.
-func (e *TooFewSystemsError) Error() string {
-	return fmt.Sprintf("an audit needs what two systems or more extracted, or two trials of one; there is %d", e.N)
-}
-
-// ExitCode is that of a wrong usage.
-func (*TooFewSystemsError) ExitCode() int { return 64 }
-
 type audit struct {
-	cfg                     AuditConfig
-	result                  *AuditResult
-	entities, relationships rates
+	cfg    AuditConfig
+	result *AuditResult
+	rates  map[string]rates // by what they are about
 }
 
-// eachItem reads every item that is wanted on all processors, and gives what find makes
-// of it to take, in order.
-func eachItem[T any](ctx context.Context, a *audit, wanted func(id string) bool, find func(id string, r *reading) T, take func(id string, found T)) error {
-	type job struct {
-		id     string
-		found  T
-		usable bool
-	}
+// eachItem reads every item that is wanted on all processors, and calls what find makes of
+// it in order.
+func (a *audit) eachItem(ctx context.Context, wanted func(id string) bool, find func(id string, r *reading) (take func())) error {
 	a.result.Skipped = 0
 	next, stop := iter.Pull2(a.cfg.Items())
 	defer stop()
@@ -183,18 +156,13 @@ func eachItem[T any](ctx context.Context, a *audit, wanted func(id string) bool,
 				return item, true
 			}
 		}
-	}, func(item AuditItem) job {
-		r, ok := a.read(item)
-		if !ok {
-			return job{id: item.ID}
+	}, func(item AuditItem) func() {
+		if r, ok := a.read(item); ok {
+			return find(item.ID, r)
 		}
-		return job{item.ID, find(item.ID, r), true}
-	}, func(j job) error {
-		if j.usable {
-			take(j.id, j.found)
-		} else {
-			a.result.Skipped++
-		}
+		return func() { a.result.Skipped++ }
+	}, func(take func()) error {
+		take()
 		return nil
 	})
 	return errors.Join(err, failed)
@@ -236,11 +204,8 @@ func (a *audit) read(item AuditItem) (*reading, bool) {
 // statement beyond it.
 func (r *reading) counted() []claim {
 	list, _ := r.elements()
-	for i := range r.pool.Entities {
-		list = append(list, claim{proposed: &element{entity: &r.pool.Entities[i]}, stances: r.pooled.entities[i]})
-	}
-	for i := range r.pool.Relationships {
-		list = append(list, claim{proposed: &element{relationship: &r.pool.Relationships[i]}, stances: r.pooled.relationships[i]})
+	for i, e := range elementsOf(&r.pool) {
+		list = append(list, claim{proposed: &e, stances: r.pooled[e.what()][i]})
 	}
 	return list
 }
@@ -248,12 +213,8 @@ func (r *reading) counted() []claim {
 // judge gives the claims of an item their doubts.
 func (a *audit) judge(id string, claims []claim) {
 	for _, c := range claims {
-		about := cmp.Or(c.expected, c.proposed)
-		rates := a.entities
-		if about.relationship != nil {
-			rates = a.relationships
-		}
-		d := Doubt{Item: id, Kind: c.kind, What: about.what(), Doubt: rates.doubt(c), claim: c}
+		what := c.about().what()
+		d := Doubt{Item: id, Kind: c.kind, What: what, Doubt: a.rates[what].doubt(c), claim: c}
 		if c.expected != nil {
 			d.Expected = c.expected.String()
 		}
@@ -300,11 +261,11 @@ func (a *audit) effects(ctx context.Context) error {
 		d := &a.result.Findings[i]
 		of[d.Item] = append(of[d.Item], d)
 	}
-	return eachItem(ctx, a, func(id string) bool { return len(of[id]) > 0 }, func(id string, r *reading) error {
+	return a.eachItem(ctx, func(id string) bool { return len(of[id]) > 0 }, func(id string, r *reading) func() {
 		for _, d := range of[id] {
 			d.Gold = dataset.GoldHash(r.expected)
 			d.complete(a.cfg.Systems, r, a.result.Items)
 		}
-		return nil
-	}, func(string, error) {})
+		return func() {}
+	})
 }

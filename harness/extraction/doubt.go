@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"slices"
-	"strconv"
 	"strings"
 
 	"extraction-experiment/extraction"
@@ -37,6 +37,14 @@ const (
 	agrees                // the claim is right
 	absent                // the item failed
 )
+
+// countOf counts stances by what they are.
+func countOf(stances []stance) (n [absent + 1]int) {
+	for _, st := range stances {
+		n[st]++
+	}
+	return n
+}
 
 // element is an entity or a relationship, whichever is not nil.
 type element struct {
@@ -77,6 +85,22 @@ func (e element) form(fold bool) string {
 
 func (e element) String() string { return e.form(false) }
 
+// elementsOf goes through entities and relationships, each with its index in its list.
+func elementsOf(of *extraction.Extraction) iter.Seq2[int, element] {
+	return func(yield func(int, element) bool) {
+		for i := range of.Entities {
+			if !yield(i, element{entity: &of.Entities[i]}) {
+				return
+			}
+		}
+		for i := range of.Relationships {
+			if !yield(i, element{relationship: &of.Relationships[i]}) {
+				return
+			}
+		}
+	}
+}
+
 // claim is one way in which the gold of an item may be wrong.
 type claim struct {
 	kind     DoubtKind
@@ -90,6 +114,17 @@ type claim struct {
 	says     []string // by system: what it has instead
 }
 
+// about is the element of gold, or the one that it lacks.
+func (c claim) about() *element { return cmp.Or(c.expected, c.proposed) }
+
+// place is the beginning of paths to the element of gold, as findings have them.
+func (c claim) place() string {
+	if c.expected.entity != nil {
+		return fmt.Sprintf("expectedOutput.entities[%d", c.index)
+	}
+	return fmt.Sprintf("expectedOutput.relationships[%d", c.index)
+}
+
 // reading is what the systems make of one item.
 type reading struct {
 	gold     extraction.Extraction
@@ -99,42 +134,29 @@ type reading struct {
 	faults   [][]scoring.Fault
 	index    *extraction.Index
 	pool     extraction.Extraction // what systems have and gold does not
-	pooled   struct{ entities, relationships [][]stance }
+	pooled   map[string][][]stance // of the pool, by what they are about
 	rules    *scoring.Scorer
-	warned   map[string]map[int]seed.Finding // by list and index
+	warned   map[string]seed.Finding // by claim.place
 }
 
 func read(rules *scoring.Scorer, gold extraction.Extraction, document extraction.Document, outputs []*extraction.Extraction) *reading {
-	r := &reading{gold: gold, outputs: outputs, rules: rules, index: extraction.NewIndex(document.Text), warned: map[string]map[int]seed.Finding{}}
-	for _, output := range outputs {
-		if output == nil {
-			r.results, r.faults = append(r.results, scoring.Result{}), append(r.faults, nil)
-			continue
+	r := &reading{gold: gold, outputs: outputs, rules: rules, index: extraction.NewIndex(document.Text),
+		results: make([]scoring.Result, len(outputs)), faults: make([][]scoring.Fault, len(outputs)),
+		pooled: map[string][][]stance{}, warned: map[string]seed.Finding{}}
+	for s, output := range outputs {
+		if output != nil {
+			r.results[s] = rules.Score(gold, *output)
+			r.faults[s] = scoring.Classify(r.results[s], r.contains)
+			r.addToPool(s)
 		}
-		result := rules.Score(gold, *output)
-		r.results, r.faults = append(r.results, result), append(r.faults, scoring.Classify(result, r.contains))
-	}
-	for s := range outputs {
-		r.addToPool(s)
 	}
 	for _, f := range seed.CheckGold(document, gold) {
-		list, at, ok := placed(f.Path)
+		place, _, ok := strings.Cut(f.Path, "]")
 		if ok && slices.Contains([]seed.Kind{seed.Duplicate, seed.Redundant, seed.Contradicts, seed.UnknownType, seed.EmptyName}, f.Kind) {
-			if r.warned[list] == nil {
-				r.warned[list] = map[int]seed.Finding{}
-			}
-			r.warned[list][at] = f
+			r.warned[place] = f
 		}
 	}
 	return r
-}
-
-// placed reads the list and the index of "expectedOutput.entities[2].type".
-func placed(path string) (list string, index int, ok bool) {
-	list, rest, _ := strings.Cut(strings.TrimPrefix(path, "expectedOutput."), "[")
-	digits, _, closed := strings.Cut(rest, "]")
-	index, err := strconv.Atoi(digits)
-	return list, index, closed && err == nil
 }
 
 func (r *reading) contains(name string) bool {
@@ -166,19 +188,20 @@ func (r *reading) addToPool(s int) {
 	}
 	known := extraction.Extraction{Entities: slices.Clip(append([]extraction.Entity{}, r.pool.Entities...)), Relationships: append([]extraction.Relationship{}, r.pool.Relationships...)}
 	result := r.rules.Score(known, extra)
+	stand := func(what string) { r.pooled[what] = append(r.pooled[what], r.stated(s)) }
 	for _, m := range result.Entities {
-		r.pooled.entities[m.ExpectedIndex][s] = agrees
+		r.pooled[scoring.AnEntity][m.ExpectedIndex][s] = agrees
 	}
 	for _, m := range result.Relationships {
-		r.pooled.relationships[m.ExpectedIndex][s] = agrees
+		r.pooled[scoring.ARelationship][m.ExpectedIndex][s] = agrees
 	}
 	for _, m := range result.SpuriousEntities {
 		r.pool.Entities = append(r.pool.Entities, extra.Entities[m.Index])
-		r.pooled.entities = append(r.pooled.entities, r.stated(s))
+		stand(scoring.AnEntity)
 	}
 	for _, m := range result.SpuriousRelationships {
 		r.pool.Relationships = append(r.pool.Relationships, extra.Relationships[m.Index])
-		r.pooled.relationships = append(r.pooled.relationships, r.stated(s))
+		stand(scoring.ARelationship)
 	}
 }
 
@@ -207,7 +230,7 @@ func (r *reading) stated(s int) []stance {
 // itself, another one in its place, or nothing.
 func (r *reading) elements() (list []claim, instead [][]*element) {
 	before := map[string]int{}
-	add := func(e element, index int) {
+	for index, e := range elementsOf(&r.gold) {
 		stances := make([]stance, len(r.outputs))
 		others := make([]*element, len(r.outputs))
 		for s := range r.outputs {
@@ -215,12 +238,6 @@ func (r *reading) elements() (list []claim, instead [][]*element) {
 		}
 		list, instead = append(list, claim{expected: &e, index: index, nth: before[e.String()], stances: stances}), append(instead, others)
 		before[e.String()]++
-	}
-	for i := range r.gold.Entities {
-		add(element{entity: &r.gold.Entities[i]}, i)
-	}
-	for i := range r.gold.Relationships {
-		add(element{relationship: &r.gold.Relationships[i]}, i)
 	}
 	return list, instead
 }
@@ -240,11 +257,9 @@ func (r *reading) found(s int, what string, index int) (stance, *element) {
 		}
 		return silent, &element{relationship: &r.outputs[s].Relationships[*f.Extracted]}
 	}
-	matched := false
+	matched := slices.ContainsFunc(r.results[s].Relationships, func(m scoring.RelationshipMatch) bool { return m.ExpectedIndex == index })
 	if what == scoring.AnEntity {
 		matched = slices.ContainsFunc(r.results[s].Entities, func(m scoring.EntityMatch) bool { return m.ExpectedIndex == index })
-	} else {
-		matched = slices.ContainsFunc(r.results[s].Relationships, func(m scoring.RelationshipMatch) bool { return m.ExpectedIndex == index })
 	}
 	if matched {
 		return against, nil
@@ -271,8 +286,7 @@ func (r *reading) claims() []claim {
 func (r *reading) removal(gold claim, changed bool) (claim, bool) {
 	c := gold
 	c.kind, c.says = NotFound, make([]string, len(c.stances))
-	lists := map[string]string{scoring.AnEntity: "entities", scoring.ARelationship: "relationships"}
-	warning, warned := r.warned[lists[c.expected.what()]][c.index]
+	warning, warned := r.warned[c.place()]
 	names := c.expected.names()
 	here := slices.ContainsFunc(names, r.contains)
 	if c.expected.relationship != nil {
@@ -286,16 +300,8 @@ func (r *reading) removal(gold claim, changed bool) (claim, bool) {
 		c.kind, c.suspect = NotInText, true
 		return c, true
 	}
-	missing, present := 0, 0
-	for _, st := range c.stances {
-		switch st {
-		case agrees:
-			missing++
-		case against, silent:
-			present++
-		}
-	}
-	return c, missing > present
+	n := countOf(c.stances)
+	return c, n[agrees] > n[against]+n[silent]
 }
 
 // changes are the claims that something else stands in an element's place: one
@@ -316,7 +322,7 @@ func (r *reading) changes(gold claim, instead []*element) []claim {
 		c := gold
 		c.proposed = inPlace(*gold.expected, *instead[systems[0]])
 		c.kind = kindOfChange(*gold.expected, *c.proposed)
-		c.suspect = c.kind == OtherType && unknownType(r.warned, gold)
+		c.suspect = c.kind == OtherType && gold.expected.entity != nil && r.warned[gold.place()].Kind == seed.UnknownType
 		c.stances, c.says = slices.Clone(gold.stances), make([]string, len(gold.stances))
 		for s, st := range c.stances {
 			switch {
@@ -332,10 +338,6 @@ func (r *reading) changes(gold claim, instead []*element) []claim {
 	}
 	slices.SortFunc(list, func(a, b claim) int { return cmp.Compare(a.proposed.form(true), b.proposed.form(true)) })
 	return list
-}
-
-func unknownType(warned map[string]map[int]seed.Finding, gold claim) bool {
-	return gold.expected.entity != nil && warned["entities"][gold.index].Kind == seed.UnknownType
 }
 
 // inPlace is the element of gold as the systems have it: what they do not say of
@@ -378,24 +380,12 @@ func (r *reading) additions() []claim {
 		ends[textutil.FoldName(gold.Source)], ends[textutil.FoldName(gold.Target)] = true, true
 	}
 	var list []claim
-	add := func(e element, stances []stance, suspect bool) {
-		n := 0
-		for _, st := range stances {
-			if st == agrees {
-				n++
-			}
-		}
-		if n >= 2 {
+	for i, e := range elementsOf(&r.pool) {
+		stances := r.pooled[e.what()][i]
+		if countOf(stances)[agrees] >= 2 {
+			suspect := e.entity != nil && ends[textutil.FoldName(e.entity.Name)]
 			list = append(list, claim{kind: NotInGold, proposed: &e, stances: stances, suspect: suspect, says: make([]string, len(stances))})
 		}
-	}
-	for i := range r.pool.Entities {
-		e := r.pool.Entities[i]
-		add(element{entity: &e}, r.pooled.entities[i], ends[textutil.FoldName(e.Name)])
-	}
-	for i := range r.pool.Relationships {
-		e := r.pool.Relationships[i]
-		add(element{relationship: &e}, r.pooled.relationships[i], false)
 	}
 	return list
 }

@@ -1,12 +1,14 @@
 package extraction
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"math"
 	"slices"
+	"strings"
 
 	"extraction-experiment/extraction"
 	"extraction-experiment/internal/textutil"
@@ -102,9 +104,6 @@ type Effect struct {
 	Run *float64 `json:"run"`
 }
 
-// auditScores are those of which the change is told.
-func auditScores() []string { return []string{scoring.EntityF1, scoring.RelationshipF1} }
-
 // key is a hash of what the finding is about.
 func (d Doubt) key() string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %s %d %q %q", d.Item, d.Kind, d.claim.nth, d.Expected, d.Proposed))
@@ -114,9 +113,8 @@ func (d Doubt) key() string {
 // complete adds places, reason, words of the systems and effects.
 func (d *Doubt) complete(systems []string, r *reading, items int) {
 	c := d.claim
-	about := cmp.Or(c.expected, c.proposed)
 	near := 0
-	for _, name := range about.names() {
+	for _, name := range c.about().names() {
 		span, match := r.index.Locate(name, near)
 		if match == extraction.NoMatch {
 			continue
@@ -126,35 +124,32 @@ func (d *Doubt) complete(systems []string, r *reading, items int) {
 		after, _ := r.index.Slice(span.End, min(span.End+around, r.index.Len(extraction.CodePoints)))
 		d.Places = append(d.Places, Place{Span: span, Before: before, After: after})
 	}
-	counts := map[stance]int{}
 	for s, st := range c.stances {
-		counts[st]++
 		says := SystemSays{System: systems[s], Has: c.says[s]}
 		if st == agrees || st == against {
-			says.For = new(bool)
-			*says.For = st == agrees
+			says.For = new(st == agrees)
 		}
 		d.Says = append(d.Says, says)
 	}
-	d.Reason = c.why(counts[agrees], counts[agrees]+counts[against]+counts[silent])
+	n := countOf(c.stances)
+	d.Reason = c.why(n[agrees], len(c.stances)-n[absent])
 	changed := corrected(r.gold, c)
 	for s, output := range r.outputs {
 		if output == nil {
 			continue
 		}
 		before, after := r.results[s].Scores, r.rules.Score(changed, *output).Scores
-		for _, name := range auditScores() {
+		for _, name := range []string{scoring.EntityF1, scoring.RelationshipF1} {
 			was, _ := outcome.Lookup(before, name)
 			is, _ := outcome.Lookup(after, name)
-			if was.Value == nil && is.Value == nil || was.Value != nil && is.Value != nil && *was.Value == *is.Value {
-				continue
-			}
 			effect := Effect{System: systems[s], Score: name, Before: was.Value, After: is.Value}
-			if was.Value != nil && is.Value != nil {
-				mean := (*is.Value - *was.Value) / float64(items)
-				effect.Run = &mean
+			both := was.Value != nil && is.Value != nil
+			if both {
+				effect.Run = new((*is.Value - *was.Value) / float64(items))
 			}
-			d.Effects = append(d.Effects, effect)
+			if both && *was.Value != *is.Value || (was.Value == nil) != (is.Value == nil) {
+				d.Effects = append(d.Effects, effect)
+			}
 		}
 	}
 }
@@ -162,24 +157,19 @@ func (d *Doubt) complete(systems []string, r *reading, items int) {
 // why says in a sentence what speaks for the claim.
 func (c claim) why(agree, of int) string {
 	count := fmt.Sprintf("%d of %d systems", agree, of)
-	switch c.kind {
-	case NotFound:
-		return count + " find nothing of the kind, and the text has the name"
-	case NotInText:
-		return "the text does not have the name; " + count + " find nothing of the kind"
-	case NotInGold:
-		if c.suspect {
-			return count + " have it, and a relationship of gold names it"
-		}
-		return count + " have it, and gold does not"
-	case Contradiction:
-		return c.reason + "; " + count + " find nothing of the kind"
-	case Reversed:
-		return count + " have the other direction"
-	case OtherType:
-		return count + " have this other type"
+	nothing := count + " find nothing of the kind"
+	if c.kind == NotInGold && c.suspect {
+		return count + " have it, and a relationship of gold names it"
 	}
-	return count + " have this other name"
+	return map[DoubtKind]string{
+		NotFound:      nothing + ", and the text has the name",
+		NotInText:     "the text does not have the name; " + nothing,
+		NotInGold:     count + " have it, and gold does not",
+		Contradiction: c.reason + "; " + nothing,
+		Reversed:      count + " have the other direction",
+		OtherType:     count + " have this other type",
+		OtherName:     count + " have this other name",
+	}[c.kind]
 }
 
 // corrected changes gold as the claims want it.
@@ -212,17 +202,13 @@ func corrected(gold extraction.Extraction, claims ...claim) extraction.Extractio
 	return extraction.Extraction{Entities: without(entities, noEntity), Relationships: without(relationships, noRelationship)}
 }
 
+// without takes elements out of a list by their indexes, with the last one first; others
+// that were added stand behind them.
 func without[T any](list []T, gone map[int]bool) []T {
-	if len(gone) == 0 {
-		return list
+	for _, i := range slices.Backward(slices.Sorted(maps.Keys(gone))) {
+		list = slices.Delete(list, i, i+1)
 	}
-	kept := []T{}
-	for i, v := range list {
-		if !gone[i] {
-			kept = append(kept, v)
-		}
-	}
-	return kept
+	return list
 }
 
 // Corrected returns the expected output with findings of one audit of the item carried
@@ -250,4 +236,176 @@ func Corrected(expected json.RawMessage, findings []Doubt) (json.RawMessage, err
 		touched[at] = d.Key
 	}
 	return corrected(gold, claims...).MarshalJSON()
+}
+
+// systemRates is how far a system is believed, for one of the two lists.
+type systemRates struct {
+	// Found is the share of gold that it finds.
+	Found float64 `json:"found"`
+	// Shared is the chance that it says what another one wrongly says.
+	Shared float64 `json:"shared"`
+	// Right is the share of gold that it has as gold does, where it has it at all.
+	Right float64 `json:"right"`
+}
+
+// rates are those of all systems, for one of the two lists.
+type rates struct {
+	systems []systemRates
+	// weight is what the words of the systems together count for, see tally.
+	weight float64
+}
+
+// The assumptions of the model; see Audit.
+const (
+	priorWrong = 0.05 // of what gold says or lacks
+	priorEven  = 0.5  // where gold itself gives a reason
+	shrinkage  = 10.0 // how many observations the first guesses are worth
+	firstFound = 0.7
+	firstShare = 0.05
+	firstRight = 0.9
+)
+
+// tally counts what the rates are made of.
+type tally struct {
+	elements int
+	found    []int    // by system
+	asked    []int    // elements of items that did not fail
+	right    []int    // as gold has it
+	shared   [][2]int // statements beyond gold that another has, and how many of them it has
+	missed   map[string]int
+}
+
+func newTally(systems int) *tally {
+	return &tally{found: make([]int, systems), asked: make([]int, systems), right: make([]int, systems), shared: make([][2]int, systems), missed: map[string]int{}}
+}
+
+// element counts an element of gold.
+func (t *tally) element(stances []stance) {
+	t.elements++
+	pattern := make([]byte, len(stances))
+	for s, st := range stances {
+		pattern[s] = byte('0' + st)
+		if st == absent {
+			continue
+		}
+		t.asked[s]++
+		if st != agrees {
+			t.found[s]++
+		}
+		if st == against {
+			t.right[s]++
+		}
+	}
+	t.missed[string(pattern)]++
+}
+
+// beyond counts a statement that gold does not have.
+func (t *tally) beyond(stances []stance) {
+	for s, st := range stances {
+		others := slices.ContainsFunc(slices.Concat(stances[:s], stances[s+1:]), func(other stance) bool { return other == agrees })
+		if st == absent || !others {
+			continue
+		}
+		t.shared[s][0]++
+		if st == agrees {
+			t.shared[s][1]++
+		}
+	}
+}
+
+// rates turns counts into rates, shrunk towards first guesses.
+func (t *tally) rates() rates {
+	shrunk := func(k, n, first float64) float64 {
+		return min(0.98, max(0.02, (max(0, k)+shrinkage*first)/(max(0, n)+shrinkage)))
+	}
+	r := rates{weight: t.weight()}
+	for s := range t.found {
+		found := shrunk(float64(t.found[s]), float64(t.asked[s]), firstFound)
+		lacking := priorWrong * float64(t.asked[s]) // statements beyond gold that are true
+		n, k := float64(t.shared[s][0])-lacking, float64(t.shared[s][1])-found*lacking
+		r.systems = append(r.systems, systemRates{
+			Found:  found,
+			Shared: min(found, shrunk(min(k, n), n, firstShare)),
+			Right:  max(0.5, shrunk(float64(t.right[s]), float64(t.found[s]), firstRight)),
+		})
+	}
+	return r
+}
+
+// weight is 1/(1 + (S−1)ρ): ρ, at least 0, is the mean correlation (phi) of the
+// misses of two systems over the elements of gold. Of those that all miss as many
+// are left out as gold is assumed to have wrong: they say nothing of the systems.
+func (t *tally) weight() float64 {
+	systems := len(t.found)
+	all := strings.Repeat(string(rune('0'+agrees)), systems)
+	excused := min(t.missed[all], int(priorWrong*float64(t.elements)))
+	sum, pairs := 0.0, 0
+	for a := range systems {
+		for b := range a {
+			var n, onlyA, onlyB, both float64
+			for pattern, times := range t.missed {
+				if pattern == all {
+					times -= excused
+				}
+				x, y := stance(pattern[a]-'0'), stance(pattern[b]-'0')
+				if x == absent || y == absent {
+					continue
+				}
+				k := float64(times)
+				n += k
+				switch {
+				case x == agrees && y == agrees:
+					both += k
+				case x == agrees:
+					onlyA += k
+				case y == agrees:
+					onlyB += k
+				}
+			}
+			missA, missB := both+onlyA, both+onlyB
+			if spread := math.Sqrt(missA * (n - missA) * missB * (n - missB)); spread > 0 {
+				sum += max(0, (n*both-missA*missB)/spread)
+			}
+			pairs++
+		}
+	}
+	if pairs == 0 {
+		return 1
+	}
+	return 1 / (1 + float64(systems-1)*sum/float64(pairs))
+}
+
+// doubt is how much speaks for a claim, see Audit.
+func (r rates) doubt(c claim) float64 {
+	prior := priorWrong
+	if c.suspect {
+		prior = priorEven
+	}
+	said := 0.0
+	for s, st := range c.stances {
+		said += r.systems[s].evidence(c.kind, st)
+	}
+	return 1 / (1 + math.Exp(-(math.Log(prior/(1-prior)) + r.weight*said)))
+}
+
+// evidence is the logarithm of the likelihood ratio of what a system says.
+func (s systemRates) evidence(kind DoubtKind, st stance) float64 {
+	yes, no := math.Log(s.Found/s.Shared), math.Log((1-s.Found)/(1-s.Shared))
+	switch kind {
+	case OtherType, OtherName, Reversed:
+		yes = math.Log(s.Right / (1 - s.Right))
+		no = -yes
+	case NotFound, NotInText, Contradiction: // of a removal it is the other way round
+		yes, no = -no, -yes
+		if st == silent {
+			return 0
+		}
+	}
+	switch st {
+	case agrees:
+		return yes
+	case against:
+		return no
+	}
+	return 0
 }

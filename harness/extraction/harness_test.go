@@ -12,6 +12,7 @@ import (
 	"extraction-experiment/experiment"
 	"extraction-experiment/extraction"
 	harness "extraction-experiment/harness/extraction"
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/testkit/suite"
 	"extraction-experiment/outcome"
 	"extraction-experiment/scoring"
@@ -125,8 +126,7 @@ func TestTask_accepts(t *testing.T) {
 		}
 		return harness.Task{}.Accepts(page)
 	}
-	var refused *harness.QuestionsError
-	if err := accepts(`{"question":"Who?"}`, `null`); !errors.As(err, &refused) || refused.ExitCode() != 64 {
+	if err := accepts(`{"question":"Who?"}`, `null`); err == nil || cli.ExitCode(err) != cli.ExitUsage || !strings.Contains(err.Error(), "experiment answers run") {
 		t.Error(err)
 	}
 	for _, input := range []string{`{"document_text":"x","question":"Who?"}`, `{"text":"x"}`, `"x"`, `{}`} {

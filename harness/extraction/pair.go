@@ -49,14 +49,11 @@ type matches struct {
 	Relationships []scoring.RelationshipMatch `json:"relationships"`
 }
 
-// lineRules makes the scorer of a line; lines with the same options one after
-// the other share it.
+// lineRules makes the scorer of a line.
 type lineRules struct {
 	base    *scoring.Scorer
 	options scoring.Options
 	write   bool // of each line what comes of it, not only its scores
-	last    json.RawMessage
-	scorer  *scoring.Scorer
 }
 
 // score scores one line; where the extractor failed, there is no result.
@@ -191,19 +188,11 @@ func (l *lineRules) of(raw json.RawMessage) (*scoring.Scorer, error) {
 	if isAbsent(raw) {
 		return l.base, nil
 	}
-	if l.scorer != nil && bytes.Equal(raw, l.last) {
-		return l.scorer, nil
-	}
 	options, err := scoring.ParseOptions(raw, l.options)
 	if err != nil {
 		return nil, err
 	}
-	scorer, err := scoring.New(options)
-	if err != nil {
-		return nil, err
-	}
-	l.last, l.scorer = bytes.Clone(raw), scorer
-	return scorer, nil
+	return scoring.New(options)
 }
 
 // maxPair bounds one line of pairs.
@@ -241,7 +230,7 @@ func (p Pairs) Score(ctx context.Context, r io.Reader, w io.Writer) error {
 	seen := map[idHash]int{} // the line of each id
 	number := 0
 	var broken error // the input ends there; what was read before it is scored all the same
-	next := func() ([]numbered, bool) {
+	next := func() ([]scored, bool) {
 		if broken != nil {
 			return nil, false
 		}
@@ -251,8 +240,12 @@ func (p Pairs) Score(ctx context.Context, r io.Reader, w io.Writer) error {
 		}
 		return lines, len(lines) > 0
 	}
-	score := func(lines []numbered) []scored {
-		return scoreLines(&lineRules{base: base, options: p.Options, write: w != nil}, lines)
+	score := func(lines []scored) []scored {
+		rules := lineRules{base: base, options: p.Options, write: w != nil}
+		for i := range lines {
+			rules.fill(&lines[i])
+		}
+		return lines
 	}
 	emit := func(batch []scored) error {
 		for _, s := range batch {
@@ -261,7 +254,8 @@ func (p Pairs) Score(ctx context.Context, r io.Reader, w io.Writer) error {
 				continue
 			}
 			if id := s.outcome.Item; id != "" {
-				hash := hashOf(id)
+				sum := sha256.Sum256([]byte(id))
+				hash := idHash(sum[:])
 				if before, twice := seen[hash]; twice {
 					problems.Add(&dataset.SyntaxError{File: p.Name, Line: s.line, Msg: fmt.Sprintf("the id %q is that of line %d", textutil.Cut(id, 100), before)})
 					continue
@@ -284,20 +278,10 @@ func (p Pairs) Score(ctx context.Context, r io.Reader, w io.Writer) error {
 // idHash stands for an id, so that a long one takes no more memory.
 type idHash [16]byte
 
-func hashOf(id string) idHash {
-	sum := sha256.Sum256([]byte(id))
-	return idHash(sum[:])
-}
-
-// numbered is a line that goes in, scored what comes of it.
-type numbered struct {
-	text []byte
-	line int
-}
-
+// scored is a line, and what comes of it.
 type scored struct {
 	line    int
-	text    []byte // JSON and line end
+	text    []byte // as it was read; then JSON and line end
 	outcome outcome.Outcome
 	err     error
 }
@@ -310,8 +294,8 @@ const (
 
 // readLines returns the next lines that are not blank, those before an error
 // beside it; none at the end.
-func readLines(in *bufio.Scanner, number *int) ([]numbered, error) {
-	var lines []numbered
+func readLines(in *bufio.Scanner, number *int) ([]scored, error) {
+	var lines []scored
 	for size := 0; len(lines) < batchLines && size < batchBytes; {
 		more := in.Scan()
 		if !more && in.Err() == nil {
@@ -328,36 +312,22 @@ func readLines(in *bufio.Scanner, number *int) ([]numbered, error) {
 			line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
 		}
 		if len(bytes.TrimSpace(line)) > 0 {
-			lines = append(lines, numbered{line, *number})
+			lines = append(lines, scored{line: *number, text: line})
 			size += len(line)
 		}
 	}
 	return lines, nil
 }
 
-func scoreLines(rules *lineRules, lines []numbered) []scored {
-	batch := make([]scored, len(lines))
-	for i, l := range lines {
-		s := &batch[i]
-		s.line = l.line
-		var p pair
-		var result *scoring.Result
-		if p, result, s.outcome, s.err = rules.score(l.text); s.err == nil {
-			s.outcome.Seq = int64(l.line)
-			if rules.write {
-				s.text, s.err = encodeLine(p.scored(result))
-			}
-		}
+// fill scores a line that was read.
+func (l *lineRules) fill(s *scored) {
+	p, result, o, err := l.score(s.text)
+	o.Seq = int64(s.line)
+	s.text, s.outcome, s.err = nil, o, err
+	if err == nil && l.write {
+		s.text, s.err = textutil.MarshalJSON(p.scored(result))
+		s.text = append(s.text, '\n')
 	}
-	return batch
-}
-
-func encodeLine(pair scoredPair) ([]byte, error) {
-	var b bytes.Buffer
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
-	err := encoder.Encode(pair)
-	return b.Bytes(), err
 }
 
 // inOrder passes values through do on all processors and gives the results to
@@ -365,48 +335,34 @@ func encodeLine(pair scoredPair) ([]byte, error) {
 // that there are no more. The first error of emit, or the end of ctx, stops it. A
 // few values per processor are in memory at a time.
 func inOrder[In, Out any](ctx context.Context, next func() (value In, ok bool), do func(In) Out, emit func(Out) error) error {
-	type job struct {
-		in  In
-		out chan Out
-	}
 	workers := runtime.GOMAXPROCS(0)
 	group, ctx := errgroup.WithContext(ctx)
-	todo, order := make(chan job), make(chan job, 2*workers)
+	order := make(chan chan Out, 2*workers)
 	group.Go(func() error {
-		defer close(todo)
 		defer close(order)
-		for {
-			value, ok := next()
-			if !ok {
-				return nil
-			}
-			j := job{value, make(chan Out, 1)}
-			for _, to := range []chan<- job{order, todo} {
-				select {
-				case to <- j:
-				case <-ctx.Done():
-					return ctx.Err()
-				}
+		var working errgroup.Group
+		working.SetLimit(workers)
+		for value, ok := next(); ok; value, ok = next() {
+			out := make(chan Out, 1)
+			select {
+			case order <- out:
+				working.Go(func() error {
+					out <- do(value)
+					return nil
+				})
+			case <-ctx.Done():
+				return errors.Join(working.Wait(), ctx.Err())
 			}
 		}
+		return working.Wait()
 	})
-	for range workers {
-		group.Go(func() error {
-			for j := range todo {
-				j.out <- do(j.in)
-			}
-			return nil
-		})
-	}
 	group.Go(func() error {
-		for j := range order {
-			select {
-			case out := <-j.out:
-				if err := emit(out); err != nil {
-					return err
-				}
-			case <-ctx.Done():
-				return ctx.Err()
+		for out := range order {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if err := emit(<-out); err != nil {
+				return err
 			}
 		}
 		return nil

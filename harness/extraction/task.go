@@ -6,13 +6,18 @@
 package extraction
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
 
+	"extraction-experiment/dataset"
 	"extraction-experiment/experiment"
 	"extraction-experiment/extraction"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 	"extraction-experiment/scoring"
@@ -72,24 +77,13 @@ func (t Task) Do(ctx context.Context, item experiment.Item) (experiment.TaskResu
 	return result, nil
 }
 
-// QuestionsError says that a dataset is of questions.
-type QuestionsError struct{}
-
-// Error says what they are for.
-func (*QuestionsError) Error() string {
-	return "the items have no document in their input: questions about a document are asked by experiment answers run"
-}
-
-// ExitCode is that of a wrong usage.
-func (*QuestionsError) ExitCode() int { return 64 }
-
 // Accepts refuses items of which none has a document, but questions or nothing, with
-// a *QuestionsError; among others such an item is a failed one.
+// exit code 64; among others such an item is a failed one.
 func (Task) Accepts(first []experiment.Item) error {
 	if slices.ContainsFunc(first, func(item experiment.Item) bool { return !lacksDocument(item.Input) }) {
 		return nil
 	}
-	return &QuestionsError{}
+	return cli.Usage("the items have no document in their input: questions about a document are asked by experiment answers run")
 }
 
 // lacksDocument reports whether an input is absent, or a question.
@@ -147,4 +141,168 @@ func grounding(index *extraction.Index, found extraction.Extraction) outcome.Sco
 		Counts:  map[string]int64{inventedEntities: int64(invented)},
 		Comment: fmt.Sprintf("%d/%d extracted entities stand in the document (%d with quotes, %d by name); %d occur nowhere in it", inText, n, quoted, n-quoted, invented),
 	}
+}
+
+// Scorer compares extractions with the expected output of items. It is safe
+// for concurrent use.
+type Scorer struct {
+	Rules *scoring.Scorer
+	// Documents remembers schemas that many items share; nil remembers none.
+	Documents *extraction.Decoder
+}
+
+// Judge reads the expected output of an item. An item without any is judged
+// by nothing but whether it failed and what of it stands in the document. Gold
+// of the wrong shape is an error.
+func (s Scorer) Judge(item dataset.Item) (experiment.Judge, error) {
+	documents := cmp.Or(s.Documents, new(extraction.Decoder))
+	j := judge{rules: s.Rules}
+	j.document.Document, j.document.warnings, j.document.err = documents.Document(item.Input) // the task says what is wrong
+	if isAbsent(item.Expected) {
+		return j, nil
+	}
+	expected, warnings, err := extraction.DecodeExtraction(item.Expected)
+	if err != nil {
+		return nil, &outcome.Failure{Class: outcome.Item, Message: fmt.Sprintf("the expected output cannot be used: %v", err)}
+	}
+	j.expected, j.warnings = expected, ofGold(warnings)
+	return j, nil
+}
+
+// index is the place of an element in a list.
+var index = textutil.Pattern(`\[[0-9]+\]`)
+
+// ofGold says warnings about an expected output once each, whatever the elements
+// that they are about, so that those of all items can be counted.
+func ofGold(warnings []string) []string {
+	var list []string
+	for _, w := range warnings {
+		if w = "expected output: " + index().ReplaceAllString(w, ""); !slices.Contains(list, w) {
+			list = append(list, w)
+		}
+	}
+	return list
+}
+
+type judge struct {
+	rules    *scoring.Scorer
+	expected extraction.Extraction
+	warnings []string // about the expected output
+	document document
+}
+
+// Decoded returns the document, for the task.
+func (j judge) Decoded() any { return j.document }
+
+// text is that of the document, "" without one.
+func (j judge) text() string {
+	if j.document.err != nil {
+		return ""
+	}
+	return j.document.Text
+}
+
+// Score compares an extraction with the expected one.
+func (j judge) Score(output json.RawMessage) (experiment.Scored, error) {
+	return j.ScoreContext(context.Background(), output, nil)
+}
+
+// ScoreContext is Score; it waits for nobody, and reads the output only where the task
+// has not said what is in it.
+func (j judge) ScoreContext(_ context.Context, output json.RawMessage, decoded any) (experiment.Scored, error) {
+	var warnings []string
+	extracted, ok := decoded.(extraction.Extraction)
+	if !ok {
+		var err error
+		if extracted, warnings, err = extraction.DecodeExtraction(output); err != nil {
+			return experiment.Scored{}, &outcome.Failure{Class: outcome.InvalidOutput, Message: err.Error()}
+		}
+	}
+	result := j.rules.Score(j.expected, extracted)
+	why := explain(result, j.contains())
+	explanation, err := json.Marshal(why)
+	if err != nil {
+		return experiment.Scored{}, fmt.Errorf("encoding the matches: %w", err)
+	}
+	scores := result.Scores
+	if j.text() != "" {
+		scores = append(scores, grounding(j.document.Document.Index(), extracted))
+	}
+	return experiment.Scored{
+		Scores:      scores,
+		Groups:      result.Groups,
+		Causes:      causes(why.Faults),
+		Counts:      result.Counts.Map(),
+		Explanation: explanation,
+		Warnings:    slices.Concat(j.warnings, warnings, result.Warnings),
+	}, nil
+}
+
+// NothingExpected reports whether the expected output says that there is nothing to
+// find.
+func (j judge) NothingExpected() bool { return isEmpty(j.expected) }
+
+// isEmpty reports whether entities or relationships are annotated, and there are none.
+func isEmpty(e extraction.Extraction) bool {
+	return len(e.Entities)+len(e.Relationships) == 0 && (e.Entities != nil || e.Relationships != nil)
+}
+
+// Undelivered returns the scores that an extraction would have had.
+func (j judge) Undelivered() []outcome.Score { return j.rules.Undelivered(j.expected) }
+
+func isAbsent(raw json.RawMessage) bool {
+	raw = bytes.TrimSpace(raw)
+	return len(raw) == 0 || bytes.Equal(raw, []byte("null"))
+}
+
+// Explanation is what an outcome keeps of a judgement beside its numbers: what
+// was matched with what, and what was not and why.
+type Explanation struct {
+	Entities              []scoring.EntityMatch       `json:"entities"`
+	Relationships         []scoring.RelationshipMatch `json:"relationships"`
+	MissedEntities        []scoring.EntityMiss        `json:"missed_entities,omitempty"`
+	SpuriousEntities      []scoring.EntityMiss        `json:"spurious_entities,omitempty"`
+	MissedRelationships   []scoring.RelationshipMiss  `json:"missed_relationships,omitempty"`
+	SpuriousRelationships []scoring.RelationshipMiss  `json:"spurious_relationships,omitempty"`
+	Duplicates            scoring.Duplicates          `json:"duplicates,omitzero"`
+	// Faults give everything that is wrong a cause.
+	Faults []scoring.Fault `json:"faults,omitempty"`
+}
+
+func explain(r scoring.Result, contains func(string) bool) Explanation {
+	return Explanation{
+		r.Entities, r.Relationships,
+		r.MissedEntities, r.SpuriousEntities,
+		r.MissedRelationships, r.SpuriousRelationships,
+		r.Duplicates,
+		scoring.Classify(r, contains),
+	}
+}
+
+// contains looks for names in the document; without one, all are there.
+func (j judge) contains() func(string) bool {
+	if j.text() == "" {
+		return nil
+	}
+	return func(name string) bool {
+		_, match := j.document.Document.Index().Locate(name, 0)
+		return match != extraction.NoMatch
+	}
+}
+
+// causes counts the faults by kind.
+func causes(faults []scoring.Fault) []outcome.Cause {
+	type kind struct{ what, name string }
+	counts := map[kind]int64{}
+	for _, f := range faults {
+		counts[kind{f.What, string(f.Cause)}]++
+	}
+	var list []outcome.Cause
+	for k, n := range counts {
+		list = append(list, outcome.Cause{What: k.what, Name: k.name, Count: n})
+	}
+	slices.SortFunc(list, func(a, b outcome.Cause) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.What, b.What), cmp.Compare(a.Name, b.Name))
+	})
+	return list
 }

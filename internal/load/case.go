@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,14 +37,10 @@ type loadCase struct {
 	peer bool // the official runner can do the same
 }
 
-var running = []string{"run", "--model", "openai/load", "--name", "load", "--quiet"}
-
 // cases are those of the table in docs/performance.md, in its order.
 func cases() []loadCase {
-	file := append([]string{"--dataset", "%s"}, running[1:]...)
-	file = append(running[:1:1], file...)
-	named := append([]string{"--dataset", "load"}, running[1:]...)
-	named = append(running[:1:1], named...)
+	run := []string{"run", "--model", "openai/load", "--name", "load", "--quiet", "--dataset"}
+	file, named := append(slices.Clip(run), "%s"), append(slices.Clip(run), "load")
 	slow := []string{"serve", "--port", "0", "--latency", "100ms"}
 	return []loadCase{
 		{name: "trivial", n: 2000, kind: "trivial", latency: 50 * time.Millisecond, concurrency: 50, args: file, peer: true},
@@ -51,7 +48,7 @@ func cases() []loadCase {
 		{name: "fast", n: 20_000, kind: "trivial", latency: time.Millisecond, concurrency: 200, args: file, peer: true},
 		{name: "slow", n: 5000, kind: "trivial", latency: 500 * time.Millisecond, concurrency: 500, args: file, peer: true},
 		{name: "langfuse-v4", n: 2000, kind: "trivial", latency: 200 * time.Millisecond, concurrency: 50, serve: slow, seeded: true, args: named},
-		{name: "langfuse-v3", n: 2000, kind: "trivial", latency: 200 * time.Millisecond, concurrency: 50, serve: append(slow, "--mode", "v3"), seeded: true, args: named},
+		{name: "langfuse-v3", n: 2000, kind: "trivial", latency: 200 * time.Millisecond, concurrency: 50, serve: append(slices.Clip(slow), "--mode", "v3"), seeded: true, args: named},
 		{name: "alone", n: 2000, kind: "trivial", latency: 50 * time.Millisecond, concurrency: 50, serve: slow[:3], args: file},
 		{name: "seed", n: 2000, kind: "trivial", serve: slow, args: []string{"seed", "--dataset", "load", "--file", "%s", "--quiet"}},
 		{name: "score", n: 20_000, kind: "pairs", args: []string{"score", "%s", "--summary"}},

@@ -284,8 +284,8 @@ func (s *Schema) Check(raw []byte) ([]Break, error) {
 	if err == nil {
 		err = s.compiled.Validate(value)
 	}
-	var invalid *jsonschema.ValidationError
-	if !errors.As(err, &invalid) {
+	invalid, ok := errors.AsType[*jsonschema.ValidationError](err)
+	if !ok {
 		return nil, err
 	}
 	var breaks []Break

@@ -98,7 +98,10 @@ func BinomialInterval(k, n int, confidence float64) (lo, hi float64, ok bool) {
 		return 0, 0, false
 	}
 	tail := (1 - confidence) / 2
-	return lowerRate(k, n, tail), upperRate(k, n, tail), true
+	if k > 0 {
+		lo = mathext.InvRegIncBeta(float64(k), float64(n-k+1), tail)
+	}
+	return lo, upperRate(k, n, tail), true
 }
 
 // UpperRate returns the largest rate that k of n trials leave possible at a
@@ -135,13 +138,6 @@ func TrialsNeeded(k int, rate, confidence float64) (n int, ok bool) {
 		}
 	}
 	return high, true
-}
-
-func lowerRate(k, n int, tail float64) float64 {
-	if k == 0 {
-		return 0
-	}
-	return mathext.InvRegIncBeta(float64(k), float64(n-k+1), tail)
 }
 
 func upperRate(k, n int, tail float64) float64 {

@@ -44,6 +44,16 @@ type Moments struct {
 	least, top float64
 }
 
+// MomentsOf takes all values into account; ok is false where one was refused, which is
+// left out.
+func MomentsOf(values []float64) (m Moments, ok bool) {
+	ok = true
+	for _, x := range values {
+		ok = m.Add(x) && ok
+	}
+	return m, ok
+}
+
 // Add takes x into account. NaN, infinities and magnitudes over Limit are
 // refused: nothing changes and the result is false.
 func (m *Moments) Add(x float64) bool {
@@ -54,12 +64,10 @@ func (m *Moments) Add(x float64) bool {
 	square := x * x
 	m.squares.grow(square)
 	m.squares.grow(math.FMA(x, x, -square))
-	if m.n == 0 || x < m.least {
-		m.least = x
+	if m.n == 0 {
+		m.least, m.top = x, x
 	}
-	if m.n == 0 || x > m.top {
-		m.top = x
-	}
+	m.least, m.top = min(m.least, x), max(m.top, x)
 	m.n++
 	return true
 }
@@ -69,12 +77,10 @@ func (m *Moments) Merge(o Moments) {
 	if o.n == 0 {
 		return
 	}
-	if m.n == 0 || o.least < m.least {
-		m.least = o.least
+	if m.n == 0 {
+		m.least, m.top = o.least, o.top
 	}
-	if m.n == 0 || o.top > m.top {
-		m.top = o.top
-	}
+	m.least, m.top = min(m.least, o.least), max(m.top, o.top)
 	m.n += o.n
 	m.sum.Merge(o.sum)
 	m.squares.Merge(o.squares)

@@ -27,14 +27,9 @@ type Estimate struct {
 // Source: Student 1908, "The probable error of a mean"; for evaluations Miller
 // 2024, "Adding Error Bars to Evals", arXiv 2411.00640, section 4.2.
 func PairedMean(differences []float64) (e Estimate, ok bool) {
-	var m Moments
-	for _, d := range differences {
-		if !m.Add(d) {
-			return Estimate{}, false
-		}
-	}
+	m, finite := MomentsOf(differences)
 	sd, ok := m.SD()
-	if !ok {
+	if !ok || !finite {
 		return Estimate{}, false
 	}
 	mean, _ := m.Mean()
@@ -66,26 +61,13 @@ func ClusteredMean(differences []float64, cluster []int) (e Estimate, ok bool) {
 	if len(differences) != len(cluster) {
 		return Estimate{}, false
 	}
-	var all Moments
-	for _, d := range differences {
-		if !all.Add(d) {
-			return Estimate{}, false
-		}
-	}
-	mean, ok := all.Mean()
-	if !ok {
-		return Estimate{}, false
-	}
-	groups := map[int]*residuals{}
-	for i, d := range differences {
-		if groups[cluster[i]] == nil {
-			groups[cluster[i]] = &residuals{}
-		}
-		if !groups[cluster[i]].add(d - mean) {
-			return Estimate{}, false
-		}
-	}
-	if len(groups) < 2 {
+	all, finite := MomentsOf(differences)
+	mean, _ := all.Mean()
+	groups := Grouped(differences, cluster, func(g *group, d float64) {
+		g.n++
+		finite = g.sum.Add(d-mean) && finite
+	})
+	if !finite || len(groups) < 2 {
 		return Estimate{}, false
 	}
 	n := float64(len(differences))
@@ -104,15 +86,26 @@ func ClusteredMean(differences []float64, cluster []int) (e Estimate, ok bool) {
 	return newEstimate(mean, math.Sqrt(squares.Value())/n, df, all.largest())
 }
 
-// residuals are those of one cluster.
-type residuals struct {
+// group is a cluster: how many values it has, and the sum of what they lie off the mean.
+type group struct {
 	n   float64
 	sum Sum
 }
 
-func (r *residuals) add(x float64) bool {
-	r.n++
-	return r.sum.Add(x)
+// Grouped makes a group of the values of every cluster, in the order in which the clusters
+// first appear. The lists have the same length; the caller sees to that.
+func Grouped[V, G any](values []V, cluster []int, add func(to *G, v V)) (groups []G) {
+	at := map[int]int{}
+	for i, v := range values {
+		j, known := at[cluster[i]]
+		if !known {
+			j = len(groups)
+			at[cluster[i]] = j
+			groups = append(groups, *new(G))
+		}
+		add(&groups[j], v)
+	}
+	return groups
 }
 
 // newEstimate is undefined where nothing varies but what was rounded: beside the
@@ -129,20 +122,10 @@ func newEstimate(mean, se, df, largest float64) (e Estimate, ok bool) {
 // clusters first appear: what SignFlip is given when whole clusters are
 // flipped. The lists have the same length; the caller sees to that.
 func ClusterSums(differences []float64, cluster []int) []float64 {
-	at := map[int]int{}
-	var sums []Sum
-	for i, d := range differences {
-		j, known := at[cluster[i]]
-		if !known {
-			j = len(sums)
-			at[cluster[i]] = j
-			sums = append(sums, Sum{})
-		}
-		sums[j].Add(d)
-	}
+	sums := Grouped(differences, cluster, func(sum *Sum, d float64) { sum.Add(d) })
 	values := make([]float64, len(sums))
-	for i, s := range sums {
-		values[i] = s.Value()
+	for i, sum := range sums {
+		values[i] = sum.Value()
 	}
 	return values
 }

@@ -97,12 +97,8 @@ func NewExternal(cfg ExternalConfig) (*External, error) {
 		cfg.Now = time.Now
 	}
 	e := &External{cfg: cfg}
-	var start *proc.StartError
-	switch err := e.open(); {
-	case errors.As(err, &start):
-		return nil, fmt.Errorf("opening the pipeline: %w", err)
-	case err != nil:
-		return nil, cli.Usage("opening the pipeline: %w", err)
+	if err := e.open(); err != nil {
+		return nil, cli.WithCode(cli.ExitUsage, fmt.Errorf("opening the pipeline: %w", err))
 	}
 	return e, nil
 }
@@ -247,8 +243,7 @@ func (e *External) exchange(ctx context.Context, name string, request []byte) *a
 		return readReport(raw, span)
 	}
 	a := &answer{span: span, err: err}
-	var start *proc.StartError
-	if !errors.As(err, &start) {
+	if _, ok := errors.AsType[*proc.StartError](err); !ok {
 		a.calls = []outcome.Call{generation(span)}
 		a.calls[0].Error = a.problem()
 	}
@@ -274,16 +269,12 @@ type documentRequest struct {
 func encodeRequest(id string, doc extraction.Document, cfg ExternalConfig) ([]byte, error) {
 	r := documentRequest{
 		ID: id, DocumentText: doc.Text, DocumentType: doc.Type,
-		ObjectSchemas: doc.Objects, RelationshipSchemas: doc.Relationships,
+		ObjectSchemas: map[string]extraction.ObjectSchema{}, RelationshipSchemas: map[string]extraction.RelationshipSchema{},
 		AllowedTypes: append([]string{}, doc.AllowedTypes...), AvailableTags: append([]string{}, doc.AvailableTags...),
 		Model: cfg.Model, Parameters: cfg.Parameters,
 	}
-	if r.ObjectSchemas == nil {
-		r.ObjectSchemas = map[string]extraction.ObjectSchema{}
-	}
-	if r.RelationshipSchemas == nil {
-		r.RelationshipSchemas = map[string]extraction.RelationshipSchema{}
-	}
+	maps.Copy(r.ObjectSchemas, doc.Objects)
+	maps.Copy(r.RelationshipSchemas, doc.Relationships)
 	return textutil.MarshalJSON(r)
 }
 

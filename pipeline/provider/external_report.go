@@ -95,45 +95,39 @@ func (a *answer) read(key string, into any) {
 }
 
 func (a *answer) decode(path string, raw json.RawMessage, into any) {
-	var wrong *json.UnmarshalTypeError // the answer is JSON: nothing else can be wrong
-	if errors.As(json.Unmarshal(raw, into), &wrong) {
+	// The answer is JSON: nothing else can be wrong.
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](json.Unmarshal(raw, into)); ok {
 		a.warn("%s: unexpected %s", strings.TrimSuffix(path+"."+strings.ToLower(wrong.Field), "."), wrong.Value)
 	}
 }
 
 // readFound reads the extraction, strictly.
 func (a *answer) readFound() {
-	found, err := a.lists()
-	if err != nil {
+	var err error
+	if a.found, err = a.lists(); err != nil {
 		a.err = fail(outcome.InvalidOutput, false, "the pipeline's answer is no extraction: "+err.Error(), err)
-		return
 	}
-	if found.Entities == nil {
-		found.Entities = []extraction.Entity{}
-	}
-	if found.Relationships == nil {
-		found.Relationships = []extraction.Relationship{}
-	}
-	a.found = found
 }
 
 // lists reads the two lists; one that is absent is empty, but not both.
-func (a *answer) lists() (extraction.Extraction, error) {
-	none, own := extraction.Extraction{}, map[string]json.RawMessage{}
+func (a *answer) lists() (none extraction.Extraction, err error) {
+	own, stated := map[string]json.RawMessage{}, false
 	for _, key := range []string{"entities", "relationships"} {
 		raw := a.fields[key]
 		var elements []json.RawMessage
 		switch err := json.Unmarshal(raw, &elements); {
 		case absent(raw):
-			continue
+			raw = json.RawMessage("[]")
 		case err != nil:
 			return none, fmt.Errorf("%s: expected a list, got %s", key, textutil.Cut(string(raw), 40))
 		case len(elements) > maxFound:
 			return none, fmt.Errorf("it has %d %s and the limit is %d", len(elements), key, maxFound)
+		default:
+			stated = true
 		}
 		own[key] = raw
 	}
-	if len(own) == 0 {
+	if !stated {
 		return none, errors.New("it has neither entities nor relationships; write empty lists where nothing was found")
 	}
 	lists, err := json.Marshal(own)

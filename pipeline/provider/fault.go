@@ -17,7 +17,6 @@ import (
 	"unicode/utf8"
 
 	"extraction-experiment/internal/limit"
-	"extraction-experiment/internal/secret"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
@@ -29,21 +28,10 @@ const (
 	maxReason  = 3 << 10
 )
 
-// service is what messages about a server need to know.
-type service struct {
-	Provider     string // "openai"
-	Model        string
-	Base         string // address
-	KeyVariable  string // "OPENAI_API_KEY"
-	BaseVariable string // "OPENAI_BASE_URL"
-	Mask         *secret.Masker
-	Now          func() time.Time
-}
-
 // stopped returns ctx's error in words if it was ctx that ended the exchange,
 // else nil. A deadline that has passed counts although the context's own timer
 // may not have fired yet: the network notices first now and then.
-func (s service) stopped(ctx context.Context, x *exchange) error {
+func (c chat) stopped(ctx context.Context, x *exchange) error {
 	stop := ctx.Err()
 	if deadline, ok := ctx.Deadline(); stop == nil && ok && timedOut(x.Err) && !time.Now().Before(deadline) {
 		stop = context.DeadlineExceeded
@@ -51,73 +39,72 @@ func (s service) stopped(ctx context.Context, x *exchange) error {
 	if stop == nil {
 		return nil
 	}
-	return fmt.Errorf("%s: waiting for the answer of %s: %w", s.Provider, s.Model, stop)
+	return fmt.Errorf("%s: waiting for the answer of %s: %w", c.provider, c.Model, stop)
 }
 
 // fault says why the exchange gave no usable answer: what happened, where, and what to
 // do; without keys. Err is what the library made of it; it counts where the exchange
 // itself went well.
-func (s service) fault(x *exchange, err error) *pipeline.ModelError {
-	var e pipeline.ModelError
+func (c chat) fault(x *exchange, err error) *pipeline.ModelError {
+	var e *pipeline.ModelError
 	switch {
 	case x.Requests == 0:
-		e = failed(outcome.Internal, "building the request: %s", s.short(err))
+		e = failed(outcome.Internal, "building the request: %s", c.short(err))
 	case x.Err != nil:
-		e = s.unanswered(x)
+		e = c.unanswered(x)
 	case x.Status < 200 || x.Status >= 300:
-		e = s.refused(x)
+		e = c.refused(x)
 	default:
-		e = s.unreadable(x, err)
+		e = c.unreadable(x, err)
 	}
 	e.Status = x.Status
-	e.Failure.Message = textutil.Cut(s.Mask.Text(s.Provider+": "+s.Model+": "+e.Failure.Message), maxMessage)
-	return &e
+	e.Failure.Message = textutil.Cut(c.mask.Text(c.provider+": "+c.Model+": "+e.Failure.Message), maxMessage)
+	return e
 }
 
 // failed makes an error that asking again does not mend.
-func failed(class outcome.Class, format string, args ...any) pipeline.ModelError {
-	return pipeline.ModelError{Failure: outcome.Failure{Class: class, Message: fmt.Sprintf(format, args...)}}
+func failed(class outcome.Class, format string, args ...any) *pipeline.ModelError {
+	return &pipeline.ModelError{Failure: outcome.Failure{Class: class, Message: fmt.Sprintf(format, args...)}}
 }
 
 // unanswered is the fault of an exchange without a whole answer.
-func (s service) unanswered(x *exchange) pipeline.ModelError {
+func (c chat) unanswered(x *exchange) *pipeline.ModelError {
 	err := x.Err
-	var wrapped *url.Error
-	if errors.As(err, &wrapped) {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err
 	}
-	text := s.short(err)
-	var e pipeline.ModelError
+	text := c.short(err)
+	var e *pipeline.ModelError
 	switch {
 	case errors.Is(err, errTooLarge):
 		return failed(outcome.Provider, "%s; set a limit of tokens", text)
 	case timedOut(err):
-		e = failed(outcome.Timeout, "no whole answer from %s in time: %s", s.Base, text)
+		e = failed(outcome.Timeout, "no whole answer from %s in time: %s", c.BaseURL, text)
 		e.Retry, e.Unreached = true, unreached(err)
 	case x.Status != 0:
-		e = failed(outcome.Provider, "the connection to %s broke: %s", s.Base, text)
+		e = failed(outcome.Provider, "the connection to %s broke: %s", c.BaseURL, text)
 		e.Retry = true
 	default:
-		e = failed(outcome.Provider, "no answer from %s: %s; check %s, the network and the proxy", s.Base, text, s.BaseVariable)
+		e = failed(outcome.Provider, "no answer from %s: %s; check %s, the network and the proxy", c.BaseURL, text, c.baseVariable)
 		e.Retry, e.Unreached = !permanent(err), unreached(err)
 	}
 	return e
 }
 
 // unreadable is the fault of an answer with a good status that is none.
-func (s service) unreadable(x *exchange, err error) pipeline.ModelError {
+func (c chat) unreadable(x *exchange, err error) *pipeline.ModelError {
 	reason := x.reason()
 	switch {
 	case reason.HTML:
-		return failed(outcome.Provider, "%s answered with a web page: check that %s is the address of the API", s.Base, s.BaseVariable)
+		return failed(outcome.Provider, "%s answered with a web page: check that %s is the address of the API", c.BaseURL, c.baseVariable)
 	case reason.Stated:
-		return failed(outcome.Provider, "the server answered with an error: %s", s.short(reason.Text))
+		return failed(outcome.Provider, "the server answered with an error: %s", c.short(reason.Text))
 	case len(x.Body) == 0:
-		e := failed(outcome.Provider, "the answer of %s is empty", s.Base)
+		e := failed(outcome.Provider, "the answer of %s is empty", c.BaseURL)
 		e.Retry = true
 		return e
 	}
-	return failed(outcome.Provider, "the answer of %s is not the expected JSON: %s; it begins with %q", s.Base, s.short(err), textutil.Cut(reason.Text, 200))
+	return failed(outcome.Provider, "the answer of %s is not the expected JSON: %s; it begins with %q", c.BaseURL, c.short(err), textutil.Cut(reason.Text, 200))
 }
 
 // timedOut reports whether an error is that of a limit of time.
@@ -143,8 +130,8 @@ func unreached(err error) bool {
 }
 
 // short is what a message repeats of an answer or an error.
-func (s service) short(text any) string {
-	return textutil.Cut(s.Mask.Text(fmt.Sprint(text)), maxReason)
+func (c chat) short(text any) string {
+	return textutil.Cut(c.mask.Text(fmt.Sprint(text)), maxReason)
 }
 
 // wrongKey are the words by which servers say with a status of 400 that the
@@ -155,18 +142,18 @@ var wrongKey = []string{"API_KEY_INVALID", "API_KEY_EXPIRED", "invalid_api_key"}
 var spent = []string{"insufficient_quota", "billing_hard_limit_reached"}
 
 // refused is the fault of an answer whose status is no success.
-func (s service) refused(x *exchange) pipeline.ModelError {
+func (c chat) refused(x *exchange) *pipeline.ModelError {
 	reason := x.reason()
-	said := s.short(reason.Text)
+	said := c.short(reason.Text)
 	switch {
 	case reason.HTML:
-		said = fmt.Sprintf("a web page, probably of a proxy or gateway in front of %s", s.Base)
+		said = fmt.Sprintf("a web page, probably of a proxy or gateway in front of %s", c.BaseURL)
 	case said == "":
 		said = "the answer says nothing more"
 	}
 	e := failed(outcome.Provider, "%d: %s", x.Status, said)
 	if e.Retry = limit.Passing(x.Status); e.Retry {
-		e.RetryAfter = max(limit.RetryAfter(x.Header, s.Now()), reason.RetryDelay)
+		e.RetryAfter = max(limit.RetryAfter(x.Header, c.Now()), reason.RetryDelay)
 	}
 	advise := func(format string, args ...any) { e.Failure.Message += "; " + fmt.Sprintf(format, args...) }
 	switch {
@@ -174,17 +161,17 @@ func (s service) refused(x *exchange) pipeline.ModelError {
 		e.Failure.Class = outcome.RateLimited
 		if reason.has(spent...) {
 			e.Retry, e.RetryAfter = false, 0
-			advise("the account of %s has no credit left", s.KeyVariable)
+			advise("the account of %s has no credit left", c.keyVariable)
 		} else if e.RetryAfter > 0 {
 			advise("the server asks to wait %s", e.RetryAfter)
 		}
 	case x.Status == http.StatusUnauthorized, x.Status == http.StatusForbidden, reason.has(wrongKey...):
-		advise("check %s: the key must be valid at %s and may use the model", s.KeyVariable, s.Base)
+		advise("check %s: the key must be valid at %s and may use the model", c.keyVariable, c.BaseURL)
 	case x.Status == http.StatusNotFound, x.Status == http.StatusMethodNotAllowed:
-		advise("check that %s has the model %q, and %s", s.Base, s.Model, s.BaseVariable)
+		advise("check that %s has the model %q, and %s", c.BaseURL, c.Model, c.baseVariable)
 	case x.Status >= 300 && x.Status < 400:
-		to := textutil.Cut(s.Mask.Text(x.Header.Get("Location")), 300)
-		e.Failure.Message = fmt.Sprintf("%d: the server redirects to %q: set %s to the address it should be", x.Status, to, s.BaseVariable)
+		to := textutil.Cut(c.mask.Text(x.Header.Get("Location")), 300)
+		e.Failure.Message = fmt.Sprintf("%d: the server redirects to %q: set %s to the address it should be", x.Status, to, c.baseVariable)
 	}
 	return e
 }

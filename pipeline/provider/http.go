@@ -45,23 +45,26 @@ type exchange struct {
 
 // post sends a value as JSON, once, and reads the whole answer into the exchange. No
 // redirect is followed. What the mask hides reads *** where a server repeats it.
-func (c chat) post(ctx context.Context, x *exchange, address string, value any) error {
+func (c chat) post(ctx context.Context, x *exchange, value any) error {
 	body, err := json.Marshal(value)
 	if err != nil {
 		return fmt.Errorf("writing the body of the request: %w", err)
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.address, bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json")
-	for _, h := range c.headers {
-		req.Header.Set(h.name, h.value.Reveal())
+	if key := c.APIKey.Reveal(); key != "" {
+		req.Header.Set(c.keyHeader, c.keyPrefix+key)
+	}
+	for name, value := range c.Headers {
+		req.Header.Set(name, value.Reveal())
 	}
 	x.Requests++
-	x.Err = x.receive(c.http.Do(req))
-	x.Body = c.service.Mask.JSON(x.Body)
+	x.Err = x.receive(c.HTTPClient.Do(req))
+	x.Body = c.mask.JSON(x.Body)
 	return x.Err
 }
 
@@ -129,48 +132,121 @@ type modelConfig struct {
 	Now func() time.Time
 }
 
-// chat is what the models behind an address have in common.
-type chat struct {
-	can     pipeline.Capabilities
-	service service
-	http    *http.Client
-	headers []header
+// protocol is how a provider's API is spoken.
+type protocol interface {
+	// body is that of a request; an error says that it cannot be asked.
+	body(model modelConfig, req pipeline.Request) (any, error)
+	// read takes an answer apart; an error says that it is none.
+	read(body []byte) (decoded, error)
 }
 
-// header is sent with every request; a later one replaces an earlier one of its name.
-type header struct {
-	name  string
-	value secret.Secret
+// decoded is what a protocol reads in an answer. Only the first choice counts; more were
+// not asked for.
+type decoded struct {
+	pipeline.Response
+	choices int
+	empty   string // what is said of it where it has no text
+	err     error  // why its text cannot be read
+}
+
+// chat is a model behind an address.
+type chat struct {
+	modelConfig
+	protocol
+	provider, keyVariable, baseVariable string
+	address, keyHeader, keyPrefix       string
+	mask                                *secret.Masker
 }
 
 // newChat checks what every provider needs; the problems are for one error.
-func newChat(provider string, cfg modelConfig, keyVariable, baseVariable string) (chat, []error) {
+func newChat(provider string, cfg modelConfig, keyVariable, baseVariable string) (*chat, []error) {
 	base, err := baseURL(cfg.BaseURL, baseVariable)
 	problems := []error{err, checkKey(cfg.APIKey, keyVariable), checkHeaders(cfg.Headers)}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	about := service{Provider: provider, Model: cfg.Model, Base: base, KeyVariable: keyVariable,
-		BaseVariable: baseVariable, Mask: newMask(cfg.APIKey, cfg.Headers), Now: cfg.Now}
-	return chat{can: cfg.Capabilities, service: about, http: limit.HTTPClient(cfg.HTTPClient)}, problems
+	cfg.BaseURL, cfg.HTTPClient = base, limit.HTTPClient(cfg.HTTPClient)
+	return &chat{modelConfig: cfg, provider: provider, keyVariable: keyVariable, baseVariable: baseVariable,
+		mask: newMask(cfg.APIKey, cfg.Headers)}, problems
 }
 
-// setHeaders takes the header of the key, if there is one, and those of the configuration.
-func (c *chat) setHeaders(name, key string, cfg modelConfig) {
-	if cfg.APIKey.Reveal() != "" {
-		c.headers = append(c.headers, header{name, secret.New(key)})
+// Generate sends one request and reads the whole answer, at most 64 MiB. Nothing is
+// retried or continued and no redirect followed; to repeat a call is safe but costs again.
+//
+// The Response holds what is known with an error too: the requests made, and the usage of
+// an answer without text. A refusal, of the model, its filter or a filter of prompts, is a
+// Response with FinishRefused, its Text the reason that the server gave where there is no
+// other. Errors are: one of exit code 64 for what cannot be asked (nothing is sent); one
+// that wraps ctx.Err(); and a *pipeline.ModelError, of class invalid_output where the
+// answer holds no text, rate_limited for 429, timeout if the HTTP client gave up, else
+// provider.
+func (c *chat) Generate(ctx context.Context, req pipeline.Request) (pipeline.Response, error) {
+	if err := c.Capabilities.Check(req); err != nil {
+		return pipeline.Response{}, err
 	}
-	for name, value := range cfg.Headers {
-		c.headers = append(c.headers, header{name, value})
+	body, err := c.body(c.modelConfig, req)
+	if err != nil {
+		return pipeline.Response{}, err
 	}
+	var x exchange
+	var found decoded
+	if err = c.post(ctx, &x, body); err == nil {
+		found, err = c.read(x.Body)
+	}
+	if text, ok := x.filtered(); ok {
+		return pipeline.Response{Text: text, Finish: pipeline.FinishRefused, Attempts: x.Requests}, nil
+	}
+	if err != nil || !x.answers(found.choices) {
+		if stop := c.stopped(ctx, &x); stop != nil {
+			return pipeline.Response{Attempts: x.Requests}, stop
+		}
+		return pipeline.Response{Attempts: x.Requests}, c.fault(&x, err)
+	}
+	found.Attempts = x.Requests
+	if found.err != nil {
+		return found.Response, c.fault(&x, found.err)
+	}
+	// Of a refusal, and where thinking used up the limit of tokens, Finish tells the caller.
+	if strings.TrimSpace(found.Text) != "" || found.Finish == pipeline.FinishRefused || found.Finish == pipeline.FinishLength {
+		return found.Response, nil
+	}
+	e := failed(outcome.InvalidOutput, "%s: %s: %s", c.provider, c.Model, found.empty)
+	e.Status, e.Retry = x.Status, true // models answer differently each time
+	return found.Response, e
 }
 
-// failed is what Generate returns for an exchange without a usable answer.
-func (c chat) failed(ctx context.Context, x *exchange, err error) (pipeline.Response, error) {
-	if stop := c.service.stopped(ctx, x); stop != nil {
-		return pipeline.Response{Attempts: x.Requests}, stop
+// filtered recognises the status 400 by which Azure says that its filter declined the
+// prompt.
+func (x *exchange) filtered() (string, bool) {
+	if x.Status != http.StatusBadRequest || x.Err != nil {
+		return "", false
 	}
-	return pipeline.Response{Attempts: x.Requests}, c.service.fault(x, err)
+	reason := x.reason()
+	return reason.Text, reason.has("content_filter", "ResponsibleAIPolicyViolation")
+}
+
+// finish translates a finish reason: in small letters those of OpenAI, in capitals those
+// of Gemini.
+func finish(reason string) pipeline.Finish {
+	switch reason {
+	case "stop", "STOP":
+		return pipeline.FinishStop
+	case "length", "MAX_TOKENS":
+		return pipeline.FinishLength
+	case "content_filter", "SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII":
+		return pipeline.FinishRefused
+	}
+	return pipeline.FinishOther
+}
+
+// usage is what counts of tokens come to, of which output holds the reasoning; odd is
+// that of pipeline.OddTokens about those that were reported.
+func usage(input, output, cached, reasoning int, reported ...int) (u outcome.Usage, odd string) {
+	if odd = pipeline.OddTokens(reported...); odd != "" {
+		return u, odd
+	}
+	return outcome.Usage{Input: int64(input), Output: int64(output),
+		Cached: int64(min(cached, input)), Reasoning: int64(min(reasoning, output))}, ""
 }
 
 // setParameters adds the parameters that are given, under the names of a protocol.
@@ -187,23 +263,6 @@ func setParameters(to map[string]any, p pipeline.Parameters, topP, maxTokens str
 	if p.MaxTokens != nil {
 		to[maxTokens] = *p.MaxTokens
 	}
-}
-
-// checkText is the error of an answer without text, unless it was refused, or thinking
-// used up the limit of tokens: those the caller sees from Finish.
-func (c chat) checkText(r pipeline.Response, x *exchange, what string) error {
-	if strings.TrimSpace(r.Text) != "" || r.Finish == pipeline.FinishRefused || r.Finish == pipeline.FinishLength {
-		return nil
-	}
-	return c.empty(x, what)
-}
-
-// empty is the error of an answer without text. Asking again may help: models
-// answer differently each time.
-func (c chat) empty(x *exchange, what string) error {
-	e := failed(outcome.InvalidOutput, "%s: %s: %s", c.service.Provider, c.service.Model, what)
-	e.Status, e.Retry = x.Status, true
-	return &e
 }
 
 // answers reports whether there is an answer of so many choices: gateways in front of

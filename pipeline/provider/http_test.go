@@ -23,8 +23,8 @@ var now = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 // ask sends one request by a client.
 func ask(t *testing.T, client *http.Client, x *exchange, url string) error {
 	t.Helper()
-	c := chat{http: client, service: service{Mask: &secret.Masker{}}}
-	return c.post(t.Context(), x, url, map[string]int{"a": 1})
+	c := chat{modelConfig: modelConfig{HTTPClient: client}, address: url, mask: &secret.Masker{}}
+	return c.post(t.Context(), x, map[string]int{"a": 1})
 }
 
 func TestClient_largeAnswer(t *testing.T) {
@@ -40,14 +40,14 @@ func TestClient_largeAnswer(t *testing.T) {
 	defer s.Close()
 	var x exchange
 	err := ask(t, s.Client(), &x, s.URL)
-	about := service{Provider: "p", Model: "m", Now: time.Now, Mask: &secret.Masker{}}
+	about := chat{provider: "p", modelConfig: modelConfig{Model: "m", Now: time.Now}, mask: &secret.Masker{}}
 	if fault := about.fault(&x, err); len(x.Body) != maxBody || fault.Retry || !strings.Contains(fault.Failure.Message, "larger than 64 MiB") {
 		t.Errorf("%d bytes were read: %+v", len(x.Body), fault)
 	}
 }
 
 func TestStopped(t *testing.T) {
-	s := service{Provider: "p", Model: "m"}
+	s := chat{provider: "p", modelConfig: modelConfig{Model: "m"}}
 	past, cancel := context.WithDeadline(context.Background(), now.AddDate(-50, 0, 0))
 	defer cancel()
 	if err := s.stopped(past, &exchange{}); !errors.Is(err, context.DeadlineExceeded) {
@@ -93,7 +93,7 @@ func TestFault_unreached(t *testing.T) {
 	} {
 		var x exchange
 		err := ask(t, &http.Client{Transport: failing{c.err}}, &x, "http://localhost")
-		s := service{Provider: "p", Model: "m", Now: time.Now, Mask: &secret.Masker{}}
+		s := chat{provider: "p", modelConfig: modelConfig{Model: "m", Now: time.Now}, mask: &secret.Masker{}}
 		if fault := s.fault(&x, err); fault.Unreached != c.want {
 			t.Errorf("%s: %+v", name, fault)
 		}

@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -53,21 +54,24 @@ type Opened struct {
 
 // row is one provider.
 type row struct {
-	name string
 	// form shows how a spec is written: "baseline", "openai/NAME".
 	form string
-	// named says that a name must follow: "provider/name".
-	named bool
-	open  func(name string, cfg Config) (Opened, error)
+	open func(name string, cfg Config) (Opened, error)
+}
+
+// name is that of the provider; named says that another one must follow.
+func (r row) name() (name string, named bool) {
+	name, _, named = strings.Cut(r.form, "/")
+	return name, named
 }
 
 // table lists the providers in the order in which they are shown.
 func table() []row {
 	return []row{
-		{name: Baseline, form: Baseline, open: openBaseline},
-		{name: OpenAI, form: "openai/NAME", named: true, open: openOpenAI},
-		{name: Gemini, form: "gemini/NAME", named: true, open: openGemini},
-		{name: Recorded, form: "recorded/FILE", named: true, open: openRecorded},
+		{Baseline, openBaseline},
+		{OpenAI + "/NAME", openOpenAI},
+		{Gemini + "/NAME", openGemini},
+		{Recorded + "/FILE", openRecorded},
 	}
 }
 
@@ -82,41 +86,30 @@ func Open(spec string, cfg Config) (Opened, error) {
 	if cfg.Getenv == nil {
 		cfg.Getenv = func(string) string { return "" }
 	}
-	kind, name, cut := strings.Cut(strings.TrimSpace(spec), "/")
-	for _, r := range table() {
-		if !strings.EqualFold(r.name, kind) {
-			continue
-		}
-		if r.named != cut || r.named && name == "" {
-			return Opened{}, unknown(spec)
-		}
-		return r.open(name, cfg)
+	if cfg.Capabilities == nil {
+		cfg.Capabilities = func(string) pipeline.Capabilities { return pipeline.Capabilities{} }
 	}
-	if guessed, ok := guess(spec, cfg); ok {
-		return guessed.open(strings.TrimSpace(spec), cfg)
+	bare := strings.TrimSpace(spec)
+	kind, name, cut := strings.Cut(bare, "/")
+	rows := table()
+	isKind := func(r row) bool {
+		name, _ := r.name()
+		return strings.EqualFold(name, kind)
 	}
-	return Opened{}, unknown(spec)
-}
-
-// guess finds the row of a bare model name.
-func guess(spec string, cfg Config) (row, bool) {
-	if cfg.Guess == nil {
-		return row{}, false
-	}
-	kind, ok := cfg.Guess(strings.TrimSpace(spec))
-	for _, r := range table() {
-		if ok && r.named && r.name == kind {
-			return r, true
+	at := slices.IndexFunc(rows, isKind)
+	if at < 0 && cfg.Guess != nil {
+		if guessed, ok := cfg.Guess(bare); ok {
+			kind, name, cut = guessed, bare, true
+			at = slices.IndexFunc(rows, isKind)
 		}
 	}
-	return row{}, false
-}
-
-func (c Config) capabilities(model string) pipeline.Capabilities {
-	if c.Capabilities == nil {
-		return pipeline.Capabilities{}
+	if at < 0 {
+		return Opened{}, unknown(spec)
 	}
-	return c.Capabilities(model)
+	if _, named := rows[at].name(); named != cut || cut && name == "" {
+		return Opened{}, unknown(spec)
+	}
+	return rows[at].open(name, cfg)
 }
 
 // The names of the providers, beside that of the baseline.
@@ -181,7 +174,7 @@ func openGemini(name string, cfg Config) (Opened, error) {
 
 // opened makes a model that is asked over HTTP.
 func (c Config) opened(provider string, make func(modelConfig) (pipeline.Model, error), cfg modelConfig) (Opened, error) {
-	cfg.HTTPClient, cfg.Now, cfg.Capabilities = c.HTTPClient, c.Now, c.capabilities(cfg.Model)
+	cfg.HTTPClient, cfg.Now, cfg.Capabilities = c.HTTPClient, c.Now, c.Capabilities(cfg.Model)
 	model, err := make(cfg)
 	if err != nil {
 		return Opened{}, err
@@ -197,7 +190,7 @@ func openRecorded(path string, cfg Config) (Opened, error) {
 	}
 	source := model.source
 	info := Info{Provider: source.Provider, Model: source.Model, Pipeline: Recorded}
-	return Opened{Info: info, Model: model, Capabilities: cfg.capabilities(source.Model)}, nil
+	return Opened{Info: info, Model: model, Capabilities: cfg.Capabilities(source.Model)}, nil
 }
 
 // unknown is the error of a spec that no provider takes; it names the nearest form
@@ -205,7 +198,8 @@ func openRecorded(path string, cfg Config) (Opened, error) {
 func unknown(spec string) error {
 	var names, forms []string
 	for _, r := range table() {
-		names, forms = append(names, r.name), append(forms, r.form)
+		name, _ := r.name()
+		names, forms = append(names, name), append(forms, r.form)
 	}
 	kind, _, _ := strings.Cut(strings.TrimSpace(spec), "/")
 	return cli.Usage("unknown model %q%s (there are: %s)", textutil.Cut(spec, 80), textutil.Hint(kind, names), strings.Join(forms, ", "))

@@ -87,15 +87,15 @@ func (m *cassette) Generate(ctx context.Context, req pipeline.Request) (pipeline
 	}
 	_, sum, err := canonical(m.source.Model, req)
 	if err != nil {
-		return pipeline.Response{}, refusal(outcome.Internal, err.Error())
+		return pipeline.Response{}, failed(outcome.Internal, "%v", err)
 	}
 	entries := m.entries[sum]
 	if len(entries) == 0 {
-		return pipeline.Response{}, refusal(outcome.Provider, m.missing(req))
+		return pipeline.Response{}, failed(outcome.Provider, "%s", m.missing(req))
 	}
 	found, err := m.read(entries[min(m.count(sum), len(entries)-1)], sum)
 	if err != nil {
-		return pipeline.Response{}, refusal(outcome.Internal, err.Error())
+		return pipeline.Response{}, failed(outcome.Internal, "%v", err)
 	}
 	var response pipeline.Response
 	if found.Response != nil {
@@ -129,10 +129,6 @@ func (m *cassette) count(sum key) int {
 	before := m.asked[sum]
 	m.asked[sum]++
 	return before
-}
-
-func refusal(class outcome.Class, message string) error {
-	return &pipeline.ModelError{Failure: outcome.Failure{Class: class, Message: message}}
 }
 
 // missing says which request has no answer and what to do.
@@ -207,19 +203,18 @@ func fileError(path string, line int, err error) error {
 // writeError says that a cassette could not be written (exit code 74). To an item it
 // is an internal failure that asking again does not mend.
 func writeError(path string, err error) error {
-	text := fmt.Sprintf("writing the cassette %s: %v; what was recorded before is whole", path, err)
-	failed := &pipeline.ModelError{Failure: outcome.Failure{Class: outcome.Internal, Message: text}, Err: err}
-	return &cli.Error{Code: cli.ExitIO, Err: failed}
+	e := failed(outcome.Internal, "writing the cassette %s: %v; what was recorded before is whole", path, err)
+	e.Err = err
+	return &cli.Error{Code: cli.ExitIO, Err: e}
 }
 
 // failure is an error of a model as it is written.
 type failure struct {
-	Class        outcome.Class `json:"class"`
-	Message      string        `json:"message"`
-	Text         string        `json:"text,omitempty"` // the whole chain, if it says more
-	Status       int           `json:"status,omitempty"`
-	RetryAfterMS int64         `json:"retry_after_ms,omitempty"`
-	Retry        bool          `json:"retry,omitempty"`
+	outcome.Failure
+	Text         string `json:"text,omitempty"` // the whole chain, if it says more
+	Status       int    `json:"status,omitempty"`
+	RetryAfterMS int64  `json:"retry_after_ms,omitempty"`
+	Retry        bool   `json:"retry,omitempty"`
 }
 
 // failureOf describes an error; nil for nil. An error without a
@@ -228,16 +223,11 @@ func failureOf(err error) *failure {
 	if err == nil {
 		return nil
 	}
-	found := failure{Text: err.Error()}
-	var model *pipeline.ModelError
-	if errors.As(err, &model) && model != nil && model.Failure.Class != outcome.OK {
-		found.Class, found.Message = model.Failure.Class, model.Failure.Message
-		found.Status, found.RetryAfterMS, found.Retry = model.Status, model.RetryAfter.Milliseconds(), model.Retry
-	} else {
-		known := outcome.FailureOf(err, outcome.Provider)
-		found.Class, found.Message = known.Class, known.Message
+	found := failure{Failure: outcome.FailureOf(err, outcome.Provider), Text: err.Error()}
+	if model, ok := errors.AsType[*pipeline.ModelError](err); ok && model != nil && model.Failure.Class != outcome.OK {
+		found = failure{model.Failure, found.Text, model.Status, model.RetryAfter.Milliseconds(), model.Retry}
 	}
-	if found.Text == (&outcome.Failure{Class: found.Class, Message: found.Message}).Error() {
+	if found.Text == found.Failure.Error() {
 		found.Text = ""
 	}
 	return &found
@@ -250,10 +240,7 @@ func (f *failure) err() error {
 		return nil
 	}
 	wait := min(max(f.RetryAfterMS, 0), math.MaxInt64/int64(time.Millisecond))
-	model := &pipeline.ModelError{
-		Failure: outcome.Failure{Class: f.Class, Message: f.Message},
-		Status:  f.Status, RetryAfter: time.Duration(wait) * time.Millisecond, Retry: f.Retry,
-	}
+	model := &pipeline.ModelError{Failure: f.Failure, Status: f.Status, RetryAfter: time.Duration(wait) * time.Millisecond, Retry: f.Retry}
 	if f.Text == "" {
 		return model
 	}

@@ -103,11 +103,6 @@ const (
 	QuoteMismatch   Code = "QUOTE_MISMATCH"          // the document has something else there
 )
 
-// Codes lists every code.
-func Codes() []Code {
-	return []Code{UnsupportedMode, InvalidOffsets, OutOfRange, OffsetMismatch, QuoteMismatch}
-}
-
 // record is the span as a record would state it.
 func (g GoldSpan) record() Record {
 	return Record{Class: g.Class, Quote: g.Quote, Mode: cmp.Or(g.OffsetMode, ModeUTF16), Start: &g.CharStart, End: &g.CharEnd}
@@ -134,13 +129,10 @@ func (r Record) String() string {
 
 // place says where the record claims to stand.
 func (r Record) place() string {
-	switch {
-	case r.Stated != "":
-		return fmt.Sprintf("at %s (%s)", r.Stated, r.Mode)
-	case r.Start == nil && r.End == nil:
+	if r.Stated == "" && r.Start == nil && r.End == nil {
 		return "no offsets are stated"
 	}
-	return fmt.Sprintf("at %s to %s (%s)", number(r.Start), number(r.End), r.Mode)
+	return fmt.Sprintf("at %s (%s)", cmp.Or(r.Stated, number(r.Start)+" to "+number(r.End)), r.Mode)
 }
 
 func number(n *int) string {
@@ -150,36 +142,30 @@ func number(n *int) string {
 	return fmt.Sprint(*n)
 }
 
-// checker checks quotes of one document.
-type checker struct{ offsets *extraction.Offsets }
-
-func newChecker(text string) checker { return checker{extraction.NewOffsets(text)} }
-
-// quote checks whether the document has the quote of a record at its offsets: the
+// find checks whether the document has the quote of a record at its offsets: the
 // slice from start to end, counted in its mode, equals the quote. It returns the
 // offsets in every mode where they name a stretch of the document at all, and the
 // code of the first thing that is wrong, "" for none.
-func (c checker) quote(r Record) (*Spans, Code) {
+func (r Record) find(document *extraction.Offsets) (*Spans, Code) {
 	unit, _, known := unitOf(r.Mode)
 	switch {
 	case !known:
 		return nil, UnsupportedMode
 	case r.Start == nil || r.End == nil || *r.Start < 0 || *r.End <= *r.Start:
 		return nil, InvalidOffsets
-	case *r.End > c.offsets.Len(unit):
+	case *r.End > document.Len(unit):
 		return nil, OutOfRange
 	}
 	var s Spans
 	for i, n := range []int{*r.Start, *r.End} {
-		var utf16, runes, bytes bool
-		s.UTF16[i], utf16 = c.offsets.Convert(n, unit, extraction.UTF16)
-		s.Rune[i], runes = c.offsets.Convert(n, unit, extraction.CodePoints)
-		s.Byte[i], bytes = c.offsets.Convert(n, unit, extraction.Bytes)
-		if !utf16 || !runes || !bytes {
+		var between bool
+		s.UTF16[i], _ = document.Convert(n, unit, extraction.UTF16)
+		s.Rune[i], _ = document.Convert(n, unit, extraction.CodePoints)
+		if s.Byte[i], between = document.Convert(n, unit, extraction.Bytes); !between {
 			return nil, OffsetMismatch
 		}
 	}
-	if there, ok := c.offsets.Slice(s.Rune[0], s.Rune[1]); !ok || there != r.Quote {
+	if there, ok := document.Slice(s.Rune[0], s.Rune[1]); !ok || there != r.Quote {
 		return &s, QuoteMismatch
 	}
 	return &s, ""
@@ -187,8 +173,8 @@ func (c checker) quote(r Record) (*Spans, Code) {
 
 // reader takes answers about one case apart.
 type reader struct {
-	schema *jsonschema.Schema
-	check  checker
+	schema   *jsonschema.Schema
+	document *extraction.Offsets
 }
 
 // newReader makes a schema ready to validate records.
@@ -208,7 +194,7 @@ func newReader(document string, schema json.RawMessage) (reader, error) {
 		return reader{}, err
 	}
 	compiled, err := compiler.Compile("case:targetSchema")
-	return reader{compiled, newChecker(document)}, err
+	return reader{compiled, extraction.NewOffsets(document)}, err
 }
 
 // noLoader refuses every reference to another document: a schema may not read
@@ -248,11 +234,34 @@ func (r reader) plain(text string, passes int) Answer {
 	return a
 }
 
+// offset is what an answer states as an offset; one that is no whole number has none.
+type offset struct {
+	number  *int
+	written string
+}
+
+// UnmarshalJSON takes any value.
+func (o *offset) UnmarshalJSON(raw []byte) error {
+	o.written = textutil.Brief(string(raw), 40)
+	if json.Unmarshal(raw, &o.number) != nil {
+		o.number = nil
+	}
+	return nil
+}
+
 // stretch is where an answer says that a record stands.
 type stretch struct {
-	Mode  string          `json:"offsetMode"`
-	Start json.RawMessage `json:"charStart"`
-	End   json.RawMessage `json:"charEnd"`
+	Mode  string `json:"offsetMode"`
+	Start offset `json:"charStart"`
+	End   offset `json:"charEnd"`
+}
+
+// odd writes offsets of which one is there and no whole number; else "".
+func (s stretch) odd() string {
+	if (s.Start.written == "") == (s.Start.number == nil) && (s.End.written == "") == (s.End.number == nil) {
+		return ""
+	}
+	return cmp.Or(s.Start.written, "none") + " to " + cmp.Or(s.End.written, "none")
 }
 
 // wire is how an answer states a record: offsets at the top, in span, or both.
@@ -272,42 +281,18 @@ func (r reader) record(raw json.RawMessage) Record {
 	if w.Span != nil {
 		at = *w.Span
 		differs = w.Mode != "" && w.Mode != at.Mode ||
-			w.Start != nil && number(integer(w.Start)) != number(integer(at.Start)) ||
-			w.End != nil && number(integer(w.End)) != number(integer(at.End))
+			w.Start.written != "" && number(w.Start.number) != number(at.Start.number) ||
+			w.End.written != "" && number(w.End.number) != number(at.End.number)
 	}
 	rec := Record{
-		Class: w.Class, Quote: w.Quote, Mode: cmp.Or(at.Mode, ModeUTF16), Start: integer(at.Start), End: integer(at.End),
+		Class: w.Class, Quote: w.Quote, Mode: cmp.Or(at.Mode, ModeUTF16), Start: at.Start.number, End: at.End.number,
 		Stated: at.odd(), Shape: r.shape(raw, w),
 	}
-	rec.Spans, rec.Code = r.check.quote(rec)
+	rec.Spans, rec.Code = rec.find(r.document)
 	if differs && (rec.Code == "" || rec.Code == QuoteMismatch) {
 		rec.Code = OffsetMismatch
 	}
 	return rec
-}
-
-// integer reads a whole number; nil where there is none.
-func integer(raw json.RawMessage) *int {
-	var n *int
-	if len(raw) == 0 || json.Unmarshal(raw, &n) != nil {
-		return nil
-	}
-	return n
-}
-
-// odd writes offsets of which one is there and no whole number; else "".
-func (s stretch) odd() string {
-	odd, shown := false, [2]string{"none", "none"}
-	for i, raw := range []json.RawMessage{s.Start, s.End} {
-		if len(raw) > 0 {
-			odd = odd || integer(raw) == nil
-			shown[i] = textutil.Brief(string(raw), 40)
-		}
-	}
-	if !odd {
-		return ""
-	}
-	return shown[0] + " to " + shown[1]
 }
 
 // shape checks the structure: a class and a quote that are not empty, and what

@@ -253,7 +253,8 @@ func (t task) Do(ctx context.Context, item experiment.Item) (result experiment.T
 		a = r.stored(in.ProviderResponseText)
 	} else {
 		var text string
-		text, result.Calls, err = t.answerer.Answer(ctx, in.question())
+		in.OffsetMode = offsetMode(in.TargetSchema)
+		text, result.Calls, err = t.answerer.Answer(ctx, in.Question)
 		for _, call := range result.Calls {
 			result.Warnings = append(result.Warnings, call.Warnings...)
 		}

@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"extraction-experiment/dataset"
+	"extraction-experiment/extraction"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/files"
 	"extraction-experiment/internal/textutil"
@@ -70,10 +71,8 @@ func (c Case) Regression() bool { return c.Expected != nil }
 
 // input is what the task is given: no gold.
 type input struct {
-	DocumentText         string          `json:"documentText"`
-	Instructions         string          `json:"instructions"`
-	TargetSchema         json.RawMessage `json:"targetSchema"`
-	ProviderResponseText string          `json:"providerResponseText"`
+	Question
+	ProviderResponseText string `json:"providerResponseText"`
 }
 
 // gold is what the scorer is given.
@@ -86,7 +85,8 @@ type gold struct {
 
 // item makes the case an item of a dataset.
 func (c Case) item() (dataset.Item, error) {
-	in, problem := json.Marshal(input{c.DocumentText, c.Instructions, c.TargetSchema, c.ProviderResponseText})
+	question := Question{DocumentText: c.DocumentText, Instructions: c.Instructions, TargetSchema: c.TargetSchema}
+	in, problem := json.Marshal(input{question, c.ProviderResponseText})
 	want, err := json.Marshal(gold{c.Category, c.DocumentText, c.GoldSpans, c.Expected})
 	about, other := json.Marshal(map[string]string{"category": c.Category, "source_url": c.SourceURL, "pack_id": c.PackID})
 	return dataset.Item{ID: c.CaseID, Input: in, Expected: want, Metadata: about}, errors.Join(problem, err, other)
@@ -358,9 +358,9 @@ func (f fields) goldSpans(c Case) {
 	if string(f.values["goldSpans"]) == "null" {
 		f.bad("goldSpans: expected a list, [] where there is nothing to extract")
 	}
-	check := newChecker(c.DocumentText)
+	document := extraction.NewOffsets(c.DocumentText)
 	for i, g := range c.GoldSpans {
-		if _, code := check.quote(g.record()); code != "" {
+		if _, code := g.record().find(document); code != "" {
 			f.bad("goldSpans[%d]: %s: the document does not have %q %s", i, code, g.Quote, g.record().place())
 		}
 	}

@@ -77,8 +77,6 @@ type FailedCalls struct {
 	// CaseID and Message are those of the first, by case and trial.
 	CaseID  string `json:"caseId"`
 	Message string `json:"message"`
-
-	trial int
 }
 
 // Variance describes the numbers of extractions of the trials.
@@ -160,10 +158,17 @@ func Measure(ctx context.Context, run *runstore.Reader) (Report, error) {
 		return Report{}, err
 	}
 	if header.Harness != Name {
-		return Report{}, wrongRun(header)
+		return Report{}, cli.Usage("the run %q is of the harness %s: experiment bench run makes runs of the bench",
+			header.Name, header.Harness)
 	}
-	m := measurer{trials: max(1, header.Trials), cases: map[string]gold{}, failures: map[outcome.Class]FailedCalls{},
-		errors: map[Code]int{}, causes: stats.NewShortlist(mostCauses, compareCauses)}
+	about := header.Metadata
+	m := measurer{
+		Report: Report{
+			Run: header.Name, Mode: about[keyMode], Model: header.System.Model, Trials: max(1, header.Trials), Sources: about[keySources],
+			Failures: []FailedCalls{}, QuoteErrors: map[Code]int{}, DriftingCases: []string{}, Categories: []Category{}, Warnings: []string{},
+		},
+		cases: map[string]gold{}, causes: stats.NewShortlist(mostCauses, compareCauses),
+	}
 	for item, err := range run.Items(ctx) {
 		if err != nil {
 			return Report{}, err
@@ -179,23 +184,16 @@ func Measure(ctx context.Context, run *runstore.Reader) (Report, error) {
 		if err != nil {
 			return Report{}, err
 		}
-		if _, known := m.cases[o.Item]; known && o.Trial >= 1 && o.Trial <= m.trials {
-			m.results = append(m.results, m.judge(o))
+		if _, known := m.cases[o.Item]; known && o.Trial >= 1 && o.Trial <= m.Trials {
+			m.judge(o)
 		}
 	}
-	r := m.report()
-	about := header.Metadata
-	r.Run, r.Model, r.Mode, r.Sources = header.Name, header.System.Model, about[keyMode], about[keySources]
+	m.finish()
 	if n := about[keyLeftOut]; n != "" {
-		r.Warnings = append(r.Warnings, n+" cases expect that their stored answer fails; "+
+		m.Warnings = append(m.Warnings, n+" cases expect that their stored answer fails; "+
 			"they were left out, as they are not about the system that answered")
 	}
-	return r, nil
-}
-
-// wrongRun is the error of a run that is not one of the bench.
-func wrongRun(h outcome.Header) error {
-	return cli.Usage("the run %q is of the harness %s: experiment bench run makes runs of the bench", h.Name, h.Harness)
+	return m.Report, nil
 }
 
 // set is a set of keys.
@@ -204,10 +202,11 @@ type set map[string]bool
 // result is what a case came to in one trial.
 type result struct {
 	judgement
-	item  string
-	trial int
-	keys  set    // of what was extracted
-	came  string // what is the same in every trial of a case that does not drift
+	item   string
+	trial  int
+	failed FailedCalls // where nobody answered
+	keys   set         // of what was extracted
+	came   string      // what is the same in every trial of a case that does not drift
 }
 
 // mostCauses is how many causes a report keeps.
@@ -215,33 +214,42 @@ const mostCauses = 100
 
 // measurer takes results and makes a report of them.
 type measurer struct {
-	trials   int
-	cases    map[string]gold
-	results  []result
-	errors   map[Code]int
-	failures map[outcome.Class]FailedCalls
-	causes   *stats.Shortlist[Cause]
-	noted    int // causes
+	Report
+	cases   map[string]gold
+	results []result
+	causes  *stats.Shortlist[Cause]
 }
 
 // judge judges the outcome of a case, and notes what is wrong with it.
-func (m *measurer) judge(o outcome.Outcome) result {
+func (m *measurer) judge(o outcome.Outcome) {
 	a := answerOf(o)
 	r := result{judgement: m.cases[o.Item].judge(a), item: o.Item, trial: o.Trial, keys: set{}}
 	if o.Failed() { // whatever is expected: nobody answered, not even that there is nothing
-		r.success, r.why = false, "there is no answer: "+a.Failures[0].Message
+		r.why = "there is no answer: " + a.Failures[0].Message
 		r.covered, r.wanted = 0, 1
-		m.failed(o)
+		r.failed = FailedCalls{Class: o.Class, CaseID: o.Item, Message: string(o.Class)}
+		if o.Failure != nil {
+			r.failed.Message = o.Failure.Message
+		}
 	}
 	for _, rec := range a.Records {
 		r.keys[rec.key()] = true
-		m.explain(o, rec)
+		c := Cause{CaseID: o.Item, Trial: o.Trial, Class: shortened(rec.Class), Quote: shortened(rec.Quote)}
+		if rec.Shape != "" {
+			c.Metric, c.Detail = "schemaValidRate", rec.Shape
+			m.cause(c)
+		}
+		if rec.Code != "" {
+			m.QuoteErrors[rec.Code]++
+			c.Metric, c.Code, c.Detail = "quoteInvariantRate", rec.Code, rec.place()
+			m.cause(c)
+		}
 	}
-	if !r.success {
+	if r.why != "" {
 		m.cause(Cause{CaseID: o.Item, Trial: o.Trial, Metric: "successRate", Detail: r.why})
 	}
 	r.came = fmt.Sprint(a.Kind, len(a.Failures) > 0, slices.Sorted(maps.Keys(r.keys)))
-	return r
+	m.results = append(m.results, r)
 }
 
 // answerOf returns the answer of an outcome; a case that failed has none.
@@ -255,36 +263,8 @@ func answerOf(o outcome.Outcome) (a Answer) {
 	return a
 }
 
-// failed counts a case that nobody answered; the message that is kept is the
-// first by case and trial.
-func (m *measurer) failed(o outcome.Outcome) {
-	f, there := m.failures[o.Class]
-	if !there || cmp.Or(cmp.Compare(o.Item, f.CaseID), cmp.Compare(o.Trial, f.trial)) < 0 {
-		f.Class, f.CaseID, f.trial, f.Message = o.Class, o.Item, o.Trial, string(o.Class)
-		if o.Failure != nil {
-			f.Message = o.Failure.Message
-		}
-	}
-	f.Count++
-	m.failures[o.Class] = f
-}
-
-// explain notes what is wrong with a record.
-func (m *measurer) explain(o outcome.Outcome, rec Record) {
-	c := Cause{CaseID: o.Item, Trial: o.Trial, Class: shortened(rec.Class), Quote: shortened(rec.Quote)}
-	if rec.Shape != "" {
-		c.Metric, c.Detail = "schemaValidRate", rec.Shape
-		m.cause(c)
-	}
-	if rec.Code != "" {
-		m.errors[rec.Code]++
-		c.Metric, c.Code, c.Detail = "quoteInvariantRate", rec.Code, rec.place()
-		m.cause(c)
-	}
-}
-
 func (m *measurer) cause(c Cause) {
-	m.noted++
+	m.MoreCauses++
 	m.causes.Offer(c)
 }
 
@@ -293,28 +273,40 @@ func compareCauses(a, b Cause) int {
 		strings.Compare(a.Quote, b.Quote), strings.Compare(a.Class, b.Class), strings.Compare(a.Detail, b.Detail), a.Trial-b.Trial)
 }
 
-func (m *measurer) report() Report {
-	r := Report{
-		Trials: m.trials, Breadth: Breadth{TotalCaseCount: len(m.cases)}, QuoteErrors: m.errors, Failures: []FailedCalls{},
-		DriftingCases: []string{}, Categories: []Category{}, Causes: m.causes.Values(), Warnings: []string{},
+// finish fills in what all results together come to.
+func (m *measurer) finish() {
+	slices.SortFunc(m.results, func(a, b result) int { return cmp.Or(strings.Compare(a.item, b.item), a.trial-b.trial) })
+	m.Causes = m.causes.Values()
+	m.MoreCauses -= len(m.Causes)
+	m.countFailures()
+	m.compareCategories()
+	m.compareTrials()
+	if m.Answered == 0 { // a system that is dead is not without faults
+		m.SchemaValidRate, m.QuoteInvariantRate, m.UniqueExtractionStability = 0, 0, 0
 	}
-	r.MoreCauses = m.noted - len(r.Causes)
-	for _, class := range slices.Sorted(maps.Keys(m.failures)) {
-		r.Failures = append(r.Failures, m.failures[class])
-		r.FailedCalls += m.failures[class].Count
-	}
-	r.Answered = len(m.results) - r.FailedCalls
-	m.compareCategories(&r)
-	m.compareTrials(&r)
-	if r.Answered == 0 { // a system that is dead is not without faults
-		r.SchemaValidRate, r.QuoteInvariantRate, r.UniqueExtractionStability = 0, 0, 0
-	}
-	planned := len(m.cases) * m.trials
+	planned := len(m.cases) * m.Trials
 	if missing := planned - len(m.results); missing > 0 {
-		r.Warnings = append(r.Warnings, fmt.Sprintf(
+		m.Warnings = append(m.Warnings, fmt.Sprintf(
 			"%d of %d outcomes are missing: the run did not finish; they count as not successful", missing, planned))
 	}
-	return r
+}
+
+// countFailures fills in what nobody answered; the message of a class is that of its
+// first by case and trial.
+func (m *measurer) countFailures() {
+	for _, x := range m.results {
+		if x.failed.Class == "" {
+			m.Answered++
+			continue
+		}
+		m.FailedCalls++
+		i := slices.IndexFunc(m.Failures, func(f FailedCalls) bool { return f.Class == x.failed.Class })
+		if i < 0 {
+			i, m.Failures = len(m.Failures), append(m.Failures, x.failed)
+		}
+		m.Failures[i].Count++
+	}
+	slices.SortFunc(m.Failures, func(a, b FailedCalls) int { return cmp.Compare(a.Class, b.Class) })
 }
 
 // total is what results come to, of so many cases.
@@ -323,14 +315,14 @@ func (m *measurer) total(name string, cases int, results []result) Category {
 	var coverage stats.Sum
 	c := Category{Name: name, Cases: cases, CoverageRate: 1}
 	for _, r := range results {
-		success += toInt(r.success)
+		success += toInt(r.why == "")
 		shaped += r.shaped
 		quoted += r.quoted
 		c.Extractions += r.count
 		coverage.Add(rate(r.covered, r.wanted))
 	}
 	c.SchemaValidRate, c.QuoteInvariantRate = rate(shaped, c.Extractions), rate(quoted, c.Extractions)
-	planned := cases * m.trials
+	planned := cases * m.Trials
 	c.SuccessRate = rate(success, planned)
 	if planned > 0 {
 		c.CoverageRate = coverage.Value() / float64(planned)
@@ -339,51 +331,47 @@ func (m *measurer) total(name string, cases int, results []result) Category {
 }
 
 // compareCategories fills in what the cases of each category come to, and all.
-func (m *measurer) compareCategories(r *Report) {
+func (m *measurer) compareCategories() {
 	all := m.total("", len(m.cases), m.results)
-	r.SchemaValidRate, r.QuoteInvariantRate = all.SchemaValidRate, all.QuoteInvariantRate
-	r.SuccessRate, r.CoverageRate = all.SuccessRate, all.CoverageRate
+	m.SchemaValidRate, m.QuoteInvariantRate = all.SchemaValidRate, all.QuoteInvariantRate
+	m.SuccessRate, m.CoverageRate = all.SuccessRate, all.CoverageRate
 	cases, results, regression := map[string]int{}, map[string][]result{}, set{}
 	for _, g := range m.cases {
 		cases[g.Category]++
 		if g.Expected != nil {
-			r.Breadth.RegressionCaseCount++
+			m.Breadth.RegressionCaseCount++
 			regression[g.Category] = true
 		}
 	}
-	r.Breadth.SmokeCaseCount, r.Breadth.RegressionCategoryCount = len(m.cases)-r.Breadth.RegressionCaseCount, len(regression)
+	m.Breadth.TotalCaseCount, m.Breadth.RegressionCategoryCount = len(m.cases), len(regression)
+	m.Breadth.SmokeCaseCount = len(m.cases) - m.Breadth.RegressionCaseCount
 	for _, x := range m.results {
 		name := m.cases[x.item].Category
 		results[name] = append(results[name], x)
 	}
 	for _, name := range slices.Sorted(maps.Keys(cases)) {
-		r.Categories = append(r.Categories, m.total(name, cases[name], results[name]))
+		m.Categories = append(m.Categories, m.total(name, cases[name], results[name]))
 	}
 }
 
 // compareTrials fills in how much the trials differ.
-func (m *measurer) compareTrials(r *Report) {
-	v, success := &r.Variance, make([]int, m.trials)
-	v.RunCount, v.ExtractionCounts = m.trials, make([]int, m.trials)
-	keys, came := make([]map[string]set, m.trials), map[string]set{}
-	for _, x := range m.results {
+func (m *measurer) compareTrials() {
+	v, success, keys := &m.Variance, make([]int, m.Trials), make([]map[string]set, m.Trials)
+	v.RunCount, v.ExtractionCounts = m.Trials, make([]int, m.Trials)
+	for i := range keys {
+		keys[i] = map[string]set{}
+	}
+	for n, x := range m.results {
 		i := x.trial - 1
 		v.ExtractionCounts[i] += x.count
-		success[i] += toInt(x.success)
-		if keys[i] == nil {
-			keys[i] = map[string]set{}
-		}
-		if came[x.item] == nil {
-			came[x.item] = set{}
-		}
-		keys[i][x.item], came[x.item][x.came] = x.keys, true
-	}
-	for _, id := range slices.Sorted(maps.Keys(came)) {
-		if len(came[id]) > 1 {
-			r.DriftingCases = append(r.DriftingCases, id)
+		success[i] += toInt(x.why == "")
+		keys[i][x.item] = x.keys
+		if n > 0 && x.item == m.results[n-1].item && x.came != m.results[n-1].came {
+			m.DriftingCases = append(m.DriftingCases, x.item)
 		}
 	}
-	r.CaseOutcomeDriftRate = float64(len(r.DriftingCases)) / float64(max(1, len(m.cases)))
+	m.DriftingCases = slices.Compact(m.DriftingCases)
+	m.CaseOutcomeDriftRate = float64(len(m.DriftingCases)) / float64(max(1, len(m.cases)))
 	var counts, rates, shared stats.Moments
 	for i, n := range v.ExtractionCounts {
 		counts.Add(float64(n))
@@ -398,10 +386,10 @@ func (m *measurer) compareTrials(r *Report) {
 	v.Variance, _ = counts.PopulationVariance()
 	v.StdDev = math.Sqrt(v.Variance)
 	variance, _ := rates.PopulationVariance()
-	r.SuccessRateStdDev = math.Sqrt(variance)
-	r.UniqueExtractionStability = 1 // of a single trial
+	m.SuccessRateStdDev = math.Sqrt(variance)
+	m.UniqueExtractionStability = 1 // of a single trial
 	if mean, pairs := shared.Mean(); pairs {
-		r.UniqueExtractionStability = mean
+		m.UniqueExtractionStability = mean
 	}
 }
 

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -9,6 +10,7 @@ import (
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/experiment"
+	"extraction-experiment/extraction"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/outcome"
 )
@@ -40,14 +42,11 @@ func (g gold) Score(output json.RawMessage) (experiment.Scored, error) {
 		return experiment.Scored{}, &outcome.Failure{Class: outcome.InvalidOutput, Message: err.Error()}
 	}
 	r := g.judge(a)
-	reason := "as expected"
-	switch {
-	case !r.success:
-		reason = r.why
-	case len(a.Failures) > 0:
+	reason := cmp.Or(r.why, "as expected")
+	if r.why == "" && len(a.Failures) > 0 {
 		reason += ": " + a.Failures[0].Message
 	}
-	success := ratio(CaseSuccess, toInt(r.success), 1, reason)
+	success := ratio(CaseSuccess, toInt(r.why == ""), 1, reason)
 	success.Boolean = true
 	return experiment.Scored{
 		Scores: []outcome.Score{
@@ -94,8 +93,7 @@ func toInt(yes bool) int {
 type judgement struct {
 	count, shaped, quoted int
 	covered, wanted       int
-	success               bool
-	why                   string // it did not succeed
+	why                   string // it did not succeed; "" where it did
 }
 
 // judge counts, and says whether the answer is as expected. Covered of a smoke
@@ -123,7 +121,6 @@ func (g gold) judge(a Answer) judgement {
 			r.why = fmt.Sprintf("%d of %d gold spans were extracted", r.covered, r.wanted)
 		}
 	}
-	r.success = r.why == ""
 	return r
 }
 
@@ -141,11 +138,11 @@ func (g gold) coveredBy(a Answer) []int {
 			first[place{rec.Spans.Rune, rec.Class}] = i
 		}
 	}
-	check := newChecker(g.DocumentText)
+	document := extraction.NewOffsets(g.DocumentText)
 	covered := make([]int, len(g.GoldSpans))
 	for i, span := range g.GoldSpans {
 		covered[i] = -1
-		if at, _ := check.quote(span.record()); at != nil {
+		if at, _ := span.record().find(document); at != nil {
 			if by, ok := first[place{at.Rune, span.Class}]; ok {
 				covered[i] = by
 			}

@@ -5,6 +5,7 @@ import (
 	_ "embed" // the texts of the built-in prompt
 	"encoding/json"
 	"fmt"
+	"maps"
 	"time"
 
 	"extraction-experiment/extraction"
@@ -15,13 +16,13 @@ import (
 
 // Question is what is asked about a case: neither gold nor the stored answer.
 type Question struct {
-	DocumentText string
-	Instructions string
+	DocumentText string `json:"documentText"`
+	Instructions string `json:"instructions"`
 	// TargetSchema is the JSON Schema of a record.
-	TargetSchema json.RawMessage
+	TargetSchema json.RawMessage `json:"targetSchema"`
 	// OffsetMode is how offsets are to be counted: as the schema says, else
 	// ModeUTF16. An answer may state another.
-	OffsetMode string
+	OffsetMode string `json:"-"`
 }
 
 // Answerer is the system under test. Answer returns the text of its answer,
@@ -40,11 +41,9 @@ type property struct {
 	Properties map[string]property `json:"properties"`
 }
 
-// texts are those that the property at a path may be.
-func (p property) texts(path ...string) []string {
-	for _, name := range path {
-		p = p.Properties[name]
-	}
+// texts are those that a property may be.
+func (p property) texts(name string) []string {
+	p = p.Properties[name]
 	if p.Const != "" {
 		return append(p.Enum, p.Const)
 	}
@@ -57,17 +56,15 @@ func schemaOf(raw json.RawMessage) (p property) {
 	return p
 }
 
-// question makes the question about a case.
-func (in input) question() Question {
-	q := Question{in.DocumentText, in.Instructions, in.TargetSchema, ModeUTF16}
-	schema := schemaOf(in.TargetSchema)
-	for _, mode := range append(schema.texts("span", "offsetMode"), schema.texts("offsetMode")...) {
+// offsetMode is the first that the schema of a record names, in span or at the top.
+func offsetMode(raw json.RawMessage) string {
+	schema := schemaOf(raw)
+	for _, mode := range append(schema.Properties["span"].texts("offsetMode"), schema.texts("offsetMode")...) {
 		if _, _, known := unitOf(mode); known {
-			q.OffsetMode = mode
-			break
+			return mode
 		}
 	}
-	return q
+	return ModeUTF16
 }
 
 // document makes a document of the question, for a system that extracts
@@ -150,16 +147,15 @@ func asRecords(found extraction.Extraction) (string, error) {
 		if len(attributes) == 0 {
 			attributes = json.RawMessage(`{}`)
 		}
-		add := func(quote string) map[string]any {
-			record := map[string]any{"extractionClass": e.Type, "quote": quote, "attributes": attributes}
+		record := map[string]any{"extractionClass": e.Type, "quote": e.Name, "attributes": attributes}
+		if len(e.Mentions) == 0 {
 			records = append(records, record)
-			return record
 		}
 		for _, m := range e.Mentions {
-			add(m.Quote)["span"] = map[string]any{"offsetMode": ModeRune, "charStart": m.Start, "charEnd": m.End}
-		}
-		if len(e.Mentions) == 0 {
-			add(e.Name)
+			record = maps.Clone(record)
+			record["quote"] = m.Quote
+			record["span"] = map[string]any{"offsetMode": ModeRune, "charStart": m.Start, "charEnd": m.End}
+			records = append(records, record)
 		}
 	}
 	text, err := json.Marshal(map[string]any{"extractions": records})

@@ -335,46 +335,37 @@ const (
 	structuredSplit = "structured_split_v1"
 )
 
-// scriptOf reads a stored answer that stands for several: its texts, and why it
-// cannot be used, "" where it can. Any other answer has no texts; a script is an
-// object that names a mode and has no list of extractions.
-func scriptOf(text string) (script map[string]any, problem string) {
-	_ = json.Unmarshal([]byte(text), &script) // what is no object is no script
-	mode, named := script["mode"].(string)
-	if _, plain := script["extractions"]; plain || !named {
-		return nil, ""
-	}
-	keys := map[string][]string{multiPass: {"draft", "repair", "failureKind"}, structuredSplit: {"generate", "generateStructured"}}[mode]
+// wrongScript says why a script cannot be used, "" where it can.
+func wrongScript(text string, script map[string]any) string {
+	mode, kinds := script["mode"], []string{FailJSON, FailShape, FailQuote}
+	keys := map[any][]string{multiPass: {"draft", "repair", "failureKind"}, structuredSplit: {"generate", "generateStructured"}}[mode]
 	if keys == nil {
-		return script, fmt.Sprintf("the script %q is not known: there are %s and %s", shortened(mode), multiPass, structuredSplit)
+		return fmt.Sprintf("the script %q is not known: there are %s and %s", shortened(fmt.Sprint(mode)), multiPass, structuredSplit)
 	}
 	if key := dataset.RepeatedKey([]byte(text)); key != "" {
-		return script, fmt.Sprintf("the script has the key %q twice", key)
+		return fmt.Sprintf("the script has the key %q twice", key)
 	}
 	if _, there := script["failureMessage"]; there && mode == multiPass {
 		keys = append(keys, "failureMessage")
 	}
 	for _, key := range slices.Sorted(maps.Keys(script)) {
 		if key != "mode" && !slices.Contains(keys, key) {
-			return script, fmt.Sprintf("%s has no key %q%s", mode, shortened(key), textutil.Hint(key, keys))
+			return fmt.Sprintf("%s has no key %q%s", mode, shortened(key), textutil.Hint(key, keys))
 		}
 	}
 	for _, key := range keys {
 		if _, is := script[key].(string); !is {
-			return script, fmt.Sprintf("%s needs a text %q", mode, key)
+			return fmt.Sprintf("%s needs a text %q", mode, key)
 		}
 	}
-	if mode == multiPass {
-		kind, kinds := script["failureKind"].(string), []string{FailJSON, FailShape, FailQuote}
-		script["failureKind"] = strings.TrimSuffix(kind, "_failure")
-		if !slices.Contains(kinds, strings.TrimSuffix(kind, "_failure")) {
-			return script, fmt.Sprintf("the failureKind %q is none of %s", shortened(kind), strings.Join(kinds, ", "))
-		}
+	if kind, _ := script["failureKind"].(string); mode == multiPass && !slices.Contains(kinds, strings.TrimSuffix(kind, "_failure")) {
+		return fmt.Sprintf("the failureKind %q is none of %s", shortened(kind), strings.Join(kinds, ", "))
 	}
-	return script, ""
+	return ""
 }
 
-// stored reads the stored answer of a case, which may be a script.
+// stored reads the stored answer of a case, which may be a script: an object that names
+// a mode and has no list of extractions.
 //
 // multi_pass_v1: the draft must fail with failureKind (json_pipeline,
 // payload_shape or quote_invariant, also with _failure behind it), then the
@@ -382,34 +373,34 @@ func scriptOf(text string) (script map[string]any, problem string) {
 // generateStructured is asked; generate is the answer where that fails. A script
 // that does not do what it says is a failure of its own.
 func (r reader) stored(text string) Answer {
-	script, problem := scriptOf(text)
-	answer := func(key string, passes int) Answer {
-		said, _ := script[key].(string)
-		return r.plain(said, passes)
-	}
-	switch {
-	case script == nil:
+	var script map[string]any
+	_ = json.Unmarshal([]byte(text), &script) // what is no object is no script
+	mode, named := script["mode"].(string)
+	if _, plain := script["extractions"]; plain || !named {
 		return r.plain(text, 1)
-	case problem != "":
+	}
+	if problem := wrongScript(text, script); problem != "" {
 		return failedAnswer(0, FailScript, problem)
-	case script["mode"] == structuredSplit:
+	}
+	answer := func(key string, passes int) Answer { return r.plain(script[key].(string), passes) }
+	if mode == structuredSplit {
 		if a := answer("generateStructured", 1); len(a.Failures) == 0 {
 			return a
 		}
 		return answer("generate", 2)
 	}
-	failed, draft := "", answer("draft", 1)
+	does, failed, draft := "does not", "", answer("draft", 1)
 	if len(draft.Failures) > 0 {
 		failed = draft.Failures[0].Kind
 	} else if slices.ContainsFunc(draft.Records, func(rec Record) bool { return rec.Code != "" }) {
 		failed = FailQuote
 	}
-	if failed == script["failureKind"] {
+	said := strings.TrimSuffix(script["failureKind"].(string), "_failure")
+	if failed == said {
 		return answer("repair", 2)
 	}
-	does := "does not"
 	if failed != "" {
 		does = fmt.Sprintf("does with %q", failed)
 	}
-	return failedAnswer(1, FailScript, fmt.Sprintf("the draft should fail with %q and %s", script["failureKind"], does))
+	return failedAnswer(1, FailScript, fmt.Sprintf("the draft should fail with %q and %s", said, does))
 }

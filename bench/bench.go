@@ -124,10 +124,8 @@ func Run(ctx context.Context, cfg Config) (report Report, err error) {
 		items = append(items, item)
 	}
 	header := cfg.header(leftOut)
-	if cfg.Resume { // with the same cases only
-		if header.Dataset.Fingerprint, err = experiment.Fingerprint(ctx, items); err != nil {
-			return Report{}, err
-		}
+	if header.Dataset.Fingerprint, err = experiment.Fingerprint(ctx, items); err != nil { // to go on with the same cases only
+		return Report{}, err
 	}
 	result, ran := experiment.Run(ctx, experiment.Config{
 		Header: header, Path: cfg.Out, Source: items, Task: task{cfg.Answerer}, Scorer: scorer{},
@@ -167,12 +165,7 @@ func (cfg *Config) complete(ctx context.Context) (leftOut int, err error) {
 	if cfg.Trials < 0 || cfg.Trials > 1000 {
 		usage("%d trials are impossible: at most 1000", cfg.Trials)
 	}
-	if cfg.Trials == 0 {
-		cfg.Trials = map[Mode]int{DeterministicMode: 1, VarianceMode: 5}[cfg.Mode]
-	}
-	if (cfg.Resume || cfg.RetryFailed) && cfg.Out == "" {
-		usage("only a run that has a file can be resumed")
-	}
+	cfg.Trials = cmp.Or(cfg.Trials, map[Mode]int{DeterministicMode: 1, VarianceMode: 5}[cfg.Mode])
 	if len(cfg.Datasets) > 0 {
 		read, err := Read(ctx, cfg.Options, cfg.Datasets...)
 		problems = append(problems, err)

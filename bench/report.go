@@ -133,13 +133,10 @@ func (r Report) Err() error {
 	}
 	code, unreached := cli.ExitFailures, r.Answered == 0
 	for _, f := range r.Failures {
-		switch f.Class {
-		case outcome.Internal:
+		unreached = unreached && slices.Contains([]outcome.Class{outcome.Provider, outcome.RateLimited, outcome.Timeout}, f.Class)
+		if f.Class == outcome.Internal {
 			code = cli.ExitBug
-		case outcome.Provider, outcome.RateLimited, outcome.Timeout:
-			continue
 		}
-		unreached = false
 	}
 	if unreached {
 		code = cli.ExitUnavailable
@@ -202,11 +199,10 @@ type set map[string]bool
 // result is what a case came to in one trial.
 type result struct {
 	judgement
-	item   string
-	trial  int
-	failed FailedCalls // where nobody answered
-	keys   set         // of what was extracted
-	came   string      // what is the same in every trial of a case that does not drift
+	item  string
+	trial int
+	keys  set    // of what was extracted
+	came  string // what is the same in every trial of a case that does not drift
 }
 
 // mostCauses is how many causes a report keeps.
@@ -220,17 +216,19 @@ type measurer struct {
 	causes  *stats.Shortlist[Cause]
 }
 
-// judge judges the outcome of a case, and notes what is wrong with it.
+// judge judges the outcome of a case, and notes what is wrong with it. Outcomes come in
+// the order of case and trial.
 func (m *measurer) judge(o outcome.Outcome) {
-	a := answerOf(o)
+	a := failedAnswer(0, string(o.Class), "the output is no answer")
+	if !o.Failed() {
+		_ = json.Unmarshal(o.Output, &a) // else it stays so
+	}
 	r := result{judgement: m.cases[o.Item].judge(a), item: o.Item, trial: o.Trial, keys: set{}}
 	if o.Failed() { // whatever is expected: nobody answered, not even that there is nothing
-		r.why = "there is no answer: " + a.Failures[0].Message
+		r.why = "there is no answer: " + m.failed(o)
 		r.covered, r.wanted = 0, 1
-		r.failed = FailedCalls{Class: o.Class, CaseID: o.Item, Message: string(o.Class)}
-		if o.Failure != nil {
-			r.failed.Message = o.Failure.Message
-		}
+	} else {
+		m.Answered++
 	}
 	for _, rec := range a.Records {
 		r.keys[rec.key()] = true
@@ -252,15 +250,16 @@ func (m *measurer) judge(o outcome.Outcome) {
 	m.results = append(m.results, r)
 }
 
-// answerOf returns the answer of an outcome; a case that failed has none.
-func answerOf(o outcome.Outcome) (a Answer) {
-	switch {
-	case o.Failure != nil:
-		return failedAnswer(0, string(o.Class), o.Failure.Error())
-	case o.Failed() || json.Unmarshal(o.Output, &a) != nil:
-		return failedAnswer(0, string(o.Class), "the output is no answer")
+// failed counts a case that nobody answered, and says why.
+func (m *measurer) failed(o outcome.Outcome) string {
+	why := cmp.Or(o.Failure, &outcome.Failure{Class: o.Class, Message: string(o.Class)})
+	i := slices.IndexFunc(m.Failures, func(f FailedCalls) bool { return f.Class == o.Class })
+	if i < 0 {
+		i, m.Failures = len(m.Failures), append(m.Failures, FailedCalls{Class: o.Class, CaseID: o.Item, Message: why.Message})
 	}
-	return a
+	m.Failures[i].Count++
+	m.FailedCalls++
+	return why.Error()
 }
 
 func (m *measurer) cause(c Cause) {
@@ -275,10 +274,9 @@ func compareCauses(a, b Cause) int {
 
 // finish fills in what all results together come to.
 func (m *measurer) finish() {
-	slices.SortFunc(m.results, func(a, b result) int { return cmp.Or(strings.Compare(a.item, b.item), a.trial-b.trial) })
+	slices.SortFunc(m.Failures, func(a, b FailedCalls) int { return cmp.Compare(a.Class, b.Class) })
 	m.Causes = m.causes.Values()
 	m.MoreCauses -= len(m.Causes)
-	m.countFailures()
 	m.compareCategories()
 	m.compareTrials()
 	if m.Answered == 0 { // a system that is dead is not without faults
@@ -289,24 +287,6 @@ func (m *measurer) finish() {
 		m.Warnings = append(m.Warnings, fmt.Sprintf(
 			"%d of %d outcomes are missing: the run did not finish; they count as not successful", missing, planned))
 	}
-}
-
-// countFailures fills in what nobody answered; the message of a class is that of its
-// first by case and trial.
-func (m *measurer) countFailures() {
-	for _, x := range m.results {
-		if x.failed.Class == "" {
-			m.Answered++
-			continue
-		}
-		m.FailedCalls++
-		i := slices.IndexFunc(m.Failures, func(f FailedCalls) bool { return f.Class == x.failed.Class })
-		if i < 0 {
-			i, m.Failures = len(m.Failures), append(m.Failures, x.failed)
-		}
-		m.Failures[i].Count++
-	}
-	slices.SortFunc(m.Failures, func(a, b FailedCalls) int { return cmp.Compare(a.Class, b.Class) })
 }
 
 // total is what results come to, of so many cases.

@@ -4,7 +4,6 @@ import (
 	"context"
 	_ "embed" // the texts of the built-in prompt
 	"encoding/json"
-	"fmt"
 	"maps"
 	"time"
 
@@ -159,10 +158,7 @@ func asRecords(found extraction.Extraction) (string, error) {
 		}
 	}
 	text, err := json.Marshal(map[string]any{"extractions": records})
-	if err != nil {
-		return "", fmt.Errorf("writing what was extracted: %w", err)
-	}
-	return string(text), nil
+	return string(text), err
 }
 
 // External asks a team's own pipeline by the protocol of

@@ -164,18 +164,16 @@ func Measure(ctx context.Context, run *runstore.Reader) (Report, error) {
 			Run: header.Name, Mode: about[keyMode], Model: header.System.Model, Trials: max(1, header.Trials), Sources: about[keySources],
 			Failures: []FailedCalls{}, QuoteErrors: map[Code]int{}, DriftingCases: []string{}, Categories: []Category{}, Warnings: []string{},
 		},
-		cases: map[string]gold{}, causes: stats.NewShortlist(mostCauses, compareCauses),
+		cases: map[string]gold{}, causes: stats.NewShortlist(mostCauses, compareCauses), categories: map[string]*tally{},
 	}
+	m.trials, m.keys = make([]tally, m.Trials), make([]map[string]set, m.Trials)
 	for item, err := range run.Items(ctx) {
 		if err != nil {
 			return Report{}, err
 		}
-		var g gold
-		if err := json.Unmarshal(item.Expected, &g); err != nil {
+		if err := m.expect(item); err != nil {
 			return Report{}, fmt.Errorf("reading the run: case %s: %w", item.ID, err)
 		}
-		g.Category = cmp.Or(g.Category, "smoke") // where a smoke case has none
-		m.cases[item.ID] = g
 	}
 	for o, err := range run.Outcomes(ctx, runstore.Query{Newest: true, Detail: true}) {
 		if err != nil {
@@ -193,27 +191,67 @@ func Measure(ctx context.Context, run *runstore.Reader) (Report, error) {
 	return m.Report, nil
 }
 
+// tally is what some cases come to.
+type tally struct {
+	cases, regressions             int
+	success, shaped, quoted, count int
+	coverage                       stats.Sum
+}
+
+func (t *tally) add(r judgement) {
+	t.success += toInt(r.why == "")
+	t.shaped += r.shaped
+	t.quoted += r.quoted
+	t.count += r.count
+	t.coverage.Add(rate(r.covered, r.wanted))
+}
+
+// category says it of so many trials.
+func (t *tally) category(name string, trials int) Category {
+	c := Category{
+		Name: name, Cases: t.cases, Extractions: t.count, SuccessRate: rate(t.success, t.cases*trials),
+		SchemaValidRate: rate(t.shaped, t.count), QuoteInvariantRate: rate(t.quoted, t.count), CoverageRate: 1,
+	}
+	if t.cases > 0 {
+		c.CoverageRate = t.coverage.Value() / float64(t.cases*trials)
+	}
+	return c
+}
+
 // set is a set of keys.
 type set map[string]bool
-
-// result is what a case came to in one trial.
-type result struct {
-	judgement
-	item  string
-	trial int
-	keys  set    // of what was extracted
-	came  string // what is the same in every trial of a case that does not drift
-}
 
 // mostCauses is how many causes a report keeps.
 const mostCauses = 100
 
-// measurer takes results and makes a report of them.
+// measurer takes outcomes and makes a report of them.
 type measurer struct {
 	Report
-	cases   map[string]gold
-	results []result
-	causes  *stats.Shortlist[Cause]
+	cases      map[string]gold
+	categories map[string]*tally
+	all        tally
+	trials     []tally
+	keys       []map[string]set // of what was extracted, by trial and case
+	causes     *stats.Shortlist[Cause]
+	item, came string // of the last outcome: its case, and what is the same in all trials of one that does not drift
+}
+
+// expect takes a case.
+func (m *measurer) expect(item runstore.Item) error {
+	var g gold
+	if err := json.Unmarshal(item.Expected, &g); err != nil {
+		return err
+	}
+	g.Category = cmp.Or(g.Category, "smoke") // where a smoke case has none
+	m.cases[item.ID] = g
+	if m.categories[g.Category] == nil {
+		m.categories[g.Category] = &tally{}
+	}
+	for _, t := range []*tally{&m.all, m.categories[g.Category]} {
+		t.cases++
+		t.regressions += toInt(g.Expected != nil)
+	}
+	return nil
 }
 
 // judge judges the outcome of a case, and notes what is wrong with it. Outcomes come in
@@ -223,7 +261,8 @@ func (m *measurer) judge(o outcome.Outcome) {
 	if !o.Failed() {
 		_ = json.Unmarshal(o.Output, &a) // else it stays so
 	}
-	r := result{judgement: m.cases[o.Item].judge(a), item: o.Item, trial: o.Trial, keys: set{}}
+	g := m.cases[o.Item]
+	r, keys := g.judge(a), set{}
 	if o.Failed() { // whatever is expected: nobody answered, not even that there is nothing
 		r.why = "there is no answer: " + m.failed(o)
 		r.covered, r.wanted = 0, 1
@@ -231,7 +270,7 @@ func (m *measurer) judge(o outcome.Outcome) {
 		m.Answered++
 	}
 	for _, rec := range a.Records {
-		r.keys[rec.key()] = true
+		keys[rec.key()] = true
 		c := Cause{CaseID: o.Item, Trial: o.Trial, Class: shortened(rec.Class), Quote: shortened(rec.Quote)}
 		if rec.Shape != "" {
 			c.Metric, c.Detail = "schemaValidRate", rec.Shape
@@ -246,8 +285,18 @@ func (m *measurer) judge(o outcome.Outcome) {
 	if r.why != "" {
 		m.cause(Cause{CaseID: o.Item, Trial: o.Trial, Metric: "successRate", Detail: r.why})
 	}
-	r.came = fmt.Sprint(a.Kind, len(a.Failures) > 0, slices.Sorted(maps.Keys(r.keys)))
-	m.results = append(m.results, r)
+	for _, t := range []*tally{&m.all, m.categories[g.Category], &m.trials[o.Trial-1]} {
+		t.add(r)
+	}
+	if m.keys[o.Trial-1] == nil {
+		m.keys[o.Trial-1] = map[string]set{}
+	}
+	m.keys[o.Trial-1][o.Item] = keys
+	came := fmt.Sprint(a.Kind, len(a.Failures) > 0, slices.Sorted(maps.Keys(keys)))
+	if o.Item == m.item && came != m.came {
+		m.DriftingCases = append(m.DriftingCases, o.Item)
+	}
+	m.item, m.came = o.Item, came
 }
 
 // failed counts a case that nobody answered, and says why.
@@ -272,95 +321,45 @@ func compareCauses(a, b Cause) int {
 		strings.Compare(a.Quote, b.Quote), strings.Compare(a.Class, b.Class), strings.Compare(a.Detail, b.Detail), a.Trial-b.Trial)
 }
 
-// finish fills in what all results together come to.
+// finish fills in what all outcomes together come to.
 func (m *measurer) finish() {
-	slices.SortFunc(m.Failures, func(a, b FailedCalls) int { return cmp.Compare(a.Class, b.Class) })
 	m.Causes = m.causes.Values()
 	m.MoreCauses -= len(m.Causes)
-	m.compareCategories()
+	slices.SortFunc(m.Failures, func(a, b FailedCalls) int { return cmp.Compare(a.Class, b.Class) })
+	all := m.all.category("", m.Trials)
+	m.SchemaValidRate, m.QuoteInvariantRate = all.SchemaValidRate, all.QuoteInvariantRate
+	m.SuccessRate, m.CoverageRate = all.SuccessRate, all.CoverageRate
+	m.Breadth = Breadth{TotalCaseCount: all.Cases, SmokeCaseCount: all.Cases - m.all.regressions, RegressionCaseCount: m.all.regressions}
+	for _, name := range slices.Sorted(maps.Keys(m.categories)) {
+		m.Categories = append(m.Categories, m.categories[name].category(name, m.Trials))
+		m.Breadth.RegressionCategoryCount += toInt(m.categories[name].regressions > 0)
+	}
 	m.compareTrials()
 	if m.Answered == 0 { // a system that is dead is not without faults
 		m.SchemaValidRate, m.QuoteInvariantRate, m.UniqueExtractionStability = 0, 0, 0
 	}
-	planned := len(m.cases) * m.Trials
-	if missing := planned - len(m.results); missing > 0 {
+	planned := all.Cases * m.Trials
+	if missing := planned - m.Answered - m.FailedCalls; missing > 0 {
 		m.Warnings = append(m.Warnings, fmt.Sprintf(
 			"%d of %d outcomes are missing: the run did not finish; they count as not successful", missing, planned))
 	}
 }
 
-// total is what results come to, of so many cases.
-func (m *measurer) total(name string, cases int, results []result) Category {
-	var success, shaped, quoted int
-	var coverage stats.Sum
-	c := Category{Name: name, Cases: cases, CoverageRate: 1}
-	for _, r := range results {
-		success += toInt(r.why == "")
-		shaped += r.shaped
-		quoted += r.quoted
-		c.Extractions += r.count
-		coverage.Add(rate(r.covered, r.wanted))
-	}
-	c.SchemaValidRate, c.QuoteInvariantRate = rate(shaped, c.Extractions), rate(quoted, c.Extractions)
-	planned := cases * m.Trials
-	c.SuccessRate = rate(success, planned)
-	if planned > 0 {
-		c.CoverageRate = coverage.Value() / float64(planned)
-	}
-	return c
-}
-
-// compareCategories fills in what the cases of each category come to, and all.
-func (m *measurer) compareCategories() {
-	all := m.total("", len(m.cases), m.results)
-	m.SchemaValidRate, m.QuoteInvariantRate = all.SchemaValidRate, all.QuoteInvariantRate
-	m.SuccessRate, m.CoverageRate = all.SuccessRate, all.CoverageRate
-	cases, results, regression := map[string]int{}, map[string][]result{}, set{}
-	for _, g := range m.cases {
-		cases[g.Category]++
-		if g.Expected != nil {
-			m.Breadth.RegressionCaseCount++
-			regression[g.Category] = true
-		}
-	}
-	m.Breadth.TotalCaseCount, m.Breadth.RegressionCategoryCount = len(m.cases), len(regression)
-	m.Breadth.SmokeCaseCount = len(m.cases) - m.Breadth.RegressionCaseCount
-	for _, x := range m.results {
-		name := m.cases[x.item].Category
-		results[name] = append(results[name], x)
-	}
-	for _, name := range slices.Sorted(maps.Keys(cases)) {
-		m.Categories = append(m.Categories, m.total(name, cases[name], results[name]))
-	}
-}
-
 // compareTrials fills in how much the trials differ.
 func (m *measurer) compareTrials() {
-	v, success, keys := &m.Variance, make([]int, m.Trials), make([]map[string]set, m.Trials)
-	v.RunCount, v.ExtractionCounts = m.Trials, make([]int, m.Trials)
-	for i := range keys {
-		keys[i] = map[string]set{}
-	}
-	for n, x := range m.results {
-		i := x.trial - 1
-		v.ExtractionCounts[i] += x.count
-		success[i] += toInt(x.why == "")
-		keys[i][x.item] = x.keys
-		if n > 0 && x.item == m.results[n-1].item && x.came != m.results[n-1].came {
-			m.DriftingCases = append(m.DriftingCases, x.item)
-		}
-	}
 	m.DriftingCases = slices.Compact(m.DriftingCases)
 	m.CaseOutcomeDriftRate = float64(len(m.DriftingCases)) / float64(max(1, len(m.cases)))
+	v := &m.Variance
 	var counts, rates, shared stats.Moments
-	for i, n := range v.ExtractionCounts {
-		counts.Add(float64(n))
-		rates.Add(rate(success[i], len(m.cases)))
+	for i, t := range m.trials {
+		v.ExtractionCounts = append(v.ExtractionCounts, t.count)
+		counts.Add(float64(t.count))
+		rates.Add(rate(t.success, len(m.cases)))
 		for j := range i {
-			shared.Add(jaccard(keys[i], keys[j]))
+			shared.Add(jaccard(m.keys[i], m.keys[j]))
 		}
 	}
-	v.Min, v.Max = slices.Min(v.ExtractionCounts), slices.Max(v.ExtractionCounts)
+	v.RunCount, v.Min, v.Max = m.Trials, slices.Min(v.ExtractionCounts), slices.Max(v.ExtractionCounts)
 	v.Stability = rate(v.Min, v.Max)
 	v.Mean, _ = counts.Mean()
 	v.Variance, _ = counts.PopulationVariance()

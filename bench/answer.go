@@ -277,13 +277,9 @@ func (r reader) record(raw json.RawMessage) Record {
 	if err := json.Unmarshal(raw, &w); err != nil {
 		return Record{Shape: "it is no record: " + shortened(plainly(err)), Code: InvalidOffsets}
 	}
-	at, differs := w.stretch, false
-	if w.Span != nil {
-		at = *w.Span
-		differs = w.Mode != "" && w.Mode != at.Mode ||
-			w.Start.written != "" && number(w.Start.number) != number(at.Start.number) ||
-			w.End.written != "" && number(w.End.number) != number(at.End.number)
-	}
+	at := cmp.Or(w.Span, &w.stretch)
+	differs := w.Mode != "" && w.Mode != at.Mode ||
+		w.Start.written != "" && w.Start.written != at.Start.written || w.End.written != "" && w.End.written != at.End.written
 	rec := Record{
 		Class: w.Class, Quote: w.Quote, Mode: cmp.Or(at.Mode, ModeUTF16), Start: at.Start.number, End: at.End.number,
 		Stated: at.odd(), Shape: r.shape(raw, w),

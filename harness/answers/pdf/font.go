@@ -157,7 +157,7 @@ func (f *font) decode(s String) iter.Seq[char] {
 		for len(s) > 0 {
 			code, size := uint32(s[0]), 1
 			if f.codes != nil {
-				code, size = f.codes.next(s, 2)
+				code, size = f.codes.next(s)
 			}
 			c := char{space: size == 1 && code == 32}
 			c.text, c.known = f.text(code)
@@ -361,8 +361,8 @@ func (c *cmap) text(code uint32) (string, bool) {
 	return string(runes), true
 }
 
-// next takes one code off a string: of 1 to 4 bytes as the codespaces say.
-func (c *cmap) next(s String, fallback int) (code uint32, size int) {
+// next takes one code off a string: of 1 to 4 bytes as the codespaces say, else of 2.
+func (c *cmap) next(s String) (code uint32, size int) {
 	for size := 1; size <= 4 && size <= len(s); size++ {
 		code := codeOf(s[:size])
 		for _, space := range c.spaces {
@@ -371,7 +371,7 @@ func (c *cmap) next(s String, fallback int) (code uint32, size int) {
 			}
 		}
 	}
-	size = min(fallback, len(s))
+	size = min(2, len(s))
 	return codeOf(s[:size]), size
 }
 
@@ -393,25 +393,22 @@ type simpleEncoding [256]string
 // encodingOf reads the Encoding of a simple font. ok is false where there is
 // none to go by: a symbolic font whose codes only its program explains.
 func encodingOf(file *File, font Dict) (e simpleEncoding, ok bool) {
-	flags := file.Int(file.Dict(font["FontDescriptor"])["Flags"])
-	symbolic := flags&4 != 0
+	descriptor := file.Dict(font["FontDescriptor"])
+	symbolic := file.Int(descriptor["Flags"])&4 != 0
 	subtype := file.Name(font["Subtype"])
-	base := file.Name(font["Encoding"])
+	name, base := file.Name(font["BaseFont"]), file.Name(font["Encoding"])
 	d := file.Dict(font["Encoding"])
 	if d != nil {
 		base = file.Name(d["BaseEncoding"])
 	}
-	embedded := false
-	for _, key := range []Name{"FontFile", "FontFile2", "FontFile3"} {
-		embedded = embedded || file.Dict(font["FontDescriptor"])[key] != nil
-	}
+	embedded := descriptor["FontFile"] != nil || descriptor["FontFile2"] != nil || descriptor["FontFile3"] != nil
 	switch {
 	case base == "WinAnsiEncoding":
 		e, ok = charmapEncoding(charmap.Windows1252), true
 		e[0xad], e[0xa0] = "-", " "
 	case base == "MacRomanEncoding":
 		e, ok = charmapEncoding(charmap.Macintosh), true
-	case base == "StandardEncoding", !symbolic && subtype != "Type3", !embedded && subtype != "Type3" && !isSymbolFont(file.Name(font["BaseFont"])):
+	case base == "StandardEncoding", !symbolic && subtype != "Type3", !embedded && subtype != "Type3" && name != "Symbol" && name != "ZapfDingbats":
 		e, ok = standardEncoding(), true
 	}
 	code := -1
@@ -430,8 +427,6 @@ func encodingOf(file *File, font Dict) (e simpleEncoding, ok bool) {
 	return e, ok
 }
 
-func isSymbolFont(name Name) bool { return name == "Symbol" || name == "ZapfDingbats" }
-
 func charmapEncoding(c *charmap.Charmap) (e simpleEncoding) {
 	for code := 32; code < 256; code++ {
 		if r := c.DecodeByte(byte(code)); r >= ' ' && r != 0xfffd && (r < 0x7f || r > 0x9f) {
@@ -447,14 +442,11 @@ func standardEncoding() (e simpleEncoding) {
 		e[code] = string(rune(code))
 	}
 	e[39], e[96] = "’", "‘"
-	upper := []rune("¡¢£⁄¥ƒ§¤'“«‹›ﬁﬂ\x00–†‡·\x00¶•‚„”»…‰\x00¿\x00`´ˆ˜¯˘˙¨\x00˚¸\x00˝˛ˇ—")
+	upper := []rune("¡¢£⁄¥ƒ§¤'“«‹›ﬁﬂ –†‡· ¶•‚„”»…‰ ¿ `´ˆ˜¯˘˙¨ ˚¸ ˝˛ˇ—                Æ ª    ŁØŒº     æ   ı  łøœß")
 	for i, r := range upper {
-		if r != 0 {
+		if r != ' ' {
 			e[161+i] = string(r)
 		}
-	}
-	for code, text := range map[int]string{0xe1: "Æ", 0xe3: "ª", 0xe8: "Ł", 0xe9: "Ø", 0xea: "Œ", 0xeb: "º", 0xf1: "æ", 0xf5: "ı", 0xf8: "ł", 0xf9: "ø", 0xfa: "œ", 0xfb: "ß"} {
-		e[code] = text
 	}
 	return e
 }

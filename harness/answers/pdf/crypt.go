@@ -159,10 +159,6 @@ func rc4Of(key, data []byte) []byte {
 	return out
 }
 
-func (c *crypt) text(ref Ref, s String) String { return String(c.decrypt(c.strings, ref, []byte(s))) }
-
-func (c *crypt) stream(ref Ref, data []byte) []byte { return c.decrypt(c.streams, ref, data) }
-
 func (c *crypt) decrypt(method Name, ref Ref, data []byte) []byte {
 	if c.err != nil || len(c.key) == 0 {
 		return data

@@ -159,7 +159,7 @@ func (f *File) indirect(offset, num int) Object {
 	}
 	ref := Ref{int(number), int(gen)}
 	if f.crypt != nil {
-		l.decrypt = func(s String) String { return f.crypt.text(ref, s) }
+		l.decrypt = func(s String) String { return String(f.crypt.decrypt(f.crypt.strings, ref, []byte(s))) }
 	}
 	before := l.pos
 	o, ok := l.object()

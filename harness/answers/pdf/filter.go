@@ -28,7 +28,7 @@ func (f *File) Decode(s *Stream) ([]byte, error) {
 	}
 	data := s.raw
 	if f.crypt != nil && s.ref != (Ref{}) && !f.isPlain(s, filters) {
-		data = f.crypt.stream(s.ref, data)
+		data = f.crypt.decrypt(f.crypt.streams, s.ref, data)
 	}
 	for i, name := range filters {
 		var err error

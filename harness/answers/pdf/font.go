@@ -251,9 +251,13 @@ func parseCMap(data []byte) *cmap {
 		case "endcodespacerange":
 			c.addSpaces(args)
 		case "endbfchar":
-			c.addChars(args)
+			for of := range slices.Chunk(args[:len(args)/2*2], 2) {
+				c.addRange(of[0], of[0], of[1])
+			}
 		case "endbfrange":
-			c.addRanges(args)
+			for of := range slices.Chunk(args[:len(args)/3*3], 3) {
+				c.addRange(of[0], of[1], of[2])
+			}
 		}
 	}
 	slices.SortStableFunc(c.ranges, func(a, b codeRange) int { return cmp.Compare(a.low, b.low) })
@@ -270,30 +274,15 @@ func (c *cmap) addSpaces(args []Object) {
 	}
 }
 
-func (c *cmap) addChars(args []Object) {
-	for i := 0; i+1 < len(args); i += 2 {
-		code, ok := args[i].(String)
-		if text := unitsOf(args[i+1]); ok && text != nil {
-			c.ranges = append(c.ranges, codeRange{low: codeOf(code), high: codeOf(code), text: text})
-		}
+func (c *cmap) addRange(from, to, text Object) {
+	low, ok1 := from.(String)
+	high, ok2 := to.(String)
+	r := codeRange{low: codeOf(low), high: codeOf(high), text: unitsOf(text)}
+	list, isList := text.(Array)
+	for _, o := range list {
+		r.list = append(r.list, unitsOf(o))
 	}
-}
-
-func (c *cmap) addRanges(args []Object) {
-	for i := 0; i+2 < len(args); i += 3 {
-		low, ok1 := args[i].(String)
-		high, ok2 := args[i+1].(String)
-		if !ok1 || !ok2 || codeOf(high) < codeOf(low) {
-			continue
-		}
-		r := codeRange{low: codeOf(low), high: codeOf(high)}
-		if list, ok := args[i+2].(Array); ok {
-			for _, o := range list {
-				r.list = append(r.list, unitsOf(o))
-			}
-		} else if r.text = unitsOf(args[i+2]); r.text == nil {
-			continue
-		}
+	if ok1 && ok2 && r.low <= r.high && (isList || r.text != nil) {
 		c.ranges = append(c.ranges, r)
 	}
 }
@@ -354,6 +343,11 @@ func (c *cmap) text(code uint32) (string, bool) {
 		units = append([]uint16(nil), units...)
 		units[len(units)-1] += uint16(n)
 	}
+	return textOfUnits(units)
+}
+
+// textOfUnits is the text of UTF-16.
+func textOfUnits(units []uint16) (string, bool) {
 	runes := utf16.Decode(units)
 	if slices.Contains(runes, utf8.RuneError) {
 		return "", false

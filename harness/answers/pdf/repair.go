@@ -59,10 +59,9 @@ func (f *File) findTrailers() {
 		}
 		at += i + len("trailer")
 		l := &Lexer{data: f.data, pos: at}
-		if o, _ := l.object(); o != nil {
-			if d, ok := o.(Dict); ok {
-				f.mergeTrailer(d)
-			}
+		o, _ := l.object()
+		if d, ok := o.(Dict); ok {
+			f.mergeTrailer(d)
 		}
 		if !f.Spend(int64(l.pos - at)) {
 			return

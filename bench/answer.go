@@ -211,7 +211,7 @@ const maxRecords = 50_000
 
 // plain reads an answer: {"extractions": [...]}, also in a code fence.
 func (r reader) plain(text string, passes int) Answer {
-	text = unfenced(text)
+	text = fence().ReplaceAllString(strings.TrimSpace(text), "$1")
 	var payload struct {
 		Extractions *[]json.RawMessage `json:"extractions"`
 	}
@@ -312,15 +312,8 @@ func (r reader) shape(raw json.RawMessage, w wire) string {
 	return shortened(strings.Join(lines, "\n"))
 }
 
-// unfenced removes white space and one code fence around a text.
-func unfenced(text string) string {
-	text = strings.TrimSpace(text)
-	opening, body, ok := strings.Cut(text, "\n")
-	if ok && strings.HasPrefix(opening, "```") && strings.HasSuffix(body, "```") {
-		return strings.TrimSpace(strings.TrimSuffix(body, "```"))
-	}
-	return text
-}
+// fence is a code fence around an answer.
+var fence = textutil.Pattern("(?s)^```[^\n]*\n(.*)```$")
 
 // shortened is a text of others as a report holds it.
 func shortened(text string) string { return textutil.Brief(text, 300) }

@@ -131,22 +131,18 @@ func (g gold) coveredBy(a Answer) []int {
 		at    [2]int
 		class string // "" is any
 	}
-	first := map[place]int{}
+	first := map[place]int{} // numbers of records, from 1
 	for i, rec := range slices.Backward(a.Records) {
 		if rec.Code == "" && rec.Spans != nil {
-			first[place{rec.Spans.Rune, ""}] = i
-			first[place{rec.Spans.Rune, rec.Class}] = i
+			first[place{rec.Spans.Rune, ""}] = i + 1
+			first[place{rec.Spans.Rune, rec.Class}] = i + 1
 		}
 	}
 	document := extraction.NewOffsets(g.DocumentText)
 	covered := make([]int, len(g.GoldSpans))
 	for i, span := range g.GoldSpans {
-		covered[i] = -1
-		if at, _ := span.record().find(document); at != nil {
-			if by, ok := first[place{at.Rune, span.Class}]; ok {
-				covered[i] = by
-			}
-		}
+		at, _ := span.record().find(document)
+		covered[i] = first[place{cmp.Or(at, &Spans{}).Rune, span.Class}] - 1
 	}
 	return covered
 }

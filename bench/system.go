@@ -5,9 +5,12 @@ import (
 	_ "embed" // the texts of the built-in prompt
 	"encoding/json"
 	"maps"
+	"slices"
 	"time"
 
+	"extraction-experiment/dataset"
 	"extraction-experiment/extraction"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 	"extraction-experiment/pipeline/provider"
@@ -33,32 +36,22 @@ type Answerer interface {
 	Answer(ctx context.Context, q Question) (text string, calls []outcome.Call, err error)
 }
 
-// property is what is read of a schema: which texts a property may be.
-type property struct {
-	Enum       []string            `json:"enum"`
-	Const      string              `json:"const"`
-	Properties map[string]property `json:"properties"`
-}
-
-// texts are those that a property may be.
-func (p property) texts(name string) []string {
-	p = p.Properties[name]
-	if p.Const != "" {
-		return append(p.Enum, p.Const)
+// texts are those that the schema of a record lets a property be.
+func texts(schema json.RawMessage, property string) (list []string) {
+	for enum := range dataset.ValuesAt(schema, property+".enum") {
+		for text := range textutil.JSONElements(enum) {
+			list = append(list, textutil.JSONText(text))
+		}
 	}
-	return p.Enum
-}
-
-// schemaOf reads a schema; what it says in another way is left out.
-func schemaOf(raw json.RawMessage) (p property) {
-	_ = json.Unmarshal(raw, &p)
-	return p
+	for text := range dataset.ValuesAt(schema, property+".const") {
+		list = append(list, textutil.JSONText(text))
+	}
+	return slices.DeleteFunc(list, func(text string) bool { return text == "" })
 }
 
 // offsetMode is the first that the schema of a record names, in span or at the top.
-func offsetMode(raw json.RawMessage) string {
-	schema := schemaOf(raw)
-	for _, mode := range append(schema.Properties["span"].texts("offsetMode"), schema.texts("offsetMode")...) {
+func offsetMode(schema json.RawMessage) string {
+	for _, mode := range append(texts(schema, "properties.span.properties.offsetMode"), texts(schema, "properties.offsetMode")...) {
 		if _, _, known := unitOf(mode); known {
 			return mode
 		}
@@ -71,7 +64,7 @@ func offsetMode(raw json.RawMessage) string {
 // described by the instructions.
 func (q Question) document() extraction.Document {
 	doc := extraction.Document{Text: q.DocumentText, Objects: map[string]extraction.ObjectSchema{}}
-	for _, class := range schemaOf(q.TargetSchema).texts("extractionClass") {
+	for _, class := range texts(q.TargetSchema, "properties.extractionClass") {
 		doc.Objects[class] = extraction.ObjectSchema{Name: class, Description: q.Instructions}
 	}
 	return doc

@@ -208,14 +208,13 @@ func missing(values map[string]json.RawMessage, keys ...string) []string {
 
 // read fills a case in and tells every problem of it.
 func (f fields) read(c *Case, opt Options) {
-	known := []string{"caseId", "documentText", "instructions", "targetSchema", "providerResponseText", "category"}
-	needed, smoke := known, f.values["goldSpans"] != nil && f.values["expected"] == nil
-	if smoke {
-		needed, known = known[:5], append(known, "goldSpans")
-	} else {
-		needed = append(known, "expected", "sourceUrl", "packId")
-		known = append(needed, "sourceQuote")
+	smoke := f.values["goldSpans"] != nil && f.values["expected"] == nil
+	needed := []string{"caseId", "documentText", "instructions", "targetSchema", "providerResponseText"}
+	optional := []string{"category", "goldSpans"}
+	if !smoke {
+		needed, optional = append(needed, "category", "expected", "sourceUrl", "packId"), []string{"sourceQuote"}
 	}
+	known := append(needed, optional...)
 	for _, key := range missing(f.values, slices.Clone(needed)...) {
 		f.bad("%s is missing", key)
 	}

@@ -164,16 +164,20 @@ func Measure(ctx context.Context, run *runstore.Reader) (Report, error) {
 			Run: header.Name, Mode: about[keyMode], Model: header.System.Model, Trials: max(1, header.Trials), Sources: about[keySources],
 			Failures: []FailedCalls{}, QuoteErrors: map[Code]int{}, DriftingCases: []string{}, Categories: []Category{}, Warnings: []string{},
 		},
-		cases: map[string]gold{}, causes: stats.NewShortlist(mostCauses, compareCauses), categories: map[string]*tally{},
+		cases: map[string]gold{}, categories: map[string]*Category{}, regressions: set{},
+		causes: stats.NewShortlist(mostCauses, compareCauses),
 	}
-	m.trials, m.keys = make([]tally, m.Trials), make([]map[string]set, m.Trials)
+	m.trials, m.keys = make([]Category, m.Trials), make([]map[string]set, m.Trials)
 	for item, err := range run.Items(ctx) {
 		if err != nil {
 			return Report{}, err
 		}
-		if err := m.expect(item); err != nil {
+		var g gold
+		if err := json.Unmarshal(item.Expected, &g); err != nil {
 			return Report{}, fmt.Errorf("reading the run: case %s: %w", item.ID, err)
 		}
+		g.Category = cmp.Or(g.Category, "smoke") // where a smoke case has none
+		m.expect(item.ID, g)
 	}
 	for o, err := range run.Outcomes(ctx, runstore.Query{Newest: true, Detail: true}) {
 		if err != nil {
@@ -191,31 +195,21 @@ func Measure(ctx context.Context, run *runstore.Reader) (Report, error) {
 	return m.Report, nil
 }
 
-// tally is what some cases come to.
-type tally struct {
-	cases, regressions             int
-	success, shaped, quoted, count int
-	coverage                       stats.Sum
+// add adds a result to the sums that the rates are until divide.
+func (c *Category) add(r judgement) {
+	c.Extractions += r.count
+	c.SuccessRate += float64(toInt(r.why == ""))
+	c.SchemaValidRate += float64(r.shaped)
+	c.QuoteInvariantRate += float64(r.quoted)
+	c.CoverageRate += rate(r.covered, r.wanted)
 }
 
-func (t *tally) add(r judgement) {
-	t.success += toInt(r.why == "")
-	t.shaped += r.shaped
-	t.quoted += r.quoted
-	t.count += r.count
-	t.coverage.Add(rate(r.covered, r.wanted))
-}
-
-// category says it of so many trials.
-func (t *tally) category(name string, trials int) Category {
-	c := Category{
-		Name: name, Cases: t.cases, Extractions: t.count, SuccessRate: rate(t.success, t.cases*trials),
-		SchemaValidRate: rate(t.shaped, t.count), QuoteInvariantRate: rate(t.quoted, t.count), CoverageRate: 1,
-	}
-	if t.cases > 0 {
-		c.CoverageRate = t.coverage.Value() / float64(t.cases*trials)
-	}
-	return c
+// divide makes rates of the sums over so many trials.
+func (c *Category) divide(trials int) {
+	planned := c.Cases * trials
+	c.SuccessRate, c.CoverageRate = rate(c.SuccessRate, planned), rate(c.CoverageRate, planned)
+	c.SchemaValidRate = rate(c.SchemaValidRate, c.Extractions)
+	c.QuoteInvariantRate = rate(c.QuoteInvariantRate, c.Extractions)
 }
 
 // set is a set of keys.
@@ -227,31 +221,28 @@ const mostCauses = 100
 // measurer takes outcomes and makes a report of them.
 type measurer struct {
 	Report
-	cases      map[string]gold
-	categories map[string]*tally
-	all        tally
-	trials     []tally
-	keys       []map[string]set // of what was extracted, by trial and case
-	causes     *stats.Shortlist[Cause]
-	item, came string // of the last outcome: its case, and what is the same in all trials of one that does not drift
+	cases       map[string]gold
+	categories  map[string]*Category
+	regressions set // categories that have some
+	all         Category
+	trials      []Category
+	keys        []map[string]set // of what was extracted, by trial and case
+	causes      *stats.Shortlist[Cause]
+	item, came  string // of the last outcome: its case, and what is the same in all trials of one that does not drift
 }
 
 // expect takes a case.
-func (m *measurer) expect(item runstore.Item) error {
-	var g gold
-	if err := json.Unmarshal(item.Expected, &g); err != nil {
-		return err
-	}
-	g.Category = cmp.Or(g.Category, "smoke") // where a smoke case has none
-	m.cases[item.ID] = g
+func (m *measurer) expect(id string, g gold) {
+	m.cases[id] = g
 	if m.categories[g.Category] == nil {
-		m.categories[g.Category] = &tally{}
+		m.categories[g.Category] = &Category{Name: g.Category}
 	}
-	for _, t := range []*tally{&m.all, m.categories[g.Category]} {
-		t.cases++
-		t.regressions += toInt(g.Expected != nil)
+	m.categories[g.Category].Cases++
+	m.all.Cases++
+	if g.Expected != nil {
+		m.Breadth.RegressionCaseCount++
+		m.regressions[g.Category] = true
 	}
-	return nil
 }
 
 // judge judges the outcome of a case, and notes what is wrong with it. Outcomes come in
@@ -285,7 +276,7 @@ func (m *measurer) judge(o outcome.Outcome) {
 	if r.why != "" {
 		m.cause(Cause{CaseID: o.Item, Trial: o.Trial, Metric: "successRate", Detail: r.why})
 	}
-	for _, t := range []*tally{&m.all, m.categories[g.Category], &m.trials[o.Trial-1]} {
+	for _, t := range []*Category{&m.all, m.categories[g.Category], &m.trials[o.Trial-1]} {
 		t.add(r)
 	}
 	if m.keys[o.Trial-1] == nil {
@@ -326,19 +317,20 @@ func (m *measurer) finish() {
 	m.Causes = m.causes.Values()
 	m.MoreCauses -= len(m.Causes)
 	slices.SortFunc(m.Failures, func(a, b FailedCalls) int { return cmp.Compare(a.Class, b.Class) })
-	all := m.all.category("", m.Trials)
-	m.SchemaValidRate, m.QuoteInvariantRate = all.SchemaValidRate, all.QuoteInvariantRate
-	m.SuccessRate, m.CoverageRate = all.SuccessRate, all.CoverageRate
-	m.Breadth = Breadth{TotalCaseCount: all.Cases, SmokeCaseCount: all.Cases - m.all.regressions, RegressionCaseCount: m.all.regressions}
+	m.all.divide(m.Trials)
+	m.SchemaValidRate, m.QuoteInvariantRate = m.all.SchemaValidRate, m.all.QuoteInvariantRate
+	m.SuccessRate, m.CoverageRate = m.all.SuccessRate, m.all.CoverageRate
+	m.Breadth.TotalCaseCount, m.Breadth.RegressionCategoryCount = len(m.cases), len(m.regressions)
+	m.Breadth.SmokeCaseCount = len(m.cases) - m.Breadth.RegressionCaseCount
 	for _, name := range slices.Sorted(maps.Keys(m.categories)) {
-		m.Categories = append(m.Categories, m.categories[name].category(name, m.Trials))
-		m.Breadth.RegressionCategoryCount += toInt(m.categories[name].regressions > 0)
+		m.categories[name].divide(m.Trials)
+		m.Categories = append(m.Categories, *m.categories[name])
 	}
 	m.compareTrials()
 	if m.Answered == 0 { // a system that is dead is not without faults
 		m.SchemaValidRate, m.QuoteInvariantRate, m.UniqueExtractionStability = 0, 0, 0
 	}
-	planned := all.Cases * m.Trials
+	planned := len(m.cases) * m.Trials
 	if missing := planned - m.Answered - m.FailedCalls; missing > 0 {
 		m.Warnings = append(m.Warnings, fmt.Sprintf(
 			"%d of %d outcomes are missing: the run did not finish; they count as not successful", missing, planned))
@@ -352,9 +344,9 @@ func (m *measurer) compareTrials() {
 	v := &m.Variance
 	var counts, rates, shared stats.Moments
 	for i, t := range m.trials {
-		v.ExtractionCounts = append(v.ExtractionCounts, t.count)
-		counts.Add(float64(t.count))
-		rates.Add(rate(t.success, len(m.cases)))
+		v.ExtractionCounts = append(v.ExtractionCounts, t.Extractions)
+		counts.Add(float64(t.Extractions))
+		rates.Add(rate(t.SuccessRate, len(m.cases)))
 		for j := range i {
 			shared.Add(jaccard(m.keys[i], m.keys[j]))
 		}
@@ -375,17 +367,16 @@ func (m *measurer) compareTrials() {
 // jaccard is shared / all of the keys of two trials, by case, over the cases that
 // have an outcome in both; 1 for two empty sets.
 func jaccard(a, b map[string]set) float64 {
-	shared, all := 0, 0
+	shared, sum := 0, 0
 	for id, keys := range a {
 		other, both := b[id]
 		if !both {
 			continue
 		}
-		all += len(other)
+		sum += len(keys) + len(other)
 		for key := range keys {
 			shared += toInt(other[key])
-			all += toInt(!other[key])
 		}
 	}
-	return rate(shared, all)
+	return rate(shared, sum-shared)
 }

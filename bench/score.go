@@ -75,7 +75,7 @@ func ratio(name string, num, den int, comment string) outcome.Score {
 	return outcome.Score{Name: name, Value: &value, Ratio: &whole, Vacuous: den == 0, Comment: comment}
 }
 
-func rate(num, den int) float64 {
+func rate[N int | float64](num N, den int) float64 {
 	if den == 0 {
 		return 1
 	}

@@ -125,14 +125,14 @@ func (e Extracting) Answer(ctx context.Context, q Question) (string, []outcome.C
 	if err != nil {
 		return "", calls, err
 	}
-	text, err := asRecords(found)
-	return text, calls, err
+	text, err := json.Marshal(recordsOf(found))
+	return string(text), calls, err
 }
 
-// asRecords writes entities as an answer: one record for each mention, as it is
+// recordsOf writes entities as an answer: one record for each mention, as it is
 // stated. An entity without mentions is one record without offsets: nothing is
 // searched for that the system did not say.
-func asRecords(found extraction.Extraction) (string, error) {
+func recordsOf(found extraction.Extraction) any {
 	records := []map[string]any{}
 	for _, e := range found.Entities {
 		attributes := e.Properties
@@ -150,8 +150,7 @@ func asRecords(found extraction.Extraction) (string, error) {
 			records = append(records, record)
 		}
 	}
-	text, err := json.Marshal(map[string]any{"extractions": records})
-	return string(text), err
+	return map[string]any{"extractions": records}
 }
 
 // External asks a team's own pipeline by the protocol of
@@ -173,12 +172,13 @@ func (e External) Answer(ctx context.Context, q Question) (string, []outcome.Cal
 	if err != nil {
 		return "", calls, err
 	}
-	if entities, own := reply["entities"]; own && reply["extractions"] == nil {
-		if found, _, err := extraction.DecodeExtraction([]byte(`{"entities":` + string(entities) + `}`)); err == nil {
-			text, err := asRecords(found)
-			return text, calls, err
+	var answer any = reply
+	if reply["extractions"] == nil {
+		found, _, err := extraction.DecodeExtraction([]byte(`{"entities":` + string(reply["entities"]) + `}`))
+		if err == nil {
+			answer = recordsOf(found)
 		}
 	}
-	text, err := json.Marshal(reply)
+	text, err := json.Marshal(answer)
 	return string(text), calls, err
 }

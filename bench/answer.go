@@ -378,7 +378,7 @@ func (r reader) stored(text string) Answer {
 		}
 		return answer("generate", 2)
 	}
-	does, failed, draft := "does not", "", answer("draft", 1)
+	failed, draft := "", answer("draft", 1)
 	if len(draft.Failures) > 0 {
 		failed = draft.Failures[0].Kind
 	} else if slices.ContainsFunc(draft.Records, func(rec Record) bool { return rec.Code != "" }) {
@@ -388,8 +388,5 @@ func (r reader) stored(text string) Answer {
 	if failed == said {
 		return answer("repair", 2)
 	}
-	if failed != "" {
-		does = fmt.Sprintf("does with %q", failed)
-	}
-	return failedAnswer(1, FailScript, fmt.Sprintf("the draft should fail with %q and %s", said, does))
+	return failedAnswer(1, FailScript, fmt.Sprintf("the draft should fail with %q and does with %q", said, cmp.Or(failed, "nothing")))
 }

@@ -166,12 +166,10 @@ func (cfg *Config) complete(ctx context.Context) (leftOut int, err error) {
 		usage("%d trials are impossible: at most 1000", cfg.Trials)
 	}
 	cfg.Trials = cmp.Or(cfg.Trials, map[Mode]int{DeterministicMode: 1, VarianceMode: 5}[cfg.Mode])
-	if len(cfg.Datasets) > 0 {
+	if len(cfg.Datasets) > 0 || len(cfg.Cases) == 0 {
 		read, err := Read(ctx, cfg.Options, cfg.Datasets...)
 		problems = append(problems, err)
 		cfg.Cases = slices.Concat(cfg.Cases, read)
-	} else if len(cfg.Cases) == 0 {
-		usage("there is no dataset to run")
 	}
 	if cfg.Answerer == nil {
 		cfg.System = outcome.System{Model: "stored", Provider: "stored"}

@@ -147,7 +147,7 @@ type caseReader struct {
 
 func (r *caseReader) result() ([]Case, error) {
 	if r.problems.Len() == 0 && len(r.cases) == 0 {
-		return nil, cli.Usage("there is no case in the datasets")
+		return nil, cli.Usage("there is no case to run: no dataset has one")
 	}
 	return r.cases, r.problems.Err()
 }

@@ -32,7 +32,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -197,7 +196,7 @@ func (cfg Config) header(leftOut int) outcome.Header {
 	name := cmp.Or(cfg.Name, strings.TrimSuffix(filepath.Base(cfg.Out), filepath.Ext(cfg.Out)))
 	about := map[string]string{keyMode: string(cfg.Mode)}
 	if leftOut > 0 {
-		about[keyLeftOut] = strconv.Itoa(leftOut)
+		about[keyLeftOut] = fmt.Sprint(leftOut)
 	}
 	counts := map[string]int{}
 	var files []string

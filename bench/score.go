@@ -108,18 +108,23 @@ func (g gold) judge(a Answer) judgement {
 	if x := g.Expected; x != nil {
 		r.wanted = x.MinExtractions
 		r.covered = min(r.count, r.wanted)
-		r.why = x.disagrees(a)
-	} else {
-		r.wanted = len(g.GoldSpans)
-		for _, by := range g.coveredBy(a) {
-			r.covered += toInt(by >= 0)
-		}
 		switch {
-		case len(a.Failures) > 0:
-			r.why = "the answer failed: " + a.Failures[0].Message
-		case r.covered < r.wanted:
-			r.why = fmt.Sprintf("%d of %d gold spans were extracted", r.covered, r.wanted)
+		case r.count < x.MinExtractions || r.count > x.MaxExtractions:
+			r.why = fmt.Sprintf("%d extractions are not from %d to %d", r.count, x.MinExtractions, x.MaxExtractions)
+		case a.Kind != x.EmptyResultKind:
+			r.why = fmt.Sprintf("the result is %s, expected is %s", a.Kind, x.EmptyResultKind)
 		}
+		return r
+	}
+	r.wanted = len(g.GoldSpans)
+	for _, by := range g.coveredBy(a) {
+		r.covered += toInt(by >= 0)
+	}
+	switch {
+	case len(a.Failures) > 0:
+		r.why = "the answer failed: " + a.Failures[0].Message
+	case r.covered < r.wanted:
+		r.why = fmt.Sprintf("%d of %d gold spans were extracted", r.covered, r.wanted)
 	}
 	return r
 }
@@ -145,17 +150,6 @@ func (g gold) coveredBy(a Answer) []int {
 		covered[i] = first[place{cmp.Or(at, &Spans{}).Rune, span.Class}] - 1
 	}
 	return covered
-}
-
-// disagrees says in what an answer is not as expected; "" where it is.
-func (x Expected) disagrees(a Answer) string {
-	switch n := len(a.Records); {
-	case n < x.MinExtractions || n > x.MaxExtractions:
-		return fmt.Sprintf("%d extractions are not from %d to %d", n, x.MinExtractions, x.MaxExtractions)
-	case a.Kind != x.EmptyResultKind:
-		return fmt.Sprintf("the result is %s, expected is %s", a.Kind, x.EmptyResultKind)
-	}
-	return ""
 }
 
 // Seen is a case with what one trial made of it, for a person to read.

@@ -164,7 +164,7 @@ func Measure(ctx context.Context, run *runstore.Reader) (Report, error) {
 			Run: header.Name, Mode: about[keyMode], Model: header.System.Model, Trials: max(1, header.Trials), Sources: about[keySources],
 			Failures: []FailedCalls{}, QuoteErrors: map[Code]int{}, DriftingCases: []string{}, Categories: []Category{}, Warnings: []string{},
 		},
-		cases: map[string]gold{}, categories: map[string]*Category{}, regressions: set{},
+		cases: map[string]gold{}, categories: map[string]*Category{},
 		causes: stats.NewShortlist(mostCauses, compareCauses),
 	}
 	m.trials, m.keys = make([]Category, m.Trials), make([]map[string]set, m.Trials)
@@ -177,8 +177,9 @@ func Measure(ctx context.Context, run *runstore.Reader) (Report, error) {
 			return Report{}, fmt.Errorf("reading the run: case %s: %w", item.ID, err)
 		}
 		g.Category = cmp.Or(g.Category, "smoke") // where a smoke case has none
-		m.expect(item.ID, g)
+		m.cases[item.ID] = g
 	}
+	m.countCases()
 	for o, err := range run.Outcomes(ctx, runstore.Query{Newest: true, Detail: true}) {
 		if err != nil {
 			return Report{}, err
@@ -221,28 +222,30 @@ const mostCauses = 100
 // measurer takes outcomes and makes a report of them.
 type measurer struct {
 	Report
-	cases       map[string]gold
-	categories  map[string]*Category
-	regressions set // categories that have some
-	all         Category
-	trials      []Category
-	keys        []map[string]set // of what was extracted, by trial and case
-	causes      *stats.Shortlist[Cause]
-	item, came  string // of the last outcome: its case, and what is the same in all trials of one that does not drift
+	cases      map[string]gold
+	categories map[string]*Category
+	all        Category
+	trials     []Category
+	keys       []map[string]set // of what was extracted, by trial and case
+	causes     *stats.Shortlist[Cause]
+	item, came string // of the last outcome: its case, and what is the same in all trials of one that does not drift
 }
 
-// expect takes a case.
-func (m *measurer) expect(id string, g gold) {
-	m.cases[id] = g
-	if m.categories[g.Category] == nil {
-		m.categories[g.Category] = &Category{Name: g.Category}
+// countCases counts them, by category too.
+func (m *measurer) countCases() {
+	regressions := set{} // categories that have some
+	for _, g := range m.cases {
+		if m.categories[g.Category] == nil {
+			m.categories[g.Category] = &Category{Name: g.Category}
+		}
+		m.categories[g.Category].Cases++
+		if g.Expected != nil {
+			m.Breadth.RegressionCaseCount++
+			regressions[g.Category] = true
+		}
 	}
-	m.categories[g.Category].Cases++
-	m.all.Cases++
-	if g.Expected != nil {
-		m.Breadth.RegressionCaseCount++
-		m.regressions[g.Category] = true
-	}
+	m.all.Cases, m.Breadth.TotalCaseCount, m.Breadth.RegressionCategoryCount = len(m.cases), len(m.cases), len(regressions)
+	m.Breadth.SmokeCaseCount = len(m.cases) - m.Breadth.RegressionCaseCount
 }
 
 // judge judges the outcome of a case, and notes what is wrong with it. Outcomes come in
@@ -320,8 +323,6 @@ func (m *measurer) finish() {
 	m.all.divide(m.Trials)
 	m.SchemaValidRate, m.QuoteInvariantRate = m.all.SchemaValidRate, m.all.QuoteInvariantRate
 	m.SuccessRate, m.CoverageRate = m.all.SuccessRate, m.all.CoverageRate
-	m.Breadth.TotalCaseCount, m.Breadth.RegressionCategoryCount = len(m.cases), len(m.regressions)
-	m.Breadth.SmokeCaseCount = len(m.cases) - m.Breadth.RegressionCaseCount
 	for _, name := range slices.Sorted(maps.Keys(m.categories)) {
 		m.categories[name].divide(m.Trials)
 		m.Categories = append(m.Categories, *m.categories[name])

@@ -234,34 +234,28 @@ func (r reader) plain(text string, passes int) Answer {
 	return a
 }
 
-// offset is what an answer states as an offset; one that is no whole number has none.
-type offset struct {
-	number  *int
-	written string
-}
-
-// UnmarshalJSON takes any value.
-func (o *offset) UnmarshalJSON(raw []byte) error {
-	o.written = textutil.Brief(string(raw), 40)
-	if json.Unmarshal(raw, &o.number) != nil {
-		o.number = nil
-	}
-	return nil
-}
-
 // stretch is where an answer says that a record stands.
 type stretch struct {
-	Mode  string `json:"offsetMode"`
-	Start offset `json:"charStart"`
-	End   offset `json:"charEnd"`
+	Mode  string          `json:"offsetMode"`
+	Start json.RawMessage `json:"charStart"`
+	End   json.RawMessage `json:"charEnd"`
+}
+
+// whole reads a whole number; nil where there is none.
+func whole(raw json.RawMessage) (n *int) {
+	if json.Unmarshal(raw, &n) != nil {
+		return nil
+	}
+	return n
 }
 
 // odd writes offsets of which one is there and no whole number; else "".
 func (s stretch) odd() string {
-	if (s.Start.written == "") == (s.Start.number == nil) && (s.End.written == "") == (s.End.number == nil) {
+	if (s.Start == nil) == (whole(s.Start) == nil) && (s.End == nil) == (whole(s.End) == nil) {
 		return ""
 	}
-	return cmp.Or(s.Start.written, "none") + " to " + cmp.Or(s.End.written, "none")
+	written := func(raw json.RawMessage) string { return cmp.Or(textutil.Brief(string(raw), 40), "none") }
+	return written(s.Start) + " to " + written(s.End)
 }
 
 // wire is how an answer states a record: offsets at the top, in span, or both.
@@ -279,9 +273,9 @@ func (r reader) record(raw json.RawMessage) Record {
 	}
 	at := cmp.Or(w.Span, &w.stretch)
 	differs := w.Mode != "" && w.Mode != at.Mode ||
-		w.Start.written != "" && w.Start.written != at.Start.written || w.End.written != "" && w.End.written != at.End.written
+		w.Start != nil && !bytes.Equal(w.Start, at.Start) || w.End != nil && !bytes.Equal(w.End, at.End)
 	rec := Record{
-		Class: w.Class, Quote: w.Quote, Mode: cmp.Or(at.Mode, ModeUTF16), Start: at.Start.number, End: at.End.number,
+		Class: w.Class, Quote: w.Quote, Mode: cmp.Or(at.Mode, ModeUTF16), Start: whole(at.Start), End: whole(at.End),
 		Stated: at.odd(), Shape: r.shape(raw, w),
 	}
 	rec.Spans, rec.Code = rec.find(r.document)
@@ -327,15 +321,15 @@ const (
 // wrongScript says why a script cannot be used, "" where it can.
 func wrongScript(text string, script map[string]any) string {
 	mode, kinds := script["mode"], []string{FailJSON, FailShape, FailQuote}
-	keys := map[any][]string{multiPass: {"draft", "repair", "failureKind"}, structuredSplit: {"generate", "generateStructured"}}[mode]
+	keys := map[any][]string{
+		multiPass:       {"draft", "repair", "failureKind", "failureMessage"}, // the last may be missing
+		structuredSplit: {"generate", "generateStructured"},
+	}[mode]
 	if keys == nil {
 		return fmt.Sprintf("the script %q is not known: there are %s and %s", shortened(fmt.Sprint(mode)), multiPass, structuredSplit)
 	}
 	if key := dataset.RepeatedKey([]byte(text)); key != "" {
 		return fmt.Sprintf("the script has the key %q twice", key)
-	}
-	if _, there := script["failureMessage"]; there && mode == multiPass {
-		keys = append(keys, "failureMessage")
 	}
 	for _, key := range slices.Sorted(maps.Keys(script)) {
 		if key != "mode" && !slices.Contains(keys, key) {
@@ -343,7 +337,8 @@ func wrongScript(text string, script map[string]any) string {
 		}
 	}
 	for _, key := range keys {
-		if _, is := script[key].(string); !is {
+		said, there := script[key]
+		if _, is := said.(string); !is && (there || key != "failureMessage") {
 			return fmt.Sprintf("%s needs a text %q", mode, key)
 		}
 	}

@@ -89,10 +89,9 @@ type Config struct {
 	// Resume goes on with the run of that file: the same cases, mode, trials and
 	// system. RetryFailed then also asks again about what nobody answered.
 	Resume, RetryFailed bool
-	// Name of the run; empty is the name of the file.
-	Name string
-	// Runner names the program and its version for the run's header.
-	Runner string
+	// Name of the run; empty is the name of the file. Runner names the program and its
+	// version for the run's header.
+	Name, Runner string
 
 	Concurrency int           // 0 means 4
 	Timeout     time.Duration // of one case; 0 means 5 minutes
@@ -353,9 +352,8 @@ func (a Asking) Answer(ctx context.Context, q Question) (string, []outcome.Call,
 	if err != nil {
 		return "", nil, &outcome.Failure{Class: outcome.Item, Message: err.Error()}
 	}
-	req := pipeline.Request{Messages: messages}
 	about := outcome.Call{Name: "extract", Provider: a.Provider, Model: a.Name}
-	res, call, err := pipeline.Record(ctx, a.Model, req, about, time.Now)
+	res, call, err := pipeline.Record(ctx, a.Model, pipeline.Request{Messages: messages}, about, time.Now)
 	if res.Finish == pipeline.FinishLength {
 		call.Warnings = append(call.Warnings, "the answer was cut by the limit of tokens")
 	}
@@ -382,10 +380,7 @@ func (e Extracting) Answer(ctx context.Context, q Question) (string, []outcome.C
 func recordsOf(found extraction.Extraction) any {
 	records := []map[string]any{}
 	for _, e := range found.Entities {
-		attributes := e.Properties
-		if len(attributes) == 0 {
-			attributes = json.RawMessage(`{}`)
-		}
+		attributes := json.RawMessage(cmp.Or(string(e.Properties), `{}`))
 		record := map[string]any{"extractionClass": e.Type, "quote": e.Name, "attributes": attributes}
 		if len(e.Mentions) == 0 {
 			records = append(records, record)
@@ -420,11 +415,9 @@ func (e External) Answer(ctx context.Context, q Question) (string, []outcome.Cal
 		return "", calls, err
 	}
 	var answer any = reply
-	if reply["extractions"] == nil {
-		found, _, err := extraction.DecodeExtraction([]byte(`{"entities":` + string(reply["entities"]) + `}`))
-		if err == nil {
-			answer = recordsOf(found)
-		}
+	found, _, none := extraction.DecodeExtraction([]byte(`{"entities":` + string(reply["entities"]) + `}`))
+	if none == nil && reply["extractions"] == nil {
+		answer = recordsOf(found)
 	}
 	text, err := json.Marshal(answer)
 	return string(text), calls, err

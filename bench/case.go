@@ -11,7 +11,6 @@ import (
 	"maps"
 	"net/url"
 	"os"
-	"reflect"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -233,7 +232,13 @@ func (f fields) read(c *Case, opt Options) {
 		f.goldSpans(*c)
 		return
 	}
-	f.source(*c)
+	u, err := url.Parse(c.SourceURL)
+	if c.SourceURL != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
+		f.bad("sourceUrl: %q is no address with http:// or https://", c.SourceURL)
+	}
+	if n := utf8.RuneCountInString(c.SourceQuote); n > longestSourceQuote {
+		f.bad("sourceQuote has %d characters, at most %d are allowed", n, longestSourceQuote)
+	}
 	f.expected(c.Expected)
 	if opt.Strict && c.CaseID != "" && !caseGrammar().MatchString(c.CaseID) {
 		f.bad("caseId: %q is not of the form slug--slug--digits--8hex", c.CaseID)
@@ -267,8 +272,8 @@ func plainly(err error) string {
 	if !is {
 		return strings.TrimPrefix(err.Error(), "json: ")
 	}
-	wanted := map[reflect.Kind]string{reflect.String: "a text", reflect.Int: "a whole number", reflect.Slice: "a list"}
-	said := fmt.Sprintf("expected %s, got %s", cmp.Or(wanted[wrong.Type.Kind()], "an object"), wrong.Value)
+	wanted := map[string]string{"string": "a text", "int": "a whole number", "slice": "a list"}[wrong.Type.Kind().String()]
+	said := fmt.Sprintf("expected %s, got %s", cmp.Or(wanted, "an object"), wrong.Value)
 	return strings.TrimPrefix(wrong.Field+": "+said, ": ")
 }
 
@@ -294,16 +299,6 @@ func (f fields) schema(c Case) {
 		if a := r.stored(c.ProviderResponseText); len(a.Failures) > 0 && a.Failures[0].Kind == FailScript {
 			f.bad("providerResponseText: %s", a.Failures[0].Message)
 		}
-	}
-}
-
-func (f fields) source(c Case) {
-	u, err := url.Parse(c.SourceURL)
-	if c.SourceURL != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
-		f.bad("sourceUrl: %q is no address with http:// or https://", c.SourceURL)
-	}
-	if n := utf8.RuneCountInString(c.SourceQuote); n > longestSourceQuote {
-		f.bad("sourceQuote has %d characters, at most %d are allowed", n, longestSourceQuote)
 	}
 }
 

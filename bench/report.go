@@ -359,10 +359,7 @@ func (m *measurer) compareTrials() {
 	v.StdDev = math.Sqrt(v.Variance)
 	variance, _ := rates.PopulationVariance()
 	m.SuccessRateStdDev = math.Sqrt(variance)
-	m.UniqueExtractionStability = 1 // of a single trial
-	if mean, pairs := shared.Mean(); pairs {
-		m.UniqueExtractionStability = mean
-	}
+	m.UniqueExtractionStability = *cmp.Or(shared.MeanOrNil(), new(1.0)) // 1 of a single trial
 }
 
 // jaccard is shared / all of the keys of two trials, by case, over the cases that
@@ -370,13 +367,11 @@ func (m *measurer) compareTrials() {
 func jaccard(a, b map[string]set) float64 {
 	shared, sum := 0, 0
 	for id, keys := range a {
-		other, both := b[id]
-		if !both {
-			continue
-		}
-		sum += len(keys) + len(other)
-		for key := range keys {
-			shared += toInt(other[key])
+		if other, both := b[id]; both {
+			sum += len(keys) + len(other)
+			for key := range keys {
+				shared += toInt(other[key])
+			}
 		}
 	}
 	return rate(shared, sum-shared)

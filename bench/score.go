@@ -46,11 +46,9 @@ func (g gold) Score(output json.RawMessage) (experiment.Scored, error) {
 	if r.why == "" && len(a.Failures) > 0 {
 		reason += ": " + a.Failures[0].Message
 	}
-	success := ratio(CaseSuccess, toInt(r.why == ""), 1, reason)
-	success.Boolean = true
 	return experiment.Scored{
 		Scores: []outcome.Score{
-			success,
+			ratio(CaseSuccess, toInt(r.why == ""), 1, reason),
 			ratio(SchemaValidRate, r.shaped, r.count, fmt.Sprintf("%d of %d records have the right shape", r.shaped, r.count)),
 			ratio(QuoteInvariantRate, r.quoted, r.count, fmt.Sprintf("%d of %d records quote the document", r.quoted, r.count)),
 			ratio(CoverageRate, r.covered, r.wanted, fmt.Sprintf("%d of %d covered", r.covered, r.wanted)),
@@ -70,9 +68,10 @@ func (gold) Undelivered() []outcome.Score {
 
 // ratio makes a score; 0/0 is 1, as nothing is wrong with nothing.
 func ratio(name string, num, den int, comment string) outcome.Score {
-	value := rate(num, den)
-	whole := outcome.Ratio{Num: int64(num), Den: int64(den)}
-	return outcome.Score{Name: name, Value: &value, Ratio: &whole, Vacuous: den == 0, Comment: comment}
+	return outcome.Score{
+		Name: name, Value: new(rate(num, den)), Ratio: &outcome.Ratio{Num: int64(num), Den: int64(den)},
+		Boolean: name == CaseSuccess, Vacuous: den == 0, Comment: comment,
+	}
 }
 
 func rate[N int | float64](num N, den int) float64 {
@@ -132,22 +131,18 @@ func (g gold) judge(a Answer) judgement {
 // coveredBy says for each gold span which record is the first that quotes it at
 // its place, with its class where it has one; -1 where none does.
 func (g gold) coveredBy(a Answer) []int {
-	type place struct {
-		at    [2]int
-		class string // "" is any
-	}
-	first := map[place]int{} // numbers of records, from 1
+	place := func(s *Spans, class string) string { return fmt.Sprintf("%d %q", s.Rune, class) } // "" is any class
+	first := map[string]int{}                                                                   // numbers of records, from 1
 	for i, rec := range slices.Backward(a.Records) {
 		if rec.Code == "" && rec.Spans != nil {
-			first[place{rec.Spans.Rune, ""}] = i + 1
-			first[place{rec.Spans.Rune, rec.Class}] = i + 1
+			first[place(rec.Spans, "")], first[place(rec.Spans, rec.Class)] = i+1, i+1
 		}
 	}
 	document := extraction.NewOffsets(g.DocumentText)
 	covered := make([]int, len(g.GoldSpans))
 	for i, span := range g.GoldSpans {
 		at, _ := span.record().find(document)
-		covered[i] = first[place{cmp.Or(at, &Spans{}).Rune, span.Class}] - 1
+		covered[i] = first[place(cmp.Or(at, &Spans{}), span.Class)] - 1
 	}
 	return covered
 }
@@ -192,11 +187,10 @@ func (r Record) Fault() string { return strings.Trim(string(r.Code)+"; "+r.Shape
 type Gate struct {
 	Name  string // that of its flag: min- or max- and the metric
 	About string // what the metric is
-	Limit float64
 	// Highest is the greatest limit that makes sense; Count says that a limit is a
 	// whole number.
-	Highest float64
-	Count   bool
+	Limit, Highest float64
+	Count          bool
 }
 
 // Gates returns the gates of the specification with their limits.

@@ -319,14 +319,13 @@ const (
 )
 
 // wrongScript says why a script cannot be used, "" where it can.
-func wrongScript(text string, script map[string]any) string {
-	mode, kinds := script["mode"], []string{FailJSON, FailShape, FailQuote}
-	keys := map[any][]string{
+func wrongScript(mode, text string, script map[string]any) string {
+	keys := map[string][]string{
 		multiPass:       {"draft", "repair", "failureKind", "failureMessage"}, // the last may be missing
 		structuredSplit: {"generate", "generateStructured"},
 	}[mode]
 	if keys == nil {
-		return fmt.Sprintf("the script %q is not known: there are %s and %s", shortened(fmt.Sprint(mode)), multiPass, structuredSplit)
+		return fmt.Sprintf("the script %q is not known: there are %s and %s", shortened(mode), multiPass, structuredSplit)
 	}
 	if key := dataset.RepeatedKey([]byte(text)); key != "" {
 		return fmt.Sprintf("the script has the key %q twice", key)
@@ -342,7 +341,8 @@ func wrongScript(text string, script map[string]any) string {
 			return fmt.Sprintf("%s needs a text %q", mode, key)
 		}
 	}
-	if kind, _ := script["failureKind"].(string); mode == multiPass && !slices.Contains(kinds, strings.TrimSuffix(kind, "_failure")) {
+	kind := strings.TrimSuffix(fmt.Sprint(script["failureKind"]), "_failure")
+	if kinds := []string{FailJSON, FailShape, FailQuote}; mode == multiPass && !slices.Contains(kinds, kind) {
 		return fmt.Sprintf("the failureKind %q is none of %s", shortened(kind), strings.Join(kinds, ", "))
 	}
 	return ""
@@ -363,7 +363,7 @@ func (r reader) stored(text string) Answer {
 	if _, plain := script["extractions"]; plain || !named {
 		return r.plain(text, 1)
 	}
-	if problem := wrongScript(text, script); problem != "" {
+	if problem := wrongScript(mode, text, script); problem != "" {
 		return failedAnswer(0, FailScript, problem)
 	}
 	answer := func(key string, passes int) Answer { return r.plain(script[key].(string), passes) }
@@ -383,5 +383,6 @@ func (r reader) stored(text string) Answer {
 	if failed == said {
 		return answer("repair", 2)
 	}
-	return failedAnswer(1, FailScript, fmt.Sprintf("the draft should fail with %q and does with %q", said, cmp.Or(failed, "nothing")))
+	problem := fmt.Sprintf("the draft should fail with %q and does with %q", said, cmp.Or(failed, "none"))
+	return failedAnswer(1, FailScript, problem)
 }

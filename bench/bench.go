@@ -128,7 +128,8 @@ func Run(ctx context.Context, cfg Config) (report Report, err error) {
 		items = append(items, item)
 	}
 	header := cfg.header(leftOut)
-	if header.Dataset.Fingerprint, err = experiment.Fingerprint(ctx, items); err != nil { // to go on with the same cases only
+	// A run that is resumed goes on with the same cases only.
+	if header.Dataset.Fingerprint, err = experiment.Fingerprint(ctx, items); err != nil {
 		return Report{}, err
 	}
 	result, ran := experiment.Run(ctx, experiment.Config{
@@ -198,7 +199,6 @@ const (
 
 // header describes the run.
 func (cfg Config) header(leftOut int) outcome.Header {
-	name := cmp.Or(cfg.Name, strings.TrimSuffix(filepath.Base(cfg.Out), filepath.Ext(cfg.Out)))
 	about := map[string]string{keyMode: string(cfg.Mode)}
 	if leftOut > 0 {
 		about[keyLeftOut] = fmt.Sprint(leftOut)
@@ -215,7 +215,8 @@ func (cfg Config) header(leftOut int) outcome.Header {
 	}
 	about[keySources] = strings.Join(files, ", ")
 	return outcome.Header{
-		Name: name, Harness: Name, Dataset: outcome.Dataset{Name: "bench"}, System: cfg.System, Trials: cfg.Trials,
+		Name:    cmp.Or(cfg.Name, strings.TrimSuffix(filepath.Base(cfg.Out), filepath.Ext(cfg.Out))),
+		Harness: Name, Dataset: outcome.Dataset{Name: "bench"}, System: cfg.System, Trials: cfg.Trials,
 		Scorer:      outcome.Scorer{Version: "bench-" + Version, Primary: CaseSuccess},
 		Environment: "bench", Metadata: about, Runner: cfg.Runner,
 	}
@@ -297,7 +298,8 @@ func texts(schema json.RawMessage, property string) (list []string) {
 
 // offsetMode is the first that the schema of a record names, in span or at the top.
 func offsetMode(schema json.RawMessage) string {
-	for _, mode := range append(texts(schema, "properties.span.properties.offsetMode"), texts(schema, "properties.offsetMode")...) {
+	modes := texts(schema, "properties.span.properties.offsetMode")
+	for _, mode := range append(modes, texts(schema, "properties.offsetMode")...) {
 		if _, _, known := unitOf(mode); known {
 			return mode
 		}

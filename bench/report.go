@@ -132,8 +132,9 @@ func (r Report) Err() error {
 		return nil
 	}
 	code, unreached := cli.ExitFailures, r.Answered == 0
+	passing := []outcome.Class{outcome.Provider, outcome.RateLimited, outcome.Timeout}
 	for _, f := range r.Failures {
-		unreached = unreached && slices.Contains([]outcome.Class{outcome.Provider, outcome.RateLimited, outcome.Timeout}, f.Class)
+		unreached = unreached && slices.Contains(passing, f.Class)
 		if f.Class == outcome.Internal {
 			code = cli.ExitBug
 		}
@@ -161,8 +162,9 @@ func Measure(ctx context.Context, run *runstore.Reader) (Report, error) {
 	about := header.Metadata
 	m := measurer{
 		Report: Report{
-			Run: header.Name, Mode: about[keyMode], Model: header.System.Model, Trials: max(1, header.Trials), Sources: about[keySources],
-			Failures: []FailedCalls{}, QuoteErrors: map[Code]int{}, DriftingCases: []string{}, Categories: []Category{}, Warnings: []string{},
+			Run: header.Name, Mode: about[keyMode], Model: header.System.Model, Trials: max(1, header.Trials),
+			Sources: about[keySources], Failures: []FailedCalls{}, QuoteErrors: map[Code]int{},
+			DriftingCases: []string{}, Categories: []Category{}, Warnings: []string{},
 		},
 		cases: map[string]gold{}, categories: map[string]*Category{},
 		causes: stats.NewShortlist(mostCauses, compareCauses),
@@ -327,19 +329,7 @@ func (m *measurer) finish() {
 		m.categories[name].divide(m.Trials)
 		m.Categories = append(m.Categories, *m.categories[name])
 	}
-	m.compareTrials()
-	if m.Answered == 0 { // a system that is dead is not without faults
-		m.SchemaValidRate, m.QuoteInvariantRate, m.UniqueExtractionStability = 0, 0, 0
-	}
-	planned := len(m.cases) * m.Trials
-	if missing := planned - m.Answered - m.FailedCalls; missing > 0 {
-		m.Warnings = append(m.Warnings, fmt.Sprintf(
-			"%d of %d outcomes are missing: the run did not finish; they count as not successful", missing, planned))
-	}
-}
-
-// compareTrials fills in how much the trials differ.
-func (m *measurer) compareTrials() {
+	// How much the trials differ.
 	m.DriftingCases = slices.Compact(m.DriftingCases)
 	m.CaseOutcomeDriftRate = float64(len(m.DriftingCases)) / float64(max(1, len(m.cases)))
 	v := &m.Variance
@@ -360,6 +350,13 @@ func (m *measurer) compareTrials() {
 	variance, _ := rates.PopulationVariance()
 	m.SuccessRateStdDev = math.Sqrt(variance)
 	m.UniqueExtractionStability = *cmp.Or(shared.MeanOrNil(), new(1.0)) // 1 of a single trial
+	if m.Answered == 0 { // a system that is dead is not without faults
+		m.SchemaValidRate, m.QuoteInvariantRate, m.UniqueExtractionStability = 0, 0, 0
+	}
+	if planned, seen := len(m.cases)*m.Trials, m.Answered+m.FailedCalls; seen < planned {
+		m.Warnings = append(m.Warnings, fmt.Sprintf(
+			"%d of %d outcomes are missing: the run did not finish; they count as not successful", planned-seen, planned))
+	}
 }
 
 // jaccard is shared / all of the keys of two trials, by case, over the cases that

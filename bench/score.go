@@ -131,8 +131,9 @@ func (g gold) judge(a Answer) judgement {
 // coveredBy says for each gold span which record is the first that quotes it at
 // its place, with its class where it has one; -1 where none does.
 func (g gold) coveredBy(a Answer) []int {
-	place := func(s *Spans, class string) string { return fmt.Sprintf("%d %q", s.Rune, class) } // "" is any class
-	first := map[string]int{}                                                                   // numbers of records, from 1
+	// Where a record of a class, or of any class, stands; to its number, from 1.
+	place := func(s *Spans, class string) string { return fmt.Sprintf("%d %q", s.Rune, class) }
+	first := map[string]int{}
 	for i, rec := range slices.Backward(a.Records) {
 		if rec.Code == "" && rec.Spans != nil {
 			first[place(rec.Spans, "")], first[place(rec.Spans, rec.Class)] = i+1, i+1

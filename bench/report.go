@@ -350,7 +350,8 @@ func (m *measurer) finish() {
 	variance, _ := rates.PopulationVariance()
 	m.SuccessRateStdDev = math.Sqrt(variance)
 	m.UniqueExtractionStability = *cmp.Or(shared.MeanOrNil(), new(1.0)) // 1 of a single trial
-	if m.Answered == 0 { // a system that is dead is not without faults
+	// A system that is dead is not without faults.
+	if m.Answered == 0 {
 		m.SchemaValidRate, m.QuoteInvariantRate, m.UniqueExtractionStability = 0, 0, 0
 	}
 	if planned, seen := len(m.cases)*m.Trials, m.Answered+m.FailedCalls; seen < planned {

@@ -241,7 +241,8 @@ func (r BenchmarkReport) Judge(g BenchmarkGates, base *BenchmarkReport) []Benchm
 	default:
 		was := base.Summary.WeightedScore
 		passed := score != nil && was != nil && *was-*score <= *g.MaxDrop+epsilon
-		add("max_drop", passed, "weighted_score went from %s to %s, a drop of %g is allowed", number(was), number(score), *g.MaxDrop)
+		add("max_drop", passed, "weighted_score went from %s to %s, a drop of %g is allowed",
+			number(was), number(score), *g.MaxDrop)
 	}
 	switch {
 	case g.MaxRegressions == nil:

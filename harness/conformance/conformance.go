@@ -255,18 +255,20 @@ type graded struct {
 
 // runs counts those of a label.
 func (t *tally) runs(label Label) int {
-	return t.grades[graded{label, evaluator.Pass}] + t.grades[graded{label, evaluator.Borderline}] + t.grades[graded{label, evaluator.Fail}]
+	return t.grades[graded{label, evaluator.Pass}] + t.grades[graded{label, evaluator.Borderline}] +
+		t.grades[graded{label, evaluator.Fail}]
 }
 
 func (t *tally) statistics(cfg Config) Statistics {
 	ofPass, ofFail := t.runs(Pass), t.runs(Fail)
+	borderline := t.grades[graded{Pass, evaluator.Borderline}] + t.grades[graded{Fail, evaluator.Borderline}]
 	s := Statistics{
 		Confidence: Confidence, ValidRuns: t.valid, Faults: t.faults,
 		FlipRate: newRate(t.flips, t.comparisons), Divisor: "comparisons with the first valid run of a pass or fail fixture; a fixture's own flip_rate is divided by its valid runs",
 		Agreement:  newRate(t.grades[graded{Pass, evaluator.Pass}]+t.grades[graded{Fail, evaluator.Fail}], ofPass+ofFail),
 		FalsePass:  newRate(t.grades[graded{Fail, evaluator.Pass}], ofFail),
 		FalseFail:  newRate(t.grades[graded{Pass, evaluator.Fail}], ofPass),
-		Borderline: newRate(t.grades[graded{Pass, evaluator.Borderline}]+t.grades[graded{Fail, evaluator.Borderline}], ofPass+ofFail),
+		Borderline: newRate(borderline, ofPass+ofFail),
 
 		BoundViolations: newRate(t.violations, t.valid),
 		Certification:   t.certification(cfg),

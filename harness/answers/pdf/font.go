@@ -402,7 +402,8 @@ func encodingOf(file *File, font Dict) (e simpleEncoding, ok bool) {
 		e[0xad], e[0xa0] = "-", " "
 	case base == "MacRomanEncoding":
 		e, ok = charmapEncoding(charmap.Macintosh), true
-	case base == "StandardEncoding", !symbolic && subtype != "Type3", !embedded && subtype != "Type3" && name != "Symbol" && name != "ZapfDingbats":
+	case base == "StandardEncoding", !symbolic && subtype != "Type3",
+		!embedded && subtype != "Type3" && name != "Symbol" && name != "ZapfDingbats":
 		e, ok = standardEncoding(), true
 	}
 	code := -1

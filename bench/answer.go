@@ -103,11 +103,6 @@ const (
 	QuoteMismatch   Code = "QUOTE_MISMATCH"          // the document has something else there
 )
 
-// Codes lists every code.
-func Codes() []Code {
-	return []Code{UnsupportedMode, InvalidOffsets, OutOfRange, OffsetMismatch, QuoteMismatch}
-}
-
 // record is the span as a record would state it.
 func (g GoldSpan) record() Record {
 	return Record{Class: g.Class, Quote: g.Quote, Mode: cmp.Or(g.OffsetMode, ModeUTF16), Start: &g.CharStart, End: &g.CharEnd}
@@ -134,13 +129,10 @@ func (r Record) String() string {
 
 // place says where the record claims to stand.
 func (r Record) place() string {
-	switch {
-	case r.Stated != "":
-		return fmt.Sprintf("at %s (%s)", r.Stated, r.Mode)
-	case r.Start == nil && r.End == nil:
+	if r.Stated == "" && r.Start == nil && r.End == nil {
 		return "no offsets are stated"
 	}
-	return fmt.Sprintf("at %s to %s (%s)", number(r.Start), number(r.End), r.Mode)
+	return fmt.Sprintf("at %s (%s)", cmp.Or(r.Stated, number(r.Start)+" to "+number(r.End)), r.Mode)
 }
 
 func number(n *int) string {
@@ -150,36 +142,30 @@ func number(n *int) string {
 	return fmt.Sprint(*n)
 }
 
-// checker checks quotes of one document.
-type checker struct{ offsets *extraction.Offsets }
-
-func newChecker(text string) checker { return checker{extraction.NewOffsets(text)} }
-
-// quote checks whether the document has the quote of a record at its offsets: the
+// find checks whether the document has the quote of a record at its offsets: the
 // slice from start to end, counted in its mode, equals the quote. It returns the
 // offsets in every mode where they name a stretch of the document at all, and the
 // code of the first thing that is wrong, "" for none.
-func (c checker) quote(r Record) (*Spans, Code) {
+func (r Record) find(document *extraction.Offsets) (*Spans, Code) {
 	unit, _, known := unitOf(r.Mode)
 	switch {
 	case !known:
 		return nil, UnsupportedMode
 	case r.Start == nil || r.End == nil || *r.Start < 0 || *r.End <= *r.Start:
 		return nil, InvalidOffsets
-	case *r.End > c.offsets.Len(unit):
+	case *r.End > document.Len(unit):
 		return nil, OutOfRange
 	}
 	var s Spans
 	for i, n := range []int{*r.Start, *r.End} {
-		var utf16, runes, bytes bool
-		s.UTF16[i], utf16 = c.offsets.Convert(n, unit, extraction.UTF16)
-		s.Rune[i], runes = c.offsets.Convert(n, unit, extraction.CodePoints)
-		s.Byte[i], bytes = c.offsets.Convert(n, unit, extraction.Bytes)
-		if !utf16 || !runes || !bytes {
+		var between bool
+		s.UTF16[i], _ = document.Convert(n, unit, extraction.UTF16)
+		s.Rune[i], _ = document.Convert(n, unit, extraction.CodePoints)
+		if s.Byte[i], between = document.Convert(n, unit, extraction.Bytes); !between {
 			return nil, OffsetMismatch
 		}
 	}
-	if there, ok := c.offsets.Slice(s.Rune[0], s.Rune[1]); !ok || there != r.Quote {
+	if there, ok := document.Slice(s.Rune[0], s.Rune[1]); !ok || there != r.Quote {
 		return &s, QuoteMismatch
 	}
 	return &s, ""
@@ -187,8 +173,8 @@ func (c checker) quote(r Record) (*Spans, Code) {
 
 // reader takes answers about one case apart.
 type reader struct {
-	schema *jsonschema.Schema
-	check  checker
+	schema   *jsonschema.Schema
+	document *extraction.Offsets
 }
 
 // newReader makes a schema ready to validate records.
@@ -208,7 +194,7 @@ func newReader(document string, schema json.RawMessage) (reader, error) {
 		return reader{}, err
 	}
 	compiled, err := compiler.Compile("case:targetSchema")
-	return reader{compiled, newChecker(document)}, err
+	return reader{compiled, extraction.NewOffsets(document)}, err
 }
 
 // noLoader refuses every reference to another document: a schema may not read
@@ -225,7 +211,7 @@ const maxRecords = 50_000
 
 // plain reads an answer: {"extractions": [...]}, also in a code fence.
 func (r reader) plain(text string, passes int) Answer {
-	text = unfenced(text)
+	text = fence().ReplaceAllString(strings.TrimSpace(text), "$1")
 	var payload struct {
 		Extractions *[]json.RawMessage `json:"extractions"`
 	}
@@ -255,6 +241,23 @@ type stretch struct {
 	End   json.RawMessage `json:"charEnd"`
 }
 
+// whole reads a whole number; nil where there is none.
+func whole(raw json.RawMessage) (n *int) {
+	if json.Unmarshal(raw, &n) != nil {
+		return nil
+	}
+	return n
+}
+
+// odd writes offsets of which one is there and no whole number; else "".
+func (s stretch) odd() string {
+	if (s.Start == nil) == (whole(s.Start) == nil) && (s.End == nil) == (whole(s.End) == nil) {
+		return ""
+	}
+	written := func(raw json.RawMessage) string { return cmp.Or(textutil.Brief(string(raw), 40), "none") }
+	return written(s.Start) + " to " + written(s.End)
+}
+
 // wire is how an answer states a record: offsets at the top, in span, or both.
 type wire struct {
 	Class string `json:"extractionClass"`
@@ -268,46 +271,18 @@ func (r reader) record(raw json.RawMessage) Record {
 	if err := json.Unmarshal(raw, &w); err != nil {
 		return Record{Shape: "it is no record: " + shortened(plainly(err)), Code: InvalidOffsets}
 	}
-	at, differs := w.stretch, false
-	if w.Span != nil {
-		at = *w.Span
-		differs = w.Mode != "" && w.Mode != at.Mode ||
-			w.Start != nil && number(integer(w.Start)) != number(integer(at.Start)) ||
-			w.End != nil && number(integer(w.End)) != number(integer(at.End))
-	}
+	at := cmp.Or(w.Span, &w.stretch)
+	differs := w.Mode != "" && w.Mode != at.Mode ||
+		w.Start != nil && !bytes.Equal(w.Start, at.Start) || w.End != nil && !bytes.Equal(w.End, at.End)
 	rec := Record{
-		Class: w.Class, Quote: w.Quote, Mode: cmp.Or(at.Mode, ModeUTF16), Start: integer(at.Start), End: integer(at.End),
+		Class: w.Class, Quote: w.Quote, Mode: cmp.Or(at.Mode, ModeUTF16), Start: whole(at.Start), End: whole(at.End),
 		Stated: at.odd(), Shape: r.shape(raw, w),
 	}
-	rec.Spans, rec.Code = r.check.quote(rec)
+	rec.Spans, rec.Code = rec.find(r.document)
 	if differs && (rec.Code == "" || rec.Code == QuoteMismatch) {
 		rec.Code = OffsetMismatch
 	}
 	return rec
-}
-
-// integer reads a whole number; nil where there is none.
-func integer(raw json.RawMessage) *int {
-	var n *int
-	if len(raw) == 0 || json.Unmarshal(raw, &n) != nil {
-		return nil
-	}
-	return n
-}
-
-// odd writes offsets of which one is there and no whole number; else "".
-func (s stretch) odd() string {
-	odd, shown := false, [2]string{"none", "none"}
-	for i, raw := range []json.RawMessage{s.Start, s.End} {
-		if len(raw) > 0 {
-			odd = odd || integer(raw) == nil
-			shown[i] = textutil.Brief(string(raw), 40)
-		}
-	}
-	if !odd {
-		return ""
-	}
-	return shown[0] + " to " + shown[1]
 }
 
 // shape checks the structure: a class and a quote that are not empty, and what
@@ -331,15 +306,8 @@ func (r reader) shape(raw json.RawMessage, w wire) string {
 	return shortened(strings.Join(lines, "\n"))
 }
 
-// unfenced removes white space and one code fence around a text.
-func unfenced(text string) string {
-	text = strings.TrimSpace(text)
-	opening, body, ok := strings.Cut(text, "\n")
-	if ok && strings.HasPrefix(opening, "```") && strings.HasSuffix(body, "```") {
-		return strings.TrimSpace(strings.TrimSuffix(body, "```"))
-	}
-	return text
-}
+// fence is a code fence around an answer.
+var fence = textutil.Pattern("(?s)^```[^\n]*\n(.*)```$")
 
 // shortened is a text of others as a report holds it.
 func shortened(text string) string { return textutil.Brief(text, 300) }
@@ -350,46 +318,38 @@ const (
 	structuredSplit = "structured_split_v1"
 )
 
-// scriptOf reads a stored answer that stands for several: its texts, and why it
-// cannot be used, "" where it can. Any other answer has no texts; a script is an
-// object that names a mode and has no list of extractions.
-func scriptOf(text string) (script map[string]any, problem string) {
-	_ = json.Unmarshal([]byte(text), &script) // what is no object is no script
-	mode, named := script["mode"].(string)
-	if _, plain := script["extractions"]; plain || !named {
-		return nil, ""
-	}
-	keys := map[string][]string{multiPass: {"draft", "repair", "failureKind"}, structuredSplit: {"generate", "generateStructured"}}[mode]
+// wrongScript says why a script cannot be used, "" where it can.
+func wrongScript(mode, text string, script map[string]any) string {
+	keys := map[string][]string{
+		multiPass:       {"draft", "repair", "failureKind", "failureMessage"}, // the last may be missing
+		structuredSplit: {"generate", "generateStructured"},
+	}[mode]
 	if keys == nil {
-		return script, fmt.Sprintf("the script %q is not known: there are %s and %s", shortened(mode), multiPass, structuredSplit)
+		return fmt.Sprintf("the script %q is not known: there are %s and %s", shortened(mode), multiPass, structuredSplit)
 	}
 	if key := dataset.RepeatedKey([]byte(text)); key != "" {
-		return script, fmt.Sprintf("the script has the key %q twice", key)
-	}
-	if _, there := script["failureMessage"]; there && mode == multiPass {
-		keys = append(keys, "failureMessage")
+		return fmt.Sprintf("the script has the key %q twice", key)
 	}
 	for _, key := range slices.Sorted(maps.Keys(script)) {
 		if key != "mode" && !slices.Contains(keys, key) {
-			return script, fmt.Sprintf("%s has no key %q%s", mode, shortened(key), textutil.Hint(key, keys))
+			return fmt.Sprintf("%s has no key %q%s", mode, shortened(key), textutil.Hint(key, keys))
 		}
 	}
 	for _, key := range keys {
-		if _, is := script[key].(string); !is {
-			return script, fmt.Sprintf("%s needs a text %q", mode, key)
+		said, there := script[key]
+		if _, is := said.(string); !is && (there || key != "failureMessage") {
+			return fmt.Sprintf("%s needs a text %q", mode, key)
 		}
 	}
-	if mode == multiPass {
-		kind, kinds := script["failureKind"].(string), []string{FailJSON, FailShape, FailQuote}
-		script["failureKind"] = strings.TrimSuffix(kind, "_failure")
-		if !slices.Contains(kinds, strings.TrimSuffix(kind, "_failure")) {
-			return script, fmt.Sprintf("the failureKind %q is none of %s", shortened(kind), strings.Join(kinds, ", "))
-		}
+	kind := strings.TrimSuffix(fmt.Sprint(script["failureKind"]), "_failure")
+	if kinds := []string{FailJSON, FailShape, FailQuote}; mode == multiPass && !slices.Contains(kinds, kind) {
+		return fmt.Sprintf("the failureKind %q is none of %s", shortened(kind), strings.Join(kinds, ", "))
 	}
-	return script, ""
+	return ""
 }
 
-// stored reads the stored answer of a case, which may be a script.
+// stored reads the stored answer of a case, which may be a script: an object that names
+// a mode and has no list of extractions.
 //
 // multi_pass_v1: the draft must fail with failureKind (json_pipeline,
 // payload_shape or quote_invariant, also with _failure behind it), then the
@@ -397,17 +357,17 @@ func scriptOf(text string) (script map[string]any, problem string) {
 // generateStructured is asked; generate is the answer where that fails. A script
 // that does not do what it says is a failure of its own.
 func (r reader) stored(text string) Answer {
-	script, problem := scriptOf(text)
-	answer := func(key string, passes int) Answer {
-		said, _ := script[key].(string)
-		return r.plain(said, passes)
-	}
-	switch {
-	case script == nil:
+	var script map[string]any
+	_ = json.Unmarshal([]byte(text), &script) // what is no object is no script
+	mode, named := script["mode"].(string)
+	if _, plain := script["extractions"]; plain || !named {
 		return r.plain(text, 1)
-	case problem != "":
+	}
+	if problem := wrongScript(mode, text, script); problem != "" {
 		return failedAnswer(0, FailScript, problem)
-	case script["mode"] == structuredSplit:
+	}
+	answer := func(key string, passes int) Answer { return r.plain(script[key].(string), passes) }
+	if mode == structuredSplit {
 		if a := answer("generateStructured", 1); len(a.Failures) == 0 {
 			return a
 		}
@@ -419,12 +379,10 @@ func (r reader) stored(text string) Answer {
 	} else if slices.ContainsFunc(draft.Records, func(rec Record) bool { return rec.Code != "" }) {
 		failed = FailQuote
 	}
-	if failed == script["failureKind"] {
+	said := strings.TrimSuffix(script["failureKind"].(string), "_failure")
+	if failed == said {
 		return answer("repair", 2)
 	}
-	does := "does not"
-	if failed != "" {
-		does = fmt.Sprintf("does with %q", failed)
-	}
-	return failedAnswer(1, FailScript, fmt.Sprintf("the draft should fail with %q and %s", script["failureKind"], does))
+	problem := fmt.Sprintf("the draft should fail with %q and does with %q", said, cmp.Or(failed, "none"))
+	return failedAnswer(1, FailScript, problem)
 }

@@ -25,21 +25,26 @@ package bench
 import (
 	"cmp"
 	"context"
+	_ "embed" // the texts of the built-in prompt
 	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/experiment"
+	"extraction-experiment/extraction"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
+	"extraction-experiment/pipeline"
+	"extraction-experiment/pipeline/provider"
 	"extraction-experiment/runstore"
 )
 
@@ -84,10 +89,9 @@ type Config struct {
 	// Resume goes on with the run of that file: the same cases, mode, trials and
 	// system. RetryFailed then also asks again about what nobody answered.
 	Resume, RetryFailed bool
-	// Name of the run; empty is the name of the file.
-	Name string
-	// Runner names the program and its version for the run's header.
-	Runner string
+	// Name of the run; empty is the name of the file. Runner names the program and its
+	// version for the run's header.
+	Name, Runner string
 
 	Concurrency int           // 0 means 4
 	Timeout     time.Duration // of one case; 0 means 5 minutes
@@ -124,10 +128,9 @@ func Run(ctx context.Context, cfg Config) (report Report, err error) {
 		items = append(items, item)
 	}
 	header := cfg.header(leftOut)
-	if cfg.Resume { // with the same cases only
-		if header.Dataset.Fingerprint, err = experiment.Fingerprint(ctx, items); err != nil {
-			return Report{}, err
-		}
+	// A run that is resumed goes on with the same cases only.
+	if header.Dataset.Fingerprint, err = experiment.Fingerprint(ctx, items); err != nil {
+		return Report{}, err
 	}
 	result, ran := experiment.Run(ctx, experiment.Config{
 		Header: header, Path: cfg.Out, Source: items, Task: task{cfg.Answerer}, Scorer: scorer{},
@@ -167,18 +170,11 @@ func (cfg *Config) complete(ctx context.Context) (leftOut int, err error) {
 	if cfg.Trials < 0 || cfg.Trials > 1000 {
 		usage("%d trials are impossible: at most 1000", cfg.Trials)
 	}
-	if cfg.Trials == 0 {
-		cfg.Trials = map[Mode]int{DeterministicMode: 1, VarianceMode: 5}[cfg.Mode]
-	}
-	if (cfg.Resume || cfg.RetryFailed) && cfg.Out == "" {
-		usage("only a run that has a file can be resumed")
-	}
-	if len(cfg.Datasets) > 0 {
+	cfg.Trials = cmp.Or(cfg.Trials, map[Mode]int{DeterministicMode: 1, VarianceMode: 5}[cfg.Mode])
+	if len(cfg.Datasets) > 0 || len(cfg.Cases) == 0 {
 		read, err := Read(ctx, cfg.Options, cfg.Datasets...)
 		problems = append(problems, err)
 		cfg.Cases = slices.Concat(cfg.Cases, read)
-	} else if len(cfg.Cases) == 0 {
-		usage("there is no dataset to run")
 	}
 	if cfg.Answerer == nil {
 		cfg.System = outcome.System{Model: "stored", Provider: "stored"}
@@ -203,10 +199,9 @@ const (
 
 // header describes the run.
 func (cfg Config) header(leftOut int) outcome.Header {
-	name := cmp.Or(cfg.Name, strings.TrimSuffix(filepath.Base(cfg.Out), filepath.Ext(cfg.Out)))
 	about := map[string]string{keyMode: string(cfg.Mode)}
 	if leftOut > 0 {
-		about[keyLeftOut] = strconv.Itoa(leftOut)
+		about[keyLeftOut] = fmt.Sprint(leftOut)
 	}
 	counts := map[string]int{}
 	var files []string
@@ -220,7 +215,8 @@ func (cfg Config) header(leftOut int) outcome.Header {
 	}
 	about[keySources] = strings.Join(files, ", ")
 	return outcome.Header{
-		Name: name, Harness: Name, Dataset: outcome.Dataset{Name: "bench"}, System: cfg.System, Trials: cfg.Trials,
+		Name:    cmp.Or(cfg.Name, strings.TrimSuffix(filepath.Base(cfg.Out), filepath.Ext(cfg.Out))),
+		Harness: Name, Dataset: outcome.Dataset{Name: "bench"}, System: cfg.System, Trials: cfg.Trials,
 		Scorer:      outcome.Scorer{Version: "bench-" + Version, Primary: CaseSuccess},
 		Environment: "bench", Metadata: about, Runner: cfg.Runner,
 	}
@@ -253,7 +249,8 @@ func (t task) Do(ctx context.Context, item experiment.Item) (result experiment.T
 		a = r.stored(in.ProviderResponseText)
 	} else {
 		var text string
-		text, result.Calls, err = t.answerer.Answer(ctx, in.question())
+		in.OffsetMode = offsetMode(in.TargetSchema)
+		text, result.Calls, err = t.answerer.Answer(ctx, in.Question)
 		for _, call := range result.Calls {
 			result.Warnings = append(result.Warnings, call.Warnings...)
 		}
@@ -264,4 +261,166 @@ func (t task) Do(ctx context.Context, item experiment.Item) (result experiment.T
 	}
 	result.Output, err = json.Marshal(a)
 	return result, err
+}
+
+// Question is what is asked about a case: neither gold nor the stored answer.
+type Question struct {
+	DocumentText string `json:"documentText"`
+	Instructions string `json:"instructions"`
+	// TargetSchema is the JSON Schema of a record.
+	TargetSchema json.RawMessage `json:"targetSchema"`
+	// OffsetMode is how offsets are to be counted: as the schema says, else
+	// ModeUTF16. An answer may state another.
+	OffsetMode string `json:"-"`
+}
+
+// Answerer is the system under test. Answer returns the text of its answer,
+// {"extractions": [...]}, as the system gave it: what is wrong with it is for
+// the bench to judge. An error means that there is no answer; an
+// *outcome.Failure in its chain says its class. It is called by many goroutines
+// at once.
+type Answerer interface {
+	Answer(ctx context.Context, q Question) (text string, calls []outcome.Call, err error)
+}
+
+// texts are those that the schema of a record lets a property be.
+func texts(schema json.RawMessage, property string) (list []string) {
+	for enum := range dataset.ValuesAt(schema, property+".enum") {
+		for text := range textutil.JSONElements(enum) {
+			list = append(list, textutil.JSONText(text))
+		}
+	}
+	for text := range dataset.ValuesAt(schema, property+".const") {
+		list = append(list, textutil.JSONText(text))
+	}
+	return slices.DeleteFunc(list, func(text string) bool { return text == "" })
+}
+
+// offsetMode is the first that the schema of a record names, in span or at the top.
+func offsetMode(schema json.RawMessage) string {
+	modes := texts(schema, "properties.span.properties.offsetMode")
+	for _, mode := range append(modes, texts(schema, "properties.offsetMode")...) {
+		if _, _, known := unitOf(mode); known {
+			return mode
+		}
+	}
+	return ModeUTF16
+}
+
+// document makes a document of the question, for a system that extracts
+// entities: the classes that the schema allows are the types to extract,
+// described by the instructions.
+func (q Question) document() extraction.Document {
+	doc := extraction.Document{Text: q.DocumentText, Objects: map[string]extraction.ObjectSchema{}}
+	for _, class := range texts(q.TargetSchema, "properties.extractionClass") {
+		doc.Objects[class] = extraction.ObjectSchema{Name: class, Description: q.Instructions}
+	}
+	return doc
+}
+
+var (
+	//go:embed prompt_system.txt
+	promptSystem string
+	//go:embed prompt_user.txt
+	promptUser string
+)
+
+// Prompt returns the prompt that models are asked with: the instructions and the
+// schema of the case, and the form of a record with quote and offsets.
+func Prompt() pipeline.Template {
+	return pipeline.Template{Name: Name, Messages: []pipeline.TemplateMessage{
+		{Role: pipeline.RoleSystem, Content: promptSystem}, {Role: pipeline.RoleUser, Content: promptUser},
+	}}
+}
+
+// Asking asks a language model, once for each case. The schema is a part of the
+// prompt and is not enforced by the provider, nor is an answer repaired: what
+// the model says is what is measured. It is safe for concurrent use if the model
+// is.
+type Asking struct {
+	Model pipeline.Model
+	// Name and Provider are how calls call the model.
+	Name, Provider string
+}
+
+// Answer returns what the model says; also a refusal and an answer that was cut
+// off are answers. Errors are those of the model.
+func (a Asking) Answer(ctx context.Context, q Question) (string, []outcome.Call, error) {
+	_, unit, _ := unitOf(q.OffsetMode)
+	messages, err := pipeline.Compile(Prompt(), pipeline.Vars{Texts: map[string]string{
+		"document_text": q.DocumentText, "instructions": q.Instructions, "target_schema": string(q.TargetSchema),
+		"offset_mode": q.OffsetMode, "offset_unit": unit,
+	}})
+	if err != nil {
+		return "", nil, &outcome.Failure{Class: outcome.Item, Message: err.Error()}
+	}
+	about := outcome.Call{Name: "extract", Provider: a.Provider, Model: a.Name}
+	res, call, err := pipeline.Record(ctx, a.Model, pipeline.Request{Messages: messages}, about, time.Now)
+	if res.Finish == pipeline.FinishLength {
+		call.Warnings = append(call.Warnings, "the answer was cut by the limit of tokens")
+	}
+	return res.Text, []outcome.Call{call}, err
+}
+
+// Extracting answers with what an extractor of entities finds: each mention of
+// an entity is a record with its type as the class.
+type Extracting struct{ Extractor pipeline.Extractor }
+
+// Answer asks the extractor; errors are its own.
+func (e Extracting) Answer(ctx context.Context, q Question) (string, []outcome.Call, error) {
+	found, calls, err := e.Extractor.Extract(ctx, q.document())
+	if err != nil {
+		return "", calls, err
+	}
+	text, err := json.Marshal(recordsOf(found))
+	return string(text), calls, err
+}
+
+// recordsOf writes entities as an answer: one record for each mention, as it is
+// stated. An entity without mentions is one record without offsets: nothing is
+// searched for that the system did not say.
+func recordsOf(found extraction.Extraction) any {
+	records := []map[string]any{}
+	for _, e := range found.Entities {
+		attributes := json.RawMessage(cmp.Or(string(e.Properties), `{}`))
+		record := map[string]any{"extractionClass": e.Type, "quote": e.Name, "attributes": attributes}
+		if len(e.Mentions) == 0 {
+			records = append(records, record)
+		}
+		for _, m := range e.Mentions {
+			record = maps.Clone(record)
+			record["quote"] = m.Quote
+			record["span"] = map[string]any{"offsetMode": ModeRune, "charStart": m.Start, "charEnd": m.End}
+			records = append(records, record)
+		}
+	}
+	return map[string]any{"extractions": records}
+}
+
+// External asks a team's own pipeline by the protocol of
+// docs/pipeline-protocol.md, with "instructions", "target_schema" and
+// "offset_mode" in the request. An answer holds "extractions", records as the
+// schema asks for, or "entities" whose mentions are the records. It is safe for
+// concurrent use.
+type External struct{ Asker *provider.External }
+
+// Answer asks once. A reply without a list is an answer that cannot be used, as
+// a model's prose is; errors are those of the pipeline.
+func (e External) Answer(ctx context.Context, q Question) (string, []outcome.Call, error) {
+	doc := q.document()
+	reply, calls, err := e.Asker.Ask(ctx, map[string]any{
+		"document_text": doc.Text, "document_type": doc.Type, "object_schemas": doc.Objects, "relationship_schemas": struct{}{},
+		"allowed_types": []string{}, "available_tags": []string{},
+		"instructions": q.Instructions, "target_schema": q.TargetSchema, "offset_mode": q.OffsetMode,
+	})
+	if err != nil {
+		return "", calls, err
+	}
+	var answer any = reply
+	found, _, none := extraction.DecodeExtraction([]byte(`{"entities":` + string(reply["entities"]) + `}`))
+	if none == nil && reply["extractions"] == nil {
+		answer = recordsOf(found)
+	}
+	text, err := json.Marshal(answer)
+	return string(text), calls, err
 }

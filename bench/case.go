@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	_ "embed" // the cases that come with the program
+	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"extraction-experiment/dataset"
+	"extraction-experiment/extraction"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/files"
 	"extraction-experiment/internal/textutil"
@@ -70,10 +71,8 @@ func (c Case) Regression() bool { return c.Expected != nil }
 
 // input is what the task is given: no gold.
 type input struct {
-	DocumentText         string          `json:"documentText"`
-	Instructions         string          `json:"instructions"`
-	TargetSchema         json.RawMessage `json:"targetSchema"`
-	ProviderResponseText string          `json:"providerResponseText"`
+	Question
+	ProviderResponseText string `json:"providerResponseText"`
 }
 
 // gold is what the scorer is given.
@@ -86,7 +85,8 @@ type gold struct {
 
 // item makes the case an item of a dataset.
 func (c Case) item() (dataset.Item, error) {
-	in, problem := json.Marshal(input{c.DocumentText, c.Instructions, c.TargetSchema, c.ProviderResponseText})
+	question := Question{DocumentText: c.DocumentText, Instructions: c.Instructions, TargetSchema: c.TargetSchema}
+	in, problem := json.Marshal(input{question, c.ProviderResponseText})
 	want, err := json.Marshal(gold{c.Category, c.DocumentText, c.GoldSpans, c.Expected})
 	about, other := json.Marshal(map[string]string{"category": c.Category, "source_url": c.SourceURL, "pack_id": c.PackID})
 	return dataset.Item{ID: c.CaseID, Input: in, Expected: want, Metadata: about}, errors.Join(problem, err, other)
@@ -109,24 +109,26 @@ type Options struct {
 // line; ids must be unique over all files.
 func Read(ctx context.Context, opt Options, paths ...string) ([]Case, error) {
 	r := caseReader{seen: map[string]string{}}
-	r.files(ctx, opt, paths...)
+	for _, path := range paths {
+		r.file(ctx, opt, path)
+	}
 	return r.result()
 }
 
 // The cases that come with the program, written for this project: short and long
 // documents with gold spans, and records of eight categories.
-var (
-	//go:embed datasets/smoke.jsonl
-	smoke []byte
-	//go:embed datasets/regression.jsonl
-	regression []byte
-)
+//
+//go:embed datasets/smoke.jsonl datasets/regression.jsonl
+var builtIn embed.FS
 
 // BuiltIn reads the cases that come with the program; see Read.
 func BuiltIn(opt Options) ([]Case, error) {
 	r := caseReader{seen: map[string]string{}}
-	r.text(opt, "the built-in smoke.jsonl", smoke)
-	r.text(opt, "the built-in regression.jsonl", regression)
+	for _, name := range []string{"smoke.jsonl", "regression.jsonl"} {
+		text, err := builtIn.ReadFile("datasets/" + name)
+		r.problems.Add(err)
+		r.text(opt, "the built-in "+name, text)
+	}
 	return r.result()
 }
 
@@ -144,20 +146,17 @@ type caseReader struct {
 
 func (r *caseReader) result() ([]Case, error) {
 	if r.problems.Len() == 0 && len(r.cases) == 0 {
-		return nil, cli.Usage("there is no case in the datasets")
+		return nil, cli.Usage("there is no case to run: no dataset has one")
 	}
 	return r.cases, r.problems.Err()
 }
 
-func (r *caseReader) files(ctx context.Context, opt Options, paths ...string) {
-	for _, path := range paths {
-		text, err := files.Read(ctx, path, maxFile)
-		if err != nil {
-			r.problems.Add(fmt.Errorf("reading the cases: %w", err))
-			continue
-		}
-		r.text(opt, path, text)
+func (r *caseReader) file(ctx context.Context, opt Options, path string) {
+	text, err := files.Read(ctx, path, maxFile)
+	if err != nil {
+		r.problems.Add(fmt.Errorf("reading the cases: %w", err))
 	}
+	r.text(opt, path, text)
 }
 
 func (r *caseReader) text(opt Options, path string, text []byte) {
@@ -208,37 +207,38 @@ func missing(values map[string]json.RawMessage, keys ...string) []string {
 
 // read fills a case in and tells every problem of it.
 func (f fields) read(c *Case, opt Options) {
-	known := []string{"caseId", "documentText", "instructions", "targetSchema", "providerResponseText", "category"}
-	needed, smoke := known, f.values["goldSpans"] != nil && f.values["expected"] == nil
-	if smoke {
-		needed, known = known[:5], append(known, "goldSpans")
-	} else {
-		needed = append(known, "expected", "sourceUrl", "packId")
-		known = append(needed, "sourceQuote")
+	smoke := f.values["goldSpans"] != nil && f.values["expected"] == nil
+	needed := []string{"caseId", "documentText", "instructions", "targetSchema", "providerResponseText"}
+	optional := []string{"category", "goldSpans"}
+	if !smoke {
+		needed, optional = append(needed, "category", "expected", "sourceUrl", "packId"), []string{"sourceQuote"}
 	}
-	for _, key := range slices.Sorted(maps.Keys(f.values)) {
-		if !slices.Contains(known, key) {
-			f.bad("unknown field %q%s", textutil.Brief(key, 300), textutil.Hint(key, known))
-			delete(f.values, key)
-		}
-	}
+	known := append(needed, optional...)
 	for _, key := range missing(f.values, slices.Clone(needed)...) {
 		f.bad("%s is missing", key)
 	}
 	for _, key := range slices.Sorted(maps.Keys(f.values)) {
-		dec := json.NewDecoder(strings.NewReader(fmt.Sprintf("{%q:%s}", key, f.values[key])))
-		dec.DisallowUnknownFields()
-		if err := dec.Decode(c); err != nil {
-			f.bad("%s", plainly(err))
+		if slices.Contains(known, key) {
+			f.value(c, key)
+		} else {
+			f.bad("unknown field %q%s", textutil.Brief(key, 300), textutil.Hint(key, known))
 		}
 	}
-	f.texts(*c)
+	if err := dataset.ValidID(c.CaseID); c.CaseID != "" && err != nil {
+		f.bad("caseId: %v", err)
+	}
 	f.schema(*c)
 	if smoke {
 		f.goldSpans(*c)
 		return
 	}
-	f.source(*c)
+	u, err := url.Parse(c.SourceURL)
+	if c.SourceURL != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
+		f.bad("sourceUrl: %q is no address with http:// or https://", c.SourceURL)
+	}
+	if n := utf8.RuneCountInString(c.SourceQuote); n > longestSourceQuote {
+		f.bad("sourceQuote has %d characters, at most %d are allowed", n, longestSourceQuote)
+	}
 	f.expected(c.Expected)
 	if opt.Strict && c.CaseID != "" && !caseGrammar().MatchString(c.CaseID) {
 		f.bad("caseId: %q is not of the form slug--slug--digits--8hex", c.CaseID)
@@ -248,87 +248,57 @@ func (f fields) read(c *Case, opt Options) {
 	}
 }
 
+// value fills in the value of a key, and checks that a text says something. A stored
+// answer may be empty.
+func (f fields) value(c *Case, key string) {
+	raw := f.values[key]
+	dec := json.NewDecoder(strings.NewReader(fmt.Sprintf("{%q:%s}", key, raw)))
+	dec.DisallowUnknownFields()
+	text := textutil.JSONText(raw)
+	switch err := dec.Decode(c); {
+	case err != nil:
+		f.bad("%s", plainly(err))
+	case raw[0] != '"' || key == "providerResponseText":
+	case strings.TrimSpace(text) == "":
+		f.bad("%s is empty", key)
+	case placeholder().MatchString(text):
+		f.bad("%s: %q is a placeholder", key, text)
+	}
+}
+
 // plainly says what is wrong with JSON without the words of Go.
 func plainly(err error) string {
-	var wrong *json.UnmarshalTypeError
-	if !errors.As(err, &wrong) {
+	wrong, is := errors.AsType[*json.UnmarshalTypeError](err)
+	if !is {
 		return strings.TrimPrefix(err.Error(), "json: ")
 	}
-	wanted := "an object"
-	switch kind := wrong.Type.String(); {
-	case kind == "string":
-		wanted = "a text"
-	case kind == "int":
-		wanted = "a whole number"
-	case strings.HasPrefix(kind, "[]"):
-		wanted = "a list"
-	}
-	said := fmt.Sprintf("expected %s, got %s", wanted, wrong.Value)
-	if wrong.Field != "" {
-		said = wrong.Field + ": " + said
-	}
-	return said
+	wanted := map[string]string{"string": "a text", "int": "a whole number", "slice": "a list"}[wrong.Type.Kind().String()]
+	said := fmt.Sprintf("expected %s, got %s", cmp.Or(wanted, "an object"), wrong.Value)
+	return strings.TrimPrefix(wrong.Field+": "+said, ": ")
 }
 
 var (
 	caseGrammar = textutil.Pattern(`^[a-z0-9]+(-[a-z0-9]+)*--[a-z0-9]+(-[a-z0-9]+)*--[0-9]+--[0-9a-f]{8}$`)
 	packGrammar = textutil.Pattern(`^[0-9]{4}-[0-9]{2}-[0-9]{2}--[a-z0-9]+(-[a-z0-9]+)*--[0-9a-f]{8}$`)
+	placeholder = textutil.Pattern(`(?i)^\W*(todo|tbd|wip|fixme|xxx)\W*$`)
 )
 
 // longestSourceQuote is in characters.
 const longestSourceQuote = 280
 
-var placeholder = textutil.Pattern(`(?i)^\W*(todo|tbd|wip|fixme|xxx)\W*$`)
-
-// texts checks that the texts say something.
-func (f fields) texts(c Case) {
-	for _, t := range [][2]string{
-		{"caseId", c.CaseID}, {"documentText", c.DocumentText}, {"instructions", c.Instructions}, {"category", c.Category},
-		{"sourceUrl", c.SourceURL}, {"sourceQuote", c.SourceQuote}, {"packId", c.PackID},
-	} {
-		switch key, text := t[0], t[1]; {
-		case !bytes.HasPrefix(f.values[key], []byte(`"`)): // missing, or no text: that has been told
-		case strings.TrimSpace(text) == "":
-			f.bad("%s is empty", key)
-		case placeholder().MatchString(text):
-			f.bad("%s: %q is a placeholder", key, text)
-		}
-	}
-	if c.CaseID != "" {
-		if err := dataset.ValidID(c.CaseID); err != nil {
-			f.bad("caseId: %v", err)
-		}
-	}
-}
-
 // schema checks the schema, and that a stored answer that is a script does what it
 // says.
 func (f fields) schema(c Case) {
-	if c.TargetSchema == nil {
-		return
-	}
-	if c.TargetSchema[0] != '{' {
+	switch r, err := newReader(c.DocumentText, c.TargetSchema); {
+	case c.TargetSchema == nil:
+	case c.TargetSchema[0] != '{':
 		f.bad("targetSchema: expected an object")
-		return
-	}
-	r, err := newReader(c.DocumentText, c.TargetSchema)
-	if err != nil {
+	case err != nil:
 		f.bad("targetSchema: %s", shortened(err.Error()))
-		return
-	}
-	a := r.stored(c.ProviderResponseText)
-	if len(a.Failures) > 0 && a.Failures[0].Kind == FailScript {
-		f.bad("providerResponseText: %s", a.Failures[0].Message)
-	}
-}
-
-func (f fields) source(c Case) {
-	u, err := url.Parse(c.SourceURL)
-	if c.SourceURL != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
-		f.bad("sourceUrl: %q is no address with http:// or https://", c.SourceURL)
-	}
-	if n := utf8.RuneCountInString(c.SourceQuote); n > longestSourceQuote {
-		f.bad("sourceQuote has %d characters, at most %d are allowed", n, longestSourceQuote)
+	default:
+		if a := r.stored(c.ProviderResponseText); len(a.Failures) > 0 && a.Failures[0].Kind == FailScript {
+			f.bad("providerResponseText: %s", a.Failures[0].Message)
+		}
 	}
 }
 
@@ -358,9 +328,9 @@ func (f fields) goldSpans(c Case) {
 	if string(f.values["goldSpans"]) == "null" {
 		f.bad("goldSpans: expected a list, [] where there is nothing to extract")
 	}
-	check := newChecker(c.DocumentText)
+	document := extraction.NewOffsets(c.DocumentText)
 	for i, g := range c.GoldSpans {
-		if _, code := check.quote(g.record()); code != "" {
+		if _, code := g.record().find(document); code != "" {
 			f.bad("goldSpans[%d]: %s: the document does not have %q %s", i, code, g.Quote, g.record().place())
 		}
 	}
@@ -374,14 +344,11 @@ func (f fields) goldSpans(c Case) {
 func Additions(ctx context.Context, opt Options, pack, target string) (lines []byte, records int, err error) {
 	r := caseReader{seen: map[string]string{}}
 	if _, err := os.Stat(target); !errors.Is(err, os.ErrNotExist) {
-		r.files(ctx, Options{}, target)
+		r.file(ctx, Options{}, target)
 	}
 	there := len(r.cases)
-	r.files(ctx, opt, pack)
+	r.file(ctx, opt, pack)
 	cases, err := r.result()
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
 	contents := map[[3]string]Case{}
 	for i, c := range cases {
 		content := [3]string{c.DocumentText, c.Instructions, c.ProviderResponseText}
@@ -392,12 +359,14 @@ func Additions(ctx context.Context, opt Options, pack, target string) (lines []b
 		case same:
 			r.problems.Add(c.problem("the same record as %q in %s line %d", other.CaseID, other.File, other.Line))
 		default:
-			r.problems.Add(enc.Encode(c))
+			line, err := textutil.MarshalJSON(c)
+			r.problems.Add(err)
+			lines = append(append(lines, line...), '\n')
 		}
 		contents[content] = c
 	}
 	if err = cmp.Or(r.problems.Err(), err); err != nil {
 		return nil, 0, err
 	}
-	return b.Bytes(), len(cases) - there, nil
+	return lines, len(cases) - there, nil
 }

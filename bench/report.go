@@ -77,8 +77,6 @@ type FailedCalls struct {
 	// CaseID and Message are those of the first, by case and trial.
 	CaseID  string `json:"caseId"`
 	Message string `json:"message"`
-
-	trial int
 }
 
 // Variance describes the numbers of extractions of the trials.
@@ -134,14 +132,12 @@ func (r Report) Err() error {
 		return nil
 	}
 	code, unreached := cli.ExitFailures, r.Answered == 0
+	passing := []outcome.Class{outcome.Provider, outcome.RateLimited, outcome.Timeout}
 	for _, f := range r.Failures {
-		switch f.Class {
-		case outcome.Internal:
+		unreached = unreached && slices.Contains(passing, f.Class)
+		if f.Class == outcome.Internal {
 			code = cli.ExitBug
-		case outcome.Provider, outcome.RateLimited, outcome.Timeout:
-			continue
 		}
-		unreached = false
 	}
 	if unreached {
 		code = cli.ExitUnavailable
@@ -160,10 +156,20 @@ func Measure(ctx context.Context, run *runstore.Reader) (Report, error) {
 		return Report{}, err
 	}
 	if header.Harness != Name {
-		return Report{}, wrongRun(header)
+		return Report{}, cli.Usage("the run %q is of the harness %s: experiment bench run makes runs of the bench",
+			header.Name, header.Harness)
 	}
-	m := measurer{trials: max(1, header.Trials), cases: map[string]gold{}, failures: map[outcome.Class]FailedCalls{},
-		errors: map[Code]int{}, causes: stats.NewShortlist(mostCauses, compareCauses)}
+	about := header.Metadata
+	m := measurer{
+		Report: Report{
+			Run: header.Name, Mode: about[keyMode], Model: header.System.Model, Trials: max(1, header.Trials),
+			Sources: about[keySources], Failures: []FailedCalls{}, QuoteErrors: map[Code]int{},
+			DriftingCases: []string{}, Categories: []Category{}, Warnings: []string{},
+		},
+		cases: map[string]gold{}, categories: map[string]*Category{},
+		causes: stats.NewShortlist(mostCauses, compareCauses),
+	}
+	m.trials, m.keys = make([]Category, m.Trials), make([]map[string]set, m.Trials)
 	for item, err := range run.Items(ctx) {
 		if err != nil {
 			return Report{}, err
@@ -175,116 +181,134 @@ func Measure(ctx context.Context, run *runstore.Reader) (Report, error) {
 		g.Category = cmp.Or(g.Category, "smoke") // where a smoke case has none
 		m.cases[item.ID] = g
 	}
+	m.countCases()
 	for o, err := range run.Outcomes(ctx, runstore.Query{Newest: true, Detail: true}) {
 		if err != nil {
 			return Report{}, err
 		}
-		if _, known := m.cases[o.Item]; known && o.Trial >= 1 && o.Trial <= m.trials {
-			m.results = append(m.results, m.judge(o))
+		if _, known := m.cases[o.Item]; known && o.Trial >= 1 && o.Trial <= m.Trials {
+			m.judge(o)
 		}
 	}
-	r := m.report()
-	about := header.Metadata
-	r.Run, r.Model, r.Mode, r.Sources = header.Name, header.System.Model, about[keyMode], about[keySources]
+	m.finish()
 	if n := about[keyLeftOut]; n != "" {
-		r.Warnings = append(r.Warnings, n+" cases expect that their stored answer fails; "+
+		m.Warnings = append(m.Warnings, n+" cases expect that their stored answer fails; "+
 			"they were left out, as they are not about the system that answered")
 	}
-	return r, nil
+	return m.Report, nil
 }
 
-// wrongRun is the error of a run that is not one of the bench.
-func wrongRun(h outcome.Header) error {
-	return cli.Usage("the run %q is of the harness %s: experiment bench run makes runs of the bench", h.Name, h.Harness)
+// add adds a result to the sums that the rates are until divide.
+func (c *Category) add(r judgement) {
+	c.Extractions += r.count
+	c.SuccessRate += float64(toInt(r.why == ""))
+	c.SchemaValidRate += float64(r.shaped)
+	c.QuoteInvariantRate += float64(r.quoted)
+	c.CoverageRate += rate(r.covered, r.wanted)
+}
+
+// divide makes rates of the sums over so many trials.
+func (c *Category) divide(trials int) {
+	planned := c.Cases * trials
+	c.SuccessRate, c.CoverageRate = rate(c.SuccessRate, planned), rate(c.CoverageRate, planned)
+	c.SchemaValidRate = rate(c.SchemaValidRate, c.Extractions)
+	c.QuoteInvariantRate = rate(c.QuoteInvariantRate, c.Extractions)
 }
 
 // set is a set of keys.
 type set map[string]bool
 
-// result is what a case came to in one trial.
-type result struct {
-	judgement
-	item  string
-	trial int
-	keys  set    // of what was extracted
-	came  string // what is the same in every trial of a case that does not drift
-}
-
 // mostCauses is how many causes a report keeps.
 const mostCauses = 100
 
-// measurer takes results and makes a report of them.
+// measurer takes outcomes and makes a report of them.
 type measurer struct {
-	trials   int
-	cases    map[string]gold
-	results  []result
-	errors   map[Code]int
-	failures map[outcome.Class]FailedCalls
-	causes   *stats.Shortlist[Cause]
-	noted    int // causes
+	Report
+	cases      map[string]gold
+	categories map[string]*Category
+	all        Category
+	trials     []Category
+	keys       []map[string]set // of what was extracted, by trial and case
+	causes     *stats.Shortlist[Cause]
+	item, came string // of the last outcome: its case, and what is the same in all trials of one that does not drift
 }
 
-// judge judges the outcome of a case, and notes what is wrong with it.
-func (m *measurer) judge(o outcome.Outcome) result {
-	a := answerOf(o)
-	r := result{judgement: m.cases[o.Item].judge(a), item: o.Item, trial: o.Trial, keys: set{}}
-	if o.Failed() { // whatever is expected: nobody answered, not even that there is nothing
-		r.success, r.why = false, "there is no answer: "+a.Failures[0].Message
-		r.covered, r.wanted = 0, 1
-		m.failed(o)
-	}
-	for _, rec := range a.Records {
-		r.keys[rec.key()] = true
-		m.explain(o, rec)
-	}
-	if !r.success {
-		m.cause(Cause{CaseID: o.Item, Trial: o.Trial, Metric: "successRate", Detail: r.why})
-	}
-	r.came = fmt.Sprint(a.Kind, len(a.Failures) > 0, slices.Sorted(maps.Keys(r.keys)))
-	return r
-}
-
-// answerOf returns the answer of an outcome; a case that failed has none.
-func answerOf(o outcome.Outcome) (a Answer) {
-	switch {
-	case o.Failure != nil:
-		return failedAnswer(0, string(o.Class), o.Failure.Error())
-	case o.Failed() || json.Unmarshal(o.Output, &a) != nil:
-		return failedAnswer(0, string(o.Class), "the output is no answer")
-	}
-	return a
-}
-
-// failed counts a case that nobody answered; the message that is kept is the
-// first by case and trial.
-func (m *measurer) failed(o outcome.Outcome) {
-	f, there := m.failures[o.Class]
-	if !there || cmp.Or(cmp.Compare(o.Item, f.CaseID), cmp.Compare(o.Trial, f.trial)) < 0 {
-		f.Class, f.CaseID, f.trial, f.Message = o.Class, o.Item, o.Trial, string(o.Class)
-		if o.Failure != nil {
-			f.Message = o.Failure.Message
+// countCases counts them, by category too.
+func (m *measurer) countCases() {
+	regressions := set{} // categories that have some
+	for _, g := range m.cases {
+		if m.categories[g.Category] == nil {
+			m.categories[g.Category] = &Category{Name: g.Category}
+		}
+		m.categories[g.Category].Cases++
+		if g.Expected != nil {
+			m.Breadth.RegressionCaseCount++
+			regressions[g.Category] = true
 		}
 	}
-	f.Count++
-	m.failures[o.Class] = f
+	m.all.Cases, m.Breadth.TotalCaseCount, m.Breadth.RegressionCategoryCount = len(m.cases), len(m.cases), len(regressions)
+	m.Breadth.SmokeCaseCount = len(m.cases) - m.Breadth.RegressionCaseCount
 }
 
-// explain notes what is wrong with a record.
-func (m *measurer) explain(o outcome.Outcome, rec Record) {
-	c := Cause{CaseID: o.Item, Trial: o.Trial, Class: shortened(rec.Class), Quote: shortened(rec.Quote)}
-	if rec.Shape != "" {
-		c.Metric, c.Detail = "schemaValidRate", rec.Shape
-		m.cause(c)
+// judge judges the outcome of a case, and notes what is wrong with it. Outcomes come in
+// the order of case and trial.
+func (m *measurer) judge(o outcome.Outcome) {
+	a := failedAnswer(0, string(o.Class), "the output is no answer")
+	if !o.Failed() {
+		_ = json.Unmarshal(o.Output, &a) // else it stays so
 	}
-	if rec.Code != "" {
-		m.errors[rec.Code]++
-		c.Metric, c.Code, c.Detail = "quoteInvariantRate", rec.Code, rec.place()
-		m.cause(c)
+	g := m.cases[o.Item]
+	r, keys := g.judge(a), set{}
+	if o.Failed() { // whatever is expected: nobody answered, not even that there is nothing
+		r.why = "there is no answer: " + m.failed(o)
+		r.covered, r.wanted = 0, 1
+	} else {
+		m.Answered++
 	}
+	for _, rec := range a.Records {
+		keys[rec.key()] = true
+		c := Cause{CaseID: o.Item, Trial: o.Trial, Class: shortened(rec.Class), Quote: shortened(rec.Quote)}
+		if rec.Shape != "" {
+			c.Metric, c.Detail = "schemaValidRate", rec.Shape
+			m.cause(c)
+		}
+		if rec.Code != "" {
+			m.QuoteErrors[rec.Code]++
+			c.Metric, c.Code, c.Detail = "quoteInvariantRate", rec.Code, rec.place()
+			m.cause(c)
+		}
+	}
+	if r.why != "" {
+		m.cause(Cause{CaseID: o.Item, Trial: o.Trial, Metric: "successRate", Detail: r.why})
+	}
+	for _, t := range []*Category{&m.all, m.categories[g.Category], &m.trials[o.Trial-1]} {
+		t.add(r)
+	}
+	if m.keys[o.Trial-1] == nil {
+		m.keys[o.Trial-1] = map[string]set{}
+	}
+	m.keys[o.Trial-1][o.Item] = keys
+	came := fmt.Sprint(a.Kind, len(a.Failures) > 0, slices.Sorted(maps.Keys(keys)))
+	if o.Item == m.item && came != m.came {
+		m.DriftingCases = append(m.DriftingCases, o.Item)
+	}
+	m.item, m.came = o.Item, came
+}
+
+// failed counts a case that nobody answered, and says why.
+func (m *measurer) failed(o outcome.Outcome) string {
+	why := cmp.Or(o.Failure, &outcome.Failure{Class: o.Class, Message: string(o.Class)})
+	i := slices.IndexFunc(m.Failures, func(f FailedCalls) bool { return f.Class == o.Class })
+	if i < 0 {
+		i, m.Failures = len(m.Failures), append(m.Failures, FailedCalls{Class: o.Class, CaseID: o.Item, Message: why.Message})
+	}
+	m.Failures[i].Count++
+	m.FailedCalls++
+	return why.Error()
 }
 
 func (m *measurer) cause(c Cause) {
-	m.noted++
+	m.MoreCauses++
 	m.causes.Offer(c)
 }
 
@@ -293,132 +317,60 @@ func compareCauses(a, b Cause) int {
 		strings.Compare(a.Quote, b.Quote), strings.Compare(a.Class, b.Class), strings.Compare(a.Detail, b.Detail), a.Trial-b.Trial)
 }
 
-func (m *measurer) report() Report {
-	r := Report{
-		Trials: m.trials, Breadth: Breadth{TotalCaseCount: len(m.cases)}, QuoteErrors: m.errors, Failures: []FailedCalls{},
-		DriftingCases: []string{}, Categories: []Category{}, Causes: m.causes.Values(), Warnings: []string{},
+// finish fills in what all outcomes together come to.
+func (m *measurer) finish() {
+	m.Causes = m.causes.Values()
+	m.MoreCauses -= len(m.Causes)
+	slices.SortFunc(m.Failures, func(a, b FailedCalls) int { return cmp.Compare(a.Class, b.Class) })
+	m.all.divide(m.Trials)
+	m.SchemaValidRate, m.QuoteInvariantRate = m.all.SchemaValidRate, m.all.QuoteInvariantRate
+	m.SuccessRate, m.CoverageRate = m.all.SuccessRate, m.all.CoverageRate
+	for _, name := range slices.Sorted(maps.Keys(m.categories)) {
+		m.categories[name].divide(m.Trials)
+		m.Categories = append(m.Categories, *m.categories[name])
 	}
-	r.MoreCauses = m.noted - len(r.Causes)
-	for _, class := range slices.Sorted(maps.Keys(m.failures)) {
-		r.Failures = append(r.Failures, m.failures[class])
-		r.FailedCalls += m.failures[class].Count
-	}
-	r.Answered = len(m.results) - r.FailedCalls
-	m.compareCategories(&r)
-	m.compareTrials(&r)
-	if r.Answered == 0 { // a system that is dead is not without faults
-		r.SchemaValidRate, r.QuoteInvariantRate, r.UniqueExtractionStability = 0, 0, 0
-	}
-	planned := len(m.cases) * m.trials
-	if missing := planned - len(m.results); missing > 0 {
-		r.Warnings = append(r.Warnings, fmt.Sprintf(
-			"%d of %d outcomes are missing: the run did not finish; they count as not successful", missing, planned))
-	}
-	return r
-}
-
-// total is what results come to, of so many cases.
-func (m *measurer) total(name string, cases int, results []result) Category {
-	var success, shaped, quoted int
-	var coverage stats.Sum
-	c := Category{Name: name, Cases: cases, CoverageRate: 1}
-	for _, r := range results {
-		success += toInt(r.success)
-		shaped += r.shaped
-		quoted += r.quoted
-		c.Extractions += r.count
-		coverage.Add(rate(r.covered, r.wanted))
-	}
-	c.SchemaValidRate, c.QuoteInvariantRate = rate(shaped, c.Extractions), rate(quoted, c.Extractions)
-	planned := cases * m.trials
-	c.SuccessRate = rate(success, planned)
-	if planned > 0 {
-		c.CoverageRate = coverage.Value() / float64(planned)
-	}
-	return c
-}
-
-// compareCategories fills in what the cases of each category come to, and all.
-func (m *measurer) compareCategories(r *Report) {
-	all := m.total("", len(m.cases), m.results)
-	r.SchemaValidRate, r.QuoteInvariantRate = all.SchemaValidRate, all.QuoteInvariantRate
-	r.SuccessRate, r.CoverageRate = all.SuccessRate, all.CoverageRate
-	cases, results, regression := map[string]int{}, map[string][]result{}, set{}
-	for _, g := range m.cases {
-		cases[g.Category]++
-		if g.Expected != nil {
-			r.Breadth.RegressionCaseCount++
-			regression[g.Category] = true
-		}
-	}
-	r.Breadth.SmokeCaseCount, r.Breadth.RegressionCategoryCount = len(m.cases)-r.Breadth.RegressionCaseCount, len(regression)
-	for _, x := range m.results {
-		name := m.cases[x.item].Category
-		results[name] = append(results[name], x)
-	}
-	for _, name := range slices.Sorted(maps.Keys(cases)) {
-		r.Categories = append(r.Categories, m.total(name, cases[name], results[name]))
-	}
-}
-
-// compareTrials fills in how much the trials differ.
-func (m *measurer) compareTrials(r *Report) {
-	v, success := &r.Variance, make([]int, m.trials)
-	v.RunCount, v.ExtractionCounts = m.trials, make([]int, m.trials)
-	keys, came := make([]map[string]set, m.trials), map[string]set{}
-	for _, x := range m.results {
-		i := x.trial - 1
-		v.ExtractionCounts[i] += x.count
-		success[i] += toInt(x.success)
-		if keys[i] == nil {
-			keys[i] = map[string]set{}
-		}
-		if came[x.item] == nil {
-			came[x.item] = set{}
-		}
-		keys[i][x.item], came[x.item][x.came] = x.keys, true
-	}
-	for _, id := range slices.Sorted(maps.Keys(came)) {
-		if len(came[id]) > 1 {
-			r.DriftingCases = append(r.DriftingCases, id)
-		}
-	}
-	r.CaseOutcomeDriftRate = float64(len(r.DriftingCases)) / float64(max(1, len(m.cases)))
+	// How much the trials differ.
+	m.DriftingCases = slices.Compact(m.DriftingCases)
+	m.CaseOutcomeDriftRate = float64(len(m.DriftingCases)) / float64(max(1, len(m.cases)))
+	v := &m.Variance
 	var counts, rates, shared stats.Moments
-	for i, n := range v.ExtractionCounts {
-		counts.Add(float64(n))
-		rates.Add(rate(success[i], len(m.cases)))
+	for i, t := range m.trials {
+		v.ExtractionCounts = append(v.ExtractionCounts, t.Extractions)
+		counts.Add(float64(t.Extractions))
+		rates.Add(rate(t.SuccessRate, len(m.cases)))
 		for j := range i {
-			shared.Add(jaccard(keys[i], keys[j]))
+			shared.Add(jaccard(m.keys[i], m.keys[j]))
 		}
 	}
-	v.Min, v.Max = slices.Min(v.ExtractionCounts), slices.Max(v.ExtractionCounts)
+	v.RunCount, v.Min, v.Max = m.Trials, slices.Min(v.ExtractionCounts), slices.Max(v.ExtractionCounts)
 	v.Stability = rate(v.Min, v.Max)
 	v.Mean, _ = counts.Mean()
 	v.Variance, _ = counts.PopulationVariance()
 	v.StdDev = math.Sqrt(v.Variance)
 	variance, _ := rates.PopulationVariance()
-	r.SuccessRateStdDev = math.Sqrt(variance)
-	r.UniqueExtractionStability = 1 // of a single trial
-	if mean, pairs := shared.Mean(); pairs {
-		r.UniqueExtractionStability = mean
+	m.SuccessRateStdDev = math.Sqrt(variance)
+	m.UniqueExtractionStability = *cmp.Or(shared.MeanOrNil(), new(1.0)) // 1 of a single trial
+	// A system that is dead is not without faults.
+	if m.Answered == 0 {
+		m.SchemaValidRate, m.QuoteInvariantRate, m.UniqueExtractionStability = 0, 0, 0
+	}
+	if planned, seen := len(m.cases)*m.Trials, m.Answered+m.FailedCalls; seen < planned {
+		m.Warnings = append(m.Warnings, fmt.Sprintf(
+			"%d of %d outcomes are missing: the run did not finish; they count as not successful", planned-seen, planned))
 	}
 }
 
 // jaccard is shared / all of the keys of two trials, by case, over the cases that
 // have an outcome in both; 1 for two empty sets.
 func jaccard(a, b map[string]set) float64 {
-	shared, all := 0, 0
+	shared, sum := 0, 0
 	for id, keys := range a {
-		other, both := b[id]
-		if !both {
-			continue
-		}
-		all += len(other)
-		for key := range keys {
-			shared += toInt(other[key])
-			all += toInt(!other[key])
+		if other, both := b[id]; both {
+			sum += len(keys) + len(other)
+			for key := range keys {
+				shared += toInt(other[key])
+			}
 		}
 	}
-	return rate(shared, all)
+	return rate(shared, sum-shared)
 }

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -9,6 +10,7 @@ import (
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/experiment"
+	"extraction-experiment/extraction"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/outcome"
 )
@@ -40,18 +42,13 @@ func (g gold) Score(output json.RawMessage) (experiment.Scored, error) {
 		return experiment.Scored{}, &outcome.Failure{Class: outcome.InvalidOutput, Message: err.Error()}
 	}
 	r := g.judge(a)
-	reason := "as expected"
-	switch {
-	case !r.success:
-		reason = r.why
-	case len(a.Failures) > 0:
+	reason := cmp.Or(r.why, "as expected")
+	if r.why == "" && len(a.Failures) > 0 {
 		reason += ": " + a.Failures[0].Message
 	}
-	success := ratio(CaseSuccess, toInt(r.success), 1, reason)
-	success.Boolean = true
 	return experiment.Scored{
 		Scores: []outcome.Score{
-			success,
+			ratio(CaseSuccess, toInt(r.why == ""), 1, reason),
 			ratio(SchemaValidRate, r.shaped, r.count, fmt.Sprintf("%d of %d records have the right shape", r.shaped, r.count)),
 			ratio(QuoteInvariantRate, r.quoted, r.count, fmt.Sprintf("%d of %d records quote the document", r.quoted, r.count)),
 			ratio(CoverageRate, r.covered, r.wanted, fmt.Sprintf("%d of %d covered", r.covered, r.wanted)),
@@ -71,12 +68,13 @@ func (gold) Undelivered() []outcome.Score {
 
 // ratio makes a score; 0/0 is 1, as nothing is wrong with nothing.
 func ratio(name string, num, den int, comment string) outcome.Score {
-	value := rate(num, den)
-	whole := outcome.Ratio{Num: int64(num), Den: int64(den)}
-	return outcome.Score{Name: name, Value: &value, Ratio: &whole, Vacuous: den == 0, Comment: comment}
+	return outcome.Score{
+		Name: name, Value: new(rate(num, den)), Ratio: &outcome.Ratio{Num: int64(num), Den: int64(den)},
+		Boolean: name == CaseSuccess, Vacuous: den == 0, Comment: comment,
+	}
 }
 
-func rate(num, den int) float64 {
+func rate[N int | float64](num N, den int) float64 {
 	if den == 0 {
 		return 1
 	}
@@ -94,8 +92,7 @@ func toInt(yes bool) int {
 type judgement struct {
 	count, shaped, quoted int
 	covered, wanted       int
-	success               bool
-	why                   string // it did not succeed
+	why                   string // it did not succeed; "" where it did
 }
 
 // judge counts, and says whether the answer is as expected. Covered of a smoke
@@ -110,64 +107,45 @@ func (g gold) judge(a Answer) judgement {
 	if x := g.Expected; x != nil {
 		r.wanted = x.MinExtractions
 		r.covered = min(r.count, r.wanted)
-		r.why = x.disagrees(a)
-	} else {
-		r.wanted = len(g.GoldSpans)
-		for _, by := range g.coveredBy(a) {
-			r.covered += toInt(by >= 0)
-		}
 		switch {
-		case len(a.Failures) > 0:
-			r.why = "the answer failed: " + a.Failures[0].Message
-		case r.covered < r.wanted:
-			r.why = fmt.Sprintf("%d of %d gold spans were extracted", r.covered, r.wanted)
+		case r.count < x.MinExtractions || r.count > x.MaxExtractions:
+			r.why = fmt.Sprintf("%d extractions are not from %d to %d", r.count, x.MinExtractions, x.MaxExtractions)
+		case a.Kind != x.EmptyResultKind:
+			r.why = fmt.Sprintf("the result is %s, expected is %s", a.Kind, x.EmptyResultKind)
 		}
+		return r
 	}
-	r.success = r.why == ""
+	r.wanted = len(g.GoldSpans)
+	for _, by := range g.coveredBy(a) {
+		r.covered += toInt(by >= 0)
+	}
+	switch {
+	case len(a.Failures) > 0:
+		r.why = "the answer failed: " + a.Failures[0].Message
+	case r.covered < r.wanted:
+		r.why = fmt.Sprintf("%d of %d gold spans were extracted", r.covered, r.wanted)
+	}
 	return r
 }
 
 // coveredBy says for each gold span which record is the first that quotes it at
 // its place, with its class where it has one; -1 where none does.
 func (g gold) coveredBy(a Answer) []int {
-	type place struct {
-		at    [2]int
-		class string // "" is any
-	}
-	first := map[place]int{}
+	// Where a record of a class, or of any class, stands; to its number, from 1.
+	place := func(s *Spans, class string) string { return fmt.Sprintf("%d %q", s.Rune, class) }
+	first := map[string]int{}
 	for i, rec := range slices.Backward(a.Records) {
 		if rec.Code == "" && rec.Spans != nil {
-			first[place{rec.Spans.Rune, ""}] = i
-			first[place{rec.Spans.Rune, rec.Class}] = i
+			first[place(rec.Spans, "")], first[place(rec.Spans, rec.Class)] = i+1, i+1
 		}
 	}
-	check := newChecker(g.DocumentText)
+	document := extraction.NewOffsets(g.DocumentText)
 	covered := make([]int, len(g.GoldSpans))
 	for i, span := range g.GoldSpans {
-		covered[i] = -1
-		if at, _ := check.quote(span.record()); at != nil {
-			if by, ok := first[place{at.Rune, span.Class}]; ok {
-				covered[i] = by
-			}
-		}
+		at, _ := span.record().find(document)
+		covered[i] = first[place(cmp.Or(at, &Spans{}), span.Class)] - 1
 	}
 	return covered
-}
-
-// disagrees says in what an answer is not as expected; "" where it is.
-func (x Expected) disagrees(a Answer) string {
-	n, failures := len(a.Records), len(a.Failures)
-	switch {
-	case n < x.MinExtractions || n > x.MaxExtractions:
-		return fmt.Sprintf("%d extractions are not from %d to %d", n, x.MinExtractions, x.MaxExtractions)
-	case a.Kind != x.EmptyResultKind:
-		return fmt.Sprintf("the result is %s, expected is %s", a.Kind, x.EmptyResultKind)
-	case x.EmptyResultKind == EmptyByFailure && failures == 0:
-		return "nothing failed, a failure is expected"
-	case x.EmptyResultKind == EmptyByEvidence && failures > 0:
-		return "the answer failed: " + a.Failures[0].Message
-	}
-	return ""
 }
 
 // Seen is a case with what one trial made of it, for a person to read.
@@ -186,16 +164,14 @@ func See(caseInput, expected, output json.RawMessage) (Seen, error) {
 	var in input
 	var g gold
 	var a Answer
-	for _, part := range []struct {
-		what string
-		raw  json.RawMessage
-		to   any
-	}{{"the input is no case", caseInput, &in}, {"what is expected is no case", expected, &g}, {"the output is no answer", output, &a}} {
-		if len(part.raw) > 0 {
-			if err := json.Unmarshal(part.raw, part.to); err != nil {
-				return Seen{}, fmt.Errorf("%s: %w", part.what, err)
-			}
-		}
+	if err := json.Unmarshal(caseInput, &in); err != nil {
+		return Seen{}, fmt.Errorf("the input is no case: %w", err)
+	}
+	if err := json.Unmarshal(expected, &g); err != nil {
+		return Seen{}, fmt.Errorf("what is expected is no case: %w", err)
+	}
+	if err := json.Unmarshal(output, &a); err != nil && len(output) > 0 {
+		return Seen{}, fmt.Errorf("the output is no answer: %w", err)
 	}
 	s := Seen{DocumentText: in.DocumentText, Records: a.Records, Covered: g.coveredBy(a)}
 	for _, span := range g.GoldSpans {
@@ -205,23 +181,17 @@ func See(caseInput, expected, output json.RawMessage) (Seen, error) {
 }
 
 // Fault says what is wrong with the record, "" for nothing.
-func (r Record) Fault() string {
-	if r.Code != "" && r.Shape != "" {
-		return string(r.Code) + "; " + r.Shape
-	}
-	return string(r.Code) + r.Shape
-}
+func (r Record) Fault() string { return strings.Trim(string(r.Code)+"; "+r.Shape, "; ") }
 
 // Gate is the least or the greatest value that a report may have. A value exactly
 // at its gate passes.
 type Gate struct {
 	Name  string // that of its flag: min- or max- and the metric
 	About string // what the metric is
-	Limit float64
 	// Highest is the greatest limit that makes sense; Count says that a limit is a
 	// whole number.
-	Highest float64
-	Count   bool
+	Limit, Highest float64
+	Count          bool
 }
 
 // Gates returns the gates of the specification with their limits.

@@ -1,6 +1,7 @@
 package evaluator
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -46,14 +47,18 @@ func (e *Evaluator) checkScript() error {
 	if len(words) < 2 || strings.HasPrefix(words[1], "-") || !interpreters().MatchString(filepath.Base(words[0])) {
 		return nil
 	}
-	path := words[1]
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(e.cfg.Dir, path)
-	}
-	if _, err := os.Stat(path); err != nil {
+	if _, err := os.Stat(e.path(words[1])); err != nil {
 		return &Fault{NotStarted, fmt.Sprintf("%s is to run %s, which cannot be opened: %v", words[0], words[1], err), err}
 	}
 	return nil
+}
+
+// path is that of a file of the script.
+func (e *Evaluator) path(word string) string {
+	if filepath.IsAbs(word) {
+		return word
+	}
+	return filepath.Join(e.cfg.Dir, word)
 }
 
 func (e *Evaluator) checkAddress(ctx context.Context) error {
@@ -112,18 +117,14 @@ func (f *Fault) Unavailable() bool { return f.Kind == NotStarted || f.Kind == Un
 
 // ofProgram says what an error of package proc means.
 func ofProgram(err error) error {
-	kind := NotStarted
-	switch {
-	case errors.Is(err, context.DeadlineExceeded):
+	kind, kinds := NotStarted, map[proc.Kind]Kind{
+		proc.Exited: Exited, proc.Flooded: Flooded, proc.Unread: Unread, proc.Orphaned: Strayed,
+	}
+	if failed, ok := errors.AsType[*proc.Error](err); ok {
+		kind = cmp.Or(kinds[failed.Kind], NotStarted)
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
 		kind = TimedOut
-	case proc.Is(err, proc.Exited):
-		kind = Exited
-	case proc.Is(err, proc.Flooded):
-		kind = Flooded
-	case proc.Is(err, proc.Unread):
-		kind = Unread
-	case proc.Is(err, proc.Orphaned):
-		kind = Strayed
 	}
 	return &Fault{kind, err.Error(), err}
 }
@@ -151,11 +152,8 @@ func (e *Evaluator) Fingerprint() (string, error) {
 
 // addFile adds the digest of a file of the evaluator; a word that is none adds
 // nothing.
-func (e *Evaluator) addFile(h io.Writer, word string) (err error) {
-	path := word
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(e.cfg.Dir, path)
-	}
+func (e *Evaluator) addFile(h io.Writer, word string) error {
+	path := e.path(word)
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() {
 		return nil // an option, or a program of the PATH
@@ -164,7 +162,7 @@ func (e *Evaluator) addFile(h io.Writer, word string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
+	defer f.Close() // only read: nothing can be lost
 	digest := sha256.New()
 	if _, err := io.Copy(digest, f); err != nil {
 		return err

@@ -283,10 +283,8 @@ func (p *page) benchMetrics(r bench.Report) {
 	row := func(name string, value float64) { fmt.Fprintf(&p.text, "  %-27s %.4f\n", name, value) }
 	row("schemaValidRate", r.SchemaValidRate)
 	row("quoteInvariantRate", r.QuoteInvariantRate)
-	for _, code := range bench.Codes() {
-		if n := r.QuoteErrors[code]; n > 0 {
-			fmt.Fprintf(&p.text, "    %-25s %d\n", code, n)
-		}
+	for _, code := range slices.Sorted(maps.Keys(r.QuoteErrors)) {
+		fmt.Fprintf(&p.text, "    %-25s %d\n", code, r.QuoteErrors[code])
 	}
 	row("uniqueExtractionStability", r.UniqueExtractionStability)
 	row("successRate", r.SuccessRate)

@@ -196,16 +196,12 @@ func CheckPrompt(t pipeline.Template) error {
 // compile puts question and passages into a prompt, the passages in the order
 // of their pages, each under its number as it is to be cited.
 func compile(t pipeline.Template, question string, found []Found) ([]pipeline.Message, error) {
-	ordered := slices.Clone(found)
-	slices.SortStableFunc(ordered, func(a, b Found) int { return a.Page - b.Page })
-	var b strings.Builder
-	for i, p := range ordered {
-		if i > 0 {
-			b.WriteString("\n\n")
-		}
-		fmt.Fprintf(&b, "(стр. %d)\n%s", p.Page, p.Text)
+	var passages []string
+	for _, p := range slices.SortedStableFunc(slices.Values(found), func(a, b Found) int { return a.Page - b.Page }) {
+		passages = append(passages, fmt.Sprintf("(стр. %d)\n%s", p.Page, p.Text))
 	}
-	return pipeline.Compile(t, pipeline.Vars{Texts: map[string]string{QuestionVar: question, PassagesVar: b.String()}})
+	texts := map[string]string{QuestionVar: question, PassagesVar: strings.Join(passages, "\n\n")}
+	return pipeline.Compile(t, pipeline.Vars{Texts: texts})
 }
 
 // readObject takes a JSON object apart. A key that is given twice is an error:

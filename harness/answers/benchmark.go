@@ -110,12 +110,10 @@ func (d *BenchmarkDataset) sum() {
 			m.Add(*run.WeightedScore)
 		}
 	}
-	if mean, ok := m.Mean(); ok && m.N() == len(d.Runs) {
-		d.WeightedScore = &mean
+	if m.N() == len(d.Runs) {
+		d.WeightedScore = m.MeanOrNil()
 	}
-	if sd, ok := m.SD(); ok {
-		d.Stddev = &sd
-	}
+	d.Stddev = deviation(m)
 }
 
 // over is the mean of the datasets by their weights; nil where one that has a
@@ -137,22 +135,26 @@ func (r BenchmarkReport) over(score func(BenchmarkDataset) *float64) *float64 {
 
 func (r BenchmarkReport) stddev() *float64 {
 	var m stats.Moments
-	for n := 0; ; n++ {
-		there := false
+	repeated := 0
+	for _, d := range r.Datasets {
+		repeated = max(repeated, len(d.Runs))
+	}
+	for n := range repeated {
 		score := r.over(func(d BenchmarkDataset) *float64 {
 			if n >= len(d.Runs) {
 				return nil
 			}
-			there = true
 			return d.Runs[n].WeightedScore
 		})
 		if score != nil {
 			m.Add(*score)
 		}
-		if !there {
-			break
-		}
 	}
+	return deviation(m)
+}
+
+// deviation is nil for fewer than two values.
+func deviation(m stats.Moments) *float64 {
 	if sd, ok := m.SD(); ok {
 		return &sd
 	}
@@ -214,18 +216,16 @@ func (r BenchmarkReport) Passed() bool { return !slices.ContainsFunc(r.Gates, Be
 // Judge judges every gate; those against a base are skipped without one. A
 // bound that is met exactly passes. What has no score passes nothing.
 func (r BenchmarkReport) Judge(g BenchmarkGates, base *BenchmarkReport) []BenchmarkGate {
-	out := []BenchmarkGate{}
+	out, score := []BenchmarkGate{}, r.Summary.WeightedScore
 	add := func(name string, passed bool, format string, args ...any) {
-		out = append(out, BenchmarkGate{Name: name, Passed: passed, Reason: fmt.Sprintf(format, args...)})
+		gate := BenchmarkGate{Name: name, Passed: passed, Reason: fmt.Sprintf(format, args...)}
+		if score == nil { // nothing is better or worse than it was
+			gate = BenchmarkGate{Name: name, Reason: "there is no weighted_score: a dataset has none"}
+		}
+		out = append(out, gate)
 	}
 	skip := func(name string) {
 		out = append(out, BenchmarkGate{Name: name, Skipped: true, Reason: "there is no baseline to compare with (--baseline)"})
-	}
-	score := r.Summary.WeightedScore
-	if score == nil { // nothing is better or worse than it was
-		add = func(name string, _ bool, _ string, _ ...any) {
-			out = append(out, BenchmarkGate{Name: name, Reason: "there is no weighted_score: a dataset has none"})
-		}
 	}
 	if g.MinScore != nil {
 		add("min_score", score != nil && *score >= *g.MinScore-epsilon, "weighted_score is %s, at least %g is asked for", number(score), *g.MinScore)
@@ -234,24 +234,24 @@ func (r BenchmarkReport) Judge(g BenchmarkGates, base *BenchmarkReport) []Benchm
 		sd := r.Summary.Stddev
 		add("max_stddev", sd != nil && *sd <= *g.MaxStddev+epsilon, "weighted_score varies by %s over the runs, %g is allowed", number(sd), *g.MaxStddev)
 	}
-	if g.MaxDrop != nil {
-		switch {
-		case base == nil:
-			skip("max_drop")
-		case score == nil || base.Summary.WeightedScore == nil:
-			add("max_drop", false, "weighted_score was %s", number(base.Summary.WeightedScore))
-		default:
-			drop := *base.Summary.WeightedScore - *score
-			add("max_drop", drop <= *g.MaxDrop+epsilon, "weighted_score went from %s to %s, a drop of %g is allowed", number(base.Summary.WeightedScore), number(score), *g.MaxDrop)
-		}
+	switch {
+	case g.MaxDrop == nil:
+	case base == nil:
+		skip("max_drop")
+	default:
+		was := base.Summary.WeightedScore
+		passed := score != nil && was != nil && *was-*score <= *g.MaxDrop+epsilon
+		add("max_drop", passed, "weighted_score went from %s to %s, a drop of %g is allowed",
+			number(was), number(score), *g.MaxDrop)
 	}
-	if g.MaxRegressions != nil {
-		if base == nil {
-			skip("max_regressions")
-		} else {
-			worse := r.regressions(*base)
-			add("max_regressions", len(worse) <= *g.MaxRegressions, "%d questions are worse, %d are allowed%s", len(worse), *g.MaxRegressions, some(worse))
-		}
+	switch {
+	case g.MaxRegressions == nil:
+	case base == nil:
+		skip("max_regressions")
+	default:
+		worse := r.regressions(*base)
+		add("max_regressions", len(worse) <= *g.MaxRegressions, "%d questions are worse, %d are allowed%s",
+			len(worse), *g.MaxRegressions, some(worse))
 	}
 	return out
 }

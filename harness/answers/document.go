@@ -1,6 +1,7 @@
 package answers
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -75,8 +76,12 @@ func Passages(calls []outcome.Call) []Found {
 // Find returns the n passages that fit a question best, and the call that
 // records the search.
 func (d *Document) Find(question string, n int, now func() time.Time) ([]Found, outcome.Call) {
-	call := outcome.Call{Name: retrieving, Kind: "span", Started: now().UTC()}
-	found := d.index.Find(question, n)
+	return record(d.index, retrieving, question, n, now)
+}
+
+func record(x *searchIndex, name, question string, n int, now func() time.Time) ([]Found, outcome.Call) {
+	call := outcome.Call{Name: name, Kind: "span", Started: now().UTC()}
+	found := x.Find(question, n)
 	call.Ended = now().UTC()
 	call.Input, call.Output = encode(question), encode(found)
 	return found, call
@@ -84,21 +89,14 @@ func (d *Document) Find(question string, n int, now func() time.Time) ([]Found, 
 
 // encode marshals what always can be marshalled.
 func encode(v any) json.RawMessage {
-	raw, err := json.Marshal(v)
-	if err != nil {
-		return nil
-	}
+	raw, _ := json.Marshal(v)
 	return raw
 }
 
 // Extractive answers with the sentence of the document that fits the question
 // best, and its page: the floor that a model must beat. It needs no model and
 // no network, and gives the same answer every time.
-type Extractive struct {
-	Document *Document
-	// Now reads the clock for the times of calls; nil means time.Now.
-	Now func() time.Time
-}
+type Extractive struct{ Document *Document }
 
 // ExtractiveName is how run metadata calls it.
 const ExtractiveName = "extractive@1"
@@ -106,20 +104,11 @@ const ExtractiveName = "extractive@1"
 // Answer never fails: where no word of the question is in the document, it says
 // so and cites nothing.
 func (e Extractive) Answer(_ context.Context, question string) (Answer, []outcome.Call, error) {
-	now := e.Now
-	if now == nil {
-		now = time.Now
-	}
-	call := outcome.Call{Name: choosing, Kind: "span", Started: now().UTC(), Input: encode(question)}
-	found := e.Document.sentences.Find(question, 3)
-	call.Ended, call.Output = now().UTC(), encode(found)
+	found, call := record(e.Document.sentences, choosing, question, 3, time.Now)
 	if len(found) == 0 {
 		return Answer{Text: "В документе нет ответа на этот вопрос."}, []outcome.Call{call}, nil
 	}
 	best := found[0]
-	said := best.Text
-	if row, ok := e.Document.tables[best.Text]; ok {
-		said = row
-	}
+	said := cmp.Or(e.Document.tables[best.Text], best.Text)
 	return Answer{Text: fmt.Sprintf("%s (стр. %d)", said, best.Page), Pages: []int{best.Page}}, []outcome.Call{call}, nil
 }

@@ -3,6 +3,7 @@ package answers
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -88,11 +89,8 @@ func (g Grade) comment() string {
 	if g.Groups == 0 {
 		text = "nothing required"
 	}
-	switch n := len(g.Explanation.Forbidden); {
-	case n == 1:
-		text += ", 1 forbidden term"
-	case n > 1:
-		text += fmt.Sprintf(", %d forbidden terms", n)
+	if n := len(g.Explanation.Forbidden); n > 0 {
+		text += ", " + textutil.Counted(n, "forbidden term")
 	}
 	if g.CitationPenalty > 0 {
 		text += ", no page cited"
@@ -102,31 +100,19 @@ func (g Grade) comment() string {
 
 // oddCitations warns of pages that the document does not have.
 func (j judge) oddCitations(cited []int) []string {
-	var list []string
-	for _, page := range cited {
-		if page < 1 || j.pages > 0 && page > j.pages {
-			list = append(list, "the answer cites a page that the document does not have")
-			break
-		}
+	if slices.ContainsFunc(cited, func(page int) bool { return page < 1 || j.pages > 0 && page > j.pages }) {
+		return []string{"the answer cites a page that the document does not have"}
 	}
-	return list
+	return nil
 }
 
 // Undelivered returns the scores that an answer would have had, but for the
 // penalty: a failure counts as 0 where a score is averaged, and that is the best
 // that a penalty can be.
 func (j judge) Undelivered() []outcome.Score {
-	weight := j.expected.Importance()
-	var list []outcome.Score
-	for _, name := range ScoreOrder() {
-		if name == CitationPenalty {
-			continue
-		}
-		s := outcome.Score{Name: name, Reason: "failed"}
-		if name == Primary {
-			s.Weight = &weight
-		}
-		list = append(list, s)
+	list := []outcome.Score{{Name: Primary, Reason: "failed", Weight: new(j.expected.Importance())}}
+	for _, name := range []string{IncludeRate, SafeOK, BaseScore, HasCitation} {
+		list = append(list, outcome.Score{Name: name, Reason: "failed"})
 	}
 	return list
 }
@@ -239,16 +225,9 @@ func find(text, term string) *TermHit {
 	if needle == "" || at < 0 {
 		return nil
 	}
-	from, to := at, at+len(needle)
-	for n := 0; n < contextRunes && from > 0; n++ {
-		_, size := utf8.DecodeLastRuneInString(text[:from])
-		from -= size
-	}
-	for n := 0; n < contextRunes && to < len(text); n++ {
-		_, size := utf8.DecodeRuneInString(text[to:])
-		to += size
-	}
-	return &TermHit{Term: term, At: utf8.RuneCountInString(text[:at]), Context: text[from:to]}
+	before, after := []rune(text[:at]), []rune(text[at+len(needle):])
+	from, to := max(0, len(before)-contextRunes), min(len(after), contextRunes)
+	return &TermHit{Term: term, At: len(before), Context: string(before[from:]) + needle + string(after[:to])}
 }
 
 // citation is a reference to a page: "стр. N", in brackets or not, any case.

@@ -16,6 +16,8 @@ import (
 	"unicode/utf8"
 
 	"extraction-experiment/dataset"
+	"extraction-experiment/experiment"
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/files"
 	"extraction-experiment/internal/textutil"
 )
@@ -49,39 +51,15 @@ func ReadFile(ctx context.Context, path string) (Questions, error) {
 		}
 		q.Items = append(q.Items, item)
 	}
-	q.SHA256, err = fingerprint(list)
+	q.SHA256, err = experiment.Fingerprint(ctx, q)
 	return q, err
-}
-
-// fingerprint identifies questions, in whatever order they come.
-func fingerprint(questions []Question) (string, error) {
-	var sum dataset.Fingerprint
-	for _, q := range slices.SortedFunc(slices.Values(questions), func(a, b Question) int { return strings.Compare(a.ID, b.ID) }) {
-		item, err := q.Item()
-		if err != nil {
-			return "", err
-		}
-		hash, err := dataset.Hash(item)
-		if err == nil {
-			err = sum.Add(q.ID, hash)
-		}
-		if err != nil {
-			return "", fmt.Errorf("listing the questions: item %q: %w", q.ID, err)
-		}
-	}
-	return sum.Sum(), nil
-}
-
-// pager is what a dataset's Source does.
-type pager interface {
-	Pages(ctx context.Context) iter.Seq2[[]dataset.Item, error]
 }
 
 // Collect reads the questions of a dataset. Items that are no questions are
 // errors as in a file, all of them at once: without them weighted_score would be
 // that of other questions.
-func Collect(ctx context.Context, source pager) (Questions, error) {
-	var q Questions
+func Collect(ctx context.Context, source experiment.Source) (Questions, error) {
+	var q, plain Questions // plain are the same in the form of a file
 	for page, err := range source.Pages(ctx) {
 		if err != nil {
 			return q, fmt.Errorf("listing the questions: %w", err)
@@ -91,7 +69,6 @@ func Collect(ctx context.Context, source pager) (Questions, error) {
 		}
 	}
 	slices.SortFunc(q.Items, func(a, b dataset.Item) int { return strings.Compare(a.ID, b.ID) })
-	var list []Question
 	var problems dataset.Problems
 	for _, item := range q.Items {
 		one, err := ReadItem(item)
@@ -103,11 +80,13 @@ func Collect(ctx context.Context, source pager) (Questions, error) {
 		for _, text := range one.Odd() {
 			q.Warnings = append(q.Warnings, fmt.Sprintf("item %q: %s", item.ID, text))
 		}
-		list = append(list, one)
+		item, err = one.Item()
+		problems.Add(err)
+		plain.Items = append(plain.Items, item)
 	}
 	err := problems.Err()
 	if err == nil {
-		q.SHA256, err = fingerprint(list)
+		q.SHA256, err = experiment.Fingerprint(ctx, plain)
 	}
 	if err != nil {
 		return Questions{}, err
@@ -119,11 +98,7 @@ func Collect(ctx context.Context, source pager) (Questions, error) {
 func ReadItem(item dataset.Item) (Question, error) {
 	text, err := DecodeInput(item.Input)
 	expected, unexpected := DecodeExpected(item.Expected)
-	q := Question{item.ID, text, expected}
-	if joined, ok := unexpected.(interface{ Unwrap() []error }); ok {
-		return q, errors.Join(append([]error{err}, joined.Unwrap()...)...)
-	}
-	return q, errors.Join(err, unexpected)
+	return Question{item.ID, text, expected}, errors.Join(append([]error{err}, cli.Separate(unexpected)...)...)
 }
 
 // Pages yields all questions as one page.

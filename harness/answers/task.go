@@ -108,10 +108,7 @@ func (t Task) Do(ctx context.Context, item experiment.Item) (experiment.TaskResu
 	if len(answer.Text) > MaxAnswer {
 		return result, &outcome.Failure{Class: outcome.InvalidOutput, Message: "the answer is longer than 1 MiB"}
 	}
-	result.Output, err = json.Marshal(answer)
-	if err != nil {
-		return result, &outcome.Failure{Class: outcome.InvalidOutput, Message: err.Error()}
-	}
+	result.Output = encode(answer)
 	return result, nil
 }
 

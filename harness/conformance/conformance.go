@@ -208,16 +208,12 @@ type Needed struct {
 type tally struct {
 	faults                          map[string]int
 	valid, violations               int
-	labelled, agree, borderline     int
-	passRuns, falseFail             int
-	failRuns, falsePass             int
+	grades                          map[graded]int
 	flips, comparisons, unambiguous int
 	variance                        stats.Moments
 	cost                            stats.Sum
 	costKnown, costUnknown          int
 }
-
-func newTally() *tally { return &tally{faults: map[string]int{}} }
 
 func (t *tally) add(r FixtureResult, answers []answer) {
 	for _, a := range answers {
@@ -229,7 +225,7 @@ func (t *tally) add(r FixtureResult, answers []answer) {
 			continue
 		}
 		t.addCost(a.verdict)
-		t.addGrade(r.Label, evaluator.GradeOf(a.verdict.Score))
+		t.grades[graded{r.Label, evaluator.GradeOf(a.verdict.Score)}]++
 	}
 	t.valid += len(r.Scores)
 	t.violations += r.Violations
@@ -251,38 +247,31 @@ func (t *tally) addCost(v evaluator.Verdict) {
 	}
 }
 
-func (t *tally) addGrade(label Label, grade evaluator.Grade) {
-	if label == Ambiguous {
-		return
-	}
-	t.labelled++
-	if grade == evaluator.Borderline {
-		t.borderline++
-	}
-	if string(grade) == string(label) {
-		t.agree++
-	}
-	switch label {
-	case Pass:
-		t.passRuns++
-		if grade == evaluator.Fail {
-			t.falseFail++
-		}
-	case Fail:
-		t.failRuns++
-		if grade == evaluator.Pass {
-			t.falsePass++
-		}
-	}
+// graded is a grade of a run of a fixture with a label.
+type graded struct {
+	label Label
+	grade evaluator.Grade
+}
+
+// runs counts those of a label.
+func (t *tally) runs(label Label) int {
+	return t.grades[graded{label, evaluator.Pass}] + t.grades[graded{label, evaluator.Borderline}] +
+		t.grades[graded{label, evaluator.Fail}]
 }
 
 func (t *tally) statistics(cfg Config) Statistics {
+	ofPass, ofFail := t.runs(Pass), t.runs(Fail)
+	borderline := t.grades[graded{Pass, evaluator.Borderline}] + t.grades[graded{Fail, evaluator.Borderline}]
 	s := Statistics{
 		Confidence: Confidence, ValidRuns: t.valid, Faults: t.faults,
 		FlipRate: newRate(t.flips, t.comparisons), Divisor: "comparisons with the first valid run of a pass or fail fixture; a fixture's own flip_rate is divided by its valid runs",
-		Agreement: newRate(t.agree, t.labelled), FalsePass: newRate(t.falsePass, t.failRuns), FalseFail: newRate(t.falseFail, t.passRuns),
-		Borderline: newRate(t.borderline, t.labelled), BoundViolations: newRate(t.violations, t.valid),
-		Certification: t.certification(cfg),
+		Agreement:  newRate(t.grades[graded{Pass, evaluator.Pass}]+t.grades[graded{Fail, evaluator.Fail}], ofPass+ofFail),
+		FalsePass:  newRate(t.grades[graded{Fail, evaluator.Pass}], ofFail),
+		FalseFail:  newRate(t.grades[graded{Pass, evaluator.Fail}], ofPass),
+		Borderline: newRate(borderline, ofPass+ofFail),
+
+		BoundViolations: newRate(t.violations, t.valid),
+		Certification:   t.certification(cfg),
 	}
 	if mean, ok := t.variance.Mean(); ok {
 		_, top, _ := t.variance.Range()

@@ -84,7 +84,7 @@ func newReport(cfg Config, answers [][]answer) Report {
 		Runs: cfg.Runs, MaxFlipRate: cfg.MaxFlipRate, ScoreTolerance: cfg.ScoreTolerance,
 		Fingerprint: cfg.Fingerprint, Warnings: append([]string{}, cfg.Warnings...),
 	}
-	t := newTally()
+	t := &tally{faults: map[string]int{}, grades: map[graded]int{}}
 	for i, f := range cfg.Fixtures {
 		one := judge(cfg, f, answers[i])
 		t.add(one, answers[i])

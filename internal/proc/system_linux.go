@@ -62,17 +62,10 @@ func endOrphans(mark string, group int) int {
 // that nobody has reaped show none either.
 func orphans(mark string, group int) []int {
 	entry := []byte(envMark + "=" + mark)
-	proc, err := os.Open("/proc")
-	if err != nil {
-		return nil
-	}
-	defer proc.Close() // only read
-	names, err := proc.Readdirnames(-1)
-	if err != nil {
-		return nil
-	}
+	processes, _ := os.ReadDir("/proc") // what there is of it
 	var found []int
-	for _, name := range names {
+	for _, process := range processes {
+		name := process.Name()
 		pid, err := strconv.Atoi(name)
 		if err != nil {
 			continue // no process

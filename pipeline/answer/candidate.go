@@ -13,49 +13,48 @@ const maxWrapped = 4
 // maxNamed bounds how many keys and units a message names.
 const maxNamed = 5
 
-// list is one of the two lists of an answer.
-type list struct {
-	name  string
-	found *value
-}
-
-// units returns the entities or relationships that were read to their end.
-func (l *list) units() []value {
-	if l.found == nil || l.found.kind != '[' {
-		return nil
-	}
-	units := l.found.inner
-	if n := len(units); n > 0 && !units[n-1].whole {
-		return units[:n-1]
-	}
-	return units
-}
-
-func (l *list) closed() bool { return l.found != nil && l.found.whole }
+// listNames are the two lists of an answer.
+var listNames = []string{"entities", "relationships"}
 
 // candidate is one JSON value of the text, which may be the answer.
 type candidate struct {
-	top           value
-	json          string // the values, as strict JSON
-	start, end    int    // in the text; end is where reading stopped
-	entities      list
-	relationships list
-	bare          bool // a list of entities or relationships without an object around it
-	wrapped       bool // a list whose first element has the lists
-	err           error
-	other         string // a key that nobody asked for with a list of objects
-	repaired      bool   // the text is no JSON as it stands
-	problems      []string
-	warnings      []string
+	top        value
+	json       string            // the values, as strict JSON
+	start, end int               // in the text; end is where reading stopped
+	lists      map[string]*value // by name; what an object has in place of one too
+	bare       bool              // a list of entities or relationships without an object around it
+	wrapped    bool              // a list whose first element has the lists
+	err        error
+	other      string // a key that nobody asked for with a list of objects
+	repaired   bool   // the text is no JSON as it stands
+	problems   []string
+	warnings   []string
 }
 
-func (c *candidate) recognised() bool { return c.entities.found != nil || c.relationships.found != nil }
+func (c *candidate) recognised() bool { return len(c.lists) > 0 }
 func (c *candidate) cut() bool        { return c.err == errCut }
-func (c *candidate) units() int       { return len(c.entities.units()) + len(c.relationships.units()) }
+func (c *candidate) total() int       { return len(c.units("entities")) + len(c.units("relationships")) }
+
+// closed reports whether both lists were read to their end.
+func (c *candidate) closed() bool {
+	return !slices.ContainsFunc(listNames, func(name string) bool { return c.lists[name] == nil || !c.lists[name].whole })
+}
+
+// units returns the entities or relationships that were read to their end.
+func (c *candidate) units(name string) []value {
+	list := c.lists[name]
+	if list == nil || list.kind != '[' {
+		return nil
+	}
+	if n := len(list.inner); n > 0 && !list.inner[n-1].whole {
+		return list.inner[:n-1]
+	}
+	return list.inner
+}
 
 // read reads the value that begins at start with a bracket.
 func read(text string, start int) *candidate {
-	c := &candidate{start: start, entities: list{name: "entities"}, relationships: list{name: "relationships"}}
+	c := &candidate{start: start, lists: map[string]*value{}}
 	s := &scanner{text: text, pos: start}
 	c.top, c.err = s.value(0, keptObjects+keptInList)
 	c.end, c.json, c.repaired = s.pos, string(s.out), s.repaired
@@ -76,16 +75,15 @@ func (c *candidate) object(o value, depth int) {
 	for i := range o.inner {
 		member := &o.inner[i]
 		key := c.json[member.keyStart:member.keyEnd]
-		l := c.list(key)
-		if l != nil && l.found != nil {
-			c.warn(fmt.Sprintf("%q stands more than once in the answer; the first was read", l.name))
-			l = nil
-		} else if l == nil && member.holdsObjects() {
-			c.other = shown(`"` + key + `"`)
-		}
+		name := field(key)
+		asked := slices.Contains(listNames, name)
 		switch {
-		case l != nil && (member.kind == '[' || depth == 0 && member.whole):
-			l.found = member
+		case asked && c.lists[name] != nil:
+			c.warn(fmt.Sprintf("%q stands more than once in the answer; the first was read", name))
+		case asked && (member.kind == '[' || depth == 0 && member.whole):
+			c.lists[name] = member
+		case !asked && member.holdsObjects():
+			c.other = shown(`"` + key + `"`)
 		case depth < maxWrapped && member.kind == '{':
 			c.object(*member, depth+1)
 		}
@@ -95,13 +93,13 @@ func (c *candidate) object(o value, depth int) {
 // bareList takes a list as one of entities or of relationships, which the fields
 // of its first element tell.
 func (c *candidate) bareList() {
-	_, known, _ := c.spell(c.top.inner[0])
-	c.wrapped = has(known, "entities", "relationships")
+	_, known, _ := c.spell(nil, c.top.inner[0])
+	c.wrapped = has(known, listNames...)
 	switch {
 	case has(known, anySource...) || has(known, anyTarget...):
-		c.relationships.found, c.bare = &c.top, true
+		c.lists["relationships"], c.bare = &c.top, true
 	case has(known, "name"):
-		c.entities.found, c.bare = &c.top, true
+		c.lists["entities"], c.bare = &c.top, true
 	}
 }
 
@@ -112,83 +110,61 @@ func (c *candidate) warn(warning string) {
 	}
 }
 
-func (c *candidate) list(key string) *list {
-	switch field(key) {
-	case "entities":
-		return &c.entities
-	case "relationships":
-		return &c.relationships
-	}
-	return nil
-}
-
 // extraction returns the two lists in the form that extractions have.
 func (c *candidate) extraction() []byte {
 	raw := []byte{'{'}
-	for _, l := range []*list{&c.entities, &c.relationships} {
-		if l.found == nil {
-			continue
-		}
-		if len(raw) > 1 {
-			raw = append(raw, ',')
-		}
-		raw = fmt.Appendf(raw, "%q:", l.name)
-		if l.found.kind != '[' {
-			raw = append(raw, c.json[l.found.start:l.found.end]...)
-			continue
-		}
-		raw = append(raw, '[')
-		if len(l.units()) > MaxListed {
-			c.problems = append(c.problems, fmt.Sprintf("the answer lists more than %d %s", MaxListed, l.name))
+	for _, name := range listNames {
+		list, units := c.lists[name], c.units(name)
+		switch {
+		case list == nil:
+		case list.kind != '[':
+			raw = fmt.Appendf(comma(raw), "%q:%s", name, c.json[list.start:list.end])
+		case len(units) > MaxListed:
+			c.problems = append(c.problems, fmt.Sprintf("the answer lists more than %d %s", MaxListed, name))
 			return nil
-		}
-		for i, unit := range l.units() {
-			if i > 0 {
-				raw = append(raw, ',')
+		default:
+			raw = fmt.Appendf(comma(raw), "%q:[", name)
+			for i, unit := range units {
+				raw = c.unit(comma(raw), name, i, unit)
 			}
-			raw = c.unit(raw, l, i, unit)
+			raw = append(raw, ']')
 		}
-		raw = append(raw, ']')
 	}
 	return append(raw, '}')
 }
 
+// comma appends a comma behind a value.
+func comma(raw []byte) []byte {
+	if last := raw[len(raw)-1]; last == '{' || last == '[' {
+		return raw
+	}
+	return append(raw, ',')
+}
+
 // unit appends an entity or a relationship, and names one whose fields are not
 // those that were asked for: in another language, or of another form.
-func (c *candidate) unit(raw []byte, l *list, i int, unit value) []byte {
+func (c *candidate) unit(raw []byte, list string, i int, unit value) []byte {
 	if unit.kind != '{' {
 		return append(raw, c.json[unit.start:unit.end]...)
 	}
-	keys, known, unknown := c.spell(unit)
+	raw, known, unknown := c.spell(raw, unit)
 	complete, names := has(known, "name"), `"name" and "type"`
-	if l == &c.relationships {
+	if list == "relationships" {
 		complete = has(known, anySource...) && has(known, anyTarget...) && has(known, "relationship_type", "type")
 		names = `"source_name", "target_name" and "relationship_type"`
 	}
 	if len(unknown) > 0 && !complete && len(c.problems) < maxNamed {
 		c.problems = append(c.problems, fmt.Sprintf("%s[%d] has the fields %s: its field names must be %s, in English and spelled so",
-			l.name, i, strings.Join(unknown, ", "), names))
+			list, i, strings.Join(unknown, ", "), names))
 	}
-	if keys == nil {
-		return append(raw, c.json[unit.start:unit.end]...)
-	}
-	c.repaired = true
-	raw = append(raw, '{')
-	for i, member := range unit.inner {
-		if i > 0 {
-			raw = append(raw, ',')
-		}
-		raw = append(append(append(raw, '"'), keys[i]...), `":`...)
-		raw = append(raw, c.json[member.start:member.end]...)
-	}
-	return append(raw, '}')
+	return raw
 }
 
-// spell returns the keys of a unit as extractions spell them, nil if they are so
-// already; unknown keys, and a second spelling of one that was there, stay as
-// they are. It also returns which fields it has, and some keys that are none.
-func (c *candidate) spell(unit value) (keys, known, unknown []string) {
-	changed := false
+// spell appends a unit with its keys as extractions spell them; unknown keys, and
+// a second spelling of one that was there, stay as they are. It also returns which
+// fields it has, and some keys that are none.
+func (c *candidate) spell(raw []byte, unit value) (spelled []byte, known, unknown []string) {
+	raw = append(raw, '{')
 	for _, member := range unit.inner {
 		key := c.json[member.keyStart:member.keyEnd]
 		name := field(key)
@@ -199,15 +175,13 @@ func (c *candidate) spell(unit value) (keys, known, unknown []string) {
 			}
 		case !has(known, name):
 			known = append(known, name)
-			changed = changed || key != name
+			c.repaired = c.repaired || key != name
 			key = name
 		}
-		keys = append(keys, key)
+		raw = append(append(append(comma(raw), '"'), key...), `":`...)
+		raw = append(raw, c.json[member.start:member.end]...)
 	}
-	if !changed {
-		keys = nil
-	}
-	return keys, known, unknown
+	return append(raw, '}'), known, unknown
 }
 
 var (
@@ -232,22 +206,4 @@ var fieldNames = map[string]string{
 
 // field returns how a key is spelled that differs in case and separators only
 // ("sourceName", "Source-Name"); "" for a key that extractions do not have.
-func field(key string) string {
-	var folded [32]byte
-	n := 0
-	for i := range len(key) {
-		c := key[i]
-		if c == '_' || c == '-' || c == ' ' {
-			continue
-		}
-		if n == len(folded) {
-			return ""
-		}
-		if 'A' <= c && c <= 'Z' {
-			c += 'a' - 'A'
-		}
-		folded[n] = c
-		n++
-	}
-	return fieldNames[string(folded[:n])]
-}
+func field(key string) string { return fieldNames[foldType(key)] }

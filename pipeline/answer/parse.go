@@ -22,7 +22,6 @@ package answer
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -109,13 +108,12 @@ func Parse(text string) (Result, error) {
 // finish turns the chosen candidate into a result.
 func finish(text string, c *candidate) (Result, error) {
 	raw := c.extraction()
-	bothClosed := c.entities.closed() && c.relationships.closed()
 	switch {
 	case len(c.problems) > 0:
 		return Result{}, &Error{Problems: c.problems}
-	case c.other != "" && !c.cut() && (c.entities.found == nil || c.relationships.found == nil):
+	case c.other != "" && !c.cut() && len(c.lists) < len(listNames):
 		return Result{}, problem(`the answer has a list under the key %s, and one of the two lists is missing: the keys must be "entities" and "relationships", in English and spelled so`, c.other)
-	case c.cut() && c.units() == 0 && !bothClosed:
+	case c.cut() && c.total() == 0 && !c.closed():
 		return Result{}, problem("the answer was cut off before its first entity was complete: answer with the JSON object alone and more briefly, or allow more tokens")
 	}
 	e, warnings, err := extraction.DecodeExtraction(raw)
@@ -128,7 +126,7 @@ func finish(text string, c *candidate) (Result, error) {
 	}
 	if result.Truncated {
 		result.Warnings = append(result.Warnings, fmt.Sprintf("the answer was cut off: %d complete entities and %d complete relationships were kept", len(e.Entities), len(e.Relationships)))
-	} else if another, _ := search(text, c.end); another != nil && !another.bare && another.units() > 0 {
+	} else if another, _ := search(text, c.end); another != nil && !another.bare && another.total() > 0 {
 		result.Warnings = append(result.Warnings, "the answer holds more than one JSON object with entities or relationships; the first was read")
 	}
 	return result, nil
@@ -146,14 +144,14 @@ const maxCandidates = 100_000
 func search(text string, from int) (found, failed *candidate) {
 	var broken *candidate // the first that is broken, whatever it is
 	at, restarts := from, maxRestarts
-	for range maxCandidates {
+	for n := range maxCandidates {
 		i := strings.IndexAny(text[at:], "{[")
 		if i < 0 {
 			break
 		}
 		c := read(text, at+i)
 		// A list may be a part of something that was not understood.
-		part := c.bare && (strings.ContainsAny(text[from:c.start], "{[") || !c.cut() && strings.ContainsAny(text[c.end:], "{[]}"))
+		part := c.bare && (n > 0 || !c.cut() && strings.ContainsAny(text[c.end:], "{[]}"))
 		at = max(c.end, c.start+1)
 		switch {
 		case part || !c.recognised():
@@ -169,7 +167,7 @@ func search(text string, from int) (found, failed *candidate) {
 				restarts--
 				at = c.start + 1
 			}
-		case c.err == nil || c.cut() && (c.units() > 0 || failed == nil):
+		case c.err == nil || c.cut() && (c.total() > 0 || failed == nil):
 			if failed != nil {
 				c.warn("an earlier JSON object was passed over: " + located(text, failed))
 			}
@@ -183,14 +181,10 @@ func search(text string, from int) (found, failed *candidate) {
 
 // located says what is wrong with a candidate, and where in the text.
 func located(text string, c *candidate) string {
-	at := c.end
-	var syntax *syntaxError
-	if errors.As(c.err, &syntax) {
-		at = syntax.at
-	}
-	line := 1 + strings.Count(text[:at], "\n")
-	column := 1 + utf8.RuneCountInString(text[strings.LastIndexByte(text[:at], '\n')+1:at])
-	return fmt.Sprintf("line %d, column %d: %v, near %q", line, column, c.err, excerpt(text, at))
+	before := text[:c.end]
+	line := 1 + strings.Count(before, "\n")
+	column := 1 + utf8.RuneCountInString(before[strings.LastIndexByte(before, '\n')+1:])
+	return fmt.Sprintf("line %d, column %d: %v, near %q", line, column, c.err, excerpt(text, c.end))
 }
 
 // excerpt shows the text around a place in one line.

@@ -15,14 +15,6 @@ import (
 // errCut says that the text ended inside a value.
 var errCut = errors.New("the text ends inside a value")
 
-// syntaxError says what was not understood, and at which byte.
-type syntaxError struct {
-	at      int
-	message string
-}
-
-func (e *syntaxError) Error() string { return e.message }
-
 // value is a value of a text, as strict JSON in scanner.out[start:end]. The
 // containers that can matter have what they hold, of which the last may not be
 // whole.
@@ -42,7 +34,8 @@ const (
 )
 
 // scanner reads something near JSON and writes it as strict JSON to out. It
-// looks at every byte once, apart from the white space behind a single quote.
+// looks at every byte once, apart from the white space behind a single quote,
+// and stops at what it does not understand.
 type scanner struct {
 	text     string
 	pos      int
@@ -51,14 +44,10 @@ type scanner struct {
 	repaired bool // something was not JSON
 }
 
-func (s *scanner) fail(format string, args ...any) error {
-	return &syntaxError{at: s.pos, message: fmt.Sprintf(format, args...)}
-}
-
 // unexpected says what was awaited and what stands there.
 func (s *scanner) unexpected(awaited string) error {
 	r, _ := utf8.DecodeRuneInString(s.text[s.pos:])
-	return s.fail("expected %s, found %q", awaited, r)
+	return fmt.Errorf("expected %s, found %q", awaited, r)
 }
 
 // value reads one value and writes it; kept levels of what it holds are kept.
@@ -67,7 +56,7 @@ func (s *scanner) value(depth, kept int) (v value, err error) {
 		return v, err
 	}
 	if s.values++; s.values > MaxValues {
-		return v, s.fail("the answer has more than %d values", MaxValues)
+		return v, fmt.Errorf("the answer has more than %d values", MaxValues)
 	}
 	v.start = len(s.out)
 	switch c := s.text[s.pos]; c {
@@ -86,7 +75,7 @@ func (s *scanner) value(depth, kept int) (v value, err error) {
 // container reads an object or a list.
 func (s *scanner) container(v *value, depth, kept int) error {
 	if depth >= MaxDepth {
-		return s.fail("the answer is nested deeper than %d levels", MaxDepth)
+		return fmt.Errorf("the answer is nested deeper than %d levels", MaxDepth)
 	}
 	if v.kind == '[' {
 		kept = min(kept, keptInList)
@@ -95,11 +84,11 @@ func (s *scanner) container(v *value, depth, kept int) error {
 	s.out = append(s.out, v.kind)
 	s.pos++
 	for first := true; ; first = false {
-		done, err := s.separator(closing, first)
-		if err != nil {
+		if err := s.separator(closing, first); err != nil {
 			return err
 		}
-		if done {
+		if s.text[s.pos] == closing {
+			s.pos++
 			s.out = append(s.out, closing)
 			return nil
 		}
@@ -126,29 +115,22 @@ func (s *scanner) container(v *value, depth, kept int) error {
 }
 
 // separator reads what stands before the next member or element: nothing,
-// commas, or the closing bracket. It reports whether the container ended.
-func (s *scanner) separator(closing byte, first bool) (done bool, err error) {
-	commas := 0
-	for ; ; commas++ {
-		if err := s.skip(); err != nil {
-			return false, err
-		}
-		if s.text[s.pos] != ',' {
-			break
-		}
+// commas, or the closing bracket.
+func (s *scanner) separator(closing byte, first bool) error {
+	err, commas := s.skip(), 0
+	for ; err == nil && s.text[s.pos] == ','; commas++ {
 		s.pos++
+		err = s.skip()
 	}
-	c := s.text[s.pos]
-	switch {
-	case commas > 1, commas == 1 && (first || c == closing):
-		s.repaired = true
-	case commas == 0 && !first && c != closing:
-		return false, s.unexpected("a comma or " + string(closing))
+	if err != nil {
+		return err
 	}
-	if c == closing {
-		s.pos++
+	ends := s.text[s.pos] == closing
+	if commas == 0 && !first && !ends {
+		return s.unexpected("a comma or " + string(closing))
 	}
-	return c == closing, nil
+	s.repaired = s.repaired || commas > 1 || commas == 1 && (first || ends)
+	return nil
 }
 
 // key reads a key and the colon.
@@ -170,23 +152,19 @@ func (s *scanner) key() error {
 	return nil
 }
 
-// skip passes white space and comments; errCut at the end of the text.
+// skip passes white space, also no-break spaces, byte order marks and joiners, and
+// comments; errCut at the end of the text.
 func (s *scanner) skip() error {
 	for s.pos < len(s.text) {
-		c := s.text[s.pos]
+		rest := s.text[s.pos:]
+		r, size := utf8.DecodeRuneInString(rest)
 		switch {
-		case c == ' ' || c == '\n' || c == '\t' || c == '\r':
-			s.pos++
-		case c == '/':
-			if err := s.comment(); err != nil {
-				return err
-			}
-		case c >= utf8.RuneSelf:
-			r, size := utf8.DecodeRuneInString(s.text[s.pos:])
-			if !unicode.IsSpace(r) && !unicode.Is(unicode.Cf, r) {
-				return nil
-			}
-			s.pos += size // no-break spaces, byte order marks, joiners
+		case strings.HasPrefix(rest, "//"):
+			s.comment("\n")
+		case strings.HasPrefix(rest, "/*"):
+			s.comment("*/")
+		case unicode.IsSpace(r) || unicode.Is(unicode.Cf, r):
+			s.pos += size
 		default:
 			return nil
 		}
@@ -194,66 +172,45 @@ func (s *scanner) skip() error {
 	return errCut
 }
 
-func (s *scanner) comment() error {
-	rest, end := s.text[s.pos:], "\n"
-	switch {
-	case strings.HasPrefix(rest, "/*"):
-		end = "*/"
-	case !strings.HasPrefix(rest, "//"):
-		return s.unexpected("JSON")
-	}
-	body, _, closed := strings.Cut(rest[2:], end)
-	if !closed {
-		s.pos = len(s.text)
-		return errCut
-	}
+// comment passes a comment with its end; one without an end takes the rest of the text.
+func (s *scanner) comment(end string) {
+	_, after, _ := strings.Cut(s.text[s.pos+2:], end)
+	s.pos = len(s.text) - len(after)
 	s.repaired = true
-	s.pos += 2 + len(body) + len(end)
-	return nil
 }
 
-// literals are the words of JSON, Python and JavaScript.
+// literals are the words of Python and JavaScript.
 var literals = map[string]string{
-	"true": "true", "True": "true", "false": "false", "False": "false", "null": "null", "None": "null", "undefined": "null",
+	"True": "true", "False": "false", "None": "null", "undefined": "null",
 	"NaN": "null", "nan": "null", "Infinity": "null", "-Infinity": "null", "inf": "null", "-inf": "null",
 }
 
-// literal reads a word or a number.
+// literal reads a word or a number: the letters, digits and signs that follow. One
+// that the text ends with may have lost its end.
 func (s *scanner) literal() error {
-	start := s.pos
-	token, err := s.token()
-	if err != nil {
-		return err
-	}
-	written, known := literals[token]
-	switch {
-	case token == "":
-		return s.unexpected("a value")
-	case known:
-		s.repaired = s.repaired || written != token
-	case json.Valid([]byte(token)):
-		written = token
-	default:
-		s.pos = start
-		return s.fail("expected a value, found %q: write texts in double quotes", shown(token))
-	}
-	s.out = append(s.out, written...)
-	return nil
-}
-
-// token takes the letters, digits and signs that follow. One that the text ends
-// with may have lost its end.
-func (s *scanner) token() (string, error) {
 	rest := s.text[s.pos:]
 	end := strings.IndexFunc(rest, func(r rune) bool {
 		return !('0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || strings.ContainsRune("_$+-.", r))
 	})
 	if end < 0 {
 		s.pos = len(s.text)
-		return "", errCut
+		return errCut
+	}
+	token := rest[:end]
+	written, known := literals[token]
+	switch {
+	case token == "":
+		return s.unexpected("a value")
+	case known:
+		s.repaired = true
+	case json.Valid([]byte(token)):
+		written = token
+	default:
+		return fmt.Errorf("expected a value, found %q: write texts in double quotes", shown(token))
 	}
 	s.pos += end
-	return rest[:end], nil
+	s.out = append(s.out, written...)
+	return nil
 }
 
 // quoted reads a text in double or single quotes and writes it in double ones.
@@ -283,10 +240,7 @@ func (s *scanner) quoted() error {
 			if err := s.escape(); err != nil {
 				return err
 			}
-		case c == '"': // in single quotes
-			s.out = append(s.out, '\\', '"')
-			s.pos++
-		default:
+		default: // a control character, or a double quote in single quotes
 			s.repaired = true
 			s.out = fmt.Appendf(s.out, `\u%04x`, c)
 			s.pos++
@@ -304,20 +258,16 @@ func (s *scanner) endsText() bool {
 
 // escape reads a backslash and what belongs to it.
 func (s *scanner) escape() error {
-	rest := s.text[s.pos:]
-	if len(rest) < 2 {
-		return errCut
-	}
-	size := 2
-	if rest[1] == 'u' {
+	rest, size := s.text[s.pos:], 2
+	if strings.HasPrefix(rest, `\u`) {
 		size = 6
 	}
-	digits := rest[2:min(size, len(rest))]
-	_, notHex := strconv.ParseUint(digits, 16, 32)
-	switch {
-	case rest[1] == 'u' && len(rest) < size && (digits == "" || notHex == nil):
+	if len(rest) < size {
 		return errCut
-	case rest[1] == 'u' && notHex == nil, strings.IndexByte(`"\/bfnrt`, rest[1]) >= 0:
+	}
+	_, notHex := strconv.ParseUint(rest[2:size], 16, 32)
+	switch {
+	case size == 6 && notHex == nil, strings.IndexByte(`"\/bfnrt`, rest[1]) >= 0:
 		s.out = append(s.out, rest[:size]...)
 	case rest[1] == '\'':
 		s.repaired = true

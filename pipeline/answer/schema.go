@@ -52,7 +52,8 @@ func Schema(doc extraction.Document, opts Options) json.RawMessage {
 }
 
 func makeSchema(doc extraction.Document, opts Options) json.RawMessage {
-	kinds, statements := entityTypes(doc).names, relationshipTypes(doc).names
+	types := typesOf(doc)
+	kinds, statements := types.entities.names, types.relationships.names
 	if len(kinds)+len(statements) > maxEnums {
 		kinds, statements = nil, nil
 	}

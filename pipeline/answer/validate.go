@@ -1,6 +1,7 @@
 package answer
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -25,13 +26,7 @@ const maxKinds = 64
 // kind every type of it will do, an empty one too. At most 20 problems and a
 // line with the number of the rest; nil where there is none. Time is linear.
 func Validate(e extraction.Extraction, doc extraction.Document) []string {
-	v := &validator{
-		doc:           doc,
-		entities:      entityTypes(doc),
-		relationships: relationshipTypes(doc),
-		fits:          map[fit]bool{},
-		named:         make(map[string][]string, len(e.Entities)),
-	}
+	v := &validator{types: typesOf(doc), named: make(map[string][]string, len(e.Entities))}
 	for i, entity := range e.Entities {
 		v.entity(i, entity)
 	}
@@ -45,36 +40,32 @@ func Validate(e extraction.Extraction, doc extraction.Document) []string {
 }
 
 type validator struct {
-	doc                     extraction.Document
-	entities, relationships vocabulary
-	named                   map[string][]string // types of the entities, by folded name
-	fits                    map[fit]bool        // what among found
-	problems                []string
-	more                    int
+	types
+	named    map[string][]string // types of the entities, by folded name
+	problems []string
+	more     int
 }
 
-// problem remembers a problem; what costs to say is said only of those that are
-// shown.
-func (v *validator) problem(say func() string) {
+// problem remembers a problem, of which those beyond the first are only counted.
+func (v *validator) problem(format string, args ...any) {
 	if len(v.problems) == maxProblems {
 		v.more++
 		return
 	}
-	v.problems = append(v.problems, say())
+	v.problems = append(v.problems, fmt.Sprintf(format, args...))
 }
 
 func (v *validator) entity(i int, e extraction.Entity) {
 	if strings.TrimSpace(e.Name) == "" {
-		v.problem(func() string { return fmt.Sprintf("entities[%d]: the name is empty", i) })
+		v.problem("entities[%d]: the name is empty", i)
 	}
-	kind, known := v.entities.spell(e.Type)
-	if !known && len(v.entities.names) > 0 {
-		v.problem(func() string {
-			return fmt.Sprintf("entities[%d] %q: the type %q is none of the allowed types: %s", i, shown(e.Name), shown(e.Type), v.entities.list(e.Type))
-		})
-	}
-	if !known {
-		kind = e.Type
+	kind := v.entities.spell(e.Type)
+	if kind == "" {
+		kind = shown(e.Type)
+		if len(v.entities.names) > 0 {
+			v.problem("entities[%d] %q: the type %q is none of the allowed types: %s",
+				i, shown(e.Name), kind, listed{v.entities, e.Type})
+		}
 	}
 	for _, name := range append([]string{e.Name}, e.Aliases...) {
 		folded := textutil.FoldName(name)
@@ -88,66 +79,39 @@ func (v *validator) entity(i int, e extraction.Entity) {
 }
 
 func (v *validator) relationship(i int, r extraction.Relationship) {
-	kind, known := v.relationships.spell(r.Type)
-	if !known && len(v.relationships.names) > 0 {
-		v.problem(func() string {
-			return fmt.Sprintf("%s: the relationship_type is none of the relationship schemas: %s", statement(i, r), v.relationships.list(r.Type))
-		})
+	kind := v.relationships.spell(r.Type)
+	if kind == "" && len(v.relationships.names) > 0 {
+		v.problem("%s: the relationship_type is none of the relationship schemas: %s",
+			statement(i, r), listed{v.relationships, r.Type})
 	}
-	schema := v.doc.Relationships[kind]
-	for _, end := range []struct {
-		word, name, ref string
-		allowed         []string
-	}{
-		{"source", r.Source, r.SourceRef, schema.SourceTypes},
-		{"target", r.Target, r.TargetRef, schema.TargetTypes},
-	} {
-		at := fit{relationship: kind, end: end.word}
-		if problem := v.end(end.name, end.ref, at, end.allowed); problem != "" {
-			v.problem(func() string { return fmt.Sprintf("%s: the %s %s", statement(i, r), end.word, problem) })
-		}
+	if wrong := v.end(r.Source, r.SourceRef, v.sources[kind]); wrong != "" {
+		v.problem("%s: the source %s", statement(i, r), wrong)
+	}
+	if wrong := v.end(r.Target, r.TargetRef, v.targets[kind]); wrong != "" {
+		v.problem("%s: the target %s", statement(i, r), wrong)
 	}
 }
 
+func statement(i int, r extraction.Relationship) string {
+	return fmt.Sprintf("relationships[%d] %q %s %q", i, shown(r.Source), shown(r.Type), shown(r.Target))
+}
+
 // end says what is wrong with an end of a relationship; "" if nothing is.
-func (v *validator) end(name, ref string, at fit, allowed []string) string {
+func (v *validator) end(name, ref string, may allowed) string {
+	kinds, there := v.named[textutil.FoldName(name)]
+	fits := func(kind string) bool { return kind == "" || may.folded[v.entities.fold(kind)] }
 	switch {
 	case ref != "":
 		return fmt.Sprintf("refers to %q, which is the id of no entity", shown(ref))
 	case strings.TrimSpace(name) == "":
 		return "is empty"
-	}
-	kinds, there := v.named[textutil.FoldName(name)]
-	switch {
 	case !there:
 		return "is the name of no entity: add the entity, or leave the relationship out"
-	case len(allowed) == 0, slices.ContainsFunc(kinds, func(kind string) bool { return kind == "" || v.among(kind, at, allowed) }):
+	case len(may.types) == 0, slices.ContainsFunc(kinds, fits):
 		return ""
 	}
-	return fmt.Sprintf("is of the type %s, the schema allows %s", shown(strings.Join(kinds, ", ")), shown(strings.Join(allowed, ", ")))
-}
-
-// fit asks whether an entity type may stand at an end of a relationship type.
-type fit struct{ relationship, end, kind string }
-
-// among reports whether a schema allows a type at an end.
-func (v *validator) among(kind string, at fit, allowed []string) bool {
-	at.kind = kind
-	fits, asked := v.fits[at]
-	if asked {
-		return fits
-	}
-	folded := foldType(kind)
-	fits = slices.ContainsFunc(allowed, func(name string) bool {
-		spelled, known := v.entities.spell(name)
-		return known && spelled == kind || foldType(name) == folded
-	})
-	v.fits[at] = fits
-	return fits
-}
-
-func statement(i int, r extraction.Relationship) string {
-	return fmt.Sprintf("relationships[%d] %q %s %q", i, shown(r.Source), shown(r.Type), shown(r.Target))
+	return fmt.Sprintf("is of the type %s, the schema allows %s",
+		shown(strings.Join(kinds, ", ")), shown(strings.Join(may.types, ", ")))
 }
 
 // Normalise returns the extraction with its types spelled as the document's
@@ -157,120 +121,121 @@ func statement(i int, r extraction.Relationship) string {
 // and so does everything else. The extraction given is not changed. Normalising
 // again changes nothing. Time is linear.
 func Normalise(e extraction.Extraction, doc extraction.Document) extraction.Extraction {
-	entities, relationships := entityTypes(doc), relationshipTypes(doc)
+	types := typesOf(doc)
 	e.Entities, e.Relationships = slices.Clone(e.Entities), slices.Clone(e.Relationships)
-	for i := range e.Entities {
-		entities.respell(&e.Entities[i].Type)
+	for i, entity := range e.Entities {
+		e.Entities[i].Type = cmp.Or(types.entities.spell(entity.Type), entity.Type)
 	}
-	for i := range e.Relationships {
-		relationships.respell(&e.Relationships[i].Type)
+	for i, relationship := range e.Relationships {
+		e.Relationships[i].Type = cmp.Or(types.relationships.spell(relationship.Type), relationship.Type)
 	}
 	return e
 }
 
-// vocabulary is the types that a document allows, of entities or of
-// relationships, and is not changed once it is made. An empty one allows every type.
-type vocabulary struct {
-	names  []string
-	folded map[string]string // "" where several names fold to it
-	alias  map[string]bool   // which of the folded are names inside schemas
-	exact  map[string]bool
+// types are what the schemas of a document allow, and are not changed once they are made.
+type types struct {
+	entities, relationships vocabulary
+	sources, targets        map[string]allowed // by relationship type
 }
 
-// entityTypes are the allowed types; without them, those of the schemas.
-func entityTypes(doc extraction.Document) vocabulary {
-	return extraction.Derive(doc, entityKey{}, makeEntityTypes)
+// allowed are the entity types that may stand at an end; none of them allow every one.
+type allowed struct {
+	types  []string
+	folded map[string]bool
 }
 
-func relationshipTypes(doc extraction.Document) vocabulary {
-	return extraction.Derive(doc, relationshipKey{}, makeRelationshipTypes)
-}
+// typesKey is the key of extraction.Derive.
+type typesKey struct{}
 
-// Keys of extraction.Derive.
-type (
-	entityKey       struct{}
-	relationshipKey struct{}
-)
+func typesOf(doc extraction.Document) types { return extraction.Derive(doc, typesKey{}, makeTypes) }
 
-func makeEntityTypes(doc extraction.Document) vocabulary {
+// makeTypes takes the allowed types of entities; without them, those of the schemas.
+func makeTypes(doc extraction.Document) types {
 	names := doc.AllowedTypes
 	if len(names) == 0 {
 		names = slices.Sorted(maps.Keys(doc.Objects))
 	}
-	v := newVocabulary(names)
-	for key, schema := range doc.Objects {
-		v.addAlias(schema.Name, key)
-	}
-	return v
-}
-
-func makeRelationshipTypes(doc extraction.Document) vocabulary {
-	v := newVocabulary(slices.Sorted(maps.Keys(doc.Relationships)))
+	t := types{sources: map[string]allowed{}, targets: map[string]allowed{}}
+	t.entities = newVocabulary(names, func(key string) string { return doc.Objects[key].Name })
+	names = slices.Sorted(maps.Keys(doc.Relationships))
+	t.relationships = newVocabulary(names, func(key string) string { return doc.Relationships[key].Name })
 	for key, schema := range doc.Relationships {
-		v.addAlias(schema.Name, key)
+		t.sources[key], t.targets[key] = t.entities.allow(schema.SourceTypes), t.entities.allow(schema.TargetTypes)
 	}
-	return v
+	return t
 }
 
-func newVocabulary(names []string) vocabulary {
-	v := vocabulary{folded: map[string]string{}, alias: map[string]bool{}, exact: map[string]bool{}}
+// vocabulary is the types that a document allows, of entities or of
+// relationships. An empty one allows every type.
+type vocabulary struct {
+	names  []string
+	exact  map[string]bool
+	folded map[string]string // the type of a folded name; "" where there are several
+	inside map[string]string // the same of the names inside schemas
+}
+
+// newVocabulary lets the name inside the schema of a type stand for it, unless that
+// is how a type is spelled, or the name in another schema.
+func newVocabulary(names []string, inside func(name string) string) vocabulary {
+	v := vocabulary{exact: map[string]bool{}, folded: map[string]string{}, inside: map[string]string{}}
 	for _, name := range names {
-		if v.exact[name] {
-			continue
+		if !v.exact[name] {
+			v.names, v.exact[name] = append(v.names, name), true
+			claim(v.folded, name, name)
+			claim(v.inside, inside(name), name)
 		}
-		v.names, v.exact[name] = append(v.names, name), true
-		key := foldType(name)
-		if _, taken := v.folded[key]; taken {
-			name = ""
-		}
-		v.folded[key] = name
 	}
 	return v
 }
 
-// addAlias lets the name in a schema stand for its key, unless that is how a
-// type is spelled, or the name in another schema.
-func (v vocabulary) addAlias(name, key string) {
-	folded := foldType(name)
-	if folded == "" || !v.exact[key] {
-		return
+// claim lets a name stand for a type if it folds to something, and as that of no other.
+func claim(folded map[string]string, name, kind string) {
+	key := foldType(name)
+	if other, taken := folded[key]; key == "" || taken && other != kind {
+		kind = ""
 	}
-	switch other, taken := v.folded[folded]; {
-	case !taken:
-		v.folded[folded], v.alias[folded] = key, true
-	case v.alias[folded] && other != key:
-		v.folded[folded] = ""
-	}
+	folded[key] = kind
 }
 
-// spell returns the type as the schemas spell it; false for a type that they do
-// not have, or that several of them could be.
-func (v vocabulary) spell(name string) (string, bool) {
+// spell returns the type as the schemas spell it; "" for a type that they do not
+// have, or that several of them could be.
+func (v vocabulary) spell(name string) string {
 	if v.exact[name] {
-		return name, name != ""
+		return name
 	}
 	folded := foldType(name)
-	if folded == "" {
-		return "", false
+	if spelled, taken := v.folded[folded]; taken {
+		return spelled
 	}
-	spelled := v.folded[folded]
-	return spelled, spelled != ""
+	return v.inside[folded]
 }
 
-func (v vocabulary) respell(kind *string) {
-	if spelled, known := v.spell(*kind); known {
-		*kind = spelled
+// fold makes types equal that spell the same or fold to the same.
+func (v vocabulary) fold(kind string) string { return foldType(cmp.Or(v.spell(kind), kind)) }
+
+func (v vocabulary) allow(types []string) allowed {
+	folded := map[string]bool{}
+	for _, kind := range types {
+		folded[v.fold(kind)] = true
 	}
+	return allowed{types, folded}
 }
 
-// list names the types for a message, and the one that was perhaps meant.
-func (v vocabulary) list(wrong string) string {
+// listed names the types for a message, and the one that was perhaps meant. It
+// costs nothing until the message is written.
+type listed struct {
+	vocabulary
+	wrong string
+}
+
+// String returns the first thirty types.
+func (l listed) String() string {
 	const most = 30
-	text := strings.Join(v.names[:min(most, len(v.names))], ", ")
-	if len(v.names) > most {
-		text += fmt.Sprintf(" and %d more", len(v.names)-most)
+	text := strings.Join(l.names[:min(most, len(l.names))], ", ")
+	if len(l.names) > most {
+		text += fmt.Sprintf(" and %d more", len(l.names)-most)
 	}
-	if near := textutil.Nearest(wrong, v.names); near != "" {
+	if near := textutil.Nearest(l.wrong, l.names); near != "" {
 		text += fmt.Sprintf(" (did you mean %q?)", near)
 	}
 	return text

@@ -8,6 +8,7 @@ import (
 	"crypto/rc4"
 	"crypto/sha256"
 	"crypto/sha512"
+	"hash"
 	"slices"
 )
 
@@ -15,20 +16,10 @@ import (
 type crypt struct {
 	key      []byte
 	err      error
-	strings  method
-	streams  method
+	strings  Name // how they are encrypted: V2 is RC4, AESV2 and AESV3; others are not
+	streams  Name
 	metadata bool // metadata is encrypted, too
 }
-
-// method is a way of encrypting.
-type method int
-
-const (
-	identity method = iota
-	methodRC4
-	methodAES128
-	methodAES256
-)
 
 func (f *File) cryptError() error {
 	if f.crypt == nil {
@@ -67,29 +58,18 @@ func (f *File) prepareCrypt() {
 	}
 }
 
-func (f *File) methodOf(d Dict, which Name, version int) method {
+func (f *File) methodOf(d Dict, which Name, version int) Name {
 	if version < 4 {
-		return methodRC4
+		return "V2"
 	}
 	filter := f.Dict(f.Dict(d["CF"])[f.Name(d[which])])
-	switch f.Name(filter["CFM"]) {
-	case "V2":
-		return methodRC4
-	case "AESV2":
-		return methodAES128
-	case "AESV3":
-		return methodAES256
-	}
-	return identity
+	return f.Name(filter["CFM"])
 }
 
 const pad = "\x28\xBF\x4E\x5E\x4E\x75\x8A\x41\x64\x00\x4E\x56\xFF\xFA\x01\x08\x2E\x2E\x00\xB6\xD0\x68\x3E\x80\x2F\x0C\xA9\xFE\x64\x53\x69\x7A"
 
 // textOf is an entry of the dictionary of encryption.
-func (f *File) textOf(d Dict, key Name) []byte {
-	s, _ := f.Resolve(d[key]).(String)
-	return []byte(s)
-}
+func (f *File) textOf(d Dict, key Name) []byte { return []byte(resolved[String](f, d[key])) }
 
 // keySize is how many bytes a key of RC4 or AES-128 has.
 func (f *File) keySize(d Dict, revision int) int {
@@ -129,8 +109,7 @@ func (f *File) userPassword(d Dict, owner string, revision int) string {
 func (f *File) key128(d Dict, password string, revision int) []byte {
 	id := []byte{}
 	if ids := f.Array(f.trailer["ID"]); len(ids) > 0 {
-		s, _ := f.Resolve(ids[0]).(String)
-		id = []byte(s)
+		id = []byte(resolved[String](f, ids[0]))
 	}
 	p := uint32(int64(f.Int(d["P"])))
 	h := md5.New()
@@ -180,20 +159,16 @@ func rc4Of(key, data []byte) []byte {
 	return out
 }
 
-func (c *crypt) text(ref Ref, s String) String { return String(c.decrypt(c.strings, ref, []byte(s))) }
-
-func (c *crypt) stream(ref Ref, data []byte) []byte { return c.decrypt(c.streams, ref, data) }
-
-func (c *crypt) decrypt(m method, ref Ref, data []byte) []byte {
+func (c *crypt) decrypt(method Name, ref Ref, data []byte) []byte {
 	if c.err != nil || len(c.key) == 0 {
 		return data
 	}
-	switch m {
-	case methodRC4:
+	switch method {
+	case "V2":
 		return rc4Of(c.objectKey(ref, ""), data)
-	case methodAES128:
+	case "AESV2":
 		return unCBC(c.objectKey(ref, "sAlT"), data)
-	case methodAES256:
+	case "AESV3":
 		return unCBC(c.key, data)
 	}
 	return data
@@ -227,9 +202,9 @@ func unCBC(key, data []byte) []byte {
 func (f *File) key256(d Dict, password string, revision int) []byte {
 	secret := []byte(password)
 	secret = secret[:min(len(secret), 127)]
-	hash := hash6
+	hashed := hash6
 	if revision == 5 {
-		hash = hash5
+		hashed = hash5
 	}
 	u := f.textOf(d, "U")
 	if len(u) < 48 {
@@ -240,10 +215,10 @@ func (f *File) key256(d Dict, password string, revision int) []byte {
 		user             []byte // what the hash of the owner's has beside
 	}{{"U", "UE", nil}, {"O", "OE", u[:48]}} {
 		check, encrypted := f.textOf(d, of.check), f.textOf(d, of.encrypted)
-		if len(check) < 48 || len(encrypted) < 32 || !bytes.Equal(hash(secret, check[32:40], of.user), check[:32]) {
+		if len(check) < 48 || len(encrypted) < 32 || !bytes.Equal(hashed(secret, check[32:40], of.user), check[:32]) {
 			continue
 		}
-		block, err := aes.NewCipher(hash(secret, check[40:48], of.user))
+		block, err := aes.NewCipher(hashed(secret, check[40:48], of.user))
 		if err != nil {
 			return nil
 		}
@@ -274,17 +249,9 @@ func hash6(password, salt, user []byte) []byte {
 		for _, c := range text[:16] {
 			rest += int(c)
 		}
-		switch rest % 3 {
-		case 0:
-			sum := sha256.Sum256(text)
-			key = sum[:]
-		case 1:
-			sum := sha512.Sum384(text)
-			key = sum[:]
-		case 2:
-			sum := sha512.Sum512(text)
-			key = sum[:]
-		}
+		h := []func() hash.Hash{sha256.New, sha512.New384, sha512.New}[rest%3]()
+		h.Write(text)
+		key = h.Sum(nil)
 		if round >= 63 && int(text[len(text)-1]) <= round-31 {
 			return key[:32]
 		}
@@ -328,11 +295,9 @@ func (f *File) openPack(num int) *pack {
 	first := f.Int(s.Dict["First"])
 	l := &Lexer{data: p.data}
 	for range f.Int(s.Dict["N"]) {
-		a, _ := l.word0()
-		b, ok := l.word0()
-		id, ok1 := a.(int64)
-		offset, ok2 := b.(int64)
-		if !ok || !ok1 || !ok2 || !f.Spend(entryCost) {
+		id, ok1 := l.int()
+		offset, ok2 := l.int()
+		if !ok1 || !ok2 || !f.Spend(entryCost) {
 			break
 		}
 		if at := first + clampInt(float64(offset)); at >= 0 && at < len(p.data) {

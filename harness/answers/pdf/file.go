@@ -152,16 +152,14 @@ func (f *File) indirect(offset, num int) Object {
 		return nil
 	}
 	l := &Lexer{data: f.data, pos: offset}
-	n, _ := l.word0()
-	g, _ := l.word0()
-	number, ok1 := n.(int64)
-	gen, ok2 := g.(int64)
-	if word, _ := l.word0(); !ok1 || !ok2 || int(number) != num || word != Keyword("obj") {
+	number, ok1 := l.int()
+	gen, ok2 := l.int()
+	if !ok1 || !ok2 || int(number) != num || l.word0() != Keyword("obj") {
 		return nil
 	}
 	ref := Ref{int(number), int(gen)}
 	if f.crypt != nil {
-		l.decrypt = func(s String) String { return f.crypt.text(ref, s) }
+		l.decrypt = func(s String) String { return String(f.crypt.decrypt(f.crypt.strings, ref, []byte(s))) }
 	}
 	before := l.pos
 	o, ok := l.object()
@@ -170,14 +168,10 @@ func (f *File) indirect(offset, num int) Object {
 		return nil
 	}
 	if a, isInt := o.(int64); isInt { // "7 0 R endobj": a reference by itself
-		at := l.pos
-		b, _ := l.word0()
-		if c, _ := l.word0(); c == Keyword("R") {
-			if r, ok := reference([]Object{a, b}); ok {
-				return r
-			}
+		b := l.word0()
+		if r, ok := reference([]Object{a, b}); ok && l.word0() == Keyword("R") {
+			return r
 		}
-		l.pos = at
 	}
 	if d, isDict := o.(Dict); isDict {
 		if s := f.stream(l, d); s != nil {
@@ -195,44 +189,41 @@ func (f *File) spendOn(l *Lexer, from int) {
 	f.Spend(int64(l.pos-from) + element*int64(max(0, l.kept-usual)))
 }
 
-// word0 reads one token that is no string: what is in front of an object.
-func (l *Lexer) word0() (Object, bool) {
+// word0 reads one token that is no string: what is in front of an object. Where there is
+// none it is nil.
+func (l *Lexer) word0() Object {
 	l.space()
 	if l.pos >= len(l.data) || isDelimiter(l.data[l.pos]) {
-		return nil, false
+		return nil
 	}
-	return l.word(), true
+	return l.word()
+}
+
+// int reads a whole number.
+func (l *Lexer) int() (int64, bool) {
+	n, ok := l.word0().(int64)
+	return n, ok
 }
 
 // stream reads the bytes behind a dictionary, if there are any.
 func (f *File) stream(l *Lexer, d Dict) *Stream {
 	l.space()
-	if !bytes.HasPrefix(l.data[l.pos:], []byte("stream")) {
+	body, is := bytes.CutPrefix(l.data[l.pos:], []byte("stream"))
+	if !is {
 		return nil
 	}
-	start := l.pos + len("stream")
-	if start < len(l.data) && l.data[start] == '\r' {
-		start++
-	}
-	if start < len(l.data) && l.data[start] == '\n' {
-		start++
-	}
-	if n, ok := f.Number(d["Length"]); ok && n >= 0 && n <= float64(len(l.data)-start) {
-		end := start + int(n)
-		tail := bytes.TrimLeft(l.data[end:min(len(l.data), end+20)], "\r\n \t")
+	body = bytes.TrimPrefix(bytes.TrimPrefix(body, []byte("\r")), []byte("\n"))
+	l.pos = len(l.data) - len(body)
+	if n, ok := f.Number(d["Length"]); ok && n >= 0 && n <= float64(len(body)) {
+		raw, rest := body[:int(n)], body[int(n):]
+		tail := bytes.TrimLeft(rest[:min(len(rest), 20)], "\r\n \t")
 		if bytes.HasPrefix(tail, []byte("endstream")) {
-			l.pos = end
-			return &Stream{Dict: d, raw: l.data[start:end]}
+			return &Stream{Dict: d, raw: raw}
 		}
 	}
-	start = min(start, len(l.data))
-	end := bytes.Index(l.data[start:], []byte("endstream"))
-	if end < 0 {
-		end = len(l.data) - start
-	}
-	f.Spend(int64(end))
-	l.pos = start + end
-	return &Stream{Dict: d, raw: l.data[start : start+end]}
+	raw, _, _ := bytes.Cut(body, []byte("endstream"))
+	f.Spend(int64(len(raw)))
+	return &Stream{Dict: d, raw: raw}
 }
 
 // readXref reads the cross-reference sections, newest first; an entry that is
@@ -244,8 +235,7 @@ func (f *File) readXref() bool {
 		return false
 	}
 	l := &Lexer{data: tail, pos: at + len("startxref")}
-	o, _ := l.word0()
-	start, ok := o.(int64)
+	start, ok := l.int()
 	if !ok {
 		return false
 	}
@@ -283,7 +273,7 @@ func (f *File) section(offset int64) (Dict, bool) {
 		return nil, false
 	}
 	l := &Lexer{data: f.data, pos: int(offset)}
-	first, _ := l.word0()
+	first := l.word0()
 	if first == Keyword("xref") {
 		return f.table(l)
 	}
@@ -300,25 +290,22 @@ func (f *File) section(offset int64) (Dict, bool) {
 
 func (f *File) table(l *Lexer) (Dict, bool) {
 	for {
-		o, ok := l.word0()
+		o := l.word0()
 		if o == Keyword("trailer") {
 			o, _ := l.object()
 			d, ok := o.(Dict)
 			return d, ok
 		}
-		n, _ := l.word0()
 		start, ok1 := o.(int64)
-		count, ok2 := n.(int64)
-		if !ok || !ok1 || !ok2 || count < 0 {
+		count, ok2 := l.int()
+		if !ok1 || !ok2 || count < 0 {
 			return nil, false
 		}
 		for i := range count {
-			a, _ := l.word0()
-			b, _ := l.word0()
-			c, ok := l.word0()
-			offset, ok1 := a.(int64)
-			_, ok2 := b.(int64) // the generation
-			if !ok || !ok1 || !ok2 || c != Keyword("n") && c != Keyword("f") || !f.Spend(entryCost) {
+			offset, ok1 := l.int()
+			_, ok2 := l.int() // the generation
+			c := l.word0()
+			if !ok1 || !ok2 || c != Keyword("n") && c != Keyword("f") || !f.Spend(entryCost) {
 				return nil, false
 			}
 			f.enter(start+i, entry{offset: clampInt(float64(offset)), free: c == Keyword("f")})
@@ -343,7 +330,7 @@ func (f *File) table2(s *Stream) bool {
 		}
 	}
 	row := width[0] + width[1] + width[2]
-	data, err := f.decode(s, false)
+	data, err := f.Decode(s)
 	if row == 0 || len(widths) < 3 || err != nil && len(data) == 0 {
 		return false
 	}

@@ -18,9 +18,7 @@ const maxFilters = 8
 // Decode returns the bytes of a stream, decrypted and through its filters. With
 // an error comes what was decoded before it. Safe to repeat; each time it is
 // taken off the budget.
-func (f *File) Decode(s *Stream) ([]byte, error) { return f.decode(s, true) }
-
-func (f *File) decode(s *Stream, decrypt bool) ([]byte, error) {
+func (f *File) Decode(s *Stream) ([]byte, error) {
 	if !f.Spend(int64(len(s.raw)) + 256) {
 		return nil, f.spent
 	}
@@ -29,8 +27,8 @@ func (f *File) decode(s *Stream, decrypt bool) ([]byte, error) {
 		return nil, fmt.Errorf("it goes through more than %d filters", maxFilters)
 	}
 	data := s.raw
-	if decrypt && f.crypt != nil && s.ref != (Ref{}) && !f.isPlain(s, filters) {
-		data = f.crypt.stream(s.ref, data)
+	if f.crypt != nil && s.ref != (Ref{}) && !f.isPlain(s, filters) {
+		data = f.crypt.decrypt(f.crypt.streams, s.ref, data)
 	}
 	for i, name := range filters {
 		var err error
@@ -94,9 +92,13 @@ func (f *File) filter(name Name, data []byte, param Dict) ([]byte, error) {
 	return nil, fmt.Errorf("the filter %.40q is not decoded", name)
 }
 
-// tooLong says that a stream decodes to more than limit bytes.
-func tooLong(limit int64) error {
-	return fmt.Errorf("%w: a stream decodes to more than %d MiB", ErrBudget, limit>>20)
+// readMost reads what a filter gives, which is at most limit bytes.
+func readMost(r io.Reader, limit int64) ([]byte, error) {
+	out, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if int64(len(out)) > limit {
+		return nil, fmt.Errorf("%w: a stream decodes to more than %d MiB", ErrBudget, limit>>20)
+	}
+	return out, err
 }
 
 // inflate decodes zlib. Checksums are not looked at, and what comes before
@@ -109,10 +111,7 @@ func inflate(data []byte) ([]byte, error) {
 	if data[0]&0x0f == 8 && (int(data[0])<<8|int(data[1]))%31 == 0 {
 		body = data[2:]
 	}
-	out, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(body)), maxStream+1))
-	if len(out) > maxStream {
-		return nil, tooLong(maxStream)
-	}
+	out, err := readMost(flate.NewReader(bytes.NewReader(body)), maxStream)
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		err = nil
 	}
@@ -201,9 +200,9 @@ func un85(data []byte) []byte {
 func unLZW(data []byte, limit int64) ([]byte, error) {
 	r := lzw.NewReader(bytes.NewReader(data), lzw.MSB, 8)
 	defer r.Close()
-	out, _ := io.ReadAll(io.LimitReader(r, limit+1))
-	if int64(len(out)) > limit {
-		return nil, tooLong(limit)
+	out, err := readMost(r, limit)
+	if !errors.Is(err, ErrBudget) {
+		err = nil
 	}
-	return out, nil
+	return out, err
 }

@@ -157,7 +157,7 @@ func (f *font) decode(s String) iter.Seq[char] {
 		for len(s) > 0 {
 			code, size := uint32(s[0]), 1
 			if f.codes != nil {
-				code, size = f.codes.next(s, 2)
+				code, size = f.codes.next(s)
 			}
 			c := char{space: size == 1 && code == 32}
 			c.text, c.known = f.text(code)
@@ -251,9 +251,13 @@ func parseCMap(data []byte) *cmap {
 		case "endcodespacerange":
 			c.addSpaces(args)
 		case "endbfchar":
-			c.addChars(args)
+			for of := range slices.Chunk(args[:len(args)/2*2], 2) {
+				c.addRange(of[0], of[0], of[1])
+			}
 		case "endbfrange":
-			c.addRanges(args)
+			for of := range slices.Chunk(args[:len(args)/3*3], 3) {
+				c.addRange(of[0], of[1], of[2])
+			}
 		}
 	}
 	slices.SortStableFunc(c.ranges, func(a, b codeRange) int { return cmp.Compare(a.low, b.low) })
@@ -270,30 +274,15 @@ func (c *cmap) addSpaces(args []Object) {
 	}
 }
 
-func (c *cmap) addChars(args []Object) {
-	for i := 0; i+1 < len(args); i += 2 {
-		code, ok := args[i].(String)
-		if text := unitsOf(args[i+1]); ok && text != nil {
-			c.ranges = append(c.ranges, codeRange{low: codeOf(code), high: codeOf(code), text: text})
-		}
+func (c *cmap) addRange(from, to, text Object) {
+	low, ok1 := from.(String)
+	high, ok2 := to.(String)
+	r := codeRange{low: codeOf(low), high: codeOf(high), text: unitsOf(text)}
+	list, isList := text.(Array)
+	for _, o := range list {
+		r.list = append(r.list, unitsOf(o))
 	}
-}
-
-func (c *cmap) addRanges(args []Object) {
-	for i := 0; i+2 < len(args); i += 3 {
-		low, ok1 := args[i].(String)
-		high, ok2 := args[i+1].(String)
-		if !ok1 || !ok2 || codeOf(high) < codeOf(low) {
-			continue
-		}
-		r := codeRange{low: codeOf(low), high: codeOf(high)}
-		if list, ok := args[i+2].(Array); ok {
-			for _, o := range list {
-				r.list = append(r.list, unitsOf(o))
-			}
-		} else if r.text = unitsOf(args[i+2]); r.text == nil {
-			continue
-		}
+	if ok1 && ok2 && r.low <= r.high && (isList || r.text != nil) {
 		c.ranges = append(c.ranges, r)
 	}
 }
@@ -354,6 +343,11 @@ func (c *cmap) text(code uint32) (string, bool) {
 		units = append([]uint16(nil), units...)
 		units[len(units)-1] += uint16(n)
 	}
+	return textOfUnits(units)
+}
+
+// textOfUnits is the text of UTF-16.
+func textOfUnits(units []uint16) (string, bool) {
 	runes := utf16.Decode(units)
 	if slices.Contains(runes, utf8.RuneError) {
 		return "", false
@@ -361,8 +355,8 @@ func (c *cmap) text(code uint32) (string, bool) {
 	return string(runes), true
 }
 
-// next takes one code off a string: of 1 to 4 bytes as the codespaces say.
-func (c *cmap) next(s String, fallback int) (code uint32, size int) {
+// next takes one code off a string: of 1 to 4 bytes as the codespaces say, else of 2.
+func (c *cmap) next(s String) (code uint32, size int) {
 	for size := 1; size <= 4 && size <= len(s); size++ {
 		code := codeOf(s[:size])
 		for _, space := range c.spaces {
@@ -371,7 +365,7 @@ func (c *cmap) next(s String, fallback int) (code uint32, size int) {
 			}
 		}
 	}
-	size = min(fallback, len(s))
+	size = min(2, len(s))
 	return codeOf(s[:size]), size
 }
 
@@ -393,25 +387,23 @@ type simpleEncoding [256]string
 // encodingOf reads the Encoding of a simple font. ok is false where there is
 // none to go by: a symbolic font whose codes only its program explains.
 func encodingOf(file *File, font Dict) (e simpleEncoding, ok bool) {
-	flags := file.Int(file.Dict(font["FontDescriptor"])["Flags"])
-	symbolic := flags&4 != 0
+	descriptor := file.Dict(font["FontDescriptor"])
+	symbolic := file.Int(descriptor["Flags"])&4 != 0
 	subtype := file.Name(font["Subtype"])
-	base := file.Name(font["Encoding"])
+	name, base := file.Name(font["BaseFont"]), file.Name(font["Encoding"])
 	d := file.Dict(font["Encoding"])
 	if d != nil {
 		base = file.Name(d["BaseEncoding"])
 	}
-	embedded := false
-	for _, key := range []Name{"FontFile", "FontFile2", "FontFile3"} {
-		embedded = embedded || file.Dict(font["FontDescriptor"])[key] != nil
-	}
+	embedded := descriptor["FontFile"] != nil || descriptor["FontFile2"] != nil || descriptor["FontFile3"] != nil
 	switch {
 	case base == "WinAnsiEncoding":
 		e, ok = charmapEncoding(charmap.Windows1252), true
 		e[0xad], e[0xa0] = "-", " "
 	case base == "MacRomanEncoding":
 		e, ok = charmapEncoding(charmap.Macintosh), true
-	case base == "StandardEncoding", !symbolic && subtype != "Type3", !embedded && subtype != "Type3" && !isSymbolFont(file.Name(font["BaseFont"])):
+	case base == "StandardEncoding", !symbolic && subtype != "Type3",
+		!embedded && subtype != "Type3" && name != "Symbol" && name != "ZapfDingbats":
 		e, ok = standardEncoding(), true
 	}
 	code := -1
@@ -430,8 +422,6 @@ func encodingOf(file *File, font Dict) (e simpleEncoding, ok bool) {
 	return e, ok
 }
 
-func isSymbolFont(name Name) bool { return name == "Symbol" || name == "ZapfDingbats" }
-
 func charmapEncoding(c *charmap.Charmap) (e simpleEncoding) {
 	for code := 32; code < 256; code++ {
 		if r := c.DecodeByte(byte(code)); r >= ' ' && r != 0xfffd && (r < 0x7f || r > 0x9f) {
@@ -447,14 +437,11 @@ func standardEncoding() (e simpleEncoding) {
 		e[code] = string(rune(code))
 	}
 	e[39], e[96] = "’", "‘"
-	upper := []rune("¡¢£⁄¥ƒ§¤'“«‹›ﬁﬂ\x00–†‡·\x00¶•‚„”»…‰\x00¿\x00`´ˆ˜¯˘˙¨\x00˚¸\x00˝˛ˇ—")
+	upper := []rune("¡¢£⁄¥ƒ§¤'“«‹›ﬁﬂ –†‡· ¶•‚„”»…‰ ¿ `´ˆ˜¯˘˙¨ ˚¸ ˝˛ˇ—                Æ ª    ŁØŒº     æ   ı  łøœß")
 	for i, r := range upper {
-		if r != 0 {
+		if r != ' ' {
 			e[161+i] = string(r)
 		}
-	}
-	for code, text := range map[int]string{0xe1: "Æ", 0xe3: "ª", 0xe8: "Ł", 0xe9: "Ø", 0xea: "Œ", 0xeb: "º", 0xf1: "æ", 0xf5: "ı", 0xf8: "ł", 0xf9: "ø", 0xfa: "œ", 0xfb: "ß"} {
-		e[code] = text
 	}
 	return e
 }

@@ -1,6 +1,7 @@
 package pdf
 
 import (
+	"encoding/hex"
 	"strconv"
 	"strings"
 
@@ -44,16 +45,8 @@ func textOfGlyph(name string) (string, bool) {
 
 func hexGlyph(name string) (string, bool) {
 	digits, ok := strings.CutPrefix(name, "uni")
-	if ok && len(digits)%4 == 0 && len(digits) > 0 {
-		text := ""
-		for i := 0; i < len(digits); i += 4 {
-			code, err := strconv.ParseUint(digits[i:i+4], 16, 32)
-			if err != nil || code >= 0xd800 && code < 0xe000 {
-				return "", false
-			}
-			text += string(rune(code))
-		}
-		return text, true
+	if units, err := hex.DecodeString(digits); ok && err == nil && len(units)%2 == 0 && len(units) > 0 {
+		return textOfUnits(unitsOf(String(units)))
 	}
 	digits, ok = strings.CutPrefix(name, "u")
 	if code, err := strconv.ParseUint(digits, 16, 32); ok && err == nil && len(digits) >= 4 && len(digits) <= 6 && code <= 0x10ffff {

@@ -58,17 +58,15 @@ func (in *interpreter) run(content []byte, resources Dict) {
 		}
 		if word == "ID" {
 			l.SkipImage()
-			w, h := in.ctm.area()
-			in.images += w * h
+			in.images += in.ctm.area()
 			continue
 		}
 		in.operator(string(word), args)
 	}
 }
 
-func (m matrix) area() (w, h float64) {
-	return math.Hypot(m[0], m[1]), math.Hypot(m[2], m[3])
-}
+// area is that of a picture.
+func (m matrix) area() float64 { return math.Hypot(m[0], m[1]) * math.Hypot(m[2], m[3]) }
 
 func (in *interpreter) operator(op string, args []Object) {
 	n := func(i int) float64 { // the i-th argument from the end, from 1
@@ -237,8 +235,7 @@ func (in *interpreter) draw(args []Object) {
 		return
 	}
 	if in.file.Name(s.Dict["Subtype"]) == "Image" {
-		w, h := in.ctm.area()
-		in.images += w * h
+		in.images += in.ctm.area()
 		return
 	}
 	if in.file.Name(s.Dict["Subtype"]) != "Form" || in.forms >= maxForms || !in.file.Spend(4096) {

@@ -62,10 +62,7 @@ func findGutter(chunks []chunk) (x float64, ok bool) {
 	if len(chunks) < 2*leastColumn || len(chunks) > 20_000 {
 		return 0, false
 	}
-	x0, x1 := chunks[0].x0, chunks[0].x1
-	for _, c := range chunks {
-		x0, x1 = min(x0, c.x0), max(x1, c.x1)
-	}
+	x0, x1 := line{chunks: chunks}.span()
 	const steps = 120
 	best, from, to := len(chunks), 0, 0
 	for step := steps / 5; step <= steps*4/5; step++ {
@@ -153,7 +150,7 @@ func join(lines []string) []string {
 		l = strings.TrimSpace(l)
 		n := len(out) - 1
 		if n >= 0 {
-			if head, ok := divided(out[n]); ok && startsLower(l) {
+			if head, ok := divided(out[n]); ok && unicode.IsLower(first(l)) {
 				word, rest, _ := strings.Cut(l, " ")
 				out[n] = head + word
 				if l = rest; l == "" {
@@ -182,9 +179,9 @@ func divided(l string) (head string, ok bool) {
 	return l, false
 }
 
-func startsLower(l string) bool {
-	first, _ := utf8.DecodeRuneInString(l)
-	return unicode.IsLower(first)
+func first(text string) rune {
+	r, _ := utf8.DecodeRuneInString(text)
+	return r
 }
 
 // line is what stands at one height.
@@ -275,10 +272,7 @@ func (in *interpreter) close(shown []glyph) {
 	}
 }
 
-func isLetter(text string) bool {
-	first, _ := utf8.DecodeRuneInString(text)
-	return unicode.IsLetter(first)
-}
+func isLetter(text string) bool { return unicode.IsLetter(first(text)) }
 
 // spacing is the distance between the letters of a run that is spaced out for
 // emphasis, glyph by glyph; 0 for all others. Between its words is more.
@@ -366,7 +360,7 @@ func chunkOf(run []glyph) (c chunk, ok bool) {
 	for i, g := range run {
 		shown, size := shownText(g), max(c.size, g.size)
 		gap := g.x - c.x1 - spread
-		if i > 0 && gap > spaceGap*size && !endsInSpace(text.String()) && !strings.HasPrefix(shown, " ") {
+		if i > 0 && gap > spaceGap*size && !strings.HasSuffix(text.String(), " ") && !strings.HasPrefix(shown, " ") {
 			if gap > jumpGap*size && spread == 0 {
 				flush()
 				part = chunk{x0: g.x, x1: g.x}
@@ -403,8 +397,6 @@ func merged(parts []chunk, size, y float64) chunk {
 	}
 	return c
 }
-
-func endsInSpace(text string) bool { return strings.HasSuffix(text, " ") }
 
 // shownText is what a glyph contributes: ligatures as letters, no-break spaces
 // as spaces, U+FFFD where nobody knows.

@@ -65,23 +65,20 @@ func (f *File) Dict(o Object) Dict {
 	return nil
 }
 
-// Array resolves to an array; nil if it is none.
-func (f *File) Array(o Object) Array {
-	a, _ := f.Resolve(o).(Array)
-	return a
+// resolved is an object of one kind; zero if it is none.
+func resolved[T Array | Name | String | *Stream](f *File, o Object) T {
+	v, _ := f.Resolve(o).(T)
+	return v
 }
+
+// Array resolves to an array; nil if it is none.
+func (f *File) Array(o Object) Array { return resolved[Array](f, o) }
 
 // Name resolves to a name; "" if it is none.
-func (f *File) Name(o Object) Name {
-	n, _ := f.Resolve(o).(Name)
-	return n
-}
+func (f *File) Name(o Object) Name { return resolved[Name](f, o) }
 
 // Stream resolves to a stream; nil if it is none.
-func (f *File) Stream(o Object) *Stream {
-	s, _ := f.Resolve(o).(*Stream)
-	return s
-}
+func (f *File) Stream(o Object) *Stream { return resolved[*Stream](f, o) }
 
 // Number resolves to a number.
 func (f *File) Number(o Object) (float64, bool) { return Number(f.Resolve(o)) }
@@ -205,7 +202,7 @@ func (l *Lexer) token(depth int) (Object, bool) {
 		}
 		return closing('>'), true
 	case '[':
-		return l.array(depth), true
+		return Array(l.list(depth, ']')), true
 	case ']':
 		return closing(']'), true
 	case '{', '}', ')':
@@ -239,17 +236,12 @@ func (l *Lexer) space() {
 	}
 }
 
-// list reads up to a closing bracket; deeper than maxDepth nothing is kept.
+// list reads up to a closing bracket; a list deeper than maxDepth is empty, and what it
+// has belongs to the one around it.
 func (l *Lexer) list(depth int, end closing) []Object {
 	var list []Object
-	for {
-		var o Object
-		var ok bool
-		if depth >= maxDepth {
-			o, ok = l.flat()
-		} else {
-			o, ok = l.token(depth + 1)
-		}
+	for depth < maxDepth {
+		o, ok := l.token(depth + 1)
 		if !ok || o == Object(end) {
 			return list
 		}
@@ -272,16 +264,7 @@ func (l *Lexer) list(depth int, end closing) []Object {
 			list = append(list, o)
 		}
 	}
-}
-
-// flat reads a token without going into brackets.
-func (l *Lexer) flat() (Object, bool) {
-	l.space()
-	if l.pos < len(l.data) && (l.data[l.pos] == '[' || l.data[l.pos] == '<') {
-		l.pos++
-		return nil, true
-	}
-	return l.token(maxDepth)
+	return list
 }
 
 func reference(two []Object) (Ref, bool) {
@@ -289,8 +272,6 @@ func reference(two []Object) (Ref, bool) {
 	gen, ok2 := two[1].(int64)
 	return Ref{int(num), int(gen)}, ok1 && ok2 && num >= 0 && gen >= 0
 }
-
-func (l *Lexer) array(depth int) Array { return Array(l.list(depth, ']')) }
 
 func (l *Lexer) dict(depth int) Dict {
 	list := l.list(depth, '>')
@@ -307,37 +288,37 @@ func (l *Lexer) dict(depth int) Dict {
 	return d
 }
 
-func (l *Lexer) name() Name {
-	start, escaped := l.pos, false
-	for l.pos < len(l.data) && !isSpace(l.data[l.pos]) && !isDelimiter(l.data[l.pos]) {
-		escaped = escaped || l.data[l.pos] == '#'
-		l.pos++
-	}
-	raw := l.data[start:l.pos]
-	if !escaped {
-		return Name(raw)
-	}
-	var b []byte
-	for i := 0; i < len(raw); i++ {
-		c := raw[i]
-		if c == '#' && i+2 < len(raw) {
-			if code, err := hex.DecodeString(string(raw[i+1 : i+3])); err == nil {
-				c = code[0]
-				i += 2
-			}
-		}
-		b = append(b, c)
-	}
-	return Name(b)
-}
-
-// word reads a number or a keyword.
-func (l *Lexer) word() Object {
+// regular reads up to a space or a delimiter.
+func (l *Lexer) regular() []byte {
 	start := l.pos
 	for l.pos < len(l.data) && !isSpace(l.data[l.pos]) && !isDelimiter(l.data[l.pos]) {
 		l.pos++
 	}
-	text := string(l.data[start:l.pos])
+	return l.data[start:l.pos]
+}
+
+// name reads a name, whose bytes may be written as #20.
+func (l *Lexer) name() Name {
+	raw := l.regular()
+	if bytes.IndexByte(raw, '#') < 0 {
+		return Name(raw)
+	}
+	name := make([]byte, 0, len(raw))
+	for len(raw) > 0 {
+		c, size := raw[0], 1
+		if c == '#' && len(raw) > 2 {
+			if code, err := strconv.ParseUint(string(raw[1:3]), 16, 8); err == nil {
+				c, size = byte(code), 3
+			}
+		}
+		name, raw = append(name, c), raw[size:]
+	}
+	return Name(name)
+}
+
+// word reads a number or a keyword.
+func (l *Lexer) word() Object {
+	text := string(l.regular())
 	if c := text[0]; c >= '0' && c <= '9' || c == '+' || c == '-' || c == '.' {
 		return number(text)
 	}
@@ -384,26 +365,25 @@ func isDelimiter(c byte) bool { return strings.IndexByte("()<>[]{}/%", c) >= 0 }
 func (l *Lexer) literal() String {
 	var b []byte
 	for depth := 1; l.pos < len(l.data); l.pos++ {
-		switch c := l.data[l.pos]; c {
+		c := l.data[l.pos]
+		switch c {
+		case '\\':
+			b = l.escape(b)
+			continue
 		case '(':
 			depth++
-			b = append(b, c)
 		case ')':
 			if depth--; depth == 0 {
 				l.pos++
 				return String(b)
 			}
-			b = append(b, c)
-		case '\\':
-			b = l.escape(b)
 		case '\r':
-			if l.pos+1 < len(l.data) && l.data[l.pos+1] == '\n' {
+			if bytes.HasPrefix(l.data[l.pos:], []byte("\r\n")) {
 				l.pos++
 			}
-			b = append(b, '\n')
-		default:
-			b = append(b, c)
+			c = '\n'
 		}
+		b = append(b, c)
 	}
 	return String(b)
 }
@@ -417,12 +397,10 @@ func (l *Lexer) escape(b []byte) []byte {
 	switch c := l.data[l.pos]; c {
 	case 'n', 'r', 't', 'b', 'f':
 		return append(b, "\n\r\t\b\f"[strings.IndexByte("nrtbf", c)])
-	case '\r':
-		if l.pos+1 < len(l.data) && l.data[l.pos+1] == '\n' {
+	case '\r', '\n':
+		if bytes.HasPrefix(l.data[l.pos:], []byte("\r\n")) {
 			l.pos++
 		}
-		return b
-	case '\n':
 		return b
 	case '0', '1', '2', '3', '4', '5', '6', '7':
 		code := 0

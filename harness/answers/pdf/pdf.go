@@ -261,28 +261,20 @@ func (w *walk) inherit(page pageNode, d Dict) pageNode {
 func (f *File) Content(p pageNode) ([]byte, error) {
 	var all []byte
 	var first error
-	add := func(o Object) {
+	list := f.Array(p.dict["Contents"])
+	if list == nil {
+		list = Array{p.dict["Contents"]}
+	}
+	for _, o := range list {
 		s := f.Stream(o)
-		if s == nil {
-			return
+		if f.spent != nil {
+			return nil, f.spent
 		}
-		data, err := f.Decode(s)
-		if err != nil && first == nil {
-			first = err
+		if s != nil {
+			data, err := f.Decode(s)
+			first = cmp.Or(first, err)
+			all = append(append(all, data...), '\n')
 		}
-		all = append(append(all, data...), '\n')
 	}
-	if list := f.Array(p.dict["Contents"]); list != nil {
-		for _, o := range list {
-			if f.spent == nil {
-				add(o)
-			}
-		}
-	} else {
-		add(p.dict["Contents"])
-	}
-	if f.spent != nil {
-		return nil, f.spent
-	}
-	return all, first
+	return all, cmp.Or(f.spent, first)
 }

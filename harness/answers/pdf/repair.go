@@ -2,6 +2,7 @@ package pdf
 
 import (
 	"bytes"
+	"strconv"
 )
 
 // repair finds objects by searching the file for "N G obj"; of several with
@@ -39,30 +40,15 @@ func (f *File) repair() {
 
 // headerBefore reads the two numbers in front of "obj", backwards.
 func (f *File) headerBefore(at int) (num, start int, ok bool) {
-	pos := at
-	back := func() (int, bool) {
-		spaces := pos
-		for pos > 0 && isSpace(f.data[pos-1]) {
-			pos--
-		}
-		end := pos
-		for pos > 0 && end-pos < 10 && f.data[pos-1] >= '0' && f.data[pos-1] <= '9' {
-			pos--
-		}
-		if pos == end || spaces == end && spaces != at {
-			return 0, false
-		}
-		v := 0
-		for _, c := range f.data[pos:end] {
-			v = v*10 + int(c-'0')
-		}
-		return v, true
-	}
-	if _, ok = back(); !ok { // the generation
-		return 0, 0, false
-	}
-	num, ok = back()
-	return num, pos, ok
+	const spaces, digits, most = " \n\r\t\f\x00", "0123456789", 40
+	window := f.data[max(0, at-most):at]
+	generation := bytes.TrimRight(window, spaces)
+	between := bytes.TrimRight(generation, digits)
+	number := bytes.TrimRight(between, spaces)
+	head := bytes.TrimRight(number, digits)
+	num, err := strconv.Atoi(string(number[len(head):]))
+	start = at - len(window) + len(head)
+	return num, start, err == nil && len(between) < len(generation) && len(number) < len(between)
 }
 
 func (f *File) findTrailers() {
@@ -73,10 +59,9 @@ func (f *File) findTrailers() {
 		}
 		at += i + len("trailer")
 		l := &Lexer{data: f.data, pos: at}
-		if o, _ := l.object(); o != nil {
-			if d, ok := o.(Dict); ok {
-				f.mergeTrailer(d)
-			}
+		o, _ := l.object()
+		if d, ok := o.(Dict); ok {
+			f.mergeTrailer(d)
 		}
 		if !f.Spend(int64(l.pos - at)) {
 			return

@@ -25,7 +25,7 @@ import (
 )
 
 func answersCommand(env cli.Env) *urfave.Command {
-	command := &urfave.Command{Name: "answers", Usage: "grade answers to questions about PDF documents", ArgsUsage: "run | benchmark"}
+	command := &urfave.Command{Name: "answers", Usage: "grade answers to questions about PDF documents"}
 	var actions []settings.Action
 	seen := map[string]bool{}
 	add := func(name, usage string, table []settings.Setting, run func(*urfave.Context, cli.Env, settings.Values) error) {

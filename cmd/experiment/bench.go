@@ -46,7 +46,6 @@ func benchCommand(env cli.Env) *urfave.Command {
 		Name:      "bench",
 		Usage:     "measure how stable and well-formed extraction is",
 		UsageText: settings.Usages(actions),
-		ArgsUsage: "[run | score | add]",
 		Description: "Without --dataset the files of ./bench/datasets are run, or where there are none the cases that come with the program.\n" +
 			"docs/bench.md explains files and metrics.",
 		Flags: []urfave.Flag{
@@ -78,7 +77,7 @@ func benchCommand(env cli.Env) *urfave.Command {
 func onlyAction(command *urfave.Command, actions []settings.Action, words []string) {
 	for _, a := range actions {
 		if slices.Contains(words, a.Name) {
-			command.UsageText, command.ArgsUsage = a.Usage, ""
+			command.UsageText = a.Usage
 			command.Flags = slices.DeleteFunc(command.Flags, func(f urfave.Flag) bool { return !slices.Contains(a.Flags, f.Names()[0]) })
 			return
 		}

@@ -133,11 +133,8 @@ func readBaseline(ctx context.Context, path string) (*answers.BenchmarkReport, e
 // show prints the report and writes it to the file.
 func (b *benchmarkJob) show(r answers.BenchmarkReport) error {
 	var problems []error
-	switch {
-	case b.cfg.json:
-		problems = append(problems, runs.PrintJSON(b.env, r))
-	case !b.cfg.quiet:
-		problems = append(problems, cli.Written(report.Benchmark(b.env.Stdout, r, runs.TextOptions(b.env, nil))))
+	if b.cfg.json || !b.cfg.quiet {
+		problems = append(problems, runs.Print(b.env, b.cfg.json, r, report.Benchmark))
 	}
 	if b.cfg.output != "" {
 		problems = append(problems, cli.WriteFile(b.cfg.output, func(w io.Writer) error { return report.JSON(w, r, true) }))

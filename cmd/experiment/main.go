@@ -118,7 +118,6 @@ func completionCommand(env cli.Env) *urfave.Command {
 		Name:        "completion",
 		Usage:       "print a script that completes commands and flags in a shell",
 		UsageText:   "experiment completion bash|zsh|fish",
-		ArgsUsage:   "bash|zsh|fish",
 		Description: `For bash: source <(experiment completion bash)`,
 		Action: func(c *urfave.Context) error {
 			script, ok := completions[c.Args().First()]

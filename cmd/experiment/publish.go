@@ -24,7 +24,6 @@ func publishCommand(env cli.Env) *urfave.Command {
 		Name:      "publish",
 		Usage:     "send to Langfuse what a run holds and Langfuse has not acknowledged",
 		UsageText: "experiment publish RUN",
-		ArgsUsage: "RUN",
 		Flags:     append([]urfave.Flag{settings.DatasetFlag(), settings.ModeFlag()}, settings.LogFlags()...),
 		Action:    func(c *urfave.Context) error { return publishAction(c, env) },
 	}
@@ -89,7 +88,6 @@ func verifyCommand(env cli.Env) *urfave.Command {
 		Name:      "verify",
 		Usage:     "read a run back from Langfuse and compare it with the run file",
 		UsageText: "experiment verify RUN [--repair] [--json] [--timeout 10m]",
-		ArgsUsage: "RUN",
 		Description: "Compared are traces and spans (that they are there, the level of failed items, the prompt of generations), the place of every item in the run, and names and values of scores. " +
 			"Not compared are inputs, outputs, metadata, tokens and cost of spans, nor comments of scores.\n\n" +
 			"As long as more comes, it is waited for: what has not come when nothing came for a minute (with --timeout, in the second half of its time) is missing.\n\n" +
@@ -164,7 +162,6 @@ func exportCommand(env cli.Env) *urfave.Command {
 		Name:      "export",
 		Usage:     "write a run as plain JSONL: header, items, outcomes, footer",
 		UsageText: "experiment export RUN [--output FILE]",
-		ArgsUsage: "RUN",
 		Description: "Of a damaged run everything is written that can still be read; what is missing is named, and the\n" +
 			"exit code is 74.",
 		Flags: []urfave.Flag{

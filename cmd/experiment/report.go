@@ -56,7 +56,6 @@ func reportCommand(env cli.Env) *urfave.Command {
 		Name:      "report",
 		Usage:     "write runs as a page to look at, or in a form that other tools read",
 		UsageText: "experiment report RUN… --format html --output report.html [--ceiling FILE]",
-		ArgsUsage: "RUN…",
 		Flags: []urfave.Flag{
 			settings.DatasetFlag(),
 			&urfave.StringFlag{Name: "format", Aliases: []string{"f"}, Value: "text", Usage: "`FORM`: " + strings.Join(formatNames(formats(env)), ", ")},
@@ -165,12 +164,7 @@ func runsCommand(env cli.Env) *urfave.Command {
 		Usage:     "list the runs of this folder",
 		UsageText: "experiment runs [--json]",
 		Flags:     []urfave.Flag{settings.JSONFlag()},
-		Action: func(c *urfave.Context) error {
-			if err := settings.NoWords(c); err != nil {
-				return err
-			}
-			return runsAction(c, env)
-		},
+		Action:    settings.NoWords(func(c *urfave.Context) error { return runsAction(c, env) }),
 	}
 }
 
@@ -189,12 +183,7 @@ func runsAction(c *urfave.Context, env cli.Env) error {
 			rows = append(rows, *l.Row)
 		}
 	}
-	if c.Bool("json") {
-		problems = append(problems, runs.PrintJSON(env, rows))
-	} else {
-		problems = append(problems, cli.Written(report.Runs(env.Stdout, rows, runs.TextOptions(env, nil))))
-	}
-	return errors.Join(problems...)
+	return errors.Join(append(problems, runs.Print(env, c.Bool("json"), rows, report.Runs))...)
 }
 
 func showCommand(env cli.Env) *urfave.Command {
@@ -202,7 +191,6 @@ func showCommand(env cli.Env) *urfave.Command {
 		Name:      "show",
 		Usage:     "show a run, or one item of it with its matches and near misses",
 		UsageText: "experiment show RUN [ITEM] [--json]",
-		ArgsUsage: "RUN [ITEM]",
 		Flags: []urfave.Flag{
 			settings.DatasetFlag(),
 			settings.JSONFlag(),
@@ -265,8 +253,5 @@ func showRun(c *urfave.Context, env cli.Env, run *runstore.Reader) error {
 	if err != nil {
 		return err
 	}
-	if c.Bool("json") {
-		return runs.PrintJSON(env, summary)
-	}
-	return cli.Written(report.Text(env.Stdout, summary, runs.TextOptions(env, nil)))
+	return runs.Print(env, c.Bool("json"), summary, report.Text)
 }

@@ -27,12 +27,7 @@ func runCommand(env cli.Env) *urfave.Command {
 		Name:      "run",
 		Usage:     "run an experiment (what experiment does without a command)",
 		UsageText: "experiment run --dataset NAME --name RUN [flags]",
-		Action: func(c *urfave.Context) error {
-			if err := settings.NoWords(c); err != nil {
-				return err
-			}
-			return runAction(c, env, table)
-		},
+		Action:    settings.NoWords(func(c *urfave.Context) error { return runAction(c, env, table) }),
 	}
 	for _, s := range table {
 		command.Flags = append(command.Flags, s.AsFlag())

@@ -37,7 +37,6 @@ func AgreementCommand(env cli.Env) *urfave.Command {
 		Name:      "agreement",
 		Usage:     "say how far two annotators of the same items agree: what a system can reach at most",
 		UsageText: "experiment agreement A.jsonl B.jsonl [--options FILE|JSON] [--json]",
-		ArgsUsage: "A.jsonl B.jsonl",
 		Description: "Both are files of items as experiment seed takes them; only id and expected output count.\n" +
 			"- reads one of them from standard input, as JSONL. What --json prints is what experiment report RUN --ceiling FILE\n" +
 			"shows beside a run.\n" +
@@ -64,10 +63,7 @@ func agreementAction(c *urfave.Context, env cli.Env) error {
 	if err != nil {
 		return err
 	}
-	if c.Bool("json") {
-		return runs.PrintJSON(env, agreement)
-	}
-	return cli.Written(report.AgreementText(env.Stdout, agreement, runs.TextOptions(env, nil)))
+	return runs.Print(env, c.Bool("json"), agreement, report.AgreementText)
 }
 
 // annotator is the gold of one file.

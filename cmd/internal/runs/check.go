@@ -65,7 +65,7 @@ func CheckCommand(env cli.Env, runTable []settings.Setting, run func(context.Con
 			"about the candidate alone are judged.\n" +
 			"Exit codes: 0 every rule passed; 1 a rule failed; 2 no such base, or not comparable; 4 more failed items than allowed;\n" +
 			"6 inconclusive, with --inconclusive 6; 69 Langfuse or the model cannot be reached.",
-		Action: func(c *urfave.Context) error { return checkAction(c, env, runTable, run) },
+		Action: settings.NoWords(func(c *urfave.Context) error { return checkAction(c, env, runTable, run) }),
 	}
 	for _, s := range append(table, runTable...) {
 		command.Flags = append(command.Flags, s.AsFlag())
@@ -90,9 +90,6 @@ type check struct {
 }
 
 func checkAction(c *urfave.Context, env cli.Env, runTable []settings.Setting, run func(context.Context, cli.Env) int) error {
-	if err := settings.NoWords(c); err != nil {
-		return err
-	}
 	k, err := newCheck(c, env, runTable)
 	if err != nil {
 		return cli.Errorf(cli.ExitUsage, "%w", err)

@@ -25,6 +25,14 @@ func PrintJSON(env cli.Env, value any) error {
 	return cli.Written(report.JSON(env.Stdout, value, isTerminal(os.Stdout)))
 }
 
+// Print prints a value as JSON, or as what text makes of it for standard output.
+func Print[T any](env cli.Env, asJSON bool, value T, text func(io.Writer, T, report.Options) error) error {
+	if asJSON {
+		return PrintJSON(env, value)
+	}
+	return cli.Written(text(env.Stdout, value, TextOptions(env, nil)))
+}
+
 // TextOptions lays a report out for the terminal of standard output, or for a
 // file or pipe, where tables are whole.
 func TextOptions(env cli.Env, where []string) report.Options {

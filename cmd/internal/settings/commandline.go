@@ -290,12 +290,14 @@ func Act(c *urfave.Context, list []Action, usual string) error {
 	return a.Run(c, words)
 }
 
-// NoWords refuses leftover words of a command that takes none.
-func NoWords(c *urfave.Context) error {
-	if c.Args().Present() {
-		return cli.Usage("%s takes no argument, got %q", c.Command.Name, c.Args().First())
+// NoWords is the action of a command that takes no words: leftover ones are refused.
+func NoWords(action urfave.ActionFunc) urfave.ActionFunc {
+	return func(c *urfave.Context) error {
+		if c.Args().Present() {
+			return cli.Usage("%s takes no argument, got %q", c.Command.Name, c.Args().First())
+		}
+		return action(c)
 	}
-	return nil
 }
 
 // JSONFlag is --json.

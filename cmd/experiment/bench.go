@@ -112,7 +112,10 @@ func benchRun(c *urfave.Context, env cli.Env, _ []string) (err error) {
 	result, ran := benches.Run(ctx, cfg)
 	view.Close()
 	if result.Run == "" {
-		return alreadyThere(ran, cfg.Out)
+		if _, taken := errors.AsType[*experiment.NameTakenError](ran); taken {
+			return cli.Usage("the run %s is there already: choose another with --out, or go on with it with --resume", cfg.Out)
+		}
+		return ran
 	}
 	failed, again := result.Err(), benchResume(c, env.Args, cfg.Name)
 	switch {
@@ -143,23 +146,12 @@ func benchResume(c *urfave.Context, args []string, name string) string {
 	return resumeCommand(kept)
 }
 
-// alreadyThere explains that the run is there already.
-func alreadyThere(err error, out string) error {
-	if taken := (*experiment.NameTakenError)(nil); errors.As(err, &taken) {
-		return cli.Usage("the run %s is there already: choose another with --out, or go on with it with --resume", out)
-	}
-	return err
-}
-
 func benchConfig(c *urfave.Context) (benches.Config, error) {
 	p := &settings.Problems{}
 	cfg := benches.Config{
-		Datasets: c.StringSlice("dataset"), Mode: benches.Mode(c.String("mode")), Options: benches.Options{Strict: c.Bool("strict")},
+		Trials: p.Optional("trials", c.String("trials"), 1, 1000), Datasets: c.StringSlice("dataset"), Mode: benches.Mode(c.String("mode")), Options: benches.Options{Strict: c.Bool("strict")},
 		Concurrency: p.Count("concurrency", c.String("concurrency"), 1, 1000), Timeout: p.Duration("timeout", c.String("timeout")),
 		Resume: c.Bool("resume") || c.Bool("retry-failed"), RetryFailed: c.Bool("retry-failed"), Runner: cli.Version(),
-	}
-	if text := c.String("trials"); text != "" {
-		cfg.Trials = p.Count("trials", text, 1, 1000)
 	}
 	if c.String("model") != "" && c.String("pipeline") != "" {
 		p.Add("--model and --pipeline cannot both answer")

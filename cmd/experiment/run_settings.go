@@ -187,9 +187,7 @@ func readRunOf(p *settings.Problems, s settings.Values, scores []string) runConf
 		p.Join(err)
 	}
 	cfg.filter = cfg.filter.WithIDs(s.All("item")...)
-	if text := s.Text("limit"); text != "" {
-		cfg.filter.Limit = p.Count("limit", text, 1, 1<<31-1)
-	}
+	cfg.filter.Limit = p.Optional("limit", s.Text("limit"), 1, 1<<31-1)
 	if cfg.allowance, err = experiment.ParseAllowance(s.Text("max-failures")); err != nil {
 		p.Add("--max-failures: %v", err)
 	}

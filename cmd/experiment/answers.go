@@ -109,8 +109,15 @@ func readAnswers(s settings.Values) (answersConfig, error) {
 	if c.overwrite && c.resume {
 		p.Add("--overwrite begins anew, and --resume goes on: choose one")
 	}
+	c.settle(p, "answers", "which run, with --out or --name")
+	return c, p.Err()
+}
+
+// settle makes a name of that beginning where none is given, and the folder of the
+// output; which is what --resume needs to be told.
+func (c *answersConfig) settle(p *settings.Problems, beginning, which string) {
 	if c.name == "" {
-		c.name = runs.MadeName("answers")
+		c.name = runs.MadeName(beginning)
 		c.nameMade = c.name
 	}
 	settings.CheckRunName(p, "name", c.name)
@@ -119,9 +126,8 @@ func readAnswers(s settings.Values) (answersConfig, error) {
 		p.Join(cli.CanWrite(c.output))
 	}
 	if c.resume && c.nameMade != "" {
-		p.Add("--resume: say which run, with --out or --name")
+		p.Add("--resume: say %s", which)
 	}
-	return c, p.Err()
 }
 
 // answersSystem reads what all runs of answers have.

@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"time"
 
 	urfave "github.com/urfave/cli/v2"
@@ -87,10 +86,6 @@ func newBenchmark(ctx context.Context, env cli.Env, values settings.Values) (*be
 		p.Add("--config is missing: name the file that lists the datasets")
 	}
 	b.cfg.name, b.cfg.output = values.Text("name"), values.Text("out")
-	if b.cfg.output != "" {
-		p.Join(os.MkdirAll(filepath.Dir(b.cfg.output), 0o755))
-		p.Join(cli.CanWrite(b.cfg.output))
-	}
 	if err := p.Err(); err != nil {
 		return nil, cli.Errorf(cli.ExitUsage, "%w", err)
 	}
@@ -98,14 +93,7 @@ func newBenchmark(ctx context.Context, env cli.Env, values settings.Values) (*be
 	if b.file, err = configs.LoadBenchmark(ctx, path, b.cfg.name); err != nil {
 		return nil, cli.Errorf(cli.ExitUsage, "%w", err)
 	}
-	if b.cfg.name == "" {
-		b.cfg.name = runs.MadeName(b.file.Name)
-		b.cfg.nameMade = b.cfg.name
-	}
-	if b.cfg.resume && b.cfg.nameMade != "" {
-		p.Add("--resume: say which benchmark, with the --name that its runs begin with")
-	}
-	settings.CheckRunName(p, "name", b.cfg.name)
+	b.cfg.settle(p, b.file.Name, "which benchmark, with the --name that its runs begin with")
 	if err := p.Err(); err != nil {
 		return nil, cli.Errorf(cli.ExitUsage, "%w", err)
 	}

@@ -90,15 +90,11 @@ func sweepRunsOf(s settings.Values, matrix map[string][]string, path string) ([]
 		given := s[flag]
 		values, inMatrix := matrix[key]
 		delete(left, key)
-		switch {
-		case given.From == settings.FromDefault || given.From == settings.NotSet || given.From == path:
-			if !inMatrix && (given.From != path || path == "") {
-				continue
-			}
-			if !inMatrix {
-				values = listed(given.Words)
-			}
-		default:
+		unset := given.From == settings.FromDefault || given.From == settings.NotSet
+		if unset && !inMatrix {
+			continue
+		}
+		if !inMatrix || !unset && given.From != path {
 			values = listed(given.Words)
 		}
 		several = several || len(values) > 1
@@ -202,7 +198,7 @@ func (s session) rank(ctx context.Context, sweep *experiment.Sweep, cfg runConfi
 			return err
 		}
 		defer func() { closed = append(closed, run.Close()) }()
-		sources = append(sources, runs.Source{Run: run})
+		sources = append(sources, runs.Source{Reader: run})
 		first, _, err := run.Experiment(ctx, 1)
 		if err != nil {
 			return err

@@ -140,7 +140,8 @@ func Separate(err error) []error {
 // its own, behind the name of the program. Text of strangers in it cannot steer
 // the terminal.
 func Report(w io.Writer, program string, err error) {
-	if joined := errorsIn(err); len(joined) > 1 {
+	// Other errors with several causes have a text of their own, which says more than the causes.
+	if joined := Separate(err); len(joined) > 1 && errors.Join(joined...).Error() == err.Error() {
 		for _, one := range joined {
 			Report(w, program, one)
 		}
@@ -148,15 +149,6 @@ func Report(w io.Writer, program string, err error) {
 	}
 	text := strings.TrimRight(textutil.Block(err.Error()), "\n")
 	fmt.Fprintln(w, program+": "+strings.ReplaceAll(text, "\n", "\n  "))
-}
-
-// errorsIn returns the errors that errors.Join joined. Other errors with
-// several causes have a text of their own, which says more than the causes.
-func errorsIn(err error) []error {
-	if list := Separate(err); errors.Join(list...).Error() == err.Error() {
-		return list
-	}
-	return nil
 }
 
 // Recover, deferred in the outermost function, turns a panic into exit code 70

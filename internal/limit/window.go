@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -322,12 +323,6 @@ func (b *breaker) failed(now, began time.Time, r Result) {
 // normalised leaves out the words with digits in them, which differ from call to
 // call: ids, times, counts.
 func normalised(reason string) string {
-	words := strings.Fields(reason)
-	kept := words[:0]
-	for _, word := range words {
-		if !strings.ContainsFunc(word, unicode.IsDigit) {
-			kept = append(kept, word)
-		}
-	}
-	return strings.Join(kept, " ")
+	numbered := func(word string) bool { return strings.ContainsFunc(word, unicode.IsDigit) }
+	return strings.Join(slices.DeleteFunc(strings.Fields(reason), numbered), " ")
 }

@@ -224,7 +224,7 @@ func Doubtful(ctx context.Context, sources []compare.Source) (map[string]bool, e
 		if err != nil || h.Harness != harness.Name {
 			return nil, err
 		}
-		a.runs, a.headers, a.systems = append(a.runs, local.Run), append(a.headers, h), append(a.systems, h.Name)
+		a.runs, a.headers, a.systems = append(a.runs, local.Reader), append(a.headers, h), append(a.systems, h.Name)
 	}
 	if len(a.runs) < 2 {
 		return nil, nil

@@ -191,7 +191,7 @@ func (r *rescorer) overNow(ctx context.Context, name string) (err error) {
 				return err
 			}
 		}
-		cfg, err := r.config(ctx, from.Run, "-"+stamp(version))
+		cfg, err := r.config(ctx, from.Reader, "-"+stamp(version))
 		if err != nil {
 			return err
 		}

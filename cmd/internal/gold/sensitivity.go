@@ -271,7 +271,7 @@ func rescore(ctx context.Context, run runs.Source, ways []way) (*rescored, error
 	out := &rescored{run: run}
 	group, inner := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
-	for o, err := range run.Run.Outcomes(inner, runstore.Query{Newest: true, Judged: true}) {
+	for o, err := range run.Reader.Outcomes(inner, runstore.Query{Newest: true, Judged: true}) {
 		if err != nil {
 			group.Go(func() error { return err })
 			break
@@ -279,7 +279,7 @@ func rescore(ctx context.Context, run runs.Source, ways []way) (*rescored, error
 		one := &scoredAgain{item: o.Item, trial: o.Trial, class: o.Class, values: make([]value, len(ways))}
 		out.outcomes = append(out.outcomes, one)
 		group.Go(func() error {
-			item, err := run.Run.Item(inner, o.Item)
+			item, err := run.Item(inner, o.Item)
 			if err != nil {
 				return err
 			}

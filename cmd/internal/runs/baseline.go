@@ -83,7 +83,7 @@ type Base struct {
 func (b Base) Age(now time.Time) string {
 	text := "no time known"
 	if !b.Header.Started.IsZero() {
-		text = AgeWords(now.Sub(b.Header.Started)) + " old"
+		text = ageWords(now.Sub(b.Header.Started)) + " old"
 	}
 	if v := b.Header.Dataset.Version; v != "" {
 		text += ", dataset version " + v
@@ -91,8 +91,8 @@ func (b Base) Age(now time.Time) string {
 	return text
 }
 
-// AgeWords are the days of an age; below two days its hours.
-func AgeWords(age time.Duration) string {
+// ageWords are the days of an age; below two days its hours.
+func ageWords(age time.Duration) string {
 	if age < 48*time.Hour {
 		return textutil.Counted(int(max(0, age).Hours()), "hour")
 	}
@@ -114,14 +114,6 @@ func ParseAge(text string) (time.Duration, error) {
 		return 0, cli.Usage("--base-max-age: %q is no time such as 14d or 36h", text)
 	}
 	return age, nil
-}
-
-// Old says that the base is older than it may be; "" where it is not.
-func (b Base) Old(most time.Duration, now time.Time) string {
-	if age := now.Sub(b.Header.Started); most > 0 && age > most && !b.Header.Started.IsZero() {
-		return fmt.Sprintf("the base %s is %s old, more than %s: take a newer one", b.Header.Name, AgeWords(age), AgeWords(most))
-	}
-	return ""
 }
 
 // IsRule reports whether a word asks for a run by the file or by a rule.

@@ -398,10 +398,13 @@ func (k *check) link(ctx context.Context) {
 
 // WarnOfAge warns of a base that is older than it may be.
 func WarnOfAge(result *compare.Comparison, base Base, most time.Duration) {
-	if old := base.Old(most, time.Now()); old != "" {
-		for i := range result.Candidates {
-			result.Candidates[i].Warnings = append(result.Candidates[i].Warnings, old)
-		}
+	age := time.Since(base.Header.Started)
+	if most <= 0 || age <= most || base.Header.Started.IsZero() {
+		return
+	}
+	old := fmt.Sprintf("the base %s is %s old, more than %s: take a newer one", base.Header.Name, ageWords(age), ageWords(most))
+	for i := range result.Candidates {
+		result.Candidates[i].Warnings = append(result.Candidates[i].Warnings, old)
 	}
 }
 

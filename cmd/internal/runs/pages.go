@@ -326,7 +326,7 @@ func comparePage(ctx context.Context, w io.Writer, base string, candidates []str
 		if reading != nil {
 			return reading
 		}
-		sources, links = append(sources, Source{Run: run}), append(links, runAddress(path))
+		sources, links = append(sources, Source{Reader: run}), append(links, runAddress(path))
 		headers = append(headers, header)
 	}
 	comparer, err := compare.New(Comparison())

@@ -412,7 +412,7 @@ func ComparisonPage(ctx context.Context, w io.Writer, result compare.Comparison,
 // has outcomes, and no documents.
 func wholeSource(ctx context.Context, source compare.Source, side compare.Side) (report.Run, error) {
 	if local, ok := source.(Source); ok {
-		return Whole(ctx, local.Run, true)
+		return Whole(ctx, local.Reader, true)
 	}
 	run := side.Summary.Run
 	return report.Run{Summary: side.Summary, Items: func(yield func(report.ItemView, error) bool) {

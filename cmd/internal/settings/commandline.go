@@ -273,10 +273,9 @@ func Act(c *urfave.Context, list []Action, usual string) error {
 	switch n := len(words); {
 	case n < a.Least:
 		return cli.Usage("%s %s needs an argument more: %s", c.Command.Name, a.Name, a.Usage)
-	case a.Most == 0 && n > 0:
-		return cli.Usage("%s %s takes no argument, got %s: %s", c.Command.Name, a.Name, cli.Quote(words[0]), a.Usage)
-	case a.Most > 0 && n > a.Most:
-		return cli.Usage("%s %s takes no argument more, got %s: %s", c.Command.Name, a.Name, cli.Quote(words[a.Most]), a.Usage)
+	case a.Most >= 0 && n > a.Most:
+		more := map[bool]string{true: " more"}[a.Most > 0]
+		return cli.Usage("%s %s takes no argument%s, got %s: %s", c.Command.Name, a.Name, more, cli.Quote(words[a.Most]), a.Usage)
 	}
 	p := Problems{}
 	for _, flag := range c.Command.Flags {

@@ -92,7 +92,7 @@ func benchRun(c *urfave.Context, env cli.Env, _ []string) (err error) {
 	}
 	ctx, signals := watchSignals(c.Context, env.Stderr, leftForResume)
 	defer signals.stop()
-	cfg.Stop = signals.soft
+	cfg.Stop = signals.first.Done()
 	answerer, opened, err := opener(env, nil).OpenBench(system.Config{Model: c.String("model"), Pipeline: c.String("pipeline"), Limits: system.Limits{Concurrency: cfg.Concurrency, Timeout: cfg.Timeout}})
 	if err != nil {
 		return signals.interrupted(err)

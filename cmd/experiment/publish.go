@@ -51,7 +51,7 @@ func publishAction(c *urfave.Context, env cli.Env) (err error) {
 		Sending:   func() { view.WatchSending(named, lf.Paused) },
 		Published: view.Published, Withdrawing: view.Withdrawing, Ended: view.Close,
 	})
-	if left := (*tracking.UnpublishedError)(nil); errors.As(err, &left) {
+	if _, left := errors.AsType[*tracking.UnpublishedError](err); left {
 		return sendLater(err, named)
 	}
 	if err != nil {
@@ -129,15 +129,17 @@ func verifyAction(c *urfave.Context, env cli.Env) (err error) {
 	ctx, cancel := experiment.Within(ctx, c.Duration("timeout"))
 	defer cancel()
 	lf, err := settings.Connect(ctx, getenv)
+	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return cli.Errorf(cli.ExitUnavailable, "%w: %w", context.Cause(ctx), err)
+	}
 	if err != nil {
-		return timeIsUp(ctx, err)
+		return err
 	}
 	defer func() { err = errors.Join(err, lf.Close()) }()
 	checked := runs.Verification{Langfuse: lf.Client.BaseURL(), Version: lf.Server.Version.String()}
 	checked.Verdict, checked.Before, err = experiment.Verify(ctx, &lf.Langfuse, path, cfg)
 	checked.OK = checked.Verdict.OK()
-	var unsent *tracking.UnpublishedError
-	if err != nil && !errors.As(err, &unsent) {
+	if _, unsent := errors.AsType[*tracking.UnpublishedError](err); err != nil && !unsent {
 		return notPublished(err)
 	}
 	err = sendLater(err, named)
@@ -147,14 +149,6 @@ func verifyAction(c *urfave.Context, env cli.Env) (err error) {
 		err = errors.Join(err, cli.Written(checked.Write(env.Stdout, runs.TextWidth(env))))
 	}
 	return errors.Join(err, checked.Err())
-}
-
-// timeIsUp says why an error came that is only that of a context.
-func timeIsUp(ctx context.Context, err error) error {
-	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return err
-	}
-	return cli.Errorf(cli.ExitUnavailable, "%w: %w", context.Cause(ctx), err)
 }
 
 func exportCommand(env cli.Env) *urfave.Command {

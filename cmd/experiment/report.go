@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
@@ -147,15 +146,7 @@ func githubReports(w io.Writer, env cli.Env, all []report.Run) error {
 	if err := report.GitHub(w, all); err != nil {
 		return err
 	}
-	path := env.Getenv("GITHUB_STEP_SUMMARY")
-	if path == "" {
-		return nil
-	}
-	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		return fmt.Errorf("writing the step summary: %w", err)
-	}
-	return errors.Join(report.Markdown(f, all), f.Close())
+	return runs.StepSummary(env, func(w io.Writer) error { return report.Markdown(w, all) })
 }
 
 func runsCommand(env cli.Env) *urfave.Command {

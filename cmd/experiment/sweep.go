@@ -218,15 +218,11 @@ func (s session) rank(ctx context.Context, sweep *experiment.Sweep, cfg runConfi
 		}
 	}
 	board := leaderboard{Leaderboard: ranked, URL: s.compareURL(sweep.DatasetID(), ranked, ids)}
-	return errors.Join(s.showBoard(cfg, board), writeBoard(cfg.html, ranked), ranked.Err())
-}
-
-// writeBoard writes the page of a leaderboard to a file, if one is named.
-func writeBoard(path string, l compare.Leaderboard) error {
-	if path == "" {
-		return nil
+	shown := s.showBoard(cfg, board)
+	if cfg.html != "" {
+		shown = errors.Join(shown, cli.WriteFile(cfg.html, func(w io.Writer) error { return cli.Written(html.Leaderboard(w, ranked)) }))
 	}
-	return cli.WriteFile(path, func(w io.Writer) error { return cli.Written(html.Leaderboard(w, l)) })
+	return errors.Join(shown, ranked.Err())
 }
 
 // compareURL is the page that sets the runs side by side, the best as baseline;

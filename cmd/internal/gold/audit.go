@@ -131,9 +131,7 @@ func checkAuditFlags(c *urfave.Context) error {
 	if c.Bool("create-queue") && c.String("queue") == "" {
 		problems = append(problems, cli.Usage("--create-queue: add --queue NAME"))
 	}
-	if path := c.String("html"); path != "" {
-		problems = append(problems, runs.CanWritePage(path))
-	}
+	problems = append(problems, runs.CanWritePage(c.String("html")))
 	if path := c.String("corrected"); path != "" {
 		problems = append(problems, cli.CanWrite(path))
 	}

@@ -1,6 +1,7 @@
 package gold
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -74,7 +75,9 @@ func (s Sensitivity) AddTo(ctx context.Context, result *compare.Comparison) erro
 			inner = append(inner, again.between(flip)...)
 		}
 	}
-	finer, err := again.compare(ctx, unique(inner))
+	slices.SortFunc(inner, func(a, b way) int { return cmp.Compare(a.Threshold, b.Threshold) })
+	inner = slices.CompactFunc(inner, func(a, b way) bool { return a.Threshold == b.Threshold })
+	finer, err := again.compare(ctx, inner)
 	if err != nil {
 		return err
 	}
@@ -164,16 +167,6 @@ func (r *rescoring) threshold(percent int) way {
 func (r *rescoring) between(flip compare.Flip) (list []way) {
 	for percent := 51; percent < 100; percent++ {
 		if w := r.threshold(percent); w.Threshold > flip.Below.Threshold && w.Threshold < flip.At.Threshold {
-			list = append(list, w)
-		}
-	}
-	return list
-}
-
-// unique leaves out thresholds that are there before.
-func unique(ways []way) (list []way) {
-	for _, w := range ways {
-		if !slices.ContainsFunc(list, func(b way) bool { return b.Threshold == w.Threshold }) {
 			list = append(list, w)
 		}
 	}

@@ -174,7 +174,8 @@ func seedTraces(c *urfave.Context, env cli.Env, lf *settings.Langfuse, selection
 	if cfg.AcceptUnvalidated {
 		fmt.Fprintln(env.Stderr, "warning: --accept-unvalidated: items become gold that nobody is known to have checked; their metadata says so")
 	}
-	p := newPreview(c, env)
+	out := bufio.NewWriter(env.Stdout) // keeps the first error
+	p := &preview{c: c, out: out, items: []seed.Seeded{}, table: tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)}
 	if c.Bool("dry-run") {
 		cfg.Show = p.show
 	}
@@ -201,11 +202,6 @@ type preview struct {
 	table *tabwriter.Writer
 	items []seed.Seeded // for JSON
 	shown int
-}
-
-func newPreview(c *urfave.Context, env cli.Env) *preview {
-	out := bufio.NewWriter(env.Stdout) // keeps the first error
-	return &preview{c: c, out: out, items: []seed.Seeded{}, table: tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)}
 }
 
 // show adds one trace.

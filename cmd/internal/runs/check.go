@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -415,10 +414,10 @@ func (k *check) tell(ctx context.Context) error {
 	marker := Marker(k.Name)
 	body := k.Comment(marker, CommentLimit)
 	_, err := io.WriteString(k.env.Stdout, body)
-	problems := []error{cli.Written(err)}
-	if path := k.env.Getenv("GITHUB_STEP_SUMMARY"); path != "" {
-		problems = append(problems, cli.Written(appendTo(path, body)))
-	}
+	problems := []error{cli.Written(err), StepSummary(k.env, func(w io.Writer) error {
+		_, err := io.WriteString(w, body)
+		return err
+	})}
 	if path := k.values.Text("junit"); path != "" {
 		problems = append(problems, cli.WriteFile(path, func(w io.Writer) error { return cli.Written(k.JUnit(w)) }))
 	}
@@ -433,13 +432,4 @@ func (k *check) tell(ctx context.Context) error {
 		fmt.Fprintf(k.env.Stderr, "the comment was %s\n", done)
 	}
 	return errors.Join(problems...)
-}
-
-func appendTo(path, text string) error {
-	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
-	if err != nil {
-		return err
-	}
-	_, err = file.WriteString(text)
-	return errors.Join(err, file.Close())
 }

@@ -2,6 +2,7 @@ package runs
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -31,6 +32,20 @@ func Print[T any](env cli.Env, asJSON bool, value T, text func(io.Writer, T, rep
 		return PrintJSON(env, value)
 	}
 	return cli.Written(text(env.Stdout, value, TextOptions(env, nil)))
+}
+
+// StepSummary lets write add to the summary of a job of GitHub Actions, where the
+// environment names a file for it.
+func StepSummary(env cli.Env, write func(io.Writer) error) error {
+	path := env.Getenv("GITHUB_STEP_SUMMARY")
+	if path == "" {
+		return nil
+	}
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return cli.Errorf(cli.ExitIO, "writing the step summary: %w", err)
+	}
+	return cli.Written(errors.Join(write(f), f.Close()))
 }
 
 // TextOptions lays a report out for the terminal of standard output, or for a

@@ -7,6 +7,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 
@@ -82,7 +83,7 @@ func firstWord(app *urfave.App, args []string) (int, error) {
 		_, name, _, inline := parts(args[i])
 		switch f := known[name]; {
 		case f == nil:
-			return 0, unknownFlag(all, app.Name, name)
+			return 0, unknownFlag(known, app.Name, name)
 		case !standsAlone(f) && !inline:
 			i++
 		}
@@ -116,7 +117,7 @@ func order(app *urfave.App, list []urfave.Flag, args []string) ([]string, error)
 		flag, name, value, inline := parts(arg)
 		switch f := known[name]; {
 		case f == nil:
-			return nil, unknownFlag(list, app.Name, name)
+			return nil, unknownFlag(known, app.Name, name)
 		case standsAlone(f):
 			continue
 		case inline:
@@ -216,12 +217,8 @@ func unknownCommand(app *urfave.App, word string) error {
 }
 
 // unknownFlag says that there is no flag of that name, and which one may be meant.
-func unknownFlag(list []urfave.Flag, program, name string) error {
-	var names []string
-	for _, f := range list {
-		names = append(names, f.Names()...)
-	}
-	if meant := textutil.Nearest(name, names); meant != "" {
+func unknownFlag(known map[string]urfave.Flag, program, name string) error {
+	if meant := textutil.Nearest(name, slices.Collect(maps.Keys(known))); meant != "" {
 		return cli.Usage("there is no flag --%s; did you mean --%s?", name, meant)
 	}
 	return cli.Usage("there is no flag --%s (%s --help lists the flags)", name, program)

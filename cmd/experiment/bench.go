@@ -28,10 +28,7 @@ func benchActions(env cli.Env) []settings.Action {
 	with := func(do func(*urfave.Context, cli.Env, []string) error) func(*urfave.Context, []string) error {
 		return func(c *urfave.Context, words []string) error { return do(c, env, words) }
 	}
-	gates := []string{"json"}
-	for _, g := range benches.Gates() {
-		gates = append(gates, g.Name)
-	}
+	gates := append(cli.Each(benches.Gates(), func(g benches.Gate) string { return g.Name }), "json")
 	return []settings.Action{
 		{Name: "run", Usage: "experiment bench run [--mode deterministic|variance] [--trials N] [--dataset FILE...] [--model MODEL | --pipeline PROGRAM] [--out RUN] [--resume]",
 			Flags: []string{"mode", "trials", "dataset", "model", "pipeline", "out", "resume", "retry-failed", "concurrency", "timeout", "strict", "quiet", "json"}, Run: with(benchRun)},
@@ -184,11 +181,10 @@ func benchConfig(c *urfave.Context) (benches.Config, error) {
 }
 
 // gateFlags are the gates of bench score.
-func gateFlags() (list []urfave.Flag) {
-	for _, g := range benches.Gates() {
-		list = append(list, &urfave.StringFlag{Name: g.Name, Value: fmt.Sprintf("%g", g.Limit), Usage: "`X` is a gate: " + g.About})
-	}
-	return list
+func gateFlags() []urfave.Flag {
+	return cli.Each(benches.Gates(), func(g benches.Gate) urfave.Flag {
+		return &urfave.StringFlag{Name: g.Name, Value: fmt.Sprintf("%g", g.Limit), Usage: "`X` is a gate: " + g.About}
+	})
 }
 
 // readGates reads the flags of the gates, and returns every problem at once.

@@ -45,8 +45,6 @@ type benchmarkJob struct {
 	log    *slog.Logger
 	failed []error // of runs, where the others went on
 	sweep  *experiment.Sweep
-
-	limiters map[string]*limit.Limiter // by model, for all runs
 }
 
 func benchmarkAction(c *urfave.Context, env cli.Env, values settings.Values) error {
@@ -80,7 +78,8 @@ func benchmarkAction(c *urfave.Context, env cli.Env, values settings.Values) err
 
 func newBenchmark(ctx context.Context, env cli.Env, values settings.Values) (*benchmarkJob, error) {
 	cfg, p := readAnswersSystem(values)
-	b := &benchmarkJob{env: env, cfg: cfg, limiters: map[string]*limit.Limiter{}}
+	cfg.system.Limits.Limiters = map[string]*limit.Limiter{} // one provider for all runs
+	b := &benchmarkJob{env: env, cfg: cfg}
 	path := values.Text("config")
 	if path == "" {
 		p.Add("--config is missing: name the file that lists the datasets")
@@ -215,7 +214,7 @@ func (b *benchmarkJob) runAll(ctx context.Context, s session) ([]answers.Benchma
 func (b *benchmarkJob) runOne(ctx context.Context, s session, at int, d configs.BenchmarkDataset, n int) (answers.BenchmarkRun, error) {
 	cfg := b.cfg
 	cfg.pdf, cfg.dataset, cfg.output, cfg.quiet, cfg.json = d.PDF, d.Questions, "", true, false
-	cfg.name, cfg.system.Limits.Limiters = b.runName(d, n), b.limiters // one budget, one provider
+	cfg.name = b.runName(d, n)
 	run := answers.BenchmarkRun{Name: cfg.name}
 	if !b.cfg.quiet {
 		fmt.Fprintf(b.env.Stderr, "dataset %s, run %d of %d: %s\n", d.ID, n, b.file.Runs, cfg.name)

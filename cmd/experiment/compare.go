@@ -116,15 +116,11 @@ func resolveBase(ctx context.Context, env cli.Env, word, dataset string, candida
 		if remote {
 			continue
 		}
-		run, err := runs.Open(ctx, named, dataset)
+		run, err := runs.Named(ctx, named, dataset)
 		if err != nil {
 			return "", err
 		}
-		header, err := run.Header(ctx)
-		if err = errors.Join(err, run.Close()); err != nil {
-			return "", err
-		}
-		finder.Except, finder.Dataset = append(finder.Except, header.Name), cmp.Or(finder.Dataset, header.Dataset.Name)
+		finder.Except, finder.Dataset = append(finder.Except, run.Header.Name), cmp.Or(finder.Dataset, run.Header.Dataset.Name)
 	}
 	if finder.Dataset == "" {
 		return "", cli.Usage("--base %s: add --dataset", word)
@@ -219,15 +215,11 @@ func baselineAction(c *urfave.Context, env cli.Env) (err error) {
 // setBaseline writes down a run that is there.
 func setBaseline(ctx context.Context, env cli.Env, known map[string]string, dataset, word string) error {
 	if dataset == "" {
-		run, err := runs.Open(ctx, word, "")
+		run, err := runs.Named(ctx, word, "")
 		if err != nil || runs.IsRule(word) {
 			return errors.Join(err, cli.Usage("add --dataset: of which dataset %q is the base is not known", word))
 		}
-		header, err := run.Header(ctx)
-		if err = errors.Join(err, run.Close()); err != nil {
-			return err
-		}
-		dataset = header.Dataset.Name
+		dataset = run.Header.Dataset.Name
 	}
 	if word == runs.Baseline {
 		return cli.Usage("%s is no run", word)

@@ -51,7 +51,8 @@ func runAction(c *urfave.Context, env cli.Env, table []settings.Setting) error {
 			return err
 		}
 	}
-	cfgs, err := readRuns(values, sweepRuns, slices.Concat(runs.ExtractionScores(), []string{outcome.ErrorScore}, customNames(file)))
+	custom := cli.Each(file.Scorers, func(s configs.Scorer) string { return s.Name })
+	cfgs, err := readRuns(values, sweepRuns, slices.Concat(runs.ExtractionScores(), []string{outcome.ErrorScore}, custom))
 	if err != nil {
 		return cli.Errorf(cli.ExitUsage, "%w", err)
 	}
@@ -141,13 +142,4 @@ func (s session) extraction(cfg runConfig, rules system.Rules, opened *system.Sy
 		return system.Coordinate(ctx, s.env, cfg.workers, cfg.system, opened, measured, s.note)
 	}
 	return s.watched(cfg, opened, config)
-}
-
-// customNames are the names of the scores under scorers: in a file.
-func customNames(file configs.Experiment) []string {
-	var names []string
-	for _, entry := range file.Scorers {
-		names = append(names, entry.Name)
-	}
-	return names
 }

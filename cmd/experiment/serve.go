@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os/signal"
 	"slices"
@@ -113,11 +112,7 @@ func promptsCommand(env cli.Env) *urfave.Command {
 		if err != nil {
 			return err
 		}
-		if c.Bool("json") {
-			return runs.PrintJSON(env, value)
-		}
-		_, err = io.WriteString(env.Stdout, text)
-		return cli.Written(err)
+		return runs.PrintText(env, c.Bool("json"), value, text)
 	}
 	actions := []settings.Action{
 		{Name: "list", Usage: "experiment prompts list [--json]", Flags: []string{"json"},

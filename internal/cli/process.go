@@ -90,6 +90,14 @@ func Revision() string {
 	return strings.Join(revision, ", ")
 }
 
+// Each returns what of makes of each of a list; nil for none.
+func Each[T, U any](list []T, of func(T) U) (made []U) {
+	for _, one := range list {
+		made = append(made, of(one))
+	}
+	return made
+}
+
 // Quote returns a word as one would write it in a shell.
 func Quote(word string) string {
 	plain := func(r rune) bool {

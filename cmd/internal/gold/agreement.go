@@ -233,10 +233,7 @@ func firstIDs(ids []string) string {
 	if len(ids) == 0 {
 		return "none"
 	}
-	var names []string
-	for _, id := range ids[:min(5, len(ids))] {
-		names = append(names, named(id))
-	}
+	names := cli.Each(ids[:min(5, len(ids))], named)
 	if more := len(ids) - len(names); more > 0 {
 		names[len(names)-1] += fmt.Sprintf(" and %d more", more)
 	}

@@ -159,12 +159,17 @@ func (f Finder) Find(ctx context.Context, word string) (Base, error) {
 		}
 		return Base{}, cli.Errorf(cli.ExitIncompatible, "the base %q: %w, and none in Langfuse", word, err)
 	}
-	run, err := Open(ctx, path, f.Dataset)
+	return Named(ctx, path, f.Dataset)
+}
+
+// Named finds the run that Open opens.
+func Named(ctx context.Context, named, dataset string) (Base, error) {
+	run, err := Open(ctx, named, dataset)
 	if err != nil {
 		return Base{}, err
 	}
 	header, err := run.Header(ctx)
-	return Base{path, header}, errors.Join(err, run.Close())
+	return Base{run.Path(), header}, errors.Join(err, run.Close())
 }
 
 // remote finds a run by its name in Langfuse.

@@ -34,6 +34,15 @@ func Print[T any](env cli.Env, asJSON bool, value T, text func(io.Writer, T, rep
 	return cli.Written(text(env.Stdout, value, TextOptions(env, nil)))
 }
 
+// PrintText prints a value as JSON, or the text that says the same.
+func PrintText(env cli.Env, asJSON bool, value any, text string) error {
+	if asJSON {
+		return PrintJSON(env, value)
+	}
+	_, err := io.WriteString(env.Stdout, text)
+	return cli.Written(err)
+}
+
 // StepSummary lets write add to the summary of a job of GitHub Actions, where the
 // environment names a file for it.
 func StepSummary(env cli.Env, write func(io.Writer) error) error {

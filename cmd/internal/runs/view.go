@@ -118,12 +118,7 @@ func itemView(h outcome.Header, item runstore.Item, o outcome.Outcome) (report.I
 	if err := json.Unmarshal(o.Explanation, &why); err != nil {
 		return view, fmt.Errorf("reading the matches of item %q: %w", item.ID, err)
 	}
-	for _, m := range why.Entities {
-		view.Matches = append(view.Matches, entityMatch(m))
-	}
-	for _, m := range why.Relationships {
-		view.Matches = append(view.Matches, relationshipMatch(m))
-	}
+	view.Matches = append(cli.Each(why.Entities, entityMatch), cli.Each(why.Relationships, relationshipMatch)...)
 	view.Missed = misses(why.MissedEntities, why.MissedRelationships)
 	view.Spurious = misses(why.SpuriousEntities, why.SpuriousRelationships)
 	for _, f := range why.Faults {
@@ -334,11 +329,7 @@ func ScoreOrder() []string {
 
 // ExtractionScores are those of the catalogue, then grounding.
 func ExtractionScores() []string {
-	var names []string
-	for _, d := range scoring.Catalog() {
-		names = append(names, d.Name)
-	}
-	return append(names, harness.GroundedRate)
+	return append(cli.Each(scoring.Catalog(), func(d scoring.Definition) string { return d.Name }), harness.GroundedRate)
 }
 
 // Comparison is how runs are compared without flags.
@@ -358,14 +349,10 @@ func matchedLines(explanation json.RawMessage) ([]string, error) {
 	if err := json.Unmarshal(explanation, &why); err != nil {
 		return nil, fmt.Errorf("the explanation is not one of this program: %w", err)
 	}
-	var lines []string
-	for _, m := range why.Entities {
-		lines = append(lines, typed(m.Expected, m.ExpectedType))
-	}
-	for _, m := range why.Relationships {
-		lines = append(lines, stated(m.Expected))
-	}
-	return lines, nil
+	return slices.Concat(
+		cli.Each(why.Entities, func(m scoring.EntityMatch) string { return typed(m.Expected, m.ExpectedType) }),
+		cli.Each(why.Relationships, func(m scoring.RelationshipMatch) string { return stated(m.Expected) }),
+	), nil
 }
 
 // CanWritePage finds out before anything is compared.

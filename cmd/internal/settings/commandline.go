@@ -206,10 +206,7 @@ func unknownCommand(app *urfave.App, word string) error {
 	if first, _, _ := strings.Cut(word, ","); slices.Contains(outcome.Classes(), outcome.Class(first)) {
 		return cli.Usage("there is no command %q; for a class of failure write --retry-failed=%s", word, word)
 	}
-	var names []string
-	for _, c := range app.Commands {
-		names = append(names, c.Name)
-	}
+	names := cli.Each(app.Commands, func(c *urfave.Command) string { return c.Name })
 	if hint := textutil.Hint(word, names); hint != "" {
 		return cli.Usage("there is no command %q%s", word, hint)
 	}
@@ -240,11 +237,7 @@ type Action struct {
 
 // Usages are those of all actions, one a line.
 func Usages(list []Action) string {
-	var lines []string
-	for _, a := range list {
-		lines = append(lines, a.Usage)
-	}
-	return strings.Join(lines, "\n")
+	return strings.Join(cli.Each(list, func(a Action) string { return a.Usage }), "\n")
 }
 
 // Act carries out the action that the words of a command line name. Without words it
@@ -254,10 +247,7 @@ func Act(c *urfave.Context, list []Action, usual string) error {
 	if len(words) == 0 && usual != "" {
 		words = []string{usual}
 	}
-	var names []string
-	for _, a := range list {
-		names = append(names, a.Name)
-	}
+	names := cli.Each(list, func(a Action) string { return a.Name })
 	if len(words) == 0 {
 		form := "experiment " + c.Command.Name + " "
 		return cli.Usage("%s needs an action: %s", c.Command.Name, form+strings.Join(names, ", or "+form))

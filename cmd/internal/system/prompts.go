@@ -107,10 +107,7 @@ func noSuchPrompt(ctx context.Context, client *langfuse.Client, name string) err
 	if len(list) == 0 {
 		return cli.Usage("there is no prompt %q, and no other", name)
 	}
-	var names []string
-	for _, summary := range list {
-		names = append(names, summary.Name)
-	}
+	names := cli.Each(list, func(p langfuse.PromptSummary) string { return p.Name })
 	more := ""
 	if len(names) > shownNames {
 		more = " and others, which experiment prompts lists"

@@ -258,15 +258,11 @@ func WorkersCommand(env cli.Env) *urfave.Command {
 			if err != nil {
 				return err
 			}
-			if c.Bool("json") {
-				return runs.PrintJSON(env, list)
-			}
 			known, err := conn.Runs(c.Context)
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprint(env.Stdout, workersTable(list, known))
-			return cli.Written(err)
+			return runs.PrintText(env, c.Bool("json"), list, workersTable(list, known))
 		},
 	}
 }

@@ -206,7 +206,7 @@ func (s session) answers(ctx context.Context, cfg answersConfig, opened *system.
 		if err != nil {
 			return experiment.System{}, err
 		}
-		opened.Notes, opened.Header.Endpoint = notes, system.EndpointOf(opened.Header, s.env.Getenv)
+		opened.Notes = notes
 		return opened.Measured(answers.Task{Answerer: answerer}, answers.Scorer{Pages: len(doc.Pages)}), nil
 	}
 	return s.watched(cfg.runConfig, opened, config), nil

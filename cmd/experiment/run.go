@@ -134,7 +134,6 @@ func (s session) extraction(cfg runConfig, rules system.Rules, opened *system.Sy
 		if err = errors.Join(err, failed); err != nil {
 			return experiment.System{}, errors.Join(err, opened.Close())
 		}
-		opened.Header.Endpoint = system.EndpointOf(opened.Header, s.env.Getenv)
 		measured := opened.Measured(harness.Task{Extractor: opened.Extractor}, judge)
 		if cfg.workers.Address == "" {
 			return measured, nil

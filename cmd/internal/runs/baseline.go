@@ -222,32 +222,30 @@ func (f Finder) latest(ctx context.Context, rule string) (Base, error) {
 		return Base{}, err
 	}
 	var found []Base
-	here := map[string]bool{}
+	known := map[string]bool{} // names of this folder
 	for _, e := range entries {
 		if e.Err != nil || e.Header.Dataset.Name != f.Dataset || e.Footer == nil || e.Footer.Status != outcome.Complete {
 			continue
 		}
-		here[e.Header.Name] = true
+		known[e.Header.Name] = true
 		if fits(e.Header.Name, tracking.Metadata(e.Header, 1)) {
 			found = append(found, Base{e.Path, e.Header})
 		}
 	}
-	newest := func(a, b Base) int {
-		return cmp.Or(b.Header.Started.Compare(a.Header.Started), cmp.Compare(a.Header.Name, b.Header.Name))
-	}
-	slices.SortFunc(found, newest)
-	since := time.Time{}
+	var here Base // the newest of this folder
 	if len(found) > 0 {
-		since = found[0].Header.Started
+		here = slices.MinFunc(found, func(a, b Base) int {
+			return cmp.Or(b.Header.Started.Compare(a.Header.Started), cmp.Compare(a.Header.Name, b.Header.Name))
+		})
 	}
 	base, err := f.latestRemote(ctx, func(run langfuse.Run) bool {
-		return run.Time.After(since) && !here[run.Name] && fits(run.Name, metadataOf(run))
+		return run.Time.After(here.Header.Started) && !known[run.Name] && fits(run.Name, metadataOf(run))
 	})
 	switch {
 	case err != nil || base.Named != "":
 		return base, err
-	case len(found) > 0:
-		return found[0], nil
+	case here.Named != "":
+		return here, nil
 	case f.Own != nil && fits("", f.Own):
 		return Base{}, cli.Errorf(cli.ExitIncompatible, "the base %q: %w", rule, ErrFirst)
 	}

@@ -125,27 +125,19 @@ func Sources(ctx context.Context, env cli.Env, names []string, dataset string, m
 			remote = append(remote, i)
 			continue
 		}
-		if source, ok, err := openAnswersReport(ctx, named); err != nil || ok {
-			if err != nil {
-				return nil, done, err
+		report, is, err := openAnswersReport(ctx, named)
+		if sources[i] = report; err == nil && !is {
+			var run *runstore.Reader
+			if run, err = Open(ctx, named, dataset); err == nil {
+				closers = append(closers, run.Close)
+				sources[i] = Source{run, metadata}
 			}
-			if sources[i] = source; like.Dataset.Name == "" {
-				like = source.run.Header
-			}
-			continue
 		}
-		run, err := Open(ctx, named, dataset)
+		if err == nil && like.Dataset.Name == "" {
+			like, err = sources[i].Header(ctx)
+		}
 		if err != nil {
 			return nil, done, err
-		}
-		closers = append(closers, run.Close)
-		sources[i] = Source{run, metadata}
-		header, err := run.Header(ctx)
-		if err != nil {
-			return nil, done, err
-		}
-		if like.Dataset.Name == "" {
-			like = header
 		}
 	}
 	dataset = cmp.Or(dataset, like.Dataset.Name)

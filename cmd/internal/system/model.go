@@ -306,10 +306,10 @@ func (c Catalogue) Price(model string) (pipeline.Price, bool) {
 	return pipeline.Price{Input: p.Input, CachedInput: p.CachedInput, Output: p.Output, MaxInput: p.MaxInput}, ok
 }
 
-// EndpointOf says which server the model is asked at: its host and the beginning
+// endpointOf says which server the model is asked at: its host and the beginning
 // of a hash of the address, which may hold more than a stranger should read;
 // "default" for the provider's own, and empty where no server is asked.
-func EndpointOf(s outcome.System, getenv func(string) string) string {
+func endpointOf(s provider.Info, getenv func(string) string) string {
 	if s.Provider != provider.OpenAI && s.Provider != provider.Gemini || strings.HasPrefix(s.Pipeline, provider.Recorded) {
 		return ""
 	}

@@ -166,17 +166,13 @@ func benchConfig(c *urfave.Context) (benches.Config, error) {
 	if err := p.Err(); err != nil {
 		return cfg, withCode(err)
 	}
-	if len(cfg.Datasets) == 0 {
-		var err error
-		if cfg.Datasets, err = filepath.Glob(filepath.Join(filepath.Dir(defaultRegression), "*.jsonl")); err != nil {
-			return cfg, err
-		}
-	}
-	if len(cfg.Datasets) > 0 {
-		return cfg, nil
-	}
 	var err error
-	cfg.Cases, err = benches.BuiltIn(cfg.Options)
+	if len(cfg.Datasets) == 0 {
+		cfg.Datasets, err = filepath.Glob(filepath.Join(filepath.Dir(defaultRegression), "*.jsonl"))
+	}
+	if err == nil && len(cfg.Datasets) == 0 {
+		cfg.Cases, err = benches.BuiltIn(cfg.Options)
+	}
 	return cfg, err
 }
 

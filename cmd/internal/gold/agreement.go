@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -86,14 +85,6 @@ func annotations(ctx context.Context, env cli.Env, path string) (annotator, erro
 		out.name = "standard input"
 		items = dataset.Read(env.Stdin, dataset.JSONL, out.name)
 	}
-	err := out.read(items)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
-		return out, cli.Usage("%w", err)
-	}
-	return out, cli.WithCode(cli.ExitIO, err)
-}
-
-func (a *annotator) read(items iter.Seq2[dataset.Located, error]) error {
 	var problems dataset.Problems
 	for item, err := range items {
 		var syntax *dataset.SyntaxError
@@ -101,8 +92,10 @@ func (a *annotator) read(items iter.Seq2[dataset.Located, error]) error {
 		case errors.As(err, &syntax):
 			problems.Add(err)
 			continue
+		case errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission):
+			return out, cli.Usage("%w", err)
 		case err != nil:
-			return errors.Join(problems.Err(), err)
+			return out, cli.WithCode(cli.ExitIO, errors.Join(problems.Err(), err))
 		}
 		one := annotated{}
 		if len(item.Input) > 0 {
@@ -115,9 +108,9 @@ func (a *annotator) read(items iter.Seq2[dataset.Located, error]) error {
 				problems.Add(&dataset.SyntaxError{File: item.File, Line: item.Line, Path: "expected output", Msg: err.Error()})
 			}
 		}
-		a.gold[item.ID] = one
+		out.gold[item.ID] = one
 	}
-	return problems.Err()
+	return out, cli.WithCode(cli.ExitIO, problems.Err())
 }
 
 // symmetric are the scores that swapping expected and extracted leaves as they are,

@@ -35,6 +35,8 @@ const (
 	latest = "latest"
 	// mostLooked bounds how many runs in Langfuse are read until one is complete.
 	mostLooked = 20
+	// mostDays bounds an age.
+	mostDays = 36_500
 	// mostBaselines bounds the file, in bytes.
 	mostBaselines = 1 << 20
 )
@@ -108,9 +110,9 @@ func ParseAge(text string) (time.Duration, error) {
 	if days, isDays := strings.CutSuffix(text, "d"); isDays {
 		var n int
 		n, err = strconv.Atoi(days)
-		age = time.Duration(n) * 24 * time.Hour
+		age = time.Duration(max(0, min(n, mostDays+1))) * 24 * time.Hour
 	}
-	if err != nil || age <= 0 || age > 36500*24*time.Hour {
+	if err != nil || age <= 0 || age > mostDays*24*time.Hour {
 		return 0, cli.Usage("--base-max-age: %q is no time such as 14d or 36h", text)
 	}
 	return age, nil

@@ -156,14 +156,11 @@ func (c Limits) config(before pace) limit.Config {
 // limitGroup names what shares the limits of a model: who asks the same host with the same
 // key. The key is hashed.
 func (o Opener) limitGroup(opened provider.Opened) string {
-	host, key := "", o.Getenv(provider.EnvOpenAIKey)
+	key := o.Getenv(provider.EnvOpenAIKey)
 	if opened.Provider == provider.Gemini {
 		key = cmp.Or(o.Getenv(provider.EnvGeminiKey), o.Getenv(provider.EnvGoogleKey))
 	}
-	if u, err := url.Parse(addressOf(opened.Provider, o.Getenv)); err == nil {
-		host = u.Host
-	}
-	return workers.LimitGroup(opened.Provider+"/"+opened.Info.Model, host, key)
+	return workers.LimitGroup(opened.Provider+"/"+opened.Info.Model, hostOf(addressOf(opened.Provider, o.Getenv)), key)
 }
 
 // window keeps what is known of a model of a provider in this folder.
@@ -181,11 +178,16 @@ type pace struct {
 
 // windowOf is that of a model at an address, of which the host counts.
 func windowOf(opened provider.Opened, address string) *window {
-	host := ""
-	if u, err := url.Parse(address); err == nil {
-		host = u.Host
+	return &window{key: strings.TrimSpace(opened.Provider + "/" + opened.Info.Model + " " + hostOf(address))}
+}
+
+// hostOf is the host of an address; "" of one that is none.
+func hostOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
 	}
-	return &window{key: strings.TrimSpace(opened.Provider + "/" + opened.Info.Model + " " + host)}
+	return u.Host
 }
 
 func windowsPath() string { return filepath.Join(experiment.Folder, "cache", "windows.json") }

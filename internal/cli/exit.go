@@ -81,31 +81,27 @@ func ExitCode(err error) int {
 	if err == nil {
 		return ExitOK
 	}
-	found := map[int]bool{}
-	collect(err, found)
+	codes := codesOf(err)
 	for _, code := range precedence {
-		if found[code] {
+		if slices.Contains(codes, code) {
 			return code
 		}
 	}
 	return ExitBug
 }
 
-// collect walks an error tree; the outermost code of each branch counts.
-func collect(err error, found map[int]bool) {
+// codesOf walks an error tree; the outermost code of each branch counts.
+func codesOf(err error) []int {
 	if c, ok := err.(coder); ok {
-		found[c.ExitCode()] = true
-		return
+		return []int{c.ExitCode()}
 	}
 	if many, ok := err.(interface{ Unwrap() []error }); ok {
-		for _, one := range many.Unwrap() {
-			collect(one, found)
-		}
-		return
+		return slices.Concat(Each(many.Unwrap(), codesOf)...)
 	}
 	if next := errors.Unwrap(err); next != nil {
-		collect(next, found)
+		return codesOf(next)
 	}
+	return nil
 }
 
 // Distinct leaves out what an earlier error says already: a disk that fails is

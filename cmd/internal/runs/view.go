@@ -257,10 +257,7 @@ func newAnswerView(h outcome.Header, item runstore.Item, o outcome.Outcome) (rep
 		view.Sections = append(view.Sections, report.Section{Title: "Answer", Text: output.Text})
 	}
 	if found := answers.Passages(o.Calls); len(found) > 0 {
-		var passages []string
-		for _, p := range found {
-			passages = append(passages, fmt.Sprintf("page %d (%.2f): %s", p.Page, p.Score, p.Text))
-		}
+		passages := cli.Each(found, func(p answers.Found) string { return fmt.Sprintf("page %d (%.2f): %s", p.Page, p.Score, p.Text) })
 		view.Sections = append(view.Sections, report.Section{Title: "Passages", Text: strings.Join(passages, "\n\n")})
 	}
 	if len(o.Explanation) == 0 {

@@ -141,7 +141,7 @@ func readRunOf(p *settings.Problems, s settings.Values, scores []string) runConf
 		trials:      p.Count("trials", s.Text("trials"), 1, maxTrials),
 		timeout:     p.Duration("timeout", s.Text("timeout")),
 		description: s.Text("description"),
-		environment: checkEnvironment(p, s.Text("environment")),
+		environment: s.Text("environment"),
 		metadata:    p.Pairs("metadata", s.All("metadata")),
 		output:      s.Text("output"),
 		html:        s.Text("html"),
@@ -166,6 +166,9 @@ func readRunOf(p *settings.Problems, s settings.Values, scores []string) runConf
 	}
 	if _, err := langfuse.ParseMode(cfg.langfuseMode); err != nil {
 		p.Add("--langfuse-mode: %v", err)
+	}
+	if !environments().MatchString(cfg.environment) || strings.HasPrefix(cfg.environment, "langfuse") {
+		p.Add("--environment: %q is not accepted by Langfuse: use up to 40 of a-z, 0-9, - and _, not beginning with langfuse", cfg.environment)
 	}
 	cfg.environmentGiven = s["environment"].From != settings.FromDefault
 	cfg.publication = outcome.Publication{
@@ -220,13 +223,6 @@ func readClasses(p *settings.Problems, text string) []outcome.Class {
 // environments is the form that Langfuse accepts; anything else it would
 // silently turn into "default".
 var environments = textutil.Pattern(`^[a-z0-9_-]{1,40}$`)
-
-func checkEnvironment(p *settings.Problems, name string) string {
-	if !environments().MatchString(name) || strings.HasPrefix(name, "langfuse") {
-		p.Add("--environment: %q is not accepted by Langfuse: use up to 40 of a-z, 0-9, - and _, not beginning with langfuse", name)
-	}
-	return name
-}
 
 // publishScores reads which scores go to Langfuse besides the default ones; known are
 // those that the run will have.

@@ -94,7 +94,7 @@ type answersConfig struct {
 	passages          int
 }
 
-// answersConfig reads the settings and returns every problem of them at once.
+// readAnswers reads the settings and returns every problem of them at once.
 func readAnswers(s settings.Values) (answersConfig, error) {
 	c, p := readAnswersSystem(s)
 	c.pdf, c.dataset = s.Text("pdf"), s.Text("questions")
@@ -130,7 +130,7 @@ func (c *answersConfig) settle(p *settings.Problems, beginning, which string) {
 	}
 }
 
-// answersSystem reads what all runs of answers have.
+// readAnswersSystem reads what all runs of answers have.
 func readAnswersSystem(s settings.Values) (answersConfig, *settings.Problems) {
 	p := &settings.Problems{}
 	c := answersConfig{runConfig: readRunOf(p, s, append(answers.ScoreOrder(), outcome.ErrorScore)), command: s.Text("command"), url: s.Text("url")}

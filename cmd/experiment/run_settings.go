@@ -108,7 +108,7 @@ type runConfig struct {
 	retryClasses             []outcome.Class
 }
 
-// runConfig reads the settings and returns every problem of them at once; scores
+// readRun reads the settings and returns every problem of them at once; scores
 // are the names of those that the run will have.
 func readRun(s settings.Values, scores []string) (runConfig, error) {
 	p := &settings.Problems{}
@@ -131,7 +131,7 @@ func readRun(s settings.Values, scores []string) (runConfig, error) {
 	return cfg, p.Err()
 }
 
-// runConfigOf reads what runs of every harness have.
+// readRunOf reads what runs of every harness have.
 func readRunOf(p *settings.Problems, s settings.Values, scores []string) runConfig {
 	cfg := runConfig{
 		dataset:     s.Text("dataset"),
@@ -203,7 +203,7 @@ func readRunOf(p *settings.Problems, s settings.Values, scores []string) runConf
 	return cfg
 }
 
-// classes reads classes of failure; "true" stands for all of them.
+// readClasses reads classes of failure; "true" stands for all of them.
 func readClasses(p *settings.Problems, text string) []outcome.Class {
 	if text == "true" || text == "all" {
 		return nil

@@ -127,7 +127,7 @@ func aboutModels() []string {
 	return append([]string{"prompt-file", "var", "two-stages", "rpm", "tpm", "cache", "budget-usd", "budget-tokens"}, experiment.SweepFlags()[1:]...)
 }
 
-// runConfigs reads the settings of every run and returns every problem once;
+// readRuns reads the settings of every run and returns every problem once;
 // scores are the names of those that the runs will have.
 func readRuns(s settings.Values, sweepRuns []experiment.SweepSettings, scores []string) ([]runConfig, error) {
 	p := &settings.Problems{}
@@ -160,7 +160,7 @@ func readRuns(s settings.Values, sweepRuns []experiment.SweepSettings, scores []
 	return cfgs, cli.Distinct(p.Found...)
 }
 
-// of returns the settings of one run of a experiment.
+// sweepRunSettings are the settings of one run of a sweep.
 func sweepRunSettings(s settings.Values, sweepRun experiment.SweepSettings) settings.Values {
 	out := maps.Clone(s)
 	if sweepRun.Bare {

@@ -249,11 +249,10 @@ func (k *check) alone(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	whole, err := Whole(ctx, run, false)
+	k.Candidate, err = Summarise(ctx, run)
 	if err = errors.Join(err, run.Close()); err != nil {
 		return err
 	}
-	k.Candidate = whole.Summary
 	gate := compare.Gate{Inconclusive: k.cfg.Gate.Inconclusive}
 	for _, rule := range k.cfg.Gate.Rules {
 		if rule.Relative {
@@ -268,7 +267,7 @@ func (k *check) alone(ctx context.Context) error {
 	if k.cfg.Gate.MaxRegressions != nil {
 		k.LeftOut = append(k.LeftOut, "max_regressions")
 	}
-	if k.Gate, err = gate.JudgeRun(whole.Summary); err != nil || k.values.Text("fail-on") == "never" {
+	if k.Gate, err = gate.JudgeRun(k.Candidate); err != nil || k.values.Text("fail-on") == "never" {
 		return err
 	}
 	return k.Gate.Err(k.candidate)

@@ -25,7 +25,7 @@ import (
 )
 
 func answersCommand(env cli.Env) *urfave.Command {
-	command := &urfave.Command{Name: "answers", Usage: "grade answers to questions about PDF documents", ArgsUsage: "run | benchmark"}
+	command := &urfave.Command{Name: "answers", Usage: "grade answers to questions about PDF documents"}
 	var actions []settings.Action
 	seen := map[string]bool{}
 	add := func(name, usage string, table []settings.Setting, run func(*urfave.Context, cli.Env, settings.Values) error) {
@@ -94,7 +94,7 @@ type answersConfig struct {
 	passages          int
 }
 
-// answersConfig reads the settings and returns every problem of them at once.
+// readAnswers reads the settings and returns every problem of them at once.
 func readAnswers(s settings.Values) (answersConfig, error) {
 	c, p := readAnswersSystem(s)
 	c.pdf, c.dataset = s.Text("pdf"), s.Text("questions")
@@ -109,8 +109,15 @@ func readAnswers(s settings.Values) (answersConfig, error) {
 	if c.overwrite && c.resume {
 		p.Add("--overwrite begins anew, and --resume goes on: choose one")
 	}
+	c.settle(p, "answers", "which run, with --out or --name")
+	return c, p.Err()
+}
+
+// settle makes a name of that beginning where none is given, and the folder of the
+// output; which is what --resume needs to be told.
+func (c *answersConfig) settle(p *settings.Problems, beginning, which string) {
 	if c.name == "" {
-		c.name = runs.MadeName("answers")
+		c.name = runs.MadeName(beginning)
 		c.nameMade = c.name
 	}
 	settings.CheckRunName(p, "name", c.name)
@@ -119,12 +126,11 @@ func readAnswers(s settings.Values) (answersConfig, error) {
 		p.Join(cli.CanWrite(c.output))
 	}
 	if c.resume && c.nameMade != "" {
-		p.Add("--resume: say which run, with --out or --name")
+		p.Add("--resume: say %s", which)
 	}
-	return c, p.Err()
 }
 
-// answersSystem reads what all runs of answers have.
+// readAnswersSystem reads what all runs of answers have.
 func readAnswersSystem(s settings.Values) (answersConfig, *settings.Problems) {
 	p := &settings.Problems{}
 	c := answersConfig{runConfig: readRunOf(p, s, append(answers.ScoreOrder(), outcome.ErrorScore)), command: s.Text("command"), url: s.Text("url")}
@@ -200,7 +206,7 @@ func (s session) answers(ctx context.Context, cfg answersConfig, opened *system.
 		if err != nil {
 			return experiment.System{}, err
 		}
-		opened.Notes, opened.Header.Endpoint = notes, system.EndpointOf(opened.Header, s.env.Getenv)
+		opened.Notes = notes
 		return opened.Measured(answers.Task{Answerer: answerer}, answers.Scorer{Pages: len(doc.Pages)}), nil
 	}
 	return s.watched(cfg.runConfig, opened, config), nil

@@ -28,10 +28,7 @@ func benchActions(env cli.Env) []settings.Action {
 	with := func(do func(*urfave.Context, cli.Env, []string) error) func(*urfave.Context, []string) error {
 		return func(c *urfave.Context, words []string) error { return do(c, env, words) }
 	}
-	gates := []string{"json"}
-	for _, g := range benches.Gates() {
-		gates = append(gates, g.Name)
-	}
+	gates := append(cli.Each(benches.Gates(), func(g benches.Gate) string { return g.Name }), "json")
 	return []settings.Action{
 		{Name: "run", Usage: "experiment bench run [--mode deterministic|variance] [--trials N] [--dataset FILE...] [--model MODEL | --pipeline PROGRAM] [--out RUN] [--resume]",
 			Flags: []string{"mode", "trials", "dataset", "model", "pipeline", "out", "resume", "retry-failed", "concurrency", "timeout", "strict", "quiet", "json"}, Run: with(benchRun)},
@@ -46,7 +43,6 @@ func benchCommand(env cli.Env) *urfave.Command {
 		Name:      "bench",
 		Usage:     "measure how stable and well-formed extraction is",
 		UsageText: settings.Usages(actions),
-		ArgsUsage: "[run | score | add]",
 		Description: "Without --dataset the files of ./bench/datasets are run, or where there are none the cases that come with the program.\n" +
 			"docs/bench.md explains files and metrics.",
 		Flags: []urfave.Flag{
@@ -78,7 +74,7 @@ func benchCommand(env cli.Env) *urfave.Command {
 func onlyAction(command *urfave.Command, actions []settings.Action, words []string) {
 	for _, a := range actions {
 		if slices.Contains(words, a.Name) {
-			command.UsageText, command.ArgsUsage = a.Usage, ""
+			command.UsageText = a.Usage
 			command.Flags = slices.DeleteFunc(command.Flags, func(f urfave.Flag) bool { return !slices.Contains(a.Flags, f.Names()[0]) })
 			return
 		}
@@ -93,7 +89,7 @@ func benchRun(c *urfave.Context, env cli.Env, _ []string) (err error) {
 	}
 	ctx, signals := watchSignals(c.Context, env.Stderr, leftForResume)
 	defer signals.stop()
-	cfg.Stop = signals.soft
+	cfg.Stop = signals.first.Done()
 	answerer, opened, err := opener(env, nil).OpenBench(system.Config{Model: c.String("model"), Pipeline: c.String("pipeline"), Limits: system.Limits{Concurrency: cfg.Concurrency, Timeout: cfg.Timeout}})
 	if err != nil {
 		return signals.interrupted(err)
@@ -113,7 +109,10 @@ func benchRun(c *urfave.Context, env cli.Env, _ []string) (err error) {
 	result, ran := benches.Run(ctx, cfg)
 	view.Close()
 	if result.Run == "" {
-		return alreadyThere(ran, cfg.Out)
+		if _, taken := errors.AsType[*experiment.NameTakenError](ran); taken {
+			return cli.Usage("the run %s is there already: choose another with --out, or go on with it with --resume", cfg.Out)
+		}
+		return ran
 	}
 	failed, again := result.Err(), benchResume(c, env.Args, cfg.Name)
 	switch {
@@ -144,23 +143,12 @@ func benchResume(c *urfave.Context, args []string, name string) string {
 	return resumeCommand(kept)
 }
 
-// alreadyThere explains that the run is there already.
-func alreadyThere(err error, out string) error {
-	if taken := (*experiment.NameTakenError)(nil); errors.As(err, &taken) {
-		return cli.Usage("the run %s is there already: choose another with --out, or go on with it with --resume", out)
-	}
-	return err
-}
-
 func benchConfig(c *urfave.Context) (benches.Config, error) {
 	p := &settings.Problems{}
 	cfg := benches.Config{
-		Datasets: c.StringSlice("dataset"), Mode: benches.Mode(c.String("mode")), Options: benches.Options{Strict: c.Bool("strict")},
+		Trials: p.Optional("trials", c.String("trials"), 1, 1000), Datasets: c.StringSlice("dataset"), Mode: benches.Mode(c.String("mode")), Options: benches.Options{Strict: c.Bool("strict")},
 		Concurrency: p.Count("concurrency", c.String("concurrency"), 1, 1000), Timeout: p.Duration("timeout", c.String("timeout")),
 		Resume: c.Bool("resume") || c.Bool("retry-failed"), RetryFailed: c.Bool("retry-failed"), Runner: cli.Version(),
-	}
-	if text := c.String("trials"); text != "" {
-		cfg.Trials = p.Count("trials", text, 1, 1000)
 	}
 	if c.String("model") != "" && c.String("pipeline") != "" {
 		p.Add("--model and --pipeline cannot both answer")
@@ -178,26 +166,21 @@ func benchConfig(c *urfave.Context) (benches.Config, error) {
 	if err := p.Err(); err != nil {
 		return cfg, withCode(err)
 	}
-	if len(cfg.Datasets) == 0 {
-		var err error
-		if cfg.Datasets, err = filepath.Glob(filepath.Join(filepath.Dir(defaultRegression), "*.jsonl")); err != nil {
-			return cfg, err
-		}
-	}
-	if len(cfg.Datasets) > 0 {
-		return cfg, nil
-	}
 	var err error
-	cfg.Cases, err = benches.BuiltIn(cfg.Options)
+	if len(cfg.Datasets) == 0 {
+		cfg.Datasets, err = filepath.Glob(filepath.Join(filepath.Dir(defaultRegression), "*.jsonl"))
+	}
+	if err == nil && len(cfg.Datasets) == 0 {
+		cfg.Cases, err = benches.BuiltIn(cfg.Options)
+	}
 	return cfg, err
 }
 
 // gateFlags are the gates of bench score.
-func gateFlags() (list []urfave.Flag) {
-	for _, g := range benches.Gates() {
-		list = append(list, &urfave.StringFlag{Name: g.Name, Value: fmt.Sprintf("%g", g.Limit), Usage: "`X` is a gate: " + g.About})
-	}
-	return list
+func gateFlags() []urfave.Flag {
+	return cli.Each(benches.Gates(), func(g benches.Gate) urfave.Flag {
+		return &urfave.StringFlag{Name: g.Name, Value: fmt.Sprintf("%g", g.Limit), Usage: "`X` is a gate: " + g.About}
+	})
 }
 
 // readGates reads the flags of the gates, and returns every problem at once.

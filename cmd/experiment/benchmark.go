@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"time"
 
 	urfave "github.com/urfave/cli/v2"
@@ -46,8 +45,6 @@ type benchmarkJob struct {
 	log    *slog.Logger
 	failed []error // of runs, where the others went on
 	sweep  *experiment.Sweep
-
-	limiters map[string]*limit.Limiter // by model, for all runs
 }
 
 func benchmarkAction(c *urfave.Context, env cli.Env, values settings.Values) error {
@@ -81,16 +78,13 @@ func benchmarkAction(c *urfave.Context, env cli.Env, values settings.Values) err
 
 func newBenchmark(ctx context.Context, env cli.Env, values settings.Values) (*benchmarkJob, error) {
 	cfg, p := readAnswersSystem(values)
-	b := &benchmarkJob{env: env, cfg: cfg, limiters: map[string]*limit.Limiter{}}
+	cfg.system.Limits.Limiters = map[string]*limit.Limiter{} // one provider for all runs
+	b := &benchmarkJob{env: env, cfg: cfg}
 	path := values.Text("config")
 	if path == "" {
 		p.Add("--config is missing: name the file that lists the datasets")
 	}
 	b.cfg.name, b.cfg.output = values.Text("name"), values.Text("out")
-	if b.cfg.output != "" {
-		p.Join(os.MkdirAll(filepath.Dir(b.cfg.output), 0o755))
-		p.Join(cli.CanWrite(b.cfg.output))
-	}
 	if err := p.Err(); err != nil {
 		return nil, cli.Errorf(cli.ExitUsage, "%w", err)
 	}
@@ -98,14 +92,7 @@ func newBenchmark(ctx context.Context, env cli.Env, values settings.Values) (*be
 	if b.file, err = configs.LoadBenchmark(ctx, path, b.cfg.name); err != nil {
 		return nil, cli.Errorf(cli.ExitUsage, "%w", err)
 	}
-	if b.cfg.name == "" {
-		b.cfg.name = runs.MadeName(b.file.Name)
-		b.cfg.nameMade = b.cfg.name
-	}
-	if b.cfg.resume && b.cfg.nameMade != "" {
-		p.Add("--resume: say which benchmark, with the --name that its runs begin with")
-	}
-	settings.CheckRunName(p, "name", b.cfg.name)
+	b.cfg.settle(p, b.file.Name, "which benchmark, with the --name that its runs begin with")
 	if err := p.Err(); err != nil {
 		return nil, cli.Errorf(cli.ExitUsage, "%w", err)
 	}
@@ -133,11 +120,8 @@ func readBaseline(ctx context.Context, path string) (*answers.BenchmarkReport, e
 // show prints the report and writes it to the file.
 func (b *benchmarkJob) show(r answers.BenchmarkReport) error {
 	var problems []error
-	switch {
-	case b.cfg.json:
-		problems = append(problems, runs.PrintJSON(b.env, r))
-	case !b.cfg.quiet:
-		problems = append(problems, cli.Written(report.Benchmark(b.env.Stdout, r, runs.TextOptions(b.env, nil))))
+	if b.cfg.json || !b.cfg.quiet {
+		problems = append(problems, runs.Print(b.env, b.cfg.json, r, report.Benchmark))
 	}
 	if b.cfg.output != "" {
 		problems = append(problems, cli.WriteFile(b.cfg.output, func(w io.Writer) error { return report.JSON(w, r, true) }))
@@ -230,7 +214,7 @@ func (b *benchmarkJob) runAll(ctx context.Context, s session) ([]answers.Benchma
 func (b *benchmarkJob) runOne(ctx context.Context, s session, at int, d configs.BenchmarkDataset, n int) (answers.BenchmarkRun, error) {
 	cfg := b.cfg
 	cfg.pdf, cfg.dataset, cfg.output, cfg.quiet, cfg.json = d.PDF, d.Questions, "", true, false
-	cfg.name, cfg.system.Limits.Limiters = b.runName(d, n), b.limiters // one budget, one provider
+	cfg.name = b.runName(d, n)
 	run := answers.BenchmarkRun{Name: cfg.name}
 	if !b.cfg.quiet {
 		fmt.Fprintf(b.env.Stderr, "dataset %s, run %d of %d: %s\n", d.ID, n, b.file.Runs, cfg.name)

@@ -26,7 +26,6 @@ func compareCommand(env cli.Env) *urfave.Command {
 		Name:      "compare",
 		Usage:     "say whether a run did better than another, by how much, and whether to trust it",
 		UsageText: "experiment compare BASE CANDIDATE… [--gate RULE|FILE] [--html FILE]",
-		ArgsUsage: "BASE CANDIDATE…",
 		Description: "BASE and CANDIDATE are names of runs, run files, exports, reports of answers, or langfuse:NAME for a run that is only there.\n" +
 			"BASE may be @baseline, which experiment baseline sets, or a rule: 'latest branch=main' is the newest complete run so described.\n" +
 			"Rules: entity_f1 >= base - 0.1 (the whole 95 % interval keeps it), entity_f1 > base, pooled(entity_f1) >= base - 0.1,\n" +
@@ -117,15 +116,11 @@ func resolveBase(ctx context.Context, env cli.Env, word, dataset string, candida
 		if remote {
 			continue
 		}
-		run, err := runs.Open(ctx, named, dataset)
+		run, err := runs.Named(ctx, named, dataset)
 		if err != nil {
 			return "", err
 		}
-		header, err := run.Header(ctx)
-		if err = errors.Join(err, run.Close()); err != nil {
-			return "", err
-		}
-		finder.Except, finder.Dataset = append(finder.Except, header.Name), cmp.Or(finder.Dataset, header.Dataset.Name)
+		finder.Except, finder.Dataset = append(finder.Except, run.Header.Name), cmp.Or(finder.Dataset, run.Header.Dataset.Name)
 	}
 	if finder.Dataset == "" {
 		return "", cli.Usage("--base %s: add --dataset", word)
@@ -141,14 +136,12 @@ func resolveBase(ctx context.Context, env cli.Env, word, dataset string, candida
 // leaves nothing to report but the error, which lists why.
 func showComparison(c *urfave.Context, env cli.Env, result compare.Comparison) error {
 	switch {
-	case c.Bool("json"):
-		return runs.PrintJSON(env, result)
 	case c.Bool("markdown"):
-		return cli.Written(report.CompareMarkdown(env.Stdout, result, runs.TextOptions(env, nil)))
-	case len(result.Candidates) == 1 && len(result.Candidates[0].Incompatible) > 0:
+		return runs.Print(env, false, result, report.CompareMarkdown)
+	case !c.Bool("json") && len(result.Candidates) == 1 && len(result.Candidates[0].Incompatible) > 0:
 		return nil
 	}
-	return cli.Written(report.Compare(env.Stdout, result, runs.TextOptions(env, nil)))
+	return runs.Print(env, c.Bool("json"), result, report.Compare)
 }
 
 // comparedRuns sorts out which word names which run.
@@ -190,7 +183,6 @@ func baselineCommand(env cli.Env) *urfave.Command {
 		Name:      "baseline",
 		Usage:     "say which run others are compared with: set RUN, show, clear",
 		UsageText: "experiment baseline set RUN\nexperiment baseline show\nexperiment baseline clear --dataset NAME",
-		ArgsUsage: "set RUN | show | clear",
 		Description: "Writes " + runs.BaselineFile + " of this folder, which a repository keeps: a run for each dataset, as compare\n" +
 			"@baseline CANDIDATE and check find it. RUN is a name, a file, langfuse:NAME, or a rule: 'latest branch=main'.",
 		Flags:  []urfave.Flag{settings.DatasetFlag()},
@@ -223,15 +215,11 @@ func baselineAction(c *urfave.Context, env cli.Env) (err error) {
 // setBaseline writes down a run that is there.
 func setBaseline(ctx context.Context, env cli.Env, known map[string]string, dataset, word string) error {
 	if dataset == "" {
-		run, err := runs.Open(ctx, word, "")
+		run, err := runs.Named(ctx, word, "")
 		if err != nil || runs.IsRule(word) {
 			return errors.Join(err, cli.Usage("add --dataset: of which dataset %q is the base is not known", word))
 		}
-		header, err := run.Header(ctx)
-		if err = errors.Join(err, run.Close()); err != nil {
-			return err
-		}
-		dataset = header.Dataset.Name
+		dataset = run.Header.Dataset.Name
 	}
 	if word == runs.Baseline {
 		return cli.Usage("%s is no run", word)

@@ -43,7 +43,7 @@ func conformanceCommand(env cli.Env) *urfave.Command {
 			&urfave.BoolFlag{Name: "json", Usage: "print the report as JSON instead of the table", DisableDefaultText: true},
 			&urfave.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "no progress on standard error", DisableDefaultText: true},
 		},
-		Action: func(c *urfave.Context) error { return conformanceAction(c, env) },
+		Action: settings.NoWords(func(c *urfave.Context) error { return conformanceAction(c, env) }),
 	}
 }
 
@@ -77,9 +77,6 @@ func conformanceConfig(c *urfave.Context) (conformance.Config, time.Duration, er
 }
 
 func conformanceAction(c *urfave.Context, env cli.Env) (err error) {
-	if err := settings.NoWords(c); err != nil {
-		return err
-	}
 	cfg, timeout, err := conformanceConfig(c)
 	if err != nil {
 		return err

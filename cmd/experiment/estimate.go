@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"regexp"
 	"strings"
 
@@ -40,20 +38,14 @@ func (s session) estimates(ctx context.Context, cfgs []runConfig, judges int) er
 		}
 		e.AddJudging(judges)
 		all = append(all, e)
-		if cfg.json {
-			err = runs.PrintJSON(env, e)
-		} else {
-			_, err = fmt.Fprint(env.Stdout, strings.Repeat("\n", min(1, len(all)-1)), e.Text())
-		}
-		if err != nil {
-			return cli.Written(err)
+		if err := runs.PrintText(env, cfg.json, e, strings.Repeat("\n", min(1, len(all)-1))+e.Text()); err != nil {
+			return err
 		}
 	}
 	if len(all) < 2 || cfgs[0].json {
 		return nil
 	}
-	_, err := fmt.Fprint(env.Stdout, "\n", report.EstimateSum(all))
-	return cli.Written(err)
+	return runs.PrintText(env, false, nil, "\n"+report.EstimateSum(all))
 }
 
 // estimate lists the items, makes every request that a run would begin with, and
@@ -132,15 +124,11 @@ func dryRun(env cli.Env, values settings.Values, order []settings.Setting, sweep
 		rows = append(rows, settled{"run", sweepRun.Name, "sweep"})
 	}
 	rows = append(rows, environment(env.Getenv)...)
-	if values.On("json") {
-		return runs.PrintJSON(env, rows)
-	}
 	t := report.Table{Columns: []report.Column{{Title: "setting"}, {Title: "value"}, {Title: "from"}}}
 	for _, r := range rows {
 		t.Rows = append(t.Rows, report.Row{Cells: []string{r.Setting, textutil.Line(r.Value), textutil.Line(r.From)}})
 	}
-	_, err = io.WriteString(env.Stdout, t.Text())
-	return cli.Written(err)
+	return runs.PrintText(env, values.On("json"), rows, t.Text())
 }
 
 // keyless is a value without the user and the password of an address in it.

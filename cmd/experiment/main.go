@@ -46,7 +46,7 @@ func commands(env cli.Env) []*urfave.Command {
 		system.WorkerCommand(env, func(ctx context.Context) (context.Context, <-chan struct{}, func()) {
 			ctx, signals := watchSignals(ctx, env.Stderr, "the items in hand are finished, the others left to other workers")
 			signals.working.Store(true)
-			return ctx, signals.soft, signals.stop
+			return ctx, signals.first.Done(), signals.stop
 		}),
 		system.WorkersCommand(env),
 		serveCommand(env),
@@ -118,7 +118,6 @@ func completionCommand(env cli.Env) *urfave.Command {
 		Name:        "completion",
 		Usage:       "print a script that completes commands and flags in a shell",
 		UsageText:   "experiment completion bash|zsh|fish",
-		ArgsUsage:   "bash|zsh|fish",
 		Description: `For bash: source <(experiment completion bash)`,
 		Action: func(c *urfave.Context) error {
 			script, ok := completions[c.Args().First()]

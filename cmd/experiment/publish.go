@@ -24,7 +24,6 @@ func publishCommand(env cli.Env) *urfave.Command {
 		Name:      "publish",
 		Usage:     "send to Langfuse what a run holds and Langfuse has not acknowledged",
 		UsageText: "experiment publish RUN",
-		ArgsUsage: "RUN",
 		Flags:     append([]urfave.Flag{settings.DatasetFlag(), settings.ModeFlag()}, settings.LogFlags()...),
 		Action:    func(c *urfave.Context) error { return publishAction(c, env) },
 	}
@@ -52,7 +51,7 @@ func publishAction(c *urfave.Context, env cli.Env) (err error) {
 		Sending:   func() { view.WatchSending(named, lf.Paused) },
 		Published: view.Published, Withdrawing: view.Withdrawing, Ended: view.Close,
 	})
-	if left := (*tracking.UnpublishedError)(nil); errors.As(err, &left) {
+	if _, left := errors.AsType[*tracking.UnpublishedError](err); left {
 		return sendLater(err, named)
 	}
 	if err != nil {
@@ -89,7 +88,6 @@ func verifyCommand(env cli.Env) *urfave.Command {
 		Name:      "verify",
 		Usage:     "read a run back from Langfuse and compare it with the run file",
 		UsageText: "experiment verify RUN [--repair] [--json] [--timeout 10m]",
-		ArgsUsage: "RUN",
 		Description: "Compared are traces and spans (that they are there, the level of failed items, the prompt of generations), the place of every item in the run, and names and values of scores. " +
 			"Not compared are inputs, outputs, metadata, tokens and cost of spans, nor comments of scores.\n\n" +
 			"As long as more comes, it is waited for: what has not come when nothing came for a minute (with --timeout, in the second half of its time) is missing.\n\n" +
@@ -131,15 +129,17 @@ func verifyAction(c *urfave.Context, env cli.Env) (err error) {
 	ctx, cancel := experiment.Within(ctx, c.Duration("timeout"))
 	defer cancel()
 	lf, err := settings.Connect(ctx, getenv)
+	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return cli.Errorf(cli.ExitUnavailable, "%w: %w", context.Cause(ctx), err)
+	}
 	if err != nil {
-		return timeIsUp(ctx, err)
+		return err
 	}
 	defer func() { err = errors.Join(err, lf.Close()) }()
 	checked := runs.Verification{Langfuse: lf.Client.BaseURL(), Version: lf.Server.Version.String()}
 	checked.Verdict, checked.Before, err = experiment.Verify(ctx, &lf.Langfuse, path, cfg)
 	checked.OK = checked.Verdict.OK()
-	var unsent *tracking.UnpublishedError
-	if err != nil && !errors.As(err, &unsent) {
+	if _, unsent := errors.AsType[*tracking.UnpublishedError](err); err != nil && !unsent {
 		return notPublished(err)
 	}
 	err = sendLater(err, named)
@@ -151,20 +151,11 @@ func verifyAction(c *urfave.Context, env cli.Env) (err error) {
 	return errors.Join(err, checked.Err())
 }
 
-// timeIsUp says why an error came that is only that of a context.
-func timeIsUp(ctx context.Context, err error) error {
-	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return err
-	}
-	return cli.Errorf(cli.ExitUnavailable, "%w: %w", context.Cause(ctx), err)
-}
-
 func exportCommand(env cli.Env) *urfave.Command {
 	return &urfave.Command{
 		Name:      "export",
 		Usage:     "write a run as plain JSONL: header, items, outcomes, footer",
 		UsageText: "experiment export RUN [--output FILE]",
-		ArgsUsage: "RUN",
 		Description: "Of a damaged run everything is written that can still be read; what is missing is named, and the\n" +
 			"exit code is 74.",
 		Flags: []urfave.Flag{

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
@@ -43,36 +42,28 @@ type format struct {
 	write     func(io.Writer, []report.Run) error
 }
 
-func formatNames(list []format) []string {
-	var names []string
-	for _, f := range list {
-		names = append(names, f.name)
-	}
-	return names
-}
-
 func reportCommand(env cli.Env) *urfave.Command {
+	list := formats(env)
+	names := cli.Each(list, func(f format) string { return f.name })
 	return &urfave.Command{
 		Name:      "report",
 		Usage:     "write runs as a page to look at, or in a form that other tools read",
 		UsageText: "experiment report RUN… --format html --output report.html [--ceiling FILE]",
-		ArgsUsage: "RUN…",
 		Flags: []urfave.Flag{
 			settings.DatasetFlag(),
-			&urfave.StringFlag{Name: "format", Aliases: []string{"f"}, Value: "text", Usage: "`FORM`: " + strings.Join(formatNames(formats(env)), ", ")},
+			&urfave.StringFlag{Name: "format", Aliases: []string{"f"}, Value: "text", Usage: "`FORM`: " + strings.Join(names, ", ")},
 			&urfave.StringFlag{Name: "ceiling", TakesFile: true, Usage: "show what experiment agreement --json prints, in `FILE`, beside the scores"},
 			&urfave.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "-", Usage: "`FILE` to write; - is standard output"},
 		},
-		Action: func(c *urfave.Context) error { return reportAction(c, env) },
+		Action: func(c *urfave.Context) error { return reportAction(c, env, list, names) },
 	}
 }
 
-func reportAction(c *urfave.Context, env cli.Env) (err error) {
-	list := formats(env)
-	at := slices.IndexFunc(list, func(f format) bool { return f.name == c.String("format") })
+func reportAction(c *urfave.Context, env cli.Env, list []format, names []string) (err error) {
+	at := slices.Index(names, c.String("format"))
 	if at < 0 {
 		return cli.Usage("there is no format %q%s; there are: %s", c.String("format"),
-			textutil.Hint(c.String("format"), formatNames(list)), strings.Join(formatNames(list), ", "))
+			textutil.Hint(c.String("format"), names), strings.Join(names, ", "))
 	}
 	if c.NArg() == 0 {
 		return cli.Usage("report takes the names or files of runs; experiment runs lists them")
@@ -81,8 +72,8 @@ func reportAction(c *urfave.Context, env cli.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	if ceiling != nil && !slices.Contains([]string{"text", "json", "md", "html"}, list[at].name) {
-		return cli.Usage("--ceiling is for text, json, md and html; %s has no room for it", list[at].name)
+	if ceiling != nil && !slices.Contains([]string{"text", "json", "md", "html"}, names[at]) {
+		return cli.Usage("--ceiling is for text, json, md and html; %s has no room for it", names[at])
 	}
 	var all []report.Run
 	for _, named := range c.Args().Slice() {
@@ -135,11 +126,7 @@ func jsonReports(w io.Writer, all []report.Run) error {
 	if len(all) == 1 {
 		return report.JSON(w, summary{all[0].Summary, all[0].Ceiling}, true)
 	}
-	var list []any
-	for _, r := range all {
-		list = append(list, summary{r.Summary, r.Ceiling})
-	}
-	return report.JSON(w, list, true)
+	return report.JSON(w, cli.Each(all, func(r report.Run) summary { return summary{r.Summary, r.Ceiling} }), true)
 }
 
 // githubReports writes annotations, and the step summary where GitHub Actions
@@ -148,15 +135,7 @@ func githubReports(w io.Writer, env cli.Env, all []report.Run) error {
 	if err := report.GitHub(w, all); err != nil {
 		return err
 	}
-	path := env.Getenv("GITHUB_STEP_SUMMARY")
-	if path == "" {
-		return nil
-	}
-	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		return fmt.Errorf("writing the step summary: %w", err)
-	}
-	return errors.Join(report.Markdown(f, all), f.Close())
+	return runs.StepSummary(env, func(w io.Writer) error { return report.Markdown(w, all) })
 }
 
 func runsCommand(env cli.Env) *urfave.Command {
@@ -165,12 +144,7 @@ func runsCommand(env cli.Env) *urfave.Command {
 		Usage:     "list the runs of this folder",
 		UsageText: "experiment runs [--json]",
 		Flags:     []urfave.Flag{settings.JSONFlag()},
-		Action: func(c *urfave.Context) error {
-			if err := settings.NoWords(c); err != nil {
-				return err
-			}
-			return runsAction(c, env)
-		},
+		Action:    settings.NoWords(func(c *urfave.Context) error { return runsAction(c, env) }),
 	}
 }
 
@@ -189,12 +163,7 @@ func runsAction(c *urfave.Context, env cli.Env) error {
 			rows = append(rows, *l.Row)
 		}
 	}
-	if c.Bool("json") {
-		problems = append(problems, runs.PrintJSON(env, rows))
-	} else {
-		problems = append(problems, cli.Written(report.Runs(env.Stdout, rows, runs.TextOptions(env, nil))))
-	}
-	return errors.Join(problems...)
+	return errors.Join(append(problems, runs.Print(env, c.Bool("json"), rows, report.Runs))...)
 }
 
 func showCommand(env cli.Env) *urfave.Command {
@@ -202,7 +171,6 @@ func showCommand(env cli.Env) *urfave.Command {
 		Name:      "show",
 		Usage:     "show a run, or one item of it with its matches and near misses",
 		UsageText: "experiment show RUN [ITEM] [--json]",
-		ArgsUsage: "RUN [ITEM]",
 		Flags: []urfave.Flag{
 			settings.DatasetFlag(),
 			settings.JSONFlag(),
@@ -265,8 +233,5 @@ func showRun(c *urfave.Context, env cli.Env, run *runstore.Reader) error {
 	if err != nil {
 		return err
 	}
-	if c.Bool("json") {
-		return runs.PrintJSON(env, summary)
-	}
-	return cli.Written(report.Text(env.Stdout, summary, runs.TextOptions(env, nil)))
+	return runs.Print(env, c.Bool("json"), summary, report.Text)
 }

@@ -27,12 +27,7 @@ func runCommand(env cli.Env) *urfave.Command {
 		Name:      "run",
 		Usage:     "run an experiment (what experiment does without a command)",
 		UsageText: "experiment run --dataset NAME --name RUN [flags]",
-		Action: func(c *urfave.Context) error {
-			if err := settings.NoWords(c); err != nil {
-				return err
-			}
-			return runAction(c, env, table)
-		},
+		Action:    settings.NoWords(func(c *urfave.Context) error { return runAction(c, env, table) }),
 	}
 	for _, s := range table {
 		command.Flags = append(command.Flags, s.AsFlag())
@@ -56,7 +51,8 @@ func runAction(c *urfave.Context, env cli.Env, table []settings.Setting) error {
 			return err
 		}
 	}
-	cfgs, err := readRuns(values, sweepRuns, slices.Concat(runs.ExtractionScores(), []string{outcome.ErrorScore}, customNames(file)))
+	custom := cli.Each(file.Scorers, func(s configs.Scorer) string { return s.Name })
+	cfgs, err := readRuns(values, sweepRuns, slices.Concat(runs.ExtractionScores(), []string{outcome.ErrorScore}, custom))
 	if err != nil {
 		return cli.Errorf(cli.ExitUsage, "%w", err)
 	}
@@ -138,7 +134,6 @@ func (s session) extraction(cfg runConfig, rules system.Rules, opened *system.Sy
 		if err = errors.Join(err, failed); err != nil {
 			return experiment.System{}, errors.Join(err, opened.Close())
 		}
-		opened.Header.Endpoint = system.EndpointOf(opened.Header, s.env.Getenv)
 		measured := opened.Measured(harness.Task{Extractor: opened.Extractor}, judge)
 		if cfg.workers.Address == "" {
 			return measured, nil
@@ -146,13 +141,4 @@ func (s session) extraction(cfg runConfig, rules system.Rules, opened *system.Sy
 		return system.Coordinate(ctx, s.env, cfg.workers, cfg.system, opened, measured, s.note)
 	}
 	return s.watched(cfg, opened, config)
-}
-
-// customNames are the names of the scores under scorers: in a file.
-func customNames(file configs.Experiment) []string {
-	var names []string
-	for _, entry := range file.Scorers {
-		names = append(names, entry.Name)
-	}
-	return names
 }

@@ -108,7 +108,7 @@ type runConfig struct {
 	retryClasses             []outcome.Class
 }
 
-// runConfig reads the settings and returns every problem of them at once; scores
+// readRun reads the settings and returns every problem of them at once; scores
 // are the names of those that the run will have.
 func readRun(s settings.Values, scores []string) (runConfig, error) {
 	p := &settings.Problems{}
@@ -131,7 +131,7 @@ func readRun(s settings.Values, scores []string) (runConfig, error) {
 	return cfg, p.Err()
 }
 
-// runConfigOf reads what runs of every harness have.
+// readRunOf reads what runs of every harness have.
 func readRunOf(p *settings.Problems, s settings.Values, scores []string) runConfig {
 	cfg := runConfig{
 		dataset:     s.Text("dataset"),
@@ -141,7 +141,7 @@ func readRunOf(p *settings.Problems, s settings.Values, scores []string) runConf
 		trials:      p.Count("trials", s.Text("trials"), 1, maxTrials),
 		timeout:     p.Duration("timeout", s.Text("timeout")),
 		description: s.Text("description"),
-		environment: checkEnvironment(p, s.Text("environment")),
+		environment: s.Text("environment"),
 		metadata:    p.Pairs("metadata", s.All("metadata")),
 		output:      s.Text("output"),
 		html:        s.Text("html"),
@@ -167,6 +167,9 @@ func readRunOf(p *settings.Problems, s settings.Values, scores []string) runConf
 	if _, err := langfuse.ParseMode(cfg.langfuseMode); err != nil {
 		p.Add("--langfuse-mode: %v", err)
 	}
+	if !environments().MatchString(cfg.environment) || strings.HasPrefix(cfg.environment, "langfuse") {
+		p.Add("--environment: %q is not accepted by Langfuse: use up to 40 of a-z, 0-9, - and _, not beginning with langfuse", cfg.environment)
+	}
 	cfg.environmentGiven = s["environment"].From != settings.FromDefault
 	cfg.publication = outcome.Publication{
 		Form: outcome.PublicationForm, ScoreEnvironment: scoreEnvironment(s),
@@ -187,9 +190,7 @@ func readRunOf(p *settings.Problems, s settings.Values, scores []string) runConf
 		p.Join(err)
 	}
 	cfg.filter = cfg.filter.WithIDs(s.All("item")...)
-	if text := s.Text("limit"); text != "" {
-		cfg.filter.Limit = p.Count("limit", text, 1, 1<<31-1)
-	}
+	cfg.filter.Limit = p.Optional("limit", s.Text("limit"), 1, 1<<31-1)
 	if cfg.allowance, err = experiment.ParseAllowance(s.Text("max-failures")); err != nil {
 		p.Add("--max-failures: %v", err)
 	}
@@ -202,7 +203,7 @@ func readRunOf(p *settings.Problems, s settings.Values, scores []string) runConf
 	return cfg
 }
 
-// classes reads classes of failure; "true" stands for all of them.
+// readClasses reads classes of failure; "true" stands for all of them.
 func readClasses(p *settings.Problems, text string) []outcome.Class {
 	if text == "true" || text == "all" {
 		return nil
@@ -222,13 +223,6 @@ func readClasses(p *settings.Problems, text string) []outcome.Class {
 // environments is the form that Langfuse accepts; anything else it would
 // silently turn into "default".
 var environments = textutil.Pattern(`^[a-z0-9_-]{1,40}$`)
-
-func checkEnvironment(p *settings.Problems, name string) string {
-	if !environments().MatchString(name) || strings.HasPrefix(name, "langfuse") {
-		p.Add("--environment: %q is not accepted by Langfuse: use up to 40 of a-z, 0-9, - and _, not beginning with langfuse", name)
-	}
-	return name
-}
 
 // publishScores reads which scores go to Langfuse besides the default ones; known are
 // those that the run will have.

@@ -21,7 +21,6 @@ func scoreCommand(env cli.Env) *urfave.Command {
 		Name:        "score",
 		Usage:       "score pairs of expected and extracted, without a model and without Langfuse",
 		UsageText:   "experiment score FILE.jsonl [--options FILE|JSON] [--summary]",
-		ArgsUsage:   "FILE.jsonl",
 		Description: `A line is {"id", "expected": {…}, "extracted": {…} or null, "error"?, "options"?}; - reads standard input.`,
 		Flags: []urfave.Flag{
 			settings.OptionsFlag(),
@@ -63,8 +62,5 @@ func scoreAction(c *urfave.Context, env cli.Env) (err error) {
 	scored := cli.Written(pairs.Score(ctx, in, nil))
 	summary := sum.Summary()
 	summary.Status = "" // pairs are no run, finished or not
-	if c.Bool("json") {
-		return errors.Join(scored, runs.PrintJSON(env, summary))
-	}
-	return errors.Join(scored, cli.Written(report.Text(env.Stdout, summary, runs.TextOptions(env, nil))))
+	return errors.Join(scored, runs.Print(env, c.Bool("json"), summary, report.Text))
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os/signal"
 	"slices"
@@ -42,10 +41,7 @@ func serveCommand(env cli.Env) *urfave.Command {
 			&urfave.StringFlag{Name: "trigger", Usage: "carry out what the Run button of Langfuse asks for and the YAML `FILE` allows"},
 			&urfave.StringFlag{Name: "trigger-listen", Value: trigger.DefaultListen, Usage: "`ADDR` is the host and port that receives it, behind a proxy with port 80 or 443"},
 		},
-		Action: func(c *urfave.Context) error {
-			if err := settings.NoWords(c); err != nil {
-				return err
-			}
+		Action: settings.NoWords(func(c *urfave.Context) error {
 			play := embedded.Config{Mode: embedded.Mode(c.String("mode")), Faults: embedded.Faults{
 				Latency: c.Duration("latency"), Fail: c.Float64("fail"), RateLimit: c.Int("rate-limit")}}
 			if err := play.Validate(); err != nil {
@@ -67,7 +63,7 @@ func serveCommand(env cli.Env) *urfave.Command {
 				return cli.Usage("--trigger-listen needs --trigger FILE, which says what may be run")
 			}
 			return pages(ctx, nil, func(string) {})
-		},
+		}),
 	}
 }
 
@@ -93,17 +89,14 @@ func doctorCommand(env cli.Env) *urfave.Command {
 			settings.ModeFlag(),
 			settings.JSONFlag(),
 		},
-		Action: func(c *urfave.Context) error {
-			if err := settings.NoWords(c); err != nil {
-				return err
-			}
+		Action: settings.NoWords(func(c *urfave.Context) error {
 			getenv, err := settings.FlagMode(c, env.Getenv)
 			if err != nil {
 				return err
 			}
 			env.Getenv = getenv
 			return system.Doctor(c.Context, env, system.DoctorConfig{Model: c.String("model"), ScoreConfigs: c.Bool("score-configs"), JSON: c.Bool("json")})
-		},
+		}),
 	}
 }
 
@@ -119,11 +112,7 @@ func promptsCommand(env cli.Env) *urfave.Command {
 		if err != nil {
 			return err
 		}
-		if c.Bool("json") {
-			return runs.PrintJSON(env, value)
-		}
-		_, err = io.WriteString(env.Stdout, text)
-		return cli.Written(err)
+		return runs.PrintText(env, c.Bool("json"), value, text)
 	}
 	actions := []settings.Action{
 		{Name: "list", Usage: "experiment prompts list [--json]", Flags: []string{"json"},
@@ -167,7 +156,6 @@ func promptsCommand(env cli.Env) *urfave.Command {
 		Name:      "prompts",
 		Usage:     "list, show, label and compare the prompts in Langfuse",
 		UsageText: settings.Usages(actions),
-		ArgsUsage: "[list | show | label | diff]",
 		Flags: []urfave.Flag{
 			&urfave.StringFlag{Name: "prompt-label", Usage: "show the version of `LABEL` (default: production)"},
 			&urfave.IntFlag{Name: "prompt-version", Usage: "show version `N`", DefaultText: "that of the label"},

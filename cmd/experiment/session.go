@@ -66,7 +66,7 @@ func (s session) engine(cfg runConfig, h outcome.Header) experiment.Config {
 		Header: h, Dataset: cfg.dataset, Filter: cfg.filter, Langfuse: &s.lf.Langfuse, Order: runs.ScoreOrder(), Log: s.log,
 		Resume: cfg.resume, Retry: cfg.retry, RetryClasses: cfg.retryClasses, Overwrite: cfg.overwrite, Verify: cfg.verify,
 		Keep:        experiment.Keep{Description: cfg.description == "", Metadata: len(cfg.metadata) == 0, Environment: !cfg.environmentGiven},
-		Concurrency: cfg.concurrency, Timeout: cfg.timeout, Stop: s.signals.soft,
+		Concurrency: cfg.concurrency, Timeout: cfg.timeout, Stop: s.signals.first.Done(),
 	}
 	if cfg.pin != nil {
 		config.Source = cfg.pin

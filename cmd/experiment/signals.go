@@ -9,7 +9,6 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 
@@ -26,7 +25,7 @@ import (
 // second; before that, at once. SIGPIPE ends nothing: a run goes on when nobody
 // reads its progress any more.
 type signals struct {
-	soft    <-chan struct{} // closed at the first signal
+	first   context.Context // ends at the first signal
 	working atomic.Bool     // there is something in flight to finish
 	stop    func()
 }
@@ -54,15 +53,18 @@ func watchSignals(ctx context.Context, stderr io.Writer, softly string) (context
 	// Caught, not ignored: programs that the run starts would inherit that. To
 	// the end of the process: what went wrong is printed last.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	soft, done := make(chan struct{}), make(chan struct{})
-	s := &signals{soft: soft}
+	first, come := context.WithCancel(context.Background())
+	s := &signals{first: first, stop: func() {
+		signal.Stop(received)
+		cancel()
+	}}
 	go func() {
 		select {
 		case <-received:
-		case <-done:
+		case <-ctx.Done():
 			return
 		}
-		close(soft)
+		come()
 		if !s.working.Load() {
 			cancel()
 			return
@@ -71,17 +73,9 @@ func watchSignals(ctx context.Context, stderr io.Writer, softly string) (context
 		select {
 		case <-received:
 			cancel()
-		case <-done:
+		case <-ctx.Done():
 		}
 	}()
-	var once sync.Once
-	s.stop = func() {
-		once.Do(func() {
-			signal.Stop(received)
-			close(done)
-			cancel()
-		})
-	}
 	return ctx, s
 }
 
@@ -103,14 +97,7 @@ func (s *signals) cutShort(err error) error {
 }
 
 // came reports whether there was a signal.
-func (s *signals) came() bool {
-	select {
-	case <-s.soft:
-		return true
-	default:
-		return false
-	}
-}
+func (s *signals) came() bool { return s.first.Err() != nil }
 
 // interruptible gives a command that has nothing in flight to finish a context that ends
 // at the first signal; the second ends the process. The error of the command has the exit

@@ -90,15 +90,11 @@ func sweepRunsOf(s settings.Values, matrix map[string][]string, path string) ([]
 		given := s[flag]
 		values, inMatrix := matrix[key]
 		delete(left, key)
-		switch {
-		case given.From == settings.FromDefault || given.From == settings.NotSet || given.From == path:
-			if !inMatrix && (given.From != path || path == "") {
-				continue
-			}
-			if !inMatrix {
-				values = listed(given.Words)
-			}
-		default:
+		unset := given.From == settings.FromDefault || given.From == settings.NotSet
+		if unset && !inMatrix {
+			continue
+		}
+		if !inMatrix || !unset && given.From != path {
 			values = listed(given.Words)
 		}
 		several = several || len(values) > 1
@@ -131,7 +127,7 @@ func aboutModels() []string {
 	return append([]string{"prompt-file", "var", "two-stages", "rpm", "tpm", "cache", "budget-usd", "budget-tokens"}, experiment.SweepFlags()[1:]...)
 }
 
-// runConfigs reads the settings of every run and returns every problem once;
+// readRuns reads the settings of every run and returns every problem once;
 // scores are the names of those that the runs will have.
 func readRuns(s settings.Values, sweepRuns []experiment.SweepSettings, scores []string) ([]runConfig, error) {
 	p := &settings.Problems{}
@@ -164,7 +160,7 @@ func readRuns(s settings.Values, sweepRuns []experiment.SweepSettings, scores []
 	return cfgs, cli.Distinct(p.Found...)
 }
 
-// of returns the settings of one run of a experiment.
+// sweepRunSettings are the settings of one run of a sweep.
 func sweepRunSettings(s settings.Values, sweepRun experiment.SweepSettings) settings.Values {
 	out := maps.Clone(s)
 	if sweepRun.Bare {
@@ -202,7 +198,7 @@ func (s session) rank(ctx context.Context, sweep *experiment.Sweep, cfg runConfi
 			return err
 		}
 		defer func() { closed = append(closed, run.Close()) }()
-		sources = append(sources, runs.Source{Run: run})
+		sources = append(sources, runs.Source{Reader: run})
 		first, _, err := run.Experiment(ctx, 1)
 		if err != nil {
 			return err
@@ -222,15 +218,11 @@ func (s session) rank(ctx context.Context, sweep *experiment.Sweep, cfg runConfi
 		}
 	}
 	board := leaderboard{Leaderboard: ranked, URL: s.compareURL(sweep.DatasetID(), ranked, ids)}
-	return errors.Join(s.showBoard(cfg, board), writeBoard(cfg.html, ranked), ranked.Err())
-}
-
-// writeBoard writes the page of a leaderboard to a file, if one is named.
-func writeBoard(path string, l compare.Leaderboard) error {
-	if path == "" {
-		return nil
+	shown := s.showBoard(cfg, board)
+	if cfg.html != "" {
+		shown = errors.Join(shown, cli.WriteFile(cfg.html, func(w io.Writer) error { return cli.Written(html.Leaderboard(w, ranked)) }))
 	}
-	return cli.WriteFile(path, func(w io.Writer) error { return cli.Written(html.Leaderboard(w, l)) })
+	return errors.Join(shown, ranked.Err())
 }
 
 // compareURL is the page that sets the runs side by side, the best as baseline;

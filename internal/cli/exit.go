@@ -81,31 +81,27 @@ func ExitCode(err error) int {
 	if err == nil {
 		return ExitOK
 	}
-	found := map[int]bool{}
-	collect(err, found)
+	codes := codesOf(err)
 	for _, code := range precedence {
-		if found[code] {
+		if slices.Contains(codes, code) {
 			return code
 		}
 	}
 	return ExitBug
 }
 
-// collect walks an error tree; the outermost code of each branch counts.
-func collect(err error, found map[int]bool) {
+// codesOf walks an error tree; the outermost code of each branch counts.
+func codesOf(err error) []int {
 	if c, ok := err.(coder); ok {
-		found[c.ExitCode()] = true
-		return
+		return []int{c.ExitCode()}
 	}
 	if many, ok := err.(interface{ Unwrap() []error }); ok {
-		for _, one := range many.Unwrap() {
-			collect(one, found)
-		}
-		return
+		return slices.Concat(Each(many.Unwrap(), codesOf)...)
 	}
 	if next := errors.Unwrap(err); next != nil {
-		collect(next, found)
+		return codesOf(next)
 	}
+	return nil
 }
 
 // Distinct leaves out what an earlier error says already: a disk that fails is
@@ -140,7 +136,8 @@ func Separate(err error) []error {
 // its own, behind the name of the program. Text of strangers in it cannot steer
 // the terminal.
 func Report(w io.Writer, program string, err error) {
-	if joined := errorsIn(err); len(joined) > 1 {
+	// Other errors with several causes have a text of their own, which says more than the causes.
+	if joined := Separate(err); len(joined) > 1 && errors.Join(joined...).Error() == err.Error() {
 		for _, one := range joined {
 			Report(w, program, one)
 		}
@@ -148,15 +145,6 @@ func Report(w io.Writer, program string, err error) {
 	}
 	text := strings.TrimRight(textutil.Block(err.Error()), "\n")
 	fmt.Fprintln(w, program+": "+strings.ReplaceAll(text, "\n", "\n  "))
-}
-
-// errorsIn returns the errors that errors.Join joined. Other errors with
-// several causes have a text of their own, which says more than the causes.
-func errorsIn(err error) []error {
-	if list := Separate(err); errors.Join(list...).Error() == err.Error() {
-		return list
-	}
-	return nil
 }
 
 // Recover, deferred in the outermost function, turns a panic into exit code 70

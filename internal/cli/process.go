@@ -90,6 +90,14 @@ func Revision() string {
 	return strings.Join(revision, ", ")
 }
 
+// Each returns what of makes of each of a list; nil for none.
+func Each[T, U any](list []T, of func(T) U) (made []U) {
+	for _, one := range list {
+		made = append(made, of(one))
+	}
+	return made
+}
+
 // Quote returns a word as one would write it in a shell.
 func Quote(word string) string {
 	plain := func(r rune) bool {
@@ -107,17 +115,13 @@ func Quote(word string) string {
 // exit code get 74.
 func WriteFile(path string, write func(io.Writer) error) error {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return Written(writeThrough(path, write))
+		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if err == nil {
+			err = errors.Join(write(f), f.Close())
+		}
+		return Written(err)
 	}
 	return Written(files.Write(path, write))
-}
-
-func writeThrough(path string, write func(io.Writer) error) error {
-	f, err := os.OpenFile(path, os.O_WRONLY, 0)
-	if err != nil {
-		return err
-	}
-	return errors.Join(write(f), f.Close())
 }
 
 // CanWrite checks before a long work that WriteFile will find the folder.
@@ -137,12 +141,9 @@ func CanWrite(path string) error {
 
 // SameFile reports whether two paths lead to one file that exists.
 func SameFile(a, b string) bool {
-	one, err := os.Stat(a)
-	if err != nil {
-		return false
-	}
-	other, err := os.Stat(b)
-	return err == nil && os.SameFile(one, other)
+	one, errA := os.Stat(a)
+	other, errB := os.Stat(b)
+	return errA == nil && errB == nil && os.SameFile(one, other)
 }
 
 // envProfile names a folder for what a process costs: cpu.pprof, allocs.pprof and

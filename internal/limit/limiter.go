@@ -194,8 +194,6 @@ type State struct {
 	// PausedUntil is when the pause ends that the provider asked for, or that
 	// its rejections led to; in the past if there is none.
 	PausedUntil time.Time
-	// Tripped is set once no more calls are made.
-	Tripped *TrippedError
 	// GivesUp is when that will be unless the provider is reached, to which there
 	// never was a connection; zero where there was, or none was refused yet.
 	GivesUp time.Time
@@ -211,7 +209,7 @@ type State struct {
 func (l *Limiter) State() State {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return State{l.window.size, l.underWay, len(l.queue), l.gate.until, l.breaker.tripped, l.breaker.givesUp, !l.window.starting, l.answers, l.window.latency}
+	return State{l.window.size, l.underWay, len(l.queue), l.gate.until, l.breaker.givesUp, !l.window.starting, l.answers, l.window.latency}
 }
 
 // Config says how calls are limited; the zero value is usable.
@@ -230,12 +228,6 @@ type Config struct {
 	// Backoff is the first pause after a rejection that states none, doubled
 	// with every further one up to 30 times as long; 0 means half a second.
 	Backoff time.Duration
-	// Patience is how long a provider may refuse or fail every call before the
-	// limiter trips; 0 means 30 minutes. A tenth of it is given to a provider
-	// that never answered and does not say that its limits are the reason, a
-	// 120th to one to which there never was a connection, and it ends when a call
-	// is given up.
-	Patience time.Duration
 	// Jitter returns a number in [0, 1) that lengthens a pause, so that several
 	// processes do not end it at once; nil means a random one.
 	Jitter func() float64
@@ -251,20 +243,18 @@ const (
 
 // New makes a Limiter; the error says that a number of the configuration is negative.
 func New(cfg Config) (*Limiter, error) {
-	if cfg.Most < 0 || cfg.Start < 0 || cfg.Latency < 0 || cfg.RequestsPerMinute < 0 || cfg.TokensPerMinute < 0 || cfg.Backoff < 0 || cfg.Patience < 0 {
-		return nil, fmt.Errorf("limit: no limit can be negative: %d calls at once, %d requests and %d tokens a minute, a backoff of %s, a patience of %s",
-			cfg.Most, cfg.RequestsPerMinute, cfg.TokensPerMinute, cfg.Backoff, cfg.Patience)
+	if cfg.Most < 0 || cfg.Start < 0 || cfg.Latency < 0 || cfg.RequestsPerMinute < 0 || cfg.TokensPerMinute < 0 || cfg.Backoff < 0 {
+		return nil, fmt.Errorf("limit: no limit can be negative: %d calls at once, %d requests and %d tokens a minute, a backoff of %s",
+			cfg.Most, cfg.RequestsPerMinute, cfg.TokensPerMinute, cfg.Backoff)
 	}
 	cfg.Most = cmp.Or(cfg.Most, 4)
 	cfg.Backoff = cmp.Or(cfg.Backoff, 500*time.Millisecond)
-	cfg.Patience = cmp.Or(cfg.Patience, 30*time.Minute)
 	if cfg.Jitter == nil {
 		cfg.Jitter = rand.Float64
 	}
 	return &Limiter{
 		window:   window{size: float64(min(max(cfg.Start, 1), cfg.Most)), most: float64(cfg.Most), latency: cfg.Latency, starting: true, hold: leastHold, peak: -1},
 		gate:     gate{cfg: cfg},
-		breaker:  breaker{patience: cfg.Patience},
 		requests: rate{perSecond: float64(cfg.RequestsPerMinute) / 60},
 		tokens:   rate{perSecond: float64(cfg.TokensPerMinute) / 60},
 	}, nil

@@ -41,7 +41,7 @@ func done(t *testing.T, p *limit.Permit, r limit.Result) {
 }
 
 func TestNew_negative(t *testing.T) {
-	for _, cfg := range []limit.Config{{Most: -1}, {RequestsPerMinute: -1}, {TokensPerMinute: -2}, {Backoff: -1}, {Patience: -3}} {
+	for _, cfg := range []limit.Config{{Most: -1}, {RequestsPerMinute: -1}, {TokensPerMinute: -2}, {Backoff: -1}} {
 		if _, err := limit.New(cfg); err == nil || !strings.Contains(err.Error(), "negative") {
 			t.Errorf("%+v: %v", cfg, err)
 		}

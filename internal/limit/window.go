@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -243,14 +244,18 @@ func StopsRun(err error) bool {
 	return errors.As(err, &stop)
 }
 
-// unmetShare is the part of the patience, 15 seconds of the usual one, for a
-// provider to which there never was a connection.
-const unmetShare = 120
+const (
+	// longestFailing is how long a provider may refuse or fail every call before the
+	// limiter trips. A tenth of it is given to a provider that never answered and does not
+	// say that its limits are the reason.
+	longestFailing = 30 * time.Minute
+	// longestUnmet is given to a provider to which there never was a connection; it ends
+	// when a call is given up.
+	longestUnmet = 15 * time.Second
+)
 
 // breaker notices that everything fails for the same reason.
 type breaker struct {
-	patience time.Duration
-
 	tripped  *TrippedError
 	met      bool      // anything ever came from the provider, refusals included
 	givesUp  time.Time // when it trips unless the provider is reached; zero: none was refused, or met
@@ -284,7 +289,7 @@ func (b *breaker) failed(now, began time.Time, r Result) {
 		case r.Final:
 			b.givesUp = now
 		case b.givesUp.IsZero():
-			b.givesUp = began.Add(b.patience / unmetShare)
+			b.givesUp = began.Add(longestUnmet)
 		}
 		b.expire(now)
 		return
@@ -300,7 +305,7 @@ func (b *breaker) failed(now, began time.Time, r Result) {
 	if b.since.IsZero() {
 		b.since = now
 	}
-	patience := b.patience
+	patience := longestFailing
 	if !b.answered && r.Kind != Rejected {
 		patience /= 10
 	}
@@ -322,12 +327,6 @@ func (b *breaker) failed(now, began time.Time, r Result) {
 // normalised leaves out the words with digits in them, which differ from call to
 // call: ids, times, counts.
 func normalised(reason string) string {
-	words := strings.Fields(reason)
-	kept := words[:0]
-	for _, word := range words {
-		if !strings.ContainsFunc(word, unicode.IsDigit) {
-			kept = append(kept, word)
-		}
-	}
-	return strings.Join(kept, " ")
+	numbered := func(word string) bool { return strings.ContainsFunc(word, unicode.IsDigit) }
+	return strings.Join(slices.DeleteFunc(strings.Fields(reason), numbered), " ")
 }

@@ -147,23 +147,16 @@ func (*ArgumentError) ExitCode() int { return 64 }
 // variable, or what looks like a key. The error is an *ArgumentError.
 func (m *Masker) CheckArguments(words []string) error {
 	for i, word := range words {
-		if name, found := m.variableIn(word); found {
-			return &ArgumentError{i, "the value of " + name}
+		for _, s := range m.secrets {
+			if s.variable != "" && strings.Contains(word, s.text) {
+				return &ArgumentError{i, "the value of " + s.variable}
+			}
 		}
 		if slices.ContainsFunc(known().FindAllString(word, -1), isKey) {
 			return &ArgumentError{i, "what looks like a key"}
 		}
 	}
 	return nil
-}
-
-func (m *Masker) variableIn(word string) (name string, found bool) {
-	for _, v := range m.secrets {
-		if v.variable != "" && strings.Contains(word, v.text) {
-			return v.variable, true
-		}
-	}
-	return "", false
 }
 
 // Arguments returns a command as it may be shown: *** stands for secrets, for what
@@ -184,16 +177,6 @@ func (m *Masker) Arguments(words []string) []string {
 		})
 	}
 	return shown
-}
-
-// argumentSecrets returns the values that a command gives to flags and variables
-// that speak of secrets.
-func argumentSecrets(words []string) (texts []string) {
-	for i, word := range words {
-		from, to := valueOf(words, i)
-		texts = append(texts, word[from:to])
-	}
-	return texts
 }
 
 // valueOf says where word i of a command holds the value of a flag or variable that

@@ -83,9 +83,9 @@ func NewMasker(environ, command []string) *Masker {
 			m.secrets = append(m.secrets, held{name, text})
 		}
 	}
-	for _, text := range argumentSecrets(command) {
-		if worth(text) {
-			m.secrets = append(m.secrets, held{"", text})
+	for i, word := range command {
+		if from, to := valueOf(command, i); worth(word[from:to]) {
+			m.secrets = append(m.secrets, held{"", word[from:to]})
 		}
 	}
 	for _, s := range m.secrets {

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -425,7 +424,6 @@ func (p *Permits) take(req permitRequest, reply permitReply) {
 	p.newest, p.stop = req.Seq, reply.Stop.err()
 	now := time.Now()
 	p.state = limit.State{Answers: reply.Answers}
-	errors.As(p.stop, &p.state.Tripped)
 	if reply.Paused > 0 {
 		p.state.PausedUntil = now.Add(reply.Paused)
 	}

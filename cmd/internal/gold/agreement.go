@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -37,7 +36,6 @@ func AgreementCommand(env cli.Env) *urfave.Command {
 		Name:      "agreement",
 		Usage:     "say how far two annotators of the same items agree: what a system can reach at most",
 		UsageText: "experiment agreement A.jsonl B.jsonl [--options FILE|JSON] [--json]",
-		ArgsUsage: "A.jsonl B.jsonl",
 		Description: "Both are files of items as experiment seed takes them; only id and expected output count.\n" +
 			"- reads one of them from standard input, as JSONL. What --json prints is what experiment report RUN --ceiling FILE\n" +
 			"shows beside a run.\n" +
@@ -64,10 +62,7 @@ func agreementAction(c *urfave.Context, env cli.Env) error {
 	if err != nil {
 		return err
 	}
-	if c.Bool("json") {
-		return runs.PrintJSON(env, agreement)
-	}
-	return cli.Written(report.AgreementText(env.Stdout, agreement, runs.TextOptions(env, nil)))
+	return runs.Print(env, c.Bool("json"), agreement, report.AgreementText)
 }
 
 // annotator is the gold of one file.
@@ -90,14 +85,6 @@ func annotations(ctx context.Context, env cli.Env, path string) (annotator, erro
 		out.name = "standard input"
 		items = dataset.Read(env.Stdin, dataset.JSONL, out.name)
 	}
-	err := out.read(items)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
-		return out, cli.Usage("%w", err)
-	}
-	return out, cli.WithCode(cli.ExitIO, err)
-}
-
-func (a *annotator) read(items iter.Seq2[dataset.Located, error]) error {
 	var problems dataset.Problems
 	for item, err := range items {
 		var syntax *dataset.SyntaxError
@@ -105,8 +92,10 @@ func (a *annotator) read(items iter.Seq2[dataset.Located, error]) error {
 		case errors.As(err, &syntax):
 			problems.Add(err)
 			continue
+		case errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission):
+			return out, cli.Usage("%w", err)
 		case err != nil:
-			return errors.Join(problems.Err(), err)
+			return out, cli.WithCode(cli.ExitIO, errors.Join(problems.Err(), err))
 		}
 		one := annotated{}
 		if len(item.Input) > 0 {
@@ -119,9 +108,9 @@ func (a *annotator) read(items iter.Seq2[dataset.Located, error]) error {
 				problems.Add(&dataset.SyntaxError{File: item.File, Line: item.Line, Path: "expected output", Msg: err.Error()})
 			}
 		}
-		a.gold[item.ID] = one
+		out.gold[item.ID] = one
 	}
-	return problems.Err()
+	return out, cli.WithCode(cli.ExitIO, problems.Err())
 }
 
 // symmetric are the scores that swapping expected and extracted leaves as they are,
@@ -237,10 +226,7 @@ func firstIDs(ids []string) string {
 	if len(ids) == 0 {
 		return "none"
 	}
-	var names []string
-	for _, id := range ids[:min(5, len(ids))] {
-		names = append(names, named(id))
-	}
+	names := cli.Each(ids[:min(5, len(ids))], named)
 	if more := len(ids) - len(names); more > 0 {
 		names[len(names)-1] += fmt.Sprintf(" and %d more", more)
 	}

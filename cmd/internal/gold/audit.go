@@ -34,7 +34,6 @@ func AuditCommand(env cli.Env) *urfave.Command {
 		Name:      "audit",
 		Usage:     "find gold that is probably wrong by what several systems extracted",
 		UsageText: "experiment audit RUN RUN… [--top N] [--html FILE] [--queue NAME]",
-		ArgsUsage: "RUN RUN…",
 		Description: "Runs of different systems over the same items, or one run of several trials; names of runs, run files or exports.\n" +
 			"No model is called but that of --judge. A doubt is from 0 to 1 and orders the findings; it is no probability. docs/gold.md explains it.\n" +
 			"Exit codes: 0 audited; 2 the runs are not over the same items; 4 some items could not be queued; 64 wrong usage.",
@@ -114,10 +113,7 @@ func auditAction(c *urfave.Context, env cli.Env) (err error) {
 			return queued
 		}
 	}
-	if c.Bool("json") {
-		return errors.Join(runs.PrintJSON(env, audit), queued)
-	}
-	return errors.Join(cli.Written(report.AuditText(env.Stdout, audit, runs.TextOptions(env, nil))), queued)
+	return errors.Join(runs.Print(env, c.Bool("json"), audit, report.AuditText), queued)
 }
 
 // checkAuditFlags refuses flags that cannot be meant.
@@ -135,9 +131,7 @@ func checkAuditFlags(c *urfave.Context) error {
 	if c.Bool("create-queue") && c.String("queue") == "" {
 		problems = append(problems, cli.Usage("--create-queue: add --queue NAME"))
 	}
-	if path := c.String("html"); path != "" {
-		problems = append(problems, runs.CanWritePage(path))
-	}
+	problems = append(problems, runs.CanWritePage(c.String("html")))
 	if path := c.String("corrected"); path != "" {
 		problems = append(problems, cli.CanWrite(path))
 	}
@@ -228,7 +222,7 @@ func Doubtful(ctx context.Context, sources []compare.Source) (map[string]bool, e
 		if err != nil || h.Harness != harness.Name {
 			return nil, err
 		}
-		a.runs, a.headers, a.systems = append(a.runs, local.Run), append(a.headers, h), append(a.systems, h.Name)
+		a.runs, a.headers, a.systems = append(a.runs, local.Reader), append(a.headers, h), append(a.systems, h.Name)
 	}
 	if len(a.runs) < 2 {
 		return nil, nil

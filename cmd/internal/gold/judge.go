@@ -92,10 +92,9 @@ func (a *audited) ask(ctx context.Context, model pipeline.Model, name string, d 
 	if err != nil {
 		return nil, err
 	}
-	zero := 0.0
 	answer, err := model.Generate(ctx, pipeline.Request{
 		Messages:   []pipeline.Message{{Role: "system", Content: judging}, {Role: "user", Content: string(text)}},
-		Parameters: pipeline.Parameters{Temperature: &zero},
+		Parameters: pipeline.Parameters{Temperature: new(0.0)},
 		Schema:     &pipeline.Schema{Name: "judgement", JSON: json.RawMessage(judgedSchema)},
 	})
 	if err != nil {

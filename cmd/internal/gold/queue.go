@@ -37,11 +37,7 @@ func (a *audited) queue(ctx context.Context, env cli.Env, name string, create bo
 		}
 		a.langfuse = lf
 	}
-	client := a.langfuse.Client
-	project, err := client.GetProject(ctx)
-	if err != nil {
-		return nil, err
-	}
+	client, project := a.langfuse.Client, a.langfuse.Server.Project
 	header, traces, err := a.traces(ctx, project, findings)
 	if err != nil {
 		return nil, err

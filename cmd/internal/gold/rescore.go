@@ -34,7 +34,6 @@ func RescoreCommand(env cli.Env) *urfave.Command {
 		Name:      "rescore",
 		Usage:     "score the results of a run again, with other options or a newer scorer, without the model",
 		UsageText: "experiment rescore RUN [--options FILE|JSON] [--config FILE] [--name NEW]\nexperiment rescore --dataset NAME@now RUN… [--gate RULE|FILE]",
-		ArgsUsage: "RUN…",
 		Description: "The results become a new run of the same items, beside the old one. It is not in Langfuse\n" +
 			"until experiment publish NEW sends it there. Scores of external evaluators are taken over as they are;\n" +
 			"--config asks the evaluators that it names.\n" +
@@ -82,7 +81,11 @@ func rescoreAction(c *urfave.Context, env cli.Env) error {
 	if err != nil {
 		return err
 	}
-	return printMoves(env, c.Bool("json"), moves, path)
+	if err := runs.Print(env, c.Bool("json"), moves, report.MovesText); err != nil || c.Bool("json") {
+		return err
+	}
+	_, err = fmt.Fprintf(env.Stdout, "\n%s; experiment publish %s sends it to Langfuse\n", path, cli.Quote(moves.Name))
+	return cli.Written(err)
 }
 
 // rescorer is one call of the command.
@@ -188,7 +191,7 @@ func (r *rescorer) overNow(ctx context.Context, name string) (err error) {
 				return err
 			}
 		}
-		cfg, err := r.config(ctx, from.Run, "-"+stamp(version))
+		cfg, err := r.config(ctx, from.Reader, "-"+stamp(version))
 		if err != nil {
 			return err
 		}
@@ -216,10 +219,7 @@ func (r *rescorer) overNow(ctx context.Context, name string) (err error) {
 	if err := shift(ctx, &result, cfg, before, after); err != nil {
 		return err
 	}
-	if r.c.Bool("json") {
-		return runs.PrintJSON(r.env, result)
-	}
-	return cli.Written(report.RegoldText(r.env.Stdout, result, runs.TextOptions(r.env, nil)))
+	return runs.Print(r.env, r.c.Bool("json"), result, report.RegoldText)
 }
 
 // shift completes a result with what other gold changes between runs: their ranks, and
@@ -360,16 +360,5 @@ func noteUnfinished(ctx context.Context, env cli.Env, from *runstore.Reader) err
 		whose = "another process writes it"
 	}
 	_, err = fmt.Fprintf(env.Stderr, "note: the run is not finished: %d of %d are there; %s\n", counts.Done, counts.Planned, whose)
-	return cli.Written(err)
-}
-
-func printMoves(env cli.Env, asJSON bool, moves report.MovesResult, path string) error {
-	if asJSON {
-		return runs.PrintJSON(env, moves)
-	}
-	if err := cli.Written(report.MovesText(env.Stdout, moves, runs.TextOptions(env, nil))); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(env.Stdout, "\n%s; experiment publish %s sends it to Langfuse\n", path, cli.Quote(moves.Name))
 	return cli.Written(err)
 }

@@ -15,6 +15,7 @@ import (
 
 	urfave "github.com/urfave/cli/v2"
 
+	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/dataset"
 	"extraction-experiment/harness/answers"
@@ -22,7 +23,6 @@ import (
 	"extraction-experiment/internal/files"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
-	"extraction-experiment/report"
 	"extraction-experiment/seed"
 )
 
@@ -304,11 +304,8 @@ func fileAction(c *urfave.Context, env cli.Env) error {
 		if err == nil {
 			warnUnused(env, result.Redacted)
 		}
-		if c.Bool("json") {
-			return errors.Join(cli.Written(report.JSON(env.Stdout, result, false)), result.Err(), err)
-		}
-		_, printed := io.WriteString(env.Stdout, summary(c, "", result)+counted("redacted", result.Redacted))
-		return errors.Join(cli.Written(printed), result.Err(), err)
+		printed := runs.PrintText(env, c.Bool("json"), result, summary(c, "", result)+counted("redacted", result.Redacted))
+		return errors.Join(printed, result.Err(), err)
 	})
 }
 
@@ -324,12 +321,11 @@ func checkAction(c *urfave.Context, env cli.Env) error {
 	if err != nil {
 		return err
 	}
-	if c.Bool("json") {
-		return errors.Join(cli.Written(report.JSON(env.Stdout, found, false)), found.Err())
+	if !c.Bool("json") {
+		warn(env, found.Warnings, "seed --check FILE --json")
 	}
-	warn(env, found.Warnings, "seed --check FILE --json")
-	_, err = fmt.Fprintf(env.Stdout, "%s: %d items, %d problems, %d warnings\n", path, found.Items, found.Problems.Total, found.Warnings.Total)
-	return errors.Join(cli.Written(err), found.Err())
+	text := fmt.Sprintf("%s: %d items, %d problems, %d warnings\n", path, found.Items, found.Problems.Total, found.Warnings.Total)
+	return errors.Join(runs.PrintText(env, c.Bool("json"), found, text), found.Err())
 }
 
 // exportAction writes the items of a dataset.
@@ -366,7 +362,7 @@ func archiveAction(c *urfave.Context, env cli.Env) error {
 	return connected(c, env, func(lf *settings.Langfuse) error {
 		changes, err := seed.Archive(c.Context, lf.Client, c.String("dataset"), c.StringSlice("archive"))
 		if c.Bool("json") {
-			return errors.Join(err, cli.Written(report.JSON(env.Stdout, changes, false)))
+			return errors.Join(err, runs.PrintJSON(env, changes))
 		}
 		for _, change := range changes {
 			_, printed := fmt.Fprintf(env.Stdout, "%s: %s\n", change.Item, change.Action)
@@ -389,7 +385,7 @@ func listAction(c *urfave.Context, env cli.Env) error {
 			fmt.Fprintf(table, "%s\t%s\n", textutil.Line(d.Name), textutil.Line(d.Description))
 		}
 		if c.Bool("json") {
-			return cli.Written(report.JSON(env.Stdout, list, false))
+			return runs.PrintJSON(env, list)
 		}
 		return cli.Written(table.Flush()) // Flush returns the error of every write
 	})

@@ -1,6 +1,7 @@
 package gold
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -74,7 +75,9 @@ func (s Sensitivity) AddTo(ctx context.Context, result *compare.Comparison) erro
 			inner = append(inner, again.between(flip)...)
 		}
 	}
-	finer, err := again.compare(ctx, unique(inner))
+	slices.SortFunc(inner, func(a, b way) int { return cmp.Compare(a.Threshold, b.Threshold) })
+	inner = slices.CompactFunc(inner, func(a, b way) bool { return a.Threshold == b.Threshold })
+	finer, err := again.compare(ctx, inner)
 	if err != nil {
 		return err
 	}
@@ -164,16 +167,6 @@ func (r *rescoring) threshold(percent int) way {
 func (r *rescoring) between(flip compare.Flip) (list []way) {
 	for percent := 51; percent < 100; percent++ {
 		if w := r.threshold(percent); w.Threshold > flip.Below.Threshold && w.Threshold < flip.At.Threshold {
-			list = append(list, w)
-		}
-	}
-	return list
-}
-
-// unique leaves out thresholds that are there before.
-func unique(ways []way) (list []way) {
-	for _, w := range ways {
-		if !slices.ContainsFunc(list, func(b way) bool { return b.Threshold == w.Threshold }) {
 			list = append(list, w)
 		}
 	}
@@ -271,7 +264,7 @@ func rescore(ctx context.Context, run runs.Source, ways []way) (*rescored, error
 	out := &rescored{run: run}
 	group, inner := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
-	for o, err := range run.Run.Outcomes(inner, runstore.Query{Newest: true, Judged: true}) {
+	for o, err := range run.Reader.Outcomes(inner, runstore.Query{Newest: true, Judged: true}) {
 		if err != nil {
 			group.Go(func() error { return err })
 			break
@@ -279,7 +272,7 @@ func rescore(ctx context.Context, run runs.Source, ways []way) (*rescored, error
 		one := &scoredAgain{item: o.Item, trial: o.Trial, class: o.Class, values: make([]value, len(ways))}
 		out.outcomes = append(out.outcomes, one)
 		group.Go(func() error {
-			item, err := run.Run.Item(inner, o.Item)
+			item, err := run.Item(inner, o.Item)
 			if err != nil {
 				return err
 			}

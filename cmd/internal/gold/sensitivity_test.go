@@ -67,7 +67,7 @@ func stored(t testing.TB, name string, options scoring.Options, trials int, gold
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = reader.Close() })
-	return runs.Source{Run: reader, Metadata: true}
+	return runs.Source{Reader: reader, Metadata: true}
 }
 
 // made is an outcome as a run has it.

@@ -15,6 +15,7 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 	urfave "github.com/urfave/cli/v2"
 
+	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/dataset"
 	"extraction-experiment/extraction"
@@ -114,13 +115,8 @@ func readTime(text string, now time.Time) (time.Time, error) {
 			return t.UTC(), nil
 		}
 	}
-	if days, ok := strings.CutSuffix(text, "d"); ok {
-		if n, err := strconv.Atoi(days); err == nil && n > 0 && n < 100_000 {
-			return now.AddDate(0, 0, -n), nil
-		}
-	}
-	if ago, err := time.ParseDuration(text); err == nil && ago > 0 {
-		return now.Add(-ago), nil
+	if age, err := runs.ParseAge(text); err == nil {
+		return now.Add(-age), nil
 	}
 	return time.Time{}, fmt.Errorf("%q is neither a time (2026-11-21, 2026-11-21T10:00:00Z) nor how long ago (7d, 12h)", text)
 }
@@ -174,7 +170,8 @@ func seedTraces(c *urfave.Context, env cli.Env, lf *settings.Langfuse, selection
 	if cfg.AcceptUnvalidated {
 		fmt.Fprintln(env.Stderr, "warning: --accept-unvalidated: items become gold that nobody is known to have checked; their metadata says so")
 	}
-	p := newPreview(c, env)
+	out := bufio.NewWriter(env.Stdout) // keeps the first error
+	p := &preview{c: c, out: out, items: []seed.Seeded{}, table: tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)}
 	if c.Bool("dry-run") {
 		cfg.Show = p.show
 	}
@@ -201,11 +198,6 @@ type preview struct {
 	table *tabwriter.Writer
 	items []seed.Seeded // for JSON
 	shown int
-}
-
-func newPreview(c *urfave.Context, env cli.Env) *preview {
-	out := bufio.NewWriter(env.Stdout) // keeps the first error
-	return &preview{c: c, out: out, items: []seed.Seeded{}, table: tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)}
 }
 
 // show adds one trace.

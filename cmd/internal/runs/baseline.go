@@ -35,6 +35,8 @@ const (
 	latest = "latest"
 	// mostLooked bounds how many runs in Langfuse are read until one is complete.
 	mostLooked = 20
+	// mostDays bounds an age.
+	mostDays = 36_500
 	// mostBaselines bounds the file, in bytes.
 	mostBaselines = 1 << 20
 )
@@ -83,7 +85,7 @@ type Base struct {
 func (b Base) Age(now time.Time) string {
 	text := "no time known"
 	if !b.Header.Started.IsZero() {
-		text = AgeWords(now.Sub(b.Header.Started)) + " old"
+		text = ageWords(now.Sub(b.Header.Started)) + " old"
 	}
 	if v := b.Header.Dataset.Version; v != "" {
 		text += ", dataset version " + v
@@ -91,8 +93,8 @@ func (b Base) Age(now time.Time) string {
 	return text
 }
 
-// AgeWords are the days of an age; below two days its hours.
-func AgeWords(age time.Duration) string {
+// ageWords are the days of an age; below two days its hours.
+func ageWords(age time.Duration) string {
 	if age < 48*time.Hour {
 		return textutil.Counted(int(max(0, age).Hours()), "hour")
 	}
@@ -108,20 +110,12 @@ func ParseAge(text string) (time.Duration, error) {
 	if days, isDays := strings.CutSuffix(text, "d"); isDays {
 		var n int
 		n, err = strconv.Atoi(days)
-		age = time.Duration(n) * 24 * time.Hour
+		age = time.Duration(max(0, min(n, mostDays+1))) * 24 * time.Hour
 	}
-	if err != nil || age <= 0 || age > 36500*24*time.Hour {
+	if err != nil || age <= 0 || age > mostDays*24*time.Hour {
 		return 0, cli.Usage("--base-max-age: %q is no time such as 14d or 36h", text)
 	}
 	return age, nil
-}
-
-// Old says that the base is older than it may be; "" where it is not.
-func (b Base) Old(most time.Duration, now time.Time) string {
-	if age := now.Sub(b.Header.Started); most > 0 && age > most && !b.Header.Started.IsZero() {
-		return fmt.Sprintf("the base %s is %s old, more than %s: take a newer one", b.Header.Name, AgeWords(age), AgeWords(most))
-	}
-	return ""
 }
 
 // IsRule reports whether a word asks for a run by the file or by a rule.
@@ -167,12 +161,17 @@ func (f Finder) Find(ctx context.Context, word string) (Base, error) {
 		}
 		return Base{}, cli.Errorf(cli.ExitIncompatible, "the base %q: %w, and none in Langfuse", word, err)
 	}
-	run, err := Open(ctx, path, f.Dataset)
+	return Named(ctx, path, f.Dataset)
+}
+
+// Named finds the run that Open opens.
+func Named(ctx context.Context, named, dataset string) (Base, error) {
+	run, err := Open(ctx, named, dataset)
 	if err != nil {
 		return Base{}, err
 	}
 	header, err := run.Header(ctx)
-	return Base{path, header}, errors.Join(err, run.Close())
+	return Base{run.Path(), header}, errors.Join(err, run.Close())
 }
 
 // remote finds a run by its name in Langfuse.
@@ -225,32 +224,30 @@ func (f Finder) latest(ctx context.Context, rule string) (Base, error) {
 		return Base{}, err
 	}
 	var found []Base
-	here := map[string]bool{}
+	known := map[string]bool{} // names of this folder
 	for _, e := range entries {
 		if e.Err != nil || e.Header.Dataset.Name != f.Dataset || e.Footer == nil || e.Footer.Status != outcome.Complete {
 			continue
 		}
-		here[e.Header.Name] = true
+		known[e.Header.Name] = true
 		if fits(e.Header.Name, tracking.Metadata(e.Header, 1)) {
 			found = append(found, Base{e.Path, e.Header})
 		}
 	}
-	newest := func(a, b Base) int {
-		return cmp.Or(b.Header.Started.Compare(a.Header.Started), cmp.Compare(a.Header.Name, b.Header.Name))
-	}
-	slices.SortFunc(found, newest)
-	since := time.Time{}
+	var here Base // the newest of this folder
 	if len(found) > 0 {
-		since = found[0].Header.Started
+		here = slices.MinFunc(found, func(a, b Base) int {
+			return cmp.Or(b.Header.Started.Compare(a.Header.Started), cmp.Compare(a.Header.Name, b.Header.Name))
+		})
 	}
 	base, err := f.latestRemote(ctx, func(run langfuse.Run) bool {
-		return run.Time.After(since) && !here[run.Name] && fits(run.Name, metadataOf(run))
+		return run.Time.After(here.Header.Started) && !known[run.Name] && fits(run.Name, metadataOf(run))
 	})
 	switch {
 	case err != nil || base.Named != "":
 		return base, err
-	case len(found) > 0:
-		return found[0], nil
+	case here.Named != "":
+		return here, nil
 	case f.Own != nil && fits("", f.Own):
 		return Base{}, cli.Errorf(cli.ExitIncompatible, "the base %q: %w", rule, ErrFirst)
 	}

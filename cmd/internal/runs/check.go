@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -65,7 +64,7 @@ func CheckCommand(env cli.Env, runTable []settings.Setting, run func(context.Con
 			"about the candidate alone are judged.\n" +
 			"Exit codes: 0 every rule passed; 1 a rule failed; 2 no such base, or not comparable; 4 more failed items than allowed;\n" +
 			"6 inconclusive, with --inconclusive 6; 69 Langfuse or the model cannot be reached.",
-		Action: func(c *urfave.Context) error { return checkAction(c, env, runTable, run) },
+		Action: settings.NoWords(func(c *urfave.Context) error { return checkAction(c, env, runTable, run) }),
 	}
 	for _, s := range append(table, runTable...) {
 		command.Flags = append(command.Flags, s.AsFlag())
@@ -90,9 +89,6 @@ type check struct {
 }
 
 func checkAction(c *urfave.Context, env cli.Env, runTable []settings.Setting, run func(context.Context, cli.Env) int) error {
-	if err := settings.NoWords(c); err != nil {
-		return err
-	}
 	k, err := newCheck(c, env, runTable)
 	if err != nil {
 		return cli.Errorf(cli.ExitUsage, "%w", err)
@@ -253,11 +249,10 @@ func (k *check) alone(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	whole, err := Whole(ctx, run, false)
+	k.Candidate, err = Summarise(ctx, run)
 	if err = errors.Join(err, run.Close()); err != nil {
 		return err
 	}
-	k.Candidate = whole.Summary
 	gate := compare.Gate{Inconclusive: k.cfg.Gate.Inconclusive}
 	for _, rule := range k.cfg.Gate.Rules {
 		if rule.Relative {
@@ -272,7 +267,7 @@ func (k *check) alone(ctx context.Context) error {
 	if k.cfg.Gate.MaxRegressions != nil {
 		k.LeftOut = append(k.LeftOut, "max_regressions")
 	}
-	if k.Gate, err = gate.JudgeRun(whole.Summary); err != nil || k.values.Text("fail-on") == "never" {
+	if k.Gate, err = gate.JudgeRun(k.Candidate); err != nil || k.values.Text("fail-on") == "never" {
 		return err
 	}
 	return k.Gate.Err(k.candidate)
@@ -401,10 +396,13 @@ func (k *check) link(ctx context.Context) {
 
 // WarnOfAge warns of a base that is older than it may be.
 func WarnOfAge(result *compare.Comparison, base Base, most time.Duration) {
-	if old := base.Old(most, time.Now()); old != "" {
-		for i := range result.Candidates {
-			result.Candidates[i].Warnings = append(result.Candidates[i].Warnings, old)
-		}
+	age := time.Since(base.Header.Started)
+	if most <= 0 || age <= most || base.Header.Started.IsZero() {
+		return
+	}
+	old := fmt.Sprintf("the base %s is %s old, more than %s: take a newer one", base.Header.Name, ageWords(age), ageWords(most))
+	for i := range result.Candidates {
+		result.Candidates[i].Warnings = append(result.Candidates[i].Warnings, old)
 	}
 }
 
@@ -415,10 +413,10 @@ func (k *check) tell(ctx context.Context) error {
 	marker := Marker(k.Name)
 	body := k.Comment(marker, CommentLimit)
 	_, err := io.WriteString(k.env.Stdout, body)
-	problems := []error{cli.Written(err)}
-	if path := k.env.Getenv("GITHUB_STEP_SUMMARY"); path != "" {
-		problems = append(problems, cli.Written(appendTo(path, body)))
-	}
+	problems := []error{cli.Written(err), StepSummary(k.env, func(w io.Writer) error {
+		_, err := io.WriteString(w, body)
+		return err
+	})}
 	if path := k.values.Text("junit"); path != "" {
 		problems = append(problems, cli.WriteFile(path, func(w io.Writer) error { return cli.Written(k.JUnit(w)) }))
 	}
@@ -433,13 +431,4 @@ func (k *check) tell(ctx context.Context) error {
 		fmt.Fprintf(k.env.Stderr, "the comment was %s\n", done)
 	}
 	return errors.Join(problems...)
-}
-
-func appendTo(path, text string) error {
-	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
-	if err != nil {
-		return err
-	}
-	_, err = file.WriteString(text)
-	return errors.Join(err, file.Close())
 }

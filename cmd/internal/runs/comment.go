@@ -52,7 +52,6 @@ type comment struct {
 	Author struct {
 		Username string `json:"username"`
 	} `json:"author"`
-	HTMLURL string `json:"html_url"`
 }
 
 // by is who wrote the comment.

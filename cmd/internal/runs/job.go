@@ -2,6 +2,7 @@ package runs
 
 import (
 	"context"
+	"maps"
 	"os/exec"
 	"strings"
 	"time"
@@ -101,10 +102,6 @@ func Metadata(getenv func(string) string, sha, branch string) map[string]string 
 			said[metaPR] = first("CI_MERGE_REQUEST_PROJECT_URL", "CI_PROJECT_URL") + "/-/merge_requests/" + pull
 		}
 	}
-	for key, value := range said {
-		if value == "" {
-			delete(said, key)
-		}
-	}
+	maps.DeleteFunc(said, func(_, value string) bool { return value == "" })
 	return said
 }

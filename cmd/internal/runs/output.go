@@ -2,6 +2,7 @@ package runs
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -23,6 +24,37 @@ import (
 // person at a terminal.
 func PrintJSON(env cli.Env, value any) error {
 	return cli.Written(report.JSON(env.Stdout, value, isTerminal(os.Stdout)))
+}
+
+// Print prints a value as JSON, or as what text makes of it for standard output.
+func Print[T any](env cli.Env, asJSON bool, value T, text func(io.Writer, T, report.Options) error) error {
+	if asJSON {
+		return PrintJSON(env, value)
+	}
+	return cli.Written(text(env.Stdout, value, TextOptions(env, nil)))
+}
+
+// PrintText prints a value as JSON, or the text that says the same.
+func PrintText(env cli.Env, asJSON bool, value any, text string) error {
+	if asJSON {
+		return PrintJSON(env, value)
+	}
+	_, err := io.WriteString(env.Stdout, text)
+	return cli.Written(err)
+}
+
+// StepSummary lets write add to the summary of a job of GitHub Actions, where the
+// environment names a file for it.
+func StepSummary(env cli.Env, write func(io.Writer) error) error {
+	path := env.Getenv("GITHUB_STEP_SUMMARY")
+	if path == "" {
+		return nil
+	}
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return cli.Errorf(cli.ExitIO, "writing the step summary: %w", err)
+	}
+	return cli.Written(errors.Join(write(f), f.Close()))
 }
 
 // TextOptions lays a report out for the terminal of standard output, or for a

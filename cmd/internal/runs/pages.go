@@ -36,7 +36,7 @@ func (e notFound) Error() string { return string(e) }
 // pages is what writes them. Each function writes a whole HTML page, and is called
 // from several goroutines.
 type pages struct {
-	// List writes the list of
+	// List writes the list of runs.
 	List func(ctx context.Context, w io.Writer) error
 	// Run writes the page of a run. The path is what a stranger asked for.
 	Run func(ctx context.Context, w io.Writer, path string) error
@@ -79,13 +79,13 @@ func Pages(l *settings.Langfuse, asked func() []html.AskedRun) http.Handler {
 func serve(s pages) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { s.write(w, r, s.List) })
-	mux.HandleFunc("GET /runs/{path...}", s.run)
+	mux.HandleFunc("GET /runs/{path...}", s.at("path", s.Run))
 	mux.HandleFunc("GET /compare", s.compare)
 	if s.Asked != nil {
 		mux.HandleFunc("GET /trigger", func(w http.ResponseWriter, r *http.Request) { s.write(w, r, s.Asked) })
 	}
-	mux.HandleFunc("GET /traces/{id}", s.trace)
-	mux.HandleFunc("GET /project/{project}/traces/{id}", s.trace)
+	mux.HandleFunc("GET /traces/{id}", s.at("id", s.Trace))
+	mux.HandleFunc("GET /project/{project}/traces/{id}", s.at("id", s.Trace))
 	mux.HandleFunc("GET /project/{project}/datasets/{dataset}/runs/{id}", s.found)
 	mux.HandleFunc("GET /project/{project}/datasets/{dataset}/compare", s.foundAll)
 	mux.HandleFunc("GET /project/", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/", http.StatusFound) })
@@ -102,12 +102,11 @@ func runAddress(path string) string { return "/runs/" + (&url.URL{Path: path}).E
 // traceAddress is the address of the page of a trace.
 func traceAddress(id string) string { return "/traces/" + url.PathEscape(id) }
 
-func (s pages) run(w http.ResponseWriter, r *http.Request) {
-	s.write(w, r, func(ctx context.Context, page io.Writer) error { return s.Run(ctx, page, r.PathValue("path")) })
-}
-
-func (s pages) trace(w http.ResponseWriter, r *http.Request) {
-	s.write(w, r, func(ctx context.Context, page io.Writer) error { return s.Trace(ctx, page, r.PathValue("id")) })
+// at writes the page of what a part of the address names.
+func (s pages) at(part string, page func(ctx context.Context, w io.Writer, named string) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		s.write(w, r, func(ctx context.Context, out io.Writer) error { return page(ctx, out, r.PathValue(part)) })
+	}
 }
 
 // mostCandidates bounds what one request compares.
@@ -219,7 +218,7 @@ func refuse(w http.ResponseWriter, err error) {
 // the paths below it.
 func runsFolder() string { return filepath.Join(settings.Folder, "runs") }
 
-// pagePath is the address of a run file below the folder of
+// pagePath is the path of a run file below the folder of runs.
 func pagePath(file string) string {
 	path, err := filepath.Rel(runsFolder(), file)
 	if err != nil {
@@ -229,24 +228,22 @@ func pagePath(file string) string {
 }
 
 // openPath opens the run that an address names. It never leads out of the
-// folder of
+// folder of runs.
 func openPath(path string) (*runstore.Reader, error) {
+	none := notFound(fmt.Sprintf("there is no run %q", path))
 	if !fs.ValidPath(path) || !filepath.IsLocal(filepath.FromSlash(path)) || filepath.Ext(path) != runstore.Extension {
-		return nil, noRun(path)
+		return nil, none
 	}
 	root, err := os.OpenRoot(runsFolder())
 	if err != nil {
-		return nil, noRun(path)
+		return nil, none
 	}
 	info, err := root.Stat(filepath.FromSlash(path)) // a link that leads outside is an error
-	err = errors.Join(err, root.Close())
-	if err != nil || !info.Mode().IsRegular() {
-		return nil, noRun(path)
+	if err = errors.Join(err, root.Close()); err != nil || !info.Mode().IsRegular() {
+		return nil, none
 	}
 	return runstore.Load(filepath.Join(runsFolder(), filepath.FromSlash(path)))
 }
-
-func noRun(path string) error { return notFound(fmt.Sprintf("there is no run %q", path)) }
 
 // listPage writes the list of runs, the newest first, with a link to what was asked for.
 func listPage(ctx context.Context, w io.Writer, asked bool) error {
@@ -326,7 +323,7 @@ func comparePage(ctx context.Context, w io.Writer, base string, candidates []str
 		if reading != nil {
 			return reading
 		}
-		sources, links = append(sources, Source{Run: run}), append(links, runAddress(path))
+		sources, links = append(sources, Source{Reader: run}), append(links, runAddress(path))
 		headers = append(headers, header)
 	}
 	comparer, err := compare.New(Comparison())

@@ -125,27 +125,19 @@ func Sources(ctx context.Context, env cli.Env, names []string, dataset string, m
 			remote = append(remote, i)
 			continue
 		}
-		if source, ok, err := openAnswersReport(ctx, named); err != nil || ok {
-			if err != nil {
-				return nil, done, err
+		report, is, err := openAnswersReport(ctx, named)
+		if sources[i] = report; err == nil && !is {
+			var run *runstore.Reader
+			if run, err = Open(ctx, named, dataset); err == nil {
+				closers = append(closers, run.Close)
+				sources[i] = Source{run, metadata}
 			}
-			if sources[i] = source; like.Dataset.Name == "" {
-				like = source.run.Header
-			}
-			continue
 		}
-		run, err := Open(ctx, named, dataset)
+		if err == nil && like.Dataset.Name == "" {
+			like, err = sources[i].Header(ctx)
+		}
 		if err != nil {
 			return nil, done, err
-		}
-		closers = append(closers, run.Close)
-		sources[i] = Source{run, metadata}
-		header, err := run.Header(ctx)
-		if err != nil {
-			return nil, done, err
-		}
-		if like.Dataset.Name == "" {
-			like = header
 		}
 	}
 	dataset = cmp.Or(dataset, like.Dataset.Name)
@@ -195,34 +187,30 @@ func readRemote(ctx context.Context, lf *settings.Langfuse, like outcome.Header,
 
 // Source is a run file as package compare reads it.
 type Source struct {
-	Run      *runstore.Reader
+	*runstore.Reader
 	Metadata bool // the items' metadata is wanted
 }
 
-func (s Source) Where() string { return s.Run.Path() }
+// Where is the path of the file.
+func (s Source) Where() string { return s.Path() }
 
-func (s Source) Header(ctx context.Context) (outcome.Header, error) { return s.Run.Header(ctx) }
-
-func (s Source) Footer(ctx context.Context) (outcome.Footer, bool, error) {
-	return s.Run.Footer(ctx)
-}
-
+// Outcomes are the newest ones, with what comparing needs.
 func (s Source) Outcomes(ctx context.Context) iter.Seq2[outcome.Outcome, error] {
-	return s.Run.Outcomes(ctx, runstore.Query{Newest: true, Judged: true})
+	return s.Reader.Outcomes(ctx, runstore.Query{Newest: true, Judged: true})
 }
 
 // Items reads whole items only for their metadata: documents can be large.
 func (s Source) Items(ctx context.Context) iter.Seq2[compare.Item, error] {
 	return func(yield func(compare.Item, error) bool) {
 		if s.Metadata {
-			for item, err := range s.Run.Items(ctx) {
+			for item, err := range s.Reader.Items(ctx) {
 				if !yield(compare.Item{ID: item.ID, Hash: item.Hash, Metadata: item.Metadata}, err) {
 					return
 				}
 			}
 			return
 		}
-		for h, err := range s.Run.Hashes(ctx) {
+		for h, err := range s.Hashes(ctx) {
 			if !yield(compare.Item{ID: h.ID, Hash: h.Hash}, err) {
 				return
 			}

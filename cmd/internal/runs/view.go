@@ -118,12 +118,7 @@ func itemView(h outcome.Header, item runstore.Item, o outcome.Outcome) (report.I
 	if err := json.Unmarshal(o.Explanation, &why); err != nil {
 		return view, fmt.Errorf("reading the matches of item %q: %w", item.ID, err)
 	}
-	for _, m := range why.Entities {
-		view.Matches = append(view.Matches, entityMatch(m))
-	}
-	for _, m := range why.Relationships {
-		view.Matches = append(view.Matches, relationshipMatch(m))
-	}
+	view.Matches = append(cli.Each(why.Entities, entityMatch), cli.Each(why.Relationships, relationshipMatch)...)
 	view.Missed = misses(why.MissedEntities, why.MissedRelationships)
 	view.Spurious = misses(why.SpuriousEntities, why.SpuriousRelationships)
 	for _, f := range why.Faults {
@@ -262,10 +257,7 @@ func newAnswerView(h outcome.Header, item runstore.Item, o outcome.Outcome) (rep
 		view.Sections = append(view.Sections, report.Section{Title: "Answer", Text: output.Text})
 	}
 	if found := answers.Passages(o.Calls); len(found) > 0 {
-		var passages []string
-		for _, p := range found {
-			passages = append(passages, fmt.Sprintf("page %d (%.2f): %s", p.Page, p.Score, p.Text))
-		}
+		passages := cli.Each(found, func(p answers.Found) string { return fmt.Sprintf("page %d (%.2f): %s", p.Page, p.Score, p.Text) })
 		view.Sections = append(view.Sections, report.Section{Title: "Passages", Text: strings.Join(passages, "\n\n")})
 	}
 	if len(o.Explanation) == 0 {
@@ -334,11 +326,7 @@ func ScoreOrder() []string {
 
 // ExtractionScores are those of the catalogue, then grounding.
 func ExtractionScores() []string {
-	var names []string
-	for _, d := range scoring.Catalog() {
-		names = append(names, d.Name)
-	}
-	return append(names, harness.GroundedRate)
+	return append(cli.Each(scoring.Catalog(), func(d scoring.Definition) string { return d.Name }), harness.GroundedRate)
 }
 
 // Comparison is how runs are compared without flags.
@@ -358,14 +346,10 @@ func matchedLines(explanation json.RawMessage) ([]string, error) {
 	if err := json.Unmarshal(explanation, &why); err != nil {
 		return nil, fmt.Errorf("the explanation is not one of this program: %w", err)
 	}
-	var lines []string
-	for _, m := range why.Entities {
-		lines = append(lines, typed(m.Expected, m.ExpectedType))
-	}
-	for _, m := range why.Relationships {
-		lines = append(lines, stated(m.Expected))
-	}
-	return lines, nil
+	return slices.Concat(
+		cli.Each(why.Entities, func(m scoring.EntityMatch) string { return typed(m.Expected, m.ExpectedType) }),
+		cli.Each(why.Relationships, func(m scoring.RelationshipMatch) string { return stated(m.Expected) }),
+	), nil
 }
 
 // CanWritePage finds out before anything is compared.
@@ -412,7 +396,7 @@ func ComparisonPage(ctx context.Context, w io.Writer, result compare.Comparison,
 // has outcomes, and no documents.
 func wholeSource(ctx context.Context, source compare.Source, side compare.Side) (report.Run, error) {
 	if local, ok := source.(Source); ok {
-		return Whole(ctx, local.Run, true)
+		return Whole(ctx, local.Reader, true)
 	}
 	run := side.Summary.Run
 	return report.Run{Summary: side.Summary, Items: func(yield func(report.ItemView, error) bool) {

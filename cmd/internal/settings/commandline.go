@@ -7,6 +7,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 
@@ -82,7 +83,7 @@ func firstWord(app *urfave.App, args []string) (int, error) {
 		_, name, _, inline := parts(args[i])
 		switch f := known[name]; {
 		case f == nil:
-			return 0, unknownFlag(all, app.Name, name)
+			return 0, unknownFlag(known, app.Name, name)
 		case !standsAlone(f) && !inline:
 			i++
 		}
@@ -116,7 +117,7 @@ func order(app *urfave.App, list []urfave.Flag, args []string) ([]string, error)
 		flag, name, value, inline := parts(arg)
 		switch f := known[name]; {
 		case f == nil:
-			return nil, unknownFlag(list, app.Name, name)
+			return nil, unknownFlag(known, app.Name, name)
 		case standsAlone(f):
 			continue
 		case inline:
@@ -205,10 +206,7 @@ func unknownCommand(app *urfave.App, word string) error {
 	if first, _, _ := strings.Cut(word, ","); slices.Contains(outcome.Classes(), outcome.Class(first)) {
 		return cli.Usage("there is no command %q; for a class of failure write --retry-failed=%s", word, word)
 	}
-	var names []string
-	for _, c := range app.Commands {
-		names = append(names, c.Name)
-	}
+	names := cli.Each(app.Commands, func(c *urfave.Command) string { return c.Name })
 	if hint := textutil.Hint(word, names); hint != "" {
 		return cli.Usage("there is no command %q%s", word, hint)
 	}
@@ -216,12 +214,8 @@ func unknownCommand(app *urfave.App, word string) error {
 }
 
 // unknownFlag says that there is no flag of that name, and which one may be meant.
-func unknownFlag(list []urfave.Flag, program, name string) error {
-	var names []string
-	for _, f := range list {
-		names = append(names, f.Names()...)
-	}
-	if meant := textutil.Nearest(name, names); meant != "" {
+func unknownFlag(known map[string]urfave.Flag, program, name string) error {
+	if meant := textutil.Nearest(name, slices.Collect(maps.Keys(known))); meant != "" {
 		return cli.Usage("there is no flag --%s; did you mean --%s?", name, meant)
 	}
 	return cli.Usage("there is no flag --%s (%s --help lists the flags)", name, program)
@@ -243,11 +237,7 @@ type Action struct {
 
 // Usages are those of all actions, one a line.
 func Usages(list []Action) string {
-	var lines []string
-	for _, a := range list {
-		lines = append(lines, a.Usage)
-	}
-	return strings.Join(lines, "\n")
+	return strings.Join(cli.Each(list, func(a Action) string { return a.Usage }), "\n")
 }
 
 // Act carries out the action that the words of a command line name. Without words it
@@ -257,10 +247,7 @@ func Act(c *urfave.Context, list []Action, usual string) error {
 	if len(words) == 0 && usual != "" {
 		words = []string{usual}
 	}
-	var names []string
-	for _, a := range list {
-		names = append(names, a.Name)
-	}
+	names := cli.Each(list, func(a Action) string { return a.Name })
 	if len(words) == 0 {
 		form := "experiment " + c.Command.Name + " "
 		return cli.Usage("%s needs an action: %s", c.Command.Name, form+strings.Join(names, ", or "+form))
@@ -273,10 +260,9 @@ func Act(c *urfave.Context, list []Action, usual string) error {
 	switch n := len(words); {
 	case n < a.Least:
 		return cli.Usage("%s %s needs an argument more: %s", c.Command.Name, a.Name, a.Usage)
-	case a.Most == 0 && n > 0:
-		return cli.Usage("%s %s takes no argument, got %s: %s", c.Command.Name, a.Name, cli.Quote(words[0]), a.Usage)
-	case a.Most > 0 && n > a.Most:
-		return cli.Usage("%s %s takes no argument more, got %s: %s", c.Command.Name, a.Name, cli.Quote(words[a.Most]), a.Usage)
+	case a.Most >= 0 && n > a.Most:
+		more := map[bool]string{true: " more"}[a.Most > 0]
+		return cli.Usage("%s %s takes no argument%s, got %s: %s", c.Command.Name, a.Name, more, cli.Quote(words[a.Most]), a.Usage)
 	}
 	p := Problems{}
 	for _, flag := range c.Command.Flags {
@@ -290,12 +276,14 @@ func Act(c *urfave.Context, list []Action, usual string) error {
 	return a.Run(c, words)
 }
 
-// NoWords refuses leftover words of a command that takes none.
-func NoWords(c *urfave.Context) error {
-	if c.Args().Present() {
-		return cli.Usage("%s takes no argument, got %q", c.Command.Name, c.Args().First())
+// NoWords is the action of a command that takes no words: leftover ones are refused.
+func NoWords(action urfave.ActionFunc) urfave.ActionFunc {
+	return func(c *urfave.Context) error {
+		if c.Args().Present() {
+			return cli.Usage("%s takes no argument, got %q", c.Command.Name, c.Args().First())
+		}
+		return action(c)
 	}
-	return nil
 }
 
 // JSONFlag is --json.

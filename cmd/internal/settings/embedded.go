@@ -263,13 +263,9 @@ func (in *inside) show(ctx context.Context, pages func(*Langfuse) http.Handler) 
 
 // announce writes down where the store is served.
 func announce(url string, mode embedded.Mode) error {
-	err := files.Write(addressPath(), func(w io.Writer) error {
+	return folderError(files.Write(addressPath(), func(w io.Writer) error {
 		return json.NewEncoder(w).Encode(address{URL: url, PID: os.Getpid(), Mode: mode})
-	})
-	if err != nil {
-		return folderError(err)
-	}
-	return nil
+	}))
 }
 
 // withdraw removes the address note, unless another server wrote its own.

@@ -107,10 +107,7 @@ func probe(ctx context.Context, config langfuse.Config, mode langfuse.Mode) (lan
 	}
 	defer client.CloseIdleConnections()
 	server, err := client.Probe(ctx)
-	for range 4 { // a server that is there and busy is asked again, one that is not is not
-		if !busy(err) {
-			break
-		}
+	for tries := 0; tries < 4 && busy(err); tries++ { // one that is not there is not asked again
 		server, err = client.Probe(ctx)
 	}
 	var silent *langfuse.ConnectionError
@@ -147,15 +144,16 @@ func MakeFolder() error {
 	}
 	ignore := filepath.Join(Folder, ".gitignore")
 	if _, err := os.Stat(ignore); errors.Is(err, os.ErrNotExist) {
-		if err := os.WriteFile(ignore, []byte("*\n"), 0o644); err != nil {
-			return folderError(err)
-		}
+		return folderError(os.WriteFile(ignore, []byte("*\n"), 0o644))
 	}
 	return nil
 }
 
-// folderError says that nothing can be kept in this folder.
+// folderError says that nothing can be kept in this folder. Nil stays nil.
 func folderError(err error) error {
+	if err == nil {
+		return nil
+	}
 	return cli.Errorf(cli.ExitIO, "%w: runs are kept in %s below the current folder; go to a folder that can be written", err, Folder)
 }
 

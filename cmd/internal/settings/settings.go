@@ -159,6 +159,14 @@ func (p *Problems) Count(flag, text string, low, high int) int {
 	return n
 }
 
+// Optional is Count of a number that may be left out; 0 where there is none.
+func (p *Problems) Optional(flag, text string, low, high int) int {
+	if text == "" {
+		return 0
+	}
+	return p.Count(flag, text, low, high)
+}
+
 // Number reads a decimal; nil where there is none.
 func (p *Problems) Number(flag, text string, low, high float64) *float64 {
 	if text == "" {

@@ -54,7 +54,10 @@ func (c Config) OnlyAsks() bool { return c.PromptFile == "" && c.Record == "" }
 func Read(p *settings.Problems, s settings.Values) Config {
 	c := Config{
 		Model: s.Text("model"), ModelGiven: s["model"].From != settings.FromDefault, Pipeline: s.Text("pipeline"), Record: s.Text("record"), Limits: readLimits(p, s), Resume: p.Switch(s, "resume"), TwoStages: p.Switch(s, "two-stages"),
-		Prompt:     langfuse.PromptRef{Name: s.Text("prompt"), Label: s.Text("prompt-label")},
+		Prompt: langfuse.PromptRef{
+			Name: s.Text("prompt"), Label: s.Text("prompt-label"),
+			Version: p.Optional("prompt-version", s.Text("prompt-version"), 1, math.MaxInt32),
+		},
 		PromptFile: s.Text("prompt-file"),
 		Parameters: pipeline.Parameters{
 			Temperature: p.Number("temperature", s.Text("temperature"), 0, 10),
@@ -68,12 +71,8 @@ func Read(p *settings.Problems, s settings.Values) Config {
 		}
 		c.Vars = append(c.Vars, v)
 	}
-	if text := s.Text("prompt-version"); text != "" {
-		c.Prompt.Version = p.Count("prompt-version", text, 1, math.MaxInt32)
-	}
 	if text := s.Text("max-tokens"); text != "" {
-		n := p.Count("max-tokens", text, 1, math.MaxInt32)
-		c.Parameters.MaxTokens = &n
+		c.Parameters.MaxTokens = new(p.Count("max-tokens", text, 1, math.MaxInt32))
 	}
 	if text := s.Text("seed"); text != "" {
 		n, err := strconv.ParseInt(text, 10, 64)
@@ -102,12 +101,7 @@ func Read(p *settings.Problems, s settings.Values) Config {
 
 func readLimits(p *settings.Problems, s settings.Values) Limits {
 	c := Limits{Retries: p.Count("retries", s.Text("retries"), 0, 100), Cache: s.Text("cache")}
-	bound := func(flag string) int {
-		if text := s.Text(flag); text != "" {
-			return p.Count(flag, text, 1, math.MaxInt32)
-		}
-		return 0
-	}
+	bound := func(flag string) int { return p.Optional(flag, s.Text(flag), 1, math.MaxInt32) }
 	c.RPM, c.TPM, c.Tokens = bound("rpm"), bound("tpm"), bound("budget-tokens")
 	if text := s.Text("budget-usd"); text != "" {
 		usd, err := strconv.ParseFloat(text, 64)

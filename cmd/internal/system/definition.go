@@ -2,7 +2,6 @@ package system
 
 import (
 	"cmp"
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -55,22 +54,6 @@ type Identity struct {
 // String is name and hash.
 func (i Identity) String() string { return i.Name + " (" + i.Hash + ")" }
 
-// NotMeasuredError says that a worker does not run what a run measures.
-type NotMeasuredError struct {
-	Asked Identity
-	Runs  []Identity // what the worker runs
-}
-
-// Error names both.
-func (e *NotMeasuredError) Error() string {
-	var own []string
-	for _, i := range e.Runs {
-		own = append(own, i.String())
-	}
-	return fmt.Sprintf("the run measures %s, and this worker runs %s: start one with the --model or --pipeline of the run, of the same version",
-		e.Asked, strings.Join(own, ", "))
-}
-
 // definition is that of what a Config measures, but for its identity.
 func (c Config) definition(template pipeline.Template) Definition {
 	return Definition{
@@ -81,23 +64,24 @@ func (c Config) definition(template pipeline.Template) Definition {
 
 // OpenDefinition opens what a Definition names with one of the worker's own systems,
 // of which Model, Pipeline and Limits count. Where none of them is the one, the error
-// is a *NotMeasuredError.
-func (o Opener) OpenDefinition(ctx context.Context, d Definition, own []Config) (System, error) {
-	refused := &NotMeasuredError{Asked: d.Measured}
+// names them all.
+func (o Opener) OpenDefinition(d Definition, own []Config) (System, error) {
+	var runs []string
 	for _, cfg := range own {
 		identity, err := o.Identify(cfg)
 		switch {
 		case err != nil:
 			return System{}, err
 		case identity == d.Measured:
-			return o.openDefined(ctx, d, cfg)
+			return o.openDefined(d, cfg)
 		}
-		refused.Runs = append(refused.Runs, identity)
+		runs = append(runs, identity.String())
 	}
-	return System{}, refused
+	return System{}, fmt.Errorf("the run measures %s, and this worker runs %s: start one with the --model or --pipeline of the run, of the same version",
+		d.Measured, strings.Join(runs, ", "))
 }
 
-func (o Opener) openDefined(_ context.Context, d Definition, cfg Config) (System, error) {
+func (o Opener) openDefined(d Definition, cfg Config) (System, error) {
 	cfg.Vars, cfg.Parameters, cfg.TwoStages = d.Vars, d.Parameters, d.TwoStages
 	cfg.schema, cfg.placeholders = d.Schema, d.Placeholders
 	cfg.Limits.Retries, cfg.Limits.Timeout = d.Retries, d.Timeout

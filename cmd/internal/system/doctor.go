@@ -42,9 +42,10 @@ type finding struct {
 // code.
 type doctor struct {
 	env      cli.Env
+	json     bool // else a finding is printed at once: a server that does not answer takes long
 	findings []finding
-	printed  int // of the findings
 	problems []error
+	failed   error // what is no finding, as of writing
 }
 
 // DoctorConfig is what the doctor is asked beside the usual.
@@ -58,56 +59,52 @@ type DoctorConfig struct {
 // what to do about what is wrong. It makes every check it can, whatever the others
 // found. The error is that of the worst problem.
 func Doctor(ctx context.Context, env cli.Env, cfg DoctorConfig) error {
-	d := &doctor{env: env}
-	print := func() (err error) { // at once: a server that does not answer takes long
-		if !cfg.JSON {
-			err = cli.Written(printFindings(env.Stdout, d.findings[d.printed:]))
-			d.printed = len(d.findings)
-		}
-		return err
-	}
+	d := &doctor{env: env, json: cfg.JSON}
 	d.keys()
-	err := print()
-	err = errors.Join(err, d.langfuse(ctx, cfg.ScoreConfigs), print())
+	d.langfuse(ctx, cfg.ScoreConfigs)
 	if cfg.Model == "" {
 		d.modelKeys()
 	} else {
 		d.model(ctx, cfg.Model)
 	}
 	d.folder(ctx)
-	err = errors.Join(err, print())
 	if cfg.JSON {
-		err = errors.Join(err, runs.PrintJSON(env, d.findings))
+		d.failed = errors.Join(d.failed, runs.PrintJSON(env, d.findings))
 	}
 	if n := len(d.problems); n > 0 {
 		code := cli.ExitCode(errors.Join(d.problems...))
-		err = errors.Join(err, cli.Errorf(code, "%s, see above", textutil.Counted(n, "problem")))
+		d.failed = errors.Join(d.failed, cli.Errorf(code, "%s, see above", textutil.Counted(n, "problem")))
 	}
-	return err
+	return d.failed
+}
+
+func (d *doctor) add(f finding) {
+	d.findings = append(d.findings, f)
+	if !d.json {
+		d.failed = errors.Join(d.failed, cli.Written(f.print(d.env.Stdout)))
+	}
 }
 
 func (d *doctor) ok(check, format string, args ...any) {
-	d.findings = append(d.findings, finding{Check: check, State: foundOK, Found: fmt.Sprintf(format, args...)})
+	d.add(finding{Check: check, State: foundOK, Found: fmt.Sprintf(format, args...)})
 }
 
-func (d *doctor) note(check, found, advice string) {
-	d.findings = append(d.findings, finding{check, foundNote, found, advice})
-}
+func (d *doctor) note(check, found, advice string) { d.add(finding{check, foundNote, found, advice}) }
 
 // problem files an error; its text already says what to do, unless there is
 // advice.
 func (d *doctor) problem(check string, err error, advice string) {
-	d.findings = append(d.findings, finding{check, foundProblem, err.Error(), advice})
+	d.add(finding{check, foundProblem, err.Error(), advice})
 	d.problems = append(d.problems, err)
 }
 
 // langfuse finds the server of the environment, or of this folder, and makes score
 // configurations there if they are asked for.
-func (d *doctor) langfuse(ctx context.Context, scoreConfigs bool) error {
+func (d *doctor) langfuse(ctx context.Context, scoreConfigs bool) {
 	lf, err := settings.Connect(ctx, d.env.Getenv)
 	if err != nil {
 		d.problem("server", err, "")
-		return nil
+		return
 	}
 	d.server(lf)
 	if scoreConfigs {
@@ -115,25 +112,21 @@ func (d *doctor) langfuse(ctx context.Context, scoreConfigs bool) error {
 			d.problem("scores", err, "")
 		}
 	}
-	return lf.Close()
+	d.failed = errors.Join(d.failed, lf.Close())
 }
 
-// printFindings writes check, state and finding in columns, advice below.
-func printFindings(w io.Writer, findings []finding) error {
+// print writes check, state and finding in columns, advice below.
+func (f finding) print(w io.Writer) error {
 	const wide = len("project") // the longest check
 	indent := "\n" + strings.Repeat(" ", wide+len(foundProblem)+4)
-	var out strings.Builder
-	for _, f := range findings {
-		text := textutil.Line(f.Found)
-		if f.State != foundOK { // errors and limits may have several lines
-			text = strings.ReplaceAll(strings.TrimRight(textutil.Block(f.Found), "\n"), "\n", indent)
-		}
-		fmt.Fprintf(&out, "%-*s  %-*s  %s\n", wide, f.Check, len(foundProblem), f.State, text)
-		if f.Advice != "" {
-			fmt.Fprintf(&out, "%s%s\n", indent[1:], textutil.Line(f.Advice))
-		}
+	text := textutil.Line(f.Found)
+	if f.State != foundOK { // errors and limits may have several lines
+		text = strings.ReplaceAll(strings.TrimRight(textutil.Block(f.Found), "\n"), "\n", indent)
 	}
-	_, err := io.WriteString(w, out.String())
+	if f.Advice != "" {
+		text += indent + textutil.Line(f.Advice)
+	}
+	_, err := fmt.Fprintf(w, "%-*s  %-*s  %s\n", wide, f.Check, len(foundProblem), f.State, text)
 	return err
 }
 

@@ -83,11 +83,10 @@ func (o Opener) judgeModel(ctx context.Context, spec conformance.Spec, dir strin
 	if opened.Model == nil {
 		return "", cli.Usage("%s is no language model and cannot judge", spec.Model)
 	}
-	zero := 0.0
 	cfg.Model = pipeline.Priced(opened.Model, opened.Info.Model, known.Price)
 	cfg.ModelName = opened.Info.Provider + "/" + opened.Info.Model
 	if !opened.Capabilities.NoTemperature {
-		cfg.Parameters.Temperature = &zero
+		cfg.Parameters.Temperature = new(0.0)
 	}
 	return opened.Info.Model, nil
 }

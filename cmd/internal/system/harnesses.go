@@ -36,7 +36,7 @@ func (o Opener) OpenAnswerer(ctx context.Context, cfg AnswersConfig, doc *answer
 			return nil, cli.Usage("the baseline reads no prompt and has no temperature and the like: name a model with --model")
 		}
 		info := provider.Info{Provider: "baseline", Model: "baseline", Pipeline: answers.ExtractiveName}
-		*opened = System{Header: describe(info, cfg.Config, outcome.Prompt{}), Close: func() error { return nil }}
+		*opened = System{Header: o.describe(info, cfg.Config, outcome.Prompt{}), Close: func() error { return nil }}
 		return answers.Extractive{Document: doc}, nil
 	}
 	return o.openModelAnswerer(ctx, cfg, doc, opened)
@@ -55,7 +55,7 @@ func (o Opener) openExternalAnswerer(cfg AnswersConfig, doc *answers.Document, o
 		return nil, err
 	}
 	info := provider.Info{Provider: provider.ExternalName, Model: provider.ExternalName, Pipeline: service.Target()}
-	*opened = System{Header: describe(info, cfg.Config, outcome.Prompt{}), Close: service.Close, reached: service.Reached}
+	*opened = System{Header: o.describe(info, cfg.Config, outcome.Prompt{}), Close: service.Close, reached: service.Reached}
 	absolute := *doc
 	if path, err := filepath.Abs(doc.Path); err == nil {
 		absolute.Path = path
@@ -88,7 +88,7 @@ func (o Opener) openModelAnswerer(ctx context.Context, cfg AnswersConfig, doc *a
 	}
 	info := opened.Info
 	info.Pipeline = strings.TrimSpace(info.Pipeline + " retrieve@1 passages:" + strconv.Itoa(cfg.Passages))
-	*made = System{Header: describe(info, cfg.Config, pin), Close: asks.closing, Asks: asks}
+	*made = System{Header: o.describe(info, cfg.Config, pin), Close: asks.closing, Asks: asks}
 	return asking, nil
 }
 
@@ -119,7 +119,7 @@ func (o Opener) OpenBench(cfg Config) (benches.Answerer, System, error) {
 			return nil, System{}, err
 		}
 		info := provider.Info{Provider: provider.ExternalName, Model: provider.ExternalName, Pipeline: asks.Target()}
-		return benches.External{Asker: asks}, System{Header: describe(info, Config{}, outcome.Prompt{}), Close: asks.Close}, nil
+		return benches.External{Asker: asks}, System{Header: o.describe(info, Config{}, outcome.Prompt{}), Close: asks.Close}, nil
 	case cfg.Model == "":
 		return nil, System{Close: func() error { return nil }}, nil
 	}

@@ -48,12 +48,12 @@ func (c Limits) Limited() bool {
 // Model is a model within its limits, with what is to be asked of them later.
 type Model struct {
 	pipeline.Model
-	waits  *waits           // nil for a recording
-	window *window          // nil for a recording
-	remote pipeline.Model   // under the cache; nil for a recording
-	Budget *pipeline.Budget // nil without a bound
-	cache  *pipeline.Cache  // nil without one
-	group  string           // its workers.LimitGroup
+	waits  *atomic.Pointer[waiting] // nil for a recording
+	window *window                  // nil for a recording
+	remote pipeline.Model           // under the cache; nil for a recording
+	Budget *pipeline.Budget         // nil without a bound
+	cache  *pipeline.Cache          // nil without one
+	group  string                   // its workers.LimitGroup
 	own    pipeline.Admission
 	limits Limits
 }
@@ -71,22 +71,13 @@ func (a Model) Admission(group string) (pipeline.Admission, error) {
 	return pipeline.NewAdmission(limiter, a.Budget), nil
 }
 
-// waits passes on why requests wait, to whom is named when the run begins.
-type waits struct {
-	provider string
-	to       atomic.Pointer[func(provider string, wait pipeline.Wait)]
-}
-
-func (w *waits) tell(wait pipeline.Wait) {
-	if told := w.to.Load(); told != nil {
-		(*told)(w.provider, wait)
-	}
-}
+// waiting is told why requests to a provider wait.
+type waiting = func(provider string, wait pipeline.Wait)
 
 // Follow has somebody told of what waits.
-func (a Model) Follow(told func(provider string, wait pipeline.Wait)) {
+func (a Model) Follow(told waiting) {
 	if a.waits != nil {
-		a.waits.to.Store(&told)
+		a.waits.Store(&told)
 	}
 }
 
@@ -99,7 +90,7 @@ func (o Opener) within(opened provider.Opened, known Catalogue, c Limits) (Model
 		return Model{Model: priced}, nil
 	}
 	group := o.limitGroup(opened)
-	a := Model{waits: &waits{provider: opened.Provider}, group: group, limits: c}
+	a := Model{waits: new(atomic.Pointer[waiting]), group: group, limits: c}
 	if c.Admission != nil {
 		a.own = c.Admission(group)
 		return o.asked(a, priced, opened)
@@ -124,7 +115,12 @@ func (o Opener) within(opened provider.Opened, known Catalogue, c Limits) (Model
 func (o Opener) asked(a Model, priced pipeline.Model, opened provider.Opened) (_ Model, err error) {
 	c := a.limits
 	a.Model = pipeline.Limited(pipeline.LimitedConfig{
-		Model: priced, Admission: a.own, Tries: c.Retries + 1, Timeout: c.Timeout / 2, Waits: a.waits.tell,
+		Model: priced, Admission: a.own, Tries: c.Retries + 1, Timeout: c.Timeout / 2,
+		Waits: func(wait pipeline.Wait) {
+			if told := a.waits.Load(); told != nil {
+				(*told)(opened.Provider, wait)
+			}
+		},
 	})
 	a.remote = a.Model
 	if c.Cache != "" {
@@ -156,14 +152,11 @@ func (c Limits) config(before pace) limit.Config {
 // limitGroup names what shares the limits of a model: who asks the same host with the same
 // key. The key is hashed.
 func (o Opener) limitGroup(opened provider.Opened) string {
-	host, key := "", o.Getenv(provider.EnvOpenAIKey)
+	key := o.Getenv(provider.EnvOpenAIKey)
 	if opened.Provider == provider.Gemini {
 		key = cmp.Or(o.Getenv(provider.EnvGeminiKey), o.Getenv(provider.EnvGoogleKey))
 	}
-	if u, err := url.Parse(addressOf(opened.Provider, o.Getenv)); err == nil {
-		host = u.Host
-	}
-	return workers.LimitGroup(opened.Provider+"/"+opened.Info.Model, host, key)
+	return workers.LimitGroup(opened.Provider+"/"+opened.Info.Model, hostOf(addressOf(opened.Provider, o.Getenv)), key)
 }
 
 // window keeps what is known of a model of a provider in this folder.
@@ -181,11 +174,16 @@ type pace struct {
 
 // windowOf is that of a model at an address, of which the host counts.
 func windowOf(opened provider.Opened, address string) *window {
-	host := ""
-	if u, err := url.Parse(address); err == nil {
-		host = u.Host
+	return &window{key: strings.TrimSpace(opened.Provider + "/" + opened.Info.Model + " " + hostOf(address))}
+}
+
+// hostOf is the host of an address; "" of one that is none.
+func hostOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
 	}
-	return &window{key: strings.TrimSpace(opened.Provider + "/" + opened.Info.Model + " " + host)}
+	return u.Host
 }
 
 func windowsPath() string { return filepath.Join(experiment.Folder, "cache", "windows.json") }
@@ -306,10 +304,10 @@ func (c Catalogue) Price(model string) (pipeline.Price, bool) {
 	return pipeline.Price{Input: p.Input, CachedInput: p.CachedInput, Output: p.Output, MaxInput: p.MaxInput}, ok
 }
 
-// EndpointOf says which server the model is asked at: its host and the beginning
+// endpointOf says which server the model is asked at: its host and the beginning
 // of a hash of the address, which may hold more than a stranger should read;
 // "default" for the provider's own, and empty where no server is asked.
-func EndpointOf(s outcome.System, getenv func(string) string) string {
+func endpointOf(s provider.Info, getenv func(string) string) string {
 	if s.Provider != provider.OpenAI && s.Provider != provider.Gemini || strings.HasPrefix(s.Pipeline, provider.Recorded) {
 		return ""
 	}

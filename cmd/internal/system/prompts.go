@@ -100,17 +100,14 @@ func findSummary(ctx context.Context, client *langfuse.Client, name string) (lan
 
 func noSuchPrompt(ctx context.Context, client *langfuse.Client, name string) error {
 	const shownNames = 10
-	var names []string
-	for summary, err := range client.ListPrompts(ctx, langfuse.PromptsQuery{}) {
-		if err != nil {
-			return err
-		}
-		names = append(names, summary.Name)
+	list, err := ListPrompts(ctx, client)
+	if err != nil {
+		return err
 	}
-	if len(names) == 0 {
+	if len(list) == 0 {
 		return cli.Usage("there is no prompt %q, and no other", name)
 	}
-	slices.Sort(names)
+	names := cli.Each(list, func(p langfuse.PromptSummary) string { return p.Name })
 	more := ""
 	if len(names) > shownNames {
 		more = " and others, which experiment prompts lists"
@@ -368,15 +365,10 @@ func messageLines(lines []string, raw json.RawMessage) []string {
 
 func section(lines []string, title, body string) []string {
 	lines = append(lines, textutil.Line(title)) // which does not look like content
-	return append(append(lines, indented(body)...), "")
-}
-
-func indented(body string) []string {
-	lines := strings.Split(body, "\n")
-	for i := range lines {
-		lines[i] = "  " + lines[i]
+	for line := range strings.SplitSeq(body, "\n") {
+		lines = append(lines, "  "+line)
 	}
-	return lines
+	return append(lines, "")
 }
 
 // canonicalConfig writes a configuration; none is an empty one.

@@ -91,7 +91,7 @@ func (o Opener) Open(ctx context.Context, cfg Config) (System, error) {
 		if cfg.AsksPrompt() || cfg.Parameters != (pipeline.Parameters{}) || cfg.Record != "" || cfg.TwoStages || len(cfg.Vars) > 0 || cfg.Limits.Limited() {
 			return System{}, cli.Usage("the %s reads no prompt, has no temperature and the like, and nothing to record: name a model with --model", opened.Info.Model)
 		}
-		return System{Extractor: opened.Extractor, Header: describe(opened.Info, cfg, pin), Close: nothing, Notes: notes, Definition: cfg.definition(template)}, nil
+		return System{Extractor: opened.Extractor, Header: o.describe(opened.Info, cfg, pin), Close: nothing, Notes: notes, Definition: cfg.definition(template)}, nil
 	}
 	made, err := o.overModel(opened, known, template, pin, cfg)
 	made.Notes, made.Definition = notes, cfg.definition(template)
@@ -119,7 +119,7 @@ func (o Opener) overModel(opened provider.Opened, known Catalogue, template pipe
 		return System{}, cli.Errorf(cli.ExitUsage, "model %s: %w", opened.Info.Model, err)
 	}
 	opened.Pipeline = pipelineName(opened.Info, cfg)
-	header := describe(opened.Info, cfg, pin)
+	header := o.describe(opened.Info, cfg, pin)
 	if cfg.Record == "" {
 		return System{Extractor: extractor, Header: header, Close: asks.closing, Asks: asks}, nil
 	}
@@ -169,7 +169,7 @@ func (o Opener) openPipeline(cfg Config) (System, error) {
 	if err != nil {
 		return System{}, err
 	}
-	header := describe(provider.Info{Provider: provider.ExternalName, Model: model, Pipeline: extractor.Target()}, cfg, outcome.Prompt{})
+	header := o.describe(provider.Info{Provider: provider.ExternalName, Model: model, Pipeline: extractor.Target()}, cfg, outcome.Prompt{})
 	if model == "" {
 		header.Model = provider.ExternalName
 	}
@@ -197,11 +197,13 @@ func pipelineName(info provider.Info, cfg Config) string {
 	return strings.Join(parts, " ")
 }
 
-func describe(info provider.Info, cfg Config, pin outcome.Prompt) outcome.System {
+// describe is a system as the header of a run has it.
+func (o Opener) describe(info provider.Info, cfg Config, pin outcome.Prompt) outcome.System {
 	return outcome.System{
 		Model: info.Model, Provider: info.Provider, Pipeline: info.Pipeline, Prompt: pin,
 		Temperature: cfg.Parameters.Temperature, TopP: cfg.Parameters.TopP,
 		MaxTokens: cfg.Parameters.MaxTokens, Seed: cfg.Parameters.Seed,
+		Endpoint: endpointOf(info, o.Getenv),
 	}
 }
 
@@ -224,13 +226,12 @@ func (o Opener) OpenModel(cfg Config) (System, error) {
 	if err != nil {
 		return System{}, err
 	}
-	s := System{Extractor: opened.Extractor, Header: describe(opened.Info, Config{}, outcome.Prompt{}), Close: nothing}
+	s := System{Extractor: opened.Extractor, Header: o.describe(opened.Info, Config{}, outcome.Prompt{}), Close: nothing}
 	if opened.Model == nil {
 		return s, nil
 	}
 	if s.Asks, err = o.within(opened, known, cfg.Limits); err != nil {
 		return System{}, refused(err)
 	}
-	s.Header.Endpoint = EndpointOf(s.Header, o.Getenv)
 	return s, nil
 }

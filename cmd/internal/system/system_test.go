@@ -4,15 +4,15 @@ import (
 	"strings"
 	"testing"
 
-	"extraction-experiment/outcome"
+	"extraction-experiment/pipeline/provider"
 )
 
-// TestEndpointOf: another server is told apart, another key is not, and what asks no
+// TestEndpoint: another server is told apart, another key is not, and what asks no
 // server has none.
-func TestEndpointOf(t *testing.T) {
-	at := func(provider, pipeline, address string) string {
-		s := outcome.System{Model: "m", Provider: provider, Pipeline: pipeline}
-		return EndpointOf(s, func(name string) string {
+func TestEndpoint(t *testing.T) {
+	at := func(name, pipeline, address string) string {
+		s := provider.Info{Model: "m", Provider: name, Pipeline: pipeline}
+		return endpointOf(s, func(name string) string {
 			if name == "OPENAI_BASE_URL" {
 				return address
 			}

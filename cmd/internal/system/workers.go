@@ -196,8 +196,8 @@ func workUntilStopped(c *urfave.Context, env cli.Env, server WorkersServer, unti
 	log.Info("waits for runs", "worker", name, "runs", strings.Join(names, ", "), "concurrency", limits.Concurrency)
 	err = conn.Work(ctx, workers.WorkerConfig{
 		Name: name, Concurrency: limits.Concurrency, Run: c.String("run"), Systems: names, Stop: soft, Log: log,
-		Open: func(ctx context.Context, run workers.Run, ask func(context.Context, []byte) ([]byte, error)) (workers.Opened, error) {
-			return openRun(ctx, opener, run, own, name, ask)
+		Open: func(_ context.Context, run workers.Run, ask func(context.Context, []byte) ([]byte, error)) (workers.Opened, error) {
+			return openRun(opener, run, own, name, ask)
 		},
 	})
 	if errors.Is(err, context.Canceled) {
@@ -207,7 +207,7 @@ func workUntilStopped(c *urfave.Context, env cli.Env, server WorkersServer, unti
 }
 
 // openRun opens what a run measures with one of the worker's own systems.
-func openRun(ctx context.Context, opener Opener, run workers.Run, own []Config, name string, ask workers.Exchange) (workers.Opened, error) {
+func openRun(opener Opener, run workers.Run, own []Config, name string, ask workers.Exchange) (workers.Opened, error) {
 	var definition Definition
 	if err := json.Unmarshal(run.Definition, &definition); err != nil {
 		return workers.Opened{}, fmt.Errorf("the definition of the run cannot be read: %w", err)
@@ -226,7 +226,7 @@ func openRun(ctx context.Context, opener Opener, run workers.Run, own []Config, 
 			p.Close()
 		}
 	}
-	opened, err := opener.OpenDefinition(ctx, definition, own)
+	opened, err := opener.OpenDefinition(definition, own)
 	if err != nil {
 		closing()
 		return workers.Opened{}, err
@@ -258,15 +258,11 @@ func WorkersCommand(env cli.Env) *urfave.Command {
 			if err != nil {
 				return err
 			}
-			if c.Bool("json") {
-				return runs.PrintJSON(env, list)
-			}
 			known, err := conn.Runs(c.Context)
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprint(env.Stdout, workersTable(list, known))
-			return cli.Written(err)
+			return runs.PrintText(env, c.Bool("json"), list, workersTable(list, known))
 		},
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strconv"
@@ -128,28 +127,21 @@ func readPayload(raw json.RawMessage) (map[string]string, error) {
 	if raw = bytes.TrimSpace(raw); len(raw) == 0 {
 		return map[string]string{}, nil
 	}
-	var object map[string]any
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.UseNumber()
-	err := decoder.Decode(&object)
-	if err == nil {
-		if _, more := decoder.Token(); more != io.EOF {
-			err = errors.New("something stands behind its end")
-		}
-	}
-	if err != nil {
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &object); err != nil {
 		return nil, fmt.Errorf(`the payload is no JSON object of settings, such as {"temperature": 0}: %w`, err)
 	}
 	settings := map[string]string{}
 	for _, key := range slices.Sorted(maps.Keys(object)) {
-		switch value := object[key].(type) {
-		case string:
-			settings[key] = value
-		case json.Number, bool:
-			settings[key] = fmt.Sprint(value)
-		default:
+		var text string
+		switch value := object[key]; {
+		case bytes.ContainsAny(value[:1], "{[n"): // an object, a list, null
 			return nil, fmt.Errorf("the payload: %s is neither a text nor a number, true or false",
 				textutil.Brief(key, 100))
+		case json.Unmarshal(value, &text) == nil:
+			settings[key] = text
+		default:
+			settings[key] = string(value)
 		}
 	}
 	return settings, nil

@@ -116,7 +116,7 @@ func TestReadBody(t *testing.T) {
 		"a text":                {`{"datasetName":"d","payload":"run it"}`, nil, "no JSON object"},
 		"a list":                {`{"datasetName":"d","payload":[1]}`, nil, "no JSON object"},
 		"a number":              {`{"datasetName":"d","payload":"7"}`, nil, "no JSON object"},
-		"two objects":           {`{"datasetName":"d","payload":"{} {}"}`, nil, "behind its end"},
+		"two objects":           {`{"datasetName":"d","payload":"{} {}"}`, nil, "after top-level value"},
 		"a nested value":        {`{"datasetName":"d","payload":{"model":{"a":1}}}`, nil, "model is neither"},
 		"a null value":          {`{"datasetName":"d","payload":{"model":null}}`, nil, "model is neither"},
 		"no dataset":            {`{"payload":"{}"}`, nil, "names no dataset"},

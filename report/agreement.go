@@ -81,15 +81,10 @@ func AgreementText(w io.Writer, a Agreement, opt Options) error {
 		}
 		p.parts(family.name, parts...)
 	}
-	p.title("Scores")
-	dropped := p.draw(a.scoreTable(), "n", "pooled")
-	p.note("B against A: A is taken for the gold, precision is how much of B's A has, too, " +
-		"recall how much of A's B has; A against B is the reverse")
-	p.note("mean over items, an item where both are empty as 1 · pooled: over the counts of all items")
-	p.leftOut(dropped)
+	p.table(a.scoreTable())
 	p.directions(a)
 	for _, t := range a.groupTables() {
-		p.table(t.First(p.Groups, "type"))
+		p.table(t.First(p.Groups))
 	}
 	p.warnings("Read with care", a.Warnings, 0)
 	return p.writeTo(w)
@@ -128,7 +123,10 @@ func (p *page) directions(a Agreement) {
 }
 
 func (a Agreement) scoreTable() Table {
-	t := Table{Columns: []Column{{Title: "score", Name: true, flex: true, key: true},
+	t := Table{Title: "Scores", drop: []string{"n", "pooled"}, Notes: []string{
+		"B against A: A is taken for the gold, precision is how much of B's A has, too, recall how much of A's B has; A against B is the reverse",
+		"mean over items, an item where both are empty as 1 · pooled: over the counts of all items",
+	}, Columns: []Column{{Title: "score", Name: true, flex: true, key: true},
 		{Title: "B against A", Right: true, Strong: true}, {Title: intervals, Right: true}, {Title: "pooled", Right: true},
 		{Title: "A against B", Right: true, Strong: true}, {Title: intervals, Right: true},
 		{Title: "pooled", Right: true}, {Title: "n", Right: true}}}

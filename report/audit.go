@@ -49,14 +49,14 @@ type Queued struct {
 func AuditText(w io.Writer, a Audit, opt Options) error {
 	p := newPage(opt)
 	p.wrapped(fmt.Sprintf("%s · %s · %s", textutil.Line(a.Dataset), Counted(a.Items, "item"), Counted(a.Total, "finding")), 0, 2, p.bold)
-	systems := Table{Title: "Systems", Columns: []Column{{Title: "system", Name: true, flex: true, key: true},
+	systems := Table{Title: "Systems", drop: []string{"rel. errs alike", "errs alike", "rel. right", "type right"}, Columns: []Column{{Title: "system", Name: true, flex: true, key: true},
 		{Title: "finds", Right: true}, {Title: "errs alike", Right: true}, {Title: "type right", Right: true},
 		{Title: "rel. finds", Right: true}, {Title: "rel. errs alike", Right: true}, {Title: "rel. right", Right: true}}}
 	for _, s := range a.Systems {
 		e, r := s.Entities, s.Relationships
 		systems.add(s.Name, rate(e.Found), rate(e.Shared), rate(e.Right), rate(r.Found), rate(r.Shared), rate(r.Right))
 	}
-	p.table(systems, "rel. errs alike", "errs alike", "rel. right", "type right")
+	p.table(systems)
 	p.note(fmt.Sprintf("their words together count for %s (entities) and %s (relationships) of what independent systems' would", rate(a.Weight.Entities), rate(a.Weight.Relationships)))
 	p.title("Findings")
 	for _, d := range a.Findings {

@@ -129,15 +129,10 @@ func (c Check) rules(m *markdown) {
 	if g := c.Gate; g != nil {
 		shown := *g
 		order := []compare.Answer{compare.Fail, compare.Inconclusive, compare.Pass}
-		shown.Rules = slices.Clone(g.Rules)
-		slices.SortStableFunc(shown.Rules, func(a, b compare.RuleResult) int {
+		shown.Rules = slices.SortedStableFunc(slices.Values(g.Rules), func(a, b compare.RuleResult) int {
 			return slices.Index(order, a.Answer) - slices.Index(order, b.Answer)
 		})
-		shown.Rules = shown.Rules[:min(commentRules, len(g.Rules))]
-		m.gate(&shown)
-		if more := len(g.Rules) - len(shown.Rules); more > 0 {
-			m.paragraph("and %s more", Counted(more, "rule"))
-		}
+		m.table(gateTable("", &shown).First(commentRules))
 	}
 	for _, rule := range c.LeftOut[:min(commentRules, len(c.LeftOut))] {
 		m.line("- %s needs a base: not judged", code(rule))
@@ -148,6 +143,7 @@ func (c Check) rules(m *markdown) {
 // changes shows what is another than in the base.
 func (c Check) changes(m *markdown, view ResultView) {
 	table := view.ScoreTable()
+	table.Title = "Scores that moved"
 	var rows []Row
 	for i, row := range table.Rows {
 		if d := view.Scores[i].Difference; d != nil && *d != 0 && len(rows) < commentScores {
@@ -155,42 +151,32 @@ func (c Check) changes(m *markdown, view ResultView) {
 		}
 	}
 	table.Rows = rows
-	m.section("**Scores that moved**", table)
 	known := map[string]compare.Change{}
 	for _, change := range view.Changed {
 		known[change.Item] = change
 	}
-	worse := Table{Columns: []Column{{Title: "item", Name: true}, {Title: "base", Right: true}, {Title: "candidate", Right: true},
-		{Title: "difference", Right: true}, {Title: "what changed"}}}
+	worse := Table{Title: Counted(view.Regressions, "item") + " got worse", Columns: []Column{{Title: "item", Name: true},
+		{Title: "base", Right: true}, {Title: "candidate", Right: true}, {Title: "difference", Right: true}, {Title: "what changed"}}}
 	for _, item := range view.Regressed[:min(commentItems, len(view.Regressed))] {
 		worse.add(item.Item, Score(&item.Base, 3), Score(&item.Candidate, 3), Delta(&item.Delta), c.reason(known[item.Item]))
 	}
-	m.section(fmt.Sprintf("**%s got worse**", Counted(view.Regressions, "item")), worse)
-	for _, line := range view.Consumption() {
-		m.line("- %s", noMath(line))
-	}
-	m.line("")
+	cost := view.ConsumptionTable()
+	cost.folded = false
+	m.table(table, worse, cost)
 	if len(view.Warnings) > 0 {
 		m.paragraph("**Read with care**")
 	}
-	for _, warning := range view.Warnings[:min(commentWarnings, len(view.Warnings))] {
-		m.line("> ⚠️ %s", excerpt(warning))
-	}
-	m.line("")
+	m.warnings(view.Warnings[:min(commentWarnings, len(view.Warnings))])
 }
 
 // reason says what changed in an item: counts and classes, texts with Details.
 func (c Check) reason(change compare.Change) string {
 	if c.Details {
-		var words []string
-		for _, line := range ChangeLines(change) {
-			words = append(words, line.Title+": "+excerpt(strings.Join(line.Words, "; ")))
-		}
-		return strings.Join(words, ", ")
+		return whatChanged(change)
 	}
 	if change.CandidateFailure != "" {
 		class, _, _ := strings.Cut(change.CandidateFailure, ":")
-		return "failed: " + excerpt(class)
+		return "failed: " + quoted(class)
 	}
 	return fmt.Sprintf("matches: %d lost, %d gained, %d kept", len(change.Lost), len(change.Gained), change.Kept)
 }
@@ -207,16 +193,14 @@ func (c Check) links() string {
 
 // tables are what is folded.
 func (c Check) tables(m *markdown, view ResultView) {
-	m.folded("All scores", func() { m.table(view.ScoreTable(), nil) })
-	if tables := view.GroupTables(); len(tables) > 0 {
-		m.folded("By type, over the counts of "+view.counts(), func() {
-			for _, t := range tables {
-				m.table(t.First(Options{}.filled().Groups, "type"), nil)
-			}
-		})
+	scores := view.ScoreTable()
+	scores.Title, scores.folded = "All scores", true
+	m.table(scores)
+	for _, t := range view.GroupTables() {
+		m.table(t.First(Options{}.filled().Groups))
 	}
-	if c.Details && len(view.Changed) > 0 {
-		m.folded("Items that changed most", func() { m.table(changeTable(view.Changed), nil) })
+	if c.Details {
+		m.table(view.ChangeTable())
 	}
 }
 

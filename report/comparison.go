@@ -26,9 +26,9 @@ func (v ComparisonView) Results() (list []ResultView) {
 
 // CandidateTable compares the candidates with each other at a glance.
 func (v ComparisonView) CandidateTable() Table {
-	t := Table{Title: "Candidates by " + label(v.Metric), Columns: []Column{{Title: "run", Name: true, flex: true, key: true},
+	t := Table{Title: "Candidates by " + quoted(v.Metric), noun: "candidate", drop: []string{"mean", "p (Holm)"}, Columns: []Column{{Title: "run", Name: true, flex: true, key: true},
 		{Title: "mean", Right: true, Strong: true}, {Title: "difference", Right: true}, {Title: intervals, Right: true, Wide: true},
-		{Title: "p (Holm)", Right: true, Wide: true, Hint: "Holm: corrected for the number of candidates"},
+		{Title: "p (Holm)", Right: true, Wide: true, Hint: "corrected for the number of candidates"},
 		{Title: "verdict", Pill: true}, {Title: "gate"}}}
 	for _, r := range v.Candidates {
 		s, says, state, gate := r.Primary(), string(r.Verdict), string(r.Primary().Verdict), none
@@ -124,30 +124,31 @@ func (v ResultView) Notes() (notes []string) {
 
 // ScoreTable has a row for each score of both.
 func (v ResultView) ScoreTable() Table {
-	t := Table{Title: "Scores", Columns: []Column{{Title: "score", Name: true, flex: true, key: true}, {Title: "base", Right: true, Wide: true},
-		{Title: "cand.", Markdown: "candidate", Right: true}, {Title: "diff.", Markdown: "difference", Right: true, Strong: true, Diff: true},
-		{Title: intervals, Right: true, Wide: true}, {Title: "p", Markdown: no, Right: true, Wide: true},
-		{Title: "p (Holm)", Right: true, Wide: true, Hint: "Holm: corrected for the number of scores below the first"},
-		{Title: "+/-/=", Markdown: no, Page: no, Right: true},
-		{Text: no, Markdown: "better / worse / equal", Page: "+ / − / =", Right: true, Wide: true, Hint: "items that are better, worse, equal"},
-		{Title: "n", Right: true, Wide: true}, {Title: "found", Markdown: no, Page: no, Right: true}, {Title: "needs", Markdown: no, Page: no, Right: true}}}
+	t := Table{Title: "Scores", Notes: []string{"failed items count as 0"},
+		drop: []string{"needs", "found", "n", "+/-/=", "p (Holm)", "p", "base", "cand."}, Columns: []Column{
+			{Title: "score", Name: true, flex: true, key: true}, {Title: "base", Right: true, Wide: true},
+			{Title: "cand.", Markdown: "candidate", Right: true}, {Title: "diff.", Markdown: "difference", Right: true, Strong: true, Diff: true},
+			{Title: intervals, Right: true, Wide: true}, {Title: "p", Markdown: no, Right: true, Wide: true, Hint: "sign flips"},
+			{Title: "p (Holm)", Right: true, Wide: true, Hint: "corrected for the number of scores below the first that differ"},
+			{Title: "+/-/=", Right: true, Wide: true, Hint: "items that are better, worse, equal"}, {Title: "n", Right: true, Wide: true},
+			{Title: "found", Markdown: no, Page: no, Right: true, Hint: "the least difference found 4 times of 5"},
+			{Title: "needs", Markdown: no, Page: no, Right: true, Hint: "items to find the one seen"}}}
 	for _, s := range v.Scores {
 		needed := none
 		if s.Needed != nil {
 			needed = Count(*s.Needed)
 		}
-		wins, losses, ties := Count(s.Wins), Count(s.Losses), Count(s.Ties)
 		row := t.add(s.Name, Score(s.Base, 3), Score(s.Candidate, 3), Delta(s.Difference), Deltas(s.CI95), pValue(s.P), pValue(s.PHolm),
-			wins+"/"+losses+"/"+ties, wins+" / "+losses+" / "+ties, Count(s.N), Score(s.Detectable, 3), needed)
+			Count(s.Wins)+"/"+Count(s.Losses)+"/"+Count(s.Ties), Count(s.N), Score(s.Detectable, 3), needed)
 		row.Primary, row.State = s.Primary, string(s.Verdict)
 	}
 	return t
 }
 
-// PooledTable has the values over the counts of all items, and the remarks on it;
-// yes or no is left out: there every item counts the same.
-func (v ResultView) PooledTable() (t Table, notes []string) {
-	t = Table{Title: "Pooled over the counts of " + v.counts(), Columns: []Column{{Title: "score", Name: true, flex: true, key: true},
+// PooledTable has the values over the counts of all items; yes or no is left out: there
+// every item counts the same.
+func (v ResultView) PooledTable() Table {
+	t := Table{Title: "Pooled over the counts of " + v.counts(), folded: true, drop: []string{"n", "base", "cand."}, Columns: []Column{{Title: "score", Name: true, flex: true, key: true},
 		{Title: "base", Right: true}, {Title: "cand.", Right: true}, {Title: "diff.", Right: true, Strong: true},
 		{Title: intervals, Right: true, Wide: true}, {Title: "n", Right: true}}}
 	bootstrapped := false
@@ -164,15 +165,15 @@ func (v ResultView) PooledTable() (t Table, notes []string) {
 		}
 	}
 	if !bootstrapped {
-		notes = append(notes, fmt.Sprintf("no intervals: the bootstrap is too narrow below %d items or clusters, and knows nothing where nothing varies", stats.LeastResampled))
+		t.Notes = append(t.Notes, fmt.Sprintf("no intervals: the bootstrap is too narrow below %d items or clusters, and knows nothing where nothing varies", stats.LeastResampled))
 	}
 	if len(without) > 0 {
-		notes = append(notes, "without counts, or with nothing to divide by in one of the runs: "+strings.Join(without, ", "))
+		t.Notes = append(t.Notes, "without counts, or with nothing to divide by in one of the runs: "+strings.Join(without, ", "))
 	}
 	if len(alike) > 0 {
-		notes = append(notes, "yes or no, where every item counts the same: "+strings.Join(alike, ", "))
+		t.Notes = append(t.Notes, "yes or no, where every item counts the same: "+strings.Join(alike, ", "))
 	}
-	return t, notes
+	return t
 }
 
 // counts says which items have counts: those that failed have none.
@@ -185,9 +186,9 @@ func (v ResultView) counts() string {
 
 // YesNoTable has a row for each score that is yes or no.
 func (v ResultView) YesNoTable() Table {
-	t := Table{Title: "Yes or no", Columns: []Column{{Title: "score", Name: true, flex: true, key: true}, {Title: "no → yes", Right: true},
+	t := Table{Title: "Yes or no", folded: true, drop: []string{"neither", "both"}, Columns: []Column{{Title: "score", Name: true, flex: true, key: true}, {Title: "no → yes", Right: true},
 		{Title: "yes → no", Right: true}, {Title: "both", Right: true, Wide: true}, {Title: "neither", Right: true, Wide: true},
-		{Title: "p (McNemar)", Page: "p", Right: true, Hint: "McNemar's exact test"}}}
+		{Title: "p (McNemar)", Right: true}}}
 	for _, y := range v.YesNo {
 		t.add(y.Name, Count(y.Gained), Count(y.Lost), Count(y.Both), Count(y.None), pValue(y.P))
 	}
@@ -197,56 +198,61 @@ func (v ResultView) YesNoTable() Table {
 	return t
 }
 
-// Consumption lists what is known of cost and latency in both runs; nothing where
-// nothing is.
-func (v ResultView) Consumption() (lines []string) {
+// ConsumptionTable has what is known of cost and latency in both runs.
+func (v ResultView) ConsumptionTable() Table {
+	t := Table{Title: "Cost and latency", folded: true, drop: []string{"n", "×"}, Columns: []Column{{Markdown: "per item", Page: "per item", flex: true},
+		{Title: "base", Right: true}, {Title: "cand.", Right: true}, {Title: "×", Right: true, Wide: true}, {Title: "diff.", Right: true},
+		{Title: intervals, Right: true, Wide: true}, {Title: "n", Right: true, Wide: true}}}
+	add := func(name string, a compare.Amount, show func(float64) string) {
+		signed := func(v float64) string { return map[int]string{-1: "-", 1: "+"}[cmp.Compare(v, 0)] + show(math.Abs(v)) }
+		cells := []string{name, none, none, none, none, none, Count(a.N)}
+		if a.Difference != nil {
+			cells[1], cells[2], cells[4] = show(*a.Base), show(*a.Candidate), signed(*a.Difference)
+		}
+		if a.Ratio != nil {
+			cells[3] = fmt.Sprintf("%.2f", *a.Ratio)
+		}
+		if a.CI95 != nil {
+			cells[5] = signed(a.CI95[0]) + " to " + signed(a.CI95[1])
+		}
+		t.add(cells...)
+	}
 	base, cand := v.of.Base.Summary, v.Candidate.Summary
 	if b, c := base.Usage.CostUSD, cand.Usage.CostUSD; b != nil && c != nil && *b+*c > 0 {
-		lines = append(lines, amountLine("cost per item", v.Cost, dollars))
+		add("cost", v.Cost, dollars)
 	}
-	if base.LatencyMS != nil && cand.LatencyMS != nil {
-		lines = append(lines, amountLine("latency per item", v.Latency, Milliseconds))
+	if b, c := base.LatencyMS, cand.LatencyMS; b != nil && c != nil {
+		add("latency", v.Latency, Milliseconds)
+		for _, quantile := range []struct {
+			name string
+			b, c float64
+		}{{"p50", b.P50, c.P50}, {"p95", b.P95, c.P95}} {
+			t.add(quantile.name, Milliseconds(quantile.b), Milliseconds(quantile.c), "", "", "", "")
+		}
 	}
-	return lines
-}
-
-func amountLine(name string, a compare.Amount, show func(float64) string) string {
-	if a.Difference == nil {
-		return name + ": not known of any item in both runs"
-	}
-	signs := map[int]string{-1: "-", 1: "+"}
-	apart := func(v float64) string { return signs[cmp.Compare(v, 0)] + show(math.Abs(v)) }
-	text := fmt.Sprintf("%s %s → %s", name, show(*a.Base), show(*a.Candidate))
-	if a.Ratio != nil {
-		text += fmt.Sprintf(" (×%.2f)", *a.Ratio)
-	}
-	text += ", " + apart(*a.Difference)
-	if a.CI95 != nil {
-		text += fmt.Sprintf(" (95 %% %s to %s)", apart(a.CI95[0]), apart(a.CI95[1]))
-	}
-	return text + ", n=" + Count(a.N)
+	return t
 }
 
 // GroupTables break the counts of both down, a table for each kind of type.
 func (v ResultView) GroupTables() (tables []Table) {
 	for _, list := range kinds(v.Groups, func(g compare.Group) string { return g.Kind }) {
-		t := Table{Title: "By " + label(Words(list[0].Kind)), Columns: []Column{
-			{Title: "kind", Text: no, Page: no, Name: true}, {Title: "type", Name: true, flex: true},
-			{Title: "expected", Page: "exp.", Right: true}, {Title: "matched", Page: no, Right: true}, {Title: "extracted", Page: no, Right: true},
-			{Title: "base", Text: no, Markdown: no, Right: true, Wide: true, Hint: "matched of those extracted, by the base"},
-			{Title: "cand.", Text: no, Markdown: no, Right: true, Wide: true, Hint: "matched of those extracted, by the candidate"},
+		t := Table{Title: "By " + label(Words(list[0].Kind)), folded: true, drop: []string{"extracted", "expected"}, Columns: []Column{
+			{Title: "type", Name: true, flex: true, key: true}, {Title: "expected", Right: true}, {Title: "matched", Right: true, Wide: true},
+			{Title: "extracted", Right: true, Wide: true},
 			{Title: "base F1", Right: true}, {Title: "cand. F1", Markdown: "candidate F1", Right: true},
 			{Title: "diff.", Markdown: "difference", Right: true, Strong: true, Diff: true}}}
 		for _, g := range list {
 			b, c := g.Base, g.Candidate
-			row := t.add(g.Kind, g.Name, Count(c.Expected), arrow(b.Matched, c.Matched), arrow(b.Extracted, c.Extracted),
-				Count(b.Matched)+"/"+Count(b.Extracted), Count(c.Matched)+"/"+Count(c.Extracted),
+			row := t.add(g.Name, Count(c.Expected), arrow(b.Matched, c.Matched), arrow(b.Extracted, c.Extracted),
 				Score(b.F1, 3), Score(c.F1, 3), Delta(g.Difference))
 			if d := g.Difference; d != nil && *d > compare.Epsilon {
 				row.State = string(compare.Better)
 			} else if d != nil && *d < -compare.Epsilon {
 				row.State = string(compare.Worse)
 			}
+		}
+		if v.Scored < v.Items {
+			t.Notes = []string{"over the counts of " + v.counts()}
 		}
 		tables = append(tables, t)
 	}
@@ -264,14 +270,15 @@ func arrow(before, after int64) string {
 // SensitivityTable has a row for each way to score the outputs; none where they were not
 // scored again.
 func (v ResultView) SensitivityTable() Table {
-	t := Table{Title: "How far can the numbers be trusted", Columns: []Column{{Title: "scored", Name: true, flex: true},
+	t := Table{Title: "How far can the numbers be trusted", folded: true, noun: "way", drop: []string{"n", "base", "cand.", "p (Holm)", "score"}, Columns: []Column{{Title: "scored", Name: true, flex: true},
 		{Title: "score", Name: true, flex: true, Wide: true}, {Title: "base", Right: true, Wide: true}, {Title: "cand.", Right: true},
 		{Title: "diff.", Right: true, Strong: true, Diff: true}, {Title: intervals, Right: true, Wide: true},
-		{Title: "p (Holm)", Right: true, Wide: true, Hint: "Holm: corrected for the number of candidates"}, {Title: "n", Right: true, Wide: true},
+		{Title: "p (Holm)", Right: true, Wide: true, Hint: "corrected for the number of candidates"}, {Title: "n", Right: true, Wide: true},
 		{Title: "verdict", Pill: true, flex: true}}}
 	if v.Sensitivity == nil {
 		return t
 	}
+	t.Notes = append([]string{"the same outputs, scored again in other ways, each compared as above; no gate reads it"}, v.Sensitivity.Notes...)
 	for _, w := range v.Sensitivity.Settings {
 		s, what := w.Score, w.What
 		if w.LeftOut > 0 {
@@ -283,12 +290,13 @@ func (v ResultView) SensitivityTable() Table {
 	return t
 }
 
-// SensitivityNotes are remarks on the table.
-func (v ResultView) SensitivityNotes() []string {
-	if v.Sensitivity == nil {
-		return nil
+// Tables are those below the scores, in their order; of each kind of type so many rows.
+func (v ResultView) Tables(groups int) []Table {
+	list := []Table{v.PooledTable(), v.YesNoTable(), v.ConsumptionTable()}
+	for _, t := range v.GroupTables() {
+		list = append(list, t.First(groups))
 	}
-	return append([]string{"the same outputs, scored again in other ways, each compared as above; no gate reads it"}, v.Sensitivity.Notes...)
+	return append(list, v.ChangeTable())
 }
 
 // Compare writes a comparison for a person at a terminal: what was compared,
@@ -310,7 +318,7 @@ func Compare(w io.Writer, c compare.Comparison, opt Options) error {
 		p.sideLines(name, r.Candidate)
 	}
 	if len(c.Candidates) > 1 {
-		p.table(v.CandidateTable(), "mean", "p (Holm)")
+		p.table(v.CandidateTable())
 	}
 	for _, r := range v.Results() {
 		if len(c.Candidates) > 1 {
@@ -346,27 +354,9 @@ func (p *page) candidate(r ResultView) {
 		return
 	}
 	p.headline(r)
-	p.differences(r)
-	if t, notes := r.PooledTable(); len(t.Rows) > 0 {
-		p.table(t, "n", "base", "cand.")
-		for _, note := range notes {
-			p.note(note)
-		}
+	for _, t := range slices.Concat([]Table{r.ScoreTable()}, r.Tables(p.Groups), []Table{r.SensitivityTable(), gateTable("", r.Gate)}) {
+		p.table(t)
 	}
-	p.table(r.YesNoTable(), "neither", "both")
-	p.consumption(r)
-	for _, t := range r.GroupTables() {
-		p.table(t.First(p.Groups, "type"), "extracted", "expected")
-	}
-	if len(r.Groups) > 0 && r.Scored < r.Items {
-		p.note("types are over the counts of " + r.counts())
-	}
-	p.changes(r)
-	p.table(r.SensitivityTable(), "n", "base", "cand.", "p (Holm)", "score")
-	for _, note := range r.SensitivityNotes() {
-		p.note(note)
-	}
-	p.gate("", r.Gate)
 	p.warnings("Read with care", r.Warnings, 0)
 }
 
@@ -384,34 +374,6 @@ func (p *page) headline(r ResultView) {
 	p.wrapped(text+": "+r.Says(), 0, 0, p.bold)
 	for _, note := range r.Notes() {
 		p.note(note)
-	}
-}
-
-// differences draws the table of scores, with what its titles mean.
-func (p *page) differences(r ResultView) {
-	p.title("Scores")
-	dropped := p.draw(r.ScoreTable(), "needs", "found", "n", "+/-/=", "p (Holm)", "p", "base", "cand.")
-	notes := []string{"failed items count as 0"}
-	for _, note := range []struct{ title, text string }{
-		{"p", "p: sign flips"}, {"p (Holm)", "Holm: over the scores below the first that differ"},
-		{"+/-/=", "+/-/=: items better, worse, equal"}, {"found", "found: the least difference found 4 times of 5"},
-		{"needs", "needs: items to find the one seen"},
-	} {
-		if !slices.Contains(dropped, note.title) {
-			notes = append(notes, note.text)
-		}
-	}
-	p.note(strings.Join(notes, " · "))
-	p.leftOut(dropped)
-}
-
-func (p *page) consumption(r ResultView) {
-	p.title("Cost and latency")
-	for _, line := range r.Consumption() {
-		p.wrapped(line, 2, 0, nil)
-	}
-	if b, c := r.of.Base.Summary.LatencyMS, r.Candidate.Summary.LatencyMS; b != nil && c != nil {
-		p.wrapped(fmt.Sprintf("p50 %s → %s, p95 %s → %s", Milliseconds(b.P50), Milliseconds(c.P50), Milliseconds(b.P95), Milliseconds(c.P95)), 4, 0, p.faint)
 	}
 }
 
@@ -452,25 +414,7 @@ func (m *markdown) candidate(r ResultView, groups int) {
 	if weighted := r.weighted(); weighted != "" {
 		m.paragraph("Weighted: %s", weighted)
 	}
-	m.gate(r.Gate)
-	m.table(r.ScoreTable(), func(_ Row, c Column) bool { return c.Strong })
-	for _, warning := range r.Warnings {
-		m.line("> ⚠️ %s", code(warning))
-	}
-	if len(r.Warnings) > 0 {
-		m.line("")
-	}
-	if tables := r.GroupTables(); len(tables) > 0 {
-		all := Table{Columns: tables[0].Columns}
-		for _, t := range tables {
-			all.Rows = append(all.Rows, t.First(groups, "type").Rows...)
-		}
-		m.folded("By type, over the counts of "+r.counts(), func() { m.table(all, nil) })
-	}
-	if t := r.SensitivityTable(); len(t.Rows) > 0 {
-		m.folded(t.Title, func() { m.table(t, func(r Row, _ Column) bool { return r.Primary }) })
-	}
-	if len(r.Changed) > 0 {
-		m.folded("Items that changed most", func() { m.table(changeTable(r.Changed), nil) })
-	}
+	m.table(gateTable("", r.Gate), r.ScoreTable())
+	m.warnings(r.Warnings)
+	m.table(append(r.Tables(groups), r.SensitivityTable())...)
 }

@@ -3,10 +3,7 @@ package report
 import (
 	"io"
 
-	"github.com/jedib0t/go-pretty/v6/text"
-
 	"extraction-experiment/compare"
-	"extraction-experiment/internal/textutil"
 )
 
 // GateWords says what a gate comes to.
@@ -28,34 +25,21 @@ func GateWords(g compare.GateResult) string {
 // nil. It writes once; the error is that of the writer.
 func Gate(w io.Writer, g *compare.GateResult, opt Options) error {
 	p := newPage(opt)
-	p.gate("", g)
+	p.table(gateTable("", g))
 	return p.writeTo(w)
 }
 
-// gate writes every rule with its answer and its reason, under a title that may
-// say whose gate it is.
-func (p *page) gate(whose string, g *compare.GateResult) {
+// gateTable has a row for each rule, under a title that may say whose gate it is; it is
+// empty for nil.
+func gateTable(whose string, g *compare.GateResult) Table {
 	if g == nil {
-		return
+		return Table{}
 	}
-	p.title("Gate" + whose + ": " + GateWords(*g))
+	t := Table{Title: "Gate" + whose + ": " + GateWords(*g), noun: "rule", Columns: []Column{{Pill: true, Text: no},
+		{Pill: true, Markdown: no}, {Markdown: "rule", Name: true, flex: true, key: true}, {Markdown: "reason", Below: true}}}
+	marks := map[compare.Answer]string{compare.Pass: "✅ ", compare.Fail: "❌ ", compare.Inconclusive: "❔ "}
 	for _, r := range g.Rules {
-		paint := map[compare.Answer]func(string) string{compare.Pass: p.cyan, compare.Fail: p.red, compare.Inconclusive: p.yellow}[r.Answer]
-		answer := paint(text.Pad(string(r.Answer), len(compare.Inconclusive), ' '))
-		p.line("  " + answer + "  " + isolate(p.snip(label(r.Rule), p.Width-18)))
-		p.wrapped(textutil.Line(r.Reason), 6, messageLines, p.faint)
+		t.add(marks[r.Answer]+string(r.Answer), string(r.Answer), r.Rule, quoted(r.Reason)).State = string(r.Answer)
 	}
-}
-
-func (m *markdown) gate(g *compare.GateResult) {
-	if g == nil {
-		return
-	}
-	m.paragraph("**Gate: %s**", GateWords(*g))
-	t := Table{Columns: []Column{{}, {Title: "rule", Name: true}, {Title: "reason", Name: true}}}
-	for _, r := range g.Rules {
-		mark := map[compare.Answer]string{compare.Pass: "✅", compare.Fail: "❌", compare.Inconclusive: "❔"}[r.Answer]
-		t.add(mark+" "+string(r.Answer), r.Rule, r.Reason)
-	}
-	m.table(t, nil)
+	return t
 }

@@ -100,7 +100,7 @@ func tick(ok bool) string { return map[bool]string{true: "✓", false: "✗"}[ok
 // It writes once; the error is that of the writer.
 func Benchmark(w io.Writer, r answers.BenchmarkReport, opt Options) error {
 	p := newPage(opt)
-	t := Table{Columns: []Column{{Title: "dataset", Name: true, flex: true}, {Title: "kind", flex: true}, {Title: "weight", Right: true},
+	t := Table{drop: []string{"kind", "runs", "stddev", "questions", "weight", "failed"}, Columns: []Column{{Title: "dataset", Name: true, flex: true}, {Title: "kind", flex: true}, {Title: "weight", Right: true},
 		{Title: "questions", Right: true}, {Title: "runs", Right: true}, {Title: "failed", Right: true},
 		{Title: "weighted_score", Right: true, Strong: true}, {Title: "stddev", Right: true}}}
 	for _, d := range r.Datasets {
@@ -112,7 +112,7 @@ func Benchmark(w io.Writer, r answers.BenchmarkReport, opt Options) error {
 		t.add(d.ID, textutil.Line(d.Kind), fmt.Sprintf("%g", d.Weight), Count(questions), strconv.Itoa(len(d.Runs)), Count(failed),
 			Score(d.WeightedScore, 4), Score(d.Stddev, 4))
 	}
-	p.table(t, "kind", "runs", "stddev", "questions", "weight", "failed")
+	p.table(t)
 	p.line("")
 	p.parts("", "weighted_score "+Score(r.Summary.WeightedScore, 4), "question_weighted_score "+Score(r.Summary.QuestionWeightedScore, 4),
 		"stddev over runs "+Score(r.Summary.Stddev, 4))

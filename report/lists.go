@@ -54,16 +54,7 @@ func Runs(w io.Writer, runs []RunRow, opt Options) error {
 	if len(runs) == 0 {
 		p.line("no runs")
 	}
-	failed := slices.ContainsFunc(runs, func(r RunRow) bool { return r.Failed > 0 })
-	dropped := p.draw(runTable(runs), "started", "model", "dataset", ofScored)
-	if failed {
-		note := "failed items count as 0"
-		if !slices.Contains(dropped, ofScored) {
-			note += " · " + ofScored + ": the mean of the others"
-		}
-		p.note(note)
-	}
-	p.leftOut(dropped)
+	p.table(runTable(runs))
 	p.where()
 	return p.writeTo(w)
 }
@@ -74,17 +65,21 @@ func runTable(runs []RunRow) Table {
 	if len(runs) > 0 && !slices.ContainsFunc(runs, func(r RunRow) bool { return r.Primary != runs[0].Primary }) {
 		primary = cmp.Or(textutil.Line(runs[0].Primary), mixed)
 	}
-	column := func(title string, shown func(RunRow) bool) Column {
+	column := func(title, hint string, shown func(RunRow) bool) Column {
 		if !slices.ContainsFunc(runs, shown) {
 			title = no
 		}
-		return Column{Title: title, Right: true}
+		return Column{Title: title, Right: true, Hint: hint}
 	}
-	t := Table{Columns: []Column{{Title: "run", Name: true, flex: true, key: true, Strong: true}, {Title: "dataset", flex: true},
+	t := Table{drop: []string{"started", "model", "dataset", ofScored}, Columns: []Column{{Title: "run", Name: true, flex: true, key: true, Strong: true}, {Title: "dataset", flex: true},
 		{Title: "model", flex: true}, {Title: "status", flex: true}, {Title: "items", Right: true}, {Title: "failed", Right: true},
-		{Title: primary, Right: primary != mixed, flex: true}, column(ofScored, func(r RunRow) bool { return r.Failed > 0 }),
-		column("weighted", func(r RunRow) bool { return r.Weighted != nil }), column("unsent", func(r RunRow) bool { return r.Unpublished > 0 }),
+		{Title: primary, Right: primary != mixed, flex: true},
+		column(ofScored, "the mean of those that did not fail", func(r RunRow) bool { return r.Failed > 0 }),
+		column("weighted", "", func(r RunRow) bool { return r.Weighted != nil }), column("unsent", "", func(r RunRow) bool { return r.Unpublished > 0 }),
 		{Title: "started"}}}
+	if slices.ContainsFunc(runs, func(r RunRow) bool { return r.Failed > 0 }) {
+		t.Notes = []string{"failed items count as 0"}
+	}
 	for _, r := range runs {
 		mean, started := Score(r.AsZero, 3), none
 		if primary == mixed {
@@ -105,11 +100,12 @@ type LeaderboardView struct{ compare.Leaderboard }
 // RankTable has a row for each run; those of the same mean share a place, and those
 // without a mean have none.
 func (v LeaderboardView) RankTable() Table {
-	t := Table{Title: "Leaderboard by " + label(v.Metric), Columns: []Column{{Title: "#", Right: true},
-		{Title: "run", Name: true, Note: true, flex: true, key: true}, {Title: "mean", Right: true, Strong: true}, {Title: intervals, Right: true},
-		{Title: "to the best", Right: true, Wide: true, Hint: "mean of the paired differences to the first run"},
-		{Title: "p (Holm)", Right: true, Wide: true, Hint: "Holm: corrected for the number of pairs"}, {Title: "failed", Right: true},
-		{Title: "per item", Right: true}, {Title: "p95", Right: true, Wide: true}, {Title: "front", cyan: true}, {Title: "gate", Text: no, Page: no}}}
+	t := Table{Title: "Leaderboard by " + quoted(v.Metric), noun: "run",
+		drop: []string{"p95", "p (Holm)", "to the best", "per item", "front", "failed"}, Columns: []Column{{Title: "#", Right: true},
+			{Title: "run", Name: true, Note: true, flex: true, key: true}, {Title: "mean", Right: true, Strong: true}, {Title: intervals, Right: true},
+			{Title: "to the best", Right: true, Wide: true, Hint: "mean of the paired differences to the first run"},
+			{Title: "p (Holm)", Right: true, Wide: true, Hint: "corrected for the number of pairs"}, {Title: "failed", Right: true},
+			{Title: "per item", Right: true}, {Title: "p95", Right: true, Wide: true}, {Title: "front", cyan: true, Hint: "no other run is at least as good and at most as dear, and better in one of the two"}, {Title: "gate", Text: no, Page: no}}}
 	for i, r := range v.Runs {
 		best, p95, front, gate := v.ToBest(i), none, "unknown", none
 		if l := r.Summary.LatencyMS; l != nil {
@@ -151,9 +147,9 @@ func CostPerItem(r compare.Ranked) string {
 
 // PairTable compares every two runs, each with its place.
 func (v LeaderboardView) PairTable() Table {
-	t := Table{Title: "Every two runs", Columns: []Column{{Title: "first", Name: true, flex: true}, {Title: "second", Name: true, flex: true},
+	t := Table{Title: "Every two runs", noun: "pair", drop: []string{"p", "p (Holm)", "difference"}, Columns: []Column{{Title: "first", Name: true, flex: true}, {Title: "second", Name: true, flex: true},
 		{Title: "difference", Right: true, Strong: true, Diff: true}, {Title: intervals, Right: true}, {Title: "p", Right: true, Wide: true},
-		{Title: "p (Holm)", Right: true, Wide: true, Hint: "Holm: corrected for the number of pairs"},
+		{Title: "p (Holm)", Right: true, Wide: true, Hint: "corrected for the number of pairs"},
 		{Title: "second is", Pill: true, Note: true}}}
 	places := map[string]string{}
 	for _, r := range v.Runs {
@@ -182,8 +178,7 @@ func (v LeaderboardView) PairTable() Table {
 // It writes once; the error is that of the writer.
 func Leaderboard(w io.Writer, l compare.Leaderboard, opt Options) error {
 	p, v := newPage(opt), LeaderboardView{l}
-	p.table(v.RankTable(), "p95", "p (Holm)", "to the best", "per item", "front", "failed")
-	p.note("front: no other run is at least as good and at most as dear, and better in one of the two")
+	p.table(v.RankTable())
 	var tied []string
 	for i, r := range l.Runs {
 		if i > 0 && r.Tied {
@@ -193,13 +188,9 @@ func Leaderboard(w io.Writer, l compare.Leaderboard, opt Options) error {
 	if len(tied) > 0 {
 		p.wrapped("not shown to differ from the best: "+strings.Join(tied, ", "), gap, 0, nil)
 	}
-	pairs := v.PairTable().First(20, "pair")
-	if pairs.More != "" {
-		pairs.More += " (--json)"
-	}
-	p.table(pairs, "p", "p (Holm)", "difference")
+	p.table(v.PairTable().First(20))
 	for _, r := range l.Runs {
-		p.gate(" of "+label(r.Summary.Run.Name), r.Gate)
+		p.table(gateTable(" of "+quoted(r.Summary.Run.Name), r.Gate))
 	}
 	p.title("Cannot be compared")
 	for _, pair := range l.Pairs {

@@ -7,10 +7,9 @@ import (
 	"strconv"
 	"strings"
 
+	"extraction-experiment/compare"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
-
-	"github.com/jedib0t/go-pretty/v6/text"
 )
 
 // SummaryView is what a run comes to, in the tables and words in which text,
@@ -136,45 +135,37 @@ func judgingParts(j *outcome.Judging) []string {
 const ofScored = "of scored"
 
 // ScoreTable has a row for each score.
-func (v SummaryView) ScoreTable() Table { return v.scoreTable(0, false) }
-
-// scoreTable has bars of so many cells at a terminal, and intervals as they are or as
-// the way from the mean.
-func (v SummaryView) scoreTable(cells int, short bool) Table {
+func (v SummaryView) ScoreTable() Table {
 	only := func(shown bool) string { return map[bool]string{false: no}[shown] }
-	mean := Column{Title: "mean", Right: true, Strong: true}
-	scored := Column{Title: no, Right: true, Wide: true, Hint: "mean of those that did not fail, n of them"}
+	mean, scored := Column{Title: "mean", Right: true, Strong: true}, Column{Title: no, Right: true, Wide: true}
 	if v.Scores.AnyFailed() {
-		mean.Markdown, mean.Page, mean.Hint = "failed as 0", "failed as 0", "mean with failed items as 0"
-		scored.Text, scored.Title = ofScored, "mean of scored"
+		mean.Markdown, mean.Page, mean.Hint = "failed as 0", "failed as 0", "failed items count as 0"
+		if slices.ContainsFunc(v.Scores, func(s outcome.Stat) bool { return s.Unanswered > 0 }) {
+			mean.Hint += ", and those that an evaluator gave no score for"
+		}
+		scored.Text, scored.Title, scored.Hint = ofScored, "mean of scored", "the mean of the others, n of them"
 	}
 	pooled := slices.ContainsFunc(v.Scores, func(s outcome.Stat) bool { return s.Pooled != nil })
 	people := only(v.Ceiling != nil)
-	t := Table{Columns: []Column{{Title: "score", Name: true, flex: true},
-		{Text: only(cells > 0), Markdown: no, Page: no, cyan: true}, mean,
-		{Title: intervals, Text: only(!short), Right: true, Wide: true},
-		{Title: "±95 %", Text: only(short), Markdown: no, Page: no, Right: true}, scored,
+	t := Table{Title: "Scores", drop: []string{"", "range", "pooled"}, Columns: []Column{{Title: "score", Name: true, flex: true, key: true},
+		{Markdown: no, Page: no, cyan: true}, mean, {Title: intervals, Right: true, Wide: true}, scored,
 		{Title: "range", Markdown: no, Page: no, Right: true}, {Title: "n", Right: true},
 		{Title: "pooled", Text: only(pooled), Right: true, Wide: true, Hint: "over the counts of all scored items"},
-		{Title: "human agreement", Text: people, Markdown: people, Page: people, Right: true,
-			Hint: v.Ceiling.what()}}}
+		{Title: "human agreement", Text: people, Markdown: people, Page: people, Right: true, Hint: v.Ceiling.what()}}}
 	for _, s := range v.Scores {
 		mean, ci := v.Scores.Lead(s)
-		row := t.add(s.Name, bar(mean, cells), Score(mean, 3), Interval(ci), plusMinus(ci, mean), Score(s.Mean, 3),
-			span(s.Min, s.Max), Count(s.N), Score(s.Pooled, 3), v.people(s.Name, short))
+		row := t.add(s.Name, bar(mean, 24), Score(mean, 3), Interval(ci), Score(s.Mean, 3),
+			span(s.Min, s.Max), Count(s.N), Score(s.Pooled, 3), v.people(s.Name))
 		row.Primary = s.Name == v.Run.Primary
 	}
 	return t
 }
 
 // people is the agreement of people by a score, with its interval.
-func (v SummaryView) people(score string, short bool) string {
+func (v SummaryView) people(score string) string {
 	stat := v.Ceiling.Stat(score)
-	switch {
-	case stat.CI95 == nil:
+	if stat.CI95 == nil {
 		return Score(stat.Mean, 3)
-	case short:
-		return Score(stat.Mean, 3) + " ±" + plusMinus(stat.CI95, stat.Mean)
 	}
 	return Score(stat.Mean, 3) + " (" + Interval(stat.CI95) + ")"
 }
@@ -185,15 +176,6 @@ func Interval(ci *[2]float64) string {
 		return none
 	}
 	return ends(Score(&ci[0], 3), Score(&ci[1], 3))
-}
-
-// plusMinus shows the way from the mean to the farther end of an interval: the
-// nearer one may be cut at a bound of the score.
-func plusMinus(ci *[2]float64, mean *float64) string {
-	if ci == nil || mean == nil {
-		return none
-	}
-	return Score(new(max(ci[1]-*mean, *mean-ci[0])), 3)
 }
 
 // span shows the least and the largest value.
@@ -215,17 +197,26 @@ func ends(from, to string) string {
 // GroupTables break the counts down, a table for each kind of type.
 func (v SummaryView) GroupTables() (tables []Table) {
 	for _, list := range kinds(v.Groups, func(g outcome.GroupStat) string { return g.Kind }) {
-		t := Table{Title: "By " + label(Words(list[0].Kind)), Columns: []Column{{Title: "type", Name: true, flex: true},
-			{Title: "expected", Page: "exp.", Right: true}, {Title: "extracted", Page: "extr.", Right: true},
-			{Title: "matched", Page: "match", Right: true},
+		t := Table{Title: "By " + label(Words(list[0].Kind)), folded: true, drop: []string{"extracted", "matched"}, Columns: []Column{
+			{Title: "type", Name: true, flex: true, key: true},
+			{Title: "expected", Right: true}, {Title: "extracted", Right: true}, {Title: "matched", Right: true},
 			{Title: "P", Right: true}, {Title: "R", Right: true}, {Title: "F1", Right: true, Strong: true}}}
 		for _, g := range list {
 			t.add(g.Name, Count(g.Expected), Count(g.Extracted), Count(g.Matched), Score(g.Precision, 3), Score(g.Recall, 3), Score(g.F1, 3))
 		}
 		tables = append(tables, t)
 	}
+	if len(tables) > 0 && v.Trials != nil {
+		tables[0].Notes = append(tables[0].Notes, "counts of all trials together")
+	}
+	if len(tables) > 0 && v.Items.Failed > 0 {
+		tables[0].Notes = append(tables[0].Notes, "failed "+v.Noun()+"s have no counts by type")
+	}
 	return tables
 }
+
+// mostKinds is how many kinds of type are shown.
+const mostKinds = 20
 
 // kinds divides groups that are sorted by their kind into one list for each.
 func kinds[G any](groups []G, kind func(G) string) (lists [][]G) {
@@ -236,69 +227,79 @@ func kinds[G any](groups []G, kind func(G) string) (lists [][]G) {
 			begin = i + 1
 		}
 	}
-	return lists
+	return lists[:min(len(lists), mostKinds)]
 }
 
-// groupNote says what the counts by type are over, where that is not every item
-// once.
-func (v SummaryView) groupNote() string {
-	var notes []string
-	if len(v.Groups) > 0 && v.Trials != nil {
-		notes = append(notes, "counts of all trials together")
+// failureTable lists the classes of failures, with the first items of each.
+func (v SummaryView) failureTable() Table {
+	t := Table{Title: "Failures", Columns: []Column{{Markdown: "class", Name: true, flex: true, Pill: true}, {Markdown: "failed", Right: true},
+		{Markdown: "items", Below: true}}}
+	for _, f := range v.Failures {
+		var items []string
+		for _, item := range f.Items {
+			items = append(items, quoted(item.ID)+": "+quoted(item.Message))
+		}
+		if more := f.Count - len(f.Items); more > 0 && len(items) > 0 {
+			items = append(items, "and "+Count(more)+" more")
+		}
+		t.add(string(f.Class), Count(f.Count), strings.Join(items, "\n")).State = string(compare.Fail)
 	}
-	if len(v.Groups) > 0 && v.Items.Failed > 0 {
-		notes = append(notes, "failed "+v.Noun()+"s have no counts by type")
-	}
-	return strings.Join(notes, " · ")
+	return t
 }
 
 // causeTable lists what is wrong most often, with the items that have most of it.
 func (v SummaryView) causeTable() Table {
 	t := Table{Title: "Top causes", Columns: []Column{{Title: "cause", Name: true, flex: true}, {Title: "faults", Right: true, Strong: true},
-		{Title: "items", Right: true}, {Title: "most in", Markdown: no, flex: true, free: true, faint: true}, {Title: "most in", Text: no}}}
+		{Title: "items", Right: true}, {Title: "most in", flex: true, free: true, faint: true}}}
 	for _, c := range v.Causes {
-		var labels, codes []string
+		var most []string
 		for _, item := range c.Worst[:min(3, len(c.Worst))] {
-			labels, codes = append(labels, label(item.ID)+" "+Count(item.Count)), append(codes, code(item.ID)+" "+Count(item.Count))
+			most = append(most, quoted(item.ID)+" "+Count(item.Count))
 		}
-		t.add(Words(c.What+" "+c.Name), Count(c.Count), Count(c.Items), strings.Join(labels, ", "), strings.Join(codes, ", "))
+		t.add(Words(c.What+" "+c.Name), Count(c.Count), Count(c.Items), strings.Join(most, ", "))
 	}
 	return t
 }
 
 func (v SummaryView) worstTable() Table {
-	t := Table{Columns: []Column{{Markdown: "item", Name: true, flex: true, key: true}, {Markdown: "score", Right: true, Strong: true},
-		{Markdown: no, flex: true, free: true, faint: true}, {Text: no, Name: true}}}
+	t := Table{Title: "Lowest " + quoted(v.Run.Primary), Columns: []Column{{Markdown: "item", Name: true, flex: true, key: true},
+		{Markdown: "score", Right: true, Strong: true}, {Markdown: "comment", flex: true, free: true, faint: true}}}
 	for _, item := range v.Worst {
-		t.add(item.ID, ratio(item.Score), textutil.Line(item.Comment), item.Comment).Trial = item.Trial
+		comment := ""
+		if item.Comment != "" {
+			comment = quoted(item.Comment)
+		}
+		t.add(item.ID, ratio(item.Score), comment).Trial = item.Trial
 	}
 	return t
+}
+
+// tables are those of a run in their order, of each kind of type so many rows.
+func (v SummaryView) tables(groups int) []Table {
+	list := []Table{v.ScoreTable()}
+	if v.Trials != nil {
+		list = append(list, v.TrialTable(), v.SpreadTable(), v.FlakyTable())
+	}
+	list = append(list, v.failureTable())
+	for _, t := range v.GroupTables() {
+		list = append(list, t.First(groups))
+	}
+	return append(list, v.causeTable(), v.worstTable())
 }
 
 // Text writes the summary of a run for a person at a terminal: the run, its
 // scores, failures, time and cost, the breakdown by type, the top causes of
 // faults, the worst items and where to look. Lines fit Options.Width: where the
-// table of scores does not, it gives intervals as ±, then does without bars, ranges
-// and pooled values, and says so. A summary without a run (of scored pairs, say) is
+// table of scores does not, it does without bars, ranges and pooled values. A summary without a run (of scored pairs, say) is
 // shown without the lines that would be empty.
 //
 // It writes once; the error is that of the writer.
 func Text(w io.Writer, s outcome.Summary, opt Options) error {
 	p, v := newPage(opt), SummaryView{s, opt.Ceiling}
 	p.runLines(v)
-	p.scores(v)
-	p.trials(v)
-	p.failures(s.Failures)
-	for _, t := range v.GroupTables() {
-		if p.Width < 80 {
-			t.Columns[1].Title, t.Columns[2].Title, t.Columns[3].Title = "exp", "ext", "match"
-		}
-		p.table(t.First(p.Groups, "type"))
+	for _, t := range v.tables(p.Groups) {
+		p.table(t)
 	}
-	p.note(v.groupNote())
-	p.table(v.causeTable())
-	p.title("Lowest " + label(s.Run.Primary))
-	p.table(v.worstTable())
 	p.warnings("Read with care", s.Warnings, 0)
 	p.where()
 	return p.writeTo(w)
@@ -359,55 +360,6 @@ func short(hash string) string {
 	return shown
 }
 
-func (p *page) scores(v SummaryView) {
-	if len(v.Scores) == 0 {
-		return
-	}
-	p.title("Scores")
-	var t Table
-	for _, form := range []struct {
-		cells int
-		short bool // from the richest to the narrowest
-	}{{24, false}, {16, false}, {10, false}, {10, true}, {6, true}, {0, true}} {
-		t = v.scoreTable(form.cells, form.short)
-		shown := t.forText()
-		if _, total := shown.widths(uncut, uncut); total <= p.Width {
-			break
-		}
-	}
-	dropped := p.draw(t, "range", "pooled")
-	var notes []string
-	if v.Scores.AnyFailed() {
-		note := "failed items count as 0"
-		if slices.ContainsFunc(v.Scores, func(s outcome.Stat) bool { return s.Unanswered > 0 }) {
-			note += ", and those that an evaluator gave no score for"
-		}
-		notes = append(notes, note, ofScored+": the mean of the others, n of them")
-	}
-	if t.Columns[8].Text != no && !slices.Contains(dropped, "pooled") {
-		notes = append(notes, "pooled: over the counts of all scored items")
-	}
-	if v.Ceiling != nil {
-		notes = append(notes, v.Ceiling.what())
-	}
-	p.note(strings.Join(notes, " · "))
-	p.leftOut(dropped)
-}
-
-func (p *page) failures(list []outcome.FailureCount) {
-	p.title("Failures")
-	for _, f := range list {
-		class := text.Snip(label(string(f.Class)), p.Width/2, "…")
-		p.line("  " + p.red(isolate(class)) + " " + Count(f.Count))
-		for _, item := range f.Items {
-			p.wrapped(label(item.ID)+": "+label(item.Message), 4, messageLines, nil)
-		}
-		if more := f.Count - len(f.Items); more > 0 && len(f.Items) > 0 {
-			p.line("    " + p.faint(fmt.Sprintf("and %s more", Count(more))))
-		}
-	}
-}
-
 // Markdown writes the summary of each run, fit for the comment of a pull
 // request: scores with intervals, failures, top causes, the breakdown by type
 // folded away, and the worst items.
@@ -443,37 +395,9 @@ func (m *markdown) summary(v SummaryView) {
 	if v.Answers != nil {
 		m.paragraph("**weighted_score** %s", Score(v.WeightedScore, 4))
 	}
-	m.table(v.ScoreTable(), func(r Row, c Column) bool { return r.Primary && (c.Name || c.Strong) })
-	m.trials(v)
-	m.failures(v)
-	m.section("### Top causes", v.causeTable())
-	for _, t := range v.GroupTables() {
-		m.folded(t.Title+" ("+Count(len(t.Rows))+")", func() {
-			t = t.First(30, "type")
-			m.table(t, nil)
-			m.note(t.More)
-		})
-	}
-	m.note(v.groupNote())
-	m.section("### Lowest "+code(v.Run.Primary), v.worstTable())
-	for _, warning := range v.Warnings {
-		m.line("> ⚠ %s\n>", code(warning))
-	}
+	m.table(v.tables(30)...)
+	m.warnings(v.Warnings)
 	if link, ok := WebLink(v.Run.URL); ok {
 		m.paragraph("[The run in Langfuse](<%s>)", link)
 	}
-}
-
-func (m *markdown) failures(v SummaryView) {
-	if len(v.Failures) == 0 {
-		return
-	}
-	m.paragraph("### %s", Counted(v.Items.Failed, "failed "+v.Noun()))
-	for _, f := range v.Failures {
-		m.line("- **%s** %s", code(string(f.Class)), Count(f.Count))
-		for _, item := range f.Items {
-			m.line("  - %s: %s", code(item.ID), excerpt(item.Message))
-		}
-	}
-	m.line("")
 }

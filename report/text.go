@@ -3,7 +3,6 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"html"
 	"io"
 	"net/url"
 	"strings"
@@ -241,12 +240,12 @@ func (m *markdown) writeTo(w io.Writer) error {
 // line writes a line.
 func (m *markdown) line(format string, args ...any) { fmt.Fprintf(&m.text, format+"\n", args...) }
 
-// section writes a table under a title, if it has rows.
-func (m *markdown) section(title string, t Table) {
-	if len(t.Rows) > 0 {
-		m.note(title)
-		m.table(t, nil)
+// warnings lists texts of strangers.
+func (m *markdown) warnings(list []string) {
+	for _, warning := range list {
+		m.line("- ⚠️ %s", excerpt(warning))
 	}
+	m.line("")
 }
 
 // paragraph writes a line with an empty one behind it.
@@ -259,12 +258,38 @@ func (m *markdown) note(s string) {
 	}
 }
 
-// table writes a table, if it has rows; cells for which bold says so are bold.
-func (m *markdown) table(t Table, bold func(Row, Column) bool) {
-	t = t.in(func(c Column) string { return c.Markdown })
-	if len(t.Rows) == 0 {
-		return
+// table writes the tables that have rows, each under its title or folded. What matters
+// most in the row of the primary score is bold.
+func (m *markdown) table(tables ...Table) {
+	for _, t := range tables {
+		switch {
+		case len(t.Rows) == 0:
+		case t.folded:
+			m.paragraph("<details><summary>%s</summary>", summaryOf(t.Title))
+			m.rows(t)
+			m.paragraph("</details>")
+		default:
+			if t.Title != "" {
+				m.paragraph("### %s", spans(t.Title))
+			}
+			m.rows(t)
+		}
 	}
+}
+
+// summaryOf is a title of what is folded, where code spans are none: it has no character
+// that means something in Markdown or HTML.
+func summaryOf(title string) string {
+	return strings.Map(func(r rune) rune {
+		if strings.ContainsRune("<>&@#*[]()`|\\!", r) {
+			return -1
+		}
+		return r
+	}, unquoted(title))
+}
+
+func (m *markdown) rows(t Table) {
+	t = t.in(func(c Column) string { return c.Markdown })
 	titles, rules := "|", "|"
 	for _, c := range t.Columns {
 		titles += " " + noBar(c.Title) + " |"
@@ -278,10 +303,11 @@ func (m *markdown) table(t Table, bold func(Row, Column) bool) {
 			if c.Name {
 				cell = excerpt(cell)
 			}
+			cell = spans(cell)
 			if i == 0 && row.Trial > 0 {
 				cell += fmt.Sprintf(" #%d", row.Trial)
 			}
-			if bold != nil && bold(row, c) {
+			if row.Primary && (c.Name || c.Strong) {
 				cell = "**" + cell + "**"
 			}
 			line += " " + noBar(cell) + " |"
@@ -289,13 +315,23 @@ func (m *markdown) table(t Table, bold func(Row, Column) bool) {
 		m.line("%s", line)
 	}
 	m.line("")
+	m.note(t.More)
 }
 
-// folded writes a part that is opened by clicking on its title.
-func (m *markdown) folded(title string, write func()) {
-	m.paragraph("<details><summary>%s</summary>", html.EscapeString(title))
-	write()
-	m.paragraph("</details>")
+// spans puts the quoted texts of a cell into code spans, and what were lines behind one
+// another.
+func spans(cell string) string {
+	var out strings.Builder
+	for {
+		before, rest, found := strings.Cut(cell, "\x01")
+		out.WriteString(strings.ReplaceAll(noMath(before), "\n", " · "))
+		if !found {
+			return out.String()
+		}
+		quoted, behind, _ := strings.Cut(rest, "\x02")
+		out.WriteString(excerpt(quoted))
+		cell = behind
+	}
 }
 
 // noBar shows a bar within a cell as a broken one: a bar would end the cell even
@@ -322,14 +358,17 @@ func code(s string) string {
 	return fence + s + fence
 }
 
-// excerpt is the beginning of a stranger's text as a code span.
-func excerpt(s string) string {
+// brief is the beginning of a stranger's text.
+func brief(s string) string {
 	shown, left := FirstRunes(s, 300)
 	if left > 0 {
 		shown += "…"
 	}
-	return code(shown)
+	return shown
 }
+
+// excerpt is the beginning of a stranger's text as a code span.
+func excerpt(s string) string { return code(brief(s)) }
 
 // WebLink returns an address that a browser may be sent to: http or https with a
 // host; ok is false for anything else.

@@ -11,9 +11,12 @@ import (
 // TrialTable has a row for each trial.
 func (v SummaryView) TrialTable() Table {
 	primary := label(v.Run.Primary)
-	t := Table{Title: "Trials", Columns: []Column{{Title: "trial", Right: true}, {Title: "run", flex: true, key: true},
+	t := Table{Title: "Trials", drop: []string{"scored"}, Columns: []Column{{Title: "trial", Right: true}, {Title: "run", flex: true, key: true},
 		{Title: "scored", Right: true}, {Title: "failed", Right: true},
 		{Title: primary, Text: text.Snip(primary, 20, "…"), Right: true, Strong: true}}}
+	if uneven := v.Trials.Uneven; uneven > 0 {
+		t.Notes = append(t.Notes, Counted(uneven, "item")+" not run in every trial")
+	}
 	for _, run := range v.Trials.Runs {
 		t.add(strconv.Itoa(run.Trial), textutil.Line(run.Name), Count(run.Scored), Count(run.Failed), Score(run.Mean, 3))
 	}
@@ -22,12 +25,13 @@ func (v SummaryView) TrialTable() Table {
 
 // SpreadTable says how much each score varies where nothing was changed.
 func (v SummaryView) SpreadTable() Table {
-	t := Table{Title: "Spread where nothing was changed", Columns: []Column{
-		{Title: "score", Page: "spread where nothing was changed", Name: true, flex: true},
+	t := Table{Title: "Spread where nothing was changed", drop: []string{"trials", "sd within items"}, Columns: []Column{
+		{Title: "score", Name: true, flex: true},
 		{Title: "trials", Right: true, Wide: true, Hint: "least and largest mean of a trial"},
 		{Title: "sd of trials", Right: true, Strong: true, Hint: "standard deviation of the means of the trials"},
 		{Title: "sd within items", Right: true, Wide: true, Hint: "how much one item varies between its trials"},
-		{Title: "items the same", Right: true}}}
+		{Title: "items the same", Right: true}}, Notes: []string{"failed trials count as 0 · an item's value is the mean over its trials · " +
+		"the difference of two trials has the sd of trials times √2"}}
 	for _, s := range v.Trials.Scores {
 		means, same := none, none
 		if s.Least != nil && s.Top != nil {
@@ -43,8 +47,10 @@ func (v SummaryView) SpreadTable() Table {
 
 // FlakyTable lists the items that vary most between trials.
 func (v SummaryView) FlakyTable() Table {
-	t := Table{Columns: []Column{{Markdown: "item", Page: "item", Name: true, flex: true}, {Title: "least", Right: true},
-		{Title: "most", Right: true}, {Title: "mean", Right: true, Strong: true}, {Title: "failed", Right: true}}}
+	t := Table{Title: "Flaky by " + quoted(v.Run.Primary) + ": " + Count(v.Trials.Flaky) + " of " +
+		Counted(v.Trials.Items, "item"), folded: true, Items: true,
+		Columns: []Column{{Title: "item", Name: true, flex: true}, {Title: "least", Right: true},
+			{Title: "most", Right: true}, {Title: "mean", Right: true, Strong: true}, {Title: "failed", Right: true}}}
 	for _, item := range v.Trials.FlakyItems {
 		t.add(item.ID, ratio(item.Least), ratio(item.Top), ratio(item.Mean), Count(item.Failed)+"/"+Count(item.Trials))
 	}
@@ -52,41 +58,4 @@ func (v SummaryView) FlakyTable() Table {
 		t.More = "and " + Counted(more, "more item")
 	}
 	return t
-}
-
-// Flaky says how many items vary.
-func (v SummaryView) Flaky() string {
-	return Count(v.Trials.Flaky) + " of " + Counted(v.Trials.Items, "item")
-}
-
-// trials writes what the repetitions of a run say: each by itself, how much the
-// scores vary where nothing was changed, and the items that vary most.
-func (p *page) trials(v SummaryView) {
-	t := v.Trials
-	if t == nil {
-		return
-	}
-	p.table(v.TrialTable(), "scored")
-	if t.Uneven > 0 {
-		p.wrapped(Counted(t.Uneven, "item")+" not run in every trial", gap, 0, p.yellow)
-	}
-	p.table(v.SpreadTable(), "trials", "sd within items")
-	p.note("failed trials count as 0 · an item's value is the mean over its trials · the difference of two trials has the sd of trials times √2")
-	if t.Flaky > 0 {
-		p.title("Flaky by " + label(v.Run.Primary) + ": " + v.Flaky())
-		p.table(v.FlakyTable())
-	}
-}
-
-// trials says how much the scores vary where nothing was changed, and which items
-// vary most.
-func (m *markdown) trials(v SummaryView) {
-	if v.Trials == nil {
-		return
-	}
-	m.paragraph("### Spread over %s", Counted(v.Trials.Count, "trial"))
-	m.table(v.SpreadTable(), nil)
-	if v.Trials.Flaky > 0 {
-		m.folded("Flaky: "+v.Flaky(), func() { m.table(v.FlakyTable(), nil) })
-	}
 }

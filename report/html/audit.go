@@ -22,7 +22,7 @@ func Audit(w io.Writer, a report.Audit) error {
 		report.Audit
 		Shown []finding
 		Moves *table
-	}{Audit: a, Moves: newTable("moves", a.Moves(), mostLines, "system")}
+	}{Audit: a, Moves: newTable("moves", a.Moves(), mostLines)}
 	type key struct {
 		Item    string `json:"item"`
 		Finding string `json:"finding"`

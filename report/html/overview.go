@@ -114,7 +114,7 @@ type overview struct {
 	Tiles    []tile
 	Scores   *table
 	Warnings []string
-	Trials   *trials
+	Trials   []*table
 	Failures []outcome.FailureCount
 	Causes   []outcome.CauseCount
 	Groups   []*table
@@ -122,12 +122,6 @@ type overview struct {
 
 // tile is a number that stands out.
 type tile struct{ Title, Value, Note, State string }
-
-// trials is what the repetitions of a run say.
-type trials struct {
-	report.SummaryView
-	Runs, Spread, FlakyItems *table
-}
 
 func newOverview(v report.SummaryView, t tally) overview {
 	o := overview{Name: named(v.Run.Name), About: about(v), Tiles: tiles(v), Warnings: first(v.Warnings, mostLines),
@@ -140,21 +134,19 @@ func newOverview(v report.SummaryView, t tally) overview {
 			figure := newDistribution(named(s.Name), mean, ci, t[s.Name])
 			distributions = append(distributions, figure.people(v.Ceiling.Stat(s.Name)))
 		}
-		o.Scores = newTable("scores", v.ScoreTable(), mostLines, "score").draw(2, []string{"0", "distribution, mean and 95 % interval", "1"}, distributions)
+		o.Scores = newTable("scores", v.ScoreTable(), mostLines).draw(2, []string{"0", "distribution, mean and 95 % interval", "1"}, distributions)
 	}
 	if v.Trials != nil {
-		o.Trials = &trials{v, newTable("trials", v.TrialTable(), 10*mostLines, "trial"), newTable("spreads", v.SpreadTable(), mostLines, "score"),
-			newTable("flaky", v.FlakyTable(), mostLines, "item")}
-		o.Trials.FlakyItems.Items = true
+		o.Trials = newTables(v.TrialTable(), v.SpreadTable(), v.FlakyTable())
 	}
-	for _, t := range first(v.GroupTables(), mostTables) {
-		o.Groups = append(o.Groups, newTable("groups", t, mostGroups, "type"))
+	for _, t := range v.GroupTables() {
+		o.Groups = append(o.Groups, newTable("groups", t, mostGroups))
 	}
 	return o
 }
 
-// The most rows of a breakdown, and the most breakdowns.
-const mostGroups, mostTables = 60, 8
+// mostGroups is the most rows of a breakdown.
+const mostGroups = 60
 
 func about(v report.SummaryView) []string {
 	run := v.Run

@@ -50,11 +50,8 @@ func (a *Agreement) Stat(score string) outcome.Stat {
 	return stat
 }
 
-// what says whose agreement it is; "" for none.
+// what says whose agreement it is.
 func (a *Agreement) what() string {
-	if a == nil {
-		return ""
-	}
 	return fmt.Sprintf("human agreement: %s against %s, mean over %s, 95 %% interval",
 		textutil.Line(a.B), textutil.Line(a.A), Counted(a.Items, "item"))
 }

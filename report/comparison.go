@@ -198,39 +198,34 @@ func (v ResultView) YesNoTable() Table {
 	return t
 }
 
-// ConsumptionTable has what is known of cost and latency in both runs.
+// ConsumptionTable has a line for what is known of cost and of latency in both runs.
 func (v ResultView) ConsumptionTable() Table {
-	t := Table{Title: "Cost and latency", folded: true, drop: []string{"n", "×"}, Columns: []Column{{Markdown: "per item", Page: "per item", flex: true},
-		{Title: "base", Right: true}, {Title: "cand.", Right: true}, {Title: "×", Right: true, Wide: true}, {Title: "diff.", Right: true},
-		{Title: intervals, Right: true, Wide: true}, {Title: "n", Right: true, Wide: true}}}
-	add := func(name string, a compare.Amount, show func(float64) string) {
-		signed := func(v float64) string { return map[int]string{-1: "-", 1: "+"}[cmp.Compare(v, 0)] + show(math.Abs(v)) }
-		cells := []string{name, none, none, none, none, none, Count(a.N)}
-		if a.Difference != nil {
-			cells[1], cells[2], cells[4] = show(*a.Base), show(*a.Candidate), signed(*a.Difference)
-		}
-		if a.Ratio != nil {
-			cells[3] = fmt.Sprintf("%.2f", *a.Ratio)
-		}
-		if a.CI95 != nil {
-			cells[5] = signed(a.CI95[0]) + " to " + signed(a.CI95[1])
-		}
-		t.add(cells...)
-	}
+	t := Table{Title: "Cost and latency", folded: true, Columns: []Column{{Markdown: "mean of the items", Below: true}}}
 	base, cand := v.of.Base.Summary, v.Candidate.Summary
 	if b, c := base.Usage.CostUSD, cand.Usage.CostUSD; b != nil && c != nil && *b+*c > 0 {
-		add("cost", v.Cost, dollars)
+		t.add(amountLine("cost per item", v.Cost, dollars))
 	}
 	if b, c := base.LatencyMS, cand.LatencyMS; b != nil && c != nil {
-		add("latency", v.Latency, Milliseconds)
-		for _, quantile := range []struct {
-			name string
-			b, c float64
-		}{{"p50", b.P50, c.P50}, {"p95", b.P95, c.P95}} {
-			t.add(quantile.name, Milliseconds(quantile.b), Milliseconds(quantile.c), "", "", "", "")
-		}
+		t.add(amountLine("latency per item", v.Latency, Milliseconds))
+		t.add(fmt.Sprintf("p50 %s → %s, p95 %s → %s", Milliseconds(b.P50), Milliseconds(c.P50), Milliseconds(b.P95), Milliseconds(c.P95)))
 	}
 	return t
+}
+
+func amountLine(name string, a compare.Amount, show func(float64) string) string {
+	if a.Difference == nil {
+		return name + ": not known of any item in both runs"
+	}
+	signed := func(v float64) string { return map[int]string{-1: "-", 1: "+"}[cmp.Compare(v, 0)] + show(math.Abs(v)) }
+	text := fmt.Sprintf("%s %s → %s", name, show(*a.Base), show(*a.Candidate))
+	if a.Ratio != nil {
+		text += fmt.Sprintf(" (×%.2f)", *a.Ratio)
+	}
+	text += ", " + signed(*a.Difference)
+	if a.CI95 != nil {
+		text += fmt.Sprintf(" (95 %% %s to %s)", signed(a.CI95[0]), signed(a.CI95[1]))
+	}
+	return text + ", n=" + Count(a.N)
 }
 
 // GroupTables break the counts of both down, a table for each kind of type.

@@ -311,7 +311,7 @@ func TestCompareMarkdown_rendered(t *testing.T) {
 			{"score", "base", "candidate", "difference", "95 % interval", "p (Holm)", "+/-/=", "n"},
 			{"score", "base", "cand.", "diff.", "95 % interval", "n"},
 			{"score", "no → yes", "yes → no", "both", "neither", "p (McNemar)"},
-			{"per item", "base", "cand.", "×", "diff.", "95 % interval", "n"},
+			{"mean of the items"},
 			{"type", "expected", "matched", "extracted", "base F1", "candidate F1", "difference"},
 			{"type", "expected", "matched", "extracted", "base F1", "candidate F1", "difference"},
 			{"item", "base", "candidate", "difference", "what changed"},

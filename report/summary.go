@@ -151,7 +151,10 @@ func (v SummaryView) ScoreTable() Table {
 		{Markdown: no, Page: no, cyan: true}, mean, {Title: intervals, Right: true, Wide: true}, scored,
 		{Title: "range", Markdown: no, Page: no, Right: true}, {Title: "n", Right: true},
 		{Title: "pooled", Text: only(pooled), Right: true, Wide: true, Hint: "over the counts of all scored items"},
-		{Title: "human agreement", Text: people, Markdown: people, Page: people, Right: true, Hint: v.Ceiling.what()}}}
+		{Title: "human agreement", Text: people, Markdown: people, Page: people, Right: true}}}
+	if v.Ceiling != nil {
+		t.Notes = []string{v.Ceiling.what()}
+	}
 	for _, s := range v.Scores {
 		mean, ci := v.Scores.Lead(s)
 		row := t.add(s.Name, bar(mean, 24), Score(mean, 3), Interval(ci), Score(s.Mean, 3),
@@ -161,13 +164,14 @@ func (v SummaryView) ScoreTable() Table {
 	return t
 }
 
-// people is the agreement of people by a score, with its interval.
+// people is the agreement of people by a score, with the way to the farther end of its
+// interval: the nearer one may be cut at a bound of the score.
 func (v SummaryView) people(score string) string {
 	stat := v.Ceiling.Stat(score)
 	if stat.CI95 == nil {
 		return Score(stat.Mean, 3)
 	}
-	return Score(stat.Mean, 3) + " (" + Interval(stat.CI95) + ")"
+	return Score(stat.Mean, 3) + " ±" + ratio(max(stat.CI95[1]-*stat.Mean, *stat.Mean-stat.CI95[0]))
 }
 
 // Interval shows both ends.

@@ -278,7 +278,9 @@ func (p *page) render(t, below Table) {
 				line += cell + space
 			}
 		}
-		p.line(strings.TrimRight(line, " "))
+		if line = strings.TrimRight(line, " "); line != "" {
+			p.line(line)
+		}
 	}
 	if slices.ContainsFunc(t.Columns, func(c Column) bool { return c.Title != "" }) {
 		write(func(_ int, c Column) string { return c.Title })

@@ -112,7 +112,7 @@ type overview struct {
 	About    []string
 	Link     string
 	Tiles    []tile
-	Scores   *table
+	Scores   []*table
 	Warnings []string
 	Trials   []*table
 	Failures []outcome.FailureCount
@@ -134,7 +134,8 @@ func newOverview(v report.SummaryView, t tally) overview {
 			figure := newDistribution(named(s.Name), mean, ci, t[s.Name])
 			distributions = append(distributions, figure.people(v.Ceiling.Stat(s.Name)))
 		}
-		o.Scores = newTable("scores", v.ScoreTable(), mostLines).draw(2, []string{"0", "distribution, mean and 95 % interval", "1"}, distributions)
+		scores := newTable("scores", v.ScoreTable(), mostLines)
+		o.Scores = []*table{scores.draw(2, []string{"0", "distribution, mean and 95 % interval", "1"}, distributions)}
 	}
 	if v.Trials != nil {
 		o.Trials = newTables(v.TrialTable(), v.SpreadTable(), v.FlakyTable())

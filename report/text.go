@@ -83,32 +83,26 @@ func (p *page) wrapped(s string, indent, most int, paint func(string) string) {
 // broken only between parts.
 func (p *page) parts(label string, parts ...string) {
 	const indent = 10
-	lead := text.Pad(label, indent, ' ')
-	line, used := "", 0
-	flush := func() {
-		if line != "" {
-			p.line(p.faint(lead) + line)
-			lead = strings.Repeat(" ", indent)
-		}
-		line, used = "", 0
+	var whole []string
+	for _, part := range given(parts...) {
+		whole = append(whole, strings.ReplaceAll(isolate(text.Snip(part, p.Width-indent-2, "…")), " ", unbroken))
 	}
-	for _, part := range parts {
-		if part == "" {
-			continue
-		}
-		part = text.Snip(part, p.Width-indent, "…")
-		width := text.StringWidthWithoutEscSequences(part)
-		if used > 0 && indent+used+3+width > p.Width {
-			flush()
-		}
-		if used > 0 {
-			line += " · "
-			used += 3
-		}
-		line += isolate(part)
-		used += width
+	if len(whole) > 0 {
+		p.hang(text.Pad(label, indent, ' '), strings.Join(whole, unbroken+"· "))
 	}
-	flush()
+}
+
+// unbroken is a space at which no line is broken.
+const unbroken = "\u00a0"
+
+// hang writes text behind a lead, and its further lines below the text.
+func (p *page) hang(lead, s string) {
+	indent := text.StringWidthWithoutEscSequences(lead)
+	for _, line := range Wrap(s, p.Width-indent) {
+		line = strings.ReplaceAll(strings.TrimSuffix(line, unbroken+"·"), unbroken, " ")
+		p.line(p.faint(lead) + isolate(line))
+		lead = strings.Repeat(" ", indent)
+	}
 }
 
 // note writes a remark below a table, if there is one.
@@ -174,6 +168,11 @@ func Wrap(s string, width int) []string {
 			default:
 				line.WriteByte(' ')
 				used++
+			}
+			if used+size <= width { // it may have colours
+				line.WriteString(word)
+				used += size
+				continue
 			}
 			for _, r := range word {
 				cells := text.RuneWidth(r)

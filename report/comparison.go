@@ -328,15 +328,12 @@ func Compare(w io.Writer, c compare.Comparison, opt Options) error {
 
 // sideLines says what a run is.
 func (p *page) sideLines(name string, s compare.Side) {
-	r, failed, prompt := s.Summary.Run, "", ""
+	failed := ""
 	if n := s.Summary.Items.Failed; n > 0 {
 		failed = p.red(Count(n) + " failed")
 	}
-	if r.PromptName != "" {
-		prompt = fmt.Sprintf("%s@%d", textutil.Line(r.PromptName), r.PromptVersion)
-	}
-	p.parts(name, p.bold(label(r.Name)), textutil.Line(r.Dataset), textutil.Line(r.Model), prompt,
-		SummaryView{Summary: s.Summary}.Planned(), failed, textutil.Line(s.Where))
+	about := append([]string{p.bold(label(s.Summary.Run.Name))}, SummaryView{Summary: s.Summary}.About()...)
+	p.parts(name, append(about, failed, textutil.Line(s.Where))...)
 }
 
 // candidate writes everything about one candidate.

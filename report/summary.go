@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 
 	"extraction-experiment/compare"
@@ -36,8 +35,23 @@ func (v SummaryView) Noun() string {
 	return "outcome"
 }
 
-// System lists what was measured: provider, parameters, prompt.
-func (v SummaryView) System() []string {
+// About says what a run is: its dataset and model, and what was measured besides.
+func (v SummaryView) About() []string {
+	r := v.Run
+	return slices.Concat(given(textutil.Line(r.Dataset), textutil.Line(r.Model)), v.system(), given(textutil.Line(r.Selection), v.Planned()))
+}
+
+// Origin says when a run began, and of which versions scorer and dataset were.
+func (v SummaryView) Origin() []string {
+	started := ""
+	if !v.Run.Started.IsZero() {
+		started = v.Run.Started.UTC().Format("2006-01-02 15:04 UTC")
+	}
+	return given(started, short("scorer ", v.Run.ScorerVersion), short("dataset ", v.Run.DatasetFingerprint))
+}
+
+// system lists provider, parameters and prompt.
+func (v SummaryView) system() []string {
 	r, prompt := v.Run, ""
 	if r.PromptName != "" {
 		prompt = fmt.Sprintf("prompt %s@%d", textutil.Line(r.PromptName), r.PromptVersion)
@@ -62,9 +76,6 @@ func given(parts ...string) []string {
 	return slices.DeleteFunc(parts, func(s string) bool { return s == "" })
 }
 
-// Tokens lists what the run took; nothing where it took none.
-func (v SummaryView) Tokens() []string { return tokenParts(v.Usage) }
-
 func tokenParts(u outcome.UsageSum) []string {
 	if u.Total == 0 {
 		return nil
@@ -84,8 +95,8 @@ func usageSum(u outcome.Usage) outcome.UsageSum {
 	return outcome.UsageSum{Input: u.Input, Output: u.Output, Total: u.Total(), Cached: u.Cached, Reasoning: u.Reasoning}
 }
 
-// Cost says what is known of it; nothing where nothing was bought.
-func (v SummaryView) Cost() []string {
+// cost says what is known of it; nothing where nothing was bought.
+func (v SummaryView) cost() []string {
 	u := v.Usage
 	var parts []string
 	switch {
@@ -113,10 +124,8 @@ func (v SummaryView) Cost() []string {
 	return parts
 }
 
-// JudgedBy says what judging models took, which is no part of the cost; nothing
+// judgingParts say what judging models took, which is no part of the cost; nothing
 // without any.
-func (v SummaryView) JudgedBy() []string { return judgingParts(v.Judging) }
-
 func judgingParts(j *outcome.Judging) []string {
 	if j == nil {
 		return nil
@@ -300,7 +309,13 @@ func (v SummaryView) tables(groups int) []Table {
 // It writes once; the error is that of the writer.
 func Text(w io.Writer, s outcome.Summary, opt Options) error {
 	p, v := newPage(opt), SummaryView{s, opt.Ceiling}
-	p.runLines(v)
+	p.wrapped(strings.Join(given(textutil.Line(s.Run.Name), textutil.Line(s.Run.Dataset), textutil.Line(s.Run.Model), v.Planned()), " · "), 0, 2, p.bold)
+	p.parts("system", v.system()...)
+	p.parts("selected", textutil.Line(s.Run.Selection))
+	for _, f := range v.Facts() {
+		paint := map[string]func(string) string{"": p.faint, "warn": p.yellow, "bad": p.red}[f.State]
+		p.parts(paint(f.Label), f.Parts...)
+	}
 	for _, t := range v.tables(p.Groups) {
 		p.table(t)
 	}
@@ -309,59 +324,58 @@ func Text(w io.Writer, s outcome.Summary, opt Options) error {
 	return p.writeTo(w)
 }
 
-// runLines writes the head: what ran, on what, how many items, how long, how
-// much.
-func (p *page) runLines(v SummaryView) {
-	r, i, noun := v.Run, v.Items, v.Noun()
-	p.wrapped(strings.Join(given(textutil.Line(r.Name), textutil.Line(r.Dataset), textutil.Line(r.Model), v.Planned()), " · "), 0, 2, p.bold)
+// Fact is a line about a run as a whole, or a tile of its page.
+type Fact struct {
+	Label string
+	State string // "warn" or "bad", if it is not well
+	Parts []string
+}
+
+// Facts say how a run went: how many items, how long, how much.
+func (v SummaryView) Facts() (list []Fact) {
+	add := func(label, state string, parts ...string) {
+		if parts = given(parts...); len(parts) > 0 {
+			list = append(list, Fact{label, state, parts})
+		}
+	}
+	counted := func(n int, text string) string { return map[bool]string{true: Counted(n, v.Noun()) + text}[n > 0] }
 	if v.Status != outcome.Complete && v.Status != "" { // what is no run has none
-		notRun := ""
-		if n := i.NotRun(); n > 0 {
-			notRun = p.yellow(Counted(n, noun) + " not run")
-		}
-		p.parts("status", p.yellow(textutil.Line(string(v.Status))), notRun)
+		add("status", "warn", textutil.Line(string(v.Status)), counted(v.Items.NotRun(), " not run"))
 	}
-	p.parts("system", v.System()...)
-	p.parts("selected", textutil.Line(r.Selection))
 	if a := v.Answers; a != nil {
-		weighted := "undefined"
-		if a.WeightedScore != nil {
-			weighted = strconv.FormatFloat(*a.WeightedScore, 'f', 4, 64)
-		}
-		p.parts("weighted", "weighted_score "+weighted, "document "+short(a.PDFSHA256), "questions "+short(a.QuestionsSHA256))
+		add("weighted", "", "weighted_score "+Score(a.WeightedScore, 4), short("document ", a.PDFSHA256), short("questions ", a.QuestionsSHA256))
 	}
-	for _, c := range r.CustomScorers {
-		if c.Certified != "" {
-			p.wrapped("evaluator "+textutil.Line(c.Name)+" is certified: "+textutil.Line(c.Certified), 0, 0, p.faint)
-		}
-	}
-	failed, cached := Count(i.Failed)+" failed", ""
+	i, state, cached := v.Items, "", ""
 	if i.Failed > 0 {
-		failed = p.red(failed)
+		state = "bad"
 	}
 	if i.FromCache > 0 {
 		cached = Count(i.FromCache) + " from the cache"
 	}
-	p.parts(noun+"s", Count(i.Planned)+" planned", Count(i.Scored)+" scored", failed, Count(i.NothingToFind)+" with nothing to find", cached)
+	add(v.Noun()+"s", state, Count(i.Planned)+" planned", Count(i.Scored)+" scored", Count(i.Failed)+" failed",
+		Count(i.NothingToFind)+" with nothing to find", cached)
 	if l := v.LatencyMS; l != nil {
-		p.parts("latency", "p50 "+Milliseconds(l.P50), "p95 "+Milliseconds(l.P95), "mean "+Milliseconds(l.Mean), "max "+Milliseconds(l.Max))
+		add("latency", "", "p50 "+Milliseconds(l.P50), "p95 "+Milliseconds(l.P95), "mean "+Milliseconds(l.Mean), "max "+Milliseconds(l.Max))
 	}
-	p.parts("tokens", v.Tokens()...)
-	p.parts("cost", v.Cost()...)
-	p.parts("judging", v.JudgedBy()...)
+	add("tokens", "", tokenParts(v.Usage)...)
+	add("cost", "", v.cost()...)
+	add("judging", "", judgingParts(v.Judging)...)
 	if sent := v.Published; sent != nil {
-		waiting := ""
-		if sent.Waiting > 0 {
-			waiting = p.yellow(Counted(sent.Waiting, noun) + " waiting to be published")
-		}
-		p.parts("langfuse", Counted(sent.Outcomes, noun)+" published", waiting)
+		state = map[bool]string{true: "warn"}[sent.Waiting > 0]
+		add("langfuse", state, Counted(sent.Outcomes, v.Noun())+" published", counted(sent.Waiting, " waiting to be published"))
 	}
+	for _, c := range v.Run.CustomScorers {
+		if c.Certified != "" {
+			add("evaluator", "", textutil.Line(c.Name)+" is certified: "+textutil.Line(c.Certified))
+		}
+	}
+	return list
 }
 
-// short is the beginning of a hash.
-func short(hash string) string {
+// short is the beginning of a hash or a version, after what it is.
+func short(what, hash string) string {
 	shown, _ := FirstRunes(textutil.Line(hash), 12)
-	return shown
+	return map[bool]string{true: what + shown}[shown != ""]
 }
 
 // Markdown writes the summary of each run, fit for the comment of a pull
@@ -380,22 +394,11 @@ func Markdown(w io.Writer, runs []Run) error {
 
 func (m *markdown) summary(v SummaryView) {
 	m.paragraph("## %s", code(v.Run.Name))
-	what := []string{code(v.Run.Dataset), code(v.Run.Model)}
-	if v.Run.PromptName != "" {
-		what = append(what, "prompt "+code(fmt.Sprintf("%s@%d", v.Run.PromptName, v.Run.PromptVersion)))
+	m.paragraph("%s", code(strings.Join(v.About(), " · ")))
+	for _, f := range v.Facts() {
+		m.line("- %s: %s", f.Label, code(strings.Join(f.Parts, ", ")))
 	}
-	if cost := v.Cost(); len(cost) > 0 {
-		what = append(what, noMath(strings.Join(cost, ", ")))
-	}
-	items := v.Planned() + ", " + Count(v.Items.Failed) + " failed"
-	if n := v.Items.NotRun(); n > 0 {
-		items += ", **" + Count(n) + " not run**"
-	}
-	what = append(what, items)
-	if judging := v.JudgedBy(); len(judging) > 0 {
-		what = append(what, "judging: "+noMath(strings.Join(judging, ", ")))
-	}
-	m.note(strings.Join(what, " · "))
+	m.line("")
 	if v.Answers != nil {
 		m.paragraph("**weighted_score** %s", Score(v.WeightedScore, 4))
 	}

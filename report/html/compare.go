@@ -190,7 +190,7 @@ func (c *comparing) versus(i int, r report.ResultView) versus {
 
 func (c *comparing) sideCard(title string, at int, s compare.Side) sideCard {
 	view := report.SummaryView{Summary: c.all[at].Summary}
-	card := sideCard{Title: title, Name: c.titles[at], About: append(about(view), view.Planned()), Failed: s.Summary.Items.Failed}
+	card := sideCard{Title: title, Name: c.titles[at], About: append(view.About(), view.Origin()...), Failed: s.Summary.Items.Failed}
 	if at < len(c.cfg.Links) {
 		card.Link = c.cfg.Links[at]
 	}

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"extraction-experiment/compare"
-	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 	"extraction-experiment/report"
 	"extraction-experiment/scoring"
@@ -124,7 +123,7 @@ type overview struct {
 type tile struct{ Title, Value, Note, State string }
 
 func newOverview(v report.SummaryView, t tally) overview {
-	o := overview{Name: named(v.Run.Name), About: about(v), Tiles: tiles(v), Warnings: first(v.Warnings, mostLines),
+	o := overview{Name: named(v.Run.Name), About: append(v.About(), v.Origin()...), Tiles: tiles(v), Warnings: first(v.Warnings, mostLines),
 		Failures: first(v.Failures, mostLines), Causes: first(v.Causes, mostLines)}
 	o.Link, _ = report.WebLink(v.Run.URL)
 	if len(v.Scores) > 0 {
@@ -149,32 +148,8 @@ func newOverview(v report.SummaryView, t tally) overview {
 // mostGroups is the most rows of a breakdown.
 const mostGroups = 60
 
-func about(v report.SummaryView) []string {
-	run := v.Run
-	parts := append([]string{named(run.Dataset), named(run.Model)}, v.System()...)
-	if judging := v.JudgedBy(); len(judging) > 0 {
-		parts = append(parts, "judging: "+strings.Join(judging, ", "))
-	}
-	parts = append(parts, named(run.Selection))
-	if !run.Started.IsZero() {
-		parts = append(parts, run.Started.UTC().Format("2006-01-02 15:04 UTC"))
-	}
-	if run.ScorerVersion != "" {
-		parts = append(parts, "scorer "+named(run.ScorerVersion))
-	}
-	if hash, _ := report.FirstRunes(run.DatasetFingerprint, 12); hash != "" {
-		parts = append(parts, "dataset "+named(hash))
-	}
-	return slices.DeleteFunc(parts, func(s string) bool { return s == "" })
-}
-
+// tiles are the primary score and the facts of a run.
 func tiles(v report.SummaryView) (list []tile) {
-	add := func(title, value, state string, notes ...string) {
-		list = append(list, tile{title, value, strings.Join(notes, ", "), state})
-	}
-	if v.Answers != nil {
-		add("weighted_score", report.Score(v.WeightedScore, 3), "primary", "by the weights of the questions")
-	}
 	if stat, ok := v.Scores.Lookup(v.Run.Primary); ok {
 		var notes []string
 		mean, ci := v.Scores.Lead(stat)
@@ -187,30 +162,10 @@ func tiles(v report.SummaryView) (list []tile) {
 		if v.Scores.AnyFailed() {
 			notes = append(notes, "failed as 0; of those scored "+report.Score(stat.Mean, 3))
 		}
-		add(named(stat.Name), report.Score(mean, 3), "primary", notes...)
+		list = append(list, tile{named(stat.Name), report.Score(mean, 3), strings.Join(notes, ", "), "primary"})
 	}
-	items, notes, state := v.Items.Planned, []string{report.Count(v.Items.Scored) + " scored"}, ""
-	if t := v.Trials; t != nil {
-		items /= max(1, t.Count)
-		notes = []string{report.Counted(t.Count, "trial") + " each", report.Counted(v.Items.Scored, v.Noun()) + " scored"}
-	}
-	if n := v.Items.NotRun(); n > 0 {
-		notes, state = append(notes, report.Count(n)+" not run"), "warn"
-	}
-	add("items", report.Count(items), state, notes...)
-	failed := map[bool]string{true: "bad"}[v.Items.Failed > 0]
-	add("failed", report.Count(v.Items.Failed), failed, "of "+report.Counted(v.Items.Scored+v.Items.Failed, v.Noun()))
-	if l := v.LatencyMS; l != nil {
-		add("latency p50", report.Milliseconds(l.P50), "", "p95 "+report.Milliseconds(l.P95))
-	}
-	if cost := v.Cost(); len(cost) > 0 {
-		add("cost", cost[0], "", cost[1:]...)
-	}
-	if tokens := v.Tokens(); len(tokens) > 0 {
-		add("tokens", report.Count(v.Usage.Total), "", tokens...)
-	}
-	if v.Status != outcome.Complete {
-		add("status", textutil.Line(string(v.Status)), "warn")
+	for _, f := range v.Facts() {
+		list = append(list, tile{f.Label, named(f.Parts[0]), long(strings.Join(f.Parts[1:], ", ")), f.State})
 	}
 	return list
 }

@@ -71,9 +71,7 @@ func AuditText(w io.Writer, a Audit, opt Options) error {
 	if more := a.Total - len(a.Findings); more > 0 {
 		p.note(Counted(more, "finding") + " of less doubt; --top shows more")
 	}
-	if moves := a.Moves(); len(moves.Rows) > 0 {
-		p.table(moves)
-	}
+	p.table(a.Moves())
 	for _, part := range []struct {
 		n    int
 		text string
@@ -172,14 +170,13 @@ func RegoldText(w io.Writer, r Regold, opt Options) error {
 	ranks := Table{Title: "Ranks by " + textutil.Line(r.Metric), Columns: []Column{{Title: "run", Name: true, flex: true, key: true}, {Title: "rank", Right: true},
 		{Title: "before", Right: true}, {Title: "after", Right: true}, {Title: "difference", Right: true}, {Title: "new run", Name: true, flex: true}}}
 	for _, s := range r.Ranks {
-		difference := none
-		if s.Before != nil && s.After != nil {
-			difference = Delta(new(*s.After - *s.Before))
-		}
-		ranks.add(s.Run, shift(Count(s.RankBefore), Count(s.RankAfter)), Score(s.Before, 3), Score(s.After, 3), difference, s.Rescored)
+		ranks.add(s.Run, shift(Count(s.RankBefore), Count(s.RankAfter)), Score(s.Before, 3), Score(s.After, 3), difference(s.Before, s.After), s.Rescored)
 	}
 	p.table(ranks)
-	verdicts := Table{Title: "Verdicts", Columns: []Column{{Title: "candidate", Name: true, flex: true, key: true}, {Title: "against", Name: true, flex: true}, {Title: "verdict"}}}
+	said := func(title, about string) Table {
+		return Table{Title: title, Columns: []Column{{Title: "candidate", Name: true, flex: true, key: true}, {Title: about, Name: true, flex: true}, {Title: "says"}}}
+	}
+	verdicts, gates := said("Verdicts", "against"), said("Gates", "rule")
 	for _, v := range r.Verdicts {
 		before := string(v.Before)
 		if v.Incomparable {
@@ -187,21 +184,15 @@ func RegoldText(w io.Writer, r Regold, opt Options) error {
 		}
 		verdicts.add(v.Candidate, v.Base, shift(before, string(v.After)))
 	}
-	if len(verdicts.Rows) > 0 {
-		p.table(verdicts)
-	}
-	gates := Table{Title: "Gates", Columns: []Column{{Title: "candidate", Name: true, flex: true, key: true}, {Title: "rule", Name: true, flex: true}, {Title: "answer"}}}
 	for _, g := range r.Gates {
 		gates.add(g.Candidate, g.Rule, shift(string(g.Before), string(g.After)))
 	}
-	if len(gates.Rows) > 0 {
-		p.table(gates)
-	}
+	p.table(verdicts)
+	p.table(gates)
 	for _, m := range r.Runs {
-		if t := movedTable(m); len(t.Rows) > 0 {
-			t.Title += " · " + textutil.Line(m.From.Name)
-			p.table(t)
-		}
+		t := movedTable(m)
+		t.Title += " · " + textutil.Line(m.From.Name)
+		p.table(t)
 	}
 	p.note("experiment publish NEW RUN sends a new run to Langfuse")
 	return p.writeTo(w)

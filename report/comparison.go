@@ -332,8 +332,8 @@ func (p *page) sideLines(name string, s compare.Side) {
 	if n := s.Summary.Items.Failed; n > 0 {
 		failed = p.red(Count(n) + " failed")
 	}
-	about := append([]string{p.bold(label(s.Summary.Run.Name))}, SummaryView{Summary: s.Summary}.About()...)
-	p.parts(name, append(about, failed, textutil.Line(s.Where))...)
+	about := append([]string{p.bold(label(s.Summary.Run.Name)), failed}, SummaryView{Summary: s.Summary}.About()...)
+	p.parts(name, append(about, textutil.Line(s.Where))...)
 }
 
 // candidate writes everything about one candidate.

@@ -168,35 +168,33 @@ func (e *Estimate) AddJudging(judges int) {
 // Text writes the estimate for a person.
 func (e Estimate) Text() string {
 	var b strings.Builder
-	line := func(label, text string) { fmt.Fprintf(&b, "%-9s %s\n", label, text) }
-	e.lines(line, &b)
-	if e.Judging != nil {
-		line("judging", Counted(e.Judging.Calls, "call")+" of judging models; "+judgingNote)
+	line := func(label, format string, args ...any) {
+		fmt.Fprintf(&b, "%-9s "+format+"\n", append([]any{label}, args...)...)
 	}
-	return b.String()
-}
-
-func (e Estimate) lines(line func(label, text string), b *strings.Builder) {
-	fmt.Fprintf(b, "%s · %s · an estimate, nothing was asked\n", textutil.Line(e.Dataset), textutil.Line(e.Model))
+	fmt.Fprintf(&b, "%s · %s · an estimate, nothing was asked\n", textutil.Line(e.Dataset), textutil.Line(e.Model))
 	items := Count(e.Items)
 	if e.Trials > 1 {
 		items += " × " + Counted(e.Trials, "trial")
 	}
 	if e.Unusable > 0 {
-		items += fmt.Sprintf(" · %s of them cannot be asked about", Count(e.Unusable))
+		items += " · " + Count(e.Unusable) + " of them cannot be asked about"
 	}
-	line("items", items)
+	line("items", "%s", items)
 	if !e.Asks {
 		line("cost", "nothing that is known here: no model is asked for extractions by this program")
-		return
-	}
-	line("requests", Count(e.Requests)+" · repairs and retries come on top")
-	line("tokens", fmt.Sprintf("about %s in · %s out (as long as what is expected)", Count(e.InputTokens), Count(e.OutputTokens)))
-	if e.CostUSD == nil {
-		line("cost", "unknown: there is no price for "+textutil.Line(e.Model))
 	} else {
-		line("cost", "about "+dollars(*e.CostUSD)+", by list prices")
+		line("requests", "%s · repairs and retries come on top", Count(e.Requests))
+		line("tokens", "about %s in · %s out (as long as what is expected)", Count(e.InputTokens), Count(e.OutputTokens))
+		if e.CostUSD == nil {
+			line("cost", "unknown: there is no price for %s", textutil.Line(e.Model))
+		} else {
+			line("cost", "about %s, by list prices", dollars(*e.CostUSD))
+		}
 	}
+	if e.Judging != nil {
+		line("judging", "%s of judging models; %s", Counted(e.Judging.Calls, "call"), judgingNote)
+	}
+	return b.String()
 }
 
 // EstimateSum writes in one line what several runs would take together. A run of
@@ -232,14 +230,11 @@ func EstimateSum(list []Estimate) string {
 // mostCauses is how many causes and drifting cases of the bench are shown.
 const mostCauses = 20
 
-// hanging writes one line of text, broken where it does not fit; the lines after the
-// first are indented by two more.
-func (p *page) hanging(indent int, format string, args ...any) {
-	text := textutil.Line(fmt.Sprintf(format, args...))
-	first := Wrap(text, p.Width-indent)[0]
-	p.wrapped(first, indent, 0, nil)
-	if rest := strings.TrimSpace(text[len(first):]); rest != "" {
-		p.wrapped(rest, indent+2, 0, nil)
+// say writes one line of text, broken where it does not fit; the lines after the first
+// are indented by two more.
+func (p *page) say(indent int, format string, args ...any) {
+	for i, line := range Wrap(textutil.Line(fmt.Sprintf(format, args...)), p.Width-indent-2) {
+		p.line(strings.Repeat(" ", indent+2*min(i, 1)) + isolate(line))
 	}
 }
 
@@ -247,23 +242,23 @@ func (p *page) hanging(indent int, format string, args ...any) {
 // It writes once; the error is that of the writer.
 func Bench(w io.Writer, r bench.Report) error {
 	p := newPage(Options{Width: harnessWidth})
-	p.hanging(0, "bench %s: %s, %s, %s of %s (%d smoke, %d regression in %s)", r.Run, r.Mode, r.Model,
+	p.say(0, "bench %s: %s, %s, %s of %s (%d smoke, %d regression in %s)", r.Run, r.Mode, r.Model,
 		textutil.Counted(r.Trials, "trial"), textutil.Counted(r.Breadth.TotalCaseCount, "case"), r.Breadth.SmokeCaseCount,
 		r.Breadth.RegressionCaseCount, textutil.Counted(r.Breadth.RegressionCategoryCount, "category"))
 	if r.Sources != "" {
-		p.hanging(2, "cases: %s", r.Sources)
+		p.say(2, "cases: %s", r.Sources)
 	}
 	p.line("")
 	switch {
 	case r.Answered == 0 && r.FailedCalls == 0:
-		p.hanging(2, "no call was answered: there is nothing to measure")
+		p.say(2, "no call was answered: there is nothing to measure")
 	case r.Answered == 0:
-		p.hanging(2, "no call was answered (%d of %d failed): there is nothing to measure", r.FailedCalls, r.FailedCalls)
+		p.say(2, "no call was answered (%d of %d failed): there is nothing to measure", r.FailedCalls, r.FailedCalls)
 	case r.FailedCalls > 0:
-		p.hanging(2, "%d of %d calls failed", r.FailedCalls, r.FailedCalls+r.Answered)
+		p.say(2, "%d of %d calls failed", r.FailedCalls, r.FailedCalls+r.Answered)
 	}
 	for _, f := range r.Failures {
-		p.hanging(4, "%d %s, such as %s: %s", f.Count, f.Class, f.CaseID, textutil.Brief(f.Message, 300))
+		p.say(4, "%d %s, such as %s: %s", f.Count, f.Class, f.CaseID, textutil.Brief(f.Message, 300))
 	}
 	if r.Answered > 0 {
 		if r.FailedCalls > 0 {
@@ -274,7 +269,7 @@ func Bench(w io.Writer, r bench.Report) error {
 	}
 	for _, warning := range r.Warnings {
 		p.line("")
-		p.hanging(2, "warning: %s", warning)
+		p.say(2, "warning: %s", warning)
 	}
 	return p.writeTo(w)
 }
@@ -324,7 +319,7 @@ func (p *page) benchCauses(r bench.Report) {
 		if c.Quote != "" {
 			what += fmt.Sprintf(" %q", c.Quote)
 		}
-		p.hanging(2, "%s (%s): %s: %s", c.CaseID, when, what, c.Detail)
+		p.say(2, "%s (%s): %s: %s", c.CaseID, when, what, c.Detail)
 	}
 	if n := len(r.DriftingCases); n > 0 {
 		names := strings.Join(r.DriftingCases[:min(n, mostCauses)], ", ")
@@ -332,7 +327,7 @@ func (p *page) benchCauses(r bench.Report) {
 			names += fmt.Sprintf(" and %d more", n-mostCauses)
 		}
 		p.line("")
-		p.hanging(2, "%s of %d came to different things: %s", textutil.Counted(n, "case"), r.Breadth.TotalCaseCount, names)
+		p.say(2, "%s of %d came to different things: %s", textutil.Counted(n, "case"), r.Breadth.TotalCaseCount, names)
 	}
 }
 

@@ -227,13 +227,13 @@ func (p *page) matches(matches []Match) {
 // missTable lists what was matched with nothing, each with the nearest of the
 // other side.
 func missTable(title string, misses []Miss) Table {
-	t := Table{Title: title, Columns: []Column{{faint: true, flex: true}, {Name: true, flex: true, key: true}, {Below: true}}}
+	t := Table{Title: title, Columns: []Column{{flex: true, key: true}, {Below: true}}}
 	for _, m := range misses {
 		why := textutil.Line(m.Reason)
 		if m.Nearest != "" {
 			why = strings.Join(given("nearest: "+textutil.Line(m.Nearest)+" (similarity "+Score(&m.Similarity, 3)+")", why), " · ")
 		}
-		t.add(textutil.Line(m.What), m.Value, why)
+		t.add(strings.TrimSpace(textutil.Line(m.What)+" "+label(m.Value)), why)
 	}
 	return t
 }

@@ -352,14 +352,11 @@ func MovesText(w io.Writer, r MovesResult, opt Options) error {
 			still++
 			continue
 		}
-		difference, n := none, Count(s.NNew)
+		n := Count(s.NNew)
 		if s.NOld != s.NNew {
 			n = Count(s.NOld) + " → " + n
 		}
-		if s.Before != nil && s.After != nil {
-			difference = Delta(new(*s.After - *s.Before))
-		}
-		t.add(textutil.Line(s.Score), Score(s.Before, 3), Score(s.After, 3), difference, Count(s.Up), Count(s.Down), n)
+		t.add(textutil.Line(s.Score), Score(s.Before, 3), Score(s.After, 3), difference(s.Before, s.After), Count(s.Up), Count(s.Down), n)
 	}
 	if len(t.Rows) == 0 {
 		p.line("no score moved")
@@ -377,7 +374,7 @@ func movedTable(r MovesResult) Table {
 	t := Table{Title: "Items that moved most, by " + textutil.Line(r.Scorer.Primary), Columns: []Column{{Title: "item", Name: true, flex: true},
 		{Title: "before", Right: true}, {Title: "after", Right: true}, {Title: "difference", Right: true}}}
 	for _, item := range r.Moved {
-		row := t.add(item.Item, ratio(item.Before), ratio(item.After), Delta(new(item.After-item.Before)))
+		row := t.add(item.Item, ratio(item.Before), ratio(item.After), difference(&item.Before, &item.After))
 		if item.Trial > 1 {
 			row.Trial = item.Trial
 		}

@@ -291,7 +291,7 @@ func (p *page) render(t, below Table) {
 		for _, cell := range below.Rows[r].Cells {
 			for line := range strings.SplitSeq(cell, "\n") {
 				if line != "" {
-					p.wrapped(line, 3*gap, messageLines, p.faint)
+					p.wrapped(line, gap*(1+min(2, len(t.Columns))), messageLines, p.faint)
 				}
 			}
 		}

@@ -233,8 +233,11 @@ const mostCauses = 20
 // say writes one line of text, broken where it does not fit; the lines after the first
 // are indented by two more.
 func (p *page) say(indent int, format string, args ...any) {
-	for i, line := range Wrap(textutil.Line(fmt.Sprintf(format, args...)), p.Width-indent-2) {
-		p.line(strings.Repeat(" ", indent+2*min(i, 1)) + isolate(line))
+	text := textutil.Line(fmt.Sprintf(format, args...))
+	first := Wrap(text, p.Width-indent)[0]
+	p.wrapped(first, indent, 0, nil)
+	if rest := strings.TrimSpace(text[len(first):]); rest != "" {
+		p.wrapped(rest, indent+2, 0, nil)
 	}
 }
 

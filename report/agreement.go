@@ -120,13 +120,11 @@ func (p *page) directions(a Agreement) {
 }
 
 func (a Agreement) scoreTable() Table {
-	t := Table{Title: "Scores", drop: []string{"n", "pooled"}, Notes: []string{
+	t := Table{Title: "Scores", Notes: []string{
 		"B against A: A is taken for the gold, precision is how much of B's A has, too, recall how much of A's B has; A against B is the reverse",
 		"mean over items, an item where both are empty as 1 · pooled: over the counts of all items",
-	}, Columns: []Column{{Title: "score", Name: true, flex: true, key: true},
-		{Title: "B against A", Right: true, Strong: true}, {Title: intervals, Right: true}, {Title: "pooled", Right: true},
-		{Title: "A against B", Right: true, Strong: true}, {Title: intervals, Right: true},
-		{Title: "pooled", Right: true}, {Title: "n", Right: true}}}
+	}, Columns: []Column{name("score"), number("B against A").strong(), interval(), number("pooled").wide(2),
+		number("A against B").strong(), interval(), number("pooled").wide(2), number("n").wide(3)}}
 	for _, b := range a.BAgainstA.Scores {
 		r, _ := a.AAgainstB.Scores.Lookup(b.Name)
 		t.add(b.Name, Score(b.Mean, 3), Interval(b.CI95), Score(b.Pooled, 3), Score(r.Mean, 3), Interval(r.CI95),
@@ -138,9 +136,8 @@ func (a Agreement) scoreTable() Table {
 // groupTables break the counts of B against A down by the types of A.
 func (a Agreement) groupTables() (tables []Table) {
 	for _, list := range kinds(a.BAgainstA.Groups, func(g outcome.GroupStat) string { return g.Kind }) {
-		t := Table{Title: "By " + label(Words(list[0].Kind)), Columns: []Column{{Title: "type", Name: true, flex: true},
-			{Title: "A", Right: true}, {Title: "B", Right: true}, {Title: "both", Right: true},
-			{Title: "both of B's", Right: true}, {Title: "both of A's", Right: true}, {Title: "F1", Right: true, Strong: true}}}
+		t := Table{Title: "By " + label(Words(list[0].Kind)), Columns: []Column{name("type"), number("A"), number("B"), number("both"),
+			number("both of B's"), number("both of A's"), number("F1").strong()}}
 		for _, g := range list {
 			t.add(g.Name, Count(g.Expected), Count(g.Extracted), Count(g.Matched), Score(g.Precision, 3), Score(g.Recall, 3),
 				Score(g.F1, 3))

@@ -49,9 +49,8 @@ type Queued struct {
 func AuditText(w io.Writer, a Audit, opt Options) error {
 	p := newPage(opt)
 	p.wrapped(fmt.Sprintf("%s · %s · %s", textutil.Line(a.Dataset), Counted(a.Items, "item"), Counted(a.Total, "finding")), 0, 2, p.bold)
-	systems := Table{Title: "Systems", drop: []string{"rel. errs alike", "errs alike", "rel. right", "type right"}, Columns: []Column{{Title: "system", Name: true, flex: true, key: true},
-		{Title: "finds", Right: true}, {Title: "errs alike", Right: true}, {Title: "type right", Right: true},
-		{Title: "rel. finds", Right: true}, {Title: "rel. errs alike", Right: true}, {Title: "rel. right", Right: true}}}
+	systems := Table{Title: "Systems", Columns: []Column{name("system"), number("finds"), number("errs alike").wide(3), number("type right").wide(1),
+		number("rel. finds"), number("rel. errs alike").wide(4), number("rel. right").wide(2)}}
 	for _, s := range a.Systems {
 		e, r := s.Entities, s.Relationships
 		systems.add(s.Name, rate(e.Found), rate(e.Shared), rate(e.Right), rate(r.Found), rate(r.Shared), rate(r.Right))
@@ -100,8 +99,7 @@ func AuditText(w io.Writer, a Audit, opt Options) error {
 // Moves is by how much the mean of each run would change if all findings that are shown
 // were right, one by one and added up.
 func (a Audit) Moves() Table {
-	t := Table{Title: "If all of these were right", Columns: []Column{{Title: "system", Name: true, flex: true, key: true},
-		{Title: scoring.EntityF1, Right: true}, {Title: scoring.RelationshipF1, Right: true}}}
+	t := Table{Title: "If all of these were right", Columns: []Column{name("system"), number(scoring.EntityF1), number(scoring.RelationshipF1)}}
 	moved := map[string]map[string]float64{}
 	for _, d := range a.Findings {
 		for _, e := range d.Effects {
@@ -167,14 +165,14 @@ type GateShift struct {
 // items of each run that moved. It writes once; the error is that of the writer.
 func RegoldText(w io.Writer, r Regold, opt Options) error {
 	p := newPage(opt)
-	ranks := Table{Title: "Ranks by " + textutil.Line(r.Metric), Columns: []Column{{Title: "run", Name: true, flex: true, key: true}, {Title: "rank", Right: true},
-		{Title: "before", Right: true}, {Title: "after", Right: true}, {Title: "difference", Right: true}, {Title: "new run", Name: true, flex: true}}}
+	ranks := Table{Title: "Ranks by " + textutil.Line(r.Metric), Columns: []Column{name("run"), number("rank"),
+		number("before"), number("after"), number("difference"), name("new run")}}
 	for _, s := range r.Ranks {
 		ranks.add(s.Run, shift(Count(s.RankBefore), Count(s.RankAfter)), Score(s.Before, 3), Score(s.After, 3), difference(s.Before, s.After), s.Rescored)
 	}
 	p.table(ranks)
 	said := func(title, about string) Table {
-		return Table{Title: title, Columns: []Column{{Title: "candidate", Name: true, flex: true, key: true}, {Title: about, Name: true, flex: true}, {Title: "says"}}}
+		return Table{Title: title, Columns: []Column{name("candidate"), name(about), {Title: "says"}}}
 	}
 	verdicts, gates := said("Verdicts", "against"), said("Gates", "rule")
 	for _, v := range r.Verdicts {

@@ -13,8 +13,7 @@ const shownMatches = 8
 // ChangeTable lists the items that changed most.
 func (v ResultView) ChangeTable() Table {
 	t := Table{Title: "Changed most by " + quoted(v.of.Metric), folded: true, Items: true, Columns: []Column{
-		{Title: "item", Name: true, flex: true, key: true}, {Title: "base", Right: true, Wide: true},
-		{Title: "cand.", Markdown: "candidate", Right: true, Wide: true}, {Title: "diff.", Markdown: "difference", Right: true, Strong: true, Diff: true},
+		name("item"), number("base").wide(2), candidate().wide(1), diff(),
 		{Markdown: "what changed", Page: "what changed", Below: true}}}
 	for _, c := range v.Changed {
 		state := compare.Better

@@ -26,9 +26,8 @@ func (v ComparisonView) Results() (list []ResultView) {
 
 // CandidateTable compares the candidates with each other at a glance.
 func (v ComparisonView) CandidateTable() Table {
-	t := Table{Title: "Candidates by " + quoted(v.Metric), noun: "candidate", drop: []string{"mean", "p (Holm)"}, Columns: []Column{{Title: "run", Name: true, flex: true, key: true},
-		{Title: "mean", Right: true, Strong: true}, {Title: "difference", Right: true}, {Title: intervals, Right: true, Wide: true},
-		{Title: "p (Holm)", Right: true, Wide: true, Hint: "corrected for the number of candidates"},
+	t := Table{Title: "Candidates by " + quoted(v.Metric), noun: "candidate", Columns: []Column{name("run"), number("mean").strong().wide(3),
+		number("difference"), interval(), number("p (Holm)").wide(2).hint("corrected for the number of candidates"),
 		{Title: "verdict", Pill: true}, {Title: "gate"}}}
 	for _, r := range v.Candidates {
 		s, says, state, gate := r.Primary(), string(r.Verdict), string(r.Primary().Verdict), none
@@ -122,17 +121,24 @@ func (v ResultView) Notes() (notes []string) {
 	return notes
 }
 
+// candidate is the column of the candidate's numbers, diff that of the differences.
+func candidate() Column { return Column{Title: "cand.", Markdown: "candidate", Right: true} }
+func diff() Column {
+	return Column{Title: "diff.", Markdown: "difference", Right: true, Strong: true, Diff: true}
+}
+
 // ScoreTable has a row for each score of both.
 func (v ResultView) ScoreTable() Table {
-	t := Table{Title: "Scores", Notes: []string{"failed items count as 0"},
-		drop: []string{"needs", "found", "n", "+/-/=", "p (Holm)", "p", "base", "cand."}, Columns: []Column{
-			{Title: "score", Name: true, flex: true, key: true}, {Title: "base", Right: true, Wide: true},
-			{Title: "cand.", Markdown: "candidate", Right: true}, {Title: "diff.", Markdown: "difference", Right: true, Strong: true, Diff: true},
-			{Title: intervals, Right: true, Wide: true}, {Title: "p", Markdown: no, Right: true, Wide: true, Hint: "sign flips"},
-			{Title: "p (Holm)", Right: true, Wide: true, Hint: "corrected for the number of scores below the first that differ"},
-			{Title: "+/-/=", Right: true, Wide: true, Hint: "items that are better, worse, equal"}, {Title: "n", Right: true, Wide: true},
-			{Title: "found", Markdown: no, Page: no, Right: true, Hint: "the least difference found 4 times of 5"},
-			{Title: "needs", Markdown: no, Page: no, Right: true, Hint: "items to find the one seen"}}}
+	text := func(title, hint string, order int) Column {
+		return Column{Title: title, Markdown: no, Page: no, Right: true, Hint: hint, Wide: order}
+	}
+	p := number("p").wide(4).hint("sign flips")
+	p.Markdown = no
+	t := Table{Title: "Scores", Notes: []string{"failed items count as 0"}, Columns: []Column{name("score"), number("base").wide(3),
+		candidate().wide(2), diff(), interval(), p,
+		number("p (Holm)").wide(5).hint("corrected for the number of scores below the first that differ"),
+		number("+/-/=").wide(6).hint("items that are better, worse, equal"), number("n").wide(7),
+		text("found", "the least difference found 4 times of 5", 8), text("needs", "items to find the one seen", 9)}}
 	for _, s := range v.Scores {
 		needed := none
 		if s.Needed != nil {
@@ -148,9 +154,8 @@ func (v ResultView) ScoreTable() Table {
 // PooledTable has the values over the counts of all items; yes or no is left out: there
 // every item counts the same.
 func (v ResultView) PooledTable() Table {
-	t := Table{Title: "Pooled over the counts of " + v.counts(), folded: true, drop: []string{"n", "base", "cand."}, Columns: []Column{{Title: "score", Name: true, flex: true, key: true},
-		{Title: "base", Right: true}, {Title: "cand.", Right: true}, {Title: "diff.", Right: true, Strong: true},
-		{Title: intervals, Right: true, Wide: true}, {Title: "n", Right: true}}}
+	t := Table{Title: "Pooled over the counts of " + v.counts(), folded: true, Columns: []Column{name("score"), number("base").wide(3),
+		candidate().wide(2), diff(), interval(), number("n").wide(4)}}
 	bootstrapped := false
 	var without, alike []string
 	for _, s := range v.Scores {
@@ -186,9 +191,8 @@ func (v ResultView) counts() string {
 
 // YesNoTable has a row for each score that is yes or no.
 func (v ResultView) YesNoTable() Table {
-	t := Table{Title: "Yes or no", folded: true, drop: []string{"neither", "both"}, Columns: []Column{{Title: "score", Name: true, flex: true, key: true}, {Title: "no → yes", Right: true},
-		{Title: "yes → no", Right: true}, {Title: "both", Right: true, Wide: true}, {Title: "neither", Right: true, Wide: true},
-		{Title: "p (McNemar)", Right: true}}}
+	t := Table{Title: "Yes or no", folded: true, Columns: []Column{name("score"), number("no → yes"), number("yes → no"),
+		number("both").wide(1), number("neither").wide(2), number("p (McNemar)")}}
 	for _, y := range v.YesNo {
 		t.add(y.Name, Count(y.Gained), Count(y.Lost), Count(y.Both), Count(y.None), pValue(y.P))
 	}
@@ -231,11 +235,8 @@ func amountLine(name string, a compare.Amount, show func(float64) string) string
 // GroupTables break the counts of both down, a table for each kind of type.
 func (v ResultView) GroupTables() (tables []Table) {
 	for _, list := range kinds(v.Groups, func(g compare.Group) string { return g.Kind }) {
-		t := Table{Title: "By " + label(Words(list[0].Kind)), folded: true, drop: []string{"extracted", "expected"}, Columns: []Column{
-			{Title: "type", Name: true, flex: true, key: true}, {Title: "expected", Right: true}, {Title: "matched", Right: true, Wide: true},
-			{Title: "extracted", Right: true, Wide: true},
-			{Title: "base F1", Right: true}, {Title: "cand. F1", Markdown: "candidate F1", Right: true},
-			{Title: "diff.", Markdown: "difference", Right: true, Strong: true, Diff: true}}}
+		t := Table{Title: "By " + label(Words(list[0].Kind)), folded: true, Columns: []Column{name("type"), number("expected").wide(1),
+			number("matched"), number("extracted").wide(2), number("base F1"), number("cand. F1"), diff()}}
 		for _, g := range list {
 			b, c := g.Base, g.Candidate
 			row := t.add(g.Name, Count(c.Expected), arrow(b.Matched, c.Matched), arrow(b.Extracted, c.Extracted),
@@ -265,10 +266,9 @@ func arrow(before, after int64) string {
 // SensitivityTable has a row for each way to score the outputs; none where they were not
 // scored again.
 func (v ResultView) SensitivityTable() Table {
-	t := Table{Title: "How far can the numbers be trusted", folded: true, noun: "way", drop: []string{"n", "base", "cand.", "p (Holm)", "score"}, Columns: []Column{{Title: "scored", Name: true, flex: true},
-		{Title: "score", Name: true, flex: true, Wide: true}, {Title: "base", Right: true, Wide: true}, {Title: "cand.", Right: true},
-		{Title: "diff.", Right: true, Strong: true, Diff: true}, {Title: intervals, Right: true, Wide: true},
-		{Title: "p (Holm)", Right: true, Wide: true, Hint: "corrected for the number of candidates"}, {Title: "n", Right: true, Wide: true},
+	t := Table{Title: "How far can the numbers be trusted", folded: true, noun: "way", Columns: []Column{name("scored"),
+		{Title: "score", Name: true, flex: true, Wide: 2}, number("base").wide(5), candidate().wide(4), diff(), interval(),
+		number("p (Holm)").wide(3).hint("corrected for the number of candidates"), number("n").wide(6),
 		{Title: "verdict", Pill: true, flex: true}}}
 	if v.Sensitivity == nil {
 		return t

@@ -309,11 +309,11 @@ func TestCompareMarkdown_rendered(t *testing.T) {
 		Tables: [][]string{
 			{"", "rule", "reason"},
 			{"score", "base", "candidate", "difference", "95 % interval", "p (Holm)", "+/-/=", "n"},
-			{"score", "base", "cand.", "diff.", "95 % interval", "n"},
+			{"score", "base", "candidate", "difference", "95 % interval", "n"},
 			{"score", "no → yes", "yes → no", "both", "neither", "p (McNemar)"},
 			{"mean of the items"},
-			{"type", "expected", "matched", "extracted", "base F1", "candidate F1", "difference"},
-			{"type", "expected", "matched", "extracted", "base F1", "candidate F1", "difference"},
+			{"type", "expected", "matched", "extracted", "base F1", "cand. F1", "difference"},
+			{"type", "expected", "matched", "extracted", "base F1", "cand. F1", "difference"},
 			{"item", "base", "candidate", "difference", "what changed"},
 		},
 		Rows: strings.Count(string(source), "\n| ") - 2*8, // lines with bars, without each head and its rule

@@ -100,9 +100,8 @@ func tick(ok bool) string { return map[bool]string{true: "✓", false: "✗"}[ok
 // It writes once; the error is that of the writer.
 func Benchmark(w io.Writer, r answers.BenchmarkReport, opt Options) error {
 	p := newPage(opt)
-	t := Table{drop: []string{"kind", "runs", "stddev", "questions", "weight", "failed"}, Columns: []Column{{Title: "dataset", Name: true, flex: true}, {Title: "kind", flex: true}, {Title: "weight", Right: true},
-		{Title: "questions", Right: true}, {Title: "runs", Right: true}, {Title: "failed", Right: true},
-		{Title: "weighted_score", Right: true, Strong: true}, {Title: "stddev", Right: true}}}
+	t := Table{Columns: []Column{name("dataset"), {Title: "kind", flex: true, Wide: 6}, number("weight").wide(2), number("questions").wide(3),
+		number("runs").wide(5), number("failed").wide(1), number("weighted_score").strong(), number("stddev").wide(4)}}
 	for _, d := range r.Datasets {
 		failed, questions := 0, 0
 		for _, run := range d.Runs {

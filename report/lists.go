@@ -65,18 +65,18 @@ func runTable(runs []RunRow) Table {
 	if len(runs) > 0 && !slices.ContainsFunc(runs, func(r RunRow) bool { return r.Primary != runs[0].Primary }) {
 		primary = cmp.Or(textutil.Line(runs[0].Primary), mixed)
 	}
-	column := func(title, hint string, shown func(RunRow) bool) Column {
+	only := func(c Column, shown func(RunRow) bool) Column {
 		if !slices.ContainsFunc(runs, shown) {
-			title = no
+			c.Title = no
 		}
-		return Column{Title: title, Right: true, Hint: hint}
+		return c
 	}
-	t := Table{drop: []string{"started", "model", "dataset", ofScored}, Columns: []Column{{Title: "run", Name: true, flex: true, key: true, Strong: true}, {Title: "dataset", flex: true},
-		{Title: "model", flex: true}, {Title: "status", flex: true}, {Title: "items", Right: true}, {Title: "failed", Right: true},
-		{Title: primary, Right: primary != mixed, flex: true},
-		column(ofScored, "the mean of those that did not fail", func(r RunRow) bool { return r.Failed > 0 }),
-		column("weighted", "", func(r RunRow) bool { return r.Weighted != nil }), column("unsent", "", func(r RunRow) bool { return r.Unpublished > 0 }),
-		{Title: "started"}}}
+	run := name("run").strong()
+	t := Table{Columns: []Column{run, {Title: "dataset", flex: true, Wide: 2}, {Title: "model", flex: true, Wide: 3}, {Title: "status", flex: true},
+		number("items"), number("failed"), {Title: primary, Right: primary != mixed, flex: true},
+		only(number(ofScored).wide(1).hint("the mean of those that did not fail"), func(r RunRow) bool { return r.Failed > 0 }),
+		only(number("weighted"), func(r RunRow) bool { return r.Weighted != nil }),
+		only(number("unsent"), func(r RunRow) bool { return r.Unpublished > 0 }), {Title: "started", Wide: 4}}}
 	if slices.ContainsFunc(runs, func(r RunRow) bool { return r.Failed > 0 }) {
 		t.Notes = []string{"failed items count as 0"}
 	}
@@ -100,12 +100,13 @@ type LeaderboardView struct{ compare.Leaderboard }
 // RankTable has a row for each run; those of the same mean share a place, and those
 // without a mean have none.
 func (v LeaderboardView) RankTable() Table {
-	t := Table{Title: "Leaderboard by " + quoted(v.Metric), noun: "run",
-		drop: []string{"p95", "p (Holm)", "to the best", "per item", "front", "failed"}, Columns: []Column{{Title: "#", Right: true},
-			{Title: "run", Name: true, Note: true, flex: true, key: true}, {Title: "mean", Right: true, Strong: true}, {Title: intervals, Right: true},
-			{Title: "to the best", Right: true, Wide: true, Hint: "mean of the paired differences to the first run"},
-			{Title: "p (Holm)", Right: true, Wide: true, Hint: "corrected for the number of pairs"}, {Title: "failed", Right: true},
-			{Title: "per item", Right: true}, {Title: "p95", Right: true, Wide: true}, {Title: "front", cyan: true, Hint: "no other run is at least as good and at most as dear, and better in one of the two"}, {Title: "gate", Text: no, Page: no}}}
+	run := name("run")
+	run.Note = true
+	t := Table{Title: "Leaderboard by " + quoted(v.Metric), noun: "run", Columns: []Column{number("#"), run, number("mean").strong(), interval(),
+		number("to the best").wide(5).hint("mean of the paired differences to the first run"),
+		number("p (Holm)").wide(6).hint("corrected for the number of pairs"), number("failed").wide(2), number("per item").wide(4),
+		number("p95").wide(7), Column{Title: "front", cyan: true, Wide: 3}.hint("no other run is at least as good and at most as dear, " +
+			"and better in one of the two"), {Title: "gate", Text: no, Page: no}}}
 	for i, r := range v.Runs {
 		best, p95, front, gate := v.ToBest(i), none, "unknown", none
 		if l := r.Summary.LatencyMS; l != nil {
@@ -147,9 +148,9 @@ func CostPerItem(r compare.Ranked) string {
 
 // PairTable compares every two runs, each with its place.
 func (v LeaderboardView) PairTable() Table {
-	t := Table{Title: "Every two runs", noun: "pair", drop: []string{"p", "p (Holm)", "difference"}, Columns: []Column{{Title: "first", Name: true, flex: true}, {Title: "second", Name: true, flex: true},
-		{Title: "difference", Right: true, Strong: true, Diff: true}, {Title: intervals, Right: true}, {Title: "p", Right: true, Wide: true},
-		{Title: "p (Holm)", Right: true, Wide: true, Hint: "corrected for the number of pairs"},
+	first, second := Column{Title: "first", Name: true, flex: true}, Column{Title: "second", Name: true, flex: true}
+	t := Table{Title: "Every two runs", noun: "pair", Columns: []Column{first, second, {Title: "difference", Right: true, Strong: true, Diff: true, Wide: 2},
+		interval(), number("p").wide(4), number("p (Holm)").wide(3).hint("corrected for the number of pairs"),
 		{Title: "second is", Pill: true, Note: true}}}
 	places := map[string]string{}
 	for _, r := range v.Runs {
@@ -344,8 +345,8 @@ func (m *Moves) Result(h outcome.Header, order []string) MovesResult {
 func MovesText(w io.Writer, r MovesResult, opt Options) error {
 	p := newPage(opt)
 	p.line(p.bold(textutil.Line(r.Name)) + " · " + textutil.Line(r.From.Name) + " scored again, " + Counted(r.Items, "result"))
-	t := Table{Title: "Scores that moved", Columns: []Column{{Title: "score"}, {Title: "before", Right: true}, {Title: "after", Right: true},
-		{Title: "difference", Right: true}, {Title: "up", Right: true}, {Title: "down", Right: true}, {Title: "n", Right: true}}}
+	t := Table{Title: "Scores that moved", Columns: []Column{{Title: "score"}, number("before"), number("after"), number("difference"),
+		number("up"), number("down"), number("n")}}
 	still := 0
 	for _, s := range r.Scores {
 		if s.Up+s.Down+s.Defined+s.Undefined == 0 {
@@ -371,8 +372,8 @@ func MovesText(w io.Writer, r MovesResult, opt Options) error {
 }
 
 func movedTable(r MovesResult) Table {
-	t := Table{Title: "Items that moved most, by " + textutil.Line(r.Scorer.Primary), Columns: []Column{{Title: "item", Name: true, flex: true},
-		{Title: "before", Right: true}, {Title: "after", Right: true}, {Title: "difference", Right: true}}}
+	t := Table{Title: "Items that moved most, by " + textutil.Line(r.Scorer.Primary), Columns: []Column{name("item"),
+		number("before"), number("after"), number("difference")}}
 	for _, item := range r.Moved {
 		row := t.add(item.Item, ratio(item.Before), ratio(item.After), difference(&item.Before, &item.After))
 		if item.Trial > 1 {

@@ -146,7 +146,7 @@ const ofScored = "of scored"
 // ScoreTable has a row for each score.
 func (v SummaryView) ScoreTable() Table {
 	only := func(shown bool) string { return map[bool]string{false: no}[shown] }
-	mean, scored := Column{Title: "mean", Right: true, Strong: true}, Column{Title: no, Right: true, Wide: true}
+	mean, scored := number("mean").strong(), number(no).wide(2)
 	if v.Scores.AnyFailed() {
 		mean.Markdown, mean.Page, mean.Hint = "failed as 0", "failed as 0", "failed items count as 0"
 		if slices.ContainsFunc(v.Scores, func(s outcome.Stat) bool { return s.Unanswered > 0 }) {
@@ -156,10 +156,9 @@ func (v SummaryView) ScoreTable() Table {
 	}
 	pooled := slices.ContainsFunc(v.Scores, func(s outcome.Stat) bool { return s.Pooled != nil })
 	people := only(v.Ceiling != nil)
-	t := Table{Title: "Scores", drop: []string{"", "range", "pooled"}, Columns: []Column{{Title: "score", Name: true, flex: true, key: true},
-		{Markdown: no, Page: no, cyan: true}, mean, {Title: intervals, Right: true, Wide: true}, scored,
-		{Title: "range", Markdown: no, Page: no, Right: true}, {Title: "n", Right: true},
-		{Title: "pooled", Text: only(pooled), Right: true, Wide: true, Hint: "over the counts of all scored items"},
+	t := Table{Title: "Scores", Columns: []Column{name("score"), {Markdown: no, Page: no, cyan: true, Wide: 5}, mean, interval(), scored,
+		{Title: "range", Markdown: no, Page: no, Right: true, Wide: 4}, number("n"),
+		{Title: "pooled", Text: only(pooled), Right: true, Wide: 3, Hint: "over the counts of all scored items"},
 		{Title: "human agreement", Text: people, Markdown: people, Page: people, Right: true}}}
 	if v.Ceiling != nil {
 		t.Notes = []string{v.Ceiling.what()}
@@ -210,10 +209,8 @@ func ends(from, to string) string {
 // GroupTables break the counts down, a table for each kind of type.
 func (v SummaryView) GroupTables() (tables []Table) {
 	for _, list := range kinds(v.Groups, func(g outcome.GroupStat) string { return g.Kind }) {
-		t := Table{Title: "By " + label(Words(list[0].Kind)), folded: true, drop: []string{"extracted", "matched"}, Columns: []Column{
-			{Title: "type", Name: true, flex: true, key: true},
-			{Title: "expected", Right: true}, {Title: "extracted", Right: true}, {Title: "matched", Right: true},
-			{Title: "P", Right: true}, {Title: "R", Right: true}, {Title: "F1", Right: true, Strong: true}}}
+		t := Table{Title: "By " + label(Words(list[0].Kind)), folded: true, Columns: []Column{name("type"), number("expected"),
+			number("extracted").wide(2), number("matched").wide(1), number("P"), number("R"), number("F1").strong()}}
 		for _, g := range list {
 			t.add(g.Name, Count(g.Expected), Count(g.Extracted), Count(g.Matched), Score(g.Precision, 3), Score(g.Recall, 3), Score(g.F1, 3))
 		}

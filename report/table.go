@@ -24,7 +24,6 @@ type Table struct {
 	Notes   []string // remarks of a terminal and of pages
 	noun    string   // of a row; the title of the first column for ""
 	folded  bool     // Markdown hides it at first
-	drop    []string // titles of the columns that a narrow terminal does without, the first ones first
 }
 
 // Column describes a column. Title is above it in every form but those for which
@@ -40,7 +39,7 @@ type Column struct {
 	Pill  bool   // the words are marked with the state of the row
 	Note  bool   // a page shows the remark of the row in it
 	Below bool   // lines that a terminal shows below the row
-	Wide  bool   // a page leaves it out where there is little room
+	Wide  int    // where there is little room it is left out, the largest number first; 0 never
 	Hint  string // about the title, where that does not say enough
 
 	// At a terminal flexible columns are cut with "…" where they are too wide: free
@@ -56,6 +55,18 @@ type Row struct {
 	Note    string   // a remark, which may have text of strangers
 	Trial   int      // of the item that the row is about, where that is to be said
 }
+
+// name is a column of names by which the rows are told apart, number one of numbers.
+func name(title string) Column   { return Column{Title: title, Name: true, flex: true, key: true} }
+func number(title string) Column { return Column{Title: title, Right: true} }
+
+func (c Column) strong() Column          { c.Strong = true; return c }
+func (c Column) wide(order int) Column   { c.Wide = order; return c }
+func (c Column) hint(text string) Column { c.Hint = text; return c }
+
+// interval is the column that goes last of all: a number without its interval says too
+// much.
+func interval() Column { return number("95 % interval").wide(1) }
 
 // no, as a title, leaves a column out; no text of strangers is the same.
 const no = "\x00"
@@ -148,10 +159,6 @@ const gap = 2
 // still be told from others, and the least of all.
 const readable, narrowest = 11, 6
 
-// intervals is the title of the column that goes last of all: a number without
-// its interval says too much.
-const intervals = "95 % interval"
-
 // table draws a table under its title, and below it what its titles mean, remarks, and
 // the columns that did not fit. In a pipe there is always room.
 func (p *page) table(t Table) {
@@ -183,9 +190,8 @@ func (p *page) table(t Table) {
 	}
 }
 
-// shorten drops columns, in the order given and intervals last, until the line fits
-// with no flexible column cut to less than readable, and keys to no less than half of the
-// width. It returns the titles that are missed.
+// shorten drops wide columns until the line fits with no flexible column cut to less than
+// readable, and keys to no less than half of the width. It returns the titles that are missed.
 func (t *Table) shorten(width int) (dropped []string) {
 	least := func(c Column) int {
 		switch {
@@ -196,17 +202,21 @@ func (t *Table) shorten(width int) (dropped []string) {
 		}
 		return uncut
 	}
-	for _, title := range append(slices.Clone(t.drop), intervals) {
-		is := func(c Column) bool { return c.Title == title }
-		if _, total := t.widths(least); total <= width {
-			break
+	for {
+		widest := 0
+		for _, c := range t.Columns {
+			widest = max(widest, c.Wide)
 		}
-		if slices.ContainsFunc(t.Columns, is) {
-			*t = t.in(func(c Column) string { return map[bool]string{true: no, false: c.Title}[is(c)] })
-			dropped = append(dropped, given(title)...)
+		if _, total := t.widths(least); total <= width || widest == 0 {
+			return dropped
+		}
+		at := slices.IndexFunc(t.Columns, func(c Column) bool { return c.Wide == widest })
+		dropped = append(dropped, given(t.Columns[at].Title)...)
+		t.Columns = slices.Delete(t.Columns, at, at+1)
+		for i := range t.Rows {
+			t.Rows[i].Cells = slices.Delete(t.Rows[i].Cells, at, at+1)
 		}
 	}
-	return dropped
 }
 
 // uncut is the least width of what is not cut.

@@ -11,8 +11,7 @@ import (
 // TrialTable has a row for each trial.
 func (v SummaryView) TrialTable() Table {
 	primary := label(v.Run.Primary)
-	t := Table{Title: "Trials", drop: []string{"scored"}, Columns: []Column{{Title: "trial", Right: true}, {Title: "run", flex: true, key: true},
-		{Title: "scored", Right: true}, {Title: "failed", Right: true},
+	t := Table{Title: "Trials", Columns: []Column{number("trial"), {Title: "run", flex: true, key: true}, number("scored").wide(1), number("failed"),
 		{Title: primary, Text: text.Snip(primary, 20, "…"), Right: true, Strong: true}}}
 	if uneven := v.Trials.Uneven; uneven > 0 {
 		t.Notes = append(t.Notes, Counted(uneven, "item")+" not run in every trial")
@@ -25,13 +24,11 @@ func (v SummaryView) TrialTable() Table {
 
 // SpreadTable says how much each score varies where nothing was changed.
 func (v SummaryView) SpreadTable() Table {
-	t := Table{Title: "Spread where nothing was changed", drop: []string{"trials", "sd within items"}, Columns: []Column{
-		{Title: "score", Name: true, flex: true},
-		{Title: "trials", Right: true, Wide: true, Hint: "least and largest mean of a trial"},
-		{Title: "sd of trials", Right: true, Strong: true, Hint: "standard deviation of the means of the trials"},
-		{Title: "sd within items", Right: true, Wide: true, Hint: "how much one item varies between its trials"},
-		{Title: "items the same", Right: true}}, Notes: []string{"failed trials count as 0 · an item's value is the mean over its trials · " +
-		"the difference of two trials has the sd of trials times √2"}}
+	t := Table{Title: "Spread where nothing was changed", Columns: []Column{name("score"),
+		number("trials").wide(2).hint("least and largest mean of a trial"),
+		number("sd of trials").strong().hint("standard deviation of the means of the trials"),
+		number("sd within items").wide(1).hint("how much one item varies between its trials"), number("items the same")},
+		Notes: []string{"failed trials count as 0 · an item's value is the mean over its trials · the difference of two trials has the sd of trials times √2"}}
 	for _, s := range v.Trials.Scores {
 		means, same := none, none
 		if s.Least != nil && s.Top != nil {
@@ -49,8 +46,7 @@ func (v SummaryView) SpreadTable() Table {
 func (v SummaryView) FlakyTable() Table {
 	t := Table{Title: "Flaky by " + quoted(v.Run.Primary) + ": " + Count(v.Trials.Flaky) + " of " +
 		Counted(v.Trials.Items, "item"), folded: true, Items: true,
-		Columns: []Column{{Title: "item", Name: true, flex: true}, {Title: "least", Right: true},
-			{Title: "most", Right: true}, {Title: "mean", Right: true, Strong: true}, {Title: "failed", Right: true}}}
+		Columns: []Column{name("item"), number("least"), number("most"), number("mean").strong(), number("failed")}}
 	for _, item := range v.Trials.FlakyItems {
 		t.add(item.ID, ratio(item.Least), ratio(item.Top), ratio(item.Mean), Count(item.Failed)+"/"+Count(item.Trials))
 	}

@@ -372,7 +372,7 @@ func classOf(c report.Column, of ...report.Row) string {
 	if c.Right {
 		list = append(list, "num")
 	}
-	if c.Wide {
+	if c.Wide > 0 {
 		list = append(list, "wide")
 	}
 	if c.Below {

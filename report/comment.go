@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -101,12 +100,7 @@ func (c Check) headline(view ResultView, compared bool) string {
 	case !compared:
 		return "❌ cannot be compared with the base"
 	}
-	s := view.Primary()
-	text := fmt.Sprintf("%s: %s %s → %s, %s", view.Says(), code(s.Name), Score(s.Base, 3), Score(s.Candidate, 3), Delta(s.Difference))
-	if e := view.Evidence(); e != "" {
-		text += " (" + e + ")"
-	}
-	return text
+	return view.Says() + ": " + code(view.Primary().Name) + " " + view.change()
 }
 
 // sides says what was compared.
@@ -124,16 +118,9 @@ func (c Check) sides() string {
 	return text
 }
 
-// rules shows the rules of the gate, those that did not pass first.
+// rules shows the rules of the gate.
 func (c Check) rules(m *markdown) {
-	if g := c.Gate; g != nil {
-		shown := *g
-		order := []compare.Answer{compare.Fail, compare.Inconclusive, compare.Pass}
-		shown.Rules = slices.SortedStableFunc(slices.Values(g.Rules), func(a, b compare.RuleResult) int {
-			return slices.Index(order, a.Answer) - slices.Index(order, b.Answer)
-		})
-		m.table(gateTable("", &shown).First(commentRules))
-	}
+	m.table(gateTable("", c.Gate).First(commentRules))
 	for _, rule := range c.LeftOut[:min(commentRules, len(c.LeftOut))] {
 		m.line("- %s needs a base: not judged", code(rule))
 	}

@@ -77,6 +77,16 @@ func (v ResultView) Evidence() string {
 	return text
 }
 
+// change is what the primary score was and is, by how much, and what that goes by.
+func (v ResultView) change() string {
+	s := v.Primary()
+	text := Score(s.Base, 3) + " → " + Score(s.Candidate, 3) + ", " + Delta(s.Difference)
+	if e := v.Evidence(); e != "" {
+		text += " (" + e + ")"
+	}
+	return text
+}
+
 // Alike says of equal scores whether more than the score is the same; "" of
 // others.
 func (v ResultView) Alike() string {
@@ -358,12 +368,8 @@ func (p *page) headline(r ResultView) {
 	if s.Difference == nil {
 		return
 	}
-	text := fmt.Sprintf("%s %s → %s, %s", textutil.Line(s.Name), Score(s.Base, 3), Score(s.Candidate, 3), Delta(s.Difference))
-	if e := r.Evidence(); e != "" {
-		text += " (" + e + ")"
-	}
 	p.line("")
-	p.wrapped(text+": "+r.Says(), 0, 0, p.bold)
+	p.wrapped(textutil.Line(s.Name)+" "+r.change()+": "+r.Says(), 0, 0, p.bold)
 	for _, note := range r.Notes() {
 		p.note(note)
 	}
@@ -394,14 +400,8 @@ func (m *markdown) candidate(r ResultView, groups int) {
 		m.line("")
 		return
 	}
-	s := r.Primary()
 	m.paragraph("### %s against %s: %s", cand, base, r.Says())
-	difference := Delta(s.Difference)
-	if e := r.Evidence(); e != "" {
-		difference += " (" + e + ")"
-	}
-	m.paragraph("%s **%s → %s**, %s, %s of %s", code(s.Name), Score(s.Base, 3), Score(s.Candidate, 3),
-		difference, Counted(r.Items, "item"), code(r.of.Base.Summary.Run.Dataset))
+	m.paragraph("%s %s, %s of %s", code(r.Primary().Name), r.change(), Counted(r.Items, "item"), code(r.of.Base.Summary.Run.Dataset))
 	m.note(r.Alike())
 	if weighted := r.weighted(); weighted != "" {
 		m.paragraph("Weighted: %s", weighted)

@@ -2,6 +2,7 @@ package report
 
 import (
 	"io"
+	"slices"
 
 	"extraction-experiment/compare"
 )
@@ -29,7 +30,7 @@ func Gate(w io.Writer, g *compare.GateResult, opt Options) error {
 	return p.writeTo(w)
 }
 
-// gateTable has a row for each rule, under a title that may say whose gate it is; it is
+// gateTable has a row for each rule, those that did not pass first, under a title that may say whose gate it is; it is
 // empty for nil.
 func gateTable(whose string, g *compare.GateResult) Table {
 	if g == nil {
@@ -38,7 +39,10 @@ func gateTable(whose string, g *compare.GateResult) Table {
 	t := Table{Title: "Gate" + whose + ": " + GateWords(*g), noun: "rule", Columns: []Column{{Pill: true, Text: no},
 		{Pill: true, Markdown: no}, {Markdown: "rule", Name: true, flex: true, key: true}, {Markdown: "reason", Below: true}}}
 	marks := map[compare.Answer]string{compare.Pass: "✅ ", compare.Fail: "❌ ", compare.Inconclusive: "❔ "}
-	for _, r := range g.Rules {
+	order := []compare.Answer{compare.Fail, compare.Inconclusive, compare.Pass}
+	for _, r := range slices.SortedStableFunc(slices.Values(g.Rules), func(a, b compare.RuleResult) int {
+		return slices.Index(order, a.Answer) - slices.Index(order, b.Answer)
+	}) {
 		t.add(marks[r.Answer]+string(r.Answer), string(r.Answer), r.Rule, quoted(r.Reason)).State = string(r.Answer)
 	}
 	return t

@@ -100,13 +100,12 @@ type LeaderboardView struct{ compare.Leaderboard }
 // RankTable has a row for each run; those of the same mean share a place, and those
 // without a mean have none.
 func (v LeaderboardView) RankTable() Table {
-	run := name("run")
-	run.Note = true
-	t := Table{Title: "Leaderboard by " + quoted(v.Metric), noun: "run", Columns: []Column{number("#"), run, number("mean").strong(), interval(),
+	t := Table{Title: "Leaderboard by " + quoted(v.Metric), noun: "run", Columns: []Column{number("#"), name("run"), number("mean").strong(), interval(),
 		number("to the best").wide(5).hint("mean of the paired differences to the first run"),
 		number("p (Holm)").wide(6).hint("corrected for the number of pairs"), number("failed").wide(2), number("per item").wide(4),
 		number("p95").wide(7), Column{Title: "front", cyan: true, Wide: 3}.hint("no other run is at least as good and at most as dear, " +
 			"and better in one of the two"), {Title: "gate", Text: no, Page: no}}}
+	var tied []string
 	for i, r := range v.Runs {
 		best, p95, front, gate := v.ToBest(i), none, "unknown", none
 		if l := r.Summary.LatencyMS; l != nil {
@@ -118,11 +117,14 @@ func (v LeaderboardView) RankTable() Table {
 		if r.Gate != nil {
 			gate, t.Columns[10].Page = GateWords(*r.Gate), "gate"
 		}
-		row := t.add(place(r), r.Summary.Run.Name, Score(r.Mean, 3), Interval(r.CI95), Delta(best.Difference), pValue(best.PHolm),
-			Count(r.Summary.Items.Failed), CostPerItem(r), p95, front, gate)
 		if i > 0 && r.Tied {
-			row.Note = "not shown to differ from the best"
+			tied = append(tied, label(r.Summary.Run.Name))
 		}
+		t.add(place(r), r.Summary.Run.Name, Score(r.Mean, 3), Interval(r.CI95), Delta(best.Difference), pValue(best.PHolm),
+			Count(r.Summary.Items.Failed), CostPerItem(r), p95, front, gate)
+	}
+	if len(tied) > 0 {
+		t.Notes = []string{"not shown to differ from the best: " + strings.Join(tied, ", ")}
 	}
 	return t
 }
@@ -151,22 +153,21 @@ func (v LeaderboardView) PairTable() Table {
 	first, second := Column{Title: "first", Name: true, flex: true}, Column{Title: "second", Name: true, flex: true}
 	t := Table{Title: "Every two runs", noun: "pair", Columns: []Column{first, second, {Title: "difference", Right: true, Strong: true, Diff: true, Wide: 2},
 		interval(), number("p").wide(4), number("p (Holm)").wide(3).hint("corrected for the number of pairs"),
-		{Title: "second is", Pill: true, Note: true}}}
+		{Title: "second is", Pill: true}, {Below: true}}}
 	places := map[string]string{}
 	for _, r := range v.Runs {
 		places[r.Summary.Run.Name] = place(r) + " "
 	}
 	for _, pair := range v.Pairs {
-		says, state, note := string(pair.Verdict), string(pair.Verdict), ""
-		if reasons := pair.Reasons(); len(pair.Incompatible) > 0 {
-			says, state, note = "incompatible", string(compare.Worse), reasons[0]
-			if len(reasons) > 1 {
-				note += "; and more"
-			}
+		says, state, reasons := string(pair.Verdict), string(pair.Verdict), []string{}
+		if len(pair.Incompatible) > 0 {
+			says, state = "incompatible", string(compare.Worse)
 		}
-		row := t.add(places[pair.First]+label(pair.First), places[pair.Second]+label(pair.Second), Delta(pair.Difference), Deltas(pair.CI95),
-			pValue(pair.P), pValue(pair.PHolm), says)
-		row.State, row.Note = state, note
+		for _, reason := range pair.Reasons() {
+			reasons = append(reasons, quoted(reason))
+		}
+		t.add(places[pair.First]+label(pair.First), places[pair.Second]+label(pair.Second), Delta(pair.Difference), Deltas(pair.CI95),
+			pValue(pair.P), pValue(pair.PHolm), says, strings.Join(reasons, "\n")).State = state
 	}
 	return t
 }
@@ -180,28 +181,9 @@ func (v LeaderboardView) PairTable() Table {
 func Leaderboard(w io.Writer, l compare.Leaderboard, opt Options) error {
 	p, v := newPage(opt), LeaderboardView{l}
 	p.table(v.RankTable())
-	var tied []string
-	for i, r := range l.Runs {
-		if i > 0 && r.Tied {
-			tied = append(tied, label(r.Summary.Run.Name))
-		}
-	}
-	if len(tied) > 0 {
-		p.wrapped("not shown to differ from the best: "+strings.Join(tied, ", "), gap, 0, nil)
-	}
 	p.table(v.PairTable().First(20))
 	for _, r := range l.Runs {
 		p.table(gateTable(" of "+quoted(r.Summary.Run.Name), r.Gate))
-	}
-	p.title("Cannot be compared")
-	for _, pair := range l.Pairs {
-		if len(pair.Incompatible) == 0 {
-			continue
-		}
-		p.wrapped(label(pair.First)+" and "+label(pair.Second), gap, 0, p.red)
-		for _, reason := range pair.Reasons() {
-			p.wrapped(textutil.Line(reason), 2*gap, 0, nil)
-		}
 	}
 	p.warnings("Read with care", l.Warnings, 0)
 	p.where()

@@ -37,7 +37,6 @@ type Column struct {
 
 	Diff  bool   // a difference: a page colours it by the state of the row
 	Pill  bool   // the words are marked with the state of the row
-	Note  bool   // a page shows the remark of the row in it
 	Below bool   // lines that a terminal shows below the row
 	Wide  int    // where there is little room it is left out, the largest number first; 0 never
 	Hint  string // about the title, where that does not say enough
@@ -52,7 +51,6 @@ type Row struct {
 	Cells   []string // with text of strangers in quotes, or in columns of names
 	Primary bool     // of the primary score
 	State   string   // "better" or "worse", or the answer of a rule
-	Note    string   // a remark, which may have text of strangers
 	Trial   int      // of the item that the row is about, where that is to be said
 }
 

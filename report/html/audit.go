@@ -49,12 +49,9 @@ type finding struct {
 	harness.Doubt
 	Percent int
 	Systems []systemSays
-	Moved   []moved
 }
 
 type systemSays struct{ System, Word, State string }
-
-type moved struct{ System, Score, Before, After string }
 
 func newFinding(d harness.Doubt) finding {
 	f := finding{Doubt: d, Percent: int(math.Round(100 * d.Doubt))}
@@ -69,9 +66,6 @@ func newFinding(d harness.Doubt) finding {
 			says.Word, says.State = "has what gold has", "missed"
 		}
 		f.Systems = append(f.Systems, says)
-	}
-	for _, e := range d.Effects {
-		f.Moved = append(f.Moved, moved{e.System, e.Score, report.Score(e.Before, 3), report.Score(e.After, 3)})
 	}
 	return f
 }

@@ -80,7 +80,9 @@ func AgreementText(w io.Writer, a Agreement, opt Options) error {
 	}
 	p.table(a.scoreTable())
 	p.directions(a)
-	for _, t := range a.groupTables() {
+	types := SummaryView{Summary: outcome.Summary{Groups: a.BAgainstA.Groups}}
+	for _, t := range types.GroupTables() {
+		t.Notes = []string{"expected are those of A, extracted those of B"}
 		p.table(t.First(p.Groups))
 	}
 	p.warnings("Read with care", a.Warnings, 0)
@@ -131,18 +133,4 @@ func (a Agreement) scoreTable() Table {
 			Score(r.Pooled, 3), Count(b.N))
 	}
 	return t
-}
-
-// groupTables break the counts of B against A down by the types of A.
-func (a Agreement) groupTables() (tables []Table) {
-	for _, list := range kinds(a.BAgainstA.Groups, func(g outcome.GroupStat) string { return g.Kind }) {
-		t := Table{Title: "By " + label(Words(list[0].Kind)), Columns: []Column{name("type"), number("A"), number("B"), number("both"),
-			number("both of B's"), number("both of A's"), number("F1").strong()}}
-		for _, g := range list {
-			t.add(g.Name, Count(g.Expected), Count(g.Extracted), Count(g.Matched), Score(g.Precision, 3), Score(g.Recall, 3),
-				Score(g.F1, 3))
-		}
-		tables = append(tables, t)
-	}
-	return tables
 }

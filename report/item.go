@@ -220,7 +220,7 @@ func (p *page) matches(matches []Match) {
 		if m.TypeCorrect != nil && !*m.TypeCorrect {
 			both += "\nwrong type"
 		}
-		p.hang("  "+text.Pad(kind(m), kinds, ' ')+"  "+Score(&m.Similarity, 2)+"  ", both)
+		p.hang(p.faint("  "+text.Pad(kind(m), kinds, ' ')+"  "+Score(&m.Similarity, 2)+"  "), both, 0, nil)
 	}
 }
 

@@ -58,6 +58,13 @@ func (p *page) heading() {
 // wrapped writes text in lines that fit, each behind the indent; at most so
 // many lines, 0 for all.
 func (p *page) wrapped(s string, indent, most int, paint func(string) string) {
+	p.hang(strings.Repeat(" ", indent), s, most, paint)
+}
+
+// hang writes text in lines that fit, behind a lead, and its further lines below the
+// text; at most so many lines, 0 for all.
+func (p *page) hang(lead, s string, most int, paint func(string) string) {
+	indent := text.StringWidthWithoutEscSequences(lead)
 	lines := Wrap(s, p.Width-indent)
 	if most > 0 && len(lines) > most {
 		last := lines[most-1]
@@ -67,15 +74,12 @@ func (p *page) wrapped(s string, indent, most int, paint func(string) string) {
 		lines = append(lines[:most-1:most-1], last+" …")
 	}
 	for _, line := range lines {
-		if line == "" {
-			p.line("")
-			continue
-		}
-		line = isolate(line)
-		if paint != nil {
+		line = isolate(strings.ReplaceAll(strings.TrimSuffix(line, unbroken+"·"), unbroken, " "))
+		if paint != nil && line != "" {
 			line = paint(line)
 		}
-		p.line(strings.Repeat(" ", indent) + line)
+		p.line(strings.TrimRight(lead+line, " "))
+		lead = strings.Repeat(" ", indent)
 	}
 }
 
@@ -88,22 +92,12 @@ func (p *page) parts(label string, parts ...string) {
 		whole = append(whole, strings.ReplaceAll(isolate(text.Snip(part, p.Width-indent-2, "…")), " ", unbroken))
 	}
 	if len(whole) > 0 {
-		p.hang(text.Pad(label, indent, ' '), strings.Join(whole, unbroken+"· "))
+		p.hang(p.faint(text.Pad(label, indent, ' ')), strings.Join(whole, unbroken+"· "), 0, nil)
 	}
 }
 
 // unbroken is a space at which no line is broken.
 const unbroken = "\u00a0"
-
-// hang writes text behind a lead, and its further lines below the text.
-func (p *page) hang(lead, s string) {
-	indent := text.StringWidthWithoutEscSequences(lead)
-	for _, line := range Wrap(s, p.Width-indent) {
-		line = strings.ReplaceAll(strings.TrimSuffix(line, unbroken+"·"), unbroken, " ")
-		p.line(p.faint(lead) + isolate(line))
-		lead = strings.Repeat(" ", indent)
-	}
-}
 
 // note writes a remark below a table, if there is one.
 func (p *page) note(s string) {

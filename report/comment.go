@@ -32,10 +32,8 @@ type Link struct{ Title, URL string }
 
 // What a comment shows of each list.
 const (
-	commentItems    = 5
-	commentScores   = 8
-	commentRules    = 15
-	commentWarnings = 8
+	commentItems = 5
+	commentLines = 15 // of all others
 )
 
 // Comment writes the comment on a pull request: the verdict in the first line, gate, the
@@ -75,7 +73,7 @@ func (c Check) comment(m *markdown, folded bool) {
 	}
 	m.paragraph("### %s", c.headline(view, compared))
 	m.paragraph("Check %s%s", code(c.Name), c.sides())
-	for _, mismatch := range view.Incompatible[:min(commentRules, len(view.Incompatible))] {
+	for _, mismatch := range view.Incompatible[:min(commentLines, len(view.Incompatible))] {
 		m.line("- %s", code(mismatch.String()))
 	}
 	c.rules(m)
@@ -106,11 +104,9 @@ func (c Check) headline(view ResultView, compared bool) string {
 // sides says what was compared.
 func (c Check) sides() string {
 	text := ""
-	if run := c.Candidate.Run; run.Name != "" {
-		text = fmt.Sprintf(" · %s, %s, %s of %s", code(run.Name), code(run.Model), Counted(c.Candidate.Items.Planned, "item"), code(run.Dataset))
-		if n := c.Candidate.Items.Failed; n > 0 {
-			text += ", " + Count(n) + " failed"
-		}
+	if name := c.Candidate.Run.Name; name != "" {
+		about := SummaryView{Summary: c.Candidate}.About()
+		text = " · " + code(name) + " " + code(strings.Join(append(about, Count(c.Candidate.Items.Failed)+" failed"), " · "))
 	}
 	if c.Base != "" {
 		text += " · base " + code(c.Base)
@@ -120,8 +116,8 @@ func (c Check) sides() string {
 
 // rules shows the rules of the gate.
 func (c Check) rules(m *markdown) {
-	m.table(gateTable("", c.Gate).First(commentRules))
-	for _, rule := range c.LeftOut[:min(commentRules, len(c.LeftOut))] {
+	m.table(gateTable("", c.Gate).First(commentLines))
+	for _, rule := range c.LeftOut[:min(commentLines, len(c.LeftOut))] {
 		m.line("- %s needs a base: not judged", code(rule))
 	}
 	m.line("")
@@ -133,7 +129,7 @@ func (c Check) changes(m *markdown, view ResultView) {
 	table.Title = "Scores that moved"
 	var rows []Row
 	for i, row := range table.Rows {
-		if d := view.Scores[i].Difference; d != nil && *d != 0 && len(rows) < commentScores {
+		if d := view.Scores[i].Difference; d != nil && *d != 0 && len(rows) < commentLines {
 			rows = append(rows, row)
 		}
 	}
@@ -153,7 +149,7 @@ func (c Check) changes(m *markdown, view ResultView) {
 	if len(view.Warnings) > 0 {
 		m.paragraph("**Read with care**")
 	}
-	m.warnings(view.Warnings[:min(commentWarnings, len(view.Warnings))])
+	m.warnings(view.Warnings[:min(commentLines, len(view.Warnings))])
 }
 
 // reason says what changed in an item: counts and classes, texts with Details.

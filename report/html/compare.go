@@ -54,7 +54,6 @@ type comparing struct {
 	*writer
 	report.ComparisonView
 	all    []report.Run
-	at     []int // where each candidate stands among the runs that are shown; 0 for nowhere
 	places []int // where each run that is shown stands among all
 	trials int   // of the item that has most
 }
@@ -64,12 +63,9 @@ func (c *comparing) choose() []report.Run {
 	runs := c.all[:1:1]
 	c.places = []int{0}
 	for i, r := range c.Candidates {
-		at := 0
 		if len(r.Incompatible) == 0 {
-			at = len(runs)
 			runs, c.places = append(runs, c.all[i+1]), append(c.places, i+1)
 		}
-		c.at = append(c.at, at)
 	}
 	return runs
 }
@@ -123,7 +119,7 @@ func (c *comparing) body() error {
 	}{frame: c.frame()}
 	page.Name, page.More, page.Trials, page.Differences = c.titles[0]+" → "+c.titles[1], len(c.titles)-2, c.trials > 1, true
 	for i, r := range c.Results() {
-		if at := c.at[i]; at > 0 && len(c.runs) > 2 {
+		if at := slices.Index(c.places, i+1); at > 0 && len(c.runs) > 2 {
 			page.Against = append(page.Against, choice{againstValue(at), c.titles[i+1]})
 		}
 		page.Candidates = append(page.Candidates, c.versus(i, r))
@@ -162,7 +158,7 @@ type sideCard struct {
 }
 
 func (c *comparing) versus(i int, r report.ResultView) versus {
-	against := againstValue(c.at[i])
+	against := againstValue(slices.Index(c.places, i+1))
 	v := versus{ResultView: r, Sides: []sideCard{c.sideCard("Base", 0, c.Base), c.sideCard("Candidate", i+1, r.Candidate)}}
 	if len(r.Incompatible) > 0 {
 		v.Incompatible = first(r.Incompatible, mostRows)
@@ -236,15 +232,7 @@ func Leaderboard(w io.Writer, l compare.Leaderboard) error {
 		Warnings    []string
 	}{Metric: named(l.Metric), Runs: runs, Warnings: first(l.Warnings, mostLines)}
 	view := report.LeaderboardView{Leaderboard: l}
-	var means []*drawing
-	for _, r := range l.Runs {
-		label := "mean " + report.Score(r.Mean, 3)
-		if r.CI95 != nil {
-			label += ", 95 % interval " + report.Interval(r.CI95)
-		}
-		means = append(means, newInterval(r.Mean, r.CI95, 0, 1, 0, "", label))
-	}
-	page.Rank = newTable("board", view.RankTable(), mostRuns).draw(3, []string{"0", "mean and 95 % interval", "1"}, means)
+	page.Rank = newTable("board", view.RankTable(), mostRuns)
 	var scores []compare.Score
 	for _, p := range l.Pairs { // verdicts of pairs are corrected already
 		scores = append(scores, compare.Score{Primary: true, Difference: p.Difference, CI95: p.CI95, Verdict: p.Verdict})

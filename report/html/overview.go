@@ -285,30 +285,22 @@ func (d *drawing) people(s outcome.Stat) *drawing {
 	return d
 }
 
-// newInterval draws a number with its interval; it is nil without one. The drawing
-// reaches from one number to another.
-func newInterval(at *float64, ci95 *[2]float64, least, most, zero float64, state, label string) *drawing {
-	if at == nil {
+// newDifference draws the difference of a score with its interval, from −scale to +scale;
+// it is nil without one.
+func newDifference(s compare.Score, scale float64) *drawing {
+	if s.Difference == nil {
 		return nil
 	}
 	const width, height, middle = 240.0, 22.0, 11.0
-	x := func(v float64) float64 { return width * within((v-least)/(most-least), 0, 1) }
-	out := &drawing{Class: "interval v-" + state, Label: label, Width: width, Height: height,
-		Lines:   []line{{"axis", 0, middle, width, middle}, {"zero", x(zero), 2, x(zero), height}},
-		Circles: []circle{{Class: "at", X: x(*at), Y: middle, R: 4}}}
-	if ci95 != nil {
-		out.Lines = append(out.Lines, line{"range", x(ci95[0]), middle, x(ci95[1]), middle})
+	x := func(v float64) float64 { return width * within((v+scale)/(2*scale), 0, 1) }
+	out := &drawing{Class: "interval v-" + string(s.Verdict), Label: "difference " + report.Delta(s.Difference), Width: width, Height: height,
+		Lines:   []line{{"axis", 0, middle, width, middle}, {"zero", x(0), 2, x(0), height}},
+		Circles: []circle{{Class: "at", X: x(*s.Difference), Y: middle, R: 4}}}
+	if s.CI95 != nil {
+		out.Label += ", 95 % interval " + report.Deltas(s.CI95)
+		out.Lines = append(out.Lines, line{"range", x(s.CI95[0]), middle, x(s.CI95[1]), middle})
 	}
 	return out
-}
-
-// newDifference draws the difference of a score, from −scale to +scale.
-func newDifference(s compare.Score, scale float64) *drawing {
-	label := "difference " + report.Delta(s.Difference)
-	if s.CI95 != nil {
-		label += ", 95 % interval " + report.Deltas(s.CI95)
-	}
-	return newInterval(s.Difference, s.CI95, -scale, scale, 0, string(s.Verdict), label)
 }
 
 // scaleOf is how far the drawings of differences reach from 0: as far as the widest

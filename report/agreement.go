@@ -79,7 +79,6 @@ func AgreementText(w io.Writer, a Agreement, opt Options) error {
 		p.parts(family.name, parts...)
 	}
 	p.table(a.scoreTable())
-	p.directions(a)
 	types := SummaryView{Summary: outcome.Summary{Groups: a.BAgainstA.Groups}}
 	for _, t := range types.GroupTables() {
 		t.Notes = []string{"expected are those of A, extracted those of B"}
@@ -104,33 +103,26 @@ func (p *page) only(label string, ids []string) {
 	p.parts(label, p.yellow(Counted(len(ids), "item")), strings.Join(names, ", "))
 }
 
-// directions says which scores do not depend on who is taken for the gold.
-func (p *page) directions(a Agreement) {
-	if len(a.SameBothWays) > 0 {
-		p.note("the same both ways in every item: " + strings.Join(a.SameBothWays, ", "))
-	}
-	var others []string
-	for _, s := range a.BAgainstA.Scores {
-		if n := a.Directed[s.Name]; n > 0 {
-			others = append(others, fmt.Sprintf("%s (in %s)", s.Name, Counted(n, "item")))
-		}
-	}
-	if len(others) > 0 {
-		p.wrapped("not the same both ways, as one has aliases, or types, that the other has not: "+
-			strings.Join(others, ", "), gap, 0, p.yellow)
-	}
-}
-
 func (a Agreement) scoreTable() Table {
 	t := Table{Title: "Scores", Notes: []string{
 		"B against A: A is taken for the gold, precision is how much of B's A has, too, recall how much of A's B has; A against B is the reverse",
 		"mean over items, an item where both are empty as 1 · pooled: over the counts of all items",
 	}, Columns: []Column{name("score"), number("B against A").strong(), interval(), number("pooled").wide(2),
 		number("A against B").strong(), interval(), number("pooled").wide(2), number("n").wide(3)}}
+	if len(a.SameBothWays) > 0 {
+		t.Notes = append(t.Notes, "the same both ways in every item: "+strings.Join(a.SameBothWays, ", "))
+	}
+	var directed []string
 	for _, b := range a.BAgainstA.Scores {
 		r, _ := a.AAgainstB.Scores.Lookup(b.Name)
+		if n := a.Directed[b.Name]; n > 0 {
+			directed = append(directed, fmt.Sprintf("%s (in %s)", b.Name, Counted(n, "item")))
+		}
 		t.add(b.Name, Score(b.Mean, 3), Interval(b.CI95), Score(b.Pooled, 3), Score(r.Mean, 3), Interval(r.CI95),
 			Score(r.Pooled, 3), Count(b.N))
+	}
+	if len(directed) > 0 {
+		t.Notes = append(t.Notes, "not the same both ways, as one has aliases, or types, that the other has not: "+strings.Join(directed, ", "))
 	}
 	return t
 }

@@ -87,35 +87,17 @@ func (v ResultView) change() string {
 	return text
 }
 
-// Alike says of equal scores whether more than the score is the same; "" of
-// others.
-func (v ResultView) Alike() string {
-	switch {
-	case v.Primary().Verdict != compare.Same:
-		return ""
-	case v.Identical:
-		return "identical results in all " + Counted(v.Items, "item")
-	}
-	return "the results are not identical in every item, or not known to be"
-}
-
-// weighted is the change of the weighted mean; "" without one.
-func (v ResultView) weighted() string {
-	w := v.Primary().Weighted
-	if w == nil {
-		return ""
-	}
-	return fmt.Sprintf("%s → %s, %s", Score(&w.Base, 4), Score(&w.Candidate, 4), Delta(&w.Difference))
-}
-
 // Notes are remarks on the verdict.
 func (v ResultView) Notes() (notes []string) {
 	s := v.Primary()
-	if alike := v.Alike(); alike != "" {
-		notes = append(notes, alike)
+	switch {
+	case s.Verdict == compare.Same && v.Identical:
+		notes = append(notes, "identical results in all "+Counted(v.Items, "item"))
+	case s.Verdict == compare.Same:
+		notes = append(notes, "the results are not identical in every item, or not known to be")
 	}
-	if weighted := v.weighted(); weighted != "" {
-		notes = append(notes, "weighted "+weighted)
+	if w := s.Weighted; w != nil {
+		notes = append(notes, fmt.Sprintf("weighted %s → %s, %s", Score(&w.Base, 4), Score(&w.Candidate, 4), Delta(&w.Difference)))
 	}
 	if s.Clusters > 0 && s.Unclustered != nil {
 		notes = append(notes, fmt.Sprintf("%s by %s; as if items were independent: %s",
@@ -402,10 +384,10 @@ func (m *markdown) candidate(r ResultView, groups int) {
 	}
 	m.paragraph("### %s against %s: %s", cand, base, r.Says())
 	m.paragraph("%s %s, %s of %s", code(r.Primary().Name), r.change(), Counted(r.Items, "item"), code(r.of.Base.Summary.Run.Dataset))
-	m.note(r.Alike())
-	if weighted := r.weighted(); weighted != "" {
-		m.paragraph("Weighted: %s", weighted)
+	for _, note := range r.Notes() {
+		m.line("- %s", code(note))
 	}
+	m.line("")
 	m.table(gateTable("", r.Gate), r.ScoreTable())
 	m.warnings(r.Warnings)
 	m.table(append(r.Tables(groups), r.SensitivityTable())...)

@@ -33,14 +33,6 @@ func (p *page) writeTo(w io.Writer) error {
 // nothing stands has none.
 func (p *page) title(s string) { p.begun = s }
 
-// snip cuts a name that does not fit, with "…"; not where all is to be whole.
-func (p *page) snip(name string, width int) string {
-	if p.Whole {
-		return name
-	}
-	return text.Snip(name, width, "…")
-}
-
 // line writes one line as it is.
 func (p *page) line(s string) {
 	p.heading()

@@ -34,13 +34,10 @@ func Audit(w io.Writer, a report.Audit) error {
 		page.Shown = append(page.Shown, newFinding(d))
 	}
 	return out.parts(out.head, func() error { return out.ExecuteTemplate(out, "audit", page) }, func() error {
-		return out.block("meta", 0, struct {
+		return out.script(struct {
 			Dataset  string `json:"dataset"`
 			Findings []key  `json:"findings"`
 		}{a.Dataset, keys})
-	}, func() error {
-		_, err := out.WriteString("<script>" + out.assets.script + "</script>\n")
-		return err
 	})
 }
 

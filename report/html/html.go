@@ -227,8 +227,8 @@ func (w *writer) head() error {
 }
 
 // script writes what makes the page move.
-func (w *writer) script(m meta) error {
-	if err := w.block("meta", 0, m); err != nil {
+func (w *writer) script(meta any) error {
+	if err := w.block("meta", 0, meta); err != nil {
 		return err
 	}
 	_, err := w.WriteString("<script>" + w.assets.script + "</script>\n")

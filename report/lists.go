@@ -104,24 +104,21 @@ func (v LeaderboardView) RankTable() Table {
 		number("to the best").wide(5).hint("mean of the paired differences to the first run"),
 		number("p (Holm)").wide(6).hint("corrected for the number of pairs"), number("failed").wide(2), number("per item").wide(4),
 		number("p95").wide(7), Column{Title: "front", cyan: true, Wide: 3}.hint("no other run is at least as good and at most as dear, " +
-			"and better in one of the two"), {Title: "gate", Text: no, Page: no}}}
+			"and better in one of the two")}}
 	var tied []string
 	for i, r := range v.Runs {
-		best, p95, front, gate := v.ToBest(i), none, "unknown", none
+		best, p95, front := v.ToBest(i), none, "unknown"
 		if l := r.Summary.LatencyMS; l != nil {
 			p95 = Milliseconds(l.P95)
 		}
 		if r.Front != nil {
 			front = map[bool]string{true: "yes"}[*r.Front]
 		}
-		if r.Gate != nil {
-			gate, t.Columns[10].Page = GateWords(*r.Gate), "gate"
-		}
 		if i > 0 && r.Tied {
 			tied = append(tied, label(r.Summary.Run.Name))
 		}
 		t.add(place(r), r.Summary.Run.Name, Score(r.Mean, 3), Interval(r.CI95), Delta(best.Difference), pValue(best.PHolm),
-			Count(r.Summary.Items.Failed), CostPerItem(r), p95, front, gate)
+			Count(r.Summary.Items.Failed), CostPerItem(r), p95, front)
 	}
 	if len(tied) > 0 {
 		t.Notes = []string{"not shown to differ from the best: " + strings.Join(tied, ", ")}

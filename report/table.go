@@ -307,17 +307,17 @@ func (p *page) render(t, below Table) {
 }
 
 func (p *page) look(c Column, state, cell string) string {
+	states := map[string]func(string) string{string(compare.Better): p.cyan, string(compare.Pass): p.cyan,
+		string(compare.Worse): p.red, string(compare.Fail): p.red, string(compare.Inconclusive): p.yellow}
 	switch {
 	case c.Strong:
 		return p.bold(cell)
 	case c.faint:
 		return p.faint(cell)
-	case c.cyan || c.Pill && (state == string(compare.Better) || state == string(compare.Pass)):
+	case c.cyan:
 		return p.cyan(cell)
-	case c.Pill && (state == string(compare.Worse) || state == string(compare.Fail)):
-		return p.red(cell)
-	case c.Pill && state == string(compare.Inconclusive):
-		return p.yellow(cell)
+	case c.Pill && states[state] != nil:
+		return states[state](cell)
 	}
 	return cell
 }

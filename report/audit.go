@@ -100,21 +100,17 @@ func AuditText(w io.Writer, a Audit, opt Options) error {
 // were right, one by one and added up.
 func (a Audit) Moves() Table {
 	t := Table{Title: "If all of these were right", Columns: []Column{name("system"), number(scoring.EntityF1), number(scoring.RelationshipF1)}}
-	moved := map[string]map[string]float64{}
-	for _, d := range a.Findings {
-		for _, e := range d.Effects {
-			if e.Run == nil {
-				continue
-			}
-			if moved[e.System] == nil {
-				moved[e.System] = map[string]float64{}
-			}
-			moved[e.System][e.Score] += *e.Run
-		}
-	}
 	for _, s := range a.Systems {
-		if m := moved[s.Name]; m != nil {
-			t.add(s.Name, fmt.Sprintf("%+.3f", m[scoring.EntityF1]), fmt.Sprintf("%+.3f", m[scoring.RelationshipF1]))
+		moved := map[string]float64{}
+		for _, d := range a.Findings {
+			for _, e := range d.Effects {
+				if e.System == s.Name && e.Run != nil {
+					moved[e.Score] += *e.Run
+				}
+			}
+		}
+		if len(moved) > 0 {
+			t.add(s.Name, fmt.Sprintf("%+.3f", moved[scoring.EntityF1]), fmt.Sprintf("%+.3f", moved[scoring.RelationshipF1]))
 		}
 	}
 	return t

@@ -32,6 +32,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -285,14 +286,9 @@ func (b *bundle) write(w *writer) error {
 // functions are what templates write numbers and the texts of strangers with.
 func functions() template.FuncMap {
 	return template.FuncMap{
-		"score": func(v any) string { return report.Score(numberOf(v), 3) },
-		"delta": func(v any) string { return report.Delta(numberOf(v)) },
-		"count": func(n any) string {
-			if n, ok := n.(int64); ok {
-				return report.Count(n)
-			}
-			return report.Count(n.(int))
-		},
+		"score":     func(v any) string { return report.Score(numberOf(v), 3) },
+		"delta":     func(v any) string { return report.Delta(numberOf(v)) },
+		"count":     func(n any) string { return report.Count(reflect.ValueOf(n).Int()) },
 		"counted":   report.Counted[int],
 		"named":     func(v any) string { return named(fmt.Sprint(v)) },
 		"long":      long,

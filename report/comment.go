@@ -76,13 +76,21 @@ func (c Check) comment(m *markdown, folded bool) {
 	for _, mismatch := range view.Incompatible[:min(commentLines, len(view.Incompatible))] {
 		m.line("- %s", code(mismatch.String()))
 	}
-	c.rules(m)
+	m.table(gateTable("", c.Gate).First(commentLines))
+	for _, rule := range c.LeftOut[:min(commentLines, len(c.LeftOut))] {
+		m.line("- %s needs a base: not judged", code(rule))
+	}
+	m.line("")
 	if compared {
 		c.changes(m, view)
 	}
-	if links := c.links(); links != "" {
-		m.paragraph("%s", links)
+	var links []string
+	for _, link := range c.Links {
+		if address, ok := WebLink(link.URL); ok {
+			links = append(links, fmt.Sprintf("[%s](<%s>)", link.Title, address))
+		}
 	}
+	m.note(strings.Join(links, " · "))
 	if compared && folded {
 		c.tables(m, view)
 	}
@@ -112,15 +120,6 @@ func (c Check) sides() string {
 		text += " · base " + code(c.Base)
 	}
 	return text
-}
-
-// rules shows the rules of the gate.
-func (c Check) rules(m *markdown) {
-	m.table(gateTable("", c.Gate).First(commentLines))
-	for _, rule := range c.LeftOut[:min(commentLines, len(c.LeftOut))] {
-		m.line("- %s needs a base: not judged", code(rule))
-	}
-	m.line("")
 }
 
 // changes shows what is another than in the base.
@@ -162,16 +161,6 @@ func (c Check) reason(change compare.Change) string {
 		return "failed: " + quoted(class)
 	}
 	return fmt.Sprintf("matches: %d lost, %d gained, %d kept", len(change.Lost), len(change.Gained), change.Kept)
-}
-
-func (c Check) links() string {
-	var list []string
-	for _, link := range c.Links {
-		if address, ok := WebLink(link.URL); ok {
-			list = append(list, fmt.Sprintf("[%s](<%s>)", link.Title, address))
-		}
-	}
-	return strings.Join(list, " · ")
 }
 
 // tables are what is folded.

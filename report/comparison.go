@@ -392,3 +392,91 @@ func (m *markdown) candidate(r ResultView, groups int) {
 	m.warnings(r.Warnings)
 	m.table(append(r.Tables(groups), r.SensitivityTable())...)
 }
+
+// shownMatches is how many of the matches that only one side has are shown of an
+// item.
+const shownMatches = 8
+
+// ChangeTable lists the items that changed most.
+func (v ResultView) ChangeTable() Table {
+	t := Table{Title: "Changed most by " + quoted(v.of.Metric), folded: true, Items: true, Columns: []Column{
+		name("item"), number("base").wide(2), candidate().wide(1), diff(),
+		{Markdown: "what changed", Page: "what changed", Below: true}}}
+	for _, c := range v.Changed {
+		state := compare.Better
+		if (c.Delta < 0) != v.Primary().LowerIsBetter {
+			state = compare.Worse
+		}
+		t.add(c.Item, Score(&c.Base, 3), Score(&c.Candidate, 3), Delta(&c.Delta), whatChanged(c)).State = string(state)
+	}
+	return t
+}
+
+// whatChanged explains an item in lines: why a side failed or what is said of its score,
+// and what only one side matched.
+func whatChanged(c compare.Change) string {
+	var lines []string
+	add := func(title string, words ...string) {
+		var shown []string
+		for _, word := range words[:min(len(words), shownMatches)] {
+			shown = append(shown, quoted(word))
+		}
+		if more := len(words) - shownMatches; more > 0 {
+			shown = append(shown, "and "+Count(more)+" more")
+		}
+		if len(words) > 0 && words[0] != "" {
+			lines = append(lines, title+": "+strings.Join(shown, "; "))
+		}
+	}
+	for _, side := range [][3]string{{"base", c.BaseComment, c.BaseFailure}, {"candidate", c.CandidateComment, c.CandidateFailure}} {
+		if side[2] != "" {
+			add(side[0]+" failed", side[2])
+		} else {
+			add(side[0], side[1])
+		}
+	}
+	add("matched by the candidate only", c.Gained...)
+	add("matched by the base only", c.Lost...)
+	return strings.Join(lines, "\n")
+}
+
+// GateWords says what a gate comes to.
+func GateWords(g compare.GateResult) string {
+	switch {
+	case g.Answer == compare.Pass:
+		return "passed"
+	case g.Answer == compare.Fail:
+		return "failed"
+	case g.ExitCode() == 0:
+		return "inconclusive, counts as passed"
+	case g.ExitCode() == 1:
+		return "inconclusive, counts as failed"
+	}
+	return "inconclusive"
+}
+
+// Gate writes the rules of a gate, each with its answer and reason; nothing for
+// nil. It writes once; the error is that of the writer.
+func Gate(w io.Writer, g *compare.GateResult, opt Options) error {
+	p := newPage(opt)
+	p.table(gateTable("", g))
+	return p.writeTo(w)
+}
+
+// gateTable has a row for each rule, those that did not pass first, under a title that may say whose gate it is; it is
+// empty for nil.
+func gateTable(whose string, g *compare.GateResult) Table {
+	if g == nil {
+		return Table{}
+	}
+	t := Table{Title: "Gate" + whose + ": " + GateWords(*g), noun: "rule", Columns: []Column{{Pill: true, Text: no},
+		{Pill: true, Markdown: no}, {Markdown: "rule", Name: true, flex: true, key: true}, {Markdown: "reason", Below: true}}}
+	marks := map[compare.Answer]string{compare.Pass: "✅ ", compare.Fail: "❌ ", compare.Inconclusive: "❔ "}
+	order := []compare.Answer{compare.Fail, compare.Inconclusive, compare.Pass}
+	for _, r := range slices.SortedStableFunc(slices.Values(g.Rules), func(a, b compare.RuleResult) int {
+		return slices.Index(order, a.Answer) - slices.Index(order, b.Answer)
+	}) {
+		t.add(marks[r.Answer]+string(r.Answer), string(r.Answer), r.Rule, quoted(r.Reason)).State = string(r.Answer)
+	}
+	return t
+}

@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -33,10 +32,8 @@ type Link struct{ Title, URL string }
 
 // What a comment shows of each list.
 const (
-	commentItems    = 5
-	commentScores   = 8
-	commentRules    = 15
-	commentWarnings = 8
+	commentItems = 5
+	commentLines = 15 // of all others
 )
 
 // Comment writes the comment on a pull request: the verdict in the first line, gate, the
@@ -76,16 +73,24 @@ func (c Check) comment(m *markdown, folded bool) {
 	}
 	m.paragraph("### %s", c.headline(view, compared))
 	m.paragraph("Check %s%s", code(c.Name), c.sides())
-	for _, mismatch := range view.Incompatible[:min(commentRules, len(view.Incompatible))] {
+	for _, mismatch := range view.Incompatible[:min(commentLines, len(view.Incompatible))] {
 		m.line("- %s", code(mismatch.String()))
 	}
-	c.rules(m)
+	m.table(gateTable("", c.Gate).First(commentLines))
+	for _, rule := range c.LeftOut[:min(commentLines, len(c.LeftOut))] {
+		m.line("- %s needs a base: not judged", code(rule))
+	}
+	m.line("")
 	if compared {
 		c.changes(m, view)
 	}
-	if links := c.links(); links != "" {
-		m.paragraph("%s", links)
+	var links []string
+	for _, link := range c.Links {
+		if address, ok := WebLink(link.URL); ok {
+			links = append(links, fmt.Sprintf("[%s](<%s>)", link.Title, address))
+		}
 	}
+	m.note(strings.Join(links, " · "))
 	if compared && folded {
 		c.tables(m, view)
 	}
@@ -101,22 +106,15 @@ func (c Check) headline(view ResultView, compared bool) string {
 	case !compared:
 		return "❌ cannot be compared with the base"
 	}
-	s := view.Primary()
-	text := fmt.Sprintf("%s: %s %s → %s, %s", view.Says(), code(s.Name), Score(s.Base, 3), Score(s.Candidate, 3), Delta(s.Difference))
-	if e := view.Evidence(); e != "" {
-		text += " (" + e + ")"
-	}
-	return text
+	return view.Says() + ": " + code(view.Primary().Name) + " " + view.change()
 }
 
 // sides says what was compared.
 func (c Check) sides() string {
 	text := ""
-	if run := c.Candidate.Run; run.Name != "" {
-		text = fmt.Sprintf(" · %s, %s, %s of %s", code(run.Name), code(run.Model), Counted(c.Candidate.Items.Planned, "item"), code(run.Dataset))
-		if n := c.Candidate.Items.Failed; n > 0 {
-			text += ", " + Count(n) + " failed"
-		}
+	if name := c.Candidate.Run.Name; name != "" {
+		about := SummaryView{Summary: c.Candidate}.About()
+		text = " · " + code(name) + " " + code(strings.Join(append(about, Count(c.Candidate.Items.Failed)+" failed"), " · "))
 	}
 	if c.Base != "" {
 		text += " · base " + code(c.Base)
@@ -124,99 +122,57 @@ func (c Check) sides() string {
 	return text
 }
 
-// rules shows the rules of the gate, those that did not pass first.
-func (c Check) rules(m *markdown) {
-	if g := c.Gate; g != nil {
-		shown := *g
-		order := []compare.Answer{compare.Fail, compare.Inconclusive, compare.Pass}
-		shown.Rules = slices.Clone(g.Rules)
-		slices.SortStableFunc(shown.Rules, func(a, b compare.RuleResult) int {
-			return slices.Index(order, a.Answer) - slices.Index(order, b.Answer)
-		})
-		shown.Rules = shown.Rules[:min(commentRules, len(g.Rules))]
-		m.gate(&shown)
-		if more := len(g.Rules) - len(shown.Rules); more > 0 {
-			m.paragraph("and %s more", Counted(more, "rule"))
-		}
-	}
-	for _, rule := range c.LeftOut[:min(commentRules, len(c.LeftOut))] {
-		m.line("- %s needs a base: not judged", code(rule))
-	}
-	m.line("")
-}
-
 // changes shows what is another than in the base.
 func (c Check) changes(m *markdown, view ResultView) {
 	table := view.ScoreTable()
+	table.Title = "Scores that moved"
 	var rows []Row
 	for i, row := range table.Rows {
-		if d := view.Scores[i].Difference; d != nil && *d != 0 && len(rows) < commentScores {
+		if d := view.Scores[i].Difference; d != nil && *d != 0 && len(rows) < commentLines {
 			rows = append(rows, row)
 		}
 	}
 	table.Rows = rows
-	m.section("**Scores that moved**", table)
 	known := map[string]compare.Change{}
 	for _, change := range view.Changed {
 		known[change.Item] = change
 	}
-	worse := Table{Columns: []Column{{Title: "item", Name: true}, {Title: "base", Right: true}, {Title: "candidate", Right: true},
-		{Title: "difference", Right: true}, {Title: "what changed"}}}
+	worse := Table{Title: Counted(view.Regressions, "item") + " got worse", Columns: []Column{{Title: "item", Name: true},
+		{Title: "base", Right: true}, {Title: "candidate", Right: true}, {Title: "difference", Right: true}, {Title: "what changed"}}}
 	for _, item := range view.Regressed[:min(commentItems, len(view.Regressed))] {
 		worse.add(item.Item, Score(&item.Base, 3), Score(&item.Candidate, 3), Delta(&item.Delta), c.reason(known[item.Item]))
 	}
-	m.section(fmt.Sprintf("**%s got worse**", Counted(view.Regressions, "item")), worse)
-	for _, line := range view.Consumption() {
-		m.line("- %s", noMath(line))
-	}
-	m.line("")
+	cost := view.ConsumptionTable()
+	cost.folded = false
+	m.table(table, worse, cost)
 	if len(view.Warnings) > 0 {
 		m.paragraph("**Read with care**")
 	}
-	for _, warning := range view.Warnings[:min(commentWarnings, len(view.Warnings))] {
-		m.line("> ⚠️ %s", excerpt(warning))
-	}
-	m.line("")
+	m.warnings(view.Warnings[:min(commentLines, len(view.Warnings))])
 }
 
 // reason says what changed in an item: counts and classes, texts with Details.
 func (c Check) reason(change compare.Change) string {
 	if c.Details {
-		var words []string
-		for _, line := range ChangeLines(change) {
-			words = append(words, line.Title+": "+excerpt(strings.Join(line.Words, "; ")))
-		}
-		return strings.Join(words, ", ")
+		return whatChanged(change)
 	}
 	if change.CandidateFailure != "" {
 		class, _, _ := strings.Cut(change.CandidateFailure, ":")
-		return "failed: " + excerpt(class)
+		return "failed: " + quoted(class)
 	}
 	return fmt.Sprintf("matches: %d lost, %d gained, %d kept", len(change.Lost), len(change.Gained), change.Kept)
 }
 
-func (c Check) links() string {
-	var list []string
-	for _, link := range c.Links {
-		if address, ok := WebLink(link.URL); ok {
-			list = append(list, fmt.Sprintf("[%s](<%s>)", link.Title, address))
-		}
-	}
-	return strings.Join(list, " · ")
-}
-
 // tables are what is folded.
 func (c Check) tables(m *markdown, view ResultView) {
-	m.folded("All scores", func() { m.table(view.ScoreTable(), nil) })
-	if tables := view.GroupTables(); len(tables) > 0 {
-		m.folded("By type, over the counts of "+view.counts(), func() {
-			for _, t := range tables {
-				m.table(t.First(Options{}.filled().Groups, "type"), nil)
-			}
-		})
+	scores := view.ScoreTable()
+	scores.Title, scores.folded = "All scores", true
+	m.table(scores)
+	for _, t := range view.GroupTables() {
+		m.table(t.First(Options{}.filled().Groups))
 	}
-	if c.Details && len(view.Changed) > 0 {
-		m.folded("Items that changed most", func() { m.table(changeTable(view.Changed), nil) })
+	if c.Details {
+		m.table(view.ChangeTable())
 	}
 }
 

@@ -26,9 +26,8 @@ func (v ComparisonView) Results() (list []ResultView) {
 
 // CandidateTable compares the candidates with each other at a glance.
 func (v ComparisonView) CandidateTable() Table {
-	t := Table{Title: "Candidates by " + label(v.Metric), Columns: []Column{{Title: "run", Name: true, flex: true, key: true},
-		{Title: "mean", Right: true, Strong: true}, {Title: "difference", Right: true}, {Title: intervals, Right: true, Wide: true},
-		{Title: "p (Holm)", Right: true, Wide: true, Hint: "Holm: corrected for the number of candidates"},
+	t := Table{Title: "Candidates by " + quoted(v.Metric), noun: "candidate", Columns: []Column{name("run"), number("mean").strong().wide(3),
+		number("difference"), interval(), number("p (Holm)").wide(2).hint("corrected for the number of candidates"),
 		{Title: "verdict", Pill: true}, {Title: "gate"}}}
 	for _, r := range v.Candidates {
 		s, says, state, gate := r.Primary(), string(r.Verdict), string(r.Primary().Verdict), none
@@ -78,35 +77,27 @@ func (v ResultView) Evidence() string {
 	return text
 }
 
-// Alike says of equal scores whether more than the score is the same; "" of
-// others.
-func (v ResultView) Alike() string {
-	switch {
-	case v.Primary().Verdict != compare.Same:
-		return ""
-	case v.Identical:
-		return "identical results in all " + Counted(v.Items, "item")
+// change is what the primary score was and is, by how much, and what that goes by.
+func (v ResultView) change() string {
+	s := v.Primary()
+	text := Score(s.Base, 3) + " → " + Score(s.Candidate, 3) + ", " + Delta(s.Difference)
+	if e := v.Evidence(); e != "" {
+		text += " (" + e + ")"
 	}
-	return "the results are not identical in every item, or not known to be"
-}
-
-// weighted is the change of the weighted mean; "" without one.
-func (v ResultView) weighted() string {
-	w := v.Primary().Weighted
-	if w == nil {
-		return ""
-	}
-	return fmt.Sprintf("%s → %s, %s", Score(&w.Base, 4), Score(&w.Candidate, 4), Delta(&w.Difference))
+	return text
 }
 
 // Notes are remarks on the verdict.
 func (v ResultView) Notes() (notes []string) {
 	s := v.Primary()
-	if alike := v.Alike(); alike != "" {
-		notes = append(notes, alike)
+	switch {
+	case s.Verdict == compare.Same && v.Identical:
+		notes = append(notes, "identical results in all "+Counted(v.Items, "item"))
+	case s.Verdict == compare.Same:
+		notes = append(notes, "the results are not identical in every item, or not known to be")
 	}
-	if weighted := v.weighted(); weighted != "" {
-		notes = append(notes, "weighted "+weighted)
+	if w := s.Weighted; w != nil {
+		notes = append(notes, fmt.Sprintf("weighted %s → %s, %s", Score(&w.Base, 4), Score(&w.Candidate, 4), Delta(&w.Difference)))
 	}
 	if s.Clusters > 0 && s.Unclustered != nil {
 		notes = append(notes, fmt.Sprintf("%s by %s; as if items were independent: %s",
@@ -122,34 +113,41 @@ func (v ResultView) Notes() (notes []string) {
 	return notes
 }
 
+// candidate is the column of the candidate's numbers, diff that of the differences.
+func candidate() Column { return Column{Title: "cand.", Markdown: "candidate", Right: true} }
+func diff() Column {
+	return Column{Title: "diff.", Markdown: "difference", Right: true, Strong: true, Diff: true}
+}
+
 // ScoreTable has a row for each score of both.
 func (v ResultView) ScoreTable() Table {
-	t := Table{Title: "Scores", Columns: []Column{{Title: "score", Name: true, flex: true, key: true}, {Title: "base", Right: true, Wide: true},
-		{Title: "cand.", Markdown: "candidate", Right: true}, {Title: "diff.", Markdown: "difference", Right: true, Strong: true, Diff: true},
-		{Title: intervals, Right: true, Wide: true}, {Title: "p", Markdown: no, Right: true, Wide: true},
-		{Title: "p (Holm)", Right: true, Wide: true, Hint: "Holm: corrected for the number of scores below the first"},
-		{Title: "+/-/=", Markdown: no, Page: no, Right: true},
-		{Text: no, Markdown: "better / worse / equal", Page: "+ / − / =", Right: true, Wide: true, Hint: "items that are better, worse, equal"},
-		{Title: "n", Right: true, Wide: true}, {Title: "found", Markdown: no, Page: no, Right: true}, {Title: "needs", Markdown: no, Page: no, Right: true}}}
+	text := func(title, hint string, order int) Column {
+		return Column{Title: title, Markdown: no, Page: no, Right: true, Hint: hint, Wide: order}
+	}
+	p := number("p").wide(4).hint("sign flips")
+	p.Markdown = no
+	t := Table{Title: "Scores", Notes: []string{"failed items count as 0"}, Columns: []Column{name("score"), number("base").wide(3),
+		candidate().wide(2), diff(), interval(), p,
+		number("p (Holm)").wide(5).hint("corrected for the number of scores below the first that differ"),
+		number("+/-/=").wide(6).hint("items that are better, worse, equal"), number("n").wide(7),
+		text("found", "the least difference found 4 times of 5", 8), text("needs", "items to find the one seen", 9)}}
 	for _, s := range v.Scores {
 		needed := none
 		if s.Needed != nil {
 			needed = Count(*s.Needed)
 		}
-		wins, losses, ties := Count(s.Wins), Count(s.Losses), Count(s.Ties)
 		row := t.add(s.Name, Score(s.Base, 3), Score(s.Candidate, 3), Delta(s.Difference), Deltas(s.CI95), pValue(s.P), pValue(s.PHolm),
-			wins+"/"+losses+"/"+ties, wins+" / "+losses+" / "+ties, Count(s.N), Score(s.Detectable, 3), needed)
+			Count(s.Wins)+"/"+Count(s.Losses)+"/"+Count(s.Ties), Count(s.N), Score(s.Detectable, 3), needed)
 		row.Primary, row.State = s.Primary, string(s.Verdict)
 	}
 	return t
 }
 
-// PooledTable has the values over the counts of all items, and the remarks on it;
-// yes or no is left out: there every item counts the same.
-func (v ResultView) PooledTable() (t Table, notes []string) {
-	t = Table{Title: "Pooled over the counts of " + v.counts(), Columns: []Column{{Title: "score", Name: true, flex: true, key: true},
-		{Title: "base", Right: true}, {Title: "cand.", Right: true}, {Title: "diff.", Right: true, Strong: true},
-		{Title: intervals, Right: true, Wide: true}, {Title: "n", Right: true}}}
+// PooledTable has the values over the counts of all items; yes or no is left out: there
+// every item counts the same.
+func (v ResultView) PooledTable() Table {
+	t := Table{Title: "Pooled over the counts of " + v.counts(), folded: true, Columns: []Column{name("score"), number("base").wide(3),
+		candidate().wide(2), diff(), interval(), number("n").wide(4)}}
 	bootstrapped := false
 	var without, alike []string
 	for _, s := range v.Scores {
@@ -164,15 +162,15 @@ func (v ResultView) PooledTable() (t Table, notes []string) {
 		}
 	}
 	if !bootstrapped {
-		notes = append(notes, fmt.Sprintf("no intervals: the bootstrap is too narrow below %d items or clusters, and knows nothing where nothing varies", stats.LeastResampled))
+		t.Notes = append(t.Notes, fmt.Sprintf("no intervals: the bootstrap is too narrow below %d items or clusters, and knows nothing where nothing varies", stats.LeastResampled))
 	}
 	if len(without) > 0 {
-		notes = append(notes, "without counts, or with nothing to divide by in one of the runs: "+strings.Join(without, ", "))
+		t.Notes = append(t.Notes, "without counts, or with nothing to divide by in one of the runs: "+strings.Join(without, ", "))
 	}
 	if len(alike) > 0 {
-		notes = append(notes, "yes or no, where every item counts the same: "+strings.Join(alike, ", "))
+		t.Notes = append(t.Notes, "yes or no, where every item counts the same: "+strings.Join(alike, ", "))
 	}
-	return t, notes
+	return t
 }
 
 // counts says which items have counts: those that failed have none.
@@ -185,9 +183,8 @@ func (v ResultView) counts() string {
 
 // YesNoTable has a row for each score that is yes or no.
 func (v ResultView) YesNoTable() Table {
-	t := Table{Title: "Yes or no", Columns: []Column{{Title: "score", Name: true, flex: true, key: true}, {Title: "no → yes", Right: true},
-		{Title: "yes → no", Right: true}, {Title: "both", Right: true, Wide: true}, {Title: "neither", Right: true, Wide: true},
-		{Title: "p (McNemar)", Page: "p", Right: true, Hint: "McNemar's exact test"}}}
+	t := Table{Title: "Yes or no", folded: true, Columns: []Column{name("score"), number("no → yes"), number("yes → no"),
+		number("both").wide(1), number("neither").wide(2), number("p (McNemar)")}}
 	for _, y := range v.YesNo {
 		t.add(y.Name, Count(y.Gained), Count(y.Lost), Count(y.Both), Count(y.None), pValue(y.P))
 	}
@@ -197,32 +194,32 @@ func (v ResultView) YesNoTable() Table {
 	return t
 }
 
-// Consumption lists what is known of cost and latency in both runs; nothing where
-// nothing is.
-func (v ResultView) Consumption() (lines []string) {
+// ConsumptionTable has a line for what is known of cost and of latency in both runs.
+func (v ResultView) ConsumptionTable() Table {
+	t := Table{Title: "Cost and latency", folded: true, Columns: []Column{{Markdown: "mean of the items", Below: true}}}
 	base, cand := v.of.Base.Summary, v.Candidate.Summary
 	if b, c := base.Usage.CostUSD, cand.Usage.CostUSD; b != nil && c != nil && *b+*c > 0 {
-		lines = append(lines, amountLine("cost per item", v.Cost, dollars))
+		t.add(amountLine("cost per item", v.Cost, dollars))
 	}
-	if base.LatencyMS != nil && cand.LatencyMS != nil {
-		lines = append(lines, amountLine("latency per item", v.Latency, Milliseconds))
+	if b, c := base.LatencyMS, cand.LatencyMS; b != nil && c != nil {
+		t.add(amountLine("latency per item", v.Latency, Milliseconds))
+		t.add(fmt.Sprintf("p50 %s → %s, p95 %s → %s", Milliseconds(b.P50), Milliseconds(c.P50), Milliseconds(b.P95), Milliseconds(c.P95)))
 	}
-	return lines
+	return t
 }
 
 func amountLine(name string, a compare.Amount, show func(float64) string) string {
 	if a.Difference == nil {
 		return name + ": not known of any item in both runs"
 	}
-	signs := map[int]string{-1: "-", 1: "+"}
-	apart := func(v float64) string { return signs[cmp.Compare(v, 0)] + show(math.Abs(v)) }
+	signed := func(v float64) string { return map[int]string{-1: "-", 1: "+"}[cmp.Compare(v, 0)] + show(math.Abs(v)) }
 	text := fmt.Sprintf("%s %s → %s", name, show(*a.Base), show(*a.Candidate))
 	if a.Ratio != nil {
 		text += fmt.Sprintf(" (×%.2f)", *a.Ratio)
 	}
-	text += ", " + apart(*a.Difference)
+	text += ", " + signed(*a.Difference)
 	if a.CI95 != nil {
-		text += fmt.Sprintf(" (95 %% %s to %s)", apart(a.CI95[0]), apart(a.CI95[1]))
+		text += fmt.Sprintf(" (95 %% %s to %s)", signed(a.CI95[0]), signed(a.CI95[1]))
 	}
 	return text + ", n=" + Count(a.N)
 }
@@ -230,23 +227,20 @@ func amountLine(name string, a compare.Amount, show func(float64) string) string
 // GroupTables break the counts of both down, a table for each kind of type.
 func (v ResultView) GroupTables() (tables []Table) {
 	for _, list := range kinds(v.Groups, func(g compare.Group) string { return g.Kind }) {
-		t := Table{Title: "By " + label(Words(list[0].Kind)), Columns: []Column{
-			{Title: "kind", Text: no, Page: no, Name: true}, {Title: "type", Name: true, flex: true},
-			{Title: "expected", Page: "exp.", Right: true}, {Title: "matched", Page: no, Right: true}, {Title: "extracted", Page: no, Right: true},
-			{Title: "base", Text: no, Markdown: no, Right: true, Wide: true, Hint: "matched of those extracted, by the base"},
-			{Title: "cand.", Text: no, Markdown: no, Right: true, Wide: true, Hint: "matched of those extracted, by the candidate"},
-			{Title: "base F1", Right: true}, {Title: "cand. F1", Markdown: "candidate F1", Right: true},
-			{Title: "diff.", Markdown: "difference", Right: true, Strong: true, Diff: true}}}
+		t := Table{Title: "By " + label(Words(list[0].Kind)), folded: true, Columns: []Column{name("type"), number("expected").wide(1),
+			number("matched"), number("extracted").wide(2), number("base F1"), number("cand. F1"), diff()}}
 		for _, g := range list {
 			b, c := g.Base, g.Candidate
-			row := t.add(g.Kind, g.Name, Count(c.Expected), arrow(b.Matched, c.Matched), arrow(b.Extracted, c.Extracted),
-				Count(b.Matched)+"/"+Count(b.Extracted), Count(c.Matched)+"/"+Count(c.Extracted),
+			row := t.add(g.Name, Count(c.Expected), arrow(b.Matched, c.Matched), arrow(b.Extracted, c.Extracted),
 				Score(b.F1, 3), Score(c.F1, 3), Delta(g.Difference))
 			if d := g.Difference; d != nil && *d > compare.Epsilon {
 				row.State = string(compare.Better)
 			} else if d != nil && *d < -compare.Epsilon {
 				row.State = string(compare.Worse)
 			}
+		}
+		if v.Scored < v.Items {
+			t.Notes = []string{"over the counts of " + v.counts()}
 		}
 		tables = append(tables, t)
 	}
@@ -264,14 +258,14 @@ func arrow(before, after int64) string {
 // SensitivityTable has a row for each way to score the outputs; none where they were not
 // scored again.
 func (v ResultView) SensitivityTable() Table {
-	t := Table{Title: "How far can the numbers be trusted", Columns: []Column{{Title: "scored", Name: true, flex: true},
-		{Title: "score", Name: true, flex: true, Wide: true}, {Title: "base", Right: true, Wide: true}, {Title: "cand.", Right: true},
-		{Title: "diff.", Right: true, Strong: true, Diff: true}, {Title: intervals, Right: true, Wide: true},
-		{Title: "p (Holm)", Right: true, Wide: true, Hint: "Holm: corrected for the number of candidates"}, {Title: "n", Right: true, Wide: true},
+	t := Table{Title: "How far can the numbers be trusted", folded: true, noun: "way", Columns: []Column{name("scored"),
+		{Title: "score", Name: true, flex: true, Wide: 2}, number("base").wide(5), candidate().wide(4), diff(), interval(),
+		number("p (Holm)").wide(3).hint("corrected for the number of candidates"), number("n").wide(6),
 		{Title: "verdict", Pill: true, flex: true}}}
 	if v.Sensitivity == nil {
 		return t
 	}
+	t.Notes = append([]string{"the same outputs, scored again in other ways, each compared as above; no gate reads it"}, v.Sensitivity.Notes...)
 	for _, w := range v.Sensitivity.Settings {
 		s, what := w.Score, w.What
 		if w.LeftOut > 0 {
@@ -283,12 +277,13 @@ func (v ResultView) SensitivityTable() Table {
 	return t
 }
 
-// SensitivityNotes are remarks on the table.
-func (v ResultView) SensitivityNotes() []string {
-	if v.Sensitivity == nil {
-		return nil
+// Tables are those below the scores, in their order; of each kind of type so many rows.
+func (v ResultView) Tables(groups int) []Table {
+	list := []Table{v.PooledTable(), v.YesNoTable(), v.ConsumptionTable()}
+	for _, t := range v.GroupTables() {
+		list = append(list, t.First(groups))
 	}
-	return append([]string{"the same outputs, scored again in other ways, each compared as above; no gate reads it"}, v.Sensitivity.Notes...)
+	return append(list, v.ChangeTable())
 }
 
 // Compare writes a comparison for a person at a terminal: what was compared,
@@ -310,7 +305,7 @@ func Compare(w io.Writer, c compare.Comparison, opt Options) error {
 		p.sideLines(name, r.Candidate)
 	}
 	if len(c.Candidates) > 1 {
-		p.table(v.CandidateTable(), "mean", "p (Holm)")
+		p.table(v.CandidateTable())
 	}
 	for _, r := range v.Results() {
 		if len(c.Candidates) > 1 {
@@ -325,15 +320,12 @@ func Compare(w io.Writer, c compare.Comparison, opt Options) error {
 
 // sideLines says what a run is.
 func (p *page) sideLines(name string, s compare.Side) {
-	r, failed, prompt := s.Summary.Run, "", ""
+	failed := ""
 	if n := s.Summary.Items.Failed; n > 0 {
 		failed = p.red(Count(n) + " failed")
 	}
-	if r.PromptName != "" {
-		prompt = fmt.Sprintf("%s@%d", textutil.Line(r.PromptName), r.PromptVersion)
-	}
-	p.parts(name, p.bold(label(r.Name)), textutil.Line(r.Dataset), textutil.Line(r.Model), prompt,
-		SummaryView{Summary: s.Summary}.Planned(), failed, textutil.Line(s.Where))
+	about := append([]string{p.bold(label(s.Summary.Run.Name)), failed}, SummaryView{Summary: s.Summary}.About()...)
+	p.parts(name, append(about, textutil.Line(s.Where))...)
 }
 
 // candidate writes everything about one candidate.
@@ -346,27 +338,9 @@ func (p *page) candidate(r ResultView) {
 		return
 	}
 	p.headline(r)
-	p.differences(r)
-	if t, notes := r.PooledTable(); len(t.Rows) > 0 {
-		p.table(t, "n", "base", "cand.")
-		for _, note := range notes {
-			p.note(note)
-		}
+	for _, t := range slices.Concat([]Table{r.ScoreTable()}, r.Tables(p.Groups), []Table{r.SensitivityTable(), gateTable("", r.Gate)}) {
+		p.table(t)
 	}
-	p.table(r.YesNoTable(), "neither", "both")
-	p.consumption(r)
-	for _, t := range r.GroupTables() {
-		p.table(t.First(p.Groups, "type"), "extracted", "expected")
-	}
-	if len(r.Groups) > 0 && r.Scored < r.Items {
-		p.note("types are over the counts of " + r.counts())
-	}
-	p.changes(r)
-	p.table(r.SensitivityTable(), "n", "base", "cand.", "p (Holm)", "score")
-	for _, note := range r.SensitivityNotes() {
-		p.note(note)
-	}
-	p.gate("", r.Gate)
 	p.warnings("Read with care", r.Warnings, 0)
 }
 
@@ -376,42 +350,10 @@ func (p *page) headline(r ResultView) {
 	if s.Difference == nil {
 		return
 	}
-	text := fmt.Sprintf("%s %s → %s, %s", textutil.Line(s.Name), Score(s.Base, 3), Score(s.Candidate, 3), Delta(s.Difference))
-	if e := r.Evidence(); e != "" {
-		text += " (" + e + ")"
-	}
 	p.line("")
-	p.wrapped(text+": "+r.Says(), 0, 0, p.bold)
+	p.wrapped(textutil.Line(s.Name)+" "+r.change()+": "+r.Says(), 0, 0, p.bold)
 	for _, note := range r.Notes() {
 		p.note(note)
-	}
-}
-
-// differences draws the table of scores, with what its titles mean.
-func (p *page) differences(r ResultView) {
-	p.title("Scores")
-	dropped := p.draw(r.ScoreTable(), "needs", "found", "n", "+/-/=", "p (Holm)", "p", "base", "cand.")
-	notes := []string{"failed items count as 0"}
-	for _, note := range []struct{ title, text string }{
-		{"p", "p: sign flips"}, {"p (Holm)", "Holm: over the scores below the first that differ"},
-		{"+/-/=", "+/-/=: items better, worse, equal"}, {"found", "found: the least difference found 4 times of 5"},
-		{"needs", "needs: items to find the one seen"},
-	} {
-		if !slices.Contains(dropped, note.title) {
-			notes = append(notes, note.text)
-		}
-	}
-	p.note(strings.Join(notes, " · "))
-	p.leftOut(dropped)
-}
-
-func (p *page) consumption(r ResultView) {
-	p.title("Cost and latency")
-	for _, line := range r.Consumption() {
-		p.wrapped(line, 2, 0, nil)
-	}
-	if b, c := r.of.Base.Summary.LatencyMS, r.Candidate.Summary.LatencyMS; b != nil && c != nil {
-		p.wrapped(fmt.Sprintf("p50 %s → %s, p95 %s → %s", Milliseconds(b.P50), Milliseconds(c.P50), Milliseconds(b.P95), Milliseconds(c.P95)), 4, 0, p.faint)
 	}
 }
 
@@ -440,37 +382,101 @@ func (m *markdown) candidate(r ResultView, groups int) {
 		m.line("")
 		return
 	}
-	s := r.Primary()
 	m.paragraph("### %s against %s: %s", cand, base, r.Says())
-	difference := Delta(s.Difference)
-	if e := r.Evidence(); e != "" {
-		difference += " (" + e + ")"
+	m.paragraph("%s %s, %s of %s", code(r.Primary().Name), r.change(), Counted(r.Items, "item"), code(r.of.Base.Summary.Run.Dataset))
+	for _, note := range r.Notes() {
+		m.line("- %s", code(note))
 	}
-	m.paragraph("%s **%s → %s**, %s, %s of %s", code(s.Name), Score(s.Base, 3), Score(s.Candidate, 3),
-		difference, Counted(r.Items, "item"), code(r.of.Base.Summary.Run.Dataset))
-	m.note(r.Alike())
-	if weighted := r.weighted(); weighted != "" {
-		m.paragraph("Weighted: %s", weighted)
-	}
-	m.gate(r.Gate)
-	m.table(r.ScoreTable(), func(_ Row, c Column) bool { return c.Strong })
-	for _, warning := range r.Warnings {
-		m.line("> ⚠️ %s", code(warning))
-	}
-	if len(r.Warnings) > 0 {
-		m.line("")
-	}
-	if tables := r.GroupTables(); len(tables) > 0 {
-		all := Table{Columns: tables[0].Columns}
-		for _, t := range tables {
-			all.Rows = append(all.Rows, t.First(groups, "type").Rows...)
+	m.line("")
+	m.table(gateTable("", r.Gate), r.ScoreTable())
+	m.warnings(r.Warnings)
+	m.table(append(r.Tables(groups), r.SensitivityTable())...)
+}
+
+// shownMatches is how many of the matches that only one side has are shown of an
+// item.
+const shownMatches = 8
+
+// ChangeTable lists the items that changed most.
+func (v ResultView) ChangeTable() Table {
+	t := Table{Title: "Changed most by " + quoted(v.of.Metric), folded: true, Items: true, Columns: []Column{
+		name("item"), number("base").wide(2), candidate().wide(1), diff(),
+		{Markdown: "what changed", Page: "what changed", Below: true}}}
+	for _, c := range v.Changed {
+		state := compare.Better
+		if (c.Delta < 0) != v.Primary().LowerIsBetter {
+			state = compare.Worse
 		}
-		m.folded("By type, over the counts of "+r.counts(), func() { m.table(all, nil) })
+		t.add(c.Item, Score(&c.Base, 3), Score(&c.Candidate, 3), Delta(&c.Delta), whatChanged(c)).State = string(state)
 	}
-	if t := r.SensitivityTable(); len(t.Rows) > 0 {
-		m.folded(t.Title, func() { m.table(t, func(r Row, _ Column) bool { return r.Primary }) })
+	return t
+}
+
+// whatChanged explains an item in lines: why a side failed or what is said of its score,
+// and what only one side matched.
+func whatChanged(c compare.Change) string {
+	var lines []string
+	add := func(title string, words ...string) {
+		var shown []string
+		for _, word := range words[:min(len(words), shownMatches)] {
+			shown = append(shown, quoted(word))
+		}
+		if more := len(words) - shownMatches; more > 0 {
+			shown = append(shown, "and "+Count(more)+" more")
+		}
+		if len(words) > 0 && words[0] != "" {
+			lines = append(lines, title+": "+strings.Join(shown, "; "))
+		}
 	}
-	if len(r.Changed) > 0 {
-		m.folded("Items that changed most", func() { m.table(changeTable(r.Changed), nil) })
+	for _, side := range [][3]string{{"base", c.BaseComment, c.BaseFailure}, {"candidate", c.CandidateComment, c.CandidateFailure}} {
+		if side[2] != "" {
+			add(side[0]+" failed", side[2])
+		} else {
+			add(side[0], side[1])
+		}
 	}
+	add("matched by the candidate only", c.Gained...)
+	add("matched by the base only", c.Lost...)
+	return strings.Join(lines, "\n")
+}
+
+// GateWords says what a gate comes to.
+func GateWords(g compare.GateResult) string {
+	switch {
+	case g.Answer == compare.Pass:
+		return "passed"
+	case g.Answer == compare.Fail:
+		return "failed"
+	case g.ExitCode() == 0:
+		return "inconclusive, counts as passed"
+	case g.ExitCode() == 1:
+		return "inconclusive, counts as failed"
+	}
+	return "inconclusive"
+}
+
+// Gate writes the rules of a gate, each with its answer and reason; nothing for
+// nil. It writes once; the error is that of the writer.
+func Gate(w io.Writer, g *compare.GateResult, opt Options) error {
+	p := newPage(opt)
+	p.table(gateTable("", g))
+	return p.writeTo(w)
+}
+
+// gateTable has a row for each rule, those that did not pass first, under a title that may say whose gate it is; it is
+// empty for nil.
+func gateTable(whose string, g *compare.GateResult) Table {
+	if g == nil {
+		return Table{}
+	}
+	t := Table{Title: "Gate" + whose + ": " + GateWords(*g), noun: "rule", Columns: []Column{{Pill: true, Text: no},
+		{Pill: true, Markdown: no}, {Markdown: "rule", Name: true, flex: true, key: true}, {Markdown: "reason", Below: true}}}
+	marks := map[compare.Answer]string{compare.Pass: "✅ ", compare.Fail: "❌ ", compare.Inconclusive: "❔ "}
+	order := []compare.Answer{compare.Fail, compare.Inconclusive, compare.Pass}
+	for _, r := range slices.SortedStableFunc(slices.Values(g.Rules), func(a, b compare.RuleResult) int {
+		return slices.Index(order, a.Answer) - slices.Index(order, b.Answer)
+	}) {
+		t.add(marks[r.Answer]+string(r.Answer), string(r.Answer), r.Rule, quoted(r.Reason)).State = string(r.Answer)
+	}
+	return t
 }

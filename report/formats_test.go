@@ -308,12 +308,19 @@ func TestCompareMarkdown_rendered(t *testing.T) {
 	want := seen{
 		Tables: [][]string{
 			{"", "rule", "reason"},
-			{"score", "base", "candidate", "difference", "95 % interval", "p (Holm)", "better / worse / equal", "n"},
-			{"kind", "type", "expected", "matched", "extracted", "base F1", "candidate F1", "difference"},
-			{"item", "base", "candidate", "difference", "matched by the candidate only", "matched by the base only"},
+			{"score", "base", "candidate", "difference", "95 % interval", "p (Holm)", "+/-/=", "n"},
+			{"score", "base", "candidate", "difference", "95 % interval", "n"},
+			{"score", "no → yes", "yes → no", "both", "neither", "p (McNemar)"},
+			{"mean of the items"},
+			{"type", "expected", "matched", "extracted", "base F1", "cand. F1", "difference"},
+			{"type", "expected", "matched", "extracted", "base F1", "cand. F1", "difference"},
+			{"item", "base", "candidate", "difference", "what changed"},
 		},
-		Rows: strings.Count(string(source), "\n| ") - 2*4, // lines with bars, without each head and its rule
-		HTML: []string{"<details><summary>By type, over the counts of 58 of 60 items: the others failed</summary>", "</details>", "<details><summary>Items that changed most</summary>", "</details>"},
+		Rows: strings.Count(string(source), "\n| ") - 2*8, // lines with bars, without each head and its rule
+	}
+	for _, title := range []string{"Pooled over the counts of 58 of 60 items: the others failed", "Yes or no", "Cost and latency", "By entity type",
+		"By relationship type", "Changed most by entity_f1"} {
+		want.HTML = append(want.HTML, "<details><summary>"+title+"</summary>", "</details>")
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s\n%s", diff, source)

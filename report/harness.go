@@ -100,9 +100,8 @@ func tick(ok bool) string { return map[bool]string{true: "✓", false: "✗"}[ok
 // It writes once; the error is that of the writer.
 func Benchmark(w io.Writer, r answers.BenchmarkReport, opt Options) error {
 	p := newPage(opt)
-	t := Table{Columns: []Column{{Title: "dataset", Name: true, flex: true}, {Title: "kind", flex: true}, {Title: "weight", Right: true},
-		{Title: "questions", Right: true}, {Title: "runs", Right: true}, {Title: "failed", Right: true},
-		{Title: "weighted_score", Right: true, Strong: true}, {Title: "stddev", Right: true}}}
+	t := Table{Columns: []Column{name("dataset"), {Title: "kind", flex: true, Wide: 6}, number("weight").wide(2), number("questions").wide(3),
+		number("runs").wide(5), number("failed").wide(1), number("weighted_score").strong(), number("stddev").wide(4)}}
 	for _, d := range r.Datasets {
 		failed, questions := 0, 0
 		for _, run := range d.Runs {
@@ -112,7 +111,7 @@ func Benchmark(w io.Writer, r answers.BenchmarkReport, opt Options) error {
 		t.add(d.ID, textutil.Line(d.Kind), fmt.Sprintf("%g", d.Weight), Count(questions), strconv.Itoa(len(d.Runs)), Count(failed),
 			Score(d.WeightedScore, 4), Score(d.Stddev, 4))
 	}
-	p.table(t, "kind", "runs", "stddev", "questions", "weight", "failed")
+	p.table(t)
 	p.line("")
 	p.parts("", "weighted_score "+Score(r.Summary.WeightedScore, 4), "question_weighted_score "+Score(r.Summary.QuestionWeightedScore, 4),
 		"stddev over runs "+Score(r.Summary.Stddev, 4))
@@ -168,35 +167,33 @@ func (e *Estimate) AddJudging(judges int) {
 // Text writes the estimate for a person.
 func (e Estimate) Text() string {
 	var b strings.Builder
-	line := func(label, text string) { fmt.Fprintf(&b, "%-9s %s\n", label, text) }
-	e.lines(line, &b)
-	if e.Judging != nil {
-		line("judging", Counted(e.Judging.Calls, "call")+" of judging models; "+judgingNote)
+	line := func(label, format string, args ...any) {
+		fmt.Fprintf(&b, "%-9s "+format+"\n", append([]any{label}, args...)...)
 	}
-	return b.String()
-}
-
-func (e Estimate) lines(line func(label, text string), b *strings.Builder) {
-	fmt.Fprintf(b, "%s · %s · an estimate, nothing was asked\n", textutil.Line(e.Dataset), textutil.Line(e.Model))
+	fmt.Fprintf(&b, "%s · %s · an estimate, nothing was asked\n", textutil.Line(e.Dataset), textutil.Line(e.Model))
 	items := Count(e.Items)
 	if e.Trials > 1 {
 		items += " × " + Counted(e.Trials, "trial")
 	}
 	if e.Unusable > 0 {
-		items += fmt.Sprintf(" · %s of them cannot be asked about", Count(e.Unusable))
+		items += " · " + Count(e.Unusable) + " of them cannot be asked about"
 	}
-	line("items", items)
+	line("items", "%s", items)
 	if !e.Asks {
 		line("cost", "nothing that is known here: no model is asked for extractions by this program")
-		return
-	}
-	line("requests", Count(e.Requests)+" · repairs and retries come on top")
-	line("tokens", fmt.Sprintf("about %s in · %s out (as long as what is expected)", Count(e.InputTokens), Count(e.OutputTokens)))
-	if e.CostUSD == nil {
-		line("cost", "unknown: there is no price for "+textutil.Line(e.Model))
 	} else {
-		line("cost", "about "+dollars(*e.CostUSD)+", by list prices")
+		line("requests", "%s · repairs and retries come on top", Count(e.Requests))
+		line("tokens", "about %s in · %s out (as long as what is expected)", Count(e.InputTokens), Count(e.OutputTokens))
+		if e.CostUSD == nil {
+			line("cost", "unknown: there is no price for %s", textutil.Line(e.Model))
+		} else {
+			line("cost", "about %s, by list prices", dollars(*e.CostUSD))
+		}
 	}
+	if e.Judging != nil {
+		line("judging", "%s of judging models; %s", Counted(e.Judging.Calls, "call"), judgingNote)
+	}
+	return b.String()
 }
 
 // EstimateSum writes in one line what several runs would take together. A run of
@@ -232,9 +229,9 @@ func EstimateSum(list []Estimate) string {
 // mostCauses is how many causes and drifting cases of the bench are shown.
 const mostCauses = 20
 
-// hanging writes one line of text, broken where it does not fit; the lines after the
-// first are indented by two more.
-func (p *page) hanging(indent int, format string, args ...any) {
+// say writes one line of text, broken where it does not fit; the lines after the first
+// are indented by two more.
+func (p *page) say(indent int, format string, args ...any) {
 	text := textutil.Line(fmt.Sprintf(format, args...))
 	first := Wrap(text, p.Width-indent)[0]
 	p.wrapped(first, indent, 0, nil)
@@ -247,23 +244,23 @@ func (p *page) hanging(indent int, format string, args ...any) {
 // It writes once; the error is that of the writer.
 func Bench(w io.Writer, r bench.Report) error {
 	p := newPage(Options{Width: harnessWidth})
-	p.hanging(0, "bench %s: %s, %s, %s of %s (%d smoke, %d regression in %s)", r.Run, r.Mode, r.Model,
+	p.say(0, "bench %s: %s, %s, %s of %s (%d smoke, %d regression in %s)", r.Run, r.Mode, r.Model,
 		textutil.Counted(r.Trials, "trial"), textutil.Counted(r.Breadth.TotalCaseCount, "case"), r.Breadth.SmokeCaseCount,
 		r.Breadth.RegressionCaseCount, textutil.Counted(r.Breadth.RegressionCategoryCount, "category"))
 	if r.Sources != "" {
-		p.hanging(2, "cases: %s", r.Sources)
+		p.say(2, "cases: %s", r.Sources)
 	}
 	p.line("")
 	switch {
 	case r.Answered == 0 && r.FailedCalls == 0:
-		p.hanging(2, "no call was answered: there is nothing to measure")
+		p.say(2, "no call was answered: there is nothing to measure")
 	case r.Answered == 0:
-		p.hanging(2, "no call was answered (%d of %d failed): there is nothing to measure", r.FailedCalls, r.FailedCalls)
+		p.say(2, "no call was answered (%d of %d failed): there is nothing to measure", r.FailedCalls, r.FailedCalls)
 	case r.FailedCalls > 0:
-		p.hanging(2, "%d of %d calls failed", r.FailedCalls, r.FailedCalls+r.Answered)
+		p.say(2, "%d of %d calls failed", r.FailedCalls, r.FailedCalls+r.Answered)
 	}
 	for _, f := range r.Failures {
-		p.hanging(4, "%d %s, such as %s: %s", f.Count, f.Class, f.CaseID, textutil.Brief(f.Message, 300))
+		p.say(4, "%d %s, such as %s: %s", f.Count, f.Class, f.CaseID, textutil.Brief(f.Message, 300))
 	}
 	if r.Answered > 0 {
 		if r.FailedCalls > 0 {
@@ -274,7 +271,7 @@ func Bench(w io.Writer, r bench.Report) error {
 	}
 	for _, warning := range r.Warnings {
 		p.line("")
-		p.hanging(2, "warning: %s", warning)
+		p.say(2, "warning: %s", warning)
 	}
 	return p.writeTo(w)
 }
@@ -322,7 +319,7 @@ func (p *page) benchCauses(r bench.Report) {
 		if c.Quote != "" {
 			what += fmt.Sprintf(" %q", c.Quote)
 		}
-		p.hanging(2, "%s (%s): %s: %s", c.CaseID, when, what, c.Detail)
+		p.say(2, "%s (%s): %s: %s", c.CaseID, when, what, c.Detail)
 	}
 	if n := len(r.DriftingCases); n > 0 {
 		names := strings.Join(r.DriftingCases[:min(n, mostCauses)], ", ")
@@ -330,7 +327,7 @@ func (p *page) benchCauses(r bench.Report) {
 			names += fmt.Sprintf(" and %d more", n-mostCauses)
 		}
 		p.line("")
-		p.hanging(2, "%s of %d came to different things: %s", textutil.Counted(n, "case"), r.Breadth.TotalCaseCount, names)
+		p.say(2, "%s of %d came to different things: %s", textutil.Counted(n, "case"), r.Breadth.TotalCaseCount, names)
 	}
 }
 

@@ -90,7 +90,7 @@ type Miss struct {
 func Item(w io.Writer, v ItemView, opt Options) error {
 	p := newPage(opt)
 	p.itemHead(v)
-	p.itemScores(v.Outcome.Scores)
+	p.table(itemScores(v.Outcome.Scores))
 	if len(v.Sections) == 0 {
 		p.section("Document", v.Text)
 	}
@@ -99,9 +99,9 @@ func Item(w io.Writer, v ItemView, opt Options) error {
 	}
 	p.extracted(v.Extracted)
 	p.matches(v.Matches)
-	p.misses("Missed", v.Missed)
-	p.misses("Spurious", v.Spurious)
-	p.calls(v.Outcome.Calls)
+	p.table(missTable("Missed", v.Missed))
+	p.table(missTable("Spurious", v.Spurious))
+	p.table(callTable(v.Outcome.Calls))
 	p.warnings("Warnings", v.Outcome.Warnings, messageLines)
 	p.where()
 	return p.writeTo(w)
@@ -141,21 +141,20 @@ func (p *page) itemHead(v ItemView) {
 	p.parts("judging", judgingParts(o.Judging)...)
 }
 
-func (p *page) itemScores(scores []outcome.Score) {
-	t := Table{Title: "Scores", Columns: []Column{{flex: true, key: true}, {cyan: true}, {Right: true, Strong: true}, {flex: true, free: true, faint: true}}}
+func itemScores(scores []outcome.Score) Table {
+	t := Table{Title: "Scores", Columns: []Column{{flex: true, key: true}, {cyan: true}, {Right: true, Strong: true},
+		{flex: true, free: true, faint: true}, {Below: true}}}
 	for _, s := range scores {
-		note := s.Comment
+		note, reason := textutil.Line(s.Comment), ""
 		if s.Value == nil {
-			note = s.Reason
+			note = textutil.Line(s.Reason)
 		}
-		t.add(textutil.Line(s.Name), bar(s.Value, 8), Score(s.Value, 3), textutil.Line(note))
-	}
-	p.table(t)
-	for _, s := range scores { // a table cuts what is longer than it is wide
-		if s.Value == nil && len(s.Reason) > shortReason {
-			p.note(label(s.Name) + ": " + textutil.Line(s.Reason))
+		if s.Value == nil && len(s.Reason) > shortReason { // a column would cut it
+			note, reason = "", note
 		}
+		t.add(textutil.Line(s.Name), bar(s.Value, 8), Score(s.Value, 3), note, reason)
 	}
+	return t
 }
 
 // shortReason is how long the reason of a missing score may be to fit its table
@@ -209,6 +208,7 @@ func end(name, ref string) string {
 func (p *page) matches(matches []Match) {
 	p.title("Matched")
 	kinds := 0
+	kind := func(m Match) string { return text.Snip(label(m.Kind), 16, "…") }
 	for _, m := range matches {
 		kinds = max(kinds, text.StringWidthWithoutEscSequences(kind(m)))
 	}
@@ -217,69 +217,41 @@ func (p *page) matches(matches []Match) {
 		if extracted := label(m.Extracted); extracted != both {
 			both += " ~ " + extracted
 		}
-		lead := text.Pad(kind(m), kinds, ' ') + "  " + Score(&m.Similarity, 2)
-		indent := 2 + text.StringWidthWithoutEscSequences(lead) + 2
-		for _, line := range Wrap(both, p.Width-indent) {
-			p.line("  " + p.faint(lead) + "  " + isolate(line))
-			lead = text.Pad("", indent-4, ' ')
-		}
 		if m.TypeCorrect != nil && !*m.TypeCorrect {
-			p.wrapped("wrong type", indent, 0, p.red)
+			both += "\nwrong type"
 		}
+		p.hang(p.faint("  "+text.Pad(kind(m), kinds, ' ')+"  "+Score(&m.Similarity, 2)+"  "), both, 0, nil)
 	}
 }
 
-// kind is the kind of a match, short enough for a column.
-func kind(m Match) string { return text.Snip(label(m.Kind), 16, "…") }
-
-// misses lists what was matched with nothing, each with the nearest of the
-// other side under it.
-func (p *page) misses(title string, misses []Miss) {
-	p.title(title)
+// missTable lists what was matched with nothing, each with the nearest of the
+// other side.
+func missTable(title string, misses []Miss) Table {
+	t := Table{Title: title, Columns: []Column{{flex: true, key: true}, {Below: true}}}
 	for _, m := range misses {
-		p.wrapped(strings.TrimSpace(textutil.Line(m.What)+" "+label(m.Value)), 2, messageLines, nil)
-		var why []string
+		why := textutil.Line(m.Reason)
 		if m.Nearest != "" {
-			why = append(why, "nearest: "+textutil.Line(m.Nearest)+" (similarity "+Score(&m.Similarity, 3)+")")
+			why = strings.Join(given("nearest: "+textutil.Line(m.Nearest)+" (similarity "+Score(&m.Similarity, 3)+")", why), " · ")
 		}
-		if m.Reason != "" {
-			why = append(why, textutil.Line(m.Reason))
-		}
-		if len(why) > 0 {
-			p.wrapped(strings.Join(why, " · "), 4, messageLines, p.faint)
-		}
+		t.add(strings.TrimSpace(textutil.Line(m.What)+" "+label(m.Value)), why)
 	}
+	return t
 }
 
-func (p *page) calls(calls []outcome.Call) {
+func callTable(calls []outcome.Call) Table {
 	t := Table{Title: "Calls", Columns: []Column{{Title: "call", Name: true, flex: true}, {Title: "kind", flex: true}, {Title: "model", flex: true},
-		{Title: "time", Right: true}, {Title: "in", Right: true}, {Title: "out", Right: true}, {Title: "tries", Right: true}}}
-	var errors []string
+		{Title: "time", Right: true}, {Title: "in", Right: true}, {Title: "out", Right: true}, {Title: "tries", Right: true}, {Below: true}}}
+	positive := func(n int64) string { return map[bool]string{true: Count(n)}[n > 0] }
 	for _, c := range calls {
-		in, out, tries := "", "", ""
-		if c.Usage.Total() > 0 {
-			in, out = Count(c.Usage.Input), Count(c.Usage.Output)
-		}
-		if c.Attempts > 0 {
-			tries = Count(c.Attempts)
-		}
-		took := none
+		took, below := none, given(textutil.Line(c.Error))
 		if !c.Started.IsZero() && !c.Ended.Before(c.Started) {
 			took = duration(c.Ended.Sub(c.Started))
 		}
-		t.add(c.Name, textutil.Line(c.Kind), textutil.Line(c.Model), took, in, out, tries)
-		if c.Error != "" {
-			errors = append(errors, label(c.Name)+": "+textutil.Line(c.Error))
-		}
-	}
-	p.table(t)
-	for _, e := range errors {
-		p.wrapped(e, 2, messageLines, p.red)
-	}
-	for _, c := range calls {
 		if (c.Error != "" || len(c.Warnings) > 0) && len(c.Output) > 0 {
-			p.line("  " + label(c.Name) + " answered")
-			p.wrapped(textutil.Line(Indented(c.Output)), 4, messageLines, p.faint)
+			below = append(below, "answered: "+textutil.Line(Indented(c.Output)))
 		}
+		t.add(c.Name, textutil.Line(c.Kind), textutil.Line(c.Model), took, positive(c.Usage.Input), positive(c.Usage.Output),
+			positive(int64(c.Attempts)), strings.Join(below, "\n"))
 	}
+	return t
 }

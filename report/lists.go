@@ -54,16 +54,7 @@ func Runs(w io.Writer, runs []RunRow, opt Options) error {
 	if len(runs) == 0 {
 		p.line("no runs")
 	}
-	failed := slices.ContainsFunc(runs, func(r RunRow) bool { return r.Failed > 0 })
-	dropped := p.draw(runTable(runs), "started", "model", "dataset", ofScored)
-	if failed {
-		note := "failed items count as 0"
-		if !slices.Contains(dropped, ofScored) {
-			note += " · " + ofScored + ": the mean of the others"
-		}
-		p.note(note)
-	}
-	p.leftOut(dropped)
+	p.table(runTable(runs))
 	p.where()
 	return p.writeTo(w)
 }
@@ -74,17 +65,21 @@ func runTable(runs []RunRow) Table {
 	if len(runs) > 0 && !slices.ContainsFunc(runs, func(r RunRow) bool { return r.Primary != runs[0].Primary }) {
 		primary = cmp.Or(textutil.Line(runs[0].Primary), mixed)
 	}
-	column := func(title string, shown func(RunRow) bool) Column {
+	only := func(c Column, shown func(RunRow) bool) Column {
 		if !slices.ContainsFunc(runs, shown) {
-			title = no
+			c.Title = no
 		}
-		return Column{Title: title, Right: true}
+		return c
 	}
-	t := Table{Columns: []Column{{Title: "run", Name: true, flex: true, key: true, Strong: true}, {Title: "dataset", flex: true},
-		{Title: "model", flex: true}, {Title: "status", flex: true}, {Title: "items", Right: true}, {Title: "failed", Right: true},
-		{Title: primary, Right: primary != mixed, flex: true}, column(ofScored, func(r RunRow) bool { return r.Failed > 0 }),
-		column("weighted", func(r RunRow) bool { return r.Weighted != nil }), column("unsent", func(r RunRow) bool { return r.Unpublished > 0 }),
-		{Title: "started"}}}
+	run := name("run").strong()
+	t := Table{Columns: []Column{run, {Title: "dataset", flex: true, Wide: 2}, {Title: "model", flex: true, Wide: 3}, {Title: "status", flex: true},
+		number("items"), number("failed"), {Title: primary, Right: primary != mixed, flex: true},
+		only(number(ofScored).wide(1).hint("the mean of those that did not fail"), func(r RunRow) bool { return r.Failed > 0 }),
+		only(number("weighted"), func(r RunRow) bool { return r.Weighted != nil }),
+		only(number("unsent"), func(r RunRow) bool { return r.Unpublished > 0 }), {Title: "started", Wide: 4}}}
+	if slices.ContainsFunc(runs, func(r RunRow) bool { return r.Failed > 0 }) {
+		t.Notes = []string{"failed items count as 0"}
+	}
 	for _, r := range runs {
 		mean, started := Score(r.AsZero, 3), none
 		if primary == mixed {
@@ -105,27 +100,28 @@ type LeaderboardView struct{ compare.Leaderboard }
 // RankTable has a row for each run; those of the same mean share a place, and those
 // without a mean have none.
 func (v LeaderboardView) RankTable() Table {
-	t := Table{Title: "Leaderboard by " + label(v.Metric), Columns: []Column{{Title: "#", Right: true},
-		{Title: "run", Name: true, Note: true, flex: true, key: true}, {Title: "mean", Right: true, Strong: true}, {Title: intervals, Right: true},
-		{Title: "to the best", Right: true, Wide: true, Hint: "mean of the paired differences to the first run"},
-		{Title: "p (Holm)", Right: true, Wide: true, Hint: "Holm: corrected for the number of pairs"}, {Title: "failed", Right: true},
-		{Title: "per item", Right: true}, {Title: "p95", Right: true, Wide: true}, {Title: "front", cyan: true}, {Title: "gate", Text: no, Page: no}}}
+	t := Table{Title: "Leaderboard by " + quoted(v.Metric), noun: "run", Columns: []Column{number("#"), name("run"), number("mean").strong(), interval(),
+		number("to the best").wide(5).hint("mean of the paired differences to the first run"),
+		number("p (Holm)").wide(6).hint("corrected for the number of pairs"), number("failed").wide(2), number("per item").wide(4),
+		number("p95").wide(7), Column{Title: "front", cyan: true, Wide: 3}.hint("no other run is at least as good and at most as dear, " +
+			"and better in one of the two")}}
+	var tied []string
 	for i, r := range v.Runs {
-		best, p95, front, gate := v.ToBest(i), none, "unknown", none
+		best, p95, front := v.ToBest(i), none, "unknown"
 		if l := r.Summary.LatencyMS; l != nil {
 			p95 = Milliseconds(l.P95)
 		}
 		if r.Front != nil {
 			front = map[bool]string{true: "yes"}[*r.Front]
 		}
-		if r.Gate != nil {
-			gate, t.Columns[10].Page = GateWords(*r.Gate), "gate"
-		}
-		row := t.add(place(r), r.Summary.Run.Name, Score(r.Mean, 3), Interval(r.CI95), Delta(best.Difference), pValue(best.PHolm),
-			Count(r.Summary.Items.Failed), CostPerItem(r), p95, front, gate)
 		if i > 0 && r.Tied {
-			row.Note = "not shown to differ from the best"
+			tied = append(tied, label(r.Summary.Run.Name))
 		}
+		t.add(place(r), r.Summary.Run.Name, Score(r.Mean, 3), Interval(r.CI95), Delta(best.Difference), pValue(best.PHolm),
+			Count(r.Summary.Items.Failed), CostPerItem(r), p95, front)
+	}
+	if len(tied) > 0 {
+		t.Notes = []string{"not shown to differ from the best: " + strings.Join(tied, ", ")}
 	}
 	return t
 }
@@ -151,25 +147,24 @@ func CostPerItem(r compare.Ranked) string {
 
 // PairTable compares every two runs, each with its place.
 func (v LeaderboardView) PairTable() Table {
-	t := Table{Title: "Every two runs", Columns: []Column{{Title: "first", Name: true, flex: true}, {Title: "second", Name: true, flex: true},
-		{Title: "difference", Right: true, Strong: true, Diff: true}, {Title: intervals, Right: true}, {Title: "p", Right: true, Wide: true},
-		{Title: "p (Holm)", Right: true, Wide: true, Hint: "Holm: corrected for the number of pairs"},
-		{Title: "second is", Pill: true, Note: true}}}
+	first, second := Column{Title: "first", Name: true, flex: true}, Column{Title: "second", Name: true, flex: true}
+	t := Table{Title: "Every two runs", noun: "pair", Columns: []Column{first, second, {Title: "difference", Right: true, Strong: true, Diff: true, Wide: 2},
+		interval(), number("p").wide(4), number("p (Holm)").wide(3).hint("corrected for the number of pairs"),
+		{Title: "second is", Pill: true}, {Below: true}}}
 	places := map[string]string{}
 	for _, r := range v.Runs {
 		places[r.Summary.Run.Name] = place(r) + " "
 	}
 	for _, pair := range v.Pairs {
-		says, state, note := string(pair.Verdict), string(pair.Verdict), ""
-		if reasons := pair.Reasons(); len(pair.Incompatible) > 0 {
-			says, state, note = "incompatible", string(compare.Worse), reasons[0]
-			if len(reasons) > 1 {
-				note += "; and more"
-			}
+		says, state, reasons := string(pair.Verdict), string(pair.Verdict), []string{}
+		if len(pair.Incompatible) > 0 {
+			says, state = "incompatible", string(compare.Worse)
 		}
-		row := t.add(places[pair.First]+label(pair.First), places[pair.Second]+label(pair.Second), Delta(pair.Difference), Deltas(pair.CI95),
-			pValue(pair.P), pValue(pair.PHolm), says)
-		row.State, row.Note = state, note
+		for _, reason := range pair.Reasons() {
+			reasons = append(reasons, quoted(reason))
+		}
+		t.add(places[pair.First]+label(pair.First), places[pair.Second]+label(pair.Second), Delta(pair.Difference), Deltas(pair.CI95),
+			pValue(pair.P), pValue(pair.PHolm), says, strings.Join(reasons, "\n")).State = state
 	}
 	return t
 }
@@ -182,34 +177,10 @@ func (v LeaderboardView) PairTable() Table {
 // It writes once; the error is that of the writer.
 func Leaderboard(w io.Writer, l compare.Leaderboard, opt Options) error {
 	p, v := newPage(opt), LeaderboardView{l}
-	p.table(v.RankTable(), "p95", "p (Holm)", "to the best", "per item", "front", "failed")
-	p.note("front: no other run is at least as good and at most as dear, and better in one of the two")
-	var tied []string
-	for i, r := range l.Runs {
-		if i > 0 && r.Tied {
-			tied = append(tied, label(r.Summary.Run.Name))
-		}
-	}
-	if len(tied) > 0 {
-		p.wrapped("not shown to differ from the best: "+strings.Join(tied, ", "), gap, 0, nil)
-	}
-	pairs := v.PairTable().First(20, "pair")
-	if pairs.More != "" {
-		pairs.More += " (--json)"
-	}
-	p.table(pairs, "p", "p (Holm)", "difference")
+	p.table(v.RankTable())
+	p.table(v.PairTable().First(20))
 	for _, r := range l.Runs {
-		p.gate(" of "+label(r.Summary.Run.Name), r.Gate)
-	}
-	p.title("Cannot be compared")
-	for _, pair := range l.Pairs {
-		if len(pair.Incompatible) == 0 {
-			continue
-		}
-		p.wrapped(label(pair.First)+" and "+label(pair.Second), gap, 0, p.red)
-		for _, reason := range pair.Reasons() {
-			p.wrapped(textutil.Line(reason), 2*gap, 0, nil)
-		}
+		p.table(gateTable(" of "+quoted(r.Summary.Run.Name), r.Gate))
 	}
 	p.warnings("Read with care", l.Warnings, 0)
 	p.where()
@@ -353,22 +324,19 @@ func (m *Moves) Result(h outcome.Header, order []string) MovesResult {
 func MovesText(w io.Writer, r MovesResult, opt Options) error {
 	p := newPage(opt)
 	p.line(p.bold(textutil.Line(r.Name)) + " · " + textutil.Line(r.From.Name) + " scored again, " + Counted(r.Items, "result"))
-	t := Table{Title: "Scores that moved", Columns: []Column{{Title: "score"}, {Title: "before", Right: true}, {Title: "after", Right: true},
-		{Title: "difference", Right: true}, {Title: "up", Right: true}, {Title: "down", Right: true}, {Title: "n", Right: true}}}
+	t := Table{Title: "Scores that moved", Columns: []Column{{Title: "score"}, number("before"), number("after"), number("difference"),
+		number("up"), number("down"), number("n")}}
 	still := 0
 	for _, s := range r.Scores {
 		if s.Up+s.Down+s.Defined+s.Undefined == 0 {
 			still++
 			continue
 		}
-		difference, n := none, Count(s.NNew)
+		n := Count(s.NNew)
 		if s.NOld != s.NNew {
 			n = Count(s.NOld) + " → " + n
 		}
-		if s.Before != nil && s.After != nil {
-			difference = Delta(new(*s.After - *s.Before))
-		}
-		t.add(textutil.Line(s.Score), Score(s.Before, 3), Score(s.After, 3), difference, Count(s.Up), Count(s.Down), n)
+		t.add(textutil.Line(s.Score), Score(s.Before, 3), Score(s.After, 3), difference(s.Before, s.After), Count(s.Up), Count(s.Down), n)
 	}
 	if len(t.Rows) == 0 {
 		p.line("no score moved")
@@ -383,10 +351,10 @@ func MovesText(w io.Writer, r MovesResult, opt Options) error {
 }
 
 func movedTable(r MovesResult) Table {
-	t := Table{Title: "Items that moved most, by " + textutil.Line(r.Scorer.Primary), Columns: []Column{{Title: "item", Name: true, flex: true},
-		{Title: "before", Right: true}, {Title: "after", Right: true}, {Title: "difference", Right: true}}}
+	t := Table{Title: "Items that moved most, by " + textutil.Line(r.Scorer.Primary), Columns: []Column{name("item"),
+		number("before"), number("after"), number("difference")}}
 	for _, item := range r.Moved {
-		row := t.add(item.Item, ratio(item.Before), ratio(item.After), Delta(new(item.After-item.Before)))
+		row := t.add(item.Item, ratio(item.Before), ratio(item.After), difference(&item.Before, &item.After))
 		if item.Trial > 1 {
 			row.Trial = item.Trial
 		}

@@ -170,6 +170,14 @@ func Delta(v *float64) string {
 	return text
 }
 
+// difference shows by how much a number changed.
+func difference(before, after *float64) string {
+	if before == nil || after == nil {
+		return none
+	}
+	return Delta(new(*after - *before))
+}
+
 // Deltas shows both ends of an interval of a difference.
 func Deltas(ci *[2]float64) string {
 	if ci == nil {

@@ -7,10 +7,11 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"extraction-experiment/compare"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
-
-	"github.com/jedib0t/go-pretty/v6/text"
 )
 
 // SummaryView is what a run comes to, in the tables and words in which text,
@@ -37,8 +38,23 @@ func (v SummaryView) Noun() string {
 	return "outcome"
 }
 
-// System lists what was measured: provider, parameters, prompt.
-func (v SummaryView) System() []string {
+// About says what a run is: its dataset and model, and what was measured besides.
+func (v SummaryView) About() []string {
+	r := v.Run
+	return slices.Concat(given(textutil.Line(r.Dataset), textutil.Line(r.Model)), v.system(), given(textutil.Line(r.Selection), v.Planned()))
+}
+
+// Origin says when a run began, and of which versions scorer and dataset were.
+func (v SummaryView) Origin() []string {
+	started := ""
+	if !v.Run.Started.IsZero() {
+		started = v.Run.Started.UTC().Format("2006-01-02 15:04 UTC")
+	}
+	return given(started, short("scorer ", v.Run.ScorerVersion), short("dataset ", v.Run.DatasetFingerprint))
+}
+
+// system lists provider, parameters and prompt.
+func (v SummaryView) system() []string {
 	r, prompt := v.Run, ""
 	if r.PromptName != "" {
 		prompt = fmt.Sprintf("prompt %s@%d", textutil.Line(r.PromptName), r.PromptVersion)
@@ -63,9 +79,6 @@ func given(parts ...string) []string {
 	return slices.DeleteFunc(parts, func(s string) bool { return s == "" })
 }
 
-// Tokens lists what the run took; nothing where it took none.
-func (v SummaryView) Tokens() []string { return tokenParts(v.Usage) }
-
 func tokenParts(u outcome.UsageSum) []string {
 	if u.Total == 0 {
 		return nil
@@ -85,8 +98,8 @@ func usageSum(u outcome.Usage) outcome.UsageSum {
 	return outcome.UsageSum{Input: u.Input, Output: u.Output, Total: u.Total(), Cached: u.Cached, Reasoning: u.Reasoning}
 }
 
-// Cost says what is known of it; nothing where nothing was bought.
-func (v SummaryView) Cost() []string {
+// cost says what is known of it; nothing where nothing was bought.
+func (v SummaryView) cost() []string {
 	u := v.Usage
 	var parts []string
 	switch {
@@ -114,10 +127,8 @@ func (v SummaryView) Cost() []string {
 	return parts
 }
 
-// JudgedBy says what judging models took, which is no part of the cost; nothing
+// judgingParts say what judging models took, which is no part of the cost; nothing
 // without any.
-func (v SummaryView) JudgedBy() []string { return judgingParts(v.Judging) }
-
 func judgingParts(j *outcome.Judging) []string {
 	if j == nil {
 		return nil
@@ -136,47 +147,42 @@ func judgingParts(j *outcome.Judging) []string {
 const ofScored = "of scored"
 
 // ScoreTable has a row for each score.
-func (v SummaryView) ScoreTable() Table { return v.scoreTable(0, false) }
-
-// scoreTable has bars of so many cells at a terminal, and intervals as they are or as
-// the way from the mean.
-func (v SummaryView) scoreTable(cells int, short bool) Table {
+func (v SummaryView) ScoreTable() Table {
 	only := func(shown bool) string { return map[bool]string{false: no}[shown] }
-	mean := Column{Title: "mean", Right: true, Strong: true}
-	scored := Column{Title: no, Right: true, Wide: true, Hint: "mean of those that did not fail, n of them"}
+	mean, scored := number("mean").strong(), number(no).wide(2)
 	if v.Scores.AnyFailed() {
-		mean.Markdown, mean.Page, mean.Hint = "failed as 0", "failed as 0", "mean with failed items as 0"
-		scored.Text, scored.Title = ofScored, "mean of scored"
+		mean.Markdown, mean.Page, mean.Hint = "failed as 0", "failed as 0", "failed items count as 0"
+		if slices.ContainsFunc(v.Scores, func(s outcome.Stat) bool { return s.Unanswered > 0 }) {
+			mean.Hint += ", and those that an evaluator gave no score for"
+		}
+		scored.Text, scored.Title, scored.Hint = ofScored, "mean of scored", "the mean of the others, n of them"
 	}
 	pooled := slices.ContainsFunc(v.Scores, func(s outcome.Stat) bool { return s.Pooled != nil })
 	people := only(v.Ceiling != nil)
-	t := Table{Columns: []Column{{Title: "score", Name: true, flex: true},
-		{Text: only(cells > 0), Markdown: no, Page: no, cyan: true}, mean,
-		{Title: intervals, Text: only(!short), Right: true, Wide: true},
-		{Title: "±95 %", Text: only(short), Markdown: no, Page: no, Right: true}, scored,
-		{Title: "range", Markdown: no, Page: no, Right: true}, {Title: "n", Right: true},
-		{Title: "pooled", Text: only(pooled), Right: true, Wide: true, Hint: "over the counts of all scored items"},
-		{Title: "human agreement", Text: people, Markdown: people, Page: people, Right: true,
-			Hint: v.Ceiling.what()}}}
+	t := Table{Title: "Scores", Columns: []Column{name("score"), {Markdown: no, Page: no, cyan: true, Wide: 5}, mean, interval(), scored,
+		{Title: "range", Markdown: no, Page: no, Right: true, Wide: 4}, number("n"),
+		{Title: "pooled", Text: only(pooled), Right: true, Wide: 3, Hint: "over the counts of all scored items"},
+		{Title: "human agreement", Text: people, Markdown: people, Page: people, Right: true}}}
+	if v.Ceiling != nil {
+		t.Notes = []string{v.Ceiling.what()}
+	}
 	for _, s := range v.Scores {
 		mean, ci := v.Scores.Lead(s)
-		row := t.add(s.Name, bar(mean, cells), Score(mean, 3), Interval(ci), plusMinus(ci, mean), Score(s.Mean, 3),
-			span(s.Min, s.Max), Count(s.N), Score(s.Pooled, 3), v.people(s.Name, short))
+		row := t.add(s.Name, bar(mean, 24), Score(mean, 3), Interval(ci), Score(s.Mean, 3),
+			span(s.Min, s.Max), Count(s.N), Score(s.Pooled, 3), v.people(s.Name))
 		row.Primary = s.Name == v.Run.Primary
 	}
 	return t
 }
 
-// people is the agreement of people by a score, with its interval.
-func (v SummaryView) people(score string, short bool) string {
+// people is the agreement of people by a score, with the way to the farther end of its
+// interval: the nearer one may be cut at a bound of the score.
+func (v SummaryView) people(score string) string {
 	stat := v.Ceiling.Stat(score)
-	switch {
-	case stat.CI95 == nil:
+	if stat.CI95 == nil {
 		return Score(stat.Mean, 3)
-	case short:
-		return Score(stat.Mean, 3) + " ±" + plusMinus(stat.CI95, stat.Mean)
 	}
-	return Score(stat.Mean, 3) + " (" + Interval(stat.CI95) + ")"
+	return Score(stat.Mean, 3) + " ±" + ratio(max(stat.CI95[1]-*stat.Mean, *stat.Mean-stat.CI95[0]))
 }
 
 // Interval shows both ends.
@@ -185,15 +191,6 @@ func Interval(ci *[2]float64) string {
 		return none
 	}
 	return ends(Score(&ci[0], 3), Score(&ci[1], 3))
-}
-
-// plusMinus shows the way from the mean to the farther end of an interval: the
-// nearer one may be cut at a bound of the score.
-func plusMinus(ci *[2]float64, mean *float64) string {
-	if ci == nil || mean == nil {
-		return none
-	}
-	return Score(new(max(ci[1]-*mean, *mean-ci[0])), 3)
 }
 
 // span shows the least and the largest value.
@@ -215,17 +212,24 @@ func ends(from, to string) string {
 // GroupTables break the counts down, a table for each kind of type.
 func (v SummaryView) GroupTables() (tables []Table) {
 	for _, list := range kinds(v.Groups, func(g outcome.GroupStat) string { return g.Kind }) {
-		t := Table{Title: "By " + label(Words(list[0].Kind)), Columns: []Column{{Title: "type", Name: true, flex: true},
-			{Title: "expected", Page: "exp.", Right: true}, {Title: "extracted", Page: "extr.", Right: true},
-			{Title: "matched", Page: "match", Right: true},
-			{Title: "P", Right: true}, {Title: "R", Right: true}, {Title: "F1", Right: true, Strong: true}}}
+		t := Table{Title: "By " + label(Words(list[0].Kind)), folded: true, Columns: []Column{name("type"), number("expected"),
+			number("extracted").wide(2), number("matched").wide(1), number("P"), number("R"), number("F1").strong()}}
 		for _, g := range list {
 			t.add(g.Name, Count(g.Expected), Count(g.Extracted), Count(g.Matched), Score(g.Precision, 3), Score(g.Recall, 3), Score(g.F1, 3))
 		}
 		tables = append(tables, t)
 	}
+	if len(tables) > 0 && v.Trials != nil {
+		tables[0].Notes = append(tables[0].Notes, "counts of all trials together")
+	}
+	if len(tables) > 0 && v.Items.Failed > 0 {
+		tables[0].Notes = append(tables[0].Notes, "failed "+v.Noun()+"s have no counts by type")
+	}
 	return tables
 }
+
+// mostKinds is how many kinds of type are shown.
+const mostKinds = 20
 
 // kinds divides groups that are sorted by their kind into one list for each.
 func kinds[G any](groups []G, kind func(G) string) (lists [][]G) {
@@ -236,176 +240,142 @@ func kinds[G any](groups []G, kind func(G) string) (lists [][]G) {
 			begin = i + 1
 		}
 	}
-	return lists
+	return lists[:min(len(lists), mostKinds)]
 }
 
-// groupNote says what the counts by type are over, where that is not every item
-// once.
-func (v SummaryView) groupNote() string {
-	var notes []string
-	if len(v.Groups) > 0 && v.Trials != nil {
-		notes = append(notes, "counts of all trials together")
+// failureTable lists the classes of failures, with the first items of each.
+func (v SummaryView) failureTable() Table {
+	t := Table{Title: "Failures", Columns: []Column{{Markdown: "class", Name: true, flex: true, Pill: true}, {Markdown: "failed", Right: true},
+		{Markdown: "items", Below: true}}}
+	for _, f := range v.Failures {
+		var items []string
+		for _, item := range f.Items {
+			items = append(items, quoted(item.ID)+": "+quoted(item.Message))
+		}
+		if more := f.Count - len(f.Items); more > 0 && len(items) > 0 {
+			items = append(items, "and "+Count(more)+" more")
+		}
+		t.add(string(f.Class), Count(f.Count), strings.Join(items, "\n")).State = string(compare.Fail)
 	}
-	if len(v.Groups) > 0 && v.Items.Failed > 0 {
-		notes = append(notes, "failed "+v.Noun()+"s have no counts by type")
-	}
-	return strings.Join(notes, " · ")
+	return t
 }
 
 // causeTable lists what is wrong most often, with the items that have most of it.
 func (v SummaryView) causeTable() Table {
 	t := Table{Title: "Top causes", Columns: []Column{{Title: "cause", Name: true, flex: true}, {Title: "faults", Right: true, Strong: true},
-		{Title: "items", Right: true}, {Title: "most in", Markdown: no, flex: true, free: true, faint: true}, {Title: "most in", Text: no}}}
+		{Title: "items", Right: true}, {Title: "most in", flex: true, free: true, faint: true}}}
 	for _, c := range v.Causes {
-		var labels, codes []string
+		var most []string
 		for _, item := range c.Worst[:min(3, len(c.Worst))] {
-			labels, codes = append(labels, label(item.ID)+" "+Count(item.Count)), append(codes, code(item.ID)+" "+Count(item.Count))
+			most = append(most, quoted(item.ID)+" "+Count(item.Count))
 		}
-		t.add(Words(c.What+" "+c.Name), Count(c.Count), Count(c.Items), strings.Join(labels, ", "), strings.Join(codes, ", "))
+		t.add(Words(c.What+" "+c.Name), Count(c.Count), Count(c.Items), strings.Join(most, ", "))
 	}
 	return t
 }
 
 func (v SummaryView) worstTable() Table {
-	t := Table{Columns: []Column{{Markdown: "item", Name: true, flex: true, key: true}, {Markdown: "score", Right: true, Strong: true},
-		{Markdown: no, flex: true, free: true, faint: true}, {Text: no, Name: true}}}
+	t := Table{Title: "Lowest " + quoted(v.Run.Primary), Columns: []Column{{Markdown: "item", Name: true, flex: true, key: true},
+		{Markdown: "score", Right: true, Strong: true}, {Markdown: "comment", flex: true, free: true, faint: true}}}
 	for _, item := range v.Worst {
-		t.add(item.ID, ratio(item.Score), textutil.Line(item.Comment), item.Comment).Trial = item.Trial
+		comment := ""
+		if item.Comment != "" {
+			comment = quoted(item.Comment)
+		}
+		t.add(item.ID, ratio(item.Score), comment).Trial = item.Trial
 	}
 	return t
+}
+
+// tables are those of a run in their order, of each kind of type so many rows.
+func (v SummaryView) tables(groups int) []Table {
+	list := []Table{v.ScoreTable()}
+	if v.Trials != nil {
+		list = append(list, v.TrialTable(), v.SpreadTable(), v.FlakyTable())
+	}
+	list = append(list, v.failureTable())
+	for _, t := range v.GroupTables() {
+		list = append(list, t.First(groups))
+	}
+	return append(list, v.causeTable(), v.worstTable())
 }
 
 // Text writes the summary of a run for a person at a terminal: the run, its
 // scores, failures, time and cost, the breakdown by type, the top causes of
 // faults, the worst items and where to look. Lines fit Options.Width: where the
-// table of scores does not, it gives intervals as ±, then does without bars, ranges
-// and pooled values, and says so. A summary without a run (of scored pairs, say) is
+// table of scores does not, it does without bars, ranges and pooled values. A summary without a run (of scored pairs, say) is
 // shown without the lines that would be empty.
 //
 // It writes once; the error is that of the writer.
 func Text(w io.Writer, s outcome.Summary, opt Options) error {
 	p, v := newPage(opt), SummaryView{s, opt.Ceiling}
-	p.runLines(v)
-	p.scores(v)
-	p.trials(v)
-	p.failures(s.Failures)
-	for _, t := range v.GroupTables() {
-		if p.Width < 80 {
-			t.Columns[1].Title, t.Columns[2].Title, t.Columns[3].Title = "exp", "ext", "match"
-		}
-		p.table(t.First(p.Groups, "type"))
+	p.wrapped(strings.Join(given(textutil.Line(s.Run.Name), textutil.Line(s.Run.Dataset), textutil.Line(s.Run.Model), v.Planned()), " · "), 0, 2, p.bold)
+	p.parts("system", v.system()...)
+	p.parts("selected", textutil.Line(s.Run.Selection))
+	for _, f := range v.Facts() {
+		paint := map[string]func(string) string{"": p.faint, "warn": p.yellow, "bad": p.red}[f.State]
+		p.parts(paint(f.Label), f.Parts...)
 	}
-	p.note(v.groupNote())
-	p.table(v.causeTable())
-	p.title("Lowest " + label(s.Run.Primary))
-	p.table(v.worstTable())
+	for _, t := range v.tables(p.Groups) {
+		p.table(t)
+	}
 	p.warnings("Read with care", s.Warnings, 0)
 	p.where()
 	return p.writeTo(w)
 }
 
-// runLines writes the head: what ran, on what, how many items, how long, how
-// much.
-func (p *page) runLines(v SummaryView) {
-	r, i, noun := v.Run, v.Items, v.Noun()
-	p.wrapped(strings.Join(given(textutil.Line(r.Name), textutil.Line(r.Dataset), textutil.Line(r.Model), v.Planned()), " · "), 0, 2, p.bold)
+// Fact is a line about a run as a whole, or a tile of its page.
+type Fact struct {
+	Label string
+	State string // "warn" or "bad", if it is not well
+	Parts []string
+}
+
+// Facts say how a run went: how many items, how long, how much.
+func (v SummaryView) Facts() (list []Fact) {
+	add := func(label, state string, parts ...string) {
+		if parts = given(parts...); len(parts) > 0 {
+			list = append(list, Fact{label, state, parts})
+		}
+	}
+	counted := func(n int, text string) string { return map[bool]string{true: Counted(n, v.Noun()) + text}[n > 0] }
 	if v.Status != outcome.Complete && v.Status != "" { // what is no run has none
-		notRun := ""
-		if n := i.NotRun(); n > 0 {
-			notRun = p.yellow(Counted(n, noun) + " not run")
-		}
-		p.parts("status", p.yellow(textutil.Line(string(v.Status))), notRun)
+		add("status", "warn", textutil.Line(string(v.Status)), counted(v.Items.NotRun(), " not run"))
 	}
-	p.parts("system", v.System()...)
-	p.parts("selected", textutil.Line(r.Selection))
 	if a := v.Answers; a != nil {
-		weighted := "undefined"
-		if a.WeightedScore != nil {
-			weighted = strconv.FormatFloat(*a.WeightedScore, 'f', 4, 64)
-		}
-		p.parts("weighted", "weighted_score "+weighted, "document "+short(a.PDFSHA256), "questions "+short(a.QuestionsSHA256))
+		add("weighted", "", "weighted_score "+Score(a.WeightedScore, 4), short("document ", a.PDFSHA256), short("questions ", a.QuestionsSHA256))
 	}
-	for _, c := range r.CustomScorers {
-		if c.Certified != "" {
-			p.wrapped("evaluator "+textutil.Line(c.Name)+" is certified: "+textutil.Line(c.Certified), 0, 0, p.faint)
-		}
-	}
-	failed, cached := Count(i.Failed)+" failed", ""
+	i, state, cached := v.Items, "", ""
 	if i.Failed > 0 {
-		failed = p.red(failed)
+		state = "bad"
 	}
 	if i.FromCache > 0 {
 		cached = Count(i.FromCache) + " from the cache"
 	}
-	p.parts(noun+"s", Count(i.Planned)+" planned", Count(i.Scored)+" scored", failed, Count(i.NothingToFind)+" with nothing to find", cached)
+	add(v.Noun()+"s", state, Count(i.Planned)+" planned", Count(i.Scored)+" scored", Count(i.Failed)+" failed",
+		Count(i.NothingToFind)+" with nothing to find", cached)
 	if l := v.LatencyMS; l != nil {
-		p.parts("latency", "p50 "+Milliseconds(l.P50), "p95 "+Milliseconds(l.P95), "mean "+Milliseconds(l.Mean), "max "+Milliseconds(l.Max))
+		add("latency", "", "p50 "+Milliseconds(l.P50), "p95 "+Milliseconds(l.P95), "mean "+Milliseconds(l.Mean), "max "+Milliseconds(l.Max))
 	}
-	p.parts("tokens", v.Tokens()...)
-	p.parts("cost", v.Cost()...)
-	p.parts("judging", v.JudgedBy()...)
+	add("tokens", "", tokenParts(v.Usage)...)
+	add("cost", "", v.cost()...)
+	add("judging", "", judgingParts(v.Judging)...)
 	if sent := v.Published; sent != nil {
-		waiting := ""
-		if sent.Waiting > 0 {
-			waiting = p.yellow(Counted(sent.Waiting, noun) + " waiting to be published")
-		}
-		p.parts("langfuse", Counted(sent.Outcomes, noun)+" published", waiting)
+		state = map[bool]string{true: "warn"}[sent.Waiting > 0]
+		add("langfuse", state, Counted(sent.Outcomes, v.Noun())+" published", counted(sent.Waiting, " waiting to be published"))
 	}
+	for _, c := range v.Run.CustomScorers {
+		if c.Certified != "" {
+			add("evaluator", "", textutil.Line(c.Name)+" is certified: "+textutil.Line(c.Certified))
+		}
+	}
+	return list
 }
 
-// short is the beginning of a hash.
-func short(hash string) string {
+// short is the beginning of a hash or a version, after what it is.
+func short(what, hash string) string {
 	shown, _ := FirstRunes(textutil.Line(hash), 12)
-	return shown
-}
-
-func (p *page) scores(v SummaryView) {
-	if len(v.Scores) == 0 {
-		return
-	}
-	p.title("Scores")
-	var t Table
-	for _, form := range []struct {
-		cells int
-		short bool // from the richest to the narrowest
-	}{{24, false}, {16, false}, {10, false}, {10, true}, {6, true}, {0, true}} {
-		t = v.scoreTable(form.cells, form.short)
-		shown := t.forText()
-		if _, total := shown.widths(uncut, uncut); total <= p.Width {
-			break
-		}
-	}
-	dropped := p.draw(t, "range", "pooled")
-	var notes []string
-	if v.Scores.AnyFailed() {
-		note := "failed items count as 0"
-		if slices.ContainsFunc(v.Scores, func(s outcome.Stat) bool { return s.Unanswered > 0 }) {
-			note += ", and those that an evaluator gave no score for"
-		}
-		notes = append(notes, note, ofScored+": the mean of the others, n of them")
-	}
-	if t.Columns[8].Text != no && !slices.Contains(dropped, "pooled") {
-		notes = append(notes, "pooled: over the counts of all scored items")
-	}
-	if v.Ceiling != nil {
-		notes = append(notes, v.Ceiling.what())
-	}
-	p.note(strings.Join(notes, " · "))
-	p.leftOut(dropped)
-}
-
-func (p *page) failures(list []outcome.FailureCount) {
-	p.title("Failures")
-	for _, f := range list {
-		class := text.Snip(label(string(f.Class)), p.Width/2, "…")
-		p.line("  " + p.red(isolate(class)) + " " + Count(f.Count))
-		for _, item := range f.Items {
-			p.wrapped(label(item.ID)+": "+label(item.Message), 4, messageLines, nil)
-		}
-		if more := f.Count - len(f.Items); more > 0 && len(f.Items) > 0 {
-			p.line("    " + p.faint(fmt.Sprintf("and %s more", Count(more))))
-		}
-	}
+	return map[bool]string{true: what + shown}[shown != ""]
 }
 
 // Markdown writes the summary of each run, fit for the comment of a pull
@@ -424,56 +394,65 @@ func Markdown(w io.Writer, runs []Run) error {
 
 func (m *markdown) summary(v SummaryView) {
 	m.paragraph("## %s", code(v.Run.Name))
-	what := []string{code(v.Run.Dataset), code(v.Run.Model)}
-	if v.Run.PromptName != "" {
-		what = append(what, "prompt "+code(fmt.Sprintf("%s@%d", v.Run.PromptName, v.Run.PromptVersion)))
+	m.paragraph("%s", code(strings.Join(v.About(), " · ")))
+	for _, f := range v.Facts() {
+		m.line("- %s: %s", f.Label, code(strings.Join(f.Parts, ", ")))
 	}
-	if cost := v.Cost(); len(cost) > 0 {
-		what = append(what, noMath(strings.Join(cost, ", ")))
-	}
-	items := v.Planned() + ", " + Count(v.Items.Failed) + " failed"
-	if n := v.Items.NotRun(); n > 0 {
-		items += ", **" + Count(n) + " not run**"
-	}
-	what = append(what, items)
-	if judging := v.JudgedBy(); len(judging) > 0 {
-		what = append(what, "judging: "+noMath(strings.Join(judging, ", ")))
-	}
-	m.note(strings.Join(what, " · "))
+	m.line("")
 	if v.Answers != nil {
 		m.paragraph("**weighted_score** %s", Score(v.WeightedScore, 4))
 	}
-	m.table(v.ScoreTable(), func(r Row, c Column) bool { return r.Primary && (c.Name || c.Strong) })
-	m.trials(v)
-	m.failures(v)
-	m.section("### Top causes", v.causeTable())
-	for _, t := range v.GroupTables() {
-		m.folded(t.Title+" ("+Count(len(t.Rows))+")", func() {
-			t = t.First(30, "type")
-			m.table(t, nil)
-			m.note(t.More)
-		})
-	}
-	m.note(v.groupNote())
-	m.section("### Lowest "+code(v.Run.Primary), v.worstTable())
-	for _, warning := range v.Warnings {
-		m.line("> ⚠ %s\n>", code(warning))
-	}
+	m.table(v.tables(30)...)
+	m.warnings(v.Warnings)
 	if link, ok := WebLink(v.Run.URL); ok {
 		m.paragraph("[The run in Langfuse](<%s>)", link)
 	}
 }
 
-func (m *markdown) failures(v SummaryView) {
-	if len(v.Failures) == 0 {
-		return
+// TrialTable has a row for each trial.
+func (v SummaryView) TrialTable() Table {
+	primary := label(v.Run.Primary)
+	t := Table{Title: "Trials", Columns: []Column{number("trial"), {Title: "run", flex: true, key: true}, number("scored").wide(1), number("failed"),
+		{Title: primary, Text: text.Snip(primary, 20, "…"), Right: true, Strong: true}}}
+	if uneven := v.Trials.Uneven; uneven > 0 {
+		t.Notes = append(t.Notes, Counted(uneven, "item")+" not run in every trial")
 	}
-	m.paragraph("### %s", Counted(v.Items.Failed, "failed "+v.Noun()))
-	for _, f := range v.Failures {
-		m.line("- **%s** %s", code(string(f.Class)), Count(f.Count))
-		for _, item := range f.Items {
-			m.line("  - %s: %s", code(item.ID), excerpt(item.Message))
+	for _, run := range v.Trials.Runs {
+		t.add(strconv.Itoa(run.Trial), textutil.Line(run.Name), Count(run.Scored), Count(run.Failed), Score(run.Mean, 3))
+	}
+	return t
+}
+
+// SpreadTable says how much each score varies where nothing was changed.
+func (v SummaryView) SpreadTable() Table {
+	t := Table{Title: "Spread where nothing was changed", Columns: []Column{name("score"),
+		number("trials").wide(2).hint("least and largest mean of a trial"),
+		number("sd of trials").strong().hint("standard deviation of the means of the trials"),
+		number("sd within items").wide(1).hint("how much one item varies between its trials"), number("items the same")},
+		Notes: []string{"failed trials count as 0 · an item's value is the mean over its trials · the difference of two trials has the sd of trials times √2"}}
+	for _, s := range v.Trials.Scores {
+		means, same := none, none
+		if s.Least != nil && s.Top != nil {
+			means = ends(Score(s.Least, 3), Score(s.Top, 3))
 		}
+		if s.N > 0 {
+			same = Count(s.Consistent) + "/" + Count(s.N)
+		}
+		t.add(s.Name, means, Score(s.Between, 3), Score(s.Within, 3), same)
 	}
-	m.line("")
+	return t
+}
+
+// FlakyTable lists the items that vary most between trials.
+func (v SummaryView) FlakyTable() Table {
+	t := Table{Title: "Flaky by " + quoted(v.Run.Primary) + ": " + Count(v.Trials.Flaky) + " of " +
+		Counted(v.Trials.Items, "item"), folded: true, Items: true,
+		Columns: []Column{name("item"), number("least"), number("most"), number("mean").strong(), number("failed")}}
+	for _, item := range v.Trials.FlakyItems {
+		t.add(item.ID, ratio(item.Least), ratio(item.Top), ratio(item.Mean), Count(item.Failed)+"/"+Count(item.Trials))
+	}
+	if more := v.Trials.Flaky - len(v.Trials.FlakyItems); more > 0 {
+		t.More = "and " + Counted(more, "more item")
+	}
+	return t
 }

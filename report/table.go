@@ -8,15 +8,22 @@ import (
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/text"
+
+	"extraction-experiment/compare"
+	"extraction-experiment/internal/textutil"
 )
 
 // Table is a part of a report from which every form is written: a terminal takes
 // the columns that fit, Markdown and pages those that are for them.
 type Table struct {
-	Title   string
+	Title   string // with text of strangers in quotes
 	Columns []Column
 	Rows    []Row
-	More    string // how many rows are not shown: "and 3 more types"
+	Items   bool     // the first column names items
+	More    string   // how many rows are not shown: "and 3 more types"
+	Notes   []string // remarks of a terminal and of pages
+	noun    string   // of a row; the title of the first column for ""
+	folded  bool     // Markdown hides it at first
 }
 
 // Column describes a column. Title is above it in every form but those for which
@@ -28,29 +35,45 @@ type Column struct {
 	Right  bool // numbers stand at the right
 	Strong bool // what matters most in a row
 
-	Diff bool   // a difference: a page colours it by the state of the row
-	Pill bool   // a page marks the words with the state of the row
-	Note bool   // a page shows the remark of the row in it
-	Wide bool   // a page leaves it out where there is little room
-	Hint string // of a page, about the title
+	Diff  bool   // a difference: a page colours it by the state of the row
+	Pill  bool   // the words are marked with the state of the row
+	Below bool   // lines that a terminal shows below the row
+	Wide  int    // where there is little room it is left out, the largest number first; 0 never
+	Hint  string // about the title, where that does not say enough
 
 	// At a terminal flexible columns are cut with "…" where they are too wide: free
 	// text first and even in a pipe, names that tell the rows apart last.
-	flex, free, key bool
-	faint, cyan     bool
+	flex, free, key, faint, cyan bool
 }
 
 // Row is a row of a table.
 type Row struct {
-	Cells   []string
-	Primary bool   // of the primary score
-	State   string // "better" or "worse": a page colours it
-	Note    string // a remark, which may have text of strangers
-	Trial   int    // of the item that the row is about, where that is to be said
+	Cells   []string // with text of strangers in quotes, or in columns of names
+	Primary bool     // of the primary score
+	State   string   // "better" or "worse", or the answer of a rule
+	Trial   int      // of the item that the row is about, where that is to be said
 }
+
+// name is a column of names by which the rows are told apart, number one of numbers.
+func name(title string) Column   { return Column{Title: title, Name: true, flex: true, key: true} }
+func number(title string) Column { return Column{Title: title, Right: true} }
+
+func (c Column) strong() Column          { c.Strong = true; return c }
+func (c Column) wide(order int) Column   { c.Wide = order; return c }
+func (c Column) hint(text string) Column { c.Hint = text; return c }
+
+// interval is the column that goes last of all: a number without its interval says too
+// much.
+func interval() Column { return number("95 % interval").wide(1) }
 
 // no, as a title, leaves a column out; no text of strangers is the same.
 const no = "\x00"
+
+// quoted marks a text of strangers in a cell; clean text has no such characters.
+func quoted(s string) string { return "\x01" + label(brief(s)) + "\x02" }
+
+// unquoted takes the marks away.
+func unquoted(cell string) string { return strings.NewReplacer("\x01", "", "\x02", "").Replace(cell) }
 
 // add appends a row; it may be completed until the next one is added.
 func (t *Table) add(cells ...string) *Row {
@@ -59,20 +82,30 @@ func (t *Table) add(cells ...string) *Row {
 }
 
 // First keeps so many rows, all for a negative number, and says how many more
-// there are of what they are.
-func (t Table) First(n int, noun string) Table {
+// there are.
+func (t Table) First(n int) Table {
 	if more := len(t.Rows) - n; n >= 0 && more > 0 {
-		t.Rows, t.More = t.Rows[:n], "and "+Counted(more, "more "+noun)
+		t.Rows, t.More = t.Rows[:n], "and "+Counted(more, "more "+cmp.Or(t.noun, t.Columns[0].Title, "row"))
 	}
 	return t
 }
 
 // ForPage is the table as a page shows it.
-func (t Table) ForPage() Table { return t.in(func(c Column) string { return c.Page }) }
+func (t Table) ForPage() Table {
+	t = t.in(func(c Column) string { return c.Page })
+	t.Title = unquoted(t.Title)
+	for _, row := range t.Rows {
+		for i, cell := range row.Cells {
+			row.Cells[i] = unquoted(cell)
+		}
+	}
+	return t
+}
 
 // in is the table with the columns of one form, under its titles.
 func (t Table) in(title func(Column) string) Table {
-	out := Table{Title: t.Title, Rows: slices.Clone(t.Rows), More: t.More}
+	out := t
+	out.Rows, out.Columns = slices.Clone(t.Rows), nil
 	for i := range out.Rows {
 		out.Rows[i].Cells = nil
 	}
@@ -88,26 +121,32 @@ func (t Table) in(title func(Column) string) Table {
 	return out
 }
 
-// forText is the table as a terminal shows it.
-func (t Table) forText() Table {
-	t = t.in(func(c Column) string { return c.Text })
-	for i, c := range t.Columns {
-		for _, row := range t.Rows {
-			if c.Name {
-				row.Cells[i] = label(row.Cells[i])
+// forText is the table as a terminal shows it: the rows, and what stands below them.
+func (t Table) forText() (rows, below Table) {
+	rows = t.in(func(c Column) string { return map[bool]string{true: no, false: c.Text}[c.Below] })
+	below = t.in(func(c Column) string { return map[bool]string{true: c.Text, false: no}[c.Below] })
+	for r, row := range rows.Rows {
+		for i, cell := range row.Cells {
+			if rows.Columns[i].Name {
+				row.Cells[i] = label(cell)
+			} else {
+				row.Cells[i] = unquoted(cell)
 			}
 			if i == 0 && row.Trial > 0 {
 				row.Cells[i] += fmt.Sprintf(" #%d", row.Trial)
 			}
 		}
+		for i, cell := range below.Rows[r].Cells {
+			below.Rows[r].Cells[i] = unquoted(cell)
+		}
 	}
-	return t
+	return rows, below
 }
 
 // Text is the table as it stands in a pipe: no column is left out and no name is cut.
 func (t Table) Text() string {
 	p := newPage(Options{Whole: true})
-	p.draw(t)
+	p.table(t)
 	return isolates(p.text.String())
 }
 
@@ -118,92 +157,88 @@ const gap = 2
 // still be told from others, and the least of all.
 const readable, narrowest = 11, 6
 
-// intervals is the title of the column that goes last of all: a number without
-// its interval says too much.
-const intervals = "95 % interval"
-
-// table draws a table without the columns that do not fit, which go in the order
-// given and are named.
-func (p *page) table(t Table, drop ...string) {
+// table draws a table under its title, and below it what its titles mean, remarks, and
+// the columns that did not fit. In a pipe there is always room.
+func (p *page) table(t Table) {
 	if t.Title != "" {
-		p.title(t.Title)
+		p.title(unquoted(t.Title))
 	}
-	dropped := p.draw(t, drop...)
-	p.leftOut(dropped)
+	if len(t.Rows) == 0 {
+		return
+	}
+	rows, below := t.forText()
+	var dropped, hints []string
+	if !p.Whole {
+		dropped = rows.shorten(p.Width)
+	}
+	p.render(rows, below)
 	if t.More != "" {
 		p.line("  " + p.faint(t.More))
 	}
-}
-
-func (p *page) leftOut(dropped []string) {
+	for _, c := range rows.Columns {
+		if c.Hint != "" {
+			hints = append(hints, c.Title+": "+c.Hint)
+		}
+	}
+	for _, note := range append([]string{strings.Join(hints, " · ")}, t.Notes...) {
+		p.note(textutil.Line(note))
+	}
 	if len(dropped) > 0 {
 		p.note("left out for want of width: " + strings.Join(dropped, ", "))
 	}
 }
 
-// draw draws the rows of a table under a line of titles, and returns the titles of
-// the columns that did not fit. In a pipe there is always room.
-func (p *page) draw(t Table, drop ...string) (dropped []string) {
-	t = t.forText()
-	if len(t.Rows) == 0 {
-		return nil
-	}
-	if !p.Whole {
-		dropped = t.shorten(p.Width, drop)
-	}
-	p.render(t)
-	return dropped
-}
-
-// shorten drops columns, in the order given and intervals last, until the line fits
-// with no flexible column cut to less than readable, and returns which. For the sake of
-// all but the intervals keys are not cut to less than half of the width.
-func (t *Table) shorten(width int, titles []string) (dropped []string) {
-	for _, title := range append(titles, intervals) {
-		leastKey := width / 2
-		if title == intervals {
-			leastKey = readable
+// shorten drops wide columns until the line fits with no flexible column cut to less than
+// readable, and keys to no less than half of the width. It returns the titles that are missed.
+func (t *Table) shorten(width int) (dropped []string) {
+	least := func(c Column) int {
+		switch {
+		case c.key:
+			return max(readable, width/2)
+		case c.flex:
+			return readable
 		}
-		is := func(c Column) bool { return c.Title == title }
-		if _, total := t.widths(readable, leastKey); total <= width {
-			break
-		}
-		if title == intervals && !slices.ContainsFunc(t.Columns, is) {
-			break
-		}
-		*t = t.in(func(c Column) string { return map[bool]string{true: no, false: c.Title}[is(c)] })
-		dropped = append(dropped, title)
+		return uncut
 	}
-	return dropped
+	for {
+		widest := 0
+		for _, c := range t.Columns {
+			widest = max(widest, c.Wide)
+		}
+		if _, total := t.widths(least); total <= width || widest == 0 {
+			return dropped
+		}
+		at := slices.IndexFunc(t.Columns, func(c Column) bool { return c.Wide == widest })
+		dropped = append(dropped, given(t.Columns[at].Title)...)
+		t.Columns = slices.Delete(t.Columns, at, at+1)
+		for i := range t.Rows {
+			t.Rows[i].Cells = slices.Delete(t.Rows[i].Cells, at, at+1)
+		}
+	}
 }
 
 // uncut is the least width of what is not cut.
 const uncut = math.MaxInt
 
-// widths returns the width of every column and of a line, where flexible columns are
-// cut to so many cells and keys to so many.
-func (t *Table) widths(least, leastKey int) (widths []int, total int) {
+// widths returns the width of every column and of a line, where columns are cut to
+// what is the least of them.
+func (t *Table) widths(least func(Column) int) (widths []int, total int) {
 	for i, c := range t.Columns {
 		width := text.StringWidthWithoutEscSequences(c.Title)
 		for _, row := range t.Rows {
 			width = max(width, text.StringWidthWithoutEscSequences(row.Cells[i]))
 		}
-		if c.key {
-			width = min(width, leastKey)
-		} else if c.flex {
-			width = min(width, least)
-		}
-		widths, total = append(widths, width), total+gap+width
+		widths = append(widths, min(width, least(c)))
+		total += gap + widths[i]
 	}
 	return widths, total
 }
 
 // shrink takes from the widest of the flexible columns until the line fits: from free
 // text, from keys what is over half of the width, and from all but keys, down to what is
-// readable; at last from all. Where the table is to be whole it takes from free
-// text only.
+// readable; at last from all. Where the table is to be whole it takes from free text only.
 func (t *Table) shrink(width int, whole bool) []int {
-	widths, total := t.widths(uncut, uncut)
+	widths, total := t.widths(func(Column) int { return uncut })
 	for i, step := range []struct {
 		least int
 		gives func(Column) bool
@@ -232,13 +267,13 @@ func (t *Table) shrink(width int, whole bool) []int {
 
 // render draws a table in lines of at most the width of the page, if its fixed
 // columns leave room for that and it need not be whole.
-func (p *page) render(t Table) {
+func (p *page) render(t, below Table) {
 	for i, width := range t.shrink(p.Width, p.Whole) {
 		for _, row := range t.Rows {
 			row.Cells[i] = text.Snip(row.Cells[i], width, "…")
 		}
 	}
-	widths, total := t.widths(uncut, uncut) // a title is never cut
+	widths, total := t.widths(func(Column) int { return uncut }) // a title is never cut
 	write := func(cell func(int, Column) string) {
 		line := ""
 		for i, c := range t.Columns {
@@ -251,18 +286,29 @@ func (p *page) render(t Table) {
 				line += cell + space
 			}
 		}
-		p.line(strings.TrimRight(line, " "))
+		if line = strings.TrimRight(line, " "); line != "" {
+			p.line(line)
+		}
 	}
 	if slices.ContainsFunc(t.Columns, func(c Column) bool { return c.Title != "" }) {
 		write(func(_ int, c Column) string { return c.Title })
 		p.line(strings.Repeat("─", total))
 	}
-	for _, row := range t.Rows {
-		write(func(i int, c Column) string { return p.look(c, isolate(row.Cells[i])) })
+	for r, row := range t.Rows {
+		write(func(i int, c Column) string { return p.look(c, row.State, isolate(row.Cells[i])) })
+		for _, cell := range below.Rows[r].Cells {
+			for line := range strings.SplitSeq(cell, "\n") {
+				if line != "" {
+					p.wrapped(line, gap*(1+min(2, len(t.Columns))), messageLines, p.faint)
+				}
+			}
+		}
 	}
 }
 
-func (p *page) look(c Column, cell string) string {
+func (p *page) look(c Column, state, cell string) string {
+	states := map[string]func(string) string{string(compare.Better): p.cyan, string(compare.Pass): p.cyan,
+		string(compare.Worse): p.red, string(compare.Fail): p.red, string(compare.Inconclusive): p.yellow}
 	switch {
 	case c.Strong:
 		return p.bold(cell)
@@ -270,6 +316,8 @@ func (p *page) look(c Column, cell string) string {
 		return p.faint(cell)
 	case c.cyan:
 		return p.cyan(cell)
+	case c.Pill && states[state] != nil:
+		return states[state](cell)
 	}
 	return cell
 }

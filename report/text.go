@@ -3,7 +3,6 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"html"
 	"io"
 	"net/url"
 	"strings"
@@ -34,14 +33,6 @@ func (p *page) writeTo(w io.Writer) error {
 // nothing stands has none.
 func (p *page) title(s string) { p.begun = s }
 
-// snip cuts a name that does not fit, with "…"; not where all is to be whole.
-func (p *page) snip(name string, width int) string {
-	if p.Whole {
-		return name
-	}
-	return text.Snip(name, width, "…")
-}
-
 // line writes one line as it is.
 func (p *page) line(s string) {
 	p.heading()
@@ -59,6 +50,13 @@ func (p *page) heading() {
 // wrapped writes text in lines that fit, each behind the indent; at most so
 // many lines, 0 for all.
 func (p *page) wrapped(s string, indent, most int, paint func(string) string) {
+	p.hang(strings.Repeat(" ", indent), s, most, paint)
+}
+
+// hang writes text in lines that fit, behind a lead, and its further lines below the
+// text; at most so many lines, 0 for all.
+func (p *page) hang(lead, s string, most int, paint func(string) string) {
+	indent := text.StringWidthWithoutEscSequences(lead)
 	lines := Wrap(s, p.Width-indent)
 	if most > 0 && len(lines) > most {
 		last := lines[most-1]
@@ -68,15 +66,12 @@ func (p *page) wrapped(s string, indent, most int, paint func(string) string) {
 		lines = append(lines[:most-1:most-1], last+" …")
 	}
 	for _, line := range lines {
-		if line == "" {
-			p.line("")
-			continue
-		}
-		line = isolate(line)
-		if paint != nil {
+		line = isolate(strings.ReplaceAll(strings.TrimSuffix(line, unbroken+"·"), unbroken, " "))
+		if paint != nil && line != "" {
 			line = paint(line)
 		}
-		p.line(strings.Repeat(" ", indent) + line)
+		p.line(strings.TrimRight(lead+line, " "))
+		lead = strings.Repeat(" ", indent)
 	}
 }
 
@@ -84,33 +79,17 @@ func (p *page) wrapped(s string, indent, most int, paint func(string) string) {
 // broken only between parts.
 func (p *page) parts(label string, parts ...string) {
 	const indent = 10
-	lead := text.Pad(label, indent, ' ')
-	line, used := "", 0
-	flush := func() {
-		if line != "" {
-			p.line(p.faint(lead) + line)
-			lead = strings.Repeat(" ", indent)
-		}
-		line, used = "", 0
+	var whole []string
+	for _, part := range given(parts...) {
+		whole = append(whole, strings.ReplaceAll(isolate(text.Snip(part, p.Width-indent-2, "…")), " ", unbroken))
 	}
-	for _, part := range parts {
-		if part == "" {
-			continue
-		}
-		part = text.Snip(part, p.Width-indent, "…")
-		width := text.StringWidthWithoutEscSequences(part)
-		if used > 0 && indent+used+3+width > p.Width {
-			flush()
-		}
-		if used > 0 {
-			line += " · "
-			used += 3
-		}
-		line += isolate(part)
-		used += width
+	if len(whole) > 0 {
+		p.hang(p.faint(text.Pad(label, indent, ' ')), strings.Join(whole, unbroken+"· "), 0, nil)
 	}
-	flush()
 }
+
+// unbroken is a space at which no line is broken.
+const unbroken = "\u00a0"
 
 // note writes a remark below a table, if there is one.
 func (p *page) note(s string) {
@@ -175,6 +154,11 @@ func Wrap(s string, width int) []string {
 			default:
 				line.WriteByte(' ')
 				used++
+			}
+			if used+size <= width { // it may have colours
+				line.WriteString(word)
+				used += size
+				continue
 			}
 			for _, r := range word {
 				cells := text.RuneWidth(r)
@@ -241,12 +225,12 @@ func (m *markdown) writeTo(w io.Writer) error {
 // line writes a line.
 func (m *markdown) line(format string, args ...any) { fmt.Fprintf(&m.text, format+"\n", args...) }
 
-// section writes a table under a title, if it has rows.
-func (m *markdown) section(title string, t Table) {
-	if len(t.Rows) > 0 {
-		m.note(title)
-		m.table(t, nil)
+// warnings lists texts of strangers.
+func (m *markdown) warnings(list []string) {
+	for _, warning := range list {
+		m.line("- ⚠️ %s", excerpt(warning))
 	}
+	m.line("")
 }
 
 // paragraph writes a line with an empty one behind it.
@@ -259,12 +243,38 @@ func (m *markdown) note(s string) {
 	}
 }
 
-// table writes a table, if it has rows; cells for which bold says so are bold.
-func (m *markdown) table(t Table, bold func(Row, Column) bool) {
-	t = t.in(func(c Column) string { return c.Markdown })
-	if len(t.Rows) == 0 {
-		return
+// table writes the tables that have rows, each under its title or folded. What matters
+// most in the row of the primary score is bold.
+func (m *markdown) table(tables ...Table) {
+	for _, t := range tables {
+		switch {
+		case len(t.Rows) == 0:
+		case t.folded:
+			m.paragraph("<details><summary>%s</summary>", summaryOf(t.Title))
+			m.rows(t)
+			m.paragraph("</details>")
+		default:
+			if t.Title != "" {
+				m.paragraph("### %s", spans(t.Title))
+			}
+			m.rows(t)
+		}
 	}
+}
+
+// summaryOf is a title of what is folded, where code spans are none: it has no character
+// that means something in Markdown or HTML.
+func summaryOf(title string) string {
+	return strings.Map(func(r rune) rune {
+		if strings.ContainsRune("<>&@#*[]()`|\\!", r) {
+			return -1
+		}
+		return r
+	}, unquoted(title))
+}
+
+func (m *markdown) rows(t Table) {
+	t = t.in(func(c Column) string { return c.Markdown })
 	titles, rules := "|", "|"
 	for _, c := range t.Columns {
 		titles += " " + noBar(c.Title) + " |"
@@ -278,10 +288,11 @@ func (m *markdown) table(t Table, bold func(Row, Column) bool) {
 			if c.Name {
 				cell = excerpt(cell)
 			}
+			cell = spans(cell)
 			if i == 0 && row.Trial > 0 {
 				cell += fmt.Sprintf(" #%d", row.Trial)
 			}
-			if bold != nil && bold(row, c) {
+			if row.Primary && (c.Name || c.Strong) {
 				cell = "**" + cell + "**"
 			}
 			line += " " + noBar(cell) + " |"
@@ -289,13 +300,23 @@ func (m *markdown) table(t Table, bold func(Row, Column) bool) {
 		m.line("%s", line)
 	}
 	m.line("")
+	m.note(t.More)
 }
 
-// folded writes a part that is opened by clicking on its title.
-func (m *markdown) folded(title string, write func()) {
-	m.paragraph("<details><summary>%s</summary>", html.EscapeString(title))
-	write()
-	m.paragraph("</details>")
+// spans puts the quoted texts of a cell into code spans, and what were lines behind one
+// another.
+func spans(cell string) string {
+	var out strings.Builder
+	for {
+		before, rest, found := strings.Cut(cell, "\x01")
+		out.WriteString(strings.ReplaceAll(noMath(before), "\n", " · "))
+		if !found {
+			return out.String()
+		}
+		quoted, behind, _ := strings.Cut(rest, "\x02")
+		out.WriteString(excerpt(quoted))
+		cell = behind
+	}
 }
 
 // noBar shows a bar within a cell as a broken one: a bar would end the cell even
@@ -322,14 +343,17 @@ func code(s string) string {
 	return fence + s + fence
 }
 
-// excerpt is the beginning of a stranger's text as a code span.
-func excerpt(s string) string {
+// brief is the beginning of a stranger's text.
+func brief(s string) string {
 	shown, left := FirstRunes(s, 300)
 	if left > 0 {
 		shown += "…"
 	}
-	return code(shown)
+	return shown
 }
+
+// excerpt is the beginning of a stranger's text as a code span.
+func excerpt(s string) string { return code(brief(s)) }
 
 // WebLink returns an address that a browser may be sent to: http or https with a
 // host; ok is false for anything else.

@@ -22,7 +22,7 @@ func Audit(w io.Writer, a report.Audit) error {
 		report.Audit
 		Shown []finding
 		Moves *table
-	}{Audit: a, Moves: newTable("moves", a.Moves(), mostLines, "system")}
+	}{Audit: a, Moves: newTable("moves", a.Moves(), mostLines)}
 	type key struct {
 		Item    string `json:"item"`
 		Finding string `json:"finding"`
@@ -34,13 +34,10 @@ func Audit(w io.Writer, a report.Audit) error {
 		page.Shown = append(page.Shown, newFinding(d))
 	}
 	return out.parts(out.head, func() error { return out.ExecuteTemplate(out, "audit", page) }, func() error {
-		return out.block("meta", 0, struct {
+		return out.script(struct {
 			Dataset  string `json:"dataset"`
 			Findings []key  `json:"findings"`
 		}{a.Dataset, keys})
-	}, func() error {
-		_, err := out.WriteString("<script>" + out.assets.script + "</script>\n")
-		return err
 	})
 }
 
@@ -49,12 +46,9 @@ type finding struct {
 	harness.Doubt
 	Percent int
 	Systems []systemSays
-	Moved   []moved
 }
 
 type systemSays struct{ System, Word, State string }
-
-type moved struct{ System, Score, Before, After string }
 
 func newFinding(d harness.Doubt) finding {
 	f := finding{Doubt: d, Percent: int(math.Round(100 * d.Doubt))}
@@ -69,9 +63,6 @@ func newFinding(d harness.Doubt) finding {
 			says.Word, says.State = "has what gold has", "missed"
 		}
 		f.Systems = append(f.Systems, says)
-	}
-	for _, e := range d.Effects {
-		f.Moved = append(f.Moved, moved{e.System, e.Score, report.Score(e.Before, 3), report.Score(e.After, 3)})
 	}
 	return f
 }

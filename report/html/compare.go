@@ -54,7 +54,6 @@ type comparing struct {
 	*writer
 	report.ComparisonView
 	all    []report.Run
-	at     []int // where each candidate stands among the runs that are shown; 0 for nowhere
 	places []int // where each run that is shown stands among all
 	trials int   // of the item that has most
 }
@@ -64,12 +63,9 @@ func (c *comparing) choose() []report.Run {
 	runs := c.all[:1:1]
 	c.places = []int{0}
 	for i, r := range c.Candidates {
-		at := 0
 		if len(r.Incompatible) == 0 {
-			at = len(runs)
 			runs, c.places = append(runs, c.all[i+1]), append(c.places, i+1)
 		}
-		c.at = append(c.at, at)
 	}
 	return runs
 }
@@ -123,13 +119,13 @@ func (c *comparing) body() error {
 	}{frame: c.frame()}
 	page.Name, page.More, page.Trials, page.Differences = c.titles[0]+" → "+c.titles[1], len(c.titles)-2, c.trials > 1, true
 	for i, r := range c.Results() {
-		if at := c.at[i]; at > 0 && len(c.runs) > 2 {
+		if at := slices.Index(c.places, i+1); at > 0 && len(c.runs) > 2 {
 			page.Against = append(page.Against, choice{againstValue(at), c.titles[i+1]})
 		}
 		page.Candidates = append(page.Candidates, c.versus(i, r))
 	}
 	if len(c.Candidates) > 1 {
-		page.Board = newTable("board", c.CandidateTable(), 10*mostLines, "candidate")
+		page.Board = newTable("board", c.CandidateTable(), mostRows)
 	}
 	return c.ExecuteTemplate(c, "comparison", page)
 }
@@ -146,16 +142,12 @@ func againstValue(at int) string {
 // versus is what the page shows of one candidate against the base.
 type versus struct {
 	report.ResultView
-	Metric, Against       string
-	Sides                 []sideCard
-	Figure                *drawing
-	End                   string // where the drawing ends
-	Routes                []routeLink
-	Scores, Pooled, YesNo *table
-	PooledNotes           []string
-	Groups                []*table
-	Changed               []changeLine
-	Trust                 *table // nil where the outputs were not scored again
+	Sides  []sideCard
+	Figure *drawing
+	End    string // where the drawing ends
+	Routes []routeLink
+	Scores []*table
+	Tables []*table
 }
 
 // sideCard says what a run is.
@@ -166,49 +158,35 @@ type sideCard struct {
 }
 
 func (c *comparing) versus(i int, r report.ResultView) versus {
-	v := versus{ResultView: r, Metric: c.Metric, Against: againstValue(c.at[i]),
-		Sides: []sideCard{c.sideCard("Base", 0, c.Base), c.sideCard("Candidate", i+1, r.Candidate)}}
+	against := againstValue(slices.Index(c.places, i+1))
+	v := versus{ResultView: r, Sides: []sideCard{c.sideCard("Base", 0, c.Base), c.sideCard("Candidate", i+1, r.Candidate)}}
 	if len(r.Incompatible) > 0 {
-		v.Incompatible = first(r.Incompatible, 10*mostLines)
+		v.Incompatible = first(r.Incompatible, mostRows)
 		return v
 	}
 	primary, scale := r.Primary(), scaleOf(r.Result.Scores)
 	v.Figure = newDifference(primary, scale)
-	v.Routes = routes(primary, r.Candidate.Summary.Items.Failed, v.Against)
+	v.Routes = routes(primary, r.Candidate.Summary.Items.Failed, against)
 	v.Warnings = first(r.Warnings, mostLines)
 	v.End = report.Score(&scale, 2)
-	v.Scores = newTable("scores differences", r.ScoreTable(), mostLines, "score").differences(4, r.Result.Scores)
-	pooled, notes := r.PooledTable()
-	v.Pooled, v.PooledNotes = newTable("", pooled, mostLines, "score"), notes
+	v.Scores = []*table{newTable("scores differences", r.ScoreTable(), mostLines).differences(4, r.Result.Scores)}
+	v.Tables = newTables(r.Tables(mostGroups)...)
+	for _, t := range v.Tables {
+		t.Against = against
+	}
 	if r.Sensitivity != nil {
-		v.Trust = trust(r)
-	}
-	v.YesNo = newTable("", r.YesNoTable(), mostLines, "score")
-	for _, t := range first(r.GroupTables(), mostTables) {
-		v.Groups = append(v.Groups, newTable("groups", t, mostGroups, "type"))
-	}
-	for _, change := range first(r.Result.Changed, 10*mostLines) {
-		state := compare.Better
-		if (change.Delta < 0) != primary.LowerIsBetter {
-			state = compare.Worse
+		var scores []compare.Score
+		for _, w := range r.Sensitivity.Settings {
+			scores = append(scores, w.Score)
 		}
-		v.Changed = append(v.Changed, changeLine{change, string(state), report.ChangeLines(change)})
+		v.Tables = append(v.Tables, newTable("differences", r.SensitivityTable(), mostLines).differences(5, scores))
 	}
 	return v
 }
 
-// trust is the table of the other ways to score, with the difference in each drawn.
-func trust(r report.ResultView) *table {
-	var scores []compare.Score
-	for _, w := range r.Sensitivity.Settings {
-		scores = append(scores, w.Score)
-	}
-	return newTable("differences", r.SensitivityTable(), mostLines, "way").differences(5, scores)
-}
-
 func (c *comparing) sideCard(title string, at int, s compare.Side) sideCard {
 	view := report.SummaryView{Summary: c.all[at].Summary}
-	card := sideCard{Title: title, Name: c.titles[at], About: append(about(view), view.Planned()), Failed: s.Summary.Items.Failed}
+	card := sideCard{Title: title, Name: c.titles[at], About: append(view.About(), view.Origin()...), Failed: s.Summary.Items.Failed}
 	if at < len(c.cfg.Links) {
 		card.Link = c.cfg.Links[at]
 	}
@@ -242,13 +220,6 @@ func routes(s compare.Score, failed int, against string) (list []routeLink) {
 	return list
 }
 
-// changeLine is an item that changed, with what was matched before and after.
-type changeLine struct {
-	compare.Change
-	State string
-	Lines []report.ChangeLine
-}
-
 // Leaderboard writes the runs of a sweep as one page: each with its mean and
 // interval, cost, and how it compares with the best; every two runs, the rules of each run's gate, and what to read
 // with care. The page has no script. Errors are those of the writer.
@@ -261,19 +232,11 @@ func Leaderboard(w io.Writer, l compare.Leaderboard) error {
 		Warnings    []string
 	}{Metric: named(l.Metric), Runs: runs, Warnings: first(l.Warnings, mostLines)}
 	view := report.LeaderboardView{Leaderboard: l}
-	var means []*drawing
-	for _, r := range l.Runs {
-		label := "mean " + report.Score(r.Mean, 3)
-		if r.CI95 != nil {
-			label += ", 95 % interval " + report.Interval(r.CI95)
-		}
-		means = append(means, newInterval(r.Mean, r.CI95, 0, 1, 0, "", label))
-	}
-	page.Rank = newTable("board", view.RankTable(), mostRuns, "run").draw(3, []string{"0", "mean and 95 % interval", "1"}, means)
+	page.Rank = newTable("board", view.RankTable(), mostRuns)
 	var scores []compare.Score
 	for _, p := range l.Pairs { // verdicts of pairs are corrected already
 		scores = append(scores, compare.Score{Primary: true, Difference: p.Difference, CI95: p.CI95, Verdict: p.Verdict})
 	}
-	page.Pairs = newTable("differences", view.PairTable(), 500, "pair").differences(3, scores)
+	page.Pairs = newTable("differences", view.PairTable(), 500).differences(3, scores)
 	return writeStill(w, "Leaderboard by "+page.Metric, "leaderboard", page)
 }

@@ -107,9 +107,9 @@ func newPane(v report.ItemView, l limits) *pane {
 		}
 		p.Scores = append(p.Scores, scoreRow{textutil.Line(cutTo(s.Name, 100)), s.Value, named(note)})
 	}
-	p.Entities = bounded(p, entityRows(v), l)
-	p.Relationships = bounded(p, relationshipRows(v), l)
-	p.Terms = bounded(p, termRows(v), l)
+	p.Entities = bounded(p, rowsOf(v, "entity"), l)
+	p.Relationships = bounded(p, rowsOf(v, "relationship"), l)
+	p.Terms = bounded(p, rowsOf(v, "term"), l)
 	for _, c := range bounded(p, o.Calls, l) {
 		p.Calls = append(p.Calls, p.call(c, l))
 	}
@@ -239,47 +239,34 @@ type side struct {
 // ofAnswer reports whether what was expected or found is a part of an answer.
 func ofAnswer(what string) bool { return what != "entity" && what != "relationship" }
 
-// entityRows lists the entities, the matched ones first, then what was missed
-// and what is spurious.
-func entityRows(v report.ItemView) []itemRow {
-	at := func(e *extraction.Extraction, i int, _ string) *side {
-		if e == nil || i < 0 || i >= len(e.Entities) {
-			return nil
-		}
+// sideOf is a thing by its place, or by its text where it is a part of an answer; nil for
+// no thing.
+func sideOf(e *extraction.Extraction, what string, i int, text string) *side {
+	switch {
+	case ofAnswer(what):
+		return &side{Index: i, Name: named(text), Plain: true}
+	case e == nil || i < 0:
+		return nil
+	case what == "entity" && i < len(e.Entities):
 		return &side{Index: i, Name: named(e.Entities[i].Name), Type: named(e.Entities[i].Type)}
-	}
-	return rowsOf(v, func(what string) bool { return what == "entity" }, at)
-}
-
-func relationshipRows(v report.ItemView) []itemRow {
-	at := func(e *extraction.Extraction, i int, _ string) *side {
-		if e == nil || i < 0 || i >= len(e.Relationships) {
-			return nil
-		}
+	case what == "relationship" && i < len(e.Relationships):
 		r := e.Relationships[i]
 		return &side{Index: i, Name: named(cmp.Or(r.Source, r.SourceRef)), Type: named(r.Type), Target: named(cmp.Or(r.Target, r.TargetRef))}
 	}
-	return rowsOf(v, func(what string) bool { return what == "relationship" }, at)
+	return nil
 }
 
-// termRows lists what an answer should have and should not have: the terms
-// that were found, those that were not, and the forbidden ones.
-func termRows(v report.ItemView) []itemRow {
-	return rowsOf(v, ofAnswer, func(_ *extraction.Extraction, i int, text string) *side {
-		return &side{Index: i, Name: named(text), Plain: true}
-	})
-}
-
-// rowsOf makes the rows of those things that are asked for; at is a thing by its
-// place, or by its text.
-func rowsOf(v report.ItemView, is func(what string) bool, at func(*extraction.Extraction, int, string) *side) []itemRow {
+// rowsOf lists the entities or the relationships, or else what an answer should have and
+// should not have: the matched ones first, then what was missed and what is spurious.
+func rowsOf(v report.ItemView, kind string) []itemRow {
+	is := func(what string) bool { return what == kind || ofAnswer(what) && ofAnswer(kind) }
 	list := []itemRow{}
 	for _, m := range v.Matches {
 		if !is(m.What) {
 			continue
 		}
 		r := itemRow{State: stateOK, Kind: report.Words(m.Kind),
-			Expected: at(v.Expected, m.ExpectedIndex, m.Expected), Extracted: at(v.Extracted, m.ExtractedIndex, m.Extracted)}
+			Expected: sideOf(v.Expected, m.What, m.ExpectedIndex, m.Expected), Extracted: sideOf(v.Extracted, m.What, m.ExtractedIndex, m.Extracted)}
 		if !ofAnswer(m.What) {
 			r.Similarity = m.Similarity
 		}
@@ -303,9 +290,9 @@ func rowsOf(v report.ItemView, is func(what string) bool, at func(*extraction.Ex
 		}
 		f := missed[m.Index]
 		r := missRow(m, stateMissed, f.Cause)
-		r.Expected = at(v.Expected, m.Index, m.Value)
+		r.Expected = sideOf(v.Expected, m.What, m.Index, m.Value)
 		if f.ExtractedIndex != nil {
-			r.State, r.Extracted = stateNear, at(v.Extracted, *f.ExtractedIndex, f.Extracted)
+			r.State, r.Extracted = stateNear, sideOf(v.Extracted, m.What, *f.ExtractedIndex, f.Extracted)
 		}
 		list = append(list, r)
 	}
@@ -315,7 +302,7 @@ func rowsOf(v report.ItemView, is func(what string) bool, at func(*extraction.Ex
 			continue // the row of the missed one shows it
 		}
 		r := missRow(m, stateSpurious, f.Cause)
-		r.Extracted = at(v.Extracted, m.Index, m.Value)
+		r.Extracted = sideOf(v.Extracted, m.What, m.Index, m.Value)
 		list = append(list, r)
 	}
 	return list

@@ -32,6 +32,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -227,8 +228,8 @@ func (w *writer) head() error {
 }
 
 // script writes what makes the page move.
-func (w *writer) script(m meta) error {
-	if err := w.block("meta", 0, m); err != nil {
+func (w *writer) script(meta any) error {
+	if err := w.block("meta", 0, meta); err != nil {
 		return err
 	}
 	_, err := w.WriteString("<script>" + w.assets.script + "</script>\n")
@@ -285,14 +286,9 @@ func (b *bundle) write(w *writer) error {
 // functions are what templates write numbers and the texts of strangers with.
 func functions() template.FuncMap {
 	return template.FuncMap{
-		"score": func(v any) string { return report.Score(numberOf(v), 3) },
-		"delta": func(v any) string { return report.Delta(numberOf(v)) },
-		"count": func(n any) string {
-			if n, ok := n.(int64); ok {
-				return report.Count(n)
-			}
-			return report.Count(n.(int))
-		},
+		"score":     func(v any) string { return report.Score(numberOf(v), 3) },
+		"delta":     func(v any) string { return report.Delta(numberOf(v)) },
+		"count":     func(n any) string { return report.Count(reflect.ValueOf(n).Int()) },
 		"counted":   report.Counted[int],
 		"named":     func(v any) string { return named(fmt.Sprint(v)) },
 		"long":      long,
@@ -303,6 +299,7 @@ func functions() template.FuncMap {
 		"causeKey":  causeKey,
 		"meaning":   causeMeaning,
 		"gateWords": report.GateWords,
+		"classOf":   classOf,
 	}
 }
 
@@ -314,8 +311,8 @@ func numberOf(v any) *float64 {
 	return v.(*float64)
 }
 
-// mostLines bounds each list of the overview.
-const mostLines = 40
+// mostLines bounds each list of the overview, mostRows most tables.
+const mostLines, mostRows = 40, 400
 
 // first is the beginning of a list.
 func first[T any](list []T, most int) []T { return list[:min(len(list), most)] }
@@ -335,78 +332,55 @@ func cutTo(s string, most int) string {
 
 // table is a report.Table on a page, where drawings may stand beside the numbers.
 type table struct {
-	Class, Title, More string
-	Count              int // rows, with those that are not shown
-	Head               []headCell
-	Body               []row
-	Items              bool // the rows are items, to whose pages their names lead
+	report.Table
+	Class    string
+	Count    int // rows, with those that are not shown
+	Against  string
+	At       int        // the column that the drawings stand before; 0 for none
+	Scale    []string   // their title: the ends of a drawing, and what it is
+	Drawings []*drawing // one for each row
 }
 
-type headCell struct {
-	Class, Title, Hint string
-	Scale              []string // in the place of the title: the ends of a drawing, and what it is
+// newTable shows at most so many rows.
+func newTable(class string, t report.Table, most int) *table {
+	return &table{Table: t.ForPage().First(most), Class: class, Count: len(t.Rows)}
 }
 
-type row struct {
-	Primary bool
-	State   string
-	Cells   []cell
-}
-
-type cell struct {
-	Class, Text, Note string
-	Name, Pill        bool
-	Drawing           *drawing
-}
-
-// newTable shows at most so many rows, of what they are.
-func newTable(class string, t report.Table, most int, noun string) *table {
-	out := &table{Class: class, Title: t.Title, Count: len(t.Rows)}
-	t = t.ForPage().First(most, noun)
-	out.More = t.More
-	for _, c := range t.Columns {
-		out.Head = append(out.Head, headCell{Class: classOf(c, nil), Title: c.Title, Hint: c.Hint})
-	}
-	for _, from := range t.Rows {
-		to := row{Primary: from.Primary, State: from.State}
-		for i, text := range from.Cells {
-			c := cell{Class: classOf(t.Columns[i], &from.State), Text: text, Name: t.Columns[i].Name, Pill: t.Columns[i].Pill}
-			if c.Name {
-				c.Text = cmp.Or(named(text), "(none)")
-			}
-			if t.Columns[i].Note {
-				c.Note = from.Note
-			}
-			to.Cells = append(to.Cells, c)
+// newTables are those that have rows.
+func newTables(tables ...report.Table) (list []*table) {
+	for _, t := range tables {
+		if len(t.Rows) > 0 {
+			list = append(list, newTable("groups", t, mostRows))
 		}
-		out.Body = append(out.Body, to)
 	}
-	return out
-}
-
-// classOf is the class of a cell in a row of that state; of a title for nil.
-func classOf(c report.Column, state *string) string {
-	var list []string
-	if c.Right {
-		list = append(list, "num")
-	}
-	if c.Wide {
-		list = append(list, "wide")
-	}
-	if c.Right && c.Strong && state != nil {
-		list = append(list, "strong")
-	}
-	if c.Diff && state != nil && *state != "" {
-		list = append(list, "v-"+*state)
-	}
-	return strings.Join(list, " ")
+	return list
 }
 
 // draw inserts a column of drawings, one for each row.
 func (t *table) draw(at int, scale []string, drawings []*drawing) *table {
-	t.Head = slices.Insert(t.Head, at, headCell{Class: "fig", Scale: scale})
-	for i := range t.Body {
-		t.Body[i].Cells = slices.Insert(t.Body[i].Cells, at, cell{Class: "fig", Drawing: drawings[i]})
-	}
+	t.At, t.Scale, t.Drawings = at, scale, drawings
 	return t
+}
+
+// classOf is the class of a cell of a row; of a title without one.
+func classOf(c report.Column, of ...report.Row) string {
+	var list []string
+	if c.Right {
+		list = append(list, "num")
+	}
+	if c.Wide > 0 {
+		list = append(list, "wide")
+	}
+	if c.Below {
+		list = append(list, "lines")
+	}
+	for _, row := range of {
+		if c.Right && c.Strong {
+			list = append(list, "strong")
+		}
+		if c.Diff && row.State != "" {
+			list = append(list, "v-"+row.State)
+		}
+	}
+	return strings.Join(list, " ")
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"extraction-experiment/compare"
-	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 	"extraction-experiment/report"
 	"extraction-experiment/scoring"
@@ -112,9 +111,9 @@ type overview struct {
 	About    []string
 	Link     string
 	Tiles    []tile
-	Scores   *table
+	Scores   []*table
 	Warnings []string
-	Trials   *trials
+	Trials   []*table
 	Failures []outcome.FailureCount
 	Causes   []outcome.CauseCount
 	Groups   []*table
@@ -123,14 +122,8 @@ type overview struct {
 // tile is a number that stands out.
 type tile struct{ Title, Value, Note, State string }
 
-// trials is what the repetitions of a run say.
-type trials struct {
-	report.SummaryView
-	Runs, Spread, FlakyItems *table
-}
-
 func newOverview(v report.SummaryView, t tally) overview {
-	o := overview{Name: named(v.Run.Name), About: about(v), Tiles: tiles(v), Warnings: first(v.Warnings, mostLines),
+	o := overview{Name: named(v.Run.Name), About: append(v.About(), v.Origin()...), Tiles: tiles(v), Warnings: first(v.Warnings, mostLines),
 		Failures: first(v.Failures, mostLines), Causes: first(v.Causes, mostLines)}
 	o.Link, _ = report.WebLink(v.Run.URL)
 	if len(v.Scores) > 0 {
@@ -140,48 +133,23 @@ func newOverview(v report.SummaryView, t tally) overview {
 			figure := newDistribution(named(s.Name), mean, ci, t[s.Name])
 			distributions = append(distributions, figure.people(v.Ceiling.Stat(s.Name)))
 		}
-		o.Scores = newTable("scores", v.ScoreTable(), mostLines, "score").draw(2, []string{"0", "distribution, mean and 95 % interval", "1"}, distributions)
+		scores := newTable("scores", v.ScoreTable(), mostLines)
+		o.Scores = []*table{scores.draw(2, []string{"0", "distribution, mean and 95 % interval", "1"}, distributions)}
 	}
 	if v.Trials != nil {
-		o.Trials = &trials{v, newTable("trials", v.TrialTable(), 10*mostLines, "trial"), newTable("spreads", v.SpreadTable(), mostLines, "score"),
-			newTable("flaky", v.FlakyTable(), mostLines, "item")}
-		o.Trials.FlakyItems.Items = true
+		o.Trials = newTables(v.TrialTable(), v.SpreadTable(), v.FlakyTable())
 	}
-	for _, t := range first(v.GroupTables(), mostTables) {
-		o.Groups = append(o.Groups, newTable("groups", t, mostGroups, "type"))
+	for _, t := range v.GroupTables() {
+		o.Groups = append(o.Groups, newTable("groups", t, mostGroups))
 	}
 	return o
 }
 
-// The most rows of a breakdown, and the most breakdowns.
-const mostGroups, mostTables = 60, 8
+// mostGroups is the most rows of a breakdown.
+const mostGroups = 60
 
-func about(v report.SummaryView) []string {
-	run := v.Run
-	parts := append([]string{named(run.Dataset), named(run.Model)}, v.System()...)
-	if judging := v.JudgedBy(); len(judging) > 0 {
-		parts = append(parts, "judging: "+strings.Join(judging, ", "))
-	}
-	parts = append(parts, named(run.Selection))
-	if !run.Started.IsZero() {
-		parts = append(parts, run.Started.UTC().Format("2006-01-02 15:04 UTC"))
-	}
-	if run.ScorerVersion != "" {
-		parts = append(parts, "scorer "+named(run.ScorerVersion))
-	}
-	if hash, _ := report.FirstRunes(run.DatasetFingerprint, 12); hash != "" {
-		parts = append(parts, "dataset "+named(hash))
-	}
-	return slices.DeleteFunc(parts, func(s string) bool { return s == "" })
-}
-
+// tiles are the primary score and the facts of a run.
 func tiles(v report.SummaryView) (list []tile) {
-	add := func(title, value, state string, notes ...string) {
-		list = append(list, tile{title, value, strings.Join(notes, ", "), state})
-	}
-	if v.Answers != nil {
-		add("weighted_score", report.Score(v.WeightedScore, 3), "primary", "by the weights of the questions")
-	}
 	if stat, ok := v.Scores.Lookup(v.Run.Primary); ok {
 		var notes []string
 		mean, ci := v.Scores.Lead(stat)
@@ -194,30 +162,10 @@ func tiles(v report.SummaryView) (list []tile) {
 		if v.Scores.AnyFailed() {
 			notes = append(notes, "failed as 0; of those scored "+report.Score(stat.Mean, 3))
 		}
-		add(named(stat.Name), report.Score(mean, 3), "primary", notes...)
+		list = append(list, tile{named(stat.Name), report.Score(mean, 3), strings.Join(notes, ", "), "primary"})
 	}
-	items, notes, state := v.Items.Planned, []string{report.Count(v.Items.Scored) + " scored"}, ""
-	if t := v.Trials; t != nil {
-		items /= max(1, t.Count)
-		notes = []string{report.Counted(t.Count, "trial") + " each", report.Counted(v.Items.Scored, v.Noun()) + " scored"}
-	}
-	if n := v.Items.NotRun(); n > 0 {
-		notes, state = append(notes, report.Count(n)+" not run"), "warn"
-	}
-	add("items", report.Count(items), state, notes...)
-	failed := map[bool]string{true: "bad"}[v.Items.Failed > 0]
-	add("failed", report.Count(v.Items.Failed), failed, "of "+report.Counted(v.Items.Scored+v.Items.Failed, v.Noun()))
-	if l := v.LatencyMS; l != nil {
-		add("latency p50", report.Milliseconds(l.P50), "", "p95 "+report.Milliseconds(l.P95))
-	}
-	if cost := v.Cost(); len(cost) > 0 {
-		add("cost", cost[0], "", cost[1:]...)
-	}
-	if tokens := v.Tokens(); len(tokens) > 0 {
-		add("tokens", report.Count(v.Usage.Total), "", tokens...)
-	}
-	if v.Status != outcome.Complete {
-		add("status", textutil.Line(string(v.Status)), "warn")
+	for _, f := range v.Facts() {
+		list = append(list, tile{f.Label, named(f.Parts[0]), long(strings.Join(f.Parts[1:], ", ")), f.State})
 	}
 	return list
 }
@@ -337,30 +285,22 @@ func (d *drawing) people(s outcome.Stat) *drawing {
 	return d
 }
 
-// newInterval draws a number with its interval; it is nil without one. The drawing
-// reaches from one number to another.
-func newInterval(at *float64, ci95 *[2]float64, least, most, zero float64, state, label string) *drawing {
-	if at == nil {
+// newDifference draws the difference of a score with its interval, from −scale to +scale;
+// it is nil without one.
+func newDifference(s compare.Score, scale float64) *drawing {
+	if s.Difference == nil {
 		return nil
 	}
 	const width, height, middle = 240.0, 22.0, 11.0
-	x := func(v float64) float64 { return width * within((v-least)/(most-least), 0, 1) }
-	out := &drawing{Class: "interval v-" + state, Label: label, Width: width, Height: height,
-		Lines:   []line{{"axis", 0, middle, width, middle}, {"zero", x(zero), 2, x(zero), height}},
-		Circles: []circle{{Class: "at", X: x(*at), Y: middle, R: 4}}}
-	if ci95 != nil {
-		out.Lines = append(out.Lines, line{"range", x(ci95[0]), middle, x(ci95[1]), middle})
+	x := func(v float64) float64 { return width * within((v+scale)/(2*scale), 0, 1) }
+	out := &drawing{Class: "interval v-" + string(s.Verdict), Label: "difference " + report.Delta(s.Difference), Width: width, Height: height,
+		Lines:   []line{{"axis", 0, middle, width, middle}, {"zero", x(0), 2, x(0), height}},
+		Circles: []circle{{Class: "at", X: x(*s.Difference), Y: middle, R: 4}}}
+	if s.CI95 != nil {
+		out.Label += ", 95 % interval " + report.Deltas(s.CI95)
+		out.Lines = append(out.Lines, line{"range", x(s.CI95[0]), middle, x(s.CI95[1]), middle})
 	}
 	return out
-}
-
-// newDifference draws the difference of a score, from −scale to +scale.
-func newDifference(s compare.Score, scale float64) *drawing {
-	label := "difference " + report.Delta(s.Difference)
-	if s.CI95 != nil {
-		label += ", 95 % interval " + report.Deltas(s.CI95)
-	}
-	return newInterval(s.Difference, s.CI95, -scale, scale, 0, string(s.Verdict), label)
 }
 
 // scaleOf is how far the drawings of differences reach from 0: as far as the widest

@@ -1,0 +1,321 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"extraction-experiment/compare"
+	harness "extraction-experiment/harness/extraction"
+	"extraction-experiment/internal/textutil"
+	"extraction-experiment/outcome"
+	"extraction-experiment/scoring"
+)
+
+// Agreement is how far two annotators, A and B, say the same of the same items; its
+// JSON is what experiment agreement prints. Numbers are not rounded.
+type Agreement struct {
+	A string `json:"a"` // the files
+	B string `json:"b"`
+	// Scorer is how they were compared.
+	Scorer outcome.Scorer `json:"scorer"`
+	Items  int            `json:"items"` // that both have
+	OnlyA  []string       `json:"only_a"`
+	OnlyB  []string       `json:"only_b"`
+	// Entities and relationships are compared in the items where both annotate them.
+	OneEntities      int `json:"one_annotates_entities"` // items where one does, the other not
+	OneRelationships int `json:"one_annotates_relationships"`
+
+	// BAgainstA takes A for the expected and B for the extracted; AAgainstB is the reverse.
+	BAgainstA Direction `json:"b_against_a"`
+	AAgainstB Direction `json:"a_against_b"`
+	// SameBothWays names the scores that should not depend on the direction and have
+	// the same value both ways in every item; Directed says in how many items the
+	// others have not.
+	SameBothWays []string       `json:"same_both_ways"`
+	Directed     map[string]int `json:"not_the_same"`
+	Warnings     []string       `json:"warnings"`
+}
+
+// Direction is one side of an Agreement: means over items with intervals, values
+// pooled over all counts, and counts by the types of the side that is expected.
+type Direction struct {
+	Scores outcome.Stats       `json:"scores"`
+	Groups []outcome.GroupStat `json:"groups"`
+}
+
+// Stat is the score of B against A; without a value where it is not known.
+func (a *Agreement) Stat(score string) outcome.Stat {
+	if a == nil {
+		return outcome.Stat{}
+	}
+	stat, _ := a.BAgainstA.Scores.Lookup(score)
+	return stat
+}
+
+// what says whose agreement it is.
+func (a *Agreement) what() string {
+	return fmt.Sprintf("human agreement: %s against %s, mean over %s, 95 %% interval",
+		textutil.Line(a.B), textutil.Line(a.A), Counted(a.Items, "item"))
+}
+
+// AgreementText writes an agreement for a person: which items were compared, every
+// score in both directions, the counts by type, and what to read with care. Lines fit
+// Options.Width. It writes once; the error is that of the writer.
+func AgreementText(w io.Writer, a Agreement, opt Options) error {
+	p := newPage(opt)
+	p.wrapped("A "+textutil.Line(a.A)+" · B "+textutil.Line(a.B)+" · "+Counted(a.Items, "item")+" in both", 0, 2, p.bold)
+	p.only("only in A", a.OnlyA)
+	p.only("only in B", a.OnlyB)
+	for _, family := range []struct {
+		name, f1 string
+		one      int
+	}{{"entities", "entity_f1", a.OneEntities}, {"relations", "relationship_f1", a.OneRelationships}} {
+		stat, _ := a.BAgainstA.Scores.Lookup(family.f1)
+		parts := []string{"annotated by both in " + Counted(stat.N, "item")}
+		if stat.Vacuous > 0 {
+			parts = append(parts, "both empty in "+Count(stat.Vacuous))
+		}
+		if family.one > 0 {
+			parts = append(parts, p.yellow("by one alone in "+Count(family.one)+", left out"))
+		}
+		p.parts(family.name, parts...)
+	}
+	p.table(a.scoreTable())
+	types := SummaryView{Summary: outcome.Summary{Groups: a.BAgainstA.Groups}}
+	for _, t := range types.GroupTables() {
+		t.Notes = []string{"expected are those of A, extracted those of B"}
+		p.table(t.First(p.Groups))
+	}
+	p.warnings("Read with care", a.Warnings, 0)
+	return p.writeTo(w)
+}
+
+// only names the first items that one file alone has.
+func (p *page) only(label string, ids []string) {
+	if len(ids) == 0 {
+		return
+	}
+	var names []string
+	for _, id := range ids[:min(len(ids), 10)] {
+		names = append(names, textutil.Line(id))
+	}
+	if more := len(ids) - len(names); more > 0 {
+		names = append(names, "and "+Count(more)+" more")
+	}
+	p.parts(label, p.yellow(Counted(len(ids), "item")), strings.Join(names, ", "))
+}
+
+func (a Agreement) scoreTable() Table {
+	t := Table{Title: "Scores", Notes: []string{
+		"B against A: A is taken for the gold, precision is how much of B's A has, too, recall how much of A's B has; A against B is the reverse",
+		"mean over items, an item where both are empty as 1 · pooled: over the counts of all items",
+	}, Columns: []Column{name("score"), number("B against A").strong(), interval(), number("pooled").wide(2),
+		number("A against B").strong(), interval(), number("pooled").wide(2), number("n").wide(3)}}
+	if len(a.SameBothWays) > 0 {
+		t.Notes = append(t.Notes, "the same both ways in every item: "+strings.Join(a.SameBothWays, ", "))
+	}
+	var directed []string
+	for _, b := range a.BAgainstA.Scores {
+		r, _ := a.AAgainstB.Scores.Lookup(b.Name)
+		if n := a.Directed[b.Name]; n > 0 {
+			directed = append(directed, fmt.Sprintf("%s (in %s)", b.Name, Counted(n, "item")))
+		}
+		t.add(b.Name, Score(b.Mean, 3), Interval(b.CI95), Score(b.Pooled, 3), Score(r.Mean, 3), Interval(r.CI95),
+			Score(r.Pooled, 3), Count(b.N))
+	}
+	if len(directed) > 0 {
+		t.Notes = append(t.Notes, "not the same both ways, as one has aliases, or types, that the other has not: "+strings.Join(directed, ", "))
+	}
+	return t
+}
+
+// Audit is what "experiment audit" prints.
+type Audit struct {
+	Dataset string `json:"dataset"`
+	harness.AuditResult
+	// Outdated counts items that were left out, since the dataset has other gold for
+	// them by now.
+	Outdated int `json:"outdated"`
+	// Judging is what became of --judge.
+	Judging *Judging `json:"judging,omitempty"`
+	// Queue is what became of --queue.
+	Queue *Queued `json:"queue,omitempty"`
+}
+
+// Judging sums up what a model says of the findings.
+type Judging struct {
+	Model    string   `json:"model"`
+	Wrong    int      `json:"gold_is_wrong"`
+	Right    int      `json:"gold_is_right"`
+	Unusable int      `json:"unusable"` // answers
+	CostUSD  *float64 `json:"cost_usd"` // nil is unknown
+}
+
+// Queued is what was put into an annotation queue.
+type Queued struct {
+	Name    string `json:"name"`
+	Created bool   `json:"created"`
+	Run     string `json:"run"` // whose traces they are
+	Added   int    `json:"added"`
+	// There counts traces that the queue has already, answered or not.
+	There  int `json:"there"`
+	Failed int `json:"failed"`
+}
+
+// AuditText writes an audit for a person: the systems and how far they are believed, the
+// findings by doubt, and each with its reason. Lines fit Options.Width. It writes once;
+// the error is that of the writer.
+func AuditText(w io.Writer, a Audit, opt Options) error {
+	p := newPage(opt)
+	p.wrapped(fmt.Sprintf("%s · %s · %s", textutil.Line(a.Dataset), Counted(a.Items, "item"), Counted(a.Total, "finding")), 0, 2, p.bold)
+	systems := Table{Title: "Systems", Columns: []Column{name("system"), number("finds"), number("errs alike").wide(3), number("type right").wide(1),
+		number("rel. finds"), number("rel. errs alike").wide(4), number("rel. right").wide(2)}}
+	for _, s := range a.Systems {
+		e, r := s.Entities, s.Relationships
+		systems.add(s.Name, rate(e.Found), rate(e.Shared), rate(e.Right), rate(r.Found), rate(r.Shared), rate(r.Right))
+	}
+	p.table(systems)
+	p.note(fmt.Sprintf("their words together count for %s (entities) and %s (relationships) of what independent systems' would", rate(a.Weight.Entities), rate(a.Weight.Relationships)))
+	p.title("Findings")
+	for _, d := range a.Findings {
+		p.heading()
+		p.wrapped(fmt.Sprintf("%s  %s · %s · %s", rate(d.Doubt), d.Kind, textutil.Line(d.Item), d.Key), 0, 0, p.bold)
+		p.wrapped(d.Change(), 6, 0, nil)
+		p.wrapped(textutil.Line(d.Reason), 6, 0, p.faint)
+		if j := d.Judged; j != nil {
+			p.wrapped(textutil.Line(j.Model)+": "+j.Verdict()+": "+textutil.Line(j.Reason), 6, 0, nil)
+		}
+	}
+	if more := a.Total - len(a.Findings); more > 0 {
+		p.note(Counted(more, "finding") + " of less doubt; --top shows more")
+	}
+	p.table(a.Moves())
+	for _, part := range []struct {
+		n    int
+		text string
+	}{
+		{a.Confirmed, "left out, since people confirmed the gold"},
+		{a.Outdated, "left out, since the dataset has other gold by now: experiment rescore --dataset " + textutil.Line(a.Dataset) + "@now"},
+		{a.Skipped, "without gold, or without the output of two systems"},
+	} {
+		if part.n > 0 {
+			p.note(fmt.Sprintf("%s %s", Count(part.n), part.text))
+		}
+	}
+	if j := a.Judging; j != nil {
+		cost := "unknown"
+		if j.CostUSD != nil {
+			cost = dollars(*j.CostUSD)
+		}
+		p.note(fmt.Sprintf("%s: gold is wrong in %d, right in %d, no usable answer in %d; cost %s", textutil.Line(j.Model), j.Wrong, j.Right, j.Unusable, cost))
+	}
+	if q := a.Queue; q != nil {
+		p.note(fmt.Sprintf("queue %s: %s of %s added, %d there already, %d failed", textutil.Line(q.Name), Counted(q.Added, "trace"), textutil.Line(q.Run), q.There, q.Failed))
+	}
+	return p.writeTo(w)
+}
+
+// Moves is by how much the mean of each run would change if all findings that are shown
+// were right, one by one and added up.
+func (a Audit) Moves() Table {
+	t := Table{Title: "If all of these were right", Columns: []Column{name("system"), number(scoring.EntityF1), number(scoring.RelationshipF1)}}
+	for _, s := range a.Systems {
+		moved := map[string]float64{}
+		for _, d := range a.Findings {
+			for _, e := range d.Effects {
+				if e.System == s.Name && e.Run != nil {
+					moved[e.Score] += *e.Run
+				}
+			}
+		}
+		if len(moved) > 0 {
+			t.add(s.Name, fmt.Sprintf("%+.3f", moved[scoring.EntityF1]), fmt.Sprintf("%+.3f", moved[scoring.RelationshipF1]))
+		}
+	}
+	return t
+}
+
+func rate(v float64) string { return fmt.Sprintf("%.2f", v) }
+
+// Regold is what scoring runs over other gold comes to; its JSON is what experiment
+// rescore --dataset NAME@now prints.
+type Regold struct {
+	Metric string        `json:"metric"`
+	Runs   []MovesResult `json:"runs"`
+	Ranks  []RankShift   `json:"ranks"`
+	// Verdicts and Gates are those against the first run.
+	Verdicts []VerdictShift `json:"verdicts"`
+	Gates    []GateShift    `json:"gates"`
+}
+
+// RankShift is the place of a run by the mean of the metric, failed items as 0.
+type RankShift struct {
+	Run        string   `json:"run"`
+	Rescored   string   `json:"rescored"`
+	Before     *float64 `json:"before"`
+	After      *float64 `json:"after"`
+	RankBefore int      `json:"rank_before"` // 0 without a mean
+	RankAfter  int      `json:"rank_after"`
+}
+
+// VerdictShift is what a comparison said and says.
+type VerdictShift struct {
+	Base      string          `json:"base"`
+	Candidate string          `json:"candidate"`
+	Before    compare.Verdict `json:"before"`
+	After     compare.Verdict `json:"after"`
+	// Incomparable says that the runs could not be compared before.
+	Incomparable bool `json:"incomparable_before"`
+}
+
+// GateShift is what a rule said and says.
+type GateShift struct {
+	Candidate string         `json:"candidate"`
+	Rule      string         `json:"rule"`
+	Before    compare.Answer `json:"before"`
+	After     compare.Answer `json:"after"`
+}
+
+// RegoldText writes what other gold changes: ranks, verdicts, gates, and the scores and
+// items of each run that moved. It writes once; the error is that of the writer.
+func RegoldText(w io.Writer, r Regold, opt Options) error {
+	p := newPage(opt)
+	ranks := Table{Title: "Ranks by " + textutil.Line(r.Metric), Columns: []Column{name("run"), number("rank"),
+		number("before"), number("after"), number("difference"), name("new run")}}
+	for _, s := range r.Ranks {
+		ranks.add(s.Run, shift(Count(s.RankBefore), Count(s.RankAfter)), Score(s.Before, 3), Score(s.After, 3), difference(s.Before, s.After), s.Rescored)
+	}
+	p.table(ranks)
+	said := func(title, about string) Table {
+		return Table{Title: title, Columns: []Column{name("candidate"), name(about), {Title: "says"}}}
+	}
+	verdicts, gates := said("Verdicts", "against"), said("Gates", "rule")
+	for _, v := range r.Verdicts {
+		before := string(v.Before)
+		if v.Incomparable {
+			before = "not comparable"
+		}
+		verdicts.add(v.Candidate, v.Base, shift(before, string(v.After)))
+	}
+	for _, g := range r.Gates {
+		gates.add(g.Candidate, g.Rule, shift(string(g.Before), string(g.After)))
+	}
+	p.table(verdicts)
+	p.table(gates)
+	for _, m := range r.Runs {
+		t := movedTable(m)
+		t.Title += " · " + textutil.Line(m.From.Name)
+		p.table(t)
+	}
+	p.note("experiment publish NEW RUN sends a new run to Langfuse")
+	return p.writeTo(w)
+}
+
+// shift names what was and is, once where that is the same.
+func shift(before, after string) string {
+	if before == after {
+		return after
+	}
+	return before + " → " + after
+}

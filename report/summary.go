@@ -41,7 +41,8 @@ func (v SummaryView) Noun() string {
 // About says what a run is: its dataset and model, and what was measured besides.
 func (v SummaryView) About() []string {
 	r := v.Run
-	return slices.Concat(given(textutil.Line(r.Dataset), textutil.Line(r.Model)), v.system(), given(textutil.Line(r.Selection), v.Planned()))
+	all := slices.Concat(given(textutil.Line(r.Dataset), textutil.Line(r.Model)), v.system(), given(textutil.Line(r.Selection), v.Planned()))
+	return slices.Compact(all) // a baseline has the name of its provider
 }
 
 // Origin says when a run began, and of which versions scorer and dataset were.

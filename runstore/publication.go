@@ -60,7 +60,7 @@ const sqlAcknowledge = "UPDATE outcome SET published = published | ? WHERE oid =
 func (r *Run) Ack(ctx context.Context, acks ...Ack) error {
 	err := writeAll(ctx, r, 64*len(acks), acks, func(t *tx, i int) error { return t.acknowledgeOne(acks[i]) })
 	for _, a := range acks {
-		if a.Bits.Has(Scores) { // the last stage
+		if a.Bits.Has(Spans) { // scores need little of it
 			r.writer.tx.recent.drop(a.OID)
 		}
 	}

@@ -401,8 +401,8 @@ const (
 	fullRecent = 3 << 20
 )
 
-// recent are outcomes that were committed with their items and not acknowledged: the
-// oldest ones, as far as they fit. Safe for concurrent use.
+// recent are outcomes that were committed with their items, and whose spans were not acknowledged:
+// the oldest ones, as far as they fit. Safe for concurrent use.
 type recent struct {
 	mu    sync.Mutex
 	rows  map[int64]*outcomeRow

@@ -62,9 +62,21 @@ func (f *inFlightBatch) run(ctx context.Context) {
 			f.errs[stage] = send(ctx)
 			failed = f.errs[stage] != nil
 		}
+		if stage == traced {
+			f.lighten()
+		}
 		close(f.left[stage])
 	}
 	f.before = nil
+}
+
+// lighten lets go of what only spans are made of.
+func (f *inFlightBatch) lighten() {
+	for _, some := range [][]runstore.Pending{f.batch, f.opened} {
+		for i := range some {
+			some[i].Output, some[i].Calls, some[i].Explanation, some[i].Source = nil, nil, nil, nil
+		}
+	}
 }
 
 // inFlightBatches are the rounds on their way, in their order.

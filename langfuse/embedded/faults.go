@@ -29,17 +29,15 @@ type Faults struct {
 }
 
 func (f Faults) check() error {
-	var problems []error
-	if !(f.Fail >= 0 && f.Fail <= 1) {
-		problems = append(problems, fmt.Errorf("the share of failing requests is %v: give a number from 0 to 1", f.Fail))
+	switch {
+	case !(f.Fail >= 0 && f.Fail <= 1):
+		return fmt.Errorf("the share of failing requests is %v: give a number from 0 to 1", f.Fail)
+	case f.Latency < 0:
+		return errors.New("the latency cannot be negative")
+	case f.RateLimit < 0:
+		return fmt.Errorf("the rate limit is %d: give a number of requests, or 0 for none", f.RateLimit)
 	}
-	if f.Latency < 0 {
-		problems = append(problems, errors.New("the latency cannot be negative"))
-	}
-	if f.RateLimit < 0 {
-		problems = append(problems, fmt.Errorf("the rate limit is %d: give a number of requests, or 0 for none", f.RateLimit))
-	}
-	return errors.Join(problems...)
+	return nil
 }
 
 // faulty makes requests fail. It is safe for concurrent use.

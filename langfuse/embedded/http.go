@@ -84,6 +84,7 @@ func routes() []route {
 		{"POST /api/public/v2/prompts", (*Server).createPrompt, early},
 		{"GET /api/public/v2/prompts", (*Server).listPrompts, early},
 		{"GET /api/public/v2/prompts/{name}", (*Server).getPrompt, early},
+		{"DELETE /api/public/v2/prompts/{name}", (*Server).deletePrompt, early},
 		{"PATCH /api/public/v2/prompts/{name}/versions/{version}", (*Server).labelPrompt, early},
 		{"GET /api/public/prompts", (*Server).getPromptByQuery, early},
 	}

@@ -163,14 +163,8 @@ func (m message) store(tx *transaction) error {
 // what was to be stored.
 func passing(err error) bool {
 	var of *sqlite.Error
-	if !errors.As(err, &of) {
-		return false
-	}
-	switch of.Code() & 0xff {
-	case sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH:
-		return false
-	}
-	return true
+	refused := []int{sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH}
+	return errors.As(err, &of) && !slices.Contains(refused, of.Code()&0xff)
 }
 
 // settleIdle puts messages into the tables while nobody has asked for anything for a

@@ -102,16 +102,13 @@ func (said *claims) message(kind protoreflect.MessageDescriptor, raw []byte, lev
 	}
 	isSpan := kind.Name() == "Span"
 	for len(raw) > 0 {
-		number, wire, n := protowire.ConsumeTag(raw)
+		number, wire, n := protowire.ConsumeField(raw)
 		if n < 0 {
 			return protowire.ParseError(n)
 		}
-		size := protowire.ConsumeFieldValue(number, wire, raw[n:])
-		if size < 0 {
-			return protowire.ParseError(size)
-		}
-		field, value := kind.Fields().ByNumber(number), raw[n:n+size]
-		raw = raw[n+size:]
+		_, _, tag := protowire.ConsumeTag(raw)
+		field, value := kind.Fields().ByNumber(number), raw[tag:n]
+		raw = raw[n:]
 		if isSpan && wire == protowire.Fixed64Type {
 			instant, _ := protowire.ConsumeFixed64(value)
 			said.latest = max(said.latest, instant)

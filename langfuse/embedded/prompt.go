@@ -293,6 +293,23 @@ func (s *Server) labelPrompt(c *call) (any, error) {
 	return p.json(), err
 }
 
+// deletePrompt answers DELETE /v2/prompts/{name} with 204: all versions go. Prompts
+// that refer to them cannot be resolved any more.
+func (s *Server) deletePrompt(c *call) (any, error) {
+	if c.strictly(); c.err() != nil { // one version alone cannot be deleted here
+		return nil, c.err()
+	}
+	return response{status: http.StatusNoContent}, s.store.update(func(tx *transaction) error {
+		_, err := mustPrompt(tx, c.path("name"), latestLabel, 0)
+		for _, table := range []string{"prompts", "prompt_labels"} {
+			if err == nil {
+				_, err = tx.Exec("DELETE FROM "+table+" WHERE name = ?", c.path("name"))
+			}
+		}
+		return err
+	})
+}
+
 // The bounds of composition: how deep references nest, and how many are followed
 // and how long the texts get, since references multiply.
 const (

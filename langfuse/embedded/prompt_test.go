@@ -35,6 +35,10 @@ func TestPrompts_versionsAndLabels(t *testing.T) {
 	equal(t, "versions", whole.at("data", 0, "versions"), []int{1, 2})
 	equal(t, "labels", whole.at("data", 0, "labels"), []string{"a", "b", "latest", "production"})
 	equal(t, "usual page", whole.at("meta"), object{"page": 1, "limit": 10, "totalItems": 1, "totalPages": 1})
+	r.must(400, r.do("DELETE", api+"/v2/prompts/p?version=2", nil))
+	r.must(204, r.do("DELETE", api+"/v2/prompts/p", nil))
+	r.must(404, r.do("DELETE", api+"/v2/prompts/p", nil))
+	equal(t, "none left", r.get(api+"/v2/prompts").column("name"), []string{})
 }
 
 func TestPrompts_messages(t *testing.T) {

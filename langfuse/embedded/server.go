@@ -222,11 +222,11 @@ func Open(cfg Config) (*Server, error) {
 // SetFaults makes the server behave badly, or well again, from the next request
 // on. It fails where Open would.
 func (s *Server) SetFaults(f Faults) error {
-	if err := f.check(); err != nil {
-		return fmt.Errorf("setting faults: %w", err)
+	err := f.check()
+	if err == nil {
+		s.faults.Store(newFaulty(f))
 	}
-	s.faults.Store(newFaulty(f))
-	return nil
+	return err
 }
 
 // SetPages gives requests outside of /api/ to h, from the next one on; without
@@ -236,9 +236,7 @@ func (s *Server) SetPages(h http.Handler) { s.pages.Store(&h) }
 
 // Handler returns the HTTP interface of the server, with the faults that are
 // configured.
-func (s *Server) Handler() http.Handler {
-	return http.HandlerFunc(s.serveHTTP)
-}
+func (s *Server) Handler() http.Handler { return http.HandlerFunc(s.serveHTTP) }
 
 // Close waits for statements under way and closes the store. In memory, this is the end of the data. Requests that come
 // later are answered 500.

@@ -29,15 +29,18 @@ type Faults struct {
 }
 
 func (f Faults) check() error {
-	switch {
-	case !(f.Fail >= 0 && f.Fail <= 1):
-		return fmt.Errorf("the share of failing requests is %v: give a number from 0 to 1", f.Fail)
-	case f.Latency < 0:
-		return errors.New("the latency cannot be negative")
-	case f.RateLimit < 0:
-		return fmt.Errorf("the rate limit is %d: give a number of requests, or 0 for none", f.RateLimit)
+	return errors.Join(
+		unless(f.Fail >= 0 && f.Fail <= 1, "the share of failing requests is %v: give a number from 0 to 1", f.Fail),
+		unless(f.Latency >= 0, "the latency cannot be negative"),
+		unless(f.RateLimit >= 0, "the rate limit is %d: give a number of requests, or 0 for none", f.RateLimit))
+}
+
+// unless is an error where something does not hold.
+func unless(holds bool, format string, args ...any) error {
+	if holds {
+		return nil
 	}
-	return nil
+	return fmt.Errorf(format, args...)
 }
 
 // faulty makes requests fail. It is safe for concurrent use.

@@ -172,11 +172,8 @@ func (c Config) complete() (Config, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	err := c.Faults.check()
-	if !slices.Contains(Modes(), c.Mode) {
-		err = errors.Join(fmt.Errorf("mode %q is not known: use one of %q", c.Mode, Modes()), err)
-	}
-	return c, err
+	known := unless(slices.Contains(Modes(), c.Mode), "mode %q is not known: use one of %q", c.Mode, Modes())
+	return c, errors.Join(known, c.Faults.check())
 }
 
 // Server answers the Langfuse API from one store. It is safe for concurrent use.

@@ -211,7 +211,7 @@ func (e *execution) changedSource(ctx context.Context) (string, error) {
 func Fingerprint(ctx context.Context, source Source) (string, error) {
 	type line struct{ id, hash string }
 	var lines []line
-	for page, err := range source.Pages(ctx) {
+	for page, err := range ahead(source.Pages(ctx)) {
 		if err != nil {
 			return "", err
 		}

@@ -55,15 +55,16 @@ func (c *Client) ExportSpans(ctx context.Context, scope Scope, spans []Span) err
 	if len(problems) > 0 {
 		return fmt.Errorf("langfuse: nothing sent: %w", errors.Join(problems...))
 	}
-	body, err := encodeSpans(scope, spans), error(nil)
+	body := encodeSpans(scope, spans)
 	header := map[string]string{"Content-Type": "application/x-protobuf", "x-langfuse-ingestion-version": "4"}
 	if !c.config.Uncompressed {
 		header["Content-Encoding"] = "gzip"
+		var err error
 		if body, err = c.compressed(body); err != nil {
 			return fmt.Errorf("langfuse: encoding spans: %w", err)
 		}
 	}
-	_, err = c.do(ctx, request{method: http.MethodPost, path: "otel/v1/traces", body: body, header: header})
+	_, err := c.do(ctx, request{method: http.MethodPost, path: "otel/v1/traces", body: body, header: header})
 	if err != nil {
 		return fmt.Errorf("exporting %d spans: %w", len(spans), err)
 	}
@@ -74,20 +75,19 @@ func (c *Client) ExportSpans(ctx context.Context, scope Scope, spans []Span) err
 // bytes. The numbers of the fields are those of trace.proto: a request holds ResourceSpans
 // (1) with a resource (1) and ScopeSpans (2) with a scope (1) and spans (2).
 func encodeSpans(scope Scope, spans []Span) []byte {
-	var resource, scoped, head, one []byte
-	resource = appendBytes(resource, 1, TextAttribute("service.name", scope.Name).proto(nil))
-	scoped = appendText(appendText(scoped, 1, scope.Name), 2, scope.Version)
-	scoped = appendBytes(nil, 1, scoped)
+	resource := TextAttribute("service.name", scope.Name).proto(nil)
+	scoped := appendBytes(nil, 1, appendText(appendText(nil, 1, scope.Name), 2, scope.Version))
 	size := 0
 	for _, span := range spans {
 		size += span.size()
 	}
 	body := make([]byte, 0, size+512)
+	var one []byte
 	for _, span := range spans {
 		one = span.proto(one[:0])
 		body = appendBytes(body, 2, one)
 	}
-	head = appendBytes(head, 1, resource)
+	head := appendBytes(nil, 1, appendBytes(nil, 1, resource))
 	head = protowire.AppendTag(head, 2, protowire.BytesType)
 	head = protowire.AppendVarint(head, uint64(len(scoped)+len(body)))
 	head = append(head, scoped...)

@@ -11,12 +11,10 @@ package outcome
 import (
 	"cmp"
 	"encoding/json"
-	"maps"
 	"slices"
 	"time"
 
 	"extraction-experiment/internal/stats"
-	"extraction-experiment/internal/textutil"
 )
 
 // Outcome is what happened to one item in one trial and attempt.
@@ -70,69 +68,6 @@ type Detail struct {
 	Explanation json.RawMessage `json:"explanation,omitempty"`
 	// Duplicates and the like: integer counts that no score carries.
 	Counts Counts `json:"counts,omitempty"`
-}
-
-// AppendJSON appends the outcome as encoding/json writes it, in a fifth of the time. The
-// raw values are compact JSON. An error is of a number that is not finite, or of a time outside
-// of the years 0 to 9999.
-func (o Outcome) AppendJSON(b []byte) ([]byte, error) {
-	w := textutil.JSONWriter{B: append(b, '{')}
-	w.Text("item", o.Item)
-	w.Int("seq", o.Seq)
-	w.Int("trial", int64(o.Trial))
-	w.Int("attempt", int64(o.Attempt))
-	w.TextIf("class", string(o.Class))
-	w.Time("started", o.Started)
-	w.Time("ended", o.Ended)
-	w.Int("latency_ns", int64(o.Latency))
-	if o.Usage != (Usage{}) {
-		w.Value("usage", o.Usage)
-	}
-	if o.CostUSD != nil {
-		w.Float("cost_usd", *o.CostUSD)
-	}
-	if o.Scores == nil {
-		w.Raw("scores", []byte("null"))
-	} else {
-		textutil.WriteJSONList(&w, "scores", o.Scores, Score.write)
-	}
-	o.Detail.Write(&w)
-	return append(w.B, '}'), w.Err
-}
-
-// Write writes the members of a detail as encoding/json does. Of what is raw JSON see Outcome.AppendJSON.
-func (d Detail) Write(w *textutil.JSONWriter) {
-	w.Raw("output", d.Output)
-	if len(d.Calls) > 0 {
-		textutil.WriteJSONList(w, "calls", d.Calls, Call.write)
-	}
-	if d.Failure != nil {
-		w.Value("failure", d.Failure)
-	}
-	if len(d.Warnings) > 0 {
-		w.Value("warnings", d.Warnings)
-	}
-	w.TextIf("worker", d.Worker)
-	if d.NothingExpected {
-		w.Raw("nothing_expected", []byte("true"))
-	}
-	if d.Assumed != (Usage{}) {
-		w.Value("assumed_usage", d.Assumed)
-	}
-	if d.FromCache != 0 {
-		w.Int("from_cache", int64(d.FromCache))
-	}
-	if d.Judging != nil {
-		w.Value("judging", d.Judging)
-	}
-	if len(d.Causes) > 0 {
-		w.Value("causes", d.Causes)
-	}
-	if len(d.Groups) > 0 {
-		textutil.WriteJSONList(w, "groups", d.Groups, Group.write)
-	}
-	w.Raw("explanation", d.Explanation)
-	d.Counts.WriteIf(w)
 }
 
 // Failed reports whether the item failed.
@@ -194,41 +129,6 @@ type Call struct {
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-func (c Call) write(w *textutil.JSONWriter) {
-	w.Text("name", c.Name)
-	w.Text("kind", c.Kind)
-	w.TextIf("provider", c.Provider)
-	w.TextIf("model", c.Model)
-	w.Raw("parameters", c.Parameters)
-	w.Raw("input", c.Input)
-	w.Raw("output", c.Output)
-	if c.Usage != (Usage{}) {
-		w.Value("usage", c.Usage)
-	}
-	if c.Assumed != (Usage{}) {
-		w.Value("assumed_usage", c.Assumed)
-	}
-	if c.CostUSD != nil {
-		w.Float("cost_usd", *c.CostUSD)
-	}
-	w.TextIf("finish_reason", c.Finish)
-	if c.Attempts != 0 {
-		w.Int("attempts", int64(c.Attempts))
-	}
-	if c.Cached {
-		w.Raw("cached", []byte("true"))
-	}
-	w.Time("started", c.Started)
-	w.Time("ended", c.Ended)
-	if c.Waited != 0 {
-		w.Int("waited_ns", int64(c.Waited))
-	}
-	w.TextIf("error", c.Error)
-	if len(c.Warnings) > 0 {
-		w.Value("warnings", c.Warnings)
-	}
-}
-
 // Group counts one class: how many entities of a type were expected, extracted
 // and matched, in one item or in several together.
 type Group struct {
@@ -237,14 +137,6 @@ type Group struct {
 	Expected  int64  `json:"expected"`
 	Extracted int64  `json:"extracted"`
 	Matched   int64  `json:"matched"`
-}
-
-func (g Group) write(w *textutil.JSONWriter) {
-	w.Text("kind", g.Kind)
-	w.Text("name", g.Name)
-	w.Int("expected", g.Expected)
-	w.Int("extracted", g.Extracted)
-	w.Int("matched", g.Matched)
 }
 
 // Class says why an item failed. The empty class is success.
@@ -305,64 +197,8 @@ type Score struct {
 	Counts Counts `json:"counts,omitempty"`
 }
 
-func (s Score) write(w *textutil.JSONWriter) {
-	w.Text("name", s.Name)
-	if s.Value == nil {
-		w.Raw("value", []byte("null"))
-	} else {
-		w.Float("value", *s.Value)
-	}
-	if s.Ratio != nil {
-		w.Open("ratio")
-		w.Int("num", s.Ratio.Num)
-		w.Int("den", s.Ratio.Den)
-		w.Close()
-	}
-	if s.Boolean {
-		w.Raw("boolean", []byte("true"))
-	}
-	if s.Vacuous {
-		w.Raw("vacuous", []byte("true"))
-	}
-	if s.Weight != nil {
-		w.Float("weight", *s.Weight)
-	}
-	w.TextIf("reason", s.Reason)
-	w.TextIf("comment", s.Comment)
-	s.Counts.WriteIf(w)
-}
-
 // Counts are integers by name, such as {"matched":3}.
 type Counts map[string]int64
-
-// MarshalJSON writes what encoding/json writes of such a map, sorted by name, without
-// its reflection: every outcome is full of counts.
-func (c Counts) MarshalJSON() ([]byte, error) {
-	if c == nil {
-		return []byte("null"), nil
-	}
-	w := textutil.JSONWriter{B: append(make([]byte, 0, 24*len(c)+2), '{')}
-	c.write(&w)
-	return append(w.B, '}'), nil
-}
-
-// WriteIf writes them as the member counts, where there are any.
-func (c Counts) WriteIf(w *textutil.JSONWriter) {
-	if len(c) > 0 {
-		w.Open("counts")
-		c.write(w)
-		w.Close()
-	}
-}
-
-func (c Counts) write(w *textutil.JSONWriter) {
-	var few [8]string
-	names := slices.AppendSeq(few[:0], maps.Keys(c))
-	slices.Sort(names)
-	for _, name := range names {
-		w.Int(name, c[name])
-	}
-}
 
 // Ratio is an integer numerator and denominator.
 type Ratio struct {

@@ -228,22 +228,7 @@ func (b *body) readBriefly(text []byte) bool {
 			}
 		case "groups":
 			for one := range textutil.JSONElements(value) {
-				b.Groups = append(b.Groups, outcome.Group{})
-				g := &b.Groups[len(b.Groups)-1]
-				for key, value := range textutil.RawJSONMembers(one) {
-					switch string(key) {
-					case `"kind"`:
-						g.Kind = textutil.JSONText(value)
-					case `"name"`:
-						g.Name = textutil.JSONText(value)
-					case `"expected"`:
-						g.Expected = number(value)
-					case `"extracted"`:
-						g.Extracted = number(value)
-					case `"matched"`:
-						g.Matched = number(value)
-					}
-				}
+				b.Groups = append(b.Groups, readGroup(one, number))
 			}
 		case "counts":
 			b.Counts = outcome.Counts{}
@@ -256,6 +241,24 @@ func (b *body) readBriefly(text []byte) bool {
 		return rest, false
 	})
 	return known && (len(rest) == 2 || json.Unmarshal(rest, b) == nil)
+}
+
+func readGroup(raw []byte, number func(json.RawMessage) int64) (g outcome.Group) {
+	for key, value := range textutil.RawJSONMembers(raw) {
+		switch string(key) {
+		case `"kind"`:
+			g.Kind = textutil.JSONText(value)
+		case `"name"`:
+			g.Name = textutil.JSONText(value)
+		case `"expected"`:
+			g.Expected = number(value)
+		case `"extracted"`:
+			g.Extracted = number(value)
+		case `"matched"`:
+			g.Matched = number(value)
+		}
+	}
+	return g
 }
 
 // annotate gives the scores their long parts.

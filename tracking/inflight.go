@@ -63,15 +63,15 @@ func (f *inFlightBatch) run(ctx context.Context) {
 			failed = f.errs[stage] != nil
 		}
 		if stage == traced {
-			f.lighten()
+			f.release()
 		}
 		close(f.left[stage])
 	}
 	f.before = nil
 }
 
-// lighten lets go of what only spans are made of.
-func (f *inFlightBatch) lighten() {
+// release lets go of what only spans are made of.
+func (f *inFlightBatch) release() {
 	for _, some := range [][]runstore.Pending{f.batch, f.opened} {
 		for i := range some {
 			some[i].Output, some[i].Calls, some[i].Explanation, some[i].Source = nil, nil, nil, nil

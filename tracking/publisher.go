@@ -133,10 +133,10 @@ func orDefault[T int | time.Duration](value, otherwise T) T {
 // order, and acknowledges each stage in the run file. A stage of one round and the
 // next stage of the round before are on their way together. A round begins when 20
 // outcomes wait, a fifth of a second after the one before at the earliest, or a second
-// after it with fewer. Spans of many outcomes share a request (4 MiB, 512 spans), and
-// so do 100 scores. With the last round go the scores of the run as a whole, if the
-// run file has a footer, and then what was published of attempts that newer ones
-// replaced is withdrawn.
+// after it with fewer. Spans of many outcomes share a request (4 MiB, to the embedded
+// server 1 MiB, and 512 spans), and so do 100 scores. With the last round go the scores of
+// the run as a whole, if the run file has a footer, and then what was published of attempts
+// that newer ones replaced is withdrawn.
 //
 // A round that fails is tried again, with growing pauses; while the run goes on, or
 // some of it gets there, without end, after that LastTries times. A wrong key ends it

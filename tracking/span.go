@@ -165,11 +165,11 @@ func (b builder) output(o outcome.Outcome) json.RawMessage {
 // another version must be the same.
 func (b builder) rootMetadata(o outcome.Outcome) string {
 	timed := b.header.Publication.Form > 0
-	told := ""
+	recorded := ""
 	if timed {
-		told = record(o)
+		recorded = record(o)
 	}
-	w := textutil.JSONWriter{B: append(make([]byte, 0, len(told)*3/2+256), '{')}
+	w := textutil.JSONWriter{B: append(make([]byte, 0, len(recorded)*3/2+256), '{')}
 	w.Int("attempt", int64(o.Attempt))
 	if timed {
 		w.Time("ended", o.Ended.UTC())
@@ -177,7 +177,7 @@ func (b builder) rootMetadata(o outcome.Outcome) string {
 	w.Text("item_id", o.Item)
 	w.Int("latency_ms", o.Latency.Milliseconds())
 	if timed {
-		w.Text(recordKey, told)
+		w.Text(recordKey, recorded)
 		w.Time("started", o.Started.UTC())
 	}
 	w.Int("trial", int64(o.Trial))

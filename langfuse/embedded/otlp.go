@@ -54,28 +54,29 @@ func (s *Server) exportSpans(c *call) (any, error) {
 		}
 	}()
 	kind, body, err := s.spansIn(c.r.Header.Get("Content-Type"), body)
-	var said claims
+	var check spanCheck
 	if err == nil {
-		err = said.read(body)
+		err = check.read(body)
 	}
 	queued := object{"id": uuid.NewString(), "name": "otel-ingestion-job", "timestamp": iso(s.now()),
 		"data": object{"authCheck": object{"projectId": DefaultProjectID}}}
 	switch {
 	case err != nil:
 		return nil, spanFault(http.StatusBadRequest, err.Error())
-	case said.bad > 0 && s.cfg.Mode == ModeV3:
+	case check.bad > 0 && s.cfg.Mode == ModeV3:
 		return queued, nil // and all of it is lost
-	case said.bad > 0:
+	case check.bad > 0:
 		return nil, spanFault(http.StatusBadRequest, fmt.Sprintf("Rejected the export: %d of %d spans are invalid: missing or non-string ids",
-			said.bad, said.spans))
-	case said.spans == 0:
+			check.bad, check.spans))
+	case check.spans == 0:
 		return object{}, nil
 	}
-	return queued, s.take(s.cfg.IngestionDelay, kind, body, said.reach)
+	return queued, s.take(s.cfg.IngestionDelay, kind, body, check.reach)
 }
 
-// claims is what is looked up in spans before they are stored.
-type claims struct {
+// spanCheck checks the spans of a request before they are stored, and looks up what of the lists
+// of experiments they may change.
+type spanCheck struct {
 	spans, bad int // bad ones lack an id
 	reach      reach
 
@@ -85,18 +86,18 @@ type claims struct {
 }
 
 // read finds what proto.Unmarshal would find wrong with the spans of a request, without
-// making messages of them, and what they claim. Where a span is sent again for another
+// making messages of them, and their reach. Where a span is sent again for another
 // experiment, only that one is named: the former loses it with whatever is stored next.
-func (said *claims) read(body []byte) error {
+func (check *spanCheck) read(body []byte) error {
 	kind := (*tracev1.TracesData)(nil).ProtoReflect().Descriptor()
-	if err := said.message(kind, body, protowire.DefaultRecursionLimit); err != nil {
+	if err := check.message(kind, body, protowire.DefaultRecursionLimit); err != nil {
 		return fmt.Errorf("Failed to parse OTel Protobuf Trace: %w", err)
 	}
 	return nil
 }
 
 // message checks a message of a kind, in which others may stand so many levels deep.
-func (said *claims) message(kind protoreflect.MessageDescriptor, raw []byte, levels int) error {
+func (check *spanCheck) message(kind protoreflect.MessageDescriptor, raw []byte, levels int) error {
 	if levels == 0 {
 		return errors.New("nested too deep")
 	}
@@ -111,7 +112,7 @@ func (said *claims) message(kind protoreflect.MessageDescriptor, raw []byte, lev
 		raw = raw[n:]
 		if isSpan && wire == protowire.Fixed64Type {
 			instant, _ := protowire.ConsumeFixed64(value)
-			said.latest = max(said.latest, instant)
+			check.latest = max(check.latest, instant)
 		}
 		if field == nil || wire != protowire.BytesType {
 			continue
@@ -119,33 +120,33 @@ func (said *claims) message(kind protoreflect.MessageDescriptor, raw []byte, lev
 		value, _ = protowire.ConsumeBytes(value)
 		switch name := field.Name(); {
 		case field.Kind() == protoreflect.MessageKind:
-			if err := said.message(field.Message(), value, levels-1); err != nil {
+			if err := check.message(field.Message(), value, levels-1); err != nil {
 				return err
 			}
 		case field.Kind() == protoreflect.StringKind && !utf8.Valid(value):
 			return fmt.Errorf("%s is not UTF-8", field.FullName())
 		case name == "key":
-			said.key = value
+			check.key = value
 		case name == "string_value":
-			said.text = value
+			check.text = value
 		case isSpan && name == "trace_id":
-			said.hasTrace = len(value) > 0
+			check.hasTrace = len(value) > 0
 		case isSpan && name == "span_id":
-			said.hasID = len(value) > 0
+			check.hasID = len(value) > 0
 		}
 	}
 	switch {
 	case kind.Name() == "KeyValue":
-		if string(said.key) == experimentKey+"id" {
-			said.reach.add(string(said.text))
+		if string(check.key) == experimentKey+"id" {
+			check.reach.add(string(check.text))
 		}
-		said.key, said.text = nil, nil
+		check.key, check.text = nil, nil
 	case isSpan:
-		if said.spans++; !said.hasTrace || !said.hasID {
-			said.bad++
+		if check.spans++; !check.hasTrace || !check.hasID {
+			check.bad++
 		}
-		said.reach.latest = max(said.reach.latest, cmp.Or(millis(said.latest), math.MaxInt64)) // without one it is what the receipt will be
-		said.hasTrace, said.hasID, said.latest = false, false, 0
+		check.reach.latest = max(check.reach.latest, cmp.Or(millis(check.latest), math.MaxInt64)) // without one it is what the receipt will be
+		check.hasTrace, check.hasID, check.latest = false, false, 0
 	}
 	return nil
 }

@@ -317,13 +317,13 @@ func FuzzDecodeSpans(f *testing.F) {
 			if err != nil {
 				continue
 			}
-			var said claims
-			err = said.read(wire)
+			var check spanCheck
+			err = check.read(wire)
 			data := new(tracev1.TracesData)
 			if wrong := proto.Unmarshal(wire, data); (wrong != nil) != (err != nil) {
 				t.Fatalf("%s: the check says %v, reading it %v", name, err, wrong)
 			}
-			if err != nil || said.bad > 0 {
+			if err != nil || check.bad > 0 {
 				continue
 			}
 			for b, sp := range spansOf(data, kind) {

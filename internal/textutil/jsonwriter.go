@@ -1,0 +1,133 @@
+package textutil
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// AppendJSONText appends a text as encoding/json writes it.
+func AppendJSONText(b []byte, text string) []byte {
+	const hex = "0123456789abcdef"
+	b = append(b, '"')
+	plain := 0 // where what is not written yet begins
+	// The bytes of "&<>\ as bits of two words.
+	const low, high = 1<<'"' | 1<<'&' | 1<<'<' | 1<<'>' | 1<<' ' - 1, 1 << ('\\' - 64)
+	for i := 0; i < len(text); {
+		c := text[i]
+		if c < 64 && low>>c&1 == 0 || c >= 64 && c < utf8.RuneSelf && high>>(c-64)&1 == 0 {
+			i++
+			continue
+		}
+		r, size := rune(c), 1
+		if c >= utf8.RuneSelf {
+			if r, size = utf8.DecodeRuneInString(text[i:]); r != '\u2028' && r != '\u2029' && (r != utf8.RuneError || size > 1) {
+				i += size
+				continue
+			}
+		}
+		b = append(b, text[plain:i]...)
+		if short := strings.IndexByte("\"\\\b\f\n\r\t", c); short >= 0 {
+			b = append(b, '\\', `"\bfnrt`[short])
+		} else {
+			b = append(b, '\\', 'u', hex[r>>12], hex[r>>8&15], hex[r>>4&15], hex[r&15])
+		}
+		i += size
+		plain = i
+	}
+	return append(append(b, text[plain:]...), '"')
+}
+
+// JSONWriter writes members of JSON objects as encoding/json does, without its reflection.
+// What it writes to begins with the brace that opens an object.
+type JSONWriter struct {
+	B   []byte
+	Err error // of values that cannot be written
+}
+
+// Name writes the name of a member, of which the value is to follow.
+func (w *JSONWriter) Name(name string) {
+	if w.B[len(w.B)-1] != '{' {
+		w.B = append(w.B, ',')
+	}
+	w.B = append(AppendJSONText(w.B, name), ':')
+}
+
+// Open begins a member that is an object, which Close ends.
+func (w *JSONWriter) Open(name string) {
+	w.Name(name)
+	w.B = append(w.B, '{')
+}
+
+// Close ends an object.
+func (w *JSONWriter) Close() { w.B = append(w.B, '}') }
+
+// WriteJSONList writes a member that is a list of objects, the members of each by write.
+func WriteJSONList[T any](w *JSONWriter, name string, values []T, write func(T, *JSONWriter)) {
+	w.Name(name)
+	w.B = append(w.B, '[')
+	for i, value := range values {
+		if i > 0 {
+			w.B = append(w.B, ',')
+		}
+		w.B = append(w.B, '{')
+		write(value, w)
+		w.Close()
+	}
+	w.B = append(w.B, ']')
+}
+
+// Raw writes a member whose value is JSON; none where there is no value.
+func (w *JSONWriter) Raw(name string, value []byte) {
+	if len(value) > 0 {
+		w.Name(name)
+		w.B = append(w.B, value...)
+	}
+}
+
+// Text writes a member with a text.
+func (w *JSONWriter) Text(name, value string) {
+	w.Name(name)
+	w.B = AppendJSONText(w.B, value)
+}
+
+// TextIf is Text where there is one.
+func (w *JSONWriter) TextIf(name, value string) {
+	if value != "" {
+		w.Text(name, value)
+	}
+}
+
+// Int writes a member with a whole number.
+func (w *JSONWriter) Int(name string, value int64) {
+	w.Name(name)
+	w.B = strconv.AppendInt(w.B, value, 10)
+}
+
+// Float writes a member with a finite number.
+func (w *JSONWriter) Float(name string, value float64) {
+	if abs := math.Abs(value); abs != 0 && abs < 1e-6 || !(abs < 1e21) {
+		w.Value(name, value) // with an exponent, or an error
+		return
+	}
+	w.Name(name)
+	w.B = strconv.AppendFloat(w.B, value, 'f', -1, 64)
+}
+
+// Time writes a member with a time of the years 0 to 9999.
+func (w *JSONWriter) Time(name string, value time.Time) {
+	w.Name(name)
+	text, err := value.AppendText(append(w.B, '"'))
+	w.B, w.Err = append(text, '"'), errors.Join(w.Err, err)
+}
+
+// Value writes a member with any value, by encoding/json.
+func (w *JSONWriter) Value(name string, value any) {
+	text, err := json.Marshal(value)
+	w.Raw(name, text)
+	w.Err = errors.Join(w.Err, err)
+}

@@ -210,6 +210,7 @@ type execution struct {
 	run    *runstore.Run
 	source Source
 	system System
+	added  *outcome.Summariser             // see addUp; nil where outcomes are read
 	sum    func() (outcome.Summary, error) // what the run came to, once
 	result Result
 }
@@ -217,7 +218,7 @@ type execution struct {
 // carryOut runs the items and publishes them at the same time. Publishing ends
 // when the run has ended and everything is sent, or cannot be.
 func (e *execution) carryOut(ctx context.Context) {
-	e.sum = sync.OnceValues(func() (outcome.Summary, error) { return tally(context.Background(), e.run.Reader, e.cfg.Order) })
+	e.sum = sync.OnceValues(e.summarise)
 	obs := e.cfg.Observer
 	call(obs.Opened != nil, func() { obs.Opened(e.result.Path, e.result.Begun, e.system.Notes) })
 	stopping := limit.WithStop(ctx, e.cfg.Stop)
@@ -253,7 +254,9 @@ func (e *execution) publish(ctx context.Context) (wait func() error, err error) 
 	if e.cfg.Langfuse == nil {
 		return func() error { return nil }, nil
 	}
-	publisher, err := tracking.NewPublisher(e.cfg.Langfuse.publishing(e.run, e.cfg.Log, e.cfg.Observer))
+	cfg := e.cfg.Langfuse.publishing(e.run, e.cfg.Log, e.cfg.Observer)
+	cfg.Summary = e.sum
+	publisher, err := tracking.NewPublisher(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -312,7 +315,7 @@ func (e *execution) runner(ctx context.Context) (_ *runner, err error) {
 	c := e.cfg
 	cfg := runnerConfig{
 		Run: e.run, Source: e.source, Task: e.system.Task, Scorer: e.system.Scorer, Concurrency: c.Concurrency, Timeout: c.Timeout,
-		Stop: c.Stop, Retry: c.Retry, RetryClasses: c.RetryClasses, Observer: c.Observer, Now: c.Now,
+		Stop: c.Stop, Retry: c.Retry, RetryClasses: c.RetryClasses, Observer: e.addUp(c.Observer), Now: c.Now,
 		AwaitPublisher: c.Langfuse != nil && c.Langfuse.Embedded,
 	}
 	if e.system.Workers != nil {

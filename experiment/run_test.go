@@ -2,6 +2,7 @@ package experiment_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 
 	"extraction-experiment/experiment"
 	"extraction-experiment/outcome"
+	"extraction-experiment/runstore"
 )
 
 // TestRun takes one run through its life without Langfuse: stopped, taken up again,
@@ -32,6 +34,7 @@ func TestRun(t *testing.T) {
 		}),
 	}
 	r, err := experiment.Run(t.Context(), cfg)
+	sameAsFile(t, r)
 	if !errors.Is(err, experiment.ErrInterrupted) || !r.Begun || r.Path != cfg.Path || r.Summary.Items.Planned != 6 || calls.Load() > 4 {
 		t.Fatalf("stopped: %v, %+v after %d calls", err, r.Summary.Items, calls.Load())
 	}
@@ -47,6 +50,7 @@ func TestRun(t *testing.T) {
 		t.Errorf("another system: %v", err)
 	}
 	r, err = experiment.Run(t.Context(), cfg)
+	sameAsFile(t, r)
 	if err != nil || r.Begun || calls.Load() != 6 || r.Summary.Items.Scored != 5 || r.Summary.Items.Failed != 1 || r.Summary.Published != nil {
 		t.Fatalf("resumed: %v, %+v after %d calls", err, r.Summary.Items, calls.Load())
 	}
@@ -55,6 +59,7 @@ func TestRun(t *testing.T) {
 	if r, err = experiment.Run(t.Context(), cfg); err != nil || calls.Load() != 7 || r.Summary.Items.Failed != 0 {
 		t.Errorf("tried again: %v, %+v after %d calls", err, r.Summary.Items, calls.Load())
 	}
+	sameAsFile(t, r)
 	cfg.Retry, cfg.Overwrite = false, true
 	if r, err = experiment.Run(t.Context(), cfg); err != nil || !r.Begun || calls.Load() != 13 {
 		t.Errorf("replaced: %v after %d calls", err, calls.Load())
@@ -77,5 +82,56 @@ func TestRun_nothing(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "Config."+field) {
 			t.Errorf("%v does not name %s", err, field)
 		}
+	}
+}
+
+// sameAsFile checks that what was added up while the run went on, where it was, is what
+// the run file comes to.
+func sameAsFile(t *testing.T, r experiment.Result) {
+	t.Helper()
+	run, err := runstore.Load(r.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer run.Close()
+	read, err := experiment.Summarise(t.Context(), run, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(r.Summary)
+	want, err2 := json.Marshal(read)
+	if err != nil || err2 != nil || string(text) != string(want) {
+		t.Errorf("the run said\n%s\nits file\n%s", text, want)
+	}
+}
+
+// TestRun_addedUp: whatever outcomes say and in whatever order they come, the summary is
+// that of the run file.
+func TestRun_addedUp(t *testing.T) {
+	for _, trials := range []int{1, 3} {
+		r, err := experiment.Run(t.Context(), experiment.Config{
+			Header: outcome.Header{Name: "r", Trials: trials, Scorer: outcome.Scorer{Version: "1", Primary: "half"}}, Source: list(40), Concurrency: 8,
+			Path: filepath.Join(t.TempDir(), "r.run"),
+			Scorer: half{score: func(output json.RawMessage) error {
+				if strings.Contains(string(output), "7") {
+					return &outcome.Failure{Class: outcome.InvalidOutput, Message: "no \xff UTF-8"}
+				}
+				return nil
+			}},
+			Task: task(func(ctx context.Context, item experiment.Item) (experiment.TaskResult, error) {
+				if strings.HasSuffix(item.ID, "3") {
+					return experiment.TaskResult{}, errors.New("refused " + item.ID)
+				}
+				cost := 0.1
+				result, err := echo(ctx, item)
+				result.Warnings = []string{"of " + item.ID[:2]}
+				result.Calls = []outcome.Call{{Kind: "generation", Name: "x", CostUSD: &cost, Usage: outcome.Usage{Input: 3}}}
+				return result, err
+			}),
+		})
+		if err != nil || r.Summary.Items.Failed == 0 || r.Summary.Items.Scored == 0 {
+			t.Fatalf("%v, %+v", err, r.Summary.Items)
+		}
+		sameAsFile(t, r)
 	}
 }

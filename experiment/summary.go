@@ -19,10 +19,10 @@ import (
 // outcome.SummaryConfig.
 func Summarise(ctx context.Context, run *runstore.Reader, order []string) (outcome.Summary, error) {
 	s, err := tally(ctx, run, order)
-	if err != nil {
-		return s, err
+	if err == nil {
+		err = publicationState(ctx, run, &s)
 	}
-	return s, publicationState(ctx, run, &s)
+	return s, err
 }
 
 // tally is Summarise but for what is in Langfuse.
@@ -49,16 +49,54 @@ func tally(ctx context.Context, run *runstore.Reader, order []string) (outcome.S
 		sum.Add(*held)
 	}
 	s := sum.Summary()
+	err = finishSummary(ctx, run, &s)
+	return s, err
+}
+
+// finishSummary fills in what is not of outcomes: how many were planned, and the footer.
+func finishSummary(ctx context.Context, run *runstore.Reader, s *outcome.Summary) error {
 	counts, err := run.Counts(ctx)
 	if err != nil {
-		return s, err
+		return err
 	}
 	s.Items.Planned = int(counts.Planned)
 	footer, ended, err := run.Footer(ctx)
 	if ended {
 		s.Finish(footer)
 	}
-	return s, err
+	return err
+}
+
+// addUp has outcomes added up as they are committed, where the run file has none before
+// and each is the only one of its item: what tally would read then is known already.
+func (e *execution) addUp(obs Observer) Observer {
+	told := obs
+	obs.Planned = func(total, done int) {
+		if header, err := e.run.Header(context.Background()); err == nil && done == 0 && !e.cfg.Retry {
+			e.added = outcome.NewSummariser(header, outcome.SummaryConfig{Order: e.cfg.Order})
+		}
+		call(told.Planned != nil, func() { told.Planned(total, done) })
+	}
+	obs.Done = func(o outcome.Outcome) {
+		if e.added != nil {
+			e.added.Add(o)
+		}
+		call(told.Done != nil, func() { told.Done(o) })
+	}
+	return obs
+}
+
+// summarise is tally of a run that has ended.
+func (e *execution) summarise() (outcome.Summary, error) {
+	ctx := context.Background()
+	counts, err := e.run.Counts(ctx)
+	if err == nil && e.added != nil {
+		if s := e.added.Summary(); int64(s.Items.Scored+s.Items.Failed) == counts.Done {
+			err = finishSummary(ctx, e.run.Reader, &s)
+			return s, err
+		}
+	}
+	return tally(ctx, e.run.Reader, e.cfg.Order)
 }
 
 // publicationState tells how much of a run is in Langfuse, and where.

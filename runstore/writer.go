@@ -238,7 +238,7 @@ type tx struct {
 	recent *recent
 	newest atomic.Int64 // the OID of the last outcome that was written
 
-	addItem, addOutcome, addDetail, supersede, acknowledge *sql.Stmt
+	addItem, addOutcome, addDetail, supersede, acknowledge, removeFooter *sql.Stmt
 }
 
 // openTx checks the file and prepares the connection. WAL with synchronous FULL: a
@@ -272,7 +272,7 @@ func openTx(ctx context.Context, path string, db *sql.DB) (t *tx, err error) {
 	}
 	for query, stmt := range map[string]**sql.Stmt{
 		sqlAddItem: &t.addItem, sqlAddOutcome: &t.addOutcome, sqlAddDetail: &t.addDetail,
-		sqlSupersede: &t.supersede, sqlAcknowledge: &t.acknowledge,
+		sqlSupersede: &t.supersede, sqlAcknowledge: &t.acknowledge, sqlRemoveFooter: &t.removeFooter,
 	} {
 		if *stmt, err = conn.PrepareContext(ctx, query); err != nil {
 			return t, err
@@ -284,7 +284,7 @@ func openTx(ctx context.Context, path string, db *sql.DB) (t *tx, err error) {
 
 func (t *tx) close() error {
 	var err error
-	for _, stmt := range []*sql.Stmt{t.addItem, t.addOutcome, t.addDetail, t.supersede, t.acknowledge} {
+	for _, stmt := range []*sql.Stmt{t.addItem, t.addOutcome, t.addDetail, t.supersede, t.acknowledge, t.removeFooter} {
 		if stmt != nil {
 			err = errors.Join(err, stmt.Close())
 		}
@@ -359,9 +359,12 @@ func encodeMeta(key string, value any) (string, error) {
 	return string(text), nil
 }
 
+const sqlRemoveFooter = "DELETE FROM meta WHERE key = '" + keyFooter + "'"
+
 // reopen takes the footer away: it no longer speaks of everything in the run.
 func (t *tx) reopen() error {
-	return t.exec("DELETE FROM meta WHERE key = ?", keyFooter)
+	_, err := t.removeFooter.Exec()
+	return err
 }
 
 func (t *tx) saveScoreNames() error {

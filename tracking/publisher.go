@@ -53,6 +53,9 @@ type Config struct {
 	// Withdrawing is told of how many replaced attempts the scores are still to go,
 	// while that is waited for, and 0 when it is not any more; nil is told nothing.
 	Withdrawing func(attempts int)
+	// Summary is what a run that has ended came to, where somebody knows it; nil has it
+	// summed up from the run file.
+	Summary func() (outcome.Summary, error)
 	// Pages says that the server has a web interface that links can lead to.
 	Pages bool
 	// Runner names this program on the spans, with its version.

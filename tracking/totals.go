@@ -117,7 +117,14 @@ func (p *Publisher) totalsOfTrial(ctx context.Context, trial int, ended time.Tim
 	if err != nil || !opened {
 		return err
 	}
-	values, err := totalsOf(ctx, p.cfg.Run.Reader, p.header, trial)
+	var values map[string]float64
+	if p.cfg.Summary != nil && p.header.Trials <= 1 {
+		var s outcome.Summary
+		s, err = p.cfg.Summary()
+		values = runScores(p.header, s)
+	} else {
+		values, err = totalsOf(ctx, p.cfg.Run.Reader, p.header, trial)
+	}
 	if err != nil {
 		return err
 	}

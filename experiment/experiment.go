@@ -316,6 +316,7 @@ func (e *execution) runner(ctx context.Context) (_ *runner, err error) {
 	cfg := runnerConfig{
 		Run: e.run, Source: e.source, Task: e.system.Task, Scorer: e.system.Scorer, Concurrency: c.Concurrency, Timeout: c.Timeout,
 		Stop: c.Stop, Retry: c.Retry, RetryClasses: c.RetryClasses, Observer: e.addUp(c.Observer), Now: c.Now,
+		Mentions:       e.result.Header.Publication.ShowsAll(),
 		AwaitPublisher: c.Langfuse != nil && c.Langfuse.Embedded,
 	}
 	if e.system.Workers != nil {

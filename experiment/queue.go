@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -158,7 +159,7 @@ func (q *fileQueue) Take(ctx context.Context) (*Unit, error) {
 			return u, nil
 		}
 		o.Ended = q.cfg.Now().UTC()
-		if err := q.commit(ctx, u, fail(o, nil, outcome.FailureOf(err, outcome.Item))); err != nil {
+		if err := q.commit(ctx, u, fail(o, nil, outcome.FailureOf(err, outcome.Item)), nil); err != nil {
 			return nil, err
 		}
 	}
@@ -173,7 +174,7 @@ func (q *fileQueue) Deliver(ctx context.Context, u *Unit, done Done) error {
 	case stop != nil:
 		return q.GiveBack(ctx, u, stop)
 	}
-	return q.commit(ctx, u, o)
+	return q.commit(ctx, u, o, done.Brief)
 }
 
 // GiveBack leaves the unit to the next session of the run. A cause ends this one softly.
@@ -185,8 +186,11 @@ func (q *fileQueue) GiveBack(_ context.Context, _ *Unit, cause error) error {
 }
 
 // commit writes an outcome, also when the time to work is over: it is paid for.
-func (q *fileQueue) commit(ctx context.Context, u *Unit, o outcome.Outcome) error {
-	if err := q.cfg.Run.CommitItem(context.WithoutCancel(ctx), u.from.Item.Item, o); err != nil {
+func (q *fileQueue) commit(ctx context.Context, u *Unit, o outcome.Outcome, brief json.RawMessage) error {
+	if q.cfg.Mentions || o.Failed() {
+		brief = nil
+	}
+	if err := q.cfg.Run.CommitItem(context.WithoutCancel(ctx), u.from.Item.Item, o, brief); err != nil {
 		return err
 	}
 	q.obs.done(o)

@@ -28,6 +28,8 @@ type runnerConfig struct {
 	RetryClasses []outcome.Class
 	Observer     Observer
 	Now          func() time.Time
+	// Mentions says that traces show all of an output.
+	Mentions bool
 	// AwaitPublisher says that the workers wait where publishing lags behind: it is done by the
 	// processors of this machine, too.
 	AwaitPublisher bool

@@ -32,7 +32,10 @@ type Item struct {
 
 // TaskResult is what a task made of an item.
 type TaskResult struct {
-	Output   json.RawMessage
+	Output json.RawMessage
+	// Brief is Output without what traces do not show, see outcome.Publication.Mentions;
+	// nil is all of it. Only what waits to be published is kept so.
+	Brief    json.RawMessage
 	Warnings []string
 	// Decoded is what Output says, for a ContextJudge that knows its type, so that
 	// nothing is parsed twice; nil is fine.

@@ -50,6 +50,9 @@ type Publication struct {
 	Mentions bool `json:"mentions,omitempty"`
 }
 
+// ShowsAll reports whether traces show outputs with positions that were looked up.
+func (p Publication) ShowsAll() bool { return p.Form == 0 || p.Mentions }
+
 // AllScores in Publication.Scores publishes every score.
 const AllScores = "all"
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"iter"
 	"math"
@@ -38,15 +39,18 @@ const (
 // finite, JSON that is none: these leave the run as it was. ErrWrite (exit code
 // 74) when the disk is full or fails: everybody who waits gets it, and the run
 // takes nothing any more until it is opened again. ErrClosed.
-func (r *Run) Commit(ctx context.Context, o outcome.Outcome) error { return r.commit(ctx, nil, o) }
+func (r *Run) Commit(ctx context.Context, o outcome.Outcome) error {
+	return r.commit(ctx, nil, o, nil)
+}
 
 // CommitItem is Commit for who has the item of the outcome: both are kept in memory, as
 // far as they fit, until they are acknowledged, so that Unpublished need not read them.
-func (r *Run) CommitItem(ctx context.Context, item dataset.Item, o outcome.Outcome) error {
-	return r.commit(ctx, &item, o)
+// A brief output, unless nil, is kept in place of that of the outcome.
+func (r *Run) CommitItem(ctx context.Context, item dataset.Item, o outcome.Outcome, brief json.RawMessage) error {
+	return r.commit(ctx, &item, o, brief)
 }
 
-func (r *Run) commit(ctx context.Context, item *dataset.Item, o outcome.Outcome) error {
+func (r *Run) commit(ctx context.Context, item *dataset.Item, o outcome.Outcome, brief json.RawMessage) error {
 	scratch, _ := r.scratch.Get().(*[]byte)
 	if scratch == nil {
 		scratch = new([]byte)
@@ -63,7 +67,7 @@ func (r *Run) commit(ctx context.Context, item *dataset.Item, o outcome.Outcome)
 	if err != nil {
 		return err
 	}
-	row.source, row.packed = item, with.pack(row.large)
+	row.source, row.packed, row.brief = item, with.pack(row.large), brief
 	return r.writer.submit(ctx, len(row.body)+len(row.packed), func(t *tx) error { return t.insertOutcome(row) })
 }
 

@@ -142,7 +142,7 @@ func TestUnpublished_fromMemory(t *testing.T) {
 	o.Seq = 1
 	o.Calls = []outcome.Call{{Name: "extract", Kind: "generation", Started: time.Now(), Ended: time.Now(), Input: json.RawMessage(` [ "a" ] `), Warnings: []string{"odd"}}}
 	o.Started, o.Ended = time.Now(), time.Now().Add(time.Second)
-	noError(t, run.CommitItem(t.Context(), testItem(0), o))
+	noError(t, run.CommitItem(t.Context(), testItem(0), o, nil))
 	fresh, err := run.Unpublished(t.Context(), 0, 10)
 	noError(t, err)
 	read, err := run.Reader.Unpublished(t.Context(), 0, 10)
@@ -157,7 +157,7 @@ func TestUnpublished_fromMemory(t *testing.T) {
 	}
 	odd := testOutcome(1, 100)
 	odd.Warnings = []string{"\xff"}
-	noError(t, run.CommitItem(t.Context(), testItem(1), odd))
+	noError(t, run.CommitItem(t.Context(), testItem(1), odd, nil))
 	noError(t, run.Commit(t.Context(), testOutcome(2, 100)))
 	if page, err := run.Unpublished(t.Context(), 1, 10); err != nil || len(page) != 2 || page[0].Source != nil {
 		t.Errorf("what is not in memory is read: %+v %v", page, err)
@@ -178,7 +178,7 @@ func TestRoom(t *testing.T) {
 	for ; run.Room() == nil && committed < 8; committed++ {
 		o := testOutcome(committed, 1)
 		o.Seq, o.Output = int64(committed+1), json.RawMessage(`"`+strings.Repeat("x", fullRecent/5)+`"`)
-		noError(t, run.CommitItem(t.Context(), testItem(committed), o))
+		noError(t, run.CommitItem(t.Context(), testItem(committed), o, nil))
 	}
 	room := run.Room()
 	if room == nil || committed != 5 { // each has some bytes more than its output

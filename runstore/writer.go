@@ -424,6 +424,10 @@ func (r *recent) put(oid int64, row *outcomeRow) {
 	if row.source == nil || row.Seq == 0 || bytes.Contains(row.body, []byte(`\ufffd`)) || bytes.Contains(row.large, []byte(`\ufffd`)) {
 		return
 	}
+	if row.brief != nil {
+		row.size += len(row.brief) - len(row.Output)
+		row.Output = row.brief
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.bytes+row.kept() <= maxRecent {

@@ -54,7 +54,7 @@ func TestPublisher_fill(t *testing.T) {
 						o := outcomeOf(next)
 						item := dataset.Item{ID: o.Item, Input: json.RawMessage(`"` + strings.Repeat("x", c.large) + `"`)}
 						o.Seq = int64(next + 1)
-						if err := run.CommitItem(t.Context(), item, o); err != nil {
+						if err := run.CommitItem(t.Context(), item, o, nil); err != nil {
 							t.Error(err)
 						}
 						next++

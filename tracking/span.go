@@ -155,7 +155,7 @@ func (b builder) output(o outcome.Outcome) json.RawMessage {
 	switch {
 	case o.Failed():
 		return encode(map[string]any{"error": o.Failure})
-	case b.header.Publication.Form == 0 || b.header.Publication.Mentions:
+	case b.header.Publication.ShowsAll():
 		return o.Output
 	}
 	return extraction.WithoutLookedUp(o.Output)

@@ -71,6 +71,9 @@ func (t Task) Do(ctx context.Context, item experiment.Item) (experiment.TaskResu
 		result.Decoded = found
 	}
 	result.Output, err = found.MarshalJSON()
+	if brief, shorter := found.Given(); err == nil && shorter {
+		result.Brief, err = brief.MarshalJSON()
+	}
 	if err != nil {
 		return result, &outcome.Failure{Class: outcome.InvalidOutput, Message: err.Error()}
 	}

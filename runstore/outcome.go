@@ -68,7 +68,7 @@ func (r *Run) commit(ctx context.Context, item *dataset.Item, o outcome.Outcome,
 		return err
 	}
 	row.source, row.packed, row.brief = item, with.pack(row.large), brief
-	return r.writer.submit(ctx, len(row.body)+len(row.packed), func(t *tx) error { return t.insertOutcome(row) })
+	return r.writer.wait(ctx, &write{apply: func(t *tx) error { return t.insertOutcome(row) }, bytes: len(row.body) + len(row.packed), shares: true})
 }
 
 func nullable(s sql.NullString) []byte {

@@ -18,9 +18,10 @@ import (
 // A transaction takes what is waiting, up to these bounds: one sync then serves
 // all of it. A single larger write is a transaction of its own.
 //
-// Where writers come side by side, as the workers of a run do, a transaction waits
+// Where outcomes come side by side, from the workers of a run, a transaction waits
 // gather for those that come soon: fewer transactions cost fewer syncs and fewer pages
-// written. One who writes alone is not made to wait.
+// written. Neither one that comes alone is made to wait, nor anything else: workers may wait
+// for what was published to be acknowledged.
 const (
 	maxBatchWrites = 512
 	maxBatchBytes  = 4 << 20
@@ -29,9 +30,10 @@ const (
 
 // write is one change that somebody waits for.
 type write struct {
-	apply func(*tx) error
-	bytes int
-	done  chan error // holds one
+	apply  func(*tx) error
+	bytes  int
+	shares bool       // others like it come soon
+	done   chan error // holds one
 }
 
 // writer owns the only connection that writes. One goroutine takes what is
@@ -75,6 +77,11 @@ func startWriter(path string) (*writer, error) {
 // submit queues a change and waits until it is durable or refused. Once queued,
 // it is waited for whatever becomes of ctx: nobody is left in doubt.
 func (w *writer) submit(ctx context.Context, bytes int, apply func(*tx) error) error {
+	return w.wait(ctx, &write{apply: apply, bytes: bytes})
+}
+
+// wait is submit for a write without its channel.
+func (w *writer) wait(ctx context.Context, wr *write) error {
 	w.mu.Lock()
 	if w.stopped {
 		w.mu.Unlock()
@@ -87,7 +94,7 @@ func (w *writer) submit(ctx context.Context, bytes int, apply func(*tx) error) e
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	wr := &write{apply, bytes, make(chan error, 1)}
+	wr.done = make(chan error, 1)
 	select {
 	case w.queue <- wr:
 		return <-wr.done
@@ -119,21 +126,38 @@ func (w *writer) loop() {
 // take returns the first write and what else waits, or comes soon, within the bounds.
 func (w *writer) take(first *write, more bool) []*write {
 	batch, bytes := []*write{first}, first.bytes
-	if more {
-		time.Sleep(gather)
+	var over <-chan time.Time
+	if more && first.shares {
+		over = time.After(gather)
 	}
 	for len(batch) < maxBatchWrites && bytes < maxBatchBytes {
-		select {
-		case wr, open := <-w.queue:
-			if !open {
-				return batch
-			}
-			batch, bytes = append(batch, wr), bytes+wr.bytes
-		default:
-			return batch
+		wr := w.next(over)
+		if wr == nil {
+			break
+		}
+		if batch, bytes = append(batch, wr), bytes+wr.bytes; !wr.shares {
+			over = nil
 		}
 	}
 	return batch
+}
+
+// next returns a write that waits, or that comes before it is over; nil where there is none.
+func (w *writer) next(over <-chan time.Time) *write {
+	select {
+	case wr := <-w.queue:
+		return wr
+	default:
+	}
+	if over == nil {
+		return nil
+	}
+	select {
+	case wr := <-w.queue:
+		return wr
+	case <-over:
+		return nil
+	}
 }
 
 // commit makes the batch one durable transaction. The result of a write that

@@ -193,7 +193,7 @@ func (p *Publisher) wait(ctx context.Context, d time.Duration, more, finished <-
 func (p *Publisher) fill(ctx context.Context, began time.Time) {
 	open := func() bool { return ctx.Err() == nil && !isClosed(p.finished) }
 	for open() && time.Since(began) < stride && !p.cfg.Run.Crowded() {
-		p.wait(ctx, stride/8, nil, p.finished) // commits come far more often
+		p.wait(ctx, stride/40, nil, p.finished) // commits come far more often
 	}
 	for open() {
 		more := p.cfg.Run.Changed()

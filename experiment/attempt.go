@@ -51,7 +51,7 @@ func judged(ctx context.Context, o outcome.Outcome, judge Judge, decoded any) (o
 		return fail(o, judge, outcome.FailureOf(err, outcome.Internal)), nil
 	}
 	o.Scores = append(scored.Scores, errorScore(nil))
-	o.Groups, o.Counts, o.Explanation = scored.Groups, scored.Counts, scored.Explanation
+	o.Groups, o.Counts, o.Explanation = scored.Groups, outcome.CountsOf(scored.Counts), scored.Explanation
 	o.Causes = scored.Causes
 	o.Calls, o.Judging = append(o.Calls, scored.Calls...), outcome.JudgingOf(scored.Calls)
 	for _, w := range scored.Warnings {

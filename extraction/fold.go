@@ -123,8 +123,10 @@ func fold(text string) folded {
 		if c := text[i]; plain[c] != 0 {
 			f.flush()
 			f.put(rune(plain[c]), i, i+1)
-			f.prev = rune(c)
-			i++
+			for i++; i < len(text) && plain[text[i]] != 0; i++ { // each stands for the next byte, too
+				f.text = append(f.text, plain[text[i]])
+			}
+			f.prev = rune(text[i-1])
 			continue
 		}
 		i = f.step(text, i)
@@ -153,7 +155,10 @@ func (f *folder) step(text string, i int) int {
 	case isInvisible(r):
 		return i + size
 	case unicode.IsSpace(r):
-		end, _ := afterSpace(text, i)
+		end := i + size
+		if end == len(text) || plain[text[end]] == 0 {
+			end, _ = afterSpace(text, i)
+		}
 		if f.flush(); len(f.text) > 0 {
 			f.put(' ', i, end)
 		}

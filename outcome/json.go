@@ -1,8 +1,7 @@
 package outcome
 
 import (
-	"maps"
-	"slices"
+	"encoding/json"
 
 	"extraction-experiment/internal/textutil"
 )
@@ -140,15 +139,22 @@ func (s Score) write(w *textutil.JSONWriter) {
 	s.Counts.WriteIf(w)
 }
 
-// MarshalJSON writes what encoding/json writes of such a map, sorted by name, without
-// its reflection: every outcome is full of counts.
+// MarshalJSON writes the object.
 func (c Counts) MarshalJSON() ([]byte, error) {
 	if c == nil {
 		return []byte("null"), nil
 	}
-	w := textutil.JSONWriter{B: append(make([]byte, 0, 24*len(c)+2), '{')}
+	w := textutil.JSONWriter{B: append(make([]byte, 0, 32*len(c)+2), '{')}
 	c.write(&w)
 	return append(w.B, '}'), nil
+}
+
+// UnmarshalJSON reads the object. Of a name that it has twice the last count holds.
+func (c *Counts) UnmarshalJSON(raw []byte) error {
+	var m map[string]int64
+	err := json.Unmarshal(raw, &m)
+	*c = CountsOf(m)
+	return err
 }
 
 // WriteIf writes them as the member counts, where there are any.
@@ -161,10 +167,7 @@ func (c Counts) WriteIf(w *textutil.JSONWriter) {
 }
 
 func (c Counts) write(w *textutil.JSONWriter) {
-	var few [8]string
-	names := slices.AppendSeq(few[:0], maps.Keys(c))
-	slices.Sort(names)
-	for _, name := range names {
-		w.Int(name, c[name])
+	for _, one := range c {
+		w.Int(one.Name, one.N)
 	}
 }

@@ -41,6 +41,25 @@ type Message struct {
 	Content string `json:"content"`
 }
 
+// MessagesJSON is a list of messages as encoding/json writes it.
+func MessagesJSON(messages []Message) json.RawMessage {
+	size := 2
+	for _, m := range messages {
+		size += len(m.Content)*9/8 + 40 // quotation marks and line breaks take two bytes
+	}
+	w := textutil.JSONWriter{B: append(make([]byte, 0, size), '[')}
+	for i, m := range messages {
+		if i > 0 {
+			w.B = append(w.B, ',')
+		}
+		w.B = append(w.B, '{')
+		w.Text("role", m.Role)
+		w.Text("content", m.Content)
+		w.Close()
+	}
+	return append(w.B, ']')
+}
+
 // Parameters steer sampling; nil leaves a value to the provider's default, and
 // is not sent. A temperature of 0 is sent.
 type Parameters struct {

@@ -354,7 +354,7 @@ func Ask(ctx context.Context, model Model, req Request, call outcome.Call, now f
 // was sent, not while it waited. The error is that of the model.
 func Record(ctx context.Context, model Model, req Request, call outcome.Call, now func() time.Time) (Response, outcome.Call, error) {
 	call.Kind = "generation"
-	call.Parameters, call.Input, call.Started = encoded(req.Parameters), encoded(req.Messages), now().UTC()
+	call.Parameters, call.Input, call.Started = encoded(req.Parameters), MessagesJSON(req.Messages), now().UTC()
 	res, err := model.Generate(ctx, req)
 	call.Ended = now().UTC()
 	call.Started = call.Started.Add(res.Waited)

@@ -44,7 +44,7 @@ func drawOutcome(t *rapid.T, item string, attempt int) outcome.Outcome {
 			s.Weight = value(rapid.Float64Min(0).Draw(t, "weight"))
 		}
 		if rapid.Bool().Draw(t, "counted") {
-			s.Counts = map[string]int64{text.Draw(t, "key"): 1}
+			s.Counts = outcome.Counts{{Name: text.Draw(t, "key"), N: 1}}
 		}
 		o.Scores = append(o.Scores, s)
 	}

@@ -76,7 +76,7 @@ func testOutcome(n, size int) outcome.Outcome {
 		for j, name := range names {
 			o.Scores = append(o.Scores, outcome.Score{
 				Name: family + name, Value: value(float64(j+1) / 9), Ratio: &outcome.Ratio{Num: int64(j + 1), Den: 9},
-				Comment: fmt.Sprintf("%d/9 matched", i+j), Counts: map[string]int64{"matched": int64(j + 1), "expected": 9},
+				Comment: fmt.Sprintf("%d/9 matched", i+j), Counts: outcome.CountsOf(map[string]int64{"matched": int64(j + 1), "expected": 9}),
 			})
 		}
 	}

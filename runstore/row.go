@@ -234,7 +234,7 @@ func (b *body) readBriefly(text []byte) bool {
 		case "counts":
 			b.Counts = outcome.Counts{}
 			for key, value := range textutil.JSONMembers(value) {
-				b.Counts[key] = number(value)
+				b.Counts.Set(key, number(value))
 			}
 		default:
 			return append(rest, value...), true

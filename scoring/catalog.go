@@ -107,10 +107,11 @@ func (d Definition) score(counts map[string]int64) outcome.Score {
 
 // countsOf returns the counts that stand with the score.
 func (d Definition) countsOf(counts map[string]int64) outcome.Counts {
-	of := outcome.Counts{d.numerator: counts[d.numerator]}
-	for _, names := range [][]string{d.denominator, d.also} {
+	of := make(outcome.Counts, 0, 1+len(d.denominator)+len(d.also))
+	of.Set(d.numerator, counts[d.numerator])
+	for _, names := range [2][]string{d.denominator, d.also} {
 		for _, name := range names {
-			of[name] = counts[name]
+			of.Set(name, counts[name])
 		}
 	}
 	return of

@@ -245,11 +245,11 @@ func made(i int) outcome.Outcome {
 		o.Scores[0] = outcome.Score{Name: "entity_f1", Reason: "failed", Weight: &weight}
 	} else { // what only a run file of these has, and the metadata of the root span
 		o.Scores = append(o.Scores, outcome.Score{
-			Name: "grounded_rate", Value: new(0.75), Ratio: &outcome.Ratio{Num: 3, Den: 4}, Counts: map[string]int64{"invented_entities": 1}, Comment: "3 of 4",
+			Name: "grounded_rate", Value: new(0.75), Ratio: &outcome.Ratio{Num: 3, Den: 4}, Counts: outcome.Counts{{Name: "invented_entities", N: 1}}, Comment: "3 of 4",
 		})
 		o.Groups = []outcome.Group{{Kind: "entity_type", Name: "person", Expected: 4, Extracted: 4, Matched: int64(i % 5)}}
 		o.Causes = []outcome.Cause{{What: "entity", Name: "missed", Count: 2}}
-		o.Counts = map[string]int64{"duplicates": int64(i)}
+		o.Counts = outcome.Counts{{Name: "duplicates", N: int64(i)}}
 		o.Explanation = json.RawMessage(`{"entities":[]}`)
 	}
 	o.Scores = append(o.Scores, outcome.Score{Name: "error", Boolean: true, Value: &failed})

@@ -381,10 +381,10 @@ const (
 // has besides the weights of those among all that are not recorded, having no value: in
 // a weighted mean a failed item counts as 0.
 func behind(s outcome.Score, all []outcome.Score) json.RawMessage {
-	counts := make(outcome.Counts, len(s.Counts)+2)
-	maps.Copy(counts, s.Counts)
+	counts := append(make(outcome.Counts, 0, len(s.Counts)+2), s.Counts...)
 	if s.Ratio != nil {
-		counts["numerator"], counts["denominator"] = s.Ratio.Num, s.Ratio.Den
+		counts.Set("numerator", s.Ratio.Num)
+		counts.Set("denominator", s.Ratio.Den)
 	}
 	weights := map[string]any{}
 	if s.Weight != nil {
@@ -397,9 +397,9 @@ func behind(s outcome.Score, all []outcome.Score) json.RawMessage {
 	}
 	switch {
 	case len(weights) > 0:
-		for name, n := range counts {
-			if _, weight := weights[name]; !weight {
-				weights[name] = n
+		for _, one := range counts {
+			if _, weight := weights[one.Name]; !weight {
+				weights[one.Name] = one.N
 			}
 		}
 		return encode(weights)

@@ -50,7 +50,7 @@ func TestGrounding(t *testing.T) {
 				}
 				continue
 			}
-			if *got.Value != float64(want.standing)/float64(want.of) || *got.Ratio != (outcome.Ratio{Num: want.standing, Den: want.of}) || got.Counts["invented_entities"] != want.invented {
+			if *got.Value != float64(want.standing)/float64(want.of) || *got.Ratio != (outcome.Ratio{Num: want.standing, Den: want.of}) || got.Counts.Get("invented_entities") != want.invented {
 				t.Errorf("%s: %+v, want %+v", output, got, *want)
 			}
 		}

@@ -141,7 +141,7 @@ func grounding(index *extraction.Index, found extraction.Extraction) outcome.Sco
 	value := float64(inText) / float64(n)
 	return outcome.Score{
 		Name: GroundedRate, Value: &value, Ratio: &outcome.Ratio{Num: int64(inText), Den: int64(n)},
-		Counts:  map[string]int64{inventedEntities: int64(invented)},
+		Counts:  outcome.Counts{{Name: inventedEntities, N: int64(invented)}},
 		Comment: fmt.Sprintf("%d/%d extracted entities stand in the document (%d with quotes, %d by name); %d occur nowhere in it", inText, n, quoted, n-quoted, invented),
 	}
 }

@@ -43,10 +43,15 @@ type exchange struct {
 	Err      error       // why no whole answer came
 }
 
-// post sends a value as JSON, once, and reads the whole answer into the exchange. No
+// post sends a value as JSON, as it is where it is JSON already, once, and reads the whole answer into the exchange. No
 // redirect is followed. What the mask hides reads *** where a server repeats it.
 func (c chat) post(ctx context.Context, x *exchange, value any) error {
-	body, err := json.Marshal(value)
+	body, err := []byte(nil), error(nil)
+	if raw, written := value.(json.RawMessage); written {
+		body = raw
+	} else {
+		body, err = json.Marshal(value)
+	}
 	if err != nil {
 		return fmt.Errorf("writing the body of the request: %w", err)
 	}

@@ -6,9 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
+	"slices"
 	"strings"
 
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/pipeline"
 )
 
@@ -55,7 +58,8 @@ type openAIFormat struct {
 }
 
 func (openAI) body(model modelConfig, req pipeline.Request) (any, error) {
-	members := map[string]any{"model": model.Model, "messages": req.Messages, "stream": false}
+	messages := pipeline.MessagesJSON(req.Messages)
+	members := map[string]any{"model": model.Model, "messages": messages, "stream": false}
 	maxTokens := "max_tokens"
 	if model.Capabilities.MaxCompletionTokens {
 		maxTokens = "max_completion_tokens"
@@ -66,7 +70,16 @@ func (openAI) body(model modelConfig, req pipeline.Request) (any, error) {
 		format.Schema.Name, format.Schema.Schema, format.Schema.Strict = req.Schema.Name, req.Schema.JSON, true
 		members["response_format"] = format
 	}
-	return members, nil
+	w := textutil.JSONWriter{B: append(make([]byte, 0, len(messages)+1000), '{')}
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		if name == "messages" {
+			w.Raw(name, messages)
+		} else {
+			w.Value(name, members[name])
+		}
+	}
+	w.Close()
+	return json.RawMessage(w.B), w.Err
 }
 
 func (openAI) read(body []byte) (r decoded, err error) {

@@ -286,7 +286,7 @@ func openTx(ctx context.Context, path string, db *sql.DB) (t *tx, err error) {
 			return t, err
 		}
 	}
-	for _, pragma := range []string{"journal_mode=WAL", "synchronous=FULL", "cache_size=-4000"} {
+	for _, pragma := range []string{"journal_mode=WAL", "synchronous=FULL", "cache_size=-2000"} {
 		if err := t.exec("PRAGMA " + pragma); err != nil {
 			return t, err
 		}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"runtime/debug"
 
 	urfave "github.com/urfave/cli/v2"
 
@@ -18,8 +19,15 @@ import (
 
 func main() { os.Exit(cli.Profiled(Main)) }
 
-// Main runs the command line of this process and returns its exit code.
-func Main() int { return Run(context.Background(), cli.Process()) }
+// Main runs the command line of this process and returns its exit code. Garbage is
+// collected a little later than by default, unless GOGC says when: a tenth of a fast run's time
+// for 6 MB.
+func Main() int {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(120)
+	}
+	return Run(context.Background(), cli.Process())
+}
 
 // commands is the table of commands, in the order in which help shows them.
 func commands(env cli.Env) []*urfave.Command {

@@ -94,7 +94,7 @@ func openPool(dsn string, size int, readOnly bool) (*sql.DB, error) {
 		options.Add("_pragma", "cache_size(-1000)")
 	} else {
 		options.Set("_txlock", "immediate")
-		options.Add("_pragma", "cache_size(-6000)")
+		options.Add("_pragma", "cache_size(-2000)")
 	}
 	db, err := sql.Open("sqlite", dsn+"?"+options.Encode())
 	if err != nil {

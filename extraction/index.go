@@ -90,10 +90,9 @@ func (x *Index) mention(given Span) (Span, bool) {
 	return span, match != NoMatch
 }
 
-// places gives where the name or an alias stands as whole words, name by name, of each
-// at most mostMentions.
-func (x *Index) places(e Entity) iter.Seq[Span] {
-	return func(yield func(Span) bool) {
+// needles gives the name and the aliases as they are looked for, each once.
+func needles(e Entity) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
 		seen := map[string]bool{}
 		for i := -1; i < len(e.Aliases); i++ {
 			name := e.Name
@@ -104,20 +103,25 @@ func (x *Index) places(e Entity) iter.Seq[Span] {
 			if len(needle) == 0 || seen[string(needle)] {
 				continue
 			}
-			seen[string(needle)] = true
-			found := 0
-			for _, s := range x.tolerant(needle, 0) {
-				if !x.wholeWords(s) {
-					continue
-				}
-				if span, ok := x.span(s); ok {
-					span.LookedUp = true
-					if found++; !yield(span) {
-						return
-					}
-				}
-				if found == mostMentions {
-					break
+			if seen[string(needle)] = true; !yield(needle) {
+				return
+			}
+		}
+	}
+}
+
+// words gives the first stretches, at most mostMentions, that are whole words.
+func (x *Index) words(stretches []stretch) iter.Seq[Span] {
+	return func(yield func(Span) bool) {
+		found := 0
+		for _, s := range stretches {
+			if !x.wholeWords(s) {
+				continue
+			}
+			if span, ok := x.span(s); ok {
+				span.LookedUp = true
+				if found++; !yield(span) || found == mostMentions {
+					return
 				}
 			}
 		}
@@ -139,16 +143,21 @@ func (x *Index) Mentioned(e Entity) int {
 // Named reports whether the name of the entity or an alias occurs in the document, as
 // Ground looks for them.
 func (x *Index) Named(e Entity) bool {
-	for range x.places(e) {
-		return true
+	for needle := range needles(e) {
+		for range x.words(x.tolerant(needle, 0)) {
+			return true
+		}
 	}
 	return false
 }
 
-// named returns such places in order and without overlap.
+// named returns such places, of each name at most mostMentions, in order and without overlap.
 func (x *Index) named(e Entity) []Span {
-	var few [mostMentions]Span
-	spans := slices.AppendSeq(few[:0], x.places(e))
+	var spans []Span
+	for needle := range needles(e) {
+		stretches := x.tolerant(needle, 0)
+		spans = slices.AppendSeq(slices.Grow(spans, min(len(stretches), mostMentions)), x.words(stretches))
+	}
 	slices.SortFunc(spans, func(a, b Span) int {
 		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(b.End, a.End))
 	})
@@ -160,7 +169,7 @@ func (x *Index) named(e Entity) []Span {
 		end = s.End
 		return false
 	})
-	return append([]Span(nil), spans[:min(len(spans), mostMentions)]...)
+	return spans[:min(len(spans), mostMentions)]
 }
 
 // wholeWords reports whether no word goes on over an end of the stretch.

@@ -354,9 +354,10 @@ func Ask(ctx context.Context, model Model, req Request, call outcome.Call, now f
 // was sent, not while it waited. The error is that of the model.
 func Record(ctx context.Context, model Model, req Request, call outcome.Call, now func() time.Time) (Response, outcome.Call, error) {
 	call.Kind = "generation"
-	call.Parameters, call.Input, call.Started = encoded(req.Parameters), MessagesJSON(req.Messages), now().UTC()
+	call.Started = now().UTC()
 	res, err := model.Generate(ctx, req)
 	call.Ended = now().UTC()
+	call.Parameters, call.Input = encoded(req.Parameters), MessagesJSON(req.Messages) // not to be held while the model works
 	call.Started = call.Started.Add(res.Waited)
 	call.Waited, call.Cached, call.Attempts = res.Waited, res.Cached, res.Attempts
 	if !res.Cached {

@@ -237,7 +237,7 @@ func schemaProblems(s Schema) []string {
 	if !schemaName().MatchString(s.Name) {
 		problems = append(problems, fmt.Sprintf("the schema's name %.80q must be 1 to 64 letters of A-Z a-z 0-9 _ -", s.Name))
 	}
-	if !json.Valid(s.JSON) || !bytes.HasPrefix(bytes.TrimSpace(s.JSON), []byte("{")) {
+	if !textutil.ValidJSON(s.JSON) || !bytes.HasPrefix(bytes.TrimSpace(s.JSON), []byte("{")) {
 		problems = append(problems, "the schema is not a JSON object")
 	}
 	return problems

@@ -20,6 +20,7 @@ func HTTPClient(given *http.Client) *http.Client {
 	} else if standard, ok := http.DefaultTransport.(*http.Transport); ok {
 		transport := standard.Clone()
 		transport.MaxIdleConns, transport.MaxIdleConnsPerHost = 0, math.MaxInt
+		transport.WriteBufferSize = 8 << 10 // most requests in one write
 		client.Transport = transport
 	}
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

@@ -47,16 +47,6 @@ type openAIAnswer struct {
 	} `json:"usage"`
 }
 
-// openAIFormat asks for an answer that satisfies a schema.
-type openAIFormat struct {
-	Type   string `json:"type"`
-	Schema struct {
-		Name   string          `json:"name"`
-		Schema json.RawMessage `json:"schema"`
-		Strict bool            `json:"strict"`
-	} `json:"json_schema"`
-}
-
 func (openAI) body(model modelConfig, req pipeline.Request) (any, error) {
 	messages := pipeline.MessagesJSON(req.Messages)
 	members := map[string]any{"model": model.Model, "messages": messages, "stream": false}
@@ -66,15 +56,27 @@ func (openAI) body(model modelConfig, req pipeline.Request) (any, error) {
 	}
 	setParameters(members, req.Parameters, "top_p", maxTokens)
 	if req.Schema != nil && model.Capabilities.SendsSchema() {
-		format := openAIFormat{Type: "json_schema"}
-		format.Schema.Name, format.Schema.Schema, format.Schema.Strict = req.Schema.Name, req.Schema.JSON, true
-		members["response_format"] = format
+		members["response_format"] = req.Schema
 	}
-	w := textutil.JSONWriter{B: append(make([]byte, 0, len(messages)+1000), '{')}
+	size := len(messages) + 500
+	if req.Schema != nil {
+		size += len(req.Schema.JSON)
+	}
+	w := textutil.JSONWriter{B: append(make([]byte, 0, size), '{')}
 	for _, name := range slices.Sorted(maps.Keys(members)) {
-		if name == "messages" {
+		switch name {
+		case "messages":
 			w.Raw(name, messages)
-		} else {
+		case "response_format": // the answer is to satisfy the schema
+			w.Open(name)
+			w.Text("type", "json_schema")
+			w.Open("json_schema")
+			w.Text("name", req.Schema.Name)
+			w.Raw("schema", req.Schema.JSON)
+			w.Raw("strict", []byte("true"))
+			w.Close()
+			w.Close()
+		default:
 			w.Value(name, members[name])
 		}
 	}

@@ -90,7 +90,10 @@ func (r Relationship) Dangling() bool { return r.SourceRef != "" || r.TargetRef 
 func (e Extraction) MarshalJSON() ([]byte, error) {
 	size := 64
 	for _, one := range e.Entities {
-		size += 128 + 96*len(one.Mentions)
+		size += 128
+		for _, m := range one.Mentions {
+			size += 60 + len(m.Quote)
+		}
 	}
 	w := textutil.JSONWriter{B: append(make([]byte, 0, size+128*len(e.Relationships)), '{')}
 	if e.Entities != nil {

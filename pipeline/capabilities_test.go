@@ -80,15 +80,15 @@ func TestCapabilities_SendsSchema(t *testing.T) {
 	}
 }
 
-// TestMessagesJSON: messages are written as encoding/json writes them.
-func TestMessagesJSON(t *testing.T) {
+// TestAppendMessages: messages are written as encoding/json writes them.
+func TestAppendMessages(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		messages := []pipeline.Message{}
 		for range rapid.IntRange(0, 3).Draw(rt, "n") {
 			messages = append(messages, pipeline.Message{rapid.SampledFrom([]string{"system", "user", "\xff"}).Draw(rt, "role"), rapid.String().Draw(rt, "content")})
 		}
 		want, err := json.Marshal(messages)
-		if got := pipeline.MessagesJSON(messages); err != nil || string(got) != string(want) {
+		if got := pipeline.AppendMessages([]byte(nil), messages); err != nil || string(got) != string(want) {
 			rt.Errorf("%s is not %s, %v", got, want, err)
 		}
 	})

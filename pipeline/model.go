@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,13 +42,13 @@ type Message struct {
 	Content string `json:"content"`
 }
 
-// MessagesJSON is a list of messages as encoding/json writes it.
-func MessagesJSON(messages []Message) json.RawMessage {
+// AppendMessages appends a list of messages as encoding/json writes it.
+func AppendMessages(b []byte, messages []Message) []byte {
 	size := 2
 	for _, m := range messages {
 		size += len(m.Content)*9/8 + 40 // quotation marks and line breaks take two bytes
 	}
-	w := textutil.JSONWriter{B: append(make([]byte, 0, size), '[')}
+	w := textutil.JSONWriter{B: append(slices.Grow(b, size), '[')}
 	for i, m := range messages {
 		if i > 0 {
 			w.B = append(w.B, ',')

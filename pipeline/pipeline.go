@@ -357,7 +357,7 @@ func Record(ctx context.Context, model Model, req Request, call outcome.Call, no
 	call.Started = now().UTC()
 	res, err := model.Generate(ctx, req)
 	call.Ended = now().UTC()
-	call.Parameters, call.Input = encoded(req.Parameters), MessagesJSON(req.Messages) // not to be held while the model works
+	call.Parameters, call.Input = encoded(req.Parameters), AppendMessages(nil, req.Messages) // not to be held while the model works
 	call.Started = call.Started.Add(res.Waited)
 	call.Waited, call.Cached, call.Attempts = res.Waited, res.Cached, res.Attempts
 	if !res.Cached {

@@ -338,7 +338,7 @@ func record(o outcome.Outcome) string {
 	for i := range o.Scores {
 		o.Scores[i].Comment = ""
 	}
-	text, err := o.AppendJSON(make([]byte, 0, 6<<10))
+	text, err := o.AppendJSON(make([]byte, 0, 512+150*len(o.Scores)+90*len(o.Groups)))
 	if err != nil { // an outcome that is stored can be written
 		panic(err)
 	}

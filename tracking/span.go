@@ -169,7 +169,7 @@ func (b builder) rootMetadata(o outcome.Outcome) string {
 	if timed {
 		recorded = record(o)
 	}
-	w := textutil.JSONWriter{B: append(make([]byte, 0, len(recorded)*3/2+256), '{')}
+	w := textutil.JSONWriter{B: append(make([]byte, 0, len(recorded)*5/4+256), '{')}
 	w.Int("attempt", int64(o.Attempt))
 	if timed {
 		w.Time("ended", o.Ended.UTC())

@@ -48,8 +48,7 @@ type openAIAnswer struct {
 }
 
 func (openAI) body(model modelConfig, req pipeline.Request) (any, error) {
-	messages := pipeline.MessagesJSON(req.Messages)
-	members := map[string]any{"model": model.Model, "messages": messages, "stream": false}
+	members := map[string]any{"model": model.Model, "messages": req.Messages, "stream": false}
 	maxTokens := "max_tokens"
 	if model.Capabilities.MaxCompletionTokens {
 		maxTokens = "max_completion_tokens"
@@ -58,16 +57,14 @@ func (openAI) body(model modelConfig, req pipeline.Request) (any, error) {
 	if req.Schema != nil && model.Capabilities.SendsSchema() {
 		members["response_format"] = req.Schema
 	}
-	size := len(messages) + 500
-	if req.Schema != nil {
-		size += len(req.Schema.JSON)
-	}
-	w := textutil.JSONWriter{B: append(make([]byte, 0, size), '{')}
+	w := textutil.JSONWriter{B: []byte{'{'}}
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		switch name {
 		case "messages":
-			w.Raw(name, messages)
+			w.Name(name)
+			w.B = pipeline.AppendMessages(w.B, req.Messages)
 		case "response_format": // the answer is to satisfy the schema
+			w.B = slices.Grow(w.B, len(req.Schema.JSON)+1000)
 			w.Open(name)
 			w.Text("type", "json_schema")
 			w.Open("json_schema")

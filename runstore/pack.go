@@ -66,7 +66,7 @@ func (p *packer) pack(value []byte) []byte {
 
 func newPacker(id uint32, dictionary []byte) (*packer, error) {
 	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderDictRaw(id, dictionary), zstd.WithEncoderLevel(zstd.SpeedFastest),
-		zstd.WithEncoderCRC(false), zstd.WithLowerEncoderMem(true), zstd.WithWindowSize(256<<10))
+		zstd.WithEncoderCRC(false), zstd.WithLowerEncoderMem(true), zstd.WithWindowSize(128<<10), zstd.WithEncoderConcurrency(1))
 	return &packer{encoder}, err
 }
 

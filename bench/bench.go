@@ -354,8 +354,8 @@ func (a Asking) Answer(ctx context.Context, q Question) (string, []outcome.Call,
 	if err != nil {
 		return "", nil, &outcome.Failure{Class: outcome.Item, Message: err.Error()}
 	}
-	about := outcome.Call{Name: "extract", Provider: a.Provider, Model: a.Name}
-	res, call, err := pipeline.Record(ctx, a.Model, pipeline.Request{Messages: messages}, about, time.Now)
+	call := outcome.Call{Name: "extract", Provider: a.Provider, Model: a.Name}
+	res, err := pipeline.Record(ctx, a.Model, pipeline.Request{Messages: messages}, &call, time.Now)
 	if res.Finish == pipeline.FinishLength {
 		call.Warnings = append(call.Warnings, "the answer was cut by the limit of tokens")
 	}

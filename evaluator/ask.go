@@ -252,7 +252,8 @@ func (j judge) ask(ctx context.Context, c Case) (Verdict, error) {
 		return Verdict{}, &Fault{ModelFailed, err.Error(), err}
 	}
 	req := pipeline.Request{Messages: messages, Parameters: j.cfg.Parameters}
-	resp, call, err := pipeline.Record(ctx, j.asked, req, outcome.Call{}, time.Now)
+	call := new(outcome.Call)
+	resp, err := pipeline.Record(ctx, j.asked, req, call, time.Now)
 	var v Verdict
 	if err == nil {
 		v, err = parseVerdict(objectIn(resp.Text))
@@ -263,7 +264,7 @@ func (j judge) ask(ctx context.Context, c Case) (Verdict, error) {
 	}
 	// Its name is left to who knows what the verdict is for.
 	call.Kind, call.Model = outcome.JudgingKind, j.cfg.ModelName
-	v.Call = &call
+	v.Call = call
 	return v, err
 }
 

@@ -269,7 +269,8 @@ func TestRecord_oddUsage(t *testing.T) {
 		t.Error(odd)
 	}
 	model := newLimited(t, pipeline.LimitedConfig{Model: oddModel{}})
-	_, call, err := pipeline.Record(t.Context(), model, ten(), outcome.Call{Name: "extract"}, time.Now)
+	call := outcome.Call{Name: "extract"}
+	_, err := pipeline.Record(t.Context(), model, ten(), &call, time.Now)
 	if err != nil || len(call.Warnings) != 1 || !strings.Contains(call.Warnings[0], "extract: the provider reports -100 tokens, which cannot be") {
 		t.Errorf("%q, %v", call.Warnings, err)
 	}

@@ -104,17 +104,18 @@ func Reached(model Model) bool {
 }
 
 // Generate asks until there is an answer, or asking again is of no use.
-func (l *limited) Generate(ctx context.Context, req Request) (Response, error) {
+func (l *limited) Generate(ctx context.Context, req Request) (response Response, err error) {
 	began := time.Now()
 	call := tries{limited: l, estimated: estimate(req, l.outputs.largest())}
 	for {
-		response, err := call.ask(ctx, req)
+		response, err = call.ask(ctx, req)
 		response.Waited = time.Since(began) - call.took
 		if err == nil {
 			l.outputs.add(response.Usage.Output)
 		}
 		if err == nil || call.over {
-			return call.total(response), err
+			call.total(&response)
+			return response, err
 		}
 		call.tell(err)
 		if stop := call.pause(ctx); stop != nil {
@@ -122,7 +123,8 @@ func (l *limited) Generate(ctx context.Context, req Request) (Response, error) {
 			if !limit.StopsRun(stop) {
 				stop = errors.Join(stop, err)
 			}
-			return call.total(response), stop
+			call.total(&response)
+			return response, stop
 		}
 	}
 }
@@ -140,17 +142,17 @@ type tries struct {
 }
 
 // ask sends one request when the limiter lets it.
-func (t *tries) ask(ctx context.Context, req Request) (Response, error) {
+func (t *tries) ask(ctx context.Context, req Request) (response Response, err error) {
 	t.took = 0
 	admitted, err := t.cfg.Admission.Admit(ctx, t.estimated)
 	if err != nil {
 		t.over = true
-		return Response{}, err
+		return response, err
 	}
 	// Where the model panics: only the first Done counts.
 	defer func() { _ = admitted.Done(ctx, Ended{Result: limit.Result{Kind: limit.Abandoned}, Lost: true}) }()
 	admitted.Sent()
-	response, err := t.send(ctx, req)
+	response, err = t.send(ctx, req)
 	if fault := (*ModelError)(nil); err == nil || errors.As(err, &fault) && (fault.Status != 0 || fault.Failure.Class != outcome.Provider) {
 		t.reached.Store(true)
 	}
@@ -165,14 +167,14 @@ func (t *tries) ask(ctx context.Context, req Request) (Response, error) {
 }
 
 // send sends the request, and says what it took.
-func (t *tries) send(ctx context.Context, req Request) (Response, error) {
+func (t *tries) send(ctx context.Context, req Request) (response Response, err error) {
 	inner, cancel := ctx, context.CancelFunc(func() {})
 	if t.cfg.Timeout > 0 {
 		inner, cancel = context.WithTimeout(ctx, t.cfg.Timeout)
 	}
 	defer cancel()
 	began := time.Now()
-	response, err := t.cfg.Model.Generate(inner, req)
+	response, err = t.cfg.Model.Generate(inner, req)
 	t.took = time.Since(began)
 	if err != nil && ctx.Err() == nil && errors.Is(inner.Err(), context.DeadlineExceeded) {
 		err = &ModelError{Retry: true, Failure: outcome.Failure{
@@ -273,10 +275,9 @@ func (t *tries) add(response Response) {
 }
 
 // total returns the last response with what all of them took.
-func (t *tries) total(response Response) Response {
+func (t *tries) total(response *Response) {
 	response.Attempts, response.Usage, response.CostUSD = t.spent.Attempts, t.spent.Usage, t.spent.CostUSD
 	response.Assumed = t.spent.Assumed
-	return response
 }
 
 // unreported is what a request is taken to have used that did not say: what was

@@ -253,7 +253,7 @@ func schemaProblems(s Schema) []string {
 // is priced too, because it was paid for. Nothing else is changed and nothing
 // sent. It is safe for concurrent use if model and prices are.
 func Priced(model Model, name string, prices Prices) Model {
-	return priced{model: model, name: name, prices: prices}
+	return &priced{model: model, name: name, prices: prices}
 }
 
 type priced struct {
@@ -263,8 +263,8 @@ type priced struct {
 }
 
 // Generate asks the model and prices what it answers.
-func (p priced) Generate(ctx context.Context, req Request) (Response, error) {
-	response, err := p.model.Generate(ctx, req)
+func (p *priced) Generate(ctx context.Context, req Request) (response Response, err error) {
+	response, err = p.model.Generate(ctx, req)
 	if response.CostUSD != nil {
 		return response, err
 	}
@@ -274,7 +274,7 @@ func (p priced) Generate(ctx context.Context, req Request) (Response, error) {
 	return response, err
 }
 
-func (p priced) lookup(answered string) (Price, bool) {
+func (p *priced) lookup(answered string) (Price, bool) {
 	if answered != "" {
 		if price, ok := p.prices(answered); ok {
 			return price, true

@@ -122,7 +122,7 @@ func (p *Pipeline) Extract(ctx context.Context, doc extraction.Document) (extrac
 		}
 		piece := doc
 		piece.Text = c.Text
-		found, asked, err := p.about(ctx, piece, callName(i, len(chunks)))
+		found, asked, err := p.about(ctx, &piece, callName(i, len(chunks)))
 		calls = append(calls, asked...)
 		if err != nil {
 			if len(chunks) > 1 {
@@ -132,15 +132,20 @@ func (p *Pipeline) Extract(ctx context.Context, doc extraction.Document) (extrac
 		}
 		parts = append(parts, chunkFound{Extraction: found, chunk: c})
 	}
+	found, calls := p.merge(parts, &doc, calls)
+	return found, calls, nil
+}
+
+// merge puts together what was found in the parts of a document, and finds its places there.
+func (p *Pipeline) merge(parts []chunkFound, doc *extraction.Document, calls []outcome.Call) (extraction.Extraction, []outcome.Call) {
 	began := p.cfg.Now().UTC()
 	merged, warnings := mergeChunks(parts, p.cfg.Vocabulary)
 	grounded, report := doc.Index().Ground(merged)
-	calls = append(calls, outcome.Call{
+	return answer.Normalise(grounded, *doc), append(calls, outcome.Call{
 		Name: "merge", Kind: "span", Started: began, Ended: p.cfg.Now().UTC(),
 		Output:   encoded(merging{len(parts), report.Invented, report.Lost, warnings}),
 		Warnings: warnings,
 	})
-	return answer.Normalise(grounded, doc), calls, nil
 }
 
 // merging is what the trace says of the last step.
@@ -152,19 +157,24 @@ type merging struct {
 }
 
 // about asks about one chunk, in one stage or two.
-func (p *Pipeline) about(ctx context.Context, piece extraction.Document, name string) (extraction.Extraction, []outcome.Call, error) {
-	if !p.cfg.TwoStages {
-		q := question{pipeline: p, doc: piece, name: name}
-		found, err := q.answer(ctx)
-		return found, q.calls, err
+func (p *Pipeline) about(ctx context.Context, piece *extraction.Document, name string) (extraction.Extraction, []outcome.Call, error) {
+	if p.cfg.TwoStages {
+		return p.inTwoStages(ctx, piece, name)
 	}
-	first := question{pipeline: p, doc: piece, name: name + "-entities", part: answer.EntitiesOnly}
+	q := question{pipeline: p, doc: *piece, name: name}
+	found, err := q.answer(ctx)
+	return found, q.calls, err
+}
+
+// inTwoStages asks for entities, then for relationships between them.
+func (p *Pipeline) inTwoStages(ctx context.Context, piece *extraction.Document, name string) (extraction.Extraction, []outcome.Call, error) {
+	first := question{pipeline: p, doc: *piece, name: name + "-entities", part: answer.EntitiesOnly}
 	found, err := first.answer(ctx)
 	if err != nil || len(found.Entities) == 0 {
 		found.Relationships = []extraction.Relationship{}
 		return found, first.calls, err
 	}
-	second := question{pipeline: p, doc: piece, name: name + "-relationships", part: answer.RelationshipsOnly, known: found.Entities}
+	second := question{pipeline: p, doc: *piece, name: name + "-relationships", part: answer.RelationshipsOnly, known: found.Entities}
 	related, err := second.answer(ctx)
 	found.Relationships = related.Relationships
 	return found, append(first.calls, second.calls...), err
@@ -292,13 +302,15 @@ func names(entities []extraction.Entity) []map[string]string {
 
 // ask sends one request and records it as a call.
 func (q *question) ask(ctx context.Context, req Request, repair int) (string, error) {
-	cfg := q.pipeline.cfg
+	cfg := &q.pipeline.cfg
 	name := q.name
 	if repair > 0 {
 		name = fmt.Sprintf("%s-repair-%d", q.name, repair)
 	}
-	res, call, err := Ask(ctx, cfg.Model, req, outcome.Call{Name: name, Provider: cfg.Provider, Model: cfg.Name}, cfg.Now)
-	q.calls = append(q.calls, call)
+	q.calls = append(q.calls, outcome.Call{})
+	call := &q.calls[len(q.calls)-1]
+	call.Name, call.Provider, call.Model = name, cfg.Provider, cfg.Name
+	res, err := Ask(ctx, cfg.Model, req, call, cfg.Now)
 	return res.Text, err
 }
 
@@ -336,26 +348,26 @@ func complaint(problems []string) string {
 // Ask is Record for whom an answer that is of no use, whatever it says, is an
 // error: refused, cut by the limit of tokens, or empty. That is an
 // *outcome.Failure of class invalid_output.
-func Ask(ctx context.Context, model Model, req Request, call outcome.Call, now func() time.Time) (Response, outcome.Call, error) {
-	res, call, err := Record(ctx, model, req, call, now)
+func Ask(ctx context.Context, model Model, req Request, call *outcome.Call, now func() time.Time) (res Response, err error) {
+	res, err = Record(ctx, model, req, call, now)
 	if err != nil {
-		return res, call, err
+		return res, err
 	}
 	if err = unusable(res); err != nil {
 		call.Error = outcome.FailureOf(err, outcome.Provider).Message
 	}
-	return res, call, err
+	return res, err
 }
 
 // Record sends one request to a model and writes down what came of it: call
 // holds the name, the provider and the model's name under which that is done, now
-// reads the clock. The call returned says what was asked, answered, used and paid,
-// also where an error comes with it; it begins when the last request of the model
+// reads the clock. Afterwards it says what was asked, answered, used and paid,
+// also where an error is returned; it begins when the last request of the model
 // was sent, not while it waited. The error is that of the model.
-func Record(ctx context.Context, model Model, req Request, call outcome.Call, now func() time.Time) (Response, outcome.Call, error) {
+func Record(ctx context.Context, model Model, req Request, call *outcome.Call, now func() time.Time) (res Response, err error) {
 	call.Kind = "generation"
 	call.Started = now().UTC()
-	res, err := model.Generate(ctx, req)
+	res, err = model.Generate(ctx, req)
 	call.Ended = now().UTC()
 	call.Parameters, call.Input = encoded(req.Parameters), AppendMessages(nil, req.Messages) // not to be held while the model works
 	call.Started = call.Started.Add(res.Waited)
@@ -377,7 +389,7 @@ func Record(ctx context.Context, model Model, req Request, call outcome.Call, no
 	if err != nil {
 		call.Error = outcome.FailureOf(err, outcome.Provider).Message
 	}
-	return res, call, err
+	return res, err
 }
 
 // unusable says why an answer cannot be used whatever it says.

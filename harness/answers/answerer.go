@@ -77,7 +77,7 @@ func (a *Asking) Answer(ctx context.Context, question string) (Answer, []outcome
 	}
 	req := pipeline.Request{Messages: messages, Parameters: a.cfg.Parameters}
 	call := outcome.Call{Name: "answer", Provider: a.cfg.Provider, Model: a.cfg.Name}
-	res, call, err := pipeline.Ask(ctx, a.cfg.Model, req, call, a.cfg.Now)
+	res, err := pipeline.Ask(ctx, a.cfg.Model, req, &call, a.cfg.Now)
 	calls = append(calls, call)
 	if err != nil {
 		return Answer{}, calls, err

@@ -45,8 +45,9 @@ type document struct {
 // Do extracts. An input that is no document fails with class "item"; an error of
 // the extractor is returned as it is.
 func (t Task) Do(ctx context.Context, item experiment.Item) (experiment.TaskResult, error) {
-	read, ok := item.Decoded.(document)
+	read, ok := item.Decoded.(*document)
 	if !ok {
+		read = new(document)
 		read.Document, read.warnings, read.err = extraction.DecodeDocument(item.Input)
 	}
 	doc, warnings := read.Document, slices.Clone(read.warnings)
@@ -64,9 +65,14 @@ func (t Task) Do(ctx context.Context, item experiment.Item) (experiment.TaskResu
 		warnings = append(warnings, call.Warnings...)
 	}
 	result := experiment.TaskResult{Calls: calls, Warnings: warnings}
-	if err != nil {
-		return result, err
+	if err == nil {
+		err = write(&result, found)
 	}
+	return result, err
+}
+
+// write puts what was found into the result.
+func write(result *experiment.TaskResult, found extraction.Extraction) (err error) {
 	if extraction.ReadsBack(found) {
 		result.Decoded = found
 	}
@@ -75,9 +81,9 @@ func (t Task) Do(ctx context.Context, item experiment.Item) (experiment.TaskResu
 		result.Brief, err = brief.MarshalJSON()
 	}
 	if err != nil {
-		return result, &outcome.Failure{Class: outcome.InvalidOutput, Message: err.Error()}
+		return &outcome.Failure{Class: outcome.InvalidOutput, Message: err.Error()}
 	}
-	return result, nil
+	return nil
 }
 
 // Accepts refuses items of which none has a document, but questions or nothing, with
@@ -159,7 +165,7 @@ type Scorer struct {
 // of the wrong shape is an error.
 func (s Scorer) Judge(item dataset.Item) (experiment.Judge, error) {
 	documents := cmp.Or(s.Documents, new(extraction.Decoder))
-	j := judge{rules: s.Rules}
+	j := judge{rules: s.Rules, document: new(document)}
 	j.document.Document, j.document.warnings, j.document.err = documents.Document(item.Input) // the task says what is wrong
 	if isAbsent(item.Expected) {
 		return j, nil
@@ -191,7 +197,7 @@ type judge struct {
 	rules    *scoring.Scorer
 	expected extraction.Extraction
 	warnings []string // about the expected output
-	document document
+	document *document
 }
 
 // Decoded returns the document, for the task.

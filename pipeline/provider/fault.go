@@ -31,7 +31,7 @@ const (
 // stopped returns ctx's error in words if it was ctx that ended the exchange,
 // else nil. A deadline that has passed counts although the context's own timer
 // may not have fired yet: the network notices first now and then.
-func (c chat) stopped(ctx context.Context, x *exchange) error {
+func (c *chat) stopped(ctx context.Context, x *exchange) error {
 	stop := ctx.Err()
 	if deadline, ok := ctx.Deadline(); stop == nil && ok && timedOut(x.Err) && !time.Now().Before(deadline) {
 		stop = context.DeadlineExceeded
@@ -45,7 +45,7 @@ func (c chat) stopped(ctx context.Context, x *exchange) error {
 // fault says why the exchange gave no usable answer: what happened, where, and what to
 // do; without keys. Err is what the library made of it; it counts where the exchange
 // itself went well.
-func (c chat) fault(x *exchange, err error) *pipeline.ModelError {
+func (c *chat) fault(x *exchange, err error) *pipeline.ModelError {
 	var e *pipeline.ModelError
 	switch {
 	case x.Requests == 0:
@@ -68,7 +68,7 @@ func failed(class outcome.Class, format string, args ...any) *pipeline.ModelErro
 }
 
 // unanswered is the fault of an exchange without a whole answer.
-func (c chat) unanswered(x *exchange) *pipeline.ModelError {
+func (c *chat) unanswered(x *exchange) *pipeline.ModelError {
 	err := x.Err
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err
@@ -92,7 +92,7 @@ func (c chat) unanswered(x *exchange) *pipeline.ModelError {
 }
 
 // unreadable is the fault of an answer with a good status that is none.
-func (c chat) unreadable(x *exchange, err error) *pipeline.ModelError {
+func (c *chat) unreadable(x *exchange, err error) *pipeline.ModelError {
 	reason := x.reason()
 	switch {
 	case reason.HTML:
@@ -130,7 +130,7 @@ func unreached(err error) bool {
 }
 
 // short is what a message repeats of an answer or an error.
-func (c chat) short(text any) string {
+func (c *chat) short(text any) string {
 	return textutil.Cut(c.mask.Text(fmt.Sprint(text)), maxReason)
 }
 
@@ -142,7 +142,7 @@ var wrongKey = []string{"API_KEY_INVALID", "API_KEY_EXPIRED", "invalid_api_key"}
 var spent = []string{"insufficient_quota", "billing_hard_limit_reached"}
 
 // refused is the fault of an answer whose status is no success.
-func (c chat) refused(x *exchange) *pipeline.ModelError {
+func (c *chat) refused(x *exchange) *pipeline.ModelError {
 	reason := x.reason()
 	said := c.short(reason.Text)
 	switch {

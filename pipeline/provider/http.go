@@ -45,7 +45,7 @@ type exchange struct {
 
 // post sends a value as JSON, as it is where it is JSON already, once, and reads the whole answer into the exchange. No
 // redirect is followed. What the mask hides reads *** where a server repeats it.
-func (c chat) post(ctx context.Context, x *exchange, value any) error {
+func (c *chat) post(ctx context.Context, x *exchange, value any) error {
 	body, err := []byte(nil), error(nil)
 	if raw, written := value.(json.RawMessage); written {
 		body = raw

@@ -47,7 +47,7 @@ type openAIAnswer struct {
 	} `json:"usage"`
 }
 
-func (openAI) body(model modelConfig, req pipeline.Request) (any, error) {
+func (*openAI) body(model modelConfig, req pipeline.Request) (any, error) {
 	members := map[string]any{"model": model.Model, "messages": req.Messages, "stream": false}
 	maxTokens := "max_tokens"
 	if model.Capabilities.MaxCompletionTokens {
@@ -81,7 +81,7 @@ func (openAI) body(model modelConfig, req pipeline.Request) (any, error) {
 	return json.RawMessage(w.B), w.Err
 }
 
-func (openAI) read(body []byte) (r decoded, err error) {
+func (*openAI) read(body []byte) (r decoded, err error) {
 	var answer openAIAnswer
 	// What some servers write behind the JSON is passed over.
 	if err := json.NewDecoder(bytes.NewReader(body)).Decode(&answer); err != nil {
@@ -155,7 +155,7 @@ func newOpenAI(cfg modelConfig) (pipeline.Model, error) {
 	if err := errors.Join(problems...); err != nil {
 		return nil, configError(OpenAI, err)
 	}
-	c.protocol, c.keyHeader, c.keyPrefix = openAI{}, "Authorization", "Bearer "
+	c.protocol, c.keyHeader, c.keyPrefix = &openAI{}, "Authorization", "Bearer "
 	if cfg.Azure {
 		c.keyHeader, c.keyPrefix = "Api-Key", ""
 		if !strings.HasSuffix(base, azureV1) {

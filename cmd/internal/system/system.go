@@ -109,7 +109,7 @@ func (o Opener) overModel(opened provider.Opened, known Catalogue, template pipe
 		return System{}, refused(err)
 	}
 	config := pipeline.Config{
-		Model: asks, Name: opened.Info.Model, Provider: opened.Provider,
+		Model: asks.Model, Name: opened.Info.Model, Provider: opened.Provider,
 		Prompt: template, Vars: cfg.Vars, Parameters: cfg.Parameters, Capabilities: opened.Capabilities,
 		TwoStages: cfg.TwoStages, Schema: cfg.schema, Placeholders: cfg.placeholders,
 		Vocabulary: pipeline.Vocabulary(scoring.SpecificationVocabulary()),

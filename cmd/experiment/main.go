@@ -21,10 +21,10 @@ func main() { os.Exit(cli.Profiled(Main)) }
 
 // Main runs the command line of this process and returns its exit code. Garbage is
 // collected a little later than by default, unless GOGC says when: a tenth of a fast run's time
-// for 6 MB.
+// for 10 MB.
 func Main() int {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(120)
+		debug.SetGCPercent(130)
 	}
 	return Run(context.Background(), cli.Process())
 }

@@ -282,7 +282,7 @@ func (e *execution) verify(ctx context.Context) {
 	e.result.Verdict = &verdict
 }
 
-// finish sums the run up from the run file alone and closes it. A run of which
+// finish sums the run up and closes it. A run of which
 // nothing came, for a reason that will stay, is removed, so that its name stays free.
 func (e *execution) finish() {
 	r := &e.result

@@ -2,6 +2,7 @@ package extraction
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -130,6 +131,29 @@ func TestExtraction_MarshalJSON(t *testing.T) {
 			t.Errorf("%s came back as %s (%v)", in, out, err)
 		}
 	}
+}
+
+// TestGiven: the same mentions are left out of an extraction and of its JSON.
+func TestGiven(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var e Extraction
+		looked := false
+		for range rapid.IntRange(0, 3).Draw(t, "entities") {
+			one := Entity{Name: rapid.SampledFrom([]string{"Ruth", "\"", `,"looked_up":true}`}).Draw(t, "name")}
+			for range rapid.IntRange(0, 4).Draw(t, "mentions") {
+				s := Span{Quote: one.Name, End: 4, LookedUp: rapid.Bool().Draw(t, "looked up")}
+				one.Mentions, looked = append(one.Mentions, s), looked || s.LookedUp
+			}
+			e.Entities = append(e.Entities, one)
+		}
+		before, err := e.MarshalJSON()
+		brief, shorter := e.Given()
+		got, err2 := brief.MarshalJSON()
+		after, err3 := e.MarshalJSON()
+		if want := WithoutLookedUp(before); string(got) != string(want) || errors.Join(err, err2, err3) != nil || shorter != looked || string(after) != string(before) {
+			t.Fatalf("%s, want %s (shorter %v, %v, before %s, after %s)", got, want, shorter, looked, before, after)
+		}
+	})
 }
 
 func TestWithoutLookedUp(t *testing.T) {

@@ -84,7 +84,7 @@ func (t *tx) insertOutcome(row *outcomeRow) error {
 	if o.CostUSD != nil {
 		cost = *o.CostUSD
 	}
-	scores := appendScores(nil, t.names, o.Scores)
+	scores := appendScores(make([]byte, 0, 8+8*len(o.Scores)), t.names, o.Scores)
 	result, err := t.addOutcome.Exec(o.Trial, o.Attempt, string(o.Class), row.started, row.ended, int64(o.Latency), row.tokens,
 		cost, scores, o.Item, o.Seq, sumOfOutcome(o, row.started, row.ended, nullable(row.tokens), scores).column())
 	if err != nil {

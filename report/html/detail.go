@@ -163,8 +163,9 @@ type message struct {
 func (p *pane) call(c outcome.Call, l limits) call {
 	out := call{
 		Name: short(c.Name, 100), Kind: short(c.Kind, 40), Model: short(c.Model, 100),
-		Input: c.Usage.Input, Output: c.Usage.Output, Cost: c.CostUSD, Finish: short(c.Finish, 40), Attempts: c.Attempts,
-		Error: textutil.Block(cutTo(c.Error, 4000)), Parameters: long(string(c.Parameters)), Messages: []message{},
+		Input: c.Usage.Input, Output: c.Usage.Output, Cost: c.CostUSD,
+		Finish: short(c.Finish, 40), Attempts: c.Attempts, Error: textutil.Block(cutTo(c.Error, 4000)),
+		Parameters: long(string(c.Parameters)), Messages: []message{},
 	}
 	if !c.Started.IsZero() && !c.Ended.Before(c.Started) {
 		out.MS = float64(c.Ended.Sub(c.Started).Microseconds()) / 1000
@@ -174,13 +175,11 @@ func (p *pane) call(c outcome.Call, l limits) call {
 		Content json.RawMessage `json:"content"`
 	}
 	var said []spoken // a list of messages, or anything else as it is
-	if err := json.Unmarshal(c.Input, &said); err != nil || len(said) == 0 || slices.ContainsFunc(said, func(m spoken) bool {
-		return m.Role == "" && m.Content == nil
-	}) {
-		said = []spoken{{Content: c.Input}}
-	}
+	err, empty := json.Unmarshal(c.Input, &said), func(m spoken) bool { return m.Role == "" && m.Content == nil }
 	if len(bytes.TrimSpace(c.Input)) == 0 {
 		said = nil
+	} else if err != nil || len(said) == 0 || slices.ContainsFunc(said, empty) {
+		said = []spoken{{Content: c.Input}}
 	}
 	for _, m := range bounded(p, said, l) {
 		out.Messages = append(out.Messages, message{short(m.Role, 40), p.quote(report.Indented(m.Content), l)})
@@ -270,8 +269,8 @@ func rowsOf(v report.ItemView, kind string) []itemRow {
 		if !is(m.What) || state == "spurious" && f.ExpectedIndex != nil {
 			continue // the row of the missed one shows it
 		}
-		r := itemRow{State: state, Kind: report.Words(cmp.Or(f.Cause, state)), Nearest: named(m.Nearest), Similarity: m.Similarity,
-			Why: strings.ReplaceAll(named(m.Reason), "_", " ")}
+		r := itemRow{State: state, Kind: report.Words(cmp.Or(f.Cause, state)),
+			Nearest: named(m.Nearest), Similarity: m.Similarity, Why: strings.ReplaceAll(named(m.Reason), "_", " ")}
 		if state == "spurious" {
 			r.Extracted = sideOf(v.Extracted, m.What, m.Index, m.Value)
 		} else {

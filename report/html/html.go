@@ -99,7 +99,8 @@ const (
 )
 
 // joined reads files with the line ends that a browser sees, whatever a
-// checkout made of them: their hash stands in the policy. The files are part of the program.
+// checkout made of them: their hash stands in the policy. The files are part of the
+// program: without one of them it is broken, and panics.
 func joined(names string) (text string) {
 	for name := range strings.FieldsSeq(names) {
 		raw, err := files.ReadFile("assets/" + name)

@@ -141,7 +141,7 @@ func TestByteBudget_leftOver(t *testing.T) {
 		if i == 3 {
 			v.Text = strings.Repeat("x", 200_000)
 		}
-		raw, cut := p.fit([]*report.ItemView{&v}, (&writer{}).detail)
+		raw, cut := p.fit([]*report.ItemView{&v}, &writer{})
 		if cut {
 			t.Errorf("item %d was cut", i)
 		}

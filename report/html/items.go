@@ -57,7 +57,7 @@ func (w *writer) items() error {
 		if err != nil {
 			return err
 		}
-		detail, cut := budget.fit(row, w.detail)
+		detail, cut := budget.fit(row, w)
 		if cut {
 			w.shorter++
 		}
@@ -107,7 +107,8 @@ func (w *writer) row(views []*report.ItemView) (r listRow) {
 		if w.trials = max(w.trials, o.Trial); o.Trial > 1 {
 			r.Trial = o.Trial
 		}
-		part := &rowPart{Class: short(string(o.Class), rowClass), MS: float64(o.Latency.Microseconds()) / 1000, Cost: o.CostUSD}
+		part := &rowPart{Class: short(string(o.Class), rowClass), Cost: o.CostUSD, Faults: map[string]int{}}
+		part.MS = float64(o.Latency.Microseconds()) / 1000
 		if o.Failure != nil {
 			part.Why = short(o.Failure.Message, rowMessage)
 		}
@@ -118,7 +119,6 @@ func (w *writer) row(views []*report.ItemView) (r listRow) {
 			}
 			part.Scores = append(part.Scores, rounded(s.Value))
 		}
-		part.Faults = map[string]int{}
 		count := func(what, name string, n int) {
 			if key := causeKey(what, name); part.Faults[key] > 0 || len(part.Faults) < 30 {
 				part.Faults[key] += n
@@ -185,13 +185,13 @@ type byteBudget struct{ bytes, items int }
 
 // fit encodes as much of an item as its share allows, and says whether anything
 // was left out: what is too large is made anew with half of each text and list.
-func (b *byteBudget) fit(row []*report.ItemView, detailed func([]*report.ItemView, limits) detail) (raw []byte, cut bool) {
+func (b *byteBudget) fit(row []*report.ItemView, w *writer) (raw []byte, cut bool) {
 	least := leastDetail * len(row)
 	share := min(mostDetail, b.bytes, max(least, b.bytes/max(1, b.items)))
 	b.items--
 	l := limits{max(leastText, min(mostText, share)), mostList}
 	for share >= least/2 { // hardly an item has less
-		d := detailed(row, l)
+		d := w.detail(row, l)
 		raw, err := json.Marshal(d)
 		if err == nil && len(raw) <= share {
 			b.bytes -= len(raw)

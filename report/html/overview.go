@@ -40,12 +40,13 @@ func (w *writer) meta() meta {
 	}
 	names := []string{w.primary}
 	if len(w.runs) == 1 { // some others, those that say most first
-		names = append(names, scoring.EntityF1, scoring.EntityPrecision, scoring.EntityRecall, scoring.TypeAccuracy, scoring.RelationshipF1)
-		names = append(names, w.scores...)
+		names = append(names, scoring.EntityF1, scoring.EntityPrecision, scoring.EntityRecall, scoring.TypeAccuracy)
+		names = append(append(names, scoring.RelationshipF1), w.scores...)
 	}
 	for _, name := range names {
 		i := slices.Index(w.scores, name)
-		if i >= 0 && (i == m.Primary || name != outcome.ErrorScore) && len(m.Shown) < 5 && !slices.Contains(m.Shown, i) {
+		says := i >= 0 && (i == m.Primary || name != outcome.ErrorScore)
+		if says && len(m.Shown) < 5 && !slices.Contains(m.Shown, i) {
 			m.Shown = append(m.Shown, i)
 		}
 	}
@@ -78,8 +79,8 @@ type frame struct {
 type choice struct{ Value, Title string }
 
 func (w *writer) frame() frame {
-	return frame{Home: w.cfg.Home, Name: w.titles[0], More: len(w.titles) - 1, Left: w.left, Listed: w.listed, Shorter: w.shorter,
-		Differences: w.paired}
+	return frame{Home: w.cfg.Home, Name: w.titles[0], More: len(w.titles) - 1,
+		Left: w.left, Listed: w.listed, Shorter: w.shorter, Differences: w.paired}
 }
 
 // body writes the overview and the places that the script fills.
@@ -114,16 +115,19 @@ type tile struct{ Title, Value, Note, State string }
 
 func newOverview(v report.SummaryView, t tally) overview {
 	o := overview{Name: named(v.Run.Name), About: append(v.About(), v.Origin()...), Tiles: tiles(v), Warnings: first(v.Warnings, mostLines),
-		Failures: first(v.Failures, mostLines), Causes: first(v.Causes, mostLines), Groups: newTables(mostGroups, v.GroupTables()...)}
+		Failures: first(v.Failures, mostLines), Causes: first(v.Causes, mostLines)}
+	o.Groups = newTables(mostGroups, v.GroupTables()...)
 	o.Link, _ = report.WebLink(v.Run.URL)
 	if len(v.Scores) > 0 {
 		var distributions []*drawing
 		for _, s := range v.Scores {
 			mean, ci := v.Scores.Lead(s)
-			distributions = append(distributions, newDistribution(named(s.Name), mean, ci, t[s.Name], v.Ceiling.Stat(s.Name)))
+			figure := newDistribution(named(s.Name), mean, ci, t[s.Name], v.Ceiling.Stat(s.Name))
+			distributions = append(distributions, figure)
 		}
 		scores := newTable("scores", v.ScoreTable(), mostLines)
-		scores.At, scores.Scale, scores.Drawings = 2, []string{"0", "distribution, mean and 95 % interval", "1"}, distributions
+		scores.At, scores.Drawings = 2, distributions
+		scores.Scale = []string{"0", "distribution, mean and 95 % interval", "1"}
 		o.Scores = []*table{scores}
 	}
 	if v.Trials != nil {

@@ -13,17 +13,14 @@ import (
 // or keyboard and saves the decisions as a file, which experiment audit --decisions
 // reads; the browser remembers them. Errors are those of the writer.
 func Audit(w io.Writer, a report.Audit) error {
-	out, err := newWriter(w, ofAudit, Config{})
-	if err != nil {
-		return err
-	}
+	out := newWriter(w, ofAudit, Config{})
 	out.titles = []string{"Audit of " + named(a.Dataset)}
 	page := struct {
 		report.Audit
 		Shown []finding
 		Moves *table
 	}{Audit: a, Moves: newTable("moves", a.Moves(), mostLines)}
-	type key struct {
+	type key struct { // in the order of the file that the page saves
 		Item    string `json:"item"`
 		Finding string `json:"finding"`
 		Gold    string `json:"gold"`
@@ -34,10 +31,7 @@ func Audit(w io.Writer, a report.Audit) error {
 		page.Shown = append(page.Shown, newFinding(d))
 	}
 	return out.parts(out.head, func() error { return out.ExecuteTemplate(out, "audit", page) }, func() error {
-		return out.script(struct {
-			Dataset  string `json:"dataset"`
-			Findings []key  `json:"findings"`
-		}{a.Dataset, keys})
+		return out.move(map[string]any{"dataset": a.Dataset, "findings": keys})
 	})
 }
 

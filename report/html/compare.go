@@ -1,7 +1,6 @@
 package html
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"net/url"
@@ -9,8 +8,6 @@ import (
 	"strconv"
 
 	"extraction-experiment/compare"
-	"extraction-experiment/extraction"
-	"extraction-experiment/outcome"
 	"extraction-experiment/report"
 )
 
@@ -28,85 +25,31 @@ func Compare(w io.Writer, c compare.Comparison, runs []report.Run, cfg Config) e
 	if len(c.Candidates) == 0 || len(runs) != 1+len(c.Candidates) {
 		return fmt.Errorf("a comparison of %d candidates needs the base and the runs of all of them, not %d runs", len(c.Candidates), len(runs))
 	}
-	out := &comparing{ComparisonView: report.ComparisonView{Comparison: c}, all: runs}
-	comparable := out.choose()
-	k := ofComparison
-	if len(comparable) < 2 {
-		k = still
+	differs := func(r compare.Result) bool { return len(r.Incompatible) > 0 }
+	scripts := ofComparison
+	if !slices.ContainsFunc(c.Candidates, func(r compare.Result) bool { return !differs(r) }) {
+		scripts = still
 	}
-	var err error
-	if out.writer, err = newWriter(w, k, cfg.filled()); err != nil {
-		return err
+	out := &comparing{newWriter(w, scripts, cfg), report.ComparisonView{Comparison: c}, runs}
+	out.paired, out.scores, out.primary = true, []string{c.Metric}, c.Metric
+	for i, r := range runs {
+		out.titles = append(out.titles, named(r.Summary.Run.Name))
+		if i == 0 || !differs(c.Candidates[i-1]) {
+			out.runs, out.places = append(out.runs, r), append(out.places, i)
+		}
 	}
-	for i := range runs {
-		out.titles = append(out.titles, named(runs[i].Summary.Run.Name))
-	}
-	if k == still {
+	if scripts == still {
 		return out.parts(out.head, out.body)
 	}
-	out.runs, out.scores = comparable, []string{c.Metric}
-	out.row, out.detailed = out.pairRow, out.pairs
-	return out.parts(out.head, out.items, out.body, func() error { return out.script(out.meta()) })
+	out.lower = slices.ContainsFunc(c.Candidates, func(r compare.Result) bool { return r.Primary().LowerIsBetter })
+	return out.parts(out.head, out.items, out.body, func() error { return out.move(out.meta()) })
 }
 
 // comparing is the page of a comparison in the making.
 type comparing struct {
 	*writer
 	report.ComparisonView
-	all    []report.Run
-	places []int // where each run that is shown stands among all
-	trials int   // of the item that has most
-}
-
-// choose returns the base and the candidates that can be compared with it.
-func (c *comparing) choose() []report.Run {
-	runs := c.all[:1:1]
-	c.places = []int{0}
-	for i, r := range c.Candidates {
-		if len(r.Incompatible) == 0 {
-			runs, c.places = append(runs, c.all[i+1]), append(c.places, i+1)
-		}
-	}
-	return runs
-}
-
-func (c *comparing) meta() meta {
-	m := c.writer.meta()
-	m.Primary, m.Shown = 0, []int{0}
-	m.Lower = slices.ContainsFunc(c.Candidates, func(r compare.Result) bool { return r.Primary().LowerIsBetter })
-	return m
-}
-
-// pairRow is a row of the list: as that of runs, but failed items count as 0.
-func (c *comparing) pairRow(row merging, scores []string) listRow {
-	r := newListRow(row, scores)
-	c.trials = max(c.trials, row.trial)
-	for i, v := range row.views {
-		if v == nil || !v.Outcome.Failed() || r.Runs[i].Scores[0] != nil {
-			continue
-		}
-		if _, defined := outcome.Lookup(v.Outcome.Scores, c.Metric); defined {
-			r.Runs[i].Scores[0] = new(float64)
-		}
-	}
-	return r
-}
-
-func (c *comparing) pairs(row merging, l limits) detail {
-	p := detail{Runs: make([]*pane, len(row.views))}
-	sides := make([]*extraction.Extraction, 1+len(row.views)) // what was expected, and what each run extracted
-	text := ""
-	for i, v := range row.views {
-		if v == nil {
-			continue
-		}
-		p.Runs[i] = newPane(*v, l)
-		p.Runs[i].Trace = c.trace(c.places[i], v.Outcome)
-		sides[i+1] = v.Extracted
-		sides[0], text = cmp.Or(sides[0], v.Expected), cmp.Or(text, v.Text)
-	}
-	p.shownText = new(highlighted(text, l.text, sides...))
-	return p
+	all []report.Run
 }
 
 // body writes what the comparison comes to, and the places that the script
@@ -117,7 +60,7 @@ func (c *comparing) body() error {
 		Board      *table
 		Candidates []versus
 	}{frame: c.frame()}
-	page.Name, page.More, page.Trials, page.Differences = c.titles[0]+" → "+c.titles[1], len(c.titles)-2, c.trials > 1, true
+	page.Name, page.More, page.Trials = c.titles[0]+" → "+c.titles[1], len(c.titles)-2, c.trials > 1
 	for i, r := range c.Results() {
 		if at := slices.Index(c.places, i+1); at > 0 && len(c.runs) > 2 {
 			page.Against = append(page.Against, choice{againstValue(at), c.titles[i+1]})
@@ -170,7 +113,7 @@ func (c *comparing) versus(i int, r report.ResultView) versus {
 	v.Warnings = first(r.Warnings, mostLines)
 	v.End = report.Score(&scale, 2)
 	v.Scores = []*table{newTable("scores differences", r.ScoreTable(), mostLines).differences(4, r.Result.Scores)}
-	v.Tables = newTables(r.Tables(mostGroups)...)
+	v.Tables = newTables(mostRows, r.Tables(mostGroups)...)
 	for _, t := range v.Tables {
 		t.Against = against
 	}

@@ -25,28 +25,23 @@ type detail struct {
 // runs can be put side by side.
 type pane struct {
 	shownText
-	Trace         string     `json:"trace,omitempty"` // address of its trace
-	Failure       *failure   `json:"failure,omitempty"`
-	Scores        []scoreRow `json:"scores"`
-	Entities      []itemRow  `json:"entities"`
-	Relationships []itemRow  `json:"relationships"`
-	Terms         []itemRow  `json:"terms,omitempty"` // of an answer
-	Calls         []call     `json:"calls"`
-	Output        *quote     `json:"output,omitempty"`
-	Warnings      []string   `json:"warnings"`
-	Attempt       int        `json:"attempt,omitempty"` // from 2
-	Shorter       bool       `json:"shorter,omitempty"` // something else was left out
+	Trace         string           `json:"trace,omitempty"` // address of its trace
+	Failure       *outcome.Failure `json:"failure,omitempty"`
+	Scores        []scoreRow       `json:"scores"`
+	Entities      []itemRow        `json:"entities"`
+	Relationships []itemRow        `json:"relationships"`
+	Terms         []itemRow        `json:"terms,omitempty"` // of an answer
+	Calls         []call           `json:"calls"`
+	Output        *quote           `json:"output,omitempty"`
+	Warnings      []string         `json:"warnings"`
+	Attempt       int              `json:"attempt,omitempty"` // from 2
+	Shorter       bool             `json:"shorter,omitempty"` // something else was left out
 }
 
 // shownText is a document with the places that are marked in it.
 type shownText struct {
 	Document []segment `json:"document"`
 	Cut      int       `json:"cut,omitempty"` // characters that are left out
-}
-
-type failure struct {
-	Class   string `json:"class"`
-	Message string `json:"message"`
 }
 
 type scoreRow struct {
@@ -66,14 +61,26 @@ func newQuote(s string, most int) quote {
 	return quote{textutil.Block(cutTo(s, most)), left}
 }
 
-func (w *writer) detail(row merging, l limits) detail {
-	d := detail{Runs: make([]*pane, len(row.views))}
-	for i, v := range row.views {
-		if v != nil {
-			d.Runs[i] = newPane(*v, l)
-			d.Runs[i].shownText = highlighted(v.Text, l.text, v.Expected, v.Extracted)
-			d.Runs[i].Trace = w.trace(i, v.Outcome)
+func (w *writer) detail(views []*report.ItemView, l limits) detail {
+	d := detail{Runs: make([]*pane, len(views))}
+	sides := make([]*extraction.Extraction, 1+len(views)) // what was expected, and what each run extracted
+	text := ""
+	for i, v := range views {
+		if v == nil {
+			continue
 		}
+		p := newPane(*v, l)
+		if w.cfg.Trace != nil {
+			p.Trace = w.cfg.Trace(w.places[i], v.Outcome)
+		}
+		if !w.paired {
+			p.shownText = highlighted(v.Text, l.text, v.Expected, v.Extracted)
+		}
+		d.Runs[i], sides[i+1] = p, v.Extracted
+		sides[0], text = cmp.Or(sides[0], v.Expected), cmp.Or(text, v.Text)
+	}
+	if w.paired {
+		d.shownText = new(highlighted(text, l.text, sides...))
 	}
 	return d
 }
@@ -83,19 +90,11 @@ func (d detail) cut() bool {
 	return d.shownText != nil && d.Cut > 0 || slices.ContainsFunc(d.Runs, func(p *pane) bool { return p != nil && (p.Cut > 0 || p.Shorter) })
 }
 
-// trace is the address of the trace of an outcome, where it is known.
-func (w *writer) trace(run int, o outcome.Outcome) string {
-	if w.cfg.Trace == nil {
-		return ""
-	}
-	return w.cfg.Trace(run, o)
-}
-
 func newPane(v report.ItemView, l limits) *pane {
 	o := v.Outcome
 	p := &pane{Scores: []scoreRow{}, Warnings: []string{}}
 	if o.Failed() {
-		p.Failure = &failure{Class: textutil.Line(cutTo(string(o.Class), rowClass))}
+		p.Failure = &outcome.Failure{Class: outcome.Class(short(string(o.Class), rowClass))}
 		if o.Failure != nil {
 			p.Failure.Message = textutil.Block(cutTo(o.Failure.Message, l.text))
 		}
@@ -105,7 +104,7 @@ func newPane(v report.ItemView, l limits) *pane {
 		if s.Value == nil {
 			note = s.Reason
 		}
-		p.Scores = append(p.Scores, scoreRow{textutil.Line(cutTo(s.Name, 100)), s.Value, named(note)})
+		p.Scores = append(p.Scores, scoreRow{short(s.Name, 100), s.Value, named(note)})
 	}
 	p.Entities = bounded(p, rowsOf(v, "entity"), l)
 	p.Relationships = bounded(p, rowsOf(v, "relationship"), l)
@@ -117,7 +116,7 @@ func newPane(v report.ItemView, l limits) *pane {
 		p.Output = new(p.quote(report.Indented(o.Output), l))
 	}
 	for _, warning := range bounded(p, o.Warnings, l) {
-		p.Warnings = append(p.Warnings, textutil.Line(cutTo(warning, 2000)))
+		p.Warnings = append(p.Warnings, short(warning, 2000))
 	}
 	if o.Attempt > 1 {
 		p.Attempt = o.Attempt
@@ -163,15 +162,27 @@ type message struct {
 
 func (p *pane) call(c outcome.Call, l limits) call {
 	out := call{
-		Name: textutil.Line(cutTo(c.Name, 100)), Kind: textutil.Line(cutTo(c.Kind, 40)), Model: textutil.Line(cutTo(c.Model, 100)),
-		Input: c.Usage.Input, Output: c.Usage.Output, Cost: c.CostUSD, Finish: textutil.Line(cutTo(c.Finish, 40)), Attempts: c.Attempts,
-		Error: textutil.Block(cutTo(c.Error, 4000)), Parameters: long(string(c.Parameters)), Messages: []message{},
+		Name: short(c.Name, 100), Kind: short(c.Kind, 40), Model: short(c.Model, 100),
+		Input: c.Usage.Input, Output: c.Usage.Output, Cost: c.CostUSD,
+		Finish: short(c.Finish, 40), Attempts: c.Attempts, Error: textutil.Block(cutTo(c.Error, 4000)),
+		Parameters: long(string(c.Parameters)), Messages: []message{},
 	}
 	if !c.Started.IsZero() && !c.Ended.Before(c.Started) {
 		out.MS = float64(c.Ended.Sub(c.Started).Microseconds()) / 1000
 	}
-	for _, m := range bounded(p, messages(c.Input), l) {
-		out.Messages = append(out.Messages, message{textutil.Line(cutTo(m.role, 40)), p.quote(m.content, l)})
+	type spoken struct {
+		Role    string          `json:"role"`
+		Content json.RawMessage `json:"content"`
+	}
+	var said []spoken // a list of messages, or anything else as it is
+	err, empty := json.Unmarshal(c.Input, &said), func(m spoken) bool { return m.Role == "" && m.Content == nil }
+	if len(bytes.TrimSpace(c.Input)) == 0 {
+		said = nil
+	} else if err != nil || len(said) == 0 || slices.ContainsFunc(said, empty) {
+		said = []spoken{{Content: c.Input}}
+	}
+	for _, m := range bounded(p, said, l) {
+		out.Messages = append(out.Messages, message{short(m.Role, 40), p.quote(report.Indented(m.Content), l)})
 	}
 	if len(c.Output) > 0 {
 		out.Answer = new(p.quote(report.Indented(c.Output), l))
@@ -179,45 +190,11 @@ func (p *pane) call(c outcome.Call, l limits) call {
 	return out
 }
 
-type spoken struct{ role, content string }
-
-// messages reads the input of a call: a list of messages with role and content,
-// or anything else as it is.
-func messages(raw json.RawMessage) []spoken {
-	if len(bytes.TrimSpace(raw)) == 0 {
-		return nil
-	}
-	var list []struct {
-		Role    string          `json:"role"`
-		Content json.RawMessage `json:"content"`
-	}
-	if json.Unmarshal(raw, &list) != nil || len(list) == 0 {
-		return []spoken{{"", report.Indented(raw)}}
-	}
-	var out []spoken
-	for _, m := range list {
-		if m.Role == "" && m.Content == nil {
-			return []spoken{{"", report.Indented(raw)}}
-		}
-		out = append(out, spoken{m.Role, report.Indented(m.Content)})
-	}
-	return out
-}
-
-// The states of a row of an item.
-const (
-	stateOK       = "ok"
-	stateType     = "type" // matched, with the wrong type
-	stateMissed   = "missed"
-	stateNear     = "near" // a missed and a spurious one that are one fault
-	stateSpurious = "spurious"
-)
-
 // itemRow is a row of the table of entities, of relationships or of terms: a
 // matched pair, a missed and a spurious one that are at fault together, or one that
 // was matched with nothing.
 type itemRow struct {
-	State     string `json:"state"`
+	State     string `json:"state"` // ok, type (the wrong one), missed, spurious, or near: both, as one fault
 	Expected  *side  `json:"expected,omitempty"`
 	Extracted *side  `json:"extracted,omitempty"`
 	// Kind of the match, or the cause of the fault.
@@ -265,13 +242,13 @@ func rowsOf(v report.ItemView, kind string) []itemRow {
 		if !is(m.What) {
 			continue
 		}
-		r := itemRow{State: stateOK, Kind: report.Words(m.Kind),
+		r := itemRow{State: "ok", Kind: report.Words(m.Kind),
 			Expected: sideOf(v.Expected, m.What, m.ExpectedIndex, m.Expected), Extracted: sideOf(v.Extracted, m.What, m.ExtractedIndex, m.Extracted)}
 		if !ofAnswer(m.What) {
 			r.Similarity = m.Similarity
 		}
 		if m.TypeCorrect != nil && !*m.TypeCorrect {
-			r.State, r.Why = stateType, "wrong type"
+			r.State, r.Why = "type", "wrong type"
 		}
 		list = append(list, r)
 	}
@@ -284,33 +261,27 @@ func rowsOf(v report.ItemView, kind string) []itemRow {
 			spurious[*f.ExtractedIndex] = f
 		}
 	}
-	for _, m := range v.Missed {
-		if !is(m.What) {
-			continue
+	for i, m := range slices.Concat(v.Missed, v.Spurious) {
+		state, f := "missed", missed[m.Index]
+		if i >= len(v.Missed) {
+			state, f = "spurious", spurious[m.Index]
 		}
-		f := missed[m.Index]
-		r := missRow(m, stateMissed, f.Cause)
-		r.Expected = sideOf(v.Expected, m.What, m.Index, m.Value)
-		if f.ExtractedIndex != nil {
-			r.State, r.Extracted = stateNear, sideOf(v.Extracted, m.What, *f.ExtractedIndex, f.Extracted)
-		}
-		list = append(list, r)
-	}
-	for _, m := range v.Spurious {
-		f := spurious[m.Index]
-		if !is(m.What) || f.ExpectedIndex != nil {
+		if !is(m.What) || state == "spurious" && f.ExpectedIndex != nil {
 			continue // the row of the missed one shows it
 		}
-		r := missRow(m, stateSpurious, f.Cause)
-		r.Extracted = sideOf(v.Extracted, m.What, m.Index, m.Value)
+		r := itemRow{State: state, Kind: report.Words(cmp.Or(f.Cause, state)),
+			Nearest: named(m.Nearest), Similarity: m.Similarity, Why: strings.ReplaceAll(named(m.Reason), "_", " ")}
+		if state == "spurious" {
+			r.Extracted = sideOf(v.Extracted, m.What, m.Index, m.Value)
+		} else {
+			r.Expected = sideOf(v.Expected, m.What, m.Index, m.Value)
+		}
+		if state == "missed" && f.ExtractedIndex != nil {
+			r.State, r.Extracted = "near", sideOf(v.Extracted, m.What, *f.ExtractedIndex, f.Extracted)
+		}
 		list = append(list, r)
 	}
 	return list
-}
-
-func missRow(m report.Miss, state, cause string) itemRow {
-	return itemRow{State: state, Kind: report.Words(cmp.Or(cause, state)), Nearest: named(m.Nearest), Similarity: m.Similarity,
-		Why: strings.ReplaceAll(named(m.Reason), "_", " ")}
 }
 
 // segment is a stretch of a document under which the same entities lie; those
@@ -355,25 +326,21 @@ func highlighted(document string, most int, extractions ...*extraction.Extractio
 	index := extraction.NewIndex(text)
 	var spans []span
 	for of, e := range extractions {
-		spans = append(spans, first(places(index, e, of), mostSpans/len(extractions))...)
-	}
-	shown.Document = divide([]rune(text), spans, len(extractions))
-	return shown
-}
-
-func places(index *extraction.Index, e *extraction.Extraction, of int) (spans []span) {
-	if e == nil {
-		return nil
-	}
-	grounded, _ := index.Ground(extraction.Extraction{Entities: e.Entities})
-	for i, entity := range grounded.Entities {
-		for _, m := range entity.Mentions {
-			if m.Start < m.End {
-				spans = append(spans, span{m.Start, m.End, i, of})
+		if e == nil {
+			continue
+		}
+		grounded, _ := index.Ground(extraction.Extraction{Entities: e.Entities})
+		most := len(spans) + mostSpans/len(extractions)
+		for i, entity := range grounded.Entities {
+			for _, m := range entity.Mentions {
+				if m.Start < m.End && len(spans) < most {
+					spans = append(spans, span{m.Start, m.End, i, of})
+				}
 			}
 		}
 	}
-	return spans
+	shown.Document = divide([]rune(text), spans, len(extractions))
+	return shown
 }
 
 // divide cuts the text wherever a span begins or ends. Cost O(n·log n + n·k)

@@ -64,11 +64,6 @@ type Config struct {
 	Trace func(run int, o outcome.Outcome) string
 }
 
-func (c Config) filled() Config {
-	c.MaxBytes, c.MaxItems = cmp.Or(c.MaxBytes, 24<<20), cmp.Or(c.MaxItems, 20_000)
-	return c
-}
-
 // Write writes the page. The size of the file is at most that of Config plus
 // about 300 KiB for each run's overview; memory is that of one item of each run
 // and of the overview. Errors: those of the runs and of the writer; the file is
@@ -77,90 +72,55 @@ func Write(w io.Writer, runs []report.Run, cfg Config) error {
 	if len(runs) == 0 {
 		return fmt.Errorf("a page needs a run")
 	}
-	out, err := newWriter(w, ofRuns, cfg.filled())
-	if err != nil {
-		return err
-	}
-	out.runs, out.scores, out.detailed, out.row = runs, scoreNames(runs), out.detail, newListRow
-	for _, r := range runs {
+	out := newWriter(w, ofRuns, cfg)
+	out.runs, out.primary = runs, runs[0].Summary.Run.Primary
+	for i, r := range runs {
+		for _, s := range r.Summary.Scores { // in the order of the first run that has each
+			if !slices.Contains(out.scores, s.Name) && len(out.scores) < mostLines {
+				out.scores = append(out.scores, s.Name)
+			}
+		}
+		out.places = append(out.places, i)
 		out.tallies = append(out.tallies, newTally(r.Summary))
 		out.titles = append(out.titles, named(r.Summary.Run.Name))
 	}
-	return out.parts(out.head, out.items, out.body, func() error { return out.script(out.meta()) })
+	return out.parts(out.head, out.items, out.body, func() error { return out.move(out.meta()) })
 }
 
 //go:embed assets
 var files embed.FS
 
-// kind is what a page is of: it decides which script and style it carries.
-type kind int
-
+// The scripts of each sort of page. They are joined in this order, inside of one function.
 const (
-	ofRuns       kind = iota // runs, one or side by side
-	ofComparison             // a base and its candidates
-	ofAudit                  // findings to decide about
-	still                    // a page without script
+	ofRuns       = "dom.js data.js runs.js list.js marks.js item.js keys.js app.js"
+	ofComparison = "dom.js data.js pairs.js list.js marks.js item.js pair.js keys.js app.js"
+	ofAudit      = "audit.js"
+	still        = "" // a page without script
 )
 
-// scripts are joined in this order, inside of one function.
-func (k kind) scripts() []string {
-	if k == ofAudit {
-		return []string{"audit.js"}
-	}
-	rows, item := []string{"runs.js"}, []string{"item.js"}
-	if k == ofComparison {
-		rows, item = []string{"pairs.js"}, []string{"item.js", "pair.js"}
-	}
-	return slices.Concat([]string{"dom.js", "data.js"}, rows, []string{"list.js", "marks.js"}, item, []string{"keys.js", "app.js"})
-}
-
-// assets are the parts of the page that are the same for every run.
-type assets struct {
-	*template.Template
-	style, script string
-}
-
-func loadAssets(k kind) (*assets, error) {
-	t, err := template.New("").Funcs(functions()).ParseFS(files, "assets/*.tmpl")
-	if err != nil {
-		return nil, err
-	}
-	a := &assets{Template: t}
-	styles := []string{"base.css", "overview.css", "list.css", "item.css"}
-	if k != ofRuns {
-		styles = append(styles, "compare.css", "still.css", "audit.css")
-	}
-	a.style, err = joined(styles...)
-	if err == nil && k != still {
-		a.script, err = joined(k.scripts()...)
-		a.script = "(async function () {\n\"use strict\";\n" + a.script + "}());\n"
-	}
-	return a, err
-}
-
 // joined reads files with the line ends that a browser sees, whatever a
-// checkout made of them: their hash stands in the policy.
-func joined(names ...string) (string, error) {
-	var b strings.Builder
-	for _, name := range names {
+// checkout made of them: their hash stands in the policy. The files are part of the
+// program: without one of them it is broken, and panics.
+func joined(names string) (text string) {
+	for name := range strings.FieldsSeq(names) {
 		raw, err := files.ReadFile("assets/" + name)
 		if err != nil {
-			return "", err
+			panic(err)
 		}
-		b.WriteString(strings.ReplaceAll(string(raw), "\r\n", "\n"))
+		text += strings.ReplaceAll(string(raw), "\r\n", "\n")
 	}
-	return b.String(), nil
+	return text
 }
 
 // policy forbids everything that it does not name: no script, style, image,
 // frame, form, base or connection but the two blocks of the page itself. A page
 // without script may ask its own server.
-func (a *assets) policy() string {
-	script, form := hashOf(a.script), "'none'"
-	if a.script == "" {
+func (w *writer) policy() string {
+	script, form := hashOf(w.script), "'none'"
+	if w.script == "" {
 		script, form = "'none'", "'self'"
 	}
-	return "default-src 'none'; script-src " + script + "; style-src " + hashOf(a.style) +
+	return "default-src 'none'; script-src " + script + "; style-src " + hashOf(w.style) +
 		"; base-uri 'none'; form-action " + form
 }
 
@@ -171,48 +131,57 @@ func hashOf(text string) string {
 
 // writer is a page in the making.
 type writer struct {
-	*bufio.Writer
-	*assets
-	cfg      Config
-	titles   []string
-	runs     []report.Run
-	scores   []string
-	tallies  []tally // of each run; none where nobody asks for them
-	row      func(row merging, scores []string) listRow
-	detailed func(row merging, l limits) detail
-	listed   int // items
-	left     int // items that are not listed
-	shorter  int // items whose detail was cut
+	*bufio.Writer // keeps its first error, which parts returns
+	*template.Template
+	style, script string // the same for every page of a sort
+	cfg           Config
+	titles        []string
+	runs          []report.Run
+	places        []int // where each run stands in the list of the caller
+	scores        []string
+	primary       string  // the score that matters most
+	lower         bool    // less of it is better
+	paired        bool    // runs are compared item by item, and failed ones count as 0
+	tallies       []tally // of each run; none where nobody asks for them
+	listed        int     // items
+	left          int     // items that are not listed
+	shorter       int     // items whose detail was cut
+	trials        int     // of the item that has most
 }
 
-func newWriter(w io.Writer, k kind, cfg Config) (*writer, error) {
-	a, err := loadAssets(k)
-	return &writer{assets: a, Writer: bufio.NewWriterSize(w, 64<<10), cfg: cfg}, err
+func newWriter(w io.Writer, scripts string, cfg Config) *writer {
+	out := &writer{Writer: bufio.NewWriterSize(w, 64<<10), cfg: cfg, scores: []string{}}
+	out.Template = template.Must(template.New("").Funcs(functions()).ParseFS(files, "assets/*.tmpl"))
+	out.cfg.MaxBytes, out.cfg.MaxItems = cmp.Or(cfg.MaxBytes, 24<<20), cmp.Or(cfg.MaxItems, 20_000)
+	out.style = joined("base.css overview.css list.css item.css")
+	if scripts != ofRuns {
+		out.style += joined("compare.css still.css audit.css")
+	}
+	if scripts != still {
+		out.script = "(async function () {\n\"use strict\";\n" + joined(scripts) + "}());\n"
+	}
+	return out
 }
 
 // writeStill writes a page without script, which is one template.
 func writeStill(w io.Writer, title, name string, page any) error {
-	out, err := newWriter(w, still, Config{})
-	if err != nil {
-		return err
-	}
+	out := newWriter(w, still, Config{})
 	out.titles = []string{title}
 	return out.parts(out.head, func() error { return out.ExecuteTemplate(out, name, page) })
 }
 
 // parts writes the parts of the page and ends it.
 func (w *writer) parts(parts ...func() error) error {
-	for _, part := range append(parts, w.end, w.Flush) {
+	end := func() error {
+		fmt.Fprint(w, "</body>\n</html>\n")
+		return w.Flush()
+	}
+	for _, part := range append(parts, end) {
 		if err := part(); err != nil {
 			return fmt.Errorf("writing the page: %w", err)
 		}
 	}
 	return nil
-}
-
-func (w *writer) end() error {
-	_, err := w.WriteString("</body>\n</html>\n")
-	return err
 }
 
 // head ends with the start of the body.
@@ -221,29 +190,16 @@ func (w *writer) head() error {
 		Titles []string
 		Policy string
 	}{w.titles, w.policy()})
-	if err == nil {
-		_, err = w.WriteString("<style>" + w.style + "</style>\n</head>\n<body>\n")
-	}
+	fmt.Fprint(w, "<style>", w.style, "</style>\n</head>\n<body>\n")
 	return err
 }
 
-// script writes what makes the page move.
-func (w *writer) script(meta any) error {
-	if err := w.block("meta", 0, meta); err != nil {
-		return err
-	}
-	_, err := w.WriteString("<script>" + w.assets.script + "</script>\n")
-	return err
-}
-
-// block writes a value as JSON in an element that browsers do not run. Encoding/json
-// escapes <, >, & and line separators.
-func (w *writer) block(class string, n int, v any) error {
-	raw, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(w, "<script type=\"application/json\" class=\"%s\" id=\"%s%d\">%s</script>\n", class, class, n, raw)
+// move writes what makes the page move: what its script reads, as JSON in an element that
+// browsers do not run, and the script. Encoding/json escapes <, >, & and line separators.
+func (w *writer) move(meta any) error {
+	raw, err := json.Marshal(meta)
+	fmt.Fprintf(w, "<script type=\"application/json\" class=\"meta\" id=\"meta0\">%s</script>\n", raw)
+	fmt.Fprint(w, "<script>", w.script, "</script>\n")
 	return err
 }
 
@@ -270,15 +226,12 @@ func (b *bundle) write(w *writer) error {
 	if len(b.values) == 0 {
 		return nil
 	}
-	if _, err := fmt.Fprintf(w, "<script type=\"text/plain\" class=\"%s\" data-first=\"%d\">", b.class, b.first); err != nil {
-		return err
-	}
+	fmt.Fprintf(w, "<script type=\"text/plain\" class=\"%s\" data-first=\"%d\">", b.class, b.first)
 	text := base64.NewEncoder(base64.StdEncoding, w)
 	packed := gzip.NewWriter(text)
-	_, err := fmt.Fprintf(packed, "[%s]", bytes.Join(b.values, []byte{','}))
-	if err = errors.Join(err, packed.Close(), text.Close()); err == nil {
-		_, err = w.WriteString("</script>\n")
-	}
+	fmt.Fprintf(packed, "[%s]", bytes.Join(b.values, []byte{','}))
+	err := errors.Join(packed.Close(), text.Close())
+	fmt.Fprint(w, "</script>\n")
 	b.first, b.values, b.bytes = b.first+len(b.values), nil, 0
 	return err
 }
@@ -293,9 +246,9 @@ func functions() template.FuncMap {
 		"named":     func(v any) string { return named(fmt.Sprint(v)) },
 		"long":      long,
 		"words":     report.Words,
-		"message":   func(s string) string { return textutil.Line(cutTo(s, 400)) },
+		"message":   func(s string) string { return short(s, 400) },
 		"id":        func(id string) string { return cutTo(id, rowID) },
-		"brief":     func(id string) string { return textutil.Line(cutTo(id, 60)) },
+		"brief":     func(id string) string { return short(id, 60) },
 		"causeKey":  causeKey,
 		"meaning":   causeMeaning,
 		"gateWords": report.GateWords,
@@ -318,8 +271,11 @@ const mostLines, mostRows = 40, 400
 func first[T any](list []T, most int) []T { return list[:min(len(list), most)] }
 
 // named is a name on the page, long a line of text that strangers had a hand in.
-func named(s string) string { return textutil.Line(cutTo(s, 300)) }
-func long(s string) string  { return textutil.Line(cutTo(s, 1000)) }
+func named(s string) string { return short(s, 300) }
+func long(s string) string  { return short(s, 1000) }
+
+// short is so much of a text of strangers in a line.
+func short(s string, most int) string { return textutil.Line(cutTo(s, most)) }
 
 // cutTo cuts a text to so many characters and marks the cut.
 func cutTo(s string, most int) string {
@@ -347,40 +303,27 @@ func newTable(class string, t report.Table, most int) *table {
 }
 
 // newTables are those that have rows.
-func newTables(tables ...report.Table) (list []*table) {
+func newTables(most int, tables ...report.Table) (list []*table) {
 	for _, t := range tables {
 		if len(t.Rows) > 0 {
-			list = append(list, newTable("groups", t, mostRows))
+			list = append(list, newTable("groups", t, most))
 		}
 	}
 	return list
 }
 
-// draw inserts a column of drawings, one for each row.
-func (t *table) draw(at int, scale []string, drawings []*drawing) *table {
-	t.At, t.Scale, t.Drawings = at, scale, drawings
-	return t
-}
-
 // classOf is the class of a cell of a row; of a title without one.
 func classOf(c report.Column, of ...report.Row) string {
-	var list []string
-	if c.Right {
-		list = append(list, "num")
-	}
-	if c.Wide > 0 {
-		list = append(list, "wide")
-	}
-	if c.Below {
-		list = append(list, "lines")
-	}
+	list, names := "", []string{"num", "wide", "lines"}
+	holds := []bool{c.Right, c.Wide > 0, c.Below}
 	for _, row := range of {
-		if c.Right && c.Strong {
-			list = append(list, "strong")
-		}
-		if c.Diff && row.State != "" {
-			list = append(list, "v-"+row.State)
+		names = append(names, "strong", "v-"+row.State)
+		holds = append(holds, c.Right && c.Strong, c.Diff && row.State != "")
+	}
+	for i, name := range names {
+		if holds[i] {
+			list += " " + name
 		}
 	}
-	return strings.Join(list, " ")
+	return strings.TrimPrefix(list, " ")
 }

@@ -64,9 +64,8 @@ func TestWrite_policy(t *testing.T) {
 		}
 	}
 	style := regexp.MustCompile(`(?s)<style>(.*?)</style>`).FindStringSubmatch(got)[1]
-	a, err := loadAssets(ofRuns)
-	if err != nil || script != a.script || style != a.style {
-		t.Fatal("the page's script and style are not those of the policy", err)
+	if w := newWriter(io.Discard, ofRuns, Config{}); script != w.script || style != w.style {
+		t.Fatal("the page's script and style are not those of the policy")
 	}
 	want := "default-src &#39;none&#39;; script-src " + strings.NewReplacer("'", "&#39;", "+", "&#43;").Replace(hashOf(script)) + "; style-src "
 	if !strings.Contains(got, want) {
@@ -106,7 +105,7 @@ func TestWrite_bounded(t *testing.T) {
 				}
 			}
 			got := page(t, []report.Run{built("r", tt.n, long)}, cfg)
-			cfg = cfg.filled()
+			cfg = newWriter(io.Discard, ofRuns, cfg).cfg
 			sum, listed := 0, 0
 			for id, raw := range details(t, got) {
 				if strings.HasPrefix(id, "detail") {
@@ -142,7 +141,7 @@ func TestByteBudget_leftOver(t *testing.T) {
 		if i == 3 {
 			v.Text = strings.Repeat("x", 200_000)
 		}
-		raw, cut := p.fit(merging{"a", 1, []*report.ItemView{&v}}, (&writer{}).detail)
+		raw, cut := p.fit([]*report.ItemView{&v}, &writer{})
 		if cut {
 			t.Errorf("item %d was cut", i)
 		}
@@ -193,15 +192,15 @@ func TestMerged(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		who := ""
-		for _, v := range row.views {
+		id, who := "", ""
+		for _, v := range row {
 			if v == nil {
 				who += "-"
 			} else {
-				who += "+"
+				id, who = v.Outcome.Item, who+"+"
 			}
 		}
-		got = append(got, row.id+who)
+		got = append(got, id+who)
 	}
 	if diff := cmp.Diff([]string{"a+-", "b++", "c-+", "d++"}, got); diff != "" {
 		t.Error(diff)

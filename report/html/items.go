@@ -9,22 +9,14 @@ import (
 	"slices"
 
 	"extraction-experiment/internal/stats"
-	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 	"extraction-experiment/report"
 )
 
-// merging is one item in one trial, as each of the runs has it; nil where a run
-// has it not.
-type merging struct {
-	id    string
-	trial int
-	views []*report.ItemView
-}
-
 // merged walks through several runs at once, each of which yields its items by
-// id and trial. One item of each is in memory.
-func merged(runs []report.Run) iter.Seq2[merging, error] {
+// id and trial: one item in one trial, as each of the runs has it; nil where a run has
+// it not. One item of each is in memory.
+func merged(runs []report.Run) iter.Seq2[[]*report.ItemView, error] {
 	var items []iter.Seq2[*report.ItemView, error]
 	for _, r := range runs {
 		items = append(items, func(yield func(*report.ItemView, error) bool) {
@@ -35,21 +27,9 @@ func merged(runs []report.Run) iter.Seq2[merging, error] {
 			}
 		})
 	}
-	byTrial := func(a, b *report.ItemView) int {
+	return stats.Merge(func(a, b *report.ItemView) int {
 		return cmp.Or(cmp.Compare(a.Outcome.Item, b.Outcome.Item), cmp.Compare(a.Outcome.Trial, b.Outcome.Trial))
-	}
-	return func(yield func(merging, error) bool) {
-		for views, err := range stats.Merge(byTrial, items...) {
-			if err != nil {
-				yield(merging{}, err)
-				return
-			}
-			there := views[slices.IndexFunc(views, func(v *report.ItemView) bool { return v != nil })].Outcome
-			if !yield(merging{there.Item, there.Trial, views}, nil) {
-				return
-			}
-		}
-	}
+	}, items...)
 }
 
 // items writes the blocks of every item.
@@ -65,7 +45,7 @@ func (w *writer) items() error {
 			return err
 		}
 		for i, t := range w.tallies {
-			if v := row.views[i]; v != nil {
+			if v := row[i]; v != nil {
 				t.add(*v)
 			}
 		}
@@ -73,11 +53,11 @@ func (w *writer) items() error {
 			w.left++
 			continue
 		}
-		listed, err := json.Marshal(w.row(row, w.scores))
+		listed, err := json.Marshal(w.row(row))
 		if err != nil {
 			return err
 		}
-		detail, cut := budget.fit(row, w.detailed)
+		detail, cut := budget.fit(row, w)
 		if cut {
 			w.shorter++
 		}
@@ -115,42 +95,48 @@ const (
 	rowClass   = 40
 )
 
-func newListRow(row merging, scores []string) listRow {
-	r := listRow{ID: cutTo(row.id, rowID)}
-	if row.trial > 1 {
-		r.Trial = row.trial
-	}
-	for _, v := range row.views {
+// row is the row of an item of which at least one run has a view.
+func (w *writer) row(views []*report.ItemView) (r listRow) {
+	for _, v := range views {
 		if v == nil {
 			r.Runs = append(r.Runs, nil)
 			continue
 		}
-		if r.Text == "" {
-			r.Text = textutil.Line(cutTo(v.Text, rowText))
+		o := v.Outcome
+		r.ID, r.Text = cutTo(o.Item, rowID), cmp.Or(r.Text, short(v.Text, rowText))
+		if w.trials = max(w.trials, o.Trial); o.Trial > 1 {
+			r.Trial = o.Trial
 		}
-		r.Runs = append(r.Runs, newRowPart(*v, scores))
+		part := &rowPart{Class: short(string(o.Class), rowClass), Cost: o.CostUSD, Faults: map[string]int{}}
+		part.MS = float64(o.Latency.Microseconds()) / 1000
+		if o.Failure != nil {
+			part.Why = short(o.Failure.Message, rowMessage)
+		}
+		for _, name := range w.scores {
+			s, defined := outcome.Lookup(o.Scores, name)
+			if w.paired && defined && s.Value == nil && o.Failed() {
+				s.Value = new(float64)
+			}
+			part.Scores = append(part.Scores, rounded(s.Value))
+		}
+		count := func(what, name string, n int) {
+			if key := causeKey(what, name); part.Faults[key] > 0 || len(part.Faults) < 30 {
+				part.Faults[key] += n
+			}
+		}
+		for _, c := range o.Causes {
+			count(c.What, c.Name, int(c.Count))
+		}
+		for i, m := range slices.Concat(v.Missed, v.Spurious) { // an answer has no causes of its own
+			if ofAnswer(m.What) && i < len(v.Missed) {
+				count(m.What, causeMissed, 1)
+			} else if ofAnswer(m.What) {
+				count(m.What, causeForbidden, 1)
+			}
+		}
+		r.Runs = append(r.Runs, part)
 	}
 	return r
-}
-
-func newRowPart(v report.ItemView, scores []string) *rowPart {
-	o := v.Outcome
-	part := &rowPart{Class: textutil.Line(cutTo(string(o.Class), rowClass)), MS: float64(o.Latency.Microseconds()) / 1000, Cost: o.CostUSD}
-	if o.Failure != nil {
-		part.Why = textutil.Line(cutTo(o.Failure.Message, rowMessage))
-	}
-	for _, name := range scores {
-		s, _ := outcome.Lookup(o.Scores, name)
-		part.Scores = append(part.Scores, rounded(s.Value))
-	}
-	faults := map[string]int{}
-	for _, c := range slices.Concat(o.Causes, answerCauses(v)) {
-		if key := causeKey(c.What, c.Name); faults[key] > 0 || len(faults) < 30 {
-			faults[key] += int(c.Count)
-		}
-	}
-	part.Faults = faults
-	return part
 }
 
 // rounded returns a score with six digits behind the point, which a list never shows
@@ -176,35 +162,6 @@ const (
 	causeForbidden = "forbidden"
 )
 
-// answerCauses counts what is wrong with an answer, which has no causes of its
-// own: each row of its terms that is not found as it should be is a fault.
-func answerCauses(v report.ItemView) (list []outcome.Cause) {
-	for i, m := range slices.Concat(v.Missed, v.Spurious) {
-		name := causeMissed
-		if i >= len(v.Missed) {
-			name = causeForbidden
-		}
-		if ofAnswer(m.What) {
-			list = append(list, outcome.Cause{What: m.What, Name: name, Count: 1})
-		}
-	}
-	return list
-}
-
-// scoreNames are the scores of all runs, in the order of the first that has
-// each; no page shows more than 40.
-func scoreNames(runs []report.Run) []string {
-	names := []string{}
-	for _, r := range runs {
-		for _, s := range r.Summary.Scores {
-			if !slices.Contains(names, s.Name) && len(names) < mostLines {
-				names = append(names, s.Name)
-			}
-		}
-	}
-	return names
-}
-
 // limits say how much of an item is shown.
 type limits struct {
 	text int // characters of the document, and of each message and answer
@@ -228,13 +185,13 @@ type byteBudget struct{ bytes, items int }
 
 // fit encodes as much of an item as its share allows, and says whether anything
 // was left out: what is too large is made anew with half of each text and list.
-func (b *byteBudget) fit(row merging, detailed func(merging, limits) detail) (raw []byte, cut bool) {
-	least := leastDetail * len(row.views)
+func (b *byteBudget) fit(row []*report.ItemView, w *writer) (raw []byte, cut bool) {
+	least := leastDetail * len(row)
 	share := min(mostDetail, b.bytes, max(least, b.bytes/max(1, b.items)))
 	b.items--
 	l := limits{max(leastText, min(mostText, share)), mostList}
 	for share >= least/2 { // hardly an item has less
-		d := detailed(row, l)
+		d := w.detail(row, l)
 		raw, err := json.Marshal(d)
 		if err == nil && len(raw) <= share {
 			b.bytes -= len(raw)

@@ -88,13 +88,17 @@ func TestBinOf(t *testing.T) {
 }
 
 func TestMessages(t *testing.T) {
-	for raw, want := range map[string][]spoken{
+	for raw, want := range map[string][][2]string{
 		``: nil, `"plain"`: {{"", "plain"}}, `[]`: {{"", "[]"}},
 		`[{"role":"user","content":"hi"}]`:                         {{"user", "hi"}},
 		`[{"role":"user","content":[{"type":"text","text":"a"}]}]`: {{"user", "[\n  {\n    \"type\": \"text\",\n    \"text\": \"a\"\n  }\n]"}},
 		`[{"x":1}]`: {{"", "[\n  {\n    \"x\": 1\n  }\n]"}}, `{bad`: {{"", "{bad"}},
 	} {
-		if diff := cmp.Diff(want, messages([]byte(raw)), cmp.AllowUnexported(spoken{})); diff != "" {
+		var got [][2]string
+		for _, m := range (&pane{}).call(outcome.Call{Input: []byte(raw)}, limits{mostText, mostList}).Messages {
+			got = append(got, [2]string{m.Role, m.Text})
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s: %s", raw, diff)
 		}
 	}
@@ -135,7 +139,7 @@ func TestListRow(t *testing.T) {
 	v := report.ItemView{Text: long}
 	v.Outcome.Item, v.Outcome.Class = long, outcome.Class(long)
 	v.Outcome.Failure = &outcome.Failure{Class: v.Outcome.Class, Message: long}
-	raw, err := json.Marshal(newListRow(merging{long, 1, []*report.ItemView{&v}}, []string{"f1"}))
+	raw, err := json.Marshal((&writer{scores: []string{"f1"}}).row([]*report.ItemView{&v}))
 	if err != nil || len(raw) > 2<<10 {
 		t.Errorf("%d bytes, %v", len(raw), err)
 	}

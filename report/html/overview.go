@@ -33,12 +33,23 @@ type metaRun struct {
 }
 
 func (w *writer) meta() meta {
-	m := meta{Scores: []string{}, Causes: []string{}, Left: w.left, Answers: w.runs[0].Summary.Answers != nil}
-	m.Primary = slices.Index(w.scores, w.runs[0].Summary.Run.Primary)
+	m := meta{Scores: []string{}, Shown: []int{}, Causes: []string{}, Left: w.left, Lower: w.lower}
+	m.Primary, m.Answers = slices.Index(w.scores, w.primary), w.runs[0].Summary.Answers != nil
 	for _, name := range w.scores {
 		m.Scores = append(m.Scores, named(name))
 	}
-	m.Shown = w.columns(m.Primary)
+	names := []string{w.primary}
+	if len(w.runs) == 1 { // some others, those that say most first
+		names = append(names, scoring.EntityF1, scoring.EntityPrecision, scoring.EntityRecall, scoring.TypeAccuracy)
+		names = append(append(names, scoring.RelationshipF1), w.scores...)
+	}
+	for _, name := range names {
+		i := slices.Index(w.scores, name)
+		says := i >= 0 && (i == m.Primary || name != outcome.ErrorScore)
+		if says && len(m.Shown) < 5 && !slices.Contains(m.Shown, i) {
+			m.Shown = append(m.Shown, i)
+		}
+	}
 	if m.Answers {
 		m.Causes = []string{causeKey("term", causeMissed), causeKey("term", causeForbidden), causeKey("citation", causeMissed)}
 	}
@@ -52,27 +63,6 @@ func (w *writer) meta() meta {
 		}
 	}
 	return m
-}
-
-// columns are the places of the scores that the list shows: the primary one,
-// and of a single run some others, those that say most first.
-func (w *writer) columns(primary int) []int {
-	const most = 5
-	shown := []int{}
-	if primary >= 0 {
-		shown = append(shown, primary)
-	}
-	if len(w.runs) > 1 {
-		return shown
-	}
-	preferred := []string{scoring.EntityF1, scoring.EntityPrecision, scoring.EntityRecall, scoring.TypeAccuracy, scoring.RelationshipF1}
-	for _, name := range append(preferred, w.scores...) {
-		i := slices.Index(w.scores, name)
-		if i >= 0 && name != outcome.ErrorScore && len(shown) < most && !slices.Contains(shown, i) {
-			shown = append(shown, i)
-		}
-	}
-	return shown
 }
 
 // frame is what all pages with a list of items have around their overview.
@@ -89,7 +79,8 @@ type frame struct {
 type choice struct{ Value, Title string }
 
 func (w *writer) frame() frame {
-	return frame{Home: w.cfg.Home, Name: w.titles[0], More: len(w.titles) - 1, Left: w.left, Listed: w.listed, Shorter: w.shorter}
+	return frame{Home: w.cfg.Home, Name: w.titles[0], More: len(w.titles) - 1,
+		Left: w.left, Listed: w.listed, Shorter: w.shorter, Differences: w.paired}
 }
 
 // body writes the overview and the places that the script fills.
@@ -125,22 +116,22 @@ type tile struct{ Title, Value, Note, State string }
 func newOverview(v report.SummaryView, t tally) overview {
 	o := overview{Name: named(v.Run.Name), About: append(v.About(), v.Origin()...), Tiles: tiles(v), Warnings: first(v.Warnings, mostLines),
 		Failures: first(v.Failures, mostLines), Causes: first(v.Causes, mostLines)}
+	o.Groups = newTables(mostGroups, v.GroupTables()...)
 	o.Link, _ = report.WebLink(v.Run.URL)
 	if len(v.Scores) > 0 {
 		var distributions []*drawing
 		for _, s := range v.Scores {
 			mean, ci := v.Scores.Lead(s)
-			figure := newDistribution(named(s.Name), mean, ci, t[s.Name])
-			distributions = append(distributions, figure.people(v.Ceiling.Stat(s.Name)))
+			figure := newDistribution(named(s.Name), mean, ci, t[s.Name], v.Ceiling.Stat(s.Name))
+			distributions = append(distributions, figure)
 		}
 		scores := newTable("scores", v.ScoreTable(), mostLines)
-		o.Scores = []*table{scores.draw(2, []string{"0", "distribution, mean and 95 % interval", "1"}, distributions)}
+		scores.At, scores.Drawings = 2, distributions
+		scores.Scale = []string{"0", "distribution, mean and 95 % interval", "1"}
+		o.Scores = []*table{scores}
 	}
 	if v.Trials != nil {
-		o.Trials = newTables(v.TrialTable(), v.SpreadTable(), v.FlakyTable())
-	}
-	for _, t := range v.GroupTables() {
-		o.Groups = append(o.Groups, newTable("groups", t, mostGroups))
+		o.Trials = newTables(mostRows, v.TrialTable(), v.SpreadTable(), v.FlakyTable())
 	}
 	return o
 }
@@ -192,17 +183,14 @@ func newTally(s outcome.Summary) tally {
 }
 
 func (t tally) add(v report.ItemView) {
-	seen := map[string]bool{}
-	for _, s := range v.Outcome.Scores {
-		d, value := t[s.Name], s.Value
-		if value == nil && v.Outcome.Failed() {
-			value = new(float64) // failed items count as 0
+	for name, d := range t {
+		s, defined := outcome.Lookup(v.Outcome.Scores, name)
+		if s.Value == nil && defined && v.Outcome.Failed() {
+			s.Value = new(float64) // failed items count as 0
 		}
-		if d == nil || value == nil || seen[s.Name] || math.IsNaN(*value) {
-			continue
+		if s.Value != nil && !math.IsNaN(*s.Value) {
+			d[binOf(*s.Value)]++
 		}
-		seen[s.Name] = true
-		d[binOf(*value)]++
 	}
 }
 
@@ -241,13 +229,24 @@ const bins = 20
 func binOf(v float64) int { return int(within(math.Floor(v*bins), 0, bins-1)) }
 
 // newDistribution draws how often a score has which value, and its mean and
-// interval below.
-func newDistribution(score string, mean *float64, ci95 *[2]float64, d *[bins]int) *drawing {
+// interval below. The agreement of people is a line at its mean, and a band behind the
+// bars for its interval.
+func newDistribution(score string, mean *float64, ci95 *[2]float64, d *[bins]int, people outcome.Stat) *drawing {
 	const width, base, step, below = 300.0, 30.0, 300.0 / bins, 37
 	out := &drawing{Class: "figure", Width: width, Height: 44}
+	x := func(v float64) float64 { return width * within(v, 0, 1) }
 	most, values := 1, 0
 	for _, n := range d {
 		most, values = max(most, n), values+n
+	}
+	agreement := ""
+	if people.Mean != nil {
+		agreement = "; human agreement " + report.Score(people.Mean, 3)
+	}
+	if people.Mean != nil && people.CI95 != nil {
+		agreement += ", 95 % interval " + report.Interval(people.CI95)
+		from, to := x(people.CI95[0]), x(people.CI95[1])
+		out.Rects = append(out.Rects, rect{"people", from, 0, max(0, to-from), out.Height, agreement[2:]})
 	}
 	for i, n := range d {
 		if n > 0 {
@@ -256,7 +255,6 @@ func newDistribution(score string, mean *float64, ci95 *[2]float64, d *[bins]int
 				fmt.Sprintf("%.2f–%.2f: %s", float64(i)/bins, float64(i+1)/bins, report.Counted(n, "item"))})
 		}
 	}
-	x := func(v float64) float64 { return width * within(v, 0, 1) }
 	out.Lines = append(out.Lines, line{"axis", 0, base, width, base})
 	if ci95 != nil {
 		out.Lines = append(out.Lines, line{"interval", x(ci95[0]), below, x(ci95[1]), below})
@@ -264,25 +262,11 @@ func newDistribution(score string, mean *float64, ci95 *[2]float64, d *[bins]int
 	if mean != nil {
 		out.Circles = append(out.Circles, circle{Class: "mean", X: x(*mean), Y: below, R: 4})
 	}
-	out.Label = "Distribution of " + score + " over " + report.Counted(values, "value")
+	if people.Mean != nil {
+		out.Lines = append(out.Lines, line{"people", x(*people.Mean), 0, x(*people.Mean), out.Height})
+	}
+	out.Label = "Distribution of " + score + " over " + report.Counted(values, "value") + agreement
 	return out
-}
-
-// people draws the agreement of people into a distribution: its mean as a line, its
-// interval as a band behind the bars.
-func (d *drawing) people(s outcome.Stat) *drawing {
-	if s.Mean == nil {
-		return d
-	}
-	x := func(v float64) float64 { return d.Width * within(v, 0, 1) }
-	label := "human agreement " + report.Score(s.Mean, 3)
-	if s.CI95 != nil {
-		label += ", 95 % interval " + report.Interval(s.CI95)
-		d.Rects = append([]rect{{"people", x(s.CI95[0]), 0, max(0, x(s.CI95[1])-x(s.CI95[0])), d.Height, label}}, d.Rects...)
-	}
-	d.Lines = append(d.Lines, line{"people", x(*s.Mean), 0, x(*s.Mean), d.Height})
-	d.Label += "; " + label
-	return d
 }
 
 // newDifference draws the difference of a score with its interval, from −scale to +scale;
@@ -326,5 +310,6 @@ func (t *table) differences(at int, scores []compare.Score) *table {
 		drawings = append(drawings, newDifference(s, scale))
 	}
 	end := report.Score(&scale, 2)
-	return t.draw(at, []string{"−" + end, "difference and 95 % interval", "+" + end}, drawings)
+	t.At, t.Scale, t.Drawings = at, []string{"−" + end, "difference and 95 % interval", "+" + end}, drawings
+	return t
 }

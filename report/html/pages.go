@@ -129,7 +129,7 @@ func WriteTrace(w io.Writer, t Trace, home string) error {
 		s := step{Observation: o, Depth: depths[o.ID]}
 		for _, t := range o.Texts { // as far as there is room for them
 			if !slices.Contains([]string{"", "null", "{}"}, strings.TrimSpace(t[1])) {
-				s.Parts = append(s.Parts, stepPart{t[0], newQuote(t[1], min(mostTracePart, max(leastText, room)))})
+				s.Parts = append(s.Parts, message{t[0], newQuote(t[1], min(mostTracePart, max(leastText, room)))})
 				room -= len(t[1])
 			}
 		}
@@ -146,12 +146,7 @@ type step struct {
 	Observation
 	Took  string
 	Depth int
-	Parts []stepPart
-}
-
-type stepPart struct {
-	Title string
-	quote
+	Parts []message
 }
 
 // deepest is the last depth that is drawn.

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 
 	"extraction-experiment/compare"
-	"extraction-experiment/internal/textutil"
+
 	"extraction-experiment/outcome"
 )
 
@@ -43,14 +43,11 @@ const (
 // code spans, so that nothing in them is a link, a mention, a tag or the end of a cell. Texts
 // of documents and gold are shown with Details only: else ids, counts and scores.
 func (c Check) Comment(last string, limit int) string {
-	for _, folded := range []bool{true, false} {
-		m := &markdown{}
-		c.comment(m, folded)
-		if text := m.text.String() + last + "\n"; utf8.RuneCountInString(text) <= limit || !folded {
-			return cutComment(m.text.String(), last+"\n", limit)
-		}
+	text := c.comment(true)
+	if utf8.RuneCountInString(text+last)+1 > limit {
+		text = c.comment(false)
 	}
-	return ""
+	return cutComment(text, last+"\n", limit)
 }
 
 // cutComment keeps the lines that fit.
@@ -64,8 +61,9 @@ func cutComment(text, last string, limit int) string {
 	return kept[:strings.LastIndexByte(kept, '\n')+1] + cut + last
 }
 
-func (c Check) comment(m *markdown, folded bool) {
+func (c Check) comment(folded bool) string {
 	var view ResultView
+	m := &markdown{}
 	compared := c.Comparison != nil && len(c.Comparison.Candidates) == 1
 	if compared {
 		view = ComparisonView{*c.Comparison}.Results()[0]
@@ -92,8 +90,15 @@ func (c Check) comment(m *markdown, folded bool) {
 	}
 	m.note(strings.Join(links, " · "))
 	if compared && folded {
-		c.tables(m, view)
+		scores := view.ScoreTable()
+		scores.Title, scores.folded = "All scores", true
+		m.table(scores)
+		m.table(view.groupTables(Options{}.filled().Groups)...)
+		if c.Details {
+			m.table(view.ChangeTable())
+		}
 	}
+	return m.text.String()
 }
 
 // headline is the verdict.
@@ -111,15 +116,9 @@ func (c Check) headline(view ResultView, compared bool) string {
 
 // sides says what was compared.
 func (c Check) sides() string {
-	text := ""
-	if name := c.Candidate.Run.Name; name != "" {
-		about := SummaryView{Summary: c.Candidate}.About()
-		text = " · " + code(name) + " " + code(strings.Join(append(about, Count(c.Candidate.Items.Failed)+" failed"), " · "))
-	}
-	if c.Base != "" {
-		text += " · base " + code(c.Base)
-	}
-	return text
+	name, about := c.Candidate.Run.Name, SummaryView{Summary: c.Candidate}.About()
+	text := " · " + code(name) + " " + code(strings.Join(append(about, Count(c.Candidate.Items.Failed)+" failed"), " · "))
+	return when(name != "", text) + when(c.Base != "", " · base "+code(c.Base))
 }
 
 // changes shows what is another than in the base.
@@ -133,21 +132,19 @@ func (c Check) changes(m *markdown, view ResultView) {
 		}
 	}
 	table.Rows = rows
-	known := map[string]compare.Change{}
+	changes := map[string]compare.Change{}
 	for _, change := range view.Changed {
-		known[change.Item] = change
+		changes[change.Item] = change
 	}
 	worse := Table{Title: Counted(view.Regressions, "item") + " got worse", Columns: []Column{{Title: "item", Name: true},
 		{Title: "base", Right: true}, {Title: "candidate", Right: true}, {Title: "difference", Right: true}, {Title: "what changed"}}}
 	for _, item := range view.Regressed[:min(commentItems, len(view.Regressed))] {
-		worse.add(item.Item, Score(&item.Base, 3), Score(&item.Candidate, 3), Delta(&item.Delta), c.reason(known[item.Item]))
+		worse.add(item.Item, Score(&item.Base, 3), Score(&item.Candidate, 3), Delta(&item.Delta), c.reason(changes[item.Item]))
 	}
 	cost := view.ConsumptionTable()
 	cost.folded = false
 	m.table(table, worse, cost)
-	if len(view.Warnings) > 0 {
-		m.paragraph("**Read with care**")
-	}
+	m.note(when(len(view.Warnings) > 0, "**Read with care**"))
 	m.warnings(view.Warnings[:min(commentLines, len(view.Warnings))])
 }
 
@@ -163,42 +160,28 @@ func (c Check) reason(change compare.Change) string {
 	return fmt.Sprintf("matches: %d lost, %d gained, %d kept", len(change.Lost), len(change.Gained), change.Kept)
 }
 
-// tables are what is folded.
-func (c Check) tables(m *markdown, view ResultView) {
-	scores := view.ScoreTable()
-	scores.Title, scores.folded = "All scores", true
-	m.table(scores)
-	for _, t := range view.GroupTables() {
-		m.table(t.First(Options{}.filled().Groups))
-	}
-	if c.Details {
-		m.table(view.ChangeTable())
-	}
-}
-
 // JUnit writes the check as a suite with a case for every rule, in the form that CI
 // servers read; what was not judged is a failed case. The error is that of the writer.
 func (c Check) JUnit(w io.Writer) error {
-	suite := junitSuite{Name: textutil.Line(c.Name)}
-	add := func(name string, failure *junitFailure) {
-		suite.Cases = append(suite.Cases, junitCase{Name: textutil.Line(name), ClassName: suite.Name, Time: "0", Failure: failure})
-		if suite.Tests++; failure != nil {
-			suite.Failures++
+	var cases []xmlElement
+	failures := 0
+	add := func(name string, failed bool, kind, reason string) {
+		test := element("testcase", "name", name, "classname", c.Name, "time", "0")
+		if failed {
+			failures++
+			test.Parts = append(test.Parts, element("failure", "type", kind, "message", reason))
 		}
+		cases = append(cases, test)
 	}
-	var unjudged *junitFailure
-	if c.NotJudged != "" {
-		unjudged = &junitFailure{"not judged", textutil.Line(c.NotJudged), ""}
-	}
-	add("judged", unjudged)
+	add("judged", c.NotJudged != "", "not judged", c.NotJudged)
 	if gate := c.Gate; gate != nil {
-		for _, rule := range gate.Rules {
-			var failure *junitFailure
-			if rule.Answer == compare.Fail || rule.Answer == compare.Inconclusive && gate.Inconclusive != compare.InconclusivePasses {
-				failure = &junitFailure{string(rule.Answer), textutil.Line(rule.Reason), ""}
-			}
-			add(rule.Rule, failure)
+		open := gate.Inconclusive != compare.InconclusivePasses
+		for _, r := range gate.Rules {
+			failed := r.Answer == compare.Fail || r.Answer == compare.Inconclusive && open
+			add(r.Rule, failed, string(r.Answer), r.Reason)
 		}
 	}
-	return junitSuites{Name: "experiment check", Tests: suite.Tests, Failures: suite.Failures, Suites: []junitSuite{suite}}.write(w)
+	suite := junitSuite(c.Name, len(cases), failures)
+	suite.Parts = cases
+	return writeJUnit(w, "experiment check", len(cases), failures, suite)
 }

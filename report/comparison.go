@@ -30,13 +30,9 @@ func (v ComparisonView) CandidateTable() Table {
 		number("difference"), interval(), number("p (Holm)").wide(2).hint("corrected for the number of candidates"),
 		{Title: "verdict", Pill: true}, {Title: "gate"}}}
 	for _, r := range v.Candidates {
-		s, says, state, gate := r.Primary(), string(r.Verdict), string(r.Primary().Verdict), none
-		if len(r.Incompatible) > 0 {
-			says, state = "incompatible", string(compare.Worse)
-		}
-		if r.Gate != nil {
-			gate = string(r.Gate.Answer)
-		}
+		s := r.Primary()
+		says, state := pill(r.Verdict, s.Verdict, len(r.Incompatible) > 0)
+		gate := known(r.Gate, func(g compare.GateResult) string { return string(g.Answer) })
 		t.add(r.Candidate.Summary.Run.Name, Score(s.Candidate, 3), Delta(s.Difference), Deltas(s.CI95), pValue(s.PHolm),
 			says, gate).State = state
 	}
@@ -54,37 +50,25 @@ type ResultView struct {
 func (v ResultView) Says() string { return says(v.Primary().Verdict) }
 
 func says(verdict compare.Verdict) string {
-	switch verdict {
-	case compare.Same:
-		return "the same in every item"
-	case compare.Better, compare.Worse:
-		return string(verdict)
-	}
-	return "no difference can be claimed"
+	words := map[compare.Verdict]string{compare.Same: "the same in every item",
+		compare.Better: "better", compare.Worse: "worse"}
+	return cmp.Or(words[verdict], "no difference can be claimed")
 }
 
 // Evidence says what the verdict goes by; "" without an interval. The corrected
 // p-value, which decides, stands there where it is another one.
 func (v ResultView) Evidence() string {
 	s := v.Primary()
-	if s.CI95 == nil {
-		return ""
-	}
+	corrected := s.P != nil && s.PHolm != nil && *s.P != *s.PHolm
 	text := fmt.Sprintf("95 %% %s, p %s", Deltas(s.CI95), pValue(s.P))
-	if s.P != nil && s.PHolm != nil && *s.P != *s.PHolm {
-		text += ", p (Holm) " + pValue(s.PHolm)
-	}
-	return text
+	return when(s.CI95 != nil, text+when(corrected, ", p (Holm) "+pValue(s.PHolm)))
 }
 
 // change is what the primary score was and is, by how much, and what that goes by.
 func (v ResultView) change() string {
 	s := v.Primary()
-	text := Score(s.Base, 3) + " → " + Score(s.Candidate, 3) + ", " + Delta(s.Difference)
-	if e := v.Evidence(); e != "" {
-		text += " (" + e + ")"
-	}
-	return text
+	text, by := Score(s.Base, 3)+" → "+Score(s.Candidate, 3)+", "+Delta(s.Difference), v.Evidence()
+	return text + when(by != "", " ("+by+")")
 }
 
 // Notes are remarks on the verdict.
@@ -132,12 +116,8 @@ func (v ResultView) ScoreTable() Table {
 		number("+/-/=").wide(6).hint("items that are better, worse, equal"), number("n").wide(7),
 		text("found", "the least difference found 4 times of 5", 8), text("needs", "items to find the one seen", 9)}}
 	for _, s := range v.Scores {
-		needed := none
-		if s.Needed != nil {
-			needed = Count(*s.Needed)
-		}
 		row := t.add(s.Name, Score(s.Base, 3), Score(s.Candidate, 3), Delta(s.Difference), Deltas(s.CI95), pValue(s.P), pValue(s.PHolm),
-			Count(s.Wins)+"/"+Count(s.Losses)+"/"+Count(s.Ties), Count(s.N), Score(s.Detectable, 3), needed)
+			Count(s.Wins)+"/"+Count(s.Losses)+"/"+Count(s.Ties), Count(s.N), Score(s.Detectable, 3), known(s.Needed, Count))
 		row.Primary, row.State = s.Primary, string(s.Verdict)
 	}
 	return t
@@ -151,25 +131,20 @@ func (v ResultView) PooledTable() Table {
 	bootstrapped := false
 	var without, alike []string
 	for _, s := range v.Scores {
-		switch p := s.Pooled; {
+		switch p, name := s.Pooled, textutil.Line(s.Name); {
 		case slices.ContainsFunc(v.YesNo, func(y compare.YesNo) bool { return y.Name == s.Name }):
-			alike = append(alike, textutil.Line(s.Name))
+			alike = append(alike, name)
 		case p == nil:
-			without = append(without, textutil.Line(s.Name))
+			without = append(without, name)
 		default:
 			t.add(s.Name, ratio(p.Base), ratio(p.Candidate), Delta(&p.Difference), Deltas(p.CI95), Count(p.N))
 			bootstrapped = bootstrapped || p.CI95 != nil
 		}
 	}
-	if !bootstrapped {
-		t.Notes = append(t.Notes, fmt.Sprintf("no intervals: the bootstrap is too narrow below %d items or clusters, and knows nothing where nothing varies", stats.LeastResampled))
-	}
-	if len(without) > 0 {
-		t.Notes = append(t.Notes, "without counts, or with nothing to divide by in one of the runs: "+strings.Join(without, ", "))
-	}
-	if len(alike) > 0 {
-		t.Notes = append(t.Notes, "yes or no, where every item counts the same: "+strings.Join(alike, ", "))
-	}
+	t.note(!bootstrapped, fmt.Sprintf("no intervals: the bootstrap is too narrow below %d items or clusters, "+
+		"and knows nothing where nothing varies", stats.LeastResampled))
+	t.names("without counts, or with nothing to divide by in one of the runs", without)
+	t.names("yes or no, where every item counts the same", alike)
 	return t
 }
 
@@ -214,18 +189,15 @@ func amountLine(name string, a compare.Amount, show func(float64) string) string
 	}
 	signed := func(v float64) string { return map[int]string{-1: "-", 1: "+"}[cmp.Compare(v, 0)] + show(math.Abs(v)) }
 	text := fmt.Sprintf("%s %s → %s", name, show(*a.Base), show(*a.Candidate))
-	if a.Ratio != nil {
-		text += fmt.Sprintf(" (×%.2f)", *a.Ratio)
-	}
-	text += ", " + signed(*a.Difference)
+	text += shownAs(" (×%.2f)", a.Ratio) + ", " + signed(*a.Difference)
 	if a.CI95 != nil {
 		text += fmt.Sprintf(" (95 %% %s to %s)", signed(a.CI95[0]), signed(a.CI95[1]))
 	}
 	return text + ", n=" + Count(a.N)
 }
 
-// GroupTables break the counts of both down, a table for each kind of type.
-func (v ResultView) GroupTables() (tables []Table) {
+// groupTables break the counts of both down, a table of so many rows for each kind of type.
+func (v ResultView) groupTables(rows int) (tables []Table) {
 	for _, list := range kinds(v.Groups, func(g compare.Group) string { return g.Kind }) {
 		t := Table{Title: "By " + label(Words(list[0].Kind)), folded: true, Columns: []Column{name("type"), number("expected").wide(1),
 			number("matched"), number("extracted").wide(2), number("base F1"), number("cand. F1"), diff()}}
@@ -233,26 +205,24 @@ func (v ResultView) GroupTables() (tables []Table) {
 			b, c := g.Base, g.Candidate
 			row := t.add(g.Name, Count(c.Expected), arrow(b.Matched, c.Matched), arrow(b.Extracted, c.Extracted),
 				Score(b.F1, 3), Score(c.F1, 3), Delta(g.Difference))
-			if d := g.Difference; d != nil && *d > compare.Epsilon {
-				row.State = string(compare.Better)
-			} else if d != nil && *d < -compare.Epsilon {
-				row.State = string(compare.Worse)
+			if d := g.Difference; d != nil && math.Abs(*d) > compare.Epsilon {
+				row.State = turned(*d < 0)
 			}
 		}
-		if v.Scored < v.Items {
-			t.Notes = []string{"over the counts of " + v.counts()}
-		}
-		tables = append(tables, t)
+		t.note(v.Scored < v.Items, "over the counts of "+v.counts())
+		tables = append(tables, t.First(rows))
 	}
 	return tables
 }
 
+// turned is the state of what got worse, or better.
+func turned(worse bool) string {
+	return cmp.Or(when(worse, string(compare.Worse)), string(compare.Better))
+}
+
 // arrow shows what a count became; once if it stayed.
 func arrow(before, after int64) string {
-	if before == after {
-		return Count(after)
-	}
-	return Count(before) + "→" + Count(after)
+	return when(before != after, Count(before)+"→") + Count(after)
 }
 
 // SensitivityTable has a row for each way to score the outputs; none where they were not
@@ -267,10 +237,7 @@ func (v ResultView) SensitivityTable() Table {
 	}
 	t.Notes = append([]string{"the same outputs, scored again in other ways, each compared as above; no gate reads it"}, v.Sensitivity.Notes...)
 	for _, w := range v.Sensitivity.Settings {
-		s, what := w.Score, w.What
-		if w.LeftOut > 0 {
-			what += ": " + Counted(w.LeftOut, "item") + " left out"
-		}
+		s, what := w.Score, w.What+when(w.LeftOut > 0, ": "+Counted(w.LeftOut, "item")+" left out")
 		row := t.add(what, s.Name, Score(s.Base, 3), Score(s.Candidate, 3), Delta(s.Difference), Deltas(s.CI95), pValue(s.PHolm), Count(s.N), says(s.Verdict))
 		row.Primary, row.State = w.Own, string(s.Verdict)
 	}
@@ -279,10 +246,7 @@ func (v ResultView) SensitivityTable() Table {
 
 // Tables are those below the scores, in their order; of each kind of type so many rows.
 func (v ResultView) Tables(groups int) []Table {
-	list := []Table{v.PooledTable(), v.YesNoTable(), v.ConsumptionTable()}
-	for _, t := range v.GroupTables() {
-		list = append(list, t.First(groups))
-	}
+	list := append([]Table{v.PooledTable(), v.YesNoTable(), v.ConsumptionTable()}, v.groupTables(groups)...)
 	return append(list, v.ChangeTable())
 }
 
@@ -297,18 +261,15 @@ func (v ResultView) Tables(groups int) []Table {
 func Compare(w io.Writer, c compare.Comparison, opt Options) error {
 	p, v := newPage(opt), ComparisonView{c}
 	p.sideLines("base", c.Base)
+	several := len(c.Candidates) > 1
 	for i, r := range c.Candidates {
-		name := "candidate"
-		if len(c.Candidates) > 1 {
-			name = fmt.Sprintf("cand. %d", i+1)
-		}
-		p.sideLines(name, r.Candidate)
+		p.sideLines(cmp.Or(when(several, fmt.Sprintf("cand. %d", i+1)), "candidate"), r.Candidate)
 	}
-	if len(c.Candidates) > 1 {
+	if several {
 		p.table(v.CandidateTable())
 	}
 	for _, r := range v.Results() {
-		if len(c.Candidates) > 1 {
+		if several {
 			p.title("— " + label(r.Candidate.Summary.Run.Name))
 			p.heading()
 		}
@@ -320,10 +281,8 @@ func Compare(w io.Writer, c compare.Comparison, opt Options) error {
 
 // sideLines says what a run is.
 func (p *page) sideLines(name string, s compare.Side) {
-	failed := ""
-	if n := s.Summary.Items.Failed; n > 0 {
-		failed = p.red(Count(n) + " failed")
-	}
+	n := s.Summary.Items.Failed
+	failed := when(n > 0, p.red(Count(n)+" failed"))
 	about := append([]string{p.bold(label(s.Summary.Run.Name)), failed}, SummaryView{Summary: s.Summary}.About()...)
 	p.parts(name, append(about, textutil.Line(s.Where))...)
 }
@@ -337,24 +296,15 @@ func (p *page) candidate(r ResultView) {
 		}
 		return
 	}
-	p.headline(r)
-	for _, t := range slices.Concat([]Table{r.ScoreTable()}, r.Tables(p.Groups), []Table{r.SensitivityTable(), gateTable("", r.Gate)}) {
-		p.table(t)
+	if s := r.Primary(); s.Difference != nil {
+		p.line("")
+		p.wrapped(textutil.Line(s.Name)+" "+r.change()+": "+r.Says(), 0, 0, p.bold)
+		p.notes(r.Notes()...)
 	}
+	p.table(r.ScoreTable())
+	p.table(r.Tables(p.Groups)...)
+	p.table(r.SensitivityTable(), gateTable("", r.Gate))
 	p.warnings("Read with care", r.Warnings, 0)
-}
-
-// headline says what the primary score comes to.
-func (p *page) headline(r ResultView) {
-	s := r.Primary()
-	if s.Difference == nil {
-		return
-	}
-	p.line("")
-	p.wrapped(textutil.Line(s.Name)+" "+r.change()+": "+r.Says(), 0, 0, p.bold)
-	for _, note := range r.Notes() {
-		p.note(note)
-	}
 }
 
 // CompareMarkdown writes a comparison as GitHub-flavoured Markdown, fit for a
@@ -369,7 +319,7 @@ func CompareMarkdown(w io.Writer, c compare.Comparison, opt Options) error {
 	for _, r := range (ComparisonView{c}).Results() {
 		m.candidate(r, opt.filled().Groups)
 	}
-	return m.writeTo(w)
+	return write(w, m.text.String())
 }
 
 func (m *markdown) candidate(r ResultView, groups int) {
@@ -403,11 +353,8 @@ func (v ResultView) ChangeTable() Table {
 		name("item"), number("base").wide(2), candidate().wide(1), diff(),
 		{Markdown: "what changed", Page: "what changed", Below: true}}}
 	for _, c := range v.Changed {
-		state := compare.Better
-		if (c.Delta < 0) != v.Primary().LowerIsBetter {
-			state = compare.Worse
-		}
-		t.add(c.Item, Score(&c.Base, 3), Score(&c.Candidate, 3), Delta(&c.Delta), whatChanged(c)).State = string(state)
+		row := t.add(c.Item, Score(&c.Base, 3), Score(&c.Candidate, 3), Delta(&c.Delta), whatChanged(c))
+		row.State = turned((c.Delta < 0) != v.Primary().LowerIsBetter)
 	}
 	return t
 }
@@ -417,23 +364,12 @@ func (v ResultView) ChangeTable() Table {
 func whatChanged(c compare.Change) string {
 	var lines []string
 	add := func(title string, words ...string) {
-		var shown []string
-		for _, word := range words[:min(len(words), shownMatches)] {
-			shown = append(shown, quoted(word))
-		}
-		if more := len(words) - shownMatches; more > 0 {
-			shown = append(shown, "and "+Count(more)+" more")
-		}
 		if len(words) > 0 && words[0] != "" {
-			lines = append(lines, title+": "+strings.Join(shown, "; "))
+			lines = append(lines, title+": "+strings.Join(listed(words, shownMatches, quoted), "; "))
 		}
 	}
 	for _, side := range [][3]string{{"base", c.BaseComment, c.BaseFailure}, {"candidate", c.CandidateComment, c.CandidateFailure}} {
-		if side[2] != "" {
-			add(side[0]+" failed", side[2])
-		} else {
-			add(side[0], side[1])
-		}
+		add(side[0]+when(side[2] != "", " failed"), cmp.Or(side[2], side[1]))
 	}
 	add("matched by the candidate only", c.Gained...)
 	add("matched by the base only", c.Lost...)
@@ -442,17 +378,9 @@ func whatChanged(c compare.Change) string {
 
 // GateWords says what a gate comes to.
 func GateWords(g compare.GateResult) string {
-	switch {
-	case g.Answer == compare.Pass:
-		return "passed"
-	case g.Answer == compare.Fail:
-		return "failed"
-	case g.ExitCode() == 0:
-		return "inconclusive, counts as passed"
-	case g.ExitCode() == 1:
-		return "inconclusive, counts as failed"
-	}
-	return "inconclusive"
+	words := map[compare.Answer]string{compare.Pass: "passed", compare.Fail: "failed"}[g.Answer]
+	counts := map[int]string{0: ", counts as passed", 1: ", counts as failed"}[g.ExitCode()]
+	return cmp.Or(words, "inconclusive"+counts)
 }
 
 // Gate writes the rules of a gate, each with its answer and reason; nothing for

@@ -25,6 +25,12 @@ func written(err error) error {
 	return nil
 }
 
+// write writes a report at once.
+func write(w io.Writer, text string) error {
+	_, err := io.WriteString(w, text)
+	return written(err)
+}
+
 // JSON writes v as one JSON value and a line end: on one line, or indented by
 // two spaces. Numbers are not rounded. Letters stay as they are, but what
 // could steer a terminal is escaped, so that the output can be looked at; it
@@ -51,8 +57,7 @@ func JSON(w io.Writer, v any, indent bool) error {
 			fmt.Fprintf(&b, `\u%04x`, unit)
 		}
 	}
-	_, err := io.WriteString(w, b.String())
-	return written(err)
+	return write(w, b.String())
 }
 
 // Indented spreads JSON over lines; a text, and what is no JSON, stays as it is.
@@ -109,13 +114,16 @@ func CSV(w io.Writer, runs []Run) error {
 	var causes [][2]string // what and name
 	for _, r := range runs {
 		for _, s := range r.Summary.Scores {
-			scores = append(scores, s.Name)
+			if !slices.Contains(scores, s.Name) {
+				scores = append(scores, s.Name)
+			}
 		}
 		for _, c := range r.Summary.Causes {
-			causes = append(causes, [2]string{c.What, c.Name})
+			if cause := [2]string{c.What, c.Name}; !slices.Contains(causes, cause) {
+				causes = append(causes, cause)
+			}
 		}
 	}
-	scores, causes = distinct(scores), distinct(causes)
 	weighted := slices.ContainsFunc(runs, func(r Run) bool { return r.Summary.Answers != nil })
 
 	titles := []string{"run", "dataset", "item", "trial", "attempt", "class", "message", "started", "latency_ms",
@@ -161,22 +169,10 @@ func CSV(w io.Writer, runs []Run) error {
 	return written(table.Error())
 }
 
-// distinct keeps the first of those that are equal.
-func distinct[T comparable](list []T) (out []T) {
-	for _, v := range list {
-		if !slices.Contains(out, v) {
-			out = append(out, v)
-		}
-	}
-	return out
-}
-
 // csvHead is what an item is and took.
 func csvHead(v ItemView) []string {
-	o, started := v.Outcome, ""
-	if !o.Started.IsZero() {
-		started = o.Started.UTC().Format(time.RFC3339Nano)
-	}
+	o := v.Outcome
+	started := when(!o.Started.IsZero(), o.Started.UTC().Format(time.RFC3339Nano))
 	latency := float64(o.Latency) / float64(time.Millisecond)
 	return []string{
 		inert(v.Run), inert(v.Dataset), inert(o.Item), strconv.Itoa(o.Trial), strconv.Itoa(o.Attempt),
@@ -209,110 +205,94 @@ func inert(s string) string {
 //
 // It writes once; the errors are those of the runs and of the writer.
 func JUnit(w io.Writer, runs []Run) error {
-	all := junitSuites{Name: "experiment"}
+	var suites []xmlElement
+	tests, failures := 0, 0
 	for _, r := range runs {
-		suite := r.junitSuite()
-		all.Tests, all.Failures = all.Tests+suite.Tests, all.Failures+suite.Failures
+		suite, n := r.junitSuite(), r.Summary.Items
+		tests, failures = tests+n.Scored+n.Failed, failures+n.Failed
 		err := eachItemOf([]Run{r}, func(_ Run, v ItemView) error {
-			suite.Cases = append(suite.Cases, newJUnitCase(v))
+			suite.Parts = append(suite.Parts, v.junitCase())
 			return nil
 		})
 		if err != nil {
 			return err
 		}
-		all.Suites = append(all.Suites, suite)
+		suites = append(suites, suite)
 	}
-	return all.write(w)
+	return writeJUnit(w, "experiment", tests, failures, suites...)
 }
 
-func (s junitSuites) write(w io.Writer) error {
-	raw, err := xml.MarshalIndent(s, "", "  ")
+func writeJUnit(w io.Writer, name string, tests, failures int, suites ...xmlElement) error {
+	all := element("testsuites", "name", name, "tests", strconv.Itoa(tests), "failures", strconv.Itoa(failures))
+	all.Parts = suites
+	raw, err := xml.MarshalIndent(all, "", "  ")
 	if err == nil {
 		_, err = fmt.Fprintf(w, "%s%s\n", xml.Header, raw)
 	}
 	return written(err)
 }
 
-type junitSuites struct {
-	XMLName  xml.Name `xml:"testsuites"`
-	Name     string   `xml:"name,attr"`
-	Tests    int      `xml:"tests,attr"`
-	Failures int      `xml:"failures,attr"`
-	Suites   []junitSuite
+// xmlElement is an element of XML: it has text or parts.
+type xmlElement struct {
+	XMLName xml.Name
+	Attrs   []xml.Attr `xml:",any,attr"`
+	Text    string     `xml:",chardata"`
+	Parts   []xmlElement
 }
 
-type junitSuite struct {
-	XMLName    xml.Name        `xml:"testsuite"`
-	Name       string          `xml:"name,attr"`
-	Tests      int             `xml:"tests,attr"`
-	Failures   int             `xml:"failures,attr"`
-	Errors     int             `xml:"errors,attr"`
-	Skipped    int             `xml:"skipped,attr"`
-	Time       string          `xml:"time,attr,omitempty"`
-	Timestamp  string          `xml:"timestamp,attr,omitempty"`
-	Properties []junitProperty `xml:"properties>property"`
-	Cases      []junitCase
+// element has attributes, each a name and a value.
+func element(name string, attrs ...string) xmlElement {
+	e := xmlElement{XMLName: xml.Name{Local: name}}
+	for pair := range slices.Chunk(attrs, 2) {
+		e.Attrs = append(e.Attrs, xml.Attr{Name: xml.Name{Local: pair[0]}, Value: textutil.Line(pair[1])})
+	}
+	return e
 }
 
-type junitProperty struct {
-	Name  string `xml:"name,attr"`
-	Value string `xml:"value,attr"`
+func junitSuite(name string, tests, failures int, more ...string) xmlElement {
+	return element("testsuite", append([]string{"name", name, "tests", strconv.Itoa(tests),
+		"failures", strconv.Itoa(failures), "errors", "0", "skipped", "0"}, more...)...)
 }
 
-func (r Run) junitSuite() junitSuite {
+func (r Run) junitSuite() xmlElement {
 	s, run := r.Summary, r.Summary.Run
-	suite := junitSuite{Name: textutil.Line(run.Name), Tests: s.Items.Scored + s.Items.Failed, Failures: s.Items.Failed}
+	var times []string
 	if l := s.LatencyMS; l != nil {
-		suite.Time = fmt.Sprintf("%.6f", l.Mean*float64(l.N)/1000)
+		times = append(times, "time", fmt.Sprintf("%.6f", l.Mean*float64(l.N)/1000))
 	}
 	if !run.Started.IsZero() {
-		suite.Timestamp = run.Started.UTC().Format("2006-01-02T15:04:05Z")
+		times = append(times, "timestamp", run.Started.UTC().Format("2006-01-02T15:04:05Z"))
 	}
-	add := func(name, value string) {
-		if value != "" {
-			suite.Properties = append(suite.Properties, junitProperty{textutil.Line(name), textutil.Line(value)})
-		}
-	}
-	add("dataset", run.Dataset)
-	add("dataset_fingerprint", run.DatasetFingerprint)
-	add("model", run.Model)
-	add("provider", run.Provider)
-	add("prompt", run.PromptName)
-	add("status", string(s.Status))
-	add("url", run.URL)
+	list := []string{"dataset", run.Dataset, "dataset_fingerprint", run.DatasetFingerprint, "model", run.Model,
+		"provider", run.Provider, "prompt", run.PromptName, "status", string(s.Status), "url", run.URL}
 	if s.Answers != nil {
-		add("weighted_score", plainNumber(s.WeightedScore))
+		list = append(list, "weighted_score", plainNumber(s.WeightedScore))
 	}
 	for _, stat := range s.Scores {
-		add("mean_failures_as_zero_"+stat.Name, plainNumber(stat.FailuresAsZero))
-		add("mean_"+stat.Name, plainNumber(stat.Mean))
+		list = append(list, "mean_failures_as_zero_"+stat.Name, plainNumber(stat.FailuresAsZero),
+			"mean_"+stat.Name, plainNumber(stat.Mean))
+	}
+	properties := element("properties")
+	for pair := range slices.Chunk(list, 2) {
+		if pair[1] != "" {
+			properties.Parts = append(properties.Parts, element("property", "name", pair[0], "value", pair[1]))
+		}
+	}
+	suite := junitSuite(run.Name, s.Items.Scored+s.Items.Failed, s.Items.Failed, times...)
+	if len(properties.Parts) > 0 {
+		suite.Parts = append(suite.Parts, properties)
 	}
 	return suite
 }
 
-type junitCase struct {
-	XMLName   xml.Name      `xml:"testcase"`
-	Name      string        `xml:"name,attr"`
-	ClassName string        `xml:"classname,attr"`
-	Time      string        `xml:"time,attr"`
-	Failure   *junitFailure `xml:"failure,omitempty"`
-	Output    string        `xml:"system-out,omitempty"`
-}
-
-type junitFailure struct {
-	Type    string `xml:"type,attr"`
-	Message string `xml:"message,attr"`
-	Text    string `xml:",chardata"`
-}
-
-func newJUnitCase(v ItemView) junitCase {
+func (v ItemView) junitCase() xmlElement {
 	o, message := v.Outcome, v.message()
-	c := junitCase{Name: textutil.Line(o.Item), ClassName: textutil.Line(v.Dataset), Time: fmt.Sprintf("%.6f", o.Latency.Seconds())}
-	if o.Trial > 1 {
-		c.Name += fmt.Sprintf(" #%d", o.Trial)
-	}
+	c := element("testcase", "name", o.Item, "classname", v.Dataset, "time", fmt.Sprintf("%.6f", o.Latency.Seconds()))
+	c.Attrs[0].Value += when(o.Trial > 1, fmt.Sprintf(" #%d", o.Trial))
 	if o.Failed() {
-		c.Failure = &junitFailure{textutil.Line(string(o.Class)), textutil.Line(message), textutil.Block(message)}
+		failure := element("failure", "type", string(o.Class), "message", message)
+		failure.Text = textutil.Block(message)
+		c.Parts = append(c.Parts, failure)
 	}
 	var lines []string
 	for _, s := range o.Scores {
@@ -320,7 +300,10 @@ func newJUnitCase(v ItemView) junitCase {
 			lines = append(lines, textutil.Line(s.Name)+" "+plainNumber(s.Value))
 		}
 	}
-	c.Output = strings.Join(lines, "\n")
+	if out := element("system-out"); len(lines) > 0 {
+		out.Text = strings.Join(lines, "\n")
+		c.Parts = append(c.Parts, out)
+	}
 	return c
 }
 
@@ -350,21 +333,15 @@ func GitHub(w io.Writer, runs []Run) error {
 		if more := v.Items.Failed - shown; more > 0 {
 			annotate("error", label(v.Run.Name), "and "+Counted(more, "more failed "+v.Noun()))
 		}
-		title := label(v.Run.Name)
-		for _, part := range []string{v.Run.Dataset, v.Run.Model} {
-			if part != "" {
-				title += " · " + label(part)
-			}
-		}
-		annotate("notice", title, v.inOneLine())
+		title := given(label(v.Run.Name), textutil.Line(v.Run.Dataset), textutil.Line(v.Run.Model))
+		annotate("notice", strings.Join(title, " · "), v.inOneLine())
 	}
-	_, err := io.WriteString(w, b.String())
-	return written(err)
+	return write(w, b.String())
 }
 
 // inOneLine is the primary score with the counts of items.
 func (v SummaryView) inOneLine() string {
-	parts := []string{}
+	var parts []string
 	if stat, ok := v.Scores.Lookup(v.Run.Primary); ok {
 		mean, ci := v.Scores.Lead(stat)
 		parts = append(parts, textutil.Line(stat.Name)+" "+Score(mean, 3)+" ("+Interval(ci)+")")
@@ -373,9 +350,7 @@ func (v SummaryView) inOneLine() string {
 			parts = append(parts, Score(stat.Mean, 3)+" of those scored")
 		}
 	}
+	n := v.Items.NotRun()
 	parts = append(parts, v.Planned(), Count(v.Items.Failed)+" failed")
-	if n := v.Items.NotRun(); n > 0 {
-		parts = append(parts, Count(n)+" not run")
-	}
-	return strings.Join(parts, " · ")
+	return strings.Join(append(parts, given(when(n > 0, Count(n)+" not run"))...), " · ")
 }

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -72,14 +73,9 @@ func AgreementText(w io.Writer, a Agreement, opt Options) error {
 		one      int
 	}{{"entities", "entity_f1", a.OneEntities}, {"relations", "relationship_f1", a.OneRelationships}} {
 		stat, _ := a.BAgainstA.Scores.Lookup(family.f1)
-		parts := []string{"annotated by both in " + Counted(stat.N, "item")}
-		if stat.Vacuous > 0 {
-			parts = append(parts, "both empty in "+Count(stat.Vacuous))
-		}
-		if family.one > 0 {
-			parts = append(parts, p.yellow("by one alone in "+Count(family.one)+", left out"))
-		}
-		p.parts(family.name, parts...)
+		p.parts(family.name, "annotated by both in "+Counted(stat.N, "item"),
+			when(stat.Vacuous > 0, "both empty in "+Count(stat.Vacuous)),
+			when(family.one > 0, p.yellow("by one alone in "+Count(family.one)+", left out")))
 	}
 	p.table(a.scoreTable())
 	types := SummaryView{Summary: outcome.Summary{Groups: a.BAgainstA.Groups}}
@@ -93,17 +89,9 @@ func AgreementText(w io.Writer, a Agreement, opt Options) error {
 
 // only names the first items that one file alone has.
 func (p *page) only(label string, ids []string) {
-	if len(ids) == 0 {
-		return
+	if len(ids) > 0 {
+		p.parts(label, p.yellow(Counted(len(ids), "item")), strings.Join(listed(ids, 10, textutil.Line), ", "))
 	}
-	var names []string
-	for _, id := range ids[:min(len(ids), 10)] {
-		names = append(names, textutil.Line(id))
-	}
-	if more := len(ids) - len(names); more > 0 {
-		names = append(names, "and "+Count(more)+" more")
-	}
-	p.parts(label, p.yellow(Counted(len(ids), "item")), strings.Join(names, ", "))
 }
 
 func (a Agreement) scoreTable() Table {
@@ -112,21 +100,16 @@ func (a Agreement) scoreTable() Table {
 		"mean over items, an item where both are empty as 1 · pooled: over the counts of all items",
 	}, Columns: []Column{name("score"), number("B against A").strong(), interval(), number("pooled").wide(2),
 		number("A against B").strong(), interval(), number("pooled").wide(2), number("n").wide(3)}}
-	if len(a.SameBothWays) > 0 {
-		t.Notes = append(t.Notes, "the same both ways in every item: "+strings.Join(a.SameBothWays, ", "))
-	}
+	t.names("the same both ways in every item", a.SameBothWays)
 	var directed []string
 	for _, b := range a.BAgainstA.Scores {
 		r, _ := a.AAgainstB.Scores.Lookup(b.Name)
-		if n := a.Directed[b.Name]; n > 0 {
-			directed = append(directed, fmt.Sprintf("%s (in %s)", b.Name, Counted(n, "item")))
-		}
+		n := a.Directed[b.Name]
+		directed = append(directed, given(when(n > 0, fmt.Sprintf("%s (in %s)", b.Name, Counted(n, "item"))))...)
 		t.add(b.Name, Score(b.Mean, 3), Interval(b.CI95), Score(b.Pooled, 3), Score(r.Mean, 3), Interval(r.CI95),
 			Score(r.Pooled, 3), Count(b.N))
 	}
-	if len(directed) > 0 {
-		t.Notes = append(t.Notes, "not the same both ways, as one has aliases, or types, that the other has not: "+strings.Join(directed, ", "))
-	}
+	t.names("not the same both ways, as one has aliases, or types, that the other has not", directed)
 	return t
 }
 
@@ -176,7 +159,8 @@ func AuditText(w io.Writer, a Audit, opt Options) error {
 		systems.add(s.Name, rate(e.Found), rate(e.Shared), rate(e.Right), rate(r.Found), rate(r.Shared), rate(r.Right))
 	}
 	p.table(systems)
-	p.note(fmt.Sprintf("their words together count for %s (entities) and %s (relationships) of what independent systems' would", rate(a.Weight.Entities), rate(a.Weight.Relationships)))
+	p.notes(fmt.Sprintf("their words together count for %s (entities) and %s (relationships) "+
+		"of what independent systems' would", rate(a.Weight.Entities), rate(a.Weight.Relationships)))
 	p.title("Findings")
 	for _, d := range a.Findings {
 		p.heading()
@@ -187,31 +171,21 @@ func AuditText(w io.Writer, a Audit, opt Options) error {
 			p.wrapped(textutil.Line(j.Model)+": "+j.Verdict()+": "+textutil.Line(j.Reason), 6, 0, nil)
 		}
 	}
-	if more := a.Total - len(a.Findings); more > 0 {
-		p.note(Counted(more, "finding") + " of less doubt; --top shows more")
-	}
+	more := a.Total - len(a.Findings)
+	p.notes(when(more > 0, Counted(more, "finding")+" of less doubt; --top shows more"))
 	p.table(a.Moves())
-	for _, part := range []struct {
-		n    int
-		text string
-	}{
-		{a.Confirmed, "left out, since people confirmed the gold"},
-		{a.Outdated, "left out, since the dataset has other gold by now: experiment rescore --dataset " + textutil.Line(a.Dataset) + "@now"},
-		{a.Skipped, "without gold, or without the output of two systems"},
-	} {
-		if part.n > 0 {
-			p.note(fmt.Sprintf("%s %s", Count(part.n), part.text))
-		}
-	}
+	counted := func(n int, text string) string { return when(n > 0, Count(n)+" "+text) }
+	p.notes(counted(a.Confirmed, "left out, since people confirmed the gold"),
+		counted(a.Outdated, "left out, since the dataset has other gold by now: experiment rescore --dataset "+
+			textutil.Line(a.Dataset)+"@now"),
+		counted(a.Skipped, "without gold, or without the output of two systems"))
 	if j := a.Judging; j != nil {
-		cost := "unknown"
-		if j.CostUSD != nil {
-			cost = dollars(*j.CostUSD)
-		}
-		p.note(fmt.Sprintf("%s: gold is wrong in %d, right in %d, no usable answer in %d; cost %s", textutil.Line(j.Model), j.Wrong, j.Right, j.Unusable, cost))
+		p.notes(fmt.Sprintf("%s: gold is wrong in %d, right in %d, no usable answer in %d; cost %s",
+			textutil.Line(j.Model), j.Wrong, j.Right, j.Unusable, costParts(j.CostUSD, 0, "item")[0]))
 	}
 	if q := a.Queue; q != nil {
-		p.note(fmt.Sprintf("queue %s: %s of %s added, %d there already, %d failed", textutil.Line(q.Name), Counted(q.Added, "trace"), textutil.Line(q.Run), q.There, q.Failed))
+		p.notes(fmt.Sprintf("queue %s: %s of %s added, %d there already, %d failed",
+			textutil.Line(q.Name), Counted(q.Added, "trace"), textutil.Line(q.Run), q.There, q.Failed))
 	}
 	return p.writeTo(w)
 }
@@ -292,30 +266,23 @@ func RegoldText(w io.Writer, r Regold, opt Options) error {
 	}
 	verdicts, gates := said("Verdicts", "against"), said("Gates", "rule")
 	for _, v := range r.Verdicts {
-		before := string(v.Before)
-		if v.Incomparable {
-			before = "not comparable"
-		}
+		before := cmp.Or(when(v.Incomparable, "not comparable"), string(v.Before))
 		verdicts.add(v.Candidate, v.Base, shift(before, string(v.After)))
 	}
 	for _, g := range r.Gates {
 		gates.add(g.Candidate, g.Rule, shift(string(g.Before), string(g.After)))
 	}
-	p.table(verdicts)
-	p.table(gates)
+	p.table(verdicts, gates)
 	for _, m := range r.Runs {
 		t := movedTable(m)
 		t.Title += " · " + textutil.Line(m.From.Name)
 		p.table(t)
 	}
-	p.note("experiment publish NEW RUN sends a new run to Langfuse")
+	p.notes("experiment publish NEW RUN sends a new run to Langfuse")
 	return p.writeTo(w)
 }
 
 // shift names what was and is, once where that is the same.
 func shift(before, after string) string {
-	if before == after {
-		return after
-	}
-	return before + " → " + after
+	return when(before != after, before+" → ") + after
 }

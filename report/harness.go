@@ -74,10 +74,7 @@ func (p *page) conformanceStatistics(r conformance.Report) {
 	for _, kind := range slices.Sorted(maps.Keys(s.Faults)) {
 		faults = append(faults, fmt.Sprintf("%s %d", kind, s.Faults[kind]))
 	}
-	valid := fmt.Sprintf("%d/%d", s.ValidRuns, r.TotalRuns)
-	if len(faults) > 0 {
-		valid += " (" + strings.Join(faults, ", ") + ")"
-	}
+	valid := fmt.Sprintf("%d/%d", s.ValidRuns, r.TotalRuns) + when(len(faults) > 0, " ("+strings.Join(faults, ", ")+")")
 	p.line(fmt.Sprintf("\n  ── Trust (intervals at %.0f %%) ──\n  Valid runs:  %s\n  Flips:       %s of comparisons with the first run\n"+
 		"  Agreement:   %s\n  False pass:  %s\n  False fail:  %s\n  Out of bounds: %s",
 		s.Confidence*100, valid, s.FlipRate, s.Agreement, s.FalsePass, s.FalseFail, s.BoundViolations))
@@ -171,14 +168,8 @@ func (e Estimate) Text() string {
 		fmt.Fprintf(&b, "%-9s "+format+"\n", append([]any{label}, args...)...)
 	}
 	fmt.Fprintf(&b, "%s · %s · an estimate, nothing was asked\n", textutil.Line(e.Dataset), textutil.Line(e.Model))
-	items := Count(e.Items)
-	if e.Trials > 1 {
-		items += " × " + Counted(e.Trials, "trial")
-	}
-	if e.Unusable > 0 {
-		items += " · " + Count(e.Unusable) + " of them cannot be asked about"
-	}
-	line("items", "%s", items)
+	line("items", "%s%s%s", Count(e.Items), when(e.Trials > 1, " × "+Counted(e.Trials, "trial")),
+		when(e.Unusable > 0, " · "+Count(e.Unusable)+" of them cannot be asked about"))
 	if !e.Asks {
 		line("cost", "nothing that is known here: no model is asked for extractions by this program")
 	} else {
@@ -212,18 +203,13 @@ func EstimateSum(list []Estimate) string {
 		requests, input, output = requests+e.Requests, input+e.InputTokens, output+e.OutputTokens
 		if e.CostUSD == nil {
 			unknown++
-			continue
+		} else {
+			cost += *e.CostUSD
 		}
-		cost += *e.CostUSD
 	}
 	line := fmt.Sprintf("%s together: %s, about %s tokens in and %s out, about %s", Counted(len(list), "run"), Counted(requests, "request"), Count(input), Count(output), dollars(cost))
-	if unknown > 0 {
-		line += ", and " + Counted(unknown, "run") + " without a known price"
-	}
-	if judging > 0 {
-		line += "; and " + Counted(judging, "call") + " of judging models: " + judgingNote
-	}
-	return line + "\n"
+	return line + when(unknown > 0, ", and "+Counted(unknown, "run")+" without a known price") +
+		when(judging > 0, "; and "+Counted(judging, "call")+" of judging models: "+judgingNote) + "\n"
 }
 
 // mostCauses is how many causes and drifting cases of the bench are shown.
@@ -251,19 +237,18 @@ func Bench(w io.Writer, r bench.Report) error {
 		p.say(2, "cases: %s", r.Sources)
 	}
 	p.line("")
-	switch {
-	case r.Answered == 0 && r.FailedCalls == 0:
-		p.say(2, "no call was answered: there is nothing to measure")
-	case r.Answered == 0:
-		p.say(2, "no call was answered (%d of %d failed): there is nothing to measure", r.FailedCalls, r.FailedCalls)
-	case r.FailedCalls > 0:
+	failed := r.FailedCalls > 0
+	if r.Answered == 0 {
+		p.say(2, "no call was answered%s: there is nothing to measure",
+			when(failed, fmt.Sprintf(" (%d of %d failed)", r.FailedCalls, r.FailedCalls)))
+	} else if failed {
 		p.say(2, "%d of %d calls failed", r.FailedCalls, r.FailedCalls+r.Answered)
 	}
 	for _, f := range r.Failures {
 		p.say(4, "%d %s, such as %s: %s", f.Count, f.Class, f.CaseID, textutil.Brief(f.Message, 300))
 	}
 	if r.Answered > 0 {
-		if r.FailedCalls > 0 {
+		if failed {
 			p.line("")
 		}
 		p.benchMetrics(r)
@@ -311,21 +296,16 @@ func (p *page) benchCauses(r bench.Report) {
 			break
 		}
 		c := r.Causes[i]
-		when := fmt.Sprintf("trial %d", c.Trial)
+		trials := fmt.Sprintf("trial %d", c.Trial)
 		if n = alikeCauses(r.Causes[i:]); n > 1 {
-			when = fmt.Sprintf("%d trials from %d on", n, c.Trial)
+			trials = fmt.Sprintf("%d trials from %d on", n, c.Trial)
 		}
-		what := strings.TrimSpace(c.Metric + " " + string(c.Code))
-		if c.Quote != "" {
-			what += fmt.Sprintf(" %q", c.Quote)
-		}
-		p.say(2, "%s (%s): %s: %s", c.CaseID, when, what, c.Detail)
+		what := strings.TrimSpace(c.Metric+" "+string(c.Code)) + when(c.Quote != "", fmt.Sprintf(" %q", c.Quote))
+		p.say(2, "%s (%s): %s: %s", c.CaseID, trials, what, c.Detail)
 	}
 	if n := len(r.DriftingCases); n > 0 {
-		names := strings.Join(r.DriftingCases[:min(n, mostCauses)], ", ")
-		if n > mostCauses {
-			names += fmt.Sprintf(" and %d more", n-mostCauses)
-		}
+		names := strings.Join(r.DriftingCases[:min(n, mostCauses)], ", ") +
+			when(n > mostCauses, fmt.Sprintf(" and %d more", n-mostCauses))
 		p.line("")
 		p.say(2, "%s of %d came to different things: %s", textutil.Counted(n, "case"), r.Breadth.TotalCaseCount, names)
 	}

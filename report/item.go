@@ -92,16 +92,14 @@ func Item(w io.Writer, v ItemView, opt Options) error {
 	p.itemHead(v)
 	p.table(itemScores(v.Outcome.Scores))
 	if len(v.Sections) == 0 {
-		p.section("Document", v.Text)
+		v.Sections = []Section{{"Document", v.Text}}
 	}
 	for _, s := range v.Sections {
 		p.section(s.Title, s.Text)
 	}
 	p.extracted(v.Extracted)
 	p.matches(v.Matches)
-	p.table(missTable("Missed", v.Missed))
-	p.table(missTable("Spurious", v.Spurious))
-	p.table(callTable(v.Outcome.Calls))
+	p.table(missTable("Missed", v.Missed), missTable("Spurious", v.Spurious), callTable(v.Outcome.Calls))
 	p.warnings("Warnings", v.Outcome.Warnings, messageLines)
 	p.where()
 	return p.writeTo(w)
@@ -110,14 +108,8 @@ func Item(w io.Writer, v ItemView, opt Options) error {
 func (p *page) itemHead(v ItemView) {
 	o := v.Outcome
 	p.wrapped(label(o.Item), 0, 2, p.bold)
-	run := []string{textutil.Line(v.Run), textutil.Line(v.Dataset)}
-	if o.Trial > 1 {
-		run = append(run, fmt.Sprintf("trial %d", o.Trial))
-	}
-	if o.Attempt > 1 {
-		run = append(run, fmt.Sprintf("attempt %d", o.Attempt))
-	}
-	p.parts("run", run...)
+	p.parts("run", textutil.Line(v.Run), textutil.Line(v.Dataset), when(o.Trial > 1, fmt.Sprintf("trial %d", o.Trial)),
+		when(o.Attempt > 1, fmt.Sprintf("attempt %d", o.Attempt)))
 	if o.Failed() {
 		p.parts("failed", p.red(textutil.Line(string(o.Class))))
 		if o.Failure != nil {
@@ -125,18 +117,11 @@ func (p *page) itemHead(v ItemView) {
 		}
 	}
 	if o.Latency > 0 {
-		hits := ""
-		if o.FromCache > 0 {
-			hits = fmt.Sprintf("%s from the cache", Counted(o.FromCache, "answer"))
-		}
-		p.parts("latency", duration(o.Latency), hits)
+		p.parts("latency", duration(o.Latency), when(o.FromCache > 0, Counted(o.FromCache, "answer")+" from the cache"))
 	}
 	p.parts("tokens", tokenParts(usageSum(o.Usage))...)
-	switch {
-	case o.CostUSD != nil:
-		p.parts("cost", dollars(*o.CostUSD))
-	case len(o.Calls) > 0:
-		p.parts("cost", "unknown")
+	if o.CostUSD != nil || len(o.Calls) > 0 {
+		p.parts("cost", costParts(o.CostUSD, 0, "item")...)
 	}
 	p.parts("judging", judgingParts(o.Judging)...)
 }
@@ -148,9 +133,9 @@ func itemScores(scores []outcome.Score) Table {
 		note, reason := textutil.Line(s.Comment), ""
 		if s.Value == nil {
 			note = textutil.Line(s.Reason)
-		}
-		if s.Value == nil && len(s.Reason) > shortReason { // a column would cut it
-			note, reason = "", note
+			if len(s.Reason) > shortReason { // a column would cut it
+				note, reason = "", note
+			}
 		}
 		t.add(textutil.Line(s.Name), bar(s.Value, 8), Score(s.Value, 3), note, reason)
 	}
@@ -191,8 +176,7 @@ func (p *page) extracted(e *extraction.Extraction) {
 	for _, r := range e.Relationships {
 		relationships.add(end(r.Source, r.SourceRef), textutil.Line(r.Type), end(r.Target, r.TargetRef))
 	}
-	p.table(entities)
-	p.table(relationships)
+	p.table(entities, relationships)
 }
 
 // end shows the end of a relationship; one that refers to nothing is marked.
@@ -217,9 +201,7 @@ func (p *page) matches(matches []Match) {
 		if extracted := label(m.Extracted); extracted != both {
 			both += " ~ " + extracted
 		}
-		if m.TypeCorrect != nil && !*m.TypeCorrect {
-			both += "\nwrong type"
-		}
+		both += when(m.TypeCorrect != nil && !*m.TypeCorrect, "\nwrong type")
 		p.hang(p.faint("  "+text.Pad(kind(m), kinds, ' ')+"  "+Score(&m.Similarity, 2)+"  "), both, 0, nil)
 	}
 }
@@ -229,11 +211,9 @@ func (p *page) matches(matches []Match) {
 func missTable(title string, misses []Miss) Table {
 	t := Table{Title: title, Columns: []Column{{flex: true, key: true}, {Below: true}}}
 	for _, m := range misses {
-		why := textutil.Line(m.Reason)
-		if m.Nearest != "" {
-			why = strings.Join(given("nearest: "+textutil.Line(m.Nearest)+" (similarity "+Score(&m.Similarity, 3)+")", why), " · ")
-		}
-		t.add(strings.TrimSpace(textutil.Line(m.What)+" "+label(m.Value)), why)
+		nearest := "nearest: " + textutil.Line(m.Nearest) + " (similarity " + ratio(m.Similarity) + ")"
+		why := given(when(m.Nearest != "", nearest), textutil.Line(m.Reason))
+		t.add(strings.TrimSpace(textutil.Line(m.What)+" "+label(m.Value)), strings.Join(why, " · "))
 	}
 	return t
 }
@@ -241,7 +221,7 @@ func missTable(title string, misses []Miss) Table {
 func callTable(calls []outcome.Call) Table {
 	t := Table{Title: "Calls", Columns: []Column{{Title: "call", Name: true, flex: true}, {Title: "kind", flex: true}, {Title: "model", flex: true},
 		{Title: "time", Right: true}, {Title: "in", Right: true}, {Title: "out", Right: true}, {Title: "tries", Right: true}, {Below: true}}}
-	positive := func(n int64) string { return map[bool]string{true: Count(n)}[n > 0] }
+	positive := func(n int64) string { return when(n > 0, Count(n)) }
 	for _, c := range calls {
 		took, below := none, given(textutil.Line(c.Error))
 		if !c.Started.IsZero() && !c.Ended.Before(c.Started) {

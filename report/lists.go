@@ -37,10 +37,7 @@ type RunRow struct {
 
 // TimesTrials counts the items, and their trials where there are several.
 func (r RunRow) TimesTrials() string {
-	if r.Trials > 1 {
-		return Count(r.Items) + " × " + Count(r.Trials)
-	}
-	return Count(r.Items)
+	return Count(r.Items) + when(r.Trials > 1, " × "+Count(r.Trials))
 }
 
 // Runs writes a table of runs in the order given, times in the zone that they
@@ -71,23 +68,17 @@ func runTable(runs []RunRow) Table {
 		}
 		return c
 	}
-	run := name("run").strong()
-	t := Table{Columns: []Column{run, {Title: "dataset", flex: true, Wide: 2}, {Title: "model", flex: true, Wide: 3}, {Title: "status", flex: true},
+	failed := func(r RunRow) bool { return r.Failed > 0 }
+	t := Table{Columns: []Column{name("run").strong(),
+		{Title: "dataset", flex: true, Wide: 2}, {Title: "model", flex: true, Wide: 3}, {Title: "status", flex: true},
 		number("items"), number("failed"), {Title: primary, Right: primary != mixed, flex: true},
-		only(number(ofScored).wide(1).hint("the mean of those that did not fail"), func(r RunRow) bool { return r.Failed > 0 }),
+		only(number(ofScored).wide(1).hint("the mean of those that did not fail"), failed),
 		only(number("weighted"), func(r RunRow) bool { return r.Weighted != nil }),
 		only(number("unsent"), func(r RunRow) bool { return r.Unpublished > 0 }), {Title: "started", Wide: 4}}}
-	if slices.ContainsFunc(runs, func(r RunRow) bool { return r.Failed > 0 }) {
-		t.Notes = []string{"failed items count as 0"}
-	}
+	t.note(slices.ContainsFunc(runs, failed), "failed items count as 0")
 	for _, r := range runs {
-		mean, started := Score(r.AsZero, 3), none
-		if primary == mixed {
-			mean = strings.TrimSpace(mean + " " + textutil.Line(r.Primary))
-		}
-		if !r.Started.IsZero() {
-			started = r.Started.Format("2006-01-02 15:04")
-		}
+		mean := strings.TrimSpace(Score(r.AsZero, 3) + when(primary == mixed, " "+textutil.Line(r.Primary)))
+		started := cmp.Or(when(!r.Started.IsZero(), r.Started.Format("2006-01-02 15:04")), none)
 		t.add(r.Name, textutil.Line(r.Dataset), textutil.Line(r.Model), textutil.Line(r.Status), r.TimesTrials(), Count(r.Failed), mean,
 			Score(r.Mean, 3), Score(r.Weighted, 3), Count(r.Unpublished), started)
 	}
@@ -107,48 +98,32 @@ func (v LeaderboardView) RankTable() Table {
 			"and better in one of the two")}}
 	var tied []string
 	for i, r := range v.Runs {
-		best, p95, front := v.ToBest(i), none, "unknown"
-		if l := r.Summary.LatencyMS; l != nil {
-			p95 = Milliseconds(l.P95)
-		}
+		best, front := v.ToBest(i), "unknown"
+		p95 := known(r.Summary.LatencyMS, func(l outcome.Latencies) string { return Milliseconds(l.P95) })
 		if r.Front != nil {
-			front = map[bool]string{true: "yes"}[*r.Front]
+			front = when(*r.Front, "yes")
 		}
-		if i > 0 && r.Tied {
-			tied = append(tied, label(r.Summary.Run.Name))
-		}
+		tied = append(tied, given(when(i > 0 && r.Tied, label(r.Summary.Run.Name)))...)
 		t.add(place(r), r.Summary.Run.Name, Score(r.Mean, 3), Interval(r.CI95), Delta(best.Difference), pValue(best.PHolm),
 			Count(r.Summary.Items.Failed), CostPerItem(r), p95, front)
 	}
-	if len(tied) > 0 {
-		t.Notes = []string{"not shown to differ from the best: " + strings.Join(tied, ", ")}
-	}
+	t.names("not shown to differ from the best", tied)
 	return t
 }
 
-func place(r compare.Ranked) string {
-	if r.Rank == 0 {
-		return none
-	}
-	return Count(r.Rank)
-}
+func place(r compare.Ranked) string { return cmp.Or(when(r.Rank > 0, Count(r.Rank)), none) }
 
 // CostPerItem is what one item of a ranked run costs; "≥" where that is only
 // partly known.
 func CostPerItem(r compare.Ranked) string {
-	switch {
-	case r.CostPerItem == nil:
-		return none
-	case r.CostPartly:
-		return "≥" + dollars(*r.CostPerItem)
-	}
-	return dollars(*r.CostPerItem)
+	return known(r.CostPerItem, func(cost float64) string { return when(r.CostPartly, "≥") + dollars(cost) })
 }
 
 // PairTable compares every two runs, each with its place.
 func (v LeaderboardView) PairTable() Table {
-	first, second := Column{Title: "first", Name: true, flex: true}, Column{Title: "second", Name: true, flex: true}
-	t := Table{Title: "Every two runs", noun: "pair", Columns: []Column{first, second, {Title: "difference", Right: true, Strong: true, Diff: true, Wide: 2},
+	t := Table{Title: "Every two runs", noun: "pair", Columns: []Column{
+		{Title: "first", Name: true, flex: true}, {Title: "second", Name: true, flex: true},
+		{Title: "difference", Right: true, Strong: true, Diff: true, Wide: 2},
 		interval(), number("p").wide(4), number("p (Holm)").wide(3).hint("corrected for the number of pairs"),
 		{Title: "second is", Pill: true}, {Below: true}}}
 	places := map[string]string{}
@@ -156,17 +131,21 @@ func (v LeaderboardView) PairTable() Table {
 		places[r.Summary.Run.Name] = place(r) + " "
 	}
 	for _, pair := range v.Pairs {
-		says, state, reasons := string(pair.Verdict), string(pair.Verdict), []string{}
-		if len(pair.Incompatible) > 0 {
-			says, state = "incompatible", string(compare.Worse)
-		}
-		for _, reason := range pair.Reasons() {
-			reasons = append(reasons, quoted(reason))
-		}
+		says, state := pill(pair.Verdict, pair.Verdict, len(pair.Incompatible) > 0)
+		reasons := pair.Reasons()
+		reasons = listed(reasons, len(reasons), quoted)
 		t.add(places[pair.First]+label(pair.First), places[pair.Second]+label(pair.Second), Delta(pair.Difference), Deltas(pair.CI95),
 			pValue(pair.P), pValue(pair.PHolm), says, strings.Join(reasons, "\n")).State = state
 	}
 	return t
+}
+
+// pill is what stands for a verdict, and the state that it is marked with.
+func pill(verdict, marked compare.Verdict, incompatible bool) (says, state string) {
+	if incompatible {
+		return "incompatible", string(compare.Worse)
+	}
+	return string(verdict), string(marked)
 }
 
 // Leaderboard writes runs in order of their metric: what each is, its mean with
@@ -192,7 +171,7 @@ func Leaderboard(w io.Writer, l compare.Leaderboard, opt Options) error {
 // number of scores.
 type Moves struct {
 	primary string
-	scores  map[string]*movingScore
+	scores  map[string]*MovedScore
 	moved   *stats.Shortlist[MovedItem]
 	n       int
 }
@@ -214,12 +193,8 @@ type MovedScore struct {
 	Down      int `json:"down"`
 	Defined   int `json:"newly_defined"`
 	Undefined int `json:"newly_undefined"`
-}
 
-// movingScore is a MovedScore in the making.
-type movingScore struct {
-	MovedScore
-	before, after stats.Moments
+	before, after stats.Moments // in the making
 }
 
 // MovedItem is an outcome whose scores moved far.
@@ -244,7 +219,7 @@ type MovesResult struct {
 // NewMoves returns a gatherer that has seen nothing; it keeps the ten items that move
 // most by the primary score.
 func NewMoves(primary string) *Moves {
-	return &Moves{primary: primary, scores: map[string]*movingScore{}, moved: stats.NewShortlist(10, func(a, b MovedItem) int {
+	return &Moves{primary: primary, scores: map[string]*MovedScore{}, moved: stats.NewShortlist(10, func(a, b MovedItem) int {
 		return cmp.Or(cmp.Compare(math.Abs(b.After-b.Before), math.Abs(a.After-a.Before)), cmp.Compare(a.Item, b.Item), cmp.Compare(a.Trial, b.Trial))
 	})}
 }
@@ -266,7 +241,7 @@ func (m *Moves) Add(before, after outcome.Outcome) {
 		}
 		s := m.scores[name]
 		if s == nil {
-			s = &movingScore{MovedScore: MovedScore{Score: name}}
+			s = &MovedScore{Score: name}
 			m.scores[name] = s
 		}
 		s.add(then, now)
@@ -276,7 +251,7 @@ func (m *Moves) Add(before, after outcome.Outcome) {
 	}
 }
 
-func (s *movingScore) add(before, after *float64) {
+func (s *MovedScore) add(before, after *float64) {
 	if before != nil {
 		s.before.Add(*before)
 	}
@@ -305,14 +280,9 @@ func (m *Moves) Result(h outcome.Header, order []string) MovesResult {
 	for _, s := range m.scores {
 		s.NOld, s.NNew = s.before.N(), s.after.N()
 		s.Before, s.After = s.before.MeanOrNil(), s.after.MeanOrNil()
-		r.Scores = append(r.Scores, s.MovedScore)
+		r.Scores = append(r.Scores, *s)
 	}
-	place := func(name string) int {
-		if at := slices.Index(order, name); at >= 0 {
-			return at
-		}
-		return len(order)
-	}
+	place := func(name string) uint { return uint(slices.Index(order, name)) } // the last for -1
 	slices.SortFunc(r.Scores, func(a, b MovedScore) int {
 		return cmp.Or(cmp.Compare(place(a.Score), place(b.Score)), cmp.Compare(a.Score, b.Score))
 	})
@@ -326,26 +296,20 @@ func MovesText(w io.Writer, r MovesResult, opt Options) error {
 	p.line(p.bold(textutil.Line(r.Name)) + " · " + textutil.Line(r.From.Name) + " scored again, " + Counted(r.Items, "result"))
 	t := Table{Title: "Scores that moved", Columns: []Column{{Title: "score"}, number("before"), number("after"), number("difference"),
 		number("up"), number("down"), number("n")}}
-	still := 0
 	for _, s := range r.Scores {
 		if s.Up+s.Down+s.Defined+s.Undefined == 0 {
-			still++
 			continue
 		}
-		n := Count(s.NNew)
-		if s.NOld != s.NNew {
-			n = Count(s.NOld) + " → " + n
-		}
-		t.add(textutil.Line(s.Score), Score(s.Before, 3), Score(s.After, 3), difference(s.Before, s.After), Count(s.Up), Count(s.Down), n)
+		t.add(textutil.Line(s.Score), Score(s.Before, 3), Score(s.After, 3), difference(s.Before, s.After),
+			Count(s.Up), Count(s.Down), shift(Count(s.NOld), Count(s.NNew)))
 	}
 	if len(t.Rows) == 0 {
 		p.line("no score moved")
 		return p.writeTo(w)
 	}
 	p.table(t)
-	if still > 0 {
-		p.note(Counted(still, "other score") + " did not move")
-	}
+	still := len(r.Scores) - len(t.Rows)
+	p.notes(when(still > 0, Counted(still, "other score")+" did not move"))
 	p.table(movedTable(r))
 	return p.writeTo(w)
 }

@@ -77,6 +77,22 @@ func (v ItemView) message() string {
 	return ""
 }
 
+// when is a text where something holds; "" elsewhere.
+func when(holds bool, text string) string {
+	if holds {
+		return text
+	}
+	return ""
+}
+
+// known shows what is known; none elsewhere.
+func known[T any](v *T, show func(T) string) string {
+	if v == nil {
+		return none
+	}
+	return show(*v)
+}
+
 // none stands where there is no number.
 const none = "–"
 
@@ -138,13 +154,11 @@ func duration(d time.Duration) string { return Milliseconds(float64(d) / float64
 // dollars shows money with two decimals, small amounts with as many as two
 // digits need.
 func dollars(v float64) string {
-	switch {
-	case v == 0 || math.Abs(v) >= 0.995:
-		return fmt.Sprintf("$%.2f", v)
-	default:
-		decimals := 1 - int(math.Floor(math.Log10(math.Abs(v))))
-		return fmt.Sprintf("$%.*f", min(max(2, decimals), 12), v)
+	decimals := 2
+	if v != 0 {
+		decimals = min(max(2, 1-int(math.Floor(math.Log10(math.Abs(v))))), 12)
 	}
+	return fmt.Sprintf("$%.*f", decimals, v)
 }
 
 // bar draws v in [0,1] as a line on a scale of width cells, to an eighth of a
@@ -180,18 +194,12 @@ func difference(before, after *float64) string {
 
 // Deltas shows both ends of an interval of a difference.
 func Deltas(ci *[2]float64) string {
-	if ci == nil {
-		return none
-	}
-	return Delta(&ci[0]) + " to " + Delta(&ci[1])
+	return known(ci, func(ci [2]float64) string { return Delta(&ci[0]) + " to " + Delta(&ci[1]) })
 }
 
 // pValue shows a p-value; below 0.001 only that.
 func pValue(p *float64) string {
-	switch {
-	case p == nil:
-		return none
-	case *p < 0.001:
+	if p != nil && *p < 0.001 {
 		return "<0.001"
 	}
 	return Score(p, 3)

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -32,10 +33,7 @@ func (v SummaryView) Planned() string {
 // Noun is that of what is counted: items, or outcomes where there are several
 // trials.
 func (v SummaryView) Noun() string {
-	if v.Trials == nil {
-		return "item"
-	}
-	return "outcome"
+	return cmp.Or(when(v.Trials == nil, "item"), "outcome")
 }
 
 // About says what a run is: its dataset and model, and what was measured besides.
@@ -47,24 +45,17 @@ func (v SummaryView) About() []string {
 
 // Origin says when a run began, and of which versions scorer and dataset were.
 func (v SummaryView) Origin() []string {
-	started := ""
-	if !v.Run.Started.IsZero() {
-		started = v.Run.Started.UTC().Format("2006-01-02 15:04 UTC")
-	}
+	started := when(!v.Run.Started.IsZero(), v.Run.Started.UTC().Format("2006-01-02 15:04 UTC"))
 	return given(started, short("scorer ", v.Run.ScorerVersion), short("dataset ", v.Run.DatasetFingerprint))
 }
 
 // system lists provider, parameters and prompt.
 func (v SummaryView) system() []string {
-	r, prompt := v.Run, ""
-	if r.PromptName != "" {
-		prompt = fmt.Sprintf("prompt %s@%d", textutil.Line(r.PromptName), r.PromptVersion)
-		if r.PromptLabel != "" {
-			prompt += " (" + textutil.Line(r.PromptLabel) + ")"
-		}
-	}
+	r := v.Run
+	prompt := fmt.Sprintf("prompt %s@%d", textutil.Line(r.PromptName), r.PromptVersion) +
+		when(r.PromptLabel != "", " ("+textutil.Line(r.PromptLabel)+")")
 	return given(textutil.Line(r.Provider), textutil.Line(r.Pipeline), shownAs("temperature %g", r.Temperature), shownAs("top_p %g", r.TopP),
-		shownAs("max_tokens %d", r.MaxTokens), shownAs("seed %d", r.Seed), prompt)
+		shownAs("max_tokens %d", r.MaxTokens), shownAs("seed %d", r.Seed), when(r.PromptName != "", prompt))
 }
 
 // shownAs writes a setting that was made; "" otherwise.
@@ -84,14 +75,8 @@ func tokenParts(u outcome.UsageSum) []string {
 	if u.Total == 0 {
 		return nil
 	}
-	parts := []string{Count(u.Input) + " in", Count(u.Output) + " out"}
-	if u.Cached > 0 {
-		parts = append(parts, Count(u.Cached)+" of them cached")
-	}
-	if u.Reasoning > 0 {
-		parts = append(parts, Count(u.Reasoning)+" for reasoning")
-	}
-	return parts
+	return given(Count(u.Input)+" in", Count(u.Output)+" out", when(u.Cached > 0, Count(u.Cached)+" of them cached"),
+		when(u.Reasoning > 0, Count(u.Reasoning)+" for reasoning"))
 }
 
 // usageSum is the usage of one item as that of many.
@@ -102,30 +87,31 @@ func usageSum(u outcome.Usage) outcome.UsageSum {
 // cost says what is known of it; nothing where nothing was bought.
 func (v SummaryView) cost() []string {
 	u := v.Usage
-	var parts []string
 	switch {
 	case v.Run.RescoredFrom != "":
 		return []string{"none: scored again, no model was asked for extractions"}
 	case u.CostUSD == nil && u.Total == 0:
 		return nil
-	case u.CostUSD == nil:
-		parts = []string{"unknown"}
-	case u.CostUnknown > 0:
-		parts = []string{"at least " + dollars(*u.CostUSD), "unknown for " + Counted(u.CostUnknown, "item")}
-	default:
-		parts = []string{dollars(*u.CostUSD)}
-		if n := v.Items.Scored + v.Items.Failed; n > 0 && *u.CostUSD > 0 {
-			per := dollars(*u.CostUSD/float64(n)) + " per item"
-			if v.Trials != nil {
-				per += " and trial"
-			}
-			parts = append(parts, per)
-		}
+	}
+	parts := costParts(u.CostUSD, u.CostUnknown, "item")
+	if n := v.Items.Scored + v.Items.Failed; n > 0 && u.CostUSD != nil && u.CostUnknown == 0 && *u.CostUSD > 0 {
+		parts = append(parts, dollars(*u.CostUSD/float64(n))+" per item"+when(v.Trials != nil, " and trial"))
 	}
 	if all := u.AllCostUSD; all != nil && (u.CostUSD == nil || *all != *u.CostUSD) {
 		parts = append(parts, "newest attempts; "+dollars(*all)+" in all")
 	}
 	return parts
+}
+
+// costParts say what is known of a cost, which is unknown for so many of what the noun says.
+func costParts[N int | int64](cost *float64, unknown N, noun string) []string {
+	switch {
+	case cost == nil:
+		return []string{"unknown"}
+	case unknown > 0:
+		return []string{"at least " + dollars(*cost), "unknown for " + Counted(unknown, noun)}
+	}
+	return []string{dollars(*cost)}
 }
 
 // judgingParts say what judging models took, which is no part of the cost; nothing
@@ -135,13 +121,10 @@ func judgingParts(j *outcome.Judging) []string {
 		return nil
 	}
 	parts := append([]string{Counted(j.Calls, "call") + " of judging models"}, tokenParts(usageSum(j.Usage))...)
-	switch {
-	case j.CostUSD == nil:
+	if j.CostUSD == nil {
 		return append(parts, "cost unknown")
-	case j.CostUnknown > 0:
-		return append(parts, "at least "+dollars(*j.CostUSD), "unknown for "+Counted(j.CostUnknown, "call"))
 	}
-	return append(parts, dollars(*j.CostUSD))
+	return append(parts, costParts(j.CostUSD, j.CostUnknown, "call")...)
 }
 
 // ofScored is the title over means of items that did not fail.
@@ -149,20 +132,18 @@ const ofScored = "of scored"
 
 // ScoreTable has a row for each score.
 func (v SummaryView) ScoreTable() Table {
-	only := func(shown bool) string { return map[bool]string{false: no}[shown] }
 	mean, scored := number("mean").strong(), number(no).wide(2)
 	if v.Scores.AnyFailed() {
 		mean.Markdown, mean.Page, mean.Hint = "failed as 0", "failed as 0", "failed items count as 0"
-		if slices.ContainsFunc(v.Scores, func(s outcome.Stat) bool { return s.Unanswered > 0 }) {
-			mean.Hint += ", and those that an evaluator gave no score for"
-		}
+		unanswered := slices.ContainsFunc(v.Scores, func(s outcome.Stat) bool { return s.Unanswered > 0 })
+		mean.Hint += when(unanswered, ", and those that an evaluator gave no score for")
 		scored.Text, scored.Title, scored.Hint = ofScored, "mean of scored", "the mean of the others, n of them"
 	}
 	pooled := slices.ContainsFunc(v.Scores, func(s outcome.Stat) bool { return s.Pooled != nil })
-	people := only(v.Ceiling != nil)
+	people := when(v.Ceiling == nil, no)
 	t := Table{Title: "Scores", Columns: []Column{name("score"), {Markdown: no, Page: no, cyan: true, Wide: 5}, mean, interval(), scored,
 		{Title: "range", Markdown: no, Page: no, Right: true, Wide: 4}, number("n"),
-		{Title: "pooled", Text: only(pooled), Right: true, Wide: 3, Hint: "over the counts of all scored items"},
+		{Title: "pooled", Text: when(!pooled, no), Right: true, Wide: 3, Hint: "over the counts of all scored items"},
 		{Title: "human agreement", Text: people, Markdown: people, Page: people, Right: true}}}
 	if v.Ceiling != nil {
 		t.Notes = []string{v.Ceiling.what()}
@@ -170,7 +151,7 @@ func (v SummaryView) ScoreTable() Table {
 	for _, s := range v.Scores {
 		mean, ci := v.Scores.Lead(s)
 		row := t.add(s.Name, bar(mean, 24), Score(mean, 3), Interval(ci), Score(s.Mean, 3),
-			span(s.Min, s.Max), Count(s.N), Score(s.Pooled, 3), v.people(s.Name))
+			span(s.Min, s.Max, 2), Count(s.N), Score(s.Pooled, 3), v.people(s.Name))
 		row.Primary = s.Name == v.Run.Primary
 	}
 	return t
@@ -180,34 +161,29 @@ func (v SummaryView) ScoreTable() Table {
 // interval: the nearer one may be cut at a bound of the score.
 func (v SummaryView) people(score string) string {
 	stat := v.Ceiling.Stat(score)
-	if stat.CI95 == nil {
-		return Score(stat.Mean, 3)
+	text := Score(stat.Mean, 3)
+	if ci := stat.CI95; ci != nil {
+		text += " ±" + ratio(max(ci[1]-*stat.Mean, *stat.Mean-ci[0]))
 	}
-	return Score(stat.Mean, 3) + " ±" + ratio(max(stat.CI95[1]-*stat.Mean, *stat.Mean-stat.CI95[0]))
+	return text
 }
 
 // Interval shows both ends.
 func Interval(ci *[2]float64) string {
-	if ci == nil {
-		return none
-	}
-	return ends(Score(&ci[0], 3), Score(&ci[1], 3))
+	return known(ci, func(ci [2]float64) string { return ends(ratio(ci[0]), ratio(ci[1])) })
 }
 
 // span shows the least and the largest value.
-func span(least, top *float64) string {
+func span(least, top *float64, decimals int) string {
 	if least == nil || top == nil {
 		return none
 	}
-	return ends(Score(least, 2), Score(top, 2))
+	return ends(Score(least, decimals), Score(top, decimals))
 }
 
 // ends joins two numbers with a dash; a minus sign would run into it.
 func ends(from, to string) string {
-	if strings.HasPrefix(to, "-") {
-		return from + " to " + to
-	}
-	return from + "–" + to
+	return from + cmp.Or(when(strings.HasPrefix(to, "-"), " to "), "–") + to
 }
 
 // GroupTables break the counts down, a table for each kind of type.
@@ -220,11 +196,9 @@ func (v SummaryView) GroupTables() (tables []Table) {
 		}
 		tables = append(tables, t)
 	}
-	if len(tables) > 0 && v.Trials != nil {
-		tables[0].Notes = append(tables[0].Notes, "counts of all trials together")
-	}
-	if len(tables) > 0 && v.Items.Failed > 0 {
-		tables[0].Notes = append(tables[0].Notes, "failed "+v.Noun()+"s have no counts by type")
+	if len(tables) > 0 {
+		tables[0].note(v.Trials != nil, "counts of all trials together")
+		tables[0].note(v.Items.Failed > 0, "failed "+v.Noun()+"s have no counts by type")
 	}
 	return tables
 }
@@ -234,12 +208,12 @@ const mostKinds = 20
 
 // kinds divides groups that are sorted by their kind into one list for each.
 func kinds[G any](groups []G, kind func(G) string) (lists [][]G) {
-	begin := 0
-	for i := range groups {
-		if i+1 == len(groups) || kind(groups[i+1]) != kind(groups[begin]) {
-			lists = append(lists, groups[begin:i+1])
-			begin = i + 1
+	for i, g := range groups {
+		if i == 0 || kind(g) != kind(groups[i-1]) {
+			lists = append(lists, nil)
 		}
+		last := &lists[len(lists)-1]
+		*last = append(*last, g)
 	}
 	return lists[:min(len(lists), mostKinds)]
 }
@@ -253,9 +227,8 @@ func (v SummaryView) failureTable() Table {
 		for _, item := range f.Items {
 			items = append(items, quoted(item.ID)+": "+quoted(item.Message))
 		}
-		if more := f.Count - len(f.Items); more > 0 && len(items) > 0 {
-			items = append(items, "and "+Count(more)+" more")
-		}
+		more := f.Count - len(f.Items)
+		items = append(items, given(when(more > 0 && len(items) > 0, "and "+Count(more)+" more"))...)
 		t.add(string(f.Class), Count(f.Count), strings.Join(items, "\n")).State = string(compare.Fail)
 	}
 	return t
@@ -279,11 +252,7 @@ func (v SummaryView) worstTable() Table {
 	t := Table{Title: "Lowest " + quoted(v.Run.Primary), Columns: []Column{{Markdown: "item", Name: true, flex: true, key: true},
 		{Markdown: "score", Right: true, Strong: true}, {Markdown: "comment", flex: true, free: true, faint: true}}}
 	for _, item := range v.Worst {
-		comment := ""
-		if item.Comment != "" {
-			comment = quoted(item.Comment)
-		}
-		t.add(item.ID, ratio(item.Score), comment).Trial = item.Trial
+		t.add(item.ID, ratio(item.Score), when(item.Comment != "", quoted(item.Comment))).Trial = item.Trial
 	}
 	return t
 }
@@ -317,9 +286,7 @@ func Text(w io.Writer, s outcome.Summary, opt Options) error {
 		paint := map[string]func(string) string{"": p.faint, "warn": p.yellow, "bad": p.red}[f.State]
 		p.parts(paint(f.Label), f.Parts...)
 	}
-	for _, t := range v.tables(p.Groups) {
-		p.table(t)
-	}
+	p.table(v.tables(p.Groups)...)
 	p.warnings("Read with care", s.Warnings, 0)
 	p.where()
 	return p.writeTo(w)
@@ -339,22 +306,17 @@ func (v SummaryView) Facts() (list []Fact) {
 			list = append(list, Fact{label, state, parts})
 		}
 	}
-	counted := func(n int, text string) string { return map[bool]string{true: Counted(n, v.Noun()) + text}[n > 0] }
+	counted := func(n int, text string) string { return when(n > 0, Counted(n, v.Noun())+text) }
 	if v.Status != outcome.Complete && v.Status != "" { // what is no run has none
 		add("status", "warn", textutil.Line(string(v.Status)), counted(v.Items.NotRun(), " not run"))
 	}
 	if a := v.Answers; a != nil {
 		add("weighted", "", "weighted_score "+Score(a.WeightedScore, 4), short("document ", a.PDFSHA256), short("questions ", a.QuestionsSHA256))
 	}
-	i, state, cached := v.Items, "", ""
-	if i.Failed > 0 {
-		state = "bad"
-	}
-	if i.FromCache > 0 {
-		cached = Count(i.FromCache) + " from the cache"
-	}
-	add(v.Noun()+"s", state, Count(i.Planned)+" planned", Count(i.Scored)+" scored", Count(i.Failed)+" failed",
-		Count(i.NothingToFind)+" with nothing to find", cached)
+	i := v.Items
+	add(v.Noun()+"s", when(i.Failed > 0, "bad"), Count(i.Planned)+" planned", Count(i.Scored)+" scored",
+		Count(i.Failed)+" failed", Count(i.NothingToFind)+" with nothing to find",
+		when(i.FromCache > 0, Count(i.FromCache)+" from the cache"))
 	if l := v.LatencyMS; l != nil {
 		add("latency", "", "p50 "+Milliseconds(l.P50), "p95 "+Milliseconds(l.P95), "mean "+Milliseconds(l.Mean), "max "+Milliseconds(l.Max))
 	}
@@ -362,8 +324,8 @@ func (v SummaryView) Facts() (list []Fact) {
 	add("cost", "", v.cost()...)
 	add("judging", "", judgingParts(v.Judging)...)
 	if sent := v.Published; sent != nil {
-		state = map[bool]string{true: "warn"}[sent.Waiting > 0]
-		add("langfuse", state, Counted(sent.Outcomes, v.Noun())+" published", counted(sent.Waiting, " waiting to be published"))
+		add("langfuse", when(sent.Waiting > 0, "warn"), Counted(sent.Outcomes, v.Noun())+" published",
+			counted(sent.Waiting, " waiting to be published"))
 	}
 	for _, c := range v.Run.CustomScorers {
 		if c.Certified != "" {
@@ -376,7 +338,7 @@ func (v SummaryView) Facts() (list []Fact) {
 // short is the beginning of a hash or a version, after what it is.
 func short(what, hash string) string {
 	shown, _ := FirstRunes(textutil.Line(hash), 12)
-	return map[bool]string{true: what + shown}[shown != ""]
+	return when(shown != "", what+shown)
 }
 
 // Markdown writes the summary of each run, fit for the comment of a pull
@@ -390,7 +352,7 @@ func Markdown(w io.Writer, runs []Run) error {
 	for _, r := range runs {
 		m.summary(SummaryView{r.Summary, r.Ceiling})
 	}
-	return m.writeTo(w)
+	return write(w, m.text.String())
 }
 
 func (m *markdown) summary(v SummaryView) {
@@ -415,9 +377,7 @@ func (v SummaryView) TrialTable() Table {
 	primary := label(v.Run.Primary)
 	t := Table{Title: "Trials", Columns: []Column{number("trial"), {Title: "run", flex: true, key: true}, number("scored").wide(1), number("failed"),
 		{Title: primary, Text: text.Snip(primary, 20, "…"), Right: true, Strong: true}}}
-	if uneven := v.Trials.Uneven; uneven > 0 {
-		t.Notes = append(t.Notes, Counted(uneven, "item")+" not run in every trial")
-	}
+	t.note(v.Trials.Uneven > 0, Counted(v.Trials.Uneven, "item")+" not run in every trial")
 	for _, run := range v.Trials.Runs {
 		t.add(strconv.Itoa(run.Trial), textutil.Line(run.Name), Count(run.Scored), Count(run.Failed), Score(run.Mean, 3))
 	}
@@ -432,14 +392,8 @@ func (v SummaryView) SpreadTable() Table {
 		number("sd within items").wide(1).hint("how much one item varies between its trials"), number("items the same")},
 		Notes: []string{"failed trials count as 0 · an item's value is the mean over its trials · the difference of two trials has the sd of trials times √2"}}
 	for _, s := range v.Trials.Scores {
-		means, same := none, none
-		if s.Least != nil && s.Top != nil {
-			means = ends(Score(s.Least, 3), Score(s.Top, 3))
-		}
-		if s.N > 0 {
-			same = Count(s.Consistent) + "/" + Count(s.N)
-		}
-		t.add(s.Name, means, Score(s.Between, 3), Score(s.Within, 3), same)
+		t.add(s.Name, span(s.Least, s.Top, 3), Score(s.Between, 3), Score(s.Within, 3),
+			cmp.Or(when(s.N > 0, Count(s.Consistent)+"/"+Count(s.N)), none))
 	}
 	return t
 }
@@ -452,8 +406,7 @@ func (v SummaryView) FlakyTable() Table {
 	for _, item := range v.Trials.FlakyItems {
 		t.add(item.ID, ratio(item.Least), ratio(item.Top), ratio(item.Mean), Count(item.Failed)+"/"+Count(item.Trials))
 	}
-	if more := v.Trials.Flaky - len(v.Trials.FlakyItems); more > 0 {
-		t.More = "and " + Counted(more, "more item")
-	}
+	more := v.Trials.Flaky - len(v.Trials.FlakyItems)
+	t.More = when(more > 0, "and "+Counted(more, "more item"))
 	return t
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 
 	"extraction-experiment/compare"
-	"extraction-experiment/internal/textutil"
 )
 
 // Table is a part of a report from which every form is written: a terminal takes
@@ -81,6 +80,14 @@ func (t *Table) add(cells ...string) *Row {
 	return &t.Rows[len(t.Rows)-1]
 }
 
+// note adds a remark where something holds.
+func (t *Table) note(holds bool, text string) { t.Notes = append(t.Notes, given(when(holds, text))...) }
+
+// names adds a remark about some names, if there are any.
+func (t *Table) names(about string, names []string) {
+	t.note(len(names) > 0, about+": "+strings.Join(names, ", "))
+}
+
 // First keeps so many rows, all for a negative number, and says how many more
 // there are.
 func (t Table) First(n int) Table {
@@ -92,18 +99,13 @@ func (t Table) First(n int) Table {
 
 // ForPage is the table as a page shows it.
 func (t Table) ForPage() Table {
-	t = t.in(func(c Column) string { return c.Page })
 	t.Title = unquoted(t.Title)
-	for _, row := range t.Rows {
-		for i, cell := range row.Cells {
-			row.Cells[i] = unquoted(cell)
-		}
-	}
-	return t
+	return t.in(func(c Column) string { return c.Page }, func(_ Column, cell string) string { return unquoted(cell) })
 }
 
-// in is the table with the columns of one form, under its titles.
-func (t Table) in(title func(Column) string) Table {
+// in is the table with the columns of one form, under its titles, and its cells made
+// harmless in the way of that form.
+func (t Table) in(title func(Column) string, clean func(Column, string) string) Table {
 	out := t
 	out.Rows, out.Columns = slices.Clone(t.Rows), nil
 	for i := range out.Rows {
@@ -115,7 +117,7 @@ func (t Table) in(title func(Column) string) Table {
 		}
 		out.Columns = append(out.Columns, c)
 		for r, row := range t.Rows {
-			out.Rows[r].Cells = append(out.Rows[r].Cells, row.Cells[i])
+			out.Rows[r].Cells = append(out.Rows[r].Cells, clean(c, row.Cells[i]))
 		}
 	}
 	return out
@@ -123,25 +125,24 @@ func (t Table) in(title func(Column) string) Table {
 
 // forText is the table as a terminal shows it: the rows, and what stands below them.
 func (t Table) forText() (rows, below Table) {
-	rows = t.in(func(c Column) string { return map[bool]string{true: no, false: c.Text}[c.Below] })
-	below = t.in(func(c Column) string { return map[bool]string{true: c.Text, false: no}[c.Below] })
-	for r, row := range rows.Rows {
-		for i, cell := range row.Cells {
-			if rows.Columns[i].Name {
-				row.Cells[i] = label(cell)
-			} else {
-				row.Cells[i] = unquoted(cell)
-			}
-			if i == 0 && row.Trial > 0 {
-				row.Cells[i] += fmt.Sprintf(" #%d", row.Trial)
-			}
+	clean := func(c Column, cell string) string {
+		if c.Name {
+			return label(cell)
 		}
-		for i, cell := range below.Rows[r].Cells {
-			below.Rows[r].Cells[i] = unquoted(cell)
+		return unquoted(cell)
+	}
+	rows = t.in(func(c Column) string { return cmp.Or(when(c.Below, no), c.Text) }, clean)
+	below = t.in(func(c Column) string { return cmp.Or(when(!c.Below, no), c.Text) }, clean)
+	for _, row := range rows.Rows {
+		if len(row.Cells) > 0 {
+			row.Cells[0] += row.trial()
 		}
 	}
 	return rows, below
 }
+
+// trial says of which trial a row is, where that is to be said.
+func (r Row) trial() string { return when(r.Trial > 0, fmt.Sprintf(" #%d", r.Trial)) }
 
 // Text is the table as it stands in a pipe: no column is left out and no name is cut.
 func (t Table) Text() string {
@@ -157,9 +158,16 @@ const gap = 2
 // still be told from others, and the least of all.
 const readable, narrowest = 11, 6
 
-// table draws a table under its title, and below it what its titles mean, remarks, and
+// table draws tables.
+func (p *page) table(tables ...Table) {
+	for _, t := range tables {
+		p.draw(t)
+	}
+}
+
+// draw draws a table under its title, and below it what its titles mean, remarks, and
 // the columns that did not fit. In a pipe there is always room.
-func (p *page) table(t Table) {
+func (p *page) draw(t Table) {
 	if t.Title != "" {
 		p.title(unquoted(t.Title))
 	}
@@ -176,16 +184,11 @@ func (p *page) table(t Table) {
 		p.line("  " + p.faint(t.More))
 	}
 	for _, c := range rows.Columns {
-		if c.Hint != "" {
-			hints = append(hints, c.Title+": "+c.Hint)
-		}
+		hints = append(hints, given(when(c.Hint != "", c.Title+": "+c.Hint))...)
 	}
-	for _, note := range append([]string{strings.Join(hints, " · ")}, t.Notes...) {
-		p.note(textutil.Line(note))
-	}
-	if len(dropped) > 0 {
-		p.note("left out for want of width: " + strings.Join(dropped, ", "))
-	}
+	rows.Notes = append([]string{strings.Join(hints, " · ")}, t.Notes...)
+	rows.names("left out for want of width", dropped)
+	p.notes(rows.Notes...)
 }
 
 // shorten drops wide columns until the line fits with no flexible column cut to less than
@@ -201,14 +204,15 @@ func (t *Table) shorten(width int) (dropped []string) {
 		return uncut
 	}
 	for {
-		widest := 0
-		for _, c := range t.Columns {
-			widest = max(widest, c.Wide)
+		at, widest := 0, 0
+		for i, c := range t.Columns {
+			if c.Wide > widest {
+				at, widest = i, c.Wide
+			}
 		}
 		if _, total := t.widths(least); total <= width || widest == 0 {
 			return dropped
 		}
-		at := slices.IndexFunc(t.Columns, func(c Column) bool { return c.Wide == widest })
 		dropped = append(dropped, given(t.Columns[at].Title)...)
 		t.Columns = slices.Delete(t.Columns, at, at+1)
 		for i := range t.Rows {
@@ -279,12 +283,7 @@ func (p *page) render(t, below Table) {
 		for i, c := range t.Columns {
 			cell := cell(i, c)
 			space := strings.Repeat(" ", widths[i]-text.StringWidthWithoutEscSequences(cell))
-			line += strings.Repeat(" ", gap)
-			if c.Right {
-				line += space + cell
-			} else {
-				line += cell + space
-			}
+			line += strings.Repeat(" ", gap) + when(c.Right, space) + cell + when(!c.Right, space)
 		}
 		if line = strings.TrimRight(line, " "); line != "" {
 			p.line(line)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/url"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/jedib0t/go-pretty/v6/text"
 
@@ -24,10 +25,7 @@ type page struct {
 
 func newPage(opt Options) *page { return &page{Options: opt.filled()} }
 
-func (p *page) writeTo(w io.Writer) error {
-	_, err := io.WriteString(w, isolates(p.text.String()))
-	return written(err)
-}
+func (p *page) writeTo(w io.Writer) error { return write(w, isolates(p.text.String())) }
 
 // title begins a section. It is written with its first line: a section in which
 // nothing stands has none.
@@ -59,11 +57,8 @@ func (p *page) hang(lead, s string, most int, paint func(string) string) {
 	indent := text.StringWidthWithoutEscSequences(lead)
 	lines := Wrap(s, p.Width-indent)
 	if most > 0 && len(lines) > most {
-		last := lines[most-1]
-		if text.StringWidthWithoutEscSequences(last) > p.Width-indent-2 {
-			last = text.Trim(last, p.Width-indent-2)
-		}
-		lines = append(lines[:most-1:most-1], last+" …")
+		lines = lines[:most]
+		lines[most-1] = text.Trim(lines[most-1], p.Width-indent-2) + " …"
 	}
 	for _, line := range lines {
 		line = isolate(strings.ReplaceAll(strings.TrimSuffix(line, unbroken+"·"), unbroken, " "))
@@ -91,10 +86,10 @@ func (p *page) parts(label string, parts ...string) {
 // unbroken is a space at which no line is broken.
 const unbroken = "\u00a0"
 
-// note writes a remark below a table, if there is one.
-func (p *page) note(s string) {
-	if s != "" {
-		p.wrapped(s, gap, 0, p.faint)
+// notes writes remarks below a table, those that are there.
+func (p *page) notes(list ...string) {
+	for _, s := range given(list...) {
+		p.wrapped(textutil.Line(s), gap, 0, p.faint)
 	}
 }
 
@@ -143,15 +138,11 @@ func Wrap(s string, width int) []string {
 		used = 0
 	}
 	for paragraph := range strings.SplitSeq(s, "\n") {
-		first := true
-		for word := range strings.SplitSeq(paragraph, " ") {
+		for i, word := range strings.Split(paragraph, " ") {
 			size := text.StringWidthWithoutEscSequences(word)
-			switch {
-			case first:
-				first = false
-			case used > 0 && used+1+size > width:
+			if i > 0 && used > 0 && used+1+size > width {
 				flush()
-			default:
+			} else if i > 0 {
 				line.WriteByte(' ')
 				used++
 			}
@@ -198,29 +189,31 @@ func rightToLeft(r rune) bool {
 // label is a name as one line, and says so when there is none.
 func label(name string) string { return cmp.Or(textutil.Line(name), "(none)") }
 
+// listed shows the first of some texts, so many, and how many more there are.
+func listed(list []string, most int, show func(string) string) (out []string) {
+	for _, s := range list[:min(len(list), most)] {
+		out = append(out, show(s))
+	}
+	more := len(list) - len(out)
+	return append(out, given(when(more > 0, "and "+Count(more)+" more"))...)
+}
+
 // FirstRunes returns the first n runes of s and how many are left; all for a
 // negative n.
 func FirstRunes(s string, n int) (string, int) {
 	if n < 0 || len(s) <= n {
 		return s, 0
 	}
-	runes, end := 0, len(s)
-	for i := range s {
-		if runes == n {
-			end = i
-		}
-		runes++
+	end := 0
+	for ; n > 0 && end < len(s); n-- {
+		_, size := utf8.DecodeRuneInString(s[end:])
+		end += size
 	}
-	return s[:end], max(0, runes-n)
+	return s[:end], utf8.RuneCountInString(s[end:])
 }
 
 // markdown is a page of Markdown in the making.
 type markdown struct{ text strings.Builder }
-
-func (m *markdown) writeTo(w io.Writer) error {
-	_, err := io.WriteString(w, m.text.String())
-	return written(err)
-}
 
 // line writes a line.
 func (m *markdown) line(format string, args ...any) { fmt.Fprintf(&m.text, format+"\n", args...) }
@@ -247,18 +240,16 @@ func (m *markdown) note(s string) {
 // most in the row of the primary score is bold.
 func (m *markdown) table(tables ...Table) {
 	for _, t := range tables {
-		switch {
-		case len(t.Rows) == 0:
-		case t.folded:
-			m.paragraph("<details><summary>%s</summary>", summaryOf(t.Title))
-			m.rows(t)
-			m.paragraph("</details>")
-		default:
-			if t.Title != "" {
-				m.paragraph("### %s", spans(t.Title))
-			}
-			m.rows(t)
+		if len(t.Rows) == 0 {
+			continue
 		}
+		if t.folded {
+			m.paragraph("<details><summary>%s</summary>", summaryOf(t.Title))
+		} else if t.Title != "" {
+			m.paragraph("### %s", spans(t.Title))
+		}
+		m.rows(t)
+		m.note(when(t.folded, "</details>"))
 	}
 }
 
@@ -274,7 +265,12 @@ func summaryOf(title string) string {
 }
 
 func (m *markdown) rows(t Table) {
-	t = t.in(func(c Column) string { return c.Markdown })
+	t = t.in(func(c Column) string { return c.Markdown }, func(c Column, cell string) string {
+		if c.Name {
+			cell = excerpt(cell)
+		}
+		return spans(cell)
+	})
 	titles, rules := "|", "|"
 	for _, c := range t.Columns {
 		titles += " " + noBar(c.Title) + " |"
@@ -284,18 +280,10 @@ func (m *markdown) rows(t Table) {
 	for _, row := range t.Rows {
 		line := "|"
 		for i, cell := range row.Cells {
-			c := t.Columns[i]
-			if c.Name {
-				cell = excerpt(cell)
-			}
-			cell = spans(cell)
-			if i == 0 && row.Trial > 0 {
-				cell += fmt.Sprintf(" #%d", row.Trial)
-			}
-			if row.Primary && (c.Name || c.Strong) {
+			if c := t.Columns[i]; row.Primary && (c.Name || c.Strong) {
 				cell = "**" + cell + "**"
 			}
-			line += " " + noBar(cell) + " |"
+			line += " " + noBar(cell+when(i == 0, row.trial())) + " |"
 		}
 		m.line("%s", line)
 	}
@@ -307,9 +295,10 @@ func (m *markdown) rows(t Table) {
 // another.
 func spans(cell string) string {
 	var out strings.Builder
+	plain := strings.NewReplacer("$", `\$`, "\n", " · ") // two amounts of money are no formula
 	for {
 		before, rest, found := strings.Cut(cell, "\x01")
-		out.WriteString(strings.ReplaceAll(noMath(before), "\n", " · "))
+		out.WriteString(plain.Replace(before))
 		if !found {
 			return out.String()
 		}
@@ -322,9 +311,6 @@ func spans(cell string) string {
 // noBar shows a bar within a cell as a broken one: a bar would end the cell even
 // inside of code, and an escaped one too if a backslash stands before it.
 func noBar(cell string) string { return strings.ReplaceAll(cell, "|", "¦") }
-
-// noMath keeps two amounts of money from being read as a formula between them.
-func noMath(s string) string { return strings.ReplaceAll(s, "$", `\$`) }
 
 // code puts a stranger's text into a code span of Markdown, with more backticks
 // around it than it has in a row.
@@ -346,10 +332,7 @@ func code(s string) string {
 // brief is the beginning of a stranger's text.
 func brief(s string) string {
 	shown, left := FirstRunes(s, 300)
-	if left > 0 {
-		shown += "…"
-	}
-	return shown
+	return shown + when(left > 0, "…")
 }
 
 // excerpt is the beginning of a stranger's text as a code span.

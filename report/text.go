@@ -294,11 +294,13 @@ func (m *markdown) rows(t Table) {
 	m.note(t.More)
 }
 
+// plain is for what is no quoted text: two amounts of money must not be read as a formula.
+var plain = strings.NewReplacer("$", `\$`, "\n", " · ")
+
 // spans puts the quoted texts of a cell into code spans, and what were lines behind one
 // another.
 func spans(cell string) string {
 	var out strings.Builder
-	plain := strings.NewReplacer("$", `\$`, "\n", " · ") // two amounts of money are no formula
 	for {
 		before, rest, found := strings.Cut(cell, "\x01")
 		out.WriteString(plain.Replace(before))

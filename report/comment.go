@@ -132,14 +132,15 @@ func (c Check) changes(m *markdown, view ResultView) {
 		}
 	}
 	table.Rows = rows
-	changes := map[string]compare.Change{}
+	changed := map[string]compare.Change{}
 	for _, change := range view.Changed {
-		changes[change.Item] = change
+		changed[change.Item] = change
 	}
-	worse := Table{Title: Counted(view.Regressions, "item") + " got worse", Columns: []Column{{Title: "item", Name: true},
-		{Title: "base", Right: true}, {Title: "candidate", Right: true}, {Title: "difference", Right: true}, {Title: "what changed"}}}
+	worse := Table{Title: Counted(view.Regressions, "item") + " got worse", Columns: []Column{name("item"),
+		number("base"), number("candidate"), number("difference"), {Title: "what changed"}}}
 	for _, item := range view.Regressed[:min(commentItems, len(view.Regressed))] {
-		worse.add(item.Item, Score(&item.Base, 3), Score(&item.Candidate, 3), Delta(&item.Delta), c.reason(changes[item.Item]))
+		why := c.reason(changed[item.Item])
+		worse.add(item.Item, Score(&item.Base, 3), Score(&item.Candidate, 3), Delta(&item.Delta), why)
 	}
 	cost := view.ConsumptionTable()
 	cost.folded = false

@@ -150,10 +150,8 @@ func (v ResultView) PooledTable() Table {
 
 // counts says which items have counts: those that failed have none.
 func (v ResultView) counts() string {
-	if v.Scored == v.Items {
-		return "all items"
-	}
-	return fmt.Sprintf("%s of %s: the others failed", Count(v.Scored), Counted(v.Items, "item"))
+	some := Count(v.Scored) + " of " + Counted(v.Items, "item") + ": the others failed"
+	return cmp.Or(when(v.Scored != v.Items, some), "all items")
 }
 
 // YesNoTable has a row for each score that is yes or no.

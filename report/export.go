@@ -41,9 +41,7 @@ func JSON(w io.Writer, v any, indent bool) error {
 	var raw bytes.Buffer
 	e := json.NewEncoder(&raw)
 	e.SetEscapeHTML(false)
-	if indent {
-		e.SetIndent("", "  ")
-	}
+	e.SetIndent("", when(indent, "  "))
 	if err := e.Encode(v); err != nil {
 		return fmt.Errorf("encoding the report: %w", err)
 	}
@@ -344,11 +342,8 @@ func (v SummaryView) inOneLine() string {
 	var parts []string
 	if stat, ok := v.Scores.Lookup(v.Run.Primary); ok {
 		mean, ci := v.Scores.Lead(stat)
-		parts = append(parts, textutil.Line(stat.Name)+" "+Score(mean, 3)+" ("+Interval(ci)+")")
-		if v.Scores.AnyFailed() {
-			parts[0] += " with failed items as 0"
-			parts = append(parts, Score(stat.Mean, 3)+" of those scored")
-		}
+		failed, text := v.Scores.AnyFailed(), textutil.Line(stat.Name)+" "+Score(mean, 3)+" ("+Interval(ci)+")"
+		parts = given(text+when(failed, " with failed items as 0"), when(failed, Score(stat.Mean, 3)+" of those scored"))
 	}
 	n := v.Items.NotRun()
 	parts = append(parts, v.Planned(), Count(v.Items.Failed)+" failed")

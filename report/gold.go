@@ -260,7 +260,6 @@ func RegoldText(w io.Writer, r Regold, opt Options) error {
 	for _, s := range r.Ranks {
 		ranks.add(s.Run, shift(Count(s.RankBefore), Count(s.RankAfter)), Score(s.Before, 3), Score(s.After, 3), difference(s.Before, s.After), s.Rescored)
 	}
-	p.table(ranks)
 	said := func(title, about string) Table {
 		return Table{Title: title, Columns: []Column{name("candidate"), name(about), {Title: "says"}}}
 	}
@@ -272,7 +271,7 @@ func RegoldText(w io.Writer, r Regold, opt Options) error {
 	for _, g := range r.Gates {
 		gates.add(g.Candidate, g.Rule, shift(string(g.Before), string(g.After)))
 	}
-	p.table(verdicts, gates)
+	p.table(ranks, verdicts, gates)
 	for _, m := range r.Runs {
 		t := movedTable(m)
 		t.Title += " · " + textutil.Line(m.From.Name)

@@ -175,11 +175,11 @@ func (e Estimate) Text() string {
 	} else {
 		line("requests", "%s · repairs and retries come on top", Count(e.Requests))
 		line("tokens", "about %s in · %s out (as long as what is expected)", Count(e.InputTokens), Count(e.OutputTokens))
-		if e.CostUSD == nil {
-			line("cost", "unknown: there is no price for %s", textutil.Line(e.Model))
-		} else {
-			line("cost", "about %s, by list prices", dollars(*e.CostUSD))
+		cost := "unknown: there is no price for " + textutil.Line(e.Model)
+		if e.CostUSD != nil {
+			cost = "about " + dollars(*e.CostUSD) + ", by list prices"
 		}
+		line("cost", "%s", cost)
 	}
 	if e.Judging != nil {
 		line("judging", "%s of judging models; %s", Counted(e.Judging.Calls, "call"), judgingNote)

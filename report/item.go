@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -181,10 +182,7 @@ func (p *page) extracted(e *extraction.Extraction) {
 
 // end shows the end of a relationship; one that refers to nothing is marked.
 func end(name, ref string) string {
-	if name == "" && ref != "" {
-		return textutil.Line(ref) + " (dangling)"
-	}
-	return label(name)
+	return cmp.Or(when(name == "" && ref != "", textutil.Line(ref)+" (dangling)"), label(name))
 }
 
 // matches writes one match per line: kind, similarity, both sides (one, if

@@ -156,8 +156,7 @@ func pill(verdict, marked compare.Verdict, incompatible bool) (says, state strin
 // It writes once; the error is that of the writer.
 func Leaderboard(w io.Writer, l compare.Leaderboard, opt Options) error {
 	p, v := newPage(opt), LeaderboardView{l}
-	p.table(v.RankTable())
-	p.table(v.PairTable().First(20))
+	p.table(v.RankTable(), v.PairTable().First(20))
 	for _, r := range l.Runs {
 		p.table(gateTable(" of "+quoted(r.Summary.Run.Name), r.Gate))
 	}
@@ -307,8 +306,8 @@ func MovesText(w io.Writer, r MovesResult, opt Options) error {
 		p.line("no score moved")
 		return p.writeTo(w)
 	}
-	p.table(t)
 	still := len(r.Scores) - len(t.Rows)
+	p.table(t)
 	p.notes(when(still > 0, Counted(still, "other score")+" did not move"))
 	p.table(movedTable(r))
 	return p.writeTo(w)

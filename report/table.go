@@ -180,13 +180,10 @@ func (p *page) draw(t Table) {
 		dropped = rows.shorten(p.Width)
 	}
 	p.render(rows, below)
-	if t.More != "" {
-		p.line("  " + p.faint(t.More))
-	}
 	for _, c := range rows.Columns {
 		hints = append(hints, given(when(c.Hint != "", c.Title+": "+c.Hint))...)
 	}
-	rows.Notes = append([]string{strings.Join(hints, " · ")}, t.Notes...)
+	rows.Notes = append([]string{t.More, strings.Join(hints, " · ")}, t.Notes...)
 	rows.names("left out for want of width", dropped)
 	p.notes(rows.Notes...)
 }

@@ -271,9 +271,12 @@ func (m *markdown) rows(t Table) {
 		}
 		return spans(cell)
 	})
+	// A bar within a cell is shown as a broken one: it would end the cell even inside of
+	// code, and an escaped one too if a backslash stands before it.
+	cellOf := func(s string) string { return " " + strings.ReplaceAll(s, "|", "¦") + " |" }
 	titles, rules := "|", "|"
 	for _, c := range t.Columns {
-		titles += " " + noBar(c.Title) + " |"
+		titles += cellOf(c.Title)
 		rules += map[bool]string{true: " ---: |", false: " --- |"}[c.Right]
 	}
 	m.line("%s\n%s", titles, rules)
@@ -283,7 +286,7 @@ func (m *markdown) rows(t Table) {
 			if c := t.Columns[i]; row.Primary && (c.Name || c.Strong) {
 				cell = "**" + cell + "**"
 			}
-			line += " " + noBar(cell+when(i == 0, row.trial())) + " |"
+			line += cellOf(cell + when(i == 0, row.trial()))
 		}
 		m.line("%s", line)
 	}
@@ -291,11 +294,13 @@ func (m *markdown) rows(t Table) {
 	m.note(t.More)
 }
 
+// plain is for what is no quoted text: two amounts of money must not be read as a formula.
+var plain = strings.NewReplacer("$", `\$`, "\n", " · ")
+
 // spans puts the quoted texts of a cell into code spans, and what were lines behind one
 // another.
 func spans(cell string) string {
 	var out strings.Builder
-	plain := strings.NewReplacer("$", `\$`, "\n", " · ") // two amounts of money are no formula
 	for {
 		before, rest, found := strings.Cut(cell, "\x01")
 		out.WriteString(plain.Replace(before))
@@ -308,10 +313,6 @@ func spans(cell string) string {
 	}
 }
 
-// noBar shows a bar within a cell as a broken one: a bar would end the cell even
-// inside of code, and an escaped one too if a backslash stands before it.
-func noBar(cell string) string { return strings.ReplaceAll(cell, "|", "¦") }
-
 // code puts a stranger's text into a code span of Markdown, with more backticks
 // around it than it has in a row.
 func code(s string) string {
@@ -323,10 +324,8 @@ func code(s string) string {
 	for strings.Contains(s, fence) {
 		fence += "`"
 	}
-	if strings.HasPrefix(s, "`") || strings.HasSuffix(s, "`") {
-		s = " " + s + " "
-	}
-	return fence + s + fence
+	space := when(strings.HasPrefix(s, "`") || strings.HasSuffix(s, "`"), " ")
+	return fence + space + s + space + fence
 }
 
 // brief is the beginning of a stranger's text.

@@ -29,7 +29,7 @@ type outcomeRow struct {
 	packed         []byte        // large, as it is written
 	size           int           // of body and large, which are let go when written
 	source         *dataset.Item // where the publisher is to have it from memory
-	brief          json.RawMessage
+	brief          json.RawMessage // in place of Output there; nil is all of it
 }
 
 // body is the form of the detail column, of which sums need all. Notes belong to the

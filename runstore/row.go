@@ -26,9 +26,9 @@ type outcomeRow struct {
 	started, ended sql.NullInt64
 	tokens         sql.NullString
 	body, large    []byte
-	packed         []byte        // large, as it is written
-	size           int           // of body and large, which are let go when written
-	source         *dataset.Item // where the publisher is to have it from memory
+	packed         []byte          // large, as it is written
+	size           int             // of body and large, which are let go when written
+	source         *dataset.Item   // where the publisher is to have it from memory
 	brief          json.RawMessage // in place of Output there; nil is all of it
 }
 

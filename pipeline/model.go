@@ -42,7 +42,7 @@ type Message struct {
 	Content string `json:"content"`
 }
 
-// AppendMessages appends a list of messages as encoding/json writes it.
+// AppendMessages appends a list of messages as encoding/json writes it; nil is an empty list.
 func AppendMessages(b []byte, messages []Message) []byte {
 	size := 2
 	for _, m := range messages {

@@ -169,13 +169,6 @@ func (e *execution) openRun(ctx context.Context) error {
 			return err
 		}
 		if listed {
-			note, err := e.changedSource(ctx)
-			if err != nil {
-				return closing(e.run, err)
-			}
-			if note != "" {
-				e.system.Notes = append(e.system.Notes, note)
-			}
 			e.source = noSource{}
 			return nil
 		}

@@ -164,6 +164,8 @@ type Result struct {
 	Summary outcome.Summary
 	// Reached is false where every connection to the system failed.
 	Reached bool
+	// Note is what a person should know of the items; "" is nothing.
+	Note string
 	// Stopped says why items are left without an outcome; nil: none are.
 	Stopped error
 	// Unpublished says why not everything is in Langfuse.
@@ -222,6 +224,16 @@ func (e *execution) carryOut(ctx context.Context) {
 	obs := e.cfg.Observer
 	call(obs.Opened != nil, func() { obs.Opened(e.result.Path, e.result.Begun, e.system.Notes) })
 	stopping := limit.WithStop(ctx, e.cfg.Stop)
+	checking, giveUp := context.WithCancel(ctx)
+	defer giveUp()
+	changed := make(chan string, 1)
+	go func() { changed <- e.changedSource(checking) }() // a large file takes longer to read than a run to go on
+	defer func() {
+		if e.result.Stopped != nil { // who resumes it again is told
+			giveUp()
+		}
+		e.result.Note = <-changed
+	}()
 	runner, err := e.runner(stopping)
 	if err != nil {
 		e.result.Stopped = err

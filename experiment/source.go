@@ -177,18 +177,18 @@ func (noSource) Pages(context.Context) iter.Seq2[[]dataset.Item, error] {
 	return func(func([]dataset.Item, error) bool) {}
 }
 
-// changedSource says what is known of the items' file since the run began: it
-// goes on with those that it has.
-func (e *execution) changedSource(ctx context.Context) (string, error) {
+// changedSource says what is known of the items of a run that goes on with those that it
+// has: whether their file has changed since. It is "" where nothing has, or ctx ends.
+func (e *execution) changedSource(ctx context.Context) string {
 	header := e.result.Header
-	if header.Dataset.ID != "" { // in Langfuse it has a version, which is pinned
-		return "", nil
+	if _, goesOn := e.source.(noSource); !goesOn || header.Dataset.ID != "" { // in Langfuse its version is pinned
+		return ""
 	}
 	const goesOn = "the run goes on with the items that it began with"
 	source := e.cfg.Source
 	if e.cfg.Dataset != "" {
 		if _, err := os.Stat(e.cfg.Dataset); err != nil {
-			return fmt.Sprintf("the dataset %s is not there any more; %s", e.cfg.Dataset, goesOn), nil
+			return fmt.Sprintf("the dataset %s is not there any more; %s", e.cfg.Dataset, goesOn)
 		}
 		if source == nil {
 			source = File(e.cfg.Dataset)
@@ -197,13 +197,13 @@ func (e *execution) changedSource(ctx context.Context) (string, error) {
 	sum, err := Fingerprint(ctx, Selected{Source: source, Filter: e.cfg.Filter})
 	switch {
 	case ctx.Err() != nil:
-		return "", ctx.Err()
+		return ""
 	case err != nil:
-		return fmt.Sprintf("the dataset changed since the run began (%v); %s", err, goesOn), nil
+		return fmt.Sprintf("the dataset changed since the run began (%v); %s", err, goesOn)
 	case sum != header.Dataset.Fingerprint:
-		return "the dataset changed since the run began; " + goesOn, nil
+		return "the dataset changed since the run began; " + goesOn
 	}
-	return "", nil
+	return ""
 }
 
 // Fingerprint is that of the items of a source, as the header of a run has it. It

@@ -119,6 +119,7 @@ func (s session) finish(cfg runConfig, opened system.System, r experiment.Result
 	if r.Removed {
 		return errors.Join(r.Stopped, r.Fault)
 	}
+	s.note(r.Note)
 	unverified := s.verified(cfg, r)
 	problems := []error{s.stopped(cfg, r.Stopped), sendLater(s.signals.cutShort(r.Unpublished), cfg.name)}
 	if r.Summary.Run.Name == "" { // it could not be summed up

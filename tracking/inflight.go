@@ -19,8 +19,8 @@ const (
 
 // inFlightBatch is a round on its way: its outcomes go through links, spans and scores, so
 // that a slow server is asked for the links of one round, the spans of another and
-// the scores of a third at the same time. Spans and scores go behind those of the
-// round before; so do links, but for the last round, which does not wait for them.
+// the scores of a third at the same time. Each stage goes behind that of the round
+// before, until the run has ended: then all go at once.
 type inFlightBatch struct {
 	*Publisher
 	header   outcome.Header
@@ -56,7 +56,10 @@ func (f *inFlightBatch) run(ctx context.Context) {
 	failed := false
 	for stage, send := range [stages]func(context.Context) error{f.links, f.traces, f.scores} {
 		if f.before != nil && stage != linked {
-			<-f.before.left[stage]
+			select {
+			case <-f.before.left[stage]:
+			case <-f.finished: // there is nothing more to keep apart
+			}
 		}
 		if !failed {
 			f.errs[stage] = send(ctx)

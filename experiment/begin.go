@@ -72,15 +72,17 @@ func begin(ctx context.Context, cfg Config) (*execution, error) {
 // complete checks the Config and fills in what can be known without asking anybody.
 func (cfg Config) complete() (Config, error) {
 	var problems []error
-	need := func(missing bool, field string) {
-		if missing {
-			problems = append(problems, cli.Usage("experiment: Config.%s is missing", field))
+	refuse := func(wrong bool, what string) {
+		if wrong {
+			problems = append(problems, cli.Usage("experiment: Config.%s", what))
 		}
 	}
-	need(cfg.Header.Name == "", "Header.Name")
-	need(cfg.Dataset == "" && cfg.Source == nil, "Dataset")
-	need(cfg.Open == nil && cfg.Task == nil, "Task")
-	need(cfg.Open == nil && cfg.Scorer == nil, "Scorer")
+	refuse(cfg.Header.Name == "", "Header.Name is missing")
+	refuse(cfg.Dataset == "" && cfg.Source == nil, "Dataset is missing")
+	refuse(cfg.Open == nil && cfg.Task == nil, "Task is missing")
+	refuse(cfg.Open == nil && cfg.Scorer == nil, "Scorer is missing")
+	refuse(cfg.Concurrency < 0, "Concurrency is negative")
+	refuse(cfg.Timeout < 0, "Timeout is negative")
 	if err := errors.Join(problems...); err != nil {
 		return cfg, err
 	}
@@ -130,6 +132,9 @@ func (e *execution) openSystem(ctx context.Context, reserve func() error) (err e
 	e.system = System{Task: e.cfg.Task, Scorer: e.cfg.Scorer, Header: e.cfg.Header.System}
 	if e.cfg.Open != nil {
 		e.system, err = e.cfg.Open(ctx, e.cfg.Resume)
+	}
+	if err == nil && (e.system.Task == nil || e.system.Scorer == nil) {
+		err = errors.Join(cli.Usage("experiment: Config.Open returned no task or no scorer"), e.system.close())
 	}
 	switch reserved := reserve(); {
 	case reserved != nil && err == nil:

@@ -42,10 +42,7 @@ func BenchmarkRun(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		r, err := experiment.NewRunner(experiment.RunnerConfig{Run: run, Source: paged(items), Task: task(echo), Scorer: half{}, Concurrency: 8})
-		if err != nil {
-			b.Fatal(err)
-		}
+		r := experiment.NewRunner(experiment.RunnerConfig{Run: run, Source: paged(items), Task: task(echo), Scorer: half{}, Concurrency: 8})
 		if _, err := r.Run(b.Context()); err != nil {
 			b.Fatal(err)
 		}

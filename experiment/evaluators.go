@@ -53,8 +53,7 @@ var scoreNames = textutil.Pattern(`^[a-z][a-z0-9_]{0,62}$`)
 // has no value, with the reason. One that is not there when it is asked first stops the
 // run, and so does a budget that is used up. Package conformance says whether an
 // evaluator can be trusted.
-// Taken scoreNames the scores that base
-// gives. The error joins every name that is wrong, taken or used twice.
+// Taken are the names of the scores that base gives. The error joins every name that is wrong, taken or used twice.
 func WithEvaluators(base Scorer, taken []string, extra ...Evaluated) (*EvaluatedScorer, error) {
 	var problems []error
 	seen := map[string]bool{outcome.ErrorScore: true}
@@ -145,7 +144,7 @@ type AbsentError struct {
 	Fault *evaluator.Fault
 }
 
-// Error scoreNames the score and says what is the matter.
+// Error names the score and says what is the matter.
 func (e *AbsentError) Error() string {
 	return fmt.Sprintf("the evaluator of %s cannot be asked: %v", e.Score, e.Fault)
 }

@@ -336,7 +336,7 @@ func (e *execution) runner(ctx context.Context) (_ *runner, err error) {
 			return nil, err
 		}
 	}
-	return newRunner(cfg)
+	return newRunner(cfg), nil
 }
 
 // serialObserver calls an Observer from many workers, one call at a time.

@@ -98,7 +98,7 @@ func (cfg RescoreConfig) describe(h *outcome.Header) (carry []string) {
 // rescore fills the new run and finishes it; the scores that carry names are taken
 // over.
 func rescore(ctx context.Context, cfg RescoreConfig, to *runstore.Run, carry []string) (outcome.Footer, error) {
-	r := &rescoring{cfg: cfg, from: cfg.From, to: to, scorer: cfg.Scorer, carry: carry, moved: cfg.Moved}
+	r := &rescoring{RescoreConfig: cfg, to: to, carry: carry}
 	if err := r.items(ctx); err != nil {
 		return outcome.Footer{}, err
 	}
@@ -115,27 +115,23 @@ const (
 )
 
 type rescoring struct {
-	cfg    RescoreConfig
-	from   *runstore.Reader
-	to     *runstore.Run
-	scorer Scorer
-	carry  []string
-
-	mu    sync.Mutex
-	moved func(before, after outcome.Outcome)
+	RescoreConfig
+	to    *runstore.Run
+	carry []string   // the scores that are taken over
+	mu    sync.Mutex // while Moved is told
 }
 
 // items lists the items and the fingerprint: those of the other run, or those of
 // the gold that it has.
 func (r *rescoring) items(ctx context.Context) error {
-	header, err := r.from.Header(ctx)
+	header, err := r.From.Header(ctx)
 	if err != nil {
 		return err
 	}
 	var page []dataset.Item
 	size := 0
 	source := r.copied(ctx)
-	if r.cfg.Gold != nil {
+	if r.Gold != nil {
 		source = r.golden(ctx)
 	}
 	for item, err := range source {
@@ -158,7 +154,7 @@ func (r *rescoring) items(ctx context.Context) error {
 	if fingerprint == "" { // it is still being listed
 		return nil
 	}
-	if r.cfg.Gold != nil {
+	if r.Gold != nil {
 		if fingerprint, err = fingerprintOf(ctx, r.to.Reader); err != nil {
 			return err
 		}
@@ -173,7 +169,7 @@ func (r *rescoring) items(ctx context.Context) error {
 // read speaks of all of them.
 func (r *rescoring) copied(ctx context.Context) iter.Seq2[dataset.Item, error] {
 	return func(yield func(dataset.Item, error) bool) {
-		for item, err := range r.from.Items(ctx) {
+		for item, err := range r.From.Items(ctx) {
 			if !yield(item.Item, err) || err != nil {
 				return
 			}
@@ -185,10 +181,10 @@ func (r *rescoring) copied(ctx context.Context) iter.Seq2[dataset.Item, error] {
 func (r *rescoring) golden(ctx context.Context) iter.Seq2[dataset.Item, error] {
 	return func(yield func(dataset.Item, error) bool) {
 		there := map[string]bool{}
-		for page, err := range r.cfg.Gold.Pages(ctx) {
+		for page, err := range r.Gold.Pages(ctx) {
 			for _, item := range page {
 				there[item.ID] = true
-				had, err := r.from.Item(ctx, item.ID)
+				had, err := r.From.Item(ctx, item.ID)
 				if errors.Is(err, runstore.ErrUnknown) {
 					continue // new in the dataset: the run knows nothing of it
 				}
@@ -209,7 +205,7 @@ func (r *rescoring) golden(ctx context.Context) iter.Seq2[dataset.Item, error] {
 				return
 			}
 		}
-		for had, err := range r.from.Hashes(ctx) {
+		for had, err := range r.From.Hashes(ctx) {
 			if err != nil {
 				yield(dataset.Item{}, err)
 				return
@@ -221,11 +217,7 @@ func (r *rescoring) golden(ctx context.Context) iter.Seq2[dataset.Item, error] {
 	}
 }
 
-func (r *rescoring) left(id, why string) {
-	if r.cfg.Left != nil {
-		r.cfg.Left(id, why)
-	}
-}
+func (r *rescoring) left(id, why string) { call(r.Left != nil, func() { r.Left(id, why) }) }
 
 func sameInput(a, b dataset.Item) (bool, error) {
 	x, errX := dataset.Hash(dataset.Item{Input: a.Input})
@@ -236,7 +228,7 @@ func sameInput(a, b dataset.Item) (bool, error) {
 func (r *rescoring) outcomes(ctx context.Context) error {
 	group, inner := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
-	for before, err := range r.from.Outcomes(inner, runstore.Query{Newest: true, Detail: true}) {
+	for before, err := range r.From.Outcomes(inner, runstore.Query{Newest: true, Detail: true}) {
 		if err != nil {
 			group.Go(func() error { return err })
 			break
@@ -258,7 +250,7 @@ func (r *rescoring) outcomes(ctx context.Context) error {
 			}
 			r.mu.Lock()
 			defer r.mu.Unlock()
-			r.moved(before, after)
+			r.Moved(before, after)
 			return nil
 		})
 	}
@@ -271,7 +263,7 @@ func (r *rescoring) again(ctx context.Context, before outcome.Outcome, item runs
 	o.Seq, o.Attempt, o.Class, o.Failure, o.Scores = 0, 1, outcome.OK, nil, nil
 	o.Groups, o.Counts, o.Causes, o.Explanation = nil, nil, nil, nil
 	o.CostUSD, o.Calls, o.Judging = new(float64), r.calls(before.Calls), nil
-	judge, err := guard(func() (Judge, error) { return r.scorer.Judge(item.Item) })
+	judge, err := guard(func() (Judge, error) { return r.Scorer.Judge(item.Item) })
 	o.NothingExpected = err == nil && nothingExpected(judge)
 	switch {
 	case err != nil:
@@ -321,22 +313,18 @@ func paid(class outcome.Class) bool {
 // that has no footer, because it goes on or was killed, it is an interrupted one
 // that ended now.
 func (r *rescoring) finish(ctx context.Context) (outcome.Footer, error) {
-	footer, ok, err := r.from.Footer(ctx)
+	footer, ended, err := r.From.Footer(ctx)
 	if err != nil {
 		return footer, err
 	}
-	if !ok {
-		counts, err := r.to.Counts(ctx)
-		if err != nil {
-			return footer, err
-		}
-		footer = outcome.Footer{Status: outcome.Interrupted, Planned: int(counts.Planned), Ended: time.Now().UTC()}
+	counts, err := r.to.Counts(ctx)
+	if err != nil {
+		return footer, err
 	}
-	if r.cfg.Gold != nil {
-		counts, err := r.to.Counts(ctx)
-		if err != nil {
-			return footer, err
-		}
+	if !ended {
+		footer = outcome.Footer{Status: outcome.Interrupted, Ended: time.Now().UTC()}
+	}
+	if !ended || r.Gold != nil {
 		footer.Planned = int(counts.Planned)
 	}
 	return footer, r.to.Finish(ctx, footer)

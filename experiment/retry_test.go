@@ -36,10 +36,7 @@ func TestRunner_retry(t *testing.T) {
 	do := func(cfg experiment.RunnerConfig) map[outcome.Class]int {
 		t.Helper()
 		cfg.Run, cfg.Source, cfg.Task, cfg.Scorer = run, list(12), task(unsteady), half{}
-		r, err := experiment.NewRunner(cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := experiment.NewRunner(cfg)
 		if footer, err := r.Run(t.Context()); err != nil || footer.Status != outcome.Complete || footer.Planned != 12 {
 			t.Fatalf("%v, %+v", err, footer)
 		}

@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -80,40 +81,17 @@ type runner struct {
 	obs *serialObserver
 }
 
-// newRunner checks the configuration and returns every problem of it at once.
-func newRunner(cfg runnerConfig) (*runner, error) {
-	var problems []error
-	need := func(missing bool, field string) {
-		if missing {
-			problems = append(problems, fmt.Errorf("experiment: Config.%s is missing", field))
-		}
-	}
-	need(cfg.Run == nil, "Run")
-	need(cfg.Source == nil, "Source")
-	need(cfg.Task == nil, "Task")
-	need(cfg.Scorer == nil, "Scorer")
-	if cfg.Concurrency < 0 {
-		problems = append(problems, fmt.Errorf("experiment: a concurrency of %d is impossible", cfg.Concurrency))
-	}
-	if cfg.Timeout < 0 {
-		problems = append(problems, fmt.Errorf("experiment: a timeout of %s is impossible", cfg.Timeout))
-	}
-	if len(problems) > 0 {
-		return nil, errors.Join(problems...)
-	}
-	if cfg.Concurrency == 0 {
-		cfg.Concurrency = 4
-	}
-	if cfg.Timeout == 0 {
-		cfg.Timeout = 5 * time.Minute
-	}
+// newRunner fills in what may be left out.
+func newRunner(cfg runnerConfig) *runner {
+	cfg.Concurrency = cmp.Or(cfg.Concurrency, 4)
+	cfg.Timeout = cmp.Or(cfg.Timeout, 5*time.Minute)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
 	if cfg.Workers == nil {
 		cfg.Workers = Pool{Task: cfg.Task, Concurrency: cfg.Concurrency, Timeout: cfg.Timeout, Now: cfg.Now}
 	}
-	return &runner{cfg: cfg, obs: &serialObserver{to: cfg.Observer}}, nil
+	return &runner{cfg: cfg, obs: &serialObserver{to: cfg.Observer}}
 }
 
 // Run works until every item of the run file has an outcome in every trial,

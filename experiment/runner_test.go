@@ -105,10 +105,7 @@ func create(t *testing.T) *runstore.Run {
 // carryOut runs and returns the outcomes by item.
 func carryOut(t *testing.T, ctx context.Context, cfg experiment.RunnerConfig) (map[string]outcome.Outcome, outcome.Footer, error) {
 	t.Helper()
-	r, err := experiment.NewRunner(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := experiment.NewRunner(cfg)
 	footer, ran := r.Run(ctx)
 	found := map[string]outcome.Outcome{}
 	for o, err := range cfg.Run.Outcomes(context.Background(), runstore.Query{Detail: true}) {
@@ -337,9 +334,9 @@ func TestRunner_observer(t *testing.T) {
 	}
 }
 
-func TestNew_namesEveryProblem(t *testing.T) {
-	_, err := experiment.NewRunner(experiment.RunnerConfig{Concurrency: -1, Timeout: -1})
-	for _, want := range []string{"Config.Run", "Config.Source", "Config.Task", "Config.Scorer", "concurrency", "timeout"} {
+func TestRun_namesEveryProblem(t *testing.T) {
+	_, err := experiment.Run(t.Context(), experiment.Config{Concurrency: -1, Timeout: -1})
+	for _, want := range []string{"Config.Header.Name", "Config.Dataset", "Config.Task", "Config.Scorer", "Config.Concurrency", "Config.Timeout"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not name %s", err, want)
 		}

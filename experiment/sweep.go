@@ -80,9 +80,9 @@ func (s *Sweep) placed(run SweepRun) Config {
 	return cfg
 }
 
-// Pin is for sweeps over one dataset. It has every run take the dataset as the first one had it: runs over other items
-// could not be compared. It also finds names that are taken in Langfuse, and calls
-// what Check the runs have; all problems are joined.
+// Pin is for sweeps over one dataset. It has every run take the dataset as the first one
+// had it: runs over other items could not be compared. It also finds names that are taken
+// in Langfuse, and calls Check of every run; all problems are joined.
 func (s *Sweep) Pin(ctx context.Context) error {
 	var problems []error
 	if !IsFile(s.Runs[0].Dataset) {
@@ -183,7 +183,7 @@ type Axis struct {
 	Values []string
 }
 
-// Setting is a value that a one has of an axis.
+// Setting is a value of an axis.
 type Setting struct{ Flag, Value string }
 
 // SweepSettings are the settings of one run of a sweep.
@@ -203,7 +203,7 @@ type SweepConfig struct {
 	// too, so that adding a value later changes no name.
 	Axes []Axis
 	// Bare reports whether a model reads no prompt and has no parameters: such a
-	// model is one cell, because all its others would be the same run. Nil is
+	// model is one run, because all its others would be the same run. Nil is
 	// never.
 	Bare func(model string) bool
 }
@@ -349,7 +349,7 @@ func nameWords(axes []Axis) (map[Setting]string, error) {
 	return words, nil
 }
 
-// name puts the words of a cell behind the base; a prompt and its version are
+// name puts the words of a run behind the base; a prompt and its version are
 // one word, as extraction@3.
 func name(base string, settings []Setting, words map[Setting]string) string {
 	parts := []string{base}

@@ -119,17 +119,12 @@ func (s *Server) createAnnotation(c *call) (any, error) {
 
 const queueColumns = "id, name, description, configs, created, updated"
 
-func scanQueue(rows *sql.Rows) (object, error) {
-	var id, name, configs string
-	var description sql.NullString
-	var created, updated int64
-	err := rows.Scan(&id, &name, &description, &configs, &created, &updated)
-	return object{"id": id, "name": name, "description": orNull(description), "scoreConfigIds": jsonText(configs),
-		"createdAt": iso(created), "updatedAt": iso(updated)}, err
-}
+// queueJSON is a queue as the API shows it.
+const queueJSON = `json_object('id', id, 'name', name, 'description', description, 'scoreConfigIds', json(configs),
+	'createdAt', ` + isoCreated + `, 'updatedAt', ` + isoUpdated + `)`
 
-func findQueue(q querier, id string) (object, error) {
-	return mustOne(q, notFound("Annotation queue not found"), scanQueue, "SELECT "+queueColumns+" FROM queues WHERE id = ?", id)
+func findQueue(q querier, id string) (any, error) {
+	return mustOne(q, notFound("Annotation queue not found"), scanJSON, "SELECT "+queueJSON+" FROM queues WHERE id = ?", id)
 }
 
 // createQueue answers POST /annotation-queues. Names are unique, the score
@@ -164,23 +159,18 @@ func (s *Server) createQueue(c *call) (made any, err error) {
 // listQueues answers GET /annotation-queues, the newest first.
 func (s *Server) listQueues(c *call) (any, error) {
 	c.strictly("page", "limit")
-	return listed(s, c, 50, scanQueue, queueColumns, "queues", &where{}, "created DESC, id DESC")
+	return listed(s, c, 50, scanJSON, queueJSON, "queues", &where{}, "created DESC, id DESC")
 }
 
 const queueItemColumns = "id, queue_id, object_id, object_type, status, completed, created, updated"
 
-func scanQueueItem(rows *sql.Rows) (object, error) {
-	var id, queue, subject, kind, status string
-	var completed sql.NullInt64
-	var created, updated int64
-	err := rows.Scan(&id, &queue, &subject, &kind, &status, &completed, &created, &updated)
-	return object{"id": id, "queueId": queue, "objectId": subject, "objectType": kind, "status": status,
-		"completedAt": isoOrNull(completed), "createdAt": iso(created), "updatedAt": iso(updated)}, err
-}
+// queueItemJSON is an item of a queue as the API shows it.
+const queueItemJSON = `json_object('id', id, 'queueId', queue_id, 'objectId', object_id, 'objectType', object_type,
+	'status', status, 'completedAt', ` + isoCompleted + `, 'createdAt', ` + isoCreated + `, 'updatedAt', ` + isoUpdated + `)`
 
-func findQueueItem(q querier, queue, id string) (object, error) {
-	return mustOne(q, notFound("Annotation queue item not found"), scanQueueItem,
-		"SELECT "+queueItemColumns+" FROM queue_items WHERE queue_id = ? AND id = ?", queue, id)
+func findQueueItem(q querier, queue, id string) (any, error) {
+	return mustOne(q, notFound("Annotation queue item not found"), scanJSON,
+		"SELECT "+queueItemJSON+" FROM queue_items WHERE queue_id = ? AND id = ?", queue, id)
 }
 
 // createQueueItem answers POST /annotation-queues/{id}/items. The object need
@@ -215,7 +205,7 @@ func (s *Server) listQueueItems(c *call) (any, error) {
 	var w where
 	w.equal("queue_id", c.path("id"))
 	w.equal("status", c.query.Get("status"))
-	return listed(s, c, 50, scanQueueItem, queueItemColumns, "queue_items", &w, "created DESC, id DESC")
+	return listed(s, c, 50, scanJSON, queueItemJSON, "queue_items", &w, "created DESC, id DESC")
 }
 
 // updateQueueItem answers PATCH /annotation-queues/{id}/items/{item}. Completing
@@ -237,13 +227,9 @@ func (s *Server) updateQueueItem(c *call) (changed any, err error) {
 
 const commentColumns = "id, object_type, object_id, content, author_id, created, updated"
 
-func scanComment(rows *sql.Rows) (object, error) {
-	var id, kind, subject, content, author string
-	var created, updated int64
-	err := rows.Scan(&id, &kind, &subject, &content, &author, &created, &updated)
-	return object{"id": id, "projectId": DefaultProjectID, "objectType": kind, "objectId": subject, "content": content,
-		"authorUserId": nullable(author), "createdAt": iso(created), "updatedAt": iso(updated)}, err
-}
+// commentJSON is a comment as the API shows it.
+const commentJSON = `json_object('id', id, 'projectId', '` + DefaultProjectID + `', 'objectType', object_type, 'objectId', object_id,
+	'content', content, 'authorUserId', nullif(author_id, ''), 'createdAt', ` + isoCreated + `, 'updatedAt', ` + isoUpdated + `)`
 
 // createComment answers POST /comments on traces and observations, which have to
 // exist; a trace is there also where only its spans are. Any text is taken as an
@@ -285,5 +271,5 @@ func (s *Server) listComments(c *call) (any, error) {
 	var w where
 	w.equal("object_type", kind)
 	w.equal("object_id", subject)
-	return listed(s, c, 50, scanComment, commentColumns, "comments", &w, "created DESC, id DESC")
+	return listed(s, c, 50, scanJSON, commentJSON, "comments", &w, "created DESC, id DESC")
 }

@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"bytes"
 	"cmp"
 	"database/sql"
 	"encoding/json"
@@ -30,13 +31,15 @@ type event struct {
 // successes or among the errors. In events_only mode only scores and log lines
 // are taken.
 func (s *Server) ingest(c *call) (any, error) {
-	f := c.form(largeBody)
+	buffer, release := s.buffer()
+	defer release()
+	f := c.formIn(buffer, largeBody)
 	raws := f.elements("batch")
 	if err := f.err(); err != nil {
 		return nil, err
 	}
 	successes, failures := make([]acceptedEvent, 0, len(raws)), []object{}
-	taken := append(make([]byte, 0, len(f.raw("batch"))+1), '[')
+	taken := make([][]byte, 0, len(raws))
 	reader := eventReader{mode: s.cfg.Mode}
 	var about reach
 	for _, raw := range raws {
@@ -50,7 +53,7 @@ func (s *Server) ingest(c *call) (any, error) {
 		default:
 			successes = append(successes, acceptedEvent{ev.id, http.StatusCreated})
 			if !s.loses(ev) {
-				taken = append(append(taken, raw...), ',')
+				taken = append(taken, raw)
 				if ev.observation != nil { // it may take the place of a span
 					about = reach{math.MaxInt64, []string{anyExperiment}}
 				} else if ev.score != nil {
@@ -60,11 +63,15 @@ func (s *Server) ingest(c *call) (any, error) {
 		}
 	}
 	answer := jsonAnswer(http.StatusMultiStatus, object{"successes": successes, "errors": failures})
-	if len(taken) == 1 {
+	batch := f.raw("batch")
+	switch len(taken) {
+	case 0:
 		return answer, nil
+	case len(raws):
+	default:
+		batch = slices.Concat([]byte{'['}, bytes.Join(taken, []byte{','}), []byte{']'})
 	}
-	taken[len(taken)-1] = ']'
-	return answer, s.take(s.cfg.IngestionDelay, "events", taken, about)
+	return answer, s.take(s.cfg.IngestionDelay, "events", batch, about)
 }
 
 // acceptedEvent is an entry among the successes.

@@ -40,19 +40,12 @@ const maxSpansBody = 64 << 20
 // OTLP response. Langfuse 3 answers so even where it then drops the request because of a
 // bad span.
 func (s *Server) exportSpans(c *call) (any, error) {
-	buffer, _ := s.bodies.Get().(*bytes.Buffer) // system calls are what a new one of 4 MB costs
-	if buffer == nil {
-		buffer = new(bytes.Buffer)
-	}
+	buffer, release := s.buffer()
+	defer release()
 	body, err := readSpans(c, buffer, s.maxSpans)
 	if err != nil {
 		return nil, err
 	}
-	defer func() {
-		if buffer.Reset(); buffer.Cap() <= 8<<20 {
-			s.bodies.Put(buffer)
-		}
-	}()
 	kind, body, err := s.spansIn(c.r.Header.Get("Content-Type"), body)
 	var check spanCheck
 	if err == nil {

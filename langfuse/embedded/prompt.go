@@ -145,11 +145,7 @@ func (s *Server) listPrompts(c *call) (any, error) {
 			WHERE l.name = g.name AND l.version IN (SELECT value FROM json_each(g.versions)))), 'lastConfig', json(x.config),
 		'lastUpdatedAt', strftime('%Y-%m-%dT%H:%M:%fZ', g.updated / 1000.0, 'unixepoch'), 'name', g.name,
 		'tags', json(x.tags), 'type', x.type, 'versions', json(g.versions))`
-	scan := func(rows *sql.Rows) (any, error) {
-		text, err := scanValue[string](rows)
-		return jsonText(text), err
-	}
-	return listed(s, c, 10, scan, entry, names, &where{args: w.args}, "g.updated DESC, g.name")
+	return listed(s, c, 10, scanJSON, entry, names, &where{args: w.args}, "g.updated DESC, g.name")
 }
 
 // createPrompt answers POST /v2/prompts with 201: the next version of a name.

@@ -276,8 +276,11 @@ type field struct {
 
 // form reads the body of a call as one JSON object. One that is none has no
 // fields, and err says why.
-func (c *call) form(limit int64) *form {
-	body, err := readAll(new(bytes.Buffer), http.MaxBytesReader(c.w, c.r.Body, limit), c.r.ContentLength)
+func (c *call) form(limit int64) *form { return c.formIn(new(bytes.Buffer), limit) }
+
+// formIn is form with a buffer for the body, whose texts are those of the form.
+func (c *call) formIn(buffer *bytes.Buffer, limit int64) *form {
+	body, err := readAll(buffer, http.MaxBytesReader(c.w, c.r.Body, limit), c.r.ContentLength)
 	var tooBig *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooBig):

@@ -60,6 +60,7 @@
 package embedded
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -67,6 +68,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -152,7 +154,7 @@ const (
 
 // drops says whether a thing is to be lost.
 func (c Config) drops(kind, id string) bool {
-	return c.Drop != nil && c.Drop(kind, id)
+	return c.Drop != nil && c.Drop(kind, strings.Clone(id)) // it may be a part of a buffer
 }
 
 // Validate returns all problems of the configuration that can be told without
@@ -188,10 +190,23 @@ type Server struct {
 	asked      atomic.Bool // somebody asked for something, see settleIdle
 	faults     atomic.Pointer[faulty]
 	pages      atomic.Pointer[http.Handler]
-	bodies     sync.Pool // of *bytes.Buffer, for spans
+	bodies     sync.Pool // of *bytes.Buffer, see buffer
 	// packer and unpacker are for the bodies of messages.
 	packer   *zstd.Encoder
 	unpacker *zstd.Decoder
+}
+
+// buffer lends a buffer for the body of a request: what a new one costs is system calls.
+func (s *Server) buffer() (b *bytes.Buffer, release func()) {
+	b, _ = s.bodies.Get().(*bytes.Buffer)
+	if b == nil {
+		b = new(bytes.Buffer)
+	}
+	return b, func() {
+		if b.Reset(); b.Cap() <= 8<<20 {
+			s.bodies.Put(b)
+		}
+	}
 }
 
 // Open opens or creates the store and returns a server for it; the caller

@@ -339,6 +339,19 @@ func scanValue[T any](rows *sql.Rows) (T, error) {
 	return v, err
 }
 
+// How SQLite writes the instant of a column as the API does.
+const (
+	isoCreated   = "strftime('%Y-%m-%dT%H:%M:%fZ', created / 1000.0, 'unixepoch')"
+	isoUpdated   = "strftime('%Y-%m-%dT%H:%M:%fZ', updated / 1000.0, 'unixepoch')"
+	isoCompleted = "strftime('%Y-%m-%dT%H:%M:%fZ', completed / 1000.0, 'unixepoch')"
+)
+
+// scanJSON reads a row of one column, the text of an object of the API.
+func scanJSON(rows *sql.Rows) (any, error) {
+	text, err := scanValue[string](rows)
+	return jsonText(text), err
+}
+
 // ModeError says that a store is open in another mode: what a server of one mode
 // writes is not where that of another looks for it.
 type ModeError struct {

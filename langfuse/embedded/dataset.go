@@ -32,18 +32,17 @@ func (d *dataset) columns() []any {
 	return []any{&d.id, &d.name, &d.description, &d.metadata, &d.inputSchema, &d.expectedSchema, &d.created, &d.updated}
 }
 
+// selectDataset is a query for the dataset of a name.
+const selectDataset = "SELECT " + datasetColumns + " FROM datasets WHERE name = ?"
+
 // findDataset returns the dataset of a name, if there is one.
 func findDataset(q querier, name string) (dataset, bool, error) {
-	return one(q, scanned[dataset], "SELECT "+datasetColumns+" FROM datasets WHERE name = ?", name)
+	return one(q, scanned[dataset], selectDataset, name)
 }
 
 // datasetByName is findDataset for one that has to be there.
 func datasetByName(q querier, name string) (dataset, error) {
-	d, exists, err := findDataset(q, name)
-	if err == nil && !exists {
-		err = notFound("Dataset not found")
-	}
-	return d, err
+	return mustOne(q, notFound("Dataset not found"), scanned[dataset], selectDataset, name)
 }
 
 func (d dataset) json() object {
@@ -356,10 +355,8 @@ func (s *Server) upsertItem(c *call) (any, error) {
 	}
 	var stored item
 	err := s.update(f, func(tx *transaction) error {
-		d, exists, err := findDataset(tx, name)
-		if err == nil && !exists {
-			err = notFound("Dataset %s not found for project %s", textutil.Cut(name, 300), DefaultProjectID)
-		}
+		missing := notFound("Dataset %s not found for project %s", textutil.Cut(name, 300), DefaultProjectID)
+		d, err := mustOne(tx, missing, scanned[dataset], selectDataset, name)
 		if err != nil {
 			return err
 		}

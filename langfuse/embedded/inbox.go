@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/klauspost/compress/s2"
 	"github.com/klauspost/compress/zstd"
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -25,7 +27,8 @@ type message struct {
 	mode     Mode   // of the server that took it
 	kind     string // see messageKinds
 	received int64
-	body     []byte // packed by zstd in the table
+	body     []byte // packed in the table
+	packing  string
 }
 
 // messageKinds says how each kind of message is put into the tables.
@@ -40,16 +43,21 @@ func messageKinds() map[string]func(*transaction, message) error {
 	}
 }
 
-// newPacks returns what packs and unpacks the bodies of messages.
-func newPacks() (*zstd.Encoder, *zstd.Decoder, error) {
-	packer, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
-		zstd.WithLowerEncoderMem(true), zstd.WithWindowSize(256<<10))
-	if err != nil {
-		return nil, nil, err
+// unpack brings the body of a message into the form in which it came.
+func (m *message) unpack() (err error) {
+	switch n, damaged := s2.DecodedLen(m.body); {
+	case m.packing == "zstd": // of an older program
+		var reader *zstd.Decoder
+		if reader, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(2*maxSpansBody)); err == nil {
+			m.body, err = reader.DecodeAll(m.body, nil)
+			reader.Close()
+		}
+		return err
+	case damaged != nil || n > 2*maxSpansBody:
+		return cmp.Or(damaged, s2.ErrTooLarge)
 	}
-	unpacker, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
-		zstd.WithDecoderMaxMemory(2*maxSpansBody))
-	return packer, unpacker, err
+	m.body, err = s2.Decode(nil, m.body)
+	return err
 }
 
 // reach is what of the list of experiments a message may change; the zero value is nothing.
@@ -73,9 +81,13 @@ func (s *Server) take(delay time.Duration, kind string, body []byte, about reach
 	if delay > 0 {
 		due = received + delay.Milliseconds()
 	}
-	packed := s.packer.EncodeAll(body, make([]byte, 0, len(body)/8))
+	size := s2.MaxEncodedLen(len(body))
+	buffer, release := s.buffer(int64(size))
+	defer release()
+	buffer.Grow(size)
+	packed := s2.Encode(buffer.AvailableBuffer()[:buffer.Available()], body)
 	return s.store.update(func(tx *transaction) error {
-		_, err := tx.Exec("INSERT INTO inbox(due, received, mode, kind, body, latest, experiments) VALUES(?,?,?,?,?,?,?)",
+		_, err := tx.Exec("INSERT INTO inbox(due, received, mode, kind, packing, body, latest, experiments) VALUES(?,?,?,?,'s2',?,?,?)",
 			due, received, string(s.cfg.Mode), kind, packed, about.latest, joined(about.experiments))
 		return err
 	})
@@ -122,12 +134,12 @@ func (s *Server) settleSome(last int) (more bool, err error) {
 	err = s.store.update(func(tx *transaction) error {
 		failed = 0
 		for size := 0; size < s.maxSettled; {
-			m, found, err := one(tx, scanMessage, "SELECT seq, mode, kind, received, body"+next, now, last)
+			m, found, err := one(tx, scanMessage, "SELECT seq, mode, kind, received, packing, body"+next, now, last)
 			if err != nil || !found {
 				return err
 			}
 			failed = m.seq
-			if m.body, err = s.unpacker.DecodeAll(m.body, nil); err == nil {
+			if err = m.unpack(); err == nil {
 				err = m.store(tx)
 			}
 			if err != nil {
@@ -186,6 +198,6 @@ func (s *Server) settleIdle(ctx context.Context) {
 }
 
 func scanMessage(rows *sql.Rows) (m message, err error) {
-	err = rows.Scan(&m.seq, &m.mode, &m.kind, &m.received, &m.body)
+	err = rows.Scan(&m.seq, &m.mode, &m.kind, &m.received, &m.packing, &m.body)
 	return m, err
 }

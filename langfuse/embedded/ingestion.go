@@ -31,7 +31,7 @@ type event struct {
 // successes or among the errors. In events_only mode only scores and log lines
 // are taken.
 func (s *Server) ingest(c *call) (any, error) {
-	buffer, release := s.buffer()
+	buffer, release := s.buffer(c.r.ContentLength)
 	defer release()
 	f := c.formIn(buffer, largeBody)
 	raws := f.elements("batch")

@@ -40,7 +40,7 @@ const maxSpansBody = 64 << 20
 // OTLP response. Langfuse 3 answers so even where it then drops the request because of a
 // bad span.
 func (s *Server) exportSpans(c *call) (any, error) {
-	buffer, release := s.buffer()
+	buffer, release := s.buffer(c.r.ContentLength)
 	defer release()
 	body, err := readSpans(c, buffer, s.maxSpans)
 	if err != nil {

@@ -4,7 +4,7 @@ package embedded
 // file has version 0. Steps are added, never changed: files made by earlier
 // programs have taken them already.
 func migrations() []string {
-	return []string{schemaEvents, schemaLegacy, schemaDoubles, schemaIdentity, schemaSaid, schemaNarrow, schemaInbox}
+	return []string{schemaEvents, schemaLegacy, schemaDoubles, schemaIdentity, schemaSaid, schemaNarrow, schemaInbox, schemaPacking}
 }
 
 // schemaEvents is what Langfuse 4 keeps. Instants are milliseconds since 1970,
@@ -168,3 +168,6 @@ CREATE TABLE inbox(
 	body BLOB NOT NULL, problem TEXT, latest INTEGER NOT NULL, experiments TEXT NOT NULL);
 CREATE INDEX inbox_due ON inbox(due, seq);
 `
+
+// schemaPacking says how the body of a message is packed.
+const schemaPacking = `ALTER TABLE inbox ADD COLUMN packing TEXT NOT NULL DEFAULT 'zstd';`

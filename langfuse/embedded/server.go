@@ -72,8 +72,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/klauspost/compress/zstd"
 )
 
 // The keys and the project of every server. The keys are no secret: they open a
@@ -190,21 +188,24 @@ type Server struct {
 	asked      atomic.Bool // somebody asked for something, see settleIdle
 	faults     atomic.Pointer[faulty]
 	pages      atomic.Pointer[http.Handler]
-	bodies     sync.Pool // of *bytes.Buffer, see buffer
-	// packer and unpacker are for the bodies of messages.
-	packer   *zstd.Encoder
-	unpacker *zstd.Decoder
+	// small and large are pools of *bytes.Buffer, see buffer.
+	small, large sync.Pool
 }
 
-// buffer lends a buffer for the body of a request: what a new one costs is system calls.
-func (s *Server) buffer() (b *bytes.Buffer, release func()) {
-	b, _ = s.bodies.Get().(*bytes.Buffer)
+// buffer lends a buffer for so many bytes: what a new one costs is system calls. Small ones
+// are kept apart, or each would grow to the size of the largest.
+func (s *Server) buffer(size int64) (b *bytes.Buffer, release func()) {
+	pool, most := &s.small, 256<<10
+	if size > int64(most) {
+		pool, most = &s.large, 8<<20
+	}
+	b, _ = pool.Get().(*bytes.Buffer)
 	if b == nil {
 		b = new(bytes.Buffer)
 	}
 	return b, func() {
-		if b.Reset(); b.Cap() <= 8<<20 {
-			s.bodies.Put(b)
+		if b.Reset(); b.Cap() <= most {
+			pool.Put(b)
 		}
 	}
 }
@@ -220,10 +221,7 @@ func Open(cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("opening embedded Langfuse: %w", err)
 	}
 	s := &Server{cfg: cfg, maxSpans: maxSpansBody, maxSettled: maxSettled}
-	if s.packer, s.unpacker, err = newPacks(); err == nil {
-		s.store, err = openStore(cfg.Path, cfg.Mode)
-	}
-	if err != nil {
+	if s.store, err = openStore(cfg.Path, cfg.Mode); err != nil {
 		return nil, fmt.Errorf("opening embedded Langfuse %s: %w", cfg.Path, err)
 	}
 	s.mux = s.newMux()

@@ -57,6 +57,9 @@ func begin(ctx context.Context, cfg Config) (*execution, error) {
 	if err := e.openSystem(ctx, reserve); err != nil {
 		return nil, err
 	}
+	if e.system.Task == nil || e.system.Scorer == nil {
+		return nil, errors.Join(cli.Usage("experiment: Config.Open returned no task or no scorer"), e.system.close())
+	}
 	if err := e.openRun(ctx); err != nil {
 		return nil, errors.Join(err, e.system.close())
 	}
@@ -132,9 +135,6 @@ func (e *execution) openSystem(ctx context.Context, reserve func() error) (err e
 	e.system = System{Task: e.cfg.Task, Scorer: e.cfg.Scorer, Header: e.cfg.Header.System}
 	if e.cfg.Open != nil {
 		e.system, err = e.cfg.Open(ctx, e.cfg.Resume)
-	}
-	if err == nil && (e.system.Task == nil || e.system.Scorer == nil) {
-		err = errors.Join(cli.Usage("experiment: Config.Open returned no task or no scorer"), e.system.close())
 	}
 	switch reserved := reserve(); {
 	case reserved != nil && err == nil:

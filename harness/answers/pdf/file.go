@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // MaxFile is the size, in bytes, above which a file is refused.
@@ -35,11 +36,12 @@ type File struct {
 	xref    map[int]entry
 	trailer Dict
 	crypt   *crypt
+	locked  error // why it cannot be decrypted
 	objects map[int]Object
 	loading map[int]bool
 	packs   map[int]*pack
 	decoded int64
-	spent   error
+	spent   error // why the budget is spent; nil while it is not
 	// Repaired says that the cross-reference table could not be used.
 	Repaired bool
 }
@@ -71,28 +73,26 @@ func Open(ctx context.Context, data []byte, opt Options) (*File, error) {
 	f := &File{ctx: ctx, opt: opt, data: data[head:]}
 	f.reset()
 	ok := f.readXref() && f.hasPages()
-	if locked := f.cryptError(); !ok && f.spent == nil && locked != ErrPassword && locked != ErrWrong {
+	if !ok && f.spent == nil && f.locked != ErrPassword && f.locked != ErrWrong {
 		f.reset()
 		f.repair()
-	}
-	if err := f.cryptError(); err != nil {
-		return nil, err
-	}
-	if f.spent != nil {
-		return nil, f.spent
+		ok = f.hasPages()
 	}
 	switch end := f.data[max(0, len(f.data)-2048):]; {
-	case f.hasPages():
+	case f.locked != nil:
+		return nil, f.locked
+	case f.spent != nil:
+		return nil, f.spent
+	case ok:
+		return f, nil
 	case !bytes.Contains(end, []byte("%%EOF")):
 		return nil, fmt.Errorf("%w; its end is missing: it was cut off, copy it again", ErrDamaged)
-	default:
-		return nil, ErrDamaged
 	}
-	return f, nil
+	return nil, ErrDamaged
 }
 
 func (f *File) reset() {
-	f.xref, f.trailer, f.crypt = map[int]entry{}, Dict{}, nil
+	f.xref, f.trailer, f.crypt, f.locked = map[int]entry{}, Dict{}, nil, nil
 	f.objects, f.loading, f.packs = map[int]Object{}, map[int]bool{}, map[int]*pack{}
 }
 
@@ -101,15 +101,14 @@ func (f *File) hasPages() bool {
 	if f.crypt == nil && f.trailer["Encrypt"] != nil {
 		f.prepareCrypt()
 	}
-	if f.cryptError() != nil {
-		return false
-	}
-	root := f.Dict(f.trailer["Root"])
-	return f.Dict(root["Pages"]) != nil
+	return f.locked == nil && f.pageTree() != nil
 }
 
+// pageTree is the root of the pages.
+func (f *File) pageTree() Dict { return f.Dict(f.Dict(f.trailer["Root"])["Pages"]) }
+
 // Spend takes the cost of work or memory, in bytes, off the budget; false ends
-// the reading, with Err as the reason.
+// the reading, with spent as the reason.
 func (f *File) Spend(bytes int64) bool {
 	if f.spent != nil {
 		return false
@@ -121,9 +120,6 @@ func (f *File) Spend(bytes int64) bool {
 	}
 	return f.spent == nil
 }
-
-// Err says why the budget is spent; nil while it is not.
-func (f *File) Err() error { return f.spent }
 
 // load reads an object, once.
 func (f *File) load(ref Ref) Object {
@@ -260,7 +256,7 @@ func (f *File) readXref() bool {
 		if hybrid, ok := d["XRefStm"].(int64); ok {
 			queue = append(queue, hybrid)
 		}
-		if prev, ok := Number(d["Prev"]); ok {
+		if prev, ok := f.Number(d["Prev"]); ok {
 			queue = append(queue, int64(clampInt(prev)))
 		}
 	}
@@ -277,15 +273,11 @@ func (f *File) section(offset int64) (Dict, bool) {
 	if first == Keyword("xref") {
 		return f.table(l)
 	}
-	num, ok := first.(int64)
-	if !ok {
-		return nil, false
+	num, _ := first.(int64)
+	if s, ok := f.indirect(int(offset), int(num)).(*Stream); ok {
+		return s.Dict, f.tableOf(s)
 	}
-	s, ok := f.indirect(int(offset), int(num)).(*Stream)
-	if !ok {
-		return nil, false
-	}
-	return s.Dict, f.table2(s)
+	return nil, false
 }
 
 func (f *File) table(l *Lexer) (Dict, bool) {
@@ -305,22 +297,24 @@ func (f *File) table(l *Lexer) (Dict, bool) {
 			offset, ok1 := l.int()
 			_, ok2 := l.int() // the generation
 			c := l.word0()
-			if !ok1 || !ok2 || c != Keyword("n") && c != Keyword("f") || !f.Spend(entryCost) {
+			e := entry{offset: clampInt(float64(offset)), free: c == Keyword("f")}
+			if !ok1 || !ok2 || c != Keyword("n") && !e.free || !f.enter(start+i, e) {
 				return nil, false
 			}
-			f.enter(start+i, entry{offset: clampInt(float64(offset)), free: c == Keyword("f")})
 		}
 	}
 }
 
-func (f *File) enter(num int64, e entry) {
+// enter enters an object that is not known yet; false where the budget is spent.
+func (f *File) enter(num int64, e entry) bool {
 	if _, known := f.xref[int(num)]; !known && num >= 0 && num < 1<<31 {
 		f.xref[int(num)] = e
 	}
+	return f.Spend(entryCost)
 }
 
-// table2 reads a cross-reference stream.
-func (f *File) table2(s *Stream) bool {
+// tableOf reads a cross-reference stream.
+func (f *File) tableOf(s *Stream) bool {
 	var width [3]int
 	widths := f.Array(s.Dict["W"])
 	for i := range min(3, len(widths)) {
@@ -336,38 +330,85 @@ func (f *File) table2(s *Stream) bool {
 	}
 	index := f.Array(s.Dict["Index"])
 	if index == nil {
-		index = Array{int64(0), int64(f.Int(s.Dict["Size"]))}
+		index = Array{int64(0), s.Dict["Size"]}
 	}
-	for i := 0; i+1 < len(index); i += 2 {
-		start, count := f.Int(index[i]), f.Int(index[i+1])
+	for of := range slices.Chunk(index[:len(index)/2*2], 2) {
+		start, count := f.Int(of[0]), f.Int(of[1])
 		for n := 0; n < count && len(data) >= row; n++ {
-			f.enter(int64(start+n), entryOf(data, width))
-			data = data[row:]
-			if !f.Spend(entryCost) {
+			if !f.enter(int64(start+n), entryOf(data, width)) {
 				return false
 			}
+			data = data[row:]
 		}
 	}
 	return true
 }
 
 func entryOf(row []byte, width [3]int) entry {
-	field := func(n int, missing int) int {
-		if n == 0 {
-			return missing
-		}
-		v := 0
+	var fields [3]int
+	for i, n := range width {
 		for _, c := range row[:n] {
-			v = v<<8 | int(c)
+			fields[i] = fields[i]<<8 | int(c)
 		}
 		row = row[n:]
-		return v
 	}
-	switch kind, a := field(width[0], 1), field(width[1], 0); kind {
+	if width[0] == 0 {
+		fields[0] = 1
+	}
+	switch fields[0] {
 	case 1:
-		return entry{offset: a}
+		return entry{offset: fields[1]}
 	case 2:
-		return entry{pack: a}
+		return entry{pack: fields[1]}
 	}
 	return entry{free: true}
+}
+
+// pack is a decoded object stream.
+type pack struct {
+	data    []byte
+	offsets map[int]int
+}
+
+// packed reads an object out of an object stream.
+func (f *File) packed(in, num int) Object {
+	p, ok := f.packs[in]
+	if !ok {
+		p = f.openPack(in)
+		f.packs[in] = p
+	}
+	at, ok := p.offsets[num]
+	if !ok {
+		return nil
+	}
+	l := &Lexer{data: p.data, pos: at}
+	o, _ := l.object()
+	f.spendOn(l, at)
+	return o
+}
+
+// openPack decodes an object stream; one that cannot be read is empty.
+func (f *File) openPack(num int) *pack {
+	p := &pack{offsets: map[int]int{}}
+	if e, ok := f.xref[num]; !ok || e.pack != 0 {
+		return p // an object stream is never in another one
+	}
+	s, ok := f.load(Ref{Num: num}).(*Stream)
+	if !ok {
+		return p
+	}
+	p.data, _ = f.Decode(s) // what was decoded before an error is used
+	first := f.Int(s.Dict["First"])
+	l := &Lexer{data: p.data}
+	for range f.Int(s.Dict["N"]) {
+		id, ok1 := l.int()
+		offset, ok2 := l.int()
+		if !ok1 || !ok2 || !f.Spend(entryCost) {
+			break
+		}
+		if at := first + clampInt(float64(offset)); at >= 0 && at < len(p.data) {
+			p.offsets[int(id)] = at
+		}
+	}
+	return p
 }

@@ -15,14 +15,13 @@ import (
 
 // font turns strings of a content stream into text and widths.
 type font struct {
-	toUnicode *cmap
-	codes     *cmap // of a composite font; nil for a simple one
+	toUnicode cmap
+	composite bool
+	codes     cmap // of a composite font
 	encoding  simpleEncoding
-	known     bool // encoding says something
 	ucs2      bool // codes of a composite font are UTF-16
 	widths    map[uint32]float64
 	fallback  float64 // width of what is not in widths, in thousandths
-	guess     bool    // there are no widths at all
 	scale     float64 // from glyph space to text space
 }
 
@@ -36,52 +35,41 @@ const (
 // openFont reads a font and takes its memory off the file's budget; what is
 // missing of it makes glyphs unreadable, not the page.
 func openFont(file *File, d Dict) *font {
-	f := readFont(file, d)
-	file.Spend(int64(widthCost*len(f.widths) + rangeCost*(f.toUnicode.size()+f.codes.size())))
+	f := &font{widths: map[uint32]float64{}, scale: 0.001, toUnicode: file.cmapOf(d["ToUnicode"])}
+	if f.composite = file.Name(d["Subtype"]) == "Type0"; f.composite {
+		f.openComposite(file, d)
+	} else {
+		f.openSimple(file, d)
+	}
+	file.Spend(int64(widthCost*len(f.widths) + rangeCost*(len(f.toUnicode.ranges)+len(f.codes.ranges))))
 	return f
 }
 
-func readFont(file *File, d Dict) *font {
-	f := &font{widths: map[uint32]float64{}, scale: 0.001}
-	if s := file.Stream(d["ToUnicode"]); s != nil {
-		if data, _ := file.Decode(s); len(data) > 0 {
-			f.toUnicode = parseCMap(data)
-		}
-	}
-	if file.Name(d["Subtype"]) == "Type0" {
-		f.openComposite(file, d)
-		return f
-	}
-	f.encoding, f.known = encodingOf(file, d)
+func (f *font) openSimple(file *File, d Dict) {
+	f.encoding = encodingOf(file, d)
 	f.builtIn(file, d)
 	first := file.Int(d["FirstChar"])
-	for i, o := range file.Array(d["Widths"]) {
-		if i > 255 {
-			break
-		}
+	widths := file.Array(d["Widths"])
+	for i, o := range widths[:min(len(widths), 256)] {
 		if w, ok := file.Number(o); ok {
 			f.widths[uint32(first+i)] = w
 		}
 	}
 	f.fallback, _ = file.Number(file.Dict(d["FontDescriptor"])["MissingWidth"])
-	f.guess = len(f.widths) == 0
-	if matrix := file.Array(d["FontMatrix"]); file.Name(d["Subtype"]) == "Type3" && len(matrix) == 6 {
-		f.scale, _ = file.Number(matrix[0])
+	if matrix := file.numbers(d["FontMatrix"], 6); matrix != nil && file.Name(d["Subtype"]) == "Type3" {
+		f.scale = matrix[0]
 	}
-	return f
 }
 
 // builtIn completes the encoding from the program of an embedded Type 1 font,
 // whose head is plain text: "dup 65 /A put".
 func (f *font) builtIn(file *File, d Dict) {
 	s := file.Stream(file.Dict(d["FontDescriptor"])["FontFile"])
-	if s == nil || f.toUnicode != nil {
+	if s == nil || f.toUnicode.ranges != nil {
 		return
 	}
 	data, _ := file.Decode(s)
-	if end := bytes.Index(data, []byte("eexec")); end >= 0 {
-		data = data[:end]
-	}
+	data, _, _ = bytes.Cut(data, []byte("eexec"))
 	l := &Lexer{data: data[:min(len(data), 64<<10)]}
 	for word, args := range l.operations() {
 		if word != "put" || len(args) < 2 {
@@ -90,30 +78,23 @@ func (f *font) builtIn(file *File, d Dict) {
 		name, isName := args[len(args)-1].(Name)
 		code, isCode := args[len(args)-2].(int64)
 		if isName && isCode && code >= 0 && code < 256 && f.encoding[code] == "" {
-			f.encoding[code], _ = textOfGlyph(string(name))
-			f.known = true
+			f.encoding[code] = textOfGlyph(string(name))
 		}
 	}
 }
 
 func (f *font) openComposite(file *File, d Dict) {
-	f.codes = &cmap{}
-	if s := file.Stream(d["Encoding"]); s != nil {
-		data, _ := file.Decode(s)
-		f.codes = parseCMap(data)
-	}
+	f.codes = file.cmapOf(d["Encoding"])
 	name := string(file.Name(d["Encoding"]))
 	f.ucs2 = strings.Contains(name, "UCS2") || strings.Contains(name, "UTF16")
 	f.fallback = 1000
-	descendants := file.Array(d["DescendantFonts"])
-	if len(descendants) == 0 {
-		return
+	if descendants := file.Array(d["DescendantFonts"]); len(descendants) > 0 {
+		cid := file.Dict(descendants[0])
+		if w, ok := file.Number(cid["DW"]); ok {
+			f.fallback = w
+		}
+		f.cidWidths(file, file.Array(cid["W"]))
 	}
-	cid := file.Dict(descendants[0])
-	if w, ok := file.Number(cid["DW"]); ok {
-		f.fallback = w
-	}
-	f.cidWidths(file, file.Array(cid["W"]))
 }
 
 // maxWidths bounds the widths of a font: there are no more glyphs in one.
@@ -145,7 +126,6 @@ func (f *font) cidWidths(file *File, list Array) {
 // char is one code of a string.
 type char struct {
 	text  string
-	known bool
 	width float64 // in text space, at size 1
 	space bool    // a single byte 32, which word spacing widens
 }
@@ -156,13 +136,11 @@ func (f *font) decode(s String) iter.Seq[char] {
 	return func(yield func(char) bool) {
 		for len(s) > 0 {
 			code, size := uint32(s[0]), 1
-			if f.codes != nil {
+			if f.composite {
 				code, size = f.codes.next(s)
 			}
-			c := char{space: size == 1 && code == 32}
-			c.text, c.known = f.text(code)
-			c.width = f.width(code, c.text) * f.scale
-			if !yield(c) {
+			text := f.text(code)
+			if !yield(char{text, f.width(code, text) * f.scale, size == 1 && code == 32}) {
 				return
 			}
 			s = s[size:]
@@ -170,26 +148,25 @@ func (f *font) decode(s String) iter.Seq[char] {
 	}
 }
 
-func (f *font) text(code uint32) (string, bool) {
-	if f.toUnicode != nil {
-		if text, ok := f.toUnicode.text(code); ok {
-			return text, true
-		}
-	}
+// text is what a code stands for; U+FFFD where nobody knows.
+func (f *font) text(code uint32) string {
+	text, ok := f.toUnicode.text(code)
 	switch {
+	case ok:
+		return text
 	case f.ucs2 && code < 0x10000:
-		return string(rune(code)), true
-	case f.codes == nil && f.known && code < 256 && f.encoding[code] != "":
-		return f.encoding[code], true
+		return string(rune(code))
+	case !f.composite && f.encoding[code] != "":
+		return f.encoding[code]
 	}
-	return "", false
+	return string(utf8.RuneError)
 }
 
 func (f *font) width(code uint32, text string) float64 {
 	if w, ok := f.widths[code]; ok {
 		return w
 	}
-	if f.guess {
+	if len(f.widths) == 0 && !f.composite {
 		return guessWidth(text)
 	}
 	return f.fallback
@@ -214,39 +191,31 @@ type cmap struct {
 	ranges []codeRange // by low
 }
 
-// size is how many ranges a map has; none if there is no map.
-func (c *cmap) size() int {
-	if c == nil {
-		return 0
-	}
-	return len(c.ranges)
-}
-
 // codespace says how many bytes the codes of a range have.
 type codespace struct {
 	bytes     int
 	low, high uint32
 }
 
-// codeRange maps low..high: to list, else to text whose last unit is stepped.
+// codeRange maps low..high to text whose last unit is stepped.
 type codeRange struct {
 	low, high uint32
 	text      []uint16
-	list      [][]uint16
 }
 
 // maxRanges bounds a map; the real ones have a few thousand.
 const maxRanges = 300_000
 
-// parseCMap reads what matters of a CMap program. Whatever is not understood
-// is passed over.
-func parseCMap(data []byte) *cmap {
-	c := &cmap{}
+// cmapOf reads what matters of the CMap program in a stream; none has no ranges.
+// Whatever is not understood is passed over.
+func (f *File) cmapOf(o Object) (c cmap) {
+	s := f.Stream(o)
+	if s == nil {
+		return c
+	}
+	data, _ := f.Decode(s)
 	l := &Lexer{data: data}
 	for word, args := range l.operations() {
-		if len(c.ranges) >= maxRanges {
-			break
-		}
 		switch word {
 		case "endcodespacerange":
 			c.addSpaces(args)
@@ -274,15 +243,25 @@ func (c *cmap) addSpaces(args []Object) {
 	}
 }
 
+// addRange maps a range to one text, or each code of it to one of a list.
 func (c *cmap) addRange(from, to, text Object) {
 	low, ok1 := from.(String)
 	high, ok2 := to.(String)
-	r := codeRange{low: codeOf(low), high: codeOf(high), text: unitsOf(text)}
-	list, isList := text.(Array)
-	for _, o := range list {
-		r.list = append(r.list, unitsOf(o))
+	if !ok1 || !ok2 {
+		return
 	}
-	if ok1 && ok2 && r.low <= r.high && (isList || r.text != nil) {
+	list, isList := text.(Array)
+	if !isList {
+		c.add(codeRange{codeOf(low), codeOf(high), unitsOf(text)})
+	}
+	for i, o := range list {
+		code := codeOf(low) + uint32(i)
+		c.add(codeRange{code, min(code, codeOf(high)), unitsOf(o)})
+	}
+}
+
+func (c *cmap) add(r codeRange) {
+	if r.low <= r.high && r.text != nil && len(c.ranges) < maxRanges {
 		c.ranges = append(c.ranges, r)
 	}
 }
@@ -326,33 +305,27 @@ func (c *cmap) find(code uint32) (codeRange, bool) {
 // text returns what a code stands for. The last 16-bit unit of a range's text
 // is stepped as a whole: stepping only its last byte is what turns Cyrillic
 // into nonsense elsewhere.
-func (c *cmap) text(code uint32) (string, bool) {
+func (c *cmap) text(code uint32) (text string, ok bool) {
 	r, ok := c.find(code)
 	if !ok {
 		return "", false
 	}
-	n := code - r.low
 	units := r.text
-	switch {
-	case r.list != nil:
-		if int(n) >= len(r.list) || r.list[n] == nil {
-			return "", false
-		}
-		units = r.list[n]
-	case n > 0 && len(units) > 0:
-		units = append([]uint16(nil), units...)
-		units[len(units)-1] += uint16(n)
+	if step := uint16(code - r.low); step > 0 && len(units) > 0 {
+		units = slices.Clone(units)
+		units[len(units)-1] += step
 	}
-	return textOfUnits(units)
+	text = textOfUnits(units)
+	return text, text != "" || len(units) == 0
 }
 
-// textOfUnits is the text of UTF-16.
-func textOfUnits(units []uint16) (string, bool) {
+// textOfUnits is the text of UTF-16; "" if it is none.
+func textOfUnits(units []uint16) string {
 	runes := utf16.Decode(units)
 	if slices.Contains(runes, utf8.RuneError) {
-		return "", false
+		return ""
 	}
-	return string(runes), true
+	return string(runes)
 }
 
 // next takes one code off a string: of 1 to 4 bytes as the codespaces say, else of 2.
@@ -384,12 +357,12 @@ func inSpace(code uint32, s codespace) bool {
 // known.
 type simpleEncoding [256]string
 
-// encodingOf reads the Encoding of a simple font. ok is false where there is
-// none to go by: a symbolic font whose codes only its program explains.
-func encodingOf(file *File, font Dict) (e simpleEncoding, ok bool) {
+// encodingOf reads the Encoding of a simple font: nothing where there is none to go by,
+// as of a symbolic font whose codes only its program explains.
+func encodingOf(file *File, font Dict) (e simpleEncoding) {
 	descriptor := file.Dict(font["FontDescriptor"])
 	symbolic := file.Int(descriptor["Flags"])&4 != 0
-	subtype := file.Name(font["Subtype"])
+	type3 := file.Name(font["Subtype"]) == "Type3"
 	name, base := file.Name(font["BaseFont"]), file.Name(font["Encoding"])
 	d := file.Dict(font["Encoding"])
 	if d != nil {
@@ -398,13 +371,12 @@ func encodingOf(file *File, font Dict) (e simpleEncoding, ok bool) {
 	embedded := descriptor["FontFile"] != nil || descriptor["FontFile2"] != nil || descriptor["FontFile3"] != nil
 	switch {
 	case base == "WinAnsiEncoding":
-		e, ok = charmapEncoding(charmap.Windows1252), true
+		e = charmapEncoding(charmap.Windows1252)
 		e[0xad], e[0xa0] = "-", " "
 	case base == "MacRomanEncoding":
-		e, ok = charmapEncoding(charmap.Macintosh), true
-	case base == "StandardEncoding", !symbolic && subtype != "Type3",
-		!embedded && subtype != "Type3" && name != "Symbol" && name != "ZapfDingbats":
-		e, ok = standardEncoding(), true
+		e = charmapEncoding(charmap.Macintosh)
+	case base == "StandardEncoding", !symbolic && !type3, !embedded && !type3 && name != "Symbol" && name != "ZapfDingbats":
+		e = standardEncoding()
 	}
 	code := -1
 	for _, o := range file.Array(d["Differences"]) {
@@ -413,13 +385,12 @@ func encodingOf(file *File, font Dict) (e simpleEncoding, ok bool) {
 			code = int(max(-1, min(o, 256)))
 		case Name:
 			if code >= 0 && code < 256 {
-				e[code], _ = textOfGlyph(string(o))
-				ok = true
+				e[code] = textOfGlyph(string(o))
 			}
 			code++
 		}
 	}
-	return e, ok
+	return e
 }
 
 func charmapEncoding(c *charmap.Charmap) (e simpleEncoding) {

@@ -401,9 +401,6 @@ func merged(parts []chunk, size, y float64) chunk {
 // shownText is what a glyph contributes: ligatures as letters, no-break spaces
 // as spaces, U+FFFD where nobody knows.
 func shownText(g glyph) string {
-	if g.unknown {
-		return string(unicode.ReplacementChar)
-	}
 	return strings.Map(func(r rune) rune {
 		switch {
 		case unicode.IsSpace(r):

@@ -116,14 +116,14 @@ func Read(ctx context.Context, data []byte, opt Options) (doc Document, err erro
 	}
 	sum := sha256.Sum256(data)
 	doc = Document{SHA256: hex.EncodeToString(sum[:]), Repaired: file.Repaired}
-	if n := file.Declared(); n > len(pages) {
+	if n := file.Int(file.pageTree()["Count"]); n > len(pages) {
 		doc.Declared = n
 	}
 	fonts := map[Ref]*font{}
 	for _, p := range pages {
 		doc.Pages = append(doc.Pages, readPage(file, p, fonts))
-		if err := file.Err(); err != nil {
-			return doc, err
+		if file.spent != nil {
+			return doc, file.spent
 		}
 	}
 	return doc, nil
@@ -142,12 +142,13 @@ func readPage(file *File, p pageNode, fonts map[Ref]*font) (page Page) {
 	in.run(content, p.Resources)
 	page.Text = layout(in.glyphs)
 	area := (p.Box[2] - p.Box[0]) * (p.Box[3] - p.Box[1])
-	page.Kind, page.Problem = judge(page.Text, in.images/area)
 	switch {
 	case err != nil:
-		page.Kind, page.Problem = Unreadable, "a part of the page cannot be decoded: "+err.Error()
+		page.Problem = "a part of the page cannot be decoded: " + err.Error()
 	case in.full:
-		page.Kind, page.Problem = Unreadable, fmt.Sprintf("the page has more than %d characters", maxGlyphs)
+		page.Problem = fmt.Sprintf("the page has more than %d characters", maxGlyphs)
+	default:
+		page.Kind, page.Problem = judge(page.Text, in.images/area)
 	}
 	return page
 }
@@ -178,33 +179,19 @@ func (f *File) Pages() ([]pageNode, error) {
 	w := &walk{f: f, seen: map[int]bool{}}
 	root := f.Dict(f.trailer["Root"])
 	w.node(root["Pages"], pageNode{Box: [4]float64{0, 0, 612, 792}}, 0)
-	if w.tooMany {
-		return nil, fmt.Errorf("%w: it has more than %d pages", ErrBudget, maxPages)
-	}
-	if f.spent != nil {
-		return nil, f.spent
-	}
-	if len(w.pages) == 0 {
+	if f.spent == nil && len(w.pages) == 0 {
 		return nil, ErrDamaged
 	}
-	return w.pages, nil
-}
-
-// Declared is how many pages the file says that it has: of one that is cut off
-// there are fewer. 0 where it does not say.
-func (f *File) Declared() int {
-	root := f.Dict(f.trailer["Root"])
-	return max(0, f.Int(f.Dict(root["Pages"])["Count"]))
+	return w.pages, f.spent
 }
 
 type walk struct {
-	f       *File
-	seen    map[int]bool
-	pages   []pageNode
-	tooMany bool
+	f     *File
+	seen  map[int]bool
+	pages []pageNode
 }
 
-func (w *walk) node(o Object, inherited pageNode, depth int) {
+func (w *walk) node(o Object, page pageNode, depth int) {
 	if ref, ok := o.(Ref); ok {
 		if w.seen[ref.Num] {
 			return
@@ -212,48 +199,41 @@ func (w *walk) node(o Object, inherited pageNode, depth int) {
 		w.seen[ref.Num] = true
 	}
 	d, ok := w.f.Resolve(o).(Dict)
-	if !ok || depth > maxDepth || w.tooMany || !w.f.Spend(128) {
+	if !ok || depth > maxDepth || !w.f.Spend(128) {
 		return
 	}
-	page := w.inherit(inherited, d)
+	w.inherit(&page, d)
 	kids := w.f.Array(d["Kids"])
-	if kids == nil || w.f.Name(d["Type"]) == "Page" {
-		if len(w.pages) >= maxPages {
-			w.tooMany = true
-			return
+	if kids != nil && w.f.Name(d["Type"]) != "Page" {
+		for _, kid := range kids {
+			w.node(kid, page, depth+1)
 		}
-		page.Number, page.dict = len(w.pages)+1, d
-		w.pages = append(w.pages, page)
 		return
 	}
-	for _, kid := range kids {
-		w.node(kid, page, depth+1)
+	if len(w.pages) == maxPages {
+		w.f.spent = fmt.Errorf("%w: it has more than %d pages", ErrBudget, maxPages)
+		return
 	}
+	page.Number, page.dict = len(w.pages)+1, d
+	w.pages = append(w.pages, page)
 }
 
-func (w *walk) inherit(page pageNode, d Dict) pageNode {
+func (w *walk) inherit(page *pageNode, d Dict) {
 	if r := w.f.Dict(d["Resources"]); r != nil {
 		page.Resources = r
 	}
 	for _, key := range []Name{"MediaBox", "CropBox"} {
-		list := w.f.Array(d[key])
-		if len(list) != 4 {
-			continue
-		}
-		var box [4]float64
-		for i := range list {
-			box[i], _ = w.f.Number(list[i])
-		}
-		box[0], box[2] = min(box[0], box[2]), max(box[0], box[2])
-		box[1], box[3] = min(box[1], box[3]), max(box[1], box[3])
-		if box[2]-box[0] > 1 && box[3]-box[1] > 1 {
-			page.Box = box
+		if box := w.f.numbers(d[key], 4); box != nil {
+			left, right := min(box[0], box[2]), max(box[0], box[2])
+			bottom, top := min(box[1], box[3]), max(box[1], box[3])
+			if right-left > 1 && top-bottom > 1 {
+				page.Box = [4]float64{left, bottom, right, top}
+			}
 		}
 	}
 	if v, ok := w.f.Number(d["Rotate"]); ok {
 		page.Rotate = ((clampInt(v)/90*90)%360 + 360) % 360
 	}
-	return page
 }
 
 // Content returns the operators of a page. With an error comes what could be

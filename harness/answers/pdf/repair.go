@@ -33,7 +33,7 @@ func (f *File) repair() {
 		f.prepareCrypt()
 	}
 	f.fromStreams(streams)
-	if f.Dict(f.Dict(f.trailer["Root"])["Pages"]) == nil {
+	if f.pageTree() == nil {
 		f.findCatalogue()
 	}
 }

@@ -1,8 +1,6 @@
 package pdf
 
-import (
-	"math"
-)
+import "math"
 
 // The limits of one page.
 const (
@@ -102,19 +100,23 @@ func (in *interpreter) operator(op string, args []Object) {
 		in.rise = n(1)
 	case "Tf":
 		in.setFont(args, n(1))
-	case "Td":
-		in.move(n(2), n(1))
 	case "TD":
 		in.leading = -n(1)
-		in.move(n(2), n(1))
+		fallthrough
+	case "Td":
+		in.startLine(moved(n(2), n(1)).times(in.line))
 	case "T*":
-		in.move(0, -in.leading)
+		in.nextLine()
 	case "Tm":
-		if m := (matrix{n(6), n(5), n(4), n(3), n(2), n(1)}); m.finite() {
-			in.tm, in.line = m, m
-		}
-	case "Tj", "'", "\"", "TJ":
-		in.showOp(op, args, n)
+		in.startLine(matrix{n(6), n(5), n(4), n(3), n(2), n(1)})
+	case "\"":
+		in.wordSpace, in.charSpace = n(3), n(2)
+		fallthrough
+	case "'":
+		in.nextLine()
+		fallthrough
+	case "Tj", "TJ":
+		in.showAll(args)
 	case "Do":
 		in.draw(args)
 	}
@@ -127,11 +129,13 @@ func (in *interpreter) transform(m matrix) {
 	}
 }
 
-func (in *interpreter) move(x, y float64) {
-	if m := (matrix{1, 0, 0, 1, x, y}).times(in.line); m.finite() {
+func (in *interpreter) startLine(m matrix) {
+	if m.finite() {
 		in.tm, in.line = m, m
 	}
 }
+
+func (in *interpreter) nextLine() { in.startLine(moved(0, -in.leading).times(in.line)) }
 
 func (in *interpreter) setFont(args []Object, size float64) {
 	in.size = size
@@ -149,13 +153,8 @@ func (in *interpreter) setFont(args []Object, size float64) {
 	}
 }
 
-func (in *interpreter) showOp(op string, args []Object, n func(int) float64) {
-	if op == "'" || op == "\"" {
-		if op == "\"" {
-			in.wordSpace, in.charSpace = n(3), n(2)
-		}
-		in.move(0, -in.leading)
-	}
+// showAll shows a string, or a list of strings with moves between them.
+func (in *interpreter) showAll(args []Object) {
 	if len(args) == 0 {
 		return
 	}
@@ -176,7 +175,7 @@ func (in *interpreter) showOp(op string, args []Object, n func(int) float64) {
 }
 
 func (in *interpreter) advance(x float64) {
-	if m := (matrix{1, 0, 0, 1, x, 0}).times(in.tm); m.finite() {
+	if m := moved(x, 0).times(in.tm); m.finite() {
 		in.tm = m
 	}
 }
@@ -238,11 +237,11 @@ func (in *interpreter) draw(args []Object) {
 	if s == nil {
 		return
 	}
-	if in.file.Name(s.Dict["Subtype"]) == "Image" {
+	kind := in.file.Name(s.Dict["Subtype"])
+	if kind == "Image" {
 		in.images += in.ctm.area()
-		return
 	}
-	if in.file.Name(s.Dict["Subtype"]) != "Form" || in.forms >= maxForms || !in.file.Spend(4096) {
+	if kind != "Form" || in.forms >= maxForms || !in.file.Spend(4096) {
 		return
 	}
 	content, _ := in.file.Decode(s) // what could be decoded is shown
@@ -259,7 +258,9 @@ func (in *interpreter) draw(args []Object) {
 // matrix is an affine map: x' = a·x + c·y + e, y' = b·x + d·y + f.
 type matrix [6]float64
 
-var unit = matrix{1, 0, 0, 1, 0, 0}
+var unit = moved(0, 0)
+
+func moved(x, y float64) matrix { return matrix{1, 0, 0, 1, x, y} }
 
 // times returns the map that does m first and then n.
 func (m matrix) times(n matrix) matrix {
@@ -287,15 +288,11 @@ func (m matrix) finite() bool {
 // turned returns the map that shows a page as it is to be looked at: with its
 // corner at the origin, turned clockwise by 0, 90, 180 or 270 degrees.
 func turned(box [4]float64, degrees int) matrix {
-	m := matrix{1, 0, 0, 1, -box[0], -box[1]}
+	m := moved(-box[0], -box[1])
 	width, height := box[2]-box[0], box[3]-box[1]
-	switch degrees {
-	case 90:
-		return m.times(matrix{0, -1, 1, 0, 0, width})
-	case 180:
-		return m.times(matrix{-1, 0, 0, -1, width, height})
-	case 270:
-		return m.times(matrix{0, 1, -1, 0, height, 0})
+	for range degrees / 90 {
+		m = m.times(matrix{0, -1, 1, 0, 0, width})
+		width, height = height, width
 	}
 	return m
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"extraction-experiment/internal/cli"
 )
 
 // layout turns the glyphs of a page into text: of the direction that most of
@@ -22,7 +24,7 @@ func layout(glyphs []glyph) string {
 	for _, direction := range order {
 		lines = append(lines, readingOrder(aligned(chunksOf(by[direction])), 0, line.text)...)
 	}
-	return strings.Join(join(lines), "\n")
+	return strings.ReplaceAll(strings.Join(join(lines), "\n"), "\u00ad", "")
 }
 
 // readingOrder returns the lines of text, columns of prose one after the other;
@@ -30,26 +32,25 @@ func layout(glyphs []glyph) string {
 func readingOrder(chunks []chunk, depth int, say func(line) string) []string {
 	gutter, ok := findGutter(chunks)
 	if !ok || depth >= 3 {
-		return rows(chunks, say)
+		return cli.Each(linesOf(chunks), say)
 	}
 	var out []string
 	for _, band := range bandsOf(chunks, gutter) {
-		left, right := split(band.sides, gutter)
+		var left, right []chunk
+		for _, c := range band.sides {
+			if (c.x0+c.x1)/2 < gutter {
+				left = append(left, c)
+			} else {
+				right = append(right, c)
+			}
+		}
 		if isProse(left) && isProse(right) {
 			out = append(out, readingOrder(left, depth+1, line.prose)...)
 			out = append(out, readingOrder(right, depth+1, line.prose)...)
 		} else {
-			out = append(out, rows(band.sides, say)...)
+			out = append(out, cli.Each(linesOf(band.sides), say)...)
 		}
-		out = append(out, rows(band.across, say)...)
-	}
-	return out
-}
-
-func rows(chunks []chunk, say func(line) string) []string {
-	var out []string
-	for _, l := range linesOf(chunks) {
-		out = append(out, say(l))
+		out = append(out, cli.Each(linesOf(band.across), say)...)
 	}
 	return out
 }
@@ -106,17 +107,6 @@ func bandsOf(chunks []chunk, gutter float64) []band {
 	return append(bands, now)
 }
 
-func split(chunks []chunk, gutter float64) (left, right []chunk) {
-	for _, c := range chunks {
-		if (c.x0+c.x1)/2 < gutter {
-			left = append(left, c)
-		} else {
-			right = append(right, c)
-		}
-	}
-	return left, right
-}
-
 // isProse tells a column of running text from one of a table: lines of many
 // letters that mostly fill its width.
 func isProse(chunks []chunk) bool {
@@ -148,22 +138,15 @@ func join(lines []string) []string {
 	var out []string
 	for _, l := range lines {
 		l = strings.TrimSpace(l)
-		n := len(out) - 1
-		if n >= 0 {
-			if head, ok := divided(out[n]); ok && unicode.IsLower(first(l)) {
+		if n := len(out) - 1; n >= 0 && unicode.IsLower(first(l)) {
+			if head, ok := divided(out[n]); ok {
 				word, rest, _ := strings.Cut(l, " ")
-				out[n] = head + word
-				if l = rest; l == "" {
-					continue
-				}
+				out[n], l = head+word, rest
 			}
 		}
 		if l != "" {
-			out = append(out, strings.ReplaceAll(l, "\u00ad", ""))
+			out = append(out, l)
 		}
-	}
-	if n := len(out) - 1; n >= 0 {
-		out[n] = strings.ReplaceAll(out[n], "\u00ad", "")
 	}
 	return out
 }
@@ -193,8 +176,7 @@ type line struct {
 
 // linesOf sorts chunks into lines, from the top down.
 func linesOf(chunks []chunk) []line {
-	chunks = slices.Clone(chunks)
-	slices.SortStableFunc(chunks, func(a, b chunk) int { return cmp.Compare(b.y, a.y) })
+	chunks = slices.SortedStableFunc(slices.Values(chunks), func(a, b chunk) int { return cmp.Compare(b.y, a.y) })
 	var lines []line
 	for _, c := range chunks {
 		if n := len(lines) - 1; n >= 0 && lines[n].y-c.y < 0.5*min(lines[n].size, c.size) {
@@ -213,23 +195,19 @@ func linesOf(chunks []chunk) []line {
 // look bold.
 func (l *line) arrange() {
 	slices.SortStableFunc(l.chunks, func(a, b chunk) int { return cmp.Compare(a.x0, b.x0) })
-	kept := l.chunks[:0]
-	for _, c := range l.chunks {
-		if n := len(kept); n > 0 && kept[n-1].text == c.text && c.x0-kept[n-1].x0 < 0.3*c.size {
-			continue
+	var last chunk
+	l.chunks = slices.DeleteFunc(l.chunks, func(c chunk) bool {
+		twice := c.text == last.text && c.x0-last.x0 < 0.3*c.size
+		if !twice {
+			last = c
 		}
-		kept = append(kept, c)
-	}
-	l.chunks = kept
+		return twice
+	})
 }
 
 // prose joins the chunks of a line of running text.
 func (l line) prose() string {
-	words := make([]string, len(l.chunks))
-	for i, c := range l.chunks {
-		words[i] = c.text
-	}
-	return strings.Join(words, " ")
+	return strings.Join(cli.Each(l.chunks, func(c chunk) string { return c.text }), " ")
 }
 
 // text joins the chunks, with " | " between cells.
@@ -384,14 +362,11 @@ func chunkOf(run []glyph) (c chunk, ok bool) {
 
 // merged makes one chunk of its parts, in order.
 func merged(parts []chunk, size, y float64) chunk {
-	c := chunk{x0: parts[0].x0, x1: parts[0].x1, size: size, y: y}
-	texts := make([]string, len(parts))
+	c := chunk{text: line{chunks: parts}.prose(), size: size, y: y}
+	c.x0, c.x1 = line{chunks: parts}.span()
 	for i := range parts {
 		parts[i].size, parts[i].y = size, y
-		c.x1 = max(c.x1, parts[i].x1)
-		texts[i] = parts[i].text
 	}
-	c.text = strings.Join(texts, " ")
 	if len(parts) > 1 {
 		c.parts = parts
 	}

@@ -32,6 +32,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"extraction-experiment/internal/cli"
@@ -39,7 +40,7 @@ import (
 )
 
 // Version changes when the text of a page may.
-const Version = "4"
+const Version = "5"
 
 // Document is the text of a file.
 type Document struct {
@@ -64,13 +65,7 @@ type Page struct {
 // Problems returns the pages whose text is missing or cannot be relied upon;
 // blank pages are none.
 func (d Document) Problems() []Page {
-	var list []Page
-	for _, p := range d.Pages {
-		if p.Kind == Scan || p.Kind == Unreadable {
-			list = append(list, p)
-		}
-	}
-	return list
+	return slices.DeleteFunc(slices.Clone(d.Pages), func(p Page) bool { return p.Kind == Readable || p.Kind == Blank })
 }
 
 // Options bounds the reading; zero values are usable.
@@ -238,23 +233,13 @@ func (w *walk) inherit(page *pageNode, d Dict) {
 
 // Content returns the operators of a page. With an error comes what could be
 // decoded.
-func (f *File) Content(p pageNode) ([]byte, error) {
-	var all []byte
-	var first error
-	list := f.Array(p.dict["Contents"])
-	if list == nil {
-		list = Array{p.dict["Contents"]}
-	}
-	for _, o := range list {
-		s := f.Stream(o)
-		if f.spent != nil {
-			return nil, f.spent
-		}
-		if s != nil {
+func (f *File) Content(p pageNode) (all []byte, problem error) {
+	for _, o := range f.oneOrMore(p.dict["Contents"]) {
+		if s := f.Stream(o); s != nil {
 			data, err := f.Decode(s)
-			first = cmp.Or(first, err)
+			problem = cmp.Or(problem, err)
 			all = append(append(all, data...), '\n')
 		}
 	}
-	return all, cmp.Or(f.spent, first)
+	return all, problem
 }

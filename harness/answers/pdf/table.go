@@ -1,17 +1,12 @@
 package pdf
 
-import (
-	"slices"
-)
+import "slices"
 
 // A table is set with columns, and its text is written cell by cell: where two
 // cells of a row nearly touch, the other rows show where the column ends.
 
 // border is the room between two columns.
 type border struct{ from, to float64 }
-
-// overlap is how much of a gap lies within the border; nothing for at most 0.
-func (b border) overlap(from, to float64) float64 { return min(b.to, to) - max(b.from, from) }
 
 // aligned divides chunks of table rows at their jumps so that the cells of a
 // table are the same in all of its rows. Rows that follow one another and have
@@ -50,30 +45,20 @@ func (l line) mayBeRow() bool {
 // bordersOf returns the room between the columns, from left to right; none
 // where the rows with the most cells do not agree, and for one column.
 func bordersOf(table []line) []border {
-	most := 0
-	for _, row := range table {
-		most = max(most, len(row.chunks))
-	}
-	if most < 2 {
-		return nil
-	}
 	var borders []border
 	for _, row := range table {
-		if len(row.chunks) < most {
-			continue
+		gaps := row.gaps()
+		if len(gaps) > len(borders) {
+			borders = gaps
 		}
-		if borders == nil {
-			borders = row.gaps()
-			continue
-		}
-		for i, g := range row.gaps() {
-			borders[i].from, borders[i].to = max(borders[i].from, g.from), min(borders[i].to, g.to)
+		if len(gaps) == len(borders) {
+			for i, g := range gaps {
+				borders[i] = border{max(borders[i].from, g.from), min(borders[i].to, g.to)}
+			}
 		}
 	}
-	for _, b := range borders {
-		if b.from >= b.to {
-			return nil
-		}
+	if slices.ContainsFunc(borders, func(b border) bool { return b.from >= b.to }) {
+		return nil
 	}
 	return borders
 }
@@ -112,7 +97,7 @@ func (c chunk) jumpAt(b border) int {
 	best, at := 0.0, 0
 	for i := 1; i < len(c.parts); i++ {
 		from, to := c.parts[i-1].x1, c.parts[i].x0
-		if b.overlap(from, to) > 0 && to-from > best {
+		if min(b.to, to) > max(b.from, from) && to-from > best {
 			best, at = to-from, i
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"extraction-experiment/dataset"
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/limit"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
@@ -44,21 +45,20 @@ type Asking struct{ cfg AskingConfig }
 
 // NewAsking checks the configuration and returns every problem of it at once.
 func NewAsking(cfg AskingConfig) (*Asking, error) {
-	var problems []error
+	if len(cfg.Prompt.Messages) == 0 {
+		cfg.Prompt = DefaultPrompt()
+	}
+	cfg.Passages = cmp.Or(cfg.Passages, DefaultPassages)
+	problems := []error{CheckPrompt(cfg.Prompt)}
 	if cfg.Document == nil || cfg.Model == nil || cfg.Name == "" {
 		problems = append(problems, errors.New("answers: AskingConfig needs Document, Model and Name"))
 	}
 	if cfg.Passages < 0 || cfg.Passages > 100 {
 		problems = append(problems, fmt.Errorf("%d passages: give the model 1 to 100", cfg.Passages))
 	}
-	if len(cfg.Prompt.Messages) == 0 {
-		cfg.Prompt = DefaultPrompt()
-	}
-	problems = append(problems, CheckPrompt(cfg.Prompt))
 	if err := errors.Join(problems...); err != nil {
 		return nil, err
 	}
-	cfg.Passages = cmp.Or(cfg.Passages, DefaultPassages)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
@@ -126,14 +126,11 @@ func (e External) Answer(ctx context.Context, question string) (Answer, []outcom
 		if try >= tries || !errors.As(err, &failed) || !failed.Retry || ctx.Err() != nil {
 			return Answer{}, all, err
 		}
-		wait := time.NewTimer(max(pause, min(failed.RetryAfter, longestPause)))
 		select {
-		case <-wait.C:
+		case <-time.After(max(pause, min(failed.RetryAfter, longestPause))):
 		case <-limit.Stop(ctx):
-			wait.Stop()
 			return Answer{}, all, limit.ErrStopped
 		case <-ctx.Done():
-			wait.Stop()
 			return Answer{}, all, err
 		}
 		pause *= 2
@@ -142,8 +139,7 @@ func (e External) Answer(ctx context.Context, question string) (Answer, []outcom
 
 func readAnswer(fields map[string]json.RawMessage) (Answer, error) {
 	var a Answer
-	raw, ok := fields["answer"]
-	if !ok || string(raw) == "null" || json.Unmarshal(raw, &a.Text) != nil {
+	if raw := fields["answer"]; string(raw) == "null" || json.Unmarshal(raw, &a.Text) != nil {
 		return a, &outcome.Failure{Class: outcome.InvalidOutput, Message: `the reply has no text "answer"`}
 	}
 	if raw, ok := fields["pages"]; ok && json.Unmarshal(raw, &a.Pages) != nil {
@@ -229,15 +225,9 @@ type texts []string
 // UnmarshalJSON reads a list of which each element is a text.
 func (t *texts) UnmarshalJSON(raw []byte) error {
 	var list []*string
-	if err := json.Unmarshal(raw, &list); err != nil || list == nil {
+	if json.Unmarshal(raw, &list) != nil || list == nil || slices.Contains(list, nil) {
 		return errors.New("is no list of texts")
 	}
-	*t = make(texts, len(list))
-	for i, text := range list {
-		if text == nil {
-			return errors.New("has null in the place of a text")
-		}
-		(*t)[i] = *text
-	}
+	*t = append(texts{}, cli.Each(list, func(text *string) string { return *text })...)
 	return nil
 }

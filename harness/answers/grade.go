@@ -259,8 +259,9 @@ var (
 	// moreThan and lessThan stand before a number; \b knows ASCII letters only.
 	moreThan = textutil.Pattern(`(^|[^\p{L}\p{N}])(?:более|свыше) ?(\d)`)
 	lessThan = textutil.Pattern(`(^|[^\p{L}\p{N}])менее ?(\d)`)
-	// digitGroups is a number written in groups of three digits.
-	digitGroups = textutil.Pattern(`\d+(?: \d+)+`)
+	// digitGroups are numbers with a space between them, such as the groups of one, with
+	// the sign in front that makes the first one a decimal fraction.
+	digitGroups = textutil.Pattern(`[.,]?\d+(?: \d+)+`)
 	comma       = textutil.Pattern(`(\d),(\d)`)
 )
 
@@ -289,47 +290,27 @@ func Normalise(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	text = moreThan().ReplaceAllString(text, "${1}>${2}")
 	text = lessThan().ReplaceAllString(text, "${1}<${2}")
-	text = joinDigits(text)
+	text = digitGroups().ReplaceAllStringFunc(text, joinGroups)
 	for comma().MatchString(text) { // "1,2,3" overlaps: at most two rounds
 		text = comma().ReplaceAllString(text, "${1}.${2}")
 	}
 	return text
 }
 
-// joinDigits joins the groups of every number that is not the end of a decimal
-// fraction.
-func joinDigits(text string) string {
-	var b strings.Builder
-	done := 0
-	for _, at := range digitGroups().FindAllStringIndex(text, -1) {
-		head := ""
-		run := text[at[0]:at[1]]
-		if at[0] > 0 && strings.IndexByte(".,", text[at[0]-1]) >= 0 {
-			cut := strings.IndexByte(run, ' ') + 1
-			head, run = run[:cut], run[cut:]
-		}
-		b.WriteString(text[done:at[0]] + head + joinGroups(run))
-		done = at[1]
-	}
-	return b.String() + text[done:]
-}
-
 // joinGroups joins a head of up to three digits with the groups of exactly
-// three that follow it.
+// three that follow it; the end of a decimal fraction is no head.
 func joinGroups(run string) string {
-	parts := strings.Split(run, " ")
-	var b strings.Builder
-	b.WriteString(parts[0])
-	open := len(parts[0]) <= 3
-	for _, part := range parts[1:] {
-		if open && len(part) == 3 {
-			b.WriteString(part)
-			continue
+	first, rest, _ := strings.Cut(run, " ")
+	joined := []byte(first)
+	open := len(first) <= 3 && first[0] != '.' && first[0] != ','
+	for group := range strings.SplitSeq(rest, " ") {
+		if !open || len(group) != 3 {
+			joined = append(joined, ' ')
+			open = len(group) <= 3
 		}
-		b.WriteString(" " + part)
-		open = len(part) <= 3
+		joined = append(joined, group...)
 	}
-	return b.String()
+	return string(joined)
 }
 
 // statement is a sentence, or a row of a table with its header.
@@ -413,9 +394,6 @@ func row(header, cells []string) string {
 
 // ScorerOf scores the answers of a run again.
 func ScorerOf(h outcome.Header) Scorer {
-	pages, err := strconv.Atoi(h.Metadata[MetaPages])
-	if err != nil {
-		pages = 0 // not known: citations are not checked
-	}
+	pages, _ := strconv.Atoi(h.Metadata[MetaPages]) // 0 if it is not known
 	return Scorer{Pages: pages}
 }

@@ -46,12 +46,15 @@ func (e *Evaluator) Within(budget *pipeline.Budget) *Evaluator {
 	if e.cfg.Model == nil {
 		return e
 	}
-	asked := e.cfg.within(e.cfg.Model, e.limiter, budget)
-	return &Evaluator{cfg: e.cfg, ask: judge{e.cfg, asked}.ask, limiter: e.limiter, asked: asked}
+	return &Evaluator{cfg: e.cfg, limiter: e.limiter, asked: e.cfg.within(e.cfg.Model, e.limiter, budget)}
 }
 
 // notAnswered says what an error of a limited model means.
 func (e *Evaluator) notAnswered(err error) error {
+	kind := Status // somebody was there and gave no answer
+	if e.cfg.Model != nil {
+		kind = ModelFailed
+	}
 	var fault *Fault
 	var tripped *limit.TrippedError
 	var failed *pipeline.ModelError
@@ -59,46 +62,55 @@ func (e *Evaluator) notAnswered(err error) error {
 	case errors.As(err, &fault):
 		return fault
 	case errors.As(err, &tripped):
-		kind := e.refusal()
 		if tripped.Unauthorised || !pipeline.Reached(e.asked) {
 			kind = Unreachable
 		}
 		return &Fault{Kind: kind, Message: err.Error()} // without its cause, which would end a run
 	case limit.StopsRun(err):
 		return err
-	case errors.As(err, &failed):
-		kind := e.refusal()
-		switch {
-		case failed.Status == http.StatusUnauthorized, failed.Status == http.StatusForbidden,
-			failed.Status == 0 && failed.Failure.Class == outcome.Provider && failed.Retry:
-			kind = Unreachable
-		case e.cfg.URL != "" && failed.Status/100 == 2:
-			kind = Flooded
-		}
-		return &Fault{kind, failed.Failure.Message, err}
+	case !errors.As(err, &failed):
+		return &Fault{kind, err.Error(), err}
+	case failed.Status == http.StatusUnauthorized, failed.Status == http.StatusForbidden,
+		failed.Status == 0 && failed.Failure.Class == outcome.Provider && failed.Retry:
+		kind = Unreachable
+	case e.cfg.URL != "" && failed.Status/100 == 2:
+		kind = Flooded
 	}
-	return &Fault{e.refusal(), err.Error(), err}
+	return &Fault{kind, failed.Failure.Message, err}
 }
 
-// refusal is the kind of a fault where somebody was there and gave no answer.
-func (e *Evaluator) refusal() Kind {
+// judge carries one case to whoever judges it.
+func (e *Evaluator) judge(ctx context.Context, c Case) (Verdict, error) {
 	if e.cfg.Model != nil {
-		return ModelFailed
+		return e.askModel(ctx, c)
 	}
-	return Status
-}
-
-// askAddress asks over HTTP, within limits.
-func (e *Evaluator) askAddress(ctx context.Context, c Case) (Verdict, error) {
 	request, err := c.encode()
 	if err != nil {
 		return Verdict{}, err
 	}
-	answer, err := e.asked.Generate(ctx, pipeline.Request{Messages: []pipeline.Message{{Content: string(request)}}})
+	var raw []byte
+	if e.address != nil {
+		var answer pipeline.Response
+		answer, err = e.asked.Generate(ctx, pipeline.Request{Messages: []pipeline.Message{{Content: string(request)}}})
+		raw = []byte(answer.Text)
+	} else {
+		raw, err = e.runProgram(ctx, request)
+	}
 	if err != nil {
 		return Verdict{}, err
 	}
-	return parseVerdict([]byte(answer.Text))
+	return parseVerdict(raw)
+}
+
+// runProgram runs a process for a request.
+func (e *Evaluator) runProgram(ctx context.Context, request []byte) ([]byte, error) {
+	raw, err := proc.Once(ctx, proc.Config{
+		Command: e.cfg.Script, Dir: e.cfg.Dir, Env: e.cfg.Env, Withhold: true, Handed: e.cfg.Handed, MaxLine: maxOutput,
+	}, request)
+	if err != nil {
+		return nil, ofProgram(err)
+	}
+	return raw, nil
 }
 
 // address makes an HTTP address a pipeline.Model, so that it is asked within
@@ -110,21 +122,6 @@ type address struct{ *proc.Address }
 func (a address) Generate(ctx context.Context, req pipeline.Request) (pipeline.Response, error) {
 	answer, err := pipeline.Post(ctx, a.Address, []byte(req.Messages[0].Content))
 	return pipeline.Response{Text: string(answer), Attempts: 1}, err
-}
-
-// runProgram runs a process for the case.
-func (e *Evaluator) runProgram(ctx context.Context, c Case) (Verdict, error) {
-	request, err := c.encode()
-	if err != nil {
-		return Verdict{}, err
-	}
-	raw, err := proc.Once(ctx, proc.Config{
-		Command: e.cfg.Script, Dir: e.cfg.Dir, Env: e.cfg.Env, Withhold: true, Handed: e.cfg.Handed, MaxLine: maxOutput,
-	}, request)
-	if err != nil {
-		return Verdict{}, ofProgram(err)
-	}
-	return parseVerdict(raw)
 }
 
 // notNumbers are what programs print for numbers that JSON does not have.
@@ -238,22 +235,17 @@ func promptName(t pipeline.Template) string {
 	return fmt.Sprintf("prompt %s@%d", t.Name, t.Version)
 }
 
-// judge is a language model that is asked by a prompt.
-type judge struct {
-	cfg   Config
-	asked pipeline.Model // Config.Model within limits
-}
-
-func (j judge) ask(ctx context.Context, c Case) (Verdict, error) {
+// askModel asks a language model by the prompt.
+func (e *Evaluator) askModel(ctx context.Context, c Case) (Verdict, error) {
 	texts := map[string]string{VarQuestion: c.Question, VarCriteria: c.Criteria, VarCandidate: c.Candidate, VarReference: c.Reference}
-	guard(j.cfg.Prompt, texts)
-	messages, err := pipeline.Compile(j.cfg.Prompt, pipeline.Vars{Texts: texts})
+	guard(e.cfg.Prompt, texts)
+	messages, err := pipeline.Compile(e.cfg.Prompt, pipeline.Vars{Texts: texts})
 	if err != nil {
 		return Verdict{}, &Fault{ModelFailed, err.Error(), err}
 	}
-	req := pipeline.Request{Messages: messages, Parameters: j.cfg.Parameters}
+	req := pipeline.Request{Messages: messages, Parameters: e.cfg.Parameters}
 	call := new(outcome.Call)
-	resp, err := pipeline.Record(ctx, j.asked, req, call, time.Now)
+	resp, err := pipeline.Record(ctx, e.asked, req, call, time.Now)
 	var v Verdict
 	if err == nil {
 		v, err = parseVerdict(objectIn(resp.Text))
@@ -263,7 +255,7 @@ func (j judge) ask(ctx context.Context, c Case) (Verdict, error) {
 		call.Error = err.Error()
 	}
 	// Its name is left to who knows what the verdict is for.
-	call.Kind, call.Model = outcome.JudgingKind, j.cfg.ModelName
+	call.Kind, call.Model = outcome.JudgingKind, e.cfg.ModelName
 	v.Call = call
 	return v, err
 }
@@ -295,15 +287,4 @@ func given(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "nu
 // excerpt returns the beginning of hostile text as valid UTF-8.
 func excerpt(text []byte) string {
 	return textutil.Cut(string(bytes.TrimSpace(text)), maxShown)
-}
-
-// inOneLine puts several problems behind one another.
-func inOneLine(problems []error) string {
-	var parts []string
-	for _, err := range problems {
-		if err != nil {
-			parts = append(parts, strings.ReplaceAll(err.Error(), "\n", "; "))
-		}
-	}
-	return strings.Join(parts, "; ")
 }

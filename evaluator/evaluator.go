@@ -33,6 +33,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/limit"
 	"extraction-experiment/internal/proc"
 	"extraction-experiment/internal/secret"
@@ -80,9 +81,8 @@ type Config struct {
 // model.
 type Evaluator struct {
 	cfg     Config
-	ask     func(context.Context, Case) (Verdict, error) // carries one case to whoever judges it
-	limiter *limit.Limiter                               // nil for a program, as
-	asked   pipeline.Model                               // what is asked within it
+	limiter *limit.Limiter // nil for a program, as
+	asked   pipeline.Model // what is asked within it
 
 	address *proc.Address  // where it is one
 	mask    *secret.Masker // of a program
@@ -92,54 +92,39 @@ type Evaluator struct {
 // New makes an Evaluator. It starts and sends nothing. The error joins
 // everything that is wrong with the Config.
 func New(cfg Config) (*Evaluator, error) {
-	var problems []error
-	named := 0
-	for _, is := range []bool{len(cfg.Script) > 0, cfg.URL != "", cfg.Model != nil} {
-		if is {
-			named++
+	cfg.Timeout = cmp.Or(cfg.Timeout, time.Minute)
+	e := &Evaluator{cfg: cfg, mask: secret.NewMasker(append(os.Environ(), cfg.Env...), cfg.Script)}
+	problems := []error{e.mask.CheckArguments(cfg.Script)}
+	wrong := func(text string) { problems = append(problems, errors.New("evaluator: "+text)) }
+	model, named := cfg.Model, 0
+	if len(cfg.Script) > 0 {
+		named++
+		if cfg.Script[0] == "" {
+			wrong("the script names no program")
 		}
 	}
-	if named != 1 {
-		problems = append(problems, errors.New("evaluator: give exactly one of a script, a URL and a model"))
-	}
-	if len(cfg.Script) > 0 && cfg.Script[0] == "" {
-		problems = append(problems, errors.New("evaluator: the script names no program"))
-	}
-	e := &Evaluator{mask: secret.NewMasker(append(os.Environ(), cfg.Env...), cfg.Script)}
-	problems = append(problems, e.mask.CheckArguments(cfg.Script))
 	if cfg.URL != "" {
-		at, err := proc.NewAddress(proc.AddressConfig{
-			URL: cfg.URL, Token: cfg.Token, Env: cfg.Env, MaxAnswer: maxOutput,
-		})
-		problems, e.address = append(problems, err), at
+		named++
+		at, err := proc.NewAddress(proc.AddressConfig{URL: cfg.URL, Token: cfg.Token, Env: cfg.Env, MaxAnswer: maxOutput})
+		problems = append(problems, err)
+		e.address, model = at, address{at}
 	}
 	if cfg.Model != nil {
+		named++
 		problems = append(problems, checkPrompt(cfg.Prompt))
+	}
+	if named != 1 {
+		wrong("give exactly one of a script, a URL and a model")
+	}
+	if model != nil {
+		limiter, err := limit.New(limit.Config{Most: mostAtOnce, Backoff: cfg.Pause})
+		problems = append(problems, err)
+		e.limiter, e.asked = limiter, cfg.within(model, limiter, nil)
 	}
 	if err := errors.Join(problems...); err != nil {
 		return nil, err
 	}
-	cfg.Timeout = cmp.Or(cfg.Timeout, time.Minute)
-	e.cfg = cfg
-	return e, e.open()
-}
-
-// open makes who is asked.
-func (e *Evaluator) open() (err error) {
-	if len(e.cfg.Script) > 0 {
-		e.ask = e.runProgram
-		return nil
-	}
-	if e.limiter, err = limit.New(limit.Config{Most: mostAtOnce, Backoff: e.cfg.Pause}); err != nil {
-		return err
-	}
-	if e.cfg.URL != "" {
-		e.asked, e.ask = e.cfg.within(address{e.address}, e.limiter, nil), e.askAddress
-	} else {
-		e.asked = e.cfg.within(e.cfg.Model, e.limiter, nil)
-		e.ask = judge{e.cfg, e.asked}.ask
-	}
-	return nil
+	return e, nil
 }
 
 // Evaluate asks once, within Config.Timeout; an address or a model is asked again
@@ -154,7 +139,7 @@ func (e *Evaluator) open() (err error) {
 func (e *Evaluator) Evaluate(ctx context.Context, c Case) (Verdict, error) {
 	inner, cancel := limit.WithTimeout(ctx, e.cfg.Timeout)
 	defer cancel()
-	v, err := e.ask(inner, c)
+	v, err := e.judge(inner, c)
 	if err == nil {
 		return v, nil
 	}
@@ -223,28 +208,8 @@ type message struct {
 	Content string `json:"content"`
 }
 
-// request is the wire form: the names of the first generation, then those of
-// the second; an evaluator reads the ones it knows.
-type request struct {
-	Question         string    `json:"question"`
-	Criteria         string    `json:"criteria"`
-	CandidateAnswer  string    `json:"candidate_answer"`
-	ReferenceAnswer  string    `json:"reference_answer"`
-	ExpectedMessages []message `json:"expected_messages"`
-	InputMessages    []message `json:"input_messages"`
-	OutputMessages   []message `json:"output_messages"`
-	GuidelineFiles   []string  `json:"guideline_files"`
-	InputFiles       []string  `json:"input_files"`
-
-	Input          []message `json:"input"`
-	Output         []message `json:"output"`
-	Answer         string    `json:"answer"`
-	ExpectedOutput []message `json:"expected_output"`
-
-	Item *Item `json:"item,omitempty"`
-}
-
-// encode writes the case as one line of JSON with its end.
+// encode writes the case as one line of JSON with its end: under the names of the first
+// generation and those of the second; an evaluator reads the ones it knows.
 func (c Case) encode() ([]byte, error) {
 	asked := []message{{"user", c.Question}}
 	answered := []message{{"assistant", c.Candidate}}
@@ -252,11 +217,15 @@ func (c Case) encode() ([]byte, error) {
 	if c.Reference != "" {
 		expected = append(expected, message{"assistant", c.Reference})
 	}
-	r := request{
-		Question: c.Question, Criteria: c.Criteria, CandidateAnswer: c.Candidate, ReferenceAnswer: c.Reference,
-		ExpectedMessages: expected, InputMessages: asked, OutputMessages: answered,
-		GuidelineFiles: append([]string{}, c.GuidelineFiles...), InputFiles: append([]string{}, c.InputFiles...),
-		Input: asked, Output: answered, Answer: c.Candidate, ExpectedOutput: expected, Item: c.Item,
+	r := map[string]any{
+		"question": c.Question, "criteria": c.Criteria, "reference_answer": c.Reference,
+		"candidate_answer": c.Candidate, "answer": c.Candidate,
+		"input_messages": asked, "input": asked, "output_messages": answered, "output": answered,
+		"expected_messages": expected, "expected_output": expected,
+		"guideline_files": append([]string{}, c.GuidelineFiles...), "input_files": append([]string{}, c.InputFiles...),
+	}
+	if c.Item != nil {
+		r["item"] = c.Item
 	}
 	line, err := textutil.MarshalJSON(r)
 	return append(line, '\n'), err
@@ -331,7 +300,7 @@ func parseVerdict(raw []byte) (Verdict, error) {
 		problems = append(problems, fmt.Errorf("reasoning: expected a text, got %s", excerpt(raw)))
 	}
 	if err := errors.Join(problems...); err != nil {
-		return Verdict{}, &Fault{BadVerdict, inOneLine(problems), err}
+		return Verdict{}, &Fault{BadVerdict, strings.ReplaceAll(err.Error(), "\n", "; "), err}
 	}
 	return v, nil
 }
@@ -359,20 +328,17 @@ func (v *Verdict) readLists(fields map[string]json.RawMessage) error {
 		to  *[]string
 	}{{"hits", &v.Hits}, {"misses", &v.Misses}} {
 		raw := fields[list.key]
+		var texts []*string // a null would read as an empty text
 		switch {
 		case !given(raw):
 			problems = append(problems, fmt.Errorf("%s is missing", list.key))
-		case json.Unmarshal(raw, list.to) != nil || len(*list.to) > maxListed || hasNull(raw):
+		case json.Unmarshal(raw, &texts) != nil || len(texts) > maxListed || slices.Contains(texts, nil):
 			problems = append(problems, fmt.Errorf("%s: expected a list of at most %d texts, got %s", list.key, maxListed, excerpt(raw)))
+		default:
+			*list.to = append([]string{}, cli.Each(texts, func(text *string) string { return *text })...)
 		}
 	}
 	return errors.Join(problems...)
-}
-
-// hasNull finds a null in a list of texts, which would read as an empty text.
-func hasNull(raw json.RawMessage) bool {
-	var values []*string
-	return json.Unmarshal(raw, &values) == nil && slices.Contains(values, nil)
 }
 
 // readAssertions reads the second generation.

@@ -3,6 +3,7 @@ package conformance
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"extraction-experiment/evaluator"
@@ -84,7 +85,7 @@ func newReport(cfg Config, answers [][]answer) Report {
 		Runs: cfg.Runs, MaxFlipRate: cfg.MaxFlipRate, ScoreTolerance: cfg.ScoreTolerance,
 		Fingerprint: cfg.Fingerprint, Warnings: append([]string{}, cfg.Warnings...),
 	}
-	t := &tally{faults: map[string]int{}, grades: map[graded]int{}}
+	t := &tally{Statistics: Statistics{Faults: map[string]int{}}, grades: map[graded]int{}, runs: map[Label]int{}}
 	for i, f := range cfg.Fixtures {
 		one := judge(cfg, f, answers[i])
 		t.add(one, answers[i])
@@ -127,10 +128,8 @@ func judge(cfg Config, f Fixture, answers []answer) FixtureResult {
 		m.Add(score)
 	}
 	if n := len(r.Scores); n > 0 {
-		mean, _ := m.Mean()
 		variance, _ := m.PopulationVariance()
-		r.Mean, r.Variance = &mean, &variance
-		r.FlipRate = new(float64(r.Flips) / float64(n))
+		r.Mean, r.Variance, r.FlipRate = m.MeanOrNil(), &variance, new(float64(r.Flips)/float64(n))
 	}
 	r.Compatible = len(r.Errors) == 0
 	r.settle(cfg, f)
@@ -182,15 +181,12 @@ func demanded(cfg Config, f Fixture) string {
 	switch {
 	case f.Label == Ambiguous:
 		return fmt.Sprintf("from %g to %g", f.Bounds.Low, f.Bounds.High)
-	case f.Label == Pass && cfg.ScoreTolerance > 0:
-		return "at least " + decimal(1-cfg.ScoreTolerance)
+	case cfg.ScoreTolerance == 0:
+		return map[Label]string{Pass: "1", Fail: "0"}[f.Label]
 	case f.Label == Pass:
-		return "1"
-	case cfg.ScoreTolerance > 0:
-		return "at most " + decimal(cfg.ScoreTolerance)
-	default:
-		return "0"
+		return "at least " + decimal(1-cfg.ScoreTolerance)
 	}
+	return "at most " + decimal(cfg.ScoreTolerance)
 }
 
 // kindOf returns the kind of a fault.
@@ -216,27 +212,23 @@ func (r Report) Terms() string {
 // that can be relied on as far as its fixtures go.
 func (r Report) Weak() []string {
 	list := []string{}
-	s := r.Statistics
-	switch rate := s.Certification.FlipRate; {
+	say := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
+	switch rate := r.Statistics.Certification.FlipRate; {
 	case rate == nil:
-		list = append(list, "no pass or fail fixture was evaluated twice, so that nothing is known of its stability")
+		say("no pass or fail fixture was evaluated twice, so that nothing is known of its stability")
 	case *rate > 0.5:
-		list = append(list, fmt.Sprintf("its %s leave a flip rate of %.0f %% possible", textutil.Counted(s.FlipRate.Of, "comparison"), *rate*100))
+		say("its %s leave a flip rate of %.0f %% possible", textutil.Counted(r.Statistics.FlipRate.Of, "comparison"), *rate*100)
 	}
-	var missing []string
-	for _, label := range []Label{Pass, Fail} {
-		if r.labels()[label] == 0 {
-			missing = append(missing, string(label))
-		}
-	}
+	labels := r.labels()
+	missing := slices.DeleteFunc([]string{string(Pass), string(Fail)}, func(label string) bool { return labels[Label(label)] > 0 })
 	if len(missing) > 0 {
-		list = append(list, fmt.Sprintf("there is no %s fixture: an evaluator that always says the same would pass", strings.Join(missing, " and no ")))
+		say("there is no %s fixture: an evaluator that always says the same would pass", strings.Join(missing, " and no "))
 	}
 	if r.MaxFlipRate >= 0.5 {
-		list = append(list, fmt.Sprintf("a flip rate of %s was allowed", decimal(r.MaxFlipRate)))
+		say("a flip rate of %s was allowed", decimal(r.MaxFlipRate))
 	}
 	if r.ScoreTolerance > 0.2 {
-		list = append(list, fmt.Sprintf("with a tolerance of %s a pass fixture passes below 0.8, which is no pass", decimal(r.ScoreTolerance)))
+		say("with a tolerance of %s a pass fixture passes below 0.8, which is no pass", decimal(r.ScoreTolerance))
 	}
 	return list
 }

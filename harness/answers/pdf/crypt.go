@@ -27,6 +27,9 @@ type crypt struct {
 // prepareCrypt finds the key by the password, which is that of the user or the
 // owner, else by none.
 func (f *File) prepareCrypt() {
+	if f.crypt != nil || f.trailer["Encrypt"] == nil {
+		return
+	}
 	d := f.Dict(f.trailer["Encrypt"]) // read before there is a key: its strings are plain
 	text := func(o Object) []byte { return []byte(resolved[String](f, o)) }
 	version, revision := f.Int(d["V"]), f.Int(d["R"])

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 )
 
@@ -98,9 +99,7 @@ func (f *File) reset() {
 
 // hasPages prepares decryption and looks for the tree of pages.
 func (f *File) hasPages() bool {
-	if f.crypt == nil && f.trailer["Encrypt"] != nil {
-		f.prepareCrypt()
-	}
+	f.prepareCrypt()
 	return f.locked == nil && f.pageTree() != nil
 }
 
@@ -144,16 +143,13 @@ func (f *File) load(ref Ref) Object {
 
 // indirect reads "N G obj …" at an offset. A wrong number there is no object.
 func (f *File) indirect(offset, num int) Object {
-	if offset < 0 || offset >= len(f.data) {
-		return nil
-	}
-	l := &Lexer{data: f.data, pos: offset}
+	l := &Lexer{data: f.data, pos: max(0, offset)}
 	number, ok1 := l.int()
 	gen, ok2 := l.int()
-	if !ok1 || !ok2 || int(number) != num || l.word0() != Keyword("obj") {
+	if !ok1 || !ok2 || number != num || l.word0() != Keyword("obj") {
 		return nil
 	}
-	ref := Ref{int(number), int(gen)}
+	ref := Ref{number, gen}
 	if f.crypt != nil {
 		l.decrypt = func(s String) String { return String(f.crypt.decrypt(f.crypt.strings, ref, []byte(s))) }
 	}
@@ -196,9 +192,9 @@ func (l *Lexer) word0() Object {
 }
 
 // int reads a whole number.
-func (l *Lexer) int() (int64, bool) {
+func (l *Lexer) int() (int, bool) {
 	n, ok := l.word0().(int64)
-	return n, ok
+	return int(n), ok
 }
 
 // stream reads the bytes behind a dictionary, if there are any.
@@ -235,46 +231,36 @@ func (f *File) readXref() bool {
 	if !ok {
 		return false
 	}
-	seen := map[int64]bool{}
-	queue := []int64{start}
-	for len(queue) > 0 && len(seen) < 10_000 {
-		offset := queue[0]
-		queue = queue[1:]
-		if seen[offset] {
+	seen := map[int]bool{}
+	for queue := []int{start}; len(queue) > 0 && len(seen) < 10_000; queue = queue[1:] {
+		if seen[queue[0]] {
 			continue
 		}
-		seen[offset] = true
-		d, ok := f.section(offset)
+		seen[queue[0]] = true
+		d, ok := f.section(queue[0])
 		if !ok {
 			return false
 		}
-		for key, value := range d {
-			if _, known := f.trailer[key]; !known {
-				f.trailer[key] = value
+		for _, next := range []Object{d["XRefStm"], d["Prev"]} {
+			if offset, ok := f.Number(next); ok {
+				queue = append(queue, clampInt(offset))
 			}
 		}
-		if hybrid, ok := d["XRefStm"].(int64); ok {
-			queue = append(queue, hybrid)
-		}
-		if prev, ok := f.Number(d["Prev"]); ok {
-			queue = append(queue, int64(clampInt(prev)))
-		}
+		maps.Copy(d, f.trailer) // what is newer counts
+		f.trailer = d
 	}
 	return f.trailer["Root"] != nil
 }
 
 // section reads one table or stream and returns its trailer.
-func (f *File) section(offset int64) (Dict, bool) {
-	if offset < 0 || offset >= int64(len(f.data)) {
-		return nil, false
-	}
-	l := &Lexer{data: f.data, pos: int(offset)}
+func (f *File) section(offset int) (Dict, bool) {
+	l := &Lexer{data: f.data, pos: max(0, offset)}
 	first := l.word0()
 	if first == Keyword("xref") {
 		return f.table(l)
 	}
 	num, _ := first.(int64)
-	if s, ok := f.indirect(int(offset), int(num)).(*Stream); ok {
+	if s, ok := f.indirect(offset, int(num)).(*Stream); ok {
 		return s.Dict, f.tableOf(s)
 	}
 	return nil, false
@@ -297,8 +283,8 @@ func (f *File) table(l *Lexer) (Dict, bool) {
 			offset, ok1 := l.int()
 			_, ok2 := l.int() // the generation
 			c := l.word0()
-			e := entry{offset: clampInt(float64(offset)), free: c == Keyword("f")}
-			if !ok1 || !ok2 || c != Keyword("n") && !e.free || !f.enter(start+i, e) {
+			e := entry{offset: offset, free: c == Keyword("f")}
+			if !ok1 || !ok2 || c != Keyword("n") && !e.free || !f.enter(int(start)+i, e) {
 				return nil, false
 			}
 		}
@@ -306,9 +292,9 @@ func (f *File) table(l *Lexer) (Dict, bool) {
 }
 
 // enter enters an object that is not known yet; false where the budget is spent.
-func (f *File) enter(num int64, e entry) bool {
-	if _, known := f.xref[int(num)]; !known && num >= 0 && num < 1<<31 {
-		f.xref[int(num)] = e
+func (f *File) enter(num int, e entry) bool {
+	if _, known := f.xref[num]; !known && num >= 0 && num < 1<<31 {
+		f.xref[num] = e
 	}
 	return f.Spend(entryCost)
 }
@@ -316,16 +302,14 @@ func (f *File) enter(num int64, e entry) bool {
 // tableOf reads a cross-reference stream.
 func (f *File) tableOf(s *Stream) bool {
 	var width [3]int
-	widths := f.Array(s.Dict["W"])
-	for i := range min(3, len(widths)) {
-		width[i] = f.Int(widths[i])
-		if width[i] < 0 || width[i] > 8 {
+	for i, n := range f.numbers(s.Dict["W"], len(width)) {
+		if width[i] = clampInt(n); width[i] < 0 || width[i] > 8 {
 			return false
 		}
 	}
 	row := width[0] + width[1] + width[2]
-	data, err := f.Decode(s)
-	if row == 0 || len(widths) < 3 || err != nil && len(data) == 0 {
+	data, _ := f.Decode(s) // what was decoded before an error is used
+	if row == 0 || len(data) == 0 {
 		return false
 	}
 	index := f.Array(s.Dict["Index"])
@@ -335,7 +319,7 @@ func (f *File) tableOf(s *Stream) bool {
 	for of := range slices.Chunk(index[:len(index)/2*2], 2) {
 		start, count := f.Int(of[0]), f.Int(of[1])
 		for n := 0; n < count && len(data) >= row; n++ {
-			if !f.enter(int64(start+n), entryOf(data, width)) {
+			if !f.enter(start+n, entryOf(data, width)) {
 				return false
 			}
 			data = data[row:]
@@ -406,8 +390,8 @@ func (f *File) openPack(num int) *pack {
 		if !ok1 || !ok2 || !f.Spend(entryCost) {
 			break
 		}
-		if at := first + clampInt(float64(offset)); at >= 0 && at < len(p.data) {
-			p.offsets[int(id)] = at
+		if at := first + offset; at >= 0 && at < len(p.data) {
+			p.offsets[id] = at
 		}
 	}
 	return p

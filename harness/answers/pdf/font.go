@@ -187,15 +187,12 @@ func guessWidth(text string) float64 {
 
 // cmap says how long character codes are, and maps them to text (ToUnicode).
 type cmap struct {
-	spaces []codespace
+	spaces []codespace // by length
 	ranges []codeRange // by low
 }
 
-// codespace says how many bytes the codes of a range have.
-type codespace struct {
-	bytes     int
-	low, high uint32
-}
+// codespace is a range of codes of so many bytes.
+type codespace struct{ low, high String }
 
 // codeRange maps low..high to text whose last unit is stepped.
 type codeRange struct {
@@ -229,16 +226,17 @@ func (f *File) cmapOf(o Object) (c cmap) {
 			}
 		}
 	}
+	slices.SortStableFunc(c.spaces, func(a, b codespace) int { return len(a.low) - len(b.low) })
 	slices.SortStableFunc(c.ranges, func(a, b codeRange) int { return cmp.Compare(a.low, b.low) })
 	return c
 }
 
 func (c *cmap) addSpaces(args []Object) {
-	for i := 0; i+1 < len(args) && len(c.spaces) < 100; i += 2 {
-		low, ok1 := args[i].(String)
-		high, ok2 := args[i+1].(String)
-		if ok1 && ok2 && len(low) == len(high) && len(low) >= 1 && len(low) <= 4 {
-			c.spaces = append(c.spaces, codespace{len(low), codeOf(low), codeOf(high)})
+	for of := range slices.Chunk(args[:len(args)/2*2], 2) {
+		low, _ := of[0].(String)
+		high, _ := of[1].(String)
+		if n := len(low); n == len(high) && n >= 1 && n <= 4 && len(c.spaces) < 100 {
+			c.spaces = append(c.spaces, codespace{low, high})
 		}
 	}
 }
@@ -330,23 +328,20 @@ func textOfUnits(units []uint16) string {
 
 // next takes one code off a string: of 1 to 4 bytes as the codespaces say, else of 2.
 func (c *cmap) next(s String) (code uint32, size int) {
-	for size := 1; size <= 4 && size <= len(s); size++ {
-		code := codeOf(s[:size])
-		for _, space := range c.spaces {
-			if space.bytes == size && inSpace(code, space) {
-				return code, size
-			}
+	size = min(2, len(s))
+	for _, space := range c.spaces {
+		if n := len(space.low); n <= len(s) && space.has(s[:n]) {
+			size = n
+			break
 		}
 	}
-	size = min(2, len(s))
 	return codeOf(s[:size]), size
 }
 
-// inSpace compares byte by byte, as codespaces are rectangles.
-func inSpace(code uint32, s codespace) bool {
-	for shift := 0; shift < 8*s.bytes; shift += 8 {
-		c := code >> shift & 255
-		if c < s.low>>shift&255 || c > s.high>>shift&255 {
+// has compares byte by byte, as codespaces are rectangles.
+func (c codespace) has(code String) bool {
+	for i := range len(code) {
+		if code[i] < c.low[i] || code[i] > c.high[i] {
 			return false
 		}
 	}

@@ -121,12 +121,8 @@ func isProse(chunks []chunk) bool {
 		x0, x1 := l.span()
 		low, high = min(low, x0), max(high, x1)
 		widths = append(widths, x1-x0)
-		for _, r := range l.text() {
-			runes++
-			if unicode.IsLetter(r) {
-				letters++
-			}
-		}
+		letters += count(l.text(), unicode.IsLetter)
+		runes += utf8.RuneCountInString(l.text())
 	}
 	slices.Sort(widths)
 	median := widths[len(widths)/2]

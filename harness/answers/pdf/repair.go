@@ -29,9 +29,7 @@ func (f *File) repair() {
 		}
 	}
 	f.findTrailers(tables)
-	if f.trailer["Encrypt"] != nil {
-		f.prepareCrypt()
-	}
+	f.prepareCrypt()
 	for _, num := range packs {
 		f.packs[num] = f.openPack(num)
 		for id := range f.packs[num].offsets {

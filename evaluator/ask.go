@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -151,14 +150,13 @@ func oneObject(raw []byte) (map[string]json.RawMessage, error) {
 // notJSON says why: the commonest reasons have names.
 func notJSON(text []byte) error {
 	dec := json.NewDecoder(bytes.NewReader(text))
-	var first json.RawMessage
-	if dec.Decode(&first) == nil {
-		if dec.Decode(&first) == nil {
-			return errors.New("that is more than one JSON value")
-		}
+	var value json.RawMessage
+	switch {
+	case dec.Decode(&value) == nil && dec.Decode(&value) == nil:
+		return errors.New("that is more than one JSON value")
+	case value != nil:
 		return errors.New("there is text after the JSON object; print everything else to standard error")
-	}
-	if notNumbers().Match(text) {
+	case notNumbers().Match(text):
 		return errors.New("NaN and infinity are no numbers of JSON")
 	}
 	return errors.New("that is not JSON")
@@ -167,25 +165,20 @@ func notJSON(text []byte) error {
 // objectIn returns the first JSON object with a score in the text of a model,
 // which likes to add words and fences; the text itself where there is none.
 func objectIn(text string) []byte {
-	const most = 100 // opening brackets that are tried
-	raw := []byte(text)
-	for at, tried := 0, 0; tried < most; tried++ {
-		next := bytes.IndexByte(raw[at:], '{')
-		if next < 0 {
+	rest := text
+	for range 100 { // opening brackets that are tried
+		at := strings.IndexByte(rest, '{')
+		if at < 0 {
 			break
 		}
-		at += next
 		var object json.RawMessage
-		err := json.NewDecoder(bytes.NewReader(raw[at:])).Decode(&object)
+		err := json.NewDecoder(strings.NewReader(rest[at:])).Decode(&object)
 		if err == nil && bytes.Contains(object, []byte(`"score"`)) {
 			return object
 		}
-		if errors.Is(err, io.ErrUnexpectedEOF) && tried > 0 {
-			break
-		}
-		at++
+		rest = rest[at+1:]
 	}
-	return raw
+	return []byte(text)
 }
 
 // The identifiers that the prompt of a judge may hold.
@@ -226,13 +219,6 @@ func checkPrompt(t pipeline.Template) error {
 		return fmt.Errorf("evaluator: the judge's prompt never shows {{%s}}", VarCandidate)
 	}
 	return nil
-}
-
-func promptName(t pipeline.Template) string {
-	if t.Name == "" {
-		return "prompt " + t.SHA256()[:12]
-	}
-	return fmt.Sprintf("prompt %s@%d", t.Name, t.Version)
 }
 
 // askModel asks a language model by the prompt.

@@ -176,9 +176,12 @@ func (e *Evaluator) Command() []string {
 		return e.mask.Arguments(e.cfg.Script)
 	case e.cfg.URL != "":
 		return []string{e.address.Shown}
-	default:
-		return []string{"model", e.cfg.ModelName, promptName(e.cfg.Prompt)}
 	}
+	prompt := fmt.Sprintf("prompt %s@%d", e.cfg.Prompt.Name, e.cfg.Prompt.Version)
+	if e.cfg.Prompt.Name == "" {
+		prompt = "prompt " + e.cfg.Prompt.SHA256()[:12]
+	}
+	return []string{"model", e.cfg.ModelName, prompt}
 }
 
 // Case is what an evaluator judges. Every field may be empty.
@@ -268,9 +271,8 @@ func GradeOf(score float64) Grade {
 		return Pass
 	case score >= 0.6:
 		return Borderline
-	default:
-		return Fail
 	}
+	return Fail
 }
 
 // The limits of an answer, beyond which it is refused.
@@ -290,9 +292,9 @@ func parseVerdict(raw []byte) (Verdict, error) {
 		return Verdict{}, &Fault{NotJSON, fmt.Sprintf("%v; it printed %q", err, excerpt(raw)), nil}
 	}
 	var v Verdict
-	problems := []error{v.readScore(fields)}
+	problems := []error{v.readScore(fields["score"])}
 	if given(fields["assertions"]) {
-		problems = append(problems, v.readAssertions(fields))
+		problems = append(problems, v.readAssertions(fields["assertions"]))
 	} else {
 		problems = append(problems, v.readLists(fields))
 	}
@@ -305,15 +307,13 @@ func parseVerdict(raw []byte) (Verdict, error) {
 	return v, nil
 }
 
-func (v *Verdict) readScore(fields map[string]json.RawMessage) error {
-	raw := fields["score"]
-	if !given(raw) {
+func (v *Verdict) readScore(raw json.RawMessage) error {
+	switch {
+	case !given(raw):
 		return errors.New("score is missing")
-	}
-	if err := json.Unmarshal(raw, &v.Score); err != nil {
+	case json.Unmarshal(raw, &v.Score) != nil:
 		return fmt.Errorf("score: expected a number, got %s", excerpt(raw))
-	}
-	if !(v.Score >= 0 && v.Score <= 1) {
+	case !(v.Score >= 0 && v.Score <= 1):
 		return fmt.Errorf("score: %s is not from 0 to 1", excerpt(raw))
 	}
 	return nil
@@ -342,13 +342,12 @@ func (v *Verdict) readLists(fields map[string]json.RawMessage) error {
 }
 
 // readAssertions reads the second generation.
-func (v *Verdict) readAssertions(fields map[string]json.RawMessage) error {
+func (v *Verdict) readAssertions(raw json.RawMessage) error {
 	v.Generation = 2
 	var list []struct {
 		Text   *string `json:"text"`
 		Passed *bool   `json:"passed"`
 	}
-	raw := fields["assertions"]
 	if json.Unmarshal(raw, &list) != nil || len(list) > maxListed {
 		return fmt.Errorf("assertions: expected a list of at most %d objects with text and passed, got %s", maxListed, excerpt(raw))
 	}

@@ -90,11 +90,7 @@ func ReadItem(item dataset.Item) (Question, error) {
 
 // Pages yields all questions as one page.
 func (q Questions) Pages(context.Context) iter.Seq2[[]dataset.Item, error] {
-	return func(yield func([]dataset.Item, error) bool) {
-		if len(q.Items) > 0 {
-			yield(q.Items, nil)
-		}
-	}
+	return func(yield func([]dataset.Item, error) bool) { yield(q.Items, nil) }
 }
 
 // Question is one question with what its answer is judged by.

@@ -49,7 +49,7 @@ func (f *File) prepareCrypt() {
 	if c.strings, c.streams = "V2", "V2"; version >= 4 {
 		c.strings, c.streams = method("StrF"), method("StmF")
 	}
-	f.crypt, f.objects, f.packs = c, map[int]Object{}, map[int]*pack{}
+	f.crypt, f.objects = c, map[int]Object{}
 	if f.Name(d["Filter"]) != "Standard" || version < 1 || version > 5 || version == 3 {
 		f.locked = ErrCipher
 		return

@@ -40,7 +40,6 @@ type File struct {
 	locked  error // why it cannot be decrypted
 	objects map[int]Object
 	loading map[int]bool
-	packs   map[int]*pack
 	decoded int64
 	spent   error // why the budget is spent; nil while it is not
 	// Repaired says that the cross-reference table could not be used.
@@ -94,7 +93,7 @@ func Open(ctx context.Context, data []byte, opt Options) (*File, error) {
 
 func (f *File) reset() {
 	f.xref, f.trailer, f.crypt, f.locked = map[int]entry{}, Dict{}, nil, nil
-	f.objects, f.loading, f.packs = map[int]Object{}, map[int]bool{}, map[int]*pack{}
+	f.objects, f.loading = map[int]Object{}, map[int]bool{}
 }
 
 // hasPages prepares decryption and looks for the tree of pages.
@@ -131,14 +130,17 @@ func (f *File) load(ref Ref) Object {
 	}
 	f.loading[ref.Num] = true
 	defer delete(f.loading, ref.Num)
-	var o Object
-	if e.pack != 0 {
-		o = f.packed(e.pack, ref.Num)
-	} else {
-		o = f.indirect(e.offset, ref.Num)
+	if e.pack == 0 {
+		f.objects[ref.Num] = f.indirect(e.offset, ref.Num)
+		return f.objects[ref.Num]
 	}
-	f.objects[ref.Num] = o
-	return o
+	f.objects[ref.Num] = nil // if it is not there
+	for num, o := range f.unpack(e.pack) {
+		if f.xref[num].pack == e.pack {
+			f.objects[num] = o
+		}
+	}
+	return f.objects[ref.Num]
 }
 
 // indirect reads "N G obj …" at an offset. A wrong number there is no object.
@@ -348,51 +350,29 @@ func entryOf(row []byte, width [3]int) entry {
 	return entry{free: true}
 }
 
-// pack is a decoded object stream.
-type pack struct {
-	data    []byte
-	offsets map[int]int
-}
-
-// packed reads an object out of an object stream.
-func (f *File) packed(in, num int) Object {
-	p, ok := f.packs[in]
-	if !ok {
-		p = f.openPack(in)
-		f.packs[in] = p
+// unpack reads the objects in an object stream; one that cannot be read has none.
+func (f *File) unpack(num int) map[int]Object {
+	objects := map[int]Object{}
+	if f.xref[num].pack != 0 {
+		return objects // an object stream is never in another one
 	}
-	at, ok := p.offsets[num]
-	if !ok {
-		return nil
+	s := f.Stream(Ref{Num: num})
+	if s == nil {
+		return objects
 	}
-	l := &Lexer{data: p.data, pos: at}
-	o, _ := l.object()
-	f.spendOn(l, at)
-	return o
-}
-
-// openPack decodes an object stream; one that cannot be read is empty.
-func (f *File) openPack(num int) *pack {
-	p := &pack{offsets: map[int]int{}}
-	if e, ok := f.xref[num]; !ok || e.pack != 0 {
-		return p // an object stream is never in another one
-	}
-	s, ok := f.load(Ref{Num: num}).(*Stream)
-	if !ok {
-		return p
-	}
-	p.data, _ = f.Decode(s) // what was decoded before an error is used
-	first := f.Int(s.Dict["First"])
-	l := &Lexer{data: p.data}
+	data, _ := f.Decode(s) // what was decoded before an error is used
+	first, head := f.Int(s.Dict["First"]), &Lexer{data: data}
 	for range f.Int(s.Dict["N"]) {
-		id, ok1 := l.int()
-		offset, ok2 := l.int()
+		id, ok1 := head.int()
+		offset, ok2 := head.int()
 		if !ok1 || !ok2 || !f.Spend(entryCost) {
 			break
 		}
-		if at := first + offset; at >= 0 && at < len(p.data) {
-			p.offsets[id] = at
+		if at := first + offset; at >= 0 && at < len(data) {
+			l := &Lexer{data: data, pos: at}
+			objects[id], _ = l.object()
+			f.spendOn(l, at)
 		}
 	}
-	return p
+	return objects
 }

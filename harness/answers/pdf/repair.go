@@ -31,10 +31,9 @@ func (f *File) repair() {
 	f.findTrailers(tables)
 	f.prepareCrypt()
 	for _, num := range packs {
-		f.packs[num] = f.openPack(num)
-		for id := range f.packs[num].offsets {
+		for id, o := range f.unpack(num) {
 			if e, direct := f.xref[id]; !direct || e.pack != 0 && e.pack < num {
-				f.xref[id] = entry{pack: num}
+				f.xref[id], f.objects[id] = entry{pack: num}, o
 			}
 		}
 	}

@@ -167,9 +167,6 @@ func (l *Lexer) SkipImage() {
 	l.pos += end
 }
 
-// closing stands for ] and >> while a list is read.
-type closing byte
-
 // maxKept bounds the elements of all lists of one object; the largest real ones
 // have some ten thousand. What comes behind is passed over.
 const maxKept = 1 << 20
@@ -179,7 +176,7 @@ func (l *Lexer) object() (Object, bool) {
 	l.kept = 0
 	for {
 		o, ok := l.token(0)
-		if _, stray := o.(closing); !stray || !ok {
+		if o != Keyword("]") && o != Keyword(">>") { // else it closes nothing
 			return o, ok
 		}
 	}
@@ -205,12 +202,10 @@ func (l *Lexer) token(depth int) (Object, bool) {
 		return l.secret(l.hex()), true
 	case '>':
 		l.skip('>')
-		return closing('>'), true
+		return Keyword(">>"), true
 	case '[':
-		return Array(l.list(depth, ']')), true
-	case ']':
-		return closing(']'), true
-	case '{', '}', ')':
+		return Array(l.list(depth, "]")), true
+	case ']', '{', '}', ')':
 		return Keyword(c), true
 	}
 	l.pos--
@@ -246,27 +241,20 @@ func (l *Lexer) space() {
 
 // list reads up to a closing bracket; a list deeper than maxDepth is empty, and what it
 // has belongs to the one around it.
-func (l *Lexer) list(depth int, end closing) []Object {
+func (l *Lexer) list(depth int, end Keyword) []Object {
 	var list []Object
 	for depth < maxDepth {
 		o, ok := l.token(depth + 1)
-		if !ok || o == Object(end) {
+		switch {
+		case !ok, o == Object(end), o == Keyword(">>"), o == Keyword("endobj"): // ">>" ends an array that was not closed
 			return list
-		}
-		if _, stray := o.(closing); stray {
-			if end == ']' {
-				return list // ">>" ends an array that was not closed
-			}
+		case o == Keyword("]"):
 			continue
 		}
-		if o == Keyword("R") && len(list) >= 2 {
-			if ref, ok := reference(list[len(list)-2:]); ok {
-				list = append(list[:len(list)-2], ref)
-				continue
+		if n := len(list); o == Keyword("R") && n >= 2 {
+			if ref, ok := reference(list[n-2:]); ok {
+				list, o = list[:n-2], ref
 			}
-		}
-		if o == Keyword("endobj") {
-			return list
 		}
 		if l.kept++; l.kept <= maxKept {
 			list = append(list, o)
@@ -282,7 +270,7 @@ func reference(two []Object) (Ref, bool) {
 }
 
 func (l *Lexer) dict(depth int) Dict {
-	list := l.list(depth, '>')
+	list := l.list(depth, ">>")
 	d := Dict{}
 	for i := 0; i+1 < len(list); i++ {
 		if key, ok := list[i].(Name); ok {

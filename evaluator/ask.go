@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -200,25 +199,6 @@ func DefaultPrompt() pipeline.Template {
 
 Reply with one JSON object and nothing else:
 {"score": <0 to 1: the share of the criteria that the candidate meets>, "hits": ["<what it does right>"], "misses": ["<what it lacks>"], "reasoning": "<one sentence>"}`)
-}
-
-// checkPrompt refuses a prompt that does not show the answer it judges, or asks
-// for what no case has.
-func checkPrompt(t pipeline.Template) error {
-	known := []string{VarQuestion, VarCriteria, VarCandidate, VarReference}
-	if len(t.Messages) == 0 {
-		return errors.New("evaluator: the judge has no prompt")
-	}
-	names := t.Identifiers()
-	for _, name := range names {
-		if !slices.Contains(known, name) {
-			return fmt.Errorf("evaluator: the judge's prompt has {{%s}}; there are: %v", name, known)
-		}
-	}
-	if !slices.Contains(names, VarCandidate) {
-		return fmt.Errorf("evaluator: the judge's prompt never shows {{%s}}", VarCandidate)
-	}
-	return nil
 }
 
 // askModel asks a language model by the prompt.

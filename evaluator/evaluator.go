@@ -111,7 +111,10 @@ func New(cfg Config) (*Evaluator, error) {
 	}
 	if cfg.Model != nil {
 		named++
-		problems = append(problems, checkPrompt(cfg.Prompt))
+		if len(cfg.Prompt.Messages) == 0 {
+			wrong("the judge has no prompt")
+		}
+		problems = append(problems, cfg.Prompt.CheckUse([]string{VarQuestion, VarCriteria, VarCandidate, VarReference}, VarCandidate))
 	}
 	if named != 1 {
 		wrong("give exactly one of a script, a URL and a model")
@@ -211,8 +214,28 @@ type message struct {
 	Content string `json:"content"`
 }
 
-// encode writes the case as one line of JSON with its end: under the names of the first
-// generation and those of the second; an evaluator reads the ones it knows.
+// request is the wire form: the names of the first generation, then those of
+// the second; an evaluator reads the ones it knows.
+type request struct {
+	Question         string    `json:"question"`
+	Criteria         string    `json:"criteria"`
+	CandidateAnswer  string    `json:"candidate_answer"`
+	ReferenceAnswer  string    `json:"reference_answer"`
+	ExpectedMessages []message `json:"expected_messages"`
+	InputMessages    []message `json:"input_messages"`
+	OutputMessages   []message `json:"output_messages"`
+	GuidelineFiles   []string  `json:"guideline_files"`
+	InputFiles       []string  `json:"input_files"`
+
+	Input          []message `json:"input"`
+	Output         []message `json:"output"`
+	Answer         string    `json:"answer"`
+	ExpectedOutput []message `json:"expected_output"`
+
+	Item *Item `json:"item,omitempty"`
+}
+
+// encode writes the case as one line of JSON with its end.
 func (c Case) encode() ([]byte, error) {
 	asked := []message{{"user", c.Question}}
 	answered := []message{{"assistant", c.Candidate}}
@@ -220,15 +243,11 @@ func (c Case) encode() ([]byte, error) {
 	if c.Reference != "" {
 		expected = append(expected, message{"assistant", c.Reference})
 	}
-	r := map[string]any{
-		"question": c.Question, "criteria": c.Criteria, "reference_answer": c.Reference,
-		"candidate_answer": c.Candidate, "answer": c.Candidate,
-		"input_messages": asked, "input": asked, "output_messages": answered, "output": answered,
-		"expected_messages": expected, "expected_output": expected,
-		"guideline_files": append([]string{}, c.GuidelineFiles...), "input_files": append([]string{}, c.InputFiles...),
-	}
-	if c.Item != nil {
-		r["item"] = c.Item
+	r := request{
+		Question: c.Question, Criteria: c.Criteria, CandidateAnswer: c.Candidate, ReferenceAnswer: c.Reference,
+		ExpectedMessages: expected, InputMessages: asked, OutputMessages: answered,
+		GuidelineFiles: append([]string{}, c.GuidelineFiles...), InputFiles: append([]string{}, c.InputFiles...),
+		Input: asked, Output: answered, Answer: c.Candidate, ExpectedOutput: expected, Item: c.Item,
 	}
 	line, err := textutil.MarshalJSON(r)
 	return append(line, '\n'), err

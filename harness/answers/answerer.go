@@ -171,22 +171,7 @@ func DefaultPrompt() pipeline.Template {
 // CheckPrompt refuses a prompt that asks for what nothing fills, or never shows
 // the question or the passages.
 func CheckPrompt(t pipeline.Template) error {
-	used := t.Identifiers()
-	var problems []error
-	for _, name := range used {
-		if name != QuestionVar && name != PassagesVar {
-			problems = append(problems, fmt.Errorf("the prompt asks for {{%s}}; there are {{question}} and {{passages}}", name))
-		}
-	}
-	for _, name := range []string{QuestionVar, PassagesVar} {
-		if !slices.Contains(used, name) {
-			problems = append(problems, fmt.Errorf("the prompt never shows {{%s}}", name))
-		}
-	}
-	for _, name := range t.Placeholders() {
-		problems = append(problems, fmt.Errorf("the prompt has a placeholder %q, which nothing fills", name))
-	}
-	return errors.Join(problems...)
+	return t.CheckUse([]string{QuestionVar, PassagesVar}, QuestionVar, PassagesVar)
 }
 
 // compile puts question and passages into a prompt, the passages in the order

@@ -145,8 +145,9 @@ func (in *interpreter) setFont(args []Object, size float64) {
 	name, _ := args[len(args)-2].(Name)
 	entry := in.file.Dict(in.resources["Font"])[name]
 	ref, shared := entry.(Ref)
-	if in.font = in.fonts[ref]; in.font == nil && entry != nil {
-		in.font = openFont(in.file, in.file.Dict(entry))
+	d := in.file.Dict(entry)
+	if in.font = in.fonts[ref]; in.font == nil && (shared || d != nil) {
+		in.font = openFont(in.file, d)
 	}
 	if shared {
 		in.fonts[ref] = in.font

@@ -156,17 +156,8 @@ func (f *File) indirect(offset, num int) Object {
 		l.decrypt = func(s String) String { return String(f.crypt.decrypt(f.crypt.strings, ref, []byte(s))) }
 	}
 	before := l.pos
-	o, ok := l.object()
+	o, _ := l.object()
 	f.spendOn(l, before)
-	if !ok {
-		return nil
-	}
-	if a, isInt := o.(int64); isInt { // "7 0 R endobj": a reference by itself
-		b := l.word0()
-		if r, ok := reference([]Object{a, b}); ok && l.word0() == Keyword("R") {
-			return r
-		}
-	}
 	if d, isDict := o.(Dict); isDict {
 		if s := f.stream(l, d); s != nil {
 			s.ref = ref

@@ -44,14 +44,14 @@ func judge(text string, covered float64) (kind Kind, problem string) {
 	case float64(unknown) > mostUnknown*float64(shown):
 		return Unreadable, fmt.Sprintf("%d of %d characters have no meaning: the map of a font is missing or broken", min(unknown, shown), shown)
 	}
-	s := spellingOf(text)
-	most := mostNonsense*float64(s.judged) + chance
+	judged, nonsense, joined := spelling(text)
+	most := mostNonsense*float64(judged) + chance
 	switch {
-	case s.judged < leastJudged:
-	case float64(s.joined) > most:
-		return Unreadable, fmt.Sprintf("%d of %d letters are in words that run into one another: the spaces are lost", s.joined, s.judged)
-	case float64(s.nonsense+s.joined) > most:
-		return Unreadable, fmt.Sprintf("%d of %d letters are in words that no language has: the map of a font is broken", s.nonsense+s.joined, s.judged)
+	case judged < leastJudged:
+	case float64(joined) > most:
+		return Unreadable, fmt.Sprintf("%d of %d letters are in words that run into one another: the spaces are lost", joined, judged)
+	case float64(nonsense+joined) > most:
+		return Unreadable, fmt.Sprintf("%d of %d letters are in words that no language has: the map of a font is broken", nonsense+joined, judged)
 	}
 	return Readable, ""
 }
@@ -86,15 +86,10 @@ func torn(text string) int {
 	return count
 }
 
-// spelling counts letters of words in Latin and Cyrillic that can be judged:
-// of four letters and more, and no abbreviations in capitals.
-type spelling struct {
-	judged   int
-	nonsense int // in words that no language has
-	joined   int // in words that are too long for one
-}
-
-func spellingOf(text string) (s spelling) {
+// spelling counts letters of words in Latin and Cyrillic that can be judged: of four
+// letters and more, and no abbreviations in capitals; those in words that no language
+// has; and those in words that are too long for one.
+func spelling(text string) (judged, nonsense, joined int) {
 	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsMark(r) }) {
 		latins := count(word, func(r rune) bool { return unicode.Is(unicode.Latin, r) })
 		cyrillics := count(word, func(r rune) bool { return unicode.Is(unicode.Cyrillic, r) })
@@ -106,15 +101,15 @@ func spellingOf(text string) (s spelling) {
 		if cyrillics > latins {
 			alphabet = cyrillic
 		}
-		s.judged += n
+		judged += n
 		switch {
 		case n > longestWord:
-			s.joined += n
+			joined += n
 		case latins > 1 && cyrillics > 1 || isMojibake(word, n) || !alphabet.likely([]rune(word)):
-			s.nonsense += n
+			nonsense += n
 		}
 	}
-	return s
+	return judged, nonsense, joined
 }
 
 // isMojibake recognises Cyrillic that was read as Latin-1: nearly all letters have

@@ -170,55 +170,44 @@ type pageNode struct {
 
 // Pages returns the pages in order. Branches that cannot be read are left out;
 // nodes that are met twice are followed once.
-func (f *File) Pages() ([]pageNode, error) {
-	w := &walk{f: f, seen: map[int]bool{}}
-	root := f.Dict(f.trailer["Root"])
-	w.node(root["Pages"], pageNode{Box: [4]float64{0, 0, 612, 792}}, 0)
-	if f.spent == nil && len(w.pages) == 0 {
-		return nil, ErrDamaged
-	}
-	return w.pages, f.spent
-}
-
-type walk struct {
-	f     *File
-	seen  map[int]bool
-	pages []pageNode
-}
-
-func (w *walk) node(o Object, page pageNode, depth int) {
-	if ref, ok := o.(Ref); ok {
-		if w.seen[ref.Num] {
+func (f *File) Pages() (pages []pageNode, err error) {
+	seen := map[int]bool{}
+	var walk func(o Object, page pageNode, depth int)
+	walk = func(o Object, page pageNode, depth int) {
+		ref, _ := o.(Ref)
+		d, ok := f.Resolve(o).(Dict)
+		if !ok || seen[ref.Num] || depth > maxDepth || !f.Spend(128) {
 			return
 		}
-		w.seen[ref.Num] = true
-	}
-	d, ok := w.f.Resolve(o).(Dict)
-	if !ok || depth > maxDepth || !w.f.Spend(128) {
-		return
-	}
-	w.inherit(&page, d)
-	kids := w.f.Array(d["Kids"])
-	if kids != nil && w.f.Name(d["Type"]) != "Page" {
-		for _, kid := range kids {
-			w.node(kid, page, depth+1)
+		seen[ref.Num] = ref.Num > 0
+		page.inherit(f, d)
+		kids := f.Array(d["Kids"])
+		switch {
+		case kids != nil && f.Name(d["Type"]) != "Page":
+			for _, kid := range kids {
+				walk(kid, page, depth+1)
+			}
+		case len(pages) == maxPages:
+			f.spent = fmt.Errorf("%w: it has more than %d pages", ErrBudget, maxPages)
+		default:
+			page.Number, page.dict = len(pages)+1, d
+			pages = append(pages, page)
 		}
-		return
 	}
-	if len(w.pages) == maxPages {
-		w.f.spent = fmt.Errorf("%w: it has more than %d pages", ErrBudget, maxPages)
-		return
+	walk(f.Dict(f.trailer["Root"])["Pages"], pageNode{Box: [4]float64{0, 0, 612, 792}}, 0)
+	if f.spent == nil && len(pages) == 0 {
+		return nil, ErrDamaged
 	}
-	page.Number, page.dict = len(w.pages)+1, d
-	w.pages = append(w.pages, page)
+	return pages, f.spent
 }
 
-func (w *walk) inherit(page *pageNode, d Dict) {
-	if r := w.f.Dict(d["Resources"]); r != nil {
+// inherit takes over what a node of the tree says.
+func (page *pageNode) inherit(f *File, d Dict) {
+	if r := f.Dict(d["Resources"]); r != nil {
 		page.Resources = r
 	}
 	for _, key := range []Name{"MediaBox", "CropBox"} {
-		if box := w.f.numbers(d[key], 4); box != nil {
+		if box := f.numbers(d[key], 4); box != nil {
 			left, right := min(box[0], box[2]), max(box[0], box[2])
 			bottom, top := min(box[1], box[3]), max(box[1], box[3])
 			if right-left > 1 && top-bottom > 1 {
@@ -226,7 +215,7 @@ func (w *walk) inherit(page *pageNode, d Dict) {
 			}
 		}
 	}
-	if v, ok := w.f.Number(d["Rotate"]); ok {
+	if v, ok := f.Number(d["Rotate"]); ok {
 		page.Rotate = ((clampInt(v)/90*90)%360 + 360) % 360
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/stats"
+	"extraction-experiment/internal/textutil"
 )
 
 // epsilon is up to what size a difference of one question is none.
@@ -244,8 +245,12 @@ func (r BenchmarkReport) Judge(g BenchmarkGates, base *BenchmarkReport) []Benchm
 	}
 	if g.MaxRegressions != nil {
 		worse := r.regressions(*base)
+		names := ""
+		if len(worse) > 0 {
+			names = ": " + textutil.Brief(strings.Join(worse, ", "), 200)
+		}
 		add("max_regressions", len(worse) <= *g.MaxRegressions, "%d questions are worse, %d are allowed%s",
-			len(worse), *g.MaxRegressions, some(worse))
+			len(worse), *g.MaxRegressions, names)
 	}
 	return out
 }
@@ -329,17 +334,6 @@ func (r BenchmarkReport) means() map[string]float64 {
 		sums[id] /= counts[id]
 	}
 	return sums
-}
-
-func some(ids []string) string {
-	if len(ids) == 0 {
-		return ""
-	}
-	text := ": " + strings.Join(ids[:min(5, len(ids))], ", ")
-	if len(ids) > 5 {
-		text += fmt.Sprintf(" and %d more", len(ids)-5)
-	}
-	return text
 }
 
 func number(v *float64) string {

@@ -269,15 +269,7 @@ var (
 //
 // Time is linear in the text. Normalising twice changes nothing more.
 func Normalise(text string) string {
-	text = strings.Map(func(r rune) rune {
-		switch r = unicode.ToLower(r); {
-		case r == 'ё':
-			return 'е'
-		case unicode.IsSpace(r):
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(text, "\uFFFD"))
+	text = strings.ReplaceAll(strings.ToLower(strings.ToValidUTF8(text, "\uFFFD")), "ё", "е")
 	text = strings.Join(strings.Fields(text), " ")
 	text = moreThan().ReplaceAllString(text, "${1}>${2}")
 	text = lessThan().ReplaceAllString(text, "${1}<${2}")

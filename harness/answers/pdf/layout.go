@@ -93,16 +93,15 @@ func bandsOf(chunks []chunk, gutter float64) []band {
 	var bands []band
 	var now band
 	for _, l := range linesOf(chunks) {
-		crosses := slices.ContainsFunc(l.chunks, func(c chunk) bool { return c.x0 < gutter && c.x1 > gutter })
-		switch {
-		case !crosses && len(now.across) > 0:
-			bands = append(bands, now)
-			now = band{sides: l.chunks}
-		case crosses:
+		if slices.ContainsFunc(l.chunks, func(c chunk) bool { return c.x0 < gutter && c.x1 > gutter }) {
 			now.across = append(now.across, l.chunks...)
-		default:
-			now.sides = append(now.sides, l.chunks...)
+			continue
 		}
+		if len(now.across) > 0 {
+			bands = append(bands, now)
+			now = band{}
+		}
+		now.sides = append(now.sides, l.chunks...)
 	}
 	return append(bands, now)
 }

@@ -21,63 +21,32 @@ import (
 	"extraction-experiment/pipeline/provider"
 )
 
-// DefaultPassages is how many passages a model is given.
-const DefaultPassages = 6
-
-// AskingConfig configures an Asking. Document, Model and Name are required.
-type AskingConfig struct {
+// Asking gives a model the best passages of a document and asks it for an answer
+// that cites its pages. It is safe for concurrent use if the model is.
+type Asking struct {
 	Document *Document
 	Model    pipeline.Model
 	// Name and Provider are how calls and run metadata call the model.
 	Name, Provider string
-	// Prompt is shown {{question}} and {{passages}}; zero means DefaultPrompt.
+	// Prompt is one that CheckPrompt accepts.
 	Prompt     pipeline.Template
 	Parameters pipeline.Parameters
-	// Passages is how many passages the model is given; 0 means DefaultPassages.
-	Passages int
-	// Now reads the clock for the times of calls; nil means time.Now.
-	Now func() time.Time
-}
-
-// Asking gives a model the best passages of a document and asks it for an answer
-// that cites its pages. It is safe for concurrent use if the model is.
-type Asking struct{ cfg AskingConfig }
-
-// NewAsking checks the configuration and returns every problem of it at once.
-func NewAsking(cfg AskingConfig) (*Asking, error) {
-	if len(cfg.Prompt.Messages) == 0 {
-		cfg.Prompt = DefaultPrompt()
-	}
-	cfg.Passages = cmp.Or(cfg.Passages, DefaultPassages)
-	problems := []error{CheckPrompt(cfg.Prompt)}
-	if cfg.Document == nil || cfg.Model == nil || cfg.Name == "" {
-		problems = append(problems, errors.New("answers: AskingConfig needs Document, Model and Name"))
-	}
-	if cfg.Passages < 0 || cfg.Passages > 100 {
-		problems = append(problems, fmt.Errorf("%d passages: give the model 1 to 100", cfg.Passages))
-	}
-	if err := errors.Join(problems...); err != nil {
-		return nil, err
-	}
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
-	return &Asking{cfg}, nil
+	Passages   int // how many the model is given
 }
 
 // Answer searches, asks and returns what the model says. A refusal, an empty
 // answer and one that was cut off fail with class invalid_output; other errors
 // are those of the model.
-func (a *Asking) Answer(ctx context.Context, question string) (Answer, []outcome.Call, error) {
-	found, search := a.cfg.Document.Find(question, a.cfg.Passages, a.cfg.Now)
+func (a Asking) Answer(ctx context.Context, question string) (Answer, []outcome.Call, error) {
+	found, search := a.Document.index.record(retrieving, question, a.Passages)
 	calls := []outcome.Call{search}
-	messages, err := compile(a.cfg.Prompt, question, found)
+	messages, err := compile(a.Prompt, question, found)
 	if err != nil {
 		return Answer{}, calls, &outcome.Failure{Class: outcome.Item, Message: err.Error()}
 	}
-	req := pipeline.Request{Messages: messages, Parameters: a.cfg.Parameters}
-	call := outcome.Call{Name: "answer", Provider: a.cfg.Provider, Model: a.cfg.Name}
-	res, err := pipeline.Ask(ctx, a.cfg.Model, req, &call, a.cfg.Now)
+	req := pipeline.Request{Messages: messages, Parameters: a.Parameters}
+	call := outcome.Call{Name: "answer", Provider: a.Provider, Model: a.Name}
+	res, err := pipeline.Ask(ctx, a.Model, req, &call, time.Now)
 	calls = append(calls, call)
 	if err != nil {
 		return Answer{}, calls, err

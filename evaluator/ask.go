@@ -216,7 +216,6 @@ func (e *Evaluator) askModel(ctx context.Context, c Case) (Verdict, error) {
 	if err == nil {
 		v, err = parseVerdict(objectIn(resp.Text))
 	}
-	v.Usage, v.CostUSD = resp.Usage, resp.CostUSD
 	if err != nil { // also of an answer that is no verdict
 		call.Error = err.Error()
 	}

@@ -146,7 +146,7 @@ func (e *Evaluator) Evaluate(ctx context.Context, c Case) (Verdict, error) {
 	if err == nil {
 		return v, nil
 	}
-	v = Verdict{Usage: v.Usage, CostUSD: v.CostUSD, Call: v.Call}
+	v = Verdict{Call: v.Call}
 	switch {
 	case ctx.Err() != nil:
 		return Verdict{}, ctx.Err()
@@ -265,11 +265,8 @@ type Verdict struct {
 	// Generation of the protocol that the answer used, 1 or 2.
 	Generation int
 
-	// Usage and CostUSD are those of a model that judged; nil is unknown. Call is
-	// what it was asked and answered, nil of others.
-	Usage   outcome.Usage
-	CostUSD *float64
-	Call    *outcome.Call
+	// Call is what a model was asked and answered, with what that took; nil of others.
+	Call *outcome.Call
 }
 
 // Grade is a verdict in one word.

@@ -32,6 +32,7 @@ import (
 
 	"extraction-experiment/evaluator"
 	"extraction-experiment/internal/stats"
+	"extraction-experiment/outcome"
 )
 
 // Evaluator is what is certified; *evaluator.Evaluator and Builtin are.
@@ -230,9 +231,9 @@ func (t *tally) add(r FixtureResult, answers []answer) {
 			t.grades[graded{r.Label, evaluator.GradeOf(a.verdict.Score)}]++
 			t.runs[r.Label]++
 		}
-		switch cost := a.verdict.CostUSD; {
-		case a.err != nil && a.verdict.Usage.Total() == 0: // else an answer that is of no use is paid for too
-		case cost != nil && t.cost.Add(*cost):
+		switch call := cmp.Or(a.verdict.Call, &outcome.Call{}); {
+		case a.err != nil && call.Usage.Total() == 0: // else an answer that is of no use is paid for too
+		case call.CostUSD != nil && t.cost.Add(*call.CostUSD):
 			t.costKnown++
 		default:
 			t.costUnknown++

@@ -63,7 +63,7 @@ func findGutter(chunks []chunk) (x float64, ok bool) {
 	if len(chunks) < 2*leastColumn || len(chunks) > 20_000 {
 		return 0, false
 	}
-	x0, x1 := line{chunks: chunks}.span()
+	x0, x1 := line(chunks).span()
 	const steps = 120
 	best, from, to := len(chunks), 0, 0
 	for step := steps / 5; step <= steps*4/5; step++ {
@@ -93,15 +93,15 @@ func bandsOf(chunks []chunk, gutter float64) []band {
 	var bands []band
 	var now band
 	for _, l := range linesOf(chunks) {
-		if slices.ContainsFunc(l.chunks, func(c chunk) bool { return c.x0 < gutter && c.x1 > gutter }) {
-			now.across = append(now.across, l.chunks...)
+		if slices.ContainsFunc(l, func(c chunk) bool { return c.x0 < gutter && c.x1 > gutter }) {
+			now.across = append(now.across, l...)
 			continue
 		}
 		if len(now.across) > 0 {
 			bands = append(bands, now)
 			now = band{}
 		}
-		now.sides = append(now.sides, l.chunks...)
+		now.sides = append(now.sides, l...)
 	}
 	return append(bands, now)
 }
@@ -162,36 +162,29 @@ func first(text string) rune {
 	return r
 }
 
-// line is what stands at one height.
-type line struct {
-	chunks []chunk
-	y      float64
-	size   float64
-}
+// line is what stands at one height, from left to right.
+type line []chunk
 
 // linesOf sorts chunks into lines, from the top down.
 func linesOf(chunks []chunk) []line {
 	chunks = slices.SortedStableFunc(slices.Values(chunks), func(a, b chunk) int { return cmp.Compare(b.y, a.y) })
 	var lines []line
 	for _, c := range chunks {
-		if n := len(lines) - 1; n >= 0 && lines[n].y-c.y < 0.5*min(lines[n].size, c.size) {
-			lines[n].chunks = append(lines[n].chunks, c)
+		if n := len(lines) - 1; n >= 0 && lines[n][0].y-c.y < 0.5*min(lines[n][0].size, c.size) {
+			lines[n] = append(lines[n], c)
 			continue
 		}
-		lines = append(lines, line{[]chunk{c}, c.y, c.size})
+		lines = append(lines, line{c})
 	}
-	for i := range lines {
-		lines[i].arrange()
-	}
-	return lines
+	return cli.Each(lines, line.arranged)
 }
 
-// arrange sorts a line from left to right, and drops what is printed twice to
+// arranged sorts a line from left to right, and drops what is printed twice to
 // look bold.
-func (l *line) arrange() {
-	slices.SortStableFunc(l.chunks, func(a, b chunk) int { return cmp.Compare(a.x0, b.x0) })
+func (l line) arranged() line {
+	slices.SortStableFunc(l, func(a, b chunk) int { return cmp.Compare(a.x0, b.x0) })
 	var last chunk
-	l.chunks = slices.DeleteFunc(l.chunks, func(c chunk) bool {
+	return slices.DeleteFunc(l, func(c chunk) bool {
 		twice := c.text == last.text && c.x0-last.x0 < 0.3*c.size
 		if !twice {
 			last = c
@@ -202,15 +195,15 @@ func (l *line) arrange() {
 
 // prose joins the chunks of a line of running text.
 func (l line) prose() string {
-	return strings.Join(cli.Each(l.chunks, func(c chunk) string { return c.text }), " ")
+	return strings.Join(cli.Each(l, func(c chunk) string { return c.text }), " ")
 }
 
 // text joins the chunks, with " | " between cells.
 func (l line) text() string {
 	var b strings.Builder
-	for i, c := range l.chunks {
+	for i, c := range l {
 		if i > 0 {
-			switch gap := c.x0 - l.chunks[i-1].x1; {
+			switch gap := c.x0 - l[i-1].x1; {
 			case gap > cellGap*c.size, c.cell:
 				b.WriteString(" | ")
 			case gap > spaceGap*c.size:
@@ -223,8 +216,8 @@ func (l line) text() string {
 }
 
 func (l line) span() (x0, x1 float64) {
-	x0, x1 = l.chunks[0].x0, l.chunks[0].x1
-	for _, c := range l.chunks {
+	x0, x1 = l[0].x0, l[0].x1
+	for _, c := range l {
 		x0, x1 = min(x0, c.x0), max(x1, c.x1)
 	}
 	return x0, x1
@@ -357,11 +350,8 @@ func chunkOf(run []glyph) (c chunk, ok bool) {
 
 // merged makes one chunk of its parts, in order.
 func merged(parts []chunk, size, y float64) chunk {
-	c := chunk{text: line{chunks: parts}.prose(), size: size, y: y}
-	c.x0, c.x1 = line{chunks: parts}.span()
-	for i := range parts {
-		parts[i].size, parts[i].y = size, y
-	}
+	c := chunk{text: line(parts).prose(), size: size, y: y}
+	c.x0, c.x1 = line(parts).span()
 	if len(parts) > 1 {
 		c.parts = parts
 	}

@@ -115,12 +115,7 @@ type Expected struct {
 }
 
 // Importance returns the weight: 1 where none is given.
-func (e Expected) Importance() float64 {
-	if e.Weight == nil {
-		return 1
-	}
-	return *e.Weight
-}
+func (e Expected) Importance() float64 { return *cmp.Or(e.Weight, new(1.0)) }
 
 // Group is a list of equivalent terms. In JSON it may be a single string.
 type Group []string

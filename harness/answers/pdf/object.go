@@ -343,60 +343,46 @@ func isDelimiter(c byte) bool { return strings.IndexByte("()<>[]{}/%", c) >= 0 }
 
 // literal reads a string in parentheses, the first of which was read.
 func (l *Lexer) literal() String {
-	var b []byte
-	for depth := 1; l.pos < len(l.data); l.pos++ {
-		c := l.data[l.pos]
-		switch c {
+	start, depth := l.pos, 1
+	for ; l.pos < len(l.data) && depth > 0; l.pos++ {
+		switch l.data[l.pos] {
 		case '\\':
-			b = l.escape(b)
-			continue
+			l.pos++
 		case '(':
 			depth++
 		case ')':
-			if depth--; depth == 0 {
-				l.pos++
-				return String(b)
-			}
-		case '\r':
-			l.joinCRLF()
-			c = '\n'
+			depth--
 		}
-		b = append(b, c)
 	}
-	return String(b)
+	l.pos = min(l.pos, len(l.data))
+	raw := l.data[start:l.pos]
+	if depth == 0 {
+		raw = raw[:len(raw)-1]
+	}
+	if bytes.ContainsAny(raw, "\\\r") {
+		raw = escapes().ReplaceAllFunc(raw, unescaped)
+	}
+	return String(raw)
 }
 
-// joinCRLF makes the two bytes of the end of a line one.
-func (l *Lexer) joinCRLF() {
-	if bytes.HasPrefix(l.data[l.pos:], []byte("\r\n")) {
-		l.pos++
-	}
-}
+// escapes are what a backslash stands before, and the ends of lines.
+var escapes = textutil.Pattern(`(?s)\\([0-7]{1,3}|\r\n|.)|\r\n?`)
 
-// escape reads what a backslash stands before, and leaves pos on its last byte.
-func (l *Lexer) escape(b []byte) []byte {
-	l.pos++
-	if l.pos >= len(l.data) {
-		return b
+// unescaped is what one of the escapes stands for.
+func unescaped(escape []byte) []byte {
+	if escape[0] == '\r' {
+		return []byte("\n")
 	}
-	c := l.data[l.pos]
-	if at := strings.IndexByte("nrtbf", c); at >= 0 {
-		return append(b, "\n\r\t\b\f"[at])
+	switch c := escape[1]; {
+	case c == '\r' || c == '\n':
+		return nil
+	case c >= '0' && c <= '7':
+		code, _ := strconv.ParseUint(string(escape[1:]), 8, 16) // they are digits
+		return []byte{byte(code)}
+	case strings.IndexByte("nrtbf", c) >= 0:
+		return []byte{"\n\r\t\b\f"[strings.IndexByte("nrtbf", c)]}
 	}
-	if c == '\r' || c == '\n' {
-		l.joinCRLF()
-		return b
-	}
-	digits := 0
-	for digits < 3 && l.pos+digits < len(l.data) && strings.IndexByte("01234567", l.data[l.pos+digits]) >= 0 {
-		digits++
-	}
-	if digits == 0 {
-		return append(b, c)
-	}
-	code, _ := strconv.ParseUint(string(l.data[l.pos:l.pos+digits]), 8, 16) // they are digits
-	l.pos += digits - 1
-	return append(b, byte(code))
+	return escape[1:]
 }
 
 // hex reads a string in angle brackets, the first of which was read; what is no digit

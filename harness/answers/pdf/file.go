@@ -63,9 +63,6 @@ const entryCost = 100
 // of ctx.
 func Open(ctx context.Context, data []byte, opt Options) (*File, error) {
 	opt.MaxDecoded = cmp.Or(opt.MaxDecoded, 512<<20)
-	if len(data) > MaxFile {
-		return nil, fmt.Errorf("%w: it has more than %d MiB", ErrBudget, MaxFile>>20)
-	}
 	head := bytes.Index(data[:min(len(data), 1024)], []byte("%PDF-"))
 	if head < 0 {
 		return nil, ErrNotPDF

@@ -168,12 +168,7 @@ func paeth(a, b, c int) int {
 // un85 decodes ASCII base 85; what is no digit of it is passed over.
 func un85(data []byte) []byte {
 	data, _, _ = bytes.Cut(data, []byte("~"))
-	digits := bytes.Map(func(r rune) rune {
-		if r >= '!' && r <= 'u' || r == 'z' {
-			return r
-		}
-		return -1
-	}, data)
+	digits := only(data, func(r rune) bool { return r >= '!' && r <= 'u' || r == 'z' })
 	out := make([]byte, 4*len(digits))
 	n, _, _ := ascii85.Decode(out, digits, true) // of what is damaged, what comes before
 	return out[:n]

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"extraction-experiment/internal/textutil"
 )
@@ -390,15 +391,20 @@ func unescaped(escape []byte) []byte {
 func (l *Lexer) hex() String {
 	text, _, _ := bytes.Cut(l.data[l.pos:], []byte(">"))
 	l.pos = min(len(l.data), l.pos+len(text)+1)
-	digits := bytes.Map(func(r rune) rune {
-		if strings.ContainsRune("0123456789abcdefABCDEF", r) {
-			return r
-		}
-		return -1
-	}, text)
+	digits := only(text, func(r rune) bool { return unicode.Is(unicode.ASCII_Hex_Digit, r) })
 	if len(digits)%2 != 0 {
 		digits = append(digits, '0')
 	}
 	b, _ := hex.AppendDecode(nil, digits) // they are digits
 	return String(b)
+}
+
+// only leaves out all characters that are not of a kind.
+func only(text []byte, is func(rune) bool) []byte {
+	return bytes.Map(func(r rune) rune {
+		if is(r) {
+			return r
+		}
+		return -1
+	}, text)
 }

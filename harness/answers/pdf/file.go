@@ -39,7 +39,7 @@ type File struct {
 	crypt   *crypt
 	locked  error // why it cannot be decrypted
 	objects map[int]Object
-	loading map[int]bool
+	depth   int // of objects that are loaded for others
 	decoded int64
 	spent   error // why the budget is spent; nil while it is not
 	// Repaired says that the cross-reference table could not be used.
@@ -90,7 +90,7 @@ func Open(ctx context.Context, data []byte, opt Options) (*File, error) {
 
 func (f *File) reset() {
 	f.xref, f.trailer, f.crypt, f.locked = map[int]entry{}, Dict{}, nil, nil
-	f.objects, f.loading = map[int]Object{}, map[int]bool{}
+	f.objects = map[int]Object{}
 }
 
 // hasPages prepares decryption and looks for the tree of pages.
@@ -122,19 +122,19 @@ func (f *File) load(ref Ref) Object {
 		return o
 	}
 	e, ok := f.xref[ref.Num]
-	if !ok || e.free || f.loading[ref.Num] || len(f.loading) > maxDepth || !f.Spend(64) {
+	if !ok || e.free || f.depth > maxDepth || !f.Spend(64) {
 		return nil
 	}
-	f.loading[ref.Num] = true
-	defer delete(f.loading, ref.Num)
+	f.objects[ref.Num] = nil // for what needs itself, and if it is not there
+	f.depth++
+	defer func() { f.depth-- }()
 	if e.pack == 0 {
 		f.objects[ref.Num] = f.indirect(e.offset, ref.Num)
-		return f.objects[ref.Num]
-	}
-	f.objects[ref.Num] = nil // if it is not there
-	for num, o := range f.unpack(e.pack) {
-		if f.xref[num].pack == e.pack {
-			f.objects[num] = o
+	} else {
+		for num, o := range f.unpack(e.pack) {
+			if f.xref[num].pack == e.pack {
+				f.objects[num] = o
+			}
 		}
 	}
 	return f.objects[ref.Num]

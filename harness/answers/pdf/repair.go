@@ -47,9 +47,10 @@ func (f *File) find(word string) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for at := 0; ; at += len(word) {
 			i := bytes.Index(f.data[at:], []byte(word))
-			if at += i; i < 0 || !yield(at) {
+			if i < 0 || !yield(at+i) {
 				return
 			}
+			at += i
 		}
 	}
 }

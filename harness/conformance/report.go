@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -103,10 +104,7 @@ const maxMessage = 1000
 
 // judge makes the result of one fixture.
 func judge(cfg Config, f Fixture, answers []answer) FixtureResult {
-	r := FixtureResult{ID: f.ID, Label: f.Label, Runs: len(answers), Scores: []float64{}, Errors: []string{}, Reasons: []string{}}
-	if f.Label == Ambiguous {
-		r.Bounds = f.Bounds
-	}
+	r := FixtureResult{ID: f.ID, Label: f.Label, Runs: len(answers), Scores: []float64{}, Bounds: f.Bounds, Errors: []string{}, Reasons: []string{}}
 	var m stats.Moments
 	var first evaluator.Grade
 	for run, a := range answers {
@@ -115,10 +113,8 @@ func judge(cfg Config, f Fixture, answers []answer) FixtureResult {
 			continue
 		}
 		score := a.verdict.Score
-		if len(r.Scores) == 0 {
-			first = evaluator.GradeOf(score)
-		}
-		if evaluator.GradeOf(score) != first {
+		grade := evaluator.GradeOf(score)
+		if first = cmp.Or(first, grade); grade != first {
 			r.Flips++
 		}
 		if !allowed(cfg, f, score) {
@@ -143,16 +139,13 @@ const slack = 1e-9
 // allowed reports whether the label of a fixture allows a score; a score exactly
 // at a bound is allowed, as the decimals of the bound and the score have it.
 func allowed(cfg Config, f Fixture, score float64) bool {
-	switch {
-	case f.Label == Pass:
+	switch f.Label {
+	case Pass:
 		return score >= 1-cfg.ScoreTolerance-slack
-	case f.Label == Fail:
+	case Fail:
 		return score <= cfg.ScoreTolerance+slack
-	case f.Bounds == nil:
-		return true
-	default:
-		return score >= f.Bounds.Low && score <= f.Bounds.High
 	}
+	return f.Bounds == nil || score >= f.Bounds.Low && score <= f.Bounds.High
 }
 
 // settle says whether a fixture is consistent and passed, and why not.

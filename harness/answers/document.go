@@ -32,10 +32,6 @@ func OpenDocument(ctx context.Context, path string, opt pdf.Options) (*Document,
 	if err != nil {
 		return nil, err
 	}
-	return newDocument(path, read), nil
-}
-
-func newDocument(path string, read pdf.Document) *Document {
 	d := &Document{Path: path, Document: read, tables: map[string]string{}}
 	var pages, sentences []Passage
 	for _, p := range read.Pages {
@@ -52,7 +48,7 @@ func newDocument(path string, read pdf.Document) *Document {
 	}
 	d.index = newIndex(splitPassages(pages, passageSize))
 	d.sentences = newIndex(sentences)
-	return d
+	return d, nil
 }
 
 // The names of the calls that search a document.

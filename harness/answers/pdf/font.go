@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
 
@@ -288,33 +289,25 @@ func unitsOf(o Object) []uint16 {
 	return units
 }
 
-// find returns the last range that begins at or before a code and holds it;
-// ranges rarely overlap, so only a few are looked at.
-func (c *cmap) find(code uint32) (codeRange, bool) {
-	at := sort.Search(len(c.ranges), func(i int) bool { return c.ranges[i].low > code })
-	for i := at - 1; i >= 0 && i >= at-16; i-- {
-		if r := c.ranges[i]; code <= r.high {
-			return r, true
-		}
-	}
-	return codeRange{}, false
-}
-
-// text returns what a code stands for. The last 16-bit unit of a range's text
-// is stepped as a whole: stepping only its last byte is what turns Cyrillic
+// text returns what a code stands for, by the last range that begins at or before it and
+// holds it; ranges rarely overlap, so only a few are looked at. The last 16-bit unit of a
+// range's text is stepped as a whole: stepping only its last byte is what turns Cyrillic
 // into nonsense elsewhere.
 func (c *cmap) text(code uint32) (text string, ok bool) {
-	r, ok := c.find(code)
-	if !ok {
-		return "", false
+	at := sort.Search(len(c.ranges), func(i int) bool { return c.ranges[i].low > code })
+	for _, r := range slices.Backward(c.ranges[max(0, at-16):at]) {
+		if code > r.high {
+			continue
+		}
+		units := r.text
+		if step := uint16(code - r.low); step > 0 && len(units) > 0 {
+			units = slices.Clone(units)
+			units[len(units)-1] += step
+		}
+		text = textOfUnits(units)
+		return text, text != "" || len(units) == 0
 	}
-	units := r.text
-	if step := uint16(code - r.low); step > 0 && len(units) > 0 {
-		units = slices.Clone(units)
-		units[len(units)-1] += step
-	}
-	text = textOfUnits(units)
-	return text, text != "" || len(units) == 0
+	return "", false
 }
 
 // textOfUnits is the text of UTF-16; "" if it is none.
@@ -390,7 +383,7 @@ func encodingOf(file *File, font Dict) (e simpleEncoding) {
 
 func charmapEncoding(c *charmap.Charmap) (e simpleEncoding) {
 	for code := 32; code < 256; code++ {
-		if r := c.DecodeByte(byte(code)); r >= ' ' && r != 0xfffd && (r < 0x7f || r > 0x9f) {
+		if r := c.DecodeByte(byte(code)); !unicode.IsControl(r) && r != utf8.RuneError {
 			e[code] = string(r)
 		}
 	}

@@ -42,7 +42,7 @@ func openFont(file *File, d Dict) *font {
 	} else {
 		f.openSimple(file, d)
 	}
-	file.Spend(int64(widthCost*len(f.widths) + rangeCost*(len(f.toUnicode.ranges)+len(f.codes.ranges))))
+	file.Spend(int64(rangeCost * (len(f.toUnicode.ranges) + len(f.codes.ranges))))
 	return f
 }
 
@@ -52,9 +52,7 @@ func (f *font) openSimple(file *File, d Dict) {
 	first := file.Int(d["FirstChar"])
 	widths := file.Array(d["Widths"])
 	for i, o := range widths[:min(len(widths), 256)] {
-		if w, ok := file.Number(o); ok {
-			f.widths[uint32(first+i)] = w
-		}
+		f.setWidth(file, first+i, o)
 	}
 	f.fallback, _ = file.Number(file.Dict(d["FontDescriptor"])["MissingWidth"])
 	if matrix := file.numbers(d["FontMatrix"], 6); matrix != nil && file.Name(d["Subtype"]) == "Type3" {
@@ -98,16 +96,23 @@ func (f *font) openComposite(file *File, d Dict) {
 	}
 }
 
-// maxWidths bounds the widths of a font: there are no more glyphs in one.
+// setWidth takes its memory off the budget, each time anew.
+func (f *font) setWidth(file *File, code int, o Object) {
+	if w, ok := file.Number(o); ok && file.Spend(widthCost) {
+		f.widths[uint32(code)] = w
+	}
+}
+
+// maxWidths bounds the widths of a range: there are no more glyphs in a font.
 const maxWidths = 1 << 16
 
 // cidWidths reads "c [w …]" and "first last w".
 func (f *font) cidWidths(file *File, list Array) {
-	for i := 0; i+1 < len(list) && len(f.widths) < maxWidths; {
+	for i := 0; i+1 < len(list) && file.spent == nil; {
 		first := file.Int(list[i])
 		if widths := file.Array(list[i+1]); widths != nil {
-			for n, o := range widths[:min(len(widths), maxWidths)] {
-				f.widths[uint32(first+n)], _ = file.Number(o)
+			for n, o := range widths {
+				f.setWidth(file, first+n, o)
 			}
 			i += 2
 			continue
@@ -116,9 +121,8 @@ func (f *font) cidWidths(file *File, list Array) {
 			return
 		}
 		last := min(file.Int(list[i+1]), first+maxWidths)
-		w, _ := file.Number(list[i+2])
-		for c := first; c <= last && len(f.widths) < maxWidths; c++ {
-			f.widths[uint32(c)] = w
+		for c := first; c <= last && file.spent == nil; c++ {
+			f.setWidth(file, c, list[i+2])
 		}
 		i += 3
 	}

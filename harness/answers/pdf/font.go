@@ -26,11 +26,12 @@ type font struct {
 	scale     float64 // from glyph space to text space
 }
 
-// The memory that a font takes for each width and range of codes, in bytes,
-// about: a few bytes of a file can ask for 65,536 of either.
+// The memory that a font takes for each width, range of codes and name, in bytes,
+// about: a few bytes of a file can ask for 65,536 of them, again and again.
 const (
 	widthCost = 40
 	rangeCost = 72
+	nameCost  = 16 // rather for its time
 )
 
 // openFont reads a font and takes its memory off the file's budget; what is
@@ -372,6 +373,9 @@ func encodingOf(file *File, font Dict) (e simpleEncoding) {
 	}
 	code := -1
 	for _, o := range file.Array(d["Differences"]) {
+		if !file.Spend(nameCost) {
+			break
+		}
 		switch o := file.Resolve(o).(type) {
 		case int64:
 			code = int(max(-1, min(o, 256)))

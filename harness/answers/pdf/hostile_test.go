@@ -148,6 +148,10 @@ func TestRead_limits(t *testing.T) {
 	if _, err := pdf.Read(t.Context(), data, pdf.Options{MaxDecoded: 1000}); !errors.Is(err, pdf.ErrBudget) {
 		t.Errorf("a budget of 1000 bytes: %v", err)
 	}
+	again := build("/Resources<</Font<</F<</Subtype/Type1/Encoding<</Differences[0"+strings.Repeat("/g", 50_000)+"]>>>>>>>>", "BT "+strings.Repeat("/F 1 Tf ", 1000)+"ET")
+	if _, err := pdf.Read(t.Context(), again, pdf.Options{MaxDecoded: 16 << 20}); !errors.Is(err, pdf.ErrBudget) {
+		t.Errorf("an encoding that is read over and over: %v", err)
+	}
 	if _, err := pdf.Read(t.Context(), data, pdf.Options{Timeout: time.Nanosecond}); err == nil || !strings.Contains(err.Error(), "longer than 1ns") {
 		t.Errorf("a nanosecond: %v", err)
 	}

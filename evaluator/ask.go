@@ -6,9 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -46,12 +44,15 @@ func (e *Evaluator) Within(budget *pipeline.Budget) *Evaluator {
 	if e.cfg.Model == nil {
 		return e
 	}
-	asked := e.cfg.within(e.cfg.Model, e.limiter, budget)
-	return &Evaluator{cfg: e.cfg, ask: judge{e.cfg, asked}.ask, limiter: e.limiter, asked: asked}
+	return &Evaluator{cfg: e.cfg, limiter: e.limiter, asked: e.cfg.within(e.cfg.Model, e.limiter, budget)}
 }
 
 // notAnswered says what an error of a limited model means.
 func (e *Evaluator) notAnswered(err error) error {
+	kind := Status // somebody was there and gave no answer
+	if e.cfg.Model != nil {
+		kind = ModelFailed
+	}
 	var fault *Fault
 	var tripped *limit.TrippedError
 	var failed *pipeline.ModelError
@@ -59,46 +60,55 @@ func (e *Evaluator) notAnswered(err error) error {
 	case errors.As(err, &fault):
 		return fault
 	case errors.As(err, &tripped):
-		kind := e.refusal()
 		if tripped.Unauthorised || !pipeline.Reached(e.asked) {
 			kind = Unreachable
 		}
 		return &Fault{Kind: kind, Message: err.Error()} // without its cause, which would end a run
 	case limit.StopsRun(err):
 		return err
-	case errors.As(err, &failed):
-		kind := e.refusal()
-		switch {
-		case failed.Status == http.StatusUnauthorized, failed.Status == http.StatusForbidden,
-			failed.Status == 0 && failed.Failure.Class == outcome.Provider && failed.Retry:
-			kind = Unreachable
-		case e.cfg.URL != "" && failed.Status/100 == 2:
-			kind = Flooded
-		}
-		return &Fault{kind, failed.Failure.Message, err}
+	case !errors.As(err, &failed):
+		return &Fault{kind, err.Error(), err}
+	case failed.Status == http.StatusUnauthorized, failed.Status == http.StatusForbidden,
+		failed.Status == 0 && failed.Failure.Class == outcome.Provider && failed.Retry:
+		kind = Unreachable
+	case e.cfg.URL != "" && failed.Status/100 == 2:
+		kind = Flooded
 	}
-	return &Fault{e.refusal(), err.Error(), err}
+	return &Fault{kind, failed.Failure.Message, err}
 }
 
-// refusal is the kind of a fault where somebody was there and gave no answer.
-func (e *Evaluator) refusal() Kind {
+// judge carries one case to whoever judges it.
+func (e *Evaluator) judge(ctx context.Context, c Case) (Verdict, error) {
 	if e.cfg.Model != nil {
-		return ModelFailed
+		return e.askModel(ctx, c)
 	}
-	return Status
-}
-
-// askAddress asks over HTTP, within limits.
-func (e *Evaluator) askAddress(ctx context.Context, c Case) (Verdict, error) {
 	request, err := c.encode()
 	if err != nil {
 		return Verdict{}, err
 	}
-	answer, err := e.asked.Generate(ctx, pipeline.Request{Messages: []pipeline.Message{{Content: string(request)}}})
+	var raw []byte
+	if e.address != nil {
+		var answer pipeline.Response
+		answer, err = e.asked.Generate(ctx, pipeline.Request{Messages: []pipeline.Message{{Content: string(request)}}})
+		raw = []byte(answer.Text)
+	} else {
+		raw, err = e.runProgram(ctx, request)
+	}
 	if err != nil {
 		return Verdict{}, err
 	}
-	return parseVerdict([]byte(answer.Text))
+	return parseVerdict(raw)
+}
+
+// runProgram runs a process for a request.
+func (e *Evaluator) runProgram(ctx context.Context, request []byte) ([]byte, error) {
+	raw, err := proc.Once(ctx, proc.Config{
+		Command: e.cfg.Script, Dir: e.cfg.Dir, Env: e.cfg.Env, Withhold: true, Handed: e.cfg.Handed, MaxLine: maxOutput,
+	}, request)
+	if err != nil {
+		return nil, ofProgram(err)
+	}
+	return raw, nil
 }
 
 // address makes an HTTP address a pipeline.Model, so that it is asked within
@@ -110,21 +120,6 @@ type address struct{ *proc.Address }
 func (a address) Generate(ctx context.Context, req pipeline.Request) (pipeline.Response, error) {
 	answer, err := pipeline.Post(ctx, a.Address, []byte(req.Messages[0].Content))
 	return pipeline.Response{Text: string(answer), Attempts: 1}, err
-}
-
-// runProgram runs a process for the case.
-func (e *Evaluator) runProgram(ctx context.Context, c Case) (Verdict, error) {
-	request, err := c.encode()
-	if err != nil {
-		return Verdict{}, err
-	}
-	raw, err := proc.Once(ctx, proc.Config{
-		Command: e.cfg.Script, Dir: e.cfg.Dir, Env: e.cfg.Env, Withhold: true, Handed: e.cfg.Handed, MaxLine: maxOutput,
-	}, request)
-	if err != nil {
-		return Verdict{}, ofProgram(err)
-	}
-	return parseVerdict(raw)
 }
 
 // notNumbers are what programs print for numbers that JSON does not have.
@@ -154,14 +149,13 @@ func oneObject(raw []byte) (map[string]json.RawMessage, error) {
 // notJSON says why: the commonest reasons have names.
 func notJSON(text []byte) error {
 	dec := json.NewDecoder(bytes.NewReader(text))
-	var first json.RawMessage
-	if dec.Decode(&first) == nil {
-		if dec.Decode(&first) == nil {
-			return errors.New("that is more than one JSON value")
-		}
+	var value json.RawMessage
+	switch {
+	case dec.Decode(&value) == nil && dec.Decode(&value) == nil:
+		return errors.New("that is more than one JSON value")
+	case value != nil:
 		return errors.New("there is text after the JSON object; print everything else to standard error")
-	}
-	if notNumbers().Match(text) {
+	case notNumbers().Match(text):
 		return errors.New("NaN and infinity are no numbers of JSON")
 	}
 	return errors.New("that is not JSON")
@@ -170,25 +164,20 @@ func notJSON(text []byte) error {
 // objectIn returns the first JSON object with a score in the text of a model,
 // which likes to add words and fences; the text itself where there is none.
 func objectIn(text string) []byte {
-	const most = 100 // opening brackets that are tried
-	raw := []byte(text)
-	for at, tried := 0, 0; tried < most; tried++ {
-		next := bytes.IndexByte(raw[at:], '{')
-		if next < 0 {
+	rest := text
+	for range 100 { // opening brackets that are tried
+		at := strings.IndexByte(rest, '{')
+		if at < 0 {
 			break
 		}
-		at += next
 		var object json.RawMessage
-		err := json.NewDecoder(bytes.NewReader(raw[at:])).Decode(&object)
+		err := json.NewDecoder(strings.NewReader(rest[at:])).Decode(&object)
 		if err == nil && bytes.Contains(object, []byte(`"score"`)) {
 			return object
 		}
-		if errors.Is(err, io.ErrUnexpectedEOF) && tried > 0 {
-			break
-		}
-		at++
+		rest = rest[at+1:]
 	}
-	return raw
+	return []byte(text)
 }
 
 // The identifiers that the prompt of a judge may hold.
@@ -212,58 +201,26 @@ Reply with one JSON object and nothing else:
 {"score": <0 to 1: the share of the criteria that the candidate meets>, "hits": ["<what it does right>"], "misses": ["<what it lacks>"], "reasoning": "<one sentence>"}`)
 }
 
-// checkPrompt refuses a prompt that does not show the answer it judges, or asks
-// for what no case has.
-func checkPrompt(t pipeline.Template) error {
-	known := []string{VarQuestion, VarCriteria, VarCandidate, VarReference}
-	if len(t.Messages) == 0 {
-		return errors.New("evaluator: the judge has no prompt")
-	}
-	names := t.Identifiers()
-	for _, name := range names {
-		if !slices.Contains(known, name) {
-			return fmt.Errorf("evaluator: the judge's prompt has {{%s}}; there are: %v", name, known)
-		}
-	}
-	if !slices.Contains(names, VarCandidate) {
-		return fmt.Errorf("evaluator: the judge's prompt never shows {{%s}}", VarCandidate)
-	}
-	return nil
-}
-
-func promptName(t pipeline.Template) string {
-	if t.Name == "" {
-		return "prompt " + t.SHA256()[:12]
-	}
-	return fmt.Sprintf("prompt %s@%d", t.Name, t.Version)
-}
-
-// judge is a language model that is asked by a prompt.
-type judge struct {
-	cfg   Config
-	asked pipeline.Model // Config.Model within limits
-}
-
-func (j judge) ask(ctx context.Context, c Case) (Verdict, error) {
+// askModel asks a language model by the prompt.
+func (e *Evaluator) askModel(ctx context.Context, c Case) (Verdict, error) {
 	texts := map[string]string{VarQuestion: c.Question, VarCriteria: c.Criteria, VarCandidate: c.Candidate, VarReference: c.Reference}
-	guard(j.cfg.Prompt, texts)
-	messages, err := pipeline.Compile(j.cfg.Prompt, pipeline.Vars{Texts: texts})
+	guard(e.cfg.Prompt, texts)
+	messages, err := pipeline.Compile(e.cfg.Prompt, pipeline.Vars{Texts: texts})
 	if err != nil {
 		return Verdict{}, &Fault{ModelFailed, err.Error(), err}
 	}
-	req := pipeline.Request{Messages: messages, Parameters: j.cfg.Parameters}
+	req := pipeline.Request{Messages: messages, Parameters: e.cfg.Parameters}
 	call := new(outcome.Call)
-	resp, err := pipeline.Record(ctx, j.asked, req, call, time.Now)
+	resp, err := pipeline.Record(ctx, e.asked, req, call, time.Now)
 	var v Verdict
 	if err == nil {
 		v, err = parseVerdict(objectIn(resp.Text))
 	}
-	v.Usage, v.CostUSD = resp.Usage, resp.CostUSD
 	if err != nil { // also of an answer that is no verdict
 		call.Error = err.Error()
 	}
 	// Its name is left to who knows what the verdict is for.
-	call.Kind, call.Model = outcome.JudgingKind, j.cfg.ModelName
+	call.Kind, call.Model = outcome.JudgingKind, e.cfg.ModelName
 	v.Call = call
 	return v, err
 }
@@ -295,15 +252,4 @@ func given(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "nu
 // excerpt returns the beginning of hostile text as valid UTF-8.
 func excerpt(text []byte) string {
 	return textutil.Cut(string(bytes.TrimSpace(text)), maxShown)
-}
-
-// inOneLine puts several problems behind one another.
-func inOneLine(problems []error) string {
-	var parts []string
-	for _, err := range problems {
-		if err != nil {
-			parts = append(parts, strings.ReplaceAll(err.Error(), "\n", "; "))
-		}
-	}
-	return strings.Join(parts, "; ")
 }

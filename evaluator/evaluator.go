@@ -33,6 +33,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/limit"
 	"extraction-experiment/internal/proc"
 	"extraction-experiment/internal/secret"
@@ -80,9 +81,8 @@ type Config struct {
 // model.
 type Evaluator struct {
 	cfg     Config
-	ask     func(context.Context, Case) (Verdict, error) // carries one case to whoever judges it
-	limiter *limit.Limiter                               // nil for a program, as
-	asked   pipeline.Model                               // what is asked within it
+	limiter *limit.Limiter // nil for a program, as
+	asked   pipeline.Model // what is asked within it
 
 	address *proc.Address  // where it is one
 	mask    *secret.Masker // of a program
@@ -92,54 +92,42 @@ type Evaluator struct {
 // New makes an Evaluator. It starts and sends nothing. The error joins
 // everything that is wrong with the Config.
 func New(cfg Config) (*Evaluator, error) {
-	var problems []error
-	named := 0
-	for _, is := range []bool{len(cfg.Script) > 0, cfg.URL != "", cfg.Model != nil} {
-		if is {
-			named++
+	cfg.Timeout = cmp.Or(cfg.Timeout, time.Minute)
+	e := &Evaluator{cfg: cfg, mask: secret.NewMasker(append(os.Environ(), cfg.Env...), cfg.Script)}
+	problems := []error{e.mask.CheckArguments(cfg.Script)}
+	wrong := func(text string) { problems = append(problems, errors.New("evaluator: "+text)) }
+	model, named := cfg.Model, 0
+	if len(cfg.Script) > 0 {
+		named++
+		if cfg.Script[0] == "" {
+			wrong("the script names no program")
 		}
 	}
-	if named != 1 {
-		problems = append(problems, errors.New("evaluator: give exactly one of a script, a URL and a model"))
-	}
-	if len(cfg.Script) > 0 && cfg.Script[0] == "" {
-		problems = append(problems, errors.New("evaluator: the script names no program"))
-	}
-	e := &Evaluator{mask: secret.NewMasker(append(os.Environ(), cfg.Env...), cfg.Script)}
-	problems = append(problems, e.mask.CheckArguments(cfg.Script))
 	if cfg.URL != "" {
-		at, err := proc.NewAddress(proc.AddressConfig{
-			URL: cfg.URL, Token: cfg.Token, Env: cfg.Env, MaxAnswer: maxOutput,
-		})
-		problems, e.address = append(problems, err), at
+		named++
+		at, err := proc.NewAddress(proc.AddressConfig{URL: cfg.URL, Token: cfg.Token, Env: cfg.Env, MaxAnswer: maxOutput})
+		problems = append(problems, err)
+		e.address, model = at, address{at}
 	}
 	if cfg.Model != nil {
-		problems = append(problems, checkPrompt(cfg.Prompt))
+		named++
+		if len(cfg.Prompt.Messages) == 0 {
+			wrong("the judge has no prompt")
+		}
+		problems = append(problems, cfg.Prompt.CheckUse([]string{VarQuestion, VarCriteria, VarCandidate, VarReference}, VarCandidate))
+	}
+	if named != 1 {
+		wrong("give exactly one of a script, a URL and a model")
+	}
+	if model != nil {
+		limiter, err := limit.New(limit.Config{Most: mostAtOnce, Backoff: cfg.Pause})
+		problems = append(problems, err)
+		e.limiter, e.asked = limiter, cfg.within(model, limiter, nil)
 	}
 	if err := errors.Join(problems...); err != nil {
 		return nil, err
 	}
-	cfg.Timeout = cmp.Or(cfg.Timeout, time.Minute)
-	e.cfg = cfg
-	return e, e.open()
-}
-
-// open makes who is asked.
-func (e *Evaluator) open() (err error) {
-	if len(e.cfg.Script) > 0 {
-		e.ask = e.runProgram
-		return nil
-	}
-	if e.limiter, err = limit.New(limit.Config{Most: mostAtOnce, Backoff: e.cfg.Pause}); err != nil {
-		return err
-	}
-	if e.cfg.URL != "" {
-		e.asked, e.ask = e.cfg.within(address{e.address}, e.limiter, nil), e.askAddress
-	} else {
-		e.asked = e.cfg.within(e.cfg.Model, e.limiter, nil)
-		e.ask = judge{e.cfg, e.asked}.ask
-	}
-	return nil
+	return e, nil
 }
 
 // Evaluate asks once, within Config.Timeout; an address or a model is asked again
@@ -154,11 +142,11 @@ func (e *Evaluator) open() (err error) {
 func (e *Evaluator) Evaluate(ctx context.Context, c Case) (Verdict, error) {
 	inner, cancel := limit.WithTimeout(ctx, e.cfg.Timeout)
 	defer cancel()
-	v, err := e.ask(inner, c)
+	v, err := e.judge(inner, c)
 	if err == nil {
 		return v, nil
 	}
-	v = Verdict{Usage: v.Usage, CostUSD: v.CostUSD, Call: v.Call}
+	v = Verdict{Call: v.Call}
 	switch {
 	case ctx.Err() != nil:
 		return Verdict{}, ctx.Err()
@@ -191,9 +179,12 @@ func (e *Evaluator) Command() []string {
 		return e.mask.Arguments(e.cfg.Script)
 	case e.cfg.URL != "":
 		return []string{e.address.Shown}
-	default:
-		return []string{"model", e.cfg.ModelName, promptName(e.cfg.Prompt)}
 	}
+	prompt := fmt.Sprintf("prompt %s@%d", e.cfg.Prompt.Name, e.cfg.Prompt.Version)
+	if e.cfg.Prompt.Name == "" {
+		prompt = "prompt " + e.cfg.Prompt.SHA256()[:12]
+	}
+	return []string{"model", e.cfg.ModelName, prompt}
 }
 
 // Case is what an evaluator judges. Every field may be empty.
@@ -274,11 +265,8 @@ type Verdict struct {
 	// Generation of the protocol that the answer used, 1 or 2.
 	Generation int
 
-	// Usage and CostUSD are those of a model that judged; nil is unknown. Call is
-	// what it was asked and answered, nil of others.
-	Usage   outcome.Usage
-	CostUSD *float64
-	Call    *outcome.Call
+	// Call is what a model was asked and answered, with what that took; nil of others.
+	Call *outcome.Call
 }
 
 // Grade is a verdict in one word.
@@ -299,9 +287,8 @@ func GradeOf(score float64) Grade {
 		return Pass
 	case score >= 0.6:
 		return Borderline
-	default:
-		return Fail
 	}
+	return Fail
 }
 
 // The limits of an answer, beyond which it is refused.
@@ -321,9 +308,9 @@ func parseVerdict(raw []byte) (Verdict, error) {
 		return Verdict{}, &Fault{NotJSON, fmt.Sprintf("%v; it printed %q", err, excerpt(raw)), nil}
 	}
 	var v Verdict
-	problems := []error{v.readScore(fields)}
+	problems := []error{v.readScore(fields["score"])}
 	if given(fields["assertions"]) {
-		problems = append(problems, v.readAssertions(fields))
+		problems = append(problems, v.readAssertions(fields["assertions"]))
 	} else {
 		problems = append(problems, v.readLists(fields))
 	}
@@ -331,20 +318,18 @@ func parseVerdict(raw []byte) (Verdict, error) {
 		problems = append(problems, fmt.Errorf("reasoning: expected a text, got %s", excerpt(raw)))
 	}
 	if err := errors.Join(problems...); err != nil {
-		return Verdict{}, &Fault{BadVerdict, inOneLine(problems), err}
+		return Verdict{}, &Fault{BadVerdict, strings.ReplaceAll(err.Error(), "\n", "; "), err}
 	}
 	return v, nil
 }
 
-func (v *Verdict) readScore(fields map[string]json.RawMessage) error {
-	raw := fields["score"]
-	if !given(raw) {
+func (v *Verdict) readScore(raw json.RawMessage) error {
+	switch {
+	case !given(raw):
 		return errors.New("score is missing")
-	}
-	if err := json.Unmarshal(raw, &v.Score); err != nil {
+	case json.Unmarshal(raw, &v.Score) != nil:
 		return fmt.Errorf("score: expected a number, got %s", excerpt(raw))
-	}
-	if !(v.Score >= 0 && v.Score <= 1) {
+	case !(v.Score >= 0 && v.Score <= 1):
 		return fmt.Errorf("score: %s is not from 0 to 1", excerpt(raw))
 	}
 	return nil
@@ -359,30 +344,26 @@ func (v *Verdict) readLists(fields map[string]json.RawMessage) error {
 		to  *[]string
 	}{{"hits", &v.Hits}, {"misses", &v.Misses}} {
 		raw := fields[list.key]
+		var texts []*string // a null would read as an empty text
 		switch {
 		case !given(raw):
 			problems = append(problems, fmt.Errorf("%s is missing", list.key))
-		case json.Unmarshal(raw, list.to) != nil || len(*list.to) > maxListed || hasNull(raw):
+		case json.Unmarshal(raw, &texts) != nil || len(texts) > maxListed || slices.Contains(texts, nil):
 			problems = append(problems, fmt.Errorf("%s: expected a list of at most %d texts, got %s", list.key, maxListed, excerpt(raw)))
+		default:
+			*list.to = append([]string{}, cli.Each(texts, func(text *string) string { return *text })...)
 		}
 	}
 	return errors.Join(problems...)
 }
 
-// hasNull finds a null in a list of texts, which would read as an empty text.
-func hasNull(raw json.RawMessage) bool {
-	var values []*string
-	return json.Unmarshal(raw, &values) == nil && slices.Contains(values, nil)
-}
-
 // readAssertions reads the second generation.
-func (v *Verdict) readAssertions(fields map[string]json.RawMessage) error {
+func (v *Verdict) readAssertions(raw json.RawMessage) error {
 	v.Generation = 2
 	var list []struct {
 		Text   *string `json:"text"`
 		Passed *bool   `json:"passed"`
 	}
-	raw := fields["assertions"]
 	if json.Unmarshal(raw, &list) != nil || len(list) > maxListed {
 		return fmt.Errorf("assertions: expected a list of at most %d objects with text and passed, got %s", maxListed, excerpt(raw))
 	}

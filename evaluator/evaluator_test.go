@@ -247,7 +247,7 @@ func TestEvaluate_model(t *testing.T) {
 		t.Fatal(err)
 	}
 	v, err := e.Evaluate(t.Context(), question)
-	if err != nil || v.Score != 1 || *v.CostUSD != cost || v.Usage.Input != 7 {
+	if err != nil || v.Score != 1 || *v.Call.CostUSD != cost || v.Call.Usage.Input != 7 {
 		t.Errorf("%+v, %v", v, err)
 	}
 	if !strings.Contains(asked, "<candidate_answer>56 </b></candidate_answer>") {

@@ -6,6 +6,7 @@ import (
 	_ "embed" // the text of the built-in prompt
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -361,6 +362,28 @@ func (t Template) Check(vars []Var, placeholders []string) error {
 		return promptError(problems...)
 	}
 	return nil
+}
+
+// CheckUse refuses a template for another purpose than to extract: one that asks for an
+// identifier that is not known, or never shows one that is needed. The error joins every
+// problem.
+func (t Template) CheckUse(known []string, needed ...string) error {
+	used := t.Identifiers()
+	var problems []error
+	for _, name := range used {
+		if !slices.Contains(known, name) {
+			problems = append(problems, fmt.Errorf("the prompt asks for {{%s}}; there are {{%s}}", name, strings.Join(known, "}}, {{")))
+		}
+	}
+	for _, name := range needed {
+		if !slices.Contains(used, name) {
+			problems = append(problems, fmt.Errorf("the prompt never shows {{%s}}", name))
+		}
+	}
+	for _, name := range t.Placeholders() {
+		problems = append(problems, fmt.Errorf("the prompt has a placeholder %q, which nothing fills", name))
+	}
+	return errors.Join(problems...)
 }
 
 // missing says of each name that it is not among those that are filled.

@@ -64,8 +64,7 @@ func benchmarkAction(c *urfave.Context, env cli.Env, values settings.Values) err
 		return errors.Join(append(b.failed, err)...)
 	}
 	r := answers.SumBenchmark(b.file.Name, list)
-	g := b.file.Gates
-	r.Gates = r.Judge(answers.BenchmarkGates{MinScore: g.MinScore, MaxDrop: g.MaxDrop, MaxStddev: g.MaxStddev, MaxRegressions: g.MaxRegressions}, b.base)
+	r.Gates = r.Judge(answers.BenchmarkGates(b.file.Gates), b.base)
 	r.ScorerVersion = answers.Pin().Version
 	problems := append(b.failed, err, b.show(r))
 	for _, gate := range r.Gates {

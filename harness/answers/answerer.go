@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"extraction-experiment/dataset"
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/limit"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
@@ -20,64 +21,32 @@ import (
 	"extraction-experiment/pipeline/provider"
 )
 
-// DefaultPassages is how many passages a model is given.
-const DefaultPassages = 6
-
-// AskingConfig configures an Asking. Document, Model and Name are required.
-type AskingConfig struct {
+// Asking gives a model the best passages of a document and asks it for an answer
+// that cites its pages. It is safe for concurrent use if the model is.
+type Asking struct {
 	Document *Document
 	Model    pipeline.Model
 	// Name and Provider are how calls and run metadata call the model.
 	Name, Provider string
-	// Prompt is shown {{question}} and {{passages}}; zero means DefaultPrompt.
+	// Prompt is one that CheckPrompt accepts.
 	Prompt     pipeline.Template
 	Parameters pipeline.Parameters
-	// Passages is how many passages the model is given; 0 means DefaultPassages.
-	Passages int
-	// Now reads the clock for the times of calls; nil means time.Now.
-	Now func() time.Time
-}
-
-// Asking gives a model the best passages of a document and asks it for an answer
-// that cites its pages. It is safe for concurrent use if the model is.
-type Asking struct{ cfg AskingConfig }
-
-// NewAsking checks the configuration and returns every problem of it at once.
-func NewAsking(cfg AskingConfig) (*Asking, error) {
-	var problems []error
-	if cfg.Document == nil || cfg.Model == nil || cfg.Name == "" {
-		problems = append(problems, errors.New("answers: AskingConfig needs Document, Model and Name"))
-	}
-	if cfg.Passages < 0 || cfg.Passages > 100 {
-		problems = append(problems, fmt.Errorf("%d passages: give the model 1 to 100", cfg.Passages))
-	}
-	if len(cfg.Prompt.Messages) == 0 {
-		cfg.Prompt = DefaultPrompt()
-	}
-	problems = append(problems, CheckPrompt(cfg.Prompt))
-	if err := errors.Join(problems...); err != nil {
-		return nil, err
-	}
-	cfg.Passages = cmp.Or(cfg.Passages, DefaultPassages)
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
-	return &Asking{cfg}, nil
+	Passages   int // how many the model is given
 }
 
 // Answer searches, asks and returns what the model says. A refusal, an empty
 // answer and one that was cut off fail with class invalid_output; other errors
 // are those of the model.
-func (a *Asking) Answer(ctx context.Context, question string) (Answer, []outcome.Call, error) {
-	found, search := a.cfg.Document.Find(question, a.cfg.Passages, a.cfg.Now)
+func (a Asking) Answer(ctx context.Context, question string) (Answer, []outcome.Call, error) {
+	found, search := a.Document.index.record(retrieving, question, a.Passages)
 	calls := []outcome.Call{search}
-	messages, err := compile(a.cfg.Prompt, question, found)
+	messages, err := compile(a.Prompt, question, found)
 	if err != nil {
 		return Answer{}, calls, &outcome.Failure{Class: outcome.Item, Message: err.Error()}
 	}
-	req := pipeline.Request{Messages: messages, Parameters: a.cfg.Parameters}
-	call := outcome.Call{Name: "answer", Provider: a.cfg.Provider, Model: a.cfg.Name}
-	res, err := pipeline.Ask(ctx, a.cfg.Model, req, &call, a.cfg.Now)
+	req := pipeline.Request{Messages: messages, Parameters: a.Parameters}
+	call := outcome.Call{Name: "answer", Provider: a.Provider, Model: a.Name}
+	res, err := pipeline.Ask(ctx, a.Model, req, &call, time.Now)
 	calls = append(calls, call)
 	if err != nil {
 		return Answer{}, calls, err
@@ -126,14 +95,11 @@ func (e External) Answer(ctx context.Context, question string) (Answer, []outcom
 		if try >= tries || !errors.As(err, &failed) || !failed.Retry || ctx.Err() != nil {
 			return Answer{}, all, err
 		}
-		wait := time.NewTimer(max(pause, min(failed.RetryAfter, longestPause)))
 		select {
-		case <-wait.C:
+		case <-time.After(max(pause, min(failed.RetryAfter, longestPause))):
 		case <-limit.Stop(ctx):
-			wait.Stop()
 			return Answer{}, all, limit.ErrStopped
 		case <-ctx.Done():
-			wait.Stop()
 			return Answer{}, all, err
 		}
 		pause *= 2
@@ -142,8 +108,7 @@ func (e External) Answer(ctx context.Context, question string) (Answer, []outcom
 
 func readAnswer(fields map[string]json.RawMessage) (Answer, error) {
 	var a Answer
-	raw, ok := fields["answer"]
-	if !ok || string(raw) == "null" || json.Unmarshal(raw, &a.Text) != nil {
+	if raw := fields["answer"]; string(raw) == "null" || json.Unmarshal(raw, &a.Text) != nil {
 		return a, &outcome.Failure{Class: outcome.InvalidOutput, Message: `the reply has no text "answer"`}
 	}
 	if raw, ok := fields["pages"]; ok && json.Unmarshal(raw, &a.Pages) != nil {
@@ -175,22 +140,7 @@ func DefaultPrompt() pipeline.Template {
 // CheckPrompt refuses a prompt that asks for what nothing fills, or never shows
 // the question or the passages.
 func CheckPrompt(t pipeline.Template) error {
-	used := t.Identifiers()
-	var problems []error
-	for _, name := range used {
-		if name != QuestionVar && name != PassagesVar {
-			problems = append(problems, fmt.Errorf("the prompt asks for {{%s}}; there are {{question}} and {{passages}}", name))
-		}
-	}
-	for _, name := range []string{QuestionVar, PassagesVar} {
-		if !slices.Contains(used, name) {
-			problems = append(problems, fmt.Errorf("the prompt never shows {{%s}}", name))
-		}
-	}
-	for _, name := range t.Placeholders() {
-		problems = append(problems, fmt.Errorf("the prompt has a placeholder %q, which nothing fills", name))
-	}
-	return errors.Join(problems...)
+	return t.CheckUse([]string{QuestionVar, PassagesVar}, QuestionVar, PassagesVar)
 }
 
 // compile puts question and passages into a prompt, the passages in the order
@@ -229,15 +179,9 @@ type texts []string
 // UnmarshalJSON reads a list of which each element is a text.
 func (t *texts) UnmarshalJSON(raw []byte) error {
 	var list []*string
-	if err := json.Unmarshal(raw, &list); err != nil || list == nil {
+	if json.Unmarshal(raw, &list) != nil || list == nil || slices.Contains(list, nil) {
 		return errors.New("is no list of texts")
 	}
-	*t = make(texts, len(list))
-	for i, text := range list {
-		if text == nil {
-			return errors.New("has null in the place of a text")
-		}
-		(*t)[i] = *text
-	}
+	*t = append(texts{}, cli.Each(list, func(text *string) string { return *text })...)
 	return nil
 }

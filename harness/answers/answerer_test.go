@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"extraction-experiment/harness/answers"
@@ -59,12 +60,10 @@ func TestAsking(t *testing.T) {
 	var asked pipeline.Request
 	answer := pipeline.Response{Text: " 476,5 млн рублей (стр. 3). ", Finish: pipeline.FinishStop, Usage: outcome.Usage{Input: 9, Output: 3}}
 	zero := 0.0
-	asking, err := answers.NewAsking(answers.AskingConfig{
+	asking := answers.Asking{
 		Document: openSample(t, "report"), Name: "m", Parameters: pipeline.Parameters{Temperature: &zero},
+		Prompt: answers.DefaultPrompt(), Passages: 6,
 		Model: model(func(r pipeline.Request) (pipeline.Response, error) { asked = r; return answer, nil }),
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 	a, calls, err := asking.Answer(t.Context(), "Какой была чистая прибыль в 2023 году? {{passages}}")
 	if err != nil || a.Text != "476,5 млн рублей (стр. 3)." || len(a.Pages) != 1 || a.Pages[0] != 3 {
@@ -92,14 +91,15 @@ func TestAsking(t *testing.T) {
 // says what is assumed of those that were given up, and has no attempts where
 // the answer comes from a cache.
 func TestAsking_recordsWhatWasWaitedAndAssumed(t *testing.T) {
-	at := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
+	synctest.Test(t, recordsWhatWasWaitedAndAssumed)
+}
+
+func recordsWhatWasWaitedAndAssumed(t *testing.T) {
+	at := time.Now() // which stands still here
 	answer := pipeline.Response{Text: "5 (стр. 1)", Finish: pipeline.FinishStop, Attempts: 2, Waited: time.Second, Assumed: outcome.Usage{Input: 7}}
-	asking, err := answers.NewAsking(answers.AskingConfig{
-		Document: openSample(t, "report"), Name: "m", Now: func() time.Time { return at },
+	asking := answers.Asking{
+		Document: openSample(t, "report"), Name: "m", Prompt: answers.DefaultPrompt(), Passages: 6,
 		Model: model(func(pipeline.Request) (pipeline.Response, error) { return answer, nil }),
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 	_, calls, err := asking.Answer(t.Context(), "?")
 	if err != nil {
@@ -114,9 +114,12 @@ func TestAsking_recordsWhatWasWaitedAndAssumed(t *testing.T) {
 	}
 }
 
-func TestNewAsking_problems(t *testing.T) {
-	_, err := answers.NewAsking(answers.AskingConfig{Passages: -1, Prompt: pipeline.ParseText("{{question}} {{document_text}}")})
-	for _, want := range []string{"Document, Model and Name", "-1 passages", "{{document_text}}", "never shows {{passages}}"} {
+func TestCheckPrompt(t *testing.T) {
+	if err := answers.CheckPrompt(answers.DefaultPrompt()); err != nil {
+		t.Error(err)
+	}
+	err := answers.CheckPrompt(pipeline.ParseText("{{question}} {{document_text}}"))
+	for _, want := range []string{"{{document_text}}", "never shows {{passages}}"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not name %s", err, want)
 		}

@@ -6,7 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/stats"
+	"extraction-experiment/internal/textutil"
 )
 
 // epsilon is up to what size a difference of one question is none.
@@ -121,24 +123,18 @@ func (d *BenchmarkDataset) sum() {
 func (r BenchmarkReport) over(score func(BenchmarkDataset) *float64) *float64 {
 	var sum weighted
 	for _, d := range r.Datasets {
-		s := score(d)
-		if s == nil {
-			if d.Weight > 0 {
-				return nil
-			}
-			continue
+		if s := score(d); s != nil {
+			sum.add(*s, d.Weight)
+		} else if d.Weight > 0 {
+			return nil
 		}
-		sum.add(*s, d.Weight)
 	}
 	return sum.mean()
 }
 
 func (r BenchmarkReport) stddev() *float64 {
 	var m stats.Moments
-	repeated := 0
-	for _, d := range r.Datasets {
-		repeated = max(repeated, len(d.Runs))
-	}
+	repeated := slices.Max(append(cli.Each(r.Datasets, func(d BenchmarkDataset) int { return len(d.Runs) }), 0))
 	for n := range repeated {
 		score := r.over(func(d BenchmarkDataset) *float64 {
 			if n >= len(d.Runs) {
@@ -224,9 +220,6 @@ func (r BenchmarkReport) Judge(g BenchmarkGates, base *BenchmarkReport) []Benchm
 		}
 		out = append(out, gate)
 	}
-	skip := func(name string) {
-		out = append(out, BenchmarkGate{Name: name, Skipped: true, Reason: "there is no baseline to compare with (--baseline)"})
-	}
 	if g.MinScore != nil {
 		add("min_score", score != nil && *score >= *g.MinScore-epsilon, "weighted_score is %s, at least %g is asked for", number(score), *g.MinScore)
 	}
@@ -234,24 +227,30 @@ func (r BenchmarkReport) Judge(g BenchmarkGates, base *BenchmarkReport) []Benchm
 		sd := r.Summary.Stddev
 		add("max_stddev", sd != nil && *sd <= *g.MaxStddev+epsilon, "weighted_score varies by %s over the runs, %g is allowed", number(sd), *g.MaxStddev)
 	}
-	switch {
-	case g.MaxDrop == nil:
-	case base == nil:
-		skip("max_drop")
-	default:
+	if base == nil {
+		for _, of := range []struct {
+			name  string
+			asked bool
+		}{{"max_drop", g.MaxDrop != nil}, {"max_regressions", g.MaxRegressions != nil}} {
+			if of.asked {
+				out = append(out, BenchmarkGate{Name: of.name, Skipped: true, Reason: "there is no baseline to compare with (--baseline)"})
+			}
+		}
+		return out
+	}
+	if g.MaxDrop != nil {
 		was := base.Summary.WeightedScore
 		passed := score != nil && was != nil && *was-*score <= *g.MaxDrop+epsilon
-		add("max_drop", passed, "weighted_score went from %s to %s, a drop of %g is allowed",
-			number(was), number(score), *g.MaxDrop)
+		add("max_drop", passed, "weighted_score went from %s to %s, a drop of %g is allowed", number(was), number(score), *g.MaxDrop)
 	}
-	switch {
-	case g.MaxRegressions == nil:
-	case base == nil:
-		skip("max_regressions")
-	default:
+	if g.MaxRegressions != nil {
 		worse := r.regressions(*base)
+		names := ""
+		if len(worse) > 0 {
+			names = ": " + textutil.Brief(strings.Join(worse, ", "), 200)
+		}
 		add("max_regressions", len(worse) <= *g.MaxRegressions, "%d questions are worse, %d are allowed%s",
-			len(worse), *g.MaxRegressions, some(worse))
+			len(worse), *g.MaxRegressions, names)
 	}
 	return out
 }
@@ -259,8 +258,8 @@ func (r BenchmarkReport) Judge(g BenchmarkGates, base *BenchmarkReport) []Benchm
 // Incompatible lists why a report cannot be compared with a base: other
 // datasets, weights, documents, questions. A hash that is missing is no hash
 // that is equal.
-func (r BenchmarkReport) Incompatible(base BenchmarkReport) []string {
-	var reasons []string
+func (r BenchmarkReport) Incompatible(base BenchmarkReport) (reasons []string) {
+	add := func(format string, args ...any) { reasons = append(reasons, fmt.Sprintf(format, args...)) }
 	was := map[string]BenchmarkDataset{}
 	for _, d := range base.Datasets {
 		was[d.ID] = d
@@ -269,31 +268,31 @@ func (r BenchmarkReport) Incompatible(base BenchmarkReport) []string {
 		b, ok := was[d.ID]
 		delete(was, d.ID)
 		if !ok {
-			reasons = append(reasons, "dataset "+d.ID+" is not in the baseline")
+			add("dataset %s is not in the baseline", d.ID)
 			continue
 		}
 		if d.Weight != b.Weight {
-			reasons = append(reasons, fmt.Sprintf("dataset %s: the weight was %g and is %g", d.ID, b.Weight, d.Weight))
+			add("dataset %s: the weight was %g and is %g", d.ID, b.Weight, d.Weight)
 		}
 		pdf, questions := d.Hashes()
 		oldPDF, oldQuestions := b.Hashes()
 		if oldPDF == "" {
-			reasons = append(reasons, "dataset "+d.ID+" came to nothing in the baseline")
+			add("dataset %s came to nothing in the baseline", d.ID)
 			continue
 		}
 		if pdf != oldPDF || pdf == "" {
-			reasons = append(reasons, "dataset "+d.ID+": another document (pdf_sha256)")
+			add("dataset %s: another document (pdf_sha256)", d.ID)
 		}
 		if questions != oldQuestions || questions == "" {
-			reason := "dataset " + d.ID + ": other questions (questions_sha256)"
+			older := ""
 			if base.ScorerVersion == "" {
-				reason += ", or a baseline of an earlier version, which hashed them in another form: run it again"
+				older = ", or a baseline of an earlier version, which hashed them in another form: run it again"
 			}
-			reasons = append(reasons, reason)
+			add("dataset %s: other questions (questions_sha256)%s", d.ID, older)
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(was)) {
-		reasons = append(reasons, "dataset "+id+" is in the baseline only")
+		add("dataset %s is in the baseline only", id)
 	}
 	return reasons
 }
@@ -310,8 +309,7 @@ func (d BenchmarkDataset) Hashes() (pdf, questions string) {
 
 // regressions names the questions whose mean over the runs fell, by dataset.
 func (r BenchmarkReport) regressions(base BenchmarkReport) []string {
-	before := base.means()
-	now := r.means()
+	before, now := base.means(), r.means()
 	var worse []string
 	for _, id := range slices.Sorted(maps.Keys(before)) {
 		if after, ok := now[id]; !ok || after < before[id]-epsilon {
@@ -336,17 +334,6 @@ func (r BenchmarkReport) means() map[string]float64 {
 		sums[id] /= counts[id]
 	}
 	return sums
-}
-
-func some(ids []string) string {
-	if len(ids) == 0 {
-		return ""
-	}
-	text := ": " + strings.Join(ids[:min(5, len(ids))], ", ")
-	if len(ids) > 5 {
-		text += fmt.Sprintf(" and %d more", len(ids)-5)
-	}
-	return text
 }
 
 func number(v *float64) string {

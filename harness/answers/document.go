@@ -32,10 +32,6 @@ func OpenDocument(ctx context.Context, path string, opt pdf.Options) (*Document,
 	if err != nil {
 		return nil, err
 	}
-	return newDocument(path, read), nil
-}
-
-func newDocument(path string, read pdf.Document) *Document {
 	d := &Document{Path: path, Document: read, tables: map[string]string{}}
 	var pages, sentences []Passage
 	for _, p := range read.Pages {
@@ -52,7 +48,7 @@ func newDocument(path string, read pdf.Document) *Document {
 	}
 	d.index = newIndex(splitPassages(pages, passageSize))
 	d.sentences = newIndex(sentences)
-	return d
+	return d, nil
 }
 
 // The names of the calls that search a document.
@@ -73,16 +69,12 @@ func Passages(calls []outcome.Call) []Found {
 	return nil
 }
 
-// Find returns the n passages that fit a question best, and the call that
+// record finds the n passages that fit a question best, and makes the call that
 // records the search.
-func (d *Document) Find(question string, n int, now func() time.Time) ([]Found, outcome.Call) {
-	return record(d.index, retrieving, question, n, now)
-}
-
-func record(x *searchIndex, name, question string, n int, now func() time.Time) ([]Found, outcome.Call) {
-	call := outcome.Call{Name: name, Kind: "span", Started: now().UTC()}
+func (x *searchIndex) record(name, question string, n int) ([]Found, outcome.Call) {
+	call := outcome.Call{Name: name, Kind: "span", Started: time.Now().UTC()}
 	found := x.Find(question, n)
-	call.Ended = now().UTC()
+	call.Ended = time.Now().UTC()
 	call.Input, call.Output = encode(question), encode(found)
 	return found, call
 }
@@ -104,7 +96,7 @@ const ExtractiveName = "extractive@1"
 // Answer never fails: where no word of the question is in the document, it says
 // so and cites nothing.
 func (e Extractive) Answer(_ context.Context, question string) (Answer, []outcome.Call, error) {
-	found, call := record(e.Document.sentences, choosing, question, 3, time.Now)
+	found, call := e.Document.sentences.record(choosing, question, 3)
 	if len(found) == 0 {
 		return Answer{Text: "В документе нет ответа на этот вопрос."}, []outcome.Call{call}, nil
 	}

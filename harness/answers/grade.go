@@ -48,33 +48,32 @@ func (j judge) Score(raw json.RawMessage) (experiment.Scored, error) {
 		return experiment.Scored{}, &outcome.Failure{Class: outcome.InvalidOutput, Message: "the result is no answer: " + err.Error()}
 	}
 	g := Judge(j.expected, answer.Text)
-	explanation, err := json.Marshal(g.Explanation)
-	if err != nil {
-		return experiment.Scored{}, fmt.Errorf("encoding the terms found: %w", err)
-	}
-	return experiment.Scored{
-		Scores: j.scores(g), Explanation: explanation, Warnings: j.oddCitations(g.Explanation.Citations),
+	cited := g.Explanation.Citations
+	scored := experiment.Scored{
+		Scores: j.scores(g), Explanation: encode(g.Explanation),
 		Counts: map[string]int64{
 			"include_hits": int64(g.Hits), "include_total": int64(g.Groups),
-			"forbidden_hits": int64(len(g.Explanation.Forbidden)), "citations": int64(len(g.Explanation.Citations)),
+			"forbidden_hits": int64(len(g.Explanation.Forbidden)), "citations": int64(len(cited)),
 		},
-	}, nil
+	}
+	if slices.ContainsFunc(cited, func(page int) bool { return page < 1 || j.pages > 0 && page > j.pages }) {
+		scored.Warnings = []string{"the answer cites a page that the document does not have"}
+	}
+	return scored, nil
 }
 
 // scores lists the parts of the score; question_score carries the weight.
 func (j judge) scores(g Grade) []outcome.Score {
 	number := func(name string, value float64) outcome.Score { return outcome.Score{Name: name, Value: &value} }
 	yesNo := func(name string, yes bool) outcome.Score {
-		s := outcome.Score{Name: name, Value: new(float64), Ratio: &outcome.Ratio{Den: 1}, Boolean: true}
+		n := int64(0)
 		if yes {
-			*s.Value, s.Ratio.Num = 1, 1
+			n = 1
 		}
-		return s
+		return outcome.Score{Name: name, Value: new(float64(n)), Ratio: &outcome.Ratio{Num: n, Den: 1}, Boolean: true}
 	}
-	weight := j.expected.Importance()
-	score := number(Primary, g.Score)
-	score.Weight, score.Comment = &weight, g.comment()
-	rate := number(IncludeRate, g.IncludeRate)
+	score, rate := number(Primary, g.Score), number(IncludeRate, g.IncludeRate)
+	score.Weight, score.Comment = new(j.expected.Importance()), g.comment()
 	rate.Ratio, rate.Vacuous = &outcome.Ratio{Num: int64(g.Hits), Den: int64(g.Groups)}, g.Groups == 0
 	rate.Comment = fmt.Sprintf("%d/%d required groups found", g.Hits, g.Groups)
 	return []outcome.Score{
@@ -96,14 +95,6 @@ func (g Grade) comment() string {
 		text += ", no page cited"
 	}
 	return text
-}
-
-// oddCitations warns of pages that the document does not have.
-func (j judge) oddCitations(cited []int) []string {
-	if slices.ContainsFunc(cited, func(page int) bool { return page < 1 || j.pages > 0 && page > j.pages }) {
-		return []string{"the answer cites a page that the document does not have"}
-	}
-	return nil
 }
 
 // Undelivered returns the scores that an answer would have had, but for the
@@ -168,10 +159,10 @@ func Judge(e Expected, answer string) Grade {
 		Groups: []GroupHit{}, Forbidden: []TermHit{}, Citations: []int{}, CitationRequired: e.RequireCitation,
 	}}
 	for _, term := range e.MustInclude {
-		g.group(GroupHit{From: "must_include", Terms: []string{term}}, text)
+		g.group("must_include", Group{term}, text)
 	}
 	for _, group := range e.MustIncludeAny {
-		g.group(GroupHit{From: "must_include_any", Terms: group}, text)
+		g.group("must_include_any", group, text)
 	}
 	for _, term := range e.MustNotInclude {
 		if hit := find(text, term); hit != nil {
@@ -185,13 +176,13 @@ func Judge(e Expected, answer string) Grade {
 }
 
 // group looks for one of the terms of a group.
-func (g *Grade) group(hit GroupHit, text string) {
-	g.Groups++
-	for _, term := range hit.Terms {
-		if hit.Hit = find(text, term); hit.Hit != nil {
-			g.Hits++
-			break
-		}
+func (g *Grade) group(from string, terms Group, text string) {
+	hit := GroupHit{From: from, Terms: terms}
+	for i := 0; i < len(terms) && hit.Hit == nil; i++ {
+		hit.Hit = find(text, terms[i])
+	}
+	if g.Groups++; hit.Hit != nil {
+		g.Hits++
 	}
 	g.Explanation.Groups = append(g.Explanation.Groups, hit)
 }
@@ -259,8 +250,9 @@ var (
 	// moreThan and lessThan stand before a number; \b knows ASCII letters only.
 	moreThan = textutil.Pattern(`(^|[^\p{L}\p{N}])(?:более|свыше) ?(\d)`)
 	lessThan = textutil.Pattern(`(^|[^\p{L}\p{N}])менее ?(\d)`)
-	// digitGroups is a number written in groups of three digits.
-	digitGroups = textutil.Pattern(`\d+(?: \d+)+`)
+	// digitGroups are numbers with a space between them, such as the groups of one, with
+	// the sign in front that makes the first one a decimal fraction.
+	digitGroups = textutil.Pattern(`[.,]?\d+(?: \d+)+`)
 	comma       = textutil.Pattern(`(\d),(\d)`)
 )
 
@@ -277,59 +269,31 @@ var (
 //
 // Time is linear in the text. Normalising twice changes nothing more.
 func Normalise(text string) string {
-	text = strings.Map(func(r rune) rune {
-		switch r = unicode.ToLower(r); {
-		case r == 'ё':
-			return 'е'
-		case unicode.IsSpace(r):
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(text, "\uFFFD"))
+	text = strings.ReplaceAll(strings.ToLower(strings.ToValidUTF8(text, "\uFFFD")), "ё", "е")
 	text = strings.Join(strings.Fields(text), " ")
 	text = moreThan().ReplaceAllString(text, "${1}>${2}")
 	text = lessThan().ReplaceAllString(text, "${1}<${2}")
-	text = joinDigits(text)
+	text = digitGroups().ReplaceAllStringFunc(text, joinGroups)
 	for comma().MatchString(text) { // "1,2,3" overlaps: at most two rounds
 		text = comma().ReplaceAllString(text, "${1}.${2}")
 	}
 	return text
 }
 
-// joinDigits joins the groups of every number that is not the end of a decimal
-// fraction.
-func joinDigits(text string) string {
-	var b strings.Builder
-	done := 0
-	for _, at := range digitGroups().FindAllStringIndex(text, -1) {
-		head := ""
-		run := text[at[0]:at[1]]
-		if at[0] > 0 && strings.IndexByte(".,", text[at[0]-1]) >= 0 {
-			cut := strings.IndexByte(run, ' ') + 1
-			head, run = run[:cut], run[cut:]
-		}
-		b.WriteString(text[done:at[0]] + head + joinGroups(run))
-		done = at[1]
-	}
-	return b.String() + text[done:]
-}
-
 // joinGroups joins a head of up to three digits with the groups of exactly
-// three that follow it.
+// three that follow it; the end of a decimal fraction is no head.
 func joinGroups(run string) string {
-	parts := strings.Split(run, " ")
-	var b strings.Builder
-	b.WriteString(parts[0])
-	open := len(parts[0]) <= 3
-	for _, part := range parts[1:] {
-		if open && len(part) == 3 {
-			b.WriteString(part)
-			continue
+	first, rest, _ := strings.Cut(run, " ")
+	joined := []byte(first)
+	open := len(first) <= 3 && first[0] != '.' && first[0] != ','
+	for group := range strings.SplitSeq(rest, " ") {
+		if !open || len(group) != 3 {
+			joined = append(joined, ' ')
+			open = len(group) <= 3
 		}
-		b.WriteString(" " + part)
-		open = len(part) <= 3
+		joined = append(joined, group...)
 	}
-	return b.String()
+	return string(joined)
 }
 
 // statement is a sentence, or a row of a table with its header.
@@ -413,9 +377,6 @@ func row(header, cells []string) string {
 
 // ScorerOf scores the answers of a run again.
 func ScorerOf(h outcome.Header) Scorer {
-	pages, err := strconv.Atoi(h.Metadata[MetaPages])
-	if err != nil {
-		pages = 0 // not known: citations are not checked
-	}
+	pages, _ := strconv.Atoi(h.Metadata[MetaPages]) // 0 if it is not known
 	return Scorer{Pages: pages}
 }

@@ -1,16 +1,14 @@
 package answers
 
 import (
-	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -32,25 +30,18 @@ type Questions struct {
 }
 
 // ReadFile reads a file of questions until ctx is done. Errors as of Read, and a
-// file that is not there has exit code 64, too.
+// file that cannot be read has exit code 64, too.
 func ReadFile(ctx context.Context, path string) (Questions, error) {
-	f, err := files.Open(ctx, path)
+	text, err := files.Read(ctx, path, maxFile)
 	if err != nil {
-		return Questions{}, &dataset.SyntaxError{File: path, Msg: "the file of questions cannot be opened: " + err.Error()}
+		err = &dataset.SyntaxError{File: path, Msg: "the file of questions cannot be opened: " + err.Error()}
+		return Questions{}, cmp.Or(ctx.Err(), err)
 	}
-	defer f.Close() // only read: nothing can be lost
-	list, warnings, err := Read(f, path)
+	list, warnings, err := Read(text, path)
 	if err != nil {
 		return Questions{}, err
 	}
-	q := Questions{Warnings: warnings}
-	for _, one := range list {
-		item, err := one.Item()
-		if err != nil {
-			return Questions{}, err
-		}
-		q.Items = append(q.Items, item)
-	}
+	q := Questions{Items: cli.Each(list, Question.Item), Warnings: warnings}
 	q.SHA256, err = experiment.Fingerprint(ctx, q)
 	return q, err
 }
@@ -80,18 +71,14 @@ func Collect(ctx context.Context, source experiment.Source) (Questions, error) {
 		for _, text := range one.Odd() {
 			q.Warnings = append(q.Warnings, fmt.Sprintf("item %q: %s", item.ID, text))
 		}
-		item, err = one.Item()
-		problems.Add(err)
-		plain.Items = append(plain.Items, item)
+		plain.Items = append(plain.Items, one.Item())
 	}
 	err := problems.Err()
-	if err == nil {
-		q.SHA256, err = experiment.Fingerprint(ctx, plain)
-	}
 	if err != nil {
 		return Questions{}, err
 	}
-	return q, nil
+	q.SHA256, err = experiment.Fingerprint(ctx, plain)
+	return q, err
 }
 
 // ReadItem reads an item as a question; all that is wrong with it is joined.
@@ -103,11 +90,7 @@ func ReadItem(item dataset.Item) (Question, error) {
 
 // Pages yields all questions as one page.
 func (q Questions) Pages(context.Context) iter.Seq2[[]dataset.Item, error] {
-	return func(yield func([]dataset.Item, error) bool) {
-		if len(q.Items) > 0 {
-			yield(q.Items, nil)
-		}
-	}
+	return func(yield func([]dataset.Item, error) bool) { yield(q.Items, nil) }
 }
 
 // Question is one question with what its answer is judged by.
@@ -132,39 +115,24 @@ type Expected struct {
 }
 
 // Importance returns the weight: 1 where none is given.
-func (e Expected) Importance() float64 {
-	if e.Weight == nil {
-		return 1
-	}
-	return *e.Weight
-}
+func (e Expected) Importance() float64 { return *cmp.Or(e.Weight, new(1.0)) }
 
 // Group is a list of equivalent terms. In JSON it may be a single string.
 type Group []string
 
 // UnmarshalJSON reads a string or a list of strings.
 func (g *Group) UnmarshalJSON(raw []byte) error {
-	var one string
-	if json.Unmarshal(raw, &one) == nil && !bytes.Equal(raw, []byte("null")) {
-		*g = Group{one}
+	var one *string
+	if json.Unmarshal(raw, &one) == nil && one != nil {
+		*g = Group{*one}
 		return nil
 	}
-	var many texts
-	if json.Unmarshal(raw, &many) != nil || many == nil {
-		return errors.New("is neither a text nor a list of texts")
-	}
-	*g = Group(many)
-	return nil
+	return (*texts)(g).UnmarshalJSON(raw)
 }
 
 // Item returns the question as an item of a dataset.
-func (q Question) Item() (dataset.Item, error) {
-	input, err := json.Marshal(map[string]string{"question": q.Question})
-	if err != nil {
-		return dataset.Item{}, err
-	}
-	expected, err := json.Marshal(q.Expected)
-	return dataset.Item{ID: q.ID, Input: input, Expected: expected}, err
+func (q Question) Item() dataset.Item {
+	return dataset.Item{ID: q.ID, Input: encode(map[string]string{"question": q.Question}), Expected: encode(q.Expected)}
 }
 
 // DecodeInput reads the question of an item: an object with "question", or a
@@ -200,34 +168,26 @@ func DecodeExpected(raw json.RawMessage) (Expected, error) {
 		return e, fmt.Errorf("the expected output is no object with must_include and the like: %w", err)
 	}
 	var problems []error
-	for _, p := range e.read(values) {
-		problems = append(problems, p)
-	}
+	e.read(values, func(field, format string, args ...any) {
+		problems = append(problems, fmt.Errorf("%s: %s", field, fmt.Sprintf(format, args...)))
+	})
 	return e, errors.Join(problems...)
 }
 
-// fieldError is a problem with one field.
-type fieldError struct{ field, msg string }
-
-func (e *fieldError) Error() string { return e.field + ": " + e.msg }
-
-// read takes the fields out of an object; null is absent. Keys that are neither
-// fields nor among the others are problems: a demand would be lost without a word.
-func (e *Expected) read(values map[string]json.RawMessage, others ...string) []*fieldError {
-	var problems []*fieldError
+// read takes the fields out of an object; null is absent, and fail is told what is
+// wrong. Keys that are neither fields nor among the others are: a demand would be lost
+// without a word.
+func (e *Expected) read(values map[string]json.RawMessage, fail func(field, format string, args ...any), others ...string) {
 	known := append([]string{"must_include", "must_include_any", "must_not_include", "require_citation", "weight"}, others...)
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		if !slices.Contains(known, key) {
-			problems = append(problems, &fieldError{textutil.Cut(key, 60), "is no key of a question" + textutil.Hint(key, known)})
+			fail(textutil.Cut(key, 60), "is no key of a question%s", textutil.Hint(key, known))
 		}
 	}
 	take := func(field string, to any, want string) {
 		raw, ok := values[field]
-		if !ok || bytes.Equal(bytes.TrimSpace(raw), []byte("null")) {
-			return
-		}
-		if err := json.Unmarshal(raw, to); err != nil {
-			problems = append(problems, &fieldError{field, fmt.Sprintf("expected %s, found %s", want, textutil.Cut(string(raw), 60))})
+		if ok && string(raw) != "null" && json.Unmarshal(raw, to) != nil {
+			fail(field, "expected %s, found %s", want, textutil.Cut(string(raw), 60))
 		}
 	}
 	take("must_include", (*texts)(&e.MustInclude), "a list of texts")
@@ -235,10 +195,9 @@ func (e *Expected) read(values map[string]json.RawMessage, others ...string) []*
 	take("must_not_include", (*texts)(&e.MustNotInclude), "a list of texts")
 	take("require_citation", &e.RequireCitation, "true or false")
 	take("weight", &e.Weight, "a number")
-	if w := e.Importance(); math.IsNaN(w) || w < 0 || w > MaxWeight {
-		problems = append(problems, &fieldError{"weight", fmt.Sprintf("%g is not a number from 0 to %g", w, float64(MaxWeight))})
+	if w := e.Importance(); !(w >= 0 && w <= MaxWeight) {
+		fail("weight", "%g is not a number from 0 to %g", w, float64(MaxWeight))
 	}
-	return problems
 }
 
 // Odd says what is allowed and probably a mistake.
@@ -266,6 +225,7 @@ const MaxWeight = 1e6
 
 // The limits of a file of questions.
 const (
+	maxFile      = 1 << 30 // bytes
 	MaxLine      = 1 << 20 // bytes
 	MaxQuestions = 100_000
 )
@@ -279,93 +239,82 @@ const (
 // a file without any question are errors: all of them are returned at once, each
 // a *dataset.SyntaxError with its line (exit code 64). Warnings name terms that
 // can never be found, and weights of 0.
-func Read(r io.Reader, name string) (questions []Question, warnings []string, err error) {
-	reader := &reader{name: name, lines: map[string]int{}}
-	scanner := bufio.NewScanner(r)
-	scanner.Buffer(make([]byte, 0, 64<<10), MaxLine)
-	line := 0
-	for scanner.Scan() {
-		line++
-		raw := scanner.Bytes()
-		if line == 1 {
-			raw = bytes.TrimPrefix(raw, []byte("\xef\xbb\xbf"))
+func Read(text []byte, name string) (questions []Question, warnings []string, err error) {
+	r := &reader{name: name, lines: map[string]int{}}
+	for raw := range bytes.Lines(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))) {
+		r.line++
+		if raw = bytes.TrimSpace(raw); len(raw) > 0 {
+			r.row(raw)
 		}
-		if len(bytes.TrimSpace(raw)) > 0 {
-			reader.row(line, raw)
-		}
-		if len(reader.questions) > MaxQuestions {
-			reader.fail(line, "", "there are more than %d questions", MaxQuestions)
+		if len(r.questions) > MaxQuestions {
+			r.fail("", "there are more than %d questions", MaxQuestions)
 			break
 		}
 	}
-	switch err := scanner.Err(); {
-	case errors.Is(err, bufio.ErrTooLong):
-		reader.fail(line+1, "", "the line is longer than %d bytes", MaxLine)
-	case err != nil:
-		return nil, nil, fmt.Errorf("reading %s: line %d: %w", name, line+1, err)
-	case reader.problems.Len() == 0 && len(reader.questions) == 0:
-		reader.fail(0, "", `there is no question in it; a line is an object such as {"id":"q001","question":"…","must_include":["2023"]}`)
+	if r.problems.Len() == 0 && len(r.questions) == 0 {
+		r.line = 0
+		r.fail("", `there is no question in it; a line is an object such as {"id":"q001","question":"…","must_include":["2023"]}`)
 	}
-	if err := reader.problems.Err(); err != nil {
+	if err := r.problems.Err(); err != nil {
 		return nil, nil, err
 	}
-	return reader.questions, reader.warnings, nil
+	return r.questions, r.warnings, nil
 }
 
 type reader struct {
 	name      string
+	line      int
 	lines     map[string]int // of each id
 	questions []Question
 	warnings  []string
 	problems  dataset.Problems
 }
 
-func (r *reader) fail(line int, path, format string, args ...any) {
-	r.problems.Add(&dataset.SyntaxError{File: r.name, Line: line, Path: path, Msg: fmt.Sprintf(format, args...)})
+func (r *reader) fail(path, format string, args ...any) {
+	r.problems.Add(&dataset.SyntaxError{File: r.name, Line: r.line, Path: path, Msg: fmt.Sprintf(format, args...)})
 }
 
 // row reads one line.
-func (r *reader) row(line int, raw []byte) {
-	if !utf8.Valid(raw) {
-		r.fail(line, "", "is not valid UTF-8")
+func (r *reader) row(raw []byte) {
+	switch {
+	case len(raw) > MaxLine:
+		r.fail("", "the line is longer than %d bytes", MaxLine)
+		return
+	case !utf8.Valid(raw):
+		r.fail("", "is not valid UTF-8")
 		return
 	}
 	values, err := readObject(raw)
 	if err != nil {
-		r.fail(line, "", "is no JSON object: %v", err)
+		r.fail("", "is no JSON object: %v", err)
 		return
 	}
-	q := Question{}
 	before := r.problems.Len()
-	q.ID = r.text(line, values, "id")
-	q.Question = r.text(line, values, "question")
-	for _, p := range q.Expected.read(values, "id", "question") {
-		r.fail(line, p.field, "%s", p.msg)
-	}
+	q := Question{ID: r.text(values, "id"), Question: r.text(values, "question")}
+	q.Expected.read(values, r.fail, "id", "question")
 	if first, taken := r.lines[q.ID]; taken && q.ID != "" {
-		r.fail(line, "id", "%q is the id of line %d already", q.ID, first)
+		r.fail("id", "%q is the id of line %d already", q.ID, first)
 	}
 	if r.problems.Len() > before {
 		return
 	}
-	r.lines[q.ID] = line
+	r.lines[q.ID] = r.line
 	for _, text := range q.Odd() {
-		r.warnings = append(r.warnings, fmt.Sprintf("%s: line %d: %s", r.name, line, text))
+		r.warnings = append(r.warnings, fmt.Sprintf("%s: line %d: %s", r.name, r.line, text))
 	}
 	r.questions = append(r.questions, q)
 }
 
 // text reads a text that must be there.
-func (r *reader) text(line int, values map[string]json.RawMessage, field string) string {
+func (r *reader) text(values map[string]json.RawMessage, field string) (text string) {
 	raw, ok := values[field]
-	var text string
 	switch {
 	case !ok:
-		r.fail(line, field, "is missing")
-	case json.Unmarshal(raw, &text) != nil || bytes.Equal(raw, []byte("null")):
-		r.fail(line, field, "expected a text, found %s", textutil.Cut(string(raw), 60))
+		r.fail(field, "is missing")
+	case json.Unmarshal(raw, &text) != nil || string(raw) == "null":
+		r.fail(field, "expected a text, found %s", textutil.Cut(string(raw), 60))
 	case strings.TrimSpace(text) == "":
-		r.fail(line, field, "is empty")
+		r.fail(field, "is empty")
 	}
 	return text
 }

@@ -50,7 +50,7 @@ func TestSample(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		read, warnings, err := answers.Read(bytes.NewReader(list), name)
+		read, warnings, err := answers.Read(list, name)
 		if err != nil || warnings != nil {
 			t.Fatal(err, warnings)
 		}

@@ -32,28 +32,31 @@ const (
 
 // searchIndex is a searchable list of passages. It is safe for concurrent use.
 type searchIndex struct {
-	passages []Passage
-	counts   []map[string]int // of stems, by passage
-	lengths  []float64
-	average  float64
+	passages []indexed
+	average  float64        // length
 	in       map[string]int // in how many passages a stem is
+}
+
+// indexed is a passage with how often it has each stem, and how many in all.
+type indexed struct {
+	Passage
+	counts map[string]int
+	length float64
 }
 
 // newIndex counts the stems of passages. Time and memory are linear in their text.
 func newIndex(passages []Passage) *searchIndex {
-	x := &searchIndex{passages: passages, in: map[string]int{}}
+	x := &searchIndex{in: map[string]int{}}
 	for _, p := range passages {
-		counts, length := map[string]int{}, 0
+		one := indexed{Passage: p, counts: map[string]int{}}
 		for _, stem := range stems(p.Text) {
-			counts[stem]++
-			length++
+			if one.counts[stem]++; one.counts[stem] == 1 {
+				x.in[stem]++
+			}
+			one.length++
 		}
-		for stem := range counts {
-			x.in[stem]++
-		}
-		x.counts = append(x.counts, counts)
-		x.lengths = append(x.lengths, float64(length))
-		x.average += float64(length)
+		x.passages = append(x.passages, one)
+		x.average += one.length
 	}
 	x.average = max(1, x.average/float64(max(1, len(passages))))
 	return x
@@ -71,25 +74,25 @@ func (x *searchIndex) Find(question string, n int) []Found {
 	slices.Sort(stems)
 	stems = slices.Compact(stems)
 	var found []Found
-	for i, p := range x.passages {
-		if score := x.score(i, stems); score > 0 {
-			found = append(found, Found{p, score})
+	for _, p := range x.passages {
+		if score := x.score(p, stems); score > 0 {
+			found = append(found, Found{p.Passage, score})
 		}
 	}
 	slices.SortStableFunc(found, func(a, b Found) int { return cmp.Compare(b.Score, a.Score) })
 	return found[:min(len(found), n)]
 }
 
-func (x *searchIndex) score(i int, stems []string) float64 {
+func (x *searchIndex) score(p indexed, stems []string) float64 {
 	sum := 0.0
 	for _, stem := range stems {
-		f := float64(x.counts[i][stem])
+		f := float64(p.counts[stem])
 		if f == 0 {
 			continue
 		}
 		n, in := float64(len(x.passages)), float64(x.in[stem])
 		idf := math.Log(1 + (n-in+0.5)/(in+0.5))
-		sum += idf * f * (k1 + 1) / (f + k1*(1-b+b*x.lengths[i]/x.average))
+		sum += idf * f * (k1 + 1) / (f + k1*(1-b+b*p.length/x.average))
 	}
 	return sum
 }
@@ -135,12 +138,9 @@ func pieces(text string, most int) []string {
 			continue
 		}
 		for _, sentence := range Sentences(line) {
-			runes := []rune(sentence)
-			for len(runes) > most {
-				out = append(out, string(runes[:most]))
-				runes = runes[most:]
+			for part := range slices.Chunk([]rune(sentence), most) {
+				out = append(out, string(part))
 			}
-			out = append(out, string(runes))
 		}
 	}
 	return out

@@ -35,6 +35,7 @@ import (
 
 	"extraction-experiment/experiment"
 	"extraction-experiment/harness/answers/pdf"
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/outcome"
 )
 
@@ -124,10 +125,8 @@ const (
 
 // Describe returns metadata of a run with what it asks of which document.
 func Describe(metadata map[string]string, doc *Document, questions Questions) map[string]string {
-	about := maps.Clone(metadata)
-	if about == nil {
-		about = map[string]string{}
-	}
+	about := map[string]string{}
+	maps.Copy(about, metadata)
 	about[outcome.PDFSHA256], about[outcome.QuestionsSHA256] = doc.SHA256, questions.SHA256
 	about[metaPDF], about[MetaPages] = filepath.Base(doc.Path), strconv.Itoa(len(doc.Pages))
 	about[metaReader] = "pdftext@" + pdf.Version
@@ -137,12 +136,9 @@ func Describe(metadata map[string]string, doc *Document, questions Questions) ma
 	if doc.Repaired {
 		about[metaDamaged] = "true"
 	}
-	var pages []string
-	for _, p := range doc.Problems() {
-		pages = append(pages, strconv.Itoa(p.Number))
-	}
-	if pages != nil {
-		about[metaUnreadable] = strings.Join(pages[:min(len(pages), 100)], ",")
+	if bad := doc.Problems(); len(bad) > 0 {
+		pages := cli.Each(bad[:min(len(bad), 100)], func(p pdf.Page) string { return strconv.Itoa(p.Number) })
+		about[metaUnreadable] = strings.Join(pages, ",")
 	}
 	return about
 }

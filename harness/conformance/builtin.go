@@ -27,11 +27,7 @@ type Builtin struct {
 // lists those that there are, and has exit code 64. What is no score of one
 // extraction, such as error, which is about a run, is none of them.
 func NewBuiltin(name string, rules *scoring.Scorer) (Builtin, error) {
-	var names []string
-	for _, d := range scoring.Catalog() {
-		names = append(names, d.Name)
-	}
-	names = append(names, harness.GroundedRate)
+	names := append(cli.Each(scoring.Catalog(), func(d scoring.Definition) string { return d.Name }), harness.GroundedRate)
 	if !slices.Contains(names, name) {
 		return Builtin{}, cli.Usage("evaluator.scorer: %q is no score of an extraction%s; there are: %s", name, textutil.Hint(name, names), strings.Join(names, ", "))
 	}
@@ -47,16 +43,19 @@ func (b Builtin) Evaluate(ctx context.Context, c evaluator.Case) (evaluator.Verd
 	if err := ctx.Err(); err != nil {
 		return evaluator.Verdict{}, err
 	}
+	fault := func(field string, err error) error {
+		return &evaluator.Fault{Kind: evaluator.BadVerdict, Message: field + " is no extraction: " + err.Error(), Err: err}
+	}
 	extracted, _, err := extraction.DecodeExtraction([]byte(c.Candidate))
 	if err != nil {
-		return evaluator.Verdict{}, &evaluator.Fault{Kind: evaluator.BadVerdict, Message: "candidate_answer is no extraction: " + err.Error(), Err: err}
+		return evaluator.Verdict{}, fault("candidate_answer", err)
 	}
 	if b.name == harness.GroundedRate {
 		return b.verdict([]outcome.Score{harness.Grounding(c.Question, extracted)})
 	}
 	expected, _, err := extraction.DecodeExtraction([]byte(c.Reference))
 	if err != nil {
-		return evaluator.Verdict{}, &evaluator.Fault{Kind: evaluator.BadVerdict, Message: "expected_output is no extraction: " + err.Error(), Err: err}
+		return evaluator.Verdict{}, fault("expected_output", err)
 	}
 	return b.verdict(b.rules.Score(expected, extracted).Scores)
 }

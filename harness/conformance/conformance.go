@@ -26,11 +26,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
 	"extraction-experiment/evaluator"
 	"extraction-experiment/internal/stats"
+	"extraction-experiment/outcome"
 )
 
 // Evaluator is what is certified; *evaluator.Evaluator and Builtin are.
@@ -97,25 +99,26 @@ func ask(ctx context.Context, cfg Config) ([][]answer, error) {
 		answers[i] = make([]answer, cfg.Runs)
 		for run := range cfg.Runs {
 			group.Go(func() error {
-				if inner.Err() != nil {
-					return inner.Err()
+				if inner.Err() == nil {
+					answers[i][run] = cfg.evaluate(inner, f)
 				}
-				if cfg.Started != nil {
-					cfg.Started(f.ID)
-				}
-				a := &answers[i][run]
-				a.verdict, a.err = cfg.Evaluator.Evaluate(inner, f.Case)
-				if inner.Err() != nil {
-					return inner.Err()
-				}
-				if cfg.Done != nil {
-					cfg.Done(f.ID, a.err)
-				}
-				return nil
+				return inner.Err()
 			})
 		}
 	}
 	return answers, group.Wait()
+}
+
+// evaluate asks once about a fixture.
+func (cfg Config) evaluate(ctx context.Context, f Fixture) (a answer) {
+	if cfg.Started != nil {
+		cfg.Started(f.ID)
+	}
+	a.verdict, a.err = cfg.Evaluator.Evaluate(ctx, f.Case)
+	if cfg.Done != nil && ctx.Err() == nil {
+		cfg.Done(f.ID, a.err)
+	}
+	return a
 }
 
 // neverAsked returns the first fault if all answers are faults of an evaluator
@@ -123,8 +126,7 @@ func ask(ctx context.Context, cfg Config) ([][]answer, error) {
 func neverAsked(answers [][]answer) error {
 	for _, runs := range answers {
 		for _, a := range runs {
-			var fault *evaluator.Fault
-			if a.err == nil || !errors.As(a.err, &fault) || !fault.Unavailable() {
+			if fault, ok := errors.AsType[*evaluator.Fault](a.err); !ok || !fault.Unavailable() {
 				return nil
 			}
 		}
@@ -206,28 +208,38 @@ type Needed struct {
 
 // tally counts over all fixtures.
 type tally struct {
-	faults                          map[string]int
-	valid, violations               int
-	grades                          map[graded]int
-	flips, comparisons, unambiguous int
-	variance                        stats.Moments
-	cost                            stats.Sum
-	costKnown, costUnknown          int
+	Statistics
+	violations, flips, comparisons, unambiguous int
+	grades                                      map[graded]int
+	runs                                        map[Label]int // that were valid
+	variance                                    stats.Moments
+	cost                                        stats.Sum
+	costKnown, costUnknown                      int
+}
+
+// graded is a grade of a run of a fixture with a label.
+type graded struct {
+	label Label
+	grade evaluator.Grade
 }
 
 func (t *tally) add(r FixtureResult, answers []answer) {
 	for _, a := range answers {
 		if a.err != nil {
-			t.faults[kindOf(a.err)]++
-			if a.verdict.Usage.Total() > 0 { // an answer that is of no use is paid for too
-				t.addCost(a.verdict)
-			}
-			continue
+			t.Faults[kindOf(a.err)]++
+		} else {
+			t.grades[graded{r.Label, evaluator.GradeOf(a.verdict.Score)}]++
+			t.runs[r.Label]++
 		}
-		t.addCost(a.verdict)
-		t.grades[graded{r.Label, evaluator.GradeOf(a.verdict.Score)}]++
+		switch call := cmp.Or(a.verdict.Call, &outcome.Call{}); {
+		case a.err != nil && call.Usage.Total() == 0: // else an answer that is of no use is paid for too
+		case call.CostUSD != nil && t.cost.Add(*call.CostUSD):
+			t.costKnown++
+		default:
+			t.costUnknown++
+		}
 	}
-	t.valid += len(r.Scores)
+	t.ValidRuns += len(r.Scores)
 	t.violations += r.Violations
 	if r.Variance != nil {
 		t.variance.Add(*r.Variance)
@@ -239,43 +251,27 @@ func (t *tally) add(r FixtureResult, answers []answer) {
 	}
 }
 
-func (t *tally) addCost(v evaluator.Verdict) {
-	if v.CostUSD != nil && t.cost.Add(*v.CostUSD) {
-		t.costKnown++
-	} else {
-		t.costUnknown++
-	}
-}
-
-// graded is a grade of a run of a fixture with a label.
-type graded struct {
-	label Label
-	grade evaluator.Grade
-}
-
-// runs counts those of a label.
-func (t *tally) runs(label Label) int {
-	return t.grades[graded{label, evaluator.Pass}] + t.grades[graded{label, evaluator.Borderline}] +
-		t.grades[graded{label, evaluator.Fail}]
-}
-
 func (t *tally) statistics(cfg Config) Statistics {
-	ofPass, ofFail := t.runs(Pass), t.runs(Fail)
-	borderline := t.grades[graded{Pass, evaluator.Borderline}] + t.grades[graded{Fail, evaluator.Borderline}]
-	s := Statistics{
-		Confidence: Confidence, ValidRuns: t.valid, Faults: t.faults,
-		FlipRate: newRate(t.flips, t.comparisons), Divisor: "comparisons with the first valid run of a pass or fail fixture; a fixture's own flip_rate is divided by its valid runs",
-		Agreement:  newRate(t.grades[graded{Pass, evaluator.Pass}]+t.grades[graded{Fail, evaluator.Fail}], ofPass+ofFail),
-		FalsePass:  newRate(t.grades[graded{Fail, evaluator.Pass}], ofFail),
-		FalseFail:  newRate(t.grades[graded{Pass, evaluator.Fail}], ofPass),
-		Borderline: newRate(borderline, ofPass+ofFail),
-
-		BoundViolations: newRate(t.violations, t.valid),
-		Certification:   t.certification(cfg),
+	rate := func(of int, grades ...graded) Rate {
+		n := 0
+		for _, g := range grades {
+			n += t.grades[g]
+		}
+		return newRate(n, of)
 	}
-	if mean, ok := t.variance.Mean(); ok {
-		_, top, _ := t.variance.Range()
-		s.MeanVariance, s.MaxVariance = &mean, &top
+	s, both := t.Statistics, t.runs[Pass]+t.runs[Fail]
+	s.Confidence = Confidence
+	s.FlipRate = newRate(t.flips, t.comparisons)
+	s.Divisor = "comparisons with the first valid run of a pass or fail fixture; a fixture's own flip_rate is divided by its valid runs"
+	s.Agreement = rate(both, graded{Pass, evaluator.Pass}, graded{Fail, evaluator.Fail})
+	s.FalsePass = rate(t.runs[Fail], graded{Fail, evaluator.Pass})
+	s.FalseFail = rate(t.runs[Pass], graded{Pass, evaluator.Fail})
+	s.Borderline = rate(both, graded{Pass, evaluator.Borderline}, graded{Fail, evaluator.Borderline})
+	s.BoundViolations = newRate(t.violations, t.ValidRuns)
+	s.Certification = t.certification(cfg)
+	s.MeanVariance = t.variance.MeanOrNil()
+	if _, top, ok := t.variance.Range(); ok {
+		s.MaxVariance = &top
 	}
 	if t.costKnown > 0 && t.costUnknown == 0 {
 		s.CostUSD = new(t.cost.Value())
@@ -289,18 +285,14 @@ func (t *tally) certification(cfg Config) Certification {
 		c.FlipRate = &hi
 	}
 	rates := []float64{0.1, 0.05, 0.01}
-	if cfg.MaxFlipRate > 0 && cfg.MaxFlipRate < 1 {
-		rates = append([]float64{cfg.MaxFlipRate}, rates...)
+	if own := cfg.MaxFlipRate; own > 0 && own < 1 {
+		rates = append([]float64{own}, slices.DeleteFunc(rates, func(rate float64) bool { return rate == own })...)
 	}
-	done := map[float64]bool{}
 	for _, rate := range rates {
-		n, ok := stats.TrialsNeeded(t.flips, rate, Confidence)
-		if !ok || t.unambiguous == 0 || done[rate] {
-			continue
+		if n, ok := stats.TrialsNeeded(t.flips, rate, Confidence); ok && t.unambiguous > 0 {
+			perFixture := (n+t.unambiguous-1)/t.unambiguous + 1 // the first run compares with nothing
+			c.Needed = append(c.Needed, Needed{rate, n, perFixture})
 		}
-		done[rate] = true
-		perFixture := (n+t.unambiguous-1)/t.unambiguous + 1 // the first run compares with nothing
-		c.Needed = append(c.Needed, Needed{rate, n, perFixture})
 	}
 	return c
 }

@@ -208,8 +208,5 @@ func (r *reader) problem(line int, format string, args ...any) {
 }
 
 func (r *reader) warn(format string, args ...any) {
-	const most = 100
-	if len(r.warnings) < most {
-		r.warnings = append(r.warnings, fmt.Sprintf(format, args...))
-	}
+	r.warnings = append(r.warnings, fmt.Sprintf(format, args...))
 }

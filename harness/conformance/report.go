@@ -1,8 +1,10 @@
 package conformance
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"extraction-experiment/evaluator"
@@ -84,7 +86,7 @@ func newReport(cfg Config, answers [][]answer) Report {
 		Runs: cfg.Runs, MaxFlipRate: cfg.MaxFlipRate, ScoreTolerance: cfg.ScoreTolerance,
 		Fingerprint: cfg.Fingerprint, Warnings: append([]string{}, cfg.Warnings...),
 	}
-	t := &tally{faults: map[string]int{}, grades: map[graded]int{}}
+	t := &tally{Statistics: Statistics{Faults: map[string]int{}}, grades: map[graded]int{}, runs: map[Label]int{}}
 	for i, f := range cfg.Fixtures {
 		one := judge(cfg, f, answers[i])
 		t.add(one, answers[i])
@@ -102,10 +104,7 @@ const maxMessage = 1000
 
 // judge makes the result of one fixture.
 func judge(cfg Config, f Fixture, answers []answer) FixtureResult {
-	r := FixtureResult{ID: f.ID, Label: f.Label, Runs: len(answers), Scores: []float64{}, Errors: []string{}, Reasons: []string{}}
-	if f.Label == Ambiguous {
-		r.Bounds = f.Bounds
-	}
+	r := FixtureResult{ID: f.ID, Label: f.Label, Runs: len(answers), Scores: []float64{}, Bounds: f.Bounds, Errors: []string{}, Reasons: []string{}}
 	var m stats.Moments
 	var first evaluator.Grade
 	for run, a := range answers {
@@ -114,10 +113,8 @@ func judge(cfg Config, f Fixture, answers []answer) FixtureResult {
 			continue
 		}
 		score := a.verdict.Score
-		if len(r.Scores) == 0 {
-			first = evaluator.GradeOf(score)
-		}
-		if evaluator.GradeOf(score) != first {
+		grade := evaluator.GradeOf(score)
+		if first = cmp.Or(first, grade); grade != first {
 			r.Flips++
 		}
 		if !allowed(cfg, f, score) {
@@ -127,10 +124,8 @@ func judge(cfg Config, f Fixture, answers []answer) FixtureResult {
 		m.Add(score)
 	}
 	if n := len(r.Scores); n > 0 {
-		mean, _ := m.Mean()
 		variance, _ := m.PopulationVariance()
-		r.Mean, r.Variance = &mean, &variance
-		r.FlipRate = new(float64(r.Flips) / float64(n))
+		r.Mean, r.Variance, r.FlipRate = m.MeanOrNil(), &variance, new(float64(r.Flips)/float64(n))
 	}
 	r.Compatible = len(r.Errors) == 0
 	r.settle(cfg, f)
@@ -144,16 +139,13 @@ const slack = 1e-9
 // allowed reports whether the label of a fixture allows a score; a score exactly
 // at a bound is allowed, as the decimals of the bound and the score have it.
 func allowed(cfg Config, f Fixture, score float64) bool {
-	switch {
-	case f.Label == Pass:
+	switch f.Label {
+	case Pass:
 		return score >= 1-cfg.ScoreTolerance-slack
-	case f.Label == Fail:
+	case Fail:
 		return score <= cfg.ScoreTolerance+slack
-	case f.Bounds == nil:
-		return true
-	default:
-		return score >= f.Bounds.Low && score <= f.Bounds.High
 	}
+	return f.Bounds == nil || score >= f.Bounds.Low && score <= f.Bounds.High
 }
 
 // settle says whether a fixture is consistent and passed, and why not.
@@ -182,15 +174,12 @@ func demanded(cfg Config, f Fixture) string {
 	switch {
 	case f.Label == Ambiguous:
 		return fmt.Sprintf("from %g to %g", f.Bounds.Low, f.Bounds.High)
-	case f.Label == Pass && cfg.ScoreTolerance > 0:
-		return "at least " + decimal(1-cfg.ScoreTolerance)
+	case cfg.ScoreTolerance == 0:
+		return map[Label]string{Pass: "1", Fail: "0"}[f.Label]
 	case f.Label == Pass:
-		return "1"
-	case cfg.ScoreTolerance > 0:
-		return "at most " + decimal(cfg.ScoreTolerance)
-	default:
-		return "0"
+		return "at least " + decimal(1-cfg.ScoreTolerance)
 	}
+	return "at most " + decimal(cfg.ScoreTolerance)
 }
 
 // kindOf returns the kind of a fault.
@@ -216,27 +205,23 @@ func (r Report) Terms() string {
 // that can be relied on as far as its fixtures go.
 func (r Report) Weak() []string {
 	list := []string{}
-	s := r.Statistics
-	switch rate := s.Certification.FlipRate; {
+	say := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
+	switch rate := r.Statistics.Certification.FlipRate; {
 	case rate == nil:
-		list = append(list, "no pass or fail fixture was evaluated twice, so that nothing is known of its stability")
+		say("no pass or fail fixture was evaluated twice, so that nothing is known of its stability")
 	case *rate > 0.5:
-		list = append(list, fmt.Sprintf("its %s leave a flip rate of %.0f %% possible", textutil.Counted(s.FlipRate.Of, "comparison"), *rate*100))
+		say("its %s leave a flip rate of %.0f %% possible", textutil.Counted(r.Statistics.FlipRate.Of, "comparison"), *rate*100)
 	}
-	var missing []string
-	for _, label := range []Label{Pass, Fail} {
-		if r.labels()[label] == 0 {
-			missing = append(missing, string(label))
-		}
-	}
+	labels := r.labels()
+	missing := slices.DeleteFunc([]string{string(Pass), string(Fail)}, func(label string) bool { return labels[Label(label)] > 0 })
 	if len(missing) > 0 {
-		list = append(list, fmt.Sprintf("there is no %s fixture: an evaluator that always says the same would pass", strings.Join(missing, " and no ")))
+		say("there is no %s fixture: an evaluator that always says the same would pass", strings.Join(missing, " and no "))
 	}
 	if r.MaxFlipRate >= 0.5 {
-		list = append(list, fmt.Sprintf("a flip rate of %s was allowed", decimal(r.MaxFlipRate)))
+		say("a flip rate of %s was allowed", decimal(r.MaxFlipRate))
 	}
 	if r.ScoreTolerance > 0.2 {
-		list = append(list, fmt.Sprintf("with a tolerance of %s a pass fixture passes below 0.8, which is no pass", decimal(r.ScoreTolerance)))
+		say("with a tolerance of %s a pass fixture passes below 0.8, which is no pass", decimal(r.ScoreTolerance))
 	}
 	return list
 }

@@ -79,17 +79,13 @@ func (o Opener) openModelAnswerer(ctx context.Context, cfg AnswersConfig, doc *a
 	if err != nil {
 		return nil, err
 	}
-	asking, err := answers.NewAsking(answers.AskingConfig{
-		Document: doc, Model: asks.Model, Name: opened.Info.Model, Provider: opened.Provider,
-		Prompt: template, Parameters: cfg.Parameters, Passages: cfg.Passages,
-	})
-	if err != nil {
-		return nil, cli.Usage("%w", err)
-	}
 	info := opened.Info
 	info.Pipeline = strings.TrimSpace(info.Pipeline + " retrieve@1 passages:" + strconv.Itoa(cfg.Passages))
 	*made = System{Header: o.describe(info, cfg.Config, pin), Close: asks.closing, Asks: asks}
-	return asking, nil
+	return answers.Asking{
+		Document: doc, Model: asks.Model, Name: opened.Info.Model, Provider: opened.Provider,
+		Prompt: template, Parameters: cfg.Parameters, Passages: cfg.Passages,
+	}, nil
 }
 
 // answersPrompt finds the prompt that is asked for, else the built-in one.

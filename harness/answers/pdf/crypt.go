@@ -8,141 +8,126 @@ import (
 	"crypto/rc4"
 	"crypto/sha256"
 	"crypto/sha512"
+	"encoding/binary"
 	"hash"
 	"slices"
 )
 
 // crypt decrypts strings and streams.
 type crypt struct {
-	key      []byte
-	err      error
-	strings  Name // how they are encrypted: V2 is RC4, AESV2 and AESV3; others are not
-	streams  Name
-	metadata bool // metadata is encrypted, too
-}
-
-func (f *File) cryptError() error {
-	if f.crypt == nil {
-		return nil
-	}
-	return f.crypt.err
+	key                            []byte
+	strings, streams               Name // how they are encrypted: V2 is RC4, AESV2 and AESV3; others are not
+	metadata                       bool // metadata is encrypted, too
+	revision, size                 int  // size is that of a key of RC4 or AES-128, in bytes
+	permissions                    uint32
+	id                             []byte // of the file
+	user, owner, userKey, ownerKey []byte // the entries U, O, UE and OE
 }
 
 // prepareCrypt finds the key by the password, which is that of the user or the
 // owner, else by none.
 func (f *File) prepareCrypt() {
-	d := f.Dict(f.trailer["Encrypt"]) // read before there is a key: its strings are plain
-	f.crypt = &crypt{metadata: true}
-	if v, ok := f.Resolve(d["EncryptMetadata"]).(bool); ok {
-		f.crypt.metadata = v
-	}
-	f.objects, f.packs = map[int]Object{}, map[int]*pack{}
-	version, revision := f.Int(d["V"]), f.Int(d["R"])
-	if f.Name(d["Filter"]) != "Standard" || version < 1 || version > 5 || version == 3 {
-		f.crypt.err = ErrCipher
+	if f.crypt != nil || f.trailer["Encrypt"] == nil {
 		return
 	}
-	f.crypt.strings, f.crypt.streams = f.methodOf(d, "StrF", version), f.methodOf(d, "StmF", version)
+	d := f.Dict(f.trailer["Encrypt"]) // read before there is a key: its strings are plain
+	text := func(o Object) []byte { return []byte(resolved[String](f, o)) }
+	version, revision := f.Int(d["V"]), f.Int(d["R"])
+	c := &crypt{
+		revision: revision, size: 5, permissions: uint32(f.Int(d["P"])), metadata: f.Resolve(d["EncryptMetadata"]) != false,
+		user: text(d["U"]), owner: text(d["O"]), userKey: text(d["UE"]), ownerKey: text(d["OE"]),
+	}
+	if ids := f.Array(f.trailer["ID"]); len(ids) > 0 {
+		c.id = text(ids[0])
+	}
+	if bits := f.Int(d["Length"]); revision >= 3 && bits >= 40 && bits <= 128 {
+		c.size = bits / 8
+	} else if revision >= 4 {
+		c.size = 16
+	}
+	method := func(which Name) Name { return f.Name(f.Dict(f.Dict(d["CF"])[f.Name(d[which])])["CFM"]) }
+	if c.strings, c.streams = "V2", "V2"; version >= 4 {
+		c.strings, c.streams = method("StrF"), method("StmF")
+	}
+	f.crypt, f.objects = c, map[int]Object{}
+	if f.Name(d["Filter"]) != "Standard" || version < 1 || version > 5 || version == 3 {
+		f.locked = ErrCipher
+		return
+	}
 	for _, password := range []string{f.opt.Password, ""} {
-		if version == 5 {
-			f.crypt.key = f.key256(d, password, revision)
-		} else if f.crypt.key = f.key128(d, password, revision); f.crypt.key == nil {
-			f.crypt.key = f.key128(d, f.userPassword(d, password, revision), revision)
-		}
-		if f.crypt.key != nil {
+		if c.open(password, version); c.key != nil {
 			return
 		}
 	}
-	if f.crypt.err = ErrPassword; f.opt.Password != "" {
-		f.crypt.err = ErrWrong
+	if f.locked = ErrPassword; f.opt.Password != "" {
+		f.locked = ErrWrong
 	}
 }
 
-func (f *File) methodOf(d Dict, which Name, version int) Name {
-	if version < 4 {
-		return "V2"
+// open makes the key of a password; nil where it is neither the user's nor the owner's.
+func (c *crypt) open(password string, version int) {
+	if version == 5 {
+		c.key = c.key256([]byte(password))
+	} else if c.key = c.key128(password); c.key == nil {
+		c.key = c.key128(c.userPassword(password))
 	}
-	filter := f.Dict(f.Dict(d["CF"])[f.Name(d[which])])
-	return f.Name(filter["CFM"])
 }
 
-const pad = "\x28\xBF\x4E\x5E\x4E\x75\x8A\x41\x64\x00\x4E\x56\xFF\xFA\x01\x08\x2E\x2E\x00\xB6\xD0\x68\x3E\x80\x2F\x0C\xA9\xFE\x64\x53\x69\x7A"
-
-// textOf is an entry of the dictionary of encryption.
-func (f *File) textOf(d Dict, key Name) []byte { return []byte(resolved[String](f, d[key])) }
-
-// keySize is how many bytes a key of RC4 or AES-128 has.
-func (f *File) keySize(d Dict, revision int) int {
-	if v := f.Int(d["Length"]); revision >= 3 && v >= 40 && v <= 128 {
-		return v / 8
-	} else if revision >= 4 {
-		return 16
-	}
-	return 5
-}
+const pad = "\x28\xBF\x4E\x5E\x4E\x75\x8A\x41\x64\x00\x4E\x56\xFF\xFA\x01\x08" +
+	"\x2E\x2E\x00\xB6\xD0\x68\x3E\x80\x2F\x0C\xA9\xFE\x64\x53\x69\x7A"
 
 // stretched hashes a hash 50 times more, from revision 3 on.
-func stretched(key []byte, size, revision int) []byte {
+func (c *crypt) stretched(key []byte) []byte {
 	for range 50 {
-		if revision >= 3 {
-			sum := md5.Sum(key[:size])
+		if c.revision >= 3 {
+			sum := md5.Sum(key[:c.size])
 			key = sum[:]
 		}
 	}
-	return key[:size]
+	return key[:c.size]
 }
 
 // userPassword is algorithm 7 of ISO 32000-1: the padded password of the user, if
 // that of the owner is right.
-func (f *File) userPassword(d Dict, owner string, revision int) string {
-	o := f.textOf(d, "O")
+func (c *crypt) userPassword(owner string) string {
 	sum := md5.Sum([]byte((owner + pad)[:32]))
-	key := stretched(sum[:], f.keySize(d, revision), revision)
-	if revision == 2 {
-		return string(rc4Of(key, o[:min(32, len(o))]))
-	}
-	return string(rc4Turned(key, o[:min(32, len(o))], 19, -1))
+	return string(c.rc4Turned(c.stretched(sum[:]), c.owner[:min(32, len(c.owner))]))
 }
 
 // key128 is algorithm 2 of ISO 32000-1 with the check of algorithms 4 and 5;
 // nil where the password of the user is wrong.
-func (f *File) key128(d Dict, password string, revision int) []byte {
-	id := []byte{}
-	if ids := f.Array(f.trailer["ID"]); len(ids) > 0 {
-		id = []byte(resolved[String](f, ids[0]))
-	}
-	p := uint32(int64(f.Int(d["P"])))
+func (c *crypt) key128(password string) []byte {
 	h := md5.New()
 	h.Write([]byte((password + pad)[:32]))
-	h.Write(f.textOf(d, "O")[:min(32, len(f.textOf(d, "O")))])
-	h.Write([]byte{byte(p), byte(p >> 8), byte(p >> 16), byte(p >> 24)})
-	h.Write(id)
-	if revision >= 4 && !f.crypt.metadata {
+	h.Write(c.owner[:min(32, len(c.owner))])
+	h.Write(binary.LittleEndian.AppendUint32(nil, c.permissions))
+	h.Write(c.id)
+	if c.revision >= 4 && !c.metadata {
 		h.Write([]byte{255, 255, 255, 255})
 	}
-	key := stretched(h.Sum(nil), f.keySize(d, revision), revision)
-	if !bytes.HasPrefix(f.textOf(d, "U"), userCheck(key, id, revision)) {
+	key := c.stretched(h.Sum(nil))
+	check := []byte(pad)
+	if c.revision != 2 {
+		sum := md5.Sum(append(check, c.id...))
+		check = sum[:]
+	}
+	if !bytes.HasPrefix(c.user, c.rc4Turned(key, check)) {
 		return nil
 	}
 	return key
 }
 
-// userCheck is what the entry U must begin with.
-func userCheck(key, id []byte, revision int) []byte {
-	if revision == 2 {
-		return rc4Of(key, []byte(pad))
+// rc4Turned encrypts 20 times with the key turned by a number, once for revision 2. As
+// RC4 is an exclusive or, to decrypt is the same.
+func (c *crypt) rc4Turned(key, data []byte) []byte {
+	turns := 20
+	if c.revision == 2 {
+		turns = 1
 	}
-	sum := md5.Sum(append([]byte(pad), id...))
-	return rc4Turned(key, sum[:], 0, 1)
-}
-
-// rc4Turned encrypts 20 times with the key turned by a number that goes from first
-// in steps.
-func rc4Turned(key, data []byte, first, step int) []byte {
-	for i := range 20 {
-		turned := make([]byte, len(key))
-		for j := range key {
-			turned[j] = key[j] ^ byte(first+step*i)
+	for turn := range turns {
+		turned := bytes.Clone(key)
+		for i := range turned {
+			turned[i] ^= byte(turn)
 		}
 		data = rc4Of(turned, data)
 	}
@@ -160,26 +145,22 @@ func rc4Of(key, data []byte) []byte {
 }
 
 func (c *crypt) decrypt(method Name, ref Ref, data []byte) []byte {
-	if c.err != nil || len(c.key) == 0 {
-		return data
+	objectKey := func(salt string) []byte {
+		number := []byte{byte(ref.Num), byte(ref.Num >> 8), byte(ref.Num >> 16), byte(ref.Gen), byte(ref.Gen >> 8)}
+		sum := md5.Sum(slices.Concat(c.key, number, []byte(salt)))
+		return sum[:min(16, len(c.key)+5)]
 	}
-	switch method {
-	case "V2":
-		return rc4Of(c.objectKey(ref, ""), data)
-	case "AESV2":
-		return unCBC(c.objectKey(ref, "sAlT"), data)
-	case "AESV3":
+	switch {
+	case c.key == nil:
+		return data
+	case method == "V2":
+		return rc4Of(objectKey(""), data)
+	case method == "AESV2":
+		return unCBC(objectKey("sAlT"), data)
+	case method == "AESV3":
 		return unCBC(c.key, data)
 	}
 	return data
-}
-
-func (c *crypt) objectKey(ref Ref, salt string) []byte {
-	h := md5.New()
-	h.Write(c.key)
-	h.Write([]byte{byte(ref.Num), byte(ref.Num >> 8), byte(ref.Num >> 16), byte(ref.Gen), byte(ref.Gen >> 8)})
-	h.Write([]byte(salt))
-	return h.Sum(nil)[:min(16, len(c.key)+5)]
 }
 
 // unCBC decrypts AES in CBC mode, the vector in front, and removes the padding.
@@ -199,31 +180,28 @@ func unCBC(key, data []byte) []byte {
 
 // key256 is algorithm 2.A of ISO 32000-2, and for revision 5 the hash of Adobe's
 // extension level 3; nil where the password is neither the user's nor the owner's.
-func (f *File) key256(d Dict, password string, revision int) []byte {
-	secret := []byte(password)
-	secret = secret[:min(len(secret), 127)]
+func (c *crypt) key256(password []byte) []byte {
+	password = password[:min(len(password), 127)]
 	hashed := hash6
-	if revision == 5 {
+	if c.revision == 5 {
 		hashed = hash5
 	}
-	u := f.textOf(d, "U")
-	if len(u) < 48 {
+	if len(c.user) < 48 {
 		return nil
 	}
 	for _, of := range []struct {
-		check, encrypted Name
+		check, encrypted []byte
 		user             []byte // what the hash of the owner's has beside
-	}{{"U", "UE", nil}, {"O", "OE", u[:48]}} {
-		check, encrypted := f.textOf(d, of.check), f.textOf(d, of.encrypted)
-		if len(check) < 48 || len(encrypted) < 32 || !bytes.Equal(hashed(secret, check[32:40], of.user), check[:32]) {
+	}{{c.user, c.userKey, nil}, {c.owner, c.ownerKey, c.user[:48]}} {
+		if len(of.check) < 48 || len(of.encrypted) < 32 || !bytes.Equal(hashed(password, of.check[32:40], of.user), of.check[:32]) {
 			continue
 		}
-		block, err := aes.NewCipher(hashed(secret, check[40:48], of.user))
+		block, err := aes.NewCipher(hashed(password, of.check[40:48], of.user))
 		if err != nil {
 			return nil
 		}
 		key := make([]byte, 32)
-		cipher.NewCBCDecrypter(block, make([]byte, aes.BlockSize)).CryptBlocks(key, encrypted[:32])
+		cipher.NewCBCDecrypter(block, make([]byte, aes.BlockSize)).CryptBlocks(key, of.encrypted[:32])
 		return key
 	}
 	return nil
@@ -256,53 +234,4 @@ func hash6(password, salt, user []byte) []byte {
 			return key[:32]
 		}
 	}
-}
-
-// pack is a decoded object stream.
-type pack struct {
-	data    []byte
-	offsets map[int]int
-}
-
-// packed reads an object out of an object stream.
-func (f *File) packed(in, num int) Object {
-	p, ok := f.packs[in]
-	if !ok {
-		p = f.openPack(in)
-		f.packs[in] = p
-	}
-	at, ok := p.offsets[num]
-	if !ok {
-		return nil
-	}
-	l := &Lexer{data: p.data, pos: at}
-	o, _ := l.object()
-	f.spendOn(l, at)
-	return o
-}
-
-// openPack decodes an object stream; one that cannot be read is empty.
-func (f *File) openPack(num int) *pack {
-	p := &pack{offsets: map[int]int{}}
-	if e, ok := f.xref[num]; !ok || e.pack != 0 {
-		return p // an object stream is never in another one
-	}
-	s, ok := f.load(Ref{Num: num}).(*Stream)
-	if !ok {
-		return p
-	}
-	p.data, _ = f.Decode(s) // what was decoded before an error is used
-	first := f.Int(s.Dict["First"])
-	l := &Lexer{data: p.data}
-	for range f.Int(s.Dict["N"]) {
-		id, ok1 := l.int()
-		offset, ok2 := l.int()
-		if !ok1 || !ok2 || !f.Spend(entryCost) {
-			break
-		}
-		if at := first + clampInt(float64(offset)); at >= 0 && at < len(p.data) {
-			p.offsets[int(id)] = at
-		}
-	}
-	return p
 }

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 )
 
 // MaxFile is the size, in bytes, above which a file is refused.
@@ -35,11 +37,11 @@ type File struct {
 	xref    map[int]entry
 	trailer Dict
 	crypt   *crypt
+	locked  error // why it cannot be decrypted
 	objects map[int]Object
-	loading map[int]bool
-	packs   map[int]*pack
+	depth   int // of objects that are loaded for others
 	decoded int64
-	spent   error
+	spent   error // why the budget is spent; nil while it is not
 	// Repaired says that the cross-reference table could not be used.
 	Repaired bool
 }
@@ -61,9 +63,6 @@ const entryCost = 100
 // of ctx.
 func Open(ctx context.Context, data []byte, opt Options) (*File, error) {
 	opt.MaxDecoded = cmp.Or(opt.MaxDecoded, 512<<20)
-	if len(data) > MaxFile {
-		return nil, fmt.Errorf("%w: it has more than %d MiB", ErrBudget, MaxFile>>20)
-	}
 	head := bytes.Index(data[:min(len(data), 1024)], []byte("%PDF-"))
 	if head < 0 {
 		return nil, ErrNotPDF
@@ -71,45 +70,40 @@ func Open(ctx context.Context, data []byte, opt Options) (*File, error) {
 	f := &File{ctx: ctx, opt: opt, data: data[head:]}
 	f.reset()
 	ok := f.readXref() && f.hasPages()
-	if locked := f.cryptError(); !ok && f.spent == nil && locked != ErrPassword && locked != ErrWrong {
+	if !ok && f.spent == nil && f.locked != ErrPassword && f.locked != ErrWrong {
 		f.reset()
 		f.repair()
-	}
-	if err := f.cryptError(); err != nil {
-		return nil, err
-	}
-	if f.spent != nil {
-		return nil, f.spent
+		ok = f.hasPages()
 	}
 	switch end := f.data[max(0, len(f.data)-2048):]; {
-	case f.hasPages():
+	case f.locked != nil:
+		return nil, f.locked
+	case f.spent != nil:
+		return nil, f.spent
+	case ok:
+		return f, nil
 	case !bytes.Contains(end, []byte("%%EOF")):
 		return nil, fmt.Errorf("%w; its end is missing: it was cut off, copy it again", ErrDamaged)
-	default:
-		return nil, ErrDamaged
 	}
-	return f, nil
+	return nil, ErrDamaged
 }
 
 func (f *File) reset() {
-	f.xref, f.trailer, f.crypt = map[int]entry{}, Dict{}, nil
-	f.objects, f.loading, f.packs = map[int]Object{}, map[int]bool{}, map[int]*pack{}
+	f.xref, f.trailer, f.crypt, f.locked = map[int]entry{}, Dict{}, nil, nil
+	f.objects = map[int]Object{}
 }
 
 // hasPages prepares decryption and looks for the tree of pages.
 func (f *File) hasPages() bool {
-	if f.crypt == nil && f.trailer["Encrypt"] != nil {
-		f.prepareCrypt()
-	}
-	if f.cryptError() != nil {
-		return false
-	}
-	root := f.Dict(f.trailer["Root"])
-	return f.Dict(root["Pages"]) != nil
+	f.prepareCrypt()
+	return f.locked == nil && f.pageTree() != nil
 }
 
+// pageTree is the root of the pages.
+func (f *File) pageTree() Dict { return f.Dict(f.Dict(f.trailer["Root"])["Pages"]) }
+
 // Spend takes the cost of work or memory, in bytes, off the budget; false ends
-// the reading, with Err as the reason.
+// the reading, with spent as the reason.
 func (f *File) Spend(bytes int64) bool {
 	if f.spent != nil {
 		return false
@@ -122,57 +116,45 @@ func (f *File) Spend(bytes int64) bool {
 	return f.spent == nil
 }
 
-// Err says why the budget is spent; nil while it is not.
-func (f *File) Err() error { return f.spent }
-
 // load reads an object, once.
 func (f *File) load(ref Ref) Object {
 	if o, ok := f.objects[ref.Num]; ok {
 		return o
 	}
 	e, ok := f.xref[ref.Num]
-	if !ok || e.free || f.loading[ref.Num] || len(f.loading) > maxDepth || !f.Spend(64) {
+	if !ok || e.free || f.depth > maxDepth || !f.Spend(64) {
 		return nil
 	}
-	f.loading[ref.Num] = true
-	defer delete(f.loading, ref.Num)
-	var o Object
-	if e.pack != 0 {
-		o = f.packed(e.pack, ref.Num)
+	f.objects[ref.Num] = nil // for what needs itself, and if it is not there
+	f.depth++
+	defer func() { f.depth-- }()
+	if e.pack == 0 {
+		f.objects[ref.Num] = f.indirect(e.offset, ref.Num)
 	} else {
-		o = f.indirect(e.offset, ref.Num)
+		for num, o := range f.unpack(e.pack) {
+			if f.xref[num].pack == e.pack {
+				f.objects[num] = o
+			}
+		}
 	}
-	f.objects[ref.Num] = o
-	return o
+	return f.objects[ref.Num]
 }
 
 // indirect reads "N G obj …" at an offset. A wrong number there is no object.
 func (f *File) indirect(offset, num int) Object {
-	if offset < 0 || offset >= len(f.data) {
-		return nil
-	}
-	l := &Lexer{data: f.data, pos: offset}
+	l := &Lexer{data: f.data, pos: max(0, offset)}
 	number, ok1 := l.int()
 	gen, ok2 := l.int()
-	if !ok1 || !ok2 || int(number) != num || l.word0() != Keyword("obj") {
+	if !ok1 || !ok2 || number != num || l.word0() != Keyword("obj") {
 		return nil
 	}
-	ref := Ref{int(number), int(gen)}
+	ref := Ref{number, gen}
 	if f.crypt != nil {
 		l.decrypt = func(s String) String { return String(f.crypt.decrypt(f.crypt.strings, ref, []byte(s))) }
 	}
 	before := l.pos
-	o, ok := l.object()
+	o, _ := l.object()
 	f.spendOn(l, before)
-	if !ok {
-		return nil
-	}
-	if a, isInt := o.(int64); isInt { // "7 0 R endobj": a reference by itself
-		b := l.word0()
-		if r, ok := reference([]Object{a, b}); ok && l.word0() == Keyword("R") {
-			return r
-		}
-	}
 	if d, isDict := o.(Dict); isDict {
 		if s := f.stream(l, d); s != nil {
 			s.ref = ref
@@ -200,9 +182,9 @@ func (l *Lexer) word0() Object {
 }
 
 // int reads a whole number.
-func (l *Lexer) int() (int64, bool) {
+func (l *Lexer) int() (int, bool) {
 	n, ok := l.word0().(int64)
-	return n, ok
+	return int(n), ok
 }
 
 // stream reads the bytes behind a dictionary, if there are any.
@@ -239,53 +221,39 @@ func (f *File) readXref() bool {
 	if !ok {
 		return false
 	}
-	seen := map[int64]bool{}
-	queue := []int64{start}
-	for len(queue) > 0 && len(seen) < 10_000 {
-		offset := queue[0]
-		queue = queue[1:]
-		if seen[offset] {
+	seen := map[int]bool{}
+	for queue := []int{start}; len(queue) > 0 && len(seen) < 10_000; queue = queue[1:] {
+		if seen[queue[0]] {
 			continue
 		}
-		seen[offset] = true
-		d, ok := f.section(offset)
+		seen[queue[0]] = true
+		d, ok := f.section(queue[0])
 		if !ok {
 			return false
 		}
-		for key, value := range d {
-			if _, known := f.trailer[key]; !known {
-				f.trailer[key] = value
+		for _, next := range []Object{d["XRefStm"], d["Prev"]} {
+			if offset, ok := f.Number(next); ok {
+				queue = append(queue, clampInt(offset))
 			}
 		}
-		if hybrid, ok := d["XRefStm"].(int64); ok {
-			queue = append(queue, hybrid)
-		}
-		if prev, ok := Number(d["Prev"]); ok {
-			queue = append(queue, int64(clampInt(prev)))
-		}
+		maps.Copy(d, f.trailer) // what is newer counts
+		f.trailer = d
 	}
 	return f.trailer["Root"] != nil
 }
 
 // section reads one table or stream and returns its trailer.
-func (f *File) section(offset int64) (Dict, bool) {
-	if offset < 0 || offset >= int64(len(f.data)) {
-		return nil, false
-	}
-	l := &Lexer{data: f.data, pos: int(offset)}
+func (f *File) section(offset int) (Dict, bool) {
+	l := &Lexer{data: f.data, pos: max(0, offset)}
 	first := l.word0()
 	if first == Keyword("xref") {
 		return f.table(l)
 	}
-	num, ok := first.(int64)
-	if !ok {
-		return nil, false
+	num, _ := first.(int64)
+	if s, ok := f.indirect(offset, int(num)).(*Stream); ok {
+		return s.Dict, f.tableOf(s)
 	}
-	s, ok := f.indirect(int(offset), int(num)).(*Stream)
-	if !ok {
-		return nil, false
-	}
-	return s.Dict, f.table2(s)
+	return nil, false
 }
 
 func (f *File) table(l *Lexer) (Dict, bool) {
@@ -305,69 +273,94 @@ func (f *File) table(l *Lexer) (Dict, bool) {
 			offset, ok1 := l.int()
 			_, ok2 := l.int() // the generation
 			c := l.word0()
-			if !ok1 || !ok2 || c != Keyword("n") && c != Keyword("f") || !f.Spend(entryCost) {
+			e := entry{offset: offset, free: c == Keyword("f")}
+			if !ok1 || !ok2 || c != Keyword("n") && !e.free || !f.enter(int(start)+i, e) {
 				return nil, false
 			}
-			f.enter(start+i, entry{offset: clampInt(float64(offset)), free: c == Keyword("f")})
 		}
 	}
 }
 
-func (f *File) enter(num int64, e entry) {
-	if _, known := f.xref[int(num)]; !known && num >= 0 && num < 1<<31 {
-		f.xref[int(num)] = e
+// enter enters an object that is not known yet; false where the budget is spent.
+func (f *File) enter(num int, e entry) bool {
+	if _, known := f.xref[num]; !known && num >= 0 && num < 1<<31 {
+		f.xref[num] = e
 	}
+	return f.Spend(entryCost)
 }
 
-// table2 reads a cross-reference stream.
-func (f *File) table2(s *Stream) bool {
+// tableOf reads a cross-reference stream.
+func (f *File) tableOf(s *Stream) bool {
 	var width [3]int
-	widths := f.Array(s.Dict["W"])
-	for i := range min(3, len(widths)) {
-		width[i] = f.Int(widths[i])
-		if width[i] < 0 || width[i] > 8 {
+	for i, n := range f.numbers(s.Dict["W"], len(width)) {
+		if width[i] = clampInt(n); width[i] < 0 || width[i] > 8 {
 			return false
 		}
 	}
 	row := width[0] + width[1] + width[2]
-	data, err := f.Decode(s)
-	if row == 0 || len(widths) < 3 || err != nil && len(data) == 0 {
+	data, _ := f.Decode(s) // what was decoded before an error is used
+	if row == 0 || len(data) == 0 {
 		return false
 	}
 	index := f.Array(s.Dict["Index"])
 	if index == nil {
-		index = Array{int64(0), int64(f.Int(s.Dict["Size"]))}
+		index = Array{int64(0), s.Dict["Size"]}
 	}
-	for i := 0; i+1 < len(index); i += 2 {
-		start, count := f.Int(index[i]), f.Int(index[i+1])
+	for of := range slices.Chunk(index[:len(index)/2*2], 2) {
+		start, count := f.Int(of[0]), f.Int(of[1])
 		for n := 0; n < count && len(data) >= row; n++ {
-			f.enter(int64(start+n), entryOf(data, width))
-			data = data[row:]
-			if !f.Spend(entryCost) {
+			if !f.enter(start+n, entryOf(data, width)) {
 				return false
 			}
+			data = data[row:]
 		}
 	}
 	return true
 }
 
 func entryOf(row []byte, width [3]int) entry {
-	field := func(n int, missing int) int {
-		if n == 0 {
-			return missing
-		}
-		v := 0
+	var fields [3]int
+	for i, n := range width {
 		for _, c := range row[:n] {
-			v = v<<8 | int(c)
+			fields[i] = fields[i]<<8 | int(c)
 		}
 		row = row[n:]
-		return v
 	}
-	switch kind, a := field(width[0], 1), field(width[1], 0); kind {
+	if width[0] == 0 {
+		fields[0] = 1
+	}
+	switch fields[0] {
 	case 1:
-		return entry{offset: a}
+		return entry{offset: fields[1]}
 	case 2:
-		return entry{pack: a}
+		return entry{pack: fields[1]}
 	}
 	return entry{free: true}
+}
+
+// unpack reads the objects in an object stream; one that cannot be read has none.
+func (f *File) unpack(num int) map[int]Object {
+	objects := map[int]Object{}
+	if f.xref[num].pack != 0 {
+		return objects // an object stream is never in another one
+	}
+	s := f.Stream(Ref{Num: num})
+	if s == nil {
+		return objects
+	}
+	data, _ := f.Decode(s) // what was decoded before an error is used
+	first, head := f.Int(s.Dict["First"]), &Lexer{data: data}
+	for range f.Int(s.Dict["N"]) {
+		id, ok1 := head.int()
+		offset, ok2 := head.int()
+		if !ok1 || !ok2 || !f.Spend(entryCost) {
+			break
+		}
+		if at := first + offset; at >= 0 && at < len(data) {
+			l := &Lexer{data: data, pos: at}
+			objects[id], _ = l.object()
+			f.spendOn(l, at)
+		}
+	}
+	return objects
 }

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"compress/flate"
 	"encoding/ascii85"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -22,7 +23,8 @@ func (f *File) Decode(s *Stream) ([]byte, error) {
 	if !f.Spend(int64(len(s.raw)) + 256) {
 		return nil, f.spent
 	}
-	filters, params := f.filters(s)
+	filters := f.oneOrMore(cmp.Or(s.Dict["Filter"], s.Dict["F"]))
+	params := f.oneOrMore(cmp.Or(s.Dict["DecodeParms"], s.Dict["DP"]))
 	if len(filters) > maxFilters {
 		return nil, fmt.Errorf("it goes through more than %d filters", maxFilters)
 	}
@@ -31,8 +33,12 @@ func (f *File) Decode(s *Stream) ([]byte, error) {
 		data = f.crypt.decrypt(f.crypt.streams, s.ref, data)
 	}
 	for i, name := range filters {
+		var param Dict
+		if i < len(params) {
+			param = f.Dict(params[i])
+		}
 		var err error
-		data, err = f.filter(name, data, params[i])
+		data, err = f.filter(f.Name(name), data, param)
 		if !f.Spend(int64(len(data))) {
 			return nil, f.spent
 		}
@@ -44,33 +50,20 @@ func (f *File) Decode(s *Stream) ([]byte, error) {
 }
 
 // isPlain reports whether a stream of an encrypted file is not encrypted.
-func (f *File) isPlain(s *Stream, filters []Name) bool {
-	if f.Name(s.Dict["Type"]) == "XRef" || f.Name(s.Dict["Type"]) == "Metadata" && !f.crypt.metadata {
-		return true
-	}
-	return len(filters) > 0 && filters[0] == "Crypt"
+func (f *File) isPlain(s *Stream, filters Array) bool {
+	kind := f.Name(s.Dict["Type"])
+	return kind == "XRef" || kind == "Metadata" && !f.crypt.metadata || len(filters) > 0 && f.Name(filters[0]) == "Crypt"
 }
 
-// filters lists the filters of a stream with the parameters of each.
-func (f *File) filters(s *Stream) (names []Name, params []Dict) {
-	oneOrMore := func(o Object) Array {
-		switch o := f.Resolve(o).(type) {
-		case Name, Dict:
-			return Array{o}
-		case Array:
-			return o
-		}
+// oneOrMore resolves to a list; what is none is the only one.
+func (f *File) oneOrMore(o Object) Array {
+	if o = f.Resolve(o); o == nil {
 		return nil
 	}
-	list := oneOrMore(cmp.Or(s.Dict["DecodeParms"], s.Dict["DP"]))
-	for i, name := range oneOrMore(cmp.Or(s.Dict["Filter"], s.Dict["F"])) {
-		var param Dict
-		if i < len(list) {
-			param = f.Dict(list[i])
-		}
-		names, params = append(names, f.Name(name)), append(params, param)
+	if list, ok := o.(Array); ok {
+		return list
 	}
-	return names, params
+	return Array{o}
 }
 
 func (f *File) filter(name Name, data []byte, param Dict) ([]byte, error) {
@@ -104,14 +97,10 @@ func readMost(r io.Reader, limit int64) ([]byte, error) {
 // inflate decodes zlib. Checksums are not looked at, and what comes before
 // damage is kept: damaged files are common.
 func inflate(data []byte) ([]byte, error) {
-	if len(data) < 2 {
-		return nil, nil
+	if len(data) >= 2 && data[0]&0x0f == 8 && binary.BigEndian.Uint16(data)%31 == 0 {
+		data = data[2:]
 	}
-	body := data
-	if data[0]&0x0f == 8 && (int(data[0])<<8|int(data[1]))%31 == 0 {
-		body = data[2:]
-	}
-	out, err := readMost(flate.NewReader(bytes.NewReader(body)), maxStream)
+	out, err := readMost(flate.NewReader(bytes.NewReader(data)), maxStream)
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		err = nil
 	}
@@ -124,13 +113,8 @@ func (f *File) unpredict(data []byte, param Dict, err error) ([]byte, error) {
 	if predictor <= 2 {
 		return data, err
 	}
-	or := func(key Name, missing int) int {
-		if v, ok := f.Number(param[key]); ok {
-			return clampInt(v)
-		}
-		return missing
-	}
-	colors, bits, columns := or("Colors", 1), or("BitsPerComponent", 8), or("Columns", 1)
+	colors, bits := cmp.Or(f.Int(param["Colors"]), 1), cmp.Or(f.Int(param["BitsPerComponent"]), 8)
+	columns := cmp.Or(f.Int(param["Columns"]), 1)
 	if colors < 1 || colors > 32 || bits < 1 || bits > 16 || columns < 1 || columns > 1<<20 {
 		return nil, errors.New("the parameters of a predictor make no sense")
 	}
@@ -184,12 +168,7 @@ func paeth(a, b, c int) int {
 // un85 decodes ASCII base 85; what is no digit of it is passed over.
 func un85(data []byte) []byte {
 	data, _, _ = bytes.Cut(data, []byte("~"))
-	digits := bytes.Map(func(r rune) rune {
-		if r >= '!' && r <= 'u' || r == 'z' {
-			return r
-		}
-		return -1
-	}, data)
+	digits := only(data, func(r rune) bool { return r >= '!' && r <= 'u' || r == 'z' })
 	out := make([]byte, 4*len(digits))
 	n, _, _ := ascii85.Decode(out, digits, true) // of what is damaged, what comes before
 	return out[:n]

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
 
@@ -15,73 +16,60 @@ import (
 
 // font turns strings of a content stream into text and widths.
 type font struct {
-	toUnicode *cmap
-	codes     *cmap // of a composite font; nil for a simple one
+	toUnicode cmap
+	composite bool
+	codes     cmap // of a composite font
 	encoding  simpleEncoding
-	known     bool // encoding says something
 	ucs2      bool // codes of a composite font are UTF-16
 	widths    map[uint32]float64
 	fallback  float64 // width of what is not in widths, in thousandths
-	guess     bool    // there are no widths at all
 	scale     float64 // from glyph space to text space
 }
 
-// The memory that a font takes for each width and range of codes, in bytes,
-// about: a few bytes of a file can ask for 65,536 of either.
+// The memory that a font takes for each width, range of codes and name, in bytes,
+// about: a few bytes of a file can ask for 65,536 of them, again and again.
 const (
 	widthCost = 40
 	rangeCost = 72
+	nameCost  = 16 // rather for its time
 )
 
 // openFont reads a font and takes its memory off the file's budget; what is
 // missing of it makes glyphs unreadable, not the page.
 func openFont(file *File, d Dict) *font {
-	f := readFont(file, d)
-	file.Spend(int64(widthCost*len(f.widths) + rangeCost*(f.toUnicode.size()+f.codes.size())))
+	f := &font{widths: map[uint32]float64{}, scale: 0.001, toUnicode: file.cmapOf(d["ToUnicode"])}
+	if f.composite = file.Name(d["Subtype"]) == "Type0"; f.composite {
+		f.openComposite(file, d)
+	} else {
+		f.openSimple(file, d)
+	}
+	file.Spend(int64(rangeCost * (len(f.toUnicode.ranges) + len(f.codes.ranges))))
 	return f
 }
 
-func readFont(file *File, d Dict) *font {
-	f := &font{widths: map[uint32]float64{}, scale: 0.001}
-	if s := file.Stream(d["ToUnicode"]); s != nil {
-		if data, _ := file.Decode(s); len(data) > 0 {
-			f.toUnicode = parseCMap(data)
-		}
-	}
-	if file.Name(d["Subtype"]) == "Type0" {
-		f.openComposite(file, d)
-		return f
-	}
-	f.encoding, f.known = encodingOf(file, d)
+func (f *font) openSimple(file *File, d Dict) {
+	f.encoding = encodingOf(file, d)
 	f.builtIn(file, d)
 	first := file.Int(d["FirstChar"])
-	for i, o := range file.Array(d["Widths"]) {
-		if i > 255 {
-			break
-		}
-		if w, ok := file.Number(o); ok {
-			f.widths[uint32(first+i)] = w
-		}
+	widths := file.Array(d["Widths"])
+	for i, o := range widths[:min(len(widths), 256)] {
+		f.setWidth(file, first+i, o)
 	}
 	f.fallback, _ = file.Number(file.Dict(d["FontDescriptor"])["MissingWidth"])
-	f.guess = len(f.widths) == 0
-	if matrix := file.Array(d["FontMatrix"]); file.Name(d["Subtype"]) == "Type3" && len(matrix) == 6 {
-		f.scale, _ = file.Number(matrix[0])
+	if matrix := file.numbers(d["FontMatrix"], 6); matrix != nil && file.Name(d["Subtype"]) == "Type3" {
+		f.scale = matrix[0]
 	}
-	return f
 }
 
 // builtIn completes the encoding from the program of an embedded Type 1 font,
 // whose head is plain text: "dup 65 /A put".
 func (f *font) builtIn(file *File, d Dict) {
 	s := file.Stream(file.Dict(d["FontDescriptor"])["FontFile"])
-	if s == nil || f.toUnicode != nil {
+	if s == nil || f.toUnicode.ranges != nil {
 		return
 	}
 	data, _ := file.Decode(s)
-	if end := bytes.Index(data, []byte("eexec")); end >= 0 {
-		data = data[:end]
-	}
+	data, _, _ = bytes.Cut(data, []byte("eexec"))
 	l := &Lexer{data: data[:min(len(data), 64<<10)]}
 	for word, args := range l.operations() {
 		if word != "put" || len(args) < 2 {
@@ -90,42 +78,42 @@ func (f *font) builtIn(file *File, d Dict) {
 		name, isName := args[len(args)-1].(Name)
 		code, isCode := args[len(args)-2].(int64)
 		if isName && isCode && code >= 0 && code < 256 && f.encoding[code] == "" {
-			f.encoding[code], _ = textOfGlyph(string(name))
-			f.known = true
+			f.encoding[code] = textOfGlyph(string(name))
 		}
 	}
 }
 
 func (f *font) openComposite(file *File, d Dict) {
-	f.codes = &cmap{}
-	if s := file.Stream(d["Encoding"]); s != nil {
-		data, _ := file.Decode(s)
-		f.codes = parseCMap(data)
-	}
+	f.codes = file.cmapOf(d["Encoding"])
 	name := string(file.Name(d["Encoding"]))
 	f.ucs2 = strings.Contains(name, "UCS2") || strings.Contains(name, "UTF16")
 	f.fallback = 1000
-	descendants := file.Array(d["DescendantFonts"])
-	if len(descendants) == 0 {
-		return
+	if descendants := file.Array(d["DescendantFonts"]); len(descendants) > 0 {
+		cid := file.Dict(descendants[0])
+		if w, ok := file.Number(cid["DW"]); ok {
+			f.fallback = w
+		}
+		f.cidWidths(file, file.Array(cid["W"]))
 	}
-	cid := file.Dict(descendants[0])
-	if w, ok := file.Number(cid["DW"]); ok {
-		f.fallback = w
-	}
-	f.cidWidths(file, file.Array(cid["W"]))
 }
 
-// maxWidths bounds the widths of a font: there are no more glyphs in one.
+// setWidth takes its memory off the budget, each time anew.
+func (f *font) setWidth(file *File, code int, o Object) {
+	if w, ok := file.Number(o); ok && file.Spend(widthCost) {
+		f.widths[uint32(code)] = w
+	}
+}
+
+// maxWidths bounds the widths of a range: there are no more glyphs in a font.
 const maxWidths = 1 << 16
 
 // cidWidths reads "c [w …]" and "first last w".
 func (f *font) cidWidths(file *File, list Array) {
-	for i := 0; i+1 < len(list) && len(f.widths) < maxWidths; {
+	for i := 0; i+1 < len(list) && file.spent == nil; {
 		first := file.Int(list[i])
 		if widths := file.Array(list[i+1]); widths != nil {
-			for n, o := range widths[:min(len(widths), maxWidths)] {
-				f.widths[uint32(first+n)], _ = file.Number(o)
+			for n, o := range widths {
+				f.setWidth(file, first+n, o)
 			}
 			i += 2
 			continue
@@ -134,9 +122,8 @@ func (f *font) cidWidths(file *File, list Array) {
 			return
 		}
 		last := min(file.Int(list[i+1]), first+maxWidths)
-		w, _ := file.Number(list[i+2])
-		for c := first; c <= last && len(f.widths) < maxWidths; c++ {
-			f.widths[uint32(c)] = w
+		for c := first; c <= last && file.spent == nil; c++ {
+			f.setWidth(file, c, list[i+2])
 		}
 		i += 3
 	}
@@ -145,7 +132,6 @@ func (f *font) cidWidths(file *File, list Array) {
 // char is one code of a string.
 type char struct {
 	text  string
-	known bool
 	width float64 // in text space, at size 1
 	space bool    // a single byte 32, which word spacing widens
 }
@@ -156,13 +142,11 @@ func (f *font) decode(s String) iter.Seq[char] {
 	return func(yield func(char) bool) {
 		for len(s) > 0 {
 			code, size := uint32(s[0]), 1
-			if f.codes != nil {
+			if f.composite {
 				code, size = f.codes.next(s)
 			}
-			c := char{space: size == 1 && code == 32}
-			c.text, c.known = f.text(code)
-			c.width = f.width(code, c.text) * f.scale
-			if !yield(c) {
+			text := f.text(code)
+			if !yield(char{text, f.width(code, text) * f.scale, size == 1 && code == 32}) {
 				return
 			}
 			s = s[size:]
@@ -170,26 +154,25 @@ func (f *font) decode(s String) iter.Seq[char] {
 	}
 }
 
-func (f *font) text(code uint32) (string, bool) {
-	if f.toUnicode != nil {
-		if text, ok := f.toUnicode.text(code); ok {
-			return text, true
-		}
-	}
+// text is what a code stands for; U+FFFD where nobody knows.
+func (f *font) text(code uint32) string {
+	text, ok := f.toUnicode.text(code)
 	switch {
+	case ok:
+		return text
 	case f.ucs2 && code < 0x10000:
-		return string(rune(code)), true
-	case f.codes == nil && f.known && code < 256 && f.encoding[code] != "":
-		return f.encoding[code], true
+		return string(rune(code))
+	case !f.composite && f.encoding[code] != "":
+		return f.encoding[code]
 	}
-	return "", false
+	return string(utf8.RuneError)
 }
 
 func (f *font) width(code uint32, text string) float64 {
 	if w, ok := f.widths[code]; ok {
 		return w
 	}
-	if f.guess {
+	if len(f.widths) == 0 && !f.composite {
 		return guessWidth(text)
 	}
 	return f.fallback
@@ -210,43 +193,32 @@ func guessWidth(text string) float64 {
 
 // cmap says how long character codes are, and maps them to text (ToUnicode).
 type cmap struct {
-	spaces []codespace
+	spaces []codespace // by length
 	ranges []codeRange // by low
 }
 
-// size is how many ranges a map has; none if there is no map.
-func (c *cmap) size() int {
-	if c == nil {
-		return 0
-	}
-	return len(c.ranges)
-}
+// codespace is a range of codes of so many bytes.
+type codespace struct{ low, high String }
 
-// codespace says how many bytes the codes of a range have.
-type codespace struct {
-	bytes     int
-	low, high uint32
-}
-
-// codeRange maps low..high: to list, else to text whose last unit is stepped.
+// codeRange maps low..high to text whose last unit is stepped.
 type codeRange struct {
 	low, high uint32
 	text      []uint16
-	list      [][]uint16
 }
 
 // maxRanges bounds a map; the real ones have a few thousand.
 const maxRanges = 300_000
 
-// parseCMap reads what matters of a CMap program. Whatever is not understood
-// is passed over.
-func parseCMap(data []byte) *cmap {
-	c := &cmap{}
+// cmapOf reads what matters of the CMap program in a stream; none has no ranges.
+// Whatever is not understood is passed over.
+func (f *File) cmapOf(o Object) (c cmap) {
+	s := f.Stream(o)
+	if s == nil {
+		return c
+	}
+	data, _ := f.Decode(s)
 	l := &Lexer{data: data}
 	for word, args := range l.operations() {
-		if len(c.ranges) >= maxRanges {
-			break
-		}
 		switch word {
 		case "endcodespacerange":
 			c.addSpaces(args)
@@ -260,29 +232,40 @@ func parseCMap(data []byte) *cmap {
 			}
 		}
 	}
+	slices.SortStableFunc(c.spaces, func(a, b codespace) int { return len(a.low) - len(b.low) })
 	slices.SortStableFunc(c.ranges, func(a, b codeRange) int { return cmp.Compare(a.low, b.low) })
 	return c
 }
 
 func (c *cmap) addSpaces(args []Object) {
-	for i := 0; i+1 < len(args) && len(c.spaces) < 100; i += 2 {
-		low, ok1 := args[i].(String)
-		high, ok2 := args[i+1].(String)
-		if ok1 && ok2 && len(low) == len(high) && len(low) >= 1 && len(low) <= 4 {
-			c.spaces = append(c.spaces, codespace{len(low), codeOf(low), codeOf(high)})
+	for of := range slices.Chunk(args[:len(args)/2*2], 2) {
+		low, _ := of[0].(String)
+		high, _ := of[1].(String)
+		if n := len(low); n == len(high) && n >= 1 && n <= 4 && len(c.spaces) < 100 {
+			c.spaces = append(c.spaces, codespace{low, high})
 		}
 	}
 }
 
+// addRange maps a range to one text, or each code of it to one of a list.
 func (c *cmap) addRange(from, to, text Object) {
 	low, ok1 := from.(String)
 	high, ok2 := to.(String)
-	r := codeRange{low: codeOf(low), high: codeOf(high), text: unitsOf(text)}
-	list, isList := text.(Array)
-	for _, o := range list {
-		r.list = append(r.list, unitsOf(o))
+	if !ok1 || !ok2 {
+		return
 	}
-	if ok1 && ok2 && r.low <= r.high && (isList || r.text != nil) {
+	list, isList := text.(Array)
+	if !isList {
+		c.add(codeRange{codeOf(low), codeOf(high), unitsOf(text)})
+	}
+	for i, o := range list {
+		code := codeOf(low) + uint32(i)
+		c.add(codeRange{code, min(code, codeOf(high)), unitsOf(o)})
+	}
+}
+
+func (c *cmap) add(r codeRange) {
+	if r.low <= r.high && r.text != nil && len(c.ranges) < maxRanges {
 		c.ranges = append(c.ranges, r)
 	}
 }
@@ -311,69 +294,52 @@ func unitsOf(o Object) []uint16 {
 	return units
 }
 
-// find returns the last range that begins at or before a code and holds it;
-// ranges rarely overlap, so only a few are looked at.
-func (c *cmap) find(code uint32) (codeRange, bool) {
-	at := sort.Search(len(c.ranges), func(i int) bool { return c.ranges[i].low > code })
-	for i := at - 1; i >= 0 && i >= at-16; i-- {
-		if r := c.ranges[i]; code <= r.high {
-			return r, true
-		}
-	}
-	return codeRange{}, false
-}
-
-// text returns what a code stands for. The last 16-bit unit of a range's text
-// is stepped as a whole: stepping only its last byte is what turns Cyrillic
+// text returns what a code stands for, by the last range that begins at or before it and
+// holds it; ranges rarely overlap, so only a few are looked at. The last 16-bit unit of a
+// range's text is stepped as a whole: stepping only its last byte is what turns Cyrillic
 // into nonsense elsewhere.
-func (c *cmap) text(code uint32) (string, bool) {
-	r, ok := c.find(code)
-	if !ok {
-		return "", false
-	}
-	n := code - r.low
-	units := r.text
-	switch {
-	case r.list != nil:
-		if int(n) >= len(r.list) || r.list[n] == nil {
-			return "", false
+func (c *cmap) text(code uint32) (text string, ok bool) {
+	at := sort.Search(len(c.ranges), func(i int) bool { return c.ranges[i].low > code })
+	for _, r := range slices.Backward(c.ranges[max(0, at-16):at]) {
+		if code > r.high {
+			continue
 		}
-		units = r.list[n]
-	case n > 0 && len(units) > 0:
-		units = append([]uint16(nil), units...)
-		units[len(units)-1] += uint16(n)
+		units := r.text
+		if step := uint16(code - r.low); step > 0 && len(units) > 0 {
+			units = slices.Clone(units)
+			units[len(units)-1] += step
+		}
+		text = textOfUnits(units)
+		return text, text != "" || len(units) == 0
 	}
-	return textOfUnits(units)
+	return "", false
 }
 
-// textOfUnits is the text of UTF-16.
-func textOfUnits(units []uint16) (string, bool) {
+// textOfUnits is the text of UTF-16; "" if it is none.
+func textOfUnits(units []uint16) string {
 	runes := utf16.Decode(units)
 	if slices.Contains(runes, utf8.RuneError) {
-		return "", false
+		return ""
 	}
-	return string(runes), true
+	return string(runes)
 }
 
 // next takes one code off a string: of 1 to 4 bytes as the codespaces say, else of 2.
 func (c *cmap) next(s String) (code uint32, size int) {
-	for size := 1; size <= 4 && size <= len(s); size++ {
-		code := codeOf(s[:size])
-		for _, space := range c.spaces {
-			if space.bytes == size && inSpace(code, space) {
-				return code, size
-			}
+	size = min(2, len(s))
+	for _, space := range c.spaces {
+		if n := len(space.low); n <= len(s) && space.has(s[:n]) {
+			size = n
+			break
 		}
 	}
-	size = min(2, len(s))
 	return codeOf(s[:size]), size
 }
 
-// inSpace compares byte by byte, as codespaces are rectangles.
-func inSpace(code uint32, s codespace) bool {
-	for shift := 0; shift < 8*s.bytes; shift += 8 {
-		c := code >> shift & 255
-		if c < s.low>>shift&255 || c > s.high>>shift&255 {
+// has compares byte by byte, as codespaces are rectangles.
+func (c codespace) has(code String) bool {
+	for i := range len(code) {
+		if code[i] < c.low[i] || code[i] > c.high[i] {
 			return false
 		}
 	}
@@ -384,12 +350,12 @@ func inSpace(code uint32, s codespace) bool {
 // known.
 type simpleEncoding [256]string
 
-// encodingOf reads the Encoding of a simple font. ok is false where there is
-// none to go by: a symbolic font whose codes only its program explains.
-func encodingOf(file *File, font Dict) (e simpleEncoding, ok bool) {
+// encodingOf reads the Encoding of a simple font: nothing where there is none to go by,
+// as of a symbolic font whose codes only its program explains.
+func encodingOf(file *File, font Dict) (e simpleEncoding) {
 	descriptor := file.Dict(font["FontDescriptor"])
 	symbolic := file.Int(descriptor["Flags"])&4 != 0
-	subtype := file.Name(font["Subtype"])
+	type3 := file.Name(font["Subtype"]) == "Type3"
 	name, base := file.Name(font["BaseFont"]), file.Name(font["Encoding"])
 	d := file.Dict(font["Encoding"])
 	if d != nil {
@@ -398,33 +364,34 @@ func encodingOf(file *File, font Dict) (e simpleEncoding, ok bool) {
 	embedded := descriptor["FontFile"] != nil || descriptor["FontFile2"] != nil || descriptor["FontFile3"] != nil
 	switch {
 	case base == "WinAnsiEncoding":
-		e, ok = charmapEncoding(charmap.Windows1252), true
+		e = charmapEncoding(charmap.Windows1252)
 		e[0xad], e[0xa0] = "-", " "
 	case base == "MacRomanEncoding":
-		e, ok = charmapEncoding(charmap.Macintosh), true
-	case base == "StandardEncoding", !symbolic && subtype != "Type3",
-		!embedded && subtype != "Type3" && name != "Symbol" && name != "ZapfDingbats":
-		e, ok = standardEncoding(), true
+		e = charmapEncoding(charmap.Macintosh)
+	case base == "StandardEncoding", !symbolic && !type3, !embedded && !type3 && name != "Symbol" && name != "ZapfDingbats":
+		e = standardEncoding()
 	}
 	code := -1
 	for _, o := range file.Array(d["Differences"]) {
+		if !file.Spend(nameCost) {
+			break
+		}
 		switch o := file.Resolve(o).(type) {
 		case int64:
 			code = int(max(-1, min(o, 256)))
 		case Name:
 			if code >= 0 && code < 256 {
-				e[code], _ = textOfGlyph(string(o))
-				ok = true
+				e[code] = textOfGlyph(string(o))
 			}
 			code++
 		}
 	}
-	return e, ok
+	return e
 }
 
 func charmapEncoding(c *charmap.Charmap) (e simpleEncoding) {
 	for code := 32; code < 256; code++ {
-		if r := c.DecodeByte(byte(code)); r >= ' ' && r != 0xfffd && (r < 0x7f || r > 0x9f) {
+		if r := c.DecodeByte(byte(code)); !unicode.IsControl(r) && r != utf8.RuneError {
 			e[code] = string(r)
 		}
 	}

@@ -1,106 +1,81 @@
 package pdf
 
 import (
+	"cmp"
 	"encoding/hex"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
 )
 
 // textOfGlyph returns the text of a glyph's name, as the Adobe Glyph List and
 // its rules give it: uniXXXX and uXXXXXX, names joined by _, a suffix behind a
-// point, Latin letters with accents, Cyrillic by afii numbers. Not every one of
-// the list's 4,000 names is known: those that encodings of European text use.
-func textOfGlyph(name string) (string, bool) {
+// point, Latin letters with accents, Cyrillic by afii numbers; "" if it is not known.
+// Not every one of the list's 4,000 names is: those that encodings of European text use.
+func textOfGlyph(name string) string {
 	name, _, _ = strings.Cut(name, ".")
-	if name == "" || len(name) > 100 {
-		return "", false
+	if len(name) > 100 {
+		return ""
 	}
-	if strings.Contains(name, "_") {
-		whole := ""
-		for part := range strings.SplitSeq(name, "_") {
-			text, ok := textOfGlyph(part)
-			if !ok {
-				return "", false
-			}
-			whole += text
+	whole := ""
+	for part := range strings.SplitSeq(name, "_") {
+		text := part
+		if len(part) != 1 {
+			text = cmp.Or(glyphNames[part], hexGlyph(part), accented(part))
 		}
-		return whole, true
+		if text == "" {
+			return ""
+		}
+		whole += text
 	}
-	if len(name) == 1 {
-		return name, true
-	}
-	if text, ok := glyphNames[name]; ok {
-		return text, true
-	}
-	if text, ok := cyrillicGlyph(name); ok {
-		return text, true
-	}
-	if text, ok := hexGlyph(name); ok {
-		return text, true
-	}
-	return accented(name)
+	return whole
 }
 
-func hexGlyph(name string) (string, bool) {
+// hexGlyph knows uniXXXX and uXXXXXX.
+func hexGlyph(name string) string {
 	digits, ok := strings.CutPrefix(name, "uni")
 	if units, err := hex.DecodeString(digits); ok && err == nil && len(units)%2 == 0 && len(units) > 0 {
 		return textOfUnits(unitsOf(String(units)))
 	}
 	digits, ok = strings.CutPrefix(name, "u")
-	if code, err := strconv.ParseUint(digits, 16, 32); ok && err == nil && len(digits) >= 4 && len(digits) <= 6 && code <= 0x10ffff {
-		return string(rune(code)), true
+	code, err := strconv.ParseUint(digits, 16, 21)
+	if ok && err == nil && len(digits) >= 4 && code <= unicode.MaxRune {
+		return string(rune(code))
 	}
-	return "", false
-}
-
-// cyrillic letters by their afii numbers, from 10017 and from 10065 on.
-var afiiUpper, afiiLower = []rune("АБВГДЕЁЖЗИЙКЛМНОПРСТУФХЦЧШЩЪЫЬЭЮЯҐЂЃЄЅІЇЈЉЊЋЌЎ"), []rune("абвгдеёжзийклмнопрстуфхцчшщъыьэюяґђѓєѕіїјљњћќў")
-
-// cyrillicGlyph knows the afii numbers of the Russian alphabet and of the
-// letters of its neighbours.
-func cyrillicGlyph(name string) (string, bool) {
-	digits, ok := strings.CutPrefix(name, "afii")
-	n, err := strconv.Atoi(digits)
-	switch {
-	case !ok || err != nil:
-		return "", false
-	case n >= 10017 && n < 10017+len(afiiUpper):
-		return string(afiiUpper[n-10017]), true
-	case n >= 10065 && n < 10065+len(afiiLower):
-		return string(afiiLower[n-10065]), true
-	}
-	text, ok := map[int]string{10145: "Џ", 10193: "џ", 61352: "№", 208: "―", 8208: "―", 301: "", 299: "", 57636: "₪"}[n]
-	return text, ok
+	return ""
 }
 
 // accented composes a letter and the name of its accent: "eacute" is é.
-func accented(name string) (string, bool) {
+func accented(name string) string {
 	for _, mark := range accents {
 		letter, ok := strings.CutSuffix(name, mark.name)
-		if !ok || letter == "" {
+		if letter = cmp.Or(glyphNames[letter], letter); !ok || utf8.RuneCountInString(letter) != 1 {
 			continue
 		}
-		if text, known := glyphNames[letter]; known {
-			letter = text
-		}
-		if len([]rune(letter)) != 1 {
-			continue
-		}
-		if composed := norm.NFC.String(letter + mark.combining); len([]rune(composed)) == 1 {
-			return composed, true
+		if composed := norm.NFC.String(letter + mark.combining); utf8.RuneCountInString(composed) == 1 {
+			return composed
 		}
 	}
-	return "", false
+	return ""
 }
 
 // accents are the endings of names, longer ones first where one ends another.
 var accents = []struct{ name, combining string }{
-	{"hungarumlaut", "\u030b"}, {"dieresistonos", "\u0308\u0301"}, {"tonos", "\u0301"}, {"circumflex", "\u0302"}, {"dotaccent", "\u0307"}, {"commaaccent", "\u0327"},
+	{"hungarumlaut", "\u030b"}, {"dieresistonos", "\u0308\u0301"}, {"tonos", "\u0301"},
+	{"circumflex", "\u0302"}, {"dotaccent", "\u0307"}, {"commaaccent", "\u0327"},
 	{"dieresis", "\u0308"}, {"cedilla", "\u0327"}, {"macron", "\u0304"}, {"ogonek", "\u0328"},
 	{"grave", "\u0300"}, {"acute", "\u0301"}, {"tilde", "\u0303"}, {"caron", "\u030c"}, {"breve", "\u0306"}, {"ring", "\u030a"},
 }
+
+// The Russian alphabet and the letters of its neighbours, by their afii numbers: from
+// afii10017 and from afii10065 on.
+const (
+	afiiUpper = "АБВГДЕЁЖЗИЙКЛМНОПРСТУФХЦЧШЩЪЫЬЭЮЯҐЂЃЄЅІЇЈЉЊЋЌЎ"
+	afiiLower = "абвгдеёжзийклмнопрстуфхцчшщъыьэюяґђѓєѕіїјљњћќў"
+)
 
 // glyphNames are names that no rule gives.
 var glyphNames = func() map[string]string {
@@ -114,12 +89,18 @@ paragraph ¶ periodcentered · middot · cedilla ¸ onesuperior ¹ ordmasculine 
 AE Æ ae æ Eth Ð eth ð Thorn Þ thorn þ germandbls ß Oslash Ø oslash ø multiply × divide ÷ Lslash Ł lslash ł OE Œ oe œ dotlessi ı dotlessj ȷ Dcroat Đ dcroat đ
 quoteleft ‘ quoteright ’ quotesinglbase ‚ quotedblleft “ quotedblright ” quotedblbase „ dagger † daggerdbl ‡ bullet • ellipsis … perthousand ‰
 guilsinglleft ‹ guilsinglright › fraction ⁄ endash – emdash — minus − Euro € euro € trademark ™ florin ƒ circumflex ˆ tilde ˜ breve ˘ dotaccent ˙ ring ˚ ogonek ˛ caron ˇ hungarumlaut ˝
+afii10145 Џ afii10193 џ afii61352 № afii00208 ― afii57636 ₪
 fi fi fl fl ff ff ffi ffi ffl ffl numero № checkmark ✓
 infinity ∞ lessequal ≤ greaterequal ≥ notequal ≠ approxequal ≈ summation ∑ product ∏ radical √ integral ∫ partialdiff ∂ Delta Δ Omega Ω pi π arrowright → arrowleft ← lozenge ◊
 Alpha Α Beta Β Gamma Γ Theta Θ Lambda Λ Pi Π Sigma Σ Phi Φ Psi Ψ alpha α beta β gamma γ delta δ epsilon ε zeta ζ eta η theta θ iota ι kappa κ lambda λ nu ν xi ξ omicron ο rho ρ sigma σ tau τ upsilon υ phi φ chi χ psi ψ omega ω`, "\n") {
 		words := strings.Split(line, " ")
 		for i := 0; i+1 < len(words); i += 2 {
 			names[words[i]] = words[i+1]
+		}
+	}
+	for first, letters := range map[int]string{10017: afiiUpper, 10065: afiiLower} {
+		for i, letter := range []rune(letters) {
+			names["afii"+strconv.Itoa(first+i)] = string(letter)
 		}
 	}
 	names["space"], names["nbspace"], names["nonbreakingspace"] = " ", " ", " "

@@ -60,6 +60,7 @@ func hostile(t testing.TB) map[string][]byte {
 		"a stream of a billion rows":            []byte("%PDF-1.5\n1 0 obj<</Type/XRef/W[1 8 8]/Size 99999999999/Root 1 0 R/Length 1>>stream\nx\nendstream endobj\nstartxref\n9\n%%EOF"),
 		"a predictor of a terabyte":             []byte(strings.Replace(string(build("", bomb)), "<</Length", "<</Filter/FlateDecode/DecodeParms<</Predictor 12/Columns 999999999999/Colors 99>>/Length", 1)),
 		"a map of four billion codes":           build("/Resources<</Font<</F<</Subtype/Type0/Encoding/Identity-H/ToUnicode 5 0 R/DescendantFonts[<</W[0 9999999999 5]>>]>>>>>>", "BT /F 1e9 Tf <00010002> Tj ET", "<</Length 60>>stream\n1 beginbfrange <00000000> <ffffffff> <0041> endbfrange\nendstream"),
+		"the same widths over and over":         build("/Resources<</Font<</F<</Subtype/Type0/Encoding/Identity-H/DescendantFonts[<</W["+strings.Repeat("0 65534 5 ", 100_000)+"]>>]>>>>>>", "BT /F 9 Tf <00010002> Tj ET"),
 		"numbers beyond all measure":            build("/Rotate 9e99", "9e300 0 0 9e300 9e300 9e300 cm BT 9e300 0 0 9e300 9 9 Tm /F -9e300 Tf (x) Tj (y) Tj ET"),
 		"nothing":                               {},
 		"a header":                              []byte("%PDF-1.7"),
@@ -146,6 +147,10 @@ func TestRead_limits(t *testing.T) {
 	}
 	if _, err := pdf.Read(t.Context(), data, pdf.Options{MaxDecoded: 1000}); !errors.Is(err, pdf.ErrBudget) {
 		t.Errorf("a budget of 1000 bytes: %v", err)
+	}
+	again := build("/Resources<</Font<</F<</Subtype/Type1/Encoding<</Differences[0"+strings.Repeat("/g", 50_000)+"]>>>>>>>>", "BT "+strings.Repeat("/F 1 Tf ", 1000)+"ET")
+	if _, err := pdf.Read(t.Context(), again, pdf.Options{MaxDecoded: 16 << 20}); !errors.Is(err, pdf.ErrBudget) {
+		t.Errorf("an encoding that is read over and over: %v", err)
 	}
 	if _, err := pdf.Read(t.Context(), data, pdf.Options{Timeout: time.Nanosecond}); err == nil || !strings.Contains(err.Error(), "longer than 1ns") {
 		t.Errorf("a nanosecond: %v", err)

@@ -1,8 +1,6 @@
 package pdf
 
-import (
-	"math"
-)
+import "math"
 
 // The limits of one page.
 const (
@@ -20,7 +18,6 @@ type glyph struct {
 	width     float64
 	size      float64
 	direction int // quarters of a turn counter-clockwise
-	unknown   bool
 }
 
 // state is what q saves.
@@ -46,14 +43,16 @@ type interpreter struct {
 	resources Dict
 }
 
-// run carries out the operators of a content stream.
+// run carries out the operators of a content stream, which may have resources of its own.
 func (in *interpreter) run(content []byte, resources Dict) {
 	saved := in.resources
-	in.resources = resources
 	defer func() { in.resources = saved }()
+	if resources != nil {
+		in.resources = resources
+	}
 	l := &Lexer{data: content}
 	for word, args := range l.operations() {
-		if in.full || in.file.Err() != nil {
+		if in.full || in.file.spent != nil {
 			return
 		}
 		if word == "ID" {
@@ -73,7 +72,7 @@ func (in *interpreter) operator(op string, args []Object) {
 		if i > len(args) {
 			return 0
 		}
-		v, _ := Number(args[len(args)-i])
+		v, _ := in.file.Number(args[len(args)-i])
 		return max(-1e8, min(v, 1e8))
 	}
 	switch op {
@@ -86,9 +85,7 @@ func (in *interpreter) operator(op string, args []Object) {
 			in.state, in.stack = in.stack[top], in.stack[:top]
 		}
 	case "cm":
-		if m := (matrix{n(6), n(5), n(4), n(3), n(2), n(1)}).times(in.ctm); m.finite() {
-			in.ctm = m
-		}
+		in.transform(matrix{n(6), n(5), n(4), n(3), n(2), n(1)})
 	case "BT":
 		in.tm, in.line = unit, unit
 	case "Tc":
@@ -103,29 +100,42 @@ func (in *interpreter) operator(op string, args []Object) {
 		in.rise = n(1)
 	case "Tf":
 		in.setFont(args, n(1))
-	case "Td":
-		in.move(n(2), n(1))
 	case "TD":
 		in.leading = -n(1)
-		in.move(n(2), n(1))
+		fallthrough
+	case "Td":
+		in.startLine(moved(n(2), n(1)).times(in.line))
 	case "T*":
-		in.move(0, -in.leading)
+		in.nextLine()
 	case "Tm":
-		if m := (matrix{n(6), n(5), n(4), n(3), n(2), n(1)}); m.finite() {
-			in.tm, in.line = m, m
-		}
-	case "Tj", "'", "\"", "TJ":
-		in.showOp(op, args, n)
+		in.startLine(matrix{n(6), n(5), n(4), n(3), n(2), n(1)})
+	case "\"":
+		in.wordSpace, in.charSpace = n(3), n(2)
+		fallthrough
+	case "'":
+		in.nextLine()
+		fallthrough
+	case "Tj", "TJ":
+		in.showAll(args)
 	case "Do":
 		in.draw(args)
 	}
 }
 
-func (in *interpreter) move(x, y float64) {
-	if m := (matrix{1, 0, 0, 1, x, y}).times(in.line); m.finite() {
+// transform puts a map before that of the page.
+func (in *interpreter) transform(m matrix) {
+	if m = m.times(in.ctm); m.finite() {
+		in.ctm = m
+	}
+}
+
+func (in *interpreter) startLine(m matrix) {
+	if m.finite() {
 		in.tm, in.line = m, m
 	}
 }
+
+func (in *interpreter) nextLine() { in.startLine(moved(0, -in.leading).times(in.line)) }
 
 func (in *interpreter) setFont(args []Object, size float64) {
 	in.size = size
@@ -134,26 +144,18 @@ func (in *interpreter) setFont(args []Object, size float64) {
 	}
 	name, _ := args[len(args)-2].(Name)
 	entry := in.file.Dict(in.resources["Font"])[name]
-	if ref, ok := entry.(Ref); ok {
-		if in.fonts[ref] == nil {
-			in.fonts[ref] = openFont(in.file, in.file.Dict(ref))
-		}
-		in.font = in.fonts[ref]
-		return
-	}
-	in.font = nil
-	if d := in.file.Dict(entry); d != nil {
+	ref, shared := entry.(Ref)
+	d := in.file.Dict(entry)
+	if in.font = in.fonts[ref]; in.font == nil && (shared || d != nil) {
 		in.font = openFont(in.file, d)
+	}
+	if shared {
+		in.fonts[ref] = in.font
 	}
 }
 
-func (in *interpreter) showOp(op string, args []Object, n func(int) float64) {
-	if op == "'" || op == "\"" {
-		if op == "\"" {
-			in.wordSpace, in.charSpace = n(3), n(2)
-		}
-		in.move(0, -in.leading)
-	}
+// showAll shows a string, or a list of strings with moves between them.
+func (in *interpreter) showAll(args []Object) {
 	if len(args) == 0 {
 		return
 	}
@@ -166,7 +168,7 @@ func (in *interpreter) showOp(op string, args []Object, n func(int) float64) {
 		for _, item := range o {
 			if s, ok := item.(String); ok {
 				in.show(s)
-			} else if v, ok := Number(item); ok {
+			} else if v, ok := in.file.Number(item); ok {
 				in.advance(-v / 1000 * in.size * in.scale)
 			}
 		}
@@ -174,7 +176,7 @@ func (in *interpreter) showOp(op string, args []Object, n func(int) float64) {
 }
 
 func (in *interpreter) advance(x float64) {
-	if m := (matrix{1, 0, 0, 1, x, 0}).times(in.tm); m.finite() {
+	if m := moved(x, 0).times(in.tm); m.finite() {
 		in.tm = m
 	}
 }
@@ -182,7 +184,7 @@ func (in *interpreter) advance(x float64) {
 // show places the glyphs of a string.
 func (in *interpreter) show(s String) {
 	if in.font == nil {
-		in.font = &font{scale: 0.001, guess: true}
+		in.font = &font{scale: 0.001}
 	}
 	for c := range in.font.decode(s) {
 		if len(in.glyphs) >= maxGlyphs {
@@ -201,25 +203,27 @@ func (in *interpreter) show(s String) {
 // place appends one glyph, in the frame of its direction.
 func (in *interpreter) place(c char) {
 	m := in.tm.times(in.ctm)
-	x, y := m.apply(0, in.rise)
-	size := math.Hypot(m[2], m[3]) * math.Abs(in.size)
-	width := math.Hypot(m[0], m[1]) * math.Abs(c.width*in.size*in.scale)
+	g := glyph{
+		text: c.text, size: math.Hypot(m[2], m[3]) * math.Abs(in.size),
+		width: math.Hypot(m[0], m[1]) * math.Abs(c.width*in.size*in.scale),
+	}
 	dx, dy := m[0]*in.size, m[1]*in.size
-	g := glyph{text: c.text, width: width, size: size, unknown: !c.known}
-	switch {
-	case math.Abs(dx) >= math.Abs(dy) && dx >= 0:
-		g.x, g.y = x, y
-	case math.Abs(dx) >= math.Abs(dy):
-		g.direction, g.x, g.y = 2, -x, -y
-	case dy > 0:
-		g.direction, g.x, g.y = 1, y, -x
-	default:
-		g.direction, g.x, g.y = 3, -y, x
+	switch level := math.Abs(dx) >= math.Abs(dy); {
+	case level && dx < 0:
+		g.direction = 2
+	case !level && dy > 0:
+		g.direction = 1
+	case !level:
+		g.direction = 3
+	}
+	g.x, g.y = m.apply(0, in.rise)
+	for range g.direction {
+		g.x, g.y = g.y, -g.x
 	}
 	if n := len(g.text); n > usualText && !in.file.Spend(int64(n)) {
 		return
 	}
-	if math.Abs(g.x) < 1e8 && math.Abs(g.y) < 1e8 && size > 0.1 && size < 1e5 {
+	if math.Abs(g.x) < 1e8 && math.Abs(g.y) < 1e8 && g.size > 0.1 && g.size < 1e5 {
 		in.glyphs = append(in.glyphs, g)
 	}
 }
@@ -234,30 +238,20 @@ func (in *interpreter) draw(args []Object) {
 	if s == nil {
 		return
 	}
-	if in.file.Name(s.Dict["Subtype"]) == "Image" {
+	kind := in.file.Name(s.Dict["Subtype"])
+	if kind == "Image" {
 		in.images += in.ctm.area()
-		return
 	}
-	if in.file.Name(s.Dict["Subtype"]) != "Form" || in.forms >= maxForms || !in.file.Spend(4096) {
+	if kind != "Form" || in.forms >= maxForms || !in.file.Spend(4096) {
 		return
 	}
 	content, _ := in.file.Decode(s) // what could be decoded is shown
 	saved, depth := in.state, len(in.stack)
-	if list := in.file.Array(s.Dict["Matrix"]); len(list) == 6 {
-		var m matrix
-		for i := range m {
-			m[i], _ = in.file.Number(list[i])
-		}
-		if m = m.times(in.ctm); m.finite() {
-			in.ctm = m
-		}
-	}
-	resources := in.file.Dict(s.Dict["Resources"])
-	if resources == nil {
-		resources = in.resources
+	if list := in.file.numbers(s.Dict["Matrix"], 6); list != nil {
+		in.transform(matrix(list))
 	}
 	in.forms++
-	in.run(content, resources)
+	in.run(content, in.file.Dict(s.Dict["Resources"]))
 	in.forms--
 	in.state, in.stack = saved, in.stack[:min(depth, len(in.stack))]
 }
@@ -265,7 +259,9 @@ func (in *interpreter) draw(args []Object) {
 // matrix is an affine map: x' = a·x + c·y + e, y' = b·x + d·y + f.
 type matrix [6]float64
 
-var unit = matrix{1, 0, 0, 1, 0, 0}
+var unit = moved(0, 0)
+
+func moved(x, y float64) matrix { return matrix{1, 0, 0, 1, x, y} }
 
 // times returns the map that does m first and then n.
 func (m matrix) times(n matrix) matrix {
@@ -293,15 +289,11 @@ func (m matrix) finite() bool {
 // turned returns the map that shows a page as it is to be looked at: with its
 // corner at the origin, turned clockwise by 0, 90, 180 or 270 degrees.
 func turned(box [4]float64, degrees int) matrix {
-	m := matrix{1, 0, 0, 1, -box[0], -box[1]}
+	m := moved(-box[0], -box[1])
 	width, height := box[2]-box[0], box[3]-box[1]
-	switch degrees {
-	case 90:
-		return m.times(matrix{0, -1, 1, 0, 0, width})
-	case 180:
-		return m.times(matrix{-1, 0, 0, -1, width, height})
-	case 270:
-		return m.times(matrix{0, 1, -1, 0, height, 0})
+	for range degrees / 90 {
+		m = m.times(matrix{0, -1, 1, 0, 0, width})
+		width, height = height, width
 	}
 	return m
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
 )
@@ -33,19 +34,8 @@ const (
 // judge says what a page is, and why if it is not text. covered is the share of
 // the page under pictures.
 func judge(text string, covered float64) (kind Kind, problem string) {
-	letters, unknown, shown := 0, torn(text), 0
-	for _, r := range text {
-		switch {
-		case r == unicode.ReplacementChar:
-			unknown++
-			shown++
-		case unicode.IsLetter(r):
-			letters++
-			shown++
-		case !unicode.IsSpace(r):
-			shown++
-		}
-	}
+	letters, shown := count(text, unicode.IsLetter), count(text, func(r rune) bool { return !unicode.IsSpace(r) })
+	unknown := torn(text) + strings.Count(text, string(unicode.ReplacementChar))
 	switch {
 	case shown == 0 && covered < 0.02:
 		return Blank, "the page is blank"
@@ -54,16 +44,27 @@ func judge(text string, covered float64) (kind Kind, problem string) {
 	case float64(unknown) > mostUnknown*float64(shown):
 		return Unreadable, fmt.Sprintf("%d of %d characters have no meaning: the map of a font is missing or broken", min(unknown, shown), shown)
 	}
-	s := spellingOf(text)
-	most := mostNonsense*float64(s.judged) + chance
+	judged, nonsense, joined := spelling(text)
+	most := mostNonsense*float64(judged) + chance
 	switch {
-	case s.judged < leastJudged:
-	case float64(s.joined) > most:
-		return Unreadable, fmt.Sprintf("%d of %d letters are in words that run into one another: the spaces are lost", s.joined, s.judged)
-	case float64(s.nonsense+s.joined) > most:
-		return Unreadable, fmt.Sprintf("%d of %d letters are in words that no language has: the map of a font is broken", s.nonsense+s.joined, s.judged)
+	case judged < leastJudged:
+	case float64(joined) > most:
+		return Unreadable, fmt.Sprintf("%d of %d letters are in words that run into one another: the spaces are lost", joined, judged)
+	case float64(nonsense+joined) > most:
+		return Unreadable, fmt.Sprintf("%d of %d letters are in words that no language has: the map of a font is broken", nonsense+joined, judged)
 	}
 	return Readable, ""
+}
+
+// count returns how many characters of a text are of a kind.
+func count(text string, is func(rune) bool) int {
+	n := 0
+	for _, r := range text {
+		if is(r) {
+			n++
+		}
+	}
+	return n
 }
 
 // torn counts signs that are no letters between two letters, as where one
@@ -85,30 +86,14 @@ func torn(text string) int {
 	return count
 }
 
-// spelling counts letters of words in Latin and Cyrillic that can be judged:
-// of four letters and more, and no abbreviations in capitals.
-type spelling struct {
-	judged   int
-	nonsense int // in words that no language has
-	joined   int // in words that are too long for one
-}
-
-func spellingOf(text string) (s spelling) {
+// spelling counts letters of words in Latin and Cyrillic that can be judged: of four
+// letters and more, and no abbreviations in capitals; those in words that no language
+// has; and those in words that are too long for one.
+func spelling(text string) (judged, nonsense, joined int) {
 	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsMark(r) }) {
-		runes := []rune(word)
-		latins, cyrillics, capitals := 0, 0, 0
-		for _, r := range runes {
-			switch {
-			case unicode.Is(unicode.Latin, r):
-				latins++
-			case unicode.Is(unicode.Cyrillic, r):
-				cyrillics++
-			}
-			if unicode.IsUpper(r) {
-				capitals++
-			}
-		}
-		n := len(runes)
+		latins := count(word, func(r rune) bool { return unicode.Is(unicode.Latin, r) })
+		cyrillics := count(word, func(r rune) bool { return unicode.Is(unicode.Cyrillic, r) })
+		capitals, n := count(word, unicode.IsUpper), utf8.RuneCountInString(word)
 		if n < 4 || n < 6 && capitals == n || latins+cyrillics < n-1 {
 			continue
 		}
@@ -116,27 +101,21 @@ func spellingOf(text string) (s spelling) {
 		if cyrillics > latins {
 			alphabet = cyrillic
 		}
-		s.judged += n
+		judged += n
 		switch {
 		case n > longestWord:
-			s.joined += n
-		case latins > 1 && cyrillics > 1 || isMojibake(runes) || !alphabet.likely(runes):
-			s.nonsense += n
+			joined += n
+		case latins > 1 && cyrillics > 1 || isMojibake(word, n) || !alphabet.likely([]rune(word)):
+			nonsense += n
 		}
 	}
-	return s
+	return judged, nonsense, joined
 }
 
 // isMojibake recognises Cyrillic that was read as Latin-1: nearly all letters have
 // accents.
-func isMojibake(word []rune) bool {
-	high := 0
-	for _, r := range word {
-		if r >= 0xc0 && r <= 0xff {
-			high++
-		}
-	}
-	return high*3 > len(word)*2
+func isMojibake(word string, runes int) bool {
+	return count(word, func(r rune) bool { return r >= 0xc0 && r <= 0xff })*3 > runes*2
 }
 
 // mostBits is what a pair of letters costs on average, above which a word is

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"extraction-experiment/internal/cli"
 )
 
 // layout turns the glyphs of a page into text: of the direction that most of
@@ -22,7 +24,7 @@ func layout(glyphs []glyph) string {
 	for _, direction := range order {
 		lines = append(lines, readingOrder(aligned(chunksOf(by[direction])), 0, line.text)...)
 	}
-	return strings.Join(join(lines), "\n")
+	return strings.ReplaceAll(strings.Join(join(lines), "\n"), "\u00ad", "")
 }
 
 // readingOrder returns the lines of text, columns of prose one after the other;
@@ -30,26 +32,25 @@ func layout(glyphs []glyph) string {
 func readingOrder(chunks []chunk, depth int, say func(line) string) []string {
 	gutter, ok := findGutter(chunks)
 	if !ok || depth >= 3 {
-		return rows(chunks, say)
+		return cli.Each(linesOf(chunks), say)
 	}
 	var out []string
 	for _, band := range bandsOf(chunks, gutter) {
-		left, right := split(band.sides, gutter)
+		var left, right []chunk
+		for _, c := range band.sides {
+			if (c.x0+c.x1)/2 < gutter {
+				left = append(left, c)
+			} else {
+				right = append(right, c)
+			}
+		}
 		if isProse(left) && isProse(right) {
 			out = append(out, readingOrder(left, depth+1, line.prose)...)
 			out = append(out, readingOrder(right, depth+1, line.prose)...)
 		} else {
-			out = append(out, rows(band.sides, say)...)
+			out = append(out, cli.Each(linesOf(band.sides), say)...)
 		}
-		out = append(out, rows(band.across, say)...)
-	}
-	return out
-}
-
-func rows(chunks []chunk, say func(line) string) []string {
-	var out []string
-	for _, l := range linesOf(chunks) {
-		out = append(out, say(l))
+		out = append(out, cli.Each(linesOf(band.across), say)...)
 	}
 	return out
 }
@@ -62,7 +63,7 @@ func findGutter(chunks []chunk) (x float64, ok bool) {
 	if len(chunks) < 2*leastColumn || len(chunks) > 20_000 {
 		return 0, false
 	}
-	x0, x1 := line{chunks: chunks}.span()
+	x0, x1 := line(chunks).span()
 	const steps = 120
 	best, from, to := len(chunks), 0, 0
 	for step := steps / 5; step <= steps*4/5; step++ {
@@ -92,29 +93,17 @@ func bandsOf(chunks []chunk, gutter float64) []band {
 	var bands []band
 	var now band
 	for _, l := range linesOf(chunks) {
-		crosses := slices.ContainsFunc(l.chunks, func(c chunk) bool { return c.x0 < gutter && c.x1 > gutter })
-		switch {
-		case !crosses && len(now.across) > 0:
-			bands = append(bands, now)
-			now = band{sides: l.chunks}
-		case crosses:
-			now.across = append(now.across, l.chunks...)
-		default:
-			now.sides = append(now.sides, l.chunks...)
+		if slices.ContainsFunc(l, func(c chunk) bool { return c.x0 < gutter && c.x1 > gutter }) {
+			now.across = append(now.across, l...)
+			continue
 		}
+		if len(now.across) > 0 {
+			bands = append(bands, now)
+			now = band{}
+		}
+		now.sides = append(now.sides, l...)
 	}
 	return append(bands, now)
-}
-
-func split(chunks []chunk, gutter float64) (left, right []chunk) {
-	for _, c := range chunks {
-		if (c.x0+c.x1)/2 < gutter {
-			left = append(left, c)
-		} else {
-			right = append(right, c)
-		}
-	}
-	return left, right
 }
 
 // isProse tells a column of running text from one of a table: lines of many
@@ -131,12 +120,8 @@ func isProse(chunks []chunk) bool {
 		x0, x1 := l.span()
 		low, high = min(low, x0), max(high, x1)
 		widths = append(widths, x1-x0)
-		for _, r := range l.text() {
-			runes++
-			if unicode.IsLetter(r) {
-				letters++
-			}
-		}
+		letters += count(l.text(), unicode.IsLetter)
+		runes += utf8.RuneCountInString(l.text())
 	}
 	slices.Sort(widths)
 	median := widths[len(widths)/2]
@@ -148,22 +133,15 @@ func join(lines []string) []string {
 	var out []string
 	for _, l := range lines {
 		l = strings.TrimSpace(l)
-		n := len(out) - 1
-		if n >= 0 {
-			if head, ok := divided(out[n]); ok && unicode.IsLower(first(l)) {
+		if n := len(out) - 1; n >= 0 && unicode.IsLower(first(l)) {
+			if head, ok := divided(out[n]); ok {
 				word, rest, _ := strings.Cut(l, " ")
-				out[n] = head + word
-				if l = rest; l == "" {
-					continue
-				}
+				out[n], l = head+word, rest
 			}
 		}
 		if l != "" {
-			out = append(out, strings.ReplaceAll(l, "\u00ad", ""))
+			out = append(out, l)
 		}
-	}
-	if n := len(out) - 1; n >= 0 {
-		out[n] = strings.ReplaceAll(out[n], "\u00ad", "")
 	}
 	return out
 }
@@ -184,60 +162,48 @@ func first(text string) rune {
 	return r
 }
 
-// line is what stands at one height.
-type line struct {
-	chunks []chunk
-	y      float64
-	size   float64
-}
+// line is what stands at one height, from left to right.
+type line []chunk
 
 // linesOf sorts chunks into lines, from the top down.
 func linesOf(chunks []chunk) []line {
-	chunks = slices.Clone(chunks)
-	slices.SortStableFunc(chunks, func(a, b chunk) int { return cmp.Compare(b.y, a.y) })
+	chunks = slices.SortedStableFunc(slices.Values(chunks), func(a, b chunk) int { return cmp.Compare(b.y, a.y) })
 	var lines []line
 	for _, c := range chunks {
-		if n := len(lines) - 1; n >= 0 && lines[n].y-c.y < 0.5*min(lines[n].size, c.size) {
-			lines[n].chunks = append(lines[n].chunks, c)
+		if n := len(lines) - 1; n >= 0 && lines[n][0].y-c.y < 0.5*min(lines[n][0].size, c.size) {
+			lines[n] = append(lines[n], c)
 			continue
 		}
-		lines = append(lines, line{[]chunk{c}, c.y, c.size})
+		lines = append(lines, line{c})
 	}
-	for i := range lines {
-		lines[i].arrange()
-	}
-	return lines
+	return cli.Each(lines, line.arranged)
 }
 
-// arrange sorts a line from left to right, and drops what is printed twice to
+// arranged sorts a line from left to right, and drops what is printed twice to
 // look bold.
-func (l *line) arrange() {
-	slices.SortStableFunc(l.chunks, func(a, b chunk) int { return cmp.Compare(a.x0, b.x0) })
-	kept := l.chunks[:0]
-	for _, c := range l.chunks {
-		if n := len(kept); n > 0 && kept[n-1].text == c.text && c.x0-kept[n-1].x0 < 0.3*c.size {
-			continue
+func (l line) arranged() line {
+	slices.SortStableFunc(l, func(a, b chunk) int { return cmp.Compare(a.x0, b.x0) })
+	var last chunk
+	return slices.DeleteFunc(l, func(c chunk) bool {
+		twice := c.text == last.text && c.x0-last.x0 < 0.3*c.size
+		if !twice {
+			last = c
 		}
-		kept = append(kept, c)
-	}
-	l.chunks = kept
+		return twice
+	})
 }
 
 // prose joins the chunks of a line of running text.
 func (l line) prose() string {
-	words := make([]string, len(l.chunks))
-	for i, c := range l.chunks {
-		words[i] = c.text
-	}
-	return strings.Join(words, " ")
+	return strings.Join(cli.Each(l, func(c chunk) string { return c.text }), " ")
 }
 
 // text joins the chunks, with " | " between cells.
 func (l line) text() string {
 	var b strings.Builder
-	for i, c := range l.chunks {
+	for i, c := range l {
 		if i > 0 {
-			switch gap := c.x0 - l.chunks[i-1].x1; {
+			switch gap := c.x0 - l[i-1].x1; {
 			case gap > cellGap*c.size, c.cell:
 				b.WriteString(" | ")
 			case gap > spaceGap*c.size:
@@ -250,8 +216,8 @@ func (l line) text() string {
 }
 
 func (l line) span() (x0, x1 float64) {
-	x0, x1 = l.chunks[0].x0, l.chunks[0].x1
-	for _, c := range l.chunks {
+	x0, x1 = l[0].x0, l[0].x1
+	for _, c := range l {
 		x0, x1 = min(x0, c.x0), max(x1, c.x1)
 	}
 	return x0, x1
@@ -384,14 +350,8 @@ func chunkOf(run []glyph) (c chunk, ok bool) {
 
 // merged makes one chunk of its parts, in order.
 func merged(parts []chunk, size, y float64) chunk {
-	c := chunk{x0: parts[0].x0, x1: parts[0].x1, size: size, y: y}
-	texts := make([]string, len(parts))
-	for i := range parts {
-		parts[i].size, parts[i].y = size, y
-		c.x1 = max(c.x1, parts[i].x1)
-		texts[i] = parts[i].text
-	}
-	c.text = strings.Join(texts, " ")
+	c := chunk{text: line(parts).prose(), size: size, y: y}
+	c.x0, c.x1 = line(parts).span()
 	if len(parts) > 1 {
 		c.parts = parts
 	}
@@ -401,9 +361,6 @@ func merged(parts []chunk, size, y float64) chunk {
 // shownText is what a glyph contributes: ligatures as letters, no-break spaces
 // as spaces, U+FFFD where nobody knows.
 func shownText(g glyph) string {
-	if g.unknown {
-		return string(unicode.ReplacementChar)
-	}
 	return strings.Map(func(r rune) rune {
 		switch {
 		case unicode.IsSpace(r):

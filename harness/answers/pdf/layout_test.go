@@ -50,6 +50,9 @@ func TestLayout_tables(t *testing.T) {
 				at(50, 700, "Profit") + at(120, 700, "12") +
 				at(50, 686, "Debt") + at(120, 686, "34"),
 			"These are all in euros\nProfit | 12\nDebt | 34"},
+		"a word that a soft hyphen divides": {
+			at(50, 700, "An exam\u00ad") + at(50, 686, "ple of\u00ad three"),
+			"An example\nof three"},
 		"columns that do not agree": {
 			at(50, 700, "Profit and loss") + at(180, 700, "of a year") +
 				at(50, 686, "Debt") + at(110, 686, "in thousands of euros") +

@@ -5,8 +5,12 @@ import (
 	"encoding/hex"
 	"iter"
 	"math"
+	"net/url"
 	"strconv"
 	"strings"
+	"unicode"
+
+	"extraction-experiment/internal/textutil"
 )
 
 // An Object is nil, bool, int64, float64, String, Name, Array, Dict, Ref or
@@ -80,8 +84,16 @@ func (f *File) Name(o Object) Name { return resolved[Name](f, o) }
 // Stream resolves to a stream; nil if it is none.
 func (f *File) Stream(o Object) *Stream { return resolved[*Stream](f, o) }
 
-// Number resolves to a number.
-func (f *File) Number(o Object) (float64, bool) { return Number(f.Resolve(o)) }
+// Number resolves to an integer or a real.
+func (f *File) Number(o Object) (float64, bool) {
+	switch o := f.Resolve(o).(type) {
+	case int64:
+		return float64(o), true
+	case float64:
+		return o, true
+	}
+	return 0, false
+}
 
 // Int resolves to a whole number; what is none is 0.
 func (f *File) Int(o Object) int {
@@ -89,15 +101,17 @@ func (f *File) Int(o Object) int {
 	return clampInt(v)
 }
 
-// Number returns the value of an integer or a real.
-func Number(o Object) (float64, bool) {
-	switch o := o.(type) {
-	case int64:
-		return float64(o), true
-	case float64:
-		return o, true
+// numbers resolves to a list of so many numbers; nil if it is none.
+func (f *File) numbers(o Object, size int) []float64 {
+	list := f.Array(o)
+	if len(list) != size {
+		return nil
 	}
-	return 0, false
+	numbers := make([]float64, size)
+	for i := range numbers {
+		numbers[i], _ = f.Number(list[i])
+	}
+	return numbers
 }
 
 // clampInt keeps what is computed with a hostile number from overflowing.
@@ -141,26 +155,18 @@ func (l *Lexer) operations() iter.Seq2[Keyword, []Object] {
 	}
 }
 
+// endOfImage ends the bytes of an inline image.
+var endOfImage = textutil.Pattern(`[ \n\r\t\f\x00]EI(?:[ \n\r\t\f\x00]|$)`)
+
 // SkipImage passes over the bytes of an inline image, up to its EI.
 func (l *Lexer) SkipImage() {
-	for at := l.pos + 1; ; {
-		i := bytes.Index(l.data[min(at, len(l.data)):], []byte("EI"))
-		if i < 0 {
-			l.pos = len(l.data)
-			return
-		}
-		at += i
-		end := at + 2
-		if isSpace(l.data[at-1]) && (end >= len(l.data) || isSpace(l.data[end])) {
-			l.pos = end
-			return
-		}
-		at = end
+	rest := l.data[l.pos:]
+	end := len(rest)
+	if at := endOfImage().FindIndex(rest); at != nil {
+		end = at[0] + len(" EI")
 	}
+	l.pos += end
 }
-
-// closing stands for ] and >> while a list is read.
-type closing byte
 
 // maxKept bounds the elements of all lists of one object; the largest real ones
 // have some ten thousand. What comes behind is passed over.
@@ -171,7 +177,7 @@ func (l *Lexer) object() (Object, bool) {
 	l.kept = 0
 	for {
 		o, ok := l.token(0)
-		if _, stray := o.(closing); !stray || !ok {
+		if o != Keyword("]") && o != Keyword(">>") { // else it closes nothing
 			return o, ok
 		}
 	}
@@ -191,28 +197,30 @@ func (l *Lexer) token(depth int) (Object, bool) {
 	case '(':
 		return l.secret(l.literal()), true
 	case '<':
-		if l.at('<') {
-			l.pos++
+		if l.skip('<') {
 			return l.dict(depth), true
 		}
 		return l.secret(l.hex()), true
 	case '>':
-		if l.at('>') {
-			l.pos++
-		}
-		return closing('>'), true
+		l.skip('>')
+		return Keyword(">>"), true
 	case '[':
-		return Array(l.list(depth, ']')), true
-	case ']':
-		return closing(']'), true
-	case '{', '}', ')':
+		return Array(l.list(depth, "]")), true
+	case ']', '{', '}', ')':
 		return Keyword(c), true
 	}
 	l.pos--
 	return l.word(), true
 }
 
-func (l *Lexer) at(c byte) bool { return l.pos < len(l.data) && l.data[l.pos] == c }
+// skip passes over a byte where it comes next.
+func (l *Lexer) skip(c byte) bool {
+	next := l.pos < len(l.data) && l.data[l.pos] == c
+	if next {
+		l.pos++
+	}
+	return next
+}
 
 func (l *Lexer) secret(s String) String {
 	if l.decrypt == nil {
@@ -221,16 +229,12 @@ func (l *Lexer) secret(s String) String {
 	return l.decrypt(s)
 }
 
+// space passes over white space and comments.
 func (l *Lexer) space() {
-	for l.pos < len(l.data) {
-		switch c := l.data[l.pos]; {
-		case isSpace(c):
-			l.pos++
-		case c == '%':
-			for l.pos < len(l.data) && l.data[l.pos] != '\n' && l.data[l.pos] != '\r' {
-				l.pos++
-			}
-		default:
+	for comment := false; l.pos < len(l.data); l.pos++ {
+		c := l.data[l.pos]
+		comment = (comment || c == '%') && c != '\n' && c != '\r'
+		if !comment && !isSpace(c) {
 			return
 		}
 	}
@@ -238,27 +242,20 @@ func (l *Lexer) space() {
 
 // list reads up to a closing bracket; a list deeper than maxDepth is empty, and what it
 // has belongs to the one around it.
-func (l *Lexer) list(depth int, end closing) []Object {
+func (l *Lexer) list(depth int, end Keyword) []Object {
 	var list []Object
 	for depth < maxDepth {
 		o, ok := l.token(depth + 1)
-		if !ok || o == Object(end) {
+		switch {
+		case !ok, o == Object(end), o == Keyword(">>"), o == Keyword("endobj"): // ">>" ends an array that was not closed
 			return list
-		}
-		if _, stray := o.(closing); stray {
-			if end == ']' {
-				return list // ">>" ends an array that was not closed
-			}
+		case o == Keyword("]"):
 			continue
 		}
-		if o == Keyword("R") && len(list) >= 2 {
-			if ref, ok := reference(list[len(list)-2:]); ok {
-				list = append(list[:len(list)-2], ref)
-				continue
+		if n := len(list); o == Keyword("R") && n >= 2 {
+			if ref, ok := reference(list[n-2:]); ok {
+				list, o = list[:n-2], ref
 			}
-		}
-		if o == Keyword("endobj") {
-			return list
 		}
 		if l.kept++; l.kept <= maxKept {
 			list = append(list, o)
@@ -270,20 +267,17 @@ func (l *Lexer) list(depth int, end closing) []Object {
 func reference(two []Object) (Ref, bool) {
 	num, ok1 := two[0].(int64)
 	gen, ok2 := two[1].(int64)
-	return Ref{int(num), int(gen)}, ok1 && ok2 && num >= 0 && gen >= 0
+	return Ref{int(num), int(gen)}, ok1 && ok2 && num > 0 && gen >= 0
 }
 
 func (l *Lexer) dict(depth int) Dict {
-	list := l.list(depth, '>')
+	list := l.list(depth, ">>")
 	d := Dict{}
-	for i := 0; i+1 < len(list); {
-		key, ok := list[i].(Name)
-		if !ok {
+	for i := 0; i+1 < len(list); i++ {
+		if key, ok := list[i].(Name); ok {
 			i++
-			continue
+			d[key] = list[i]
 		}
-		d[key] = list[i+1]
-		i += 2
 	}
 	return d
 }
@@ -297,21 +291,12 @@ func (l *Lexer) regular() []byte {
 	return l.data[start:l.pos]
 }
 
-// name reads a name, whose bytes may be written as #20.
+// name reads a name, in which #20 stands for a byte as %20 does in an address.
 func (l *Lexer) name() Name {
-	raw := l.regular()
-	if bytes.IndexByte(raw, '#') < 0 {
+	raw := string(l.regular())
+	name, err := url.PathUnescape(strings.ReplaceAll(raw, "#", "%"))
+	if err != nil { // a # stands for itself
 		return Name(raw)
-	}
-	name := make([]byte, 0, len(raw))
-	for len(raw) > 0 {
-		c, size := raw[0], 1
-		if c == '#' && len(raw) > 2 {
-			if code, err := strconv.ParseUint(string(raw[1:3]), 16, 8); err == nil {
-				c, size = byte(code), 3
-			}
-		}
-		name, raw = append(name, c), raw[size:]
 	}
 	return Name(name)
 }
@@ -333,26 +318,22 @@ func (l *Lexer) word() Object {
 	return Keyword(text)
 }
 
+// numberAtStart is what there is of a number in "12-34", "1.2.3" and "--5".
+var numberAtStart = textutil.Pattern(`^[+-]?[0-9]*\.?[0-9]*`)
+
+// number reads a number; what is none is 0.
 func number(text string) Object {
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return n
 	}
-	if v, err := strconv.ParseFloat(text, 64); err == nil && !math.IsNaN(v) && !math.IsInf(v, 0) {
-		return v
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+		v, err = strconv.ParseFloat(numberAtStart().FindString(text), 64)
 	}
-	end := 1 // "12-34" and "1.2.3": what there is of a number at the start
-	point := text[0] == '.'
-	for end < len(text) && (text[end] >= '0' && text[end] <= '9' || text[end] == '.' && !point) {
-		point = point || text[end] == '.'
-		end++
-	}
-	if v, err := strconv.ParseFloat(text[:end], 64); err == nil && !math.IsInf(v, 0) {
-		return v
-	}
-	if text[0] == '-' || text[0] == '+' || text[0] == '.' {
+	if err != nil {
 		return int64(0)
 	}
-	return Keyword(text)
+	return v
 }
 
 func isSpace(c byte) bool {
@@ -363,56 +344,46 @@ func isDelimiter(c byte) bool { return strings.IndexByte("()<>[]{}/%", c) >= 0 }
 
 // literal reads a string in parentheses, the first of which was read.
 func (l *Lexer) literal() String {
-	var b []byte
-	for depth := 1; l.pos < len(l.data); l.pos++ {
-		c := l.data[l.pos]
-		switch c {
+	start, depth := l.pos, 1
+	for ; l.pos < len(l.data) && depth > 0; l.pos++ {
+		switch l.data[l.pos] {
 		case '\\':
-			b = l.escape(b)
-			continue
+			l.pos++
 		case '(':
 			depth++
 		case ')':
-			if depth--; depth == 0 {
-				l.pos++
-				return String(b)
-			}
-		case '\r':
-			if bytes.HasPrefix(l.data[l.pos:], []byte("\r\n")) {
-				l.pos++
-			}
-			c = '\n'
+			depth--
 		}
-		b = append(b, c)
 	}
-	return String(b)
+	l.pos = min(l.pos, len(l.data))
+	raw := l.data[start:l.pos]
+	if depth == 0 {
+		raw = raw[:len(raw)-1]
+	}
+	if bytes.ContainsAny(raw, "\\\r") {
+		raw = escapes().ReplaceAllFunc(raw, unescaped)
+	}
+	return String(raw)
 }
 
-// escape reads what a backslash stands before, and leaves pos on its last byte.
-func (l *Lexer) escape(b []byte) []byte {
-	l.pos++
-	if l.pos >= len(l.data) {
-		return b
+// escapes are what a backslash stands before, and the ends of lines.
+var escapes = textutil.Pattern(`(?s)\\([0-7]{1,3}|\r\n|.)|\r\n?`)
+
+// unescaped is what one of the escapes stands for.
+func unescaped(escape []byte) []byte {
+	if escape[0] == '\r' {
+		return []byte("\n")
 	}
-	switch c := l.data[l.pos]; c {
-	case 'n', 'r', 't', 'b', 'f':
-		return append(b, "\n\r\t\b\f"[strings.IndexByte("nrtbf", c)])
-	case '\r', '\n':
-		if bytes.HasPrefix(l.data[l.pos:], []byte("\r\n")) {
-			l.pos++
-		}
-		return b
-	case '0', '1', '2', '3', '4', '5', '6', '7':
-		code := 0
-		for n := 0; n < 3 && l.pos < len(l.data) && l.data[l.pos] >= '0' && l.data[l.pos] <= '7'; n++ {
-			code = code<<3 | int(l.data[l.pos]-'0')
-			l.pos++
-		}
-		l.pos--
-		return append(b, byte(code))
-	default:
-		return append(b, c)
+	switch c := escape[1]; {
+	case c == '\r' || c == '\n':
+		return nil
+	case c >= '0' && c <= '7':
+		code, _ := strconv.ParseUint(string(escape[1:]), 8, 16) // they are digits
+		return []byte{byte(code)}
+	case strings.IndexByte("nrtbf", c) >= 0:
+		return []byte{"\n\r\t\b\f"[strings.IndexByte("nrtbf", c)]}
 	}
+	return escape[1:]
 }
 
 // hex reads a string in angle brackets, the first of which was read; what is no digit
@@ -420,15 +391,20 @@ func (l *Lexer) escape(b []byte) []byte {
 func (l *Lexer) hex() String {
 	text, _, _ := bytes.Cut(l.data[l.pos:], []byte(">"))
 	l.pos = min(len(l.data), l.pos+len(text)+1)
-	digits := bytes.Map(func(r rune) rune {
-		if strings.ContainsRune("0123456789abcdefABCDEF", r) {
-			return r
-		}
-		return -1
-	}, text)
+	digits := only(text, func(r rune) bool { return unicode.Is(unicode.ASCII_Hex_Digit, r) })
 	if len(digits)%2 != 0 {
 		digits = append(digits, '0')
 	}
 	b, _ := hex.AppendDecode(nil, digits) // they are digits
 	return String(b)
+}
+
+// only leaves out all characters that are not of a kind.
+func only(text []byte, is func(rune) bool) []byte {
+	return bytes.Map(func(r rune) rune {
+		if is(r) {
+			return r
+		}
+		return -1
+	}, text)
 }

@@ -32,6 +32,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"extraction-experiment/internal/cli"
@@ -39,7 +40,7 @@ import (
 )
 
 // Version changes when the text of a page may.
-const Version = "4"
+const Version = "5"
 
 // Document is the text of a file.
 type Document struct {
@@ -64,13 +65,7 @@ type Page struct {
 // Problems returns the pages whose text is missing or cannot be relied upon;
 // blank pages are none.
 func (d Document) Problems() []Page {
-	var list []Page
-	for _, p := range d.Pages {
-		if p.Kind == Scan || p.Kind == Unreadable {
-			list = append(list, p)
-		}
-	}
-	return list
+	return slices.DeleteFunc(slices.Clone(d.Pages), func(p Page) bool { return p.Kind == Readable || p.Kind == Blank })
 }
 
 // Options bounds the reading; zero values are usable.
@@ -116,14 +111,14 @@ func Read(ctx context.Context, data []byte, opt Options) (doc Document, err erro
 	}
 	sum := sha256.Sum256(data)
 	doc = Document{SHA256: hex.EncodeToString(sum[:]), Repaired: file.Repaired}
-	if n := file.Declared(); n > len(pages) {
+	if n := file.Int(file.pageTree()["Count"]); n > len(pages) {
 		doc.Declared = n
 	}
 	fonts := map[Ref]*font{}
 	for _, p := range pages {
 		doc.Pages = append(doc.Pages, readPage(file, p, fonts))
-		if err := file.Err(); err != nil {
-			return doc, err
+		if file.spent != nil {
+			return doc, file.spent
 		}
 	}
 	return doc, nil
@@ -142,12 +137,13 @@ func readPage(file *File, p pageNode, fonts map[Ref]*font) (page Page) {
 	in.run(content, p.Resources)
 	page.Text = layout(in.glyphs)
 	area := (p.Box[2] - p.Box[0]) * (p.Box[3] - p.Box[1])
-	page.Kind, page.Problem = judge(page.Text, in.images/area)
 	switch {
 	case err != nil:
-		page.Kind, page.Problem = Unreadable, "a part of the page cannot be decoded: "+err.Error()
+		page.Problem = "a part of the page cannot be decoded: " + err.Error()
 	case in.full:
-		page.Kind, page.Problem = Unreadable, fmt.Sprintf("the page has more than %d characters", maxGlyphs)
+		page.Problem = fmt.Sprintf("the page has more than %d characters", maxGlyphs)
+	default:
+		page.Kind, page.Problem = judge(page.Text, in.images/area)
 	}
 	return page
 }
@@ -174,107 +170,65 @@ type pageNode struct {
 
 // Pages returns the pages in order. Branches that cannot be read are left out;
 // nodes that are met twice are followed once.
-func (f *File) Pages() ([]pageNode, error) {
-	w := &walk{f: f, seen: map[int]bool{}}
-	root := f.Dict(f.trailer["Root"])
-	w.node(root["Pages"], pageNode{Box: [4]float64{0, 0, 612, 792}}, 0)
-	if w.tooMany {
-		return nil, fmt.Errorf("%w: it has more than %d pages", ErrBudget, maxPages)
+func (f *File) Pages() (pages []pageNode, err error) {
+	seen := map[int]bool{}
+	var walk func(o Object, page pageNode, depth int)
+	walk = func(o Object, page pageNode, depth int) {
+		ref, _ := o.(Ref)
+		d, ok := f.Resolve(o).(Dict)
+		if !ok || seen[ref.Num] || depth > maxDepth || !f.Spend(128) {
+			return
+		}
+		seen[ref.Num] = ref.Num > 0
+		page.inherit(f, d)
+		kids := f.Array(d["Kids"])
+		switch {
+		case kids != nil && f.Name(d["Type"]) != "Page":
+			for _, kid := range kids {
+				walk(kid, page, depth+1)
+			}
+		case len(pages) == maxPages:
+			f.spent = fmt.Errorf("%w: it has more than %d pages", ErrBudget, maxPages)
+		default:
+			page.Number, page.dict = len(pages)+1, d
+			pages = append(pages, page)
+		}
 	}
-	if f.spent != nil {
-		return nil, f.spent
-	}
-	if len(w.pages) == 0 {
+	walk(f.Dict(f.trailer["Root"])["Pages"], pageNode{Box: [4]float64{0, 0, 612, 792}}, 0)
+	if f.spent == nil && len(pages) == 0 {
 		return nil, ErrDamaged
 	}
-	return w.pages, nil
+	return pages, f.spent
 }
 
-// Declared is how many pages the file says that it has: of one that is cut off
-// there are fewer. 0 where it does not say.
-func (f *File) Declared() int {
-	root := f.Dict(f.trailer["Root"])
-	return max(0, f.Int(f.Dict(root["Pages"])["Count"]))
-}
-
-type walk struct {
-	f       *File
-	seen    map[int]bool
-	pages   []pageNode
-	tooMany bool
-}
-
-func (w *walk) node(o Object, inherited pageNode, depth int) {
-	if ref, ok := o.(Ref); ok {
-		if w.seen[ref.Num] {
-			return
-		}
-		w.seen[ref.Num] = true
-	}
-	d, ok := w.f.Resolve(o).(Dict)
-	if !ok || depth > maxDepth || w.tooMany || !w.f.Spend(128) {
-		return
-	}
-	page := w.inherit(inherited, d)
-	kids := w.f.Array(d["Kids"])
-	if kids == nil || w.f.Name(d["Type"]) == "Page" {
-		if len(w.pages) >= maxPages {
-			w.tooMany = true
-			return
-		}
-		page.Number, page.dict = len(w.pages)+1, d
-		w.pages = append(w.pages, page)
-		return
-	}
-	for _, kid := range kids {
-		w.node(kid, page, depth+1)
-	}
-}
-
-func (w *walk) inherit(page pageNode, d Dict) pageNode {
-	if r := w.f.Dict(d["Resources"]); r != nil {
+// inherit takes over what a node of the tree says.
+func (page *pageNode) inherit(f *File, d Dict) {
+	if r := f.Dict(d["Resources"]); r != nil {
 		page.Resources = r
 	}
 	for _, key := range []Name{"MediaBox", "CropBox"} {
-		list := w.f.Array(d[key])
-		if len(list) != 4 {
-			continue
-		}
-		var box [4]float64
-		for i := range list {
-			box[i], _ = w.f.Number(list[i])
-		}
-		box[0], box[2] = min(box[0], box[2]), max(box[0], box[2])
-		box[1], box[3] = min(box[1], box[3]), max(box[1], box[3])
-		if box[2]-box[0] > 1 && box[3]-box[1] > 1 {
-			page.Box = box
+		if box := f.numbers(d[key], 4); box != nil {
+			left, right := min(box[0], box[2]), max(box[0], box[2])
+			bottom, top := min(box[1], box[3]), max(box[1], box[3])
+			if right-left > 1 && top-bottom > 1 {
+				page.Box = [4]float64{left, bottom, right, top}
+			}
 		}
 	}
-	if v, ok := w.f.Number(d["Rotate"]); ok {
+	if v, ok := f.Number(d["Rotate"]); ok {
 		page.Rotate = ((clampInt(v)/90*90)%360 + 360) % 360
 	}
-	return page
 }
 
 // Content returns the operators of a page. With an error comes what could be
 // decoded.
-func (f *File) Content(p pageNode) ([]byte, error) {
-	var all []byte
-	var first error
-	list := f.Array(p.dict["Contents"])
-	if list == nil {
-		list = Array{p.dict["Contents"]}
-	}
-	for _, o := range list {
-		s := f.Stream(o)
-		if f.spent != nil {
-			return nil, f.spent
-		}
-		if s != nil {
+func (f *File) Content(p pageNode) (all []byte, problem error) {
+	for _, o := range f.oneOrMore(p.dict["Contents"]) {
+		if s := f.Stream(o); s != nil {
 			data, err := f.Decode(s)
-			first = cmp.Or(first, err)
+			problem = cmp.Or(problem, err)
 			all = append(append(all, data...), '\n')
 		}
 	}
-	return all, cmp.Or(f.spent, first)
+	return all, problem
 }

@@ -2,6 +2,9 @@ package pdf
 
 import (
 	"bytes"
+	"iter"
+	"maps"
+	"slices"
 	"strconv"
 )
 
@@ -10,31 +13,45 @@ import (
 // on the way.
 func (f *File) repair() {
 	f.Repaired = true
-	var streams []int
-	for at := 0; ; {
-		i := bytes.Index(f.data[at:], []byte("obj"))
-		if i < 0 {
-			break
+	var tables, packs []int
+	for at := range f.find("obj") {
+		num, start, ok := f.headerBefore(at)
+		if !ok || !f.Spend(entryCost) {
+			continue
 		}
-		at += i
-		if num, start, ok := f.headerBefore(at); ok {
-			f.xref[num] = entry{offset: start}
-			if window := f.data[at:min(len(f.data), at+300)]; bytes.Contains(window, []byte("/ObjStm")) || bytes.Contains(window, []byte("/XRef")) {
-				streams = append(streams, num)
+		f.xref[num] = entry{offset: start}
+		head := f.data[at:min(len(f.data), at+300)]
+		if bytes.Contains(head, []byte("/ObjStm")) {
+			packs = append(packs, num)
+		}
+		if bytes.Contains(head, []byte("/XRef")) {
+			tables = append(tables, num)
+		}
+	}
+	f.findTrailers(tables)
+	f.prepareCrypt()
+	for _, num := range packs {
+		for id, o := range f.unpack(num) {
+			if e, direct := f.xref[id]; !direct || e.pack != 0 && e.pack < num {
+				f.xref[id], f.objects[id] = entry{pack: num}, o
 			}
 		}
-		at += 3
 	}
-	f.findTrailers()
-	if f.trailer["Encrypt"] == nil {
-		f.fromStreams(streams) // trailers of encrypted files may be there only
-	}
-	if f.trailer["Encrypt"] != nil {
-		f.prepareCrypt()
-	}
-	f.fromStreams(streams)
-	if f.Dict(f.Dict(f.trailer["Root"])["Pages"]) == nil {
+	if f.pageTree() == nil {
 		f.findCatalogue()
+	}
+}
+
+// find yields where a word stands in the file.
+func (f *File) find(word string) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for at := 0; ; at += len(word) {
+			i := bytes.Index(f.data[at:], []byte(word))
+			if i < 0 || !yield(at+i) {
+				return
+			}
+			at += i
+		}
 	}
 }
 
@@ -51,71 +68,30 @@ func (f *File) headerBefore(at int) (num, start int, ok bool) {
 	return num, start, err == nil && len(between) < len(generation) && len(number) < len(between)
 }
 
-func (f *File) findTrailers() {
-	for at := 0; ; {
-		i := bytes.Index(f.data[at:], []byte("trailer"))
-		if i < 0 {
-			return
-		}
-		at += i + len("trailer")
-		l := &Lexer{data: f.data, pos: at}
+// findTrailers takes what trailers and cross-reference streams say; a later one wins.
+func (f *File) findTrailers(streams []int) {
+	for at := range f.find("trailer") {
+		l := &Lexer{data: f.data, pos: at + len("trailer")}
 		o, _ := l.object()
 		if d, ok := o.(Dict); ok {
-			f.mergeTrailer(d)
+			maps.Copy(f.trailer, d)
 		}
 		if !f.Spend(int64(l.pos - at)) {
 			return
 		}
 	}
-}
-
-// mergeTrailer lets a later trailer win.
-func (f *File) mergeTrailer(d Dict) {
-	for _, key := range []Name{"Root", "Encrypt", "ID", "Info"} {
-		if value, ok := d[key]; ok && value != nil {
-			f.trailer[key] = value
-		}
-	}
-}
-
-// fromStreams enters what object streams hold, and takes trailers from
-// cross-reference streams.
-func (f *File) fromStreams(streams []int) {
 	for _, num := range streams {
-		s, ok := f.load(Ref{Num: num}).(*Stream)
-		if !ok {
-			continue
-		}
-		switch f.Name(s.Dict["Type"]) {
-		case "XRef":
-			f.mergeTrailer(s.Dict)
-		case "ObjStm":
-			if f.trailer["Encrypt"] != nil && f.crypt == nil {
-				continue
-			}
-			p := f.openPack(num)
-			f.packs[num] = p
-			for id := range p.offsets {
-				if e, direct := f.xref[id]; !direct || e.pack != 0 && e.pack < num {
-					f.xref[id] = entry{pack: num}
-				}
-			}
+		if d := f.Dict(Ref{Num: num}); f.Name(d["Type"]) == "XRef" {
+			maps.Copy(f.trailer, d)
 		}
 	}
 }
 
-// findCatalogue looks at every object for one that is a catalogue.
+// findCatalogue looks at every object for one that is a catalogue; the last one counts.
 func (f *File) findCatalogue() {
-	best := -1
-	for num := range f.xref {
-		if !f.Spend(64) {
-			return
+	for _, num := range slices.Sorted(maps.Keys(f.xref)) {
+		if d, ok := f.load(Ref{Num: num}).(Dict); ok && f.Name(d["Type"]) == "Catalog" {
+			f.trailer["Root"] = Ref{Num: num}
 		}
-		if d, ok := f.load(Ref{Num: num}).(Dict); ok && f.Name(d["Type"]) == "Catalog" && num > best {
-			best = num
-		}
-	}
-	if best >= 0 {
-		f.trailer["Root"] = Ref{Num: best}
 	}
 }

@@ -1,17 +1,12 @@
 package pdf
 
-import (
-	"slices"
-)
+import "slices"
 
 // A table is set with columns, and its text is written cell by cell: where two
 // cells of a row nearly touch, the other rows show where the column ends.
 
 // border is the room between two columns.
 type border struct{ from, to float64 }
-
-// overlap is how much of a gap lies within the border; nothing for at most 0.
-func (b border) overlap(from, to float64) float64 { return min(b.to, to) - max(b.from, from) }
 
 // aligned divides chunks of table rows at their jumps so that the cells of a
 // table are the same in all of its rows. Rows that follow one another and have
@@ -25,15 +20,13 @@ func aligned(chunks []chunk) []chunk {
 		for to < len(lines) && lines[to].mayBeRow() {
 			to++
 		}
-		table := lines[from:to]
-		borders := bordersOf(table)
-		for i := range table {
-			table[i].divide(borders)
+		borders := bordersOf(lines[from:to])
+		for _, row := range lines[from:to] {
+			out = append(out, row.divided(borders)...)
 		}
-		from = to + 1
-	}
-	for _, l := range lines {
-		out = append(out, l.chunks...)
+		if from = to + 1; to < len(lines) {
+			out = append(out, lines[to]...)
+		}
 	}
 	return out
 }
@@ -44,36 +37,26 @@ const mostJumps = 5
 
 // mayBeRow reports whether a line has cells, or may have.
 func (l line) mayBeRow() bool {
-	return len(l.chunks) > 1 || len(l.chunks[0].parts) > 1 && len(l.chunks[0].parts) <= mostJumps+1
+	return len(l) > 1 || len(l[0].parts) > 1 && len(l[0].parts) <= mostJumps+1
 }
 
 // bordersOf returns the room between the columns, from left to right; none
 // where the rows with the most cells do not agree, and for one column.
 func bordersOf(table []line) []border {
-	most := 0
-	for _, row := range table {
-		most = max(most, len(row.chunks))
-	}
-	if most < 2 {
-		return nil
-	}
 	var borders []border
 	for _, row := range table {
-		if len(row.chunks) < most {
-			continue
+		gaps := row.gaps()
+		if len(gaps) > len(borders) {
+			borders = gaps
 		}
-		if borders == nil {
-			borders = row.gaps()
-			continue
-		}
-		for i, g := range row.gaps() {
-			borders[i].from, borders[i].to = max(borders[i].from, g.from), min(borders[i].to, g.to)
+		if len(gaps) == len(borders) {
+			for i, g := range gaps {
+				borders[i] = border{max(borders[i].from, g.from), min(borders[i].to, g.to)}
+			}
 		}
 	}
-	for _, b := range borders {
-		if b.from >= b.to {
-			return nil
-		}
+	if slices.ContainsFunc(borders, func(b border) bool { return b.from >= b.to }) {
+		return nil
 	}
 	return borders
 }
@@ -81,29 +64,30 @@ func bordersOf(table []line) []border {
 // gaps returns the room between the chunks of a line.
 func (l line) gaps() []border {
 	var list []border
-	for i := 1; i < len(l.chunks); i++ {
-		list = append(list, border{l.chunks[i-1].x1, l.chunks[i].x0})
+	for i := 1; i < len(l); i++ {
+		list = append(list, border{l[i-1].x1, l[i].x0})
 	}
 	return list
 }
 
-// divide takes chunks apart that reach across a border, at their widest jump in
+// divided takes chunks apart that reach across a border, at their widest jump in
 // it. A row with all of its cells stays as it is, and one piece that has more
 // jumps than there are borders.
-func (l *line) divide(borders []border) {
-	if len(l.chunks) > len(borders) || len(l.chunks) == 1 && len(l.chunks[0].parts) > len(borders)+1 {
-		return
+func (l line) divided(borders []border) line {
+	if len(l) > len(borders) || len(l) == 1 && len(l[0].parts) > len(borders)+1 {
+		return l
 	}
 	for _, b := range borders {
-		for i, c := range l.chunks {
+		for i, c := range l {
 			if at := c.jumpAt(b); at > 0 {
 				left, right := merged(c.parts[:at], c.size, c.y), merged(c.parts[at:], c.size, c.y)
 				left.cell, right.cell = c.cell, true
-				l.chunks = slices.Replace(l.chunks, i, i+1, left, right)
+				l = slices.Replace(l, i, i+1, left, right)
 				break
 			}
 		}
 	}
+	return l
 }
 
 // jumpAt is the part in front of which is the widest jump in a border; 0 for
@@ -112,7 +96,7 @@ func (c chunk) jumpAt(b border) int {
 	best, at := 0.0, 0
 	for i := 1; i < len(c.parts); i++ {
 		from, to := c.parts[i-1].x1, c.parts[i].x0
-		if b.overlap(from, to) > 0 && to-from > best {
+		if min(b.to, to) > max(b.from, from) && to-from > best {
 			best, at = to-from, i
 		}
 	}

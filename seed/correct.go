@@ -139,10 +139,7 @@ func (t *traceSeeder) review(ctx context.Context, traces []candidate) error {
 func (t *traceSeeder) change(ctx context.Context, trace string, out made) error {
 	was := t.items[out.item.ID]
 	located := dataset.Located{Item: out.item, File: traceLabel(trace)}
-	for _, warning := range out.warnings {
-		warning.File, warning.Item = located.File, out.item.ID
-		t.result.Report.Warnings.add(warning)
-	}
+	t.result.Report.Warnings.add(located, out.warnings...)
 	t.seeder.show = func(located dataset.Located, change Change) {
 		shown := Seeded{Change: change, Trace: trace, Evidence: out.evidence, Content: &located.Item}
 		if change.Action == Updated {
@@ -161,7 +158,7 @@ func (t *traceSeeder) change(ctx context.Context, trace string, out made) error 
 	}
 	if string(was.Expected) != string(out.item.Expected) { // a confirmed gold stays whatever it is
 		n := t.checker.item(located)
-		n.addTo(&t.result.Report)
+		t.result.Report.add(located, n)
 		if len(n.problems) > 0 {
 			t.seeder.skip(located)
 			return nil

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"extraction-experiment/dataset"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
 )
@@ -96,8 +97,12 @@ type Findings struct {
 	Kinds map[Kind]int `json:"kinds,omitempty"`
 }
 
-func (l *Findings) add(findings ...Finding) {
+// add adds findings of an item; those that name a place of their own keep it.
+func (l *Findings) add(at dataset.Located, findings ...Finding) {
 	for _, f := range findings {
+		if f.File == "" {
+			f.File, f.Line, f.Item = at.File, at.Line, at.ID
+		}
 		if l.Kinds == nil {
 			l.Kinds = map[Kind]int{}
 		}
@@ -119,6 +124,15 @@ type Report struct {
 	Problems Findings `json:"problems"`
 	// Warnings do not stop anything.
 	Warnings Findings `json:"warnings"`
+}
+
+func (r *Report) add(located dataset.Located, n notes) {
+	r.Items++
+	if located.DerivedID {
+		r.DerivedIDs++
+	}
+	r.Problems.add(located, n.problems...)
+	r.Warnings.add(located, n.warnings...)
 }
 
 // Err returns nil without problems, else an error that lists them, one per

@@ -53,11 +53,7 @@ type mapper struct {
 type made struct {
 	item     dataset.Item
 	evidence Evidence
-	warnings []Finding
-}
-
-func (m *made) warn(kind Kind, path, format string, args ...any) {
-	m.warnings = append(m.warnings, Finding{Kind: kind, Path: path, Message: fmt.Sprintf(format, args...)})
+	notes
 }
 
 const notShown = "(not shown: it is not redacted yet)"

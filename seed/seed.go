@@ -395,7 +395,7 @@ func (s *seeder) failed(ctx context.Context, located dataset.Located, change Cha
 
 func (s *seeder) refuse(located dataset.Located, change Change, reason string) {
 	s.mu.Lock()
-	s.result.Report.Problems.add(findingOf(located, Refused, "", reason))
+	s.result.Report.Problems.add(located, Finding{Kind: Refused, Message: reason})
 	s.mu.Unlock()
 	change.Action, change.Reason = NotDone, reason
 	s.count(located, change)
@@ -409,7 +409,7 @@ func (s *seeder) skip(located dataset.Located) {
 func (s *seeder) warn(located dataset.Located, kind Kind, path, message string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.result.Report.Warnings.add(findingOf(located, kind, path, message))
+	s.result.Report.Warnings.add(located, Finding{Kind: kind, Path: path, Message: message})
 }
 
 // count adds a change to the result and tells whoever listens.

@@ -177,10 +177,10 @@ func (t *traceSeeder) choose(ctx context.Context, selection Selection) ([]candid
 	}
 	for _, f := range findings {
 		if f.Kind == Repeated {
-			t.result.Report.Warnings.add(f)
+			t.result.Report.Warnings.add(dataset.Located{}, f)
 			continue
 		}
-		t.result.Report.Problems.add(f)
+		t.result.Report.Problems.add(dataset.Located{}, f)
 		t.result.Refused++
 		t.result.RefusedQueueItems++
 	}
@@ -192,7 +192,7 @@ func (t *traceSeeder) choose(ctx context.Context, selection Selection) ([]candid
 				return nil, err
 			}
 			if !found {
-				t.result.Report.Warnings.add(Finding{Kind: NoStratum, File: "the sample",
+				t.result.Report.Warnings.add(dataset.Located{File: "the sample"}, Finding{Kind: NoStratum,
 					Message: fmt.Sprintf("no trace has a value of metadata.%s: the sample is spread over nothing", path)})
 			}
 		}
@@ -214,12 +214,10 @@ func (t *traceSeeder) seed(ctx context.Context, traces []candidate) error {
 			t.refuse(id, err)
 			continue
 		}
-		for _, warning := range out.warnings {
-			warning.File, warning.Item = traceLabel(id), t.cfg.IDPrefix+out.item.ID
-			t.result.Report.Warnings.add(warning)
-		}
+		located := dataset.Located{Item: out.item, File: traceLabel(id)}
+		t.result.Report.Warnings.add(located, out.warnings...)
 		t.result.Evidence[out.evidence.Kind]++
-		list = append(list, dataset.Located{Item: out.item, File: traceLabel(id)})
+		list = append(list, located)
 	}
 	if err := t.open(ctx); err != nil || len(list) == 0 {
 		return err
@@ -238,7 +236,7 @@ func (t *traceSeeder) seed(ctx context.Context, traces []candidate) error {
 func (t *traceSeeder) checked(located dataset.Located, write func(dataset.Located)) error {
 	n := t.checker.item(located)
 	t.seeder.mu.Lock()
-	n.addTo(&t.result.Report)
+	t.result.Report.add(located, n)
 	t.seeder.mu.Unlock()
 	switch {
 	case len(n.problems) > 0:
@@ -283,8 +281,7 @@ func (t *traceSeeder) open(ctx context.Context) error {
 // refuse names a trace of which no item is made.
 func (t *traceSeeder) refuse(id string, err error) {
 	for _, why := range refusals(err) {
-		why.File = traceLabel(id)
-		t.result.Report.Problems.add(*why)
+		t.result.Report.Problems.add(dataset.Located{File: traceLabel(id)}, *why)
 	}
 	t.result.Refused++
 	if t.cfg.Show != nil {

@@ -327,15 +327,9 @@ func ParseScoreRule(text string) (ScoreRule, error) {
 	if r.Operator == "==" {
 		r.Operator = "="
 	}
-	var err error
-	switch r.number, err = strconv.ParseFloat(r.Value, 64); {
-	case r.Value == "true":
-		r.number, r.isNumber = 1, true
-	case r.Value == "false":
-		r.number, r.isNumber = 0, true
-	default:
-		r.isNumber = err == nil && r.number-r.number == 0
-	}
+	words := map[string]string{"true": "1", "false": "0"}
+	number, err := strconv.ParseFloat(cmp.Or(words[r.Value], r.Value), 64)
+	r.number, r.isNumber = number, err == nil && number-number == 0 // finite
 	switch {
 	case r.Name == "" || r.Value == "":
 		return r, cli.Usage("score %q: expected such as 'validated>=1' or 'verdict=correct'", text)

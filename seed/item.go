@@ -352,7 +352,7 @@ func (m *mapper) expected(out *made, c chosen, correction langfuse.Score, correc
 	value, _ := paths.find(c.places)
 	if corrected {
 		written, _ := correction.Value.Text()
-		where, value = "the correction "+correction.ID, correctedOutput(written, paths, c.places)
+		where, value = "the correction "+correction.ID, correctedOutput(written, paths)
 	}
 	gold, err := m.readGold(out, where, opened(value))
 	if err != nil {
@@ -367,21 +367,11 @@ func (m *mapper) expected(out *made, c chosen, correction langfuse.Score, correc
 // correctedOutput looks for the gold in a correction, which has the form of the
 // output that it corrects, or is the gold itself. Paths that lead past the output
 // lead past the correction.
-func correctedOutput(text string, paths Paths, places map[string]any) any {
+func correctedOutput(text string, paths Paths) any {
 	whole := opened(text)
-	if hasGold(whole) {
-		return whole
-	}
-	trace, _ := places[placeTrace].(map[string]any)
-	instead, insteadTrace := maps.Clone(places), maps.Clone(trace)
-	insteadTrace[placeOutput] = whole
-	instead[placeOutput], instead[placeTrace] = whole, insteadTrace
-	for _, p := range paths {
-		into := p.steps[0].key
-		if into == placeTrace && len(p.steps) > 1 {
-			into = p.steps[1].key
-		}
-		if value, ok := p.Find(instead); ok && into == placeOutput {
+	if !hasGold(whole) {
+		places := map[string]any{placeOutput: whole, placeTrace: map[string]any{placeOutput: whole}}
+		if value, ok := paths.find(places); ok {
 			return value
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"extraction-experiment/cmd/internal/settings"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
@@ -29,13 +28,9 @@ const checkedConfig = "gold_checked"
 // newest run, with a comment and a score that say what is doubtful. A trace that is
 // there already is left alone, so that it is safe to repeat. An error with exit code 4
 // names the items that could not be queued.
-func (a *audited) queue(ctx context.Context, env cli.Env, name string, create bool, findings []harness.Doubt) (*report.Queued, error) {
-	if a.langfuse == nil {
-		lf, err := settings.Connect(ctx, env.Getenv)
-		if err != nil {
-			return nil, err
-		}
-		a.langfuse = lf
+func (a *audited) queue(ctx context.Context, name string, create bool, findings []harness.Doubt) (*report.Queued, error) {
+	if err := a.connect(ctx); err != nil {
+		return nil, err
 	}
 	client, project := a.langfuse.Client, a.langfuse.Server.Project
 	header, traces, err := a.traces(ctx, project, findings)

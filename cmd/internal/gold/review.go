@@ -10,7 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/dataset"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
@@ -87,7 +86,7 @@ type goldNow struct {
 
 // readDataset reads the gold that the dataset has now, where it is in Langfuse. Memory: a
 // hash an item.
-func (a *audited) readDataset(ctx context.Context, env cli.Env) error {
+func (a *audited) readDataset(ctx context.Context) error {
 	a.gold = map[string]goldNow{}
 	if a.header.Dataset.ID == "" { // a file: what people said stands in the items of the run
 		for item, err := range a.runs[0].Items(ctx) {
@@ -100,16 +99,15 @@ func (a *audited) readDataset(ctx context.Context, env cli.Env) error {
 		}
 		return nil
 	}
-	lf, err := settings.Connect(ctx, env.Getenv)
-	if err != nil {
+	if err := a.connect(ctx); err != nil {
 		return err
 	}
-	a.langfuse = lf
-	version, err := lf.Client.CurrentDatasetVersion(ctx, a.header.Dataset.Name)
+	client := a.langfuse.Client
+	version, err := client.CurrentDatasetVersion(ctx, a.header.Dataset.Name)
 	if err != nil {
 		return fmt.Errorf("reading the dataset %q as it is now: %w", a.header.Dataset.Name, err)
 	}
-	for item, err := range lf.Client.ListDatasetItems(ctx, langfuse.DatasetItemsQuery{DatasetName: a.header.Dataset.Name, Version: version}) {
+	for item, err := range client.ListDatasetItems(ctx, langfuse.DatasetItemsQuery{DatasetName: a.header.Dataset.Name, Version: version}) {
 		if err != nil {
 			return fmt.Errorf("reading the dataset %q as it is now: %w", a.header.Dataset.Name, err)
 		}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -76,7 +77,7 @@ func (t *traceSeeder) openLinked(ctx context.Context, list []candidate) error {
 	for _, l := range t.links {
 		wanted[l.item] = true
 	}
-	t.items, t.since = map[string]dataset.Item{}, map[string]time.Time{}
+	t.items, t.since, t.changed = map[string]dataset.Item{}, map[string]time.Time{}, map[string]bool{}
 	return eachStored(ctx, t.client, t.cfg.Dataset, func(stored langfuse.DatasetItem) {
 		if wanted[stored.ID] {
 			t.items[stored.ID], t.since[stored.ID] = itemOf(stored), stored.CreatedAt
@@ -118,17 +119,12 @@ func (t *traceSeeder) review(ctx context.Context, traces []candidate) error {
 		for _, c := range traces {
 			out, err := made{}, c.bad
 			if err == nil {
-				out, err = t.reviewed(ctx, c)
+				out, err = t.reviewed(c)
 			}
-			switch _, refused := errors.AsType[*Finding](err); {
-			case refused:
+			if err != nil {
 				t.refuse(c.id, err)
-			case err == nil:
-				if err = t.change(ctx, c.id, out); err != nil || ctx.Err() != nil {
-					return errors.Join(err, ctx.Err())
-				}
-			default:
-				return err
+			} else if err = t.change(ctx, c.id, out); err != nil || ctx.Err() != nil {
+				return errors.Join(err, ctx.Err())
 			}
 		}
 		return nil
@@ -145,9 +141,7 @@ func (t *traceSeeder) change(ctx context.Context, trace string, out made) error 
 		if change.Action == Updated {
 			t.items[change.Item] = located.Item
 			t.seeder.there[change.Item] = digestOf(located.Item)
-			if !slices.Contains(t.changed, change.Item) {
-				t.changed = append(t.changed, change.Item)
-			}
+			t.changed[change.Item] = true
 			if t.cfg.Before {
 				shown.Before = &was
 			}
@@ -169,10 +163,10 @@ func (t *traceSeeder) change(ctx context.Context, trace string, out made) error 
 }
 
 // reviewed returns the item of a trace as what was said of it makes it. The error
-// is one *Finding or several, or one that ends the work.
-func (t *traceSeeder) reviewed(ctx context.Context, c candidate) (made, error) {
+// is one *Finding or several.
+func (t *traceSeeder) reviewed(c candidate) (made, error) {
 	var out made
-	item, l, err := t.linked(ctx, c)
+	item, l, err := t.linked(c)
 	if err != nil {
 		return out, err
 	}
@@ -250,55 +244,41 @@ func (r Review) isIn(list []Review, corrected, doubted bool) bool {
 }
 
 // linked returns the item that a trace is linked to.
-func (t *traceSeeder) linked(ctx context.Context, c candidate) (dataset.Item, link, error) {
+func (t *traceSeeder) linked(c candidate) (dataset.Item, link, error) {
 	l, ok := t.links[c.id]
+	if sign := experimentSign(c.trace); !ok && sign != "" {
+		return dataset.Item{}, l, refuse(NotLinked, "", "is of an experiment (%s), but no run over this dataset has it: "+
+			"it is of another dataset, was run again, or its link has not arrived yet", sign)
+	}
 	if !ok {
-		doubt, _ := doubtOf(c.scores, "", "")
-		switch sign := experimentSign(c.trace); {
-		case doubt != nil && doubt.Dataset != t.cfg.Dataset:
-			return dataset.Item{}, l, refuse(NotLinked, "",
-				"is of an experiment over the dataset %q: give --dataset that name", doubt.Dataset)
-		case sign != "":
-			return dataset.Item{}, l, refuse(NotLinked, "", "is of an experiment (%s), but no run over this dataset has it: "+
-				"it is of another dataset, was run again, or its link has not arrived yet", sign)
-		}
 		return dataset.Item{}, l, refuse(NotLinked, "", "is no trace of an experiment over this dataset: "+
 			"experiment seed --queue makes items of production's traces")
 	}
 	item, ok := t.items[l.item]
-	if ok {
-		return item, l, nil
+	if !ok {
+		return item, l, refuse(NotLinked, "", "the item %s of the run %s is archived or gone, and stays so", l.item, l.run)
 	}
-	found, err := t.seeder.find(ctx, l.item)
-	switch {
-	case err != nil && refusalOf(err) == nil:
-		return item, l, err
-	case found != nil && found.Status == langfuse.ItemArchived:
-		return item, l, refuse(LeftArchived, "", "the item %s is archived, and stays so", l.item)
-	}
-	return item, l, refuse(NotLinked, "", "the item %s of the run %s is not in the dataset any more", l.item, l.run)
+	return item, l, nil
 }
 
-// doubtOf returns what was written of the doubt when a trace was queued, and when, the
-// newest (scores are in that order): that of an item, or with "" any; nil where there is
-// none.
+// doubtOf returns what was written of the doubt about an item when its trace was queued,
+// and when, the newest (scores are in that order); nil where there is none.
 func doubtOf(scores []langfuse.Score, name, item string) (*Doubt, time.Time) {
 	for _, s := range scores {
 		var doubt Doubt
-		if s.Name == DoubtScore && json.Unmarshal(s.Metadata, &doubt) == nil && doubt.Item != "" &&
-			(item == "" || doubt.Dataset == name && doubt.Item == item) {
+		if s.Name == DoubtScore && json.Unmarshal(s.Metadata, &doubt) == nil && doubt.Dataset == name && doubt.Item == item {
 			return &doubt, s.Timestamp
 		}
 	}
 	return nil, time.Time{}
 }
 
-// writeChanged writes the items that changed to the file, once each.
+// writeChanged writes the items that changed to the file, once each, sorted by id.
 func (t *traceSeeder) writeChanged() error {
 	if t.cfg.Out == nil {
 		return nil
 	}
-	for _, id := range t.changed {
+	for _, id := range slices.Sorted(maps.Keys(t.changed)) {
 		if err := t.cfg.Out.Write(t.items[id]); err != nil {
 			return err
 		}

@@ -162,7 +162,7 @@ type traceSeeder struct {
 	links   map[string]link         // by trace
 	items   map[string]dataset.Item // those linked, as they are or become
 	since   map[string]time.Time    // since when they are so
-	changed []string                // ids of items, in order
+	changed map[string]bool         // by item
 
 	// Once there is a first item:
 	seeder  *seeder
@@ -358,17 +358,13 @@ func refusalOf(err error) error {
 		return refuse(UnknownTrace, "", "there is no such trace in this project: the id is wrong, of another project, or has not arrived yet")
 	case errors.Is(err, langfuse.ErrRateLimited):
 		return refuse(NotRead, "", "could not be read: %v; the same command again goes on where this one stopped", err)
-	case errors.Is(err, langfuse.ErrTooLarge):
-		return refuse(TooLarge, "", "could not be read: %v", err)
 	case errors.As(err, &api) && api.Status >= 400 && api.Status < 500 && !errors.Is(err, langfuse.ErrUnauthorized) && !errors.Is(err, langfuse.ErrEndpointGone):
 		return refuse(NotRead, "", "could not be read: %v", err)
 	}
 	return nil
 }
 
-// read reads traces with their scores: with one request where the server can,
-// else, and if that is refused, one by one, so that each can be named. The error is
-// for what ends the work.
+// read reads traces with their scores. The error is for what ends the work.
 func (r *reader) read(ctx context.Context, list []candidate) error {
 	byID := map[string]*candidate{}
 	for i := range list {
@@ -379,54 +375,59 @@ func (r *reader) read(ctx context.Context, list []candidate) error {
 	if len(byID) == 0 {
 		return nil
 	}
-	ids := slices.Sorted(maps.Keys(byID))
-	together := map[string]langfuse.Trace{}
+	ids, together := slices.Sorted(maps.Keys(byID)), 1
 	if r.traces.NewReads {
-		for trace, err := range r.client.ReadTraces(ctx, r.traces, ids, r.parts) {
-			switch refused := refusalOf(err); {
-			case errors.Is(err, langfuse.ErrRateLimited): // each would be, too
-				for _, c := range byID {
-					c.bad = refused
-				}
-				return nil
-			case refused != nil:
-				clear(together)
-			case err != nil:
-				return fmt.Errorf("reading traces: %w", err)
-			default:
-				together[trace.ID] = trace
-			}
-		}
+		together = len(ids)
 	}
 	group, working := errgroup.WithContext(ctx)
 	group.SetLimit(4)
-	for id, c := range byID {
-		if trace, ok := together[id]; ok {
-			c.trace = trace
-			continue
-		}
-		group.Go(func() (err error) {
-			c.trace, err = r.client.GetTrace(working, r.traces, id, r.parts)
-			if c.bad = refusalOf(err); err != nil && c.bad == nil {
-				return fmt.Errorf("reading traces: %w", err)
-			}
-			return nil
-		})
+	for part := range slices.Chunk(ids, together) {
+		group.Go(func() error { return r.readTraces(working, byID, part) })
 	}
 	if err := group.Wait(); err != nil {
-		return err
+		return fmt.Errorf("reading traces: %w", err)
 	}
-	var refused error
 	for score, err := range r.client.ReadScores(ctx, r.server, langfuse.ScoresQuery{TraceIDs: ids, Limit: 100}) {
-		if refused = refusalOf(err); err != nil && refused == nil {
+		refused := refusalOf(err)
+		if err != nil && refused == nil {
 			return fmt.Errorf("reading scores: %w", err)
+		}
+		for _, c := range byID {
+			c.bad = cmp.Or(c.bad, refused)
 		}
 		if c := byID[score.TraceID()]; c != nil {
 			c.scores = append(c.scores, score)
 		}
 	}
-	for _, c := range byID {
-		c.bad = cmp.Or(c.bad, refused)
+	return nil
+}
+
+// readTraces reads traces with one request where the server can. If that is refused it
+// reads them one by one, so that each can be named.
+func (r *reader) readTraces(ctx context.Context, byID map[string]*candidate, ids []string) error {
+	missing := refusalOf(langfuse.ErrNotFound)
+	for trace, err := range r.client.ReadTraces(ctx, r.traces, ids, r.parts) {
+		refused := refusalOf(err)
+		if err != nil && refused == nil {
+			return err
+		}
+		if err != nil && len(ids) > 1 && !errors.Is(err, langfuse.ErrRateLimited) {
+			for part := range slices.Chunk(ids, 1) {
+				if err := r.readTraces(ctx, byID, part); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		missing = cmp.Or(refused, missing)
+		if c := byID[trace.ID]; c != nil {
+			c.trace = trace
+		}
+	}
+	for _, id := range ids {
+		if c := byID[id]; c.trace.ID == "" {
+			c.bad = missing
+		}
 	}
 	return nil
 }

@@ -113,47 +113,24 @@ func FromTraces(ctx context.Context, client *langfuse.Client, server langfuse.Ca
 	if cfg.Redaction != nil {
 		result.Redacted = cfg.Redaction.counts()
 	}
+	// A server that writes its tables both ways is asked for traces the legacy way: these
+	// tables have all of them, and what programs send the legacy way has its name, tags,
+	// input and output on the trace, where the newer reads do not find them.
+	traces := server
+	traces.NewReads = server.NewReads && !server.LegacyReads
 	t := &traceSeeder{
-		reader: newReader(client, server, cfg.Mapping.parts()), cfg: cfg, result: &result,
+		client: client, server: server, traces: traces, cfg: cfg, result: &result,
 		mapper: mapper{cfg: cfg, replaced: result.Redacted},
 	}
-	list, err := t.choose(ctx, selection)
-	if err != nil || len(list) == 0 {
-		return result, err
-	}
-	only := ""
-	if cfg.Corrections {
-		only = selection.Queue
-	}
-	if t.mapper.queues, err = t.completedItems(ctx, only); err != nil {
-		return result, err
-	}
-	each := t.seed
-	if cfg.Corrections {
-		each = t.review
-		if err := t.openLinked(ctx, list); err != nil {
-			return result, err
-		}
-	}
-	done := 0
-	for part := range slices.Chunk(list, atOnce) {
-		part = slices.Clone(part) // what is read of them ends with this
-		if err := t.read(ctx, part); err != nil {
-			return result, err
-		}
-		if err := each(ctx, part); err != nil {
-			return result, err
-		}
-		done += len(part)
-		cfg.progress(Progress{Phase: Selecting, Done: done, Total: len(list)})
-	}
-	err = t.writeChanged()
+	err = t.run(ctx, selection)
 	return result, err
 }
 
 // traceSeeder is one call of FromTraces.
 type traceSeeder struct {
-	reader
+	client *langfuse.Client
+	server langfuse.Capabilities
+	traces langfuse.Capabilities // by which traces are read
 	cfg    TraceConfig
 	mapper mapper
 	result *TraceResult
@@ -169,37 +146,34 @@ type traceSeeder struct {
 	checker *checker
 }
 
-// choose returns the traces that are seeded.
-func (t *traceSeeder) choose(ctx context.Context, selection Selection) ([]candidate, error) {
-	list, findings, err := t.candidates(ctx, selection)
-	if err != nil {
-		return nil, err
+func (t *traceSeeder) run(ctx context.Context, selection Selection) error {
+	list, err := t.choose(ctx, selection)
+	if err != nil || len(list) == 0 {
+		return err
 	}
-	for _, f := range findings {
-		if f.Kind == Repeated {
-			t.result.Report.Warnings.add(dataset.Located{}, f)
-			continue
+	each, only := t.seed, ""
+	if t.cfg.Corrections {
+		each, only = t.review, selection.Queue
+		if err := t.openLinked(ctx, list); err != nil {
+			return err
 		}
-		t.result.Report.Problems.add(dataset.Located{}, f)
-		t.result.Refused++
-		t.result.RefusedQueueItems++
 	}
-	if selection.Sample > 0 {
-		if selection.Stratify != "" {
-			path, _ := selection.stratum() // it is valid
-			found, err := t.stratify(ctx, list, path)
-			if err != nil {
-				return nil, err
-			}
-			if !found {
-				t.result.Report.Warnings.add(dataset.Located{File: "the sample"}, Finding{Kind: NoStratum,
-					Message: fmt.Sprintf("no trace has a value of metadata.%s: the sample is spread over nothing", path)})
-			}
+	if t.mapper.queues, err = t.completedItems(ctx, only); err != nil {
+		return err
+	}
+	done := 0
+	for part := range slices.Chunk(list, atOnce) {
+		part = slices.Clone(part) // what is read of them ends with this
+		if err := t.read(ctx, part); err != nil {
+			return err
 		}
-		list = draw(list, selection.Sample, selection.Seed)
+		if err := each(ctx, part); err != nil {
+			return err
+		}
+		done += len(part)
+		t.cfg.progress(Progress{Phase: Selecting, Done: done, Total: len(list)})
 	}
-	t.result.Selected = len(list)
-	return list, nil
+	return t.writeChanged()
 }
 
 // seed makes the items of a few traces, and checks and writes them.
@@ -306,30 +280,11 @@ func (t *traceSeeder) show(ctx context.Context, item dataset.Item, change Change
 	t.cfg.Show(shown)
 }
 
-// reader reads traces and what people said about them, from every kind of
-// server.
-type reader struct {
-	client *langfuse.Client
-	server langfuse.Capabilities
-	traces langfuse.Capabilities // by which traces are read
-	parts  langfuse.TraceParts
-}
-
-// newReader returns a reader. A server that writes its tables both ways is asked
-// for traces the legacy way: these tables have all of them, and what programs send
-// the legacy way has its name, tags, input and output on the trace, where the
-// newer reads do not find them.
-func newReader(client *langfuse.Client, server langfuse.Capabilities, parts langfuse.TraceParts) reader {
-	traces := server
-	traces.NewReads = server.NewReads && !server.LegacyReads
-	return reader{client, server, traces, parts}
-}
-
 // completedItems reads the completed items of the annotation queues, or only of
 // that of a name or id, by the id of their object. A server without queues has none.
-func (r *reader) completedItems(ctx context.Context, only string) (map[string][]completed, error) {
+func (t *traceSeeder) completedItems(ctx context.Context, only string) (map[string][]completed, error) {
 	items := map[string][]completed{}
-	for queue, err := range r.client.ListAnnotationQueues(ctx) {
+	for queue, err := range t.client.ListAnnotationQueues(ctx) {
 		if errors.Is(err, langfuse.ErrEndpointGone) || errors.Is(err, langfuse.ErrNotFound) {
 			return items, nil
 		}
@@ -339,7 +294,7 @@ func (r *reader) completedItems(ctx context.Context, only string) (map[string][]
 		if only != "" && queue.Name != only && queue.ID != only {
 			continue
 		}
-		for item, err := range r.client.ListQueueItems(ctx, queue.ID, langfuse.QueueCompleted) {
+		for item, err := range t.client.ListQueueItems(ctx, queue.ID, langfuse.QueueCompleted) {
 			if err != nil {
 				return nil, fmt.Errorf("reading the annotation queue %q: %w", queue.Name, err)
 			}
@@ -365,7 +320,7 @@ func refusalOf(err error) error {
 }
 
 // read reads traces with their scores. The error is for what ends the work.
-func (r *reader) read(ctx context.Context, list []candidate) error {
+func (t *traceSeeder) read(ctx context.Context, list []candidate) error {
 	byID := map[string]*candidate{}
 	for i := range list {
 		if list[i].bad == nil {
@@ -376,44 +331,44 @@ func (r *reader) read(ctx context.Context, list []candidate) error {
 		return nil
 	}
 	ids, together := slices.Sorted(maps.Keys(byID)), 1
-	if r.traces.NewReads {
+	if t.traces.NewReads {
 		together = len(ids)
 	}
 	group, working := errgroup.WithContext(ctx)
 	group.SetLimit(4)
 	for part := range slices.Chunk(ids, together) {
-		group.Go(func() error { return r.readTraces(working, byID, part) })
+		group.Go(func() error { return t.readTraces(working, byID, part) })
 	}
 	if err := group.Wait(); err != nil {
 		return fmt.Errorf("reading traces: %w", err)
 	}
-	for score, err := range r.client.ReadScores(ctx, r.server, langfuse.ScoresQuery{TraceIDs: ids, Limit: 100}) {
-		refused := refusalOf(err)
-		if err != nil && refused == nil {
+	var refused error
+	for score, err := range t.client.ReadScores(ctx, t.server, langfuse.ScoresQuery{TraceIDs: ids, Limit: 100}) {
+		if refused = refusalOf(err); err != nil && refused == nil {
 			return fmt.Errorf("reading scores: %w", err)
-		}
-		for _, c := range byID {
-			c.bad = cmp.Or(c.bad, refused)
 		}
 		if c := byID[score.TraceID()]; c != nil {
 			c.scores = append(c.scores, score)
 		}
+	}
+	for _, c := range byID {
+		c.bad = cmp.Or(c.bad, refused)
 	}
 	return nil
 }
 
 // readTraces reads traces with one request where the server can. If that is refused it
 // reads them one by one, so that each can be named.
-func (r *reader) readTraces(ctx context.Context, byID map[string]*candidate, ids []string) error {
+func (t *traceSeeder) readTraces(ctx context.Context, byID map[string]*candidate, ids []string) error {
 	missing := refusalOf(langfuse.ErrNotFound)
-	for trace, err := range r.client.ReadTraces(ctx, r.traces, ids, r.parts) {
+	for trace, err := range t.client.ReadTraces(ctx, t.traces, ids, t.cfg.Mapping.parts()) {
 		refused := refusalOf(err)
 		if err != nil && refused == nil {
 			return err
 		}
 		if err != nil && len(ids) > 1 && !errors.Is(err, langfuse.ErrRateLimited) {
 			for part := range slices.Chunk(ids, 1) {
-				if err := r.readTraces(ctx, byID, part); err != nil {
+				if err := t.readTraces(ctx, byID, part); err != nil {
 					return err
 				}
 			}

@@ -205,28 +205,32 @@ type seeder struct {
 	lastSilence error
 }
 
-// open finds or creates the dataset, updates it where something is new, and
-// indexes its items.
+// open finds or creates the dataset, updates it where something is new, and reads it
+// once, to remember the digest of every item.
 func (s *seeder) open(ctx context.Context) error {
 	want := langfuse.DatasetUpsert{
 		Name: s.cfg.Dataset, Description: s.cfg.Description,
 		InputSchema: s.cfg.Schemas.Input, ExpectedOutputSchema: s.cfg.Schemas.Expected,
 	}
 	found, err := s.client.GetDataset(ctx, s.cfg.Dataset)
-	s.result.DatasetCreated = errors.Is(err, langfuse.ErrNotFound)
-	switch {
-	case s.result.DatasetCreated:
-		found = langfuse.Dataset{Name: s.cfg.Dataset, Description: s.cfg.Description}
-	case err != nil:
-		return fmt.Errorf("seeding: %w", err)
+	if s.result.DatasetCreated = errors.Is(err, langfuse.ErrNotFound); s.result.DatasetCreated {
+		found, err = langfuse.Dataset{Name: s.cfg.Dataset, Description: s.cfg.Description}, nil
 	}
-	if (s.result.DatasetCreated || differs(want, found)) && !s.cfg.DryRun {
-		if found, err = s.client.UpsertDataset(ctx, want); err != nil {
-			return fmt.Errorf("seeding: %w", err)
-		}
+	if err == nil && !s.cfg.DryRun && (s.result.DatasetCreated || differs(want, found)) {
+		found, err = s.client.UpsertDataset(ctx, want)
 	}
-	s.result.Dataset = found
-	if err := s.index(ctx); err != nil {
+	s.result.Dataset, s.there = found, map[string]digest{}
+	if err == nil && !s.result.DatasetCreated {
+		err = eachStored(ctx, s.client, s.cfg.Dataset, func(stored langfuse.DatasetItem) {
+			item := itemOf(stored)
+			s.there[item.ID] = digestOf(item)
+			if s.similar != nil {
+				s.similar.add(item.ID, documentSketch(item))
+			}
+			s.cfg.progress(Progress{Phase: Comparing, Done: len(s.there)})
+		})
+	}
+	if err != nil {
 		return fmt.Errorf("seeding: %w", err)
 	}
 	return nil
@@ -236,22 +240,6 @@ func differs(want langfuse.DatasetUpsert, found langfuse.Dataset) bool {
 	schema := func(want, found []byte) bool { return want != nil && hash(storedForm(want)) != hash(storedForm(found)) }
 	return want.Description != "" && want.Description != found.Description ||
 		schema(want.InputSchema, found.InputSchema) || schema(want.ExpectedOutputSchema, found.ExpectedOutputSchema)
-}
-
-// index reads the whole dataset once and remembers the digest of every item.
-func (s *seeder) index(ctx context.Context) error {
-	s.there = map[string]digest{}
-	if s.result.DatasetCreated {
-		return nil
-	}
-	return eachStored(ctx, s.client, s.cfg.Dataset, func(stored langfuse.DatasetItem) {
-		item := itemOf(stored)
-		s.there[item.ID] = digestOf(item)
-		if s.similar != nil {
-			s.similar.add(item.ID, documentSketch(item))
-		}
-		s.cfg.progress(Progress{Phase: Comparing, Done: len(s.there)})
-	})
 }
 
 // How many items are written at once, and their bytes.
@@ -357,13 +345,9 @@ func (s *seeder) proposal() string {
 	return fmt.Sprintf("ids are unique in a project; give this dataset's ids a prefix, such as --id-prefix %q", s.cfg.Dataset+"-"+s.cfg.IDPrefix)
 }
 
-// failed decides whether an error is about this item alone; any other is
-// returned.
+// failed refuses an item if an error is about it alone; any other is returned.
 func (s *seeder) failed(ctx context.Context, located dataset.Located, change Change, err error) error {
 	conflict := errors.Is(err, langfuse.ErrConflict)
-	var lost *langfuse.ConnectionError
-	var api *langfuse.APIError
-	answered := errors.As(err, &api)
 	if conflict || errors.Is(err, langfuse.ErrNotFound) {
 		found, findErr := s.find(ctx, change.Item)
 		if findErr != nil {
@@ -374,8 +358,10 @@ func (s *seeder) failed(ctx context.Context, located dataset.Located, change Cha
 			return nil
 		}
 	}
+	_, lost := errors.AsType[*langfuse.ConnectionError](err)
+	api, answered := errors.AsType[*langfuse.APIError](err)
 	switch {
-	case ctx.Err() == nil && (errors.As(err, &lost) || answered && api.Status >= http.StatusInternalServerError):
+	case ctx.Err() == nil && (lost || answered && api.Status >= http.StatusInternalServerError):
 		s.refuse(located, change, fmt.Sprintf("was not answered, it may be in the dataset or not: %v; the same command again goes on with it", err))
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -416,17 +402,10 @@ func (s *seeder) warn(located dataset.Located, kind Kind, path, message string) 
 func (s *seeder) count(located dataset.Located, change Change) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch change.Action {
-	case Created:
+	r := s.result
+	*map[Action]*int{Created: &r.Created, Updated: &r.Updated, Unchanged: &r.Unchanged, NotDone: &r.Refused}[change.Action]++
+	if change.Action == Created || change.Action == Updated {
 		s.inRow = 0
-		s.result.Created++
-	case Updated:
-		s.inRow = 0
-		s.result.Updated++
-	case Unchanged:
-		s.result.Unchanged++
-	case NotDone:
-		s.result.Refused++
 	}
 	s.show(located, change)
 }

@@ -2,6 +2,7 @@ package seed
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -219,10 +220,7 @@ func (m *mapper) newChosen(trace langfuse.Trace, o langfuse.Observation) (chosen
 		}
 		return value
 	}
-	tags := make([]any, len(trace.Tags))
-	for i, tag := range trace.Tags {
-		tags[i] = tag
-	}
+	tags := cli.Each(trace.Tags, func(tag string) any { return tag })
 	return chosen{id: o.ID, places: map[string]any{
 		placeInput: read(placeInput, o.Input), placeOutput: read(placeOutput, o.Output), placeMetadata: read(placeMetadata, o.Metadata),
 		placeName: o.Name,
@@ -260,7 +258,6 @@ func (c chosen) truncated(corrected bool) error {
 // cutMark returns the mark of a value that was cut, or nothing: that of this
 // project's spans, that of the official SDKs, and the usual ends of texts.
 func cutMark(value any) string {
-	var inside []any
 	switch v := value.(type) {
 	case string:
 		for _, mark := range []string{"<truncated due to size exceeding limit>", "[truncated]"} {
@@ -269,19 +266,16 @@ func cutMark(value any) string {
 			}
 		}
 	case []any:
-		inside = v
+		for _, element := range v {
+			if mark := cutMark(element); mark != "" {
+				return mark
+			}
+		}
 	case map[string]any:
 		if v["truncated"] == true && v["begins"] != nil {
 			return fmt.Sprintf("truncated, of %s bytes", spelled(v["bytes"]))
 		}
-		for _, key := range slices.Sorted(maps.Keys(v)) { // of several marks always the same
-			inside = append(inside, v[key])
-		}
-	}
-	for _, element := range inside {
-		if mark := cutMark(element); mark != "" {
-			return mark
-		}
+		return cutMark(slices.Collect(maps.Values(v)))
 	}
 	return ""
 }
@@ -310,10 +304,7 @@ func (m *mapper) input(places map[string]any) (json.RawMessage, error) {
 			}
 		}
 	}
-	document := fields["document_text"]
-	if document == nil {
-		document = fields["text"]
-	}
+	document := cmp.Or(fields["document_text"], fields["text"])
 	if text, isText := document.(string); document == nil || isText && strings.TrimSpace(text) == "" {
 		sought := m.excerpt("its input has the keys %q;", slices.Sorted(maps.Keys(fields))) + " a mapping file says which one it is"
 		if paths := slices.Concat(m.cfg.Mapping.Input["document_text"], m.cfg.Mapping.Input["text"]); len(paths) > 0 {

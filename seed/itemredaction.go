@@ -13,23 +13,18 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"extraction-experiment/extraction"
 	"extraction-experiment/internal/textutil"
 )
-
-// secret is a text that must not stand anywhere in the item.
-type secret struct {
-	text  string
-	label byte
-}
 
 // itemRedaction is the redaction of one item.
 type itemRedaction struct {
 	r            *Redaction
 	masks        map[string]*mask // by text
-	secrets      []secret
-	keys         map[string]bool // of all objects
-	gold         []string        // texts of the expected output
-	document     *mask           // nil where the input has no text
+	secrets      map[string]byte  // texts that must not stand anywhere, folded, and their labels
+	keys         map[string]bool  // of all objects
+	gold         []string         // texts of the expected output
+	document     *mask            // nil where the input has no text
 	aligned      map[string][]int
 	placeholders placeholders
 	work         int
@@ -78,7 +73,7 @@ func (w *itemRedaction) collect(item map[string]any) {
 			w.gold = append(w.gold, text)
 		}
 		if label := w.r.fieldAround(path); label != 0 {
-			w.secrets = append(w.secrets, secret{text, label})
+			w.keep(text, label)
 		}
 		return value
 	})
@@ -92,29 +87,26 @@ func (w *itemRedaction) mask(text string) *mask {
 		w.placeholders.reserve(text)
 		w.r.matches(text, func(from, to int, label byte) {
 			m.take(from, to, label)
-			w.secrets = append(w.secrets, secret{text[from:to], label})
+			w.keep(text[from:to], label)
 		})
 	}
 	return m
 }
 
+// keep remembers a secret.
+func (w *itemRedaction) keep(text string, label byte) {
+	folded := newMask(text).folded
+	w.secrets[folded] = firstOf(w.secrets[folded], label)
+}
+
 // spread marks every secret wherever it stands.
 func (w *itemRedaction) spread() error {
-	distinct := map[string]byte{}
-	for _, s := range w.secrets {
-		folded := newMask(s.text).folded
-		distinct[folded] = firstOf(distinct[folded], s.label)
-	}
-	w.secrets = w.secrets[:0]
-	for _, folded := range slices.Sorted(maps.Keys(distinct)) {
-		w.secrets = append(w.secrets, secret{folded, distinct[folded]})
-	}
-	for _, s := range w.secrets {
+	for folded, label := range w.secrets {
 		for _, in := range w.masks {
 			end := 0 // of what is marked
-			err := w.search(in, s.text, func(at int) {
-				in.mark(max(at, end), at+len(s.text), s.label)
-				end = at + len(s.text)
+			err := w.search(in, folded, func(at int) {
+				in.mark(max(at, end), at+len(folded), label)
+				end = at + len(folded)
 			})
 			if err != nil {
 				return err
@@ -166,16 +158,20 @@ func (w *itemRedaction) checkKeys() error {
 // holds names what takes something out of texts that cannot be changed, or
 // nothing.
 func (w *itemRedaction) holds(texts []string) (name string, err error) {
+	first := byte(0)
 	for _, text := range texts {
 		in := newMask(text)
-		w.r.matches(text, func(_, _ int, label byte) { name = w.r.labels[label] })
-		for _, s := range w.secrets {
-			err = errors.Join(err, w.search(in, s.text, func(at int) {
-				if in.isWord(at, at+len(s.text)) {
-					name = w.r.labels[s.label]
+		w.r.matches(text, func(_, _ int, label byte) { first = firstOf(first, label) })
+		for folded, label := range w.secrets {
+			err = errors.Join(err, w.search(in, folded, func(at int) {
+				if in.isWord(at, at+len(folded)) {
+					first = firstOf(first, label)
 				}
 			}))
 		}
+	}
+	if first > 0 {
+		name = w.r.rules[first-1].name
 	}
 	return name, err
 }
@@ -196,12 +192,9 @@ func (w *itemRedaction) align() error {
 		if w.aligned[text] != nil || gold == w.document || len(gold.folded) > maxAligned {
 			continue
 		}
-		var places []int
-		if err := w.search(w.document, gold.folded, func(at int) { places = append(places, at) }); err != nil {
+		err := w.search(w.document, gold.folded, func(at int) { w.aligned[text] = append(w.aligned[text], at) })
+		if err != nil {
 			return err
-		}
-		if len(places) > 0 {
-			w.aligned[text] = places
 		}
 	}
 	for changed := true; changed; {
@@ -273,16 +266,14 @@ func (w *itemRedaction) moveMentions(item map[string]any) (moved []movedMention)
 	}
 	m, uncounted := w.document, w.placeholders
 	uncounted.count = map[string]int{}
-	var starts []int // of the characters
-	for at := range m.text + "." {
-		starts = append(starts, at)
-	}
+	offsets := extraction.NewOffsets(m.text)
 	place := func(characters any) int {
 		n, err := strconv.Atoi(spelled(characters))
-		if err != nil || n < 0 || n >= len(starts) {
+		at, ok := offsets.Convert(n, extraction.CodePoints, extraction.Bytes)
+		if err != nil || !ok {
 			return -1
 		}
-		return starts[n]
+		return at
 	}
 	for _, one := range mentions {
 		mention, _ := one.(map[string]any)

@@ -62,14 +62,9 @@ func (c Config) upsert(item dataset.Item) langfuse.DatasetItemUpsert {
 
 // itemOf is a stored item as a file holds it: what is null is absent.
 func itemOf(stored langfuse.DatasetItem) dataset.Item {
-	absent := func(raw json.RawMessage) json.RawMessage {
-		if string(raw) == "null" {
-			return nil
-		}
-		return raw
-	}
+	present := func(raw json.RawMessage) json.RawMessage { return orNothing(raw, nil) }
 	return dataset.Item{
-		ID: stored.ID, Input: absent(stored.Input), Expected: absent(stored.ExpectedOutput), Metadata: absent(stored.Metadata),
+		ID: stored.ID, Input: present(stored.Input), Expected: present(stored.ExpectedOutput), Metadata: present(stored.Metadata),
 		SourceTraceID: stored.SourceTraceID, SourceObservationID: stored.SourceObservationID,
 	}
 }

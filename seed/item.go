@@ -333,7 +333,9 @@ func (m *mapper) canonical(path string, value any) (json.RawMessage, error) {
 }
 
 // expected finds the gold, in the correction, else where the mapping says, and
-// writes it in the native form, names in the place of references.
+// writes it in the native form, names in the place of references. A correction has the
+// form of the output that it corrects, or is the gold itself; paths that lead past the
+// output lead past it.
 func (m *mapper) expected(out *made, c chosen, correction langfuse.Score, corrected bool) (json.RawMessage, error) {
 	paths := m.cfg.Mapping.Expected
 	if len(paths) == 0 {
@@ -342,8 +344,12 @@ func (m *mapper) expected(out *made, c chosen, correction langfuse.Score, correc
 	where := "the trace's output"
 	value, _ := paths.find(c.places)
 	if corrected {
-		written, _ := correction.Value.Text()
-		where, value = "the correction "+correction.ID, correctedOutput(written, paths)
+		text, _ := correction.Value.Text()
+		where, value = "the correction "+correction.ID, opened(text)
+		part, ok := paths.find(map[string]any{placeOutput: value, placeTrace: map[string]any{placeOutput: value}})
+		if ok && !hasGold(value) {
+			value = part
+		}
 	}
 	gold, err := m.readGold(out, where, opened(value))
 	if err != nil {
@@ -353,20 +359,6 @@ func (m *mapper) expected(out *made, c chosen, correction langfuse.Score, correc
 		gold.Entities[i].ID = "" // references are names by now
 	}
 	return m.canonical("expectedOutput", gold)
-}
-
-// correctedOutput looks for the gold in a correction, which has the form of the
-// output that it corrects, or is the gold itself. Paths that lead past the output
-// lead past the correction.
-func correctedOutput(text string, paths Paths) any {
-	whole := opened(text)
-	if !hasGold(whole) {
-		places := map[string]any{placeOutput: whole, placeTrace: map[string]any{placeOutput: whole}}
-		if value, ok := paths.find(places); ok {
-			return value
-		}
-	}
-	return whole
 }
 
 func hasGold(value any) bool {
@@ -381,10 +373,8 @@ func (m *mapper) readGold(out *made, where string, value any) (gold extraction.E
 	var warnings []string
 	text, isText := value.(string)
 	switch {
-	case value == nil:
+	case value == nil || isText && strings.TrimSpace(text) == "":
 		return gold, refuse(NoOutput, "expectedOutput", "%s has no value there", where)
-	case isText && strings.TrimSpace(text) == "":
-		return gold, refuse(NoOutput, "expectedOutput", "%s is empty", where)
 	case isText:
 		result, err := answer.Parse(text)
 		if err != nil {

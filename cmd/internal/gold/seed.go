@@ -401,11 +401,11 @@ func itemsOf(c *urfave.Context, path string) (iter.Seq2[dataset.Located, error],
 	}
 	items := dataset.ReadFile(c.Context, path)
 	for first, err := range items {
-		var syntax *dataset.SyntaxError
-		if err != nil && !errors.As(err, &syntax) {
+		_, isSyntax := errors.AsType[*dataset.SyntaxError](err)
+		if err != nil && !isSyntax {
 			return nil, cli.WithCode(cli.ExitUsage, err)
 		}
-		if err != nil || format != dataset.JSONL || first.Input != nil || !hasQuestion(first.Metadata) {
+		if err != nil || format != dataset.JSONL || first.Input != nil || keysOf(first.Metadata)["question"] == nil {
 			break
 		}
 		questions, err := answers.ReadFile(c.Context, path)
@@ -420,26 +420,19 @@ func itemsOf(c *urfave.Context, path string) (iter.Seq2[dataset.Located, error],
 	return items, nil
 }
 
-// hasQuestion reports whether an object has a question, and none of the keys
-// that stand for something else.
-func hasQuestion(raw []byte, others ...string) bool {
-	var values map[string]json.RawMessage
+// keysOf are the values of an object by key; of anything else there are none.
+func keysOf(raw []byte) (values map[string]json.RawMessage) {
 	if json.Unmarshal(raw, &values) != nil {
-		return false
+		return nil
 	}
-	for _, key := range others {
-		if _, there := values[key]; there {
-			return false
-		}
-	}
-	_, asks := values["question"]
-	return asks
+	return values
 }
 
 // question says of an item whether it is a question, and what is odd or wrong
 // with it then.
 func question(item dataset.Item) (is bool, odd []string, err error) {
-	if !hasQuestion(item.Input, "document_text", "text") {
+	keys := keysOf(item.Input)
+	if keys["question"] == nil || keys["document_text"] != nil || keys["text"] != nil {
 		return false, nil, nil
 	}
 	asked, err := answers.ReadItem(item)

@@ -2,13 +2,13 @@ package seed
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -181,21 +181,19 @@ func (d digest) missing(stored digest) []string {
 //
 // API: GET /api/public/health, GET /api/public/dataset-items
 func Export(ctx context.Context, client *langfuse.Client, name string, w *dataset.Writer) (int, error) {
-	items := map[string]dataset.Item{}
-	err := eachStored(ctx, client, name, func(stored langfuse.DatasetItem) {
-		// Of an id that came twice, because somebody wrote while the list was read, the
-		// first is taken: the newest.
-		if _, there := items[stored.ID]; !there {
-			items[stored.ID] = itemOf(stored)
-		}
-	})
-	for _, id := range slices.Sorted(maps.Keys(items)) {
-		if err == nil {
-			err = w.Write(items[id])
-		}
-	}
+	var items []dataset.Item
+	err := eachStored(ctx, client, name, func(stored langfuse.DatasetItem) { items = append(items, itemOf(stored)) })
 	if err != nil {
 		return 0, fmt.Errorf("exporting: %w", err)
+	}
+	// Of an id that came twice, because somebody wrote while the list was read, the
+	// first is taken: the newest.
+	slices.SortStableFunc(items, func(a, b dataset.Item) int { return cmp.Compare(a.ID, b.ID) })
+	items = slices.CompactFunc(items, func(a, b dataset.Item) bool { return a.ID == b.ID })
+	for _, item := range items {
+		if err := w.Write(item); err != nil {
+			return 0, fmt.Errorf("exporting: %w", err)
+		}
 	}
 	return len(items), nil
 }

@@ -33,7 +33,7 @@ func (a *audited) queue(ctx context.Context, name string, create bool, findings 
 		return nil, err
 	}
 	client, project := a.langfuse.Client, a.langfuse.Server.Project
-	header, traces, err := a.traces(ctx, project, findings)
+	header, traces, err := a.traces(ctx, project)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func items(findings []harness.Doubt) []string {
 }
 
 // traces returns the newest run that is in this Langfuse, and by item its trace there.
-func (a *audited) traces(ctx context.Context, project langfuse.Project, findings []harness.Doubt) (h outcome.Header, traces map[string]string, err error) {
+func (a *audited) traces(ctx context.Context, project langfuse.Project) (h outcome.Header, traces map[string]string, err error) {
 	newest := -1
 	for i, run := range a.runs {
 		counts, err := run.Counts(ctx)
@@ -100,14 +100,11 @@ func (a *audited) traces(ctx context.Context, project langfuse.Project, findings
 			a.langfuse.Client.BaseURL(), cli.Quote(a.header.Name))
 	}
 	h, traces = a.headers[newest], map[string]string{}
-	wanted := items(findings)
 	for o, err := range a.runs[newest].Outcomes(ctx, runstore.Query{Newest: true, Trial: 1}) {
 		if err != nil {
 			return h, nil, err
 		}
-		if slices.Contains(wanted, o.Item) {
-			traces[o.Item] = tracking.TraceID(h, o)
-		}
+		traces[o.Item] = tracking.TraceID(h, o)
 	}
 	return h, traces, nil
 }

@@ -80,8 +80,8 @@ func (d decisions) keys() map[string]bool {
 
 // goldNow is what the dataset has of an item now.
 type goldNow struct {
-	gold      string          // hash of the expected output
-	confirmed map[string]bool // findings against which people confirmed this gold
+	gold      string   // hash of the expected output
+	confirmed []string // findings against which people confirmed this gold
 }
 
 // readDataset reads the gold that the dataset has now, where it is in Langfuse. Memory: a
@@ -119,14 +119,8 @@ func (a *audited) readDataset(ctx context.Context) error {
 func storedGold(expected, metadata json.RawMessage) goldNow {
 	s := goldNow{gold: dataset.GoldHash(expected)}
 	for _, review := range seed.Reviews(metadata) {
-		if review.Verdict != seed.Confirmed || review.Gold != s.gold {
-			continue
-		}
-		if s.confirmed == nil {
-			s.confirmed = map[string]bool{}
-		}
-		for _, key := range review.Findings {
-			s.confirmed[key] = true
+		if review.Verdict == seed.Confirmed && review.Gold == s.gold {
+			s.confirmed = append(s.confirmed, review.Findings...)
 		}
 	}
 	return s
@@ -143,7 +137,7 @@ func (a *audited) changed(item dataset.Item) bool {
 
 // confirmed reports whether a person confirmed the gold against a finding.
 func (a *audited) confirmed(item, finding string) bool {
-	return a.gold[item].confirmed[finding]
+	return slices.Contains(a.gold[item].confirmed, finding)
 }
 
 // writeCorrected writes the items about which something was decided: with the accepted
@@ -212,18 +206,18 @@ func (a *audited) reviewed(ctx context.Context, id string, list []decision, foun
 			right = append(right, found[one.Finding])
 		}
 	}
-	review := seed.Review{Verdict: seed.Corrected, Gold: list[0].Gold, At: time.Now().UTC().Truncate(time.Millisecond), Run: a.header.Name}
-	if len(right) > 0 {
-		review.Findings = keys[accepted]
-		item.Metadata, err = seed.WithReview(item.Metadata, review)
-		if err == nil {
-			item.Expected, err = harness.Corrected(item.Expected, right)
+	at := time.Now().UTC().Truncate(time.Millisecond)
+	review := func(verdict, gold string, findings []string) {
+		if err == nil && len(findings) > 0 {
+			item.Metadata, err = seed.WithReview(item.Metadata,
+				seed.Review{Verdict: verdict, Gold: gold, Findings: findings, At: at, Run: a.header.Name})
 		}
 	}
-	if err == nil && len(keys[rejected]) > 0 { // of the gold as it is from now on
-		review.Verdict, review.Gold, review.Findings = seed.Confirmed, dataset.GoldHash(item.Expected), keys[rejected]
-		item.Metadata, err = seed.WithReview(item.Metadata, review)
+	review(seed.Corrected, list[0].Gold, keys[accepted])
+	if err == nil && len(right) > 0 {
+		item.Expected, err = harness.Corrected(item.Expected, right)
 	}
+	review(seed.Confirmed, dataset.GoldHash(item.Expected), keys[rejected]) // the gold as it is from now on
 	if err != nil {
 		return item, cli.Usage("item %q: %w", named(id), err)
 	}

@@ -1,7 +1,6 @@
 package gold
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -69,15 +68,11 @@ func (s Sensitivity) AddTo(ctx context.Context, result *compare.Comparison) erro
 	if err != nil {
 		return err
 	}
-	var inner []way // in all places where a candidate's sign changes
+	var flips []compare.Flip
 	for _, settings := range found {
-		for _, flip := range compare.Flips(settings) {
-			inner = append(inner, again.between(flip)...)
-		}
+		flips = append(flips, compare.Flips(settings)...)
 	}
-	slices.SortFunc(inner, func(a, b way) int { return cmp.Compare(a.Threshold, b.Threshold) })
-	inner = slices.CompactFunc(inner, func(a, b way) bool { return a.Threshold == b.Threshold })
-	finer, err := again.compare(ctx, inner)
+	finer, err := again.compare(ctx, again.between(flips))
 	if err != nil {
 		return err
 	}
@@ -163,10 +158,13 @@ func (r *rescoring) threshold(percent int) way {
 	return way{compare.Setting{What: "threshold " + o.Threshold, Threshold: o.Threshold}, r.metric, rules, nil}
 }
 
-// between are the ways with the thresholds between those of a flip, in steps of 0.01.
-func (r *rescoring) between(flip compare.Flip) (list []way) {
+// between are the ways with the thresholds between those of the flips, in steps of 0.01.
+func (r *rescoring) between(flips []compare.Flip) (list []way) {
 	for percent := 51; percent < 100; percent++ {
-		if w := r.threshold(percent); w.Threshold > flip.Below.Threshold && w.Threshold < flip.At.Threshold {
+		w := r.threshold(percent)
+		if slices.ContainsFunc(flips, func(flip compare.Flip) bool {
+			return w.Threshold > flip.Below.Threshold && w.Threshold < flip.At.Threshold
+		}) {
 			list = append(list, w)
 		}
 	}
@@ -246,11 +244,8 @@ type rescored struct {
 }
 
 type scoredAgain struct {
-	item   string
-	trial  int
-	class  outcome.Class
-	output json.RawMessage // stands for the output: equal ones are equal
-	values []value
+	outcome.Outcome // a hash stands for the output: equal ones are equal
+	values          []value
 }
 
 type value struct {
@@ -269,7 +264,7 @@ func rescore(ctx context.Context, run runs.Source, ways []way) (*rescored, error
 			group.Go(func() error { return err })
 			break
 		}
-		one := &scoredAgain{item: o.Item, trial: o.Trial, class: o.Class, values: make([]value, len(ways))}
+		one := &scoredAgain{outcome.Outcome{Item: o.Item, Trial: o.Trial, Attempt: 1, Class: o.Class}, make([]value, len(ways))}
 		out.outcomes = append(out.outcomes, one)
 		group.Go(func() error {
 			item, err := run.Item(inner, o.Item)
@@ -288,38 +283,36 @@ func rescore(ctx context.Context, run runs.Source, ways []way) (*rescored, error
 func (s *scoredAgain) score(gold, output json.RawMessage, ways []way) error {
 	var expected, extracted extraction.Extraction
 	var err error
+	delivered := s.Class == outcome.OK
 	if !absent(gold) {
-		if expected, _, err = extraction.DecodeExtraction(gold); err != nil && s.class == outcome.OK {
+		if expected, _, err = extraction.DecodeExtraction(gold); err != nil && delivered {
 			return cli.Usage("the expected output cannot be used: %w", err)
 		}
 	}
 	if canonical, err := dataset.Canonical(output); err == nil && !absent(output) {
-		s.output = fmt.Appendf(nil, `"%x"`, sha256.Sum256(canonical))
+		s.Output = fmt.Appendf(nil, `"%x"`, sha256.Sum256(canonical))
 	}
-	if s.class == outcome.OK {
-		if absent(output) {
-			return cli.Usage("has no output, and --sensitivity scores the outputs again: outputs are needed")
-		}
+	if delivered && absent(output) {
+		return cli.Usage("has no output, and --sensitivity scores the outputs again: outputs are needed")
+	}
+	if delivered {
 		if extracted, _, err = extraction.DecodeExtraction(output); err != nil {
 			return cli.Usage("its output cannot be read: %w", err)
 		}
 	}
-	var last *scoring.Scorer
 	var scores []outcome.Score
 	for i, w := range ways {
-		if w.rules != last { // ways with the same rules look at other scores of the same result
-			last = w.rules
-			if s.class != outcome.OK {
-				scores = w.rules.Undelivered(expected)
-			} else {
-				scores = w.rules.Score(expected, extracted).Scores
-			}
+		switch {
+		case i > 0 && w.rules == ways[i-1].rules: // looks at other scores of the same result
+		case delivered:
+			scores = w.rules.Score(expected, extracted).Scores
+		default:
+			scores = w.rules.Undelivered(expected)
 		}
-		if score, there := outcome.Lookup(scores, w.metric); there {
-			s.values[i].there = true
-			if score.Value != nil {
-				s.values[i] = value{true, true, *score.Value}
-			}
+		score, there := outcome.Lookup(scores, w.metric)
+		s.values[i].there = there
+		if score.Value != nil {
+			s.values[i] = value{true, true, *score.Value}
 		}
 	}
 	return nil
@@ -329,7 +322,7 @@ func absent(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "
 
 // has reports whether any outcome that is not left out lists the score of a way.
 func (r *rescored) has(way int, skip map[string]bool) bool {
-	return slices.ContainsFunc(r.outcomes, func(o *scoredAgain) bool { return !skip[o.item] && o.values[way].there })
+	return slices.ContainsFunc(r.outcomes, func(o *scoredAgain) bool { return !skip[o.Item] && o.values[way].there })
 }
 
 // view is a run scored in one way, as package compare reads it.
@@ -355,16 +348,15 @@ func (v view) Items(ctx context.Context) iter.Seq2[compare.Item, error] {
 func (v view) Outcomes(context.Context) iter.Seq2[outcome.Outcome, error] {
 	return func(yield func(outcome.Outcome, error) bool) {
 		for _, one := range v.of.outcomes {
-			if v.way.skip[one.item] {
+			if v.way.skip[one.Item] {
 				continue
 			}
-			o := outcome.Outcome{Item: one.item, Trial: one.trial, Attempt: 1, Class: one.class}
-			o.Output = one.output
-			if x := one.values[v.at]; x.defined {
-				o.Scores = []outcome.Score{{Name: v.way.metric, Value: new(x.float64),
-					Boolean: v.way.metric == scoring.ItemPerfect}}
-			} else if x.there {
-				o.Scores = []outcome.Score{{Name: v.way.metric}}
+			o := one.Outcome
+			if x := one.values[v.at]; x.there {
+				o.Scores = []outcome.Score{{Name: v.way.metric, Boolean: v.way.metric == scoring.ItemPerfect}}
+				if x.defined {
+					o.Scores[0].Value = new(x.float64)
+				}
 			}
 			if !yield(o, nil) {
 				return

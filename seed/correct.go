@@ -50,6 +50,13 @@ func experimentSign(trace langfuse.Trace) string {
 // link is the item of a dataset that a trace is linked to, and the run.
 type link struct{ item, run string }
 
+// linkedItem is such an item, as it is or becomes.
+type linkedItem struct {
+	dataset.Item
+	since   time.Time // when it became what the dataset has
+	changed bool
+}
+
 // openLinked finds the items that the traces are linked to by the runs of the
 // dataset, in every view that the server has, and reads them. It lists the runs
 // until all traces are found, with a request or more for each, and the dataset once.
@@ -73,21 +80,18 @@ func (t *traceSeeder) openLinked(ctx context.Context, list []candidate) error {
 	if t.checker, err = newChecker(cfg); err != nil {
 		return err
 	}
-	wanted := map[string]bool{}
 	for _, l := range t.links {
-		wanted[l.item] = true
+		t.items[l.item] = nil
 	}
-	t.items, t.since, t.changed = map[string]dataset.Item{}, map[string]time.Time{}, map[string]bool{}
 	return eachStored(ctx, t.client, t.cfg.Dataset, func(stored langfuse.DatasetItem) {
-		if wanted[stored.ID] {
-			t.items[stored.ID], t.since[stored.ID] = itemOf(stored), stored.CreatedAt
+		if _, wanted := t.items[stored.ID]; wanted {
+			t.items[stored.ID] = &linkedItem{Item: itemOf(stored), since: stored.CreatedAt}
 			t.seeder.there[stored.ID] = digestOf(itemOf(stored))
 		}
 	})
 }
 
 func (t *traceSeeder) findLinks(ctx context.Context, of langfuse.Dataset, list []candidate) error {
-	t.links = map[string]link{}
 	wanted := map[string]bool{}
 	for _, c := range list {
 		wanted[c.id] = true
@@ -133,15 +137,15 @@ func (t *traceSeeder) review(ctx context.Context, traces []candidate) error {
 
 // change writes an item with its new review, where there is one.
 func (t *traceSeeder) change(ctx context.Context, trace string, out made) error {
-	was := t.items[out.item.ID]
+	linked := t.items[out.item.ID]
+	was := linked.Item
 	located := dataset.Located{Item: out.item, File: traceLabel(trace)}
 	t.result.Report.Warnings.add(located, out.warnings...)
 	t.seeder.show = func(located dataset.Located, change Change) {
 		shown := Seeded{Change: change, Trace: trace, Evidence: out.evidence, Content: &located.Item}
 		if change.Action == Updated {
-			t.items[change.Item] = located.Item
+			linked.Item, linked.changed = located.Item, true
 			t.seeder.there[change.Item] = digestOf(located.Item)
-			t.changed[change.Item] = true
 			if t.cfg.Before {
 				shown.Before = &was
 			}
@@ -197,12 +201,12 @@ func (t *traceSeeder) reviewed(c candidate) (made, error) {
 		review.At, review.By = correction.Timestamp.UTC(), cmp.Or(correction.AuthorUserID, evidence.Author)
 		evidence = evidenceOf(ByCorrection, correction)
 	}
-	out.item, out.evidence = item, evidence
+	out.item, out.evidence = item.Item, evidence
 	if review.isIn(Reviews(item.Metadata), corrected, doubt != nil) {
 		return out, nil
 	}
 	// Audit queues no trace twice, and its newest doubt replaces the one before.
-	if doubt != nil && doubted.After(completed) && t.since[item.ID].After(completed) {
+	if doubt != nil && doubted.After(completed) && item.since.After(completed) {
 		return out, refuse(GoldChanged, "", "was completed before the item %s and the doubt about its gold became what they are: "+
 			"open it again in the queue, look at the gold, and complete it", item.ID)
 	}
@@ -244,19 +248,19 @@ func (r Review) isIn(list []Review, corrected, doubted bool) bool {
 }
 
 // linked returns the item that a trace is linked to.
-func (t *traceSeeder) linked(c candidate) (dataset.Item, link, error) {
+func (t *traceSeeder) linked(c candidate) (*linkedItem, link, error) {
 	l, ok := t.links[c.id]
 	if sign := experimentSign(c.trace); !ok && sign != "" {
-		return dataset.Item{}, l, refuse(NotLinked, "", "is of an experiment (%s), but no run over this dataset has it: "+
+		return nil, l, refuse(NotLinked, "", "is of an experiment (%s), but no run over this dataset has it: "+
 			"it is of another dataset, was run again, or its link has not arrived yet", sign)
 	}
 	if !ok {
-		return dataset.Item{}, l, refuse(NotLinked, "", "is no trace of an experiment over this dataset: "+
+		return nil, l, refuse(NotLinked, "", "is no trace of an experiment over this dataset: "+
 			"experiment seed --queue makes items of production's traces")
 	}
-	item, ok := t.items[l.item]
-	if !ok {
-		return item, l, refuse(NotLinked, "", "the item %s of the run %s is archived or gone, and stays so", l.item, l.run)
+	item := t.items[l.item]
+	if item == nil {
+		return nil, l, refuse(NotLinked, "", "the item %s of the run %s is archived or gone, and stays so", l.item, l.run)
 	}
 	return item, l, nil
 }
@@ -275,14 +279,13 @@ func doubtOf(scores []langfuse.Score, name, item string) (*Doubt, time.Time) {
 
 // writeChanged writes the items that changed to the file, once each, sorted by id.
 func (t *traceSeeder) writeChanged() error {
-	if t.cfg.Out == nil {
-		return nil
-	}
-	for _, id := range slices.Sorted(maps.Keys(t.changed)) {
-		if err := t.cfg.Out.Write(t.items[id]); err != nil {
-			return err
+	for _, id := range slices.Sorted(maps.Keys(t.items)) {
+		if item := t.items[id]; t.cfg.Out != nil && item != nil && item.changed {
+			if err := t.cfg.Out.Write(item.Item); err != nil {
+				return err
+			}
+			t.result.Written++
 		}
-		t.result.Written++
 	}
 	return nil
 }
@@ -340,23 +343,20 @@ func Reviews(metadata json.RawMessage) []Review {
 // WithReview adds a review to an item's metadata, behind those that are there. Metadata
 // that are no object, or have another review, are refused.
 func WithReview(metadata json.RawMessage, review Review) (json.RawMessage, error) {
-	fields := map[string]json.RawMessage{}
-	if !isNothing(metadata) {
-		if err := json.Unmarshal(metadata, &fields); err != nil {
-			return nil, fmt.Errorf("the metadata are no object, to which a review could be added: %w", err)
-		}
-	}
+	var fields map[string]json.RawMessage
 	var list []json.RawMessage
-	if !isNothing(fields["review"]) {
-		if err := json.Unmarshal(fields["review"], &list); err != nil {
-			return nil, fmt.Errorf("metadata.review is no list, to which a review could be added: %w", err)
-		}
+	err := json.Unmarshal(orNothing(metadata, json.RawMessage("{}")), &fields)
+	if err == nil {
+		err = json.Unmarshal(orNothing(fields["review"], json.RawMessage("[]")), &list)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the metadata are no object with a list of reviews, to which one could be added: %w", err)
 	}
 	raw, err := dataset.Marshal(review)
 	if err != nil {
 		return nil, err
 	}
-	if fields["review"], err = json.Marshal(append(list, raw)); err != nil {
+	if fields["review"], err = dataset.Marshal(append(list, raw)); err != nil {
 		return nil, err
 	}
 	return dataset.Marshal(fields)

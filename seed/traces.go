@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -120,6 +119,7 @@ func FromTraces(ctx context.Context, client *langfuse.Client, server langfuse.Ca
 	traces.NewReads = server.NewReads && !server.LegacyReads
 	t := &traceSeeder{
 		client: client, server: server, traces: traces, cfg: cfg, result: &result,
+		links: map[string]link{}, items: map[string]*linkedItem{},
 		mapper: mapper{cfg: cfg, replaced: result.Redacted},
 	}
 	err = t.run(ctx, selection)
@@ -136,10 +136,8 @@ type traceSeeder struct {
 	result *TraceResult
 
 	// With Corrections:
-	links   map[string]link         // by trace
-	items   map[string]dataset.Item // those linked, as they are or become
-	since   map[string]time.Time    // since when they are so
-	changed map[string]bool         // by item
+	links map[string]link        // by trace
+	items map[string]*linkedItem // by id; nil: not in the dataset
 
 	// Once there is a first item:
 	seeder  *seeder

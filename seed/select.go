@@ -148,13 +148,28 @@ func validTraceID(id string) error {
 func (t *traceSeeder) search(ctx context.Context, s Selection) (list []candidate, err error) {
 	var answers []iter.Seq2[string, error]
 	if s.filters() {
-		answers = append(answers, t.like(ctx, s))
+		query := langfuse.TraceQuery{Name: s.Name, Tags: s.Tags, From: s.Since, To: s.Until}
+		if s.Environment != "" {
+			query.Environments = []string{s.Environment}
+		}
+		answers = append(answers, idsOf(t.client.ListTraces(ctx, t.traces, query, langfuse.TraceParts{}),
+			func(trace langfuse.Trace) (string, error) { return trace.ID, nil }))
 	}
 	if s.Queue != "" {
-		answers = append(answers, t.inQueue(ctx, s.Queue))
+		queue, err := t.client.GetAnnotationQueue(ctx, s.Queue)
+		if errors.Is(err, langfuse.ErrNotFound) {
+			err = cli.WithCode(cli.ExitUsage, err)
+		}
+		if err != nil {
+			return nil, err
+		}
+		observed := map[string]string{} // observation by trace
+		answers = append(answers, idsOf(t.client.ListQueueItems(ctx, queue.ID, langfuse.QueueCompleted),
+			func(item langfuse.QueueItem) (string, error) { return t.traceOf(ctx, queue.Name, item, observed) }))
 	}
 	for _, rule := range s.Scores {
-		answers = append(answers, t.scored(ctx, rule))
+		query := langfuse.ScoresQuery{Limit: 100, Names: []string{rule.Name}}
+		answers = append(answers, idsOf(t.client.ReadScores(ctx, t.server, query), rule.traceID))
 	}
 	in := map[string]int{} // how many answers from the second on have it
 	for i, ids := range answers[1:] {
@@ -182,37 +197,13 @@ func (t *traceSeeder) search(ctx context.Context, s Selection) (list []candidate
 	return list, nil
 }
 
-// like gives the traces that satisfy the filters, the newest first.
-func (t *traceSeeder) like(ctx context.Context, s Selection) iter.Seq2[string, error] {
-	query := langfuse.TraceQuery{Name: s.Name, Tags: s.Tags, From: s.Since, To: s.Until}
-	if s.Environment != "" {
-		query.Environments = []string{s.Environment}
-	}
+// idsOf gives the id of a trace for each element that has one.
+func idsOf[T any](elements iter.Seq2[T, error], of func(T) (string, error)) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		for trace, err := range t.client.ListTraces(ctx, t.traces, query, langfuse.TraceParts{}) {
-			if !yield(trace.ID, err) {
-				return
-			}
-		}
-	}
-}
-
-// inQueue gives the traces of a queue's completed items, the newest first.
-func (t *traceSeeder) inQueue(ctx context.Context, name string) iter.Seq2[string, error] {
-	return func(yield func(string, error) bool) {
-		queue, err := t.client.GetAnnotationQueue(ctx, name)
-		if err != nil {
-			if errors.Is(err, langfuse.ErrNotFound) {
-				err = cli.WithCode(cli.ExitUsage, err)
-			}
-			yield("", err)
-			return
-		}
-		observed := map[string]string{} // observation by trace
-		for item, err := range t.client.ListQueueItems(ctx, queue.ID, langfuse.QueueCompleted) {
+		for element, err := range elements {
 			id := ""
 			if err == nil {
-				id, err = t.traceOf(ctx, queue.Name, item, observed)
+				id, err = of(element)
 			}
 			if (err != nil || id != "") && !yield(id, err) {
 				return
@@ -253,17 +244,12 @@ func (t *traceSeeder) traceOf(ctx context.Context, queue string, item langfuse.Q
 	return "", nil
 }
 
-// scored gives the traces with a score that the rule holds of.
-func (t *traceSeeder) scored(ctx context.Context, rule ScoreRule) iter.Seq2[string, error] {
-	query := langfuse.ScoresQuery{Limit: 100, Names: []string{rule.Name}}
-	return func(yield func(string, error) bool) {
-		for score, err := range t.client.ReadScores(ctx, t.server, query) {
-			id := score.TraceID()
-			if (err != nil || id != "" && rule.holds(score)) && !yield(id, err) {
-				return
-			}
-		}
+// traceID is the trace of a score that the rule holds of.
+func (r ScoreRule) traceID(s langfuse.Score) (string, error) {
+	if !r.holds(s) {
+		return "", nil
 	}
+	return s.TraceID(), nil
 }
 
 // stratify finds the stratum of each candidate: the text of a plain value, the

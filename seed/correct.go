@@ -83,7 +83,7 @@ func (t *traceSeeder) openLinked(ctx context.Context, list []candidate) error {
 	for _, l := range t.links {
 		t.items[l.item] = nil
 	}
-	return eachStored(ctx, t.client, t.cfg.Dataset, func(stored langfuse.DatasetItem) {
+	return EachStored(ctx, t.client, t.cfg.Dataset, func(stored langfuse.DatasetItem) {
 		if _, wanted := t.items[stored.ID]; wanted {
 			t.items[stored.ID] = &linkedItem{Item: itemOf(stored), since: stored.CreatedAt}
 			t.seeder.there[stored.ID] = digestOf(itemOf(stored))

@@ -221,7 +221,7 @@ func (s *seeder) open(ctx context.Context) error {
 	}
 	s.result.Dataset, s.there = found, map[string]digest{}
 	if err == nil && !s.result.DatasetCreated {
-		err = eachStored(ctx, s.client, s.cfg.Dataset, func(stored langfuse.DatasetItem) {
+		err = EachStored(ctx, s.client, s.cfg.Dataset, func(stored langfuse.DatasetItem) {
 			item := itemOf(stored)
 			s.there[item.ID] = digestOf(item)
 			if s.similar != nil {

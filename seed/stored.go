@@ -182,7 +182,7 @@ func (d digest) missing(stored digest) []string {
 // API: GET /api/public/health, GET /api/public/dataset-items
 func Export(ctx context.Context, client *langfuse.Client, name string, w *dataset.Writer) (int, error) {
 	var items []dataset.Item
-	err := eachStored(ctx, client, name, func(stored langfuse.DatasetItem) { items = append(items, itemOf(stored)) })
+	err := EachStored(ctx, client, name, func(stored langfuse.DatasetItem) { items = append(items, itemOf(stored)) })
 	if err != nil {
 		return 0, fmt.Errorf("exporting: %w", err)
 	}
@@ -198,8 +198,8 @@ func Export(ctx context.Context, client *langfuse.Client, name string, w *datase
 	return len(items), nil
 }
 
-// eachStored gives all active items of a dataset as they are now, in one version.
-func eachStored(ctx context.Context, client *langfuse.Client, name string, give func(langfuse.DatasetItem)) error {
+// EachStored gives all active items of a dataset as they are now, in one version.
+func EachStored(ctx context.Context, client *langfuse.Client, name string, give func(langfuse.DatasetItem)) error {
 	version, err := client.CurrentDatasetVersion(ctx, name)
 	if err != nil {
 		return err

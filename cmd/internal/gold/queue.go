@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -44,22 +43,30 @@ func (a *audited) queue(ctx context.Context, name string, create bool, findings 
 	out := &report.Queued{Name: queue.Name, Created: created, Run: header.Name}
 	var ready []string
 	var failed []error
-	for _, id := range items(findings) {
-		trace := traces[id]
+	byItem := map[string][]harness.Doubt{}
+	for _, d := range findings {
+		byItem[d.Item] = append(byItem[d.Item], d)
+	}
+	for _, d := range findings {
+		trace, of := traces[d.Item], byItem[d.Item]
+		delete(byItem, d.Item)
+		if len(of) == 0 { // it had its turn
+			continue
+		}
 		if trace == "" {
-			failed = append(failed, fmt.Errorf("item %q: the run %s has no outcome of it", named(id), header.Name))
+			failed = append(failed, fmt.Errorf("item %q: the run %s has no outcome of it", named(d.Item), header.Name))
 			continue
 		}
-		of := slices.DeleteFunc(slices.Clone(findings), func(d harness.Doubt) bool { return d.Item != id })
 		err := remark(ctx, client, project, header, trace, of)
-		if api, ok := errors.AsType[*langfuse.APIError](err); ok && api.Status < 500 && !errors.Is(err, langfuse.ErrUnauthorized) {
-			failed = append(failed, fmt.Errorf("item %q: trace %s: %w", named(id), trace, err))
-			continue
-		}
-		if err != nil {
+		api, answered := errors.AsType[*langfuse.APIError](err)
+		switch {
+		case err == nil:
+			ready = append(ready, trace)
+		case answered && api.Status < 500 && !errors.Is(err, langfuse.ErrUnauthorized):
+			failed = append(failed, fmt.Errorf("item %q: trace %s: %w", named(d.Item), trace, err))
+		default:
 			return out, err
 		}
-		ready = append(ready, trace)
 	}
 	added, err := client.QueueTraces(ctx, queue.ID, ready)
 	out.Added, out.There, out.Failed = len(added), len(ready)-len(added), len(failed)
@@ -70,17 +77,6 @@ func (a *audited) queue(ctx context.Context, name string, create bool, findings 
 		return out, cli.Errorf(cli.ExitFailures, "%d of %d items were not queued:\n%w", len(failed), len(failed)+len(ready), errors.Join(failed...))
 	}
 	return out, nil
-}
-
-// items lists the items of findings, in their order.
-func items(findings []harness.Doubt) []string {
-	var list []string
-	for _, d := range findings {
-		if !slices.Contains(list, d.Item) {
-			list = append(list, d.Item)
-		}
-	}
-	return list
 }
 
 // traces returns the newest run that is in this Langfuse, and by item its trace there.
@@ -118,24 +114,22 @@ func openQueue(ctx context.Context, client *langfuse.Client, name string, create
 	if !create {
 		return queue, false, cli.Usage("%w; --create-queue makes it", err)
 	}
-	config := langfuse.ScoreConfig{Name: checkedConfig, Type: langfuse.ScoreBoolean,
-		Description: "The gold of this item was looked at. Correct the output of the trace where gold is wrong, then complete the item."}
-	id := ""
+	const task = "The gold of this item was looked at. Correct the output of the trace where gold is wrong, then complete the item."
+	config := langfuse.ScoreConfig{Name: checkedConfig, Type: langfuse.ScoreBoolean, Description: task}
 	for c, err := range client.ListScoreConfigs(ctx) {
 		if err != nil {
 			return queue, false, err
 		}
 		if c.Name == checkedConfig && c.Type == langfuse.ScoreBoolean && !c.Archived {
-			id = c.ID
+			config = c
 		}
 	}
-	if id == "" {
+	if config.ID == "" {
 		if config, err = client.CreateScoreConfig(ctx, config); err != nil {
 			return queue, false, err
 		}
-		id = config.ID
 	}
-	queue, err = client.CreateAnnotationQueue(ctx, langfuse.AnnotationQueue{Name: name, Description: config.Description, ScoreConfigIDs: []string{id}})
+	queue, err = client.CreateAnnotationQueue(ctx, langfuse.AnnotationQueue{Name: name, Description: task, ScoreConfigIDs: []string{config.ID}})
 	return queue, true, err
 }
 

@@ -102,16 +102,12 @@ func (a *audited) readDataset(ctx context.Context) error {
 	if err := a.connect(ctx); err != nil {
 		return err
 	}
-	client := a.langfuse.Client
-	version, err := client.CurrentDatasetVersion(ctx, a.header.Dataset.Name)
-	if err != nil {
-		return fmt.Errorf("reading the dataset %q as it is now: %w", a.header.Dataset.Name, err)
-	}
-	for item, err := range client.ListDatasetItems(ctx, langfuse.DatasetItemsQuery{DatasetName: a.header.Dataset.Name, Version: version}) {
-		if err != nil {
-			return fmt.Errorf("reading the dataset %q as it is now: %w", a.header.Dataset.Name, err)
-		}
+	name := a.header.Dataset.Name
+	err := seed.EachStored(ctx, a.langfuse.Client, name, func(item langfuse.DatasetItem) {
 		a.gold[item.ID] = storedGold(item.ExpectedOutput, item.Metadata)
+	})
+	if err != nil {
+		return fmt.Errorf("reading the dataset %q as it is now: %w", name, err)
 	}
 	return nil
 }

@@ -190,18 +190,18 @@ func (t *traceSeeder) reviewed(c candidate) (made, error) {
 	case !corrected && no != "":
 		return out, refuse(JudgedWrong, "", "%s, and there is no correction: correct the output, or take the annotation back", no)
 	}
-	doubt, doubted := doubtOf(es.scores, t.cfg.Dataset, item.ID)
+	out.item, out.evidence = item.Item, evidence
 	now, completed := dataset.GoldHash(item.Expected), evidence.Time
-	review := Review{Verdict: Confirmed, Gold: now, At: evidence.Time, By: evidence.Author,
-		Trace: c.id, Run: l.run, Queue: evidence.Name}
+	next := now
+	review := Review{Verdict: Confirmed, Gold: now, At: completed, By: evidence.Author, Trace: c.id, Run: l.run, Queue: evidence.Name}
+	if corrected {
+		review.At, review.By = correction.Timestamp.UTC(), cmp.Or(correction.AuthorUserID, evidence.Author)
+		out.evidence = evidenceOf(ByCorrection, correction)
+	}
+	doubt, doubted := doubtOf(es.scores, t.cfg.Dataset, item.ID)
 	if doubt != nil {
 		review.Gold, review.Findings = doubt.Gold, doubt.Findings
 	}
-	if corrected {
-		review.At, review.By = correction.Timestamp.UTC(), cmp.Or(correction.AuthorUserID, evidence.Author)
-		evidence = evidenceOf(ByCorrection, correction)
-	}
-	out.item, out.evidence = item.Item, evidence
 	if review.isIn(Reviews(item.Metadata), corrected, doubt != nil) {
 		return out, nil
 	}
@@ -210,22 +210,22 @@ func (t *traceSeeder) reviewed(c candidate) (made, error) {
 		return out, refuse(GoldChanged, "", "was completed before the item %s and the doubt about its gold became what they are: "+
 			"open it again in the queue, look at the gold, and complete it", item.ID)
 	}
-	next := now
 	if corrected {
-		if out.item.Expected, err = t.mapper.expected(&out, seen, correction, true); err != nil {
+		gold, err := t.mapper.expected(&out, seen, correction, true)
+		if err != nil {
 			return out, err
 		}
-		next = dataset.GoldHash(out.item.Expected)
+		if next = dataset.GoldHash(gold); next != now { // else it is the same in another form
+			out.item.Expected = gold
+		}
 	}
-	switch {
-	case review.Gold != now && (!corrected || next != now):
+	if review.Gold != now && (!corrected || next != now) {
 		return out, refuse(GoldChanged, "", "the gold of the item %s changed since it was queued (it is %s, and was %s): "+
 			"nothing is changed; look at it again, in a trace of a newer run",
 			item.ID, cmp.Or(now, "none"), cmp.Or(review.Gold, "none"))
-	case next != now || review.Gold != now:
+	}
+	if next != now || review.Gold != now {
 		review.Verdict = Corrected
-	default:
-		out.item.Expected = item.Expected // the same in another form
 	}
 	if out.item.Metadata, err = WithReview(item.Metadata, review); err != nil {
 		return out, refuse(Refused, "metadata", "the item %s: %v", item.ID, err)

@@ -32,6 +32,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"unicode"
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
@@ -100,14 +101,11 @@ func (c Config) validate() error {
 
 // validDataset says why Langfuse would refuse the name of a dataset.
 func validDataset(name string) error {
-	trimmed := strings.TrimSpace(name)
 	switch {
-	case trimmed == "":
+	case strings.TrimSpace(name) == "":
 		return errors.New("the name of the dataset is missing")
-	case trimmed != name:
-		return fmt.Errorf("the dataset name %q has white space at an end", name)
-	case strings.HasPrefix(name, "/"), strings.HasSuffix(name, "/"), strings.Contains(name, "//"):
-		return fmt.Errorf("the dataset name %q has a slash at an end, or two in a row: Langfuse makes folders of slashes", name)
+	case strings.TrimFunc(name, func(r rune) bool { return r == '/' || unicode.IsSpace(r) }) != name, strings.Contains(name, "//"):
+		return fmt.Errorf("the dataset name %q has white space or a slash at an end, or slashes two in a row: Langfuse makes folders of slashes", name)
 	case strings.ContainsAny(name, "<>"):
 		return fmt.Errorf("the dataset name %q has angle brackets, which Langfuse takes for HTML", name)
 	}
@@ -225,7 +223,7 @@ func (s *seeder) open(ctx context.Context) error {
 			item := itemOf(stored)
 			s.there[item.ID] = digestOf(item)
 			if s.similar != nil {
-				s.similar.add(item.ID, documentSketch(item))
+				s.similar[item.ID] = documentSketch(item)
 			}
 			s.cfg.progress(Progress{Phase: Comparing, Done: len(s.there)})
 		})

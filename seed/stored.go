@@ -380,14 +380,6 @@ func (s sketch) similarity(other sketch) float64 {
 // of the item: half a kilobyte each. Not safe for concurrent use.
 type similarDocuments map[string]sketch
 
-// add remembers an item, or what it has become. An input without a text has no
-// likeness.
-func (d similarDocuments) add(id string, s sketch) {
-	if len(s) > 0 {
-		d[id] = s
-	}
-}
-
 // nearest returns the other item whose document is most similar, and how
 // similar; of several the first by id. "" where none is similar enough.
 // Time O(items), about a microsecond each.
@@ -420,5 +412,5 @@ func (s *seeder) nameSimilar(located dataset.Located) {
 	if other, similarity := s.similar.nearest(id, sketch); other != "" {
 		s.warn(located, Similar, "input.document_text", fmt.Sprintf("is %.0f%% similar to the document of the item %s", 100*similarity, other))
 	}
-	s.similar.add(id, sketch)
+	s.similar[id] = sketch
 }

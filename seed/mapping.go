@@ -284,12 +284,9 @@ func (m Mapping) parts() langfuse.TraceParts {
 		paths = append(paths, slices.Concat(slices.Collect(maps.Values(fields))...)...)
 	}
 	for _, path := range paths {
-		for i, s := range path.steps[:min(2, len(path.steps))] {
-			if s.kind != "" || s.key != placeMetadata {
-				continue
-			}
-			if next := path.steps[i+1:]; len(next) > 0 && next[0].kind == "" {
-				parts.ExpandMetadata = append(parts.ExpandMetadata, next[0].key)
+		for i := range min(2, len(path.steps)-1) {
+			if next := path.steps[i+1]; path.steps[i] == (step{key: placeMetadata}) && next.kind == "" {
+				parts.ExpandMetadata = append(parts.ExpandMetadata, next.key)
 			}
 		}
 	}

@@ -221,19 +221,17 @@ func (r *Redaction) finding(f *Finding) { f.Path, f.Message = shownPath(f.Path),
 // located redacts one item of a file.
 func (r *Redaction) located(located dataset.Located, derived, replaced map[string]int) (dataset.Located, error) {
 	item, w, err := r.item(located.Item)
-	if err == nil && located.DerivedID {
-		if item.ID, err = dataset.DeriveID(item); err != nil {
-			err = fmt.Errorf("redacting: %w", err)
-		} else if first, taken := derived[item.ID]; taken {
-			err = fmt.Errorf("redacting: has the same input as line %d once both are redacted, and no id: give both an id", first)
-		} else {
-			derived[item.ID] = located.Line
-		}
-	} else if err == nil {
-		var name string
-		if name, err = w.holds([]string{item.ID}); err == nil && name != "" {
+	name := ""
+	if err == nil && !located.DerivedID {
+		if name, err = w.holds([]string{item.ID}); name != "" {
 			err = fmt.Errorf("redacting: its id holds what %s takes out: give it another", name)
 		}
+	} else if err == nil {
+		item.ID, err = dataset.DeriveID(item)
+		if first, taken := derived[item.ID]; taken {
+			err = fmt.Errorf("redacting: has the same input as line %d once both are redacted, and no id: give both an id", first)
+		}
+		derived[item.ID] = located.Line
 	}
 	if err != nil {
 		return dataset.Located{}, &dataset.SyntaxError{File: located.File, Line: located.Line, Msg: err.Error()}

@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -79,27 +78,12 @@ func storedForm(raw json.RawMessage) []byte {
 	if err != nil {
 		return []byte("null")
 	}
-	return dataset.CanonicalValue(asStored(v))
-}
-
-// asStored turns a value into what Langfuse keeps of it; v is changed.
-func asStored(v any) any {
 	v = cleaned(v)
-	for { // a string in a string is read on the way there and again on the way back
-		text, isText := v.(string)
-		if !isText {
-			return v
-		}
-		inner, err := dataset.Decode([]byte(text))
-		switch {
-		case err == nil:
-			v = cleaned(inner)
-		case text == "":
-			return nil
-		default:
-			return text
-		}
+	text, isText := v.(string)
+	if _, err := dataset.Decode([]byte(text)); isText && (err == nil || text == "") {
+		return storedForm([]byte(text)) // read on the way there, and again on the way back
 	}
+	return dataset.CanonicalValue(v)
 }
 
 // cleaned removes what Langfuse removes anywhere inside a value.
@@ -113,11 +97,9 @@ func cleaned(v any) any {
 			return r
 		}, v)
 	case json.Number:
-		f, err := strconv.ParseFloat(v.String(), 64)
-		if err != nil || math.IsInf(f, 0) {
-			return v
+		if f, err := strconv.ParseFloat(v.String(), 64); err == nil {
+			return json.Number(strconv.FormatFloat(f, 'g', -1, 64))
 		}
-		return json.Number(strconv.FormatFloat(f, 'g', -1, 64))
 	case []any:
 		for i := range v {
 			v[i] = cleaned(v[i])

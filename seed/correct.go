@@ -192,7 +192,6 @@ func (t *traceSeeder) reviewed(c candidate) (made, error) {
 	}
 	out.item, out.evidence = item.Item, evidence
 	now, completed := dataset.GoldHash(item.Expected), evidence.Time
-	next := now
 	review := Review{Verdict: Confirmed, Gold: now, At: completed, By: evidence.Author, Trace: c.id, Run: l.run, Queue: evidence.Name}
 	if corrected {
 		review.At, review.By = correction.Timestamp.UTC(), cmp.Or(correction.AuthorUserID, evidence.Author)
@@ -210,14 +209,15 @@ func (t *traceSeeder) reviewed(c candidate) (made, error) {
 		return out, refuse(GoldChanged, "", "was completed before the item %s and the doubt about its gold became what they are: "+
 			"open it again in the queue, look at the gold, and complete it", item.ID)
 	}
+	gold := item.Expected
 	if corrected {
-		gold, err := t.mapper.expected(&out, seen, correction, true)
-		if err != nil {
+		if gold, err = t.mapper.expected(&out, seen, correction, true); err != nil {
 			return out, err
 		}
-		if next = dataset.GoldHash(gold); next != now { // else it is the same in another form
-			out.item.Expected = gold
-		}
+	}
+	next := dataset.GoldHash(gold)
+	if next != now { // else it is the same in another form
+		out.item.Expected = gold
 	}
 	if review.Gold != now && (!corrected || next != now) {
 		return out, refuse(GoldChanged, "", "the gold of the item %s changed since it was queued (it is %s, and was %s): "+

@@ -97,12 +97,10 @@ type Findings struct {
 	Kinds map[Kind]int `json:"kinds,omitempty"`
 }
 
-// add adds findings of an item; those that name a place of their own keep it.
+// add adds findings of an item.
 func (l *Findings) add(at dataset.Located, findings ...Finding) {
 	for _, f := range findings {
-		if f.File == "" {
-			f.File, f.Line, f.Item = at.File, at.Line, at.ID
-		}
+		f.File, f.Line, f.Item = at.File, at.Line, at.ID
 		if l.Kinds == nil {
 			l.Kinds = map[Kind]int{}
 		}

@@ -96,38 +96,23 @@ func (m *mapper) mapped(trace langfuse.Trace, scores []langfuse.Score) (made, er
 	if err != nil {
 		return out, err
 	}
+	out.item = dataset.Item{ID: itemID(m.cfg.Dataset, trace.ID, c.id), SourceTraceID: trace.ID, SourceObservationID: c.id}
 	es := newEvidenceSearch(trace, scores, m.queues, m.cfg.Mapping.Evidence, c)
 	es.private = m.cfg.Redaction != nil
-	evidence, reason := es.find()
-	id := itemID(m.cfg.Dataset, trace.ID, c.id)
-	no := es.rejected()
-	switch {
-	case reason == "":
-	case no != "": // that is no lack of evidence; seeding takes nothing out
-		return out, refuse(JudgedWrong, "", "%s; if it was seeded before: experiment seed --dataset %s --archive %s takes its item out",
-			no, m.cfg.Dataset, m.cfg.IDPrefix+id)
-	case !m.cfg.AcceptUnvalidated:
-		return out, refuse(NoEvidence, "", "%s; %s", reason, es.couldCount())
-	default:
-		evidence = Evidence{Kind: Unvalidated}
-		out.warn(NoEvidence, "", "is taken without evidence: %s", reason)
+	if err := m.demandEvidence(&out, es); err != nil {
+		return out, err
 	}
-	out.evidence = evidence
 	correction, corrected := es.correction()
-	if other := es.unusedCorrection(); other != "" && !corrected && reason == "" {
-		out.warn(PassedOver, "", "is taken as it was answered; %s", other)
-	}
 	if err := c.truncated(corrected); err != nil {
 		return out, err
 	}
-	out.item = dataset.Item{ID: id, SourceTraceID: trace.ID, SourceObservationID: c.id}
 	if out.item.Input, err = m.input(c.places); err != nil {
 		return out, err
 	}
 	if out.item.Expected, err = m.expected(&out, c, correction, corrected); err != nil {
 		return out, err
 	}
-	metadata := map[string]any{sourceKey: trace.ID, evidenceKey: evidence}
+	metadata := map[string]any{sourceKey: trace.ID, evidenceKey: out.evidence}
 	for key, paths := range m.cfg.Mapping.Metadata {
 		if value, ok := paths.find(c.places); ok {
 			metadata[key] = value
@@ -148,6 +133,28 @@ func (m *mapper) mapped(trace langfuse.Trace, scores []langfuse.Score) (made, er
 	}
 	out.item = item
 	return out, nil
+}
+
+// demandEvidence finds the evidence of a trace, or refuses it.
+func (m *mapper) demandEvidence(out *made, es evidenceSearch) error {
+	evidence, reason := es.find()
+	no, other := es.rejected(), es.unusedCorrection()
+	_, corrected := es.correction()
+	switch {
+	case reason == "" && other != "" && !corrected:
+		out.warn(PassedOver, "", "is taken as it was answered; %s", other)
+	case reason == "":
+	case no != "": // that is no lack of evidence; seeding takes nothing out
+		return refuse(JudgedWrong, "", "%s; if it was seeded before: experiment seed --dataset %s --archive %s takes its item out",
+			no, m.cfg.Dataset, m.cfg.IDPrefix+out.item.ID)
+	case !m.cfg.AcceptUnvalidated:
+		return refuse(NoEvidence, "", "%s; %s", reason, es.couldCount())
+	default:
+		evidence = Evidence{Kind: Unvalidated}
+		out.warn(NoEvidence, "", "is taken without evidence: %s", reason)
+	}
+	out.evidence = evidence
+	return nil
 }
 
 // chosen is what a trace is seen as: the observation that input and output are

@@ -192,7 +192,7 @@ func (r *rescoring) compare(ctx context.Context, ways []way) ([][]compare.Settin
 	if len(ways) == 0 {
 		return found, nil
 	}
-	var all []*rescored
+	var all []view
 	for _, run := range r.runs {
 		one, err := rescore(ctx, run, ways)
 		if err != nil {
@@ -202,7 +202,8 @@ func (r *rescoring) compare(ctx context.Context, ways []way) ([][]compare.Settin
 	}
 	items := 0 // of a way that leaves none out
 	for i, w := range ways {
-		if !all[0].has(i, w.skip) {
+		sources := cli.Each(all, func(one view) compare.Source { return view{one.Source, one.outcomes, i, w} })
+		if !sources[0].(view).listed() {
 			continue // nobody annotated what the score is of, or nothing is left
 		}
 		cfg := r.cfg
@@ -210,10 +211,6 @@ func (r *rescoring) compare(ctx context.Context, ways []way) ([][]compare.Settin
 		comparer, err := compare.New(cfg)
 		if err != nil {
 			return nil, err
-		}
-		var sources []compare.Source
-		for _, one := range all {
-			sources = append(sources, view{one.run, one, i, w})
 		}
 		result, err := comparer.Compare(ctx, sources[0], sources[1:]...)
 		if err != nil {
@@ -236,11 +233,13 @@ func (r *rescoring) compare(ctx context.Context, ways []way) ([][]compare.Settin
 	return found, nil
 }
 
-// rescored is what is kept of a run: in order of items and trials the class, a hash of
-// the output, and the value in each way.
-type rescored struct {
-	run      runs.Source
+// view is a run scored in one way, as package compare reads it: in order of items and
+// trials the class, a hash of the output, and the value.
+type view struct {
+	runs.Source
 	outcomes []*scoredAgain
+	at       int // of the way, in the values
+	way      way
 }
 
 type scoredAgain struct {
@@ -255,8 +254,8 @@ type value struct {
 }
 
 // rescore scores the outputs of a run in all ways. An item that failed stays failed.
-func rescore(ctx context.Context, run runs.Source, ways []way) (*rescored, error) {
-	out := &rescored{run: run}
+func rescore(ctx context.Context, run runs.Source, ways []way) (view, error) {
+	out := view{Source: run}
 	group, inner := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for o, err := range run.Reader.Outcomes(inner, runstore.Query{Newest: true, Judged: true}) {
@@ -320,17 +319,9 @@ func (s *scoredAgain) score(gold, output json.RawMessage, ways []way) error {
 
 func absent(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
 
-// has reports whether any outcome that is not left out lists the score of a way.
-func (r *rescored) has(way int, skip map[string]bool) bool {
-	return slices.ContainsFunc(r.outcomes, func(o *scoredAgain) bool { return !skip[o.Item] && o.values[way].there })
-}
-
-// view is a run scored in one way, as package compare reads it.
-type view struct {
-	runs.Source
-	of  *rescored
-	at  int
-	way way
+// listed reports whether any outcome that is not left out lists the score.
+func (v view) listed() bool {
+	return slices.ContainsFunc(v.outcomes, func(o *scoredAgain) bool { return !v.way.skip[o.Item] && o.values[v.at].there })
 }
 
 // Items leaves out what the way does.
@@ -347,7 +338,7 @@ func (v view) Items(ctx context.Context) iter.Seq2[compare.Item, error] {
 // Outcomes have the one score that is compared.
 func (v view) Outcomes(context.Context) iter.Seq2[outcome.Outcome, error] {
 	return func(yield func(outcome.Outcome, error) bool) {
-		for _, one := range v.of.outcomes {
+		for _, one := range v.outcomes {
 			if v.way.skip[one.Item] {
 				continue
 			}

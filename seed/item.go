@@ -227,7 +227,7 @@ func (m *mapper) newChosen(trace langfuse.Trace, o langfuse.Observation) (chosen
 		}
 		return value
 	}
-	tags := cli.Each(trace.Tags, func(tag string) any { return tag })
+	tags := append([]any{}, cli.Each(trace.Tags, func(tag string) any { return tag })...)
 	return chosen{id: o.ID, places: map[string]any{
 		placeInput: read(placeInput, o.Input), placeOutput: read(placeOutput, o.Output), placeMetadata: read(placeMetadata, o.Metadata),
 		placeName: o.Name,

@@ -85,54 +85,51 @@ func (p Path) Find(from any) (any, bool) {
 	if len(p.steps) == 0 {
 		return nil, false
 	}
-	for i, s := range p.steps {
-		from = opened(from)
-		if s.kind == stepAll {
-			return findInAll(from, p.steps[i+1:])
-		}
-		from = s.take(from)
-	}
-	return from, from != nil
+	found := follow(from, p.steps)
+	return found, found != nil
 }
 
-// findInAll follows the rest of a path from every element of a list.
-func findInAll(list any, rest []step) (any, bool) {
-	elements, ok := list.([]any)
-	all := []any{}
-	for _, found := range elements {
-		if len(rest) > 0 {
-			found, _ = Path{steps: rest}.Find(found)
-		}
-		if inner, isList := opened(found).([]any); isList {
-			all = append(all, inner...)
-		} else if found != nil {
-			all = append(all, found)
-		}
+// follow makes steps from a value; nil where they lead nowhere.
+func follow(from any, steps []step) any {
+	if len(steps) == 0 {
+		return from
 	}
-	return all, ok
-}
-
-// take makes one step from an opened value; nil where it leads nowhere.
-func (s step) take(from any) any {
-	if s.kind == "" {
-		object, _ := from.(map[string]any)
-		return object[s.key]
+	s, rest, value := steps[0], steps[1:], opened(from)
+	if object, isObject := value.(map[string]any); isObject && s.kind == "" {
+		return follow(object[s.key], rest)
 	}
-	list, _ := from.([]any)
+	list, _ := value.([]any)
 	i := s.index
-	if s.kind == stepTest {
-		i = slices.IndexFunc(list, func(element any) bool {
-			object, _ := opened(element).(map[string]any)
-			value, ok := object[s.key]
-			return ok && spelled(value) == s.value
-		})
-	} else if i < 0 {
+	switch {
+	case s.kind == "" || list == nil:
+		return nil
+	case s.kind == stepAll:
+		all := []any{}
+		for _, element := range list {
+			found := follow(element, rest)
+			if inner, isList := opened(found).([]any); isList {
+				all = append(all, inner...)
+			} else if found != nil {
+				all = append(all, found)
+			}
+		}
+		return all
+	case s.kind == stepTest:
+		i = slices.IndexFunc(list, s.holds)
+	case i < 0:
 		i += len(list)
 	}
 	if i < 0 || i >= len(list) {
 		return nil
 	}
-	return list[i]
+	return follow(list[i], rest)
+}
+
+// holds reports whether an element of a list has the value of a test.
+func (s step) holds(element any) bool {
+	object, _ := opened(element).(map[string]any)
+	value, ok := object[s.key]
+	return ok && spelled(value) == s.value
 }
 
 // spelled is the text of a plain value, as tests and filters compare it.

@@ -294,17 +294,17 @@ func (s *seeder) one(ctx context.Context, located dataset.Located) error {
 			stored, archived = digestOf(itemOf(*found)), found.Status == langfuse.ItemArchived
 		}
 	}
-	next := digestOf(located.Item)
+	changes, kept := digestOf(located.Item).over(stored)
 	switch {
 	case archived && s.keepArchived:
 		change.Action = Unchanged
 		s.warn(located, LeftArchived, "", "was archived in Langfuse and stays so")
 	case known:
 		change.Action = Updated
-		if !archived && !next.changes(stored) {
+		if !archived && !changes {
 			change.Action = Unchanged
 		}
-		for _, field := range next.missing(stored) {
+		for _, field := range kept {
 			s.warn(located, Kept, field, "is absent here, and stays in Langfuse as it is: nothing can be cleared through its API")
 		}
 	}

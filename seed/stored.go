@@ -132,26 +132,18 @@ func hash(value []byte) uint64 {
 	return binary.BigEndian.Uint64(sum[:8]) | 1 // never 0
 }
 
-// changes reports whether writing the item over what is stored would change
-// it. An absent field changes nothing: Langfuse keeps what it has.
-func (d digest) changes(stored digest) bool {
+// over reports whether writing the item over what is stored would change it, and the
+// fields that are absent here: they change nothing, Langfuse keeps what it has.
+func (d digest) over(stored digest) (changes bool, kept []string) {
 	for i := range d {
-		if d[i] != 0 && d[i] != stored[i] {
-			return true
-		}
+		changes = changes || d[i] != 0 && d[i] != stored[i]
 	}
-	return false
-}
-
-// missing names the fields that are absent here and stay in Langfuse.
-func (d digest) missing(stored digest) []string {
-	var names []string
 	for i, name := range []string{"input", "expectedOutput", "metadata"} {
 		if d[i] == 0 && stored[i] != 0 {
-			names = append(names, name)
+			kept = append(kept, name)
 		}
 	}
-	return names
+	return changes, kept
 }
 
 // Export writes the active items of a dataset, sorted by id so that two exports

@@ -174,62 +174,60 @@ func (t *traceSeeder) run(ctx context.Context, selection Selection) error {
 	return t.writeChanged()
 }
 
-// seed makes the items of a few traces, and checks and writes them.
+// seed makes the items of a few traces, checks them, and writes the good ones.
 func (t *traceSeeder) seed(ctx context.Context, traces []candidate) error {
 	var list []dataset.Located
 	for _, c := range traces {
-		id, out, err := c.id, made{}, c.bad
+		out, err := made{}, c.bad
 		if err == nil {
 			out, err = t.mapper.item(c.trace, c.scores)
 		}
 		if err != nil {
-			t.refuse(id, err)
+			t.refuse(c.id, err)
 			continue
 		}
-		located := dataset.Located{Item: out.item, File: traceLabel(id)}
+		if err := t.open(ctx); err != nil {
+			return err
+		}
+		located := dataset.Located{Item: out.item, File: traceLabel(c.id)}
+		n := t.checker.item(located)
 		t.result.Report.Warnings.add(located, out.warnings...)
+		t.result.Report.add(located, n)
 		t.result.Evidence[out.evidence.Kind]++
-		list = append(list, located)
+		if len(n.problems) > 0 {
+			t.seeder.skip(located)
+		} else {
+			list = append(list, located)
+		}
 	}
-	if err := t.open(ctx); err != nil || len(list) == 0 {
-		return err
+	if len(list) == 0 {
+		return nil
 	}
 	return t.seeder.write(ctx, func(write func(dataset.Located)) error {
 		for _, located := range list {
-			if err := t.checked(located, write); err != nil || ctx.Err() != nil {
-				return errors.Join(err, ctx.Err())
+			if t.cfg.Out == nil {
+				write(located)
+			} else if err := t.writeOut(located); err != nil {
+				return err
 			}
 		}
-		return nil
+		return ctx.Err()
 	})
 }
 
-// checked writes an item if it is good.
-func (t *traceSeeder) checked(located dataset.Located, write func(dataset.Located)) error {
-	n := t.checker.item(located)
-	t.seeder.mu.Lock()
-	t.result.Report.add(located, n)
-	t.seeder.mu.Unlock()
-	switch {
-	case len(n.problems) > 0:
-		t.seeder.skip(located)
-	case t.cfg.Out == nil:
-		write(located)
-	default:
-		change := Change{Item: t.cfg.IDPrefix + located.ID, Action: Created}
-		item := located.Item
-		item.ID = change.Item
-		t.result.Written++
-		t.seeder.show(located, change)
-		return t.cfg.Out.Write(item)
-	}
-	return nil
+// writeOut writes an item to the file.
+func (t *traceSeeder) writeOut(located dataset.Located) error {
+	change := Change{Item: t.cfg.IDPrefix + located.ID, Action: Created}
+	t.seeder.show(located, change)
+	t.result.Written++
+	located.ID = change.Item
+	return t.cfg.Out.Write(located.Item)
 }
 
 // open prepares the dataset once there is an item for it. The dataset's own
 // schemas are checked: Langfuse would name the first break of them, and no path.
 func (t *traceSeeder) open(ctx context.Context) error {
-	if t.seeder != nil || len(t.result.Evidence) == 0 {
+	if t.seeder != nil {
 		return nil
 	}
 	cfg := t.cfg.Config

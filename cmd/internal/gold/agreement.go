@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"reflect"
 	"slices"
@@ -93,10 +92,8 @@ func annotations(ctx context.Context, env cli.Env, path string) (annotator, erro
 		case errors.As(err, &syntax):
 			problems.Add(err)
 			continue
-		case errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission):
-			return out, cli.Usage("%w", err)
 		case err != nil:
-			return out, cli.WithCode(cli.ExitIO, errors.Join(problems.Err(), err))
+			return out, cli.WithCode(cli.ExitUsage, errors.Join(problems.Err(), err))
 		}
 		one := annotated{}
 		if len(item.Input) > 0 {
@@ -111,7 +108,7 @@ func annotations(ctx context.Context, env cli.Env, path string) (annotator, erro
 		}
 		out.gold[item.ID] = one
 	}
-	return out, cli.WithCode(cli.ExitIO, problems.Err())
+	return out, problems.Err()
 }
 
 // symmetric are the scores that swapping expected and extracted leaves as they are,

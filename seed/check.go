@@ -156,12 +156,11 @@ func (n *notes) read(kind Kind, field string, warnings []string, err error) {
 // item's field.
 func splitPath(text, root string) (path, message string) {
 	path, message, found := strings.Cut(text, ": ")
-	switch {
-	case !found || strings.Contains(path, " "):
+	if !found || strings.Contains(path, " ") {
 		return root, text
-	case path == root || strings.HasPrefix(path, root+"."):
-		return path, message
-	case path == "extraction":
+	}
+	path = strings.TrimPrefix(path, root+".")
+	if path == root || path == "extraction" {
 		return root, message
 	}
 	return root + "." + path, message

@@ -68,7 +68,17 @@ func keyPath(key string) []string { return strings.Split(strings.ToLower(key), "
 func (w *itemRedaction) collect(item map[string]any) {
 	w.walk(nil, item, func(path []string, value any) any {
 		text := spelled(value)
-		w.collectInside(path, text, w.mask(text))
+		m := w.masks[text]
+		if m == nil {
+			m = newMask(text)
+			w.masks[text] = m
+			w.placeholders.reserve(text)
+			w.r.matches(text, func(from, to int, label byte) {
+				m.take(from, to, label)
+				w.keep(text[from:to], label)
+			})
+		}
+		w.collectInside(path, text, m)
 		if _, isText := value.(string); isText && path[0] == "expectedoutput" {
 			w.gold = append(w.gold, text)
 		}
@@ -77,20 +87,6 @@ func (w *itemRedaction) collect(item map[string]any) {
 		}
 		return value
 	})
-}
-
-func (w *itemRedaction) mask(text string) *mask {
-	m := w.masks[text]
-	if m == nil {
-		m = newMask(text)
-		w.masks[text] = m
-		w.placeholders.reserve(text)
-		w.r.matches(text, func(from, to int, label byte) {
-			m.take(from, to, label)
-			w.keep(text[from:to], label)
-		})
-	}
-	return m
 }
 
 // keep remembers a secret.

@@ -285,10 +285,8 @@ func (r *Redaction) item(item dataset.Item) (dataset.Item, *itemRedaction, error
 		}
 	}
 	w.replace(whole)
-	for name, raw := range fields {
-		if *raw != nil {
-			*raw = dataset.CanonicalValue(whole[name])
-		}
+	for name, value := range whole {
+		*fields[name] = dataset.CanonicalValue(value)
 	}
 	return item, w, nil
 }

@@ -23,9 +23,8 @@ type itemRedaction struct {
 	masks        map[string]*mask // by text
 	secrets      map[string]byte  // texts that must not stand anywhere, folded, and their labels
 	keys         map[string]bool  // of all objects
-	gold         []string         // texts of the expected output
+	gold         []*mask          // texts of the expected output
 	document     *mask            // nil where the input has no text
-	aligned      map[string][]int
 	placeholders placeholders
 	work         int
 }
@@ -80,7 +79,7 @@ func (w *itemRedaction) collect(item map[string]any) {
 		}
 		w.collectInside(path, text, m)
 		if _, isText := value.(string); isText && path[0] == "expectedoutput" {
-			w.gold = append(w.gold, text)
+			w.gold = append(w.gold, m)
 		}
 		if label := w.r.fieldAround(path); label != 0 {
 			w.keep(text, label)
@@ -183,31 +182,29 @@ func (w *itemRedaction) align() error {
 	if w.document == nil {
 		return nil
 	}
-	for _, text := range w.gold {
-		gold := w.masks[text]
-		if w.aligned[text] != nil || gold == w.document || len(gold.folded) > maxAligned {
+	for _, gold := range w.gold {
+		if gold.places != nil || gold == w.document || len(gold.folded) > maxAligned {
 			continue
 		}
-		err := w.search(w.document, gold.folded, func(at int) { w.aligned[text] = append(w.aligned[text], at) })
+		err := w.search(w.document, gold.folded, func(at int) { gold.places = append(gold.places, at) })
 		if err != nil {
 			return err
 		}
 	}
 	for changed := true; changed; {
 		changed = false
-		for _, text := range slices.Sorted(maps.Keys(w.aligned)) {
-			gold := w.masks[text]
-			if w.work += 100 * len(w.aligned[text]) * len(gold.label); w.work > maxWork {
+		for _, gold := range w.gold {
+			if w.work += 100 * len(gold.places) * len(gold.label); w.work > maxWork {
 				return errTooMuch
 			}
-			for _, at := range w.aligned[text] {
+			for _, at := range gold.places {
 				changed = alignAt(gold, w.document, at) || changed
 			}
 		}
 	}
-	for text, places := range w.aligned {
-		for _, at := range places {
-			if gold := w.masks[text]; gold.masked() {
+	for _, gold := range w.gold {
+		for _, at := range gold.places {
+			if gold.masked() {
 				w.document.cuts[at], w.document.cuts[at+len(gold.label)] = true, true
 			}
 		}
@@ -232,29 +229,26 @@ func alignAt(gold, document *mask, at int) bool {
 
 // replace takes everything out.
 func (w *itemRedaction) replace(item map[string]any) {
-	mentions := w.moveMentions(item)
+	moves := w.moveMentions(item)
 	w.walk(nil, item, func(_ []string, value any) any {
 		text := spelled(value)
-		m, places := w.masks[text], w.aligned[text]
+		m := w.masks[text]
 		switch {
 		case !m.masked():
 			return value
-		case places != nil: // written as its first place in the document
-			return w.document.render(&w.placeholders, places[0], places[0]+len(m.folded))
+		case m.places != nil: // written as its first place in the document
+			return w.document.render(&w.placeholders, m.places[0], m.places[0]+len(m.folded))
 		}
 		return m.whole(&w.placeholders)
 	})
-	for _, m := range mentions {
-		maps.Copy(m.mention, m.now)
+	for _, move := range moves {
+		move()
 	}
 }
 
-// movedMention is a mention and what it is in the new document.
-type movedMention struct{ mention, now map[string]any }
-
 // moveMentions finds where the quotes of mentions are in the new document: behind
-// what the text before them becomes.
-func (w *itemRedaction) moveMentions(item map[string]any) (moved []movedMention) {
+// what the text before them becomes. What it returns writes that down.
+func (w *itemRedaction) moveMentions(item map[string]any) (moves []func()) {
 	found, _ := Path{steps: []step{{key: "expectedoutput"}, {key: "entities"}, {kind: stepAll}, {key: "mentions"}}}.Find(item)
 	mentions, _ := found.([]any)
 	if len(mentions) == 0 || w.document == nil {
@@ -287,10 +281,12 @@ func (w *itemRedaction) moveMentions(item map[string]any) (moved []movedMention)
 		quote := m.render(&uncounted, from, to)
 		before := utf8.RuneCountInString(m.text[:m.from[0]] + m.render(&uncounted, 0, from))
 		number := func(n int) json.Number { return json.Number(strconv.Itoa(n)) }
-		moved = append(moved, movedMention{mention, map[string]any{
-			"quote": quote, "start": number(before), "end": number(before + utf8.RuneCountInString(quote))}})
+		moves = append(moves, func() {
+			mention["quote"], mention["start"] = quote, number(before)
+			mention["end"] = number(before + utf8.RuneCountInString(quote))
+		})
 	}
-	return moved
+	return moves
 }
 
 // mask is a text with what is taken out of it. Texts are compared folded: each
@@ -300,9 +296,10 @@ type mask struct {
 	folded string
 	// from holds for every byte of folded where its character, or its run of
 	// white space, begins in text; one more entry says where the last one ends.
-	from  []int32
-	label []byte       // of every byte of folded; 0 stays
-	cuts  map[int]bool // places where a replacement must end and another begin
+	from   []int32
+	label  []byte       // of every byte of folded; 0 stays
+	cuts   map[int]bool // places where a replacement must end and another begin
+	places []int        // of a gold text, in the document
 }
 
 func newMask(text string) *mask {

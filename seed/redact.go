@@ -258,7 +258,7 @@ func (r *Redaction) located(located dataset.Located, derived, replaced map[strin
 // in a few seconds. Time is linear in the item and in the places of what is
 // taken out and of the gold texts.
 func (r *Redaction) item(item dataset.Item) (dataset.Item, *itemRedaction, error) {
-	w := &itemRedaction{r: r, masks: map[string]*mask{}, aligned: map[string][]int{}, keys: map[string]bool{}, secrets: map[string]byte{},
+	w := &itemRedaction{r: r, masks: map[string]*mask{}, keys: map[string]bool{}, secrets: map[string]byte{},
 		placeholders: newPlaceholders(r.rules)}
 	fields := map[string]*json.RawMessage{"input": &item.Input, "expectedoutput": &item.Expected, "metadata": &item.Metadata}
 	whole := map[string]any{}

@@ -330,12 +330,9 @@ func (n *notes) checkFact(said map[fact]saying, f fact, i int, path, written str
 // type; a symmetric one is its own. They are those that scoring knows by default.
 var inverses = sync.OnceValue(func() map[string][]string {
 	known := scoring.DefaultOptions()
-	pairs := slices.Clip(known.Inverse)
-	for _, kind := range known.Symmetric {
-		pairs = append(pairs, [2]string{kind, kind})
-	}
+	symmetric := cli.Each(known.Symmetric, func(kind string) [2]string { return [2]string{kind, kind} })
 	inverse := map[string][]string{}
-	for _, pair := range pairs {
+	for _, pair := range slices.Concat(known.Inverse, symmetric) {
 		a, b := textutil.FoldType(pair[0]), textutil.FoldType(pair[1])
 		inverse[a], inverse[b] = append(inverse[a], b), append(inverse[b], a)
 	}

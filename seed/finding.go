@@ -139,10 +139,7 @@ func (r Report) Err() error {
 	if r.Problems.Total == 0 {
 		return nil
 	}
-	var lines []string
-	for _, f := range r.Problems.First {
-		lines = append(lines, f.String())
-	}
+	lines := cli.Each(r.Problems.First, Finding.String)
 	if more := r.Problems.Total - len(r.Problems.First); more > 0 {
 		lines = append(lines, fmt.Sprintf("and %d more problems", more))
 	}

@@ -25,13 +25,12 @@ func refuse(kind Kind, path, format string, args ...any) error {
 }
 
 // refusals takes an error of the mapper apart.
-func refusals(err error) (list []*Finding) {
-	for _, one := range cli.Separate(err) {
+func refusals(err error) []*Finding {
+	return cli.Each(cli.Separate(err), func(one error) *Finding {
 		why := &Finding{Kind: Refused, Message: one.Error()}
 		errors.As(one, &why)
-		list = append(list, why)
-	}
-	return list
+		return why
+	})
 }
 
 // itemID names the item that is made of an observation of a trace: a function of
@@ -396,12 +395,10 @@ func (m *mapper) readGold(out *made, where string, value any) (gold extraction.E
 			where, m.excerpt("%s", brief(value)))
 	default:
 		if gold, warnings, err = extraction.DecodeExtraction(dataset.CanonicalValue(value)); err != nil {
-			var problems []error
-			for _, one := range cli.Separate(err) {
+			return gold, errors.Join(cli.Each(cli.Separate(err), func(one error) error {
 				path, message := splitPath(one.Error(), "expectedOutput")
-				problems = append(problems, refuse(Expected, path, "%s", m.excerpt("%s", message)))
-			}
-			return gold, errors.Join(problems...)
+				return refuse(Expected, path, "%s", m.excerpt("%s", message))
+			})...)
 		}
 	}
 	for _, warning := range warnings {

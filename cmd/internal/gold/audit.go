@@ -303,10 +303,7 @@ func (a *audited) items(ctx context.Context) iter.Seq2[harness.AuditItem, error]
 			}
 			item.Input, item.Expected = full.Input, full.Expected
 			if len(row) > 1 {
-				item.Outputs = nil
-				for _, of := range row {
-					item.Outputs = append(item.Outputs, delivered(of))
-				}
+				item.Outputs = cli.Each(row, delivered)
 			}
 			if !yield(item, err) || err != nil {
 				return

@@ -252,10 +252,7 @@ func counted[K ~string](title string, n map[K]int) string {
 	if len(n) == 0 {
 		return ""
 	}
-	var parts []string
-	for _, key := range slices.Sorted(maps.Keys(n)) {
-		parts = append(parts, fmt.Sprintf("%d %s", n[key], key))
-	}
+	parts := cli.Each(slices.Sorted(maps.Keys(n)), func(key K) string { return fmt.Sprintf("%d %s", n[key], key) })
 	return fmt.Sprintf("%s: %s\n", title, strings.Join(parts, ", "))
 }
 

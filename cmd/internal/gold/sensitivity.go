@@ -68,10 +68,7 @@ func (s Sensitivity) AddTo(ctx context.Context, result *compare.Comparison) erro
 	if err != nil {
 		return err
 	}
-	var flips []compare.Flip
-	for _, settings := range found {
-		flips = append(flips, compare.Flips(settings)...)
-	}
+	flips := slices.Concat(cli.Each(found, compare.Flips)...)
 	finer, err := again.compare(ctx, again.between(flips))
 	if err != nil {
 		return err

@@ -31,6 +31,11 @@ type Sensitivity struct {
 	// Doubtful says of which items the gold is doubtful; nil for not known, and then no
 	// setting leaves them out.
 	Doubtful map[string]bool
+
+	metric  string
+	runs    []runs.Source // the base, and the candidates that can be compared with it
+	header  outcome.Header
+	options scoring.Options // of the runs
 }
 
 // AddTo fills in Result.Sensitivity of every candidate that can be compared, and warns
@@ -41,8 +46,7 @@ type Sensitivity struct {
 // processors: some 15 times, and in steps of 0.01 where the sign changes. Memory: a
 // number for each item, trial, run and setting.
 func (s Sensitivity) AddTo(ctx context.Context, result *compare.Comparison) error {
-	again := rescoring{metric: result.Metric, cfg: s.Config}
-	again.cfg.Gate, again.cfg.Metric, again.cfg.Changed = compare.Gate{}, "", -1
+	s.metric, s.Config.Gate, s.Config.Changed = result.Metric, compare.Gate{}, -1
 	at := []int{0}
 	for i, r := range result.Candidates {
 		if len(r.Incompatible) == 0 {
@@ -58,25 +62,25 @@ func (s Sensitivity) AddTo(ctx context.Context, result *compare.Comparison) erro
 			return cli.Usage("--sensitivity scores the outputs again, and of %s they are not here: outputs are needed, "+
 				"name a run of this folder, its file or an export", s.Sources[i].Where())
 		}
-		again.runs = append(again.runs, run)
+		s.runs = append(s.runs, run)
 	}
-	ways, err := again.ways(ctx, s.Doubtful)
+	ways, err := s.ways(ctx)
 	if err != nil {
 		return err
 	}
-	found, err := again.compare(ctx, ways)
+	found, err := s.compare(ctx, ways)
 	if err != nil {
 		return err
 	}
 	flips := slices.Concat(cli.Each(found, compare.Flips)...)
-	finer, err := again.compare(ctx, again.between(flips))
+	finer, err := s.compare(ctx, s.between(flips))
 	if err != nil {
 		return err
 	}
 	for i, settings := range found {
 		r := &result.Candidates[at[i+1]-1]
 		flips := compare.Flips(append(slices.Clone(settings), finer[i]...))
-		r.Sensitivity = &compare.Sensitivity{Settings: settings, Flips: flips, Notes: again.notes(settings)}
+		r.Sensitivity = &compare.Sensitivity{Settings: settings, Flips: flips, Notes: s.notes(settings)}
 		for _, flip := range r.Sensitivity.Flips {
 			r.Warnings = append(r.Warnings, flip.Warning(result.Base.Summary.Run.Name, r.Candidate.Summary.Run.Name))
 		}
@@ -92,58 +96,50 @@ type way struct {
 	skip   map[string]bool // items that are left out
 }
 
-type rescoring struct {
-	metric  string
-	cfg     compare.Config
-	runs    []runs.Source // the base, and the candidates that can be compared with it
-	header  outcome.Header
-	options scoring.Options // of the runs
-}
-
 // ways are the rows of the table.
-func (r *rescoring) ways(ctx context.Context, doubtful map[string]bool) (list []way, err error) {
-	if r.header, err = r.runs[0].Header(ctx); err != nil {
+func (s *Sensitivity) ways(ctx context.Context) (list []way, err error) {
+	if s.header, err = s.runs[0].Header(ctx); err != nil {
 		return nil, err
 	}
-	known := slices.ContainsFunc(scoring.Catalog(), func(d scoring.Definition) bool { return d.Name == r.metric })
-	if r.header.Harness != harness.Name || !known {
+	known := slices.ContainsFunc(scoring.Catalog(), func(d scoring.Definition) bool { return d.Name == s.metric })
+	if s.header.Harness != harness.Name || !known {
 		return nil, cli.Usage("--sensitivity scores extractions again: %s of the harness %s is none of their scores",
-			textutil.Line(r.metric), textutil.Line(r.header.Harness))
+			textutil.Line(s.metric), textutil.Line(s.header.Harness))
 	}
-	if r.options, err = scoring.ParseOptions(r.header.Scorer.Options, scoring.DefaultOptions()); err != nil {
-		return nil, fmt.Errorf("the scoring options of %s: %w", r.runs[0].Where(), err)
+	if s.options, err = scoring.ParseOptions(s.header.Scorer.Options, scoring.DefaultOptions()); err != nil {
+		return nil, fmt.Errorf("the scoring options of %s: %w", s.runs[0].Where(), err)
 	}
-	own, err := scoring.New(r.options)
+	own, err := scoring.New(s.options)
 	if err != nil {
 		return nil, err
 	}
-	list = append(list, way{compare.Setting{What: "as the runs are scored", Own: true}, r.metric, own, nil})
+	list = append(list, way{compare.Setting{What: "as the runs are scored", Own: true}, s.metric, own, nil})
 	for percent := 50; percent <= 100; percent += 5 {
-		list = append(list, r.threshold(percent))
+		list = append(list, s.threshold(percent))
 	}
-	exact := r.options
+	exact := s.options
 	exact.FuzzyEntities, exact.FuzzyRelationships = false, false
 	if rules, err := scoring.New(exact); err == nil { // as valid as the options of the runs
-		list = append(list, way{compare.Setting{What: "exact names only"}, r.metric, rules, nil})
+		list = append(list, way{compare.Setting{What: "exact names only"}, s.metric, rules, nil})
 	}
 	for _, other := range []struct{ metric, what string }{
 		{scoring.EntityF1, "entities, without types"}, {scoring.EntityTypedF1, "entities, with types"},
 		{scoring.EntityStrictF1, "entities, exact names and types"}, {scoring.RelationshipF1, "relationships"},
 	} {
-		if other.metric != r.metric {
+		if other.metric != s.metric {
 			list = append(list, way{compare.Setting{What: other.what}, other.metric, own, nil})
 		}
 	}
-	if doubtful != nil {
-		list = append(list, way{compare.Setting{What: "without doubtful items"}, r.metric, own, doubtful})
+	if s.Doubtful != nil {
+		list = append(list, way{compare.Setting{What: "without doubtful items"}, s.metric, own, s.Doubtful})
 	}
 	return list, nil
 }
 
 // threshold is the way of the runs with another threshold; names are compared fuzzily
 // there even if the runs compare none so.
-func (r *rescoring) threshold(percent int) way {
-	o := r.options
+func (s *Sensitivity) threshold(percent int) way {
+	o := s.options
 	o.Threshold = fmt.Sprintf("%d.%02d", percent/100, percent%100)
 	if !o.FuzzyEntities && !o.FuzzyRelationships {
 		o.FuzzyEntities, o.FuzzyRelationships = true, true
@@ -152,13 +148,13 @@ func (r *rescoring) threshold(percent int) way {
 	if err != nil {
 		panic(err) // the options are those of the runs but for a threshold that is one
 	}
-	return way{compare.Setting{What: "threshold " + o.Threshold, Threshold: o.Threshold}, r.metric, rules, nil}
+	return way{compare.Setting{What: "threshold " + o.Threshold, Threshold: o.Threshold}, s.metric, rules, nil}
 }
 
 // between are the ways with the thresholds between those of the flips, in steps of 0.01.
-func (r *rescoring) between(flips []compare.Flip) (list []way) {
+func (s *Sensitivity) between(flips []compare.Flip) (list []way) {
 	for percent := 51; percent < 100; percent++ {
-		w := r.threshold(percent)
+		w := s.threshold(percent)
 		if slices.ContainsFunc(flips, func(flip compare.Flip) bool {
 			return w.Threshold > flip.Below.Threshold && w.Threshold < flip.At.Threshold
 		}) {
@@ -169,13 +165,13 @@ func (r *rescoring) between(flips []compare.Flip) (list []way) {
 }
 
 // notes say what the settings do not say themselves.
-func (r *rescoring) notes(settings []compare.Setting) []string {
+func (s *Sensitivity) notes(settings []compare.Setting) []string {
 	notes := []string{}
-	if v := r.header.Scorer.Version; v != scoring.Version {
+	if v := s.header.Scorer.Version; v != scoring.Version {
 		notes = append(notes, fmt.Sprintf("the runs were scored by version %s of the scorer, these rows by version %s",
 			v, scoring.Version))
 	}
-	if slices.ContainsFunc(settings, func(s compare.Setting) bool { return s.LeftOut > 0 }) {
+	if slices.ContainsFunc(settings, func(one compare.Setting) bool { return one.LeftOut > 0 }) {
 		notes = append(notes, "leaving doubtful items out favours the compared systems, by whose answers they were found: "+
 			"it decides nothing, and no gate reads it")
 	}
@@ -184,13 +180,13 @@ func (r *rescoring) notes(settings []compare.Setting) []string {
 
 // compare scores all runs in the ways given and compares them in each; a list of
 // settings for each candidate.
-func (r *rescoring) compare(ctx context.Context, ways []way) ([][]compare.Setting, error) {
-	found := make([][]compare.Setting, len(r.runs)-1)
+func (s *Sensitivity) compare(ctx context.Context, ways []way) ([][]compare.Setting, error) {
+	found := make([][]compare.Setting, len(s.runs)-1)
 	if len(ways) == 0 {
 		return found, nil
 	}
 	var all []view
-	for _, run := range r.runs {
+	for _, run := range s.runs {
 		one, err := rescore(ctx, run, ways)
 		if err != nil {
 			return nil, err
@@ -203,7 +199,7 @@ func (r *rescoring) compare(ctx context.Context, ways []way) ([][]compare.Settin
 		if !sources[0].(view).listed() {
 			continue // nobody annotated what the score is of, or nothing is left
 		}
-		cfg := r.cfg
+		cfg := s.Config
 		cfg.Metric = w.metric
 		comparer, err := compare.New(cfg)
 		if err != nil {

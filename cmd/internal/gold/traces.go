@@ -28,12 +28,9 @@ import (
 
 // traceAction makes items of production traces, or corrects items by traces of experiments.
 func traceAction(c *urfave.Context, env cli.Env) error {
-	selection, err := readSelection(c, env)
-	if err != nil {
-		return err
-	}
-	cfg, err := traceConfig(c)
-	if err != nil {
+	selection, errSelection := readSelection(c, env)
+	cfg, errConfig := traceConfig(c)
+	if err := errors.Join(errSelection, errConfig); err != nil {
 		return err
 	}
 	return connected(c, env, func(lf *settings.Langfuse) error {

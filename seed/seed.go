@@ -88,26 +88,15 @@ type Progress struct {
 	Done, Total int
 }
 
-// validate returns all problems of the configuration at once.
-func (c Config) validate() error {
-	problems := []error{validDataset(c.Dataset)}
-	if c.IDPrefix != "" {
-		if err := dataset.ValidID(c.IDPrefix); err != nil {
-			problems = append(problems, fmt.Errorf("the id prefix %w", err))
-		}
-	}
-	return cli.WithCode(cli.ExitUsage, errors.Join(problems...))
-}
-
 // validDataset says why Langfuse would refuse the name of a dataset.
 func validDataset(name string) error {
 	switch {
 	case strings.TrimSpace(name) == "":
-		return errors.New("the name of the dataset is missing")
+		return cli.Usage("the name of the dataset is missing")
 	case strings.TrimFunc(name, func(r rune) bool { return r == '/' || unicode.IsSpace(r) }) != name, strings.Contains(name, "//"):
-		return fmt.Errorf("the dataset name %q has white space or a slash at an end, or slashes two in a row: Langfuse makes folders of slashes", name)
+		return cli.Usage("the dataset name %q has white space or a slash at an end, or slashes two in a row: Langfuse makes folders of slashes", name)
 	case strings.ContainsAny(name, "<>"):
-		return fmt.Errorf("the dataset name %q has angle brackets, which Langfuse takes for HTML", name)
+		return cli.Usage("the dataset name %q has angle brackets, which Langfuse takes for HTML", name)
 	}
 	return nil
 }
@@ -138,7 +127,7 @@ func (c Config) progress(p Progress) {
 // POST /api/public/dataset-items
 func File(ctx context.Context, client *langfuse.Client, items iter.Seq2[dataset.Located, error], cfg Config) (Result, error) {
 	var result Result
-	if err := cfg.validate(); err != nil {
+	if err := validDataset(cfg.Dataset); err != nil {
 		return result, err
 	}
 	c, err := newChecker(cfg)

@@ -22,7 +22,6 @@ import (
 	"extraction-experiment/extraction"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/internal/files"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 	"extraction-experiment/report"
@@ -225,24 +224,16 @@ func firstIDs(ids []string) string {
 	return strings.Join(names, ", ")
 }
 
-// mostCeiling bounds the file of an agreement, in bytes.
-const mostCeiling = 64 << 20
-
-// Ceiling reads what experiment agreement --json printed; nil for "". Another file is
-// an error of ExitUsage.
-func Ceiling(ctx context.Context, path string) (*report.Agreement, error) {
-	if path == "" {
-		return nil, nil
-	}
-	raw, err := files.Read(ctx, path, mostCeiling)
-	if err != nil {
-		return nil, cli.Usage("--ceiling: %w", err)
-	}
-	var a report.Agreement
-	if err := json.Unmarshal(raw, &a); err != nil || a.Items < 1 || len(a.BAgainstA.Scores) == 0 {
-		return nil, cli.Usage("--ceiling: %s is not what experiment agreement A B --json prints", path)
-	}
-	return &a, nil
+// Ceiling reads the file of --ceiling, which is what experiment agreement --json printed;
+// nil without the flag. Another file is an error of ExitUsage.
+func Ceiling(c *urfave.Context) (*report.Agreement, error) {
+	return readNamed(c, "ceiling", "--ceiling", func(raw []byte) (*report.Agreement, error) {
+		a := &report.Agreement{}
+		if err := json.Unmarshal(raw, a); err != nil || a.Items < 1 || len(a.BAgainstA.Scores) == 0 {
+			return nil, cli.Usage("it is not what experiment agreement A B --json prints")
+		}
+		return a, nil
+	})
 }
 
 // Beside puts the ceiling, if there is one, beside the scores of a run, and warns of

@@ -62,7 +62,7 @@ func auditAction(c *urfave.Context, env cli.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	chosen, err := readDecisions(ctx, c.String("decisions"))
+	chosen, err := readNamed(c, "decisions", "the decisions", parseDecisions)
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,6 @@ import (
 	"extraction-experiment/dataset"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/internal/files"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
@@ -43,17 +42,10 @@ type decision struct {
 	Verdict string `json:"verdict"`
 }
 
-// readDecisions reads the file of that name; none for "".
-func readDecisions(ctx context.Context, path string) (d decisions, err error) {
-	if path == "" {
-		return d, nil
-	}
-	raw, err := files.Read(ctx, path, files.MaxText)
-	if err != nil {
-		return d, cli.Usage("reading the decisions: %w", err)
-	}
+// parseDecisions reads that file.
+func parseDecisions(raw []byte) (d decisions, err error) {
 	if err := json.Unmarshal(raw, &d); err != nil {
-		return d, cli.Usage("%s is no file of decisions, as the page of experiment audit --html saves it: %w", path, err)
+		return d, cli.Usage("it is no file of decisions, as the page of experiment audit --html saves it: %w", err)
 	}
 	var problems []error
 	seen := map[string]bool{}
@@ -69,10 +61,7 @@ func readDecisions(ctx context.Context, path string) (d decisions, err error) {
 	if len(d.Decisions) == 0 {
 		problems = append(problems, errors.New("it holds no decision"))
 	}
-	if err := errors.Join(problems...); err != nil {
-		return d, cli.Usage("%s: %w", path, err)
-	}
-	return d, nil
+	return d, cli.WithCode(cli.ExitUsage, errors.Join(problems...))
 }
 
 // keys are the findings that were decided.

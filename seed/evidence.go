@@ -151,15 +151,11 @@ func (es evidenceSearch) find() (Evidence, string) {
 	if corrected {
 		return evidenceOf(ByCorrection, correction), ""
 	}
-	for _, s := range es.scores {
-		if es.concerns(s) && es.ruleHolds(s) {
-			return evidenceOf(ByScore, s), ""
-		}
+	if i := slices.IndexFunc(es.scores, func(s langfuse.Score) bool { return es.concerns(s) && es.ruleHolds(s) }); i >= 0 {
+		return evidenceOf(ByScore, es.scores[i]), ""
 	}
-	for _, tag := range es.rules.Tags {
-		if slices.Contains(es.trace.Tags, tag) {
-			return Evidence{Kind: ByTag, Name: tag}, ""
-		}
+	if i := slices.IndexFunc(es.rules.Tags, func(tag string) bool { return slices.Contains(es.trace.Tags, tag) }); i >= 0 {
+		return Evidence{Kind: ByTag, Name: es.rules.Tags[i]}, ""
 	}
 	return Evidence{}, es.lacking()
 }
@@ -181,11 +177,9 @@ func (es evidenceSearch) inQueue() (Evidence, bool) {
 	if best.ObjectType == langfuse.ObjectObservation {
 		e.Observation = best.ObjectID
 	}
-	for _, s := range es.scores { // the queue itself does not say who it was
-		if es.human(s) && s.QueueID == best.QueueID {
-			e.Author = s.AuthorUserID
-			break
-		}
+	// The queue itself does not say who it was.
+	if i := slices.IndexFunc(es.scores, func(s langfuse.Score) bool { return es.human(s) && s.QueueID == best.QueueID }); i >= 0 {
+		e.Author = es.scores[i].AuthorUserID
 	}
 	return e, true
 }

@@ -32,7 +32,6 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"unicode"
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
@@ -93,8 +92,8 @@ func validDataset(name string) error {
 	switch {
 	case strings.TrimSpace(name) == "":
 		return cli.Usage("the name of the dataset is missing")
-	case strings.TrimFunc(name, func(r rune) bool { return r == '/' || unicode.IsSpace(r) }) != name, strings.Contains(name, "//"):
-		return cli.Usage("the dataset name %q has white space or a slash at an end, or slashes two in a row: Langfuse makes folders of slashes", name)
+	case strings.TrimSpace(strings.Trim(name, "/")) != name, strings.Contains(name, "//"):
+		return cli.Usage("the dataset name %q has a space or slash at an end, or slashes two in a row: they make folders", name)
 	case strings.ContainsAny(name, "<>"):
 		return cli.Usage("the dataset name %q has angle brackets, which Langfuse takes for HTML", name)
 	}
@@ -390,7 +389,8 @@ func (s *seeder) count(located dataset.Located, change Change) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := s.result
-	*map[Action]*int{Created: &r.Created, Updated: &r.Updated, Unchanged: &r.Unchanged, NotDone: &r.Refused}[change.Action]++
+	counters := map[Action]*int{Created: &r.Created, Updated: &r.Updated, Unchanged: &r.Unchanged, NotDone: &r.Refused}
+	*counters[change.Action]++
 	if change.Action == Created || change.Action == Updated {
 		s.inRow = 0
 	}

@@ -115,7 +115,7 @@ func (t *traceSeeder) named(s Selection) (list []candidate) {
 	seen := map[string]bool{}
 	for _, id := range s.IDs {
 		if seen[id] {
-			t.result.Report.Warnings.add(dataset.Located{File: traceLabel(id)}, Finding{Kind: Repeated, Message: "is named more than once; it is seeded once"})
+			t.warn(traceLabel(id), Repeated, "is named more than once; it is seeded once")
 			continue
 		}
 		seen[id] = true
@@ -127,6 +127,11 @@ func (t *traceSeeder) named(s Selection) (list []candidate) {
 	return list
 }
 
+func (t *traceSeeder) warn(place string, kind Kind, format string, args ...any) {
+	finding := Finding{Kind: kind, Message: fmt.Sprintf(format, args...)}
+	t.result.Report.Warnings.add(dataset.Located{File: place}, finding)
+}
+
 // traceLabel names a trace where a finding of a file names the file.
 func traceLabel(id string) string { return "trace " + textutil.Cut(id, 80) }
 
@@ -136,7 +141,7 @@ func validTraceID(id string) error {
 	if dataset.ValidID(id) == nil && !strings.ContainsAny(id, " /\\?#%&,\"<>") {
 		return nil
 	}
-	return refuse(BadTraceID, "", "is no trace id: it is empty, too long, or has characters that no id has; ids of OpenTelemetry are 32 of 0-9a-f")
+	return refuse(BadTraceID, "", "is no trace id: empty, too long, or of odd characters (OpenTelemetry has 32 of 0-9a-f)")
 }
 
 // search asks the server: by queue and scores for ids, by everything else for
@@ -211,7 +216,7 @@ func idsOf[T any](elements iter.Seq2[T, error], of func(T) (string, error)) iter
 // traceOf returns the trace of an item of a queue. One that leads to no trace is
 // refused by name, and of two observations of a trace the second is named.
 func (t *traceSeeder) traceOf(ctx context.Context, queue string, item langfuse.QueueItem, observed map[string]string) (string, error) {
-	at := dataset.Located{File: fmt.Sprintf("queue %s: item %s", queue, item.ID)}
+	place := fmt.Sprintf("queue %s: item %s", queue, item.ID)
 	why := fmt.Sprintf("is about a %s, of which no item can be made", item.ObjectType)
 	switch item.ObjectType {
 	case langfuse.ObjectTrace:
@@ -227,14 +232,14 @@ func (t *traceSeeder) traceOf(ctx context.Context, queue string, item langfuse.Q
 			return found.TraceID, nil
 		}
 		if err == nil {
-			t.result.Report.Warnings.add(at, Finding{Kind: Repeated, Message: fmt.Sprintf("is about the observation %s of the trace %s, "+
-				"of which the queue has %s as well: one item is made of a trace; a mapping with observation: {name: %q, type: %s} says which",
-				item.ObjectID, found.TraceID, first, found.Name, found.Type)})
+			t.warn(place, Repeated, "is about the observation %s of the trace %s, of which the queue has %s as well: "+
+				"one item is made of a trace; a mapping with observation: {name: %q, type: %s} says which",
+				item.ObjectID, found.TraceID, first, found.Name, found.Type)
 			return "", nil
 		}
 		why = fmt.Sprintf("is about the observation %s, whose trace cannot be found: %v", item.ObjectID, err)
 	}
-	t.result.Report.Problems.add(at, Finding{Kind: UnknownTrace, Message: why})
+	t.result.Report.Problems.add(dataset.Located{File: place}, Finding{Kind: UnknownTrace, Message: why})
 	t.result.Refused++
 	t.result.RefusedQueueItems++
 	return "", nil
@@ -272,8 +277,7 @@ func (t *traceSeeder) stratify(ctx context.Context, list []candidate, s Selectio
 		}
 	}
 	if !found {
-		t.result.Report.Warnings.add(dataset.Located{File: "the sample"}, Finding{Kind: NoStratum,
-			Message: fmt.Sprintf("no trace has a value of metadata.%s: the sample is spread over nothing", path)})
+		t.warn("the sample", NoStratum, "no trace has a value of metadata.%s: the sample is spread over nothing", path)
 	}
 	return nil
 }

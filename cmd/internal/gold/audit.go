@@ -83,7 +83,7 @@ func auditAction(c *urfave.Context, env cli.Env) (err error) {
 	if err := a.readDataset(ctx); err != nil {
 		return err
 	}
-	result, err := a.audit(ctx, options, harness.AuditConfig{Top: c.Int("top"), Keep: chosen.keys(), Confirmed: a.confirmed})
+	result, err := a.audit(ctx, options, harness.AuditConfig{Top: c.Int("top"), Keep: chosen.keys()})
 	if err != nil {
 		return err
 	}
@@ -225,7 +225,8 @@ func (a *audited) audit(ctx context.Context, options scoring.Options, cfg harnes
 	if cfg.Rules, err = scoring.New(options); err != nil {
 		return result, err
 	}
-	cfg.Systems, cfg.Items = a.systems, func() iter.Seq2[harness.AuditItem, error] { return a.items(ctx) }
+	cfg.Systems, cfg.Confirmed = a.systems, a.confirmed
+	cfg.Items = func() iter.Seq2[harness.AuditItem, error] { return a.items(ctx) }
 	return harness.Audit(ctx, cfg)
 }
 

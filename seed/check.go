@@ -120,9 +120,6 @@ func (c *checker) foreign(n *notes, item dataset.Item) bool {
 
 func (n *notes) input(item dataset.Item) (extraction.Document, bool) {
 	document, warnings, err := extraction.DecodeDocument(item.Input)
-	if errors.Is(err, extraction.ErrNoText) {
-		err = errors.New("input.document_text: is missing or blank: an item needs a text")
-	}
 	n.read(Input, "input", warnings, err)
 	if err == nil && len(document.Objects) == 0 && len(document.Relationships) == 0 {
 		n.warn(NoSchemas, "input", "has neither object_schemas nor relationship_schemas: nothing tells an extractor what to look for")

@@ -71,11 +71,7 @@ func (s Selection) validate() error {
 
 // stratum is the path of Stratify, below metadata.
 func (s Selection) stratum() (Path, error) {
-	text := s.Stratify
-	for _, prefix := range []string{"$.", "trace.", "metadata."} {
-		text = strings.TrimPrefix(text, prefix)
-	}
-	return ParsePath(text)
+	return ParsePath(strings.TrimPrefix(strings.TrimPrefix(s.Stratify, "trace."), "metadata."))
 }
 
 // candidate is a trace that was selected.

@@ -63,11 +63,8 @@ type linkedItem struct {
 // Memory: the items that are linked.
 func (t *traceSeeder) openLinked(ctx context.Context, list []candidate) error {
 	found, err := t.client.GetDataset(ctx, t.cfg.Dataset)
-	if errors.Is(err, langfuse.ErrNotFound) {
+	if err != nil { // an error of Langfuse has a code, an unknown name none
 		return cli.WithCode(cli.ExitUsage, err)
-	}
-	if err != nil {
-		return err
 	}
 	if err := t.findLinks(ctx, found, list); err != nil {
 		return fmt.Errorf("looking for the traces in the runs of %q: %w", t.cfg.Dataset, err)

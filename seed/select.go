@@ -154,11 +154,8 @@ func (t *traceSeeder) search(ctx context.Context, s Selection) (list []candidate
 	}
 	if s.Queue != "" {
 		queue, err := t.client.GetAnnotationQueue(ctx, s.Queue)
-		if errors.Is(err, langfuse.ErrNotFound) {
-			err = cli.WithCode(cli.ExitUsage, err)
-		}
-		if err != nil {
-			return nil, err
+		if err != nil { // an error of Langfuse has a code, an unknown name none
+			return nil, cli.WithCode(cli.ExitUsage, err)
 		}
 		observed := map[string]string{} // observation by trace
 		answers = append(answers, idsOf(t.client.ListQueueItems(ctx, queue.ID, langfuse.QueueCompleted),

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -153,15 +152,7 @@ func (a *audited) writeCorrected(ctx context.Context, path string, d decisions, 
 	if err := errors.Join(problems...); err != nil {
 		return cli.Usage("%w", err)
 	}
-	format, err := dataset.FormatOf(path)
-	if err != nil {
-		return err
-	}
-	return cli.WriteFile(path, func(w io.Writer) error {
-		out, err := dataset.NewWriter(w, format)
-		if err != nil {
-			return err
-		}
+	return writeItems(path, func(out *dataset.Writer) error {
 		for _, id := range slices.Sorted(maps.Keys(byItem)) {
 			item, err := a.reviewed(ctx, id, byItem[id], found)
 			if err == nil {
@@ -171,7 +162,7 @@ func (a *audited) writeCorrected(ctx context.Context, path string, d decisions, 
 				return err
 			}
 		}
-		return out.Close()
+		return nil
 	})
 }
 

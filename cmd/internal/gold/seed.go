@@ -326,32 +326,41 @@ func checkAction(c *urfave.Context, env cli.Env) error {
 }
 
 // exportAction writes the items of a dataset.
-func exportAction(c *urfave.Context, env cli.Env) (err error) {
-	path, format := c.String("export"), dataset.JSONL
-	if path != "-" {
-		if format, err = dataset.FormatOf(path); err != nil {
-			return err
-		}
-	}
+func exportAction(c *urfave.Context, env cli.Env) error {
+	path := c.String("export")
 	return connected(c, env, func(lf *settings.Langfuse) error {
 		n := 0
-		export := func(f io.Writer) error {
-			w, err := dataset.NewWriter(f, format)
-			if err != nil {
-				return err
-			}
+		export := func(w *dataset.Writer) (err error) {
 			n, err = seed.Export(c.Context, lf.Client, c.String("dataset"), w)
-			return errors.Join(err, w.Close())
+			return err
 		}
 		if path == "-" {
-			return cli.Written(export(env.Stdout))
+			return cli.Written(fill(env.Stdout, dataset.JSONL, export))
 		}
-		if err := cli.WriteFile(path, export); err != nil {
+		if err := writeItems(path, export); err != nil {
 			return err
 		}
 		_, err := fmt.Fprintf(env.Stdout, "%d items of %s in %s\n", n, c.String("dataset"), path)
 		return cli.Written(err)
 	})
+}
+
+// writeItems lets write fill a file of items, whose name says its form. The file is put
+// in its place once it is whole; what was there stays if anything goes wrong.
+func writeItems(path string, write func(*dataset.Writer) error) error {
+	format, err := dataset.FormatOf(path)
+	if err != nil {
+		return err
+	}
+	return cli.WriteFile(path, func(f io.Writer) error { return fill(f, format, write) })
+}
+
+func fill(to io.Writer, format dataset.Format, write func(*dataset.Writer) error) error {
+	w, err := dataset.NewWriter(to, format)
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(w), w.Close())
 }
 
 // archiveAction takes items out of a dataset's listing.

@@ -138,26 +138,22 @@ func traceConfig(c *urfave.Context) (seed.TraceConfig, error) {
 	}, errors.Join(problems...)
 }
 
-// tracesToFile writes the items to a file instead of Langfuse. A file is put in
-// its place once it is whole; what was there stays if anything goes wrong.
+// tracesToFile writes the items to a file instead of Langfuse.
 func tracesToFile(c *urfave.Context, env cli.Env, lf *settings.Langfuse, selection seed.Selection, cfg seed.TraceConfig, path string) error {
 	if c.Bool("dry-run") {
 		return cli.Usage("--out writes no item to Langfuse anyway: leave --dry-run away")
 	}
-	format, err := dataset.FormatOf(path)
-	if err := errors.Join(err, cli.CanWrite(path)); err != nil {
+	if err := cli.CanWrite(path); err != nil {
 		return err
 	}
 	var refused error
-	err = cli.WriteFile(path, func(f io.Writer) error {
-		if cfg.Out, err = dataset.NewWriter(f, format); err != nil {
-			return err
-		}
-		err = seedTraces(c, env, lf, selection, cfg)
+	err := writeItems(path, func(w *dataset.Writer) error {
+		cfg.Out = w
+		err := seedTraces(c, env, lf, selection, cfg)
 		if cli.ExitCode(err) == cli.ExitFailures { // the others are in the file
 			refused, err = err, nil
 		}
-		return errors.Join(err, cfg.Out.Close())
+		return err
 	})
 	return errors.Join(err, refused)
 }

@@ -52,7 +52,7 @@ func RescoreCommand(env cli.Env) *urfave.Command {
 	}
 }
 
-func rescoreAction(c *urfave.Context, env cli.Env) error {
+func rescoreAction(c *urfave.Context, env cli.Env) (err error) {
 	options, err := settings.ScoringOptions(c.String("options"))
 	if err != nil {
 		return err

@@ -367,14 +367,8 @@ func fill(to io.Writer, format dataset.Format, write func(*dataset.Writer) error
 func archiveAction(c *urfave.Context, env cli.Env) error {
 	return connected(c, env, func(lf *settings.Langfuse) error {
 		changes, err := seed.Archive(c.Context, lf.Client, c.String("dataset"), c.StringSlice("archive"))
-		if c.Bool("json") {
-			return errors.Join(err, runs.PrintJSON(env, changes))
-		}
-		for _, change := range changes {
-			_, printed := fmt.Fprintf(env.Stdout, "%s: %s\n", change.Item, change.Action)
-			err = errors.Join(err, cli.Written(printed))
-		}
-		return err
+		lines := cli.Each(changes, func(one seed.Change) string { return fmt.Sprintf("%s: %s\n", one.Item, one.Action) })
+		return errors.Join(err, runs.PrintText(env, c.Bool("json"), changes, strings.Join(lines, "")))
 	})
 }
 

@@ -4,6 +4,7 @@
 package gold
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -214,14 +215,11 @@ func (a annotator) without(other annotator) []string {
 
 // firstIDs names the first of some items.
 func firstIDs(ids []string) string {
-	if len(ids) == 0 {
-		return "none"
-	}
 	names := cli.Each(ids[:min(5, len(ids))], named)
 	if more := len(ids) - len(names); more > 0 {
 		names[len(names)-1] += fmt.Sprintf(" and %d more", more)
 	}
-	return strings.Join(names, ", ")
+	return cmp.Or(strings.Join(names, ", "), "none")
 }
 
 // Ceiling reads the file of --ceiling, which is what experiment agreement --json printed;

@@ -48,12 +48,10 @@ func readSelection(c *urfave.Context, env cli.Env) (seed.Selection, error) {
 		Limit: c.Int("limit"), Sample: c.Int("sample"), Seed: c.Uint64("seed"), Stratify: c.String("stratify"),
 	}
 	var problems []error
-	for _, arg := range c.Args().Slice() {
+	for _, arg := range append(c.Args().Slice(), c.StringSlice("trace-id")...) {
 		if _, err := dataset.FormatOf(arg); err == nil {
 			problems = append(problems, cli.Usage("%s is the name of a file: items come from --file %s, ids of traces from --from-file", arg, arg))
 		}
-	}
-	for _, arg := range append(c.Args().Slice(), c.StringSlice("trace-id")...) {
 		for id := range strings.SplitSeq(arg, ",") {
 			s.IDs = append(s.IDs, strings.TrimSpace(id))
 		}

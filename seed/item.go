@@ -206,10 +206,8 @@ func (m *mapper) judged(scores []langfuse.Score) map[string]bool {
 			ids[s.Subject.ID] = true
 		}
 	}
-	for id, items := range m.queues {
-		if slices.ContainsFunc(items, func(c completed) bool { return c.ObjectType == langfuse.ObjectObservation }) {
-			ids[id] = true
-		}
+	for id := range m.queues { // those of traces are no ids of observations
+		ids[id] = true
 	}
 	return ids
 }

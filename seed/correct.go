@@ -176,17 +176,11 @@ func (t *traceSeeder) reviewed(c candidate) (made, error) {
 		return out, err
 	}
 	es := newEvidenceSearch(c.trace, c.scores, t.mapper.queues, t.cfg.Mapping.Evidence, seen)
-	evidence, done := es.inQueue()
-	correction, corrected := es.correction()
-	no, other := es.rejected(), es.unusedCorrection()
-	switch {
-	case !done:
-		return out, refuse(NoEvidence, "", "the item of the queue is about another observation than the one that counts")
-	case !corrected && other != "":
-		return out, refuse(PassedOver, "", "is neither corrected nor confirmed: %s", other)
-	case !corrected && no != "":
-		return out, refuse(JudgedWrong, "", "%s, and there is no correction: correct the output, or take the annotation back", no)
+	if err := es.undecided(); err != nil {
+		return out, err
 	}
+	evidence, _ := es.inQueue()
+	correction, corrected := es.correction()
 	out.item, out.evidence = item.Item, evidence
 	now, completed := dataset.GoldHash(item.Expected), evidence.Time
 	review := Review{Verdict: Confirmed, Gold: now, At: completed, By: evidence.Author, Trace: c.id, Run: l.run, Queue: evidence.Name}
@@ -228,6 +222,22 @@ func (t *traceSeeder) reviewed(c candidate) (made, error) {
 		return out, refuse(Refused, "metadata", "the item %s: %v", item.ID, err)
 	}
 	return out, nil
+}
+
+// undecided says why a trace neither corrects nor confirms its item; nil where it does.
+func (es evidenceSearch) undecided() error {
+	_, done := es.inQueue()
+	_, corrected := es.correction()
+	no, other := es.rejected(), es.unusedCorrection()
+	switch {
+	case !done:
+		return refuse(NoEvidence, "", "the item of the queue is about another observation than the one that counts")
+	case !corrected && other != "":
+		return refuse(PassedOver, "", "is neither corrected nor confirmed: %s", other)
+	case !corrected && no != "":
+		return refuse(JudgedWrong, "", "%s, and there is no correction: correct the output, or take the annotation back", no)
+	}
+	return nil
 }
 
 // isIn reports whether a review is written already: a correction at its time, a

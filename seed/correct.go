@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -49,17 +50,21 @@ func experimentSign(trace langfuse.Trace) string {
 // link is the item of a dataset that a trace is linked to, and the run.
 type link struct{ item, run string }
 
+// linkedItem is such an item, as it is or becomes.
+type linkedItem struct {
+	dataset.Item
+	since   time.Time // when it became what the dataset has
+	changed bool
+}
+
 // openLinked finds the items that the traces are linked to by the runs of the
 // dataset, in every view that the server has, and reads them. It lists the runs
 // until all traces are found, with a request or more for each, and the dataset once.
 // Memory: the items that are linked.
 func (t *traceSeeder) openLinked(ctx context.Context, list []candidate) error {
 	found, err := t.client.GetDataset(ctx, t.cfg.Dataset)
-	if errors.Is(err, langfuse.ErrNotFound) {
+	if err != nil { // an error of Langfuse has a code, an unknown name none
 		return cli.WithCode(cli.ExitUsage, err)
-	}
-	if err != nil {
-		return err
 	}
 	if err := t.findLinks(ctx, found, list); err != nil {
 		return fmt.Errorf("looking for the traces in the runs of %q: %w", t.cfg.Dataset, err)
@@ -72,21 +77,18 @@ func (t *traceSeeder) openLinked(ctx context.Context, list []candidate) error {
 	if t.checker, err = newChecker(cfg); err != nil {
 		return err
 	}
-	wanted := map[string]bool{}
 	for _, l := range t.links {
-		wanted[l.item] = true
+		t.items[l.item] = nil
 	}
-	t.items, t.since = map[string]dataset.Item{}, map[string]time.Time{}
-	return eachStored(ctx, t.client, t.cfg.Dataset, func(stored langfuse.DatasetItem) {
-		if wanted[stored.ID] {
-			t.items[stored.ID], t.since[stored.ID] = itemOf(stored), stored.CreatedAt
+	return EachStored(ctx, t.client, t.cfg.Dataset, func(stored langfuse.DatasetItem) {
+		if _, wanted := t.items[stored.ID]; wanted {
+			t.items[stored.ID] = &linkedItem{Item: itemOf(stored), since: stored.CreatedAt}
 			t.seeder.there[stored.ID] = digestOf(itemOf(stored))
 		}
 	})
 }
 
 func (t *traceSeeder) findLinks(ctx context.Context, of langfuse.Dataset, list []candidate) error {
-	t.links = map[string]link{}
 	wanted := map[string]bool{}
 	for _, c := range list {
 		wanted[c.id] = true
@@ -118,17 +120,12 @@ func (t *traceSeeder) review(ctx context.Context, traces []candidate) error {
 		for _, c := range traces {
 			out, err := made{}, c.bad
 			if err == nil {
-				out, err = t.reviewed(ctx, c)
+				out, err = t.reviewed(c)
 			}
-			switch _, refused := errors.AsType[*Finding](err); {
-			case refused:
+			if err != nil {
 				t.refuse(c.id, err)
-			case err == nil:
-				if err = t.change(ctx, c.id, out); err != nil || ctx.Err() != nil {
-					return errors.Join(err, ctx.Err())
-				}
-			default:
-				return err
+			} else if err = t.change(ctx, c.id, out); err != nil || ctx.Err() != nil {
+				return errors.Join(err, ctx.Err())
 			}
 		}
 		return nil
@@ -137,20 +134,15 @@ func (t *traceSeeder) review(ctx context.Context, traces []candidate) error {
 
 // change writes an item with its new review, where there is one.
 func (t *traceSeeder) change(ctx context.Context, trace string, out made) error {
-	was := t.items[out.item.ID]
+	linked := t.items[out.item.ID]
+	was := linked.Item
 	located := dataset.Located{Item: out.item, File: traceLabel(trace)}
-	for _, warning := range out.warnings {
-		warning.File, warning.Item = located.File, out.item.ID
-		t.result.Report.Warnings.add(warning)
-	}
+	t.result.Report.Warnings.add(located, out.warnings...)
 	t.seeder.show = func(located dataset.Located, change Change) {
 		shown := Seeded{Change: change, Trace: trace, Evidence: out.evidence, Content: &located.Item}
 		if change.Action == Updated {
-			t.items[change.Item] = located.Item
+			linked.Item, linked.changed = located.Item, true
 			t.seeder.there[change.Item] = digestOf(located.Item)
-			if !slices.Contains(t.changed, change.Item) {
-				t.changed = append(t.changed, change.Item)
-			}
 			if t.cfg.Before {
 				shown.Before = &was
 			}
@@ -161,7 +153,7 @@ func (t *traceSeeder) change(ctx context.Context, trace string, out made) error 
 	}
 	if string(was.Expected) != string(out.item.Expected) { // a confirmed gold stays whatever it is
 		n := t.checker.item(located)
-		n.addTo(&t.result.Report)
+		t.result.Report.add(located, n)
 		if len(n.problems) > 0 {
 			t.seeder.skip(located)
 			return nil
@@ -172,10 +164,10 @@ func (t *traceSeeder) change(ctx context.Context, trace string, out made) error 
 }
 
 // reviewed returns the item of a trace as what was said of it makes it. The error
-// is one *Finding or several, or one that ends the work.
-func (t *traceSeeder) reviewed(ctx context.Context, c candidate) (made, error) {
+// is one *Finding or several.
+func (t *traceSeeder) reviewed(c candidate) (made, error) {
 	var out made
-	item, l, err := t.linked(ctx, c)
+	item, l, err := t.linked(c)
 	if err != nil {
 		return out, err
 	}
@@ -184,58 +176,68 @@ func (t *traceSeeder) reviewed(ctx context.Context, c candidate) (made, error) {
 		return out, err
 	}
 	es := newEvidenceSearch(c.trace, c.scores, t.mapper.queues, t.cfg.Mapping.Evidence, seen)
-	evidence, done := es.inQueue()
+	if err := es.undecided(); err != nil {
+		return out, err
+	}
+	evidence, _ := es.inQueue()
 	correction, corrected := es.correction()
-	no, other := es.rejected(), es.unusedCorrection()
-	switch {
-	case !done:
-		return out, refuse(NoEvidence, "", "the item of the queue is about another observation than the one that counts")
-	case !corrected && other != "":
-		return out, refuse(PassedOver, "", "is neither corrected nor confirmed: %s", other)
-	case !corrected && no != "":
-		return out, refuse(JudgedWrong, "", "%s, and there is no correction: correct the output, or take the annotation back", no)
+	out.item, out.evidence = item.Item, evidence
+	now, completed := dataset.GoldHash(item.Expected), evidence.Time
+	review := Review{Verdict: Confirmed, Gold: now, At: completed, By: evidence.Author, Trace: c.id, Run: l.run, Queue: evidence.Name}
+	if corrected {
+		review.At, review.By = correction.Timestamp.UTC(), cmp.Or(correction.AuthorUserID, evidence.Author)
+		out.evidence = evidenceOf(ByCorrection, correction)
 	}
 	doubt, doubted := doubtOf(es.scores, t.cfg.Dataset, item.ID)
-	now, completed := dataset.GoldHash(item.Expected), evidence.Time
-	review := Review{Verdict: Confirmed, Gold: now, At: evidence.Time, By: evidence.Author,
-		Trace: c.id, Run: l.run, Queue: evidence.Name}
 	if doubt != nil {
 		review.Gold, review.Findings = doubt.Gold, doubt.Findings
 	}
-	if corrected {
-		review.At, review.By = correction.Timestamp.UTC(), cmp.Or(correction.AuthorUserID, evidence.Author)
-		evidence = evidenceOf(ByCorrection, correction)
-	}
-	out.item, out.evidence = item, evidence
 	if review.isIn(Reviews(item.Metadata), corrected, doubt != nil) {
 		return out, nil
 	}
 	// Audit queues no trace twice, and its newest doubt replaces the one before.
-	if doubt != nil && doubted.After(completed) && t.since[item.ID].After(completed) {
+	if doubt != nil && doubted.After(completed) && item.since.After(completed) {
 		return out, refuse(GoldChanged, "", "was completed before the item %s and the doubt about its gold became what they are: "+
 			"open it again in the queue, look at the gold, and complete it", item.ID)
 	}
-	next := now
+	gold := item.Expected
 	if corrected {
-		if out.item.Expected, err = t.mapper.expected(&out, seen, correction, true); err != nil {
+		if gold, err = t.mapper.expected(&out, seen, correction, true); err != nil {
 			return out, err
 		}
-		next = dataset.GoldHash(out.item.Expected)
 	}
-	switch {
-	case review.Gold != now && (!corrected || next != now):
+	next := dataset.GoldHash(gold)
+	if next != now { // else it is the same in another form
+		out.item.Expected = gold
+	}
+	if review.Gold != now && (!corrected || next != now) {
 		return out, refuse(GoldChanged, "", "the gold of the item %s changed since it was queued (it is %s, and was %s): "+
 			"nothing is changed; look at it again, in a trace of a newer run",
 			item.ID, cmp.Or(now, "none"), cmp.Or(review.Gold, "none"))
-	case next != now || review.Gold != now:
+	}
+	if next != now || review.Gold != now {
 		review.Verdict = Corrected
-	default:
-		out.item.Expected = item.Expected // the same in another form
 	}
 	if out.item.Metadata, err = WithReview(item.Metadata, review); err != nil {
 		return out, refuse(Refused, "metadata", "the item %s: %v", item.ID, err)
 	}
 	return out, nil
+}
+
+// undecided says why a trace neither corrects nor confirms its item; nil where it does.
+func (es evidenceSearch) undecided() error {
+	_, done := es.inQueue()
+	_, corrected := es.correction()
+	no, other := es.rejected(), es.unusedCorrection()
+	switch {
+	case !done:
+		return refuse(NoEvidence, "", "the item of the queue is about another observation than the one that counts")
+	case !corrected && other != "":
+		return refuse(PassedOver, "", "is neither corrected nor confirmed: %s", other)
+	case !corrected && no != "":
+		return refuse(JudgedWrong, "", "%s, and there is no correction: correct the output, or take the annotation back", no)
+	}
+	return nil
 }
 
 // isIn reports whether a review is written already: a correction at its time, a
@@ -253,59 +255,44 @@ func (r Review) isIn(list []Review, corrected, doubted bool) bool {
 }
 
 // linked returns the item that a trace is linked to.
-func (t *traceSeeder) linked(ctx context.Context, c candidate) (dataset.Item, link, error) {
+func (t *traceSeeder) linked(c candidate) (*linkedItem, link, error) {
 	l, ok := t.links[c.id]
+	if sign := experimentSign(c.trace); !ok && sign != "" {
+		return nil, l, refuse(NotLinked, "", "is of an experiment (%s), but no run over this dataset has it: "+
+			"it is of another dataset, was run again, or its link has not arrived yet", sign)
+	}
 	if !ok {
-		doubt, _ := doubtOf(c.scores, "", "")
-		switch sign := experimentSign(c.trace); {
-		case doubt != nil && doubt.Dataset != t.cfg.Dataset:
-			return dataset.Item{}, l, refuse(NotLinked, "",
-				"is of an experiment over the dataset %q: give --dataset that name", doubt.Dataset)
-		case sign != "":
-			return dataset.Item{}, l, refuse(NotLinked, "", "is of an experiment (%s), but no run over this dataset has it: "+
-				"it is of another dataset, was run again, or its link has not arrived yet", sign)
-		}
-		return dataset.Item{}, l, refuse(NotLinked, "", "is no trace of an experiment over this dataset: "+
+		return nil, l, refuse(NotLinked, "", "is no trace of an experiment over this dataset: "+
 			"experiment seed --queue makes items of production's traces")
 	}
-	item, ok := t.items[l.item]
-	if ok {
-		return item, l, nil
+	item := t.items[l.item]
+	if item == nil {
+		return nil, l, refuse(NotLinked, "", "the item %s of the run %s is archived or gone, and stays so", l.item, l.run)
 	}
-	found, err := t.seeder.find(ctx, l.item)
-	switch {
-	case err != nil && refusalOf(err) == nil:
-		return item, l, err
-	case found != nil && found.Status == langfuse.ItemArchived:
-		return item, l, refuse(LeftArchived, "", "the item %s is archived, and stays so", l.item)
-	}
-	return item, l, refuse(NotLinked, "", "the item %s of the run %s is not in the dataset any more", l.item, l.run)
+	return item, l, nil
 }
 
-// doubtOf returns what was written of the doubt when a trace was queued, and when, the
-// newest (scores are in that order): that of an item, or with "" any; nil where there is
-// none.
+// doubtOf returns what was written of the doubt about an item when its trace was queued,
+// and when, the newest (scores are in that order); nil where there is none.
 func doubtOf(scores []langfuse.Score, name, item string) (*Doubt, time.Time) {
 	for _, s := range scores {
 		var doubt Doubt
-		if s.Name == DoubtScore && json.Unmarshal(s.Metadata, &doubt) == nil && doubt.Item != "" &&
-			(item == "" || doubt.Dataset == name && doubt.Item == item) {
+		if s.Name == DoubtScore && json.Unmarshal(s.Metadata, &doubt) == nil && doubt.Dataset == name && doubt.Item == item {
 			return &doubt, s.Timestamp
 		}
 	}
 	return nil, time.Time{}
 }
 
-// writeChanged writes the items that changed to the file, once each.
+// writeChanged writes the items that changed to the file, once each, sorted by id.
 func (t *traceSeeder) writeChanged() error {
-	if t.cfg.Out == nil {
-		return nil
-	}
-	for _, id := range t.changed {
-		if err := t.cfg.Out.Write(t.items[id]); err != nil {
-			return err
+	for _, id := range slices.Sorted(maps.Keys(t.items)) {
+		if item := t.items[id]; t.cfg.Out != nil && item != nil && item.changed {
+			if err := t.cfg.Out.Write(item.Item); err != nil {
+				return err
+			}
+			t.result.Written++
 		}
-		t.result.Written++
 	}
 	return nil
 }
@@ -363,23 +350,20 @@ func Reviews(metadata json.RawMessage) []Review {
 // WithReview adds a review to an item's metadata, behind those that are there. Metadata
 // that are no object, or have another review, are refused.
 func WithReview(metadata json.RawMessage, review Review) (json.RawMessage, error) {
-	fields := map[string]json.RawMessage{}
-	if !isNothing(metadata) {
-		if err := json.Unmarshal(metadata, &fields); err != nil {
-			return nil, fmt.Errorf("the metadata are no object, to which a review could be added: %w", err)
-		}
-	}
+	var fields map[string]json.RawMessage
 	var list []json.RawMessage
-	if !isNothing(fields["review"]) {
-		if err := json.Unmarshal(fields["review"], &list); err != nil {
-			return nil, fmt.Errorf("metadata.review is no list, to which a review could be added: %w", err)
-		}
+	err := json.Unmarshal(orNothing(metadata, json.RawMessage("{}")), &fields)
+	if err == nil {
+		err = json.Unmarshal(orNothing(fields["review"], json.RawMessage("[]")), &list)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the metadata are no object with a list of reviews, to which one could be added: %w", err)
 	}
 	raw, err := dataset.Marshal(review)
 	if err != nil {
 		return nil, err
 	}
-	if fields["review"], err = json.Marshal(append(list, raw)); err != nil {
+	if fields["review"], err = dataset.Marshal(append(list, raw)); err != nil {
 		return nil, err
 	}
 	return dataset.Marshal(fields)

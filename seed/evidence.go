@@ -88,9 +88,9 @@ type evidenceSearch struct {
 // observation, on those above it, on those below it and on the trace counts,
 // that on others does not. Of a trace that is seen as a whole all count.
 func newEvidenceSearch(trace langfuse.Trace, scores []langfuse.Score, queues map[string][]completed, rules EvidenceRules, c chosen) evidenceSearch {
-	es := evidenceSearch{trace: trace, scores: slices.Clone(scores), queues: queues, rules: rules, observed: c.id,
-		parent: map[string]string{}, related: map[string]bool{}}
-	slices.SortFunc(es.scores, func(a, b langfuse.Score) int { // the answer does not depend on the order of the server
+	es := evidenceSearch{trace: trace, queues: queues, rules: rules, observed: c.id, parent: map[string]string{}, related: map[string]bool{}}
+	// The answer does not depend on the order of the server.
+	es.scores = slices.SortedFunc(slices.Values(scores), func(a, b langfuse.Score) int {
 		return cmp.Or(b.Timestamp.Compare(a.Timestamp), cmp.Compare(a.ID, b.ID))
 	})
 	for _, o := range trace.Observations {
@@ -111,16 +111,25 @@ func newEvidenceSearch(trace langfuse.Trace, scores []langfuse.Score, queues map
 // ends it.
 func (es evidenceSearch) above(id string) []string {
 	var ids []string
-	for seen := map[string]bool{}; id != "" && !seen[id]; id = es.parent[id] {
-		seen[id] = true
+	for ; id != "" && !slices.Contains(ids, id); id = es.parent[id] {
 		ids = append(ids, id)
 	}
 	return ids
 }
 
+// place returns the observation that a score is about, "" for the trace, and whether
+// it is about either.
+func (es evidenceSearch) place(s langfuse.Score) (id string, ok bool) {
+	if s.Subject.Kind == "trace" {
+		return "", s.Subject.ID == es.trace.ID
+	}
+	return s.Subject.ID, s.Subject.Kind == "observation"
+}
+
 // concerns reports whether a score is about the trace or a related observation.
 func (es evidenceSearch) concerns(s langfuse.Score) bool {
-	return s.Subject.Kind == "trace" && s.Subject.ID == es.trace.ID || s.Subject.Kind == "observation" && es.related[s.Subject.ID]
+	id, ok := es.place(s)
+	return ok && (id == "" || es.related[id])
 }
 
 // find returns the strongest evidence, of equals the newest, or why there is
@@ -135,54 +144,44 @@ func (es evidenceSearch) find() (Evidence, string) {
 		if e, ok := es.inQueue(); ok {
 			return e, ""
 		}
-		for _, s := range es.scores {
-			if es.human(s) && es.approves(s) {
-				return evidenceOf(ByAnnotation, s), ""
-			}
+		if i := slices.IndexFunc(es.scores, func(s langfuse.Score) bool { return es.verdict(s) > 0 }); i >= 0 {
+			return evidenceOf(ByAnnotation, es.scores[i]), ""
 		}
 	}
 	if corrected {
 		return evidenceOf(ByCorrection, correction), ""
 	}
-	for _, s := range es.scores {
-		if es.concerns(s) && es.ruleHolds(s) {
-			return evidenceOf(ByScore, s), ""
-		}
+	if i := slices.IndexFunc(es.scores, func(s langfuse.Score) bool { return es.concerns(s) && es.ruleHolds(s) }); i >= 0 {
+		return evidenceOf(ByScore, es.scores[i]), ""
 	}
-	for _, tag := range es.rules.Tags {
-		if slices.Contains(es.trace.Tags, tag) {
-			return Evidence{Kind: ByTag, Name: tag}, ""
-		}
+	if i := slices.IndexFunc(es.rules.Tags, func(tag string) bool { return slices.Contains(es.trace.Tags, tag) }); i >= 0 {
+		return Evidence{Kind: ByTag, Name: es.rules.Tags[i]}, ""
 	}
 	return Evidence{}, es.lacking()
 }
 
+// inQueue returns the latest completed item of a queue for the trace or a related
+// observation.
 func (es evidenceSearch) inQueue() (Evidence, bool) {
-	var best completed
-	take := func(items []completed) {
-		for _, item := range items {
-			if best.ID == "" || item.CompletedAt.After(best.CompletedAt) {
-				best = item
-			}
-		}
-	}
-	take(es.queues[es.trace.ID])
+	items := slices.Clone(es.queues[es.trace.ID])
 	for _, o := range es.trace.Observations { // in their order, so that of equals the first stays
 		if es.related[o.ID] {
-			take(es.queues[o.ID])
+			items = append(items, es.queues[o.ID]...)
 		}
 	}
+	if len(items) == 0 {
+		return Evidence{}, false
+	}
+	best := slices.MinFunc(items, func(a, b completed) int { return b.CompletedAt.Compare(a.CompletedAt) })
 	e := Evidence{Kind: ByQueue, Name: best.queue, Time: best.CompletedAt.UTC(), ID: best.ID}
 	if best.ObjectType == langfuse.ObjectObservation {
 		e.Observation = best.ObjectID
 	}
-	for _, s := range es.scores { // the queue itself does not say who it was
-		if es.human(s) && s.QueueID == best.QueueID {
-			e.Author = s.AuthorUserID
-			break
-		}
+	// The queue itself does not say who it was.
+	if i := slices.IndexFunc(es.scores, func(s langfuse.Score) bool { return es.human(s) && s.QueueID == best.QueueID }); i >= 0 {
+		e.Author = es.scores[i].AuthorUserID
 	}
-	return e, best.ID != ""
+	return e, true
 }
 
 // correction returns the correction that counts: of the chosen observation,
@@ -191,8 +190,7 @@ func (es evidenceSearch) inQueue() (Evidence, bool) {
 func (es evidenceSearch) correction() (langfuse.Score, bool) {
 	for _, id := range append(es.above(es.observed), "") {
 		for _, s := range es.scores {
-			ofTrace := id == "" && s.Subject.Kind == "trace" && s.Subject.ID == es.trace.ID
-			if s.Type == langfuse.ScoreCorrection && (ofTrace || id != "" && s.Subject.Kind == "observation" && s.Subject.ID == id) {
+			if of, ok := es.place(s); ok && of == id && s.Type == langfuse.ScoreCorrection {
 				return s, true
 			}
 		}
@@ -214,22 +212,18 @@ func (es evidenceSearch) unusedCorrection() string {
 	return ""
 }
 
-// verdictNames are the annotations that say yes or no in every project.
-var verdictNames = []string{"validated", "correct", "approved"}
-
 // rejected names a person's no. The newest annotation of each name decides; of
 // two at the same instant the no counts.
 func (es evidenceSearch) rejected() string {
 	newest := map[string]time.Time{}
 	for _, s := range es.scores {
-		if !es.human(s) || !es.isVerdict(s) {
-			continue
-		}
-		if later, found := newest[s.Name]; found && !s.Timestamp.Equal(later) {
+		later, found := newest[s.Name]
+		verdict := es.verdict(s)
+		if verdict == 0 || found && !s.Timestamp.Equal(later) {
 			continue
 		}
 		newest[s.Name] = s.Timestamp
-		if es.denies(s) {
+		if verdict < 0 {
 			return fmt.Sprintf("the user %s annotated it with %s = %s: it is judged wrong", s.AuthorUserID, s.Name, es.value(s))
 		}
 	}
@@ -240,44 +234,32 @@ func (es evidenceSearch) human(s langfuse.Score) bool {
 	return s.Source == "ANNOTATION" && s.AuthorUserID != "" && s.Type != langfuse.ScoreCorrection && es.concerns(s)
 }
 
-// isVerdict reports whether annotations of a score's name say yes or no: those
-// that a rule names, verdictNames, and what was scored in a queue that has the
-// trace completed. Where no rule names a score, any annotation does.
-func (es evidenceSearch) isVerdict(s langfuse.Score) bool {
-	ofQueue := func(c completed) bool { return s.QueueID != "" && c.QueueID == s.QueueID }
-	return len(es.rules.Scores) == 0 || slices.Contains(verdictNames, s.Name) || es.hasRule(s) ||
-		slices.ContainsFunc(es.queues[es.trace.ID], ofQueue) || slices.ContainsFunc(es.queues[s.Subject.ID], ofQueue)
-}
+// verdictNames are the annotations that say yes or no in every project.
+var verdictNames = []string{"validated", "correct", "approved"}
 
-func (es evidenceSearch) hasRule(s langfuse.Score) bool {
-	return slices.ContainsFunc(es.rules.Scores, func(r ScoreRule) bool { return r.Name == s.Name })
+// verdict is 1 where a person's annotation says that the trace is right, -1 where it
+// says that it is wrong, and 0 where it says nothing. A rule of its name decides; without
+// one true or a number above 0 is a yes, and any other number a no, if the name is one
+// of verdictNames, or it was scored in a queue that has the trace completed. Where no
+// rule names a score, annotations of any name count.
+func (es evidenceSearch) verdict(s langfuse.Score) int {
+	ofQueue := func(c completed) bool { return s.QueueID != "" && c.QueueID == s.QueueID }
+	number, isNumber := s.Value.Number()
+	isNumber = isNumber && (s.Type == langfuse.ScoreBoolean || s.Type == langfuse.ScoreNumeric)
+	ruled := slices.ContainsFunc(es.rules.Scores, func(r ScoreRule) bool { return r.Name == s.Name })
+	counts := len(es.rules.Scores) == 0 || slices.Contains(verdictNames, s.Name) ||
+		slices.ContainsFunc(es.queues[es.trace.ID], ofQueue) || slices.ContainsFunc(es.queues[s.Subject.ID], ofQueue)
+	switch {
+	case !es.human(s) || !ruled && (!counts || !isNumber):
+		return 0
+	case es.ruleHolds(s) || !ruled && number > 0:
+		return 1
+	}
+	return -1
 }
 
 func (es evidenceSearch) ruleHolds(s langfuse.Score) bool {
 	return slices.ContainsFunc(es.rules.Scores, func(r ScoreRule) bool { return r.holds(s) })
-}
-
-// approves reports whether an annotation says that the trace is right: a rule
-// of its name holds, or without one it is true or a number above 0.
-func (es evidenceSearch) approves(s langfuse.Score) bool {
-	number, ok := plainNumber(s)
-	return es.ruleHolds(s) || !es.hasRule(s) && ok && number > 0 && es.isVerdict(s)
-}
-
-// denies reports whether a verdict says that the trace is wrong: no rule of its
-// name holds, or without one it is false or a number of at most 0. A category or
-// a text that no rule names says nothing.
-func (es evidenceSearch) denies(s langfuse.Score) bool {
-	if es.hasRule(s) {
-		return !es.ruleHolds(s)
-	}
-	number, ok := plainNumber(s)
-	return ok && number <= 0
-}
-
-func plainNumber(s langfuse.Score) (float64, bool) {
-	number, ok := s.Value.Number()
-	return number, ok && (s.Type == langfuse.ScoreBoolean || s.Type == langfuse.ScoreNumeric)
 }
 
 // value is that of a score, as reasons show it: one that is a text may quote the
@@ -324,15 +306,16 @@ func (es evidenceSearch) lacking() string {
 	}
 	const none = reason + ": no completed queue item, no annotation with an author, no correction"
 	for _, s := range es.scores {
-		switch {
-		case s.Source != "ANNOTATION" || s.Type == langfuse.ScoreCorrection:
-		case !es.concerns(s):
-			return none + fmt.Sprintf("; the annotation %s is about the observation %s, which is another", s.Name, s.Subject.ID)
-		case s.AuthorUserID == "":
-			return none + fmt.Sprintf("; the annotation %s has no author: a program wrote it", s.Name)
-		default:
-			return none + fmt.Sprintf("; the annotation %s = %s does not say that it is right", s.Name, es.value(s))
+		if s.Source != "ANNOTATION" || s.Type == langfuse.ScoreCorrection {
+			continue
 		}
+		why := fmt.Sprintf(" = %s does not say that it is right", es.value(s))
+		if !es.concerns(s) {
+			why = fmt.Sprintf(" is about the observation %s, which is another", s.Subject.ID)
+		} else if s.AuthorUserID == "" {
+			why = " has no author: a program wrote it"
+		}
+		return none + "; the annotation " + s.Name + why
 	}
 	return none
 }

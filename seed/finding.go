@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"extraction-experiment/dataset"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
 )
@@ -96,8 +97,10 @@ type Findings struct {
 	Kinds map[Kind]int `json:"kinds,omitempty"`
 }
 
-func (l *Findings) add(findings ...Finding) {
+// add adds findings of an item.
+func (l *Findings) add(at dataset.Located, findings ...Finding) {
 	for _, f := range findings {
+		f.File, f.Line, f.Item = at.File, at.Line, at.ID
 		if l.Kinds == nil {
 			l.Kinds = map[Kind]int{}
 		}
@@ -121,16 +124,22 @@ type Report struct {
 	Warnings Findings `json:"warnings"`
 }
 
+func (r *Report) add(located dataset.Located, n notes) {
+	r.Items++
+	if located.DerivedID {
+		r.DerivedIDs++
+	}
+	r.Problems.add(located, n.problems...)
+	r.Warnings.add(located, n.warnings...)
+}
+
 // Err returns nil without problems, else an error that lists them, one per
 // line, with the exit code of malformed input (64).
 func (r Report) Err() error {
 	if r.Problems.Total == 0 {
 		return nil
 	}
-	var lines []string
-	for _, f := range r.Problems.First {
-		lines = append(lines, f.String())
-	}
+	lines := cli.Each(r.Problems.First, Finding.String)
 	if more := r.Problems.Total - len(r.Problems.First); more > 0 {
 		lines = append(lines, fmt.Sprintf("and %d more problems", more))
 	}

@@ -2,6 +2,7 @@ package seed
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -24,13 +25,12 @@ func refuse(kind Kind, path, format string, args ...any) error {
 }
 
 // refusals takes an error of the mapper apart.
-func refusals(err error) (list []*Finding) {
-	for _, one := range cli.Separate(err) {
+func refusals(err error) []*Finding {
+	return cli.Each(cli.Separate(err), func(one error) *Finding {
 		why := &Finding{Kind: Refused, Message: one.Error()}
 		errors.As(one, &why)
-		list = append(list, why)
-	}
-	return list
+		return why
+	})
 }
 
 // itemID names the item that is made of an observation of a trace: a function of
@@ -53,11 +53,7 @@ type mapper struct {
 type made struct {
 	item     dataset.Item
 	evidence Evidence
-	warnings []Finding
-}
-
-func (m *made) warn(kind Kind, path, format string, args ...any) {
-	m.warnings = append(m.warnings, Finding{Kind: kind, Path: path, Message: fmt.Sprintf(format, args...)})
+	notes
 }
 
 const notShown = "(not shown: it is not redacted yet)"
@@ -99,38 +95,23 @@ func (m *mapper) mapped(trace langfuse.Trace, scores []langfuse.Score) (made, er
 	if err != nil {
 		return out, err
 	}
+	out.item = dataset.Item{ID: itemID(m.cfg.Dataset, trace.ID, c.id), SourceTraceID: trace.ID, SourceObservationID: c.id}
 	es := newEvidenceSearch(trace, scores, m.queues, m.cfg.Mapping.Evidence, c)
 	es.private = m.cfg.Redaction != nil
-	evidence, reason := es.find()
-	id := itemID(m.cfg.Dataset, trace.ID, c.id)
-	no := es.rejected()
-	switch {
-	case reason == "":
-	case no != "": // that is no lack of evidence; seeding takes nothing out
-		return out, refuse(JudgedWrong, "", "%s; if it was seeded before: experiment seed --dataset %s --archive %s takes its item out",
-			no, m.cfg.Dataset, m.cfg.IDPrefix+id)
-	case !m.cfg.AcceptUnvalidated:
-		return out, refuse(NoEvidence, "", "%s; %s", reason, es.couldCount())
-	default:
-		evidence = Evidence{Kind: Unvalidated}
-		out.warn(NoEvidence, "", "is taken without evidence: %s", reason)
+	if err := m.demandEvidence(&out, es); err != nil {
+		return out, err
 	}
-	out.evidence = evidence
 	correction, corrected := es.correction()
-	if other := es.unusedCorrection(); other != "" && !corrected && reason == "" {
-		out.warn(PassedOver, "", "is taken as it was answered; %s", other)
-	}
 	if err := c.truncated(corrected); err != nil {
 		return out, err
 	}
-	out.item = dataset.Item{ID: id, SourceTraceID: trace.ID, SourceObservationID: c.id}
 	if out.item.Input, err = m.input(c.places); err != nil {
 		return out, err
 	}
 	if out.item.Expected, err = m.expected(&out, c, correction, corrected); err != nil {
 		return out, err
 	}
-	metadata := map[string]any{sourceKey: trace.ID, evidenceKey: evidence}
+	metadata := map[string]any{sourceKey: trace.ID, evidenceKey: out.evidence}
 	for key, paths := range m.cfg.Mapping.Metadata {
 		if value, ok := paths.find(c.places); ok {
 			metadata[key] = value
@@ -151,6 +132,28 @@ func (m *mapper) mapped(trace langfuse.Trace, scores []langfuse.Score) (made, er
 	}
 	out.item = item
 	return out, nil
+}
+
+// demandEvidence finds the evidence of a trace, or refuses it.
+func (m *mapper) demandEvidence(out *made, es evidenceSearch) error {
+	evidence, reason := es.find()
+	no, other := es.rejected(), es.unusedCorrection()
+	_, corrected := es.correction()
+	switch {
+	case reason == "" && other != "" && !corrected:
+		out.warn(PassedOver, "", "is taken as it was answered; %s", other)
+	case reason == "":
+	case no != "": // that is no lack of evidence; seeding takes nothing out
+		return refuse(JudgedWrong, "", "%s; if it was seeded before: experiment seed --dataset %s --archive %s takes its item out",
+			no, m.cfg.Dataset, m.cfg.IDPrefix+out.item.ID)
+	case !m.cfg.AcceptUnvalidated:
+		return refuse(NoEvidence, "", "%s; %s", reason, es.couldCount())
+	default:
+		evidence = Evidence{Kind: Unvalidated}
+		out.warn(NoEvidence, "", "is taken without evidence: %s", reason)
+	}
+	out.evidence = evidence
+	return nil
 }
 
 // chosen is what a trace is seen as: the observation that input and output are
@@ -203,10 +206,8 @@ func (m *mapper) judged(scores []langfuse.Score) map[string]bool {
 			ids[s.Subject.ID] = true
 		}
 	}
-	for id, items := range m.queues {
-		if slices.ContainsFunc(items, func(c completed) bool { return c.ObjectType == langfuse.ObjectObservation }) {
-			ids[id] = true
-		}
+	for id := range m.queues { // those of traces are no ids of observations
+		ids[id] = true
 	}
 	return ids
 }
@@ -223,10 +224,7 @@ func (m *mapper) newChosen(trace langfuse.Trace, o langfuse.Observation) (chosen
 		}
 		return value
 	}
-	tags := make([]any, len(trace.Tags))
-	for i, tag := range trace.Tags {
-		tags[i] = tag
-	}
+	tags := append([]any{}, cli.Each(trace.Tags, func(tag string) any { return tag })...)
 	return chosen{id: o.ID, places: map[string]any{
 		placeInput: read(placeInput, o.Input), placeOutput: read(placeOutput, o.Output), placeMetadata: read(placeMetadata, o.Metadata),
 		placeName: o.Name,
@@ -264,7 +262,6 @@ func (c chosen) truncated(corrected bool) error {
 // cutMark returns the mark of a value that was cut, or nothing: that of this
 // project's spans, that of the official SDKs, and the usual ends of texts.
 func cutMark(value any) string {
-	var inside []any
 	switch v := value.(type) {
 	case string:
 		for _, mark := range []string{"<truncated due to size exceeding limit>", "[truncated]"} {
@@ -273,19 +270,16 @@ func cutMark(value any) string {
 			}
 		}
 	case []any:
-		inside = v
+		for _, element := range v {
+			if mark := cutMark(element); mark != "" {
+				return mark
+			}
+		}
 	case map[string]any:
 		if v["truncated"] == true && v["begins"] != nil {
 			return fmt.Sprintf("truncated, of %s bytes", spelled(v["bytes"]))
 		}
-		for _, key := range slices.Sorted(maps.Keys(v)) { // of several marks always the same
-			inside = append(inside, v[key])
-		}
-	}
-	for _, element := range inside {
-		if mark := cutMark(element); mark != "" {
-			return mark
-		}
+		return cutMark(slices.Collect(maps.Values(v)))
 	}
 	return ""
 }
@@ -314,10 +308,7 @@ func (m *mapper) input(places map[string]any) (json.RawMessage, error) {
 			}
 		}
 	}
-	document := fields["document_text"]
-	if document == nil {
-		document = fields["text"]
-	}
+	document := cmp.Or(fields["document_text"], fields["text"])
 	if text, isText := document.(string); document == nil || isText && strings.TrimSpace(text) == "" {
 		sought := m.excerpt("its input has the keys %q;", slices.Sorted(maps.Keys(fields))) + " a mapping file says which one it is"
 		if paths := slices.Concat(m.cfg.Mapping.Input["document_text"], m.cfg.Mapping.Input["text"]); len(paths) > 0 {
@@ -346,7 +337,9 @@ func (m *mapper) canonical(path string, value any) (json.RawMessage, error) {
 }
 
 // expected finds the gold, in the correction, else where the mapping says, and
-// writes it in the native form, names in the place of references.
+// writes it in the native form, names in the place of references. A correction has the
+// form of the output that it corrects, or is the gold itself; paths that lead past the
+// output lead past it.
 func (m *mapper) expected(out *made, c chosen, correction langfuse.Score, corrected bool) (json.RawMessage, error) {
 	paths := m.cfg.Mapping.Expected
 	if len(paths) == 0 {
@@ -355,8 +348,12 @@ func (m *mapper) expected(out *made, c chosen, correction langfuse.Score, correc
 	where := "the trace's output"
 	value, _ := paths.find(c.places)
 	if corrected {
-		written, _ := correction.Value.Text()
-		where, value = "the correction "+correction.ID, correctedOutput(written, paths, c.places)
+		text, _ := correction.Value.Text()
+		where, value = "the correction "+correction.ID, opened(text)
+		part, ok := paths.find(map[string]any{placeOutput: value, placeTrace: map[string]any{placeOutput: value}})
+		if ok && !hasGold(value) {
+			value = part
+		}
 	}
 	gold, err := m.readGold(out, where, opened(value))
 	if err != nil {
@@ -366,30 +363,6 @@ func (m *mapper) expected(out *made, c chosen, correction langfuse.Score, correc
 		gold.Entities[i].ID = "" // references are names by now
 	}
 	return m.canonical("expectedOutput", gold)
-}
-
-// correctedOutput looks for the gold in a correction, which has the form of the
-// output that it corrects, or is the gold itself. Paths that lead past the output
-// lead past the correction.
-func correctedOutput(text string, paths Paths, places map[string]any) any {
-	whole := opened(text)
-	if hasGold(whole) {
-		return whole
-	}
-	trace, _ := places[placeTrace].(map[string]any)
-	instead, insteadTrace := maps.Clone(places), maps.Clone(trace)
-	insteadTrace[placeOutput] = whole
-	instead[placeOutput], instead[placeTrace] = whole, insteadTrace
-	for _, p := range paths {
-		into := p.steps[0].key
-		if into == placeTrace && len(p.steps) > 1 {
-			into = p.steps[1].key
-		}
-		if value, ok := p.Find(instead); ok && into == placeOutput {
-			return value
-		}
-	}
-	return whole
 }
 
 func hasGold(value any) bool {
@@ -404,10 +377,8 @@ func (m *mapper) readGold(out *made, where string, value any) (gold extraction.E
 	var warnings []string
 	text, isText := value.(string)
 	switch {
-	case value == nil:
+	case value == nil || isText && strings.TrimSpace(text) == "":
 		return gold, refuse(NoOutput, "expectedOutput", "%s has no value there", where)
-	case isText && strings.TrimSpace(text) == "":
-		return gold, refuse(NoOutput, "expectedOutput", "%s is empty", where)
 	case isText:
 		result, err := answer.Parse(text)
 		if err != nil {
@@ -422,12 +393,10 @@ func (m *mapper) readGold(out *made, where string, value any) (gold extraction.E
 			where, m.excerpt("%s", brief(value)))
 	default:
 		if gold, warnings, err = extraction.DecodeExtraction(dataset.CanonicalValue(value)); err != nil {
-			var problems []error
-			for _, one := range cli.Separate(err) {
+			return gold, errors.Join(cli.Each(cli.Separate(err), func(one error) error {
 				path, message := splitPath(one.Error(), "expectedOutput")
-				problems = append(problems, refuse(Expected, path, "%s", m.excerpt("%s", message)))
-			}
-			return gold, errors.Join(problems...)
+				return refuse(Expected, path, "%s", m.excerpt("%s", message))
+			})...)
 		}
 	}
 	for _, warning := range warnings {

@@ -13,24 +13,18 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"extraction-experiment/extraction"
 	"extraction-experiment/internal/textutil"
 )
-
-// secret is a text that must not stand anywhere in the item.
-type secret struct {
-	text  string
-	label byte
-}
 
 // itemRedaction is the redaction of one item.
 type itemRedaction struct {
 	r            *Redaction
 	masks        map[string]*mask // by text
-	secrets      []secret
-	keys         map[string]bool // of all objects
-	gold         []string        // texts of the expected output
-	document     *mask           // nil where the input has no text
-	aligned      map[string][]int
+	secrets      map[string]byte  // texts that must not stand anywhere, folded, and their labels
+	keys         map[string]bool  // of all objects
+	gold         []*mask          // texts of the expected output
+	document     *mask            // nil where the input has no text
 	placeholders placeholders
 	work         int
 }
@@ -73,48 +67,41 @@ func keyPath(key string) []string { return strings.Split(strings.ToLower(key), "
 func (w *itemRedaction) collect(item map[string]any) {
 	w.walk(nil, item, func(path []string, value any) any {
 		text := spelled(value)
-		w.collectInside(path, text, w.mask(text))
+		m := w.masks[text]
+		if m == nil {
+			m = newMask(text)
+			w.masks[text] = m
+			w.placeholders.reserve(text)
+			w.r.matches(text, func(from, to int, label byte) {
+				m.take(from, to, label)
+				w.keep(text[from:to], label)
+			})
+		}
+		w.collectInside(path, text, m)
 		if _, isText := value.(string); isText && path[0] == "expectedoutput" {
-			w.gold = append(w.gold, text)
+			w.gold = append(w.gold, m)
 		}
 		if label := w.r.fieldAround(path); label != 0 {
-			w.secrets = append(w.secrets, secret{text, label})
+			w.keep(text, label)
 		}
 		return value
 	})
 }
 
-func (w *itemRedaction) mask(text string) *mask {
-	m := w.masks[text]
-	if m == nil {
-		m = newMask(text)
-		w.masks[text] = m
-		w.placeholders.reserve(text)
-		w.r.matches(text, func(from, to int, label byte) {
-			m.take(from, to, label)
-			w.secrets = append(w.secrets, secret{text[from:to], label})
-		})
-	}
-	return m
+// keep remembers a secret.
+func (w *itemRedaction) keep(text string, label byte) {
+	folded := newMask(text).folded
+	w.secrets[folded] = firstOf(w.secrets[folded], label)
 }
 
 // spread marks every secret wherever it stands.
 func (w *itemRedaction) spread() error {
-	distinct := map[string]byte{}
-	for _, s := range w.secrets {
-		folded := newMask(s.text).folded
-		distinct[folded] = firstOf(distinct[folded], s.label)
-	}
-	w.secrets = w.secrets[:0]
-	for _, folded := range slices.Sorted(maps.Keys(distinct)) {
-		w.secrets = append(w.secrets, secret{folded, distinct[folded]})
-	}
-	for _, s := range w.secrets {
+	for folded, label := range w.secrets {
 		for _, in := range w.masks {
 			end := 0 // of what is marked
-			err := w.search(in, s.text, func(at int) {
-				in.mark(max(at, end), at+len(s.text), s.label)
-				end = at + len(s.text)
+			err := w.search(in, folded, func(at int) {
+				in.mark(max(at, end), at+len(folded), label)
+				end = at + len(folded)
 			})
 			if err != nil {
 				return err
@@ -166,16 +153,20 @@ func (w *itemRedaction) checkKeys() error {
 // holds names what takes something out of texts that cannot be changed, or
 // nothing.
 func (w *itemRedaction) holds(texts []string) (name string, err error) {
+	first := byte(0)
 	for _, text := range texts {
 		in := newMask(text)
-		w.r.matches(text, func(_, _ int, label byte) { name = w.r.labels[label] })
-		for _, s := range w.secrets {
-			err = errors.Join(err, w.search(in, s.text, func(at int) {
-				if in.isWord(at, at+len(s.text)) {
-					name = w.r.labels[s.label]
+		w.r.matches(text, func(_, _ int, label byte) { first = firstOf(first, label) })
+		for folded, label := range w.secrets {
+			err = errors.Join(err, w.search(in, folded, func(at int) {
+				if in.isWord(at, at+len(folded)) {
+					first = firstOf(first, label)
 				}
 			}))
 		}
+	}
+	if first > 0 {
+		name = w.r.rules[first-1].name
 	}
 	return name, err
 }
@@ -191,34 +182,29 @@ func (w *itemRedaction) align() error {
 	if w.document == nil {
 		return nil
 	}
-	for _, text := range w.gold {
-		gold := w.masks[text]
-		if w.aligned[text] != nil || gold == w.document || len(gold.folded) > maxAligned {
+	for _, gold := range w.gold {
+		if gold.places != nil || gold == w.document || len(gold.folded) > maxAligned {
 			continue
 		}
-		var places []int
-		if err := w.search(w.document, gold.folded, func(at int) { places = append(places, at) }); err != nil {
+		err := w.search(w.document, gold.folded, func(at int) { gold.places = append(gold.places, at) })
+		if err != nil {
 			return err
-		}
-		if len(places) > 0 {
-			w.aligned[text] = places
 		}
 	}
 	for changed := true; changed; {
 		changed = false
-		for _, text := range slices.Sorted(maps.Keys(w.aligned)) {
-			gold := w.masks[text]
-			if w.work += 100 * len(w.aligned[text]) * len(gold.label); w.work > maxWork {
+		for _, gold := range w.gold {
+			if w.work += 100 * len(gold.places) * len(gold.label); w.work > maxWork {
 				return errTooMuch
 			}
-			for _, at := range w.aligned[text] {
+			for _, at := range gold.places {
 				changed = alignAt(gold, w.document, at) || changed
 			}
 		}
 	}
-	for text, places := range w.aligned {
-		for _, at := range places {
-			if gold := w.masks[text]; gold.masked() {
+	for _, gold := range w.gold {
+		for _, at := range gold.places {
+			if gold.masked() {
 				w.document.cuts[at], w.document.cuts[at+len(gold.label)] = true, true
 			}
 		}
@@ -243,29 +229,26 @@ func alignAt(gold, document *mask, at int) bool {
 
 // replace takes everything out.
 func (w *itemRedaction) replace(item map[string]any) {
-	mentions := w.moveMentions(item)
+	moves := w.moveMentions(item)
 	w.walk(nil, item, func(_ []string, value any) any {
 		text := spelled(value)
-		m, places := w.masks[text], w.aligned[text]
+		m := w.masks[text]
 		switch {
 		case !m.masked():
 			return value
-		case places != nil: // written as its first place in the document
-			return w.document.render(&w.placeholders, places[0], places[0]+len(m.folded))
+		case m.places != nil: // written as its first place in the document
+			return w.document.render(&w.placeholders, m.places[0], m.places[0]+len(m.folded))
 		}
 		return m.whole(&w.placeholders)
 	})
-	for _, m := range mentions {
-		maps.Copy(m.mention, m.now)
+	for _, move := range moves {
+		move()
 	}
 }
 
-// movedMention is a mention and what it is in the new document.
-type movedMention struct{ mention, now map[string]any }
-
 // moveMentions finds where the quotes of mentions are in the new document: behind
-// what the text before them becomes.
-func (w *itemRedaction) moveMentions(item map[string]any) (moved []movedMention) {
+// what the text before them becomes. What it returns writes that down.
+func (w *itemRedaction) moveMentions(item map[string]any) (moves []func()) {
 	found, _ := Path{steps: []step{{key: "expectedoutput"}, {key: "entities"}, {kind: stepAll}, {key: "mentions"}}}.Find(item)
 	mentions, _ := found.([]any)
 	if len(mentions) == 0 || w.document == nil {
@@ -273,16 +256,14 @@ func (w *itemRedaction) moveMentions(item map[string]any) (moved []movedMention)
 	}
 	m, uncounted := w.document, w.placeholders
 	uncounted.count = map[string]int{}
-	var starts []int // of the characters
-	for at := range m.text + "." {
-		starts = append(starts, at)
-	}
+	offsets := extraction.NewOffsets(m.text)
 	place := func(characters any) int {
 		n, err := strconv.Atoi(spelled(characters))
-		if err != nil || n < 0 || n >= len(starts) {
+		at, ok := offsets.Convert(n, extraction.CodePoints, extraction.Bytes)
+		if err != nil || !ok {
 			return -1
 		}
-		return starts[n]
+		return at
 	}
 	for _, one := range mentions {
 		mention, _ := one.(map[string]any)
@@ -300,10 +281,12 @@ func (w *itemRedaction) moveMentions(item map[string]any) (moved []movedMention)
 		quote := m.render(&uncounted, from, to)
 		before := utf8.RuneCountInString(m.text[:m.from[0]] + m.render(&uncounted, 0, from))
 		number := func(n int) json.Number { return json.Number(strconv.Itoa(n)) }
-		moved = append(moved, movedMention{mention, map[string]any{
-			"quote": quote, "start": number(before), "end": number(before + utf8.RuneCountInString(quote))}})
+		moves = append(moves, func() {
+			mention["quote"], mention["start"] = quote, number(before)
+			mention["end"] = number(before + utf8.RuneCountInString(quote))
+		})
 	}
-	return moved
+	return moves
 }
 
 // mask is a text with what is taken out of it. Texts are compared folded: each
@@ -313,9 +296,10 @@ type mask struct {
 	folded string
 	// from holds for every byte of folded where its character, or its run of
 	// white space, begins in text; one more entry says where the last one ends.
-	from  []int32
-	label []byte       // of every byte of folded; 0 stays
-	cuts  map[int]bool // places where a replacement must end and another begin
+	from   []int32
+	label  []byte       // of every byte of folded; 0 stays
+	cuts   map[int]bool // places where a replacement must end and another begin
+	places []int        // of a gold text, in the document
 }
 
 func newMask(text string) *mask {

@@ -85,54 +85,51 @@ func (p Path) Find(from any) (any, bool) {
 	if len(p.steps) == 0 {
 		return nil, false
 	}
-	for i, s := range p.steps {
-		from = opened(from)
-		if s.kind == stepAll {
-			return findInAll(from, p.steps[i+1:])
-		}
-		from = s.take(from)
-	}
-	return from, from != nil
+	found := follow(from, p.steps)
+	return found, found != nil
 }
 
-// findInAll follows the rest of a path from every element of a list.
-func findInAll(list any, rest []step) (any, bool) {
-	elements, ok := list.([]any)
-	all := []any{}
-	for _, found := range elements {
-		if len(rest) > 0 {
-			found, _ = Path{steps: rest}.Find(found)
-		}
-		if inner, isList := opened(found).([]any); isList {
-			all = append(all, inner...)
-		} else if found != nil {
-			all = append(all, found)
-		}
+// follow makes steps from a value; nil where they lead nowhere.
+func follow(from any, steps []step) any {
+	if len(steps) == 0 {
+		return from
 	}
-	return all, ok
-}
-
-// take makes one step from an opened value; nil where it leads nowhere.
-func (s step) take(from any) any {
-	if s.kind == "" {
-		object, _ := from.(map[string]any)
-		return object[s.key]
+	s, rest, value := steps[0], steps[1:], opened(from)
+	if object, isObject := value.(map[string]any); isObject && s.kind == "" {
+		return follow(object[s.key], rest)
 	}
-	list, _ := from.([]any)
+	list, _ := value.([]any)
 	i := s.index
-	if s.kind == stepTest {
-		i = slices.IndexFunc(list, func(element any) bool {
-			object, _ := opened(element).(map[string]any)
-			value, ok := object[s.key]
-			return ok && spelled(value) == s.value
-		})
-	} else if i < 0 {
+	switch {
+	case s.kind == "" || list == nil:
+		return nil
+	case s.kind == stepAll:
+		all := []any{}
+		for _, element := range list {
+			found := follow(element, rest)
+			if inner, isList := opened(found).([]any); isList {
+				all = append(all, inner...)
+			} else if found != nil {
+				all = append(all, found)
+			}
+		}
+		return all
+	case s.kind == stepTest:
+		i = slices.IndexFunc(list, s.holds)
+	case i < 0:
 		i += len(list)
 	}
 	if i < 0 || i >= len(list) {
 		return nil
 	}
-	return list[i]
+	return follow(list[i], rest)
+}
+
+// holds reports whether an element of a list has the value of a test.
+func (s step) holds(element any) bool {
+	object, _ := opened(element).(map[string]any)
+	value, ok := object[s.key]
+	return ok && spelled(value) == s.value
 }
 
 // spelled is the text of a plain value, as tests and filters compare it.
@@ -284,12 +281,9 @@ func (m Mapping) parts() langfuse.TraceParts {
 		paths = append(paths, slices.Concat(slices.Collect(maps.Values(fields))...)...)
 	}
 	for _, path := range paths {
-		for i, s := range path.steps[:min(2, len(path.steps))] {
-			if s.kind != "" || s.key != placeMetadata {
-				continue
-			}
-			if next := path.steps[i+1:]; len(next) > 0 && next[0].kind == "" {
-				parts.ExpandMetadata = append(parts.ExpandMetadata, next[0].key)
+		for i := range min(2, len(path.steps)-1) {
+			if next := path.steps[i+1]; path.steps[i] == (step{key: placeMetadata}) && next.kind == "" {
+				parts.ExpandMetadata = append(parts.ExpandMetadata, next.key)
 			}
 		}
 	}
@@ -327,15 +321,9 @@ func ParseScoreRule(text string) (ScoreRule, error) {
 	if r.Operator == "==" {
 		r.Operator = "="
 	}
-	var err error
-	switch r.number, err = strconv.ParseFloat(r.Value, 64); {
-	case r.Value == "true":
-		r.number, r.isNumber = 1, true
-	case r.Value == "false":
-		r.number, r.isNumber = 0, true
-	default:
-		r.isNumber = err == nil && r.number-r.number == 0
-	}
+	words := map[string]string{"true": "1", "false": "0"}
+	number, err := strconv.ParseFloat(cmp.Or(words[r.Value], r.Value), 64)
+	r.number, r.isNumber = number, err == nil && number-number == 0 // finite
 	switch {
 	case r.Name == "" || r.Value == "":
 		return r, cli.Usage("score %q: expected such as 'validated>=1' or 'verdict=correct'", text)

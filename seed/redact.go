@@ -21,30 +21,26 @@ import (
 // wherever it stands in the item, in whatever case: the text and its gold still
 // agree afterwards. Numbers begin anew with each item, and say nothing about
 // what they stand for.
-type Redaction struct {
-	patterns []pattern
-	fields   []string // ends of paths
-	labels   []string // by label; 0 is none
+type Redaction struct{ rules []redactRule }
+
+// redactRule takes out what an expression matches, or the value of a field. A label is the
+// number of a rule, from 1; 0 is none.
+type redactRule struct {
+	name string
+	expr *regexp.Regexp // nil: that of a field
+	// take is the number of the group named take, which alone is taken out then; 0, the
+	// whole match, without it. Groups without a name change nothing: most are there to
+	// repeat a part, and a rule that took them for the secret would leave the rest of it.
+	take  int
+	field string // end of a path
 }
 
-// pattern is a regular expression; of one with a group named take that group
-// alone counts.
-type pattern struct {
-	expr *regexp.Regexp
-	take int // number of that group; 0, the whole match, without it
-}
+// maxRules is bounded by the byte in which a label is kept.
+const maxRules = 249
 
-// takeName names the group that narrows what is taken out. Groups without a name
-// change nothing: most are there to repeat a part, and a rule that took them for
-// the secret would leave the rest of it.
-const takeName = "take"
-
-// maxLabels is bounded by the byte in which a label is kept.
-const maxLabels = 250
-
-// labelName is the form of a name, so that [NAME-1] is easily told from a text.
+// ruleName is the form of a name, so that [NAME-1] is easily told from a text.
 var (
-	labelName = textutil.Pattern(`^[A-Za-z][A-Za-z0-9_]*$`)
+	ruleName  = textutil.Pattern(`^[A-Za-z][A-Za-z0-9_]*$`)
 	notOfName = textutil.Pattern(`[^a-z0-9]`)
 )
 
@@ -73,35 +69,42 @@ func ParseRedaction(text []byte) (*Redaction, error) {
 	if err := textutil.DecodeYAML(text, "the patterns", &file, patternRule{}); err != nil {
 		return nil, cli.WithCode(cli.ExitUsage, err)
 	}
-	r := &Redaction{labels: []string{""}}
+	r := &Redaction{}
 	var problems []error
+	problem := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
 	for i, p := range file.Patterns {
 		p.Name = cmp.Or(p.Name, fmt.Sprintf("PATTERN%d", i+1))
 		expr, err := regexp.Compile(p.Regex)
 		switch {
 		case err != nil:
-			problems = append(problems, fmt.Errorf("pattern %s: %w", p.Name, err))
-			continue
+			problem("pattern %s: %w", p.Name, err)
 		case p.Regex == "":
-			problems = append(problems, fmt.Errorf("pattern %s: the regex is missing", p.Name))
+			problem("pattern %s: the regex is missing", p.Name)
+		default:
+			r.rules = append(r.rules, redactRule{name: strings.ToUpper(p.Name), expr: expr, take: max(0, expr.SubexpIndex("take"))})
 		}
-		problems = append(problems, r.label(p.Name))
-		r.patterns = append(r.patterns, pattern{expr, max(0, expr.SubexpIndex(takeName))})
 	}
 	for _, field := range file.Fields {
 		field = strings.ToLower(strings.TrimSpace(field))
 		if strings.Contains("."+field+".", "..") {
-			problems = append(problems, fmt.Errorf("field %q: a key is empty", field))
+			problem("field %q: a key is empty", field)
 			continue
 		}
-		problems = append(problems, r.label(fieldLabel(field)))
-		r.fields = append(r.fields, field)
+		r.rules = append(r.rules, redactRule{name: strings.ToUpper(fieldName(field)), field: field})
 	}
-	if len(r.labels) == 1 && len(problems) == 0 {
-		problems = append(problems, errors.New("there is neither a pattern nor a field: expected {patterns: [{name: email, regex: …}], fields: […]}"))
+	for i, one := range r.rules {
+		if !ruleName().MatchString(one.name) {
+			problem("name %q: expected letters, digits and _, a letter first", one.name)
+		}
+		if slices.ContainsFunc(r.rules[:i], func(earlier redactRule) bool { return earlier.name == one.name }) {
+			problem("name %q: is given twice", one.name)
+		}
 	}
-	if len(r.labels) > maxLabels {
-		problems = append(problems, fmt.Errorf("%d patterns and fields, at most %d are possible", len(r.labels)-1, maxLabels-1))
+	switch {
+	case len(r.rules) == 0 && len(problems) == 0:
+		problem("there is neither a pattern nor a field: expected {patterns: [{name: email, regex: …}], fields: […]}")
+	case len(r.rules) > maxRules:
+		problem("%d patterns and fields, at most %d are possible", len(r.rules), maxRules)
 	}
 	if err := errors.Join(problems...); err != nil {
 		return nil, cli.Usage("reading the patterns: %w", err)
@@ -109,22 +112,8 @@ func ParseRedaction(text []byte) (*Redaction, error) {
 	return r, nil
 }
 
-// label gives the next label a name.
-func (r *Redaction) label(name string) error {
-	name = strings.ToUpper(name)
-	taken := slices.Contains(r.labels, name)
-	r.labels = append(r.labels, name)
-	switch {
-	case !labelName().MatchString(name):
-		return fmt.Errorf("name %q: expected letters, digits and _, a letter first", name)
-	case taken:
-		return fmt.Errorf("name %q: is given twice", name)
-	}
-	return nil
-}
-
-// fieldLabel makes a name of a field's path: "user.e-mail" is USER_E_MAIL.
-func fieldLabel(field string) string {
+// fieldName makes a name of a field's path: "user.e-mail" is user_e_mail.
+func fieldName(field string) string {
 	name := notOfName().ReplaceAllString(field, "_")
 	if name[0] < 'a' || name[0] > 'z' {
 		name = "field_" + name
@@ -135,9 +124,12 @@ func fieldLabel(field string) string {
 // matches yields what the patterns take out of a text: from, to and label.
 // Matches of different patterns may overlap; of one pattern they do not.
 func (r *Redaction) matches(text string, give func(from, to int, label byte)) {
-	for i, p := range r.patterns {
-		for _, m := range p.expr.FindAllStringSubmatchIndex(text, -1) {
-			from, to := m[2*p.take], m[2*p.take+1]
+	for i, one := range r.rules {
+		if one.expr == nil {
+			continue
+		}
+		for _, m := range one.expr.FindAllStringSubmatchIndex(text, -1) {
+			from, to := m[2*one.take], m[2*one.take+1]
 			if from < 0 { // the group took no part in it
 				from, to = m[0], m[1]
 			}
@@ -150,16 +142,11 @@ func (r *Redaction) matches(text string, give func(from, to int, label byte)) {
 
 // fieldAround returns the label of the field at the end of a path of lower-case
 // keys, or of one that it stands in, or 0.
-func (r *Redaction) fieldAround(path []string) (label byte) {
-	for i := range path {
-		place := "." + strings.Join(path[:i+1], ".")
-		for k, field := range r.fields {
-			if strings.HasSuffix(place, "."+field) {
-				label = firstOf(label, byte(len(r.patterns)+k+1))
-			}
-		}
-	}
-	return label
+func (r *Redaction) fieldAround(path []string) byte {
+	place := "." + strings.Join(path, ".") + "."
+	return byte(1 + slices.IndexFunc(r.rules, func(one redactRule) bool {
+		return one.field != "" && strings.Contains(place, "."+one.field+".")
+	}))
 }
 
 // shown replaces what the patterns match in a text that is no part of an item, a
@@ -170,7 +157,7 @@ func (r *Redaction) shown(text string) string {
 	if !m.masked() {
 		return text
 	}
-	return m.whole(&placeholders{labels: r.labels, unnumbered: true})
+	return m.whole(&placeholders{rules: r.rules, unnumbered: true})
 }
 
 // wireKeys are the keys that every item may have, and the first keys of paths.
@@ -196,8 +183,8 @@ func shownPath(path string) string {
 // never: what stays at 0 is perhaps written wrong.
 func (r *Redaction) counts() map[string]int {
 	counts := map[string]int{}
-	for _, name := range r.labels[1:] {
-		counts[name] = 0
+	for _, one := range r.rules {
+		counts[one.name] = 0
 	}
 	return counts
 }
@@ -234,19 +221,17 @@ func (r *Redaction) finding(f *Finding) { f.Path, f.Message = shownPath(f.Path),
 // located redacts one item of a file.
 func (r *Redaction) located(located dataset.Located, derived, replaced map[string]int) (dataset.Located, error) {
 	item, w, err := r.item(located.Item)
-	if err == nil && located.DerivedID {
-		if item.ID, err = dataset.DeriveID(item); err != nil {
-			err = fmt.Errorf("redacting: %w", err)
-		} else if first, taken := derived[item.ID]; taken {
-			err = fmt.Errorf("redacting: has the same input as line %d once both are redacted, and no id: give both an id", first)
-		} else {
-			derived[item.ID] = located.Line
-		}
-	} else if err == nil {
-		var name string
-		if name, err = w.holds([]string{item.ID}); err == nil && name != "" {
+	name := ""
+	if err == nil && !located.DerivedID {
+		if name, err = w.holds([]string{item.ID}); name != "" {
 			err = fmt.Errorf("redacting: its id holds what %s takes out: give it another", name)
 		}
+	} else if err == nil {
+		item.ID, err = dataset.DeriveID(item)
+		if first, taken := derived[item.ID]; taken {
+			err = fmt.Errorf("redacting: has the same input as line %d once both are redacted, and no id: give both an id", first)
+		}
+		derived[item.ID] = located.Line
 	}
 	if err != nil {
 		return dataset.Located{}, &dataset.SyntaxError{File: located.File, Line: located.Line, Msg: err.Error()}
@@ -273,8 +258,8 @@ func (r *Redaction) located(located dataset.Located, derived, replaced map[strin
 // in a few seconds. Time is linear in the item and in the places of what is
 // taken out and of the gold texts.
 func (r *Redaction) item(item dataset.Item) (dataset.Item, *itemRedaction, error) {
-	w := &itemRedaction{r: r, masks: map[string]*mask{}, aligned: map[string][]int{}, keys: map[string]bool{},
-		placeholders: newPlaceholders(r.labels)}
+	w := &itemRedaction{r: r, masks: map[string]*mask{}, keys: map[string]bool{}, secrets: map[string]byte{},
+		placeholders: newPlaceholders(r.rules)}
 	fields := map[string]*json.RawMessage{"input": &item.Input, "expectedoutput": &item.Expected, "metadata": &item.Metadata}
 	whole := map[string]any{}
 	for name, raw := range fields {
@@ -300,10 +285,8 @@ func (r *Redaction) item(item dataset.Item) (dataset.Item, *itemRedaction, error
 		}
 	}
 	w.replace(whole)
-	for name, raw := range fields {
-		if *raw != nil {
-			*raw = dataset.CanonicalValue(whole[name])
-		}
+	for name, value := range whole {
+		*fields[name] = dataset.CanonicalValue(value)
 	}
 	return item, w, nil
 }
@@ -318,11 +301,12 @@ func (w *itemRedaction) collectInside(path []string, text string, m *mask) (any 
 		raw := text[one.from:one.to]
 		label := w.r.fieldAround(full)
 		if label != 0 {
-			w.secrets = append(w.secrets, secret{one.text, label}, secret{raw, label})
+			w.keep(one.text, label)
+			w.keep(raw, label)
 		}
 		if one.text != raw { // it has escapes
 			w.r.matches(one.text, func(from, to int, matched byte) {
-				w.secrets = append(w.secrets, secret{one.text[from:to], matched})
+				w.keep(one.text[from:to], matched)
 				label = firstOf(label, matched)
 			})
 		}
@@ -379,7 +363,7 @@ func scanJSON(text string) (list []literal) {
 
 // placeholders numbers what was taken out of one item.
 type placeholders struct {
-	labels []string
+	rules  []redactRule
 	number map[string]int // by label and folded text
 	next   map[byte]int
 	count  map[string]int  // replacements by name
@@ -388,27 +372,23 @@ type placeholders struct {
 	unnumbered bool
 }
 
-func newPlaceholders(labels []string) placeholders {
-	return placeholders{labels: labels, number: map[string]int{}, next: map[byte]int{}, count: map[string]int{}, taken: map[string]bool{}}
+func newPlaceholders(rules []redactRule) placeholders {
+	return placeholders{rules: rules, number: map[string]int{}, next: map[byte]int{}, count: map[string]int{}, taken: map[string]bool{}}
 }
 
 func (p *placeholders) of(label byte, folded string) string {
+	name := p.rules[label-1].name
 	if p.unnumbered {
-		return "[" + p.labels[label] + "]"
+		return "[" + name + "]"
 	}
 	key := string([]byte{label}) + strings.TrimSpace(folded)
-	for p.number[key] == 0 {
+	numbered := func() string { return fmt.Sprintf("[%s-%d]", name, p.number[key]) }
+	for p.number[key] == 0 || p.taken[numbered()] {
 		p.next[label]++
-		if !p.taken[p.write(label, p.next[label])] {
-			p.number[key] = p.next[label]
-		}
+		p.number[key] = p.next[label]
 	}
-	p.count[p.labels[label]]++
-	return p.write(label, p.number[key])
-}
-
-func (p *placeholders) write(label byte, n int) string {
-	return fmt.Sprintf("[%s-%d]", p.labels[label], n)
+	p.count[name]++
+	return numbered()
 }
 
 // placeholder is the form of what stands for a secret, in any case.

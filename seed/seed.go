@@ -87,29 +87,15 @@ type Progress struct {
 	Done, Total int
 }
 
-// validate returns all problems of the configuration at once.
-func (c Config) validate() error {
-	problems := []error{validDataset(c.Dataset)}
-	if c.IDPrefix != "" {
-		if err := dataset.ValidID(c.IDPrefix); err != nil {
-			problems = append(problems, fmt.Errorf("the id prefix %w", err))
-		}
-	}
-	return cli.WithCode(cli.ExitUsage, errors.Join(problems...))
-}
-
 // validDataset says why Langfuse would refuse the name of a dataset.
 func validDataset(name string) error {
-	trimmed := strings.TrimSpace(name)
 	switch {
-	case trimmed == "":
-		return errors.New("the name of the dataset is missing")
-	case trimmed != name:
-		return fmt.Errorf("the dataset name %q has white space at an end", name)
-	case strings.HasPrefix(name, "/"), strings.HasSuffix(name, "/"), strings.Contains(name, "//"):
-		return fmt.Errorf("the dataset name %q has a slash at an end, or two in a row: Langfuse makes folders of slashes", name)
+	case strings.TrimSpace(name) == "":
+		return cli.Usage("the name of the dataset is missing")
+	case strings.TrimSpace(strings.Trim(name, "/")) != name, strings.Contains(name, "//"):
+		return cli.Usage("the dataset name %q has a space or slash at an end, or slashes two in a row: they make folders", name)
 	case strings.ContainsAny(name, "<>"):
-		return fmt.Errorf("the dataset name %q has angle brackets, which Langfuse takes for HTML", name)
+		return cli.Usage("the dataset name %q has angle brackets, which Langfuse takes for HTML", name)
 	}
 	return nil
 }
@@ -140,7 +126,7 @@ func (c Config) progress(p Progress) {
 // POST /api/public/dataset-items
 func File(ctx context.Context, client *langfuse.Client, items iter.Seq2[dataset.Located, error], cfg Config) (Result, error) {
 	var result Result
-	if err := cfg.validate(); err != nil {
+	if err := validDataset(cfg.Dataset); err != nil {
 		return result, err
 	}
 	c, err := newChecker(cfg)
@@ -205,28 +191,32 @@ type seeder struct {
 	lastSilence error
 }
 
-// open finds or creates the dataset, updates it where something is new, and
-// indexes its items.
+// open finds or creates the dataset, updates it where something is new, and reads it
+// once, to remember the digest of every item.
 func (s *seeder) open(ctx context.Context) error {
 	want := langfuse.DatasetUpsert{
 		Name: s.cfg.Dataset, Description: s.cfg.Description,
 		InputSchema: s.cfg.Schemas.Input, ExpectedOutputSchema: s.cfg.Schemas.Expected,
 	}
 	found, err := s.client.GetDataset(ctx, s.cfg.Dataset)
-	s.result.DatasetCreated = errors.Is(err, langfuse.ErrNotFound)
-	switch {
-	case s.result.DatasetCreated:
-		found = langfuse.Dataset{Name: s.cfg.Dataset, Description: s.cfg.Description}
-	case err != nil:
-		return fmt.Errorf("seeding: %w", err)
+	if s.result.DatasetCreated = errors.Is(err, langfuse.ErrNotFound); s.result.DatasetCreated {
+		found, err = langfuse.Dataset{Name: s.cfg.Dataset, Description: s.cfg.Description}, nil
 	}
-	if (s.result.DatasetCreated || differs(want, found)) && !s.cfg.DryRun {
-		if found, err = s.client.UpsertDataset(ctx, want); err != nil {
-			return fmt.Errorf("seeding: %w", err)
-		}
+	if err == nil && !s.cfg.DryRun && (s.result.DatasetCreated || differs(want, found)) {
+		found, err = s.client.UpsertDataset(ctx, want)
 	}
-	s.result.Dataset = found
-	if err := s.index(ctx); err != nil {
+	s.result.Dataset, s.there = found, map[string]digest{}
+	if err == nil && !s.result.DatasetCreated {
+		err = EachStored(ctx, s.client, s.cfg.Dataset, func(stored langfuse.DatasetItem) {
+			item := itemOf(stored)
+			s.there[item.ID] = digestOf(item)
+			if s.similar != nil {
+				s.similar[item.ID] = documentSketch(item)
+			}
+			s.cfg.progress(Progress{Phase: Comparing, Done: len(s.there)})
+		})
+	}
+	if err != nil {
 		return fmt.Errorf("seeding: %w", err)
 	}
 	return nil
@@ -236,22 +226,6 @@ func differs(want langfuse.DatasetUpsert, found langfuse.Dataset) bool {
 	schema := func(want, found []byte) bool { return want != nil && hash(storedForm(want)) != hash(storedForm(found)) }
 	return want.Description != "" && want.Description != found.Description ||
 		schema(want.InputSchema, found.InputSchema) || schema(want.ExpectedOutputSchema, found.ExpectedOutputSchema)
-}
-
-// index reads the whole dataset once and remembers the digest of every item.
-func (s *seeder) index(ctx context.Context) error {
-	s.there = map[string]digest{}
-	if s.result.DatasetCreated {
-		return nil
-	}
-	return eachStored(ctx, s.client, s.cfg.Dataset, func(stored langfuse.DatasetItem) {
-		item := itemOf(stored)
-		s.there[item.ID] = digestOf(item)
-		if s.similar != nil {
-			s.similar.add(item.ID, documentSketch(item))
-		}
-		s.cfg.progress(Progress{Phase: Comparing, Done: len(s.there)})
-	})
 }
 
 // How many items are written at once, and their bytes.
@@ -308,17 +282,17 @@ func (s *seeder) one(ctx context.Context, located dataset.Located) error {
 			stored, archived = digestOf(itemOf(*found)), found.Status == langfuse.ItemArchived
 		}
 	}
-	next := digestOf(located.Item)
+	changes, kept := digestOf(located.Item).over(stored)
 	switch {
 	case archived && s.keepArchived:
 		change.Action = Unchanged
 		s.warn(located, LeftArchived, "", "was archived in Langfuse and stays so")
 	case known:
 		change.Action = Updated
-		if !archived && !next.changes(stored) {
+		if !archived && !changes {
 			change.Action = Unchanged
 		}
-		for _, field := range next.missing(stored) {
+		for _, field := range kept {
 			s.warn(located, Kept, field, "is absent here, and stays in Langfuse as it is: nothing can be cleared through its API")
 		}
 	}
@@ -357,13 +331,9 @@ func (s *seeder) proposal() string {
 	return fmt.Sprintf("ids are unique in a project; give this dataset's ids a prefix, such as --id-prefix %q", s.cfg.Dataset+"-"+s.cfg.IDPrefix)
 }
 
-// failed decides whether an error is about this item alone; any other is
-// returned.
+// failed refuses an item if an error is about it alone; any other is returned.
 func (s *seeder) failed(ctx context.Context, located dataset.Located, change Change, err error) error {
 	conflict := errors.Is(err, langfuse.ErrConflict)
-	var lost *langfuse.ConnectionError
-	var api *langfuse.APIError
-	answered := errors.As(err, &api)
 	if conflict || errors.Is(err, langfuse.ErrNotFound) {
 		found, findErr := s.find(ctx, change.Item)
 		if findErr != nil {
@@ -374,8 +344,10 @@ func (s *seeder) failed(ctx context.Context, located dataset.Located, change Cha
 			return nil
 		}
 	}
+	_, lost := errors.AsType[*langfuse.ConnectionError](err)
+	api, answered := errors.AsType[*langfuse.APIError](err)
 	switch {
-	case ctx.Err() == nil && (errors.As(err, &lost) || answered && api.Status >= http.StatusInternalServerError):
+	case ctx.Err() == nil && (lost || answered && api.Status >= http.StatusInternalServerError):
 		s.refuse(located, change, fmt.Sprintf("was not answered, it may be in the dataset or not: %v; the same command again goes on with it", err))
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -395,7 +367,7 @@ func (s *seeder) failed(ctx context.Context, located dataset.Located, change Cha
 
 func (s *seeder) refuse(located dataset.Located, change Change, reason string) {
 	s.mu.Lock()
-	s.result.Report.Problems.add(findingOf(located, Refused, "", reason))
+	s.result.Report.Problems.add(located, Finding{Kind: Refused, Message: reason})
 	s.mu.Unlock()
 	change.Action, change.Reason = NotDone, reason
 	s.count(located, change)
@@ -409,24 +381,18 @@ func (s *seeder) skip(located dataset.Located) {
 func (s *seeder) warn(located dataset.Located, kind Kind, path, message string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.result.Report.Warnings.add(findingOf(located, kind, path, message))
+	s.result.Report.Warnings.add(located, Finding{Kind: kind, Path: path, Message: message})
 }
 
 // count adds a change to the result and tells whoever listens.
 func (s *seeder) count(located dataset.Located, change Change) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch change.Action {
-	case Created:
+	r := s.result
+	counters := map[Action]*int{Created: &r.Created, Updated: &r.Updated, Unchanged: &r.Unchanged, NotDone: &r.Refused}
+	*counters[change.Action]++
+	if change.Action == Created || change.Action == Updated {
 		s.inRow = 0
-		s.result.Created++
-	case Updated:
-		s.inRow = 0
-		s.result.Updated++
-	case Unchanged:
-		s.result.Unchanged++
-	case NotDone:
-		s.result.Refused++
 	}
 	s.show(located, change)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -70,11 +71,7 @@ func (s Selection) validate() error {
 
 // stratum is the path of Stratify, below metadata.
 func (s Selection) stratum() (Path, error) {
-	text := s.Stratify
-	for _, prefix := range []string{"$.", "trace.", "metadata."} {
-		text = strings.TrimPrefix(text, prefix)
-	}
-	return ParsePath(text)
+	return ParsePath(strings.TrimPrefix(strings.TrimPrefix(s.Stratify, "trace."), "metadata."))
 }
 
 // candidate is a trace that was selected.
@@ -88,22 +85,33 @@ type candidate struct {
 	scores []langfuse.Score
 }
 
-// candidates returns the traces selected, each once, and what there is to say about
-// those that were named twice.
-func (r *reader) candidates(ctx context.Context, s Selection) ([]candidate, []Finding, error) {
+// choose returns the traces that are seeded.
+func (t *traceSeeder) choose(ctx context.Context, s Selection) ([]candidate, error) {
+	list := t.named(s)
 	if len(s.IDs) == 0 {
-		list, findings, err := r.search(ctx, s)
-		if err != nil {
-			return nil, nil, fmt.Errorf("selecting traces: %w", err)
+		var err error
+		if list, err = t.search(ctx, s); err != nil {
+			return nil, fmt.Errorf("selecting traces: %w", err)
 		}
-		return list, findings, nil
 	}
+	if s.Sample > 0 && s.Stratify != "" {
+		if err := t.stratify(ctx, list, s); err != nil {
+			return nil, err
+		}
+	}
+	if s.Sample > 0 {
+		list = draw(list, s.Sample, s.Seed)
+	}
+	t.result.Selected = len(list)
+	return list, nil
+}
+
+// named returns the traces whose ids are given, each once.
+func (t *traceSeeder) named(s Selection) (list []candidate) {
 	seen := map[string]bool{}
-	var list []candidate
-	var repeated []Finding
 	for _, id := range s.IDs {
 		if seen[id] {
-			repeated = append(repeated, Finding{Kind: Repeated, File: traceLabel(id), Message: "is named more than once; it is seeded once"})
+			t.warn(traceLabel(id), Repeated, "is named more than once; it is seeded once")
 			continue
 		}
 		seen[id] = true
@@ -112,7 +120,12 @@ func (r *reader) candidates(ctx context.Context, s Selection) ([]candidate, []Fi
 			break
 		}
 	}
-	return list, repeated, nil
+	return list
+}
+
+func (t *traceSeeder) warn(place string, kind Kind, format string, args ...any) {
+	finding := Finding{Kind: kind, Message: fmt.Sprintf(format, args...)}
+	t.result.Report.Warnings.add(dataset.Located{File: place}, finding)
 }
 
 // traceLabel names a trace where a finding of a file names the file.
@@ -121,143 +134,134 @@ func traceLabel(id string) string { return "trace " + textutil.Cut(id, 80) }
 // validTraceID refuses what cannot be the id of a trace. Langfuse takes any text
 // for one; what is refused here are slips of a person.
 func validTraceID(id string) error {
-	err := dataset.ValidID(id)
-	switch {
-	case err != nil:
-		return refuse(BadTraceID, "", "is no trace id: it %v", err)
-	case strings.ContainsAny(id, " \t\n/\\?#%&,\"<>"):
-		return refuse(BadTraceID, "", "is no trace id: it has characters that no id has; ids of OpenTelemetry are 32 of 0-9a-f")
+	if dataset.ValidID(id) == nil && !strings.ContainsAny(id, " /\\?#%&,\"<>") {
+		return nil
 	}
-	return nil
+	return refuse(BadTraceID, "", "is no trace id: empty, too long, or of odd characters (OpenTelemetry has 32 of 0-9a-f)")
 }
 
 // search asks the server: by queue and scores for ids, by everything else for
 // traces; what both ask for must be in all answers.
-func (r *reader) search(ctx context.Context, s Selection) (list []candidate, findings []Finding, err error) {
-	var answers [][]string // of queue and scores
-	if s.Queue != "" {
-		ids, skipped, err := r.inQueue(ctx, s.Queue)
-		if err != nil {
-			return nil, nil, err
+func (t *traceSeeder) search(ctx context.Context, s Selection) (list []candidate, err error) {
+	var answers []iter.Seq2[string, error]
+	if s.filters() {
+		query := langfuse.TraceQuery{Name: s.Name, Tags: s.Tags, From: s.Since, To: s.Until}
+		if s.Environment != "" {
+			query.Environments = []string{s.Environment}
 		}
-		answers, findings = append(answers, ids), skipped
+		answers = append(answers, idsOf(t.client.ListTraces(ctx, t.traces, query, langfuse.TraceParts{}),
+			func(trace langfuse.Trace) (string, error) { return trace.ID, nil }))
+	}
+	if s.Queue != "" {
+		queue, err := t.client.GetAnnotationQueue(ctx, s.Queue)
+		if err != nil { // an error of Langfuse has a code, an unknown name none
+			return nil, cli.WithCode(cli.ExitUsage, err)
+		}
+		observed := map[string]string{} // observation by trace
+		answers = append(answers, idsOf(t.client.ListQueueItems(ctx, queue.ID, langfuse.QueueCompleted),
+			func(item langfuse.QueueItem) (string, error) { return t.traceOf(ctx, queue.Name, item, observed) }))
 	}
 	for _, rule := range s.Scores {
-		ids, err := r.scored(ctx, rule)
-		if err != nil {
-			return nil, nil, err
-		}
-		answers = append(answers, ids)
+		query := langfuse.ScoresQuery{Limit: 100, Names: []string{rule.Name}}
+		answers = append(answers, idsOf(t.client.ReadScores(ctx, t.server, query), rule.traceID))
 	}
-	in := map[string]int{} // how many answers from the first on have it
-	for i, ids := range answers {
-		for _, id := range ids {
+	in := map[string]int{} // how many answers from the second on have it
+	for i, ids := range answers[1:] {
+		for id, err := range ids {
+			if err != nil {
+				return nil, err
+			}
 			if in[id] == i {
 				in[id]++
 			}
 		}
 	}
-	if !s.filters() {
-		for _, id := range answers[0] {
-			if in[id] == len(answers) && (s.Limit == 0 || len(list) < s.Limit) {
-				list = append(list, candidate{id: id})
-				in[id] = 0
-			}
-		}
-		return list, findings, nil
-	}
-	query := langfuse.TraceQuery{Name: s.Name, Tags: s.Tags, From: s.Since, To: s.Until}
-	if s.Environment != "" {
-		query.Environments = []string{s.Environment}
-	}
-	for trace, err := range r.client.ListTraces(ctx, r.traces, query, langfuse.TraceParts{}) {
+	for id, err := range answers[0] {
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		if in[trace.ID] == len(answers) {
-			list = append(list, candidate{id: trace.ID})
+		if in[id] == len(answers)-1 {
+			list = append(list, candidate{id: id})
+			in[id] = -1
 		}
 		if s.Limit > 0 && len(list) == s.Limit {
 			break
 		}
 	}
-	return list, findings, nil
+	return list, nil
 }
 
-// inQueue returns the traces of a queue's completed items, the newest first.
-func (r *reader) inQueue(ctx context.Context, name string) (ids []string, findings []Finding, err error) {
-	queue, err := r.client.GetAnnotationQueue(ctx, name)
-	if errors.Is(err, langfuse.ErrNotFound) {
-		return nil, nil, cli.WithCode(cli.ExitUsage, err)
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	observed := map[string]string{} // observation by trace
-	for item, err := range r.client.ListQueueItems(ctx, queue.ID, langfuse.QueueCompleted) {
-		if err != nil {
-			return nil, nil, err
-		}
-		skip := func(kind Kind, format string, args ...any) {
-			findings = append(findings, Finding{Kind: kind, File: fmt.Sprintf("queue %s: item %s", queue.Name, item.ID), Message: fmt.Sprintf(format, args...)})
-		}
-		switch item.ObjectType {
-		case langfuse.ObjectTrace:
-			ids = append(ids, item.ObjectID)
-		case langfuse.ObjectObservation:
-			found, err := r.client.FindObservation(ctx, r.traces, item.ObjectID)
-			first := observed[found.TraceID]
-			switch {
-			case err != nil && refusalOf(err) == nil:
-				return nil, nil, err
-			case err != nil:
-				skip(UnknownTrace, "is about the observation %s, whose trace cannot be found: %v", item.ObjectID, err)
-			case first != "" && first != item.ObjectID:
-				skip(Repeated, "is about the observation %s of the trace %s, of which the queue has %s as well: one item is made of a trace; "+
-					"a mapping with observation: {name: %q, type: %s} says which", item.ObjectID, found.TraceID, first, found.Name, found.Type)
-			default:
-				observed[found.TraceID] = item.ObjectID
-				ids = append(ids, found.TraceID)
+// idsOf gives the id of a trace for each element that has one.
+func idsOf[T any](elements iter.Seq2[T, error], of func(T) (string, error)) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for element, err := range elements {
+			id := ""
+			if err == nil {
+				id, err = of(element)
 			}
-		default:
-			skip(UnknownTrace, "is about a %s, of which no item can be made", item.ObjectType)
+			if (err != nil || id != "") && !yield(id, err) {
+				return
+			}
 		}
 	}
-	return ids, findings, nil
 }
 
-// scored returns the traces with a score that the rule holds of.
-func (r *reader) scored(ctx context.Context, rule ScoreRule) ([]string, error) {
-	query := langfuse.ScoresQuery{Limit: 100, Names: []string{rule.Name}}
-	var ids []string
-	for score, err := range r.client.ReadScores(ctx, r.server, query) {
-		if err != nil {
-			return nil, err
+// traceOf returns the trace of an item of a queue. One that leads to no trace is
+// refused by name, and of two observations of a trace the second is named.
+func (t *traceSeeder) traceOf(ctx context.Context, queue string, item langfuse.QueueItem, observed map[string]string) (string, error) {
+	place := fmt.Sprintf("queue %s: item %s", queue, item.ID)
+	why := fmt.Sprintf("is about a %s, of which no item can be made", item.ObjectType)
+	switch item.ObjectType {
+	case langfuse.ObjectTrace:
+		return item.ObjectID, nil
+	case langfuse.ObjectObservation:
+		found, err := t.client.FindObservation(ctx, t.traces, item.ObjectID)
+		if err != nil && refusalOf(err) == nil {
+			return "", err
 		}
-		if id := score.TraceID(); id != "" && rule.holds(score) {
-			ids = append(ids, id)
+		first := observed[found.TraceID]
+		if err == nil && (first == "" || first == item.ObjectID) {
+			observed[found.TraceID] = item.ObjectID
+			return found.TraceID, nil
 		}
+		if err == nil {
+			t.warn(place, Repeated, "is about the observation %s of the trace %s, of which the queue has %s as well: "+
+				"one item is made of a trace; a mapping with observation: {name: %q, type: %s} says which",
+				item.ObjectID, found.TraceID, first, found.Name, found.Type)
+			return "", nil
+		}
+		why = fmt.Sprintf("is about the observation %s, whose trace cannot be found: %v", item.ObjectID, err)
 	}
-	return ids, nil
+	t.result.Report.Problems.add(dataset.Located{File: place}, Finding{Kind: UnknownTrace, Message: why})
+	t.result.Refused++
+	t.result.RefusedQueueItems++
+	return "", nil
+}
+
+// traceID is the trace of a score that the rule holds of.
+func (r ScoreRule) traceID(s langfuse.Score) (string, error) {
+	if !r.holds(s) {
+		return "", nil
+	}
+	return s.TraceID(), nil
 }
 
 // stratify finds the stratum of each candidate: the text of a plain value, the
-// canonical form of any other, nothing where there is none. It reports whether
-// there was any.
-func (r *reader) stratify(ctx context.Context, list []candidate, path Path) (bool, error) {
+// canonical form of any other, nothing where there is none. It warns if there is none
+// of any.
+func (t *traceSeeder) stratify(ctx context.Context, list []candidate, s Selection) error {
+	path, _ := s.stratum() // it is valid
 	at := map[string]int{}
-	var ids []string
 	for i, c := range list {
 		if c.bad == nil {
 			at[c.id] = i
-			ids = append(ids, c.id)
 		}
 	}
-	found := len(ids) == 0
+	found := len(at) == 0
 	want := langfuse.TraceParts{Metadata: true, ExpandMetadata: []string{path.steps[0].key}}
-	for trace, err := range r.client.ReadTraces(ctx, r.traces, ids, want) {
+	for trace, err := range t.client.ReadTraces(ctx, t.traces, slices.Sorted(maps.Keys(at)), want) {
 		if err != nil {
-			return false, fmt.Errorf("reading the metadata of %d traces: %w", len(ids), err)
+			return fmt.Errorf("reading the metadata of %d traces: %w", len(at), err)
 		}
 		metadata, _ := dataset.Decode(trace.Metadata) // what is none has no stratum
 		if value, ok := path.Find(metadata); ok {
@@ -265,7 +269,10 @@ func (r *reader) stratify(ctx context.Context, list []candidate, path Path) (boo
 			list[at[trace.ID]].stratum = cmp.Or(spelled(value), string(dataset.CanonicalValue(value)))
 		}
 	}
-	return found, nil
+	if !found {
+		t.warn("the sample", NoStratum, "no trace has a value of metadata.%s: the sample is spread over nothing", path)
+	}
+	return nil
 }
 
 // draw takes n candidates at random, of each stratum as its share of all asks for:

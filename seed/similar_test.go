@@ -72,15 +72,15 @@ func TestSketch_estimate(t *testing.T) {
 func TestSimilarDocuments(t *testing.T) {
 	d := similarDocuments{}
 	text := strings.Repeat("The quick brown fox jumps over the lazy dog, and again. ", 3)
-	d.add("a", newSketch(text))
-	d.add("b", newSketch("Something else that has nothing to do with it at all."))
+	d["a"] = newSketch(text)
+	d["b"] = newSketch("Something else that has nothing to do with it at all.")
 	if id, _ := d.nearest("a", newSketch(text)); id != "" {
 		t.Errorf("an item is like itself: %s", id)
 	}
 	if id, s := d.nearest("c", newSketch(text+"!")); id != "a" || s < 0.9 {
 		t.Errorf("%q, %v: want a", id, s)
 	}
-	d.add("a", newSketch("Now it says something of its own."))
+	d["a"] = newSketch("Now it says something of its own.")
 	if id, _ := d.nearest("c", newSketch(text)); id != "" {
 		t.Errorf("%q has changed", id)
 	}
@@ -89,7 +89,7 @@ func TestSimilarDocuments(t *testing.T) {
 func BenchmarkNearest(b *testing.B) {
 	d := similarDocuments{}
 	for i := range 10_000 {
-		d.add(fmt.Sprint(i), newSketch(strings.Repeat(fmt.Sprintf("document %d says %x. ", i, i*7919), 40)))
+		d[fmt.Sprint(i)] = newSketch(strings.Repeat(fmt.Sprintf("document %d says %x. ", i, i*7919), 40))
 	}
 	s := newSketch(strings.Repeat("another one altogether, of many words. ", 40))
 	for b.Loop() {

@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -62,14 +61,9 @@ func (c Config) upsert(item dataset.Item) langfuse.DatasetItemUpsert {
 
 // itemOf is a stored item as a file holds it: what is null is absent.
 func itemOf(stored langfuse.DatasetItem) dataset.Item {
-	absent := func(raw json.RawMessage) json.RawMessage {
-		if string(raw) == "null" {
-			return nil
-		}
-		return raw
-	}
+	present := func(raw json.RawMessage) json.RawMessage { return orNothing(raw, nil) }
 	return dataset.Item{
-		ID: stored.ID, Input: absent(stored.Input), Expected: absent(stored.ExpectedOutput), Metadata: absent(stored.Metadata),
+		ID: stored.ID, Input: present(stored.Input), Expected: present(stored.ExpectedOutput), Metadata: present(stored.Metadata),
 		SourceTraceID: stored.SourceTraceID, SourceObservationID: stored.SourceObservationID,
 	}
 }
@@ -84,27 +78,12 @@ func storedForm(raw json.RawMessage) []byte {
 	if err != nil {
 		return []byte("null")
 	}
-	return dataset.CanonicalValue(asStored(v))
-}
-
-// asStored turns a value into what Langfuse keeps of it; v is changed.
-func asStored(v any) any {
 	v = cleaned(v)
-	for { // a string in a string is read on the way there and again on the way back
-		text, isText := v.(string)
-		if !isText {
-			return v
-		}
-		inner, err := dataset.Decode([]byte(text))
-		switch {
-		case err == nil:
-			v = cleaned(inner)
-		case text == "":
-			return nil
-		default:
-			return text
-		}
+	text, isText := v.(string)
+	if _, err := dataset.Decode([]byte(text)); isText && (err == nil || text == "") {
+		return storedForm([]byte(text)) // read on the way there, and again on the way back
 	}
+	return dataset.CanonicalValue(v)
 }
 
 // cleaned removes what Langfuse removes anywhere inside a value.
@@ -118,11 +97,9 @@ func cleaned(v any) any {
 			return r
 		}, v)
 	case json.Number:
-		f, err := strconv.ParseFloat(v.String(), 64)
-		if err != nil || math.IsInf(f, 0) {
-			return v
+		if f, err := strconv.ParseFloat(v.String(), 64); err == nil {
+			return json.Number(strconv.FormatFloat(f, 'g', -1, 64))
 		}
-		return json.Number(strconv.FormatFloat(f, 'g', -1, 64))
 	case []any:
 		for i := range v {
 			v[i] = cleaned(v[i])
@@ -155,26 +132,18 @@ func hash(value []byte) uint64 {
 	return binary.BigEndian.Uint64(sum[:8]) | 1 // never 0
 }
 
-// changes reports whether writing the item over what is stored would change
-// it. An absent field changes nothing: Langfuse keeps what it has.
-func (d digest) changes(stored digest) bool {
+// over reports whether writing the item over what is stored would change it, and the
+// fields that are absent here: they change nothing, Langfuse keeps what it has.
+func (d digest) over(stored digest) (changes bool, kept []string) {
 	for i := range d {
-		if d[i] != 0 && d[i] != stored[i] {
-			return true
-		}
+		changes = changes || d[i] != 0 && d[i] != stored[i]
 	}
-	return false
-}
-
-// missing names the fields that are absent here and stay in Langfuse.
-func (d digest) missing(stored digest) []string {
-	var names []string
 	for i, name := range []string{"input", "expectedOutput", "metadata"} {
 		if d[i] == 0 && stored[i] != 0 {
-			names = append(names, name)
+			kept = append(kept, name)
 		}
 	}
-	return names
+	return changes, kept
 }
 
 // Export writes the active items of a dataset, sorted by id so that two exports
@@ -187,7 +156,7 @@ func (d digest) missing(stored digest) []string {
 // API: GET /api/public/health, GET /api/public/dataset-items
 func Export(ctx context.Context, client *langfuse.Client, name string, w *dataset.Writer) (int, error) {
 	var items []dataset.Item
-	err := eachStored(ctx, client, name, func(stored langfuse.DatasetItem) { items = append(items, itemOf(stored)) })
+	err := EachStored(ctx, client, name, func(stored langfuse.DatasetItem) { items = append(items, itemOf(stored)) })
 	if err != nil {
 		return 0, fmt.Errorf("exporting: %w", err)
 	}
@@ -203,8 +172,8 @@ func Export(ctx context.Context, client *langfuse.Client, name string, w *datase
 	return len(items), nil
 }
 
-// eachStored gives all active items of a dataset as they are now, in one version.
-func eachStored(ctx context.Context, client *langfuse.Client, name string, give func(langfuse.DatasetItem)) error {
+// EachStored gives all active items of a dataset as they are now, in one version.
+func EachStored(ctx context.Context, client *langfuse.Client, name string, give func(langfuse.DatasetItem)) error {
 	version, err := client.CurrentDatasetVersion(ctx, name)
 	if err != nil {
 		return err
@@ -385,14 +354,6 @@ func (s sketch) similarity(other sketch) float64 {
 // of the item: half a kilobyte each. Not safe for concurrent use.
 type similarDocuments map[string]sketch
 
-// add remembers an item, or what it has become. An input without a text has no
-// likeness.
-func (d similarDocuments) add(id string, s sketch) {
-	if len(s) > 0 {
-		d[id] = s
-	}
-}
-
 // nearest returns the other item whose document is most similar, and how
 // similar; of several the first by id. "" where none is similar enough.
 // Time O(items), about a microsecond each.
@@ -425,5 +386,5 @@ func (s *seeder) nameSimilar(located dataset.Located) {
 	if other, similarity := s.similar.nearest(id, sketch); other != "" {
 		s.warn(located, Similar, "input.document_text", fmt.Sprintf("is %.0f%% similar to the document of the item %s", 100*similarity, other))
 	}
-	s.similar.add(id, sketch)
+	s.similar[id] = sketch
 }

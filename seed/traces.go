@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -103,7 +102,7 @@ const atOnce = 16
 // /annotation-queues, and those of File
 func FromTraces(ctx context.Context, client *langfuse.Client, server langfuse.Capabilities, selection Selection, cfg TraceConfig) (TraceResult, error) {
 	result := TraceResult{Evidence: map[EvidenceKind]int{}}
-	err := errors.Join(cfg.validate(), selection.validate())
+	err := errors.Join(validDataset(cfg.Dataset), selection.validate())
 	if cfg.Corrections && (cfg.Redaction != nil || selection.Queue == "") {
 		err = errors.Join(err, cli.Usage("corrections are those of a queue, and written as they are: nothing is redacted"))
 	}
@@ -113,153 +112,122 @@ func FromTraces(ctx context.Context, client *langfuse.Client, server langfuse.Ca
 	if cfg.Redaction != nil {
 		result.Redacted = cfg.Redaction.counts()
 	}
+	// A server that writes its tables both ways is asked for traces the legacy way: these
+	// tables have all of them, and what programs send the legacy way has its name, tags,
+	// input and output on the trace, where the newer reads do not find them.
+	traces := server
+	traces.NewReads = server.NewReads && !server.LegacyReads
 	t := &traceSeeder{
-		reader: newReader(client, server, cfg.Mapping.parts()), cfg: cfg, result: &result,
+		client: client, server: server, traces: traces, cfg: cfg, result: &result,
+		links: map[string]link{}, items: map[string]*linkedItem{},
 		mapper: mapper{cfg: cfg, replaced: result.Redacted},
 	}
-	list, err := t.choose(ctx, selection)
-	if err != nil || len(list) == 0 {
-		return result, err
-	}
-	only := ""
-	if cfg.Corrections {
-		only = selection.Queue
-	}
-	if t.mapper.queues, err = t.completedItems(ctx, only); err != nil {
-		return result, err
-	}
-	each := t.seed
-	if cfg.Corrections {
-		each = t.review
-		if err := t.openLinked(ctx, list); err != nil {
-			return result, err
-		}
-	}
-	done := 0
-	for part := range slices.Chunk(list, atOnce) {
-		part = slices.Clone(part) // what is read of them ends with this
-		if err := t.read(ctx, part); err != nil {
-			return result, err
-		}
-		if err := each(ctx, part); err != nil {
-			return result, err
-		}
-		done += len(part)
-		cfg.progress(Progress{Phase: Selecting, Done: done, Total: len(list)})
-	}
-	err = t.writeChanged()
+	err = t.run(ctx, selection)
 	return result, err
 }
 
 // traceSeeder is one call of FromTraces.
 type traceSeeder struct {
-	reader
+	client *langfuse.Client
+	server langfuse.Capabilities
+	traces langfuse.Capabilities // by which traces are read
 	cfg    TraceConfig
 	mapper mapper
 	result *TraceResult
 
 	// With Corrections:
-	links   map[string]link         // by trace
-	items   map[string]dataset.Item // those linked, as they are or become
-	since   map[string]time.Time    // since when they are so
-	changed []string                // ids of items, in order
+	links map[string]link        // by trace
+	items map[string]*linkedItem // by id; nil: not in the dataset
 
 	// Once there is a first item:
 	seeder  *seeder
 	checker *checker
 }
 
-// choose returns the traces that are seeded.
-func (t *traceSeeder) choose(ctx context.Context, selection Selection) ([]candidate, error) {
-	list, findings, err := t.candidates(ctx, selection)
-	if err != nil {
-		return nil, err
+func (t *traceSeeder) run(ctx context.Context, selection Selection) error {
+	list, err := t.choose(ctx, selection)
+	if err != nil || len(list) == 0 {
+		return err
 	}
-	for _, f := range findings {
-		if f.Kind == Repeated {
-			t.result.Report.Warnings.add(f)
-			continue
+	each, only := t.seed, ""
+	if t.cfg.Corrections {
+		each, only = t.review, selection.Queue
+		if err := t.openLinked(ctx, list); err != nil {
+			return err
 		}
-		t.result.Report.Problems.add(f)
-		t.result.Refused++
-		t.result.RefusedQueueItems++
 	}
-	if selection.Sample > 0 {
-		if selection.Stratify != "" {
-			path, _ := selection.stratum() // it is valid
-			found, err := t.stratify(ctx, list, path)
-			if err != nil {
-				return nil, err
-			}
-			if !found {
-				t.result.Report.Warnings.add(Finding{Kind: NoStratum, File: "the sample",
-					Message: fmt.Sprintf("no trace has a value of metadata.%s: the sample is spread over nothing", path)})
-			}
+	if t.mapper.queues, err = t.completedItems(ctx, only); err != nil {
+		return err
+	}
+	done := 0
+	for part := range slices.Chunk(list, atOnce) {
+		part = slices.Clone(part) // what is read of them ends with this
+		if err := t.read(ctx, part); err != nil {
+			return err
 		}
-		list = draw(list, selection.Sample, selection.Seed)
+		if err := each(ctx, part); err != nil {
+			return err
+		}
+		done += len(part)
+		t.cfg.progress(Progress{Phase: Selecting, Done: done, Total: len(list)})
 	}
-	t.result.Selected = len(list)
-	return list, nil
+	return t.writeChanged()
 }
 
-// seed makes the items of a few traces, and checks and writes them.
+// seed makes the items of a few traces, checks them, and writes the good ones.
 func (t *traceSeeder) seed(ctx context.Context, traces []candidate) error {
 	var list []dataset.Located
 	for _, c := range traces {
-		id, out, err := c.id, made{}, c.bad
+		out, err := made{}, c.bad
 		if err == nil {
 			out, err = t.mapper.item(c.trace, c.scores)
 		}
 		if err != nil {
-			t.refuse(id, err)
+			t.refuse(c.id, err)
 			continue
 		}
-		for _, warning := range out.warnings {
-			warning.File, warning.Item = traceLabel(id), t.cfg.IDPrefix+out.item.ID
-			t.result.Report.Warnings.add(warning)
+		if err := t.open(ctx); err != nil {
+			return err
 		}
+		located := dataset.Located{Item: out.item, File: traceLabel(c.id)}
+		n := t.checker.item(located)
+		t.result.Report.Warnings.add(located, out.warnings...)
+		t.result.Report.add(located, n)
 		t.result.Evidence[out.evidence.Kind]++
-		list = append(list, dataset.Located{Item: out.item, File: traceLabel(id)})
+		if len(n.problems) > 0 {
+			t.seeder.skip(located)
+		} else {
+			list = append(list, located)
+		}
 	}
-	if err := t.open(ctx); err != nil || len(list) == 0 {
-		return err
+	if len(list) == 0 {
+		return nil
 	}
 	return t.seeder.write(ctx, func(write func(dataset.Located)) error {
 		for _, located := range list {
-			if err := t.checked(located, write); err != nil || ctx.Err() != nil {
-				return errors.Join(err, ctx.Err())
+			if t.cfg.Out == nil {
+				write(located)
+			} else if err := t.writeOut(located); err != nil {
+				return err
 			}
 		}
-		return nil
+		return ctx.Err()
 	})
 }
 
-// checked writes an item if it is good.
-func (t *traceSeeder) checked(located dataset.Located, write func(dataset.Located)) error {
-	n := t.checker.item(located)
-	t.seeder.mu.Lock()
-	n.addTo(&t.result.Report)
-	t.seeder.mu.Unlock()
-	switch {
-	case len(n.problems) > 0:
-		t.seeder.skip(located)
-	case t.cfg.Out == nil:
-		write(located)
-	default:
-		change := Change{Item: t.cfg.IDPrefix + located.ID, Action: Created}
-		item := located.Item
-		item.ID = change.Item
-		t.result.Written++
-		t.seeder.show(located, change)
-		return t.cfg.Out.Write(item)
-	}
-	return nil
+// writeOut writes an item to the file.
+func (t *traceSeeder) writeOut(located dataset.Located) error {
+	change := Change{Item: t.cfg.IDPrefix + located.ID, Action: Created}
+	t.seeder.show(located, change)
+	t.result.Written++
+	located.ID = change.Item
+	return t.cfg.Out.Write(located.Item)
 }
 
 // open prepares the dataset once there is an item for it. The dataset's own
 // schemas are checked: Langfuse would name the first break of them, and no path.
 func (t *traceSeeder) open(ctx context.Context) error {
-	if t.seeder != nil || len(t.result.Evidence) == 0 {
+	if t.seeder != nil {
 		return nil
 	}
 	cfg := t.cfg.Config
@@ -283,8 +251,7 @@ func (t *traceSeeder) open(ctx context.Context) error {
 // refuse names a trace of which no item is made.
 func (t *traceSeeder) refuse(id string, err error) {
 	for _, why := range refusals(err) {
-		why.File = traceLabel(id)
-		t.result.Report.Problems.add(*why)
+		t.result.Report.Problems.add(dataset.Located{File: traceLabel(id)}, *why)
 	}
 	t.result.Refused++
 	if t.cfg.Show != nil {
@@ -309,30 +276,11 @@ func (t *traceSeeder) show(ctx context.Context, item dataset.Item, change Change
 	t.cfg.Show(shown)
 }
 
-// reader reads traces and what people said about them, from every kind of
-// server.
-type reader struct {
-	client *langfuse.Client
-	server langfuse.Capabilities
-	traces langfuse.Capabilities // by which traces are read
-	parts  langfuse.TraceParts
-}
-
-// newReader returns a reader. A server that writes its tables both ways is asked
-// for traces the legacy way: these tables have all of them, and what programs send
-// the legacy way has its name, tags, input and output on the trace, where the
-// newer reads do not find them.
-func newReader(client *langfuse.Client, server langfuse.Capabilities, parts langfuse.TraceParts) reader {
-	traces := server
-	traces.NewReads = server.NewReads && !server.LegacyReads
-	return reader{client, server, traces, parts}
-}
-
 // completedItems reads the completed items of the annotation queues, or only of
 // that of a name or id, by the id of their object. A server without queues has none.
-func (r *reader) completedItems(ctx context.Context, only string) (map[string][]completed, error) {
+func (t *traceSeeder) completedItems(ctx context.Context, only string) (map[string][]completed, error) {
 	items := map[string][]completed{}
-	for queue, err := range r.client.ListAnnotationQueues(ctx) {
+	for queue, err := range t.client.ListAnnotationQueues(ctx) {
 		if errors.Is(err, langfuse.ErrEndpointGone) || errors.Is(err, langfuse.ErrNotFound) {
 			return items, nil
 		}
@@ -342,7 +290,7 @@ func (r *reader) completedItems(ctx context.Context, only string) (map[string][]
 		if only != "" && queue.Name != only && queue.ID != only {
 			continue
 		}
-		for item, err := range r.client.ListQueueItems(ctx, queue.ID, langfuse.QueueCompleted) {
+		for item, err := range t.client.ListQueueItems(ctx, queue.ID, langfuse.QueueCompleted) {
 			if err != nil {
 				return nil, fmt.Errorf("reading the annotation queue %q: %w", queue.Name, err)
 			}
@@ -361,18 +309,14 @@ func refusalOf(err error) error {
 		return refuse(UnknownTrace, "", "there is no such trace in this project: the id is wrong, of another project, or has not arrived yet")
 	case errors.Is(err, langfuse.ErrRateLimited):
 		return refuse(NotRead, "", "could not be read: %v; the same command again goes on where this one stopped", err)
-	case errors.Is(err, langfuse.ErrTooLarge):
-		return refuse(TooLarge, "", "could not be read: %v", err)
 	case errors.As(err, &api) && api.Status >= 400 && api.Status < 500 && !errors.Is(err, langfuse.ErrUnauthorized) && !errors.Is(err, langfuse.ErrEndpointGone):
 		return refuse(NotRead, "", "could not be read: %v", err)
 	}
 	return nil
 }
 
-// read reads traces with their scores: with one request where the server can,
-// else, and if that is refused, one by one, so that each can be named. The error is
-// for what ends the work.
-func (r *reader) read(ctx context.Context, list []candidate) error {
+// read reads traces with their scores. The error is for what ends the work.
+func (t *traceSeeder) read(ctx context.Context, list []candidate) error {
 	byID := map[string]*candidate{}
 	for i := range list {
 		if list[i].bad == nil {
@@ -382,45 +326,20 @@ func (r *reader) read(ctx context.Context, list []candidate) error {
 	if len(byID) == 0 {
 		return nil
 	}
-	ids := slices.Sorted(maps.Keys(byID))
-	together := map[string]langfuse.Trace{}
-	if r.traces.NewReads {
-		for trace, err := range r.client.ReadTraces(ctx, r.traces, ids, r.parts) {
-			switch refused := refusalOf(err); {
-			case errors.Is(err, langfuse.ErrRateLimited): // each would be, too
-				for _, c := range byID {
-					c.bad = refused
-				}
-				return nil
-			case refused != nil:
-				clear(together)
-			case err != nil:
-				return fmt.Errorf("reading traces: %w", err)
-			default:
-				together[trace.ID] = trace
-			}
-		}
+	ids, together := slices.Sorted(maps.Keys(byID)), 1
+	if t.traces.NewReads {
+		together = len(ids)
 	}
 	group, working := errgroup.WithContext(ctx)
 	group.SetLimit(4)
-	for id, c := range byID {
-		if trace, ok := together[id]; ok {
-			c.trace = trace
-			continue
-		}
-		group.Go(func() (err error) {
-			c.trace, err = r.client.GetTrace(working, r.traces, id, r.parts)
-			if c.bad = refusalOf(err); err != nil && c.bad == nil {
-				return fmt.Errorf("reading traces: %w", err)
-			}
-			return nil
-		})
+	for part := range slices.Chunk(ids, together) {
+		group.Go(func() error { return t.readTraces(working, byID, part) })
 	}
 	if err := group.Wait(); err != nil {
-		return err
+		return fmt.Errorf("reading traces: %w", err)
 	}
 	var refused error
-	for score, err := range r.client.ReadScores(ctx, r.server, langfuse.ScoresQuery{TraceIDs: ids, Limit: 100}) {
+	for score, err := range t.client.ReadScores(ctx, t.server, langfuse.ScoresQuery{TraceIDs: ids, Limit: 100}) {
 		if refused = refusalOf(err); err != nil && refused == nil {
 			return fmt.Errorf("reading scores: %w", err)
 		}
@@ -430,6 +349,36 @@ func (r *reader) read(ctx context.Context, list []candidate) error {
 	}
 	for _, c := range byID {
 		c.bad = cmp.Or(c.bad, refused)
+	}
+	return nil
+}
+
+// readTraces reads traces with one request where the server can. If that is refused it
+// reads them one by one, so that each can be named.
+func (t *traceSeeder) readTraces(ctx context.Context, byID map[string]*candidate, ids []string) error {
+	missing := refusalOf(langfuse.ErrNotFound)
+	for trace, err := range t.client.ReadTraces(ctx, t.traces, ids, t.cfg.Mapping.parts()) {
+		refused := refusalOf(err)
+		if err != nil && refused == nil {
+			return err
+		}
+		if err != nil && len(ids) > 1 && !errors.Is(err, langfuse.ErrRateLimited) {
+			for part := range slices.Chunk(ids, 1) {
+				if err := t.readTraces(ctx, byID, part); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		missing = cmp.Or(refused, missing)
+		if c := byID[trace.ID]; c != nil {
+			c.trace = trace
+		}
+	}
+	for _, id := range ids {
+		if c := byID[id]; c.trace.ID == "" {
+			c.bad = missing
+		}
 	}
 	return nil
 }

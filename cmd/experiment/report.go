@@ -68,7 +68,7 @@ func reportAction(c *urfave.Context, env cli.Env, list []format, names []string)
 	if c.NArg() == 0 {
 		return cli.Usage("report takes the names or files of runs; experiment runs lists them")
 	}
-	ceiling, err := gold.Ceiling(c.Context, c.String("ceiling"))
+	ceiling, err := gold.Ceiling(c)
 	if err != nil {
 		return err
 	}

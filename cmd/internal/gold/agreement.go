@@ -4,12 +4,13 @@
 package gold
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -22,7 +23,6 @@ import (
 	"extraction-experiment/extraction"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/internal/files"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 	"extraction-experiment/report"
@@ -92,10 +92,8 @@ func annotations(ctx context.Context, env cli.Env, path string) (annotator, erro
 		case errors.As(err, &syntax):
 			problems.Add(err)
 			continue
-		case errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission):
-			return out, cli.Usage("%w", err)
 		case err != nil:
-			return out, cli.WithCode(cli.ExitIO, errors.Join(problems.Err(), err))
+			return out, cli.WithCode(cli.ExitUsage, errors.Join(problems.Err(), err))
 		}
 		one := annotated{}
 		if len(item.Input) > 0 {
@@ -110,15 +108,13 @@ func annotations(ctx context.Context, env cli.Env, path string) (annotator, erro
 		}
 		out.gold[item.ID] = one
 	}
-	return out, cli.WithCode(cli.ExitIO, problems.Err())
+	return out, problems.Err()
 }
 
 // symmetric are the scores that swapping expected and extracted leaves as they are,
 // where no side has aliases and every entity has a type or none has.
-func symmetric() []string {
-	return []string{scoring.EntityF1, scoring.EntityExactF1, scoring.EntityTypedF1, scoring.EntityStrictF1,
-		scoring.TypeAccuracy, scoring.RelationshipF1}
-}
+var symmetric = []string{scoring.EntityF1, scoring.EntityExactF1, scoring.EntityTypedF1, scoring.EntityStrictF1,
+	scoring.TypeAccuracy, scoring.RelationshipF1}
 
 // agree compares two annotators over the items that both have: precision, recall and F1
 // of one against the other, means over items with the 95 % interval of
@@ -126,7 +122,7 @@ func symmetric() []string {
 // items where both annotate them; where one alone does the other is not wrong. It is an
 // error of ExitIncompatible if no item is in both. Each item is scored twice.
 func agree(a, b annotator, options scoring.Options) (report.Agreement, error) {
-	out := report.Agreement{A: a.name, B: b.name, OnlyA: without(a, b), OnlyB: without(b, a), SameBothWays: []string{},
+	out := report.Agreement{A: a.name, B: b.name, OnlyA: a.without(b), OnlyB: b.without(a), SameBothWays: []string{},
 		Directed: map[string]int{}, Warnings: []string{}}
 	rules, err := scoring.New(options)
 	if err != nil {
@@ -141,21 +137,14 @@ func agree(a, b annotator, options scoring.Options) (report.Agreement, error) {
 		sums[i] = outcome.NewSummariser(outcome.Header{Scorer: out.Scorer},
 			outcome.SummaryConfig{Order: runs.ScoreOrder(), Worst: -1})
 	}
-	score := func(sum *outcome.Summariser, id string, expected, extracted extraction.Extraction) []outcome.Score {
-		result := rules.Score(expected, extracted)
-		o := outcome.Outcome{Item: id, Trial: 1, Attempt: 1, Scores: result.Scores}
-		o.Groups, o.Warnings = result.Groups, result.Warnings
-		sum.Add(o)
-		return result.Scores
-	}
 	var otherInput []string
 	for _, id := range slices.Sorted(maps.Keys(a.gold)) {
-		of, both := b.gold[id]
+		one := a.gold[id]
+		other, both := b.gold[id]
 		if !both {
 			continue
 		}
 		out.Items++
-		one, other := a.gold[id], of
 		if one.input != "" && other.input != "" && one.input != other.input {
 			otherInput = append(otherInput, id)
 		}
@@ -167,10 +156,12 @@ func agree(a, b annotator, options scoring.Options) (report.Agreement, error) {
 			out.OneRelationships++
 			one.Relationships, other.Relationships = nil, nil
 		}
-		there := score(sums[0], id, one.Extraction, other.Extraction)
-		back := score(sums[1], id, other.Extraction, one.Extraction)
-		for _, name := range symmetric() {
-			if !sameScore(there, back, name) {
+		there := score(sums[0], id, rules.Score(one.Extraction, other.Extraction))
+		back := score(sums[1], id, rules.Score(other.Extraction, one.Extraction))
+		for _, name := range symmetric {
+			x, _ := outcome.Lookup(there, name)
+			y, _ := outcome.Lookup(back, name)
+			if !reflect.DeepEqual(x.Value, y.Value) {
 				out.Directed[name]++
 			}
 		}
@@ -184,6 +175,20 @@ func agree(a, b annotator, options scoring.Options) (report.Agreement, error) {
 		out.Warnings = append(out.Warnings, fmt.Sprintf("the input is another one in %s of the same id: %s",
 			textutil.Counted(len(otherInput), "item"), firstIDs(otherInput)))
 	}
+	sumUp(&out, sums)
+	return out, nil
+}
+
+// score adds the result of an item and returns its scores.
+func score(sum *outcome.Summariser, id string, result scoring.Result) []outcome.Score {
+	o := outcome.Outcome{Item: id, Trial: 1, Attempt: 1, Scores: result.Scores}
+	o.Groups, o.Warnings = result.Groups, result.Warnings
+	sum.Add(o)
+	return result.Scores
+}
+
+// sumUp fills in both directions.
+func sumUp(out *report.Agreement, sums [2]*outcome.Summariser) {
 	for i, to := range []*report.Direction{&out.BAgainstA, &out.AAgainstB} {
 		s := sums[i].Summary()
 		*to = report.Direction{Scores: s.Scores, Groups: s.Groups}
@@ -193,64 +198,40 @@ func agree(a, b annotator, options scoring.Options) (report.Agreement, error) {
 			}
 		}
 	}
-	for _, name := range symmetric() {
+	for _, name := range symmetric {
 		if stat, _ := out.BAgainstA.Scores.Lookup(name); out.Directed[name] == 0 && stat.N > 0 {
 			out.SameBothWays = append(out.SameBothWays, name)
 		}
 	}
-	return out, nil
 }
 
-func sameScore(a, b []outcome.Score, name string) bool {
-	x, _ := outcome.Lookup(a, name)
-	y, _ := outcome.Lookup(b, name)
-	if x.Value == nil || y.Value == nil {
-		return x.Value == y.Value
-	}
-	return *x.Value == *y.Value
-}
-
-// without lists the items of a that b has not.
-func without(a, b annotator) []string {
-	list := []string{}
-	for _, id := range slices.Sorted(maps.Keys(a.gold)) {
-		if _, both := b.gold[id]; !both {
-			list = append(list, id)
-		}
-	}
-	return list
+// without lists the items that another annotator has not.
+func (a annotator) without(other annotator) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(a.gold)), func(id string) bool {
+		_, both := other.gold[id]
+		return both
+	})
 }
 
 // firstIDs names the first of some items.
 func firstIDs(ids []string) string {
-	if len(ids) == 0 {
-		return "none"
-	}
 	names := cli.Each(ids[:min(5, len(ids))], named)
 	if more := len(ids) - len(names); more > 0 {
 		names[len(names)-1] += fmt.Sprintf(" and %d more", more)
 	}
-	return strings.Join(names, ", ")
+	return cmp.Or(strings.Join(names, ", "), "none")
 }
 
-// mostCeiling bounds the file of an agreement, in bytes.
-const mostCeiling = 64 << 20
-
-// Ceiling reads what experiment agreement --json printed; nil for "". Another file is
-// an error of ExitUsage.
-func Ceiling(ctx context.Context, path string) (*report.Agreement, error) {
-	if path == "" {
-		return nil, nil
-	}
-	raw, err := files.Read(ctx, path, mostCeiling)
-	if err != nil {
-		return nil, cli.Usage("--ceiling: %w", err)
-	}
-	var a report.Agreement
-	if err := json.Unmarshal(raw, &a); err != nil || a.Items < 1 || len(a.BAgainstA.Scores) == 0 {
-		return nil, cli.Usage("--ceiling: %s is not what experiment agreement A B --json prints", path)
-	}
-	return &a, nil
+// Ceiling reads the file of --ceiling, which is what experiment agreement --json printed;
+// nil without the flag. Another file is an error of ExitUsage.
+func Ceiling(c *urfave.Context) (*report.Agreement, error) {
+	return readNamed(c, "ceiling", "--ceiling", func(raw []byte) (*report.Agreement, error) {
+		a := &report.Agreement{}
+		if err := json.Unmarshal(raw, a); err != nil || a.Items < 1 || len(a.BAgainstA.Scores) == 0 {
+			return nil, cli.Usage("it is not what experiment agreement A B --json prints")
+		}
+		return a, nil
+	})
 }
 
 // Beside puts the ceiling, if there is one, beside the scores of a run, and warns of

@@ -57,40 +57,48 @@ func auditAction(c *urfave.Context, env cli.Env) (err error) {
 	if err := checkAuditFlags(c); err != nil {
 		return err
 	}
+	ctx := c.Context
 	options, err := settings.ScoringOptions(c.String("options"))
 	if err != nil {
 		return err
 	}
-	rules, err := scoring.New(options)
+	chosen, err := readNamed(c, "decisions", "the decisions", parseDecisions)
 	if err != nil {
 		return err
 	}
-	chosen, err := readDecisions(c.Context, c.String("decisions"))
+	sources, done, err := runs.Sources(ctx, env, c.Args().Slice(), c.String("dataset"), false)
+	defer func() { err = errors.Join(err, done()) }()
 	if err != nil {
 		return err
 	}
-	ctx := c.Context
-	a, err := openAudit(ctx, c.Args().Slice(), c.String("dataset"))
+	a, err := newAudit(ctx, sources)
+	if err == nil {
+		err = a.sameItems()
+	}
+	if err != nil {
+		return err
+	}
+	a.env = env
 	defer func() { err = errors.Join(err, a.close()) }()
-	if err != nil {
+	if err := a.readDataset(ctx); err != nil {
 		return err
 	}
-	if err := a.readDataset(ctx, env); err != nil {
-		return err
-	}
-	result, err := harness.Audit(ctx, harness.AuditConfig{
-		Systems: a.systems, Rules: rules, Items: func() iter.Seq2[harness.AuditItem, error] { return a.items(ctx) },
-		Top: c.Int("top"), Keep: chosen.keys(), Confirmed: a.confirmed,
-	})
+	result, err := a.audit(ctx, options, harness.AuditConfig{Top: c.Int("top"), Keep: chosen.keys()})
 	if err != nil {
 		return err
 	}
 	if result.Items == 0 {
 		return cli.Errorf(cli.ExitIncompatible, "nothing to audit: no item has gold of the dataset as it is now, and outputs of two systems (%d have not, and of %d the dataset has other gold by now)", result.Skipped, a.outdated)
 	}
+	return a.report(c, result, chosen)
+}
+
+// report judges, writes and queues what was found, as the flags say, and prints it.
+func (a *audited) report(c *urfave.Context, result harness.AuditResult, chosen decisions) (err error) {
+	ctx := c.Context
 	audit := report.Audit{Dataset: a.header.Dataset.Name, Outdated: a.outdated}
 	if model := c.String("judge"); model != "" {
-		if audit.Judging, err = a.judge(ctx, env, model, &result); err != nil {
+		if audit.Judging, err = a.judge(ctx, model, &result); err != nil {
 			return err
 		}
 	}
@@ -108,38 +116,41 @@ func auditAction(c *urfave.Context, env cli.Env) (err error) {
 	}
 	var queued error // some items could not be
 	if name := c.String("queue"); name != "" {
-		audit.Queue, queued = a.queue(ctx, env, name, c.Bool("create-queue"), result.Findings)
+		audit.Queue, queued = a.queue(ctx, name, c.Bool("create-queue"), result.Findings)
 		if queued != nil && cli.ExitCode(queued) != cli.ExitFailures {
 			return queued
 		}
 	}
-	return errors.Join(runs.Print(env, c.Bool("json"), audit, report.AuditText), queued)
+	return errors.Join(runs.Print(a.env, c.Bool("json"), audit, report.AuditText), queued)
 }
 
 // checkAuditFlags refuses flags that cannot be meant.
 func checkAuditFlags(c *urfave.Context) error {
-	var problems []error
-	if c.NArg() == 0 {
-		problems = append(problems, cli.Usage("audit takes two runs or more, or one of several trials; experiment runs lists them"))
+	problems := []error{runs.CanWritePage(c.String("html"))}
+	wrong := func(bad bool, format string, args ...any) {
+		if bad {
+			problems = append(problems, cli.Usage(format, args...))
+		}
 	}
-	if c.Int("top") < 1 {
-		problems = append(problems, cli.Usage("--top: %d is less than 1", c.Int("top")))
+	wrong(c.NArg() == 0, "audit takes two runs or more, or one of several trials; experiment runs lists them")
+	for _, name := range c.Args().Slice() {
+		wrong(strings.HasPrefix(name, runs.InLangfuse), needsOutputs, name)
 	}
-	if (c.String("corrected") == "") != (c.String("decisions") == "") {
-		problems = append(problems, cli.Usage("--decisions says what was accepted, --corrected where the changed items go: give both or none"))
-	}
-	if c.Bool("create-queue") && c.String("queue") == "" {
-		problems = append(problems, cli.Usage("--create-queue: add --queue NAME"))
-	}
-	problems = append(problems, runs.CanWritePage(c.String("html")))
+	wrong(c.Int("top") < 1, "--top: %d is less than 1", c.Int("top"))
+	wrong((c.String("corrected") == "") != (c.String("decisions") == ""),
+		"--decisions says what was accepted, --corrected where the changed items go: give both or none")
+	wrong(c.Bool("create-queue") && c.String("queue") == "", "--create-queue: add --queue NAME")
 	if path := c.String("corrected"); path != "" {
 		problems = append(problems, cli.CanWrite(path))
 	}
 	return errors.Join(problems...)
 }
 
+const needsOutputs = "%s: an audit needs what the run extracted: name a run of this folder, its file or an export"
+
 // audited are the runs of one audit.
 type audited struct {
+	env     cli.Env
 	runs    []*runstore.Reader
 	headers []outcome.Header
 	header  outcome.Header     // of the first run
@@ -151,58 +162,72 @@ type audited struct {
 	outdated int
 }
 
-func (a *audited) close() error {
-	var problems []error
-	if a.langfuse != nil {
-		problems = append(problems, a.langfuse.Close())
+// connect opens the Langfuse of the environment, once.
+func (a *audited) connect(ctx context.Context) (err error) {
+	if a.langfuse == nil {
+		a.langfuse, err = settings.Connect(ctx, a.env.Getenv)
 	}
-	for _, r := range a.runs {
-		problems = append(problems, r.Close())
-	}
-	return errors.Join(problems...)
+	return err
 }
 
-// openAudit opens the runs and sees to it that they have the same items.
-func openAudit(ctx context.Context, names []string, dataset string) (*audited, error) {
+func (a *audited) close() error {
+	if a.langfuse == nil {
+		return nil
+	}
+	return a.langfuse.Close()
+}
+
+// newAudit takes runs of extractions whose outputs are here; others are refused.
+func newAudit(ctx context.Context, sources []compare.Source) (*audited, error) {
 	a := &audited{}
-	for _, name := range names {
-		if strings.HasPrefix(name, runs.InLangfuse) {
-			return a, cli.Usage("%s: an audit needs what the run extracted: name a run of this folder, its file or an export", name)
+	for _, source := range sources {
+		local, is := source.(runs.Source)
+		if !is {
+			return nil, cli.Usage(needsOutputs, source.Where())
 		}
-		run, err := runs.Open(ctx, name, dataset)
+		h, err := local.Header(ctx)
 		if err != nil {
-			return a, err
-		}
-		a.runs = append(a.runs, run)
-		h, err := run.Header(ctx)
-		if err != nil {
-			return a, err
+			return nil, err
 		}
 		if h.Harness != harness.Name {
-			return a, cli.Usage("the run %q is of the harness %s: an audit is of extractions", h.Name, h.Harness)
+			return nil, cli.Usage("the run %q is of the harness %s: an audit is of extractions", h.Name, h.Harness)
 		}
-		if slices.Contains(a.systems, h.Name) {
-			return a, cli.Usage("the run %q is named twice", h.Name)
-		}
-		a.headers, a.systems = append(a.headers, h), append(a.systems, h.Name)
+		a.runs, a.headers, a.systems = append(a.runs, local.Reader), append(a.headers, h), append(a.systems, h.Name)
 	}
 	a.header = a.headers[0]
-	for _, h := range a.headers {
-		switch {
-		case h.Dataset.Fingerprint == "":
-			return a, cli.Usage("the run %q is still listing its items: audit it once it has run", h.Name)
-		case h.Dataset.Fingerprint != a.header.Dataset.Fingerprint:
-			return a, cli.Errorf(cli.ExitIncompatible, "%q and %q are not over the same items: other ids, inputs or expected outputs; experiment rescore --dataset %s@now scores both over the gold of now",
-				a.header.Name, h.Name, cli.Quote(a.header.Dataset.Name))
-		}
-	}
-	if len(names) == 1 {
+	if len(a.runs) == 1 {
 		a.systems = nil
 		for trial := range max(1, a.header.Trials) {
 			a.systems = append(a.systems, fmt.Sprintf("%s trial %d", a.header.Name, trial+1))
 		}
 	}
 	return a, nil
+}
+
+// sameItems sees to it that the runs are different ones over the same items.
+func (a *audited) sameItems() error {
+	for i, h := range a.headers {
+		switch {
+		case slices.Contains(a.systems[:i], h.Name):
+			return cli.Usage("the run %q is named twice", h.Name)
+		case h.Dataset.Fingerprint == "":
+			return cli.Usage("the run %q is still listing its items: audit it once it has run", h.Name)
+		case h.Dataset.Fingerprint != a.header.Dataset.Fingerprint:
+			return cli.Errorf(cli.ExitIncompatible, "%q and %q are not over the same items: other ids, inputs or expected outputs; experiment rescore --dataset %s@now scores both over the gold of now",
+				a.header.Name, h.Name, cli.Quote(a.header.Dataset.Name))
+		}
+	}
+	return nil
+}
+
+// audit audits the runs with the options of a scorer.
+func (a *audited) audit(ctx context.Context, options scoring.Options, cfg harness.AuditConfig) (result harness.AuditResult, err error) {
+	if cfg.Rules, err = scoring.New(options); err != nil {
+		return result, err
+	}
+	cfg.Systems, cfg.Confirmed = a.systems, a.confirmed
+	cfg.Items = func() iter.Seq2[harness.AuditItem, error] { return a.items(ctx) }
+	return harness.Audit(ctx, cfg)
 }
 
 // doubtfulFrom is the doubt from which an item is left out of a comparison.
@@ -212,29 +237,14 @@ const doubtfulFrom = 0.5
 // extracted: those with a finding of a doubt of at least 0.5. Langfuse is not asked. Runs
 // that cannot be audited have none: nil.
 func Doubtful(ctx context.Context, sources []compare.Source) (map[string]bool, error) {
-	a := &audited{}
-	for _, source := range sources {
-		local, is := source.(runs.Source)
-		if !is {
-			return nil, nil
-		}
-		h, err := local.Header(ctx)
-		if err != nil || h.Harness != harness.Name {
-			return nil, err
-		}
-		a.runs, a.headers, a.systems = append(a.runs, local.Reader), append(a.headers, h), append(a.systems, h.Name)
-	}
-	if len(a.runs) < 2 {
+	a, err := newAudit(ctx, sources)
+	if cli.ExitCode(err) == cli.ExitUsage || len(sources) < 2 {
 		return nil, nil
 	}
-	a.header = a.headers[0]
-	rules, err := scoring.New(scoring.DefaultOptions())
 	if err != nil {
 		return nil, err
 	}
-	result, err := harness.Audit(ctx, harness.AuditConfig{
-		Systems: a.systems, Rules: rules, Items: func() iter.Seq2[harness.AuditItem, error] { return a.items(ctx) }, Least: doubtfulFrom, Top: math.MaxInt, Brief: true,
-	})
+	result, err := a.audit(ctx, scoring.DefaultOptions(), harness.AuditConfig{Least: doubtfulFrom, Top: math.MaxInt, Brief: true})
 	doubtful := map[string]bool{}
 	for _, d := range result.Findings {
 		doubtful[d.Item] = true
@@ -294,10 +304,7 @@ func (a *audited) items(ctx context.Context) iter.Seq2[harness.AuditItem, error]
 			}
 			item.Input, item.Expected = full.Input, full.Expected
 			if len(row) > 1 {
-				item.Outputs = nil
-				for _, of := range row {
-					item.Outputs = append(item.Outputs, delivered(of))
-				}
+				item.Outputs = cli.Each(row, delivered)
 			}
 			if !yield(item, err) || err != nil {
 				return

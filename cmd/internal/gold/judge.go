@@ -36,8 +36,8 @@ const (
 // judge asks a model about every finding that is kept, and notes what it says. An answer
 // that cannot be used is noted as that. The cost is nil where one of the requests has an
 // unknown one.
-func (a *audited) judge(ctx context.Context, env cli.Env, model string, result *harness.AuditResult) (said *report.Judging, err error) {
-	opened, err := system.Opener{Getenv: env.Getenv, Stderr: os.Stderr}.OpenModel(system.Config{Model: model, Limits: system.Limits{Retries: pipeline.DefaultTries - 1, Concurrency: judgedAtOnce}})
+func (a *audited) judge(ctx context.Context, model string, result *harness.AuditResult) (said *report.Judging, err error) {
+	opened, err := system.Opener{Getenv: a.env.Getenv, Stderr: os.Stderr}.OpenModel(system.Config{Model: model, Limits: system.Limits{Retries: pipeline.DefaultTries - 1, Concurrency: judgedAtOnce}})
 	if err != nil {
 		return nil, err
 	}

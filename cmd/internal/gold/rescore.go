@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	urfave "github.com/urfave/cli/v2"
@@ -51,33 +52,29 @@ func RescoreCommand(env cli.Env) *urfave.Command {
 	}
 }
 
-func rescoreAction(c *urfave.Context, env cli.Env) error {
+func rescoreAction(c *urfave.Context, env cli.Env) (err error) {
 	options, err := settings.ScoringOptions(c.String("options"))
 	if err != nil {
 		return err
 	}
 	ctx := c.Context
-	one := &rescorer{c: c, env: env, options: options}
+	r := &rescorer{c: c, env: env, options: options}
+	r.evaluators = sync.OnceValues(func() (system.Scorers, error) { return evaluatorsAgain(ctx, env, c.String("config")) })
 	if name, now := strings.CutSuffix(c.String("dataset"), "@now"); now {
-		return one.overNow(ctx, name)
+		return r.overNow(ctx, name)
 	}
 	if c.NArg() != 1 {
 		return cli.Usage("rescore takes the name or file of one run; experiment runs lists them")
 	}
-	named := c.Args().First()
 	if c.IsSet("gate") {
 		return cli.Usage("--gate goes with --dataset NAME@now; experiment compare OLD NEW --gate RULE judges a run that was scored again")
 	}
-	from, err := runs.Open(ctx, named, c.String("dataset"))
+	from, err := runs.Open(ctx, c.Args().First(), c.String("dataset"))
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, from.Close()) }()
-	cfg, err := one.config(ctx, from, "-rescored")
-	if err != nil {
-		return err
-	}
-	moves, path, err := one.rescore(ctx, cfg)
+	moves, path, err := r.rescore(ctx, experiment.RescoreConfig{From: from}, "-rescored")
 	if err != nil {
 		return err
 	}
@@ -90,24 +87,47 @@ func rescoreAction(c *urfave.Context, env cli.Env) error {
 
 // rescorer is one call of the command.
 type rescorer struct {
-	c       *urfave.Context
-	env     cli.Env
-	options scoring.Options
-	custom  system.Scorers
-	opened  bool // custom is
+	c          *urfave.Context
+	env        cli.Env
+	options    scoring.Options
+	evaluators func() (system.Scorers, error)
 }
 
-// config says how a run is scored again; its name gets the suffix unless --name
+// rescore makes the new run and says what moved; its name gets the suffix unless --name
 // says another one.
-func (r *rescorer) config(ctx context.Context, from *runstore.Reader, suffix string) (experiment.RescoreConfig, error) {
-	cfg := experiment.RescoreConfig{From: from}
-	header, err := from.Header(ctx)
+func (r *rescorer) rescore(ctx context.Context, cfg experiment.RescoreConfig, suffix string) (report.MovesResult, string, error) {
+	err := r.complete(ctx, &cfg, suffix)
+	if err == nil {
+		err = noteUnfinished(ctx, r.env, cfg.From)
+	}
 	if err != nil {
-		return cfg, err
+		return report.MovesResult{}, "", err
+	}
+	moves := report.NewMoves(cfg.Pin.Primary)
+	cfg.Moved = moves.Add
+	made, path, err := experiment.Rescore(ctx, cfg)
+	_, taken := errors.AsType[*experiment.NameTakenError](err)
+	switch {
+	case taken:
+		err = cli.Usage("%w: choose another with --name", err)
+	case errors.Is(err, experiment.ErrSameGold):
+		err = cli.Usage("%s: %w: there is nothing to score again", textutil.Line(made.Rescored.Name), err)
+	}
+	if err != nil {
+		return report.MovesResult{}, "", err
+	}
+	return moves.Result(made, runs.ScoreOrder()), path, nil
+}
+
+// complete says how a run is scored again.
+func (r *rescorer) complete(ctx context.Context, cfg *experiment.RescoreConfig, suffix string) error {
+	header, err := cfg.From.Header(ctx)
+	if err != nil {
+		return err
 	}
 	cfg.Name = cmp.Or(r.c.String("name"), header.Name+suffix)
 	if err := rescorable(r.c, header, cfg.Name); err != nil {
-		return cfg, err
+		return err
 	}
 	cfg.Describe = func(h *outcome.Header) {
 		sha, _, modified := runs.Revision()
@@ -118,38 +138,24 @@ func (r *rescorer) config(ctx context.Context, from *runstore.Reader, suffix str
 	}
 	if header.Harness == answers.Name {
 		cfg.Pin, cfg.Scorer = answers.Pin(), answers.ScorerOf(header)
-		return cfg, noteUnfinished(ctx, r.env, from)
+		return nil
 	}
-	if !r.opened {
-		r.opened = true
-		if r.custom, err = evaluatorsAgain(ctx, r.env, r.c.String("config")); err != nil {
-			return cfg, err
+	options := r.options
+	if cfg.Gold != nil && !r.c.IsSet("options") && len(header.Scorer.Options) > 0 {
+		if options, err = scoring.ParseOptions(header.Scorer.Options, scoring.DefaultOptions()); err != nil {
+			return err
 		}
 	}
-	again, err := system.NewRules(r.options)
+	again, err := system.NewRules(options)
 	if err != nil {
-		return cfg, err
+		return err
 	}
-	again.Custom = r.custom
-	cfg.Pin = outcome.Scorer{Version: scoring.Version, Options: again.Raw, Primary: harness.Primary, Custom: r.custom.Described, OutputOnly: []string{harness.GroundedRate}}
-	if cfg.Scorer, err = again.Judge(nil); err != nil {
-		return cfg, err
+	if again.Custom, err = r.evaluators(); err != nil {
+		return err
 	}
-	return cfg, noteUnfinished(ctx, r.env, from)
-}
-
-// rescore makes the new run and says what moved.
-func (r *rescorer) rescore(ctx context.Context, cfg experiment.RescoreConfig) (report.MovesResult, string, error) {
-	moves := report.NewMoves(cfg.Pin.Primary)
-	cfg.Moved = moves.Add
-	made, path, err := experiment.Rescore(ctx, cfg)
-	if _, taken := errors.AsType[*experiment.NameTakenError](err); taken {
-		err = cli.Usage("%w: choose another with --name", err)
-	}
-	if err != nil {
-		return report.MovesResult{}, "", err
-	}
-	return moves.Result(made, runs.ScoreOrder()), path, nil
+	cfg.Pin = outcome.Scorer{Version: scoring.Version, Options: again.Raw, Primary: harness.Primary, Custom: again.Custom.Described, OutputOnly: []string{harness.GroundedRate}}
+	cfg.Scorer, err = again.Judge(nil)
+	return err
 }
 
 // overNow scores runs over the gold that their dataset has now.
@@ -161,15 +167,16 @@ func (r *rescorer) overNow(ctx context.Context, name string) (err error) {
 	case len(words) > 1 && r.c.IsSet("name"):
 		return cli.Usage("--name is for one run; there are %d", len(words))
 	}
-	gate, metric, err := runs.ReadGate(r.c.StringSlice("gate"), "")
+	cfg := runs.Comparison()
+	cfg.Changed = -1
+	if cfg.Gate, cfg.Metric, err = runs.ReadGate(r.c.StringSlice("gate"), ""); err != nil {
+		return err
+	}
+	gold, closeGold, err := datasetNow(ctx, r.env, name)
 	if err != nil {
 		return err
 	}
-	source, version, closeSource, err := datasetNow(ctx, r.env, name)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, closeSource()) }()
+	defer func() { err = errors.Join(err, closeGold()) }()
 	before, done, err := runs.Sources(ctx, r.env, words, name, false)
 	defer func() { err = errors.Join(err, done()) }()
 	if err != nil {
@@ -182,30 +189,14 @@ func (r *rescorer) overNow(ctx context.Context, name string) (err error) {
 		if !is {
 			return cli.Usage("%s has no outputs here: only a run file or an export can be scored again", word)
 		}
-		header, err := from.Header(ctx)
-		if err != nil {
-			return err
-		}
-		if !r.c.IsSet("options") && len(header.Scorer.Options) > 0 {
-			if r.options, err = scoring.ParseOptions(header.Scorer.Options, scoring.DefaultOptions()); err != nil {
-				return err
-			}
-		}
-		cfg, err := r.config(ctx, from.Reader, "-"+stamp(version))
-		if err != nil {
-			return err
-		}
 		left := map[string]int{}
-		cfg.Gold, cfg.GoldVersion, cfg.Left = source, version, func(_, why string) { left[why]++ }
-		moves, path, err := r.rescore(ctx, cfg)
-		if errors.Is(err, experiment.ErrSameGold) {
-			return cli.Usage("%s: %w: there is nothing to score again", textutil.Line(header.Name), err)
-		}
+		gold.From, gold.Left = from.Reader, func(_, why string) { left[why]++ }
+		moves, path, err := r.rescore(ctx, gold, "-"+stamp(gold.GoldVersion))
 		if err != nil {
 			return err
 		}
 		for why, n := range left {
-			fmt.Fprintf(r.env.Stderr, "note: %s: %s left out: %s\n", textutil.Line(header.Name), textutil.Counted(n, "item"), why)
+			fmt.Fprintf(r.env.Stderr, "note: %s: %s left out: %s\n", textutil.Line(moves.From.Name), textutil.Counted(n, "item"), why)
 		}
 		result.Runs, paths = append(result.Runs, moves), append(paths, path)
 	}
@@ -214,8 +205,6 @@ func (r *rescorer) overNow(ctx context.Context, name string) (err error) {
 	if err != nil {
 		return err
 	}
-	cfg := runs.Comparison()
-	cfg.Metric, cfg.Gate, cfg.Changed = metric, gate, -1
 	if err := shift(ctx, &result, cfg, before, after); err != nil {
 		return err
 	}
@@ -273,24 +262,22 @@ func shift(ctx context.Context, r *report.Regold, cfg compare.Config, before, af
 }
 
 // datasetNow opens a dataset as it is: in Langfuse with its version, or a file.
-func datasetNow(ctx context.Context, env cli.Env, name string) (source experiment.Source, version string, done func() error, err error) {
+func datasetNow(ctx context.Context, env cli.Env, name string) (cfg experiment.RescoreConfig, done func() error, err error) {
+	lf := &settings.Langfuse{}
 	done = func() error { return nil }
-	var lf *settings.Langfuse
-	var at *experiment.Langfuse
 	if !experiment.IsFile(name) {
 		if lf, err = settings.Connect(ctx, env.Getenv); err != nil {
-			return nil, "", done, err
+			return cfg, nil, err
 		}
-		at, done = &lf.Langfuse, lf.Close
+		done = lf.Close
 	}
-	source, err = experiment.Open(ctx, at, name)
-	if err != nil {
-		return nil, "", done, errors.Join(cli.WithCode(cli.ExitUsage, err), done())
+	if cfg.Gold, err = experiment.Open(ctx, &lf.Langfuse, name); err != nil {
+		return cfg, nil, errors.Join(cli.WithCode(cli.ExitUsage, err), done())
 	}
-	if pinned, is := source.(*tracking.Dataset); is {
-		version = pinned.Version()
+	if pinned, is := cfg.Gold.(*tracking.Dataset); is {
+		cfg.GoldVersion = pinned.Version()
 	}
-	return source, version, done, nil
+	return cfg, done, nil
 }
 
 // stamp makes a version part of a name; a file has none, but the time.

@@ -5,18 +5,21 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
-	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/dataset"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/internal/files"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
+	"extraction-experiment/outcome"
+	"extraction-experiment/report"
+	"extraction-experiment/runstore"
 	"extraction-experiment/seed"
+	"extraction-experiment/tracking"
 )
 
 // What a person decides of a finding.
@@ -38,17 +41,10 @@ type decision struct {
 	Verdict string `json:"verdict"`
 }
 
-// readDecisions reads the file of that name; none for "".
-func readDecisions(ctx context.Context, path string) (d decisions, err error) {
-	if path == "" {
-		return d, nil
-	}
-	raw, err := files.Read(ctx, path, files.MaxText)
-	if err != nil {
-		return d, cli.Usage("reading the decisions: %w", err)
-	}
+// parseDecisions reads that file.
+func parseDecisions(raw []byte) (d decisions, err error) {
 	if err := json.Unmarshal(raw, &d); err != nil {
-		return d, cli.Usage("%s is no file of decisions, as the page of experiment audit --html saves it: %w", path, err)
+		return d, cli.Usage("it is no file of decisions, as the page of experiment audit --html saves it: %w", err)
 	}
 	var problems []error
 	seen := map[string]bool{}
@@ -64,10 +60,7 @@ func readDecisions(ctx context.Context, path string) (d decisions, err error) {
 	if len(d.Decisions) == 0 {
 		problems = append(problems, errors.New("it holds no decision"))
 	}
-	if err := errors.Join(problems...); err != nil {
-		return d, cli.Usage("%s: %w", path, err)
-	}
-	return d, nil
+	return d, cli.WithCode(cli.ExitUsage, errors.Join(problems...))
 }
 
 // keys are the findings that were decided.
@@ -81,13 +74,13 @@ func (d decisions) keys() map[string]bool {
 
 // goldNow is what the dataset has of an item now.
 type goldNow struct {
-	gold      string          // hash of the expected output
-	confirmed map[string]bool // findings against which people confirmed this gold
+	gold      string   // hash of the expected output
+	confirmed []string // findings against which people confirmed this gold
 }
 
 // readDataset reads the gold that the dataset has now, where it is in Langfuse. Memory: a
 // hash an item.
-func (a *audited) readDataset(ctx context.Context, env cli.Env) error {
+func (a *audited) readDataset(ctx context.Context) error {
 	a.gold = map[string]goldNow{}
 	if a.header.Dataset.ID == "" { // a file: what people said stands in the items of the run
 		for item, err := range a.runs[0].Items(ctx) {
@@ -100,20 +93,15 @@ func (a *audited) readDataset(ctx context.Context, env cli.Env) error {
 		}
 		return nil
 	}
-	lf, err := settings.Connect(ctx, env.Getenv)
-	if err != nil {
+	if err := a.connect(ctx); err != nil {
 		return err
 	}
-	a.langfuse = lf
-	version, err := lf.Client.CurrentDatasetVersion(ctx, a.header.Dataset.Name)
-	if err != nil {
-		return fmt.Errorf("reading the dataset %q as it is now: %w", a.header.Dataset.Name, err)
-	}
-	for item, err := range lf.Client.ListDatasetItems(ctx, langfuse.DatasetItemsQuery{DatasetName: a.header.Dataset.Name, Version: version}) {
-		if err != nil {
-			return fmt.Errorf("reading the dataset %q as it is now: %w", a.header.Dataset.Name, err)
-		}
+	name := a.header.Dataset.Name
+	err := seed.EachStored(ctx, a.langfuse.Client, name, func(item langfuse.DatasetItem) {
 		a.gold[item.ID] = storedGold(item.ExpectedOutput, item.Metadata)
+	})
+	if err != nil {
+		return fmt.Errorf("reading the dataset %q as it is now: %w", name, err)
 	}
 	return nil
 }
@@ -121,14 +109,8 @@ func (a *audited) readDataset(ctx context.Context, env cli.Env) error {
 func storedGold(expected, metadata json.RawMessage) goldNow {
 	s := goldNow{gold: dataset.GoldHash(expected)}
 	for _, review := range seed.Reviews(metadata) {
-		if review.Verdict != seed.Confirmed || review.Gold != s.gold {
-			continue
-		}
-		if s.confirmed == nil {
-			s.confirmed = map[string]bool{}
-		}
-		for _, key := range review.Findings {
-			s.confirmed[key] = true
+		if review.Verdict == seed.Confirmed && review.Gold == s.gold {
+			s.confirmed = append(s.confirmed, review.Findings...)
 		}
 	}
 	return s
@@ -145,7 +127,7 @@ func (a *audited) changed(item dataset.Item) bool {
 
 // confirmed reports whether a person confirmed the gold against a finding.
 func (a *audited) confirmed(item, finding string) bool {
-	return a.gold[item].confirmed[finding]
+	return slices.Contains(a.gold[item].confirmed, finding)
 }
 
 // writeCorrected writes the items about which something was decided: with the accepted
@@ -170,15 +152,7 @@ func (a *audited) writeCorrected(ctx context.Context, path string, d decisions, 
 	if err := errors.Join(problems...); err != nil {
 		return cli.Usage("%w", err)
 	}
-	format, err := dataset.FormatOf(path)
-	if err != nil {
-		return err
-	}
-	return cli.WriteFile(path, func(w io.Writer) error {
-		out, err := dataset.NewWriter(w, format)
-		if err != nil {
-			return err
-		}
+	return writeItems(path, func(out *dataset.Writer) error {
 		for _, id := range slices.Sorted(maps.Keys(byItem)) {
 			item, err := a.reviewed(ctx, id, byItem[id], found)
 			if err == nil {
@@ -188,7 +162,7 @@ func (a *audited) writeCorrected(ctx context.Context, path string, d decisions, 
 				return err
 			}
 		}
-		return out.Close()
+		return nil
 	})
 }
 
@@ -214,20 +188,172 @@ func (a *audited) reviewed(ctx context.Context, id string, list []decision, foun
 			right = append(right, found[one.Finding])
 		}
 	}
-	review := seed.Review{Verdict: seed.Corrected, Gold: list[0].Gold, At: time.Now().UTC().Truncate(time.Millisecond), Run: a.header.Name}
-	if len(right) > 0 {
-		review.Findings = keys[accepted]
-		item.Metadata, err = seed.WithReview(item.Metadata, review)
-		if err == nil {
-			item.Expected, err = harness.Corrected(item.Expected, right)
+	at := time.Now().UTC().Truncate(time.Millisecond)
+	review := func(verdict, gold string, findings []string) {
+		if err == nil && len(findings) > 0 {
+			item.Metadata, err = seed.WithReview(item.Metadata,
+				seed.Review{Verdict: verdict, Gold: gold, Findings: findings, At: at, Run: a.header.Name})
 		}
 	}
-	if err == nil && len(keys[rejected]) > 0 { // of the gold as it is from now on
-		review.Verdict, review.Gold, review.Findings = seed.Confirmed, dataset.GoldHash(item.Expected), keys[rejected]
-		item.Metadata, err = seed.WithReview(item.Metadata, review)
+	review(seed.Corrected, list[0].Gold, keys[accepted])
+	if err == nil && len(right) > 0 {
+		item.Expected, err = harness.Corrected(item.Expected, right)
 	}
+	review(seed.Confirmed, dataset.GoldHash(item.Expected), keys[rejected]) // the gold as it is from now on
 	if err != nil {
 		return item, cli.Usage("item %q: %w", named(id), err)
 	}
 	return item, nil
+}
+
+// checkedConfig is the score configuration of a queue that is made here: the API
+// asks for one. People may set it or not; a completed item counts.
+const checkedConfig = "gold_checked"
+
+// queue puts the items of findings into an annotation queue: for each its trace in the
+// newest run, with a comment and a score that say what is doubtful. A trace that is
+// there already is left alone, so that it is safe to repeat. An error with exit code 4
+// names the items that could not be queued.
+func (a *audited) queue(ctx context.Context, name string, create bool, findings []harness.Doubt) (*report.Queued, error) {
+	if err := a.connect(ctx); err != nil {
+		return nil, err
+	}
+	client, project := a.langfuse.Client, a.langfuse.Server.Project
+	header, traces, err := a.traces(ctx, project)
+	if err != nil {
+		return nil, err
+	}
+	queue, created, err := openQueue(ctx, client, name, create)
+	if err != nil {
+		return nil, err
+	}
+	out := &report.Queued{Name: queue.Name, Created: created, Run: header.Name}
+	var ready []string
+	var failed []error
+	byItem := map[string][]harness.Doubt{}
+	for _, d := range findings {
+		byItem[d.Item] = append(byItem[d.Item], d)
+	}
+	for _, d := range findings {
+		trace, of := traces[d.Item], byItem[d.Item]
+		delete(byItem, d.Item)
+		if len(of) == 0 { // it had its turn
+			continue
+		}
+		if trace == "" {
+			failed = append(failed, fmt.Errorf("item %q: the run %s has no outcome of it", named(d.Item), header.Name))
+			continue
+		}
+		err := remark(ctx, client, project, header, trace, of)
+		api, answered := errors.AsType[*langfuse.APIError](err)
+		switch {
+		case err == nil:
+			ready = append(ready, trace)
+		case answered && api.Status < 500 && !errors.Is(err, langfuse.ErrUnauthorized):
+			failed = append(failed, fmt.Errorf("item %q: trace %s: %w", named(d.Item), trace, err))
+		default:
+			return out, err
+		}
+	}
+	added, err := client.QueueTraces(ctx, queue.ID, ready)
+	out.Added, out.There, out.Failed = len(added), len(ready)-len(added), len(failed)
+	if err != nil {
+		return out, err
+	}
+	if len(failed) > 0 {
+		return out, cli.Errorf(cli.ExitFailures, "%d of %d items were not queued:\n%w", len(failed), len(failed)+len(ready), errors.Join(failed...))
+	}
+	return out, nil
+}
+
+// traces returns the newest run that is in this Langfuse, and by item its trace there.
+func (a *audited) traces(ctx context.Context, project langfuse.Project) (h outcome.Header, traces map[string]string, err error) {
+	newest := -1
+	for i, run := range a.runs {
+		counts, err := run.Counts(ctx)
+		if err != nil {
+			return h, nil, err
+		}
+		if counts.Published > 0 && a.headers[i].Project == project.ID && (newest < 0 || a.headers[i].Started.After(a.headers[newest].Started)) {
+			newest = i
+		}
+	}
+	if newest < 0 {
+		return h, nil, cli.Usage("none of the runs is in this Langfuse (%s), so that there is no trace to look at: experiment publish %s sends one there",
+			a.langfuse.Client.BaseURL(), cli.Quote(a.header.Name))
+	}
+	h, traces = a.headers[newest], map[string]string{}
+	for o, err := range a.runs[newest].Outcomes(ctx, runstore.Query{Newest: true, Trial: 1}) {
+		if err != nil {
+			return h, nil, err
+		}
+		traces[o.Item] = tracking.TraceID(h, o)
+	}
+	return h, traces, nil
+}
+
+// openQueue finds the queue, or makes it.
+func openQueue(ctx context.Context, client *langfuse.Client, name string, create bool) (queue langfuse.AnnotationQueue, created bool, err error) {
+	queue, err = client.GetAnnotationQueue(ctx, name)
+	if !errors.Is(err, langfuse.ErrNotFound) {
+		return queue, false, err
+	}
+	if !create {
+		return queue, false, cli.Usage("%w; --create-queue makes it", err)
+	}
+	const task = "The gold of this item was looked at. Correct the output of the trace where gold is wrong, then complete the item."
+	config := langfuse.ScoreConfig{Name: checkedConfig, Type: langfuse.ScoreBoolean, Description: task}
+	for c, err := range client.ListScoreConfigs(ctx) {
+		if err != nil {
+			return queue, false, err
+		}
+		if c.Name == checkedConfig && c.Type == langfuse.ScoreBoolean && !c.Archived {
+			config = c
+		}
+	}
+	if config.ID == "" {
+		if config, err = client.CreateScoreConfig(ctx, config); err != nil {
+			return queue, false, err
+		}
+	}
+	queue, err = client.CreateAnnotationQueue(ctx, langfuse.AnnotationQueue{Name: name, Description: task, ScoreConfigIDs: []string{config.ID}})
+	return queue, true, err
+}
+
+// remark puts the comment and the score onto a trace. The same comment is not written
+// twice, and the score of the same gold replaces itself.
+func remark(ctx context.Context, client *langfuse.Client, project langfuse.Project, h outcome.Header, trace string, findings []harness.Doubt) error {
+	doubt := seed.Doubt{Dataset: h.Dataset.Name, Item: findings[0].Item, Run: h.Name, Gold: findings[0].Gold}
+	highest := 0.0
+	var lines []string
+	for _, d := range findings {
+		doubt.Findings = append(doubt.Findings, d.Key)
+		highest = max(highest, d.Doubt)
+		lines = append(lines, fmt.Sprintf("%.2f %s: %s (%s)", d.Doubt, d.Kind, d.Change(), d.Reason))
+	}
+	text := textutil.Cut(strings.Join(lines, "\n"), 4000)
+	there := false
+	for c, err := range client.ListComments(ctx, langfuse.ObjectTrace, trace) {
+		if err != nil {
+			return err
+		}
+		there = there || c.Content == text
+	}
+	if !there {
+		if _, err := client.CreateComment(ctx, langfuse.Comment{ProjectID: project.ID, ObjectType: langfuse.ObjectTrace, ObjectID: trace, Content: text}); err != nil {
+			return err
+		}
+	}
+	metadata, err := json.Marshal(doubt)
+	if err != nil {
+		return err
+	}
+	results, err := client.CreateScores(ctx, []langfuse.ScoreCreate{{
+		ID: "gold-" + trace, Name: seed.DoubtScore, Value: langfuse.NumberValue(highest), Type: langfuse.ScoreNumeric,
+		TraceID: trace, Comment: text, Metadata: metadata, Environment: h.ScoreEnvironment(), Timestamp: time.Now(),
+	}})
+	for _, r := range results {
+		err = errors.Join(err, r.Err)
+	}
+	return err
 }

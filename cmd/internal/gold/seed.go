@@ -252,10 +252,7 @@ func counted[K ~string](title string, n map[K]int) string {
 	if len(n) == 0 {
 		return ""
 	}
-	var parts []string
-	for _, key := range slices.Sorted(maps.Keys(n)) {
-		parts = append(parts, fmt.Sprintf("%d %s", n[key], key))
-	}
+	parts := cli.Each(slices.Sorted(maps.Keys(n)), func(key K) string { return fmt.Sprintf("%d %s", n[key], key) })
 	return fmt.Sprintf("%s: %s\n", title, strings.Join(parts, ", "))
 }
 
@@ -329,27 +326,18 @@ func checkAction(c *urfave.Context, env cli.Env) error {
 }
 
 // exportAction writes the items of a dataset.
-func exportAction(c *urfave.Context, env cli.Env) (err error) {
-	path, format := c.String("export"), dataset.JSONL
-	if path != "-" {
-		if format, err = dataset.FormatOf(path); err != nil {
-			return err
-		}
-	}
+func exportAction(c *urfave.Context, env cli.Env) error {
+	path := c.String("export")
 	return connected(c, env, func(lf *settings.Langfuse) error {
 		n := 0
-		export := func(f io.Writer) error {
-			w, err := dataset.NewWriter(f, format)
-			if err != nil {
-				return err
-			}
+		export := func(w *dataset.Writer) (err error) {
 			n, err = seed.Export(c.Context, lf.Client, c.String("dataset"), w)
-			return errors.Join(err, w.Close())
+			return err
 		}
 		if path == "-" {
-			return cli.Written(export(env.Stdout))
+			return cli.Written(fill(env.Stdout, dataset.JSONL, export))
 		}
-		if err := cli.WriteFile(path, export); err != nil {
+		if err := writeItems(path, export); err != nil {
 			return err
 		}
 		_, err := fmt.Fprintf(env.Stdout, "%d items of %s in %s\n", n, c.String("dataset"), path)
@@ -357,18 +345,30 @@ func exportAction(c *urfave.Context, env cli.Env) (err error) {
 	})
 }
 
+// writeItems lets write fill a file of items, whose name says its form. The file is put
+// in its place once it is whole; what was there stays if anything goes wrong.
+func writeItems(path string, write func(*dataset.Writer) error) error {
+	format, err := dataset.FormatOf(path)
+	if err != nil {
+		return err
+	}
+	return cli.WriteFile(path, func(f io.Writer) error { return fill(f, format, write) })
+}
+
+func fill(to io.Writer, format dataset.Format, write func(*dataset.Writer) error) error {
+	w, err := dataset.NewWriter(to, format)
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(w), w.Close())
+}
+
 // archiveAction takes items out of a dataset's listing.
 func archiveAction(c *urfave.Context, env cli.Env) error {
 	return connected(c, env, func(lf *settings.Langfuse) error {
 		changes, err := seed.Archive(c.Context, lf.Client, c.String("dataset"), c.StringSlice("archive"))
-		if c.Bool("json") {
-			return errors.Join(err, runs.PrintJSON(env, changes))
-		}
-		for _, change := range changes {
-			_, printed := fmt.Fprintf(env.Stdout, "%s: %s\n", change.Item, change.Action)
-			err = errors.Join(err, cli.Written(printed))
-		}
-		return err
+		lines := cli.Each(changes, func(one seed.Change) string { return fmt.Sprintf("%s: %s\n", one.Item, one.Action) })
+		return errors.Join(err, runs.PrintText(env, c.Bool("json"), changes, strings.Join(lines, "")))
 	})
 }
 
@@ -401,11 +401,11 @@ func itemsOf(c *urfave.Context, path string) (iter.Seq2[dataset.Located, error],
 	}
 	items := dataset.ReadFile(c.Context, path)
 	for first, err := range items {
-		var syntax *dataset.SyntaxError
-		if err != nil && !errors.As(err, &syntax) {
+		_, isSyntax := errors.AsType[*dataset.SyntaxError](err)
+		if err != nil && !isSyntax {
 			return nil, cli.WithCode(cli.ExitUsage, err)
 		}
-		if err != nil || format != dataset.JSONL || first.Input != nil || !hasQuestion(first.Metadata) {
+		if err != nil || format != dataset.JSONL || first.Input != nil || keysOf(first.Metadata)["question"] == nil {
 			break
 		}
 		questions, err := answers.ReadFile(c.Context, path)
@@ -420,26 +420,19 @@ func itemsOf(c *urfave.Context, path string) (iter.Seq2[dataset.Located, error],
 	return items, nil
 }
 
-// hasQuestion reports whether an object has a question, and none of the keys
-// that stand for something else.
-func hasQuestion(raw []byte, others ...string) bool {
-	var values map[string]json.RawMessage
+// keysOf are the values of an object by key; of anything else there are none.
+func keysOf(raw []byte) (values map[string]json.RawMessage) {
 	if json.Unmarshal(raw, &values) != nil {
-		return false
+		return nil
 	}
-	for _, key := range others {
-		if _, there := values[key]; there {
-			return false
-		}
-	}
-	_, asks := values["question"]
-	return asks
+	return values
 }
 
 // question says of an item whether it is a question, and what is odd or wrong
 // with it then.
 func question(item dataset.Item) (is bool, odd []string, err error) {
-	if !hasQuestion(item.Input, "document_text", "text") {
+	keys := keysOf(item.Input)
+	if keys["question"] == nil || keys["document_text"] != nil || keys["text"] != nil {
 		return false, nil, nil
 	}
 	asked, err := answers.ReadItem(item)

@@ -1,7 +1,6 @@
 package gold
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -32,6 +31,11 @@ type Sensitivity struct {
 	// Doubtful says of which items the gold is doubtful; nil for not known, and then no
 	// setting leaves them out.
 	Doubtful map[string]bool
+
+	metric  string
+	runs    []runs.Source // the base, and the candidates that can be compared with it
+	header  outcome.Header
+	options scoring.Options // of the runs
 }
 
 // AddTo fills in Result.Sensitivity of every candidate that can be compared, and warns
@@ -42,8 +46,7 @@ type Sensitivity struct {
 // processors: some 15 times, and in steps of 0.01 where the sign changes. Memory: a
 // number for each item, trial, run and setting.
 func (s Sensitivity) AddTo(ctx context.Context, result *compare.Comparison) error {
-	again := rescoring{metric: result.Metric, cfg: s.Config}
-	again.cfg.Gate, again.cfg.Metric, again.cfg.Changed = compare.Gate{}, "", -1
+	s.metric, s.Config.Gate, s.Config.Changed = result.Metric, compare.Gate{}, -1
 	at := []int{0}
 	for i, r := range result.Candidates {
 		if len(r.Incompatible) == 0 {
@@ -59,32 +62,25 @@ func (s Sensitivity) AddTo(ctx context.Context, result *compare.Comparison) erro
 			return cli.Usage("--sensitivity scores the outputs again, and of %s they are not here: outputs are needed, "+
 				"name a run of this folder, its file or an export", s.Sources[i].Where())
 		}
-		again.runs = append(again.runs, run)
+		s.runs = append(s.runs, run)
 	}
-	ways, err := again.ways(ctx, s.Doubtful)
+	ways, err := s.ways(ctx)
 	if err != nil {
 		return err
 	}
-	found, err := again.compare(ctx, ways)
+	found, err := s.compare(ctx, ways)
 	if err != nil {
 		return err
 	}
-	var inner []way // in all places where a candidate's sign changes
-	for _, settings := range found {
-		for _, flip := range compare.Flips(settings) {
-			inner = append(inner, again.between(flip)...)
-		}
-	}
-	slices.SortFunc(inner, func(a, b way) int { return cmp.Compare(a.Threshold, b.Threshold) })
-	inner = slices.CompactFunc(inner, func(a, b way) bool { return a.Threshold == b.Threshold })
-	finer, err := again.compare(ctx, inner)
+	flips := slices.Concat(cli.Each(found, compare.Flips)...)
+	finer, err := s.compare(ctx, s.between(flips))
 	if err != nil {
 		return err
 	}
 	for i, settings := range found {
 		r := &result.Candidates[at[i+1]-1]
 		flips := compare.Flips(append(slices.Clone(settings), finer[i]...))
-		r.Sensitivity = &compare.Sensitivity{Settings: settings, Flips: flips, Notes: again.notes(settings)}
+		r.Sensitivity = &compare.Sensitivity{Settings: settings, Flips: flips, Notes: s.notes(settings)}
 		for _, flip := range r.Sensitivity.Flips {
 			r.Warnings = append(r.Warnings, flip.Warning(result.Base.Summary.Run.Name, r.Candidate.Summary.Run.Name))
 		}
@@ -100,58 +96,50 @@ type way struct {
 	skip   map[string]bool // items that are left out
 }
 
-type rescoring struct {
-	metric  string
-	cfg     compare.Config
-	runs    []runs.Source // the base, and the candidates that can be compared with it
-	header  outcome.Header
-	options scoring.Options // of the runs
-}
-
 // ways are the rows of the table.
-func (r *rescoring) ways(ctx context.Context, doubtful map[string]bool) (list []way, err error) {
-	if r.header, err = r.runs[0].Header(ctx); err != nil {
+func (s *Sensitivity) ways(ctx context.Context) (list []way, err error) {
+	if s.header, err = s.runs[0].Header(ctx); err != nil {
 		return nil, err
 	}
-	known := slices.ContainsFunc(scoring.Catalog(), func(d scoring.Definition) bool { return d.Name == r.metric })
-	if r.header.Harness != harness.Name || !known {
+	known := slices.ContainsFunc(scoring.Catalog(), func(d scoring.Definition) bool { return d.Name == s.metric })
+	if s.header.Harness != harness.Name || !known {
 		return nil, cli.Usage("--sensitivity scores extractions again: %s of the harness %s is none of their scores",
-			textutil.Line(r.metric), textutil.Line(r.header.Harness))
+			textutil.Line(s.metric), textutil.Line(s.header.Harness))
 	}
-	if r.options, err = scoring.ParseOptions(r.header.Scorer.Options, scoring.DefaultOptions()); err != nil {
-		return nil, fmt.Errorf("the scoring options of %s: %w", r.runs[0].Where(), err)
+	if s.options, err = scoring.ParseOptions(s.header.Scorer.Options, scoring.DefaultOptions()); err != nil {
+		return nil, fmt.Errorf("the scoring options of %s: %w", s.runs[0].Where(), err)
 	}
-	own, err := scoring.New(r.options)
+	own, err := scoring.New(s.options)
 	if err != nil {
 		return nil, err
 	}
-	list = append(list, way{compare.Setting{What: "as the runs are scored", Own: true}, r.metric, own, nil})
+	list = append(list, way{compare.Setting{What: "as the runs are scored", Own: true}, s.metric, own, nil})
 	for percent := 50; percent <= 100; percent += 5 {
-		list = append(list, r.threshold(percent))
+		list = append(list, s.threshold(percent))
 	}
-	exact := r.options
+	exact := s.options
 	exact.FuzzyEntities, exact.FuzzyRelationships = false, false
 	if rules, err := scoring.New(exact); err == nil { // as valid as the options of the runs
-		list = append(list, way{compare.Setting{What: "exact names only"}, r.metric, rules, nil})
+		list = append(list, way{compare.Setting{What: "exact names only"}, s.metric, rules, nil})
 	}
 	for _, other := range []struct{ metric, what string }{
 		{scoring.EntityF1, "entities, without types"}, {scoring.EntityTypedF1, "entities, with types"},
 		{scoring.EntityStrictF1, "entities, exact names and types"}, {scoring.RelationshipF1, "relationships"},
 	} {
-		if other.metric != r.metric {
+		if other.metric != s.metric {
 			list = append(list, way{compare.Setting{What: other.what}, other.metric, own, nil})
 		}
 	}
-	if doubtful != nil {
-		list = append(list, way{compare.Setting{What: "without doubtful items"}, r.metric, own, doubtful})
+	if s.Doubtful != nil {
+		list = append(list, way{compare.Setting{What: "without doubtful items"}, s.metric, own, s.Doubtful})
 	}
 	return list, nil
 }
 
 // threshold is the way of the runs with another threshold; names are compared fuzzily
 // there even if the runs compare none so.
-func (r *rescoring) threshold(percent int) way {
-	o := r.options
+func (s *Sensitivity) threshold(percent int) way {
+	o := s.options
 	o.Threshold = fmt.Sprintf("%d.%02d", percent/100, percent%100)
 	if !o.FuzzyEntities && !o.FuzzyRelationships {
 		o.FuzzyEntities, o.FuzzyRelationships = true, true
@@ -160,13 +148,16 @@ func (r *rescoring) threshold(percent int) way {
 	if err != nil {
 		panic(err) // the options are those of the runs but for a threshold that is one
 	}
-	return way{compare.Setting{What: "threshold " + o.Threshold, Threshold: o.Threshold}, r.metric, rules, nil}
+	return way{compare.Setting{What: "threshold " + o.Threshold, Threshold: o.Threshold}, s.metric, rules, nil}
 }
 
-// between are the ways with the thresholds between those of a flip, in steps of 0.01.
-func (r *rescoring) between(flip compare.Flip) (list []way) {
+// between are the ways with the thresholds between those of the flips, in steps of 0.01.
+func (s *Sensitivity) between(flips []compare.Flip) (list []way) {
 	for percent := 51; percent < 100; percent++ {
-		if w := r.threshold(percent); w.Threshold > flip.Below.Threshold && w.Threshold < flip.At.Threshold {
+		w := s.threshold(percent)
+		if slices.ContainsFunc(flips, func(flip compare.Flip) bool {
+			return w.Threshold > flip.Below.Threshold && w.Threshold < flip.At.Threshold
+		}) {
 			list = append(list, w)
 		}
 	}
@@ -174,13 +165,13 @@ func (r *rescoring) between(flip compare.Flip) (list []way) {
 }
 
 // notes say what the settings do not say themselves.
-func (r *rescoring) notes(settings []compare.Setting) []string {
+func (s *Sensitivity) notes(settings []compare.Setting) []string {
 	notes := []string{}
-	if v := r.header.Scorer.Version; v != scoring.Version {
+	if v := s.header.Scorer.Version; v != scoring.Version {
 		notes = append(notes, fmt.Sprintf("the runs were scored by version %s of the scorer, these rows by version %s",
 			v, scoring.Version))
 	}
-	if slices.ContainsFunc(settings, func(s compare.Setting) bool { return s.LeftOut > 0 }) {
+	if slices.ContainsFunc(settings, func(one compare.Setting) bool { return one.LeftOut > 0 }) {
 		notes = append(notes, "leaving doubtful items out favours the compared systems, by whose answers they were found: "+
 			"it decides nothing, and no gate reads it")
 	}
@@ -189,13 +180,13 @@ func (r *rescoring) notes(settings []compare.Setting) []string {
 
 // compare scores all runs in the ways given and compares them in each; a list of
 // settings for each candidate.
-func (r *rescoring) compare(ctx context.Context, ways []way) ([][]compare.Setting, error) {
-	found := make([][]compare.Setting, len(r.runs)-1)
+func (s *Sensitivity) compare(ctx context.Context, ways []way) ([][]compare.Setting, error) {
+	found := make([][]compare.Setting, len(s.runs)-1)
 	if len(ways) == 0 {
 		return found, nil
 	}
-	var all []*rescored
-	for _, run := range r.runs {
+	var all []view
+	for _, run := range s.runs {
 		one, err := rescore(ctx, run, ways)
 		if err != nil {
 			return nil, err
@@ -204,18 +195,15 @@ func (r *rescoring) compare(ctx context.Context, ways []way) ([][]compare.Settin
 	}
 	items := 0 // of a way that leaves none out
 	for i, w := range ways {
-		if !all[0].has(i, w.skip) {
+		sources := cli.Each(all, func(one view) compare.Source { return view{one.Source, one.outcomes, i, w} })
+		if !sources[0].(view).listed() {
 			continue // nobody annotated what the score is of, or nothing is left
 		}
-		cfg := r.cfg
+		cfg := s.Config
 		cfg.Metric = w.metric
 		comparer, err := compare.New(cfg)
 		if err != nil {
 			return nil, err
-		}
-		var sources []compare.Source
-		for _, one := range all {
-			sources = append(sources, view{one.run, one, i, w})
 		}
 		result, err := comparer.Compare(ctx, sources[0], sources[1:]...)
 		if err != nil {
@@ -238,19 +226,18 @@ func (r *rescoring) compare(ctx context.Context, ways []way) ([][]compare.Settin
 	return found, nil
 }
 
-// rescored is what is kept of a run: in order of items and trials the class, a hash of
-// the output, and the value in each way.
-type rescored struct {
-	run      runs.Source
+// view is a run scored in one way, as package compare reads it: in order of items and
+// trials the class, a hash of the output, and the value.
+type view struct {
+	runs.Source
 	outcomes []*scoredAgain
+	at       int // of the way, in the values
+	way      way
 }
 
 type scoredAgain struct {
-	item   string
-	trial  int
-	class  outcome.Class
-	output json.RawMessage // stands for the output: equal ones are equal
-	values []value
+	outcome.Outcome // a hash stands for the output: equal ones are equal
+	values          []value
 }
 
 type value struct {
@@ -260,8 +247,8 @@ type value struct {
 }
 
 // rescore scores the outputs of a run in all ways. An item that failed stays failed.
-func rescore(ctx context.Context, run runs.Source, ways []way) (*rescored, error) {
-	out := &rescored{run: run}
+func rescore(ctx context.Context, run runs.Source, ways []way) (view, error) {
+	out := view{Source: run}
 	group, inner := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for o, err := range run.Reader.Outcomes(inner, runstore.Query{Newest: true, Judged: true}) {
@@ -269,7 +256,7 @@ func rescore(ctx context.Context, run runs.Source, ways []way) (*rescored, error
 			group.Go(func() error { return err })
 			break
 		}
-		one := &scoredAgain{item: o.Item, trial: o.Trial, class: o.Class, values: make([]value, len(ways))}
+		one := &scoredAgain{outcome.Outcome{Item: o.Item, Trial: o.Trial, Attempt: 1, Class: o.Class}, make([]value, len(ways))}
 		out.outcomes = append(out.outcomes, one)
 		group.Go(func() error {
 			item, err := run.Item(inner, o.Item)
@@ -288,38 +275,36 @@ func rescore(ctx context.Context, run runs.Source, ways []way) (*rescored, error
 func (s *scoredAgain) score(gold, output json.RawMessage, ways []way) error {
 	var expected, extracted extraction.Extraction
 	var err error
+	delivered := s.Class == outcome.OK
 	if !absent(gold) {
-		if expected, _, err = extraction.DecodeExtraction(gold); err != nil && s.class == outcome.OK {
+		if expected, _, err = extraction.DecodeExtraction(gold); err != nil && delivered {
 			return cli.Usage("the expected output cannot be used: %w", err)
 		}
 	}
 	if canonical, err := dataset.Canonical(output); err == nil && !absent(output) {
-		s.output = fmt.Appendf(nil, `"%x"`, sha256.Sum256(canonical))
+		s.Output = fmt.Appendf(nil, `"%x"`, sha256.Sum256(canonical))
 	}
-	if s.class == outcome.OK {
-		if absent(output) {
-			return cli.Usage("has no output, and --sensitivity scores the outputs again: outputs are needed")
-		}
+	if delivered && absent(output) {
+		return cli.Usage("has no output, and --sensitivity scores the outputs again: outputs are needed")
+	}
+	if delivered {
 		if extracted, _, err = extraction.DecodeExtraction(output); err != nil {
 			return cli.Usage("its output cannot be read: %w", err)
 		}
 	}
-	var last *scoring.Scorer
 	var scores []outcome.Score
 	for i, w := range ways {
-		if w.rules != last { // ways with the same rules look at other scores of the same result
-			last = w.rules
-			if s.class != outcome.OK {
-				scores = w.rules.Undelivered(expected)
-			} else {
-				scores = w.rules.Score(expected, extracted).Scores
-			}
+		switch {
+		case i > 0 && w.rules == ways[i-1].rules: // looks at other scores of the same result
+		case delivered:
+			scores = w.rules.Score(expected, extracted).Scores
+		default:
+			scores = w.rules.Undelivered(expected)
 		}
-		if score, there := outcome.Lookup(scores, w.metric); there {
-			s.values[i].there = true
-			if score.Value != nil {
-				s.values[i] = value{true, true, *score.Value}
-			}
+		score, there := outcome.Lookup(scores, w.metric)
+		s.values[i].there = there
+		if score.Value != nil {
+			s.values[i] = value{true, true, *score.Value}
 		}
 	}
 	return nil
@@ -327,17 +312,9 @@ func (s *scoredAgain) score(gold, output json.RawMessage, ways []way) error {
 
 func absent(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
 
-// has reports whether any outcome that is not left out lists the score of a way.
-func (r *rescored) has(way int, skip map[string]bool) bool {
-	return slices.ContainsFunc(r.outcomes, func(o *scoredAgain) bool { return !skip[o.item] && o.values[way].there })
-}
-
-// view is a run scored in one way, as package compare reads it.
-type view struct {
-	runs.Source
-	of  *rescored
-	at  int
-	way way
+// listed reports whether any outcome that is not left out lists the score.
+func (v view) listed() bool {
+	return slices.ContainsFunc(v.outcomes, func(o *scoredAgain) bool { return !v.way.skip[o.Item] && o.values[v.at].there })
 }
 
 // Items leaves out what the way does.
@@ -354,17 +331,16 @@ func (v view) Items(ctx context.Context) iter.Seq2[compare.Item, error] {
 // Outcomes have the one score that is compared.
 func (v view) Outcomes(context.Context) iter.Seq2[outcome.Outcome, error] {
 	return func(yield func(outcome.Outcome, error) bool) {
-		for _, one := range v.of.outcomes {
-			if v.way.skip[one.item] {
+		for _, one := range v.outcomes {
+			if v.way.skip[one.Item] {
 				continue
 			}
-			o := outcome.Outcome{Item: one.item, Trial: one.trial, Attempt: 1, Class: one.class}
-			o.Output = one.output
-			if x := one.values[v.at]; x.defined {
-				o.Scores = []outcome.Score{{Name: v.way.metric, Value: new(x.float64),
-					Boolean: v.way.metric == scoring.ItemPerfect}}
-			} else if x.there {
-				o.Scores = []outcome.Score{{Name: v.way.metric}}
+			o := one.Outcome
+			if x := one.values[v.at]; x.there {
+				o.Scores = []outcome.Score{{Name: v.way.metric, Boolean: v.way.metric == scoring.ItemPerfect}}
+				if x.defined {
+					o.Scores[0].Value = new(x.float64)
+				}
 			}
 			if !yield(o, nil) {
 				return

@@ -317,7 +317,7 @@ func TestScoredAgain(t *testing.T) {
 			t.Errorf("%+v: %s", tt, got)
 		}
 	}
-	failed := &scoredAgain{class: outcome.Item}
+	failed := &scoredAgain{Outcome: outcome.Outcome{Class: outcome.Item}}
 	if err := failed.score([]byte(`{"entities":5}`), nil, nil); err != nil {
 		t.Errorf("an item that failed stays failed: %v", err)
 	}

@@ -28,12 +28,9 @@ import (
 
 // traceAction makes items of production traces, or corrects items by traces of experiments.
 func traceAction(c *urfave.Context, env cli.Env) error {
-	selection, err := readSelection(c, env)
-	if err != nil {
-		return err
-	}
-	cfg, err := traceConfig(c)
-	if err != nil {
+	selection, errSelection := readSelection(c, env)
+	cfg, errConfig := traceConfig(c)
+	if err := errors.Join(errSelection, errConfig); err != nil {
 		return err
 	}
 	return connected(c, env, func(lf *settings.Langfuse) error {
@@ -51,12 +48,10 @@ func readSelection(c *urfave.Context, env cli.Env) (seed.Selection, error) {
 		Limit: c.Int("limit"), Sample: c.Int("sample"), Seed: c.Uint64("seed"), Stratify: c.String("stratify"),
 	}
 	var problems []error
-	for _, arg := range c.Args().Slice() {
+	for _, arg := range append(c.Args().Slice(), c.StringSlice("trace-id")...) {
 		if _, err := dataset.FormatOf(arg); err == nil {
 			problems = append(problems, cli.Usage("%s is the name of a file: items come from --file %s, ids of traces from --from-file", arg, arg))
 		}
-	}
-	for _, arg := range append(c.Args().Slice(), c.StringSlice("trace-id")...) {
 		for id := range strings.SplitSeq(arg, ",") {
 			s.IDs = append(s.IDs, strings.TrimSpace(id))
 		}
@@ -141,26 +136,22 @@ func traceConfig(c *urfave.Context) (seed.TraceConfig, error) {
 	}, errors.Join(problems...)
 }
 
-// tracesToFile writes the items to a file instead of Langfuse. A file is put in
-// its place once it is whole; what was there stays if anything goes wrong.
+// tracesToFile writes the items to a file instead of Langfuse.
 func tracesToFile(c *urfave.Context, env cli.Env, lf *settings.Langfuse, selection seed.Selection, cfg seed.TraceConfig, path string) error {
 	if c.Bool("dry-run") {
 		return cli.Usage("--out writes no item to Langfuse anyway: leave --dry-run away")
 	}
-	format, err := dataset.FormatOf(path)
-	if err := errors.Join(err, cli.CanWrite(path)); err != nil {
+	if err := cli.CanWrite(path); err != nil {
 		return err
 	}
 	var refused error
-	err = cli.WriteFile(path, func(f io.Writer) error {
-		if cfg.Out, err = dataset.NewWriter(f, format); err != nil {
-			return err
-		}
-		err = seedTraces(c, env, lf, selection, cfg)
+	err := writeItems(path, func(w *dataset.Writer) error {
+		cfg.Out = w
+		err := seedTraces(c, env, lf, selection, cfg)
 		if cli.ExitCode(err) == cli.ExitFailures { // the others are in the file
 			refused, err = err, nil
 		}
-		return errors.Join(err, cfg.Out.Close())
+		return err
 	})
 	return errors.Join(err, refused)
 }

@@ -87,6 +87,14 @@ type Progress struct {
 	Done, Total int
 }
 
+// validate returns what is wrong with the name of the dataset and the prefix of ids.
+func (c Config) validate() error {
+	if err := dataset.ValidID(c.IDPrefix); err != nil && c.IDPrefix != "" {
+		return errors.Join(validDataset(c.Dataset), cli.Usage("the id prefix %w", err))
+	}
+	return validDataset(c.Dataset)
+}
+
 // validDataset says why Langfuse would refuse the name of a dataset.
 func validDataset(name string) error {
 	switch {
@@ -126,7 +134,7 @@ func (c Config) progress(p Progress) {
 // POST /api/public/dataset-items
 func File(ctx context.Context, client *langfuse.Client, items iter.Seq2[dataset.Located, error], cfg Config) (Result, error) {
 	var result Result
-	if err := validDataset(cfg.Dataset); err != nil {
+	if err := cfg.validate(); err != nil {
 		return result, err
 	}
 	c, err := newChecker(cfg)

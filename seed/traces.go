@@ -102,7 +102,7 @@ const atOnce = 16
 // /annotation-queues, and those of File
 func FromTraces(ctx context.Context, client *langfuse.Client, server langfuse.Capabilities, selection Selection, cfg TraceConfig) (TraceResult, error) {
 	result := TraceResult{Evidence: map[EvidenceKind]int{}}
-	err := errors.Join(validDataset(cfg.Dataset), selection.validate())
+	err := errors.Join(cfg.validate(), selection.validate())
 	if cfg.Corrections && (cfg.Redaction != nil || selection.Queue == "") {
 		err = errors.Join(err, cli.Usage("corrections are those of a queue, and written as they are: nothing is redacted"))
 	}

@@ -102,7 +102,7 @@ func TestImport_ofExportIsIdentity(t *testing.T) {
 	for seed := range suite.Of(4, 12) {
 		run := newRun(t, 0)
 		ctx := t.Context()
-		noError(t, run.changeHeader(ctx, func(h *outcome.Header) error { h.Trials = 2; return nil }))
+		noError(t, run.ChangeHeader(ctx, func(h *outcome.Header) { h.Trials = 2 }))
 		for _, item := range runs.Example(seed) {
 			noError(t, run.AddItems(ctx, []dataset.Item{item.Item}, testHash))
 			for _, o := range item.outcomes {

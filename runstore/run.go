@@ -39,13 +39,16 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
 	"extraction-experiment/internal/files"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 )
 
@@ -168,7 +171,7 @@ func rename(from, to string) error {
 		return fault(to, ErrExists, nil)
 	}
 	if err == nil {
-		err = syncFolder(filepath.Dir(to))
+		err = files.SyncFolder(filepath.Dir(to))
 	}
 	if err != nil {
 		return fault(to, ErrWrite, err)
@@ -187,38 +190,26 @@ func isFile(path string) error {
 	return nil
 }
 
-// SetHeader replaces the header. The uid of a run never changes, because every
-// id in Langfuse derives from it. Errors as Commit.
-func (r *Run) SetHeader(ctx context.Context, h outcome.Header) error {
-	return r.changeHeader(ctx, func(old *outcome.Header) error {
-		if h.RunUID != old.RunUID {
-			return fmt.Errorf("changing the header: run_uid is %q and stays so, not %q", old.RunUID, h.RunUID)
-		}
-		*old = h
-		return nil
-	})
-}
-
 // CompleteListing records that every item is in the run, by its fingerprint:
 // see Hashes and Reader.Listed. Safe to repeat. Errors as Commit.
 func (r *Run) CompleteListing(ctx context.Context, fingerprint string) error {
 	if fingerprint == "" {
 		return errors.New("completing the listing: the fingerprint is empty")
 	}
-	return r.changeHeader(ctx, func(h *outcome.Header) error {
-		h.Dataset.Fingerprint = fingerprint
-		return nil
-	})
+	return r.ChangeHeader(ctx, func(h *outcome.Header) { h.Dataset.Fingerprint = fingerprint })
 }
 
-func (r *Run) changeHeader(ctx context.Context, change func(*outcome.Header) error) error {
+// ChangeHeader changes the header. The uid of a run never changes, because every
+// id in Langfuse derives from it. Errors as Commit.
+func (r *Run) ChangeHeader(ctx context.Context, change func(*outcome.Header)) error {
 	return r.writer.submit(ctx, 0, func(t *tx) error {
 		var h outcome.Header
 		if err := t.meta(keyHeader, &h); err != nil {
 			return err
 		}
-		if err := change(&h); err != nil {
-			return err
+		uid := h.RunUID
+		if change(&h); h.RunUID != uid {
+			return fmt.Errorf("changing the header: run_uid is %q and stays so, not %q", uid, h.RunUID)
 		}
 		return t.setMeta(keyHeader, h)
 	})
@@ -248,7 +239,6 @@ const Extension = ".run"
 
 const (
 	runsFolder   = "runs"
-	maxPlain     = 80 // bytes of a name that is kept as it is
 	maxReadable  = 60 // bytes of the readable part of a name that is not
 	hashedSuffix = 16 // hex digits of sha256 behind the readable part
 )
@@ -270,40 +260,18 @@ func safeName(name string) string {
 	if name == "" {
 		return "_"
 	}
-	if isPlain(name) {
+	if plainName().MatchString(name) && !deviceName().MatchString(name) {
 		return name
 	}
 	sum := sha256.Sum256([]byte(name))
 	return readable(name) + "~" + hex.EncodeToString(sum[:])[:hashedSuffix]
 }
 
-func isPlain(name string) bool {
-	if len(name) > maxPlain || strings.HasSuffix(name, ".") || isReserved(name) {
-		return false
-	}
-	for i, c := range []byte(name) {
-		alphanumeric := 'a' <= c && c <= 'z' || '0' <= c && c <= '9'
-		if !alphanumeric && (i == 0 || c != '.' && c != '_' && c != '-') {
-			return false
-		}
-	}
-	return true
-}
+// plainName is a name that is kept as it is.
+var plainName = textutil.Pattern(`^[a-z0-9]([a-z0-9._-]{0,78}[a-z0-9_-])?$`)
 
-// isReserved reports whether Windows takes the name for a device, whatever
-// follows the first dot.
-func isReserved(name string) bool {
-	stem, _, _ := strings.Cut(name, ".")
-	switch stem {
-	case "con", "prn", "aux", "nul":
-		return true
-	}
-	port, isPort := strings.CutPrefix(stem, "com")
-	if !isPort {
-		port, isPort = strings.CutPrefix(stem, "lpt")
-	}
-	return isPort && len(port) == 1 && port[0] >= '0' && port[0] <= '9'
-}
+// deviceName is a name that Windows takes for a device, whatever follows the first dot.
+var deviceName = textutil.Pattern(`^(con|prn|aux|nul|(com|lpt)[0-9])(\.|$)`)
 
 func readable(name string) string {
 	var b strings.Builder
@@ -416,11 +384,22 @@ func (l *lock) sign() error {
 	return err
 }
 
-// release removes the lock file while it is still locked, then lets go of it.
+// release removes the lock file while it is still locked, and lets go of it: afterwards the
+// name may belong to the next owner.
 func (l *lock) release() error {
-	removed := removeLocked(l.path)
-	return errors.Join(removed, l.file.Close(), removeUnlocked(l.path))
+	if runtime.GOOS != "windows" {
+		removed := ignoreMissing(os.Remove(l.path))
+		return errors.Join(removed, l.file.Close())
+	}
+	err := errors.Join(l.file.Close(), ignoreMissing(os.Remove(l.path))) // Windows removes no open file
+	if errors.Is(err, sharingViolation) {
+		return nil
+	}
+	return err
 }
+
+// sharingViolation is what Windows says of a file that the next owner has open already.
+const sharingViolation = syscall.Errno(32)
 
 func isCurrent(f *os.File, name string) bool {
 	held, err := f.Stat()

@@ -69,9 +69,7 @@ func TestRun_headerFooterListing(t *testing.T) {
 	if listed, err := run.Listed(ctx); err != nil || !listed {
 		t.Errorf("listed %v %v after it is", listed, err)
 	}
-	h := testHeader()
-	h.RunUID = "other"
-	if err := run.SetHeader(ctx, h); err == nil {
+	if err := run.ChangeHeader(ctx, func(h *outcome.Header) { h.RunUID = "other" }); err == nil {
 		t.Error("the uid of the run was changed")
 	}
 	footer := outcome.Footer{Status: outcome.Interrupted, Planned: 2, Ended: testTime}

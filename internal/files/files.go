@@ -45,10 +45,18 @@ func WriteSynced(path string, text []byte) error {
 		_, err := w.Write(text)
 		return errors.Join(err, w.(*os.File).Sync())
 	})
-	if err != nil || runtime.GOOS == "windows" { // which has no way to sync a folder
+	if err != nil {
 		return err
 	}
-	folder, err := os.Open(filepath.Dir(path))
+	return SyncFolder(filepath.Dir(path))
+}
+
+// SyncFolder makes the names in a folder survive a power cut.
+func SyncFolder(path string) error {
+	if runtime.GOOS == "windows" { // which has no way to sync a folder
+		return nil
+	}
+	folder, err := os.Open(path)
 	if err != nil {
 		return err
 	}

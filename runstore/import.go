@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 
 	"extraction-experiment/outcome"
@@ -18,45 +17,24 @@ import (
 // maxLine bounds a line of an export: an outcome with its scores.
 const maxLine = maxValue + 16<<20
 
-// Import makes a run file at path of what Export wrote. The file appears only
-// when everything is in it and the footer's counts are right. Memory is that of
-// one batch or one line, which may have 272 MiB.
+// Import makes a run file at path of what Export wrote, and removes it where something
+// is wrong, such as the footer's counts. Memory is that of one batch or one line, which
+// may have 272 MiB. Errors speak of the name.
 //
 // Errors: *LineError names the first line that is not what it should be, such as one
 // with a negative latency, or the one behind the end if the export was cut off; ErrNewer in it when the export
 // has a later format; ErrExists; ErrWrite.
-func Import(ctx context.Context, r io.Reader, path string) error {
-	if _, err := os.Lstat(path); err == nil {
-		return fault(path, ErrExists, nil)
-	}
-	if err := makeFolder(path); err != nil {
-		return fault(path, ErrWrite, err)
-	}
-	folder, err := os.MkdirTemp(filepath.Dir(path), filepath.Base(path)+".import-*")
-	if err != nil {
-		return fault(path, ErrWrite, err)
-	}
-	name := ""
-	if named, ok := r.(interface{ Name() string }); ok {
-		name = named.Name()
-	}
-	imported, err := importInto(ctx, r, name, folder)
-	if err == nil {
-		err = rename(imported, path)
-	}
-	return errors.Join(err, os.RemoveAll(folder))
-}
-
-// importInto imports what has that name into a file in the folder and returns its path.
-func importInto(ctx context.Context, r io.Reader, name, folder string) (string, error) {
-	path := filepath.Join(folder, "imported")
+func Import(ctx context.Context, r io.Reader, name, path string) error {
 	im := &importer{path: path, file: name, lines: bufio.NewScanner(r)}
 	im.lines.Buffer(make([]byte, 0, 64<<10), maxLine)
 	err := im.all(ctx)
 	if im.run != nil {
 		err = errors.Join(err, im.run.Close())
+		if err != nil {
+			err = errors.Join(err, os.Remove(path))
+		}
 	}
-	return path, err
+	return err
 }
 
 // importer turns lines into writes and hands them to the run in batches.
@@ -118,10 +96,9 @@ func (im *importer) allowLoss(t *tx) error {
 	return t.setMeta(keyHeader, h)
 }
 
-// at says which line an error is about; errors of the disk are about none.
+// at says which line an error is about; errors of the file are about none.
 func (im *importer) at(line int, err error) error {
-	var f *Fault
-	if errors.As(err, &f) && f.Kind == ErrWrite || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	if _, of := errors.AsType[*Fault](err); of || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	return &LineError{im.file, line, err}
@@ -216,7 +193,11 @@ func (p *lineParser) parse(text []byte) (any, error) {
 		p.trials = max(1, l.Trials)
 		return l, err
 	case kindExperiment:
-		return parseExperiment(text)
+		l, err := decodeLine[experimentLine](text)
+		if err == nil {
+			err = l.check()
+		}
+		return l, err
 	case kindItem:
 		p.items++
 		return parseItem(text)
@@ -245,14 +226,10 @@ func (p *lineParser) inOrder(kind string) error {
 }
 
 func parseHeader(text []byte) (headerLine, error) {
-	var l headerLine
-	if err := decodeLine(text, &l); err != nil {
-		// A later format may well have other keys: say that rather.
-		if l.Format <= outcome.FormatVersion {
-			return l, err
-		}
-	}
+	l, err := decodeLine[headerLine](text)
 	switch {
+	case err != nil && l.Format <= outcome.FormatVersion: // a later format may well have other keys
+		return l, err
 	case l.Format > outcome.FormatVersion:
 		return l, fmt.Errorf("the export %w: format %d, and this program knows %d", ErrNewer, l.Format, outcome.FormatVersion)
 	case l.Format < 1 || l.RunUID == "":
@@ -263,23 +240,16 @@ func parseHeader(text []byte) (headerLine, error) {
 	return l, nil
 }
 
-func parseExperiment(text []byte) (experimentLine, error) {
-	var l experimentLine
-	if err := decodeLine(text, &l); err != nil {
-		return l, err
-	}
-	return l, l.check()
-}
-
 func parseItem(text []byte) (itemRow, error) {
-	var l itemLine
-	if err := decodeLine(text, &l); err != nil {
+	l, err := decodeLine[itemLine](text)
+	if err != nil {
 		return itemRow{}, err
 	}
 	if l.Seq < 1 || l.Hash == "" {
 		return itemRow{}, badItem(l.ID, errors.New("it has no seq or no hash"))
 	}
-	item := l.item()
+	l.Item.ID = l.ID
+	item := Item{l.Item, l.Seq, l.Hash}
 	if err := matchesHash(item); err != nil {
 		return itemRow{}, badItem(l.ID, err)
 	}
@@ -287,8 +257,8 @@ func parseItem(text []byte) (itemRow, error) {
 }
 
 func parseOutcome(text []byte, trials int) (*outcomeRow, error) {
-	var l outcomeLine
-	if err := decodeLine(text, &l); err != nil {
+	l, err := decodeLine[outcomeLine](text)
+	if err != nil {
 		return nil, err
 	}
 	if err := possible(l.Outcome, trials); err != nil {
@@ -342,25 +312,22 @@ func possible(o outcome.Outcome, trials int) error {
 }
 
 func (p *lineParser) footer(text []byte) (footerLine, error) {
-	var l footerLine
-	if err := decodeLine(text, &l); err != nil {
-		return l, err
-	}
-	if l.Items != p.items || l.Outcomes != p.outcomes {
-		return l, fmt.Errorf("the footer counts %d items and %d outcomes, but %d and %d stand above: lines are missing or doubled",
+	l, err := decodeLine[footerLine](text)
+	if err == nil && (l.Items != p.items || l.Outcomes != p.outcomes) {
+		err = fmt.Errorf("the footer counts %d items and %d outcomes, but %d and %d stand above: lines are missing or doubled",
 			l.Items, l.Outcomes, p.items, p.outcomes)
 	}
-	return l, nil
+	return l, err
 }
 
 // decodeLine refuses keys that it does not know: nothing is dropped silently.
-func decodeLine(text []byte, into any) error {
+func decodeLine[T any](text []byte) (line T, err error) {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()
-	if err := dec.Decode(into); err != nil {
-		return fmt.Errorf("it is not as an export is written: %w", err)
+	if err := dec.Decode(&line); err != nil {
+		return line, fmt.Errorf("it is not as an export is written: %w", err)
 	}
-	return nil
+	return line, nil
 }
 
 // LineError is a line of an export that cannot be imported.

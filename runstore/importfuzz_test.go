@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"extraction-experiment/dataset"
 	"extraction-experiment/outcome"
 )
 
@@ -42,10 +43,10 @@ func storedLine(t *testing.T, line any) []byte {
 			noError(t, json.Unmarshal([]byte(text(6)), &from))
 		}
 		line = itemLine{
-			Kind: kindItem, ID: l.id, Seq: l.values[0].(sql.NullInt64).Int64, Hash: text(2), Input: json.RawMessage(text(3)),
-			Expected: json.RawMessage(text(4)), Metadata: json.RawMessage(text(5)),
-			SourceTrace: from.Trace, SourceObservation: from.Observation,
-		}
+			Kind: kindItem, ID: l.id, Seq: l.values[0].(sql.NullInt64).Int64, Hash: text(2), Item: dataset.Item{
+				Input: json.RawMessage(text(3)), Expected: json.RawMessage(text(4)), Metadata: json.RawMessage(text(5)),
+				SourceTraceID: from.Trace, SourceObservationID: from.Observation,
+			}}
 	case *outcomeRow:
 		w := &scoreNames{index: map[string]int{}}
 		s := stored{Outcome: outcome.Outcome{
@@ -120,7 +121,7 @@ func FuzzExportLines(f *testing.F) {
 func TestImport_tinyExports(t *testing.T) {
 	for _, text := range tinyExports() {
 		path := filepath.Join(t.TempDir(), "x.run")
-		noError(t, Import(t.Context(), strings.NewReader(text), path))
+		noError(t, Import(t.Context(), strings.NewReader(text), "", path))
 	}
 }
 
@@ -136,14 +137,14 @@ func FuzzImport(f *testing.F) {
 		}
 		folder := memoryFolder(t)
 		first, second := filepath.Join(folder, "1.run"), filepath.Join(folder, "2.run")
-		if Import(t.Context(), bytes.NewReader(text), first) != nil {
+		if Import(t.Context(), bytes.NewReader(text), "", first) != nil {
 			return
 		}
 		one, err := Load(first)
 		noError(t, err)
 		defer one.Close()
 		exported := export(t, one)
-		noError(t, Import(t.Context(), strings.NewReader(exported), second))
+		noError(t, Import(t.Context(), strings.NewReader(exported), "", second))
 		two, err := Load(second)
 		noError(t, err)
 		defer two.Close()

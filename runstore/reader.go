@@ -367,16 +367,15 @@ func openExport(ctx context.Context, f *files.File, otherwise error) (*Reader, e
 	if err != nil {
 		return nil, fault(f.Name(), ErrWrite, err)
 	}
-	imported, err := importInto(ctx, in, f.Name(), folder)
-	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(folder))
+	imported := filepath.Join(folder, "imported")
+	if err = Import(ctx, in, f.Name(), imported); err == nil {
+		var r *Reader
+		if r, err = Load(imported); err == nil {
+			r.path, r.temporary = f.Name(), folder
+			return r, nil
+		}
 	}
-	r, err := Load(imported)
-	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(folder))
-	}
-	r.path, r.temporary = f.Name(), folder
-	return r, nil
+	return nil, errors.Join(err, os.RemoveAll(folder))
 }
 
 // Entry is a run in a list. If Err is set, the rest says what could be read.

@@ -80,7 +80,7 @@ func TestExport_everyPageZeroed(t *testing.T) {
 			continue // an import takes its time
 		}
 		again := strings.Replace(path, Extension, fmt.Sprintf("-%d%s", at, Extension), 1)
-		if err := Import(t.Context(), strings.NewReader(text), again); err != nil {
+		if err := Import(t.Context(), strings.NewReader(text), "", again); err != nil {
 			t.Errorf("page %d: importing what was saved: %v", at/page, err)
 		}
 	}

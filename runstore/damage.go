@@ -226,14 +226,13 @@ func Salvage(ctx context.Context, path string) (*Reader, error) {
 	if failed == nil {
 		var db *sql.DB
 		if db, failed = connect(copied, 1, "mode=rw"); failed == nil {
-			if failed = check(ctx, copied, db); failed == nil {
-				r := &Reader{path: path, db: db, temporary: folder, unlogged: checkLog(ctx, copied, db) != nil}
-				if r.packs, failed = newPacks(); failed == nil {
-					_ = r.packs.known(ctx, db) // without, what needs them is lost and named
-					return r, nil
-				}
+			var v view
+			if v, failed = newView(ctx, copied, db); failed == nil {
+				unlogged := v.checkLog(ctx) != nil
+				v.path = path
+				return &Reader{view: v, pool: db, temporary: folder, unlogged: unlogged}, nil
 			}
-			failed = errors.Join(failed, db.Close())
+			err = errors.Join(err, db.Close())
 		}
 	}
 	// What was said of the file itself is what a person can use.

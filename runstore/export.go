@@ -3,7 +3,6 @@ package runstore
 import (
 	"bufio"
 	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -76,7 +75,7 @@ type lost struct {
 // error is a *Loss that names them, and memory is that of the keys of all rows.
 // Other errors: those of w.
 func (r *Reader) Export(ctx context.Context, w io.Writer) error {
-	tx, err := r.db.BeginTx(ctx, nil)
+	tx, err := r.pool.BeginTx(ctx, nil)
 	if err != nil {
 		return faultOf(r.path, ErrRead, err)
 	}
@@ -84,7 +83,7 @@ func (r *Reader) Export(ctx context.Context, w io.Writer) error {
 	buffered := bufio.NewWriterSize(w, 64<<10)
 	enc := json.NewEncoder(buffered)
 	enc.SetEscapeHTML(false)
-	e := exporter{path: r.path, tx: tx, packs: r.packs, enc: enc}
+	e := exporter{view: view{r.path, tx, r.packs}, rows: salvager{ctx, tx}, enc: enc}
 	if r.unlogged {
 		e.loss.Parts = append(e.loss.Parts, "the log with what was committed last")
 	}
@@ -99,12 +98,11 @@ func (r *Reader) Export(ctx context.Context, w io.Writer) error {
 }
 
 type exporter struct {
-	packs *packs
-	path  string
-	tx    *sql.Tx
-	enc   *json.Encoder
-	end   footerLine
-	loss  Loss
+	view
+	rows salvager
+	enc  *json.Encoder
+	end  footerLine
+	loss Loss
 }
 
 func (e *exporter) all(ctx context.Context) error {
@@ -130,7 +128,7 @@ func (e *exporter) all(ctx context.Context) error {
 }
 
 func (e *exporter) header(ctx context.Context) error {
-	h, err := readHeader(ctx, e.path, e.tx)
+	h, err := e.view.header(ctx)
 	if err != nil {
 		return err
 	}
@@ -138,18 +136,15 @@ func (e *exporter) header(ctx context.Context) error {
 }
 
 func (e *exporter) experiments(ctx context.Context) error {
-	lines, err := queryPage(ctx, e.path, e.tx, func(rows *sql.Rows) (experimentLine, int, error) {
-		line := experimentLine{Kind: kindExperiment}
-		return line, 0, rows.Scan(&line.Trial, &line.ID, &line.URL)
-	}, "SELECT trial, langfuse_id, url FROM experiment ORDER BY trial")
-	for _, line := range lines {
-		err = errors.Join(err, e.enc.Encode(line))
+	known, err := e.view.experiments(ctx, "ORDER BY trial")
+	for _, one := range known {
+		err = errors.Join(err, e.enc.Encode(experimentLine{kindExperiment, one}))
 	}
 	return err
 }
 
 func (e *exporter) footer(ctx context.Context) error {
-	f, ok, err := readFooter(ctx, e.path, e.tx)
+	f, ok, err := optionalMeta[outcome.Footer](ctx, e.view, keyFooter)
 	if ok {
 		e.end.Footer = &f
 	}
@@ -161,7 +156,7 @@ func (e *exporter) footer(ctx context.Context) error {
 func (e *exporter) allItems(ctx context.Context) error {
 	last := ""
 	items := pages(func(last Item) ([]Item, error) {
-		return itemPage(ctx, e.path, e.tx, e.packs, "WHERE id > ? ORDER BY id LIMIT ?", last.ID, maxPageRows)
+		return e.items(ctx, "WHERE id > ? ORDER BY id LIMIT ?", last.ID, maxPageRows)
 	})
 	for item, err := range items {
 		if err == nil {
@@ -198,11 +193,11 @@ func wholeItem(path string, item Item) error {
 
 // restOfItems writes what can be read of the items behind the last one.
 func (e *exporter) restOfItems(ctx context.Context, last string) error {
-	for _, k := range (salvager{ctx, e.tx}).items() {
+	for _, k := range e.rows.items() {
 		if k.id <= last {
 			continue
 		}
-		page, err := itemPage(ctx, e.path, e.tx, e.packs, "NOT INDEXED WHERE seq = ?", k.seq)
+		page, err := e.items(ctx, "NOT INDEXED WHERE seq = ?", k.seq)
 		if err == nil && (len(page) == 0 || page[0].ID != k.id) {
 			err = fault(e.path, ErrDamaged, errors.New("its row is not there"))
 		}
@@ -229,7 +224,8 @@ func (e *exporter) lost(err error, count *int64, row string) error {
 // allOutcomes writes the outcomes as allItems does the items.
 func (e *exporter) allOutcomes(ctx context.Context) error {
 	var last outcome.Outcome
-	for o, err := range outcomes(pages(Query{Detail: true}.pages(ctx, e.path, e.tx, e.packs))) {
+	all := pages(func(last stored) ([]stored, error) { return e.page(ctx, Query{Detail: true}, last.Outcome) })
+	for o, err := range outcomes(all) {
 		if errors.Is(err, ErrDamaged) {
 			return e.restOfOutcomes(ctx, last)
 		}
@@ -256,7 +252,7 @@ func (e *exporter) outcome(o outcome.Outcome) error {
 // also of items that cannot be read themselves.
 func (e *exporter) restOfOutcomes(ctx context.Context, last outcome.Outcome) error {
 	done := rowKey{id: last.Item, trial: last.Trial, attempt: last.Attempt, row: math.MaxInt64}
-	for _, k := range (salvager{ctx, e.tx}).outcomes() {
+	for _, k := range e.rows.outcomes() {
 		if k.id != "" && k.compare(done) <= 0 {
 			continue
 		}
@@ -276,12 +272,12 @@ func (e *exporter) outcomeAt(ctx context.Context, k rowKey) (outcome.Outcome, er
 	if k.id == "" {
 		return outcome.Outcome{}, fault(e.path, ErrDamaged, fmt.Errorf("it belongs to item number %d, which cannot be found", k.seq))
 	}
-	page, err := outcomePage(ctx, e.path, e.tx, e.packs, full, "(SELECT ? AS id) i CROSS JOIN outcome o NOT INDEXED", "WHERE o.oid = ?", 1, k.id, k.row)
-	switch {
-	case err != nil:
+	page, err := e.outcomes(ctx, full, "(SELECT ? AS id) i CROSS JOIN outcome o NOT INDEXED", "o.oid = ?", 1, k.id, k.row)
+	if err == nil && len(page) == 0 {
+		err = fault(e.path, ErrDamaged, errors.New("its row is not there"))
+	}
+	if err != nil {
 		return outcome.Outcome{}, err
-	case len(page) == 0:
-		return outcome.Outcome{}, fault(e.path, ErrDamaged, errors.New("its row is not there"))
 	}
 	return page[0].Outcome, nil
 }

@@ -89,7 +89,7 @@ func (im *importer) all(ctx context.Context) error {
 func (im *importer) allowLoss(t *tx) error {
 	im.orphan = nil
 	var h outcome.Header
-	if err := t.meta(keyHeader, &h); err != nil {
+	if err := t.meta(context.Background(), keyHeader, &h); err != nil {
 		return err
 	}
 	h.Dataset.Fingerprint = ""

@@ -283,13 +283,12 @@ type stored struct {
 
 const outcomeColumns = "o.oid, o.published, i.id, o.seq, o.trial, o.attempt, o.class, o.started, o.ended, o.latency, o.tokens, o.cost, o.scores"
 
-// outcomeScan reads the rows of outcomePage: outcomeColumns and the checksum; but
+// outcomeScan reads the rows of view.outcomes: outcomeColumns and the checksum; but
 // where it is shallow, also those of the detail, and from judged on, what is large.
 type outcomeScan struct {
+	view
 	depth depth
 	names *scoreNames
-	packs *packs
-	from  querier // of dictionaries
 }
 
 func (c outcomeScan) scan(ctx context.Context, rows *sql.Rows) (stored, error) {
@@ -318,7 +317,7 @@ func (c outcomeScan) scan(ctx context.Context, rows *sql.Rows) (stored, error) {
 	var rest []byte
 	if err == nil && c.depth != shallow {
 		if err = sumOfDetail(s.Outcome, text).is(below, "its detail"); err == nil {
-			rest, err = c.packs.unpack(ctx, c.from, packed)
+			rest, err = c.packs.unpack(ctx, c.db, packed)
 		}
 		if err == nil && rest != nil {
 			err = sumOfDetail(s.Outcome, rest).is(beside, "its output")

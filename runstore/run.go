@@ -40,6 +40,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -204,7 +205,7 @@ func (r *Run) CompleteListing(ctx context.Context, fingerprint string) error {
 func (r *Run) ChangeHeader(ctx context.Context, change func(*outcome.Header)) error {
 	return r.writer.submit(ctx, 0, func(t *tx) error {
 		var h outcome.Header
-		if err := t.meta(keyHeader, &h); err != nil {
+		if err := t.meta(context.Background(), keyHeader, &h); err != nil {
 			return err
 		}
 		uid := h.RunUID
@@ -320,7 +321,7 @@ func (r *Run) SetPlace(ctx context.Context, place string) error {
 
 // Place returns what SetPlace recorded; "" before that.
 func (r *Reader) Place(ctx context.Context) (place string, err error) {
-	place, _, err = optionalMeta[string](ctx, r.path, r.db, keyPlace)
+	place, _, err = optionalMeta[string](ctx, r.view, keyPlace)
 	return place, err
 }
 
@@ -346,8 +347,7 @@ func lockRun(path string) (*lock, error) {
 			return nil, fault(path, ErrWrite, errors.Join(fmt.Errorf("locking %s: %w", name, err), f.Close()))
 		}
 		if !held {
-			holder := heldBy(owner(f))
-			return nil, fault(path, ErrLocked, errors.Join(holder, f.Close()))
+			return nil, fault(path, ErrLocked, errors.Join(holder(f), f.Close()))
 		}
 		if !isCurrent(f, name) { // its last owner removed it between open and lock
 			if err := f.Close(); err != nil {
@@ -364,7 +364,7 @@ func lockRun(path string) (*lock, error) {
 }
 
 // lockPatiently tries again for a moment before it says that the lock is held:
-// who only looks at it (see look) holds it for an instant.
+// who only looks at it (see Writing) holds it for an instant.
 func lockPatiently(f *os.File) (held bool, err error) {
 	for range 20 {
 		if held, err = files.TryLock(f, true); held || err != nil {
@@ -410,23 +410,14 @@ func isCurrent(f *os.File, name string) bool {
 	return err == nil && os.SameFile(held, there)
 }
 
-// heldBy names the process that holds a lock, where it is known.
-func heldBy(pid string) error {
-	if pid == "" {
-		return nil
-	}
-	return fmt.Errorf("process %s holds it", pid)
-}
-
-// owner returns the number of the process that signed the lock, "" if it cannot
-// be read.
-func owner(f *os.File) string {
+// holder names the process that signed the lock, if that can be read.
+func holder(f *os.File) error {
 	text, err := io.ReadAll(io.LimitReader(f, 32))
-	pid := strings.TrimSpace(string(text))
-	if err != nil || strings.Trim(pid, "0123456789") != "" {
-		return ""
+	pid, _ := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil || pid <= 0 {
+		return errors.New("another process writes it")
 	}
-	return pid
+	return fmt.Errorf("process %d writes it", pid)
 }
 
 func ignoreMissing(err error) error {
@@ -436,42 +427,25 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// Writing returns an error that is ErrLocked, with the id of the process, while
+// Writing returns a Fault that is ErrLocked, and whose Err names the process, while
 // one writes the run file at path; nil if none does, or if it cannot be told
 // because the lock beside the file may not be opened. It changes nothing and is
 // an answer of the instant: who must be alone with a run opens it.
 func Writing(path string) error {
-	pid, writing, err := look(path)
+	f, err := os.OpenFile(path+".lock", os.O_RDWR, 0)
 	switch {
-	case errors.Is(err, os.ErrPermission):
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission):
 		return nil
 	case err != nil:
 		return fault(path, ErrRead, err)
-	case writing:
-		return fault(path, ErrLocked, heldBy(pid))
+	}
+	defer f.Close()                      // nothing is written
+	free, err := files.TryLock(f, false) // beside others who look; it is let go of at once
+	switch {
+	case err != nil:
+		return fault(path, ErrRead, fmt.Errorf("looking at its lock: %w", err))
+	case !free:
+		return fault(path, ErrLocked, holder(f))
 	}
 	return nil
-}
-
-// Writer reports whether a process, this one or another, is writing the run just
-// now, and its number where it is known.
-func (r *Reader) Writer() (pid string, writing bool, err error) {
-	pid, writing, err = look(r.path)
-	return pid, writing, faultOf(r.path, ErrRead, err)
-}
-
-// look tries the lock of the run file at path, beside others who look; it is let
-// go of at once.
-func look(path string) (pid string, writing bool, err error) {
-	f, err := os.OpenFile(path+".lock", os.O_RDWR, 0)
-	if err != nil {
-		return "", false, ignoreMissing(err)
-	}
-	held, err := files.TryLock(f, false)
-	if err != nil {
-		err = fmt.Errorf("looking at its lock: %w", err)
-	} else if !held {
-		writing, pid = true, owner(f)
-	}
-	return pid, writing, errors.Join(err, f.Close())
 }

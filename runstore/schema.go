@@ -114,68 +114,60 @@ func build(path string, h outcome.Header) error {
 // check refuses what is not a run of a known format. The file is never opened
 // past SQLite: closing such a descriptor would drop the locks that SQLite holds
 // for other connections of this process.
-func check(ctx context.Context, path string, db querier) error {
-	var id, format int
-	err := db.QueryRowContext(ctx, "PRAGMA application_id").Scan(&id)
-	if sqliteCode(err) == sqlite3.SQLITE_NOTADB {
-		return fault(path, ErrNotRun, nil)
+func (v view) check(ctx context.Context) error {
+	id, err := one[int](ctx, v, "PRAGMA application_id")
+	switch {
+	case sqliteCode(err) == sqlite3.SQLITE_NOTADB:
+		return fault(v.path, ErrNotRun, nil)
+	case err != nil:
+		return err
+	case id != applicationID:
+		return fault(v.path, ErrNotRun, errors.New("it is the SQLite database of another program"))
 	}
-	if err != nil {
-		return faultOf(path, ErrRead, err)
+	format, err := one[int](ctx, v, "PRAGMA user_version")
+	switch {
+	case err != nil:
+		return err
+	case format > fileVersion:
+		return fault(v.path, ErrNewer, fmt.Errorf("format %d, and this program knows %d", format, fileVersion))
 	}
-	if id != applicationID {
-		return fault(path, ErrNotRun, errors.New("it is the SQLite database of another program"))
-	}
-	if err := db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&format); err != nil {
-		return faultOf(path, ErrRead, err)
-	}
-	if format > fileVersion {
-		return fault(path, ErrNewer, fmt.Errorf("format %d, and this program knows %d", format, fileVersion))
-	}
-	return checkLength(ctx, path, db)
+	return v.checkLength(ctx)
 }
 
 // checkLength recognises a file that was cut off. It says nothing while a
 // write-ahead log stands beside the file, which may hold the missing pages. A writer may
 // begin or end meanwhile: so the log is looked for last, and the length after the pages.
-func checkLength(ctx context.Context, path string, db querier) error {
-	var pages, size int64
-	if err := db.QueryRowContext(ctx, "SELECT page_count, page_size FROM pragma_page_count, pragma_page_size").Scan(&pages, &size); err != nil {
-		return faultOf(path, ErrRead, err)
-	}
-	info, err := os.Stat(path)
+func (v view) checkLength(ctx context.Context) error {
+	whole, err := one[int64](ctx, v, "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")
 	if err != nil {
-		return faultOf(path, ErrRead, err)
+		return err
 	}
-	if info.Size() >= pages*size {
-		return nil
+	var info os.FileInfo
+	for range 2 { // the log may just have been written back
+		if info, err = os.Stat(v.path); err != nil {
+			return faultOf(v.path, ErrRead, err)
+		}
+		if info.Size() >= whole {
+			return nil
+		}
+		if _, err := os.Stat(v.path + "-wal"); err == nil {
+			return nil
+		}
 	}
-	if _, err := os.Stat(path + "-wal"); err == nil {
-		return nil
-	}
-	if info, err = os.Stat(path); err != nil { // the log may just have been written back
-		return faultOf(path, ErrRead, err)
-	}
-	if info.Size() >= pages*size {
-		return nil
-	}
-	return fault(path, ErrDamaged, fmt.Errorf("it has %d of %d bytes", info.Size(), pages*size))
+	return fault(v.path, ErrDamaged, fmt.Errorf("it has %d of %d bytes", info.Size(), whole))
 }
 
 // quickCheck lets SQLite look at every page of a small file.
-func quickCheck(ctx context.Context, path string, db querier) error {
-	info, err := os.Stat(path)
+func (v view) quickCheck(ctx context.Context) (small bool, err error) {
+	info, err := os.Stat(v.path)
 	if err != nil || info.Size() > quickCheckLimit {
-		return faultOf(path, ErrRead, err)
+		return false, faultOf(v.path, ErrRead, err)
 	}
-	var found string
-	if err := db.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&found); err != nil {
-		return faultOf(path, ErrRead, err)
+	found, err := one[string](ctx, v, "PRAGMA quick_check(1)")
+	if err == nil && found != "ok" {
+		err = fault(v.path, ErrDamaged, errors.New(strings.ReplaceAll(found, "\n", " ")))
 	}
-	if found != "ok" {
-		return fault(path, ErrDamaged, errors.New(strings.ReplaceAll(found, "\n", " ")))
-	}
-	return nil
+	return true, err
 }
 
 // Names and reasons of scores repeat in every row, so that the rows refer to a
@@ -206,11 +198,12 @@ func (w *scoreNames) refer(word string) int {
 	return len(w.list)
 }
 
-func readScoreNames(ctx context.Context, path string, q querier) (*scoreNames, error) {
-	w := &scoreNames{index: map[string]int{}}
-	if err := readMeta(ctx, path, q, keyScoreNames, &w.list); err != nil && !errors.Is(err, sql.ErrNoRows) {
+func (v view) scoreNames(ctx context.Context) (*scoreNames, error) {
+	list, _, err := optionalMeta[[]string](ctx, v, keyScoreNames)
+	if err != nil {
 		return nil, err
 	}
+	w := &scoreNames{list: list, index: map[string]int{}}
 	for i, word := range w.list {
 		w.index[word] = i + 1
 	}

@@ -255,7 +255,7 @@ func (w *writer) close() error {
 // tx is the writing connection with its prepared statements. Only the writer's
 // goroutine uses it, and only between BEGIN and COMMIT.
 type tx struct {
-	path  string
+	view
 	conn  *sql.Conn
 	names *scoreNames
 
@@ -272,7 +272,7 @@ func openTx(ctx context.Context, path string, db *sql.DB) (t *tx, err error) {
 	if err != nil {
 		return nil, faultOf(path, ErrWrite, err)
 	}
-	t = &tx{path: path, conn: conn, recent: &recent{rows: map[int64]*outcomeRow{}}}
+	t = &tx{view: view{path: path, db: conn}, conn: conn, recent: &recent{rows: map[int64]*outcomeRow{}}}
 	defer func() {
 		if err != nil {
 			t, err = nil, faultOf(path, ErrWrite, errors.Join(err, t.close()))
@@ -281,10 +281,13 @@ func openTx(ctx context.Context, path string, db *sql.DB) (t *tx, err error) {
 	if err := t.keepLog(true); err != nil {
 		return t, err
 	}
-	for _, check := range []func(context.Context, string, querier) error{check, checkLog, quickCheck} {
-		if err := check(ctx, path, conn); err != nil {
+	for _, check := range []func(context.Context) error{t.check, t.checkLog} {
+		if err := check(ctx); err != nil {
 			return t, err
 		}
+	}
+	if _, err := t.quickCheck(ctx); err != nil {
+		return t, err
 	}
 	for _, pragma := range []string{"journal_mode=WAL", "synchronous=FULL", "cache_size=-2000"} {
 		if err := t.exec("PRAGMA " + pragma); err != nil {
@@ -302,7 +305,7 @@ func openTx(ctx context.Context, path string, db *sql.DB) (t *tx, err error) {
 			return t, err
 		}
 	}
-	t.names, err = readScoreNames(ctx, path, conn)
+	t.names, err = t.scoreNames(ctx)
 	return t, err
 }
 
@@ -319,6 +322,15 @@ func (t *tx) close() error {
 func (t *tx) exec(query string, args ...any) error {
 	_, err := t.conn.ExecContext(context.Background(), query, args...)
 	return err
+}
+
+// changed reports whether a statement changed a row.
+func changed(result sql.Result, err error) (bool, error) {
+	if err != nil {
+		return false, err
+	}
+	n, err := result.RowsAffected()
+	return n > 0, err
 }
 
 // atomically undoes what f did if f refuses, so that a refusal leaves nothing
@@ -343,24 +355,20 @@ func (t *tx) atomically(f func() error) error {
 }
 
 // writeAll applies a change for each of the list in one transaction: all or none.
-func writeAll[T any](ctx context.Context, r *Run, bytes int, list []T, apply func(t *tx, i int) error) error {
+func writeAll[T any](ctx context.Context, r *Run, bytes int, list []T, apply func(*tx, T) error) error {
 	if len(list) == 0 {
 		return nil
 	}
 	return r.writer.submit(ctx, bytes, func(t *tx) error {
 		return t.atomically(func() error {
-			for i := range list {
-				if err := apply(t, i); err != nil {
+			for _, one := range list {
+				if err := apply(t, one); err != nil {
 					return err
 				}
 			}
 			return nil
 		})
 	})
-}
-
-func (t *tx) meta(key string, into any) error {
-	return readMeta(context.Background(), t.path, t.conn, key, into)
 }
 
 func (t *tx) setMeta(key string, value any) error {

@@ -225,7 +225,7 @@ func Salvage(ctx context.Context, path string) (*Reader, error) {
 	failed = copyWhole(path, copied)
 	if failed == nil {
 		var db *sql.DB
-		if db, failed = connect(copied, 1, "mode=rw"); failed == nil {
+		if db, failed = connect(copied, "rw"); failed == nil {
 			var v view
 			if v, failed = newView(ctx, copied, db); failed == nil {
 				unlogged := v.checkLog(ctx) != nil

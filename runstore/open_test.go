@@ -29,7 +29,7 @@ func TestOpen_errors(t *testing.T) {
 	noError(t, err)
 	edit := func(name, statement string) string {
 		path := write(name, whole)
-		db, err := connect(path, 1)
+		db, err := connect(path, "rwc")
 		noError(t, err)
 		_, err = db.Exec(statement)
 		noError(t, errors.Join(err, db.Close()))

@@ -90,7 +90,7 @@ func Load(path string) (*Reader, error) {
 
 // rollBack lets SQLite take back what a killed process left half done.
 func rollBack(path string) error {
-	db, err := connect(path, 1, "mode=rw")
+	db, err := connect(path, "rw")
 	if err != nil {
 		return fault(path, ErrRead, err)
 	}
@@ -98,7 +98,7 @@ func rollBack(path string) error {
 }
 
 func load(path string) (*Reader, error) {
-	db, err := connect(path, 8, "mode=ro", "cache_size(-1000)")
+	db, err := connect(path, "ro", "cache_size(-1000)")
 	if err != nil {
 		return nil, fault(path, ErrRead, err)
 	}

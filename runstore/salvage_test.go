@@ -167,7 +167,7 @@ func TestOpen_refusedKeepsLog(t *testing.T) {
 	noError(t, copyPlain(run.Path(), path))
 	noError(t, copyPlain(run.Path()+"-wal", path+"-wal"))
 	noError(t, run.Close())
-	db, err := connect(path, 1, "mode=rw")
+	db, err := connect(path, "rw")
 	noError(t, err)
 	tx, err := openTx(t.Context(), path, db)
 	noError(t, err)

@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"modernc.org/sqlite"
@@ -58,9 +57,10 @@ CREATE TABLE detail(oid INTEGER PRIMARY KEY, body TEXT NOT NULL, sum INTEGER);
 CREATE TABLE experiment(trial INTEGER PRIMARY KEY, langfuse_id TEXT NOT NULL, url TEXT NOT NULL);
 `
 
-// connect opens the SQLite file at path. The schema of a file that somebody
+// connect opens the SQLite file at path: "ro" for reading, "rw" for writing by one
+// connection, "rwc" also where there is none. The schema of a file that somebody
 // sent is not trusted: it cannot make SQLite run functions or write elsewhere.
-func connect(path string, connections int, pragmas ...string) (*sql.DB, error) {
+func connect(path, mode string, pragmas ...string) (*sql.DB, error) {
 	absolute, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
@@ -69,20 +69,19 @@ func connect(path string, connections int, pragmas ...string) (*sql.DB, error) {
 	if !strings.HasPrefix(slashed, "/") {
 		slashed = "/" + slashed
 	}
-	options := url.Values{"_defensive": {"1"}, "_error_rc": {"1"}, "_pragma": {"busy_timeout(10000)", "trusted_schema(0)"}}
-	for _, p := range pragmas {
-		if mode, isMode := strings.CutPrefix(p, "mode="); isMode {
-			options.Set("mode", mode)
-			continue
-		}
-		options.Add("_pragma", p)
+	options := url.Values{
+		"mode": {mode}, "_defensive": {"1"}, "_error_rc": {"1"},
+		"_pragma": append([]string{"busy_timeout(10000)", "trusted_schema(0)"}, pragmas...),
 	}
 	u := url.URL{Scheme: "file", Path: slashed, RawQuery: options.Encode()}
 	connector, err := sqlite.NewConnector(strings.Replace(u.String(), "file://", "file:", 1))
 	if err != nil {
 		return nil, err
 	}
-	db := sql.OpenDB(connector)
+	db, connections := sql.OpenDB(connector), 1
+	if mode == "ro" {
+		connections = 8
+	}
 	db.SetMaxOpenConns(connections)
 	db.SetMaxIdleConns(connections)
 	return db, nil
@@ -95,13 +94,12 @@ func build(path string, h outcome.Header) error {
 	if err != nil {
 		return err
 	}
-	db, err := connect(path, 1, "synchronous(FULL)", "journal_mode(DELETE)")
+	db, err := connect(path, "rw", "synchronous(FULL)", "journal_mode(DELETE)")
 	if err != nil {
 		return err
 	}
-	_, err = db.Exec("BEGIN;" + schema + schemaPacks +
-		"PRAGMA application_id=" + strconv.Itoa(applicationID) + ";" +
-		"PRAGMA user_version=" + strconv.Itoa(fileVersion) + ";")
+	_, err = db.Exec(fmt.Sprintf("BEGIN; %s %s PRAGMA application_id=%d; PRAGMA user_version=%d;",
+		schema, schemaPacks, applicationID, fileVersion))
 	if err == nil {
 		_, err = db.Exec("INSERT INTO meta(key, value) VALUES(?, ?)", keyHeader, header)
 	}

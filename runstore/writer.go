@@ -58,7 +58,7 @@ type writer struct {
 
 func startWriter(path string) (*writer, error) {
 	ctx := context.Background()
-	db, err := connect(path, 1, "mode=rw")
+	db, err := connect(path, "rw")
 	if err != nil {
 		return nil, fault(path, ErrWrite, err)
 	}
@@ -125,39 +125,30 @@ func (w *writer) loop() {
 
 // take returns the first write and what else waits, or comes soon, within the bounds.
 func (w *writer) take(first *write, more bool) []*write {
-	batch, bytes := []*write{first}, first.bytes
+	batch, bytes, gathers := []*write{first}, first.bytes, more && first.shares
 	var over <-chan time.Time
-	if more && first.shares {
+	if gathers {
 		over = time.After(gather)
 	}
 	for len(batch) < maxBatchWrites && bytes < maxBatchBytes {
-		wr := w.next(over)
-		if wr == nil {
-			break
+		var wr *write
+		select {
+		case wr = <-w.queue:
+		default:
+			if !gathers {
+				return batch
+			}
+			select {
+			case wr = <-w.queue:
+			case <-over:
+			}
 		}
-		if batch, bytes = append(batch, wr), bytes+wr.bytes; !wr.shares {
-			over = nil
+		if wr == nil { // it is over, or no more will come
+			return batch
 		}
+		batch, bytes, gathers = append(batch, wr), bytes+wr.bytes, gathers && wr.shares
 	}
 	return batch
-}
-
-// next returns a write that waits, or that comes before it is over; nil where there is none.
-func (w *writer) next(over <-chan time.Time) *write {
-	select {
-	case wr := <-w.queue:
-		return wr
-	default:
-	}
-	if over == nil {
-		return nil
-	}
-	select {
-	case wr := <-w.queue:
-		return wr
-	case <-over:
-		return nil
-	}
 }
 
 // commit makes the batch one durable transaction. The result of a write that

@@ -18,11 +18,12 @@
 //
 //	doc, warnings, err := extraction.DecodeDocument(item.Input)
 //	want, warnings, err := extraction.DecodeExtraction(item.Expected)
-//	span, match := doc.Index().Locate("acme corp", 0)
+//	span, found := doc.Index().Locate("acme corp", 0)
 package extraction
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"slices"
 	"unicode/utf8"
@@ -276,14 +277,11 @@ func decodeMentions(r *reader, entity fields) []Span {
 func namesByID(r *reader, entities []Entity) map[string]string {
 	names := map[string]string{}
 	for _, e := range entities {
-		if e.ID == "" {
-			continue
-		}
 		if _, taken := names[e.ID]; taken {
 			r.warn("entities: the id %q is used twice; the first entity keeps it", e.ID)
-			continue
+		} else if e.ID != "" {
+			names[e.ID] = e.Name
 		}
-		names[e.ID] = e.Name
 	}
 	return names
 }
@@ -326,16 +324,13 @@ func decodeRelationships(r *reader, top fields, entities []Entity) []Relationshi
 // stands for nothing. A reference that spells an entity's name is that name:
 // models mix the two up.
 func resolveEnd(name, ref string, byID map[string]string, listed map[string]bool) (string, string) {
-	if name != "" {
-		if resolved, ok := byID[name]; ok {
-			return resolved, ""
-		}
-		return name, ""
-	}
-	if resolved, ok := byID[ref]; ok {
+	resolved, known := byID[cmp.Or(name, ref)]
+	switch {
+	case known:
 		return resolved, ""
-	}
-	if listed[ref] {
+	case name != "":
+		return name, ""
+	case listed[ref]:
 		return ref, ""
 	}
 	return "", ref

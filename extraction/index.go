@@ -85,9 +85,9 @@ func (x *Index) mention(given Span) (Span, bool) {
 	if ok && there != "" && (given.Quote == "" || given.Quote == there) {
 		return Span{Quote: there, Start: given.Start, End: given.End, LookedUp: given.LookedUp}, true
 	}
-	span, match := x.Locate(given.Quote, given.Start)
+	span, found := x.Locate(given.Quote, given.Start)
 	span.LookedUp = given.LookedUp
-	return span, match != NoMatch
+	return span, found
 }
 
 // needles gives the name and the aliases as they are looked for, each once.
@@ -282,27 +282,6 @@ func (h *haystack) scan(needle []byte, from, to, most int) []int {
 	return found
 }
 
-// Match says how well a quote was found.
-type Match int
-
-// The ways to be found, worst first.
-const (
-	NoMatch       Match = iota // not at all
-	TolerantMatch              // but for spelling that a reader would not see as different
-	ExactMatch                 // code point by code point
-)
-
-// String returns the name of the match in lower case.
-func (m Match) String() string {
-	switch m {
-	case ExactMatch:
-		return "exact"
-	case TolerantMatch:
-		return "tolerant"
-	}
-	return "none"
-}
-
 // Index finds quotes in one document. It is safe for concurrent use. It does not decide
 // whether a statement is supported by the document, only whether words stand in it, and
 // where.
@@ -346,15 +325,15 @@ func NewIndex(text string) *Index {
 // overlooked. A place found so begins and ends between characters as a reader
 // sees them.
 //
-// The span quotes the document, not what was looked for. An empty quote, or one
-// that does not occur, gives the zero Span and NoMatch.
+// The span quotes the document, not what was looked for: the two differ where it was
+// found tolerantly. An empty quote, or one that does not occur, gives the zero Span.
 //
 // Of a string that occurs more than 1024 times, only places near are looked at;
 // of any after some 4 million places in all, 64. So the work stays bounded
 // however many quotes are made up to cost time.
-func (x *Index) Locate(quote string, near int) (Span, Match) {
+func (x *Index) Locate(quote string, near int) (span Span, found bool) {
 	if quote == "" {
-		return Span{}, NoMatch
+		return Span{}, false
 	}
 	near = min(max(near, 0), x.Len(CodePoints))
 	at, _ := x.Convert(near, CodePoints, Bytes)
@@ -363,13 +342,10 @@ func (x *Index) Locate(quote string, near int) (Span, Match) {
 	for i, from := range places {
 		exact[i] = stretch{from, from + len(quote)}
 	}
-	if span, ok := x.closest(exact, at, near); ok {
-		return span, ExactMatch
+	if span, found = x.closest(exact, at, near); found {
+		return span, true
 	}
-	if span, ok := x.closest(x.tolerant(fold(quote).text, at), at, near); ok {
-		return span, TolerantMatch
-	}
-	return Span{}, NoMatch
+	return x.closest(x.tolerant(fold(quote).text, at), at, near)
 }
 
 // stretch is a part of the document, in bytes.

@@ -294,8 +294,8 @@ func (j judge) contains() func(string) bool {
 		return nil
 	}
 	return func(name string) bool {
-		_, match := j.document.Document.Index().Locate(name, 0)
-		return match != extraction.NoMatch
+		_, found := j.document.Document.Index().Locate(name, 0)
+		return found
 	}
 }
 

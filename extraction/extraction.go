@@ -112,12 +112,8 @@ func (e Entity) write(w *textutil.JSONWriter) {
 	w.Text("name", e.Name)
 	w.TextIf("type", e.Type)
 	w.TextIf("description", e.Description)
-	if len(e.Aliases) > 0 {
-		w.Value("aliases", e.Aliases)
-	}
-	if len(e.Properties) > 0 {
-		w.Value("properties", e.Properties)
-	}
+	textutil.WriteJSONIf(w, "aliases", e.Aliases, len(e.Aliases) > 0)
+	textutil.WriteJSONIf(w, "properties", e.Properties, len(e.Properties) > 0)
 	if len(e.Mentions) > 0 {
 		textutil.WriteJSONList(w, "mentions", e.Mentions, Span.write)
 	}
@@ -127,9 +123,7 @@ func (s Span) write(w *textutil.JSONWriter) {
 	w.Text("quote", s.Quote)
 	w.Int("start", int64(s.Start))
 	w.Int("end", int64(s.End))
-	if s.LookedUp {
-		w.Raw("looked_up", []byte("true"))
-	}
+	w.Flag("looked_up", s.LookedUp)
 }
 
 func (r Relationship) write(w *textutil.JSONWriter) {

@@ -1,7 +1,6 @@
 package outcome
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -67,11 +66,12 @@ func NewSummariser(h Header, cfg SummaryConfig) *Summariser {
 	}
 	s := &Summariser{
 		header: h, config: cfg,
-		scores:   map[string]*tally{},
-		failures: map[Class]*failureTally{},
-		groups:   map[groupKey]Group{},
-		causes:   map[groupKey]*causeTally{},
-		worst:    stats.NewShortlist(cfg.Worst, compareWorst),
+		scores:       map[string]*tally{},
+		failures:     map[Class]*failureTally{},
+		groups:       map[groupKey]Group{},
+		causes:       map[groupKey]*causeTally{},
+		itemWarnings: itemWarnings{texts: map[string]*warnedItems{}},
+		worst:        stats.NewShortlist(cfg.Worst, compareWorst),
 	}
 	if h.Trials > 1 {
 		s.trials = &trials{items: map[string]*trialItem{}, runs: map[int]*trialRun{}, scorer: h.Scorer}
@@ -152,18 +152,27 @@ func (s *Summariser) Summary() Summary {
 
 func (s *Summariser) addScores(o Outcome) {
 	ordinal := s.items.Scored + s.items.Failed
+	scorer := s.header.Scorer
 	for _, score := range o.Scores {
-		t := s.scores[score.Name]
-		if t == nil {
-			t = &tally{external: s.header.Scorer.External(score.Name), outputOnly: slices.Contains(s.header.Scorer.OutputOnly, score.Name)}
-			s.scores[score.Name] = t
-		}
+		t := entry(s.scores, score.Name, func() *tally {
+			return &tally{external: scorer.External(score.Name), outputOnly: slices.Contains(scorer.OutputOnly, score.Name)}
+		})
 		if t.last == ordinal {
 			continue // named twice in one outcome: the first counts, as in Lookup
 		}
 		t.last = ordinal
 		t.add(score, o.Failed())
 	}
+}
+
+// entry returns what a map has under a key, made where there is nothing.
+func entry[K comparable, V any](m map[K]*V, key K, make func() *V) *V {
+	value := m[key]
+	if value == nil {
+		value = make()
+		m[key] = value
+	}
+	return value
 }
 
 func (s *Summariser) scoreStats() Stats {
@@ -244,56 +253,30 @@ func (s Stats) Lead(stat Stat) (mean *float64, ci95 *[2]float64) {
 
 // MarshalJSON writes the object in the order of the list.
 func (s Stats) MarshalJSON() ([]byte, error) {
-	var b bytes.Buffer
-	b.WriteByte('{')
-	for i, stat := range s {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		name, err := json.Marshal(stat.Name)
-		if err != nil {
-			return nil, err
-		}
-		values, err := json.Marshal(stat)
-		if err != nil {
-			return nil, fmt.Errorf("score %q: %w", stat.Name, err)
-		}
-		b.Write(name)
-		b.WriteByte(':')
-		b.Write(values)
+	w := textutil.JSONWriter{B: []byte{'{'}}
+	for _, stat := range s {
+		w.Value(stat.Name, stat)
 	}
-	b.WriteByte('}')
-	return b.Bytes(), nil
+	w.Close()
+	return w.B, w.Err
 }
 
 // UnmarshalJSON reads the object and keeps the order of its keys.
 func (s *Stats) UnmarshalJSON(raw []byte) error {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	open, err := d.Token()
-	if err != nil {
-		return err
-	}
-	if open == nil {
-		*s = nil
+	if *s = nil; string(raw) == "null" {
 		return nil
 	}
-	if open != json.Delim('{') {
-		return fmt.Errorf("scores: an object is expected, not %v", open)
+	if raw[0] != '{' {
+		return fmt.Errorf("scores: an object is expected, not %s", textutil.Brief(string(raw), 20))
 	}
-	list := Stats{}
-	for d.More() {
-		name, err := d.Token()
-		if err != nil {
-			return err
-		}
-		stat := Stat{}
-		if err := d.Decode(&stat); err != nil {
+	*s = Stats{}
+	for name, value := range textutil.JSONMembers(raw) {
+		stat := Stat{Name: name}
+		if err := json.Unmarshal(value, &stat); err != nil {
 			return fmt.Errorf("score %q: %w", name, err)
 		}
-		stat.Name = name.(string) // a key of an object is a string
-		list = append(list, stat)
+		*s = append(*s, stat)
 	}
-	*s = list
 	return nil
 }
 
@@ -499,15 +482,8 @@ type trialRun struct {
 
 // add takes an outcome into account, all but its place among the worst.
 func (t *trials) add(o Outcome) {
-	item, run := t.items[o.Item], t.runs[o.Trial]
-	if item == nil {
-		item = &trialItem{scores: map[string]*trialValues{}}
-		t.items[o.Item] = item
-	}
-	if run == nil {
-		run = &trialRun{means: map[string]*stats.Moments{}}
-		t.runs[o.Trial] = run
-	}
+	item := entry(t.items, o.Item, func() *trialItem { return &trialItem{scores: map[string]*trialValues{}} })
+	run := entry(t.runs, o.Trial, func() *trialRun { return &trialRun{means: map[string]*stats.Moments{}} })
 	item.outcomes++
 	if o.Failed() {
 		item.failed++
@@ -519,15 +495,8 @@ func (t *trials) add(o Outcome) {
 		if _, twice := Lookup(o.Scores[:i], s.Name); twice {
 			continue // named twice in one outcome: the first counts, as in Lookup
 		}
-		v, m := item.scores[s.Name], run.means[s.Name]
-		if v == nil {
-			v = &trialValues{}
-			item.scores[s.Name] = v
-		}
-		if m == nil {
-			m = &stats.Moments{}
-			run.means[s.Name] = m
-		}
+		v := entry(item.scores, s.Name, func() *trialValues { return &trialValues{} })
+		m := entry(run.means, s.Name, func() *stats.Moments { return &stats.Moments{} })
 		v.add(s, o.Failed(), t.scorer.External(s.Name), m)
 	}
 }
@@ -553,27 +522,12 @@ func (v *trialValues) add(s Score, failed, external bool, run *stats.Moments) {
 	}
 }
 
-// scored are the moments of the trials that have a value, all those with the
-// failed ones as 0, owed those with the ones as 0 too that an evaluator did not
-// answer for.
-func (v *trialValues) scored() (m stats.Moments) {
+// with are the moments of the trials that have a value, and of so many zeros.
+func (v *trialValues) with(zeros int) (m stats.Moments) {
 	for _, x := range v.values {
 		m.Add(x)
 	}
-	return m
-}
-
-func (v *trialValues) all() stats.Moments {
-	m := v.scored()
-	for range v.failed {
-		m.Add(0)
-	}
-	return m
-}
-
-func (v *trialValues) owed() stats.Moments {
-	m := v.all()
-	for range v.unanswered {
+	for range zeros {
 		m.Add(0)
 	}
 	return m
@@ -598,10 +552,10 @@ func (t *trials) stat(s Stat, outputOnly bool) Stat {
 		if v == nil {
 			continue
 		}
-		if mean, ok := v.scored().Mean(); ok {
+		if mean, ok := v.with(0).Mean(); ok {
 			means.Add(mean)
 		}
-		if mean, ok := v.owed().Mean(); ok {
+		if mean, ok := v.with(v.failed + v.unanswered).Mean(); ok {
 			zeros.Add(mean)
 			weighted.add(mean, v.weight)
 		}
@@ -735,14 +689,12 @@ type groupKey struct{ kind, name string }
 func (s *Summariser) addGroups(groups []Group) {
 	for _, g := range groups {
 		key := groupKey{g.Kind, g.Name}
-		sum, known := s.groups[key]
-		if !known {
-			sum = Group{Kind: g.Kind, Name: g.Name}
-		}
+		sum := s.groups[key]
 		if !sum.Add(g) {
 			s.oddGroups++
 			continue
 		}
+		sum.Kind, sum.Name = g.Kind, g.Name
 		s.groups[key] = sum
 	}
 }
@@ -817,7 +769,7 @@ func (i *trialItem) flaky(id, primary string) (FlakyItem, bool) {
 	if v == nil {
 		return FlakyItem{}, false
 	}
-	m := v.all()
+	m := v.with(v.failed)
 	least, top, ok := m.Range()
 	if !ok || top-least <= same {
 		return FlakyItem{}, false
@@ -845,7 +797,7 @@ func (t *trials) spread(score string) Spread {
 		if v == nil {
 			continue
 		}
-		m := v.all()
+		m := v.with(v.failed)
 		variance, ok := m.Variance()
 		if !ok {
 			continue

@@ -273,11 +273,9 @@ type failedAt struct {
 }
 
 func (s *Summariser) addFailure(o Outcome) {
-	t := s.failures[o.Class]
-	if t == nil {
-		t = &failureTally{first: stats.NewShortlist(s.config.Messages, compareFailed)}
-		s.failures[o.Class] = t
-	}
+	t := entry(s.failures, o.Class, func() *failureTally {
+		return &failureTally{first: stats.NewShortlist(s.config.Messages, compareFailed)}
+	})
 	t.count++
 	message := ""
 	if o.Failure != nil {
@@ -301,13 +299,7 @@ func (s *Summariser) failureCounts() []FailureCount {
 		}
 		list = append(list, FailureCount{class, t.count, items})
 	}
-	known := Classes()
-	rank := func(c Class) int {
-		if i := slices.Index(known, c); i >= 0 {
-			return i
-		}
-		return len(known)
-	}
+	rank := func(c Class) int { return slices.Index(append(Classes(), c), c) } // unknown ones come last
 	slices.SortFunc(list, func(a, b FailureCount) int {
 		return cmp.Or(cmp.Compare(rank(a.Class), rank(b.Class)), cmp.Compare(a.Class, b.Class))
 	})
@@ -411,22 +403,16 @@ type warnedItems struct {
 // add takes the warnings of one outcome of a run of so many trials.
 func (w *itemWarnings) add(o Outcome, trials int) {
 	for _, text := range o.Warnings {
-		warned := w.texts[text]
-		if warned == nil && len(w.texts) == maxWarningTexts {
+		if w.texts[text] == nil && len(w.texts) == maxWarningTexts {
 			w.other++
 			continue
 		}
-		if warned == nil {
-			warned = &warnedItems{}
+		entry(w.texts, text, func() *warnedItems {
 			if trials > 1 {
-				warned.items = map[string]bool{}
+				return &warnedItems{items: map[string]bool{}}
 			}
-			if w.texts == nil {
-				w.texts = map[string]*warnedItems{}
-			}
-			w.texts[text] = warned
-		}
-		warned.add(o.Item)
+			return &warnedItems{}
+		}).add(o.Item)
 	}
 }
 

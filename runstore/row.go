@@ -205,7 +205,7 @@ func decodeDetail(text, rest []byte, o *outcome.Outcome, d depth) error {
 // readBriefly reads what sums need, without what is large and without the counts of notes:
 // several times as fast as all of it. False is of a text that it cannot read so.
 func (b *body) readBriefly(text []byte) bool {
-	if !textutil.ValidJSON(text) {
+	if !textutil.ValidJSON(text) || text[0] != '{' {
 		return false
 	}
 	known := true
@@ -214,34 +214,41 @@ func (b *body) readBriefly(text []byte) bool {
 		known = known && err == nil
 		return n
 	}
-	rest := textutil.AppendJSONMembers(make([]byte, 0, 128), text, func(rest []byte, key string, value json.RawMessage) ([]byte, bool) {
-		switch key {
-		case "output", "calls", "explanation":
-		case "notes":
+	rest := append(make([]byte, 0, 128), '{')
+	for key, value := range textutil.RawJSONMembers(text) {
+		switch string(key) {
+		case `"output"`, `"calls"`, `"explanation"`:
+		case `"notes"`:
 			for one := range textutil.JSONElements(value) {
-				var n note
-				for key, value := range textutil.RawJSONMembers(one) {
-					if string(key) == `"comment"` {
-						n.Comment = textutil.JSONText(value)
-					}
-				}
-				b.Notes = append(b.Notes, n)
+				b.Notes = append(b.Notes, readNote(one))
 			}
-		case "groups":
+		case `"groups"`:
 			for one := range textutil.JSONElements(value) {
 				b.Groups = append(b.Groups, readGroup(one, number))
 			}
-		case "counts":
+		case `"counts"`:
 			b.Counts = outcome.Counts{}
 			for key, value := range textutil.JSONMembers(value) {
 				b.Counts.Set(key, number(value))
 			}
 		default:
-			return append(rest, value...), true
+			if len(rest) > 1 {
+				rest = append(rest, ',')
+			}
+			rest = append(append(append(rest, key...), ':'), value...)
 		}
-		return rest, false
-	})
+	}
+	rest = append(rest, '}')
 	return known && (len(rest) == 2 || json.Unmarshal(rest, b) == nil)
+}
+
+func readNote(raw []byte) (n note) {
+	for key, value := range textutil.RawJSONMembers(raw) {
+		if string(key) == `"comment"` {
+			n.Comment = textutil.JSONText(value)
+		}
+	}
+	return n
 }
 
 func readGroup(raw []byte, number func(json.RawMessage) int64) (g outcome.Group) {

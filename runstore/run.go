@@ -79,14 +79,7 @@ func Create(path string, h outcome.Header) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	if h.Format == 0 {
-		h.Format = outcome.FormatVersion
-	}
-	err = removeUnfinished(path)
-	if err == nil {
-		err = place(path, h)
-	}
-	if err != nil {
+	if err := place(path, h); err != nil {
 		return nil, errors.Join(err, l.release())
 	}
 	return open(path, l)
@@ -126,56 +119,35 @@ func open(path string, l *lock) (*Run, error) {
 	return &Run{Reader: r, lock: l, writer: w}, nil
 }
 
-// unfinished ends the name of a run with the file that it is built in.
-const unfinished = ".new-"
-
 // removeUnfinished removes what killed processes left that were creating the run at
 // path, whose lock is held.
 func removeUnfinished(path string) error {
 	entries, err := os.ReadDir(filepath.Dir(path))
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), filepath.Base(path)+unfinished) {
+		if files.IsNew(e.Name(), path) {
 			err = errors.Join(err, ignoreMissing(os.Remove(filepath.Join(filepath.Dir(path), e.Name()))))
 		}
 	}
-	return faultOf(path, ErrWrite, err)
+	return err
 }
 
-// place builds a run in a temporary file and gives it its name.
+// place builds a run in a file that gets its name when it is complete. The lock is held.
 func place(path string, h outcome.Header) error {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+unfinished+"*")
+	if _, err := os.Lstat(path); err == nil { // made since Create looked
+		return fault(path, ErrExists, nil)
+	}
+	if h.Format == 0 {
+		h.Format = outcome.FormatVersion
+	}
+	err := removeUnfinished(path)
+	if err == nil {
+		err = files.Write(path, func(w io.Writer) error { return build(w.(*os.File).Name(), h) })
+	}
+	if err == nil {
+		err = files.SyncFolder(filepath.Dir(path))
+	}
 	if err != nil {
 		return fault(path, ErrWrite, err)
-	}
-	err = f.Close()
-	if err == nil {
-		err = build(f.Name(), h)
-	}
-	if err != nil {
-		return fault(path, ErrWrite, errors.Join(err, os.Remove(f.Name())))
-	}
-	return rename(f.Name(), path)
-}
-
-// rename gives the file a name that must be free, and makes that durable. The
-// old name is gone afterwards, also on an error.
-func rename(from, to string) error {
-	err := os.Link(from, to)
-	if err == nil || errors.Is(err, os.ErrExist) {
-		err = errors.Join(err, os.Remove(from))
-	} else if _, there := os.Lstat(to); there == nil {
-		err = errors.Join(os.ErrExist, os.Remove(from))
-	} else if err = os.Rename(from, to); err != nil { // a file system without hard links
-		err = errors.Join(err, os.Remove(from))
-	}
-	if errors.Is(err, os.ErrExist) {
-		return fault(to, ErrExists, nil)
-	}
-	if err == nil {
-		err = files.SyncFolder(filepath.Dir(to))
-	}
-	if err != nil {
-		return fault(to, ErrWrite, err)
 	}
 	return nil
 }

@@ -145,13 +145,13 @@ func TestRun_closeFlushesOrRefuses(t *testing.T) {
 func TestCreate_afterKill(t *testing.T) {
 	folder := t.TempDir()
 	path := filepath.Join(folder, "a[1].run")
-	for _, name := range []string{"a[1].run.new-123", "a[1].run.new-123-journal", "a[1].run.newer", "b.run.new-1"} {
+	for _, name := range []string{".a[1].run.new-123", ".a[1].run.new-123-journal", ".a[1].run.newer", ".b.run.new-1"} {
 		noError(t, os.WriteFile(filepath.Join(folder, name), nil, 0o600))
 	}
 	run, err := Create(path, testHeader())
 	noError(t, err)
 	noError(t, run.Close())
-	if got, want := strings.Join(fileNames(t, folder), " "), "a[1].run a[1].run.newer b.run.new-1"; got != want {
+	if got, want := strings.Join(fileNames(t, folder), " "), ".a[1].run.newer .b.run.new-1 a[1].run"; got != want {
 		t.Errorf("left: %s, want %s", got, want)
 	}
 }

@@ -75,29 +75,6 @@ func JSONScalar(raw []byte) (value, rest []byte) {
 	return raw[:end], raw[end:]
 }
 
-// AppendJSONMembers appends a JSON object to b, each value as f appends it; a member of which
-// f says that it is not kept is left out. Anything that is no object is appended as it
-// is. Raw is as in JSONMembers; f must not keep the key.
-func AppendJSONMembers(b, raw []byte, f func(b []byte, key string, value json.RawMessage) (more []byte, kept bool)) []byte {
-	if text := skip(raw, ' '); len(text) == 0 || text[0] != '{' {
-		return append(b, raw...)
-	}
-	b = append(b, '{')
-	empty := true
-	for key, value := range RawJSONMembers(raw) {
-		before := len(b)
-		if !empty {
-			b = append(b, ',')
-		}
-		b = append(append(b, key...), ':')
-		more, kept := f(b, JSONTextIn(key), value)
-		if b = more[:before]; kept {
-			b, empty = more, false
-		}
-	}
-	return append(b, '}')
-}
-
 // JSONText returns the text of a JSON string; "" for any other value.
 func JSONText(raw []byte) string {
 	return strings.Clone(JSONTextIn(raw))

@@ -160,29 +160,8 @@ func ReadsBack(e Extraction) bool {
 	return true
 }
 
-// Given returns the extraction without the mentions that were looked up, or the same where
-// there are none. It shares what it has with e, which is not changed.
-func (e Extraction) Given() (brief Extraction, shorter bool) {
-	brief = e
-	for i, one := range e.Entities {
-		if !slices.ContainsFunc(one.Mentions, func(s Span) bool { return s.LookedUp }) {
-			continue
-		}
-		if !shorter {
-			brief.Entities, shorter = slices.Clone(e.Entities), true
-		}
-		brief.Entities[i].Mentions = nil
-		for _, s := range one.Mentions {
-			if !s.LookedUp {
-				brief.Entities[i].Mentions = append(brief.Entities[i].Mentions, s)
-			}
-		}
-	}
-	return brief, shorter
-}
-
-// WithoutLookedUp is Given for the JSON of an extraction, as MarshalJSON writes it; any
-// other JSON is returned as it is.
+// WithoutLookedUp returns the JSON of an extraction, as MarshalJSON writes it, without the
+// mentions that were looked up; any other JSON, and one without such, is returned as it is.
 func WithoutLookedUp(raw json.RawMessage) json.RawMessage {
 	if !bytes.HasPrefix(raw, []byte(`{"entities":[`)) {
 		return raw

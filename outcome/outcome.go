@@ -313,11 +313,8 @@ func (w Waits) Sum() time.Duration {
 func (w Waits) Before(t time.Time) time.Duration {
 	var sum time.Duration
 	for _, one := range w {
-		if !one.from.Before(t) {
-			break
-		}
 		if one.to.After(t) {
-			return sum + t.Sub(one.from)
+			return sum + max(0, t.Sub(one.from))
 		}
 		sum += one.to.Sub(one.from)
 	}

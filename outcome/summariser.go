@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"maps"
 	"math"
 	"slices"
@@ -194,28 +195,27 @@ func (s *Summariser) scoreStats() Stats {
 
 func (s *Summariser) warnings() []string {
 	list := []string{}
+	warn := func(there bool, format string, args ...any) {
+		if there {
+			list = append(list, fmt.Sprintf(format, args...))
+		}
+	}
+	const external = "%s comes from an external evaluator "
 	for _, c := range s.header.Scorer.Custom {
-		if c.Uncertified != "" {
-			list = append(list, fmt.Sprintf("%s comes from an external evaluator that is not certified (%s): %s", c.Name, c.Evaluator, c.Uncertified))
-		}
-		if c.Weak != "" {
-			list = append(list, fmt.Sprintf("%s comes from an external evaluator whose certificate says little (%s): %s", c.Name, c.Evaluator, c.Weak))
-		}
-		if c.Carried != "" {
-			list = append(list, fmt.Sprintf("%s was taken over from the run %s: the evaluator was not asked again", c.Name, c.Carried))
-		}
-		if t := s.scores[c.Name]; t != nil && t.unanswered > 0 {
-			list = append(list, fmt.Sprintf("%s has no value for %d of %d outcomes, which count as 0: the evaluator gave none; experiment show says why", c.Name, t.unanswered, s.items.Scored))
+		warn(c.Uncertified != "", external+"that is not certified (%s): %s", c.Name, c.Evaluator, c.Uncertified)
+		warn(c.Weak != "", external+"whose certificate says little (%s): %s", c.Name, c.Evaluator, c.Weak)
+		warn(c.Carried != "", "%s was taken over from the run %s: the evaluator was not asked again", c.Name, c.Carried)
+		if t := s.scores[c.Name]; t != nil {
+			warn(t.unanswered > 0, "%s has no value for %d of %d outcomes, which count as 0: "+
+				"the evaluator gave none; experiment show says why", c.Name, t.unanswered, s.items.Scored)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.scores)) {
-		if n := s.scores[name].refused; n > 0 {
-			list = append(list, fmt.Sprintf("%s: not finite, and taken for undefined: %s", name, textutil.Counted(n, "value")))
-		}
+		n := s.scores[name].refused
+		warn(n > 0, "%s: not finite, and taken for undefined: %s", name, textutil.Counted(n, "value"))
 	}
-	if s.oddGroups > 0 {
-		list = append(list, fmt.Sprintf("left out of the breakdown by type: %s of which a count is negative or absurd", textutil.Counted(s.oddGroups, "row")))
-	}
+	odd := textutil.Counted(s.oddGroups, "row")
+	warn(s.oddGroups > 0, "left out of the breakdown by type: %s of which a count is negative or absurd", odd)
 	return append(list, s.itemWarnings.list()...)
 }
 
@@ -299,21 +299,20 @@ type tally struct {
 }
 
 func (t *tally) add(s Score, failed bool) {
-	refused := s.Value != nil && !t.moments.Add(*s.Value)
-	if refused {
+	weight := s.Weight
+	if !s.weighty() {
+		weight = nil
+	}
+	taken := s.Value != nil && t.moments.Add(*s.Value)
+	if s.Value != nil && !taken {
 		t.refused++
 	}
 	switch {
-	case !s.weighty():
-	case s.Value != nil && !refused:
-		t.weighted.add(*s.Value, s.Weight)
-	case failed:
-		t.weighted.add(0, s.Weight)
-	}
-	switch {
-	case s.Value != nil && !refused:
+	case taken:
+		t.weighted.add(*s.Value, weight)
 		t.addValue(s)
 	case failed:
+		t.weighted.add(0, weight)
 		t.failed++
 	case t.external:
 		t.unanswered++
@@ -362,11 +361,14 @@ func (s *Stat) describe(values, owed stats.Moments, outputOnly bool) {
 	}
 }
 
-func meanOf(m stats.Moments) *float64 {
-	if mean, ok := m.Mean(); ok {
-		return &mean
+func meanOf(m stats.Moments) *float64 { return defined(m.Mean()) }
+
+// defined returns a number, or nil where it is none.
+func defined(value float64, ok bool) *float64 {
+	if !ok {
+		return nil
 	}
-	return nil
+	return &value
 }
 
 func scoreInterval(m stats.Moments) *[2]float64 {
@@ -533,6 +535,17 @@ func (v *trialValues) with(zeros int) (m stats.Moments) {
 	return m
 }
 
+// of gives a score of each item that has it.
+func (t *trials) of(score string) iter.Seq[*trialValues] {
+	return func(yield func(*trialValues) bool) {
+		for _, item := range t.items {
+			if v := item.scores[score]; v != nil && !yield(v) {
+				return
+			}
+		}
+	}
+}
+
 // worse keeps the worst trial of each item.
 func (t *trials) worse(w WorstItem) {
 	item := t.items[w.ID]
@@ -547,11 +560,7 @@ func (t *trials) stat(s Stat, outputOnly bool) Stat {
 	out := Stat{Name: s.Name, Pooled: s.Pooled}
 	var means, zeros stats.Moments
 	var weighted weightedSum
-	for _, item := range t.items {
-		v := item.scores[s.Name]
-		if v == nil {
-			continue
-		}
+	for v := range t.of(s.Name) {
 		if mean, ok := v.with(0).Mean(); ok {
 			means.Add(mean)
 		}
@@ -602,10 +611,7 @@ func (w *weightedSum) add(value float64, weight *float64) {
 // mean is nil where the weights sum up to 0.
 func (w weightedSum) mean() *float64 {
 	weights := w.weights.Value()
-	if weights <= 0 {
-		return nil
-	}
-	return new(w.products.Value() / weights)
+	return defined(w.products.Value()/weights, weights > 0)
 }
 
 // WorstItem is a scored item with a low primary score.
@@ -656,9 +662,7 @@ func (s *Summariser) usageSum() UsageSum {
 	u := s.usage
 	sum := UsageSum{Input: u.Input, Output: u.Output, Total: u.Total(), Cached: u.Cached, Reasoning: u.Reasoning}
 	sum.CostUnknown = s.items.Scored + s.items.Failed - s.costKnown
-	if s.costKnown > 0 {
-		sum.CostUSD = new(s.cost.Value())
-	}
+	sum.CostUSD = defined(s.cost.Value(), s.costKnown > 0)
 	if s.anyReplaced {
 		var all stats.Sum
 		all.Merge(s.cost)
@@ -792,24 +796,17 @@ func (t *trials) spread(score string) Spread {
 		least, top, _ := runs.Range()
 		out.Least, out.Top, out.Between = &least, &top, &sd
 	}
-	for _, item := range t.items {
-		v := item.scores[score]
-		if v == nil {
-			continue
-		}
+	for v := range t.of(score) {
 		m := v.with(v.failed)
-		variance, ok := m.Variance()
-		if !ok {
-			continue
-		}
-		within.Add(variance)
-		if least, top, _ := m.Range(); top-least <= same {
-			out.Consistent++
+		if variance, ok := m.Variance(); ok {
+			within.Add(variance)
+			if least, top, _ := m.Range(); top-least <= same {
+				out.Consistent++
+			}
 		}
 	}
 	out.N = within.N()
-	if mean, ok := within.Mean(); ok {
-		out.Within = new(math.Sqrt(mean))
-	}
+	mean, ok := within.Mean()
+	out.Within = defined(math.Sqrt(mean), ok)
 	return out
 }

@@ -372,9 +372,7 @@ func (s *judgingSum) sum() *Judging {
 		return nil
 	}
 	total := s.total
-	if s.known {
-		total.CostUSD = new(s.cost.Value())
-	}
+	total.CostUSD = defined(s.cost.Value(), s.known)
 	return &total
 }
 

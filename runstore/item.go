@@ -119,9 +119,9 @@ const itemColumns = "seq, id, hash, input, expected, metadata, source"
 
 // items reads items until the rows end or the page is full.
 func (v view) items(ctx context.Context, where string, args ...any) ([]Item, error) {
-	have, err := v.packs.formOf(ctx, v.db)
+	have, err := v.form(ctx)
 	if err != nil {
-		return nil, faultOf(v.path, ErrRead, err)
+		return nil, err
 	}
 	return queryPage(ctx, v, func(rows *sql.Rows) (Item, int, error) {
 		item, err := v.scanItem(ctx, rows)
@@ -140,7 +140,7 @@ func (v view) scanItem(ctx context.Context, rows *sql.Rows) (item Item, err erro
 		return item, err
 	}
 	for _, value := range []*[]byte{&input, &expected, &metadata} {
-		if *value, err = v.packs.unpack(ctx, v.db, *value); err != nil {
+		if *value, err = v.unpack(ctx, *value); err != nil {
 			return item, err
 		}
 	}
@@ -239,7 +239,7 @@ func compact(what string, raw json.RawMessage) (json.RawMessage, error) {
 }
 
 func (t *tx) insertItem(row itemRow) error {
-	added, err := changed(t.addItem.Exec(row.values...))
+	added, err := changed(t.prepared[sqlAddItem].Exec(row.values...))
 	if err == nil && !added {
 		err = badItem(row.id, ErrDuplicate)
 	}

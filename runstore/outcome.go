@@ -85,7 +85,7 @@ func (t *tx) insertOutcome(row *outcomeRow) error {
 		cost = *o.CostUSD
 	}
 	scores := appendScores(make([]byte, 0, 8+8*len(o.Scores)), t.names, o.Scores)
-	result, err := t.addOutcome.Exec(o.Trial, o.Attempt, string(o.Class), row.started, row.ended, int64(o.Latency), row.tokens,
+	result, err := t.prepared[sqlAddOutcome].Exec(o.Trial, o.Attempt, string(o.Class), row.started, row.ended, int64(o.Latency), row.tokens,
 		cost, scores, o.Item, o.Seq, sumOfOutcome(o, row.started, row.ended, nullable(row.tokens), scores).column())
 	if added, err := changed(result, err); err != nil {
 		return err
@@ -96,13 +96,13 @@ func (t *tx) insertOutcome(row *outcomeRow) error {
 	if err != nil {
 		return err
 	}
-	if _, err := t.addDetail.Exec(oid, string(row.body), sumOfDetail(o, row.body).column(), row.packed, sumOfDetail(o, row.large).column()); err != nil {
+	if _, err := t.prepared[sqlAddDetail].Exec(oid, string(row.body), sumOfDetail(o, row.body).column(), row.packed, sumOfDetail(o, row.large).column()); err != nil {
 		return err
 	}
 	t.recent.put(oid, row)
 	t.newest.Store(oid)
 	if o.Attempt > 1 {
-		if _, err := t.supersede.Exec(o.Item, o.Trial, o.Attempt); err != nil {
+		if _, err := t.prepared[sqlSupersede].Exec(o.Item, o.Trial, o.Attempt); err != nil {
 			return err
 		}
 	}
@@ -210,9 +210,9 @@ func (q Query) conditions(where string, args ...any) (string, []any) {
 
 // outcomes reads outcomes until the rows end or the page is full.
 func (v view) outcomes(ctx context.Context, d depth, from, where string, limit int, args ...any) (page []stored, err error) {
-	have, err := v.packs.formOf(ctx, v.db)
+	have, err := v.form(ctx)
 	if err != nil {
-		return nil, faultOf(v.path, ErrRead, err)
+		return nil, err
 	}
 	columns := outcomeColumns + column(have.sums, "o.sum")
 	if d != shallow {
@@ -288,29 +288,17 @@ func appendScore(b []byte, w *scoreNames, s outcome.Score) []byte {
 }
 
 func flagsOf(s outcome.Score) byte {
-	var flags byte
-	if s.Ratio != nil {
-		flags |= hasRatio
+	exact := s.Value != nil && s.Ratio != nil && quotient(*s.Ratio) == *s.Value
+	return flag(s.Value != nil, hasValue) | flag(s.Ratio != nil, hasRatio) |
+		flag(s.Reason != "", hasReason) | flag(s.Value != nil && !exact, hasFloat) |
+		flag(s.Boolean, isBoolean) | flag(s.Vacuous, isVacuous) | flag(s.Weight != nil, hasWeight)
+}
+
+func flag(set bool, bit byte) byte {
+	if set {
+		return bit
 	}
-	if s.Value != nil {
-		flags |= hasValue
-		if s.Ratio == nil || quotient(*s.Ratio) != *s.Value {
-			flags |= hasFloat
-		}
-	}
-	if s.Reason != "" {
-		flags |= hasReason
-	}
-	if s.Weight != nil {
-		flags |= hasWeight
-	}
-	if s.Boolean {
-		flags |= isBoolean
-	}
-	if s.Vacuous {
-		flags |= isVacuous
-	}
-	return flags
+	return 0
 }
 
 // quotient is NaN where there is none, which equals no value.

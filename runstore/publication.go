@@ -50,7 +50,10 @@ type Ack struct {
 	Bits Published
 }
 
-const sqlAcknowledge = "UPDATE outcome SET published = published | ? WHERE oid = ?"
+const (
+	sqlAcknowledge = "UPDATE outcome SET published = published | ? WHERE oid = ?"
+	sqlReset       = "UPDATE outcome SET published = published & ~? WHERE oid = ?"
+)
 
 // Ack records what was acknowledged: bits are added, so it is safe to repeat;
 // Reset takes them away. It shares transactions with Commit, and returns when it is
@@ -67,7 +70,7 @@ func (r *Run) Ack(ctx context.Context, acks ...Ack) error {
 }
 
 func (t *tx) acknowledgeOne(a Ack) error {
-	known, err := changed(t.acknowledge.Exec(int64(a.Bits), a.OID))
+	known, err := changed(t.prepared[sqlAcknowledge].Exec(int64(a.Bits), a.OID))
 	if err := checkBits(a.Bits, known, err); err != nil {
 		return fmt.Errorf("acknowledging outcome %d: %w", a.OID, err)
 	}
@@ -276,7 +279,7 @@ func (r *Run) Reset(ctx context.Context, resets ...Reset) error {
 
 func (t *tx) reset(reset Reset) error {
 	ctx, key := context.Background(), correctedKey(reset.OID)
-	known, err := changed(t.conn.ExecContext(ctx, "UPDATE outcome SET published = published & ~? WHERE oid = ?", int64(reset.Bits), reset.OID))
+	known, err := changed(t.prepared[sqlReset].Exec(int64(reset.Bits), reset.OID))
 	if err := checkBits(reset.Bits, known, err); err != nil || reset.Corrected.IsZero() {
 		return err
 	}

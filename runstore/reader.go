@@ -56,7 +56,7 @@ func newView(ctx context.Context, path string, db querier) (view, error) {
 		err = v.check(ctx)
 	}
 	if err == nil {
-		_ = packs.known(ctx, db) // what cannot be unpacked without says so
+		_ = v.known(ctx) // what cannot be unpacked without says so
 	}
 	return v, err
 }

@@ -324,7 +324,7 @@ func (c outcomeScan) scan(ctx context.Context, rows *sql.Rows) (stored, error) {
 	var rest []byte
 	if err == nil && c.depth != shallow {
 		if err = sumOfDetail(s.Outcome, text).is(below, "its detail"); err == nil {
-			rest, err = c.packs.unpack(ctx, c.db, packed)
+			rest, err = c.unpack(ctx, packed)
 		}
 		if err == nil && rest != nil {
 			err = sumOfDetail(s.Outcome, rest).is(beside, "its output")

@@ -109,7 +109,7 @@ func open(path string, l *lock) (*Run, error) {
 	}
 	r, err := Load(path)
 	if err == nil {
-		if err = r.packs.known(context.Background(), r.db); err != nil {
+		if err = r.known(context.Background()); err != nil {
 			err = errors.Join(faultOf(path, ErrDamaged, err), r.Close())
 		}
 	}

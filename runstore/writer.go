@@ -158,29 +158,31 @@ func (w *writer) commit(batch []*write, results []error) error {
 	if err := w.tx.exec("BEGIN IMMEDIATE"); err != nil {
 		return faultOf(w.path, ErrWrite, err)
 	}
-	for i, wr := range batch {
-		results[i] = wr.apply(w.tx)
-		if sqliteCode(results[i]) != 0 {
-			return w.abandon(results[i])
-		}
+	err := w.apply(batch, results)
+	if err == nil {
+		failpoint("before")
+		err = w.tx.exec("COMMIT")
 	}
-	if err := w.tx.saveScoreNames(); err != nil {
-		return w.abandon(err)
-	}
-	if !w.marked {
-		if err := w.tx.setMeta(keyLog, true); err != nil {
-			return w.abandon(err)
-		}
-	}
-	failpoint("before")
-	if err := w.tx.exec("COMMIT"); err != nil {
+	if err != nil {
 		return w.abandon(err)
 	}
 	failpoint("after")
-	if !w.marked {
-		w.marked = w.tx.markLog()
-	}
+	w.marked = w.marked || w.tx.markLog()
 	return nil
+}
+
+// apply makes the changes of a batch, and what is to be saved with them.
+func (w *writer) apply(batch []*write, results []error) error {
+	for i, wr := range batch {
+		results[i] = wr.apply(w.tx)
+		if sqliteCode(results[i]) != 0 {
+			return results[i]
+		}
+	}
+	if err := w.tx.saveScoreNames(); err != nil || w.marked {
+		return err
+	}
+	return w.tx.setMeta(keyLog, true)
 }
 
 // abandon rolls back. SQLite has done so already after some errors, a full disk
@@ -253,7 +255,7 @@ type tx struct {
 	recent *recent
 	newest atomic.Int64 // the OID of the last outcome that was written
 
-	addItem, addOutcome, addDetail, supersede, acknowledge, removeFooter *sql.Stmt
+	prepared map[string]*sql.Stmt // by query
 }
 
 // openTx checks the file and prepares the connection. WAL with synchronous FULL: a
@@ -263,13 +265,14 @@ func openTx(ctx context.Context, path string, db *sql.DB) (t *tx, err error) {
 	if err != nil {
 		return nil, faultOf(path, ErrWrite, err)
 	}
-	t = &tx{view: view{path: path, db: conn}, conn: conn, recent: &recent{rows: map[int64]*outcomeRow{}}}
+	t = &tx{view: view{path, conn, new(packs)}, conn: conn, prepared: map[string]*sql.Stmt{}}
+	t.recent = &recent{rows: map[int64]*outcomeRow{}}
 	defer func() {
 		if err != nil {
 			t, err = nil, faultOf(path, ErrWrite, errors.Join(err, t.close()))
 		}
 	}()
-	if err := t.keepLog(true); err != nil {
+	if err := t.keepLog(1); err != nil {
 		return t, err
 	}
 	for _, check := range []func(context.Context) error{t.check, t.checkLog} {
@@ -288,13 +291,12 @@ func openTx(ctx context.Context, path string, db *sql.DB) (t *tx, err error) {
 	if err := t.upgrade(ctx); err != nil {
 		return t, err
 	}
-	for query, stmt := range map[string]**sql.Stmt{
-		sqlAddItem: &t.addItem, sqlAddOutcome: &t.addOutcome, sqlAddDetail: &t.addDetail,
-		sqlSupersede: &t.supersede, sqlAcknowledge: &t.acknowledge, sqlRemoveFooter: &t.removeFooter,
-	} {
-		if *stmt, err = conn.PrepareContext(ctx, query); err != nil {
+	for _, query := range []string{sqlAddItem, sqlAddOutcome, sqlAddDetail, sqlSupersede, sqlAcknowledge, sqlReset, sqlRemoveFooter} {
+		stmt, err := conn.PrepareContext(ctx, query)
+		if err != nil {
 			return t, err
 		}
+		t.prepared[query] = stmt
 	}
 	t.names, err = t.scoreNames(ctx)
 	return t, err
@@ -302,10 +304,8 @@ func openTx(ctx context.Context, path string, db *sql.DB) (t *tx, err error) {
 
 func (t *tx) close() error {
 	var err error
-	for _, stmt := range []*sql.Stmt{t.addItem, t.addOutcome, t.addDetail, t.supersede, t.acknowledge, t.removeFooter} {
-		if stmt != nil {
-			err = errors.Join(err, stmt.Close())
-		}
+	for _, stmt := range t.prepared {
+		err = errors.Join(err, stmt.Close())
 	}
 	return errors.Join(err, t.conn.Close())
 }
@@ -386,7 +386,7 @@ const sqlRemoveFooter = "DELETE FROM meta WHERE key = '" + keyFooter + "'"
 
 // reopen takes the footer away: it no longer speaks of everything in the run.
 func (t *tx) reopen() error {
-	_, err := t.removeFooter.Exec()
+	_, err := t.prepared[sqlRemoveFooter].Exec()
 	return err
 }
 
@@ -398,14 +398,10 @@ func (t *tx) saveScoreNames() error {
 	return t.setMeta(keyScoreNames, t.names.list)
 }
 
-// keepLog says whether SQLite leaves the log where it is when the last connection ends:
-// only settle may remove it, who takes the mark of it away first.
-func (t *tx) keepLog(keep bool) error {
+// keepLog says whether SQLite leaves the log where it is when the last connection ends (1)
+// or not (0): only settle may remove it, who takes the mark of it away first.
+func (t *tx) keepLog(mode int) error {
 	return t.conn.Raw(func(driver any) error {
-		mode := 0
-		if keep {
-			mode = 1
-		}
 		_, err := driver.(sqlite.FileControl).FileControlPersistWAL("main", mode)
 		return err
 	})
@@ -511,19 +507,14 @@ func (t *tx) settle() error {
 	if err := t.exec("DELETE FROM meta WHERE key = ?", keyLog); err != nil {
 		return err
 	}
-	if err := t.keepLog(false); err != nil {
+	if err := t.keepLog(0); err != nil {
 		return err
 	}
-	if err := t.exec("PRAGMA wal_checkpoint(TRUNCATE)"); err != nil && !isBusy(err) {
-		return err
-	}
-	if err := t.exec("PRAGMA journal_mode=DELETE"); err != nil && !isBusy(err) {
-		return err
+	for _, pragma := range []string{"wal_checkpoint(TRUNCATE)", "journal_mode=DELETE"} {
+		err := t.exec("PRAGMA " + pragma)
+		if code := sqliteCode(err); err != nil && code != sqlite3.SQLITE_BUSY && code != sqlite3.SQLITE_LOCKED {
+			return err
+		}
 	}
 	return nil
-}
-
-func isBusy(err error) bool {
-	code := sqliteCode(err)
-	return code == sqlite3.SQLITE_BUSY || code == sqlite3.SQLITE_LOCKED
 }

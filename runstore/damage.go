@@ -295,6 +295,14 @@ type rowKey struct {
 	id             string
 }
 
+// String names the row in messages.
+func (k rowKey) String() string {
+	if k.attempt == 0 {
+		return fmt.Sprintf("item %q", k.id)
+	}
+	return fmt.Sprintf("outcome of item %q, trial %d, attempt %d", k.id, k.trial, k.attempt)
+}
+
 func (k rowKey) compare(l rowKey) int {
 	return cmp.Or(cmp.Compare(k.id, l.id), cmp.Compare(k.trial, l.trial), cmp.Compare(k.attempt, l.attempt), cmp.Compare(k.row, l.row))
 }

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"math"
+	"slices"
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/outcome"
@@ -154,23 +156,56 @@ func (e *exporter) footer(ctx context.Context) error {
 // allItems writes the items by id, page by page; once one cannot be read, the
 // rest one by one.
 func (e *exporter) allItems(ctx context.Context) error {
-	last := ""
 	items := pages(func(last Item) ([]Item, error) {
 		return e.items(ctx, "WHERE id > ? ORDER BY id LIMIT ?", last.ID, maxPageRows)
 	})
-	for item, err := range items {
+	last, err := each(items, e.item)
+	if errors.Is(err, ErrDamaged) {
+		keys := slices.DeleteFunc(e.rows.items(), func(k rowKey) bool { return k.id <= last.ID })
+		return e.rest(ctx, keys, &e.loss.Items, e.itemAt)
+	}
+	return err
+}
+
+// allOutcomes writes the outcomes as allItems does the items; those of items that cannot
+// be read are met only one by one.
+func (e *exporter) allOutcomes(ctx context.Context) error {
+	outcomes := pages(func(last stored) ([]stored, error) { return e.page(ctx, Query{Detail: true}, last.Outcome) })
+	last, err := each(outcomes, e.outcome)
+	if errors.Is(err, ErrDamaged) || err == nil && e.loss.Items > 0 {
+		done := rowKey{id: last.Item, trial: last.Trial, attempt: last.Attempt, row: math.MaxInt64}
+		keys := slices.DeleteFunc(e.rows.outcomes(), func(k rowKey) bool { return k.id != "" && k.compare(done) <= 0 })
+		return e.rest(ctx, keys, &e.loss.Outcomes, e.outcomeAt)
+	}
+	return err
+}
+
+// each writes rows up to an error, and returns the last that was written.
+func each[T any](rows iter.Seq2[T, error], write func(T) error) (last T, err error) {
+	for row, err := range rows {
 		if err == nil {
-			err = e.item(item)
-		}
-		if errors.Is(err, ErrDamaged) {
-			return e.restOfItems(ctx, last)
+			err = write(row)
 		}
 		if err != nil {
+			return last, err
+		}
+		last = row
+	}
+	return last, nil
+}
+
+// rest writes the rows of the keys, and counts and names those that are damaged.
+func (e *exporter) rest(ctx context.Context, keys []rowKey, lost *int64, write func(context.Context, rowKey) error) error {
+	for _, k := range keys {
+		err := write(ctx, k)
+		if errors.Is(err, ErrDamaged) {
+			*lost++
+			e.loss.name(k.String(), err)
+		} else if err != nil {
 			return err
 		}
-		last = item.ID
 	}
-	return nil
+	return ctx.Err()
 }
 
 func (e *exporter) item(item Item) error {
@@ -191,93 +226,35 @@ func wholeItem(path string, item Item) error {
 	return nil
 }
 
-// restOfItems writes what can be read of the items behind the last one.
-func (e *exporter) restOfItems(ctx context.Context, last string) error {
-	for _, k := range e.rows.items() {
-		if k.id <= last {
-			continue
-		}
-		page, err := e.items(ctx, "NOT INDEXED WHERE seq = ?", k.seq)
-		if err == nil && (len(page) == 0 || page[0].ID != k.id) {
-			err = fault(e.path, ErrDamaged, errors.New("its row is not there"))
-		}
-		if err == nil {
-			err = e.item(page[0])
-		}
-		if err := e.lost(err, &e.loss.Items, fmt.Sprintf("item %q", k.id)); err != nil {
-			return err
-		}
-	}
-	return ctx.Err()
-}
-
-// lost counts a row that is damaged; any other error is returned.
-func (e *exporter) lost(err error, count *int64, row string) error {
-	if !errors.Is(err, ErrDamaged) {
+func (e *exporter) itemAt(ctx context.Context, k rowKey) error {
+	page, err := e.items(ctx, "NOT INDEXED WHERE seq = ?", k.seq)
+	switch {
+	case err != nil:
 		return err
+	case len(page) == 0 || page[0].ID != k.id:
+		return e.gone()
 	}
-	*count++
-	e.loss.name(row, err)
-	return nil
+	return e.item(page[0])
 }
 
-// allOutcomes writes the outcomes as allItems does the items.
-func (e *exporter) allOutcomes(ctx context.Context) error {
-	var last outcome.Outcome
-	all := pages(func(last stored) ([]stored, error) { return e.page(ctx, Query{Detail: true}, last.Outcome) })
-	for o, err := range outcomes(all) {
-		if errors.Is(err, ErrDamaged) {
-			return e.restOfOutcomes(ctx, last)
-		}
-		if err != nil {
-			return err
-		}
-		if err := e.outcome(o); err != nil {
-			return err
-		}
-		last = o
-	}
-	if e.loss.Items > 0 { // those of lost items are met only one by one
-		return e.restOfOutcomes(ctx, last)
-	}
-	return nil
-}
+// gone says of a row that an index knows it, and the table does not.
+func (e *exporter) gone() error { return fault(e.path, ErrDamaged, errors.New("its row is not there")) }
 
-func (e *exporter) outcome(o outcome.Outcome) error {
+func (e *exporter) outcome(o stored) error {
 	e.end.Outcomes++
-	return e.enc.Encode(outcomeLine{kindOutcome, o})
+	return e.enc.Encode(outcomeLine{kindOutcome, o.Outcome})
 }
 
-// restOfOutcomes writes what can be read of the outcomes behind the last one,
-// also of items that cannot be read themselves.
-func (e *exporter) restOfOutcomes(ctx context.Context, last outcome.Outcome) error {
-	done := rowKey{id: last.Item, trial: last.Trial, attempt: last.Attempt, row: math.MaxInt64}
-	for _, k := range e.rows.outcomes() {
-		if k.id != "" && k.compare(done) <= 0 {
-			continue
-		}
-		o, err := e.outcomeAt(ctx, k)
-		if err == nil {
-			err = e.outcome(o)
-		}
-		row := fmt.Sprintf("outcome of item %q, trial %d, attempt %d", k.id, k.trial, k.attempt)
-		if err := e.lost(err, &e.loss.Outcomes, row); err != nil {
-			return err
-		}
-	}
-	return ctx.Err()
-}
-
-func (e *exporter) outcomeAt(ctx context.Context, k rowKey) (outcome.Outcome, error) {
+func (e *exporter) outcomeAt(ctx context.Context, k rowKey) error {
 	if k.id == "" {
-		return outcome.Outcome{}, fault(e.path, ErrDamaged, fmt.Errorf("it belongs to item number %d, which cannot be found", k.seq))
+		return fault(e.path, ErrDamaged, fmt.Errorf("it belongs to item number %d, which cannot be found", k.seq))
 	}
 	page, err := e.outcomes(ctx, full, "(SELECT ? AS id) i CROSS JOIN outcome o NOT INDEXED", "o.oid = ?", 1, k.id, k.row)
-	if err == nil && len(page) == 0 {
-		err = fault(e.path, ErrDamaged, errors.New("its row is not there"))
+	switch {
+	case err != nil:
+		return err
+	case len(page) == 0:
+		return e.gone()
 	}
-	if err != nil {
-		return outcome.Outcome{}, err
-	}
-	return page[0].Outcome, nil
+	return e.outcome(page[0])
 }

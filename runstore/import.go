@@ -3,6 +3,7 @@ package runstore
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -51,10 +52,15 @@ type importer struct {
 	orphan *LineError // the first outcome whose item is not there
 }
 
-// importedLine is a write and where it comes from.
+// importedLine is what a line says and where it stands.
 type importedLine struct {
-	line  int
-	apply func(*tx) error
+	importable
+	number int
+}
+
+// importable is what goes into a run.
+type importable interface {
+	insert(t *tx) error
 }
 
 func (im *importer) all(ctx context.Context) error {
@@ -78,22 +84,10 @@ func (im *importer) all(ctx context.Context) error {
 	if !im.parser.ended() {
 		return im.at(im.line+1, errors.New("the export ends without its footer: it was cut off"))
 	}
-	if err := im.flush(ctx); err != nil || im.orphan == nil {
+	if err := im.flush(ctx); err != nil || im.orphan == nil || im.parser.lost {
 		return err
 	}
 	return im.orphan
-}
-
-// allowLoss takes what is the export of a damaged run: outcomes of items that
-// are lost are left out, and the fingerprint speaks of more than is there.
-func (im *importer) allowLoss(t *tx) error {
-	im.orphan = nil
-	var h outcome.Header
-	if err := t.meta(context.Background(), keyHeader, &h); err != nil {
-		return err
-	}
-	h.Dataset.Fingerprint = ""
-	return t.setMeta(keyHeader, h)
 }
 
 // at says which line an error is about; errors of the file are about none.
@@ -111,28 +105,12 @@ func (im *importer) next(text []byte) error {
 		return err
 	}
 	im.bytes += len(text)
-	switch l := line.(type) {
-	case headerLine:
-		im.run, err = Create(im.path, l.Header)
-	case experimentLine:
-		im.add(func(t *tx) error { return t.setExperiment(l.Experiment) })
-	case itemRow:
-		im.add(func(t *tx) error { return t.insertItem(l) })
-	case *outcomeRow:
-		im.add(func(t *tx) error { return t.insertOutcome(l) })
-	case footerLine:
-		if l.Lost != nil {
-			im.add(im.allowLoss)
-		}
-		if l.Footer != nil {
-			im.add(func(t *tx) error { return t.setMeta(keyFooter, *l.Footer) })
-		}
+	if first, is := line.(headerLine); is {
+		im.run, err = Create(im.path, first.Header)
+		return err
 	}
-	return err
-}
-
-func (im *importer) add(apply func(*tx) error) {
-	im.batch = append(im.batch, importedLine{im.line, apply})
+	im.batch = append(im.batch, importedLine{line, im.line})
+	return nil
 }
 
 func (im *importer) flush(ctx context.Context) error {
@@ -141,23 +119,38 @@ func (im *importer) flush(ctx context.Context) error {
 	return im.run.writer.submit(ctx, 0, func(t *tx) error {
 		return t.atomically(func() error {
 			for _, l := range batch {
-				err := l.apply(t)
-				if sqliteCode(err) != 0 {
+				err := l.insert(t)
+				switch {
+				case sqliteCode(err) != 0:
 					return err
-				}
-				if errors.Is(err, ErrUnknown) {
-					if im.orphan == nil {
-						im.orphan = &LineError{im.file, l.line, err}
-					}
-					continue
-				}
-				if err != nil {
-					return im.at(l.line, err)
+				case errors.Is(err, ErrUnknown):
+					im.orphan = cmp.Or(im.orphan, &LineError{im.file, l.number, err})
+				case err != nil:
+					return im.at(l.number, err)
 				}
 			}
 			return nil
 		})
 	})
+}
+
+// insert does nothing: a run is created with its header.
+func (l headerLine) insert(*tx) error { return nil }
+
+func (l experimentLine) insert(t *tx) error { return t.setExperiment(l.Experiment) }
+
+// insert writes the footer, if there was one. Of the export of a damaged run the fingerprint
+// speaks of more than is there.
+func (l footerLine) insert(t *tx) error {
+	if l.Lost != nil {
+		if err := t.changeHeader(func(h *outcome.Header) { h.Dataset.Fingerprint = "" }); err != nil {
+			return err
+		}
+	}
+	if l.Footer == nil {
+		return nil
+	}
+	return t.setMeta(keyFooter, *l.Footer)
 }
 
 // lineParser reads the lines of an export one after the other and checks all
@@ -167,6 +160,7 @@ type lineParser struct {
 	kind            string // of the last line
 	trials          int    // of the header
 	items, outcomes int64
+	lost            bool // outcomes of items that are lost may be left out
 }
 
 // mostTrials is more than any run has.
@@ -177,7 +171,7 @@ func (p *lineParser) ended() bool { return p.kind == kindFooter }
 
 // parse returns what the line says: a headerLine, experimentLine, itemRow,
 // *outcomeRow or footerLine.
-func (p *lineParser) parse(text []byte) (any, error) {
+func (p *lineParser) parse(text []byte) (importable, error) {
 	var head struct {
 		Kind string `json:"kind"`
 	}
@@ -313,6 +307,7 @@ func possible(o outcome.Outcome, trials int) error {
 
 func (p *lineParser) footer(text []byte) (footerLine, error) {
 	l, err := decodeLine[footerLine](text)
+	p.lost = l.Lost != nil
 	if err == nil && (l.Items != p.items || l.Outcomes != p.outcomes) {
 		err = fmt.Errorf("the footer counts %d items and %d outcomes, but %d and %d stand above: lines are missing or doubled",
 			l.Items, l.Outcomes, p.items, p.outcomes)

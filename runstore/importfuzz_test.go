@@ -18,7 +18,7 @@ import (
 
 // parseAll returns the lines of an export up to the first that is refused, and
 // whether it is whole.
-func parseAll(text []byte) (lines []any, whole bool) {
+func parseAll(text []byte) (lines []importable, whole bool) {
 	var p lineParser
 	scanner := bufio.NewScanner(bytes.NewReader(text))
 	for scanner.Scan() {
@@ -33,8 +33,9 @@ func parseAll(text []byte) (lines []any, whole bool) {
 
 // storedLine takes a line through the form that it has in the tables, and
 // writes it as Export does.
-func storedLine(t *testing.T, line any) []byte {
+func storedLine(t *testing.T, line importable) []byte {
 	t.Helper()
+	var written any = line
 	switch l := line.(type) {
 	case itemRow:
 		text := func(column int) string { s, _ := l.values[column].(string); return s }
@@ -42,7 +43,7 @@ func storedLine(t *testing.T, line any) []byte {
 		if text(6) != "" {
 			noError(t, json.Unmarshal([]byte(text(6)), &from))
 		}
-		line = itemLine{
+		written = itemLine{
 			Kind: kindItem, ID: l.id, Seq: l.values[0].(sql.NullInt64).Int64, Hash: text(2), Item: dataset.Item{
 				Input: json.RawMessage(text(3)), Expected: json.RawMessage(text(4)), Metadata: json.RawMessage(text(5)),
 				SourceTraceID: from.Trace, SourceObservationID: from.Observation,
@@ -55,16 +56,16 @@ func storedLine(t *testing.T, line any) []byte {
 		}}
 		noError(t, s.decode([]byte(l.tokens.String), appendScores(nil, w, l.Scores), w))
 		noError(t, decodeDetail(l.body, l.large, &s.Outcome, full))
-		line = outcomeLine{kindOutcome, s.Outcome}
+		written = outcomeLine{kindOutcome, s.Outcome}
 	}
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
-	noError(t, encoder.Encode(line))
+	noError(t, encoder.Encode(written))
 	return text.Bytes()
 }
 
-func storedLines(t *testing.T, lines []any) []byte {
+func storedLines(t *testing.T, lines []importable) []byte {
 	t.Helper()
 	var text []byte
 	for _, line := range lines {

@@ -66,7 +66,7 @@ func (r *Run) AddItems(ctx context.Context, items []dataset.Item, hash func(data
 	for _, row := range rows {
 		size += row.size
 	}
-	return writeAll(ctx, r, size, rows, func(t *tx, row itemRow) error { return errors.Join(t.reopen(), t.insertItem(row)) })
+	return writeAll(ctx, r, size, rows, func(t *tx, row itemRow) error { return errors.Join(t.reopen(), row.insert(t)) })
 }
 
 // Item returns the item of that id, or an error that is ErrUnknown.
@@ -238,7 +238,7 @@ func compact(what string, raw json.RawMessage) (json.RawMessage, error) {
 	return short, nil
 }
 
-func (t *tx) insertItem(row itemRow) error {
+func (row itemRow) insert(t *tx) error {
 	added, err := changed(t.prepared[sqlAddItem].Exec(row.values...))
 	if err == nil && !added {
 		err = badItem(row.id, ErrDuplicate)

@@ -175,17 +175,19 @@ func (r *Run) CompleteListing(ctx context.Context, fingerprint string) error {
 // ChangeHeader changes the header. The uid of a run never changes, because every
 // id in Langfuse derives from it. Errors as Commit.
 func (r *Run) ChangeHeader(ctx context.Context, change func(*outcome.Header)) error {
-	return r.writer.submit(ctx, 0, func(t *tx) error {
-		var h outcome.Header
-		if err := t.meta(context.Background(), keyHeader, &h); err != nil {
-			return err
-		}
-		uid := h.RunUID
-		if change(&h); h.RunUID != uid {
-			return fmt.Errorf("changing the header: run_uid is %q and stays so, not %q", uid, h.RunUID)
-		}
-		return t.setMeta(keyHeader, h)
-	})
+	return r.writer.submit(ctx, 0, func(t *tx) error { return t.changeHeader(change) })
+}
+
+func (t *tx) changeHeader(change func(*outcome.Header)) error {
+	h, err := t.header(context.Background())
+	if err != nil {
+		return err
+	}
+	uid := h.RunUID
+	if change(&h); h.RunUID != uid {
+		return fmt.Errorf("changing the header: run_uid is %q and stays so, not %q", uid, h.RunUID)
+	}
+	return t.setMeta(keyHeader, h)
 }
 
 // Finish writes the footer. Outcomes or items that are added later take it away

@@ -284,48 +284,51 @@ func (s *Stats) UnmarshalJSON(raw []byte) error {
 // than 2³¹ outcomes no sum of such can overflow.
 const largestCount = 1 << 31
 
+// presence counts how often a score has no value, by what became of it, and how often one
+// that says nothing.
+type presence struct{ failed, undefined, unanswered, vacuous int }
+
+// add takes a score into account, of which a value was taken or not; external says that
+// an evaluator owes it for every output.
+func (p *presence) add(s Score, taken, failed, external bool) {
+	switch {
+	case taken && s.Vacuous:
+		p.vacuous++
+	case taken:
+	case failed:
+		p.failed++
+	case external:
+		p.unanswered++
+	default:
+		p.undefined++
+	}
+}
+
 // tally accumulates one score.
 type tally struct {
-	moments                    stats.Moments
-	failed, undefined, vacuous int
-	external                   bool // an evaluator owes a value for every output
-	unanswered                 int
-	outputOnly                 bool
-	ratios                     int // values that came with a usable ratio
-	num, den                   int64
-	weighted                   weightedSum
-	refused                    int // values that are no finite number
-	last                       int // ordinal of the outcome that was added last
+	presence
+	moments    stats.Moments
+	external   bool // an evaluator owes a value for every output
+	outputOnly bool
+	ratios     int // values that came with a usable ratio
+	num, den   int64
+	weighted   weightedSum
+	refused    int // values that are no finite number
+	last       int // ordinal of the outcome that was added last
 }
 
 func (t *tally) add(s Score, failed bool) {
-	weight := s.Weight
-	if !s.weighty() {
-		weight = nil
-	}
 	taken := s.Value != nil && t.moments.Add(*s.Value)
+	t.presence.add(s, taken, failed, t.external)
 	if s.Value != nil && !taken {
 		t.refused++
 	}
-	switch {
-	case taken:
-		t.weighted.add(*s.Value, weight)
-		t.addValue(s)
-	case failed:
-		t.weighted.add(0, weight)
-		t.failed++
-	case t.external:
-		t.unanswered++
-	default:
-		t.undefined++
+	if taken {
+		t.weighted.add(*s.Value, s.usableWeight())
+	} else if failed {
+		t.weighted.add(0, s.usableWeight())
 	}
-}
-
-func (t *tally) addValue(s Score) {
-	if s.Vacuous {
-		t.vacuous++
-	}
-	if r := s.Ratio; r.Usable() {
+	if r := s.Ratio; taken && r.Usable() {
 		t.ratios++
 		t.num += r.Num
 		t.den += r.Den
@@ -471,10 +474,9 @@ type trialItem struct {
 
 // trialValues is one score of one item over its trials.
 type trialValues struct {
-	values                     []float64
-	failed, undefined, vacuous int
-	unanswered                 int
-	weight                     *float64 // nil is none; all trials have the same
+	presence
+	values []float64
+	weight *float64 // nil is none; all trials have the same
 }
 
 type trialRun struct {
@@ -504,23 +506,16 @@ func (t *trials) add(o Outcome) {
 }
 
 func (v *trialValues) add(s Score, failed, external bool, run *stats.Moments) {
-	if s.weighty() && (v.weight == nil || *s.Weight < *v.weight) {
-		v.weight = s.Weight // of different ones, which a stranger wrote, the least in any order
+	if w := s.usableWeight(); w != nil && (v.weight == nil || *w < *v.weight) {
+		v.weight = w // of different ones, which a stranger wrote, the least in any order
 	}
-	switch {
-	case s.Value != nil && math.Abs(*s.Value) <= stats.Limit:
+	taken := s.Value != nil && math.Abs(*s.Value) <= stats.Limit
+	v.presence.add(s, taken, failed, external)
+	if taken {
 		v.values = append(v.values, *s.Value)
 		run.Add(*s.Value)
-		if s.Vacuous {
-			v.vacuous++
-		}
-	case failed:
-		v.failed++
+	} else if failed {
 		run.Add(0)
-	case external:
-		v.unanswered++
-	default:
-		v.undefined++
 	}
 }
 
@@ -591,9 +586,12 @@ func (t *trials) stat(s Stat, outputOnly bool) Stat {
 // products are exact to the last digits.
 const heaviest = 1e12
 
-// weighty reports whether a score has a weight that can be used.
-func (s Score) weighty() bool {
-	return s.Weight != nil && *s.Weight >= 0 && *s.Weight <= heaviest
+// usableWeight returns the weight of a score, nil where there is none that can be used.
+func (s Score) usableWeight() *float64 {
+	if s.Weight == nil || !(*s.Weight >= 0 && *s.Weight <= heaviest) {
+		return nil
+	}
+	return s.Weight
 }
 
 // weightedSum accumulates Σ value·weight and Σ weight.

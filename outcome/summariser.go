@@ -153,11 +153,13 @@ func (s *Summariser) Summary() Summary {
 
 func (s *Summariser) addScores(o Outcome) {
 	ordinal := s.items.Scored + s.items.Failed
-	scorer := s.header.Scorer
+	scorer := &s.header.Scorer
 	for _, score := range o.Scores {
-		t := entry(s.scores, score.Name, func() *tally {
-			return &tally{external: scorer.External(score.Name), outputOnly: slices.Contains(scorer.OutputOnly, score.Name)}
-		})
+		t := s.scores[score.Name]
+		if t == nil {
+			t = &tally{external: scorer.External(score.Name), outputOnly: slices.Contains(scorer.OutputOnly, score.Name)}
+			s.scores[score.Name] = t
+		}
 		if t.last == ordinal {
 			continue // named twice in one outcome: the first counts, as in Lookup
 		}
@@ -290,9 +292,9 @@ type presence struct{ failed, undefined, unanswered, vacuous int }
 
 // add takes a score into account, of which a value was taken or not; external says that
 // an evaluator owes it for every output.
-func (p *presence) add(s Score, taken, failed, external bool) {
+func (p *presence) add(taken, vacuous, failed, external bool) {
 	switch {
-	case taken && s.Vacuous:
+	case taken && vacuous:
 		p.vacuous++
 	case taken:
 	case failed:
@@ -319,19 +321,20 @@ type tally struct {
 
 func (t *tally) add(s Score, failed bool) {
 	taken := s.Value != nil && t.moments.Add(*s.Value)
-	t.presence.add(s, taken, failed, t.external)
+	t.presence.add(taken, s.Vacuous, failed, t.external)
 	if s.Value != nil && !taken {
 		t.refused++
 	}
-	if taken {
-		t.weighted.add(*s.Value, s.usableWeight())
-	} else if failed {
-		t.weighted.add(0, s.usableWeight())
-	}
-	if r := s.Ratio; taken && r.Usable() {
-		t.ratios++
-		t.num += r.Num
-		t.den += r.Den
+	switch {
+	case taken:
+		t.weighted.add(*s.Value, usable(s.Weight))
+		if r := s.Ratio; r.Usable() {
+			t.ratios++
+			t.num += r.Num
+			t.den += r.Den
+		}
+	case failed:
+		t.weighted.add(0, usable(s.Weight))
 	}
 }
 
@@ -506,11 +509,11 @@ func (t *trials) add(o Outcome) {
 }
 
 func (v *trialValues) add(s Score, failed, external bool, run *stats.Moments) {
-	if w := s.usableWeight(); w != nil && (v.weight == nil || *w < *v.weight) {
+	if w := usable(s.Weight); w != nil && (v.weight == nil || *w < *v.weight) {
 		v.weight = w // of different ones, which a stranger wrote, the least in any order
 	}
 	taken := s.Value != nil && math.Abs(*s.Value) <= stats.Limit
-	v.presence.add(s, taken, failed, external)
+	v.presence.add(taken, s.Vacuous, failed, external)
 	if taken {
 		v.values = append(v.values, *s.Value)
 		run.Add(*s.Value)
@@ -586,12 +589,12 @@ func (t *trials) stat(s Stat, outputOnly bool) Stat {
 // products are exact to the last digits.
 const heaviest = 1e12
 
-// usableWeight returns the weight of a score, nil where there is none that can be used.
-func (s Score) usableWeight() *float64 {
-	if s.Weight == nil || !(*s.Weight >= 0 && *s.Weight <= heaviest) {
+// usable returns a weight, nil where it cannot be used.
+func usable(weight *float64) *float64 {
+	if weight == nil || !(*weight >= 0 && *weight <= heaviest) {
 		return nil
 	}
-	return s.Weight
+	return weight
 }
 
 // weightedSum accumulates Σ value·weight and Σ weight.

@@ -246,16 +246,11 @@ func FailureOf(err error, stage Class) Failure {
 
 // capped makes a message valid UTF-8 of at most MaxMessage bytes.
 func capped(message string) string {
-	const ellipsis = "…"
 	message = strings.ToValidUTF8(message, string(utf8.RuneError))
 	if len(message) <= MaxMessage {
 		return message
 	}
-	end := MaxMessage - len(ellipsis)
-	for !utf8.RuneStart(message[end]) {
-		end--
-	}
-	return message[:end] + ellipsis
+	return textutil.Cut(message, MaxMessage-len("…"))
 }
 
 // messageLimit cuts messages and comments that a Summary keeps, in bytes.

@@ -54,7 +54,7 @@ func storedLine(t *testing.T, line importable) []byte {
 			Item: l.Item, Seq: l.Seq, Trial: l.Trial, Attempt: l.Attempt, Class: l.Class,
 			Started: instant(l.started), Ended: instant(l.ended), Latency: l.Latency, CostUSD: l.CostUSD,
 		}}
-		noError(t, s.decode([]byte(l.tokens.String), appendScores(nil, w, l.Scores), w))
+		noError(t, s.decode(l.tokens, appendScores(nil, w, l.Scores), w))
 		noError(t, decodeDetail(l.body, l.large, &s.Outcome, full))
 		written = outcomeLine{kindOutcome, s.Outcome}
 	}

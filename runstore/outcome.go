@@ -71,13 +71,6 @@ func (r *Run) commit(ctx context.Context, item *dataset.Item, o outcome.Outcome,
 	return r.writer.wait(ctx, &write{apply: row.insert, bytes: len(row.body) + len(row.packed), shares: true})
 }
 
-func nullable(s sql.NullString) []byte {
-	if !s.Valid {
-		return nil
-	}
-	return []byte(s.String)
-}
-
 func (row *outcomeRow) insert(t *tx) error {
 	o := row.Outcome
 	var cost any
@@ -85,8 +78,8 @@ func (row *outcomeRow) insert(t *tx) error {
 		cost = *o.CostUSD
 	}
 	scores := appendScores(make([]byte, 0, 8+8*len(o.Scores)), t.names, o.Scores)
-	result, err := t.prepared[sqlAddOutcome].Exec(o.Trial, o.Attempt, string(o.Class), row.started, row.ended, int64(o.Latency), row.tokens,
-		cost, scores, o.Item, o.Seq, sumOfOutcome(o, row.started, row.ended, nullable(row.tokens), scores).column())
+	result, err := t.prepared[sqlAddOutcome].Exec(o.Trial, o.Attempt, string(o.Class), row.started, row.ended, int64(o.Latency), asColumn(row.tokens, nil),
+		cost, scores, o.Item, o.Seq, sumOfOutcome(o, row.started, row.ended, row.tokens, scores).column())
 	if added, err := changed(result, err); err != nil {
 		return err
 	} else if !added {

@@ -24,7 +24,7 @@ import (
 type outcomeRow struct {
 	outcome.Outcome
 	started, ended sql.NullInt64
-	tokens         sql.NullString
+	tokens         json.RawMessage
 	body, large    []byte
 	packed         []byte          // large, as it is written
 	size           int             // of body and large, which are let go when written
@@ -66,7 +66,7 @@ func newOutcomeRow(o outcome.Outcome, scratch []byte) (*outcomeRow, error) {
 	o.Started, o.Ended = instant(row.started), instant(row.ended)
 	if o.Usage != (outcome.Usage{}) {
 		u := o.Usage
-		row.tokens = sql.NullString{String: fmt.Sprintf("[%d,%d,%d,%d]", u.Input, u.Output, u.Cached, u.Reasoning), Valid: true}
+		row.tokens = fmt.Appendf(nil, "[%d,%d,%d,%d]", u.Input, u.Output, u.Cached, u.Reasoning)
 	}
 	err := compactAll(&o.Detail)
 	if err == nil {

@@ -57,7 +57,7 @@ import (
 // concurrent use.
 type Run struct {
 	*Reader
-	lock    *lock
+	lock    *os.File
 	writer  *writer
 	scratch sync.Pool // of *[]byte: what an outcome has that is large, until it is written
 }
@@ -80,7 +80,7 @@ func Create(path string, h outcome.Header) (*Run, error) {
 		return nil, err
 	}
 	if err := place(path, h); err != nil {
-		return nil, errors.Join(err, l.release())
+		return nil, errors.Join(err, unlock(l))
 	}
 	return open(path, l)
 }
@@ -101,11 +101,11 @@ func Open(path string) (*Run, error) {
 }
 
 // open opens the run at path, whose lock is held; it releases it on an error.
-func open(path string, l *lock) (*Run, error) {
+func open(path string, l *os.File) (*Run, error) {
 	// The writer comes first: it recovers what a crash left in the log.
 	w, err := startWriter(path)
 	if err != nil {
-		return nil, errors.Join(err, l.release())
+		return nil, errors.Join(err, unlock(l))
 	}
 	r, err := Load(path)
 	if err == nil {
@@ -114,7 +114,7 @@ func open(path string, l *lock) (*Run, error) {
 		}
 	}
 	if err != nil {
-		return nil, errors.Join(err, w.close(), l.release())
+		return nil, errors.Join(err, w.close(), unlock(l))
 	}
 	return &Run{Reader: r, lock: l, writer: w}, nil
 }
@@ -206,7 +206,7 @@ func (r *Run) Close() error {
 		return nil
 	}
 	read := r.Reader.Close()
-	return errors.Join(read, r.writer.close(), r.lock.release())
+	return errors.Join(read, r.writer.close(), unlock(r.lock))
 }
 
 // Extension ends the name of every run file.
@@ -274,15 +274,10 @@ func makeFolder(path string) error {
 		return nil
 	}
 	ignore := filepath.Join(filepath.Dir(runs), ".gitignore")
-	f, err := os.OpenFile(ignore, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if errors.Is(err, fs.ErrExist) {
-		return nil
-	}
-	if err != nil {
+	if _, err := os.Lstat(ignore); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	_, err = f.WriteString("*\n")
-	return errors.Join(err, f.Close())
+	return os.WriteFile(ignore, []byte("*\n"), 0o644)
 }
 
 const keyPlace = "place"
@@ -299,17 +294,11 @@ func (r *Reader) Place(ctx context.Context) (place string, err error) {
 	return place, err
 }
 
-// lock is the writer's claim on a run file: an exclusive lock of the operating
-// system on a file beside it, which dies with the process. The run file itself
-// is not locked, because SQLite's own locks live there, and closing a second
-// descriptor of a file drops the POSIX locks of the whole process.
-type lock struct {
-	file *os.File
-	path string
-}
-
-// lockRun locks the run file at path, or fails with ErrLocked.
-func lockRun(path string) (*lock, error) {
+// lockRun locks the run file at path, or fails with ErrLocked. The claim of a writer is an
+// exclusive lock of the operating system on a file beside it, which dies with the process.
+// The run file itself is not locked, because SQLite's own locks live there, and closing a
+// second descriptor of a file drops the POSIX locks of the whole process.
+func lockRun(path string) (*os.File, error) {
 	name := path + ".lock"
 	for {
 		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
@@ -317,23 +306,20 @@ func lockRun(path string) (*lock, error) {
 			return nil, fault(path, ErrWrite, err)
 		}
 		held, err := lockPatiently(f)
-		if err != nil {
+		switch {
+		case err != nil:
 			return nil, fault(path, ErrWrite, errors.Join(fmt.Errorf("locking %s: %w", name, err), f.Close()))
-		}
-		if !held {
+		case !held:
 			return nil, fault(path, ErrLocked, errors.Join(holder(f), f.Close()))
-		}
-		if !isCurrent(f, name) { // its last owner removed it between open and lock
-			if err := f.Close(); err != nil {
-				return nil, fault(path, ErrWrite, err)
+		case isCurrent(f):
+			if err := sign(f); err != nil {
+				return nil, fault(path, ErrWrite, errors.Join(err, unlock(f)))
 			}
-			continue
+			return f, nil
 		}
-		l := &lock{f, name}
-		if err := l.sign(); err != nil {
-			return nil, fault(path, ErrWrite, errors.Join(err, l.release()))
+		if err := f.Close(); err != nil { // its last owner removed it between open and lock
+			return nil, fault(path, ErrWrite, err)
 		}
-		return l, nil
 	}
 }
 
@@ -350,22 +336,21 @@ func lockPatiently(f *os.File) (held bool, err error) {
 }
 
 // sign writes who holds the lock, for the message of whoever comes second.
-func (l *lock) sign() error {
-	if err := l.file.Truncate(0); err != nil {
+func sign(f *os.File) error {
+	if err := f.Truncate(0); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(l.file, "%d\n", os.Getpid())
+	_, err := fmt.Fprintf(f, "%d\n", os.Getpid())
 	return err
 }
 
-// release removes the lock file while it is still locked, and lets go of it: afterwards the
+// unlock removes the lock file while it is still locked, and lets go of it: afterwards the
 // name may belong to the next owner.
-func (l *lock) release() error {
+func unlock(f *os.File) error {
 	if runtime.GOOS != "windows" {
-		removed := ignoreMissing(os.Remove(l.path))
-		return errors.Join(removed, l.file.Close())
+		return errors.Join(ignoreMissing(os.Remove(f.Name())), f.Close())
 	}
-	err := errors.Join(l.file.Close(), ignoreMissing(os.Remove(l.path))) // Windows removes no open file
+	err := errors.Join(f.Close(), ignoreMissing(os.Remove(f.Name()))) // Windows removes no open file
 	if errors.Is(err, sharingViolation) {
 		return nil
 	}
@@ -375,13 +360,11 @@ func (l *lock) release() error {
 // sharingViolation is what Windows says of a file that the next owner has open already.
 const sharingViolation = syscall.Errno(32)
 
-func isCurrent(f *os.File, name string) bool {
+// isCurrent reports whether the file has still its name.
+func isCurrent(f *os.File) bool {
 	held, err := f.Stat()
-	if err != nil {
-		return false
-	}
-	there, err := os.Stat(name)
-	return err == nil && os.SameFile(held, there)
+	there, gone := os.Stat(f.Name())
+	return err == nil && gone == nil && os.SameFile(held, there)
 }
 
 // holder names the process that signed the lock, if that can be read.

@@ -171,7 +171,7 @@ func (w *canonicalWriter) text(token []byte) {
 
 // scalar takes the string, number or word that comes next.
 func (w *canonicalWriter) scalar() (token []byte) {
-	token, w.rest = textutil.JSONScalar(w.rest)
+	token, w.rest = textutil.CutJSON(w.rest)
 	return token
 }
 

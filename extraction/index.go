@@ -47,36 +47,35 @@ func (x *Index) Ground(e Extraction) (Extraction, Grounding) {
 	e.Entities = slices.Clone(e.Entities)
 	for i := range e.Entities {
 		one := &e.Entities[i]
-		var spans []Span
-		for _, given := range one.Mentions {
-			if span, ok := x.mention(given); ok {
-				spans = append(spans, span)
-			} else {
-				report.Lost = append(report.Lost, given.Quote)
-			}
-		}
-		var named []Span
-		stands := false
-		if len(spans) > 0 {
-			stands = x.Named(*one)
-		} else {
-			named = x.named(*one)
-			stands = len(named) > 0
+		spans, lost := x.mentions(*one)
+		report.Lost = append(report.Lost, lost...)
+		quoted := len(spans) > 0
+		if !quoted {
+			spans = x.named(*one)
 		}
 		switch {
-		case stands:
-			report.Grounded = append(report.Grounded, one.Name)
-		case len(spans) > 0:
+		case !quoted && len(spans) == 0:
+			report.Invented = append(report.Invented, one.Name)
+		case quoted && !x.Named(*one):
 			report.Quoted = append(report.Quoted, one.Name)
 		default:
-			report.Invented = append(report.Invented, one.Name)
-		}
-		if len(spans) == 0 {
-			spans = named
+			report.Grounded = append(report.Grounded, one.Name)
 		}
 		one.Mentions = distinct(spans)
 	}
 	return e, report
+}
+
+// mentions returns where the given mentions stand, and the quotes of those that do not occur.
+func (x *Index) mentions(e Entity) (spans []Span, lost []string) {
+	for _, given := range e.Mentions {
+		if span, ok := x.mention(given); ok {
+			spans = append(spans, span)
+		} else {
+			lost = append(lost, given.Quote)
+		}
+	}
+	return spans, lost
 }
 
 // mention returns where a given mention stands.
@@ -131,13 +130,8 @@ func (x *Index) words(stretches []stretch) iter.Seq[Span] {
 // Mentioned returns how many of the entity's mentions occur in the document, found as
 // Ground finds them.
 func (x *Index) Mentioned(e Entity) int {
-	found := 0
-	for _, given := range e.Mentions {
-		if _, ok := x.mention(given); ok {
-			found++
-		}
-	}
-	return found
+	found, _ := x.mentions(e)
+	return len(found)
 }
 
 // Named reports whether the name of the entity or an alias occurs in the document, as

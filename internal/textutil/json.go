@@ -36,14 +36,12 @@ func RawJSONMembers(raw []byte) iter.Seq2[[]byte, json.RawMessage] {
 			if len(rest) == 0 || rest[0] != '"' {
 				return
 			}
-			end := valueEnd(rest)
-			key := rest[:end]
-			rest = skip(rest[end:], ':')
-			end = valueEnd(rest)
-			if !yield(key, json.RawMessage(rest[:end])) {
+			var key, value []byte
+			key, rest = CutJSON(rest)
+			value, rest = CutJSON(skip(rest, ':'))
+			if !yield(key, value) {
 				return
 			}
-			rest = rest[end:]
 		}
 	}
 }
@@ -60,18 +58,22 @@ func JSONElements(raw []byte) iter.Seq[json.RawMessage] {
 			if len(rest) == 0 || rest[0] == ']' {
 				return
 			}
-			end := valueEnd(rest)
-			if !yield(json.RawMessage(rest[:end])) {
+			var value []byte
+			if value, rest = CutJSON(rest); !yield(value) {
 				return
 			}
-			rest = rest[end:]
 		}
 	}
 }
 
-// JSONScalar returns the string, number or word that raw begins with, and what follows it.
-func JSONScalar(raw []byte) (value, rest []byte) {
-	end := valueEnd(raw)
+// CutJSON returns the value that raw begins with, and what follows it; all of it where it is
+// no value. Raw begins with no white space.
+func CutJSON(raw []byte) (value, rest []byte) {
+	s := scanner{raw: raw}
+	end := s.value(0)
+	if end < 0 {
+		end = len(raw)
+	}
 	return raw[:end], raw[end:]
 }
 
@@ -102,15 +104,6 @@ func skip(raw []byte, other byte) []byte {
 		}
 	}
 	return nil
-}
-
-// valueEnd returns where the value ends that raw begins with; the end where it is none.
-func valueEnd(raw []byte) int {
-	s := scanner{raw: raw}
-	if end := s.value(0); end > 0 {
-		return end
-	}
-	return len(raw)
 }
 
 // maxDepth is how deep encoding/json lets values nest.

@@ -261,15 +261,11 @@ func lengthen(f *os.File) error {
 	if _, err := f.ReadAt(first[:], 0); err != nil {
 		return err
 	}
-	page := int64(binary.BigEndian.Uint16(first[16:]))
-	if page == 1 {
-		page = 64 << 10
-	}
 	info, err := f.Stat()
 	if err != nil {
 		return err
 	}
-	whole := page * int64(binary.BigEndian.Uint32(first[28:]))
+	whole := int64(binary.BigEndian.Uint16(first[16:])) * int64(binary.BigEndian.Uint32(first[28:]))
 	if whole <= info.Size() || whole > 64*info.Size()+1<<20 { // the number itself may be damaged
 		return nil
 	}

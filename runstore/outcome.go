@@ -354,7 +354,7 @@ func (d *scoreDecoder) score(s *outcome.Score, value *float64) {
 	}
 	if flags&hasValue != 0 {
 		s.Value = value
-		d.bad = d.bad || !isFinite(*value)
+		d.bad = d.bad || !isFinite(value)
 	}
 	if flags&hasWeight != 0 {
 		s.Weight = new(d.float())
@@ -376,7 +376,7 @@ func (d *scoreDecoder) bytes(n int) []byte {
 
 func (d *scoreDecoder) float() float64 {
 	v := math.Float64frombits(binary.LittleEndian.Uint64(d.bytes(8)))
-	d.bad = d.bad || !isFinite(v)
+	d.bad = d.bad || !isFinite(&v)
 	return v
 }
 

@@ -91,11 +91,11 @@ func checkOutcome(o outcome.Outcome) error {
 	if (o.Class == outcome.OK) != (o.Failure == nil) {
 		problems = append(problems, fmt.Errorf("class is %q, and failure must be set exactly when it is not empty", o.Class))
 	}
-	if o.CostUSD != nil && !isFinite(*o.CostUSD) {
+	if !isFinite(o.CostUSD) {
 		problems = append(problems, errors.New("its cost is no finite number"))
 	}
 	for _, s := range o.Scores {
-		if s.Value != nil && !isFinite(*s.Value) || s.Weight != nil && !isFinite(*s.Weight) {
+		if !isFinite(s.Value) || !isFinite(s.Weight) {
 			problems = append(problems, fmt.Errorf("score %s is no finite number; an undefined one has no value", s.Name))
 		}
 	}
@@ -107,7 +107,8 @@ func checkOutcome(o outcome.Outcome) error {
 	return errors.Join(problems...)
 }
 
-func isFinite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+// isFinite reports whether a number is finite, or not there.
+func isFinite(v *float64) bool { return v == nil || !math.IsNaN(*v) && !math.IsInf(*v, 0) }
 
 func nanoseconds(t time.Time) sql.NullInt64 {
 	if t.IsZero() {

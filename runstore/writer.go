@@ -50,10 +50,11 @@ type writer struct {
 	finished chan struct{} // closed when the goroutine has ended
 	failed   error         // owned by the goroutine until finished is closed
 
-	mu      sync.Mutex
-	stopped bool
-	senders sync.WaitGroup
-	changed chan struct{} // closed, and made anew, at every commit
+	stopping sync.Once
+	mu       sync.Mutex
+	stopped  bool
+	senders  sync.WaitGroup
+	changed  chan struct{} // closed, and made anew, at every commit
 }
 
 func startWriter(path string) (*writer, error) {
@@ -216,22 +217,18 @@ func (r *Run) Changed() <-chan struct{} {
 
 // stop refuses new writes and waits until those handed in are done. It reports
 // false if that has happened before.
-func (w *writer) stop() bool {
-	w.mu.Lock()
-	if w.stopped {
+func (w *writer) stop() (first bool) {
+	w.stopping.Do(func() {
+		first = true
+		w.mu.Lock()
+		w.stopped = true
 		w.mu.Unlock()
+		w.senders.Wait()
+		close(w.queue)
 		<-w.finished
-		return false
-	}
-	w.stopped = true
-	w.mu.Unlock()
-	w.senders.Wait()
-	close(w.queue)
-	<-w.finished
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	close(w.changed)
-	return true
+		close(w.changed)
+	})
+	return first
 }
 
 // close ends the goroutine if it still runs, writes the log back and closes the
@@ -466,6 +463,12 @@ func (r *recent) get(oid int64) (*outcomeRow, bool) {
 	return row, there
 }
 
+func (r *recent) state() (room <-chan struct{}, bytes int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.room, r.bytes
+}
+
 func (r *recent) drop(oid int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -482,19 +485,15 @@ func (r *recent) drop(oid int64) {
 // Room returns a channel that is closed when there is memory for what CommitItem keeps;
 // nil where there is.
 func (r *Run) Room() <-chan struct{} {
-	recent := r.writer.tx.recent
-	recent.mu.Lock()
-	defer recent.mu.Unlock()
-	return recent.room
+	room, _ := r.writer.tx.recent.state()
+	return room
 }
 
 // Crowded reports whether half of the memory is taken that workers do not wait for: time to
 // publish.
 func (r *Run) Crowded() bool {
-	recent := r.writer.tx.recent
-	recent.mu.Lock()
-	defer recent.mu.Unlock()
-	return recent.bytes > fullRecent/2
+	_, bytes := r.writer.tx.recent.state()
+	return bytes > fullRecent/2
 }
 
 // settle writes the log back and leaves a single file. A reader in another

@@ -251,27 +251,20 @@ func CanonicalValue(v any) []byte {
 	return raw
 }
 
-// compareUTF16 orders as JavaScript does: characters beyond U+FFFF, which
-// begin with a surrogate, stand before U+E000…U+FFFF.
+// compareUTF16 orders as JavaScript does, by UTF-16 code units: that of the bytes, but for
+// characters beyond U+FFFF (from byte 0xF0 on), which stand before U+E000…U+FFFF (from 0xEE on).
 func compareUTF16(a, b []byte) int {
-	for len(a) > 0 && len(b) > 0 {
-		ra, na := utf8.DecodeRune(a)
-		rb, nb := utf8.DecodeRune(b)
-		if ra != rb {
-			return cmp.Compare(unit(ra), unit(rb))
+	for i := range min(len(a), len(b)) {
+		x, y := a[i], b[i]
+		switch {
+		case x == y:
+		case x >= 0xEE && y >= 0xEE && (x >= 0xF0) != (y >= 0xF0):
+			return cmp.Compare(y, x)
+		default:
+			return cmp.Compare(x, y)
 		}
-		a, b = a[na:], b[nb:]
 	}
 	return cmp.Compare(len(a), len(b))
-}
-
-// unit maps a character so that the order of its values is that of UTF-16 code
-// units: surrogates stand before U+E000…U+FFFF.
-func unit(r rune) rune {
-	if r >= 0xE000 && r <= 0xFFFF {
-		return r + utf8.MaxRune
-	}
-	return r
 }
 
 func appendString(b []byte, s string) []byte {

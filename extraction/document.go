@@ -95,12 +95,11 @@ const (
 )
 
 // Decoder reads documents of which many have the same schemas: those are read once. It
-// remembers the last 16 sets of at most 1 MiB each. The zero value is ready, and safe
-// for concurrent use.
+// remembers up to 16 sets of at most 1 MiB each, and begins anew with one more. The zero
+// value is ready, and safe for concurrent use.
 type Decoder struct {
-	mu    sync.Mutex
-	sets  map[string]Document // by their JSON: documents without a text
-	order []string
+	mu   sync.Mutex
+	sets map[string]Document // by their JSON: documents without a text
 }
 
 // The keys of an input that are the same in many items.
@@ -151,11 +150,10 @@ func (d *Decoder) schemas(in fields) Document {
 	if d.sets == nil {
 		d.sets = map[string]Document{}
 	}
-	if len(d.order) == maxSchemaSets {
-		delete(d.sets, d.order[0])
-		d.order = d.order[1:]
+	if len(d.sets) == maxSchemaSets {
+		clear(d.sets)
 	}
-	d.sets[string(key)], d.order = doc, append(d.order, string(key))
+	d.sets[string(key)] = doc
 	return doc
 }
 

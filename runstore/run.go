@@ -248,18 +248,15 @@ var plainName = textutil.Pattern(`^[a-z0-9]([a-z0-9._-]{0,78}[a-z0-9_-])?$`)
 // deviceName is a name that Windows takes for a device, whatever follows the first dot.
 var deviceName = textutil.Pattern(`^(con|prn|aux|nul|(com|lpt)[0-9])(\.|$)`)
 
+// readable is what of a name is readable in that of a file.
 func readable(name string) string {
-	var b strings.Builder
-	for _, r := range strings.ToLower(name) {
+	name = strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || !unicode.IsLetter(r) && !unicode.IsDigit(r) {
-			r = '-'
+			return '-'
 		}
-		if b.Len()+utf8.RuneLen(r) > maxReadable {
-			break
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
+		return r
+	}, strings.ToLower(name))
+	return strings.TrimSuffix(textutil.Cut(name, maxReadable), "…")
 }
 
 // makeFolder creates the folder of a run file, for its owner only: documents

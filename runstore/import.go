@@ -334,10 +334,7 @@ type LineError struct {
 
 // Error reads "reading run.jsonl: line 7: …".
 func (e *LineError) Error() string {
-	if e.File == "" {
-		return fmt.Sprintf("reading an exported run: line %d: %v", e.Line, e.Err)
-	}
-	return fmt.Sprintf("reading %s: line %d: %v", e.File, e.Line, e.Err)
+	return fmt.Sprintf("reading %s: line %d: %v", cmp.Or(e.File, "an exported run"), e.Line, e.Err)
 }
 
 // Unwrap returns Err.

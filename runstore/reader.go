@@ -287,32 +287,14 @@ func queryPage[T any](
 }
 
 // pages returns the rows of one page after another; next is given the last row of the page before.
-func pages[T any](next func(last T) ([]T, error)) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		var last, none T
-		for {
-			page, err := next(last)
-			if err != nil {
-				yield(none, err)
-				return
-			}
-			for _, row := range page {
-				if !yield(row, nil) {
-					return
-				}
-			}
-			if len(page) == 0 {
-				return
-			}
-			last = page[len(page)-1]
-		}
-	}
-}
+func pages[T any](next func(last T) ([]T, error)) iter.Seq2[T, error] { return paged(next, false) }
 
 // Ahead returns the rows of one page after another, and reads the next page while the
 // rows of one are looked at; next is given the last row of the page before. An empty
 // page is the end, and so is an error. No read is left behind.
-func Ahead[T any](next func(last T) ([]T, error)) iter.Seq2[T, error] {
+func Ahead[T any](next func(last T) ([]T, error)) iter.Seq2[T, error] { return paged(next, true) }
+
+func paged[T any](next func(last T) ([]T, error), ahead bool) iter.Seq2[T, error] {
 	type page struct {
 		rows []T
 		err  error
@@ -320,22 +302,30 @@ func Ahead[T any](next func(last T) ([]T, error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		coming := make(chan page, 1)
 		read := func(last T) { rows, err := next(last); coming <- page{rows, err} }
-		var none T
-		go read(none)
+		var last T
+		read(last)
 		for {
 			now := <-coming
 			if now.err != nil {
+				var none T
 				yield(none, now.err)
 			}
 			if now.err != nil || len(now.rows) == 0 {
 				return
 			}
-			go read(now.rows[len(now.rows)-1])
+			if last = now.rows[len(now.rows)-1]; ahead {
+				go read(last)
+			}
 			for _, row := range now.rows {
 				if !yield(row, nil) {
-					<-coming // nobody reads any more
+					if ahead {
+						<-coming // nobody reads any more
+					}
 					return
 				}
+			}
+			if !ahead {
+				read(last)
 			}
 		}
 	}

@@ -263,8 +263,7 @@ type failureTally struct {
 
 type failedAt struct {
 	FailedItem
-	seq   int64
-	trial int
+	seq int64
 }
 
 func (s *Summariser) addFailure(o Outcome) {
@@ -282,7 +281,7 @@ func (s *Summariser) addFailure(o Outcome) {
 	if s.trials != nil {
 		item.Trial = o.Trial
 	}
-	t.first.Offer(failedAt{item, o.Seq, o.Trial})
+	t.first.Offer(failedAt{item, o.Seq})
 }
 
 func (s *Summariser) failureCounts() []FailureCount {
@@ -302,7 +301,7 @@ func (s *Summariser) failureCounts() []FailureCount {
 }
 
 func compareFailed(a, b failedAt) int {
-	return cmp.Or(cmp.Compare(a.seq, b.seq), cmp.Compare(a.ID, b.ID), cmp.Compare(a.trial, b.trial), cmp.Compare(a.Message, b.Message))
+	return cmp.Or(cmp.Compare(a.seq, b.seq), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Trial, b.Trial), cmp.Compare(a.Message, b.Message))
 }
 
 // cut shortens what a Summary keeps of a stranger's text.

@@ -130,7 +130,7 @@ func (e *exporter) all(ctx context.Context) error {
 }
 
 func (e *exporter) header(ctx context.Context) error {
-	h, err := e.view.header(ctx)
+	h, err := e.Header(ctx)
 	if err != nil {
 		return err
 	}

@@ -221,7 +221,7 @@ func (e Experiment) check() error {
 }
 
 func (t *tx) setExperiment(e Experiment) error {
-	known, ok, err := t.experiment(context.Background(), e.Trial)
+	known, ok, err := t.Experiment(context.Background(), e.Trial)
 	if err != nil {
 		return err
 	}
@@ -237,11 +237,7 @@ func (t *tx) putExperiment(e Experiment) error {
 }
 
 // Experiment returns what SetExperiment recorded; ok is false before that.
-func (r *Reader) Experiment(ctx context.Context, trial int) (e Experiment, ok bool, err error) {
-	return r.experiment(ctx, trial)
-}
-
-func (v view) experiment(ctx context.Context, trial int) (Experiment, bool, error) {
+func (v view) Experiment(ctx context.Context, trial int) (e Experiment, ok bool, err error) {
 	found, err := v.experiments(ctx, "WHERE trial = ?", trial)
 	if err != nil || len(found) == 0 {
 		return Experiment{}, false, err

@@ -111,7 +111,7 @@ func load(path string) (*Reader, error) {
 		}
 	}
 	if err == nil {
-		_, err = r.header(ctx)
+		_, err = r.Header(ctx)
 	}
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
@@ -130,10 +130,6 @@ func (r *Reader) Close() error {
 	}
 	return err
 }
-
-// Header returns the header as it stands now; its fingerprint is set only when
-// the listing is complete.
-func (r *Reader) Header(ctx context.Context) (outcome.Header, error) { return r.header(ctx) }
 
 // Footer returns the footer; ok is false while there is none, because the run
 // is going on or was killed.
@@ -201,7 +197,9 @@ func (r *Reader) CountItems(ctx context.Context) (int64, error) {
 	return one[int64](ctx, r.view, "SELECT count(*) FROM item")
 }
 
-func (v view) header(ctx context.Context) (outcome.Header, error) {
+// Header returns the header as it stands now; its fingerprint is set only when
+// the listing is complete.
+func (v view) Header(ctx context.Context) (outcome.Header, error) {
 	h, there, err := optionalMeta[outcome.Header](ctx, v, keyHeader)
 	if err == nil && !there {
 		err = fault(v.path, ErrDamaged, errors.New("it has no header"))

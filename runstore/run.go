@@ -179,7 +179,7 @@ func (r *Run) ChangeHeader(ctx context.Context, change func(*outcome.Header)) er
 }
 
 func (t *tx) changeHeader(change func(*outcome.Header)) error {
-	h, err := t.header(context.Background())
+	h, err := t.Header(context.Background())
 	if err != nil {
 		return err
 	}

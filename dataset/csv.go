@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/csv"
 	"encoding/json"
 	"errors"
@@ -23,16 +24,13 @@ func (d *decoder) csv(in *bufio.Reader) {
 	r := csv.NewReader(budget)
 	r.ReuseRecord = true
 	header, err := r.Read()
-	var columns []column
-	switch err {
-	case nil:
-		columns, err = d.columns(header)
-	case io.EOF:
+	if err == io.EOF {
 		err = d.problem(1, "", "the file is empty: expected a header row such as id,input,expected_output,metadata")
-	default:
+	} else if err != nil {
 		err = d.csvProblem(err, 1)
 	}
-	if err != nil {
+	columns, wrong := d.columns(header)
+	if err := cmp.Or(err, wrong); err != nil {
 		d.fail(1, err)
 		return
 	}
@@ -87,10 +85,10 @@ func columnOf(name string) column {
 		return column{key: key, meta: true}
 	}
 	for known, f := range fields {
-		if f == fieldServer && name == known {
+		switch {
+		case f == fieldServer && name == known:
 			return column{key: name}
-		}
-		if f != fieldServer && strings.EqualFold(name, known) {
+		case f != fieldServer && strings.EqualFold(name, known):
 			return column{key: string(f), json: f == fieldInput || f == fieldExpected || f == fieldMetadata}
 		}
 	}

@@ -1,7 +1,6 @@
 package dataset
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"iter"
@@ -22,9 +21,9 @@ type Filter struct {
 
 // condition is one "path=value" or "path!=value".
 type condition struct {
-	path  string // "metadata.difficulty"
-	value string
-	not   bool
+	path     string // "metadata.difficulty"
+	operator string // = or !=
+	value    string
 }
 
 // ParseFilter reads conditions, all of which must hold:
@@ -46,7 +45,7 @@ func ParseFilter(expressions ...string) (Filter, error) {
 		switch {
 		case err != nil:
 			problems.Add(err)
-		case c.path == "id" && !c.not:
+		case c.path == "id" && c.operator == "=":
 			f = f.WithIDs(c.value)
 		default:
 			f.conditions = append(f.conditions, c)
@@ -57,19 +56,19 @@ func ParseFilter(expressions ...string) (Filter, error) {
 
 func parseCondition(text string) (condition, error) {
 	path, value, found := strings.Cut(text, "=")
-	path, not := strings.CutSuffix(path, "!")
-	c := condition{path: strings.TrimSpace(path), value: strings.TrimSpace(value), not: not}
-	if !found || c.path == "" {
-		return c, fmt.Errorf("filter %q: expected path=value, such as metadata.difficulty=hard", text)
+	operator := "="
+	if before, not := strings.CutSuffix(path, "!"); not {
+		path, operator = before, "!="
 	}
-	if c.path == "id" {
-		if c.value == "" {
-			return c, fmt.Errorf("filter %q: expected an id behind the =", text)
-		}
-		return c, nil
-	}
+	c := condition{strings.TrimSpace(path), operator, strings.TrimSpace(value)}
 	root, rest, _ := strings.Cut(c.path, ".")
-	if f := fields[root]; rest == "" || f != fieldMetadata && f != fieldInput && f != fieldExpected {
+	f := fields[root]
+	switch {
+	case !found || c.path == "":
+		return c, fmt.Errorf("filter %q: expected path=value, such as metadata.difficulty=hard", text)
+	case c.path == "id" && c.value == "":
+		return c, fmt.Errorf("filter %q: expected an id behind the =", text)
+	case c.path != "id" && (rest == "" || f != fieldMetadata && f != fieldInput && f != fieldExpected):
 		return c, fmt.Errorf("filter %q: a path begins with metadata., input., expectedOutput., or is id", text)
 	}
 	return c, nil
@@ -93,7 +92,7 @@ func (f Filter) Match(item Item) bool {
 		}
 	}
 	for _, c := range f.conditions {
-		if c.holds(item) == c.not {
+		if c.holds(item) != (c.operator == "=") {
 			return false
 		}
 	}
@@ -103,8 +102,8 @@ func (f Filter) Match(item Item) bool {
 func (c condition) holds(item Item) bool {
 	root, rest, _ := strings.Cut(c.path, ".")
 	raw := map[field]json.RawMessage{fieldMetadata: item.Metadata, fieldInput: item.Input, fieldExpected: item.Expected}[fields[root]]
-	for value := range ValuesAt(raw, rest) {
-		if matchValue(value, c.value) {
+	for raw := range ValuesAt(raw, rest) {
+		if value, err := Decode(raw); err == nil && matchValue(value, c.value) {
 			return true
 		}
 	}
@@ -136,30 +135,23 @@ func valuesAt(raw json.RawMessage, path string, yield func(json.RawMessage) bool
 	return true
 }
 
-func matchValue(raw json.RawMessage, value string) bool {
-	raw = bytes.TrimSpace(raw)
-	if len(raw) == 0 {
-		return false
+// matchValue compares a value of Decode with the text of a condition.
+func matchValue(value any, text string) bool {
+	switch v := value.(type) {
+	case nil:
+		return text == "null"
+	case bool:
+		return text == strconv.FormatBool(v)
+	case string:
+		return text == v
+	case json.Number:
+		number, err := Decode(json.RawMessage(text))
+		n, is := number.(json.Number)
+		return err == nil && is && canonicalNumber(v.String()) == canonicalNumber(n.String())
+	case []any:
+		return slices.ContainsFunc(v, func(element any) bool { return matchValue(element, text) })
 	}
-	switch raw[0] {
-	case '"':
-		var s string
-		return json.Unmarshal(raw, &s) == nil && s == value
-	case '[':
-		var list []json.RawMessage
-		return json.Unmarshal(raw, &list) == nil &&
-			slices.ContainsFunc(list, func(element json.RawMessage) bool { return matchValue(element, value) })
-	case '{':
-		return false
-	case 't', 'f', 'n':
-		return string(raw) == value
-	}
-	return string(raw) == value || isNumber(value) && canonicalNumber(string(raw)) == canonicalNumber(value)
-}
-
-func isNumber(text string) bool {
-	var n json.Number
-	return json.Unmarshal([]byte(text), &n) == nil && !strings.HasPrefix(text, `"`)
+	return false
 }
 
 // String describes the selection for a run's header: the same selection always
@@ -167,11 +159,7 @@ func isNumber(text string) bool {
 func (f Filter) String() string {
 	var parts []string
 	for _, c := range f.conditions {
-		operator := "="
-		if c.not {
-			operator = "!="
-		}
-		parts = append(parts, c.path+operator+c.value)
+		parts = append(parts, c.path+c.operator+c.value)
 	}
 	slices.Sort(parts)
 	parts = slices.Compact(parts)

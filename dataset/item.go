@@ -56,20 +56,19 @@ type Located struct {
 
 // identify checks the id, or derives one.
 func identify(located *Located) error {
-	if located.ID != "" {
-		if err := ValidID(located.ID); err != nil {
-			return wrong(fieldID, "%v", err)
+	if located.ID == "" {
+		if located.Input == nil {
+			return wrong(fieldID, "is missing, and there is no input to derive one from")
 		}
-		return nil
+		id, err := DeriveID(located.Item)
+		if err != nil {
+			return wrong(fieldInput, "%v", err)
+		}
+		located.ID, located.DerivedID = id, true
 	}
-	if located.Input == nil {
-		return wrong(fieldID, "is missing, and there is no input to derive one from")
+	if err := ValidID(located.ID); err != nil {
+		return wrong(fieldID, "%v", err)
 	}
-	id, err := DeriveID(located.Item)
-	if err != nil {
-		return wrong(fieldInput, "%v", err)
-	}
-	located.ID, located.DerivedID = id, true
 	return nil
 }
 
@@ -196,33 +195,25 @@ func GoldHash(expected json.RawMessage) string {
 // It takes the items one by one, already sorted, and keeps none of them. The
 // zero value is ready to use; not safe for concurrent use.
 type Fingerprint struct {
-	sum   hash.Hash
-	last  string
-	items int
+	sum  hash.Hash // nil before the first
+	last string
 }
 
 // Add takes the next item's id and Hash. It refuses an id that does not come
 // after the one before: the fingerprint would depend on the order.
 func (f *Fingerprint) Add(id, hash string) error {
-	if f.sum == nil {
+	switch {
+	case f.sum == nil:
 		f.sum = sha256.New()
-	}
-	if f.items > 0 && id == f.last {
+	case id == f.last:
 		return fmt.Errorf("fingerprint: the id %q is there twice", id)
-	}
-	if f.items > 0 && id < f.last {
+	case id < f.last:
 		return fmt.Errorf("fingerprint: ids must be sorted, but %q came after %q", id, f.last)
 	}
-	if _, err := io.WriteString(f.sum, id+"\t"+hash+"\n"); err != nil {
-		return err
-	}
 	f.last = id
-	f.items++
-	return nil
+	_, err := io.WriteString(f.sum, id+"\t"+hash+"\n")
+	return err
 }
-
-// Items returns how many items were added.
-func (f *Fingerprint) Items() int { return f.items }
 
 // Sum returns the fingerprint of what was added so far, in hex. That of no
 // items is the sha256 of nothing.

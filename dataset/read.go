@@ -213,12 +213,10 @@ func invalidUTF8(b []byte) int {
 	if utf8.Valid(b) {
 		return -1
 	}
-	for i := 0; i < len(b); {
-		r, n := utf8.DecodeRune(b[i:])
-		if r == utf8.RuneError && n == 1 {
+	for i, r := range string(b) {
+		if r == utf8.RuneError && !bytes.HasPrefix(b[i:], []byte("\uFFFD")) {
 			return i
 		}
-		i += n
 	}
 	return -1
 }

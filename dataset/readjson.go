@@ -3,6 +3,7 @@ package dataset
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -84,32 +85,30 @@ func (d *decoder) envelope(s *stream) error {
 	found := false
 	for s.More() {
 		key, err := s.Token()
+		var begin any
+		switch {
+		case err != nil:
+		case key != "items":
+			_, _, err = d.value(s)
+		default:
+			begin, err = s.Token()
+			if err == nil && (found || begin != json.Delim('[')) {
+				err = d.problem(s.source.lineOf(s.InputOffset()), "items", "expected one list")
+			}
+			if found = true; err == nil {
+				err = d.list(s)
+			}
+		}
 		if err != nil {
 			return err
 		}
-		if key != "items" {
-			if _, _, err := d.value(s); err != nil {
-				return err
-			}
-			continue
-		}
-		if begin, err := s.Token(); err != nil {
-			return err
-		} else if found || begin != json.Delim('[') {
-			return d.problem(s.source.lineOf(s.InputOffset()), "items", "expected one list")
-		}
-		found = true
-		if err := d.list(s); err != nil {
-			return err
-		}
 	}
-	if _, err := s.Token(); err != nil {
-		return err
+	_, err := s.Token()
+	if err == nil && !found {
+		err = d.problem(s.source.lineOf(s.InputOffset()), "items",
+			"is missing: expected a list of items, or an object with the list under \"items\"")
 	}
-	if !found {
-		return d.problem(s.source.lineOf(s.InputOffset()), "items", "is missing: expected a list of items, or an object with the list under \"items\"")
-	}
-	return nil
+	return err
 }
 
 // stream is the JSON of a file.
@@ -279,14 +278,11 @@ func set(item *Item, f field, raw json.RawMessage) error {
 // are one id.
 func spelling(f field, raw json.RawMessage) (string, error) {
 	var s string
-	if json.Unmarshal(raw, &s) == nil {
-		return s, nil
-	}
 	var n json.Number
-	if json.Unmarshal(raw, &n) == nil {
-		return n.String(), nil
+	if json.Unmarshal(raw, &s) != nil && json.Unmarshal(raw, &n) != nil {
+		return "", wrong(f, "expected a string")
 	}
-	return "", wrong(f, "expected a string")
+	return cmp.Or(s, n.String()), nil
 }
 
 // addMetadata puts more keys into the metadata.

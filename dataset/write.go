@@ -60,14 +60,14 @@ func (w *Writer) object(item Item) error {
 	if err != nil {
 		return err
 	}
+	before, after := ",\n", ""
 	switch {
 	case w.format == JSONL:
-		_, err = fmt.Fprintf(w.out, "%s\n", raw)
+		before, after = "", "\n"
 	case w.items == 0:
-		_, err = fmt.Fprintf(w.out, "[\n%s", raw)
-	default:
-		_, err = fmt.Fprintf(w.out, ",\n%s", raw)
+		before = "[\n"
 	}
+	_, err = fmt.Fprint(w.out, before, string(raw), after)
 	return err
 }
 
@@ -87,17 +87,14 @@ func (w *Writer) row(item Item) error {
 
 // Close ends the file. It does not close the underlying writer.
 func (w *Writer) Close() error {
-	var err error
-	switch {
-	case w.format == CSV:
-		w.csv.Flush()
-		err = w.csv.Error()
+	w.csv.Flush()
+	switch { // an error of a buffered writer comes back when it is flushed
 	case w.format == JSON && w.items == 0:
-		_, err = w.out.WriteString("[]\n")
+		w.out.WriteString("[]\n")
 	case w.format == JSON:
-		_, err = w.out.WriteString("\n]\n")
+		w.out.WriteString("\n]\n")
 	}
-	if err = cmp.Or(err, w.out.Flush()); err != nil {
+	if err := cmp.Or(w.csv.Error(), w.out.Flush()); err != nil {
 		return fmt.Errorf("writing items: %w", err)
 	}
 	return nil
@@ -174,7 +171,7 @@ func (w *canonicalWriter) text(token []byte) {
 
 // scalar takes the string, number or word that comes next.
 func (w *canonicalWriter) scalar() (token []byte) {
-	token, w.rest = textutil.JSONScalar(w.rest)
+	token, w.rest = textutil.CutJSON(w.rest)
 	return token
 }
 
@@ -254,45 +251,29 @@ func CanonicalValue(v any) []byte {
 	return raw
 }
 
-// compareUTF16 orders as JavaScript does: characters beyond U+FFFF, which
-// begin with a surrogate, stand before U+E000…U+FFFF.
+// compareUTF16 orders as JavaScript does, by UTF-16 code units: that of the bytes, but for
+// characters beyond U+FFFF (from byte 0xF0 on), which stand before U+E000…U+FFFF (from 0xEE on).
 func compareUTF16(a, b []byte) int {
-	for len(a) > 0 && len(b) > 0 {
-		ra, na := utf8.DecodeRune(a)
-		rb, nb := utf8.DecodeRune(b)
-		if ra != rb {
-			return cmp.Compare(unit(ra), unit(rb))
+	for i := range min(len(a), len(b)) {
+		x, y := a[i], b[i]
+		switch {
+		case x == y:
+		case x >= 0xEE && y >= 0xEE && (x >= 0xF0) != (y >= 0xF0):
+			return cmp.Compare(y, x)
+		default:
+			return cmp.Compare(x, y)
 		}
-		a, b = a[na:], b[nb:]
 	}
 	return cmp.Compare(len(a), len(b))
-}
-
-// unit maps a character so that the order of its values is that of UTF-16 code
-// units: surrogates stand before U+E000…U+FFFF.
-func unit(r rune) rune {
-	if r >= 0xE000 && r <= 0xFFFF {
-		return r + utf8.MaxRune
-	}
-	return r
 }
 
 func appendString(b []byte, s string) []byte {
 	b = append(b, '"')
 	for _, r := range s {
+		short := strings.IndexRune("\"\\\b\t\n\f\r", r)
 		switch {
-		case r == '"' || r == '\\':
-			b = append(b, '\\', byte(r))
-		case r == '\b':
-			b = append(b, '\\', 'b')
-		case r == '\t':
-			b = append(b, '\\', 't')
-		case r == '\n':
-			b = append(b, '\\', 'n')
-		case r == '\f':
-			b = append(b, '\\', 'f')
-		case r == '\r':
-			b = append(b, '\\', 'r')
+		case short >= 0:
+			b = append(b, '\\', `"\btnfr`[short])
 		case r < 0x20:
 			b = fmt.Appendf(b, `\u%04x`, r)
 		default:
@@ -363,13 +344,9 @@ func javaScript(digits string, exp int64) string {
 	case -6 < n && n <= 0:
 		return "0." + strings.Repeat("0", int(-n)) + digits
 	}
-	sign := "+"
-	if n-1 < 0 {
-		sign = "-"
+	mantissa := digits
+	if k > 1 {
+		mantissa = digits[:1] + "." + digits[1:]
 	}
-	power := strconv.FormatInt(max(n-1, 1-n), 10)
-	if k == 1 {
-		return digits + "e" + sign + power
-	}
-	return digits[:1] + "." + digits[1:] + "e" + sign + power
+	return fmt.Sprintf("%se%+d", mantissa, n-1)
 }

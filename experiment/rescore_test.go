@@ -181,8 +181,9 @@ func TestRescore_unfinished(t *testing.T) {
 	if err := from.Commit(t.Context(), outcome.Outcome{Item: "i01", Trial: 1, Attempt: 1, Detail: outcome.Detail{Output: json.RawMessage(`{}`)}}); err != nil {
 		t.Fatal(err)
 	}
-	if pid, writing, err := from.Writer(); err != nil || !writing || pid != strconv.Itoa(os.Getpid()) {
-		t.Errorf("the writer is %q, %v, %v", pid, writing, err)
+	holder := "process " + strconv.Itoa(os.Getpid()) + " writes it"
+	if err := runstore.Writing(from.Path()); !errors.Is(err, runstore.ErrLocked) || !strings.Contains(err.Error(), holder) {
+		t.Errorf("who writes it: %v, want %s", err, holder)
 	}
 	before := time.Now()
 	footer, err := experiment.RescoreRun(t.Context(), experiment.RescoreConfig{From: from.Reader, Scorer: full{}, Moved: func(before, after outcome.Outcome) {}}, to, nil)
@@ -198,8 +199,8 @@ func TestRescore_unfinished(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = r.Close() }()
-	if _, writing, err := r.Writer(); err != nil || writing {
-		t.Errorf("nobody writes it any more: %v, %v", writing, err)
+	if err := runstore.Writing(path); err != nil {
+		t.Errorf("nobody writes it any more: %v", err)
 	}
 }
 

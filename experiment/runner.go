@@ -249,7 +249,7 @@ func fingerprintOf(ctx context.Context, run *runstore.Reader) (string, error) {
 			return "", err
 		}
 	}
-	if print.Items() == 0 {
+	if print == (dataset.Fingerprint{}) {
 		return "", ErrNoItems
 	}
 	return print.Sum(), nil

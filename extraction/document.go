@@ -1,6 +1,7 @@
 package extraction
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -94,12 +95,11 @@ const (
 )
 
 // Decoder reads documents of which many have the same schemas: those are read once. It
-// remembers the last 16 sets of at most 1 MiB each. The zero value is ready, and safe
-// for concurrent use.
+// remembers up to 16 sets of at most 1 MiB each, and begins anew with one more. The zero
+// value is ready, and safe for concurrent use.
 type Decoder struct {
-	mu    sync.Mutex
-	sets  map[string]Document // by their JSON: documents without a text
-	order []string
+	mu   sync.Mutex
+	sets map[string]Document // by their JSON: documents without a text
 }
 
 // The keys of an input that are the same in many items.
@@ -138,7 +138,8 @@ func (d *Decoder) schemas(in fields) Document {
 	}
 	doc = Document{
 		AllowedTypes: in.texts("allowed_types"), AvailableTags: in.texts("available_tags"),
-		Objects: decodeObjects(in), Relationships: decodeRelationshipSchemas(in),
+		Objects:       decodeSchemas(in, "object_schemas", decodeObject),
+		Relationships: decodeSchemas(in, "relationship_schemas", decodeRelationshipSchema),
 	}
 	doc.derived = &derived{of: doc}
 	if len(in.r.problems) > 0 || len(key) > maxSchemaBytes {
@@ -149,43 +150,30 @@ func (d *Decoder) schemas(in fields) Document {
 	if d.sets == nil {
 		d.sets = map[string]Document{}
 	}
-	if len(d.order) == maxSchemaSets {
-		delete(d.sets, d.order[0])
-		d.order = d.order[1:]
+	if len(d.sets) == maxSchemaSets {
+		clear(d.sets)
 	}
-	d.sets[string(key)], d.order = doc, append(d.order, string(key))
+	d.sets[string(key)] = doc
 	return doc
 }
 
-func decodeObjects(in fields) map[string]ObjectSchema {
-	schemas := map[string]ObjectSchema{}
-	entries := in.entries("object_schemas")
+func decodeSchemas[T any](in fields, key string, decode func(f fields, name string) T) map[string]T {
+	schemas := map[string]T{}
+	entries := in.entries(key)
 	for _, name := range slices.Sorted(maps.Keys(entries)) {
-		f := in.r.object(in.path+".object_schemas."+name, entries[name])
-		s := ObjectSchema{Name: f.text("name"), Description: f.text("description"), Properties: f.raw("properties")}
-		if s.Name == "" {
-			s.Name = name
-		}
-		schemas[name] = s
+		f := in.r.object(in.path+"."+key+"."+name, entries[name])
+		schemas[name] = decode(f, cmp.Or(f.text("name"), name))
 	}
 	return schemas
 }
 
-func decodeRelationshipSchemas(in fields) map[string]RelationshipSchema {
-	schemas := map[string]RelationshipSchema{}
-	entries := in.entries("relationship_schemas")
-	for _, name := range slices.Sorted(maps.Keys(entries)) {
-		f := in.r.object(in.path+".relationship_schemas."+name, entries[name])
-		s := RelationshipSchema{
-			Name:        f.text("name"),
-			Description: f.text("description"),
-			SourceTypes: f.texts("source_types"),
-			TargetTypes: f.texts("target_types"),
-		}
-		if s.Name == "" {
-			s.Name = name
-		}
-		schemas[name] = s
+func decodeObject(f fields, name string) ObjectSchema {
+	return ObjectSchema{Name: name, Description: f.text("description"), Properties: f.raw("properties")}
+}
+
+func decodeRelationshipSchema(f fields, name string) RelationshipSchema {
+	return RelationshipSchema{
+		Name: name, Description: f.text("description"),
+		SourceTypes: f.texts("source_types"), TargetTypes: f.texts("target_types"),
 	}
-	return schemas
 }

@@ -7,10 +7,10 @@ import (
 )
 
 func ExampleIndex_Locate() {
-	span, match := extraction.NewIndex("She joined Acme\nCorp.").Locate("acme corp", 0)
-	fmt.Printf("%q %d %d %s\n", span.Quote, span.Start, span.End, match)
+	span, found := extraction.NewIndex("She joined Acme\nCorp.").Locate("acme corp", 0)
+	fmt.Printf("%q %d %d %t\n", span.Quote, span.Start, span.End, found)
 	// Output:
-	// "Acme\nCorp" 11 20 tolerant
+	// "Acme\nCorp" 11 20 true
 }
 
 func ExampleOffsets_Convert() {

@@ -18,11 +18,12 @@
 //
 //	doc, warnings, err := extraction.DecodeDocument(item.Input)
 //	want, warnings, err := extraction.DecodeExtraction(item.Expected)
-//	span, match := doc.Index().Locate("acme corp", 0)
+//	span, found := doc.Index().Locate("acme corp", 0)
 package extraction
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"slices"
 	"unicode/utf8"
@@ -111,12 +112,8 @@ func (e Entity) write(w *textutil.JSONWriter) {
 	w.Text("name", e.Name)
 	w.TextIf("type", e.Type)
 	w.TextIf("description", e.Description)
-	if len(e.Aliases) > 0 {
-		w.Value("aliases", e.Aliases)
-	}
-	if len(e.Properties) > 0 {
-		w.Value("properties", e.Properties)
-	}
+	textutil.WriteJSONIf(w, "aliases", e.Aliases, len(e.Aliases) > 0)
+	textutil.WriteJSONIf(w, "properties", e.Properties, len(e.Properties) > 0)
 	if len(e.Mentions) > 0 {
 		textutil.WriteJSONList(w, "mentions", e.Mentions, Span.write)
 	}
@@ -126,9 +123,7 @@ func (s Span) write(w *textutil.JSONWriter) {
 	w.Text("quote", s.Quote)
 	w.Int("start", int64(s.Start))
 	w.Int("end", int64(s.End))
-	if s.LookedUp {
-		w.Raw("looked_up", []byte("true"))
-	}
+	w.Flag("looked_up", s.LookedUp)
 }
 
 func (r Relationship) write(w *textutil.JSONWriter) {
@@ -165,29 +160,8 @@ func ReadsBack(e Extraction) bool {
 	return true
 }
 
-// Given returns the extraction without the mentions that were looked up, or the same where
-// there are none. It shares what it has with e, which is not changed.
-func (e Extraction) Given() (brief Extraction, shorter bool) {
-	brief = e
-	for i, one := range e.Entities {
-		if !slices.ContainsFunc(one.Mentions, func(s Span) bool { return s.LookedUp }) {
-			continue
-		}
-		if !shorter {
-			brief.Entities, shorter = slices.Clone(e.Entities), true
-		}
-		brief.Entities[i].Mentions = nil
-		for _, s := range one.Mentions {
-			if !s.LookedUp {
-				brief.Entities[i].Mentions = append(brief.Entities[i].Mentions, s)
-			}
-		}
-	}
-	return brief, shorter
-}
-
-// WithoutLookedUp is Given for the JSON of an extraction, as MarshalJSON writes it; any
-// other JSON is returned as it is.
+// WithoutLookedUp returns the JSON of an extraction, as MarshalJSON writes it, without the
+// mentions that were looked up; any other JSON, and one without such, is returned as it is.
 func WithoutLookedUp(raw json.RawMessage) json.RawMessage {
 	if !bytes.HasPrefix(raw, []byte(`{"entities":[`)) {
 		return raw
@@ -276,14 +250,11 @@ func decodeMentions(r *reader, entity fields) []Span {
 func namesByID(r *reader, entities []Entity) map[string]string {
 	names := map[string]string{}
 	for _, e := range entities {
-		if e.ID == "" {
-			continue
-		}
 		if _, taken := names[e.ID]; taken {
 			r.warn("entities: the id %q is used twice; the first entity keeps it", e.ID)
-			continue
+		} else if e.ID != "" {
+			names[e.ID] = e.Name
 		}
-		names[e.ID] = e.Name
 	}
 	return names
 }
@@ -326,16 +297,13 @@ func decodeRelationships(r *reader, top fields, entities []Entity) []Relationshi
 // stands for nothing. A reference that spells an entity's name is that name:
 // models mix the two up.
 func resolveEnd(name, ref string, byID map[string]string, listed map[string]bool) (string, string) {
-	if name != "" {
-		if resolved, ok := byID[name]; ok {
-			return resolved, ""
-		}
-		return name, ""
-	}
-	if resolved, ok := byID[ref]; ok {
+	resolved, known := byID[cmp.Or(name, ref)]
+	switch {
+	case known:
 		return resolved, ""
-	}
-	if listed[ref] {
+	case name != "":
+		return name, ""
+	case listed[ref]:
 		return ref, ""
 	}
 	return "", ref

@@ -9,6 +9,8 @@ import (
 
 	"golang.org/x/text/cases"
 	"golang.org/x/text/unicode/norm"
+
+	"extraction-experiment/internal/textutil"
 )
 
 // isInvisible reports characters that change how others are shown and not what
@@ -300,7 +302,7 @@ type place [3]int
 func NewOffsets(text string) *Offsets {
 	o := &Offsets{text: text}
 	var at place
-	if isASCII(text) {
+	if textutil.IsASCII(text) {
 		o.end = place{len(text), len(text), len(text)}
 		return o
 	}
@@ -312,15 +314,6 @@ func NewOffsets(text string) *Offsets {
 	}
 	o.end = at
 	return o
-}
-
-func isASCII(text string) bool {
-	for i := range len(text) {
-		if text[i] >= utf8.RuneSelf {
-			return false
-		}
-	}
-	return true
 }
 
 // Len returns the length of the text.

@@ -47,36 +47,35 @@ func (x *Index) Ground(e Extraction) (Extraction, Grounding) {
 	e.Entities = slices.Clone(e.Entities)
 	for i := range e.Entities {
 		one := &e.Entities[i]
-		var spans []Span
-		for _, given := range one.Mentions {
-			if span, ok := x.mention(given); ok {
-				spans = append(spans, span)
-			} else {
-				report.Lost = append(report.Lost, given.Quote)
-			}
-		}
-		var named []Span
-		stands := false
-		if len(spans) > 0 {
-			stands = x.Named(*one)
-		} else {
-			named = x.named(*one)
-			stands = len(named) > 0
+		spans, lost := x.mentions(*one)
+		report.Lost = append(report.Lost, lost...)
+		quoted := len(spans) > 0
+		if !quoted {
+			spans = x.named(*one)
 		}
 		switch {
-		case stands:
-			report.Grounded = append(report.Grounded, one.Name)
-		case len(spans) > 0:
+		case !quoted && len(spans) == 0:
+			report.Invented = append(report.Invented, one.Name)
+		case quoted && !x.Named(*one):
 			report.Quoted = append(report.Quoted, one.Name)
 		default:
-			report.Invented = append(report.Invented, one.Name)
-		}
-		if len(spans) == 0 {
-			spans = named
+			report.Grounded = append(report.Grounded, one.Name)
 		}
 		one.Mentions = distinct(spans)
 	}
 	return e, report
+}
+
+// mentions returns where the given mentions stand, and the quotes of those that do not occur.
+func (x *Index) mentions(e Entity) (spans []Span, lost []string) {
+	for _, given := range e.Mentions {
+		if span, ok := x.mention(given); ok {
+			spans = append(spans, span)
+		} else {
+			lost = append(lost, given.Quote)
+		}
+	}
+	return spans, lost
 }
 
 // mention returns where a given mention stands.
@@ -85,9 +84,9 @@ func (x *Index) mention(given Span) (Span, bool) {
 	if ok && there != "" && (given.Quote == "" || given.Quote == there) {
 		return Span{Quote: there, Start: given.Start, End: given.End, LookedUp: given.LookedUp}, true
 	}
-	span, match := x.Locate(given.Quote, given.Start)
+	span, found := x.Locate(given.Quote, given.Start)
 	span.LookedUp = given.LookedUp
-	return span, match != NoMatch
+	return span, found
 }
 
 // needles gives the name and the aliases as they are looked for, each once.
@@ -131,13 +130,8 @@ func (x *Index) words(stretches []stretch) iter.Seq[Span] {
 // Mentioned returns how many of the entity's mentions occur in the document, found as
 // Ground finds them.
 func (x *Index) Mentioned(e Entity) int {
-	found := 0
-	for _, given := range e.Mentions {
-		if _, ok := x.mention(given); ok {
-			found++
-		}
-	}
-	return found
+	found, _ := x.mentions(e)
+	return len(found)
 }
 
 // Named reports whether the name of the entity or an alias occurs in the document, as
@@ -282,27 +276,6 @@ func (h *haystack) scan(needle []byte, from, to, most int) []int {
 	return found
 }
 
-// Match says how well a quote was found.
-type Match int
-
-// The ways to be found, worst first.
-const (
-	NoMatch       Match = iota // not at all
-	TolerantMatch              // but for spelling that a reader would not see as different
-	ExactMatch                 // code point by code point
-)
-
-// String returns the name of the match in lower case.
-func (m Match) String() string {
-	switch m {
-	case ExactMatch:
-		return "exact"
-	case TolerantMatch:
-		return "tolerant"
-	}
-	return "none"
-}
-
 // Index finds quotes in one document. It is safe for concurrent use. It does not decide
 // whether a statement is supported by the document, only whether words stand in it, and
 // where.
@@ -346,15 +319,15 @@ func NewIndex(text string) *Index {
 // overlooked. A place found so begins and ends between characters as a reader
 // sees them.
 //
-// The span quotes the document, not what was looked for. An empty quote, or one
-// that does not occur, gives the zero Span and NoMatch.
+// The span quotes the document, not what was looked for: the two differ where it was
+// found tolerantly. An empty quote, or one that does not occur, gives the zero Span.
 //
 // Of a string that occurs more than 1024 times, only places near are looked at;
 // of any after some 4 million places in all, 64. So the work stays bounded
 // however many quotes are made up to cost time.
-func (x *Index) Locate(quote string, near int) (Span, Match) {
+func (x *Index) Locate(quote string, near int) (span Span, found bool) {
 	if quote == "" {
-		return Span{}, NoMatch
+		return Span{}, false
 	}
 	near = min(max(near, 0), x.Len(CodePoints))
 	at, _ := x.Convert(near, CodePoints, Bytes)
@@ -363,13 +336,10 @@ func (x *Index) Locate(quote string, near int) (Span, Match) {
 	for i, from := range places {
 		exact[i] = stretch{from, from + len(quote)}
 	}
-	if span, ok := x.closest(exact, at, near); ok {
-		return span, ExactMatch
+	if span, found = x.closest(exact, at, near); found {
+		return span, true
 	}
-	if span, ok := x.closest(x.tolerant(fold(quote).text, at), at, near); ok {
-		return span, TolerantMatch
-	}
-	return Span{}, NoMatch
+	return x.closest(x.tolerant(fold(quote).text, at), at, near)
 }
 
 // stretch is a part of the document, in bytes.

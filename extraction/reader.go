@@ -2,6 +2,7 @@ package extraction
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -145,7 +146,7 @@ func (f fields) raw(key string) json.RawMessage {
 	return raw
 }
 
-// text reads a string. A number is accepted as its spelling: models write
+// text reads a string. A number is accepted as it is written: models write
 // years and identifiers without quotes.
 func (f fields) text(keys ...string) string {
 	key, raw := f.take(keys)
@@ -155,9 +156,8 @@ func (f fields) text(keys ...string) string {
 	if s, ok := f.r.string(raw); ok {
 		return s
 	}
-	var n json.Number
-	if json.Unmarshal(raw, &n) == nil {
-		return n.String()
+	if raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9' {
+		return string(raw)
 	}
 	f.r.problem(f.join(key), "expected a string, got %s", describe(raw))
 	return ""
@@ -169,11 +169,8 @@ func (r *reader) string(raw json.RawMessage) (s string, ok bool) {
 	if n := len(raw); n >= 2 && raw[0] == '"' && raw[n-1] == '"' && bytes.IndexByte(raw, '\\') < 0 {
 		return r.text(raw[1 : n-1]), true
 	}
-	return unquoted(raw)
-}
-
-func unquoted(raw json.RawMessage) (s string, ok bool) {
-	return s, json.Unmarshal(raw, &s) == nil
+	err := json.Unmarshal(raw, &s)
+	return s, err == nil
 }
 
 // label is text of at most MaxLabel bytes.
@@ -299,6 +296,11 @@ func name(path string) string {
 // isNull looks at a value that is JSON.
 func isNull(raw []byte) bool { return raw[0] == 'n' }
 
+// kinds of JSON values by their first byte; all others are numbers.
+var kinds = map[byte]string{
+	'{': "an object", '[': "a list", '"': "a string", 't': "a boolean", 'f': "a boolean", 'n': "null",
+}
+
 // describe names the kind of a JSON value, for messages.
 func describe(raw []byte) string {
 	trimmed := bytes.TrimSpace(raw)
@@ -307,17 +309,6 @@ func describe(raw []byte) string {
 		return "nothing"
 	case !textutil.ValidJSON(trimmed):
 		return "text that is not JSON"
-	case trimmed[0] == '{':
-		return "an object"
-	case trimmed[0] == '[':
-		return "a list"
-	case trimmed[0] == '"':
-		return "a string"
-	case trimmed[0] == 't', trimmed[0] == 'f':
-		return "a boolean"
-	case trimmed[0] == 'n':
-		return "null"
-	default:
-		return "a number"
 	}
+	return cmp.Or(kinds[trimmed[0]], "a number")
 }

@@ -7,7 +7,7 @@ import (
 )
 
 func TestItemWarnings(t *testing.T) {
-	var w itemWarnings
+	w := itemWarnings{texts: map[string]*warnedItems{}}
 	for i, text := range []string{"b", "a", "b", "c", "d", "d", "d", "e"} {
 		w.add(warning(fmt.Sprint(i), 1, text), 1)
 	}
@@ -45,7 +45,7 @@ func TestItemWarnings_once(t *testing.T) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
-	var w itemWarnings
+	w := itemWarnings{texts: map[string]*warnedItems{}}
 	w.add(warning("x", 1, "odd", "even", "odd"), 1)
 	if got, want := w.list(), []string{"even (1 item)", "odd (1 item)"}; !slices.Equal(got, want) {
 		t.Errorf("of one trial: got %q, want %q", got, want)

@@ -19,12 +19,8 @@ func (o Outcome) AppendJSON(b []byte) ([]byte, error) {
 	w.Time("started", o.Started)
 	w.Time("ended", o.Ended)
 	w.Int("latency_ns", int64(o.Latency))
-	if o.Usage != (Usage{}) {
-		w.Value("usage", o.Usage)
-	}
-	if o.CostUSD != nil {
-		w.Float("cost_usd", *o.CostUSD)
-	}
+	textutil.WriteJSONIf(&w, "usage", o.Usage, o.Usage != (Usage{}))
+	w.FloatIf("cost_usd", o.CostUSD)
 	if o.Scores == nil {
 		w.Raw("scores", []byte("null"))
 	} else {
@@ -40,28 +36,14 @@ func (d Detail) Write(w *textutil.JSONWriter) {
 	if len(d.Calls) > 0 {
 		textutil.WriteJSONList(w, "calls", d.Calls, Call.write)
 	}
-	if d.Failure != nil {
-		w.Value("failure", d.Failure)
-	}
-	if len(d.Warnings) > 0 {
-		w.Value("warnings", d.Warnings)
-	}
+	textutil.WriteJSONIf(w, "failure", d.Failure, d.Failure != nil)
+	textutil.WriteJSONIf(w, "warnings", d.Warnings, len(d.Warnings) > 0)
 	w.TextIf("worker", d.Worker)
-	if d.NothingExpected {
-		w.Raw("nothing_expected", []byte("true"))
-	}
-	if d.Assumed != (Usage{}) {
-		w.Value("assumed_usage", d.Assumed)
-	}
-	if d.FromCache != 0 {
-		w.Int("from_cache", int64(d.FromCache))
-	}
-	if d.Judging != nil {
-		w.Value("judging", d.Judging)
-	}
-	if len(d.Causes) > 0 {
-		w.Value("causes", d.Causes)
-	}
+	w.Flag("nothing_expected", d.NothingExpected)
+	textutil.WriteJSONIf(w, "assumed_usage", d.Assumed, d.Assumed != (Usage{}))
+	w.IntIf("from_cache", int64(d.FromCache))
+	textutil.WriteJSONIf(w, "judging", d.Judging, d.Judging != nil)
+	textutil.WriteJSONIf(w, "causes", d.Causes, len(d.Causes) > 0)
 	if len(d.Groups) > 0 {
 		textutil.WriteJSONList(w, "groups", d.Groups, Group.write)
 	}
@@ -77,31 +59,17 @@ func (c Call) write(w *textutil.JSONWriter) {
 	w.Raw("parameters", c.Parameters)
 	w.Raw("input", c.Input)
 	w.Raw("output", c.Output)
-	if c.Usage != (Usage{}) {
-		w.Value("usage", c.Usage)
-	}
-	if c.Assumed != (Usage{}) {
-		w.Value("assumed_usage", c.Assumed)
-	}
-	if c.CostUSD != nil {
-		w.Float("cost_usd", *c.CostUSD)
-	}
+	textutil.WriteJSONIf(w, "usage", c.Usage, c.Usage != (Usage{}))
+	textutil.WriteJSONIf(w, "assumed_usage", c.Assumed, c.Assumed != (Usage{}))
+	w.FloatIf("cost_usd", c.CostUSD)
 	w.TextIf("finish_reason", c.Finish)
-	if c.Attempts != 0 {
-		w.Int("attempts", int64(c.Attempts))
-	}
-	if c.Cached {
-		w.Raw("cached", []byte("true"))
-	}
+	w.IntIf("attempts", int64(c.Attempts))
+	w.Flag("cached", c.Cached)
 	w.Time("started", c.Started)
 	w.Time("ended", c.Ended)
-	if c.Waited != 0 {
-		w.Int("waited_ns", int64(c.Waited))
-	}
+	w.IntIf("waited_ns", int64(c.Waited))
 	w.TextIf("error", c.Error)
-	if len(c.Warnings) > 0 {
-		w.Value("warnings", c.Warnings)
-	}
+	textutil.WriteJSONIf(w, "warnings", c.Warnings, len(c.Warnings) > 0)
 }
 
 func (g Group) write(w *textutil.JSONWriter) {
@@ -125,15 +93,9 @@ func (s Score) write(w *textutil.JSONWriter) {
 		w.Int("den", s.Ratio.Den)
 		w.Close()
 	}
-	if s.Boolean {
-		w.Raw("boolean", []byte("true"))
-	}
-	if s.Vacuous {
-		w.Raw("vacuous", []byte("true"))
-	}
-	if s.Weight != nil {
-		w.Float("weight", *s.Weight)
-	}
+	w.Flag("boolean", s.Boolean)
+	w.Flag("vacuous", s.Vacuous)
+	w.FloatIf("weight", s.Weight)
 	w.TextIf("reason", s.Reason)
 	w.TextIf("comment", s.Comment)
 	s.Counts.WriteIf(w)

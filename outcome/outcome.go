@@ -313,11 +313,8 @@ func (w Waits) Sum() time.Duration {
 func (w Waits) Before(t time.Time) time.Duration {
 	var sum time.Duration
 	for _, one := range w {
-		if !one.from.Before(t) {
-			break
-		}
 		if one.to.After(t) {
-			return sum + t.Sub(one.from)
+			return sum + max(0, t.Sub(one.from))
 		}
 		sum += one.to.Sub(one.from)
 	}
@@ -371,17 +368,16 @@ func (s *Summariser) addCauses(o Outcome) {
 		if c.Count == 0 || !countable(c.Count) {
 			continue
 		}
-		key := groupKey{c.What, c.Name}
-		t := s.causes[key]
-		if t == nil {
-			t = &causeTally{worst: stats.NewShortlist(s.config.Worst, compareCauseItems)}
-			if s.header.Trials > 1 {
-				t.trials = map[string]*causeTrials{}
-			}
-			s.causes[key] = t
-		}
-		t.add(o, c.Count)
+		entry(s.causes, groupKey{c.What, c.Name}, s.newCauseTally).add(o, c.Count)
 	}
+}
+
+func (s *Summariser) newCauseTally() *causeTally {
+	t := &causeTally{worst: stats.NewShortlist(s.config.Worst, compareCauseItems)}
+	if s.header.Trials > 1 {
+		t.trials = map[string]*causeTrials{}
+	}
+	return t
 }
 
 func (t *causeTally) add(o Outcome, count int64) {
@@ -391,11 +387,7 @@ func (t *causeTally) add(o Outcome, count int64) {
 		t.worst.Offer(CauseItem{ID: o.Item, Count: count})
 		return
 	}
-	item := t.trials[o.Item]
-	if item == nil {
-		item = &causeTrials{CauseItem: CauseItem{ID: o.Item}}
-		t.trials[o.Item] = item
-	}
+	item := entry(t.trials, o.Item, func() *causeTrials { return &causeTrials{CauseItem: CauseItem{ID: o.Item}} })
 	item.Count += count
 	if count > item.most || count == item.most && o.Trial < item.Trial {
 		item.most, item.Trial = count, o.Trial

@@ -1,10 +1,10 @@
 package outcome
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"maps"
 	"math"
 	"slices"
@@ -67,11 +67,12 @@ func NewSummariser(h Header, cfg SummaryConfig) *Summariser {
 	}
 	s := &Summariser{
 		header: h, config: cfg,
-		scores:   map[string]*tally{},
-		failures: map[Class]*failureTally{},
-		groups:   map[groupKey]Group{},
-		causes:   map[groupKey]*causeTally{},
-		worst:    stats.NewShortlist(cfg.Worst, compareWorst),
+		scores:       map[string]*tally{},
+		failures:     map[Class]*failureTally{},
+		groups:       map[groupKey]Group{},
+		causes:       map[groupKey]*causeTally{},
+		itemWarnings: itemWarnings{texts: map[string]*warnedItems{}},
+		worst:        stats.NewShortlist(cfg.Worst, compareWorst),
 	}
 	if h.Trials > 1 {
 		s.trials = &trials{items: map[string]*trialItem{}, runs: map[int]*trialRun{}, scorer: h.Scorer}
@@ -152,10 +153,11 @@ func (s *Summariser) Summary() Summary {
 
 func (s *Summariser) addScores(o Outcome) {
 	ordinal := s.items.Scored + s.items.Failed
+	scorer := &s.header.Scorer
 	for _, score := range o.Scores {
 		t := s.scores[score.Name]
 		if t == nil {
-			t = &tally{external: s.header.Scorer.External(score.Name), outputOnly: slices.Contains(s.header.Scorer.OutputOnly, score.Name)}
+			t = &tally{external: scorer.External(score.Name), outputOnly: slices.Contains(scorer.OutputOnly, score.Name)}
 			s.scores[score.Name] = t
 		}
 		if t.last == ordinal {
@@ -164,6 +166,16 @@ func (s *Summariser) addScores(o Outcome) {
 		t.last = ordinal
 		t.add(score, o.Failed())
 	}
+}
+
+// entry returns what a map has under a key, made where there is nothing.
+func entry[K comparable, V any](m map[K]*V, key K, make func() *V) *V {
+	value := m[key]
+	if value == nil {
+		value = make()
+		m[key] = value
+	}
+	return value
 }
 
 func (s *Summariser) scoreStats() Stats {
@@ -185,28 +197,27 @@ func (s *Summariser) scoreStats() Stats {
 
 func (s *Summariser) warnings() []string {
 	list := []string{}
+	warn := func(there bool, format string, args ...any) {
+		if there {
+			list = append(list, fmt.Sprintf(format, args...))
+		}
+	}
+	const external = "%s comes from an external evaluator "
 	for _, c := range s.header.Scorer.Custom {
-		if c.Uncertified != "" {
-			list = append(list, fmt.Sprintf("%s comes from an external evaluator that is not certified (%s): %s", c.Name, c.Evaluator, c.Uncertified))
-		}
-		if c.Weak != "" {
-			list = append(list, fmt.Sprintf("%s comes from an external evaluator whose certificate says little (%s): %s", c.Name, c.Evaluator, c.Weak))
-		}
-		if c.Carried != "" {
-			list = append(list, fmt.Sprintf("%s was taken over from the run %s: the evaluator was not asked again", c.Name, c.Carried))
-		}
-		if t := s.scores[c.Name]; t != nil && t.unanswered > 0 {
-			list = append(list, fmt.Sprintf("%s has no value for %d of %d outcomes, which count as 0: the evaluator gave none; experiment show says why", c.Name, t.unanswered, s.items.Scored))
+		warn(c.Uncertified != "", external+"that is not certified (%s): %s", c.Name, c.Evaluator, c.Uncertified)
+		warn(c.Weak != "", external+"whose certificate says little (%s): %s", c.Name, c.Evaluator, c.Weak)
+		warn(c.Carried != "", "%s was taken over from the run %s: the evaluator was not asked again", c.Name, c.Carried)
+		if t := s.scores[c.Name]; t != nil {
+			warn(t.unanswered > 0, "%s has no value for %d of %d outcomes, which count as 0: "+
+				"the evaluator gave none; experiment show says why", c.Name, t.unanswered, s.items.Scored)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.scores)) {
-		if n := s.scores[name].refused; n > 0 {
-			list = append(list, fmt.Sprintf("%s: not finite, and taken for undefined: %s", name, textutil.Counted(n, "value")))
-		}
+		n := s.scores[name].refused
+		warn(n > 0, "%s: not finite, and taken for undefined: %s", name, textutil.Counted(n, "value"))
 	}
-	if s.oddGroups > 0 {
-		list = append(list, fmt.Sprintf("left out of the breakdown by type: %s of which a count is negative or absurd", textutil.Counted(s.oddGroups, "row")))
-	}
+	odd := textutil.Counted(s.oddGroups, "row")
+	warn(s.oddGroups > 0, "left out of the breakdown by type: %s of which a count is negative or absurd", odd)
 	return append(list, s.itemWarnings.list()...)
 }
 
@@ -244,56 +255,30 @@ func (s Stats) Lead(stat Stat) (mean *float64, ci95 *[2]float64) {
 
 // MarshalJSON writes the object in the order of the list.
 func (s Stats) MarshalJSON() ([]byte, error) {
-	var b bytes.Buffer
-	b.WriteByte('{')
-	for i, stat := range s {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		name, err := json.Marshal(stat.Name)
-		if err != nil {
-			return nil, err
-		}
-		values, err := json.Marshal(stat)
-		if err != nil {
-			return nil, fmt.Errorf("score %q: %w", stat.Name, err)
-		}
-		b.Write(name)
-		b.WriteByte(':')
-		b.Write(values)
+	w := textutil.JSONWriter{B: []byte{'{'}}
+	for _, stat := range s {
+		w.Value(stat.Name, stat)
 	}
-	b.WriteByte('}')
-	return b.Bytes(), nil
+	w.Close()
+	return w.B, w.Err
 }
 
 // UnmarshalJSON reads the object and keeps the order of its keys.
 func (s *Stats) UnmarshalJSON(raw []byte) error {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	open, err := d.Token()
-	if err != nil {
-		return err
-	}
-	if open == nil {
-		*s = nil
+	if *s = nil; string(raw) == "null" {
 		return nil
 	}
-	if open != json.Delim('{') {
-		return fmt.Errorf("scores: an object is expected, not %v", open)
+	if raw[0] != '{' {
+		return fmt.Errorf("scores: an object is expected, not %s", textutil.Brief(string(raw), 20))
 	}
-	list := Stats{}
-	for d.More() {
-		name, err := d.Token()
-		if err != nil {
-			return err
-		}
-		stat := Stat{}
-		if err := d.Decode(&stat); err != nil {
+	*s = Stats{}
+	for name, value := range textutil.JSONMembers(raw) {
+		stat := Stat{Name: name}
+		if err := json.Unmarshal(value, &stat); err != nil {
 			return fmt.Errorf("score %q: %w", name, err)
 		}
-		stat.Name = name.(string) // a key of an object is a string
-		list = append(list, stat)
+		*s = append(*s, stat)
 	}
-	*s = list
 	return nil
 }
 
@@ -301,52 +286,55 @@ func (s *Stats) UnmarshalJSON(raw []byte) error {
 // than 2³¹ outcomes no sum of such can overflow.
 const largestCount = 1 << 31
 
+// presence counts how often a score has no value, by what became of it, and how often one
+// that says nothing.
+type presence struct{ failed, undefined, unanswered, vacuous int }
+
+// add takes a score into account, of which a value was taken or not; external says that
+// an evaluator owes it for every output.
+func (p *presence) add(taken, vacuous, failed, external bool) {
+	switch {
+	case taken && vacuous:
+		p.vacuous++
+	case taken:
+	case failed:
+		p.failed++
+	case external:
+		p.unanswered++
+	default:
+		p.undefined++
+	}
+}
+
 // tally accumulates one score.
 type tally struct {
-	moments                    stats.Moments
-	failed, undefined, vacuous int
-	external                   bool // an evaluator owes a value for every output
-	unanswered                 int
-	outputOnly                 bool
-	ratios                     int // values that came with a usable ratio
-	num, den                   int64
-	weighted                   weightedSum
-	refused                    int // values that are no finite number
-	last                       int // ordinal of the outcome that was added last
+	presence
+	moments    stats.Moments
+	external   bool // an evaluator owes a value for every output
+	outputOnly bool
+	ratios     int // values that came with a usable ratio
+	num, den   int64
+	weighted   weightedSum
+	refused    int // values that are no finite number
+	last       int // ordinal of the outcome that was added last
 }
 
 func (t *tally) add(s Score, failed bool) {
-	refused := s.Value != nil && !t.moments.Add(*s.Value)
-	if refused {
+	taken := s.Value != nil && t.moments.Add(*s.Value)
+	t.presence.add(taken, s.Vacuous, failed, t.external)
+	if s.Value != nil && !taken {
 		t.refused++
 	}
 	switch {
-	case !s.weighty():
-	case s.Value != nil && !refused:
-		t.weighted.add(*s.Value, s.Weight)
+	case taken:
+		t.weighted.add(*s.Value, usable(s.Weight))
+		if r := s.Ratio; r.Usable() {
+			t.ratios++
+			t.num += r.Num
+			t.den += r.Den
+		}
 	case failed:
-		t.weighted.add(0, s.Weight)
-	}
-	switch {
-	case s.Value != nil && !refused:
-		t.addValue(s)
-	case failed:
-		t.failed++
-	case t.external:
-		t.unanswered++
-	default:
-		t.undefined++
-	}
-}
-
-func (t *tally) addValue(s Score) {
-	if s.Vacuous {
-		t.vacuous++
-	}
-	if r := s.Ratio; r.Usable() {
-		t.ratios++
-		t.num += r.Num
-		t.den += r.Den
+		t.weighted.add(0, usable(s.Weight))
 	}
 }
 
@@ -379,11 +367,14 @@ func (s *Stat) describe(values, owed stats.Moments, outputOnly bool) {
 	}
 }
 
-func meanOf(m stats.Moments) *float64 {
-	if mean, ok := m.Mean(); ok {
-		return &mean
+func meanOf(m stats.Moments) *float64 { return defined(m.Mean()) }
+
+// defined returns a number, or nil where it is none.
+func defined(value float64, ok bool) *float64 {
+	if !ok {
+		return nil
 	}
-	return nil
+	return &value
 }
 
 func scoreInterval(m stats.Moments) *[2]float64 {
@@ -486,10 +477,9 @@ type trialItem struct {
 
 // trialValues is one score of one item over its trials.
 type trialValues struct {
-	values                     []float64
-	failed, undefined, vacuous int
-	unanswered                 int
-	weight                     *float64 // nil is none; all trials have the same
+	presence
+	values []float64
+	weight *float64 // nil is none; all trials have the same
 }
 
 type trialRun struct {
@@ -499,15 +489,8 @@ type trialRun struct {
 
 // add takes an outcome into account, all but its place among the worst.
 func (t *trials) add(o Outcome) {
-	item, run := t.items[o.Item], t.runs[o.Trial]
-	if item == nil {
-		item = &trialItem{scores: map[string]*trialValues{}}
-		t.items[o.Item] = item
-	}
-	if run == nil {
-		run = &trialRun{means: map[string]*stats.Moments{}}
-		t.runs[o.Trial] = run
-	}
+	item := entry(t.items, o.Item, func() *trialItem { return &trialItem{scores: map[string]*trialValues{}} })
+	run := entry(t.runs, o.Trial, func() *trialRun { return &trialRun{means: map[string]*stats.Moments{}} })
 	item.outcomes++
 	if o.Failed() {
 		item.failed++
@@ -519,64 +502,46 @@ func (t *trials) add(o Outcome) {
 		if _, twice := Lookup(o.Scores[:i], s.Name); twice {
 			continue // named twice in one outcome: the first counts, as in Lookup
 		}
-		v, m := item.scores[s.Name], run.means[s.Name]
-		if v == nil {
-			v = &trialValues{}
-			item.scores[s.Name] = v
-		}
-		if m == nil {
-			m = &stats.Moments{}
-			run.means[s.Name] = m
-		}
+		v := entry(item.scores, s.Name, func() *trialValues { return &trialValues{} })
+		m := entry(run.means, s.Name, func() *stats.Moments { return &stats.Moments{} })
 		v.add(s, o.Failed(), t.scorer.External(s.Name), m)
 	}
 }
 
 func (v *trialValues) add(s Score, failed, external bool, run *stats.Moments) {
-	if s.weighty() && (v.weight == nil || *s.Weight < *v.weight) {
-		v.weight = s.Weight // of different ones, which a stranger wrote, the least in any order
+	if w := usable(s.Weight); w != nil && (v.weight == nil || *w < *v.weight) {
+		v.weight = w // of different ones, which a stranger wrote, the least in any order
 	}
-	switch {
-	case s.Value != nil && math.Abs(*s.Value) <= stats.Limit:
+	taken := s.Value != nil && math.Abs(*s.Value) <= stats.Limit
+	v.presence.add(taken, s.Vacuous, failed, external)
+	if taken {
 		v.values = append(v.values, *s.Value)
 		run.Add(*s.Value)
-		if s.Vacuous {
-			v.vacuous++
-		}
-	case failed:
-		v.failed++
+	} else if failed {
 		run.Add(0)
-	case external:
-		v.unanswered++
-	default:
-		v.undefined++
 	}
 }
 
-// scored are the moments of the trials that have a value, all those with the
-// failed ones as 0, owed those with the ones as 0 too that an evaluator did not
-// answer for.
-func (v *trialValues) scored() (m stats.Moments) {
+// with are the moments of the trials that have a value, and of so many zeros.
+func (v *trialValues) with(zeros int) (m stats.Moments) {
 	for _, x := range v.values {
 		m.Add(x)
 	}
-	return m
-}
-
-func (v *trialValues) all() stats.Moments {
-	m := v.scored()
-	for range v.failed {
+	for range zeros {
 		m.Add(0)
 	}
 	return m
 }
 
-func (v *trialValues) owed() stats.Moments {
-	m := v.all()
-	for range v.unanswered {
-		m.Add(0)
+// of gives a score of each item that has it.
+func (t *trials) of(score string) iter.Seq[*trialValues] {
+	return func(yield func(*trialValues) bool) {
+		for _, item := range t.items {
+			if v := item.scores[score]; v != nil && !yield(v) {
+				return
+			}
+		}
 	}
-	return m
 }
 
 // worse keeps the worst trial of each item.
@@ -593,15 +558,11 @@ func (t *trials) stat(s Stat, outputOnly bool) Stat {
 	out := Stat{Name: s.Name, Pooled: s.Pooled}
 	var means, zeros stats.Moments
 	var weighted weightedSum
-	for _, item := range t.items {
-		v := item.scores[s.Name]
-		if v == nil {
-			continue
-		}
-		if mean, ok := v.scored().Mean(); ok {
+	for v := range t.of(s.Name) {
+		if mean, ok := v.with(0).Mean(); ok {
 			means.Add(mean)
 		}
-		if mean, ok := v.owed().Mean(); ok {
+		if mean, ok := v.with(v.failed + v.unanswered).Mean(); ok {
 			zeros.Add(mean)
 			weighted.add(mean, v.weight)
 		}
@@ -628,9 +589,12 @@ func (t *trials) stat(s Stat, outputOnly bool) Stat {
 // products are exact to the last digits.
 const heaviest = 1e12
 
-// weighty reports whether a score has a weight that can be used.
-func (s Score) weighty() bool {
-	return s.Weight != nil && *s.Weight >= 0 && *s.Weight <= heaviest
+// usable returns a weight, nil where it cannot be used.
+func usable(weight *float64) *float64 {
+	if weight == nil || !(*weight >= 0 && *weight <= heaviest) {
+		return nil
+	}
+	return weight
 }
 
 // weightedSum accumulates Σ value·weight and Σ weight.
@@ -648,10 +612,7 @@ func (w *weightedSum) add(value float64, weight *float64) {
 // mean is nil where the weights sum up to 0.
 func (w weightedSum) mean() *float64 {
 	weights := w.weights.Value()
-	if weights <= 0 {
-		return nil
-	}
-	return new(w.products.Value() / weights)
+	return defined(w.products.Value()/weights, weights > 0)
 }
 
 // WorstItem is a scored item with a low primary score.
@@ -702,9 +663,7 @@ func (s *Summariser) usageSum() UsageSum {
 	u := s.usage
 	sum := UsageSum{Input: u.Input, Output: u.Output, Total: u.Total(), Cached: u.Cached, Reasoning: u.Reasoning}
 	sum.CostUnknown = s.items.Scored + s.items.Failed - s.costKnown
-	if s.costKnown > 0 {
-		sum.CostUSD = new(s.cost.Value())
-	}
+	sum.CostUSD = defined(s.cost.Value(), s.costKnown > 0)
 	if s.anyReplaced {
 		var all stats.Sum
 		all.Merge(s.cost)
@@ -735,14 +694,12 @@ type groupKey struct{ kind, name string }
 func (s *Summariser) addGroups(groups []Group) {
 	for _, g := range groups {
 		key := groupKey{g.Kind, g.Name}
-		sum, known := s.groups[key]
-		if !known {
-			sum = Group{Kind: g.Kind, Name: g.Name}
-		}
+		sum := s.groups[key]
 		if !sum.Add(g) {
 			s.oddGroups++
 			continue
 		}
+		sum.Kind, sum.Name = g.Kind, g.Name
 		s.groups[key] = sum
 	}
 }
@@ -817,7 +774,7 @@ func (i *trialItem) flaky(id, primary string) (FlakyItem, bool) {
 	if v == nil {
 		return FlakyItem{}, false
 	}
-	m := v.all()
+	m := v.with(v.failed)
 	least, top, ok := m.Range()
 	if !ok || top-least <= same {
 		return FlakyItem{}, false
@@ -840,24 +797,17 @@ func (t *trials) spread(score string) Spread {
 		least, top, _ := runs.Range()
 		out.Least, out.Top, out.Between = &least, &top, &sd
 	}
-	for _, item := range t.items {
-		v := item.scores[score]
-		if v == nil {
-			continue
-		}
-		m := v.all()
-		variance, ok := m.Variance()
-		if !ok {
-			continue
-		}
-		within.Add(variance)
-		if least, top, _ := m.Range(); top-least <= same {
-			out.Consistent++
+	for v := range t.of(score) {
+		m := v.with(v.failed)
+		if variance, ok := m.Variance(); ok {
+			within.Add(variance)
+			if least, top, _ := m.Range(); top-least <= same {
+				out.Consistent++
+			}
 		}
 	}
 	out.N = within.N()
-	if mean, ok := within.Mean(); ok {
-		out.Within = new(math.Sqrt(mean))
-	}
+	mean, ok := within.Mean()
+	out.Within = defined(math.Sqrt(mean), ok)
 	return out
 }

@@ -246,16 +246,11 @@ func FailureOf(err error, stage Class) Failure {
 
 // capped makes a message valid UTF-8 of at most MaxMessage bytes.
 func capped(message string) string {
-	const ellipsis = "…"
 	message = strings.ToValidUTF8(message, string(utf8.RuneError))
 	if len(message) <= MaxMessage {
 		return message
 	}
-	end := MaxMessage - len(ellipsis)
-	for !utf8.RuneStart(message[end]) {
-		end--
-	}
-	return message[:end] + ellipsis
+	return textutil.Cut(message, MaxMessage-len("…"))
 }
 
 // messageLimit cuts messages and comments that a Summary keeps, in bytes.
@@ -268,16 +263,13 @@ type failureTally struct {
 
 type failedAt struct {
 	FailedItem
-	seq   int64
-	trial int
+	seq int64
 }
 
 func (s *Summariser) addFailure(o Outcome) {
-	t := s.failures[o.Class]
-	if t == nil {
-		t = &failureTally{first: stats.NewShortlist(s.config.Messages, compareFailed)}
-		s.failures[o.Class] = t
-	}
+	t := entry(s.failures, o.Class, func() *failureTally {
+		return &failureTally{first: stats.NewShortlist(s.config.Messages, compareFailed)}
+	})
 	t.count++
 	message := ""
 	if o.Failure != nil {
@@ -289,7 +281,7 @@ func (s *Summariser) addFailure(o Outcome) {
 	if s.trials != nil {
 		item.Trial = o.Trial
 	}
-	t.first.Offer(failedAt{item, o.Seq, o.Trial})
+	t.first.Offer(failedAt{item, o.Seq})
 }
 
 func (s *Summariser) failureCounts() []FailureCount {
@@ -301,13 +293,7 @@ func (s *Summariser) failureCounts() []FailureCount {
 		}
 		list = append(list, FailureCount{class, t.count, items})
 	}
-	known := Classes()
-	rank := func(c Class) int {
-		if i := slices.Index(known, c); i >= 0 {
-			return i
-		}
-		return len(known)
-	}
+	rank := func(c Class) int { return slices.Index(append(Classes(), c), c) } // unknown ones come last
 	slices.SortFunc(list, func(a, b FailureCount) int {
 		return cmp.Or(cmp.Compare(rank(a.Class), rank(b.Class)), cmp.Compare(a.Class, b.Class))
 	})
@@ -315,7 +301,7 @@ func (s *Summariser) failureCounts() []FailureCount {
 }
 
 func compareFailed(a, b failedAt) int {
-	return cmp.Or(cmp.Compare(a.seq, b.seq), cmp.Compare(a.ID, b.ID), cmp.Compare(a.trial, b.trial), cmp.Compare(a.Message, b.Message))
+	return cmp.Or(cmp.Compare(a.seq, b.seq), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Trial, b.Trial), cmp.Compare(a.Message, b.Message))
 }
 
 // cut shortens what a Summary keeps of a stranger's text.
@@ -380,9 +366,7 @@ func (s *judgingSum) sum() *Judging {
 		return nil
 	}
 	total := s.total
-	if s.known {
-		total.CostUSD = new(s.cost.Value())
-	}
+	total.CostUSD = defined(s.cost.Value(), s.known)
 	return &total
 }
 
@@ -411,22 +395,16 @@ type warnedItems struct {
 // add takes the warnings of one outcome of a run of so many trials.
 func (w *itemWarnings) add(o Outcome, trials int) {
 	for _, text := range o.Warnings {
-		warned := w.texts[text]
-		if warned == nil && len(w.texts) == maxWarningTexts {
+		if w.texts[text] == nil && len(w.texts) == maxWarningTexts {
 			w.other++
 			continue
 		}
-		if warned == nil {
-			warned = &warnedItems{}
+		entry(w.texts, text, func() *warnedItems {
 			if trials > 1 {
-				warned.items = map[string]bool{}
+				return &warnedItems{items: map[string]bool{}}
 			}
-			if w.texts == nil {
-				w.texts = map[string]*warnedItems{}
-			}
-			w.texts[text] = warned
-		}
-		warned.add(o.Item)
+			return &warnedItems{}
+		}).add(o.Item)
 	}
 }
 

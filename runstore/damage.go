@@ -10,6 +10,7 @@ import (
 	"hash/crc32"
 	"io"
 	"io/fs"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -20,6 +21,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"extraction-experiment/dataset"
+	"extraction-experiment/internal/files"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 )
@@ -67,8 +69,8 @@ func (f *Fault) Error() string {
 	if f.Err != nil {
 		text += ": " + f.Err.Error()
 	}
-	if advice := f.advice(); advice != "" {
-		text += " (" + advice + ")"
+	if can := advice[f.Kind]; can != "" {
+		text += " (" + can + ")"
 	}
 	return text
 }
@@ -93,22 +95,14 @@ func (f *Fault) ExitCode() int {
 	return 64
 }
 
-func (f *Fault) advice() string {
-	switch f.Kind {
-	case ErrExists:
-		return "choose another name, or resume the run"
-	case ErrLocked:
-		return "wait until the other process has ended, or stop it"
-	case ErrNotRun:
-		return "name a file that ends in " + Extension + ", or an export of one"
-	case ErrNewer:
-		return "read it with the version that wrote it, or a later one"
-	case ErrDamaged:
-		return "export what can still be read, restore a copy, or run again under another name"
-	case ErrWrite:
-		return "make room or allow writing there, then resume: what was committed is safe"
-	}
-	return ""
+// advice says of a kind what can be done.
+var advice = map[error]string{
+	ErrExists:  "choose another name, or resume the run",
+	ErrLocked:  "wait until the other process has ended, or stop it",
+	ErrNotRun:  "name a file that ends in " + Extension + ", or an export of one",
+	ErrNewer:   "read it with the version that wrote it, or a later one",
+	ErrDamaged: "export what can still be read, restore a copy, or run again under another name",
+	ErrWrite:   "make room or allow writing there, then resume: what was committed is safe",
 }
 
 func fault(path string, kind, err error) *Fault { return &Fault{path, kind, err} }
@@ -181,7 +175,7 @@ func (l *Loss) Unwrap() error { return ErrDamaged }
 func (l *Loss) ExitCode() int { return 74 }
 
 func (l *Loss) what() string {
-	parts := append([]string{}, l.Parts...)
+	parts := slices.Clone(l.Parts)
 	if l.Items > 0 {
 		parts = append(parts, textutil.Counted(l.Items, "item"))
 	}
@@ -192,8 +186,6 @@ func (l *Loss) what() string {
 }
 
 func (l *Loss) any() bool { return l.Items+l.Outcomes > 0 || len(l.Parts) > 0 }
-
-func (l *Loss) part(name string) { l.Parts = append(l.Parts, name) }
 
 // name keeps what was found about a lost row, without the advice of a Fault.
 func (l *Loss) name(row string, err error) {
@@ -233,15 +225,14 @@ func Salvage(ctx context.Context, path string) (*Reader, error) {
 	failed = copyWhole(path, copied)
 	if failed == nil {
 		var db *sql.DB
-		if db, failed = connect(copied, 1, "mode=rw"); failed == nil {
-			if failed = check(ctx, copied, db); failed == nil {
-				r := &Reader{path: path, db: db, temporary: folder, unlogged: checkLog(ctx, copied, db) != nil}
-				if r.packs, failed = newPacks(); failed == nil {
-					_ = r.packs.known(ctx, db) // without, what needs them is lost and named
-					return r, nil
-				}
+		if db, failed = connect(copied, "rw"); failed == nil {
+			var v view
+			if v, failed = newView(ctx, copied, db); failed == nil {
+				unlogged := v.checkLog(ctx) != nil
+				v.path = path
+				return &Reader{view: v, pool: db, temporary: folder, unlogged: unlogged}, nil
 			}
-			failed = errors.Join(failed, db.Close())
+			err = errors.Join(err, db.Close())
 		}
 	}
 	// What was said of the file itself is what a person can use.
@@ -270,15 +261,11 @@ func lengthen(f *os.File) error {
 	if _, err := f.ReadAt(first[:], 0); err != nil {
 		return err
 	}
-	page := int64(binary.BigEndian.Uint16(first[16:]))
-	if page == 1 {
-		page = 64 << 10
-	}
 	info, err := f.Stat()
 	if err != nil {
 		return err
 	}
-	whole := page * int64(binary.BigEndian.Uint32(first[28:]))
+	whole := int64(binary.BigEndian.Uint16(first[16:])) * int64(binary.BigEndian.Uint32(first[28:]))
 	if whole <= info.Size() || whole > 64*info.Size()+1<<20 { // the number itself may be damaged
 		return nil
 	}
@@ -290,27 +277,79 @@ func copyPlain(from, to string) error {
 	if err != nil {
 		return err
 	}
-	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return errors.Join(err, in.Close())
-	}
-	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Close(), in.Close())
+	defer in.Close() // only read: nothing can be lost
+	return files.Write(to, func(out io.Writer) error {
+		_, err := io.Copy(out, in)
+		return err
+	})
 }
 
-// outcomeKey finds an outcome without its item.
-type outcomeKey struct {
-	oid, seq       int64
-	trial, attempt int
+// rowKey finds an item, or an outcome without its item.
+type rowKey struct {
+	row, seq       int64 // the number of the row, and of the item
+	trial, attempt int   // of an outcome
 	id             string
 }
 
-// salvager finds the rows of a damaged file by every way that leads to them:
-// table and index, from the front, from the back, and one by one between.
-// Memory: the keys of all rows.
+// String names the row in messages.
+func (k rowKey) String() string {
+	if k.attempt == 0 {
+		return fmt.Sprintf("item %q", k.id)
+	}
+	return fmt.Sprintf("outcome of item %q, trial %d, attempt %d", k.id, k.trial, k.attempt)
+}
+
+func (k rowKey) compare(l rowKey) int {
+	return cmp.Or(cmp.Compare(k.id, l.id), cmp.Compare(k.trial, l.trial), cmp.Compare(k.attempt, l.attempt), cmp.Compare(k.row, l.row))
+}
+
+// salvager finds the rows of a damaged file. Memory: the keys of all rows.
 type salvager struct {
 	ctx context.Context
 	tx  *sql.Tx
+}
+
+// items returns the keys of all items that can be found, by id.
+func (s salvager) items() []rowKey {
+	return s.keys("item", "seq, seq, 0, 0, id", "seq", "id", nil)
+}
+
+// outcomes returns the keys of all outcomes that can be found, by item id,
+// trial and attempt. Those of items that cannot be found have no id.
+func (s salvager) outcomes() []rowKey {
+	ids := map[int64]string{}
+	for _, item := range s.items() {
+		ids[item.seq] = item.id
+	}
+	return s.keys("outcome", "oid, seq, trial, attempt, ''", "oid", "seq", ids)
+}
+
+// keys goes every way that leads to the rows of a table: by its integer key and by its
+// index, from the front and from the back, and one by one through the gap between.
+func (s salvager) keys(table, columns, key, indexed string, ids map[int64]string) []rowKey {
+	found := map[int64]rowKey{}
+	var last int64
+	scan := func(rows *sql.Rows) error {
+		var k rowKey
+		err := rows.Scan(&k.row, &k.seq, &k.trial, &k.attempt, &k.id)
+		if err == nil {
+			k.id = cmp.Or(k.id, ids[k.seq])
+			found[k.row], last = k, k.row
+		}
+		return err
+	}
+	query := "SELECT " + columns + " FROM " + table
+	s.rows(query+" NOT INDEXED ORDER BY "+key, scan)
+	front := last
+	s.rows(query+" NOT INDEXED ORDER BY "+key+" DESC", scan)
+	back := last
+	for n := front + 1; n < back && n-front <= maxGap && s.ctx.Err() == nil; n++ {
+		s.rows(query+" NOT INDEXED WHERE "+key+" = ?", scan, n)
+	}
+	for _, direction := range []string{"", " DESC"} {
+		s.rows(query+" INDEXED BY sqlite_autoindex_"+table+"_1 ORDER BY "+indexed+direction, scan)
+	}
+	return slices.SortedFunc(maps.Values(found), rowKey.compare)
 }
 
 // rows calls scan for each row until the end or the first that cannot be read.
@@ -322,77 +361,6 @@ func (s salvager) rows(query string, scan func(*sql.Rows) error, args ...any) {
 	for rows.Next() && scan(rows) == nil {
 	}
 	_ = rows.Close() // damaged, as is known
-}
-
-// numbers walks a table by its integer key from both ends and through the gap.
-func (s salvager) numbers(query, key string, scan func(*sql.Rows) (int64, error)) {
-	front, back := int64(0), int64(0)
-	walk := func(at *int64) func(*sql.Rows) error {
-		return func(rows *sql.Rows) error {
-			n, err := scan(rows)
-			if err == nil {
-				*at = n
-			}
-			return err
-		}
-	}
-	s.rows(query+" ORDER BY "+key, walk(&front))
-	s.rows(query+" ORDER BY "+key+" DESC", walk(&back))
-	if back <= front {
-		return
-	}
-	for n := front + 1; n < back && n-front <= maxGap && s.ctx.Err() == nil; n++ {
-		var none int64
-		s.rows(query+" WHERE "+key+" = ?", walk(&none), n)
-	}
-}
-
-// items returns the ids of all items that can be found, by seq.
-func (s salvager) items() map[int64]string {
-	ids := map[int64]string{}
-	scan := func(rows *sql.Rows) (seq int64, err error) {
-		var id string
-		if err = rows.Scan(&seq, &id); err == nil {
-			ids[seq] = id
-		}
-		return seq, err
-	}
-	indexed := func(rows *sql.Rows) error { _, err := scan(rows); return err }
-	s.numbers("SELECT seq, id FROM item NOT INDEXED", "seq", scan)
-	const index = "SELECT seq, id FROM item INDEXED BY sqlite_autoindex_item_1 ORDER BY id"
-	s.rows(index, indexed)
-	s.rows(index+" DESC", indexed)
-	return ids
-}
-
-// outcomes returns the keys of all outcomes that can be found, by item id,
-// trial and attempt. Those of items that cannot be found have no id.
-func (s salvager) outcomes(ids map[int64]string) []outcomeKey {
-	found := map[int64]outcomeKey{}
-	scan := func(rows *sql.Rows) (int64, error) {
-		var k outcomeKey
-		err := rows.Scan(&k.oid, &k.seq, &k.trial, &k.attempt)
-		if err == nil {
-			k.id = ids[k.seq]
-			found[k.oid] = k
-		}
-		return k.oid, err
-	}
-	indexed := func(rows *sql.Rows) error { _, err := scan(rows); return err }
-	const columns = "SELECT oid, seq, trial, attempt FROM outcome"
-	s.numbers(columns+" NOT INDEXED", "oid", scan)
-	s.rows(columns+" INDEXED BY sqlite_autoindex_outcome_1 ORDER BY seq, trial, attempt", indexed)
-	s.rows(columns+" INDEXED BY sqlite_autoindex_outcome_1 ORDER BY seq DESC, trial DESC, attempt DESC", indexed)
-	keys := make([]outcomeKey, 0, len(found))
-	for _, k := range found {
-		keys = append(keys, k)
-	}
-	slices.SortFunc(keys, outcomeKey.compare)
-	return keys
-}
-
-func (k outcomeKey) compare(l outcomeKey) int {
-	return cmp.Or(cmp.Compare(k.id, l.id), cmp.Compare(k.trial, l.trial), cmp.Compare(k.attempt, l.attempt), cmp.Compare(k.oid, l.oid))
 }
 
 // sum is the checksum of a row: CRC-32C over its values, each with its length

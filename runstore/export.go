@@ -2,13 +2,13 @@ package runstore
 
 import (
 	"bufio"
-	"cmp"
 	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"iter"
+	"math"
 	"slices"
 
 	"extraction-experiment/dataset"
@@ -35,15 +35,11 @@ type experimentLine struct {
 }
 
 type itemLine struct {
-	Kind              string          `json:"kind"`
-	ID                string          `json:"id"`
-	Seq               int64           `json:"seq"`
-	Hash              string          `json:"hash"`
-	Input             json.RawMessage `json:"input"`
-	Expected          json.RawMessage `json:"expectedOutput,omitempty"`
-	Metadata          json.RawMessage `json:"metadata,omitempty"`
-	SourceTrace       string          `json:"sourceTraceId,omitempty"`
-	SourceObservation string          `json:"sourceObservationId,omitempty"`
+	Kind string `json:"kind"`
+	ID   string `json:"id"` // in place of that of Item, which would come later
+	Seq  int64  `json:"seq"`
+	Hash string `json:"hash"`
+	dataset.Item
 }
 
 type outcomeLine struct {
@@ -81,60 +77,60 @@ type lost struct {
 // error is a *Loss that names them, and memory is that of the keys of all rows.
 // Other errors: those of w.
 func (r *Reader) Export(ctx context.Context, w io.Writer) error {
-	tx, err := r.db.BeginTx(ctx, nil)
+	tx, err := r.pool.BeginTx(ctx, nil)
 	if err != nil {
 		return faultOf(r.path, ErrRead, err)
 	}
+	defer tx.Rollback() // it only read: nothing can be lost
 	buffered := bufio.NewWriterSize(w, 64<<10)
 	enc := json.NewEncoder(buffered)
 	enc.SetEscapeHTML(false)
-	e := exporter{path: r.path, tx: tx, packs: r.packs, enc: enc}
+	e := exporter{view: view{r.path, tx, r.packs}, rows: salvager{ctx, tx}, enc: enc}
 	if r.unlogged {
-		e.loss.part("the log with what was committed last")
+		e.loss.Parts = append(e.loss.Parts, "the log with what was committed last")
 	}
-	err = e.all(ctx)
-	if flushed := buffered.Flush(); flushed != nil {
-		err = errors.Join(err, flushed)
+	if err := errors.Join(e.all(ctx), buffered.Flush()); err != nil {
+		return fmt.Errorf("exporting %s: %w", r.path, err)
 	}
-	if end := tx.Rollback(); end != nil && !errors.Is(end, sql.ErrTxDone) {
-		err = errors.Join(err, faultOf(r.path, ErrRead, end))
+	if e.loss.any() {
+		e.loss.Path, e.loss.WrittenItems, e.loss.WrittenOutcomes = r.path, e.end.Items, e.end.Outcomes
+		return &e.loss
 	}
-	var loss *Loss
-	if err == nil || errors.As(err, &loss) && err == error(loss) {
-		return err
-	}
-	return fmt.Errorf("exporting %s: %w", r.path, err)
+	return nil
 }
 
 type exporter struct {
-	packs *packs
-	path  string
-	tx    *sql.Tx
-	enc   *json.Encoder
-
-	items, outcomes int64
-	loss            Loss
+	view
+	rows salvager
+	enc  *json.Encoder
+	end  footerLine
+	loss Loss
 }
 
 func (e *exporter) all(ctx context.Context) error {
-	for _, part := range []func(context.Context) error{e.header, e.experiments, e.allItems, e.allOutcomes, e.footer} {
-		if err := part(ctx); err != nil {
+	for _, part := range []struct {
+		name  string
+		write func(context.Context) error
+	}{
+		{"the header", e.header}, {"the ids in Langfuse", e.experiments},
+		{"items", e.allItems}, {"outcomes", e.allOutcomes}, {"the footer", e.footer},
+	} {
+		err := part.write(ctx)
+		if errors.Is(err, ErrDamaged) {
+			e.loss.Parts = append(e.loss.Parts, part.name)
+		} else if err != nil {
 			return err
 		}
 	}
-	if !e.loss.any() {
-		return nil
+	e.end.Kind = kindFooter
+	if e.loss.any() { // what the footer says of the run is not so any more
+		e.end.Lost, e.end.Footer = &lost{e.loss.Items, e.loss.Outcomes}, nil
 	}
-	e.loss.Path, e.loss.WrittenItems, e.loss.WrittenOutcomes = e.path, e.items, e.outcomes
-	return &e.loss
+	return e.enc.Encode(e.end)
 }
 
 func (e *exporter) header(ctx context.Context) error {
-	h, err := readHeader(ctx, e.path, e.tx)
-	if errors.Is(err, ErrDamaged) {
-		e.loss.part("the header")
-		return nil
-	}
+	h, err := e.Header(ctx)
 	if err != nil {
 		return err
 	}
@@ -142,79 +138,82 @@ func (e *exporter) header(ctx context.Context) error {
 }
 
 func (e *exporter) experiments(ctx context.Context) error {
-	lines, err := queryPage(ctx, e.path, e.tx, func(rows *sql.Rows) (experimentLine, int, error) {
-		line := experimentLine{Kind: kindExperiment}
-		return line, 0, rows.Scan(&line.Trial, &line.ID, &line.URL)
-	}, "SELECT trial, langfuse_id, url FROM experiment ORDER BY trial")
-	for _, line := range lines {
-		if err := e.enc.Encode(line); err != nil {
-			return err
-		}
-	}
-	if errors.Is(err, ErrDamaged) {
-		e.loss.part("the ids in Langfuse")
-		return nil
+	known, err := e.view.experiments(ctx, "ORDER BY trial")
+	for _, one := range known {
+		err = errors.Join(err, e.enc.Encode(experimentLine{kindExperiment, one}))
 	}
 	return err
 }
 
 func (e *exporter) footer(ctx context.Context) error {
-	line := footerLine{Kind: kindFooter, Items: e.items, Outcomes: e.outcomes}
-	f, ok, err := readFooter(ctx, e.path, e.tx)
-	if errors.Is(err, ErrDamaged) {
-		e.loss.part("the footer")
-		err = nil
+	f, ok, err := optionalMeta[outcome.Footer](ctx, e.view, keyFooter)
+	if ok {
+		e.end.Footer = &f
 	}
-	if err != nil {
-		return err
-	}
-	if e.loss.any() { // what the footer says of the run is not so any more
-		line.Lost = &lost{e.loss.Items, e.loss.Outcomes}
-	} else if ok {
-		line.Footer = &f
-	}
-	return e.enc.Encode(line)
-}
-
-func (l itemLine) item() Item {
-	return Item{Seq: l.Seq, Hash: l.Hash, Item: dataset.Item{
-		ID: l.ID, Input: l.Input, Expected: l.Expected, Metadata: l.Metadata,
-		SourceTraceID: l.SourceTrace, SourceObservationID: l.SourceObservation,
-	}}
+	return err
 }
 
 // allItems writes the items by id, page by page; once one cannot be read, the
 // rest one by one.
 func (e *exporter) allItems(ctx context.Context) error {
-	last := ""
 	items := pages(func(last Item) ([]Item, error) {
-		return itemPage(ctx, e.path, e.tx, e.packs, "WHERE id > ? ORDER BY id LIMIT ?", last.ID, maxPageRows)
+		return e.items(ctx, "WHERE id > ? ORDER BY id LIMIT ?", last.ID, maxPageRows)
 	})
-	for item, err := range items {
+	last, err := each(items, e.item)
+	if errors.Is(err, ErrDamaged) {
+		keys := slices.DeleteFunc(e.rows.items(), func(k rowKey) bool { return k.id <= last.ID })
+		return e.rest(ctx, keys, &e.loss.Items, e.itemAt)
+	}
+	return err
+}
+
+// allOutcomes writes the outcomes as allItems does the items; those of items that cannot
+// be read are met only one by one.
+func (e *exporter) allOutcomes(ctx context.Context) error {
+	outcomes := pages(func(last stored) ([]stored, error) { return e.page(ctx, Query{Detail: true}, last.Outcome) })
+	last, err := each(outcomes, e.outcome)
+	if errors.Is(err, ErrDamaged) || err == nil && e.loss.Items > 0 {
+		done := rowKey{id: last.Item, trial: last.Trial, attempt: last.Attempt, row: math.MaxInt64}
+		keys := slices.DeleteFunc(e.rows.outcomes(), func(k rowKey) bool { return k.id != "" && k.compare(done) <= 0 })
+		return e.rest(ctx, keys, &e.loss.Outcomes, e.outcomeAt)
+	}
+	return err
+}
+
+// each writes rows up to an error, and returns the last that was written.
+func each[T any](rows iter.Seq2[T, error], write func(T) error) (last T, err error) {
+	for row, err := range rows {
 		if err == nil {
-			err = e.item(item)
-		}
-		if errors.Is(err, ErrDamaged) {
-			return e.restOfItems(ctx, last)
+			err = write(row)
 		}
 		if err != nil {
+			return last, err
+		}
+		last = row
+	}
+	return last, nil
+}
+
+// rest writes the rows of the keys, and counts and names those that are damaged.
+func (e *exporter) rest(ctx context.Context, keys []rowKey, lost *int64, write func(context.Context, rowKey) error) error {
+	for _, k := range keys {
+		err := write(ctx, k)
+		if errors.Is(err, ErrDamaged) {
+			*lost++
+			e.loss.name(k.String(), err)
+		} else if err != nil {
 			return err
 		}
-		last = item.ID
 	}
-	return nil
+	return ctx.Err()
 }
 
 func (e *exporter) item(item Item) error {
 	if err := wholeItem(e.path, item); err != nil {
 		return err
 	}
-	e.items++
-	return e.enc.Encode(itemLine{
-		Kind: kindItem, ID: item.ID, Seq: item.Seq, Hash: item.Hash,
-		Input: item.Input, Expected: item.Expected, Metadata: item.Metadata,
-		SourceTrace: item.SourceTraceID, SourceObservation: item.SourceObservationID,
-	})
+	e.end.Items++
+	return e.enc.Encode(itemLine{kindItem, item.ID, item.Seq, item.Hash, item.Item})
 }
 
 // wholeItem refuses an item that no export could hold.
@@ -227,107 +226,35 @@ func wholeItem(path string, item Item) error {
 	return nil
 }
 
-// restOfItems writes what can be read of the items behind the last one.
-func (e *exporter) restOfItems(ctx context.Context, last string) error {
-	type key struct {
-		seq int64
-		id  string
-	}
-	var keys []key
-	for seq, id := range e.ids(ctx) {
-		if id > last {
-			keys = append(keys, key{seq, id})
-		}
-	}
-	slices.SortFunc(keys, func(a, b key) int { return cmp.Compare(a.id, b.id) })
-	for _, k := range keys {
-		page, err := itemPage(ctx, e.path, e.tx, e.packs, "NOT INDEXED WHERE seq = ?", k.seq)
-		if err == nil && (len(page) == 0 || page[0].ID != k.id) {
-			err = fault(e.path, ErrDamaged, errors.New("its row is not there"))
-		}
-		if err == nil {
-			err = e.item(page[0])
-		}
-		if err := e.lost(err, &e.loss.Items, fmt.Sprintf("item %q", k.id)); err != nil {
-			return err
-		}
-	}
-	return ctx.Err()
-}
-
-// lost counts a row that is damaged; any other error is returned.
-func (e *exporter) lost(err error, count *int64, row string) error {
-	if !errors.Is(err, ErrDamaged) {
-		return err
-	}
-	*count++
-	e.loss.name(row, err)
-	return nil
-}
-
-// ids finds the items of a damaged file.
-func (e *exporter) ids(ctx context.Context) map[int64]string {
-	return salvager{ctx, e.tx}.items()
-}
-
-// allOutcomes writes the outcomes as allItems does the items.
-func (e *exporter) allOutcomes(ctx context.Context) error {
-	var last outcome.Outcome
-	for o, err := range outcomes(pages(Query{Detail: true}.pages(ctx, e.path, e.tx, e.packs))) {
-		if errors.Is(err, ErrDamaged) {
-			return e.restOfOutcomes(ctx, last)
-		}
-		if err != nil {
-			return err
-		}
-		if err := e.outcome(o); err != nil {
-			return err
-		}
-		last = o
-	}
-	if e.loss.Items > 0 { // those of lost items are met only one by one
-		return e.restOfOutcomes(ctx, last)
-	}
-	return nil
-}
-
-func (e *exporter) outcome(o outcome.Outcome) error {
-	e.outcomes++
-	return e.enc.Encode(outcomeLine{kindOutcome, o})
-}
-
-// restOfOutcomes writes what can be read of the outcomes behind the last one,
-// also of items that cannot be read themselves.
-func (e *exporter) restOfOutcomes(ctx context.Context, last outcome.Outcome) error {
-	done := outcomeKey{id: last.Item, trial: last.Trial, attempt: last.Attempt}
-	for _, k := range (salvager{ctx, e.tx}).outcomes(e.ids(ctx)) {
-		place := k
-		place.oid = 0
-		if k.id != "" && place.compare(done) <= 0 {
-			continue
-		}
-		o, err := e.outcomeAt(ctx, k)
-		if err == nil {
-			err = e.outcome(o)
-		}
-		row := fmt.Sprintf("outcome of item %q, trial %d, attempt %d", k.id, k.trial, k.attempt)
-		if err := e.lost(err, &e.loss.Outcomes, row); err != nil {
-			return err
-		}
-	}
-	return ctx.Err()
-}
-
-func (e *exporter) outcomeAt(ctx context.Context, k outcomeKey) (outcome.Outcome, error) {
-	if k.id == "" {
-		return outcome.Outcome{}, fault(e.path, ErrDamaged, fmt.Errorf("it belongs to item number %d, which cannot be found", k.seq))
-	}
-	page, err := outcomePage(ctx, e.path, e.tx, e.packs, full, "(SELECT ? AS id) i CROSS JOIN outcome o NOT INDEXED", "WHERE o.oid = ?", 1, k.id, k.oid)
+func (e *exporter) itemAt(ctx context.Context, k rowKey) error {
+	page, err := e.items(ctx, "NOT INDEXED WHERE seq = ?", k.seq)
 	switch {
 	case err != nil:
-		return outcome.Outcome{}, err
-	case len(page) == 0:
-		return outcome.Outcome{}, fault(e.path, ErrDamaged, errors.New("its row is not there"))
+		return err
+	case len(page) == 0 || page[0].ID != k.id:
+		return e.gone()
 	}
-	return page[0].Outcome, nil
+	return e.item(page[0])
+}
+
+// gone says of a row that an index knows it, and the table does not.
+func (e *exporter) gone() error { return fault(e.path, ErrDamaged, errors.New("its row is not there")) }
+
+func (e *exporter) outcome(o stored) error {
+	e.end.Outcomes++
+	return e.enc.Encode(outcomeLine{kindOutcome, o.Outcome})
+}
+
+func (e *exporter) outcomeAt(ctx context.Context, k rowKey) error {
+	if k.id == "" {
+		return fault(e.path, ErrDamaged, fmt.Errorf("it belongs to item number %d, which cannot be found", k.seq))
+	}
+	page, err := e.outcomes(ctx, full, "(SELECT ? AS id) i CROSS JOIN outcome o NOT INDEXED", "o.oid = ?", 1, k.id, k.row)
+	switch {
+	case err != nil:
+		return err
+	case len(page) == 0:
+		return e.gone()
+	}
+	return e.outcome(page[0])
 }

@@ -3,13 +3,13 @@ package runstore
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 
 	"extraction-experiment/outcome"
@@ -18,45 +18,24 @@ import (
 // maxLine bounds a line of an export: an outcome with its scores.
 const maxLine = maxValue + 16<<20
 
-// Import makes a run file at path of what Export wrote. The file appears only
-// when everything is in it and the footer's counts are right. Memory is that of
-// one batch or one line, which may have 272 MiB.
+// Import makes a run file at path of what Export wrote, and removes it where something
+// is wrong, such as the footer's counts. Memory is that of one batch or one line, which
+// may have 272 MiB. Errors speak of the name.
 //
 // Errors: *LineError names the first line that is not what it should be, such as one
 // with a negative latency, or the one behind the end if the export was cut off; ErrNewer in it when the export
 // has a later format; ErrExists; ErrWrite.
-func Import(ctx context.Context, r io.Reader, path string) error {
-	if _, err := os.Lstat(path); err == nil {
-		return fault(path, ErrExists, nil)
-	}
-	if err := makeFolder(path); err != nil {
-		return fault(path, ErrWrite, err)
-	}
-	folder, err := os.MkdirTemp(filepath.Dir(path), filepath.Base(path)+".import-*")
-	if err != nil {
-		return fault(path, ErrWrite, err)
-	}
-	name := ""
-	if named, ok := r.(interface{ Name() string }); ok {
-		name = named.Name()
-	}
-	imported, err := importInto(ctx, r, name, folder)
-	if err == nil {
-		err = rename(imported, path)
-	}
-	return errors.Join(err, os.RemoveAll(folder))
-}
-
-// importInto imports what has that name into a file in the folder and returns its path.
-func importInto(ctx context.Context, r io.Reader, name, folder string) (string, error) {
-	path := filepath.Join(folder, "imported")
+func Import(ctx context.Context, r io.Reader, name, path string) error {
 	im := &importer{path: path, file: name, lines: bufio.NewScanner(r)}
 	im.lines.Buffer(make([]byte, 0, 64<<10), maxLine)
 	err := im.all(ctx)
 	if im.run != nil {
 		err = errors.Join(err, im.run.Close())
+		if err != nil {
+			err = errors.Join(err, os.Remove(path))
+		}
 	}
-	return path, err
+	return err
 }
 
 // importer turns lines into writes and hands them to the run in batches.
@@ -73,10 +52,15 @@ type importer struct {
 	orphan *LineError // the first outcome whose item is not there
 }
 
-// importedLine is a write and where it comes from.
+// importedLine is what a line says and where it stands.
 type importedLine struct {
-	line  int
-	apply func(*tx) error
+	importable
+	number int
+}
+
+// importable is what goes into a run.
+type importable interface {
+	insert(t *tx) error
 }
 
 func (im *importer) all(ctx context.Context) error {
@@ -100,28 +84,15 @@ func (im *importer) all(ctx context.Context) error {
 	if !im.parser.ended() {
 		return im.at(im.line+1, errors.New("the export ends without its footer: it was cut off"))
 	}
-	if err := im.flush(ctx); err != nil || im.orphan == nil {
+	if err := im.flush(ctx); err != nil || im.orphan == nil || im.parser.lost {
 		return err
 	}
 	return im.orphan
 }
 
-// allowLoss takes what is the export of a damaged run: outcomes of items that
-// are lost are left out, and the fingerprint speaks of more than is there.
-func (im *importer) allowLoss(t *tx) error {
-	im.orphan = nil
-	var h outcome.Header
-	if err := t.meta(keyHeader, &h); err != nil {
-		return err
-	}
-	h.Dataset.Fingerprint = ""
-	return t.setMeta(keyHeader, h)
-}
-
-// at says which line an error is about; errors of the disk are about none.
+// at says which line an error is about; errors of the file are about none.
 func (im *importer) at(line int, err error) error {
-	var f *Fault
-	if errors.As(err, &f) && f.Kind == ErrWrite || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	if _, of := errors.AsType[*Fault](err); of || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	return &LineError{im.file, line, err}
@@ -134,28 +105,12 @@ func (im *importer) next(text []byte) error {
 		return err
 	}
 	im.bytes += len(text)
-	switch l := line.(type) {
-	case headerLine:
-		im.run, err = Create(im.path, l.Header)
-	case experimentLine:
-		im.add(func(t *tx) error { return t.setExperiment(l.Experiment) })
-	case itemRow:
-		im.add(func(t *tx) error { return t.insertItem(l) })
-	case *outcomeRow:
-		im.add(func(t *tx) error { return t.insertOutcome(l) })
-	case footerLine:
-		if l.Lost != nil {
-			im.add(im.allowLoss)
-		}
-		if l.Footer != nil {
-			im.add(func(t *tx) error { return t.setMeta(keyFooter, *l.Footer) })
-		}
+	if first, is := line.(headerLine); is {
+		im.run, err = Create(im.path, first.Header)
+		return err
 	}
-	return err
-}
-
-func (im *importer) add(apply func(*tx) error) {
-	im.batch = append(im.batch, importedLine{im.line, apply})
+	im.batch = append(im.batch, importedLine{line, im.line})
+	return nil
 }
 
 func (im *importer) flush(ctx context.Context) error {
@@ -164,23 +119,38 @@ func (im *importer) flush(ctx context.Context) error {
 	return im.run.writer.submit(ctx, 0, func(t *tx) error {
 		return t.atomically(func() error {
 			for _, l := range batch {
-				err := l.apply(t)
-				if sqliteCode(err) != 0 {
+				err := l.insert(t)
+				switch {
+				case sqliteCode(err) != 0:
 					return err
-				}
-				if errors.Is(err, ErrUnknown) {
-					if im.orphan == nil {
-						im.orphan = &LineError{im.file, l.line, err}
-					}
-					continue
-				}
-				if err != nil {
-					return im.at(l.line, err)
+				case errors.Is(err, ErrUnknown):
+					im.orphan = cmp.Or(im.orphan, &LineError{im.file, l.number, err})
+				case err != nil:
+					return im.at(l.number, err)
 				}
 			}
 			return nil
 		})
 	})
+}
+
+// insert does nothing: a run is created with its header.
+func (l headerLine) insert(*tx) error { return nil }
+
+func (l experimentLine) insert(t *tx) error { return t.setExperiment(l.Experiment) }
+
+// insert writes the footer, if there was one. Of the export of a damaged run the fingerprint
+// speaks of more than is there.
+func (l footerLine) insert(t *tx) error {
+	if l.Lost != nil {
+		if err := t.changeHeader(func(h *outcome.Header) { h.Dataset.Fingerprint = "" }); err != nil {
+			return err
+		}
+	}
+	if l.Footer == nil {
+		return nil
+	}
+	return t.setMeta(keyFooter, *l.Footer)
 }
 
 // lineParser reads the lines of an export one after the other and checks all
@@ -190,6 +160,7 @@ type lineParser struct {
 	kind            string // of the last line
 	trials          int    // of the header
 	items, outcomes int64
+	lost            bool // outcomes of items that are lost may be left out
 }
 
 // mostTrials is more than any run has.
@@ -200,7 +171,7 @@ func (p *lineParser) ended() bool { return p.kind == kindFooter }
 
 // parse returns what the line says: a headerLine, experimentLine, itemRow,
 // *outcomeRow or footerLine.
-func (p *lineParser) parse(text []byte) (any, error) {
+func (p *lineParser) parse(text []byte) (importable, error) {
 	var head struct {
 		Kind string `json:"kind"`
 	}
@@ -216,7 +187,11 @@ func (p *lineParser) parse(text []byte) (any, error) {
 		p.trials = max(1, l.Trials)
 		return l, err
 	case kindExperiment:
-		return parseExperiment(text)
+		l, err := decodeLine[experimentLine](text)
+		if err == nil {
+			err = l.check()
+		}
+		return l, err
 	case kindItem:
 		p.items++
 		return parseItem(text)
@@ -245,14 +220,10 @@ func (p *lineParser) inOrder(kind string) error {
 }
 
 func parseHeader(text []byte) (headerLine, error) {
-	var l headerLine
-	if err := decodeLine(text, &l); err != nil {
-		// A later format may well have other keys: say that rather.
-		if l.Format <= outcome.FormatVersion {
-			return l, err
-		}
-	}
+	l, err := decodeLine[headerLine](text)
 	switch {
+	case err != nil && l.Format <= outcome.FormatVersion: // a later format may well have other keys
+		return l, err
 	case l.Format > outcome.FormatVersion:
 		return l, fmt.Errorf("the export %w: format %d, and this program knows %d", ErrNewer, l.Format, outcome.FormatVersion)
 	case l.Format < 1 || l.RunUID == "":
@@ -263,23 +234,16 @@ func parseHeader(text []byte) (headerLine, error) {
 	return l, nil
 }
 
-func parseExperiment(text []byte) (experimentLine, error) {
-	var l experimentLine
-	if err := decodeLine(text, &l); err != nil {
-		return l, err
-	}
-	return l, l.check()
-}
-
 func parseItem(text []byte) (itemRow, error) {
-	var l itemLine
-	if err := decodeLine(text, &l); err != nil {
+	l, err := decodeLine[itemLine](text)
+	if err != nil {
 		return itemRow{}, err
 	}
 	if l.Seq < 1 || l.Hash == "" {
 		return itemRow{}, badItem(l.ID, errors.New("it has no seq or no hash"))
 	}
-	item := l.item()
+	l.Item.ID = l.ID
+	item := Item{l.Item, l.Seq, l.Hash}
 	if err := matchesHash(item); err != nil {
 		return itemRow{}, badItem(l.ID, err)
 	}
@@ -287,8 +251,8 @@ func parseItem(text []byte) (itemRow, error) {
 }
 
 func parseOutcome(text []byte, trials int) (*outcomeRow, error) {
-	var l outcomeLine
-	if err := decodeLine(text, &l); err != nil {
+	l, err := decodeLine[outcomeLine](text)
+	if err != nil {
 		return nil, err
 	}
 	if err := possible(l.Outcome, trials); err != nil {
@@ -342,25 +306,23 @@ func possible(o outcome.Outcome, trials int) error {
 }
 
 func (p *lineParser) footer(text []byte) (footerLine, error) {
-	var l footerLine
-	if err := decodeLine(text, &l); err != nil {
-		return l, err
-	}
-	if l.Items != p.items || l.Outcomes != p.outcomes {
-		return l, fmt.Errorf("the footer counts %d items and %d outcomes, but %d and %d stand above: lines are missing or doubled",
+	l, err := decodeLine[footerLine](text)
+	p.lost = l.Lost != nil
+	if err == nil && (l.Items != p.items || l.Outcomes != p.outcomes) {
+		err = fmt.Errorf("the footer counts %d items and %d outcomes, but %d and %d stand above: lines are missing or doubled",
 			l.Items, l.Outcomes, p.items, p.outcomes)
 	}
-	return l, nil
+	return l, err
 }
 
 // decodeLine refuses keys that it does not know: nothing is dropped silently.
-func decodeLine(text []byte, into any) error {
+func decodeLine[T any](text []byte) (line T, err error) {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()
-	if err := dec.Decode(into); err != nil {
-		return fmt.Errorf("it is not as an export is written: %w", err)
+	if err := dec.Decode(&line); err != nil {
+		return line, fmt.Errorf("it is not as an export is written: %w", err)
 	}
-	return nil
+	return line, nil
 }
 
 // LineError is a line of an export that cannot be imported.
@@ -372,10 +334,7 @@ type LineError struct {
 
 // Error reads "reading run.jsonl: line 7: …".
 func (e *LineError) Error() string {
-	if e.File == "" {
-		return fmt.Sprintf("reading an exported run: line %d: %v", e.Line, e.Err)
-	}
-	return fmt.Sprintf("reading %s: line %d: %v", e.File, e.Line, e.Err)
+	return fmt.Sprintf("reading %s: line %d: %v", cmp.Or(e.File, "an exported run"), e.Line, e.Err)
 }
 
 // Unwrap returns Err.

@@ -52,7 +52,7 @@ func TestImport_errors(t *testing.T) {
 	}
 	for name, test := range tests {
 		folder := t.TempDir()
-		err := Import(t.Context(), strings.NewReader(test.text), filepath.Join(folder, "x.run"))
+		err := Import(t.Context(), strings.NewReader(test.text), "", filepath.Join(folder, "x.run"))
 		var at *LineError
 		if !errors.As(err, &at) || at.ExitCode() != 64 || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: error %v, want %q", name, err, test.want)
@@ -70,8 +70,8 @@ func TestOpenAny(t *testing.T) {
 	jsonl := filepath.Join(t.TempDir(), "run.jsonl")
 	noError(t, os.WriteFile(jsonl, []byte(text), 0o600))
 	path := filepath.Join(t.TempDir(), "x.run")
-	noError(t, Import(t.Context(), strings.NewReader(text), path))
-	if err := Import(t.Context(), strings.NewReader(text), path); !errors.Is(err, ErrExists) {
+	noError(t, Import(t.Context(), strings.NewReader(text), "", path))
+	if err := Import(t.Context(), strings.NewReader(text), "", path); !errors.Is(err, ErrExists) {
 		t.Errorf("import over a run: %v", err)
 	}
 	for _, name := range []string{jsonl, path} {
@@ -102,7 +102,7 @@ func TestImport_ofExportIsIdentity(t *testing.T) {
 	for seed := range suite.Of(4, 12) {
 		run := newRun(t, 0)
 		ctx := t.Context()
-		noError(t, run.changeHeader(ctx, func(h *outcome.Header) error { h.Trials = 2; return nil }))
+		noError(t, run.ChangeHeader(ctx, func(h *outcome.Header) { h.Trials = 2 }))
 		for _, item := range runs.Example(seed) {
 			noError(t, run.AddItems(ctx, []dataset.Item{item.Item}, testHash))
 			for _, o := range item.outcomes {
@@ -111,7 +111,7 @@ func TestImport_ofExportIsIdentity(t *testing.T) {
 		}
 		text := export(t, run.Reader)
 		second := filepath.Join(t.TempDir(), "second.run")
-		noError(t, Import(ctx, strings.NewReader(text), second))
+		noError(t, Import(ctx, strings.NewReader(text), "", second))
 		again, err := Load(second)
 		noError(t, err)
 		if diff := cmp.Diff(text, export(t, again)); diff != "" {

@@ -12,12 +12,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"extraction-experiment/dataset"
 	"extraction-experiment/outcome"
 )
 
 // parseAll returns the lines of an export up to the first that is refused, and
 // whether it is whole.
-func parseAll(text []byte) (lines []any, whole bool) {
+func parseAll(text []byte) (lines []importable, whole bool) {
 	var p lineParser
 	scanner := bufio.NewScanner(bytes.NewReader(text))
 	for scanner.Scan() {
@@ -32,8 +33,9 @@ func parseAll(text []byte) (lines []any, whole bool) {
 
 // storedLine takes a line through the form that it has in the tables, and
 // writes it as Export does.
-func storedLine(t *testing.T, line any) []byte {
+func storedLine(t *testing.T, line importable) []byte {
 	t.Helper()
+	var written any = line
 	switch l := line.(type) {
 	case itemRow:
 		text := func(column int) string { s, _ := l.values[column].(string); return s }
@@ -41,29 +43,29 @@ func storedLine(t *testing.T, line any) []byte {
 		if text(6) != "" {
 			noError(t, json.Unmarshal([]byte(text(6)), &from))
 		}
-		line = itemLine{
-			Kind: kindItem, ID: l.id, Seq: l.values[0].(sql.NullInt64).Int64, Hash: text(2), Input: json.RawMessage(text(3)),
-			Expected: json.RawMessage(text(4)), Metadata: json.RawMessage(text(5)),
-			SourceTrace: from.Trace, SourceObservation: from.Observation,
-		}
+		written = itemLine{
+			Kind: kindItem, ID: l.id, Seq: l.values[0].(sql.NullInt64).Int64, Hash: text(2), Item: dataset.Item{
+				Input: json.RawMessage(text(3)), Expected: json.RawMessage(text(4)), Metadata: json.RawMessage(text(5)),
+				SourceTraceID: from.Trace, SourceObservationID: from.Observation,
+			}}
 	case *outcomeRow:
 		w := &scoreNames{index: map[string]int{}}
 		s := stored{Outcome: outcome.Outcome{
 			Item: l.Item, Seq: l.Seq, Trial: l.Trial, Attempt: l.Attempt, Class: l.Class,
 			Started: instant(l.started), Ended: instant(l.ended), Latency: l.Latency, CostUSD: l.CostUSD,
 		}}
-		noError(t, s.decode([]byte(l.tokens.String), appendScores(nil, w, l.Scores), w))
+		noError(t, s.decode(l.tokens, appendScores(nil, w, l.Scores), w))
 		noError(t, decodeDetail(l.body, l.large, &s.Outcome, full))
-		line = outcomeLine{kindOutcome, s.Outcome}
+		written = outcomeLine{kindOutcome, s.Outcome}
 	}
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
-	noError(t, encoder.Encode(line))
+	noError(t, encoder.Encode(written))
 	return text.Bytes()
 }
 
-func storedLines(t *testing.T, lines []any) []byte {
+func storedLines(t *testing.T, lines []importable) []byte {
 	t.Helper()
 	var text []byte
 	for _, line := range lines {
@@ -120,7 +122,7 @@ func FuzzExportLines(f *testing.F) {
 func TestImport_tinyExports(t *testing.T) {
 	for _, text := range tinyExports() {
 		path := filepath.Join(t.TempDir(), "x.run")
-		noError(t, Import(t.Context(), strings.NewReader(text), path))
+		noError(t, Import(t.Context(), strings.NewReader(text), "", path))
 	}
 }
 
@@ -136,14 +138,14 @@ func FuzzImport(f *testing.F) {
 		}
 		folder := memoryFolder(t)
 		first, second := filepath.Join(folder, "1.run"), filepath.Join(folder, "2.run")
-		if Import(t.Context(), bytes.NewReader(text), first) != nil {
+		if Import(t.Context(), bytes.NewReader(text), "", first) != nil {
 			return
 		}
 		one, err := Load(first)
 		noError(t, err)
 		defer one.Close()
 		exported := export(t, one)
-		noError(t, Import(t.Context(), strings.NewReader(exported), second))
+		noError(t, Import(t.Context(), strings.NewReader(exported), "", second))
 		two, err := Load(second)
 		noError(t, err)
 		defer two.Close()

@@ -36,7 +36,7 @@ type Item struct {
 // that is not JSON or larger than 256 MiB, what hash returns; otherwise as
 // Commit.
 func (r *Run) AddItems(ctx context.Context, items []dataset.Item, hash func(dataset.Item) (string, error)) error {
-	rows, size := make([]itemRow, len(items)), 0
+	rows := make([]itemRow, len(items))
 	var sample []byte
 	for _, item := range items[:min(len(items), 4)] {
 		if sample = append(sample, item.Input...); len(sample) > maxDictionary/2 {
@@ -62,22 +62,16 @@ func (r *Run) AddItems(ctx context.Context, items []dataset.Item, hash func(data
 	if group.Wait() != nil {
 		return cmp.Or(errs...) // the first in the order of the items
 	}
+	size := 0
 	for _, row := range rows {
 		size += row.size
 	}
-	return writeAll(ctx, r, size, rows, func(t *tx, i int) error {
-		if i == 0 {
-			if err := t.reopen(); err != nil {
-				return err
-			}
-		}
-		return t.insertItem(rows[i])
-	})
+	return writeAll(ctx, r, size, rows, func(t *tx, row itemRow) error { return errors.Join(t.reopen(), row.insert(t)) })
 }
 
 // Item returns the item of that id, or an error that is ErrUnknown.
 func (r *Reader) Item(ctx context.Context, id string) (Item, error) {
-	page, err := itemPage(ctx, r.path, r.db, r.packs, "WHERE id = ?", id)
+	page, err := r.items(ctx, "WHERE id = ?", id)
 	if err == nil && len(page) == 0 {
 		err = badItem(id, ErrUnknown)
 	}
@@ -91,7 +85,7 @@ func (r *Reader) Item(ctx context.Context, id string) (Item, error) {
 // are met too. After an error nothing follows.
 func (r *Reader) Items(ctx context.Context) iter.Seq2[Item, error] {
 	return pages(func(last Item) ([]Item, error) {
-		return itemPage(ctx, r.path, r.db, r.packs, "WHERE seq > ? ORDER BY seq LIMIT ?", last.Seq, maxPageRows)
+		return r.items(ctx, "WHERE seq > ? ORDER BY seq LIMIT ?", last.Seq, maxPageRows)
 	})
 }
 
@@ -100,7 +94,7 @@ func (r *Reader) Items(ctx context.Context) iter.Seq2[Item, error] {
 // about 4 MiB, but at least one; an empty one says that there are no more.
 // Measured: 0.25 s when 200,000 others have been run.
 func (r *Reader) Unrun(ctx context.Context, trial int, after int64, limit int) ([]Item, error) {
-	return itemPage(ctx, r.path, r.db, r.packs, `WHERE seq IN (
+	return r.items(ctx, `WHERE seq IN (
 			SELECT s.seq FROM item s INDEXED BY item_order
 			WHERE s.seq > ? AND NOT EXISTS (SELECT 1 FROM outcome o WHERE o.seq = s.seq AND o.trial = ?)
 			ORDER BY s.seq LIMIT ?)
@@ -115,7 +109,7 @@ type ItemHash struct{ ID, Hash string }
 func (r *Reader) Hashes(ctx context.Context) iter.Seq2[ItemHash, error] {
 	const rowsPerPage = 4096
 	return pages(func(last ItemHash) ([]ItemHash, error) {
-		return queryPage(ctx, r.path, r.db, func(rows *sql.Rows) (h ItemHash, _ int, err error) {
+		return queryPage(ctx, r.view, func(rows *sql.Rows) (h ItemHash, _ int, err error) {
 			return h, 0, rows.Scan(&h.ID, &h.Hash)
 		}, "SELECT id, hash FROM item WHERE id > ? ORDER BY id LIMIT ?", last.ID, rowsPerPage)
 	})
@@ -123,48 +117,46 @@ func (r *Reader) Hashes(ctx context.Context) iter.Seq2[ItemHash, error] {
 
 const itemColumns = "seq, id, hash, input, expected, metadata, source"
 
-// itemPage reads items until the rows end or the page is full.
-func itemPage(ctx context.Context, path string, q querier, p *packs, where string, args ...any) ([]Item, error) {
-	have, err := p.formOf(ctx, q)
+// items reads items until the rows end or the page is full.
+func (v view) items(ctx context.Context, where string, args ...any) ([]Item, error) {
+	have, err := v.form(ctx)
 	if err != nil {
-		return nil, faultOf(path, ErrRead, err)
+		return nil, err
 	}
-	return queryPage(ctx, path, q, func(rows *sql.Rows) (Item, int, error) {
-		item, err := scanItem(ctx, path, q, p, rows)
+	return queryPage(ctx, v, func(rows *sql.Rows) (Item, int, error) {
+		item, err := v.scanItem(ctx, rows)
+		if err != nil {
+			err = faultOf(v.path, ErrDamaged, badItem(item.ID, err))
+		}
 		return item, len(item.ID) + len(item.Input) + len(item.Expected) + len(item.Metadata), err
 	}, "SELECT "+itemColumns+column(have.sums, "item.sum")+" FROM item "+where, args...)
 }
 
-func scanItem(ctx context.Context, path string, q querier, p *packs, rows *sql.Rows) (Item, error) {
-	var item Item
+// scanItem returns an item with its id, also where an error says what is wrong with it.
+func (v view) scanItem(ctx context.Context, rows *sql.Rows) (item Item, err error) {
 	var input, expected, metadata, from []byte
 	var written sql.NullInt64
 	if err := rows.Scan(&item.Seq, &item.ID, &item.Hash, &input, &expected, &metadata, &from, &written); err != nil {
-		return Item{}, err
+		return item, err
 	}
 	for _, value := range []*[]byte{&input, &expected, &metadata} {
-		var err error
-		if *value, err = p.unpack(ctx, q, *value); err != nil {
-			return Item{}, fault(path, ErrDamaged, badItem(item.ID, err))
+		if *value, err = v.unpack(ctx, *value); err != nil {
+			return item, err
 		}
 	}
 	item.Input, item.Expected, item.Metadata = input, expected, metadata
-	err := sumOfItem(item.ID, item.Hash, input, expected, metadata, from).is(written, "it")
-	if !written.Valid {
+	if written.Valid {
+		err = sumOfItem(item.ID, item.Hash, input, expected, metadata, from).is(written, "it")
+	} else {
 		err = matchesHash(item)
 	}
-	if err != nil {
-		return Item{}, fault(path, ErrDamaged, badItem(item.ID, err))
-	}
-	if from == nil {
-		return item, nil
+	if err != nil || from == nil {
+		return item, err
 	}
 	var s source
-	if err := json.Unmarshal(from, &s); err != nil {
-		return Item{}, fault(path, ErrDamaged, badItem(item.ID, err))
-	}
+	err = json.Unmarshal(from, &s)
 	item.SourceTraceID, item.SourceObservationID = s.Trace, s.Observation
-	return item, nil
+	return item, err
 }
 
 const sqlAddItem = "INSERT INTO item(seq, id, hash, input, expected, metadata, source, sum) VALUES(?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
@@ -246,13 +238,10 @@ func compact(what string, raw json.RawMessage) (json.RawMessage, error) {
 	return short, nil
 }
 
-func (t *tx) insertItem(row itemRow) error {
-	result, err := t.addItem.Exec(row.values...)
-	if err != nil {
-		return err
+func (row itemRow) insert(t *tx) error {
+	added, err := changed(t.prepared[sqlAddItem].Exec(row.values...))
+	if err == nil && !added {
+		err = badItem(row.id, ErrDuplicate)
 	}
-	if n, err := result.RowsAffected(); err != nil || n == 1 {
-		return err
-	}
-	return badItem(row.id, ErrDuplicate)
+	return err
 }

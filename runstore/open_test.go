@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"extraction-experiment/outcome"
 )
 
 func TestOpen_errors(t *testing.T) {
@@ -27,7 +29,7 @@ func TestOpen_errors(t *testing.T) {
 	noError(t, err)
 	edit := func(name, statement string) string {
 		path := write(name, whole)
-		db, err := connect(path, 1)
+		db, err := connect(path, "rwc")
 		noError(t, err)
 		_, err = db.Exec(statement)
 		noError(t, errors.Join(err, db.Close()))
@@ -76,14 +78,13 @@ func TestOpen_errors(t *testing.T) {
 // TestLoad_hugeHeader: a header that nobody writes is not read either.
 func TestLoad_hugeHeader(t *testing.T) {
 	run := newRun(t, 0)
-	h, err := run.Header(t.Context())
-	noError(t, err)
-	h.Description = strings.Repeat("x", maxMeta)
-	if err := run.SetHeader(t.Context(), h); err == nil || !strings.Contains(err.Error(), "more than 4194304") {
+	huge := strings.Repeat("x", maxMeta)
+	err := run.ChangeHeader(t.Context(), func(h *outcome.Header) { h.Description = huge })
+	if err == nil || !strings.Contains(err.Error(), "more than 4194304") {
 		t.Errorf("writing it: %v", err)
 	}
 	noError(t, run.writer.submit(t.Context(), 0, func(t *tx) error {
-		return t.exec("UPDATE meta SET value = json_set(value, '$.description', ?)", h.Description)
+		return t.exec("UPDATE meta SET value = json_set(value, '$.description', ?)", huge)
 	}))
 	noError(t, run.Close())
 	if r, err := Load(run.Path()); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "header: it has 4194") {

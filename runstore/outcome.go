@@ -68,46 +68,34 @@ func (r *Run) commit(ctx context.Context, item *dataset.Item, o outcome.Outcome,
 		return err
 	}
 	row.source, row.packed, row.brief = item, with.pack(row.large), brief
-	return r.writer.wait(ctx, &write{apply: func(t *tx) error { return t.insertOutcome(row) }, bytes: len(row.body) + len(row.packed), shares: true})
+	return r.writer.wait(ctx, &write{apply: row.insert, bytes: len(row.body) + len(row.packed), shares: true})
 }
 
-func nullable(s sql.NullString) []byte {
-	if !s.Valid {
-		return nil
-	}
-	return []byte(s.String)
-}
-
-func (t *tx) insertOutcome(row *outcomeRow) error {
+func (row *outcomeRow) insert(t *tx) error {
 	o := row.Outcome
 	var cost any
 	if o.CostUSD != nil {
 		cost = *o.CostUSD
 	}
 	scores := appendScores(make([]byte, 0, 8+8*len(o.Scores)), t.names, o.Scores)
-	result, err := t.addOutcome.Exec(o.Trial, o.Attempt, string(o.Class), row.started, row.ended, int64(o.Latency), row.tokens,
-		cost, scores, o.Item, o.Seq, sumOfOutcome(o, row.started, row.ended, nullable(row.tokens), scores).column())
-	if err != nil {
+	result, err := t.prepared[sqlAddOutcome].Exec(o.Trial, o.Attempt, string(o.Class), row.started, row.ended, int64(o.Latency), asColumn(row.tokens, nil),
+		cost, scores, o.Item, o.Seq, sumOfOutcome(o, row.started, row.ended, row.tokens, scores).column())
+	if added, err := changed(result, err); err != nil {
 		return err
-	}
-	added, err := result.RowsAffected()
-	if err != nil {
-		return err
-	}
-	if added == 0 {
+	} else if !added {
 		return t.whyNotAdded(o)
 	}
 	oid, err := result.LastInsertId()
 	if err != nil {
 		return err
 	}
-	if _, err := t.addDetail.Exec(oid, string(row.body), sumOfDetail(o, row.body).column(), row.packed, sumOfDetail(o, row.large).column()); err != nil {
+	if _, err := t.prepared[sqlAddDetail].Exec(oid, string(row.body), sumOfDetail(o, row.body).column(), row.packed, sumOfDetail(o, row.large).column()); err != nil {
 		return err
 	}
 	t.recent.put(oid, row)
 	t.newest.Store(oid)
 	if o.Attempt > 1 {
-		if _, err := t.supersede.Exec(o.Item, o.Trial, o.Attempt); err != nil {
+		if _, err := t.prepared[sqlSupersede].Exec(o.Item, o.Trial, o.Attempt); err != nil {
 			return err
 		}
 	}
@@ -115,12 +103,12 @@ func (t *tx) insertOutcome(row *outcomeRow) error {
 }
 
 func (t *tx) whyNotAdded(o outcome.Outcome) error {
-	var n int
-	row := t.conn.QueryRowContext(context.Background(), "SELECT count(*) FROM item WHERE id = ?1 AND (?2 = 0 OR seq = ?2)", o.Item, o.Seq)
-	if err := row.Scan(&n); err != nil {
+	const same = "SELECT count(*) FROM item WHERE id = ?1 AND (?2 = 0 OR seq = ?2)"
+	known, err := one[bool](context.Background(), t.view, same, o.Item, o.Seq)
+	switch {
+	case err != nil:
 		return err
-	}
-	if n == 0 {
+	case !known:
 		return badOutcome(o, ErrUnknown)
 	}
 	return badOutcome(o, ErrDuplicate)
@@ -170,10 +158,7 @@ func (q Query) depth() depth {
 // Measured: 1.6 s for 200,000 outcomes of 13 scores without detail, on two busy
 // cores.
 func (r *Reader) Outcomes(ctx context.Context, q Query) iter.Seq2[outcome.Outcome, error] {
-	return outcomes(Ahead(q.pages(ctx, r.path, r.db, r.packs)))
-}
-
-func outcomes(rows iter.Seq2[stored, error]) iter.Seq2[outcome.Outcome, error] {
+	rows := Ahead(func(last stored) ([]stored, error) { return r.page(ctx, q, last.Outcome) })
 	return func(yield func(outcome.Outcome, error) bool) {
 		for s, err := range rows {
 			if !yield(s.Outcome, err) {
@@ -183,41 +168,41 @@ func outcomes(rows iter.Seq2[stored, error]) iter.Seq2[outcome.Outcome, error] {
 	}
 }
 
-// pages returns what reads the page behind an outcome.
-func (q Query) pages(ctx context.Context, path string, db querier, p *packs) func(stored) ([]stored, error) {
-	return func(last stored) ([]stored, error) { return q.page(ctx, path, db, p, last.Outcome) }
+// page reads what follows the last outcome.
+func (v view) page(ctx context.Context, q Query, last outcome.Outcome) ([]stored, error) {
+	where, args := q.conditions("i.id >= ? AND NOT (i.id = ? AND (o.trial, o.attempt) <= (?, ?))",
+		last.Item, last.Item, last.Trial, last.Attempt)
+	// CROSS JOIN keeps the order of the loops: items by the index on id, then
+	// the outcomes of each, so that nothing is sorted.
+	return v.outcomes(ctx, q.depth(), "item i CROSS JOIN outcome o ON o.seq = i.seq",
+		where+" ORDER BY i.id, o.trial, o.attempt", maxPageRows, args...)
 }
 
-// page reads what follows the last outcome.
-func (q Query) page(ctx context.Context, path string, db querier, p *packs, last outcome.Outcome) ([]stored, error) {
-	where := []string{"i.id >= ?", "NOT (i.id = ? AND (o.trial, o.attempt) <= (?, ?))"}
-	args := []any{last.Item, last.Item, last.Trial, last.Attempt}
+// conditions adds those of the query to a condition with its arguments.
+func (q Query) conditions(where string, args ...any) (string, []any) {
 	if q.Item != "" {
-		where, args = append(where, "i.id = ?"), append(args, q.Item)
+		where, args = where+" AND i.id = ?", append(args, q.Item)
 	}
 	if q.Trial != 0 {
-		where, args = append(where, "o.trial = ?"), append(args, q.Trial)
+		where, args = where+" AND o.trial = ?", append(args, q.Trial)
 	}
 	if q.Newest {
-		where = append(where, "o.published & 8 = 0")
+		where += " AND o.published & 8 = 0"
 	}
 	if len(q.Classes) > 0 {
-		where = append(where, "o.class IN (?"+strings.Repeat(", ?", len(q.Classes)-1)+")")
+		where += " AND o.class IN (?" + strings.Repeat(", ?", len(q.Classes)-1) + ")"
 		for _, c := range q.Classes {
 			args = append(args, string(c))
 		}
 	}
-	// CROSS JOIN keeps the order of the loops: items by the index on id, then
-	// the outcomes of each, so that nothing is sorted.
-	return outcomePage(ctx, path, db, p, q.depth(), "item i CROSS JOIN outcome o ON o.seq = i.seq",
-		"WHERE "+strings.Join(where, " AND ")+" ORDER BY i.id, o.trial, o.attempt", maxPageRows, args...)
+	return where, args
 }
 
-// outcomePage reads outcomes until the rows end or the page is full.
-func outcomePage(ctx context.Context, path string, db querier, p *packs, d depth, from, where string, limit int, args ...any) (page []stored, err error) {
-	have, err := p.formOf(ctx, db)
+// outcomes reads outcomes until the rows end or the page is full.
+func (v view) outcomes(ctx context.Context, d depth, from, where string, limit int, args ...any) (page []stored, err error) {
+	have, err := v.form(ctx)
 	if err != nil {
-		return nil, faultOf(path, ErrRead, err)
+		return nil, err
 	}
 	columns := outcomeColumns + column(have.sums, "o.sum")
 	if d != shallow {
@@ -226,16 +211,16 @@ func outcomePage(ctx context.Context, path string, db querier, p *packs, d depth
 	if d >= judged {
 		columns += column(have.packs, "d.large, d.large_sum")
 	}
-	each := outcomeScan{depth: d, packs: p, from: db}
-	return queryPage(ctx, path, db, func(rows *sql.Rows) (s stored, _ int, err error) {
+	each := outcomeScan{view: v, depth: d}
+	return queryPage(ctx, v, func(rows *sql.Rows) (s stored, _ int, err error) {
 		if each.names == nil { // read after the rows, the list holds every one that they refer to
-			if each.names, err = readScoreNames(ctx, path, db); err != nil {
+			if each.names, err = v.scoreNames(ctx); err != nil {
 				return s, 0, err
 			}
 		}
 		s, err = each.scan(ctx, rows)
-		return s, s.bytes, faultOf(path, ErrDamaged, err)
-	}, "SELECT "+columns+" FROM "+from+" "+where+" LIMIT ?", append(args, limit)...)
+		return s, s.bytes, faultOf(v.path, ErrDamaged, err)
+	}, "SELECT "+columns+" FROM "+from+" WHERE "+where+" LIMIT ?", append(args, limit)...)
 }
 
 // scoresVersion is the first byte of encoded scores.
@@ -293,29 +278,17 @@ func appendScore(b []byte, w *scoreNames, s outcome.Score) []byte {
 }
 
 func flagsOf(s outcome.Score) byte {
-	var flags byte
-	if s.Ratio != nil {
-		flags |= hasRatio
+	exact := s.Value != nil && s.Ratio != nil && quotient(*s.Ratio) == *s.Value
+	return flag(s.Value != nil, hasValue) | flag(s.Ratio != nil, hasRatio) |
+		flag(s.Reason != "", hasReason) | flag(s.Value != nil && !exact, hasFloat) |
+		flag(s.Boolean, isBoolean) | flag(s.Vacuous, isVacuous) | flag(s.Weight != nil, hasWeight)
+}
+
+func flag(set bool, bit byte) byte {
+	if set {
+		return bit
 	}
-	if s.Value != nil {
-		flags |= hasValue
-		if s.Ratio == nil || quotient(*s.Ratio) != *s.Value {
-			flags |= hasFloat
-		}
-	}
-	if s.Reason != "" {
-		flags |= hasReason
-	}
-	if s.Weight != nil {
-		flags |= hasWeight
-	}
-	if s.Boolean {
-		flags |= isBoolean
-	}
-	if s.Vacuous {
-		flags |= isVacuous
-	}
-	return flags
+	return 0
 }
 
 // quotient is NaN where there is none, which equals no value.
@@ -368,9 +341,7 @@ type scoreDecoder struct {
 func (d *scoreDecoder) score(s *outcome.Score, value *float64) {
 	s.Name = d.word()
 	flags := d.bytes(1)[0]
-	if flags > knownFlags {
-		d.bad = true
-	}
+	d.bad = d.bad || flags > knownFlags
 	if flags&hasReason != 0 {
 		s.Reason = d.word()
 	}
@@ -379,16 +350,14 @@ func (d *scoreDecoder) score(s *outcome.Score, value *float64) {
 		*value = quotient(*s.Ratio)
 	}
 	if flags&hasFloat != 0 {
-		*value = math.Float64frombits(binary.LittleEndian.Uint64(d.bytes(8)))
+		*value = d.float()
 	}
 	if flags&hasValue != 0 {
 		s.Value = value
-		d.bad = d.bad || math.IsNaN(*value) || math.IsInf(*value, 0)
+		d.bad = d.bad || !isFinite(value)
 	}
 	if flags&hasWeight != 0 {
-		weight := math.Float64frombits(binary.LittleEndian.Uint64(d.bytes(8)))
-		s.Weight = &weight
-		d.bad = d.bad || math.IsNaN(weight) || math.IsInf(weight, 0)
+		s.Weight = new(d.float())
 	}
 	s.Boolean = flags&isBoolean != 0
 	s.Vacuous = flags&isVacuous != 0
@@ -405,24 +374,28 @@ func (d *scoreDecoder) bytes(n int) []byte {
 	return b
 }
 
+func (d *scoreDecoder) float() float64 {
+	v := math.Float64frombits(binary.LittleEndian.Uint64(d.bytes(8)))
+	d.bad = d.bad || !isFinite(&v)
+	return v
+}
+
 func (d *scoreDecoder) uvarint() uint64 {
 	v, n := binary.Uvarint(d.rest)
-	if n <= 0 {
-		d.bad, d.rest = true, nil
-		return 0
-	}
-	d.rest = d.rest[n:]
+	d.skip(n)
 	return v
 }
 
 func (d *scoreDecoder) varint() int64 {
 	v, n := binary.Varint(d.rest)
-	if n <= 0 {
-		d.bad, d.rest = true, nil
-		return 0
-	}
-	d.rest = d.rest[n:]
+	d.skip(n)
 	return v
+}
+
+// skip passes over a number of n bytes; none is an error.
+func (d *scoreDecoder) skip(n int) {
+	d.bad = d.bad || n <= 0
+	d.rest = d.rest[max(n, 0):]
 }
 
 func (d *scoreDecoder) word() string {
@@ -435,8 +408,7 @@ func (d *scoreDecoder) word() string {
 		return d.names[n-1]
 	}
 	length := d.uvarint()
-	if length > uint64(len(d.rest)) {
-		d.bad, d.rest = true, nil
+	if d.bad = d.bad || length > uint64(len(d.rest)); d.bad {
 		return ""
 	}
 	return string(d.bytes(int(length)))
@@ -455,8 +427,8 @@ type FailedItem struct {
 // there are no more. An item whose next attempt fails too is met again by a
 // call that begins before it.
 func (r *Reader) Failed(ctx context.Context, trial int, classes []outcome.Class, after int64, limit int) (page []FailedItem, err error) {
-	where, args := failedWhere(trial, classes)
-	return queryPage(ctx, r.path, r.db, func(rows *sql.Rows) (f FailedItem, _ int, err error) {
+	where, args := Query{Newest: true, Trial: trial, Classes: classes}.conditions(failed)
+	return queryPage(ctx, r.view, func(rows *sql.Rows) (f FailedItem, _ int, err error) {
 		return f, 0, rows.Scan(&f.Seq, &f.ID, &f.Attempt)
 	}, `SELECT o.seq, i.id, o.attempt FROM outcome o CROSS JOIN item i ON i.seq = o.seq
 		WHERE `+where+" AND o.seq > ? ORDER BY o.seq LIMIT ?", append(args, after, limit)...)
@@ -464,22 +436,9 @@ func (r *Reader) Failed(ctx context.Context, trial int, classes []outcome.Class,
 
 // CountFailed returns how many items Failed would return, in all trials.
 func (r *Reader) CountFailed(ctx context.Context, classes []outcome.Class) (n int64, err error) {
-	where, args := failedWhere(0, classes)
-	err = r.db.QueryRowContext(ctx, "SELECT count(*) FROM outcome o WHERE "+where, args...).Scan(&n)
-	return n, faultOf(r.path, ErrRead, err)
+	where, args := Query{Newest: true, Classes: classes}.conditions(failed)
+	return one[int64](ctx, r.view, "SELECT count(*) FROM outcome o WHERE "+where, args...)
 }
 
-// failedWhere selects the newest attempts that failed; trial 0 is every trial.
-func failedWhere(trial int, classes []outcome.Class) (string, []any) {
-	where, args := "o.published & 8 = 0 AND o.class <> ''", []any{}
-	if trial != 0 {
-		where, args = where+" AND o.trial = ?", append(args, trial)
-	}
-	if len(classes) > 0 {
-		where += " AND o.class IN (?" + strings.Repeat(", ?", len(classes)-1) + ")"
-		for _, c := range classes {
-			args = append(args, string(c))
-		}
-	}
-	return where, args
-}
+// failed is the condition of an outcome that failed.
+const failed = "o.class <> ''"

@@ -41,7 +41,7 @@ func TestRun_rowsAreSmall(t *testing.T) {
 		noError(t, run.Commit(t.Context(), testOutcome(n, 0)))
 	}
 	var size int
-	noError(t, run.db.QueryRow(`SELECT max(length(class) + length(tokens) + length(scores) + 8*8) FROM outcome`).Scan(&size))
+	noError(t, run.pool.QueryRow(`SELECT max(length(class) + length(tokens) + length(scores) + 8*8) FROM outcome`).Scan(&size))
 	if size > 250 { // 13 scores: 10 ratios of 5 bytes, the rest under 12; design allows 500
 		t.Errorf("a row has %d bytes", size)
 	}

@@ -122,53 +122,47 @@ func newPacks() (*packs, error) {
 	return &packs{contents: map[uint32][]byte{}, kinds: map[string]*packer{}, decoder: decoder}, err
 }
 
-// read makes known what the file has of dictionaries and this process has not seen. Of
-// the two copies, one that is not what was written is passed over.
-func (p *packs) read(ctx context.Context, q querier) error {
+// readDictionaries makes known what the file has of dictionaries and this process has not
+// seen. Of the two copies, one that is not what was written is passed over.
+func (v view) readDictionaries(ctx context.Context) error {
+	p := v.packs
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	rows, err := q.QueryContext(ctx, "SELECT id, kind, content, sum FROM dictionary WHERE id > ? ORDER BY id, copy", p.newest)
-	if err != nil {
-		return err
-	}
-	defer rows.Close() // its error is that of rows.Err
-	for rows.Next() {
+	_, err := queryPage(ctx, v, func(rows *sql.Rows) (none struct{}, _ int, err error) {
 		var id uint32
 		var kind string
 		var content []byte
 		var written sql.NullInt64
 		if err := rows.Scan(&id, &kind, &content, &written); err != nil {
-			return err
+			return none, 0, err
 		}
 		p.newest = max(p.newest, id) // its number is taken, also where it is damaged
 		if p.contents[id] == nil && sumOfDictionary(id, content).is(written, "a dictionary") == nil {
-			if err := p.add(kind, id, content); err != nil {
-				return err
-			}
+			err = p.add(kind, id, content)
 		}
-	}
-	return rows.Err()
+		return none, 0, err
+	}, "SELECT id, kind, content, sum FROM dictionary WHERE id > ? ORDER BY id, copy", p.newest)
+	return err
 }
 
 // known reads the dictionaries of a file that may be of version 1.
-func (p *packs) known(ctx context.Context, q querier) error {
-	have, err := p.formOf(ctx, q)
+func (v view) known(ctx context.Context) error {
+	have, err := v.form(ctx)
 	if err != nil || !have.packs {
 		return err
 	}
-	return p.read(ctx, q)
+	return v.readDictionaries(ctx)
 }
 
-// unpack returns the value that was packed, any other as it is. Dictionaries that came
-// since are read from q.
-func (p *packs) unpack(ctx context.Context, q querier, value []byte) ([]byte, error) {
+// unpack returns the value that was packed, any other as it is.
+func (v view) unpack(ctx context.Context, value []byte) ([]byte, error) {
 	if len(value) == 0 || value[0] != packedForm {
 		return value, nil
 	}
-	plain, err := p.decode(value[1:])
-	if errors.Is(err, zstd.ErrUnknownDictionary) {
-		if err = p.read(ctx, q); err == nil {
-			plain, err = p.decode(value[1:])
+	plain, err := v.packs.decode(value[1:])
+	if errors.Is(err, zstd.ErrUnknownDictionary) { // it may have come since
+		if err = v.readDictionaries(ctx); err == nil {
+			plain, err = v.packs.decode(value[1:])
 		}
 	}
 	if err != nil {
@@ -187,20 +181,16 @@ func (p *packs) decode(frame []byte) ([]byte, error) {
 // form is what the tables of a file have, which depends on who wrote it.
 type form struct{ sums, packs bool }
 
-func formOf(ctx context.Context, q querier) (f form, err error) {
-	err = q.QueryRowContext(ctx, "SELECT count(*) FILTER (WHERE name = 'sum'), count(*) FILTER (WHERE name = 'large') FROM pragma_table_info('detail')").
-		Scan(&f.sums, &f.packs)
-	return f, err
-}
-
-// formOf is asked of the file until it has the newest form, which does not change.
-func (p *packs) formOf(ctx context.Context, q querier) (form, error) {
-	if p.complete.Load() {
-		return form{sums: true, packs: true}, nil
+// form asks the file until it has the newest form, which does not change.
+func (v view) form(ctx context.Context) (have form, err error) {
+	newest := form{sums: true, packs: true}
+	if v.packs.complete.Load() {
+		return newest, nil
 	}
-	have, err := formOf(ctx, q)
-	p.complete.Store(err == nil && have == form{sums: true, packs: true})
-	return have, err
+	err = v.db.QueryRowContext(ctx, `SELECT count(*) FILTER (WHERE name = 'sum'), count(*) FILTER (WHERE name = 'large')
+		FROM pragma_table_info('detail')`).Scan(&have.sums, &have.packs)
+	v.packs.complete.Store(err == nil && have == newest)
+	return have, faultOf(v.path, ErrRead, err)
 }
 
 // column names columns that not every file has; NULL where this one has not.
@@ -213,7 +203,7 @@ func column(there bool, names string) string {
 
 // upgrade gives an older file what it lacks. Older programs refuse it then.
 func (t *tx) upgrade(ctx context.Context) error {
-	have, err := formOf(ctx, t.conn)
+	have, err := t.form(ctx)
 	if err != nil || have.packs {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -51,14 +50,17 @@ type Ack struct {
 	Bits Published
 }
 
-const sqlAcknowledge = "UPDATE outcome SET published = published | ? WHERE oid = ?"
+const (
+	sqlAcknowledge = "UPDATE outcome SET published = published | ? WHERE oid = ?"
+	sqlReset       = "UPDATE outcome SET published = published & ~? WHERE oid = ?"
+)
 
 // Ack records what was acknowledged: bits are added, so it is safe to repeat;
 // Reset takes them away. It shares transactions with Commit, and returns when it is
 // durable. Errors: ErrUnknown when there is no such outcome, and then none of
 // the given is recorded; otherwise as Commit.
 func (r *Run) Ack(ctx context.Context, acks ...Ack) error {
-	err := writeAll(ctx, r, 64*len(acks), acks, func(t *tx, i int) error { return t.acknowledgeOne(acks[i]) })
+	err := writeAll(ctx, r, 64*len(acks), acks, (*tx).acknowledgeOne)
 	for _, a := range acks {
 		if a.Bits.Has(Spans) { // scores need little of it
 			r.writer.tx.recent.drop(a.OID)
@@ -68,17 +70,22 @@ func (r *Run) Ack(ctx context.Context, acks ...Ack) error {
 }
 
 func (t *tx) acknowledgeOne(a Ack) error {
-	if a.Bits&^(All|Withdrawn) != 0 {
-		return fmt.Errorf("acknowledging outcome %d: no such bits: %d", a.OID, a.Bits)
+	known, err := changed(t.prepared[sqlAcknowledge].Exec(int64(a.Bits), a.OID))
+	if err := checkBits(a.Bits, known, err); err != nil {
+		return fmt.Errorf("acknowledging outcome %d: %w", a.OID, err)
 	}
-	result, err := t.acknowledge.Exec(int64(a.Bits), a.OID)
-	if err != nil {
-		return err
+	return nil
+}
+
+// checkBits refuses a change of bits that there are not, or of an outcome that was not known.
+func checkBits(bits Published, known bool, err error) error {
+	switch {
+	case bits&^(All|Withdrawn) != 0:
+		return fmt.Errorf("no such bits: %d", bits)
+	case err == nil && !known:
+		return ErrUnknown
 	}
-	if n, err := result.RowsAffected(); err != nil || n == 1 {
-		return err
-	}
-	return fmt.Errorf("acknowledging outcome %d: %w", a.OID, ErrUnknown)
+	return err
 }
 
 // Unpublished returns outcomes of which something is not acknowledged, newest
@@ -86,13 +93,13 @@ func (t *tx) acknowledgeOne(a Ack) error {
 // (0 is the beginning). A page holds at most limit outcomes and about 4 MiB,
 // but at least one; an empty one says that there are no more at present.
 func (r *Reader) Unpublished(ctx context.Context, after int64, limit int) ([]Pending, error) {
-	return r.pending(ctx, "o.published < 7", after, limit)
+	return r.pendingAfter(ctx, "o.published < 7", after, limit)
 }
 
 // Unpublished is that of a Reader; what was committed with CommitItem a moment ago is
 // not read again.
 func (r *Run) Unpublished(ctx context.Context, after int64, limit int) ([]Pending, error) {
-	page, err := queryPage(ctx, r.path, r.db, func(rows *sql.Rows) (s stored, _ int, err error) {
+	page, err := queryPage(ctx, r.view, func(rows *sql.Rows) (s stored, _ int, err error) {
 		return s, 0, rows.Scan(&s.oid, &s.published)
 	}, "SELECT oid, published FROM outcome WHERE published < 7 AND oid > ? ORDER BY oid LIMIT ?", after, limit)
 	if err != nil {
@@ -127,41 +134,35 @@ func (r *Run) Waiting(after int64, limit int) int {
 // acknowledged, and whose scores were not yet withdrawn: their scores are to be
 // deleted from Langfuse, then acknowledged as Withdrawn. Pages as Unpublished.
 func (r *Reader) Retracted(ctx context.Context, after int64, limit int) ([]Pending, error) {
-	return r.pending(ctx, "o.published BETWEEN 10 AND 15", after, limit)
+	return r.pendingAfter(ctx, "o.published BETWEEN 10 AND 15", after, limit)
 }
 
 // Committed returns all outcomes, superseded ones too, whatever was published
 // of them. Pages as Unpublished.
 func (r *Reader) Committed(ctx context.Context, after int64, limit int) ([]Pending, error) {
-	return r.pending(ctx, "TRUE", after, limit)
+	return r.pendingAfter(ctx, "TRUE", after, limit)
 }
 
 // Acknowledged returns the first outcomes, at most limit, of which Langfuse acknowledged the
 // bits, in order of commit and without their details. Where there are none that takes one pass
 // over the outcomes: about 0.1 s for 200,000.
 func (r *Reader) Acknowledged(ctx context.Context, bits Published, limit int) ([]Pending, error) {
-	page, err := outcomePage(ctx, r.path, r.db, r.packs, shallow, "outcome o JOIN item i ON i.seq = o.seq",
-		"WHERE o.published & ? <> 0 ORDER BY o.oid", limit, bits)
-	if err != nil {
-		return nil, err
-	}
-	return r.asPending(ctx, page)
+	return r.pending(ctx, shallow, "outcome o JOIN item i ON i.seq = o.seq", "o.published & ? <> 0", limit, bits)
 }
 
 // Attempts returns all attempts of an item in a trial, in order of commit,
 // without their details; none for an item that the run does not have.
 func (r *Reader) Attempts(ctx context.Context, item string, trial int) ([]Pending, error) {
-	page, err := outcomePage(ctx, r.path, r.db, r.packs, shallow, "item i JOIN outcome o ON o.seq = i.seq",
-		"WHERE i.id = ? AND o.trial = ? ORDER BY o.oid", maxPageRows, item, trial)
-	if err != nil {
-		return nil, err
-	}
-	return r.asPending(ctx, page)
+	return r.pending(ctx, shallow, "item i JOIN outcome o ON o.seq = i.seq", "i.id = ? AND o.trial = ?", maxPageRows, item, trial)
 }
 
-func (r *Reader) pending(ctx context.Context, which string, after int64, limit int) ([]Pending, error) {
-	page, err := outcomePage(ctx, r.path, r.db, r.packs, full, "outcome o JOIN item i ON i.seq = o.seq",
-		"WHERE "+which+" AND o.oid > ? ORDER BY o.oid", limit, after)
+// pendingAfter returns outcomes with their details, beginning after the one with that OID.
+func (r *Reader) pendingAfter(ctx context.Context, which string, after int64, limit int) ([]Pending, error) {
+	return r.pending(ctx, full, "outcome o JOIN item i ON i.seq = o.seq", which+" AND o.oid > ?", limit, after)
+}
+
+func (r *Reader) pending(ctx context.Context, d depth, from, where string, limit int, args ...any) ([]Pending, error) {
+	page, err := r.outcomes(ctx, d, from, where+" ORDER BY o.oid", limit, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -195,20 +196,21 @@ type Experiment struct {
 // hang on it: another id is an error that is ErrDuplicate. The url may change.
 // Otherwise errors as Commit.
 func (r *Run) SetExperiment(ctx context.Context, e Experiment) error {
-	if err := e.check(); err != nil {
-		return err
-	}
-	return r.writer.submit(ctx, 0, func(t *tx) error { return t.setExperiment(e) })
+	return r.recordExperiment(ctx, e, (*tx).setExperiment)
 }
 
 // ReplaceExperiment gives a trial another id, because Langfuse itself did: a run
 // that is deleted there and linked again gets a new one. What was sent under the
 // old id has to be sent again. Errors as Commit.
 func (r *Run) ReplaceExperiment(ctx context.Context, e Experiment) error {
+	return r.recordExperiment(ctx, e, (*tx).putExperiment)
+}
+
+func (r *Run) recordExperiment(ctx context.Context, e Experiment, put func(*tx, Experiment) error) error {
 	if err := e.check(); err != nil {
 		return err
 	}
-	return r.writer.submit(ctx, 0, func(t *tx) error { return t.putExperiment(e) })
+	return r.writer.submit(ctx, 0, func(t *tx) error { return put(t, e) })
 }
 
 func (e Experiment) check() error {
@@ -219,7 +221,7 @@ func (e Experiment) check() error {
 }
 
 func (t *tx) setExperiment(e Experiment) error {
-	known, ok, err := readExperiment(context.Background(), t.conn, e.Trial)
+	known, ok, err := t.Experiment(context.Background(), e.Trial)
 	if err != nil {
 		return err
 	}
@@ -235,18 +237,18 @@ func (t *tx) putExperiment(e Experiment) error {
 }
 
 // Experiment returns what SetExperiment recorded; ok is false before that.
-func (r *Reader) Experiment(ctx context.Context, trial int) (e Experiment, ok bool, err error) {
-	e, ok, err = readExperiment(ctx, r.db, trial)
-	return e, ok, faultOf(r.path, ErrRead, err)
+func (v view) Experiment(ctx context.Context, trial int) (e Experiment, ok bool, err error) {
+	found, err := v.experiments(ctx, "WHERE trial = ?", trial)
+	if err != nil || len(found) == 0 {
+		return Experiment{}, false, err
+	}
+	return found[0], true, nil
 }
 
-func readExperiment(ctx context.Context, q querier, trial int) (Experiment, bool, error) {
-	e := Experiment{Trial: trial}
-	err := q.QueryRowContext(ctx, "SELECT langfuse_id, url FROM experiment WHERE trial = ?", trial).Scan(&e.ID, &e.URL)
-	if errors.Is(err, sql.ErrNoRows) {
-		return Experiment{}, false, nil
-	}
-	return e, err == nil, err
+func (v view) experiments(ctx context.Context, where string, args ...any) ([]Experiment, error) {
+	return queryPage(ctx, v, func(rows *sql.Rows) (e Experiment, _ int, err error) {
+		return e, 0, rows.Scan(&e.Trial, &e.ID, &e.URL)
+	}, "SELECT trial, langfuse_id, url FROM experiment "+where, args...)
 }
 
 // Reset says what of the outcome OID Langfuse does not have after all.
@@ -263,36 +265,25 @@ type Reset struct {
 // the outcomes out again. All or nothing; safe to repeat. Errors: ErrUnknown
 // when there is no such outcome; otherwise as Commit.
 func (r *Run) Reset(ctx context.Context, resets ...Reset) error {
-	return writeAll(ctx, r, 64*len(resets), resets, func(t *tx, i int) error {
-		if err := t.reset(resets[i]); err != nil {
-			return fmt.Errorf("resetting outcome %d: %w", resets[i].OID, err)
+	return writeAll(ctx, r, 64*len(resets), resets, func(t *tx, one Reset) error {
+		if err := t.reset(one); err != nil {
+			return fmt.Errorf("resetting outcome %d: %w", one.OID, err)
 		}
 		return nil
 	})
 }
 
 func (t *tx) reset(reset Reset) error {
-	if reset.Bits&^(All|Withdrawn) != 0 {
-		return fmt.Errorf("no such bits: %d", reset.Bits)
-	}
-	result, err := t.conn.ExecContext(context.Background(), "UPDATE outcome SET published = published & ~? WHERE oid = ?", int64(reset.Bits), reset.OID)
-	if err != nil {
+	ctx, key := context.Background(), correctedKey(reset.OID)
+	known, err := changed(t.prepared[sqlReset].Exec(int64(reset.Bits), reset.OID))
+	if err := checkBits(reset.Bits, known, err); err != nil || reset.Corrected.IsZero() {
 		return err
 	}
-	if n, err := result.RowsAffected(); err != nil || n != 1 {
-		return errors.Join(err, ErrUnknown)
-	}
-	if reset.Corrected.IsZero() {
-		return nil
-	}
-	var known time.Time
-	if err := t.meta(correctedKey(reset.OID), &known); err != nil && !errors.Is(err, sql.ErrNoRows) {
+	before, _, err := optionalMeta[time.Time](ctx, t.view, key)
+	if err != nil || !reset.Corrected.After(before) {
 		return err
 	}
-	if !reset.Corrected.After(known) {
-		return nil
-	}
-	return t.setMeta(correctedKey(reset.OID), reset.Corrected.UTC())
+	return t.setMeta(key, reset.Corrected.UTC())
 }
 
 // correctedKey sorts as the OIDs do.
@@ -301,7 +292,7 @@ func correctedKey(oid int64) string { return fmt.Sprintf("corrected:%019d", oid)
 // corrected returns what Reset noted of the outcomes from one OID to another.
 func (r *Reader) corrected(ctx context.Context, from, to int64) (map[string]time.Time, error) {
 	at := map[string]time.Time{}
-	_, err := queryPage(ctx, r.path, r.db, func(rows *sql.Rows) (none struct{}, _ int, err error) {
+	_, err := queryPage(ctx, r.view, func(rows *sql.Rows) (none struct{}, _ int, err error) {
 		var key, text string
 		if err := rows.Scan(&key, &text); err != nil {
 			return none, 0, err
@@ -327,7 +318,7 @@ func (r *Run) SetDeleting(ctx context.Context, oid int64, scores []string) error
 
 // Deleting returns what SetDeleting recorded of an attempt.
 func (r *Reader) Deleting(ctx context.Context, oid int64) (scores []string, err error) {
-	scores, _, err = optionalMeta[[]string](ctx, r.path, r.db, deletingKey(oid))
+	scores, _, err = optionalMeta[[]string](ctx, r.view, deletingKey(oid))
 	return scores, err
 }
 
@@ -353,7 +344,7 @@ func (r *Run) SetTotals(ctx context.Context, t Totals) error {
 
 // Totals returns what SetTotals recorded; ok is false before that.
 func (r *Reader) Totals(ctx context.Context, trial int) (t Totals, ok bool, err error) {
-	t, ok, err = optionalMeta[Totals](ctx, r.path, r.db, totalsKey(trial))
+	t, ok, err = optionalMeta[Totals](ctx, r.view, totalsKey(trial))
 	t.Trial = trial
 	return t, ok, err
 }

@@ -29,17 +29,42 @@ const (
 // Reader reads a run, also while another process writes it. What it returns is
 // committed. Safe for concurrent use.
 type Reader struct {
-	path      string
-	db        *sql.DB
+	view
+	pool      *sql.DB
 	temporary string // a folder to remove at Close, if any
 	unlogged  bool   // the log is missing, see checkLog
-	packs     *packs
 }
 
-// querier is a database or a transaction.
+// view is a run file as one querier sees it.
+type view struct {
+	path  string
+	db    querier
+	packs *packs
+}
+
+// querier is a database, one of its connections or a transaction.
 type querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// newView returns the view of a run file of a known format.
+func newView(ctx context.Context, path string, db querier) (view, error) {
+	packs, err := newPacks()
+	v := view{path, db, packs}
+	if err == nil {
+		err = v.check(ctx)
+	}
+	if err == nil {
+		_ = v.known(ctx) // what cannot be unpacked without says so
+	}
+	return v, err
+}
+
+// one returns the only value of the only row of a query.
+func one[T any](ctx context.Context, v view, query string, args ...any) (value T, err error) {
+	err = v.db.QueryRowContext(ctx, query, args...).Scan(&value)
+	return value, faultOf(v.path, ErrRead, err)
 }
 
 // Load opens a run for reading only. It takes no lock and changes nothing, but
@@ -65,32 +90,25 @@ func Load(path string) (*Reader, error) {
 
 // rollBack lets SQLite take back what a killed process left half done.
 func rollBack(path string) error {
-	db, err := connect(path, 1, "mode=rw")
+	db, err := connect(path, "rw")
 	if err != nil {
 		return fault(path, ErrRead, err)
 	}
-	return errors.Join(check(context.Background(), path, db), db.Close())
+	return errors.Join(view{path: path, db: db}.check(context.Background()), db.Close())
 }
 
 func load(path string) (*Reader, error) {
-	db, err := connect(path, 8, "mode=ro", "cache_size(-1000)")
+	db, err := connect(path, "ro", "cache_size(-1000)")
 	if err != nil {
 		return nil, fault(path, ErrRead, err)
 	}
-	ctx := context.Background()
-	r := &Reader{path: path, db: db}
-	r.packs, err = newPacks()
-	if err == nil {
-		err = check(ctx, path, db)
-	}
-	if err == nil {
-		_ = r.packs.known(ctx, db) // what cannot be unpacked without says so
-	}
-	if err == nil {
-		err = checkMeta(ctx, path, db)
-	}
-	if err == nil {
-		err = checkLog(ctx, path, db)
+	ctx, r := context.Background(), &Reader{pool: db}
+	if r.view, err = newView(ctx, path, db); err == nil {
+		for _, check := range []func(context.Context) error{r.checkMeta, r.checkLog} {
+			if err == nil {
+				err = check(ctx)
+			}
+		}
 	}
 	if err == nil {
 		_, err = r.Header(ctx)
@@ -106,33 +124,23 @@ func (r *Reader) Path() string { return r.path }
 
 // Close closes the file. Safe to repeat.
 func (r *Reader) Close() error {
-	err := r.db.Close()
+	err := r.pool.Close()
 	if r.temporary != "" {
 		err = errors.Join(err, os.RemoveAll(r.temporary))
 	}
 	return err
 }
 
-// Header returns the header as it stands now; its fingerprint is set only when
-// the listing is complete.
-func (r *Reader) Header(ctx context.Context) (outcome.Header, error) {
-	return readHeader(ctx, r.path, r.db)
-}
-
 // Footer returns the footer; ok is false while there is none, because the run
 // is going on or was killed.
 func (r *Reader) Footer(ctx context.Context) (f outcome.Footer, ok bool, err error) {
-	return readFooter(ctx, r.path, r.db)
+	return optionalMeta[outcome.Footer](ctx, r.view, keyFooter)
 }
 
 // Check reads all of a file of up to 8 MiB: ErrDamaged says what it found. Of a
 // larger one damage shows when the rows are read.
 func (r *Reader) Check(ctx context.Context) error {
-	info, err := os.Stat(r.path)
-	if err != nil || info.Size() > quickCheckLimit {
-		return faultOf(r.path, ErrRead, err)
-	}
-	if err := quickCheck(ctx, r.path, r.db); err != nil {
+	if small, err := r.quickCheck(ctx); err != nil || !small {
 		return err
 	}
 	for item, err := range r.Items(ctx) {
@@ -186,22 +194,17 @@ func (r *Reader) Counts(ctx context.Context) (Counts, error) {
 
 // CountItems returns how many items were listed so far.
 func (r *Reader) CountItems(ctx context.Context) (int64, error) {
-	var n int64
-	err := r.db.QueryRowContext(ctx, "SELECT count(*) FROM item").Scan(&n)
-	return n, faultOf(r.path, ErrRead, err)
+	return one[int64](ctx, r.view, "SELECT count(*) FROM item")
 }
 
-func readHeader(ctx context.Context, path string, q querier) (outcome.Header, error) {
-	var h outcome.Header
-	err := readMeta(ctx, path, q, keyHeader, &h)
-	if errors.Is(err, sql.ErrNoRows) {
-		return h, fault(path, ErrDamaged, errors.New("it has no header"))
+// Header returns the header as it stands now; its fingerprint is set only when
+// the listing is complete.
+func (v view) Header(ctx context.Context) (outcome.Header, error) {
+	h, there, err := optionalMeta[outcome.Header](ctx, v, keyHeader)
+	if err == nil && !there {
+		err = fault(v.path, ErrDamaged, errors.New("it has no header"))
 	}
-	return h, faultOf(path, ErrRead, err)
-}
-
-func readFooter(ctx context.Context, path string, q querier) (outcome.Footer, bool, error) {
-	return optionalMeta[outcome.Footer](ctx, path, q, keyFooter)
+	return h, err
 }
 
 // maxMeta bounds the header, and everything else of which a run has one.
@@ -209,65 +212,68 @@ const maxMeta = 4 << 20
 
 // checkMeta refuses a file with a larger value without reading it. Looking for a key
 // would read it; this goes through the table.
-func checkMeta(ctx context.Context, path string, q querier) error {
+func (v view) checkMeta(ctx context.Context) error {
 	var key string
 	var size int64
-	err := q.QueryRowContext(ctx, "SELECT substr(key, 1, 40), octet_length(value) FROM meta WHERE octet_length(value) > ?", maxMeta).Scan(&key, &size)
+	const larger = "SELECT substr(key, 1, 40), octet_length(value) FROM meta WHERE octet_length(value) > ?"
+	err := v.db.QueryRowContext(ctx, larger, maxMeta).Scan(&key, &size)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return nil
 	case err != nil:
-		return faultOf(path, ErrRead, err)
+		return faultOf(v.path, ErrRead, err)
 	}
-	return fault(path, ErrDamaged, fmt.Errorf("%s: it has %d bytes, more than %d", key, size, maxMeta))
+	return fault(v.path, ErrDamaged, fmt.Errorf("%s: it has %d bytes, more than %d", key, size, maxMeta))
 }
 
 // checkLog notices that the log beside the file is gone with what was committed last:
 // a copy without it, or a cleaner. The file says so from the first commit of a writer
 // to its end, in itself; see tx.markLog.
-func checkLog(ctx context.Context, path string, q querier) error {
+func (v view) checkLog(ctx context.Context) error {
 	for range 3 { // a writer may end between one look and the other
-		var marked bool
-		if err := q.QueryRowContext(ctx, "SELECT count(*) FROM meta WHERE key = ?", keyLog).Scan(&marked); err != nil {
-			return faultOf(path, ErrRead, err)
+		marked, err := one[bool](ctx, v, "SELECT count(*) FROM meta WHERE key = ?", keyLog)
+		if err != nil || !marked {
+			return err
 		}
-		info, err := os.Stat(path + "-wal")
-		if !marked || err == nil && info.Size() > 0 || ignoreMissing(err) != nil {
-			return faultOf(path, ErrRead, ignoreMissing(err))
+		info, err := os.Stat(v.path + "-wal")
+		if err == nil && info.Size() > 0 || ignoreMissing(err) != nil {
+			return faultOf(v.path, ErrRead, err)
 		}
 	}
-	return fault(path, ErrDamaged, fmt.Errorf("the log %s-wal is missing, and what was committed last with it", path))
+	return fault(v.path, ErrDamaged, fmt.Errorf("the log %s-wal is missing, and what was committed last with it", v.path))
 }
 
-// readMeta returns sql.ErrNoRows if there is no such key, and an ErrDamaged if
+// meta returns sql.ErrNoRows if there is no such key, and an ErrDamaged if
 // its value is no JSON of the right form.
-func readMeta(ctx context.Context, path string, q querier, key string, into any) error {
+func (v view) meta(ctx context.Context, key string, into any) error {
 	var text string
-	if err := q.QueryRowContext(ctx, "SELECT value FROM meta WHERE key = ?", key).Scan(&text); err != nil {
+	if err := v.db.QueryRowContext(ctx, "SELECT value FROM meta WHERE key = ?", key).Scan(&text); err != nil {
 		return err
 	}
 	if err := json.Unmarshal([]byte(text), into); err != nil {
-		return fault(path, ErrDamaged, fmt.Errorf("%s: %w", key, err))
+		return fault(v.path, ErrDamaged, fmt.Errorf("%s: %w", key, err))
 	}
 	return nil
 }
 
-// optionalMeta is readMeta of a key that may not be there.
-func optionalMeta[T any](ctx context.Context, path string, q querier, key string) (value T, ok bool, err error) {
-	err = readMeta(ctx, path, q, key, &value)
+// optionalMeta is view.meta of a key that may not be there.
+func optionalMeta[T any](ctx context.Context, v view, key string) (value T, ok bool, err error) {
+	err = v.meta(ctx, key, &value)
 	if errors.Is(err, sql.ErrNoRows) {
 		return value, false, nil
 	}
-	return value, err == nil, faultOf(path, ErrRead, err)
+	return value, err == nil, faultOf(v.path, ErrRead, err)
 }
 
 // queryPage reads rows until they end or have maxPageBytes; scan also returns the size of a row.
-func queryPage[T any](ctx context.Context, path string, q querier, scan func(*sql.Rows) (T, int, error), query string, args ...any) (page []T, err error) {
-	rows, err := q.QueryContext(ctx, query, args...)
+func queryPage[T any](
+	ctx context.Context, v view, scan func(*sql.Rows) (T, int, error), query string, args ...any,
+) (page []T, err error) {
+	rows, err := v.db.QueryContext(ctx, query, args...)
 	if err != nil {
-		return nil, faultOf(path, ErrRead, err)
+		return nil, faultOf(v.path, ErrRead, err)
 	}
-	defer func() { err = faultOf(path, ErrRead, errors.Join(err, rows.Close())) }()
+	defer func() { err = faultOf(v.path, ErrRead, errors.Join(err, rows.Close())) }()
 	for size := 0; size < maxPageBytes && rows.Next(); {
 		row, bytes, err := scan(rows)
 		if err != nil {
@@ -279,32 +285,14 @@ func queryPage[T any](ctx context.Context, path string, q querier, scan func(*sq
 }
 
 // pages returns the rows of one page after another; next is given the last row of the page before.
-func pages[T any](next func(last T) ([]T, error)) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		var last, none T
-		for {
-			page, err := next(last)
-			if err != nil {
-				yield(none, err)
-				return
-			}
-			for _, row := range page {
-				if !yield(row, nil) {
-					return
-				}
-			}
-			if len(page) == 0 {
-				return
-			}
-			last = page[len(page)-1]
-		}
-	}
-}
+func pages[T any](next func(last T) ([]T, error)) iter.Seq2[T, error] { return paged(next, false) }
 
 // Ahead returns the rows of one page after another, and reads the next page while the
 // rows of one are looked at; next is given the last row of the page before. An empty
 // page is the end, and so is an error. No read is left behind.
-func Ahead[T any](next func(last T) ([]T, error)) iter.Seq2[T, error] {
+func Ahead[T any](next func(last T) ([]T, error)) iter.Seq2[T, error] { return paged(next, true) }
+
+func paged[T any](next func(last T) ([]T, error), ahead bool) iter.Seq2[T, error] {
 	type page struct {
 		rows []T
 		err  error
@@ -312,22 +300,30 @@ func Ahead[T any](next func(last T) ([]T, error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		coming := make(chan page, 1)
 		read := func(last T) { rows, err := next(last); coming <- page{rows, err} }
-		var none T
-		go read(none)
+		var last T
+		read(last)
 		for {
 			now := <-coming
 			if now.err != nil {
+				var none T
 				yield(none, now.err)
 			}
 			if now.err != nil || len(now.rows) == 0 {
 				return
 			}
-			go read(now.rows[len(now.rows)-1])
+			if last = now.rows[len(now.rows)-1]; ahead {
+				go read(last)
+			}
 			for _, row := range now.rows {
 				if !yield(row, nil) {
-					<-coming // nobody reads any more
+					if ahead {
+						<-coming // nobody reads any more
+					}
 					return
 				}
+			}
+			if !ahead {
+				read(last)
 			}
 		}
 	}
@@ -367,16 +363,15 @@ func openExport(ctx context.Context, f *files.File, otherwise error) (*Reader, e
 	if err != nil {
 		return nil, fault(f.Name(), ErrWrite, err)
 	}
-	imported, err := importInto(ctx, in, f.Name(), folder)
-	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(folder))
+	imported := filepath.Join(folder, "imported")
+	if err = Import(ctx, in, f.Name(), imported); err == nil {
+		var r *Reader
+		if r, err = Load(imported); err == nil {
+			r.path, r.temporary = f.Name(), folder
+			return r, nil
+		}
 	}
-	r, err := Load(imported)
-	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(folder))
-	}
-	r.path, r.temporary = f.Name(), folder
-	return r, nil
+	return nil, errors.Join(err, os.RemoveAll(folder))
 }
 
 // Entry is a run in a list. If Err is set, the rest says what could be read.

@@ -19,7 +19,7 @@ func TestLoad_halfDone(t *testing.T) {
 
 	// A transaction in the journal mode of a closed run, cut off while its pages
 	// were written: the file and its journal are copied in the middle of it.
-	db, err := connect(path, 1, "mode=rw", "cache_size(1)", "cache_spill(1)")
+	db, err := connect(path, "rw", "cache_size(1)", "cache_spill(1)")
 	noError(t, err)
 	_, err = db.Exec("BEGIN IMMEDIATE")
 	noError(t, err)

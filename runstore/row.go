@@ -24,7 +24,7 @@ import (
 type outcomeRow struct {
 	outcome.Outcome
 	started, ended sql.NullInt64
-	tokens         sql.NullString
+	tokens         json.RawMessage
 	body, large    []byte
 	packed         []byte          // large, as it is written
 	size           int             // of body and large, which are let go when written
@@ -66,7 +66,7 @@ func newOutcomeRow(o outcome.Outcome, scratch []byte) (*outcomeRow, error) {
 	o.Started, o.Ended = instant(row.started), instant(row.ended)
 	if o.Usage != (outcome.Usage{}) {
 		u := o.Usage
-		row.tokens = sql.NullString{String: fmt.Sprintf("[%d,%d,%d,%d]", u.Input, u.Output, u.Cached, u.Reasoning), Valid: true}
+		row.tokens = fmt.Appendf(nil, "[%d,%d,%d,%d]", u.Input, u.Output, u.Cached, u.Reasoning)
 	}
 	err := compactAll(&o.Detail)
 	if err == nil {
@@ -91,11 +91,11 @@ func checkOutcome(o outcome.Outcome) error {
 	if (o.Class == outcome.OK) != (o.Failure == nil) {
 		problems = append(problems, fmt.Errorf("class is %q, and failure must be set exactly when it is not empty", o.Class))
 	}
-	if o.CostUSD != nil && !isFinite(*o.CostUSD) {
+	if !isFinite(o.CostUSD) {
 		problems = append(problems, errors.New("its cost is no finite number"))
 	}
 	for _, s := range o.Scores {
-		if s.Value != nil && !isFinite(*s.Value) || s.Weight != nil && !isFinite(*s.Weight) {
+		if !isFinite(s.Value) || !isFinite(s.Weight) {
 			problems = append(problems, fmt.Errorf("score %s is no finite number; an undefined one has no value", s.Name))
 		}
 	}
@@ -107,7 +107,8 @@ func checkOutcome(o outcome.Outcome) error {
 	return errors.Join(problems...)
 }
 
-func isFinite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+// isFinite reports whether a number is finite, or not there.
+func isFinite(v *float64) bool { return v == nil || !math.IsNaN(*v) && !math.IsInf(*v, 0) }
 
 func nanoseconds(t time.Time) sql.NullInt64 {
 	if t.IsZero() {
@@ -205,7 +206,7 @@ func decodeDetail(text, rest []byte, o *outcome.Outcome, d depth) error {
 // readBriefly reads what sums need, without what is large and without the counts of notes:
 // several times as fast as all of it. False is of a text that it cannot read so.
 func (b *body) readBriefly(text []byte) bool {
-	if !textutil.ValidJSON(text) {
+	if !textutil.ValidJSON(text) || text[0] != '{' {
 		return false
 	}
 	known := true
@@ -214,34 +215,41 @@ func (b *body) readBriefly(text []byte) bool {
 		known = known && err == nil
 		return n
 	}
-	rest := textutil.AppendJSONMembers(make([]byte, 0, 128), text, func(rest []byte, key string, value json.RawMessage) ([]byte, bool) {
-		switch key {
-		case "output", "calls", "explanation":
-		case "notes":
+	rest := append(make([]byte, 0, 128), '{')
+	for key, value := range textutil.RawJSONMembers(text) {
+		switch string(key) {
+		case `"output"`, `"calls"`, `"explanation"`:
+		case `"notes"`:
 			for one := range textutil.JSONElements(value) {
-				var n note
-				for key, value := range textutil.RawJSONMembers(one) {
-					if string(key) == `"comment"` {
-						n.Comment = textutil.JSONText(value)
-					}
-				}
-				b.Notes = append(b.Notes, n)
+				b.Notes = append(b.Notes, readNote(one))
 			}
-		case "groups":
+		case `"groups"`:
 			for one := range textutil.JSONElements(value) {
 				b.Groups = append(b.Groups, readGroup(one, number))
 			}
-		case "counts":
+		case `"counts"`:
 			b.Counts = outcome.Counts{}
 			for key, value := range textutil.JSONMembers(value) {
 				b.Counts.Set(key, number(value))
 			}
 		default:
-			return append(rest, value...), true
+			if len(rest) > 1 {
+				rest = append(rest, ',')
+			}
+			rest = append(append(append(rest, key...), ':'), value...)
 		}
-		return rest, false
-	})
+	}
+	rest = append(rest, '}')
 	return known && (len(rest) == 2 || json.Unmarshal(rest, b) == nil)
+}
+
+func readNote(raw []byte) (n note) {
+	for key, value := range textutil.RawJSONMembers(raw) {
+		if string(key) == `"comment"` {
+			n.Comment = textutil.JSONText(value)
+		}
+	}
+	return n
 }
 
 func readGroup(raw []byte, number func(json.RawMessage) int64) (g outcome.Group) {
@@ -283,13 +291,12 @@ type stored struct {
 
 const outcomeColumns = "o.oid, o.published, i.id, o.seq, o.trial, o.attempt, o.class, o.started, o.ended, o.latency, o.tokens, o.cost, o.scores"
 
-// outcomeScan reads the rows of outcomePage: outcomeColumns and the checksum; but
+// outcomeScan reads the rows of view.outcomes: outcomeColumns and the checksum; but
 // where it is shallow, also those of the detail, and from judged on, what is large.
 type outcomeScan struct {
+	view
 	depth depth
 	names *scoreNames
-	packs *packs
-	from  querier // of dictionaries
 }
 
 func (c outcomeScan) scan(ctx context.Context, rows *sql.Rows) (stored, error) {
@@ -318,7 +325,7 @@ func (c outcomeScan) scan(ctx context.Context, rows *sql.Rows) (stored, error) {
 	var rest []byte
 	if err == nil && c.depth != shallow {
 		if err = sumOfDetail(s.Outcome, text).is(below, "its detail"); err == nil {
-			rest, err = c.packs.unpack(ctx, c.from, packed)
+			rest, err = c.unpack(ctx, packed)
 		}
 		if err == nil && rest != nil {
 			err = sumOfDetail(s.Outcome, rest).is(beside, "its output")

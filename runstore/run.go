@@ -39,13 +39,17 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
 	"extraction-experiment/internal/files"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 )
 
@@ -53,7 +57,7 @@ import (
 // concurrent use.
 type Run struct {
 	*Reader
-	lock    *lock
+	lock    *os.File
 	writer  *writer
 	scratch sync.Pool // of *[]byte: what an outcome has that is large, until it is written
 }
@@ -75,15 +79,8 @@ func Create(path string, h outcome.Header) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	if h.Format == 0 {
-		h.Format = outcome.FormatVersion
-	}
-	err = removeUnfinished(path)
-	if err == nil {
-		err = place(path, h)
-	}
-	if err != nil {
-		return nil, errors.Join(err, l.release())
+	if err := place(path, h); err != nil {
+		return nil, errors.Join(err, unlock(l))
 	}
 	return open(path, l)
 }
@@ -104,74 +101,53 @@ func Open(path string) (*Run, error) {
 }
 
 // open opens the run at path, whose lock is held; it releases it on an error.
-func open(path string, l *lock) (*Run, error) {
+func open(path string, l *os.File) (*Run, error) {
 	// The writer comes first: it recovers what a crash left in the log.
 	w, err := startWriter(path)
 	if err != nil {
-		return nil, errors.Join(err, l.release())
+		return nil, errors.Join(err, unlock(l))
 	}
 	r, err := Load(path)
 	if err == nil {
-		if err = r.packs.known(context.Background(), r.db); err != nil {
+		if err = r.known(context.Background()); err != nil {
 			err = errors.Join(faultOf(path, ErrDamaged, err), r.Close())
 		}
 	}
 	if err != nil {
-		return nil, errors.Join(err, w.close(), l.release())
+		return nil, errors.Join(err, w.close(), unlock(l))
 	}
 	return &Run{Reader: r, lock: l, writer: w}, nil
 }
-
-// unfinished ends the name of a run with the file that it is built in.
-const unfinished = ".new-"
 
 // removeUnfinished removes what killed processes left that were creating the run at
 // path, whose lock is held.
 func removeUnfinished(path string) error {
 	entries, err := os.ReadDir(filepath.Dir(path))
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), filepath.Base(path)+unfinished) {
+		if files.IsNew(e.Name(), path) {
 			err = errors.Join(err, ignoreMissing(os.Remove(filepath.Join(filepath.Dir(path), e.Name()))))
 		}
 	}
-	return faultOf(path, ErrWrite, err)
+	return err
 }
 
-// place builds a run in a temporary file and gives it its name.
+// place builds a run in a file that gets its name when it is complete. The lock is held.
 func place(path string, h outcome.Header) error {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+unfinished+"*")
+	if _, err := os.Lstat(path); err == nil { // made since Create looked
+		return fault(path, ErrExists, nil)
+	}
+	if h.Format == 0 {
+		h.Format = outcome.FormatVersion
+	}
+	err := removeUnfinished(path)
+	if err == nil {
+		err = files.Write(path, func(w io.Writer) error { return build(w.(*os.File).Name(), h) })
+	}
+	if err == nil {
+		err = files.SyncFolder(filepath.Dir(path))
+	}
 	if err != nil {
 		return fault(path, ErrWrite, err)
-	}
-	err = f.Close()
-	if err == nil {
-		err = build(f.Name(), h)
-	}
-	if err != nil {
-		return fault(path, ErrWrite, errors.Join(err, os.Remove(f.Name())))
-	}
-	return rename(f.Name(), path)
-}
-
-// rename gives the file a name that must be free, and makes that durable. The
-// old name is gone afterwards, also on an error.
-func rename(from, to string) error {
-	err := os.Link(from, to)
-	if err == nil || errors.Is(err, os.ErrExist) {
-		err = errors.Join(err, os.Remove(from))
-	} else if _, there := os.Lstat(to); there == nil {
-		err = errors.Join(os.ErrExist, os.Remove(from))
-	} else if err = os.Rename(from, to); err != nil { // a file system without hard links
-		err = errors.Join(err, os.Remove(from))
-	}
-	if errors.Is(err, os.ErrExist) {
-		return fault(to, ErrExists, nil)
-	}
-	if err == nil {
-		err = syncFolder(filepath.Dir(to))
-	}
-	if err != nil {
-		return fault(to, ErrWrite, err)
 	}
 	return nil
 }
@@ -187,41 +163,31 @@ func isFile(path string) error {
 	return nil
 }
 
-// SetHeader replaces the header. The uid of a run never changes, because every
-// id in Langfuse derives from it. Errors as Commit.
-func (r *Run) SetHeader(ctx context.Context, h outcome.Header) error {
-	return r.changeHeader(ctx, func(old *outcome.Header) error {
-		if h.RunUID != old.RunUID {
-			return fmt.Errorf("changing the header: run_uid is %q and stays so, not %q", old.RunUID, h.RunUID)
-		}
-		*old = h
-		return nil
-	})
-}
-
 // CompleteListing records that every item is in the run, by its fingerprint:
 // see Hashes and Reader.Listed. Safe to repeat. Errors as Commit.
 func (r *Run) CompleteListing(ctx context.Context, fingerprint string) error {
 	if fingerprint == "" {
 		return errors.New("completing the listing: the fingerprint is empty")
 	}
-	return r.changeHeader(ctx, func(h *outcome.Header) error {
-		h.Dataset.Fingerprint = fingerprint
-		return nil
-	})
+	return r.ChangeHeader(ctx, func(h *outcome.Header) { h.Dataset.Fingerprint = fingerprint })
 }
 
-func (r *Run) changeHeader(ctx context.Context, change func(*outcome.Header) error) error {
-	return r.writer.submit(ctx, 0, func(t *tx) error {
-		var h outcome.Header
-		if err := t.meta(keyHeader, &h); err != nil {
-			return err
-		}
-		if err := change(&h); err != nil {
-			return err
-		}
-		return t.setMeta(keyHeader, h)
-	})
+// ChangeHeader changes the header. The uid of a run never changes, because every
+// id in Langfuse derives from it. Errors as Commit.
+func (r *Run) ChangeHeader(ctx context.Context, change func(*outcome.Header)) error {
+	return r.writer.submit(ctx, 0, func(t *tx) error { return t.changeHeader(change) })
+}
+
+func (t *tx) changeHeader(change func(*outcome.Header)) error {
+	h, err := t.Header(context.Background())
+	if err != nil {
+		return err
+	}
+	uid := h.RunUID
+	if change(&h); h.RunUID != uid {
+		return fmt.Errorf("changing the header: run_uid is %q and stays so, not %q", uid, h.RunUID)
+	}
+	return t.setMeta(keyHeader, h)
 }
 
 // Finish writes the footer. Outcomes or items that are added later take it away
@@ -240,7 +206,7 @@ func (r *Run) Close() error {
 		return nil
 	}
 	read := r.Reader.Close()
-	return errors.Join(read, r.writer.close(), r.lock.release())
+	return errors.Join(read, r.writer.close(), unlock(r.lock))
 }
 
 // Extension ends the name of every run file.
@@ -248,7 +214,6 @@ const Extension = ".run"
 
 const (
 	runsFolder   = "runs"
-	maxPlain     = 80 // bytes of a name that is kept as it is
 	maxReadable  = 60 // bytes of the readable part of a name that is not
 	hashedSuffix = 16 // hex digits of sha256 behind the readable part
 )
@@ -270,53 +235,28 @@ func safeName(name string) string {
 	if name == "" {
 		return "_"
 	}
-	if isPlain(name) {
+	if plainName().MatchString(name) && !deviceName().MatchString(name) {
 		return name
 	}
 	sum := sha256.Sum256([]byte(name))
 	return readable(name) + "~" + hex.EncodeToString(sum[:])[:hashedSuffix]
 }
 
-func isPlain(name string) bool {
-	if len(name) > maxPlain || strings.HasSuffix(name, ".") || isReserved(name) {
-		return false
-	}
-	for i, c := range []byte(name) {
-		alphanumeric := 'a' <= c && c <= 'z' || '0' <= c && c <= '9'
-		if !alphanumeric && (i == 0 || c != '.' && c != '_' && c != '-') {
-			return false
-		}
-	}
-	return true
-}
+// plainName is a name that is kept as it is.
+var plainName = textutil.Pattern(`^[a-z0-9]([a-z0-9._-]{0,78}[a-z0-9_-])?$`)
 
-// isReserved reports whether Windows takes the name for a device, whatever
-// follows the first dot.
-func isReserved(name string) bool {
-	stem, _, _ := strings.Cut(name, ".")
-	switch stem {
-	case "con", "prn", "aux", "nul":
-		return true
-	}
-	port, isPort := strings.CutPrefix(stem, "com")
-	if !isPort {
-		port, isPort = strings.CutPrefix(stem, "lpt")
-	}
-	return isPort && len(port) == 1 && port[0] >= '0' && port[0] <= '9'
-}
+// deviceName is a name that Windows takes for a device, whatever follows the first dot.
+var deviceName = textutil.Pattern(`^(con|prn|aux|nul|(com|lpt)[0-9])(\.|$)`)
 
+// readable is what of a name is readable in that of a file.
 func readable(name string) string {
-	var b strings.Builder
-	for _, r := range strings.ToLower(name) {
+	name = strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || !unicode.IsLetter(r) && !unicode.IsDigit(r) {
-			r = '-'
+			return '-'
 		}
-		if b.Len()+utf8.RuneLen(r) > maxReadable {
-			break
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
+		return r
+	}, strings.ToLower(name))
+	return strings.TrimSuffix(textutil.Cut(name, maxReadable), "…")
 }
 
 // makeFolder creates the folder of a run file, for its owner only: documents
@@ -331,15 +271,10 @@ func makeFolder(path string) error {
 		return nil
 	}
 	ignore := filepath.Join(filepath.Dir(runs), ".gitignore")
-	f, err := os.OpenFile(ignore, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if errors.Is(err, fs.ErrExist) {
-		return nil
-	}
-	if err != nil {
+	if _, err := os.Lstat(ignore); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	_, err = f.WriteString("*\n")
-	return errors.Join(err, f.Close())
+	return os.WriteFile(ignore, []byte("*\n"), 0o644)
 }
 
 const keyPlace = "place"
@@ -352,21 +287,15 @@ func (r *Run) SetPlace(ctx context.Context, place string) error {
 
 // Place returns what SetPlace recorded; "" before that.
 func (r *Reader) Place(ctx context.Context) (place string, err error) {
-	place, _, err = optionalMeta[string](ctx, r.path, r.db, keyPlace)
+	place, _, err = optionalMeta[string](ctx, r.view, keyPlace)
 	return place, err
 }
 
-// lock is the writer's claim on a run file: an exclusive lock of the operating
-// system on a file beside it, which dies with the process. The run file itself
-// is not locked, because SQLite's own locks live there, and closing a second
-// descriptor of a file drops the POSIX locks of the whole process.
-type lock struct {
-	file *os.File
-	path string
-}
-
-// lockRun locks the run file at path, or fails with ErrLocked.
-func lockRun(path string) (*lock, error) {
+// lockRun locks the run file at path, or fails with ErrLocked. The claim of a writer is an
+// exclusive lock of the operating system on a file beside it, which dies with the process.
+// The run file itself is not locked, because SQLite's own locks live there, and closing a
+// second descriptor of a file drops the POSIX locks of the whole process.
+func lockRun(path string) (*os.File, error) {
 	name := path + ".lock"
 	for {
 		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
@@ -374,29 +303,25 @@ func lockRun(path string) (*lock, error) {
 			return nil, fault(path, ErrWrite, err)
 		}
 		held, err := lockPatiently(f)
-		if err != nil {
+		switch {
+		case err != nil:
 			return nil, fault(path, ErrWrite, errors.Join(fmt.Errorf("locking %s: %w", name, err), f.Close()))
-		}
-		if !held {
-			holder := heldBy(owner(f))
-			return nil, fault(path, ErrLocked, errors.Join(holder, f.Close()))
-		}
-		if !isCurrent(f, name) { // its last owner removed it between open and lock
-			if err := f.Close(); err != nil {
-				return nil, fault(path, ErrWrite, err)
+		case !held:
+			return nil, fault(path, ErrLocked, errors.Join(holder(f), f.Close()))
+		case isCurrent(f):
+			if err := sign(f); err != nil {
+				return nil, fault(path, ErrWrite, errors.Join(err, unlock(f)))
 			}
-			continue
+			return f, nil
 		}
-		l := &lock{f, name}
-		if err := l.sign(); err != nil {
-			return nil, fault(path, ErrWrite, errors.Join(err, l.release()))
+		if err := f.Close(); err != nil { // its last owner removed it between open and lock
+			return nil, fault(path, ErrWrite, err)
 		}
-		return l, nil
 	}
 }
 
 // lockPatiently tries again for a moment before it says that the lock is held:
-// who only looks at it (see look) holds it for an instant.
+// who only looks at it (see Writing) holds it for an instant.
 func lockPatiently(f *os.File) (held bool, err error) {
 	for range 20 {
 		if held, err = files.TryLock(f, true); held || err != nil {
@@ -408,46 +333,45 @@ func lockPatiently(f *os.File) (held bool, err error) {
 }
 
 // sign writes who holds the lock, for the message of whoever comes second.
-func (l *lock) sign() error {
-	if err := l.file.Truncate(0); err != nil {
+func sign(f *os.File) error {
+	if err := f.Truncate(0); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(l.file, "%d\n", os.Getpid())
+	_, err := fmt.Fprintf(f, "%d\n", os.Getpid())
 	return err
 }
 
-// release removes the lock file while it is still locked, then lets go of it.
-func (l *lock) release() error {
-	removed := removeLocked(l.path)
-	return errors.Join(removed, l.file.Close(), removeUnlocked(l.path))
-}
-
-func isCurrent(f *os.File, name string) bool {
-	held, err := f.Stat()
-	if err != nil {
-		return false
+// unlock removes the lock file while it is still locked, and lets go of it: afterwards the
+// name may belong to the next owner.
+func unlock(f *os.File) error {
+	if runtime.GOOS != "windows" {
+		return errors.Join(ignoreMissing(os.Remove(f.Name())), f.Close())
 	}
-	there, err := os.Stat(name)
-	return err == nil && os.SameFile(held, there)
-}
-
-// heldBy names the process that holds a lock, where it is known.
-func heldBy(pid string) error {
-	if pid == "" {
+	err := errors.Join(f.Close(), ignoreMissing(os.Remove(f.Name()))) // Windows removes no open file
+	if errors.Is(err, sharingViolation) {
 		return nil
 	}
-	return fmt.Errorf("process %s holds it", pid)
+	return err
 }
 
-// owner returns the number of the process that signed the lock, "" if it cannot
-// be read.
-func owner(f *os.File) string {
+// sharingViolation is what Windows says of a file that the next owner has open already.
+const sharingViolation = syscall.Errno(32)
+
+// isCurrent reports whether the file has still its name.
+func isCurrent(f *os.File) bool {
+	held, err := f.Stat()
+	there, gone := os.Stat(f.Name())
+	return err == nil && gone == nil && os.SameFile(held, there)
+}
+
+// holder names the process that signed the lock, if that can be read.
+func holder(f *os.File) error {
 	text, err := io.ReadAll(io.LimitReader(f, 32))
-	pid := strings.TrimSpace(string(text))
-	if err != nil || strings.Trim(pid, "0123456789") != "" {
-		return ""
+	pid, _ := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil || pid <= 0 {
+		return errors.New("another process writes it")
 	}
-	return pid
+	return fmt.Errorf("process %d writes it", pid)
 }
 
 func ignoreMissing(err error) error {
@@ -457,42 +381,25 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// Writing returns an error that is ErrLocked, with the id of the process, while
+// Writing returns a Fault that is ErrLocked, and whose Err names the process, while
 // one writes the run file at path; nil if none does, or if it cannot be told
 // because the lock beside the file may not be opened. It changes nothing and is
 // an answer of the instant: who must be alone with a run opens it.
 func Writing(path string) error {
-	pid, writing, err := look(path)
+	f, err := os.OpenFile(path+".lock", os.O_RDWR, 0)
 	switch {
-	case errors.Is(err, os.ErrPermission):
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission):
 		return nil
 	case err != nil:
 		return fault(path, ErrRead, err)
-	case writing:
-		return fault(path, ErrLocked, heldBy(pid))
+	}
+	defer f.Close()                      // nothing is written
+	free, err := files.TryLock(f, false) // beside others who look; it is let go of at once
+	switch {
+	case err != nil:
+		return fault(path, ErrRead, fmt.Errorf("looking at its lock: %w", err))
+	case !free:
+		return fault(path, ErrLocked, holder(f))
 	}
 	return nil
-}
-
-// Writer reports whether a process, this one or another, is writing the run just
-// now, and its number where it is known.
-func (r *Reader) Writer() (pid string, writing bool, err error) {
-	pid, writing, err = look(r.path)
-	return pid, writing, faultOf(r.path, ErrRead, err)
-}
-
-// look tries the lock of the run file at path, beside others who look; it is let
-// go of at once.
-func look(path string) (pid string, writing bool, err error) {
-	f, err := os.OpenFile(path+".lock", os.O_RDWR, 0)
-	if err != nil {
-		return "", false, ignoreMissing(err)
-	}
-	held, err := files.TryLock(f, false)
-	if err != nil {
-		err = fmt.Errorf("looking at its lock: %w", err)
-	} else if !held {
-		writing, pid = true, owner(f)
-	}
-	return pid, writing, errors.Join(err, f.Close())
 }

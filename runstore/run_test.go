@@ -69,9 +69,7 @@ func TestRun_headerFooterListing(t *testing.T) {
 	if listed, err := run.Listed(ctx); err != nil || !listed {
 		t.Errorf("listed %v %v after it is", listed, err)
 	}
-	h := testHeader()
-	h.RunUID = "other"
-	if err := run.SetHeader(ctx, h); err == nil {
+	if err := run.ChangeHeader(ctx, func(h *outcome.Header) { h.RunUID = "other" }); err == nil {
 		t.Error("the uid of the run was changed")
 	}
 	footer := outcome.Footer{Status: outcome.Interrupted, Planned: 2, Ended: testTime}
@@ -147,13 +145,13 @@ func TestRun_closeFlushesOrRefuses(t *testing.T) {
 func TestCreate_afterKill(t *testing.T) {
 	folder := t.TempDir()
 	path := filepath.Join(folder, "a[1].run")
-	for _, name := range []string{"a[1].run.new-123", "a[1].run.new-123-journal", "a[1].run.newer", "b.run.new-1"} {
+	for _, name := range []string{".a[1].run.new-123", ".a[1].run.new-123-journal", ".a[1].run.newer", ".b.run.new-1"} {
 		noError(t, os.WriteFile(filepath.Join(folder, name), nil, 0o600))
 	}
 	run, err := Create(path, testHeader())
 	noError(t, err)
 	noError(t, run.Close())
-	if got, want := strings.Join(fileNames(t, folder), " "), "a[1].run a[1].run.newer b.run.new-1"; got != want {
+	if got, want := strings.Join(fileNames(t, folder), " "), ".a[1].run.newer .b.run.new-1 a[1].run"; got != want {
 		t.Errorf("left: %s, want %s", got, want)
 	}
 }

@@ -80,7 +80,7 @@ func TestExport_everyPageZeroed(t *testing.T) {
 			continue // an import takes its time
 		}
 		again := strings.Replace(path, Extension, fmt.Sprintf("-%d%s", at, Extension), 1)
-		if err := Import(t.Context(), strings.NewReader(text), again); err != nil {
+		if err := Import(t.Context(), strings.NewReader(text), "", again); err != nil {
 			t.Errorf("page %d: importing what was saved: %v", at/page, err)
 		}
 	}
@@ -167,7 +167,7 @@ func TestOpen_refusedKeepsLog(t *testing.T) {
 	noError(t, copyPlain(run.Path(), path))
 	noError(t, copyPlain(run.Path()+"-wal", path+"-wal"))
 	noError(t, run.Close())
-	db, err := connect(path, 1, "mode=rw")
+	db, err := connect(path, "rw")
 	noError(t, err)
 	tx, err := openTx(t.Context(), path, db)
 	noError(t, err)

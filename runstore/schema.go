@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"modernc.org/sqlite"
@@ -58,9 +57,10 @@ CREATE TABLE detail(oid INTEGER PRIMARY KEY, body TEXT NOT NULL, sum INTEGER);
 CREATE TABLE experiment(trial INTEGER PRIMARY KEY, langfuse_id TEXT NOT NULL, url TEXT NOT NULL);
 `
 
-// connect opens the SQLite file at path. The schema of a file that somebody
+// connect opens the SQLite file at path: "ro" for reading, "rw" for writing by one
+// connection, "rwc" also where there is none. The schema of a file that somebody
 // sent is not trusted: it cannot make SQLite run functions or write elsewhere.
-func connect(path string, connections int, pragmas ...string) (*sql.DB, error) {
+func connect(path, mode string, pragmas ...string) (*sql.DB, error) {
 	absolute, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
@@ -69,20 +69,19 @@ func connect(path string, connections int, pragmas ...string) (*sql.DB, error) {
 	if !strings.HasPrefix(slashed, "/") {
 		slashed = "/" + slashed
 	}
-	options := url.Values{"_defensive": {"1"}, "_error_rc": {"1"}, "_pragma": {"busy_timeout(10000)", "trusted_schema(0)"}}
-	for _, p := range pragmas {
-		if mode, isMode := strings.CutPrefix(p, "mode="); isMode {
-			options.Set("mode", mode)
-			continue
-		}
-		options.Add("_pragma", p)
+	options := url.Values{
+		"mode": {mode}, "_defensive": {"1"}, "_error_rc": {"1"},
+		"_pragma": append([]string{"busy_timeout(10000)", "trusted_schema(0)"}, pragmas...),
 	}
 	u := url.URL{Scheme: "file", Path: slashed, RawQuery: options.Encode()}
 	connector, err := sqlite.NewConnector(strings.Replace(u.String(), "file://", "file:", 1))
 	if err != nil {
 		return nil, err
 	}
-	db := sql.OpenDB(connector)
+	db, connections := sql.OpenDB(connector), 1
+	if mode == "ro" {
+		connections = 8
+	}
 	db.SetMaxOpenConns(connections)
 	db.SetMaxIdleConns(connections)
 	return db, nil
@@ -95,13 +94,12 @@ func build(path string, h outcome.Header) error {
 	if err != nil {
 		return err
 	}
-	db, err := connect(path, 1, "synchronous(FULL)", "journal_mode(DELETE)")
+	db, err := connect(path, "rw", "synchronous(FULL)", "journal_mode(DELETE)")
 	if err != nil {
 		return err
 	}
-	_, err = db.Exec("BEGIN;" + schema + schemaPacks +
-		"PRAGMA application_id=" + strconv.Itoa(applicationID) + ";" +
-		"PRAGMA user_version=" + strconv.Itoa(fileVersion) + ";")
+	_, err = db.Exec(fmt.Sprintf("BEGIN; %s %s PRAGMA application_id=%d; PRAGMA user_version=%d;",
+		schema, schemaPacks, applicationID, fileVersion))
 	if err == nil {
 		_, err = db.Exec("INSERT INTO meta(key, value) VALUES(?, ?)", keyHeader, header)
 	}
@@ -114,68 +112,60 @@ func build(path string, h outcome.Header) error {
 // check refuses what is not a run of a known format. The file is never opened
 // past SQLite: closing such a descriptor would drop the locks that SQLite holds
 // for other connections of this process.
-func check(ctx context.Context, path string, db querier) error {
-	var id, format int
-	err := db.QueryRowContext(ctx, "PRAGMA application_id").Scan(&id)
-	if sqliteCode(err) == sqlite3.SQLITE_NOTADB {
-		return fault(path, ErrNotRun, nil)
+func (v view) check(ctx context.Context) error {
+	id, err := one[int](ctx, v, "PRAGMA application_id")
+	switch {
+	case sqliteCode(err) == sqlite3.SQLITE_NOTADB:
+		return fault(v.path, ErrNotRun, nil)
+	case err != nil:
+		return err
+	case id != applicationID:
+		return fault(v.path, ErrNotRun, errors.New("it is the SQLite database of another program"))
 	}
-	if err != nil {
-		return faultOf(path, ErrRead, err)
+	format, err := one[int](ctx, v, "PRAGMA user_version")
+	switch {
+	case err != nil:
+		return err
+	case format > fileVersion:
+		return fault(v.path, ErrNewer, fmt.Errorf("format %d, and this program knows %d", format, fileVersion))
 	}
-	if id != applicationID {
-		return fault(path, ErrNotRun, errors.New("it is the SQLite database of another program"))
-	}
-	if err := db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&format); err != nil {
-		return faultOf(path, ErrRead, err)
-	}
-	if format > fileVersion {
-		return fault(path, ErrNewer, fmt.Errorf("format %d, and this program knows %d", format, fileVersion))
-	}
-	return checkLength(ctx, path, db)
+	return v.checkLength(ctx)
 }
 
 // checkLength recognises a file that was cut off. It says nothing while a
 // write-ahead log stands beside the file, which may hold the missing pages. A writer may
 // begin or end meanwhile: so the log is looked for last, and the length after the pages.
-func checkLength(ctx context.Context, path string, db querier) error {
-	var pages, size int64
-	if err := db.QueryRowContext(ctx, "SELECT page_count, page_size FROM pragma_page_count, pragma_page_size").Scan(&pages, &size); err != nil {
-		return faultOf(path, ErrRead, err)
-	}
-	info, err := os.Stat(path)
+func (v view) checkLength(ctx context.Context) error {
+	whole, err := one[int64](ctx, v, "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")
 	if err != nil {
-		return faultOf(path, ErrRead, err)
+		return err
 	}
-	if info.Size() >= pages*size {
-		return nil
+	var info os.FileInfo
+	for range 2 { // the log may just have been written back
+		if info, err = os.Stat(v.path); err != nil {
+			return faultOf(v.path, ErrRead, err)
+		}
+		if info.Size() >= whole {
+			return nil
+		}
+		if _, err := os.Stat(v.path + "-wal"); err == nil {
+			return nil
+		}
 	}
-	if _, err := os.Stat(path + "-wal"); err == nil {
-		return nil
-	}
-	if info, err = os.Stat(path); err != nil { // the log may just have been written back
-		return faultOf(path, ErrRead, err)
-	}
-	if info.Size() >= pages*size {
-		return nil
-	}
-	return fault(path, ErrDamaged, fmt.Errorf("it has %d of %d bytes", info.Size(), pages*size))
+	return fault(v.path, ErrDamaged, fmt.Errorf("it has %d of %d bytes", info.Size(), whole))
 }
 
 // quickCheck lets SQLite look at every page of a small file.
-func quickCheck(ctx context.Context, path string, db querier) error {
-	info, err := os.Stat(path)
+func (v view) quickCheck(ctx context.Context) (small bool, err error) {
+	info, err := os.Stat(v.path)
 	if err != nil || info.Size() > quickCheckLimit {
-		return faultOf(path, ErrRead, err)
+		return false, faultOf(v.path, ErrRead, err)
 	}
-	var found string
-	if err := db.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&found); err != nil {
-		return faultOf(path, ErrRead, err)
+	found, err := one[string](ctx, v, "PRAGMA quick_check(1)")
+	if err == nil && found != "ok" {
+		err = fault(v.path, ErrDamaged, errors.New(strings.ReplaceAll(found, "\n", " ")))
 	}
-	if found != "ok" {
-		return fault(path, ErrDamaged, errors.New(strings.ReplaceAll(found, "\n", " ")))
-	}
-	return nil
+	return true, err
 }
 
 // Names and reasons of scores repeat in every row, so that the rows refer to a
@@ -206,11 +196,12 @@ func (w *scoreNames) refer(word string) int {
 	return len(w.list)
 }
 
-func readScoreNames(ctx context.Context, path string, q querier) (*scoreNames, error) {
-	w := &scoreNames{index: map[string]int{}}
-	if err := readMeta(ctx, path, q, keyScoreNames, &w.list); err != nil && !errors.Is(err, sql.ErrNoRows) {
+func (v view) scoreNames(ctx context.Context) (*scoreNames, error) {
+	list, _, err := optionalMeta[[]string](ctx, v, keyScoreNames)
+	if err != nil {
 		return nil, err
 	}
+	w := &scoreNames{list: list, index: map[string]int{}}
 	for i, word := range w.list {
 		w.index[word] = i + 1
 	}

@@ -61,7 +61,7 @@ func TestSum_oneBit(t *testing.T) {
 // change lets SQL change a closed run, past everything that checks it.
 func change(t *testing.T, path, statement string) {
 	t.Helper()
-	db, err := connect(path, 1, "mode=rw")
+	db, err := connect(path, "rw")
 	noError(t, err)
 	_, err = db.Exec(statement)
 	noError(t, errors.Join(err, db.Close()))
@@ -80,7 +80,7 @@ func downgrade(t *testing.T, path string) {
 		details = append(details, string(text))
 	}
 	noError(t, r.Close())
-	db, err := connect(path, 1, "mode=rw")
+	db, err := connect(path, "rw")
 	noError(t, err)
 	for i, text := range details {
 		_, err = db.Exec("UPDATE detail SET body = ?, sum = NULL WHERE oid = ?", text, i+1)

@@ -50,15 +50,16 @@ type writer struct {
 	finished chan struct{} // closed when the goroutine has ended
 	failed   error         // owned by the goroutine until finished is closed
 
-	mu      sync.Mutex
-	stopped bool
-	senders sync.WaitGroup
-	changed chan struct{} // closed, and made anew, at every commit
+	stopping sync.Once
+	mu       sync.Mutex
+	stopped  bool
+	senders  sync.WaitGroup
+	changed  chan struct{} // closed, and made anew, at every commit
 }
 
 func startWriter(path string) (*writer, error) {
 	ctx := context.Background()
-	db, err := connect(path, 1, "mode=rw")
+	db, err := connect(path, "rw")
 	if err != nil {
 		return nil, fault(path, ErrWrite, err)
 	}
@@ -125,39 +126,30 @@ func (w *writer) loop() {
 
 // take returns the first write and what else waits, or comes soon, within the bounds.
 func (w *writer) take(first *write, more bool) []*write {
-	batch, bytes := []*write{first}, first.bytes
+	batch, bytes, gathers := []*write{first}, first.bytes, more && first.shares
 	var over <-chan time.Time
-	if more && first.shares {
+	if gathers {
 		over = time.After(gather)
 	}
 	for len(batch) < maxBatchWrites && bytes < maxBatchBytes {
-		wr := w.next(over)
-		if wr == nil {
-			break
+		var wr *write
+		select {
+		case wr = <-w.queue:
+		default:
+			if !gathers {
+				return batch
+			}
+			select {
+			case wr = <-w.queue:
+			case <-over:
+			}
 		}
-		if batch, bytes = append(batch, wr), bytes+wr.bytes; !wr.shares {
-			over = nil
+		if wr == nil { // it is over, or no more will come
+			return batch
 		}
+		batch, bytes, gathers = append(batch, wr), bytes+wr.bytes, gathers && wr.shares
 	}
 	return batch
-}
-
-// next returns a write that waits, or that comes before it is over; nil where there is none.
-func (w *writer) next(over <-chan time.Time) *write {
-	select {
-	case wr := <-w.queue:
-		return wr
-	default:
-	}
-	if over == nil {
-		return nil
-	}
-	select {
-	case wr := <-w.queue:
-		return wr
-	case <-over:
-		return nil
-	}
 }
 
 // commit makes the batch one durable transaction. The result of a write that
@@ -167,29 +159,31 @@ func (w *writer) commit(batch []*write, results []error) error {
 	if err := w.tx.exec("BEGIN IMMEDIATE"); err != nil {
 		return faultOf(w.path, ErrWrite, err)
 	}
-	for i, wr := range batch {
-		results[i] = wr.apply(w.tx)
-		if sqliteCode(results[i]) != 0 {
-			return w.abandon(results[i])
-		}
+	err := w.apply(batch, results)
+	if err == nil {
+		failpoint("before")
+		err = w.tx.exec("COMMIT")
 	}
-	if err := w.tx.saveScoreNames(); err != nil {
-		return w.abandon(err)
-	}
-	if !w.marked {
-		if err := w.tx.setMeta(keyLog, true); err != nil {
-			return w.abandon(err)
-		}
-	}
-	failpoint("before")
-	if err := w.tx.exec("COMMIT"); err != nil {
+	if err != nil {
 		return w.abandon(err)
 	}
 	failpoint("after")
-	if !w.marked {
-		w.marked = w.tx.markLog()
-	}
+	w.marked = w.marked || w.tx.markLog()
 	return nil
+}
+
+// apply makes the changes of a batch, and what is to be saved with them.
+func (w *writer) apply(batch []*write, results []error) error {
+	for i, wr := range batch {
+		results[i] = wr.apply(w.tx)
+		if sqliteCode(results[i]) != 0 {
+			return results[i]
+		}
+	}
+	if err := w.tx.saveScoreNames(); err != nil || w.marked {
+		return err
+	}
+	return w.tx.setMeta(keyLog, true)
 }
 
 // abandon rolls back. SQLite has done so already after some errors, a full disk
@@ -223,22 +217,18 @@ func (r *Run) Changed() <-chan struct{} {
 
 // stop refuses new writes and waits until those handed in are done. It reports
 // false if that has happened before.
-func (w *writer) stop() bool {
-	w.mu.Lock()
-	if w.stopped {
+func (w *writer) stop() (first bool) {
+	w.stopping.Do(func() {
+		first = true
+		w.mu.Lock()
+		w.stopped = true
 		w.mu.Unlock()
+		w.senders.Wait()
+		close(w.queue)
 		<-w.finished
-		return false
-	}
-	w.stopped = true
-	w.mu.Unlock()
-	w.senders.Wait()
-	close(w.queue)
-	<-w.finished
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	close(w.changed)
-	return true
+		close(w.changed)
+	})
+	return first
 }
 
 // close ends the goroutine if it still runs, writes the log back and closes the
@@ -255,14 +245,14 @@ func (w *writer) close() error {
 // tx is the writing connection with its prepared statements. Only the writer's
 // goroutine uses it, and only between BEGIN and COMMIT.
 type tx struct {
-	path  string
+	view
 	conn  *sql.Conn
 	names *scoreNames
 
 	recent *recent
 	newest atomic.Int64 // the OID of the last outcome that was written
 
-	addItem, addOutcome, addDetail, supersede, acknowledge, removeFooter *sql.Stmt
+	prepared map[string]*sql.Stmt // by query
 }
 
 // openTx checks the file and prepares the connection. WAL with synchronous FULL: a
@@ -272,17 +262,19 @@ func openTx(ctx context.Context, path string, db *sql.DB) (t *tx, err error) {
 	if err != nil {
 		return nil, faultOf(path, ErrWrite, err)
 	}
-	t = &tx{path: path, conn: conn, recent: &recent{rows: map[int64]*outcomeRow{}}}
+	t = &tx{view: view{path, conn, new(packs)}, conn: conn, prepared: map[string]*sql.Stmt{}}
+	t.recent = &recent{rows: map[int64]*outcomeRow{}}
 	defer func() {
 		if err != nil {
 			t, err = nil, faultOf(path, ErrWrite, errors.Join(err, t.close()))
 		}
 	}()
-	if err := t.keepLog(true); err != nil {
+	if err := t.keepLog(1); err != nil {
 		return t, err
 	}
-	for _, check := range []func(context.Context, string, querier) error{check, checkLog, quickCheck} {
-		if err := check(ctx, path, conn); err != nil {
+	quick := func(ctx context.Context) error { _, err := t.quickCheck(ctx); return err }
+	for _, check := range []func(context.Context) error{t.check, t.checkLog, quick} {
+		if err := check(ctx); err != nil {
 			return t, err
 		}
 	}
@@ -294,24 +286,21 @@ func openTx(ctx context.Context, path string, db *sql.DB) (t *tx, err error) {
 	if err := t.upgrade(ctx); err != nil {
 		return t, err
 	}
-	for query, stmt := range map[string]**sql.Stmt{
-		sqlAddItem: &t.addItem, sqlAddOutcome: &t.addOutcome, sqlAddDetail: &t.addDetail,
-		sqlSupersede: &t.supersede, sqlAcknowledge: &t.acknowledge, sqlRemoveFooter: &t.removeFooter,
-	} {
-		if *stmt, err = conn.PrepareContext(ctx, query); err != nil {
+	for _, query := range []string{sqlAddItem, sqlAddOutcome, sqlAddDetail, sqlSupersede, sqlAcknowledge, sqlReset, sqlRemoveFooter} {
+		stmt, err := conn.PrepareContext(ctx, query)
+		if err != nil {
 			return t, err
 		}
+		t.prepared[query] = stmt
 	}
-	t.names, err = readScoreNames(ctx, path, conn)
+	t.names, err = t.scoreNames(ctx)
 	return t, err
 }
 
 func (t *tx) close() error {
 	var err error
-	for _, stmt := range []*sql.Stmt{t.addItem, t.addOutcome, t.addDetail, t.supersede, t.acknowledge, t.removeFooter} {
-		if stmt != nil {
-			err = errors.Join(err, stmt.Close())
-		}
+	for _, stmt := range t.prepared {
+		err = errors.Join(err, stmt.Close())
 	}
 	return errors.Join(err, t.conn.Close())
 }
@@ -319,6 +308,15 @@ func (t *tx) close() error {
 func (t *tx) exec(query string, args ...any) error {
 	_, err := t.conn.ExecContext(context.Background(), query, args...)
 	return err
+}
+
+// changed reports whether a statement changed a row.
+func changed(result sql.Result, err error) (bool, error) {
+	if err != nil {
+		return false, err
+	}
+	n, err := result.RowsAffected()
+	return n > 0, err
 }
 
 // atomically undoes what f did if f refuses, so that a refusal leaves nothing
@@ -343,24 +341,20 @@ func (t *tx) atomically(f func() error) error {
 }
 
 // writeAll applies a change for each of the list in one transaction: all or none.
-func writeAll[T any](ctx context.Context, r *Run, bytes int, list []T, apply func(t *tx, i int) error) error {
+func writeAll[T any](ctx context.Context, r *Run, bytes int, list []T, apply func(*tx, T) error) error {
 	if len(list) == 0 {
 		return nil
 	}
 	return r.writer.submit(ctx, bytes, func(t *tx) error {
 		return t.atomically(func() error {
-			for i := range list {
-				if err := apply(t, i); err != nil {
+			for _, one := range list {
+				if err := apply(t, one); err != nil {
 					return err
 				}
 			}
 			return nil
 		})
 	})
-}
-
-func (t *tx) meta(key string, into any) error {
-	return readMeta(context.Background(), t.path, t.conn, key, into)
 }
 
 func (t *tx) setMeta(key string, value any) error {
@@ -387,7 +381,7 @@ const sqlRemoveFooter = "DELETE FROM meta WHERE key = '" + keyFooter + "'"
 
 // reopen takes the footer away: it no longer speaks of everything in the run.
 func (t *tx) reopen() error {
-	_, err := t.removeFooter.Exec()
+	_, err := t.prepared[sqlRemoveFooter].Exec()
 	return err
 }
 
@@ -399,14 +393,10 @@ func (t *tx) saveScoreNames() error {
 	return t.setMeta(keyScoreNames, t.names.list)
 }
 
-// keepLog says whether SQLite leaves the log where it is when the last connection ends:
-// only settle may remove it, who takes the mark of it away first.
-func (t *tx) keepLog(keep bool) error {
+// keepLog says whether SQLite leaves the log where it is when the last connection ends (1)
+// or not (0): only settle may remove it, who takes the mark of it away first.
+func (t *tx) keepLog(mode int) error {
 	return t.conn.Raw(func(driver any) error {
-		mode := 0
-		if keep {
-			mode = 1
-		}
 		_, err := driver.(sqlite.FileControl).FileControlPersistWAL("main", mode)
 		return err
 	})
@@ -471,6 +461,12 @@ func (r *recent) get(oid int64) (*outcomeRow, bool) {
 	return row, there
 }
 
+func (r *recent) state() (room <-chan struct{}, bytes int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.room, r.bytes
+}
+
 func (r *recent) drop(oid int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -487,19 +483,15 @@ func (r *recent) drop(oid int64) {
 // Room returns a channel that is closed when there is memory for what CommitItem keeps;
 // nil where there is.
 func (r *Run) Room() <-chan struct{} {
-	recent := r.writer.tx.recent
-	recent.mu.Lock()
-	defer recent.mu.Unlock()
-	return recent.room
+	room, _ := r.writer.tx.recent.state()
+	return room
 }
 
 // Crowded reports whether half of the memory is taken that workers do not wait for: time to
 // publish.
 func (r *Run) Crowded() bool {
-	recent := r.writer.tx.recent
-	recent.mu.Lock()
-	defer recent.mu.Unlock()
-	return recent.bytes > fullRecent/2
+	_, bytes := r.writer.tx.recent.state()
+	return bytes > fullRecent/2
 }
 
 // settle writes the log back and leaves a single file. A reader in another
@@ -512,19 +504,14 @@ func (t *tx) settle() error {
 	if err := t.exec("DELETE FROM meta WHERE key = ?", keyLog); err != nil {
 		return err
 	}
-	if err := t.keepLog(false); err != nil {
+	if err := t.keepLog(0); err != nil {
 		return err
 	}
-	if err := t.exec("PRAGMA wal_checkpoint(TRUNCATE)"); err != nil && !isBusy(err) {
-		return err
-	}
-	if err := t.exec("PRAGMA journal_mode=DELETE"); err != nil && !isBusy(err) {
-		return err
+	for _, pragma := range []string{"wal_checkpoint(TRUNCATE)", "journal_mode=DELETE"} {
+		err := t.exec("PRAGMA " + pragma)
+		if code := sqliteCode(err); err != nil && code != sqlite3.SQLITE_BUSY && code != sqlite3.SQLITE_LOCKED {
+			return err
+		}
 	}
 	return nil
-}
-
-func isBusy(err error) bool {
-	code := sqliteCode(err)
-	return code == sqlite3.SQLITE_BUSY || code == sqlite3.SQLITE_LOCKED
 }

@@ -216,7 +216,7 @@ func (w *world) halfPublishedBefore(t *testing.T, before *sent) *runstore.Run {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "before.run")
-	if err := runstore.Import(t.Context(), file, path); err != nil {
+	if err := runstore.Import(t.Context(), file, file.Name(), path); err != nil {
 		t.Fatal(err)
 	}
 	if err := file.Close(); err != nil {

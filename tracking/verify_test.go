@@ -222,11 +222,8 @@ func harms() map[string]harm {
 		},
 		"generations without their prompt": {
 			after: func(s *scene) {
-				header, err := s.run.Header(s.t.Context())
-				header.System.Prompt = outcome.Prompt{Name: "people", Version: 3}
-				if err == nil {
-					err = s.run.SetHeader(s.t.Context(), header)
-				}
+				prompt := outcome.Prompt{Name: "people", Version: 3}
+				err := s.run.ChangeHeader(s.t.Context(), func(h *outcome.Header) { h.System.Prompt = prompt })
 				if err != nil {
 					s.t.Fatal(err)
 				}

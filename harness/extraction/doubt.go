@@ -160,8 +160,8 @@ func read(rules *scoring.Scorer, gold extraction.Extraction, document extraction
 }
 
 func (r *reading) contains(name string) bool {
-	_, match := r.index.Locate(name, 0)
-	return match != extraction.NoMatch
+	_, found := r.index.Locate(name, 0)
+	return found
 }
 
 // addToPool joins what a system has beyond gold with what others had, as the

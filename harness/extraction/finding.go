@@ -115,8 +115,8 @@ func (d *Doubt) complete(systems []string, r *reading, items int) {
 	c := d.claim
 	near := 0
 	for _, name := range c.about().names() {
-		span, match := r.index.Locate(name, near)
-		if match == extraction.NoMatch {
+		span, found := r.index.Locate(name, near)
+		if !found {
 			continue
 		}
 		near = span.Start

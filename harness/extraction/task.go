@@ -77,8 +77,8 @@ func write(result *experiment.TaskResult, found extraction.Extraction) (err erro
 		result.Decoded = found
 	}
 	result.Output, err = found.MarshalJSON()
-	if brief, shorter := found.Given(); err == nil && shorter {
-		result.Brief, err = brief.MarshalJSON()
+	if brief := extraction.WithoutLookedUp(result.Output); len(brief) < len(result.Output) {
+		result.Brief = brief
 	}
 	if err != nil {
 		return &outcome.Failure{Class: outcome.InvalidOutput, Message: err.Error()}
@@ -294,8 +294,8 @@ func (j judge) contains() func(string) bool {
 		return nil
 	}
 	return func(name string) bool {
-		_, match := j.document.Document.Index().Locate(name, 0)
-		return match != extraction.NoMatch
+		_, found := j.document.Document.Index().Locate(name, 0)
+		return found
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -25,7 +26,7 @@ import (
 // is for its owner only. Safe to repeat, and for several processes at once: the
 // last one wins.
 func Write(path string, write func(io.Writer) error) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".new-*") // mode 0600
+	f, err := os.CreateTemp(filepath.Dir(path), newPrefix(path)+"*") // mode 0600
 	if err != nil {
 		return err
 	}
@@ -39,16 +40,30 @@ func Write(path string, write func(io.Writer) error) error {
 	return nil
 }
 
+func newPrefix(path string) string { return "." + filepath.Base(path) + ".new-" }
+
+// IsNew reports whether a name beside path is that of a file that Write fills, or that a
+// killed process left.
+func IsNew(name, path string) bool { return strings.HasPrefix(name, newPrefix(path)) }
+
 // WriteSynced is Write of a text that survives a power cut once it returned.
 func WriteSynced(path string, text []byte) error {
 	err := Write(path, func(w io.Writer) error {
 		_, err := w.Write(text)
 		return errors.Join(err, w.(*os.File).Sync())
 	})
-	if err != nil || runtime.GOOS == "windows" { // which has no way to sync a folder
+	if err != nil {
 		return err
 	}
-	folder, err := os.Open(filepath.Dir(path))
+	return SyncFolder(filepath.Dir(path))
+}
+
+// SyncFolder makes the names in a folder survive a power cut.
+func SyncFolder(path string) error {
+	if runtime.GOOS == "windows" { // which has no way to sync a folder
+		return nil
+	}
+	folder, err := os.Open(path)
 	if err != nil {
 		return err
 	}

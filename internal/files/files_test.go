@@ -112,3 +112,47 @@ func TestOpen_pipe(t *testing.T) {
 		t.Errorf("after the end: %v", err)
 	}
 }
+
+// TestIsNew: what Write fills is beside the file, and is known by its name.
+func TestIsNew(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a[1].txt")
+	if err := Write(path, func(w io.Writer) error {
+		if name := filepath.Base(w.(*os.File).Name()); !IsNew(name, path) || IsNew(name, path+"x") {
+			t.Errorf("%s is new beside a[1].txt alone", name)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if IsNew("a[1].txt", path) {
+		t.Error("the file itself is not new")
+	}
+}
+
+// TestTryLock: two look at a file, and one is alone with it.
+func TestTryLock(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f")
+	open := func() *os.File {
+		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = f.Close() })
+		return f
+	}
+	try := func(f *os.File, alone, want bool) {
+		t.Helper()
+		if held, err := TryLock(f, alone); held != want || err != nil {
+			t.Errorf("alone %t: %t, %v", alone, held, err)
+		}
+	}
+	first, second := open(), open()
+	try(first, false, true)
+	try(second, false, true)
+	try(open(), true, false)
+	if err := errors.Join(first.Close(), second.Close()); err != nil {
+		t.Fatal(err)
+	}
+	try(open(), true, true)
+	try(open(), false, false)
+}

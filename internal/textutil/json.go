@@ -36,14 +36,12 @@ func RawJSONMembers(raw []byte) iter.Seq2[[]byte, json.RawMessage] {
 			if len(rest) == 0 || rest[0] != '"' {
 				return
 			}
-			end := valueEnd(rest)
-			key := rest[:end]
-			rest = skip(rest[end:], ':')
-			end = valueEnd(rest)
-			if !yield(key, json.RawMessage(rest[:end])) {
+			var key, value []byte
+			key, rest = CutJSON(rest)
+			value, rest = CutJSON(skip(rest, ':'))
+			if !yield(key, value) {
 				return
 			}
-			rest = rest[end:]
 		}
 	}
 }
@@ -60,42 +58,23 @@ func JSONElements(raw []byte) iter.Seq[json.RawMessage] {
 			if len(rest) == 0 || rest[0] == ']' {
 				return
 			}
-			end := valueEnd(rest)
-			if !yield(json.RawMessage(rest[:end])) {
+			var value []byte
+			if value, rest = CutJSON(rest); !yield(value) {
 				return
 			}
-			rest = rest[end:]
 		}
 	}
 }
 
-// JSONScalar returns the string, number or word that raw begins with, and what follows it.
-func JSONScalar(raw []byte) (value, rest []byte) {
-	end := valueEnd(raw)
+// CutJSON returns the value that raw begins with, and what follows it; all of it where it is
+// no value. Raw begins with no white space.
+func CutJSON(raw []byte) (value, rest []byte) {
+	s := scanner{raw: raw}
+	end := s.value(0)
+	if end < 0 {
+		end = len(raw)
+	}
 	return raw[:end], raw[end:]
-}
-
-// AppendJSONMembers appends a JSON object to b, each value as f appends it; a member of which
-// f says that it is not kept is left out. Anything that is no object is appended as it
-// is. Raw is as in JSONMembers; f must not keep the key.
-func AppendJSONMembers(b, raw []byte, f func(b []byte, key string, value json.RawMessage) (more []byte, kept bool)) []byte {
-	if text := skip(raw, ' '); len(text) == 0 || text[0] != '{' {
-		return append(b, raw...)
-	}
-	b = append(b, '{')
-	empty := true
-	for key, value := range RawJSONMembers(raw) {
-		before := len(b)
-		if !empty {
-			b = append(b, ',')
-		}
-		b = append(append(b, key...), ':')
-		more, kept := f(b, JSONTextIn(key), value)
-		if b = more[:before]; kept {
-			b, empty = more, false
-		}
-	}
-	return append(b, '}')
 }
 
 // JSONText returns the text of a JSON string; "" for any other value.
@@ -125,48 +104,6 @@ func skip(raw []byte, other byte) []byte {
 		}
 	}
 	return nil
-}
-
-// valueEnd returns where the value ends that raw begins with; at least 1 where there
-// is anything.
-func valueEnd(raw []byte) int {
-	depth := 0
-	for i := 0; i < len(raw); i++ {
-		switch raw[i] {
-		case '"':
-			i += stringEnd(raw[i:]) - 1
-		case '{', '[':
-			depth++
-		case '}', ']':
-			if depth--; depth < 0 {
-				return max(i, min(1, len(raw)))
-			}
-		case ',', ' ', '\t', '\r', '\n', ':':
-			if depth == 0 {
-				return max(i, 1)
-			}
-			continue
-		default:
-			continue // of a number, true, false or null, which end before one of the others
-		}
-		if depth == 0 {
-			return i + 1
-		}
-	}
-	return len(raw)
-}
-
-// stringEnd returns where the string ends that raw begins with.
-func stringEnd(raw []byte) int {
-	for i := plainEnd(raw, 1); i < len(raw); i = plainEnd(raw, i+1) {
-		switch raw[i] {
-		case '\\':
-			i++
-		case '"':
-			return i + 1
-		}
-	}
-	return len(raw)
 }
 
 // maxDepth is how deep encoding/json lets values nest.
@@ -214,15 +151,23 @@ func (s *scanner) whole() bool {
 	return end >= 0 && s.space(end) == len(s.raw)
 }
 
-// at returns the byte at a place; 0, which begins no token, behind the end.
+// at returns the byte at a place; 0, which begins no token, behind the end and at -1.
 func (s *scanner) at(i int) byte {
-	if i < len(s.raw) {
+	if uint(i) < uint(len(s.raw)) {
 		return s.raw[i]
 	}
 	return 0
 }
 
+// space passes over white space, of which there mostly is none.
 func (s *scanner) space(i int) int {
+	if i < len(s.raw) && s.raw[i] > ' ' {
+		return i
+	}
+	return s.spaceFrom(i)
+}
+
+func (s *scanner) spaceFrom(i int) int {
 	for i < len(s.raw) && (s.raw[i] == ' ' || s.raw[i] == '\n' || s.raw[i] == '\t' || s.raw[i] == '\r') {
 		s.spaces = true
 		i++
@@ -235,9 +180,9 @@ func (s *scanner) value(i int) int {
 	case '"':
 		return s.text(i)
 	case '{':
-		return s.list(i, '}', s.member)
+		return s.list(i, '}')
 	case '[':
-		return s.list(i, ']', s.value)
+		return s.list(i, ']')
 	case 't':
 		return s.word(i, "true")
 	case 'f':
@@ -249,22 +194,26 @@ func (s *scanner) value(i int) int {
 	}
 }
 
-// list reads an object or array, each part with one.
-func (s *scanner) list(i int, closing byte, one func(int) int) int {
+// list reads an object or array.
+func (s *scanner) list(i int, closing byte) int {
 	if s.depth++; s.depth > maxDepth {
 		return -1
 	}
 	s.deepest = max(s.deepest, s.depth)
-	defer func() { s.depth-- }()
 	if i = s.space(i + 1); s.at(i) == closing {
+		s.depth--
 		return i + 1
 	}
 	for {
-		if i = one(i); i < 0 {
+		if closing == '}' {
+			i = s.key(i)
+		}
+		if i = s.value(i); i < 0 {
 			return -1
 		}
 		switch i = s.space(i); s.at(i) {
 		case closing:
+			s.depth--
 			return i + 1
 		case ',':
 			i = s.space(i + 1)
@@ -274,8 +223,8 @@ func (s *scanner) list(i int, closing byte, one func(int) int) int {
 	}
 }
 
-// member reads a key and its value.
-func (s *scanner) member(i int) int {
+// key reads a key and the colon behind it.
+func (s *scanner) key(i int) int {
 	if s.at(i) != '"' {
 		return -1
 	}
@@ -285,7 +234,7 @@ func (s *scanner) member(i int) int {
 	if i = s.space(i); s.at(i) != ':' {
 		return -1
 	}
-	return s.value(s.space(i + 1))
+	return s.space(i + 1)
 }
 
 func (s *scanner) word(i int, word string) int {

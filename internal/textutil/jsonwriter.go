@@ -102,6 +102,27 @@ func (w *JSONWriter) TextIf(name, value string) {
 	}
 }
 
+// Flag writes a member that is true, where it is.
+func (w *JSONWriter) Flag(name string, value bool) {
+	if value {
+		w.Raw(name, []byte("true"))
+	}
+}
+
+// WriteJSONIf is Value where there is one: of a value that is not there no interface is made.
+func WriteJSONIf[T any](w *JSONWriter, name string, value T, there bool) {
+	if there {
+		w.Value(name, value)
+	}
+}
+
+// IntIf is Int of a number that is not 0.
+func (w *JSONWriter) IntIf(name string, value int64) {
+	if value != 0 {
+		w.Int(name, value)
+	}
+}
+
 // Int writes a member with a whole number.
 func (w *JSONWriter) Int(name string, value int64) {
 	w.Name(name)
@@ -116,6 +137,13 @@ func (w *JSONWriter) Float(name string, value float64) {
 	}
 	w.Name(name)
 	w.B = strconv.AppendFloat(w.B, value, 'f', -1, 64)
+}
+
+// FloatIf is Float where there is a number.
+func (w *JSONWriter) FloatIf(name string, value *float64) {
+	if value != nil {
+		w.Float(name, *value)
+	}
 }
 
 // Time writes a member with a time of the years 0 to 9999.

@@ -26,8 +26,8 @@ func FoldType(s string) string {
 
 // FoldCase folds case and compatibility and leaves white space as it is.
 func FoldCase(s string) string {
-	if lower, ok := lowerASCII(s); ok {
-		return lower
+	if IsASCII(s) { // where the Unicode rules come to the same
+		return strings.ToLower(s)
 	}
 	folded := cases.Fold().String(norm.NFKC.String(ValidUTF8(s)))
 	return norm.NFKC.String(strings.Map(cherokee, folded))
@@ -65,15 +65,14 @@ func ValidUTF8(s string) string {
 	return string([]rune(s))
 }
 
-// lowerASCII is the short way for texts that are ASCII throughout, where the
-// Unicode rules come to the same.
-func lowerASCII(s string) (string, bool) {
+// IsASCII reports whether all of a text is ASCII.
+func IsASCII(s string) bool {
 	for i := range len(s) {
 		if s[i] >= utf8.RuneSelf {
-			return "", false
+			return false
 		}
 	}
-	return strings.ToLower(s), true
+	return true
 }
 
 func isSeparator(r rune) bool {

@@ -335,16 +335,12 @@ func noteUnfinished(ctx context.Context, env cli.Env, from *runstore.Reader) err
 	if err != nil {
 		return err
 	}
-	pid, writing, err := from.Writer()
-	if err != nil {
-		return err
-	}
 	whose := "it was stopped before its end"
-	switch {
-	case writing && pid != "":
-		whose = "process " + pid + " writes it"
-	case writing:
-		whose = "another process writes it"
+	err = runstore.Writing(from.Path())
+	if busy, ok := errors.AsType[*runstore.Fault](err); ok && busy.Kind == runstore.ErrLocked {
+		whose = busy.Err.Error()
+	} else if err != nil {
+		return err
 	}
 	_, err = fmt.Fprintf(env.Stderr, "note: the run is not finished: %d of %d are there; %s\n", counts.Done, counts.Planned, whose)
 	return cli.Written(err)

@@ -28,12 +28,10 @@ type Estimate struct {
 // 2024, "Adding Error Bars to Evals", arXiv 2411.00640, section 4.2.
 func PairedMean(differences []float64) (e Estimate, ok bool) {
 	m, finite := MomentsOf(differences)
-	sd, ok := m.SD()
-	if !ok || !finite {
+	if !finite {
 		return Estimate{}, false
 	}
-	mean, _ := m.Mean()
-	return newEstimate(mean, sd/math.Sqrt(float64(m.N())), float64(m.N()-1), m.largest())
+	return m.estimate()
 }
 
 // ClusteredMean estimates the same mean when differences of one cluster
@@ -185,35 +183,24 @@ func extreme(sizes []float64, bound float64) int {
 		return 1 << len(sizes)
 	}
 	left, right := signedSums(sizes[:len(sizes)/2]), signedSums(sizes[len(sizes)/2:])
-	count, above, below := 0, len(right), len(right)
-	for _, a := range left { // the larger a, the smaller the b that count
-		// b ≥ bound − a, or b ≤ −bound − a; bound > 0 keeps them apart.
-		for above > 0 && right[above-1] >= bound-a {
-			above--
-		}
-		for below > 0 && right[below-1] > -bound-a {
-			below--
-		}
-		count += len(right) - above + below
+	slices.Sort(right)
+	count := 0
+	for _, a := range left {
+		// With all signs turned, as many sums are at most -bound as are at least bound.
+		first, _ := slices.BinarySearch(right, bound-a)
+		count += 2 * (len(right) - first)
 	}
 	return count
 }
 
-// signedSums returns Σ ±size for every combination of signs, in rising order:
-// each size makes two rising lists of one, which are merged.
+// signedSums returns Σ ±size for every combination of signs.
 func signedSums(sizes []float64) []float64 {
-	sums, next := make([]float64, 1, 1<<len(sizes)), make([]float64, 0, 1<<len(sizes))
+	sums := make([]float64, 1, 1<<len(sizes))
 	for _, size := range sizes {
-		next = next[:0]
-		minus := 0
-		for _, s := range sums {
-			for minus < len(sums) && sums[minus]-size <= s+size {
-				next = append(next, sums[minus]-size)
-				minus++
-			}
-			next = append(next, s+size)
+		for i, s := range sums {
+			sums[i] = s - size
+			sums = append(sums, s+size)
 		}
-		sums, next = next, sums
 	}
 	return sums
 }

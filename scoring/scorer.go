@@ -56,14 +56,10 @@ type Scorer struct {
 
 // New returns a scorer, or an error of exit code 64 with everything that is wrong.
 func New(o Options) (*Scorer, error) {
-	if err := o.Validate(); err != nil {
+	t, err := o.check()
+	if err != nil {
 		return nil, err
 	}
-	t, err := parseThreshold(o.Threshold)
-	if err != nil {
-		return nil, optionsError(err)
-	}
-	t.inclusive = o.ThresholdInclusive
 	s := &Scorer{options: o.clone(), catalog: Catalog(), threshold: t, oneType: oneTypeOf(o.TypeAliases)}
 	s.symmetric = map[string]bool{}
 	for _, name := range o.Symmetric {

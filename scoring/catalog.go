@@ -1,12 +1,13 @@
 package scoring
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 )
 
@@ -92,17 +93,15 @@ func Catalog() []Definition {
 	}
 }
 
-// score makes the score of the counts.
-func (d Definition) score(counts map[string]int64) outcome.Score {
-	s := outcome.Score{Name: d.Name}
+// ratio returns the score of the counts, and how it is said.
+func (d Definition) ratio(counts map[string]int64) (*outcome.Ratio, string) {
 	n, m := counts[d.numerator], counts[d.denominator[0]]
 	if len(d.denominator) == 1 {
-		s.Ratio, s.Comment = &outcome.Ratio{Num: n, Den: m}, fmt.Sprintf("%d/%d %s", n, m, d.matched)
-		return s
+		return &outcome.Ratio{Num: n, Den: m}, fmt.Sprintf("%d/%d %s", n, m, d.matched)
 	}
 	other := counts[d.denominator[1]]
-	s.Ratio, s.Comment = &outcome.Ratio{Num: 2 * n, Den: m + other}, fmt.Sprintf("%d %s of %d expected and %d extracted", n, d.matched, m, other)
-	return s
+	return &outcome.Ratio{Num: 2 * n, Den: m + other},
+		fmt.Sprintf("%d %s of %d expected and %d extracted", n, d.matched, m, other)
 }
 
 // countsOf returns the counts that stand with the score.
@@ -202,20 +201,16 @@ func (c Counts) Map() map[string]int64 {
 // MarshalJSON writes one flat object with every name; the counts of a family
 // that is not annotated are null.
 func (c Counts) MarshalJSON() ([]byte, error) {
-	var b bytes.Buffer
-	b.WriteByte('{')
-	for i, n := range c.list() {
-		if i > 0 {
-			b.WriteByte(',')
-		}
+	w := textutil.JSONWriter{B: []byte{'{'}}
+	for _, n := range c.list() {
 		if n.of == nil {
-			fmt.Fprintf(&b, "%q:null", n.name)
+			w.Value(n.name, nil)
 		} else {
-			fmt.Fprintf(&b, "%q:%d", n.name, *n.of)
+			w.Int(n.name, *n.of)
 		}
 	}
-	b.WriteByte('}')
-	return b.Bytes(), nil
+	w.Close()
+	return w.B, w.Err
 }
 
 // UnmarshalJSON reads what MarshalJSON writes; a family whose expected count
@@ -225,21 +220,17 @@ func (c *Counts) UnmarshalJSON(raw []byte) error {
 		Entities      *int64 `json:"expected_entities"`
 		Relationships *int64 `json:"expected_relationships"`
 	}
-	if err := json.Unmarshal(raw, &has); err != nil {
+	entities, relationships := &EntityCounts{}, &RelationshipCounts{}
+	err := errors.Join(json.Unmarshal(raw, &has), json.Unmarshal(raw, entities), json.Unmarshal(raw, relationships))
+	if err != nil {
 		return fmt.Errorf("reading counts: %w", err)
 	}
 	*c = Counts{}
 	if has.Entities != nil {
-		c.Entities = &EntityCounts{}
-		if err := json.Unmarshal(raw, c.Entities); err != nil {
-			return fmt.Errorf("reading counts of entities: %w", err)
-		}
+		c.Entities = entities
 	}
 	if has.Relationships != nil {
-		c.Relationships = &RelationshipCounts{}
-		if err := json.Unmarshal(raw, c.Relationships); err != nil {
-			return fmt.Errorf("reading counts of relationships: %w", err)
-		}
+		c.Relationships = relationships
 	}
 	return nil
 }

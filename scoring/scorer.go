@@ -29,6 +29,7 @@
 package scoring
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -94,24 +95,15 @@ func (s *Scorer) typeText(raw string) string {
 // oneTypeOf says for each type of an alias table which type stands for it: of
 // those connected, one that is nobody's alias, and the first of several.
 func oneTypeOf(aliases map[string]string) map[string]string {
-	isAlias := map[string]bool{}
-	at := map[string]int{}
+	isAlias := map[string]bool{} // every type of the table, and whether it is one
 	for alias, to := range aliases {
-		if textutil.FoldType(alias) != textutil.FoldType(to) {
-			isAlias[textutil.FoldType(alias)] = true
-		}
-		at[textutil.FoldType(alias)], at[textutil.FoldType(to)] = 0, 0
+		from, to := textutil.FoldType(alias), textutil.FoldType(to)
+		isAlias[from], isAlias[to] = isAlias[from] || from != to, isAlias[to]
 	}
-	texts := slices.Sorted(maps.Keys(at))
-	slices.SortStableFunc(texts, func(a, b string) int {
-		switch {
-		case isAlias[a] == isAlias[b]:
-			return 0
-		case isAlias[a]:
-			return 1
-		}
-		return -1
+	texts := slices.SortedFunc(maps.Keys(isAlias), func(a, b string) int {
+		return cmp.Or(falseFirst(isAlias[a], isAlias[b]), cmp.Compare(a, b))
 	})
+	at := map[string]int{}
 	for i, text := range texts {
 		at[text] = i
 	}
@@ -124,6 +116,17 @@ func oneTypeOf(aliases map[string]string) map[string]string {
 		one[text] = texts[set.find(i)]
 	}
 	return one
+}
+
+// falseFirst orders truth values.
+func falseFirst(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
 }
 
 // Score compares what was extracted with what was expected.
@@ -179,41 +182,39 @@ func (c *call) scoresOf(n Counts) []outcome.Score {
 	scores, values := make([]outcome.Score, 0, len(c.catalog)), make([]float64, len(c.catalog))
 	counts, typed := n.Map(), c.typed()
 	for i, d := range c.catalog {
-		if d.Name == ItemPerfect {
-			scores = append(scores, itemPerfect(n, scores))
+		s := outcome.Score{Name: d.Name, Boolean: d.Boolean, Reason: n.undefined(d, typed)}
+		if s.Reason != "" {
+			scores = append(scores, s)
 			continue
 		}
-		if reason := n.undefined(d, typed); reason != "" {
-			scores = append(scores, outcome.Score{Name: d.Name, Reason: reason})
-			continue
+		if d.Family == ItemFamily {
+			judgeItem(&s, scores)
+		} else {
+			s.Ratio, s.Comment = d.ratio(counts)
+			if s.Vacuous = n.vacuous(d.Family); s.Vacuous {
+				s.Comment = "nothing expected, nothing extracted"
+			}
+			if c.explains {
+				s.Counts = d.countsOf(counts)
+			}
 		}
-		s := d.score(counts)
-		if c.explains {
-			s.Counts = d.countsOf(counts)
-		}
-		s.Vacuous = n.vacuous(d.Family) && d.Name != TypeAccuracy
 		s.Value = &values[i]
-		*s.Value = quotient(s.Ratio.Num, s.Ratio.Den)
-		if s.Vacuous {
-			*s.Value = 1
-			s.Comment = "nothing expected, nothing extracted"
+		switch {
+		case s.Ratio.Den > 0:
+			values[i] = float64(s.Ratio.Num) / float64(s.Ratio.Den)
+		case s.Vacuous:
+			values[i] = 1
 		}
 		scores = append(scores, s)
 	}
 	return scores
 }
 
-// quotient is num/den, and 0 where den is 0: one side is empty, the other not.
-func quotient(num, den int64) float64 {
-	if den == 0 {
-		return 0
-	}
-	return float64(num) / float64(den)
-}
-
 // undefined returns why a score has no value, or "".
 func (c Counts) undefined(d Definition, typed bool) string {
 	switch {
+	case d.Family == ItemFamily && c.Entities == nil && c.Relationships == nil:
+		return NothingAnnotated
 	case d.Family == RelationshipFamily && c.Relationships == nil:
 		return RelationshipsNotAnnotated
 	case d.Family == EntityFamily && c.Entities == nil:
@@ -236,29 +237,19 @@ func (c Counts) vacuous(f Family) bool {
 	return c.Relationships.Expected+c.Relationships.Extracted == 0
 }
 
-// itemPerfect judges the item from the scores before it.
-func itemPerfect(c Counts, scores []outcome.Score) outcome.Score {
-	s := outcome.Score{Name: ItemPerfect, Boolean: true}
-	if c.Entities == nil && c.Relationships == nil {
-		s.Reason = NothingAnnotated
-		return s
-	}
-	value := 1.0
-	s.Comment, s.Vacuous = "everything is right", true
+// judgeItem says whether anything is wrong by the scores before.
+func judgeItem(s *outcome.Score, before []outcome.Score) {
+	s.Ratio, s.Comment, s.Vacuous = &outcome.Ratio{Num: 1, Den: 1}, "everything is right", true
 	for _, name := range []string{EntityF1, RelationshipF1, TypeAccuracy} {
-		part, _ := outcome.Lookup(scores, name)
+		part, _ := outcome.Lookup(before, name)
 		if part.Value == nil {
 			continue
 		}
 		s.Vacuous = s.Vacuous && part.Vacuous
-		if part.Ratio.Num != part.Ratio.Den && value == 1 {
-			value = 0
-			s.Comment = fmt.Sprintf("%s is %d/%d", name, part.Ratio.Num, part.Ratio.Den)
+		if part.Ratio.Num != part.Ratio.Den && s.Ratio.Num == 1 {
+			s.Ratio.Num, s.Comment = 0, fmt.Sprintf("%s is %d/%d", name, part.Ratio.Num, part.Ratio.Den)
 		}
 	}
-	s.Value = &value
-	s.Ratio = &outcome.Ratio{Num: int64(value), Den: 1}
-	return s
 }
 
 // Undelivered returns the scores of an item that failed: those that its
@@ -269,20 +260,19 @@ func (s *Scorer) Undelivered(expected extraction.Extraction) []outcome.Score {
 	typed := slices.ContainsFunc(expected.Entities, func(e extraction.Entity) bool {
 		return s.typeText(e.Type) != "" && s.options.spell(e.Name) != ""
 	})
+	var counts Counts
+	if expected.Entities != nil {
+		counts.Entities = &EntityCounts{Expected: int64(len(expected.Entities))}
+		if typed {
+			counts.Entities.TypeJudged = 1 // if it were matched
+		}
+	}
+	if expected.Relationships != nil {
+		counts.Relationships = &RelationshipCounts{}
+	}
 	var scores []outcome.Score
 	for _, d := range s.catalog {
-		defined := expected.Entities != nil
-		switch {
-		case d.Name == TypeAccuracy:
-			defined = typed
-		case d.typed() && len(expected.Entities) > 0:
-			defined = typed
-		case d.Family == RelationshipFamily:
-			defined = expected.Relationships != nil
-		case d.Family == ItemFamily:
-			defined = expected.Entities != nil || expected.Relationships != nil
-		}
-		if defined {
+		if counts.undefined(d, typed) == "" {
 			scores = append(scores, outcome.Score{Name: d.Name, Boolean: d.Boolean, Reason: ItemFailed})
 		}
 	}

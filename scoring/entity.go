@@ -286,8 +286,8 @@ func (c *call) entityMisses(here, there *side, partner, theirPartner []int) []En
 	return misses
 }
 
-// near is what comes nearest to a miss.
-type near struct {
+// nearestEntity is what comes nearest to a miss.
+type nearestEntity struct {
 	member     int // -1 for nothing
 	similarity similarity
 	reason     Reason
@@ -329,15 +329,15 @@ const leastNear = 3
 
 // nearestTo finds the most similar name of the other side; of equally similar
 // ones the first by its text.
-func (s *entitySearch) nearestTo(e entity) near {
-	best := near{member: -1, reason: ReasonNothingSimilar}
+func (s *entitySearch) nearestTo(e entity) nearestEntity {
+	best := nearestEntity{member: -1, reason: ReasonNothingSimilar}
 	if e.name == 0 {
 		best.reason = ReasonEmptyName
 		return best
 	}
 	for _, name := range e.names {
 		if member := s.members[name]; member >= 0 {
-			return near{member, equalNames, ReasonTaken}
+			return nearestEntity{member, equalNames, ReasonTaken}
 		}
 	}
 	bestName, bestOther := 0, 0
@@ -345,7 +345,7 @@ func (s *entitySearch) nearestTo(e entity) near {
 		for _, other := range s.names {
 			similar, ok := s.closer(name, other, best.similarity)
 			if s.c.nearest.exhausted() {
-				return near{member: -1, reason: ReasonNotSearched}
+				return nearestEntity{member: -1, reason: ReasonNotSearched}
 			}
 			if ok {
 				best.similarity, best.member, bestName, bestOther = similar, s.members[other], name, other

@@ -323,9 +323,9 @@ func (c *call) newEntitySearch(there *side, partner []int) *entitySearch {
 	return s
 }
 
-// leastNear is the similarity, as a divisor, under which nothing counts as
-// near: a third.
-const leastNear = 3
+// nearEdits returns how many edits may lie between near names, the longer of that
+// length: what is less than a third similar is not near.
+func nearEdits(longer int) int { return min(2*longer/3, nearestEdits) }
 
 // nearestTo finds the most similar name of the other side; of equally similar
 // ones the first by its text.
@@ -364,7 +364,7 @@ func (s *entitySearch) closer(a, b int, known similarity) (similarity, bool) {
 	m := &s.c.matcher
 	p, q := m.names.profile(a), m.names.profile(b)
 	longer := max(len(p.runes), len(q.runes))
-	limit := min(longer-(longer+leastNear-1)/leastNear, nearestEdits)
+	limit := nearEdits(longer)
 	if known.den > 0 {
 		// (m-d)/m > num/den  ⇔  d < m·(den-num)/den
 		limit = min(limit, (longer*(known.den-known.num)+known.den-1)/known.den-1)
@@ -373,18 +373,14 @@ func (s *entitySearch) closer(a, b int, known similarity) (similarity, bool) {
 	if leastEdits(p.letters, q.letters) > limit {
 		return similarity{}, false
 	}
-	d, work := m.editor.distance(p.runes, q.runes, limit)
-	s.c.nearest.spend(editCost * work)
-	return similarity{num: longer - d, den: longer}, d >= 0
+	return m.within(a, b, limit, &s.c.nearest)
 }
 
 // whyNot says why two different names did not match: of two similar ones that
 // were free to match one has another partner.
 func (c *call) whyNot(a, b int, s similarity) Reason {
-	similar := s.den-s.num <= c.threshold.maxDistance(s.den)
-	byInitials := c.options.Initials && sameByInitials(c.names.tokensOf(a), c.names.tokensOf(b))
 	switch {
-	case !similar && !byInitials:
+	case !c.threshold.exceeded(s) && !c.matcher.initialsAgree(a, b):
 		return ReasonUnderThreshold
 	case !c.options.FuzzyEntities:
 		return ReasonFuzzyOff

@@ -165,7 +165,8 @@ func (c *call) prepareRelationships(s *side) {
 	kept := s.relationships[:0]
 	for i, r := range s.relationships {
 		if first[i] == i {
-			kept = append(kept, statement{r.index, sortedForms(r.forms)})
+			slices.SortFunc(r.forms, form.compare)
+			kept = append(kept, statement{r.index, slices.Compact(r.forms)})
 		}
 	}
 	s.relationships = kept
@@ -208,33 +209,19 @@ func sortedSet(ids []int) []int {
 	return slices.Compact(ids)
 }
 
-func sortedForms(forms []form) []form {
-	slices.SortFunc(forms, form.compare)
-	return slices.Compact(forms)
-}
-
 // maxTokens is how many words a name may have to be read with initials; a
 // longer one is no person's name, and comparing it is quadratic in the words.
 const maxTokens = 32
 
-// tokensOf returns the words of a name without their dots, or nil where the
+// tokensOf returns the words of a name without their dots, or none where the
 // initials rule does not apply: fewer than two words, or more than maxTokens.
 func (n *names) tokensOf(id int) []string {
 	p := n.profile(id)
-	if p.tokens != nil || len(p.runes) == 0 {
-		return p.tokens
-	}
-	p.tokens = []string{}
-	for word := range strings.FieldsSeq(n.texts[id]) {
-		if word = strings.ReplaceAll(word, ".", ""); word != "" {
-			p.tokens = append(p.tokens, word)
+	if p.tokens == nil {
+		p.tokens = strings.Fields(strings.ReplaceAll(n.texts[id], ".", ""))
+		if len(p.tokens) < 2 || len(p.tokens) > maxTokens {
+			p.tokens = []string{}
 		}
-		if len(p.tokens) > maxTokens {
-			break
-		}
-	}
-	if len(p.tokens) < 2 || len(p.tokens) > maxTokens {
-		p.tokens = []string{}
 	}
 	return p.tokens
 }
@@ -278,6 +265,12 @@ func isLetter(word string) bool {
 	return size == len(word) && unicode.IsLetter(r)
 }
 
+// initialsAgree reports whether two names are one by their initials, where these
+// count.
+func (m *matcher) initialsAgree(a, b int) bool {
+	return m.initials && sameByInitials(m.names.tokensOf(a), m.names.tokensOf(b))
+}
+
 // byLastToken groups names by their last word, for the initials rule.
 func (m *matcher) byLastToken(b []key) map[string][]int {
 	if !m.initials {
@@ -319,19 +312,17 @@ func (m *matcher) compareInitials(name int, byLast map[string][]int, left *budge
 // withInitials returns the similarity of two names that are one by their
 // initials: 0.9, or the plain similarity where that is higher.
 func (m *matcher) withInitials(a, b int, left *budget) similarity {
-	p, q := m.names.profile(a), m.names.profile(b)
-	longer := max(len(p.runes), len(q.runes))
 	// (m-d)/m > 9/10  ⇔  d < m/10
-	limit := (longer - 1) / 10
+	limit := (m.longer(a, b) - 1) / 10
 	if !left.covers(limit) {
 		return byInitials
 	}
-	d, work := m.editor.distance(p.runes, q.runes, limit)
-	left.spend(editCost * work)
-	if d < 0 {
+	s, ok := m.within(a, b, limit, left)
+	if !ok {
 		return byInitials
 	}
-	return similarity{num: longer - d, den: longer, initials: d > m.threshold.maxDistance(longer)}
+	s.initials = !m.threshold.exceeded(s)
+	return s
 }
 
 // endNames knows which names an end of an expected relationship stands for:
@@ -392,44 +383,42 @@ const (
 	InverseFuzzyMatch MatchType = "inverse-fuzzy"
 )
 
-// matchTypeOf names a match, and says how far back it stands in preference.
-func matchTypeOf(inverse, equal bool) (MatchType, int) {
-	switch {
-	case equal && !inverse:
-		return ExactMatch, 0
-	case equal:
-		return InverseMatch, 1
-	case !inverse:
-		return FuzzyMatch, 2
-	}
-	return InverseFuzzyMatch, 3
-}
+// matchTypes has them by rank.
+var matchTypes = [...]MatchType{ExactMatch, InverseMatch, FuzzyMatch, InverseFuzzyMatch}
 
 // statementMatch is how an expected statement can be matched with an extracted one.
 type statementMatch struct {
-	kind           MatchType
-	rank           int
-	source, target similarity // of the ends of the expected statement
+	rank int // of matchTypes
+	ends
 }
 
+// ends are the similarities of the ends of two statements.
+type ends struct{ source, target similarity }
+
+// ppm is the sum of both in millionths.
+func (e ends) ppm() int64 { return e.source.ppm() + e.target.ppm() }
+
+// equal reports whether both ends are.
+func (e ends) equal() bool { return e.source == equalNames && e.target == equalNames }
+
+// isExact reports whether the match is an ExactMatch.
+func (w statementMatch) isExact() bool { return w.rank == 0 }
+
 func (w statementMatch) betterThan(v statementMatch) bool {
-	if w.rank != v.rank {
-		return w.rank < v.rank
-	}
-	return w.source.ppm()+w.target.ppm() > v.source.ppm()+v.target.ppm()
+	return w.rank < v.rank || w.rank == v.rank && w.ppm() > v.ppm()
 }
 
 // gain orders assignments: most exact, most exact or inverse, most pairs,
 // most similar ends, most of the same type.
 func (w statementMatch) gain() gain {
-	g := gain{1, w.source.ppm() + w.target.ppm(), 0}
-	if w.rank < 2 {
+	g := gain{1, w.ppm(), 0}
+	if w.equal() {
 		g[0] += field
 	}
-	if w.kind == ExactMatch {
+	if w.isExact() {
 		g[0] += field * field
 	}
-	if w.kind == ExactMatch || w.kind == FuzzyMatch {
+	if matchTypes[w.rank] == ExactMatch || matchTypes[w.rank] == FuzzyMatch {
 		g[2] = 1
 	}
 	return g

@@ -170,21 +170,26 @@ func (m *relationMatching) findMatches(e int, exactOnly bool, closedExtracted []
 }
 
 func (m *relationMatching) note(e, x int, s, t similarTo, inverse bool) {
-	w := statementMatch{source: s.similarity, target: t.similarity}
-	w.kind, w.rank = matchTypeOf(inverse, s.similarity == equalNames && t.similarity == equalNames)
+	w := statementMatch{ends: ends{s.similarity, t.similarity}}
+	if inverse {
+		w.rank = 1
+	}
+	if !w.equal() {
+		w.rank += 2
+	}
 	at := m.last[x] - 1
 	known := at >= 0 && m.links[at].expected == e
 	switch {
 	case known && !w.betterThan(m.found[at]):
 		return
 	case known:
-	case !m.search.spend(edgeCost) && w.kind != ExactMatch:
+	case !m.search.spend(edgeCost) && !w.isExact():
 		return
 	default:
 		at = len(m.links)
 		m.links, m.found, m.last[x] = append(m.links, link{}), append(m.found, w), at+1
 	}
-	m.links[at] = link{expected: e, extracted: x, exact: w.kind == ExactMatch, gain: w.gain(), detail: at}
+	m.links[at] = link{expected: e, extracted: x, exact: w.isExact(), gain: w.gain(), detail: at}
 	m.found[at] = w
 }
 
@@ -219,13 +224,15 @@ func (c *call) scoreRelationships(r *Result) *RelationshipCounts {
 	m := c.matchRelationships()
 	expected, extracted := c.expected.relationships, c.extracted.relationships
 	counts := &RelationshipCounts{Expected: int64(len(expected)), Extracted: int64(len(extracted))}
+	ways := [...]*int64{&counts.Exact, &counts.Inverse, &counts.Fuzzy, &counts.InverseFuzzy}
 	r.Relationships = make([]RelationshipMatch, 0, len(m.pairs))
 	groups := c.newGroups("relationship_type")
 	partners := newPartners(len(expected), len(extracted))
 	slices.SortFunc(m.pairs, comparePairings)
 	for _, p := range m.pairs {
 		w := m.found[m.links[p.link].detail]
-		counts.add(w.kind)
+		counts.Correct++
+		*ways[w.rank]++
 		partners.pair(p)
 		r.Relationships = append(r.Relationships, c.relationshipMatch(p, w))
 	}
@@ -247,20 +254,6 @@ func (c *call) scoreRelationships(r *Result) *RelationshipCounts {
 	return counts
 }
 
-func (n *RelationshipCounts) add(kind MatchType) {
-	n.Correct++
-	switch kind {
-	case ExactMatch:
-		n.Exact++
-	case InverseMatch:
-		n.Inverse++
-	case FuzzyMatch:
-		n.Fuzzy++
-	case InverseFuzzyMatch:
-		n.InverseFuzzy++
-	}
-}
-
 func (c *call) relationshipMatch(p pairing, w statementMatch) RelationshipMatch {
 	e, x := c.expected.relationships[p.expected], c.extracted.relationships[p.extracted]
 	return RelationshipMatch{
@@ -268,7 +261,7 @@ func (c *call) relationshipMatch(p pairing, w statementMatch) RelationshipMatch 
 		Extracted:        statementOf(c.extracted.given.Relationships[x.index]),
 		ExpectedIndex:    e.index,
 		ExtractedIndex:   x.index,
-		MatchType:        w.kind,
+		MatchType:        matchTypes[w.rank],
 		SourceSimilarity: w.source.value(),
 		TargetSimilarity: w.target.value(),
 		SourceRatio:      w.source.ratio(),
@@ -498,15 +491,11 @@ func (s *statementSearch) ends(a, b int, left *budget) similarity {
 	if b == 0 || m.digitsDiffer(a, b) {
 		return similarity{den: 1}
 	}
-	if s.c.options.Initials && sameByInitials(m.names.tokensOf(a), m.names.tokensOf(b)) {
+	if m.initialsAgree(a, b) {
 		return byInitials
 	}
-	p, q := m.names.profile(a), m.names.profile(b)
-	longer := max(len(p.runes), len(q.runes))
-	d, work := m.editor.distance(p.runes, q.runes, min(longer-(longer+leastNear-1)/leastNear, nearestEdits))
-	left.spend(editCost * work)
-	if d < 0 {
-		return similarity{den: 1}
+	if similar, ok := m.within(a, b, nearEdits(m.longer(a, b)), left); ok {
+		return similar
 	}
-	return similarity{num: longer - d, den: longer}
+	return similarity{den: 1}
 }

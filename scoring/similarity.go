@@ -24,13 +24,7 @@ func (s similarity) ppm() int64 { return int64(s.num) * 1_000_000 / int64(s.den)
 // needs no initials.
 func compareBest(s, t similarity) int {
 	d := cmp.Compare(int64(t.num)*int64(s.den), int64(s.num)*int64(t.den))
-	switch {
-	case d != 0 || s.initials == t.initials:
-		return d
-	case t.initials:
-		return -1
-	}
-	return 1
+	return cmp.Or(d, falseFirst(s.initials, t.initials))
 }
 
 // matcher finds names that are similar enough. It is not safe for concurrent
@@ -117,10 +111,13 @@ func (m *matcher) compare(k key, others []key, left *budget) {
 			length = other.length
 			limit = m.threshold.maxDistance(max(length, k.length))
 		}
-		if leastEdits(k.letters, other.letters) > limit || other.name == k.name {
+		if leastEdits(k.letters, other.letters) > limit || other.name == k.name || m.digitsDiffer(k.name, other.name) {
 			continue
 		}
-		if s, ok := m.plain(k.name, other.name, limit, left); ok && left.spend(edgeCost) {
+		if !left.covers(limit) {
+			return
+		}
+		if s, ok := m.within(k.name, other.name, limit, left); ok && left.spend(edgeCost) {
 			m.room = append(m.room, similarTo{other.name, s})
 		}
 		if left.exhausted() {
@@ -129,17 +126,18 @@ func (m *matcher) compare(k key, others []key, left *budget) {
 	}
 }
 
-// plain returns the similarity of two different names by edit distance, if it
-// is within the limit.
-func (m *matcher) plain(a, b, limit int, left *budget) (similarity, bool) {
-	if m.digitsDiffer(a, b) || !left.covers(limit) {
-		return similarity{}, false
-	}
-	p, q := m.names.profile(a), m.names.profile(b)
-	d, work := m.editor.distance(p.runes, q.runes, limit)
+// within returns the similarity of two names by edit distance; false where that is
+// more than the limit.
+func (m *matcher) within(a, b, limit int, left *budget) (similarity, bool) {
+	d, work := m.editor.distance(m.names.profile(a).runes, m.names.profile(b).runes, limit)
 	left.spend(editCost * work)
-	longer := max(len(p.runes), len(q.runes))
+	longer := m.longer(a, b)
 	return similarity{num: longer - d, den: longer}, d >= 0
+}
+
+// longer returns the length of the longer name.
+func (m *matcher) longer(a, b int) int {
+	return max(len(m.names.profile(a).runes), len(m.names.profile(b).runes))
 }
 
 func (m *matcher) digitsDiffer(a, b int) bool {
@@ -149,10 +147,7 @@ func (m *matcher) digitsDiffer(a, b int) bool {
 // bestOfEach sorts by name and keeps the highest similarity of each.
 func bestOfEach(list []similarTo) []similarTo {
 	slices.SortFunc(list, func(s, t similarTo) int {
-		if s.name != t.name {
-			return s.name - t.name
-		}
-		return compareBest(s.similarity, t.similarity)
+		return cmp.Or(s.name-t.name, compareBest(s.similarity, t.similarity))
 	})
 	return slices.CompactFunc(list, func(s, t similarTo) bool { return s.name == t.name })
 }

@@ -7,29 +7,18 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// entityNodes groups the entities of a side that have a name by their names,
-// and within by type. It returns the groups, and the names of each, in the
-// order of the names.
-func (c *call) entityNodes(s *side) ([]node, [][]int) {
+// entityNodes groups the entities of a side that have a name by their names, and
+// within by type.
+func (s *side) entityNodes() []node {
 	order := make([]int, 0, len(s.entities))
 	for i, e := range s.entities {
 		if e.name != 0 {
 			order = append(order, i)
 		}
 	}
-	slices.SortFunc(order, func(i, j int) int {
-		if d := s.compareEntities(i, j); d != 0 {
-			return d
-		}
-		return cmp.Compare(i, j)
-	})
-	nodes := nodesOf(order, func(i, j int) bool { return slices.Equal(s.entities[i].names, s.entities[j].names) },
+	return nodesOf(order, s.compareEntities,
+		func(i, j int) bool { return slices.Equal(s.entities[i].names, s.entities[j].names) },
 		func(i int) int { return s.entities[i].typ })
-	namesOf := make([][]int, len(nodes))
-	for i, n := range nodes {
-		namesOf[i] = s.entities[n.pools[0].members[0]].names
-	}
-	return nodes, namesOf
 }
 
 // compareEntities orders entities by content: names and type, then how they are
@@ -46,18 +35,15 @@ func (s *side) compareEntities(i, j int) int {
 // entityMatching links and matches the entities of both sides.
 type entityMatching struct {
 	matching
-	expectedNames  [][]int
-	extractedNames [][]int
-	byName         []int        // extracted nodes + 1
-	similarities   []similarity // by the detail of a link
+	byName       []int        // extracted nodes + 1
+	similarities []similarity // by the detail of a link
 }
 
 func (c *call) matchEntities() *entityMatching {
 	m := &entityMatching{byName: make([]int, len(c.names.texts))}
-	m.expected, m.expectedNames = c.entityNodes(&c.expected)
-	m.extracted, m.extractedNames = c.entityNodes(&c.extracted)
+	m.expected, m.extracted = c.expected.entityNodes(), c.extracted.entityNodes()
 	m.similarities = []similarity{equalNames}
-	m.links = m.exactLinks()
+	c.exactEntities(m)
 	if c.options.FuzzyEntities {
 		c.similarEntities(m)
 	}
@@ -69,20 +55,19 @@ func (c *call) matchEntities() *entityMatching {
 	return m
 }
 
-// exactLinks links nodes that share a name.
-func (m *entityMatching) exactLinks() []link {
-	for x, list := range m.extractedNames {
-		m.byName[list[0]] = x + 1
+// exactEntities links nodes that share a name.
+func (c *call) exactEntities(m *entityMatching) {
+	for x, n := range m.extracted {
+		m.byName[c.extracted.entities[n.first].name] = x + 1
 	}
-	links := make([]link, 0, len(m.expected))
-	for e, list := range m.expectedNames {
-		for _, name := range list {
+	m.links = make([]link, 0, len(m.expected))
+	for e, n := range m.expected {
+		for _, name := range c.expected.entities[n.first].names {
 			if x := m.byName[name] - 1; x >= 0 {
-				links = append(links, link{expected: e, extracted: x, exact: true, gain: gain{field + 1, equalNames.ppm()}})
+				m.links = append(m.links, link{expected: e, extracted: x, exact: true, gain: gain{field + 1, equalNames.ppm()}})
 			}
 		}
 	}
-	return links
 }
 
 // similarEntities links nodes that share no name and have similar ones; the
@@ -91,17 +76,17 @@ func (c *call) similarEntities(m *entityMatching) {
 	closedExpected, closedExtracted := closed(m.expected, m.extracted, m.links)
 	var ours, theirs []int
 	var owners [][2]int
-	for e, list := range m.expectedNames {
+	for e, n := range m.expected {
 		if closedExpected[e] {
 			continue
 		}
-		for _, name := range list {
+		for _, name := range c.expected.entities[n.first].names {
 			ours, owners = append(ours, name), append(owners, [2]int{name, e})
 		}
 	}
-	for x, list := range m.extractedNames { // in the order of the names
+	for x, n := range m.extracted { // in the order of the names
 		if !closedExtracted[x] {
-			theirs = append(theirs, list[0])
+			theirs = append(theirs, c.extracted.entities[n.first].name)
 		}
 	}
 	ours, nodesOf := sortedSet(ours), newIndex(len(c.names.texts), owners)
@@ -137,29 +122,28 @@ func (m *entityMatching) keepBest() {
 // the result, and returns the counts.
 func (c *call) scoreEntities(r *Result) *EntityCounts {
 	m := c.matchEntities()
-	counts := &EntityCounts{Expected: int64(len(c.expected.entities)), Extracted: int64(len(c.extracted.entities))}
+	expected, extracted := c.expected.entities, c.extracted.entities
+	counts := &EntityCounts{Expected: int64(len(expected)), Extracted: int64(len(extracted))}
 	r.Entities = make([]EntityMatch, 0, len(m.pairs))
 	groups := c.newGroups("entity_type")
-	partners := newPartners(len(c.expected.entities), len(c.extracted.entities))
-	slices.SortFunc(m.pairs, comparePairings)
 	for _, p := range m.pairs {
 		match := c.entityMatch(m, p)
 		counts.add(match)
-		partners.pair(p)
+		expected[p.expected].partner, extracted[p.extracted].partner = p.extracted, p.expected
 		r.Entities = append(r.Entities, match)
-		if c.expected.entities[p.expected].typ == c.extracted.entities[p.extracted].typ {
-			groups.at(c.expected.entities[p.expected].typ).Matched++
+	}
+	for _, e := range expected {
+		groups.at(e.typ).Expected++
+		if e.partner >= 0 && extracted[e.partner].typ == e.typ {
+			groups.at(e.typ).Matched++
 		}
 	}
-	for _, e := range c.expected.entities {
-		groups.at(e.typ).Expected++
-	}
-	for _, x := range c.extracted.entities {
+	for _, x := range extracted {
 		groups.at(x.typ).Extracted++
 	}
 	r.Groups = append(r.Groups, groups.list()...)
-	r.MissedEntities = c.entityMisses(&c.expected, &c.extracted, partners.ofExpected, partners.ofExtracted)
-	r.SpuriousEntities = c.entityMisses(&c.extracted, &c.expected, partners.ofExtracted, partners.ofExpected)
+	r.MissedEntities = c.entityMisses(&c.expected, &c.extracted)
+	r.SpuriousEntities = c.entityMisses(&c.extracted, &c.expected)
 	if c.nearest.exhausted() {
 		c.warn("entities: too many misses to look for the nearest of each; the scores are not affected")
 	}
@@ -223,36 +207,18 @@ func (s similarity) ratio() outcome.Ratio {
 	return outcome.Ratio{Num: int64(s.num), Den: int64(s.den)}
 }
 
-// partners knows for each member of either side with which one it was matched,
-// -1 for none.
-type partners struct{ ofExpected, ofExtracted []int }
-
-func newPartners(expected, extracted int) partners {
-	return partners{slices.Repeat([]int{-1}, expected), slices.Repeat([]int{-1}, extracted)}
-}
-
-func (p partners) pair(q pairing) {
-	p.ofExpected[q.expected], p.ofExtracted[q.extracted] = q.extracted, q.expected
-}
-
-// unmatched returns the members that have no partner.
-func unmatched(partner []int) []int {
-	var list []int
-	for i, p := range partner {
-		if p < 0 {
-			list = append(list, i)
+// entityMisses explains the entities of one side that have no partner.
+func (c *call) entityMisses(here, there *side) []EntityMiss {
+	var missed []int
+	for i, e := range here.entities {
+		if e.partner < 0 {
+			missed = append(missed, i)
 		}
 	}
-	return list
-}
-
-// entityMisses explains the entities of one side that have no partner.
-func (c *call) entityMisses(here, there *side, partner, theirPartner []int) []EntityMiss {
-	missed := unmatched(partner)
 	if len(missed) == 0 || !c.explains {
 		return nil
 	}
-	search := c.newEntitySearch(there, theirPartner)
+	search := c.newEntitySearch(there)
 	// By content, so that a search cut short stops at the same place whatever
 	// the order of the list.
 	slices.SortStableFunc(missed, func(i, j int) int {
@@ -273,9 +239,10 @@ func (c *call) entityMisses(here, there *side, partner, theirPartner []int) []En
 				Index: other.index, Name: theirs.Name, Type: theirs.Type,
 				Similarity: near.similarity.value(), Ratio: near.similarity.ratio(),
 			}
-			if taker := theirPartner[near.member]; taker >= 0 {
-				miss.Nearest.TakenBy = &here.entities[taker].index
-				if here.entities[taker].name == e.name {
+			if other.partner >= 0 {
+				taker := &here.entities[other.partner]
+				miss.Nearest.TakenBy = &taker.index
+				if taker.name == e.name {
 					miss.Reason = ReasonDuplicate
 				}
 			}
@@ -300,13 +267,11 @@ type entitySearch struct {
 	members []int // by name, the one to show: an unmatched one first; -1 for none
 }
 
-func (c *call) newEntitySearch(there *side, partner []int) *entitySearch {
+func (c *call) newEntitySearch(there *side) *entitySearch {
 	s := &entitySearch{c: c, members: slices.Repeat([]int{-1}, len(c.names.texts))}
 	better := func(i, j int) bool {
-		if (partner[i] < 0) != (partner[j] < 0) {
-			return partner[i] < 0
-		}
-		return there.compareEntities(i, j) < 0
+		taken := falseFirst(there.entities[i].partner >= 0, there.entities[j].partner >= 0)
+		return cmp.Or(taken, there.compareEntities(i, j)) < 0
 	}
 	for i, e := range there.entities {
 		for _, name := range e.names {

@@ -8,6 +8,7 @@ import (
 // node is a group of things on one side that have equal names, in pools by
 // type. Relationships have one pool of type 0.
 type node struct {
+	first int // of its members
 	pools []pool
 	size  int
 	left  int // not matched yet
@@ -20,14 +21,15 @@ type pool struct {
 	members []int // sorted by spelling; the first are taken first
 }
 
-// nodesOf groups members by content; they are in an order in which equal ones
-// stand together, and of those the ones of a type, the smallest type first.
-func nodesOf(order []int, equal func(i, j int) bool, typ func(i int) int) []node {
+// nodesOf groups members by content, in an order in which equal ones stand together,
+// and of those the ones of a type, the smallest type first.
+func nodesOf(order []int, compare func(i, j int) int, equal func(i, j int) bool, typ func(i int) int) []node {
+	slices.SortFunc(order, func(i, j int) int { return cmp.Or(compare(i, j), cmp.Compare(i, j)) })
 	nodes, pools := make([]node, 0, len(order)), make([]pool, 0, len(order))
 	for at, i := range order {
 		first := at == 0 || !equal(order[at-1], i)
 		if first {
-			nodes = append(nodes, node{pools: pools[len(pools):]})
+			nodes = append(nodes, node{first: i, pools: pools[len(pools):]})
 		}
 		n := &nodes[len(nodes)-1]
 		if first || n.pools[len(n.pools)-1].typ != typ(i) {
@@ -55,8 +57,6 @@ type pairing struct {
 	expected, extracted int // members
 	link                int // index into the links
 }
-
-func comparePairings(a, b pairing) int { return cmp.Compare(a.expected, b.expected) }
 
 // matching chooses among links. Nodes and links are in an order that depends
 // on content only, and so is the result.
@@ -127,8 +127,8 @@ func (m *matching) sortLinks(more func(a, b link) int) {
 	})
 }
 
-// solve fills pairs with the best one-to-one assignment: the one of largest
-// total gain. Components that share no node are solved apart.
+// solve fills pairs, in the order of the expected members, with the best one-to-one
+// assignment: the one of largest total gain. Components that share no node are solved apart.
 func (m *matching) solve(left *budget) {
 	for i := range m.expected {
 		m.expected[i].left = m.expected[i].size
@@ -148,6 +148,7 @@ func (m *matching) solve(left *budget) {
 			m.solveGreedily(component)
 		}
 	}
+	slices.SortFunc(m.pairs, func(a, b pairing) int { return cmp.Compare(a.expected, b.expected) })
 }
 
 // components returns the links that hang together, as indices, by their first

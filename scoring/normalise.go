@@ -64,16 +64,18 @@ func dropDiacritics(s string) string {
 
 // entity is one entity of a side, with what it is compared by.
 type entity struct {
-	index int // in the list as given
-	name  int
-	typ   int
-	names []int // name and aliases, sorted; nil for an empty name
+	index   int // in the list as given
+	name    int
+	typ     int
+	names   []int // name and aliases, sorted; nil for an empty name
+	partner int   // that it is matched with, of the other side; -1 for none
 }
 
 // statement is one relationship of a side, with what it is compared by.
 type statement struct {
-	index int // in the list as given
-	forms []form
+	index   int // in the list as given
+	forms   []form
+	partner int // that it is matched with, of the other side; -1 for none
 }
 
 // form is one wording of a statement.
@@ -166,7 +168,7 @@ func (c *call) prepareRelationships(s *side) {
 	for i, r := range s.relationships {
 		if first[i] == i {
 			slices.SortFunc(r.forms, form.compare)
-			kept = append(kept, statement{r.index, slices.Compact(r.forms)})
+			kept = append(kept, statement{r.index, slices.Compact(r.forms), -1})
 		}
 	}
 	s.relationships = kept

@@ -485,7 +485,7 @@ func newCall(s *Scorer, expected, extracted extraction.Extraction, explains bool
 func (c *call) collect(s *side, aliases bool) {
 	s.entities = make([]entity, len(s.given.Entities))
 	for i, given := range s.given.Entities {
-		s.entities[i] = entity{index: i, name: c.names.add(given.Name), typ: c.types.add(given.Type)}
+		s.entities[i] = entity{index: i, name: c.names.add(given.Name), typ: c.types.add(given.Type), partner: -1}
 		if aliases {
 			for _, alias := range given.Aliases {
 				c.names.add(alias)
@@ -496,7 +496,7 @@ func (c *call) collect(s *side, aliases bool) {
 	forms := make([]form, len(s.given.Relationships))
 	for i, r := range s.given.Relationships {
 		forms[i] = form{c.names.add(r.Source), c.types.add(r.Type), c.names.add(r.Target)}
-		s.relationships[i] = statement{i, forms[i : i+1 : i+1]}
+		s.relationships[i] = statement{i, forms[i : i+1 : i+1], -1}
 	}
 }
 

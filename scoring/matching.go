@@ -230,8 +230,8 @@ type transport struct {
 // reach is how a row or a column was reached while looking for a way.
 type reach struct {
 	cost    gain
-	row     int // the row before (of a column)
-	arc     int // and its arc
+	row     int // before the column
+	arc     int // of that row; of a row, that by which it was reached
 	reached bool
 	done    bool
 }
@@ -244,7 +244,8 @@ type solver struct {
 	colPrice []gain
 	rows     []reach
 	columns  []reach
-	back     []int // by row: the column through which it was reached, or -1
+	gaining  []*arc // of the way found, those that get units
+	losing   []*arc
 }
 
 // solve computes the flows and reports whether the budget sufficed; if it did
@@ -286,7 +287,6 @@ func (t *transport) start() *solver {
 		colPrice:  make([]gain, len(t.demand)),
 		rows:      make([]reach, len(t.supply)),
 		columns:   make([]reach, len(t.demand)),
-		back:      make([]int, len(t.supply)),
 	}
 	for row, arcs := range t.arcs {
 		for k, a := range arcs {
@@ -318,7 +318,6 @@ func (s *solver) search(from int, left *budget) (int, bool) {
 	clear(s.rows)
 	clear(s.columns)
 	s.rows[from] = reach{reached: true}
-	s.back[from] = -1
 	s.relax(from)
 	work := len(s.rows) + len(s.columns) + len(s.arcs[from])
 	for {
@@ -334,8 +333,7 @@ func (s *solver) search(from int, left *budget) (int, bool) {
 			if s.arcs[row][k].flow == 0 || s.rows[row].reached {
 				continue
 			}
-			s.rows[row] = reach{cost: column.cost, reached: true}
-			s.back[row] = next
+			s.rows[row] = reach{cost: column.cost, arc: k, reached: true}
 			s.relax(row)
 			work += len(s.arcs[row])
 		}
@@ -394,43 +392,25 @@ func (s *solver) reprice(end int) {
 // push sends as many units as fit along the way found.
 func (s *solver) push(from, end int) {
 	units := min(s.supply[from], s.demand[end])
-	for c := end; ; {
-		row := s.columns[c].row
+	s.gaining, s.losing = s.gaining[:0], s.losing[:0]
+	for column := end; ; {
+		row := s.columns[column].row
+		s.gaining = append(s.gaining, &s.arcs[row][s.columns[column].arc])
 		if row == from {
 			break
 		}
-		c = s.back[row]
-		units = min(units, s.flowBetween(row, c))
+		back := &s.arcs[row][s.rows[row].arc]
+		s.losing = append(s.losing, back)
+		units, column = min(units, back.flow), back.column
 	}
-	for c := end; ; {
-		row := s.columns[c].row
-		s.arcs[row][s.columns[c].arc].flow += units
-		if row == from {
-			break
-		}
-		c = s.back[row]
-		s.addFlow(row, c, -units)
+	for _, a := range s.gaining {
+		a.flow += units
+	}
+	for _, a := range s.losing {
+		a.flow -= units
 	}
 	s.supply[from] -= units
 	s.demand[end] -= units
-}
-
-func (s *solver) flowBetween(row, column int) int {
-	for _, a := range s.arcs[row] {
-		if a.column == column {
-			return a.flow
-		}
-	}
-	return 0
-}
-
-func (s *solver) addFlow(row, column, units int) {
-	for k := range s.arcs[row] {
-		if s.arcs[row][k].column == column {
-			s.arcs[row][k].flow += units
-			return
-		}
-	}
 }
 
 // solveBest solves one component as a transport between pools. It reports
@@ -459,35 +439,37 @@ func (m *matching) transportOf(component []int) (t *transport, rows, columns []i
 	arcs, units := 0, 0
 	for _, i := range component {
 		l := m.links[i]
-		expected, extracted := m.expected[l.expected], m.extracted[l.extracted]
-		if arcs += len(expected.pools) * len(extracted.pools); arcs > arcLimit {
+		expected, extracted := m.expected[l.expected].pools, m.extracted[l.extracted].pools
+		if arcs += len(expected) * len(extracted); arcs > arcLimit {
 			return nil, nil, nil, false
 		}
-		if _, known := firstRow[l.expected]; !known {
-			firstRow[l.expected] = len(rows)
-			for p, pool := range expected.pools {
-				rows = append(rows, p)
-				t.supply = append(t.supply, len(pool.members))
-			}
-			t.arcs = append(t.arcs, make([][]arc, len(expected.pools))...)
-			units += expected.size
-		}
-		if _, known := firstColumn[l.extracted]; !known {
-			firstColumn[l.extracted] = len(columns)
-			for p, pool := range extracted.pools {
-				columns = append(columns, p)
-				t.demand = append(t.demand, len(pool.members))
-			}
-			units += extracted.size
-		}
-		for p, from := range expected.pools {
-			row := firstRow[l.expected] + p
-			for q, to := range extracted.pools {
-				t.arcs[row] = append(t.arcs[row], arc{column: firstColumn[l.extracted] + q, gain: l.withTypes(from.typ, to.typ), link: i})
+		row := placePools(firstRow, l.expected, expected, &rows, &t.supply)
+		column := placePools(firstColumn, l.extracted, extracted, &columns, &t.demand)
+		t.arcs = append(t.arcs, make([][]arc, len(rows)-len(t.arcs))...)
+		for p, from := range expected {
+			for q, to := range extracted {
+				t.arcs[row+p] = append(t.arcs[row+p], arc{column: column + q, gain: l.withTypes(from.typ, to.typ), link: i})
 			}
 		}
 	}
+	for _, n := range slices.Concat(t.supply, t.demand) {
+		units += n
+	}
 	return t, rows, columns, units <= unitLimit
+}
+
+// placePools returns the first of the rows or columns that are the pools of a node,
+// and adds them, with their sizes, where the node is new.
+func placePools(known map[int]int, node int, pools []pool, places, sizes *[]int) int {
+	first, ok := known[node]
+	if !ok {
+		first = len(*places)
+		known[node] = first
+		for p, pool := range pools {
+			*places, *sizes = append(*places, p), append(*sizes, len(pool.members))
+		}
+	}
+	return first
 }
 
 // solveGreedily takes the best link first and pairs as much along it as there

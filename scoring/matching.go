@@ -110,16 +110,7 @@ func closed(expected, extracted []node, exact []link) (closedExpected, closedExt
 
 // sortLinks sorts the links by their nodes, and those of the same ones by more.
 func (m *matching) sortLinks(more func(a, b link) int) {
-	byExpected := make([][2]int, len(m.links))
-	for i, l := range m.links {
-		byExpected[i] = [2]int{l.expected, i}
-	}
-	sorted := make([]link, 0, len(m.links))
-	for _, i := range newIndex(len(m.expected), byExpected).values {
-		sorted = append(sorted, m.links[i])
-	}
-	m.links = sorted
-	slices.SortFunc(sorted, func(a, b link) int { // mostly they are in order by now
+	slices.SortFunc(m.links, func(a, b link) int {
 		if d := cmp.Or(cmp.Compare(a.expected, b.expected), cmp.Compare(a.extracted, b.extracted)); d != 0 {
 			return d
 		}

@@ -20,10 +20,11 @@ import (
 
 // collector keeps what a comparison needs of the items of two runs.
 type collector struct {
-	config *Comparer
-	known  known
+	*Comparer
+	metric string
+	runs   [2]run // base, candidate
+	sums   [2]*outcome.Summariser
 
-	base, cand   *outcome.Summariser
 	items        int
 	scored       int  // items that failed in neither run
 	differs      bool // the results of an item do, or are not known
@@ -40,25 +41,23 @@ type collector struct {
 	without            []string // ids without an outcome in either
 	trials             [2]int   // most trials of an item
 	uneven             [2]int   // items with fewer trials than the header says
-	planned            [2]int   // trials by the headers
 }
 
-func newCollector(c *Comparer, base known, cand outcome.Header) *collector {
+func newCollector(c *Comparer, metric string, base, cand run) *collector {
 	summary := outcome.SummaryConfig{Order: c.config.Order, Worst: -1}
 	return &collector{
-		config: c, known: base,
-		base: outcome.NewSummariser(base.header, summary), cand: outcome.NewSummariser(cand, summary),
+		Comparer: c, metric: metric, runs: [2]run{base, cand},
+		sums:    [2]*outcome.Summariser{outcome.NewSummariser(base.header, summary), outcome.NewSummariser(cand.header, summary)},
 		columns: map[string]*column{}, seenClusters: map[int]bool{}, groups: map[groupKey]*[2]outcome.Group{},
 		changed:   stats.NewShortlist(c.config.Changed, compareChanged),
 		regressed: stats.NewShortlist(MaxRegressed, compareRegressed),
-		planned:   [2]int{max(1, base.header.Trials), max(1, cand.Trials)},
 	}
 }
 
 // collect streams both runs.
-func (r *collector) collect(ctx context.Context, base, cand Source) error {
-	left, byID := maps.Clone(r.known.items), func(a, b *unit) int { return cmp.Compare(a.id, b.id) }
-	for both, err := range stats.Merge(byID, units(ctx, base, r.base.Add), units(ctx, cand, r.cand.Add)) {
+func (r *collector) collect(ctx context.Context) error {
+	left, byID := maps.Clone(r.runs[0].hashes), func(a, b *unit) int { return cmp.Compare(a.id, b.id) }
+	for both, err := range stats.Merge(byID, units(ctx, r.runs[0], r.sums[0].Add), units(ctx, r.runs[1], r.sums[1].Add)) {
 		if err != nil {
 			return err
 		}
@@ -85,12 +84,12 @@ func (r *collector) pair(base, cand *unit) {
 	r.items++
 	for i, u := range []*unit{base, cand} {
 		r.trials[i] = max(r.trials[i], u.trials)
-		if u.trials < r.planned[i] {
+		if u.trials < r.runs[i].header.Trials {
 			r.uneven[i]++
 		}
 	}
 	r.differs = r.differs || !base.sameResults(cand)
-	cluster := r.known.clusters.of[base.id]
+	cluster := r.runs[0].clusters.of[base.id]
 	r.seenClusters[cluster] = true
 	scored := base.failed+cand.failed == 0
 	for _, name := range names(base, cand) {
@@ -284,15 +283,15 @@ type changed struct {
 // change offers an item to the lists of those that changed most. Delta is
 // turned round where less is better, so that below 0 is always worse.
 func (r *collector) change(base, cand *unit) {
-	b, inBase := base.find(r.known.metric).defined()
-	c, inCand := cand.find(r.known.metric).defined()
+	b, inBase := base.find(r.metric).defined()
+	c, inCand := cand.find(r.metric).defined()
 	if !inBase || !inCand || math.Abs(c-b) <= Epsilon {
 		return
 	}
 	item := ItemChange{Item: base.id, Base: b, Candidate: c, Delta: c - b}
 	r.changed.Offer(changed{item, base.first, cand.first})
 	worse := item
-	if r.config.config.lower(r.known.metric) {
+	if r.config.lower(r.metric) {
 		worse.Delta = -worse.Delta
 	}
 	if worse.Delta < -Epsilon {
@@ -311,8 +310,8 @@ func (r *collector) changes() ([]Change, error) {
 	for _, item := range r.changed.Values() {
 		c := Change{
 			ItemChange:       item.ItemChange,
-			BaseComment:      comment(item.base, r.known.metric),
-			CandidateComment: comment(item.cand, r.known.metric),
+			BaseComment:      comment(item.base, r.metric),
+			CandidateComment: comment(item.cand, r.metric),
 			BaseFailure:      failure(item.base),
 			CandidateFailure: failure(item.cand),
 		}
@@ -329,10 +328,10 @@ func (r *collector) changes() ([]Change, error) {
 }
 
 func (r *collector) matches(o outcome.Outcome) ([]string, error) {
-	if r.config.config.Matches == nil || !isValue(o.Explanation) {
+	if r.config.Matches == nil || !isValue(o.Explanation) {
 		return nil, nil
 	}
-	return r.config.config.Matches(o.Explanation)
+	return r.config.Matches(o.Explanation)
 }
 
 // without returns the lines of a that b does not have, each as often as a has

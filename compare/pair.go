@@ -22,7 +22,10 @@ import (
 // score is for.
 func (c *Comparer) pairUp(metric string, first, second *entry) (Pair, *Score) {
 	p := Pair{First: first.header.Name, Second: second.header.Name, Verdict: Unclear}
-	p.Incompatible = append(append(append([]Mismatch{}, compareHeaders(first.header, second.header)...), first.problems...), second.problems...)
+	p.Incompatible = append([]Mismatch{}, compareHeaders(first.header, second.header)...)
+	for _, e := range []*entry{first, second} {
+		p.Incompatible = append(p.Incompatible, e.unfinished("run "+e.header.Name)...)
+	}
 	if len(p.Incompatible) == 0 {
 		p.Incompatible = append(p.Incompatible, first.unmatched(second)...)
 	}
@@ -310,44 +313,26 @@ func compareOptions(base, cand json.RawMessage) (list []Mismatch) {
 	return list
 }
 
-// complete returns a Mismatch for a run that is not finished.
-func complete(ctx context.Context, which string, s Source) ([]Mismatch, error) {
-	f, ok, err := s.Footer(ctx)
-	switch {
-	case err != nil:
-		return nil, err
-	case !ok:
-		return []Mismatch{{What: "the " + which + " is not finished: it is going on, or it was killed; finish it with --resume"}}, nil
-	case f.Status != outcome.Complete:
-		return []Mismatch{{What: fmt.Sprintf("the %s is not complete (%s); finish it with --resume", which, f.Status)}}, nil
-	}
-	return nil, nil
-}
-
-// itemSet is what is kept of the items of the base: the hash of each.
-type itemSet map[string]string
-
-// compareItems lists which items are in one run only, and which differ.
-func (set itemSet) compareItems(ctx context.Context, cand Source) ([]Mismatch, error) {
-	left := maps.Clone(set)
-	var added, changed []string
-	for item, err := range cand.Items(ctx) {
-		if err != nil {
-			return nil, err
-		}
-		hash, known := set[item.ID]
+// compareItems lists which items are in one run only, and which differ, by their
+// hashes.
+func compareItems(base, cand map[string]string) []Mismatch {
+	var removed, added, changed []string
+	for id, hash := range cand {
+		was, known := base[id]
 		switch {
 		case !known:
-			added = append(added, item.ID)
-		case hash != "" && item.Hash != "" && hash != item.Hash:
-			changed = append(changed, item.ID)
+			added = append(added, id)
+		case was != "" && hash != "" && was != hash:
+			changed = append(changed, id)
 		}
-		delete(left, item.ID)
 	}
-	return slices.Concat(
-		affected(slices.Collect(maps.Keys(left)), "only in the base"),
-		affected(added, "only in the candidate"),
-		affected(changed, "with other content")), nil
+	for id := range base {
+		if _, known := cand[id]; !known {
+			removed = append(removed, id)
+		}
+	}
+	return slices.Concat(affected(removed, "only in the base"), affected(added, "only in the candidate"),
+		affected(changed, "with other content"))
 }
 
 // affected is a Mismatch about some items, of which it names the first; none without any.

@@ -57,35 +57,20 @@ func (c *Comparer) Rank(ctx context.Context, sources ...Source) (Leaderboard, er
 // entry is what is kept of one run.
 type entry struct {
 	Ranked
-	header   outcome.Header
-	problems []Mismatch // not complete
-	items    map[string]*value
-	clusters *clusters
+	run
+	items map[string]*value
 }
 
 // enter reads a run; the first one names the metric where nothing else does.
 func (c *Comparer) enter(ctx context.Context, s Source, metric *string) (*entry, error) {
-	header, err := s.Header(ctx)
+	opened, err := open(ctx, s, c.config.ClusterBy)
 	if err != nil {
 		return nil, err
 	}
-	*metric = cmp.Or(*metric, header.Scorer.Primary)
-	e := &entry{header: header, items: map[string]*value{}, clusters: newClusters(c.config.ClusterBy)}
-	if c.config.ClusterBy != "" {
-		for item, err := range s.Items(ctx) {
-			if err != nil {
-				return nil, err
-			}
-			e.clusters.add(item)
-		}
-		if err := e.clusters.check(); err != nil {
-			return nil, err
-		}
-	}
-	if e.problems, err = complete(ctx, "run "+header.Name, s); err != nil {
-		return nil, err
-	}
-	sum := outcome.NewSummariser(header, outcome.SummaryConfig{Order: c.config.Order, Worst: -1})
+	opened.hashes = nil // the fingerprints of the datasets vouch for the content
+	*metric = cmp.Or(*metric, opened.header.Scorer.Primary)
+	e := &entry{run: opened, items: map[string]*value{}}
+	sum := outcome.NewSummariser(opened.header, outcome.SummaryConfig{Order: c.config.Order, Worst: -1})
 	for u, err := range units(ctx, s, sum.Add) {
 		if err != nil {
 			return nil, err
@@ -95,9 +80,7 @@ func (c *Comparer) enter(ctx context.Context, s Source, metric *string) (*entry,
 			e.items[u.id] = new(*v)
 		}
 	}
-	if e.Side, err = side(ctx, s, sum); err != nil {
-		return nil, err
-	}
+	e.Side = e.side(sum)
 	var m stats.Moments
 	for _, v := range e.items {
 		if value, ok := v.defined(); ok {

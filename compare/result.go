@@ -335,7 +335,7 @@ func evaluatorWarnings(base, cand []outcome.CustomScorer) []string {
 }
 
 func (r *collector) clusterWarnings(primary Score) []string {
-	c := r.known.clusters
+	c := r.runs[0].clusters
 	if c.key == "" {
 		return nil
 	}

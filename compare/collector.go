@@ -92,13 +92,14 @@ func (r *collector) pair(base, cand *unit) {
 	cluster := r.runs[0].clusters.of[base.id]
 	r.seenClusters[cluster] = true
 	scored := base.failed+cand.failed == 0
-	for _, name := range names(base, cand) {
-		col := r.columns[name]
-		if col == nil {
-			col = &column{}
-			r.columns[name] = col
+	for i := range base.values {
+		v := &base.values[i]
+		r.column(v.name).add(v, cand.find(v.name), r.items, cluster, scored)
+	}
+	for i := range cand.values {
+		if v := &cand.values[i]; base.find(v.name) == nil {
+			r.column(v.name).add(nil, v, r.items, cluster, scored)
 		}
-		col.add(base.find(name), cand.find(name), r.items, cluster, scored)
 	}
 	if scored {
 		r.scored++
@@ -109,17 +110,12 @@ func (r *collector) pair(base, cand *unit) {
 	r.change(base, cand)
 }
 
-func names(base, cand *unit) []string {
-	list := make([]string, 0, len(base.values))
-	for _, v := range base.values {
-		list = append(list, v.name)
+// column returns that of a score, a new one at first.
+func (r *collector) column(score string) *column {
+	if r.columns[score] == nil {
+		r.columns[score] = &column{}
 	}
-	for _, v := range cand.values {
-		if base.find(v.name) == nil {
-			list = append(list, v.name)
-		}
-	}
-	return list
+	return r.columns[score]
 }
 
 func (u *unit) find(name string) *value {
@@ -156,7 +152,6 @@ type clusters struct {
 	numbers map[string]int
 	keys    map[string]bool // of items that have no value
 	without int             // items that have no value
-	next    int
 }
 
 func newClusters(key string) *clusters {
@@ -168,19 +163,17 @@ func (c *clusters) add(item Item) {
 	if c.key == "" {
 		return
 	}
+	next := len(c.of) // no other item has it
 	value, ok := lookup(item.Metadata, c.key)
-	number, known := c.numbers[value]
-	if !ok || !known {
-		number = c.next
-		c.next++
-	}
-	if ok {
-		c.numbers[value] = number
-	} else {
+	if !ok {
 		c.without++
 		c.note(item.Metadata, "")
+	} else if number, known := c.numbers[value]; known {
+		next = number
+	} else {
+		c.numbers[value] = next
 	}
-	c.of[item.ID] = number
+	c.of[item.ID] = next
 }
 
 // check is an error of usage where no item has the key: each would silently stand for
@@ -206,12 +199,9 @@ func (c *clusters) note(raw json.RawMessage, prefix string) {
 		return
 	}
 	for _, key := range slices.Sorted(maps.Keys(object)) {
-		value := object[key]
-		if len(value) > 0 && value[0] == '{' {
+		if value := object[key]; value[0] == '{' {
 			c.note(value, prefix+key+".")
-			continue
-		}
-		if len(c.keys) < mostKeys {
+		} else if len(c.keys) < mostKeys {
 			c.keys[prefix+key] = true
 		}
 	}
@@ -308,20 +298,19 @@ func compareChanged(a, b changed) int {
 func (r *collector) changes() ([]Change, error) {
 	list := []Change{}
 	for _, item := range r.changed.Values() {
+		was, _ := outcome.Lookup(item.base.Scores, r.metric)
+		is, _ := outcome.Lookup(item.cand.Scores, r.metric)
 		c := Change{
-			ItemChange:       item.ItemChange,
-			BaseComment:      comment(item.base, r.metric),
-			CandidateComment: comment(item.cand, r.metric),
-			BaseFailure:      failure(item.base),
-			CandidateFailure: failure(item.cand),
+			ItemChange: item.ItemChange, BaseComment: was.Comment, CandidateComment: is.Comment,
+			BaseFailure: failure(item.base), CandidateFailure: failure(item.cand),
 		}
 		before, err := r.matches(item.base)
 		after, errAfter := r.matches(item.cand)
 		if err := errors.Join(err, errAfter); err != nil {
 			return nil, fmt.Errorf("reading what was matched in item %q: %w", item.Item, err)
 		}
-		c.Lost, c.Gained, c.Kept = without(before, after), without(after, before), len(before)
-		c.Kept -= len(c.Lost)
+		c.Lost, c.Gained = without(before, after), without(after, before)
+		c.Kept = len(before) - len(c.Lost)
 		list = append(list, c)
 	}
 	return list, nil
@@ -342,16 +331,11 @@ func without(a, b []string) []string {
 	for _, line := range a {
 		if i := slices.Index(left, line); i >= 0 {
 			left = slices.Delete(left, i, i+1)
-			continue
+		} else {
+			rest = append(rest, line)
 		}
-		rest = append(rest, line)
 	}
 	return rest
-}
-
-func comment(o outcome.Outcome, metric string) string {
-	s, _ := outcome.Lookup(o.Scores, metric)
-	return s.Comment
 }
 
 func failure(o outcome.Outcome) string {
@@ -376,10 +360,11 @@ type amounts struct {
 func (a *amounts) add(base, cand amount, baseTrials, candTrials int) {
 	b, inBase := base.mean(baseTrials)
 	c, inCand := cand.mean(candTrials)
-	for i, known := range []bool{inBase, inCand} {
-		if !known {
-			a.unknown[i]++
-		}
+	if !inBase {
+		a.unknown[0]++
+	}
+	if !inCand {
+		a.unknown[1]++
 	}
 	if inBase && inCand {
 		a.base.Add(b)
@@ -392,8 +377,8 @@ func (a *amounts) amount() Amount {
 	out := Amount{N: len(a.differences), Base: a.base.MeanOrNil(), Candidate: a.cand.MeanOrNil()}
 	m, _ := stats.MomentsOf(a.differences)
 	out.Difference = m.MeanOrNil()
-	if e, ok := stats.PairedMean(a.differences); ok {
-		out.CI95 = &[2]float64{e.Lo, e.Hi}
+	if lo, hi, ok := m.Interval95(); ok {
+		out.CI95 = &[2]float64{lo, hi}
 	}
 	if out.Base != nil && *out.Base > 0 {
 		if ratio := *out.Candidate / *out.Base; finite(ratio) {

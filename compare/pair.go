@@ -253,19 +253,16 @@ func differing(what, base, cand string) Mismatch {
 // hash that is missing is no hash that is equal.
 func compareHeaders(base, cand outcome.Header) []Mismatch {
 	var list []Mismatch
-	differ := func(what, b, c string) { list = append(list, differing(what, b, c)) }
-	must := func(what, b, c string) {
-		if b != c || b == "" {
-			differ(what, b, c)
+	check := func(equal bool, what, b, c string) {
+		if !equal {
+			list = append(list, differing(what, b, c))
 		}
 	}
-	if base.Harness != cand.Harness {
-		differ("harness", base.Harness, cand.Harness)
-	}
-	must("fingerprint of the dataset", base.Dataset.Fingerprint, cand.Dataset.Fingerprint)
-	if base.Dataset.Fingerprint != cand.Dataset.Fingerprint && base.Dataset.Selection != cand.Dataset.Selection {
-		differ("selection of items", cmp.Or(base.Dataset.Selection, "all"), cmp.Or(cand.Dataset.Selection, "all"))
-	}
+	b, c := base.Dataset, cand.Dataset
+	sameData := b.Fingerprint == c.Fingerprint && b.Fingerprint != ""
+	check(base.Harness == cand.Harness, "harness", base.Harness, cand.Harness)
+	check(sameData, "fingerprint of the dataset", b.Fingerprint, c.Fingerprint)
+	check(b.Fingerprint == c.Fingerprint || b.Selection == c.Selection, "selection of items", cmp.Or(b.Selection, "all"), cmp.Or(c.Selection, "all"))
 	scorers := CompareScorers(base.Scorer, cand.Scorer)
 	if b, c := base.Scorer.Version, cand.Scorer.Version; b != c && b != "" && c != "" && base.Harness == "extraction" {
 		scorers[0].Advice = "experiment rescore scores the results of the older run again, without the model"
@@ -274,12 +271,9 @@ func compareHeaders(base, cand outcome.Header) []Mismatch {
 	for _, key := range []string{outcome.PDFSHA256, outcome.QuestionsSHA256} {
 		b, inBase := base.Metadata[key]
 		c, inCand := cand.Metadata[key]
-		if key == outcome.QuestionsSHA256 && inBase && inCand && base.Dataset.Fingerprint != "" && base.Dataset.Fingerprint == cand.Dataset.Fingerprint {
-			continue // the same questions, hashed in another form by an earlier version
-		}
-		if b != c || base.Harness == "answers" && (!inBase || !inCand) {
-			differ(key, b, c)
-		}
+		both := inBase && inCand
+		// The same questions may have been hashed in another form by an earlier version.
+		check(b == c && (both || base.Harness != "answers") || both && sameData && key == outcome.QuestionsSHA256, key, b, c)
 	}
 	return list
 }

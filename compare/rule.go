@@ -291,16 +291,8 @@ func (r Rule) judgeDifference(s Score, result Result) RuleResult {
 	if out.Value == nil || out.CI95 == nil {
 		return out.unclear(r.name() + ": " + why)
 	}
-	worst, best := out.CI95[0], out.CI95[1]
-	if r.upper() {
-		worst, best = best, worst
-	}
-	switch {
-	case r.holds(worst, r.Offset):
-		out.Answer = Pass
-	case !r.holds(best, r.Offset):
-		out.Answer = Fail
-	default:
+	low, high := r.holds(out.CI95[0], r.Offset), r.holds(out.CI95[1], r.Offset)
+	if out.Answer = answer(low); low != high {
 		out.Answer = Inconclusive
 	}
 	return r.claimed(out, s)

@@ -91,8 +91,8 @@ func (c *call) similarEntities(m *entityMatching) {
 	}
 	ours, nodesOf := sortedSet(ours), newIndex(len(c.names.texts), owners)
 	search := budget{searchAllowance}
-	similar := c.matcher.join(ours, theirs, &search)
-	m.links, m.similarities = slices.Grow(m.links, len(c.matcher.room)), slices.Grow(m.similarities, len(c.matcher.room))
+	similar := c.similarAmong(ours, theirs, &search)
+	m.links, m.similarities = slices.Grow(m.links, len(c.similarNames)), slices.Grow(m.similarities, len(c.similarNames))
 	for _, name := range ours {
 		for _, other := range similar[name] {
 			for _, e := range nodesOf.of(name) {
@@ -326,8 +326,7 @@ func (s *entitySearch) nearestTo(e entity) nearestEntity {
 // closer returns the similarity of two names if it is higher than what is
 // known, and at least a third.
 func (s *entitySearch) closer(a, b int, known similarity) (similarity, bool) {
-	m := &s.c.matcher
-	p, q := m.names.profile(a), m.names.profile(b)
+	p, q := s.c.names.profile(a), s.c.names.profile(b)
 	longer := max(len(p.runes), len(q.runes))
 	limit := nearEdits(longer)
 	if known.den > 0 {
@@ -338,18 +337,18 @@ func (s *entitySearch) closer(a, b int, known similarity) (similarity, bool) {
 	if leastEdits(p.letters, q.letters) > limit {
 		return similarity{}, false
 	}
-	return m.within(a, b, limit, &s.c.nearest)
+	return s.c.within(a, b, limit, &s.c.nearest)
 }
 
 // whyNot says why two different names did not match: of two similar ones that
 // were free to match one has another partner.
 func (c *call) whyNot(a, b int, s similarity) Reason {
 	switch {
-	case !c.threshold.exceeded(s) && !c.matcher.initialsAgree(a, b):
+	case !c.threshold.exceeded(s) && !c.initialsAgree(a, b):
 		return ReasonUnderThreshold
 	case !c.options.FuzzyEntities:
 		return ReasonFuzzyOff
-	case c.matcher.digitsDiffer(a, b):
+	case c.digitsDiffer(a, b):
 		return ReasonDigitsDiffer
 	}
 	return ReasonTaken

@@ -269,18 +269,18 @@ func isLetter(word string) bool {
 
 // initialsAgree reports whether two names are one by their initials, where these
 // count.
-func (m *matcher) initialsAgree(a, b int) bool {
-	return m.initials && sameByInitials(m.names.tokensOf(a), m.names.tokensOf(b))
+func (c *call) initialsAgree(a, b int) bool {
+	return c.options.Initials && sameByInitials(c.names.tokensOf(a), c.names.tokensOf(b))
 }
 
 // byLastToken groups names by their last word, for the initials rule.
-func (m *matcher) byLastToken(b []key) map[string][]int {
-	if !m.initials {
+func (c *call) byLastToken(b []key) map[string][]int {
+	if !c.options.Initials {
 		return nil
 	}
 	groups := map[string][]int{}
 	for _, k := range b {
-		if tokens := m.names.tokensOf(k.name); len(tokens) > 0 {
+		if tokens := c.names.tokensOf(k.name); len(tokens) > 0 {
 			last := tokens[len(tokens)-1]
 			groups[last] = append(groups[last], k.name)
 		}
@@ -290,40 +290,40 @@ func (m *matcher) byLastToken(b []key) map[string][]int {
 
 // compareInitials finds the names with the same last word that are one with a
 // name by their initials.
-func (m *matcher) compareInitials(name int, byLast map[string][]int, left *budget) {
+func (c *call) compareInitials(name int, byLast map[string][]int, left *budget) {
 	if len(byLast) == 0 {
 		return
 	}
-	tokens := m.names.tokensOf(name)
+	tokens := c.names.tokensOf(name)
 	if len(tokens) == 0 {
 		return
 	}
 	for _, other := range byLast[tokens[len(tokens)-1]] {
-		if !left.spend(20 + len(tokens)*len(m.names.tokensOf(other))) {
+		if !left.spend(20 + len(tokens)*len(c.names.tokensOf(other))) {
 			return
 		}
-		if other == name || m.digitsDiffer(name, other) || !sameByInitials(tokens, m.names.tokensOf(other)) {
+		if other == name || c.digitsDiffer(name, other) || !sameByInitials(tokens, c.names.tokensOf(other)) {
 			continue
 		}
 		if left.spend(edgeCost) {
-			m.room = append(m.room, similarTo{other, m.withInitials(name, other, left)})
+			c.similarNames = append(c.similarNames, similarTo{other, c.withInitials(name, other, left)})
 		}
 	}
 }
 
 // withInitials returns the similarity of two names that are one by their
 // initials: 0.9, or the plain similarity where that is higher.
-func (m *matcher) withInitials(a, b int, left *budget) similarity {
+func (c *call) withInitials(a, b int, left *budget) similarity {
 	// (m-d)/m > 9/10  ⇔  d < m/10
-	limit := (m.longer(a, b) - 1) / 10
+	limit := (c.longer(a, b) - 1) / 10
 	if !left.covers(limit) {
 		return byInitials
 	}
-	s, ok := m.within(a, b, limit, left)
+	s, ok := c.within(a, b, limit, left)
 	if !ok {
 		return byInitials
 	}
-	s.initials = !m.threshold.exceeded(s)
+	s.initials = !c.threshold.exceeded(s)
 	return s
 }
 

@@ -108,7 +108,7 @@ func (m *relationMatching) joinEnds(closedExpected, closedExtracted []bool) {
 			theirs = append(theirs, f.source, f.target)
 		}
 	}
-	m.similar = m.c.matcher.join(sortedSet(ours), sortedSet(theirs), &m.search)
+	m.similar = m.c.similarAmong(sortedSet(ours), sortedSet(theirs), &m.search)
 }
 
 // findMatches notes the best match from one expected statement to each extracted
@@ -460,14 +460,13 @@ func (s *statementSearch) end(a, b int, left *budget) similarity {
 	if _, alias := slices.BinarySearch(s.c.endNames.names(a), b); alias {
 		return equalNames
 	}
-	m := &s.c.matcher
-	if b == 0 || m.digitsDiffer(a, b) {
+	if b == 0 || s.c.digitsDiffer(a, b) {
 		return similarity{den: 1}
 	}
-	if m.initialsAgree(a, b) {
+	if s.c.initialsAgree(a, b) {
 		return byInitials
 	}
-	if similar, ok := m.within(a, b, nearEdits(m.longer(a, b)), left); ok {
+	if similar, ok := s.c.within(a, b, nearEdits(s.c.longer(a, b)), left); ok {
 		return similar
 	}
 	return similarity{den: 1}

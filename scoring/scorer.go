@@ -435,12 +435,14 @@ type call struct {
 	names     *names
 	types     *dictionary
 	relations []relation // by type
-	matcher   matcher
+	editor    editor
 	expected  side
 	extracted side
 	endNames  endNames
 	nearest   budget
 	warnings  []string
+
+	similarNames []similarTo // room for those that similarAmong finds
 }
 
 // side is one of the two extractions, prepared.
@@ -458,10 +460,6 @@ func newCall(s *Scorer, expected, extracted extraction.Extraction, explains bool
 	names.places = make(map[string]int, len(expected.Entities)+len(extracted.Entities))
 	c := &call{
 		Scorer: s, explains: explains, names: names, types: newDictionary(s.typeText),
-		matcher: matcher{
-			names: names, threshold: s.threshold,
-			initials: s.options.Initials, digitsEqual: s.options.DigitsEqual,
-		},
 		expected:  side{word: "expected", given: expected},
 		extracted: side{word: "extracted", given: extracted},
 		nearest:   budget{nearestAllowance},

@@ -35,23 +35,18 @@ func (s *side) compareEntities(i, j int) int {
 // entityMatching links and matches the entities of both sides.
 type entityMatching struct {
 	matching
-	byName       []int        // extracted nodes + 1
-	similarities []similarity // by the detail of a link
+	byName []int // extracted nodes + 1
 }
 
 func (c *call) matchEntities() *entityMatching {
 	m := &entityMatching{byName: make([]int, len(c.names.texts))}
 	m.expected, m.extracted = c.expected.entityNodes(), c.extracted.entityNodes()
-	m.similarities = []similarity{equalNames}
 	c.exactEntities(m)
+	search := budget{searchAllowance}
 	if c.options.FuzzyEntities {
-		c.similarEntities(m)
+		c.similarEntities(m, &search)
 	}
-	m.solve(&budget{assignAllowance})
-	if m.degraded > 0 {
-		c.warn("entities: %s too many similar names for the best assignment; its best pairs were taken first",
-			counted(m.degraded, "group of names has", "groups of names have"))
-	}
+	c.assign(&m.matching, "entities", &search)
 	return m
 }
 
@@ -64,7 +59,8 @@ func (c *call) exactEntities(m *entityMatching) {
 	for e, n := range m.expected {
 		for _, name := range c.expected.entities[n.first].names {
 			if x := m.byName[name] - 1; x >= 0 {
-				m.links = append(m.links, link{expected: e, extracted: x, exact: true, gain: gain{field + 1, equalNames.ppm()}})
+				match := statementMatch{ends: ends{source: equalNames}}
+				m.links = append(m.links, link{e, x, true, gain{field + 1, equalNames.ppm()}, match})
 			}
 		}
 	}
@@ -72,7 +68,7 @@ func (c *call) exactEntities(m *entityMatching) {
 
 // similarEntities links nodes that share no name and have similar ones; the
 // most similar names decide.
-func (c *call) similarEntities(m *entityMatching) {
+func (c *call) similarEntities(m *entityMatching, search *budget) {
 	closedExpected, closedExtracted := closed(m.expected, m.extracted, m.links)
 	var ours, theirs []int
 	var owners [][2]int
@@ -90,31 +86,20 @@ func (c *call) similarEntities(m *entityMatching) {
 		}
 	}
 	ours, nodesOf := sortedSet(ours), newIndex(len(c.names.texts), owners)
-	search := budget{searchAllowance}
-	similar := c.similarAmong(ours, theirs, &search)
-	m.links, m.similarities = slices.Grow(m.links, len(c.similarNames)), slices.Grow(m.similarities, len(c.similarNames))
+	similar := c.similarAmong(ours, theirs, search)
+	m.links = slices.Grow(m.links, len(c.similarNames))
 	for _, name := range ours {
 		for _, other := range similar[name] {
 			for _, e := range nodesOf.of(name) {
 				if !search.spend(edgeCost) {
 					break
 				}
-				m.links = append(m.links, link{expected: e, extracted: m.byName[other.name] - 1, gain: gain{1, other.ppm()}, detail: len(m.similarities)})
-				m.similarities = append(m.similarities, other.similarity)
+				match := statementMatch{ends: ends{source: other.similarity}}
+				m.links = append(m.links, link{e, m.byName[other.name] - 1, false, gain{1, other.ppm()}, match})
 			}
 		}
 	}
-	if search.exhausted() {
-		c.warn("entities: too many or too long names to compare all of them; from some length on only equal names were matched")
-	}
-	m.keepBest()
-}
-
-// keepBest sorts the links and keeps the best of each pair of nodes.
-func (m *entityMatching) keepBest() {
-	m.sortLinks(func(a, b link) int {
-		return cmp.Or(compareBest(m.similarities[a.detail], m.similarities[b.detail]), cmp.Compare(a.detail, b.detail))
-	})
+	m.sortLinks() // the best of each pair of nodes first
 	m.links = slices.CompactFunc(m.links, func(a, b link) bool { return a.expected == b.expected && a.extracted == b.extracted })
 }
 
@@ -176,7 +161,7 @@ func (c *call) entityMatch(m *entityMatching, p pairing) EntityMatch {
 	e, x := c.expected.entities[p.expected], c.extracted.entities[p.extracted]
 	expected, extracted := c.expected.given.Entities[e.index], c.extracted.given.Entities[x.index]
 	link := m.links[p.link]
-	s := m.similarities[link.detail]
+	s := link.match.source
 	kind := FuzzyName
 	switch {
 	case e.name == x.name:

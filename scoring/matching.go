@@ -48,8 +48,8 @@ func nodesOf(order []int, compare func(i, j int) int, equal func(i, j int) bool,
 type link struct {
 	expected, extracted int // nodes
 	exact               bool
-	gain                gain // of one pair, types left aside
-	detail              int  // for the owner of the link
+	gain                gain           // of one pair, types left aside
+	match               statementMatch // how; of entities, by source alone
 }
 
 // pairing is one matched pair.
@@ -108,13 +108,26 @@ func closed(expected, extracted []node, exact []link) (closedExpected, closedExt
 	return closedExpected, closedExtracted
 }
 
-// sortLinks sorts the links by their nodes, and those of the same ones by more.
-func (m *matching) sortLinks(more func(a, b link) int) {
-	slices.SortFunc(m.links, func(a, b link) int {
+// assign chooses among the links of a family, and warns of what was not looked at.
+func (c *call) assign(m *matching, family string, search *budget) {
+	if search.exhausted() {
+		c.warn("%s: too many or too long names to compare all of them; from some length on only equal ones were matched", family)
+	}
+	m.solve(&budget{assignAllowance})
+	if m.degraded > 0 {
+		c.warn("%s: %s too many similar names for the best assignment; its best pairs were taken first",
+			family, counted(m.degraded, "group has", "groups have"))
+	}
+}
+
+// sortLinks sorts the links by their nodes, and those of the same ones by the
+// similarity of entities.
+func (m *matching) sortLinks() {
+	slices.SortStableFunc(m.links, func(a, b link) int {
 		if d := cmp.Or(cmp.Compare(a.expected, b.expected), cmp.Compare(a.extracted, b.extracted)); d != 0 {
 			return d
 		}
-		return more(a, b)
+		return compareBest(a.match.source, b.match.source)
 	})
 }
 

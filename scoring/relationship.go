@@ -9,13 +9,12 @@ import (
 type relationMatching struct {
 	matching
 	c       *call
-	byForm  map[form]int     // extracted node of a form
-	ends    []bool           // by name, whether it stands at the end of an extracted one
-	similar [][]similarTo    // by name of expected ends, such names
-	reach   [][]similarTo    // by expected end, equal names included
-	room    []similarTo      // for the next of reach
-	last    []int            // by extracted node, its latest link + 1
-	found   []statementMatch // by the detail of a link
+	byForm  map[form]int  // extracted node of a form
+	ends    []bool        // by name, whether it stands at the end of an extracted one
+	similar [][]similarTo // by name of expected ends, such names
+	reach   [][]similarTo // by expected end, equal names included
+	room    []similarTo   // for the next of reach
+	last    []int         // by extracted node, its latest link + 1
 	search  budget
 }
 
@@ -27,7 +26,6 @@ func (c *call) matchRelationships() *relationMatching {
 	m.similar = make([][]similarTo, len(c.names.texts))
 	m.room = make([]similarTo, 0, 2*len(m.expected)) // not nil, and so are its parts
 	m.links = make([]link, 0, len(m.expected)+len(m.extracted))
-	m.found = make([]statementMatch, 0, cap(m.links))
 	for x, n := range m.extracted {
 		for _, f := range c.extracted.relationships[n.first].forms {
 			m.byForm[f] = x
@@ -36,15 +34,8 @@ func (c *call) matchRelationships() *relationMatching {
 	}
 	m.findExact()
 	m.findOthers()
-	if m.search.exhausted() {
-		c.warn("relationships: too many names or too long ones to compare all of them; some similar ends were not matched")
-	}
-	m.sortLinks(func(a, b link) int { return 0 })
-	m.solve(&budget{assignAllowance})
-	if m.degraded > 0 {
-		c.warn("relationships: %s too many similar statements for the best assignment; its best pairs were taken first",
-			counted(m.degraded, "group of statements has", "groups of statements have"))
-	}
+	m.sortLinks()
+	c.assign(&m.matching, "relationships", &m.search)
 	return m
 }
 
@@ -78,10 +69,10 @@ func (m *relationMatching) findOthers() {
 		m.joinEnds(closedExpected, closedExtracted)
 	}
 	clear(m.reach)
-	exact := m.links // in the order of the expected statements
+	exact, next := m.links, 0 // in the order of the expected statements
 	for e := range m.expected {
-		for ; len(exact) > 0 && exact[0].expected == e; exact = exact[1:] {
-			m.last[exact[0].extracted] = exact[0].detail + 1
+		for ; next < len(exact) && exact[next].expected == e; next++ {
+			m.last[exact[next].extracted] = next + 1
 		}
 		if !closedExpected[e] {
 			m.findMatches(e, false, closedExtracted)
@@ -163,17 +154,16 @@ func (m *relationMatching) note(e, x int, s, t similarTo, inverse bool) {
 	at := m.last[x] - 1
 	known := at >= 0 && m.links[at].expected == e
 	switch {
-	case known && !w.betterThan(m.found[at]):
+	case known && !w.betterThan(m.links[at].match):
 		return
 	case known:
 	case !m.search.spend(edgeCost) && !w.isExact():
 		return
 	default:
 		at = len(m.links)
-		m.links, m.found, m.last[x] = append(m.links, link{}), append(m.found, w), at+1
+		m.links, m.last[x] = append(m.links, link{}), at+1
 	}
-	m.links[at] = link{expected: e, extracted: x, exact: w.isExact(), gain: w.gain(), detail: at}
-	m.found[at] = w
+	m.links[at] = link{e, x, w.isExact(), w.gain(), w}
 }
 
 // reachable returns the names at extracted ends that an expected end may be
@@ -211,7 +201,7 @@ func (c *call) scoreRelationships(r *Result) *RelationshipCounts {
 	r.Relationships = make([]RelationshipMatch, 0, len(m.pairs))
 	groups := c.newGroups("relationship_type")
 	for _, p := range m.pairs {
-		w := m.found[m.links[p.link].detail]
+		w := m.links[p.link].match
 		counts.Correct++
 		*ways[w.rank]++
 		expected[p.expected].partner, extracted[p.extracted].partner = p.extracted, p.expected

@@ -194,35 +194,24 @@ func (s similarity) ratio() outcome.Ratio {
 
 // entityMisses explains the entities of one side that have no partner.
 func (c *call) entityMisses(here, there *side) []EntityMiss {
-	var missed []int
-	for i, e := range here.entities {
-		if e.partner < 0 {
-			missed = append(missed, i)
-		}
-	}
+	missed := unmatched(len(here.entities), func(i int) int { return here.entities[i].partner }, here.compareEntities)
 	if len(missed) == 0 || !c.explains {
 		return nil
 	}
 	search := c.newEntitySearch(there)
-	// By content, so that a search cut short stops at the same place whatever
-	// the order of the list.
-	slices.SortStableFunc(missed, func(i, j int) int {
-		a, b := here.entities[i], here.entities[j]
-		return cmp.Or(slices.Compare(a.names, b.names), cmp.Compare(a.typ, b.typ))
-	})
 	var misses []EntityMiss
 	for _, i := range missed {
 		e := here.entities[i]
 		given := here.given.Entities[e.index]
 		miss := EntityMiss{Index: e.index, Name: given.Name, Type: given.Type}
-		near := search.nearestTo(e)
-		miss.Reason = near.reason
-		if near.member >= 0 {
-			other := there.entities[near.member]
+		var nearest int
+		var near similarity
+		nearest, near, miss.Reason = search.nearestTo(e)
+		if nearest >= 0 {
+			other := there.entities[nearest]
 			theirs := there.given.Entities[other.index]
 			miss.Nearest = &NearestEntity{
-				Index: other.index, Name: theirs.Name, Type: theirs.Type,
-				Similarity: near.similarity.value(), Ratio: near.similarity.ratio(),
+				Index: other.index, Name: theirs.Name, Type: theirs.Type, Similarity: near.value(), Ratio: near.ratio(),
 			}
 			if other.partner >= 0 {
 				taker := &here.entities[other.partner]
@@ -238,11 +227,17 @@ func (c *call) entityMisses(here, there *side) []EntityMiss {
 	return misses
 }
 
-// nearestEntity is what comes nearest to a miss.
-type nearestEntity struct {
-	member     int // -1 for nothing
-	similarity similarity
-	reason     Reason
+// unmatched returns the members that have no partner, in the order of their content:
+// so a search cut short stops at the same place whatever the order of the list.
+func unmatched(n int, partner func(i int) int, compare func(i, j int) int) []int {
+	var list []int
+	for i := range n {
+		if partner(i) < 0 {
+			list = append(list, i)
+		}
+	}
+	slices.SortStableFunc(list, compare)
+	return list
 }
 
 // entitySearch looks for the nearest entity of one side by name.
@@ -277,35 +272,34 @@ func (c *call) newEntitySearch(there *side) *entitySearch {
 // length: what is less than a third similar is not near.
 func nearEdits(longer int) int { return min(2*longer/3, nearestEdits) }
 
-// nearestTo finds the most similar name of the other side; of equally similar
-// ones the first by its text.
-func (s *entitySearch) nearestTo(e entity) nearestEntity {
-	best := nearestEntity{member: -1, reason: ReasonNothingSimilar}
+// nearestTo finds the member of the other side with the most similar name, -1 for
+// none, and says why the two do not match; of equally similar names it takes the
+// first by its text.
+func (s *entitySearch) nearestTo(e entity) (member int, best similarity, why Reason) {
 	if e.name == 0 {
-		best.reason = ReasonEmptyName
-		return best
+		return -1, best, ReasonEmptyName
 	}
 	for _, name := range e.names {
 		if member := s.members[name]; member >= 0 {
-			return nearestEntity{member, equalNames, ReasonTaken}
+			return member, equalNames, ReasonTaken
 		}
 	}
-	bestName, bestOther := 0, 0
+	nearest, of := 0, 0 // 0 for none
 	for _, name := range e.names {
 		for _, other := range s.names {
-			similar, ok := s.closer(name, other, best.similarity)
+			similar, ok := s.closer(name, other, best)
 			if s.c.nearest.exhausted() {
-				return nearestEntity{member: -1, reason: ReasonNotSearched}
+				return -1, best, ReasonNotSearched
 			}
 			if ok {
-				best.similarity, best.member, bestName, bestOther = similar, s.members[other], name, other
+				best, nearest, of = similar, other, name
 			}
 		}
 	}
-	if best.member >= 0 {
-		best.reason = s.c.whyNot(bestName, bestOther, best.similarity)
+	if nearest == 0 {
+		return -1, best, ReasonNothingSimilar
 	}
-	return best
+	return s.members[nearest], best, s.c.whyNot(of, nearest, best)
 }
 
 // closer returns the similarity of two names if it is higher than what is

@@ -88,8 +88,7 @@ func (f form) swapped() form { return form{f.target, f.typ, f.source} }
 // collapses them if asked to.
 func (c *call) prepareEntities(s *side, aliases bool) {
 	first := make(map[[2]int]int, len(s.entities))
-	kept := s.entities[:0]
-	empty := 0
+	kept, empty, collapse := s.entities[:0], 0, c.options.Dedupe == Exact
 	for _, e := range s.entities {
 		e.name, e.typ = c.names.ids[e.name], c.types.ids[e.typ]
 		if e.name == 0 {
@@ -102,14 +101,13 @@ func (c *call) prepareEntities(s *side, aliases bool) {
 		if !repeated {
 			first[key] = len(kept)
 		} else {
-			s.repeatedEntities = append(s.repeatedEntities, Duplicate{e.index, kept[of].index, c.options.Dedupe == Exact})
+			s.repeatedEntities = append(s.repeatedEntities, Duplicate{e.index, kept[of].index, collapse})
 		}
-		if repeated && c.options.Dedupe == Exact {
-			keeper := &kept[of]
-			keeper.names = sortedSet(append(keeper.names, e.names...))
-			continue
+		if repeated && collapse {
+			kept[of].names = sortedSet(append(kept[of].names, e.names...))
+		} else {
+			kept = append(kept, e)
 		}
-		kept = append(kept, e)
 	}
 	s.entities = kept
 	if empty > 0 {

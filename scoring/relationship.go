@@ -258,19 +258,11 @@ func (s *side) compareStatements(i, j int) int {
 // relationshipMisses explains the relationships of one side that have no
 // partner.
 func (c *call) relationshipMisses(m *relationMatching, here, there *side) []RelationshipMiss {
-	var missed []int
-	for i, r := range here.relationships {
-		if r.partner < 0 {
-			missed = append(missed, i)
-		}
-	}
+	missed := unmatched(len(here.relationships), func(i int) int { return here.relationships[i].partner }, here.compareStatements)
 	if len(missed) == 0 || !c.explains {
 		return nil
 	}
 	search := newStatementSearch(c, m, here, there)
-	slices.SortStableFunc(missed, func(i, j int) int {
-		return here.relationships[i].forms[0].compare(here.relationships[j].forms[0])
-	})
 	left := budget{nearestAllowance}
 	var misses []RelationshipMiss
 	for _, i := range missed {

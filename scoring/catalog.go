@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
@@ -235,29 +234,15 @@ func (c *Counts) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// groups counts by type.
-type groups struct {
-	kind  string
-	types *dictionary
-	of    []outcome.Group // by type; of those that occur, with a name
-}
-
 // untyped is the group of what has no type.
 const untyped = "(no type)"
 
-func (c *call) newGroups(kind string) *groups {
-	return &groups{kind, c.types, make([]outcome.Group, len(c.types.texts))}
-}
-
-func (g *groups) at(typ int) *outcome.Group {
-	group := &g.of[typ]
-	if group.Name == "" {
-		group.Kind, group.Name = g.kind, cmp.Or(g.types.texts[typ], untyped)
+// addGroups names the groups that count anything, by their types, and adds them.
+func (r *Result) addGroups(kind string, byType []outcome.Group, types []string) {
+	for typ, group := range byType {
+		if group.Expected+group.Extracted > 0 {
+			group.Kind, group.Name = kind, cmp.Or(types[typ], untyped)
+			r.Groups = append(r.Groups, group)
+		}
 	}
-	return group
-}
-
-// list returns the groups in the order of their types.
-func (g *groups) list() []outcome.Group {
-	return slices.DeleteFunc(g.of, func(group outcome.Group) bool { return group.Name == "" })
 }

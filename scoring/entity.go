@@ -110,7 +110,7 @@ func (c *call) scoreEntities(r *Result) *EntityCounts {
 	expected, extracted := c.expected.entities, c.extracted.entities
 	counts := &EntityCounts{Expected: int64(len(expected)), Extracted: int64(len(extracted))}
 	r.Entities = make([]EntityMatch, 0, len(m.pairs))
-	groups := c.newGroups("entity_type")
+	groups := make([]outcome.Group, len(c.types.texts)) // by type
 	for _, p := range m.pairs {
 		match := c.entityMatch(m, p)
 		counts.add(match)
@@ -118,15 +118,15 @@ func (c *call) scoreEntities(r *Result) *EntityCounts {
 		r.Entities = append(r.Entities, match)
 	}
 	for _, e := range expected {
-		groups.at(e.typ).Expected++
+		groups[e.typ].Expected++
 		if e.partner >= 0 && extracted[e.partner].typ == e.typ {
-			groups.at(e.typ).Matched++
+			groups[e.typ].Matched++
 		}
 	}
 	for _, x := range extracted {
-		groups.at(x.typ).Extracted++
+		groups[x.typ].Extracted++
 	}
-	r.Groups = append(r.Groups, groups.list()...)
+	r.addGroups("entity_type", groups, c.types.texts)
 	r.MissedEntities = c.entityMisses(&c.expected, &c.extracted)
 	r.SpuriousEntities = c.entityMisses(&c.extracted, &c.expected)
 	if c.nearest.exhausted() {
@@ -392,8 +392,8 @@ func (c *call) sameFacts(s *side) []int {
 			continue
 		}
 		turned := fact{f.swapped(), f.targetRef, f.sourceRef, 0}
-		for _, typ := range c.reversals(f.typ) {
-			turned.typ = typ
+		for _, r := range c.reversals[f.typ] {
+			turned.typ = r.typ
 			if at, ok := slices.BinarySearchFunc(facts, turned, compare); ok {
 				first.join(f.index, facts[at].index)
 			}

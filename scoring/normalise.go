@@ -2,6 +2,7 @@ package scoring
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"unicode"
@@ -149,57 +150,49 @@ func (c *call) prepareRelationships(s *side) {
 		c.warn("%s: %s an end that refers to no entity; it counts and never matches",
 			s.word, counted(dangling, "relationship has", "relationships have"))
 	}
-	first := c.sameFacts(s)
+	first, collapse := c.sameFacts(s), c.options.Dedupe == Exact
 	for i, of := range first {
-		if of != i {
-			s.repeatedFacts = append(s.repeatedFacts, Duplicate{i, of, c.options.Dedupe == Exact})
+		if of == i {
+			continue
+		}
+		s.repeatedFacts = append(s.repeatedFacts, Duplicate{i, of, collapse})
+		if collapse {
+			s.relationships[of].forms = append(s.relationships[of].forms, s.relationships[i].forms...)
 		}
 	}
-	if len(s.repeatedFacts) == 0 || c.options.Dedupe != Exact {
+	if !collapse {
 		return
-	}
-	for _, d := range s.repeatedFacts {
-		keeper := &s.relationships[d.Of]
-		keeper.forms = append(keeper.forms, s.relationships[d.Index].forms...)
 	}
 	kept := s.relationships[:0]
 	for i, r := range s.relationships {
 		if first[i] == i {
 			slices.SortFunc(r.forms, form.compare)
-			kept = append(kept, statement{r.index, slices.Compact(r.forms), -1})
+			r.forms = slices.Compact(r.forms)
+			kept = append(kept, r)
 		}
 	}
 	s.relationships = kept
 }
 
-// relation is what the tables say of a type.
-type relation struct {
-	symmetric bool
-	inverses  []int // the inverses that occur, sorted
+// reversal is a type that says with swapped ends what another type says: an
+// inverse, or the type itself where it is symmetric.
+type reversal struct {
+	typ     int
+	inverse bool
 }
 
-// reversals returns the types that say with swapped ends what a type says:
-// itself if it is symmetric, and its inverses.
-func (c *call) reversals(typ int) []int {
-	r := c.relations[typ]
-	if r.symmetric {
-		return append(slices.Clip(r.inverses), typ)
-	}
-	return r.inverses
-}
-
-// relationsOf looks up every type that occurs.
-func (c *call) relationsOf() []relation {
-	all := make([]relation, len(c.types.texts))
+// reversalsOf looks up every type that occurs, the type itself first.
+func (c *call) reversalsOf() [][]reversal {
+	all := make([][]reversal, len(c.types.texts))
 	for typ, text := range c.types.texts {
-		r := relation{symmetric: c.symmetric[text]}
-		for inverse := range c.inverse[text] {
+		if c.symmetric[text] {
+			all[typ] = append(all[typ], reversal{typ, false})
+		}
+		for _, inverse := range slices.Sorted(maps.Keys(c.inverse[text])) {
 			if id, ok := slices.BinarySearch(c.types.texts, inverse); ok {
-				r.inverses = append(r.inverses, id)
+				all[typ] = append(all[typ], reversal{id, true})
 			}
 		}
-		slices.Sort(r.inverses)
-		all[typ] = r
 	}
 	return all
 }

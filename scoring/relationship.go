@@ -3,6 +3,8 @@ package scoring
 import (
 	"cmp"
 	"slices"
+
+	"extraction-experiment/outcome"
 )
 
 // relationMatching links and matches the relationships of both sides.
@@ -130,15 +132,10 @@ func (m *relationMatching) findMatches(e int, exactOnly bool, closedExtracted []
 			}
 		}
 		try(f.typ, false, false)
-		relation := m.c.relations[f.typ]
-		if relation.symmetric {
-			try(f.typ, true, false)
-		}
-		if exactOnly {
-			continue
-		}
-		for _, typ := range relation.inverses {
-			try(typ, true, true)
+		for _, r := range m.c.reversals[f.typ] {
+			if !exactOnly || !r.inverse {
+				try(r.typ, true, r.inverse)
+			}
 		}
 	}
 }
@@ -199,7 +196,7 @@ func (c *call) scoreRelationships(r *Result) *RelationshipCounts {
 	counts := &RelationshipCounts{Expected: int64(len(expected)), Extracted: int64(len(extracted))}
 	ways := [...]*int64{&counts.Exact, &counts.Inverse, &counts.Fuzzy, &counts.InverseFuzzy}
 	r.Relationships = make([]RelationshipMatch, 0, len(m.pairs))
-	groups := c.newGroups("relationship_type")
+	groups := make([]outcome.Group, len(c.types.texts)) // by type
 	for _, p := range m.pairs {
 		w := m.links[p.link].match
 		counts.Correct++
@@ -208,18 +205,18 @@ func (c *call) scoreRelationships(r *Result) *RelationshipCounts {
 		r.Relationships = append(r.Relationships, c.relationshipMatch(p, w))
 	}
 	for _, e := range expected {
-		groups.at(e.forms[0].typ).Expected++
+		groups[e.forms[0].typ].Expected++
 	}
 	for _, x := range extracted {
 		// What matched by an inverse type stands in the group of that type.
 		typ := x.forms[0].typ
 		if x.partner >= 0 {
 			typ = expected[x.partner].forms[0].typ
-			groups.at(typ).Matched++
+			groups[typ].Matched++
 		}
-		groups.at(typ).Extracted++
+		groups[typ].Extracted++
 	}
-	r.Groups = append(r.Groups, groups.list()...)
+	r.addGroups("relationship_type", groups, c.types.texts)
 	r.MissedRelationships = c.relationshipMisses(m, &c.expected, &c.extracted)
 	r.SpuriousRelationships = c.relationshipMisses(m, &c.extracted, &c.expected)
 	return counts
@@ -396,14 +393,14 @@ func (s *statementSearch) related(f form) []int {
 // judge says how near statement i of the other side comes to a form.
 func (s *statementSearch) judge(f form, i int, left *budget) candidate {
 	g := s.there.relationships[i].forms[0]
-	relation := s.c.relations[f.typ]
-	sameType, inverse := f.typ == g.typ, slices.Contains(relation.inverses, g.typ)
+	sameType := f.typ == g.typ
+	reverse := slices.ContainsFunc(s.c.reversals[f.typ], func(r reversal) bool { return r.typ == g.typ })
 	consider := func(g form, right bool) candidate {
 		c := candidate{i, ReasonNothingSimilar, unrelated, ends{s.end(f.source, g.source, left), s.end(f.target, g.target, left)}}
 		switch agree, both := s.holds(c.source)+s.holds(c.target), 2; {
 		case agree == both && right:
 			c.reason, c.rank = s.whyNot(c), 1
-		case agree == both && (sameType || inverse):
+		case agree == both && (sameType || reverse):
 			c.reason, c.rank = ReasonWrongDirection, 2
 		case agree == both:
 			c.reason, c.rank = ReasonWrongType, 3
@@ -413,7 +410,7 @@ func (s *statementSearch) judge(f form, i int, left *budget) candidate {
 		return c
 	}
 	straight := consider(g, sameType)
-	if crossed := consider(g.swapped(), sameType && relation.symmetric || inverse); s.isNearer(crossed, straight) {
+	if crossed := consider(g.swapped(), reverse); s.isNearer(crossed, straight) {
 		return crossed
 	}
 	return straight

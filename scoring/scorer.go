@@ -434,7 +434,7 @@ type call struct {
 	explains  bool
 	names     *names
 	types     *dictionary
-	relations []relation // by type
+	reversals [][]reversal // by type
 	editor    editor
 	expected  side
 	extracted side
@@ -469,7 +469,7 @@ func newCall(s *Scorer, expected, extracted extraction.Extraction, explains bool
 	c.names.close()
 	c.types.close()
 	names.numbers = newDisjointSet(len(names.texts)).parent
-	c.relations = c.relationsOf()
+	c.reversals = c.reversalsOf()
 	c.prepareEntities(&c.expected, true)
 	c.prepareEntities(&c.extracted, false)
 	c.endNames = newEndNames(names, c.expected.entities)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
@@ -152,14 +153,14 @@ type RelationshipCounts struct {
 	InverseFuzzy int64 `json:"rel_inverse_fuzzy"`
 }
 
-// named is one count with its name; of is nil where the family is.
-type named struct {
+// namedCount is one count with its name; of is nil where the family is.
+type namedCount struct {
 	name string
 	of   *int64
 }
 
 // list returns every count in the order of the documentation.
-func (c Counts) list() []named {
+func (c Counts) list() []namedCount {
 	e, r := c.Entities, c.Relationships
 	if e == nil {
 		e = &EntityCounts{}
@@ -167,7 +168,7 @@ func (c Counts) list() []named {
 	if r == nil {
 		r = &RelationshipCounts{}
 	}
-	all := []named{
+	all := []namedCount{
 		{"expected_entities", &e.Expected}, {"extracted_entities", &e.Extracted},
 		{"matched_entities", &e.Matched}, {"exact_entities", &e.Exact},
 		{"type_judged", &e.TypeJudged}, {"type_correct", &e.TypeCorrect},
@@ -239,6 +240,7 @@ const untyped = "(no type)"
 
 // addGroups names the groups that count anything, by their types, and adds them.
 func (r *Result) addGroups(kind string, byType []outcome.Group, types []string) {
+	r.Groups = slices.Grow(r.Groups, len(byType))
 	for typ, group := range byType {
 		if group.Expected+group.Extracted > 0 {
 			group.Kind, group.Name = kind, cmp.Or(types[typ], untyped)

@@ -1,8 +1,8 @@
 package scoring
 
 import (
+	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"unicode"
@@ -188,11 +188,14 @@ func (c *call) reversalsOf() [][]reversal {
 		if c.symmetric[text] {
 			all[typ] = append(all[typ], reversal{typ, false})
 		}
-		for _, inverse := range slices.Sorted(maps.Keys(c.inverse[text])) {
+		for inverse := range c.inverse[text] {
 			if id, ok := slices.BinarySearch(c.types.texts, inverse); ok {
 				all[typ] = append(all[typ], reversal{id, true})
 			}
 		}
+		slices.SortFunc(all[typ], func(a, b reversal) int {
+			return cmp.Or(falseFirst(a.inverse, b.inverse), cmp.Compare(a.typ, b.typ))
+		})
 	}
 	return all
 }

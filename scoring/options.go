@@ -139,7 +139,7 @@ func (o Options) MarshalJSON() ([]byte, error) {
 	maps.DeleteFunc(o.TypeAliases, func(alias, to string) bool { return alias == to })
 	w := textutil.JSONWriter{B: []byte{'{'}}
 	for _, option := range o.list() {
-		w.Value(option.name, option.value)
+		w.Value(option.name, named(option.value))
 	}
 	w.Close()
 	return w.B, w.Err

@@ -125,13 +125,6 @@ func (d *decimal) UnmarshalJSON(raw []byte) error {
 // inverseTable is Vocabulary.Inverse in JSON.
 type inverseTable [][2]string
 
-func ofInverse(v Vocabulary) [][2]string { return canonicalPairs(v.Inverse) }
-
-// MarshalJSON writes the name of the table, or a list of pairs.
-func (t *inverseTable) MarshalJSON() ([]byte, error) {
-	return json.Marshal(tableName([][2]string(*t), ofInverse))
-}
-
 // UnmarshalJSON reads the name of a table, a list of pairs, or an object from a
 // type to its inverse or inverses.
 func (t *inverseTable) UnmarshalJSON(raw []byte) error {
@@ -169,13 +162,6 @@ func (t *inverseTable) UnmarshalJSON(raw []byte) error {
 // symmetricTable is Vocabulary.Symmetric in JSON.
 type symmetricTable []string
 
-func ofSymmetric(v Vocabulary) []string { return canonicalTypes(v.Symmetric) }
-
-// MarshalJSON writes the name of the table, or a list of types.
-func (t *symmetricTable) MarshalJSON() ([]byte, error) {
-	return json.Marshal(tableName([]string(*t), ofSymmetric))
-}
-
 // UnmarshalJSON reads the name of a table or a list of types.
 func (t *symmetricTable) UnmarshalJSON(raw []byte) error {
 	if raw[0] != '"' {
@@ -197,14 +183,16 @@ func vocabularyOf(raw []byte) (Vocabulary, error) {
 	return v, err
 }
 
-// tableName returns the name of the vocabulary that has this table, or the table.
-func tableName[T any](table T, of func(Vocabulary) T) any {
+// named returns the name of the vocabulary that has this table, or the value as it
+// is.
+func named(value any) any {
 	for name, v := range vocabularies() {
-		if reflect.DeepEqual(table, of(v)) {
+		inverse, symmetric := canonicalPairs(v.Inverse), canonicalTypes(v.Symmetric)
+		if reflect.DeepEqual(value, (*inverseTable)(&inverse)) || reflect.DeepEqual(value, (*symmetricTable)(&symmetric)) {
 			return name
 		}
 	}
-	return table
+	return value
 }
 
 // oneOrMore is a type, or a list of them.

@@ -83,8 +83,8 @@ func (r *collector) collect(ctx context.Context) error {
 func (r *collector) pair(base, cand *unit) {
 	r.items++
 	for i, u := range []*unit{base, cand} {
-		r.trials[i] = max(r.trials[i], u.trials)
-		if u.trials < r.runs[i].header.Trials {
+		r.trials[i] = max(r.trials[i], len(u.results))
+		if len(u.results) < r.runs[i].header.Trials {
 			r.uneven[i]++
 		}
 	}
@@ -105,7 +105,7 @@ func (r *collector) pair(base, cand *unit) {
 		r.scored++
 		r.addGroups(base.groups, cand.groups)
 	}
-	r.cost.add(base.cost, cand.cost, base.trials, cand.trials)
+	r.cost.add(base.cost, cand.cost, len(base.results), len(cand.results))
 	r.latency.add(base.latency, cand.latency, base.latency.n, cand.latency.n)
 	r.change(base, cand)
 }
@@ -119,10 +119,8 @@ func (r *collector) column(score string) *column {
 }
 
 func (u *unit) find(name string) *value {
-	for i := range u.values {
-		if u.values[i].name == name {
-			return &u.values[i]
-		}
+	if i := slices.IndexFunc(u.values, func(v value) bool { return v.name == name }); i >= 0 {
+		return &u.values[i]
 	}
 	return nil
 }
@@ -339,13 +337,10 @@ func without(a, b []string) []string {
 }
 
 func failure(o outcome.Outcome) string {
-	switch {
-	case !o.Failed():
-		return ""
-	case o.Failure != nil:
+	if o.Failed() && o.Failure != nil {
 		return o.Failure.Error()
 	}
-	return string(o.Class)
+	return string(o.Class) // "" of one that did not fail
 }
 
 func isValue(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }

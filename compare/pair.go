@@ -107,13 +107,12 @@ func units(ctx context.Context, s Source, each func(outcome.Outcome)) iter.Seq2[
 // unit is one item of one run: its trials averaged. Trials are no more items.
 type unit struct {
 	id      string
-	trials  int
 	failed  int
 	values  []value
 	groups  []outcome.Group
 	cost    amount
 	latency amount
-	results []result
+	results []result        // of the trials
 	first   outcome.Outcome // of the first trial, without its calls and output
 }
 
@@ -163,7 +162,6 @@ func newUnit(o outcome.Outcome) *unit {
 }
 
 func (u *unit) add(o outcome.Outcome) {
-	u.trials++
 	u.results = append(u.results, result{o.Class, o.Output})
 	if o.Failed() {
 		u.failed++
@@ -172,12 +170,10 @@ func (u *unit) add(o outcome.Outcome) {
 		if _, twice := outcome.Lookup(o.Scores[:i], s.Name); twice {
 			continue // named twice in one outcome: the first counts
 		}
-		v := u.find(s.Name)
-		if v == nil {
+		if u.find(s.Name) == nil {
 			u.values = append(u.values, value{name: s.Name})
-			v = &u.values[len(u.values)-1]
 		}
-		v.add(s, o.Failed())
+		u.find(s.Name).add(s, o.Failed())
 	}
 	u.groups = append(u.groups, o.Groups...)
 	if o.CostUSD != nil && usable(*o.CostUSD) {

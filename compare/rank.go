@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"extraction-experiment/internal/stats"
@@ -98,26 +99,20 @@ func (c *Comparer) enter(ctx context.Context, s Source, metric *string) (*entry,
 // better orders runs: by mean, then by cost, then by name; what has no mean is
 // last.
 func (c *Comparer) better(metric string) func(a, b *entry) int {
-	sign := -1
+	sign := -1.0
 	if c.config.lower(metric) {
 		sign = 1
 	}
+	key := func(v *float64, sign float64) float64 {
+		if v == nil {
+			return math.Inf(1)
+		}
+		return sign * *v
+	}
 	return func(a, b *entry) int {
-		return cmp.Or(compareKnown(a.Mean, b.Mean, sign), compareKnown(a.CostPerItem, b.CostPerItem, 1), cmp.Compare(a.header.Name, b.header.Name))
+		return cmp.Or(cmp.Compare(key(a.Mean, sign), key(b.Mean, sign)),
+			cmp.Compare(key(a.CostPerItem, 1), key(b.CostPerItem, 1)), cmp.Compare(a.header.Name, b.header.Name))
 	}
-}
-
-// compareKnown compares numbers; one that is not known is behind all others.
-func compareKnown(a, b *float64, sign int) int {
-	switch {
-	case a == nil && b == nil:
-		return 0
-	case a == nil:
-		return 1
-	case b == nil:
-		return -1
-	}
-	return sign * cmp.Compare(*a, *b)
 }
 
 // Leaderboard is what ranking several runs of the same items comes to; its JSON
@@ -227,15 +222,10 @@ func place(entries []*entry, pairs []Pair, lower bool) []Ranked {
 		// The pairs of the best run are the first ones.
 		r.Tied = i == 0 || r.Mean != nil && len(pairs[i-1].Incompatible) == 0 && pairs[i-1].Verdict != Worse
 	}
-	for i := range runs {
-		if !runs[i].hasMeanAndCost() {
-			continue
+	for i, r := range runs {
+		if r.hasMeanAndCost() {
+			runs[i].Front = new(!slices.ContainsFunc(runs, func(other Ranked) bool { return other.dominates(r, lower) }))
 		}
-		best := true
-		for j := range runs {
-			best = best && !runs[j].dominates(runs[i], lower)
-		}
-		runs[i].Front = &best
 	}
 	return runs
 }

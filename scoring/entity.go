@@ -284,6 +284,7 @@ func (s *entitySearch) nearestTo(e entity) (member int, best similarity, why Rea
 			return member, equalNames, ReasonTaken
 		}
 	}
+	best = similarity{den: 1}
 	nearest, of := 0, 0 // 0 for none
 	for _, name := range e.names {
 		for _, other := range s.names {
@@ -307,11 +308,7 @@ func (s *entitySearch) nearestTo(e entity) (member int, best similarity, why Rea
 func (s *entitySearch) closer(a, b int, known similarity) (similarity, bool) {
 	p, q := s.c.names.profile(a), s.c.names.profile(b)
 	longer := max(len(p.runes), len(q.runes))
-	limit := nearEdits(longer)
-	if known.den > 0 {
-		// (m-d)/m > num/den  ⇔  d < m·(den-num)/den
-		limit = min(limit, (longer*(known.den-known.num)+known.den-1)/known.den-1)
-	}
+	limit := min(nearEdits(longer), moreThan(known).maxDistance(longer))
 	s.c.nearest.spend(1)
 	if leastEdits(p.letters, q.letters) > limit {
 		return similarity{}, false

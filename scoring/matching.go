@@ -39,6 +39,7 @@ func nodesOf(order []int, compare func(i, j int) int, equal func(i, j int) bool,
 		last := &n.pools[len(n.pools)-1]
 		last.members = last.members[:len(last.members)+1]
 		n.size++
+		n.left++
 	}
 	return nodes
 }
@@ -134,12 +135,6 @@ func (m *matching) sortLinks() {
 // solve fills pairs, in the order of the expected members, with the best one-to-one
 // assignment: the one of largest total gain. Components that share no node are solved apart.
 func (m *matching) solve(left *budget) {
-	for i := range m.expected {
-		m.expected[i].left = m.expected[i].size
-	}
-	for i := range m.extracted {
-		m.extracted[i].left = m.extracted[i].size
-	}
 	m.pairs = make([]pairing, 0, min(len(m.expected), len(m.extracted)))
 	m.seen, m.taken = make([]bool, len(m.extracted)), make([]bool, len(m.extracted))
 	components := m.components()

@@ -308,8 +308,7 @@ func (c *call) compareInitials(name int, byLast map[string][]int, left *budget) 
 // withInitials returns the similarity of two names that are one by their
 // initials: 0.9, or the plain similarity where that is higher.
 func (c *call) withInitials(a, b int, left *budget) similarity {
-	// (m-d)/m > 9/10  ⇔  d < m/10
-	limit := (c.longer(a, b) - 1) / 10
+	limit := moreThan(byInitials).maxDistance(c.longer(a, b))
 	if !left.covers(limit) {
 		return byInitials
 	}

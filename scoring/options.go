@@ -180,6 +180,9 @@ func parseThreshold(text string) (threshold, error) {
 // String returns the shortest decimal text of the threshold.
 func (t threshold) String() string { return t.text }
 
+// moreThan is the threshold that only higher similarities exceed.
+func moreThan(s similarity) threshold { return threshold{num: uint64(s.num), den: uint64(s.den)} }
+
 // maxDistance returns the largest edit distance d at which two names, the
 // longer of which has m code points, are similar enough: (m-d)/m > threshold,
 // or >= where it is inclusive. It is -1 where no distance is.

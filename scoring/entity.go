@@ -69,19 +69,19 @@ func (c *call) exactEntities(m *entityMatching) {
 // similarEntities links nodes that share no name and have similar ones; the
 // most similar names decide.
 func (c *call) similarEntities(m *entityMatching, search *budget) {
-	closedExpected, closedExtracted := closed(m.expected, m.extracted, m.links)
+	m.closeNodes()
 	var ours, theirs []int
 	var owners [][2]int
 	for e, n := range m.expected {
-		if closedExpected[e] {
+		if n.closed {
 			continue
 		}
 		for _, name := range c.expected.entities[n.first].names {
 			ours, owners = append(ours, name), append(owners, [2]int{name, e})
 		}
 	}
-	for x, n := range m.extracted { // in the order of the names
-		if !closedExtracted[x] {
+	for _, n := range m.extracted { // in the order of the names
+		if !n.closed {
 			theirs = append(theirs, c.extracted.entities[n.first].name)
 		}
 	}

@@ -12,6 +12,8 @@ type node struct {
 	pools []pool
 	size  int
 	left  int // not matched yet
+
+	closed bool // see closeNodes
 }
 
 // pool is a group of equal things: only their spelling and their place in the
@@ -89,24 +91,21 @@ func (l link) withTypes(expected, extracted int) gain {
 	return g
 }
 
-// closed tells which nodes are used up by exact pairs in every best solution,
-// because the links are exact and each node has no other: the smaller of the
-// two. Nothing else needs to be looked for on their behalf.
-func closed(expected, extracted []node, exact []link) (closedExpected, closedExtracted []bool) {
-	of, by := make([]int, len(expected)), make([]int, len(extracted))
-	for _, l := range exact {
+// closeNodes marks the nodes that the exact links use up in every best solution,
+// because each of the two has no other: the smaller one. Nothing else needs to be
+// looked for on their behalf.
+func (m *matching) closeNodes() {
+	of, by := make([]int, len(m.expected)), make([]int, len(m.extracted))
+	for _, l := range m.links {
 		of[l.expected]++
 		by[l.extracted]++
 	}
-	closedExpected, closedExtracted = make([]bool, len(expected)), make([]bool, len(extracted))
-	for _, l := range exact {
-		if of[l.expected] != 1 || by[l.extracted] != 1 {
-			continue
+	for _, l := range m.links {
+		if of[l.expected] == 1 && by[l.extracted] == 1 {
+			e, x := &m.expected[l.expected], &m.extracted[l.extracted]
+			e.closed, x.closed = e.size <= x.size, x.size <= e.size
 		}
-		closedExpected[l.expected] = expected[l.expected].size <= extracted[l.extracted].size
-		closedExtracted[l.extracted] = extracted[l.extracted].size <= expected[l.expected].size
 	}
-	return closedExpected, closedExtracted
 }
 
 // assign chooses among the links of a family, and warns of what was not looked at.

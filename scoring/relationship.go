@@ -34,7 +34,10 @@ func (c *call) matchRelationships() *relationMatching {
 			m.ends[f.source], m.ends[f.target] = true, true
 		}
 	}
-	m.findExact()
+	m.reach = make([][]similarTo, len(c.names.texts))
+	for e := range m.expected { // most of a good extraction, and needs no search
+		m.findMatches(e, true)
+	}
 	m.findOthers()
 	m.sortLinks()
 	c.assign(&m.matching, "relationships", &m.search)
@@ -54,21 +57,12 @@ func (s *side) statementNodes() []node {
 		func(int) int { return 0 })
 }
 
-// findExact finds the exact matches; equal statements make up most of a good
-// extraction, and need no search.
-func (m *relationMatching) findExact() {
-	m.reach = make([][]similarTo, len(m.c.names.texts))
-	for e := range m.expected {
-		m.findMatches(e, true, nil)
-	}
-}
-
 // findOthers finds the other matches, for the statements that exact ones do not
 // use up.
 func (m *relationMatching) findOthers() {
-	closedExpected, closedExtracted := closed(m.expected, m.extracted, m.links)
+	m.closeNodes()
 	if m.c.options.FuzzyRelationships {
-		m.joinEnds(closedExpected, closedExtracted)
+		m.joinEnds()
 	}
 	clear(m.reach)
 	exact, next := m.links, 0 // in the order of the expected statements
@@ -76,25 +70,25 @@ func (m *relationMatching) findOthers() {
 		for ; next < len(exact) && exact[next].expected == e; next++ {
 			m.last[exact[next].extracted] = next + 1
 		}
-		if !closedExpected[e] {
-			m.findMatches(e, false, closedExtracted)
+		if !m.expected[e].closed {
+			m.findMatches(e, false)
 		}
 	}
 }
 
 // joinEnds finds the similar names among the ends of open statements.
-func (m *relationMatching) joinEnds(closedExpected, closedExtracted []bool) {
+func (m *relationMatching) joinEnds() {
 	var ours, theirs []int
-	for e, n := range m.expected {
-		if closedExpected[e] {
+	for _, n := range m.expected {
+		if n.closed {
 			continue
 		}
 		for _, f := range m.c.expected.relationships[n.first].forms {
 			ours = append(append(ours, m.c.endNames.names(f.source)...), m.c.endNames.names(f.target)...)
 		}
 	}
-	for x, n := range m.extracted {
-		if closedExtracted[x] {
+	for _, n := range m.extracted {
+		if n.closed {
 			continue
 		}
 		for _, f := range m.c.extracted.relationships[n.first].forms {
@@ -106,7 +100,7 @@ func (m *relationMatching) joinEnds(closedExpected, closedExtracted []bool) {
 
 // findMatches notes the best match from one expected statement to each extracted
 // one.
-func (m *relationMatching) findMatches(e int, exactOnly bool, closedExtracted []bool) {
+func (m *relationMatching) findMatches(e int, exactOnly bool) {
 	for _, f := range m.c.expected.relationships[m.expected[e].first].forms {
 		// The same words are found whatever the budget.
 		if x, ok := m.byForm[f]; ok && exactOnly {
@@ -123,11 +117,9 @@ func (m *relationMatching) findMatches(e int, exactOnly bool, closedExtracted []
 					if swapped {
 						wanted = wanted.swapped()
 					}
-					x, ok := m.byForm[wanted]
-					if !ok || closedExtracted != nil && closedExtracted[x] {
-						continue
+					if x, ok := m.byForm[wanted]; ok && !m.extracted[x].closed {
+						m.note(e, x, s, t, inverse)
 					}
-					m.note(e, x, s, t, inverse)
 				}
 			}
 		}

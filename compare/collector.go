@@ -32,8 +32,8 @@ type collector struct {
 	seenClusters map[int]bool
 	cost         amounts
 	latency      amounts
-	groups       map[groupKey]*[2]outcome.Group // base, candidate
-	grouped      [2]bool                        // base, candidate: there are counts by type
+	groups       map[[2]string]*[2]outcome.Group // by kind and name: base, candidate
+	grouped      [2]bool                         // base, candidate: there are counts by type
 	changed      *stats.Shortlist[changed]
 	regressed    *stats.Shortlist[ItemChange]
 
@@ -48,7 +48,7 @@ func newCollector(c *Comparer, metric string, base, cand run) *collector {
 	return &collector{
 		Comparer: c, metric: metric, runs: [2]run{base, cand},
 		sums:    [2]*outcome.Summariser{outcome.NewSummariser(base.header, summary), outcome.NewSummariser(cand.header, summary)},
-		columns: map[string]*column{}, seenClusters: map[int]bool{}, groups: map[groupKey]*[2]outcome.Group{},
+		columns: map[string]*column{}, seenClusters: map[int]bool{}, groups: map[[2]string]*[2]outcome.Group{},
 		changed:   stats.NewShortlist(c.config.Changed, compareChanged),
 		regressed: stats.NewShortlist(MaxRegressed, compareRegressed),
 	}
@@ -69,11 +69,7 @@ func (r *collector) collect(ctx context.Context) error {
 		default:
 			r.pair(b, c)
 		}
-		for _, u := range both {
-			if u != nil {
-				delete(left, u.id)
-			}
-		}
+		delete(left, cmp.Or(both[0], both[1]).id)
 	}
 	r.without = slices.Collect(maps.Keys(left))
 	return nil
@@ -210,19 +206,15 @@ func (c *clusters) note(raw json.RawMessage, prefix string) {
 func lookup(raw json.RawMessage, path string) (string, bool) {
 	for value := range dataset.ValuesAt(raw, path) {
 		var text *string
-		switch err := json.Unmarshal(value, &text); {
-		case err != nil:
-			if canonical, err := dataset.Canonical(value); err == nil {
-				return string(canonical), true
-			}
-		case text != nil:
+		if json.Unmarshal(value, &text) == nil && text != nil {
 			return *text, true
+		}
+		if canonical, err := dataset.Canonical(value); err == nil && isValue(canonical) {
+			return string(canonical), true
 		}
 	}
 	return "", false
 }
-
-type groupKey struct{ kind, name string }
 
 // addGroups adds what one item counts for each type, in both runs. Absurd counts are left
 // out, and the run's summary says so.
@@ -230,7 +222,7 @@ func (r *collector) addGroups(base, cand []outcome.Group) {
 	for i, list := range [][]outcome.Group{base, cand} {
 		r.grouped[i] = r.grouped[i] || len(list) > 0
 		for _, g := range list {
-			key := groupKey{g.Kind, g.Name}
+			key := [2]string{g.Kind, g.Name}
 			if r.groups[key] == nil {
 				none := outcome.Group{Kind: g.Kind, Name: g.Name}
 				r.groups[key] = &[2]outcome.Group{none, none}
@@ -247,7 +239,7 @@ func (r *collector) groupList() []Group {
 	}
 	list := make([]Group, 0, len(r.groups))
 	for key, both := range r.groups {
-		g := Group{Kind: key.kind, Name: key.name, Base: both[0].Stat(), Candidate: both[1].Stat()}
+		g := Group{Kind: key[0], Name: key[1], Base: both[0].Stat(), Candidate: both[1].Stat()}
 		if g.Base.F1 != nil && g.Candidate.F1 != nil {
 			g.Difference = new(*g.Candidate.F1 - *g.Base.F1)
 		}

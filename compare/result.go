@@ -374,10 +374,7 @@ func (c Comparison) Err() error {
 
 // unknownMetric says that a score that was asked for is in no outcome, and which are.
 func unknownMetric(metric string, known []string) error {
-	if len(known) == 0 {
-		return cli.Usage("no item of the runs has a score %q, or any other", metric)
-	}
-	return cli.Usage("no item of the runs has a score %q; there are: %s", metric, strings.Join(known, ", "))
+	return cli.Usage("no item of the runs has a score %q; there are: %s", metric, cmp.Or(strings.Join(known, ", "), "none"))
 }
 
 // incompatible says that two runs cannot be compared, and lists everything that differs.

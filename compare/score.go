@@ -233,17 +233,13 @@ func (s Score) verdict() Verdict {
 	case !s.claims() || !s.significant():
 		return Unclear
 	}
-	lo, hi := s.CI95[0], s.CI95[1]
-	if s.LowerIsBetter {
-		lo, hi = -hi, -lo
-	}
-	switch {
-	case lo > 0:
+	switch lo, hi := s.CI95[0], s.CI95[1]; {
+	case lo <= 0 && hi >= 0:
+		return Unclear
+	case (lo > 0) != s.LowerIsBetter:
 		return Better
-	case hi < 0:
-		return Worse
 	}
-	return Unclear
+	return Worse
 }
 
 // same reports whether no item differs.

@@ -272,20 +272,11 @@ type Vocabulary struct {
 func SpecificationVocabulary() Vocabulary {
 	return Vocabulary{
 		Inverse: [][2]string{
-			{"parent_of", "child_of"},
-			{"employs", "employed_by"},
-			{"contains", "contained_in"},
-			{"owns", "owned_by"},
-			{"manages", "managed_by"},
-			{"created", "created_by"},
-			{"supervises", "supervised_by"},
-			{"leads", "led_by"},
-			{"member_of", "has_member"},
-			{"located_in", "contains_location"},
-			{"lived_in", "was_residence_of"},
-			{"born_in", "birthplace_of"},
-			{"died_in", "deathplace_of"},
-			{"originated_from", "origin_of"},
+			{"parent_of", "child_of"}, {"employs", "employed_by"}, {"contains", "contained_in"},
+			{"owns", "owned_by"}, {"manages", "managed_by"}, {"created", "created_by"},
+			{"supervises", "supervised_by"}, {"leads", "led_by"}, {"member_of", "has_member"},
+			{"located_in", "contains_location"}, {"lived_in", "was_residence_of"},
+			{"born_in", "birthplace_of"}, {"died_in", "deathplace_of"}, {"originated_from", "origin_of"},
 		},
 		Symmetric: []string{
 			"married_to", "sibling_of", "related_to", "colleague_of", "friend_of",
@@ -298,12 +289,9 @@ func SpecificationVocabulary() Vocabulary {
 // that existing systems use beside them.
 func ExtendedVocabulary() Vocabulary {
 	v := SpecificationVocabulary()
-	v.Inverse = append(v.Inverse,
-		[2]string{"belongs_to", "has"},
-		[2]string{"precedes", "follows"},
-		[2]string{"causes", "caused_by"},
-		[2]string{"lives_in", "inhabited_by"},
-	)
+	v.Inverse = append(v.Inverse, [][2]string{
+		{"belongs_to", "has"}, {"precedes", "follows"}, {"causes", "caused_by"}, {"lives_in", "inhabited_by"},
+	}...)
 	v.Symmetric = append(v.Symmetric, "similar_to", "linked_to")
 	return v
 }

@@ -273,34 +273,20 @@ func McNemar(gained, lost int) (p float64, ok bool) {
 // Source: Zou and Donner 2008, "Construction of confidence limits about effect
 // measures: a general approach", of the two shares of McNemar's table.
 func YesNoInterval95(gained, lost, n int) (lo, hi float64, ok bool) {
-	gain, ok := shareOf(gained, n)
-	loss, ok2 := shareOf(lost, n)
+	leastGain, mostGain, ok := BinomialInterval(gained, n, 0.95)
+	leastLoss, mostLoss, ok2 := BinomialInterval(lost, n, 0.95)
 	if !ok || !ok2 || gained+lost > n {
 		return 0, 0, false
 	}
-	return -mostMore(loss, gain), mostMore(gain, loss), true
-}
-
-// share is that of some items, with its interval.
-type share struct{ least, seen, most float64 }
-
-func shareOf(k, n int) (s share, ok bool) {
-	s.least, s.most, ok = BinomialInterval(k, n, 0.95)
-	s.seen = float64(k) / float64(n)
-	return s, ok
-}
-
-// mostMore returns by how much one share may be more than another of the same items.
-func mostMore(one, other share) float64 {
-	x, y := one.most-one.seen, other.seen-other.least
-	r := 0.0
+	g, l, r := float64(gained)/float64(n), float64(lost)/float64(n), 0.0
 	switch {
-	case one.seen+other.seen == 1: // all changed: what one has less the other has more
+	case g+l == 1: // all changed: what one share has less the other has more
 		r = 1
-	case one.seen > 0 && other.seen > 0:
-		r = math.Sqrt(one.seen * other.seen / ((1 - one.seen) * (1 - other.seen)))
+	case g > 0 && l > 0:
+		r = math.Sqrt(g * l / ((1 - g) * (1 - l)))
 	}
-	return one.seen - other.seen + math.Sqrt(x*x+y*y+2*r*x*y)
+	apart := func(x, y float64) float64 { return math.Sqrt(x*x + y*y + 2*r*x*y) }
+	return g - l - apart(mostLoss-l, g-leastGain), g - l + apart(mostGain-g, l-leastLoss), true
 }
 
 // Holm corrects p-values for being looked at together: the chance that any of

@@ -23,7 +23,6 @@ type collector struct {
 	*Comparer
 	metric string
 	runs   [2]run // base, candidate
-	sums   [2]*outcome.Summariser
 
 	items        int
 	scored       int  // items that failed in neither run
@@ -44,10 +43,8 @@ type collector struct {
 }
 
 func newCollector(c *Comparer, metric string, base, cand run) *collector {
-	summary := outcome.SummaryConfig{Order: c.config.Order, Worst: -1}
 	return &collector{
 		Comparer: c, metric: metric, runs: [2]run{base, cand},
-		sums:    [2]*outcome.Summariser{outcome.NewSummariser(base.header, summary), outcome.NewSummariser(cand.header, summary)},
 		columns: map[string]*column{}, seenClusters: map[int]bool{}, groups: map[[2]string]*[2]outcome.Group{},
 		changed:   stats.NewShortlist(c.config.Changed, compareChanged),
 		regressed: stats.NewShortlist(MaxRegressed, compareRegressed),
@@ -57,7 +54,8 @@ func newCollector(c *Comparer, metric string, base, cand run) *collector {
 // collect streams both runs.
 func (r *collector) collect(ctx context.Context) error {
 	left, byID := maps.Clone(r.runs[0].hashes), func(a, b *unit) int { return cmp.Compare(a.id, b.id) }
-	for both, err := range stats.Merge(byID, units(ctx, r.runs[0], r.sums[0].Add), units(ctx, r.runs[1], r.sums[1].Add)) {
+	order := r.config.Order
+	for both, err := range stats.Merge(byID, r.runs[0].units(ctx, order), r.runs[1].units(ctx, order)) {
 		if err != nil {
 			return err
 		}

@@ -107,6 +107,7 @@ type run struct {
 	ended    bool              // there is a footer
 	hashes   map[string]string // of the items, by their ids
 	clusters *clusters
+	sum      *outcome.Summariser // of the outcomes that were read
 }
 
 // open reads a run, and the clusters of its items where a key is given.
@@ -140,9 +141,9 @@ func (r run) unfinished(called string) []Mismatch {
 	return nil
 }
 
-// side sums up the run.
-func (r run) side(sum *outcome.Summariser) Side {
-	out := Side{Where: r.Where(), Summary: sum.Summary()}
+// side sums up the run, of which all outcomes were read.
+func (r run) side() Side {
+	out := Side{Where: r.Where(), Summary: r.sum.Summary()}
 	if r.ended {
 		out.Summary.Finish(r.footer)
 	}
@@ -163,8 +164,9 @@ func (c *Comparer) compareOne(ctx context.Context, metric string, base run, cand
 	if len(different) == 0 {
 		different = both.missing()
 	}
-	ofBase, ofCand := base.side(both.sums[0]), cand.side(both.sums[1])
-	problems := slices.Concat(compareHeaders(base.header, cand.header), base.unfinished("base"), cand.unfinished("candidate"), different)
+	ofBase, ofCand := both.runs[0].side(), both.runs[1].side()
+	problems := slices.Concat(compareHeaders(base.header, cand.header),
+		base.unfinished("base"), cand.unfinished("candidate"), different)
 	if len(problems) > 0 {
 		out := newResult(ofCand)
 		out.Incompatible = problems

@@ -75,20 +75,23 @@ func concludePairs(pairs []Pair, scores []*Score) {
 	}
 }
 
-// units gathers the outcomes of a run item by item, and hands every outcome to
-// each as well. It refuses a source whose outcomes are not in order.
-func units(ctx context.Context, s Source, each func(outcome.Outcome)) iter.Seq2[*unit, error] {
+// units gathers the outcomes of a run item by item, and sums them up as well; the
+// order is that of the scores in the sum. It refuses a source whose outcomes are not
+// in order.
+func (r *run) units(ctx context.Context, order []string) iter.Seq2[*unit, error] {
+	r.sum = outcome.NewSummariser(r.header, outcome.SummaryConfig{Order: order, Worst: -1})
 	return func(yield func(*unit, error) bool) {
 		var u *unit
-		for o, err := range s.Outcomes(ctx) {
+		for o, err := range r.Outcomes(ctx) {
 			if err == nil && u != nil && o.Item < u.id {
-				err = fmt.Errorf("reading %s: item %q stands behind %q, outcomes must come in order of their ids", s.Where(), o.Item, u.id)
+				err = fmt.Errorf("reading %s: item %q stands behind %q, outcomes must come in order of their ids",
+					r.Where(), o.Item, u.id)
 			}
 			if err != nil {
 				yield(nil, err)
 				return
 			}
-			each(o)
+			r.sum.Add(o)
 			if u != nil && o.Item == u.id {
 				u.add(o)
 				continue
@@ -258,7 +261,8 @@ func compareHeaders(base, cand outcome.Header) []Mismatch {
 	sameData := b.Fingerprint == c.Fingerprint && b.Fingerprint != ""
 	check(base.Harness == cand.Harness, "harness", base.Harness, cand.Harness)
 	check(sameData, "fingerprint of the dataset", b.Fingerprint, c.Fingerprint)
-	check(b.Fingerprint == c.Fingerprint || b.Selection == c.Selection, "selection of items", cmp.Or(b.Selection, "all"), cmp.Or(c.Selection, "all"))
+	check(b.Fingerprint == c.Fingerprint || b.Selection == c.Selection, "selection of items",
+		cmp.Or(b.Selection, "all"), cmp.Or(c.Selection, "all"))
 	scorers := CompareScorers(base.Scorer, cand.Scorer)
 	if b, c := base.Scorer.Version, cand.Scorer.Version; b != c && b != "" && c != "" && base.Harness == "extraction" {
 		scorers[0].Advice = "experiment rescore scores the results of the older run again, without the model"

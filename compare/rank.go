@@ -10,7 +10,6 @@ import (
 
 	"extraction-experiment/internal/stats"
 	"extraction-experiment/internal/textutil"
-	"extraction-experiment/outcome"
 )
 
 // Rank puts runs of the same items in order by the metric, and compares every
@@ -71,8 +70,7 @@ func (c *Comparer) enter(ctx context.Context, s Source, metric *string) (*entry,
 	opened.hashes = nil // the fingerprints of the datasets vouch for the content
 	*metric = cmp.Or(*metric, opened.header.Scorer.Primary)
 	e := &entry{run: opened, items: map[string]*value{}}
-	sum := outcome.NewSummariser(opened.header, outcome.SummaryConfig{Order: c.config.Order, Worst: -1})
-	for u, err := range units(ctx, s, sum.Add) {
+	for u, err := range e.units(ctx, c.config.Order) {
 		if err != nil {
 			return nil, err
 		}
@@ -81,7 +79,7 @@ func (c *Comparer) enter(ctx context.Context, s Source, metric *string) (*entry,
 			e.items[u.id] = new(*v)
 		}
 	}
-	e.Side = e.side(sum)
+	e.Side = e.side()
 	var m stats.Moments
 	for _, v := range e.items {
 		if value, ok := v.defined(); ok {

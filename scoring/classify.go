@@ -64,7 +64,7 @@ type near struct {
 func entityFaults(misses []EntityMiss) []loose {
 	list := make([]loose, len(misses))
 	for i, m := range misses {
-		list[i] = loose{index: m.Index, text: m.Name + "\x00" + m.Type, reason: m.Reason, names: []string{m.Name}, cause: m.explained()}
+		list[i] = loose{m.Index, m.Name + "\x00" + m.Type, m.Reason, []string{m.Name}, m.explained(), near{}}
 		if n := m.Nearest; n != nil {
 			list[i].near = near{n.Index, n.Name + "\x00" + n.Type, n.Similarity}
 		}
@@ -75,7 +75,7 @@ func entityFaults(misses []EntityMiss) []loose {
 func statementFaults(misses []RelationshipMiss) []loose {
 	list := make([]loose, len(misses))
 	for i, m := range misses {
-		list[i] = loose{index: m.Index, text: m.text(), reason: m.Reason, names: []string{m.Source, m.Target}, cause: m.explained()}
+		list[i] = loose{m.Index, m.text(), m.Reason, []string{m.Source, m.Target}, m.explained(), near{}}
 		if n := m.Nearest; n != nil {
 			list[i].near = near{n.Index, n.text(), n.SourceSimilarity + n.TargetSimilarity}
 		}

@@ -247,7 +247,8 @@ func (s *side) compareStatements(i, j int) int {
 // relationshipMisses explains the relationships of one side that have no
 // partner.
 func (c *call) relationshipMisses(m *relationMatching, here, there *side) []RelationshipMiss {
-	missed := unmatched(len(here.relationships), func(i int) int { return here.relationships[i].partner }, here.compareStatements)
+	partner := func(i int) int { return here.relationships[i].partner }
+	missed := unmatched(len(here.relationships), partner, here.compareStatements)
 	if len(missed) == 0 || !c.explains {
 		return nil
 	}
@@ -388,15 +389,16 @@ func (s *statementSearch) judge(f form, i int, left *budget) candidate {
 	sameType := f.typ == g.typ
 	reverse := slices.ContainsFunc(s.c.reversals[f.typ], func(r reversal) bool { return r.typ == g.typ })
 	consider := func(g form, right bool) candidate {
-		c := candidate{i, ReasonNothingSimilar, unrelated, ends{s.end(f.source, g.source, left), s.end(f.target, g.target, left)}}
-		switch agree, both := s.holds(c.source)+s.holds(c.target), 2; {
-		case agree == both && right:
+		both := ends{s.end(f.source, g.source, left), s.end(f.target, g.target, left)}
+		c := candidate{i, ReasonNothingSimilar, unrelated, both}
+		switch source, target := s.holds(c.source), s.holds(c.target); {
+		case source && target && right:
 			c.reason, c.rank = s.whyNot(c), 1
-		case agree == both && (sameType || reverse):
+		case source && target && (sameType || reverse):
 			c.reason, c.rank = ReasonWrongDirection, 2
-		case agree == both:
+		case source && target:
 			c.reason, c.rank = ReasonWrongType, 3
-		case agree == 1 && right:
+		case (source || target) && right:
 			c.reason, c.rank = ReasonWrongEnd, 4
 		}
 		return c
@@ -416,12 +418,9 @@ func (s *statementSearch) whyNot(c candidate) Reason {
 	return ReasonTaken
 }
 
-// holds is 1 where two ends are similar enough to be one.
-func (s *statementSearch) holds(e similarity) int {
-	if e == equalNames || e.initials || e.den > 0 && e.den-e.num <= s.c.threshold.maxDistance(e.den) {
-		return 1
-	}
-	return 0
+// holds reports whether two ends are similar enough to be one.
+func (s *statementSearch) holds(e similarity) bool {
+	return e == equalNames || e.initials || s.c.threshold.exceeded(e)
 }
 
 // end returns the similarity of an end to an end of the other side, 0 where

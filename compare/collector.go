@@ -337,9 +337,8 @@ func isValue(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "
 
 // amounts accumulates something consumed per item.
 type amounts struct {
-	differences []float64
-	base, cand  stats.Moments
-	unknown     [2]int
+	difference, base, cand stats.Moments
+	unknown                [2]int
 }
 
 func (a *amounts) add(base, cand amount, baseTrials, candTrials int) {
@@ -354,15 +353,15 @@ func (a *amounts) add(base, cand amount, baseTrials, candTrials int) {
 	if inBase && inCand {
 		a.base.Add(b)
 		a.cand.Add(c)
-		a.differences = append(a.differences, c-b)
+		a.difference.Add(c - b)
 	}
 }
 
 func (a *amounts) amount() Amount {
-	out := Amount{N: len(a.differences), Base: a.base.MeanOrNil(), Candidate: a.cand.MeanOrNil()}
-	m, _ := stats.MomentsOf(a.differences)
-	out.Difference = m.MeanOrNil()
-	if lo, hi, ok := m.Interval95(); ok {
+	out := Amount{
+		N: a.difference.N(), Base: a.base.MeanOrNil(), Candidate: a.cand.MeanOrNil(), Difference: a.difference.MeanOrNil(),
+	}
+	if lo, hi, ok := a.difference.Interval95(); ok {
 		out.CI95 = &[2]float64{lo, hi}
 	}
 	if out.Base != nil && *out.Base > 0 {

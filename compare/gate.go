@@ -160,12 +160,9 @@ func maxRegressions(most int, r Result, primary Score) RuleResult {
 	out := RuleResult{Rule: "max-regressions " + strconv.Itoa(most), Threshold: float64(most),
 		Value: new(float64(r.Regressions)), Answer: answer(r.Regressions <= most)}
 	out.Reason = fmt.Sprintf("%s worse in %s", textutil.Counted(r.Regressions, "item"), primary.Name)
-	var ids []string
-	for _, item := range r.Regressed[:min(5, len(r.Regressed))] {
-		ids = append(ids, item.Item+" ("+signed(item.Candidate-item.Base)+")")
-	}
-	if len(ids) > 0 {
-		out.Reason += ": " + list(ids, r.Regressions)
+	if worst := r.Regressed[:min(5, len(r.Regressed))]; len(worst) > 0 {
+		shown := cli.Each(worst, func(c ItemChange) string { return c.Item + " (" + signed(c.Candidate-c.Base) + ")" })
+		out.Reason += ": " + list(shown, r.Regressions)
 	}
 	if primary.Incomparable != "" {
 		return out.unclear(primary.Name + " " + primary.Incomparable)
@@ -219,18 +216,11 @@ func (g Gate) CheckRun(scores []string) error {
 //
 // Errors: rules that CheckRun refuses because they speak of a base.
 func (g Gate) JudgeRun(s outcome.Summary) (*GateResult, error) {
-	known := scoreNames(s)
-	for _, r := range g.Rules {
-		known = append(known, r.Metric) // a score may be defined for no item
-	}
-	if err := g.CheckRun(known); err != nil {
+	asked := cli.Each(g.Rules, func(r Rule) string { return r.Metric }) // a score may be defined for no item
+	if err := g.CheckRun(append(scoreNames(s), asked...)); err != nil {
 		return nil, err
 	}
-	var rules []RuleResult
-	for _, rule := range g.Rules {
-		rules = append(rules, rule.judgeAlone(s))
-	}
-	return g.sumUp(rules), nil
+	return g.sumUp(cli.Each(g.Rules, func(r Rule) RuleResult { return r.judgeAlone(s) })), nil
 }
 
 func (r Rule) judgeAlone(s outcome.Summary) RuleResult {
@@ -289,9 +279,5 @@ func measured(name string, s outcome.Summary) (value *float64, bound bool) {
 }
 
 func scoreNames(s outcome.Summary) []string {
-	var names []string
-	for _, stat := range s.Scores {
-		names = append(names, stat.Name)
-	}
-	return names
+	return cli.Each(s.Scores, func(stat outcome.Stat) string { return stat.Name })
 }

@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/stats"
 	"extraction-experiment/internal/textutil"
 )
@@ -196,11 +197,7 @@ func (p Pair) Reasons() []string { return reasons(p.Incompatible, "the first", "
 
 // reasons writes one line for each mismatch of two runs that are called so.
 func reasons(mismatches []Mismatch, base, candidate string) []string {
-	lines := make([]string, len(mismatches))
-	for i, m := range mismatches {
-		lines[i] = m.between(base, candidate)
-	}
-	return lines
+	return cli.Each(mismatches, func(m Mismatch) string { return m.between(base, candidate) })
 }
 
 // place numbers the runs, marks the Pareto front and those that are not shown

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
 )
 
@@ -91,10 +92,7 @@ func (o *Options) list() []option {
 }
 
 func unknownOption(key string, options []option) error {
-	var names []string
-	for _, option := range options {
-		names = append(names, option.name)
-	}
+	names := cli.Each(options, func(o option) string { return o.name })
 	slices.Sort(names)
 	hint := cmp.Or(textutil.Hint(key, names), "; there are: "+strings.Join(names, ", "))
 	return fmt.Errorf("unknown option %q%s", shorten(key), hint)

@@ -153,46 +153,36 @@ type RelationshipCounts struct {
 	InverseFuzzy int64 `json:"rel_inverse_fuzzy"`
 }
 
-// namedCount is one count with its name; of is nil where the family is.
+// namedCount is one count with its name; it is not defined where its family is not
+// annotated.
 type namedCount struct {
-	name string
-	of   *int64
+	name    string
+	value   int64
+	defined bool
 }
 
 // list returns every count in the order of the documentation.
 func (c Counts) list() []namedCount {
-	e, r := c.Entities, c.Relationships
-	if e == nil {
-		e = &EntityCounts{}
+	entities, relationships := c.Entities != nil, c.Relationships != nil
+	e, r := cmp.Or(c.Entities, &EntityCounts{}), cmp.Or(c.Relationships, &RelationshipCounts{})
+	return []namedCount{
+		{"expected_entities", e.Expected, entities}, {"extracted_entities", e.Extracted, entities},
+		{"matched_entities", e.Matched, entities}, {"exact_entities", e.Exact, entities},
+		{"type_judged", e.TypeJudged, entities}, {"type_correct", e.TypeCorrect, entities},
+		{"strict_entities", e.Strict, entities},
+		{"expected_relationships", r.Expected, relationships}, {"extracted_relationships", r.Extracted, relationships},
+		{"correct_relationships", r.Correct, relationships}, {"rel_exact", r.Exact, relationships},
+		{"rel_inverse", r.Inverse, relationships}, {"rel_fuzzy", r.Fuzzy, relationships},
+		{"rel_inverse_fuzzy", r.InverseFuzzy, relationships},
 	}
-	if r == nil {
-		r = &RelationshipCounts{}
-	}
-	all := []namedCount{
-		{"expected_entities", &e.Expected}, {"extracted_entities", &e.Extracted},
-		{"matched_entities", &e.Matched}, {"exact_entities", &e.Exact},
-		{"type_judged", &e.TypeJudged}, {"type_correct", &e.TypeCorrect},
-		{"strict_entities", &e.Strict},
-		{"expected_relationships", &r.Expected}, {"extracted_relationships", &r.Extracted},
-		{"correct_relationships", &r.Correct}, {"rel_exact", &r.Exact},
-		{"rel_inverse", &r.Inverse}, {"rel_fuzzy", &r.Fuzzy},
-		{"rel_inverse_fuzzy", &r.InverseFuzzy},
-	}
-	const entityCounts = 7
-	for i := range all {
-		if i < entityCounts && c.Entities == nil || i >= entityCounts && c.Relationships == nil {
-			all[i].of = nil
-		}
-	}
-	return all
 }
 
 // Map returns the counts that are defined, by name.
 func (c Counts) Map() map[string]int64 {
 	m := map[string]int64{}
 	for _, n := range c.list() {
-		if n.of != nil {
-			m[n.name] = *n.of
+		if n.defined {
+			m[n.name] = n.value
 		}
 	}
 	return m
@@ -203,10 +193,10 @@ func (c Counts) Map() map[string]int64 {
 func (c Counts) MarshalJSON() ([]byte, error) {
 	w := textutil.JSONWriter{B: []byte{'{'}}
 	for _, n := range c.list() {
-		if n.of == nil {
-			w.Value(n.name, nil)
+		if n.defined {
+			w.Int(n.name, n.value)
 		} else {
-			w.Int(n.name, *n.of)
+			w.Value(n.name, nil)
 		}
 	}
 	w.Close()

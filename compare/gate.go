@@ -98,7 +98,9 @@ func (g Gate) judge(base Side, r Result) (*GateResult, error) {
 	var rules []RuleResult
 	primary := r.Primary()
 	if g.MinDelta != nil {
-		rules = append(rules, minDelta(*g.MinDelta, primary, base.weighted(primary.Name)))
+		// Of answers about a document, only the weighted mean says how a run did.
+		weighted := base.Summary.Answers != nil && primary.Name == base.Summary.Run.Primary
+		rules = append(rules, minDelta(*g.MinDelta, primary, weighted))
 	}
 	if g.MaxRegressions != nil {
 		rules = append(rules, maxRegressions(*g.MaxRegressions, r, primary))

@@ -28,12 +28,6 @@ type Side struct {
 	Summary outcome.Summary `json:"summary"`
 }
 
-// weighted reports whether only the weighted mean of a score says how a run did:
-// that of the primary score of answers about a document.
-func (s Side) weighted(score string) bool {
-	return s.Summary.Answers != nil && score == s.Summary.Run.Primary
-}
-
 // Result is one candidate against the base.
 type Result struct {
 	Candidate Side `json:"candidate"`

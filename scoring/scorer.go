@@ -23,7 +23,7 @@
 //	result := scorer.Score(expected, extracted)
 //	for _, s := range result.Scores { fmt.Println(s.Name, s.Comment) }
 //
-// Work on hostile input is bounded by fixed allowances (see limits.go). When
+// Work on hostile input is bounded by fixed allowances (see options.go). When
 // one runs out, the matching is still one-to-one, still independent of the
 // order of the lists, and Result.Warnings says what was not looked at.
 package scoring

@@ -201,8 +201,7 @@ func newResult(cand Side) Result {
 func (r *collector) result(ctx context.Context, base, cand Side) (Result, error) {
 	out := newResult(cand)
 	out.Items, out.Scored, out.Identical = r.items, r.scored, r.items > 0 && !r.differs
-	clustered := r.runs[0].clusters.key != ""
-	if clustered {
+	if r.clustered() {
 		out.Clusters = len(r.seenClusters)
 	}
 	if r.columns[r.metric] == nil {
@@ -213,7 +212,7 @@ func (r *collector) result(ctx context.Context, base, cand Side) (Result, error)
 		if err := ctx.Err(); err != nil {
 			return out, err
 		}
-		s := r.score(name, r.columns[name], clustered)
+		s := r.score(name, r.columns[name])
 		s.Incomparable = incomparable(name, base.Summary, cand.Summary)
 		if out.Identical && s.same() {
 			s.CI95, s.Unclustered = nil, nil // there is nothing that chance may hide
@@ -226,7 +225,7 @@ func (r *collector) result(ctx context.Context, base, cand Side) (Result, error)
 		}
 		out.Scores = append(out.Scores, s)
 		if col := r.columns[name]; col.boolean && !col.between {
-			out.YesNo = append(out.YesNo, mcNemar(name, col, clustered))
+			out.YesNo = append(out.YesNo, r.mcNemar(name, col))
 		}
 	}
 	var err error
@@ -296,6 +295,9 @@ func New(cfg Config) (*Comparer, error) {
 	cfg.Seed, cfg.Flips, cfg.Changed = cmp.Or(cfg.Seed, 1), cmp.Or(cfg.Flips, 10_000), cmp.Or(cfg.Changed, 10)
 	return &Comparer{cfg}, nil
 }
+
+// clustered reports whether items of one cluster are not independent.
+func (c *Comparer) clustered() bool { return c.config.ClusterBy != "" }
 
 // lower reports whether less of a score is better.
 func (c Config) lower(score string) bool {

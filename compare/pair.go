@@ -36,7 +36,7 @@ func (c *Comparer) pairUp(metric string, first, second *entry) (Pair, *Score) {
 	for i, id := range slices.Sorted(maps.Keys(first.items)) {
 		col.add(first.items[id], second.items[id], i, first.clusters.of[id], false)
 	}
-	s := c.score(metric, col, c.config.ClusterBy != "")
+	s := c.score(metric, col)
 	s.Incomparable = incomparable(metric, first.Summary, second.Summary)
 	if !s.same() && !s.claims() || s.Incomparable != "" {
 		s.P = nil // too few items or clusters, or evaluators, to claim anything

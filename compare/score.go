@@ -152,26 +152,26 @@ func (c *column) repeats(d *column) bool {
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
 // score turns a column into the comparison of one score.
-func (c *Comparer) score(name string, col *column, clustered bool) Score {
+func (c *Comparer) score(name string, col *column) Score {
 	s := col.score
 	s.Name, s.Verdict = name, Unclear // until the p-values are corrected
 	if s.LowerIsBetter = c.config.lower(name); s.LowerIsBetter {
 		s.Wins, s.Losses = s.Losses, s.Wins
 	}
 	s.Base, s.Candidate = col.base.MeanOrNil(), col.cand.MeanOrNil()
-	c.estimate(&s, col, clustered)
-	s.Pooled = c.pooled(col, clustered)
+	c.estimate(&s, col)
+	s.Pooled = c.pooled(col)
 	s.Weighted = col.weights.mean(s.N)
 	return s
 }
 
 // estimate fills in what follows from the differences.
-func (c *Comparer) estimate(s *Score, col *column, clustered bool) {
+func (c *Comparer) estimate(s *Score, col *column) {
 	m, _ := stats.MomentsOf(col.differences)
 	s.Difference = m.MeanOrNil()
 	plain, ok := stats.PairedMean(col.differences)
 	flipped := col.differences
-	if clustered && s.N > 0 {
+	if c.clustered() && s.N > 0 {
 		if ok {
 			s.Unclustered = &[2]float64{plain.Lo, plain.Hi}
 		}
@@ -192,7 +192,7 @@ func (c *Comparer) estimate(s *Score, col *column, clustered bool) {
 			}
 		}
 	}
-	if lo, hi, ok := stats.YesNoInterval95(col.yesNo.Gained, col.yesNo.Lost, s.N); ok && !clustered && s.N > 1 && col.whole() {
+	if lo, hi, ok := stats.YesNoInterval95(col.yesNo.Gained, col.yesNo.Lost, s.N); ok && !c.clustered() && s.N > 1 && col.whole() {
 		s.CI95 = &[2]float64{lo, hi}
 	}
 	if !s.claims() || s.N-s.Ties < LeastItems { // of fewer that differ nothing would ever be claimed
@@ -207,12 +207,12 @@ func (c *Comparer) estimate(s *Score, col *column, clustered bool) {
 }
 
 // pooled is nil where an item was scored without counts.
-func (c *Comparer) pooled(col *column, clustered bool) *Pooled {
+func (c *Comparer) pooled(col *column) *Pooled {
 	if col.noRatio > 0 || len(col.ratios) == 0 {
 		return nil
 	}
 	units := col.ratios
-	if clustered {
+	if c.clustered() {
 		units = stats.Grouped(col.ratios, col.ratioClusters, func(sum *stats.PairedRatio, r stats.PairedRatio) { *sum = sum.Plus(r) })
 	}
 	p, ok := stats.PooledDifference(units, c.config.Seed)
@@ -301,10 +301,10 @@ func holm(sets [][]*Score) {
 // score is one when it says so and is 0 or 1 in every item of both runs: averages
 // over trials may not be. Items of a cluster are not independent, as the test takes
 // them to be: with clusters there is no p-value but the score's own.
-func mcNemar(name string, c *column, clustered bool) YesNo {
-	y := c.yesNo
+func (c *Comparer) mcNemar(name string, col *column) YesNo {
+	y := col.yesNo
 	y.Name = name
-	if p, ok := stats.McNemar(y.Gained, y.Lost); ok && !clustered {
+	if p, ok := stats.McNemar(y.Gained, y.Lost); ok && !c.clustered() {
 		y.P = &p
 	}
 	return y

@@ -296,13 +296,7 @@ type statementSearch struct {
 func newStatementSearch(c *call, m *relationMatching, here, there *side) *statementSearch {
 	var ends, similar [][2]int
 	for i, r := range there.relationships {
-		f := r.forms[0]
-		if f.source != 0 {
-			ends = append(ends, [2]int{f.source, i})
-		}
-		if f.target != 0 && f.target != f.source {
-			ends = append(ends, [2]int{f.target, i})
-		}
+		ends = append(ends, [2]int{r.forms[0].source, i}, [2]int{r.forms[0].target, i})
 	}
 	for name, list := range m.similar {
 		for _, other := range list {

@@ -48,17 +48,18 @@ func (c *Comparer) pairUp(metric string, first, second *entry) (Pair, *Score) {
 
 // unmatched lists items that have an outcome in one of two runs only.
 func (e *entry) unmatched(other *entry) []Mismatch {
-	var list []Mismatch
-	for _, runs := range [][2]*entry{{e, other}, {other, e}} {
-		var ids []string
-		for id := range runs[0].items {
-			if _, ok := runs[1].items[id]; !ok {
-				ids = append(ids, id)
-			}
+	return slices.Concat(affected(onlyIn(e.items, other.items), "without an outcome in "+other.header.Name),
+		affected(onlyIn(other.items, e.items), "without an outcome in "+e.header.Name))
+}
+
+// onlyIn returns the ids that one of two runs has and the other has not.
+func onlyIn[V any](one, other map[string]V) (ids []string) {
+	for id := range one {
+		if _, known := other[id]; !known {
+			ids = append(ids, id)
 		}
-		list = append(list, affected(ids, "without an outcome in "+runs[1].header.Name)...)
 	}
-	return list
+	return ids
 }
 
 // concludePairs corrects for the number of pairs and says what holds then.
@@ -310,23 +311,14 @@ func compareOptions(base, cand json.RawMessage) (list []Mismatch) {
 // compareItems lists which items are in one run only, and which differ, by their
 // hashes.
 func compareItems(base, cand map[string]string) []Mismatch {
-	var removed, added, changed []string
+	var changed []string
 	for id, hash := range cand {
-		was, known := base[id]
-		switch {
-		case !known:
-			added = append(added, id)
-		case was != "" && hash != "" && was != hash:
+		if was := base[id]; was != "" && hash != "" && was != hash {
 			changed = append(changed, id)
 		}
 	}
-	for id := range base {
-		if _, known := cand[id]; !known {
-			removed = append(removed, id)
-		}
-	}
-	return slices.Concat(affected(removed, "only in the base"), affected(added, "only in the candidate"),
-		affected(changed, "with other content"))
+	return slices.Concat(affected(onlyIn(base, cand), "only in the base"),
+		affected(onlyIn(cand, base), "only in the candidate"), affected(changed, "with other content"))
 }
 
 // affected is a Mismatch about some items, of which it names the first; none without any.

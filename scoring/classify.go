@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode"
 
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
 )
 
@@ -37,9 +38,11 @@ func Classify(r Result, inDocument func(name string) bool) []Fault {
 			entities.add(CauseWrongType, &m.ExpectedIndex, &m.ExtractedIndex)
 		}
 	}
-	entities.missed, entities.spurious = entityFaults(r.MissedEntities), entityFaults(r.SpuriousEntities)
+	entities.missed = cli.Each(r.MissedEntities, EntityMiss.loose)
+	entities.spurious = cli.Each(r.SpuriousEntities, EntityMiss.loose)
 	relationships := classifier{what: ARelationship, inDocument: inDocument}
-	relationships.missed, relationships.spurious = statementFaults(r.MissedRelationships), statementFaults(r.SpuriousRelationships)
+	relationships.missed = cli.Each(r.MissedRelationships, RelationshipMiss.loose)
+	relationships.spurious = cli.Each(r.SpuriousRelationships, RelationshipMiss.loose)
 	faults := entities.classify(r.Duplicates.ExtractedEntities)
 	return append(faults, relationships.classify(r.Duplicates.ExtractedRelationships)...)
 }
@@ -61,26 +64,20 @@ type near struct {
 	similarity float64
 }
 
-func entityFaults(misses []EntityMiss) []loose {
-	list := make([]loose, len(misses))
-	for i, m := range misses {
-		list[i] = loose{m.Index, m.Name + "\x00" + m.Type, m.Reason, []string{m.Name}, m.explained(), near{}}
-		if n := m.Nearest; n != nil {
-			list[i].near = near{n.Index, n.Name + "\x00" + n.Type, n.Similarity}
-		}
+func (m EntityMiss) loose() loose {
+	l := loose{m.Index, m.Name + "\x00" + m.Type, m.Reason, []string{m.Name}, m.explained(), near{}}
+	if n := m.Nearest; n != nil {
+		l.near = near{n.Index, n.Name + "\x00" + n.Type, n.Similarity}
 	}
-	return list
+	return l
 }
 
-func statementFaults(misses []RelationshipMiss) []loose {
-	list := make([]loose, len(misses))
-	for i, m := range misses {
-		list[i] = loose{m.Index, m.text(), m.Reason, []string{m.Source, m.Target}, m.explained(), near{}}
-		if n := m.Nearest; n != nil {
-			list[i].near = near{n.Index, n.text(), n.SourceSimilarity + n.TargetSimilarity}
-		}
+func (m RelationshipMiss) loose() loose {
+	l := loose{m.Index, m.text(), m.Reason, []string{m.Source, m.Target}, m.explained(), near{}}
+	if n := m.Nearest; n != nil {
+		l.near = near{n.Index, n.text(), n.SourceSimilarity + n.TargetSimilarity}
 	}
-	return list
+	return l
 }
 
 func (s Statement) text() string { return s.Source + "\x00" + s.Type + "\x00" + s.Target }

@@ -296,7 +296,7 @@ func New(cfg Config) (*Comparer, error) {
 	return &Comparer{cfg}, nil
 }
 
-// clustered reports whether items of one cluster are not independent.
+// clustered reports whether items are taken by clusters.
 func (c *Comparer) clustered() bool { return c.config.ClusterBy != "" }
 
 // lower reports whether less of a score is better.

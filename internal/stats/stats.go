@@ -243,6 +243,9 @@ func (s *Sum) Merge(t Sum) {
 // Value returns the float64 nearest to the exact sum, ties to even; 0 for an
 // empty sum.
 func (s Sum) Value() float64 {
+	if len(s.partials) == 1 {
+		return s.partials[0]
+	}
 	value, _ := s.rat().Float64()
 	return value
 }

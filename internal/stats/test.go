@@ -72,7 +72,7 @@ func ClusteredMean(differences []float64, cluster []int) (e Estimate, ok bool) {
 	var squares, sizes, shares, shares2 Sum // exact, so that no order counts
 	for _, g := range groups {
 		// A square left out would narrow the interval.
-		if !squares.Add(g.sum.Value() * g.sum.Value() / (1 - g.n/n)) {
+		if off := g.sum.Value(); !squares.Add(off * off / (1 - g.n/n)) {
 			return Estimate{}, false
 		}
 		a := g.n * g.n / (n - g.n)

@@ -20,10 +20,10 @@ import (
 
 // collector keeps what a comparison needs of the items of two runs.
 type collector struct {
-	config *Comparer
-	known  known
+	*Comparer
+	metric string
+	runs   [2]run // base, candidate
 
-	base, cand   *outcome.Summariser
 	items        int
 	scored       int  // items that failed in neither run
 	differs      bool // the results of an item do, or are not known
@@ -31,8 +31,8 @@ type collector struct {
 	seenClusters map[int]bool
 	cost         amounts
 	latency      amounts
-	groups       map[groupKey]*[2]outcome.Group // base, candidate
-	grouped      [2]bool                        // base, candidate: there are counts by type
+	groups       map[[2]string]*[2]outcome.Group // by kind and name: base, candidate
+	grouped      [2]bool                         // base, candidate: there are counts by type
 	changed      *stats.Shortlist[changed]
 	regressed    *stats.Shortlist[ItemChange]
 
@@ -40,25 +40,22 @@ type collector struct {
 	without            []string // ids without an outcome in either
 	trials             [2]int   // most trials of an item
 	uneven             [2]int   // items with fewer trials than the header says
-	planned            [2]int   // trials by the headers
 }
 
-func newCollector(c *Comparer, base known, cand outcome.Header) *collector {
-	summary := outcome.SummaryConfig{Order: c.config.Order, Worst: -1}
+func newCollector(c *Comparer, metric string, base, cand run) *collector {
 	return &collector{
-		config: c, known: base,
-		base: outcome.NewSummariser(base.header, summary), cand: outcome.NewSummariser(cand, summary),
-		columns: map[string]*column{}, seenClusters: map[int]bool{}, groups: map[groupKey]*[2]outcome.Group{},
+		Comparer: c, metric: metric, runs: [2]run{base, cand},
+		columns: map[string]*column{}, seenClusters: map[int]bool{}, groups: map[[2]string]*[2]outcome.Group{},
 		changed:   stats.NewShortlist(c.config.Changed, compareChanged),
 		regressed: stats.NewShortlist(MaxRegressed, compareRegressed),
-		planned:   [2]int{max(1, base.header.Trials), max(1, cand.Trials)},
 	}
 }
 
 // collect streams both runs.
-func (r *collector) collect(ctx context.Context, base, cand Source) error {
-	left, byID := maps.Clone(r.known.items), func(a, b *unit) int { return cmp.Compare(a.id, b.id) }
-	for both, err := range stats.Merge(byID, units(ctx, base, r.base.Add), units(ctx, cand, r.cand.Add)) {
+func (r *collector) collect(ctx context.Context) error {
+	left, byID := maps.Clone(r.runs[0].hashes), func(a, b *unit) int { return cmp.Compare(a.id, b.id) }
+	order := r.config.Order
+	for both, err := range stats.Merge(byID, r.runs[0].units(ctx, order), r.runs[1].units(ctx, order)) {
 		if err != nil {
 			return err
 		}
@@ -70,11 +67,7 @@ func (r *collector) collect(ctx context.Context, base, cand Source) error {
 		default:
 			r.pair(b, c)
 		}
-		for _, u := range both {
-			if u != nil {
-				delete(left, u.id)
-			}
-		}
+		delete(left, cmp.Or(both[0], both[1]).id)
 	}
 	r.without = slices.Collect(maps.Keys(left))
 	return nil
@@ -84,50 +77,44 @@ func (r *collector) collect(ctx context.Context, base, cand Source) error {
 func (r *collector) pair(base, cand *unit) {
 	r.items++
 	for i, u := range []*unit{base, cand} {
-		r.trials[i] = max(r.trials[i], u.trials)
-		if u.trials < r.planned[i] {
+		r.trials[i] = max(r.trials[i], len(u.results))
+		if len(u.results) < r.runs[i].header.Trials {
 			r.uneven[i]++
 		}
 	}
 	r.differs = r.differs || !base.sameResults(cand)
-	cluster := r.known.clusters.of[base.id]
+	cluster := r.runs[0].clusters.of[base.id]
 	r.seenClusters[cluster] = true
 	scored := base.failed+cand.failed == 0
-	for _, name := range names(base, cand) {
-		col := r.columns[name]
-		if col == nil {
-			col = &column{}
-			r.columns[name] = col
+	for i := range base.values {
+		v := &base.values[i]
+		r.column(v.name).add(v, cand.find(v.name), r.items, cluster, scored)
+	}
+	for i := range cand.values {
+		if v := &cand.values[i]; base.find(v.name) == nil {
+			r.column(v.name).add(nil, v, r.items, cluster, scored)
 		}
-		col.add(base.find(name), cand.find(name), r.items, cluster, scored)
 	}
 	if scored {
 		r.scored++
 		r.addGroups(base.groups, cand.groups)
 	}
-	r.cost.add(base.cost, cand.cost, base.trials, cand.trials)
+	r.cost.add(base.cost, cand.cost, len(base.results), len(cand.results))
 	r.latency.add(base.latency, cand.latency, base.latency.n, cand.latency.n)
 	r.change(base, cand)
 }
 
-func names(base, cand *unit) []string {
-	list := make([]string, 0, len(base.values))
-	for _, v := range base.values {
-		list = append(list, v.name)
+// column returns that of a score, a new one at first.
+func (r *collector) column(score string) *column {
+	if r.columns[score] == nil {
+		r.columns[score] = &column{}
 	}
-	for _, v := range cand.values {
-		if base.find(v.name) == nil {
-			list = append(list, v.name)
-		}
-	}
-	return list
+	return r.columns[score]
 }
 
 func (u *unit) find(name string) *value {
-	for i := range u.values {
-		if u.values[i].name == name {
-			return &u.values[i]
-		}
+	if i := slices.IndexFunc(u.values, func(v value) bool { return v.name == name }); i >= 0 {
+		return &u.values[i]
 	}
 	return nil
 }
@@ -157,7 +144,6 @@ type clusters struct {
 	numbers map[string]int
 	keys    map[string]bool // of items that have no value
 	without int             // items that have no value
-	next    int
 }
 
 func newClusters(key string) *clusters {
@@ -169,19 +155,17 @@ func (c *clusters) add(item Item) {
 	if c.key == "" {
 		return
 	}
+	next := len(c.of) // no other item has it
 	value, ok := lookup(item.Metadata, c.key)
-	number, known := c.numbers[value]
-	if !ok || !known {
-		number = c.next
-		c.next++
-	}
-	if ok {
-		c.numbers[value] = number
-	} else {
+	if !ok {
 		c.without++
 		c.note(item.Metadata, "")
+	} else if number, known := c.numbers[value]; known {
+		next = number
+	} else {
+		c.numbers[value] = next
 	}
-	c.of[item.ID] = number
+	c.of[item.ID] = next
 }
 
 // check is an error of usage where no item has the key: each would silently stand for
@@ -207,12 +191,9 @@ func (c *clusters) note(raw json.RawMessage, prefix string) {
 		return
 	}
 	for _, key := range slices.Sorted(maps.Keys(object)) {
-		value := object[key]
-		if len(value) > 0 && value[0] == '{' {
+		if value := object[key]; value[0] == '{' {
 			c.note(value, prefix+key+".")
-			continue
-		}
-		if len(c.keys) < mostKeys {
+		} else if len(c.keys) < mostKeys {
 			c.keys[prefix+key] = true
 		}
 	}
@@ -223,19 +204,15 @@ func (c *clusters) note(raw json.RawMessage, prefix string) {
 func lookup(raw json.RawMessage, path string) (string, bool) {
 	for value := range dataset.ValuesAt(raw, path) {
 		var text *string
-		switch err := json.Unmarshal(value, &text); {
-		case err != nil:
-			if canonical, err := dataset.Canonical(value); err == nil {
-				return string(canonical), true
-			}
-		case text != nil:
+		if json.Unmarshal(value, &text) == nil && text != nil {
 			return *text, true
+		}
+		if canonical, err := dataset.Canonical(value); err == nil && isValue(canonical) {
+			return string(canonical), true
 		}
 	}
 	return "", false
 }
-
-type groupKey struct{ kind, name string }
 
 // addGroups adds what one item counts for each type, in both runs. Absurd counts are left
 // out, and the run's summary says so.
@@ -243,7 +220,7 @@ func (r *collector) addGroups(base, cand []outcome.Group) {
 	for i, list := range [][]outcome.Group{base, cand} {
 		r.grouped[i] = r.grouped[i] || len(list) > 0
 		for _, g := range list {
-			key := groupKey{g.Kind, g.Name}
+			key := [2]string{g.Kind, g.Name}
 			if r.groups[key] == nil {
 				none := outcome.Group{Kind: g.Kind, Name: g.Name}
 				r.groups[key] = &[2]outcome.Group{none, none}
@@ -260,7 +237,7 @@ func (r *collector) groupList() []Group {
 	}
 	list := make([]Group, 0, len(r.groups))
 	for key, both := range r.groups {
-		g := Group{Kind: key.kind, Name: key.name, Base: both[0].Stat(), Candidate: both[1].Stat()}
+		g := Group{Kind: key[0], Name: key[1], Base: both[0].Stat(), Candidate: both[1].Stat()}
 		if g.Base.F1 != nil && g.Candidate.F1 != nil {
 			g.Difference = new(*g.Candidate.F1 - *g.Base.F1)
 		}
@@ -284,15 +261,15 @@ type changed struct {
 // change offers an item to the lists of those that changed most. Delta is
 // turned round where less is better, so that below 0 is always worse.
 func (r *collector) change(base, cand *unit) {
-	b, inBase := base.find(r.known.metric).defined()
-	c, inCand := cand.find(r.known.metric).defined()
+	b, inBase := base.find(r.metric).defined()
+	c, inCand := cand.find(r.metric).defined()
 	if !inBase || !inCand || math.Abs(c-b) <= Epsilon {
 		return
 	}
 	item := ItemChange{Item: base.id, Base: b, Candidate: c, Delta: c - b}
 	r.changed.Offer(changed{item, base.first, cand.first})
 	worse := item
-	if r.config.config.lower(r.known.metric) {
+	if r.config.lower(r.metric) {
 		worse.Delta = -worse.Delta
 	}
 	if worse.Delta < -Epsilon {
@@ -309,30 +286,29 @@ func compareChanged(a, b changed) int {
 func (r *collector) changes() ([]Change, error) {
 	list := []Change{}
 	for _, item := range r.changed.Values() {
+		was, _ := outcome.Lookup(item.base.Scores, r.metric)
+		is, _ := outcome.Lookup(item.cand.Scores, r.metric)
 		c := Change{
-			ItemChange:       item.ItemChange,
-			BaseComment:      comment(item.base, r.known.metric),
-			CandidateComment: comment(item.cand, r.known.metric),
-			BaseFailure:      failure(item.base),
-			CandidateFailure: failure(item.cand),
+			ItemChange: item.ItemChange, BaseComment: was.Comment, CandidateComment: is.Comment,
+			BaseFailure: failure(item.base), CandidateFailure: failure(item.cand),
 		}
 		before, err := r.matches(item.base)
 		after, errAfter := r.matches(item.cand)
 		if err := errors.Join(err, errAfter); err != nil {
 			return nil, fmt.Errorf("reading what was matched in item %q: %w", item.Item, err)
 		}
-		c.Lost, c.Gained, c.Kept = without(before, after), without(after, before), len(before)
-		c.Kept -= len(c.Lost)
+		c.Lost, c.Gained = without(before, after), without(after, before)
+		c.Kept = len(before) - len(c.Lost)
 		list = append(list, c)
 	}
 	return list, nil
 }
 
 func (r *collector) matches(o outcome.Outcome) ([]string, error) {
-	if r.config.config.Matches == nil || !isValue(o.Explanation) {
+	if r.config.Matches == nil || !isValue(o.Explanation) {
 		return nil, nil
 	}
-	return r.config.config.Matches(o.Explanation)
+	return r.config.Matches(o.Explanation)
 }
 
 // without returns the lines of a that b does not have, each as often as a has
@@ -343,58 +319,50 @@ func without(a, b []string) []string {
 	for _, line := range a {
 		if i := slices.Index(left, line); i >= 0 {
 			left = slices.Delete(left, i, i+1)
-			continue
+		} else {
+			rest = append(rest, line)
 		}
-		rest = append(rest, line)
 	}
 	return rest
 }
 
-func comment(o outcome.Outcome, metric string) string {
-	s, _ := outcome.Lookup(o.Scores, metric)
-	return s.Comment
-}
-
 func failure(o outcome.Outcome) string {
-	switch {
-	case !o.Failed():
-		return ""
-	case o.Failure != nil:
+	if o.Failed() && o.Failure != nil {
 		return o.Failure.Error()
 	}
-	return string(o.Class)
+	return string(o.Class) // "" of one that did not fail
 }
 
 func isValue(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
 
 // amounts accumulates something consumed per item.
 type amounts struct {
-	differences []float64
-	base, cand  stats.Moments
-	unknown     [2]int
+	difference, base, cand stats.Moments
+	unknown                [2]int
 }
 
 func (a *amounts) add(base, cand amount, baseTrials, candTrials int) {
 	b, inBase := base.mean(baseTrials)
 	c, inCand := cand.mean(candTrials)
-	for i, known := range []bool{inBase, inCand} {
-		if !known {
-			a.unknown[i]++
-		}
+	if !inBase {
+		a.unknown[0]++
+	}
+	if !inCand {
+		a.unknown[1]++
 	}
 	if inBase && inCand {
 		a.base.Add(b)
 		a.cand.Add(c)
-		a.differences = append(a.differences, c-b)
+		a.difference.Add(c - b)
 	}
 }
 
 func (a *amounts) amount() Amount {
-	out := Amount{N: len(a.differences), Base: a.base.MeanOrNil(), Candidate: a.cand.MeanOrNil()}
-	m, _ := stats.MomentsOf(a.differences)
-	out.Difference = m.MeanOrNil()
-	if e, ok := stats.PairedMean(a.differences); ok {
-		out.CI95 = &[2]float64{e.Lo, e.Hi}
+	out := Amount{
+		N: a.difference.N(), Base: a.base.MeanOrNil(), Candidate: a.cand.MeanOrNil(), Difference: a.difference.MeanOrNil(),
+	}
+	if lo, hi, ok := a.difference.Interval95(); ok {
+		out.CI95 = &[2]float64{lo, hi}
 	}
 	if out.Base != nil && *out.Base > 0 {
 		if ratio := *out.Candidate / *out.Base; finite(ratio) {

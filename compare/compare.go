@@ -72,17 +72,17 @@ func (c *Comparer) Compare(ctx context.Context, base Source, candidates ...Sourc
 	if len(candidates) == 0 {
 		return Comparison{}, errors.New("comparing: there is no candidate")
 	}
-	header, err := base.Header(ctx)
+	opened, err := open(ctx, base, c.config.ClusterBy)
 	if err != nil {
 		return Comparison{}, err
 	}
-	known, err := c.readBase(ctx, base, header)
-	if err != nil {
-		return Comparison{}, err
+	metric := cmp.Or(c.config.Metric, opened.header.Scorer.Primary)
+	if metric == "" {
+		return Comparison{}, errors.New("comparing: the base names no primary score: name one")
 	}
-	out := Comparison{Metric: known.metric, ClusterBy: c.config.ClusterBy, Seed: c.config.Seed, Candidates: []Result{}}
+	out := Comparison{Metric: metric, ClusterBy: c.config.ClusterBy, Seed: c.config.Seed, Candidates: []Result{}}
 	for _, cand := range candidates {
-		result, side, err := c.compareOne(ctx, known, cand)
+		result, side, err := c.compareOne(ctx, metric, opened, cand)
 		if err != nil {
 			return Comparison{}, err
 		}
@@ -99,69 +99,81 @@ func (c *Comparer) Compare(ctx context.Context, base Source, candidates ...Sourc
 	return out, nil
 }
 
-// known is what is read of the base once.
-type known struct {
-	source   Source
+// run is what is read of a run before its outcomes are.
+type run struct {
+	Source
 	header   outcome.Header
-	metric   string
-	items    itemSet
+	footer   outcome.Footer
+	ended    bool              // there is a footer
+	hashes   map[string]string // of the items, by their ids
 	clusters *clusters
-	problems []Mismatch
+	sum      *outcome.Summariser // of the outcomes that were read
 }
 
-func (c *Comparer) readBase(ctx context.Context, base Source, header outcome.Header) (known, error) {
-	k := known{source: base, header: header, metric: cmp.Or(c.config.Metric, header.Scorer.Primary), items: itemSet{}, clusters: newClusters(c.config.ClusterBy)}
-	if k.metric == "" {
-		return k, errors.New("comparing: the base names no primary score: name one")
+// open reads a run, and the clusters of its items where a key is given.
+func open(ctx context.Context, s Source, clusterBy string) (r run, err error) {
+	r = run{Source: s, hashes: map[string]string{}, clusters: newClusters(clusterBy)}
+	if r.header, err = s.Header(ctx); err != nil {
+		return r, err
 	}
-	for item, err := range base.Items(ctx) {
+	for item, err := range s.Items(ctx) {
 		if err != nil {
-			return k, err
+			return r, err
 		}
-		k.items[item.ID] = item.Hash
-		k.clusters.add(item)
+		r.hashes[item.ID] = item.Hash
+		r.clusters.add(item)
 	}
-	if err := k.clusters.check(); err != nil {
-		return k, err
+	if err := r.clusters.check(); err != nil {
+		return r, err
 	}
-	var err error
-	k.problems, err = complete(ctx, "base", base)
-	return k, err
+	r.footer, r.ended, err = s.Footer(ctx)
+	return r, err
+}
+
+// unfinished returns a Mismatch for a run that is not complete.
+func (r run) unfinished(called string) []Mismatch {
+	switch {
+	case !r.ended:
+		return []Mismatch{{What: "the " + called + " is not finished: it is going on, or it was killed; finish it with --resume"}}
+	case r.footer.Status != outcome.Complete:
+		return []Mismatch{{What: fmt.Sprintf("the %s is not complete (%s); finish it with --resume", called, r.footer.Status)}}
+	}
+	return nil
+}
+
+// side sums up the run, of which all outcomes were read.
+func (r run) side() Side {
+	out := Side{Where: r.Where(), Summary: r.sum.Summary()}
+	if r.ended {
+		out.Summary.Finish(r.footer)
+	}
+	return out
 }
 
 // compareOne compares one candidate, and sums the base up beside it.
-func (c *Comparer) compareOne(ctx context.Context, base known, cand Source) (Result, Side, error) {
-	header, err := cand.Header(ctx)
+func (c *Comparer) compareOne(ctx context.Context, metric string, base run, candidate Source) (Result, Side, error) {
+	cand, err := open(ctx, candidate, "")
 	if err != nil {
 		return Result{}, Side{}, err
 	}
-	problems := append(compareHeaders(base.header, header), base.problems...)
-	unfinished, errFooter := complete(ctx, "candidate", cand)
-	different, errItems := base.items.compareItems(ctx, cand)
-	if err := errors.Join(errFooter, errItems); err != nil {
+	both := newCollector(c, metric, base, cand)
+	if err := both.collect(ctx); err != nil {
 		return Result{}, Side{}, err
 	}
-	problems = append(append(problems, unfinished...), different...)
-
-	run := newCollector(c, base, header)
-	if err := run.collect(ctx, base.source, cand); err != nil {
-		return Result{}, Side{}, err
-	}
+	different := compareItems(base.hashes, cand.hashes)
 	if len(different) == 0 {
-		problems = append(problems, run.missing()...)
+		different = both.missing()
 	}
-	ofBase, errBase := side(ctx, base.source, run.base)
-	ofCand, errCand := side(ctx, cand, run.cand)
-	if err := errors.Join(errBase, errCand); err != nil {
-		return Result{}, Side{}, err
-	}
+	ofBase, ofCand := both.runs[0].side(), both.runs[1].side()
+	problems := slices.Concat(compareHeaders(base.header, cand.header),
+		base.unfinished("base"), cand.unfinished("candidate"), different)
 	if len(problems) > 0 {
 		out := newResult(ofCand)
 		out.Incompatible = problems
 		return out, ofBase, nil
 	}
-	result, err := run.result(ctx, ofBase, ofCand)
-	result.Warnings = append(result.Warnings, unchecked(base.source, cand)...)
+	result, err := both.result(ctx, ofBase, ofCand)
+	result.Warnings = append(result.Warnings, unchecked(base.Source, candidate)...)
 	return result, ofBase, err
 }
 
@@ -177,15 +189,6 @@ func unchecked(base, cand Source) (warnings []string) {
 	return warnings
 }
 
-func side(ctx context.Context, s Source, sum *outcome.Summariser) (Side, error) {
-	out := Side{Where: s.Where(), Summary: sum.Summary()}
-	f, ok, err := s.Footer(ctx)
-	if ok {
-		out.Summary.Finish(f)
-	}
-	return out, err
-}
-
 // newResult has no null where a list belongs.
 func newResult(cand Side) Result {
 	return Result{
@@ -198,24 +201,23 @@ func newResult(cand Side) Result {
 func (r *collector) result(ctx context.Context, base, cand Side) (Result, error) {
 	out := newResult(cand)
 	out.Items, out.Scored, out.Identical = r.items, r.scored, r.items > 0 && !r.differs
-	clustered := r.known.clusters.key != ""
-	if clustered {
+	if r.clustered() {
 		out.Clusters = len(r.seenClusters)
 	}
-	if r.columns[r.known.metric] == nil {
-		return out, unknownMetric(r.known.metric, slices.Sorted(maps.Keys(r.columns)))
+	if r.columns[r.metric] == nil {
+		return out, unknownMetric(r.metric, slices.Sorted(maps.Keys(r.columns)))
 	}
 	order := r.order()
 	for i, name := range order {
 		if err := ctx.Err(); err != nil {
 			return out, err
 		}
-		s := r.config.score(name, r.columns[name], clustered)
+		s := r.score(name, r.columns[name])
 		s.Incomparable = incomparable(name, base.Summary, cand.Summary)
 		if out.Identical && s.same() {
 			s.CI95, s.Unclustered = nil, nil // there is nothing that chance may hide
 		}
-		if s.Primary = name == r.known.metric; s.Primary {
+		if s.Primary = name == r.metric; s.Primary {
 			out.Regressions = s.Losses
 		}
 		if at := slices.IndexFunc(order[:i], func(before string) bool { return r.columns[before].repeats(r.columns[name]) }); at >= 0 {
@@ -223,7 +225,7 @@ func (r *collector) result(ctx context.Context, base, cand Side) (Result, error)
 		}
 		out.Scores = append(out.Scores, s)
 		if col := r.columns[name]; col.boolean && !col.between {
-			out.YesNo = append(out.YesNo, mcNemar(name, col, clustered))
+			out.YesNo = append(out.YesNo, r.mcNemar(name, col))
 		}
 	}
 	var err error
@@ -240,7 +242,7 @@ func (r *collector) result(ctx context.Context, base, cand Side) (Result, error)
 // order lists the scores: the primary one, those of Config.Order, the rest.
 func (r *collector) order() []string {
 	var names []string
-	for _, name := range slices.Concat([]string{r.known.metric}, r.config.config.Order, slices.Sorted(maps.Keys(r.columns))) {
+	for _, name := range slices.Concat([]string{r.metric}, r.config.Order, slices.Sorted(maps.Keys(r.columns))) {
 		if r.columns[name] != nil && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
@@ -293,6 +295,9 @@ func New(cfg Config) (*Comparer, error) {
 	cfg.Seed, cfg.Flips, cfg.Changed = cmp.Or(cfg.Seed, 1), cmp.Or(cfg.Flips, 10_000), cmp.Or(cfg.Changed, 10)
 	return &Comparer{cfg}, nil
 }
+
+// clustered reports whether items are taken by clusters.
+func (c *Comparer) clustered() bool { return c.config.ClusterBy != "" }
 
 // lower reports whether less of a score is better.
 func (c Config) lower(score string) bool {

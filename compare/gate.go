@@ -81,9 +81,7 @@ func (g GateResult) ExitCode() int {
 
 func (g Gate) check() error {
 	var problems []error
-	switch g.Inconclusive {
-	case "", InconclusiveFails, InconclusivePasses, InconclusiveSays:
-	default:
+	if !slices.Contains([]Policy{"", InconclusiveFails, InconclusivePasses, InconclusiveSays}, g.Inconclusive) {
 		problems = append(problems, fmt.Errorf("inconclusive: expected fail, pass or 6, not %q", g.Inconclusive))
 	}
 	if g.MinDelta != nil && !finite(*g.MinDelta) {
@@ -100,7 +98,9 @@ func (g Gate) judge(base Side, r Result) (*GateResult, error) {
 	var rules []RuleResult
 	primary := r.Primary()
 	if g.MinDelta != nil {
-		rules = append(rules, minDelta(*g.MinDelta, primary, base.weighted(primary.Name)))
+		// Of answers about a document, only the weighted mean says how a run did.
+		weighted := base.Summary.Answers != nil && primary.Name == base.Summary.Run.Primary
+		rules = append(rules, minDelta(*g.MinDelta, primary, weighted))
 	}
 	if g.MaxRegressions != nil {
 		rules = append(rules, maxRegressions(*g.MaxRegressions, r, primary))
@@ -162,12 +162,9 @@ func maxRegressions(most int, r Result, primary Score) RuleResult {
 	out := RuleResult{Rule: "max-regressions " + strconv.Itoa(most), Threshold: float64(most),
 		Value: new(float64(r.Regressions)), Answer: answer(r.Regressions <= most)}
 	out.Reason = fmt.Sprintf("%s worse in %s", textutil.Counted(r.Regressions, "item"), primary.Name)
-	var ids []string
-	for _, item := range r.Regressed[:min(5, len(r.Regressed))] {
-		ids = append(ids, item.Item+" ("+signed(item.Candidate-item.Base)+")")
-	}
-	if len(ids) > 0 {
-		out.Reason += ": " + list(ids, r.Regressions)
+	if worst := r.Regressed[:min(5, len(r.Regressed))]; len(worst) > 0 {
+		shown := cli.Each(worst, func(c ItemChange) string { return c.Item + " (" + signed(c.Candidate-c.Base) + ")" })
+		out.Reason += ": " + list(shown, r.Regressions)
 	}
 	if primary.Incomparable != "" {
 		return out.unclear(primary.Name + " " + primary.Incomparable)
@@ -196,18 +193,20 @@ var errNoBase = errors.New("it speaks of a base, and one run has none: use exper
 // that the run will have. All problems are returned at once.
 func (g Gate) CheckRun(scores []string) error {
 	problems := []error{g.check()}
+	add := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
 	if g.MinDelta != nil {
-		problems = append(problems, fmt.Errorf("min-delta: %w", errNoBase))
+		add("min-delta: %w", errNoBase)
 	}
 	if g.MaxRegressions != nil {
-		problems = append(problems, fmt.Errorf("max-regressions: %w", errNoBase))
+		add("max-regressions: %w", errNoBase)
 	}
 	for _, r := range g.Rules {
 		switch {
 		case r.Relative:
-			problems = append(problems, fmt.Errorf("rule %q: %w", cut(r.Text), errNoBase))
+			add("rule %q: %w", cut(r.Text), errNoBase)
 		case !r.measure() && !slices.Contains(scores, r.Metric):
-			problems = append(problems, fmt.Errorf("rule %q: there is no score %q%s", cut(r.Text), cut(r.Metric), textutil.Hint(r.Metric, slices.Concat(scores, measures))))
+			hint := textutil.Hint(r.Metric, slices.Concat(scores, measures))
+			add("rule %q: there is no score %q%s", cut(r.Text), cut(r.Metric), hint)
 		}
 	}
 	return errors.Join(problems...)
@@ -219,27 +218,17 @@ func (g Gate) CheckRun(scores []string) error {
 //
 // Errors: rules that CheckRun refuses because they speak of a base.
 func (g Gate) JudgeRun(s outcome.Summary) (*GateResult, error) {
-	known := scoreNames(s)
-	for _, r := range g.Rules {
-		known = append(known, r.Metric) // a score may be defined for no item
-	}
-	if err := g.CheckRun(known); err != nil {
+	asked := cli.Each(g.Rules, func(r Rule) string { return r.Metric }) // a score may be defined for no item
+	if err := g.CheckRun(append(scoreNames(s), asked...)); err != nil {
 		return nil, err
 	}
-	var rules []RuleResult
-	for _, rule := range g.Rules {
-		rules = append(rules, rule.judgeAlone(s))
-	}
-	return g.sumUp(rules), nil
+	return g.sumUp(cli.Each(g.Rules, func(r Rule) RuleResult { return r.judgeAlone(s) })), nil
 }
 
 func (r Rule) judgeAlone(s outcome.Summary) RuleResult {
-	var out RuleResult
-	var err error
+	out, _ := r.judgeRun(s)
 	if r.measure() {
 		out = r.judgeMeasure(nil, s)
-	} else if out, err = r.judgeRun(s); err != nil { // no item has the score
-		out = RuleResult{Threshold: r.Offset, Answer: Inconclusive, Reason: r.name() + " is defined for no item"}
 	}
 	out.Rule = r.Text
 	if s.Status != outcome.Complete {
@@ -270,42 +259,27 @@ func (g *GateResult) Err(run string) error {
 // measured returns an amount of a run; nil when it is not known. bound says
 // that it is only a lower bound.
 func measured(name string, s outcome.Summary) (value *float64, bound bool) {
-	at := func(v float64) (*float64, bool) { return &v, false }
-	switch name {
-	case "coverage":
-		if s.Items.Planned == 0 {
-			return nil, false
-		}
-		return at(float64(s.Items.Scored) / float64(s.Items.Planned))
-	case weightedScore:
-		if s.Answers == nil {
-			return nil, false
-		}
+	n := s.Items.Scored + s.Items.Failed
+	switch l := s.LatencyMS; {
+	case name == "coverage" && s.Items.Planned > 0:
+		return new(float64(s.Items.Scored) / float64(s.Items.Planned)), false
+	case name == weightedScore && s.Answers != nil:
 		return s.WeightedScore, false
-	case "failures":
-		return at(float64(s.Items.Failed))
-	case "cost", "cost_per_item":
-		n := s.Items.Scored + s.Items.Failed
-		if s.Usage.CostUSD == nil || n == 0 {
-			return nil, false
-		}
+	case name == "failures":
+		return new(float64(s.Items.Failed)), false
+	case strings.HasPrefix(name, "cost") && s.Usage.CostUSD != nil && n > 0:
 		cost := *s.Usage.CostUSD
 		if name == "cost_per_item" {
 			cost /= float64(n)
 		}
 		return &cost, s.Usage.CostUnknown > 0
+	case strings.HasPrefix(name, "latency_") && l != nil:
+		latencies := map[string]float64{"latency_mean": l.Mean, "latency_p50": l.P50, "latency_p95": l.P95, "latency_max": l.Max}
+		return new(latencies[name]), false
 	}
-	l := s.LatencyMS
-	if l == nil {
-		return nil, false
-	}
-	return at(map[string]float64{"latency_mean": l.Mean, "latency_p50": l.P50, "latency_p95": l.P95, "latency_max": l.Max}[name])
+	return nil, false
 }
 
 func scoreNames(s outcome.Summary) []string {
-	var names []string
-	for _, stat := range s.Scores {
-		names = append(names, stat.Name)
-	}
-	return names
+	return cli.Each(s.Scores, func(stat outcome.Stat) string { return stat.Name })
 }

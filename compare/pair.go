@@ -22,7 +22,10 @@ import (
 // score is for.
 func (c *Comparer) pairUp(metric string, first, second *entry) (Pair, *Score) {
 	p := Pair{First: first.header.Name, Second: second.header.Name, Verdict: Unclear}
-	p.Incompatible = append(append(append([]Mismatch{}, compareHeaders(first.header, second.header)...), first.problems...), second.problems...)
+	p.Incompatible = append([]Mismatch{}, compareHeaders(first.header, second.header)...)
+	for _, e := range []*entry{first, second} {
+		p.Incompatible = append(p.Incompatible, e.unfinished("run "+e.header.Name)...)
+	}
 	if len(p.Incompatible) == 0 {
 		p.Incompatible = append(p.Incompatible, first.unmatched(second)...)
 	}
@@ -33,7 +36,7 @@ func (c *Comparer) pairUp(metric string, first, second *entry) (Pair, *Score) {
 	for i, id := range slices.Sorted(maps.Keys(first.items)) {
 		col.add(first.items[id], second.items[id], i, first.clusters.of[id], false)
 	}
-	s := c.score(metric, col, c.config.ClusterBy != "")
+	s := c.score(metric, col)
 	s.Incomparable = incomparable(metric, first.Summary, second.Summary)
 	if !s.same() && !s.claims() || s.Incomparable != "" {
 		s.P = nil // too few items or clusters, or evaluators, to claim anything
@@ -45,17 +48,18 @@ func (c *Comparer) pairUp(metric string, first, second *entry) (Pair, *Score) {
 
 // unmatched lists items that have an outcome in one of two runs only.
 func (e *entry) unmatched(other *entry) []Mismatch {
-	var list []Mismatch
-	for _, runs := range [][2]*entry{{e, other}, {other, e}} {
-		var ids []string
-		for id := range runs[0].items {
-			if _, ok := runs[1].items[id]; !ok {
-				ids = append(ids, id)
-			}
+	return slices.Concat(affected(onlyIn(e.items, other.items), "without an outcome in "+other.header.Name),
+		affected(onlyIn(other.items, e.items), "without an outcome in "+e.header.Name))
+}
+
+// onlyIn returns the ids that one of two runs has and the other has not.
+func onlyIn[V any](one, other map[string]V) (ids []string) {
+	for id := range one {
+		if _, known := other[id]; !known {
+			ids = append(ids, id)
 		}
-		list = append(list, affected(ids, "without an outcome in "+runs[1].header.Name)...)
 	}
-	return list
+	return ids
 }
 
 // concludePairs corrects for the number of pairs and says what holds then.
@@ -72,20 +76,23 @@ func concludePairs(pairs []Pair, scores []*Score) {
 	}
 }
 
-// units gathers the outcomes of a run item by item, and hands every outcome to
-// each as well. It refuses a source whose outcomes are not in order.
-func units(ctx context.Context, s Source, each func(outcome.Outcome)) iter.Seq2[*unit, error] {
+// units gathers the outcomes of a run item by item, and sums them up as well; the
+// order is that of the scores in the sum. It refuses a source whose outcomes are not
+// in order.
+func (r *run) units(ctx context.Context, order []string) iter.Seq2[*unit, error] {
+	r.sum = outcome.NewSummariser(r.header, outcome.SummaryConfig{Order: order, Worst: -1})
 	return func(yield func(*unit, error) bool) {
 		var u *unit
-		for o, err := range s.Outcomes(ctx) {
+		for o, err := range r.Outcomes(ctx) {
 			if err == nil && u != nil && o.Item < u.id {
-				err = fmt.Errorf("reading %s: item %q stands behind %q, outcomes must come in order of their ids", s.Where(), o.Item, u.id)
+				err = fmt.Errorf("reading %s: item %q stands behind %q, outcomes must come in order of their ids",
+					r.Where(), o.Item, u.id)
 			}
 			if err != nil {
 				yield(nil, err)
 				return
 			}
-			each(o)
+			r.sum.Add(o)
 			if u != nil && o.Item == u.id {
 				u.add(o)
 				continue
@@ -104,13 +111,12 @@ func units(ctx context.Context, s Source, each func(outcome.Outcome)) iter.Seq2[
 // unit is one item of one run: its trials averaged. Trials are no more items.
 type unit struct {
 	id      string
-	trials  int
 	failed  int
 	values  []value
 	groups  []outcome.Group
 	cost    amount
 	latency amount
-	results []result
+	results []result        // of the trials
 	first   outcome.Outcome // of the first trial, without its calls and output
 }
 
@@ -160,7 +166,6 @@ func newUnit(o outcome.Outcome) *unit {
 }
 
 func (u *unit) add(o outcome.Outcome) {
-	u.trials++
 	u.results = append(u.results, result{o.Class, o.Output})
 	if o.Failed() {
 		u.failed++
@@ -169,12 +174,10 @@ func (u *unit) add(o outcome.Outcome) {
 		if _, twice := outcome.Lookup(o.Scores[:i], s.Name); twice {
 			continue // named twice in one outcome: the first counts
 		}
-		v := u.find(s.Name)
-		if v == nil {
+		if u.find(s.Name) == nil {
 			u.values = append(u.values, value{name: s.Name})
-			v = &u.values[len(u.values)-1]
 		}
-		v.add(s, o.Failed())
+		u.find(s.Name).add(s, o.Failed())
 	}
 	u.groups = append(u.groups, o.Groups...)
 	if o.CostUSD != nil && usable(*o.CostUSD) {
@@ -250,19 +253,17 @@ func differing(what, base, cand string) Mismatch {
 // hash that is missing is no hash that is equal.
 func compareHeaders(base, cand outcome.Header) []Mismatch {
 	var list []Mismatch
-	differ := func(what, b, c string) { list = append(list, differing(what, b, c)) }
-	must := func(what, b, c string) {
-		if b != c || b == "" {
-			differ(what, b, c)
+	check := func(equal bool, what, b, c string) {
+		if !equal {
+			list = append(list, differing(what, b, c))
 		}
 	}
-	if base.Harness != cand.Harness {
-		differ("harness", base.Harness, cand.Harness)
-	}
-	must("fingerprint of the dataset", base.Dataset.Fingerprint, cand.Dataset.Fingerprint)
-	if base.Dataset.Fingerprint != cand.Dataset.Fingerprint && base.Dataset.Selection != cand.Dataset.Selection {
-		differ("selection of items", cmp.Or(base.Dataset.Selection, "all"), cmp.Or(cand.Dataset.Selection, "all"))
-	}
+	b, c := base.Dataset, cand.Dataset
+	sameData := b.Fingerprint == c.Fingerprint && b.Fingerprint != ""
+	check(base.Harness == cand.Harness, "harness", base.Harness, cand.Harness)
+	check(sameData, "fingerprint of the dataset", b.Fingerprint, c.Fingerprint)
+	check(b.Fingerprint == c.Fingerprint || b.Selection == c.Selection, "selection of items",
+		cmp.Or(b.Selection, "all"), cmp.Or(c.Selection, "all"))
 	scorers := CompareScorers(base.Scorer, cand.Scorer)
 	if b, c := base.Scorer.Version, cand.Scorer.Version; b != c && b != "" && c != "" && base.Harness == "extraction" {
 		scorers[0].Advice = "experiment rescore scores the results of the older run again, without the model"
@@ -271,12 +272,9 @@ func compareHeaders(base, cand outcome.Header) []Mismatch {
 	for _, key := range []string{outcome.PDFSHA256, outcome.QuestionsSHA256} {
 		b, inBase := base.Metadata[key]
 		c, inCand := cand.Metadata[key]
-		if key == outcome.QuestionsSHA256 && inBase && inCand && base.Dataset.Fingerprint != "" && base.Dataset.Fingerprint == cand.Dataset.Fingerprint {
-			continue // the same questions, hashed in another form by an earlier version
-		}
-		if b != c || base.Harness == "answers" && (!inBase || !inCand) {
-			differ(key, b, c)
-		}
+		both := inBase && inCand
+		// The same questions may have been hashed in another form by an earlier version.
+		check(b == c && (both || base.Harness != "answers") || both && sameData && key == outcome.QuestionsSHA256, key, b, c)
 	}
 	return list
 }
@@ -310,44 +308,17 @@ func compareOptions(base, cand json.RawMessage) (list []Mismatch) {
 	return list
 }
 
-// complete returns a Mismatch for a run that is not finished.
-func complete(ctx context.Context, which string, s Source) ([]Mismatch, error) {
-	f, ok, err := s.Footer(ctx)
-	switch {
-	case err != nil:
-		return nil, err
-	case !ok:
-		return []Mismatch{{What: "the " + which + " is not finished: it is going on, or it was killed; finish it with --resume"}}, nil
-	case f.Status != outcome.Complete:
-		return []Mismatch{{What: fmt.Sprintf("the %s is not complete (%s); finish it with --resume", which, f.Status)}}, nil
-	}
-	return nil, nil
-}
-
-// itemSet is what is kept of the items of the base: the hash of each.
-type itemSet map[string]string
-
-// compareItems lists which items are in one run only, and which differ.
-func (set itemSet) compareItems(ctx context.Context, cand Source) ([]Mismatch, error) {
-	left := maps.Clone(set)
-	var added, changed []string
-	for item, err := range cand.Items(ctx) {
-		if err != nil {
-			return nil, err
+// compareItems lists which items are in one run only, and which differ, by their
+// hashes.
+func compareItems(base, cand map[string]string) []Mismatch {
+	var changed []string
+	for id, hash := range cand {
+		if was := base[id]; was != "" && hash != "" && was != hash {
+			changed = append(changed, id)
 		}
-		hash, known := set[item.ID]
-		switch {
-		case !known:
-			added = append(added, item.ID)
-		case hash != "" && item.Hash != "" && hash != item.Hash:
-			changed = append(changed, item.ID)
-		}
-		delete(left, item.ID)
 	}
-	return slices.Concat(
-		affected(slices.Collect(maps.Keys(left)), "only in the base"),
-		affected(added, "only in the candidate"),
-		affected(changed, "with other content")), nil
+	return slices.Concat(affected(onlyIn(base, cand), "only in the base"),
+		affected(onlyIn(cand, base), "only in the candidate"), affected(changed, "with other content"))
 }
 
 // affected is a Mismatch about some items, of which it names the first; none without any.

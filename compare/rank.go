@@ -5,11 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/stats"
 	"extraction-experiment/internal/textutil"
-	"extraction-experiment/outcome"
 )
 
 // Rank puts runs of the same items in order by the metric, and compares every
@@ -57,36 +58,20 @@ func (c *Comparer) Rank(ctx context.Context, sources ...Source) (Leaderboard, er
 // entry is what is kept of one run.
 type entry struct {
 	Ranked
-	header   outcome.Header
-	problems []Mismatch // not complete
-	items    map[string]*value
-	clusters *clusters
+	run
+	items map[string]*value
 }
 
 // enter reads a run; the first one names the metric where nothing else does.
 func (c *Comparer) enter(ctx context.Context, s Source, metric *string) (*entry, error) {
-	header, err := s.Header(ctx)
+	opened, err := open(ctx, s, c.config.ClusterBy)
 	if err != nil {
 		return nil, err
 	}
-	*metric = cmp.Or(*metric, header.Scorer.Primary)
-	e := &entry{header: header, items: map[string]*value{}, clusters: newClusters(c.config.ClusterBy)}
-	if c.config.ClusterBy != "" {
-		for item, err := range s.Items(ctx) {
-			if err != nil {
-				return nil, err
-			}
-			e.clusters.add(item)
-		}
-		if err := e.clusters.check(); err != nil {
-			return nil, err
-		}
-	}
-	if e.problems, err = complete(ctx, "run "+header.Name, s); err != nil {
-		return nil, err
-	}
-	sum := outcome.NewSummariser(header, outcome.SummaryConfig{Order: c.config.Order, Worst: -1})
-	for u, err := range units(ctx, s, sum.Add) {
+	opened.hashes = nil // the fingerprints of the datasets vouch for the content
+	*metric = cmp.Or(*metric, opened.header.Scorer.Primary)
+	e := &entry{run: opened, items: map[string]*value{}}
+	for u, err := range e.units(ctx, c.config.Order) {
 		if err != nil {
 			return nil, err
 		}
@@ -95,9 +80,7 @@ func (c *Comparer) enter(ctx context.Context, s Source, metric *string) (*entry,
 			e.items[u.id] = new(*v)
 		}
 	}
-	if e.Side, err = side(ctx, s, sum); err != nil {
-		return nil, err
-	}
+	e.Side = e.side()
 	var m stats.Moments
 	for _, v := range e.items {
 		if value, ok := v.defined(); ok {
@@ -115,26 +98,20 @@ func (c *Comparer) enter(ctx context.Context, s Source, metric *string) (*entry,
 // better orders runs: by mean, then by cost, then by name; what has no mean is
 // last.
 func (c *Comparer) better(metric string) func(a, b *entry) int {
-	sign := -1
+	sign := -1.0
 	if c.config.lower(metric) {
 		sign = 1
 	}
+	key := func(v *float64, sign float64) float64 {
+		if v == nil {
+			return math.Inf(1)
+		}
+		return sign * *v
+	}
 	return func(a, b *entry) int {
-		return cmp.Or(compareKnown(a.Mean, b.Mean, sign), compareKnown(a.CostPerItem, b.CostPerItem, 1), cmp.Compare(a.header.Name, b.header.Name))
+		return cmp.Or(cmp.Compare(key(a.Mean, sign), key(b.Mean, sign)),
+			cmp.Compare(key(a.CostPerItem, 1), key(b.CostPerItem, 1)), cmp.Compare(a.header.Name, b.header.Name))
 	}
-}
-
-// compareKnown compares numbers; one that is not known is behind all others.
-func compareKnown(a, b *float64, sign int) int {
-	switch {
-	case a == nil && b == nil:
-		return 0
-	case a == nil:
-		return 1
-	case b == nil:
-		return -1
-	}
-	return sign * cmp.Compare(*a, *b)
 }
 
 // Leaderboard is what ranking several runs of the same items comes to; its JSON
@@ -220,11 +197,7 @@ func (p Pair) Reasons() []string { return reasons(p.Incompatible, "the first", "
 
 // reasons writes one line for each mismatch of two runs that are called so.
 func reasons(mismatches []Mismatch, base, candidate string) []string {
-	lines := make([]string, len(mismatches))
-	for i, m := range mismatches {
-		lines[i] = m.between(base, candidate)
-	}
-	return lines
+	return cli.Each(mismatches, func(m Mismatch) string { return m.between(base, candidate) })
 }
 
 // place numbers the runs, marks the Pareto front and those that are not shown
@@ -244,15 +217,10 @@ func place(entries []*entry, pairs []Pair, lower bool) []Ranked {
 		// The pairs of the best run are the first ones.
 		r.Tied = i == 0 || r.Mean != nil && len(pairs[i-1].Incompatible) == 0 && pairs[i-1].Verdict != Worse
 	}
-	for i := range runs {
-		if !runs[i].hasMeanAndCost() {
-			continue
+	for i, r := range runs {
+		if r.hasMeanAndCost() {
+			runs[i].Front = new(!slices.ContainsFunc(runs, func(other Ranked) bool { return other.dominates(r, lower) }))
 		}
-		best := true
-		for j := range runs {
-			best = best && !runs[j].dominates(runs[i], lower)
-		}
-		runs[i].Front = &best
 	}
 	return runs
 }

@@ -28,12 +28,6 @@ type Side struct {
 	Summary outcome.Summary `json:"summary"`
 }
 
-// weighted reports whether only the weighted mean of a score says how a run did:
-// that of the primary score of answers about a document.
-func (s Side) weighted(score string) bool {
-	return s.Summary.Answers != nil && score == s.Summary.Run.Primary
-}
-
 // Result is one candidate against the base.
 type Result struct {
 	Candidate Side `json:"candidate"`
@@ -266,7 +260,7 @@ func (r *collector) warnings(out Result, base, cand Side) []string {
 	case primary.enough() && primary.CI95 == nil && ties < primary.N:
 		warn("%s changed by the same in all of %s: nothing is known of how it varies, so that there is no interval, and nothing can be claimed", primary.Name, grouping(primary))
 	}
-	list = append(list, r.clusterWarnings(primary)...)
+	r.warnOfClusters(primary, warn)
 	if scores := opposed(out.Scores); len(scores) > 0 {
 		warn("the mean and the pooled value changed in opposite directions, each beyond its interval: %s; items with large counts went the other way than most, so say which of the two decides", strings.Join(scores, ", "))
 	}
@@ -275,7 +269,7 @@ func (r *collector) warnings(out Result, base, cand Side) []string {
 			warn("%s %s", s.Name, s.Incomparable)
 		}
 	}
-	list = append(list, evaluatorWarnings(base.Summary.Run.CustomScorers, cand.Summary.Run.CustomScorers)...)
+	warnOfEvaluators(base.Summary.Run.CustomScorers, cand.Summary.Run.CustomScorers, warn)
 	if b, c := base.Summary.Items.Failed, cand.Summary.Items.Failed; b > 0 || c > 0 {
 		noun := "item"
 		if base.Summary.Trials != nil || cand.Summary.Trials != nil {
@@ -284,15 +278,9 @@ func (r *collector) warnings(out Result, base, cand Side) []string {
 		warn("%s failed in the base, %d in the candidate: they count as 0 in the differences and are left out of pooled values and types", textutil.Counted(b, noun), c)
 	}
 	for _, s := range out.Scores {
-		var where []string
-		if n := s.UndefinedBase; n > 0 {
-			where = append(where, textutil.Counted(n, "item")+" of the base only")
-		}
-		if n := s.UndefinedCandidate; n > 0 {
-			where = append(where, textutil.Counted(n, "item")+" of the candidate only")
-		}
-		if len(where) > 0 {
-			warn("different coverage: %s is undefined in %s, left out of its comparison", s.Name, strings.Join(where, " and "))
+		if b, c := s.UndefinedBase, s.UndefinedCandidate; b+c > 0 {
+			warn("different coverage: %s is undefined in %s of the base only and %d of the candidate only, left out of its comparison",
+				s.Name, textutil.Counted(b, "item"), c)
 		}
 	}
 	if r.trials[0] != r.trials[1] {
@@ -320,39 +308,35 @@ func opposed(scores []Score) []string {
 	return list
 }
 
-// evaluatorWarnings names the scores of one and the same external evaluator that
+// warnOfEvaluators names the scores of one and the same external evaluator that
 // is not certified; what is worse about them is Score.Incomparable.
-func evaluatorWarnings(base, cand []outcome.CustomScorer) []string {
-	var list []string
+func warnOfEvaluators(base, cand []outcome.CustomScorer, warn func(format string, args ...any)) {
 	for _, b := range base {
 		for _, c := range cand {
 			if b.Name == c.Name && b.Same(c) && b.Uncertified+c.Uncertified != "" {
-				list = append(list, fmt.Sprintf("%s comes from an evaluator that is not certified: %s", b.Name, cmp.Or(b.Uncertified, c.Uncertified)))
+				warn("%s comes from an evaluator that is not certified: %s", b.Name, cmp.Or(b.Uncertified, c.Uncertified))
 			}
 		}
 	}
-	return list
 }
 
-func (r *collector) clusterWarnings(primary Score) []string {
-	c := r.known.clusters
+func (r *collector) warnOfClusters(primary Score, warn func(format string, args ...any)) {
+	c := r.runs[0].clusters
 	if c.key == "" {
-		return nil
+		return
 	}
-	var list []string
 	if c.without > 0 {
-		list = append(list, fmt.Sprintf("%s without %s in the metadata: each is a cluster of its own", textutil.Counted(c.without, "item"), c.key))
+		warn("%s without %s in the metadata: each is a cluster of its own", textutil.Counted(c.without, "item"), c.key)
 	}
 	switch n := primary.Clusters; {
 	case n < LeastClusters:
-		list = append(list, fmt.Sprintf("%s: too few to claim anything", textutil.Counted(n, "cluster")))
+		warn("%s: too few to claim anything", textutil.Counted(n, "cluster"))
 	case n < fewClusters:
-		list = append(list, fmt.Sprintf("few clusters (%d): only large differences can be found", n))
+		warn("few clusters (%d): only large differences can be found", n)
 	}
 	if df := primary.DF; df != nil && *df < float64(primary.Clusters-1)/2 {
-		list = append(list, fmt.Sprintf("the clusters are of very different sizes: together they tell as much as %.1f of one size", *df+1))
+		warn("the clusters are of very different sizes: together they tell as much as %.1f of one size", *df+1)
 	}
-	return list
 }
 
 // warnOfMany warns where several candidates were tried.
@@ -384,10 +368,7 @@ func (c Comparison) Err() error {
 
 // unknownMetric says that a score that was asked for is in no outcome, and which are.
 func unknownMetric(metric string, known []string) error {
-	if len(known) == 0 {
-		return cli.Usage("no item of the runs has a score %q, or any other", metric)
-	}
-	return cli.Usage("no item of the runs has a score %q; there are: %s", metric, strings.Join(known, ", "))
+	return cli.Usage("no item of the runs has a score %q; there are: %s", metric, cmp.Or(strings.Join(known, ", "), "none"))
 }
 
 // incompatible says that two runs cannot be compared, and lists everything that differs.

@@ -119,8 +119,9 @@ func (r Rule) number(text string, multiple bool) (float64, error) {
 	switch {
 	case strings.HasSuffix(text, "%"):
 		digits, factor = strings.TrimSuffix(text, "%"), 0.01
-		if err := r.percent(multiple); err != nil {
-			return 0, err
+		if r.measure() && !multiple && !r.share() {
+			return 0, fmt.Errorf("%s is no share: a share of the items is coverage, such as coverage >= 98%%, "+
+				"and 10 %% more than the base is base * 1.1", r.Metric)
 		}
 	case latency && strings.HasSuffix(text, "ms"):
 		digits = strings.TrimSuffix(text, "ms")
@@ -157,12 +158,6 @@ func (r Rule) holds(value, threshold float64) bool {
 		return value < threshold
 	}
 	return value > threshold
-}
-
-// unknown is the error of a rule about a score that is not there.
-func (r Rule) unknown(scores []string) error {
-	names := slices.Concat(scores, measures)
-	return fmt.Errorf("%w%s", unknownMetric(r.Metric, names), textutil.Hint(r.Metric, names))
 }
 
 // cut shortens what a message repeats of a rule.
@@ -239,28 +234,23 @@ func (r Rule) possible() error {
 // share reports whether the rule is about an amount that lies from 0 to 1.
 func (r Rule) share() bool { return r.Metric == "coverage" || r.Metric == weightedScore }
 
-// percent says what a number with % cannot mean; nil where it is a share.
-func (r Rule) percent(multiple bool) error {
-	if !r.measure() || multiple || r.share() {
-		return nil
-	}
-	return fmt.Errorf("%s is no share: a share of the items is coverage, such as coverage >= 98%%, and 10 %% more than the base is base * 1.1", r.Metric)
-}
-
 // judge answers a rule for a candidate; Rule of the result is left to the caller.
 func (r Rule) judge(base Side, result Result) (RuleResult, error) {
 	switch {
 	case r.measure():
 		return r.judgeMeasure(&base.Summary, result.Candidate.Summary), nil
 	case !r.Relative:
-		return r.judgeRun(result.Candidate.Summary)
+		if out, known := r.judgeRun(result.Candidate.Summary); known {
+			return out, nil
+		}
 	}
 	for _, s := range result.Scores {
-		if s.Name == r.Metric {
+		if r.Relative && s.Name == r.Metric {
 			return r.judgeDifference(s, result), nil
 		}
 	}
-	return RuleResult{}, r.unknown(scoreNames(result.Candidate.Summary))
+	names := slices.Concat(scoreNames(result.Candidate.Summary), measures)
+	return RuleResult{}, fmt.Errorf("%w%s", unknownMetric(r.Metric, names), textutil.Hint(r.Metric, names))
 }
 
 // judgeDifference answers a rule about a score against the base by the
@@ -301,16 +291,8 @@ func (r Rule) judgeDifference(s Score, result Result) RuleResult {
 	if out.Value == nil || out.CI95 == nil {
 		return out.unclear(r.name() + ": " + why)
 	}
-	worst, best := out.CI95[0], out.CI95[1]
-	if r.upper() {
-		worst, best = best, worst
-	}
-	switch {
-	case r.holds(worst, r.Offset):
-		out.Answer = Pass
-	case !r.holds(best, r.Offset):
-		out.Answer = Fail
-	default:
+	low, high := r.holds(out.CI95[0], r.Offset), r.holds(out.CI95[1], r.Offset)
+	if out.Answer = answer(low); low != high {
 		out.Answer = Inconclusive
 	}
 	return r.claimed(out, s)
@@ -353,14 +335,11 @@ func (r Rule) name() string {
 	return r.Metric
 }
 
-// judgeRun answers a rule about a score of one run by itself. It is an error
-// when the run does not have the score.
-func (r Rule) judgeRun(s outcome.Summary) (RuleResult, error) {
-	stat, ok := s.Scores.Lookup(r.Metric)
-	if !ok {
-		return RuleResult{}, r.unknown(scoreNames(s))
-	}
-	out := RuleResult{Threshold: r.Offset, Value: stat.FailuresAsZero, CI95: stat.CI95AsZero}
+// judgeRun answers a rule about a score of one run by itself; known is false when the
+// run does not have the score.
+func (r Rule) judgeRun(s outcome.Summary) (out RuleResult, known bool) {
+	stat, known := s.Scores.Lookup(r.Metric)
+	out = RuleResult{Threshold: r.Offset, Value: stat.FailuresAsZero, CI95: stat.CI95AsZero}
 	if out.Value == nil { // a score of what was extracted alone, or of no item
 		out.Value, out.CI95 = stat.Mean, stat.CI95
 	}
@@ -368,22 +347,22 @@ func (r Rule) judgeRun(s outcome.Summary) (RuleResult, error) {
 		out.Value, out.CI95 = stat.Pooled, nil
 	}
 	if out.Value == nil {
-		return out.unclear(r.name() + " is defined for no item"), nil
+		return out.unclear(r.name() + " is defined for no item"), known
 	}
 	if stat.Unanswered > 0 { // their values could be anything
 		return out.unclear(fmt.Sprintf("%s has no value for %s: the evaluator gave none; it is %s with them as 0 and %s without them (n = %d)",
-			r.name(), unanswered(stat), decimal(*out.Value), optional(stat.Mean), stat.N)), nil
+			r.name(), unanswered(stat), decimal(*out.Value), optional(stat.Mean), stat.N)), known
 	}
 	failed, all, noun := stat.Failed, stat.Failed+stat.N, "item"
 	if s.Trials != nil { // pooled over all outcomes, and Failed counts items of which all did
 		failed, all, noun = s.Items.Failed, s.Items.Failed+s.Items.Scored, "outcome"
 	}
 	if r.Pooled && failed > 0 {
-		return out.unclear(r.name() + ": " + leavesOut(failed, all, noun)), nil
+		return out.unclear(r.name() + ": " + leavesOut(failed, all, noun)), known
 	}
 	out.Answer = answer(r.holds(*out.Value, r.Offset))
 	out.Reason = fmt.Sprintf("%s is %s", r.name(), decimal(*out.Value))
-	return out, nil
+	return out, known
 }
 
 // optional writes a number that may not be there.
@@ -397,9 +376,8 @@ func optional(v *float64) string {
 // judgeMeasure answers a rule about an observed amount. Without a base nothing
 // may be relative. A cost that is only partly known is a lower bound.
 func (r Rule) judgeMeasure(base *outcome.Summary, cand outcome.Summary) RuleResult {
-	out := RuleResult{Threshold: r.Offset}
 	value, bound := measured(r.Metric, cand)
-	out.Value = value
+	out := RuleResult{Threshold: r.Offset, Value: value}
 	if r.Relative {
 		of, partly := measured(r.Metric, *base)
 		if of == nil || partly {
@@ -410,12 +388,12 @@ func (r Rule) judgeMeasure(base *outcome.Summary, cand outcome.Summary) RuleResu
 	if value == nil {
 		return out.unclear(r.Metric + " is not known")
 	}
+	is := r.unit(*value)
 	out.Answer = answer(r.holds(*value, out.Threshold))
-	out.Reason = fmt.Sprintf("%s is %s; allowed is %s %s", r.Metric, r.unit(*value), r.Op, r.unit(out.Threshold))
 	if bound && (out.Answer == Pass) == r.upper() {
-		out.Answer = Inconclusive
-		out.Reason = fmt.Sprintf("%s is at least %s and not known of every item; allowed is %s %s", r.Metric, r.unit(*value), r.Op, r.unit(out.Threshold))
+		out.Answer, is = Inconclusive, "at least "+is+" and not known of every item"
 	}
+	out.Reason = fmt.Sprintf("%s is %s; allowed is %s %s", r.Metric, is, r.Op, r.unit(out.Threshold))
 	return out
 }
 

@@ -39,23 +39,19 @@ func (w *weights) mean(n int) *Weighted {
 
 // column is one score over the items of both runs: all that is kept of them.
 type column struct {
+	score       Score // its counts of items; a win is a difference above 0
+	yesNo       YesNo
 	differences []float64
 	items       []int // the number of each
 	clusters    []int
 	base, cand  stats.Moments
-	wins        int // differences above 0
-	losses      int // below
-
-	weights weights // of those items that have one
+	weights     weights // of those items that have one
 
 	ratios        []stats.PairedRatio
 	ratioClusters []int
 	noRatio       int // scored items without
 
-	undefined, undefinedBase, undefinedCand int
-
-	boolean, between            bool // values mean no or yes; one is neither 0 nor 1
-	gained, lost, both, neither int
+	boolean, between bool // values mean no or yes; one is neither 0 nor 1
 }
 
 // add takes the score of one item into account; nil is a run whose outcome does
@@ -64,24 +60,26 @@ func (c *column) add(base, cand *value, item, cluster int, scored bool) {
 	b, inBase := base.defined()
 	d, inCand := cand.defined()
 	if !inBase || !inCand {
-		c.undefined++
+		c.score.Undefined++
 		switch {
 		case inCand:
-			c.undefinedBase++
+			c.score.UndefinedBase++
 		case inBase:
-			c.undefinedCand++
+			c.score.UndefinedCandidate++
 		}
 		return
 	}
 	difference := d - b
 	switch {
 	case difference > Epsilon:
-		c.wins++
+		c.score.Wins++
 	case difference < -Epsilon:
-		c.losses++
+		c.score.Losses++
 	default:
+		c.score.Ties++
 		difference = 0
 	}
+	c.score.N++
 	c.base.Add(b)
 	c.cand.Add(d)
 	c.differences = append(c.differences, difference)
@@ -96,13 +94,13 @@ func (c *column) add(base, cand *value, item, cluster int, scored bool) {
 func (c *column) countYesNo(b, d float64) {
 	switch [2]float64{b, d} {
 	case [2]float64{0, 0}:
-		c.neither++
+		c.yesNo.None++
 	case [2]float64{1, 1}:
-		c.both++
+		c.yesNo.Both++
 	case [2]float64{0, 1}:
-		c.gained++
+		c.yesNo.Gained++
 	case [2]float64{1, 0}:
-		c.lost++
+		c.yesNo.Lost++
 	default:
 		c.between = true
 	}
@@ -133,12 +131,14 @@ func (c *column) bounded() bool {
 
 // whole reports whether every difference is −1, 0 or 1, of values from 0 to 1: that
 // of a yes/no score, or of any score of which no item differs.
-func (c *column) whole() bool { return c.bounded() && c.wins+c.losses == c.gained+c.lost }
+func (c *column) whole() bool {
+	return c.bounded() && c.score.Wins+c.score.Losses == c.yesNo.Gained+c.yesNo.Lost
+}
 
 // repeats reports whether d differs as c does: over the same items by the same, or by
 // the same with the other sign. What does not differ repeats nothing.
 func (c *column) repeats(d *column) bool {
-	if c.wins+c.losses == 0 || !slices.Equal(c.items, d.items) {
+	if c.score.Wins+c.score.Losses == 0 || !slices.Equal(c.items, d.items) {
 		return false
 	}
 	for _, sign := range []float64{1, -1} {
@@ -152,30 +152,26 @@ func (c *column) repeats(d *column) bool {
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
 // score turns a column into the comparison of one score.
-func (c *Comparer) score(name string, col *column, clustered bool) Score {
-	s := Score{
-		Name: name, LowerIsBetter: c.config.lower(name), N: len(col.differences),
-		Undefined: col.undefined, UndefinedBase: col.undefinedBase, UndefinedCandidate: col.undefinedCand,
-		Wins: col.wins, Losses: col.losses, Ties: len(col.differences) - col.wins - col.losses,
-		Verdict: Unclear, // until the p-values are corrected
-	}
-	if s.LowerIsBetter {
+func (c *Comparer) score(name string, col *column) Score {
+	s := col.score
+	s.Name, s.Verdict = name, Unclear // until the p-values are corrected
+	if s.LowerIsBetter = c.config.lower(name); s.LowerIsBetter {
 		s.Wins, s.Losses = s.Losses, s.Wins
 	}
 	s.Base, s.Candidate = col.base.MeanOrNil(), col.cand.MeanOrNil()
-	c.estimate(&s, col, clustered)
-	s.Pooled = c.pooled(col, clustered)
+	c.estimate(&s, col)
+	s.Pooled = c.pooled(col)
 	s.Weighted = col.weights.mean(s.N)
 	return s
 }
 
 // estimate fills in what follows from the differences.
-func (c *Comparer) estimate(s *Score, col *column, clustered bool) {
+func (c *Comparer) estimate(s *Score, col *column) {
 	m, _ := stats.MomentsOf(col.differences)
 	s.Difference = m.MeanOrNil()
 	plain, ok := stats.PairedMean(col.differences)
 	flipped := col.differences
-	if clustered && len(col.differences) > 0 {
+	if c.clustered() && s.N > 0 {
 		if ok {
 			s.Unclustered = &[2]float64{plain.Lo, plain.Hi}
 		}
@@ -196,7 +192,7 @@ func (c *Comparer) estimate(s *Score, col *column, clustered bool) {
 			}
 		}
 	}
-	if lo, hi, ok := stats.YesNoInterval95(col.gained, col.lost, s.N); ok && !clustered && s.N > 1 && col.whole() {
+	if lo, hi, ok := stats.YesNoInterval95(col.yesNo.Gained, col.yesNo.Lost, s.N); ok && !c.clustered() && s.N > 1 && col.whole() {
 		s.CI95 = &[2]float64{lo, hi}
 	}
 	if !s.claims() || s.N-s.Ties < LeastItems { // of fewer that differ nothing would ever be claimed
@@ -211,12 +207,12 @@ func (c *Comparer) estimate(s *Score, col *column, clustered bool) {
 }
 
 // pooled is nil where an item was scored without counts.
-func (c *Comparer) pooled(col *column, clustered bool) *Pooled {
+func (c *Comparer) pooled(col *column) *Pooled {
 	if col.noRatio > 0 || len(col.ratios) == 0 {
 		return nil
 	}
 	units := col.ratios
-	if clustered {
+	if c.clustered() {
 		units = stats.Grouped(col.ratios, col.ratioClusters, func(sum *stats.PairedRatio, r stats.PairedRatio) { *sum = sum.Plus(r) })
 	}
 	p, ok := stats.PooledDifference(units, c.config.Seed)
@@ -237,17 +233,13 @@ func (s Score) verdict() Verdict {
 	case !s.claims() || !s.significant():
 		return Unclear
 	}
-	lo, hi := s.CI95[0], s.CI95[1]
-	if s.LowerIsBetter {
-		lo, hi = -hi, -lo
-	}
-	switch {
-	case lo > 0:
+	switch lo, hi := s.CI95[0], s.CI95[1]; {
+	case lo <= 0 && hi >= 0:
+		return Unclear
+	case (lo > 0) != s.LowerIsBetter:
 		return Better
-	case hi < 0:
-		return Worse
 	}
-	return Unclear
+	return Worse
 }
 
 // same reports whether no item differs.
@@ -309,9 +301,10 @@ func holm(sets [][]*Score) {
 // score is one when it says so and is 0 or 1 in every item of both runs: averages
 // over trials may not be. Items of a cluster are not independent, as the test takes
 // them to be: with clusters there is no p-value but the score's own.
-func mcNemar(name string, c *column, clustered bool) YesNo {
-	y := YesNo{Name: name, Gained: c.gained, Lost: c.lost, Both: c.both, None: c.neither}
-	if p, ok := stats.McNemar(c.gained, c.lost); ok && !clustered {
+func (c *Comparer) mcNemar(name string, col *column) YesNo {
+	y := col.yesNo
+	y.Name = name
+	if p, ok := stats.McNemar(y.Gained, y.Lost); ok && !c.clustered() {
 		y.P = &p
 	}
 	return y

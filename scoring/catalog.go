@@ -1,12 +1,13 @@
 package scoring
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 )
 
@@ -92,17 +93,15 @@ func Catalog() []Definition {
 	}
 }
 
-// score makes the score of the counts.
-func (d Definition) score(counts map[string]int64) outcome.Score {
-	s := outcome.Score{Name: d.Name}
+// ratio returns the score of the counts, and how it is said.
+func (d Definition) ratio(counts map[string]int64) (*outcome.Ratio, string) {
 	n, m := counts[d.numerator], counts[d.denominator[0]]
 	if len(d.denominator) == 1 {
-		s.Ratio, s.Comment = &outcome.Ratio{Num: n, Den: m}, fmt.Sprintf("%d/%d %s", n, m, d.matched)
-		return s
+		return &outcome.Ratio{Num: n, Den: m}, fmt.Sprintf("%d/%d %s", n, m, d.matched)
 	}
 	other := counts[d.denominator[1]]
-	s.Ratio, s.Comment = &outcome.Ratio{Num: 2 * n, Den: m + other}, fmt.Sprintf("%d %s of %d expected and %d extracted", n, d.matched, m, other)
-	return s
+	return &outcome.Ratio{Num: 2 * n, Den: m + other},
+		fmt.Sprintf("%d %s of %d expected and %d extracted", n, d.matched, m, other)
 }
 
 // countsOf returns the counts that stand with the score.
@@ -154,46 +153,36 @@ type RelationshipCounts struct {
 	InverseFuzzy int64 `json:"rel_inverse_fuzzy"`
 }
 
-// named is one count with its name; of is nil where the family is.
-type named struct {
-	name string
-	of   *int64
+// namedCount is one count with its name; it is not defined where its family is not
+// annotated.
+type namedCount struct {
+	name    string
+	value   int64
+	defined bool
 }
 
 // list returns every count in the order of the documentation.
-func (c Counts) list() []named {
-	e, r := c.Entities, c.Relationships
-	if e == nil {
-		e = &EntityCounts{}
+func (c Counts) list() []namedCount {
+	entities, relationships := c.Entities != nil, c.Relationships != nil
+	e, r := cmp.Or(c.Entities, &EntityCounts{}), cmp.Or(c.Relationships, &RelationshipCounts{})
+	return []namedCount{
+		{"expected_entities", e.Expected, entities}, {"extracted_entities", e.Extracted, entities},
+		{"matched_entities", e.Matched, entities}, {"exact_entities", e.Exact, entities},
+		{"type_judged", e.TypeJudged, entities}, {"type_correct", e.TypeCorrect, entities},
+		{"strict_entities", e.Strict, entities},
+		{"expected_relationships", r.Expected, relationships}, {"extracted_relationships", r.Extracted, relationships},
+		{"correct_relationships", r.Correct, relationships}, {"rel_exact", r.Exact, relationships},
+		{"rel_inverse", r.Inverse, relationships}, {"rel_fuzzy", r.Fuzzy, relationships},
+		{"rel_inverse_fuzzy", r.InverseFuzzy, relationships},
 	}
-	if r == nil {
-		r = &RelationshipCounts{}
-	}
-	all := []named{
-		{"expected_entities", &e.Expected}, {"extracted_entities", &e.Extracted},
-		{"matched_entities", &e.Matched}, {"exact_entities", &e.Exact},
-		{"type_judged", &e.TypeJudged}, {"type_correct", &e.TypeCorrect},
-		{"strict_entities", &e.Strict},
-		{"expected_relationships", &r.Expected}, {"extracted_relationships", &r.Extracted},
-		{"correct_relationships", &r.Correct}, {"rel_exact", &r.Exact},
-		{"rel_inverse", &r.Inverse}, {"rel_fuzzy", &r.Fuzzy},
-		{"rel_inverse_fuzzy", &r.InverseFuzzy},
-	}
-	const entityCounts = 7
-	for i := range all {
-		if i < entityCounts && c.Entities == nil || i >= entityCounts && c.Relationships == nil {
-			all[i].of = nil
-		}
-	}
-	return all
 }
 
 // Map returns the counts that are defined, by name.
 func (c Counts) Map() map[string]int64 {
 	m := map[string]int64{}
 	for _, n := range c.list() {
-		if n.of != nil {
-			m[n.name] = *n.of
+		if n.defined {
+			m[n.name] = n.value
 		}
 	}
 	return m
@@ -202,20 +191,16 @@ func (c Counts) Map() map[string]int64 {
 // MarshalJSON writes one flat object with every name; the counts of a family
 // that is not annotated are null.
 func (c Counts) MarshalJSON() ([]byte, error) {
-	var b bytes.Buffer
-	b.WriteByte('{')
-	for i, n := range c.list() {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		if n.of == nil {
-			fmt.Fprintf(&b, "%q:null", n.name)
+	w := textutil.JSONWriter{B: []byte{'{'}}
+	for _, n := range c.list() {
+		if n.defined {
+			w.Int(n.name, n.value)
 		} else {
-			fmt.Fprintf(&b, "%q:%d", n.name, *n.of)
+			w.Value(n.name, nil)
 		}
 	}
-	b.WriteByte('}')
-	return b.Bytes(), nil
+	w.Close()
+	return w.B, w.Err
 }
 
 // UnmarshalJSON reads what MarshalJSON writes; a family whose expected count
@@ -225,48 +210,31 @@ func (c *Counts) UnmarshalJSON(raw []byte) error {
 		Entities      *int64 `json:"expected_entities"`
 		Relationships *int64 `json:"expected_relationships"`
 	}
-	if err := json.Unmarshal(raw, &has); err != nil {
+	entities, relationships := &EntityCounts{}, &RelationshipCounts{}
+	err := errors.Join(json.Unmarshal(raw, &has), json.Unmarshal(raw, entities), json.Unmarshal(raw, relationships))
+	if err != nil {
 		return fmt.Errorf("reading counts: %w", err)
 	}
 	*c = Counts{}
 	if has.Entities != nil {
-		c.Entities = &EntityCounts{}
-		if err := json.Unmarshal(raw, c.Entities); err != nil {
-			return fmt.Errorf("reading counts of entities: %w", err)
-		}
+		c.Entities = entities
 	}
 	if has.Relationships != nil {
-		c.Relationships = &RelationshipCounts{}
-		if err := json.Unmarshal(raw, c.Relationships); err != nil {
-			return fmt.Errorf("reading counts of relationships: %w", err)
-		}
+		c.Relationships = relationships
 	}
 	return nil
-}
-
-// groups counts by type.
-type groups struct {
-	kind  string
-	types *dictionary
-	of    []outcome.Group // by type; of those that occur, with a name
 }
 
 // untyped is the group of what has no type.
 const untyped = "(no type)"
 
-func (c *call) newGroups(kind string) *groups {
-	return &groups{kind, c.types, make([]outcome.Group, len(c.types.texts))}
-}
-
-func (g *groups) at(typ int) *outcome.Group {
-	group := &g.of[typ]
-	if group.Name == "" {
-		group.Kind, group.Name = g.kind, cmp.Or(g.types.texts[typ], untyped)
+// addGroups names the groups that count anything, by their types, and adds them.
+func (r *Result) addGroups(kind string, byType []outcome.Group, types []string) {
+	r.Groups = slices.Grow(r.Groups, len(byType))
+	for typ, group := range byType {
+		if group.Expected+group.Extracted > 0 {
+			group.Kind, group.Name = kind, cmp.Or(types[typ], untyped)
+			r.Groups = append(r.Groups, group)
+		}
 	}
-	return group
-}
-
-// list returns the groups in the order of their types.
-func (g *groups) list() []outcome.Group {
-	return slices.DeleteFunc(g.of, func(group outcome.Group) bool { return group.Name == "" })
 }

@@ -8,85 +8,9 @@ import (
 	"strings"
 	"unicode"
 
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
 )
-
-// classifier collects the faults of one family.
-type classifier struct {
-	what           string
-	repeated       map[int]bool // extracted, by index
-	candidatePairs []faultPair
-	faults         []Fault
-
-	expected, extracted map[int]bool // explained already
-}
-
-func (c *classifier) propose(j faultPair) {
-	if !c.repeated[j.extracted] {
-		c.candidatePairs = append(c.candidatePairs, j)
-	}
-}
-
-// join makes faults of the proposed pairs, the best first.
-func (c *classifier) join() {
-	c.expected, c.extracted = map[int]bool{}, map[int]bool{}
-	slices.SortFunc(c.candidatePairs, faultPair.compare)
-	for _, j := range c.candidatePairs {
-		if c.expected[j.expected] || c.extracted[j.extracted] {
-			continue
-		}
-		c.expected[j.expected], c.extracted[j.extracted] = true, true
-		c.add(j.cause, &j.expected, &j.extracted)
-	}
-}
-
-// addMissed classifies what is expected and in no pair.
-func (c *classifier) addMissed(index int, reason Reason) {
-	switch {
-	case c.expected[index]:
-	case reason == ReasonDuplicate:
-		c.add(CauseDuplicate, &index, nil)
-	default:
-		c.add(CauseMissed, &index, nil)
-	}
-}
-
-// addSpurious classifies what is extracted and in no pair.
-func (c *classifier) addSpurious(index int, reason Reason, grounded func() bool) {
-	cause := CauseSpurious
-	switch {
-	case c.extracted[index]:
-		return
-	case reason == ReasonDangling || reason == ReasonEmptyEnd:
-		cause = CauseDangling
-	case reason == ReasonDuplicate || c.repeated[index]:
-		cause = CauseDuplicate
-	case reason == ReasonWrongDirection:
-		cause = CauseSwapped
-	case reason == ReasonWrongType:
-		cause = CauseWrongRelationshipType
-	case !grounded():
-		cause = CauseInvented
-	}
-	c.add(cause, nil, &index)
-}
-
-func (c *classifier) add(cause Cause, expected, extracted *int) {
-	c.faults = append(c.faults, Fault{Cause: cause, What: c.what, Expected: expected, Extracted: extracted})
-}
-
-func (c *classifier) sorted() []Fault {
-	place := func(index *int) int {
-		if index == nil {
-			return math.MaxInt
-		}
-		return *index
-	}
-	slices.SortStableFunc(c.faults, func(a, b Fault) int {
-		return cmp.Or(cmp.Compare(place(a.Expected), place(b.Expected)), cmp.Compare(place(a.Extracted), place(b.Extracted)))
-	})
-	return c.faults
-}
 
 // Classify gives every fault of a result its cause.
 //
@@ -108,105 +32,178 @@ func Classify(r Result, inDocument func(name string) bool) []Fault {
 	if inDocument == nil {
 		inDocument = func(string) bool { return true }
 	}
-	faults := classifyEntities(r, inDocument)
-	return append(faults, classifyRelationships(r, inDocument)...)
-}
-
-func classifyEntities(r Result, inDocument func(string) bool) []Fault {
-	spurious := map[int]string{}
-	for _, m := range r.SpuriousEntities {
-		spurious[m.Index] = m.text()
-	}
-	c := classifier{what: AnEntity, repeated: repetitions(r.Duplicates.ExtractedEntities, spurious)}
+	entities := classifier{what: AnEntity, inDocument: inDocument}
 	for _, m := range r.Entities {
 		if m.Type == TypeWrong {
-			c.add(CauseWrongType, &m.ExpectedIndex, &m.ExtractedIndex)
+			entities.add(CauseWrongType, &m.ExpectedIndex, &m.ExtractedIndex)
 		}
 	}
-	for _, m := range r.MissedEntities {
-		if near := m.Nearest; boundaryOf(m) {
-			c.propose(faultPair{CauseBoundary, boundaryRank, near.Similarity, m.Index, near.Index, m.text() + "\x00" + near.text()})
-		}
-	}
-	for _, m := range r.SpuriousEntities {
-		if near := m.Nearest; boundaryOf(m) {
-			c.propose(faultPair{CauseBoundary, boundaryRank, near.Similarity, near.Index, m.Index, near.text() + "\x00" + m.text()})
-		}
-	}
-	c.join()
-	for _, m := range r.MissedEntities {
-		c.addMissed(m.Index, m.Reason)
-	}
-	for _, m := range r.SpuriousEntities {
-		c.addSpurious(m.Index, m.Reason, func() bool { return m.Name == "" || inDocument(m.Name) })
-	}
-	return c.sorted()
+	entities.missed = cli.Each(r.MissedEntities, EntityMiss.loose)
+	entities.spurious = cli.Each(r.SpuriousEntities, EntityMiss.loose)
+	relationships := classifier{what: ARelationship, inDocument: inDocument}
+	relationships.missed = cli.Each(r.MissedRelationships, RelationshipMiss.loose)
+	relationships.spurious = cli.Each(r.SpuriousRelationships, RelationshipMiss.loose)
+	faults := entities.classify(r.Duplicates.ExtractedEntities)
+	return append(faults, relationships.classify(r.Duplicates.ExtractedRelationships)...)
 }
 
-func classifyRelationships(r Result, inDocument func(string) bool) []Fault {
-	spurious := map[int]string{}
-	for _, m := range r.SpuriousRelationships {
-		spurious[m.Index] = m.text()
+// loose is a missed or spurious thing.
+type loose struct {
+	index  int
+	text   string
+	reason Reason
+	names  []string
+	cause  Cause // that it has in common with the nearest of the other side; "" for none
+	near   near
+}
+
+// near is the nearest thing of the other side.
+type near struct {
+	index      int
+	text       string
+	similarity float64
+}
+
+func (m EntityMiss) loose() loose {
+	l := loose{m.Index, m.Name + "\x00" + m.Type, m.Reason, []string{m.Name}, m.explained(), near{}}
+	if n := m.Nearest; n != nil {
+		l.near = near{n.Index, n.Name + "\x00" + n.Type, n.Similarity}
 	}
-	c := classifier{what: ARelationship, repeated: repetitions(r.Duplicates.ExtractedRelationships, spurious)}
-	for _, m := range r.MissedRelationships {
-		if cause, rank := explained(m); rank > 0 {
-			c.propose(faultPair{cause, rank, m.Nearest.similarity(), m.Index, m.Nearest.Index, m.text() + "\x00" + m.Nearest.text()})
+	return l
+}
+
+func (m RelationshipMiss) loose() loose {
+	l := loose{m.Index, m.text(), m.Reason, []string{m.Source, m.Target}, m.explained(), near{}}
+	if n := m.Nearest; n != nil {
+		l.near = near{n.Index, n.text(), n.SourceSimilarity + n.TargetSimilarity}
+	}
+	return l
+}
+
+func (s Statement) text() string { return s.Source + "\x00" + s.Type + "\x00" + s.Target }
+
+// classifier finds the faults of one family.
+type classifier struct {
+	what             string
+	inDocument       func(name string) bool
+	missed, spurious []loose
+	faults           []Fault
+}
+
+func (c *classifier) add(cause Cause, expected, extracted *int) {
+	c.faults = append(c.faults, Fault{Cause: cause, What: c.what, Expected: expected, Extracted: extracted})
+}
+
+// classify makes faults of pairs, the best first, and then of what is in none.
+func (c *classifier) classify(duplicates []Duplicate) []Fault {
+	repeated := repetitions(duplicates, c.spurious)
+	expected, extracted := map[int]bool{}, map[int]bool{}
+	for _, p := range c.pairs(repeated) {
+		if !expected[p.expected] && !extracted[p.extracted] {
+			expected[p.expected], extracted[p.extracted] = true, true
+			c.add(p.cause, &p.expected, &p.extracted)
 		}
 	}
-	for _, m := range r.SpuriousRelationships {
-		if cause, rank := explained(m); rank > 0 {
-			c.propose(faultPair{cause, rank, m.Nearest.similarity(), m.Nearest.Index, m.Index, m.Nearest.text() + "\x00" + m.text()})
+	for _, m := range c.missed {
+		if !expected[m.index] {
+			cause := CauseMissed
+			if m.reason == ReasonDuplicate {
+				cause = CauseDuplicate
+			}
+			c.add(cause, &m.index, nil)
 		}
 	}
-	c.join()
-	for _, m := range r.MissedRelationships {
-		c.addMissed(m.Index, m.Reason)
+	for _, m := range c.spurious {
+		if !extracted[m.index] {
+			c.add(c.leftOver(m, repeated[m.index]), nil, &m.index)
+		}
 	}
-	for _, m := range r.SpuriousRelationships {
-		c.addSpurious(m.Index, m.Reason, func() bool { return inDocument(m.Source) && inDocument(m.Target) })
+	place := func(index *int) int { return *cmp.Or(index, new(math.MaxInt)) }
+	slices.SortStableFunc(c.faults, func(a, b Fault) int {
+		return cmp.Or(cmp.Compare(place(a.Expected), place(b.Expected)), cmp.Compare(place(a.Extracted), place(b.Extracted)))
+	})
+	return c.faults
+}
+
+// leftOver is the cause of a spurious thing that is in no pair.
+func (c *classifier) leftOver(m loose, repeated bool) Cause {
+	switch {
+	case m.reason == ReasonDangling || m.reason == ReasonEmptyEnd:
+		return CauseDangling
+	case m.reason == ReasonDuplicate || repeated:
+		return CauseDuplicate
+	case m.reason == ReasonWrongDirection:
+		return CauseSwapped
+	case m.reason == ReasonWrongType:
+		return CauseWrongRelationshipType
+	case slices.ContainsFunc(m.names, func(name string) bool { return name != "" && !c.inDocument(name) }):
+		return CauseInvented
 	}
-	return c.sorted()
+	return CauseSpurious
+}
+
+// faultPair is an expected and an extracted thing that may be one fault.
+type faultPair struct {
+	cause               Cause
+	similarity          float64
+	expected, extracted int
+	text                string // of both, so that ties do not depend on the order of the lists
+}
+
+// pairs returns every pair of a missed and a spurious thing of which one explains
+// the other, the best first. Repetitions are in none.
+func (c *classifier) pairs(repeated map[int]bool) []faultPair {
+	var pairs []faultPair
+	for _, m := range c.missed {
+		if m.cause != "" && !repeated[m.near.index] {
+			pairs = append(pairs, faultPair{m.cause, m.near.similarity, m.index, m.near.index, m.text + "\x00" + m.near.text})
+		}
+	}
+	for _, m := range c.spurious {
+		if m.cause != "" && !repeated[m.index] {
+			pairs = append(pairs, faultPair{m.cause, m.near.similarity, m.near.index, m.index, m.near.text + "\x00" + m.text})
+		}
+	}
+	rank := func(cause Cause) int {
+		return slices.Index([]Cause{CauseSwapped, CauseWrongRelationshipType, CauseBoundary}, cause)
+	}
+	slices.SortFunc(pairs, func(a, b faultPair) int {
+		return cmp.Or(cmp.Compare(rank(a.cause), rank(b.cause)), cmp.Compare(b.similarity, a.similarity),
+			cmp.Compare(a.text, b.text), cmp.Compare(a.expected, b.expected), cmp.Compare(a.extracted, b.extracted))
+	})
+	return pairs
 }
 
 // leastBoundary is the similarity from which a name that did not match is still
 // called similar.
 const leastBoundary = 0.5
 
-// The ranks of the causes that join a missed and a spurious thing.
-const (
-	swappedRank = iota + 1
-	wrongTypeRank
-	boundaryRank
-)
-
-// boundaryOf reports whether the nearest entity is free and nearly the same.
-func boundaryOf(m EntityMiss) bool {
+// explained returns the cause that a free nearest entity gives to a miss; "" for
+// none.
+func (m EntityMiss) explained() Cause {
 	if m.Nearest == nil || m.Nearest.TakenBy != nil {
-		return false
+		return ""
 	}
-	switch m.Reason {
-	case ReasonFuzzyOff:
-		return true
-	case ReasonUnderThreshold:
-		return m.Nearest.Similarity >= leastBoundary || partOf(m.Name, m.Nearest.Name)
+	isNear := m.Nearest.Similarity >= leastBoundary || partOf(m.Name, m.Nearest.Name)
+	if m.Reason == ReasonFuzzyOff || m.Reason == ReasonUnderThreshold && isNear {
+		return CauseBoundary
 	}
-	return false
+	return ""
 }
 
-// explained returns the cause that a free nearest statement gives to a miss,
-// and its rank, the best first; 0 for none.
-func explained(m RelationshipMiss) (Cause, int) {
+// explained returns the cause that a free nearest statement gives to a miss; ""
+// for none.
+func (m RelationshipMiss) explained() Cause {
 	if m.Nearest == nil || m.Nearest.TakenBy != nil {
-		return "", 0
+		return ""
 	}
 	switch m.Reason {
 	case ReasonWrongDirection:
-		return CauseSwapped, swappedRank
+		return CauseSwapped
 	case ReasonWrongType:
-		return CauseWrongRelationshipType, wrongTypeRank
+		return CauseWrongRelationshipType
 	case ReasonFuzzyOff:
-		return CauseBoundary, boundaryRank
+		return CauseBoundary
 	case ReasonWrongEnd:
 		end := m.Source
 		if m.Nearest.TargetSimilarity < m.Nearest.SourceSimilarity {
@@ -214,19 +211,11 @@ func explained(m RelationshipMiss) (Cause, int) {
 		}
 		if min(m.Nearest.SourceSimilarity, m.Nearest.TargetSimilarity) >= leastBoundary ||
 			partOf(end, m.Nearest.Source) || partOf(end, m.Nearest.Target) {
-			return CauseBoundary, boundaryRank
+			return CauseBoundary
 		}
 	}
-	return "", 0
+	return ""
 }
-
-func (n NearestRelationship) similarity() float64 { return n.SourceSimilarity + n.TargetSimilarity }
-
-func (m EntityMiss) text() string { return m.Name + "\x00" + m.Type }
-
-func (n NearestEntity) text() string { return n.Name + "\x00" + n.Type }
-
-func (s Statement) text() string { return s.Source + "\x00" + s.Type + "\x00" + s.Target }
 
 // partOf reports whether the words of one name stand in a row in the other, and
 // the names differ.
@@ -238,10 +227,14 @@ func partOf(a, b string) bool {
 	return a != "" && a != b && strings.Contains(" "+b+" ", " "+a+" ")
 }
 
-// repetitions returns which of the spurious things, texts by index, repeat
-// another. Where one of those that say the same is matched, all others do; else
-// all but the one that is first by its text.
-func repetitions(list []Duplicate, spurious map[int]string) map[int]bool {
+// repetitions returns which of the spurious things, by index, repeat another.
+// Where one of those that say the same is matched, all others do; else all but the
+// one that is first by its text.
+func repetitions(list []Duplicate, spurious []loose) map[int]bool {
+	texts := map[int]string{}
+	for _, m := range spurious {
+		texts[m.index] = m.text
+	}
 	groups := map[int][]int{}
 	for _, d := range list {
 		if !d.Collapsed { // else it counts nowhere
@@ -250,30 +243,16 @@ func repetitions(list []Duplicate, spurious map[int]string) map[int]bool {
 	}
 	repeated := map[int]bool{}
 	for first, others := range groups {
-		members := append([]int{first}, others...)
-		left := slices.DeleteFunc(slices.Clone(members), func(i int) bool { _, is := spurious[i]; return !is })
-		for _, i := range left {
-			repeated[i] = true
+		members, matched := append([]int{first}, others...), false
+		for _, i := range members {
+			_, repeated[i] = texts[i]
+			matched = matched || !repeated[i]
 		}
-		if len(left) == len(members) {
-			delete(repeated, slices.MinFunc(left, func(i, j int) int { return cmp.Compare(spurious[i], spurious[j]) }))
+		if !matched {
+			delete(repeated, slices.MinFunc(members, func(i, j int) int { return cmp.Compare(texts[i], texts[j]) }))
 		}
 	}
 	return repeated
-}
-
-// faultPair is an expected and an extracted thing that may be one fault.
-type faultPair struct {
-	cause               Cause
-	rank                int
-	similarity          float64
-	expected, extracted int
-	text                string // of both, so that ties do not depend on the order of the lists
-}
-
-func (a faultPair) compare(b faultPair) int {
-	return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(b.similarity, a.similarity), cmp.Compare(a.text, b.text),
-		cmp.Compare(a.expected, b.expected), cmp.Compare(a.extracted, b.extracted))
 }
 
 // dictionary gives each distinct text a number, in the order of the texts, so

@@ -7,29 +7,18 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// entityNodes groups the entities of a side that have a name by their names,
-// and within by type. It returns the groups, and the names of each, in the
-// order of the names.
-func (c *call) entityNodes(s *side) ([]node, [][]int) {
+// entityNodes groups the entities of a side that have a name by their names, and
+// within by type.
+func (s *side) entityNodes() []node {
 	order := make([]int, 0, len(s.entities))
 	for i, e := range s.entities {
 		if e.name != 0 {
 			order = append(order, i)
 		}
 	}
-	slices.SortFunc(order, func(i, j int) int {
-		if d := s.compareEntities(i, j); d != 0 {
-			return d
-		}
-		return cmp.Compare(i, j)
-	})
-	nodes := nodesOf(order, func(i, j int) bool { return slices.Equal(s.entities[i].names, s.entities[j].names) },
+	return nodesOf(order, s.compareEntities,
+		func(i, j int) bool { return slices.Equal(s.entities[i].names, s.entities[j].names) },
 		func(i int) int { return s.entities[i].typ })
-	namesOf := make([][]int, len(nodes))
-	for i, n := range nodes {
-		namesOf[i] = s.entities[n.pools[0].members[0]].names
-	}
-	return nodes, namesOf
 }
 
 // compareEntities orders entities by content: names and type, then how they are
@@ -46,90 +35,71 @@ func (s *side) compareEntities(i, j int) int {
 // entityMatching links and matches the entities of both sides.
 type entityMatching struct {
 	matching
-	expectedNames  [][]int
-	extractedNames [][]int
-	byName         []int        // extracted nodes + 1
-	similarities   []similarity // by the detail of a link
+	byName []int // extracted nodes + 1
 }
 
 func (c *call) matchEntities() *entityMatching {
 	m := &entityMatching{byName: make([]int, len(c.names.texts))}
-	m.expected, m.expectedNames = c.entityNodes(&c.expected)
-	m.extracted, m.extractedNames = c.entityNodes(&c.extracted)
-	m.similarities = []similarity{equalNames}
-	m.links = m.exactLinks()
+	m.expected, m.extracted = c.expected.entityNodes(), c.extracted.entityNodes()
+	c.exactEntities(m)
+	search := budget{searchAllowance}
 	if c.options.FuzzyEntities {
-		c.similarEntities(m)
+		c.similarEntities(m, &search)
 	}
-	m.solve(&budget{assignAllowance})
-	if m.degraded > 0 {
-		c.warn("entities: %s too many similar names for the best assignment; its best pairs were taken first",
-			counted(m.degraded, "group of names has", "groups of names have"))
-	}
+	c.assign(&m.matching, "entities", &search)
 	return m
 }
 
-// exactLinks links nodes that share a name.
-func (m *entityMatching) exactLinks() []link {
-	for x, list := range m.extractedNames {
-		m.byName[list[0]] = x + 1
+// exactEntities links nodes that share a name.
+func (c *call) exactEntities(m *entityMatching) {
+	for x, n := range m.extracted {
+		m.byName[c.extracted.entities[n.first].name] = x + 1
 	}
-	links := make([]link, 0, len(m.expected))
-	for e, list := range m.expectedNames {
-		for _, name := range list {
+	m.links = make([]link, 0, len(m.expected))
+	for e, n := range m.expected {
+		for _, name := range c.expected.entities[n.first].names {
 			if x := m.byName[name] - 1; x >= 0 {
-				links = append(links, link{expected: e, extracted: x, exact: true, gain: gain{field + 1, equalNames.ppm()}})
+				match := statementMatch{ends: ends{source: equalNames}}
+				m.links = append(m.links, link{e, x, true, gain{field + 1, equalNames.ppm()}, match})
 			}
 		}
 	}
-	return links
 }
 
 // similarEntities links nodes that share no name and have similar ones; the
 // most similar names decide.
-func (c *call) similarEntities(m *entityMatching) {
-	closedExpected, closedExtracted := closed(m.expected, m.extracted, m.links)
+func (c *call) similarEntities(m *entityMatching, search *budget) {
+	m.closeNodes()
 	var ours, theirs []int
 	var owners [][2]int
-	for e, list := range m.expectedNames {
-		if closedExpected[e] {
+	for e, n := range m.expected {
+		if n.closed {
 			continue
 		}
-		for _, name := range list {
+		for _, name := range c.expected.entities[n.first].names {
 			ours, owners = append(ours, name), append(owners, [2]int{name, e})
 		}
 	}
-	for x, list := range m.extractedNames { // in the order of the names
-		if !closedExtracted[x] {
-			theirs = append(theirs, list[0])
+	for _, n := range m.extracted { // in the order of the names
+		if !n.closed {
+			theirs = append(theirs, c.extracted.entities[n.first].name)
 		}
 	}
 	ours, nodesOf := sortedSet(ours), newIndex(len(c.names.texts), owners)
-	search := budget{searchAllowance}
-	similar := c.matcher.join(ours, theirs, &search)
-	m.links, m.similarities = slices.Grow(m.links, len(c.matcher.room)), slices.Grow(m.similarities, len(c.matcher.room))
+	similar := c.similarAmong(ours, theirs, search)
+	m.links = slices.Grow(m.links, len(c.similarNames))
 	for _, name := range ours {
 		for _, other := range similar[name] {
 			for _, e := range nodesOf.of(name) {
 				if !search.spend(edgeCost) {
 					break
 				}
-				m.links = append(m.links, link{expected: e, extracted: m.byName[other.name] - 1, gain: gain{1, other.ppm()}, detail: len(m.similarities)})
-				m.similarities = append(m.similarities, other.similarity)
+				match := statementMatch{ends: ends{source: other.similarity}}
+				m.links = append(m.links, link{e, m.byName[other.name] - 1, false, gain{1, other.ppm()}, match})
 			}
 		}
 	}
-	if search.exhausted() {
-		c.warn("entities: too many or too long names to compare all of them; from some length on only equal names were matched")
-	}
-	m.keepBest()
-}
-
-// keepBest sorts the links and keeps the best of each pair of nodes.
-func (m *entityMatching) keepBest() {
-	m.sortLinks(func(a, b link) int {
-		return cmp.Or(compareBest(m.similarities[a.detail], m.similarities[b.detail]), cmp.Compare(a.detail, b.detail))
-	})
+	m.sortLinks() // the best of each pair of nodes first
 	m.links = slices.CompactFunc(m.links, func(a, b link) bool { return a.expected == b.expected && a.extracted == b.extracted })
 }
 
@@ -137,29 +107,28 @@ func (m *entityMatching) keepBest() {
 // the result, and returns the counts.
 func (c *call) scoreEntities(r *Result) *EntityCounts {
 	m := c.matchEntities()
-	counts := &EntityCounts{Expected: int64(len(c.expected.entities)), Extracted: int64(len(c.extracted.entities))}
+	expected, extracted := c.expected.entities, c.extracted.entities
+	counts := &EntityCounts{Expected: int64(len(expected)), Extracted: int64(len(extracted))}
 	r.Entities = make([]EntityMatch, 0, len(m.pairs))
-	groups := c.newGroups("entity_type")
-	partners := newPartners(len(c.expected.entities), len(c.extracted.entities))
-	slices.SortFunc(m.pairs, comparePairings)
+	groups := make([]outcome.Group, len(c.types.texts)) // by type
 	for _, p := range m.pairs {
 		match := c.entityMatch(m, p)
 		counts.add(match)
-		partners.pair(p)
+		expected[p.expected].partner, extracted[p.extracted].partner = p.extracted, p.expected
 		r.Entities = append(r.Entities, match)
-		if c.expected.entities[p.expected].typ == c.extracted.entities[p.extracted].typ {
-			groups.at(c.expected.entities[p.expected].typ).Matched++
+	}
+	for _, e := range expected {
+		groups[e.typ].Expected++
+		if e.partner >= 0 && extracted[e.partner].typ == e.typ {
+			groups[e.typ].Matched++
 		}
 	}
-	for _, e := range c.expected.entities {
-		groups.at(e.typ).Expected++
+	for _, x := range extracted {
+		groups[x.typ].Extracted++
 	}
-	for _, x := range c.extracted.entities {
-		groups.at(x.typ).Extracted++
-	}
-	r.Groups = append(r.Groups, groups.list()...)
-	r.MissedEntities = c.entityMisses(&c.expected, &c.extracted, partners.ofExpected, partners.ofExtracted)
-	r.SpuriousEntities = c.entityMisses(&c.extracted, &c.expected, partners.ofExtracted, partners.ofExpected)
+	r.addGroups("entity_type", groups, c.types.texts)
+	r.MissedEntities = c.entityMisses(&c.expected, &c.extracted)
+	r.SpuriousEntities = c.entityMisses(&c.extracted, &c.expected)
 	if c.nearest.exhausted() {
 		c.warn("entities: too many misses to look for the nearest of each; the scores are not affected")
 	}
@@ -192,7 +161,7 @@ func (c *call) entityMatch(m *entityMatching, p pairing) EntityMatch {
 	e, x := c.expected.entities[p.expected], c.extracted.entities[p.extracted]
 	expected, extracted := c.expected.given.Entities[e.index], c.extracted.given.Entities[x.index]
 	link := m.links[p.link]
-	s := m.similarities[link.detail]
+	s := link.match.source
 	kind := FuzzyName
 	switch {
 	case e.name == x.name:
@@ -223,59 +192,31 @@ func (s similarity) ratio() outcome.Ratio {
 	return outcome.Ratio{Num: int64(s.num), Den: int64(s.den)}
 }
 
-// partners knows for each member of either side with which one it was matched,
-// -1 for none.
-type partners struct{ ofExpected, ofExtracted []int }
-
-func newPartners(expected, extracted int) partners {
-	return partners{slices.Repeat([]int{-1}, expected), slices.Repeat([]int{-1}, extracted)}
-}
-
-func (p partners) pair(q pairing) {
-	p.ofExpected[q.expected], p.ofExtracted[q.extracted] = q.extracted, q.expected
-}
-
-// unmatched returns the members that have no partner.
-func unmatched(partner []int) []int {
-	var list []int
-	for i, p := range partner {
-		if p < 0 {
-			list = append(list, i)
-		}
-	}
-	return list
-}
-
 // entityMisses explains the entities of one side that have no partner.
-func (c *call) entityMisses(here, there *side, partner, theirPartner []int) []EntityMiss {
-	missed := unmatched(partner)
+func (c *call) entityMisses(here, there *side) []EntityMiss {
+	missed := unmatched(len(here.entities), func(i int) int { return here.entities[i].partner }, here.compareEntities)
 	if len(missed) == 0 || !c.explains {
 		return nil
 	}
-	search := c.newEntitySearch(there, theirPartner)
-	// By content, so that a search cut short stops at the same place whatever
-	// the order of the list.
-	slices.SortStableFunc(missed, func(i, j int) int {
-		a, b := here.entities[i], here.entities[j]
-		return cmp.Or(slices.Compare(a.names, b.names), cmp.Compare(a.typ, b.typ))
-	})
+	search := c.newEntitySearch(there)
 	var misses []EntityMiss
 	for _, i := range missed {
 		e := here.entities[i]
 		given := here.given.Entities[e.index]
 		miss := EntityMiss{Index: e.index, Name: given.Name, Type: given.Type}
-		near := search.nearestTo(e)
-		miss.Reason = near.reason
-		if near.member >= 0 {
-			other := there.entities[near.member]
+		var nearest int
+		var near similarity
+		nearest, near, miss.Reason = search.nearestTo(e)
+		if nearest >= 0 {
+			other := there.entities[nearest]
 			theirs := there.given.Entities[other.index]
 			miss.Nearest = &NearestEntity{
-				Index: other.index, Name: theirs.Name, Type: theirs.Type,
-				Similarity: near.similarity.value(), Ratio: near.similarity.ratio(),
+				Index: other.index, Name: theirs.Name, Type: theirs.Type, Similarity: near.value(), Ratio: near.ratio(),
 			}
-			if taker := theirPartner[near.member]; taker >= 0 {
-				miss.Nearest.TakenBy = &here.entities[taker].index
-				if here.entities[taker].name == e.name {
+			if other.partner >= 0 {
+				taker := &here.entities[other.partner]
+				miss.Nearest.TakenBy = &taker.index
+				if taker.name == e.name {
 					miss.Reason = ReasonDuplicate
 				}
 			}
@@ -286,11 +227,17 @@ func (c *call) entityMisses(here, there *side, partner, theirPartner []int) []En
 	return misses
 }
 
-// near is what comes nearest to a miss.
-type near struct {
-	member     int // -1 for nothing
-	similarity similarity
-	reason     Reason
+// unmatched returns the members that have no partner, in the order of their content:
+// so a search cut short stops at the same place whatever the order of the list.
+func unmatched(n int, partner func(i int) int, compare func(i, j int) int) []int {
+	var list []int
+	for i := range n {
+		if partner(i) < 0 {
+			list = append(list, i)
+		}
+	}
+	slices.SortStableFunc(list, compare)
+	return list
 }
 
 // entitySearch looks for the nearest entity of one side by name.
@@ -300,13 +247,11 @@ type entitySearch struct {
 	members []int // by name, the one to show: an unmatched one first; -1 for none
 }
 
-func (c *call) newEntitySearch(there *side, partner []int) *entitySearch {
+func (c *call) newEntitySearch(there *side) *entitySearch {
 	s := &entitySearch{c: c, members: slices.Repeat([]int{-1}, len(c.names.texts))}
 	better := func(i, j int) bool {
-		if (partner[i] < 0) != (partner[j] < 0) {
-			return partner[i] < 0
-		}
-		return there.compareEntities(i, j) < 0
+		taken := falseFirst(there.entities[i].partner >= 0, there.entities[j].partner >= 0)
+		return cmp.Or(taken, there.compareEntities(i, j)) < 0
 	}
 	for i, e := range there.entities {
 		for _, name := range e.names {
@@ -323,72 +268,63 @@ func (c *call) newEntitySearch(there *side, partner []int) *entitySearch {
 	return s
 }
 
-// leastNear is the similarity, as a divisor, under which nothing counts as
-// near: a third.
-const leastNear = 3
+// nearEdits returns how many edits may lie between near names, the longer of that
+// length: what is less than a third similar is not near.
+func nearEdits(longer int) int { return min(2*longer/3, nearestEdits) }
 
-// nearestTo finds the most similar name of the other side; of equally similar
-// ones the first by its text.
-func (s *entitySearch) nearestTo(e entity) near {
-	best := near{member: -1, reason: ReasonNothingSimilar}
+// nearestTo finds the member of the other side with the most similar name, -1 for
+// none, and says why the two do not match; of equally similar names it takes the
+// first by its text.
+func (s *entitySearch) nearestTo(e entity) (member int, best similarity, why Reason) {
 	if e.name == 0 {
-		best.reason = ReasonEmptyName
-		return best
+		return -1, best, ReasonEmptyName
 	}
 	for _, name := range e.names {
 		if member := s.members[name]; member >= 0 {
-			return near{member, equalNames, ReasonTaken}
+			return member, equalNames, ReasonTaken
 		}
 	}
-	bestName, bestOther := 0, 0
+	best = similarity{den: 1}
+	nearest, of := 0, 0 // 0 for none
 	for _, name := range e.names {
 		for _, other := range s.names {
-			similar, ok := s.closer(name, other, best.similarity)
+			similar, ok := s.closer(name, other, best)
 			if s.c.nearest.exhausted() {
-				return near{member: -1, reason: ReasonNotSearched}
+				return -1, best, ReasonNotSearched
 			}
 			if ok {
-				best.similarity, best.member, bestName, bestOther = similar, s.members[other], name, other
+				best, nearest, of = similar, other, name
 			}
 		}
 	}
-	if best.member >= 0 {
-		best.reason = s.c.whyNot(bestName, bestOther, best.similarity)
+	if nearest == 0 {
+		return -1, best, ReasonNothingSimilar
 	}
-	return best
+	return s.members[nearest], best, s.c.whyNot(of, nearest, best)
 }
 
 // closer returns the similarity of two names if it is higher than what is
 // known, and at least a third.
 func (s *entitySearch) closer(a, b int, known similarity) (similarity, bool) {
-	m := &s.c.matcher
-	p, q := m.names.profile(a), m.names.profile(b)
+	p, q := s.c.names.profile(a), s.c.names.profile(b)
 	longer := max(len(p.runes), len(q.runes))
-	limit := min(longer-(longer+leastNear-1)/leastNear, nearestEdits)
-	if known.den > 0 {
-		// (m-d)/m > num/den  ⇔  d < m·(den-num)/den
-		limit = min(limit, (longer*(known.den-known.num)+known.den-1)/known.den-1)
-	}
+	limit := min(nearEdits(longer), moreThan(known).maxDistance(longer))
 	s.c.nearest.spend(1)
 	if leastEdits(p.letters, q.letters) > limit {
 		return similarity{}, false
 	}
-	d, work := m.editor.distance(p.runes, q.runes, limit)
-	s.c.nearest.spend(editCost * work)
-	return similarity{num: longer - d, den: longer}, d >= 0
+	return s.c.within(a, b, limit, &s.c.nearest)
 }
 
 // whyNot says why two different names did not match: of two similar ones that
 // were free to match one has another partner.
 func (c *call) whyNot(a, b int, s similarity) Reason {
-	similar := s.den-s.num <= c.threshold.maxDistance(s.den)
-	byInitials := c.options.Initials && sameByInitials(c.names.tokensOf(a), c.names.tokensOf(b))
 	switch {
-	case !similar && !byInitials:
+	case !c.threshold.exceeded(s) && !c.initialsAgree(a, b):
 		return ReasonUnderThreshold
 	case !c.options.FuzzyEntities:
 		return ReasonFuzzyOff
-	case c.matcher.digitsDiffer(a, b):
+	case c.digitsDiffer(a, b):
 		return ReasonDigitsDiffer
 	}
 	return ReasonTaken
@@ -453,8 +389,8 @@ func (c *call) sameFacts(s *side) []int {
 			continue
 		}
 		turned := fact{f.swapped(), f.targetRef, f.sourceRef, 0}
-		for _, typ := range c.reversals(f.typ) {
-			turned.typ = typ
+		for _, r := range c.reversals[f.typ] {
+			turned.typ = r.typ
 			if at, ok := slices.BinarySearchFunc(facts, turned, compare); ok {
 				first.join(f.index, facts[at].index)
 			}

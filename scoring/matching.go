@@ -8,9 +8,12 @@ import (
 // node is a group of things on one side that have equal names, in pools by
 // type. Relationships have one pool of type 0.
 type node struct {
+	first int // of its members
 	pools []pool
 	size  int
 	left  int // not matched yet
+
+	closed bool // see closeNodes
 }
 
 // pool is a group of equal things: only their spelling and their place in the
@@ -20,14 +23,15 @@ type pool struct {
 	members []int // sorted by spelling; the first are taken first
 }
 
-// nodesOf groups members by content; they are in an order in which equal ones
-// stand together, and of those the ones of a type, the smallest type first.
-func nodesOf(order []int, equal func(i, j int) bool, typ func(i int) int) []node {
+// nodesOf groups members by content, in an order in which equal ones stand together,
+// and of those the ones of a type, the smallest type first.
+func nodesOf(order []int, compare func(i, j int) int, equal func(i, j int) bool, typ func(i int) int) []node {
+	slices.SortFunc(order, func(i, j int) int { return cmp.Or(compare(i, j), cmp.Compare(i, j)) })
 	nodes, pools := make([]node, 0, len(order)), make([]pool, 0, len(order))
 	for at, i := range order {
 		first := at == 0 || !equal(order[at-1], i)
 		if first {
-			nodes = append(nodes, node{pools: pools[len(pools):]})
+			nodes = append(nodes, node{first: i, pools: pools[len(pools):]})
 		}
 		n := &nodes[len(nodes)-1]
 		if first || n.pools[len(n.pools)-1].typ != typ(i) {
@@ -37,6 +41,7 @@ func nodesOf(order []int, equal func(i, j int) bool, typ func(i int) int) []node
 		last := &n.pools[len(n.pools)-1]
 		last.members = last.members[:len(last.members)+1]
 		n.size++
+		n.left++
 	}
 	return nodes
 }
@@ -46,8 +51,8 @@ func nodesOf(order []int, equal func(i, j int) bool, typ func(i int) int) []node
 type link struct {
 	expected, extracted int // nodes
 	exact               bool
-	gain                gain // of one pair, types left aside
-	detail              int  // for the owner of the link
+	gain                gain           // of one pair, types left aside
+	match               statementMatch // how; of entities, by source alone
 }
 
 // pairing is one matched pair.
@@ -55,8 +60,6 @@ type pairing struct {
 	expected, extracted int // members
 	link                int // index into the links
 }
-
-func comparePairings(a, b pairing) int { return cmp.Compare(a.expected, b.expected) }
 
 // matching chooses among links. Nodes and links are in an order that depends
 // on content only, and so is the result.
@@ -88,54 +91,49 @@ func (l link) withTypes(expected, extracted int) gain {
 	return g
 }
 
-// closed tells which nodes are used up by exact pairs in every best solution,
-// because the links are exact and each node has no other: the smaller of the
-// two. Nothing else needs to be looked for on their behalf.
-func closed(expected, extracted []node, exact []link) (closedExpected, closedExtracted []bool) {
-	of, by := make([]int, len(expected)), make([]int, len(extracted))
-	for _, l := range exact {
+// closeNodes marks the nodes that the exact links use up in every best solution,
+// because each of the two has no other: the smaller one. Nothing else needs to be
+// looked for on their behalf.
+func (m *matching) closeNodes() {
+	of, by := make([]int, len(m.expected)), make([]int, len(m.extracted))
+	for _, l := range m.links {
 		of[l.expected]++
 		by[l.extracted]++
 	}
-	closedExpected, closedExtracted = make([]bool, len(expected)), make([]bool, len(extracted))
-	for _, l := range exact {
-		if of[l.expected] != 1 || by[l.extracted] != 1 {
-			continue
+	for _, l := range m.links {
+		if of[l.expected] == 1 && by[l.extracted] == 1 {
+			e, x := &m.expected[l.expected], &m.extracted[l.extracted]
+			e.closed, x.closed = e.size <= x.size, x.size <= e.size
 		}
-		closedExpected[l.expected] = expected[l.expected].size <= extracted[l.extracted].size
-		closedExtracted[l.extracted] = extracted[l.extracted].size <= expected[l.expected].size
 	}
-	return closedExpected, closedExtracted
 }
 
-// sortLinks sorts the links by their nodes, and those of the same ones by more.
-func (m *matching) sortLinks(more func(a, b link) int) {
-	byExpected := make([][2]int, len(m.links))
-	for i, l := range m.links {
-		byExpected[i] = [2]int{l.expected, i}
+// assign chooses among the links of a family, and warns of what was not looked at.
+func (c *call) assign(m *matching, family string, search *budget) {
+	if search.exhausted() {
+		c.warn("%s: too many or too long names to compare all of them; from some length on only equal ones were matched", family)
 	}
-	sorted := make([]link, 0, len(m.links))
-	for _, i := range newIndex(len(m.expected), byExpected).values {
-		sorted = append(sorted, m.links[i])
+	m.solve(&budget{assignAllowance})
+	if m.degraded > 0 {
+		c.warn("%s: %s too many similar names for the best assignment; its best pairs were taken first",
+			family, counted(m.degraded, "group has", "groups have"))
 	}
-	m.links = sorted
-	slices.SortFunc(sorted, func(a, b link) int { // mostly they are in order by now
+}
+
+// sortLinks sorts the links by their nodes, and those of the same ones by the
+// similarity of entities.
+func (m *matching) sortLinks() {
+	slices.SortStableFunc(m.links, func(a, b link) int {
 		if d := cmp.Or(cmp.Compare(a.expected, b.expected), cmp.Compare(a.extracted, b.extracted)); d != 0 {
 			return d
 		}
-		return more(a, b)
+		return compareBest(a.match.source, b.match.source)
 	})
 }
 
-// solve fills pairs with the best one-to-one assignment: the one of largest
-// total gain. Components that share no node are solved apart.
+// solve fills pairs, in the order of the expected members, with the best one-to-one
+// assignment: the one of largest total gain. Components that share no node are solved apart.
 func (m *matching) solve(left *budget) {
-	for i := range m.expected {
-		m.expected[i].left = m.expected[i].size
-	}
-	for i := range m.extracted {
-		m.extracted[i].left = m.extracted[i].size
-	}
 	m.pairs = make([]pairing, 0, min(len(m.expected), len(m.extracted)))
 	m.seen, m.taken = make([]bool, len(m.extracted)), make([]bool, len(m.extracted))
 	components := m.components()
@@ -148,6 +146,7 @@ func (m *matching) solve(left *budget) {
 			m.solveGreedily(component)
 		}
 	}
+	slices.SortFunc(m.pairs, func(a, b pairing) int { return cmp.Compare(a.expected, b.expected) })
 }
 
 // components returns the links that hang together, as indices, by their first
@@ -229,8 +228,8 @@ type transport struct {
 // reach is how a row or a column was reached while looking for a way.
 type reach struct {
 	cost    gain
-	row     int // the row before (of a column)
-	arc     int // and its arc
+	row     int // before the column
+	arc     int // of that row; of a row, that by which it was reached
 	reached bool
 	done    bool
 }
@@ -243,7 +242,8 @@ type solver struct {
 	colPrice []gain
 	rows     []reach
 	columns  []reach
-	back     []int // by row: the column through which it was reached, or -1
+	gaining  []*arc // of the way found, those that get units
+	losing   []*arc
 }
 
 // solve computes the flows and reports whether the budget sufficed; if it did
@@ -285,7 +285,6 @@ func (t *transport) start() *solver {
 		colPrice:  make([]gain, len(t.demand)),
 		rows:      make([]reach, len(t.supply)),
 		columns:   make([]reach, len(t.demand)),
-		back:      make([]int, len(t.supply)),
 	}
 	for row, arcs := range t.arcs {
 		for k, a := range arcs {
@@ -317,7 +316,6 @@ func (s *solver) search(from int, left *budget) (int, bool) {
 	clear(s.rows)
 	clear(s.columns)
 	s.rows[from] = reach{reached: true}
-	s.back[from] = -1
 	s.relax(from)
 	work := len(s.rows) + len(s.columns) + len(s.arcs[from])
 	for {
@@ -333,8 +331,7 @@ func (s *solver) search(from int, left *budget) (int, bool) {
 			if s.arcs[row][k].flow == 0 || s.rows[row].reached {
 				continue
 			}
-			s.rows[row] = reach{cost: column.cost, reached: true}
-			s.back[row] = next
+			s.rows[row] = reach{cost: column.cost, arc: k, reached: true}
 			s.relax(row)
 			work += len(s.arcs[row])
 		}
@@ -393,43 +390,25 @@ func (s *solver) reprice(end int) {
 // push sends as many units as fit along the way found.
 func (s *solver) push(from, end int) {
 	units := min(s.supply[from], s.demand[end])
-	for c := end; ; {
-		row := s.columns[c].row
+	s.gaining, s.losing = s.gaining[:0], s.losing[:0]
+	for column := end; ; {
+		row := s.columns[column].row
+		s.gaining = append(s.gaining, &s.arcs[row][s.columns[column].arc])
 		if row == from {
 			break
 		}
-		c = s.back[row]
-		units = min(units, s.flowBetween(row, c))
+		back := &s.arcs[row][s.rows[row].arc]
+		s.losing = append(s.losing, back)
+		units, column = min(units, back.flow), back.column
 	}
-	for c := end; ; {
-		row := s.columns[c].row
-		s.arcs[row][s.columns[c].arc].flow += units
-		if row == from {
-			break
-		}
-		c = s.back[row]
-		s.addFlow(row, c, -units)
+	for _, a := range s.gaining {
+		a.flow += units
+	}
+	for _, a := range s.losing {
+		a.flow -= units
 	}
 	s.supply[from] -= units
 	s.demand[end] -= units
-}
-
-func (s *solver) flowBetween(row, column int) int {
-	for _, a := range s.arcs[row] {
-		if a.column == column {
-			return a.flow
-		}
-	}
-	return 0
-}
-
-func (s *solver) addFlow(row, column, units int) {
-	for k := range s.arcs[row] {
-		if s.arcs[row][k].column == column {
-			s.arcs[row][k].flow += units
-			return
-		}
-	}
 }
 
 // solveBest solves one component as a transport between pools. It reports
@@ -458,35 +437,37 @@ func (m *matching) transportOf(component []int) (t *transport, rows, columns []i
 	arcs, units := 0, 0
 	for _, i := range component {
 		l := m.links[i]
-		expected, extracted := m.expected[l.expected], m.extracted[l.extracted]
-		if arcs += len(expected.pools) * len(extracted.pools); arcs > arcLimit {
+		expected, extracted := m.expected[l.expected].pools, m.extracted[l.extracted].pools
+		if arcs += len(expected) * len(extracted); arcs > arcLimit {
 			return nil, nil, nil, false
 		}
-		if _, known := firstRow[l.expected]; !known {
-			firstRow[l.expected] = len(rows)
-			for p, pool := range expected.pools {
-				rows = append(rows, p)
-				t.supply = append(t.supply, len(pool.members))
-			}
-			t.arcs = append(t.arcs, make([][]arc, len(expected.pools))...)
-			units += expected.size
-		}
-		if _, known := firstColumn[l.extracted]; !known {
-			firstColumn[l.extracted] = len(columns)
-			for p, pool := range extracted.pools {
-				columns = append(columns, p)
-				t.demand = append(t.demand, len(pool.members))
-			}
-			units += extracted.size
-		}
-		for p, from := range expected.pools {
-			row := firstRow[l.expected] + p
-			for q, to := range extracted.pools {
-				t.arcs[row] = append(t.arcs[row], arc{column: firstColumn[l.extracted] + q, gain: l.withTypes(from.typ, to.typ), link: i})
+		row := placePools(firstRow, l.expected, expected, &rows, &t.supply)
+		column := placePools(firstColumn, l.extracted, extracted, &columns, &t.demand)
+		t.arcs = append(t.arcs, make([][]arc, len(rows)-len(t.arcs))...)
+		for p, from := range expected {
+			for q, to := range extracted {
+				t.arcs[row+p] = append(t.arcs[row+p], arc{column: column + q, gain: l.withTypes(from.typ, to.typ), link: i})
 			}
 		}
 	}
+	for _, n := range slices.Concat(t.supply, t.demand) {
+		units += n
+	}
 	return t, rows, columns, units <= unitLimit
+}
+
+// placePools returns the first of the rows or columns that are the pools of a node,
+// and adds them, with their sizes, where the node is new.
+func placePools(known map[int]int, node int, pools []pool, places, sizes *[]int) int {
+	first, ok := known[node]
+	if !ok {
+		first = len(*places)
+		known[node] = first
+		for p, pool := range pools {
+			*places, *sizes = append(*places, p), append(*sizes, len(pool.members))
+		}
+	}
+	return first
 }
 
 // solveGreedily takes the best link first and pairs as much along it as there

@@ -1,6 +1,7 @@
 package scoring
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -64,16 +65,18 @@ func dropDiacritics(s string) string {
 
 // entity is one entity of a side, with what it is compared by.
 type entity struct {
-	index int // in the list as given
-	name  int
-	typ   int
-	names []int // name and aliases, sorted; nil for an empty name
+	index   int // in the list as given
+	name    int
+	typ     int
+	names   []int // name and aliases, sorted; nil for an empty name
+	partner int   // that it is matched with, of the other side; -1 for none
 }
 
 // statement is one relationship of a side, with what it is compared by.
 type statement struct {
-	index int // in the list as given
-	forms []form
+	index   int // in the list as given
+	forms   []form
+	partner int // that it is matched with, of the other side; -1 for none
 }
 
 // form is one wording of a statement.
@@ -86,8 +89,7 @@ func (f form) swapped() form { return form{f.target, f.typ, f.source} }
 // collapses them if asked to.
 func (c *call) prepareEntities(s *side, aliases bool) {
 	first := make(map[[2]int]int, len(s.entities))
-	kept := s.entities[:0]
-	empty := 0
+	kept, empty, collapse := s.entities[:0], 0, c.options.Dedupe == Exact
 	for _, e := range s.entities {
 		e.name, e.typ = c.names.ids[e.name], c.types.ids[e.typ]
 		if e.name == 0 {
@@ -100,14 +102,13 @@ func (c *call) prepareEntities(s *side, aliases bool) {
 		if !repeated {
 			first[key] = len(kept)
 		} else {
-			s.repeatedEntities = append(s.repeatedEntities, Duplicate{e.index, kept[of].index, c.options.Dedupe == Exact})
+			s.repeatedEntities = append(s.repeatedEntities, Duplicate{e.index, kept[of].index, collapse})
 		}
-		if repeated && c.options.Dedupe == Exact {
-			keeper := &kept[of]
-			keeper.names = sortedSet(append(keeper.names, e.names...))
-			continue
+		if repeated && collapse {
+			kept[of].names = sortedSet(append(kept[of].names, e.names...))
+		} else {
+			kept = append(kept, e)
 		}
-		kept = append(kept, e)
 	}
 	s.entities = kept
 	if empty > 0 {
@@ -149,56 +150,52 @@ func (c *call) prepareRelationships(s *side) {
 		c.warn("%s: %s an end that refers to no entity; it counts and never matches",
 			s.word, counted(dangling, "relationship has", "relationships have"))
 	}
-	first := c.sameFacts(s)
+	first, collapse := c.sameFacts(s), c.options.Dedupe == Exact
 	for i, of := range first {
-		if of != i {
-			s.repeatedFacts = append(s.repeatedFacts, Duplicate{i, of, c.options.Dedupe == Exact})
+		if of == i {
+			continue
+		}
+		s.repeatedFacts = append(s.repeatedFacts, Duplicate{i, of, collapse})
+		if collapse {
+			s.relationships[of].forms = append(s.relationships[of].forms, s.relationships[i].forms...)
 		}
 	}
-	if len(s.repeatedFacts) == 0 || c.options.Dedupe != Exact {
+	if !collapse {
 		return
-	}
-	for _, d := range s.repeatedFacts {
-		keeper := &s.relationships[d.Of]
-		keeper.forms = append(keeper.forms, s.relationships[d.Index].forms...)
 	}
 	kept := s.relationships[:0]
 	for i, r := range s.relationships {
 		if first[i] == i {
-			kept = append(kept, statement{r.index, sortedForms(r.forms)})
+			slices.SortFunc(r.forms, form.compare)
+			r.forms = slices.Compact(r.forms)
+			kept = append(kept, r)
 		}
 	}
 	s.relationships = kept
 }
 
-// relation is what the tables say of a type.
-type relation struct {
-	symmetric bool
-	inverses  []int // the inverses that occur, sorted
+// reversal is a type that says with swapped ends what another type says: an
+// inverse, or the type itself where it is symmetric.
+type reversal struct {
+	typ     int
+	inverse bool
 }
 
-// reversals returns the types that say with swapped ends what a type says:
-// itself if it is symmetric, and its inverses.
-func (c *call) reversals(typ int) []int {
-	r := c.relations[typ]
-	if r.symmetric {
-		return append(slices.Clip(r.inverses), typ)
-	}
-	return r.inverses
-}
-
-// relationsOf looks up every type that occurs.
-func (c *call) relationsOf() []relation {
-	all := make([]relation, len(c.types.texts))
+// reversalsOf looks up every type that occurs, the type itself first.
+func (c *call) reversalsOf() [][]reversal {
+	all := make([][]reversal, len(c.types.texts))
 	for typ, text := range c.types.texts {
-		r := relation{symmetric: c.symmetric[text]}
+		if c.symmetric[text] {
+			all[typ] = append(all[typ], reversal{typ, false})
+		}
 		for inverse := range c.inverse[text] {
 			if id, ok := slices.BinarySearch(c.types.texts, inverse); ok {
-				r.inverses = append(r.inverses, id)
+				all[typ] = append(all[typ], reversal{id, true})
 			}
 		}
-		slices.Sort(r.inverses)
-		all[typ] = r
+		slices.SortFunc(all[typ], func(a, b reversal) int {
+			return cmp.Or(falseFirst(a.inverse, b.inverse), cmp.Compare(a.typ, b.typ))
+		})
 	}
 	return all
 }
@@ -208,33 +205,19 @@ func sortedSet(ids []int) []int {
 	return slices.Compact(ids)
 }
 
-func sortedForms(forms []form) []form {
-	slices.SortFunc(forms, form.compare)
-	return slices.Compact(forms)
-}
-
 // maxTokens is how many words a name may have to be read with initials; a
 // longer one is no person's name, and comparing it is quadratic in the words.
 const maxTokens = 32
 
-// tokensOf returns the words of a name without their dots, or nil where the
+// tokensOf returns the words of a name without their dots, or none where the
 // initials rule does not apply: fewer than two words, or more than maxTokens.
 func (n *names) tokensOf(id int) []string {
 	p := n.profile(id)
-	if p.tokens != nil || len(p.runes) == 0 {
-		return p.tokens
-	}
-	p.tokens = []string{}
-	for word := range strings.FieldsSeq(n.texts[id]) {
-		if word = strings.ReplaceAll(word, ".", ""); word != "" {
-			p.tokens = append(p.tokens, word)
+	if p.tokens == nil {
+		p.tokens = strings.Fields(strings.ReplaceAll(n.texts[id], ".", ""))
+		if len(p.tokens) < 2 || len(p.tokens) > maxTokens {
+			p.tokens = []string{}
 		}
-		if len(p.tokens) > maxTokens {
-			break
-		}
-	}
-	if len(p.tokens) < 2 || len(p.tokens) > maxTokens {
-		p.tokens = []string{}
 	}
 	return p.tokens
 }
@@ -278,14 +261,20 @@ func isLetter(word string) bool {
 	return size == len(word) && unicode.IsLetter(r)
 }
 
+// initialsAgree reports whether two names are one by their initials, where these
+// count.
+func (c *call) initialsAgree(a, b int) bool {
+	return c.options.Initials && sameByInitials(c.names.tokensOf(a), c.names.tokensOf(b))
+}
+
 // byLastToken groups names by their last word, for the initials rule.
-func (m *matcher) byLastToken(b []key) map[string][]int {
-	if !m.initials {
+func (c *call) byLastToken(b []key) map[string][]int {
+	if !c.options.Initials {
 		return nil
 	}
 	groups := map[string][]int{}
 	for _, k := range b {
-		if tokens := m.names.tokensOf(k.name); len(tokens) > 0 {
+		if tokens := c.names.tokensOf(k.name); len(tokens) > 0 {
 			last := tokens[len(tokens)-1]
 			groups[last] = append(groups[last], k.name)
 		}
@@ -295,43 +284,40 @@ func (m *matcher) byLastToken(b []key) map[string][]int {
 
 // compareInitials finds the names with the same last word that are one with a
 // name by their initials.
-func (m *matcher) compareInitials(name int, byLast map[string][]int, left *budget) {
+func (c *call) compareInitials(name int, byLast map[string][]int, left *budget) {
 	if len(byLast) == 0 {
 		return
 	}
-	tokens := m.names.tokensOf(name)
+	tokens := c.names.tokensOf(name)
 	if len(tokens) == 0 {
 		return
 	}
 	for _, other := range byLast[tokens[len(tokens)-1]] {
-		if !left.spend(20 + len(tokens)*len(m.names.tokensOf(other))) {
+		if !left.spend(20 + len(tokens)*len(c.names.tokensOf(other))) {
 			return
 		}
-		if other == name || m.digitsDiffer(name, other) || !sameByInitials(tokens, m.names.tokensOf(other)) {
+		if other == name || c.digitsDiffer(name, other) || !sameByInitials(tokens, c.names.tokensOf(other)) {
 			continue
 		}
 		if left.spend(edgeCost) {
-			m.room = append(m.room, similarTo{other, m.withInitials(name, other, left)})
+			c.similarNames = append(c.similarNames, similarTo{other, c.withInitials(name, other, left)})
 		}
 	}
 }
 
 // withInitials returns the similarity of two names that are one by their
 // initials: 0.9, or the plain similarity where that is higher.
-func (m *matcher) withInitials(a, b int, left *budget) similarity {
-	p, q := m.names.profile(a), m.names.profile(b)
-	longer := max(len(p.runes), len(q.runes))
-	// (m-d)/m > 9/10  ⇔  d < m/10
-	limit := (longer - 1) / 10
+func (c *call) withInitials(a, b int, left *budget) similarity {
+	limit := moreThan(byInitials).maxDistance(c.longer(a, b))
 	if !left.covers(limit) {
 		return byInitials
 	}
-	d, work := m.editor.distance(p.runes, q.runes, limit)
-	left.spend(editCost * work)
-	if d < 0 {
+	s, ok := c.within(a, b, limit, left)
+	if !ok {
 		return byInitials
 	}
-	return similarity{num: longer - d, den: longer, initials: d > m.threshold.maxDistance(longer)}
+	s.initials = !c.threshold.exceeded(s)
+	return s
 }
 
 // endNames knows which names an end of an expected relationship stands for:
@@ -392,44 +378,42 @@ const (
 	InverseFuzzyMatch MatchType = "inverse-fuzzy"
 )
 
-// matchTypeOf names a match, and says how far back it stands in preference.
-func matchTypeOf(inverse, equal bool) (MatchType, int) {
-	switch {
-	case equal && !inverse:
-		return ExactMatch, 0
-	case equal:
-		return InverseMatch, 1
-	case !inverse:
-		return FuzzyMatch, 2
-	}
-	return InverseFuzzyMatch, 3
-}
+// matchTypes has them by rank.
+var matchTypes = [...]MatchType{ExactMatch, InverseMatch, FuzzyMatch, InverseFuzzyMatch}
 
 // statementMatch is how an expected statement can be matched with an extracted one.
 type statementMatch struct {
-	kind           MatchType
-	rank           int
-	source, target similarity // of the ends of the expected statement
+	rank int // of matchTypes
+	ends
 }
 
+// ends are the similarities of the ends of two statements.
+type ends struct{ source, target similarity }
+
+// ppm is the sum of both in millionths.
+func (e ends) ppm() int64 { return e.source.ppm() + e.target.ppm() }
+
+// equal reports whether both ends are.
+func (e ends) equal() bool { return e.source == equalNames && e.target == equalNames }
+
+// isExact reports whether the match is an ExactMatch.
+func (w statementMatch) isExact() bool { return w.rank == 0 }
+
 func (w statementMatch) betterThan(v statementMatch) bool {
-	if w.rank != v.rank {
-		return w.rank < v.rank
-	}
-	return w.source.ppm()+w.target.ppm() > v.source.ppm()+v.target.ppm()
+	return w.rank < v.rank || w.rank == v.rank && w.ppm() > v.ppm()
 }
 
 // gain orders assignments: most exact, most exact or inverse, most pairs,
 // most similar ends, most of the same type.
 func (w statementMatch) gain() gain {
-	g := gain{1, w.source.ppm() + w.target.ppm(), 0}
-	if w.rank < 2 {
+	g := gain{1, w.ppm(), 0}
+	if w.equal() {
 		g[0] += field
 	}
-	if w.kind == ExactMatch {
+	if w.isExact() {
 		g[0] += field * field
 	}
-	if w.kind == ExactMatch || w.kind == FuzzyMatch {
+	if matchTypes[w.rank] == ExactMatch || matchTypes[w.rank] == FuzzyMatch {
 		g[2] = 1
 	}
 	return g

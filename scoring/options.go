@@ -2,13 +2,11 @@ package scoring
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"math/big"
 	"math/bits"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -88,6 +86,12 @@ func optionsError(err error) error { return cli.Usage("scoring options: %w", err
 
 // Validate returns nil, or an error of exit code 64 with every problem at once.
 func (o Options) Validate() error {
+	_, err := o.check()
+	return err
+}
+
+// check is Validate, and returns the threshold.
+func (o Options) check() (threshold, error) {
 	var problems []error
 	add := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
 	if !slices.Contains([]Normalisation{"", NFKCCaseFold, Lower, None}, o.Normalise) {
@@ -96,28 +100,29 @@ func (o Options) Validate() error {
 	if !slices.Contains([]Dedupe{"", KeepAll, Exact}, o.Dedupe) {
 		add("dedupe %q: choose %s or %s", shorten(string(o.Dedupe)), KeepAll, Exact)
 	}
-	if _, err := parseThreshold(o.Threshold); err != nil {
-		problems = append(problems, err)
-	}
+	t, err := parseThreshold(o.Threshold)
+	problems = append(problems, err)
+	isEmpty := func(typ string) bool { return textutil.FoldType(typ) == "" }
 	for _, pair := range o.Inverse {
-		if textutil.FoldType(pair[0]) == "" || textutil.FoldType(pair[1]) == "" {
+		if slices.ContainsFunc(pair[:], isEmpty) {
 			add("inverse: the pair %q has an empty type", pair)
 		}
 	}
 	for i, symmetric := range o.Symmetric {
-		if textutil.FoldType(symmetric) == "" {
+		if isEmpty(symmetric) {
 			add("symmetric[%d]: the type is empty", i)
 		}
 	}
 	for _, alias := range slices.Sorted(maps.Keys(o.TypeAliases)) {
-		if textutil.FoldType(alias) == "" || textutil.FoldType(o.TypeAliases[alias]) == "" {
+		if isEmpty(alias) || isEmpty(o.TypeAliases[alias]) {
 			add("type_aliases: the entry %q: %q has an empty type", alias, o.TypeAliases[alias])
 		}
 	}
-	if len(problems) > 0 {
-		return optionsError(errors.Join(problems...))
+	if err := errors.Join(problems...); err != nil {
+		return threshold{}, optionsError(err)
 	}
-	return nil
+	t.inclusive = o.ThresholdInclusive
+	return t, nil
 }
 
 // MarshalJSON writes the options in one canonical form: every option is
@@ -125,45 +130,19 @@ func (o Options) Validate() error {
 // sorted, and called by their name where they are a known one. Options that
 // mean the same give the same bytes, and ParseOptions reads them back.
 func (o Options) MarshalJSON() ([]byte, error) {
-	if err := o.Validate(); err != nil {
-		return nil, err
-	}
-	t, err := parseThreshold(o.Threshold)
+	t, err := o.check()
 	if err != nil {
 		return nil, err
 	}
-	aliases := oneTypeOf(o.TypeAliases)
-	maps.DeleteFunc(aliases, func(alias, to string) bool { return alias == to })
-	return json.Marshal(struct {
-		Normalise          Normalisation     `json:"normalise"`
-		Threshold          string            `json:"threshold"`
-		ThresholdInclusive bool              `json:"threshold_inclusive"`
-		FoldDiacritics     bool              `json:"fold_diacritics"`
-		FuzzyEntities      bool              `json:"fuzzy_entities"`
-		FuzzyRelationships bool              `json:"fuzzy_relationships"`
-		Initials           bool              `json:"initials"`
-		DigitsEqual        bool              `json:"digits_equal"`
-		Inverse            any               `json:"inverse"`
-		Symmetric          any               `json:"symmetric"`
-		TypeAliases        map[string]string `json:"type_aliases"`
-		Dedupe             Dedupe            `json:"dedupe"`
-	}{
-		cmp.Or(o.Normalise, NFKCCaseFold), t.String(), o.ThresholdInclusive, o.FoldDiacritics,
-		o.FuzzyEntities, o.FuzzyRelationships, o.Initials, o.DigitsEqual,
-		tableName(canonicalPairs(o.Inverse), func(v Vocabulary) [][2]string { return canonicalPairs(v.Inverse) }),
-		tableName(canonicalTypes(o.Symmetric), func(v Vocabulary) []string { return canonicalTypes(v.Symmetric) }),
-		aliases, cmp.Or(o.Dedupe, KeepAll),
-	})
-}
-
-// tableName returns the name of the vocabulary that has this table, or the table.
-func tableName[T any](table T, of func(Vocabulary) T) any {
-	for _, name := range []string{Specification, Extended} {
-		if v, _ := vocabularyByName(name); reflect.DeepEqual(table, of(v)) {
-			return name
-		}
+	o.Normalise, o.Dedupe, o.Threshold = cmp.Or(o.Normalise, NFKCCaseFold), cmp.Or(o.Dedupe, KeepAll), t.text
+	o.Inverse, o.Symmetric, o.TypeAliases = canonicalPairs(o.Inverse), canonicalTypes(o.Symmetric), oneTypeOf(o.TypeAliases)
+	maps.DeleteFunc(o.TypeAliases, func(alias, to string) bool { return alias == to })
+	w := textutil.JSONWriter{B: []byte{'{'}}
+	for _, option := range o.list() {
+		w.Value(option.name, named(option.value))
 	}
-	return table
+	w.Close()
+	return w.B, w.Err
 }
 
 // maxDecimals is how many decimals a threshold may have; with them every
@@ -173,44 +152,36 @@ const maxDecimals = 18
 // threshold is a decimal fraction, kept as integers: floating point decides
 // equality wrongly for many thresholds and lengths.
 type threshold struct {
+	text      string // the shortest
 	num, den  uint64
 	inclusive bool
 }
 
 // parseThreshold reads the decimal text of a number from 0 to 1.
 func parseThreshold(text string) (threshold, error) {
-	wrong := fmt.Errorf("threshold %q: expected a number from 0 to 1 with at most %d decimals, such as 0.85", shorten(text), maxDecimals)
+	wrong := fmt.Errorf("threshold %q: expected a number from 0 to 1 with at most %d decimals, such as 0.85",
+		shorten(text), maxDecimals)
 	mantissa, exponent, _ := strings.Cut(strings.ToLower(strings.TrimSpace(text)), "e")
 	shift, err := strconv.Atoi(cmp.Or(exponent, "0"))
-	if err != nil || shift < -maxDecimals || shift > maxDecimals || len(mantissa) > 100 || strings.Trim(mantissa, "0123456789.") != "" {
+	if err != nil || max(shift, -shift) > maxDecimals || len(mantissa) > 100 || strings.Trim(mantissa, "0123456789.") != "" {
 		return threshold{}, wrong // before it is computed: 1e-999999999 is long
 	}
 	value, ok := new(big.Rat).SetString(mantissa + "e" + strconv.Itoa(shift))
 	if !ok || value.Cmp(big.NewRat(1, 1)) > 0 {
 		return threshold{}, wrong
 	}
-	t := threshold{den: 1}
-	for range maxDecimals + 1 {
-		if scaled := new(big.Rat).Mul(value, new(big.Rat).SetUint64(t.den)); scaled.IsInt() {
-			t.num = scaled.Num().Uint64()
-			return t, nil
-		}
-		t.den *= 10
+	decimals, _ := value.FloatPrec()
+	if decimals > maxDecimals {
+		return threshold{}, wrong
 	}
-	return threshold{}, wrong
+	return threshold{text: value.FloatString(decimals), num: value.Num().Uint64(), den: value.Denom().Uint64()}, nil
 }
 
 // String returns the shortest decimal text of the threshold.
-func (t threshold) String() string {
-	if t.num == t.den {
-		return "1"
-	}
-	if t.num == 0 {
-		return "0"
-	}
-	decimals := len(strconv.FormatUint(t.den, 10)) - 1
-	return "0." + fmt.Sprintf("%0*d", decimals, t.num)
-}
+func (t threshold) String() string { return t.text }
+
+// moreThan is the threshold that only higher similarities exceed.
+func moreThan(s similarity) threshold { return threshold{num: uint64(s.num), den: uint64(s.den)} }
 
 // maxDistance returns the largest edit distance d at which two names, the
 // longer of which has m code points, are similar enough: (m-d)/m > threshold,
@@ -226,14 +197,11 @@ func (t threshold) maxDistance(m int) int {
 	return int(quotient)
 }
 
+// exceeded reports whether a similarity of edits is enough.
+func (t threshold) exceeded(s similarity) bool { return s.den-s.num <= t.maxDistance(s.den) }
+
 // shorten cuts text that goes into a message.
-func shorten(s string) string {
-	const most = 40
-	if r := []rune(s); len(r) > most {
-		return string(r[:most]) + "…"
-	}
-	return s
-}
+func shorten(s string) string { return textutil.Cut(s, 40) }
 
 // The allowances of one call, in steps of very roughly one nanosecond. They
 // are counted, not timed, and spent in an order that depends on content only,
@@ -304,20 +272,11 @@ type Vocabulary struct {
 func SpecificationVocabulary() Vocabulary {
 	return Vocabulary{
 		Inverse: [][2]string{
-			{"parent_of", "child_of"},
-			{"employs", "employed_by"},
-			{"contains", "contained_in"},
-			{"owns", "owned_by"},
-			{"manages", "managed_by"},
-			{"created", "created_by"},
-			{"supervises", "supervised_by"},
-			{"leads", "led_by"},
-			{"member_of", "has_member"},
-			{"located_in", "contains_location"},
-			{"lived_in", "was_residence_of"},
-			{"born_in", "birthplace_of"},
-			{"died_in", "deathplace_of"},
-			{"originated_from", "origin_of"},
+			{"parent_of", "child_of"}, {"employs", "employed_by"}, {"contains", "contained_in"},
+			{"owns", "owned_by"}, {"manages", "managed_by"}, {"created", "created_by"},
+			{"supervises", "supervised_by"}, {"leads", "led_by"}, {"member_of", "has_member"},
+			{"located_in", "contains_location"}, {"lived_in", "was_residence_of"},
+			{"born_in", "birthplace_of"}, {"died_in", "deathplace_of"}, {"originated_from", "origin_of"},
 		},
 		Symmetric: []string{
 			"married_to", "sibling_of", "related_to", "colleague_of", "friend_of",
@@ -330,25 +289,16 @@ func SpecificationVocabulary() Vocabulary {
 // that existing systems use beside them.
 func ExtendedVocabulary() Vocabulary {
 	v := SpecificationVocabulary()
-	v.Inverse = append(v.Inverse,
-		[2]string{"belongs_to", "has"},
-		[2]string{"precedes", "follows"},
-		[2]string{"causes", "caused_by"},
-		[2]string{"lives_in", "inhabited_by"},
-	)
+	v.Inverse = append(v.Inverse, [][2]string{
+		{"belongs_to", "has"}, {"precedes", "follows"}, {"causes", "caused_by"}, {"lives_in", "inhabited_by"},
+	}...)
 	v.Symmetric = append(v.Symmetric, "similar_to", "linked_to")
 	return v
 }
 
-// vocabularyByName returns a table by its name in the options.
-func vocabularyByName(name string) (Vocabulary, bool) {
-	switch name {
-	case Specification:
-		return SpecificationVocabulary(), true
-	case Extended:
-		return ExtendedVocabulary(), true
-	}
-	return Vocabulary{}, false
+// vocabularies returns the tables by their names in the options.
+func vocabularies() map[string]Vocabulary {
+	return map[string]Vocabulary{Specification: SpecificationVocabulary(), Extended: ExtendedVocabulary()}
 }
 
 // canonicalPairs spells every pair in normal form, the smaller type first,

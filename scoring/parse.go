@@ -2,14 +2,17 @@ package scoring
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
 )
 
@@ -34,24 +37,17 @@ func ParseOptions(raw []byte, base Options) (Options, error) {
 		return Options{}, optionsError(errors.New("there is text after the JSON object"))
 	}
 	o := base.clone()
-	readers := o.readers()
+	options := o.list()
 	var problems []error
 	for _, key := range slices.Sorted(maps.Keys(values)) {
-		read, known := readers[key]
-		if !known {
-			names := slices.Sorted(maps.Keys(readers))
-			hint := textutil.Hint(key, names)
-			if hint == "" {
-				hint = "; there are: " + strings.Join(names, ", ")
+		at := slices.IndexFunc(options, func(option option) bool { return option.name == key })
+		switch {
+		case at < 0:
+			problems = append(problems, unknownOption(key, options))
+		case string(values[key]) != "null":
+			if err := options[at].read(values[key]); err != nil {
+				problems = append(problems, fmt.Errorf("%s: %w", key, err))
 			}
-			problems = append(problems, fmt.Errorf("unknown option %q%s", shorten(key), hint))
-			continue
-		}
-		if string(values[key]) == "null" {
-			continue
-		}
-		if err := read(values[key]); err != nil {
-			problems = append(problems, fmt.Errorf("%s: %w", key, err))
 		}
 	}
 	if len(problems) > 0 {
@@ -70,120 +66,141 @@ func (o Options) clone() Options {
 	return o
 }
 
-// readers says how the value of each option is read into o.
-func (o *Options) readers() map[string]func(json.RawMessage) error {
-	return map[string]func(json.RawMessage) error{
-		"normalise":           read(&o.Normalise, "a string"),
-		"threshold":           readDecimal(&o.Threshold),
-		"threshold_inclusive": read(&o.ThresholdInclusive, "true or false"),
-		"fold_diacritics":     read(&o.FoldDiacritics, "true or false"),
-		"fuzzy_entities":      read(&o.FuzzyEntities, "true or false"),
-		"fuzzy_relationships": read(&o.FuzzyRelationships, "true or false"),
-		"initials":            read(&o.Initials, "true or false"),
-		"digits_equal":        read(&o.DigitsEqual, "true or false"),
-		"inverse":             readInverse(&o.Inverse),
-		"symmetric":           readSymmetric(&o.Symmetric),
-		"type_aliases":        read(&o.TypeAliases, `an object such as {"PER": "Person"}`),
-		"dedupe":              read(&o.Dedupe, "a string"),
+// option is one of Options in JSON.
+type option struct {
+	name     string
+	value    any    // where it is kept
+	expected string // what is written for it
+}
+
+// list returns every option in the order in which they are written.
+func (o *Options) list() []option {
+	return []option{
+		{"normalise", &o.Normalise, "a string"},
+		{"threshold", (*decimal)(&o.Threshold), "a number"},
+		{"threshold_inclusive", &o.ThresholdInclusive, "true or false"},
+		{"fold_diacritics", &o.FoldDiacritics, "true or false"},
+		{"fuzzy_entities", &o.FuzzyEntities, "true or false"},
+		{"fuzzy_relationships", &o.FuzzyRelationships, "true or false"},
+		{"initials", &o.Initials, "true or false"},
+		{"digits_equal", &o.DigitsEqual, "true or false"},
+		{"inverse", (*inverseTable)(&o.Inverse), `a list of pairs such as [["parent_of","child_of"]], or an object`},
+		{"symmetric", (*symmetricTable)(&o.Symmetric), `a list of types such as ["married_to"]`},
+		{"type_aliases", &o.TypeAliases, `an object such as {"PER": "Person"}`},
+		{"dedupe", &o.Dedupe, "a string"},
 	}
 }
 
-// read reads what Unmarshal makes of a value.
-func read[T any](to *T, expected string) func(json.RawMessage) error {
-	return func(raw json.RawMessage) error {
-		var value T
-		if json.Unmarshal(raw, &value) != nil {
-			return errors.New("expected " + expected)
-		}
-		*to = value
-		return nil
-	}
+func unknownOption(key string, options []option) error {
+	names := cli.Each(options, func(o option) string { return o.name })
+	slices.Sort(names)
+	hint := cmp.Or(textutil.Hint(key, names), "; there are: "+strings.Join(names, ", "))
+	return fmt.Errorf("unknown option %q%s", shorten(key), hint)
 }
 
-func readDecimal(to *string) func(json.RawMessage) error {
-	return func(raw json.RawMessage) error {
-		text := string(raw)
-		if raw[0] == '"' && json.Unmarshal(raw, &text) != nil || raw[0] == '{' || raw[0] == '[' {
-			return errors.New("expected a number")
-		}
-		*to = text
-		return nil
+// read replaces the option; nothing of a table that was there stays.
+func (o option) read(raw json.RawMessage) error {
+	reflect.ValueOf(o.value).Elem().SetZero()
+	err := json.Unmarshal(raw, o.value)
+	if _, mistyped := errors.AsType[*json.UnmarshalTypeError](err); mistyped {
+		return errors.New("expected " + o.expected)
 	}
+	return err
 }
 
-func readInverse(to *[][2]string) func(json.RawMessage) error {
-	return func(raw json.RawMessage) error {
-		if v, ok, err := readVocabularyName(raw); ok || err != nil {
-			*to = v.Inverse
+// decimal is a number as it is written, or the text of one.
+type decimal string
+
+// UnmarshalJSON keeps whatever is written; Options.check judges it.
+func (d *decimal) UnmarshalJSON(raw []byte) error {
+	*d = decimal(raw)
+	if raw[0] == '"' {
+		return json.Unmarshal(raw, (*string)(d))
+	}
+	return nil
+}
+
+// inverseTable is Vocabulary.Inverse in JSON.
+type inverseTable [][2]string
+
+// UnmarshalJSON reads the name of a table, a list of pairs, or an object from a
+// type to its inverse or inverses.
+func (t *inverseTable) UnmarshalJSON(raw []byte) error {
+	var lists [][]string
+	switch raw[0] {
+	case '"':
+		v, err := vocabularyOf(raw)
+		*t = v.Inverse
+		return err
+	case '{':
+		var object map[string]oneOrMore
+		if err := json.Unmarshal(raw, &object); err != nil {
 			return err
 		}
-		var lists [][]string
-		if json.Unmarshal(raw, &lists) != nil {
-			table, err := readTable(raw)
-			if err != nil {
-				return errors.New(`expected a list of pairs such as [["parent_of","child_of"]], or an object`)
+		for _, typ := range slices.Sorted(maps.Keys(object)) {
+			for _, inverse := range object[typ] {
+				lists = append(lists, []string{typ, inverse})
 			}
-			lists = table
 		}
-		*to = [][2]string{}
-		for i, pair := range lists {
-			if len(pair) != 2 {
-				return fmt.Errorf("entry %d names %d types, a pair names 2", i, len(pair))
-			}
-			*to = append(*to, [2]string(pair))
-		}
-		return nil
-	}
-}
-
-func readSymmetric(to *[]string) func(json.RawMessage) error {
-	return func(raw json.RawMessage) error {
-		if v, ok, err := readVocabularyName(raw); ok || err != nil {
-			*to = v.Symmetric
+	default:
+		if err := json.Unmarshal(raw, &lists); err != nil {
 			return err
 		}
-		list := []string{}
-		if json.Unmarshal(raw, &list) != nil {
-			return errors.New(`expected a list of types such as ["married_to"]`)
-		}
-		*to = list
-		return nil
 	}
+	*t = inverseTable{}
+	for i, pair := range lists {
+		if len(pair) != 2 {
+			return fmt.Errorf("entry %d names %d types, a pair names 2", i, len(pair))
+		}
+		*t = append(*t, [2]string(pair))
+	}
+	return nil
 }
 
-// readVocabularyName reads a string as the name of a table; ok is false where
-// the value is not a string.
-func readVocabularyName(raw json.RawMessage) (Vocabulary, bool, error) {
+// symmetricTable is Vocabulary.Symmetric in JSON.
+type symmetricTable []string
+
+// UnmarshalJSON reads the name of a table or a list of types.
+func (t *symmetricTable) UnmarshalJSON(raw []byte) error {
+	if raw[0] != '"' {
+		return json.Unmarshal(raw, (*[]string)(t))
+	}
+	v, err := vocabularyOf(raw)
+	*t = v.Symmetric
+	return err
+}
+
+// vocabularyOf returns the vocabulary of that name.
+func vocabularyOf(raw []byte) (Vocabulary, error) {
 	var name string
-	if json.Unmarshal(raw, &name) != nil {
-		return Vocabulary{}, false, nil
+	err := json.Unmarshal(raw, &name)
+	v, known := vocabularies()[name]
+	if err == nil && !known {
+		err = fmt.Errorf("there is no table %q; choose %s or %s, or write a list", shorten(name), Specification, Extended)
 	}
-	v, ok := vocabularyByName(name)
-	if !ok {
-		return v, false, fmt.Errorf("there is no table %q; choose %s or %s, or write a list", shorten(name), Specification, Extended)
-	}
-	return v, true, nil
+	return v, err
 }
 
-// readTable reads an object from a string to one string or a list of them, as
-// pairs sorted by key.
-func readTable(raw json.RawMessage) ([][]string, error) {
-	var table map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &table); err != nil {
-		return nil, err
-	}
-	var pairs [][]string
-	for _, key := range slices.Sorted(maps.Keys(table)) {
-		var one string
-		many := []string{}
-		if json.Unmarshal(table[key], &one) == nil {
-			many = append(many, one)
-		} else if err := json.Unmarshal(table[key], &many); err != nil {
-			return nil, err
-		}
-		for _, value := range many {
-			pairs = append(pairs, []string{key, value})
+// named returns the name of the vocabulary that has this table, or the value as it
+// is.
+func named(value any) any {
+	for name, v := range vocabularies() {
+		inverse, symmetric := canonicalPairs(v.Inverse), canonicalTypes(v.Symmetric)
+		if reflect.DeepEqual(value, (*inverseTable)(&inverse)) || reflect.DeepEqual(value, (*symmetricTable)(&symmetric)) {
+			return name
 		}
 	}
-	return pairs, nil
+	return value
+}
+
+// oneOrMore is a type, or a list of them.
+type oneOrMore []string
+
+// UnmarshalJSON reads what is no list as the only type of one.
+func (l *oneOrMore) UnmarshalJSON(raw []byte) error {
+	if raw[0] == '[' {
+		return json.Unmarshal(raw, (*[]string)(l))
+	}
+	*l = oneOrMore{""}
+	return json.Unmarshal(raw, &(*l)[0])
 }

@@ -4,134 +4,104 @@ import (
 	"cmp"
 	"slices"
 
-	"extraction-experiment/extraction"
+	"extraction-experiment/outcome"
 )
 
 // relationMatching links and matches the relationships of both sides.
 type relationMatching struct {
 	matching
-	c              *call
-	expectedForms  [][]form // by node
-	extractedForms [][]form
-	byForm         map[form]int     // extracted node of a form
-	ends           []bool           // by name, whether it stands at the end of an extracted one
-	similar        [][]similarTo    // by name of expected ends, such names
-	reach          [][]similarTo    // by expected end, equal names included
-	room           []similarTo      // for the next of reach
-	last           []int            // by extracted node, its latest link + 1
-	found          []statementMatch // by the detail of a link
-	search         budget
+	c       *call
+	byForm  map[form]int  // extracted node of a form
+	ends    []bool        // by name, whether it stands at the end of an extracted one
+	similar [][]similarTo // by name of expected ends, such names
+	reach   [][]similarTo // by expected end, equal names included
+	room    []similarTo   // for the next of reach
+	last    []int         // by extracted node, its latest link + 1
+	search  budget
 }
 
 func (c *call) matchRelationships() *relationMatching {
 	m := &relationMatching{c: c, ends: make([]bool, len(c.names.texts)), search: budget{searchAllowance}}
-	m.expected, m.expectedForms = c.statementNodes(&c.expected)
-	m.extracted, m.extractedForms = c.statementNodes(&c.extracted)
+	m.expected, m.extracted = c.expected.statementNodes(), c.extracted.statementNodes()
 	m.byForm = make(map[form]int, len(m.extracted))
 	m.last = make([]int, len(m.extracted))
 	m.similar = make([][]similarTo, len(c.names.texts))
 	m.room = make([]similarTo, 0, 2*len(m.expected)) // not nil, and so are its parts
 	m.links = make([]link, 0, len(m.expected)+len(m.extracted))
-	m.found = make([]statementMatch, 0, cap(m.links))
-	for x, forms := range m.extractedForms {
-		for _, f := range forms {
+	for x, n := range m.extracted {
+		for _, f := range c.extracted.relationships[n.first].forms {
 			m.byForm[f] = x
 			m.ends[f.source], m.ends[f.target] = true, true
 		}
 	}
-	m.findExact()
+	m.reach = make([][]similarTo, len(c.names.texts))
+	for e := range m.expected { // most of a good extraction, and needs no search
+		m.findMatches(e, true)
+	}
 	m.findOthers()
-	if m.search.exhausted() {
-		c.warn("relationships: too many names or too long ones to compare all of them; some similar ends were not matched")
-	}
-	m.sortLinks(func(a, b link) int { return 0 })
-	m.solve(&budget{assignAllowance})
-	if m.degraded > 0 {
-		c.warn("relationships: %s too many similar statements for the best assignment; its best pairs were taken first",
-			counted(m.degraded, "group of statements has", "groups of statements have"))
-	}
+	m.sortLinks()
+	c.assign(&m.matching, "relationships", &m.search)
 	return m
 }
 
-// statementNodes groups the statements of a side that can match by what they
-// say, in the order of their forms.
-func (c *call) statementNodes(s *side) ([]node, [][]form) {
+// statementNodes groups the statements of a side that can match by what they say.
+func (s *side) statementNodes() []node {
 	order := make([]int, 0, len(s.relationships))
 	for i, r := range s.relationships {
 		if first := r.forms[0]; first.source != 0 && first.target != 0 && first.typ != 0 {
 			order = append(order, i)
 		}
 	}
-	slices.SortFunc(order, func(i, j int) int {
-		if d := slices.CompareFunc(s.relationships[i].forms, s.relationships[j].forms, form.compare); d != 0 {
-			return d
-		}
-		a, b := &s.given.Relationships[s.relationships[i].index], &s.given.Relationships[s.relationships[j].index]
-		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Type, b.Type), cmp.Compare(a.Target, b.Target), cmp.Compare(i, j))
-	})
-	nodes := nodesOf(order, func(i, j int) bool { return slices.Equal(s.relationships[i].forms, s.relationships[j].forms) },
+	return nodesOf(order, s.compareStatements,
+		func(i, j int) bool { return slices.Equal(s.relationships[i].forms, s.relationships[j].forms) },
 		func(int) int { return 0 })
-	forms := make([][]form, len(nodes))
-	for i, n := range nodes {
-		forms[i] = s.relationships[n.pools[0].members[0]].forms
-	}
-	return nodes, forms
-}
-
-// findExact finds the exact matches; equal statements make up most of a good
-// extraction, and need no search.
-func (m *relationMatching) findExact() {
-	m.reach = make([][]similarTo, len(m.c.names.texts))
-	for e := range m.expected {
-		m.findMatches(e, true, nil)
-	}
 }
 
 // findOthers finds the other matches, for the statements that exact ones do not
 // use up.
 func (m *relationMatching) findOthers() {
-	closedExpected, closedExtracted := closed(m.expected, m.extracted, m.links)
+	m.closeNodes()
 	if m.c.options.FuzzyRelationships {
-		m.joinEnds(closedExpected, closedExtracted)
+		m.joinEnds()
 	}
 	clear(m.reach)
-	exact := m.links // in the order of the expected statements
+	exact, next := m.links, 0 // in the order of the expected statements
 	for e := range m.expected {
-		for ; len(exact) > 0 && exact[0].expected == e; exact = exact[1:] {
-			m.last[exact[0].extracted] = exact[0].detail + 1
+		for ; next < len(exact) && exact[next].expected == e; next++ {
+			m.last[exact[next].extracted] = next + 1
 		}
-		if !closedExpected[e] {
-			m.findMatches(e, false, closedExtracted)
+		if !m.expected[e].closed {
+			m.findMatches(e, false)
 		}
 	}
 }
 
 // joinEnds finds the similar names among the ends of open statements.
-func (m *relationMatching) joinEnds(closedExpected, closedExtracted []bool) {
+func (m *relationMatching) joinEnds() {
 	var ours, theirs []int
-	for e, forms := range m.expectedForms {
-		if closedExpected[e] {
+	for _, n := range m.expected {
+		if n.closed {
 			continue
 		}
-		for _, f := range forms {
+		for _, f := range m.c.expected.relationships[n.first].forms {
 			ours = append(append(ours, m.c.endNames.names(f.source)...), m.c.endNames.names(f.target)...)
 		}
 	}
-	for x, forms := range m.extractedForms {
-		if closedExtracted[x] {
+	for _, n := range m.extracted {
+		if n.closed {
 			continue
 		}
-		for _, f := range forms {
+		for _, f := range m.c.extracted.relationships[n.first].forms {
 			theirs = append(theirs, f.source, f.target)
 		}
 	}
-	m.similar = m.c.matcher.join(sortedSet(ours), sortedSet(theirs), &m.search)
+	m.similar = m.c.similarAmong(sortedSet(ours), sortedSet(theirs), &m.search)
 }
 
 // findMatches notes the best match from one expected statement to each extracted
 // one.
-func (m *relationMatching) findMatches(e int, exactOnly bool, closedExtracted []bool) {
-	for _, f := range m.expectedForms[e] {
+func (m *relationMatching) findMatches(e int, exactOnly bool) {
+	for _, f := range m.c.expected.relationships[m.expected[e].first].forms {
 		// The same words are found whatever the budget.
 		if x, ok := m.byForm[f]; ok && exactOnly {
 			m.note(e, x, similarTo{f.source, equalNames}, similarTo{f.target, equalNames}, false)
@@ -147,45 +117,42 @@ func (m *relationMatching) findMatches(e int, exactOnly bool, closedExtracted []
 					if swapped {
 						wanted = wanted.swapped()
 					}
-					x, ok := m.byForm[wanted]
-					if !ok || closedExtracted != nil && closedExtracted[x] {
-						continue
+					if x, ok := m.byForm[wanted]; ok && !m.extracted[x].closed {
+						m.note(e, x, s, t, inverse)
 					}
-					m.note(e, x, s, t, inverse)
 				}
 			}
 		}
 		try(f.typ, false, false)
-		relation := m.c.relations[f.typ]
-		if relation.symmetric {
-			try(f.typ, true, false)
-		}
-		if exactOnly {
-			continue
-		}
-		for _, typ := range relation.inverses {
-			try(typ, true, true)
+		for _, r := range m.c.reversals[f.typ] {
+			if !exactOnly || !r.inverse {
+				try(r.typ, true, r.inverse)
+			}
 		}
 	}
 }
 
 func (m *relationMatching) note(e, x int, s, t similarTo, inverse bool) {
-	w := statementMatch{source: s.similarity, target: t.similarity}
-	w.kind, w.rank = matchTypeOf(inverse, s.similarity == equalNames && t.similarity == equalNames)
+	w := statementMatch{ends: ends{s.similarity, t.similarity}}
+	if inverse {
+		w.rank = 1
+	}
+	if !w.equal() {
+		w.rank += 2
+	}
 	at := m.last[x] - 1
 	known := at >= 0 && m.links[at].expected == e
 	switch {
-	case known && !w.betterThan(m.found[at]):
+	case known && !w.betterThan(m.links[at].match):
 		return
 	case known:
-	case !m.search.spend(edgeCost) && w.kind != ExactMatch:
+	case !m.search.spend(edgeCost) && !w.isExact():
 		return
 	default:
 		at = len(m.links)
-		m.links, m.found, m.last[x] = append(m.links, link{}), append(m.found, w), at+1
+		m.links, m.last[x] = append(m.links, link{}), at+1
 	}
-	m.links[at] = link{expected: e, extracted: x, exact: w.kind == ExactMatch, gain: w.gain(), detail: at}
-	m.found[at] = w
+	m.links[at] = link{e, x, w.isExact(), w.gain(), w}
 }
 
 // reachable returns the names at extracted ends that an expected end may be
@@ -219,56 +186,41 @@ func (c *call) scoreRelationships(r *Result) *RelationshipCounts {
 	m := c.matchRelationships()
 	expected, extracted := c.expected.relationships, c.extracted.relationships
 	counts := &RelationshipCounts{Expected: int64(len(expected)), Extracted: int64(len(extracted))}
+	ways := [...]*int64{&counts.Exact, &counts.Inverse, &counts.Fuzzy, &counts.InverseFuzzy}
 	r.Relationships = make([]RelationshipMatch, 0, len(m.pairs))
-	groups := c.newGroups("relationship_type")
-	partners := newPartners(len(expected), len(extracted))
-	slices.SortFunc(m.pairs, comparePairings)
+	groups := make([]outcome.Group, len(c.types.texts)) // by type
 	for _, p := range m.pairs {
-		w := m.found[m.links[p.link].detail]
-		counts.add(w.kind)
-		partners.pair(p)
+		w := m.links[p.link].match
+		counts.Correct++
+		*ways[w.rank]++
+		expected[p.expected].partner, extracted[p.extracted].partner = p.extracted, p.expected
 		r.Relationships = append(r.Relationships, c.relationshipMatch(p, w))
 	}
 	for _, e := range expected {
-		groups.at(e.forms[0].typ).Expected++
+		groups[e.forms[0].typ].Expected++
 	}
-	for i, x := range extracted {
+	for _, x := range extracted {
 		// What matched by an inverse type stands in the group of that type.
 		typ := x.forms[0].typ
-		if e := partners.ofExtracted[i]; e >= 0 {
-			typ = expected[e].forms[0].typ
-			groups.at(typ).Matched++
+		if x.partner >= 0 {
+			typ = expected[x.partner].forms[0].typ
+			groups[typ].Matched++
 		}
-		groups.at(typ).Extracted++
+		groups[typ].Extracted++
 	}
-	r.Groups = append(r.Groups, groups.list()...)
-	r.MissedRelationships = c.relationshipMisses(m, &c.expected, &c.extracted, partners.ofExpected, partners.ofExtracted)
-	r.SpuriousRelationships = c.relationshipMisses(m, &c.extracted, &c.expected, partners.ofExtracted, partners.ofExpected)
+	r.addGroups("relationship_type", groups, c.types.texts)
+	r.MissedRelationships = c.relationshipMisses(m, &c.expected, &c.extracted)
+	r.SpuriousRelationships = c.relationshipMisses(m, &c.extracted, &c.expected)
 	return counts
 }
 
-func (n *RelationshipCounts) add(kind MatchType) {
-	n.Correct++
-	switch kind {
-	case ExactMatch:
-		n.Exact++
-	case InverseMatch:
-		n.Inverse++
-	case FuzzyMatch:
-		n.Fuzzy++
-	case InverseFuzzyMatch:
-		n.InverseFuzzy++
-	}
-}
-
 func (c *call) relationshipMatch(p pairing, w statementMatch) RelationshipMatch {
-	e, x := c.expected.relationships[p.expected], c.extracted.relationships[p.extracted]
 	return RelationshipMatch{
-		Expected:         statementOf(c.expected.given.Relationships[e.index]),
-		Extracted:        statementOf(c.extracted.given.Relationships[x.index]),
-		ExpectedIndex:    e.index,
-		ExtractedIndex:   x.index,
-		MatchType:        w.kind,
+		Expected:         c.expected.statement(p.expected),
+		Extracted:        c.extracted.statement(p.extracted),
+		ExpectedIndex:    c.expected.relationships[p.expected].index,
+		ExtractedIndex:   c.extracted.relationships[p.extracted].index,
+		MatchType:        matchTypes[w.rank],
 		SourceSimilarity: w.source.value(),
 		TargetSimilarity: w.target.value(),
 		SourceRatio:      w.source.ratio(),
@@ -276,33 +228,37 @@ func (c *call) relationshipMatch(p pairing, w statementMatch) RelationshipMatch 
 	}
 }
 
-// statementOf shows a relationship as it was given; an end that refers to
-// nothing shows the reference.
-func statementOf(r extraction.Relationship) Statement {
-	return Statement{
-		Source: cmp.Or(r.Source, r.SourceRef),
-		Type:   r.Type,
-		Target: cmp.Or(r.Target, r.TargetRef),
+// statement shows a relationship as it was given; an end that refers to nothing
+// shows the reference.
+func (s *side) statement(i int) Statement {
+	r := &s.given.Relationships[s.relationships[i].index]
+	return Statement{Source: cmp.Or(r.Source, r.SourceRef), Type: r.Type, Target: cmp.Or(r.Target, r.TargetRef)}
+}
+
+// compareStatements orders statements by what they say, then by how.
+func (s *side) compareStatements(i, j int) int {
+	if d := slices.CompareFunc(s.relationships[i].forms, s.relationships[j].forms, form.compare); d != 0 {
+		return d
 	}
+	a, b := s.statement(i), s.statement(j)
+	return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Type, b.Type), cmp.Compare(a.Target, b.Target))
 }
 
 // relationshipMisses explains the relationships of one side that have no
 // partner.
-func (c *call) relationshipMisses(m *relationMatching, here, there *side, partner, theirPartner []int) []RelationshipMiss {
-	missed := unmatched(partner)
+func (c *call) relationshipMisses(m *relationMatching, here, there *side) []RelationshipMiss {
+	partner := func(i int) int { return here.relationships[i].partner }
+	missed := unmatched(len(here.relationships), partner, here.compareStatements)
 	if len(missed) == 0 || !c.explains {
 		return nil
 	}
-	search := newStatementSearch(c, m, here, there, theirPartner)
-	slices.SortStableFunc(missed, func(i, j int) int {
-		return here.relationships[i].forms[0].compare(here.relationships[j].forms[0])
-	})
+	search := newStatementSearch(c, m, here, there)
 	left := budget{nearestAllowance}
 	var misses []RelationshipMiss
 	for _, i := range missed {
 		r := here.relationships[i]
 		given := here.given.Relationships[r.index]
-		miss := RelationshipMiss{Index: r.index, Statement: statementOf(given)}
+		miss := RelationshipMiss{Index: r.index, Statement: here.statement(i)}
 		f := r.forms[0]
 		switch {
 		case given.Dangling():
@@ -332,22 +288,15 @@ func (f form) compare(g form) int {
 type statementSearch struct {
 	c           *call
 	here, there *side
-	partner     []int // of there
 	byEnd       index // members of there, by the names of their ends
 	similar     index // names that are similar enough, both ways
 	seen        []int // by member of there, the last miss that it was compared with + 1
 }
 
-func newStatementSearch(c *call, m *relationMatching, here, there *side, partner []int) *statementSearch {
+func newStatementSearch(c *call, m *relationMatching, here, there *side) *statementSearch {
 	var ends, similar [][2]int
 	for i, r := range there.relationships {
-		f := r.forms[0]
-		if f.source != 0 {
-			ends = append(ends, [2]int{f.source, i})
-		}
-		if f.target != 0 && f.target != f.source {
-			ends = append(ends, [2]int{f.target, i})
-		}
+		ends = append(ends, [2]int{r.forms[0].source, i}, [2]int{r.forms[0].target, i})
 	}
 	for name, list := range m.similar {
 		for _, other := range list {
@@ -355,38 +304,32 @@ func newStatementSearch(c *call, m *relationMatching, here, there *side, partner
 		}
 	}
 	n := len(c.names.texts)
-	return &statementSearch{c, here, there, partner, newIndex(n, ends), newIndex(n, similar), make([]int, len(there.relationships))}
+	return &statementSearch{c, here, there, newIndex(n, ends), newIndex(n, similar), make([]int, len(there.relationships))}
 }
 
 // candidate is how near a statement of the other side comes.
 type candidate struct {
-	member         int
-	reason         Reason
-	rank           int // of the reason, the nearest first
-	free           bool
-	source, target similarity
-	form           form
-	given          Statement
+	member int
+	reason Reason
+	rank   int // of the reason, the nearest first; unrelated for none
+	ends
 }
 
-func (a candidate) nearerThan(b candidate) bool {
+// unrelated is the rank of what does not come near.
+const unrelated = 5
+
+func (s *statementSearch) isNearer(a, b candidate) bool {
 	if a.rank != b.rank {
 		return a.rank < b.rank
 	}
-	x, y := a.source.ppm()+a.target.ppm(), b.source.ppm()+b.target.ppm()
-	if x != y {
-		return x > y
-	}
-	if a.free != b.free {
-		return a.free
-	}
-	return cmp.Or(a.form.compare(b.form), cmp.Compare(a.given.Source, b.given.Source),
-		cmp.Compare(a.given.Type, b.given.Type), cmp.Compare(a.given.Target, b.given.Target)) < 0
+	taken := func(c candidate) bool { return s.there.relationships[c.member].partner >= 0 }
+	return cmp.Or(cmp.Compare(b.ppm(), a.ppm()), falseFirst(taken(a), taken(b)),
+		s.there.compareStatements(a.member, b.member)) < 0
 }
 
 // explain writes the reason and the nearest statement into a miss.
 func (s *statementSearch) explain(miss *RelationshipMiss, f form, left *budget) {
-	best := candidate{member: -1, reason: ReasonNothingSimilar}
+	best := candidate{reason: ReasonNothingSimilar, rank: unrelated}
 	related := s.related(f)
 	left.spend(len(related))
 	for _, name := range related {
@@ -399,26 +342,26 @@ func (s *statementSearch) explain(miss *RelationshipMiss, f form, left *budget) 
 				continue
 			}
 			s.seen[i] = miss.Index + 1
-			if c, ok := s.judge(f, i, left); ok && (best.member < 0 || c.nearerThan(best)) {
+			if c := s.judge(f, i, left); c.rank < unrelated && s.isNearer(c, best) {
 				best = c
 			}
 		}
 	}
 	miss.Reason = best.reason
-	if best.member < 0 {
+	if best.rank == unrelated {
 		return
 	}
 	other := s.there.relationships[best.member]
 	miss.Nearest = &NearestRelationship{
-		Index: other.index, Statement: statementOf(s.there.given.Relationships[other.index]),
+		Index: other.index, Statement: s.there.statement(best.member),
 		SourceSimilarity: best.source.value(), TargetSimilarity: best.target.value(),
 	}
-	taker := s.partner[best.member]
-	if taker < 0 {
+	if other.partner < 0 {
 		return
 	}
-	miss.Nearest.TakenBy = &s.here.relationships[taker].index
-	if best.reason == ReasonTaken && s.here.relationships[taker].forms[0] == f {
+	taker := &s.here.relationships[other.partner]
+	miss.Nearest.TakenBy = &taker.index
+	if best.reason == ReasonTaken && taker.forms[0] == f {
 		miss.Reason = ReasonDuplicate
 	}
 }
@@ -435,78 +378,60 @@ func (s *statementSearch) related(f form) []int {
 }
 
 // judge says how near statement i of the other side comes to a form.
-func (s *statementSearch) judge(f form, i int, left *budget) (candidate, bool) {
+func (s *statementSearch) judge(f form, i int, left *budget) candidate {
 	g := s.there.relationships[i].forms[0]
 	sameType := f.typ == g.typ
-	relation := s.c.relations[f.typ]
-	symmetric := sameType && relation.symmetric
-	inverse := slices.Contains(relation.inverses, g.typ)
-	straight := candidate{source: s.ends(f.source, g.source, left), target: s.ends(f.target, g.target, left)}
-	crossed := candidate{source: s.ends(f.source, g.target, left), target: s.ends(f.target, g.source, left)}
-	consider := func(c *candidate, right bool) {
-		c.member, c.form, c.free = i, g, s.partner[i] < 0
-		c.given = statementOf(s.there.given.Relationships[s.there.relationships[i].index])
-		switch agree, both := s.holds(c.source)+s.holds(c.target), 2; {
-		case agree == both && right:
-			c.reason, c.rank = s.whyNot(*c), 1
-		case agree == both && (sameType || inverse):
+	reverse := slices.ContainsFunc(s.c.reversals[f.typ], func(r reversal) bool { return r.typ == g.typ })
+	consider := func(g form, right bool) candidate {
+		both := ends{s.end(f.source, g.source, left), s.end(f.target, g.target, left)}
+		c := candidate{i, ReasonNothingSimilar, unrelated, both}
+		switch source, target := s.holds(c.source), s.holds(c.target); {
+		case source && target && right:
+			c.reason, c.rank = s.whyNot(c), 1
+		case source && target && (sameType || reverse):
 			c.reason, c.rank = ReasonWrongDirection, 2
-		case agree == both:
+		case source && target:
 			c.reason, c.rank = ReasonWrongType, 3
-		case agree == 1 && right:
+		case (source || target) && right:
 			c.reason, c.rank = ReasonWrongEnd, 4
-		default:
-			c.member = -1
 		}
+		return c
 	}
-	consider(&straight, sameType)
-	consider(&crossed, symmetric || inverse)
-	switch {
-	case straight.member < 0:
-		return crossed, crossed.member >= 0
-	case crossed.member < 0 || straight.rank < crossed.rank ||
-		straight.rank == crossed.rank && straight.source.ppm()+straight.target.ppm() >= crossed.source.ppm()+crossed.target.ppm():
-		return straight, true
+	straight := consider(g, sameType)
+	if crossed := consider(g.swapped(), reverse); s.isNearer(crossed, straight) {
+		return crossed
 	}
-	return crossed, true
+	return straight
 }
 
 // whyNot says why a statement that could match did not.
 func (s *statementSearch) whyNot(c candidate) Reason {
-	if !s.c.options.FuzzyRelationships && (c.source != equalNames || c.target != equalNames) {
+	if !s.c.options.FuzzyRelationships && !c.equal() {
 		return ReasonFuzzyOff
 	}
 	return ReasonTaken
 }
 
-// holds is 1 where two ends are similar enough to be one.
-func (s *statementSearch) holds(e similarity) int {
-	if e == equalNames || e.initials || e.den > 0 && e.den-e.num <= s.c.threshold.maxDistance(e.den) {
-		return 1
-	}
-	return 0
+// holds reports whether two ends are similar enough to be one.
+func (s *statementSearch) holds(e similarity) bool {
+	return e == equalNames || e.initials || s.c.threshold.exceeded(e)
 }
 
-// ends returns the similarity of an end to an end of the other side, 0 where
+// end returns the similarity of an end to an end of the other side, 0 where
 // it is less than a third. Aliases make ends equal and are not compared
 // otherwise.
-func (s *statementSearch) ends(a, b int, left *budget) similarity {
+func (s *statementSearch) end(a, b int, left *budget) similarity {
 	if _, alias := slices.BinarySearch(s.c.endNames.names(a), b); alias {
 		return equalNames
 	}
-	m := &s.c.matcher
-	if b == 0 || m.digitsDiffer(a, b) {
+	if b == 0 || s.c.digitsDiffer(a, b) {
 		return similarity{den: 1}
 	}
-	if s.c.options.Initials && sameByInitials(m.names.tokensOf(a), m.names.tokensOf(b)) {
+	if s.c.initialsAgree(a, b) {
 		return byInitials
 	}
-	p, q := m.names.profile(a), m.names.profile(b)
-	longer := max(len(p.runes), len(q.runes))
-	d, work := m.editor.distance(p.runes, q.runes, min(longer-(longer+leastNear-1)/leastNear, nearestEdits))
-	left.spend(editCost * work)
-	if d < 0 {
-		return similarity{den: 1}
+	if similar, ok := s.c.within(a, b, nearEdits(s.c.longer(a, b)), left); ok {
+		return similar
 	}
-	return similarity{num: longer - d, den: longer}
+	return similarity{den: 1}
 }

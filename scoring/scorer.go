@@ -23,12 +23,13 @@
 //	result := scorer.Score(expected, extracted)
 //	for _, s := range result.Scores { fmt.Println(s.Name, s.Comment) }
 //
-// Work on hostile input is bounded by fixed allowances (see limits.go). When
+// Work on hostile input is bounded by fixed allowances (see options.go). When
 // one runs out, the matching is still one-to-one, still independent of the
 // order of the lists, and Result.Warnings says what was not looked at.
 package scoring
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -56,14 +57,10 @@ type Scorer struct {
 
 // New returns a scorer, or an error of exit code 64 with everything that is wrong.
 func New(o Options) (*Scorer, error) {
-	if err := o.Validate(); err != nil {
+	t, err := o.check()
+	if err != nil {
 		return nil, err
 	}
-	t, err := parseThreshold(o.Threshold)
-	if err != nil {
-		return nil, optionsError(err)
-	}
-	t.inclusive = o.ThresholdInclusive
 	s := &Scorer{options: o.clone(), catalog: Catalog(), threshold: t, oneType: oneTypeOf(o.TypeAliases)}
 	s.symmetric = map[string]bool{}
 	for _, name := range o.Symmetric {
@@ -98,24 +95,15 @@ func (s *Scorer) typeText(raw string) string {
 // oneTypeOf says for each type of an alias table which type stands for it: of
 // those connected, one that is nobody's alias, and the first of several.
 func oneTypeOf(aliases map[string]string) map[string]string {
-	isAlias := map[string]bool{}
-	at := map[string]int{}
+	isAlias := map[string]bool{} // every type of the table, and whether it is one
 	for alias, to := range aliases {
-		if textutil.FoldType(alias) != textutil.FoldType(to) {
-			isAlias[textutil.FoldType(alias)] = true
-		}
-		at[textutil.FoldType(alias)], at[textutil.FoldType(to)] = 0, 0
+		from, to := textutil.FoldType(alias), textutil.FoldType(to)
+		isAlias[from], isAlias[to] = isAlias[from] || from != to, isAlias[to]
 	}
-	texts := slices.Sorted(maps.Keys(at))
-	slices.SortStableFunc(texts, func(a, b string) int {
-		switch {
-		case isAlias[a] == isAlias[b]:
-			return 0
-		case isAlias[a]:
-			return 1
-		}
-		return -1
+	texts := slices.SortedFunc(maps.Keys(isAlias), func(a, b string) int {
+		return cmp.Or(falseFirst(isAlias[a], isAlias[b]), cmp.Compare(a, b))
 	})
+	at := map[string]int{}
 	for i, text := range texts {
 		at[text] = i
 	}
@@ -128,6 +116,17 @@ func oneTypeOf(aliases map[string]string) map[string]string {
 		one[text] = texts[set.find(i)]
 	}
 	return one
+}
+
+// falseFirst orders truth values.
+func falseFirst(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
 }
 
 // Score compares what was extracted with what was expected.
@@ -183,41 +182,39 @@ func (c *call) scoresOf(n Counts) []outcome.Score {
 	scores, values := make([]outcome.Score, 0, len(c.catalog)), make([]float64, len(c.catalog))
 	counts, typed := n.Map(), c.typed()
 	for i, d := range c.catalog {
-		if d.Name == ItemPerfect {
-			scores = append(scores, itemPerfect(n, scores))
+		s := outcome.Score{Name: d.Name, Boolean: d.Boolean, Reason: n.undefined(d, typed)}
+		if s.Reason != "" {
+			scores = append(scores, s)
 			continue
 		}
-		if reason := n.undefined(d, typed); reason != "" {
-			scores = append(scores, outcome.Score{Name: d.Name, Reason: reason})
-			continue
+		if d.Family == ItemFamily {
+			judgeItem(&s, scores)
+		} else {
+			s.Ratio, s.Comment = d.ratio(counts)
+			if s.Vacuous = n.vacuous(d.Family); s.Vacuous {
+				s.Comment = "nothing expected, nothing extracted"
+			}
+			if c.explains {
+				s.Counts = d.countsOf(counts)
+			}
 		}
-		s := d.score(counts)
-		if c.explains {
-			s.Counts = d.countsOf(counts)
-		}
-		s.Vacuous = n.vacuous(d.Family) && d.Name != TypeAccuracy
 		s.Value = &values[i]
-		*s.Value = quotient(s.Ratio.Num, s.Ratio.Den)
-		if s.Vacuous {
-			*s.Value = 1
-			s.Comment = "nothing expected, nothing extracted"
+		switch {
+		case s.Ratio.Den > 0:
+			values[i] = float64(s.Ratio.Num) / float64(s.Ratio.Den)
+		case s.Vacuous:
+			values[i] = 1
 		}
 		scores = append(scores, s)
 	}
 	return scores
 }
 
-// quotient is num/den, and 0 where den is 0: one side is empty, the other not.
-func quotient(num, den int64) float64 {
-	if den == 0 {
-		return 0
-	}
-	return float64(num) / float64(den)
-}
-
 // undefined returns why a score has no value, or "".
 func (c Counts) undefined(d Definition, typed bool) string {
 	switch {
+	case d.Family == ItemFamily && c.Entities == nil && c.Relationships == nil:
+		return NothingAnnotated
 	case d.Family == RelationshipFamily && c.Relationships == nil:
 		return RelationshipsNotAnnotated
 	case d.Family == EntityFamily && c.Entities == nil:
@@ -240,29 +237,19 @@ func (c Counts) vacuous(f Family) bool {
 	return c.Relationships.Expected+c.Relationships.Extracted == 0
 }
 
-// itemPerfect judges the item from the scores before it.
-func itemPerfect(c Counts, scores []outcome.Score) outcome.Score {
-	s := outcome.Score{Name: ItemPerfect, Boolean: true}
-	if c.Entities == nil && c.Relationships == nil {
-		s.Reason = NothingAnnotated
-		return s
-	}
-	value := 1.0
-	s.Comment, s.Vacuous = "everything is right", true
+// judgeItem says whether anything is wrong by the scores before.
+func judgeItem(s *outcome.Score, before []outcome.Score) {
+	s.Ratio, s.Comment, s.Vacuous = &outcome.Ratio{Num: 1, Den: 1}, "everything is right", true
 	for _, name := range []string{EntityF1, RelationshipF1, TypeAccuracy} {
-		part, _ := outcome.Lookup(scores, name)
+		part, _ := outcome.Lookup(before, name)
 		if part.Value == nil {
 			continue
 		}
 		s.Vacuous = s.Vacuous && part.Vacuous
-		if part.Ratio.Num != part.Ratio.Den && value == 1 {
-			value = 0
-			s.Comment = fmt.Sprintf("%s is %d/%d", name, part.Ratio.Num, part.Ratio.Den)
+		if part.Ratio.Num != part.Ratio.Den && s.Ratio.Num == 1 {
+			s.Ratio.Num, s.Comment = 0, fmt.Sprintf("%s is %d/%d", name, part.Ratio.Num, part.Ratio.Den)
 		}
 	}
-	s.Value = &value
-	s.Ratio = &outcome.Ratio{Num: int64(value), Den: 1}
-	return s
 }
 
 // Undelivered returns the scores of an item that failed: those that its
@@ -273,20 +260,19 @@ func (s *Scorer) Undelivered(expected extraction.Extraction) []outcome.Score {
 	typed := slices.ContainsFunc(expected.Entities, func(e extraction.Entity) bool {
 		return s.typeText(e.Type) != "" && s.options.spell(e.Name) != ""
 	})
+	var counts Counts
+	if expected.Entities != nil {
+		counts.Entities = &EntityCounts{Expected: int64(len(expected.Entities))}
+		if typed {
+			counts.Entities.TypeJudged = 1 // if it were matched
+		}
+	}
+	if expected.Relationships != nil {
+		counts.Relationships = &RelationshipCounts{}
+	}
 	var scores []outcome.Score
 	for _, d := range s.catalog {
-		defined := expected.Entities != nil
-		switch {
-		case d.Name == TypeAccuracy:
-			defined = typed
-		case d.typed() && len(expected.Entities) > 0:
-			defined = typed
-		case d.Family == RelationshipFamily:
-			defined = expected.Relationships != nil
-		case d.Family == ItemFamily:
-			defined = expected.Entities != nil || expected.Relationships != nil
-		}
-		if defined {
+		if counts.undefined(d, typed) == "" {
 			scores = append(scores, outcome.Score{Name: d.Name, Boolean: d.Boolean, Reason: ItemFailed})
 		}
 	}
@@ -448,13 +434,15 @@ type call struct {
 	explains  bool
 	names     *names
 	types     *dictionary
-	relations []relation // by type
-	matcher   matcher
+	reversals [][]reversal // by type
+	editor    editor
 	expected  side
 	extracted side
 	endNames  endNames
 	nearest   budget
 	warnings  []string
+
+	similarNames []similarTo // room for those that similarAmong finds
 }
 
 // side is one of the two extractions, prepared.
@@ -472,10 +460,6 @@ func newCall(s *Scorer, expected, extracted extraction.Extraction, explains bool
 	names.places = make(map[string]int, len(expected.Entities)+len(extracted.Entities))
 	c := &call{
 		Scorer: s, explains: explains, names: names, types: newDictionary(s.typeText),
-		matcher: matcher{
-			names: names, threshold: s.threshold,
-			initials: s.options.Initials, digitsEqual: s.options.DigitsEqual,
-		},
 		expected:  side{word: "expected", given: expected},
 		extracted: side{word: "extracted", given: extracted},
 		nearest:   budget{nearestAllowance},
@@ -485,7 +469,7 @@ func newCall(s *Scorer, expected, extracted extraction.Extraction, explains bool
 	c.names.close()
 	c.types.close()
 	names.numbers = newDisjointSet(len(names.texts)).parent
-	c.relations = c.relationsOf()
+	c.reversals = c.reversalsOf()
 	c.prepareEntities(&c.expected, true)
 	c.prepareEntities(&c.extracted, false)
 	c.endNames = newEndNames(names, c.expected.entities)
@@ -499,7 +483,7 @@ func newCall(s *Scorer, expected, extracted extraction.Extraction, explains bool
 func (c *call) collect(s *side, aliases bool) {
 	s.entities = make([]entity, len(s.given.Entities))
 	for i, given := range s.given.Entities {
-		s.entities[i] = entity{index: i, name: c.names.add(given.Name), typ: c.types.add(given.Type)}
+		s.entities[i] = entity{index: i, name: c.names.add(given.Name), typ: c.types.add(given.Type), partner: -1}
 		if aliases {
 			for _, alias := range given.Aliases {
 				c.names.add(alias)
@@ -510,7 +494,7 @@ func (c *call) collect(s *side, aliases bool) {
 	forms := make([]form, len(s.given.Relationships))
 	for i, r := range s.given.Relationships {
 		forms[i] = form{c.names.add(r.Source), c.types.add(r.Type), c.names.add(r.Target)}
-		s.relationships[i] = statement{i, forms[i : i+1 : i+1]}
+		s.relationships[i] = statement{i, forms[i : i+1 : i+1], -1}
 	}
 }
 

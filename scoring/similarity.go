@@ -24,24 +24,7 @@ func (s similarity) ppm() int64 { return int64(s.num) * 1_000_000 / int64(s.den)
 // needs no initials.
 func compareBest(s, t similarity) int {
 	d := cmp.Compare(int64(t.num)*int64(s.den), int64(s.num)*int64(t.den))
-	switch {
-	case d != 0 || s.initials == t.initials:
-		return d
-	case t.initials:
-		return -1
-	}
-	return 1
-}
-
-// matcher finds names that are similar enough. It is not safe for concurrent
-// use.
-type matcher struct {
-	names       *names
-	threshold   threshold
-	initials    bool
-	digitsEqual bool
-	editor      editor
-	room        []similarTo // for the next names that are found
+	return cmp.Or(d, falseFirst(s.initials, t.initials))
 }
 
 // similarTo is one name that is similar to another, but not equal.
@@ -59,10 +42,10 @@ type key struct {
 }
 
 // keysOf returns the keys of names, from the shortest name to the longest.
-func (m *matcher) keysOf(list []int) []key {
+func (c *call) keysOf(list []int) []key {
 	keys := make([]key, 0, len(list))
 	for _, name := range list {
-		p := m.names.profile(name)
+		p := c.names.profile(name)
 		keys = append(keys, key{p.letters, len(p.runes), name})
 	}
 	slices.SortFunc(keys, func(p, q key) int {
@@ -71,32 +54,32 @@ func (m *matcher) keysOf(list []int) []key {
 	return keys
 }
 
-// join returns, by the numbers of all names, for each name of a the names of b
+// similarAmong returns, by the numbers of all names, for each name of a the names of b
 // that are similar enough, in the order of their numbers. Equal names are left out.
 // The lists hold until the next call.
 //
 // Names are taken from the shortest to the longest, and only names whose
 // length allows a match are looked at. If the budget runs out, what was found
 // until then is returned.
-func (m *matcher) join(a, b []int, left *budget) [][]similarTo {
-	found := make([][]similarTo, len(m.names.texts))
-	m.room = m.room[:0]
-	ours, theirs := m.keysOf(a), m.keysOf(b)
-	byLast := m.byLastToken(theirs)
+func (c *call) similarAmong(a, b []int, left *budget) [][]similarTo {
+	found := make([][]similarTo, len(c.names.texts))
+	c.similarNames = c.similarNames[:0]
+	ours, theirs := c.keysOf(a), c.keysOf(b)
+	byLast := c.byLastToken(theirs)
 	from, to := 0, 0
 	for _, k := range ours {
-		for from < len(theirs) && theirs[from].length < k.length-m.threshold.maxDistance(k.length) {
+		for from < len(theirs) && theirs[from].length < k.length-c.threshold.maxDistance(k.length) {
 			from++
 		}
-		for to < len(theirs) && theirs[to].length-max(0, m.threshold.maxDistance(theirs[to].length)) <= k.length {
+		for to < len(theirs) && theirs[to].length-max(0, c.threshold.maxDistance(theirs[to].length)) <= k.length {
 			to++
 		}
-		start := len(m.room)
+		start := len(c.similarNames)
 		if from < to {
-			m.compare(k, theirs[from:to], left)
+			c.compareEdits(k, theirs[from:to], left)
 		}
-		m.compareInitials(k.name, byLast, left)
-		found[k.name] = bestOfEach(m.room[start:])
+		c.compareInitials(k.name, byLast, left)
+		found[k.name] = bestOfEach(c.similarNames[start:])
 		if left.exhausted() {
 			break
 		}
@@ -104,9 +87,9 @@ func (m *matcher) join(a, b []int, left *budget) [][]similarTo {
 	return found
 }
 
-// compare finds the names among others, sorted by length, that are similar to
+// compareEdits finds the names among others, sorted by length, that are similar to
 // one by edit distance.
-func (m *matcher) compare(k key, others []key, left *budget) {
+func (c *call) compareEdits(k key, others []key, left *budget) {
 	if !left.spend(len(others)) {
 		return
 	}
@@ -115,13 +98,16 @@ func (m *matcher) compare(k key, others []key, left *budget) {
 		other := &others[i]
 		if other.length != length {
 			length = other.length
-			limit = m.threshold.maxDistance(max(length, k.length))
+			limit = c.threshold.maxDistance(max(length, k.length))
 		}
-		if leastEdits(k.letters, other.letters) > limit || other.name == k.name {
+		if leastEdits(k.letters, other.letters) > limit || other.name == k.name || c.digitsDiffer(k.name, other.name) {
 			continue
 		}
-		if s, ok := m.plain(k.name, other.name, limit, left); ok && left.spend(edgeCost) {
-			m.room = append(m.room, similarTo{other.name, s})
+		if !left.covers(limit) {
+			return
+		}
+		if s, ok := c.within(k.name, other.name, limit, left); ok && left.spend(edgeCost) {
+			c.similarNames = append(c.similarNames, similarTo{other.name, s})
 		}
 		if left.exhausted() {
 			return
@@ -129,30 +115,28 @@ func (m *matcher) compare(k key, others []key, left *budget) {
 	}
 }
 
-// plain returns the similarity of two different names by edit distance, if it
-// is within the limit.
-func (m *matcher) plain(a, b, limit int, left *budget) (similarity, bool) {
-	if m.digitsDiffer(a, b) || !left.covers(limit) {
-		return similarity{}, false
-	}
-	p, q := m.names.profile(a), m.names.profile(b)
-	d, work := m.editor.distance(p.runes, q.runes, limit)
+// within returns the similarity of two names by edit distance; false where that is
+// more than the limit.
+func (c *call) within(a, b, limit int, left *budget) (similarity, bool) {
+	d, work := c.editor.distance(c.names.profile(a).runes, c.names.profile(b).runes, limit)
 	left.spend(editCost * work)
-	longer := max(len(p.runes), len(q.runes))
+	longer := c.longer(a, b)
 	return similarity{num: longer - d, den: longer}, d >= 0
 }
 
-func (m *matcher) digitsDiffer(a, b int) bool {
-	return m.digitsEqual && m.names.digitsOf(a) != m.names.digitsOf(b)
+// longer returns the length of the longer name.
+func (c *call) longer(a, b int) int {
+	return max(len(c.names.profile(a).runes), len(c.names.profile(b).runes))
+}
+
+func (c *call) digitsDiffer(a, b int) bool {
+	return c.options.DigitsEqual && c.names.digitsOf(a) != c.names.digitsOf(b)
 }
 
 // bestOfEach sorts by name and keeps the highest similarity of each.
 func bestOfEach(list []similarTo) []similarTo {
 	slices.SortFunc(list, func(s, t similarTo) int {
-		if s.name != t.name {
-			return s.name - t.name
-		}
-		return compareBest(s.similarity, t.similarity)
+		return cmp.Or(s.name-t.name, compareBest(s.similarity, t.similarity))
 	})
 	return slices.CompactFunc(list, func(s, t similarTo) bool { return s.name == t.name })
 }

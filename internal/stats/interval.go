@@ -3,6 +3,7 @@ package stats
 import (
 	"math/rand/v2"
 	"slices"
+	"sort"
 
 	"gonum.org/v1/gonum/mathext"
 )
@@ -129,15 +130,7 @@ func TrialsNeeded(k int, rate, confidence float64) (n int, ok bool) {
 			return 0, false
 		}
 	}
-	low := k
-	for low+1 < high { // low is not enough, high is
-		if middle := low + (high-low)/2; enough(middle) {
-			high = middle
-		} else {
-			low = middle
-		}
-	}
-	return high, true
+	return sort.Search(high, func(n int) bool { return n > k && enough(n) }), true
 }
 
 func upperRate(k, n int, tail float64) float64 {

@@ -153,10 +153,15 @@ func (m Moments) SD() (sd float64, ok bool) {
 // scores near 1 may reach beyond 1; see ScoreInterval95. Undefined for n < 2, and
 // where all values are equal: nothing is known of their spread.
 func (m Moments) Interval95() (lo, hi float64, ok bool) {
+	e, ok := m.estimate()
+	return e.Lo, e.Hi, ok
+}
+
+// estimate is undefined as Interval95 is.
+func (m Moments) estimate() (e Estimate, ok bool) {
 	sd, _ := m.SD()
 	mean, _ := m.Mean()
-	e, ok := newEstimate(mean, sd/math.Sqrt(float64(m.n)), float64(m.n-1), m.largest())
-	return e.Lo, e.Hi, ok
+	return newEstimate(mean, sd/math.Sqrt(float64(m.n)), float64(m.n-1), m.largest())
 }
 
 // ScoreInterval95 returns the 95 % interval of the mean of scores, which lie from 0
@@ -238,26 +243,11 @@ func (s *Sum) Merge(t Sum) {
 // Value returns the float64 nearest to the exact sum, ties to even; 0 for an
 // empty sum.
 func (s Sum) Value() float64 {
-	n := len(s.partials)
-	if n == 0 {
-		return 0
+	if len(s.partials) == 1 {
+		return s.partials[0]
 	}
-	n--
-	high, low := s.partials[n], 0.0
-	for n > 0 && low == 0 { // as far down as nothing is rounded off
-		n--
-		x, p := high, s.partials[n]
-		high = x + p
-		low = p - (high - x)
-	}
-	// What was rounded off may be just half of the last place, and rounded to
-	// even: with more of its sign below, the other neighbour is the nearer one.
-	if n > 0 && low != 0 && (low < 0) == (s.partials[n-1] < 0) {
-		if up := high + 2*low; up-high == 2*low {
-			return up
-		}
-	}
-	return high
+	value, _ := s.rat().Float64()
+	return value
 }
 
 // grow carries x through the partials from small to large, leaving behind what
@@ -297,13 +287,9 @@ func Quantile(sorted []float64, p float64) (q float64, ok bool) {
 	if len(sorted) == 0 || !(p >= 0 && p <= 1) {
 		return 0, false
 	}
-	h := float64(len(sorted)-1) * p
-	below := math.Floor(h)
-	i := int(below)
-	if i == len(sorted)-1 {
-		return sorted[i], true
-	}
-	return sorted[i] + (h-below)*(sorted[i+1]-sorted[i]), true
+	i, part := math.Modf(float64(len(sorted)-1) * p)
+	least, next := sorted[int(i)], sorted[min(int(i)+1, len(sorted)-1)]
+	return least + part*(next-least), true
 }
 
 // studentQuantile returns the value that a Student-t variable of df degrees of

@@ -28,12 +28,10 @@ type Estimate struct {
 // 2024, "Adding Error Bars to Evals", arXiv 2411.00640, section 4.2.
 func PairedMean(differences []float64) (e Estimate, ok bool) {
 	m, finite := MomentsOf(differences)
-	sd, ok := m.SD()
-	if !ok || !finite {
+	if !finite {
 		return Estimate{}, false
 	}
-	mean, _ := m.Mean()
-	return newEstimate(mean, sd/math.Sqrt(float64(m.N())), float64(m.N()-1), m.largest())
+	return m.estimate()
 }
 
 // ClusteredMean estimates the same mean when differences of one cluster
@@ -74,7 +72,7 @@ func ClusteredMean(differences []float64, cluster []int) (e Estimate, ok bool) {
 	var squares, sizes, shares, shares2 Sum // exact, so that no order counts
 	for _, g := range groups {
 		// A square left out would narrow the interval.
-		if !squares.Add(g.sum.Value() * g.sum.Value() / (1 - g.n/n)) {
+		if off := g.sum.Value(); !squares.Add(off * off / (1 - g.n/n)) {
 			return Estimate{}, false
 		}
 		a := g.n * g.n / (n - g.n)
@@ -185,35 +183,24 @@ func extreme(sizes []float64, bound float64) int {
 		return 1 << len(sizes)
 	}
 	left, right := signedSums(sizes[:len(sizes)/2]), signedSums(sizes[len(sizes)/2:])
-	count, above, below := 0, len(right), len(right)
-	for _, a := range left { // the larger a, the smaller the b that count
-		// b ≥ bound − a, or b ≤ −bound − a; bound > 0 keeps them apart.
-		for above > 0 && right[above-1] >= bound-a {
-			above--
-		}
-		for below > 0 && right[below-1] > -bound-a {
-			below--
-		}
-		count += len(right) - above + below
+	slices.Sort(right)
+	count := 0
+	for _, a := range left {
+		// With all signs turned, as many sums are at most -bound as are at least bound.
+		first, _ := slices.BinarySearch(right, bound-a)
+		count += 2 * (len(right) - first)
 	}
 	return count
 }
 
-// signedSums returns Σ ±size for every combination of signs, in rising order:
-// each size makes two rising lists of one, which are merged.
+// signedSums returns Σ ±size for every combination of signs.
 func signedSums(sizes []float64) []float64 {
-	sums, next := make([]float64, 1, 1<<len(sizes)), make([]float64, 0, 1<<len(sizes))
+	sums := make([]float64, 1, 1<<len(sizes))
 	for _, size := range sizes {
-		next = next[:0]
-		minus := 0
-		for _, s := range sums {
-			for minus < len(sums) && sums[minus]-size <= s+size {
-				next = append(next, sums[minus]-size)
-				minus++
-			}
-			next = append(next, s+size)
+		for i, s := range sums {
+			sums[i] = s - size
+			sums = append(sums, s+size)
 		}
-		sums, next = next, sums
 	}
 	return sums
 }
@@ -286,34 +273,20 @@ func McNemar(gained, lost int) (p float64, ok bool) {
 // Source: Zou and Donner 2008, "Construction of confidence limits about effect
 // measures: a general approach", of the two shares of McNemar's table.
 func YesNoInterval95(gained, lost, n int) (lo, hi float64, ok bool) {
-	gain, ok := shareOf(gained, n)
-	loss, ok2 := shareOf(lost, n)
+	leastGain, mostGain, ok := BinomialInterval(gained, n, 0.95)
+	leastLoss, mostLoss, ok2 := BinomialInterval(lost, n, 0.95)
 	if !ok || !ok2 || gained+lost > n {
 		return 0, 0, false
 	}
-	return -mostMore(loss, gain), mostMore(gain, loss), true
-}
-
-// share is that of some items, with its interval.
-type share struct{ least, seen, most float64 }
-
-func shareOf(k, n int) (s share, ok bool) {
-	s.least, s.most, ok = BinomialInterval(k, n, 0.95)
-	s.seen = float64(k) / float64(n)
-	return s, ok
-}
-
-// mostMore returns by how much one share may be more than another of the same items.
-func mostMore(one, other share) float64 {
-	x, y := one.most-one.seen, other.seen-other.least
-	r := 0.0
+	g, l, r := float64(gained)/float64(n), float64(lost)/float64(n), 0.0
 	switch {
-	case one.seen+other.seen == 1: // all changed: what one has less the other has more
+	case g+l == 1: // all changed: what one share has less the other has more
 		r = 1
-	case one.seen > 0 && other.seen > 0:
-		r = math.Sqrt(one.seen * other.seen / ((1 - one.seen) * (1 - other.seen)))
+	case g > 0 && l > 0:
+		r = math.Sqrt(g * l / ((1 - g) * (1 - l)))
 	}
-	return one.seen - other.seen + math.Sqrt(x*x+y*y+2*r*x*y)
+	apart := func(x, y float64) float64 { return math.Sqrt(x*x + y*y + 2*r*x*y) }
+	return g - l - apart(mostLoss-l, g-leastGain), g - l + apart(mostGain-g, l-leastLoss), true
 }
 
 // Holm corrects p-values for being looked at together: the chance that any of

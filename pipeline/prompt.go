@@ -7,11 +7,9 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"iter"
 	"maps"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"extraction-experiment/internal/cli"
@@ -127,9 +125,9 @@ func (t Template) SHA256() string {
 func (t Template) Identifiers() []string {
 	var names []string
 	for _, m := range t.Messages {
-		for part := range parts(m.Content) {
-			if part.name != "" {
-				names = append(names, part.name)
+		for i, part := range parts(m.Content) {
+			if i%2 == 1 {
+				names = append(names, part)
 			}
 		}
 	}
@@ -178,88 +176,24 @@ func (t Template) wellFormed() []string {
 // shown is a hostile word as a message can hold it.
 func shown(word string) string { return textutil.Cut(word, 80) }
 
-// part is a stretch of a template: text, or an identifier to fill.
-type part struct{ text, name string }
+// name is an expression for identifiers: what follows a dot may be the position in a list.
+const name = `[\p{L}_][\p{L}\p{Nd}\p{M}_]*(?:\.[\p{L}\p{Nd}_][\p{L}\p{Nd}\p{M}_]*)*`
 
-// parts yields the parts of a text in order. Texts are never empty; joined with
-// the identifiers as they were written they are the whole text. Time is linear:
-// an identifier holds no brace, so that no character is looked at by two
-// attempts to read one.
-func parts(text string) iter.Seq[part] {
-	return func(yield func(part) bool) {
-		start, at := 0, 0
-		for {
-			open := strings.Index(text[at:], "{{")
-			if open < 0 {
-				break
-			}
-			open += at
-			name, length := identifier(text[open:])
-			if length == 0 {
-				at = open + 1
-				continue
-			}
-			if open > start && !yield(part{text: text[start:open]}) {
-				return
-			}
-			if !yield(part{name: name}) {
-				return
-			}
-			at = open + length
-			start = at
-		}
-		if start < len(text) {
-			yield(part{text: text[start:]})
-		}
-	}
-}
+var (
+	wholeName  = textutil.Pattern("^" + name + "$")
+	identifier = textutil.Pattern(`\{\{[ \t\r\n]*(` + name + `)[ \t\r\n]*\}\}`)
+)
 
-// identifier reads "{{ name }}" at the start of the text; the length is 0 where
-// there is none.
-func identifier(text string) (name string, length int) {
-	at := len("{{")
-	at += spaces(text[at:])
-	end := at + nameLength(text[at:])
-	if end == at {
-		return "", 0
+// parts returns the texts around the identifiers of a template, with the identifiers
+// between them: every second one is a name. Time is linear.
+func parts(text string) []string {
+	var list []string
+	start := 0
+	for _, at := range identifier().FindAllStringSubmatchIndex(text, -1) {
+		list = append(list, text[start:at[0]], text[at[2]:at[3]])
+		start = at[1]
 	}
-	closing := end + spaces(text[end:])
-	if !strings.HasPrefix(text[closing:], "}}") {
-		return "", 0
-	}
-	return text[at:end], closing + len("}}")
-}
-
-func spaces(text string) int {
-	return len(text) - len(strings.TrimLeft(text, " \t\r\n"))
-}
-
-// nameLength returns how many bytes at the start of the text are a name.
-func nameLength(text string) int {
-	length, first := 0, true
-	for length < len(text) {
-		r, size := utf8.DecodeRuneInString(text[length:])
-		switch {
-		case r == '_' || unicode.IsLetter(r) || !first && (unicode.IsDigit(r) || unicode.IsMark(r)):
-			first = false
-		case r == '.' && !first:
-			first = true // a name goes on after a dot as it begins
-			next, _ := utf8.DecodeRuneInString(text[length+size:])
-			if unicode.IsDigit(next) {
-				first = false // lists are indexed: sections.0
-			}
-		default:
-			if first {
-				return 0 // nothing, or a dot at the end
-			}
-			return length
-		}
-		length += size
-	}
-	if first {
-		return 0
-	}
-	return length
+	return append(list, text[start:])
 }
 
 // MaxCompiled bounds what Compile returns, in bytes: a template that repeats a
@@ -273,28 +207,23 @@ const MaxCompiled = 64 << 20
 // nearest. Time and memory are linear in the template and the result; the
 // template is not changed.
 func Compile(t Template, vars Vars) ([]Message, error) {
-	problems := missing("the identifier {{%s}}", t.Identifiers(), slices.Sorted(maps.Keys(vars.Texts)))
-	problems = append(problems, missing("the message placeholder %q", t.Placeholders(), slices.Sorted(maps.Keys(vars.Messages)))...)
-	if len(problems) > 0 {
-		return nil, promptError(problems...)
-	}
 	var compiled []Message
 	left := MaxCompiled
 	for _, m := range t.Messages {
-		inserted := vars.Messages[m.Placeholder]
+		inserted, filled := vars.Messages[m.Placeholder]
 		if m.Placeholder == "" {
-			inserted = []Message{{Role: m.Role}}
+			one := Message{Role: m.Role}
+			one.Content, filled = fill(m.Content, vars.Texts)
+			inserted = []Message{one}
+		}
+		if !filled {
+			problems := missing("the identifier {{%s}}", t.Identifiers(), slices.Sorted(maps.Keys(vars.Texts)))
+			problems = append(problems, missing("the message placeholder %q", t.Placeholders(), slices.Sorted(maps.Keys(vars.Messages)))...)
+			return nil, promptError(problems...)
 		}
 		for _, one := range inserted {
-			size := len(one.Content)
-			if m.Placeholder == "" {
-				size = filledSize(m.Content, vars.Texts)
-			}
-			if left -= size; left < 0 {
+			if left -= len(one.Content); left < 0 {
 				return nil, promptError(fmt.Sprintf("with its document it is longer than %d bytes: does it repeat the document?", MaxCompiled))
-			}
-			if m.Placeholder == "" {
-				one.Content = fill(m.Content, vars.Texts, size)
 			}
 			compiled = append(compiled, one)
 		}
@@ -302,28 +231,22 @@ func Compile(t Template, vars Vars) ([]Message, error) {
 	return compiled, nil
 }
 
-func filledSize(text string, values map[string]string) int {
-	size := 0
-	for p := range parts(text) {
-		if size > MaxCompiled {
+// fill puts values into a text, but no more of them than make it longer than
+// MaxCompiled; not ok where one is missing.
+func fill(text string, values map[string]string) (filled string, ok bool) {
+	list, size := parts(text), 0
+	for i := range list {
+		if i%2 == 1 {
+			if list[i], ok = values[list[i]]; !ok {
+				return "", false
+			}
+		}
+		if size += len(list[i]); size > MaxCompiled {
+			list = list[:i+1]
 			break
 		}
-		size += len(p.text) + len(values[p.name])
 	}
-	return size
-}
-
-func fill(text string, values map[string]string, size int) string {
-	var b strings.Builder
-	b.Grow(size)
-	for p := range parts(text) {
-		if p.name == "" {
-			b.WriteString(p.text)
-			continue
-		}
-		b.WriteString(values[p.name])
-	}
-	return b.String()
+	return strings.Join(list, ""), true
 }
 
 // Check refuses, before any item is run, a template that cannot work: without
@@ -374,15 +297,7 @@ func missing(what string, names, filled []string) []string {
 		if len(problems) == most {
 			return append(problems, "and more that nothing fills")
 		}
-		known := "there are none"
-		if len(filled) > 0 {
-			known = "known are " + strings.Join(filled, ", ")
-		}
-		meant := ""
-		if near := textutil.Nearest(name, filled); near != "" {
-			meant = fmt.Sprintf(" (did you mean %q?)", near)
-		}
-		problems = append(problems, fmt.Sprintf(what+" is filled by nothing%s: %s", shown(name), meant, known))
+		problems = append(problems, fmt.Sprintf(what+" is filled by nothing: known are %s", shown(name), textutil.Listed(name, filled)))
 	}
 	return problems
 }

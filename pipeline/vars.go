@@ -48,7 +48,7 @@ func (v Var) ShowsDocument() bool {
 }
 
 func (v Var) problem() string {
-	if v.Name == "" || nameLength(v.Name) != len(v.Name) {
+	if !wholeName().MatchString(v.Name) {
 		return fmt.Sprintf("the variable %q: a name holds letters, digits, _ and single dots, and begins with a letter or _", shown(v.Name))
 	}
 	if slices.Contains(KnownVars(), v.Name) {
@@ -96,7 +96,8 @@ func lookUp(roots map[string]json.RawMessage, path string) (text, problem string
 		case json.Unmarshal(raw, &object) == nil && object != nil:
 			next, ok := object[segment]
 			if !ok {
-				return "", fmt.Sprintf("the item has no %q in %s%s", shown(segment), shown(walked), has(segment, object))
+				keys := slices.Sorted(maps.Keys(object))
+				return "", fmt.Sprintf("the item has no %q in %s, which has %s", shown(segment), shown(walked), textutil.Listed(segment, keys))
 			}
 			raw = next
 		case json.Unmarshal(raw, &list) == nil && list != nil:
@@ -121,26 +122,6 @@ func lookUp(roots map[string]json.RawMessage, path string) (text, problem string
 		return "", fmt.Sprintf("%s is not JSON: %v", shown(walked), err)
 	}
 	return text, ""
-}
-
-// has says which keys an object has, and which of them is most like the one
-// that was looked for.
-func has(key string, object map[string]json.RawMessage) string {
-	keys := slices.Sorted(maps.Keys(object))
-	if len(keys) == 0 {
-		return ", which is empty"
-	}
-	meant := ""
-	if near := textutil.Nearest(key, keys); near != "" {
-		meant = fmt.Sprintf("; did you mean %q?", shown(near))
-	}
-	const most = 20
-	more := ""
-	if len(keys) > most {
-		more = fmt.Sprintf(" and %d more", len(keys)-most)
-		keys = keys[:most]
-	}
-	return fmt.Sprintf(", which has %s%s%s", shown(strings.Join(keys, ", ")), more, meant)
 }
 
 // The identifiers that every document fills.

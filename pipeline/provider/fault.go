@@ -48,8 +48,6 @@ func (c *chat) stopped(ctx context.Context, x *exchange) error {
 func (c *chat) fault(x *exchange, err error) *pipeline.ModelError {
 	var e *pipeline.ModelError
 	switch {
-	case x.Requests == 0:
-		e = failed(outcome.Internal, "building the request: %s", c.short(err))
 	case x.Err != nil:
 		e = c.unanswered(x)
 	case x.Status < 200 || x.Status >= 300:
@@ -256,16 +254,11 @@ func (r *reason) read(top map[string]any) {
 	}
 }
 
-// textOf returns a text, a list of texts joined, and JSON for anything else that is
-// not null.
+// textOf returns a text as it is, and JSON for anything else that is not null.
 func textOf(value any) string {
 	if text, ok := value.(string); ok || value == nil {
 		return strings.TrimSpace(text)
 	}
 	raw, _ := json.Marshal(value) // it was read from JSON
-	var texts []string
-	if json.Unmarshal(raw, &texts) == nil {
-		return strings.Join(texts, ", ")
-	}
 	return string(raw)
 }

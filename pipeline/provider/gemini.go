@@ -54,21 +54,32 @@ type geminiAnswer struct {
 	} `json:"usageMetadata"`
 }
 
-func (gemini) body(model modelConfig, req pipeline.Request) (any, error) {
+// geminiRequest is the body of a request.
+type geminiRequest struct {
+	Contents []geminiContent `json:"contents"`
+	Config   struct {
+		MaxTokens   *int            `json:"maxOutputTokens,omitempty"`
+		Schema      json.RawMessage `json:"responseJsonSchema,omitempty"`
+		MIMEType    string          `json:"responseMimeType,omitempty"`
+		Seed        *int64          `json:"seed,omitempty"`
+		Temperature *float64        `json:"temperature,omitempty"`
+		TopP        *float64        `json:"topP,omitempty"`
+	} `json:"generationConfig"`
+	System *geminiContent `json:"systemInstruction,omitempty"`
+}
+
+func (gemini) body(model modelConfig, req pipeline.Request) ([]byte, error) {
 	system, contents, err := conversation(req.Messages)
 	if err != nil {
 		return nil, err
 	}
-	config := map[string]any{}
-	setParameters(config, req.Parameters, "topP", "maxOutputTokens")
+	body := geminiRequest{Contents: contents, System: system}
+	config, p := &body.Config, req.Parameters
+	config.Temperature, config.TopP, config.MaxTokens, config.Seed = p.Temperature, p.TopP, p.MaxTokens, p.Seed
 	if req.Schema != nil && model.Capabilities.SendsSchema() {
-		config["responseMimeType"], config["responseJsonSchema"] = "application/json", req.Schema.JSON
+		config.MIMEType, config.Schema = "application/json", req.Schema.JSON
 	}
-	members := map[string]any{"contents": contents, "generationConfig": config}
-	if system != nil {
-		members["systemInstruction"] = system
-	}
-	return members, nil
+	return json.Marshal(body)
 }
 
 func (gemini) read(body []byte) (r decoded, err error) {

@@ -3,7 +3,6 @@ package provider
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -36,28 +35,18 @@ var errTooLarge = fmt.Errorf("the answer is larger than %d MiB", maxBody>>20)
 // and other Unix systems; on macOS and Windows a private certificate belongs into the
 // system's store).
 type exchange struct {
-	Requests int         // how many were sent: 0 or 1
-	Status   int         // of HTTP; 0 if no answer began
-	Header   http.Header // of the answer
-	Body     []byte      // what was read of the answer
-	Err      error       // why no whole answer came
+	Status int         // of HTTP; 0 if no answer began
+	Header http.Header // of the answer
+	Body   []byte      // what was read of the answer
+	Err    error       // why no whole answer came
 }
 
-// post sends a value as JSON, as it is where it is JSON already, once, and reads the whole answer into the exchange. No
-// redirect is followed. What the mask hides reads *** where a server repeats it.
-func (c *chat) post(ctx context.Context, x *exchange, value any) error {
-	body, err := []byte(nil), error(nil)
-	if raw, written := value.(json.RawMessage); written {
-		body = raw
-	} else {
-		body, err = json.Marshal(value)
-	}
-	if err != nil {
-		return fmt.Errorf("writing the body of the request: %w", err)
-	}
+// post sends a body of JSON, once, and reads the whole answer. No redirect is followed.
+// What the mask hides reads *** where a server repeats it.
+func (c *chat) post(ctx context.Context, body []byte) (x exchange) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.address, bytes.NewReader(body))
 	if err != nil {
-		return err
+		return exchange{Err: err}
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json")
@@ -67,10 +56,9 @@ func (c *chat) post(ctx context.Context, x *exchange, value any) error {
 	for name, value := range c.Headers {
 		req.Header.Set(name, value.Reveal())
 	}
-	x.Requests++
 	x.Err = x.receive(c.HTTPClient.Do(req))
 	x.Body = c.mask.JSON(x.Body)
-	return x.Err
+	return x
 }
 
 // receive reads an answer.
@@ -139,8 +127,8 @@ type modelConfig struct {
 
 // protocol is how a provider's API is spoken.
 type protocol interface {
-	// body is that of a request; an error says that it cannot be asked.
-	body(model modelConfig, req pipeline.Request) (any, error)
+	// body is the JSON of a request; an error says that it cannot be asked.
+	body(model modelConfig, req pipeline.Request) ([]byte, error)
 	// read takes an answer apart; an error says that it is none.
 	read(body []byte) (decoded, error)
 }
@@ -193,21 +181,21 @@ func (c *chat) Generate(ctx context.Context, req pipeline.Request) (pipeline.Res
 	if err != nil {
 		return pipeline.Response{}, err
 	}
-	var x exchange
+	x := c.post(ctx, body)
 	var found decoded
-	if err = c.post(ctx, &x, body); err == nil {
+	if err = x.Err; err == nil {
 		found, err = c.read(x.Body)
 	}
+	found.Attempts = 1
 	if text, ok := x.filtered(); ok {
-		return pipeline.Response{Text: text, Finish: pipeline.FinishRefused, Attempts: x.Requests}, nil
+		return pipeline.Response{Text: text, Finish: pipeline.FinishRefused, Attempts: 1}, nil
 	}
 	if err != nil || !x.answers(found.choices) {
 		if stop := c.stopped(ctx, &x); stop != nil {
-			return pipeline.Response{Attempts: x.Requests}, stop
+			return pipeline.Response{Attempts: 1}, stop
 		}
-		return pipeline.Response{Attempts: x.Requests}, c.fault(&x, err)
+		return pipeline.Response{Attempts: 1}, c.fault(&x, err)
 	}
-	found.Attempts = x.Requests
 	if found.err != nil {
 		return found.Response, c.fault(&x, found.err)
 	}
@@ -252,22 +240,6 @@ func usage(input, output, cached, reasoning int, reported ...int) (u outcome.Usa
 	}
 	return outcome.Usage{Input: int64(input), Output: int64(output),
 		Cached: int64(min(cached, input)), Reasoning: int64(min(reasoning, output))}, ""
-}
-
-// setParameters adds the parameters that are given, under the names of a protocol.
-func setParameters(to map[string]any, p pipeline.Parameters, topP, maxTokens string) {
-	if p.Temperature != nil {
-		to["temperature"] = *p.Temperature
-	}
-	if p.TopP != nil {
-		to[topP] = *p.TopP
-	}
-	if p.Seed != nil {
-		to["seed"] = *p.Seed
-	}
-	if p.MaxTokens != nil {
-		to[maxTokens] = *p.MaxTokens
-	}
 }
 
 // answers reports whether there is an answer of so many choices: gateways in front of

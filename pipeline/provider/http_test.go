@@ -21,10 +21,10 @@ import (
 var now = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 
 // ask sends one request by a client.
-func ask(t *testing.T, client *http.Client, x *exchange, url string) error {
+func ask(t *testing.T, client *http.Client, url string) exchange {
 	t.Helper()
 	c := chat{modelConfig: modelConfig{HTTPClient: client}, address: url, mask: &secret.Masker{}}
-	return c.post(t.Context(), x, map[string]int{"a": 1})
+	return c.post(t.Context(), []byte(`{"a":1}`))
 }
 
 func TestClient_largeAnswer(t *testing.T) {
@@ -38,10 +38,9 @@ func TestClient_largeAnswer(t *testing.T) {
 		}
 	}))
 	defer s.Close()
-	var x exchange
-	err := ask(t, s.Client(), &x, s.URL)
+	x := ask(t, s.Client(), s.URL)
 	about := chat{provider: "p", modelConfig: modelConfig{Model: "m", Now: time.Now}, mask: &secret.Masker{}}
-	if fault := about.fault(&x, err); len(x.Body) != maxBody || fault.Retry || !strings.Contains(fault.Failure.Message, "larger than 64 MiB") {
+	if fault := about.fault(&x, x.Err); len(x.Body) != maxBody || fault.Retry || !strings.Contains(fault.Failure.Message, "larger than 64 MiB") {
 		t.Errorf("%d bytes were read: %+v", len(x.Body), fault)
 	}
 }
@@ -91,10 +90,9 @@ func TestFault_unreached(t *testing.T) {
 		"cut":               {io.ErrUnexpectedEOF, false},
 		"no answer in time": {context.DeadlineExceeded, false},
 	} {
-		var x exchange
-		err := ask(t, &http.Client{Transport: failing{c.err}}, &x, "http://localhost")
+		x := ask(t, &http.Client{Transport: failing{c.err}}, "http://localhost")
 		s := chat{provider: "p", modelConfig: modelConfig{Model: "m", Now: time.Now}, mask: &secret.Masker{}}
-		if fault := s.fault(&x, err); fault.Unreached != c.want {
+		if fault := s.fault(&x, x.Err); fault.Unreached != c.want {
 			t.Errorf("%s: %+v", name, fault)
 		}
 	}

@@ -110,33 +110,27 @@ func (a *answer) readFound() {
 }
 
 // lists reads the two lists; one that is absent is empty, but not both.
-func (a *answer) lists() (none extraction.Extraction, err error) {
-	own, stated := map[string]json.RawMessage{}, false
+func (a *answer) lists() (found extraction.Extraction, err error) {
+	own, missing := map[string]json.RawMessage{}, 0
 	for _, key := range []string{"entities", "relationships"} {
-		raw := a.fields[key]
-		var elements []json.RawMessage
-		switch err := json.Unmarshal(raw, &elements); {
-		case absent(raw):
-			raw = json.RawMessage("[]")
-		case err != nil:
-			return none, fmt.Errorf("%s: expected a list, got %s", key, textutil.Cut(string(raw), 40))
-		case len(elements) > maxFound:
-			return none, fmt.Errorf("it has %d %s and the limit is %d", len(elements), key, maxFound)
-		default:
-			stated = true
+		if own[key] = a.fields[key]; absent(own[key]) {
+			own[key] = json.RawMessage("[]")
+			missing++
 		}
-		own[key] = raw
 	}
-	if !stated {
-		return none, errors.New("it has neither entities nor relationships; write empty lists where nothing was found")
+	if missing == len(own) {
+		return found, errors.New("it has neither entities nor relationships; write empty lists where nothing was found")
 	}
 	lists, err := json.Marshal(own)
 	if err != nil {
-		return none, err
+		return found, err
 	}
 	found, warnings, err := extraction.DecodeExtraction(lists)
 	for _, warning := range warnings {
 		a.warn("%s", warning)
+	}
+	if n := max(len(found.Entities), len(found.Relationships)); err == nil && n > maxFound {
+		err = fmt.Errorf("it has %d entities or relationships and the limit is %d", n, maxFound)
 	}
 	return found, err
 }

@@ -93,7 +93,7 @@ func TestExtract_failures(t *testing.T) {
 		"a list":            {"raw", `[]`, outcome.InvalidOutput, "JSON, but no object"},
 		"null":              {"raw", `null`, outcome.InvalidOutput, "JSON, but no object"},
 		"nothing found":     {"raw", `{"result":{}}`, outcome.InvalidOutput, "write empty lists where nothing was found"},
-		"wrong kind":        {"raw", `{"entities":{"a":1}}`, outcome.InvalidOutput, `entities: expected a list, got {"a":1}`},
+		"wrong kind":        {"raw", `{"entities":{"a":1}}`, outcome.InvalidOutput, `entities: expected a list, got an object`},
 		"wrong entity":      {"raw", `{"entities":[{"name":[]}]}`, outcome.InvalidOutput, "entities[0].name: expected a string, got a list"},
 		"deep":              {"raw", `{"entities":` + strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000) + `}`, outcome.InvalidOutput, "not JSON"},
 		"own error":         {"raw", `{"error":{"class":"rate_limited","message":"slow down"}}`, outcome.RateLimited, "slow down"},

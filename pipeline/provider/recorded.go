@@ -12,7 +12,6 @@ import (
 
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/limit"
-	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 )
@@ -62,10 +61,10 @@ func openRegular(path string, flag int) (*os.File, error) {
 	if err == nil && !info.Mode().IsRegular() {
 		err = errors.New("it is no regular file")
 	}
-	if err != nil {
-		return nil, fileError(path, 0, err)
+	var file *os.File
+	if err == nil {
+		file, err = os.OpenFile(path, flag, 0)
 	}
-	file, err := os.OpenFile(path, flag, 0)
 	if err != nil {
 		return nil, fileError(path, 0, err)
 	}
@@ -93,7 +92,11 @@ func (m *cassette) Generate(ctx context.Context, req pipeline.Request) (pipeline
 	if len(entries) == 0 {
 		return pipeline.Response{}, failed(outcome.Provider, "%s", m.missing(req))
 	}
-	found, err := m.read(entries[min(m.count(sum), len(entries)-1)], sum)
+	m.mu.Lock()
+	before := m.asked[sum]
+	m.asked[sum]++
+	m.mu.Unlock()
+	found, err := m.read(entries[min(before, len(entries)-1)], sum)
 	if err != nil {
 		return pipeline.Response{}, failed(outcome.Internal, "%v", err)
 	}
@@ -122,33 +125,16 @@ func (m *cassette) read(at entry, sum key) (recordedCall, error) {
 	return found, nil
 }
 
-// count returns how often a request was made before, and counts it.
-func (m *cassette) count(sum key) int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	before := m.asked[sum]
-	m.asked[sum]++
-	return before
-}
-
 // missing says which request has no answer and what to do.
 func (m *cassette) missing(req pipeline.Request) string {
 	asks := "which has no messages"
 	if len(req.Messages) > 0 {
 		last := req.Messages[len(req.Messages)-1]
-		asks = fmt.Sprintf("whose %s message reads %s", last.Role, excerpt(last.Content))
+		end := last.Content[max(0, len(last.Content)-60):]
+		asks = fmt.Sprintf("whose %s message of %d bytes ends with %q", last.Role, len(last.Content), strings.ToValidUTF8(end, ""))
 	}
 	return fmt.Sprintf("the cassette %s (%s) has no answer to this item's request, %s: the document, the prompt, the model, a parameter or the schema is not what was recorded; "+
 		"run with the settings of the recording, or record again with --record FILE", m.path, m.source.Model, asks)
-}
-
-// excerpt shows the beginning and the end of a text.
-func excerpt(text string) string {
-	const show = 60
-	if len(text) <= 2*show {
-		return fmt.Sprintf("%q", text)
-	}
-	return fmt.Sprintf("%q %q (%d bytes)", textutil.Cut(text, show), strings.ToValidUTF8(text[len(text)-show:], ""), len(text))
 }
 
 // Record returns a model that asks another and writes every exchange to the

@@ -85,11 +85,9 @@ func resume(path string, source Recording, file *os.File) (*Tape, error) {
 		return nil, writeError(path, err)
 	}
 	if !found.newline {
-		if err := tape.writeLine(nil); err != nil {
-			return nil, err
-		}
+		tape.writeLine(nil)
 	}
-	return tape, nil
+	return tape, tape.err
 }
 
 // Close finishes the cassette. It returns the first error of writing too, so
@@ -128,29 +126,25 @@ func (t *Tape) write(value any) error {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.err != nil {
-		return t.err
-	}
-	if err != nil {
+	switch {
+	case t.err != nil:
+	case err != nil:
 		t.err = writeError(t.path, err)
-		return t.err
+	default:
+		t.writeLine(line)
 	}
-	return t.writeLine(line)
+	return t.err
 }
 
 // writeLine appends a line with its line feed in one piece, and takes back what
 // was written of one that did not fit. The caller holds mu.
-func (t *Tape) writeLine(line []byte) error {
+func (t *Tape) writeLine(line []byte) {
 	written, err := t.file.WriteAt(append(line, '\n'), t.size)
 	if err != nil {
-		if written > 0 {
-			err = errors.Join(err, t.file.Truncate(t.size))
-		}
-		t.err = writeError(t.path, err)
-		return t.err
+		t.err = writeError(t.path, errors.Join(err, t.file.Truncate(t.size)))
+		return
 	}
 	t.size += int64(written)
-	return nil
 }
 
 // Recording is what was recorded: one model of one provider.
@@ -170,10 +164,8 @@ type firstLine struct {
 
 // request is what a key stands for.
 type request struct {
-	Model      string              `json:"model"`
-	Messages   []pipeline.Message  `json:"messages"`
-	Parameters pipeline.Parameters `json:"parameters"`
-	Schema     *pipeline.Schema    `json:"schema,omitempty"`
+	Model string `json:"model"`
+	pipeline.Request
 }
 
 // key is the SHA-256 of a request's JSON as it is written.
@@ -192,7 +184,7 @@ type recordedCall struct {
 // the fields in the order above and the schema's own order, because that order
 // is part of what a model sees. Bytes that are not UTF-8 are written as \ufffd.
 func canonical(model string, req pipeline.Request) (json.RawMessage, key, error) {
-	text, err := textutil.MarshalJSON(request{Model: model, Messages: req.Messages, Parameters: req.Parameters, Schema: req.Schema})
+	text, err := textutil.MarshalJSON(request{model, req})
 	if err != nil {
 		return nil, key{}, fmt.Errorf("writing the request as JSON: %w", err)
 	}
@@ -202,14 +194,12 @@ func canonical(model string, req pipeline.Request) (json.RawMessage, key, error)
 // decodeHeader reads the first line.
 func decodeHeader(line []byte) (Recording, error) {
 	var h firstLine
-	if err := json.Unmarshal(line, &h); err != nil || h.Cassette == 0 {
+	err := json.Unmarshal(line, &h)
+	switch {
+	case err != nil || h.Cassette == 0 || h.Model == "":
 		return Recording{}, errors.New(`this is no cassette: its first line must be such as {"cassette":1,"provider":"openai","model":"gpt-4o"}`)
-	}
-	if h.Cassette != version {
+	case h.Cassette != version:
 		return Recording{}, fmt.Errorf("the format is version %d, this program knows version %d: record again", h.Cassette, version)
-	}
-	if h.Model == "" {
-		return Recording{}, errors.New("the model's name is missing")
 	}
 	return h.Recording, nil
 }
@@ -218,7 +208,9 @@ func decodeHeader(line []byte) (Recording, error) {
 // the key must be that of the request as it stands in the line.
 func decode(line []byte, model string) (recordedCall, key, error) {
 	var x recordedCall
-	if err := decodeStrict(line, &x); err != nil {
+	dec := json.NewDecoder(bytes.NewReader(line))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&x); err != nil {
 		return x, key{}, fmt.Errorf("this is no exchange: %w", err)
 	}
 	var asked struct {
@@ -232,6 +224,8 @@ func decode(line []byte, model string) (recordedCall, key, error) {
 	}
 	sum := key(sha256.Sum256(x.Request))
 	switch {
+	case dec.More():
+		return x, sum, errors.New("something follows the exchange")
 	case x.Key != hex.EncodeToString(sum[:]):
 		return x, sum, errors.New("the key is not that of the request: one of them was changed")
 	case x.N < 1:
@@ -242,22 +236,6 @@ func decode(line []byte, model string) (recordedCall, key, error) {
 		return x, sum, errors.New("the error has no class")
 	}
 	return x, sum, nil
-}
-
-// decodeStrict reads one JSON value and refuses unknown keys and what follows.
-func decodeStrict(text []byte, into any) error {
-	dec := json.NewDecoder(bytes.NewReader(text))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(into); err != nil {
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			return errors.New("the JSON ends too early")
-		}
-		return err
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("something follows the JSON value")
-	}
-	return nil
 }
 
 // maxLine bounds one exchange, in bytes.
@@ -289,38 +267,34 @@ type recorded struct {
 // in memory. Empty lines are passed over. An error has exit code 64.
 func scan(r io.Reader, path string, limit int) (*recorded, error) {
 	x := &recorded{entries: map[key][]entry{}}
-	lines := bufio.NewReaderSize(r, 64<<10)
-	var buf []byte
-	for number := 1; ; number++ {
-		line, err := readLine(lines, buf[:0], limit)
-		if err != nil && !errors.Is(err, io.EOF) {
-			return nil, fileError(path, number, err)
-		}
-		buf = line
-		whole := err == nil
-		if len(line) == 0 && !whole {
-			break
-		}
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, limit)
+	lines.Split(keepLineFeed)
+	number := 1
+	for ; lines.Scan(); number++ {
+		line := lines.Bytes()
+		x.newline = bytes.HasSuffix(line, []byte("\n"))
 		if problem := x.add(bytes.TrimRight(line, "\r\n"), number); problem != nil {
 			problem = fileError(path, number, problem)
-			if whole || number == 1 {
+			if x.newline || number == 1 {
 				return nil, problem
 			}
-			x.cut = problem
+			x.cut, x.newline = problem, true // of the line before
 			break
 		}
-		x.end, x.newline = x.end+int64(len(line)), whole
+		x.end += int64(len(line))
+	}
+	switch err := lines.Err(); {
+	case errors.Is(err, bufio.ErrTooLong):
+		return nil, fileError(path, number, fmt.Errorf("it is longer than %d bytes, which no exchange is", limit))
+	case err != nil:
+		return nil, fileError(path, number, err)
 	}
 	if x.end == 0 {
 		return nil, fileError(path, 0, errors.New("it is empty: nothing was recorded"))
 	}
 	for _, entries := range x.entries {
-		slices.SortFunc(entries, func(a, b entry) int { return cmp.Compare(a.n, b.n) })
-		for i := 1; i < len(entries); i++ {
-			if entries[i].n == entries[i-1].n {
-				return nil, fileError(path, entries[i].line, fmt.Errorf("it has the same key and the same n (%d) as line %d", entries[i].n, entries[i-1].line))
-			}
-		}
+		slices.SortStableFunc(entries, func(a, b entry) int { return cmp.Compare(a.n, b.n) })
 	}
 	return x, nil
 }
@@ -343,17 +317,13 @@ func (x *recorded) add(line []byte, number int) error {
 	return nil
 }
 
-// readLine appends a line with its line feed to buf; io.EOF comes with a last
-// line that has none.
-func readLine(r *bufio.Reader, buf []byte, limit int) ([]byte, error) {
-	for {
-		part, err := r.ReadSlice('\n')
-		buf = append(buf, part...)
-		if len(buf) > limit {
-			return buf, fmt.Errorf("it is longer than %d bytes, which no exchange is", limit)
-		}
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			return buf, err
-		}
+// keepLineFeed is bufio.ScanLines, but for the line feed, which stays.
+func keepLineFeed(data []byte, atEOF bool) (advance int, line []byte, err error) {
+	if end := 1 + bytes.IndexByte(data, '\n'); end > 0 {
+		return end, data[:end], nil
 	}
+	if atEOF && len(data) > 0 {
+		return len(data), data, nil
+	}
+	return 0, nil, nil
 }

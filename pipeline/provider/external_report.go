@@ -129,8 +129,8 @@ func (a *answer) lists() (found extraction.Extraction, err error) {
 	for _, warning := range warnings {
 		a.warn("%s", warning)
 	}
-	if n := max(len(found.Entities), len(found.Relationships)); err == nil && n > maxFound {
-		err = fmt.Errorf("it has %d entities or relationships and the limit is %d", n, maxFound)
+	if entities, relationships := len(found.Entities), len(found.Relationships); max(entities, relationships) > maxFound {
+		err = fmt.Errorf("it has %d entities and %d relationships; the limit is %d of each", entities, relationships, maxFound)
 	}
 	return found, err
 }

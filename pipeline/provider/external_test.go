@@ -89,7 +89,7 @@ func TestExtract_failures(t *testing.T) {
 	}{
 		"garbage":           {"garbage", "x", outcome.InvalidOutput, "that is not JSON; the answer is one JSON object on one line"},
 		"late answer":       {"late", "x", outcome.InvalidOutput, `answers request "0", asked was "1"`},
-		"200,000 entities":  {"many", "x", outcome.InvalidOutput, "it has 200000 entities and the limit is 50000"},
+		"200,000 entities":  {"many", "x", outcome.InvalidOutput, "it has 200000 entities and 0 relationships; the limit is 50000 of each"},
 		"a list":            {"raw", `[]`, outcome.InvalidOutput, "JSON, but no object"},
 		"null":              {"raw", `null`, outcome.InvalidOutput, "JSON, but no object"},
 		"nothing found":     {"raw", `{"result":{}}`, outcome.InvalidOutput, "write empty lists where nothing was found"},

@@ -26,11 +26,8 @@ import (
 
 // pair is a line that goes in.
 type pair struct {
-	ID        string          `json:"id"`
-	Expected  json.RawMessage `json:"expected"`
-	Extracted json.RawMessage `json:"extracted"`
-	Error     string          `json:"error"`
-	Options   json.RawMessage `json:"options"`
+	ID, Error                    string
+	Expected, Extracted, Options json.RawMessage
 }
 
 // scoredPair is the line that comes out. Counts and scores are null for a pair
@@ -95,58 +92,44 @@ func (l *lineRules) score(line []byte) (pair, *scoring.Result, outcome.Outcome, 
 	return p, &result, o, nil
 }
 
-// plainPair reads a line of the usual form, all of whose keys are known; encoding/json
-// takes several times as long.
-func plainPair(line []byte) (p pair, ok bool) {
-	if !textutil.ValidJSON(line) || !utf8.Valid(line) {
-		return p, false
+// readPair reads a line and says in words what is wrong with it; encoding/json takes
+// several times as long.
+func readPair(line []byte) (p pair, err error) {
+	if !utf8.Valid(line) {
+		line = bytes.ToValidUTF8(line, []byte("\ufffd"))
+	}
+	if !textutil.ValidJSON(line) {
+		return p, fmt.Errorf("not JSON: %w", json.Unmarshal(line, new(any)))
 	}
 	for key, value := range textutil.RawJSONMembers(line) {
-		switch key := string(key); {
-		case key == `"expected"`:
+		switch key := textutil.JSONTextIn(key); key {
+		case "expected":
 			p.Expected = value
-		case key == `"extracted"`:
+		case "extracted":
 			p.Extracted = value
-		case key == `"options"`:
+		case "options":
 			p.Options = value
-		case key == `"id"` && value[0] == '"':
-			p.ID = textutil.JSONText(value)
-		case key == `"error"` && value[0] == '"':
-			p.Error = textutil.JSONText(value)
-		default:
-			return p, false
+		case "id":
+			p.ID, err = text(key, value)
+		case "error":
+			p.Error, err = text(key, value)
+		}
+		if err != nil {
+			return p, err
 		}
 	}
-	return p, p.Expected != nil && p.Extracted != nil
-}
-
-// readPair reads a line and says in words what is wrong with it.
-func readPair(line []byte) (pair, error) {
-	if p, ok := plainPair(line); ok {
-		return p, nil
-	}
-	var p pair
-	err := json.Unmarshal(line, &p)
-	var kind *json.UnmarshalTypeError
-	switch {
-	case errors.As(err, &kind) && kind.Field != "":
-		return p, fmt.Errorf("%s: expected a string, got %s", kind.Field, article(kind.Value))
-	case errors.As(err, &kind):
-		return p, fmt.Errorf("expected an object with id, expected and extracted, got %s", article(kind.Value))
-	case err != nil:
-		return p, fmt.Errorf("not JSON: %w", err)
-	case p.Expected == nil || p.Extracted == nil:
-		return p, errors.New("expected and extracted must both be there; null says that there is none")
+	if p.Expected == nil || p.Extracted == nil {
+		return p, errors.New("expected an object with id, expected and extracted; the last two must both be there, and null says that there is none")
 	}
 	return p, nil
 }
 
-// article puts "a" or "an" before the kind of a JSON value.
-func article(kind string) string {
-	if strings.HasPrefix(kind, "a") || strings.HasPrefix(kind, "o") {
-		return "an " + kind
+// text reads a member that is a string, or null.
+func text(key string, value json.RawMessage) (string, error) {
+	if value[0] != '"' && !isAbsent(value) {
+		return "", fmt.Errorf("%s: expected a string, got %s", key, textutil.Cut(string(value), 40))
 	}
-	return "a " + kind
+	return textutil.JSONText(value), nil
 }
 
 // class is the class of failure that the line's error begins with; where it
@@ -212,7 +195,7 @@ type Pairs struct {
 // order; none where w is nil. A line is {"id", "expected", "extracted", "error"?, "options"?};
 // "extracted": null is a failure; options of a line win over those of Pairs.
 // Lines are scored on all processors; some hundred are in memory at a time, and
-// some 50 bytes for each id.
+// some 70 bytes for each id.
 //
 // Lines that cannot be used are left out of the output, and so is a line with
 // the id of one before; the error lists them with file and line, after
@@ -227,7 +210,7 @@ func (p Pairs) Score(ctx context.Context, r io.Reader, w io.Writer) error {
 	in, out := bufio.NewScanner(r), bufio.NewWriterSize(cmp.Or(w, io.Discard), 1<<20)
 	in.Buffer(make([]byte, 0, 1<<20), maxPair)
 	var problems dataset.Problems
-	seen := map[idHash]int{} // the line of each id
+	seen := map[[sha256.Size]byte]int{} // the line of each id
 	number := 0
 	var broken error // the input ends there; what was read before it is scored all the same
 	next := func() ([]scored, bool) {
@@ -254,8 +237,7 @@ func (p Pairs) Score(ctx context.Context, r io.Reader, w io.Writer) error {
 				continue
 			}
 			if id := s.outcome.Item; id != "" {
-				sum := sha256.Sum256([]byte(id))
-				hash := idHash(sum[:])
+				hash := sha256.Sum256([]byte(id)) // so that a long one takes no more memory
 				if before, twice := seen[hash]; twice {
 					problems.Add(&dataset.SyntaxError{File: p.Name, Line: s.line, Msg: fmt.Sprintf("the id %q is that of line %d", textutil.Cut(id, 100), before)})
 					continue
@@ -274,9 +256,6 @@ func (p Pairs) Score(ctx context.Context, r io.Reader, w io.Writer) error {
 	err = inOrder(ctx, next, score, emit)
 	return errors.Join(err, out.Flush(), broken, problems.Err())
 }
-
-// idHash stands for an id, so that a long one takes no more memory.
-type idHash [16]byte
 
 // scored is a line, and what comes of it.
 type scored struct {

@@ -203,7 +203,7 @@ func (a *audit) read(item AuditItem) (*reading, bool) {
 // counted is what the rates are counted from: every element of gold, and every
 // statement beyond it.
 func (r *reading) counted() []claim {
-	list, _ := r.elements()
+	list := r.elements()
 	for i, e := range elementsOf(&r.pool) {
 		list = append(list, claim{proposed: &e, stances: r.pooled[e.what()][i]})
 	}

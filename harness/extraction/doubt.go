@@ -111,7 +111,7 @@ type claim struct {
 	suspect  bool     // gold itself gives a reason: the prior is even
 	reason   string   // of a contradiction
 	stances  []stance
-	says     []string // by system: what it has instead
+	others   []*element // by system: what it has in the place of the expected one; nil without any
 }
 
 // about is the element of gold, or the one that it lacks.
@@ -228,18 +228,18 @@ func (r *reading) stated(s int) []stance {
 
 // elements are what gold says, with what each system has for it: the element
 // itself, another one in its place, or nothing.
-func (r *reading) elements() (list []claim, instead [][]*element) {
+func (r *reading) elements() (list []claim) {
 	before := map[string]int{}
 	for index, e := range elementsOf(&r.gold) {
-		stances := make([]stance, len(r.outputs))
-		others := make([]*element, len(r.outputs))
+		c := claim{expected: &e, index: index, nth: before[e.String()]}
 		for s := range r.outputs {
-			stances[s], others[s] = r.found(s, e.what(), index)
+			st, other := r.found(s, e.what(), index)
+			c.stances, c.others = append(c.stances, st), append(c.others, other)
 		}
-		list, instead = append(list, claim{expected: &e, index: index, nth: before[e.String()], stances: stances}), append(instead, others)
+		list = append(list, c)
 		before[e.String()]++
 	}
-	return list, instead
+	return list
 }
 
 // found says what a system has for an element of gold: against is the element
@@ -270,9 +270,8 @@ func (r *reading) found(s int, what string, index int) (stance, *element) {
 // claims are the ways in which the gold of the item may be wrong.
 func (r *reading) claims() []claim {
 	var list []claim
-	elements, instead := r.elements()
-	for i, gold := range elements {
-		changes := r.changes(gold, instead[i])
+	for _, gold := range r.elements() {
+		changes := r.changes(gold)
 		list = append(list, changes...)
 		if c, ok := r.removal(gold, len(changes) > 0); ok {
 			list = append(list, c)
@@ -285,7 +284,7 @@ func (r *reading) claims() []claim {
 // itself, or where not half of the systems have it or something in its place.
 func (r *reading) removal(gold claim, changed bool) (claim, bool) {
 	c := gold
-	c.kind, c.says = NotFound, make([]string, len(c.stances))
+	c.kind, c.others = NotFound, nil
 	warning, warned := r.warned[c.place()]
 	names := c.expected.names()
 	here := slices.ContainsFunc(names, r.contains)
@@ -306,9 +305,9 @@ func (r *reading) removal(gold claim, changed bool) (claim, bool) {
 
 // changes are the claims that something else stands in an element's place: one
 // for what at least two systems have there.
-func (r *reading) changes(gold claim, instead []*element) []claim {
+func (r *reading) changes(gold claim) []claim {
 	by := map[string][]int{}
-	for s, other := range instead {
+	for s, other := range gold.others {
 		if other != nil {
 			form := other.form(true)
 			by[form] = append(by[form], s)
@@ -320,18 +319,16 @@ func (r *reading) changes(gold claim, instead []*element) []claim {
 			continue
 		}
 		c := gold
-		c.proposed = inPlace(*gold.expected, *instead[systems[0]])
+		c.proposed = inPlace(*gold.expected, *gold.others[systems[0]])
 		c.kind = kindOfChange(*gold.expected, *c.proposed)
 		c.suspect = c.kind == OtherType && gold.expected.entity != nil && r.warned[gold.place()].Kind == seed.UnknownType
-		c.stances, c.says = slices.Clone(gold.stances), make([]string, len(gold.stances))
+		c.stances, c.others = slices.Clone(gold.stances), slices.Clone(gold.others)
 		for s, st := range c.stances {
 			switch {
 			case slices.Contains(systems, s):
-				c.stances[s] = agrees
+				c.stances[s], c.others[s] = agrees, nil
 			case st == agrees:
 				c.stances[s] = silent // has neither
-			case instead[s] != nil:
-				c.says[s] = instead[s].String()
 			}
 		}
 		list = append(list, c)
@@ -384,7 +381,7 @@ func (r *reading) additions() []claim {
 		stances := r.pooled[e.what()][i]
 		if countOf(stances)[agrees] >= 2 {
 			suspect := e.entity != nil && ends[textutil.FoldName(e.entity.Name)]
-			list = append(list, claim{kind: NotInGold, proposed: &e, stances: stances, suspect: suspect, says: make([]string, len(stances))})
+			list = append(list, claim{kind: NotInGold, proposed: &e, stances: stances, suspect: suspect})
 		}
 	}
 	return list

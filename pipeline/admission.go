@@ -83,7 +83,7 @@ func (a *admission) Admit(ctx context.Context, e Estimate) (Admitted, error) {
 	}
 	admitted := &admitted{permit: permit, budget: a.budget}
 	if a.budget != nil {
-		if admitted.aside, err = a.budget.hold(ctx, e); err != nil {
+		if admitted.aside, err = a.budget.reserve(ctx, e); err != nil {
 			_ = permit.Done(limit.Result{Kind: limit.Abandoned}) // the budget's error says more
 			return nil, err
 		}
@@ -113,14 +113,6 @@ func (a *admitted) Done(_ context.Context, e Ended) error {
 		b.settle(a.aside, took)
 	}
 	return a.permit.Done(e.Result)
-}
-
-// hold puts aside what a request may take, at the moment at which it would be
-// sent, so that all is taken into account that the requests before it took.
-// Waiting for those under way does not count against a limit.WithTimeout.
-func (b *Budget) hold(ctx context.Context, e Estimate) (amount, error) {
-	defer limit.Waiting(ctx)()
-	return b.reserve(ctx, func() amount { return b.most(e) })
 }
 
 // most is what a request may take.

@@ -80,6 +80,8 @@ type amount struct {
 	tokens int64
 }
 
+func (a amount) plus(b amount) amount { return amount{a.usd + b.usd, a.tokens + b.tokens} }
+
 // NewBudget checks the configuration and returns every problem of it at once; a
 // bound in USD for a model without a known price has exit code 64.
 func NewBudget(cfg BudgetConfig) (*Budget, error) {
@@ -127,7 +129,7 @@ func (b *Budget) Book(usd *float64, used, assumed outcome.Usage) {
 	a := b.worth(usd, used, assumed)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.spent.usd, b.spent.tokens = b.spent.usd+a.usd, b.spent.tokens+a.tokens
+	b.spent = b.spent.plus(a)
 }
 
 // Spent returns what was booked so far.
@@ -137,17 +139,20 @@ func (b *Budget) Spent() (usd float64, tokens int64) {
 	return b.spent.usd, b.spent.tokens
 }
 
-// reserve puts an amount aside. While calls are under way that may turn out
-// cheaper than was put aside for them, it waits for them before it refuses, and
-// estimates again when one has ended.
-func (b *Budget) reserve(ctx context.Context, most func() amount) (amount, error) {
+// reserve puts aside what a request may take, at the moment at which it would be
+// sent, so that all is taken into account that the requests before it took. While
+// calls are under way that may turn out cheaper than was put aside for them, it waits
+// for them before it refuses, and estimates again when one has ended. That does not
+// count against a limit.WithTimeout.
+func (b *Budget) reserve(ctx context.Context, e Estimate) (amount, error) {
+	defer limit.Waiting(ctx)()
 	for {
 		b.mu.Lock()
-		a := most()
+		a := b.most(e)
 		fits := b.fits(a)
 		switch {
 		case b.refused == nil && fits == nil:
-			b.aside.usd, b.aside.tokens = b.aside.usd+a.usd, b.aside.tokens+a.tokens
+			b.aside = b.aside.plus(a)
 			b.underWay++
 			b.mu.Unlock()
 			return a, nil
@@ -195,12 +200,11 @@ func (b *Budget) settle(aside, took amount) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.underWay--
-	b.aside.tokens -= aside.tokens
-	b.aside.usd -= aside.usd
+	b.aside = b.aside.plus(amount{-aside.usd, -aside.tokens})
 	if b.underWay == 0 {
 		b.aside.usd = 0 // no rounding left over
 	}
-	b.spent.usd, b.spent.tokens = b.spent.usd+took.usd, b.spent.tokens+took.tokens
+	b.spent = b.spent.plus(took)
 	close(b.settled)
 	b.settled = make(chan struct{})
 }

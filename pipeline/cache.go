@@ -122,18 +122,11 @@ func (f *Cache) file(key string) string {
 // load returns the answer under a key; false if there is none that is whole.
 func (f *Cache) load(ctx context.Context, key string) (Response, bool) {
 	raw, err := files.Read(ctx, f.file(key), MaxEntry)
-	if err != nil {
-		return Response{}, false
-	}
 	var e cacheEntry
-	if json.Unmarshal(raw, &e) != nil || e.Format != format || e.Key != key || e.Checksum != cacheSum(e.Response) {
-		return Response{}, false
-	}
 	var response Response
-	if json.Unmarshal(e.Response, &response) != nil || !cacheable(response) {
-		return Response{}, false
-	}
-	return response, true
+	whole := err == nil && json.Unmarshal(raw, &e) == nil && e.Format == format && e.Key == key &&
+		e.Checksum == cacheSum(e.Response) && json.Unmarshal(e.Response, &response) == nil
+	return response, whole && cacheable(response)
 }
 
 // store keeps an answer; what is too large is left out.
@@ -190,9 +183,5 @@ type cacheQuestion struct {
 // cacheKey returns the SHA-256 of a cacheQuestion, in hexadecimal.
 func cacheKey(source CacheSource, trial int, req Request) (string, error) {
 	raw, err := json.Marshal(cacheQuestion{format, source, trial, req})
-	if err != nil {
-		return "", err
-	}
-	sum := sha256.Sum256(raw)
-	return hex.EncodeToString(sum[:]), nil
+	return cacheSum(raw), err
 }

@@ -118,9 +118,9 @@ const mostTokens = 1 << 30
 // OddTokens says what is wrong with counts of tokens of which one is negative or more
 // than any request uses; "" if none is. Such a usage counts as not reported: neither a
 // cost nor a budget may rest on it.
-func OddTokens[N int | int32](counts ...N) string {
+func OddTokens(counts ...int) string {
 	for _, n := range counts {
-		if n < 0 || int64(n) > mostTokens {
+		if n < 0 || n > mostTokens {
 			return fmt.Sprintf("the provider reports %d tokens, which cannot be: the usage counts as not reported", n)
 		}
 	}
@@ -224,9 +224,7 @@ func messageProblems(messages []Message) []string {
 	}
 	var problems []string
 	for i, m := range messages {
-		switch m.Role {
-		case "system", "user", "assistant":
-		default:
+		if !isRole(m.Role) {
 			problems = append(problems, fmt.Sprintf("message %d has the role %.40q: it must be system, user or assistant", i+1, m.Role))
 		}
 	}
@@ -268,19 +266,14 @@ func (p *priced) Generate(ctx context.Context, req Request) (response Response, 
 	if response.CostUSD != nil {
 		return response, err
 	}
-	if price, ok := p.lookup(response.Model); ok {
+	price, known := p.prices(response.Model)
+	if response.Model == "" || !known {
+		price, known = p.prices(p.name)
+	}
+	if known {
 		response.CostUSD = price.Cost(response.Usage)
 	}
 	return response, err
-}
-
-func (p *priced) lookup(answered string) (Price, bool) {
-	if answered != "" {
-		if price, ok := p.prices(answered); ok {
-			return price, true
-		}
-	}
-	return p.prices(p.name)
 }
 
 // Price is what a model costs, in USD per million tokens. A zero is a price

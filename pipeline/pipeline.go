@@ -156,28 +156,24 @@ type merging struct {
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// about asks about one chunk, in one stage or two.
+// about asks about one chunk: in one stage, or for entities first and then for
+// relationships between them.
 func (p *Pipeline) about(ctx context.Context, piece *extraction.Document, name string) (extraction.Extraction, []outcome.Call, error) {
-	if p.cfg.TwoStages {
-		return p.inTwoStages(ctx, piece, name)
-	}
 	q := question{pipeline: p, doc: *piece, name: name}
+	if !p.cfg.TwoStages {
+		found, err := q.answer(ctx)
+		return found, q.calls, err
+	}
+	q.name, q.part = name+"-entities", answer.EntitiesOnly
 	found, err := q.answer(ctx)
-	return found, q.calls, err
-}
-
-// inTwoStages asks for entities, then for relationships between them.
-func (p *Pipeline) inTwoStages(ctx context.Context, piece *extraction.Document, name string) (extraction.Extraction, []outcome.Call, error) {
-	first := question{pipeline: p, doc: *piece, name: name + "-entities", part: answer.EntitiesOnly}
-	found, err := first.answer(ctx)
 	if err != nil || len(found.Entities) == 0 {
 		found.Relationships = []extraction.Relationship{}
-		return found, first.calls, err
+		return found, q.calls, err
 	}
-	second := question{pipeline: p, doc: *piece, name: name + "-relationships", part: answer.RelationshipsOnly, known: found.Entities}
-	related, err := second.answer(ctx)
+	q.name, q.part, q.known = name+"-relationships", answer.RelationshipsOnly, found.Entities
+	related, err := q.answer(ctx)
 	found.Relationships = related.Relationships
-	return found, append(first.calls, second.calls...), err
+	return found, q.calls, err
 }
 
 // callName is what the trace calls the request for a chunk.
@@ -338,10 +334,7 @@ func (q *question) read(text string) (extraction.Extraction, []string, error) {
 
 // complaint asks for a corrected answer.
 func complaint(problems []string) string {
-	if len(problems) > maxProblemsShown {
-		problems = problems[:maxProblemsShown]
-	}
-	return "Your answer has problems:\n- " + strings.Join(problems, "\n- ") +
+	return "Your answer has problems:\n- " + strings.Join(problems[:min(len(problems), maxProblemsShown)], "\n- ") +
 		"\nAnswer again with the whole corrected JSON object and nothing else."
 }
 
@@ -413,10 +406,7 @@ func unusable(res Response) error {
 
 // encoded marshals what always can be marshalled.
 func encoded(v any) json.RawMessage {
-	raw, err := json.Marshal(v)
-	if err != nil {
-		return nil
-	}
+	raw, _ := json.Marshal(v)
 	return raw
 }
 

@@ -29,6 +29,8 @@ const (
 	RoleAssistant = "assistant"
 )
 
+func isRole(role string) bool { return role == RoleSystem || role == RoleUser || role == RoleAssistant }
+
 // TemplateMessage is one turn of a conversation, or, where Placeholder is set, the place
 // of a list of messages that the caller gives under that name.
 type TemplateMessage struct {
@@ -155,7 +157,7 @@ func (t Template) wellFormed() []string {
 		size += len(m.Content)
 		switch {
 		case i >= MaxMessages:
-		case m.Placeholder == "" && m.Role != RoleSystem && m.Role != RoleUser && m.Role != RoleAssistant:
+		case m.Placeholder == "" && !isRole(m.Role):
 			problems = append(problems, fmt.Sprintf("message %d has the role %q: known are system, user and assistant", i+1, shown(m.Role)))
 		case !utf8.ValidString(m.Content):
 			problems = append(problems, fmt.Sprintf("message %d is not valid UTF-8: convert the prompt first", i+1))

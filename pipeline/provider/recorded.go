@@ -37,12 +37,12 @@ type cassette struct {
 	*recorded
 
 	mu    sync.Mutex
-	asked map[key]int
+	asked map[string]int
 }
 
-// openCassette reads a cassette through once and checks every line of it; later only
-// the lines that are asked for are read. A file that is not there, is no cassette, or
-// has a damaged line is an error of exit code 64 that names the line.
+// openCassette reads a cassette and checks every line of it; its answers are held in
+// memory. A file that is not there, is no cassette, or has a damaged line is an error of
+// exit code 64 that names the line.
 func openCassette(path string) (*cassette, error) {
 	file, err := openRegular(path, os.O_RDONLY)
 	if err != nil {
@@ -52,7 +52,7 @@ func openCassette(path string) (*cassette, error) {
 	if err == nil && found.cut != nil {
 		err = fmt.Errorf("%w; the recording was interrupted: record again, or remove that last line", found.cut)
 	}
-	return &cassette{path: path, recorded: found, asked: map[key]int{}}, errors.Join(err, file.Close())
+	return &cassette{path: path, recorded: found, asked: map[string]int{}}, errors.Join(err, file.Close())
 }
 
 // openRegular opens a file that is no folder, device or pipe.
@@ -84,45 +84,23 @@ func (m *cassette) Generate(ctx context.Context, req pipeline.Request) (pipeline
 	if err := ctx.Err(); err != nil {
 		return pipeline.Response{}, fmt.Errorf("reading the cassette %s: %w", m.path, err)
 	}
-	_, sum, err := canonical(m.source.Model, req)
+	_, key, err := canonical(m.source.Model, req)
 	if err != nil {
 		return pipeline.Response{}, failed(outcome.Internal, "%v", err)
 	}
-	entries := m.entries[sum]
-	if len(entries) == 0 {
+	answers := m.answers[key]
+	if len(answers) == 0 {
 		return pipeline.Response{}, failed(outcome.Provider, "%s", m.missing(req))
 	}
 	m.mu.Lock()
-	before := m.asked[sum]
-	m.asked[sum]++
+	found := answers[min(m.asked[key], len(answers)-1)]
+	m.asked[key]++
 	m.mu.Unlock()
-	found, err := m.read(entries[min(before, len(entries)-1)], sum)
-	if err != nil {
-		return pipeline.Response{}, failed(outcome.Internal, "%v", err)
-	}
 	var response pipeline.Response
 	if found.Response != nil {
 		response = *found.Response
 	}
 	return response, found.Error.err()
-}
-
-// read reads one exchange. The file is open only as long, so that nobody has to close it.
-func (m *cassette) read(at entry, sum key) (recordedCall, error) {
-	file, err := openRegular(m.path, os.O_RDONLY)
-	if err != nil {
-		return recordedCall{}, err
-	}
-	line := make([]byte, at.length)
-	_, err = file.ReadAt(line, at.offset)
-	if err = errors.Join(err, file.Close()); err != nil {
-		return recordedCall{}, fileError(m.path, at.line, err)
-	}
-	found, now, err := decode(line, m.source.Model)
-	if err != nil || now != sum || found.N != at.n {
-		return found, fileError(m.path, at.line, errors.New("the file was changed while it was in use"))
-	}
-	return found, nil
 }
 
 // missing says which request has no answer and what to do.

@@ -27,9 +27,9 @@ type Tape struct {
 
 	mu    sync.Mutex
 	file  *os.File
-	size  int64       // bytes in whole lines
-	asked map[key]int // how often each request was begun
-	err   error       // the first error of writing: nothing is written after it
+	size  int64          // bytes in whole lines
+	asked map[string]int // how often each request was begun
+	err   error          // the first error of writing: nothing is written after it
 }
 
 // CreateTape begins a cassette, a new file that only its owner may read. A file
@@ -46,7 +46,7 @@ func CreateTape(path string, source Recording) (*Tape, error) {
 	if err != nil {
 		return nil, writeError(path, err)
 	}
-	tape := &Tape{path: path, source: source, file: file, asked: map[key]int{}}
+	tape := &Tape{path: path, source: source, file: file, asked: map[string]int{}}
 	if err := tape.write(firstLine{Cassette: version, Recording: source}); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
@@ -77,9 +77,9 @@ func resume(path string, source Recording, file *os.File) (*Tape, error) {
 		return nil, fileError(path, 0, fmt.Errorf("it holds %s/%s and not %s/%s: record into another file",
 			found.source.Provider, found.source.Model, source.Provider, source.Model))
 	}
-	tape := &Tape{path: path, source: source, file: file, size: found.end, asked: map[key]int{}}
-	for sum, entries := range found.entries {
-		tape.asked[sum] = entries[len(entries)-1].n
+	tape := &Tape{path: path, source: source, file: file, size: found.end, asked: map[string]int{}}
+	for key, answers := range found.answers {
+		tape.asked[key] = answers[len(answers)-1].N
 	}
 	if err := file.Truncate(found.end); err != nil {
 		return nil, writeError(path, err)
@@ -105,7 +105,7 @@ func (t *Tape) Close() error {
 // begin counts a request and returns its line, without the answer. It fails if
 // the cassette cannot be written any more: what is not recorded is not paid for.
 func (t *Tape) begin(req pipeline.Request) (recordedCall, error) {
-	text, sum, err := canonical(t.source.Model, req)
+	text, key, err := canonical(t.source.Model, req)
 	if err != nil {
 		return recordedCall{}, writeError(t.path, err)
 	}
@@ -114,8 +114,8 @@ func (t *Tape) begin(req pipeline.Request) (recordedCall, error) {
 	if t.err != nil {
 		return recordedCall{}, t.err
 	}
-	t.asked[sum]++
-	return recordedCall{Key: hex.EncodeToString(sum[:]), N: t.asked[sum], Request: json.RawMessage(text)}, nil
+	t.asked[key]++
+	return recordedCall{Key: key, N: t.asked[key], Request: text}, nil
 }
 
 // write appends a value as a line.
@@ -168,8 +168,11 @@ type request struct {
 	pipeline.Request
 }
 
-// key is the SHA-256 of a request's JSON as it is written.
-type key [sha256.Size]byte
+// keyOf is the SHA-256 of a request as it is written.
+func keyOf(request []byte) string {
+	sum := sha256.Sum256(request)
+	return hex.EncodeToString(sum[:])
+}
 
 // recordedCall is any other line. At least one of Response and Error is set.
 type recordedCall struct {
@@ -183,12 +186,12 @@ type recordedCall struct {
 // canonical returns a request as it is written, and its key: compact JSON with
 // the fields in the order above and the schema's own order, because that order
 // is part of what a model sees. Bytes that are not UTF-8 are written as \ufffd.
-func canonical(model string, req pipeline.Request) (json.RawMessage, key, error) {
-	text, err := textutil.MarshalJSON(request{model, req})
+func canonical(model string, req pipeline.Request) (text json.RawMessage, key string, err error) {
+	text, err = textutil.MarshalJSON(request{model, req})
 	if err != nil {
-		return nil, key{}, fmt.Errorf("writing the request as JSON: %w", err)
+		return nil, "", fmt.Errorf("writing the request as JSON: %w", err)
 	}
-	return text, sha256.Sum256(text), nil
+	return text, keyOf(text), nil
 }
 
 // decodeHeader reads the first line.
@@ -206,54 +209,42 @@ func decodeHeader(line []byte) (Recording, error) {
 
 // decode reads the line of an exchange with model and checks that it is whole:
 // the key must be that of the request as it stands in the line.
-func decode(line []byte, model string) (recordedCall, key, error) {
-	var x recordedCall
+func decode(line []byte, model string) (x recordedCall, err error) {
 	dec := json.NewDecoder(bytes.NewReader(line))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&x); err != nil {
-		return x, key{}, fmt.Errorf("this is no exchange: %w", err)
+		return x, fmt.Errorf("this is no exchange: %w", err)
 	}
 	var asked struct {
 		Model string `json:"model"`
 	}
-	if err := json.Unmarshal(x.Request, &asked); err != nil {
-		return x, key{}, fmt.Errorf("the request cannot be read: %w", err)
-	}
-	if asked.Model != model {
-		return x, key{}, fmt.Errorf("the request is for the model %.60q and the cassette for %.60q", asked.Model, model)
-	}
-	sum := key(sha256.Sum256(x.Request))
+	err = json.Unmarshal(x.Request, &asked)
 	switch {
+	case err != nil:
+		return x, fmt.Errorf("the request cannot be read: %w", err)
+	case asked.Model != model:
+		return x, fmt.Errorf("the request is for the model %.60q and the cassette for %.60q", asked.Model, model)
 	case dec.More():
-		return x, sum, errors.New("something follows the exchange")
-	case x.Key != hex.EncodeToString(sum[:]):
-		return x, sum, errors.New("the key is not that of the request: one of them was changed")
+		return x, errors.New("something follows the exchange")
+	case x.Key != keyOf(x.Request):
+		return x, errors.New("the key is not that of the request: one of them was changed")
 	case x.N < 1:
-		return x, sum, fmt.Errorf("n is %d: it counts from 1", x.N)
+		return x, fmt.Errorf("n is %d: it counts from 1", x.N)
 	case x.Response == nil && x.Error == nil:
-		return x, sum, errors.New("there is neither a response nor an error")
+		return x, errors.New("there is neither a response nor an error")
 	case x.Error != nil && x.Error.Class == outcome.OK:
-		return x, sum, errors.New("the error has no class")
+		return x, errors.New("the error has no class")
 	}
-	return x, sum, nil
+	return x, nil
 }
 
 // maxLine bounds one exchange, in bytes.
 const maxLine = 64 << 20
 
-// entry is where an exchange lies in the file.
-type entry struct {
-	n      int
-	line   int
-	offset int64
-	length int
-}
-
-// recorded is where a cassette has what, without its texts: some 100 bytes for every
-// exchange.
+// recorded is what a cassette holds, without the requests.
 type recorded struct {
 	source  Recording
-	entries map[key][]entry // ordered by n
+	answers map[string][]recordedCall // ordered by N
 	// end is the offset behind the last good line, and newline whether a line
 	// feed stands before it.
 	end     int64
@@ -266,7 +257,7 @@ type recorded struct {
 // scan reads and checks a cassette line by line, with one line of at most limit bytes
 // in memory. Empty lines are passed over. An error has exit code 64.
 func scan(r io.Reader, path string, limit int) (*recorded, error) {
-	x := &recorded{entries: map[key][]entry{}}
+	x := &recorded{answers: map[string][]recordedCall{}}
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, limit)
 	lines.Split(keepLineFeed)
@@ -293,13 +284,13 @@ func scan(r io.Reader, path string, limit int) (*recorded, error) {
 	if x.end == 0 {
 		return nil, fileError(path, 0, errors.New("it is empty: nothing was recorded"))
 	}
-	for _, entries := range x.entries {
-		slices.SortStableFunc(entries, func(a, b entry) int { return cmp.Compare(a.n, b.n) })
+	for _, answers := range x.answers {
+		slices.SortStableFunc(answers, func(a, b recordedCall) int { return cmp.Compare(a.N, b.N) })
 	}
 	return x, nil
 }
 
-// add takes in one line, which begins at x.end.
+// add takes in one line.
 func (x *recorded) add(line []byte, number int) error {
 	if number == 1 {
 		source, err := decodeHeader(line)
@@ -309,11 +300,12 @@ func (x *recorded) add(line []byte, number int) error {
 	if len(bytes.TrimSpace(line)) == 0 {
 		return nil
 	}
-	found, sum, err := decode(line, x.source.Model)
+	found, err := decode(line, x.source.Model)
 	if err != nil {
 		return err
 	}
-	x.entries[sum] = append(x.entries[sum], entry{n: found.N, line: number, offset: x.end, length: len(line)})
+	found.Request = nil
+	x.answers[found.Key] = append(x.answers[found.Key], found)
 	return nil
 }
 

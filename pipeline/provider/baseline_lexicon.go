@@ -222,19 +222,17 @@ type entityType struct {
 func (d *document) readTypes(doc extraction.Document) {
 	names := slices.Sorted(maps.Keys(doc.Objects))
 	if len(names) == 0 {
-		names = slices.Clone(doc.AllowedTypes)
-		slices.Sort(names)
+		names = slices.Sorted(slices.Values(doc.AllowedTypes))
 	}
 	for _, name := range slices.Compact(names) {
 		if len(doc.AllowedTypes) > 0 && !slices.Contains(doc.AllowedTypes, name) {
 			continue
 		}
-		t := entityType{name: name}
-		for i, w := range append(splitWords(name), splitWords(doc.Objects[name].Description)...) {
+		t := entityType{name: name, own: splitWords(name)}
+		for i, w := range slices.Concat(t.own, splitWords(doc.Objects[name].Description)) {
 			weight := float32(0.3) / float32(1+i/8)
-			if i < len(splitWords(name)) {
+			if i < len(t.own) {
 				weight = 1
-				t.own = append(t.own, w)
 			}
 			if k := d.schemaKinds[w]; k > 0 {
 				d.wanted[k] = true

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -50,6 +49,8 @@ func (c *chat) fault(x *exchange, err error) *pipeline.ModelError {
 	switch {
 	case x.Err != nil:
 		e = c.unanswered(x)
+	case x.Flooded:
+		e = failed(outcome.Provider, "the answer is larger than %d MiB; set a limit of tokens", maxBody>>20)
 	case x.Status < 200 || x.Status >= 300:
 		e = c.refused(x)
 	default:
@@ -67,25 +68,17 @@ func failed(class outcome.Class, format string, args ...any) *pipeline.ModelErro
 
 // unanswered is the fault of an exchange without a whole answer.
 func (c *chat) unanswered(x *exchange) *pipeline.ModelError {
-	err := x.Err
-	if wrapped, ok := errors.AsType[*url.Error](err); ok {
-		err = wrapped.Err
-	}
-	text := c.short(err)
+	err := errors.Unwrap(x.Err) // without the address, which is said here
 	var e *pipeline.ModelError
-	switch {
-	case errors.Is(err, errTooLarge):
-		return failed(outcome.Provider, "%s; set a limit of tokens", text)
+	switch text := c.short(err); {
 	case timedOut(err):
 		e = failed(outcome.Timeout, "no whole answer from %s in time: %s", c.BaseURL, text)
-		e.Retry, e.Unreached = true, unreached(err)
 	case x.Status != 0:
 		e = failed(outcome.Provider, "the connection to %s broke: %s", c.BaseURL, text)
-		e.Retry = true
 	default:
 		e = failed(outcome.Provider, "no answer from %s: %s; check %s, the network and the proxy", c.BaseURL, text, c.baseVariable)
-		e.Retry, e.Unreached = !permanent(err), unreached(err)
 	}
+	e.Retry, e.Unreached = !permanent(err), unreached(err)
 	return e
 }
 

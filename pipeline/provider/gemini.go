@@ -3,7 +3,6 @@ package provider
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -142,27 +141,17 @@ const defaultGeminiURL = "https://generativelanguage.googleapis.com"
 // with the exit code 64. Nothing is sent.
 func newGemini(cfg modelConfig) (pipeline.Model, error) {
 	cfg.BaseURL = cmp.Or(cfg.BaseURL, defaultGeminiURL)
-	c, problems := newChat(Gemini, cfg, EnvGeminiKey, EnvGeminiBaseURL)
+	c := newChat(Gemini, cfg, EnvGeminiKey, EnvGeminiBaseURL)
 	c.keyVariable += " (or " + EnvGoogleKey + ")"
 	name := strings.TrimPrefix(cfg.Model, "models/")
-	switch {
-	case strings.TrimSpace(name) == "":
-		problems = append(problems, errors.New("the model's name is missing"))
-	case strings.ContainsAny(name, "?&#%{}\\: \t\r\n") || strings.Contains(name, ".."):
-		problems = append(problems, errors.New("the model's name contains a character that no name has: it looks like gemini-2.5-flash"))
-	}
-	if cfg.APIKey.Reveal() == "" {
-		problems = append(problems, errors.New("the key is missing: set "+EnvGeminiKey+" or "+EnvGoogleKey))
-	}
-	if err := errors.Join(problems...); err != nil {
-		return nil, configError(Gemini, err)
-	}
+	c.problem(strings.TrimSpace(name) == "", "the model's name is missing")
+	c.problem(strings.ContainsAny(name, "?&#%{}\\: \t\r\n") || strings.Contains(name, ".."),
+		"the model's name contains a character that no name has: it looks like gemini-2.5-flash")
+	c.problem(cfg.APIKey.Reveal() == "", "the key is missing: set %s or %s", EnvGeminiKey, EnvGoogleKey)
 	if !strings.HasPrefix(cfg.Model, "models/") && !strings.HasPrefix(cfg.Model, "tunedModels/") {
 		cfg.Model = "models/" + cfg.Model
 	}
-	c.protocol, c.keyHeader = gemini{}, "X-Goog-Api-Key"
-	c.address = c.BaseURL + "/v1beta/" + cfg.Model + ":generateContent"
-	return c, nil
+	return c.speaking(gemini{}, c.BaseURL+"/v1beta/"+cfg.Model+":generateContent", "X-Goog-Api-Key", "")
 }
 
 // geminiText joins the parts of an answer, without the summary of thoughts.

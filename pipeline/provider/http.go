@@ -1,21 +1,18 @@
 package provider
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
-	"net/url"
 	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/internal/limit"
+	"extraction-experiment/internal/proc"
 	"extraction-experiment/internal/secret"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
@@ -26,74 +23,10 @@ import (
 // decompression.
 const maxBody = 64 << 20
 
-// errTooLarge says that an answer was cut off at maxBody.
-var errTooLarge = fmt.Errorf("the answer is larger than %d MiB", maxBody>>20)
-
-// exchange is one request and its whole answer, read under a cap and kept. The client
-// is Go's: HTTPS_PROXY, HTTP_PROXY and NO_PROXY choose a proxy, and SSL_CERT_FILE and
-// SSL_CERT_DIR add private certificates where the system's own store is not asked (Linux
-// and other Unix systems; on macOS and Windows a private certificate belongs into the
-// system's store).
+// exchange is one request and its answer, or why no whole one came.
 type exchange struct {
-	Status int         // of HTTP; 0 if no answer began
-	Header http.Header // of the answer
-	Body   []byte      // what was read of the answer
-	Err    error       // why no whole answer came
-}
-
-// post sends a body of JSON, once, and reads the whole answer. No redirect is followed.
-// What the mask hides reads *** where a server repeats it.
-func (c *chat) post(ctx context.Context, body []byte) (x exchange) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.address, bytes.NewReader(body))
-	if err != nil {
-		return exchange{Err: err}
-	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Accept", "application/json")
-	if key := c.APIKey.Reveal(); key != "" {
-		req.Header.Set(c.keyHeader, c.keyPrefix+key)
-	}
-	for name, value := range c.Headers {
-		req.Header.Set(name, value.Reveal())
-	}
-	x.Err = x.receive(c.HTTPClient.Do(req))
-	x.Body = c.mask.JSON(x.Body)
-	return x
-}
-
-// receive reads an answer.
-func (x *exchange) receive(res *http.Response, err error) error {
-	if err != nil {
-		return err
-	}
-	defer res.Body.Close()
-	x.Status, x.Header = res.StatusCode, res.Header
-	x.Body, err = io.ReadAll(io.LimitReader(res.Body, maxBody+1))
-	if err == nil && len(x.Body) > maxBody {
-		x.Body, err = x.Body[:maxBody], errTooLarge
-	}
-	if err != nil {
-		return fmt.Errorf("reading the answer, of which %d bytes came: %w", len(x.Body), err)
-	}
-	return nil
-}
-
-// baseURL returns the address of a server without trailing slashes. Variable
-// is the name under which a person sets it. An address with credentials is
-// refused and not repeated.
-func baseURL(address, variable string) (string, error) {
-	u, err := url.Parse(strings.TrimSpace(address))
-	switch {
-	case err != nil:
-		return "", fmt.Errorf("the base URL (%s) cannot be read as an address: expected something like https://host/v1", variable)
-	case u.User != nil:
-		return "", fmt.Errorf("the base URL (%s) must not contain a user or password: keys and headers are given on their own", variable)
-	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return "", fmt.Errorf("the base URL %.200q (%s) needs http:// or https:// and a host", address, variable)
-	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
-		return "", fmt.Errorf("the base URL (%s) must not have a query or a fragment", variable)
-	}
-	return strings.TrimRight(u.String(), "/"), nil
+	proc.Reply
+	Err error
 }
 
 // modelConfig says which model of which server to ask.
@@ -147,20 +80,52 @@ type chat struct {
 	modelConfig
 	protocol
 	provider, keyVariable, baseVariable string
-	address, keyHeader, keyPrefix       string
+	at                                  *proc.Address
 	mask                                *secret.Masker
+	problems                            []error // of the configuration
 }
 
-// newChat checks what every provider needs; the problems are for one error.
-func newChat(provider string, cfg modelConfig, keyVariable, baseVariable string) (*chat, []error) {
-	base, err := baseURL(cfg.BaseURL, baseVariable)
-	problems := []error{err, checkKey(cfg.APIKey, keyVariable), checkHeaders(cfg.Headers)}
+// newChat checks what every provider needs.
+func newChat(provider string, cfg modelConfig, keyVariable, baseVariable string) *chat {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	cfg.BaseURL, cfg.HTTPClient = base, limit.HTTPClient(cfg.HTTPClient)
-	return &chat{modelConfig: cfg, provider: provider, keyVariable: keyVariable, baseVariable: baseVariable,
-		mask: newMask(cfg.APIKey, cfg.Headers)}, problems
+	cfg.BaseURL = strings.TrimRight(strings.TrimSpace(cfg.BaseURL), "/")
+	c := &chat{modelConfig: cfg, provider: provider, keyVariable: keyVariable, baseVariable: baseVariable, mask: newMask(cfg.APIKey, cfg.Headers)}
+	c.problem(strings.ContainsAny(cfg.BaseURL, "?#"), "the base URL (%s) must not have a query or a fragment", baseVariable)
+	c.problems = append(c.problems, checkKey(cfg.APIKey, keyVariable), checkHeaders(cfg.Headers))
+	return c
+}
+
+// problem notes what is wrong with the configuration, if it is so.
+func (c *chat) problem(wrong bool, format string, args ...any) {
+	if wrong {
+		c.problems = append(c.problems, fmt.Errorf(format, args...))
+	}
+}
+
+// speaking returns the model, which is asked at an address with its key in a header, or
+// all problems of the configuration at once in an error with the exit code 64. The
+// client is Go's: HTTPS_PROXY, HTTP_PROXY and NO_PROXY choose a proxy, and SSL_CERT_FILE
+// and SSL_CERT_DIR add private certificates where the system's own store is not asked
+// (Linux and other Unix systems; on macOS and Windows a private certificate belongs into
+// the system's store).
+func (c *chat) speaking(p protocol, address, keyHeader, keyPrefix string) (pipeline.Model, error) {
+	headers := map[string]secret.Secret{}
+	if key := c.APIKey.Reveal(); key != "" {
+		headers[keyHeader] = secret.New(keyPrefix + key)
+	}
+	for name, value := range c.Headers {
+		headers[http.CanonicalHeaderKey(name)] = value
+	}
+	var err error
+	c.protocol = p
+	c.at, err = proc.NewAddress(proc.AddressConfig{URL: address, Headers: headers, MaxAnswer: maxBody, Mask: c.mask, Client: c.HTTPClient})
+	c.problem(err != nil, "the base URL (%s): %w", c.baseVariable, err)
+	if err := errors.Join(c.problems...); err != nil {
+		return nil, configError(c.provider, err)
+	}
+	return c, nil
 }
 
 // Generate sends one request and reads the whole answer, at most 64 MiB. Nothing is
@@ -181,16 +146,17 @@ func (c *chat) Generate(ctx context.Context, req pipeline.Request) (pipeline.Res
 	if err != nil {
 		return pipeline.Response{}, err
 	}
-	x := c.post(ctx, body)
+	var x exchange
+	x.Reply, x.Err = c.at.Ask(ctx, http.MethodPost, body)
 	var found decoded
-	if err = x.Err; err == nil {
+	if err = x.Err; err == nil && !x.Flooded {
 		found, err = c.read(x.Body)
 	}
 	found.Attempts = 1
 	if text, ok := x.filtered(); ok {
 		return pipeline.Response{Text: text, Finish: pipeline.FinishRefused, Attempts: 1}, nil
 	}
-	if err != nil || !x.answers(found.choices) {
+	if err != nil || x.Flooded || !x.answers(found.choices) {
 		if stop := c.stopped(ctx, &x); stop != nil {
 			return pipeline.Response{Attempts: 1}, stop
 		}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -141,33 +140,22 @@ func newOpenAI(cfg modelConfig) (pipeline.Model, error) {
 	if cfg.BaseURL == "" && !cfg.Azure {
 		cfg.BaseURL = defaultOpenAIURL
 	}
-	c, problems := newChat(OpenAI, cfg, EnvOpenAIKey, EnvOpenAIBaseURL)
-	base := c.BaseURL
-	if strings.TrimSpace(cfg.Model) == "" {
-		problems = append(problems, errors.New("the model's name is missing"))
-	}
-	if cfg.APIKey.Reveal() == "" && (cfg.Azure || base == defaultOpenAIURL) {
-		problems = append(problems, errors.New("the key is missing: set "+EnvOpenAIKey+", or "+EnvOpenAIBaseURL+" to a server that needs none"))
-	}
-	if cfg.Azure && cfg.APIVersion == "" && !strings.HasSuffix(base, azureV1) {
-		problems = append(problems, errors.New("Azure needs an api-version such as 2024-10-21, or a base URL that ends in "+azureV1))
-	}
-	if !cfg.Azure && cfg.APIVersion != "" {
-		problems = append(problems, errors.New("an api-version is only sent to Azure"))
-	}
-	if err := errors.Join(problems...); err != nil {
-		return nil, configError(OpenAI, err)
-	}
-	c.protocol, c.keyHeader, c.keyPrefix = openAI{}, "Authorization", "Bearer "
+	c := newChat(OpenAI, cfg, EnvOpenAIKey, EnvOpenAIBaseURL)
+	base, keyHeader, keyPrefix, query := c.BaseURL, "Authorization", "Bearer ", ""
+	deployments := cfg.Azure && !strings.HasSuffix(base, azureV1)
+	c.problem(strings.TrimSpace(cfg.Model) == "", "the model's name is missing")
+	c.problem(cfg.APIKey.Reveal() == "" && (cfg.Azure || base == defaultOpenAIURL),
+		"the key is missing: set %s, or %s to a server that needs none", EnvOpenAIKey, EnvOpenAIBaseURL)
+	c.problem(deployments && cfg.APIVersion == "", "Azure needs an api-version such as 2024-10-21, or a base URL that ends in %s", azureV1)
+	c.problem(!cfg.Azure && cfg.APIVersion != "", "an api-version is only sent to Azure")
 	if cfg.Azure {
-		c.keyHeader, c.keyPrefix = "Api-Key", ""
-		if !strings.HasSuffix(base, azureV1) {
-			base = strings.TrimSuffix(base, "/openai") + "/openai/deployments/" + url.PathEscape(cfg.Model)
-		}
+		keyHeader, keyPrefix = "Api-Key", ""
 	}
-	c.address = base + "/chat/completions"
+	if deployments {
+		base = strings.TrimSuffix(base, "/openai") + "/openai/deployments/" + url.PathEscape(cfg.Model)
+	}
 	if cfg.APIVersion != "" {
-		c.address += "?api-version=" + url.QueryEscape(cfg.APIVersion)
+		query = "?api-version=" + url.QueryEscape(cfg.APIVersion)
 	}
-	return c, nil
+	return c.speaking(openAI{}, base+"/chat/completions"+query, keyHeader, keyPrefix)
 }

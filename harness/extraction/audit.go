@@ -103,7 +103,7 @@ func Audit(ctx context.Context, cfg AuditConfig) (AuditResult, error) {
 		return func() {
 			result.Items++
 			for _, c := range counted {
-				if count := tallies[c.about().what()]; c.expected != nil {
+				if count := tallies[c.about().what]; c.expected != nil {
 					count.element(c.stances)
 				} else {
 					count.beyond(c.stances)
@@ -205,7 +205,7 @@ func (a *audit) read(item AuditItem) (*reading, bool) {
 func (r *reading) counted() []claim {
 	list := r.elements()
 	for i, e := range elementsOf(&r.pool) {
-		list = append(list, claim{proposed: &e, stances: r.pooled[e.what()][i]})
+		list = append(list, claim{proposed: &e, stances: r.pooled[e.what][i]})
 	}
 	return list
 }
@@ -213,7 +213,7 @@ func (r *reading) counted() []claim {
 // judge gives the claims of an item their doubts.
 func (a *audit) judge(id string, claims []claim) {
 	for _, c := range claims {
-		what := c.about().what()
+		what := c.about().what
 		d := Doubt{Item: id, Kind: c.kind, What: what, Doubt: a.rates[what].doubt(c), claim: c}
 		if c.expected != nil {
 			d.Expected = c.expected.String()

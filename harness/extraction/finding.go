@@ -179,26 +179,32 @@ func corrected(gold extraction.Extraction, claims ...claim) extraction.Extractio
 	entities, relationships := slices.Clone(gold.Entities), slices.Clone(gold.Relationships)
 	noEntity, noRelationship := map[int]bool{}, map[int]bool{}
 	for _, c := range claims {
+		entity := c.about().what == scoring.AnEntity
 		switch {
-		case c.expected == nil && c.proposed.entity != nil:
-			entities = append(entities, *c.proposed.entity)
+		case c.expected == nil && entity:
+			entities = append(entities, c.proposed.entity())
 		case c.expected == nil:
-			relationships = append(relationships, *c.proposed.relationship)
-		case c.proposed == nil && c.expected.entity != nil:
+			relationships = append(relationships, c.proposed.relationship())
+		case c.proposed == nil && entity:
 			noEntity[c.index] = true
 		case c.proposed == nil:
 			noRelationship[c.index] = true
-		case c.expected.entity != nil:
-			entities[c.index] = *c.proposed.entity
+		case entity:
+			e := &entities[c.index]
+			if textutil.FoldName(e.Name) != textutil.FoldName(c.proposed.name) {
+				e.Mentions = nil
+			}
+			e.Name, e.Type = c.proposed.name, c.proposed.kind
 			for i := range relationships { // what was said of the name is said of the new one
 				for _, end := range []*string{&relationships[i].Source, &relationships[i].Target} {
-					if textutil.FoldName(*end) == textutil.FoldName(c.expected.entity.Name) {
-						*end = c.proposed.entity.Name
+					if textutil.FoldName(*end) == textutil.FoldName(c.expected.name) {
+						*end = e.Name
 					}
 				}
 			}
 		default:
-			relationships[c.index] = *c.proposed.relationship
+			r := &relationships[c.index]
+			r.Source, r.Target, r.Type = c.proposed.name, c.proposed.target, c.proposed.kind
 		}
 	}
 	return extraction.Extraction{Entities: without(entities, noEntity), Relationships: without(relationships, noRelationship)}

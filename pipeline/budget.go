@@ -231,12 +231,10 @@ func inputTokens(req Request) int64 {
 // it to, or else 1,024; never more than the request's limit.
 func (e Estimate) outputTokens(largest int64) int64 {
 	switch {
-	case largest <= 0 && e.MaxOutput >= 0:
+	case e.MaxOutput >= 0 && (largest <= 0 || largest > e.MaxOutput):
 		return e.MaxOutput
 	case largest <= 0:
 		return unknownOutput
-	case e.MaxOutput >= 0:
-		return min(largest, e.MaxOutput)
 	}
 	return largest
 }

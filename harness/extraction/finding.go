@@ -354,27 +354,18 @@ func (t *tally) weight() float64 {
 	sum, pairs := 0.0, 0
 	for a := range systems {
 		for b := range a {
-			var n, onlyA, onlyB, both float64
-			for pattern, times := range t.missed {
+			times := map[[2]bool]float64{} // by whether each of the two misses it
+			for pattern, n := range t.missed {
 				if pattern == all {
-					times -= excused
+					n -= excused
 				}
-				x, y := stance(pattern[a]-'0'), stance(pattern[b]-'0')
-				if x == absent || y == absent {
-					continue
-				}
-				k := float64(times)
-				n += k
-				switch {
-				case x == agrees && y == agrees:
-					both += k
-				case x == agrees:
-					onlyA += k
-				case y == agrees:
-					onlyB += k
+				if x, y := stance(pattern[a]-'0'), stance(pattern[b]-'0'); x != absent && y != absent {
+					times[[2]bool{x == agrees, y == agrees}] += float64(n)
 				}
 			}
-			missA, missB := both+onlyA, both+onlyB
+			both := times[[2]bool{true, true}]
+			missA, missB := both+times[[2]bool{true, false}], both+times[[2]bool{false, true}]
+			n := missA + missB - both + times[[2]bool{false, false}]
 			if spread := math.Sqrt(missA * (n - missA) * missB * (n - missB)); spread > 0 {
 				sum += max(0, (n*both-missA*missB)/spread)
 			}

@@ -85,7 +85,10 @@ type chat struct {
 	problems                            []error // of the configuration
 }
 
-// newChat checks what every provider needs.
+// headerName is a token of RFC 9110.
+var headerName = textutil.Pattern("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
+
+// newChat checks what every provider needs, without repeating keys.
 func newChat(provider string, cfg modelConfig, keyVariable, baseVariable string) *chat {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -93,7 +96,14 @@ func newChat(provider string, cfg modelConfig, keyVariable, baseVariable string)
 	cfg.BaseURL = strings.TrimRight(strings.TrimSpace(cfg.BaseURL), "/")
 	c := &chat{modelConfig: cfg, provider: provider, keyVariable: keyVariable, baseVariable: baseVariable, mask: newMask(cfg.APIKey, cfg.Headers)}
 	c.problem(strings.ContainsAny(cfg.BaseURL, "?#"), "the base URL (%s) must not have a query or a fragment", baseVariable)
-	c.problems = append(c.problems, checkKey(cfg.APIKey, keyVariable), checkHeaders(cfg.Headers))
+	c.problem(strings.ContainsFunc(cfg.APIKey.Reveal(), func(r rune) bool { return r <= ' ' || r >= 0x7f }),
+		"the key (%s) contains a space, a line break or a letter outside of ASCII: copy it again", keyVariable)
+	for _, name := range slices.Sorted(maps.Keys(cfg.Headers)) {
+		control := func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
+		c.problem(!headerName().MatchString(name), "the header name %.80q is not one", name)
+		c.problem(strings.ContainsFunc(cfg.Headers[name].Reveal(), control),
+			"the value of the header %.80q contains a line break or a control character", name)
+	}
 	return c
 }
 
@@ -233,31 +243,4 @@ func newMask(key secret.Secret, headers map[string]secret.Secret) *secret.Masker
 		}
 	}
 	return secret.NewMasker(given, nil)
-}
-
-// checkKey refuses a key that no header can carry, without repeating it.
-func checkKey(key secret.Secret, variable string) error {
-	if strings.ContainsFunc(key.Reveal(), func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
-		return fmt.Errorf("the key (%s) contains a space, a line break or a letter outside of ASCII: copy it again", variable)
-	}
-	return nil
-}
-
-// headerName is a token of RFC 9110.
-var headerName = textutil.Pattern("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
-
-// checkHeaders refuses headers that cannot be sent, all at once. Values are
-// not repeated.
-func checkHeaders(headers map[string]secret.Secret) error {
-	var problems []error
-	for _, name := range slices.Sorted(maps.Keys(headers)) {
-		value := headers[name]
-		if !headerName().MatchString(name) {
-			problems = append(problems, fmt.Errorf("the header name %.80q is not one", name))
-		}
-		if strings.ContainsFunc(value.Reveal(), func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
-			problems = append(problems, fmt.Errorf("the value of the header %.80q contains a line break or a control character", name))
-		}
-	}
-	return errors.Join(problems...)
 }

@@ -175,32 +175,18 @@ func (c Capabilities) SendsSchema() bool { return !c.NoSchema && !c.InstructionO
 var schemaName = textutil.Pattern(`^[A-Za-z0-9_-]{1,64}$`)
 
 // Check refuses a request that the model cannot carry out, or that no model
-// can: it returns nil or an error of exit code 64 with every problem: a matter of configuration, not of the item. It changes
-// and sends nothing. Upper limits that differ between servers (a temperature
-// above 2, a context too long) are left to the server.
+// can: it returns nil or an error of exit code 64 with every problem: a matter of
+// configuration, not of the item. It changes and sends nothing. Upper limits that
+// differ between servers (a temperature above 2, a context too long) are left to the
+// server.
 func (c Capabilities) Check(req Request) error {
-	problems := c.parameterProblems(req.Parameters)
-	problems = append(problems, messageProblems(req.Messages)...)
-	if req.Schema != nil {
-		if c.NoSchema && !c.InstructionOnly {
-			problems = append(problems, "the model cannot be held to a JSON Schema: ask for the form in the prompt and send no schema")
-		}
-		problems = append(problems, schemaProblems(*req.Schema)...)
-	}
-	if len(problems) == 0 {
-		return nil
-	}
-	return cli.Usage("the request cannot be sent as it stands: %s", strings.Join(problems, "; "))
-}
-
-// parameterProblems compares the parameters with what the model takes.
-func (c Capabilities) parameterProblems(p Parameters) []string {
 	var problems []string
 	add := func(wrong bool, format string, args ...any) {
 		if wrong {
 			problems = append(problems, fmt.Sprintf(format, args...))
 		}
 	}
+	p := req.Parameters
 	if t := p.Temperature; t != nil {
 		add(c.NoTemperature, "the model takes no temperature: leave it out (it is %v)", *t)
 		add(!(*t >= 0) || math.IsInf(*t, 0), "the temperature is %v: it must be 0 or more", *t)
@@ -215,31 +201,23 @@ func (c Capabilities) parameterProblems(p Parameters) []string {
 	if p.MaxTokens != nil {
 		add(*p.MaxTokens < 1, "the limit of tokens is %d: it must be 1 or more", *p.MaxTokens)
 	}
-	return problems
-}
-
-func messageProblems(messages []Message) []string {
-	if len(messages) == 0 {
-		return []string{"there is no message"}
-	}
-	var problems []string
-	for i, m := range messages {
+	add(len(req.Messages) == 0, "there is no message")
+	for i, m := range req.Messages {
 		if !isRole(m.Role) {
-			problems = append(problems, fmt.Sprintf("message %d has the role %.40q: it must be system, user or assistant", i+1, m.Role))
+			add(true, "message %d has the role %.40q: it must be system, user or assistant", i+1, m.Role)
 		}
 	}
-	return problems
-}
-
-func schemaProblems(s Schema) []string {
-	var problems []string
-	if !schemaName().MatchString(s.Name) {
-		problems = append(problems, fmt.Sprintf("the schema's name %.80q must be 1 to 64 letters of A-Z a-z 0-9 _ -", s.Name))
+	if s := req.Schema; s != nil {
+		add(c.NoSchema && !c.InstructionOnly, "the model cannot be held to a JSON Schema: ask for the form in the prompt and send no schema")
+		if !schemaName().MatchString(s.Name) {
+			add(true, "the schema's name %.80q must be 1 to 64 letters of A-Z a-z 0-9 _ -", s.Name)
+		}
+		add(!textutil.ValidJSON(s.JSON) || !bytes.HasPrefix(bytes.TrimSpace(s.JSON), []byte("{")), "the schema is not a JSON object")
 	}
-	if !textutil.ValidJSON(s.JSON) || !bytes.HasPrefix(bytes.TrimSpace(s.JSON), []byte("{")) {
-		problems = append(problems, "the schema is not a JSON object")
+	if len(problems) == 0 {
+		return nil
 	}
-	return problems
+	return cli.Usage("the request cannot be sent as it stands: %s", strings.Join(problems, "; "))
 }
 
 // Priced returns a model that fills Response.CostUSD from the usage, by

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"sync"
+	"sync/atomic"
 
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/limit"
@@ -87,11 +88,8 @@ func (a amount) plus(b amount) amount { return amount{a.usd + b.usd, a.tokens + 
 func NewBudget(cfg BudgetConfig) (*Budget, error) {
 	b := &Budget{cfg: cfg, account: &account{settled: make(chan struct{})}}
 	var problems []error
-	if !(cfg.USD >= 0) || cfg.Tokens < 0 {
-		problems = append(problems, errors.New("pipeline: the bounds of a budget must not be negative"))
-	}
-	if cfg.USD == 0 && cfg.Tokens == 0 {
-		problems = append(problems, errors.New("pipeline: a budget needs a bound in USD or tokens"))
+	if !(cfg.USD >= 0) || cfg.Tokens < 0 || cfg.USD == 0 && cfg.Tokens == 0 {
+		problems = append(problems, errors.New("pipeline: a budget needs a bound in USD or tokens, and none may be negative"))
 	}
 	if cfg.USD > 0 {
 		known := false
@@ -271,18 +269,12 @@ func (r *recent) largest() int64 {
 // they would be sent. What comes later, such as the second stage of two, repairs
 // and retries, it does not meet. Safe for concurrent use; the zero value is
 // ready.
-type Estimator struct {
-	mu       sync.Mutex
-	requests int64
-	input    int64
-}
+type Estimator struct{ requests, input atomic.Int64 }
 
 // Generate counts the request.
 func (e *Estimator) Generate(_ context.Context, req Request) (Response, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.requests++
-	e.input += inputTokens(req)
+	e.requests.Add(1)
+	e.input.Add(inputTokens(req))
 	return Response{Text: `{"entities":[],"relationships":[]}`, Finish: FinishStop, Attempts: 1}, nil
 }
 
@@ -290,7 +282,5 @@ func (e *Estimator) Generate(_ context.Context, req Request) (Response, error) {
 // every three bytes of messages and schema and eight for each message, which is
 // rather too much than too little.
 func (e *Estimator) Sum() (requests, inputTokens int64) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.requests, e.input
+	return e.requests.Load(), e.input.Load()
 }

@@ -258,15 +258,12 @@ func (q *question) warn(problems []string) {
 // request compiles the prompt for the chunk.
 func (q *question) request() (Request, error) {
 	cfg := q.pipeline.cfg
-	vars, err := DocumentVars(q.doc)
+	vars, err := DocumentVars(q.doc, cfg.Vars...)
+	var messages []Message
 	if err == nil {
-		err = vars.Add(VarSource{Input: q.doc.Input, Metadata: q.doc.Metadata}, cfg.Vars...)
+		vars.Messages = cfg.Placeholders
+		messages, err = Compile(cfg.Prompt, vars)
 	}
-	if err != nil {
-		return Request{}, &outcome.Failure{Class: outcome.Item, Message: err.Error()}
-	}
-	vars.Messages = cfg.Placeholders
-	messages, err := Compile(cfg.Prompt, vars)
 	if err != nil {
 		return Request{}, &outcome.Failure{Class: outcome.Item, Message: err.Error()}
 	}

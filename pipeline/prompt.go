@@ -53,7 +53,7 @@ type TemplateMessage struct {
 //
 // The steps: ParseText or ParseChat reads a template; Template.Check refuses,
 // before any item is run, one with an identifier that nothing fills, or that
-// never shows the document; DocumentVars and Vars.Add collect the values of an
+// never shows the document; DocumentVars collects the values of an
 // item; Compile puts them in.
 //
 //	t := pipeline.ParseText("Find all names in: {{document_text}}")

@@ -10,7 +10,6 @@ import (
 
 	"extraction-experiment/extraction"
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/outcome"
 )
 
 func TestParseChat_problems(t *testing.T) {
@@ -355,8 +354,7 @@ func FuzzParseChat(f *testing.F) {
 			_ = template.Check(nil, nil)
 		}
 		if v, err := ParseVar(spec); err == nil {
-			var vars Vars
-			_ = vars.Add(VarSource{Input: input}, v)
+			_, _ = DocumentVars(extraction.Document{Input: input}, v)
 		}
 	})
 }
@@ -397,8 +395,9 @@ func TestFromDocument_bare(t *testing.T) {
 	}
 }
 
-func TestVars_Add(t *testing.T) {
-	item := VarSource{
+func TestDocumentVars_variables(t *testing.T) {
+	item := extraction.Document{
+		Text:     "part",
 		Input:    []byte(`{"document_text":"whole","section":{"title":"T","n":2.50,"on":true,"null":null},"list":[{"a":"first"},["b"]]}`),
 		Metadata: []byte(`{"lang":"sv","nested":{"b":1,"a":"<é>"}}`),
 	}
@@ -420,8 +419,7 @@ func TestVars_Add(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			vars := Vars{Texts: map[string]string{"document_text": "part"}}
-			err := vars.Add(item, Var{Name: "v", Path: tt.path})
+			vars, err := DocumentVars(item, Var{Name: "v", Path: tt.path})
 			if tt.problem == "" {
 				if err != nil || vars.Texts["v"] != tt.want {
 					t.Fatalf("got %q, %v", vars.Texts["v"], err)
@@ -431,17 +429,10 @@ func TestVars_Add(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), tt.problem) || len(err.Error()) > 1000 {
 				t.Fatalf("got %v, want %q", err, tt.problem)
 			}
-			if failure := outcome.FailureOf(err, outcome.Internal); failure.Class != outcome.Item {
-				t.Errorf("class %q", failure.Class)
-			}
 		})
 	}
-	var empty Vars
-	if err := empty.Add(VarSource{}, Var{Name: "v", Path: "metadata.x"}); err == nil {
+	if _, err := DocumentVars(extraction.Document{}, Var{Name: "v", Path: "metadata.x"}); err == nil {
 		t.Error("an item without metadata has no metadata.x")
-	}
-	if err := empty.Add(item, Var{Name: "v", Path: "metadata.lang"}); err != nil || empty.Texts["v"] != "sv" {
-		t.Errorf("zero Vars: %v", err)
 	}
 }
 

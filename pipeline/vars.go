@@ -11,7 +11,6 @@ import (
 
 	"extraction-experiment/extraction"
 	"extraction-experiment/internal/textutil"
-	"extraction-experiment/outcome"
 )
 
 // Var names a value of the item that a prompt may use: --var title=input.section.title.
@@ -20,13 +19,6 @@ type Var struct {
 	// Path leads from "input" or "metadata" through keys and, in lists,
 	// positions from 0, with dots between: input.sections.0.title.
 	Path string
-}
-
-// VarSource is where the values of Vars are taken from: the raw JSON of a dataset
-// item. Its expected output is not among them.
-type VarSource struct {
-	Input    json.RawMessage
-	Metadata json.RawMessage
 }
 
 // ParseVar reads "name=path". The error, of exit code 64, says what is wrong with it.
@@ -59,30 +51,6 @@ func (v Var) problem() string {
 		return fmt.Sprintf("the variable %q: the path %q must begin with input or metadata, for example input.section.title", v.Name, shown(v.Path))
 	}
 	return ""
-}
-
-// Add takes the values of variables from an item. A string is inserted as it
-// is, anything else as compact JSON with sorted keys. The path of the document's
-// text stands for document_text as the Vars hold it, which is a part of the
-// document where that was split. A missing or null value is an error that names
-// the path and what exists there; it is an *outcome.Failure of class Item.
-func (v *Vars) Add(item VarSource, vars ...Var) error {
-	if v.Texts == nil {
-		v.Texts = map[string]string{}
-	}
-	roots := map[string]json.RawMessage{"input": item.Input, "metadata": item.Metadata}
-	for _, variable := range vars {
-		if text, ok := v.Texts[DocumentText]; ok && variable.ShowsDocument() {
-			v.Texts[variable.Name] = text
-			continue
-		}
-		text, problem := lookUp(roots, variable.Path)
-		if problem != "" {
-			return &outcome.Failure{Class: outcome.Item, Message: fmt.Sprintf("the variable %q takes %s, and %s", variable.Name, shown(variable.Path), problem)}
-		}
-		v.Texts[variable.Name] = text
-	}
-	return nil
 }
 
 // lookUp follows a path; the problem is empty where it leads to a value.
@@ -154,13 +122,30 @@ type Vars struct {
 // names of the object schemas. The same document gives the same bytes. Time is
 // linear in the document. The error names a schema whose properties are not
 // JSON; a decoded document has none.
-func DocumentVars(doc extraction.Document) (Vars, error) {
+//
+// Variables take their values from the item's input and metadata. A string is inserted
+// as it is, anything else as compact JSON with sorted keys. The path of the document's
+// text stands for document_text, which is a part of the document where that was split.
+// A missing or null value is an error that names the path and what exists there.
+func DocumentVars(doc extraction.Document, variables ...Var) (Vars, error) {
 	shared := extraction.Derive(doc, sharedKey{}, writeShared)
 	if shared.err != nil {
 		return Vars{}, shared.err
 	}
 	vars := Vars{Texts: maps.Clone(shared.texts)}
 	vars.Texts[DocumentText], vars.Texts[DocumentType] = doc.Text, doc.Type
+	roots := map[string]json.RawMessage{"input": doc.Input, "metadata": doc.Metadata}
+	for _, v := range variables {
+		if v.ShowsDocument() {
+			vars.Texts[v.Name] = doc.Text
+			continue
+		}
+		text, problem := lookUp(roots, v.Path)
+		if problem != "" {
+			return Vars{}, fmt.Errorf("the variable %q takes %s, and %s", v.Name, shown(v.Path), problem)
+		}
+		vars.Texts[v.Name] = text
+	}
 	return vars, nil
 }
 

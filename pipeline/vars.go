@@ -64,8 +64,8 @@ func lookUp(roots map[string]json.RawMessage, path string) (text, problem string
 		case json.Unmarshal(raw, &object) == nil && object != nil:
 			next, ok := object[segment]
 			if !ok {
-				keys := slices.Sorted(maps.Keys(object))
-				return "", fmt.Sprintf("the item has no %q in %s, which has %s", shown(segment), shown(walked), textutil.Listed(segment, keys))
+				keys := textutil.Listed(segment, slices.Sorted(maps.Keys(object)))
+				return "", fmt.Sprintf("the item has no %q in %s, which has %s", shown(segment), shown(walked), textutil.Cut(keys, 500))
 			}
 			raw = next
 		case json.Unmarshal(raw, &list) == nil && list != nil:

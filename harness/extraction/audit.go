@@ -98,7 +98,8 @@ func Audit(ctx context.Context, cfg AuditConfig) (AuditResult, error) {
 	a := &audit{cfg: cfg, result: &result}
 	tallies := map[string]*tally{scoring.AnEntity: newTally(n), scoring.ARelationship: newTally(n)}
 	all := func(string) bool { return true }
-	err := a.eachItem(ctx, all, func(_ string, r *reading) func() {
+	var err error
+	result.Skipped, err = a.eachItem(ctx, all, func(_ string, r *reading) func() {
 		counted := r.counted()
 		return func() {
 			result.Items++
@@ -120,8 +121,7 @@ func Audit(ctx context.Context, cfg AuditConfig) (AuditResult, error) {
 	for s, name := range cfg.Systems {
 		result.Systems = append(result.Systems, AuditedSystem{name, entities.systems[s], relationships.systems[s]})
 	}
-	skipped := result.Skipped
-	err = a.eachItem(ctx, all, func(id string, r *reading) func() {
+	_, err = a.eachItem(ctx, all, func(id string, r *reading) func() {
 		claims := r.claims()
 		return func() { a.judge(id, claims) }
 	})
@@ -129,7 +129,6 @@ func Audit(ctx context.Context, cfg AuditConfig) (AuditResult, error) {
 	if err == nil && !cfg.Brief {
 		err = a.effects(ctx)
 	}
-	result.Skipped = skipped
 	return result, err
 }
 
@@ -140,13 +139,12 @@ type audit struct {
 }
 
 // eachItem reads every item that is wanted on all processors, and calls what find makes of
-// it in order.
-func (a *audit) eachItem(ctx context.Context, wanted func(id string) bool, find func(id string, r *reading) (take func())) error {
-	a.result.Skipped = 0
+// it in order. It returns how many cannot be used.
+func (a *audit) eachItem(ctx context.Context, wanted func(id string) bool, find func(id string, r *reading) (take func())) (skipped int, err error) {
 	next, stop := iter.Pull2(a.cfg.Items())
 	defer stop()
 	var failed error
-	err := inOrder(ctx, func() (AuditItem, bool) {
+	err = inOrder(ctx, func() (AuditItem, bool) {
 		for {
 			item, err, ok := next()
 			if failed = err; !ok || err != nil {
@@ -160,12 +158,12 @@ func (a *audit) eachItem(ctx context.Context, wanted func(id string) bool, find 
 		if r, ok := a.read(item); ok {
 			return find(item.ID, r)
 		}
-		return func() { a.result.Skipped++ }
+		return func() { skipped++ }
 	}, func(take func()) error {
 		take()
 		return nil
 	})
-	return errors.Join(err, failed)
+	return skipped, errors.Join(err, failed)
 }
 
 // read compares an item; not ok without gold, or without two outputs.
@@ -261,11 +259,12 @@ func (a *audit) effects(ctx context.Context) error {
 		d := &a.result.Findings[i]
 		of[d.Item] = append(of[d.Item], d)
 	}
-	return a.eachItem(ctx, func(id string) bool { return len(of[id]) > 0 }, func(id string, r *reading) func() {
+	_, err := a.eachItem(ctx, func(id string) bool { return len(of[id]) > 0 }, func(id string, r *reading) func() {
 		for _, d := range of[id] {
 			d.Gold = dataset.GoldHash(r.expected)
 			d.complete(a.cfg.Systems, r, a.result.Items)
 		}
 		return func() {}
 	})
+	return err
 }

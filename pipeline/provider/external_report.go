@@ -283,11 +283,11 @@ func (a *answer) number(path string, raw json.RawMessage, most float64) *float64
 // instant reads a time of RFC 3339; the other one stands in for one that is missing
 // or makes no sense.
 func (a *answer) instant(path, text string, otherwise time.Time) time.Time {
-	at, err := time.Parse(time.RFC3339, text)
-	switch {
-	case text == "":
+	if text == "" {
 		return otherwise
-	case err != nil || at.Year() < 1970:
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil || at.Year() < 1970 {
 		a.warn("%s: expected a time such as 2026-01-31T12:00:00Z", path)
 		return otherwise
 	}

@@ -36,9 +36,6 @@ type Tape struct {
 // that exists is refused with exit code 64: a recording that somebody paid for
 // is not overwritten. Exit code 74 if it cannot be written. Close it.
 func CreateTape(path string, source Recording) (*Tape, error) {
-	if source.Model == "" {
-		return nil, errors.New("recording: the model's name is missing")
-	}
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, os.ErrExist) {
 		return nil, fileError(path, 0, errors.New("it exists already and is not overwritten: give another name or remove it"))
@@ -56,19 +53,16 @@ func CreateTape(path string, source Recording) (*Tape, error) {
 // ContinueTape goes on with a cassette of the same source, as the resumption of a
 // run does. A last line that a killed recording left unfinished is removed; any
 // other damage, and another source, is an error of exit code 64. Close it.
-func ContinueTape(path string, source Recording) (*Tape, error) {
+func ContinueTape(path string, source Recording) (tape *Tape, err error) {
 	file, err := openRegular(path, os.O_RDWR)
 	if err != nil {
 		return nil, err
 	}
-	tape, err := resume(path, source, file)
-	if err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
-	return tape, nil
-}
-
-func resume(path string, source Recording, file *os.File) (*Tape, error) {
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, file.Close())
+		}
+	}()
 	found, err := scan(file, path, maxLine)
 	if err != nil {
 		return nil, err
@@ -77,7 +71,7 @@ func resume(path string, source Recording, file *os.File) (*Tape, error) {
 		return nil, fileError(path, 0, fmt.Errorf("it holds %s/%s and not %s/%s: record into another file",
 			found.source.Provider, found.source.Model, source.Provider, source.Model))
 	}
-	tape := &Tape{path: path, source: source, file: file, size: found.end, asked: map[string]int{}}
+	tape = &Tape{path: path, source: source, file: file, size: found.end, asked: map[string]int{}}
 	for key, answers := range found.answers {
 		tape.asked[key] = answers[len(answers)-1].N
 	}

@@ -53,43 +53,54 @@ type lineRules struct {
 	write   bool // of each line what comes of it, not only its scores
 }
 
-// score scores one line; where the extractor failed, there is no result.
-func (l *lineRules) score(line []byte) (pair, *scoring.Result, outcome.Outcome, error) {
-	o := outcome.Outcome{Trial: 1, Attempt: 1}
+// score scores one line, and fills in its outcome.
+func (l *lineRules) score(line []byte, o *outcome.Outcome) (out scoredPair, err error) {
 	p, err := readPair(line)
 	if err != nil {
-		return p, nil, o, err
+		return out, err
 	}
 	scorer, err := l.of(p.Options)
 	if err != nil {
-		return p, nil, o, err
+		return out, err
 	}
 	var expected extraction.Extraction
 	var gold []string
 	if !isAbsent(p.Expected) {
 		if expected, gold, err = extraction.DecodeExtraction(p.Expected); err != nil {
-			return p, nil, o, fmt.Errorf("expected: %w", err)
+			return out, fmt.Errorf("expected: %w", err)
 		}
 	}
-	o.Item, o.NothingExpected = p.ID, isEmpty(expected)
+	out.ID, o.Item, o.NothingExpected = p.ID, p.ID, isEmpty(expected)
 	if isAbsent(p.Extracted) {
-		p.Error = cmp.Or(p.Error, "nothing was extracted")
-		o.Class, o.Scores = p.class(), scorer.Undelivered(expected)
-		o.Failure = &outcome.Failure{Class: o.Class, Message: p.Error}
-		return p, nil, o, nil
+		out.Error = cmp.Or(p.Error, "nothing was extracted")
+		o.Class, o.Scores = classOf(out.Error), scorer.Undelivered(expected)
+		o.Failure = &outcome.Failure{Class: o.Class, Message: out.Error}
+		return out, nil
 	}
 	extracted, warnings, err := extraction.DecodeExtraction(p.Extracted)
 	if err != nil {
-		return p, nil, o, fmt.Errorf("extracted: %w", err)
+		return out, fmt.Errorf("extracted: %w", err)
 	}
 	score := scorer.Measure
 	if l.write {
 		score = scorer.Score
 	}
 	result := score(expected, extracted)
-	result.Warnings = slices.Concat(ofGold(gold), warnings, result.Warnings)
-	o.Scores, o.Groups = result.Scores, result.Groups
-	return p, &result, o, nil
+	if o.Scores, o.Groups = result.Scores, result.Groups; l.write {
+		result.Warnings = slices.Concat(ofGold(gold), warnings, result.Warnings)
+		out.fill(&result)
+	}
+	return out, nil
+}
+
+// fill takes over what a line shows of a result.
+func (s *scoredPair) fill(r *scoring.Result) {
+	warnings := orEmpty(r.Warnings)
+	s.Counts, s.Warnings, s.Matches = &r.Counts, &warnings, &matches{orEmpty(r.Entities), orEmpty(r.Relationships)}
+	s.Scores = make(map[string]*float64, len(r.Scores))
+	for _, score := range r.Scores {
+		s.Scores[score.Name] = score.Value
+	}
 }
 
 // readPair reads a line and says in words what is wrong with it; encoding/json takes
@@ -132,30 +143,14 @@ func text(key string, value json.RawMessage) (string, error) {
 	return textutil.JSONText(value), nil
 }
 
-// class is the class of failure that the line's error begins with; where it
-// names none, the extractor failed.
-func (p pair) class() outcome.Class {
-	name, _, _ := strings.Cut(p.Error, ":")
+// classOf is the class of failure that an error begins with; where it names none, the
+// extractor failed.
+func classOf(failure string) outcome.Class {
+	name, _, _ := strings.Cut(failure, ":")
 	if c := outcome.Class(name); slices.Contains(outcome.Classes(), c) {
 		return c
 	}
 	return outcome.Provider
-}
-
-// scored is the line that comes out.
-func (p pair) scored(r *scoring.Result) scoredPair {
-	if r == nil {
-		return scoredPair{ID: p.ID, Error: p.Error}
-	}
-	warnings := orEmpty(r.Warnings)
-	scored := scoredPair{
-		ID: p.ID, Counts: &r.Counts, Scores: make(map[string]*float64, len(r.Scores)),
-		Matches: &matches{orEmpty(r.Entities), orEmpty(r.Relationships)}, Warnings: &warnings,
-	}
-	for _, s := range r.Scores {
-		scored.Scores[s.Name] = s.Value
-	}
-	return scored
 }
 
 // orEmpty makes a list that is written as [], not as null.
@@ -275,17 +270,8 @@ const (
 // beside it; none at the end.
 func readLines(in *bufio.Scanner, number *int) ([]scored, error) {
 	var lines []scored
-	for size := 0; len(lines) < batchLines && size < batchBytes; {
-		more := in.Scan()
-		if !more && in.Err() == nil {
-			break
-		}
+	for size := 0; len(lines) < batchLines && size < batchBytes && in.Scan() && in.Err() == nil; {
 		*number++
-		if errors.Is(in.Err(), bufio.ErrTooLong) {
-			return lines, fmt.Errorf("longer than %d bytes", maxPair)
-		} else if in.Err() != nil { // what was read of the line is not the whole
-			return lines, in.Err()
-		}
 		line := bytes.Clone(in.Bytes())
 		if *number == 1 {
 			line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
@@ -295,16 +281,23 @@ func readLines(in *bufio.Scanner, number *int) ([]scored, error) {
 			size += len(line)
 		}
 	}
-	return lines, nil
+	if in.Err() == nil {
+		return lines, nil
+	}
+	*number++ // what was read of that line is not the whole
+	if errors.Is(in.Err(), bufio.ErrTooLong) {
+		return lines, fmt.Errorf("longer than %d bytes", maxPair)
+	}
+	return lines, in.Err()
 }
 
 // fill scores a line that was read.
 func (l *lineRules) fill(s *scored) {
-	p, result, o, err := l.score(s.text)
-	o.Seq = int64(s.line)
-	s.text, s.outcome, s.err = nil, o, err
+	s.outcome = outcome.Outcome{Seq: int64(s.line), Trial: 1, Attempt: 1}
+	out, err := l.score(s.text, &s.outcome)
+	s.text, s.err = nil, err
 	if err == nil && l.write {
-		s.text, s.err = textutil.MarshalJSON(p.scored(result))
+		s.text, s.err = textutil.MarshalJSON(out)
 		s.text = append(s.text, '\n')
 	}
 }

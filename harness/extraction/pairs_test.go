@@ -251,3 +251,20 @@ func BenchmarkPairs(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/1000, "µs/pair")
 }
+
+// TestPairs_kinds: an id is a string or null, an error names its class or none, and bytes
+// that are not UTF-8 are read as encoding/json reads them.
+func TestPairs_kinds(t *testing.T) {
+	in := `{"id":5,"expected":{},"extracted":{}}
+{"id":null,"expected":{},"extracted":null,"error":"no luck"}
+{"id":"a` + "\xff" + `","expected":{},"extracted":{}}`
+	var seen []outcome.Outcome
+	p := harness.Pairs{Options: scoring.DefaultOptions(), Name: "x", Scored: func(o outcome.Outcome) { seen = append(seen, o) }}
+	err := p.Score(t.Context(), strings.NewReader(in), nil)
+	if err == nil || !strings.Contains(err.Error(), "x: line 1: id: expected a string, got 5") {
+		t.Errorf("%v", err)
+	}
+	if len(seen) != 2 || seen[0].Class != outcome.Provider || seen[1].Item != "a\ufffd" {
+		t.Errorf("%+v", seen)
+	}
+}

@@ -30,35 +30,25 @@ import (
 // Cache.Err. Equal requests that run at the same time may both be sent. Safe
 // for concurrent use if the model is.
 func Cached(model Model, folder *Cache, source CacheSource) Model {
-	return cached{model, folder, source}
-}
-
-type cached struct {
-	model  Model
-	folder *Cache
-	source CacheSource
-}
-
-// Generate looks for the answer, and asks for it if there is none.
-func (c cached) Generate(ctx context.Context, req Request) (Response, error) {
-	trial := TrialOf(ctx)
-	key, err := cacheKey(c.source, trial.Number, req)
-	if err != nil { // a schema that is no JSON: for the model to refuse
-		return c.model.Generate(ctx, req)
-	}
-	if !trial.Again && ctx.Err() == nil {
-		if response, ok := c.folder.load(ctx, key); ok {
-			free := 0.0
-			response.Usage, response.CostUSD = outcome.Usage{}, &free
-			response.Cached, response.Attempts = true, 0
-			return response, nil
+	return ModelFunc(func(ctx context.Context, req Request) (Response, error) {
+		trial := TrialOf(ctx)
+		key, err := cacheKey(source, trial.Number, req)
+		if err != nil { // a schema that is no JSON: for the model to refuse
+			return model.Generate(ctx, req)
 		}
-	}
-	response, err := c.model.Generate(ctx, req)
-	if err == nil && cacheable(response) {
-		c.folder.store(key, response)
-	}
-	return response, err
+		if !trial.Again && ctx.Err() == nil {
+			if response, ok := folder.load(ctx, key); ok {
+				response.Usage, response.CostUSD = outcome.Usage{}, new(0.0)
+				response.Cached, response.Attempts = true, 0
+				return response, nil
+			}
+		}
+		response, err := model.Generate(ctx, req)
+		if err == nil && cacheable(response) {
+			folder.store(key, response)
+		}
+		return response, err
+	})
 }
 
 // cacheable reports whether an answer is worth keeping.

@@ -27,6 +27,12 @@ type Model interface {
 	Generate(ctx context.Context, req Request) (Response, error)
 }
 
+// ModelFunc is a Model that is a function.
+type ModelFunc func(ctx context.Context, req Request) (Response, error)
+
+// Generate calls the function.
+func (f ModelFunc) Generate(ctx context.Context, req Request) (Response, error) { return f(ctx, req) }
+
 // Request is what is asked of a model.
 type Request struct {
 	Messages   []Message  `json:"messages"`
@@ -229,29 +235,20 @@ func (c Capabilities) Check(req Request) error {
 // is priced too, because it was paid for. Nothing else is changed and nothing
 // sent. It is safe for concurrent use if model and prices are.
 func Priced(model Model, name string, prices Prices) Model {
-	return &priced{model: model, name: name, prices: prices}
-}
-
-type priced struct {
-	model  Model
-	name   string
-	prices Prices
-}
-
-// Generate asks the model and prices what it answers.
-func (p *priced) Generate(ctx context.Context, req Request) (response Response, err error) {
-	response, err = p.model.Generate(ctx, req)
-	if response.CostUSD != nil {
+	return ModelFunc(func(ctx context.Context, req Request) (Response, error) {
+		response, err := model.Generate(ctx, req)
+		if response.CostUSD != nil {
+			return response, err
+		}
+		price, known := prices(response.Model)
+		if response.Model == "" || !known {
+			price, known = prices(name)
+		}
+		if known {
+			response.CostUSD = price.Cost(response.Usage)
+		}
 		return response, err
-	}
-	price, known := p.prices(response.Model)
-	if response.Model == "" || !known {
-		price, known = p.prices(p.name)
-	}
-	if known {
-		response.CostUSD = price.Cost(response.Usage)
-	}
-	return response, err
+	})
 }
 
 // Price is what a model costs, in USD per million tokens. A zero is a price

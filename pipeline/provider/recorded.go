@@ -127,32 +127,24 @@ func (m *cassette) missing(req pipeline.Request) string {
 // asked again: every later call returns that error at once. It is safe for
 // concurrent use if the model is.
 func Record(model pipeline.Model, tape *Tape) pipeline.Model {
-	return recorder{model: model, tape: tape}
-}
-
-type recorder struct {
-	model pipeline.Model
-	tape  *Tape
-}
-
-// Generate asks the model and writes what it answers.
-func (r recorder) Generate(ctx context.Context, req pipeline.Request) (pipeline.Response, error) {
-	line, err := r.tape.begin(req)
-	if err != nil {
-		return pipeline.Response{}, err
-	}
-	response, err := r.model.Generate(ctx, req)
-	if errors.Is(err, context.Canceled) || limit.StopsRun(err) {
+	return pipeline.ModelFunc(func(ctx context.Context, req pipeline.Request) (pipeline.Response, error) {
+		line, err := tape.begin(req)
+		if err != nil {
+			return pipeline.Response{}, err
+		}
+		response, err := model.Generate(ctx, req)
+		if errors.Is(err, context.Canceled) || limit.StopsRun(err) {
+			return response, err
+		}
+		line.Error = failureOf(err)
+		if err == nil || response != (pipeline.Response{}) {
+			line.Response = &response
+		}
+		if problem := tape.write(line); problem != nil {
+			return response, errors.Join(err, problem)
+		}
 		return response, err
-	}
-	line.Error = failureOf(err)
-	if err == nil || response != (pipeline.Response{}) {
-		line.Response = &response
-	}
-	if problem := r.tape.write(line); problem != nil {
-		return response, errors.Join(err, problem)
-	}
-	return response, err
+	})
 }
 
 // fileError says why a file cannot be used as a cassette; line 0 is about the whole

@@ -102,10 +102,7 @@ func ParseChat(raw []byte) (Template, error) {
 			t.Messages = append(t.Messages, TemplateMessage{Role: m.Role, Content: *m.Content})
 		}
 	}
-	if len(problems) > 0 {
-		return Template{}, promptError(problems...)
-	}
-	return t, nil
+	return t, promptError(problems...)
 }
 
 // SHA256 returns the hash of the template's text in hexadecimal: of its messages
@@ -147,32 +144,6 @@ func (t Template) Placeholders() []string {
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
-}
-
-// wellFormed returns what is wrong with the messages as such.
-func (t Template) wellFormed() []string {
-	var problems []string
-	size := 0
-	for i, m := range t.Messages {
-		size += len(m.Content)
-		switch {
-		case i >= MaxMessages:
-		case m.Placeholder == "" && !isRole(m.Role):
-			problems = append(problems, fmt.Sprintf("message %d has the role %q: known are system, user and assistant", i+1, shown(m.Role)))
-		case !utf8.ValidString(m.Content):
-			problems = append(problems, fmt.Sprintf("message %d is not valid UTF-8: convert the prompt first", i+1))
-		}
-	}
-	if len(t.Messages) == 0 {
-		problems = append(problems, "the prompt has no messages")
-	}
-	if len(t.Messages) > MaxMessages {
-		problems = append(problems, fmt.Sprintf("the prompt has %d messages, at most %d are sent", len(t.Messages), MaxMessages))
-	}
-	if size > MaxTemplate {
-		problems = append(problems, fmt.Sprintf("the prompt has %d bytes, at most %d are read", size, MaxTemplate))
-	}
-	return problems
 }
 
 // shown is a hostile word as a message can hold it.
@@ -260,17 +231,28 @@ func fill(text string, values map[string]string) (filled string, ok bool) {
 // the template does not use is no problem. The error, of exit code 64, holds every
 // problem. Time is linear in the template.
 func (t Template) Check(vars []Var, placeholders []string) error {
-	problems := t.wellFormed()
-	filled := KnownVars()
-	shows := []string{DocumentText}
+	var problems []string
+	add := func(wrong bool, format string, args ...any) {
+		if wrong {
+			problems = append(problems, fmt.Sprintf(format, args...))
+		}
+	}
+	size := 0
+	for i, m := range t.Messages[:min(len(t.Messages), MaxMessages)] {
+		size += len(m.Content)
+		add(m.Placeholder == "" && !isRole(m.Role), "message %d has the role %q: known are system, user and assistant", i+1, shown(m.Role))
+		add(!utf8.ValidString(m.Content), "message %d is not valid UTF-8: convert the prompt first", i+1)
+	}
+	add(len(t.Messages) == 0, "the prompt has no messages")
+	add(len(t.Messages) > MaxMessages, "the prompt has %d messages, at most %d are sent", len(t.Messages), MaxMessages)
+	add(size > MaxTemplate, "the prompt has %d bytes, at most %d are read", size, MaxTemplate)
+	filled, shows := KnownVars(), []string{DocumentText}
 	for _, v := range vars {
 		if problem := v.problem(); problem != "" {
 			problems = append(problems, problem)
 			continue
 		}
-		if slices.Contains(filled, v.Name) {
-			problems = append(problems, fmt.Sprintf("the variable %q is given twice", v.Name))
-		}
+		add(slices.Contains(filled, v.Name), "the variable %q is given twice", v.Name)
 		filled = append(filled, v.Name)
 		if v.ShowsDocument() {
 			shows = append(shows, v.Name)
@@ -279,13 +261,9 @@ func (t Template) Check(vars []Var, placeholders []string) error {
 	used := t.Identifiers()
 	problems = append(problems, missing("the identifier {{%s}}", used, filled)...)
 	problems = append(problems, missing("the message placeholder %q", t.Placeholders(), placeholders)...)
-	if !slices.ContainsFunc(used, func(name string) bool { return slices.Contains(shows, name) }) {
-		problems = append(problems, "the prompt never shows the document: write {{document_text}} where its text belongs")
-	}
-	if len(problems) > 0 {
-		return promptError(problems...)
-	}
-	return nil
+	add(!slices.ContainsFunc(used, func(name string) bool { return slices.Contains(shows, name) }),
+		"the prompt never shows the document: write {{document_text}} where its text belongs")
+	return promptError(problems...)
 }
 
 // missing says of each name that it is not among those that are filled.
@@ -305,8 +283,11 @@ func missing(what string, names, filled []string) []string {
 }
 
 // promptError says everything that is wrong with a template, its variables or the
-// values for it, before anything is sent; it has exit code 64.
+// values for it, before anything is sent; it has exit code 64. Of nothing it is nil.
 func promptError(problems ...string) error {
+	if len(problems) == 0 {
+		return nil
+	}
 	return cli.Usage("the prompt cannot be used: %s", strings.Join(problems, "; "))
 }
 

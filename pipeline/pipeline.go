@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"extraction-experiment/extraction"
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/limit"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline/answer"
@@ -270,7 +271,10 @@ func (q *question) request() (Request, error) {
 	req := Request{Messages: messages, Parameters: cfg.Parameters}
 	last := &req.Messages[len(req.Messages)-1]
 	if q.part == answer.RelationshipsOnly {
-		last.Content += "\n\nThe entities are known. State relationships between these only:\n" + string(encoded(names(q.known)))
+		known := cli.Each(q.known, func(e extraction.Entity) map[string]string {
+			return map[string]string{"name": e.Name, "type": e.Type}
+		})
+		last.Content += "\n\nThe entities are known. State relationships between these only:\n" + string(encoded(known))
 	}
 	options := answer.Options{Quotes: cfg.Quotes, Part: q.part}
 	switch {
@@ -282,15 +286,6 @@ func (q *question) request() (Request, error) {
 		req.Schema = &Schema{Name: answer.SchemaName, JSON: answer.Schema(q.doc, options)}
 	}
 	return req, nil
-}
-
-// names lists entities as the second stage is told of them.
-func names(entities []extraction.Entity) []map[string]string {
-	list := make([]map[string]string, len(entities))
-	for i, e := range entities {
-		list[i] = map[string]string{"name": e.Name, "type": e.Type}
-	}
-	return list
 }
 
 // ask sends one request and records it as a call.
@@ -311,12 +306,8 @@ func (q *question) ask(ctx context.Context, req Request, repair int) (string, er
 // set where nothing of the answer can be used.
 func (q *question) read(text string) (extraction.Extraction, []string, error) {
 	result, err := answer.Parse(text)
-	var broken *answer.Error
-	if errors.As(err, &broken) {
-		return extraction.Extraction{}, broken.Problems, err
-	}
 	if err != nil {
-		return extraction.Extraction{}, []string{err.Error()}, err
+		return extraction.Extraction{}, err.(*answer.Error).Problems, err // it has no other errors
 	}
 	checked := result.Extraction
 	if q.part == answer.RelationshipsOnly {
@@ -343,10 +334,11 @@ func Ask(ctx context.Context, model Model, req Request, call *outcome.Call, now 
 	if err != nil {
 		return res, err
 	}
-	if err = unusable(res); err != nil {
-		call.Error = outcome.FailureOf(err, outcome.Provider).Message
+	if failure := unusable(res); failure != nil {
+		call.Error = failure.Message
+		return res, failure
 	}
-	return res, err
+	return res, nil
 }
 
 // Record sends one request to a model and writes down what came of it: call
@@ -383,22 +375,21 @@ func Record(ctx context.Context, model Model, req Request, call *outcome.Call, n
 }
 
 // unusable says why an answer cannot be used whatever it says.
-func unusable(res Response) error {
-	fail := func(format string, args ...any) error {
-		return &outcome.Failure{Class: outcome.InvalidOutput, Message: fmt.Sprintf(format, args...)}
-	}
+func unusable(res Response) *outcome.Failure {
+	why := ""
 	switch {
+	case res.Finish == FinishRefused && res.Text == "":
+		why = "the model or its content filter declined to answer, without a reason"
 	case res.Finish == FinishRefused:
-		if res.Text == "" {
-			return fail("the model or its content filter declined to answer, without a reason")
-		}
-		return fail("the model declined to answer: %.300s", res.Text)
+		why = fmt.Sprintf("the model declined to answer: %.300s", res.Text)
 	case res.Finish == FinishLength:
-		return fail("the answer was cut by the limit of tokens after %d: raise --max-tokens", res.Usage.Output)
+		why = fmt.Sprintf("the answer was cut by the limit of tokens after %d: raise --max-tokens", res.Usage.Output)
 	case strings.TrimSpace(res.Text) == "":
-		return fail("the answer is empty")
+		why = "the answer is empty"
+	default:
+		return nil
 	}
-	return nil
+	return &outcome.Failure{Class: outcome.InvalidOutput, Message: why}
 }
 
 // encoded marshals what always can be marshalled.

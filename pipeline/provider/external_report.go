@@ -121,10 +121,7 @@ func (a *answer) lists() (found extraction.Extraction, err error) {
 	if missing == len(own) {
 		return found, errors.New("it has neither entities nor relationships; write empty lists where nothing was found")
 	}
-	lists, err := json.Marshal(own)
-	if err != nil {
-		return found, err
-	}
+	lists, _ := json.Marshal(own) // they were read from JSON
 	found, warnings, err := extraction.DecodeExtraction(lists)
 	for _, warning := range warnings {
 		a.warn("%s", warning)
@@ -154,22 +151,22 @@ type reported struct {
 func (a *answer) readCalls() {
 	var model string
 	var usage *tokens
-	var list *[]json.RawMessage
+	var list []json.RawMessage
 	a.read("model", &model)
 	a.read("usage", &usage)
 	a.read("calls", &list)
 	a.span.Model = textutil.Cut(cmp.Or(model, a.span.Model), maxName)
 	total := generation(a.span)
 	total.Usage, total.CostUSD = a.usage("usage", usage), a.number("cost_usd", a.fields["cost_usd"], maxCost)
-	if list == nil || *list == nil {
+	if list == nil {
 		a.calls = []outcome.Call{total}
 		return
 	}
-	calls, stated := []outcome.Call{}, len(*list)
+	calls, stated := []outcome.Call{}, len(list)
 	if stated > maxCalls {
 		a.warn("calls: the first %d of %d are kept; the others count nowhere", maxCalls, stated)
 	}
-	for i, raw := range (*list)[:min(stated, maxCalls)] {
+	for i, raw := range list[:min(stated, maxCalls)] {
 		path := fmt.Sprintf("calls[%d]", i)
 		if raw[0] != '{' {
 			a.warn("%s: expected an object", path)

@@ -141,20 +141,15 @@ type audit struct {
 // eachItem reads every item that is wanted on all processors, and calls what find makes of
 // it in order. It returns how many cannot be used.
 func (a *audit) eachItem(ctx context.Context, wanted func(id string) bool, find func(id string, r *reading) (take func())) (skipped int, err error) {
-	next, stop := iter.Pull2(a.cfg.Items())
-	defer stop()
 	var failed error
-	err = inOrder(ctx, func() (AuditItem, bool) {
-		for {
-			item, err, ok := next()
-			if failed = err; !ok || err != nil {
-				return item, false
-			}
-			if wanted(item.ID) {
-				return item, true
+	items := func(yield func(AuditItem) bool) {
+		for item, err := range a.cfg.Items() {
+			if failed = err; err != nil || wanted(item.ID) && !yield(item) {
+				return
 			}
 		}
-	}, func(item AuditItem) func() {
+	}
+	err = inOrder(ctx, items, func(item AuditItem) func() {
 		if r, ok := a.read(item); ok {
 			return find(item.ID, r)
 		}

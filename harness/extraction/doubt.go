@@ -190,8 +190,7 @@ func (r *reading) addToPool(s int) {
 	if len(extra.Entities)+len(extra.Relationships) == 0 {
 		return
 	}
-	known := extraction.Extraction{Entities: slices.Clip(append([]extraction.Entity{}, r.pool.Entities...)), Relationships: append([]extraction.Relationship{}, r.pool.Relationships...)}
-	result := r.rules.Score(known, extra)
+	result := r.rules.Score(extraction.Extraction{Entities: orEmpty(r.pool.Entities), Relationships: orEmpty(r.pool.Relationships)}, extra)
 	stand := func(what string) { r.pooled[what] = append(r.pooled[what], r.stated(s)) }
 	for _, m := range result.Entities {
 		r.pooled[scoring.AnEntity][m.ExpectedIndex][s] = agrees

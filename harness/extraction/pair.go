@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"runtime"
 	"slices"
 	"strings"
@@ -208,15 +209,16 @@ func (p Pairs) Score(ctx context.Context, r io.Reader, w io.Writer) error {
 	seen := map[[sha256.Size]byte]int{} // the line of each id
 	number := 0
 	var broken error // the input ends there; what was read before it is scored all the same
-	next := func() ([]scored, bool) {
-		if broken != nil {
-			return nil, false
+	batches := func(yield func([]scored) bool) {
+		for broken == nil {
+			lines, err := readLines(in, &number)
+			if err != nil {
+				broken = fmt.Errorf("reading %s: line %d: %w", p.Name, number, err)
+			}
+			if len(lines) == 0 || !yield(lines) {
+				return
+			}
 		}
-		lines, err := readLines(in, &number)
-		if err != nil {
-			broken = fmt.Errorf("reading %s: line %d: %w", p.Name, number, err)
-		}
-		return lines, len(lines) > 0
 	}
 	score := func(lines []scored) []scored {
 		rules := lineRules{base: base, options: p.Options, write: w != nil}
@@ -248,7 +250,7 @@ func (p Pairs) Score(ctx context.Context, r io.Reader, w io.Writer) error {
 		}
 		return nil
 	}
-	err = inOrder(ctx, next, score, emit)
+	err = inOrder(ctx, batches, score, emit)
 	return errors.Join(err, out.Flush(), broken, problems.Err())
 }
 
@@ -303,10 +305,9 @@ func (l *lineRules) fill(s *scored) {
 }
 
 // inOrder passes values through do on all processors and gives the results to
-// emit in the order in which next returned the values. next says with ok false
-// that there are no more. The first error of emit, or the end of ctx, stops it. A
-// few values per processor are in memory at a time.
-func inOrder[In, Out any](ctx context.Context, next func() (value In, ok bool), do func(In) Out, emit func(Out) error) error {
+// emit in the order of the values. The first error of emit, or the end of ctx, stops
+// it. A few values per processor are in memory at a time.
+func inOrder[In, Out any](ctx context.Context, values iter.Seq[In], do func(In) Out, emit func(Out) error) error {
 	workers := runtime.GOMAXPROCS(0)
 	group, ctx := errgroup.WithContext(ctx)
 	order := make(chan chan Out, 2*workers)
@@ -314,7 +315,7 @@ func inOrder[In, Out any](ctx context.Context, next func() (value In, ok bool), 
 		defer close(order)
 		var working errgroup.Group
 		working.SetLimit(workers)
-		for value, ok := next(); ok; value, ok = next() {
+		for value := range values {
 			out := make(chan Out, 1)
 			select {
 			case order <- out:

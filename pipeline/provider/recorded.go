@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"strings"
 	"sync"
-	"time"
 
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/limit"
@@ -195,8 +193,8 @@ func (f *failure) err() error {
 	if f == nil {
 		return nil
 	}
-	wait := min(max(f.RetryAfterMS, 0), math.MaxInt64/int64(time.Millisecond))
-	model := &pipeline.ModelError{Failure: f.Failure, Status: f.Status, RetryAfter: time.Duration(wait) * time.Millisecond, Retry: f.Retry}
+	wait := limit.Pause(float64(f.RetryAfterMS) / 1000)
+	model := &pipeline.ModelError{Failure: f.Failure, Status: f.Status, RetryAfter: wait, Retry: f.Retry}
 	if f.Text == "" {
 		return model
 	}

@@ -149,12 +149,12 @@ func (t Template) Placeholders() []string {
 // shown is a hostile word as a message can hold it.
 func shown(word string) string { return textutil.Cut(word, 80) }
 
-// name is an expression for identifiers: what follows a dot may be the position in a list.
-const name = `[\p{L}_][\p{L}\p{Nd}\p{M}_]*(?:\.[\p{L}\p{Nd}_][\p{L}\p{Nd}\p{M}_]*)*`
+// namePattern is an expression for identifiers: what follows a dot may be the position in a list.
+const namePattern = `[\p{L}_][\p{L}\p{Nd}\p{M}_]*(?:\.[\p{L}\p{Nd}_][\p{L}\p{Nd}\p{M}_]*)*`
 
 var (
-	wholeName  = textutil.Pattern("^" + name + "$")
-	identifier = textutil.Pattern(`\{\{[ \t\r\n]*(` + name + `)[ \t\r\n]*\}\}`)
+	wholeName  = textutil.Pattern("^" + namePattern + "$")
+	identifier = textutil.Pattern(`\{\{[ \t\r\n]*(` + namePattern + `)[ \t\r\n]*\}\}`)
 )
 
 // parts returns the texts around the identifiers of a template, with the identifiers

@@ -202,12 +202,7 @@ func (a *audit) judge(id string, claims []claim) {
 	for _, c := range claims {
 		what := c.about().what
 		d := Doubt{Item: id, Kind: c.kind, What: what, Doubt: a.rates[what].doubt(c), claim: c}
-		if c.expected != nil {
-			d.Expected = c.expected.String()
-		}
-		if c.proposed != nil {
-			d.Proposed = c.proposed.String()
-		}
+		d.Expected, d.Proposed = c.expected.String(), c.proposed.String()
 		d.Key = d.key()
 		if a.cfg.Confirmed != nil && a.cfg.Confirmed(d.Item, d.Key) {
 			a.result.Confirmed++

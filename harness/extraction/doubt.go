@@ -78,12 +78,15 @@ func (e element) names() []string {
 
 // folded is the form by which systems' elements are grouped.
 func (e element) folded() string {
-	return element{what: e.what, name: textutil.FoldName(e.name), kind: textutil.FoldType(e.kind), target: textutil.FoldName(e.target)}.String()
+	folded := element{what: e.what, name: textutil.FoldName(e.name), kind: textutil.FoldType(e.kind), target: textutil.FoldName(e.target)}
+	return folded.String()
 }
 
-// String is how a reader sees the element.
-func (e element) String() string {
+// String is how a reader sees the element; "" where there is none.
+func (e *element) String() string {
 	switch {
+	case e == nil:
+		return ""
 	case e.what == scoring.ARelationship:
 		return fmt.Sprintf("%s(%s, %s)", e.kind, e.name, e.target)
 	case e.kind == "":

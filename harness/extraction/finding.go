@@ -125,7 +125,7 @@ func (d *Doubt) complete(systems []string, r *reading, items int) {
 	}
 	for s, st := range c.stances {
 		says := SystemSays{System: systems[s]}
-		if c.others != nil && c.others[s] != nil {
+		if c.others != nil {
 			says.Has = c.others[s].String()
 		}
 		if st == agrees || st == against {

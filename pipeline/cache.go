@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -124,9 +125,7 @@ func (f *Cache) store(key string, response Response) {
 	if err := f.write(key, response); err != nil {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		if f.err == nil {
-			f.err = fmt.Errorf("keeping an answer in the cache %s: %w", f.path, err)
-		}
+		f.err = cmp.Or(f.err, fmt.Errorf("keeping an answer in the cache %s: %w", f.path, err))
 	}
 }
 

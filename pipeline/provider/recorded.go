@@ -119,11 +119,11 @@ func (m *cassette) missing(req pipeline.Request) string {
 //
 // A call that was cancelled is not written, nor is one that was not made because
 // the run stops (limit.StopsRun): nothing was answered, and it is made again when
-// the run is resumed. Record around retries, not inside them: then an exchange is the
-// final answer with its number of attempts, and a replay waits for nothing. One that ran out of time is, as an error of class timeout. If writing fails, the answer
-// comes back together with an error of exit code 74, and the model is not
-// asked again: every later call returns that error at once. It is safe for
-// concurrent use if the model is.
+// the run is resumed. One that ran out of time is, as an error of class timeout. Record
+// around retries, not inside them: then an exchange is the final answer with its number
+// of attempts, and a replay waits for nothing. If writing fails, the answer comes back
+// together with an error of exit code 74, and the model is not asked again: every later
+// call returns that error at once. It is safe for concurrent use if the model is.
 func Record(model pipeline.Model, tape *Tape) pipeline.Model {
 	return pipeline.ModelFunc(func(ctx context.Context, req pipeline.Request) (pipeline.Response, error) {
 		line, err := tape.begin(req)

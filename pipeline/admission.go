@@ -68,22 +68,19 @@ func NewAdmission(limiter *limit.Limiter, budget *Budget) Admission {
 }
 
 type admission struct {
-	limiter *limit.Limiter
-	budget  *Budget
+	*limit.Limiter
+	budget *Budget
 }
-
-// State is that of the limiter.
-func (a *admission) State() limit.State { return a.limiter.State() }
 
 // Admit waits for the limiter and then, its permit in hand, for the budget.
 func (a *admission) Admit(ctx context.Context, e Estimate) (Admitted, error) {
-	permit, err := a.limiter.Acquire(ctx, e.usage().Total())
+	permit, err := a.Acquire(ctx, e.usage().Total())
 	if err != nil {
 		return nil, err
 	}
-	admitted := &admitted{permit: permit, budget: a.budget}
+	admitted := &admitted{Permit: permit, budget: a.budget}
 	if a.budget != nil {
-		if admitted.aside, err = a.budget.hold(ctx, e); err != nil {
+		if admitted.aside, err = a.budget.reserve(ctx, e); err != nil {
 			_ = permit.Done(limit.Result{Kind: limit.Abandoned}) // the budget's error says more
 			return nil, err
 		}
@@ -93,13 +90,10 @@ func (a *admission) Admit(ctx context.Context, e Estimate) (Admitted, error) {
 
 // admitted is a permit of the limiter with what the budget put aside.
 type admitted struct {
-	permit *limit.Permit
+	*limit.Permit
 	budget *Budget // nil: without bound, or ended
 	aside  amount
 }
-
-// Sent sets the clock of the permit.
-func (a *admitted) Sent() { a.permit.Sent() }
 
 // Done books what the request took and gives the permit back.
 func (a *admitted) Done(_ context.Context, e Ended) error {
@@ -112,15 +106,7 @@ func (a *admitted) Done(_ context.Context, e Ended) error {
 		}
 		b.settle(a.aside, took)
 	}
-	return a.permit.Done(e.Result)
-}
-
-// hold puts aside what a request may take, at the moment at which it would be
-// sent, so that all is taken into account that the requests before it took.
-// Waiting for those under way does not count against a limit.WithTimeout.
-func (b *Budget) hold(ctx context.Context, e Estimate) (amount, error) {
-	defer limit.Waiting(ctx)()
-	return b.reserve(ctx, func() amount { return b.most(e) })
+	return a.Permit.Done(e.Result)
 }
 
 // most is what a request may take.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"sync"
+	"sync/atomic"
 
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/limit"
@@ -80,16 +81,15 @@ type amount struct {
 	tokens int64
 }
 
+func (a amount) plus(b amount) amount { return amount{a.usd + b.usd, a.tokens + b.tokens} }
+
 // NewBudget checks the configuration and returns every problem of it at once; a
 // bound in USD for a model without a known price has exit code 64.
 func NewBudget(cfg BudgetConfig) (*Budget, error) {
 	b := &Budget{cfg: cfg, account: &account{settled: make(chan struct{})}}
 	var problems []error
-	if !(cfg.USD >= 0) || cfg.Tokens < 0 {
-		problems = append(problems, errors.New("pipeline: the bounds of a budget must not be negative"))
-	}
-	if cfg.USD == 0 && cfg.Tokens == 0 {
-		problems = append(problems, errors.New("pipeline: a budget needs a bound in USD or tokens"))
+	if !(cfg.USD >= 0) || cfg.Tokens < 0 || cfg.USD == 0 && cfg.Tokens == 0 {
+		problems = append(problems, errors.New("pipeline: a budget needs a bound in USD or tokens, and none may be negative"))
 	}
 	if cfg.USD > 0 {
 		known := false
@@ -127,7 +127,7 @@ func (b *Budget) Book(usd *float64, used, assumed outcome.Usage) {
 	a := b.worth(usd, used, assumed)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.spent.usd, b.spent.tokens = b.spent.usd+a.usd, b.spent.tokens+a.tokens
+	b.spent = b.spent.plus(a)
 }
 
 // Spent returns what was booked so far.
@@ -137,17 +137,20 @@ func (b *Budget) Spent() (usd float64, tokens int64) {
 	return b.spent.usd, b.spent.tokens
 }
 
-// reserve puts an amount aside. While calls are under way that may turn out
-// cheaper than was put aside for them, it waits for them before it refuses, and
-// estimates again when one has ended.
-func (b *Budget) reserve(ctx context.Context, most func() amount) (amount, error) {
+// reserve puts aside what a request may take, at the moment at which it would be
+// sent, so that all is taken into account that the requests before it took. While
+// calls are under way that may turn out cheaper than was put aside for them, it waits
+// for them before it refuses, and estimates again when one has ended. That does not
+// count against a limit.WithTimeout.
+func (b *Budget) reserve(ctx context.Context, e Estimate) (amount, error) {
+	defer limit.Waiting(ctx)()
 	for {
 		b.mu.Lock()
-		a := most()
+		a := b.most(e)
 		fits := b.fits(a)
 		switch {
 		case b.refused == nil && fits == nil:
-			b.aside.usd, b.aside.tokens = b.aside.usd+a.usd, b.aside.tokens+a.tokens
+			b.aside = b.aside.plus(a)
 			b.underWay++
 			b.mu.Unlock()
 			return a, nil
@@ -195,12 +198,11 @@ func (b *Budget) settle(aside, took amount) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.underWay--
-	b.aside.tokens -= aside.tokens
-	b.aside.usd -= aside.usd
+	b.aside = b.aside.plus(amount{-aside.usd, -aside.tokens})
 	if b.underWay == 0 {
 		b.aside.usd = 0 // no rounding left over
 	}
-	b.spent.usd, b.spent.tokens = b.spent.usd+took.usd, b.spent.tokens+took.tokens
+	b.spent = b.spent.plus(took)
 	close(b.settled)
 	b.settled = make(chan struct{})
 }
@@ -227,12 +229,10 @@ func inputTokens(req Request) int64 {
 // it to, or else 1,024; never more than the request's limit.
 func (e Estimate) outputTokens(largest int64) int64 {
 	switch {
-	case largest <= 0 && e.MaxOutput >= 0:
+	case e.MaxOutput >= 0 && (largest <= 0 || largest > e.MaxOutput):
 		return e.MaxOutput
 	case largest <= 0:
 		return unknownOutput
-	case e.MaxOutput >= 0:
-		return min(largest, e.MaxOutput)
 	}
 	return largest
 }
@@ -269,18 +269,12 @@ func (r *recent) largest() int64 {
 // they would be sent. What comes later, such as the second stage of two, repairs
 // and retries, it does not meet. Safe for concurrent use; the zero value is
 // ready.
-type Estimator struct {
-	mu       sync.Mutex
-	requests int64
-	input    int64
-}
+type Estimator struct{ requests, input atomic.Int64 }
 
 // Generate counts the request.
 func (e *Estimator) Generate(_ context.Context, req Request) (Response, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.requests++
-	e.input += inputTokens(req)
+	e.requests.Add(1)
+	e.input.Add(inputTokens(req))
 	return Response{Text: `{"entities":[],"relationships":[]}`, Finish: FinishStop, Attempts: 1}, nil
 }
 
@@ -288,7 +282,5 @@ func (e *Estimator) Generate(_ context.Context, req Request) (Response, error) {
 // every three bytes of messages and schema and eight for each message, which is
 // rather too much than too little.
 func (e *Estimator) Sum() (requests, inputTokens int64) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.requests, e.input
+	return e.requests.Load(), e.input.Load()
 }

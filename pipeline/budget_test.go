@@ -265,7 +265,7 @@ func (oddModel) Generate(context.Context, pipeline.Request) (pipeline.Response, 
 
 // TestRecord_oddUsage: what cannot be is said, and the request counts as estimated.
 func TestRecord_oddUsage(t *testing.T) {
-	if odd := pipeline.OddTokens(0, 1<<30) + pipeline.OddTokens(int32(7)); odd != "" {
+	if odd := pipeline.OddTokens(0, 1<<30) + pipeline.OddTokens(7); odd != "" {
 		t.Error(odd)
 	}
 	model := newLimited(t, pipeline.LimitedConfig{Model: oddModel{}})

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -30,35 +31,25 @@ import (
 // Cache.Err. Equal requests that run at the same time may both be sent. Safe
 // for concurrent use if the model is.
 func Cached(model Model, folder *Cache, source CacheSource) Model {
-	return cached{model, folder, source}
-}
-
-type cached struct {
-	model  Model
-	folder *Cache
-	source CacheSource
-}
-
-// Generate looks for the answer, and asks for it if there is none.
-func (c cached) Generate(ctx context.Context, req Request) (Response, error) {
-	trial := TrialOf(ctx)
-	key, err := cacheKey(c.source, trial.Number, req)
-	if err != nil { // a schema that is no JSON: for the model to refuse
-		return c.model.Generate(ctx, req)
-	}
-	if !trial.Again && ctx.Err() == nil {
-		if response, ok := c.folder.load(ctx, key); ok {
-			free := 0.0
-			response.Usage, response.CostUSD = outcome.Usage{}, &free
-			response.Cached, response.Attempts = true, 0
-			return response, nil
+	return ModelFunc(func(ctx context.Context, req Request) (Response, error) {
+		trial := TrialOf(ctx)
+		key, err := cacheKey(source, trial.Number, req)
+		if err != nil { // a schema that is no JSON: for the model to refuse
+			return model.Generate(ctx, req)
 		}
-	}
-	response, err := c.model.Generate(ctx, req)
-	if err == nil && cacheable(response) {
-		c.folder.store(key, response)
-	}
-	return response, err
+		if !trial.Again && ctx.Err() == nil {
+			if response, ok := folder.load(ctx, key); ok {
+				response.Usage, response.CostUSD = outcome.Usage{}, new(0.0)
+				response.Cached, response.Attempts = true, 0
+				return response, nil
+			}
+		}
+		response, err := model.Generate(ctx, req)
+		if err == nil && cacheable(response) {
+			folder.store(key, response)
+		}
+		return response, err
+	})
 }
 
 // cacheable reports whether an answer is worth keeping.
@@ -122,18 +113,11 @@ func (f *Cache) file(key string) string {
 // load returns the answer under a key; false if there is none that is whole.
 func (f *Cache) load(ctx context.Context, key string) (Response, bool) {
 	raw, err := files.Read(ctx, f.file(key), MaxEntry)
-	if err != nil {
-		return Response{}, false
-	}
 	var e cacheEntry
-	if json.Unmarshal(raw, &e) != nil || e.Format != format || e.Key != key || e.Checksum != cacheSum(e.Response) {
-		return Response{}, false
-	}
 	var response Response
-	if json.Unmarshal(e.Response, &response) != nil || !cacheable(response) {
-		return Response{}, false
-	}
-	return response, true
+	whole := err == nil && json.Unmarshal(raw, &e) == nil && e.Format == format && e.Key == key &&
+		e.Checksum == cacheSum(e.Response) && json.Unmarshal(e.Response, &response) == nil
+	return response, whole && cacheable(response)
 }
 
 // store keeps an answer; what is too large is left out.
@@ -141,9 +125,7 @@ func (f *Cache) store(key string, response Response) {
 	if err := f.write(key, response); err != nil {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		if f.err == nil {
-			f.err = fmt.Errorf("keeping an answer in the cache %s: %w", f.path, err)
-		}
+		f.err = cmp.Or(f.err, fmt.Errorf("keeping an answer in the cache %s: %w", f.path, err))
 	}
 }
 
@@ -190,9 +172,5 @@ type cacheQuestion struct {
 // cacheKey returns the SHA-256 of a cacheQuestion, in hexadecimal.
 func cacheKey(source CacheSource, trial int, req Request) (string, error) {
 	raw, err := json.Marshal(cacheQuestion{format, source, trial, req})
-	if err != nil {
-		return "", err
-	}
-	sum := sha256.Sum256(raw)
-	return hex.EncodeToString(sum[:]), nil
+	return cacheSum(raw), err
 }

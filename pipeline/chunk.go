@@ -34,18 +34,17 @@ type chunk struct {
 // from the first code point to the last, in order. An empty text has no chunks.
 //
 // A chunk ends at the last paragraph border of its later part, else at the last
-// sentence end, line break, white space, or border between two user-perceived
-// characters there, else at MaxRunes. The later part is the second half, or
-// begins later where a large overlap needs it. White space belongs to what
-// stands before it, so that a chunk begins with a word.
+// sentence end, line break or white space there, else at MaxRunes. The later part
+// is the second half, or begins later where a large overlap needs it. White space
+// belongs to what stands before it, so that a chunk begins with a word.
 //
 // The next chunk begins at the earliest sentence start within Overlap before
 // that end. Without one it begins at the end itself if that is a sentence end,
 // for half a sentence may say the opposite of the whole; otherwise at the
-// earliest word, else character, within Overlap.
+// earliest word within Overlap, else as early as Overlap allows.
 //
 // A chunk may hold white space only. A byte that is not UTF-8 counts as one code
-// point. Time O(len(text)), memory one byte per byte of text.
+// point. Time O(len(text)), memory five bytes per code point.
 func splitText(text string, cfg chunking) []chunk {
 	if text == "" {
 		return nil
@@ -55,22 +54,19 @@ func splitText(text string, cfg chunking) []chunk {
 	}
 	c := newCutter(text, cfg)
 	var chunks []chunk
-	var start position
-	for {
+	for start := 0; ; {
 		end := c.end(start)
-		chunks = append(chunks, chunk{Text: text[start.bytes:end.bytes], Start: start.runes, End: end.runes})
-		if end.bytes == len(text) {
+		chunks = append(chunks, chunk{Text: text[c.offsets[start]:c.offsets[end]], Start: start, End: end})
+		if end == len(c.offsets)-1 {
 			return chunks
 		}
 		start = c.next(end)
 	}
 }
 
-// position is a border between two code points.
-type position struct{ bytes, runes int }
-
-// cutter chooses among the borders of a text.
+// cutter chooses among the borders between the code points of a text.
 type cutter struct {
+	offsets  []int32 // in bytes
 	borders  []strength
 	limit    int // code points of a chunk
 	overlap  int
@@ -82,23 +78,29 @@ type cutter struct {
 func newCutter(text string, cfg chunking) cutter {
 	overlap := min(max(cfg.Overlap, 0), cfg.MaxRunes/2)
 	step := max(1, cfg.MaxRunes/4)
-	return cutter{
-		borders:  markBorders(text),
-		limit:    cfg.MaxRunes,
-		overlap:  overlap,
-		earliest: min(max(cfg.MaxRunes/2, overlap+step), cfg.MaxRunes),
+	size := utf8.RuneCountInString(text) + 1
+	c := cutter{
+		offsets: make([]int32, 0, size), borders: make([]strength, 0, size),
+		limit: cfg.MaxRunes, overlap: overlap, earliest: min(max(cfg.MaxRunes/2, overlap+step), cfg.MaxRunes),
 	}
+	s := scanner{text: text}
+	for i, r := range text {
+		c.offsets, c.borders = append(c.offsets, int32(i)), append(c.borders, s.border(r))
+		s.step(i, r)
+	}
+	c.offsets, c.borders = append(c.offsets, int32(len(text))), append(c.borders, paragraph)
+	return c
 }
 
 // end returns where the chunk that begins at start ends.
-func (c cutter) end(start position) position {
-	best, at := start, start
-	for n := 1; n <= c.limit; n++ {
-		at = c.forward(at)
-		if at.bytes == len(c.borders)-1 {
-			return at
-		}
-		if n >= c.earliest && (best == start || c.borders[at.bytes] >= c.borders[best.bytes]) {
+func (c cutter) end(start int) int {
+	last := len(c.borders) - 1
+	if last-start <= c.limit {
+		return last
+	}
+	best := start + c.earliest
+	for at := best + 1; at <= start+c.limit; at++ {
+		if c.borders[at] >= c.borders[best] {
 			best = at
 		}
 	}
@@ -106,61 +108,19 @@ func (c cutter) end(start position) position {
 }
 
 // next returns where the chunk after the one that ends at end begins.
-func (c cutter) next(end position) position {
-	var earliest [paragraph + 1]position // by strength, that strong or stronger
-	for i := range earliest {
-		earliest[i] = end
-	}
-	at := end
-	for range c.overlap {
-		at = c.back(at)
-		for s := joined; s <= c.borders[at.bytes]; s++ {
-			earliest[s] = at
+func (c cutter) next(end int) int {
+	for _, least := range []strength{sentence, space} {
+		for at := end - c.overlap; at <= end; at++ {
+			if c.borders[at] >= least {
+				return at
+			}
 		}
 	}
-	if earliest[sentence] != end || c.borders[end.bytes] >= sentence {
-		return earliest[sentence]
-	}
-	for _, s := range []strength{space, character} {
-		if earliest[s] != end {
-			return earliest[s]
-		}
-	}
-	return earliest[joined]
-}
-
-func (c cutter) forward(p position) position {
-	p.bytes++
-	for c.borders[p.bytes] == inside {
-		p.bytes++
-	}
-	p.runes++
-	return p
-}
-
-func (c cutter) back(p position) position {
-	p.bytes--
-	for c.borders[p.bytes] == inside {
-		p.bytes--
-	}
-	p.runes--
-	return p
+	return end - c.overlap
 }
 
 // longestAbbreviation bounds in bytes what is looked up before a full stop.
 const longestAbbreviation = 16
-
-// isGap reports white space at which a line may be broken. No-break spaces are
-// none; the zero width space, which separates words in Thai and Khmer, is one.
-func isGap(r rune) bool {
-	switch r {
-	case 0xA0, 0x2007, 0x202F:
-		return false
-	case 0x200B:
-		return true
-	}
-	return unicode.IsSpace(r)
-}
 
 // isTerminator reports characters that end sentences, in any script.
 func isTerminator(r rune) bool {
@@ -179,8 +139,6 @@ func isCloser(r rune) bool {
 func isOpener(r rune) bool {
 	return r == '"' || r == '\'' || unicode.In(r, unicode.Ps, unicode.Pi)
 }
-
-func isRegional(r rune) bool { return r >= 0x1F1E6 && r <= 0x1F1FF }
 
 // abbreviates reports whether a full stop after the word is more likely part of
 // it than the end of a sentence. A wrong yes only loses a place to cut, so it is
@@ -219,9 +177,7 @@ func isAbbreviation(word string) bool {
 type strength uint8
 
 const (
-	inside    strength = iota // of a code point: never a place to cut
-	joined                    // of what a reader sees as one character
-	character                 // inside a word
+	character strength = iota // inside a word
 	space                     // between words
 	line                      // between lines
 	sentence                  // between sentences
@@ -237,35 +193,19 @@ const (
 	hard        // 。 and the like: whatever follows
 )
 
-// markBorders returns how good each byte offset of the text is for a cut.
-func markBorders(text string) []strength {
-	borders := make([]strength, len(text)+1)
-	s := scanner{text: text}
-	for i, r := range text {
-		borders[i] = s.border(r)
-		s.step(i, r)
-	}
-	borders[0], borders[len(text)] = paragraph, paragraph
-	return borders
-}
-
 // scanner reads a text once and remembers what decides about the next border.
 type scanner struct {
 	text     string
-	prev     rune
 	word     int    // byte offset of the current word
 	end      ending // of the last sentence, while only closing marks and white space follow
-	gap      bool   // prev is white space
-	newlines int    // in that white space
-	flags    int    // regional indicators in a row
+	gap      bool   // white space comes before
+	newlines int    // in it
 }
 
 // border returns the strength of the border before r.
 func (s *scanner) border(r rune) strength {
 	switch {
-	case s.joins(r):
-		return joined
-	case isGap(r):
+	case unicode.IsSpace(r):
 		return character
 	case s.newlines >= 2:
 		return paragraph
@@ -281,40 +221,16 @@ func (s *scanner) border(r rune) strength {
 	return character
 }
 
-// joins reports whether r belongs to the same user-perceived character as the
-// code point before it. It covers what occurs in texts: combining marks, joined
-// and modified emoji, flags, Hangul syllables of jamo, CR LF.
-func (s *scanner) joins(r rune) bool {
-	if r < 0x300 {
-		return r == '\n' && s.prev == '\r'
-	}
-	switch {
-	case unicode.Is(unicode.M, r), r == 0x200D, s.prev == 0x200D:
-		return true
-	case r == 0x0E33, r == 0x0EB3: // Thai and Lao AM
-		return true
-	case r >= 0x1F3FB && r <= 0x1F3FF: // skin tones
-		return true
-	case isRegional(r):
-		return s.flags%2 == 1
-	case r >= 0x1160 && r <= 0x11FF: // vowels and final consonants
-		return s.prev >= 0x1100 && s.prev <= 0x11FF || s.prev >= 0xAC00 && s.prev <= 0xD7A3
-	}
-	return false
-}
-
 // step takes r, which begins at byte i, into account.
 func (s *scanner) step(i int, r rune) {
-	before := s.prev
-	s.prev = r
-	if isRegional(r) {
-		s.flags++
-	} else {
-		s.flags = 0
-	}
-	if isGap(r) {
+	if unicode.IsSpace(r) {
 		s.gap = true
-		s.newlines += newlines(before, r)
+		switch r {
+		case '\n', '\u2028':
+			s.newlines++
+		case '\f', '\u2029': // a page or a paragraph ends
+			s.newlines += 2
+		}
 		return
 	}
 	if s.gap {
@@ -323,7 +239,7 @@ func (s *scanner) step(i int, r rune) {
 	switch {
 	case isTerminator(r):
 		s.end = s.ending(i, r)
-	case s.end != none && (isCloser(r) || s.end == soft && unicode.Is(unicode.Pi, r) || unicode.Is(unicode.M, r)):
+	case s.end != none && (isCloser(r) || s.end == soft && unicode.Is(unicode.Pi, r)):
 		// The sentence still ends here: „So.“ and (Yes!)
 	default:
 		s.end = none
@@ -345,21 +261,4 @@ func (s *scanner) ending(i int, r rune) ending {
 		return max(s.end, soft)
 	}
 	return hard
-}
-
-// newlines returns how many line ends r adds after prev; a paragraph separator
-// and a page break are worth two.
-func newlines(prev, r rune) int {
-	switch r {
-	case '\n':
-		if prev == '\r' {
-			return 0
-		}
-		return 1
-	case '\r', '\v', 0x85, 0x2028:
-		return 1
-	case '\f', 0x2029:
-		return 2
-	}
-	return 0
 }

@@ -108,25 +108,25 @@ func (l *limited) Generate(ctx context.Context, req Request) (response Response,
 	began := time.Now()
 	call := tries{limited: l, estimated: estimate(req, l.outputs.largest())}
 	for {
-		response, err = call.ask(ctx, req)
-		response.Waited = time.Since(began) - call.took
-		if err == nil {
+		if response, err = call.ask(ctx, req); err == nil {
 			l.outputs.add(response.Usage.Output)
 		}
 		if err == nil || call.over {
-			call.total(&response)
-			return response, err
+			break
 		}
 		call.tell(err)
 		if stop := call.pause(ctx); stop != nil {
-			response.Waited = time.Since(began) - call.took
 			if !limit.StopsRun(stop) {
 				stop = errors.Join(stop, err)
 			}
-			call.total(&response)
-			return response, stop
+			err = stop
+			break
 		}
 	}
+	response.Waited = time.Since(began) - call.took
+	response.Attempts, response.Usage, response.Assumed = call.spent.Attempts, call.spent.Usage, call.spent.Assumed
+	response.CostUSD = call.spent.CostUSD
+	return response, err
 }
 
 // tries are the requests of one call.
@@ -274,27 +274,19 @@ func (t *tries) add(response Response) {
 	t.spent.Usage, t.spent.Assumed = t.spent.Usage.Add(response.Usage), t.spent.Assumed.Add(response.Assumed)
 }
 
-// total returns the last response with what all of them took.
-func (t *tries) total(response *Response) {
-	response.Attempts, response.Usage, response.CostUSD = t.spent.Attempts, t.spent.Usage, t.spent.CostUSD
-	response.Assumed = t.spent.Assumed
-}
-
 // unreported is what a request is taken to have used that did not say: what was
 // estimated for it, unless nothing was sent or it failed otherwise than by being
 // given up.
 func unreported(estimated outcome.Usage, response Response, err error) outcome.Usage {
-	if response.Cached || response.Usage != (outcome.Usage{}) || err != nil && !mayCost(response, err) {
+	if response.Cached || response.Usage != (outcome.Usage{}) || err != nil && !givenUp(response, err) {
 		return outcome.Usage{}
 	}
 	return estimated
 }
 
-// mayCost reports whether a provider may have worked on a request that was not
-// answered: one that was sent and then given up.
-func mayCost(response Response, err error) bool {
-	if response.Attempts == 0 {
-		return false
-	}
-	return outcome.FailureOf(err, outcome.Provider).Class == outcome.Timeout || errors.Is(err, context.Canceled)
+// givenUp reports whether a request was sent and then given up: a provider may have
+// worked on it.
+func givenUp(response Response, err error) bool {
+	return response.Attempts > 0 &&
+		(outcome.FailureOf(err, outcome.Provider).Class == outcome.Timeout || errors.Is(err, context.Canceled))
 }

@@ -33,143 +33,159 @@ type chunkFound struct {
 // that are not empty; mentions, moved to offsets of the document, are united and
 // sorted. An entity without a name is united with none.
 //
-// The ends of relationships become the names of the united entities: an end is
-// looked for among the names of its own part, its identifiers, and the names of the
-// other parts. Other ends stay as they are. Statements with equal ends and type are one, and so are
-// those that the vocabulary says to be the same; the first is kept, with the
+// The ends of relationships become the names of the united entities; other ends
+// stay as they are. References within a part are resolved by
+// extraction.DecodeExtraction. Statements with equal ends and type are one, and so
+// are those that the vocabulary says to be the same; the first is kept, with the
 // first description. An end that refers to nothing stays dangling, and such a
 // statement is never united with another.
 //
 // A list is nil only if it is nil in every part. A single part is what the
-// extractor said: mentions are moved, references resolved, exact repetitions
-// removed, and nothing else, so that merging what is merged changes nothing.
-// Otherwise identifiers are removed.
+// extractor said: mentions are moved, exact repetitions removed, and nothing else,
+// so that merging what is merged changes nothing. Otherwise identifiers are removed.
 //
 // Time O(n log n) in the size of the parts.
 func mergeChunks(parts []chunkFound, v Vocabulary) (extraction.Extraction, []string) {
 	ordered := slices.Clone(parts)
 	slices.SortStableFunc(ordered, func(a, b chunkFound) int { return cmp.Compare(a.chunk.Start, b.chunk.Start) })
-	m := newMerger(ordered)
-	if len(parts) != 1 {
-		m.cluster()
+	m := merger{names: map[string]string{}}
+	for i, p := range ordered {
+		m.add(i, p)
 	}
-	merged := extraction.Extraction{Entities: m.entities(), Relationships: m.relationships(v)}
-	return merged, m.warned()
+	if len(parts) > 1 {
+		m.uniteEntities()
+		m.uniteRelationships(v)
+	}
+	entities, relationships := map[string]bool{}, map[extraction.Relationship]bool{}
+	m.found.Entities = slices.DeleteFunc(m.found.Entities, func(e extraction.Entity) bool {
+		key := everything(e)
+		again := entities[key]
+		entities[key] = true
+		return again
+	})
+	m.found.Relationships = slices.DeleteFunc(m.found.Relationships, func(r extraction.Relationship) bool {
+		again := relationships[r]
+		relationships[r] = !r.Dangling()
+		return again
+	})
+	if more := len(m.warnings) - maxWarnings; more > 0 {
+		m.warnings = append(m.warnings[:maxWarnings], fmt.Sprintf("and %d more warnings of merging chunks", more))
+	}
+	return m.found, m.warnings
+}
+
+// everything spells all that is said of an entity, its identifier apart.
+func everything(e extraction.Entity) string {
+	return fmt.Sprintf("%q %q %q %q %q %#v", e.Name, e.Type, e.Description, e.Aliases, e.Properties, e.Mentions)
 }
 
 // member is an entity of a part.
 type member struct {
-	part      int
-	name, typ string // keys
-	cluster   int
 	*extraction.Entity
+	part      int
+	at        int    // in the order of appearance
+	name, typ string // in the form in which they are compared
 }
 
-// cluster is a set of members that are one by name and type.
+// cluster is a set of members that are one by name and type, in order of appearance.
 type cluster struct {
-	name, typ string // keys
-	members   []int
+	typ     string // in the form in which it is compared
+	members []member
 }
 
 // merger unites the parts of one document.
 type merger struct {
-	parts    []chunkFound
-	keys     *keys
-	members  []member // in order of appearance
+	found    extraction.Extraction // all parts one after the other, then united
+	members  []member
 	clusters []cluster
-	names    []string
+	names    map[string]string // spellings of the entities' names
 	warnings []string
-	silent   int // warnings that found no place
 }
 
-// newMerger lists the members of every part, each a cluster of its own.
-func newMerger(parts []chunkFound) *merger {
-	m := &merger{parts: parts, keys: newKeys()}
-	for i := range parts {
-		entities := parts[i].Extraction.Entities
-		for j := range entities {
-			e := &entities[j]
-			n := len(m.members)
-			m.members = append(m.members, member{i, m.keys.name(e.Name), m.keys.typ(e.Type), n, e})
-			m.addCluster(cluster{m.members[n].name, m.members[n].typ, []int{n}})
+// add appends what was found in a part, its mentions moved to offsets of the document. A
+// mention without usable offsets keeps its quote only.
+func (m *merger) add(part int, p chunkFound) {
+	entities := slices.Clone(p.Extraction.Entities)
+	for i := range entities {
+		e := &entities[i]
+		e.Mentions = slices.Clone(e.Mentions)
+		for j := range e.Mentions {
+			if s := &e.Mentions[j]; s.Start < 0 || s.End <= s.Start {
+				s.Start, s.End = 0, 0
+			} else {
+				s.Start, s.End = s.Start+p.chunk.Start, s.End+p.chunk.Start
+			}
+		}
+		m.members = append(m.members, member{e, part, len(m.members), textutil.FoldName(e.Name), textutil.FoldType(e.Type)})
+	}
+	m.found.Entities = appended(m.found.Entities, entities)
+	m.found.Relationships = appended(m.found.Relationships, p.Extraction.Relationships)
+}
+
+// appended returns both lists as one, which is nil only if both are.
+func appended[T any](list, more []T) []T {
+	if list == nil && more != nil {
+		list = []T{}
+	}
+	return append(list, more...)
+}
+
+// uniteEntities gathers members of equal names and compatible types.
+func (m *merger) uniteEntities() {
+	byName := map[string][]member{}
+	for _, e := range m.members {
+		byName[e.name] = append(byName[e.name], e)
+	}
+	for _, e := range m.members {
+		switch members := byName[e.name]; {
+		case e.name == "":
+			m.clusters = append(m.clusters, cluster{e.typ, []member{e}})
+		case members[0].at == e.at:
+			m.divide(members)
 		}
 	}
-	return m
-}
-
-func (m *merger) addCluster(c cluster) {
-	for _, i := range c.members {
-		m.members[i].cluster = len(m.clusters)
+	slices.SortFunc(m.clusters, func(a, b cluster) int { return cmp.Compare(a.members[0].at, b.members[0].at) })
+	m.found.Entities = m.found.Entities[:0]
+	for _, c := range m.clusters {
+		e := c.unite()
+		m.found.Entities = append(m.found.Entities, e)
+		if name := c.members[0].name; name != "" && m.names[name] == "" {
+			m.names[name] = e.Name
+		}
 	}
-	m.clusters = append(m.clusters, c)
 }
 
-func (m *merger) warn(format string, args ...any) {
-	if len(m.warnings) == maxWarnings {
-		m.silent++
+// divide makes clusters of the members of one name by type.
+func (m *merger) divide(members []member) {
+	v := vote(members)
+	if !v.homonym {
+		m.clusters = append(m.clusters, cluster{v.winner.typ, members})
+		if len(v.types) > 1 {
+			m.warnings = append(m.warnings, fmt.Sprintf("entity %q: chunks disagree about its type (%s); %q is kept",
+				shown(members[0].Name), v, shown(v.winner.Type)))
+		}
 		return
 	}
-	m.warnings = append(m.warnings, fmt.Sprintf(format, args...))
+	byType := map[string][]member{}
+	for _, e := range members {
+		typ := cmp.Or(e.typ, v.winner.typ)
+		byType[typ] = append(byType[typ], e)
+	}
+	for typ, members := range byType {
+		m.clusters = append(m.clusters, cluster{typ, members})
+	}
 }
 
-func (m *merger) warned() []string {
-	if m.silent > 0 {
-		return append(m.warnings, fmt.Sprintf("and %d more warnings of merging chunks", m.silent))
-	}
-	return m.warnings
-}
-
-// quoted returns a name for a message, cut where it is long.
-func quoted(name string) string {
-	const longest = 80
-	if runes := []rune(name); len(runes) > longest {
-		name = string(runes[:longest]) + "…"
-	}
-	return fmt.Sprintf("%q", name)
-}
-
-// entities returns one entity for each cluster and sets the names of all clusters.
-func (m *merger) entities() []extraction.Entity {
-	var entities []extraction.Entity
-	for _, p := range m.parts {
-		if p.Extraction.Entities != nil {
-			entities = []extraction.Entity{}
-		}
-	}
-	m.names = make([]string, len(m.clusters))
-	for i, c := range m.clusters {
-		m.names[i] = m.members[c.members[0]].Name
-	}
-	seen := map[string]bool{}
-	for i, e := range m.members {
-		c := m.clusters[e.cluster]
-		if c.members[0] != i {
-			continue
-		}
-		united := m.unite(c)
-		if key := everything(united); !seen[key] {
-			seen[key] = true
-			entities = append(entities, united)
-		}
-	}
-	return entities
-}
-
-// unite makes one entity of the members of a cluster, in order of appearance.
-func (m *merger) unite(c cluster) extraction.Entity {
-	e := *m.members[c.members[0]].Entity
-	e.Aliases = slices.Clone(e.Aliases)
-	e.Mentions = m.mentions(c.members)
-	if len(m.parts) > 1 {
-		e.ID = ""
-	}
+// unite makes one entity of the members of a cluster.
+func (c cluster) unite() extraction.Entity {
+	e := *c.members[0].Entity
+	e.ID = ""
 	if len(c.members) == 1 {
 		return e
 	}
-	e.Type, e.Aliases = "", nil
-	seen := map[string]bool{c.name: true}
-	for _, i := range c.members {
-		other := m.members[i]
+	e.Type, e.Aliases, e.Mentions = "", nil, nil
+	seen := map[string]bool{"": true, c.members[0].name: true}
+	for _, other := range c.members {
 		if e.Type == "" && other.typ == c.typ {
 			e.Type = other.Type
 		}
@@ -180,88 +196,89 @@ func (m *merger) unite(c cluster) extraction.Entity {
 			e.Properties = other.Properties
 		}
 		for _, alias := range other.Aliases {
-			if key := m.keys.name(alias); key != "" && !seen[key] {
+			if key := textutil.FoldName(alias); !seen[key] {
 				seen[key] = true
 				e.Aliases = append(e.Aliases, alias)
 			}
 		}
+		e.Mentions = append(e.Mentions, other.Mentions...)
 	}
+	slices.SortFunc(e.Mentions, func(a, b extraction.Span) int {
+		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.End, b.End), strings.Compare(a.Quote, b.Quote))
+	})
+	e.Mentions = slices.Compact(e.Mentions)
 	return e
 }
 
-// mentions moves mentions to offsets of the document. A mention without usable
-// offsets keeps its quote only. Those of a single member keep their order.
-func (m *merger) mentions(members []int) []extraction.Span {
-	var spans []extraction.Span
-	for _, i := range members {
-		e := m.members[i]
-		for _, s := range e.Mentions {
-			if s.Start < 0 || s.End <= s.Start {
-				s.Start, s.End = 0, 0
-			} else {
-				s.Start += m.parts[e.part].chunk.Start
-				s.End += m.parts[e.part].chunk.Start
-			}
-			spans = append(spans, s)
-		}
-	}
-	if len(members) > 1 {
-		slices.SortFunc(spans, func(a, b extraction.Span) int {
-			return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.End, b.End), strings.Compare(a.Quote, b.Quote))
-		})
-		spans = slices.Compact(spans)
-	}
-	return spans
+// votes are the parts that list a name under each type.
+type votes struct {
+	types   []member // the first of each type
+	count   map[string]int
+	winner  member
+	homonym bool // one part lists the name under two types
 }
 
-// everything spells all that is said of an entity, its identifier apart.
-func everything(e extraction.Entity) string {
-	e.ID = ""
-	return fmt.Sprintf("%q %q %q %q %q %#v", e.Name, e.Type, e.Description, e.Aliases, e.Properties, e.Mentions)
+func vote(members []member) votes {
+	type ballot struct {
+		part int
+		typ  string
+	}
+	v, cast, last := votes{count: map[string]int{}}, map[ballot]bool{}, -1
+	for _, e := range members {
+		b := ballot{e.part, e.typ}
+		if e.typ == "" || cast[b] {
+			continue
+		}
+		cast[b] = true
+		v.homonym = v.homonym || e.part == last
+		last = e.part
+		if v.count[e.typ]++; v.count[e.typ] == 1 {
+			v.types = append(v.types, e)
+		}
+	}
+	for _, e := range v.types {
+		if v.count[e.typ] > v.count[v.winner.typ] {
+			v.winner = e
+		}
+	}
+	return v
+}
+
+// String lists the types with the number of chunks that say so.
+func (v votes) String() string {
+	const most = 5
+	var parts []string
+	for _, e := range v.types[:min(most, len(v.types))] {
+		parts = append(parts, fmt.Sprintf("%q in %d", shown(e.Type), v.count[e.typ]))
+	}
+	if len(v.types) > most {
+		parts = append(parts, fmt.Sprintf("%d more", len(v.types)-most))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // statement is a relationship in the form in which it is compared.
 type statement struct{ source, typ, target string }
 
-// relationships returns every statement once, its ends spelled as the united
+// uniteRelationships keeps every statement once, its ends spelled as the united
 // entities are.
-func (m *merger) relationships(v Vocabulary) []extraction.Relationship {
-	ends := m.newEnds()
-	var swaps map[string][]string
-	if len(m.parts) > 1 {
-		swaps = v.swaps(m.keys)
-	}
-	var out []extraction.Relationship
+func (m *merger) uniteRelationships(v Vocabulary) {
+	swaps := v.swaps()
+	kept := m.found.Relationships[:0]
 	at := map[statement]int{}
-	exact := map[extraction.Relationship]bool{}
-	for i, p := range m.parts {
-		if p.Extraction.Relationships != nil && out == nil {
-			out = []extraction.Relationship{}
-		}
-		for _, r := range p.Extraction.Relationships {
-			r.Source, r.SourceRef = ends.resolve(i, r.Source, r.SourceRef)
-			r.Target, r.TargetRef = ends.resolve(i, r.Target, r.TargetRef)
-			switch {
-			case r.Dangling():
-			case len(m.parts) == 1:
-				if exact[r] {
-					continue
-				}
-				exact[r] = true
-			default:
-				s := statement{m.keys.name(r.Source), m.keys.typ(r.Type), m.keys.name(r.Target)}
-				if first, known := find(at, s, swaps); known {
-					if out[first].Description == "" {
-						out[first].Description = r.Description
-					}
-					continue
-				}
-				at[s] = len(out)
+	for _, r := range m.found.Relationships {
+		s := statement{textutil.FoldName(r.Source), textutil.FoldType(r.Type), textutil.FoldName(r.Target)}
+		r.Source, r.Target = cmp.Or(m.names[s.source], r.Source), cmp.Or(m.names[s.target], r.Target)
+		if !r.Dangling() {
+			if first, known := find(at, s, swaps); known {
+				kept[first].Description = cmp.Or(kept[first].Description, r.Description)
+				continue
 			}
-			out = append(out, r)
+			at[s] = len(kept)
 		}
+		kept = append(kept, r)
 	}
-	return out
+	m.found.Relationships = kept
 }
 
 // find returns where a statement was made before, in these words or swapped.
@@ -277,92 +294,6 @@ func find(at map[statement]int, s statement, swaps map[string][]string) (int, bo
 	return 0, false
 }
 
-// inPart is a key of one part.
-type inPart struct {
-	part int
-	key  string
-}
-
-// ends finds the entities that the ends of relationships name.
-// stands for several that are not one.
-type ends struct {
-	m     *merger
-	ids   map[inPart]int
-	own   map[inPart]int // names of the part
-	names map[string]int
-}
-
-func (m *merger) newEnds() *ends {
-	e := &ends{m, map[inPart]int{}, map[inPart]int{}, map[string]int{}}
-	for _, member := range m.members {
-		if member.ID != "" {
-			setFirst(e.ids, inPart{member.part, member.ID}, member.cluster)
-		}
-		if member.name != "" {
-			setFirst(e.own, inPart{member.part, member.name}, member.cluster)
-			setFirst(e.names, member.name, member.cluster)
-		}
-	}
-	return e
-}
-
-func setFirst[K comparable](m map[K]int, key K, value int) {
-	if _, taken := m[key]; !taken {
-		m[key] = value
-	}
-}
-
-// resolve returns the name and the unresolved reference of an end.
-func (e *ends) resolve(part int, name, ref string) (string, string) {
-	if name == "" {
-		if c, ok := e.ids[inPart{part, ref}]; ok && e.m.clusters[c].name != "" {
-			return e.m.names[c], ""
-		}
-		return name, ref
-	}
-	if c, ok := e.find(part, name); ok {
-		return e.m.names[c], ref
-	}
-	return name, ref
-}
-
-// find returns the cluster that a name stands for. With a single part names
-// stay as they are written, and only identifiers are resolved.
-func (e *ends) find(part int, name string) (int, bool) {
-	key := e.m.keys.name(name)
-	single := len(e.m.parts) == 1
-	if c, ok := e.own[inPart{part, key}]; ok {
-		return c, !single
-	}
-	if c, ok := e.ids[inPart{part, name}]; ok && e.m.clusters[c].name != "" {
-		return c, true
-	}
-	if single || key == "" {
-		return 0, false
-	}
-	c, ok := e.names[key]
-	return c, ok
-}
-
-// keys brings names into the form in which they are compared, each once. Not
-// safe for concurrent use; each merge has its own.
-type keys struct{ seen map[string]string }
-
-func newKeys() *keys { return &keys{seen: map[string]string{}} }
-
-// name returns textutil.FoldName, remembered.
-func (k *keys) name(s string) string {
-	key, ok := k.seen[s]
-	if !ok {
-		key = textutil.FoldName(s)
-		k.seen[s] = key
-	}
-	return key
-}
-
-// typ returns a type in the form in which it is compared.
-func (k *keys) typ(s string) string { return textutil.FoldType(s) }
-
 // Vocabulary says which relationship types state the same fact. It has the
 // shape of scoring.Vocabulary, into which it converts. The zero value knows
 // nothing: only equal statements are one.
@@ -374,114 +305,18 @@ type Vocabulary struct {
 }
 
 // swaps returns, by type key, the types that say the same with swapped ends.
-func (v Vocabulary) swaps(k *keys) map[string][]string {
+func (v Vocabulary) swaps() map[string][]string {
 	swaps := map[string][]string{}
 	for _, pair := range v.Inverse {
-		a, b := k.typ(pair[0]), k.typ(pair[1])
+		a, b := textutil.FoldType(pair[0]), textutil.FoldType(pair[1])
 		swaps[a] = append(swaps[a], b)
 		if a != b {
 			swaps[b] = append(swaps[b], a)
 		}
 	}
 	for _, t := range v.Symmetric {
-		key := k.typ(t)
+		key := textutil.FoldType(t)
 		swaps[key] = append(swaps[key], key)
 	}
 	return swaps
-}
-
-// cluster gathers members of equal names and compatible types.
-func (m *merger) cluster() {
-	m.clusters = nil
-	byName := map[string][]int{}
-	for i, e := range m.members {
-		byName[e.name] = append(byName[e.name], i)
-	}
-	done := map[string]bool{}
-	for i, e := range m.members {
-		switch {
-		case e.name == "":
-			m.addCluster(cluster{e.name, e.typ, []int{i}})
-		case !done[e.name]:
-			done[e.name] = true
-			m.clusterName(byName[e.name])
-		}
-	}
-}
-
-// clusterName divides the members of one name by type.
-func (m *merger) clusterName(members []int) {
-	votes := m.vote(members)
-	name := m.members[members[0]].name
-	if len(votes.types) < 2 || !votes.homonym {
-		m.addCluster(cluster{name, votes.winner, members})
-		if len(votes.types) > 1 {
-			m.warn("entity %s: chunks disagree about its type (%s); %s is kept",
-				quoted(m.members[members[0]].Name), votes, quoted(votes.spelling[votes.winner]))
-		}
-		return
-	}
-	byType := map[string][]int{}
-	for _, i := range members {
-		typ := m.members[i].typ
-		if typ == "" {
-			typ = votes.winner
-		}
-		byType[typ] = append(byType[typ], i)
-	}
-	for _, typ := range votes.types {
-		m.addCluster(cluster{name, typ, byType[typ]})
-	}
-}
-
-// votes counts the parts that list a name under each type.
-type votes struct {
-	types    []string // keys, in order of appearance
-	count    map[string]int
-	spelling map[string]string
-	winner   string
-	homonym  bool // one part lists the name under two types
-}
-
-func (m *merger) vote(members []int) votes {
-	v := votes{count: map[string]int{}, spelling: map[string]string{}}
-	last := map[string]int{} // part that voted last, by type
-	part, first := -1, ""
-	for _, i := range members {
-		e := m.members[i]
-		if e.typ == "" {
-			continue
-		}
-		if e.part != part {
-			part, first = e.part, e.typ
-		}
-		v.homonym = v.homonym || e.typ != first
-		if v.count[e.typ] == 0 {
-			v.types = append(v.types, e.typ)
-			v.spelling[e.typ] = e.Type
-		}
-		if at, voted := last[e.typ]; !voted || at != e.part {
-			last[e.typ] = e.part
-			v.count[e.typ]++
-		}
-	}
-	for _, typ := range v.types {
-		if v.count[typ] > v.count[v.winner] {
-			v.winner = typ
-		}
-	}
-	return v
-}
-
-// String lists the types with the number of chunks that say so.
-func (v votes) String() string {
-	const most = 5
-	var parts []string
-	for _, typ := range v.types[:min(most, len(v.types))] {
-		parts = append(parts, fmt.Sprintf("%s in %d", quoted(v.spelling[typ]), v.count[typ]))
-	}
-	if len(v.types) > most {
-		parts = append(parts, fmt.Sprintf("%d more", len(v.types)-most))
-	}
-	return strings.Join(parts, ", ")
 }

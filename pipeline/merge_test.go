@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"extraction-experiment/extraction"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/scoring"
 )
 
@@ -29,6 +30,15 @@ func at(extractions ...extract) []chunkFound {
 		parts = append(parts, chunkFound{e, chunk{Start: 100 * i, End: 100*i + 100}})
 	}
 	return parts
+}
+
+// decoded reads an answer.
+func decoded(raw string) extract {
+	e, _, err := extraction.DecodeExtraction([]byte(raw))
+	if err != nil {
+		panic(err)
+	}
+	return e
 }
 
 func TestMerge(t *testing.T) {
@@ -88,8 +98,8 @@ func TestMerge(t *testing.T) {
 		},
 		"identifiers are local": {
 			parts: at(
-				extract{Entities: []entity{{ID: "1", Name: "A"}}, Relationships: []state{{Source: "1", TargetRef: "1", Type: "r"}}},
-				extract{Entities: []entity{{ID: "1", Name: "B"}}, Relationships: []state{{Source: "1", TargetRef: "7", Type: "r"}}}),
+				decoded(`{"entities":[{"id":"1","name":"A"}],"relationships":[{"source":"1","target_ref":"1","type":"r"}]}`),
+				decoded(`{"entities":[{"id":"1","name":"B"}],"relationships":[{"source":"1","target_ref":"7","type":"r"}]}`)),
 			want: extract{Entities: []entity{{Name: "A"}, {Name: "B"}},
 				Relationships: []state{{Source: "A", Target: "A", Type: "r"}, {Source: "B", TargetRef: "7", Type: "r"}}},
 		},
@@ -232,27 +242,26 @@ func TestMerge_ends(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		parts := drawParts(t, []string{"", "T", "U"})
 		merged, _ := mergeChunks(parts, Vocabulary{})
-		k := newKeys()
 		listed, spelled := map[string]bool{}, map[string]bool{}
 		for _, e := range merged.Entities {
 			spelled[e.Name] = true
-			listed[k.name(e.Name)] = true
+			listed[textutil.FoldName(e.Name)] = true
 			for _, alias := range e.Aliases {
-				listed[k.name(alias)] = true
+				listed[textutil.FoldName(alias)] = true
 			}
 		}
 		had := map[string]bool{}
 		for _, p := range parts {
 			for _, e := range p.Extraction.Entities {
-				had[k.name(e.Name)] = true
-				if k.name(e.Name) != "" && !listed[k.name(e.Name)] {
+				had[textutil.FoldName(e.Name)] = true
+				if textutil.FoldName(e.Name) != "" && !listed[textutil.FoldName(e.Name)] {
 					t.Fatalf("the name %q is lost", e.Name)
 				}
 			}
 		}
 		for _, r := range merged.Relationships {
 			for _, end := range []string{r.Source, r.Target} {
-				if len(parts) > 1 && k.name(end) != "" && had[k.name(end)] && !spelled[end] {
+				if len(parts) > 1 && textutil.FoldName(end) != "" && had[textutil.FoldName(end)] && !spelled[end] {
 					t.Fatalf("%q is at the end of %v and is no entity", end, r)
 				}
 			}
@@ -282,15 +291,14 @@ func TestMerge_order(t *testing.T) {
 
 // nameSets returns the names and aliases of each entity, without order.
 func nameSets(e extraction.Extraction) []string {
-	k := newKeys()
 	var sets []string
 	for _, one := range e.Entities {
-		if k.name(one.Name) == "" {
+		if textutil.FoldName(one.Name) == "" {
 			continue // of several without a name, equal ones go
 		}
-		names := []string{k.name(one.Name)}
+		names := []string{textutil.FoldName(one.Name)}
 		for _, alias := range one.Aliases {
-			names = append(names, k.name(alias))
+			names = append(names, textutil.FoldName(alias))
 		}
 		slices.Sort(names)
 		names = slices.DeleteFunc(slices.Compact(names), func(s string) bool { return s == "" })
@@ -372,8 +380,7 @@ func fortyPages() string {
 }
 
 // read is a deterministic model: it finds the people and companies that stand in
-// a chunk, each at every place, and who works for whom, with identifiers that
-// are local to the chunk.
+// a chunk, each at every place, and who works for whom.
 func read(text string) extract {
 	e := extract{Entities: []entity{}, Relationships: []state{}}
 	for i := range 30 {
@@ -384,14 +391,12 @@ func read(text string) extract {
 		}
 	}
 	slices.SortFunc(e.Entities, func(a, b entity) int { return strings.Compare(a.Name, b.Name) })
-	ids := map[string]string{}
 	for i := range e.Entities {
 		e.Entities[i].ID = fmt.Sprint("e", i)
-		ids[e.Entities[i].Name] = e.Entities[i].ID
 	}
 	for i := range 30 {
 		if strings.Contains(text, person(i)+" works for "+company(i)) {
-			e.Relationships = append(e.Relationships, state{SourceRef: ids[person(i)], TargetRef: ids[company(i)], Type: "works_for"})
+			e.Relationships = append(e.Relationships, state{Source: person(i), Target: company(i), Type: "works_for"})
 		}
 	}
 	return e

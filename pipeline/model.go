@@ -27,6 +27,12 @@ type Model interface {
 	Generate(ctx context.Context, req Request) (Response, error)
 }
 
+// ModelFunc is a Model that is a function.
+type ModelFunc func(ctx context.Context, req Request) (Response, error)
+
+// Generate calls the function.
+func (f ModelFunc) Generate(ctx context.Context, req Request) (Response, error) { return f(ctx, req) }
+
 // Request is what is asked of a model.
 type Request struct {
 	Messages   []Message  `json:"messages"`
@@ -118,9 +124,9 @@ const mostTokens = 1 << 30
 // OddTokens says what is wrong with counts of tokens of which one is negative or more
 // than any request uses; "" if none is. Such a usage counts as not reported: neither a
 // cost nor a budget may rest on it.
-func OddTokens[N int | int32](counts ...N) string {
+func OddTokens(counts ...int) string {
 	for _, n := range counts {
-		if n < 0 || int64(n) > mostTokens {
+		if n < 0 || n > mostTokens {
 			return fmt.Sprintf("the provider reports %d tokens, which cannot be: the usage counts as not reported", n)
 		}
 	}
@@ -175,32 +181,18 @@ func (c Capabilities) SendsSchema() bool { return !c.NoSchema && !c.InstructionO
 var schemaName = textutil.Pattern(`^[A-Za-z0-9_-]{1,64}$`)
 
 // Check refuses a request that the model cannot carry out, or that no model
-// can: it returns nil or an error of exit code 64 with every problem: a matter of configuration, not of the item. It changes
-// and sends nothing. Upper limits that differ between servers (a temperature
-// above 2, a context too long) are left to the server.
+// can: it returns nil or an error of exit code 64 with every problem: a matter of
+// configuration, not of the item. It changes and sends nothing. Upper limits that
+// differ between servers (a temperature above 2, a context too long) are left to the
+// server.
 func (c Capabilities) Check(req Request) error {
-	problems := c.parameterProblems(req.Parameters)
-	problems = append(problems, messageProblems(req.Messages)...)
-	if req.Schema != nil {
-		if c.NoSchema && !c.InstructionOnly {
-			problems = append(problems, "the model cannot be held to a JSON Schema: ask for the form in the prompt and send no schema")
-		}
-		problems = append(problems, schemaProblems(*req.Schema)...)
-	}
-	if len(problems) == 0 {
-		return nil
-	}
-	return cli.Usage("the request cannot be sent as it stands: %s", strings.Join(problems, "; "))
-}
-
-// parameterProblems compares the parameters with what the model takes.
-func (c Capabilities) parameterProblems(p Parameters) []string {
 	var problems []string
 	add := func(wrong bool, format string, args ...any) {
 		if wrong {
 			problems = append(problems, fmt.Sprintf(format, args...))
 		}
 	}
+	p := req.Parameters
 	if t := p.Temperature; t != nil {
 		add(c.NoTemperature, "the model takes no temperature: leave it out (it is %v)", *t)
 		add(!(*t >= 0) || math.IsInf(*t, 0), "the temperature is %v: it must be 0 or more", *t)
@@ -215,33 +207,23 @@ func (c Capabilities) parameterProblems(p Parameters) []string {
 	if p.MaxTokens != nil {
 		add(*p.MaxTokens < 1, "the limit of tokens is %d: it must be 1 or more", *p.MaxTokens)
 	}
-	return problems
-}
-
-func messageProblems(messages []Message) []string {
-	if len(messages) == 0 {
-		return []string{"there is no message"}
-	}
-	var problems []string
-	for i, m := range messages {
-		switch m.Role {
-		case "system", "user", "assistant":
-		default:
-			problems = append(problems, fmt.Sprintf("message %d has the role %.40q: it must be system, user or assistant", i+1, m.Role))
+	add(len(req.Messages) == 0, "there is no message")
+	for i, m := range req.Messages {
+		if !isRole(m.Role) {
+			add(true, "message %d has the role %.40q: it must be system, user or assistant", i+1, m.Role)
 		}
 	}
-	return problems
-}
-
-func schemaProblems(s Schema) []string {
-	var problems []string
-	if !schemaName().MatchString(s.Name) {
-		problems = append(problems, fmt.Sprintf("the schema's name %.80q must be 1 to 64 letters of A-Z a-z 0-9 _ -", s.Name))
+	if s := req.Schema; s != nil {
+		add(c.NoSchema && !c.InstructionOnly, "the model cannot be held to a JSON Schema: ask for the form in the prompt and send no schema")
+		if !schemaName().MatchString(s.Name) {
+			add(true, "the schema's name %.80q must be 1 to 64 letters of A-Z a-z 0-9 _ -", s.Name)
+		}
+		add(!textutil.ValidJSON(s.JSON) || !bytes.HasPrefix(bytes.TrimSpace(s.JSON), []byte("{")), "the schema is not a JSON object")
 	}
-	if !textutil.ValidJSON(s.JSON) || !bytes.HasPrefix(bytes.TrimSpace(s.JSON), []byte("{")) {
-		problems = append(problems, "the schema is not a JSON object")
+	if len(problems) == 0 {
+		return nil
 	}
-	return problems
+	return cli.Usage("the request cannot be sent as it stands: %s", strings.Join(problems, "; "))
 }
 
 // Priced returns a model that fills Response.CostUSD from the usage, by
@@ -253,34 +235,20 @@ func schemaProblems(s Schema) []string {
 // is priced too, because it was paid for. Nothing else is changed and nothing
 // sent. It is safe for concurrent use if model and prices are.
 func Priced(model Model, name string, prices Prices) Model {
-	return &priced{model: model, name: name, prices: prices}
-}
-
-type priced struct {
-	model  Model
-	name   string
-	prices Prices
-}
-
-// Generate asks the model and prices what it answers.
-func (p *priced) Generate(ctx context.Context, req Request) (response Response, err error) {
-	response, err = p.model.Generate(ctx, req)
-	if response.CostUSD != nil {
-		return response, err
-	}
-	if price, ok := p.lookup(response.Model); ok {
-		response.CostUSD = price.Cost(response.Usage)
-	}
-	return response, err
-}
-
-func (p *priced) lookup(answered string) (Price, bool) {
-	if answered != "" {
-		if price, ok := p.prices(answered); ok {
-			return price, true
+	return ModelFunc(func(ctx context.Context, req Request) (Response, error) {
+		response, err := model.Generate(ctx, req)
+		if response.CostUSD != nil {
+			return response, err
 		}
-	}
-	return p.prices(p.name)
+		price, known := prices(response.Model)
+		if response.Model == "" || !known {
+			price, known = prices(name)
+		}
+		if known {
+			response.CostUSD = price.Cost(response.Usage)
+		}
+		return response, err
+	})
 }
 
 // Price is what a model costs, in USD per million tokens. A zero is a price

@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"extraction-experiment/extraction"
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/limit"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline/answer"
@@ -156,28 +157,24 @@ type merging struct {
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// about asks about one chunk, in one stage or two.
+// about asks about one chunk: in one stage, or for entities first and then for
+// relationships between them.
 func (p *Pipeline) about(ctx context.Context, piece *extraction.Document, name string) (extraction.Extraction, []outcome.Call, error) {
-	if p.cfg.TwoStages {
-		return p.inTwoStages(ctx, piece, name)
-	}
 	q := question{pipeline: p, doc: *piece, name: name}
+	if !p.cfg.TwoStages {
+		found, err := q.answer(ctx)
+		return found, q.calls, err
+	}
+	q.name, q.part = name+"-entities", answer.EntitiesOnly
 	found, err := q.answer(ctx)
-	return found, q.calls, err
-}
-
-// inTwoStages asks for entities, then for relationships between them.
-func (p *Pipeline) inTwoStages(ctx context.Context, piece *extraction.Document, name string) (extraction.Extraction, []outcome.Call, error) {
-	first := question{pipeline: p, doc: *piece, name: name + "-entities", part: answer.EntitiesOnly}
-	found, err := first.answer(ctx)
 	if err != nil || len(found.Entities) == 0 {
 		found.Relationships = []extraction.Relationship{}
-		return found, first.calls, err
+		return found, q.calls, err
 	}
-	second := question{pipeline: p, doc: *piece, name: name + "-relationships", part: answer.RelationshipsOnly, known: found.Entities}
-	related, err := second.answer(ctx)
+	q.name, q.part, q.known = name+"-relationships", answer.RelationshipsOnly, found.Entities
+	related, err := q.answer(ctx)
 	found.Relationships = related.Relationships
-	return found, append(first.calls, second.calls...), err
+	return found, q.calls, err
 }
 
 // callName is what the trace calls the request for a chunk.
@@ -262,22 +259,22 @@ func (q *question) warn(problems []string) {
 // request compiles the prompt for the chunk.
 func (q *question) request() (Request, error) {
 	cfg := q.pipeline.cfg
-	vars, err := DocumentVars(q.doc)
+	vars, err := DocumentVars(q.doc, cfg.Vars...)
+	var messages []Message
 	if err == nil {
-		err = vars.Add(VarSource{Input: q.doc.Input, Metadata: q.doc.Metadata}, cfg.Vars...)
+		vars.Messages = cfg.Placeholders
+		messages, err = Compile(cfg.Prompt, vars)
 	}
-	if err != nil {
-		return Request{}, &outcome.Failure{Class: outcome.Item, Message: err.Error()}
-	}
-	vars.Messages = cfg.Placeholders
-	messages, err := Compile(cfg.Prompt, vars)
 	if err != nil {
 		return Request{}, &outcome.Failure{Class: outcome.Item, Message: err.Error()}
 	}
 	req := Request{Messages: messages, Parameters: cfg.Parameters}
 	last := &req.Messages[len(req.Messages)-1]
 	if q.part == answer.RelationshipsOnly {
-		last.Content += "\n\nThe entities are known. State relationships between these only:\n" + string(encoded(names(q.known)))
+		known := cli.Each(q.known, func(e extraction.Entity) map[string]string {
+			return map[string]string{"name": e.Name, "type": e.Type}
+		})
+		last.Content += "\n\nThe entities are known. State relationships between these only:\n" + string(encoded(known))
 	}
 	options := answer.Options{Quotes: cfg.Quotes, Part: q.part}
 	switch {
@@ -289,15 +286,6 @@ func (q *question) request() (Request, error) {
 		req.Schema = &Schema{Name: answer.SchemaName, JSON: answer.Schema(q.doc, options)}
 	}
 	return req, nil
-}
-
-// names lists entities as the second stage is told of them.
-func names(entities []extraction.Entity) []map[string]string {
-	list := make([]map[string]string, len(entities))
-	for i, e := range entities {
-		list[i] = map[string]string{"name": e.Name, "type": e.Type}
-	}
-	return list
 }
 
 // ask sends one request and records it as a call.
@@ -318,12 +306,8 @@ func (q *question) ask(ctx context.Context, req Request, repair int) (string, er
 // set where nothing of the answer can be used.
 func (q *question) read(text string) (extraction.Extraction, []string, error) {
 	result, err := answer.Parse(text)
-	var broken *answer.Error
-	if errors.As(err, &broken) {
-		return extraction.Extraction{}, broken.Problems, err
-	}
 	if err != nil {
-		return extraction.Extraction{}, []string{err.Error()}, err
+		return extraction.Extraction{}, err.(*answer.Error).Problems, err // it has no other errors
 	}
 	checked := result.Extraction
 	if q.part == answer.RelationshipsOnly {
@@ -338,10 +322,7 @@ func (q *question) read(text string) (extraction.Extraction, []string, error) {
 
 // complaint asks for a corrected answer.
 func complaint(problems []string) string {
-	if len(problems) > maxProblemsShown {
-		problems = problems[:maxProblemsShown]
-	}
-	return "Your answer has problems:\n- " + strings.Join(problems, "\n- ") +
+	return "Your answer has problems:\n- " + strings.Join(problems[:min(len(problems), maxProblemsShown)], "\n- ") +
 		"\nAnswer again with the whole corrected JSON object and nothing else."
 }
 
@@ -353,10 +334,11 @@ func Ask(ctx context.Context, model Model, req Request, call *outcome.Call, now 
 	if err != nil {
 		return res, err
 	}
-	if err = unusable(res); err != nil {
-		call.Error = outcome.FailureOf(err, outcome.Provider).Message
+	if failure := unusable(res); failure != nil {
+		call.Error = failure.Message
+		return res, failure
 	}
-	return res, err
+	return res, nil
 }
 
 // Record sends one request to a model and writes down what came of it: call
@@ -393,30 +375,26 @@ func Record(ctx context.Context, model Model, req Request, call *outcome.Call, n
 }
 
 // unusable says why an answer cannot be used whatever it says.
-func unusable(res Response) error {
-	fail := func(format string, args ...any) error {
-		return &outcome.Failure{Class: outcome.InvalidOutput, Message: fmt.Sprintf(format, args...)}
-	}
+func unusable(res Response) *outcome.Failure {
+	why := ""
 	switch {
+	case res.Finish == FinishRefused && res.Text == "":
+		why = "the model or its content filter declined to answer, without a reason"
 	case res.Finish == FinishRefused:
-		if res.Text == "" {
-			return fail("the model or its content filter declined to answer, without a reason")
-		}
-		return fail("the model declined to answer: %.300s", res.Text)
+		why = fmt.Sprintf("the model declined to answer: %.300s", res.Text)
 	case res.Finish == FinishLength:
-		return fail("the answer was cut by the limit of tokens after %d: raise --max-tokens", res.Usage.Output)
+		why = fmt.Sprintf("the answer was cut by the limit of tokens after %d: raise --max-tokens", res.Usage.Output)
 	case strings.TrimSpace(res.Text) == "":
-		return fail("the answer is empty")
+		why = "the answer is empty"
+	default:
+		return nil
 	}
-	return nil
+	return &outcome.Failure{Class: outcome.InvalidOutput, Message: why}
 }
 
 // encoded marshals what always can be marshalled.
 func encoded(v any) json.RawMessage {
-	raw, err := json.Marshal(v)
-	if err != nil {
-		return nil
-	}
+	raw, _ := json.Marshal(v)
 	return raw
 }
 

@@ -249,6 +249,16 @@ func TestPipeline_placeholders(t *testing.T) {
 	}
 }
 
+// TestPipeline_missingValue: an item that lacks a value of the prompt fails, and nobody is asked.
+func TestPipeline_missingValue(t *testing.T) {
+	m := says(good)
+	p := open(t, m, func(c *pipeline.Config) { c.Vars = []pipeline.Var{{Name: "v", Path: "metadata.x"}} })
+	_, calls, err := p.Extract(t.Context(), document)
+	if failure := outcome.FailureOf(err, outcome.Internal); failure.Class != outcome.Item || len(calls)+len(m.asked) > 0 {
+		t.Errorf("%+v after %d calls", failure, len(calls))
+	}
+}
+
 func TestPipeline_schemaOfThePrompt(t *testing.T) {
 	m := says(good)
 	own := json.RawMessage(`{"type":"object"}`)

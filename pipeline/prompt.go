@@ -8,11 +8,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 	"maps"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"extraction-experiment/internal/cli"
@@ -31,6 +29,8 @@ const (
 	RoleUser      = "user"
 	RoleAssistant = "assistant"
 )
+
+func isRole(role string) bool { return role == RoleSystem || role == RoleUser || role == RoleAssistant }
 
 // TemplateMessage is one turn of a conversation, or, where Placeholder is set, the place
 // of a list of messages that the caller gives under that name.
@@ -54,7 +54,7 @@ type TemplateMessage struct {
 //
 // The steps: ParseText or ParseChat reads a template; Template.Check refuses,
 // before any item is run, one with an identifier that nothing fills, or that
-// never shows the document; DocumentVars and Vars.Add collect the values of an
+// never shows the document; DocumentVars collects the values of an
 // item; Compile puts them in.
 //
 //	t := pipeline.ParseText("Find all names in: {{document_text}}")
@@ -103,10 +103,7 @@ func ParseChat(raw []byte) (Template, error) {
 			t.Messages = append(t.Messages, TemplateMessage{Role: m.Role, Content: *m.Content})
 		}
 	}
-	if len(problems) > 0 {
-		return Template{}, promptError(problems...)
-	}
-	return t, nil
+	return t, promptError(problems...)
 }
 
 // SHA256 returns the hash of the template's text in hexadecimal: of its messages
@@ -128,9 +125,9 @@ func (t Template) SHA256() string {
 func (t Template) Identifiers() []string {
 	var names []string
 	for _, m := range t.Messages {
-		for part := range parts(m.Content) {
-			if part.name != "" {
-				names = append(names, part.name)
+		for i, part := range parts(m.Content) {
+			if i%2 == 1 {
+				names = append(names, part)
 			}
 		}
 	}
@@ -150,117 +147,27 @@ func (t Template) Placeholders() []string {
 	return slices.Compact(names)
 }
 
-// wellFormed returns what is wrong with the messages as such.
-func (t Template) wellFormed() []string {
-	var problems []string
-	size := 0
-	for i, m := range t.Messages {
-		size += len(m.Content)
-		switch {
-		case i >= MaxMessages:
-		case m.Placeholder == "" && m.Role != RoleSystem && m.Role != RoleUser && m.Role != RoleAssistant:
-			problems = append(problems, fmt.Sprintf("message %d has the role %q: known are system, user and assistant", i+1, shown(m.Role)))
-		case !utf8.ValidString(m.Content):
-			problems = append(problems, fmt.Sprintf("message %d is not valid UTF-8: convert the prompt first", i+1))
-		}
-	}
-	if len(t.Messages) == 0 {
-		problems = append(problems, "the prompt has no messages")
-	}
-	if len(t.Messages) > MaxMessages {
-		problems = append(problems, fmt.Sprintf("the prompt has %d messages, at most %d are sent", len(t.Messages), MaxMessages))
-	}
-	if size > MaxTemplate {
-		problems = append(problems, fmt.Sprintf("the prompt has %d bytes, at most %d are read", size, MaxTemplate))
-	}
-	return problems
-}
-
 // shown is a hostile word as a message can hold it.
 func shown(word string) string { return textutil.Cut(word, 80) }
 
-// part is a stretch of a template: text, or an identifier to fill.
-type part struct{ text, name string }
+// namePattern is an expression for identifiers: what follows a dot may be the position in a list.
+const namePattern = `[\p{L}_][\p{L}\p{Nd}\p{M}_]*(?:\.[\p{L}\p{Nd}_][\p{L}\p{Nd}\p{M}_]*)*`
 
-// parts yields the parts of a text in order. Texts are never empty; joined with
-// the identifiers as they were written they are the whole text. Time is linear:
-// an identifier holds no brace, so that no character is looked at by two
-// attempts to read one.
-func parts(text string) iter.Seq[part] {
-	return func(yield func(part) bool) {
-		start, at := 0, 0
-		for {
-			open := strings.Index(text[at:], "{{")
-			if open < 0 {
-				break
-			}
-			open += at
-			name, length := identifier(text[open:])
-			if length == 0 {
-				at = open + 1
-				continue
-			}
-			if open > start && !yield(part{text: text[start:open]}) {
-				return
-			}
-			if !yield(part{name: name}) {
-				return
-			}
-			at = open + length
-			start = at
-		}
-		if start < len(text) {
-			yield(part{text: text[start:]})
-		}
-	}
-}
+var (
+	wholeName  = textutil.Pattern("^" + namePattern + "$")
+	identifier = textutil.Pattern(`\{\{[ \t\r\n]*(` + namePattern + `)[ \t\r\n]*\}\}`)
+)
 
-// identifier reads "{{ name }}" at the start of the text; the length is 0 where
-// there is none.
-func identifier(text string) (name string, length int) {
-	at := len("{{")
-	at += spaces(text[at:])
-	end := at + nameLength(text[at:])
-	if end == at {
-		return "", 0
+// parts returns the texts around the identifiers of a template, with the identifiers
+// between them: every second one is a name. Time is linear.
+func parts(text string) []string {
+	var list []string
+	start := 0
+	for _, at := range identifier().FindAllStringSubmatchIndex(text, -1) {
+		list = append(list, text[start:at[0]], text[at[2]:at[3]])
+		start = at[1]
 	}
-	closing := end + spaces(text[end:])
-	if !strings.HasPrefix(text[closing:], "}}") {
-		return "", 0
-	}
-	return text[at:end], closing + len("}}")
-}
-
-func spaces(text string) int {
-	return len(text) - len(strings.TrimLeft(text, " \t\r\n"))
-}
-
-// nameLength returns how many bytes at the start of the text are a name.
-func nameLength(text string) int {
-	length, first := 0, true
-	for length < len(text) {
-		r, size := utf8.DecodeRuneInString(text[length:])
-		switch {
-		case r == '_' || unicode.IsLetter(r) || !first && (unicode.IsDigit(r) || unicode.IsMark(r)):
-			first = false
-		case r == '.' && !first:
-			first = true // a name goes on after a dot as it begins
-			next, _ := utf8.DecodeRuneInString(text[length+size:])
-			if unicode.IsDigit(next) {
-				first = false // lists are indexed: sections.0
-			}
-		default:
-			if first {
-				return 0 // nothing, or a dot at the end
-			}
-			return length
-		}
-		length += size
-	}
-	if first {
-		return 0
-	}
-	return length
+	return append(list, text[start:])
 }
 
 // MaxCompiled bounds what Compile returns, in bytes: a template that repeats a
@@ -274,28 +181,23 @@ const MaxCompiled = 64 << 20
 // nearest. Time and memory are linear in the template and the result; the
 // template is not changed.
 func Compile(t Template, vars Vars) ([]Message, error) {
-	problems := missing("the identifier {{%s}}", t.Identifiers(), slices.Sorted(maps.Keys(vars.Texts)))
-	problems = append(problems, missing("the message placeholder %q", t.Placeholders(), slices.Sorted(maps.Keys(vars.Messages)))...)
-	if len(problems) > 0 {
-		return nil, promptError(problems...)
-	}
 	var compiled []Message
 	left := MaxCompiled
 	for _, m := range t.Messages {
-		inserted := vars.Messages[m.Placeholder]
+		inserted, filled := vars.Messages[m.Placeholder]
 		if m.Placeholder == "" {
-			inserted = []Message{{Role: m.Role}}
+			one := Message{Role: m.Role}
+			one.Content, filled = fill(m.Content, vars.Texts)
+			inserted = []Message{one}
+		}
+		if !filled {
+			problems := missing("the identifier {{%s}}", t.Identifiers(), slices.Sorted(maps.Keys(vars.Texts)))
+			problems = append(problems, missing("the message placeholder %q", t.Placeholders(), slices.Sorted(maps.Keys(vars.Messages)))...)
+			return nil, promptError(problems...)
 		}
 		for _, one := range inserted {
-			size := len(one.Content)
-			if m.Placeholder == "" {
-				size = filledSize(m.Content, vars.Texts)
-			}
-			if left -= size; left < 0 {
+			if left -= len(one.Content); left < 0 {
 				return nil, promptError(fmt.Sprintf("with its document it is longer than %d bytes: does it repeat the document?", MaxCompiled))
-			}
-			if m.Placeholder == "" {
-				one.Content = fill(m.Content, vars.Texts, size)
 			}
 			compiled = append(compiled, one)
 		}
@@ -303,28 +205,22 @@ func Compile(t Template, vars Vars) ([]Message, error) {
 	return compiled, nil
 }
 
-func filledSize(text string, values map[string]string) int {
-	size := 0
-	for p := range parts(text) {
-		if size > MaxCompiled {
+// fill puts values into a text, but no more of them than make it longer than
+// MaxCompiled; not ok where one is missing.
+func fill(text string, values map[string]string) (filled string, ok bool) {
+	list, size := parts(text), 0
+	for i := range list {
+		if i%2 == 1 {
+			if list[i], ok = values[list[i]]; !ok {
+				return "", false
+			}
+		}
+		if size += len(list[i]); size > MaxCompiled {
+			list = list[:i+1]
 			break
 		}
-		size += len(p.text) + len(values[p.name])
 	}
-	return size
-}
-
-func fill(text string, values map[string]string, size int) string {
-	var b strings.Builder
-	b.Grow(size)
-	for p := range parts(text) {
-		if p.name == "" {
-			b.WriteString(p.text)
-			continue
-		}
-		b.WriteString(values[p.name])
-	}
-	return b.String()
+	return strings.Join(list, ""), true
 }
 
 // Check refuses, before any item is run, a template that cannot work: without
@@ -336,17 +232,28 @@ func fill(text string, values map[string]string, size int) string {
 // the template does not use is no problem. The error, of exit code 64, holds every
 // problem. Time is linear in the template.
 func (t Template) Check(vars []Var, placeholders []string) error {
-	problems := t.wellFormed()
-	filled := KnownVars()
-	shows := []string{DocumentText}
+	var problems []string
+	add := func(wrong bool, format string, args ...any) {
+		if wrong {
+			problems = append(problems, fmt.Sprintf(format, args...))
+		}
+	}
+	size := 0
+	for i, m := range t.Messages[:min(len(t.Messages), MaxMessages)] {
+		size += len(m.Content)
+		add(m.Placeholder == "" && !isRole(m.Role), "message %d has the role %q: known are system, user and assistant", i+1, shown(m.Role))
+		add(!utf8.ValidString(m.Content), "message %d is not valid UTF-8: convert the prompt first", i+1)
+	}
+	add(len(t.Messages) == 0, "the prompt has no messages")
+	add(len(t.Messages) > MaxMessages, "the prompt has %d messages, at most %d are sent", len(t.Messages), MaxMessages)
+	add(size > MaxTemplate, "the prompt has %d bytes, at most %d are read", size, MaxTemplate)
+	filled, shows := KnownVars(), []string{DocumentText}
 	for _, v := range vars {
 		if problem := v.problem(); problem != "" {
 			problems = append(problems, problem)
 			continue
 		}
-		if slices.Contains(filled, v.Name) {
-			problems = append(problems, fmt.Sprintf("the variable %q is given twice", v.Name))
-		}
+		add(slices.Contains(filled, v.Name), "the variable %q is given twice", v.Name)
 		filled = append(filled, v.Name)
 		if v.ShowsDocument() {
 			shows = append(shows, v.Name)
@@ -355,13 +262,9 @@ func (t Template) Check(vars []Var, placeholders []string) error {
 	used := t.Identifiers()
 	problems = append(problems, missing("the identifier {{%s}}", used, filled)...)
 	problems = append(problems, missing("the message placeholder %q", t.Placeholders(), placeholders)...)
-	if !slices.ContainsFunc(used, func(name string) bool { return slices.Contains(shows, name) }) {
-		problems = append(problems, "the prompt never shows the document: write {{document_text}} where its text belongs")
-	}
-	if len(problems) > 0 {
-		return promptError(problems...)
-	}
-	return nil
+	add(!slices.ContainsFunc(used, func(name string) bool { return slices.Contains(shows, name) }),
+		"the prompt never shows the document: write {{document_text}} where its text belongs")
+	return promptError(problems...)
 }
 
 // CheckUse refuses a template for another purpose than to extract: one that asks for an
@@ -397,22 +300,17 @@ func missing(what string, names, filled []string) []string {
 		if len(problems) == most {
 			return append(problems, "and more that nothing fills")
 		}
-		known := "there are none"
-		if len(filled) > 0 {
-			known = "known are " + strings.Join(filled, ", ")
-		}
-		meant := ""
-		if near := textutil.Nearest(name, filled); near != "" {
-			meant = fmt.Sprintf(" (did you mean %q?)", near)
-		}
-		problems = append(problems, fmt.Sprintf(what+" is filled by nothing%s: %s", shown(name), meant, known))
+		problems = append(problems, fmt.Sprintf(what+" is filled by nothing: known are %s", shown(name), textutil.Listed(name, filled)))
 	}
 	return problems
 }
 
 // promptError says everything that is wrong with a template, its variables or the
-// values for it, before anything is sent; it has exit code 64.
+// values for it, before anything is sent; it has exit code 64. Of nothing it is nil.
 func promptError(problems ...string) error {
+	if len(problems) == 0 {
+		return nil
+	}
 	return cli.Usage("the prompt cannot be used: %s", strings.Join(problems, "; "))
 }
 

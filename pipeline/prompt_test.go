@@ -10,7 +10,6 @@ import (
 
 	"extraction-experiment/extraction"
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/outcome"
 )
 
 func TestParseChat_problems(t *testing.T) {
@@ -51,12 +50,12 @@ func TestTemplate_Check(t *testing.T) {
 		"never shows the document": {ParseText("{{title}} {{object_schemas}}"), []Var{title}, nil, []string{"never shows the document"}},
 		"shows it only by halves":  {ParseText("{{ document_text }"), nil, nil, []string{"never shows the document"}},
 		"an unused text variable":  {ParseText("hello"), []Var{text}, nil, []string{"never shows the document"}},
-		"nothing fills it":         {ParseText("{{document_text}} {{titel}}"), []Var{title}, nil, []string{`{{titel}} is filled by nothing (did you mean "title"?): known are document_text, document_type, object_schemas, relationship_schemas, allowed_types, available_tags, title`}},
+		"nothing fills it":         {ParseText("{{document_text}} {{titel}}"), []Var{title}, nil, []string{`{{titel}} is filled by nothing: known are document_text, document_type, object_schemas, relationship_schemas, allowed_types, available_tags, title (did you mean "title"?)`}},
 		"no messages":              {chat(), nil, nil, []string{"no messages", "never shows"}},
 		"a strange role":           {chat(TemplateMessage{Role: "tool", Content: "{{document_text}}"}), nil, nil, []string{`message 1 has the role "tool"`}},
 		"not UTF-8":                {ParseText("{{document_text}}\xff"), nil, nil, []string{"not valid UTF-8"}},
 		"a filled placeholder":     {chat(TemplateMessage{Placeholder: "history"}, TemplateMessage{Role: RoleUser, Content: "{{document_text}}"}), nil, []string{"history"}, nil},
-		"an unfilled placeholder":  {chat(TemplateMessage{Placeholder: "history"}, TemplateMessage{Role: RoleUser, Content: "{{document_text}}"}), nil, nil, []string{`"history" is filled by nothing: there are none`}},
+		"an unfilled placeholder":  {chat(TemplateMessage{Placeholder: "history"}, TemplateMessage{Role: RoleUser, Content: "{{document_text}}"}), nil, nil, []string{`"history" is filled by nothing: known are none`}},
 		"too long":                 {ParseText("{{document_text}}" + strings.Repeat("x", MaxTemplate)), nil, nil, []string{"at most 4194304 are read"}},
 		"too many":                 {chat(slices.Repeat([]TemplateMessage{{Role: RoleUser, Content: "{{document_text}}"}}, MaxMessages+1)...), nil, nil, []string{"1001 messages"}},
 		"a variable twice":         {ParseText("{{document_text}}"), []Var{title, title}, nil, []string{`"title" is given twice`}},
@@ -235,7 +234,7 @@ func TestCompile_unfilled(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	want := []string{
-		`the identifier {{document_txt}} is filled by nothing (did you mean "document_text"?): known are allowed_types, available_tags, document_text, document_type, object_schemas, relationship_schemas`,
+		`the identifier {{document_txt}} is filled by nothing: known are allowed_types, available_tags, document_text, document_type, object_schemas, relationship_schemas (did you mean "document_text"?)`,
 		`the identifier {{zzz}} is filled by nothing: known are allowed_types, available_tags, document_text, document_type, object_schemas, relationship_schemas`,
 	}
 	if diff := cmp.Diff("the prompt cannot be used: "+strings.Join(want, "; "), err.Error()); diff != "" {
@@ -355,8 +354,7 @@ func FuzzParseChat(f *testing.F) {
 			_ = template.Check(nil, nil)
 		}
 		if v, err := ParseVar(spec); err == nil {
-			var vars Vars
-			_ = vars.Add(VarSource{Input: input}, v)
+			_, _ = DocumentVars(extraction.Document{Input: input}, v)
 		}
 	})
 }
@@ -397,8 +395,9 @@ func TestFromDocument_bare(t *testing.T) {
 	}
 }
 
-func TestVars_Add(t *testing.T) {
-	item := VarSource{
+func TestDocumentVars_variables(t *testing.T) {
+	item := extraction.Document{
+		Text:     "part",
 		Input:    []byte(`{"document_text":"whole","section":{"title":"T","n":2.50,"on":true,"null":null},"list":[{"a":"first"},["b"]]}`),
 		Metadata: []byte(`{"lang":"sv","nested":{"b":1,"a":"<é>"}}`),
 	}
@@ -411,7 +410,7 @@ func TestVars_Add(t *testing.T) {
 		"a place of a list":  {"input.list.0.a", "first", ""},
 		"a list in a list":   {"input.list.1", `["b"]`, ""},
 		"the text":           {"input.document_text", "part", ""}, // the chunk, not the item's
-		"no such key":        {"input.section.titel", "", `the variable "v" takes input.section.titel, and the item has no "titel" in input.section, which has n, null, on, title; did you mean "title"?`},
+		"no such key":        {"input.section.titel", "", `the variable "v" takes input.section.titel, and the item has no "titel" in input.section, which has n, null, on, title (did you mean "title"?)`},
 		"no such place":      {"input.list.2", "", `input.list is a list of 2, which has no place "2"`},
 		"a name in a list":   {"input.list.a", "", `has no place "a"`},
 		"through a string":   {"metadata.lang.x", "", "neither an object nor a list at metadata.lang"},
@@ -420,8 +419,7 @@ func TestVars_Add(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			vars := Vars{Texts: map[string]string{"document_text": "part"}}
-			err := vars.Add(item, Var{Name: "v", Path: tt.path})
+			vars, err := DocumentVars(item, Var{Name: "v", Path: tt.path})
 			if tt.problem == "" {
 				if err != nil || vars.Texts["v"] != tt.want {
 					t.Fatalf("got %q, %v", vars.Texts["v"], err)
@@ -431,17 +429,10 @@ func TestVars_Add(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), tt.problem) || len(err.Error()) > 1000 {
 				t.Fatalf("got %v, want %q", err, tt.problem)
 			}
-			if failure := outcome.FailureOf(err, outcome.Internal); failure.Class != outcome.Item {
-				t.Errorf("class %q", failure.Class)
-			}
 		})
 	}
-	var empty Vars
-	if err := empty.Add(VarSource{}, Var{Name: "v", Path: "metadata.x"}); err == nil {
+	if _, err := DocumentVars(extraction.Document{}, Var{Name: "v", Path: "metadata.x"}); err == nil {
 		t.Error("an item without metadata has no metadata.x")
-	}
-	if err := empty.Add(item, Var{Name: "v", Path: "metadata.lang"}); err != nil || empty.Texts["v"] != "sv" {
-		t.Errorf("zero Vars: %v", err)
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 
 	"extraction-experiment/extraction"
 	"extraction-experiment/internal/textutil"
-	"extraction-experiment/outcome"
 )
 
 // Var names a value of the item that a prompt may use: --var title=input.section.title.
@@ -20,13 +19,6 @@ type Var struct {
 	// Path leads from "input" or "metadata" through keys and, in lists,
 	// positions from 0, with dots between: input.sections.0.title.
 	Path string
-}
-
-// VarSource is where the values of Vars are taken from: the raw JSON of a dataset
-// item. Its expected output is not among them.
-type VarSource struct {
-	Input    json.RawMessage
-	Metadata json.RawMessage
 }
 
 // ParseVar reads "name=path". The error, of exit code 64, says what is wrong with it.
@@ -48,7 +40,7 @@ func (v Var) ShowsDocument() bool {
 }
 
 func (v Var) problem() string {
-	if v.Name == "" || nameLength(v.Name) != len(v.Name) {
+	if !wholeName().MatchString(v.Name) {
 		return fmt.Sprintf("the variable %q: a name holds letters, digits, _ and single dots, and begins with a letter or _", shown(v.Name))
 	}
 	if slices.Contains(KnownVars(), v.Name) {
@@ -59,30 +51,6 @@ func (v Var) problem() string {
 		return fmt.Sprintf("the variable %q: the path %q must begin with input or metadata, for example input.section.title", v.Name, shown(v.Path))
 	}
 	return ""
-}
-
-// Add takes the values of variables from an item. A string is inserted as it
-// is, anything else as compact JSON with sorted keys. The path of the document's
-// text stands for document_text as the Vars hold it, which is a part of the
-// document where that was split. A missing or null value is an error that names
-// the path and what exists there; it is an *outcome.Failure of class Item.
-func (v *Vars) Add(item VarSource, vars ...Var) error {
-	if v.Texts == nil {
-		v.Texts = map[string]string{}
-	}
-	roots := map[string]json.RawMessage{"input": item.Input, "metadata": item.Metadata}
-	for _, variable := range vars {
-		if text, ok := v.Texts[DocumentText]; ok && variable.ShowsDocument() {
-			v.Texts[variable.Name] = text
-			continue
-		}
-		text, problem := lookUp(roots, variable.Path)
-		if problem != "" {
-			return &outcome.Failure{Class: outcome.Item, Message: fmt.Sprintf("the variable %q takes %s, and %s", variable.Name, shown(variable.Path), problem)}
-		}
-		v.Texts[variable.Name] = text
-	}
-	return nil
 }
 
 // lookUp follows a path; the problem is empty where it leads to a value.
@@ -96,7 +64,8 @@ func lookUp(roots map[string]json.RawMessage, path string) (text, problem string
 		case json.Unmarshal(raw, &object) == nil && object != nil:
 			next, ok := object[segment]
 			if !ok {
-				return "", fmt.Sprintf("the item has no %q in %s%s", shown(segment), shown(walked), has(segment, object))
+				keys := textutil.Listed(segment, slices.Sorted(maps.Keys(object)))
+				return "", fmt.Sprintf("the item has no %q in %s, which has %s", shown(segment), shown(walked), textutil.Cut(keys, 500))
 			}
 			raw = next
 		case json.Unmarshal(raw, &list) == nil && list != nil:
@@ -121,26 +90,6 @@ func lookUp(roots map[string]json.RawMessage, path string) (text, problem string
 		return "", fmt.Sprintf("%s is not JSON: %v", shown(walked), err)
 	}
 	return text, ""
-}
-
-// has says which keys an object has, and which of them is most like the one
-// that was looked for.
-func has(key string, object map[string]json.RawMessage) string {
-	keys := slices.Sorted(maps.Keys(object))
-	if len(keys) == 0 {
-		return ", which is empty"
-	}
-	meant := ""
-	if near := textutil.Nearest(key, keys); near != "" {
-		meant = fmt.Sprintf("; did you mean %q?", shown(near))
-	}
-	const most = 20
-	more := ""
-	if len(keys) > most {
-		more = fmt.Sprintf(" and %d more", len(keys)-most)
-		keys = keys[:most]
-	}
-	return fmt.Sprintf(", which has %s%s%s", shown(strings.Join(keys, ", ")), more, meant)
 }
 
 // The identifiers that every document fills.
@@ -173,13 +122,30 @@ type Vars struct {
 // names of the object schemas. The same document gives the same bytes. Time is
 // linear in the document. The error names a schema whose properties are not
 // JSON; a decoded document has none.
-func DocumentVars(doc extraction.Document) (Vars, error) {
+//
+// Variables take their values from the item's input and metadata. A string is inserted
+// as it is, anything else as compact JSON with sorted keys. The path of the document's
+// text stands for document_text, which is a part of the document where that was split.
+// A missing or null value is an error that names the path and what exists there.
+func DocumentVars(doc extraction.Document, variables ...Var) (Vars, error) {
 	shared := extraction.Derive(doc, sharedKey{}, writeShared)
 	if shared.err != nil {
 		return Vars{}, shared.err
 	}
 	vars := Vars{Texts: maps.Clone(shared.texts)}
 	vars.Texts[DocumentText], vars.Texts[DocumentType] = doc.Text, doc.Type
+	roots := map[string]json.RawMessage{"input": doc.Input, "metadata": doc.Metadata}
+	for _, v := range variables {
+		if v.ShowsDocument() {
+			vars.Texts[v.Name] = doc.Text
+			continue
+		}
+		text, problem := lookUp(roots, v.Path)
+		if problem != "" {
+			return Vars{}, fmt.Errorf("the variable %q takes %s, and %s", v.Name, shown(v.Path), problem)
+		}
+		vars.Texts[v.Name] = text
+	}
 	return vars, nil
 }
 

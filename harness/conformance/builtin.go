@@ -51,7 +51,7 @@ func (b Builtin) Evaluate(ctx context.Context, c evaluator.Case) (evaluator.Verd
 		return evaluator.Verdict{}, fault("candidate_answer", err)
 	}
 	if b.name == harness.GroundedRate {
-		return b.verdict([]outcome.Score{harness.Grounding(c.Question, extracted)})
+		return b.verdict([]outcome.Score{harness.Grounding(extraction.NewIndex(c.Question), extracted)})
 	}
 	expected, _, err := extraction.DecodeExtraction([]byte(c.Reference))
 	if err != nil {

@@ -98,12 +98,13 @@ func Audit(ctx context.Context, cfg AuditConfig) (AuditResult, error) {
 	a := &audit{cfg: cfg, result: &result}
 	tallies := map[string]*tally{scoring.AnEntity: newTally(n), scoring.ARelationship: newTally(n)}
 	all := func(string) bool { return true }
-	err := a.eachItem(ctx, all, func(_ string, r *reading) func() {
+	var err error
+	result.Skipped, err = a.eachItem(ctx, all, func(_ string, r *reading) func() {
 		counted := r.counted()
 		return func() {
 			result.Items++
 			for _, c := range counted {
-				if count := tallies[c.about().what()]; c.expected != nil {
+				if count := tallies[c.about().what]; c.expected != nil {
 					count.element(c.stances)
 				} else {
 					count.beyond(c.stances)
@@ -120,8 +121,7 @@ func Audit(ctx context.Context, cfg AuditConfig) (AuditResult, error) {
 	for s, name := range cfg.Systems {
 		result.Systems = append(result.Systems, AuditedSystem{name, entities.systems[s], relationships.systems[s]})
 	}
-	skipped := result.Skipped
-	err = a.eachItem(ctx, all, func(id string, r *reading) func() {
+	_, err = a.eachItem(ctx, all, func(id string, r *reading) func() {
 		claims := r.claims()
 		return func() { a.judge(id, claims) }
 	})
@@ -129,7 +129,6 @@ func Audit(ctx context.Context, cfg AuditConfig) (AuditResult, error) {
 	if err == nil && !cfg.Brief {
 		err = a.effects(ctx)
 	}
-	result.Skipped = skipped
 	return result, err
 }
 
@@ -140,39 +139,30 @@ type audit struct {
 }
 
 // eachItem reads every item that is wanted on all processors, and calls what find makes of
-// it in order.
-func (a *audit) eachItem(ctx context.Context, wanted func(id string) bool, find func(id string, r *reading) (take func())) error {
-	a.result.Skipped = 0
-	next, stop := iter.Pull2(a.cfg.Items())
-	defer stop()
+// it in order. It returns how many cannot be used.
+func (a *audit) eachItem(ctx context.Context, wanted func(id string) bool, find func(id string, r *reading) (take func())) (skipped int, err error) {
 	var failed error
-	err := inOrder(ctx, func() (AuditItem, bool) {
-		for {
-			item, err, ok := next()
-			if failed = err; !ok || err != nil {
-				return item, false
-			}
-			if wanted(item.ID) {
-				return item, true
+	items := func(yield func(AuditItem) bool) {
+		for item, err := range a.cfg.Items() {
+			if failed = err; err != nil || wanted(item.ID) && !yield(item) {
+				return
 			}
 		}
-	}, func(item AuditItem) func() {
+	}
+	err = inOrder(ctx, items, func(item AuditItem) func() {
 		if r, ok := a.read(item); ok {
 			return find(item.ID, r)
 		}
-		return func() { a.result.Skipped++ }
+		return func() { skipped++ }
 	}, func(take func()) error {
 		take()
 		return nil
 	})
-	return errors.Join(err, failed)
+	return skipped, errors.Join(err, failed)
 }
 
 // read compares an item; not ok without gold, or without two outputs.
 func (a *audit) read(item AuditItem) (*reading, bool) {
-	if isAbsent(item.Expected) {
-		return nil, false
-	}
 	gold, _, err := extraction.DecodeExtraction(item.Expected)
 	if err != nil || gold.Entities == nil && gold.Relationships == nil {
 		return nil, false
@@ -184,9 +174,6 @@ func (a *audit) read(item AuditItem) (*reading, bool) {
 	outputs := make([]*extraction.Extraction, len(item.Outputs))
 	delivered := 0
 	for s, raw := range item.Outputs {
-		if isAbsent(raw) {
-			continue
-		}
 		if output, _, err := extraction.DecodeExtraction(raw); err == nil {
 			outputs[s] = &output
 			delivered++
@@ -203,9 +190,9 @@ func (a *audit) read(item AuditItem) (*reading, bool) {
 // counted is what the rates are counted from: every element of gold, and every
 // statement beyond it.
 func (r *reading) counted() []claim {
-	list, _ := r.elements()
+	list := r.elements()
 	for i, e := range elementsOf(&r.pool) {
-		list = append(list, claim{proposed: &e, stances: r.pooled[e.what()][i]})
+		list = append(list, claim{proposed: &e, stances: r.pooled[e.what][i]})
 	}
 	return list
 }
@@ -213,14 +200,9 @@ func (r *reading) counted() []claim {
 // judge gives the claims of an item their doubts.
 func (a *audit) judge(id string, claims []claim) {
 	for _, c := range claims {
-		what := c.about().what()
+		what := c.about().what
 		d := Doubt{Item: id, Kind: c.kind, What: what, Doubt: a.rates[what].doubt(c), claim: c}
-		if c.expected != nil {
-			d.Expected = c.expected.String()
-		}
-		if c.proposed != nil {
-			d.Proposed = c.proposed.String()
-		}
+		d.Expected, d.Proposed = c.expected.String(), c.proposed.String()
 		d.Key = d.key()
 		if a.cfg.Confirmed != nil && a.cfg.Confirmed(d.Item, d.Key) {
 			a.result.Confirmed++
@@ -261,11 +243,12 @@ func (a *audit) effects(ctx context.Context) error {
 		d := &a.result.Findings[i]
 		of[d.Item] = append(of[d.Item], d)
 	}
-	return a.eachItem(ctx, func(id string) bool { return len(of[id]) > 0 }, func(id string, r *reading) func() {
+	_, err := a.eachItem(ctx, func(id string) bool { return len(of[id]) > 0 }, func(id string, r *reading) func() {
 		for _, d := range of[id] {
 			d.Gold = dataset.GoldHash(r.expected)
 			d.complete(a.cfg.Systems, r, a.result.Items)
 		}
 		return func() {}
 	})
+	return err
 }

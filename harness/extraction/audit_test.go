@@ -34,10 +34,10 @@ func spoil(id string, gold extraction.Extraction, text string, types, kinds []st
 	var out extraction.Extraction
 	var done []damage
 	words := candidates(text, gold, r)
-	form := func(e element) string { return e.form(true) }
+	form := element.folded
 	out.Entities, out.Relationships = []extraction.Entity{}, []extraction.Relationship{}
 	for _, e := range gold.Entities {
-		switch was := form(element{entity: &e}); {
+		switch was := form(ofEntity(e)); {
 		case r.Float64() >= 0.1:
 		case r.IntN(3) == 0:
 			done = append(done, damage{id, scoring.AnEntity, "removed", "", was})
@@ -45,16 +45,16 @@ func spoil(id string, gold extraction.Extraction, text string, types, kinds []st
 		case r.IntN(2) == 0 && len(words) > 0:
 			other := extraction.Entity{Name: words[0], Type: e.Type}
 			words = words[1:]
-			done = append(done, damage{id, scoring.AnEntity, "invented", form(element{entity: &other}), ""})
+			done = append(done, damage{id, scoring.AnEntity, "invented", form(ofEntity(other)), ""})
 			out.Entities = append(out.Entities, other)
 		case len(types) > 1:
 			e.Type = another(types, e.Type, r)
-			done = append(done, damage{id, scoring.AnEntity, "wrong_type", form(element{entity: &e}), was})
+			done = append(done, damage{id, scoring.AnEntity, "wrong_type", form(ofEntity(e)), was})
 		}
 		out.Entities = append(out.Entities, e)
 	}
 	for _, e := range gold.Relationships {
-		was := form(element{relationship: &e})
+		was := form(ofRelationship(e))
 		switch {
 		case r.Float64() >= 0.1:
 		case r.IntN(4) == 0:
@@ -65,11 +65,11 @@ func spoil(id string, gold extraction.Extraction, text string, types, kinds []st
 			if other.Source == other.Target || states(gold, other) {
 				break
 			}
-			done = append(done, damage{id, scoring.ARelationship, "invented", form(element{relationship: &other}), ""})
+			done = append(done, damage{id, scoring.ARelationship, "invented", form(ofRelationship(other)), ""})
 			out.Relationships = append(out.Relationships, other)
 		case r.IntN(2) == 0 && len(kinds) > 1:
 			e.Type = another(kinds, e.Type, r)
-			done = append(done, damage{id, scoring.ARelationship, "wrong_type", form(element{relationship: &e}), was})
+			done = append(done, damage{id, scoring.ARelationship, "wrong_type", form(ofRelationship(e)), was})
 		case !slices.Contains(scoring.DefaultOptions().Symmetric, e.Type):
 			turned := e
 			turned.Source, turned.Target = e.Target, e.Source
@@ -77,11 +77,19 @@ func spoil(id string, gold extraction.Extraction, text string, types, kinds []st
 				break
 			}
 			e = turned
-			done = append(done, damage{id, scoring.ARelationship, "reversed", form(element{relationship: &e}), was})
+			done = append(done, damage{id, scoring.ARelationship, "reversed", form(ofRelationship(e)), was})
 		}
 		out.Relationships = append(out.Relationships, e)
 	}
 	return out, done
+}
+
+func ofEntity(e extraction.Entity) element {
+	return elementAt(&extraction.Extraction{Entities: []extraction.Entity{e}}, scoring.AnEntity, 0)
+}
+
+func ofRelationship(r extraction.Relationship) element {
+	return elementAt(&extraction.Extraction{Relationships: []extraction.Relationship{r}}, scoring.ARelationship, 0)
 }
 
 func states(gold extraction.Extraction, r extraction.Relationship) bool {
@@ -204,8 +212,8 @@ func damagedSet(t testing.TB, items []dataset.Item, systems int, shared bool, se
 // mix takes what both have, and of what one of them has each with a chance of a half.
 func mix(a, b extraction.Extraction, r *rand.Rand) extraction.Extraction {
 	out := extraction.Extraction{Entities: []extraction.Entity{}, Relationships: []extraction.Relationship{}}
-	out.Entities = mixed(a.Entities, b.Entities, func(e extraction.Entity) string { return element{entity: &e}.form(true) }, r)
-	out.Relationships = mixed(a.Relationships, b.Relationships, func(e extraction.Relationship) string { return element{relationship: &e}.form(true) }, r)
+	out.Entities = mixed(a.Entities, b.Entities, func(e extraction.Entity) string { return ofEntity(e).folded() }, r)
+	out.Relationships = mixed(a.Relationships, b.Relationships, func(e extraction.Relationship) string { return ofRelationship(e).folded() }, r)
 	return out
 }
 
@@ -245,7 +253,7 @@ func (x damage) hits(d Doubt) bool {
 		if e == nil {
 			return ""
 		}
-		return e.form(true)
+		return e.folded()
 	}
 	is, was := fold(d.claim.expected), fold(d.claim.proposed)
 	switch x.kind {

@@ -46,55 +46,64 @@ func countOf(stances []stance) (n [absent + 1]int) {
 	return n
 }
 
-// element is an entity or a relationship, whichever is not nil.
+// element is what is compared of an entity, or of a relationship, whose source is its name.
 type element struct {
-	entity       *extraction.Entity
-	relationship *extraction.Relationship
+	what               string // scoring.AnEntity or scoring.ARelationship
+	name, kind, target string
+	aliases            []string
 }
 
-func (e element) what() string {
-	if e.entity != nil {
-		return scoring.AnEntity
+func elementAt(of *extraction.Extraction, what string, i int) element {
+	if what == scoring.AnEntity {
+		e := of.Entities[i]
+		return element{what: what, name: e.Name, kind: e.Type, aliases: e.Aliases}
 	}
-	return scoring.ARelationship
+	r := of.Relationships[i]
+	return element{what: what, name: r.Source, kind: r.Type, target: r.Target}
+}
+
+func (e element) entity() extraction.Entity { return extraction.Entity{Name: e.name, Type: e.kind} }
+
+func (e element) relationship() extraction.Relationship {
+	return extraction.Relationship{Source: e.name, Target: e.target, Type: e.kind}
 }
 
 // names are those that must stand in the text.
 func (e element) names() []string {
-	if e.entity != nil {
-		return append([]string{e.entity.Name}, e.entity.Aliases...)
+	if e.what == scoring.ARelationship {
+		return []string{e.name, e.target}
 	}
-	return []string{e.relationship.Source, e.relationship.Target}
+	return append([]string{e.name}, e.aliases...)
 }
 
-// form is how systems' elements are grouped, and how a reader sees one.
-func (e element) form(fold bool) string {
-	name, kind := func(s string) string { return s }, func(s string) string { return s }
-	if fold {
-		name, kind = textutil.FoldName, textutil.FoldType
-	}
-	if e.entity == nil {
-		r := e.relationship
-		return fmt.Sprintf("%s(%s, %s)", kind(r.Type), name(r.Source), name(r.Target))
-	}
-	if e.entity.Type == "" {
-		return name(e.entity.Name)
-	}
-	return fmt.Sprintf("%s (%s)", name(e.entity.Name), kind(e.entity.Type))
+// folded is the form by which systems' elements are grouped.
+func (e element) folded() string {
+	folded := element{what: e.what, name: textutil.FoldName(e.name), kind: textutil.FoldType(e.kind), target: textutil.FoldName(e.target)}
+	return folded.String()
 }
 
-func (e element) String() string { return e.form(false) }
+// String is how a reader sees the element; "" where there is none.
+func (e *element) String() string {
+	switch {
+	case e == nil:
+		return ""
+	case e.what == scoring.ARelationship:
+		return fmt.Sprintf("%s(%s, %s)", e.kind, e.name, e.target)
+	case e.kind == "":
+		return e.name
+	}
+	return fmt.Sprintf("%s (%s)", e.name, e.kind)
+}
 
 // elementsOf goes through entities and relationships, each with its index in its list.
 func elementsOf(of *extraction.Extraction) iter.Seq2[int, element] {
 	return func(yield func(int, element) bool) {
-		for i := range of.Entities {
-			if !yield(i, element{entity: &of.Entities[i]}) {
-				return
+		for i := range len(of.Entities) + len(of.Relationships) {
+			what := scoring.AnEntity
+			if i >= len(of.Entities) {
+				what, i = scoring.ARelationship, i-len(of.Entities)
 			}
-		}
-		for i := range of.Relationships {
-			if !yield(i, element{relationship: &of.Relationships[i]}) {
+			if !yield(i, elementAt(of, what, i)) {
 				return
 			}
 		}
@@ -111,7 +120,7 @@ type claim struct {
 	suspect  bool     // gold itself gives a reason: the prior is even
 	reason   string   // of a contradiction
 	stances  []stance
-	says     []string // by system: what it has instead
+	others   []*element // by system: what it has in the place of the expected one; nil without any
 }
 
 // about is the element of gold, or the one that it lacks.
@@ -119,10 +128,11 @@ func (c claim) about() *element { return cmp.Or(c.expected, c.proposed) }
 
 // place is the beginning of paths to the element of gold, as findings have them.
 func (c claim) place() string {
-	if c.expected.entity != nil {
-		return fmt.Sprintf("expectedOutput.entities[%d", c.index)
+	list := "entities"
+	if c.expected.what == scoring.ARelationship {
+		list = "relationships"
 	}
-	return fmt.Sprintf("expectedOutput.relationships[%d", c.index)
+	return fmt.Sprintf("expectedOutput.%s[%d", list, c.index)
 }
 
 // reading is what the systems make of one item.
@@ -172,22 +182,18 @@ func (r *reading) addToPool(s int) {
 		if f.Cause != scoring.CauseSpurious || f.Extracted == nil {
 			continue
 		}
-		if f.What == scoring.AnEntity && r.gold.Entities != nil {
-			e := r.outputs[s].Entities[*f.Extracted]
-			if r.names(e.Name) {
-				continue // a system lists it twice, under two types say
-			}
-			extra.Entities = append(extra.Entities, extraction.Entity{Name: e.Name, Type: e.Type})
-		} else if f.What == scoring.ARelationship && r.gold.Relationships != nil {
-			o := r.outputs[s].Relationships[*f.Extracted]
-			extra.Relationships = append(extra.Relationships, extraction.Relationship{Source: o.Source, Target: o.Target, Type: o.Type})
+		e := elementAt(r.outputs[s], f.What, *f.Extracted)
+		switch {
+		case f.What == scoring.ARelationship && r.gold.Relationships != nil:
+			extra.Relationships = append(extra.Relationships, e.relationship())
+		case f.What == scoring.AnEntity && r.gold.Entities != nil && !r.names(e.name): // or listed twice, under two types say
+			extra.Entities = append(extra.Entities, e.entity())
 		}
 	}
 	if len(extra.Entities)+len(extra.Relationships) == 0 {
 		return
 	}
-	known := extraction.Extraction{Entities: slices.Clip(append([]extraction.Entity{}, r.pool.Entities...)), Relationships: append([]extraction.Relationship{}, r.pool.Relationships...)}
-	result := r.rules.Score(known, extra)
+	result := r.rules.Score(extraction.Extraction{Entities: orEmpty(r.pool.Entities), Relationships: orEmpty(r.pool.Relationships)}, extra)
 	stand := func(what string) { r.pooled[what] = append(r.pooled[what], r.stated(s)) }
 	for _, m := range result.Entities {
 		r.pooled[scoring.AnEntity][m.ExpectedIndex][s] = agrees
@@ -228,18 +234,18 @@ func (r *reading) stated(s int) []stance {
 
 // elements are what gold says, with what each system has for it: the element
 // itself, another one in its place, or nothing.
-func (r *reading) elements() (list []claim, instead [][]*element) {
+func (r *reading) elements() (list []claim) {
 	before := map[string]int{}
 	for index, e := range elementsOf(&r.gold) {
-		stances := make([]stance, len(r.outputs))
-		others := make([]*element, len(r.outputs))
+		c := claim{expected: &e, index: index, nth: before[e.String()]}
 		for s := range r.outputs {
-			stances[s], others[s] = r.found(s, e.what(), index)
+			st, other := r.found(s, e.what, index)
+			c.stances, c.others = append(c.stances, st), append(c.others, other)
 		}
-		list, instead = append(list, claim{expected: &e, index: index, nth: before[e.String()], stances: stances}), append(instead, others)
+		list = append(list, c)
 		before[e.String()]++
 	}
-	return list, instead
+	return list
 }
 
 // found says what a system has for an element of gold: against is the element
@@ -252,10 +258,8 @@ func (r *reading) found(s int, what string, index int) (stance, *element) {
 		if f.What != what || f.Expected == nil || *f.Expected != index || f.Extracted == nil {
 			continue
 		}
-		if what == scoring.AnEntity {
-			return silent, &element{entity: &r.outputs[s].Entities[*f.Extracted]}
-		}
-		return silent, &element{relationship: &r.outputs[s].Relationships[*f.Extracted]}
+		other := elementAt(r.outputs[s], what, *f.Extracted)
+		return silent, &other
 	}
 	matched := slices.ContainsFunc(r.results[s].Relationships, func(m scoring.RelationshipMatch) bool { return m.ExpectedIndex == index })
 	if what == scoring.AnEntity {
@@ -270,9 +274,8 @@ func (r *reading) found(s int, what string, index int) (stance, *element) {
 // claims are the ways in which the gold of the item may be wrong.
 func (r *reading) claims() []claim {
 	var list []claim
-	elements, instead := r.elements()
-	for i, gold := range elements {
-		changes := r.changes(gold, instead[i])
+	for _, gold := range r.elements() {
+		changes := r.changes(gold)
 		list = append(list, changes...)
 		if c, ok := r.removal(gold, len(changes) > 0); ok {
 			list = append(list, c)
@@ -285,18 +288,18 @@ func (r *reading) claims() []claim {
 // itself, or where not half of the systems have it or something in its place.
 func (r *reading) removal(gold claim, changed bool) (claim, bool) {
 	c := gold
-	c.kind, c.says = NotFound, make([]string, len(c.stances))
+	c.kind, c.others = NotFound, nil
 	warning, warned := r.warned[c.place()]
 	names := c.expected.names()
 	here := slices.ContainsFunc(names, r.contains)
-	if c.expected.relationship != nil {
+	if c.expected.what == scoring.ARelationship {
 		here = r.contains(names[0]) && r.contains(names[1])
 	}
 	switch {
 	case warned && !(changed && warning.Kind == seed.UnknownType):
 		c.kind, c.reason, c.suspect = Contradiction, warning.Message, true
 		return c, true
-	case !here && c.expected.entity != nil:
+	case !here && c.expected.what == scoring.AnEntity:
 		c.kind, c.suspect = NotInText, true
 		return c, true
 	}
@@ -306,67 +309,55 @@ func (r *reading) removal(gold claim, changed bool) (claim, bool) {
 
 // changes are the claims that something else stands in an element's place: one
 // for what at least two systems have there.
-func (r *reading) changes(gold claim, instead []*element) []claim {
+func (r *reading) changes(gold claim) []claim {
 	by := map[string][]int{}
-	for s, other := range instead {
+	for s, other := range gold.others {
 		if other != nil {
-			form := other.form(true)
+			form := other.folded()
 			by[form] = append(by[form], s)
 		}
 	}
 	var list []claim
 	for form, systems := range by {
-		if len(systems) < 2 || form == gold.expected.form(true) {
+		if len(systems) < 2 || form == gold.expected.folded() {
 			continue
 		}
 		c := gold
-		c.proposed = inPlace(*gold.expected, *instead[systems[0]])
-		c.kind = kindOfChange(*gold.expected, *c.proposed)
-		c.suspect = c.kind == OtherType && gold.expected.entity != nil && r.warned[gold.place()].Kind == seed.UnknownType
-		c.stances, c.says = slices.Clone(gold.stances), make([]string, len(gold.stances))
+		proposed := gold.others[systems[0]].inPlaceOf(*gold.expected)
+		c.proposed, c.kind = &proposed, kindOfChange(*gold.expected, proposed)
+		c.suspect = c.kind == OtherType && gold.expected.what == scoring.AnEntity && r.warned[gold.place()].Kind == seed.UnknownType
+		c.stances, c.others = slices.Clone(gold.stances), slices.Clone(gold.others)
 		for s, st := range c.stances {
 			switch {
 			case slices.Contains(systems, s):
-				c.stances[s] = agrees
+				c.stances[s], c.others[s] = agrees, nil
 			case st == agrees:
 				c.stances[s] = silent // has neither
-			case instead[s] != nil:
-				c.says[s] = instead[s].String()
 			}
 		}
 		list = append(list, c)
 	}
-	slices.SortFunc(list, func(a, b claim) int { return cmp.Compare(a.proposed.form(true), b.proposed.form(true)) })
+	slices.SortFunc(list, func(a, b claim) int { return cmp.Compare(a.proposed.folded(), b.proposed.folded()) })
 	return list
 }
 
-// inPlace is the element of gold as the systems have it: what they do not say of
-// it stays.
-func inPlace(gold, other element) *element {
-	if gold.entity != nil {
-		e := *gold.entity
-		e.Name, e.Type = other.entity.Name, cmp.Or(other.entity.Type, e.Type)
-		if textutil.FoldName(e.Name) == textutil.FoldName(gold.entity.Name) {
-			e.Name = gold.entity.Name
-		} else {
-			e.Mentions = nil
+// inPlaceOf is the element of gold as the systems have it: what they do not say of it
+// stays.
+func (e element) inPlaceOf(gold element) element {
+	if gold.what == scoring.AnEntity {
+		e.kind = cmp.Or(e.kind, gold.kind)
+		if textutil.FoldName(e.name) == textutil.FoldName(gold.name) {
+			e.name = gold.name
 		}
-		return &element{entity: &e}
 	}
-	e := *gold.relationship
-	e.Source, e.Target, e.Type = other.relationship.Source, other.relationship.Target, other.relationship.Type
-	return &element{relationship: &e}
+	return e
 }
 
 func kindOfChange(gold, other element) DoubtKind {
 	switch {
-	case gold.entity != nil && textutil.FoldType(gold.entity.Type) == textutil.FoldType(other.entity.Type):
-		return OtherName
-	case gold.entity != nil:
+	case textutil.FoldType(gold.kind) != textutil.FoldType(other.kind):
 		return OtherType
-	case textutil.FoldType(gold.relationship.Type) != textutil.FoldType(other.relationship.Type):
-		return OtherType
-	case textutil.FoldName(gold.relationship.Source) == textutil.FoldName(other.relationship.Target):
+	case gold.what == scoring.ARelationship && textutil.FoldName(gold.name) == textutil.FoldName(other.target):
 		return Reversed
 	}
 	return OtherName
@@ -381,10 +372,10 @@ func (r *reading) additions() []claim {
 	}
 	var list []claim
 	for i, e := range elementsOf(&r.pool) {
-		stances := r.pooled[e.what()][i]
+		stances := r.pooled[e.what][i]
 		if countOf(stances)[agrees] >= 2 {
-			suspect := e.entity != nil && ends[textutil.FoldName(e.entity.Name)]
-			list = append(list, claim{kind: NotInGold, proposed: &e, stances: stances, suspect: suspect, says: make([]string, len(stances))})
+			suspect := e.what == scoring.AnEntity && ends[textutil.FoldName(e.name)]
+			list = append(list, claim{kind: NotInGold, proposed: &e, stances: stances, suspect: suspect})
 		}
 	}
 	return list

@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -125,7 +124,10 @@ func (d *Doubt) complete(systems []string, r *reading, items int) {
 		d.Places = append(d.Places, Place{Span: span, Before: before, After: after})
 	}
 	for s, st := range c.stances {
-		says := SystemSays{System: systems[s], Has: c.says[s]}
+		says := SystemSays{System: systems[s]}
+		if c.others != nil {
+			says.Has = c.others[s].String()
+		}
 		if st == agrees || st == against {
 			says.For = new(st == agrees)
 		}
@@ -177,38 +179,44 @@ func corrected(gold extraction.Extraction, claims ...claim) extraction.Extractio
 	entities, relationships := slices.Clone(gold.Entities), slices.Clone(gold.Relationships)
 	noEntity, noRelationship := map[int]bool{}, map[int]bool{}
 	for _, c := range claims {
+		entity := c.about().what == scoring.AnEntity
 		switch {
-		case c.expected == nil && c.proposed.entity != nil:
-			entities = append(entities, *c.proposed.entity)
+		case c.expected == nil && entity:
+			entities = append(entities, c.proposed.entity())
 		case c.expected == nil:
-			relationships = append(relationships, *c.proposed.relationship)
-		case c.proposed == nil && c.expected.entity != nil:
+			relationships = append(relationships, c.proposed.relationship())
+		case c.proposed == nil && entity:
 			noEntity[c.index] = true
 		case c.proposed == nil:
 			noRelationship[c.index] = true
-		case c.expected.entity != nil:
-			entities[c.index] = *c.proposed.entity
+		case entity:
+			e := &entities[c.index]
+			if textutil.FoldName(e.Name) != textutil.FoldName(c.proposed.name) {
+				e.Mentions = nil
+			}
+			e.Name, e.Type = c.proposed.name, c.proposed.kind
 			for i := range relationships { // what was said of the name is said of the new one
 				for _, end := range []*string{&relationships[i].Source, &relationships[i].Target} {
-					if textutil.FoldName(*end) == textutil.FoldName(c.expected.entity.Name) {
-						*end = c.proposed.entity.Name
+					if textutil.FoldName(*end) == textutil.FoldName(c.expected.name) {
+						*end = e.Name
 					}
 				}
 			}
 		default:
-			relationships[c.index] = *c.proposed.relationship
+			r := &relationships[c.index]
+			r.Source, r.Target, r.Type = c.proposed.name, c.proposed.target, c.proposed.kind
 		}
 	}
 	return extraction.Extraction{Entities: without(entities, noEntity), Relationships: without(relationships, noRelationship)}
 }
 
-// without takes elements out of a list by their indexes, with the last one first; others
-// that were added stand behind them.
+// without takes elements out of a list by their indexes.
 func without[T any](list []T, gone map[int]bool) []T {
-	for _, i := range slices.Backward(slices.Sorted(maps.Keys(gone))) {
-		list = slices.Delete(list, i, i+1)
-	}
-	return list
+	i := -1
+	return slices.DeleteFunc(list, func(T) bool {
+		i++
+		return gone[i]
+	})
 }
 
 // Corrected returns the expected output with findings of one audit of the item carried
@@ -218,18 +226,14 @@ func Corrected(expected json.RawMessage, findings []Doubt) (json.RawMessage, err
 	if err != nil {
 		return nil, err
 	}
-	type place struct {
-		what  string
-		index int
-	}
-	touched := map[place]string{}
+	touched := map[string]string{} // by claim.place
 	var claims []claim
 	for _, d := range findings {
 		claims = append(claims, d.claim)
 		if d.claim.expected == nil {
 			continue
 		}
-		at := place{d.What, d.claim.index}
+		at := d.claim.place()
 		if other := touched[at]; other != "" {
 			return nil, fmt.Errorf("item %q: the findings %s and %s change the same %s of gold: accept one of them", d.Item, other, d.Key, d.What)
 		}
@@ -268,15 +272,21 @@ const (
 // tally counts what the rates are made of.
 type tally struct {
 	elements int
-	found    []int    // by system
-	asked    []int    // elements of items that did not fail
-	right    []int    // as gold has it
-	shared   [][2]int // statements beyond gold that another has, and how many of them it has
+	systems  []counts
 	missed   map[string]int
 }
 
+// counts are those of a system.
+type counts struct {
+	found  int
+	asked  int // elements of items that did not fail
+	right  int // as gold has it
+	shared int // statements beyond gold that another has
+	joined int // of those, how many it has
+}
+
 func newTally(systems int) *tally {
-	return &tally{found: make([]int, systems), asked: make([]int, systems), right: make([]int, systems), shared: make([][2]int, systems), missed: map[string]int{}}
+	return &tally{systems: make([]counts, systems), missed: map[string]int{}}
 }
 
 // element counts an element of gold.
@@ -285,15 +295,16 @@ func (t *tally) element(stances []stance) {
 	pattern := make([]byte, len(stances))
 	for s, st := range stances {
 		pattern[s] = byte('0' + st)
+		n := &t.systems[s]
 		if st == absent {
 			continue
 		}
-		t.asked[s]++
+		n.asked++
 		if st != agrees {
-			t.found[s]++
+			n.found++
 		}
 		if st == against {
-			t.right[s]++
+			n.right++
 		}
 	}
 	t.missed[string(pattern)]++
@@ -301,14 +312,15 @@ func (t *tally) element(stances []stance) {
 
 // beyond counts a statement that gold does not have.
 func (t *tally) beyond(stances []stance) {
+	agreeing := countOf(stances)[agrees]
 	for s, st := range stances {
-		others := slices.ContainsFunc(slices.Concat(stances[:s], stances[s+1:]), func(other stance) bool { return other == agrees })
-		if st == absent || !others {
-			continue
-		}
-		t.shared[s][0]++
-		if st == agrees {
-			t.shared[s][1]++
+		n := &t.systems[s]
+		switch {
+		case st == agrees && agreeing > 1:
+			n.shared++
+			n.joined++
+		case st != agrees && st != absent && agreeing > 0:
+			n.shared++
 		}
 	}
 }
@@ -319,14 +331,14 @@ func (t *tally) rates() rates {
 		return min(0.98, max(0.02, (max(0, k)+shrinkage*first)/(max(0, n)+shrinkage)))
 	}
 	r := rates{weight: t.weight()}
-	for s := range t.found {
-		found := shrunk(float64(t.found[s]), float64(t.asked[s]), firstFound)
-		lacking := priorWrong * float64(t.asked[s]) // statements beyond gold that are true
-		n, k := float64(t.shared[s][0])-lacking, float64(t.shared[s][1])-found*lacking
+	for _, n := range t.systems {
+		found := shrunk(float64(n.found), float64(n.asked), firstFound)
+		lacking := priorWrong * float64(n.asked) // statements beyond gold that are true
+		shared, joined := float64(n.shared)-lacking, float64(n.joined)-found*lacking
 		r.systems = append(r.systems, systemRates{
 			Found:  found,
-			Shared: min(found, shrunk(min(k, n), n, firstShare)),
-			Right:  max(0.5, shrunk(float64(t.right[s]), float64(t.found[s]), firstRight)),
+			Shared: min(found, shrunk(min(joined, shared), shared, firstShare)),
+			Right:  max(0.5, shrunk(float64(n.right), float64(n.found), firstRight)),
 		})
 	}
 	return r
@@ -336,33 +348,24 @@ func (t *tally) rates() rates {
 // misses of two systems over the elements of gold. Of those that all miss as many
 // are left out as gold is assumed to have wrong: they say nothing of the systems.
 func (t *tally) weight() float64 {
-	systems := len(t.found)
+	systems := len(t.systems)
 	all := strings.Repeat(string(rune('0'+agrees)), systems)
 	excused := min(t.missed[all], int(priorWrong*float64(t.elements)))
 	sum, pairs := 0.0, 0
 	for a := range systems {
 		for b := range a {
-			var n, onlyA, onlyB, both float64
-			for pattern, times := range t.missed {
+			times := map[[2]bool]float64{} // by whether each of the two misses it
+			for pattern, n := range t.missed {
 				if pattern == all {
-					times -= excused
+					n -= excused
 				}
-				x, y := stance(pattern[a]-'0'), stance(pattern[b]-'0')
-				if x == absent || y == absent {
-					continue
-				}
-				k := float64(times)
-				n += k
-				switch {
-				case x == agrees && y == agrees:
-					both += k
-				case x == agrees:
-					onlyA += k
-				case y == agrees:
-					onlyB += k
+				if x, y := stance(pattern[a]-'0'), stance(pattern[b]-'0'); x != absent && y != absent {
+					times[[2]bool{x == agrees, y == agrees}] += float64(n)
 				}
 			}
-			missA, missB := both+onlyA, both+onlyB
+			both := times[[2]bool{true, true}]
+			missA, missB := both+times[[2]bool{true, false}], both+times[[2]bool{false, true}]
+			n := missA + missB - both + times[[2]bool{false, false}]
 			if spread := math.Sqrt(missA * (n - missA) * missB * (n - missB)); spread > 0 {
 				sum += max(0, (n*both-missA*missB)/spread)
 			}

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"runtime"
 	"slices"
 	"strings"
@@ -26,11 +27,8 @@ import (
 
 // pair is a line that goes in.
 type pair struct {
-	ID        string          `json:"id"`
-	Expected  json.RawMessage `json:"expected"`
-	Extracted json.RawMessage `json:"extracted"`
-	Error     string          `json:"error"`
-	Options   json.RawMessage `json:"options"`
+	ID, Error                    string
+	Expected, Extracted, Options json.RawMessage
 }
 
 // scoredPair is the line that comes out. Counts and scores are null for a pair
@@ -56,123 +54,104 @@ type lineRules struct {
 	write   bool // of each line what comes of it, not only its scores
 }
 
-// score scores one line; where the extractor failed, there is no result.
-func (l *lineRules) score(line []byte) (pair, *scoring.Result, outcome.Outcome, error) {
-	o := outcome.Outcome{Trial: 1, Attempt: 1}
+// score scores one line, and fills in its outcome.
+func (l *lineRules) score(line []byte, o *outcome.Outcome) (out scoredPair, err error) {
 	p, err := readPair(line)
 	if err != nil {
-		return p, nil, o, err
+		return out, err
 	}
 	scorer, err := l.of(p.Options)
 	if err != nil {
-		return p, nil, o, err
+		return out, err
 	}
 	var expected extraction.Extraction
 	var gold []string
 	if !isAbsent(p.Expected) {
 		if expected, gold, err = extraction.DecodeExtraction(p.Expected); err != nil {
-			return p, nil, o, fmt.Errorf("expected: %w", err)
+			return out, fmt.Errorf("expected: %w", err)
 		}
 	}
-	o.Item, o.NothingExpected = p.ID, isEmpty(expected)
+	out.ID, o.Item, o.NothingExpected = p.ID, p.ID, isEmpty(expected)
 	if isAbsent(p.Extracted) {
-		p.Error = cmp.Or(p.Error, "nothing was extracted")
-		o.Class, o.Scores = p.class(), scorer.Undelivered(expected)
-		o.Failure = &outcome.Failure{Class: o.Class, Message: p.Error}
-		return p, nil, o, nil
+		out.Error = cmp.Or(p.Error, "nothing was extracted")
+		o.Class, o.Scores = classOf(out.Error), scorer.Undelivered(expected)
+		o.Failure = &outcome.Failure{Class: o.Class, Message: out.Error}
+		return out, nil
 	}
 	extracted, warnings, err := extraction.DecodeExtraction(p.Extracted)
 	if err != nil {
-		return p, nil, o, fmt.Errorf("extracted: %w", err)
+		return out, fmt.Errorf("extracted: %w", err)
 	}
 	score := scorer.Measure
 	if l.write {
 		score = scorer.Score
 	}
 	result := score(expected, extracted)
-	result.Warnings = slices.Concat(ofGold(gold), warnings, result.Warnings)
-	o.Scores, o.Groups = result.Scores, result.Groups
-	return p, &result, o, nil
+	if o.Scores, o.Groups = result.Scores, result.Groups; l.write {
+		result.Warnings = slices.Concat(ofGold(gold), warnings, result.Warnings)
+		out.fill(&result)
+	}
+	return out, nil
 }
 
-// plainPair reads a line of the usual form, all of whose keys are known; encoding/json
-// takes several times as long.
-func plainPair(line []byte) (p pair, ok bool) {
-	if !textutil.ValidJSON(line) || !utf8.Valid(line) {
-		return p, false
+// fill takes over what a line shows of a result.
+func (s *scoredPair) fill(r *scoring.Result) {
+	warnings := orEmpty(r.Warnings)
+	s.Counts, s.Warnings, s.Matches = &r.Counts, &warnings, &matches{orEmpty(r.Entities), orEmpty(r.Relationships)}
+	s.Scores = make(map[string]*float64, len(r.Scores))
+	for _, score := range r.Scores {
+		s.Scores[score.Name] = score.Value
+	}
+}
+
+// readPair reads a line and says in words what is wrong with it; encoding/json takes
+// several times as long.
+func readPair(line []byte) (p pair, err error) {
+	if !utf8.Valid(line) {
+		line = bytes.ToValidUTF8(line, []byte("\ufffd"))
+	}
+	if !textutil.ValidJSON(line) {
+		return p, fmt.Errorf("not JSON: %w", json.Unmarshal(line, new(any)))
 	}
 	for key, value := range textutil.RawJSONMembers(line) {
-		switch key := string(key); {
-		case key == `"expected"`:
+		switch key := textutil.JSONTextIn(key); key {
+		case "expected":
 			p.Expected = value
-		case key == `"extracted"`:
+		case "extracted":
 			p.Extracted = value
-		case key == `"options"`:
+		case "options":
 			p.Options = value
-		case key == `"id"` && value[0] == '"':
-			p.ID = textutil.JSONText(value)
-		case key == `"error"` && value[0] == '"':
-			p.Error = textutil.JSONText(value)
-		default:
-			return p, false
+		case "id":
+			p.ID, err = text(key, value)
+		case "error":
+			p.Error, err = text(key, value)
+		}
+		if err != nil {
+			return p, err
 		}
 	}
-	return p, p.Expected != nil && p.Extracted != nil
-}
-
-// readPair reads a line and says in words what is wrong with it.
-func readPair(line []byte) (pair, error) {
-	if p, ok := plainPair(line); ok {
-		return p, nil
-	}
-	var p pair
-	err := json.Unmarshal(line, &p)
-	var kind *json.UnmarshalTypeError
-	switch {
-	case errors.As(err, &kind) && kind.Field != "":
-		return p, fmt.Errorf("%s: expected a string, got %s", kind.Field, article(kind.Value))
-	case errors.As(err, &kind):
-		return p, fmt.Errorf("expected an object with id, expected and extracted, got %s", article(kind.Value))
-	case err != nil:
-		return p, fmt.Errorf("not JSON: %w", err)
-	case p.Expected == nil || p.Extracted == nil:
-		return p, errors.New("expected and extracted must both be there; null says that there is none")
+	if p.Expected == nil || p.Extracted == nil {
+		return p, errors.New("expected an object with id, expected and extracted; the last two must both be there, and null says that there is none")
 	}
 	return p, nil
 }
 
-// article puts "a" or "an" before the kind of a JSON value.
-func article(kind string) string {
-	if strings.HasPrefix(kind, "a") || strings.HasPrefix(kind, "o") {
-		return "an " + kind
+// text reads a member that is a string, or null.
+func text(key string, value json.RawMessage) (string, error) {
+	if value[0] != '"' && !isAbsent(value) {
+		return "", fmt.Errorf("%s: expected a string, got %s", key, textutil.Cut(string(value), 40))
 	}
-	return "a " + kind
+	return textutil.JSONText(value), nil
 }
 
-// class is the class of failure that the line's error begins with; where it
-// names none, the extractor failed.
-func (p pair) class() outcome.Class {
-	name, _, _ := strings.Cut(p.Error, ":")
+// classOf is the class of failure that an error begins with; where it names none, the
+// extractor failed.
+func classOf(failure string) outcome.Class {
+	name, _, _ := strings.Cut(failure, ":")
 	if c := outcome.Class(name); slices.Contains(outcome.Classes(), c) {
 		return c
 	}
 	return outcome.Provider
-}
-
-// scored is the line that comes out.
-func (p pair) scored(r *scoring.Result) scoredPair {
-	if r == nil {
-		return scoredPair{ID: p.ID, Error: p.Error}
-	}
-	warnings := orEmpty(r.Warnings)
-	scored := scoredPair{
-		ID: p.ID, Counts: &r.Counts, Scores: make(map[string]*float64, len(r.Scores)),
-		Matches: &matches{orEmpty(r.Entities), orEmpty(r.Relationships)}, Warnings: &warnings,
-	}
-	for _, s := range r.Scores {
-		scored.Scores[s.Name] = s.Value
-	}
-	return scored
 }
 
 // orEmpty makes a list that is written as [], not as null.
@@ -212,7 +191,7 @@ type Pairs struct {
 // order; none where w is nil. A line is {"id", "expected", "extracted", "error"?, "options"?};
 // "extracted": null is a failure; options of a line win over those of Pairs.
 // Lines are scored on all processors; some hundred are in memory at a time, and
-// some 50 bytes for each id.
+// some 70 bytes for each id.
 //
 // Lines that cannot be used are left out of the output, and so is a line with
 // the id of one before; the error lists them with file and line, after
@@ -227,18 +206,19 @@ func (p Pairs) Score(ctx context.Context, r io.Reader, w io.Writer) error {
 	in, out := bufio.NewScanner(r), bufio.NewWriterSize(cmp.Or(w, io.Discard), 1<<20)
 	in.Buffer(make([]byte, 0, 1<<20), maxPair)
 	var problems dataset.Problems
-	seen := map[idHash]int{} // the line of each id
+	seen := map[[sha256.Size]byte]int{} // the line of each id
 	number := 0
 	var broken error // the input ends there; what was read before it is scored all the same
-	next := func() ([]scored, bool) {
-		if broken != nil {
-			return nil, false
+	batches := func(yield func([]scored) bool) {
+		for broken == nil {
+			lines, err := readLines(in, &number)
+			if err != nil {
+				broken = fmt.Errorf("reading %s: line %d: %w", p.Name, number, err)
+			}
+			if len(lines) == 0 || !yield(lines) {
+				return
+			}
 		}
-		lines, err := readLines(in, &number)
-		if err != nil {
-			broken = fmt.Errorf("reading %s: line %d: %w", p.Name, number, err)
-		}
-		return lines, len(lines) > 0
 	}
 	score := func(lines []scored) []scored {
 		rules := lineRules{base: base, options: p.Options, write: w != nil}
@@ -254,8 +234,7 @@ func (p Pairs) Score(ctx context.Context, r io.Reader, w io.Writer) error {
 				continue
 			}
 			if id := s.outcome.Item; id != "" {
-				sum := sha256.Sum256([]byte(id))
-				hash := idHash(sum[:])
+				hash := sha256.Sum256([]byte(id)) // so that a long one takes no more memory
 				if before, twice := seen[hash]; twice {
 					problems.Add(&dataset.SyntaxError{File: p.Name, Line: s.line, Msg: fmt.Sprintf("the id %q is that of line %d", textutil.Cut(id, 100), before)})
 					continue
@@ -271,12 +250,9 @@ func (p Pairs) Score(ctx context.Context, r io.Reader, w io.Writer) error {
 		}
 		return nil
 	}
-	err = inOrder(ctx, next, score, emit)
+	err = inOrder(ctx, batches, score, emit)
 	return errors.Join(err, out.Flush(), broken, problems.Err())
 }
-
-// idHash stands for an id, so that a long one takes no more memory.
-type idHash [16]byte
 
 // scored is a line, and what comes of it.
 type scored struct {
@@ -296,17 +272,8 @@ const (
 // beside it; none at the end.
 func readLines(in *bufio.Scanner, number *int) ([]scored, error) {
 	var lines []scored
-	for size := 0; len(lines) < batchLines && size < batchBytes; {
-		more := in.Scan()
-		if !more && in.Err() == nil {
-			break
-		}
+	for size := 0; len(lines) < batchLines && size < batchBytes && in.Scan() && in.Err() == nil; {
 		*number++
-		if errors.Is(in.Err(), bufio.ErrTooLong) {
-			return lines, fmt.Errorf("longer than %d bytes", maxPair)
-		} else if in.Err() != nil { // what was read of the line is not the whole
-			return lines, in.Err()
-		}
 		line := bytes.Clone(in.Bytes())
 		if *number == 1 {
 			line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
@@ -316,25 +283,31 @@ func readLines(in *bufio.Scanner, number *int) ([]scored, error) {
 			size += len(line)
 		}
 	}
-	return lines, nil
+	if in.Err() == nil {
+		return lines, nil
+	}
+	*number++ // what was read of that line is not the whole
+	if errors.Is(in.Err(), bufio.ErrTooLong) {
+		return lines, fmt.Errorf("longer than %d bytes", maxPair)
+	}
+	return lines, in.Err()
 }
 
 // fill scores a line that was read.
 func (l *lineRules) fill(s *scored) {
-	p, result, o, err := l.score(s.text)
-	o.Seq = int64(s.line)
-	s.text, s.outcome, s.err = nil, o, err
+	s.outcome = outcome.Outcome{Seq: int64(s.line), Trial: 1, Attempt: 1}
+	out, err := l.score(s.text, &s.outcome)
+	s.text, s.err = nil, err
 	if err == nil && l.write {
-		s.text, s.err = textutil.MarshalJSON(p.scored(result))
+		s.text, s.err = textutil.MarshalJSON(out)
 		s.text = append(s.text, '\n')
 	}
 }
 
 // inOrder passes values through do on all processors and gives the results to
-// emit in the order in which next returned the values. next says with ok false
-// that there are no more. The first error of emit, or the end of ctx, stops it. A
-// few values per processor are in memory at a time.
-func inOrder[In, Out any](ctx context.Context, next func() (value In, ok bool), do func(In) Out, emit func(Out) error) error {
+// emit in the order of the values. The first error of emit, or the end of ctx, stops
+// it. A few values per processor are in memory at a time.
+func inOrder[In, Out any](ctx context.Context, values iter.Seq[In], do func(In) Out, emit func(Out) error) error {
 	workers := runtime.GOMAXPROCS(0)
 	group, ctx := errgroup.WithContext(ctx)
 	order := make(chan chan Out, 2*workers)
@@ -342,7 +315,7 @@ func inOrder[In, Out any](ctx context.Context, next func() (value In, ok bool), 
 		defer close(order)
 		var working errgroup.Group
 		working.SetLimit(workers)
-		for value, ok := next(); ok; value, ok = next() {
+		for value := range values {
 			out := make(chan Out, 1)
 			select {
 			case order <- out:

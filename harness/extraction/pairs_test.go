@@ -183,7 +183,7 @@ not json
 	p := harness.Pairs{Options: scoring.DefaultOptions(), Name: "x.jsonl", Scored: func(o outcome.Outcome) { seen = append(seen, o) }}
 	err := p.Score(t.Context(), strings.NewReader(in), &out)
 	for _, want := range []string{"x.jsonl: line 3", "x.jsonl: line 4: expected: entities", "x.jsonl: line 5: extracted: entities", "x.jsonl: line 6", "threshold",
-		"x.jsonl: line 8: expected an object with id, expected and extracted, got an array", "x.jsonl: line 9: expected and extracted must both be there",
+		"x.jsonl: line 8: expected an object with id, expected and extracted", "x.jsonl: line 9: expected an object", "the last two must both be there",
 		`x.jsonl: line 10: the id "a" is that of line 1`, `x.jsonl: line 11: the id "e" is that of line 7`} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not say %q", err, want)
@@ -250,4 +250,21 @@ func BenchmarkPairs(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/1000, "µs/pair")
+}
+
+// TestPairs_kinds: an id is a string or null, an error names its class or none, and bytes
+// that are not UTF-8 are read as encoding/json reads them.
+func TestPairs_kinds(t *testing.T) {
+	in := `{"id":5,"expected":{},"extracted":{}}
+{"id":null,"expected":{},"extracted":null,"error":"no luck"}
+{"id":"a` + "\xff" + `","expected":{},"extracted":{}}`
+	var seen []outcome.Outcome
+	p := harness.Pairs{Options: scoring.DefaultOptions(), Name: "x", Scored: func(o outcome.Outcome) { seen = append(seen, o) }}
+	err := p.Score(t.Context(), strings.NewReader(in), nil)
+	if err == nil || !strings.Contains(err.Error(), "x: line 1: id: expected a string, got 5") {
+		t.Errorf("%v", err)
+	}
+	if len(seen) != 2 || seen[0].Class != outcome.Provider || seen[1].Item != "a\ufffd" {
+		t.Errorf("%+v", seen)
+	}
 }

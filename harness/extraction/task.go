@@ -121,11 +121,7 @@ const inventedEntities = "invented_entities"
 // Grounding returns GroundedRate of what was extracted from a document; of nothing
 // it is undefined. It looks for every entity as extraction.Index.Locate does: white space,
 // case and the like do not matter. Time is linear but for logarithms.
-func Grounding(document string, found extraction.Extraction) outcome.Score {
-	return grounding(extraction.NewIndex(document), found)
-}
-
-func grounding(index *extraction.Index, found extraction.Extraction) outcome.Score {
+func Grounding(index *extraction.Index, found extraction.Extraction) outcome.Score {
 	quoted, inText, invented := 0, 0, 0
 	for _, e := range found.Entities {
 		if len(e.Mentions) > 0 {
@@ -203,14 +199,6 @@ type judge struct {
 // Decoded returns the document, for the task.
 func (j judge) Decoded() any { return j.document }
 
-// text is that of the document, "" without one.
-func (j judge) text() string {
-	if j.document.err != nil {
-		return ""
-	}
-	return j.document.Text
-}
-
 // Score compares an extraction with the expected one.
 func (j judge) Score(output json.RawMessage) (experiment.Scored, error) {
 	return j.ScoreContext(context.Background(), output, nil)
@@ -228,14 +216,19 @@ func (j judge) ScoreContext(_ context.Context, output json.RawMessage, decoded a
 		}
 	}
 	result := j.rules.Score(j.expected, extracted)
-	why := explain(result, j.contains())
+	why := Explanation{
+		result.Entities, result.Relationships,
+		result.MissedEntities, result.SpuriousEntities,
+		result.MissedRelationships, result.SpuriousRelationships,
+		result.Duplicates, scoring.Classify(result, j.contains()),
+	}
 	explanation, err := json.Marshal(why)
 	if err != nil {
 		return experiment.Scored{}, fmt.Errorf("encoding the matches: %w", err)
 	}
 	scores := result.Scores
-	if j.text() != "" {
-		scores = append(scores, grounding(j.document.Document.Index(), extracted))
+	if j.document.Text != "" {
+		scores = append(scores, Grounding(j.document.Document.Index(), extracted))
 	}
 	return experiment.Scored{
 		Scores:      scores,
@@ -278,19 +271,9 @@ type Explanation struct {
 	Faults []scoring.Fault `json:"faults,omitempty"`
 }
 
-func explain(r scoring.Result, contains func(string) bool) Explanation {
-	return Explanation{
-		r.Entities, r.Relationships,
-		r.MissedEntities, r.SpuriousEntities,
-		r.MissedRelationships, r.SpuriousRelationships,
-		r.Duplicates,
-		scoring.Classify(r, contains),
-	}
-}
-
 // contains looks for names in the document; without one, all are there.
 func (j judge) contains() func(string) bool {
-	if j.text() == "" {
+	if j.document.Text == "" {
 		return nil
 	}
 	return func(name string) bool {

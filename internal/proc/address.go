@@ -26,6 +26,12 @@ type AddressConfig struct {
 	// are the secrets of the environment and of Env, which is beside it.
 	Token string
 	Env   []string
+	// Headers are sent with every request; their values are shown nowhere.
+	Headers map[string]secret.Secret
+	// Mask, if set, says what else is shown nowhere, in place of the environment.
+	Mask *secret.Masker
+	// Client sends the requests; it is copied. Nil: one without a limit of time.
+	Client *http.Client
 	// MaxAnswer bounds an answer, in bytes.
 	MaxAnswer int
 }
@@ -59,9 +65,12 @@ func NewAddress(cfg AddressConfig) (*Address, error) {
 		return nil, fmt.Errorf("%s://… is neither a program nor an address with http:// or https:// and a host", u.Scheme)
 	}
 	cfg.URL = u.String()
-	mask := secret.NewMasker(append(append(os.Environ(), cfg.Env...), "TOKEN="+cfg.Token), nil)
+	mask := cfg.Mask
+	if mask == nil {
+		mask = secret.NewMasker(append(append(os.Environ(), cfg.Env...), "TOKEN="+cfg.Token), nil)
+	}
 	u.RawQuery, u.Fragment = "", ""
-	return &Address{Shown: mask.Text(u.String()), Max: cfg.MaxAnswer, cfg: cfg, client: limit.HTTPClient(nil), mask: mask}, nil
+	return &Address{Shown: mask.Text(u.String()), Max: cfg.MaxAnswer, cfg: cfg, client: limit.HTTPClient(cfg.Client), mask: mask}, nil
 }
 
 // Reply is what an address answered, whatever its status.
@@ -91,8 +100,8 @@ func (a *Address) Refusal(r Reply, said string) string {
 	return strings.TrimSuffix(fmt.Sprintf("%s answered %d %s%s: %s", a.Shown, r.Status, http.StatusText(r.Status), advice, said), ": ")
 }
 
-// Ask sends one request with a method. The error says that there is no whole answer; it
-// wraps that of ctx where ctx ended.
+// Ask sends one request with a method. The error says that there is no whole answer, of
+// which the reply may have the status; it wraps that of ctx where ctx ended.
 func (a *Address) Ask(ctx context.Context, method string, body []byte) (Reply, error) {
 	req, err := http.NewRequestWithContext(ctx, method, a.cfg.URL, bytes.NewReader(body))
 	if err != nil {
@@ -103,6 +112,9 @@ func (a *Address) Ask(ctx context.Context, method string, body []byte) (Reply, e
 	if a.cfg.Token != "" {
 		req.Header.Set("Authorization", "Bearer "+a.cfg.Token)
 	}
+	for name, value := range a.cfg.Headers {
+		req.Header.Set(name, value.Reveal())
+	}
 	resp, err := a.client.Do(req)
 	if err != nil {
 		return Reply{}, a.unanswered(ctx, err)
@@ -112,7 +124,7 @@ func (a *Address) Ask(ctx context.Context, method string, body []byte) (Reply, e
 	r := Reply{Status: resp.StatusCode, Header: resp.Header}
 	r.Body, err = io.ReadAll(io.LimitReader(resp.Body, int64(a.Max)+1))
 	if err != nil && (r.OK() || ctx.Err() != nil) {
-		return Reply{}, a.unanswered(ctx, fmt.Errorf("the answer was cut off: %w", err))
+		return Reply{Status: r.Status}, a.unanswered(ctx, fmt.Errorf("the answer was cut off: %w", err))
 	}
 	r.Flooded = len(r.Body) > a.Max
 	r.Body = a.mask.JSON(r.Body)

@@ -1,6 +1,7 @@
 package textutil
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"unicode"
@@ -118,4 +119,21 @@ func Hint(word string, candidates []string) string {
 		return `; did you mean "` + near + `"?`
 	}
 	return ""
+}
+
+// Listed returns the candidates in their order, at most 30 of them, and
+// ` (did you mean "x"?)` where one is near.
+func Listed(word string, candidates []string) string {
+	const most = 30
+	if len(candidates) == 0 {
+		return "none"
+	}
+	text := strings.Join(candidates[:min(most, len(candidates))], ", ")
+	if more := len(candidates) - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	if near := Nearest(word, candidates); near != "" {
+		text += fmt.Sprintf(" (did you mean %q?)", near)
+	}
+	return text
 }

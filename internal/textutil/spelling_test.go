@@ -70,3 +70,24 @@ func TestHint(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+func TestListed(t *testing.T) {
+	var many []string
+	for i := range 32 {
+		many = append(many, "word"+strings.Repeat("x", i))
+	}
+	for _, tt := range []struct {
+		word       string
+		candidates []string
+		want       string
+	}{
+		{"a", nil, "none"},
+		{"zzzz", []string{"b", "a"}, "b, a"},
+		{"titel", []string{"b", "title"}, `b, title (did you mean "title"?)`},
+		{"word", many, strings.Join(many[:30], ", ") + ` and 2 more (did you mean "word"?)`},
+	} {
+		if got := Listed(tt.word, tt.candidates); got != tt.want {
+			t.Errorf("of %q: %q, want %q", tt.word, got, tt.want)
+		}
+	}
+}

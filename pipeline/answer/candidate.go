@@ -1,9 +1,13 @@
 package answer
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
+
+	"extraction-experiment/internal/textutil"
 )
 
 // maxWrapped is how many objects may stand around the lists:
@@ -18,88 +22,80 @@ var listNames = []string{"entities", "relationships"}
 
 // candidate is one JSON value of the text, which may be the answer.
 type candidate struct {
-	top        value
-	json       string            // the values, as strict JSON
-	start, end int               // in the text; end is where reading stopped
-	lists      map[string]*value // by name; what an object has in place of one too
-	bare       bool              // a list of entities or relationships without an object around it
-	wrapped    bool              // a list whose first element has the lists
-	err        error
-	other      string // a key that nobody asked for with a list of objects
-	repaired   bool   // the text is no JSON as it stands
-	problems   []string
-	warnings   []string
+	start, end int // in the text; end is where reading stopped
+	// lists are those of the answer as strict JSON, by name; what an object has in
+	// place of one too.
+	lists    map[string]json.RawMessage
+	open     bool // a list may go on behind the end
+	bare     bool // a list of entities or relationships without an object around it
+	wrapped  bool // a list whose first element has the lists
+	err      error
+	other    string // a key that nobody asked for with a list of objects
+	repaired bool   // the text is no JSON as it stands
+	problems []string
+	warnings []string
 }
 
 func (c *candidate) recognised() bool { return len(c.lists) > 0 }
 func (c *candidate) cut() bool        { return c.err == errCut }
-func (c *candidate) total() int       { return len(c.units("entities")) + len(c.units("relationships")) }
 
 // closed reports whether both lists were read to their end.
-func (c *candidate) closed() bool {
-	return !slices.ContainsFunc(listNames, func(name string) bool { return c.lists[name] == nil || !c.lists[name].whole })
-}
+func (c *candidate) closed() bool { return !c.open && len(c.lists) == len(listNames) }
 
-// units returns the entities or relationships that were read to their end.
-func (c *candidate) units(name string) []value {
-	list := c.lists[name]
-	if list == nil || list.kind != '[' {
-		return nil
-	}
-	if n := len(list.inner); n > 0 && !list.inner[n-1].whole {
-		return list.inner[:n-1]
-	}
-	return list.inner
+// filled reports whether there is an entity or a relationship.
+func (c *candidate) filled() bool {
+	return slices.ContainsFunc(listNames, func(name string) bool { return len(c.lists[name]) > len("[]") && c.lists[name][0] == '[' })
 }
 
 // read reads the value that begins at start with a bracket.
 func read(text string, start int) *candidate {
-	c := &candidate{start: start, lists: map[string]*value{}}
 	s := &scanner{text: text, pos: start}
-	c.top, c.err = s.value(0, keptObjects+keptInList)
-	c.end, c.json, c.repaired = s.pos, string(s.out), s.repaired
-	if c.top.kind == '{' {
-		c.object(c.top, 0)
-	} else if c.top.holdsObjects() {
-		c.bareList()
+	c := &candidate{start: start, lists: map[string]json.RawMessage{}, err: s.value()}
+	c.end, c.repaired = s.pos, s.repaired
+	c.open = c.err != nil && bytes.IndexByte(s.open[:s.within], ']') >= 0
+	raw := s.json(c.err)
+	if raw[0] == '{' {
+		c.object(raw, 0)
+	} else if holdsObjects(raw) {
+		c.bareList(raw)
 	}
 	return c
 }
 
-func (v value) holdsObjects() bool {
-	return v.kind == '[' && len(v.inner) > 0 && v.inner[0].kind == '{'
-}
+func holdsObjects(raw json.RawMessage) bool { return bytes.HasPrefix(raw, []byte("[{")) }
 
 // object looks for the lists in an object, and in the objects in it.
-func (c *candidate) object(o value, depth int) {
-	for i := range o.inner {
-		member := &o.inner[i]
-		key := c.json[member.keyStart:member.keyEnd]
+func (c *candidate) object(raw json.RawMessage, depth int) {
+	for key, value := range textutil.JSONMembers(raw) {
 		name := field(key)
 		asked := slices.Contains(listNames, name)
 		switch {
 		case asked && c.lists[name] != nil:
 			c.warn(fmt.Sprintf("%q stands more than once in the answer; the first was read", name))
-		case asked && (member.kind == '[' || depth == 0 && member.whole):
-			c.lists[name] = member
-		case !asked && member.holdsObjects():
+		case asked && (value[0] == '[' || depth == 0 && (c.err == nil || value[0] != '{')): // which may be cut
+			c.lists[name] = value
+		case !asked && holdsObjects(value):
 			c.other = shown(`"` + key + `"`)
-		case depth < maxWrapped && member.kind == '{':
-			c.object(*member, depth+1)
+		case depth < maxWrapped && value[0] == '{':
+			c.object(value, depth+1)
 		}
 	}
 }
 
 // bareList takes a list as one of entities or of relationships, which the fields
 // of its first element tell.
-func (c *candidate) bareList() {
-	_, known, _ := c.spell(nil, c.top.inner[0])
+func (c *candidate) bareList(raw json.RawMessage) {
+	var known []string
+	for first := range textutil.JSONElements(raw) {
+		_, known, _ = c.spell(nil, first)
+		break
+	}
 	c.wrapped = has(known, listNames...)
 	switch {
 	case has(known, anySource...) || has(known, anyTarget...):
-		c.lists["relationships"], c.bare = &c.top, true
+		c.lists["relationships"], c.bare = raw, true
 	case has(known, "name"):
-		c.lists["entities"], c.bare = &c.top, true
+		c.lists["entities"], c.bare = raw, true
 	}
 }
 
@@ -114,20 +110,21 @@ func (c *candidate) warn(warning string) {
 func (c *candidate) extraction() []byte {
 	raw := []byte{'{'}
 	for _, name := range listNames {
-		list, units := c.lists[name], c.units(name)
+		list := c.lists[name]
 		switch {
 		case list == nil:
-		case list.kind != '[':
-			raw = fmt.Appendf(comma(raw), "%q:%s", name, c.json[list.start:list.end])
-		case len(units) > MaxListed:
-			c.problems = append(c.problems, fmt.Sprintf("the answer lists more than %d %s", MaxListed, name))
-			return nil
+		case list[0] != '[':
+			raw = fmt.Appendf(comma(raw), "%q:%s", name, list)
 		default:
 			raw = fmt.Appendf(comma(raw), "%q:[", name)
-			for i, unit := range units {
-				raw = c.unit(comma(raw), name, i, unit)
+			n := 0
+			for unit := range textutil.JSONElements(list) {
+				raw = c.unit(comma(raw), name, n, unit)
+				n++
 			}
-			raw = append(raw, ']')
+			if raw = append(raw, ']'); n > MaxListed {
+				c.problems = append(c.problems, fmt.Sprintf("the answer lists more than %d %s", MaxListed, name))
+			}
 		}
 	}
 	return append(raw, '}')
@@ -143,9 +140,9 @@ func comma(raw []byte) []byte {
 
 // unit appends an entity or a relationship, and names one whose fields are not
 // those that were asked for: in another language, or of another form.
-func (c *candidate) unit(raw []byte, list string, i int, unit value) []byte {
-	if unit.kind != '{' {
-		return append(raw, c.json[unit.start:unit.end]...)
+func (c *candidate) unit(raw []byte, list string, i int, unit json.RawMessage) []byte {
+	if unit[0] != '{' {
+		return append(raw, unit...)
 	}
 	raw, known, unknown := c.spell(raw, unit)
 	complete, names := has(known, "name"), `"name" and "type"`
@@ -163,23 +160,23 @@ func (c *candidate) unit(raw []byte, list string, i int, unit value) []byte {
 // spell appends a unit with its keys as extractions spell them; unknown keys, and
 // a second spelling of one that was there, stay as they are. It also returns which
 // fields it has, and some keys that are none.
-func (c *candidate) spell(raw []byte, unit value) (spelled []byte, known, unknown []string) {
+func (c *candidate) spell(raw []byte, unit json.RawMessage) (spelled []byte, known, unknown []string) {
 	raw = append(raw, '{')
-	for _, member := range unit.inner {
-		key := c.json[member.keyStart:member.keyEnd]
-		name := field(key)
+	for key, value := range textutil.RawJSONMembers(unit) {
+		given := textutil.JSONTextIn(key)
+		name := field(given)
 		switch {
 		case name == "":
 			if len(unknown) < maxNamed {
-				unknown = append(unknown, shown(`"`+key+`"`))
+				unknown = append(unknown, shown(string(key)))
 			}
 		case !has(known, name):
 			known = append(known, name)
-			c.repaired = c.repaired || key != name
-			key = name
+			if given != name {
+				c.repaired, key = true, fmt.Appendf(nil, "%q", name)
+			}
 		}
-		raw = append(append(append(comma(raw), '"'), key...), `":`...)
-		raw = append(raw, c.json[member.start:member.end]...)
+		raw = append(append(append(comma(raw), key...), ':'), value...)
 	}
 	return append(raw, '}'), known, unknown
 }

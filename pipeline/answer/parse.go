@@ -113,7 +113,7 @@ func finish(text string, c *candidate) (Result, error) {
 		return Result{}, &Error{Problems: c.problems}
 	case c.other != "" && !c.cut() && len(c.lists) < len(listNames):
 		return Result{}, problem(`the answer has a list under the key %s, and one of the two lists is missing: the keys must be "entities" and "relationships", in English and spelled so`, c.other)
-	case c.cut() && c.total() == 0 && !c.closed():
+	case c.cut() && !c.filled() && !c.closed():
 		return Result{}, problem("the answer was cut off before its first entity was complete: answer with the JSON object alone and more briefly, or allow more tokens")
 	}
 	e, warnings, err := extraction.DecodeExtraction(raw)
@@ -126,7 +126,7 @@ func finish(text string, c *candidate) (Result, error) {
 	}
 	if result.Truncated {
 		result.Warnings = append(result.Warnings, fmt.Sprintf("the answer was cut off: %d complete entities and %d complete relationships were kept", len(e.Entities), len(e.Relationships)))
-	} else if another, _ := search(text, c.end); another != nil && !another.bare && another.total() > 0 {
+	} else if another, _ := search(text, c.end); another != nil && !another.bare && another.filled() {
 		result.Warnings = append(result.Warnings, "the answer holds more than one JSON object with entities or relationships; the first was read")
 	}
 	return result, nil
@@ -167,7 +167,7 @@ func search(text string, from int) (found, failed *candidate) {
 				restarts--
 				at = c.start + 1
 			}
-		case c.err == nil || c.cut() && (c.total() > 0 || failed == nil):
+		case c.err == nil || c.cut() && (c.filled() || failed == nil):
 			if failed != nil {
 				c.warn("an earlier JSON object was passed over: " + located(text, failed))
 			}

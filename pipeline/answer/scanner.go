@@ -1,9 +1,11 @@
 package answer
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -15,24 +17,6 @@ import (
 // errCut says that the text ended inside a value.
 var errCut = errors.New("the text ends inside a value")
 
-// value is a value of a text, as strict JSON in scanner.out[start:end]. The
-// containers that can matter have what they hold, of which the last may not be
-// whole.
-type value struct {
-	kind             byte // the opening bracket, or 0
-	start, end       int
-	keyStart, keyEnd int // of a member: its key between the quotes
-	inner            []value
-	whole            bool // read to its end
-}
-
-// What matters are objects around the lists, and of a list the elements with
-// their fields.
-const (
-	keptObjects = maxWrapped + 1
-	keptInList  = 2
-)
-
 // scanner reads something near JSON and writes it as strict JSON to out. It
 // looks at every byte once, apart from the white space behind a single quote,
 // and stops at what it does not understand.
@@ -40,8 +24,30 @@ type scanner struct {
 	text     string
 	pos      int
 	out      []byte
+	open     []byte // the brackets that close the containers around pos
 	values   int
 	repaired bool // something was not JSON
+
+	complete, within int // bytes of out that can be kept, and how many of the containers are open there
+}
+
+// json returns what was written; after an error as far as it is complete, with what is
+// open there closed. An element of a list is kept as a whole, or not at all.
+func (s *scanner) json(err error) []byte {
+	if err == nil {
+		return s.out
+	}
+	open := s.open[:s.within]
+	slices.Reverse(open)
+	return append(s.out[:s.complete], open...)
+}
+
+// mark remembers that all that is written so far is complete, which is not so within an
+// element of a list.
+func (s *scanner) mark() {
+	if list := bytes.IndexByte(s.open, ']'); list < 0 || list == len(s.open)-1 {
+		s.complete, s.within = len(s.out), len(s.open)
+	}
 }
 
 // unexpected says what was awaited and what stands there.
@@ -50,65 +56,50 @@ func (s *scanner) unexpected(awaited string) error {
 	return fmt.Errorf("expected %s, found %q", awaited, r)
 }
 
-// value reads one value and writes it; kept levels of what it holds are kept.
-func (s *scanner) value(depth, kept int) (v value, err error) {
+// value reads one value and writes it.
+func (s *scanner) value() error {
 	if err := s.skip(); err != nil {
-		return v, err
+		return err
 	}
 	if s.values++; s.values > MaxValues {
-		return v, fmt.Errorf("the answer has more than %d values", MaxValues)
+		return fmt.Errorf("the answer has more than %d values", MaxValues)
 	}
-	v.start = len(s.out)
 	switch c := s.text[s.pos]; c {
 	case '{', '[':
-		v.kind = c
-		err = s.container(&v, depth, kept)
+		return s.container(c)
 	case '"', '\'':
-		err = s.quoted()
-	default:
-		err = s.literal()
+		return s.quoted()
 	}
-	v.end, v.whole = len(s.out), err == nil
-	return v, err
+	return s.literal()
 }
 
 // container reads an object or a list.
-func (s *scanner) container(v *value, depth, kept int) error {
-	if depth >= MaxDepth {
+func (s *scanner) container(opening byte) error {
+	if len(s.open) >= MaxDepth {
 		return fmt.Errorf("the answer is nested deeper than %d levels", MaxDepth)
 	}
-	if v.kind == '[' {
-		kept = min(kept, keptInList)
-	}
-	closing := v.kind + 2 // in ASCII, of both kinds
-	s.out = append(s.out, v.kind)
+	closing := opening + 2 // in ASCII, of both kinds
+	s.out, s.open = append(s.out, opening), append(s.open, closing)
 	s.pos++
 	for first := true; ; first = false {
+		s.mark()
 		if err := s.separator(closing, first); err != nil {
 			return err
 		}
 		if s.text[s.pos] == closing {
 			s.pos++
-			s.out = append(s.out, closing)
+			s.out, s.open = append(s.out, closing), s.open[:len(s.open)-1]
 			return nil
 		}
 		if !first {
 			s.out = append(s.out, ',')
 		}
-		keyStart, keyEnd := 0, 0
-		if v.kind == '{' {
-			keyStart = len(s.out) + 1
+		if opening == '{' {
 			if err := s.key(); err != nil {
 				return err
 			}
-			keyEnd = len(s.out) - 2
 		}
-		inner, err := s.value(depth+1, kept-1)
-		inner.keyStart, inner.keyEnd = keyStart, keyEnd
-		if kept > 0 {
-			v.inner = append(v.inner, inner)
-		}
-		if err != nil {
+		if err := s.value(); err != nil {
 			return err
 		}
 	}

@@ -228,18 +228,8 @@ type listed struct {
 	wrong string
 }
 
-// String returns the first thirty types.
-func (l listed) String() string {
-	const most = 30
-	text := strings.Join(l.names[:min(most, len(l.names))], ", ")
-	if len(l.names) > most {
-		text += fmt.Sprintf(" and %d more", len(l.names)-most)
-	}
-	if near := textutil.Nearest(l.wrong, l.names); near != "" {
-		text += fmt.Sprintf(" (did you mean %q?)", near)
-	}
-	return text
-}
+// String returns the first types.
+func (l listed) String() string { return textutil.Listed(l.wrong, l.names) }
 
 // foldType makes types equal that differ in case, spaces, hyphens and
 // underscores only, so that "worksFor" is "works_for".

@@ -155,9 +155,9 @@ func (d *document) result() extraction.Extraction {
 
 // relationType is a relationship of the schema.
 type relationType struct {
-	name           string
-	source, target []bool // which types may stand there; nil allows all
-	reversed       bool   // its name is in the passive, as acquired_by
+	name     string
+	schema   extraction.RelationshipSchema
+	reversed bool // its name is in the passive, as acquired_by
 }
 
 // fact is a relationship that a sentence states. Where forward and backward fit
@@ -180,8 +180,7 @@ func (d *document) readRelations(doc extraction.Document) {
 		schema := doc.Relationships[key]
 		words := splitWords(key)
 		d.relations = append(d.relations, relationType{
-			name: key, source: among(d.types, schema.SourceTypes), target: among(d.types, schema.TargetTypes),
-			reversed: len(words) > 1 && words[len(words)-1] == "by",
+			name: key, schema: schema, reversed: len(words) > 1 && words[len(words)-1] == "by",
 		})
 		add := func(back bool, cues ...string) {
 			for _, cue := range cues {
@@ -212,18 +211,6 @@ func (d *document) readRelations(doc extraction.Document) {
 			}
 		}
 	}
-}
-
-// among says which types are listed; nil where none is.
-func among(types []entityType, names []string) []bool {
-	if len(names) == 0 {
-		return nil
-	}
-	in := make([]bool, len(types))
-	for i, t := range types {
-		in[i] = slices.Contains(names, t.name)
-	}
-	return in
 }
 
 // A relationship is looked for between a name and the few that follow it, not
@@ -320,9 +307,10 @@ func (d *document) stated() []extraction.Relationship {
 	seen := map[fact]bool{}
 	for _, f := range d.facts {
 		r := d.relations[f.relation]
-		fits := func(a, b *entity) bool {
-			return a.typed >= 0 && b.typed >= 0 && (r.source == nil || r.source[a.typed]) && (r.target == nil || r.target[b.typed])
+		may := func(e *entity, types []string) bool {
+			return e.typed >= 0 && (len(types) == 0 || slices.Contains(types, d.types[e.typed].name))
 		}
+		fits := func(a, b *entity) bool { return may(a, r.schema.SourceTypes) && may(b, r.schema.TargetTypes) }
 		if !fits(f.source, f.target) {
 			f.source, f.target = f.target, f.source
 		}

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	_ "embed" // the words
 	"maps"
 	"regexp"
 	"slices"
@@ -43,23 +44,12 @@ func (l *lexicon) evidenceOf(word string) (ev evidence) {
 	return ev
 }
 
-func set(words string) map[string]bool {
+func set(words []string) map[string]bool {
 	s := map[string]bool{}
-	for w := range strings.FieldsSeq(words) {
+	for _, w := range words {
 		s[w] = true
 	}
 	return s
-}
-
-// invert maps every word to the kind that lists it.
-func invert(lists map[kind]string) map[string]kind {
-	m := map[string]kind{}
-	for k := person; k < kinds; k++ {
-		for w := range strings.FieldsSeq(lists[k]) {
-			m[w] = k
-		}
-	}
-	return m
 }
 
 const (
@@ -109,80 +99,40 @@ func newPatterns() (anywhere, atToken []pattern) {
 	return anywhere, atToken
 }
 
+//go:embed baseline_words.txt
+var baselineWords string
+
 func newLexicon() *lexicon {
 	l := &lexicon{}
-	l.patterns, l.atToken = newPatterns()
-	l.months = set(strings.ToLower(strings.ReplaceAll(months, "|", " ")) + ` q1 q2 q3 q4 us us$ usd eur gbp chf $ € £ ¥ ₽`)
-	l.stops = set(`a an the this that these those it its he she his her him they them their we us our you your i me my who which what when where why how there here then than so such some any each every all both most many more few other another no
-not only also even still yet already and or but nor for of in on at by to from with without within into over under above after before during since until while although because if as about against between through is are was were be
-been has have had do does did will would shall can could may might must one two three first second however moreover meanwhile today yesterday tomorrow dear hi hello thanks regards re please yes der die das den dem des ein eine
-einen einem einer und oder aber nicht auch ich er sie es wir im am an auf aus bei mit nach von vom vor zu zum zur für ist firma le la les l' un une des du de et ou mais ce cette il elle on nous vous dans en sur avec pour par est
-sont a ont au aux и в во не на я с со как а то все она так его но да ты к у же вы за бы по только ее мне было вот от о из он это они мы для при после также في من على إلى عن مع هذا هذه التي الذي أن إن كان كما بين بعد قبل عند عام ثم
-أو لكن قد وقد`)
-	l.connectors = set(`of the de la du des von van der den zu di da del y & d' für und al bin ibn`)
-	l.germanArticles = set(`der die das den dem des ein eine einen einem einer eines im am zum zur beim vom kein keine seine ihre seiner ihrer und oder mit für ist`)
-	l.places = set(`in at from near to into across nach bei aus à в из`)
-	l.companies = set(`inc ltd llc plc corp co gmbh ag kg se sa spa bv nv oy ab as`)
-	l.agents = set(`by von durch par`)
-	l.pronouns = set(`he she er sie il elle он она`)
-	l.titles = set(`mr mrs ms miss dr prof professor sir dame lady lord judge justice president chairman chairwoman captain herr frau ceo cto cfo г-н г-жа`)
-	l.nameKinds = invert(map[kind]string{
-		org: `inc ltd llc plc corp co gmbh ag kg se sa spa bv oy corporation company companies group holding holdings bank university college institute institution council committee ministry agency association society foundation museum school
-hospital clinic partners labs laboratory laboratories systems industries commission department authority union club press trust services energy technologies software court board office centre academy verein hochschule universität
-banque société université ооо пао ао университет институт завод банк министерство компания`,
-		place: `river city street road avenue lane valley island islands lake mountain mount county bay harbour harbor port bridge park square village district province straße platz rue улица площадь город река озеро`,
-		work:  `sonata symphony novel journal report handbook manual`,
-		thing: `agreement act regulation directive statute treaty amendment case mission project incident standard`,
-	})
-	l.schemaKinds = invert(map[kind]string{
-		person: `person people persons human individual man woman employee author player athlete politician actor artist scientist researcher patient customer attendee judge lawyer mensch человек лицо сотрудник personne 人 人物 人员 شخص per`,
-		org: `organization organisation organizations company companies business firm agency institution institute university school team club party association vendor supplier bank ministry department authority court brand manufacturer
-unternehmen firma организация компания entreprise 组织 机构 公司 شركة منظمة مؤسسة org`,
-		place: `place places location locations city town village region area state country nation province county river lake sea mountain building address site street geography territory ort stadt land место город страна регион адрес lieu ville
-pays ciudad país 地点 地方 城市 国家 地区 مكان مدينة موقع دولة loc gpe`,
-		date:     `date dates time day year datum zeit дата время год année fecha 日期 时间 年份 تاريخ وقت deadline`,
-		money:    `money amount price cost sum fee revenue budget payment salary betrag preis geld сумма деньги цена montant prix 金额 价格 مبلغ سعر`,
-		percent:  `percentage percent rate share ratio anteil prozentsatz процент pourcentage 百分比 نسبة`,
-		quantity: `quantity quantities number measurement measure value menge количество quantité 数量 كمية`,
-		work:     `work book film movie song album publication document novel play title painting journal werk buch произведение книга œuvre livre 作品 书 عمل كتاب`,
-		code:     `identifier id code reference email mail url phone account isbn doi kennung nummer номер код identifiant 编号 代码 رقم رمز`,
-		role:     `role position job occupation office function title rolle должность poste 职位 职务 منصب وظيفة`,
-		thing: `thing entity concept object product software system project device technology tool platform model event incident mission law act regulation contract agreement statute treaty standard misc other produkt продукт produit 产品 منتج
-component instrument equipment material chemical disease gene species organism`,
-	})
-	for line := range strings.Lines(cueGroups) {
-		forward, backward, _ := strings.Cut(line, "|")
+	words := map[string][]string{} // by list
+	for line := range strings.Lines(baselineWords) {
+		list, text, _ := strings.Cut(line, ": ")
+		if list != "cues" {
+			words[list] = append(words[list], strings.Fields(text)...)
+			continue
+		}
+		forward, backward, _ := strings.Cut(text, "|")
 		group, opposite := strings.Fields(forward), strings.Fields(backward)
 		if l.cues = append(l.cues, cueGroup{group, opposite}); opposite != nil {
 			l.cues = append(l.cues, cueGroup{opposite, group})
 		}
 	}
+	l.patterns, l.atToken = newPatterns()
+	l.months = set(strings.Fields(strings.ToLower(strings.ReplaceAll(months, "|", " ")) + ` q1 q2 q3 q4 us us$ usd eur gbp chf $ € £ ¥ ₽`))
+	l.stops, l.connectors, l.germanArticles = set(words["stops"]), set(words["connectors"]), set(words["germanArticles"])
+	l.places, l.companies, l.agents = set(words["places"]), set(words["companies"]), set(words["agents"])
+	l.pronouns, l.titles = set(words["pronouns"]), set(words["titles"])
+	l.nameKinds, l.schemaKinds = map[string]kind{}, map[string]kind{}
+	for k := person; k < kinds; k++ {
+		for _, w := range words["name "+kindNames[k]] {
+			l.nameKinds[w] = k
+		}
+		for _, w := range words["schema "+kindNames[k]] {
+			l.schemaKinds[w] = k
+		}
+	}
 	return l
 }
-
-// cueGroups lists, a line each, beginnings of words that say much the same. A
-// relationship whose name has a word of a line takes the whole line; what stands
-// beyond the bar says it the other way round.
-const cueGroups = `
-born birth geboren née né родил ولد 出生
-died death gestorben mort умер сконча توفي 去世
-lived lives living moved resid settled wohn жил
-married marri wife husband spouse wed verheirat épous жена муж женат замуж
-parent father mother vater mutter père mère отец мать | child son daughter sohn tochter fils fille сын дочь
-sibling brother sister bruder schwester frère sœur брат сестр
-studied educat studies graduat student degree studier окончил учил 毕业
-employ work joined hired engineer worked arbeit angestellt travail работа трудо عمل تعمل يعمل
-member joined mitglied член
-created creat wrote written author painted composed develop design built made publish invent entwickel создал написал разработ 推出 研发 طورت
-founded found establish gegründet gründ fondé основ 成立 创立 أسس
-located based headquarter sitz ansässig situé располож находится 位于 总部 مقر
-acquired acqui bought purchas takeover übern приобр купил 收购 استحوذ
-own owns subsidiary belongs gehört владе
-led lead leads head chief ceo director chair president manage geschäftsführ leit директор руковод возглав رئيس مدير
-partner partnered cooperat collaborat kooper партн 合作 شراكة
-invest funding funded 投资 استثم
-holds role appointed named serves ernannt назначен
-`
 
 // kind is what the rules themselves tell apart; types of a schema take kinds.
 type kind uint8
@@ -201,6 +151,9 @@ const (
 	thing // a named thing of no other kind
 	kinds
 )
+
+// kindNames are those of lists of words.
+var kindNames = [kinds]string{"", "person", "org", "place", "date", "money", "percent", "quantity", "work", "code", "role", "thing"}
 
 // evidence is how much speaks for each kind.
 type evidence [kinds]float32
@@ -222,19 +175,17 @@ type entityType struct {
 func (d *document) readTypes(doc extraction.Document) {
 	names := slices.Sorted(maps.Keys(doc.Objects))
 	if len(names) == 0 {
-		names = slices.Clone(doc.AllowedTypes)
-		slices.Sort(names)
+		names = slices.Sorted(slices.Values(doc.AllowedTypes))
 	}
 	for _, name := range slices.Compact(names) {
 		if len(doc.AllowedTypes) > 0 && !slices.Contains(doc.AllowedTypes, name) {
 			continue
 		}
-		t := entityType{name: name}
-		for i, w := range append(splitWords(name), splitWords(doc.Objects[name].Description)...) {
+		t := entityType{name: name, own: splitWords(name)}
+		for i, w := range slices.Concat(t.own, splitWords(doc.Objects[name].Description)) {
 			weight := float32(0.3) / float32(1+i/8)
-			if i < len(splitWords(name)) {
+			if i < len(t.own) {
 				weight = 1
-				t.own = append(t.own, w)
 			}
 			if k := d.schemaKinds[w]; k > 0 {
 				d.wanted[k] = true

@@ -131,13 +131,11 @@ func (d *document) joins(run []token, word string) bool {
 	return slices.ContainsFunc(run, func(t token) bool { return d.nameKinds[strings.ToLower(t.text)] > 0 })
 }
 
-// name makes a mention of a run, without the title or the article in front of it
-// and without what is only capitalised because a sentence begins; its entity is
-// nil where nothing is left.
-func (d *document) name(s *sentence, from, to int) mention {
-	toks := s.tokens
-	var ev evidence
-	begins := from == 0 || from == 1 && toks[0].kind == mark
+// trimmed returns a run without the title or the article in front of it and without
+// what is only capitalised because a sentence begins; whether it begins one, and what
+// the title speaks for.
+func (d *document) trimmed(toks []token, from, to int) (first, last int, begins bool, ev evidence) {
+	begins = from == 0 || from == 1 && toks[0].kind == mark
 	for from < to {
 		word := strings.ToLower(toks[from].text)
 		if d.titles[word] {
@@ -159,6 +157,13 @@ func (d *document) name(s *sentence, from, to int) mention {
 	for to > from && (d.connectors[toks[to-1].text] || d.stops[strings.ToLower(toks[to-1].text)]) {
 		to--
 	}
+	return from, to, begins, ev
+}
+
+// name makes a mention of what a run names; its entity is nil where that is nothing.
+func (d *document) name(s *sentence, from, to int) mention {
+	toks := s.tokens
+	from, to, begins, ev := d.trimmed(toks, from, to)
 	if from >= to || toks[from].taken {
 		return mention{}
 	}

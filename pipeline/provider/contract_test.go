@@ -376,7 +376,7 @@ func brokenBodies(t *testing.T, open openAt, wire wireForm) {
 func brokenConnections(t *testing.T, open openAt, wire wireForm) {
 	whole := wire.Answer("a text")
 	t.Run("in the middle of the body", func(t *testing.T) {
-		for _, status := range []int{200, 500} {
+		for status, want := range map[int]string{200: "broke", 500: "500: "} {
 			s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Length", strconv.Itoa(len(whole)))
 				w.WriteHeader(status)
@@ -386,7 +386,7 @@ func brokenConnections(t *testing.T, open openAt, wire wireForm) {
 			})
 			_, err := open(t, s.URL).Generate(t.Context(), smallRequest("hello"))
 			failed := modelFailure(t, err)
-			if failed.Failure.Class != outcome.Provider || !failed.Retry || failed.Status != status || !strings.Contains(failed.Failure.Message, "broke") {
+			if failed.Failure.Class != outcome.Provider || !failed.Retry || failed.Status != status || !strings.Contains(failed.Failure.Message, want) {
 				t.Errorf("got %+v", failed)
 			}
 			s.once(t)

@@ -83,8 +83,8 @@ func TestEndpoint_statuses(t *testing.T) {
 		"600 KB":        {500, "", strings.Repeat("x", 600_000), outcome.Provider, true, 0, "xxx…"},
 		"shows token":   {403, "", "token secret-token is old", outcome.Provider, false, 0, "token *** is old"},
 		"200":           {200, "", `{"entities":[]}`, outcome.OK, false, 0, ""},
-		"empty":         {204, "", "", outcome.InvalidOutput, false, 0, "not JSON"},
-		"html":          {200, "", "<html>", outcome.InvalidOutput, false, 0, `answered "<html>": that is not JSON`},
+		"empty":         {204, "", "", outcome.InvalidOutput, false, 0, "not a JSON object"},
+		"html":          {200, "", "<html>", outcome.InvalidOutput, false, 0, `answered "<html>": that is not a JSON object`},
 		"flood":         {200, "", strings.Repeat(" ", 5000), outcome.InvalidOutput, false, 0, "more than 4000 bytes"},
 	}
 	for name, test := range tests {

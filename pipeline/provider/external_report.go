@@ -110,33 +110,24 @@ func (a *answer) readFound() {
 }
 
 // lists reads the two lists; one that is absent is empty, but not both.
-func (a *answer) lists() (none extraction.Extraction, err error) {
-	own, stated := map[string]json.RawMessage{}, false
+func (a *answer) lists() (found extraction.Extraction, err error) {
+	own, missing := map[string]json.RawMessage{}, 0
 	for _, key := range []string{"entities", "relationships"} {
-		raw := a.fields[key]
-		var elements []json.RawMessage
-		switch err := json.Unmarshal(raw, &elements); {
-		case absent(raw):
-			raw = json.RawMessage("[]")
-		case err != nil:
-			return none, fmt.Errorf("%s: expected a list, got %s", key, textutil.Cut(string(raw), 40))
-		case len(elements) > maxFound:
-			return none, fmt.Errorf("it has %d %s and the limit is %d", len(elements), key, maxFound)
-		default:
-			stated = true
+		if own[key] = a.fields[key]; absent(own[key]) {
+			own[key] = json.RawMessage("[]")
+			missing++
 		}
-		own[key] = raw
 	}
-	if !stated {
-		return none, errors.New("it has neither entities nor relationships; write empty lists where nothing was found")
+	if missing == len(own) {
+		return found, errors.New("it has neither entities nor relationships; write empty lists where nothing was found")
 	}
-	lists, err := json.Marshal(own)
-	if err != nil {
-		return none, err
-	}
+	lists, _ := json.Marshal(own) // they were read from JSON
 	found, warnings, err := extraction.DecodeExtraction(lists)
 	for _, warning := range warnings {
 		a.warn("%s", warning)
+	}
+	if entities, relationships := len(found.Entities), len(found.Relationships); max(entities, relationships) > maxFound {
+		err = fmt.Errorf("it has %d entities and %d relationships; the limit is %d of each", entities, relationships, maxFound)
 	}
 	return found, err
 }
@@ -160,22 +151,22 @@ type reported struct {
 func (a *answer) readCalls() {
 	var model string
 	var usage *tokens
-	var list *[]json.RawMessage
+	var list []json.RawMessage
 	a.read("model", &model)
 	a.read("usage", &usage)
 	a.read("calls", &list)
 	a.span.Model = textutil.Cut(cmp.Or(model, a.span.Model), maxName)
 	total := generation(a.span)
 	total.Usage, total.CostUSD = a.usage("usage", usage), a.number("cost_usd", a.fields["cost_usd"], maxCost)
-	if list == nil || *list == nil {
+	if list == nil {
 		a.calls = []outcome.Call{total}
 		return
 	}
-	calls, stated := []outcome.Call{}, len(*list)
+	calls, stated := []outcome.Call{}, len(list)
 	if stated > maxCalls {
 		a.warn("calls: the first %d of %d are kept; the others count nowhere", maxCalls, stated)
 	}
-	for i, raw := range (*list)[:min(stated, maxCalls)] {
+	for i, raw := range list[:min(stated, maxCalls)] {
 		path := fmt.Sprintf("calls[%d]", i)
 		if raw[0] != '{' {
 			a.warn("%s: expected an object", path)
@@ -289,11 +280,11 @@ func (a *answer) number(path string, raw json.RawMessage, most float64) *float64
 // instant reads a time of RFC 3339; the other one stands in for one that is missing
 // or makes no sense.
 func (a *answer) instant(path, text string, otherwise time.Time) time.Time {
-	at, err := time.Parse(time.RFC3339, text)
-	switch {
-	case text == "":
+	if text == "" {
 		return otherwise
-	case err != nil || at.Year() < 1970:
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil || at.Year() < 1970 {
 		a.warn("%s: expected a time such as 2026-01-31T12:00:00Z", path)
 		return otherwise
 	}

@@ -87,15 +87,15 @@ func TestExtract_failures(t *testing.T) {
 		class           outcome.Class
 		message         string
 	}{
-		"garbage":           {"garbage", "x", outcome.InvalidOutput, "that is not JSON; the answer is one JSON object on one line"},
+		"garbage":           {"garbage", "x", outcome.InvalidOutput, "that is not a JSON object; the answer is one, on one line"},
 		"late answer":       {"late", "x", outcome.InvalidOutput, `answers request "0", asked was "1"`},
-		"200,000 entities":  {"many", "x", outcome.InvalidOutput, "it has 200000 entities and the limit is 50000"},
-		"a list":            {"raw", `[]`, outcome.InvalidOutput, "JSON, but no object"},
-		"null":              {"raw", `null`, outcome.InvalidOutput, "JSON, but no object"},
+		"200,000 entities":  {"many", "x", outcome.InvalidOutput, "it has 200000 entities and 0 relationships; the limit is 50000 of each"},
+		"a list":            {"raw", `[]`, outcome.InvalidOutput, "not a JSON object"},
+		"null":              {"raw", `null`, outcome.InvalidOutput, "not a JSON object"},
 		"nothing found":     {"raw", `{"result":{}}`, outcome.InvalidOutput, "write empty lists where nothing was found"},
-		"wrong kind":        {"raw", `{"entities":{"a":1}}`, outcome.InvalidOutput, `entities: expected a list, got {"a":1}`},
+		"wrong kind":        {"raw", `{"entities":{"a":1}}`, outcome.InvalidOutput, `entities: expected a list, got an object`},
 		"wrong entity":      {"raw", `{"entities":[{"name":[]}]}`, outcome.InvalidOutput, "entities[0].name: expected a string, got a list"},
-		"deep":              {"raw", `{"entities":` + strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000) + `}`, outcome.InvalidOutput, "not JSON"},
+		"deep":              {"raw", `{"entities":` + strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000) + `}`, outcome.InvalidOutput, "not a JSON object"},
 		"own error":         {"raw", `{"error":{"class":"rate_limited","message":"slow down"}}`, outcome.RateLimited, "slow down"},
 		"error as text":     {"raw", `{"error":"no luck","entities":[]}`, outcome.Provider, "no luck"},
 		"error of no class": {"raw", `{"error":{"class":"internal","message":"m"}}`, outcome.Provider, "m"},

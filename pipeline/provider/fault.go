@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -48,10 +47,10 @@ func (c *chat) stopped(ctx context.Context, x *exchange) error {
 func (c *chat) fault(x *exchange, err error) *pipeline.ModelError {
 	var e *pipeline.ModelError
 	switch {
-	case x.Requests == 0:
-		e = failed(outcome.Internal, "building the request: %s", c.short(err))
 	case x.Err != nil:
 		e = c.unanswered(x)
+	case x.Flooded:
+		e = failed(outcome.Provider, "the answer is larger than %d MiB; set a limit of tokens", maxBody>>20)
 	case x.Status < 200 || x.Status >= 300:
 		e = c.refused(x)
 	default:
@@ -69,25 +68,17 @@ func failed(class outcome.Class, format string, args ...any) *pipeline.ModelErro
 
 // unanswered is the fault of an exchange without a whole answer.
 func (c *chat) unanswered(x *exchange) *pipeline.ModelError {
-	err := x.Err
-	if wrapped, ok := errors.AsType[*url.Error](err); ok {
-		err = wrapped.Err
-	}
-	text := c.short(err)
+	err := errors.Unwrap(x.Err) // without the address, which is said here
 	var e *pipeline.ModelError
-	switch {
-	case errors.Is(err, errTooLarge):
-		return failed(outcome.Provider, "%s; set a limit of tokens", text)
+	switch text := c.short(err); {
 	case timedOut(err):
 		e = failed(outcome.Timeout, "no whole answer from %s in time: %s", c.BaseURL, text)
-		e.Retry, e.Unreached = true, unreached(err)
 	case x.Status != 0:
 		e = failed(outcome.Provider, "the connection to %s broke: %s", c.BaseURL, text)
-		e.Retry = true
 	default:
 		e = failed(outcome.Provider, "no answer from %s: %s; check %s, the network and the proxy", c.BaseURL, text, c.baseVariable)
-		e.Retry, e.Unreached = !permanent(err), unreached(err)
 	}
+	e.Retry, e.Unreached = !permanent(err), unreached(err)
 	return e
 }
 
@@ -256,16 +247,11 @@ func (r *reason) read(top map[string]any) {
 	}
 }
 
-// textOf returns a text, a list of texts joined, and JSON for anything else that is
-// not null.
+// textOf returns a text as it is, and JSON for anything else that is not null.
 func textOf(value any) string {
 	if text, ok := value.(string); ok || value == nil {
 		return strings.TrimSpace(text)
 	}
 	raw, _ := json.Marshal(value) // it was read from JSON
-	var texts []string
-	if json.Unmarshal(raw, &texts) == nil {
-		return strings.Join(texts, ", ")
-	}
 	return string(raw)
 }

@@ -3,7 +3,6 @@ package provider
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -54,21 +53,32 @@ type geminiAnswer struct {
 	} `json:"usageMetadata"`
 }
 
-func (gemini) body(model modelConfig, req pipeline.Request) (any, error) {
+// geminiRequest is the body of a request.
+type geminiRequest struct {
+	Contents []geminiContent `json:"contents"`
+	Config   struct {
+		MaxTokens   *int            `json:"maxOutputTokens,omitempty"`
+		Schema      json.RawMessage `json:"responseJsonSchema,omitempty"`
+		MIMEType    string          `json:"responseMimeType,omitempty"`
+		Seed        *int64          `json:"seed,omitempty"`
+		Temperature *float64        `json:"temperature,omitempty"`
+		TopP        *float64        `json:"topP,omitempty"`
+	} `json:"generationConfig"`
+	System *geminiContent `json:"systemInstruction,omitempty"`
+}
+
+func (gemini) body(model modelConfig, req pipeline.Request) ([]byte, error) {
 	system, contents, err := conversation(req.Messages)
 	if err != nil {
 		return nil, err
 	}
-	config := map[string]any{}
-	setParameters(config, req.Parameters, "topP", "maxOutputTokens")
+	body := geminiRequest{Contents: contents, System: system}
+	config, p := &body.Config, req.Parameters
+	config.Temperature, config.TopP, config.MaxTokens, config.Seed = p.Temperature, p.TopP, p.MaxTokens, p.Seed
 	if req.Schema != nil && model.Capabilities.SendsSchema() {
-		config["responseMimeType"], config["responseJsonSchema"] = "application/json", req.Schema.JSON
+		config.MIMEType, config.Schema = "application/json", req.Schema.JSON
 	}
-	members := map[string]any{"contents": contents, "generationConfig": config}
-	if system != nil {
-		members["systemInstruction"] = system
-	}
-	return members, nil
+	return json.Marshal(body)
 }
 
 func (gemini) read(body []byte) (r decoded, err error) {
@@ -131,27 +141,17 @@ const defaultGeminiURL = "https://generativelanguage.googleapis.com"
 // with the exit code 64. Nothing is sent.
 func newGemini(cfg modelConfig) (pipeline.Model, error) {
 	cfg.BaseURL = cmp.Or(cfg.BaseURL, defaultGeminiURL)
-	c, problems := newChat(Gemini, cfg, EnvGeminiKey, EnvGeminiBaseURL)
+	c := newChat(Gemini, cfg, EnvGeminiKey, EnvGeminiBaseURL)
 	c.keyVariable += " (or " + EnvGoogleKey + ")"
 	name := strings.TrimPrefix(cfg.Model, "models/")
-	switch {
-	case strings.TrimSpace(name) == "":
-		problems = append(problems, errors.New("the model's name is missing"))
-	case strings.ContainsAny(name, "?&#%{}\\: \t\r\n") || strings.Contains(name, ".."):
-		problems = append(problems, errors.New("the model's name contains a character that no name has: it looks like gemini-2.5-flash"))
-	}
-	if cfg.APIKey.Reveal() == "" {
-		problems = append(problems, errors.New("the key is missing: set "+EnvGeminiKey+" or "+EnvGoogleKey))
-	}
-	if err := errors.Join(problems...); err != nil {
-		return nil, configError(Gemini, err)
-	}
+	c.problem(strings.TrimSpace(name) == "", "the model's name is missing")
+	c.problem(strings.ContainsAny(name, "?&#%{}\\: \t\r\n") || strings.Contains(name, ".."),
+		"the model's name contains a character that no name has: it looks like gemini-2.5-flash")
+	c.problem(cfg.APIKey.Reveal() == "", "the key is missing: set %s or %s", EnvGeminiKey, EnvGoogleKey)
 	if !strings.HasPrefix(cfg.Model, "models/") && !strings.HasPrefix(cfg.Model, "tunedModels/") {
 		cfg.Model = "models/" + cfg.Model
 	}
-	c.protocol, c.keyHeader = gemini{}, "X-Goog-Api-Key"
-	c.address = c.BaseURL + "/v1beta/" + cfg.Model + ":generateContent"
-	return c, nil
+	return c.speaking(gemini{}, c.BaseURL+"/v1beta/"+cfg.Model+":generateContent", "X-Goog-Api-Key", "")
 }
 
 // geminiText joins the parts of an answer, without the summary of thoughts.

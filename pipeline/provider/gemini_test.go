@@ -311,10 +311,10 @@ func TestGemini_problems(t *testing.T) {
 		want []string
 	}{
 		"nothing":    {modelConfig{}, []string{"name is missing", "set GEMINI_API_KEY or GOOGLE_API_KEY"}},
-		"everything": {modelConfig{Model: "a?b", APIKey: secret.New("a b"), BaseURL: "ftp://x", Headers: map[string]secret.Secret{"a b": key, "c": secret.New("x\ny")}}, []string{"character that no name has", "the key (GEMINI_API_KEY)", "needs http://", `"a b" is not one`, `"c" contains a line break`}},
+		"everything": {modelConfig{Model: "a?b", APIKey: secret.New("a b"), BaseURL: "ftp://x", Headers: map[string]secret.Secret{"a b": key, "c": secret.New("x\ny")}}, []string{"character that no name has", "the key (GEMINI_API_KEY)", "http:// or https:// and a host", `"a b" is not one`, `"c" contains a line break`}},
 		"dots":       {modelConfig{Model: "../x", APIKey: key}, []string{"character that no name has"}},
 		"prefix":     {modelConfig{Model: "models/", APIKey: key}, []string{"name is missing"}},
-		"password":   {modelConfig{Model: "m", APIKey: key, BaseURL: "https://u:" + contractKey + "@x/"}, []string{"must not contain a user"}},
+		"password":   {modelConfig{Model: "m", APIKey: key, BaseURL: "https://u:" + contractKey + "@x/"}, []string{"holds a password"}},
 	} {
 		model, err := newGemini(c.cfg)
 		if model != nil || err == nil {

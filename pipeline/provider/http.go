@@ -1,22 +1,18 @@
 package provider
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
-	"net/url"
 	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/internal/limit"
+	"extraction-experiment/internal/proc"
 	"extraction-experiment/internal/secret"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
@@ -27,85 +23,10 @@ import (
 // decompression.
 const maxBody = 64 << 20
 
-// errTooLarge says that an answer was cut off at maxBody.
-var errTooLarge = fmt.Errorf("the answer is larger than %d MiB", maxBody>>20)
-
-// exchange is one request and its whole answer, read under a cap and kept. The client
-// is Go's: HTTPS_PROXY, HTTP_PROXY and NO_PROXY choose a proxy, and SSL_CERT_FILE and
-// SSL_CERT_DIR add private certificates where the system's own store is not asked (Linux
-// and other Unix systems; on macOS and Windows a private certificate belongs into the
-// system's store).
+// exchange is one request and its answer, or why no whole one came.
 type exchange struct {
-	Requests int         // how many were sent: 0 or 1
-	Status   int         // of HTTP; 0 if no answer began
-	Header   http.Header // of the answer
-	Body     []byte      // what was read of the answer
-	Err      error       // why no whole answer came
-}
-
-// post sends a value as JSON, as it is where it is JSON already, once, and reads the whole answer into the exchange. No
-// redirect is followed. What the mask hides reads *** where a server repeats it.
-func (c *chat) post(ctx context.Context, x *exchange, value any) error {
-	body, err := []byte(nil), error(nil)
-	if raw, written := value.(json.RawMessage); written {
-		body = raw
-	} else {
-		body, err = json.Marshal(value)
-	}
-	if err != nil {
-		return fmt.Errorf("writing the body of the request: %w", err)
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.address, bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Accept", "application/json")
-	if key := c.APIKey.Reveal(); key != "" {
-		req.Header.Set(c.keyHeader, c.keyPrefix+key)
-	}
-	for name, value := range c.Headers {
-		req.Header.Set(name, value.Reveal())
-	}
-	x.Requests++
-	x.Err = x.receive(c.HTTPClient.Do(req))
-	x.Body = c.mask.JSON(x.Body)
-	return x.Err
-}
-
-// receive reads an answer.
-func (x *exchange) receive(res *http.Response, err error) error {
-	if err != nil {
-		return err
-	}
-	defer res.Body.Close()
-	x.Status, x.Header = res.StatusCode, res.Header
-	x.Body, err = io.ReadAll(io.LimitReader(res.Body, maxBody+1))
-	if err == nil && len(x.Body) > maxBody {
-		x.Body, err = x.Body[:maxBody], errTooLarge
-	}
-	if err != nil {
-		return fmt.Errorf("reading the answer, of which %d bytes came: %w", len(x.Body), err)
-	}
-	return nil
-}
-
-// baseURL returns the address of a server without trailing slashes. Variable
-// is the name under which a person sets it. An address with credentials is
-// refused and not repeated.
-func baseURL(address, variable string) (string, error) {
-	u, err := url.Parse(strings.TrimSpace(address))
-	switch {
-	case err != nil:
-		return "", fmt.Errorf("the base URL (%s) cannot be read as an address: expected something like https://host/v1", variable)
-	case u.User != nil:
-		return "", fmt.Errorf("the base URL (%s) must not contain a user or password: keys and headers are given on their own", variable)
-	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return "", fmt.Errorf("the base URL %.200q (%s) needs http:// or https:// and a host", address, variable)
-	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
-		return "", fmt.Errorf("the base URL (%s) must not have a query or a fragment", variable)
-	}
-	return strings.TrimRight(u.String(), "/"), nil
+	proc.Reply
+	Err error
 }
 
 // modelConfig says which model of which server to ask.
@@ -139,8 +60,8 @@ type modelConfig struct {
 
 // protocol is how a provider's API is spoken.
 type protocol interface {
-	// body is that of a request; an error says that it cannot be asked.
-	body(model modelConfig, req pipeline.Request) (any, error)
+	// body is the JSON of a request; an error says that it cannot be asked.
+	body(model modelConfig, req pipeline.Request) ([]byte, error)
 	// read takes an answer apart; an error says that it is none.
 	read(body []byte) (decoded, error)
 }
@@ -159,20 +80,62 @@ type chat struct {
 	modelConfig
 	protocol
 	provider, keyVariable, baseVariable string
-	address, keyHeader, keyPrefix       string
+	at                                  *proc.Address
 	mask                                *secret.Masker
+	problems                            []error // of the configuration
 }
 
-// newChat checks what every provider needs; the problems are for one error.
-func newChat(provider string, cfg modelConfig, keyVariable, baseVariable string) (*chat, []error) {
-	base, err := baseURL(cfg.BaseURL, baseVariable)
-	problems := []error{err, checkKey(cfg.APIKey, keyVariable), checkHeaders(cfg.Headers)}
+// headerName is a token of RFC 9110.
+var headerName = textutil.Pattern("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
+
+// newChat checks what every provider needs, without repeating keys.
+func newChat(provider string, cfg modelConfig, keyVariable, baseVariable string) *chat {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	cfg.BaseURL, cfg.HTTPClient = base, limit.HTTPClient(cfg.HTTPClient)
-	return &chat{modelConfig: cfg, provider: provider, keyVariable: keyVariable, baseVariable: baseVariable,
-		mask: newMask(cfg.APIKey, cfg.Headers)}, problems
+	cfg.BaseURL = strings.TrimRight(strings.TrimSpace(cfg.BaseURL), "/")
+	c := &chat{modelConfig: cfg, provider: provider, keyVariable: keyVariable, baseVariable: baseVariable, mask: newMask(cfg.APIKey, cfg.Headers)}
+	c.problem(strings.ContainsAny(cfg.BaseURL, "?#"), "the base URL (%s) must not have a query or a fragment", baseVariable)
+	c.problem(strings.ContainsFunc(cfg.APIKey.Reveal(), func(r rune) bool { return r <= ' ' || r >= 0x7f }),
+		"the key (%s) contains a space, a line break or a letter outside of ASCII: copy it again", keyVariable)
+	for _, name := range slices.Sorted(maps.Keys(cfg.Headers)) {
+		control := func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
+		c.problem(!headerName().MatchString(name), "the header name %.80q is not one", name)
+		c.problem(strings.ContainsFunc(cfg.Headers[name].Reveal(), control),
+			"the value of the header %.80q contains a line break or a control character", name)
+	}
+	return c
+}
+
+// problem notes what is wrong with the configuration, if it is so.
+func (c *chat) problem(wrong bool, format string, args ...any) {
+	if wrong {
+		c.problems = append(c.problems, fmt.Errorf(format, args...))
+	}
+}
+
+// speaking returns the model, which is asked at an address with its key in a header, or
+// all problems of the configuration at once in an error with the exit code 64. The
+// client is Go's: HTTPS_PROXY, HTTP_PROXY and NO_PROXY choose a proxy, and SSL_CERT_FILE
+// and SSL_CERT_DIR add private certificates where the system's own store is not asked
+// (Linux and other Unix systems; on macOS and Windows a private certificate belongs into
+// the system's store).
+func (c *chat) speaking(p protocol, address, keyHeader, keyPrefix string) (pipeline.Model, error) {
+	headers := map[string]secret.Secret{}
+	if key := c.APIKey.Reveal(); key != "" {
+		headers[keyHeader] = secret.New(keyPrefix + key)
+	}
+	for name, value := range c.Headers {
+		headers[http.CanonicalHeaderKey(name)] = value
+	}
+	var err error
+	c.protocol = p
+	c.at, err = proc.NewAddress(proc.AddressConfig{URL: address, Headers: headers, MaxAnswer: maxBody, Mask: c.mask, Client: c.HTTPClient})
+	c.problem(err != nil, "the base URL (%s): %w", c.baseVariable, err)
+	if err := errors.Join(c.problems...); err != nil {
+		return nil, configError(c.provider, err)
+	}
+	return c, nil
 }
 
 // Generate sends one request and reads the whole answer, at most 64 MiB. Nothing is
@@ -194,20 +157,21 @@ func (c *chat) Generate(ctx context.Context, req pipeline.Request) (pipeline.Res
 		return pipeline.Response{}, err
 	}
 	var x exchange
+	x.Reply, x.Err = c.at.Ask(ctx, http.MethodPost, body)
 	var found decoded
-	if err = c.post(ctx, &x, body); err == nil {
+	if err = x.Err; err == nil && !x.Flooded {
 		found, err = c.read(x.Body)
 	}
+	found.Attempts = 1
 	if text, ok := x.filtered(); ok {
-		return pipeline.Response{Text: text, Finish: pipeline.FinishRefused, Attempts: x.Requests}, nil
+		return pipeline.Response{Text: text, Finish: pipeline.FinishRefused, Attempts: 1}, nil
 	}
-	if err != nil || !x.answers(found.choices) {
+	if err != nil || x.Flooded || !x.answers(found.choices) {
 		if stop := c.stopped(ctx, &x); stop != nil {
-			return pipeline.Response{Attempts: x.Requests}, stop
+			return pipeline.Response{Attempts: 1}, stop
 		}
-		return pipeline.Response{Attempts: x.Requests}, c.fault(&x, err)
+		return pipeline.Response{Attempts: 1}, c.fault(&x, err)
 	}
-	found.Attempts = x.Requests
 	if found.err != nil {
 		return found.Response, c.fault(&x, found.err)
 	}
@@ -254,22 +218,6 @@ func usage(input, output, cached, reasoning int, reported ...int) (u outcome.Usa
 		Cached: int64(min(cached, input)), Reasoning: int64(min(reasoning, output))}, ""
 }
 
-// setParameters adds the parameters that are given, under the names of a protocol.
-func setParameters(to map[string]any, p pipeline.Parameters, topP, maxTokens string) {
-	if p.Temperature != nil {
-		to["temperature"] = *p.Temperature
-	}
-	if p.TopP != nil {
-		to[topP] = *p.TopP
-	}
-	if p.Seed != nil {
-		to["seed"] = *p.Seed
-	}
-	if p.MaxTokens != nil {
-		to[maxTokens] = *p.MaxTokens
-	}
-}
-
 // answers reports whether there is an answer of so many choices: gateways in front of
 // several providers hide errors behind a good status.
 func (x *exchange) answers(choices int) bool {
@@ -295,31 +243,4 @@ func newMask(key secret.Secret, headers map[string]secret.Secret) *secret.Masker
 		}
 	}
 	return secret.NewMasker(given, nil)
-}
-
-// checkKey refuses a key that no header can carry, without repeating it.
-func checkKey(key secret.Secret, variable string) error {
-	if strings.ContainsFunc(key.Reveal(), func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
-		return fmt.Errorf("the key (%s) contains a space, a line break or a letter outside of ASCII: copy it again", variable)
-	}
-	return nil
-}
-
-// headerName is a token of RFC 9110.
-var headerName = textutil.Pattern("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
-
-// checkHeaders refuses headers that cannot be sent, all at once. Values are
-// not repeated.
-func checkHeaders(headers map[string]secret.Secret) error {
-	var problems []error
-	for _, name := range slices.Sorted(maps.Keys(headers)) {
-		value := headers[name]
-		if !headerName().MatchString(name) {
-			problems = append(problems, fmt.Errorf("the header name %.80q is not one", name))
-		}
-		if strings.ContainsFunc(value.Reveal(), func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
-			problems = append(problems, fmt.Errorf("the value of the header %.80q contains a line break or a control character", name))
-		}
-	}
-	return errors.Join(problems...)
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"extraction-experiment/internal/proc"
 	"extraction-experiment/internal/secret"
 	"extraction-experiment/internal/testkit/suite"
 )
@@ -21,10 +22,14 @@ import (
 var now = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 
 // ask sends one request by a client.
-func ask(t *testing.T, client *http.Client, x *exchange, url string) error {
+func ask(t *testing.T, client *http.Client, url string) error {
 	t.Helper()
-	c := chat{modelConfig: modelConfig{HTTPClient: client}, address: url, mask: &secret.Masker{}}
-	return c.post(t.Context(), x, map[string]int{"a": 1})
+	model, err := newOpenAI(modelConfig{Model: "m", BaseURL: url, HTTPClient: client})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = model.Generate(t.Context(), smallRequest("hello"))
+	return err
 }
 
 func TestClient_largeAnswer(t *testing.T) {
@@ -38,11 +43,9 @@ func TestClient_largeAnswer(t *testing.T) {
 		}
 	}))
 	defer s.Close()
-	var x exchange
-	err := ask(t, s.Client(), &x, s.URL)
-	about := chat{provider: "p", modelConfig: modelConfig{Model: "m", Now: time.Now}, mask: &secret.Masker{}}
-	if fault := about.fault(&x, err); len(x.Body) != maxBody || fault.Retry || !strings.Contains(fault.Failure.Message, "larger than 64 MiB") {
-		t.Errorf("%d bytes were read: %+v", len(x.Body), fault)
+	fault := modelFailure(t, ask(t, s.Client(), s.URL))
+	if fault.Retry || !strings.Contains(fault.Failure.Message, "larger than 64 MiB") {
+		t.Errorf("%+v", fault)
 	}
 }
 
@@ -63,7 +66,7 @@ func FuzzReadReason(f *testing.F) {
 		f.Add("application/json", []byte(body))
 	}
 	f.Fuzz(func(t *testing.T, kind string, body []byte) {
-		x := exchange{Header: http.Header{"Content-Type": {kind}}, Body: body}
+		x := exchange{Reply: proc.Reply{Header: http.Header{"Content-Type": {kind}}, Body: body}}
 		r := x.reason()
 		if !utf8.ValidString(r.Text) || r.RetryDelay < 0 || r.RetryDelay > 24*time.Hour || r.HTML && r.Text != "" {
 			t.Errorf("got %+v", r)
@@ -91,10 +94,8 @@ func TestFault_unreached(t *testing.T) {
 		"cut":               {io.ErrUnexpectedEOF, false},
 		"no answer in time": {context.DeadlineExceeded, false},
 	} {
-		var x exchange
-		err := ask(t, &http.Client{Transport: failing{c.err}}, &x, "http://localhost")
-		s := chat{provider: "p", modelConfig: modelConfig{Model: "m", Now: time.Now}, mask: &secret.Masker{}}
-		if fault := s.fault(&x, err); fault.Unreached != c.want {
+		fault := modelFailure(t, ask(t, &http.Client{Transport: failing{c.err}}, "http://localhost"))
+		if fault.Unreached != c.want {
 			t.Errorf("%s: %+v", name, fault)
 		}
 	}

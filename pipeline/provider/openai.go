@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -47,41 +45,45 @@ type openAIAnswer struct {
 	} `json:"usage"`
 }
 
-func (*openAI) body(model modelConfig, req pipeline.Request) (any, error) {
-	members := map[string]any{"model": model.Model, "messages": req.Messages, "stream": false}
-	maxTokens := "max_tokens"
-	if model.Capabilities.MaxCompletionTokens {
-		maxTokens = "max_completion_tokens"
-	}
-	setParameters(members, req.Parameters, "top_p", maxTokens)
-	if req.Schema != nil && model.Capabilities.SendsSchema() {
-		members["response_format"] = req.Schema
-	}
+func (openAI) body(model modelConfig, req pipeline.Request) ([]byte, error) {
 	w := textutil.JSONWriter{B: []byte{'{'}}
-	for _, name := range slices.Sorted(maps.Keys(members)) {
-		switch name {
-		case "messages":
-			w.Name(name)
-			w.B = pipeline.AppendMessages(w.B, req.Messages)
-		case "response_format": // the answer is to satisfy the schema
-			w.B = slices.Grow(w.B, len(req.Schema.JSON)+1000)
-			w.Open(name)
-			w.Text("type", "json_schema")
-			w.Open("json_schema")
-			w.Text("name", req.Schema.Name)
-			w.Raw("schema", req.Schema.JSON)
-			w.Raw("strict", []byte("true"))
-			w.Close()
-			w.Close()
-		default:
-			w.Value(name, members[name])
+	parameters := req.Parameters
+	if parameters.MaxTokens != nil {
+		name := "max_tokens"
+		if model.Capabilities.MaxCompletionTokens {
+			name = "max_completion_tokens"
 		}
+		w.Int(name, int64(*parameters.MaxTokens))
+	}
+	w.Name("messages")
+	w.B = pipeline.AppendMessages(w.B, req.Messages)
+	w.Text("model", model.Model)
+	if req.Schema != nil && model.Capabilities.SendsSchema() { // the answer is to satisfy it
+		w.B = slices.Grow(w.B, len(req.Schema.JSON)+1000)
+		w.Open("response_format")
+		w.Text("type", "json_schema")
+		w.Open("json_schema")
+		w.Text("name", req.Schema.Name)
+		w.Raw("schema", req.Schema.JSON)
+		w.Raw("strict", []byte("true"))
+		w.Close()
+		w.Close()
+	}
+	if parameters.Seed != nil {
+		w.Int("seed", *parameters.Seed)
+	}
+	w.Raw("stream", []byte("false"))
+	if parameters.Temperature != nil {
+		w.Float("temperature", *parameters.Temperature)
+	}
+	if parameters.TopP != nil {
+		w.Float("top_p", *parameters.TopP)
 	}
 	w.Close()
-	return json.RawMessage(w.B), w.Err
+	return w.B, w.Err
 }
 
-func (*openAI) read(body []byte) (r decoded, err error) {
+func (openAI) read(body []byte) (r decoded, err error) {
 	var answer openAIAnswer
 	// What some servers write behind the JSON is passed over.
 	if err := json.NewDecoder(bytes.NewReader(body)).Decode(&answer); err != nil {
@@ -138,33 +140,22 @@ func newOpenAI(cfg modelConfig) (pipeline.Model, error) {
 	if cfg.BaseURL == "" && !cfg.Azure {
 		cfg.BaseURL = defaultOpenAIURL
 	}
-	c, problems := newChat(OpenAI, cfg, EnvOpenAIKey, EnvOpenAIBaseURL)
-	base := c.BaseURL
-	if strings.TrimSpace(cfg.Model) == "" {
-		problems = append(problems, errors.New("the model's name is missing"))
-	}
-	if cfg.APIKey.Reveal() == "" && (cfg.Azure || base == defaultOpenAIURL) {
-		problems = append(problems, errors.New("the key is missing: set "+EnvOpenAIKey+", or "+EnvOpenAIBaseURL+" to a server that needs none"))
-	}
-	if cfg.Azure && cfg.APIVersion == "" && !strings.HasSuffix(base, azureV1) {
-		problems = append(problems, errors.New("Azure needs an api-version such as 2024-10-21, or a base URL that ends in "+azureV1))
-	}
-	if !cfg.Azure && cfg.APIVersion != "" {
-		problems = append(problems, errors.New("an api-version is only sent to Azure"))
-	}
-	if err := errors.Join(problems...); err != nil {
-		return nil, configError(OpenAI, err)
-	}
-	c.protocol, c.keyHeader, c.keyPrefix = &openAI{}, "Authorization", "Bearer "
+	c := newChat(OpenAI, cfg, EnvOpenAIKey, EnvOpenAIBaseURL)
+	base, keyHeader, keyPrefix, query := c.BaseURL, "Authorization", "Bearer ", ""
+	deployments := cfg.Azure && !strings.HasSuffix(base, azureV1)
+	c.problem(strings.TrimSpace(cfg.Model) == "", "the model's name is missing")
+	c.problem(cfg.APIKey.Reveal() == "" && (cfg.Azure || base == defaultOpenAIURL),
+		"the key is missing: set %s, or %s to a server that needs none", EnvOpenAIKey, EnvOpenAIBaseURL)
+	c.problem(deployments && cfg.APIVersion == "", "Azure needs an api-version such as 2024-10-21, or a base URL that ends in %s", azureV1)
+	c.problem(!cfg.Azure && cfg.APIVersion != "", "an api-version is only sent to Azure")
 	if cfg.Azure {
-		c.keyHeader, c.keyPrefix = "Api-Key", ""
-		if !strings.HasSuffix(base, azureV1) {
-			base = strings.TrimSuffix(base, "/openai") + "/openai/deployments/" + url.PathEscape(cfg.Model)
-		}
+		keyHeader, keyPrefix = "Api-Key", ""
 	}
-	c.address = base + "/chat/completions"
+	if deployments {
+		base = strings.TrimSuffix(base, "/openai") + "/openai/deployments/" + url.PathEscape(cfg.Model)
+	}
 	if cfg.APIVersion != "" {
-		c.address += "?api-version=" + url.QueryEscape(cfg.APIVersion)
+		query = "?api-version=" + url.QueryEscape(cfg.APIVersion)
 	}
-	return c, nil
+	return c.speaking(openAI{}, base+"/chat/completions"+query, keyHeader, keyPrefix)
 }

@@ -328,7 +328,7 @@ func TestOpenAI_errorBodies(t *testing.T) {
 		"context too long":       {400, `{"error":{"message":"This model's maximum context length is 128000 tokens.","type":"invalid_request_error","param":"messages","code":"context_length_exceeded"}}`, outcome.Provider, false, "maximum context length"},
 		"no credit":              {429, `{"error":{"message":"You exceeded your current quota.","type":"insufficient_quota","code":"insufficient_quota"}}`, outcome.RateLimited, false, "no credit left"},
 		"requests":               {429, `{"error":{"message":"Rate limit reached","type":"requests","code":"rate_limit_exceeded"}}`, outcome.RateLimited, true, "Rate limit reached"},
-		"messages in a list":     {400, `{"error":{"message":["a is wrong","b is wrong"]}}`, outcome.Provider, false, "400: a is wrong, b is wrong"},
+		"messages in a list":     {400, `{"error":{"message":["a is wrong","b is wrong"]}}`, outcome.Provider, false, `400: ["a is wrong","b is wrong"]`},
 		"error is a text":        {404, `{"error":"model 'x' not found"}`, outcome.Provider, false, "404: model 'x' not found"},
 		"FastAPI":                {422, `{"detail":[{"loc":["body","temperature"],"msg":"must be less than 2"}]}`, outcome.Provider, false, "must be less than 2"},
 		"a number as the code":   {400, `{"object":"error","message":"bad request","code":40001}`, outcome.Provider, false, "400: bad request"},
@@ -396,10 +396,10 @@ func TestOpenAI_problems(t *testing.T) {
 	}{
 		"nothing":           {modelConfig{}, []string{"name is missing", "set OPENAI_API_KEY"}},
 		"blanks":            {modelConfig{Model: " ", BaseURL: "http://x"}, []string{"name is missing"}},
-		"everything":        {modelConfig{APIKey: secret.New("a\nb"), BaseURL: "localhost:8080", APIVersion: "1", Headers: map[string]secret.Secret{"a:": key, "b": secret.New("\x00")}}, []string{"needs http://", "the key (OPENAI_API_KEY)", `"a:" is not one`, `"b" contains`, "name is missing", "only sent to Azure"}},
-		"azure":             {modelConfig{Model: "m", Azure: true}, []string{"needs http://", "set OPENAI_API_KEY", "api-version"}},
+		"everything":        {modelConfig{APIKey: secret.New("a\nb"), BaseURL: "localhost:8080", APIVersion: "1", Headers: map[string]secret.Secret{"a:": key, "b": secret.New("\x00")}}, []string{"http:// or https:// and a host", "the key (OPENAI_API_KEY)", `"a:" is not one`, `"b" contains`, "name is missing", "only sent to Azure"}},
+		"azure":             {modelConfig{Model: "m", Azure: true}, []string{"http:// or https:// and a host", "set OPENAI_API_KEY", "api-version"}},
 		"version in a URL":  {modelConfig{Model: "m", APIKey: key, BaseURL: "https://x/v1?api-version=1"}, []string{"must not have a query"}},
-		"password in a URL": {modelConfig{Model: "m", APIKey: key, BaseURL: "https://u:" + contractKey + "@x/v1"}, []string{"must not contain a user"}},
+		"password in a URL": {modelConfig{Model: "m", APIKey: key, BaseURL: "https://u:" + contractKey + "@x/v1"}, []string{"holds a password"}},
 		"no URL":            {modelConfig{Model: "m", APIKey: key, BaseURL: "http://%zz" + contractKey}, []string{"cannot be read"}},
 		"OpenAI, no key":    {modelConfig{Model: "m", BaseURL: "https://api.openai.com/v1/"}, []string{"set OPENAI_API_KEY"}},
 	} {

@@ -1,7 +1,8 @@
 // Package provider opens what --model names: the baseline, the models behind the
 // protocols of OpenAI and of Gemini, and the recorded answers of one; and what --pipeline
-// names, a team's own (External). A provider is added by its file and a row in the table. A model asks once for each call: repetitions,
-// limits, caches and prices are the business of the decorators in package pipeline.
+// names, a team's own (External). A provider is added by its file and a row in the table.
+// A model asks once for each call: repetitions, limits, caches and prices are the business
+// of the decorators in package pipeline.
 //
 //	opened, err := provider.Open("openai/gpt-4o-mini", provider.Config{Getenv: os.Getenv})
 package provider
@@ -54,25 +55,28 @@ type Opened struct {
 
 // row is one provider.
 type row struct {
-	// form shows how a spec is written: "baseline", "openai/NAME".
-	form string
+	name string
+	rest string // how a spec goes on: "", "/NAME"
 	open func(name string, cfg Config) (Opened, error)
-}
-
-// name is that of the provider; named says that another one must follow.
-func (r row) name() (name string, named bool) {
-	name, _, named = strings.Cut(r.form, "/")
-	return name, named
 }
 
 // table lists the providers in the order in which they are shown.
 func table() []row {
 	return []row{
-		{Baseline, openBaseline},
-		{OpenAI + "/NAME", openOpenAI},
-		{Gemini + "/NAME", openGemini},
-		{Recorded + "/FILE", openRecorded},
+		{Baseline, "", openBaseline},
+		{OpenAI, "/NAME", openOpenAI},
+		{Gemini, "/NAME", openGemini},
+		{Recorded, "/FILE", openRecorded},
 	}
+}
+
+// find returns the provider of a kind of specs.
+func find(kind string) (found row, ok bool) {
+	at := slices.IndexFunc(table(), func(r row) bool { return strings.EqualFold(r.name, kind) })
+	if at < 0 {
+		return row{}, false
+	}
+	return table()[at], true
 }
 
 // Open returns what a spec names.
@@ -91,25 +95,17 @@ func Open(spec string, cfg Config) (Opened, error) {
 	}
 	bare := strings.TrimSpace(spec)
 	kind, name, cut := strings.Cut(bare, "/")
-	rows := table()
-	isKind := func(r row) bool {
-		name, _ := r.name()
-		return strings.EqualFold(name, kind)
-	}
-	at := slices.IndexFunc(rows, isKind)
-	if at < 0 && cfg.Guess != nil {
+	found, known := find(kind)
+	if !known && cfg.Guess != nil {
 		if guessed, ok := cfg.Guess(bare); ok {
-			kind, name, cut = guessed, bare, true
-			at = slices.IndexFunc(rows, isKind)
+			name, cut = bare, true
+			found, known = find(guessed)
 		}
 	}
-	if at < 0 {
+	if named := found.rest != ""; !known || named != cut || named && name == "" {
 		return Opened{}, unknown(spec)
 	}
-	if _, named := rows[at].name(); named != cut || cut && name == "" {
-		return Opened{}, unknown(spec)
-	}
-	return rows[at].open(name, cfg)
+	return found.open(name, cfg)
 }
 
 // The names of the providers, beside that of the baseline.
@@ -198,8 +194,7 @@ func openRecorded(path string, cfg Config) (Opened, error) {
 func unknown(spec string) error {
 	var names, forms []string
 	for _, r := range table() {
-		name, _ := r.name()
-		names, forms = append(names, name), append(forms, r.form)
+		names, forms = append(names, r.name), append(forms, r.name+r.rest)
 	}
 	kind, _, _ := strings.Cut(strings.TrimSpace(spec), "/")
 	return cli.Usage("unknown model %q%s (there are: %s)", textutil.Cut(spec, 80), textutil.Hint(kind, names), strings.Join(forms, ", "))

@@ -4,15 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"strings"
 	"sync"
-	"time"
 
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/limit"
-	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 )
@@ -38,12 +35,12 @@ type cassette struct {
 	*recorded
 
 	mu    sync.Mutex
-	asked map[key]int
+	asked map[string]int
 }
 
-// openCassette reads a cassette through once and checks every line of it; later only
-// the lines that are asked for are read. A file that is not there, is no cassette, or
-// has a damaged line is an error of exit code 64 that names the line.
+// openCassette reads a cassette and checks every line of it; its answers are held in
+// memory. A file that is not there, is no cassette, or has a damaged line is an error of
+// exit code 64 that names the line.
 func openCassette(path string) (*cassette, error) {
 	file, err := openRegular(path, os.O_RDONLY)
 	if err != nil {
@@ -53,7 +50,7 @@ func openCassette(path string) (*cassette, error) {
 	if err == nil && found.cut != nil {
 		err = fmt.Errorf("%w; the recording was interrupted: record again, or remove that last line", found.cut)
 	}
-	return &cassette{path: path, recorded: found, asked: map[key]int{}}, errors.Join(err, file.Close())
+	return &cassette{path: path, recorded: found, asked: map[string]int{}}, errors.Join(err, file.Close())
 }
 
 // openRegular opens a file that is no folder, device or pipe.
@@ -62,10 +59,10 @@ func openRegular(path string, flag int) (*os.File, error) {
 	if err == nil && !info.Mode().IsRegular() {
 		err = errors.New("it is no regular file")
 	}
-	if err != nil {
-		return nil, fileError(path, 0, err)
+	var file *os.File
+	if err == nil {
+		file, err = os.OpenFile(path, flag, 0)
 	}
-	file, err := os.OpenFile(path, flag, 0)
 	if err != nil {
 		return nil, fileError(path, 0, err)
 	}
@@ -85,18 +82,18 @@ func (m *cassette) Generate(ctx context.Context, req pipeline.Request) (pipeline
 	if err := ctx.Err(); err != nil {
 		return pipeline.Response{}, fmt.Errorf("reading the cassette %s: %w", m.path, err)
 	}
-	_, sum, err := canonical(m.source.Model, req)
+	_, key, err := canonical(m.source.Model, req)
 	if err != nil {
 		return pipeline.Response{}, failed(outcome.Internal, "%v", err)
 	}
-	entries := m.entries[sum]
-	if len(entries) == 0 {
+	answers := m.answers[key]
+	if len(answers) == 0 {
 		return pipeline.Response{}, failed(outcome.Provider, "%s", m.missing(req))
 	}
-	found, err := m.read(entries[min(m.count(sum), len(entries)-1)], sum)
-	if err != nil {
-		return pipeline.Response{}, failed(outcome.Internal, "%v", err)
-	}
+	m.mu.Lock()
+	found := answers[min(m.asked[key], len(answers)-1)]
+	m.asked[key]++
+	m.mu.Unlock()
 	var response pipeline.Response
 	if found.Response != nil {
 		response = *found.Response
@@ -104,51 +101,16 @@ func (m *cassette) Generate(ctx context.Context, req pipeline.Request) (pipeline
 	return response, found.Error.err()
 }
 
-// read reads one exchange. The file is open only as long, so that nobody has to close it.
-func (m *cassette) read(at entry, sum key) (recordedCall, error) {
-	file, err := openRegular(m.path, os.O_RDONLY)
-	if err != nil {
-		return recordedCall{}, err
-	}
-	line := make([]byte, at.length)
-	_, err = file.ReadAt(line, at.offset)
-	if err = errors.Join(err, file.Close()); err != nil {
-		return recordedCall{}, fileError(m.path, at.line, err)
-	}
-	found, now, err := decode(line, m.source.Model)
-	if err != nil || now != sum || found.N != at.n {
-		return found, fileError(m.path, at.line, errors.New("the file was changed while it was in use"))
-	}
-	return found, nil
-}
-
-// count returns how often a request was made before, and counts it.
-func (m *cassette) count(sum key) int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	before := m.asked[sum]
-	m.asked[sum]++
-	return before
-}
-
 // missing says which request has no answer and what to do.
 func (m *cassette) missing(req pipeline.Request) string {
 	asks := "which has no messages"
 	if len(req.Messages) > 0 {
 		last := req.Messages[len(req.Messages)-1]
-		asks = fmt.Sprintf("whose %s message reads %s", last.Role, excerpt(last.Content))
+		end := last.Content[max(0, len(last.Content)-60):]
+		asks = fmt.Sprintf("whose %s message of %d bytes ends with %q", last.Role, len(last.Content), strings.ToValidUTF8(end, ""))
 	}
 	return fmt.Sprintf("the cassette %s (%s) has no answer to this item's request, %s: the document, the prompt, the model, a parameter or the schema is not what was recorded; "+
 		"run with the settings of the recording, or record again with --record FILE", m.path, m.source.Model, asks)
-}
-
-// excerpt shows the beginning and the end of a text.
-func excerpt(text string) string {
-	const show = 60
-	if len(text) <= 2*show {
-		return fmt.Sprintf("%q", text)
-	}
-	return fmt.Sprintf("%q %q (%d bytes)", textutil.Cut(text, show), strings.ToValidUTF8(text[len(text)-show:], ""), len(text))
 }
 
 // Record returns a model that asks another and writes every exchange to the
@@ -157,38 +119,30 @@ func excerpt(text string) string {
 //
 // A call that was cancelled is not written, nor is one that was not made because
 // the run stops (limit.StopsRun): nothing was answered, and it is made again when
-// the run is resumed. Record around retries, not inside them: then an exchange is the
-// final answer with its number of attempts, and a replay waits for nothing. One that ran out of time is, as an error of class timeout. If writing fails, the answer
-// comes back together with an error of exit code 74, and the model is not
-// asked again: every later call returns that error at once. It is safe for
-// concurrent use if the model is.
+// the run is resumed. One that ran out of time is, as an error of class timeout. Record
+// around retries, not inside them: then an exchange is the final answer with its number
+// of attempts, and a replay waits for nothing. If writing fails, the answer comes back
+// together with an error of exit code 74, and the model is not asked again: every later
+// call returns that error at once. It is safe for concurrent use if the model is.
 func Record(model pipeline.Model, tape *Tape) pipeline.Model {
-	return recorder{model: model, tape: tape}
-}
-
-type recorder struct {
-	model pipeline.Model
-	tape  *Tape
-}
-
-// Generate asks the model and writes what it answers.
-func (r recorder) Generate(ctx context.Context, req pipeline.Request) (pipeline.Response, error) {
-	line, err := r.tape.begin(req)
-	if err != nil {
-		return pipeline.Response{}, err
-	}
-	response, err := r.model.Generate(ctx, req)
-	if errors.Is(err, context.Canceled) || limit.StopsRun(err) {
+	return pipeline.ModelFunc(func(ctx context.Context, req pipeline.Request) (pipeline.Response, error) {
+		line, err := tape.begin(req)
+		if err != nil {
+			return pipeline.Response{}, err
+		}
+		response, err := model.Generate(ctx, req)
+		if errors.Is(err, context.Canceled) || limit.StopsRun(err) {
+			return response, err
+		}
+		line.Error = failureOf(err)
+		if err == nil || response != (pipeline.Response{}) {
+			line.Response = &response
+		}
+		if problem := tape.write(line); problem != nil {
+			return response, errors.Join(err, problem)
+		}
 		return response, err
-	}
-	line.Error = failureOf(err)
-	if err == nil || response != (pipeline.Response{}) {
-		line.Response = &response
-	}
-	if problem := r.tape.write(line); problem != nil {
-		return response, errors.Join(err, problem)
-	}
-	return response, err
+	})
 }
 
 // fileError says why a file cannot be used as a cassette; line 0 is about the whole
@@ -239,8 +193,8 @@ func (f *failure) err() error {
 	if f == nil {
 		return nil
 	}
-	wait := min(max(f.RetryAfterMS, 0), math.MaxInt64/int64(time.Millisecond))
-	model := &pipeline.ModelError{Failure: f.Failure, Status: f.Status, RetryAfter: time.Duration(wait) * time.Millisecond, Retry: f.Retry}
+	wait := limit.Pause(float64(f.RetryAfterMS) / 1000)
+	model := &pipeline.ModelError{Failure: f.Failure, Status: f.Status, RetryAfter: wait, Retry: f.Retry}
 	if f.Text == "" {
 		return model
 	}

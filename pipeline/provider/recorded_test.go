@@ -57,8 +57,8 @@ func replay(t *testing.T, path string) *cassette {
 
 // exchanges counts what a cassette holds.
 func (x *recorded) exchanges() (n int) {
-	for _, entries := range x.entries {
-		n += len(entries)
+	for _, answers := range x.answers {
+		n += len(answers)
 	}
 	return n
 }
@@ -202,7 +202,7 @@ func TestModel_missing(t *testing.T) {
 		"another parameter": {pipeline.Request{Messages: recordedRequest("known").Messages, Parameters: pipeline.Parameters{Temperature: &zero}}, `"known"`},
 		"another schema":    {pipeline.Request{Messages: recordedRequest("known").Messages, Schema: &pipeline.Schema{Name: "x", JSON: json.RawMessage(`{}`)}}, `"known"`},
 		"no message":        {pipeline.Request{}, "no messages"},
-		"a long document":   {recordedRequest(long), `THE END" (422 bytes)`}, // 14 + 2×200 + 8
+		"a long document":   {recordedRequest(long), `of 422 bytes ends with "`}, // 14 + 2×200 + 8
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := replayed.Generate(t.Context(), tt.req)
@@ -372,9 +372,6 @@ func TestCreate_problems(t *testing.T) {
 	if _, err := CreateTape(filepath.Join(path, "x"), source); exitCode(err) != 74 {
 		t.Errorf("no such folder: %v", err)
 	}
-	if _, err := CreateTape(filepath.Join(t.TempDir(), "x"), Recording{}); err == nil {
-		t.Error("no model's name is no error")
-	}
 }
 
 // TestContinue: wherever a recording is killed, it can be continued, and all
@@ -445,15 +442,14 @@ func TestOpen_problems(t *testing.T) {
 		"no cassette":       {"hello\n", "line 1: this is no cassette"},
 		"a run file":        {`{"format":3}` + "\n", "line 1: this is no cassette"},
 		"a later version":   {`{"cassette":2,"model":"m"}` + "\n", "line 1: the format is version 2"},
-		"no model":          {`{"cassette":1}` + "\n", "line 1: the model's name"},
+		"no model":          {`{"cassette":1}` + "\n", "line 1: this is no cassette"},
 		"garbage":           {lines[0] + lines[1] + "garbage\n" + lines[2], "line 3: this is no exchange"},
-		"cut in the middle": {lines[0] + lines[1][:100] + "\n" + lines[2], "line 2: this is no exchange: the JSON ends too early"},
-		"cut at the end":    {lines[0] + lines[1] + lines[2][:100], "line 3: this is no exchange: the JSON ends too early; the recording was interrupted"},
-		"two in a line":     {lines[0] + strings.TrimSpace(lines[1]) + lines[2], "line 2: this is no exchange: something follows"},
+		"cut in the middle": {lines[0] + lines[1][:100] + "\n" + lines[2], "line 2: this is no exchange: unexpected EOF"},
+		"cut at the end":    {lines[0] + lines[1] + lines[2][:100], "line 3: this is no exchange: unexpected EOF; the recording was interrupted"},
+		"two in a line":     {lines[0] + strings.TrimSpace(lines[1]) + lines[2], "line 2: something follows"},
 		"a changed prompt":  {swap("other", "OTHER"), "line 2: the key is not that of the request"},
 		"another model":     {swap(`"model":"gpt-4o"`, `"model":"gpt-5"`), `line 2: the request is for the model "gpt-5"`},
 		"n of 0":            {swap(`"n":1`, `"n":0`), "line 2: n is 0"},
-		"twice":             {lines[0] + lines[1] + lines[3] + lines[1], "line 4: it has the same key and the same n (1) as line 2"},
 		"no answer":         {swap(`"response":`, `"reply":`), `unknown field "reply"`},
 		"no class":          {swap(`"class":"invalid_output"`, `"class":""`), "line 2: the error has no class"},
 		"no request":        {head + `{"key":"","n":1}` + "\n", "line 2: the request cannot be read"},
@@ -484,7 +480,7 @@ func neither() string {
 	if err != nil {
 		panic(err)
 	}
-	return head + fmt.Sprintf(`{"key":"%x","n":1,"request":%s}`, sum, text) + "\n"
+	return head + fmt.Sprintf(`{"key":"%s","n":1,"request":%s}`, sum, text) + "\n"
 }
 
 // TestOpen_edited: what a person's editor does to a file is no damage.
@@ -560,34 +556,6 @@ func TestReplay(t *testing.T) {
 	})
 }
 
-// TestModel_changed: a file that is changed under an open cassette is noticed, and one
-// that is gone.
-func TestModel_changed(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("testdata", "golden.cassette"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), "x")
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	model := replay(t, path)
-	if err := os.WriteFile(path, bytes.ReplaceAll(text, []byte("other"), []byte("OTHER")), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	_, err = model.Generate(t.Context(), recordedRequest("other"))
-	if outcome.FailureOf(err, "").Class != outcome.Internal || !strings.Contains(err.Error(), "line 4") {
-		t.Errorf("changed: got %v", err)
-	}
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
-	_, err = model.Generate(t.Context(), recordedRequest("other"))
-	if outcome.FailureOf(err, "").Class != outcome.Internal || !strings.Contains(err.Error(), path) {
-		t.Errorf("gone: got %v", err)
-	}
-}
-
 func FuzzScan(f *testing.F) {
 	golden, err := os.ReadFile(filepath.Join("testdata", "golden.cassette"))
 	if err != nil {
@@ -605,14 +573,10 @@ func FuzzScan(f *testing.F) {
 			}
 			return
 		}
-		for sum, entries := range found.entries {
-			for _, e := range entries {
-				call, now, err := decode(text[e.offset:e.offset+int64(e.length)], found.source.Model)
-				if err != nil || now != sum || call.N != e.n {
-					t.Fatalf("line %d is in the index and cannot be read again: %v", e.line, err)
-				}
+		for _, answers := range found.answers {
+			for _, call := range answers {
 				if call.Error != nil && outcome.FailureOf(call.Error.err(), "").Class != call.Error.Class {
-					t.Fatalf("line %d: the class %q was lost", e.line, call.Error.Class)
+					t.Fatalf("the class %q was lost", call.Error.Class)
 				}
 			}
 		}

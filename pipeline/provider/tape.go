@@ -27,18 +27,15 @@ type Tape struct {
 
 	mu    sync.Mutex
 	file  *os.File
-	size  int64       // bytes in whole lines
-	asked map[key]int // how often each request was begun
-	err   error       // the first error of writing: nothing is written after it
+	size  int64          // bytes in whole lines
+	asked map[string]int // how often each request was begun
+	err   error          // the first error of writing: nothing is written after it
 }
 
 // CreateTape begins a cassette, a new file that only its owner may read. A file
 // that exists is refused with exit code 64: a recording that somebody paid for
 // is not overwritten. Exit code 74 if it cannot be written. Close it.
 func CreateTape(path string, source Recording) (*Tape, error) {
-	if source.Model == "" {
-		return nil, errors.New("recording: the model's name is missing")
-	}
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, os.ErrExist) {
 		return nil, fileError(path, 0, errors.New("it exists already and is not overwritten: give another name or remove it"))
@@ -46,7 +43,7 @@ func CreateTape(path string, source Recording) (*Tape, error) {
 	if err != nil {
 		return nil, writeError(path, err)
 	}
-	tape := &Tape{path: path, source: source, file: file, asked: map[key]int{}}
+	tape := &Tape{path: path, source: source, file: file, asked: map[string]int{}}
 	if err := tape.write(firstLine{Cassette: version, Recording: source}); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
@@ -56,19 +53,16 @@ func CreateTape(path string, source Recording) (*Tape, error) {
 // ContinueTape goes on with a cassette of the same source, as the resumption of a
 // run does. A last line that a killed recording left unfinished is removed; any
 // other damage, and another source, is an error of exit code 64. Close it.
-func ContinueTape(path string, source Recording) (*Tape, error) {
+func ContinueTape(path string, source Recording) (tape *Tape, err error) {
 	file, err := openRegular(path, os.O_RDWR)
 	if err != nil {
 		return nil, err
 	}
-	tape, err := resume(path, source, file)
-	if err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
-	return tape, nil
-}
-
-func resume(path string, source Recording, file *os.File) (*Tape, error) {
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, file.Close())
+		}
+	}()
 	found, err := scan(file, path, maxLine)
 	if err != nil {
 		return nil, err
@@ -77,19 +71,17 @@ func resume(path string, source Recording, file *os.File) (*Tape, error) {
 		return nil, fileError(path, 0, fmt.Errorf("it holds %s/%s and not %s/%s: record into another file",
 			found.source.Provider, found.source.Model, source.Provider, source.Model))
 	}
-	tape := &Tape{path: path, source: source, file: file, size: found.end, asked: map[key]int{}}
-	for sum, entries := range found.entries {
-		tape.asked[sum] = entries[len(entries)-1].n
+	tape = &Tape{path: path, source: source, file: file, size: found.end, asked: map[string]int{}}
+	for key, answers := range found.answers {
+		tape.asked[key] = answers[len(answers)-1].N
 	}
 	if err := file.Truncate(found.end); err != nil {
 		return nil, writeError(path, err)
 	}
 	if !found.newline {
-		if err := tape.writeLine(nil); err != nil {
-			return nil, err
-		}
+		tape.writeLine(nil)
 	}
-	return tape, nil
+	return tape, tape.err
 }
 
 // Close finishes the cassette. It returns the first error of writing too, so
@@ -107,7 +99,7 @@ func (t *Tape) Close() error {
 // begin counts a request and returns its line, without the answer. It fails if
 // the cassette cannot be written any more: what is not recorded is not paid for.
 func (t *Tape) begin(req pipeline.Request) (recordedCall, error) {
-	text, sum, err := canonical(t.source.Model, req)
+	text, key, err := canonical(t.source.Model, req)
 	if err != nil {
 		return recordedCall{}, writeError(t.path, err)
 	}
@@ -116,8 +108,8 @@ func (t *Tape) begin(req pipeline.Request) (recordedCall, error) {
 	if t.err != nil {
 		return recordedCall{}, t.err
 	}
-	t.asked[sum]++
-	return recordedCall{Key: hex.EncodeToString(sum[:]), N: t.asked[sum], Request: json.RawMessage(text)}, nil
+	t.asked[key]++
+	return recordedCall{Key: key, N: t.asked[key], Request: text}, nil
 }
 
 // write appends a value as a line.
@@ -128,29 +120,25 @@ func (t *Tape) write(value any) error {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.err != nil {
-		return t.err
-	}
-	if err != nil {
+	switch {
+	case t.err != nil:
+	case err != nil:
 		t.err = writeError(t.path, err)
-		return t.err
+	default:
+		t.writeLine(line)
 	}
-	return t.writeLine(line)
+	return t.err
 }
 
 // writeLine appends a line with its line feed in one piece, and takes back what
 // was written of one that did not fit. The caller holds mu.
-func (t *Tape) writeLine(line []byte) error {
+func (t *Tape) writeLine(line []byte) {
 	written, err := t.file.WriteAt(append(line, '\n'), t.size)
 	if err != nil {
-		if written > 0 {
-			err = errors.Join(err, t.file.Truncate(t.size))
-		}
-		t.err = writeError(t.path, err)
-		return t.err
+		t.err = writeError(t.path, errors.Join(err, t.file.Truncate(t.size)))
+		return
 	}
 	t.size += int64(written)
-	return nil
 }
 
 // Recording is what was recorded: one model of one provider.
@@ -170,14 +158,15 @@ type firstLine struct {
 
 // request is what a key stands for.
 type request struct {
-	Model      string              `json:"model"`
-	Messages   []pipeline.Message  `json:"messages"`
-	Parameters pipeline.Parameters `json:"parameters"`
-	Schema     *pipeline.Schema    `json:"schema,omitempty"`
+	Model string `json:"model"`
+	pipeline.Request
 }
 
-// key is the SHA-256 of a request's JSON as it is written.
-type key [sha256.Size]byte
+// keyOf is the SHA-256 of a request as it is written.
+func keyOf(request []byte) string {
+	sum := sha256.Sum256(request)
+	return hex.EncodeToString(sum[:])
+}
 
 // recordedCall is any other line. At least one of Response and Error is set.
 type recordedCall struct {
@@ -191,91 +180,65 @@ type recordedCall struct {
 // canonical returns a request as it is written, and its key: compact JSON with
 // the fields in the order above and the schema's own order, because that order
 // is part of what a model sees. Bytes that are not UTF-8 are written as \ufffd.
-func canonical(model string, req pipeline.Request) (json.RawMessage, key, error) {
-	text, err := textutil.MarshalJSON(request{Model: model, Messages: req.Messages, Parameters: req.Parameters, Schema: req.Schema})
+func canonical(model string, req pipeline.Request) (text json.RawMessage, key string, err error) {
+	text, err = textutil.MarshalJSON(request{model, req})
 	if err != nil {
-		return nil, key{}, fmt.Errorf("writing the request as JSON: %w", err)
+		return nil, "", fmt.Errorf("writing the request as JSON: %w", err)
 	}
-	return text, sha256.Sum256(text), nil
+	return text, keyOf(text), nil
 }
 
 // decodeHeader reads the first line.
 func decodeHeader(line []byte) (Recording, error) {
 	var h firstLine
-	if err := json.Unmarshal(line, &h); err != nil || h.Cassette == 0 {
+	err := json.Unmarshal(line, &h)
+	switch {
+	case err != nil || h.Cassette == 0 || h.Model == "":
 		return Recording{}, errors.New(`this is no cassette: its first line must be such as {"cassette":1,"provider":"openai","model":"gpt-4o"}`)
-	}
-	if h.Cassette != version {
+	case h.Cassette != version:
 		return Recording{}, fmt.Errorf("the format is version %d, this program knows version %d: record again", h.Cassette, version)
-	}
-	if h.Model == "" {
-		return Recording{}, errors.New("the model's name is missing")
 	}
 	return h.Recording, nil
 }
 
 // decode reads the line of an exchange with model and checks that it is whole:
 // the key must be that of the request as it stands in the line.
-func decode(line []byte, model string) (recordedCall, key, error) {
-	var x recordedCall
-	if err := decodeStrict(line, &x); err != nil {
-		return x, key{}, fmt.Errorf("this is no exchange: %w", err)
+func decode(line []byte, model string) (x recordedCall, err error) {
+	dec := json.NewDecoder(bytes.NewReader(line))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&x); err != nil {
+		return x, fmt.Errorf("this is no exchange: %w", err)
 	}
 	var asked struct {
 		Model string `json:"model"`
 	}
-	if err := json.Unmarshal(x.Request, &asked); err != nil {
-		return x, key{}, fmt.Errorf("the request cannot be read: %w", err)
-	}
-	if asked.Model != model {
-		return x, key{}, fmt.Errorf("the request is for the model %.60q and the cassette for %.60q", asked.Model, model)
-	}
-	sum := key(sha256.Sum256(x.Request))
+	err = json.Unmarshal(x.Request, &asked)
 	switch {
-	case x.Key != hex.EncodeToString(sum[:]):
-		return x, sum, errors.New("the key is not that of the request: one of them was changed")
+	case err != nil:
+		return x, fmt.Errorf("the request cannot be read: %w", err)
+	case asked.Model != model:
+		return x, fmt.Errorf("the request is for the model %.60q and the cassette for %.60q", asked.Model, model)
+	case dec.More():
+		return x, errors.New("something follows the exchange")
+	case x.Key != keyOf(x.Request):
+		return x, errors.New("the key is not that of the request: one of them was changed")
 	case x.N < 1:
-		return x, sum, fmt.Errorf("n is %d: it counts from 1", x.N)
+		return x, fmt.Errorf("n is %d: it counts from 1", x.N)
 	case x.Response == nil && x.Error == nil:
-		return x, sum, errors.New("there is neither a response nor an error")
+		return x, errors.New("there is neither a response nor an error")
 	case x.Error != nil && x.Error.Class == outcome.OK:
-		return x, sum, errors.New("the error has no class")
+		return x, errors.New("the error has no class")
 	}
-	return x, sum, nil
-}
-
-// decodeStrict reads one JSON value and refuses unknown keys and what follows.
-func decodeStrict(text []byte, into any) error {
-	dec := json.NewDecoder(bytes.NewReader(text))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(into); err != nil {
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			return errors.New("the JSON ends too early")
-		}
-		return err
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("something follows the JSON value")
-	}
-	return nil
+	return x, nil
 }
 
 // maxLine bounds one exchange, in bytes.
 const maxLine = 64 << 20
 
-// entry is where an exchange lies in the file.
-type entry struct {
-	n      int
-	line   int
-	offset int64
-	length int
-}
-
-// recorded is where a cassette has what, without its texts: some 100 bytes for every
-// exchange.
+// recorded is what a cassette holds, without the requests.
 type recorded struct {
 	source  Recording
-	entries map[key][]entry // ordered by n
+	answers map[string][]recordedCall // ordered by N
 	// end is the offset behind the last good line, and newline whether a line
 	// feed stands before it.
 	end     int64
@@ -288,44 +251,40 @@ type recorded struct {
 // scan reads and checks a cassette line by line, with one line of at most limit bytes
 // in memory. Empty lines are passed over. An error has exit code 64.
 func scan(r io.Reader, path string, limit int) (*recorded, error) {
-	x := &recorded{entries: map[key][]entry{}}
-	lines := bufio.NewReaderSize(r, 64<<10)
-	var buf []byte
-	for number := 1; ; number++ {
-		line, err := readLine(lines, buf[:0], limit)
-		if err != nil && !errors.Is(err, io.EOF) {
-			return nil, fileError(path, number, err)
-		}
-		buf = line
-		whole := err == nil
-		if len(line) == 0 && !whole {
-			break
-		}
+	x := &recorded{answers: map[string][]recordedCall{}}
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, limit)
+	lines.Split(keepLineFeed)
+	number := 1
+	for ; lines.Scan(); number++ {
+		line := lines.Bytes()
+		x.newline = bytes.HasSuffix(line, []byte("\n"))
 		if problem := x.add(bytes.TrimRight(line, "\r\n"), number); problem != nil {
 			problem = fileError(path, number, problem)
-			if whole || number == 1 {
+			if x.newline || number == 1 {
 				return nil, problem
 			}
-			x.cut = problem
+			x.cut, x.newline = problem, true // of the line before
 			break
 		}
-		x.end, x.newline = x.end+int64(len(line)), whole
+		x.end += int64(len(line))
+	}
+	switch err := lines.Err(); {
+	case errors.Is(err, bufio.ErrTooLong):
+		return nil, fileError(path, number, fmt.Errorf("it is longer than %d bytes, which no exchange is", limit))
+	case err != nil:
+		return nil, fileError(path, number, err)
 	}
 	if x.end == 0 {
 		return nil, fileError(path, 0, errors.New("it is empty: nothing was recorded"))
 	}
-	for _, entries := range x.entries {
-		slices.SortFunc(entries, func(a, b entry) int { return cmp.Compare(a.n, b.n) })
-		for i := 1; i < len(entries); i++ {
-			if entries[i].n == entries[i-1].n {
-				return nil, fileError(path, entries[i].line, fmt.Errorf("it has the same key and the same n (%d) as line %d", entries[i].n, entries[i-1].line))
-			}
-		}
+	for _, answers := range x.answers {
+		slices.SortStableFunc(answers, func(a, b recordedCall) int { return cmp.Compare(a.N, b.N) })
 	}
 	return x, nil
 }
 
-// add takes in one line, which begins at x.end.
+// add takes in one line.
 func (x *recorded) add(line []byte, number int) error {
 	if number == 1 {
 		source, err := decodeHeader(line)
@@ -335,25 +294,22 @@ func (x *recorded) add(line []byte, number int) error {
 	if len(bytes.TrimSpace(line)) == 0 {
 		return nil
 	}
-	found, sum, err := decode(line, x.source.Model)
+	found, err := decode(line, x.source.Model)
 	if err != nil {
 		return err
 	}
-	x.entries[sum] = append(x.entries[sum], entry{n: found.N, line: number, offset: x.end, length: len(line)})
+	found.Request = nil
+	x.answers[found.Key] = append(x.answers[found.Key], found)
 	return nil
 }
 
-// readLine appends a line with its line feed to buf; io.EOF comes with a last
-// line that has none.
-func readLine(r *bufio.Reader, buf []byte, limit int) ([]byte, error) {
-	for {
-		part, err := r.ReadSlice('\n')
-		buf = append(buf, part...)
-		if len(buf) > limit {
-			return buf, fmt.Errorf("it is longer than %d bytes, which no exchange is", limit)
-		}
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			return buf, err
-		}
+// keepLineFeed is bufio.ScanLines, but for the line feed, which stays.
+func keepLineFeed(data []byte, atEOF bool) (advance int, line []byte, err error) {
+	if end := 1 + bytes.IndexByte(data, '\n'); end > 0 {
+		return end, data[:end], nil
 	}
+	if atEOF && len(data) > 0 {
+		return len(data), data, nil
+	}
+	return 0, nil, nil
 }

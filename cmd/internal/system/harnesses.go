@@ -36,7 +36,7 @@ func (o Opener) OpenAnswerer(ctx context.Context, cfg AnswersConfig, doc *answer
 			return nil, cli.Usage("the baseline reads no prompt and has no temperature and the like: name a model with --model")
 		}
 		info := provider.Info{Provider: "baseline", Model: "baseline", Pipeline: answers.ExtractiveName}
-		*opened = System{Header: o.describe(info, cfg.Config, outcome.Prompt{}), Close: func() error { return nil }}
+		*opened = System{Header: o.describe(info, cfg.Config, outcome.Prompt{}), Close: nothing}
 		return answers.Extractive{Document: doc}, nil
 	}
 	return o.openModelAnswerer(ctx, cfg, doc, opened)
@@ -50,12 +50,11 @@ func (o Opener) openExternalAnswerer(cfg AnswersConfig, doc *answers.Document, o
 			return nil, cli.Usage("--url %q is no address such as http://localhost:8080/answer", target)
 		}
 	}
-	service, err := provider.NewExternal(o.external(target, cfg.Limits, maxExternalAnswer))
+	service, made, err := o.openExternal(target, "", cfg.Config, maxExternalAnswer)
 	if err != nil {
 		return nil, err
 	}
-	info := provider.Info{Provider: provider.ExternalName, Model: provider.ExternalName, Pipeline: service.Target()}
-	*opened = System{Header: o.describe(info, cfg.Config, outcome.Prompt{}), Close: service.Close, reached: service.Reached}
+	*opened = made
 	absolute := *doc
 	if path, err := filepath.Abs(doc.Path); err == nil {
 		absolute.Path = path
@@ -114,14 +113,10 @@ func (o Opener) answersPrompt(ctx context.Context, cfg Config) (pipeline.Templat
 func (o Opener) OpenBench(cfg Config) (benches.Answerer, System, error) {
 	switch {
 	case cfg.Pipeline != "":
-		asks, err := provider.NewExternal(o.external(cfg.Pipeline, cfg.Limits, 0))
-		if err != nil {
-			return nil, System{}, err
-		}
-		info := provider.Info{Provider: provider.ExternalName, Model: provider.ExternalName, Pipeline: asks.Target()}
-		return benches.External{Asker: asks}, System{Header: o.describe(info, Config{}, outcome.Prompt{}), Close: asks.Close}, nil
+		asks, s, err := o.openExternal(cfg.Pipeline, "", cfg, 0)
+		return benches.External{Asker: asks}, s, err
 	case cfg.Model == "":
-		return nil, System{Close: func() error { return nil }}, nil
+		return nil, System{Close: nothing}, nil
 	}
 	cfg.Limits.Retries = pipeline.DefaultTries - 1
 	s, err := o.OpenModel(cfg)

@@ -89,32 +89,15 @@ func (o Opener) within(opened provider.Opened, known Catalogue, c Limits) (Model
 	if opened.Info.Pipeline == provider.Recorded {
 		return Model{Model: priced}, nil
 	}
-	group := o.limitGroup(opened)
-	a := Model{waits: new(atomic.Pointer[waiting]), group: group, limits: c}
+	address := addressOf(opened.Provider, o.Getenv)
+	a := Model{waits: new(atomic.Pointer[waiting]), group: o.limitGroup(opened, address), limits: c}
+	var err error
 	if c.Admission != nil {
-		a.own = c.Admission(group)
-		return o.asked(a, priced, opened)
-	}
-	a.window = windowOf(opened, addressOf(opened.Provider, o.Getenv))
-	limiter, err := c.limiter(opened, readWindows()[a.window.key])
-	if err != nil {
+		a.own = c.Admission(a.group)
+	} else if err = a.limit(opened, known, address); err != nil {
 		return Model{}, err
 	}
-	a.window.limiter = limiter
-	if c.USD > 0 || c.Tokens > 0 {
-		a.Budget, err = pipeline.NewBudget(pipeline.BudgetConfig{USD: c.USD, Tokens: int64(c.Tokens), Model: opened.Info.Model, Prices: known.Price})
-		if err != nil {
-			return Model{}, err
-		}
-	}
-	a.own = pipeline.NewAdmission(limiter, a.Budget)
-	return o.asked(a, priced, opened)
-}
-
-// asked puts the model under its admission and its cache.
-func (o Opener) asked(a Model, priced pipeline.Model, opened provider.Opened) (_ Model, err error) {
-	c := a.limits
-	a.Model = pipeline.Limited(pipeline.LimitedConfig{
+	a.remote = pipeline.Limited(pipeline.LimitedConfig{
 		Model: priced, Admission: a.own, Tries: c.Retries + 1, Timeout: c.Timeout / 2,
 		Waits: func(wait pipeline.Wait) {
 			if told := a.waits.Load(); told != nil {
@@ -122,41 +105,57 @@ func (o Opener) asked(a Model, priced pipeline.Model, opened provider.Opened) (_
 			}
 		},
 	})
-	a.remote = a.Model
+	a.Model = a.remote
 	if c.Cache != "" {
 		if a.cache, err = pipeline.OpenCache(c.Cache); err == nil {
-			a.Model = pipeline.Cached(a.Model, a.cache, pipeline.CacheSource{Provider: opened.Provider, Endpoint: addressOf(opened.Provider, o.Getenv), Model: opened.Info.Model})
+			source := pipeline.CacheSource{Provider: opened.Provider, Endpoint: address, Model: opened.Info.Model}
+			a.Model = pipeline.Cached(a.remote, a.cache, source)
 		}
 	}
 	return a, err
 }
 
-// limiter is that of the model, which runs of a sweep have in common: what one of
-// them learned about the provider holds for the next.
-func (c Limits) limiter(opened provider.Opened, before pace) (*limit.Limiter, error) {
+// limit makes the admission of one process. Runs of a sweep have the limiter of a model in
+// common: what one of them learned about the provider holds for the next.
+func (a *Model) limit(opened provider.Opened, known Catalogue, address string) (err error) {
+	a.window = windowOf(opened, address)
 	key := opened.Provider + " " + opened.Info.Model
-	if known := c.Limiters[key]; known != nil {
-		return known, nil
+	if a.window.limiter = a.limits.Limiters[key]; a.window.limiter == nil {
+		if a.window.limiter, err = limit.New(a.limits.config(readWindows()[a.window.key])); err != nil {
+			return err
+		}
+		if a.limits.Limiters != nil {
+			a.limits.Limiters[key] = a.window.limiter
+		}
 	}
-	limiter, err := limit.New(c.config(before))
-	if err == nil && c.Limiters != nil {
-		c.Limiters[key] = limiter
+	a.Budget, err = a.limits.budget(opened.Info.Model, known)
+	a.own = pipeline.NewAdmission(a.window.limiter, a.Budget)
+	return err
+}
+
+// budget is that of a model; nil without a bound.
+func (c Limits) budget(model string, known Catalogue) (*pipeline.Budget, error) {
+	if c.USD == 0 && c.Tokens == 0 {
+		return nil, nil
 	}
-	return limiter, err
+	return pipeline.NewBudget(pipeline.BudgetConfig{USD: c.USD, Tokens: int64(c.Tokens), Model: model, Prices: known.Price})
 }
 
 func (c Limits) config(before pace) limit.Config {
-	return limit.Config{Most: c.Concurrency, Start: max(0, before.Calls), Latency: max(0, before.Latency), RequestsPerMinute: int64(c.RPM), TokensPerMinute: int64(c.TPM)}
+	return limit.Config{
+		Most: c.Concurrency, Start: max(0, before.Calls), Latency: max(0, before.Latency),
+		RequestsPerMinute: int64(c.RPM), TokensPerMinute: int64(c.TPM),
+	}
 }
 
 // limitGroup names what shares the limits of a model: who asks the same host with the same
 // key. The key is hashed.
-func (o Opener) limitGroup(opened provider.Opened) string {
+func (o Opener) limitGroup(opened provider.Opened, address string) string {
 	key := o.Getenv(provider.EnvOpenAIKey)
 	if opened.Provider == provider.Gemini {
 		key = cmp.Or(o.Getenv(provider.EnvGeminiKey), o.Getenv(provider.EnvGoogleKey))
 	}
-	return workers.LimitGroup(opened.Provider+"/"+opened.Info.Model, hostOf(addressOf(opened.Provider, o.Getenv)), key)
+	return workers.LimitGroup(opened.Provider+"/"+opened.Info.Model, hostOf(address), key)
 }
 
 // window keeps what is known of a model of a provider in this folder.
@@ -207,20 +206,16 @@ func (w *window) remember() {
 	}
 	all, state := readWindows(), w.limiter.State()
 	before, now := all[w.key], pace{max(1, int(state.Window)), state.Latency}
-	if state.Answers < enough {
-		return
-	}
 	if !state.Limited && now.Calls <= max(limit.Start, before.Calls) { // it was not more that was asked for
 		now.Calls = before.Calls
 	}
-	if now.Calls == 0 || now.Calls == before.Calls && now.Latency/2 <= before.Latency && before.Latency/2 <= now.Latency {
-		return
-	}
-	if os.MkdirAll(filepath.Dir(windowsPath()), 0o700) != nil {
+	if state.Answers < enough || now.Calls == 0 || now.Calls == before.Calls && now.Latency/2 <= before.Latency && before.Latency/2 <= now.Latency {
 		return
 	}
 	all[w.key] = now
-	_ = files.Write(windowsPath(), func(out io.Writer) error { return json.NewEncoder(out).Encode(all) })
+	if os.MkdirAll(filepath.Dir(windowsPath()), 0o700) == nil {
+		_ = files.Write(windowsPath(), func(out io.Writer) error { return json.NewEncoder(out).Encode(all) })
+	}
 }
 
 // closing writes the window down.
@@ -315,13 +310,12 @@ func endpointOf(s provider.Info, getenv func(string) string) string {
 	if address == "" {
 		return "default"
 	}
-	host := ""
 	if u, err := url.Parse(address); err == nil {
 		u.User = nil // who asks is not where
-		host, address = u.Host, u.String()
+		address = u.String()
 	}
 	hash := sha256.Sum256([]byte(address))
-	return host + "~" + hex.EncodeToString(hash[:4])
+	return hostOf(address) + "~" + hex.EncodeToString(hash[:4])
 }
 
 // addressOf is the address that the environment gives to a provider; "" is its

@@ -162,13 +162,9 @@ func workUntilStopped(c *urfave.Context, env cli.Env, server WorkersServer, unti
 	if limits.Concurrency < 1 || limits.Concurrency > 1000 {
 		return cli.Usage("--concurrency: %d is not between 1 and 1000", limits.Concurrency)
 	}
-	var own []Config
-	for _, model := range c.StringSlice("model") {
-		own = append(own, Config{Model: model, ModelGiven: true, Limits: limits})
-	}
-	for _, pipeline := range c.StringSlice("pipeline") {
-		own = append(own, Config{Pipeline: pipeline, Limits: limits})
-	}
+	own := append(
+		cli.Each(c.StringSlice("model"), func(m string) Config { return Config{Model: m, ModelGiven: true, Limits: limits} }),
+		cli.Each(c.StringSlice("pipeline"), func(p string) Config { return Config{Pipeline: p, Limits: limits} })...)
 	if len(own) == 0 {
 		return cli.Usage("worker needs what it may run: --model MODEL or --pipeline PROGRAM|URL")
 	}

@@ -71,7 +71,7 @@ func (l *Limiter) Acquire(ctx context.Context, tokens int64) (*Permit, error) {
 		return nil, fmt.Errorf("waiting for a call to be allowed: %w", err)
 	}
 	stop := Stop(ctx)
-	w := &waiter{tokens: max(tokens, 0), hurried: isClosed(stop), ready: make(chan struct{})}
+	w := &waiter{tokens: max(tokens, 0), hurried: Closed(stop), ready: make(chan struct{})}
 	if w.hurried {
 		stop = nil
 	}

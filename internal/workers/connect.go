@@ -9,12 +9,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/url"
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -282,32 +282,26 @@ func receive[T any](ctx context.Context, c *Conn, msg jetstream.Msg, into *T) (l
 
 // List asks who is there, and waits a moment for the answers.
 func (c *Conn) List(ctx context.Context) ([]Presence, error) {
-	var mu sync.Mutex
-	found := map[string]Presence{}
-	sub, err := c.nats.Subscribe(workerSubject+"*", func(msg *nats.Msg) {
-		var p Presence
-		if decode(msg.Data, &p) == nil {
-			mu.Lock()
-			defer mu.Unlock()
-			found[p.ID] = p
-		}
-	})
+	sub, err := c.nats.SubscribeSync(workerSubject + "*")
 	if err != nil {
 		return nil, err
 	}
-	select {
-	case <-time.After(c.cfg.beat * 3 / 2):
-	case <-ctx.Done():
+	moment, cancel := context.WithTimeout(ctx, c.cfg.beat*3/2)
+	defer cancel()
+	found := map[string]Presence{}
+	for {
+		msg, err := sub.NextMsgWithContext(moment)
+		if err != nil { // the moment is over
+			break
+		}
+		var p Presence
+		if decode(msg.Data, &p) == nil {
+			found[p.ID] = p
+		}
 	}
-	err = errors.Join(sub.Unsubscribe(), ctx.Err())
-	mu.Lock()
-	defer mu.Unlock()
-	list := make([]Presence, 0, len(found))
-	for _, p := range found {
-		list = append(list, p)
-	}
+	list := slices.AppendSeq([]Presence{}, maps.Values(found))
 	slices.SortFunc(list, func(a, b Presence) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
-	return list, err
+	return list, errors.Join(sub.Unsubscribe(), ctx.Err())
 }
 
 // Runs returns the runs that are on the server, by id.

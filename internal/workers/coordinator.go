@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/limit"
 )
 
 // Bounds of what a coordinator has on the server at once.
@@ -73,10 +75,10 @@ func (c *Conn) Coordinate(ctx context.Context, run Run, permits func(ctx context
 		return nil, err
 	}
 	// What a coordinator that died had in hand would else be held back for it.
-	if err := c.removeConsumer(ctx, resultStream, run.ID); err != nil {
-		return nil, fmt.Errorf("announcing the run to the workers: %w", err)
+	if err = c.removeConsumer(ctx, resultStream, run.ID); err == nil {
+		err = o.prepare(ctx)
 	}
-	if err := o.prepare(ctx); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("announcing the run to the workers: %w", err)
 	}
 	listen := func(subject string, handle nats.MsgHandler) {
@@ -89,7 +91,8 @@ func (c *Conn) Coordinate(ctx context.Context, run Run, permits func(ctx context
 	listen(helloSubject+run.ID, func(msg *nats.Msg) {
 		var h hello
 		if decode(msg.Data, &h) == nil {
-			_ = respond(msg, h.answer(run.Version, c.cfg.Now()))
+			answer, _ := json.Marshal(h.answer(run.Version, c.cfg.Now())) // a string
+			_ = msg.Respond(answer)
 		}
 	})
 	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -104,14 +107,6 @@ func (c *Conn) Coordinate(ctx context.Context, run Run, permits func(ctx context
 		return nil, errors.Join(err, o.Close())
 	}
 	return o, nil
-}
-
-func respond(msg *nats.Msg, body any) error {
-	data, err := json.Marshal(body)
-	if err != nil {
-		return err
-	}
-	return msg.Respond(data)
 }
 
 // reserve takes the run's beat, at once where there is none, and where nobody has
@@ -222,11 +217,7 @@ func (o *Coordinator) meet(raw []byte) {
 	if len(o.present) < 1<<14 {
 		o.present[p.ID] = seen{p, time.Now()}
 	}
-	for id, s := range o.present {
-		if time.Since(s.at) > time.Minute {
-			delete(o.present, id)
-		}
-	}
+	maps.DeleteFunc(o.present, func(_ string, s seen) bool { return time.Since(s.at) > time.Minute })
 }
 
 // working returns what the workers of the run can do and have in hand. quiet is the time
@@ -294,10 +285,8 @@ func (o *Coordinator) Close() error {
 	for _, sub := range o.subs {
 		problems = append(problems, sub.Unsubscribe())
 	}
-	select {
-	case <-o.taken: // it is another's now
+	if limit.Closed(o.taken) { // it is another's now
 		return errors.Join(problems...)
-	default:
 	}
 	// A server that others take the place of may leave a request without an answer.
 	err := o.remove()

@@ -109,8 +109,7 @@ type Permits struct {
 	held    int       // granted and not ended
 	ended   []*permit // and not acknowledged
 	state   limit.State
-	stop    error
-	newest  int64 // Seq of the request that told state and stop
+	stop    error // nothing more is sent
 
 	seq      int64
 	news     bool // since the last request
@@ -181,10 +180,8 @@ func (p *Permits) Admit(ctx context.Context, e pipeline.Estimate) (pipeline.Admi
 	}
 	c := &permit{permits: p, ready: make(chan struct{}), taken: make(chan struct{})}
 	stop := limit.Stop(ctx)
-	select {
-	case <-stop:
-		c.hurried, stop = true, nil
-	default:
+	if c.hurried = limit.Closed(stop); c.hurried {
+		stop = nil
 	}
 	p.mu.Lock()
 	p.lastID++
@@ -237,6 +234,11 @@ func (p *Permits) hurry() {
 // changed has a request sent soon. The mutex is held.
 func (p *Permits) changed() {
 	p.news = true
+	p.look()
+}
+
+// look has run look again at what is due.
+func (p *Permits) look() {
 	select {
 	case p.wake <- struct{}{}:
 	default:
@@ -376,22 +378,17 @@ func (p *Permits) send(req permitRequest) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.underWay--
-	p.failures++
 	if err == nil && reply.Error == nil {
-		p.failures = 0
-	}
-	p.retry = time.Time{}
-	if p.failures > 0 {
+		p.failures, p.retry = 0, time.Time{}
+	} else {
+		p.failures++
 		p.retry = time.Now().Add(min(longestBackoff, 100*time.Millisecond<<min(p.failures-1, 10)))
 	}
 	if err == nil {
 		p.take(req, reply)
 	}
 	p.hurry()
-	select { // what is due is another thing now
-	case p.wake <- struct{}{}:
-	default:
-	}
+	p.look()
 }
 
 // take tells callers what the server answered. The mutex is held.
@@ -407,21 +404,23 @@ func (p *Permits) take(req permitRequest, reply permitReply) {
 		}
 	}
 	p.waiting = slices.DeleteFunc(p.waiting, func(c *permit) bool {
-		c.granted, c.err = slices.Contains(reply.Granted, c.want.id()), errs[c.want.id()]
-		switch {
-		case c.granted:
-			c.err = nil
+		if c.granted = slices.Contains(reply.Granted, c.want.id()); c.granted {
 			p.held++
-		case c.err == nil:
-			return false
+		} else {
+			c.err = errs[c.want.id()]
 		}
-		close(c.ready)
-		return true
+		done := c.granted || c.err != nil
+		if done {
+			close(c.ready)
+		}
+		return done
 	})
-	if req.Seq <= p.newest || reply.Error != nil {
+	if reply.Error != nil {
 		return
 	}
-	p.newest, p.stop = req.Seq, reply.Stop.err()
+	if reply.Stop != nil {
+		p.stop = reply.Stop.err()
+	}
 	now := time.Now()
 	p.state = limit.State{Answers: reply.Answers}
 	if reply.Paused > 0 {

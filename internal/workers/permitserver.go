@@ -183,8 +183,9 @@ type permitWorker struct {
 
 // answer takes a request, and waits until there is something to answer.
 func (g *permitGroup) answer(ctx context.Context, req permitRequest) (permitReply, error) {
-	hold := time.NewTimer(longPoll)
-	defer hold.Stop()
+	hold, cancel := context.WithTimeout(ctx, longPoll)
+	defer cancel()
+	defer context.AfterFunc(g.server.ctx, cancel)()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	w, err := g.take(req)
@@ -200,11 +201,7 @@ func (g *permitGroup) answer(ctx context.Context, req permitRequest) (permitRepl
 		g.mu.Unlock()
 		select {
 		case <-changed:
-		case <-hold.C:
-			held = false
-		case <-ctx.Done():
-			held = false
-		case <-g.server.ctx.Done():
+		case <-hold.Done():
 			held = false
 		}
 		g.mu.Lock()
@@ -227,12 +224,8 @@ func (g *permitGroup) take(req permitRequest) (*permitWorker, error) {
 	}
 	w.seq = req.Seq
 	w.heard()
-	select {
-	case <-limit.Stop(g.server.ctx):
-		if !g.halted {
-			g.refuse(nil, 0, limit.ErrStopped)
-		}
-	default:
+	if limit.Closed(limit.Stop(g.server.ctx)) && !g.halted {
+		g.refuse(nil, 0, limit.ErrStopped)
 	}
 	for _, e := range req.Ended {
 		if l := w.leases[e.ID]; l != nil {

@@ -22,13 +22,13 @@ import (
 type trial struct {
 	*Coordinator
 	queue experiment.Queue
+	done  func()          // ends what goes on beside
 	there map[string]bool // units that a coordinator before this one has published
 
 	mu      sync.Mutex
 	waiting map[string]*waiting
 	bytes   int
 	all     bool          // the engine has no more units
-	over    bool          // everything has come home, or was taken back
 	changed chan struct{} // closed and replaced
 }
 
@@ -50,11 +50,12 @@ func (o *Coordinator) Work(ctx context.Context, queue experiment.Queue) error {
 	t := &trial{Coordinator: o, queue: queue, waiting: map[string]*waiting{}, changed: make(chan struct{})}
 	inner, done := context.WithCancel(ctx)
 	defer done()
+	t.done = done
 	group, inner := errgroup.WithContext(inner)
 	if err := t.takeEarly(inner); err != nil {
 		return err
 	}
-	together := func(f func(context.Context) error) {
+	for _, f := range []func(context.Context) error{t.publishAll, t.receiveAll, t.keepAsking, t.finish} {
 		group.Go(func() error {
 			if err := f(inner); inner.Err() == nil { // else it was told to end
 				return err
@@ -62,26 +63,6 @@ func (o *Coordinator) Work(ctx context.Context, queue experiment.Queue) error {
 			return nil
 		})
 	}
-	var publishing sync.WaitGroup
-	for range publishers {
-		publishing.Add(1)
-		together(func(ctx context.Context) error {
-			defer publishing.Done()
-			return t.publishAll(ctx)
-		})
-	}
-	together(func(context.Context) error {
-		publishing.Wait()
-		t.change(func() { t.all = true })
-		return nil
-	})
-	together(t.receiveAll)
-	together(t.keepAsking)
-	together(t.finish)
-	go func() {
-		_ = t.wait(inner, func() bool { return t.over })
-		done()
-	}()
 	err := group.Wait()
 	if ctx.Err() != nil {
 		err = ctx.Err()
@@ -108,31 +89,20 @@ func (t *trial) wait(ctx context.Context, holds func() bool) error {
 		if ok {
 			return nil
 		}
-		timer := time.NewTimer(t.conn.cfg.beat)
 		select {
 		case <-changed:
-		case <-timer.C:
+		case <-time.After(t.conn.cfg.beat):
 		case <-t.taken:
-			timer.Stop()
 			return cli.Errorf(cli.ExitInterrupted, "another process has taken the run over: this one had given no sign for %s", t.conn.cfg.lost())
 		case <-ctx.Done():
-			timer.Stop()
 			return ctx.Err()
 		}
-		timer.Stop()
 	}
 }
 
 // halted reports whether nothing more is handed out.
 func (t *trial) halted(ctx context.Context) bool {
-	select {
-	case <-limit.Stop(ctx):
-		return true
-	case <-t.stopping:
-		return true
-	default:
-		return false
-	}
+	return limit.Closed(limit.Stop(ctx)) || limit.Closed(t.stopping)
 }
 
 // takeEarly takes the results that are on the server before anything is published. The units
@@ -189,8 +159,19 @@ func (o *Coordinator) unclaimed() int {
 
 func keyOf(subject string) string { return subject[strings.LastIndexByte(subject, '.')+1:] }
 
-// publishAll publishes units while the workers can take more.
+// publishAll publishes units, several at once, until the engine has no more.
 func (t *trial) publishAll(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for range publishers {
+		group.Go(func() error { return t.publish(ctx) })
+	}
+	err := group.Wait()
+	t.change(func() { t.all = true })
+	return err
+}
+
+// publish publishes units while the workers can take more.
+func (t *trial) publish(ctx context.Context) error {
 	for {
 		err := t.wait(ctx, func() bool {
 			_, capacity, _, _ := t.working()
@@ -262,21 +243,15 @@ func (t *trial) keepAsking(ctx context.Context) error {
 			}
 		case <-ticker.C:
 		}
-		if t.halted(ctx) {
-			continue
-		}
 		old := t.silent(since)
-		if len(old) == 0 {
+		if t.halted(ctx) || len(old) == 0 {
 			continue
 		}
 		// A worker stores its result before it acknowledges the unit: what is in neither
 		// stream, looked at in this order, was lost or has come home meanwhile.
 		units, err := t.conn.stored(ctx, unitStream, unitSubject+t.run.ID+".*")
-		if err != nil {
-			continue
-		}
-		results, err := t.conn.stored(ctx, resultStream, resultSubject+t.run.ID+".*")
-		if err != nil {
+		results, failed := t.conn.stored(ctx, resultStream, resultSubject+t.run.ID+".*")
+		if err != nil || failed != nil {
 			continue
 		}
 		for name, w := range t.silent(since) {
@@ -391,40 +366,33 @@ func (t *trial) take(ctx context.Context, msg jetstream.Msg, early bool) error {
 		t.order = t.order[1:]
 	}
 	t.Coordinator.mu.Unlock()
-	t.forget(name, w)
-	return nil
-}
-
-func (t *trial) forget(name string, w *waiting) {
 	t.change(func() {
 		delete(t.waiting, name)
 		t.bytes -= w.size
 	})
+	return nil
 }
 
 // halt has nothing more handed out in this and the next trials.
 func (o *Coordinator) halt() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	select {
-	case <-o.stopping:
-	default:
+	if !limit.Closed(o.stopping) {
 		close(o.stopping)
 	}
 }
 
-// finish returns when every unit has come home, or was taken back after a stop.
+// finish ends all when every unit has come home, or was taken back after a stop.
 func (t *trial) finish(ctx context.Context) error {
 	home := func() bool { return t.all && len(t.waiting) == 0 }
 	err := t.wait(ctx, func() bool { return home() || t.halted(ctx) })
 	if err == nil && t.halted(ctx) {
 		err = t.takeBack(ctx, home)
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		t.done()
 	}
-	t.change(func() { t.over = true })
-	return nil
+	return err
 }
 
 // takeBack takes what no worker has begun off the server, waits for what is in their

@@ -17,6 +17,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"extraction-experiment/experiment"
+	"extraction-experiment/internal/limit"
 	"extraction-experiment/outcome"
 )
 
@@ -74,7 +75,10 @@ func (c *Conn) Work(ctx context.Context, cfg WorkerConfig) error {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	w := &worker{cfg: cfg, conn: c, slots: make(chan struct{}, cfg.Concurrency), began: time.Now(), jobs: map[string]*job{}, refused: map[string]string{}}
+	w := &worker{
+		cfg: cfg, conn: c, slots: make(chan struct{}, cfg.Concurrency), began: time.Now(),
+		jobs: map[string]*job{}, refused: map[string]string{},
+	}
 	var working sync.WaitGroup
 	ticker := time.NewTicker(c.cfg.beat)
 	defer ticker.Stop()
@@ -115,16 +119,12 @@ func (w *worker) look(outer context.Context, working *sync.WaitGroup) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for id := range w.refused {
-		if _, there := beats[id]; !there {
-			delete(w.refused, id)
-		}
-	}
+	maps.DeleteFunc(w.refused, func(id, _ string) bool { return beats[id] == beat{} })
 	for id, j := range w.jobs {
-		if b, there := beats[id]; !there {
-			j.end()
-		} else {
+		if b, there := beats[id]; there {
 			j.hear(b.Count)
+		} else if !limit.Closed(j.over) {
+			close(j.over)
 		}
 	}
 	for id := range beats {
@@ -136,16 +136,20 @@ func (w *worker) look(outer context.Context, working *sync.WaitGroup) {
 			continue
 		}
 		j, err := w.join(ctx, run)
-		if j == nil {
-			if err != nil {
-				w.refused[id] = err.Error()
-				w.cfg.Log.Warn("does not work for a run", "run", run.Name, "reason", err.Error())
-			}
-			continue
+		switch {
+		case err != nil:
+			w.refuse(run, err)
+		case j != nil:
+			w.jobs[id] = j
+			working.Go(func() { w.carryOut(outer, j) })
 		}
-		w.jobs[id] = j
-		working.Go(func() { w.carryOut(outer, j) })
 	}
+}
+
+// refuse notes why the worker does not work for a run. The mutex is held.
+func (w *worker) refuse(run Run, why error) {
+	w.refused[run.ID] = why.Error()
+	w.cfg.Log.Warn("does not work for a run", "run", run.Name, "reason", why.Error())
 }
 
 // announced is the run of an id as its coordinator told it.
@@ -184,12 +188,12 @@ func (w *worker) join(ctx context.Context, run Run) (*job, error) {
 
 // carryOut works for a run until it is over.
 func (w *worker) carryOut(ctx context.Context, j *job) {
-	leave := func(why string) {
+	leave := func(refused error) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		delete(w.jobs, j.run.ID)
-		if why != "" {
-			w.refused[j.run.ID] = why
+		if refused != nil {
+			w.refuse(j.run, refused)
 		}
 	}
 	opened, err := w.cfg.Open(ctx, j.run, func(ctx context.Context, request []byte) ([]byte, error) {
@@ -200,8 +204,7 @@ func (w *worker) carryOut(ctx context.Context, j *job) {
 		return reply.Data, nil
 	})
 	if err != nil {
-		w.cfg.Log.Warn("does not work for a run", "run", j.run.Name, "reason", err.Error())
-		leave(err.Error())
+		leave(err)
 		return
 	}
 	w.cfg.Log.Info("works for a run", "run", j.run.Name, "dataset", j.run.Dataset)
@@ -218,7 +221,7 @@ func (w *worker) carryOut(ctx context.Context, j *job) {
 	}
 	w.tidy(j.run.ID)
 	w.cfg.Log.Info("has ended working for a run", "run", j.run.Name, "error", err)
-	leave("")
+	leave(nil)
 }
 
 // tidy removes results that came when the run was complete: second ones, of units that were
@@ -266,14 +269,6 @@ func (j *job) alone() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return time.Since(j.heard) > j.conn.cfg.lost()
-}
-
-func (j *job) end() {
-	select {
-	case <-j.over:
-	default:
-		close(j.over)
-	}
 }
 
 // Take returns a unit that was fetched.

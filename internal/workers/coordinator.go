@@ -25,9 +25,6 @@ const (
 	publishers, judges = 8, 64
 	// mostPresence bounds what a worker says of itself.
 	mostPresence = 64 << 10
-	// remembered is how many units are known to be done, so that a second result of one
-	// is told from an early one.
-	remembered = 1 << 14
 )
 
 // Coordinator hands the units of one run to workers and takes what came of them. It is
@@ -44,11 +41,9 @@ type Coordinator struct {
 
 	mu      sync.Mutex
 	present map[string]seen
-	early   map[string]jetstream.Msg // results of units that the engine has not handed out yet
-	ended   map[string]bool          // units that are done, the last ones
-	order   []string
-	again   int  // deliveries of a unit beyond its first
-	cut     bool // work was cut short
+	early   map[string]jetstream.Msg // results of units that the engine has not handed out yet, and second ones
+	again   int                      // deliveries of a unit beyond its first
+	cut     bool                     // work was cut short
 }
 
 // seen is a worker and when it was heard of.
@@ -68,7 +63,7 @@ func (c *Conn) Coordinate(ctx context.Context, run Run, permits func(ctx context
 	run.Protocol, run.Version, run.Lease = Protocol, c.cfg.Version, c.cfg.Lease
 	o := &Coordinator{
 		conn: c, run: run, taken: make(chan struct{}), stopping: make(chan struct{}),
-		present: map[string]seen{}, early: map[string]jetstream.Msg{}, ended: map[string]bool{},
+		present: map[string]seen{}, early: map[string]jetstream.Msg{},
 	}
 	revision, err := o.reserve(ctx)
 	if err != nil {

@@ -134,8 +134,8 @@ func (o *Coordinator) keep(msg jetstream.Msg) {
 	name := keyOf(msg.Subject())
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.ended[name] || len(o.early) >= mostUnits {
-		_ = msg.Ack() // a second result of a unit, or more than are waited for
+	if len(o.early) >= mostUnits {
+		_ = msg.Ack() // more than are waited for
 		return
 	}
 	o.early[name] = msg
@@ -360,11 +360,6 @@ func (t *trial) take(ctx context.Context, msg jetstream.Msg, early bool) error {
 	}
 	t.Coordinator.mu.Lock()
 	t.again += max(0, r.Deliveries-1)
-	t.ended[name] = true
-	if t.order = append(t.order, name); len(t.order) > remembered {
-		delete(t.ended, t.order[0])
-		t.order = t.order[1:]
-	}
 	t.Coordinator.mu.Unlock()
 	t.change(func() {
 		delete(t.waiting, name)

@@ -302,21 +302,11 @@ func (t *server) carryOut(ctx context.Context, r request, away bool) (code int, 
 	t.log.Info("run begins", "run", r.Run, "dataset", r.Dataset, "start", r.Starts)
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		code, reason = t.command(running, &bytes.Buffer{}, line)
-	}()
-	select {
-	case <-ended:
-		return code, reason
-	case <-ctx.Done():
-	}
-	t.log.Info("stopping", "run", r.Run)
-	grace := time.AfterFunc(t.cfg.Grace, stop)
-	defer grace.Stop()
-	<-ended
-	return code, reason
+	defer context.AfterFunc(ctx, func() {
+		t.log.Info("stopping", "run", r.Run)
+		time.AfterFunc(t.cfg.Grace, stop)
+	})()
+	return t.command(running, &bytes.Buffer{}, line)
 }
 
 // begun reports whether the folder has the run: a process may have been killed before.

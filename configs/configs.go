@@ -4,7 +4,6 @@
 package configs
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	_ "embed"
@@ -325,16 +324,9 @@ func (d BenchmarkDataset) Weighted() float64 {
 // LoadBenchmark reads a configuration; paths in it are relative to the file.
 // Every problem is returned at once, with the file's name.
 // The name may stand in for that of the file.
-func LoadBenchmark(ctx context.Context, path, name string) (Benchmark, error) {
+func LoadBenchmark(path, name string) (Benchmark, error) {
 	var c Benchmark
-	text, err := files.Read(ctx, path, files.MaxText)
-	if err != nil {
-		return c, fmt.Errorf("reading the benchmark: %w", err)
-	}
-	if len(bytes.TrimSpace(text)) == 0 {
-		return c, fmt.Errorf("reading %s: the file is empty", path)
-	}
-	if err := textutil.DecodeYAML(text, path, &c, BenchmarkDataset{}, BenchmarkGates{}); err != nil {
+	if err := decode(path, &c, BenchmarkDataset{}, BenchmarkGates{}); err != nil {
 		return c, err
 	}
 	c.Name = cmp.Or(c.Name, name)

@@ -301,24 +301,18 @@ func writeReal(w *bufio.Writer, n int, from string) error {
 	if err != nil {
 		return err
 	}
-	var items []map[string]any
-	for line := range bytes.Lines(sample) {
-		var item map[string]any
-		if err := json.Unmarshal(line, &item); err != nil {
-			return err
-		}
-		items = append(items, item)
-	}
+	lines := slices.Collect(bytes.Lines(sample))
 	encoder := json.NewEncoder(w)
 	for i := range n {
-		item := items[i%len(items)]
-		input, _ := item["input"].(map[string]any)
-		text, _ := input["document_text"].(string)
-		input["document_text"] = fmt.Sprintf("%d %s", i, text)
+		var item map[string]any
+		if err := json.Unmarshal(lines[i%len(lines)], &item); err != nil {
+			return err
+		}
+		if input, ok := item["input"].(map[string]any); ok {
+			input["document_text"] = fmt.Sprint(i, " ", input["document_text"])
+		}
 		item["id"] = fmt.Sprintf("r%06d", i)
-		err := encoder.Encode(item)
-		input["document_text"] = text
-		if err != nil {
+		if err := encoder.Encode(item); err != nil {
 			return err
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+
+	"extraction-experiment/internal/limit"
 )
 
 // Pool runs one program in several processes. It is safe for concurrent use.
@@ -69,10 +71,8 @@ func (p *Pool) Call(ctx context.Context, request []byte) ([]byte, error) {
 
 // enter waits for a free slot.
 func (p *Pool) enter(ctx context.Context) error {
-	select {
-	case <-p.closed:
+	if limit.Closed(p.closed) {
 		return ErrClosed
-	default:
 	}
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("waiting for %s: %w", p.name, err)
@@ -94,7 +94,7 @@ func (p *Pool) take() (*process, error) {
 	for len(p.idle) > 0 {
 		last := p.idle[len(p.idle)-1]
 		p.idle = p.idle[:len(p.idle)-1]
-		if last.alive() || len(last.lines) > 0 {
+		if !limit.Closed(last.ended) || len(last.lines) > 0 {
 			return last, nil
 		}
 		last.end(nil) // it has ended

@@ -58,8 +58,6 @@ type Conn struct {
 	js   jetstream.JetStream
 	runs jetstream.KeyValue
 	big  jetstream.ObjectStore
-
-	reconnected chan struct{} // has room for one: told after the connection was lost and made again
 }
 
 // Connect connects and makes the streams. Errors of exit code 64 are of the address,
@@ -74,16 +72,10 @@ func Connect(ctx context.Context, cfg Config) (*Conn, error) {
 		cfg.Now = time.Now
 	}
 	host, _ := os.Hostname()
-	c := &Conn{cfg: cfg, id: fmt.Sprintf("%s-%d-%s", token(host), os.Getpid(), rand.Text()[:10]), reconnected: make(chan struct{}, 1)}
+	c := &Conn{cfg: cfg, id: fmt.Sprintf("%s-%d-%s", token(host), os.Getpid(), rand.Text()[:10])}
 	options := []nats.Option{
 		nats.Name("experiment " + c.id), nats.MaxReconnects(-1), nats.ReconnectWait(500 * time.Millisecond), nats.Timeout(5 * time.Second),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // else they go to standard error
-		nats.ReconnectHandler(func(*nats.Conn) {
-			select {
-			case c.reconnected <- struct{}{}:
-			default: // it is known
-			}
-		}),
 	}
 	if cfg.Token != "" {
 		options = append(options, nats.Token(cfg.Token))

@@ -225,25 +225,15 @@ func (t *trial) send(ctx context.Context, name string, w *waiting) {
 
 // keepAsking publishes again what the server has lost.
 func (t *trial) keepAsking(ctx context.Context) error {
-	select {
-	case <-t.conn.reconnected: // before there was anything to ask for
-	default:
-	}
 	ticker := time.NewTicker(t.run.Lease / 4)
 	defer ticker.Stop()
 	for {
-		since := t.run.Lease
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-t.conn.reconnected:
-			since = 0
-			if t.conn.prepare(ctx) != nil || t.prepare(ctx) != nil {
-				continue
-			}
 		case <-ticker.C:
 		}
-		old := t.silent(since)
+		old := t.silent()
 		if t.halted(ctx) || len(old) == 0 {
 			continue
 		}
@@ -254,7 +244,7 @@ func (t *trial) keepAsking(ctx context.Context) error {
 		if err != nil || failed != nil {
 			continue
 		}
-		for name, w := range t.silent(since) {
+		for name, w := range t.silent() {
 			if old[name] == w && !units[name] && !results[name] {
 				t.send(ctx, name, w)
 			}
@@ -262,13 +252,13 @@ func (t *trial) keepAsking(ctx context.Context) error {
 	}
 }
 
-// silent returns the units that were sent so long ago and of which no result is there.
-func (t *trial) silent(since time.Duration) map[string]*waiting {
+// silent returns the units that were sent a while ago and of which no result is there.
+func (t *trial) silent() map[string]*waiting {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	found := map[string]*waiting{}
 	for name, w := range t.waiting {
-		if !w.judged && !w.onWay && time.Since(w.sent) >= since {
+		if !w.judged && !w.onWay && time.Since(w.sent) >= t.run.Lease {
 			found[name] = w
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"extraction-experiment/experiment"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/limit"
 )
@@ -40,10 +41,19 @@ type Coordinator struct {
 	stopping chan struct{}
 
 	mu      sync.Mutex
+	changed chan struct{} // closed and replaced when something of the following changes
 	present map[string]seen
 	early   map[string]jetstream.Msg // results of units that the engine has not handed out yet, and second ones
 	again   int                      // deliveries of a unit beyond its first
 	cut     bool                     // work was cut short
+
+	// The Work under way.
+	queue   experiment.Queue
+	done    func()          // ends what goes on beside
+	there   map[string]bool // units that a coordinator before this one has published
+	waiting map[string]*waiting
+	bytes   int
+	all     bool // the engine has no more units
 }
 
 // seen is a worker and when it was heard of.
@@ -62,7 +72,7 @@ func (c *Conn) Coordinate(ctx context.Context, run Run, permits func(ctx context
 	}
 	run.Protocol, run.Version, run.Lease = Protocol, c.cfg.Version, c.cfg.Lease
 	o := &Coordinator{
-		conn: c, run: run, taken: make(chan struct{}), stopping: make(chan struct{}),
+		conn: c, run: run, taken: make(chan struct{}), stopping: make(chan struct{}), changed: make(chan struct{}),
 		present: map[string]seen{}, early: map[string]jetstream.Msg{},
 	}
 	revision, err := o.reserve(ctx)
@@ -216,10 +226,8 @@ func (o *Coordinator) meet(raw []byte) {
 }
 
 // working returns what the workers of the run can do and have in hand. quiet is the time
-// since which all of them have been heard of.
+// since which all of them have been heard of. The mutex is held.
 func (o *Coordinator) working() (workers, capacity, inHand int, quiet time.Time) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
 	quiet = time.Now()
 	for _, s := range o.present {
 		units, works := s.InHand[o.run.ID]
@@ -236,15 +244,17 @@ func (o *Coordinator) working() (workers, capacity, inHand int, quiet time.Time)
 
 // Workers returns how many workers work for the run.
 func (o *Coordinator) Workers() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	workers, _, _, _ := o.working()
 	return workers
 }
 
 // State says in words who works, for a person.
 func (o *Coordinator) State() string {
-	workers, _, inHand, _ := o.working()
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	workers, _, inHand, _ := o.working()
 	text := fmt.Sprintf("%d workers, %d in their hands", workers, inHand)
 	if workers == 1 {
 		text = fmt.Sprintf("1 worker, %d in its hands", inHand)

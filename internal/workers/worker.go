@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"maps"
 	"os"
-	"slices"
 	"sync"
 	"time"
 
@@ -61,11 +60,12 @@ type job struct {
 	units   jetstream.Consumer
 	fetched chan jetstream.Msg // each with a slot
 
-	mu     sync.Mutex
+	over chan struct{} // closed when the run is
+
+	// Under the mutex of the worker.
 	inHand map[string]jetstream.Msg // by the key of the unit
 	heard  time.Time                // of the coordinator
 	count  int                      // of its last beat
-	over   chan struct{}            // closed when the run is
 }
 
 // Work works for the runs on the server until Stop is closed or ctx is done; the error
@@ -118,24 +118,23 @@ func (w *worker) look(outer context.Context, working *sync.WaitGroup) {
 		return // the server is away
 	}
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	maps.DeleteFunc(w.refused, func(id, _ string) bool { return beats[id] == beat{} })
 	for id, j := range w.jobs {
-		if b, there := beats[id]; there {
-			j.hear(b.Count)
-		} else if !limit.Closed(j.over) {
+		if b, there := beats[id]; there && b.Count != j.count {
+			j.count, j.heard = b.Count, time.Now()
+		} else if !there && !limit.Closed(j.over) {
 			close(j.over)
 		}
 	}
+	maps.DeleteFunc(beats, func(id string, _ beat) bool { return w.jobs[id] != nil || w.refused[id] != "" })
+	w.mu.Unlock()
 	for id := range beats {
-		if _, known := w.jobs[id]; known || w.refused[id] != "" {
-			continue
-		}
 		run, err := w.announced(ctx, id)
 		if err != nil || w.cfg.Run != "" && w.cfg.Run != run.Name && w.cfg.Run != id {
 			continue
 		}
 		j, err := w.join(ctx, run)
+		w.mu.Lock()
 		switch {
 		case err != nil:
 			w.refuse(run, err)
@@ -143,6 +142,7 @@ func (w *worker) look(outer context.Context, working *sync.WaitGroup) {
 			w.jobs[id] = j
 			working.Go(func() { w.carryOut(outer, j) })
 		}
+		w.mu.Unlock()
 	}
 }
 
@@ -243,24 +243,12 @@ func (w *worker) announce() {
 		Concurrency: w.cfg.Concurrency, Systems: w.cfg.Systems, InHand: map[string]int{}, Refused: maps.Clone(w.refused),
 		Done: w.done, PerSecond: float64(w.done) / max(1, time.Since(w.began).Seconds()), Clock: w.conn.cfg.Now(),
 	}
-	jobs := slices.Collect(maps.Values(w.jobs))
-	w.mu.Unlock()
-	for _, j := range jobs {
-		j.mu.Lock()
-		p.InHand[j.run.ID] = len(j.inHand)
-		j.mu.Unlock()
+	for id, j := range w.jobs {
+		p.InHand[id] = len(j.inHand)
 	}
+	w.mu.Unlock()
 	if data, err := json.Marshal(p); err == nil {
 		_ = w.conn.nats.Publish(workerSubject+w.conn.id, data) // the next second says it again
-	}
-}
-
-// hear notes a beat of the coordinator.
-func (j *job) hear(count int) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if count != j.count {
-		j.count, j.heard = count, time.Now()
 	}
 }
 
@@ -337,11 +325,11 @@ func (j *job) free(ctx context.Context) int {
 // next hands on at most n units that came within a moment, and says how many.
 func (j *job) next(ctx context.Context, n int) (got int) {
 	wait := j.conn.cfg.beat
-	j.worker.mu.Lock()
+	j.mu.Lock()
 	if len(j.jobs) > 1 {
 		wait /= 10
 	}
-	j.worker.mu.Unlock()
+	j.mu.Unlock()
 	batch, err := j.units.Fetch(n, jetstream.FetchMaxWait(wait))
 	if err == nil {
 		for msg := range batch.Messages() {
@@ -476,9 +464,7 @@ func (j *job) deliver(ctx context.Context, u *experiment.Unit, r result) error {
 func (j *job) release(msg jetstream.Msg, how func(jetstream.Msg) error) {
 	_ = how(msg)
 	j.mu.Lock()
+	defer j.mu.Unlock()
 	delete(j.inHand, keyOf(msg.Subject()))
-	j.mu.Unlock()
-	j.worker.mu.Lock()
-	j.worker.done++
-	j.worker.mu.Unlock()
+	j.done++
 }

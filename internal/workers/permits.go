@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/limit"
 	"extraction-experiment/pipeline"
 )
@@ -304,18 +305,16 @@ func (p *Permits) run() {
 	for p.ctx.Err() == nil {
 		p.mu.Lock()
 		at, any := p.due()
-		wait := time.Until(at)
-		if any && wait <= 0 {
+		timer.Stop()
+		if any && !at.After(time.Now()) {
 			req := p.compose()
 			p.underWay++
 			p.running.Go(func() { p.send(req) })
-			p.mu.Unlock()
-			continue
+			at, any = p.due()
 		}
 		p.mu.Unlock()
-		timer.Stop()
 		if any {
-			timer.Reset(wait)
+			timer.Reset(time.Until(at))
 		}
 		select {
 		case <-p.wake:
@@ -348,14 +347,12 @@ func (p *Permits) due() (at time.Time, any bool) {
 func (p *Permits) compose() permitRequest {
 	p.seq++
 	p.news, p.sent = len(p.ended) > mostEnded, time.Now()
-	req := permitRequest{Group: p.group, Worker: p.worker, Seq: p.seq}
-	for _, c := range p.waiting[:min(len(p.waiting), mostWants)] {
-		req.Wants = append(req.Wants, c.want)
+	waiting, ended := p.waiting[:min(len(p.waiting), mostWants)], p.ended[:min(len(p.ended), mostEnded)]
+	return permitRequest{
+		Group: p.group, Worker: p.worker, Seq: p.seq,
+		Wants: cli.Each(waiting, func(c *permit) permitWant { return c.want }),
+		Ended: cli.Each(ended, func(c *permit) permitEnded { return permitEnded{c.want.id(), c.result} }),
 	}
-	for _, c := range p.ended[:min(len(p.ended), mostEnded)] {
-		req.Ended = append(req.Ended, permitEnded{c.want.id(), c.result})
-	}
-	return req
 }
 
 // ask exchanges one request.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -192,9 +193,10 @@ func (g *permitGroup) answer(ctx context.Context, req permitRequest) (permitRepl
 	if err != nil || w.seq != req.Seq {
 		return permitReply{}, err
 	}
-	for held := len(req.Wants) > 0; ; {
+	for {
 		reply := g.reply(w, req)
-		if !held || len(reply.Granted)+len(reply.Refused) > 0 || w.seq != req.Seq {
+		told := len(reply.Granted)+len(reply.Refused) > 0
+		if told || len(req.Wants) == 0 || w.seq != req.Seq || hold.Err() != nil {
 			return reply, nil
 		}
 		changed := w.changed
@@ -202,7 +204,6 @@ func (g *permitGroup) answer(ctx context.Context, req permitRequest) (permitRepl
 		select {
 		case <-changed:
 		case <-hold.Done():
-			held = false
 		}
 		g.mu.Lock()
 		w.heard()
@@ -234,16 +235,14 @@ func (g *permitGroup) take(req permitRequest) (*permitWorker, error) {
 		}
 	}
 	w.waiting = w.waiting[:0]
-	wanted, refused := map[int64]bool{}, w.refused
-	w.refused = map[int64]*refusal{}
+	wanted := map[int64]bool{}
 	for _, want := range req.Wants {
-		if refused[want.id()] != nil {
-			w.refused[want.id()] = refused[want.id()]
-		} else if w.leases[want.id()] == nil {
+		wanted[want.id()] = true
+		if w.refused[want.id()] == nil && w.leases[want.id()] == nil {
 			w.waiting = append(w.waiting, want)
 		}
-		wanted[want.id()] = true
 	}
+	maps.DeleteFunc(w.refused, func(id int64, _ *refusal) bool { return !wanted[id] })
 	if g.asked == w && !wanted[g.id] {
 		g.cancel()
 	}
@@ -257,15 +256,15 @@ func (g *permitGroup) take(req permitRequest) (*permitWorker, error) {
 
 // worker finds a worker or makes it. The mutex is held.
 func (g *permitGroup) worker(name string) (*permitWorker, error) {
-	for _, w := range g.workers {
-		if w.name == name {
-			return w, nil
-		}
+	if at := slices.IndexFunc(g.workers, func(w *permitWorker) bool { return w.name == name }); at >= 0 {
+		return g.workers[at], nil
 	}
 	if len(g.workers) >= mostPermitWorkers || g.server.ctx.Err() != nil {
 		return nil, cli.Usage("a run has at most %d workers", mostPermitWorkers)
 	}
-	w := &permitWorker{name: name, leases: map[int64]pipeline.Admitted{}, changed: make(chan struct{})}
+	w := &permitWorker{
+		name: name, leases: map[int64]pipeline.Admitted{}, refused: map[int64]*refusal{}, changed: make(chan struct{}),
+	}
 	w.timer = time.AfterFunc(leaseTime, func() {
 		g.mu.Lock()
 		defer g.mu.Unlock()

@@ -41,8 +41,6 @@ type Config struct {
 	Lease time.Duration
 	// Note, if set, is told what a person should know meanwhile.
 	Note func(string)
-	// Now is the clock; nil means time.Now.
-	Now func() time.Time
 
 	beat time.Duration // between signs of life; 0 means beatEvery
 }
@@ -68,9 +66,6 @@ func Connect(ctx context.Context, cfg Config) (*Conn, error) {
 		return nil, err
 	}
 	cfg.Lease, cfg.beat = cmp.Or(cfg.Lease, DefaultLease), cmp.Or(cfg.beat, beatEvery)
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
 	host, _ := os.Hostname()
 	c := &Conn{cfg: cfg, id: fmt.Sprintf("%s-%d-%s", token(host), os.Getpid(), rand.Text()[:10])}
 	options := []nats.Option{

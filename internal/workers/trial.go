@@ -158,7 +158,7 @@ func (o *Coordinator) publish(ctx context.Context) error {
 		name, w := key(u.Trial, u.ID, u.Attempt), &waiting{Unit: u, size: len(u.Input) + len(u.Metadata), onWay: true}
 		if w.size > maxPayload*3/4 {
 			failure := &outcome.Failure{Class: outcome.Item, Message: fmt.Sprintf("its input and metadata have %d bytes: more than %d do not travel to workers", w.size, maxPayload*3/4)}
-			if err := o.queue.Deliver(ctx, u, experiment.Done{Err: failure, Started: o.conn.cfg.Now()}); err != nil {
+			if err := o.queue.Deliver(ctx, u, experiment.Done{Err: failure, Started: time.Now()}); err != nil {
 				return err
 			}
 			continue
@@ -301,7 +301,7 @@ func (o *Coordinator) take(ctx context.Context, msg jetstream.Msg, early bool) e
 			return nil
 		}
 		failure := &outcome.Failure{Class: outcome.Internal, Message: fmt.Sprintf("what workers sent of it could not be read %d times: %v", w.again, err)}
-		err = o.queue.Deliver(ctx, w.Unit, experiment.Done{Err: failure, Started: o.conn.cfg.Now()})
+		err = o.queue.Deliver(ctx, w.Unit, experiment.Done{Err: failure, Started: time.Now()})
 	case r.Stop != nil:
 		o.halt()
 		err = o.queue.GiveBack(ctx, w.Unit, r.Stop.err())

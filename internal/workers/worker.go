@@ -167,7 +167,7 @@ func (w *worker) announced(ctx context.Context, id string) (run Run, err error) 
 // join asks the coordinator and opens the system. An error refuses the run; none of both
 // says that nobody answered.
 func (w *worker) join(ctx context.Context, run Run) (*job, error) {
-	question, err := json.Marshal(hello{w.cfg.Name, Protocol, w.conn.cfg.Version, w.conn.cfg.Now()})
+	question, err := json.Marshal(hello{w.cfg.Name, Protocol, w.conn.cfg.Version, time.Now()})
 	if err != nil {
 		return nil, err
 	}
@@ -208,7 +208,7 @@ func (w *worker) carryOut(ctx context.Context, j *job) {
 		return
 	}
 	w.cfg.Log.Info("works for a run", "run", j.run.Name, "dataset", j.run.Dataset)
-	pool := experiment.Pool{Task: opened.Task, Concurrency: w.cfg.Concurrency, Timeout: j.run.Timeout, Now: w.conn.cfg.Now}
+	pool := experiment.Pool{Task: opened.Task, Concurrency: w.cfg.Concurrency, Timeout: j.run.Timeout, Now: time.Now}
 	inner, done := context.WithCancel(ctx)
 	var beside sync.WaitGroup
 	beside.Go(func() { j.fetch(inner) })
@@ -241,7 +241,7 @@ func (w *worker) announce() {
 	p := Presence{
 		ID: w.conn.id, Name: w.cfg.Name, Host: host, PID: os.Getpid(), Protocol: Protocol, Version: w.conn.cfg.Version,
 		Concurrency: w.cfg.Concurrency, Systems: w.cfg.Systems, InHand: map[string]int{}, Refused: maps.Clone(w.refused),
-		Done: w.done, PerSecond: float64(w.done) / max(1, time.Since(w.began).Seconds()), Clock: w.conn.cfg.Now(),
+		Done: w.done, PerSecond: float64(w.done) / max(1, time.Since(w.began).Seconds()), Clock: time.Now(),
 	}
 	for id, j := range w.jobs {
 		p.InHand[id] = len(j.inHand)
@@ -363,7 +363,7 @@ func (j *job) read(ctx context.Context, msg jetstream.Msg) *experiment.Unit {
 		return u
 	}
 	failure := &outcome.Failure{Class: outcome.Provider, Message: fmt.Sprintf("%d workers ended, or said nothing for %s, while they worked on it", mostDeliveries, j.run.Lease)}
-	_ = j.deliver(ctx, u, resultOf(experiment.Done{Err: failure, Started: j.conn.cfg.Now(), Worker: j.cfg.Name}))
+	_ = j.deliver(ctx, u, resultOf(experiment.Done{Err: failure, Started: time.Now(), Worker: j.cfg.Name}))
 	return nil
 }
 

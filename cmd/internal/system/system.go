@@ -224,12 +224,9 @@ func (o Opener) OpenModel(cfg Config) (System, error) {
 	if err != nil {
 		return System{}, err
 	}
-	s := System{Extractor: opened.Extractor, Header: o.describe(opened.Info, Config{}, outcome.Prompt{}), Close: nothing}
-	if opened.Model == nil {
-		return s, nil
+	s := System{Extractor: opened.Extractor, Header: o.describe(opened.Info, cfg, outcome.Prompt{}), Close: nothing}
+	if opened.Model != nil {
+		s.Asks, err = o.within(opened, known, cfg.Limits)
 	}
-	if s.Asks, err = o.within(opened, known, cfg.Limits); err != nil {
-		return System{}, refused(err)
-	}
-	return s, nil
+	return s, refused(err)
 }

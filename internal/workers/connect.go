@@ -39,7 +39,7 @@ type Config struct {
 	Version            string // of this program
 	// Lease is how long a worker may say nothing of a unit; 0 means DefaultLease.
 	Lease time.Duration
-	// Note, if set, is told what a person should know meanwhile.
+	// Note, if set, is told what a person should know meanwhile, as that no worker is there.
 	Note func(string)
 
 	beat time.Duration // between signs of life; 0 means beatEvery
@@ -66,6 +66,9 @@ func Connect(ctx context.Context, cfg Config) (*Conn, error) {
 		return nil, err
 	}
 	cfg.Lease, cfg.beat = cmp.Or(cfg.Lease, DefaultLease), cmp.Or(cfg.beat, beatEvery)
+	if cfg.Note == nil {
+		cfg.Note = func(string) {}
+	}
 	host, _ := os.Hostname()
 	c := &Conn{cfg: cfg, id: fmt.Sprintf("%s-%d-%s", token(host), os.Getpid(), rand.Text()[:10])}
 	options := []nats.Option{

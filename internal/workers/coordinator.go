@@ -16,6 +16,7 @@ import (
 	"extraction-experiment/experiment"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/limit"
+	"extraction-experiment/pipeline"
 )
 
 // Bounds of what a coordinator has on the server at once.
@@ -35,6 +36,7 @@ type Coordinator struct {
 	run      Run
 	results  jetstream.Consumer
 	subs     []*nats.Subscription
+	permits  *PermitServer // nil without limits
 	beating  sync.WaitGroup
 	end      context.CancelFunc
 	taken    chan struct{} // closed when another coordinator has taken the run
@@ -63,10 +65,10 @@ type seen struct {
 }
 
 // Coordinate takes the run: it announces it, and takes the results that came while nobody
-// coordinated it. permits answers requests of workers about limits; nil has none. A run
-// that another process coordinates is refused with exit code 64; one whose coordinator died
-// is taken over after five seconds. Work and the end of ctx do not end it, Close does.
-func (c *Conn) Coordinate(ctx context.Context, run Run, permits func(ctx context.Context, request []byte) []byte) (*Coordinator, error) {
+// coordinated it. admit makes the admission of a LimitGroup, for a PermitServer; nil has
+// none. A run that another process coordinates is refused with exit code 64; one whose
+// coordinator died is taken over after five seconds. Work and the end of ctx do not end it, Close does.
+func (c *Conn) Coordinate(ctx context.Context, run Run, admit func(group string) (pipeline.Admission, error)) (*Coordinator, error) {
 	if !valid(run.ID) {
 		return nil, fmt.Errorf("workers: the id %q of a run cannot stand in a subject", run.ID)
 	}
@@ -102,9 +104,10 @@ func (c *Conn) Coordinate(ctx context.Context, run Run, permits func(ctx context
 	})
 	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	o.end = cancel
-	if permits != nil {
+	if admit != nil {
+		o.permits = NewPermitServer(ctx, admit)
 		listen(permitSubject+run.ID, func(msg *nats.Msg) {
-			go func() { _ = msg.Respond(permits(inner, msg.Data)) }() // it waits until there is a permit
+			go func() { _ = msg.Respond(o.permits.Answer(inner, msg.Data)) }() // it waits until there is a permit
 		})
 	}
 	o.beating.Go(func() { o.beat(inner, revision) })
@@ -139,7 +142,7 @@ func (o *Coordinator) reserve(ctx context.Context) (revision uint64, err error) 
 				return revision, err
 			}
 		}
-		if old == 0 && o.conn.cfg.Note != nil {
+		if old == 0 {
 			o.conn.cfg.Note(fmt.Sprintf("the run has a coordinator already: looking for %s whether it is alive", o.conn.cfg.lost()))
 		}
 		old = entry.Revision()
@@ -190,6 +193,9 @@ func (o *Coordinator) beat(ctx context.Context, revision uint64) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
+		}
+		if count%30 == 5 {
+			o.missWorkers()
 		}
 		next, err := o.conn.runs.Update(ctx, beatOf+o.run.ID, o.value(count), revision)
 		if err == nil {
@@ -242,12 +248,15 @@ func (o *Coordinator) working() (workers, capacity, inHand int, quiet time.Time)
 	return workers, capacity, inHand, quiet
 }
 
-// Workers returns how many workers work for the run.
-func (o *Coordinator) Workers() int {
+// missWorkers says where no worker is there.
+func (o *Coordinator) missWorkers() {
 	o.mu.Lock()
-	defer o.mu.Unlock()
 	workers, _, _, _ := o.working()
-	return workers
+	o.mu.Unlock()
+	if workers == 0 {
+		start := "experiment worker " + o.conn.cfg.Address + " --model MODEL, or --pipeline"
+		o.conn.cfg.Note(o.State() + "; start one with: " + start)
+	}
 }
 
 // State says in words who works, for a person.
@@ -285,6 +294,9 @@ func (o *Coordinator) Again() int {
 // that was cut short, results stay there for who resumes the run.
 func (o *Coordinator) Close() error {
 	o.end()
+	if o.permits != nil {
+		defer o.permits.Close()
+	}
 	o.beating.Wait()
 	var problems []error
 	for _, sub := range o.subs {

@@ -55,37 +55,27 @@ func Coordinate(ctx context.Context, env cli.Env, s WorkersServer, cfg Config, o
 	if err != nil {
 		return measured, err
 	}
-	var permits *workers.PermitServer
 	var coordinator *workers.Coordinator
-	unwatch := func() {}
 	measured.Workers = func(ctx context.Context, h outcome.Header) (experiment.Workers, error) {
 		raw, err := json.Marshal(definition)
 		if err != nil {
 			return nil, err
 		}
-		permits = workers.NewPermitServer(ctx, opened.Asks.Admission)
 		run := workers.Run{ID: h.RunUID, Name: h.Name, Dataset: h.Dataset.Name, Definition: raw, Timeout: definition.Timeout}
-		if coordinator, err = conn.Coordinate(ctx, run, permits.Answer); err != nil {
+		if coordinator, err = conn.Coordinate(ctx, run, opened.Asks.Admission); err != nil {
 			return nil, err
 		}
 		opened.Workers = coordinator.State
-		watching, end := context.WithCancel(ctx)
-		unwatch = end
-		go sayNoWorkers(watching, coordinator, s.Address, note)
 		return coordinator, nil
 	}
 	closing := measured.Close
 	measured.Close = func() error {
-		unwatch()
 		var problems []error
 		if coordinator != nil {
 			if again := coordinator.Again(); again > 0 {
 				note(textutil.Counted(again, "unit") + " handed out again, to another worker: what they cost before is not in the summary")
 			}
 			problems = append(problems, coordinator.Close())
-		}
-		if permits != nil {
-			permits.Close()
 		}
 		conn.Close()
 		if closing != nil {
@@ -96,20 +86,6 @@ func Coordinate(ctx context.Context, env cli.Env, s WorkersServer, cfg Config, o
 	measured.Reached = nil // the workers reach the model
 	measured.Notes = append(slices.Clip(measured.Notes), "unless its sync_interval is always, a NATS server acknowledges before it syncs: what a power cut takes there is asked, and paid, again")
 	return measured, nil
-}
-
-// sayNoWorkers says where no worker is there, after a moment and then every half minute.
-func sayNoWorkers(ctx context.Context, c *workers.Coordinator, address string, note func(string)) {
-	for wait := 5 * time.Second; ; wait = 30 * time.Second {
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-			return
-		}
-		if c.Workers() == 0 {
-			note(c.State() + "; start one with: experiment worker " + address + " --model MODEL, or --pipeline")
-		}
-	}
 }
 
 // insecureFlag is --insecure of worker and workers.

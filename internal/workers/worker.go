@@ -18,6 +18,7 @@ import (
 	"extraction-experiment/experiment"
 	"extraction-experiment/internal/limit"
 	"extraction-experiment/outcome"
+	"extraction-experiment/pipeline"
 )
 
 // WorkerConfig says what a worker does. Open is needed.
@@ -26,9 +27,9 @@ type WorkerConfig struct {
 	Concurrency int    // units at once, of all runs together; 0 means 4
 	Run         string // the name or id of the only run to work for; empty is any
 	Systems     []string
-	// Open opens what a run measures; an error refuses the run. ask sends a request about
-	// limits to its coordinator and returns the answer.
-	Open func(ctx context.Context, run Run, ask func(ctx context.Context, request []byte) ([]byte, error)) (Opened, error)
+	// Open opens what a run measures; an error refuses the run. admit makes the admission of
+	// a LimitGroup, which the coordinator of the run has.
+	Open func(ctx context.Context, run Run, admit func(group string) pipeline.Admission) (Opened, error)
 	// Stop, when closed, ends the work softly: what is in hand is finished.
 	Stop <-chan struct{}
 	Log  *slog.Logger
@@ -196,13 +197,16 @@ func (w *worker) carryOut(ctx context.Context, j *job) {
 			w.refuse(j.run, refused)
 		}
 	}
-	opened, err := w.cfg.Open(ctx, j.run, func(ctx context.Context, request []byte) ([]byte, error) {
-		reply, err := w.conn.nats.RequestWithContext(ctx, permitSubject+j.run.ID, request)
-		if err != nil {
-			return nil, err
-		}
-		return reply.Data, nil
+	var permits []*Permits
+	opened, err := w.cfg.Open(ctx, j.run, func(group string) pipeline.Admission {
+		permits = append(permits, NewPermits(j.exchange, group, w.cfg.Name))
+		return permits[len(permits)-1]
 	})
+	defer func() {
+		for _, p := range permits {
+			p.Close()
+		}
+	}()
 	if err != nil {
 		leave(err)
 		return
@@ -222,6 +226,15 @@ func (w *worker) carryOut(ctx context.Context, j *job) {
 	w.tidy(j.run.ID)
 	w.cfg.Log.Info("has ended working for a run", "run", j.run.Name, "error", err)
 	leave(nil)
+}
+
+// exchange asks the coordinator for permits.
+func (j *job) exchange(ctx context.Context, request []byte) ([]byte, error) {
+	reply, err := j.conn.nats.RequestWithContext(ctx, permitSubject+j.run.ID, request)
+	if err != nil {
+		return nil, err
+	}
+	return reply.Data, nil
 }
 
 // tidy removes results that came when the run was complete: second ones, of units that were

@@ -62,9 +62,9 @@ func (c Config) definition(template pipeline.Template) Definition {
 }
 
 // OpenDefinition opens what a Definition names with one of the worker's own systems,
-// of which Model, Pipeline and Limits count. Where none of them is the one, the error
-// names them all.
-func (o Opener) OpenDefinition(d Definition, own []Config) (System, error) {
+// of which Model, Pipeline and Limits count; admit makes the admission of a
+// workers.LimitGroup. Where none of them is the one, the error names them all.
+func (o Opener) OpenDefinition(d Definition, own []Config, admit func(group string) pipeline.Admission) (System, error) {
 	var runs []string
 	for _, cfg := range own {
 		identity, err := o.Identify(cfg)
@@ -72,6 +72,7 @@ func (o Opener) OpenDefinition(d Definition, own []Config) (System, error) {
 		case err != nil:
 			return System{}, err
 		case identity == d.Measured:
+			cfg.Limits.Admission = admit
 			return o.openDefined(d, cfg)
 		}
 		runs = append(runs, identity.String())

@@ -121,18 +121,16 @@ func WorkerCommand(env cli.Env, until func(context.Context) (ctx context.Context
 			&urfave.StringFlag{Name: "cache", Usage: "keep answers in the folder `DIR`, and do not pay for them again"},
 			insecureFlag(),
 		},
-		Action: func(c *urfave.Context) error {
-			server, err := serverOf(c, env)
-			if err != nil {
-				return err
-			}
-			return workUntilStopped(c, env, server, until)
-		},
+		Action: func(c *urfave.Context) error { return workUntilStopped(c, env, until) },
 	}
 }
 
 // workUntilStopped works until it is told to stop.
-func workUntilStopped(c *urfave.Context, env cli.Env, server WorkersServer, until func(context.Context) (context.Context, <-chan struct{}, func())) error {
+func workUntilStopped(c *urfave.Context, env cli.Env, until func(context.Context) (context.Context, <-chan struct{}, func())) error {
+	server, err := serverOf(c, env)
+	if err != nil {
+		return err
+	}
 	opener := Opener{Getenv: env.Getenv, Stderr: os.Stderr}
 	limits := Limits{Concurrency: c.Int("concurrency"), Cache: c.String("cache")}
 	if limits.Concurrency < 1 || limits.Concurrency > 1000 {
@@ -168,8 +166,8 @@ func workUntilStopped(c *urfave.Context, env cli.Env, server WorkersServer, unti
 	log.Info("waits for runs", "worker", name, "runs", strings.Join(names, ", "), "concurrency", limits.Concurrency)
 	err = conn.Work(ctx, workers.WorkerConfig{
 		Name: name, Concurrency: limits.Concurrency, Run: c.String("run"), Systems: names, Stop: soft, Log: log,
-		Open: func(_ context.Context, run workers.Run, ask func(context.Context, []byte) ([]byte, error)) (workers.Opened, error) {
-			return openRun(opener, run, own, name, ask)
+		Open: func(_ context.Context, run workers.Run, admit func(group string) pipeline.Admission) (workers.Opened, error) {
+			return openRun(opener, run, own, admit)
 		},
 	})
 	if errors.Is(err, context.Canceled) {
@@ -179,34 +177,13 @@ func workUntilStopped(c *urfave.Context, env cli.Env, server WorkersServer, unti
 }
 
 // openRun opens what a run measures with one of the worker's own systems.
-func openRun(opener Opener, run workers.Run, own []Config, name string, ask workers.Exchange) (workers.Opened, error) {
+func openRun(opener Opener, run workers.Run, own []Config, admit func(string) pipeline.Admission) (workers.Opened, error) {
 	var definition Definition
 	if err := json.Unmarshal(run.Definition, &definition); err != nil {
 		return workers.Opened{}, fmt.Errorf("the definition of the run cannot be read: %w", err)
 	}
-	var permits []*workers.Permits
-	own = slices.Clone(own)
-	for i := range own {
-		own[i].Limits.Admission = func(group string) pipeline.Admission {
-			p := workers.NewPermits(ask, group, name)
-			permits = append(permits, p)
-			return p
-		}
-	}
-	closing := func() {
-		for _, p := range permits {
-			p.Close()
-		}
-	}
-	opened, err := opener.OpenDefinition(definition, own)
-	if err != nil {
-		closing()
-		return workers.Opened{}, err
-	}
-	return workers.Opened{Task: harness.Task{Extractor: opened.Extractor}, Close: func() error {
-		closing()
-		return opened.Close()
-	}}, nil
+	opened, err := opener.OpenDefinition(definition, own, admit)
+	return workers.Opened{Task: harness.Task{Extractor: opened.Extractor}, Close: opened.Close}, err
 }
 
 // WorkersCommand is experiment workers.

@@ -106,10 +106,8 @@ func LoadGiven(path string, getenv func(string) string) (e Experiment, from stri
 // second document are errors that name file and line.
 func Load(path string) (Experiment, error) {
 	var e Experiment
-	if err := decode(path, &e, Scorer{}, Check{}); err != nil {
-		return Experiment{}, err
-	}
-	return e, nil
+	err := decode(path, &e, Scorer{}, Check{})
+	return e, err
 }
 
 // decode reads a file as textutil.DecodeYAML does.

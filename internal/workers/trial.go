@@ -303,7 +303,11 @@ func (o *Coordinator) take(ctx context.Context, msg jetstream.Msg, early bool) e
 		failure := &outcome.Failure{Class: outcome.Internal, Message: fmt.Sprintf("what workers sent of it could not be read %d times: %v", w.again, err)}
 		err = o.queue.Deliver(ctx, w.Unit, experiment.Done{Err: failure, Started: time.Now()})
 	case r.Stop != nil:
-		o.halt()
+		o.change(func() { // in this and the next trials
+			if !limit.Closed(o.stopping) {
+				close(o.stopping)
+			}
+		})
 		err = o.queue.GiveBack(ctx, w.Unit, r.Stop.err())
 	default:
 		err = o.queue.Deliver(ctx, w.Unit, r.done())
@@ -324,15 +328,6 @@ func (o *Coordinator) take(ctx context.Context, msg jetstream.Msg, early bool) e
 		o.bytes -= w.size
 	})
 	return nil
-}
-
-// halt has nothing more handed out in this and the next trials.
-func (o *Coordinator) halt() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if !limit.Closed(o.stopping) {
-		close(o.stopping)
-	}
 }
 
 // finish ends all when every unit has come home, or was taken back after a stop.

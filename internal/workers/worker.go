@@ -369,7 +369,13 @@ func (j *job) read(ctx context.Context, msg jetstream.Msg) *experiment.Unit {
 		return nil
 	}
 	u := &experiment.Unit{Item: experiment.Item{ID: body.ID, Input: body.Input, Metadata: body.Metadata, Trial: body.Trial, Attempt: body.Attempt}}
-	if !j.begin(msg) {
+	j.mu.Lock()
+	held := j.inHand[keyOf(msg.Subject())]
+	if held == nil {
+		j.inHand[keyOf(msg.Subject())] = msg
+	}
+	j.mu.Unlock()
+	if held != nil { // its lease ran out while the connection was lost: what comes of it ends this delivery too
 		return nil
 	}
 	if deliveries(msg) <= mostDeliveries {
@@ -385,19 +391,6 @@ func deliveries(msg jetstream.Msg) int {
 		return int(min(data.NumDelivered, 1<<20))
 	}
 	return 1
-}
-
-// begin has a unit in hand. It is false where that is so already: its lease ran out while the
-// connection was lost, and what comes of it ends this delivery too.
-func (j *job) begin(msg jetstream.Msg) bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	name := keyOf(msg.Subject())
-	_, there := j.inHand[name]
-	if !there {
-		j.inHand[name] = msg
-	}
-	return !there
 }
 
 // extend keeps the server from handing what is in hand to another worker, until what came of

@@ -290,8 +290,5 @@ func NewRules(options scoring.Options) (Rules, error) {
 		return Rules{}, cli.Usage("the scoring options: %w", err)
 	}
 	raw, err := json.Marshal(options)
-	if err != nil {
-		return Rules{}, fmt.Errorf("the scoring options: %w", err)
-	}
-	return Rules{Scorer: rules, Raw: raw}, nil
+	return Rules{Scorer: rules, Raw: raw}, err
 }

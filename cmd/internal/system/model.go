@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/url"
 	"os"
@@ -16,7 +17,6 @@ import (
 
 	"extraction-experiment/configs"
 	"extraction-experiment/experiment"
-	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/files"
 	"extraction-experiment/internal/limit"
 	"extraction-experiment/internal/workers"
@@ -33,7 +33,7 @@ type Limits struct {
 	Tokens            int
 	Concurrency       int
 	Timeout           time.Duration // of an item
-	// Limiters are those that the runs of a sweep share, by model; nil for one run.
+	// Limiters are those that the runs of a sweep share, by model and host; nil for one run.
 	Limiters map[string]*limit.Limiter
 	// Admission, if set, makes the admission of a workers.LimitGroup, which another
 	// process has: its limits and its budget hold.
@@ -119,13 +119,12 @@ func (o Opener) within(opened provider.Opened, known Catalogue, c Limits) (Model
 // common: what one of them learned about the provider holds for the next.
 func (a *Model) limit(opened provider.Opened, known Catalogue, address string) (err error) {
 	a.window = windowOf(opened, address)
-	key := opened.Provider + " " + opened.Info.Model
-	if a.window.limiter = a.limits.Limiters[key]; a.window.limiter == nil {
+	if a.window.limiter = a.limits.Limiters[a.window.key]; a.window.limiter == nil {
 		if a.window.limiter, err = limit.New(a.limits.config(readWindows()[a.window.key])); err != nil {
 			return err
 		}
 		if a.limits.Limiters != nil {
-			a.limits.Limiters[key] = a.window.limiter
+			a.limits.Limiters[a.window.key] = a.window.limiter
 		}
 	}
 	a.Budget, err = a.limits.budget(opened.Info.Model, known)
@@ -265,14 +264,8 @@ type Catalogue struct {
 // ReadCatalogue reads what is known of models, with the files that the environment names.
 func ReadCatalogue(getenv func(string) string) (Catalogue, error) {
 	models, err := configs.LoadModels(getenv(EnvModels))
-	if err != nil {
-		return Catalogue{}, cli.Usage("%w", err)
-	}
-	prices, err := configs.LoadPrices(getenv(EnvPrices))
-	if err != nil {
-		return Catalogue{}, cli.Usage("%w", err)
-	}
-	return Catalogue{models, prices}, nil
+	prices, failed := configs.LoadPrices(getenv(EnvPrices))
+	return Catalogue{models, prices}, refused(errors.Join(err, failed))
 }
 
 // ProviderConfig tells providers what the environment and the data say.

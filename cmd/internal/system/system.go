@@ -115,14 +115,13 @@ func (o Opener) overModel(opened provider.Opened, known Catalogue, template pipe
 		TwoStages: cfg.TwoStages, Schema: cfg.schema, Placeholders: cfg.placeholders,
 		Vocabulary: pipeline.Vocabulary(scoring.SpecificationVocabulary()),
 	}
-	extractor, err := pipeline.New(config)
-	if err != nil {
+	opened.Pipeline = pipelineName(opened.Info, cfg)
+	s := System{Header: o.describe(opened.Info, cfg, pin), Close: asks.closing, Asks: asks}
+	if s.Extractor, err = pipeline.New(config); err != nil {
 		return System{}, cli.Errorf(cli.ExitUsage, "model %s: %w", opened.Info.Model, err)
 	}
-	opened.Pipeline = pipelineName(opened.Info, cfg)
-	header := o.describe(opened.Info, cfg, pin)
 	if cfg.Record == "" {
-		return System{Extractor: extractor, Header: header, Close: asks.closing, Asks: asks}, nil
+		return s, nil
 	}
 	begin := provider.CreateTape
 	if cfg.Resume {
@@ -132,12 +131,10 @@ func (o Opener) overModel(opened provider.Opened, known Catalogue, template pipe
 	if err != nil {
 		return System{}, err
 	}
-	end := func() error { return errors.Join(tape.Close(), asks.closing()) }
+	s.Close = func() error { return errors.Join(tape.Close(), asks.closing()) }
 	config.Model = provider.Record(config.Model, tape)
-	if extractor, err = pipeline.New(config); err != nil {
-		return System{}, errors.Join(err, end())
-	}
-	return System{Extractor: extractor, Header: header, Close: end, Asks: asks}, nil
+	s.Extractor, err = pipeline.New(config) // which was found right above
+	return s, err
 }
 
 // openModel opens what a name of --model stands for.

@@ -56,11 +56,9 @@ func (s *PermitServer) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, g := range s.groups {
-		g.mu.Lock()
 		for _, w := range slices.Clone(g.workers) {
 			g.drop(w)
 		}
-		g.mu.Unlock()
 	}
 }
 
@@ -107,7 +105,7 @@ func (s *PermitServer) group(name string) (*permitGroup, error) {
 	if err != nil {
 		return nil, err
 	}
-	g = &permitGroup{server: s, admission: admission}
+	g = &permitGroup{PermitServer: s, admission: admission}
 	s.groups[name] = g
 	return g, nil
 }
@@ -156,18 +154,17 @@ func readPermitRequest(raw []byte) (req permitRequest, err error) {
 
 // permitGroup hands out the permits of one admission.
 type permitGroup struct {
-	server    *PermitServer
+	*PermitServer
 	admission pipeline.Admission
 
-	mu      sync.Mutex
 	workers []*permitWorker // whose turn it is comes first
 	// asked is the worker for whose first want the admission is asked; nil: none.
-	asked  *permitWorker
-	id     int64              // of that want
-	cancel context.CancelFunc // of that
-	on     bool               // dispatch runs
-	halted bool               // the run was stopped, who waited then was told
-	stop   *refusal
+	asked    *permitWorker
+	id       int64              // of that want
+	withdraw context.CancelFunc // of that
+	on       bool               // dispatch runs
+	halted   bool               // the run was stopped, who waited then was told
+	stop     *refusal
 }
 
 // permitWorker is a worker that was heard of lately.
@@ -186,7 +183,7 @@ type permitWorker struct {
 func (g *permitGroup) answer(ctx context.Context, req permitRequest) (permitReply, error) {
 	hold, cancel := context.WithTimeout(ctx, longPoll)
 	defer cancel()
-	defer context.AfterFunc(g.server.ctx, cancel)()
+	defer context.AfterFunc(g.ctx, cancel)()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	w, err := g.take(req)
@@ -225,7 +222,7 @@ func (g *permitGroup) take(req permitRequest) (*permitWorker, error) {
 	}
 	w.seq = req.Seq
 	w.heard()
-	if limit.Closed(limit.Stop(g.server.ctx)) && !g.halted {
+	if limit.Closed(limit.Stop(g.ctx)) && !g.halted {
 		g.refuse(nil, 0, limit.ErrStopped)
 	}
 	for _, e := range req.Ended {
@@ -244,12 +241,12 @@ func (g *permitGroup) take(req permitRequest) (*permitWorker, error) {
 	}
 	maps.DeleteFunc(w.refused, func(id int64, _ *refusal) bool { return !wanted[id] })
 	if g.asked == w && !wanted[g.id] {
-		g.cancel()
+		g.withdraw()
 	}
 	w.tell()
-	if !g.on && len(w.waiting) > 0 && g.server.ctx.Err() == nil {
+	if !g.on && len(w.waiting) > 0 && g.ctx.Err() == nil {
 		g.on = true
-		g.server.running.Go(g.dispatch)
+		g.running.Go(g.dispatch)
 	}
 	return w, nil
 }
@@ -259,7 +256,7 @@ func (g *permitGroup) worker(name string) (*permitWorker, error) {
 	if at := slices.IndexFunc(g.workers, func(w *permitWorker) bool { return w.name == name }); at >= 0 {
 		return g.workers[at], nil
 	}
-	if len(g.workers) >= mostPermitWorkers || g.server.ctx.Err() != nil {
+	if len(g.workers) >= mostPermitWorkers || g.ctx.Err() != nil {
 		return nil, cli.Usage("a run has at most %d workers", mostPermitWorkers)
 	}
 	w := &permitWorker{
@@ -285,14 +282,14 @@ func (g *permitGroup) drop(w *permitWorker) {
 	}
 	w.waiting = nil
 	if g.asked == w {
-		g.cancel()
+		g.withdraw()
 	}
 	g.workers = slices.DeleteFunc(g.workers, func(other *permitWorker) bool { return other == w })
 }
 
 // end gives a permit back. The mutex is held.
 func (g *permitGroup) end(a pipeline.Admitted, e pipeline.Ended) {
-	if err := a.Done(g.server.ctx, e); err != nil {
+	if err := a.Done(g.ctx, e); err != nil {
 		g.stop = newRefusal(err)
 	}
 }
@@ -330,14 +327,14 @@ func (g *permitGroup) dispatch() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	defer func() { g.on = false }()
-	for g.server.ctx.Err() == nil {
+	for g.ctx.Err() == nil {
 		w := g.next()
 		if w == nil {
 			return
 		}
 		want := w.waiting[0]
-		ctx, cancel := context.WithCancel(g.server.ctx)
-		g.asked, g.id, g.cancel = w, want.id(), cancel
+		ctx, cancel := context.WithCancel(g.ctx)
+		g.asked, g.id, g.withdraw = w, want.id(), cancel
 		g.mu.Unlock()
 		admitted, err := g.admission.Admit(ctx, want.estimate())
 		g.mu.Lock()
@@ -386,7 +383,7 @@ func (g *permitGroup) refuse(to *permitWorker, id int64, err error) {
 	if to == nil {
 		g.halted = true
 		if g.asked != nil {
-			g.cancel()
+			g.withdraw()
 		}
 	}
 	for _, w := range g.workers {

@@ -90,7 +90,12 @@ func (o Opener) within(opened provider.Opened, known Catalogue, c Limits) (Model
 		return Model{Model: priced}, nil
 	}
 	address := addressOf(opened.Provider, o.Getenv)
-	a := Model{waits: new(atomic.Pointer[waiting]), group: o.limitGroup(opened, address), limits: c}
+	key := o.Getenv(provider.EnvOpenAIKey)
+	if opened.Provider == provider.Gemini {
+		key = cmp.Or(o.Getenv(provider.EnvGeminiKey), o.Getenv(provider.EnvGoogleKey))
+	}
+	group := workers.LimitGroup(opened.Provider+"/"+opened.Info.Model, hostOf(address), key)
+	a := Model{waits: new(atomic.Pointer[waiting]), group: group, limits: c}
 	var err error
 	if c.Admission != nil {
 		a.own = c.Admission(a.group)
@@ -145,16 +150,6 @@ func (c Limits) config(before pace) limit.Config {
 		Most: c.Concurrency, Start: max(0, before.Calls), Latency: max(0, before.Latency),
 		RequestsPerMinute: int64(c.RPM), TokensPerMinute: int64(c.TPM),
 	}
-}
-
-// limitGroup names what shares the limits of a model: who asks the same host with the same
-// key. The key is hashed.
-func (o Opener) limitGroup(opened provider.Opened, address string) string {
-	key := o.Getenv(provider.EnvOpenAIKey)
-	if opened.Provider == provider.Gemini {
-		key = cmp.Or(o.Getenv(provider.EnvGeminiKey), o.Getenv(provider.EnvGoogleKey))
-	}
-	return workers.LimitGroup(opened.Provider+"/"+opened.Info.Model, hostOf(address), key)
 }
 
 // window keeps what is known of a model of a provider in this folder.

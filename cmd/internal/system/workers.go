@@ -167,23 +167,18 @@ func workUntilStopped(c *urfave.Context, env cli.Env, until func(context.Context
 	err = conn.Work(ctx, workers.WorkerConfig{
 		Name: name, Concurrency: limits.Concurrency, Run: c.String("run"), Systems: names, Stop: soft, Log: log,
 		Open: func(_ context.Context, run workers.Run, admit func(group string) pipeline.Admission) (workers.Opened, error) {
-			return openRun(opener, run, own, admit)
+			var definition Definition
+			if err := json.Unmarshal(run.Definition, &definition); err != nil {
+				return workers.Opened{}, fmt.Errorf("the definition of the run cannot be read: %w", err)
+			}
+			opened, err := opener.OpenDefinition(definition, own, admit)
+			return workers.Opened{Task: harness.Task{Extractor: opened.Extractor}, Close: opened.Close}, err
 		},
 	})
 	if errors.Is(err, context.Canceled) {
 		return cli.Errorf(cli.ExitInterrupted, "stopped at once: the items in hand are given to other workers")
 	}
 	return err
-}
-
-// openRun opens what a run measures with one of the worker's own systems.
-func openRun(opener Opener, run workers.Run, own []Config, admit func(string) pipeline.Admission) (workers.Opened, error) {
-	var definition Definition
-	if err := json.Unmarshal(run.Definition, &definition); err != nil {
-		return workers.Opened{}, fmt.Errorf("the definition of the run cannot be read: %w", err)
-	}
-	opened, err := opener.OpenDefinition(definition, own, admit)
-	return workers.Opened{Task: harness.Task{Extractor: opened.Extractor}, Close: opened.Close}, err
 }
 
 // WorkersCommand is experiment workers.

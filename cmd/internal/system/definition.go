@@ -3,7 +3,6 @@ package system
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -29,15 +28,11 @@ import (
 type Definition struct {
 	Measured Identity `json:"measured"`
 	// Model is what is handed on to a team's own pipeline.
-	Model        string                        `json:"model,omitempty"`
-	Prompt       []pipeline.TemplateMessage    `json:"prompt,omitempty"`
-	Vars         []pipeline.Var                `json:"vars,omitempty"`
-	Parameters   pipeline.Parameters           `json:"parameters"`
-	TwoStages    bool                          `json:"two_stages,omitempty"`
-	Schema       json.RawMessage               `json:"schema,omitempty"`
-	Placeholders map[string][]pipeline.Message `json:"placeholders,omitempty"`
-	Retries      int                           `json:"retries"`
-	Timeout      time.Duration                 `json:"timeout_ns"` // of an item
+	Model  string                     `json:"model,omitempty"`
+	Prompt []pipeline.TemplateMessage `json:"prompt,omitempty"`
+	Asking
+	Retries int           `json:"retries"`
+	Timeout time.Duration `json:"timeout_ns"` // of an item
 }
 
 // Identity names a system on every machine alike.
@@ -55,10 +50,7 @@ func (i Identity) String() string { return i.Name + " (" + i.Hash + ")" }
 
 // definition is that of what a Config measures, but for its identity.
 func (c Config) definition(template pipeline.Template) Definition {
-	return Definition{
-		Prompt: template.Messages, Vars: c.Vars, Parameters: c.Parameters, TwoStages: c.TwoStages,
-		Schema: c.schema, Placeholders: c.placeholders, Retries: c.Limits.Retries, Timeout: c.Limits.Timeout,
-	}
+	return Definition{Prompt: template.Messages, Asking: c.Asking, Retries: c.Limits.Retries, Timeout: c.Limits.Timeout}
 }
 
 // OpenDefinition opens what a Definition names with one of the worker's own systems,
@@ -82,9 +74,7 @@ func (o Opener) OpenDefinition(d Definition, own []Config, admit func(group stri
 }
 
 func (o Opener) openDefined(d Definition, cfg Config) (System, error) {
-	cfg.Vars, cfg.Parameters, cfg.TwoStages = d.Vars, d.Parameters, d.TwoStages
-	cfg.schema, cfg.placeholders = d.Schema, d.Placeholders
-	cfg.Limits.Retries, cfg.Limits.Timeout = d.Retries, d.Timeout
+	cfg.Asking, cfg.Limits.Retries, cfg.Limits.Timeout = d.Asking, d.Retries, d.Timeout
 	if cfg.Pipeline != "" {
 		cfg.Model, cfg.ModelGiven = d.Model, d.Model != ""
 		return o.openPipeline(cfg)

@@ -112,7 +112,7 @@ func (o Opener) overModel(opened provider.Opened, known Catalogue, template pipe
 	config := pipeline.Config{
 		Model: asks.Model, Name: opened.Info.Model, Provider: opened.Provider,
 		Prompt: template, Vars: cfg.Vars, Parameters: cfg.Parameters, Capabilities: opened.Capabilities,
-		TwoStages: cfg.TwoStages, Schema: cfg.schema, Placeholders: cfg.placeholders,
+		TwoStages: cfg.TwoStages, Schema: cfg.Schema, Placeholders: cfg.Placeholders,
 		Vocabulary: pipeline.Vocabulary(scoring.SpecificationVocabulary()),
 	}
 	opened.Pipeline = pipelineName(opened.Info, cfg)

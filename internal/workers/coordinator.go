@@ -166,18 +166,17 @@ func (o *Coordinator) prepare(ctx context.Context) error {
 	if _, err = o.conn.runs.Put(ctx, announcementOf+o.run.ID, announcement); err != nil {
 		return err
 	}
-	_, err = o.conn.js.CreateOrUpdateConsumer(ctx, unitStream, jetstream.ConsumerConfig{
-		Durable: o.run.ID, FilterSubject: unitSubject + o.run.ID + ".*", AckPolicy: jetstream.AckExplicitPolicy,
-		AckWait: o.run.Lease, MaxAckPending: -1, MaxWaiting: 1 << 16,
-	})
-	if err != nil {
+	consumer := func(stream, subject string) (jetstream.Consumer, error) {
+		return o.conn.js.CreateOrUpdateConsumer(ctx, stream, jetstream.ConsumerConfig{
+			Durable: o.run.ID, FilterSubject: subject + o.run.ID + ".*", AckPolicy: jetstream.AckExplicitPolicy,
+			AckWait: o.run.Lease, MaxAckPending: -1, MaxWaiting: 1 << 16,
+		})
+	}
+	if _, err = consumer(unitStream, unitSubject); err != nil {
 		return err
 	}
-	results, err := o.conn.js.CreateOrUpdateConsumer(ctx, resultStream, jetstream.ConsumerConfig{
-		Durable: o.run.ID, FilterSubject: resultSubject + o.run.ID + ".*", AckPolicy: jetstream.AckExplicitPolicy,
-		AckWait: o.run.Lease, MaxAckPending: -1, // one that comes twice is told from the first
-	})
-	if o.results == nil { // by Coordinate; it goes by its name
+	results, err := consumer(resultStream, resultSubject) // one that comes twice is told from the first
+	if o.results == nil {                                 // by Coordinate; it goes by its name
 		o.results = results
 	}
 	return err

@@ -117,7 +117,6 @@ type Permits struct {
 	underWay int
 	sent     time.Time
 	failures int // in a row
-	retry    time.Time
 }
 
 // permit is a caller of Admit, and what it got.
@@ -336,11 +335,10 @@ func (p *Permits) due() (at time.Time, any bool) {
 	default:
 		return at, false
 	}
-	at = p.sent.Add(pause)
-	if p.retry.After(at) {
-		at = p.retry
+	if p.failures > 0 {
+		pause = max(pause, min(longestBackoff, 100*time.Millisecond<<min(p.failures-1, 10)))
 	}
-	return at, true
+	return p.sent.Add(pause), true
 }
 
 // compose is the next request. The mutex is held.
@@ -376,10 +374,9 @@ func (p *Permits) send(req permitRequest) {
 	defer p.mu.Unlock()
 	p.underWay--
 	if err == nil && reply.Error == nil {
-		p.failures, p.retry = 0, time.Time{}
+		p.failures = 0
 	} else {
 		p.failures++
-		p.retry = time.Now().Add(min(longestBackoff, 100*time.Millisecond<<min(p.failures-1, 10)))
 	}
 	if err == nil {
 		p.take(req, reply)

@@ -16,7 +16,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"extraction-experiment/experiment"
-	"extraction-experiment/internal/limit"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 )
@@ -47,6 +46,7 @@ type worker struct {
 	conn  *Conn
 	slots chan struct{} // one for each unit in hand
 	began time.Time
+	soft  context.Context // ends when the worker is told to stop
 
 	mu      sync.Mutex
 	jobs    map[string]*job // by run
@@ -61,7 +61,8 @@ type job struct {
 	units   jetstream.Consumer
 	fetched chan jetstream.Msg // each with a slot
 
-	over chan struct{} // closed when the run is
+	wanted context.Context // ends with the run, or when the worker is told to stop
+	end    context.CancelFunc
 
 	// Under the mutex of the worker.
 	inHand map[string]jetstream.Msg // by the key of the unit
@@ -83,16 +84,22 @@ func (c *Conn) Work(ctx context.Context, cfg WorkerConfig) error {
 	var working sync.WaitGroup
 	ticker := time.NewTicker(c.cfg.beat)
 	defer ticker.Stop()
-	for {
+	soft, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		select {
+		case <-cfg.Stop:
+			stop()
+		case <-soft.Done():
+		}
+	}()
+	for w.soft = soft; soft.Err() == nil; {
 		w.look(ctx, &working)
 		w.announce()
 		select {
 		case <-ticker.C:
-			continue
-		case <-ctx.Done():
-		case <-cfg.Stop:
+		case <-soft.Done():
 		}
-		break
 	}
 	ended := make(chan struct{})
 	go func() {
@@ -123,8 +130,8 @@ func (w *worker) look(outer context.Context, working *sync.WaitGroup) {
 	for id, j := range w.jobs {
 		if b, there := beats[id]; there && b.Count != j.count {
 			j.count, j.heard = b.Count, time.Now()
-		} else if !there && !limit.Closed(j.over) {
-			close(j.over)
+		} else if !there {
+			j.end()
 		}
 	}
 	maps.DeleteFunc(beats, func(id string, _ beat) bool { return w.jobs[id] != nil || w.refused[id] != "" })
@@ -184,11 +191,14 @@ func (w *worker) join(ctx context.Context, run Run) (*job, error) {
 	if err != nil {
 		return nil, nil
 	}
-	return &job{worker: w, run: run, units: units, fetched: make(chan jetstream.Msg), inHand: map[string]jetstream.Msg{}, heard: time.Now(), over: make(chan struct{})}, nil
+	j := &job{worker: w, run: run, units: units, fetched: make(chan jetstream.Msg), inHand: map[string]jetstream.Msg{}, heard: time.Now()}
+	j.wanted, j.end = context.WithCancel(w.soft)
+	return j, nil
 }
 
 // carryOut works for a run until it is over.
 func (w *worker) carryOut(ctx context.Context, j *job) {
+	defer j.end()
 	leave := func(refused error) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -218,6 +228,7 @@ func (w *worker) carryOut(ctx context.Context, j *job) {
 	beside.Go(func() { j.fetch(inner) })
 	beside.Go(func() { j.extend(inner) })
 	err = pool.Work(ctx, j)
+	j.end()
 	done()
 	beside.Wait()
 	if opened.Close != nil {
@@ -294,20 +305,10 @@ func (j *job) Take(ctx context.Context) (*experiment.Unit, error) {
 // over or the worker is to end. While the coordinator is lost it takes none.
 func (j *job) fetch(ctx context.Context) {
 	defer close(j.fetched)
-	wanted, enough := context.WithCancel(ctx)
-	defer enough()
-	go func() {
-		defer enough()
-		select {
-		case <-j.over:
-		case <-j.cfg.Stop:
-		case <-wanted.Done():
-		}
-	}()
-	for wanted.Err() == nil {
-		free := j.free(wanted)
+	for j.wanted.Err() == nil {
+		free := j.free(j.wanted)
 		switch {
-		case wanted.Err() != nil:
+		case j.wanted.Err() != nil:
 		case j.alone():
 			sleep(ctx, j.conn.cfg.beat/4)
 		default:

@@ -16,6 +16,7 @@ import (
 	"extraction-experiment/experiment"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/limit"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/pipeline"
 )
 
@@ -282,19 +283,16 @@ func (o *Coordinator) State() string {
 	return text
 }
 
-// Again returns how often a unit was handed to a worker beyond its first time.
-func (o *Coordinator) Again() int {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.again
-}
-
 // Close ends the coordination and takes what is the run's off the server. After a Work
 // that was cut short, results stay there for who resumes the run.
 func (o *Coordinator) Close() error {
 	o.end()
 	if o.permits != nil {
 		defer o.permits.Close()
+	}
+	if o.again > 0 { // nothing works on it any more
+		o.conn.cfg.Note(textutil.Counted(o.again, "unit") +
+			" handed out again, to another worker: what they cost before is not in the summary")
 	}
 	o.beating.Wait()
 	var problems []error

@@ -51,16 +51,16 @@ func Coordinate(ctx context.Context, env cli.Env, s WorkersServer, cfg Config, o
 	}
 	definition := opened.Definition
 	definition.Measured = identity
+	raw, err := json.Marshal(definition)
+	if err != nil {
+		return measured, err
+	}
 	conn, err := s.connect(ctx, env, note)
 	if err != nil {
 		return measured, err
 	}
 	var coordinator *workers.Coordinator
 	measured.Workers = func(ctx context.Context, h outcome.Header) (experiment.Workers, error) {
-		raw, err := json.Marshal(definition)
-		if err != nil {
-			return nil, err
-		}
 		run := workers.Run{ID: h.RunUID, Name: h.Name, Dataset: h.Dataset.Name, Definition: raw, Timeout: definition.Timeout}
 		if coordinator, err = conn.Coordinate(ctx, run, opened.Asks.Admission); err != nil {
 			return nil, err
@@ -69,19 +69,12 @@ func Coordinate(ctx context.Context, env cli.Env, s WorkersServer, cfg Config, o
 		return coordinator, nil
 	}
 	closing := measured.Close
-	measured.Close = func() error {
-		var problems []error
+	measured.Close = func() (err error) {
 		if coordinator != nil {
-			if again := coordinator.Again(); again > 0 {
-				note(textutil.Counted(again, "unit") + " handed out again, to another worker: what they cost before is not in the summary")
-			}
-			problems = append(problems, coordinator.Close())
+			err = coordinator.Close()
 		}
 		conn.Close()
-		if closing != nil {
-			problems = append(problems, closing())
-		}
-		return errors.Join(problems...)
+		return errors.Join(err, closing())
 	}
 	measured.Reached = nil // the workers reach the model
 	measured.Notes = append(slices.Clip(measured.Notes), "unless its sync_interval is always, a NATS server acknowledges before it syncs: what a power cut takes there is asked, and paid, again")

@@ -197,10 +197,8 @@ func (c *Conn) prepare(ctx context.Context) error {
 
 // sleep waits for a while, or until ctx is done.
 func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 	case <-ctx.Done():
 	}
 }

@@ -264,10 +264,7 @@ func (o *Coordinator) State() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	workers, _, inHand, _ := o.working()
-	text := fmt.Sprintf("%d workers, %d in their hands", workers, inHand)
-	if workers == 1 {
-		text = fmt.Sprintf("1 worker, %d in its hands", inHand)
-	}
+	text := fmt.Sprintf("%s, %d in hand", textutil.Counted(workers, "worker"), inHand)
 	if workers == 0 {
 		text = "no worker is there"
 		for _, s := range o.present {

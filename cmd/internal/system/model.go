@@ -49,13 +49,15 @@ func (c Limits) Limited() bool {
 type Model struct {
 	pipeline.Model
 	waits  *atomic.Pointer[waiting] // nil for a recording
-	window *window                  // nil for a recording
-	remote pipeline.Model           // under the cache; nil for a recording
-	Budget *pipeline.Budget         // nil without a bound
-	cache  *pipeline.Cache          // nil without one
-	group  string                   // its workers.LimitGroup
-	own    pipeline.Admission
-	limits Limits
+	window string                   // the key of its pace in this folder
+	// limiter is nil for a recording, and where another process has the limits.
+	limiter *limit.Limiter
+	remote  pipeline.Model   // under the cache; nil for a recording
+	Budget  *pipeline.Budget // nil without a bound
+	cache   *pipeline.Cache  // nil without one
+	group   string           // its workers.LimitGroup
+	own     pipeline.Admission
+	limits  Limits
 }
 
 // Admission is that of a workers.LimitGroup: the model's own, or one of a worker with
@@ -124,16 +126,16 @@ func (o Opener) within(opened provider.Opened, known Catalogue, c Limits) (Model
 // common: what one of them learned about the provider holds for the next.
 func (a *Model) limit(opened provider.Opened, known Catalogue, address string) (err error) {
 	a.window = windowOf(opened, address)
-	if a.window.limiter = a.limits.Limiters[a.window.key]; a.window.limiter == nil {
-		if a.window.limiter, err = limit.New(a.limits.config(readWindows()[a.window.key])); err != nil {
+	if a.limiter = a.limits.Limiters[a.window]; a.limiter == nil {
+		if a.limiter, err = limit.New(a.limits.config(readWindows()[a.window])); err != nil {
 			return err
 		}
 		if a.limits.Limiters != nil {
-			a.limits.Limiters[a.window.key] = a.window.limiter
+			a.limits.Limiters[a.window] = a.limiter
 		}
 	}
 	a.Budget, err = a.limits.budget(opened.Info.Model, known)
-	a.own = pipeline.NewAdmission(a.window.limiter, a.Budget)
+	a.own = pipeline.NewAdmission(a.limiter, a.Budget)
 	return err
 }
 
@@ -152,12 +154,6 @@ func (c Limits) config(before pace) limit.Config {
 	}
 }
 
-// window keeps what is known of a model of a provider in this folder.
-type window struct {
-	key     string
-	limiter *limit.Limiter
-}
-
 // pace is how many calls at once a model of a provider took at the end of its last run, and
 // how long one took, so that the next run need not find it out.
 type pace struct {
@@ -165,9 +161,9 @@ type pace struct {
 	Latency time.Duration `json:"latency_ns"`
 }
 
-// windowOf is that of a model at an address, of which the host counts.
-func windowOf(opened provider.Opened, address string) *window {
-	return &window{key: strings.TrimSpace(opened.Provider + "/" + opened.Info.Model + " " + hostOf(address))}
+// windowOf is the key of a model at an address, of which the host counts.
+func windowOf(opened provider.Opened, address string) string {
+	return strings.TrimSpace(opened.Provider + "/" + opened.Info.Model + " " + hostOf(address))
 }
 
 // hostOf is the host of an address; "" of one that is none.
@@ -191,30 +187,25 @@ func readWindows() map[string]pace {
 	return all
 }
 
-// remember writes the window down, unless it was not learned. One that cannot be written
+// closing writes the window down, unless it was not learned. One that cannot be written
 // costs the next run a moment.
-func (w *window) remember() {
+func (a Model) closing() error {
 	const enough = 20 // answers
-	if w == nil {
-		return
+	if a.limiter == nil {
+		return nil
 	}
-	all, state := readWindows(), w.limiter.State()
-	before, now := all[w.key], pace{max(1, int(state.Window)), state.Latency}
+	all, state := readWindows(), a.limiter.State()
+	before, now := all[a.window], pace{max(1, int(state.Window)), state.Latency}
 	if !state.Limited && now.Calls <= max(limit.Start, before.Calls) { // it was not more that was asked for
 		now.Calls = before.Calls
 	}
 	if state.Answers < enough || now.Calls == 0 || now.Calls == before.Calls && now.Latency/2 <= before.Latency && before.Latency/2 <= now.Latency {
-		return
+		return nil
 	}
-	all[w.key] = now
+	all[a.window] = now
 	if os.MkdirAll(filepath.Dir(windowsPath()), 0o700) == nil {
 		_ = files.Write(windowsPath(), func(out io.Writer) error { return json.NewEncoder(out).Encode(all) })
 	}
-}
-
-// closing writes the window down.
-func (a Model) closing() error {
-	a.window.remember()
 	return nil
 }
 

@@ -285,9 +285,9 @@ func promptDiff(a, b langfuse.Prompt) string {
 	for _, line := range strings.Split(strings.TrimSuffix(string(raw), "\n"), "\n")[3:] { // behind its own titles
 		if strings.HasPrefix(line, "@@") {
 			out.WriteString(line + "\n")
-			continue
+		} else {
+			out.WriteString(promptLine(line[:1], line[1:]))
 		}
-		out.WriteString(promptLine(line[:1], line[1:]))
 	}
 	return out.String()
 }

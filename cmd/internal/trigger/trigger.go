@@ -168,13 +168,12 @@ func readSecrets(text string) (secrets []secret.Secret, err error) {
 func (t *server) tryAll(ctx context.Context) error {
 	var problems []error
 	for _, name := range slices.Sorted(maps.Keys(t.file.Datasets)) {
-		if experiment.IsFile(name) {
-			err := fmt.Errorf("dataset %q: it would be taken for a file, and not for a dataset in Langfuse", name)
-			problems = append(problems, err)
-			continue
+		err := errors.New("it would be taken for a file, and not for a dataset in Langfuse")
+		if !experiment.IsFile(name) {
+			run := runName(t.file.Datasets[name].Name, name, t.cfg.Now())
+			_, err = t.line(ctx, request{Dataset: name, Run: run})
 		}
-		run := runName(t.file.Datasets[name].Name, name, t.cfg.Now())
-		if _, err := t.line(ctx, request{Dataset: name, Run: run}); err != nil {
+		if err != nil {
 			problems = append(problems, fmt.Errorf("dataset %q: %w", name, err))
 		}
 	}

@@ -4,7 +4,6 @@
 package configs
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	_ "embed"
@@ -29,72 +28,48 @@ const maxSize = 1 << 20
 // Experiment is the file given to --config. Every key is the flag of the same
 // name, with "_" for "-"; what is left out has the flag's default.
 type Experiment struct {
-	Dataset     string `yaml:"dataset"`
-	Name        string `yaml:"name"`
-	Model       string `yaml:"model"`
-	Pipeline    string `yaml:"pipeline"`
-	Record      string `yaml:"record"`
-	Prompt      string `yaml:"prompt"`
-	PromptLabel string `yaml:"prompt_label"`
-	// PromptVersion is a number; PromptFile a path.
-	PromptVersion string            `yaml:"prompt_version"`
-	PromptFile    string            `yaml:"prompt_file"`
-	TwoStages     string            `yaml:"two_stages"`
-	Var           []string          `yaml:"var"`
-	Temperature   string            `yaml:"temperature"`
-	TopP          string            `yaml:"top_p"`
-	MaxTokens     string            `yaml:"max_tokens"`
-	Seed          string            `yaml:"seed"`
-	Trials        string            `yaml:"trials"`
-	Concurrency   string            `yaml:"concurrency"`
-	Timeout       string            `yaml:"timeout"` // as "90s" or "2m"
-	RPM           string            `yaml:"rpm"`
-	TPM           string            `yaml:"tpm"`
-	Retries       string            `yaml:"retries"`
-	Cache         string            `yaml:"cache"`
-	BudgetUSD     string            `yaml:"budget_usd"`
-	BudgetTokens  string            `yaml:"budget_tokens"`
-	Limit         string            `yaml:"limit"`
-	Item          []string          `yaml:"item"`
-	Filter        []string          `yaml:"filter"`
-	MaxFailures   string            `yaml:"max_failures"` // "3" or "5%"
-	Gate          []string          `yaml:"gate"`         // rules, or files of rules
-	Inconclusive  string            `yaml:"inconclusive"` // fail, pass or 6
-	Description   string            `yaml:"description"`
-	Metadata      map[string]string `yaml:"metadata"`
-	Environment   string            `yaml:"environment"`
-	// PublishScores is "all", or names with commas between; PublishMentions is true
-	// or false.
-	PublishScores   string `yaml:"publish_scores"`
-	PublishMentions string `yaml:"publish_mentions"`
-	Output          string `yaml:"output"`
+	Dataset, Name, Model, Pipeline, Record, Prompt   string
+	Temperature, Seed, Trials, Concurrency, RPM, TPM string
+	Retries, Cache, Limit, Description, Output       string
+	Timeout, Inconclusive, Environment               string // as "90s"; fail, pass or 6; of traces
+	Var, Item, Filter, Gate                          []string
+	Metadata                                         map[string]string
+
+	PromptLabel     string `yaml:"prompt_label"`
+	PromptVersion   string `yaml:"prompt_version"` // a number
+	PromptFile      string `yaml:"prompt_file"`    // a path
+	TwoStages       string `yaml:"two_stages"`
+	TopP            string `yaml:"top_p"`
+	MaxTokens       string `yaml:"max_tokens"`
+	BudgetUSD       string `yaml:"budget_usd"`
+	BudgetTokens    string `yaml:"budget_tokens"`
+	MaxFailures     string `yaml:"max_failures"`     // "3" or "5%"
+	PublishScores   string `yaml:"publish_scores"`   // "all", or names with commas between
+	PublishMentions string `yaml:"publish_mentions"` // true or false
+
 	// Matrix makes a sweep: by flag, the values to try.
-	Matrix map[string][]string `yaml:"matrix"`
+	Matrix map[string][]string
 	// Scorers are external evaluators whose scores are recorded beside the
 	// built-in ones.
-	Scorers []Scorer `yaml:"scorers"`
+	Scorers []Scorer
 	// Scoring holds the options of docs/metrics.md by name.
-	Scoring map[string]any `yaml:"scoring"`
+	Scoring map[string]any
 	// Check is what experiment check does with the run.
-	Check Check `yaml:"check"`
+	Check Check
 }
 
 // Check is what experiment check does with a run. Every key is the flag of the same
 // name, with "_" for "-".
 type Check struct {
-	CheckName      string   `yaml:"check_name"`
-	Base           string   `yaml:"base"`
-	BaseMaxAge     string   `yaml:"base_max_age"`
-	RefreshBase    string   `yaml:"refresh_base"` // dollars that running the base anew may cost
-	Gate           []string `yaml:"gate"`
-	Inconclusive   string   `yaml:"inconclusive"`
-	FailOn         string   `yaml:"fail_on"`
-	Metric         string   `yaml:"metric"`
-	ClusterBy      string   `yaml:"cluster_by"`
-	Comment        string   `yaml:"comment"`
-	CommentDetails string   `yaml:"comment_details"`
-	JUnit          string   `yaml:"junit"`
-	HTML           string   `yaml:"html"`
+	Base, Inconclusive, Metric, Comment, JUnit, HTML string
+	Gate                                             []string
+
+	CheckName      string `yaml:"check_name"`
+	BaseMaxAge     string `yaml:"base_max_age"`
+	RefreshBase    string `yaml:"refresh_base"` // dollars that running the base anew may cost
+	FailOn         string `yaml:"fail_on"`
+	ClusterBy      string `yaml:"cluster_by"`
+	CommentDetails string `yaml:"comment_details"`
 }
 
 // Lookup is as that of Experiment.
@@ -103,19 +78,15 @@ func (c Check) Lookup(flag string) []string { return lookup(c, flag) }
 // Scorer is one external evaluator: a script, an address or a model that
 // judges. Paths are relative to the folder of the file.
 type Scorer struct {
-	Name     string   `yaml:"name"`
-	Script   []string `yaml:"script"`
-	URL      string   `yaml:"url"`
-	Model    string   `yaml:"model"`
-	Criteria string   `yaml:"criteria"`
-	Timeout  string   `yaml:"timeout"` // of one evaluation, as "30s"
+	Name, URL, Model, Criteria, Prompt string
+	Script                             []string
+	Timeout                            string // of one evaluation, as "30s"
 	// Env names variables of the environment that a script is to have although
 	// they hold keys and the like, or steer this program.
-	Env []string `yaml:"env"`
+	Env []string
 	// Certificate is the report that experiment conformance --output wrote.
-	Certificate string `yaml:"certificate"`
+	Certificate string
 
-	Prompt        string `yaml:"prompt"`
 	PromptLabel   string `yaml:"prompt_label"`
 	PromptVersion int    `yaml:"prompt_version"`
 	PromptFile    string `yaml:"prompt_file"`
@@ -135,10 +106,8 @@ func LoadGiven(path string, getenv func(string) string) (e Experiment, from stri
 // second document are errors that name file and line.
 func Load(path string) (Experiment, error) {
 	var e Experiment
-	if err := decode(path, &e, Scorer{}, Check{}); err != nil {
-		return Experiment{}, err
-	}
-	return e, nil
+	err := decode(path, &e, Scorer{}, Check{})
+	return e, err
 }
 
 // decode reads a file as textutil.DecodeYAML does.
@@ -165,7 +134,8 @@ func (e Experiment) Lookup(flag string) []string { return lookup(e, flag) }
 func lookup(of any, flag string) []string {
 	v := reflect.ValueOf(of)
 	for i := range v.NumField() {
-		if v.Type().Field(i).Tag.Get("yaml") == strings.ReplaceAll(flag, "-", "_") {
+		field := v.Type().Field(i)
+		if cmp.Or(field.Tag.Get("yaml"), strings.ToLower(field.Name)) == strings.ReplaceAll(flag, "-", "_") {
 			return words(v.Field(i))
 		}
 	}
@@ -299,11 +269,8 @@ type Benchmark struct {
 
 // BenchmarkDataset is one document with its questions.
 type BenchmarkDataset struct {
-	ID        string   `yaml:"id"`
-	Kind      string   `yaml:"kind"`
-	PDF       string   `yaml:"pdf"`
-	Questions string   `yaml:"questions"`
-	Weight    *float64 `yaml:"weight"` // nil is 1
+	ID, Kind, PDF, Questions string
+	Weight                   *float64 // nil is 1
 }
 
 // BenchmarkGates are bounds; a nil one asks for nothing.
@@ -325,16 +292,9 @@ func (d BenchmarkDataset) Weighted() float64 {
 // LoadBenchmark reads a configuration; paths in it are relative to the file.
 // Every problem is returned at once, with the file's name.
 // The name may stand in for that of the file.
-func LoadBenchmark(ctx context.Context, path, name string) (Benchmark, error) {
+func LoadBenchmark(path, name string) (Benchmark, error) {
 	var c Benchmark
-	text, err := files.Read(ctx, path, files.MaxText)
-	if err != nil {
-		return c, fmt.Errorf("reading the benchmark: %w", err)
-	}
-	if len(bytes.TrimSpace(text)) == 0 {
-		return c, fmt.Errorf("reading %s: the file is empty", path)
-	}
-	if err := textutil.DecodeYAML(text, path, &c, BenchmarkDataset{}, BenchmarkGates{}); err != nil {
+	if err := decode(path, &c, BenchmarkDataset{}, BenchmarkGates{}); err != nil {
 		return c, err
 	}
 	c.Name = cmp.Or(c.Name, name)

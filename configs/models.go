@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"cmp"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -76,10 +77,7 @@ func (m Models) Lookup(name string) (Model, bool) {
 	}
 	best := matches[0]
 	for _, row := range matches {
-		if row.Provider != "" {
-			best.Provider = row.Provider
-			break
-		}
+		best.Provider = cmp.Or(best.Provider, row.Provider)
 	}
 	return best, true
 }
@@ -94,9 +92,7 @@ func parseModels(text []byte, where string) (map[string]Model, error) {
 		if err := checkPattern(name); err != nil {
 			problems = append(problems, err)
 		}
-		switch provider := file.Models[name].Provider; provider {
-		case "", "openai", "gemini":
-		default:
+		if provider := file.Models[name].Provider; !slices.Contains([]string{"", "openai", "gemini"}, provider) {
 			problems = append(problems, fmt.Errorf("%s: the provider is %.40q: it must be openai or gemini", name, provider))
 		}
 	}

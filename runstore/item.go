@@ -66,7 +66,14 @@ func (r *Run) AddItems(ctx context.Context, items []dataset.Item, hash func(data
 	for _, row := range rows {
 		size += row.size
 	}
-	return writeAll(ctx, r, size, rows, func(t *tx, row itemRow) error { return errors.Join(t.reopen(), row.insert(t)) })
+	return writeAll(ctx, r, size, rows, func(t *tx, row itemRow) error {
+		if row.id == rows[0].id { // once
+			if err := t.reopen(); err != nil {
+				return err
+			}
+		}
+		return row.insert(t)
+	})
 }
 
 // Item returns the item of that id, or an error that is ErrUnknown.

@@ -202,10 +202,12 @@ func (s session) answers(ctx context.Context, cfg answersConfig, opened *system.
 	config.Keep.Metadata = false // it says what was asked of which document
 	config.Source = questions
 	config.Open = func(ctx context.Context, _ bool) (experiment.System, error) {
-		answerer, err := opener(s.env, s.lf).OpenAnswerer(ctx, system.AnswersConfig{Config: cfg.system, Command: cfg.command, URL: cfg.url, Passages: cfg.passages}, doc, opened)
+		asked := system.AnswersConfig{Config: cfg.system, Command: cfg.command, URL: cfg.url, Passages: cfg.passages}
+		answerer, made, err := opener(s.env, s.lf).OpenAnswerer(ctx, asked, doc)
 		if err != nil {
 			return experiment.System{}, err
 		}
+		*opened = made
 		opened.Notes = notes
 		return opened.Measured(answers.Task{Answerer: answerer}, answers.Scorer{Pages: len(doc.Pages)}), nil
 	}

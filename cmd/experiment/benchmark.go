@@ -88,7 +88,7 @@ func newBenchmark(ctx context.Context, env cli.Env, values settings.Values) (*be
 		return nil, cli.Errorf(cli.ExitUsage, "%w", err)
 	}
 	var err error
-	if b.file, err = configs.LoadBenchmark(ctx, path, b.cfg.name); err != nil {
+	if b.file, err = configs.LoadBenchmark(path, b.cfg.name); err != nil {
 		return nil, cli.Errorf(cli.ExitUsage, "%w", err)
 	}
 	b.cfg.settle(p, b.file.Name, "which benchmark, with the --name that its runs begin with")

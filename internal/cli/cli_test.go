@@ -123,3 +123,26 @@ func TestWriteFile(t *testing.T) {
 		t.Error("SameFile is wrong")
 	}
 }
+
+func TestCanWrite(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "a")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		filepath.Join(file, "b"):      "a is no folder",
+		filepath.Join(dir, "no", "b"): "writing ",
+		dir:                           "it is a folder",
+	} {
+		if err := CanWrite(path); ExitCode(err) != ExitUsage || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", path, err, want)
+		}
+	}
+	if err := errors.Join(CanWrite(file), CanWrite(filepath.Join(dir, "new"))); err != nil {
+		t.Error(err)
+	}
+	if !SameFile(file, filepath.Join(dir, ".", "a")) || SameFile(file, dir) {
+		t.Error("a file is the same only as itself")
+	}
+}

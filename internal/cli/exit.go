@@ -92,14 +92,13 @@ func ExitCode(err error) int {
 
 // codesOf walks an error tree; the outermost code of each branch counts.
 func codesOf(err error) []int {
-	if c, ok := err.(coder); ok {
-		return []int{c.ExitCode()}
-	}
-	if many, ok := err.(interface{ Unwrap() []error }); ok {
-		return slices.Concat(Each(many.Unwrap(), codesOf)...)
-	}
-	if next := errors.Unwrap(err); next != nil {
-		return codesOf(next)
+	switch e := err.(type) {
+	case coder:
+		return []int{e.ExitCode()}
+	case interface{ Unwrap() []error }:
+		return slices.Concat(Each(e.Unwrap(), codesOf)...)
+	case interface{ Unwrap() error }:
+		return codesOf(e.Unwrap())
 	}
 	return nil
 }

@@ -127,11 +127,11 @@ func WriteFile(path string, write func(io.Writer) error) error {
 // CanWrite checks before a long work that WriteFile will find the folder.
 func CanWrite(path string) error {
 	info, err := os.Stat(filepath.Dir(path))
+	if err == nil && !info.IsDir() {
+		err = fmt.Errorf("%s is no folder", filepath.Dir(path))
+	}
 	if err != nil {
 		return Usage("writing %s: %w", path, err)
-	}
-	if !info.IsDir() {
-		return Usage("writing %s: %s is no folder", path, filepath.Dir(path))
 	}
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return Usage("writing %s: it is a folder", path)

@@ -46,7 +46,7 @@ type Limiter struct {
 	underWay int
 	began    time.Time // when the last call began, or should have
 	answers  int64
-	timer    *time.Timer
+	timer    *time.Timer // calls dispatch
 }
 
 // waiter is a caller of Acquire.
@@ -71,7 +71,7 @@ func (l *Limiter) Acquire(ctx context.Context, tokens int64) (*Permit, error) {
 		return nil, fmt.Errorf("waiting for a call to be allowed: %w", err)
 	}
 	stop := Stop(ctx)
-	w := &waiter{tokens: max(tokens, 0), hurried: isClosed(stop), ready: make(chan struct{})}
+	w := &waiter{tokens: max(tokens, 0), hurried: Closed(stop), ready: make(chan struct{})}
 	if w.hurried {
 		stop = nil
 	}
@@ -113,13 +113,13 @@ func (l *Limiter) dispatch() {
 		case first.hurried && l.gate.until.After(now):
 			first.err = ErrStopped
 		case l.full():
-			l.sleep()
+			l.timer.Stop()
 			return
 		case wait > 0:
 			if left := l.breaker.givesUp.Sub(now); left > 0 {
 				wait = min(wait, left)
 			}
-			l.wake(wait)
+			l.timer.Reset(wait)
 			return
 		default:
 			first.permit = l.begin(now, first.tokens)
@@ -127,14 +127,7 @@ func (l *Limiter) dispatch() {
 		close(first.ready)
 		l.queue = slices.Delete(l.queue, 0, 1)
 	}
-	l.sleep()
-}
-
-// sleep ends what wake began: the next call of dispatch is that of a caller.
-func (l *Limiter) sleep() {
-	if l.timer != nil {
-		l.timer.Stop()
-	}
+	l.timer.Stop()
 }
 
 // full reports whether a call must end before another may begin.
@@ -171,19 +164,6 @@ func (l *Limiter) begin(now time.Time, tokens int64) *Permit {
 	l.requests.take(now, 1)
 	l.tokens.take(now, tokens)
 	return p
-}
-
-// wake has dispatch called again after a while.
-func (l *Limiter) wake(after time.Duration) {
-	if l.timer != nil {
-		l.timer.Reset(after)
-		return
-	}
-	l.timer = time.AfterFunc(after, func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.dispatch()
-	})
 }
 
 // State is what a limiter does at a moment, for a person to look at.
@@ -252,12 +232,18 @@ func New(cfg Config) (*Limiter, error) {
 	if cfg.Jitter == nil {
 		cfg.Jitter = rand.Float64
 	}
-	return &Limiter{
+	l := &Limiter{
 		window:   window{size: float64(min(max(cfg.Start, 1), cfg.Most)), most: float64(cfg.Most), latency: cfg.Latency, starting: true, hold: leastHold, peak: -1},
 		gate:     gate{cfg: cfg},
 		requests: rate{perSecond: float64(cfg.RequestsPerMinute) / 60},
 		tokens:   rate{perSecond: float64(cfg.TokensPerMinute) / 60},
-	}, nil
+	}
+	l.timer = time.AfterFunc(time.Hour, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.dispatch()
+	})
+	return l, nil
 }
 
 // Kind says how a call ended, as far as limits are concerned.

@@ -37,8 +37,8 @@ func Stop(ctx context.Context) <-chan struct{} {
 	return stop
 }
 
-// isClosed reports whether a channel that is only ever closed is so.
-func isClosed(c <-chan struct{}) bool {
+// Closed reports whether a channel that is only ever closed is so.
+func Closed(c <-chan struct{}) bool {
 	select {
 	case <-c:
 		return true

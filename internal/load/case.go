@@ -87,15 +87,15 @@ type result struct {
 	wall, cpu      time.Duration
 	peak           int64 // bytes of resident memory
 	runFile, store int64 // bytes
-	allocated      uint64
+	Allocations    uint64
 }
 
 // allocations an item, or a dash where the binary does not tell.
 func (r result) allocations(n float64) string {
-	if r.allocated == 0 {
+	if r.Allocations == 0 {
 		return "–"
 	}
-	return fmt.Sprintf("%.0f", float64(r.allocated)/n)
+	return fmt.Sprintf("%.0f", float64(r.Allocations)/n)
 }
 
 // run measures the case once, in a new folder, in which only what was learned of the model
@@ -103,16 +103,14 @@ func (r result) allocations(n float64) string {
 func (c loadCase) run(ctx context.Context, o options, dir string, model *modelServer) (r result, err error) {
 	learned := filepath.Join(dir, ".experiment", "cache", "windows.json")
 	known, unknown := os.ReadFile(learned)
-	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(filepath.Dir(learned), 0o700)); err != nil {
+	err = errors.Join(os.RemoveAll(dir), os.MkdirAll(filepath.Dir(learned), 0o700))
+	if err == nil && unknown == nil {
+		err = os.WriteFile(learned, known, 0o600)
+	}
+	if err != nil {
 		return r, err
 	}
-	if unknown == nil {
-		if err := os.WriteFile(learned, known, 0o600); err != nil {
-			return r, err
-		}
-	}
-	n := c.items(o.scale)
-	items, err := c.write(filepath.Join(dir, "items.jsonl"), n, o.realItems)
+	items, err := c.write(filepath.Join(dir, "items.jsonl"), c.items(o.scale), o.realItems)
 	if err != nil {
 		return r, err
 	}
@@ -160,14 +158,10 @@ func (c loadCase) run(ctx context.Context, o options, dir string, model *modelSe
 		return r, err
 	}
 	r.runFile, r.store = sizeOf(filepath.Join(dir, ".experiment", "runs")), sizeOf(filepath.Join(dir, ".experiment", "langfuse.db"))
-	if text, err := os.ReadFile(memory); err == nil {
-		var memory struct{ Allocations uint64 }
-		if err := json.Unmarshal(text, &memory); err != nil {
-			return r, err
-		}
-		r.allocated = memory.Allocations
+	if text, failed := os.ReadFile(memory); failed == nil {
+		err = json.Unmarshal(text, &r)
 	}
-	return r, nil
+	return r, err
 }
 
 // runPeer runs the other runner over as many items.
@@ -301,24 +295,18 @@ func writeReal(w *bufio.Writer, n int, from string) error {
 	if err != nil {
 		return err
 	}
-	var items []map[string]any
-	for line := range bytes.Lines(sample) {
-		var item map[string]any
-		if err := json.Unmarshal(line, &item); err != nil {
-			return err
-		}
-		items = append(items, item)
-	}
+	lines := slices.Collect(bytes.Lines(sample))
 	encoder := json.NewEncoder(w)
 	for i := range n {
-		item := items[i%len(items)]
-		input, _ := item["input"].(map[string]any)
-		text, _ := input["document_text"].(string)
-		input["document_text"] = fmt.Sprintf("%d %s", i, text)
+		var item map[string]any
+		if err := json.Unmarshal(lines[i%len(lines)], &item); err != nil {
+			return err
+		}
+		if input, ok := item["input"].(map[string]any); ok {
+			input["document_text"] = fmt.Sprint(i, " ", input["document_text"])
+		}
 		item["id"] = fmt.Sprintf("r%06d", i)
-		err := encoder.Encode(item)
-		input["document_text"] = text
-		if err != nil {
+		if err := encoder.Encode(item); err != nil {
 			return err
 		}
 	}

@@ -111,14 +111,13 @@ func (c loadCase) measure(ctx context.Context, o options, dir string) (results, 
 			return nil, nil, err
 		}
 		results = append(results, one)
-		if o.peer == "" || !c.peer {
-			continue
+		if o.peer != "" && c.peer {
+			other, err := c.runPeer(ctx, o, model)
+			if err != nil {
+				return nil, nil, fmt.Errorf("the other runner: %w", err)
+			}
+			peers = append(peers, other)
 		}
-		other, err := c.runPeer(ctx, o, model)
-		if err != nil {
-			return nil, nil, fmt.Errorf("the other runner: %w", err)
-		}
-		peers = append(peers, other)
 	}
 	return results, peers, nil
 }

@@ -37,3 +37,12 @@ func TestOnce_killedParent(t *testing.T) {
 		t.Errorf("the program %d outlived who asked it", pid)
 	}
 }
+
+func TestMemory(t *testing.T) {
+	if now, most := Memory(os.Getpid()); now <= 0 || most < now {
+		t.Errorf("this process has %d bytes, at most %d", now, most)
+	}
+	if now, most := Memory(-1); now != 0 || most != 0 {
+		t.Errorf("no process has %d bytes, at most %d", now, most)
+	}
+}

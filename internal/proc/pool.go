@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
+
+	"extraction-experiment/internal/limit"
 )
 
 // Pool runs one program in several processes. It is safe for concurrent use.
@@ -15,10 +18,9 @@ type Pool struct {
 	closed  chan struct{}
 	closing sync.Once
 
-	mu       sync.Mutex
-	idle     []*process // the one used last is taken first
-	started  int
-	answered bool // some process has answered at least once
+	idle     chan *process // has room for all
+	started  atomic.Int64
+	answered atomic.Bool // some process has answered at least once
 }
 
 // New makes a Pool and starts nothing. It looks whether the program is there:
@@ -29,7 +31,10 @@ func New(cfg Config) (*Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Pool{program: p, slots: make(chan struct{}, p.cfg.Processes), closed: make(chan struct{})}, nil
+	return &Pool{
+		program: p, slots: make(chan struct{}, p.cfg.Processes), closed: make(chan struct{}),
+		idle: make(chan *process, p.cfg.Processes),
+	}, nil
 }
 
 // Call sends one request, which must be a single line without its end, and
@@ -57,7 +62,8 @@ func (p *Pool) Call(ctx context.Context, request []byte) ([]byte, error) {
 		}
 		answer, untouched, err := p.ask(ctx, c, line)
 		if err == nil {
-			p.put(c)
+			p.answered.Store(true)
+			p.idle <- c
 			return answer, nil
 		}
 		if untouched && c.answers > 0 {
@@ -69,10 +75,8 @@ func (p *Pool) Call(ctx context.Context, request []byte) ([]byte, error) {
 
 // enter waits for a free slot.
 func (p *Pool) enter(ctx context.Context) error {
-	select {
-	case <-p.closed:
+	if limit.Closed(p.closed) {
 		return ErrClosed
-	default:
 	}
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("waiting for %s: %w", p.name, err)
@@ -87,30 +91,20 @@ func (p *Pool) enter(ctx context.Context) error {
 	}
 }
 
-// take returns the idle process that was used last and lives, or a new one.
+// take returns an idle process that lives, or a new one.
 func (p *Pool) take() (*process, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for len(p.idle) > 0 {
-		last := p.idle[len(p.idle)-1]
-		p.idle = p.idle[:len(p.idle)-1]
-		if last.alive() || len(last.lines) > 0 {
-			return last, nil
+	for {
+		select {
+		case c := <-p.idle:
+			if !limit.Closed(c.ended) || len(c.lines) > 0 {
+				return c, nil
+			}
+			c.end(nil) // it has ended
+		default:
+			p.started.Add(1)
+			return p.start("")
 		}
-		last.end(nil) // it has ended
 	}
-	fresh, err := p.start("")
-	if err == nil {
-		p.started++
-	}
-	return fresh, err
-}
-
-func (p *Pool) put(c *process) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.answered = true
-	p.idle = append(p.idle, c)
 }
 
 // ask sends the request and returns the answer. After an error the process has
@@ -188,9 +182,7 @@ func (p *Pool) refuse(c *process, l line, surplus []byte, when string) error {
 // explain turns the end of a process into a StartError while no process of this
 // pool has ever answered.
 func (p *Pool) explain(err error) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if Is(err, Died) && !p.answered {
+	if Is(err, Died) && !p.answered.Load() {
 		return &StartError{Program: p.name, Err: err}
 	}
 	return err
@@ -207,11 +199,11 @@ func (p *Pool) Close() error {
 			p.slots <- struct{}{}
 		}
 		var stops sync.WaitGroup
-		for _, process := range p.idle {
+		close(p.idle)
+		for process := range p.idle {
 			stops.Go(process.stop)
 		}
 		stops.Wait()
-		p.idle = nil
 	})
 	return nil
 }

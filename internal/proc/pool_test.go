@@ -220,7 +220,7 @@ func TestCall_lineBeforeRequest(t *testing.T) {
 	for len(process.lines) == 0 {
 		time.Sleep(time.Millisecond)
 	}
-	pool.put(process)
+	pool.idle <- process
 	_, err = call(t, pool, `{}`)
 	if !Is(err, OutOfStep) || !strings.Contains(err.Error(), `without being asked came "loading the model"`) {
 		t.Errorf("got %v", err)
@@ -456,7 +456,5 @@ func BenchmarkCall(b *testing.B) {
 
 // Started returns how many processes have been started so far.
 func (p *Pool) Started() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.started
+	return int(p.started.Load())
 }

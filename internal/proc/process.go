@@ -14,6 +14,8 @@ import (
 	"sync"
 	"time"
 	"unicode/utf8"
+
+	"extraction-experiment/internal/limit"
 )
 
 const (
@@ -123,16 +125,6 @@ func (c *process) wait(readers *sync.WaitGroup) {
 // unwanted tells the reader that nobody takes lines any more.
 func (c *process) unwanted() { c.once.Do(func() { close(c.quit) }) }
 
-// alive reports whether the process has not ended, as far as is known.
-func (c *process) alive() bool {
-	select {
-	case <-c.ended:
-		return false
-	default:
-		return true
-	}
-}
-
 // send writes a request in the background; the channel is closed when all is
 // written, or cannot be. With last, the process sees the end of its input then.
 func (c *process) send(request []byte, last bool) <-chan struct{} {
@@ -153,7 +145,7 @@ func (c *process) send(request []byte, last bool) <-chan struct{} {
 // and sent is closed when it is done; nil means that there is none.
 func (c *process) end(sent <-chan struct{}) (unread int64) {
 	c.unwanted()
-	if c.alive() {
+	if !limit.Closed(c.ended) {
 		killGroup(c.cmd)
 	}
 	select {

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/url"
 	"slices"
 	"strconv"
@@ -48,14 +47,8 @@ func (Secret) Format(state fmt.State, _ rune) {
 	_, _ = io.WriteString(state, hidden)
 }
 
-// MarshalJSON returns "***" as a JSON string.
-func (Secret) MarshalJSON() ([]byte, error) { return []byte(`"` + hidden + `"`), nil }
-
-// MarshalText returns "***".
+// MarshalText returns "***", also for JSON and structured logging.
 func (Secret) MarshalText() ([]byte, error) { return []byte(hidden), nil }
-
-// LogValue returns "***".
-func (Secret) LogValue() slog.Value { return slog.StringValue(hidden) }
 
 // Masker puts *** in place of what a program was given in confidence: it may
 // repeat it in its answers, on standard error and in messages. The zero value

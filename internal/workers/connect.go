@@ -9,12 +9,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/url"
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -39,10 +39,8 @@ type Config struct {
 	Version            string // of this program
 	// Lease is how long a worker may say nothing of a unit; 0 means DefaultLease.
 	Lease time.Duration
-	// Note, if set, is told what a person should know meanwhile.
+	// Note, if set, is told what a person should know meanwhile, as that no worker is there.
 	Note func(string)
-	// Now is the clock; nil means time.Now.
-	Now func() time.Time
 
 	beat time.Duration // between signs of life; 0 means beatEvery
 }
@@ -58,8 +56,6 @@ type Conn struct {
 	js   jetstream.JetStream
 	runs jetstream.KeyValue
 	big  jetstream.ObjectStore
-
-	reconnected chan struct{} // has room for one: told after the connection was lost and made again
 }
 
 // Connect connects and makes the streams. Errors of exit code 64 are of the address,
@@ -70,20 +66,14 @@ func Connect(ctx context.Context, cfg Config) (*Conn, error) {
 		return nil, err
 	}
 	cfg.Lease, cfg.beat = cmp.Or(cfg.Lease, DefaultLease), cmp.Or(cfg.beat, beatEvery)
-	if cfg.Now == nil {
-		cfg.Now = time.Now
+	if cfg.Note == nil {
+		cfg.Note = func(string) {}
 	}
 	host, _ := os.Hostname()
-	c := &Conn{cfg: cfg, id: fmt.Sprintf("%s-%d-%s", token(host), os.Getpid(), rand.Text()[:10]), reconnected: make(chan struct{}, 1)}
+	c := &Conn{cfg: cfg, id: fmt.Sprintf("%s-%d-%s", token(host), os.Getpid(), rand.Text()[:10])}
 	options := []nats.Option{
 		nats.Name("experiment " + c.id), nats.MaxReconnects(-1), nats.ReconnectWait(500 * time.Millisecond), nats.Timeout(5 * time.Second),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // else they go to standard error
-		nats.ReconnectHandler(func(*nats.Conn) {
-			select {
-			case c.reconnected <- struct{}{}:
-			default: // it is known
-			}
-		}),
 	}
 	if cfg.Token != "" {
 		options = append(options, nats.Token(cfg.Token))
@@ -207,10 +197,8 @@ func (c *Conn) prepare(ctx context.Context) error {
 
 // sleep waits for a while, or until ctx is done.
 func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 	case <-ctx.Done():
 	}
 }
@@ -282,32 +270,26 @@ func receive[T any](ctx context.Context, c *Conn, msg jetstream.Msg, into *T) (l
 
 // List asks who is there, and waits a moment for the answers.
 func (c *Conn) List(ctx context.Context) ([]Presence, error) {
-	var mu sync.Mutex
-	found := map[string]Presence{}
-	sub, err := c.nats.Subscribe(workerSubject+"*", func(msg *nats.Msg) {
-		var p Presence
-		if decode(msg.Data, &p) == nil {
-			mu.Lock()
-			defer mu.Unlock()
-			found[p.ID] = p
-		}
-	})
+	sub, err := c.nats.SubscribeSync(workerSubject + "*")
 	if err != nil {
 		return nil, err
 	}
-	select {
-	case <-time.After(c.cfg.beat * 3 / 2):
-	case <-ctx.Done():
+	moment, cancel := context.WithTimeout(ctx, c.cfg.beat*3/2)
+	defer cancel()
+	found := map[string]Presence{}
+	for {
+		msg, err := sub.NextMsgWithContext(moment)
+		if err != nil { // the moment is over
+			break
+		}
+		var p Presence
+		if decode(msg.Data, &p) == nil {
+			found[p.ID] = p
+		}
 	}
-	err = errors.Join(sub.Unsubscribe(), ctx.Err())
-	mu.Lock()
-	defer mu.Unlock()
-	list := make([]Presence, 0, len(found))
-	for _, p := range found {
-		list = append(list, p)
-	}
+	list := slices.AppendSeq([]Presence{}, maps.Values(found))
 	slices.SortFunc(list, func(a, b Presence) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
-	return list, err
+	return list, errors.Join(sub.Unsubscribe(), ctx.Err())
 }
 
 // Runs returns the runs that are on the server, by id.

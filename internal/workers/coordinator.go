@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -12,7 +13,11 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"extraction-experiment/experiment"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/limit"
+	"extraction-experiment/internal/textutil"
+	"extraction-experiment/pipeline"
 )
 
 // Bounds of what a coordinator has on the server at once.
@@ -23,9 +28,6 @@ const (
 	publishers, judges = 8, 64
 	// mostPresence bounds what a worker says of itself.
 	mostPresence = 64 << 10
-	// remembered is how many units are known to be done, so that a second result of one
-	// is told from an early one.
-	remembered = 1 << 14
 )
 
 // Coordinator hands the units of one run to workers and takes what came of them. It is
@@ -35,18 +37,26 @@ type Coordinator struct {
 	run      Run
 	results  jetstream.Consumer
 	subs     []*nats.Subscription
+	permits  *PermitServer // nil without limits
 	beating  sync.WaitGroup
 	end      context.CancelFunc
 	taken    chan struct{} // closed when another coordinator has taken the run
 	stopping chan struct{}
 
 	mu      sync.Mutex
+	changed chan struct{} // closed and replaced when something of the following changes
 	present map[string]seen
-	early   map[string]jetstream.Msg // results of units that the engine has not handed out yet
-	ended   map[string]bool          // units that are done, the last ones
-	order   []string
-	again   int  // deliveries of a unit beyond its first
-	cut     bool // work was cut short
+	early   map[string]jetstream.Msg // results of units that the engine has not handed out yet, and second ones
+	again   int                      // deliveries of a unit beyond its first
+	cut     bool                     // work was cut short
+
+	// The Work under way.
+	queue   experiment.Queue
+	done    func()          // ends what goes on beside
+	there   map[string]bool // units that a coordinator before this one has published
+	waiting map[string]*waiting
+	bytes   int
+	all     bool // the engine has no more units
 }
 
 // seen is a worker and when it was heard of.
@@ -56,27 +66,27 @@ type seen struct {
 }
 
 // Coordinate takes the run: it announces it, and takes the results that came while nobody
-// coordinated it. permits answers requests of workers about limits; nil has none. A run
-// that another process coordinates is refused with exit code 64; one whose coordinator died
-// is taken over after five seconds. Work and the end of ctx do not end it, Close does.
-func (c *Conn) Coordinate(ctx context.Context, run Run, permits func(ctx context.Context, request []byte) []byte) (*Coordinator, error) {
+// coordinated it. admit makes the admission of a LimitGroup, for a PermitServer; nil has
+// none. A run that another process coordinates is refused with exit code 64; one whose
+// coordinator died is taken over after five seconds. Work and the end of ctx do not end it, Close does.
+func (c *Conn) Coordinate(ctx context.Context, run Run, admit func(group string) (pipeline.Admission, error)) (*Coordinator, error) {
 	if !valid(run.ID) {
 		return nil, fmt.Errorf("workers: the id %q of a run cannot stand in a subject", run.ID)
 	}
 	run.Protocol, run.Version, run.Lease = Protocol, c.cfg.Version, c.cfg.Lease
 	o := &Coordinator{
-		conn: c, run: run, taken: make(chan struct{}), stopping: make(chan struct{}),
-		present: map[string]seen{}, early: map[string]jetstream.Msg{}, ended: map[string]bool{},
+		conn: c, run: run, taken: make(chan struct{}), stopping: make(chan struct{}), changed: make(chan struct{}),
+		present: map[string]seen{}, early: map[string]jetstream.Msg{},
 	}
 	revision, err := o.reserve(ctx)
 	if err != nil {
 		return nil, err
 	}
 	// What a coordinator that died had in hand would else be held back for it.
-	if err := c.removeConsumer(ctx, resultStream, run.ID); err != nil {
-		return nil, fmt.Errorf("announcing the run to the workers: %w", err)
+	if err = c.removeConsumer(ctx, resultStream, run.ID); err == nil {
+		err = o.prepare(ctx)
 	}
-	if err := o.prepare(ctx); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("announcing the run to the workers: %w", err)
 	}
 	listen := func(subject string, handle nats.MsgHandler) {
@@ -89,14 +99,16 @@ func (c *Conn) Coordinate(ctx context.Context, run Run, permits func(ctx context
 	listen(helloSubject+run.ID, func(msg *nats.Msg) {
 		var h hello
 		if decode(msg.Data, &h) == nil {
-			_ = respond(msg, h.answer(run.Version, c.cfg.Now()))
+			answer, _ := json.Marshal(h.answer(run.Version, time.Now())) // a string
+			_ = msg.Respond(answer)
 		}
 	})
 	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	o.end = cancel
-	if permits != nil {
+	if admit != nil {
+		o.permits = NewPermitServer(ctx, admit)
 		listen(permitSubject+run.ID, func(msg *nats.Msg) {
-			go func() { _ = msg.Respond(permits(inner, msg.Data)) }() // it waits until there is a permit
+			go func() { _ = msg.Respond(o.permits.Answer(inner, msg.Data)) }() // it waits until there is a permit
 		})
 	}
 	o.beating.Go(func() { o.beat(inner, revision) })
@@ -104,14 +116,6 @@ func (c *Conn) Coordinate(ctx context.Context, run Run, permits func(ctx context
 		return nil, errors.Join(err, o.Close())
 	}
 	return o, nil
-}
-
-func respond(msg *nats.Msg, body any) error {
-	data, err := json.Marshal(body)
-	if err != nil {
-		return err
-	}
-	return msg.Respond(data)
 }
 
 // reserve takes the run's beat, at once where there is none, and where nobody has
@@ -139,7 +143,7 @@ func (o *Coordinator) reserve(ctx context.Context) (revision uint64, err error) 
 				return revision, err
 			}
 		}
-		if old == 0 && o.conn.cfg.Note != nil {
+		if old == 0 {
 			o.conn.cfg.Note(fmt.Sprintf("the run has a coordinator already: looking for %s whether it is alive", o.conn.cfg.lost()))
 		}
 		old = entry.Revision()
@@ -163,18 +167,17 @@ func (o *Coordinator) prepare(ctx context.Context) error {
 	if _, err = o.conn.runs.Put(ctx, announcementOf+o.run.ID, announcement); err != nil {
 		return err
 	}
-	_, err = o.conn.js.CreateOrUpdateConsumer(ctx, unitStream, jetstream.ConsumerConfig{
-		Durable: o.run.ID, FilterSubject: unitSubject + o.run.ID + ".*", AckPolicy: jetstream.AckExplicitPolicy,
-		AckWait: o.run.Lease, MaxAckPending: -1, MaxWaiting: 1 << 16,
-	})
-	if err != nil {
+	consumer := func(stream, subject string) (jetstream.Consumer, error) {
+		return o.conn.js.CreateOrUpdateConsumer(ctx, stream, jetstream.ConsumerConfig{
+			Durable: o.run.ID, FilterSubject: subject + o.run.ID + ".*", AckPolicy: jetstream.AckExplicitPolicy,
+			AckWait: o.run.Lease, MaxAckPending: -1, MaxWaiting: 1 << 16,
+		})
+	}
+	if _, err = consumer(unitStream, unitSubject); err != nil {
 		return err
 	}
-	results, err := o.conn.js.CreateOrUpdateConsumer(ctx, resultStream, jetstream.ConsumerConfig{
-		Durable: o.run.ID, FilterSubject: resultSubject + o.run.ID + ".*", AckPolicy: jetstream.AckExplicitPolicy,
-		AckWait: o.run.Lease, MaxAckPending: -1, // one that comes twice is told from the first
-	})
-	if o.results == nil { // by Coordinate; it goes by its name
+	results, err := consumer(resultStream, resultSubject) // one that comes twice is told from the first
+	if o.results == nil {                                 // by Coordinate; it goes by its name
 		o.results = results
 	}
 	return err
@@ -190,6 +193,9 @@ func (o *Coordinator) beat(ctx context.Context, revision uint64) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
+		}
+		if count%30 == 5 {
+			o.missWorkers()
 		}
 		next, err := o.conn.runs.Update(ctx, beatOf+o.run.ID, o.value(count), revision)
 		if err == nil {
@@ -222,18 +228,12 @@ func (o *Coordinator) meet(raw []byte) {
 	if len(o.present) < 1<<14 {
 		o.present[p.ID] = seen{p, time.Now()}
 	}
-	for id, s := range o.present {
-		if time.Since(s.at) > time.Minute {
-			delete(o.present, id)
-		}
-	}
+	maps.DeleteFunc(o.present, func(_ string, s seen) bool { return time.Since(s.at) > time.Minute })
 }
 
 // working returns what the workers of the run can do and have in hand. quiet is the time
-// since which all of them have been heard of.
+// since which all of them have been heard of. The mutex is held.
 func (o *Coordinator) working() (workers, capacity, inHand int, quiet time.Time) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
 	quiet = time.Now()
 	for _, s := range o.present {
 		units, works := s.InHand[o.run.ID]
@@ -248,21 +248,23 @@ func (o *Coordinator) working() (workers, capacity, inHand int, quiet time.Time)
 	return workers, capacity, inHand, quiet
 }
 
-// Workers returns how many workers work for the run.
-func (o *Coordinator) Workers() int {
+// missWorkers says where no worker is there.
+func (o *Coordinator) missWorkers() {
+	o.mu.Lock()
 	workers, _, _, _ := o.working()
-	return workers
+	o.mu.Unlock()
+	if workers == 0 {
+		start := "experiment worker " + o.conn.cfg.Address + " --model MODEL, or --pipeline"
+		o.conn.cfg.Note(o.State() + "; start one with: " + start)
+	}
 }
 
 // State says in words who works, for a person.
 func (o *Coordinator) State() string {
-	workers, _, inHand, _ := o.working()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	text := fmt.Sprintf("%d workers, %d in their hands", workers, inHand)
-	if workers == 1 {
-		text = fmt.Sprintf("1 worker, %d in its hands", inHand)
-	}
+	workers, _, inHand, _ := o.working()
+	text := fmt.Sprintf("%s, %d in hand", textutil.Counted(workers, "worker"), inHand)
 	if workers == 0 {
 		text = "no worker is there"
 		for _, s := range o.present {
@@ -278,26 +280,24 @@ func (o *Coordinator) State() string {
 	return text
 }
 
-// Again returns how often a unit was handed to a worker beyond its first time.
-func (o *Coordinator) Again() int {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.again
-}
-
 // Close ends the coordination and takes what is the run's off the server. After a Work
 // that was cut short, results stay there for who resumes the run.
 func (o *Coordinator) Close() error {
 	o.end()
+	if o.permits != nil {
+		defer o.permits.Close()
+	}
+	if o.again > 0 { // nothing works on it any more
+		o.conn.cfg.Note(textutil.Counted(o.again, "unit") +
+			" handed out again, to another worker: what they cost before is not in the summary")
+	}
 	o.beating.Wait()
 	var problems []error
 	for _, sub := range o.subs {
 		problems = append(problems, sub.Unsubscribe())
 	}
-	select {
-	case <-o.taken: // it is another's now
+	if limit.Closed(o.taken) { // it is another's now
 		return errors.Join(problems...)
-	default:
 	}
 	// A server that others take the place of may leave a request without an answer.
 	err := o.remove()

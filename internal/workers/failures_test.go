@@ -19,6 +19,7 @@ import (
 	"extraction-experiment/internal/testkit/natsserver"
 	"extraction-experiment/internal/testkit/suite"
 	"extraction-experiment/outcome"
+	"extraction-experiment/pipeline"
 )
 
 // list is a queue of some units, that calls deliver and giveBack.
@@ -75,7 +76,7 @@ func TestWork_judgedLate(t *testing.T) {
 	for _, name := range []string{"a", "b"} {
 		conn := f.connect("1")
 		working.Go(func() {
-			_ = conn.Work(t.Context(), WorkerConfig{Name: name, Concurrency: 60, Stop: soft, Open: func(context.Context, Run, func(context.Context, []byte) ([]byte, error)) (Opened, error) {
+			_ = conn.Work(t.Context(), WorkerConfig{Name: name, Concurrency: 60, Stop: soft, Open: func(context.Context, Run, func(string) pipeline.Admission) (Opened, error) {
 				return Opened{Task: task(nil)}, nil
 			}})
 		})
@@ -246,7 +247,7 @@ func TestWork_resultTooLarge(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = conn.Work(ctx, WorkerConfig{Name: "a", Open: func(context.Context, Run, func(context.Context, []byte) ([]byte, error)) (Opened, error) {
+		_ = conn.Work(ctx, WorkerConfig{Name: "a", Open: func(context.Context, Run, func(string) pipeline.Admission) (Opened, error) {
 			return Opened{Task: huge{}}, nil
 		}})
 	}()

@@ -9,6 +9,7 @@ import (
 
 	"extraction-experiment/experiment"
 	"extraction-experiment/internal/testkit/suite"
+	"extraction-experiment/pipeline"
 )
 
 // BenchmarkWork carries b.N units of a task that does nothing over four workers of 50 each,
@@ -24,7 +25,7 @@ func BenchmarkWork(b *testing.B) {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			_ = conn.Work(ctx, WorkerConfig{Name: name, Concurrency: 50, Open: func(context.Context, Run, func(context.Context, []byte) ([]byte, error)) (Opened, error) {
+			_ = conn.Work(ctx, WorkerConfig{Name: name, Concurrency: 50, Open: func(context.Context, Run, func(string) pipeline.Admission) (Opened, error) {
 				return Opened{Task: task(nil)}, nil
 			}})
 		}()

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/limit"
 	"extraction-experiment/pipeline"
 )
@@ -109,15 +110,13 @@ type Permits struct {
 	held    int       // granted and not ended
 	ended   []*permit // and not acknowledged
 	state   limit.State
-	stop    error
-	newest  int64 // Seq of the request that told state and stop
+	stop    error // nothing more is sent
 
 	seq      int64
 	news     bool // since the last request
 	underWay int
 	sent     time.Time
 	failures int // in a row
-	retry    time.Time
 }
 
 // permit is a caller of Admit, and what it got.
@@ -181,10 +180,8 @@ func (p *Permits) Admit(ctx context.Context, e pipeline.Estimate) (pipeline.Admi
 	}
 	c := &permit{permits: p, ready: make(chan struct{}), taken: make(chan struct{})}
 	stop := limit.Stop(ctx)
-	select {
-	case <-stop:
-		c.hurried, stop = true, nil
-	default:
+	if c.hurried = limit.Closed(stop); c.hurried {
+		stop = nil
 	}
 	p.mu.Lock()
 	p.lastID++
@@ -237,6 +234,11 @@ func (p *Permits) hurry() {
 // changed has a request sent soon. The mutex is held.
 func (p *Permits) changed() {
 	p.news = true
+	p.look()
+}
+
+// look has run look again at what is due.
+func (p *Permits) look() {
 	select {
 	case p.wake <- struct{}{}:
 	default:
@@ -302,18 +304,16 @@ func (p *Permits) run() {
 	for p.ctx.Err() == nil {
 		p.mu.Lock()
 		at, any := p.due()
-		wait := time.Until(at)
-		if any && wait <= 0 {
+		timer.Stop()
+		if any && !at.After(time.Now()) {
 			req := p.compose()
 			p.underWay++
 			p.running.Go(func() { p.send(req) })
-			p.mu.Unlock()
-			continue
+			at, any = p.due()
 		}
 		p.mu.Unlock()
-		timer.Stop()
 		if any {
-			timer.Reset(wait)
+			timer.Reset(time.Until(at))
 		}
 		select {
 		case <-p.wake:
@@ -335,25 +335,22 @@ func (p *Permits) due() (at time.Time, any bool) {
 	default:
 		return at, false
 	}
-	at = p.sent.Add(pause)
-	if p.retry.After(at) {
-		at = p.retry
+	if p.failures > 0 {
+		pause = max(pause, min(longestBackoff, 100*time.Millisecond<<min(p.failures-1, 10)))
 	}
-	return at, true
+	return p.sent.Add(pause), true
 }
 
 // compose is the next request. The mutex is held.
 func (p *Permits) compose() permitRequest {
 	p.seq++
 	p.news, p.sent = len(p.ended) > mostEnded, time.Now()
-	req := permitRequest{Group: p.group, Worker: p.worker, Seq: p.seq}
-	for _, c := range p.waiting[:min(len(p.waiting), mostWants)] {
-		req.Wants = append(req.Wants, c.want)
+	waiting, ended := p.waiting[:min(len(p.waiting), mostWants)], p.ended[:min(len(p.ended), mostEnded)]
+	return permitRequest{
+		Group: p.group, Worker: p.worker, Seq: p.seq,
+		Wants: cli.Each(waiting, func(c *permit) permitWant { return c.want }),
+		Ended: cli.Each(ended, func(c *permit) permitEnded { return permitEnded{c.want.id(), c.result} }),
 	}
-	for _, c := range p.ended[:min(len(p.ended), mostEnded)] {
-		req.Ended = append(req.Ended, permitEnded{c.want.id(), c.result})
-	}
-	return req
 }
 
 // ask exchanges one request.
@@ -376,22 +373,16 @@ func (p *Permits) send(req permitRequest) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.underWay--
-	p.failures++
 	if err == nil && reply.Error == nil {
 		p.failures = 0
-	}
-	p.retry = time.Time{}
-	if p.failures > 0 {
-		p.retry = time.Now().Add(min(longestBackoff, 100*time.Millisecond<<min(p.failures-1, 10)))
+	} else {
+		p.failures++
 	}
 	if err == nil {
 		p.take(req, reply)
 	}
 	p.hurry()
-	select { // what is due is another thing now
-	case p.wake <- struct{}{}:
-	default:
-	}
+	p.look()
 }
 
 // take tells callers what the server answered. The mutex is held.
@@ -407,21 +398,23 @@ func (p *Permits) take(req permitRequest, reply permitReply) {
 		}
 	}
 	p.waiting = slices.DeleteFunc(p.waiting, func(c *permit) bool {
-		c.granted, c.err = slices.Contains(reply.Granted, c.want.id()), errs[c.want.id()]
-		switch {
-		case c.granted:
-			c.err = nil
+		if c.granted = slices.Contains(reply.Granted, c.want.id()); c.granted {
 			p.held++
-		case c.err == nil:
-			return false
+		} else {
+			c.err = errs[c.want.id()]
 		}
-		close(c.ready)
-		return true
+		done := c.granted || c.err != nil
+		if done {
+			close(c.ready)
+		}
+		return done
 	})
-	if req.Seq <= p.newest || reply.Error != nil {
+	if reply.Error != nil {
 		return
 	}
-	p.newest, p.stop = req.Seq, reply.Stop.err()
+	if reply.Stop != nil {
+		p.stop = reply.Stop.err()
+	}
 	now := time.Now()
 	p.state = limit.State{Answers: reply.Answers}
 	if reply.Paused > 0 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -55,11 +56,9 @@ func (s *PermitServer) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, g := range s.groups {
-		g.mu.Lock()
 		for _, w := range slices.Clone(g.workers) {
 			g.drop(w)
 		}
-		g.mu.Unlock()
 	}
 }
 
@@ -106,7 +105,7 @@ func (s *PermitServer) group(name string) (*permitGroup, error) {
 	if err != nil {
 		return nil, err
 	}
-	g = &permitGroup{server: s, admission: admission}
+	g = &permitGroup{PermitServer: s, admission: admission}
 	s.groups[name] = g
 	return g, nil
 }
@@ -155,18 +154,17 @@ func readPermitRequest(raw []byte) (req permitRequest, err error) {
 
 // permitGroup hands out the permits of one admission.
 type permitGroup struct {
-	server    *PermitServer
+	*PermitServer
 	admission pipeline.Admission
 
-	mu      sync.Mutex
 	workers []*permitWorker // whose turn it is comes first
 	// asked is the worker for whose first want the admission is asked; nil: none.
-	asked  *permitWorker
-	id     int64              // of that want
-	cancel context.CancelFunc // of that
-	on     bool               // dispatch runs
-	halted bool               // the run was stopped, who waited then was told
-	stop   *refusal
+	asked    *permitWorker
+	id       int64              // of that want
+	withdraw context.CancelFunc // of that
+	on       bool               // dispatch runs
+	halted   bool               // the run was stopped, who waited then was told
+	stop     *refusal
 }
 
 // permitWorker is a worker that was heard of lately.
@@ -183,29 +181,26 @@ type permitWorker struct {
 
 // answer takes a request, and waits until there is something to answer.
 func (g *permitGroup) answer(ctx context.Context, req permitRequest) (permitReply, error) {
-	hold := time.NewTimer(longPoll)
-	defer hold.Stop()
+	hold, cancel := context.WithTimeout(ctx, longPoll)
+	defer cancel()
+	defer context.AfterFunc(g.ctx, cancel)()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	w, err := g.take(req)
 	if err != nil || w.seq != req.Seq {
 		return permitReply{}, err
 	}
-	for held := len(req.Wants) > 0; ; {
+	for {
 		reply := g.reply(w, req)
-		if !held || len(reply.Granted)+len(reply.Refused) > 0 || w.seq != req.Seq {
+		told := len(reply.Granted)+len(reply.Refused) > 0
+		if told || len(req.Wants) == 0 || w.seq != req.Seq || hold.Err() != nil {
 			return reply, nil
 		}
 		changed := w.changed
 		g.mu.Unlock()
 		select {
 		case <-changed:
-		case <-hold.C:
-			held = false
-		case <-ctx.Done():
-			held = false
-		case <-g.server.ctx.Done():
-			held = false
+		case <-hold.Done():
 		}
 		g.mu.Lock()
 		w.heard()
@@ -227,12 +222,8 @@ func (g *permitGroup) take(req permitRequest) (*permitWorker, error) {
 	}
 	w.seq = req.Seq
 	w.heard()
-	select {
-	case <-limit.Stop(g.server.ctx):
-		if !g.halted {
-			g.refuse(nil, 0, limit.ErrStopped)
-		}
-	default:
+	if limit.Closed(limit.Stop(g.ctx)) && !g.halted {
+		g.refuse(nil, 0, limit.ErrStopped)
 	}
 	for _, e := range req.Ended {
 		if l := w.leases[e.ID]; l != nil {
@@ -241,38 +232,36 @@ func (g *permitGroup) take(req permitRequest) (*permitWorker, error) {
 		}
 	}
 	w.waiting = w.waiting[:0]
-	wanted, refused := map[int64]bool{}, w.refused
-	w.refused = map[int64]*refusal{}
+	wanted := map[int64]bool{}
 	for _, want := range req.Wants {
-		if refused[want.id()] != nil {
-			w.refused[want.id()] = refused[want.id()]
-		} else if w.leases[want.id()] == nil {
+		wanted[want.id()] = true
+		if w.refused[want.id()] == nil && w.leases[want.id()] == nil {
 			w.waiting = append(w.waiting, want)
 		}
-		wanted[want.id()] = true
 	}
+	maps.DeleteFunc(w.refused, func(id int64, _ *refusal) bool { return !wanted[id] })
 	if g.asked == w && !wanted[g.id] {
-		g.cancel()
+		g.withdraw()
 	}
 	w.tell()
-	if !g.on && len(w.waiting) > 0 && g.server.ctx.Err() == nil {
+	if !g.on && len(w.waiting) > 0 && g.ctx.Err() == nil {
 		g.on = true
-		g.server.running.Go(g.dispatch)
+		g.running.Go(g.dispatch)
 	}
 	return w, nil
 }
 
 // worker finds a worker or makes it. The mutex is held.
 func (g *permitGroup) worker(name string) (*permitWorker, error) {
-	for _, w := range g.workers {
-		if w.name == name {
-			return w, nil
-		}
+	if at := slices.IndexFunc(g.workers, func(w *permitWorker) bool { return w.name == name }); at >= 0 {
+		return g.workers[at], nil
 	}
-	if len(g.workers) >= mostPermitWorkers || g.server.ctx.Err() != nil {
+	if len(g.workers) >= mostPermitWorkers || g.ctx.Err() != nil {
 		return nil, cli.Usage("a run has at most %d workers", mostPermitWorkers)
 	}
-	w := &permitWorker{name: name, leases: map[int64]pipeline.Admitted{}, changed: make(chan struct{})}
+	w := &permitWorker{
+		name: name, leases: map[int64]pipeline.Admitted{}, refused: map[int64]*refusal{}, changed: make(chan struct{}),
+	}
 	w.timer = time.AfterFunc(leaseTime, func() {
 		g.mu.Lock()
 		defer g.mu.Unlock()
@@ -293,14 +282,14 @@ func (g *permitGroup) drop(w *permitWorker) {
 	}
 	w.waiting = nil
 	if g.asked == w {
-		g.cancel()
+		g.withdraw()
 	}
 	g.workers = slices.DeleteFunc(g.workers, func(other *permitWorker) bool { return other == w })
 }
 
 // end gives a permit back. The mutex is held.
 func (g *permitGroup) end(a pipeline.Admitted, e pipeline.Ended) {
-	if err := a.Done(g.server.ctx, e); err != nil {
+	if err := a.Done(g.ctx, e); err != nil {
 		g.stop = newRefusal(err)
 	}
 }
@@ -338,14 +327,14 @@ func (g *permitGroup) dispatch() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	defer func() { g.on = false }()
-	for g.server.ctx.Err() == nil {
+	for g.ctx.Err() == nil {
 		w := g.next()
 		if w == nil {
 			return
 		}
 		want := w.waiting[0]
-		ctx, cancel := context.WithCancel(g.server.ctx)
-		g.asked, g.id, g.cancel = w, want.id(), cancel
+		ctx, cancel := context.WithCancel(g.ctx)
+		g.asked, g.id, g.withdraw = w, want.id(), cancel
 		g.mu.Unlock()
 		admitted, err := g.admission.Admit(ctx, want.estimate())
 		g.mu.Lock()
@@ -394,7 +383,7 @@ func (g *permitGroup) refuse(to *permitWorker, id int64, err error) {
 	if to == nil {
 		g.halted = true
 		if g.asked != nil {
-			g.cancel()
+			g.withdraw()
 		}
 	}
 	for _, w := range g.workers {

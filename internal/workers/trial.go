@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -17,20 +16,6 @@ import (
 	"extraction-experiment/internal/limit"
 	"extraction-experiment/outcome"
 )
-
-// trial is one call of Work.
-type trial struct {
-	*Coordinator
-	queue experiment.Queue
-	there map[string]bool // units that a coordinator before this one has published
-
-	mu      sync.Mutex
-	waiting map[string]*waiting
-	bytes   int
-	all     bool          // the engine has no more units
-	over    bool          // everything has come home, or was taken back
-	changed chan struct{} // closed and replaced
-}
 
 // waiting is a unit on the server or in the hands of a worker.
 type waiting struct {
@@ -47,14 +32,16 @@ type waiting struct {
 // what no worker has begun is taken back, and what is in their hands is waited for. It ends
 // with an error where another coordinator has taken the run.
 func (o *Coordinator) Work(ctx context.Context, queue experiment.Queue) error {
-	t := &trial{Coordinator: o, queue: queue, waiting: map[string]*waiting{}, changed: make(chan struct{})}
 	inner, done := context.WithCancel(ctx)
 	defer done()
+	o.change(func() {
+		o.queue, o.done, o.waiting, o.bytes, o.all = queue, done, map[string]*waiting{}, 0, false
+	})
 	group, inner := errgroup.WithContext(inner)
-	if err := t.takeEarly(inner); err != nil {
+	if err := o.takeEarly(inner); err != nil {
 		return err
 	}
-	together := func(f func(context.Context) error) {
+	for _, f := range []func(context.Context) error{o.publishAll, o.receiveAll, o.keepAsking, o.finish} {
 		group.Go(func() error {
 			if err := f(inner); inner.Err() == nil { // else it was told to end
 				return err
@@ -62,26 +49,6 @@ func (o *Coordinator) Work(ctx context.Context, queue experiment.Queue) error {
 			return nil
 		})
 	}
-	var publishing sync.WaitGroup
-	for range publishers {
-		publishing.Add(1)
-		together(func(ctx context.Context) error {
-			defer publishing.Done()
-			return t.publishAll(ctx)
-		})
-	}
-	together(func(context.Context) error {
-		publishing.Wait()
-		t.change(func() { t.all = true })
-		return nil
-	})
-	together(t.receiveAll)
-	together(t.keepAsking)
-	together(t.finish)
-	go func() {
-		_ = t.wait(inner, func() bool { return t.over })
-		done()
-	}()
 	err := group.Wait()
 	if ctx.Err() != nil {
 		err = ctx.Err()
@@ -91,116 +58,97 @@ func (o *Coordinator) Work(ctx context.Context, queue experiment.Queue) error {
 }
 
 // change changes what is waited for under the lock, and wakes who waits.
-func (t *trial) change(f func()) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+func (o *Coordinator) change(f func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	f()
-	close(t.changed)
-	t.changed = make(chan struct{})
+	close(o.changed)
+	o.changed = make(chan struct{})
 }
 
 // wait returns when the condition holds; it looks at it again on every change and every second.
-func (t *trial) wait(ctx context.Context, holds func() bool) error {
+func (o *Coordinator) wait(ctx context.Context, holds func() bool) error {
 	for {
-		t.mu.Lock()
-		ok, changed := holds(), t.changed
-		t.mu.Unlock()
+		o.mu.Lock()
+		ok, changed := holds(), o.changed
+		o.mu.Unlock()
 		if ok {
 			return nil
 		}
-		timer := time.NewTimer(t.conn.cfg.beat)
 		select {
 		case <-changed:
-		case <-timer.C:
-		case <-t.taken:
-			timer.Stop()
-			return cli.Errorf(cli.ExitInterrupted, "another process has taken the run over: this one had given no sign for %s", t.conn.cfg.lost())
+		case <-time.After(o.conn.cfg.beat):
+		case <-o.taken:
+			return cli.Errorf(cli.ExitInterrupted, "another process has taken the run over: this one had given no sign for %s", o.conn.cfg.lost())
 		case <-ctx.Done():
-			timer.Stop()
 			return ctx.Err()
 		}
-		timer.Stop()
 	}
 }
 
 // halted reports whether nothing more is handed out.
-func (t *trial) halted(ctx context.Context) bool {
-	select {
-	case <-limit.Stop(ctx):
-		return true
-	case <-t.stopping:
-		return true
-	default:
-		return false
-	}
+func (o *Coordinator) halted(ctx context.Context) bool {
+	return limit.Closed(limit.Stop(ctx)) || limit.Closed(o.stopping)
 }
 
 // takeEarly takes the results that are on the server before anything is published. The units
 // are looked at first: a worker stores its result before it acknowledges the unit, so that
 // what is in neither is nowhere.
-func (t *trial) takeEarly(ctx context.Context) (err error) {
-	if t.there, err = t.conn.stored(ctx, unitStream, unitSubject+t.run.ID+".*"); err != nil {
+func (o *Coordinator) takeEarly(ctx context.Context) (err error) {
+	if o.there, err = o.conn.stored(ctx, unitStream, unitSubject+o.run.ID+".*"); err != nil {
 		return fmt.Errorf("asking for units: %w", err)
 	}
-	info, err := t.results.Info(ctx)
+	info, err := o.results.Info(ctx)
 	if err != nil {
 		return fmt.Errorf("asking for results: %w", err)
 	}
 	if info.NumPending == 0 {
 		return nil
 	}
-	batch, err := t.results.FetchNoWait(int(min(info.NumPending, mostUnits)))
+	batch, err := o.results.FetchNoWait(int(min(info.NumPending, mostUnits)))
 	if err != nil {
 		return fmt.Errorf("asking for results: %w", err)
 	}
 	for msg := range batch.Messages() {
-		t.keep(msg)
+		o.change(func() { o.keep(msg) })
 	}
 	return batch.Error()
 }
 
-// keep keeps a result until the engine hands out its unit.
+// keep keeps a result until the engine hands out its unit. The mutex is held.
 func (o *Coordinator) keep(msg jetstream.Msg) {
-	name := keyOf(msg.Subject())
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.ended[name] || len(o.early) >= mostUnits {
-		_ = msg.Ack() // a second result of a unit, or more than are waited for
+	if len(o.early) >= mostUnits {
+		_ = msg.Ack() // more than are waited for
 		return
 	}
-	o.early[name] = msg
-}
-
-// unkeep returns the result that was kept of a unit, nil without one.
-func (o *Coordinator) unkeep(name string) jetstream.Msg {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	msg := o.early[name]
-	delete(o.early, name)
-	return msg
-}
-
-// unclaimed is how many results are kept.
-func (o *Coordinator) unclaimed() int {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return len(o.early)
+	o.early[keyOf(msg.Subject())] = msg
 }
 
 func keyOf(subject string) string { return subject[strings.LastIndexByte(subject, '.')+1:] }
 
-// publishAll publishes units while the workers can take more.
-func (t *trial) publishAll(ctx context.Context) error {
+// publishAll publishes units, several at once, until the engine has no more.
+func (o *Coordinator) publishAll(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for range publishers {
+		group.Go(func() error { return o.publish(ctx) })
+	}
+	err := group.Wait()
+	o.change(func() { o.all = true })
+	return err
+}
+
+// publish publishes units while the workers can take more.
+func (o *Coordinator) publish(ctx context.Context) error {
 	for {
-		err := t.wait(ctx, func() bool {
-			_, capacity, _, _ := t.working()
-			room := min(2*capacity+t.unclaimed(), mostUnits) // to meet those whose results are there
-			return t.halted(ctx) || len(t.waiting) < room && t.bytes < mostBytes
+		err := o.wait(ctx, func() bool {
+			_, capacity, _, _ := o.working()
+			room := min(2*capacity+len(o.early), mostUnits) // to meet those whose results are there
+			return o.halted(ctx) || len(o.waiting) < room && o.bytes < mostBytes
 		})
 		if err != nil {
 			return err
 		}
-		u, err := t.queue.Take(ctx)
+		u, err := o.queue.Take(ctx)
 		switch {
 		case errors.Is(err, io.EOF):
 			return nil
@@ -210,90 +158,77 @@ func (t *trial) publishAll(ctx context.Context) error {
 		name, w := key(u.Trial, u.ID, u.Attempt), &waiting{Unit: u, size: len(u.Input) + len(u.Metadata), onWay: true}
 		if w.size > maxPayload*3/4 {
 			failure := &outcome.Failure{Class: outcome.Item, Message: fmt.Sprintf("its input and metadata have %d bytes: more than %d do not travel to workers", w.size, maxPayload*3/4)}
-			if err := t.queue.Deliver(ctx, u, experiment.Done{Err: failure, Started: t.conn.cfg.Now()}); err != nil {
+			if err := o.queue.Deliver(ctx, u, experiment.Done{Err: failure, Started: time.Now()}); err != nil {
 				return err
 			}
 			continue
 		}
 		var msg jetstream.Msg
-		t.change(func() { t.waiting[name], t.bytes, msg = w, t.bytes+w.size, t.unkeep(name) })
+		o.change(func() {
+			o.waiting[name], o.bytes, msg = w, o.bytes+w.size, o.early[name]
+			delete(o.early, name)
+		})
 		switch {
 		case msg != nil:
-			if err := t.take(ctx, msg, true); err != nil {
+			if err := o.take(ctx, msg, true); err != nil {
 				return err
 			}
-		case t.halted(ctx):
-		case t.there[name]: // and its result comes, or keepAsking finds that it was lost
-			t.change(func() { w.onWay, w.sent = false, time.Now() })
+		case o.halted(ctx):
+		case o.there[name]: // and its result comes, or keepAsking finds that it was lost
+			o.change(func() { w.onWay, w.sent = false, time.Now() })
 		default:
-			t.send(ctx, name, w)
+			o.send(ctx, name, w)
 		}
 	}
 }
 
 // send publishes a unit. What fails is tried again by keepAsking.
-func (t *trial) send(ctx context.Context, name string, w *waiting) {
-	subject := unitSubject + t.run.ID + "." + name
-	err := t.conn.publish(ctx, subject, unit{w.ID, w.Trial, w.Attempt, w.Input, w.Metadata})
-	t.mu.Lock()
-	defer t.mu.Unlock()
+func (o *Coordinator) send(ctx context.Context, name string, w *waiting) {
+	subject := unitSubject + o.run.ID + "." + name
+	err := o.conn.publish(ctx, subject, unit{w.ID, w.Trial, w.Attempt, w.Input, w.Metadata})
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	if w.onWay = false; err == nil || errors.Is(err, errThere) {
 		w.sent = time.Now()
 	}
 }
 
 // keepAsking publishes again what the server has lost.
-func (t *trial) keepAsking(ctx context.Context) error {
-	select {
-	case <-t.conn.reconnected: // before there was anything to ask for
-	default:
-	}
-	ticker := time.NewTicker(t.run.Lease / 4)
+func (o *Coordinator) keepAsking(ctx context.Context) error {
+	ticker := time.NewTicker(o.run.Lease / 4)
 	defer ticker.Stop()
 	for {
-		since := t.run.Lease
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-t.conn.reconnected:
-			since = 0
-			if t.conn.prepare(ctx) != nil || t.prepare(ctx) != nil {
-				continue
-			}
 		case <-ticker.C:
 		}
-		if t.halted(ctx) {
-			continue
-		}
-		old := t.silent(since)
-		if len(old) == 0 {
+		old := o.silent()
+		if o.halted(ctx) || len(old) == 0 {
 			continue
 		}
 		// A worker stores its result before it acknowledges the unit: what is in neither
 		// stream, looked at in this order, was lost or has come home meanwhile.
-		units, err := t.conn.stored(ctx, unitStream, unitSubject+t.run.ID+".*")
-		if err != nil {
+		units, err := o.conn.stored(ctx, unitStream, unitSubject+o.run.ID+".*")
+		results, failed := o.conn.stored(ctx, resultStream, resultSubject+o.run.ID+".*")
+		if err != nil || failed != nil {
 			continue
 		}
-		results, err := t.conn.stored(ctx, resultStream, resultSubject+t.run.ID+".*")
-		if err != nil {
-			continue
-		}
-		for name, w := range t.silent(since) {
+		for name, w := range o.silent() {
 			if old[name] == w && !units[name] && !results[name] {
-				t.send(ctx, name, w)
+				o.send(ctx, name, w)
 			}
 		}
 	}
 }
 
-// silent returns the units that were sent so long ago and of which no result is there.
-func (t *trial) silent(since time.Duration) map[string]*waiting {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+// silent returns the units that were sent a while ago and of which no result is there.
+func (o *Coordinator) silent() map[string]*waiting {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	found := map[string]*waiting{}
-	for name, w := range t.waiting {
-		if !w.judged && !w.onWay && time.Since(w.sent) >= since {
+	for name, w := range o.waiting {
+		if !w.judged && !w.onWay && time.Since(w.sent) >= o.run.Lease {
 			found[name] = w
 		}
 	}
@@ -318,17 +253,17 @@ func (c *Conn) stored(ctx context.Context, stream, subject string) (map[string]b
 }
 
 // receiveAll takes results as they come.
-func (t *trial) receiveAll(ctx context.Context) error {
+func (o *Coordinator) receiveAll(ctx context.Context) error {
 	group, inner := errgroup.WithContext(ctx)
 	group.SetLimit(judges)
 	for inner.Err() == nil {
-		batch, err := t.results.Fetch(2*judges, jetstream.FetchMaxWait(t.conn.cfg.beat/4))
+		batch, err := o.results.Fetch(2*judges, jetstream.FetchMaxWait(o.conn.cfg.beat/4))
 		if err != nil { // the server is away: the connection comes back by itself
-			sleep(inner, t.conn.cfg.beat)
+			sleep(inner, o.conn.cfg.beat)
 			continue
 		}
 		for msg := range batch.Messages() {
-			group.Go(func() error { return t.take(inner, msg, false) })
+			group.Go(func() error { return o.take(inner, msg, false) })
 		}
 	}
 	return group.Wait()
@@ -336,131 +271,114 @@ func (t *trial) receiveAll(ctx context.Context) error {
 
 // take hands a result to the engine, and acknowledges it when that has committed it. An
 // early one came while nobody coordinated the run: what stopped it then may be gone.
-func (t *trial) take(ctx context.Context, msg jetstream.Msg, early bool) error {
+func (o *Coordinator) take(ctx context.Context, msg jetstream.Msg, early bool) error {
 	name := keyOf(msg.Subject())
-	t.mu.Lock()
-	w := t.waiting[name]
+	o.mu.Lock()
+	w := o.waiting[name]
 	mine := w != nil && !w.judged
 	if mine {
 		w.judged, w.onWay = true, false
 	} else if w == nil {
-		t.keep(msg)
+		o.keep(msg)
 	}
-	t.mu.Unlock()
+	o.mu.Unlock()
 	if !mine { // kept, or given to this process twice
 		return nil
 	}
 	var r result
-	large, err := receive(ctx, t.conn, msg, &r)
+	large, err := receive(ctx, o.conn, msg, &r)
 	switch {
 	case ctx.Err() != nil:
 		return nil
 	case err != nil && !errors.Is(err, errDamaged): // the server is away: the result comes again
-		t.change(func() { w.judged = false })
+		o.change(func() { w.judged = false })
 		return nil
 	case err != nil || early && r.Stop != nil: // it is asked again, but not for ever
 		_ = msg.DoubleAck(ctx)
 		if w.again++; w.again < mostDeliveries {
-			t.change(func() { w.judged, w.onWay = false, true })
-			t.send(ctx, name, w)
+			o.change(func() { w.judged, w.onWay = false, true })
+			o.send(ctx, name, w)
 			return nil
 		}
 		failure := &outcome.Failure{Class: outcome.Internal, Message: fmt.Sprintf("what workers sent of it could not be read %d times: %v", w.again, err)}
-		err = t.queue.Deliver(ctx, w.Unit, experiment.Done{Err: failure, Started: t.conn.cfg.Now()})
+		err = o.queue.Deliver(ctx, w.Unit, experiment.Done{Err: failure, Started: time.Now()})
 	case r.Stop != nil:
-		t.halt()
-		err = t.queue.GiveBack(ctx, w.Unit, r.Stop.err())
+		o.change(func() { // in this and the next trials
+			if !limit.Closed(o.stopping) {
+				close(o.stopping)
+			}
+		})
+		err = o.queue.GiveBack(ctx, w.Unit, r.Stop.err())
 	default:
-		err = t.queue.Deliver(ctx, w.Unit, r.done())
+		err = o.queue.Deliver(ctx, w.Unit, r.done())
 	}
 	if err != nil {
 		return err
 	}
 	_ = msg.Ack() // a lost one costs a look at it
 	if large {
-		_ = t.conn.big.Delete(ctx, objectName(msg.Subject()))
+		_ = o.conn.big.Delete(ctx, objectName(msg.Subject()))
 	}
-	if int64(w.size) > t.conn.nats.MaxPayload()/2 {
-		_ = t.conn.big.Delete(ctx, objectName(unitSubject+t.run.ID+"."+name))
+	if int64(w.size) > o.conn.nats.MaxPayload()/2 {
+		_ = o.conn.big.Delete(ctx, objectName(unitSubject+o.run.ID+"."+name))
 	}
-	t.Coordinator.mu.Lock()
-	t.again += max(0, r.Deliveries-1)
-	t.ended[name] = true
-	if t.order = append(t.order, name); len(t.order) > remembered {
-		delete(t.ended, t.order[0])
-		t.order = t.order[1:]
-	}
-	t.Coordinator.mu.Unlock()
-	t.forget(name, w)
-	return nil
-}
-
-func (t *trial) forget(name string, w *waiting) {
-	t.change(func() {
-		delete(t.waiting, name)
-		t.bytes -= w.size
+	o.change(func() {
+		o.again += max(0, r.Deliveries-1)
+		delete(o.waiting, name)
+		o.bytes -= w.size
 	})
-}
-
-// halt has nothing more handed out in this and the next trials.
-func (o *Coordinator) halt() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	select {
-	case <-o.stopping:
-	default:
-		close(o.stopping)
-	}
-}
-
-// finish returns when every unit has come home, or was taken back after a stop.
-func (t *trial) finish(ctx context.Context) error {
-	home := func() bool { return t.all && len(t.waiting) == 0 }
-	err := t.wait(ctx, func() bool { return home() || t.halted(ctx) })
-	if err == nil && t.halted(ctx) {
-		err = t.takeBack(ctx, home)
-	}
-	if err != nil {
-		return err
-	}
-	t.change(func() { t.over = true })
 	return nil
+}
+
+// finish ends all when every unit has come home, or was taken back after a stop.
+func (o *Coordinator) finish(ctx context.Context) error {
+	home := func() bool { return o.all && len(o.waiting) == 0 }
+	err := o.wait(ctx, func() bool { return home() || o.halted(ctx) })
+	if err == nil && o.halted(ctx) {
+		err = o.takeBack(ctx, home)
+	}
+	if err == nil {
+		o.done()
+	}
+	return err
 }
 
 // takeBack takes what no worker has begun off the server, waits for what is in their
 // hands, and gives back the rest.
-func (t *trial) takeBack(ctx context.Context, home func() bool) error {
-	if err := t.conn.purge(ctx, unitStream, unitSubject+t.run.ID+".*"); err != nil {
+func (o *Coordinator) takeBack(ctx context.Context, home func() bool) error {
+	if err := o.conn.purge(ctx, unitStream, unitSubject+o.run.ID+".*"); err != nil {
 		return fmt.Errorf("taking back what no worker has begun: %w", err)
 	}
+	kept := 0
 	for taken := time.Now(); ; {
-		err := t.wait(ctx, func() bool {
-			_, _, inHand, quiet := t.working()
+		err := o.wait(ctx, func() bool {
+			kept = len(o.early)
+			_, _, inHand, quiet := o.working()
 			// Who took a unit just before has said so once a second has passed.
-			return home() || t.all && inHand == 0 && quiet.After(taken.Add(2*t.conn.cfg.beat))
+			return home() || o.all && inHand == 0 && quiet.After(taken.Add(2*o.conn.cfg.beat))
 		})
 		if err != nil {
 			return err
 		}
-		if info, err := t.results.Info(ctx); err != nil || info.NumPending == 0 && info.NumAckPending <= t.unclaimed() {
+		if info, err := o.results.Info(ctx); err != nil || info.NumPending == 0 && info.NumAckPending <= kept {
 			break
 		}
-		sleep(ctx, t.conn.cfg.beat/10)
+		sleep(ctx, o.conn.cfg.beat/10)
 	}
 	var left []*waiting
-	t.change(func() {
-		for name, w := range t.waiting {
+	o.change(func() {
+		for name, w := range o.waiting {
 			if !w.judged {
 				left = append(left, w)
-				delete(t.waiting, name)
-				t.bytes -= w.size
+				delete(o.waiting, name)
+				o.bytes -= w.size
 			}
 		}
 	})
 	for _, w := range left {
-		if err := t.queue.GiveBack(ctx, w.Unit, nil); err != nil {
+		if err := o.queue.GiveBack(ctx, w.Unit, nil); err != nil {
 			return err
 		}
 	}
-	return t.wait(ctx, home)
+	return o.wait(ctx, home)
 }

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"maps"
 	"os"
-	"slices"
 	"sync"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 
 	"extraction-experiment/experiment"
 	"extraction-experiment/outcome"
+	"extraction-experiment/pipeline"
 )
 
 // WorkerConfig says what a worker does. Open is needed.
@@ -26,9 +26,9 @@ type WorkerConfig struct {
 	Concurrency int    // units at once, of all runs together; 0 means 4
 	Run         string // the name or id of the only run to work for; empty is any
 	Systems     []string
-	// Open opens what a run measures; an error refuses the run. ask sends a request about
-	// limits to its coordinator and returns the answer.
-	Open func(ctx context.Context, run Run, ask func(ctx context.Context, request []byte) ([]byte, error)) (Opened, error)
+	// Open opens what a run measures; an error refuses the run. admit makes the admission of
+	// a LimitGroup, which the coordinator of the run has.
+	Open func(ctx context.Context, run Run, admit func(group string) pipeline.Admission) (Opened, error)
 	// Stop, when closed, ends the work softly: what is in hand is finished.
 	Stop <-chan struct{}
 	Log  *slog.Logger
@@ -46,6 +46,7 @@ type worker struct {
 	conn  *Conn
 	slots chan struct{} // one for each unit in hand
 	began time.Time
+	soft  context.Context // ends when the worker is told to stop
 
 	mu      sync.Mutex
 	jobs    map[string]*job // by run
@@ -60,11 +61,13 @@ type job struct {
 	units   jetstream.Consumer
 	fetched chan jetstream.Msg // each with a slot
 
-	mu     sync.Mutex
+	wanted context.Context // ends with the run, or when the worker is told to stop
+	end    context.CancelFunc
+
+	// Under the mutex of the worker.
 	inHand map[string]jetstream.Msg // by the key of the unit
 	heard  time.Time                // of the coordinator
 	count  int                      // of its last beat
-	over   chan struct{}            // closed when the run is
 }
 
 // Work works for the runs on the server until Stop is closed or ctx is done; the error
@@ -74,20 +77,29 @@ func (c *Conn) Work(ctx context.Context, cfg WorkerConfig) error {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	w := &worker{cfg: cfg, conn: c, slots: make(chan struct{}, cfg.Concurrency), began: time.Now(), jobs: map[string]*job{}, refused: map[string]string{}}
+	w := &worker{
+		cfg: cfg, conn: c, slots: make(chan struct{}, cfg.Concurrency), began: time.Now(),
+		jobs: map[string]*job{}, refused: map[string]string{},
+	}
 	var working sync.WaitGroup
 	ticker := time.NewTicker(c.cfg.beat)
 	defer ticker.Stop()
-	for {
+	soft, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		select {
+		case <-cfg.Stop:
+			stop()
+		case <-soft.Done():
+		}
+	}()
+	for w.soft = soft; soft.Err() == nil; {
 		w.look(ctx, &working)
 		w.announce()
 		select {
 		case <-ticker.C:
-			continue
-		case <-ctx.Done():
-		case <-cfg.Stop:
+		case <-soft.Done():
 		}
-		break
 	}
 	ended := make(chan struct{})
 	go func() {
@@ -114,38 +126,38 @@ func (w *worker) look(outer context.Context, working *sync.WaitGroup) {
 		return // the server is away
 	}
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	for id := range w.refused {
-		if _, there := beats[id]; !there {
-			delete(w.refused, id)
-		}
-	}
+	maps.DeleteFunc(w.refused, func(id, _ string) bool { return beats[id] == beat{} })
 	for id, j := range w.jobs {
-		if b, there := beats[id]; !there {
+		if b, there := beats[id]; there && b.Count != j.count {
+			j.count, j.heard = b.Count, time.Now()
+		} else if !there {
 			j.end()
-		} else {
-			j.hear(b.Count)
 		}
 	}
+	maps.DeleteFunc(beats, func(id string, _ beat) bool { return w.jobs[id] != nil || w.refused[id] != "" })
+	w.mu.Unlock()
 	for id := range beats {
-		if _, known := w.jobs[id]; known || w.refused[id] != "" {
-			continue
-		}
 		run, err := w.announced(ctx, id)
 		if err != nil || w.cfg.Run != "" && w.cfg.Run != run.Name && w.cfg.Run != id {
 			continue
 		}
 		j, err := w.join(ctx, run)
-		if j == nil {
-			if err != nil {
-				w.refused[id] = err.Error()
-				w.cfg.Log.Warn("does not work for a run", "run", run.Name, "reason", err.Error())
-			}
-			continue
+		w.mu.Lock()
+		switch {
+		case err != nil:
+			w.refuse(run, err)
+		case j != nil:
+			w.jobs[id] = j
+			working.Go(func() { w.carryOut(outer, j) })
 		}
-		w.jobs[id] = j
-		working.Go(func() { w.carryOut(outer, j) })
+		w.mu.Unlock()
 	}
+}
+
+// refuse notes why the worker does not work for a run. The mutex is held.
+func (w *worker) refuse(run Run, why error) {
+	w.refused[run.ID] = why.Error()
+	w.cfg.Log.Warn("does not work for a run", "run", run.Name, "reason", why.Error())
 }
 
 // announced is the run of an id as its coordinator told it.
@@ -163,7 +175,7 @@ func (w *worker) announced(ctx context.Context, id string) (run Run, err error) 
 // join asks the coordinator and opens the system. An error refuses the run; none of both
 // says that nobody answered.
 func (w *worker) join(ctx context.Context, run Run) (*job, error) {
-	question, err := json.Marshal(hello{w.cfg.Name, Protocol, w.conn.cfg.Version, w.conn.cfg.Now()})
+	question, err := json.Marshal(hello{w.cfg.Name, Protocol, w.conn.cfg.Version, time.Now()})
 	if err != nil {
 		return nil, err
 	}
@@ -179,38 +191,44 @@ func (w *worker) join(ctx context.Context, run Run) (*job, error) {
 	if err != nil {
 		return nil, nil
 	}
-	return &job{worker: w, run: run, units: units, fetched: make(chan jetstream.Msg), inHand: map[string]jetstream.Msg{}, heard: time.Now(), over: make(chan struct{})}, nil
+	j := &job{worker: w, run: run, units: units, fetched: make(chan jetstream.Msg), inHand: map[string]jetstream.Msg{}, heard: time.Now()}
+	j.wanted, j.end = context.WithCancel(w.soft)
+	return j, nil
 }
 
 // carryOut works for a run until it is over.
 func (w *worker) carryOut(ctx context.Context, j *job) {
-	leave := func(why string) {
+	defer j.end()
+	leave := func(refused error) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		delete(w.jobs, j.run.ID)
-		if why != "" {
-			w.refused[j.run.ID] = why
+		if refused != nil {
+			w.refuse(j.run, refused)
 		}
 	}
-	opened, err := w.cfg.Open(ctx, j.run, func(ctx context.Context, request []byte) ([]byte, error) {
-		reply, err := w.conn.nats.RequestWithContext(ctx, permitSubject+j.run.ID, request)
-		if err != nil {
-			return nil, err
-		}
-		return reply.Data, nil
+	var permits []*Permits
+	opened, err := w.cfg.Open(ctx, j.run, func(group string) pipeline.Admission {
+		permits = append(permits, NewPermits(j.exchange, group, w.cfg.Name))
+		return permits[len(permits)-1]
 	})
+	defer func() {
+		for _, p := range permits {
+			p.Close()
+		}
+	}()
 	if err != nil {
-		w.cfg.Log.Warn("does not work for a run", "run", j.run.Name, "reason", err.Error())
-		leave(err.Error())
+		leave(err)
 		return
 	}
 	w.cfg.Log.Info("works for a run", "run", j.run.Name, "dataset", j.run.Dataset)
-	pool := experiment.Pool{Task: opened.Task, Concurrency: w.cfg.Concurrency, Timeout: j.run.Timeout, Now: w.conn.cfg.Now}
+	pool := experiment.Pool{Task: opened.Task, Concurrency: w.cfg.Concurrency, Timeout: j.run.Timeout, Now: time.Now}
 	inner, done := context.WithCancel(ctx)
 	var beside sync.WaitGroup
 	beside.Go(func() { j.fetch(inner) })
 	beside.Go(func() { j.extend(inner) })
 	err = pool.Work(ctx, j)
+	j.end()
 	done()
 	beside.Wait()
 	if opened.Close != nil {
@@ -218,7 +236,16 @@ func (w *worker) carryOut(ctx context.Context, j *job) {
 	}
 	w.tidy(j.run.ID)
 	w.cfg.Log.Info("has ended working for a run", "run", j.run.Name, "error", err)
-	leave("")
+	leave(nil)
+}
+
+// exchange asks the coordinator for permits.
+func (j *job) exchange(ctx context.Context, request []byte) ([]byte, error) {
+	reply, err := j.conn.nats.RequestWithContext(ctx, permitSubject+j.run.ID, request)
+	if err != nil {
+		return nil, err
+	}
+	return reply.Data, nil
 }
 
 // tidy removes results that came when the run was complete: second ones, of units that were
@@ -238,26 +265,14 @@ func (w *worker) announce() {
 	p := Presence{
 		ID: w.conn.id, Name: w.cfg.Name, Host: host, PID: os.Getpid(), Protocol: Protocol, Version: w.conn.cfg.Version,
 		Concurrency: w.cfg.Concurrency, Systems: w.cfg.Systems, InHand: map[string]int{}, Refused: maps.Clone(w.refused),
-		Done: w.done, PerSecond: float64(w.done) / max(1, time.Since(w.began).Seconds()), Clock: w.conn.cfg.Now(),
+		Done: w.done, PerSecond: float64(w.done) / max(1, time.Since(w.began).Seconds()), Clock: time.Now(),
 	}
-	jobs := slices.Collect(maps.Values(w.jobs))
+	for id, j := range w.jobs {
+		p.InHand[id] = len(j.inHand)
+	}
 	w.mu.Unlock()
-	for _, j := range jobs {
-		j.mu.Lock()
-		p.InHand[j.run.ID] = len(j.inHand)
-		j.mu.Unlock()
-	}
 	if data, err := json.Marshal(p); err == nil {
 		_ = w.conn.nats.Publish(workerSubject+w.conn.id, data) // the next second says it again
-	}
-}
-
-// hear notes a beat of the coordinator.
-func (j *job) hear(count int) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if count != j.count {
-		j.count, j.heard = count, time.Now()
 	}
 }
 
@@ -266,14 +281,6 @@ func (j *job) alone() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return time.Since(j.heard) > j.conn.cfg.lost()
-}
-
-func (j *job) end() {
-	select {
-	case <-j.over:
-	default:
-		close(j.over)
-	}
 }
 
 // Take returns a unit that was fetched.
@@ -298,20 +305,10 @@ func (j *job) Take(ctx context.Context) (*experiment.Unit, error) {
 // over or the worker is to end. While the coordinator is lost it takes none.
 func (j *job) fetch(ctx context.Context) {
 	defer close(j.fetched)
-	wanted, enough := context.WithCancel(ctx)
-	defer enough()
-	go func() {
-		defer enough()
-		select {
-		case <-j.over:
-		case <-j.cfg.Stop:
-		case <-wanted.Done():
-		}
-	}()
-	for wanted.Err() == nil {
-		free := j.free(wanted)
+	for j.wanted.Err() == nil {
+		free := j.free(j.wanted)
 		switch {
-		case wanted.Err() != nil:
+		case j.wanted.Err() != nil:
 		case j.alone():
 			sleep(ctx, j.conn.cfg.beat/4)
 		default:
@@ -342,11 +339,11 @@ func (j *job) free(ctx context.Context) int {
 // next hands on at most n units that came within a moment, and says how many.
 func (j *job) next(ctx context.Context, n int) (got int) {
 	wait := j.conn.cfg.beat
-	j.worker.mu.Lock()
+	j.mu.Lock()
 	if len(j.jobs) > 1 {
 		wait /= 10
 	}
-	j.worker.mu.Unlock()
+	j.mu.Unlock()
 	batch, err := j.units.Fetch(n, jetstream.FetchMaxWait(wait))
 	if err == nil {
 		for msg := range batch.Messages() {
@@ -373,14 +370,20 @@ func (j *job) read(ctx context.Context, msg jetstream.Msg) *experiment.Unit {
 		return nil
 	}
 	u := &experiment.Unit{Item: experiment.Item{ID: body.ID, Input: body.Input, Metadata: body.Metadata, Trial: body.Trial, Attempt: body.Attempt}}
-	if !j.begin(msg) {
+	j.mu.Lock()
+	held := j.inHand[keyOf(msg.Subject())]
+	if held == nil {
+		j.inHand[keyOf(msg.Subject())] = msg
+	}
+	j.mu.Unlock()
+	if held != nil { // its lease ran out while the connection was lost: what comes of it ends this delivery too
 		return nil
 	}
 	if deliveries(msg) <= mostDeliveries {
 		return u
 	}
 	failure := &outcome.Failure{Class: outcome.Provider, Message: fmt.Sprintf("%d workers ended, or said nothing for %s, while they worked on it", mostDeliveries, j.run.Lease)}
-	_ = j.deliver(ctx, u, resultOf(experiment.Done{Err: failure, Started: j.conn.cfg.Now(), Worker: j.cfg.Name}))
+	_ = j.deliver(ctx, u, resultOf(experiment.Done{Err: failure, Started: time.Now(), Worker: j.cfg.Name}))
 	return nil
 }
 
@@ -389,19 +392,6 @@ func deliveries(msg jetstream.Msg) int {
 		return int(min(data.NumDelivered, 1<<20))
 	}
 	return 1
-}
-
-// begin has a unit in hand. It is false where that is so already: its lease ran out while the
-// connection was lost, and what comes of it ends this delivery too.
-func (j *job) begin(msg jetstream.Msg) bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	name := keyOf(msg.Subject())
-	_, there := j.inHand[name]
-	if !there {
-		j.inHand[name] = msg
-	}
-	return !there
 }
 
 // extend keeps the server from handing what is in hand to another worker, until what came of
@@ -481,9 +471,7 @@ func (j *job) deliver(ctx context.Context, u *experiment.Unit, r result) error {
 func (j *job) release(msg jetstream.Msg, how func(jetstream.Msg) error) {
 	_ = how(msg)
 	j.mu.Lock()
+	defer j.mu.Unlock()
 	delete(j.inHand, keyOf(msg.Subject()))
-	j.mu.Unlock()
-	j.worker.mu.Lock()
-	j.worker.done++
-	j.worker.mu.Unlock()
+	j.done++
 }

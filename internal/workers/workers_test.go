@@ -22,6 +22,7 @@ import (
 	"extraction-experiment/internal/testkit/natsserver"
 	"extraction-experiment/internal/testkit/suite"
 	"extraction-experiment/outcome"
+	"extraction-experiment/pipeline"
 	"extraction-experiment/runstore"
 )
 
@@ -109,7 +110,7 @@ func (f *fixture) work(name string, do task) (stop, kill func(), conn *Conn) {
 		defer close(ended)
 		_ = conn.Work(ctx, WorkerConfig{
 			Name: name, Concurrency: 4, Systems: []string{"length"}, Stop: soft,
-			Open: func(context.Context, Run, func(context.Context, []byte) ([]byte, error)) (Opened, error) {
+			Open: func(context.Context, Run, func(string) pipeline.Admission) (Opened, error) {
 				return Opened{Task: do}, nil
 			},
 		})

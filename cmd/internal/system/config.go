@@ -27,18 +27,22 @@ type Config struct {
 	Pipeline   string // a program or an address
 	Record     string // the file of a recording
 	Limits     Limits
-	Resume     bool // the recording goes on, too
-	TwoStages  bool
+	Resume     bool               // the recording goes on, too
 	Prompt     langfuse.PromptRef // without a name where none was given
 	PromptFile string
-	Vars       []pipeline.Var
-	Parameters pipeline.Parameters
+	Asking
 	// Estimator, if set, is asked in place of the model.
 	Estimator *pipeline.Estimator
+}
 
-	schema json.RawMessage // of the prompt's config
-	// placeholders are messages that the prompt's config gives by name.
-	placeholders map[string][]pipeline.Message
+// Asking says how a model is asked beside its prompt.
+type Asking struct {
+	Vars       []pipeline.Var      `json:"vars,omitempty"`
+	Parameters pipeline.Parameters `json:"parameters"`
+	TwoStages  bool                `json:"two_stages,omitempty"`
+	// Schema is that of the prompt's config, which gives messages by name, too.
+	Schema       json.RawMessage               `json:"schema,omitempty"`
+	Placeholders map[string][]pipeline.Message `json:"placeholders,omitempty"`
 }
 
 // AsksPrompt reports whether a prompt was asked for.
@@ -53,16 +57,16 @@ func (c Config) OnlyAsks() bool { return c.PromptFile == "" && c.Record == "" }
 // Read reads what the settings say of the system under test, and notes what is wrong.
 func Read(p *settings.Problems, s settings.Values) Config {
 	c := Config{
-		Model: s.Text("model"), ModelGiven: s["model"].From != settings.FromDefault, Pipeline: s.Text("pipeline"), Record: s.Text("record"), Limits: readLimits(p, s), Resume: p.Switch(s, "resume"), TwoStages: p.Switch(s, "two-stages"),
+		Model: s.Text("model"), ModelGiven: s["model"].From != settings.FromDefault, Pipeline: s.Text("pipeline"), Record: s.Text("record"), Limits: readLimits(p, s), Resume: p.Switch(s, "resume"),
 		Prompt: langfuse.PromptRef{
 			Name: s.Text("prompt"), Label: s.Text("prompt-label"),
 			Version: p.Optional("prompt-version", s.Text("prompt-version"), 1, math.MaxInt32),
 		},
 		PromptFile: s.Text("prompt-file"),
-		Parameters: pipeline.Parameters{
+		Asking: Asking{TwoStages: p.Switch(s, "two-stages"), Parameters: pipeline.Parameters{
 			Temperature: p.Number("temperature", s.Text("temperature"), 0, 10),
 			TopP:        p.Number("top-p", s.Text("top-p"), 0, 1),
-		},
+		}},
 	}
 	for _, word := range s.All("var") {
 		v, err := pipeline.ParseVar(word)
@@ -139,8 +143,8 @@ func (c *Config) fillFrom(t pipeline.Template) ([]string, error) {
 	if !c.ModelGiven && model != "" {
 		c.Model = model
 	}
-	take(&p, "placeholders", `lists of messages by name, such as {"history": [{"role": "user", "content": "…"}]}`, &c.placeholders, nil)
-	take(&p, "schema", "a JSON Schema, which is an object,", &c.schema, func(raw json.RawMessage) bool { return raw[0] == '{' })
+	take(&p, "placeholders", `lists of messages by name, such as {"history": [{"role": "user", "content": "…"}]}`, &c.Placeholders, nil)
+	take(&p, "schema", "a JSON Schema, which is an object,", &c.Schema, func(raw json.RawMessage) bool { return raw[0] == '{' })
 	takeNumber(&p, "temperature", "a number from 0 to 10", 0, 10, &c.Parameters.Temperature)
 	takeNumber(&p, "top_p", "a number from 0 to 1", 0, 1, &c.Parameters.TopP)
 	takeNumber(&p, "max_tokens", "a whole number from 1 on", 1, math.MaxInt32, &c.Parameters.MaxTokens)

@@ -1,10 +1,8 @@
 package system
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -30,15 +28,11 @@ import (
 type Definition struct {
 	Measured Identity `json:"measured"`
 	// Model is what is handed on to a team's own pipeline.
-	Model        string                        `json:"model,omitempty"`
-	Prompt       []pipeline.TemplateMessage    `json:"prompt,omitempty"`
-	Vars         []pipeline.Var                `json:"vars,omitempty"`
-	Parameters   pipeline.Parameters           `json:"parameters"`
-	TwoStages    bool                          `json:"two_stages,omitempty"`
-	Schema       json.RawMessage               `json:"schema,omitempty"`
-	Placeholders map[string][]pipeline.Message `json:"placeholders,omitempty"`
-	Retries      int                           `json:"retries"`
-	Timeout      time.Duration                 `json:"timeout_ns"` // of an item
+	Model  string                     `json:"model,omitempty"`
+	Prompt []pipeline.TemplateMessage `json:"prompt,omitempty"`
+	Asking
+	Retries int           `json:"retries"`
+	Timeout time.Duration `json:"timeout_ns"` // of an item
 }
 
 // Identity names a system on every machine alike.
@@ -56,16 +50,13 @@ func (i Identity) String() string { return i.Name + " (" + i.Hash + ")" }
 
 // definition is that of what a Config measures, but for its identity.
 func (c Config) definition(template pipeline.Template) Definition {
-	return Definition{
-		Prompt: template.Messages, Vars: c.Vars, Parameters: c.Parameters, TwoStages: c.TwoStages,
-		Schema: c.schema, Placeholders: c.placeholders, Retries: c.Limits.Retries, Timeout: c.Limits.Timeout,
-	}
+	return Definition{Prompt: template.Messages, Asking: c.Asking, Retries: c.Limits.Retries, Timeout: c.Limits.Timeout}
 }
 
 // OpenDefinition opens what a Definition names with one of the worker's own systems,
-// of which Model, Pipeline and Limits count. Where none of them is the one, the error
-// names them all.
-func (o Opener) OpenDefinition(d Definition, own []Config) (System, error) {
+// of which Model, Pipeline and Limits count; admit makes the admission of a
+// workers.LimitGroup. Where none of them is the one, the error names them all.
+func (o Opener) OpenDefinition(d Definition, own []Config, admit func(group string) pipeline.Admission) (System, error) {
 	var runs []string
 	for _, cfg := range own {
 		identity, err := o.Identify(cfg)
@@ -73,6 +64,7 @@ func (o Opener) OpenDefinition(d Definition, own []Config) (System, error) {
 		case err != nil:
 			return System{}, err
 		case identity == d.Measured:
+			cfg.Limits.Admission = admit
 			return o.openDefined(d, cfg)
 		}
 		runs = append(runs, identity.String())
@@ -82,9 +74,7 @@ func (o Opener) OpenDefinition(d Definition, own []Config) (System, error) {
 }
 
 func (o Opener) openDefined(d Definition, cfg Config) (System, error) {
-	cfg.Vars, cfg.Parameters, cfg.TwoStages = d.Vars, d.Parameters, d.TwoStages
-	cfg.schema, cfg.placeholders = d.Schema, d.Placeholders
-	cfg.Limits.Retries, cfg.Limits.Timeout = d.Retries, d.Timeout
+	cfg.Asking, cfg.Limits.Retries, cfg.Limits.Timeout = d.Asking, d.Retries, d.Timeout
 	if cfg.Pipeline != "" {
 		cfg.Model, cfg.ModelGiven = d.Model, d.Model != ""
 		return o.openPipeline(cfg)
@@ -108,18 +98,14 @@ func (o Opener) Identify(cfg Config) (Identity, error) {
 	if err != nil {
 		return Identity{}, err
 	}
-	id := Identity{Name: opened.Provider + "/" + opened.Info.Model}
+	name := opened.Provider + "/" + opened.Info.Model
 	if IsBaseline(cfg.Model) {
-		id.Name = opened.Info.Model
+		name = opened.Info.Model
 	}
-	sum := sha256.New()
-	fmt.Fprintf(sum, "%s\n%s\n", id.Name, opened.Info.Pipeline)
 	if _, file, found := strings.Cut(cfg.Model, "/"); found && opened.Info.Pipeline == provider.Recorded {
-		id.Name = "recorded " + id.Name
-		err = addFile(sum, file)
+		return identity("recorded "+name, "", file)
 	}
-	id.Hash = hex.EncodeToString(sum.Sum(nil)[:8])
-	return id, err
+	return identity(name, opened.Info.Pipeline)
 }
 
 // pipelineIdentity is that of a program, over its words without folders and the bytes of
@@ -128,10 +114,7 @@ func (o Opener) Identify(cfg Config) (Identity, error) {
 func pipelineIdentity(target string) (Identity, error) {
 	target = strings.TrimSpace(target)
 	if u, err := url.Parse(target); err == nil && strings.Contains(target, "://") {
-		id := Identity{Name: "pipeline " + cmp.Or(path.Clean("/"+u.Path), "/")}
-		sum := sha256.Sum256([]byte(id.Name))
-		id.Hash = hex.EncodeToString(sum[:8])
-		return id, nil
+		return identity("pipeline "+path.Clean("/"+u.Path), "")
 	}
 	words, err := proc.Split(target)
 	if err != nil {
@@ -139,39 +122,36 @@ func pipelineIdentity(target string) (Identity, error) {
 	}
 	name := []string{"pipeline"}
 	for _, word := range strings.Fields(provider.ShownTarget(target)) { // without what it is given in confidence
-		flag, value, joined := strings.Cut(word, "=")
-		if joined {
-			flag += "=" + filepath.Base(value)
+		if flag, value, joined := strings.Cut(word, "="); joined {
+			name = append(name, flag+"="+filepath.Base(value))
 		} else {
-			flag = filepath.Base(word)
+			name = append(name, filepath.Base(word))
 		}
-		name = append(name, flag)
 	}
-	id := Identity{Name: strings.Join(name, " ")}
-	files := slices.DeleteFunc(slices.Clone(words[1:]), func(word string) bool {
+	files := slices.DeleteFunc(words[1:], func(word string) bool {
 		info, err := os.Stat(word)
 		return err != nil || !info.Mode().IsRegular()
 	})
 	if program, err := exec.LookPath(words[0]); err == nil && len(files) == 0 {
 		files = []string{program}
 	}
-	sum := sha256.New()
-	fmt.Fprintln(sum, id.Name)
-	for _, file := range files {
-		if err := addFile(sum, file); err != nil {
-			return id, err
-		}
-	}
-	id.Hash = hex.EncodeToString(sum.Sum(nil)[:8])
-	return id, nil
+	return identity(strings.Join(name, " "), "", files...)
 }
 
-// addFile adds the bytes of a file to a sum.
-func addFile(sum io.Writer, name string) error {
-	file, err := os.Open(name)
-	if err != nil {
-		return cli.Errorf(cli.ExitUsage, "%w", err)
+// identity is that of a name: its hash is over the name, what is known beside it, and the
+// bytes of files.
+func identity(name, beside string, files ...string) (Identity, error) {
+	sum := sha256.New()
+	fmt.Fprintf(sum, "%s\n%s\n", name, beside)
+	for _, path := range files {
+		file, err := os.Open(path)
+		if err != nil {
+			return Identity{}, refused(err)
+		}
+		_, err = io.Copy(sum, file)
+		if err = errors.Join(err, file.Close()); err != nil {
+			return Identity{}, err
+		}
 	}
-	_, err = io.Copy(sum, file)
-	return errors.Join(err, file.Close())
+	return Identity{Name: name, Hash: hex.EncodeToString(sum.Sum(nil)[:8])}, nil
 }

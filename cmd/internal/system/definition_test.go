@@ -45,7 +45,7 @@ func TestIdentify(t *testing.T) {
 	if x := identify(Config{Model: "baseline"}); x.Name != "baseline" || len(x.Hash) != 16 {
 		t.Errorf("the baseline: %v", x)
 	}
-	_, err := o.OpenDefinition(Definition{Measured: pipe(first)}, []Config{{Model: "baseline"}, {Pipeline: other}})
+	_, err := o.OpenDefinition(Definition{Measured: pipe(first)}, []Config{{Model: "baseline"}, {Pipeline: other}}, nil)
 	if err == nil || !strings.Contains(err.Error(), "this worker runs baseline (") || !strings.Contains(err.Error(), ", pipeline ocr.sh (") {
 		t.Errorf("a worker of another program: %v", err)
 	}

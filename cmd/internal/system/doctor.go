@@ -78,7 +78,8 @@ func Doctor(ctx context.Context, env cli.Env, cfg DoctorConfig) error {
 	return d.failed
 }
 
-func (d *doctor) add(f finding) {
+func (d *doctor) add(check, state, found, advice string) {
+	f := finding{check, state, found, advice}
 	d.findings = append(d.findings, f)
 	if !d.json {
 		d.failed = errors.Join(d.failed, cli.Written(f.print(d.env.Stdout)))
@@ -86,15 +87,15 @@ func (d *doctor) add(f finding) {
 }
 
 func (d *doctor) ok(check, format string, args ...any) {
-	d.add(finding{Check: check, State: foundOK, Found: fmt.Sprintf(format, args...)})
+	d.add(check, foundOK, fmt.Sprintf(format, args...), "")
 }
 
-func (d *doctor) note(check, found, advice string) { d.add(finding{check, foundNote, found, advice}) }
+func (d *doctor) note(check, found, advice string) { d.add(check, foundNote, found, advice) }
 
 // problem files an error; its text already says what to do, unless there is
 // advice.
 func (d *doctor) problem(check string, err error, advice string) {
-	d.add(finding{check, foundProblem, err.Error(), advice})
+	d.add(check, foundProblem, err.Error(), advice)
 	d.problems = append(d.problems, err)
 }
 
@@ -143,23 +144,21 @@ func (d *doctor) keys() {
 	var set []string
 	for _, name := range []string{langfuse.EnvPublicKey, langfuse.EnvSecretKey, langfuse.EnvBaseURL, langfuse.EnvHost} {
 		value := strings.TrimSpace(d.env.Getenv(name))
-		switch {
-		case value == "":
-			continue
-		case name == langfuse.EnvPublicKey && strings.HasPrefix(value, "pk-lf-") && len(value) >= 16:
+		if name == langfuse.EnvPublicKey && strings.HasPrefix(value, "pk-lf-") && len(value) >= 16 {
 			name += " (" + value[:10] + "…)"
 		}
-		set = append(set, name)
+		if value != "" {
+			set = append(set, name)
+		}
 	}
-	if len(set) == 0 {
+	switch {
+	case len(set) == 0:
 		d.ok("keys", "no LANGFUSE_* variable is set: the embedded Langfuse of this folder is used")
-		return
-	}
-	if d.env.Getenv(langfuse.EnvPublicKey) == "" || d.env.Getenv(langfuse.EnvSecretKey) == "" {
+	case d.env.Getenv(langfuse.EnvPublicKey) == "" || d.env.Getenv(langfuse.EnvSecretKey) == "":
 		d.note("keys", "not both keys are set; there is: "+strings.Join(set, ", "), "")
-		return
+	default:
+		d.ok("keys", "set: %s", strings.Join(set, ", "))
 	}
-	d.ok("keys", "set: %s", strings.Join(set, ", "))
 }
 
 // server says what was found behind the keys.
@@ -280,19 +279,13 @@ func (d *doctor) modelKeys() {
 // model sends one short request.
 func (d *doctor) model(ctx context.Context, spec string) {
 	opened, _, err := Opener{Getenv: d.env.Getenv}.openModel(spec)
-	if err != nil {
+	switch {
+	case err != nil:
 		d.problem("model", err, "")
 		return
-	}
-	if err = d.answer(ctx, spec, opened); err != nil {
-		d.problem("model", cli.Errorf(cli.ExitUnavailable, "%s does not answer: %w", spec, err), "")
-	}
-}
-
-func (d *doctor) answer(ctx context.Context, spec string, opened provider.Opened) error {
-	if opened.Model == nil {
+	case opened.Model == nil:
 		d.ok("model", "%s runs in this program and needs no key", spec)
-		return nil
+		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
@@ -301,14 +294,14 @@ func (d *doctor) answer(ctx context.Context, spec string, opened provider.Opened
 		Messages: []pipeline.Message{{Role: "user", Content: "Answer with the single word: ok"}},
 	})
 	if err != nil {
-		return err
+		d.problem("model", cli.Errorf(cli.ExitUnavailable, "%s does not answer: %w", spec, err), "")
+		return
 	}
 	name := spec
 	if response.Model != "" && !strings.HasSuffix(spec, response.Model) {
 		name += " (" + response.Model + ")"
 	}
 	d.ok("model", "%s answers, after %s", name, time.Since(began).Round(time.Millisecond))
-	return nil
 }
 
 // folder says where runs are kept, and tries to write there.

@@ -64,10 +64,7 @@ func (o Opener) OpenEvaluator(ctx context.Context, spec conformance.Spec, dir st
 		opened.Evaluator = made
 		opened.Fingerprint, err = made.Fingerprint()
 	}
-	if err != nil {
-		return opened, refused(err)
-	}
-	return opened, nil
+	return opened, refused(err)
 }
 
 // judgeModel opens the model and finds its prompt: in a file, or in Langfuse by
@@ -119,8 +116,7 @@ func (o Opener) judgePrompt(ctx context.Context, spec conformance.Spec, dir stri
 // Scorers are the external evaluators that a configuration names.
 type Scorers struct {
 	Described []outcome.CustomScorer
-	extra     []experiment.Evaluated
-	opened    []Evaluator
+	opened    []Evaluator // in the same order
 }
 
 // OpenScorers opens the evaluators under scorers: in the file at path, and looks
@@ -158,15 +154,13 @@ func (o Opener) openScorer(ctx context.Context, s *Scorers, entry configs.Scorer
 	if err != nil {
 		return err
 	}
-	s.opened = append(s.opened, opened)
 	described := outcome.CustomScorer{
 		Name: entry.Name, Evaluator: strings.Join(opened.Evaluator.Command(), " "), Criteria: entry.Criteria, Fingerprint: opened.Fingerprint,
 	}
 	if err := certify(ctx, &described, entry, dir, opened); err != nil {
 		return err
 	}
-	s.extra = append(s.extra, experiment.Evaluated{Name: entry.Name, Criteria: entry.Criteria, Evaluator: opened.Evaluator})
-	s.Described = append(s.Described, described)
+	s.opened, s.Described = append(s.opened, opened), append(s.Described, described)
 	return nil
 }
 
@@ -174,12 +168,10 @@ func (o Opener) openScorer(ctx context.Context, s *Scorers, entry configs.Scorer
 func (s Scorers) Check(ctx context.Context) error {
 	var problems []error
 	for i, o := range s.opened {
-		external, ok := o.Evaluator.(*evaluator.Evaluator)
-		if !ok {
-			continue
-		}
-		if err := external.Check(ctx); err != nil {
-			problems = append(problems, fmt.Errorf("the evaluator of %s cannot be asked: %w", s.Described[i].Name, err))
+		if external, ok := o.Evaluator.(*evaluator.Evaluator); ok {
+			if err := external.Check(ctx); err != nil {
+				problems = append(problems, fmt.Errorf("the evaluator of %s cannot be asked: %w", s.Described[i].Name, err))
+			}
 		}
 	}
 	return errors.Join(problems...)
@@ -188,20 +180,20 @@ func (s Scorers) Check(ctx context.Context) error {
 // Judge is base with the scores of the evaluators, whose models draw on the budget of
 // the run; order is that of all scores.
 func (s Scorers) Judge(base experiment.Scorer, order []string, budget *pipeline.Budget) (experiment.Scorer, error) {
-	if len(s.extra) == 0 {
+	if len(s.opened) == 0 {
 		return base, nil
 	}
-	extra := slices.Clone(s.extra)
+	var extra []experiment.Evaluated
 	for i, o := range s.opened {
-		judge, ok := o.Evaluator.(*evaluator.Evaluator)
-		if !ok || o.model == "" || budget == nil {
-			continue
+		d := s.Described[i]
+		if judge, ok := o.Evaluator.(*evaluator.Evaluator); ok && o.model != "" && budget != nil {
+			own, err := budget.For(o.model)
+			if err != nil {
+				return nil, fmt.Errorf("the model that gives %s: %w", d.Name, refused(err))
+			}
+			o.Evaluator = judge.Within(own)
 		}
-		own, err := budget.For(o.model)
-		if err != nil {
-			return nil, fmt.Errorf("the model that gives %s: %w", extra[i].Name, refused(err))
-		}
-		extra[i].Evaluator = judge.Within(own)
+		extra = append(extra, experiment.Evaluated{Name: d.Name, Criteria: d.Criteria, Evaluator: o.Evaluator})
 	}
 	made, err := experiment.WithEvaluators(base, order, extra...)
 	return made, refused(err)
@@ -211,14 +203,14 @@ func (s Scorers) Judge(base experiment.Scorer, order []string, budget *pipeline.
 // as a team's pipeline has none; nil where there are no such models, or no bound.
 func (s Scorers) Budget(c Limits, getenv func(string) string) (*pipeline.Budget, error) {
 	at := slices.IndexFunc(s.opened, func(o Evaluator) bool { return o.model != "" })
-	if at < 0 || c.USD == 0 && c.Tokens == 0 {
+	if at < 0 {
 		return nil, nil
 	}
 	known, err := ReadCatalogue(getenv)
 	if err != nil {
 		return nil, err
 	}
-	budget, err := pipeline.NewBudget(pipeline.BudgetConfig{USD: c.USD, Tokens: int64(c.Tokens), Model: s.opened[at].model, Prices: known.Price})
+	budget, err := c.budget(s.opened[at].model, known)
 	return budget, refused(err)
 }
 
@@ -284,11 +276,11 @@ func ReadRules(file configs.Experiment) (Rules, error) {
 	if err != nil {
 		return Rules{}, cli.Usage("%w", err)
 	}
-	parsed, err := scoring.ParseOptions(raw, scoring.DefaultOptions())
+	options, err := scoring.ParseOptions(raw, scoring.DefaultOptions())
 	if err != nil {
 		return Rules{}, cli.Usage("the scoring options: %w", err)
 	}
-	return NewRules(parsed)
+	return NewRules(options)
 }
 
 // NewRules makes those of options, without evaluators.
@@ -298,8 +290,5 @@ func NewRules(options scoring.Options) (Rules, error) {
 		return Rules{}, cli.Usage("the scoring options: %w", err)
 	}
 	raw, err := json.Marshal(options)
-	if err != nil {
-		return Rules{}, fmt.Errorf("the scoring options: %w", err)
-	}
-	return Rules{Scorer: rules, Raw: raw}, nil
+	return Rules{Scorer: rules, Raw: raw}, err
 }

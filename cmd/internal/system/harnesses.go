@@ -27,65 +27,50 @@ type AnswersConfig struct {
 }
 
 // OpenAnswerer opens the system under test and describes it.
-func (o Opener) OpenAnswerer(ctx context.Context, cfg AnswersConfig, doc *answers.Document, opened *System) (answers.Answerer, error) {
+func (o Opener) OpenAnswerer(ctx context.Context, cfg AnswersConfig, doc *answers.Document) (answers.Answerer, System, error) {
 	switch {
 	case cfg.Command != "" || cfg.URL != "":
-		return o.openExternalAnswerer(cfg, doc, opened)
+		return o.openExternalAnswerer(cfg, doc)
 	case IsBaseline(cfg.Model):
 		if cfg.AsksPrompt() || cfg.Limits.Limited() || cfg.Parameters != (pipeline.Parameters{}) {
-			return nil, cli.Usage("the baseline reads no prompt and has no temperature and the like: name a model with --model")
+			return nil, System{}, cli.Usage("the baseline reads no prompt and has no temperature and the like: name a model with --model")
 		}
 		info := provider.Info{Provider: "baseline", Model: "baseline", Pipeline: answers.ExtractiveName}
-		*opened = System{Header: o.describe(info, cfg.Config, outcome.Prompt{}), Close: func() error { return nil }}
-		return answers.Extractive{Document: doc}, nil
+		return answers.Extractive{Document: doc}, System{Header: o.describe(info, cfg.Config, outcome.Prompt{}), Close: nothing}, nil
 	}
-	return o.openModelAnswerer(ctx, cfg, doc, opened)
+	return o.openModelAnswerer(ctx, cfg, doc)
 }
 
-func (o Opener) openExternalAnswerer(cfg AnswersConfig, doc *answers.Document, opened *System) (answers.Answerer, error) {
-	target := cfg.Command
-	if cfg.URL != "" {
-		target = cfg.URL
-		if !strings.Contains(target, "://") {
-			return nil, cli.Usage("--url %q is no address such as http://localhost:8080/answer", target)
-		}
+func (o Opener) openExternalAnswerer(cfg AnswersConfig, doc *answers.Document) (answers.Answerer, System, error) {
+	if cfg.URL != "" && !strings.Contains(cfg.URL, "://") {
+		return nil, System{}, cli.Usage("--url %q is no address such as http://localhost:8080/answer", cfg.URL)
 	}
-	service, err := provider.NewExternal(o.external(target, cfg.Limits, maxExternalAnswer))
-	if err != nil {
-		return nil, err
-	}
-	info := provider.Info{Provider: provider.ExternalName, Model: provider.ExternalName, Pipeline: service.Target()}
-	*opened = System{Header: o.describe(info, cfg.Config, outcome.Prompt{}), Close: service.Close, reached: service.Reached}
+	service, s, err := o.openExternal(cmp.Or(cfg.URL, cfg.Command), "", cfg.Config, maxExternalAnswer)
 	absolute := *doc
 	if path, err := filepath.Abs(doc.Path); err == nil {
 		absolute.Path = path
 	}
-	return answers.External{Asker: service, Document: &absolute}, nil
+	return answers.External{Asker: service, Document: &absolute}, s, err
 }
 
-func (o Opener) openModelAnswerer(ctx context.Context, cfg AnswersConfig, doc *answers.Document, made *System) (answers.Answerer, error) {
-	opened, known, err := o.openModel(cfg.Model)
+func (o Opener) openModelAnswerer(ctx context.Context, cfg AnswersConfig, doc *answers.Document) (answers.Answerer, System, error) {
+	s, err := o.OpenModel(cfg.Config)
 	if err != nil {
-		return nil, err
+		return nil, s, err
 	}
-	if opened.Model == nil {
-		return nil, cli.Usage("%s extracts, it does not answer questions: name a model", opened.Info.Model)
+	if s.Asks.Model == nil {
+		return nil, s, cli.Usage("%s extracts, it does not answer questions: name a model", s.Header.Model)
 	}
 	template, pin, err := o.answersPrompt(ctx, cfg.Config)
 	if err != nil {
-		return nil, err
+		return nil, s, err
 	}
-	asks, err := o.within(opened, known, cfg.Limits)
-	if err != nil {
-		return nil, err
-	}
-	info := opened.Info
-	info.Pipeline = strings.TrimSpace(info.Pipeline + " retrieve@1 passages:" + strconv.Itoa(cfg.Passages))
-	*made = System{Header: o.describe(info, cfg.Config, pin), Close: asks.closing, Asks: asks}
+	s.Close, s.Header.Prompt = s.Asks.closing, pin
+	s.Header.Pipeline = strings.TrimSpace(s.Header.Pipeline + " retrieve@1 passages:" + strconv.Itoa(cfg.Passages))
 	return answers.Asking{
-		Document: doc, Model: asks.Model, Name: opened.Info.Model, Provider: opened.Provider,
+		Document: doc, Model: s.Asks.Model, Name: s.Header.Model, Provider: s.Header.Provider,
 		Prompt: template, Parameters: cfg.Parameters, Passages: cfg.Passages,
-	}, nil
+	}, s, nil
 }
 
 // answersPrompt finds the prompt that is asked for, else the built-in one.
@@ -110,14 +95,10 @@ func (o Opener) answersPrompt(ctx context.Context, cfg Config) (pipeline.Templat
 func (o Opener) OpenBench(cfg Config) (benches.Answerer, System, error) {
 	switch {
 	case cfg.Pipeline != "":
-		asks, err := provider.NewExternal(o.external(cfg.Pipeline, cfg.Limits, 0))
-		if err != nil {
-			return nil, System{}, err
-		}
-		info := provider.Info{Provider: provider.ExternalName, Model: provider.ExternalName, Pipeline: asks.Target()}
-		return benches.External{Asker: asks}, System{Header: o.describe(info, Config{}, outcome.Prompt{}), Close: asks.Close}, nil
+		asks, s, err := o.openExternal(cfg.Pipeline, "", cfg, 0)
+		return benches.External{Asker: asks}, s, err
 	case cfg.Model == "":
-		return nil, System{Close: func() error { return nil }}, nil
+		return nil, System{Close: nothing}, nil
 	}
 	cfg.Limits.Retries = pipeline.DefaultTries - 1
 	s, err := o.OpenModel(cfg)

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/url"
 	"os"
@@ -16,7 +17,6 @@ import (
 
 	"extraction-experiment/configs"
 	"extraction-experiment/experiment"
-	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/files"
 	"extraction-experiment/internal/limit"
 	"extraction-experiment/internal/workers"
@@ -33,7 +33,7 @@ type Limits struct {
 	Tokens            int
 	Concurrency       int
 	Timeout           time.Duration // of an item
-	// Limiters are those that the runs of a sweep share, by model; nil for one run.
+	// Limiters are those that the runs of a sweep share, by model and host; nil for one run.
 	Limiters map[string]*limit.Limiter
 	// Admission, if set, makes the admission of a workers.LimitGroup, which another
 	// process has: its limits and its budget hold.
@@ -49,13 +49,15 @@ func (c Limits) Limited() bool {
 type Model struct {
 	pipeline.Model
 	waits  *atomic.Pointer[waiting] // nil for a recording
-	window *window                  // nil for a recording
-	remote pipeline.Model           // under the cache; nil for a recording
-	Budget *pipeline.Budget         // nil without a bound
-	cache  *pipeline.Cache          // nil without one
-	group  string                   // its workers.LimitGroup
-	own    pipeline.Admission
-	limits Limits
+	window string                   // the key of its pace in this folder
+	// limiter is nil for a recording, and where another process has the limits.
+	limiter *limit.Limiter
+	remote  pipeline.Model   // under the cache; nil for a recording
+	Budget  *pipeline.Budget // nil without a bound
+	cache   *pipeline.Cache  // nil without one
+	group   string           // its workers.LimitGroup
+	own     pipeline.Admission
+	limits  Limits
 }
 
 // Admission is that of a workers.LimitGroup: the model's own, or one of a worker with
@@ -89,32 +91,20 @@ func (o Opener) within(opened provider.Opened, known Catalogue, c Limits) (Model
 	if opened.Info.Pipeline == provider.Recorded {
 		return Model{Model: priced}, nil
 	}
-	group := o.limitGroup(opened)
-	a := Model{waits: new(atomic.Pointer[waiting]), group: group, limits: c}
-	if c.Admission != nil {
-		a.own = c.Admission(group)
-		return o.asked(a, priced, opened)
+	address := addressOf(opened.Provider, o.Getenv)
+	key := o.Getenv(provider.EnvOpenAIKey)
+	if opened.Provider == provider.Gemini {
+		key = cmp.Or(o.Getenv(provider.EnvGeminiKey), o.Getenv(provider.EnvGoogleKey))
 	}
-	a.window = windowOf(opened, addressOf(opened.Provider, o.Getenv))
-	limiter, err := c.limiter(opened, readWindows()[a.window.key])
-	if err != nil {
+	group := workers.LimitGroup(opened.Provider+"/"+opened.Info.Model, hostOf(address), key)
+	a := Model{waits: new(atomic.Pointer[waiting]), group: group, limits: c}
+	var err error
+	if c.Admission != nil {
+		a.own = c.Admission(a.group)
+	} else if err = a.limit(opened, known, address); err != nil {
 		return Model{}, err
 	}
-	a.window.limiter = limiter
-	if c.USD > 0 || c.Tokens > 0 {
-		a.Budget, err = pipeline.NewBudget(pipeline.BudgetConfig{USD: c.USD, Tokens: int64(c.Tokens), Model: opened.Info.Model, Prices: known.Price})
-		if err != nil {
-			return Model{}, err
-		}
-	}
-	a.own = pipeline.NewAdmission(limiter, a.Budget)
-	return o.asked(a, priced, opened)
-}
-
-// asked puts the model under its admission and its cache.
-func (o Opener) asked(a Model, priced pipeline.Model, opened provider.Opened) (_ Model, err error) {
-	c := a.limits
-	a.Model = pipeline.Limited(pipeline.LimitedConfig{
+	a.remote = pipeline.Limited(pipeline.LimitedConfig{
 		Model: priced, Admission: a.own, Tries: c.Retries + 1, Timeout: c.Timeout / 2,
 		Waits: func(wait pipeline.Wait) {
 			if told := a.waits.Load(); told != nil {
@@ -122,47 +112,46 @@ func (o Opener) asked(a Model, priced pipeline.Model, opened provider.Opened) (_
 			}
 		},
 	})
-	a.remote = a.Model
+	a.Model = a.remote
 	if c.Cache != "" {
 		if a.cache, err = pipeline.OpenCache(c.Cache); err == nil {
-			a.Model = pipeline.Cached(a.Model, a.cache, pipeline.CacheSource{Provider: opened.Provider, Endpoint: addressOf(opened.Provider, o.Getenv), Model: opened.Info.Model})
+			source := pipeline.CacheSource{Provider: opened.Provider, Endpoint: address, Model: opened.Info.Model}
+			a.Model = pipeline.Cached(a.remote, a.cache, source)
 		}
 	}
 	return a, err
 }
 
-// limiter is that of the model, which runs of a sweep have in common: what one of
-// them learned about the provider holds for the next.
-func (c Limits) limiter(opened provider.Opened, before pace) (*limit.Limiter, error) {
-	key := opened.Provider + " " + opened.Info.Model
-	if known := c.Limiters[key]; known != nil {
-		return known, nil
+// limit makes the admission of one process. Runs of a sweep have the limiter of a model in
+// common: what one of them learned about the provider holds for the next.
+func (a *Model) limit(opened provider.Opened, known Catalogue, address string) (err error) {
+	a.window = windowOf(opened, address)
+	if a.limiter = a.limits.Limiters[a.window]; a.limiter == nil {
+		if a.limiter, err = limit.New(a.limits.config(readWindows()[a.window])); err != nil {
+			return err
+		}
+		if a.limits.Limiters != nil {
+			a.limits.Limiters[a.window] = a.limiter
+		}
 	}
-	limiter, err := limit.New(c.config(before))
-	if err == nil && c.Limiters != nil {
-		c.Limiters[key] = limiter
+	a.Budget, err = a.limits.budget(opened.Info.Model, known)
+	a.own = pipeline.NewAdmission(a.limiter, a.Budget)
+	return err
+}
+
+// budget is that of a model; nil without a bound.
+func (c Limits) budget(model string, known Catalogue) (*pipeline.Budget, error) {
+	if c.USD == 0 && c.Tokens == 0 {
+		return nil, nil
 	}
-	return limiter, err
+	return pipeline.NewBudget(pipeline.BudgetConfig{USD: c.USD, Tokens: int64(c.Tokens), Model: model, Prices: known.Price})
 }
 
 func (c Limits) config(before pace) limit.Config {
-	return limit.Config{Most: c.Concurrency, Start: max(0, before.Calls), Latency: max(0, before.Latency), RequestsPerMinute: int64(c.RPM), TokensPerMinute: int64(c.TPM)}
-}
-
-// limitGroup names what shares the limits of a model: who asks the same host with the same
-// key. The key is hashed.
-func (o Opener) limitGroup(opened provider.Opened) string {
-	key := o.Getenv(provider.EnvOpenAIKey)
-	if opened.Provider == provider.Gemini {
-		key = cmp.Or(o.Getenv(provider.EnvGeminiKey), o.Getenv(provider.EnvGoogleKey))
+	return limit.Config{
+		Most: c.Concurrency, Start: max(0, before.Calls), Latency: max(0, before.Latency),
+		RequestsPerMinute: int64(c.RPM), TokensPerMinute: int64(c.TPM),
 	}
-	return workers.LimitGroup(opened.Provider+"/"+opened.Info.Model, hostOf(addressOf(opened.Provider, o.Getenv)), key)
-}
-
-// window keeps what is known of a model of a provider in this folder.
-type window struct {
-	key     string
-	limiter *limit.Limiter
 }
 
 // pace is how many calls at once a model of a provider took at the end of its last run, and
@@ -172,9 +161,9 @@ type pace struct {
 	Latency time.Duration `json:"latency_ns"`
 }
 
-// windowOf is that of a model at an address, of which the host counts.
-func windowOf(opened provider.Opened, address string) *window {
-	return &window{key: strings.TrimSpace(opened.Provider + "/" + opened.Info.Model + " " + hostOf(address))}
+// windowOf is the key of a model at an address, of which the host counts.
+func windowOf(opened provider.Opened, address string) string {
+	return strings.TrimSpace(opened.Provider + "/" + opened.Info.Model + " " + hostOf(address))
 }
 
 // hostOf is the host of an address; "" of one that is none.
@@ -198,34 +187,25 @@ func readWindows() map[string]pace {
 	return all
 }
 
-// remember writes the window down, unless it was not learned. One that cannot be written
+// closing writes the window down, unless it was not learned. One that cannot be written
 // costs the next run a moment.
-func (w *window) remember() {
+func (a Model) closing() error {
 	const enough = 20 // answers
-	if w == nil {
-		return
+	if a.limiter == nil {
+		return nil
 	}
-	all, state := readWindows(), w.limiter.State()
-	before, now := all[w.key], pace{max(1, int(state.Window)), state.Latency}
-	if state.Answers < enough {
-		return
-	}
+	all, state := readWindows(), a.limiter.State()
+	before, now := all[a.window], pace{max(1, int(state.Window)), state.Latency}
 	if !state.Limited && now.Calls <= max(limit.Start, before.Calls) { // it was not more that was asked for
 		now.Calls = before.Calls
 	}
-	if now.Calls == 0 || now.Calls == before.Calls && now.Latency/2 <= before.Latency && before.Latency/2 <= now.Latency {
-		return
+	if state.Answers < enough || now.Calls == 0 || now.Calls == before.Calls && now.Latency/2 <= before.Latency && before.Latency/2 <= now.Latency {
+		return nil
 	}
-	if os.MkdirAll(filepath.Dir(windowsPath()), 0o700) != nil {
-		return
+	all[a.window] = now
+	if os.MkdirAll(filepath.Dir(windowsPath()), 0o700) == nil {
+		_ = files.Write(windowsPath(), func(out io.Writer) error { return json.NewEncoder(out).Encode(all) })
 	}
-	all[w.key] = now
-	_ = files.Write(windowsPath(), func(out io.Writer) error { return json.NewEncoder(out).Encode(all) })
-}
-
-// closing writes the window down.
-func (a Model) closing() error {
-	a.window.remember()
 	return nil
 }
 
@@ -270,14 +250,8 @@ type Catalogue struct {
 // ReadCatalogue reads what is known of models, with the files that the environment names.
 func ReadCatalogue(getenv func(string) string) (Catalogue, error) {
 	models, err := configs.LoadModels(getenv(EnvModels))
-	if err != nil {
-		return Catalogue{}, cli.Usage("%w", err)
-	}
-	prices, err := configs.LoadPrices(getenv(EnvPrices))
-	if err != nil {
-		return Catalogue{}, cli.Usage("%w", err)
-	}
-	return Catalogue{models, prices}, nil
+	prices, failed := configs.LoadPrices(getenv(EnvPrices))
+	return Catalogue{models, prices}, refused(errors.Join(err, failed))
 }
 
 // ProviderConfig tells providers what the environment and the data say.
@@ -315,13 +289,12 @@ func endpointOf(s provider.Info, getenv func(string) string) string {
 	if address == "" {
 		return "default"
 	}
-	host := ""
 	if u, err := url.Parse(address); err == nil {
 		u.User = nil // who asks is not where
-		host, address = u.Host, u.String()
+		address = u.String()
 	}
 	hash := sha256.Sum256([]byte(address))
-	return host + "~" + hex.EncodeToString(hash[:4])
+	return hostOf(address) + "~" + hex.EncodeToString(hash[:4])
 }
 
 // addressOf is the address that the environment gives to a provider; "" is its

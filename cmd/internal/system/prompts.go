@@ -87,33 +87,35 @@ func labelWords(labels []string) string {
 // findSummary returns the prompt of that name with all its versions and labels; where there
 // is none the error says which there are.
 func findSummary(ctx context.Context, client *langfuse.Client, name string) (langfuse.PromptSummary, error) {
-	for summary, err := range client.ListPrompts(ctx, langfuse.PromptsQuery{Name: name}) {
-		if err != nil {
-			return summary, err
-		}
-		if summary.Name == name {
-			return summary, nil
-		}
-	}
-	return langfuse.PromptSummary{}, noSuchPrompt(ctx, client, name)
-}
-
-func noSuchPrompt(ctx context.Context, client *langfuse.Client, name string) error {
 	const shownNames = 10
-	list, err := ListPrompts(ctx, client)
-	if err != nil {
-		return err
+	found, err := namedPrompt(ctx, client, langfuse.PromptsQuery{Name: name})
+	if err != nil || found.Name != "" {
+		return found, err
 	}
-	if len(list) == 0 {
-		return cli.Usage("there is no prompt %q, and no other", name)
+	list, err := ListPrompts(ctx, client)
+	switch {
+	case err != nil:
+		return found, err
+	case len(list) == 0:
+		return found, cli.Usage("there is no prompt %q, and no other", name)
 	}
 	names := cli.Each(list, func(p langfuse.PromptSummary) string { return p.Name })
 	more := ""
 	if len(names) > shownNames {
 		more = " and others, which experiment prompts lists"
 	}
-	return cli.Usage("there is no prompt %q%s (there are: %s%s)", name,
+	return found, cli.Usage("there is no prompt %q%s (there are: %s%s)", name,
 		textutil.Hint(name, names), textutil.Line(strings.Join(names[:min(len(names), shownNames)], ", ")), more)
+}
+
+// namedPrompt returns the one of the query's name; without a name where there is none.
+func namedPrompt(ctx context.Context, client *langfuse.Client, query langfuse.PromptsQuery) (langfuse.PromptSummary, error) {
+	for summary, err := range client.ListPrompts(ctx, query) {
+		if err != nil || summary.Name == query.Name {
+			return summary, err
+		}
+	}
+	return langfuse.PromptSummary{}, nil
 }
 
 // GetPrompt returns one version, references to other prompts filled in as a model would get
@@ -168,11 +170,10 @@ func ComparePrompts(ctx context.Context, client *langfuse.Client, name, a, b str
 
 // versionOf reads the number of a version; 0 is none.
 func versionOf(word string) int {
-	version, err := strconv.ParseUint(word, 10, 31)
-	if err != nil {
-		return 0
+	if version, err := strconv.ParseUint(word, 10, 31); err == nil {
+		return int(version)
 	}
-	return int(version)
+	return 0
 }
 
 // latestLabel is the one that Langfuse keeps on the newest version itself.
@@ -197,32 +198,39 @@ func LabelPrompt(ctx context.Context, client *langfuse.Client, name, version str
 	if err != nil {
 		return "", err
 	}
-	var said strings.Builder
-	for _, label := range labels {
-		switch from, err := labelled(ctx, client, name, label); {
-		case err != nil:
-			return "", err
-		case from == 0:
-			fmt.Fprintf(&said, "%s: new, on version %d\n", label, n)
-		case from == n:
-			fmt.Fprintf(&said, "%s: stays on version %d\n", label, n)
-		default:
-			fmt.Fprintf(&said, "%s: moved from version %d to version %d\n", label, from, n)
-		}
+	said, err := moves(ctx, client, name, n, labels)
+	if err != nil {
+		return "", err
 	}
-	has := func(label string) bool { return slices.Contains(target.Labels, label) }
-	if !slices.ContainsFunc(labels, func(label string) bool { return !has(label) }) {
-		said.Reset()
-		fmt.Fprintf(&said, "nothing moved: version %d has %s already\n", n, strings.Join(labels, ", "))
+	all := slices.Compact(slices.Sorted(slices.Values(slices.Concat(labels, target.Labels))))
+	if !slices.ContainsFunc(labels, func(label string) bool { return !slices.Contains(target.Labels, label) }) {
+		said = fmt.Sprintf("nothing moved: version %d has %s already\n", n, strings.Join(labels, ", "))
 	} else {
-		all := append(slices.Clone(labels), target.Labels...)
-		all = slices.DeleteFunc(slices.Compact(slices.Sorted(slices.Values(all))), func(l string) bool { return l == latestLabel })
+		all = slices.DeleteFunc(all, func(label string) bool { return label == latestLabel })
 		if target, err = client.SetPromptLabels(ctx, name, target.Version, all); err != nil {
 			return "", err
 		}
 	}
-	fmt.Fprintf(&said, "%s, version %d: labels %s\n", textutil.Line(target.Name), target.Version, textutil.Line(labelWords(target.Labels)))
-	return said.String(), nil
+	return said + fmt.Sprintf("%s, version %d: labels %s\n",
+		textutil.Line(target.Name), target.Version, textutil.Line(labelWords(target.Labels))), nil
+}
+
+// moves says of labels that are set on a version where each was before.
+func moves(ctx context.Context, client *langfuse.Client, name string, version int, labels []string) (said string, err error) {
+	for _, label := range labels {
+		found, err := namedPrompt(ctx, client, langfuse.PromptsQuery{Name: name, Label: label})
+		switch {
+		case err != nil:
+			return "", err
+		case len(found.Versions) == 0:
+			said += fmt.Sprintf("%s: new, on version %d\n", label, version)
+		case slices.Max(found.Versions) == version:
+			said += fmt.Sprintf("%s: stays on version %d\n", label, version)
+		default:
+			said += fmt.Sprintf("%s: moved from version %d to version %d\n", label, slices.Max(found.Versions), version)
+		}
+	}
+	return said, nil
 }
 
 // checkLabels refuses what Langfuse would.
@@ -237,19 +245,6 @@ func checkLabels(labels []string) error {
 		}
 	}
 	return nil
-}
-
-// labelled returns the version that carries a label, 0 for none.
-func labelled(ctx context.Context, client *langfuse.Client, name, label string) (int, error) {
-	for summary, err := range client.ListPrompts(ctx, langfuse.PromptsQuery{Name: name, Label: label}) {
-		if err != nil {
-			return 0, err
-		}
-		if summary.Name == name && len(summary.Versions) > 0 {
-			return slices.Max(summary.Versions), nil
-		}
-	}
-	return 0, nil
 }
 
 // PromptPage is a version for a person: what it is, its messages and its configuration.
@@ -290,9 +285,9 @@ func promptDiff(a, b langfuse.Prompt) string {
 	for _, line := range strings.Split(strings.TrimSuffix(string(raw), "\n"), "\n")[3:] { // behind its own titles
 		if strings.HasPrefix(line, "@@") {
 			out.WriteString(line + "\n")
-			continue
+		} else {
+			out.WriteString(promptLine(line[:1], line[1:]))
 		}
-		out.WriteString(promptLine(line[:1], line[1:]))
 	}
 	return out.String()
 }
@@ -327,7 +322,11 @@ func promptLines(p langfuse.Prompt) []string {
 	} else {
 		lines = messageLines(lines, p.Prompt)
 	}
-	return section(lines, "config", canonicalConfig(p.Config))
+	config := bytes.TrimSpace(p.Config)
+	if len(config) == 0 || string(config) == "null" {
+		config = []byte("{}")
+	}
+	return section(lines, "config", canonicalJSON(config))
 }
 
 // messageLines adds the messages, each under its role, or a placeholder under its name.
@@ -341,20 +340,14 @@ func messageLines(lines []string, raw json.RawMessage) []string {
 		if kind := string(m["type"]); kind == `"message"` || kind == `"chatmessage"` { // what Langfuse notes beside a role
 			delete(m, "type")
 		}
-		text := map[string]string{}
-		for key, value := range m {
-			var one string
-			if json.Unmarshal(value, &one) == nil {
-				text[key] = one
-			}
-		}
-		role, hasRole := text["role"]
-		content, hasContent := text["content"]
+		var role, content, name string
+		isText := func(key string, into *string) bool { return m[key] != nil && json.Unmarshal(m[key], into) == nil }
+		hasRole := isText("role", &role)
 		switch {
-		case hasRole && hasContent && len(m) == 2:
+		case len(m) == 2 && hasRole && isText("content", &content):
 			lines = section(lines, role, content)
-		case text["type"] == "placeholder" && len(text) == 2 && len(m) == 2:
-			lines = append(lines, textutil.Line("placeholder "+text["name"]), "")
+		case len(m) == 2 && string(m["type"]) == `"placeholder"` && isText("name", &name):
+			lines = append(lines, textutil.Line("placeholder "+name), "")
 		default:
 			whole, _ := json.Marshal(m) // it was read as JSON
 			lines = section(lines, cmp.Or(role, "message"), canonicalJSON(whole))
@@ -369,14 +362,6 @@ func section(lines []string, title, body string) []string {
 		lines = append(lines, "  "+line)
 	}
 	return append(lines, "")
-}
-
-// canonicalConfig writes a configuration; none is an empty one.
-func canonicalConfig(raw json.RawMessage) string {
-	if trimmed := bytes.TrimSpace(raw); len(trimmed) == 0 || string(trimmed) == "null" {
-		return "{}"
-	}
-	return canonicalJSON(raw)
 }
 
 // canonicalJSON writes JSON with its keys in order, and anything else as it is.

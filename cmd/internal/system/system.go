@@ -4,6 +4,7 @@
 package system
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -111,17 +112,16 @@ func (o Opener) overModel(opened provider.Opened, known Catalogue, template pipe
 	config := pipeline.Config{
 		Model: asks.Model, Name: opened.Info.Model, Provider: opened.Provider,
 		Prompt: template, Vars: cfg.Vars, Parameters: cfg.Parameters, Capabilities: opened.Capabilities,
-		TwoStages: cfg.TwoStages, Schema: cfg.schema, Placeholders: cfg.placeholders,
+		TwoStages: cfg.TwoStages, Schema: cfg.Schema, Placeholders: cfg.Placeholders,
 		Vocabulary: pipeline.Vocabulary(scoring.SpecificationVocabulary()),
 	}
-	extractor, err := pipeline.New(config)
-	if err != nil {
+	opened.Pipeline = pipelineName(opened.Info, cfg)
+	s := System{Header: o.describe(opened.Info, cfg, pin), Close: asks.closing, Asks: asks}
+	if s.Extractor, err = pipeline.New(config); err != nil {
 		return System{}, cli.Errorf(cli.ExitUsage, "model %s: %w", opened.Info.Model, err)
 	}
-	opened.Pipeline = pipelineName(opened.Info, cfg)
-	header := o.describe(opened.Info, cfg, pin)
 	if cfg.Record == "" {
-		return System{Extractor: extractor, Header: header, Close: asks.closing, Asks: asks}, nil
+		return s, nil
 	}
 	begin := provider.CreateTape
 	if cfg.Resume {
@@ -131,12 +131,10 @@ func (o Opener) overModel(opened provider.Opened, known Catalogue, template pipe
 	if err != nil {
 		return System{}, err
 	}
-	end := func() error { return errors.Join(tape.Close(), asks.closing()) }
+	s.Close = func() error { return errors.Join(tape.Close(), asks.closing()) }
 	config.Model = provider.Record(config.Model, tape)
-	if extractor, err = pipeline.New(config); err != nil {
-		return System{}, errors.Join(err, end())
-	}
-	return System{Extractor: extractor, Header: header, Close: end, Asks: asks}, nil
+	s.Extractor, err = pipeline.New(config) // which was found right above
+	return s, err
 }
 
 // openModel opens what a name of --model stands for.
@@ -147,12 +145,18 @@ func (o Opener) openModel(name string) (opened provider.Opened, known Catalogue,
 	return opened, known, refused(err)
 }
 
-// external configures a team's own program or address; most bounds its answers, 0 is
-// the usual bound.
-func (o Opener) external(target string, limits Limits, most int) provider.ExternalConfig {
-	return provider.ExternalConfig{
-		Target: target, Concurrency: limits.Concurrency, Stderr: harmless{o.Stderr}, Token: o.Getenv(EnvPipelineToken), MaxAnswer: most,
+// openExternal opens a team's own program or address, with the model that it is handed on;
+// maxAnswer bounds its answers, 0 is the usual bound.
+func (o Opener) openExternal(target, model string, cfg Config, maxAnswer int) (*provider.External, System, error) {
+	asks, err := provider.NewExternal(provider.ExternalConfig{
+		Target: target, Concurrency: cfg.Limits.Concurrency, Stderr: harmless{o.Stderr}, Token: o.Getenv(EnvPipelineToken),
+		MaxAnswer: maxAnswer, Model: model, Parameters: cfg.Parameters,
+	})
+	if err != nil {
+		return nil, System{}, err
 	}
+	info := provider.Info{Provider: provider.ExternalName, Model: cmp.Or(model, provider.ExternalName), Pipeline: asks.Target()}
+	return asks, System{Header: o.describe(info, cfg, outcome.Prompt{}), Close: asks.Close, reached: asks.Reached}, nil
 }
 
 func (o Opener) openPipeline(cfg Config) (System, error) {
@@ -163,19 +167,13 @@ func (o Opener) openPipeline(cfg Config) (System, error) {
 	if cfg.ModelGiven {
 		model = cfg.Model
 	}
-	asked := o.external(cfg.Pipeline, cfg.Limits, 0)
-	asked.Model, asked.Parameters = model, cfg.Parameters
-	extractor, err := provider.NewExternal(asked)
+	extractor, s, err := o.openExternal(cfg.Pipeline, model, cfg, 0)
 	if err != nil {
-		return System{}, err
+		return s, err
 	}
-	header := o.describe(provider.Info{Provider: provider.ExternalName, Model: model, Pipeline: extractor.Target()}, cfg, outcome.Prompt{})
-	if model == "" {
-		header.Model = provider.ExternalName
-	}
-	definition := cfg.definition(pipeline.Template{})
-	definition.Model = model
-	return System{Extractor: extractor, Header: header, Close: extractor.Close, reached: extractor.Reached, Definition: definition}, nil
+	s.Extractor, s.Definition = extractor, cfg.definition(pipeline.Template{})
+	s.Definition.Model = model
+	return s, nil
 }
 
 // EnvPipelineToken is sent to a pipeline's address as a bearer token.
@@ -184,10 +182,7 @@ const EnvPipelineToken = "EXPERIMENT_PIPELINE_TOKEN"
 // pipelineName describes how the model is asked, so that runs that ask in
 // another way are told apart, and are not resumed as one.
 func pipelineName(info provider.Info, cfg Config) string {
-	parts := []string{"ask@2"}
-	if info.Pipeline != "" {
-		parts = []string{info.Pipeline}
-	}
+	parts := []string{cmp.Or(info.Pipeline, "ask@2")}
 	if cfg.TwoStages {
 		parts = append(parts, "two-stages")
 	}
@@ -226,12 +221,9 @@ func (o Opener) OpenModel(cfg Config) (System, error) {
 	if err != nil {
 		return System{}, err
 	}
-	s := System{Extractor: opened.Extractor, Header: o.describe(opened.Info, Config{}, outcome.Prompt{}), Close: nothing}
-	if opened.Model == nil {
-		return s, nil
+	s := System{Extractor: opened.Extractor, Header: o.describe(opened.Info, cfg, outcome.Prompt{}), Close: nothing}
+	if opened.Model != nil {
+		s.Asks, err = o.within(opened, known, cfg.Limits)
 	}
-	if s.Asks, err = o.within(opened, known, cfg.Limits); err != nil {
-		return System{}, refused(err)
-	}
-	return s, nil
+	return s, refused(err)
 }

@@ -1,7 +1,6 @@
 package system
 
 import (
-	"errors"
 	"testing"
 
 	"extraction-experiment/internal/limit"
@@ -15,13 +14,13 @@ func TestWindow(t *testing.T) {
 	opened := provider.Opened{Info: provider.Info{Provider: "openai", Model: "m"}}
 	run := func(most, answers int, rejected bool) {
 		t.Helper()
-		w := windowOf(opened, "http://localhost:1/v1")
+		a := Model{window: windowOf(opened, "http://localhost:1/v1")}
 		var err error
-		if w.limiter, err = limit.New(Limits{Concurrency: most}.config(readWindows()[w.key])); err != nil {
+		if a.limiter, err = limit.New(Limits{Concurrency: most}.config(readWindows()[a.window])); err != nil {
 			t.Fatal(err)
 		}
 		ended := func(kind limit.Kind) {
-			permit, err := w.limiter.Acquire(t.Context(), 0)
+			permit, err := a.limiter.Acquire(t.Context(), 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -35,11 +34,13 @@ func TestWindow(t *testing.T) {
 		if rejected {
 			ended(limit.Rejected)
 		}
-		w.remember()
+		if err := a.closing(); err != nil {
+			t.Error(err)
+		}
 	}
 	size := func(want int) {
 		t.Helper()
-		if got := readWindows()[windowOf(opened, "http://localhost:1/v2").key].Calls; got != want {
+		if got := readWindows()[windowOf(opened, "http://localhost:1/v2")].Calls; got != want {
 			t.Errorf("%d, want %d", got, want)
 		}
 	}
@@ -48,14 +49,12 @@ func TestWindow(t *testing.T) {
 	size(0) // four were asked for, which says nothing
 	run(4, 30, true)
 	size(1)
-	if got := readWindows()[windowOf(opened, "http://other/v1").key].Calls; got != 0 {
+	if got := readWindows()[windowOf(opened, "http://other/v1")].Calls; got != 0 {
 		t.Errorf("another host begins with %d", got)
 	}
 	run(4, 5, true)
 	size(1) // too few answers
-	var none *window
-	none.remember()
-	if err := errors.Join((Model{}).closing()); err != nil {
+	if err := (Model{}).closing(); err != nil {
 		t.Error(err)
 	}
 }

@@ -51,65 +51,34 @@ func Coordinate(ctx context.Context, env cli.Env, s WorkersServer, cfg Config, o
 	}
 	definition := opened.Definition
 	definition.Measured = identity
+	raw, err := json.Marshal(definition)
+	if err != nil {
+		return measured, err
+	}
 	conn, err := s.connect(ctx, env, note)
 	if err != nil {
 		return measured, err
 	}
-	var permits *workers.PermitServer
 	var coordinator *workers.Coordinator
-	unwatch := func() {}
 	measured.Workers = func(ctx context.Context, h outcome.Header) (experiment.Workers, error) {
-		raw, err := json.Marshal(definition)
-		if err != nil {
-			return nil, err
-		}
-		permits = workers.NewPermitServer(ctx, opened.Asks.Admission)
 		run := workers.Run{ID: h.RunUID, Name: h.Name, Dataset: h.Dataset.Name, Definition: raw, Timeout: definition.Timeout}
-		if coordinator, err = conn.Coordinate(ctx, run, permits.Answer); err != nil {
+		if coordinator, err = conn.Coordinate(ctx, run, opened.Asks.Admission); err != nil {
 			return nil, err
 		}
 		opened.Workers = coordinator.State
-		watching, end := context.WithCancel(ctx)
-		unwatch = end
-		go sayNoWorkers(watching, coordinator, s.Address, note)
 		return coordinator, nil
 	}
 	closing := measured.Close
-	measured.Close = func() error {
-		unwatch()
-		var problems []error
+	measured.Close = func() (err error) {
 		if coordinator != nil {
-			if again := coordinator.Again(); again > 0 {
-				note(textutil.Counted(again, "unit") + " handed out again, to another worker: what they cost before is not in the summary")
-			}
-			problems = append(problems, coordinator.Close())
-		}
-		if permits != nil {
-			permits.Close()
+			err = coordinator.Close()
 		}
 		conn.Close()
-		if closing != nil {
-			problems = append(problems, closing())
-		}
-		return errors.Join(problems...)
+		return errors.Join(err, closing())
 	}
 	measured.Reached = nil // the workers reach the model
 	measured.Notes = append(slices.Clip(measured.Notes), "unless its sync_interval is always, a NATS server acknowledges before it syncs: what a power cut takes there is asked, and paid, again")
 	return measured, nil
-}
-
-// sayNoWorkers says where no worker is there, after a moment and then every half minute.
-func sayNoWorkers(ctx context.Context, c *workers.Coordinator, address string, note func(string)) {
-	for wait := 5 * time.Second; ; wait = 30 * time.Second {
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-			return
-		}
-		if c.Workers() == 0 {
-			note(c.State() + "; start one with: experiment worker " + address + " --model MODEL, or --pipeline")
-		}
-	}
 }
 
 // insecureFlag is --insecure of worker and workers.
@@ -145,30 +114,24 @@ func WorkerCommand(env cli.Env, until func(context.Context) (ctx context.Context
 			&urfave.StringFlag{Name: "cache", Usage: "keep answers in the folder `DIR`, and do not pay for them again"},
 			insecureFlag(),
 		},
-		Action: func(c *urfave.Context) error {
-			server, err := serverOf(c, env)
-			if err != nil {
-				return err
-			}
-			return workUntilStopped(c, env, server, until)
-		},
+		Action: func(c *urfave.Context) error { return workUntilStopped(c, env, until) },
 	}
 }
 
 // workUntilStopped works until it is told to stop.
-func workUntilStopped(c *urfave.Context, env cli.Env, server WorkersServer, until func(context.Context) (context.Context, <-chan struct{}, func())) error {
+func workUntilStopped(c *urfave.Context, env cli.Env, until func(context.Context) (context.Context, <-chan struct{}, func())) error {
+	server, err := serverOf(c, env)
+	if err != nil {
+		return err
+	}
 	opener := Opener{Getenv: env.Getenv, Stderr: os.Stderr}
 	limits := Limits{Concurrency: c.Int("concurrency"), Cache: c.String("cache")}
 	if limits.Concurrency < 1 || limits.Concurrency > 1000 {
 		return cli.Usage("--concurrency: %d is not between 1 and 1000", limits.Concurrency)
 	}
-	var own []Config
-	for _, model := range c.StringSlice("model") {
-		own = append(own, Config{Model: model, ModelGiven: true, Limits: limits})
-	}
-	for _, pipeline := range c.StringSlice("pipeline") {
-		own = append(own, Config{Pipeline: pipeline, Limits: limits})
-	}
+	own := append(
+		cli.Each(c.StringSlice("model"), func(m string) Config { return Config{Model: m, ModelGiven: true, Limits: limits} }),
+		cli.Each(c.StringSlice("pipeline"), func(p string) Config { return Config{Pipeline: p, Limits: limits} })...)
 	if len(own) == 0 {
 		return cli.Usage("worker needs what it may run: --model MODEL or --pipeline PROGRAM|URL")
 	}
@@ -196,45 +159,19 @@ func workUntilStopped(c *urfave.Context, env cli.Env, server WorkersServer, unti
 	log.Info("waits for runs", "worker", name, "runs", strings.Join(names, ", "), "concurrency", limits.Concurrency)
 	err = conn.Work(ctx, workers.WorkerConfig{
 		Name: name, Concurrency: limits.Concurrency, Run: c.String("run"), Systems: names, Stop: soft, Log: log,
-		Open: func(_ context.Context, run workers.Run, ask func(context.Context, []byte) ([]byte, error)) (workers.Opened, error) {
-			return openRun(opener, run, own, name, ask)
+		Open: func(_ context.Context, run workers.Run, admit func(group string) pipeline.Admission) (workers.Opened, error) {
+			var definition Definition
+			if err := json.Unmarshal(run.Definition, &definition); err != nil {
+				return workers.Opened{}, fmt.Errorf("the definition of the run cannot be read: %w", err)
+			}
+			opened, err := opener.OpenDefinition(definition, own, admit)
+			return workers.Opened{Task: harness.Task{Extractor: opened.Extractor}, Close: opened.Close}, err
 		},
 	})
 	if errors.Is(err, context.Canceled) {
 		return cli.Errorf(cli.ExitInterrupted, "stopped at once: the items in hand are given to other workers")
 	}
 	return err
-}
-
-// openRun opens what a run measures with one of the worker's own systems.
-func openRun(opener Opener, run workers.Run, own []Config, name string, ask workers.Exchange) (workers.Opened, error) {
-	var definition Definition
-	if err := json.Unmarshal(run.Definition, &definition); err != nil {
-		return workers.Opened{}, fmt.Errorf("the definition of the run cannot be read: %w", err)
-	}
-	var permits []*workers.Permits
-	own = slices.Clone(own)
-	for i := range own {
-		own[i].Limits.Admission = func(group string) pipeline.Admission {
-			p := workers.NewPermits(ask, group, name)
-			permits = append(permits, p)
-			return p
-		}
-	}
-	closing := func() {
-		for _, p := range permits {
-			p.Close()
-		}
-	}
-	opened, err := opener.OpenDefinition(definition, own)
-	if err != nil {
-		closing()
-		return workers.Opened{}, err
-	}
-	return workers.Opened{Task: harness.Task{Extractor: opened.Extractor}, Close: func() error {
-		closing()
-		return opened.Close()
-	}}, nil
 }
 
 // WorkersCommand is experiment workers.

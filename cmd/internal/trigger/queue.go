@@ -182,17 +182,14 @@ func (q *queue) add(p pressed, signed time.Time, check func(request) error) (r r
 		return r, false, &fullError{why, time.Minute}
 	}
 	r = request{Dataset: p.dataset, Settings: p.settings, Signed: signed, Asked: now, Run: q.name(p.dataset, now)}
-	if err := check(r); err != nil {
-		return r, false, err
-	}
-	if err := q.replace(append(slices.Clip(q.list), r)); err != nil {
-		return r, false, err
+	if err = check(r); err == nil {
+		err = q.replace(append(slices.Clip(q.list), r))
 	}
 	select {
 	case q.news <- struct{}{}:
 	default: // it is known
 	}
-	return r, false, nil
+	return r, false, err
 }
 
 // name is that of a run which no other request has.
@@ -214,12 +211,8 @@ func runName(template, dataset string, now time.Time) string {
 // next waits for the first run that has not ended, counts a start of it, and returns it;
 // ok is false when ctx is done. Only one caller may wait, who says when the run ends.
 func (q *queue) next(ctx context.Context) (r request, ok bool, err error) {
-	for {
-		if ctx.Err() != nil {
-			return request{}, false, nil
-		}
-		r, ok, err := q.start()
-		if ok || err != nil {
+	for ctx.Err() == nil {
+		if r, ok, err = q.start(); ok || err != nil {
 			return r, ok, err
 		}
 		select {
@@ -227,6 +220,7 @@ func (q *queue) next(ctx context.Context) (r request, ok bool, err error) {
 		case <-ctx.Done():
 		}
 	}
+	return request{}, false, nil
 }
 
 func (q *queue) start() (r request, ok bool, err error) {

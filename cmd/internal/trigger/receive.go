@@ -85,30 +85,26 @@ func (t *server) press(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p.settings = settings
-	var wrong error
+	status := http.StatusInternalServerError
 	made, again, err := t.queue.add(p, sig.at, func(made request) error {
-		_, wrong = t.line(r.Context(), made)
-		return wrong
+		_, err := t.line(r.Context(), made)
+		if err != nil {
+			status = http.StatusBadRequest
+		}
+		return err
 	})
 	var full *fullError
-	switch {
-	case err == nil:
-		t.accept(w, made, again)
-	case errors.As(err, &full):
+	if errors.As(err, &full) {
+		status = http.StatusTooManyRequests
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(full.after.Seconds()))))
-		t.refuseSigned(w, http.StatusTooManyRequests, p, err)
-	case wrong != nil:
-		t.refuseSigned(w, http.StatusBadRequest, p, err)
-	default:
-		t.refuseSigned(w, http.StatusInternalServerError, p, err)
 	}
-}
-
-// accept says which run the request became.
-func (t *server) accept(w http.ResponseWriter, r request, again bool) {
-	t.log.Info("asked", "run", r.Run, "dataset", r.Dataset, "settings", settingsText(r.Settings), "again", again)
+	if err != nil {
+		t.refuseSigned(w, status, p, err)
+		return
+	}
+	t.log.Info("asked", "run", made.Run, "dataset", made.Dataset, "settings", settingsText(made.Settings), "again", again)
 	w.WriteHeader(http.StatusAccepted)
-	fmt.Fprintf(w, "run %s: %s\n", r.Run, r.state())
+	fmt.Fprintf(w, "run %s: %s\n", made.Run, made.state())
 }
 
 // refuse says and logs why there is no run.

@@ -168,13 +168,12 @@ func readSecrets(text string) (secrets []secret.Secret, err error) {
 func (t *server) tryAll(ctx context.Context) error {
 	var problems []error
 	for _, name := range slices.Sorted(maps.Keys(t.file.Datasets)) {
-		if experiment.IsFile(name) {
-			err := fmt.Errorf("dataset %q: it would be taken for a file, and not for a dataset in Langfuse", name)
-			problems = append(problems, err)
-			continue
+		err := errors.New("it would be taken for a file, and not for a dataset in Langfuse")
+		if !experiment.IsFile(name) {
+			run := runName(t.file.Datasets[name].Name, name, t.cfg.Now())
+			_, err = t.line(ctx, request{Dataset: name, Run: run})
 		}
-		run := runName(t.file.Datasets[name].Name, name, t.cfg.Now())
-		if _, err := t.line(ctx, request{Dataset: name, Run: run}); err != nil {
+		if err != nil {
 			problems = append(problems, fmt.Errorf("dataset %q: %w", name, err))
 		}
 	}
@@ -302,21 +301,11 @@ func (t *server) carryOut(ctx context.Context, r request, away bool) (code int, 
 	t.log.Info("run begins", "run", r.Run, "dataset", r.Dataset, "start", r.Starts)
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		code, reason = t.command(running, &bytes.Buffer{}, line)
-	}()
-	select {
-	case <-ended:
-		return code, reason
-	case <-ctx.Done():
-	}
-	t.log.Info("stopping", "run", r.Run)
-	grace := time.AfterFunc(t.cfg.Grace, stop)
-	defer grace.Stop()
-	<-ended
-	return code, reason
+	defer context.AfterFunc(ctx, func() {
+		t.log.Info("stopping", "run", r.Run)
+		time.AfterFunc(t.cfg.Grace, stop)
+	})()
+	return t.command(running, &bytes.Buffer{}, line)
 }
 
 // begun reports whether the folder has the run: a process may have been killed before.

@@ -97,16 +97,16 @@ type answersConfig struct {
 // readAnswers reads the settings and returns every problem of them at once.
 func readAnswers(s settings.Values) (answersConfig, error) {
 	c, p := readAnswersSystem(s)
-	c.pdf, c.dataset = s.Text("pdf"), s.Text("questions")
+	c.pdf, c.Dataset = s.Text("pdf"), s.Text("questions")
 	if c.pdf == "" {
 		p.Add("--pdf is missing: name the document that the questions are about")
 	}
-	if c.dataset == "" {
+	if c.Dataset == "" {
 		p.Add("--questions is missing: name a file of questions in JSONL, or a dataset in Langfuse")
 	}
-	c.name, c.output = runAndFile(s.Text("out"), s.Text("name"))
-	c.report, c.overwrite = filepath.Ext(c.output) == ".json", s.On("overwrite")
-	if c.overwrite && c.resume {
+	c.Header.Name, c.output = runAndFile(s.Text("out"), s.Text("name"))
+	c.report, c.Overwrite = filepath.Ext(c.output) == ".json", s.On("overwrite")
+	if c.Overwrite && c.Resume {
 		p.Add("--overwrite begins anew, and --resume goes on: choose one")
 	}
 	c.settle(p, "answers", "which run, with --out or --name")
@@ -116,16 +116,16 @@ func readAnswers(s settings.Values) (answersConfig, error) {
 // settle makes a name of that beginning where none is given, and the folder of the
 // output; which is what --resume needs to be told.
 func (c *answersConfig) settle(p *settings.Problems, beginning, which string) {
-	if c.name == "" {
-		c.name = runs.MadeName(beginning)
-		c.nameMade = c.name
+	if c.Header.Name == "" {
+		c.nameMade = runs.MadeName(beginning)
+		c.Header.Name = c.nameMade
 	}
-	settings.CheckRunName(p, "name", c.name)
+	settings.CheckRunName(p, "name", c.Header.Name)
 	if c.output != "" {
 		p.Join(os.MkdirAll(filepath.Dir(c.output), 0o755))
 		p.Join(cli.CanWrite(c.output))
 	}
-	if c.resume && c.nameMade != "" {
+	if c.Resume && c.nameMade != "" {
 		p.Add("--resume: say %s", which)
 	}
 }
@@ -133,8 +133,9 @@ func (c *answersConfig) settle(p *settings.Problems, beginning, which string) {
 // readAnswersSystem reads what all runs of answers have.
 func readAnswersSystem(s settings.Values) (answersConfig, *settings.Problems) {
 	p := &settings.Problems{}
-	c := answersConfig{runConfig: readRunOf(p, s, append(answers.ScoreOrder(), outcome.ErrorScore)), command: s.Text("command"), url: s.Text("url")}
-	c.publication.Scores = []string{outcome.AllScores} // there are few, and no others
+	scores := append(answers.ScoreOrder(), outcome.ErrorScore)
+	c := answersConfig{runConfig: readRunOf(p, s, answers.Name, scores), command: s.Text("command"), url: s.Text("url")}
+	c.Header.Publication.Scores = []string{outcome.AllScores} // there are few, and no others
 	c.passages = p.Count("passages", s.Text("passages"), 1, 100)
 	switch own := c.command != "" || c.url != ""; {
 	case c.command != "" && c.url != "":
@@ -172,15 +173,12 @@ func runAnswersAction(c *urfave.Context, env cli.Env, values settings.Values) er
 	}
 	return withSession(c.Context, env, cfg.runConfig, log, nil, func(ctx context.Context, s session) error {
 		var opened system.System
+		var r experiment.Result
 		config, err := s.answers(ctx, cfg, &opened)
-		if err != nil {
-			return s.explained(err, answers.Name)
+		if err == nil {
+			r, err = experiment.Run(ctx, config)
 		}
-		r, err := experiment.Run(ctx, config)
-		if r.Path == "" {
-			return s.explained(err, answers.Name)
-		}
-		return s.finish(cfg.runConfig, opened, r)
+		return s.finish(cfg.runConfig, opened, r, err)
 	})
 }
 
@@ -191,25 +189,25 @@ func (s session) answers(ctx context.Context, cfg answersConfig, opened *system.
 	if err != nil {
 		return config, err
 	}
-	var of outcome.Dataset
-	questions, err := s.questions(ctx, cfg.runConfig, &of)
+	questions, err := s.questions(ctx, cfg.Dataset, cfg.output, &cfg.Header.Dataset)
 	if err != nil {
 		return config, err
 	}
 	notes := append(first(mostNotes, unreadable(doc), "about pages"), first(mostNotes, questions.Warnings, "about questions")...)
-	cfg.metadata = answers.Describe(cfg.metadata, doc, questions)
-	config = s.engine(cfg.runConfig, outcome.Header{Harness: answers.Name, Dataset: of, Scorer: answers.Pin()})
+	cfg.Header.Metadata, cfg.Header.Scorer = answers.Describe(cfg.Header.Metadata, doc, questions), answers.Pin()
+	config = s.engine(cfg.runConfig, opened)
 	config.Keep.Metadata = false // it says what was asked of which document
 	config.Source = questions
 	config.Open = func(ctx context.Context, _ bool) (experiment.System, error) {
-		answerer, err := opener(s.env, s.lf).OpenAnswerer(ctx, system.AnswersConfig{Config: cfg.system, Command: cfg.command, URL: cfg.url, Passages: cfg.passages}, doc, opened)
+		asked := system.AnswersConfig{Config: cfg.system, Command: cfg.command, URL: cfg.url, Passages: cfg.passages}
+		answerer, err := opener(s.env, s.lf).OpenAnswerer(ctx, asked, doc, opened)
 		if err != nil {
 			return experiment.System{}, err
 		}
 		opened.Notes = notes
 		return opened.Measured(answers.Task{Answerer: answerer}, answers.Scorer{Pages: len(doc.Pages)}), nil
 	}
-	return s.watched(cfg.runConfig, opened, config), nil
+	return config, nil
 }
 
 // mostNotes is how many notes of one kind a person is shown.
@@ -264,16 +262,16 @@ func unreadable(doc *answers.Document) []string {
 	return notes
 }
 
-// questions reads the questions from a file, or from a dataset in Langfuse, which it
-// notes in of.
-func (s session) questions(ctx context.Context, cfg runConfig, of *outcome.Dataset) (answers.Questions, error) {
-	if experiment.IsFile(cfg.dataset) {
-		if cfg.output != "" && cli.SameFile(cfg.dataset, cfg.output) {
-			return answers.Questions{}, cli.Usage("--out %s would replace the questions: name another file", cfg.output)
+// questions reads the questions from a file, which output must not replace, or from a
+// dataset in Langfuse, which it notes in of.
+func (s session) questions(ctx context.Context, named, output string, of *outcome.Dataset) (answers.Questions, error) {
+	if experiment.IsFile(named) {
+		if output != "" && cli.SameFile(named, output) {
+			return answers.Questions{}, cli.Usage("--out %s would replace the questions: name another file", output)
 		}
-		return answers.ReadFile(ctx, cfg.dataset)
+		return answers.ReadFile(ctx, named)
 	}
-	source, err := experiment.Open(ctx, &s.lf.Langfuse, cfg.dataset)
+	source, err := experiment.Open(ctx, &s.lf.Langfuse, named)
 	if err != nil {
 		return answers.Questions{}, err
 	}

@@ -90,24 +90,18 @@ func benchRun(c *urfave.Context, env cli.Env, _ []string) (err error) {
 	ctx, signals := watchSignals(c.Context, env.Stderr, leftForResume)
 	defer signals.stop()
 	cfg.Stop = signals.first.Done()
-	answerer, opened, err := opener(env, nil).OpenBench(system.Config{Model: c.String("model"), Pipeline: c.String("pipeline"), Limits: system.Limits{Concurrency: cfg.Concurrency, Timeout: cfg.Timeout}})
+	limits := system.Limits{Concurrency: cfg.Concurrency, Timeout: cfg.Timeout}
+	asked := system.Config{Model: c.String("model"), Pipeline: c.String("pipeline"), Limits: limits}
+	answerer, opened, err := opener(env, nil).OpenBench(asked)
 	if err != nil {
 		return signals.interrupted(err)
 	}
 	defer func() { err = errors.Join(err, opened.Close()) }()
 	cfg.Answerer, cfg.System = answerer, opened.Header
-	view := runs.NewProgress(env, c.Bool("quiet"), benches.CaseSuccess, slog.New(slog.DiscardHandler))
-	opened.Asks.Follow(view.Waiting)
-	cfg.Observer = experiment.Observer{
-		Opened: func(_ string, _ bool, notes []string) {
-			for _, note := range notes {
-				fmt.Fprintln(env.Stderr, "note: "+textutil.Line(note))
-			}
-		},
-		Listed: view.Listed, Planned: view.Planned, Started: view.Started, Done: view.Done, Working: signals.working.Store,
-	}
+	shown := runConfig{quiet: c.Bool("quiet")}
+	shown.Header.Scorer.Primary = benches.CaseSuccess
+	cfg.Observer = session{env: env, signals: signals, log: slog.New(slog.DiscardHandler)}.watched(shown, &opened)
 	result, ran := benches.Run(ctx, cfg)
-	view.Close()
 	if result.Run == "" {
 		if _, taken := errors.AsType[*experiment.NameTakenError](ran); taken {
 			return cli.Usage("the run %s is there already: choose another with --out, or go on with it with --resume", cfg.Out)

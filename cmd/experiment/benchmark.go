@@ -84,12 +84,12 @@ func newBenchmark(ctx context.Context, env cli.Env, values settings.Values) (*be
 	if path == "" {
 		p.Add("--config is missing: name the file that lists the datasets")
 	}
-	b.cfg.name, b.cfg.output = values.Text("name"), values.Text("out")
+	b.cfg.Header.Name, b.cfg.output = values.Text("name"), values.Text("out")
 	if err := p.Err(); err != nil {
 		return nil, cli.Errorf(cli.ExitUsage, "%w", err)
 	}
 	var err error
-	if b.file, err = configs.LoadBenchmark(ctx, path, b.cfg.name); err != nil {
+	if b.file, err = configs.LoadBenchmark(ctx, path, b.cfg.Header.Name); err != nil {
 		return nil, cli.Errorf(cli.ExitUsage, "%w", err)
 	}
 	b.cfg.settle(p, b.file.Name, "which benchmark, with the --name that its runs begin with")
@@ -132,10 +132,10 @@ func (b *benchmarkJob) show(r answers.BenchmarkReport) error {
 // prepare finds out which runs have begun, and whether the baseline can be
 // compared with: what would be wrong at the end is said before anything is paid.
 func (b *benchmarkJob) prepare(ctx context.Context, s session) error {
-	b.sweep = &experiment.Sweep{Langfuse: &s.lf.Langfuse, Resume: b.cfg.resume, Retry: b.cfg.retry, What: "the benchmark", Note: s.note}
+	b.sweep = &experiment.Sweep{Langfuse: &s.lf.Langfuse, Resume: b.cfg.Resume, Retry: b.cfg.Retry, What: "the benchmark", Note: s.note}
 	for _, d := range b.file.Datasets {
 		for n := 1; n <= b.file.Runs; n++ {
-			b.sweep.Runs = append(b.sweep.Runs, experiment.SweepRun{Name: b.runName(d, n), Dataset: d.Questions, Trials: b.cfg.trials})
+			b.sweep.Runs = append(b.sweep.Runs, experiment.SweepRun{Name: b.runName(d, n), Dataset: d.Questions, Trials: b.cfg.Header.Trials})
 		}
 	}
 	if err := b.sweep.Prepare(ctx); err != nil {
@@ -164,7 +164,7 @@ func (b *benchmarkJob) planned(ctx context.Context, s session) (answers.Benchmar
 		doc, err := readDocument(ctx, d.PDF, s.env.Getenv)
 		if err == nil {
 			var questions answers.Questions
-			questions, err = s.questions(ctx, runConfig{dataset: d.Questions}, &outcome.Dataset{})
+			questions, err = s.questions(ctx, d.Questions, "", &outcome.Dataset{})
 			run = answers.BenchmarkRun{PDFSHA256: doc.SHA256, QuestionsSHA256: questions.SHA256}
 		}
 		if err != nil {
@@ -177,7 +177,7 @@ func (b *benchmarkJob) planned(ctx context.Context, s session) (answers.Benchmar
 
 // runName is that of the n-th run of a dataset.
 func (b *benchmarkJob) runName(d configs.BenchmarkDataset, n int) string {
-	return fmt.Sprintf("%s-%s-%d", b.cfg.name, d.ID, n)
+	return fmt.Sprintf("%s-%s-%d", b.cfg.Header.Name, d.ID, n)
 }
 
 // runAll runs every dataset as often as is asked for. A run that fails ends the
@@ -213,25 +213,20 @@ func (b *benchmarkJob) runAll(ctx context.Context, s session) ([]answers.Benchma
 // back; at is its place in the sweep.
 func (b *benchmarkJob) runOne(ctx context.Context, s session, at int, d configs.BenchmarkDataset, n int) (answers.BenchmarkRun, error) {
 	cfg := b.cfg
-	cfg.pdf, cfg.dataset, cfg.output, cfg.quiet, cfg.json = d.PDF, d.Questions, "", true, false
-	cfg.name = b.runName(d, n)
-	run := answers.BenchmarkRun{Name: cfg.name}
+	cfg.pdf, cfg.Dataset, cfg.output, cfg.quiet, cfg.json = d.PDF, d.Questions, "", true, false
+	cfg.Header.Name = b.runName(d, n)
+	run := answers.BenchmarkRun{Name: cfg.Header.Name}
 	if !b.cfg.quiet {
-		fmt.Fprintf(b.env.Stderr, "dataset %s, run %d of %d: %s\n", d.ID, n, b.file.Runs, cfg.name)
+		fmt.Fprintf(b.env.Stderr, "dataset %s, run %d of %d: %s\n", d.ID, n, b.file.Runs, run.Name)
 	}
 	began := time.Now()
 	var opened system.System
+	var r experiment.Result
 	config, failed := s.answers(ctx, cfg, &opened)
 	if failed == nil {
-		var r experiment.Result
 		r, failed = b.sweep.Run(ctx, at, config)
-		if run.Path = r.Path; r.Path != "" {
-			failed = s.finish(cfg.runConfig, opened, r)
-		}
 	}
-	if run.Path == "" {
-		failed = s.explained(failed, answers.Name)
-	}
+	run.Path, failed = r.Path, s.finish(cfg.runConfig, opened, r, failed)
 	run.Seconds = time.Since(began).Seconds()
 	if failed != nil {
 		run.Error = failed.Error()

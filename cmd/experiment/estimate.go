@@ -53,13 +53,13 @@ func (s session) estimates(ctx context.Context, cfgs []runConfig, judges int) er
 func (s session) estimate(ctx context.Context, cfg runConfig) (e report.Estimate, err error) {
 	counter := &pipeline.Estimator{}
 	cfg.system.Estimator = counter
-	config := experiment.Config{Header: outcome.Header{Name: "estimate"}, Dataset: cfg.dataset, Filter: cfg.filter, Langfuse: &s.lf.Langfuse}
+	config := experiment.Config{Header: outcome.Header{Name: "estimate"}, Dataset: cfg.Dataset, Filter: cfg.Filter, Langfuse: &s.lf.Langfuse}
 	var opened system.System
 	config.Open = func(ctx context.Context, _ bool) (experiment.System, error) {
 		opened, err = opener(s.env, s.lf).Open(ctx, cfg.system)
 		return opened.Measured(harness.Task{Extractor: opened.Extractor}, nil), err
 	}
-	e = report.Estimate{Dataset: cfg.dataset, Stages: 1, Trials: cfg.trials}
+	e = report.Estimate{Dataset: cfg.Dataset, Stages: 1, Trials: cfg.Header.Trials}
 	if cfg.system.TwoStages {
 		e.Stages = 2
 	}

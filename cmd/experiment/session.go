@@ -26,21 +26,23 @@ import (
 // session is what the runs of one command share.
 type session struct {
 	env     cli.Env
-	lf      *settings.Langfuse
+	lf      *settings.Langfuse // nil for the bench
 	signals *signals
 	log     *slog.Logger
 }
 
 // withSession connects to Langfuse, has the work done, and disconnects. ask is what
 // may be asked of the server meanwhile; see settings.ConnectAsking.
-func withSession(ctx context.Context, env cli.Env, cfg runConfig, log *slog.Logger, ask func(context.Context, *langfuse.Client), work func(context.Context, session) error) error {
+func withSession(ctx context.Context, env cli.Env, cfg runConfig, log *slog.Logger,
+	ask func(context.Context, *langfuse.Client), work func(context.Context, session) error) error {
 	ctx, signals := watchSignals(ctx, env.Stderr, leftForResume)
 	defer signals.stop()
 	lf, err := settings.ConnectAsking(ctx, settings.InMode(cfg.langfuseMode, env.Getenv), ask)
 	if err != nil {
 		return signals.interrupted(err)
 	}
-	log.Info("connected", "langfuse", lf.Client.BaseURL(), "version", lf.Server.Version.String(), "mode", lf.Server.Mode(), "project", lf.Server.Project.ID)
+	log.Info("connected", "langfuse", lf.Client.BaseURL(), "version", lf.Server.Version.String(),
+		"mode", lf.Server.Mode(), "project", lf.Server.Project.ID)
 	if !cfg.quiet {
 		fmt.Fprintln(env.Stderr, lf.Describe())
 	}
@@ -55,72 +57,59 @@ func (s session) note(text string) {
 	}
 }
 
-// engine is the experiment that the settings of a run describe, all but the system.
-func (s session) engine(cfg runConfig, h outcome.Header) experiment.Config {
-	h.Name, h.Trials, h.Description, h.Environment = cfg.name, cfg.trials, cfg.description, cfg.environment
+// engine is the experiment that the settings of a run describe, all but the system,
+// which opened is once it is open.
+func (s session) engine(cfg runConfig, opened *system.System) experiment.Config {
 	sha, branch, modified := runs.Revision()
-	h.Publication, h.GitSHA, h.Runner = cfg.publication, runs.GitSHA(sha, modified), cli.Version()
-	h.Metadata = runs.Metadata(s.env.Getenv, sha, branch)
-	maps.Copy(h.Metadata, cfg.metadata)
-	config := experiment.Config{
-		Header: h, Dataset: cfg.dataset, Filter: cfg.filter, Langfuse: &s.lf.Langfuse, Order: runs.ScoreOrder(), Log: s.log,
-		Resume: cfg.resume, Retry: cfg.retry, RetryClasses: cfg.retryClasses, Overwrite: cfg.overwrite, Verify: cfg.verify,
-		Keep:        experiment.Keep{Description: cfg.description == "", Metadata: len(cfg.metadata) == 0, Environment: !cfg.environmentGiven},
-		Concurrency: cfg.concurrency, Timeout: cfg.timeout, Stop: s.signals.first.Done(),
-	}
-	if cfg.pin != nil {
-		config.Source = cfg.pin
-	}
-	return config
+	metadata := runs.Metadata(s.env.Getenv, sha, branch)
+	maps.Copy(metadata, cfg.Header.Metadata)
+	cfg.Header.Metadata, cfg.Header.GitSHA, cfg.Header.Runner = metadata, runs.GitSHA(sha, modified), cli.Version()
+	cfg.Langfuse, cfg.Order, cfg.Log, cfg.Stop = &s.lf.Langfuse, runs.ScoreOrder(), s.log, s.signals.first.Done()
+	cfg.Observer = s.watched(cfg, opened)
+	return cfg.Config
 }
 
-// watched has a person see how the run gets on. The system is opened by then.
-func (s session) watched(cfg runConfig, opened *system.System, config experiment.Config) experiment.Config {
-	var view *runs.Progress
-	primary := config.Header.Scorer.Primary
-	config.Observer = experiment.Observer{
-		Opened: func(path string, begun bool, notes []string) {
-			s.log.Info("run file", "path", path, "new", begun)
-			for _, text := range notes {
-				s.note(text)
-			}
-			view = runs.NewProgress(s.env, cfg.quiet, primary, s.log)
-			opened.Asks.Follow(view.Waiting)
-			view.Workers(func() string {
-				if opened.Workers == nil {
-					return ""
-				}
-				return opened.Workers()
-			})
-		},
-		Listed:  func(items int) { view.Listed(items) },
-		Planned: func(total, done int) { view.Planned(total, done) },
-		Started: func(item string) { view.Started(item) },
-		Done:    func(o outcome.Outcome) { view.Done(o) },
-		Working: func(working bool) {
-			s.signals.working.Store(working) // else a signal ends the publishing at once: nothing is lost
-			if !working {
-				view.WatchSending(cfg.name, s.lf.Paused)
-			}
-		},
-		Published:   func(n int) { view.Published(n) },
-		Withdrawing: func(n int) { view.Withdrawing(n) },
-		Sending:     func() { view.Publishing() },
-		Ended:       func() { view.Close() },
+// watched has a person see how the run gets on.
+func (s session) watched(cfg runConfig, opened *system.System) experiment.Observer {
+	view := runs.NewProgress(s.env, cfg.quiet, cfg.Header.Scorer.Primary, s.log)
+	view.Workers = func() string {
+		if opened.Workers == nil {
+			return ""
+		}
+		return opened.Workers()
+	}
+	observer := view.Observer()
+	observer.Opened = func(path string, begun bool, notes []string) {
+		s.log.Info("run file", "path", path, "new", begun)
+		for _, text := range notes {
+			s.note(text)
+		}
+		opened.Asks.Follow(view.Waiting)
+	}
+	observer.Working = func(working bool) {
+		s.signals.working.Store(working) // else a signal ends the publishing at once: nothing is lost
+		if !working && s.lf != nil {
+			view.WatchSending(cfg.Header.Name, s.lf.Paused)
+		}
 	}
 	if !cfg.quiet {
-		config.Observer.Missing = runs.StillMissing(s.env)
+		observer.Missing = runs.StillMissing(s.env)
 	}
-	return config
+	return observer
 }
 
-// finish prints and exports what came of a run, and decides the exit code.
-func (s session) finish(cfg runConfig, opened system.System, r experiment.Result) error {
-	if r.Removed {
+// finish prints and exports what came of a run, and decides the exit code; err is why
+// nothing came of it.
+func (s session) finish(cfg runConfig, opened system.System, r experiment.Result, err error) error {
+	switch {
+	case r.Path == "":
+		return s.explained(err, cfg.Header.Harness)
+	case r.Removed:
 		return errors.Join(r.Stopped, r.Fault)
 	}
+	name := cfg.Header.Name
 	unverified := s.verified(cfg, r)
-	problems := []error{s.stopped(cfg, r.Stopped), sendLater(s.signals.cutShort(r.Unpublished), cfg.name)}
+	problems := []error{s.stopped(cfg, r.Stopped), sendLater(s.signals.cutShort(r.Unpublished), name)}
 	if r.Summary.Run.Name == "" { // it could not be summed up
 		return errors.Join(append(problems, r.Fault)...)
 	}
@@ -129,7 +118,7 @@ func (s session) finish(cfg runConfig, opened system.System, r experiment.Result
 	gate, err := cfg.gate.JudgeRun(summary)
 	problems = append(problems, err, s.write(cfg, r, gated{summary, gate}), verdict(cfg, opened, r))
 	if r.Stopped == nil {
-		problems = append(problems, gate.Err(cfg.name))
+		problems = append(problems, gate.Err(name))
 	}
 	s.note(opened.Asks.NotKept())
 	return errors.Join(cli.Distinct(append(problems, r.Fault)...), unverified)
@@ -175,7 +164,7 @@ func (s session) write(cfg runConfig, r experiment.Result, g gated) error {
 	}
 	if cfg.output != "" {
 		if err := s.export(cfg, r.Path, g.Summary); err != nil {
-			err = fmt.Errorf("writing %s: %w; the run is safe: experiment export %s", cfg.output, err, cli.Quote(cfg.name))
+			err = fmt.Errorf("writing %s: %w; the run is safe: experiment export %s", cfg.output, err, cli.Quote(cfg.Header.Name))
 			problems = append(problems, cli.Written(err))
 		}
 	}

@@ -27,7 +27,7 @@ import (
 // runSweep carries out what is missing of a sweep, then ranks its runs. A run that
 // finished with failures or does not pass its gate holds up no other.
 func (s session) runSweep(ctx context.Context, cfgs []runConfig, rules system.Rules) error {
-	sweep := &experiment.Sweep{Langfuse: &s.lf.Langfuse, Resume: cfgs[0].resume, Retry: cfgs[0].retry, What: "this sweep", Note: s.note}
+	sweep := &experiment.Sweep{Langfuse: &s.lf.Langfuse, Resume: cfgs[0].Resume, Retry: cfgs[0].Retry, What: "this sweep", Note: s.note}
 	for _, cfg := range cfgs {
 		check := func(ctx context.Context) error {
 			cfg.system.Resume = cfg.system.Resume && exists(cfg.system.Record)
@@ -37,7 +37,7 @@ func (s session) runSweep(ctx context.Context, cfgs []runConfig, rules system.Ru
 			}
 			return err
 		}
-		sweep.Runs = append(sweep.Runs, experiment.SweepRun{Name: cfg.name, Dataset: cfg.dataset, Trials: cfg.trials, Check: check})
+		sweep.Runs = append(sweep.Runs, experiment.SweepRun{Name: cfg.Header.Name, Dataset: cfg.Dataset, Trials: cfg.Header.Trials, Check: check})
 	}
 	err := sweep.Prepare(ctx)
 	if err == nil {
@@ -52,13 +52,11 @@ func (s session) runSweep(ctx context.Context, cfgs []runConfig, rules system.Ru
 			return errors.Join(append(problems, s.sweepInterrupted(i, len(cfgs)))...)
 		}
 		if !cfg.quiet {
-			fmt.Fprintf(s.env.Stderr, "run %d of %d: %s\n", i+1, len(cfgs), cfg.name)
+			fmt.Fprintf(s.env.Stderr, "run %d of %d: %s\n", i+1, len(cfgs), cfg.Header.Name)
 		}
 		var opened system.System
 		r, err := sweep.Run(ctx, i, s.extraction(cfg, rules, &opened))
-		if err = s.explained(err, harness.Name); r.Path != "" {
-			err = s.finish(cfg, opened, r)
-		}
+		err = s.finish(cfg, opened, r, err)
 		problems = append(problems, err)
 		switch cli.ExitCode(err) {
 		case cli.ExitOK, cli.ExitGate, cli.ExitFailures, cli.ExitInconclusive:
@@ -68,7 +66,7 @@ func (s session) runSweep(ctx context.Context, cfgs []runConfig, rules system.Ru
 			}
 			return errors.Join(problems...)
 		default:
-			return errors.Join(append(problems, fmt.Errorf("the sweep ends at run %d of %d, %s", i+1, len(cfgs), cfg.name))...)
+			return errors.Join(append(problems, fmt.Errorf("the sweep ends at run %d of %d, %s", i+1, len(cfgs), cfg.Header.Name))...)
 		}
 	}
 	return errors.Join(append(problems, s.rank(ctx, sweep, cfgs[0]))...)

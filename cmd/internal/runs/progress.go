@@ -10,6 +10,7 @@ import (
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
 
+	"extraction-experiment/experiment"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
@@ -26,6 +27,7 @@ const plainEvery = 5 * time.Second
 type Progress struct {
 	mu    sync.Mutex
 	out   io.Writer
+	width int    // of the terminal; 0 where there is none
 	noun  string // what is counted, such as "item"
 	quiet bool
 	log   *slog.Logger
@@ -42,7 +44,8 @@ type Progress struct {
 	primary                     string
 	sending, ended              bool
 	stall                       stall
-	workers                     func() string // who works, of other machines; "" here
+	// Workers says who works, of other machines; nil or "" is this one.
+	Workers func() string
 
 	pool *mpb.Progress
 	bar  *mpb.Bar
@@ -52,9 +55,10 @@ type Progress struct {
 // NewProgress shows the progress of a run; primary is the score whose mean a person
 // sees, and log is told of every item.
 func NewProgress(env cli.Env, quiet bool, primary string, log *slog.Logger) *Progress {
-	p := &Progress{out: env.Stderr, noun: "item", quiet: quiet, primary: primary, log: log, began: time.Now(), last: time.Now(), stall: stall{answered: time.Now()}}
-	if width := env.Terminal(); width > 0 && !quiet {
-		p.pool = mpb.New(mpb.WithOutput(env.Stderr), mpb.WithWidth(min(30, max(10, width/4))), mpb.WithAutoRefresh())
+	now := time.Now()
+	p := &Progress{out: env.Stderr, noun: "item", quiet: quiet, primary: primary, log: log, last: now, stall: stall{answered: now}}
+	if !quiet {
+		p.width = env.Terminal()
 	}
 	return p
 }
@@ -62,14 +66,19 @@ func NewProgress(env cli.Env, quiet bool, primary string, log *slog.Logger) *Pro
 // NewSending shows the progress of publishing a run that has ended.
 func NewSending(out io.Writer) *Progress { return &Progress{out: out} }
 
-// Workers has who works on other machines shown.
-func (p *Progress) Workers(state func() string) { p.workers = state }
+// Observer has the engine tell how a run gets on.
+func (p *Progress) Observer() experiment.Observer {
+	return experiment.Observer{
+		Listed: p.Listed, Planned: p.Planned, Started: p.Started, Done: p.Done,
+		Published: p.Published, Withdrawing: p.Withdrawing, Sending: p.Publishing, Ended: p.Close,
+	}
+}
 
 // inFlight says what is worked on.
 func (p *Progress) inFlight() string {
 	text := fmt.Sprintf("%d in flight", p.flying)
-	if p.workers != nil {
-		if state := p.workers(); state != "" {
+	if p.Workers != nil {
+		if state := p.Workers(); state != "" {
 			text += " (" + state + ")"
 		}
 	}
@@ -83,9 +92,10 @@ func (p *Progress) Counting(noun string) { p.noun = noun }
 func (p *Progress) Planned(total, done int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.total, p.done, p.earlier, p.last = total, done, done, time.Now()
-	p.stall.answered = p.last
-	if p.pool != nil {
+	p.total, p.done, p.earlier, p.began = total, done, done, time.Now()
+	p.last, p.stall.answered = p.began, p.began
+	if p.width > 0 {
+		p.pool = mpb.New(mpb.WithOutput(p.out), mpb.WithWidth(min(30, max(10, p.width/4))), mpb.WithAutoRefresh())
 		// A bar made with no total is not complete before close says so, and is
 		// drawn anew while the results are sent.
 		p.bar = p.pool.AddBar(0,
@@ -172,28 +182,23 @@ func (p *Progress) Publishing() {
 	p.sending = true
 }
 
-// Close leaves the last state on the screen.
+// Close leaves the last state on the screen. It is safe to repeat.
 func (p *Progress) Close() {
 	p.mu.Lock()
+	again := p.ended
+	p.ended, p.flying = true, 0
 	if p.sent != nil {
 		close(p.sent)
 		p.sent = nil
 	}
-	if p.pool == nil {
-		p.flying = 0
-		if p.done > p.earlier && p.done < p.total { // stopped: the last line is of before that
-			p.state()
-		}
-		p.mu.Unlock()
-		return
+	if !again && p.pool == nil && p.done > p.earlier && p.done < p.total { // stopped: the last line is of before that
+		p.state()
 	}
-	p.ended = true
-	bar := p.bar
 	p.mu.Unlock()
-	if bar != nil {
-		bar.SetTotal(-1, true)
+	if p.pool != nil {
+		p.bar.SetTotal(-1, true)
+		p.pool.Wait()
 	}
-	p.pool.Wait()
 }
 
 // state prints how far the run is. Of a run that was taken up again the items

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"path/filepath"
+	"time"
 
 	urfave "github.com/urfave/cli/v2"
 
@@ -29,50 +30,67 @@ func publishCommand(env cli.Env) *urfave.Command {
 	}
 }
 
-func publishAction(c *urfave.Context, env cli.Env) (err error) {
+func publishAction(c *urfave.Context, env cli.Env) error {
+	return withSent(c, env, 0, func(ctx context.Context, s sent) error {
+		view := runs.NewSending(env.Stderr)
+		counts, err := experiment.Publish(ctx, &s.lf.Langfuse, s.path, s.log, experiment.Observer{
+			Sending:   func() { view.WatchSending(s.named, s.lf.Paused) },
+			Published: view.Published, Withdrawing: view.Withdrawing, Ended: view.Close,
+		})
+		if _, left := errors.AsType[*tracking.UnpublishedError](err); left {
+			return sendLater(err, s.named)
+		}
+		if err != nil {
+			return notPublished(err)
+		}
+		_, err = fmt.Fprintf(env.Stdout, "%d of %d results were acknowledged by %s; experiment verify %s reads them back\n",
+			counts.Published, counts.Done, s.lf.Client.BaseURL(), cli.Quote(s.named))
+		return cli.Written(err)
+	})
+}
+
+// sent is a run that is published or read back: its name, its file and its Langfuse.
+type sent struct {
+	named, path string
+	lf          *settings.Langfuse
+	log         *slog.Logger
+}
+
+// withSent has something done with the run that a command names, within the timeout; 0 is
+// none.
+func withSent(c *urfave.Context, env cli.Env, timeout time.Duration, do func(context.Context, sent) error) (err error) {
 	named, err := oneRun(c)
 	if err != nil {
 		return err
 	}
-	path, getenv, log, err := sentRun(c, env, named)
+	log, err := settings.NewLog(env.Stderr, c.String("log-level"), c.String("log-format"))
 	if err != nil {
 		return err
+	}
+	getenv, err := settings.FlagMode(c, env.Getenv)
+	if err != nil {
+		return err
+	}
+	path, err := runs.Find(c.Context, named, c.String("dataset"))
+	if err != nil {
+		return err
+	}
+	if filepath.Ext(path) != runstore.Extension {
+		return cli.Usage("%s is an export, which does not say what was published: name the run, or its file ending in %s", path, runstore.Extension)
 	}
 	ctx, signals := watchSignals(c.Context, env.Stderr, leftForResume)
 	defer signals.stop()
 	defer func() { err = signals.cutShort(err) }()
+	ctx, cancel := experiment.Within(ctx, timeout)
+	defer cancel()
 	lf, err := settings.Connect(ctx, getenv)
+	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return cli.Errorf(cli.ExitUnavailable, "%w: %w", context.Cause(ctx), err)
+	}
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, lf.Close()) }()
-	view := runs.NewSending(env.Stderr)
-	counts, err := experiment.Publish(ctx, &lf.Langfuse, path, log, experiment.Observer{
-		Sending:   func() { view.WatchSending(named, lf.Paused) },
-		Published: view.Published, Withdrawing: view.Withdrawing, Ended: view.Close,
-	})
-	if _, left := errors.AsType[*tracking.UnpublishedError](err); left {
-		return sendLater(err, named)
-	}
-	if err != nil {
-		return notPublished(err)
-	}
-	_, err = fmt.Fprintf(env.Stdout, "%d of %d results were acknowledged by %s; experiment verify %s reads them back\n",
-		counts.Published, counts.Done, lf.Client.BaseURL(), cli.Quote(named))
-	return cli.Written(err)
-}
-
-// sentRun reads what publish and verify have in common: the file of the run, the
-// environment with the mode of Langfuse, and the log.
-func sentRun(c *urfave.Context, env cli.Env, named string) (path string, getenv func(string) string, log *slog.Logger, err error) {
-	if log, err = settings.NewLog(env.Stderr, c.String("log-level"), c.String("log-format")); err != nil {
-		return "", nil, nil, err
-	}
-	if getenv, err = settings.FlagMode(c, env.Getenv); err != nil {
-		return "", nil, nil, err
-	}
-	path, err = runs.Find(c.Context, named, c.String("dataset"))
-	return path, getenv, log, err
+	return errors.Join(do(ctx, sent{named, path, lf, log}), lf.Close())
 }
 
 // notPublished says of a run that is in no Langfuse what can be done with it.
@@ -103,52 +121,25 @@ func verifyCommand(env cli.Env) *urfave.Command {
 	}
 }
 
-func verifyAction(c *urfave.Context, env cli.Env) (err error) {
-	named, err := oneRun(c)
-	if err != nil {
-		return err
+func verifyAction(c *urfave.Context, env cli.Env) error {
+	timeout := c.Duration("timeout")
+	if timeout < 0 {
+		return cli.Usage("--timeout: %s is no time to wait", timeout)
 	}
-	if c.Duration("timeout") < 0 {
-		return cli.Usage("--timeout: %s is no time to wait", c.Duration("timeout"))
-	}
-	path, getenv, log, err := sentRun(c, env, named)
-	if err != nil {
-		return err
-	}
-	if filepath.Ext(path) != runstore.Extension {
-		return cli.Usage("%s is an export, which does not say what was published: name the run, or its file ending in %s", path, runstore.Extension)
-	}
-	ctx, signals := watchSignals(c.Context, env.Stderr, leftForResume)
-	defer signals.stop()
-	defer func() { err = signals.cutShort(err) }()
-	cfg := experiment.VerifyConfig{Repair: c.Bool("repair"), Looked: runs.StillMissing(env), Log: log}
-	if c.IsSet("timeout") {
-		timeout := c.Duration("timeout")
-		cfg.Timeout = &timeout
-	}
-	ctx, cancel := experiment.Within(ctx, c.Duration("timeout"))
-	defer cancel()
-	lf, err := settings.Connect(ctx, getenv)
-	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return cli.Errorf(cli.ExitUnavailable, "%w: %w", context.Cause(ctx), err)
-	}
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, lf.Close()) }()
-	checked := runs.Verification{Langfuse: lf.Client.BaseURL(), Version: lf.Server.Version.String()}
-	checked.Verdict, checked.Before, err = experiment.Verify(ctx, &lf.Langfuse, path, cfg)
-	checked.OK = checked.Verdict.OK()
-	if _, unsent := errors.AsType[*tracking.UnpublishedError](err); err != nil && !unsent {
-		return notPublished(err)
-	}
-	err = sendLater(err, named)
-	if c.Bool("json") {
-		err = errors.Join(err, runs.PrintJSON(env, checked))
-	} else {
-		err = errors.Join(err, cli.Written(checked.Write(env.Stdout, runs.TextWidth(env))))
-	}
-	return errors.Join(err, checked.Err())
+	return withSent(c, env, timeout, func(ctx context.Context, s sent) (err error) {
+		cfg := experiment.VerifyConfig{Repair: c.Bool("repair"), Looked: runs.StillMissing(env), Log: s.log}
+		if c.IsSet("timeout") {
+			cfg.Timeout = &timeout
+		}
+		checked := runs.Verification{Langfuse: s.lf.Client.BaseURL(), Version: s.lf.Server.Version.String()}
+		checked.Verdict, checked.Before, err = experiment.Verify(ctx, &s.lf.Langfuse, s.path, cfg)
+		checked.OK = checked.Verdict.OK()
+		if _, unsent := errors.AsType[*tracking.UnpublishedError](err); err != nil && !unsent {
+			return notPublished(err)
+		}
+		shown := runs.Print(env, c.Bool("json"), checked, runs.VerificationText)
+		return errors.Join(sendLater(err, s.named), shown, checked.Err())
+	})
 }
 
 func exportCommand(env cli.Env) *urfave.Command {

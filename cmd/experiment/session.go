@@ -142,7 +142,8 @@ func (s session) verified(cfg runConfig, r experiment.Result) error {
 	if cfg.quiet && v.OK {
 		return nil
 	}
-	return errors.Join(cli.Written(v.Write(s.env.Stderr, s.env.Terminal())), v.Err())
+	width := s.env.Terminal()
+	return errors.Join(cli.Written(runs.VerificationText(s.env.Stderr, v, report.Options{Width: width, Whole: width == 0})), v.Err())
 }
 
 // gated is the summary of a run with what its gate says of it.

@@ -57,37 +57,22 @@ func StepSummary(env cli.Env, write func(io.Writer) error) error {
 	return cli.Written(errors.Join(write(f), f.Close()))
 }
 
-// TextOptions lays a report out for the terminal of standard output, or for a
-// file or pipe, where tables are whole.
+// TextOptions lays a report out for the terminal of standard output: as wide as COLUMNS
+// says, else as the terminal is. For a file or pipe tables are whole, and text is as wide as
+// is comfortable.
 func TextOptions(env cli.Env, where []string) report.Options {
 	opt := report.Options{Color: isTerminal(os.Stdout) && env.Getenv("NO_COLOR") == "", Where: where}
-	opt.Width, opt.Whole = stdoutWidth(env.Getenv("COLUMNS"))
+	if n, err := strconv.Atoi(env.Getenv("COLUMNS")); err == nil && n > 0 {
+		opt.Width = n
+	} else if n, _, err := term.GetSize(int(os.Stdout.Fd())); err == nil && n > 0 {
+		opt.Width = n
+	} else {
+		opt.Width, opt.Whole = 100, true
+	}
 	return opt
 }
 
-// TextWidth is the width that a table must keep to on standard output; 0: any.
-func TextWidth(env cli.Env) int {
-	width, whole := stdoutWidth(env.Getenv("COLUMNS"))
-	if whole {
-		return 0
-	}
-	return width
-}
-
 func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
-
-// stdoutWidth is what COLUMNS says, else the width of the terminal. Where there
-// is neither, text is as wide as is comfortable, and tables are whole.
-func stdoutWidth(columns string) (width int, whole bool) {
-	const comfortable = 100
-	if n, err := strconv.Atoi(columns); err == nil && n > 0 {
-		return n, false
-	}
-	if width, _, err := term.GetSize(int(os.Stdout.Fd())); err == nil && width > 0 {
-		return width, false
-	}
-	return comfortable, true
-}
 
 // stillEvery is how often a person is told what is not there yet.
 const stillEvery = 10 * time.Second
@@ -106,47 +91,50 @@ type Verification struct {
 	Before *tracking.Verdict `json:"before_repair,omitempty"`
 }
 
-// Write writes the verification for people, for a terminal of that width; 0 is a
-// file or pipe, where every finding is one line. Nothing of what to do is cut.
-func (v Verification) Write(w io.Writer, width int) error {
+// VerificationText writes a verification for people; in a file or pipe every finding is one line.
+// Nothing of what to do is cut.
+func VerificationText(w io.Writer, v Verification, opt report.Options) error {
 	var b bytes.Buffer
+	line := func(label, format string, args ...any) {
+		fmt.Fprintf(&b, "%-12s"+format+"\n", append([]any{label}, args...)...)
+	}
 	fmt.Fprintf(&b, "%s in Langfuse %s (%s), %s\n", textutil.Line(v.Run), v.Version, v.Mode, v.Langfuse)
 	c := v.Checked
-	fmt.Fprintf(&b, "in order    %d of %d items: %d spans, %d scores, %d links to the prompt; %d scores of the run\n",
+	line("in order", "%d of %d items: %d spans, %d scores, %d links to the prompt; %d scores of the run",
 		c.Items, v.Outcomes, c.Spans, c.Scores, c.Prompts, c.RunScores)
 	for _, view := range []langfuse.View{langfuse.ViewRuns, langfuse.ViewExperiments} {
 		if n, ok := c.Shown[view]; ok {
-			fmt.Fprintf(&b, "shown       %s in the list of %s\n", textutil.Counted(n, "item"), view)
+			line("shown", "%s in the list of %s", textutil.Counted(n, "item"), view)
 		}
 	}
 	if v.Came > 0 {
-		fmt.Fprintf(&b, "came        %d spans, scores and places in lists more while looking\n", v.Came)
+		line("came", "%d spans, scores and places in lists more while looking", v.Came)
 	}
 	if v.Before != nil {
 		sent := v.Before.Total() - v.Before.LeftCount
-		fmt.Fprintf(&b, "sent again  %d; mended: %d; still different: %d\n", sent, mended(*v.Before, v.Verdict), v.Total())
+		line("sent again", "%d; mended: %d; still different: %d", sent, mended(*v.Before, v.Verdict), v.Total())
 	}
 	if n := v.OthersCount; n > 0 {
 		first := v.Others[0]
-		fmt.Fprintf(&b, "also there  %s of these names by other programs, not beside the run's own: left alone (the first: %s on %s, id %s)\n",
+		line("also there", "%s of these names by other programs, not beside the run's own: left alone (the first: %s on %s, id %s)",
 			textutil.Counted(n, "score"), short(first.Score), short(of(first.Item, first.Trial)), textutil.Line(first.ID))
 	}
 	if n := v.SupersededCount; n > 0 {
-		fmt.Fprintf(&b, "superseded  %s that newer ones replaced; their traces stay, without scores (the first: %s, attempt %d)\n",
+		line("superseded", "%s that newer ones replaced; their traces stay, without scores (the first: %s, attempt %d)",
 			textutil.Counted(n, "attempt"), textutil.Line(v.Superseded[0].Item), v.Superseded[0].Attempt)
 	}
+	if v.OK && v.Before != nil {
+		line("before", "%s", differences(*v.Before))
+		findings(&b, *v.Before, opt)
+	}
 	switch {
-	case v.OK && v.Before != nil:
-		fmt.Fprintf(&b, "before      %s\n", differences(*v.Before))
-		findings(&b, *v.Before, width)
-		b.WriteString("nothing differs\n")
 	case v.OK:
 		b.WriteString("nothing differs\n")
 	case v.OnItsWay:
 		fmt.Fprintf(&b, "still on its way: %s; experiment verify %s --timeout TIME waits longer\n", kinds(v.Verdict), cli.Quote(v.Run))
 	default:
 		fmt.Fprintf(&b, "%s\n", differences(v.Verdict))
-		findings(&b, v.Verdict, width)
+		findings(&b, v.Verdict, opt)
 	}
 	_, err := w.Write(b.Bytes())
 	return err
@@ -177,18 +165,23 @@ func kinds(v tracking.Verdict) string {
 	return strings.Join(counted, ", ")
 }
 
-// findings lists the first findings: in a file or pipe each is a row of a table, at a
-// terminal its text is wrapped.
-func findings(b *bytes.Buffer, v tracking.Verdict, width int) {
+// findings lists the first findings, the score before what is to be said of it: in a file
+// or pipe each is a row of a table, at a terminal its text is wrapped.
+func findings(b *bytes.Buffer, v tracking.Verdict, opt report.Options) {
 	listed := v.Findings[:min(len(v.Findings), shownFindings)]
 	table := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	for _, f := range listed {
-		if width == 0 {
-			fmt.Fprintf(table, "  %s\t%s\t%s\n", f.Kind, of(f.Item, f.Trial), detail(f))
+		detail := f.Detail
+		if f.Score != "" {
+			detail = f.Score + ": " + detail
+		}
+		detail = textutil.Line(detail)
+		if opt.Whole {
+			fmt.Fprintf(table, "  %s\t%s\t%s\n", f.Kind, of(f.Item, f.Trial), detail)
 			continue
 		}
 		fmt.Fprintf(b, "  %s  %s\n", f.Kind, short(of(f.Item, f.Trial)))
-		for _, line := range report.Wrap(detail(f), width-4) {
+		for _, line := range report.Wrap(detail, opt.Width-4) {
 			fmt.Fprintf(b, "    %s\n", line)
 		}
 	}
@@ -196,14 +189,6 @@ func findings(b *bytes.Buffer, v tracking.Verdict, width int) {
 	if more := v.Total() - len(listed); more > 0 {
 		fmt.Fprintf(b, "  and %d more; --json lists up to %d\n", more, len(v.Findings))
 	}
-}
-
-// detail is what is to be said of a finding, in one line, the score first.
-func detail(f tracking.Finding) string {
-	if f.Score == "" {
-		return textutil.Line(f.Detail)
-	}
-	return textutil.Line(f.Score + ": " + f.Detail)
 }
 
 // of names an item and its trial.

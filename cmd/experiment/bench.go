@@ -115,17 +115,15 @@ func benchRun(c *urfave.Context, env cli.Env, _ []string) (err error) {
 	case failed != nil:
 		failed = cli.Errorf(cli.ExitCode(failed), "%w; ask again about these with: %s --retry-failed", failed, again)
 	}
-	problems := []error{ran, failed}
-	if c.Bool("json") {
-		problems = append(problems, runs.PrintJSON(env, result))
-	} else {
-		problems = append(problems, cli.Written(report.Bench(env.Stdout, result)))
+	text := func(w io.Writer, r benches.Report, _ report.Options) error {
+		err := report.Bench(w, r)
+		if ran == nil && failed == nil {
+			_, said := fmt.Fprintf(w, "\n%s\nexperiment bench score %s judges it\n", cfg.Out, cli.Quote(cmp.Or(cfg.Name, cfg.Out)))
+			err = errors.Join(err, said)
+		}
+		return err
 	}
-	if !c.Bool("json") && ran == nil && failed == nil {
-		_, err := fmt.Fprintf(env.Stdout, "\n%s\nexperiment bench score %s judges it\n", cfg.Out, cli.Quote(cmp.Or(cfg.Name, cfg.Out)))
-		problems = append(problems, cli.Written(err))
-	}
-	return errors.Join(problems...)
+	return errors.Join(ran, failed, runs.Print(env, c.Bool("json"), result, text))
 }
 
 // benchResume is the command line that goes on with the run of this name.
@@ -223,12 +221,11 @@ func benchScore(c *urfave.Context, env cli.Env, words []string) (err error) {
 		scored.Gates[g.Name] = g.Limit
 	}
 	line, verdict := benches.Verdict(len(gates), scored.Violations)
-	if c.Bool("json") {
-		return errors.Join(runs.PrintJSON(env, scored), verdict)
-	}
-	err = report.Bench(env.Stdout, result)
-	_, said := fmt.Fprintf(env.Stdout, "\n%s\n", line)
-	return errors.Join(cli.Written(errors.Join(err, said)), verdict)
+	return errors.Join(runs.Print(env, c.Bool("json"), scored, func(w io.Writer, s scoredBench, _ report.Options) error {
+		err := report.Bench(w, s.Report)
+		_, said := fmt.Fprintf(w, "\n%s\n", line)
+		return errors.Join(err, said)
+	}), verdict)
 }
 
 // newestBench finds the run of the bench that was begun last.
@@ -255,10 +252,9 @@ const defaultRegression = "bench/datasets/regression.jsonl"
 
 // benchAdd validates the records of a pack and appends them to the dataset.
 func benchAdd(c *urfave.Context, env cli.Env, words []string) error {
-	target := defaultRegression
-	if named := c.StringSlice("dataset"); len(named) == 1 {
-		target = named[0]
-	} else if len(named) > 1 {
+	named := append(c.StringSlice("dataset"), defaultRegression)
+	target := named[0]
+	if len(named) > 2 {
 		return cli.Usage("bench add appends to one dataset")
 	}
 	if cli.SameFile(words[0], target) {

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	urfave "github.com/urfave/cli/v2"
@@ -54,14 +53,13 @@ func conformanceConfig(c *urfave.Context) (conformance.Config, time.Duration, er
 		Runs:        p.Count("runs", c.String("runs"), 1, 100_000),
 		Concurrency: p.Count("concurrency", c.String("concurrency"), 1, 1000),
 	}
-	for _, share := range []struct {
-		flag string
-		to   *float64
-	}{{"max-flip-rate", &cfg.MaxFlipRate}, {"score-tolerance", &cfg.ScoreTolerance}} {
-		if v := p.Number(share.flag, c.String(share.flag), 0, 1); v != nil {
-			*share.to = *v
+	share := func(flag string) float64 {
+		if v := p.Number(flag, c.String(flag), 0, 1); v != nil {
+			return *v
 		}
+		return 0
 	}
+	cfg.MaxFlipRate, cfg.ScoreTolerance = share("max-flip-rate"), share("score-tolerance")
 	if cfg.ScoreTolerance == 1 {
 		p.Add("--score-tolerance: 1 would accept any score")
 	}
@@ -133,31 +131,29 @@ func notWritten(out string) string {
 }
 
 func conformanceWrite(c *urfave.Context, env cli.Env, r conformance.Report) error {
-	var problems []error
+	var written error
 	if out := c.String("output"); out != "" {
-		problems = append(problems, cli.WriteFile(out, func(w io.Writer) error { return report.JSON(w, r, true) }))
+		written = cli.WriteFile(out, func(w io.Writer) error { return report.JSON(w, r, true) })
 	}
 	if c.Bool("json") {
 		for _, warning := range r.Warnings {
 			fmt.Fprintln(env.Stderr, "warning: "+textutil.Line(warning))
 		}
-		return errors.Join(append(problems, runs.PrintJSON(env, r))...)
+		return errors.Join(written, runs.PrintJSON(env, r))
 	}
-	return errors.Join(append(problems, cli.Written(report.Conformance(env.Stdout, r)))...)
+	return errors.Join(written, cli.Written(report.Conformance(env.Stdout, r)))
 }
 
 // conformanceVerdict makes the exit code of a report.
 func conformanceVerdict(r conformance.Report) error {
-	if r.Passed() {
+	what := "not compatible and not consistent"
+	switch {
+	case r.Passed():
 		return nil
+	case r.Compatible:
+		what = "not consistent"
+	case r.Consistent:
+		what = "not compatible"
 	}
-	var what []string
-	if !r.Compatible {
-		what = append(what, "not compatible")
-	}
-	if !r.Consistent {
-		what = append(what, "not consistent")
-	}
-	return cli.Errorf(cli.ExitGate, "the evaluator is %s: %s", strings.Join(what, " and "),
-		fmt.Sprintf("%d of %d fixtures failed", r.TotalFixtures-r.PassedFixtures(), r.TotalFixtures))
+	return cli.Errorf(cli.ExitGate, "the evaluator is %s: %d of %d fixtures failed", what, r.TotalFixtures-r.PassedFixtures(), r.TotalFixtures)
 }

@@ -70,20 +70,14 @@ func (s session) estimate(ctx context.Context, cfg runConfig) (e report.Estimate
 	if err != nil {
 		return e, s.explained(err, harness.Name)
 	}
-	e.Model, e.Items, e.Unusable, e.OutputTokens = opened.Header.Model, took.Items, took.Unusable, took.ExpectedBytes/bytesPerToken
-	return priced(s.env, e, counter)
-}
-
-// priced adds up what was counted.
-func priced(env cli.Env, e report.Estimate, counter *pipeline.Estimator) (report.Estimate, error) {
-	known, err := system.ReadCatalogue(env.Getenv)
+	known, err := system.ReadCatalogue(s.env.Getenv)
 	if err != nil {
 		return e, err
 	}
-	e.Requests, e.InputTokens = counter.Sum()
-	e.Requests *= int64(e.Stages * e.Trials)
-	e.InputTokens *= int64(e.Stages * e.Trials)
-	e.OutputTokens *= int64(e.Trials)
+	e.Model, e.Items, e.Unusable = opened.Header.Model, took.Items, took.Unusable
+	requests, input := counter.Sum()
+	e.Requests, e.InputTokens = requests*int64(e.Stages*e.Trials), input*int64(e.Stages*e.Trials)
+	e.OutputTokens = took.ExpectedBytes / bytesPerToken * int64(e.Trials)
 	if price, ok := known.Price(e.Model); ok && e.Asks {
 		e.CostUSD = new((float64(e.InputTokens)*price.Input + float64(e.OutputTokens)*price.Output) / 1e6)
 	}

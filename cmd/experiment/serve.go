@@ -101,56 +101,42 @@ func doctorCommand(env cli.Env) *urfave.Command {
 }
 
 func promptsCommand(env cli.Env) *urfave.Command {
-	// in connects to Langfuse, and prints what is done there: a text, or a value as JSON.
-	in := func(c *urfave.Context, do func(context.Context, *langfuse.Client) (string, any, error)) (err error) {
-		lf, err := settings.Connect(c.Context, env.Getenv)
-		if err != nil {
-			return err
+	// in has an action done in Langfuse, and prints what it returns: a text, or a value as JSON.
+	in := func(a settings.Action, do func(*urfave.Context, *langfuse.Client, []string) (string, any, error)) settings.Action {
+		a.Run = func(c *urfave.Context, words []string) error {
+			lf, err := settings.Connect(c.Context, env.Getenv)
+			if err != nil {
+				return err
+			}
+			text, value, err := do(c, lf.Client, words)
+			if err == nil {
+				err = runs.PrintText(env, c.Bool("json"), value, text)
+			}
+			return errors.Join(err, lf.Close())
 		}
-		defer func() { err = errors.Join(err, lf.Close()) }()
-		text, value, err := do(c.Context, lf.Client)
-		if err != nil {
-			return err
-		}
-		return runs.PrintText(env, c.Bool("json"), value, text)
+		return a
 	}
 	actions := []settings.Action{
-		{Name: "list", Usage: "experiment prompts list [--json]", Flags: []string{"json"},
-			Run: func(c *urfave.Context, _ []string) error {
-				return in(c, func(ctx context.Context, client *langfuse.Client) (string, any, error) {
-					list, err := system.ListPrompts(ctx, client)
-					return system.PromptTable(list, time.Local), list, err
-				})
-			}},
-		{Name: "show", Usage: "experiment prompts show NAME [--prompt-label L | --prompt-version N] [--json]", Least: 1, Most: 1,
-			Flags: []string{"json", "prompt-label", "prompt-version"},
-			Run: func(c *urfave.Context, words []string) error {
-				ref, err := shownPrompt(c, words[0])
-				if err != nil {
-					return err
-				}
-				return in(c, func(ctx context.Context, client *langfuse.Client) (string, any, error) {
-					found, err := system.GetPrompt(ctx, client, ref)
-					return system.PromptPage(found), found, err
-				})
-			}},
-		{Name: "label", Usage: "experiment prompts label NAME VERSION LABEL...", Least: 3, Most: -1,
-			Run: func(c *urfave.Context, words []string) error {
-				return in(c, func(ctx context.Context, client *langfuse.Client) (string, any, error) {
-					said, err := system.LabelPrompt(ctx, client, words[0], words[1], words[2:])
-					return said, nil, err
-				})
-			}},
-		{Name: "diff", Usage: "experiment prompts diff NAME A B (versions or labels)", Least: 3, Most: 3,
-			Run: func(c *urfave.Context, words []string) error {
+		in(settings.Action{Name: "list", Usage: "experiment prompts list [--json]", Flags: []string{"json"}},
+			func(c *urfave.Context, client *langfuse.Client, _ []string) (string, any, error) {
+				list, err := system.ListPrompts(c.Context, client)
+				return system.PromptTable(list, time.Local), list, err
+			}),
+		in(settings.Action{Name: "show", Usage: "experiment prompts show NAME [--prompt-label L | --prompt-version N] [--json]",
+			Least: 1, Most: 1, Flags: []string{"json", "prompt-label", "prompt-version"}}, showPrompt),
+		in(settings.Action{Name: "label", Usage: "experiment prompts label NAME VERSION LABEL...", Least: 3, Most: -1},
+			func(c *urfave.Context, client *langfuse.Client, words []string) (string, any, error) {
+				said, err := system.LabelPrompt(c.Context, client, words[0], words[1], words[2:])
+				return said, nil, err
+			}),
+		in(settings.Action{Name: "diff", Usage: "experiment prompts diff NAME A B (versions or labels)", Least: 3, Most: 3},
+			func(c *urfave.Context, client *langfuse.Client, words []string) (string, any, error) {
 				if slices.Contains(words, "") {
-					return cli.Usage("prompts diff takes the name of a prompt and two of its versions or labels, and one of them is empty")
+					return "", nil, cli.Usage("prompts diff takes the name of a prompt and two of its versions or labels, and one of them is empty")
 				}
-				return in(c, func(ctx context.Context, client *langfuse.Client) (string, any, error) {
-					said, err := system.ComparePrompts(ctx, client, words[0], words[1], words[2])
-					return said, nil, err
-				})
-			}},
+				said, err := system.ComparePrompts(c.Context, client, words[0], words[1], words[2])
+				return said, nil, err
+			}),
 	}
 	return &urfave.Command{
 		Name:      "prompts",
@@ -165,17 +151,18 @@ func promptsCommand(env cli.Env) *urfave.Command {
 	}
 }
 
-// shownPrompt reads which version of a prompt is to be shown.
-func shownPrompt(c *urfave.Context, name string) (langfuse.PromptRef, error) {
-	ref := langfuse.PromptRef{Name: name, Label: c.String("prompt-label"), Version: c.Int("prompt-version")}
+// showPrompt shows the version of a prompt that the flags name.
+func showPrompt(c *urfave.Context, client *langfuse.Client, words []string) (string, any, error) {
+	ref := langfuse.PromptRef{Name: words[0], Label: c.String("prompt-label"), Version: c.Int("prompt-version")}
 	label, version := c.IsSet("prompt-label"), c.IsSet("prompt-version")
 	switch {
 	case label && version:
-		return ref, cli.Usage("--prompt-label and --prompt-version cannot both be given: each names a version")
+		return "", nil, cli.Usage("--prompt-label and --prompt-version cannot both be given: each names a version")
 	case label && ref.Label == "":
-		return ref, cli.Usage("--prompt-label is empty: name a label, or leave it out for production")
+		return "", nil, cli.Usage("--prompt-label is empty: name a label, or leave it out for production")
 	case version && ref.Version < 1:
-		return ref, cli.Usage("--prompt-version is %d: versions are numbers from 1", ref.Version)
+		return "", nil, cli.Usage("--prompt-version is %d: versions are numbers from 1", ref.Version)
 	}
-	return ref, nil
+	found, err := system.GetPrompt(c.Context, client, ref)
+	return system.PromptPage(found), found, err
 }

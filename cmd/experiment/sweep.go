@@ -20,7 +20,6 @@ import (
 	"extraction-experiment/langfuse"
 	"extraction-experiment/report"
 	"extraction-experiment/report/html"
-	"extraction-experiment/runstore"
 	"extraction-experiment/tracking"
 )
 
@@ -186,22 +185,18 @@ func (s session) rank(ctx context.Context, sweep *experiment.Sweep, cfg runConfi
 	if err != nil {
 		return err
 	}
-	var sources []compare.Source
-	var closed []error
+	sources, done, err := runs.Sources(ctx, s.env, sweep.Paths(), "", false)
+	defer func() { err = errors.Join(err, done()) }()
+	if err != nil {
+		return err
+	}
 	ids := map[string]string{} // that the first trial of a run has in Langfuse, by its file
-	defer func() { err = errors.Join(append(closed, err)...) }()
-	for _, path := range sweep.Paths() {
-		run, err := runstore.Load(path)
+	for _, source := range sources {
+		first, _, err := source.(runs.Source).Experiment(ctx, 1)
 		if err != nil {
 			return err
 		}
-		defer func() { closed = append(closed, run.Close()) }()
-		sources = append(sources, runs.Source{Reader: run})
-		first, _, err := run.Experiment(ctx, 1)
-		if err != nil {
-			return err
-		}
-		ids[path] = first.ID
+		ids[source.Where()] = first.ID
 	}
 	ranked, err := comparer.Rank(ctx, sources...)
 	if errors.Is(err, context.Canceled) {
@@ -239,15 +234,16 @@ func (s session) compareURL(dataset string, l compare.Leaderboard, idOf map[stri
 }
 
 func (s session) showBoard(cfg runConfig, board leaderboard) error {
-	switch {
-	case cfg.json:
-		return runs.PrintJSON(s.env, board)
-	case cfg.quiet:
+	if cfg.quiet && !cfg.json {
 		return nil
 	}
-	where := []string{"experiment show " + cli.Quote(board.Runs[0].Summary.Run.Name)}
+	named := func(i int) string { return " " + cli.Quote(board.Runs[i].Summary.Run.Name) }
+	where := []string{"experiment show" + named(0)}
 	if len(board.Runs) > 1 {
-		where = append(where, "experiment compare "+cli.Quote(board.Runs[1].Summary.Run.Name)+" "+cli.Quote(board.Runs[0].Summary.Run.Name))
+		where = append(where, "experiment compare"+named(1)+named(0))
 	}
-	return cli.Written(report.Leaderboard(s.env.Stdout, board.Leaderboard, runs.TextOptions(s.env, append(where, board.URL))))
+	return runs.Print(s.env, cfg.json, board, func(w io.Writer, b leaderboard, opt report.Options) error {
+		opt.Where = append(where, b.URL)
+		return report.Leaderboard(w, b.Leaderboard, opt)
+	})
 }

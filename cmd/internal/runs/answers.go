@@ -131,15 +131,15 @@ func openAnswersReport(ctx context.Context, path string) (source remoteSource, o
 	default:
 		return source, false, nil
 	}
-	run.Outcomes = inOrder(run.Outcomes)
-	return remoteSource{run}, true, nil
+	return remoteSource{inOrder(run)}, true, nil
 }
 
-// inOrder sorts outcomes as compare reads them.
-func inOrder(list []outcome.Outcome) []outcome.Outcome {
-	return slices.SortedFunc(slices.Values(list), func(a, b outcome.Outcome) int {
+// inOrder sorts the outcomes of a run as compare reads them.
+func inOrder(run tracking.Remote) tracking.Remote {
+	slices.SortFunc(run.Outcomes, func(a, b outcome.Outcome) int {
 		return cmp.Or(cmp.Compare(a.Item, b.Item), cmp.Compare(a.Trial, b.Trial))
 	})
+	return run
 }
 
 // maxReport bounds a report of answers, in bytes.
@@ -170,7 +170,8 @@ func benchmarkRun(path string, b answers.BenchmarkReport) (tracking.Remote, erro
 				if total > 0 {
 					share = d.Weight * q.Weight / total
 				}
-				o := outcome.Outcome{Item: d.ID + "/" + id, Trial: n + 1, Attempt: 1, Scores: []outcome.Score{{Name: answers.Primary, Value: &q.Score, Weight: &share}}}
+				score := outcome.Score{Name: answers.Primary, Value: &q.Score, Weight: &share}
+				o := outcome.Outcome{Item: d.ID + "/" + id, Trial: n + 1, Attempt: 1, Scores: []outcome.Score{score}}
 				run.Outcomes = append(run.Outcomes, o)
 			}
 		}

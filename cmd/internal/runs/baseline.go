@@ -108,9 +108,9 @@ func ParseAge(text string) (time.Duration, error) {
 	}
 	age, err := time.ParseDuration(text)
 	if days, isDays := strings.CutSuffix(text, "d"); isDays {
-		var n int
-		n, err = strconv.Atoi(days)
-		age = time.Duration(max(0, min(n, mostDays+1))) * 24 * time.Hour
+		var n uint64
+		n, err = strconv.ParseUint(days, 10, 16)
+		age = time.Duration(n) * 24 * time.Hour
 	}
 	if err != nil || age <= 0 || age > mostDays*24*time.Hour {
 		return 0, cli.Usage("--base-max-age: %q is no time such as 14d or 36h", text)
@@ -141,10 +141,10 @@ func (f Finder) Find(ctx context.Context, word string) (Base, error) {
 		if err != nil {
 			return Base{}, err
 		}
-		if word = known[f.Dataset]; word == "" {
+		switch word = known[f.Dataset]; word {
+		case "":
 			return Base{}, cli.Usage("%w for dataset %q: experiment baseline set RUN sets one", ErrNoBaseline, f.Dataset)
-		}
-		if word == Baseline {
+		case Baseline:
 			return Base{}, cli.Usage("%s: the baseline of %q is itself", BaselineFile, f.Dataset)
 		}
 	}
@@ -223,25 +223,27 @@ func (f Finder) latest(ctx context.Context, rule string) (Base, error) {
 	if err != nil {
 		return Base{}, err
 	}
-	var found []Base
+	var here Base              // the newest of this folder
 	known := map[string]bool{} // names of this folder
 	for _, e := range entries {
 		if e.Err != nil || e.Header.Dataset.Name != f.Dataset || e.Footer == nil || e.Footer.Status != outcome.Complete {
 			continue
 		}
 		known[e.Header.Name] = true
-		if fits(e.Header.Name, tracking.Metadata(e.Header, 1)) {
-			found = append(found, Base{e.Path, e.Header})
+		newer := cmp.Or(here.Header.Started.Compare(e.Header.Started), cmp.Compare(e.Header.Name, here.Header.Name)) < 0
+		if (newer || here.Named == "") && fits(e.Header.Name, tracking.Metadata(e.Header, 1)) {
+			here = Base{e.Path, e.Header}
 		}
 	}
-	var here Base // the newest of this folder
-	if len(found) > 0 {
-		here = slices.MinFunc(found, func(a, b Base) int {
-			return cmp.Or(b.Header.Started.Compare(a.Header.Started), cmp.Compare(a.Header.Name, b.Header.Name))
-		})
-	}
 	base, err := f.latestRemote(ctx, func(run langfuse.Run) bool {
-		return run.Time.After(here.Header.Started) && !known[run.Name] && fits(run.Name, metadataOf(run))
+		var values map[string]any
+		said := map[string]string{}
+		if json.Unmarshal(run.Metadata, &values) == nil {
+			for key, value := range values {
+				said[key] = fmt.Sprint(value)
+			}
+		}
+		return run.Time.After(here.Header.Started) && !known[run.Name] && fits(run.Name, said)
 	})
 	switch {
 	case err != nil || base.Named != "":
@@ -252,18 +254,6 @@ func (f Finder) latest(ctx context.Context, rule string) (Base, error) {
 		return Base{}, cli.Errorf(cli.ExitIncompatible, "the base %q: %w", rule, ErrFirst)
 	}
 	return Base{}, cli.Errorf(cli.ExitIncompatible, "the base %q: no complete run of dataset %q, in this folder or in Langfuse, is so", rule, f.Dataset)
-}
-
-// metadataOf reads the texts of a run's metadata.
-func metadataOf(run langfuse.Run) map[string]string {
-	var values map[string]any
-	said := map[string]string{}
-	if json.Unmarshal(run.Metadata, &values) == nil {
-		for key, value := range values {
-			said[key] = fmt.Sprint(value)
-		}
-	}
-	return said
 }
 
 // latestRemote returns the newest complete run in Langfuse that fits; none is no error.

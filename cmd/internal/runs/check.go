@@ -45,15 +45,11 @@ func checkTable() []settings.Setting {
 	}
 }
 
-// ofItsOwn are settings of a run that a check decides.
-func ofItsOwn() []string {
-	return []string{"gate", "inconclusive", "html", "json", "quiet", "estimate", "resume", "retry-failed"}
-}
-
 // CheckCommand is experiment check. runTable lists the settings of a run, and run carries
 // out a command line of the program.
 func CheckCommand(env cli.Env, runTable []settings.Setting, run func(context.Context, cli.Env) int) *urfave.Command {
-	runTable = slices.DeleteFunc(runTable, func(s settings.Setting) bool { return slices.Contains(ofItsOwn(), s.Flag) })
+	own := []string{"gate", "inconclusive", "html", "json", "quiet", "estimate", "resume", "retry-failed"} // the check decides
+	runTable = slices.DeleteFunc(runTable, func(s settings.Setting) bool { return slices.Contains(own, s.Flag) })
 	table := checkTable()
 	command := &urfave.Command{
 		Name:      "check",
@@ -98,16 +94,13 @@ func checkAction(c *urfave.Context, env cli.Env, runTable []settings.Setting, ru
 		return k.dryRun(c.Context)
 	}
 	judged := k.judge(c.Context)
-	if code := cli.ExitCode(judged); judged != nil && code != cli.ExitGate && code != cli.ExitInconclusive && code != cli.ExitFailures && code != cli.ExitIO {
-		k.NotJudged = firstLine(judged)
+	switch cli.ExitCode(judged) {
+	case cli.ExitOK, cli.ExitGate, cli.ExitInconclusive, cli.ExitFailures, cli.ExitIO:
+	default:
+		line, _, _ := strings.Cut(judged.Error(), "\n")
+		k.NotJudged = strings.TrimSuffix(line, ":")
 	}
 	return errors.Join(judged, k.tell(c.Context))
-}
-
-// firstLine of an error is what a comment says of it.
-func firstLine(err error) string {
-	line, _, _ := strings.Cut(err.Error(), "\n")
-	return strings.TrimSuffix(line, ":")
 }
 
 // newCheck reads the settings and finds every problem of them at once.
@@ -186,24 +179,26 @@ func (k *check) finder() Finder {
 
 // dryRun says what would be done.
 func (k *check) dryRun(ctx context.Context) error {
-	says := []string{"check", textutil.Line(k.Name), "candidate", textutil.Line(k.candidate)}
 	base, err := k.finder().Find(ctx, k.values.Text("base"))
-	switch {
-	case errors.Is(err, ErrNoBaseline), errors.Is(err, ErrFirst):
-		says = append(says, "base", "none: "+err.Error())
-	case err != nil:
+	found := base.Header.Name + ", " + base.Age(time.Now())
+	if errors.Is(err, ErrNoBaseline) || errors.Is(err, ErrFirst) {
+		found, err = "none: "+err.Error(), nil
+	}
+	if err != nil {
 		return err
-	default:
-		says = append(says, "base", textutil.Line(base.Header.Name+", "+base.Age(time.Now())))
 	}
+	var text strings.Builder
+	says := func(what, is string) { fmt.Fprintf(&text, "%-10s%s\n", what, textutil.Line(is)) }
+	says("check", k.Name)
+	says("candidate", k.candidate)
+	says("base", found)
 	for _, rule := range k.cfg.Gate.Rules {
-		says = append(says, "rule", rule.Text)
+		says("rule", rule.Text)
 	}
-	says = append(says, "comment", k.values.Text("comment"), "fail-on", k.values.Text("fail-on"))
-	for i := 0; i < len(says); i += 2 {
-		if _, err := fmt.Fprintf(k.env.Stdout, "%-10s%s\n", says[i], says[i+1]); err != nil {
-			return cli.Written(err)
-		}
+	says("comment", k.values.Text("comment"))
+	says("fail-on", k.values.Text("fail-on"))
+	if err := PrintText(k.env, false, nil, text.String()); err != nil {
+		return err
 	}
 	if code := k.carryOut(ctx, k.env.Stdout, k.line); code != cli.ExitOK {
 		return cli.Errorf(code, "the run could not begin so")
@@ -257,9 +252,9 @@ func (k *check) alone(ctx context.Context) error {
 	for _, rule := range k.cfg.Gate.Rules {
 		if rule.Relative {
 			k.LeftOut = append(k.LeftOut, rule.Text)
-			continue
+		} else {
+			gate.Rules = append(gate.Rules, rule)
 		}
-		gate.Rules = append(gate.Rules, rule)
 	}
 	if k.cfg.Gate.MinDelta != nil {
 		k.LeftOut = append(k.LeftOut, "min_delta")
@@ -323,19 +318,8 @@ func (k *check) refreshed(ctx context.Context) error {
 	if p := h.System.Prompt; p.Name != "" {
 		line = append(line, "--prompt="+p.Name, fmt.Sprintf("--prompt-version=%d", p.Version))
 	}
-	add := func(flag string, value any) { line = append(line, fmt.Sprintf("--%s=%v", flag, value)) }
-	if v := h.System.Temperature; v != nil {
-		add("temperature", *v)
-	}
-	if v := h.System.TopP; v != nil {
-		add("top-p", *v)
-	}
-	if v := h.System.MaxTokens; v != nil {
-		add("max-tokens", *v)
-	}
-	if v := h.System.Seed; v != nil {
-		add("seed", *v)
-	}
+	line = slices.Concat(line, given("temperature", h.System.Temperature), given("top-p", h.System.TopP),
+		given("max-tokens", h.System.MaxTokens), given("seed", h.System.Seed))
 	var out bytes.Buffer
 	var e report.Estimate
 	if code := k.carryOut(ctx, &out, append(slices.Clone(line), "--estimate", "--json")); code != cli.ExitOK {
@@ -344,11 +328,14 @@ func (k *check) refreshed(ctx context.Context) error {
 	if err := json.Unmarshal(out.Bytes(), &e); err != nil {
 		return err
 	}
-	if e.Asks && (e.CostUSD == nil || *e.CostUSD > *k.refresh) {
-		return refuse("would cost %s, and %g USD are allowed", costWords(e.CostUSD), *k.refresh)
-	}
-	if e.Asks {
-		add("budget-usd", *k.refresh)
+	switch {
+	case !e.Asks:
+	case e.CostUSD == nil:
+		return refuse("would cost nobody knows what, as the model has no price, and %g USD are allowed", *k.refresh)
+	case *e.CostUSD > *k.refresh:
+		return refuse("would cost %.2f USD, and %g USD are allowed", *e.CostUSD, *k.refresh)
+	default:
+		line = append(line, given("budget-usd", k.refresh)...)
 	}
 	if code := k.carryOut(ctx, io.Discard, line); code != cli.ExitOK {
 		return cli.Errorf(code, "--refresh-base: the run %s ended with exit code %d", name, code)
@@ -360,17 +347,17 @@ func (k *check) refreshed(ctx context.Context) error {
 	return err
 }
 
-func costWords(usd *float64) string {
-	if usd == nil {
-		return "nobody knows what, as the model has no price,"
+// given is a flag with the value that a run had; nothing for none.
+func given[T any](flag string, value *T) []string {
+	if value == nil {
+		return nil
 	}
-	return fmt.Sprintf("%.2f USD", *usd)
+	return []string{fmt.Sprintf("--%s=%v", flag, *value)}
 }
 
 // link adds the addresses where more is to be seen. What cannot be found out is left out.
 func (k *check) link(ctx context.Context) {
-	said := Metadata(k.env.Getenv, "", "")
-	if job := said[MetaJobURL]; job != "" {
+	if job := Metadata(k.env.Getenv, "", "")[MetaJobURL]; job != "" {
 		k.Links = append(k.Links, report.Link{Title: "job and report", URL: job})
 	}
 	lf, err := settings.Connect(ctx, k.env.Getenv)

@@ -9,20 +9,27 @@ package runs
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
+	"hash/crc32"
+	"io"
 	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/compare"
 	"extraction-experiment/harness/answers"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/files"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
+	"extraction-experiment/report"
 	"extraction-experiment/runstore"
 	"extraction-experiment/tracking"
 )
@@ -103,6 +110,185 @@ func Find(ctx context.Context, named, dataset string) (string, error) {
 	return "", cli.Usage("there is no run %q in this folder%s", named, cmp.Or(textutil.Hint(named, names), "; experiment runs lists those that are"))
 }
 
+// Listed is a run file, its row as far as it can be read, and what is wrong with it.
+type Listed struct {
+	Path string
+	Row  *report.RunRow
+	Err  error
+}
+
+// Rows sums up the runs of this folder, the newest first. What was summed up before
+// and has not changed is taken from the cache.
+func Rows(ctx context.Context) ([]Listed, error) {
+	entries, err := runstore.Files(ctx, settings.Folder)
+	if err != nil {
+		return nil, cli.Errorf(cli.ExitIO, "reading the runs: %w", err)
+	}
+	cache := readRunCache(ctx)
+	var listed []Listed
+	for _, e := range entries {
+		l := Listed{Path: e.Path, Err: e.Err}
+		if e.Err == nil {
+			l.Row, l.Err = cache.row(e.Path, func() (*report.RunRow, error) { return readRow(ctx, e.Path) })
+		}
+		l.Err = withDenied(l.Err)
+		listed = append(listed, l)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+	}
+	cache.write()
+	slices.SortStableFunc(listed, func(a, b Listed) int { return b.started().Compare(a.started()) })
+	return listed, nil
+}
+
+func (l Listed) started() time.Time {
+	if l.Row == nil {
+		return time.Time{}
+	}
+	return l.Row.Started
+}
+
+// readRow sums up a run file, which is read as a whole if it is small. With an error of
+// the outcomes comes what else is known.
+func readRow(ctx context.Context, path string) (row *report.RunRow, err error) {
+	run, err := runstore.Load(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, run.Close()) }()
+	header, err := run.Header(ctx)
+	if err != nil {
+		return nil, err
+	}
+	footer, ended, err := run.Footer(ctx)
+	if err != nil {
+		return nil, err
+	}
+	counts, err := run.Counts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	status := outcome.Unfinished
+	if ended {
+		status = footer.Status
+	}
+	row = &report.RunRow{
+		Name: header.Name, Dataset: header.Dataset.Name, Model: header.System.Model, Status: string(status),
+		Items: int(counts.Planned) / max(1, header.Trials), Trials: max(1, header.Trials), Failed: int(counts.Failed),
+		Primary: header.Scorer.Primary, Started: header.Started.Local(),
+	}
+	if header.Project != "" {
+		row.Unpublished = int(counts.Done - counts.Published)
+	}
+	if err := run.Check(ctx); err != nil {
+		return row, err
+	}
+	sum := outcome.NewSummariser(header, outcome.SummaryConfig{})
+	for o, err := range run.Outcomes(ctx, runstore.Query{Newest: true}) {
+		if err != nil {
+			return row, err
+		}
+		sum.Add(o)
+	}
+	summary := sum.Summary()
+	stat, _ := summary.Scores.Lookup(row.Primary)
+	row.Mean, row.AsZero = stat.Mean, stat.FailuresAsZero
+	if summary.Answers != nil {
+		row.Weighted = summary.WeightedScore
+	}
+	return row, nil
+}
+
+const (
+	runCacheFormat  = 1        // another one is made anew
+	mostRunCache    = 64 << 20 // bytes
+	runCacheSettled = 2 * time.Second
+)
+
+// runCache keeps the rows of the list of runs, so that a list opens only the files that
+// changed. It is worth nothing without them: what is damaged, of another program, or of
+// a file of another size or time is read anew, and without the cache all is.
+type runCache struct {
+	before, now map[string]cachedRow
+	changed     bool
+}
+
+// cachedRow is the row of a file as it was.
+type cachedRow struct {
+	Stamp [4]int64      `json:"stamp"` // sizes and times of change of the file and its log
+	Row   report.RunRow `json:"row"`
+}
+
+// runCacheFile is the form of the file.
+type runCacheFile struct {
+	Format  int             `json:"format"`
+	Program string          `json:"program"`
+	Sum     uint32          `json:"sum"` // CRC-32 of Rows
+	Rows    json.RawMessage `json:"rows"`
+}
+
+func runCachePath() string { return filepath.Join(settings.Folder, "cache", "runs.json") }
+
+// readRunCache never fails: a cache that cannot be read is empty.
+func readRunCache(ctx context.Context) *runCache {
+	c := &runCache{now: map[string]cachedRow{}}
+	raw, err := files.Read(ctx, runCachePath(), mostRunCache)
+	var file runCacheFile
+	if err != nil || json.Unmarshal(raw, &file) != nil || file.Format != runCacheFormat ||
+		file.Program != cli.Version() || file.Sum != crc32.ChecksumIEEE(file.Rows) || json.Unmarshal(file.Rows, &c.before) != nil {
+		c.before = nil
+	}
+	return c
+}
+
+// row returns the row of a file, which read makes if it is not there.
+func (c *runCache) row(path string, read func() (*report.RunRow, error)) (*report.RunRow, error) {
+	stamp, settled := stampOf(path, time.Now())
+	if known, ok := c.before[path]; ok && settled && known.Stamp == stamp {
+		c.now[path] = known
+		row := known.Row
+		row.Started = row.Started.Local()
+		return &row, nil
+	}
+	row, err := read()
+	if err == nil && settled {
+		c.now[path], c.changed = cachedRow{stamp, *row}, true
+	}
+	return row, err
+}
+
+// stampOf tells one state of a run file from another. One that changed just now is not
+// settled: it may change again within the same tick of the clock of its file system.
+func stampOf(path string, now time.Time) (stamp [4]int64, settled bool) {
+	for i, name := range []string{path, path + "-wal"} {
+		info, err := os.Stat(name)
+		switch {
+		case os.IsNotExist(err) && i > 0:
+			continue
+		case err != nil || now.Sub(info.ModTime()) < runCacheSettled:
+			return stamp, false
+		}
+		stamp[2*i], stamp[2*i+1] = info.Size(), info.ModTime().UnixNano()
+	}
+	return stamp, true
+}
+
+// write keeps what was listed now, and nothing else. One that cannot be written costs
+// time only.
+func (c *runCache) write() {
+	if !c.changed && len(c.now) == len(c.before) {
+		return // as it was, or there is nothing to keep
+	}
+	rows, err := json.Marshal(c.now)
+	if err != nil || os.MkdirAll(filepath.Dir(runCachePath()), 0o700) != nil {
+		return
+	}
+	_ = files.Write(runCachePath(), func(w io.Writer) error {
+		return json.NewEncoder(w).Encode(runCacheFile{runCacheFormat, cli.Version(), crc32.ChecksumIEEE(rows), rows})
+	})
+}
+
 // InLangfuse stands before the name of a run that is read from Langfuse.
 const InLangfuse = "langfuse:"
 
@@ -111,11 +297,7 @@ const InLangfuse = "langfuse:"
 func Sources(ctx context.Context, env cli.Env, names []string, dataset string, metadata bool) (sources []compare.Source, done func() error, err error) {
 	var closers []func() error
 	done = func() error {
-		var problems []error
-		for _, close := range closers {
-			problems = append(problems, close())
-		}
-		return errors.Join(problems...)
+		return errors.Join(cli.Each(closers, func(end func() error) error { return end() })...)
 	}
 	sources = make([]compare.Source, len(names))
 	var remote []int
@@ -201,17 +383,25 @@ func (s Source) Outcomes(ctx context.Context) iter.Seq2[outcome.Outcome, error] 
 
 // Items reads whole items only for their metadata: documents can be large.
 func (s Source) Items(ctx context.Context) iter.Seq2[compare.Item, error] {
-	return func(yield func(compare.Item, error) bool) {
-		if s.Metadata {
-			for item, err := range s.Reader.Items(ctx) {
-				if !yield(compare.Item{ID: item.ID, Hash: item.Hash, Metadata: item.Metadata}, err) {
-					return
-				}
+	if s.Metadata {
+		return mapped(s.Reader.Items(ctx), func(item runstore.Item) (compare.Item, error) {
+			return compare.Item{ID: item.ID, Hash: item.Hash, Metadata: item.Metadata}, nil
+		})
+	}
+	return mapped(s.Hashes(ctx), func(h runstore.ItemHash) (compare.Item, error) {
+		return compare.Item{ID: h.ID, Hash: h.Hash}, nil
+	})
+}
+
+// mapped makes something else of what is read, up to the first error.
+func mapped[A, B any](list iter.Seq2[A, error], of func(A) (B, error)) iter.Seq2[B, error] {
+	return func(yield func(B, error) bool) {
+		for a, err := range list {
+			var b B
+			if err == nil {
+				b, err = of(a)
 			}
-			return
-		}
-		for h, err := range s.Hashes(ctx) {
-			if !yield(compare.Item{ID: h.ID, Hash: h.Hash}, err) {
+			if !yield(b, err) || err != nil {
 				return
 			}
 		}
@@ -232,25 +422,20 @@ func (s remoteSource) Footer(context.Context) (outcome.Footer, bool, error) {
 }
 
 func (s remoteSource) Outcomes(context.Context) iter.Seq2[outcome.Outcome, error] {
-	return func(yield func(outcome.Outcome, error) bool) {
-		for _, o := range s.run.Outcomes {
-			if !yield(o, nil) {
-				return
-			}
-		}
-	}
+	return each(s.run.Outcomes)
 }
 
 // Items knows no content: the fingerprint alone vouches for it.
 func (s remoteSource) Items(context.Context) iter.Seq2[compare.Item, error] {
-	return func(yield func(compare.Item, error) bool) {
-		last := ""
-		for i, o := range s.run.Outcomes {
-			if i > 0 && o.Item == last {
-				continue
-			}
-			last = o.Item
-			if !yield(compare.Item{ID: o.Item}, nil) {
+	items := cli.Each(s.run.Outcomes, func(o outcome.Outcome) compare.Item { return compare.Item{ID: o.Item} })
+	return each(slices.CompactFunc(items, func(a, b compare.Item) bool { return a.ID == b.ID }))
+}
+
+// each yields what is in memory already.
+func each[T any](list []T) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for _, v := range list {
+			if !yield(v, nil) {
 				return
 			}
 		}

@@ -37,20 +37,18 @@ func Whole(ctx context.Context, run *runstore.Reader, documents bool) (report.Ru
 	if err != nil {
 		return report.Run{}, err
 	}
-	return report.Run{Summary: summary, Items: func(yield func(report.ItemView, error) bool) {
-		for o, err := range run.Outcomes(ctx, runstore.Query{Newest: true, Detail: true}) {
-			view := report.ItemView{Run: header.Name, Dataset: header.Dataset.Name, Outcome: o}
-			if err == nil && documents {
-				var item runstore.Item
-				if item, err = run.Item(ctx, o.Item); err == nil {
-					view, err = itemView(header, item, o)
-				}
-			}
-			if !yield(view, err) || err != nil {
-				return
-			}
+	view := func(o outcome.Outcome) (report.ItemView, error) {
+		if !documents {
+			return report.ItemView{Run: header.Name, Dataset: header.Dataset.Name, Outcome: o}, nil
 		}
-	}}, nil
+		item, err := run.Item(ctx, o.Item)
+		if err != nil {
+			return report.ItemView{}, err
+		}
+		return itemView(header, item, o)
+	}
+	outcomes := run.Outcomes(ctx, runstore.Query{Newest: true, Detail: true})
+	return report.Run{Summary: summary, Items: mapped(outcomes, view)}, nil
 }
 
 // Item gathers what is known of one item: its newest attempt. Where there is none, the
@@ -399,11 +397,8 @@ func wholeSource(ctx context.Context, source compare.Source, side compare.Side) 
 		return Whole(ctx, local.Reader, true)
 	}
 	run := side.Summary.Run
-	return report.Run{Summary: side.Summary, Items: func(yield func(report.ItemView, error) bool) {
-		for o, err := range source.Outcomes(ctx) {
-			if !yield(report.ItemView{Run: run.Name, Dataset: run.Dataset, Outcome: o}, err) || err != nil {
-				return
-			}
-		}
-	}}, nil
+	items := mapped(source.Outcomes(ctx), func(o outcome.Outcome) (report.ItemView, error) {
+		return report.ItemView{Run: run.Name, Dataset: run.Dataset, Outcome: o}, nil
+	})
+	return report.Run{Summary: side.Summary, Items: items}, nil
 }

@@ -311,8 +311,8 @@ func runPage(ctx context.Context, w io.Writer, path string) (err error) {
 // without flags.
 func comparePage(ctx context.Context, w io.Writer, base string, candidates []string) (err error) {
 	var sources []compare.Source
-	var links []string
 	var headers []outcome.Header
+	cfg := html.Config{Home: "/"}
 	for _, path := range append([]string{base}, candidates...) {
 		run, opening := openPath(path)
 		if opening != nil {
@@ -323,8 +323,8 @@ func comparePage(ctx context.Context, w io.Writer, base string, candidates []str
 		if reading != nil {
 			return reading
 		}
-		sources, links = append(sources, Source{Reader: run}), append(links, runAddress(path))
-		headers = append(headers, header)
+		sources, headers = append(sources, Source{Reader: run}), append(headers, header)
+		cfg.Links = append(cfg.Links, runAddress(path))
 	}
 	comparer, err := compare.New(Comparison())
 	if err != nil {
@@ -334,9 +334,8 @@ func comparePage(ctx context.Context, w io.Writer, base string, candidates []str
 	if err != nil {
 		return err
 	}
-	return ComparisonPage(ctx, w, result, sources, html.Config{Home: "/", Links: links, Trace: func(run int, o outcome.Outcome) string {
-		return traceAddress(tracking.TraceID(headers[run], o))
-	}})
+	cfg.Trace = func(run int, o outcome.Outcome) string { return traceAddress(tracking.TraceID(headers[run], o)) }
+	return ComparisonPage(ctx, w, result, sources, cfg)
 }
 
 // findByID returns the path of the run that Langfuse knows by this id.
@@ -349,12 +348,8 @@ func findByID(ctx context.Context, id string) (string, error) {
 		if e.Err != nil {
 			continue // the list names it
 		}
-		found, err := hasID(ctx, e, id)
-		if err != nil {
-			return "", err
-		}
-		if found {
-			return pagePath(e.Path), nil
+		if found, err := hasID(ctx, e, id); err != nil || found {
+			return pagePath(e.Path), err
 		}
 	}
 	return "", notFound(fmt.Sprintf("no run of this folder has the id %q", id))
@@ -366,16 +361,12 @@ func hasID(ctx context.Context, e runstore.Entry, id string) (found bool, err er
 		return false, err
 	}
 	defer func() { err = errors.Join(err, run.Close()) }()
-	for trial := 1; trial <= max(1, e.Header.Trials); trial++ {
-		x, ok, err := run.Experiment(ctx, trial)
-		if err != nil {
-			return false, err
-		}
-		if ok && x.ID == id {
-			return true, nil
-		}
+	for trial := 1; trial <= max(1, e.Header.Trials) && !found && err == nil; trial++ {
+		var x runstore.Experiment
+		x, found, err = run.Experiment(ctx, trial)
+		found = found && x.ID == id
 	}
-	return false, nil
+	return found, err
 }
 
 // tracePage writes a trace of the embedded Langfuse, which is asked through its

@@ -136,7 +136,10 @@ func (p *Progress) Done(o outcome.Outcome) {
 	defer p.mu.Unlock()
 	p.flying--
 	p.done++
-	p.stall.done()
+	p.stall.answered = time.Now()
+	if !p.stall.answered.Before(p.stall.paused) {
+		p.stall.text = ""
+	}
 	if o.Failed() {
 		p.failed++
 	}
@@ -158,20 +161,17 @@ func (p *Progress) Done(o outcome.Outcome) {
 }
 
 // Published is told how many outcomes are in Langfuse.
-func (p *Progress) Published(n int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if n != p.inLangfuse {
-		p.inLangfuse, p.taken = n, time.Now()
-	}
-}
+func (p *Progress) Published(n int) { p.took(&p.inLangfuse, n) }
 
 // Withdrawing is told of how many replaced attempts the scores are still to go.
-func (p *Progress) Withdrawing(attempts int) {
+func (p *Progress) Withdrawing(attempts int) { p.took(&p.withdrawing, attempts) }
+
+// took notes a count, and when it changed: Langfuse took something.
+func (p *Progress) took(count *int, n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if attempts != p.withdrawing {
-		p.withdrawing, p.taken = attempts, time.Now()
+	if n != *count {
+		*count, p.taken = n, time.Now()
 	}
 }
 
@@ -217,11 +217,10 @@ func (p *Progress) line(format string, args ...any) {
 func (p *Progress) counts() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	text := fmt.Sprintf("%d/%d", p.done, p.total)
-	if p.failed > 0 {
-		text += fmt.Sprintf(" %d failed%s", p.failed, p.session())
+	if p.failed == 0 {
+		return fmt.Sprintf("%d/%d ", p.done, p.total)
 	}
-	return text + " "
+	return fmt.Sprintf("%d/%d %d failed%s ", p.done, p.total, p.failed, p.session())
 }
 
 func (p *Progress) pace() string {
@@ -308,18 +307,16 @@ func (p *Progress) unsent(now time.Time, paused func() (error, time.Time)) (sile
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	silent = now.Sub(p.taken)
-	text = fmt.Sprintf("nothing more has got to Langfuse for %.0f s", silent.Seconds())
 	if p.withdrawing > 0 {
 		return silent, fmt.Sprintf("all is sent; for %.0f s Langfuse has not shown, or not deleted, the scores of %s",
 			silent.Seconds(), textutil.Counted(p.withdrawing, "replaced attempt"))
 	}
-	reason, until := paused()
-	if reason == nil || until.Before(p.taken) {
-		return silent, text
-	}
-	text += ": " + textutil.Cut(textutil.Line(reason.Error()), mostReason)
-	if until.After(now) {
-		text += ", asked again at " + until.Format(time.TimeOnly)
+	text = fmt.Sprintf("nothing more has got to Langfuse for %.0f s", silent.Seconds())
+	if reason, until := paused(); reason != nil && !until.Before(p.taken) {
+		text += ": " + textutil.Cut(textutil.Line(reason.Error()), mostReason)
+		if until.After(now) {
+			text += ", asked again at " + until.Format(time.TimeOnly)
+		}
 	}
 	return silent, text
 }
@@ -384,14 +381,6 @@ func (p *Progress) Waiting(provider string, w pipeline.Wait) {
 	}
 	p.last = now
 	p.line("%s", p.stall.text)
-}
-
-// done is told that something was done.
-func (s *stall) done() {
-	s.answered = time.Now()
-	if !s.answered.Before(s.paused) {
-		s.text = ""
-	}
 }
 
 // shown is what to say at this moment; empty when the run gets on.

@@ -76,17 +76,15 @@ func firstWord(app *urfave.App, args []string) (int, error) {
 		all = append(all, c.Flags...)
 	}
 	known := byName(all)
-	for i := 0; i < len(args) && args[i] != "--"; i++ {
+	for i := 0; i < len(args) && args[i] != "--"; {
 		if !isFlag(args[i]) {
 			return i, nil
 		}
-		_, name, _, inline := parts(args[i])
-		switch f := known[name]; {
-		case f == nil:
-			return 0, unknownFlag(known, app.Name, name)
-		case !standsAlone(f) && !inline:
-			i++
+		n, err := flagLength(app, known, args[i:])
+		if err != nil {
+			return 0, err
 		}
+		i += n
 	}
 	return -1, nil
 }
@@ -94,50 +92,60 @@ func firstWord(app *urfave.App, args []string) (int, error) {
 // order moves flags before arguments, because the command library stops reading flags
 // at the first argument and would silently ignore the rest. "--" ends the flags; a
 // lone "-" is an argument.
+func order(app *urfave.App, list []urfave.Flag, args []string) ([]string, error) {
+	known := byName(list)
+	var flags, words []string
+	for len(args) > 0 {
+		if args[0] == "--" {
+			words = append(words, args[1:]...)
+			break
+		}
+		if !isFlag(args[0]) {
+			words, args = append(words, args[0]), args[1:]
+			continue
+		}
+		n, err := flagLength(app, known, args)
+		if err != nil {
+			return nil, err
+		}
+		flags, args = append(flags, args[:n]...), args[n:]
+	}
+	if len(words) > 0 {
+		flags = append(flags, "--")
+	}
+	return append(flags, words...), nil
+}
+
+// flagLength returns how many words the flag takes that a command line begins with: two
+// where the one behind it is its value.
 //
 // A flag that needs a value and has none is an error of usage: what begins with a dash
 // is no value, but for "-" and negative numbers, with or without a unit. Behind =
 // anything is one. A flag of a command that names a file is refused with an empty name,
 // as a variable of a shell that is not set leaves it: the work would be done, and the
 // file written nowhere.
-func order(app *urfave.App, list []urfave.Flag, args []string) ([]string, error) {
-	known := byName(list)
-	var flags, words []string
-	for i := 0; i < len(args); i++ {
-		arg := args[i]
-		if arg == "--" {
-			words = append(words, args[i+1:]...)
-			break
-		}
-		if !isFlag(arg) {
-			words = append(words, arg)
-			continue
-		}
-		flags = append(flags, arg)
-		flag, name, value, inline := parts(arg)
-		switch f := known[name]; {
-		case f == nil:
-			return nil, unknownFlag(known, app.Name, name)
-		case standsAlone(f):
-			continue
-		case inline:
-		case i+1 == len(args) || args[i+1] == "--":
-			return nil, cli.Usage("%s needs a value", arg)
-		case !isValue(args[i+1]):
-			return nil, cli.Usage("%s needs a value, and %s looks like a flag: write %s=%s if it is the value", arg, args[i+1], arg, args[i+1])
-		default:
-			i++
-			value = args[i]
-			flags = append(flags, value)
-		}
-		if value == "" && len(app.Commands) > 0 && takesFile(known[name]) {
-			return nil, cli.Usage("%s needs a value, and it is empty: give one, or leave the flag out", flag)
-		}
+func flagLength(app *urfave.App, known map[string]urfave.Flag, args []string) (n int, err error) {
+	flag, value, inline := strings.Cut(args[0], "=")
+	name := strings.TrimLeft(flag, "-")
+	f := known[name]
+	n = 1
+	switch {
+	case f == nil:
+		return 0, unknownFlag(known, app.Name, name)
+	case standsAlone(f):
+		return 1, nil
+	case inline:
+	case len(args) == 1 || args[1] == "--":
+		return 0, cli.Usage("%s needs a value", flag)
+	case !isValue(args[1]):
+		return 0, cli.Usage("%s needs a value, and %s looks like a flag: write %s=%s if it is the value", flag, args[1], flag, args[1])
+	default:
+		n, value = 2, args[1]
 	}
-	if len(words) > 0 {
-		flags = append(flags, "--")
+	if value == "" && len(app.Commands) > 0 && takesFile(f) {
+		return 0, cli.Usage("%s needs a value, and it is empty: give one, or leave the flag out", flag)
 	}
-	return append(flags, words...), nil
+	return n, nil
 }
 
 func byName(list []urfave.Flag) map[string]urfave.Flag {
@@ -151,12 +159,6 @@ func byName(list []urfave.Flag) map[string]urfave.Flag {
 }
 
 func isFlag(word string) bool { return strings.HasPrefix(word, "-") && word != "-" }
-
-// parts takes --name=value apart.
-func parts(word string) (flag, name, value string, inline bool) {
-	flag, value, inline = strings.Cut(word, "=")
-	return flag, strings.TrimLeft(flag, "-"), value, inline
-}
 
 // isValue tells a value from a flag, whose name does not begin with a digit.
 func isValue(word string) bool {

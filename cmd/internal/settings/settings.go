@@ -76,30 +76,22 @@ type Values map[string]Value
 func Resolve(c *urfave.Context, table []Setting, getenv func(string) string, file func(flag string) []string, path string) Values {
 	out := Values{}
 	for _, s := range table {
-		out[s.Flag] = s.lookup(c, getenv, file, path)
+		value := Value{nil, NotSet}
+		switch words := file(s.Flag); {
+		case c.IsSet(s.Flag) && s.Many:
+			value = Value{c.StringSlice(s.Flag), fromFlag}
+		case c.IsSet(s.Flag):
+			value = Value{[]string{c.String(s.Flag)}, fromFlag} // of any flag
+		case s.Env != "" && getenv(s.Env) != "":
+			value = Value{[]string{getenv(s.Env)}, s.Env}
+		case words != nil:
+			value = Value{words, path}
+		case s.Default != "":
+			value = Value{[]string{s.Default}, FromDefault}
+		}
+		out[s.Flag] = value
 	}
 	return out
-}
-
-func (s Setting) lookup(c *urfave.Context, getenv func(string) string, file func(flag string) []string, path string) Value {
-	if c.IsSet(s.Flag) {
-		if s.Many {
-			return Value{c.StringSlice(s.Flag), fromFlag}
-		}
-		return Value{[]string{c.String(s.Flag)}, fromFlag} // of any flag
-	}
-	if s.Env != "" {
-		if text := getenv(s.Env); text != "" {
-			return Value{[]string{text}, s.Env}
-		}
-	}
-	if words := file(s.Flag); words != nil {
-		return Value{words, path}
-	}
-	if s.Default != "" {
-		return Value{[]string{s.Default}, FromDefault}
-	}
-	return Value{nil, NotSet}
 }
 
 // Text returns the value of a setting that is given once; "" if it is not set.

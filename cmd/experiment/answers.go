@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -175,11 +174,7 @@ func runAnswersAction(c *urfave.Context, env cli.Env, values settings.Values) er
 	if err != nil {
 		return cli.Usage("%w", err)
 	}
-	log, err := settings.NewLog(env.Stderr, values.Text("log-level"), values.Text("log-format"))
-	if err != nil {
-		return err
-	}
-	return withSession(c.Context, env, cfg.runConfig, log, nil, func(ctx context.Context, s session) error {
+	return withSession(c.Context, env, cfg.runConfig, nil, func(ctx context.Context, s session) error {
 		var opened system.System
 		var r experiment.Result
 		config, err := s.answers(ctx, cfg, &opened)
@@ -305,7 +300,6 @@ type benchmarkJob struct {
 	cfg    answersConfig
 	file   configs.Benchmark
 	base   *answers.BenchmarkReport
-	log    *slog.Logger
 	failed []error // of runs, where the others went on
 	sweep  *experiment.Sweep
 }
@@ -316,7 +310,7 @@ func benchmarkAction(c *urfave.Context, env cli.Env, values settings.Values) err
 		return err
 	}
 	var list []answers.BenchmarkDataset
-	err = withSession(c.Context, env, b.cfg.runConfig, b.log, nil, func(ctx context.Context, s session) (err error) {
+	err = withSession(c.Context, env, b.cfg.runConfig, nil, func(ctx context.Context, s session) (err error) {
 		if err := b.prepare(ctx, s); err != nil {
 			return s.explained(err, answers.Name)
 		}
@@ -327,8 +321,7 @@ func benchmarkAction(c *urfave.Context, env cli.Env, values settings.Values) err
 		return errors.Join(append(b.failed, err)...)
 	}
 	r := answers.SumBenchmark(b.file.Name, list)
-	g := b.file.Gates
-	r.Gates = r.Judge(answers.BenchmarkGates{MinScore: g.MinScore, MaxDrop: g.MaxDrop, MaxStddev: g.MaxStddev, MaxRegressions: g.MaxRegressions}, b.base)
+	r.Gates = r.Judge(answers.BenchmarkGates(b.file.Gates), b.base)
 	r.ScorerVersion = answers.Pin().Version
 	problems := append(b.failed, err, b.show(r))
 	for _, gate := range r.Gates {
@@ -364,8 +357,7 @@ func newBenchmark(ctx context.Context, env cli.Env, values settings.Values) (*be
 			return nil, err
 		}
 	}
-	b.log, err = settings.NewLog(env.Stderr, values.Text("log-level"), values.Text("log-format"))
-	return b, err
+	return b, nil
 }
 
 func readBaseline(ctx context.Context, path string) (*answers.BenchmarkReport, error) {
@@ -494,40 +486,30 @@ func (b *benchmarkJob) runOne(ctx context.Context, s session, at int, d configs.
 	if failed != nil {
 		run.Error = failed.Error()
 	}
-	if run.Path == "" {
+	if r.Path == "" || r.Removed {
 		return run, failed
 	}
-	return run, errors.Join(failed, fill(ctx, run.Path, &run))
-}
-
-// fill reads what a run came to. One that is not complete has no score.
-func fill(ctx context.Context, path string, run *answers.BenchmarkRun) (err error) {
-	if _, err := os.Stat(path); err != nil {
-		return nil // nothing came of it, and it was removed
-	}
-	reader, err := runstore.OpenAny(ctx, path)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, reader.Close()) }()
-	summary, err := runs.Summarise(ctx, reader)
-	if err != nil {
-		return err
-	}
-	run.Failed = summary.Items.Failed
-	if a := summary.Answers; a != nil {
-		run.PDFSHA256, run.QuestionsSHA256 = a.PDFSHA256, a.QuestionsSHA256
-		if summary.Status == outcome.Complete {
-			run.WeightedScore = a.WeightedScore
+	run.Failed = r.Summary.Items.Failed
+	if sum := r.Summary.Answers; sum != nil {
+		run.PDFSHA256, run.QuestionsSHA256 = sum.PDFSHA256, sum.QuestionsSHA256
+		if r.Summary.Status == outcome.Complete {
+			run.WeightedScore = sum.WeightedScore
 		}
 	}
-	run.Questions, err = questionsOf(ctx, reader)
-	return err
+	var err error
+	run.Questions, err = questionsOf(ctx, r.Path)
+	return run, errors.Join(failed, err)
 }
 
 // questionsOf is each question of a run with its mean over the trials.
-func questionsOf(ctx context.Context, reader *runstore.Reader) (map[string]answers.BenchmarkQuestion, error) {
-	questions, trials := map[string]answers.BenchmarkQuestion{}, map[string]float64{}
+func questionsOf(ctx context.Context, path string) (questions map[string]answers.BenchmarkQuestion, err error) {
+	reader, err := runstore.Load(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, reader.Close()) }()
+	questions = map[string]answers.BenchmarkQuestion{}
+	trials := map[string]float64{}
 	for o, err := range reader.Outcomes(ctx, runstore.Query{Newest: true}) {
 		if err != nil {
 			return nil, err

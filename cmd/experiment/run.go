@@ -70,9 +70,8 @@ func runAction(c *urfave.Context, env cli.Env, table []settings.Setting) error {
 	if err != nil {
 		return err
 	}
-	log, err := settings.NewLog(env.Stderr, values.Text("log-level"), values.Text("log-format"))
-	if err != nil || values.On("dry-run") {
-		return err
+	if values.On("dry-run") {
+		return nil
 	}
 	if rules.Custom, err = opener(env, nil).OpenScorers(c.Context, file, path); err != nil {
 		return err
@@ -84,7 +83,7 @@ func runAction(c *urfave.Context, env cli.Env, table []settings.Setting) error {
 	}
 	ask := func(ctx context.Context, client *langfuse.Client) { cfgs[0].pinEarly(ctx, client) }
 	work := func(ctx context.Context, s session) error { return s.runAll(ctx, cfgs, rules) }
-	return withSession(c.Context, env, cfgs[0], log, ask, work)
+	return withSession(c.Context, env, cfgs[0], ask, work)
 }
 
 // opener opens what is measured; lf may be nil where that asks no Langfuse.
@@ -218,6 +217,7 @@ type runConfig struct {
 	allowance         experiment.Allowance
 	gate              compare.Gate
 	langfuseMode      string
+	logLevel, logForm string
 	sweepRun          bool // a run of a sweep, which is reported as a whole
 	output            string
 	report            bool   // output is a report of answers, not JSONL
@@ -252,7 +252,8 @@ func readRun(s settings.Values, scores []string) (runConfig, error) {
 
 // readRunOf reads what runs of every harness have.
 func readRunOf(p *settings.Problems, s settings.Values, harness string, scores []string) runConfig {
-	cfg := runConfig{system: system.Read(p, s), langfuseMode: s.Text("langfuse-mode"), output: s.Text("output"), html: s.Text("html")}
+	cfg := runConfig{system: system.Read(p, s), langfuseMode: s.Text("langfuse-mode"), output: s.Text("output"), html: s.Text("html"),
+		logLevel: s.Text("log-level"), logForm: s.Text("log-format")}
 	cfg.Dataset, cfg.Concurrency = s.Text("dataset"), p.Count("concurrency", s.Text("concurrency"), 1, 1000)
 	cfg.Header = outcome.Header{
 		Name: s.Text("name"), Harness: harness, Trials: p.Count("trials", s.Text("trials"), 1, maxTrials),

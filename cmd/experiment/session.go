@@ -43,8 +43,12 @@ type session struct {
 
 // withSession connects to Langfuse, has the work done, and disconnects. ask is what
 // may be asked of the server meanwhile; see settings.ConnectAsking.
-func withSession(ctx context.Context, env cli.Env, cfg runConfig, log *slog.Logger,
+func withSession(ctx context.Context, env cli.Env, cfg runConfig,
 	ask func(context.Context, *langfuse.Client), work func(context.Context, session) error) error {
+	log, err := settings.NewLog(env.Stderr, cfg.logLevel, cfg.logForm)
+	if err != nil {
+		return err
+	}
 	ctx, signals := watchSignals(ctx, env.Stderr, leftForResume)
 	defer signals.stop()
 	lf, err := settings.ConnectAsking(ctx, settings.InMode(cfg.langfuseMode, env.Getenv), ask)

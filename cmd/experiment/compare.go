@@ -109,14 +109,14 @@ func resolveBase(ctx context.Context, env cli.Env, word, dataset string, candida
 	if !runs.IsRule(word) {
 		return word, nil
 	}
-	finder := runs.Finder{Getenv: env.Getenv, Dataset: dataset}
+	finder := runs.Finder{Env: env, Dataset: dataset}
 	for _, named := range candidates {
 		name, remote := strings.CutPrefix(named, runs.InLangfuse)
 		finder.Except = append(finder.Except, name)
 		if remote {
 			continue
 		}
-		run, err := runs.Named(ctx, named, dataset)
+		run, err := runs.Named(ctx, env, named, dataset)
 		if err != nil {
 			return "", err
 		}
@@ -215,7 +215,7 @@ func baselineAction(c *urfave.Context, env cli.Env) (err error) {
 // setBaseline writes down a run that is there.
 func setBaseline(ctx context.Context, env cli.Env, known map[string]string, dataset, word string) error {
 	if dataset == "" {
-		run, err := runs.Named(ctx, word, "")
+		run, err := runs.Named(ctx, env, word, "")
 		if err != nil || runs.IsRule(word) {
 			return errors.Join(err, cli.Usage("add --dataset: of which dataset %q is the base is not known", word))
 		}
@@ -224,7 +224,7 @@ func setBaseline(ctx context.Context, env cli.Env, known map[string]string, data
 	if word == runs.Baseline {
 		return cli.Usage("%s is no run", word)
 	}
-	base, err := runs.Finder{Getenv: env.Getenv, Dataset: dataset}.Find(ctx, word)
+	base, err := runs.Finder{Env: env, Dataset: dataset}.Find(ctx, word)
 	if err != nil {
 		return err
 	}
@@ -246,7 +246,7 @@ func showBaselines(ctx context.Context, env cli.Env, known map[string]string, on
 		if only != "" && only != dataset {
 			continue
 		}
-		base, err := runs.Finder{Getenv: env.Getenv, Dataset: dataset}.Find(ctx, known[dataset])
+		base, err := runs.Finder{Env: env, Dataset: dataset}.Find(ctx, known[dataset])
 		if err != nil {
 			problems = append(problems, fmt.Errorf("%s: %w", dataset, err))
 			continue

@@ -126,7 +126,7 @@ func IsRule(word string) bool {
 // Finder finds the base of runs of a dataset. Except are the runs that it is not, Own is
 // the metadata of the candidate, nil where that has run.
 type Finder struct {
-	Getenv  func(string) string
+	Env     cli.Env
 	Dataset string
 	Except  []string
 	Own     map[string]string
@@ -161,31 +161,27 @@ func (f Finder) Find(ctx context.Context, word string) (Base, error) {
 		}
 		return Base{}, cli.Errorf(cli.ExitIncompatible, "the base %q: %w, and none in Langfuse", word, err)
 	}
-	return Named(ctx, path, f.Dataset)
+	return Named(ctx, f.Env, path, f.Dataset)
 }
 
-// Named finds the run that Open opens.
-func Named(ctx context.Context, named, dataset string) (Base, error) {
-	run, err := Open(ctx, named, dataset)
+// Named finds the run that Sources opens.
+func Named(ctx context.Context, env cli.Env, named, dataset string) (base Base, err error) {
+	sources, done, err := Sources(ctx, env, []string{named}, dataset, false)
+	defer func() { err = errors.Join(err, done()) }()
 	if err != nil {
 		return Base{}, err
 	}
-	header, err := run.Header(ctx)
-	return Base{run.Path(), header}, errors.Join(err, run.Close())
+	header, err := sources[0].Header(ctx)
+	return Base{named, header}, err
 }
 
 // remote finds a run by its name in Langfuse.
-func (f Finder) remote(ctx context.Context, name string) (base Base, err error) {
-	lf, err := settings.Connect(ctx, f.Getenv)
-	if err != nil {
-		return Base{}, err
-	}
-	defer func() { err = errors.Join(err, lf.Close()) }()
-	run, err := tracking.ReadRun(ctx, lf.Client, lf.Server, f.Dataset, name)
+func (f Finder) remote(ctx context.Context, name string) (Base, error) {
+	base, err := Named(ctx, f.Env, InLangfuse+name, f.Dataset)
 	if errors.Is(err, langfuse.ErrNotFound) {
-		return Base{}, cli.Errorf(cli.ExitIncompatible, "the base %q is not in Langfuse (%s): %w", name, lf.Client.BaseURL(), err)
+		return Base{}, cli.Errorf(cli.ExitIncompatible, "the base %q: %w", name, err)
 	}
-	return Base{InLangfuse + name, run.Header}, err
+	return base, err
 }
 
 // parseLatest reads the rule: what the metadata must say.
@@ -258,7 +254,7 @@ func (f Finder) latest(ctx context.Context, rule string) (Base, error) {
 
 // latestRemote returns the newest complete run in Langfuse that fits; none is no error.
 func (f Finder) latestRemote(ctx context.Context, fits func(langfuse.Run) bool) (base Base, err error) {
-	lf, err := settings.Connect(ctx, f.Getenv)
+	lf, err := settings.Connect(ctx, f.Env.Getenv)
 	if err != nil {
 		return Base{}, err
 	}

@@ -178,7 +178,7 @@ func (k *check) carryOut(ctx context.Context, out io.Writer, line []string) int 
 }
 
 func (k *check) finder() Finder {
-	return Finder{Getenv: k.env.Getenv, Dataset: k.dataset, Except: []string{k.candidate}, Own: k.metadata}
+	return Finder{Env: k.env, Dataset: k.dataset, Except: []string{k.candidate}, Own: k.metadata}
 }
 
 // dryRun says what would be done.

@@ -143,20 +143,12 @@ type host struct {
 	token         string
 }
 
-// comment is one of GitHub's or GitLab's.
+// comment is one of GitHub's, which has a user, or of GitLab's, which has an author.
 type comment struct {
-	ID   int64  `json:"id"`
-	Body string `json:"body"`
-	User struct {
-		Login string `json:"login"`
-	} `json:"user"`
-	Author struct {
-		Username string `json:"username"`
-	} `json:"author"`
+	ID           int64
+	Body         string
+	User, Author struct{ Login, Username string }
 }
-
-// by is who wrote the comment.
-func (c comment) by() string { return cmp.Or(c.User.Login, c.Author.Username) }
 
 // Comment posts the comment on the pull request of the job, or replaces the one that has
 // the marker and the same author. It returns what it did, in words. Errors: there is no
@@ -239,9 +231,7 @@ func pullNumber(path string) (int64, error) {
 		return 0, fmt.Errorf("reading the event of the job (GITHUB_EVENT_PATH): %w", err)
 	}
 	var event struct {
-		PullRequest struct {
-			Number int64 `json:"number"`
-		} `json:"pull_request"`
+		PullRequest struct{ Number int64 } `json:"pull_request"`
 	}
 	if err := json.Unmarshal(raw, &event); err != nil {
 		return 0, fmt.Errorf("reading the event of the job (GITHUB_EVENT_PATH): %w", err)
@@ -277,7 +267,7 @@ func (h *host) marked(ctx context.Context, marker, author string) (found []comme
 			return nil, err
 		}
 		for _, c := range list {
-			if strings.HasSuffix(strings.TrimSpace(c.Body), marker) && (author == "" || c.by() == author) {
+			if strings.HasSuffix(strings.TrimSpace(c.Body), marker) && slices.Contains([]string{"", c.User.Login, c.Author.Username}, author) {
 				found = append(found, c)
 			}
 		}

@@ -22,6 +22,7 @@ import (
 
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/compare"
+	"extraction-experiment/experiment"
 	"extraction-experiment/harness/answers"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
@@ -84,27 +85,26 @@ func Find(ctx context.Context, named, dataset string) (string, error) {
 	}
 	var found, names, datasets, elsewhere []string
 	for _, e := range entries {
-		if e.Err != nil && named != e.Header.Name {
+		switch of := e.Header.Dataset.Name; {
+		case e.Err != nil && named != e.Header.Name: // experiment runs names it
 			if e.Placed(dataset, named) { // opening it says what is wrong with it
 				found, datasets = append(found, e.Path), append(datasets, filepath.Base(filepath.Dir(e.Path)))
 			}
-			continue // experiment runs names it
-		}
-		names = append(names, e.Header.Name)
-		if e.Header.Name == named {
-			elsewhere = append(elsewhere, e.Header.Dataset.Name)
-		}
-		if e.Header.Name == named && (dataset == "" || e.Header.Dataset.Name == dataset) {
-			found, datasets = append(found, e.Path), append(datasets, e.Header.Dataset.Name)
+		case e.Header.Name != named:
+			names = append(names, e.Header.Name)
+		case dataset == "" || of == dataset:
+			found, datasets = append(found, e.Path), append(datasets, of)
+		default:
+			elsewhere = append(elsewhere, of)
 		}
 	}
 	switch {
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) > 1:
-		return "", cli.Usage("there are runs %q of several datasets (%s): add --dataset, or name the file: %s", named, strings.Join(datasets, ", "), strings.Join(found, ", "))
-	}
-	if len(elsewhere) > 0 {
+		return "", cli.Usage("there are runs %q of several datasets (%s): add --dataset, or name the file: %s",
+			named, strings.Join(datasets, ", "), strings.Join(found, ", "))
+	case len(elsewhere) > 0:
 		return "", cli.Usage("there is no run %q of dataset %q; there is one of %s", named, dataset, strings.Join(elsewhere, ", "))
 	}
 	return "", cli.Usage("there is no run %q in this folder%s", named, cmp.Or(textutil.Hint(named, names), "; experiment runs lists those that are"))
@@ -149,54 +149,33 @@ func (l Listed) started() time.Time {
 	return l.Row.Started
 }
 
-// readRow sums up a run file, which is read as a whole if it is small. With an error of
-// the outcomes comes what else is known.
+// readRow sums up a run file, which is read as a whole if it is small.
 func readRow(ctx context.Context, path string) (row *report.RunRow, err error) {
 	run, err := runstore.Load(path)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, run.Close()) }()
-	header, err := run.Header(ctx)
-	if err != nil {
+	if err := run.Check(ctx); err != nil {
 		return nil, err
 	}
-	footer, ended, err := run.Footer(ctx)
+	s, err := experiment.Summarise(ctx, run, nil)
 	if err != nil {
 		return nil, err
-	}
-	counts, err := run.Counts(ctx)
-	if err != nil {
-		return nil, err
-	}
-	status := outcome.Unfinished
-	if ended {
-		status = footer.Status
 	}
 	row = &report.RunRow{
-		Name: header.Name, Dataset: header.Dataset.Name, Model: header.System.Model, Status: string(status),
-		Items: int(counts.Planned) / max(1, header.Trials), Trials: max(1, header.Trials), Failed: int(counts.Failed),
-		Primary: header.Scorer.Primary, Started: header.Started.Local(),
+		Name: s.Run.Name, Dataset: s.Run.Dataset, Model: s.Run.Model, Status: string(s.Status),
+		Items: s.Items.Planned / s.Run.Trials, Trials: s.Run.Trials, Failed: s.Items.Failed,
+		Primary: s.Run.Primary, Started: s.Run.Started.Local(),
 	}
-	if header.Project != "" {
-		row.Unpublished = int(counts.Done - counts.Published)
+	if s.Published != nil {
+		row.Unpublished = s.Published.Waiting
 	}
-	if err := run.Check(ctx); err != nil {
-		return row, err
+	if s.Answers != nil {
+		row.Weighted = s.WeightedScore
 	}
-	sum := outcome.NewSummariser(header, outcome.SummaryConfig{})
-	for o, err := range run.Outcomes(ctx, runstore.Query{Newest: true}) {
-		if err != nil {
-			return row, err
-		}
-		sum.Add(o)
-	}
-	summary := sum.Summary()
-	stat, _ := summary.Scores.Lookup(row.Primary)
+	stat, _ := s.Scores.Lookup(row.Primary)
 	row.Mean, row.AsZero = stat.Mean, stat.FailuresAsZero
-	if summary.Answers != nil {
-		row.Weighted = summary.WeightedScore
-	}
 	return row, nil
 }
 

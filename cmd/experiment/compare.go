@@ -64,15 +64,12 @@ func compareAction(c *urfave.Context, env cli.Env) (err error) {
 	if err := runs.CanWritePage(c.String("html")); err != nil {
 		return err
 	}
+	ctx := c.Context
+	most, old := runs.ParseAge(c.String("base-max-age"))
 	cfg, err := compareConfig(c)
 	comparer, wrong := compare.New(cfg)
-	if err := errors.Join(err, wrong); err != nil {
+	if err := errors.Join(err, wrong, old); err != nil {
 		return cli.Usage("%w", err)
-	}
-	ctx := c.Context
-	most, err := runs.ParseAge(c.String("base-max-age"))
-	if err != nil {
-		return err
 	}
 	if base, err = resolveBase(ctx, env, base, c.String("dataset"), candidates); err != nil {
 		return err

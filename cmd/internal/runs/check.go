@@ -223,23 +223,23 @@ func (k *check) judge(ctx context.Context) error {
 		return err
 	}
 	k.base = base
-	code := k.carryOut(ctx, io.Discard, k.line)
-	if code != cli.ExitOK && code != cli.ExitFailures && code != cli.ExitGate {
+	var failures error
+	switch code := k.carryOut(ctx, io.Discard, k.line); code {
+	case cli.ExitOK:
+	case cli.ExitFailures, cli.ExitGate:
+		failures = cli.Errorf(code, "the run of the candidate %s ended with exit code %d", k.candidate, code)
+	default:
 		return cli.Errorf(code, "the candidate %s was not judged: its run ended with exit code %d", k.candidate, code)
 	}
-	var failures error
-	if code != cli.ExitOK {
-		failures = cli.Errorf(code, "the run of the candidate %s ended with exit code %d", k.candidate, code)
-	}
+	judge := k.compare
 	if base.Named == "" {
-		return errors.Join(failures, k.alone(ctx))
-	}
-	if k.refresh != nil {
+		judge = k.alone
+	} else if k.refresh != nil {
 		if err := k.refreshed(ctx); err != nil {
 			return errors.Join(failures, err)
 		}
 	}
-	return errors.Join(failures, k.compare(ctx))
+	return errors.Join(failures, judge(ctx))
 }
 
 // alone judges the rules about the candidate by itself.
@@ -291,16 +291,14 @@ func (k *check) compare(ctx context.Context) (err error) {
 	k.Comparison, k.Candidate, k.Base = &result, result.Candidates[0].Candidate.Summary, k.base.Header.Name+", "+k.base.Age(time.Now())
 	k.Gate = result.Candidates[0].Gate
 	k.link(ctx)
-	problems := []error{WriteComparison(ctx, k.values.Text("html"), result, sources)}
-	failed := result.Err()
+	failed, candidate := result.Err(), result.Candidates[0]
 	switch on := k.values.Text("fail-on"); {
-	case on == "never" && len(result.Candidates[0].Incompatible) == 0:
-	case on == "worse" && failed == nil && result.Candidates[0].Verdict == compare.Worse:
-		problems = append(problems, cli.Errorf(cli.ExitGate, "%s is worse than the base", k.candidate))
-	default:
-		problems = append(problems, failed)
+	case on == "never" && len(candidate.Incompatible) == 0:
+		failed = nil
+	case on == "worse" && failed == nil && candidate.Verdict == compare.Worse:
+		failed = cli.Errorf(cli.ExitGate, "%s is worse than the base", k.candidate)
 	}
-	return errors.Join(problems...)
+	return errors.Join(WriteComparison(ctx, k.values.Text("html"), result, sources), failed)
 }
 
 // refreshed runs the base anew over the items of the candidate, where those are others,
@@ -403,25 +401,23 @@ func (k *check) tell(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
 	marker := Marker(k.Name)
 	body := k.Comment(marker, CommentLimit)
-	_, err := io.WriteString(k.env.Stdout, body)
-	problems := []error{cli.Written(err), StepSummary(k.env, func(w io.Writer) error {
+	problem := errors.Join(PrintText(k.env, false, nil, body), StepSummary(k.env, func(w io.Writer) error {
 		_, err := io.WriteString(w, body)
 		return err
-	})}
+	}))
 	if path := k.values.Text("junit"); path != "" {
-		problems = append(problems, cli.WriteFile(path, func(w io.Writer) error { return cli.Written(k.JUnit(w)) }))
+		problem = errors.Join(problem, cli.WriteFile(path, func(w io.Writer) error { return cli.Written(k.JUnit(w)) }))
 	}
 	inJob := k.env.Getenv("GITHUB_ACTIONS") == "true" || k.env.Getenv("GITLAB_CI") == "true"
 	if !inJob || !k.values.On("comment") {
-		return errors.Join(problems...)
+		return problem
 	}
-	done, err := Comment(ctx, k.env.Getenv, body, marker)
-	if err != nil {
+	if done, err := Comment(ctx, k.env.Getenv, body, marker); err != nil {
 		fmt.Fprintf(k.env.Stderr, "warning: the comment is not posted, it stands above: %s\n", textutil.Line(err.Error()))
 	} else {
 		fmt.Fprintf(k.env.Stderr, "the comment was %s\n", done)
 	}
-	return errors.Join(problems...)
+	return problem
 }
 
 // ReadGate puts rules and files of rules together, and the metric that a file

@@ -171,23 +171,21 @@ func Comment(ctx context.Context, getenv func(string) string, body, marker strin
 	if err != nil {
 		return "", err
 	}
-	content := map[string]string{"body": body}
-	if len(found) > 0 {
-		return "updated", h.call(ctx, h.update, h.one+fmt.Sprint(found[0].ID), content, nil)
-	}
-	if err := h.call(ctx, http.MethodPost, h.list, content, nil); err != nil {
-		return "", err
-	}
-	if found, err = h.marked(ctx, marker, me); err != nil || len(found) < 2 {
-		return "created", nil // it is there, whether or not the host lists it again
+	content, done := map[string]string{"body": body}, "updated"
+	if len(found) == 0 {
+		if err := h.call(ctx, http.MethodPost, h.list, content, nil); err != nil {
+			return "", err
+		}
+		if found, err = h.marked(ctx, marker, me); err != nil || len(found) < 2 {
+			return "created", nil // it is there, whether or not the host lists it again
+		}
+		done = "updated, as another job had posted it"
 	}
 	err = h.call(ctx, h.update, h.one+fmt.Sprint(found[0].ID), content, nil)
 	for _, other := range found[1:] {
-		if gone := h.call(ctx, http.MethodDelete, h.one+fmt.Sprint(other.ID), nil, nil); err == nil {
-			err = gone
-		}
+		err = errors.Join(err, h.call(ctx, http.MethodDelete, h.one+fmt.Sprint(other.ID), nil, nil))
 	}
-	return "updated, as another job had posted it", err
+	return done, err
 }
 
 // newHost finds the pull request and the token in the environment.

@@ -570,7 +570,7 @@ func (p *Progress) Waiting(provider string, w pipeline.Wait) {
 	silent := now.Sub(p.stall.answered)
 	reason := textutil.Cut(textutil.Line(w.Reason), mostReason)
 	switch {
-	case w.GivesUp.Equal(p.stall.givesUp) && !w.GivesUp.IsZero():
+	case !w.GivesUp.IsZero() && w.GivesUp.Equal(p.stall.givesUp):
 		return // said
 	case !w.GivesUp.IsZero():
 		p.stall.givesUp, p.stall.until = w.GivesUp, w.GivesUp

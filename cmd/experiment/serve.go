@@ -90,11 +90,7 @@ func doctorCommand(env cli.Env) *urfave.Command {
 			settings.JSONFlag(),
 		},
 		Action: settings.NoWords(func(c *urfave.Context) error {
-			getenv, err := settings.FlagMode(c, env.Getenv)
-			if err != nil {
-				return err
-			}
-			env.Getenv = getenv
+			env.Getenv = settings.FlagMode(c, env.Getenv)
 			return system.Doctor(c.Context, env, system.DoctorConfig{Model: c.String("model"), ScoreConfigs: c.Bool("score-configs"), JSON: c.Bool("json")})
 		}),
 	}

@@ -289,10 +289,6 @@ func withSent(c *urfave.Context, env cli.Env, timeout time.Duration, do func(con
 	if err != nil {
 		return err
 	}
-	getenv, err := settings.FlagMode(c, env.Getenv)
-	if err != nil {
-		return err
-	}
 	path, err := runs.Find(c.Context, named, c.String("dataset"))
 	if err != nil {
 		return err
@@ -305,7 +301,7 @@ func withSent(c *urfave.Context, env cli.Env, timeout time.Duration, do func(con
 	defer func() { err = signals.cutShort(err) }()
 	ctx, cancel := experiment.Within(ctx, timeout)
 	defer cancel()
-	lf, err := settings.Connect(ctx, getenv)
+	lf, err := settings.Connect(ctx, settings.FlagMode(c, env.Getenv))
 	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return cli.Errorf(cli.ExitUnavailable, "%w: %w", context.Cause(ctx), err)
 	}

@@ -70,7 +70,7 @@ func ConnectAsking(ctx context.Context, getenv func(string) string, ask func(con
 	}
 	mode, err := langfuse.ParseMode(getenv(EnvMode))
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", EnvMode, err)
+		return nil, cli.Usage("--langfuse-mode: %w (or %s)", err, EnvMode)
 	}
 	if !set {
 		return openEmbedded(ctx, mode)
@@ -194,15 +194,11 @@ func ModeFlag() urfave.Flag {
 }
 
 // FlagMode is the environment with what ModeFlag says.
-func FlagMode(c *urfave.Context, getenv func(string) string) (func(string) string, error) {
-	mode := c.String("langfuse-mode")
+func FlagMode(c *urfave.Context, getenv func(string) string) func(string) string {
 	if !c.IsSet("langfuse-mode") {
-		return getenv, nil
+		return getenv
 	}
-	if _, err := langfuse.ParseMode(mode); err != nil {
-		return nil, cli.Usage("--langfuse-mode: %w", err)
-	}
-	return InMode(mode, getenv), nil
+	return InMode(c.String("langfuse-mode"), getenv)
 }
 
 // InMode is the environment with a mode of Langfuse that is insisted on; see EnvMode.

@@ -1,9 +1,10 @@
-// Package settings gives a command what it begins with: the words of the command line in
-// any order, settings from flags, environment, configuration file and defaults, its log,
+// Package settings gives a command what it begins with: the flags and arguments of the command
+// line in any order, settings from flags, environment, configuration file and defaults, its log,
 // and its Langfuse.
 package settings
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,104 +54,72 @@ func arrange(app *urfave.App, args []string) ([]string, error) {
 	if len(args) > 0 && args[len(args)-1] == "--generate-bash-completion" {
 		return args, nil
 	}
-	at, err := firstWord(app, args)
-	if err != nil {
-		return nil, err
+	if len(args) == 0 || isFlag(args[0]) || len(app.Commands) == 0 {
+		ordered, err := order(app, append([]urfave.Flag{urfave.HelpFlag, urfave.VersionFlag}, app.Flags...), args)
+		if at := slices.Index(ordered, "--"); at >= 0 && len(app.Commands) > 0 {
+			return nil, unknownCommand(app, ordered[at+1])
+		}
+		return ordered, err
 	}
-	if at < 0 || len(app.Commands) == 0 {
-		return order(app, append([]urfave.Flag{urfave.HelpFlag, urfave.VersionFlag}, app.Flags...), args)
-	}
-	command := app.Command(args[at])
+	command := app.Command(args[0])
 	if command == nil {
-		return nil, unknownCommand(app, args[at])
+		return nil, unknownCommand(app, args[0])
 	}
-	rest := slices.Delete(slices.Clone(args), at, at+1)
-	if WantsHelp(rest) {
+	if WantsHelp(args) {
 		return []string{command.Name, "--help"}, nil
 	}
-	rest, err = order(app, append([]urfave.Flag{urfave.HelpFlag}, command.Flags...), rest)
-	return append([]string{command.Name}, rest...), err
-}
-
-// firstWord returns where the first word stands that is neither a flag of any command
-// nor the value of one, or -1. A flag that no command has is an error: whether the
-// word behind it is its value cannot be known.
-func firstWord(app *urfave.App, args []string) (int, error) {
-	all := append([]urfave.Flag{urfave.HelpFlag, urfave.VersionFlag}, app.Flags...)
-	for _, c := range app.Commands {
-		all = append(all, c.Flags...)
-	}
-	known := byName(all)
-	for i := 0; i < len(args) && args[i] != "--"; {
-		if !isFlag(args[i]) {
-			return i, nil
-		}
-		n, err := flagLength(app, known, args[i:])
-		if err != nil {
-			return 0, err
-		}
-		i += n
-	}
-	return -1, nil
+	ordered, err := order(app, append([]urfave.Flag{urfave.HelpFlag}, command.Flags...), args[1:])
+	return append([]string{command.Name}, ordered...), err
 }
 
 // order moves flags before arguments, because the command library stops reading flags
 // at the first argument and would silently ignore the rest. "--" ends the flags; a
 // lone "-" is an argument.
-func order(app *urfave.App, list []urfave.Flag, args []string) ([]string, error) {
-	known := byName(list)
-	var flags, words []string
-	for len(args) > 0 {
-		if args[0] == "--" {
-			words = append(words, args[1:]...)
-			break
-		}
-		if !isFlag(args[0]) {
-			words, args = append(words, args[0]), args[1:]
-			continue
-		}
-		n, err := flagLength(app, known, args)
-		if err != nil {
-			return nil, err
-		}
-		flags, args = append(flags, args[:n]...), args[n:]
-	}
-	if len(words) > 0 {
-		flags = append(flags, "--")
-	}
-	return append(flags, words...), nil
-}
-
-// flagLength returns how many words the flag takes that a command line begins with: two
-// where the one behind it is its value.
 //
 // A flag that needs a value and has none is an error of usage: what begins with a dash
 // is no value, but for "-" and negative numbers, with or without a unit. Behind =
 // anything is one. A flag of a command that names a file is refused with an empty name,
 // as a variable of a shell that is not set leaves it: the work would be done, and the
 // file written nowhere.
-func flagLength(app *urfave.App, known map[string]urfave.Flag, args []string) (n int, err error) {
-	flag, value, inline := strings.Cut(args[0], "=")
-	name := strings.TrimLeft(flag, "-")
-	f := known[name]
-	n = 1
-	switch {
-	case f == nil:
-		return 0, unknownFlag(known, app.Name, name)
-	case standsAlone(f):
-		return 1, nil
-	case inline:
-	case len(args) == 1 || args[1] == "--":
-		return 0, cli.Usage("%s needs a value", flag)
-	case !isValue(args[1]):
-		return 0, cli.Usage("%s needs a value, and %s looks like a flag: write %s=%s if it is the value", flag, args[1], flag, args[1])
-	default:
-		n, value = 2, args[1]
+func order(app *urfave.App, list []urfave.Flag, args []string) ([]string, error) {
+	known := byName(list)
+	var flags, words []string
+	for i := 0; i < len(args); i++ {
+		arg := args[i]
+		if arg == "--" {
+			words = append(words, args[i+1:]...)
+			break
+		}
+		if !isFlag(arg) {
+			words = append(words, arg)
+			continue
+		}
+		flags = append(flags, arg)
+		flag, value, inline := strings.Cut(arg, "=")
+		name := strings.TrimLeft(flag, "-")
+		switch f := known[name]; {
+		case f == nil:
+			return nil, unknownFlag(known, app.Name, name)
+		case standsAlone(f):
+			continue
+		case inline:
+		case i+1 == len(args) || args[i+1] == "--":
+			return nil, cli.Usage("%s needs a value", arg)
+		case !isValue(args[i+1]):
+			return nil, cli.Usage("%s needs a value, and %s looks like a flag: write %s=%s if it is the value", arg, args[i+1], arg, args[i+1])
+		default:
+			i++
+			value = args[i]
+			flags = append(flags, value)
+		}
+		if value == "" && len(app.Commands) > 0 && takesFile(known[name]) {
+			return nil, cli.Usage("%s needs a value, and it is empty: give one, or leave the flag out", flag)
+		}
 	}
-	if value == "" && len(app.Commands) > 0 && takesFile(f) {
-		return 0, cli.Usage("%s needs a value, and it is empty: give one, or leave the flag out", flag)
+	if len(words) > 0 {
+		flags = append(flags, "--")
 	}
-	return n, nil
+	return append(flags, words...), nil
 }
 
 func byName(list []urfave.Flag) map[string]urfave.Flag {
@@ -210,14 +179,15 @@ func WantsHelp(args []string) bool {
 }
 
 func unknownCommand(app *urfave.App, word string) error {
+	if app.Command(word) != nil {
+		return cli.Usage("the command stands before its flags: %s %s …", app.Name, word)
+	}
 	if first, _, _ := strings.Cut(word, ","); slices.Contains(outcome.Classes(), outcome.Class(first)) {
 		return cli.Usage("there is no command %q; for a class of failure write --retry-failed=%s", word, word)
 	}
 	names := cli.Each(app.Commands, func(c *urfave.Command) string { return c.Name })
-	if hint := textutil.Hint(word, names); hint != "" {
-		return cli.Usage("there is no command %q%s", word, hint)
-	}
-	return cli.Usage("there is no command %q; there are: %s", word, strings.Join(names, ", "))
+	hint := cmp.Or(textutil.Hint(word, names), "; there are: "+strings.Join(names, ", "))
+	return cli.Usage("there is no command %q%s", word, hint)
 }
 
 // unknownFlag says that there is no flag of that name, and which one may be meant.

@@ -397,15 +397,15 @@ func listed(list []string, most int, show func(string) string) (out []string) {
 // FirstRunes returns the first n runes of s and how many are left; all for a
 // negative n.
 func FirstRunes(s string, n int) (string, int) {
-	if n < 0 || len(s) <= n {
-		return s, 0
+	if n >= 0 && len(s) > n {
+		for end := range s {
+			if n == 0 {
+				return s[:end], utf8.RuneCountInString(s[end:])
+			}
+			n--
+		}
 	}
-	end := 0
-	for ; n > 0 && end < len(s); n-- {
-		_, size := utf8.DecodeRuneInString(s[end:])
-		end += size
-	}
-	return s[:end], utf8.RuneCountInString(s[end:])
+	return s, 0
 }
 
 // markdown is a page of Markdown in the making.

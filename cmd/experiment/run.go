@@ -284,11 +284,9 @@ func readRunOf(p *settings.Problems, s settings.Values, harness string, scores [
 	} else if cfg.output != "" && cfg.output != "-" {
 		p.Join(cli.CanWrite(cfg.output))
 	}
-	var err error
-	if cfg.Filter, err = dataset.ParseFilter(s.All("filter")...); err != nil {
-		p.Join(err)
-	}
-	cfg.Filter = cfg.Filter.WithIDs(s.All("item")...)
+	filter, err := dataset.ParseFilter(s.All("filter")...)
+	p.Join(err)
+	cfg.Filter = filter.WithIDs(s.All("item")...)
 	cfg.Filter.Limit = p.Optional("limit", s.Text("limit"), 1, 1<<31-1)
 	if cfg.allowance, err = experiment.ParseAllowance(s.Text("max-failures")); err != nil {
 		p.Add("--max-failures: %v", err)

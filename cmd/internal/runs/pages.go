@@ -76,16 +76,28 @@ func Pages(l *settings.Langfuse, asked func() []html.AskedRun) http.Handler {
 	return serve(s)
 }
 
+// pageWriter writes the page that a request asks for.
+type pageWriter func(context.Context, io.Writer, *http.Request) error
+
 func serve(s pages) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { s.write(w, r, s.List) })
-	mux.HandleFunc("GET /runs/{path...}", s.at("path", s.Run))
-	mux.HandleFunc("GET /compare", s.compare)
-	if s.Asked != nil {
-		mux.HandleFunc("GET /trigger", func(w http.ResponseWriter, r *http.Request) { s.write(w, r, s.Asked) })
+	page := func(pattern string, write pageWriter) {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { s.write(w, r, write) })
 	}
-	mux.HandleFunc("GET /traces/{id}", s.at("id", s.Trace))
-	mux.HandleFunc("GET /project/{project}/traces/{id}", s.at("id", s.Trace))
+	run := func(ctx context.Context, w io.Writer, r *http.Request) error {
+		return s.Run(ctx, w, r.PathValue("path"))
+	}
+	trace := func(ctx context.Context, w io.Writer, r *http.Request) error {
+		return s.Trace(ctx, w, r.PathValue("id"))
+	}
+	page("GET /{$}", func(ctx context.Context, w io.Writer, _ *http.Request) error { return s.List(ctx, w) })
+	page("GET /runs/{path...}", run)
+	page("GET /compare", s.compare)
+	if s.Asked != nil {
+		page("GET /trigger", func(ctx context.Context, w io.Writer, _ *http.Request) error { return s.Asked(ctx, w) })
+	}
+	page("GET /traces/{id}", trace)
+	page("GET /project/{project}/traces/{id}", trace)
 	mux.HandleFunc("GET /project/{project}/datasets/{dataset}/runs/{id}", s.found)
 	mux.HandleFunc("GET /project/{project}/datasets/{dataset}/compare", s.foundAll)
 	mux.HandleFunc("GET /project/", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/", http.StatusFound) })
@@ -102,31 +114,19 @@ func runAddress(path string) string { return "/runs/" + (&url.URL{Path: path}).E
 // traceAddress is the address of the page of a trace.
 func traceAddress(id string) string { return "/traces/" + url.PathEscape(id) }
 
-// at writes the page of what a part of the address names.
-func (s pages) at(part string, page func(ctx context.Context, w io.Writer, named string) error) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		s.write(w, r, func(ctx context.Context, out io.Writer) error { return page(ctx, out, r.PathValue(part)) })
-	}
-}
-
 // mostCandidates bounds what one request compares.
 const mostCandidates = 20
 
-func (s pages) compare(w http.ResponseWriter, r *http.Request) {
-	base, candidates := r.URL.Query().Get("base"), []string{}
-	for _, path := range r.URL.Query()["cand"] {
-		if path != "" && path != base {
-			candidates = append(candidates, path)
-		}
-	}
+func (s pages) compare(ctx context.Context, w io.Writer, r *http.Request) error {
+	base, candidates := r.URL.Query().Get("base"), r.URL.Query()["cand"]
+	candidates = slices.DeleteFunc(candidates, func(path string) bool { return path == "" || path == base })
 	switch {
 	case base == "" || len(candidates) == 0:
-		refuse(w, cli.Usage("choose a run as the base and another one as the candidate"))
+		return cli.Usage("choose a run as the base and another one as the candidate")
 	case len(candidates) > mostCandidates:
-		refuse(w, cli.Usage("%d candidates are too many; at most %d are compared at once", len(candidates), mostCandidates))
-	default:
-		s.write(w, r, func(ctx context.Context, page io.Writer) error { return s.Compare(ctx, page, base, candidates) })
+		return cli.Usage("%d candidates are too many; at most %d are compared at once", len(candidates), mostCandidates)
 	}
+	return s.Compare(ctx, w, base, candidates)
 }
 
 // found leads from an address of Langfuse to the run.
@@ -176,7 +176,7 @@ func guarded(next http.Handler) http.Handler {
 }
 
 // write answers with a page, when it is its turn.
-func (s pages) write(w http.ResponseWriter, r *http.Request, page func(context.Context, io.Writer) error) {
+func (s pages) write(w http.ResponseWriter, r *http.Request, page pageWriter) {
 	select {
 	case s.turns <- struct{}{}:
 		defer func() { <-s.turns }()
@@ -185,7 +185,7 @@ func (s pages) write(w http.ResponseWriter, r *http.Request, page func(context.C
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	out := &answer{to: w}
-	if err := page(r.Context(), out); err != nil && out.begun {
+	if err := page(r.Context(), out, r); err != nil && out.begun {
 		panic(http.ErrAbortHandler) // the page is cut off: so is the connection
 	} else if err != nil {
 		refuse(w, err)

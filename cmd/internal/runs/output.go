@@ -254,7 +254,9 @@ type Progress struct {
 	scored, unscored            int       // items that have it, and those that failed without it
 	primary                     string
 	sending, ended              bool
-	stall                       stall
+	answered                    time.Time // when an item was done last
+	paused                      time.Time // until when the provider asked to wait
+	givesUp                     time.Time // when the run ends unless the provider is reached
 	// Workers says who works, of other machines; nil or "" is this one.
 	Workers func() string
 
@@ -267,7 +269,7 @@ type Progress struct {
 // sees, and log is told of every item.
 func NewProgress(env cli.Env, quiet bool, primary string, log *slog.Logger) *Progress {
 	now := time.Now()
-	p := &Progress{out: env.Stderr, noun: "item", quiet: quiet, primary: primary, log: log, last: now, stall: stall{answered: now}}
+	p := &Progress{out: env.Stderr, noun: "item", quiet: quiet, primary: primary, log: log, last: now, answered: now}
 	if !quiet {
 		p.width = env.Terminal()
 	}
@@ -304,7 +306,7 @@ func (p *Progress) Planned(total, done int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.total, p.done, p.earlier, p.began = total, done, done, time.Now()
-	p.last, p.stall.answered = p.began, p.began
+	p.last, p.answered = p.began, p.began
 	if p.width > 0 {
 		p.pool = mpb.New(mpb.WithOutput(p.out), mpb.WithWidth(min(30, max(10, p.width/4))), mpb.WithAutoRefresh())
 		// A bar made with no total is not complete before close says so, and is
@@ -347,10 +349,7 @@ func (p *Progress) Done(o outcome.Outcome) {
 	defer p.mu.Unlock()
 	p.flying--
 	p.done++
-	p.stall.answered = time.Now()
-	if !p.stall.answered.Before(p.stall.paused) {
-		p.stall.text = ""
-	}
+	p.answered = time.Now()
 	if o.Failed() {
 		p.failed++
 	}
@@ -442,9 +441,6 @@ func (p *Progress) pace() string {
 	}
 	if p.sending {
 		return fmt.Sprintf(" publishing, %d sent%s", p.inLangfuse, p.meanText())
-	}
-	if text := p.stall.shown(); text != "" {
-		return " " + text
 	}
 	elapsed := time.Since(p.began)
 	fresh := p.done - p.earlier
@@ -544,15 +540,6 @@ func (p *Progress) above(format string, args ...any) {
 	p.line(format, args...)
 }
 
-// stall is why a run does not get on, for a person who watches.
-type stall struct {
-	answered time.Time // when an item was done last
-	paused   time.Time // until when the provider asked to wait
-	givesUp  time.Time // when the run ends unless the provider is reached
-	until    time.Time // when text is no longer true
-	text     string
-}
-
 // shortestPause is what a person is told of.
 const shortestPause = 2 * time.Second
 
@@ -564,40 +551,37 @@ const mostReason = 160
 // by it. A pause that the provider asks for is shown once; other failures when
 // nothing was done for a while.
 func (p *Progress) Waiting(provider string, w pipeline.Wait) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	now := time.Now()
-	silent := now.Sub(p.stall.answered)
-	reason := textutil.Cut(textutil.Line(w.Reason), mostReason)
-	switch {
-	case !w.GivesUp.IsZero() && w.GivesUp.Equal(p.stall.givesUp):
-		return // said
-	case !w.GivesUp.IsZero():
-		p.stall.givesUp, p.stall.until = w.GivesUp, w.GivesUp
-		p.stall.text = fmt.Sprintf("waiting for %s until %s: %s", provider, w.GivesUp.Format(time.TimeOnly), reason)
-		if p.quiet {
-			fmt.Fprintln(p.out, p.stall.text)
-		}
-	case w.Asked >= shortestPause:
-		if now.Before(p.stall.paused) && w.Until.Before(p.stall.paused.Add(plainEvery)) {
-			return // the same pause, met by another call
-		}
-		p.stall.paused, p.stall.until = w.Until, w.Until
-		p.stall.text = fmt.Sprintf("paused until %s: %s asks to wait %.0f s", w.Until.Format(time.TimeOnly), provider, w.Asked.Seconds())
-	case now.Before(p.stall.paused), silent < plainEvery, now.Sub(p.last) < plainEvery:
-		return
-	default:
-		p.stall.until = w.Until.Add(plainEvery)
-		p.stall.text = fmt.Sprintf("nothing done for %.0f s, asking %s again: %s", silent.Seconds(), provider, reason)
+	if text := p.stalled(provider, w, time.Now()); text != "" {
+		p.above("%s", text)
 	}
-	p.last = now
-	p.line("%s", p.stall.text)
 }
 
-// shown is what to say at this moment; empty when the run gets on.
-func (s *stall) shown() string {
-	if s.text == "" || !time.Now().Before(s.until) {
+// stalled says why a run does not get on; "" where that was said, or is too early.
+func (p *Progress) stalled(provider string, w pipeline.Wait, now time.Time) (text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	silent := now.Sub(p.answered)
+	reason := textutil.Cut(textutil.Line(w.Reason), mostReason)
+	switch {
+	case !w.GivesUp.IsZero() && w.GivesUp.Equal(p.givesUp):
 		return ""
+	case !w.GivesUp.IsZero():
+		p.givesUp = w.GivesUp
+		text = fmt.Sprintf("waiting for %s until %s: %s", provider, w.GivesUp.Format(time.TimeOnly), reason)
+		if p.quiet {
+			fmt.Fprintln(p.out, text)
+		}
+	case w.Asked >= shortestPause:
+		if now.Before(p.paused) && w.Until.Before(p.paused.Add(plainEvery)) {
+			return "" // the same pause, met by another call
+		}
+		p.paused = w.Until
+		text = fmt.Sprintf("paused until %s: %s asks to wait %.0f s", w.Until.Format(time.TimeOnly), provider, w.Asked.Seconds())
+	case now.Before(p.paused), silent < plainEvery, now.Sub(p.last) < plainEvery:
+		return ""
+	default:
+		text = fmt.Sprintf("nothing done for %.0f s, asking %s again: %s", silent.Seconds(), provider, reason)
 	}
-	return s.text
+	p.last = now
+	return text
 }

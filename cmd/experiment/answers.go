@@ -235,19 +235,14 @@ func readDocument(ctx context.Context, path string, getenv func(string) string) 
 	case err != nil:
 		return nil, err
 	}
-	readable := 0
-	for _, p := range doc.Pages {
-		if p.Kind == pdf.Readable {
-			readable++
-		}
+	first := doc.Pages[0]
+	switch {
+	case slices.ContainsFunc(doc.Pages, func(p pdf.Page) bool { return p.Kind == pdf.Readable }):
+		return doc, nil
+	case doc.Repaired && first.Kind == pdf.Unreadable:
+		return nil, cli.Usage("%s is damaged or was cut off: no page that was found in it can be read; page 1: %s", path, first.Problem)
 	}
-	if readable == 0 && doc.Repaired && doc.Pages[0].Kind == pdf.Unreadable {
-		return nil, cli.Usage("%s is damaged or was cut off: no page that was found in it can be read; page 1: %s", path, doc.Pages[0].Problem)
-	}
-	if readable == 0 {
-		return nil, cli.Usage("%s: no page has text that can be read: page 1: %s", path, doc.Pages[0].Problem)
-	}
-	return doc, nil
+	return nil, cli.Usage("%s: no page has text that can be read: page 1: %s", path, first.Problem)
 }
 
 // unreadable says which pages cannot be answered from.

@@ -166,10 +166,7 @@ func benchmarkRun(path string, b answers.BenchmarkReport) (tracking.Remote, erro
 				total += q.Weight
 			}
 			for id, q := range of.Questions {
-				share := 0.0
-				if total > 0 {
-					share = d.Weight * q.Weight / total
-				}
+				share := d.Weight * q.Weight / cmp.Or(total, 1)
 				score := outcome.Score{Name: answers.Primary, Value: &q.Score, Weight: &share}
 				o := outcome.Outcome{Item: d.ID + "/" + id, Trial: n + 1, Attempt: 1, Scores: []outcome.Score{score}}
 				run.Outcomes = append(run.Outcomes, o)

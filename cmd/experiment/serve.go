@@ -90,7 +90,7 @@ func doctorCommand(env cli.Env) *urfave.Command {
 			settings.JSONFlag(),
 		},
 		Action: settings.NoWords(func(c *urfave.Context) error {
-			env.Getenv = settings.FlagMode(c, env.Getenv)
+			env.Getenv = settings.InMode(c.String("langfuse-mode"), env.Getenv)
 			return system.Doctor(c.Context, env, system.DoctorConfig{Model: c.String("model"), ScoreConfigs: c.Bool("score-configs"), JSON: c.Bool("json")})
 		}),
 	}

@@ -52,6 +52,9 @@ func withSession(ctx context.Context, env cli.Env, cfg runConfig,
 	ctx, signals := watchSignals(ctx, env.Stderr, leftForResume)
 	defer signals.stop()
 	lf, err := settings.ConnectAsking(ctx, settings.InMode(cfg.langfuseMode, env.Getenv), ask)
+	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return cli.Errorf(cli.ExitUnavailable, "%w: %w", context.Cause(ctx), err)
+	}
 	if err != nil {
 		return signals.interrupted(err)
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -253,39 +252,28 @@ func publishCommand(env cli.Env) *urfave.Command {
 }
 
 func publishAction(c *urfave.Context, env cli.Env) error {
-	return withSent(c, env, 0, func(ctx context.Context, s sent) error {
-		view := runs.NewSending(env.Stderr)
-		counts, err := experiment.Publish(ctx, &s.lf.Langfuse, s.path, s.log, experiment.Observer{
-			Sending:   func() { view.WatchSending(s.named, s.lf.Paused) },
+	return withSent(c, env, 0, func(ctx context.Context, s session, path string) error {
+		named, view := c.Args().First(), runs.NewSending(env.Stderr)
+		counts, err := experiment.Publish(ctx, &s.lf.Langfuse, path, s.log, experiment.Observer{
+			Sending:   func() { view.WatchSending(named, s.lf.Paused) },
 			Published: view.Published, Withdrawing: view.Withdrawing, Ended: view.Close,
 		})
 		if _, left := errors.AsType[*tracking.UnpublishedError](err); left {
-			return sendLater(err, s.named)
+			return sendLater(err, named)
 		}
 		if err != nil {
 			return notPublished(err)
 		}
 		_, err = fmt.Fprintf(env.Stdout, "%d of %d results were acknowledged by %s; experiment verify %s reads them back\n",
-			counts.Published, counts.Done, s.lf.Client.BaseURL(), cli.Quote(s.named))
+			counts.Published, counts.Done, s.lf.Client.BaseURL(), cli.Quote(named))
 		return cli.Written(err)
 	})
 }
 
-// sent is a run that is published or read back: its name, its file and its Langfuse.
-type sent struct {
-	named, path string
-	lf          *settings.Langfuse
-	log         *slog.Logger
-}
-
-// withSent has something done with the run that a command names, within the timeout; 0 is
-// none.
-func withSent(c *urfave.Context, env cli.Env, timeout time.Duration, do func(context.Context, sent) error) (err error) {
+// withSent has something done in a session with the run that a command names, at path,
+// within the timeout; 0 is none.
+func withSent(c *urfave.Context, env cli.Env, timeout time.Duration, do func(ctx context.Context, s session, path string) error) error {
 	named, err := oneRun(c)
-	if err != nil {
-		return err
-	}
-	log, err := settings.NewLog(env.Stderr, c.String("log-level"), c.String("log-format"))
 	if err != nil {
 		return err
 	}
@@ -294,21 +282,16 @@ func withSent(c *urfave.Context, env cli.Env, timeout time.Duration, do func(con
 		return err
 	}
 	if filepath.Ext(path) != runstore.Extension {
-		return cli.Usage("%s is an export, which does not say what was published: name the run, or its file ending in %s", path, runstore.Extension)
+		return cli.Usage("%s is an export, which does not say what was published: name the run, or its file ending in %s",
+			path, runstore.Extension)
 	}
-	ctx, signals := watchSignals(c.Context, env.Stderr, leftForResume)
-	defer signals.stop()
-	defer func() { err = signals.cutShort(err) }()
-	ctx, cancel := experiment.Within(ctx, timeout)
+	cfg := runConfig{quiet: true, langfuseMode: c.String("langfuse-mode"),
+		logLevel: c.String("log-level"), logForm: c.String("log-format")}
+	ctx, cancel := experiment.Within(c.Context, timeout)
 	defer cancel()
-	lf, err := settings.Connect(ctx, settings.FlagMode(c, env.Getenv))
-	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return cli.Errorf(cli.ExitUnavailable, "%w: %w", context.Cause(ctx), err)
-	}
-	if err != nil {
-		return err
-	}
-	return errors.Join(do(ctx, sent{named, path, lf, log}), lf.Close())
+	return withSession(ctx, env, cfg, nil, func(ctx context.Context, s session) error {
+		return s.signals.cutShort(do(ctx, s, path))
+	})
 }
 
 // notPublished says of a run that is in no Langfuse what can be done with it.
@@ -344,19 +327,19 @@ func verifyAction(c *urfave.Context, env cli.Env) error {
 	if timeout < 0 {
 		return cli.Usage("--timeout: %s is no time to wait", timeout)
 	}
-	return withSent(c, env, timeout, func(ctx context.Context, s sent) (err error) {
+	return withSent(c, env, timeout, func(ctx context.Context, s session, path string) (err error) {
 		cfg := experiment.VerifyConfig{Repair: c.Bool("repair"), Looked: runs.StillMissing(env), Log: s.log}
 		if c.IsSet("timeout") {
 			cfg.Timeout = &timeout
 		}
 		checked := runs.Verification{Langfuse: s.lf.Client.BaseURL(), Version: s.lf.Server.Version.String()}
-		checked.Verdict, checked.Before, err = experiment.Verify(ctx, &s.lf.Langfuse, s.path, cfg)
+		checked.Verdict, checked.Before, err = experiment.Verify(ctx, &s.lf.Langfuse, path, cfg)
 		checked.OK = checked.Verdict.OK()
 		if _, unsent := errors.AsType[*tracking.UnpublishedError](err); err != nil && !unsent {
 			return notPublished(err)
 		}
 		shown := runs.Print(env, c.Bool("json"), checked, runs.VerificationText)
-		return errors.Join(sendLater(err, s.named), shown, checked.Err())
+		return errors.Join(sendLater(err, c.Args().First()), shown, checked.Err())
 	})
 }
 

@@ -193,18 +193,10 @@ func ModeFlag() urfave.Flag {
 	return &urfave.StringFlag{Name: "langfuse-mode", Usage: fmt.Sprintf("%s [$%s]", ModeUsage, EnvMode)}
 }
 
-// FlagMode is the environment with what ModeFlag says.
-func FlagMode(c *urfave.Context, getenv func(string) string) func(string) string {
-	if !c.IsSet("langfuse-mode") {
-		return getenv
-	}
-	return InMode(c.String("langfuse-mode"), getenv)
-}
-
-// InMode is the environment with a mode of Langfuse that is insisted on; see EnvMode.
+// InMode is the environment with a mode of Langfuse that is insisted on, if any is; see EnvMode.
 func InMode(mode string, getenv func(string) string) func(string) string {
 	return func(name string) string {
-		if name == EnvMode {
+		if name == EnvMode && mode != "" {
 			return mode
 		}
 		return getenv(name)

@@ -112,14 +112,20 @@ func promptsCommand(env cli.Env) *urfave.Command {
 		}
 		return a
 	}
-	actions := []settings.Action{
-		in(settings.Action{Name: "list", Usage: "experiment prompts list [--json]", Flags: []string{"json"}},
+	flags := []urfave.Flag{
+		&urfave.StringFlag{Name: "prompt-label", Usage: "show the version of `LABEL` (default: production)"},
+		&urfave.IntFlag{Name: "prompt-version", Usage: "show version `N`", DefaultText: "that of the label"},
+		settings.JSONFlag(),
+	}
+	command := &urfave.Command{Name: "prompts", Usage: "list, show, label and compare the prompts in Langfuse", Flags: flags}
+	return settings.SetActions(command, []settings.Action{
+		in(settings.Action{Name: "list", Usage: "experiment prompts list [--json]", Flags: flags[2:]},
 			func(c *urfave.Context, client *langfuse.Client, _ []string) (string, any, error) {
 				list, err := system.ListPrompts(c.Context, client)
 				return system.PromptTable(list, time.Local), list, err
 			}),
 		in(settings.Action{Name: "show", Usage: "experiment prompts show NAME [--prompt-label L | --prompt-version N] [--json]",
-			Least: 1, Most: 1, Flags: []string{"json", "prompt-label", "prompt-version"}}, showPrompt),
+			Least: 1, Most: 1, Flags: flags}, showPrompt),
 		in(settings.Action{Name: "label", Usage: "experiment prompts label NAME VERSION LABEL...", Least: 3, Most: -1},
 			func(c *urfave.Context, client *langfuse.Client, words []string) (string, any, error) {
 				said, err := system.LabelPrompt(c.Context, client, words[0], words[1], words[2:])
@@ -133,18 +139,7 @@ func promptsCommand(env cli.Env) *urfave.Command {
 				said, err := system.ComparePrompts(c.Context, client, words[0], words[1], words[2])
 				return said, nil, err
 			}),
-	}
-	return &urfave.Command{
-		Name:      "prompts",
-		Usage:     "list, show, label and compare the prompts in Langfuse",
-		UsageText: settings.Usages(actions),
-		Flags: []urfave.Flag{
-			&urfave.StringFlag{Name: "prompt-label", Usage: "show the version of `LABEL` (default: production)"},
-			&urfave.IntFlag{Name: "prompt-version", Usage: "show version `N`", DefaultText: "that of the label"},
-			settings.JSONFlag(),
-		},
-		Action: func(c *urfave.Context) error { return settings.Act(c, actions, "list") },
-	}
+	}, "list")
 }
 
 // showPrompt shows the version of a prompt that the flags name.

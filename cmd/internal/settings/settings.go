@@ -206,20 +206,30 @@ func usageError(c *urfave.Context, err error, _ bool) error {
 // Action is what a command can be told to do by its first argument: the command
 // library knows no flags behind the arguments of commands within commands.
 type Action struct {
-	Name, Usage string   // Usage is a whole command line
-	Least, Most int      // arguments behind the name; Most is -1 for any number
-	Flags       []string // those that mean something here
+	Name, Usage string        // Usage is a whole command line
+	Least, Most int           // arguments behind the name; Most is -1 for any number
+	Flags       []urfave.Flag // those that mean something here
 	Run         func(c *urfave.Context, words []string) error
 }
 
-// Usages are those of all actions, one a line.
-func Usages(list []Action) string {
-	return strings.Join(cli.Each(list, func(a Action) string { return a.Usage }), "\n")
+// SetActions gives a command its actions, with the flags of all of them. Without words it
+// does the usual one; "" is none.
+func SetActions(command *urfave.Command, list []Action, usual string) *urfave.Command {
+	command.UsageText = strings.Join(cli.Each(list, func(a Action) string { return a.Usage }), "\n")
+	for _, a := range list {
+		for _, f := range a.Flags {
+			if byName(command.Flags)[f.Names()[0]] == nil {
+				command.Flags = append(command.Flags, f)
+			}
+		}
+	}
+	command.Action = func(c *urfave.Context) error { return act(c, list, usual) }
+	return command
 }
 
-// Act carries out the action that the words of a command line name. Without words it
-// is the usual one; "" is none. A flag that the action does not have is refused.
-func Act(c *urfave.Context, list []Action, usual string) error {
+// act carries out the action that the words of a command line name. A flag that the
+// action does not have is refused.
+func act(c *urfave.Context, list []Action, usual string) error {
 	words := c.Args().Slice()
 	if len(words) == 0 && usual != "" {
 		words = []string{usual}
@@ -241,9 +251,9 @@ func Act(c *urfave.Context, list []Action, usual string) error {
 		more := map[bool]string{true: " more"}[a.Most > 0]
 		return cli.Usage("%s %s takes no argument%s, got %s: %s", c.Command.Name, a.Name, more, cli.Quote(words[a.Most]), a.Usage)
 	}
-	p := Problems{}
+	p, own := Problems{}, byName(a.Flags)
 	for _, flag := range c.Command.Flags {
-		if name := flag.Names()[0]; name != "help" && c.IsSet(name) && !slices.Contains(a.Flags, name) {
+		if name := flag.Names()[0]; name != "help" && c.IsSet(name) && own[name] == nil {
 			p.Join(cli.Usage("%s %s has no --%s: %s", c.Command.Name, a.Name, name, a.Usage))
 		}
 	}

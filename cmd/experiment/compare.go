@@ -209,7 +209,7 @@ func baselineAction(c *urfave.Context, env cli.Env) (err error) {
 	return cli.Usage("baseline takes: set RUN, show, or clear --dataset NAME")
 }
 
-// setBaseline writes down a run that is there.
+// setBaseline shows a run that is there, and writes it down.
 func setBaseline(ctx context.Context, env cli.Env, known map[string]string, dataset, word string) error {
 	if dataset == "" {
 		run, err := runs.Named(ctx, env, word, "")
@@ -221,16 +221,11 @@ func setBaseline(ctx context.Context, env cli.Env, known map[string]string, data
 	if word == runs.Baseline {
 		return cli.Usage("%s is no run", word)
 	}
-	base, err := runs.Finder{Env: env, Dataset: dataset}.Find(ctx, word)
-	if err != nil {
-		return err
-	}
 	known[dataset] = word
-	if err := runs.WriteBaselines(known); err != nil {
+	if err := showBaselines(ctx, env, known, dataset); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(env.Stdout, "%s: %s (%s)\n", textutil.Line(dataset), textutil.Line(word), textutil.Line(base.Age(time.Now())))
-	return cli.Written(err)
+	return runs.WriteBaselines(known)
 }
 
 // showBaselines lists the baselines with the run that each is now.
@@ -243,13 +238,16 @@ func showBaselines(ctx context.Context, env cli.Env, known map[string]string, on
 		if only != "" && only != dataset {
 			continue
 		}
-		base, err := runs.Finder{Env: env, Dataset: dataset}.Find(ctx, known[dataset])
+		word := known[dataset]
+		base, err := runs.Finder{Env: env, Dataset: dataset}.Find(ctx, word)
 		if err != nil {
 			problems = append(problems, fmt.Errorf("%s: %w", dataset, err))
 			continue
 		}
-		_, err = fmt.Fprintf(env.Stdout, "%s: %s → %s (%s)\n", textutil.Line(dataset), textutil.Line(known[dataset]),
-			textutil.Line(base.Header.Name), textutil.Line(base.Age(time.Now())))
+		if base.Header.Name != word {
+			word += " → " + base.Header.Name
+		}
+		_, err = fmt.Fprintf(env.Stdout, "%s: %s (%s)\n", textutil.Line(dataset), textutil.Line(word), textutil.Line(base.Age(time.Now())))
 		problems = append(problems, cli.Written(err))
 	}
 	return errors.Join(problems...)

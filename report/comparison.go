@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"extraction-experiment/compare"
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/stats"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
@@ -19,11 +20,8 @@ import (
 type ComparisonView struct{ compare.Comparison }
 
 // Results are the candidates, in their order.
-func (v ComparisonView) Results() (list []ResultView) {
-	for _, r := range v.Candidates {
-		list = append(list, ResultView{r, v.Comparison})
-	}
-	return list
+func (v ComparisonView) Results() []ResultView {
+	return cli.Each(v.Candidates, func(r compare.Result) ResultView { return ResultView{r, v.Comparison} })
 }
 
 // CandidateTable compares the candidates with each other at a glance.

@@ -26,6 +26,7 @@ import (
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
 
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 )
@@ -270,10 +271,9 @@ func (p *page) hang(lead, s string, most int, paint func(string) string) {
 // broken only between parts.
 func (p *page) parts(label string, parts ...string) {
 	const indent = 10
-	var whole []string
-	for _, part := range given(parts...) {
-		whole = append(whole, strings.ReplaceAll(isolate(text.Snip(part, p.Width-indent-2, "…")), " ", unbroken))
-	}
+	whole := cli.Each(given(parts...), func(part string) string {
+		return strings.ReplaceAll(isolate(text.Snip(part, p.Width-indent-2, "…")), " ", unbroken)
+	})
 	if len(whole) > 0 {
 		p.hang(p.faint(text.Pad(label, indent, ' ')), strings.Join(whole, unbroken+"· "), 0, nil)
 	}
@@ -387,9 +387,7 @@ func label(name string) string { return cmp.Or(textutil.Line(name), "(none)") }
 
 // listed shows the first of some texts, so many, and how many more there are.
 func listed(list []string, most int, show func(string) string) (out []string) {
-	for _, s := range list[:min(len(list), most)] {
-		out = append(out, show(s))
-	}
+	out = cli.Each(list[:min(len(list), most)], show)
 	more := len(list) - len(out)
 	return append(out, given(when(more > 0, "and "+Count(more)+" more"))...)
 }

@@ -243,10 +243,9 @@ func unreadable(doc *answers.Document) []string {
 	if doc.Declared > 0 {
 		notes = append(notes, answers.PagesMissing(doc.Path, doc.Declared, len(doc.Pages)))
 	}
-	for _, p := range doc.Problems() {
-		notes = append(notes, fmt.Sprintf("%s: page %d cannot be read and is not searched: %s", doc.Path, p.Number, p.Problem))
-	}
-	return notes
+	return append(notes, cli.Each(doc.Problems(), func(p pdf.Page) string {
+		return fmt.Sprintf("%s: page %d cannot be read and is not searched: %s", doc.Path, p.Number, p.Problem)
+	})...)
 }
 
 // questions reads the questions from a file, which output must not replace, or from a
@@ -387,11 +386,9 @@ func (b *benchmarkJob) prepare(ctx context.Context, s session) error {
 	if err != nil {
 		return err
 	}
-	var problems []error
-	for _, reason := range planned.Incompatible(*b.base) {
-		problems = append(problems, cli.Errorf(cli.ExitIncompatible, "the baseline cannot be compared: %s", reason))
-	}
-	return errors.Join(problems...)
+	return errors.Join(cli.Each(planned.Incompatible(*b.base), func(reason string) error {
+		return cli.Errorf(cli.ExitIncompatible, "the baseline cannot be compared: %s", reason)
+	})...)
 }
 
 // planned is a report of what will be asked of which document, without answers.
@@ -419,14 +416,13 @@ func (b *benchmarkJob) runName(d configs.BenchmarkDataset, n int) string {
 	return fmt.Sprintf("%s-%s-%d", b.cfg.Header.Name, d.ID, n)
 }
 
-// runAll runs every dataset as often as is asked for. A run that fails ends the
+// runAll runs every dataset as often as is asked for; one that is not reached has no score. A run that fails ends the
 // benchmark with fail-fast; else it is noted, and the others go on. An
 // interruption always ends it.
 func (b *benchmarkJob) runAll(ctx context.Context, s session) ([]answers.BenchmarkDataset, error) {
-	var list []answers.BenchmarkDataset
-	for _, d := range b.file.Datasets { // those that are not reached have no score
-		list = append(list, answers.BenchmarkDataset{ID: d.ID, Kind: d.Kind, Weight: d.Weighted(), Runs: []answers.BenchmarkRun{}})
-	}
+	list := cli.Each(b.file.Datasets, func(d configs.BenchmarkDataset) answers.BenchmarkDataset {
+		return answers.BenchmarkDataset{ID: d.ID, Kind: d.Kind, Weight: d.Weighted(), Runs: []answers.BenchmarkRun{}}
+	})
 	for i, d := range b.file.Datasets {
 		done := &list[i]
 		for n := 1; n <= b.file.Runs; n++ {

@@ -33,16 +33,13 @@ import (
 
 func runCommand(env cli.Env) *urfave.Command {
 	table := runTable()
-	command := &urfave.Command{
+	return &urfave.Command{
 		Name:      "run",
 		Usage:     "run an experiment (what experiment does without a command)",
 		UsageText: "experiment run --dataset NAME --name RUN [flags]",
+		Flags:     cli.Each(table, settings.Setting.AsFlag),
 		Action:    settings.NoWords(func(c *urfave.Context) error { return runAction(c, env, table) }),
 	}
-	for _, s := range table {
-		command.Flags = append(command.Flags, s.AsFlag())
-	}
-	return command
 }
 
 // runAction resolves the settings and runs what they say.

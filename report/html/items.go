@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"extraction-experiment/extraction"
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/stats"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
@@ -307,9 +308,7 @@ func newPane(v report.ItemView, l limits) *pane {
 	p.Entities = bounded(p, rowsOf(v, "entity"), l)
 	p.Relationships = bounded(p, rowsOf(v, "relationship"), l)
 	p.Terms = bounded(p, rowsOf(v, "term"), l)
-	for _, c := range bounded(p, o.Calls, l) {
-		p.Calls = append(p.Calls, p.call(c, l))
-	}
+	p.Calls = cli.Each(bounded(p, o.Calls, l), func(c outcome.Call) call { return p.call(c, l) })
 	if len(o.Output) > 0 {
 		p.Output = new(p.quote(report.Indented(o.Output), l))
 	}

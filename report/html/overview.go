@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"extraction-experiment/compare"
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/outcome"
 	"extraction-experiment/report"
 	"extraction-experiment/scoring"
@@ -307,11 +308,8 @@ func scaleOf(scores []compare.Score) float64 {
 
 // differences inserts a column with a drawing of each score's difference.
 func (t *table) differences(at int, scores []compare.Score) *table {
-	var drawings []*drawing
 	scale := scaleOf(scores)
-	for _, s := range scores {
-		drawings = append(drawings, newDifference(s, scale))
-	}
+	drawings := cli.Each(scores, func(s compare.Score) *drawing { return newDifference(s, scale) })
 	end := report.Score(&scale, 2)
 	t.At, t.Scale, t.Drawings = at, []string{"−" + end, "difference and 95 % interval", "+" + end}, drawings
 	return t
@@ -424,10 +422,7 @@ func (c *comparing) versus(i int, r report.ResultView) versus {
 		t.Against = against
 	}
 	if r.Sensitivity != nil {
-		var scores []compare.Score
-		for _, w := range r.Sensitivity.Settings {
-			scores = append(scores, w.Score)
-		}
+		scores := cli.Each(r.Sensitivity.Settings, func(w compare.Setting) compare.Score { return w.Score })
 		v.Tables = append(v.Tables, newTable("differences", r.SensitivityTable(), mostLines).differences(5, scores))
 	}
 	return v
@@ -482,10 +477,9 @@ func Leaderboard(w io.Writer, l compare.Leaderboard) error {
 	}{Metric: named(l.Metric), Runs: runs, Warnings: first(l.Warnings, mostLines)}
 	view := report.LeaderboardView{Leaderboard: l}
 	page.Rank = newTable("board", view.RankTable(), mostRuns)
-	var scores []compare.Score
-	for _, p := range l.Pairs { // verdicts of pairs are corrected already
-		scores = append(scores, compare.Score{Primary: true, Difference: p.Difference, CI95: p.CI95, Verdict: p.Verdict})
-	}
+	scores := cli.Each(l.Pairs, func(p compare.Pair) compare.Score { // verdicts of pairs are corrected already
+		return compare.Score{Primary: true, Difference: p.Difference, CI95: p.CI95, Verdict: p.Verdict}
+	})
 	page.Pairs = newTable("differences", view.PairTable(), 500).differences(3, scores)
 	return writeStill(w, "Leaderboard by "+page.Metric, "leaderboard", page)
 }

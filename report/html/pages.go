@@ -9,6 +9,7 @@ import (
 	"time"
 
 	harness "extraction-experiment/harness/extraction"
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/report"
 )
@@ -46,9 +47,7 @@ func RunList(w io.Writer, title string, runs []RunLink, asked string, problems [
 	if len(runs) > 0 && !slices.ContainsFunc(runs, func(r RunLink) bool { return r.Primary != runs[0].Primary }) {
 		page.Primary = cmp.Or(named(runs[0].Primary), "score")
 	}
-	for _, p := range first(problems, mostLines) {
-		page.Problems = append(page.Problems, textutil.Block(cutTo(p, 1000)))
-	}
+	page.Problems = cli.Each(first(problems, mostLines), func(p string) string { return textutil.Block(cutTo(p, 1000)) })
 	return writeStill(w, page.Title, "runlist", page)
 }
 

@@ -54,8 +54,7 @@ func checkTable() []settings.Setting {
 func CheckCommand(env cli.Env, runTable []settings.Setting, run func(context.Context, cli.Env) int) *urfave.Command {
 	own := []string{"gate", "inconclusive", "html", "json", "quiet", "estimate", "resume", "retry-failed"} // the check decides
 	runTable = slices.DeleteFunc(runTable, func(s settings.Setting) bool { return slices.Contains(own, s.Flag) })
-	table := checkTable()
-	command := &urfave.Command{
+	return &urfave.Command{
 		Name:      "check",
 		Usage:     "run a change, compare it with the baseline and judge it: what CI calls",
 		UsageText: "experiment check --config experiment.yaml [flags of run]",
@@ -64,12 +63,9 @@ func CheckCommand(env cli.Env, runTable []settings.Setting, run func(context.Con
 			"about the candidate alone are judged.\n" +
 			"Exit codes: 0 every rule passed; 1 a rule failed; 2 no such base, or not comparable; 4 more failed items than allowed;\n" +
 			"6 inconclusive, with --inconclusive 6; 69 Langfuse or the model cannot be reached.",
+		Flags:  cli.Each(append(checkTable(), runTable...), settings.Setting.AsFlag),
 		Action: settings.NoWords(func(c *urfave.Context) error { return checkAction(c, env, runTable, run) }),
 	}
-	for _, s := range append(table, runTable...) {
-		command.Flags = append(command.Flags, s.AsFlag())
-	}
-	return command
 }
 
 // check is one check on its way.

@@ -249,8 +249,8 @@ func readRun(s settings.Values, scores []string) (runConfig, error) {
 
 // readRunOf reads what runs of every harness have.
 func readRunOf(p *settings.Problems, s settings.Values, harness string, scores []string) runConfig {
-	cfg := runConfig{system: system.Read(p, s), langfuseMode: s.Text("langfuse-mode"), output: s.Text("output"), html: s.Text("html"),
-		logLevel: s.Text("log-level"), logForm: s.Text("log-format")}
+	cfg := runConfig{system: system.Read(p, s), output: s.Text("output"), html: s.Text("html"),
+		langfuseMode: s.Text("langfuse-mode"), logLevel: s.Text("log-level"), logForm: s.Text("log-format")}
 	cfg.Dataset, cfg.Concurrency = s.Text("dataset"), p.Count("concurrency", s.Text("concurrency"), 1, 1000)
 	cfg.Header = outcome.Header{
 		Name: s.Text("name"), Harness: harness, Trials: p.Count("trials", s.Text("trials"), 1, maxTrials),

@@ -159,8 +159,8 @@ func (s session) verified(cfg runConfig, r experiment.Result) error {
 	if cfg.quiet && v.OK {
 		return nil
 	}
-	width := s.env.Terminal()
-	return errors.Join(cli.Written(runs.VerificationText(s.env.Stderr, v, report.Options{Width: width, Whole: width == 0})), v.Err())
+	opt := report.Options{Width: s.env.Terminal(), Whole: s.env.Terminal() == 0}
+	return errors.Join(cli.Written(runs.VerificationText(s.env.Stderr, v, opt)), v.Err())
 }
 
 // gated is the summary of a run with what its gate says of it.

@@ -272,7 +272,8 @@ func publishAction(c *urfave.Context, env cli.Env) error {
 
 // withSent has something done in a session with the run that a command names, at path,
 // within the timeout; 0 is none.
-func withSent(c *urfave.Context, env cli.Env, timeout time.Duration, do func(ctx context.Context, s session, path string) error) error {
+func withSent(c *urfave.Context, env cli.Env, timeout time.Duration,
+	do func(ctx context.Context, s session, path string) error) error {
 	named, err := oneRun(c)
 	if err != nil {
 		return err

@@ -52,7 +52,8 @@ func checkTable() []settings.Setting {
 // CheckCommand is experiment check. runTable lists the settings of a run, and run carries
 // out a command line of the program.
 func CheckCommand(env cli.Env, runTable []settings.Setting, run func(context.Context, cli.Env) int) *urfave.Command {
-	own := []string{"gate", "inconclusive", "html", "json", "quiet", "estimate", "resume", "retry-failed"} // the check decides
+	// The check decides these.
+	own := []string{"gate", "inconclusive", "html", "json", "quiet", "estimate", "resume", "retry-failed"}
 	runTable = slices.DeleteFunc(runTable, func(s settings.Setting) bool { return slices.Contains(own, s.Flag) })
 	return &urfave.Command{
 		Name:      "check",

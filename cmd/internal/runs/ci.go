@@ -265,7 +265,8 @@ func (h *host) marked(ctx context.Context, marker, author string) (found []comme
 			return nil, err
 		}
 		for _, c := range list {
-			if strings.HasSuffix(strings.TrimSpace(c.Body), marker) && slices.Contains([]string{"", c.User.Login, c.Author.Username}, author) {
+			own := slices.Contains([]string{"", c.User.Login, c.Author.Username}, author)
+			if own && strings.HasSuffix(strings.TrimSpace(c.Body), marker) {
 				found = append(found, c)
 			}
 		}

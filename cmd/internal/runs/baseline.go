@@ -22,6 +22,7 @@ import (
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
+	"extraction-experiment/report"
 	"extraction-experiment/tracking"
 )
 
@@ -96,9 +97,9 @@ func (b Base) Age(now time.Time) string {
 // ageWords are the days of an age; below two days its hours.
 func ageWords(age time.Duration) string {
 	if age < 48*time.Hour {
-		return textutil.Counted(int(max(0, age).Hours()), "hour")
+		return report.Counted(int(max(0, age).Hours()), "hour")
 	}
-	return textutil.Counted(int(age.Hours()/24), "day")
+	return report.Counted(int(age.Hours()/24), "day")
 }
 
 // ParseAge reads a time such as 14d or 36h; "" is none.

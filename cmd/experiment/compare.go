@@ -74,7 +74,8 @@ func compareAction(c *urfave.Context, env cli.Env) (err error) {
 	if base, err = resolveBase(ctx, env, base, c.String("dataset"), candidates); err != nil {
 		return err
 	}
-	sources, done, err := runs.Sources(ctx, env, append([]string{base}, candidates...), c.String("dataset"), cfg.ClusterBy != "")
+	names := append([]string{base}, candidates...)
+	sources, done, err := runs.Sources(ctx, env, names, c.String("dataset"), cfg.ClusterBy != "")
 	defer func() { err = errors.Join(err, done()) }()
 	if err != nil {
 		return err
@@ -92,11 +93,7 @@ func compareAction(c *urfave.Context, env cli.Env) (err error) {
 			return err
 		}
 	}
-	header, err := sources[0].Header(ctx)
-	if err != nil {
-		return err
-	}
-	runs.WarnOfAge(&result, runs.Base{Header: header}, most)
+	runs.WarnOfAge(&result, most)
 	return errors.Join(showComparison(c, env, result), runs.WriteComparison(ctx, c.String("html"), result, sources), result.Err())
 }
 

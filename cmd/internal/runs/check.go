@@ -271,7 +271,8 @@ func (k *check) alone(ctx context.Context) error {
 
 // compare compares the candidate with the base, and judges every rule.
 func (k *check) compare(ctx context.Context) (err error) {
-	sources, done, err := Sources(ctx, k.env, []string{k.base.Named, k.candidate}, k.base.Header.Dataset.Name, k.cfg.ClusterBy != "")
+	names := []string{k.base.Named, k.candidate}
+	sources, done, err := Sources(ctx, k.env, names, k.base.Header.Dataset.Name, k.cfg.ClusterBy != "")
 	defer func() { err = errors.Join(err, done()) }()
 	if err != nil {
 		return err
@@ -284,7 +285,7 @@ func (k *check) compare(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	WarnOfAge(&result, k.base, k.maxAge)
+	WarnOfAge(&result, k.maxAge)
 	k.Comparison, k.Candidate, k.Base = &result, result.Candidates[0].Candidate.Summary, k.base.Header.Name+", "+k.base.Age(time.Now())
 	k.Gate = result.Candidates[0].Gate
 	k.link(ctx)
@@ -381,12 +382,13 @@ func (k *check) link(ctx context.Context) {
 }
 
 // WarnOfAge warns of a base that is older than it may be.
-func WarnOfAge(result *compare.Comparison, base Base, most time.Duration) {
-	age := time.Since(base.Header.Started)
-	if most <= 0 || age <= most || base.Header.Started.IsZero() {
+func WarnOfAge(result *compare.Comparison, most time.Duration) {
+	base := result.Base.Summary.Run
+	age := time.Since(base.Started)
+	if most <= 0 || age <= most || base.Started.IsZero() {
 		return
 	}
-	old := fmt.Sprintf("the base %s is %s old, more than %s: take a newer one", base.Header.Name, ageWords(age), ageWords(most))
+	old := fmt.Sprintf("the base %s is %s old, more than %s: take a newer one", base.Name, ageWords(age), ageWords(most))
 	for i := range result.Candidates {
 		result.Candidates[i].Warnings = append(result.Candidates[i].Warnings, old)
 	}

@@ -9,7 +9,9 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
+	"time"
 
 	urfave "github.com/urfave/cli/v2"
 
@@ -18,11 +20,202 @@ import (
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/cmd/internal/system"
 	"extraction-experiment/experiment"
+	"extraction-experiment/harness/conformance"
+	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/files"
 	"extraction-experiment/internal/textutil"
+	"extraction-experiment/outcome"
 	"extraction-experiment/report"
 	"extraction-experiment/runstore"
+	"extraction-experiment/scoring"
 )
+
+func scoreCommand(env cli.Env) *urfave.Command {
+	return &urfave.Command{
+		Name:        "score",
+		Usage:       "score pairs of expected and extracted, without a model and without Langfuse",
+		UsageText:   "experiment score FILE.jsonl [--options FILE|JSON] [--summary]",
+		Description: `A line is {"id", "expected": {…}, "extracted": {…} or null, "error"?, "options"?}; - reads standard input.`,
+		Flags: []urfave.Flag{
+			settings.OptionsFlag(),
+			&urfave.BoolFlag{Name: "summary", Usage: "print the means and pooled values instead of a line for each pair", DisableDefaultText: true},
+			&urfave.BoolFlag{Name: "json", Usage: "print the summary, as JSON", DisableDefaultText: true},
+		},
+		Action: func(c *urfave.Context) error { return scoreAction(c, env) },
+	}
+}
+
+func scoreAction(c *urfave.Context, env cli.Env) (err error) {
+	if c.NArg() != 1 {
+		return cli.Usage("score takes one file of pairs, or - for standard input")
+	}
+	options, err := settings.ScoringOptions(c.String("options"))
+	if err != nil {
+		return err
+	}
+	ctx := c.Context
+	in, name := env.Stdin, "standard input"
+	if path := c.Args().First(); path != "-" {
+		f, err := files.Open(ctx, path)
+		if err != nil {
+			return cli.Usage("reading pairs: %w", err)
+		}
+		defer f.Close() // only read: nothing can be lost
+		in, name = f, path
+	}
+	if env.Getenv("GOGC") == "" { // little lives on, and would be looked through a hundred times a second
+		defer debug.SetGCPercent(debug.SetGCPercent(200))
+	}
+	pairs := harness.Pairs{Options: options, Name: name}
+	if !c.Bool("summary") && !c.Bool("json") {
+		return cli.Written(pairs.Score(ctx, in, env.Stdout))
+	}
+	header := outcome.Header{Scorer: outcome.Scorer{Version: scoring.Version, Primary: harness.Primary}}
+	sum := outcome.NewSummariser(header, outcome.SummaryConfig{Order: runs.ScoreOrder()})
+	pairs.Scored = sum.Add
+	scored := cli.Written(pairs.Score(ctx, in, nil))
+	summary := sum.Summary()
+	summary.Status = "" // pairs are no run, finished or not
+	return errors.Join(scored, runs.Print(env, c.Bool("json"), summary, report.Text))
+}
+
+func conformanceCommand(env cli.Env) *urfave.Command {
+	return &urfave.Command{
+		Name:      "conformance",
+		Usage:     "certify that an evaluator gives valid and stable scores on labelled fixtures",
+		UsageText: "experiment conformance [--fixture FILE] [--runs N] [--max-flip-rate X] [--output FILE]",
+		Description: "The fixture file names the evaluator: a script, url, model or scorer (docs/evaluators.md).\n" +
+			"A pass fixture must score 1, a fail fixture 0, but for the share of runs that --max-flip-rate allows; an ambiguous one\n" +
+			"must stay within its score_bounds. Consistent is only what needed no such allowance.\n" +
+			"Exit code 0: every fixture passed; 1: one did not; 64: the file cannot be used; 69: the evaluator cannot be asked;\n" +
+			"5: stopped before every fixture was evaluated, nothing is written.",
+		Flags: []urfave.Flag{
+			&urfave.StringFlag{Name: "fixture", Value: "fixtures.yaml", Usage: "`FILE` of labelled fixtures"},
+			&urfave.StringFlag{Name: "runs", Value: "5", Usage: "`N` evaluations of each fixture"},
+			&urfave.StringFlag{Name: "max-flip-rate", Value: "0", Usage: "`X`, from 0 to 1, of the runs of a pass or fail fixture may score otherwise, and may differ from the first"},
+			&urfave.StringFlag{Name: "score-tolerance", Value: "0", Usage: "`X` by which a pass may score below 1 and a fail above 0, for judges that never give the extremes"},
+			&urfave.StringFlag{Name: "timeout", Value: "1m", Usage: "`TIME` that one evaluation may take"},
+			&urfave.StringFlag{Name: "concurrency", Value: "4", Usage: "`N` evaluations at once"},
+			&urfave.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the report as JSON to `FILE`"},
+			&urfave.BoolFlag{Name: "json", Usage: "print the report as JSON instead of the table", DisableDefaultText: true},
+			&urfave.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "no progress on standard error", DisableDefaultText: true},
+		},
+		Action: settings.NoWords(func(c *urfave.Context) error { return conformanceAction(c, env) }),
+	}
+}
+
+// conformanceConfig reads the flags, and returns every problem at once.
+func conformanceConfig(c *urfave.Context) (conformance.Config, time.Duration, error) {
+	p := &settings.Problems{}
+	cfg := conformance.Config{
+		Runs:        p.Count("runs", c.String("runs"), 1, 100_000),
+		Concurrency: p.Count("concurrency", c.String("concurrency"), 1, 1000),
+	}
+	share := func(flag string) float64 {
+		if v := p.Number(flag, c.String(flag), 0, 1); v != nil {
+			return *v
+		}
+		return 0
+	}
+	cfg.MaxFlipRate, cfg.ScoreTolerance = share("max-flip-rate"), share("score-tolerance")
+	if cfg.ScoreTolerance == 1 {
+		p.Add("--score-tolerance: 1 would accept any score")
+	}
+	timeout := p.Duration("timeout", c.String("timeout"))
+	switch out := c.String("output"); out {
+	case "":
+	case "-":
+		p.Add("--output - is no file: --json prints the report on standard output")
+	default:
+		p.Join(cli.CanWrite(out))
+	}
+	return cfg, timeout, withCode(p.Err())
+}
+
+func conformanceAction(c *urfave.Context, env cli.Env) (err error) {
+	cfg, timeout, err := conformanceConfig(c)
+	if err != nil {
+		return err
+	}
+	set, err := conformance.Read(c.String("fixture"))
+	if err != nil {
+		return err
+	}
+	if out := c.String("output"); out != "" && cli.SameFile(out, set.Path) {
+		return cli.Usage("--output %s would replace the fixtures: name another file", out)
+	}
+	ctx := c.Context
+	opened, err := opener(env, nil).OpenEvaluator(ctx, set.Evaluator, filepath.Dir(set.Path), timeout)
+	if err != nil {
+		return fmt.Errorf("%s: line %d: %w", set.Path, set.Evaluator.Line, err)
+	}
+	cfg.Evaluator, cfg.Fingerprint = opened.Evaluator, opened.Fingerprint
+	cfg.Fixtures, cfg.Warnings = set.Fixtures, set.Warnings
+	result, err := certifyShown(ctx, cfg, runs.NewProgress(env, c.Bool("quiet"), "", slog.New(slog.DiscardHandler)))
+	switch {
+	case ctx.Err() != nil:
+		return cli.Errorf(cli.ExitInterrupted, "stopped before every fixture was evaluated; %s", notWritten(c.String("output")))
+	case err != nil:
+		return fmt.Errorf("%w; %s", err, notWritten(c.String("output")))
+	}
+	return errors.Join(conformanceWrite(c, env, result), conformanceVerdict(result))
+}
+
+// certifyShown runs a certification while a person sees how far it is.
+func certifyShown(ctx context.Context, cfg conformance.Config, view *runs.Progress) (conformance.Report, error) {
+	defer view.Close()
+	cfg.Started = view.Started
+	cfg.Done = func(fixture string, err error) {
+		o := outcome.Outcome{Item: fixture, Class: outcome.OK}
+		if err != nil {
+			o.Class = outcome.Provider
+		}
+		view.Done(o)
+	}
+	view.Counting("evaluation")
+	view.Planned(cfg.Runs*len(cfg.Fixtures), 0)
+	return conformance.Run(ctx, cfg)
+}
+
+// notWritten says what became of the file of --output: an older report in it is
+// none of this evaluation.
+func notWritten(out string) string {
+	if out != "" {
+		if _, err := os.Stat(out); err == nil {
+			return "nothing was written: " + out + " still holds an earlier report"
+		}
+	}
+	return "nothing was written"
+}
+
+func conformanceWrite(c *urfave.Context, env cli.Env, r conformance.Report) error {
+	var written error
+	if out := c.String("output"); out != "" {
+		written = cli.WriteFile(out, func(w io.Writer) error { return report.JSON(w, r, true) })
+	}
+	if c.Bool("json") {
+		for _, warning := range r.Warnings {
+			fmt.Fprintln(env.Stderr, "warning: "+textutil.Line(warning))
+		}
+		return errors.Join(written, runs.PrintJSON(env, r))
+	}
+	return errors.Join(written, cli.Written(report.Conformance(env.Stdout, r)))
+}
+
+// conformanceVerdict makes the exit code of a report.
+func conformanceVerdict(r conformance.Report) error {
+	what := "not compatible and not consistent"
+	switch {
+	case r.Passed():
+		return nil
+	case r.Compatible:
+		what = "not consistent"
+	case r.Consistent:
+		what = "not compatible"
+	}
+	return cli.Errorf(cli.ExitGate, "the evaluator is %s: %d of %d fixtures failed", what, r.TotalFixtures-r.PassedFixtures(), r.TotalFixtures)
+}
 
 func benchActions(env cli.Env) []settings.Action {
 	with := func(do func(*urfave.Context, cli.Env, []string) error) func(*urfave.Context, []string) error {

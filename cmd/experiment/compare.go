@@ -160,15 +160,12 @@ func compareConfig(c *urfave.Context) (compare.Config, error) {
 	if c.IsSet("max-regressions") {
 		gate.MaxRegressions = new(c.Int("max-regressions"))
 	}
-	changed := c.Int("changed")
-	switch {
-	case changed < 0:
+	if changed := c.Int("changed"); changed < 0 {
 		err = errors.Join(err, cli.Usage("--changed: %d is negative", changed))
-	case changed == 0:
-		changed = -1
 	}
 	cfg := runs.Comparison()
-	cfg.Metric, cfg.ClusterBy, cfg.Seed, cfg.Changed, cfg.Gate = cmp.Or(c.String("metric"), metric), c.String("cluster-by"), c.Uint64("seed"), changed, gate
+	cfg.Metric, cfg.ClusterBy, cfg.Gate = cmp.Or(c.String("metric"), metric), c.String("cluster-by"), gate
+	cfg.Seed, cfg.Changed = c.Uint64("seed"), cmp.Or(c.Int("changed"), -1)
 	return cfg, err
 }
 

@@ -181,10 +181,8 @@ func certifyShown(ctx context.Context, cfg conformance.Config, view *runs.Progre
 // notWritten says what became of the file of --output: an older report in it is
 // none of this evaluation.
 func notWritten(out string) string {
-	if out != "" {
-		if _, err := os.Stat(out); err == nil {
-			return "nothing was written: " + out + " still holds an earlier report"
-		}
+	if out != "" && exists(out) {
+		return "nothing was written: " + out + " still holds an earlier report"
 	}
 	return "nothing was written"
 }

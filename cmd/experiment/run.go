@@ -323,8 +323,8 @@ func readClasses(p *settings.Problems, text string) []outcome.Class {
 		return nil
 	}
 	var classes []outcome.Class
-	for word := range strings.SplitSeq(text, ",") {
-		class := outcome.Class(strings.TrimSpace(word))
+	for _, word := range listed([]string{text}) {
+		class := outcome.Class(word)
 		if !slices.Contains(outcome.Classes(), class) {
 			p.Add("--retry-failed: %q is no class of failure; there are: %s", word, strings.Trim(fmt.Sprint(outcome.Classes()), "[]"))
 			continue

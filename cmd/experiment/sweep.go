@@ -109,13 +109,7 @@ func sweepRunsOf(s settings.Values, matrix map[string][]string, path string) ([]
 
 // listed takes a list apart: a,b.
 func listed(words []string) []string {
-	var values []string
-	for _, word := range words {
-		for value := range strings.SplitSeq(word, ",") {
-			values = append(values, strings.TrimSpace(value))
-		}
-	}
-	return values
+	return cli.Each(strings.Split(strings.Join(words, ","), ","), strings.TrimSpace)
 }
 
 // aboutModels are the settings that mean nothing to a model that reads no prompt

@@ -468,10 +468,6 @@ func parseRule(text string) (compare.Rule, error) {
 // isRuleFile tells a file of rules from a rule: it is there, or its name ends as
 // those of YAML files do, which no rule does.
 func isRuleFile(word string) bool {
-	switch strings.ToLower(filepath.Ext(word)) {
-	case ".yaml", ".yml":
-		return true
-	}
 	info, err := os.Stat(word)
-	return err == nil && !info.IsDir()
+	return slices.Contains([]string{".yaml", ".yml"}, strings.ToLower(filepath.Ext(word))) || err == nil && !info.IsDir()
 }

@@ -224,14 +224,14 @@ func newHost(getenv func(string) string) (*host, error) {
 
 // pullNumber reads the number of the pull request from the event of the job.
 func pullNumber(path string) (int64, error) {
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		return 0, fmt.Errorf("reading the event of the job (GITHUB_EVENT_PATH): %w", err)
-	}
 	var event struct {
 		PullRequest struct{ Number int64 } `json:"pull_request"`
 	}
-	if err := json.Unmarshal(raw, &event); err != nil {
+	raw, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(raw, &event)
+	}
+	if err != nil {
 		return 0, fmt.Errorf("reading the event of the job (GITHUB_EVENT_PATH): %w", err)
 	}
 	if event.PullRequest.Number <= 0 {

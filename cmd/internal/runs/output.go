@@ -2,6 +2,7 @@ package runs
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -200,10 +201,7 @@ func findings(b *bytes.Buffer, v tracking.Verdict, opt report.Options) {
 
 // of names an item and its trial.
 func of(item string, trial int) string {
-	text := textutil.Line(item)
-	if item == "" {
-		text = "(the run)"
-	}
+	text := cmp.Or(textutil.Line(item), "(the run)")
 	if trial > 1 {
 		text += fmt.Sprintf(" #%d", trial)
 	}
@@ -328,9 +326,7 @@ func (p *Progress) Listed(items int) {
 	defer p.mu.Unlock()
 	if now := time.Now(); now.Sub(p.last) >= plainEvery {
 		p.last = now
-		if !p.quiet {
-			fmt.Fprintf(p.out, "listing the dataset: %d items so far\n", items)
-		}
+		p.line("listing the dataset: %d items so far", items)
 	}
 }
 

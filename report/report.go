@@ -74,12 +74,8 @@ func (v ItemView) message() string {
 	if v.Outcome.Failure != nil {
 		return v.Outcome.Failure.Message
 	}
-	if v.Outcome.Failed() {
-		if s, ok := outcome.Lookup(v.Outcome.Scores, outcome.ErrorScore); ok {
-			return s.Comment
-		}
-	}
-	return ""
+	s, _ := outcome.Lookup(v.Outcome.Scores, outcome.ErrorScore)
+	return when(v.Outcome.Failed(), s.Comment)
 }
 
 // when is a text where something holds; "" elsewhere.

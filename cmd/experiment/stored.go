@@ -163,9 +163,8 @@ func runsAction(c *urfave.Context, env cli.Env) error {
 	var problems []error
 	rows := []report.RunRow{}
 	for _, l := range listed {
-		problems = append(problems, l.Err)
-		if l.Row != nil {
-			rows = append(rows, *l.Row)
+		if problems = append(problems, l.Err); l.Err == nil {
+			rows = append(rows, l.Row)
 		}
 	}
 	return errors.Join(append(problems, runs.Print(env, c.Bool("json"), rows, report.Runs))...)

@@ -259,7 +259,7 @@ func listPage(ctx context.Context, w io.Writer, asked bool) error {
 			continue
 		}
 		path := pagePath(l.Path)
-		rows = append(rows, html.RunLink{RunRow: *l.Row, Path: path, Address: runAddress(path)})
+		rows = append(rows, html.RunLink{RunRow: l.Row, Path: path, Address: runAddress(path)})
 	}
 	folder, err := filepath.Abs(".")
 	if err != nil {

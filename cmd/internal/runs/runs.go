@@ -112,10 +112,10 @@ func Find(ctx context.Context, named, dataset string) (string, error) {
 	return "", cli.Usage("there is no run %q in this folder%s", named, cmp.Or(textutil.Hint(named, names), "; experiment runs lists those that are"))
 }
 
-// Listed is a run file, its row as far as it can be read, and what is wrong with it.
+// Listed is a run file with its row, or with what is wrong with it.
 type Listed struct {
 	Path string
-	Row  *report.RunRow
+	Row  report.RunRow
 	Err  error
 }
 
@@ -131,7 +131,7 @@ func Rows(ctx context.Context) ([]Listed, error) {
 	for _, e := range entries {
 		l := Listed{Path: e.Path, Err: e.Err}
 		if e.Err == nil {
-			l.Row, l.Err = cache.row(e.Path, func() (*report.RunRow, error) { return readRow(ctx, e.Path) })
+			l.Row, l.Err = cache.row(e.Path, func() (report.RunRow, error) { return readRow(ctx, e.Path) })
 		}
 		l.Err = withDenied(l.Err)
 		listed = append(listed, l)
@@ -140,32 +140,25 @@ func Rows(ctx context.Context) ([]Listed, error) {
 		}
 	}
 	cache.write()
-	slices.SortStableFunc(listed, func(a, b Listed) int { return b.started().Compare(a.started()) })
+	slices.SortStableFunc(listed, func(a, b Listed) int { return b.Row.Started.Compare(a.Row.Started) })
 	return listed, nil
 }
 
-func (l Listed) started() time.Time {
-	if l.Row == nil {
-		return time.Time{}
-	}
-	return l.Row.Started
-}
-
 // readRow sums up a run file, which is read as a whole if it is small.
-func readRow(ctx context.Context, path string) (row *report.RunRow, err error) {
+func readRow(ctx context.Context, path string) (row report.RunRow, err error) {
 	run, err := runstore.Load(path)
 	if err != nil {
-		return nil, err
+		return row, err
 	}
 	defer func() { err = errors.Join(err, run.Close()) }()
 	if err := run.Check(ctx); err != nil {
-		return nil, err
+		return row, err
 	}
 	s, err := experiment.Summarise(ctx, run, nil)
 	if err != nil {
-		return nil, err
+		return row, err
 	}
-	row = &report.RunRow{
+	row = report.RunRow{
 		Name: s.Run.Name, Dataset: s.Run.Dataset, Model: s.Run.Model, Status: string(s.Status),
 		Items: s.Items.Planned / s.Run.Trials, Trials: s.Run.Trials, Failed: s.Items.Failed,
 		Primary: s.Run.Primary, Started: s.Run.Started.Local(),
@@ -224,17 +217,16 @@ func readRunCache(ctx context.Context) *runCache {
 }
 
 // row returns the row of a file, which read makes if it is not there.
-func (c *runCache) row(path string, read func() (*report.RunRow, error)) (*report.RunRow, error) {
+func (c *runCache) row(path string, read func() (report.RunRow, error)) (report.RunRow, error) {
 	stamp, settled := stampOf(path, time.Now())
 	if known, ok := c.before[path]; ok && settled && known.Stamp == stamp {
 		c.now[path] = known
-		row := known.Row
-		row.Started = row.Started.Local()
-		return &row, nil
+		known.Row.Started = known.Row.Started.Local()
+		return known.Row, nil
 	}
 	row, err := read()
 	if err == nil && settled {
-		c.now[path], c.changed = cachedRow{stamp, *row}, true
+		c.now[path], c.changed = cachedRow{stamp, row}, true
 	}
 	return row, err
 }

@@ -302,9 +302,9 @@ func (p *Progress) Counting(noun string) { p.noun = noun }
 // Planned is told how many items there are.
 func (p *Progress) Planned(total, done int) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.total, p.done, p.earlier, p.began = total, done, done, time.Now()
 	p.last, p.answered = p.began, p.began
+	p.mu.Unlock()
 	if p.width > 0 {
 		p.pool = mpb.New(mpb.WithOutput(p.out), mpb.WithWidth(min(30, max(10, p.width/4))), mpb.WithAutoRefresh())
 		// A bar made with no total is not complete before close says so, and is
@@ -314,7 +314,6 @@ func (p *Progress) Planned(total, done int) {
 			mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return p.pace() })))
 		p.bar.SetTotal(int64(total), false)
 		p.bar.SetCurrent(int64(done))
-		return
 	}
 	p.line("%s to run, %d done earlier", textutil.Counted(total-done, p.noun), done)
 }
@@ -341,6 +340,13 @@ func (p *Progress) Started(item string) {
 // Done is told the outcome of an item.
 func (p *Progress) Done(o outcome.Outcome) {
 	p.log.Debug("done", "item", o.Item, "class", string(o.Class), "latency", o.Latency)
+	p.count(o)
+	if p.bar != nil { // which takes p.mu to be drawn, and counts when it is
+		p.bar.Increment()
+	}
+}
+
+func (p *Progress) count(o outcome.Outcome) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.flying--
@@ -355,10 +361,6 @@ func (p *Progress) Done(o outcome.Outcome) {
 		p.scored++
 	case ok && o.Failed():
 		p.unscored++
-	}
-	if p.bar != nil {
-		p.bar.Increment()
-		return
 	}
 	if now := time.Now(); now.Sub(p.last) >= plainEvery || p.done == p.total {
 		p.last = now

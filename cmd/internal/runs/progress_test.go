@@ -3,6 +3,7 @@ package runs
 import (
 	"bytes"
 	"errors"
+	"io"
 	"log/slog"
 	"strings"
 	"sync"
@@ -180,4 +181,24 @@ func TestProgress_withdraw(t *testing.T) {
 			t.Errorf("printed %q", got)
 		}
 	})
+}
+
+// The bar is drawn while items are counted: neither waits for the other.
+func TestProgress_bar(t *testing.T) {
+	p := NewProgress(cli.Env{Stderr: io.Discard, Terminal: func() int { return 80 }}, false, "f1", slog.New(slog.DiscardHandler))
+	p.Planned(1<<30, 0)
+	over := make(chan bool)
+	go func() {
+		for began := time.Now(); time.Since(began) < time.Second; {
+			p.Started("a")
+			p.Done(outcome.Outcome{Item: "a"})
+		}
+		p.Close()
+		close(over)
+	}()
+	select {
+	case <-over:
+	case <-time.After(10 * time.Second):
+		t.Fatal("the progress of a run stands still")
+	}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 	"unicode/utf16"
 
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 )
@@ -126,15 +127,11 @@ func CSV(w io.Writer, runs []Run) error {
 
 	titles := []string{"run", "dataset", "item", "trial", "attempt", "class", "message", "started", "latency_ms",
 		"input_tokens", "output_tokens", "cost_usd"}
-	for _, name := range scores {
-		titles = append(titles, inert(name))
-	}
+	titles = append(titles, cli.Each(scores, inert)...)
 	if weighted {
 		titles = append(titles, "weight")
 	}
-	for _, c := range causes {
-		titles = append(titles, "faults_"+c[0]+"_"+c[1])
-	}
+	titles = append(titles, cli.Each(causes, func(c [2]string) string { return "faults_" + c[0] + "_" + c[1] })...)
 	table := csv.NewWriter(w)
 	if err := table.Write(append(titles, "warnings")); err != nil {
 		return written(err)

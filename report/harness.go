@@ -13,6 +13,7 @@ import (
 	"extraction-experiment/bench"
 	"extraction-experiment/harness/answers"
 	"extraction-experiment/harness/conformance"
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
 )
 
@@ -70,10 +71,9 @@ func (p *page) conformanceRow(f conformance.FixtureResult) {
 
 func (p *page) conformanceStatistics(r conformance.Report) {
 	s := r.Statistics
-	var faults []string
-	for _, kind := range slices.Sorted(maps.Keys(s.Faults)) {
-		faults = append(faults, fmt.Sprintf("%s %d", kind, s.Faults[kind]))
-	}
+	faults := cli.Each(slices.Sorted(maps.Keys(s.Faults)), func(kind string) string {
+		return fmt.Sprintf("%s %d", kind, s.Faults[kind])
+	})
 	valid := fmt.Sprintf("%d/%d", s.ValidRuns, r.TotalRuns) + when(len(faults) > 0, " ("+strings.Join(faults, ", ")+")")
 	p.line(fmt.Sprintf("\n  ── Trust (intervals at %.0f %%) ──\n  Valid runs:  %s\n  Flips:       %s of comparisons with the first run\n"+
 		"  Agreement:   %s\n  False pass:  %s\n  False fail:  %s\n  Out of bounds: %s",

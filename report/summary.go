@@ -11,6 +11,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 
 	"extraction-experiment/compare"
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 )
@@ -223,10 +224,9 @@ func (v SummaryView) failureTable() Table {
 	t := Table{Title: "Failures", Columns: []Column{{Markdown: "class", Name: true, flex: true, Pill: true}, {Markdown: "failed", Right: true},
 		{Markdown: "items", Below: true}}}
 	for _, f := range v.Failures {
-		var items []string
-		for _, item := range f.Items {
-			items = append(items, quoted(item.ID)+": "+quoted(item.Message))
-		}
+		items := cli.Each(f.Items, func(item outcome.FailedItem) string {
+			return quoted(item.ID) + ": " + quoted(item.Message)
+		})
 		more := f.Count - len(f.Items)
 		items = append(items, given(when(more > 0 && len(items) > 0, "and "+Count(more)+" more"))...)
 		t.add(string(f.Class), Count(f.Count), strings.Join(items, "\n")).State = string(compare.Fail)
@@ -239,10 +239,9 @@ func (v SummaryView) causeTable() Table {
 	t := Table{Title: "Top causes", Columns: []Column{{Title: "cause", Name: true, flex: true}, {Title: "faults", Right: true, Strong: true},
 		{Title: "items", Right: true}, {Title: "most in", flex: true, free: true, faint: true}}}
 	for _, c := range v.Causes {
-		var most []string
-		for _, item := range c.Worst[:min(3, len(c.Worst))] {
-			most = append(most, quoted(item.ID)+" "+Count(item.Count))
-		}
+		most := cli.Each(c.Worst[:min(3, len(c.Worst))], func(item outcome.CauseItem) string {
+			return quoted(item.ID) + " " + Count(item.Count)
+		})
 		t.add(Words(c.What+" "+c.Name), Count(c.Count), Count(c.Items), strings.Join(most, ", "))
 	}
 	return t

@@ -3,12 +3,15 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	urfave "github.com/urfave/cli/v2"
 
@@ -20,33 +23,26 @@ import (
 	"extraction-experiment/harness/answers"
 	"extraction-experiment/harness/answers/pdf"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/files"
+	"extraction-experiment/internal/limit"
 	"extraction-experiment/outcome"
+	"extraction-experiment/report"
+	"extraction-experiment/runstore"
 	"extraction-experiment/tracking"
 )
 
 func answersCommand(env cli.Env) *urfave.Command {
-	command := &urfave.Command{Name: "answers", Usage: "grade answers to questions about PDF documents"}
-	var actions []settings.Action
-	seen := map[string]bool{}
-	add := func(name, usage string, table []settings.Setting, run func(*urfave.Context, cli.Env, settings.Values) error) {
-		action := settings.Action{Name: name, Usage: usage, Run: func(c *urfave.Context, _ []string) error {
-			// The configuration file of a run has no settings of answers.
-			return run(c, env, settings.Resolve(c, table, env.Getenv, configs.Experiment{}.Lookup, ""))
-		}}
-		for _, s := range table {
-			action.Flags = append(action.Flags, s.Flag)
-			if !seen[s.Flag] {
-				command.Flags = append(command.Flags, s.AsFlag())
-			}
-			seen[s.Flag] = true
-		}
-		actions = append(actions, action)
+	action := func(name, usage string, table []settings.Setting, run func(*urfave.Context, cli.Env, settings.Values) error) settings.Action {
+		return settings.Action{Name: name, Usage: usage, Flags: cli.Each(table, settings.Setting.AsFlag),
+			Run: func(c *urfave.Context, _ []string) error {
+				// The configuration file of a run has no settings of answers.
+				return run(c, env, settings.Resolve(c, table, env.Getenv, configs.Experiment{}.Lookup, ""))
+			}}
 	}
-	add("run", "experiment answers run --pdf FILE --questions FILE.jsonl [--out RUN] [flags]", answersRunTable(), runAnswersAction)
-	add("benchmark", "experiment answers benchmark --config FILE [flags]", answersBenchmarkTable(), benchmarkAction)
-	command.UsageText = settings.Usages(actions)
-	command.Action = func(c *urfave.Context) error { return settings.Act(c, actions, "") }
-	return command
+	return settings.SetActions(&urfave.Command{Name: "answers", Usage: "grade answers to questions about PDF documents"}, []settings.Action{
+		action("run", "experiment answers run --pdf FILE --questions FILE.jsonl [--out RUN] [flags]", answersRunTable(), runAnswersAction),
+		action("benchmark", "experiment answers benchmark --config FILE [flags]", answersBenchmarkTable(), benchmarkAction),
+	}, "")
 }
 
 // sharedSettings are those that mean the same for answers as for extraction.
@@ -97,16 +93,16 @@ type answersConfig struct {
 // readAnswers reads the settings and returns every problem of them at once.
 func readAnswers(s settings.Values) (answersConfig, error) {
 	c, p := readAnswersSystem(s)
-	c.pdf, c.dataset = s.Text("pdf"), s.Text("questions")
+	c.pdf, c.Dataset = s.Text("pdf"), s.Text("questions")
 	if c.pdf == "" {
 		p.Add("--pdf is missing: name the document that the questions are about")
 	}
-	if c.dataset == "" {
+	if c.Dataset == "" {
 		p.Add("--questions is missing: name a file of questions in JSONL, or a dataset in Langfuse")
 	}
-	c.name, c.output = runAndFile(s.Text("out"), s.Text("name"))
-	c.report, c.overwrite = filepath.Ext(c.output) == ".json", s.On("overwrite")
-	if c.overwrite && c.resume {
+	c.Header.Name, c.output = runAndFile(s.Text("out"), s.Text("name"))
+	c.report, c.Overwrite = filepath.Ext(c.output) == ".json", s.On("overwrite")
+	if c.Overwrite && c.Resume {
 		p.Add("--overwrite begins anew, and --resume goes on: choose one")
 	}
 	c.settle(p, "answers", "which run, with --out or --name")
@@ -116,16 +112,16 @@ func readAnswers(s settings.Values) (answersConfig, error) {
 // settle makes a name of that beginning where none is given, and the folder of the
 // output; which is what --resume needs to be told.
 func (c *answersConfig) settle(p *settings.Problems, beginning, which string) {
-	if c.name == "" {
-		c.name = runs.MadeName(beginning)
-		c.nameMade = c.name
+	if c.Header.Name == "" {
+		c.nameMade = runs.MadeName(beginning)
+		c.Header.Name = c.nameMade
 	}
-	settings.CheckRunName(p, "name", c.name)
+	settings.CheckRunName(p, "name", c.Header.Name)
 	if c.output != "" {
 		p.Join(os.MkdirAll(filepath.Dir(c.output), 0o755))
 		p.Join(cli.CanWrite(c.output))
 	}
-	if c.resume && c.nameMade != "" {
+	if c.Resume && c.nameMade != "" {
 		p.Add("--resume: say %s", which)
 	}
 }
@@ -133,8 +129,9 @@ func (c *answersConfig) settle(p *settings.Problems, beginning, which string) {
 // readAnswersSystem reads what all runs of answers have.
 func readAnswersSystem(s settings.Values) (answersConfig, *settings.Problems) {
 	p := &settings.Problems{}
-	c := answersConfig{runConfig: readRunOf(p, s, append(answers.ScoreOrder(), outcome.ErrorScore)), command: s.Text("command"), url: s.Text("url")}
-	c.publication.Scores = []string{outcome.AllScores} // there are few, and no others
+	scores := append(answers.ScoreOrder(), outcome.ErrorScore)
+	c := answersConfig{runConfig: readRunOf(p, s, answers.Name, scores), command: s.Text("command"), url: s.Text("url")}
+	c.Header.Publication.Scores = []string{outcome.AllScores} // there are few, and no others
 	c.passages = p.Count("passages", s.Text("passages"), 1, 100)
 	switch own := c.command != "" || c.url != ""; {
 	case c.command != "" && c.url != "":
@@ -166,21 +163,14 @@ func runAnswersAction(c *urfave.Context, env cli.Env, values settings.Values) er
 	if err != nil {
 		return cli.Usage("%w", err)
 	}
-	log, err := settings.NewLog(env.Stderr, values.Text("log-level"), values.Text("log-format"))
-	if err != nil {
-		return err
-	}
-	return withSession(c.Context, env, cfg.runConfig, log, nil, func(ctx context.Context, s session) error {
+	return withSession(c.Context, env, cfg.runConfig, nil, func(ctx context.Context, s session) error {
 		var opened system.System
+		var r experiment.Result
 		config, err := s.answers(ctx, cfg, &opened)
-		if err != nil {
-			return s.explained(err, answers.Name)
+		if err == nil {
+			r, err = experiment.Run(ctx, config)
 		}
-		r, err := experiment.Run(ctx, config)
-		if r.Path == "" {
-			return s.explained(err, answers.Name)
-		}
-		return s.finish(cfg.runConfig, opened, r)
+		return s.finish(cfg.runConfig, opened, r, err)
 	})
 }
 
@@ -191,14 +181,13 @@ func (s session) answers(ctx context.Context, cfg answersConfig, opened *system.
 	if err != nil {
 		return config, err
 	}
-	var of outcome.Dataset
-	questions, err := s.questions(ctx, cfg.runConfig, &of)
+	questions, err := s.questions(ctx, cfg.Dataset, cfg.output, &cfg.Header.Dataset)
 	if err != nil {
 		return config, err
 	}
 	notes := append(first(mostNotes, unreadable(doc), "about pages"), first(mostNotes, questions.Warnings, "about questions")...)
-	cfg.metadata = answers.Describe(cfg.metadata, doc, questions)
-	config = s.engine(cfg.runConfig, outcome.Header{Harness: answers.Name, Dataset: of, Scorer: answers.Pin()})
+	cfg.Header.Metadata, cfg.Header.Scorer = answers.Describe(cfg.Header.Metadata, doc, questions), answers.Pin()
+	config = s.engine(cfg.runConfig, opened)
 	config.Keep.Metadata = false // it says what was asked of which document
 	config.Source = questions
 	config.Open = func(ctx context.Context, _ bool) (experiment.System, error) {
@@ -211,7 +200,7 @@ func (s session) answers(ctx context.Context, cfg answersConfig, opened *system.
 		opened.Notes = notes
 		return opened.Measured(answers.Task{Answerer: answerer}, answers.Scorer{Pages: len(doc.Pages)}), nil
 	}
-	return s.watched(cfg.runConfig, opened, config), nil
+	return config, nil
 }
 
 // mostNotes is how many notes of one kind a person is shown.
@@ -236,19 +225,14 @@ func readDocument(ctx context.Context, path string, getenv func(string) string) 
 	case err != nil:
 		return nil, err
 	}
-	readable := 0
-	for _, p := range doc.Pages {
-		if p.Kind == pdf.Readable {
-			readable++
-		}
+	first := doc.Pages[0]
+	switch {
+	case slices.ContainsFunc(doc.Pages, func(p pdf.Page) bool { return p.Kind == pdf.Readable }):
+		return doc, nil
+	case doc.Repaired && first.Kind == pdf.Unreadable:
+		return nil, cli.Usage("%s is damaged or was cut off: no page that was found in it can be read; page 1: %s", path, first.Problem)
 	}
-	if readable == 0 && doc.Repaired && doc.Pages[0].Kind == pdf.Unreadable {
-		return nil, cli.Usage("%s is damaged or was cut off: no page that was found in it can be read; page 1: %s", path, doc.Pages[0].Problem)
-	}
-	if readable == 0 {
-		return nil, cli.Usage("%s: no page has text that can be read: page 1: %s", path, doc.Pages[0].Problem)
-	}
-	return doc, nil
+	return nil, cli.Usage("%s: no page has text that can be read: page 1: %s", path, first.Problem)
 }
 
 // unreadable says which pages cannot be answered from.
@@ -260,22 +244,21 @@ func unreadable(doc *answers.Document) []string {
 	if doc.Declared > 0 {
 		notes = append(notes, answers.PagesMissing(doc.Path, doc.Declared, len(doc.Pages)))
 	}
-	for _, p := range doc.Problems() {
-		notes = append(notes, fmt.Sprintf("%s: page %d cannot be read and is not searched: %s", doc.Path, p.Number, p.Problem))
-	}
-	return notes
+	return append(notes, cli.Each(doc.Problems(), func(p pdf.Page) string {
+		return fmt.Sprintf("%s: page %d cannot be read and is not searched: %s", doc.Path, p.Number, p.Problem)
+	})...)
 }
 
-// questions reads the questions from a file, or from a dataset in Langfuse, which it
-// notes in of.
-func (s session) questions(ctx context.Context, cfg runConfig, of *outcome.Dataset) (answers.Questions, error) {
-	if experiment.IsFile(cfg.dataset) {
-		if cfg.output != "" && cli.SameFile(cfg.dataset, cfg.output) {
-			return answers.Questions{}, cli.Usage("--out %s would replace the questions: name another file", cfg.output)
+// questions reads the questions from a file, which output must not replace, or from a
+// dataset in Langfuse, which it notes in of.
+func (s session) questions(ctx context.Context, named, output string, of *outcome.Dataset) (answers.Questions, error) {
+	if experiment.IsFile(named) {
+		if output != "" && cli.SameFile(named, output) {
+			return answers.Questions{}, cli.Usage("--out %s would replace the questions: name another file", output)
 		}
-		return answers.ReadFile(ctx, cfg.dataset)
+		return answers.ReadFile(ctx, named)
 	}
-	source, err := experiment.Open(ctx, &s.lf.Langfuse, cfg.dataset)
+	source, err := experiment.Open(ctx, &s.lf.Langfuse, named)
 	if err != nil {
 		return answers.Questions{}, err
 	}
@@ -283,4 +266,251 @@ func (s session) questions(ctx context.Context, cfg runConfig, of *outcome.Datas
 		of.ID, of.Version = pinned.ID(), pinned.Version()
 	}
 	return answers.Collect(ctx, source)
+}
+
+// answersBenchmarkTable lists the settings of "answers benchmark".
+func answersBenchmarkTable() []settings.Setting {
+	return append([]settings.Setting{
+		{Flag: "config", Usage: "`FILE` that lists datasets, weights, repeated runs and gates (docs/answers.md)"},
+		{Flag: "out", Alias: "o", Usage: "also write the report as JSON to `FILE`; a later --baseline reads it"},
+		{Flag: "name", Alias: "n", Usage: "`NAME` that the runs begin with (default: that of the configuration and the time)"},
+		{Flag: "baseline", Usage: "`FILE` is the report that drop and regressions are measured against"},
+	}, answersSystemTable()...)
+}
+
+// benchmarkJob is a benchmark with everything that it needs.
+type benchmarkJob struct {
+	env    cli.Env
+	cfg    answersConfig
+	file   configs.Benchmark
+	base   *answers.BenchmarkReport
+	failed []error // of runs, where the others went on
+	sweep  *experiment.Sweep
+}
+
+func benchmarkAction(c *urfave.Context, env cli.Env, values settings.Values) error {
+	b, err := newBenchmark(c.Context, env, values)
+	if err != nil {
+		return err
+	}
+	var list []answers.BenchmarkDataset
+	err = withSession(c.Context, env, b.cfg.runConfig, nil, func(ctx context.Context, s session) (err error) {
+		if err := b.prepare(ctx, s); err != nil {
+			return s.explained(err, answers.Name)
+		}
+		list, err = b.runAll(ctx, s)
+		return err
+	})
+	if list == nil || cli.ExitCode(err) == cli.ExitInterrupted {
+		return errors.Join(append(b.failed, err)...)
+	}
+	r := answers.SumBenchmark(b.file.Name, list)
+	r.Gates = r.Judge(answers.BenchmarkGates(b.file.Gates), b.base)
+	r.ScorerVersion = answers.Pin().Version
+	problems := append(b.failed, err, b.show(r))
+	for _, gate := range r.Gates {
+		if gate.Failed() && (len(b.failed) == 0 || r.Summary.WeightedScore != nil) { // else why there is no score was said
+			problems = append(problems, cli.Errorf(cli.ExitGate, "gate %s failed: %s", gate.Name, gate.Reason))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+func newBenchmark(ctx context.Context, env cli.Env, values settings.Values) (*benchmarkJob, error) {
+	cfg, p := readAnswersSystem(values)
+	cfg.system.Limits.Limiters = map[string]*limit.Limiter{} // one provider for all runs
+	b := &benchmarkJob{env: env, cfg: cfg}
+	path := values.Text("config")
+	if path == "" {
+		p.Add("--config is missing: name the file that lists the datasets")
+	}
+	b.cfg.Header.Name, b.cfg.output = values.Text("name"), values.Text("out")
+	if err := p.Err(); err != nil {
+		return nil, cli.Errorf(cli.ExitUsage, "%w", err)
+	}
+	var err error
+	if b.file, err = configs.LoadBenchmark(path, b.cfg.Header.Name); err != nil {
+		return nil, cli.Errorf(cli.ExitUsage, "%w", err)
+	}
+	b.cfg.settle(p, b.file.Name, "which benchmark, with the --name that its runs begin with")
+	if err := p.Err(); err != nil {
+		return nil, cli.Errorf(cli.ExitUsage, "%w", err)
+	}
+	if from := values.Text("baseline"); from != "" {
+		if b.base, err = readBaseline(ctx, from); err != nil {
+			return nil, err
+		}
+	}
+	return b, nil
+}
+
+func readBaseline(ctx context.Context, path string) (*answers.BenchmarkReport, error) {
+	raw, err := files.Read(ctx, path, files.MaxText)
+	if err != nil {
+		return nil, cli.Usage("reading the baseline: %w", err)
+	}
+	var r answers.BenchmarkReport
+	if json.Unmarshal(raw, &r) != nil || len(r.Datasets) == 0 {
+		return nil, cli.Usage("reading the baseline: %s is no report of answers benchmark", path)
+	}
+	return &r, nil
+}
+
+// show prints the report and writes it to the file.
+func (b *benchmarkJob) show(r answers.BenchmarkReport) error {
+	var problems []error
+	if b.cfg.json || !b.cfg.quiet {
+		problems = append(problems, runs.Print(b.env, b.cfg.json, r, report.Benchmark))
+	}
+	if b.cfg.output != "" {
+		problems = append(problems, cli.WriteFile(b.cfg.output, func(w io.Writer) error { return report.JSON(w, r, true) }))
+	}
+	return errors.Join(problems...)
+}
+
+// prepare finds out which runs have begun, and whether the baseline can be
+// compared with: what would be wrong at the end is said before anything is paid.
+func (b *benchmarkJob) prepare(ctx context.Context, s session) error {
+	b.sweep = &experiment.Sweep{Langfuse: &s.lf.Langfuse, Resume: b.cfg.Resume, Retry: b.cfg.Retry, What: "the benchmark", Note: s.note}
+	for _, d := range b.file.Datasets {
+		for n := 1; n <= b.file.Runs; n++ {
+			b.sweep.Runs = append(b.sweep.Runs, experiment.SweepRun{Name: b.runName(d, n), Dataset: d.Questions, Trials: b.cfg.Header.Trials})
+		}
+	}
+	if err := b.sweep.Prepare(ctx); err != nil {
+		return err
+	}
+	if b.base == nil {
+		return nil
+	}
+	planned, err := b.planned(ctx, s)
+	if err != nil {
+		return err
+	}
+	return errors.Join(cli.Each(planned.Incompatible(*b.base), func(reason string) error {
+		return cli.Errorf(cli.ExitIncompatible, "the baseline cannot be compared: %s", reason)
+	})...)
+}
+
+// planned is a report of what will be asked of which document, without answers.
+func (b *benchmarkJob) planned(ctx context.Context, s session) (answers.BenchmarkReport, error) {
+	var r answers.BenchmarkReport
+	var problems []error
+	for _, d := range b.file.Datasets {
+		var run answers.BenchmarkRun
+		doc, err := readDocument(ctx, d.PDF, s.env.Getenv)
+		if err == nil {
+			var questions answers.Questions
+			questions, err = s.questions(ctx, d.Questions, "", &outcome.Dataset{})
+			run = answers.BenchmarkRun{PDFSHA256: doc.SHA256, QuestionsSHA256: questions.SHA256}
+		}
+		if err != nil {
+			problems = append(problems, fmt.Errorf("dataset %s: %w", d.ID, err))
+		}
+		r.Datasets = append(r.Datasets, answers.BenchmarkDataset{ID: d.ID, Weight: d.Weighted(), Runs: []answers.BenchmarkRun{run}})
+	}
+	return r, errors.Join(problems...)
+}
+
+// runName is that of the n-th run of a dataset.
+func (b *benchmarkJob) runName(d configs.BenchmarkDataset, n int) string {
+	return fmt.Sprintf("%s-%s-%d", b.cfg.Header.Name, d.ID, n)
+}
+
+// runAll runs every dataset as often as is asked for; one that is not reached has no score. A run that fails ends the
+// benchmark with fail-fast; else it is noted, and the others go on. An
+// interruption always ends it.
+func (b *benchmarkJob) runAll(ctx context.Context, s session) ([]answers.BenchmarkDataset, error) {
+	list := cli.Each(b.file.Datasets, func(d configs.BenchmarkDataset) answers.BenchmarkDataset {
+		return answers.BenchmarkDataset{ID: d.ID, Kind: d.Kind, Weight: d.Weighted(), Runs: []answers.BenchmarkRun{}}
+	})
+	for i, d := range b.file.Datasets {
+		done := &list[i]
+		for n := 1; n <= b.file.Runs; n++ {
+			if s.signals.came() { // while the run before was published
+				return list, cli.Errorf(cli.ExitInterrupted, "stopped before dataset %s, run %d; go on with: %s",
+					d.ID, n, resumeCommand(named(b.env.Args, b.cfg.nameMade)))
+			}
+			run, err := b.runOne(ctx, s, i*b.file.Runs+n-1, d, n)
+			done.Runs = append(done.Runs, run)
+			switch {
+			case err == nil:
+			case cli.ExitCode(err) == cli.ExitInterrupted, b.file.OnError == "fail-fast":
+				return list, fmt.Errorf("dataset %s, run %d: %w", d.ID, n, err)
+			default:
+				b.failed = append(b.failed, fmt.Errorf("dataset %s, run %d: %w", d.ID, n, err))
+			}
+		}
+	}
+	return list, nil
+}
+
+// runOne runs one dataset once, or goes on with that run, and reads its run file
+// back; at is its place in the sweep.
+func (b *benchmarkJob) runOne(ctx context.Context, s session, at int, d configs.BenchmarkDataset, n int) (answers.BenchmarkRun, error) {
+	cfg := b.cfg
+	cfg.pdf, cfg.Dataset, cfg.output, cfg.quiet, cfg.json = d.PDF, d.Questions, "", true, false
+	cfg.Header.Name = b.runName(d, n)
+	run := answers.BenchmarkRun{Name: cfg.Header.Name}
+	if !b.cfg.quiet {
+		fmt.Fprintf(b.env.Stderr, "dataset %s, run %d of %d: %s\n", d.ID, n, b.file.Runs, run.Name)
+	}
+	began := time.Now()
+	var opened system.System
+	var r experiment.Result
+	config, failed := s.answers(ctx, cfg, &opened)
+	if failed == nil {
+		r, failed = b.sweep.Run(ctx, at, config)
+	}
+	run.Path, failed = r.Path, s.finish(cfg.runConfig, opened, r, failed)
+	run.Seconds = time.Since(began).Seconds()
+	if failed != nil {
+		run.Error = failed.Error()
+	}
+	if r.Path == "" || r.Removed {
+		return run, failed
+	}
+	run.Failed = r.Summary.Items.Failed
+	if sum := r.Summary.Answers; sum != nil {
+		run.PDFSHA256, run.QuestionsSHA256 = sum.PDFSHA256, sum.QuestionsSHA256
+		if r.Summary.Status == outcome.Complete {
+			run.WeightedScore = sum.WeightedScore
+		}
+	}
+	var err error
+	run.Questions, err = questionsOf(ctx, r.Path)
+	return run, errors.Join(failed, err)
+}
+
+// questionsOf is each question of a run with its mean over the trials.
+func questionsOf(ctx context.Context, path string) (questions map[string]answers.BenchmarkQuestion, err error) {
+	reader, err := runstore.Load(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, reader.Close()) }()
+	questions = map[string]answers.BenchmarkQuestion{}
+	trials := map[string]float64{}
+	for o, err := range reader.Outcomes(ctx, runstore.Query{Newest: true}) {
+		if err != nil {
+			return nil, err
+		}
+		q := questions[o.Item]
+		q.Failed = q.Failed || o.Failed()
+		if s, ok := outcome.Lookup(o.Scores, answers.Primary); ok {
+			if s.Value != nil {
+				q.Score += *s.Value
+			}
+			if s.Weight != nil {
+				q.Weight = *s.Weight
+			}
+		}
+		questions[o.Item] = q
+		trials[o.Item]++
+	}
+	for id, q := range questions {
+		q.Score /= trials[id]
+		questions[id] = q
+	}
+	return questions, nil
 }

@@ -64,20 +64,18 @@ func compareAction(c *urfave.Context, env cli.Env) (err error) {
 	if err := runs.CanWritePage(c.String("html")); err != nil {
 		return err
 	}
+	ctx := c.Context
+	most, old := runs.ParseAge(c.String("base-max-age"))
 	cfg, err := compareConfig(c)
 	comparer, wrong := compare.New(cfg)
-	if err := errors.Join(err, wrong); err != nil {
+	if err := errors.Join(err, wrong, old); err != nil {
 		return cli.Usage("%w", err)
-	}
-	ctx := c.Context
-	most, err := runs.ParseAge(c.String("base-max-age"))
-	if err != nil {
-		return err
 	}
 	if base, err = resolveBase(ctx, env, base, c.String("dataset"), candidates); err != nil {
 		return err
 	}
-	sources, done, err := runs.Sources(ctx, env, append([]string{base}, candidates...), c.String("dataset"), cfg.ClusterBy != "")
+	names := append([]string{base}, candidates...)
+	sources, done, err := runs.Sources(ctx, env, names, c.String("dataset"), cfg.ClusterBy != "")
 	defer func() { err = errors.Join(err, done()) }()
 	if err != nil {
 		return err
@@ -95,11 +93,7 @@ func compareAction(c *urfave.Context, env cli.Env) (err error) {
 			return err
 		}
 	}
-	header, err := sources[0].Header(ctx)
-	if err != nil {
-		return err
-	}
-	runs.WarnOfAge(&result, runs.Base{Header: header}, most)
+	runs.WarnOfAge(&result, most)
 	return errors.Join(showComparison(c, env, result), runs.WriteComparison(ctx, c.String("html"), result, sources), result.Err())
 }
 
@@ -109,14 +103,14 @@ func resolveBase(ctx context.Context, env cli.Env, word, dataset string, candida
 	if !runs.IsRule(word) {
 		return word, nil
 	}
-	finder := runs.Finder{Getenv: env.Getenv, Dataset: dataset}
+	finder := runs.Finder{Env: env, Dataset: dataset}
 	for _, named := range candidates {
 		name, remote := strings.CutPrefix(named, runs.InLangfuse)
 		finder.Except = append(finder.Except, name)
 		if remote {
 			continue
 		}
-		run, err := runs.Named(ctx, named, dataset)
+		run, err := runs.Named(ctx, env, named, dataset)
 		if err != nil {
 			return "", err
 		}
@@ -166,15 +160,12 @@ func compareConfig(c *urfave.Context) (compare.Config, error) {
 	if c.IsSet("max-regressions") {
 		gate.MaxRegressions = new(c.Int("max-regressions"))
 	}
-	changed := c.Int("changed")
-	switch {
-	case changed < 0:
+	if changed := c.Int("changed"); changed < 0 {
 		err = errors.Join(err, cli.Usage("--changed: %d is negative", changed))
-	case changed == 0:
-		changed = -1
 	}
 	cfg := runs.Comparison()
-	cfg.Metric, cfg.ClusterBy, cfg.Seed, cfg.Changed, cfg.Gate = cmp.Or(c.String("metric"), metric), c.String("cluster-by"), c.Uint64("seed"), changed, gate
+	cfg.Metric, cfg.ClusterBy, cfg.Gate = cmp.Or(c.String("metric"), metric), c.String("cluster-by"), gate
+	cfg.Seed, cfg.Changed = c.Uint64("seed"), cmp.Or(c.Int("changed"), -1)
 	return cfg, err
 }
 
@@ -212,10 +203,10 @@ func baselineAction(c *urfave.Context, env cli.Env) (err error) {
 	return cli.Usage("baseline takes: set RUN, show, or clear --dataset NAME")
 }
 
-// setBaseline writes down a run that is there.
+// setBaseline shows a run that is there, and writes it down.
 func setBaseline(ctx context.Context, env cli.Env, known map[string]string, dataset, word string) error {
 	if dataset == "" {
-		run, err := runs.Named(ctx, word, "")
+		run, err := runs.Named(ctx, env, word, "")
 		if err != nil || runs.IsRule(word) {
 			return errors.Join(err, cli.Usage("add --dataset: of which dataset %q is the base is not known", word))
 		}
@@ -224,16 +215,11 @@ func setBaseline(ctx context.Context, env cli.Env, known map[string]string, data
 	if word == runs.Baseline {
 		return cli.Usage("%s is no run", word)
 	}
-	base, err := runs.Finder{Getenv: env.Getenv, Dataset: dataset}.Find(ctx, word)
-	if err != nil {
-		return err
-	}
 	known[dataset] = word
-	if err := runs.WriteBaselines(known); err != nil {
+	if err := showBaselines(ctx, env, known, dataset); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(env.Stdout, "%s: %s (%s)\n", textutil.Line(dataset), textutil.Line(word), textutil.Line(base.Age(time.Now())))
-	return cli.Written(err)
+	return runs.WriteBaselines(known)
 }
 
 // showBaselines lists the baselines with the run that each is now.
@@ -246,13 +232,16 @@ func showBaselines(ctx context.Context, env cli.Env, known map[string]string, on
 		if only != "" && only != dataset {
 			continue
 		}
-		base, err := runs.Finder{Getenv: env.Getenv, Dataset: dataset}.Find(ctx, known[dataset])
+		word := known[dataset]
+		base, err := runs.Finder{Env: env, Dataset: dataset}.Find(ctx, word)
 		if err != nil {
 			problems = append(problems, fmt.Errorf("%s: %w", dataset, err))
 			continue
 		}
-		_, err = fmt.Fprintf(env.Stdout, "%s: %s → %s (%s)\n", textutil.Line(dataset), textutil.Line(known[dataset]),
-			textutil.Line(base.Header.Name), textutil.Line(base.Age(time.Now())))
+		if base.Header.Name != word {
+			word += " → " + base.Header.Name
+		}
+		_, err = fmt.Fprintf(env.Stdout, "%s: %s (%s)\n", textutil.Line(dataset), textutil.Line(word), textutil.Line(base.Age(time.Now())))
 		problems = append(problems, cli.Written(err))
 	}
 	return errors.Join(problems...)

@@ -4,10 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"os"
+	"os/signal"
+	"slices"
 	"strings"
+	"sync/atomic"
+	"syscall"
+
+	urfave "github.com/urfave/cli/v2"
 
 	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/settings"
@@ -19,28 +26,40 @@ import (
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
+	"extraction-experiment/pipeline"
+	"extraction-experiment/pipeline/provider"
 	"extraction-experiment/report"
 	"extraction-experiment/runstore"
+	"extraction-experiment/tracking"
 )
 
 // session is what the runs of one command share.
 type session struct {
 	env     cli.Env
-	lf      *settings.Langfuse
+	lf      *settings.Langfuse // nil for the bench
 	signals *signals
 	log     *slog.Logger
 }
 
 // withSession connects to Langfuse, has the work done, and disconnects. ask is what
 // may be asked of the server meanwhile; see settings.ConnectAsking.
-func withSession(ctx context.Context, env cli.Env, cfg runConfig, log *slog.Logger, ask func(context.Context, *langfuse.Client), work func(context.Context, session) error) error {
+func withSession(ctx context.Context, env cli.Env, cfg runConfig,
+	ask func(context.Context, *langfuse.Client), work func(context.Context, session) error) error {
+	log, err := settings.NewLog(env.Stderr, cfg.logLevel, cfg.logForm)
+	if err != nil {
+		return err
+	}
 	ctx, signals := watchSignals(ctx, env.Stderr, leftForResume)
 	defer signals.stop()
 	lf, err := settings.ConnectAsking(ctx, settings.InMode(cfg.langfuseMode, env.Getenv), ask)
+	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return cli.Errorf(cli.ExitUnavailable, "%w: %w", context.Cause(ctx), err)
+	}
 	if err != nil {
 		return signals.interrupted(err)
 	}
-	log.Info("connected", "langfuse", lf.Client.BaseURL(), "version", lf.Server.Version.String(), "mode", lf.Server.Mode(), "project", lf.Server.Project.ID)
+	log.Info("connected", "langfuse", lf.Client.BaseURL(), "version", lf.Server.Version.String(),
+		"mode", lf.Server.Mode(), "project", lf.Server.Project.ID)
 	if !cfg.quiet {
 		fmt.Fprintln(env.Stderr, lf.Describe())
 	}
@@ -55,73 +74,60 @@ func (s session) note(text string) {
 	}
 }
 
-// engine is the experiment that the settings of a run describe, all but the system.
-func (s session) engine(cfg runConfig, h outcome.Header) experiment.Config {
-	h.Name, h.Trials, h.Description, h.Environment = cfg.name, cfg.trials, cfg.description, cfg.environment
+// engine is the experiment that the settings of a run describe, all but the system,
+// which opened is once it is open.
+func (s session) engine(cfg runConfig, opened *system.System) experiment.Config {
 	sha, branch, modified := runs.Revision()
-	h.Publication, h.GitSHA, h.Runner = cfg.publication, runs.GitSHA(sha, modified), cli.Version()
-	h.Metadata = runs.Metadata(s.env.Getenv, sha, branch)
-	maps.Copy(h.Metadata, cfg.metadata)
-	config := experiment.Config{
-		Header: h, Dataset: cfg.dataset, Filter: cfg.filter, Langfuse: &s.lf.Langfuse, Order: runs.ScoreOrder(), Log: s.log,
-		Resume: cfg.resume, Retry: cfg.retry, RetryClasses: cfg.retryClasses, Overwrite: cfg.overwrite, Verify: cfg.verify,
-		Keep:        experiment.Keep{Description: cfg.description == "", Metadata: len(cfg.metadata) == 0, Environment: !cfg.environmentGiven},
-		Concurrency: cfg.concurrency, Timeout: cfg.timeout, Stop: s.signals.first.Done(),
-	}
-	if cfg.pin != nil {
-		config.Source = cfg.pin
-	}
-	return config
+	metadata := runs.Metadata(s.env.Getenv, sha, branch)
+	maps.Copy(metadata, cfg.Header.Metadata)
+	cfg.Header.Metadata, cfg.Header.GitSHA, cfg.Header.Runner = metadata, runs.GitSHA(sha, modified), cli.Version()
+	cfg.Langfuse, cfg.Order, cfg.Log, cfg.Stop = &s.lf.Langfuse, runs.ScoreOrder(), s.log, s.signals.first.Done()
+	cfg.Observer = s.watched(cfg, opened)
+	return cfg.Config
 }
 
-// watched has a person see how the run gets on. The system is opened by then.
-func (s session) watched(cfg runConfig, opened *system.System, config experiment.Config) experiment.Config {
-	var view *runs.Progress
-	primary := config.Header.Scorer.Primary
-	config.Observer = experiment.Observer{
-		Opened: func(path string, begun bool, notes []string) {
-			s.log.Info("run file", "path", path, "new", begun)
-			for _, text := range notes {
-				s.note(text)
-			}
-			view = runs.NewProgress(s.env, cfg.quiet, primary, s.log)
-			opened.Asks.Follow(view.Waiting)
-			view.Workers(func() string {
-				if opened.Workers == nil {
-					return ""
-				}
-				return opened.Workers()
-			})
-		},
-		Listed:  func(items int) { view.Listed(items) },
-		Planned: func(total, done int) { view.Planned(total, done) },
-		Started: func(item string) { view.Started(item) },
-		Done:    func(o outcome.Outcome) { view.Done(o) },
-		Working: func(working bool) {
-			s.signals.working.Store(working) // else a signal ends the publishing at once: nothing is lost
-			if !working {
-				view.WatchSending(cfg.name, s.lf.Paused)
-			}
-		},
-		Published:   func(n int) { view.Published(n) },
-		Withdrawing: func(n int) { view.Withdrawing(n) },
-		Sending:     func() { view.Publishing() },
-		Ended:       func() { view.Close() },
+// watched has a person see how the run gets on.
+func (s session) watched(cfg runConfig, opened *system.System) experiment.Observer {
+	view := runs.NewProgress(s.env, cfg.quiet, cfg.Header.Scorer.Primary, s.log)
+	view.Workers = func() string {
+		if opened.Workers == nil {
+			return ""
+		}
+		return opened.Workers()
+	}
+	observer := view.Observer()
+	observer.Opened = func(path string, begun bool, notes []string) {
+		s.log.Info("run file", "path", path, "new", begun)
+		for _, text := range notes {
+			s.note(text)
+		}
+		opened.Asks.Follow(view.Waiting)
+	}
+	observer.Working = func(working bool) {
+		s.signals.working.Store(working) // else a signal ends the publishing at once: nothing is lost
+		if !working && s.lf != nil {
+			view.WatchSending(cfg.Header.Name, s.lf.Paused)
+		}
 	}
 	if !cfg.quiet {
-		config.Observer.Missing = runs.StillMissing(s.env)
+		observer.Missing = runs.StillMissing(s.env)
 	}
-	return config
+	return observer
 }
 
-// finish prints and exports what came of a run, and decides the exit code.
-func (s session) finish(cfg runConfig, opened system.System, r experiment.Result) error {
-	if r.Removed {
+// finish prints and exports what came of a run, and decides the exit code; err is why
+// nothing came of it.
+func (s session) finish(cfg runConfig, opened system.System, r experiment.Result, err error) error {
+	switch {
+	case r.Path == "":
+		return s.explained(err, cfg.Header.Harness)
+	case r.Removed:
 		return errors.Join(r.Stopped, r.Fault)
 	}
 	s.note(r.Note)
+	name := cfg.Header.Name
 	unverified := s.verified(cfg, r)
-	problems := []error{s.stopped(cfg, r.Stopped), sendLater(s.signals.cutShort(r.Unpublished), cfg.name)}
+	problems := []error{s.stopped(cfg, r.Stopped), sendLater(s.signals.cutShort(r.Unpublished), name)}
 	if r.Summary.Run.Name == "" { // it could not be summed up
 		return errors.Join(append(problems, r.Fault)...)
 	}
@@ -130,7 +136,7 @@ func (s session) finish(cfg runConfig, opened system.System, r experiment.Result
 	gate, err := cfg.gate.JudgeRun(summary)
 	problems = append(problems, err, s.write(cfg, r, gated{summary, gate}), verdict(cfg, opened, r))
 	if r.Stopped == nil {
-		problems = append(problems, gate.Err(cfg.name))
+		problems = append(problems, gate.Err(name))
 	}
 	s.note(opened.Asks.NotKept())
 	return errors.Join(cli.Distinct(append(problems, r.Fault)...), unverified)
@@ -154,7 +160,8 @@ func (s session) verified(cfg runConfig, r experiment.Result) error {
 	if cfg.quiet && v.OK {
 		return nil
 	}
-	return errors.Join(cli.Written(v.Write(s.env.Stderr, s.env.Terminal())), v.Err())
+	opt := report.Options{Width: s.env.Terminal(), Whole: s.env.Terminal() == 0}
+	return errors.Join(cli.Written(runs.VerificationText(s.env.Stderr, v, opt)), v.Err())
 }
 
 // gated is the summary of a run with what its gate says of it.
@@ -176,7 +183,7 @@ func (s session) write(cfg runConfig, r experiment.Result, g gated) error {
 	}
 	if cfg.output != "" {
 		if err := s.export(cfg, r.Path, g.Summary); err != nil {
-			err = fmt.Errorf("writing %s: %w; the run is safe: experiment export %s", cfg.output, err, cli.Quote(cfg.name))
+			err = fmt.Errorf("writing %s: %w; the run is safe: experiment export %s", cfg.output, err, cli.Quote(cfg.Header.Name))
 			problems = append(problems, cli.Written(err))
 		}
 	}
@@ -256,4 +263,179 @@ func (s session) explained(err error, harnessName string) error {
 func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
+}
+
+// signals turns Ctrl-C, SIGTERM and the end of the terminal (SIGHUP) into
+// stopping: while items are worked on, softly at the first and at once at the
+// second; before that, at once. SIGPIPE ends nothing: a run goes on when nobody
+// reads its progress any more.
+type signals struct {
+	first   context.Context // ends at the first signal
+	working atomic.Bool     // there is something in flight to finish
+	stop    func()
+}
+
+// errInterrupted is why a context ended, in the words of a person.
+var errInterrupted error = interruption{}
+
+type interruption struct{}
+
+func (interruption) Error() string { return "interrupted" }
+
+// Unwrap makes it the end of a context to everyone else.
+func (interruption) Unwrap() error { return context.Canceled }
+
+// leftForResume is what becomes of a run that is stopped softly.
+const leftForResume = "what was sent is finished and kept, what waits is left for --resume"
+
+// watchSignals returns a context that ends when the work is to stop at once; softly says
+// what the first signal does.
+func watchSignals(ctx context.Context, stderr io.Writer, softly string) (context.Context, *signals) {
+	ctx, stopped := context.WithCancelCause(ctx)
+	cancel := func() { stopped(errInterrupted) }
+	received := make(chan os.Signal, 2)
+	signal.Notify(received, cli.EndSignals()...)
+	// Caught, not ignored: programs that the run starts would inherit that. To
+	// the end of the process: what went wrong is printed last.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	first, come := context.WithCancel(context.Background())
+	s := &signals{first: first, stop: func() {
+		signal.Stop(received)
+		cancel()
+	}}
+	go func() {
+		select {
+		case <-received:
+		case <-ctx.Done():
+			return
+		}
+		come()
+		if !s.working.Load() {
+			cancel()
+			return
+		}
+		fmt.Fprintf(stderr, "\nstopping: %s; interrupt again to stop at once\n", softly)
+		select {
+		case <-received:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, s
+}
+
+// interrupted gives an error that a signal caused before the work was begun the
+// exit code of a stop.
+func (s *signals) interrupted(err error) error {
+	if s.came() && errors.Is(err, context.Canceled) {
+		return cli.Errorf(cli.ExitInterrupted, "stopped before anything was begun")
+	}
+	return err
+}
+
+// cutShort is interrupted for an error within the work.
+func (s *signals) cutShort(err error) error {
+	if s.came() {
+		return cutShort(err)
+	}
+	return err
+}
+
+// came reports whether there was a signal.
+func (s *signals) came() bool { return s.first.Err() != nil }
+
+// interruptible gives a command that has nothing in flight to finish a context that ends
+// at the first signal; the second ends the process. The error of the command has the exit
+// code of a stop if a signal caused it.
+func interruptible(c *urfave.Command) *urfave.Command {
+	action := c.Action
+	c.Action = func(c *urfave.Context) error {
+		ctx, stop := signal.NotifyContext(c.Context, cli.EndSignals()...)
+		defer stop()
+		context.AfterFunc(ctx, stop)
+		c.Context = ctx
+		err := action(c)
+		if ctx.Err() != nil {
+			return cutShort(err)
+		}
+		return err
+	}
+	return c
+}
+
+// cutShort gives the end of a context the exit code of a stop. What is not published
+// says itself that it was interrupted.
+func cutShort(err error) error {
+	var left *tracking.UnpublishedError
+	switch {
+	case !errors.Is(err, context.Canceled):
+		return err
+	case errors.As(err, &left):
+		return cli.Errorf(cli.ExitInterrupted, "%w", err)
+	}
+	return cli.Errorf(cli.ExitInterrupted, "stopped before the end: %s", strings.ReplaceAll(err.Error(), context.Canceled.Error(), errInterrupted.Error()))
+}
+
+// named adds the name to a command line that the program made for want of one.
+func named(args []string, made string) []string {
+	if made == "" {
+		return args
+	}
+	return append(slices.Clone(args), "--name", made)
+}
+
+// resumeCommand returns the command line that goes on with this run: the same
+// one, with --resume. Keys among the arguments of a program are masked.
+func resumeCommand(args []string) string {
+	command := "experiment"
+	for i, arg := range args {
+		flag, value, joined := strings.Cut(arg, "=")
+		switch {
+		case joined && namesProgram(flag):
+			arg = flag + "=" + provider.ShownTarget(value)
+		case i > 0 && namesProgram(args[i-1]):
+			arg = provider.ShownTarget(arg)
+		}
+		if arg != "--resume" {
+			command += " " + cli.Quote(arg)
+		}
+	}
+	return command + " --resume"
+}
+
+// namesProgram reports whether a flag's value is a command line or an address.
+func namesProgram(flag string) bool {
+	return slices.Contains([]string{"pipeline", "command", "url"}, strings.TrimLeft(flag, "-")) && strings.HasPrefix(flag, "-")
+}
+
+// goOn is the resume command, with MORE in the place of a budget that is used up.
+func goOn(args []string, ran error) string {
+	var used *pipeline.BudgetError
+	if !errors.As(ran, &used) {
+		return resumeCommand(args)
+	}
+	flag := "budget-usd"
+	if used.Tokens {
+		flag = "budget-tokens"
+	}
+	var kept []string
+	for i := 0; i < len(args); i++ {
+		name, _, joined := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
+		switch {
+		case name != flag || !strings.HasPrefix(args[i], "-"):
+			kept = append(kept, args[i])
+		case !joined:
+			i++ // its value
+		}
+	}
+	return resumeCommand(append(kept, "--"+flag, "MORE")) + ", a larger budget in the place of MORE"
+}
+
+// sendLater says how to send what of a run could not be sent.
+func sendLater(published error, run string) error {
+	var left *tracking.UnpublishedError
+	if published == nil || errors.As(published, &left) && left.Refused {
+		return published
+	}
+	return fmt.Errorf("%w; nothing is lost, send it later with: experiment publish %s", published, cli.Quote(run))
 }

@@ -20,14 +20,13 @@ import (
 	"extraction-experiment/langfuse"
 	"extraction-experiment/report"
 	"extraction-experiment/report/html"
-	"extraction-experiment/runstore"
 	"extraction-experiment/tracking"
 )
 
 // runSweep carries out what is missing of a sweep, then ranks its runs. A run that
 // finished with failures or does not pass its gate holds up no other.
 func (s session) runSweep(ctx context.Context, cfgs []runConfig, rules system.Rules) error {
-	sweep := &experiment.Sweep{Langfuse: &s.lf.Langfuse, Resume: cfgs[0].resume, Retry: cfgs[0].retry, What: "this sweep", Note: s.note}
+	sweep := &experiment.Sweep{Langfuse: &s.lf.Langfuse, Resume: cfgs[0].Resume, Retry: cfgs[0].Retry, What: "this sweep", Note: s.note}
 	for _, cfg := range cfgs {
 		check := func(ctx context.Context) error {
 			cfg.system.Resume = cfg.system.Resume && exists(cfg.system.Record)
@@ -37,7 +36,7 @@ func (s session) runSweep(ctx context.Context, cfgs []runConfig, rules system.Ru
 			}
 			return err
 		}
-		sweep.Runs = append(sweep.Runs, experiment.SweepRun{Name: cfg.name, Dataset: cfg.dataset, Trials: cfg.trials, Check: check})
+		sweep.Runs = append(sweep.Runs, experiment.SweepRun{Name: cfg.Header.Name, Dataset: cfg.Dataset, Trials: cfg.Header.Trials, Check: check})
 	}
 	err := sweep.Prepare(ctx)
 	if err == nil {
@@ -52,13 +51,11 @@ func (s session) runSweep(ctx context.Context, cfgs []runConfig, rules system.Ru
 			return errors.Join(append(problems, s.sweepInterrupted(i, len(cfgs)))...)
 		}
 		if !cfg.quiet {
-			fmt.Fprintf(s.env.Stderr, "run %d of %d: %s\n", i+1, len(cfgs), cfg.name)
+			fmt.Fprintf(s.env.Stderr, "run %d of %d: %s\n", i+1, len(cfgs), cfg.Header.Name)
 		}
 		var opened system.System
 		r, err := sweep.Run(ctx, i, s.extraction(cfg, rules, &opened))
-		if err = s.explained(err, harness.Name); r.Path != "" {
-			err = s.finish(cfg, opened, r)
-		}
+		err = s.finish(cfg, opened, r, err)
 		problems = append(problems, err)
 		switch cli.ExitCode(err) {
 		case cli.ExitOK, cli.ExitGate, cli.ExitFailures, cli.ExitInconclusive:
@@ -68,7 +65,7 @@ func (s session) runSweep(ctx context.Context, cfgs []runConfig, rules system.Ru
 			}
 			return errors.Join(problems...)
 		default:
-			return errors.Join(append(problems, fmt.Errorf("the sweep ends at run %d of %d, %s", i+1, len(cfgs), cfg.name))...)
+			return errors.Join(append(problems, fmt.Errorf("the sweep ends at run %d of %d, %s", i+1, len(cfgs), cfg.Header.Name))...)
 		}
 	}
 	return errors.Join(append(problems, s.rank(ctx, sweep, cfgs[0]))...)
@@ -112,13 +109,7 @@ func sweepRunsOf(s settings.Values, matrix map[string][]string, path string) ([]
 
 // listed takes a list apart: a,b.
 func listed(words []string) []string {
-	var values []string
-	for _, word := range words {
-		for value := range strings.SplitSeq(word, ",") {
-			values = append(values, strings.TrimSpace(value))
-		}
-	}
-	return values
+	return cli.Each(strings.Split(strings.Join(words, ","), ","), strings.TrimSpace)
 }
 
 // aboutModels are the settings that mean nothing to a model that reads no prompt
@@ -188,22 +179,18 @@ func (s session) rank(ctx context.Context, sweep *experiment.Sweep, cfg runConfi
 	if err != nil {
 		return err
 	}
-	var sources []compare.Source
-	var closed []error
+	sources, done, err := runs.Sources(ctx, s.env, sweep.Paths(), "", false)
+	defer func() { err = errors.Join(err, done()) }()
+	if err != nil {
+		return err
+	}
 	ids := map[string]string{} // that the first trial of a run has in Langfuse, by its file
-	defer func() { err = errors.Join(append(closed, err)...) }()
-	for _, path := range sweep.Paths() {
-		run, err := runstore.Load(path)
+	for _, source := range sources {
+		first, _, err := source.(runs.Source).Experiment(ctx, 1)
 		if err != nil {
 			return err
 		}
-		defer func() { closed = append(closed, run.Close()) }()
-		sources = append(sources, runs.Source{Reader: run})
-		first, _, err := run.Experiment(ctx, 1)
-		if err != nil {
-			return err
-		}
-		ids[path] = first.ID
+		ids[source.Where()] = first.ID
 	}
 	ranked, err := comparer.Rank(ctx, sources...)
 	if errors.Is(err, context.Canceled) {
@@ -241,15 +228,16 @@ func (s session) compareURL(dataset string, l compare.Leaderboard, idOf map[stri
 }
 
 func (s session) showBoard(cfg runConfig, board leaderboard) error {
-	switch {
-	case cfg.json:
-		return runs.PrintJSON(s.env, board)
-	case cfg.quiet:
+	if cfg.quiet && !cfg.json {
 		return nil
 	}
-	where := []string{"experiment show " + cli.Quote(board.Runs[0].Summary.Run.Name)}
+	named := func(i int) string { return " " + cli.Quote(board.Runs[i].Summary.Run.Name) }
+	where := []string{"experiment show" + named(0)}
 	if len(board.Runs) > 1 {
-		where = append(where, "experiment compare "+cli.Quote(board.Runs[1].Summary.Run.Name)+" "+cli.Quote(board.Runs[0].Summary.Run.Name))
+		where = append(where, "experiment compare"+named(1)+named(0))
 	}
-	return cli.Written(report.Leaderboard(s.env.Stdout, board.Leaderboard, runs.TextOptions(s.env, append(where, board.URL))))
+	return runs.Print(s.env, cfg.json, board, func(w io.Writer, b leaderboard, opt report.Options) error {
+		opt.Where = append(where, b.URL)
+		return report.Leaderboard(w, b.Leaderboard, opt)
+	})
 }

@@ -18,6 +18,7 @@ import (
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/langfuse/embedded"
+	"extraction-experiment/report"
 	"extraction-experiment/runstore"
 	"extraction-experiment/tracking"
 )
@@ -46,7 +47,7 @@ func TestVerification_write(t *testing.T) {
 		"left":    {verdict(lost, doubled), verdict(doubled), "sent again  1; mended: 1; still different: 1\n1 difference: 1 doubled_item\n"},
 	} {
 		var b strings.Builder
-		must(t, runs.Verification{OK: tc.after.OK(), Verdict: tc.after, Before: &tc.before}.Write(&b, 0))
+		must(t, runs.VerificationText(&b, runs.Verification{OK: tc.after.OK(), Verdict: tc.after, Before: &tc.before}, report.Options{Whole: true}))
 		got := b.String()
 		if !strings.Contains(got, tc.want) || strings.Count(got, "  missing_trace")+strings.Count(got, "  doubled_item") != 1 || !strings.Contains(got, "shown       1 item in") {
 			t.Errorf("%s:\n%s", name, got)
@@ -65,14 +66,14 @@ func TestVerification_onItsWay(t *testing.T) {
 		Findings: []tracking.Finding{{Kind: tracking.MissingScore, Trial: 1, Item: "i", Score: "f1", Detail: "1 is not there"}},
 	}
 	var b strings.Builder
-	must(t, runs.Verification{Verdict: v}.Write(&b, 0))
+	must(t, runs.VerificationText(&b, runs.Verification{Verdict: v}, report.Options{Whole: true}))
 	want := "came        283 spans, scores and places in lists more while looking\nstill on its way: 273 missing_score; experiment verify r --timeout TIME waits longer\n"
 	if !strings.HasSuffix(b.String(), want) || strings.Contains(b.String(), "1 is not there") || cli.ExitCode(v.Err()) != cli.ExitUnavailable {
 		t.Errorf("%v\n%s", v.Err(), b.String())
 	}
 	v.OnItsWay = false
 	b.Reset()
-	must(t, runs.Verification{Verdict: v}.Write(&b, 0))
+	must(t, runs.VerificationText(&b, runs.Verification{Verdict: v}, report.Options{Whole: true}))
 	if !strings.Contains(b.String(), "more while looking\n273 differences: 273 missing_score\n") || !strings.Contains(b.String(), "1 is not there") || cli.ExitCode(v.Err()) != 1 {
 		t.Errorf("%v\n%s", v.Err(), b.String())
 	}
@@ -102,7 +103,7 @@ func TestVerification_remedy(t *testing.T) {
 	}}
 	for _, width := range []int{0, 60, 1000} {
 		var b strings.Builder
-		must(t, runs.Verification{Verdict: v}.Write(&b, width))
+		must(t, runs.VerificationText(&b, runs.Verification{Verdict: v}, report.Options{Width: width, Whole: width == 0}))
 		_, listed, _ := strings.Cut(b.String(), "1 difference: 1 changed_score\n")
 		lines := strings.Split(strings.TrimSpace(listed), "\n")
 		if !strings.Contains(strings.Join(strings.Fields(listed), " "), "i #2 f1: "+remedy) || (len(lines) == 1) != (width == 0) {

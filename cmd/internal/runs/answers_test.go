@@ -48,7 +48,7 @@ func TestBenchmarkRun(t *testing.T) {
 		source := func(name string, r answers.BenchmarkReport) compare.Source {
 			run, err := benchmarkRun(name, r)
 			must(t, err)
-			run.Outcomes = inOrder(run.Outcomes)
+			run = inOrder(run)
 			return remoteSource{run}
 		}
 		result, err := comparer.Compare(t.Context(), source("base.json", base), source("cand.json", cand))

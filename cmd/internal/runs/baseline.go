@@ -22,6 +22,7 @@ import (
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
+	"extraction-experiment/report"
 	"extraction-experiment/tracking"
 )
 
@@ -96,9 +97,9 @@ func (b Base) Age(now time.Time) string {
 // ageWords are the days of an age; below two days its hours.
 func ageWords(age time.Duration) string {
 	if age < 48*time.Hour {
-		return textutil.Counted(int(max(0, age).Hours()), "hour")
+		return report.Counted(int(max(0, age).Hours()), "hour")
 	}
-	return textutil.Counted(int(age.Hours()/24), "day")
+	return report.Counted(int(age.Hours()/24), "day")
 }
 
 // ParseAge reads a time such as 14d or 36h; "" is none.
@@ -108,9 +109,9 @@ func ParseAge(text string) (time.Duration, error) {
 	}
 	age, err := time.ParseDuration(text)
 	if days, isDays := strings.CutSuffix(text, "d"); isDays {
-		var n int
-		n, err = strconv.Atoi(days)
-		age = time.Duration(max(0, min(n, mostDays+1))) * 24 * time.Hour
+		var n uint64
+		n, err = strconv.ParseUint(days, 10, 16)
+		age = time.Duration(n) * 24 * time.Hour
 	}
 	if err != nil || age <= 0 || age > mostDays*24*time.Hour {
 		return 0, cli.Usage("--base-max-age: %q is no time such as 14d or 36h", text)
@@ -126,7 +127,7 @@ func IsRule(word string) bool {
 // Finder finds the base of runs of a dataset. Except are the runs that it is not, Own is
 // the metadata of the candidate, nil where that has run.
 type Finder struct {
-	Getenv  func(string) string
+	Env     cli.Env
 	Dataset string
 	Except  []string
 	Own     map[string]string
@@ -141,10 +142,10 @@ func (f Finder) Find(ctx context.Context, word string) (Base, error) {
 		if err != nil {
 			return Base{}, err
 		}
-		if word = known[f.Dataset]; word == "" {
+		switch word = known[f.Dataset]; word {
+		case "":
 			return Base{}, cli.Usage("%w for dataset %q: experiment baseline set RUN sets one", ErrNoBaseline, f.Dataset)
-		}
-		if word == Baseline {
+		case Baseline:
 			return Base{}, cli.Usage("%s: the baseline of %q is itself", BaselineFile, f.Dataset)
 		}
 	}
@@ -161,31 +162,27 @@ func (f Finder) Find(ctx context.Context, word string) (Base, error) {
 		}
 		return Base{}, cli.Errorf(cli.ExitIncompatible, "the base %q: %w, and none in Langfuse", word, err)
 	}
-	return Named(ctx, path, f.Dataset)
+	return Named(ctx, f.Env, path, f.Dataset)
 }
 
-// Named finds the run that Open opens.
-func Named(ctx context.Context, named, dataset string) (Base, error) {
-	run, err := Open(ctx, named, dataset)
+// Named finds the run that Sources opens.
+func Named(ctx context.Context, env cli.Env, named, dataset string) (base Base, err error) {
+	sources, done, err := Sources(ctx, env, []string{named}, dataset, false)
+	defer func() { err = errors.Join(err, done()) }()
 	if err != nil {
 		return Base{}, err
 	}
-	header, err := run.Header(ctx)
-	return Base{run.Path(), header}, errors.Join(err, run.Close())
+	header, err := sources[0].Header(ctx)
+	return Base{named, header}, err
 }
 
 // remote finds a run by its name in Langfuse.
-func (f Finder) remote(ctx context.Context, name string) (base Base, err error) {
-	lf, err := settings.Connect(ctx, f.Getenv)
-	if err != nil {
-		return Base{}, err
-	}
-	defer func() { err = errors.Join(err, lf.Close()) }()
-	run, err := tracking.ReadRun(ctx, lf.Client, lf.Server, f.Dataset, name)
+func (f Finder) remote(ctx context.Context, name string) (Base, error) {
+	base, err := Named(ctx, f.Env, InLangfuse+name, f.Dataset)
 	if errors.Is(err, langfuse.ErrNotFound) {
-		return Base{}, cli.Errorf(cli.ExitIncompatible, "the base %q is not in Langfuse (%s): %w", name, lf.Client.BaseURL(), err)
+		return Base{}, cli.Errorf(cli.ExitIncompatible, "the base %q: %w", name, err)
 	}
-	return Base{InLangfuse + name, run.Header}, err
+	return base, err
 }
 
 // parseLatest reads the rule: what the metadata must say.
@@ -223,25 +220,27 @@ func (f Finder) latest(ctx context.Context, rule string) (Base, error) {
 	if err != nil {
 		return Base{}, err
 	}
-	var found []Base
+	var here Base              // the newest of this folder
 	known := map[string]bool{} // names of this folder
 	for _, e := range entries {
 		if e.Err != nil || e.Header.Dataset.Name != f.Dataset || e.Footer == nil || e.Footer.Status != outcome.Complete {
 			continue
 		}
 		known[e.Header.Name] = true
-		if fits(e.Header.Name, tracking.Metadata(e.Header, 1)) {
-			found = append(found, Base{e.Path, e.Header})
+		newer := cmp.Or(here.Header.Started.Compare(e.Header.Started), cmp.Compare(e.Header.Name, here.Header.Name)) < 0
+		if (newer || here.Named == "") && fits(e.Header.Name, tracking.Metadata(e.Header, 1)) {
+			here = Base{e.Path, e.Header}
 		}
 	}
-	var here Base // the newest of this folder
-	if len(found) > 0 {
-		here = slices.MinFunc(found, func(a, b Base) int {
-			return cmp.Or(b.Header.Started.Compare(a.Header.Started), cmp.Compare(a.Header.Name, b.Header.Name))
-		})
-	}
 	base, err := f.latestRemote(ctx, func(run langfuse.Run) bool {
-		return run.Time.After(here.Header.Started) && !known[run.Name] && fits(run.Name, metadataOf(run))
+		var values map[string]any
+		said := map[string]string{}
+		if json.Unmarshal(run.Metadata, &values) == nil {
+			for key, value := range values {
+				said[key] = fmt.Sprint(value)
+			}
+		}
+		return run.Time.After(here.Header.Started) && !known[run.Name] && fits(run.Name, said)
 	})
 	switch {
 	case err != nil || base.Named != "":
@@ -254,21 +253,9 @@ func (f Finder) latest(ctx context.Context, rule string) (Base, error) {
 	return Base{}, cli.Errorf(cli.ExitIncompatible, "the base %q: no complete run of dataset %q, in this folder or in Langfuse, is so", rule, f.Dataset)
 }
 
-// metadataOf reads the texts of a run's metadata.
-func metadataOf(run langfuse.Run) map[string]string {
-	var values map[string]any
-	said := map[string]string{}
-	if json.Unmarshal(run.Metadata, &values) == nil {
-		for key, value := range values {
-			said[key] = fmt.Sprint(value)
-		}
-	}
-	return said
-}
-
 // latestRemote returns the newest complete run in Langfuse that fits; none is no error.
 func (f Finder) latestRemote(ctx context.Context, fits func(langfuse.Run) bool) (base Base, err error) {
-	lf, err := settings.Connect(ctx, f.Getenv)
+	lf, err := settings.Connect(ctx, f.Env.Getenv)
 	if err != nil {
 		return Base{}, err
 	}

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -18,9 +20,11 @@ import (
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/compare"
 	"extraction-experiment/configs"
+	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
+	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline/provider"
 	"extraction-experiment/report"
 )
@@ -45,17 +49,13 @@ func checkTable() []settings.Setting {
 	}
 }
 
-// ofItsOwn are settings of a run that a check decides.
-func ofItsOwn() []string {
-	return []string{"gate", "inconclusive", "html", "json", "quiet", "estimate", "resume", "retry-failed"}
-}
-
 // CheckCommand is experiment check. runTable lists the settings of a run, and run carries
 // out a command line of the program.
 func CheckCommand(env cli.Env, runTable []settings.Setting, run func(context.Context, cli.Env) int) *urfave.Command {
-	runTable = slices.DeleteFunc(runTable, func(s settings.Setting) bool { return slices.Contains(ofItsOwn(), s.Flag) })
-	table := checkTable()
-	command := &urfave.Command{
+	// The check decides these.
+	own := []string{"gate", "inconclusive", "html", "json", "quiet", "estimate", "resume", "retry-failed"}
+	runTable = slices.DeleteFunc(runTable, func(s settings.Setting) bool { return slices.Contains(own, s.Flag) })
+	return &urfave.Command{
 		Name:      "check",
 		Usage:     "run a change, compare it with the baseline and judge it: what CI calls",
 		UsageText: "experiment check --config experiment.yaml [flags of run]",
@@ -64,12 +64,9 @@ func CheckCommand(env cli.Env, runTable []settings.Setting, run func(context.Con
 			"about the candidate alone are judged.\n" +
 			"Exit codes: 0 every rule passed; 1 a rule failed; 2 no such base, or not comparable; 4 more failed items than allowed;\n" +
 			"6 inconclusive, with --inconclusive 6; 69 Langfuse or the model cannot be reached.",
+		Flags:  cli.Each(append(checkTable(), runTable...), settings.Setting.AsFlag),
 		Action: settings.NoWords(func(c *urfave.Context) error { return checkAction(c, env, runTable, run) }),
 	}
-	for _, s := range append(table, runTable...) {
-		command.Flags = append(command.Flags, s.AsFlag())
-	}
-	return command
 }
 
 // check is one check on its way.
@@ -98,16 +95,13 @@ func checkAction(c *urfave.Context, env cli.Env, runTable []settings.Setting, ru
 		return k.dryRun(c.Context)
 	}
 	judged := k.judge(c.Context)
-	if code := cli.ExitCode(judged); judged != nil && code != cli.ExitGate && code != cli.ExitInconclusive && code != cli.ExitFailures && code != cli.ExitIO {
-		k.NotJudged = firstLine(judged)
+	switch cli.ExitCode(judged) {
+	case cli.ExitOK, cli.ExitGate, cli.ExitInconclusive, cli.ExitFailures, cli.ExitIO:
+	default:
+		line, _, _ := strings.Cut(judged.Error(), "\n")
+		k.NotJudged = strings.TrimSuffix(line, ":")
 	}
 	return errors.Join(judged, k.tell(c.Context))
-}
-
-// firstLine of an error is what a comment says of it.
-func firstLine(err error) string {
-	line, _, _ := strings.Cut(err.Error(), "\n")
-	return strings.TrimSuffix(line, ":")
 }
 
 // newCheck reads the settings and finds every problem of them at once.
@@ -181,29 +175,31 @@ func (k *check) carryOut(ctx context.Context, out io.Writer, line []string) int 
 }
 
 func (k *check) finder() Finder {
-	return Finder{Getenv: k.env.Getenv, Dataset: k.dataset, Except: []string{k.candidate}, Own: k.metadata}
+	return Finder{Env: k.env, Dataset: k.dataset, Except: []string{k.candidate}, Own: k.metadata}
 }
 
 // dryRun says what would be done.
 func (k *check) dryRun(ctx context.Context) error {
-	says := []string{"check", textutil.Line(k.Name), "candidate", textutil.Line(k.candidate)}
 	base, err := k.finder().Find(ctx, k.values.Text("base"))
-	switch {
-	case errors.Is(err, ErrNoBaseline), errors.Is(err, ErrFirst):
-		says = append(says, "base", "none: "+err.Error())
-	case err != nil:
+	found := base.Header.Name + ", " + base.Age(time.Now())
+	if errors.Is(err, ErrNoBaseline) || errors.Is(err, ErrFirst) {
+		found, err = "none: "+err.Error(), nil
+	}
+	if err != nil {
 		return err
-	default:
-		says = append(says, "base", textutil.Line(base.Header.Name+", "+base.Age(time.Now())))
 	}
+	var text strings.Builder
+	says := func(what, is string) { fmt.Fprintf(&text, "%-10s%s\n", what, textutil.Line(is)) }
+	says("check", k.Name)
+	says("candidate", k.candidate)
+	says("base", found)
 	for _, rule := range k.cfg.Gate.Rules {
-		says = append(says, "rule", rule.Text)
+		says("rule", rule.Text)
 	}
-	says = append(says, "comment", k.values.Text("comment"), "fail-on", k.values.Text("fail-on"))
-	for i := 0; i < len(says); i += 2 {
-		if _, err := fmt.Fprintf(k.env.Stdout, "%-10s%s\n", says[i], says[i+1]); err != nil {
-			return cli.Written(err)
-		}
+	says("comment", k.values.Text("comment"))
+	says("fail-on", k.values.Text("fail-on"))
+	if err := PrintText(k.env, false, nil, text.String()); err != nil {
+		return err
 	}
 	if code := k.carryOut(ctx, k.env.Stdout, k.line); code != cli.ExitOK {
 		return cli.Errorf(code, "the run could not begin so")
@@ -224,23 +220,23 @@ func (k *check) judge(ctx context.Context) error {
 		return err
 	}
 	k.base = base
-	code := k.carryOut(ctx, io.Discard, k.line)
-	if code != cli.ExitOK && code != cli.ExitFailures && code != cli.ExitGate {
+	var failures error
+	switch code := k.carryOut(ctx, io.Discard, k.line); code {
+	case cli.ExitOK:
+	case cli.ExitFailures, cli.ExitGate:
+		failures = cli.Errorf(code, "the run of the candidate %s ended with exit code %d", k.candidate, code)
+	default:
 		return cli.Errorf(code, "the candidate %s was not judged: its run ended with exit code %d", k.candidate, code)
 	}
-	var failures error
-	if code != cli.ExitOK {
-		failures = cli.Errorf(code, "the run of the candidate %s ended with exit code %d", k.candidate, code)
-	}
+	judge := k.compare
 	if base.Named == "" {
-		return errors.Join(failures, k.alone(ctx))
-	}
-	if k.refresh != nil {
+		judge = k.alone
+	} else if k.refresh != nil {
 		if err := k.refreshed(ctx); err != nil {
 			return errors.Join(failures, err)
 		}
 	}
-	return errors.Join(failures, k.compare(ctx))
+	return errors.Join(failures, judge(ctx))
 }
 
 // alone judges the rules about the candidate by itself.
@@ -257,9 +253,9 @@ func (k *check) alone(ctx context.Context) error {
 	for _, rule := range k.cfg.Gate.Rules {
 		if rule.Relative {
 			k.LeftOut = append(k.LeftOut, rule.Text)
-			continue
+		} else {
+			gate.Rules = append(gate.Rules, rule)
 		}
-		gate.Rules = append(gate.Rules, rule)
 	}
 	if k.cfg.Gate.MinDelta != nil {
 		k.LeftOut = append(k.LeftOut, "min_delta")
@@ -275,7 +271,8 @@ func (k *check) alone(ctx context.Context) error {
 
 // compare compares the candidate with the base, and judges every rule.
 func (k *check) compare(ctx context.Context) (err error) {
-	sources, done, err := Sources(ctx, k.env, []string{k.base.Named, k.candidate}, k.base.Header.Dataset.Name, k.cfg.ClusterBy != "")
+	names := []string{k.base.Named, k.candidate}
+	sources, done, err := Sources(ctx, k.env, names, k.base.Header.Dataset.Name, k.cfg.ClusterBy != "")
 	defer func() { err = errors.Join(err, done()) }()
 	if err != nil {
 		return err
@@ -288,20 +285,18 @@ func (k *check) compare(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	WarnOfAge(&result, k.base, k.maxAge)
+	WarnOfAge(&result, k.maxAge)
 	k.Comparison, k.Candidate, k.Base = &result, result.Candidates[0].Candidate.Summary, k.base.Header.Name+", "+k.base.Age(time.Now())
 	k.Gate = result.Candidates[0].Gate
 	k.link(ctx)
-	problems := []error{WriteComparison(ctx, k.values.Text("html"), result, sources)}
-	failed := result.Err()
+	failed, candidate := result.Err(), result.Candidates[0]
 	switch on := k.values.Text("fail-on"); {
-	case on == "never" && len(result.Candidates[0].Incompatible) == 0:
-	case on == "worse" && failed == nil && result.Candidates[0].Verdict == compare.Worse:
-		problems = append(problems, cli.Errorf(cli.ExitGate, "%s is worse than the base", k.candidate))
-	default:
-		problems = append(problems, failed)
+	case on == "never" && len(candidate.Incompatible) == 0:
+		failed = nil
+	case on == "worse" && failed == nil && candidate.Verdict == compare.Worse:
+		failed = cli.Errorf(cli.ExitGate, "%s is worse than the base", k.candidate)
 	}
-	return errors.Join(problems...)
+	return errors.Join(WriteComparison(ctx, k.values.Text("html"), result, sources), failed)
 }
 
 // refreshed runs the base anew over the items of the candidate, where those are others,
@@ -323,19 +318,8 @@ func (k *check) refreshed(ctx context.Context) error {
 	if p := h.System.Prompt; p.Name != "" {
 		line = append(line, "--prompt="+p.Name, fmt.Sprintf("--prompt-version=%d", p.Version))
 	}
-	add := func(flag string, value any) { line = append(line, fmt.Sprintf("--%s=%v", flag, value)) }
-	if v := h.System.Temperature; v != nil {
-		add("temperature", *v)
-	}
-	if v := h.System.TopP; v != nil {
-		add("top-p", *v)
-	}
-	if v := h.System.MaxTokens; v != nil {
-		add("max-tokens", *v)
-	}
-	if v := h.System.Seed; v != nil {
-		add("seed", *v)
-	}
+	line = slices.Concat(line, given("temperature", h.System.Temperature), given("top-p", h.System.TopP),
+		given("max-tokens", h.System.MaxTokens), given("seed", h.System.Seed))
 	var out bytes.Buffer
 	var e report.Estimate
 	if code := k.carryOut(ctx, &out, append(slices.Clone(line), "--estimate", "--json")); code != cli.ExitOK {
@@ -344,11 +328,14 @@ func (k *check) refreshed(ctx context.Context) error {
 	if err := json.Unmarshal(out.Bytes(), &e); err != nil {
 		return err
 	}
-	if e.Asks && (e.CostUSD == nil || *e.CostUSD > *k.refresh) {
-		return refuse("would cost %s, and %g USD are allowed", costWords(e.CostUSD), *k.refresh)
-	}
-	if e.Asks {
-		add("budget-usd", *k.refresh)
+	switch {
+	case !e.Asks:
+	case e.CostUSD == nil:
+		return refuse("would cost nobody knows what, as the model has no price, and %g USD are allowed", *k.refresh)
+	case *e.CostUSD > *k.refresh:
+		return refuse("would cost %.2f USD, and %g USD are allowed", *e.CostUSD, *k.refresh)
+	default:
+		line = append(line, given("budget-usd", k.refresh)...)
 	}
 	if code := k.carryOut(ctx, io.Discard, line); code != cli.ExitOK {
 		return cli.Errorf(code, "--refresh-base: the run %s ended with exit code %d", name, code)
@@ -360,17 +347,17 @@ func (k *check) refreshed(ctx context.Context) error {
 	return err
 }
 
-func costWords(usd *float64) string {
-	if usd == nil {
-		return "nobody knows what, as the model has no price,"
+// given is a flag with the value that a run had; nothing for none.
+func given[T any](flag string, value *T) []string {
+	if value == nil {
+		return nil
 	}
-	return fmt.Sprintf("%.2f USD", *usd)
+	return []string{fmt.Sprintf("--%s=%v", flag, *value)}
 }
 
 // link adds the addresses where more is to be seen. What cannot be found out is left out.
 func (k *check) link(ctx context.Context) {
-	said := Metadata(k.env.Getenv, "", "")
-	if job := said[MetaJobURL]; job != "" {
+	if job := Metadata(k.env.Getenv, "", "")[MetaJobURL]; job != "" {
 		k.Links = append(k.Links, report.Link{Title: "job and report", URL: job})
 	}
 	lf, err := settings.Connect(ctx, k.env.Getenv)
@@ -395,12 +382,13 @@ func (k *check) link(ctx context.Context) {
 }
 
 // WarnOfAge warns of a base that is older than it may be.
-func WarnOfAge(result *compare.Comparison, base Base, most time.Duration) {
-	age := time.Since(base.Header.Started)
-	if most <= 0 || age <= most || base.Header.Started.IsZero() {
+func WarnOfAge(result *compare.Comparison, most time.Duration) {
+	base := result.Base.Summary.Run
+	age := time.Since(base.Started)
+	if most <= 0 || age <= most || base.Started.IsZero() {
 		return
 	}
-	old := fmt.Sprintf("the base %s is %s old, more than %s: take a newer one", base.Header.Name, ageWords(age), ageWords(most))
+	old := fmt.Sprintf("the base %s is %s old, more than %s: take a newer one", base.Name, ageWords(age), ageWords(most))
 	for i := range result.Candidates {
 		result.Candidates[i].Warnings = append(result.Candidates[i].Warnings, old)
 	}
@@ -412,23 +400,74 @@ func (k *check) tell(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
 	marker := Marker(k.Name)
 	body := k.Comment(marker, CommentLimit)
-	_, err := io.WriteString(k.env.Stdout, body)
-	problems := []error{cli.Written(err), StepSummary(k.env, func(w io.Writer) error {
+	problem := errors.Join(PrintText(k.env, false, nil, body), StepSummary(k.env, func(w io.Writer) error {
 		_, err := io.WriteString(w, body)
 		return err
-	})}
+	}))
 	if path := k.values.Text("junit"); path != "" {
-		problems = append(problems, cli.WriteFile(path, func(w io.Writer) error { return cli.Written(k.JUnit(w)) }))
+		problem = errors.Join(problem, cli.WriteFile(path, func(w io.Writer) error { return cli.Written(k.JUnit(w)) }))
 	}
 	inJob := k.env.Getenv("GITHUB_ACTIONS") == "true" || k.env.Getenv("GITLAB_CI") == "true"
 	if !inJob || !k.values.On("comment") {
-		return errors.Join(problems...)
+		return problem
 	}
-	done, err := Comment(ctx, k.env.Getenv, body, marker)
-	if err != nil {
+	if done, err := Comment(ctx, k.env.Getenv, body, marker); err != nil {
 		fmt.Fprintf(k.env.Stderr, "warning: the comment is not posted, it stands above: %s\n", textutil.Line(err.Error()))
 	} else {
 		fmt.Fprintf(k.env.Stderr, "the comment was %s\n", done)
 	}
-	return errors.Join(problems...)
+	return problem
+}
+
+// ReadGate puts rules and files of rules together, and the metric that a file
+// names. Flags win over files, a later file over an earlier one; rules add up.
+// All problems are returned at once.
+func ReadGate(words []string, inconclusive string) (gate compare.Gate, metric string, err error) {
+	var problems []error
+	for _, word := range words {
+		rules := []string{word}
+		if isRuleFile(word) {
+			file, err := configs.LoadGate(word)
+			problems = append(problems, err)
+			rules = file.Rules
+			metric = cmp.Or(file.Metric, metric)
+			gate.Inconclusive = compare.Policy(cmp.Or(file.Inconclusive, string(gate.Inconclusive)))
+			gate.MinDelta = cmp.Or(file.MinDelta, gate.MinDelta)
+			gate.MaxRegressions = cmp.Or(file.MaxRegressions, gate.MaxRegressions)
+		}
+		for _, text := range rules {
+			rule, err := parseRule(text)
+			problems = append(problems, err)
+			gate.Rules = append(gate.Rules, rule)
+		}
+	}
+	gate.Inconclusive = compare.Policy(cmp.Or(inconclusive, string(gate.Inconclusive)))
+	if err := errors.Join(problems...); err != nil {
+		return gate, metric, cli.Usage("%w", err)
+	}
+	return gate, metric, nil
+}
+
+// parseRule reads a rule. One about a score of this program, all of which lie from
+// 0 to 1, must decide something.
+func parseRule(text string) (compare.Rule, error) {
+	rule, err := compare.ParseRule(text)
+	if err == nil && rule.Metric == harness.InventedRate {
+		err = fmt.Errorf("rule %q: %s is no score any more, being 1 - %s: write %q", rule.Text, rule.Metric, harness.GroundedRate, rule.Complement(harness.GroundedRate))
+	}
+	if err != nil || !slices.Contains(ScoreOrder(), rule.Metric) {
+		return rule, err
+	}
+	lower := append(Comparison().LowerIsBetter, outcome.ErrorScore)
+	if err := rule.Decides(0, 1, slices.Contains(lower, rule.Metric)); err != nil {
+		return rule, fmt.Errorf("rule %q: %w", rule.Text, err)
+	}
+	return rule, nil
+}
+
+// isRuleFile tells a file of rules from a rule: it is there, or its name ends as
+// those of YAML files do, which no rule does.
+func isRuleFile(word string) bool {
+	info, err := os.Stat(word)
+	return slices.Contains([]string{".yaml", ".yml"}, strings.ToLower(filepath.Ext(word))) || err == nil && !info.IsDir()
 }

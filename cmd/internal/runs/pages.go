@@ -76,16 +76,28 @@ func Pages(l *settings.Langfuse, asked func() []html.AskedRun) http.Handler {
 	return serve(s)
 }
 
+// pageWriter writes the page that a request asks for.
+type pageWriter func(context.Context, io.Writer, *http.Request) error
+
 func serve(s pages) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { s.write(w, r, s.List) })
-	mux.HandleFunc("GET /runs/{path...}", s.at("path", s.Run))
-	mux.HandleFunc("GET /compare", s.compare)
-	if s.Asked != nil {
-		mux.HandleFunc("GET /trigger", func(w http.ResponseWriter, r *http.Request) { s.write(w, r, s.Asked) })
+	page := func(pattern string, write pageWriter) {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { s.write(w, r, write) })
 	}
-	mux.HandleFunc("GET /traces/{id}", s.at("id", s.Trace))
-	mux.HandleFunc("GET /project/{project}/traces/{id}", s.at("id", s.Trace))
+	run := func(ctx context.Context, w io.Writer, r *http.Request) error {
+		return s.Run(ctx, w, r.PathValue("path"))
+	}
+	trace := func(ctx context.Context, w io.Writer, r *http.Request) error {
+		return s.Trace(ctx, w, r.PathValue("id"))
+	}
+	page("GET /{$}", func(ctx context.Context, w io.Writer, _ *http.Request) error { return s.List(ctx, w) })
+	page("GET /runs/{path...}", run)
+	page("GET /compare", s.compare)
+	if s.Asked != nil {
+		page("GET /trigger", func(ctx context.Context, w io.Writer, _ *http.Request) error { return s.Asked(ctx, w) })
+	}
+	page("GET /traces/{id}", trace)
+	page("GET /project/{project}/traces/{id}", trace)
 	mux.HandleFunc("GET /project/{project}/datasets/{dataset}/runs/{id}", s.found)
 	mux.HandleFunc("GET /project/{project}/datasets/{dataset}/compare", s.foundAll)
 	mux.HandleFunc("GET /project/", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/", http.StatusFound) })
@@ -102,31 +114,19 @@ func runAddress(path string) string { return "/runs/" + (&url.URL{Path: path}).E
 // traceAddress is the address of the page of a trace.
 func traceAddress(id string) string { return "/traces/" + url.PathEscape(id) }
 
-// at writes the page of what a part of the address names.
-func (s pages) at(part string, page func(ctx context.Context, w io.Writer, named string) error) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		s.write(w, r, func(ctx context.Context, out io.Writer) error { return page(ctx, out, r.PathValue(part)) })
-	}
-}
-
 // mostCandidates bounds what one request compares.
 const mostCandidates = 20
 
-func (s pages) compare(w http.ResponseWriter, r *http.Request) {
-	base, candidates := r.URL.Query().Get("base"), []string{}
-	for _, path := range r.URL.Query()["cand"] {
-		if path != "" && path != base {
-			candidates = append(candidates, path)
-		}
-	}
+func (s pages) compare(ctx context.Context, w io.Writer, r *http.Request) error {
+	base, candidates := r.URL.Query().Get("base"), r.URL.Query()["cand"]
+	candidates = slices.DeleteFunc(candidates, func(path string) bool { return path == "" || path == base })
 	switch {
 	case base == "" || len(candidates) == 0:
-		refuse(w, cli.Usage("choose a run as the base and another one as the candidate"))
+		return cli.Usage("choose a run as the base and another one as the candidate")
 	case len(candidates) > mostCandidates:
-		refuse(w, cli.Usage("%d candidates are too many; at most %d are compared at once", len(candidates), mostCandidates))
-	default:
-		s.write(w, r, func(ctx context.Context, page io.Writer) error { return s.Compare(ctx, page, base, candidates) })
+		return cli.Usage("%d candidates are too many; at most %d are compared at once", len(candidates), mostCandidates)
 	}
+	return s.Compare(ctx, w, base, candidates)
 }
 
 // found leads from an address of Langfuse to the run.
@@ -176,7 +176,7 @@ func guarded(next http.Handler) http.Handler {
 }
 
 // write answers with a page, when it is its turn.
-func (s pages) write(w http.ResponseWriter, r *http.Request, page func(context.Context, io.Writer) error) {
+func (s pages) write(w http.ResponseWriter, r *http.Request, page pageWriter) {
 	select {
 	case s.turns <- struct{}{}:
 		defer func() { <-s.turns }()
@@ -185,7 +185,7 @@ func (s pages) write(w http.ResponseWriter, r *http.Request, page func(context.C
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	out := &answer{to: w}
-	if err := page(r.Context(), out); err != nil && out.begun {
+	if err := page(r.Context(), out, r); err != nil && out.begun {
 		panic(http.ErrAbortHandler) // the page is cut off: so is the connection
 	} else if err != nil {
 		refuse(w, err)
@@ -259,7 +259,7 @@ func listPage(ctx context.Context, w io.Writer, asked bool) error {
 			continue
 		}
 		path := pagePath(l.Path)
-		rows = append(rows, html.RunLink{RunRow: *l.Row, Path: path, Address: runAddress(path)})
+		rows = append(rows, html.RunLink{RunRow: l.Row, Path: path, Address: runAddress(path)})
 	}
 	folder, err := filepath.Abs(".")
 	if err != nil {
@@ -311,8 +311,8 @@ func runPage(ctx context.Context, w io.Writer, path string) (err error) {
 // without flags.
 func comparePage(ctx context.Context, w io.Writer, base string, candidates []string) (err error) {
 	var sources []compare.Source
-	var links []string
 	var headers []outcome.Header
+	cfg := html.Config{Home: "/"}
 	for _, path := range append([]string{base}, candidates...) {
 		run, opening := openPath(path)
 		if opening != nil {
@@ -323,8 +323,8 @@ func comparePage(ctx context.Context, w io.Writer, base string, candidates []str
 		if reading != nil {
 			return reading
 		}
-		sources, links = append(sources, Source{Reader: run}), append(links, runAddress(path))
-		headers = append(headers, header)
+		sources, headers = append(sources, Source{Reader: run}), append(headers, header)
+		cfg.Links = append(cfg.Links, runAddress(path))
 	}
 	comparer, err := compare.New(Comparison())
 	if err != nil {
@@ -334,9 +334,8 @@ func comparePage(ctx context.Context, w io.Writer, base string, candidates []str
 	if err != nil {
 		return err
 	}
-	return ComparisonPage(ctx, w, result, sources, html.Config{Home: "/", Links: links, Trace: func(run int, o outcome.Outcome) string {
-		return traceAddress(tracking.TraceID(headers[run], o))
-	}})
+	cfg.Trace = func(run int, o outcome.Outcome) string { return traceAddress(tracking.TraceID(headers[run], o)) }
+	return ComparisonPage(ctx, w, result, sources, cfg)
 }
 
 // findByID returns the path of the run that Langfuse knows by this id.
@@ -349,12 +348,8 @@ func findByID(ctx context.Context, id string) (string, error) {
 		if e.Err != nil {
 			continue // the list names it
 		}
-		found, err := hasID(ctx, e, id)
-		if err != nil {
-			return "", err
-		}
-		if found {
-			return pagePath(e.Path), nil
+		if found, err := hasID(ctx, e, id); err != nil || found {
+			return pagePath(e.Path), err
 		}
 	}
 	return "", notFound(fmt.Sprintf("no run of this folder has the id %q", id))
@@ -366,16 +361,12 @@ func hasID(ctx context.Context, e runstore.Entry, id string) (found bool, err er
 		return false, err
 	}
 	defer func() { err = errors.Join(err, run.Close()) }()
-	for trial := 1; trial <= max(1, e.Header.Trials); trial++ {
-		x, ok, err := run.Experiment(ctx, trial)
-		if err != nil {
-			return false, err
-		}
-		if ok && x.ID == id {
-			return true, nil
-		}
+	for trial := 1; trial <= max(1, e.Header.Trials) && !found && err == nil; trial++ {
+		var x runstore.Experiment
+		x, found, err = run.Experiment(ctx, trial)
+		found = found && x.ID == id
 	}
-	return false, nil
+	return found, err
 }
 
 // tracePage writes a trace of the embedded Langfuse, which is asked through its

@@ -37,20 +37,18 @@ func Whole(ctx context.Context, run *runstore.Reader, documents bool) (report.Ru
 	if err != nil {
 		return report.Run{}, err
 	}
-	return report.Run{Summary: summary, Items: func(yield func(report.ItemView, error) bool) {
-		for o, err := range run.Outcomes(ctx, runstore.Query{Newest: true, Detail: true}) {
-			view := report.ItemView{Run: header.Name, Dataset: header.Dataset.Name, Outcome: o}
-			if err == nil && documents {
-				var item runstore.Item
-				if item, err = run.Item(ctx, o.Item); err == nil {
-					view, err = itemView(header, item, o)
-				}
-			}
-			if !yield(view, err) || err != nil {
-				return
-			}
+	view := func(o outcome.Outcome) (report.ItemView, error) {
+		if !documents {
+			return report.ItemView{Run: header.Name, Dataset: header.Dataset.Name, Outcome: o}, nil
 		}
-	}}, nil
+		item, err := run.Item(ctx, o.Item)
+		if err != nil {
+			return report.ItemView{}, err
+		}
+		return itemView(header, item, o)
+	}
+	outcomes := run.Outcomes(ctx, runstore.Query{Newest: true, Detail: true})
+	return report.Run{Summary: summary, Items: mapped(outcomes, view)}, nil
 }
 
 // Item gathers what is known of one item: its newest attempt. Where there is none, the
@@ -61,7 +59,7 @@ func Item(ctx context.Context, run *runstore.Reader, id string, trial int) (repo
 		return report.ItemView{}, err
 	}
 	if most := max(1, header.Trials); trial < 1 || trial > most {
-		return report.ItemView{}, cli.Usage("there is no trial %d: the run has %s", trial, map[bool]string{true: "one", false: fmt.Sprint(most)}[most == 1])
+		return report.ItemView{}, cli.Usage("there is no trial %d: the run has %s", trial, textutil.Counted(most, "trial"))
 	}
 	item, err := run.Item(ctx, id)
 	if errors.Is(err, runstore.ErrUnknown) {
@@ -95,13 +93,13 @@ func nearestItem(ctx context.Context, run *runstore.Reader, id string) string {
 // What cannot be decoded any more is left out: the raw values are in the
 // outcome.
 func itemView(h outcome.Header, item runstore.Item, o outcome.Outcome) (report.ItemView, error) {
-	if h.Harness == answers.Name {
-		return newAnswerView(h, item, o)
-	}
-	if h.Harness == benches.Name {
-		return newBenchView(h, item, o)
-	}
 	view := report.ItemView{Run: h.Name, Dataset: h.Dataset.Name, Outcome: o}
+	switch h.Harness {
+	case answers.Name:
+		return newAnswerView(view, item)
+	case benches.Name:
+		return newBenchView(view, item)
+	}
 	if doc, _, err := extraction.DecodeDocument(item.Input); err == nil {
 		view.Text = doc.Text
 	}
@@ -198,14 +196,14 @@ func stated(s scoring.Statement) string { return s.Source + " – " + s.Type + "
 // newBenchView shows a case of the bench: its document, the records with their
 // quotes and places, what is wrong with them, and the gold spans that no record
 // quotes.
-func newBenchView(h outcome.Header, item runstore.Item, o outcome.Outcome) (report.ItemView, error) {
-	view := report.ItemView{Run: h.Name, Dataset: h.Dataset.Name, Outcome: o}
-	seen, err := benches.See(item.Input, item.Expected, o.Output)
+func newBenchView(view report.ItemView, item runstore.Item) (report.ItemView, error) {
+	output := view.Outcome.Output
+	seen, err := benches.See(item.Input, item.Expected, output)
 	if err != nil {
 		return view, fmt.Errorf("reading case %q: %w", item.ID, err)
 	}
 	view.Text = seen.DocumentText
-	if len(o.Output) > 0 {
+	if len(output) > 0 {
 		view.Extracted = &extraction.Extraction{}
 	}
 	for i, r := range seen.Records {
@@ -245,21 +243,26 @@ func recordEntity(r benches.Record) extraction.Entity {
 // newAnswerView shows a question with its answer and the passages that were
 // searched in the place of a document, the terms that were found, those that were
 // not, and the forbidden ones.
-func newAnswerView(h outcome.Header, item runstore.Item, o outcome.Outcome) (report.ItemView, error) {
-	view := report.ItemView{Run: h.Name, Dataset: h.Dataset.Name, Outcome: o}
+func newAnswerView(view report.ItemView, item runstore.Item) (report.ItemView, error) {
+	o := view.Outcome
+	section := func(title, text string) {
+		if text != "" {
+			view.Sections = append(view.Sections, report.Section{Title: title, Text: text})
+		}
+	}
 	if question, err := answers.DecodeInput(item.Input); err == nil {
 		view.Text = question
-		view.Sections = append(view.Sections, report.Section{Title: "Question", Text: question})
+		section("Question", question)
 	}
 	var output answers.Answer
 	if json.Unmarshal(o.Output, &output) == nil && output.Text != "" {
 		view.Text += "\n\n" + output.Text
-		view.Sections = append(view.Sections, report.Section{Title: "Answer", Text: output.Text})
+		section("Answer", output.Text)
 	}
-	if found := answers.Passages(o.Calls); len(found) > 0 {
-		passages := cli.Each(found, func(p answers.Found) string { return fmt.Sprintf("page %d (%.2f): %s", p.Page, p.Score, p.Text) })
-		view.Sections = append(view.Sections, report.Section{Title: "Passages", Text: strings.Join(passages, "\n\n")})
-	}
+	passages := cli.Each(answers.Passages(o.Calls), func(p answers.Found) string {
+		return fmt.Sprintf("page %d (%.2f): %s", p.Page, p.Score, p.Text)
+	})
+	section("Passages", strings.Join(passages, "\n\n"))
 	if len(o.Explanation) == 0 {
 		return view, nil
 	}
@@ -288,23 +291,6 @@ func newAnswerView(h outcome.Header, item runstore.Item, o outcome.Outcome) (rep
 			ExpectedIndex: n, ExtractedIndex: n})
 	}
 	return view, nil
-}
-
-// foundTerms lists what an explanation of an answer says was found; ok is false
-// for that of another harness.
-func foundTerms(explanation json.RawMessage) (lines []string, ok bool) {
-	var why struct {
-		Groups *[]answers.GroupHit `json:"groups"`
-	}
-	if err := json.Unmarshal(explanation, &why); err != nil || why.Groups == nil {
-		return nil, false
-	}
-	for _, group := range *why.Groups {
-		if group.Hit != nil {
-			lines = append(lines, strings.Join(group.Terms, " | "))
-		}
-	}
-	return lines, true
 }
 
 // Summarise sums a stored run up.
@@ -337,16 +323,22 @@ func Comparison() compare.Config {
 }
 
 // matchedLines lists what an outcome's explanation says was matched, as a person
-// reads it. What was extracted under another name is the same match.
-func matchedLines(explanation json.RawMessage) ([]string, error) {
-	if lines, ok := foundTerms(explanation); ok {
-		return lines, nil
+// reads it: the terms of an answer, or what was extracted, where another name is the same
+// match.
+func matchedLines(explanation json.RawMessage) (lines []string, err error) {
+	var why struct {
+		harness.Explanation
+		Groups []answers.GroupHit `json:"groups"`
 	}
-	var why harness.Explanation
 	if err := json.Unmarshal(explanation, &why); err != nil {
 		return nil, fmt.Errorf("the explanation is not one of this program: %w", err)
 	}
-	return slices.Concat(
+	for _, group := range why.Groups {
+		if group.Hit != nil {
+			lines = append(lines, strings.Join(group.Terms, " | "))
+		}
+	}
+	return slices.Concat(lines,
 		cli.Each(why.Entities, func(m scoring.EntityMatch) string { return typed(m.Expected, m.ExpectedType) }),
 		cli.Each(why.Relationships, func(m scoring.RelationshipMatch) string { return stated(m.Expected) }),
 	), nil
@@ -399,11 +391,8 @@ func wholeSource(ctx context.Context, source compare.Source, side compare.Side) 
 		return Whole(ctx, local.Reader, true)
 	}
 	run := side.Summary.Run
-	return report.Run{Summary: side.Summary, Items: func(yield func(report.ItemView, error) bool) {
-		for o, err := range source.Outcomes(ctx) {
-			if !yield(report.ItemView{Run: run.Name, Dataset: run.Dataset, Outcome: o}, err) || err != nil {
-				return
-			}
-		}
-	}}, nil
+	items := mapped(source.Outcomes(ctx), func(o outcome.Outcome) (report.ItemView, error) {
+		return report.ItemView{Run: run.Name, Dataset: run.Dataset, Outcome: o}, nil
+	})
+	return report.Run{Summary: side.Summary, Items: items}, nil
 }

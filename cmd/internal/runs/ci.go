@@ -9,12 +9,113 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
+	"os/exec"
+	"slices"
 	"strings"
 	"time"
+
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/textutil"
 )
+
+// The keys of a run's metadata that Langfuse shows as columns, those of the official
+// action langfuse/experiment-action.
+const (
+	MetaSHA        = "langfuse.git_sha"
+	MetaBranch     = "langfuse.branch"
+	metaEvent      = "langfuse.event"
+	metaActor      = "langfuse.actor"
+	metaPR         = "langfuse.pr_url"
+	metaWorkflow   = "langfuse.github_workflow_name"
+	metaJob        = "langfuse.github_job_name"
+	metaJobAttempt = "langfuse.github_job_attempt"
+	MetaJobURL     = "langfuse.github_job_url"
+)
+
+// gitTime bounds how long git is waited for: what it says is a note on the run.
+const gitTime = 2 * time.Second
+
+func git(args ...string) string {
+	ctx, cancel := context.WithTimeout(context.Background(), gitTime)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, "git", args...).Output()
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// Revision returns what git says of the folder: the revision, its branch, which is ""
+// where none is checked out, and whether files differ from it. All are empty outside of
+// a repository and without git.
+func Revision() (sha, branch string, modified bool) {
+	sha, branch, _ = strings.Cut(git("rev-parse", "HEAD", "--abbrev-ref", "HEAD"), "\n")
+	if branch = strings.TrimSpace(branch); branch == "HEAD" {
+		branch = ""
+	}
+	return sha, branch, sha != "" && git("status", "--porcelain", "--untracked-files=no") != ""
+}
+
+// GitSHA is the revision as a run's header has it: 12 digits, with "-modified" where
+// files differ from it; that of the program outside of a repository.
+func GitSHA(sha string, modified bool) string {
+	if sha == "" {
+		return cli.Revision()
+	}
+	sha = sha[:min(12, len(sha))]
+	if modified {
+		sha += "-modified"
+	}
+	return sha
+}
+
+// pullRef is the ref of a pull request's merge on GitHub.
+var pullRef = textutil.Pattern(`^refs/pull/([0-9]+)/`)
+
+// Metadata returns what the run's metadata say of the job: on GitHub what the official
+// action writes, on GitLab the same keys out of its variables, elsewhere branch and
+// revision as git said them. What is not known has no key.
+func Metadata(getenv func(string) string, sha, branch string) map[string]string {
+	first := func(names ...string) string {
+		for _, name := range names {
+			if value := getenv(name); value != "" {
+				return value
+			}
+		}
+		return ""
+	}
+	said := map[string]string{MetaSHA: sha, MetaBranch: branch}
+	switch {
+	case getenv("GITHUB_ACTIONS") == "true":
+		repository := strings.TrimSuffix(first("GITHUB_SERVER_URL"), "/") + "/" + first("GITHUB_REPOSITORY")
+		said = map[string]string{
+			MetaSHA: first("GITHUB_SHA"), MetaBranch: first("GITHUB_REF_NAME"), metaEvent: first("GITHUB_EVENT_NAME"),
+			metaActor: first("GITHUB_TRIGGERING_ACTOR", "GITHUB_ACTOR"), metaWorkflow: first("GITHUB_WORKFLOW"),
+			metaJob: first("GITHUB_JOB"), metaJobAttempt: first("GITHUB_RUN_ATTEMPT"),
+		}
+		if pull := pullRef().FindStringSubmatch(first("GITHUB_REF")); pull != nil {
+			said[metaPR] = repository + "/pull/" + pull[1]
+		}
+		if run := first("GITHUB_RUN_ID"); run != "" {
+			said[MetaJobURL] = repository + "/actions/runs/" + run
+		}
+	case getenv("GITLAB_CI") == "true":
+		said = map[string]string{
+			MetaSHA: first("CI_COMMIT_SHA"), MetaBranch: first("CI_MERGE_REQUEST_SOURCE_BRANCH_NAME", "CI_COMMIT_REF_NAME"),
+			metaEvent: first("CI_PIPELINE_SOURCE"), metaActor: first("GITLAB_USER_LOGIN"), metaWorkflow: first("CI_PIPELINE_NAME"),
+			metaJob: first("CI_JOB_NAME"), MetaJobURL: first("CI_JOB_URL"),
+		}
+		if pull := first("CI_MERGE_REQUEST_IID"); pull != "" {
+			said[metaPR] = first("CI_MERGE_REQUEST_PROJECT_URL", "CI_PROJECT_URL") + "/-/merge_requests/" + pull
+		}
+	}
+	maps.DeleteFunc(said, func(_, value string) bool { return value == "" })
+	return said
+}
 
 const (
 	// CommentLimit is how many characters the comment of a host may have.
@@ -42,20 +143,12 @@ type host struct {
 	token         string
 }
 
-// comment is one of GitHub's or GitLab's.
+// comment is one of GitHub's, which has a user, or of GitLab's, which has an author.
 type comment struct {
-	ID   int64  `json:"id"`
-	Body string `json:"body"`
-	User struct {
-		Login string `json:"login"`
-	} `json:"user"`
-	Author struct {
-		Username string `json:"username"`
-	} `json:"author"`
+	ID           int64
+	Body         string
+	User, Author struct{ Login, Username string }
 }
-
-// by is who wrote the comment.
-func (c comment) by() string { return cmp.Or(c.User.Login, c.Author.Username) }
 
 // Comment posts the comment on the pull request of the job, or replaces the one that has
 // the marker and the same author. It returns what it did, in words. Errors: there is no
@@ -78,23 +171,21 @@ func Comment(ctx context.Context, getenv func(string) string, body, marker strin
 	if err != nil {
 		return "", err
 	}
-	content := map[string]string{"body": body}
-	if len(found) > 0 {
-		return "updated", h.call(ctx, h.update, h.one+fmt.Sprint(found[0].ID), content, nil)
-	}
-	if err := h.call(ctx, http.MethodPost, h.list, content, nil); err != nil {
-		return "", err
-	}
-	if found, err = h.marked(ctx, marker, me); err != nil || len(found) < 2 {
-		return "created", nil // it is there, whether or not the host lists it again
+	content, done := map[string]string{"body": body}, "updated"
+	if len(found) == 0 {
+		if err := h.call(ctx, http.MethodPost, h.list, content, nil); err != nil {
+			return "", err
+		}
+		if found, err = h.marked(ctx, marker, me); err != nil || len(found) < 2 {
+			return "created", nil // it is there, whether or not the host lists it again
+		}
+		done = "updated, as another job had posted it"
 	}
 	err = h.call(ctx, h.update, h.one+fmt.Sprint(found[0].ID), content, nil)
 	for _, other := range found[1:] {
-		if gone := h.call(ctx, http.MethodDelete, h.one+fmt.Sprint(other.ID), nil, nil); err == nil {
-			err = gone
-		}
+		err = errors.Join(err, h.call(ctx, http.MethodDelete, h.one+fmt.Sprint(other.ID), nil, nil))
 	}
-	return "updated, as another job had posted it", err
+	return done, err
 }
 
 // newHost finds the pull request and the token in the environment.
@@ -133,16 +224,14 @@ func newHost(getenv func(string) string) (*host, error) {
 
 // pullNumber reads the number of the pull request from the event of the job.
 func pullNumber(path string) (int64, error) {
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		return 0, fmt.Errorf("reading the event of the job (GITHUB_EVENT_PATH): %w", err)
-	}
 	var event struct {
-		PullRequest struct {
-			Number int64 `json:"number"`
-		} `json:"pull_request"`
+		PullRequest struct{ Number int64 } `json:"pull_request"`
 	}
-	if err := json.Unmarshal(raw, &event); err != nil {
+	raw, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(raw, &event)
+	}
+	if err != nil {
 		return 0, fmt.Errorf("reading the event of the job (GITHUB_EVENT_PATH): %w", err)
 	}
 	if event.PullRequest.Number <= 0 {
@@ -151,23 +240,18 @@ func pullNumber(path string) (int64, error) {
 	return event.PullRequest.Number, nil
 }
 
-// me is whose the token is. The token of a job of GitHub may not ask.
+// errDenied says that the host lets the token not do something.
+var errDenied = errors.New("the token has no right to comment, as that of a fork's pull request, or without pull-requests: write")
+
+// me is whose the token is. That of a job of GitHub may not ask.
 func (h *host) me(ctx context.Context) (string, error) {
 	var user struct{ Login, Username string }
 	err := h.call(ctx, http.MethodGet, h.user, nil, &user)
-	if denied := (*deniedError)(nil); errors.As(err, &denied) && denied.status == http.StatusForbidden && h.robot != "" {
+	if errors.Is(err, errDenied) && h.robot != "" {
 		return h.robot, nil
 	}
 	return cmp.Or(user.Login, user.Username), err
 }
-
-// deniedError says that the host lets the token not do something.
-type deniedError struct {
-	status int
-	text   string
-}
-
-func (e *deniedError) Error() string { return e.text }
 
 // marked lists the comments of the check, the oldest first.
 func (h *host) marked(ctx context.Context, marker, author string) (found []comment, err error) {
@@ -181,7 +265,8 @@ func (h *host) marked(ctx context.Context, marker, author string) (found []comme
 			return nil, err
 		}
 		for _, c := range list {
-			if strings.HasSuffix(strings.TrimSpace(c.Body), marker) && (author == "" || c.by() == author) {
+			own := slices.Contains([]string{"", c.User.Login, c.Author.Username}, author)
+			if own && strings.HasSuffix(strings.TrimSpace(c.Body), marker) {
 				found = append(found, c)
 			}
 		}
@@ -218,11 +303,12 @@ func (h *host) call(ctx context.Context, method, address string, body, into any)
 	switch {
 	case err != nil:
 		return h.hidden(err)
-	case response.StatusCode == http.StatusForbidden || response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusNotFound:
-		return &deniedError{response.StatusCode, h.hidden(fmt.Errorf("%s %s: %s: the token has no right to comment, as that of a fork's pull request, or without pull-requests: write: %.200q",
-			method, address, response.Status, answer)).Error()}
 	case response.StatusCode >= 300:
-		return h.hidden(fmt.Errorf("%s %s: %s: %.200q", method, address, response.Status, answer))
+		err := h.hidden(fmt.Errorf("%s %s: %s: %.200q", method, address, response.Status, answer))
+		if slices.Contains([]int{http.StatusForbidden, http.StatusUnauthorized, http.StatusNotFound}, response.StatusCode) {
+			return fmt.Errorf("%w: %w", err, errDenied)
+		}
+		return err
 	case into != nil:
 		return json.Unmarshal(answer, into)
 	}

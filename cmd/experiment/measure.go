@@ -1,0 +1,484 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	urfave "github.com/urfave/cli/v2"
+
+	benches "extraction-experiment/bench"
+	"extraction-experiment/cmd/internal/runs"
+	"extraction-experiment/cmd/internal/settings"
+	"extraction-experiment/cmd/internal/system"
+	"extraction-experiment/experiment"
+	"extraction-experiment/harness/conformance"
+	harness "extraction-experiment/harness/extraction"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/files"
+	"extraction-experiment/internal/textutil"
+	"extraction-experiment/outcome"
+	"extraction-experiment/report"
+	"extraction-experiment/runstore"
+	"extraction-experiment/scoring"
+)
+
+func scoreCommand(env cli.Env) *urfave.Command {
+	return &urfave.Command{
+		Name:        "score",
+		Usage:       "score pairs of expected and extracted, without a model and without Langfuse",
+		UsageText:   "experiment score FILE.jsonl [--options FILE|JSON] [--summary]",
+		Description: `A line is {"id", "expected": {…}, "extracted": {…} or null, "error"?, "options"?}; - reads standard input.`,
+		Flags: []urfave.Flag{
+			settings.OptionsFlag(),
+			&urfave.BoolFlag{Name: "summary", Usage: "print the means and pooled values instead of a line for each pair", DisableDefaultText: true},
+			&urfave.BoolFlag{Name: "json", Usage: "print the summary, as JSON", DisableDefaultText: true},
+		},
+		Action: func(c *urfave.Context) error { return scoreAction(c, env) },
+	}
+}
+
+func scoreAction(c *urfave.Context, env cli.Env) (err error) {
+	if c.NArg() != 1 {
+		return cli.Usage("score takes one file of pairs, or - for standard input")
+	}
+	options, err := settings.ScoringOptions(c.String("options"))
+	if err != nil {
+		return err
+	}
+	ctx := c.Context
+	in, name := env.Stdin, "standard input"
+	if path := c.Args().First(); path != "-" {
+		f, err := files.Open(ctx, path)
+		if err != nil {
+			return cli.Usage("reading pairs: %w", err)
+		}
+		defer f.Close() // only read: nothing can be lost
+		in, name = f, path
+	}
+	if env.Getenv("GOGC") == "" { // little lives on, and would be looked through a hundred times a second
+		defer debug.SetGCPercent(debug.SetGCPercent(200))
+	}
+	pairs := harness.Pairs{Options: options, Name: name}
+	if !c.Bool("summary") && !c.Bool("json") {
+		return cli.Written(pairs.Score(ctx, in, env.Stdout))
+	}
+	header := outcome.Header{Scorer: outcome.Scorer{Version: scoring.Version, Primary: harness.Primary}}
+	sum := outcome.NewSummariser(header, outcome.SummaryConfig{Order: runs.ScoreOrder()})
+	pairs.Scored = sum.Add
+	scored := cli.Written(pairs.Score(ctx, in, nil))
+	summary := sum.Summary()
+	summary.Status = "" // pairs are no run, finished or not
+	return errors.Join(scored, runs.Print(env, c.Bool("json"), summary, report.Text))
+}
+
+func conformanceCommand(env cli.Env) *urfave.Command {
+	return &urfave.Command{
+		Name:      "conformance",
+		Usage:     "certify that an evaluator gives valid and stable scores on labelled fixtures",
+		UsageText: "experiment conformance [--fixture FILE] [--runs N] [--max-flip-rate X] [--output FILE]",
+		Description: "The fixture file names the evaluator: a script, url, model or scorer (docs/evaluators.md).\n" +
+			"A pass fixture must score 1, a fail fixture 0, but for the share of runs that --max-flip-rate allows; an ambiguous one\n" +
+			"must stay within its score_bounds. Consistent is only what needed no such allowance.\n" +
+			"Exit code 0: every fixture passed; 1: one did not; 64: the file cannot be used; 69: the evaluator cannot be asked;\n" +
+			"5: stopped before every fixture was evaluated, nothing is written.",
+		Flags: []urfave.Flag{
+			&urfave.StringFlag{Name: "fixture", Value: "fixtures.yaml", Usage: "`FILE` of labelled fixtures"},
+			&urfave.StringFlag{Name: "runs", Value: "5", Usage: "`N` evaluations of each fixture"},
+			&urfave.StringFlag{Name: "max-flip-rate", Value: "0", Usage: "`X`, from 0 to 1, of the runs of a pass or fail fixture may score otherwise, and may differ from the first"},
+			&urfave.StringFlag{Name: "score-tolerance", Value: "0", Usage: "`X` by which a pass may score below 1 and a fail above 0, for judges that never give the extremes"},
+			&urfave.StringFlag{Name: "timeout", Value: "1m", Usage: "`TIME` that one evaluation may take"},
+			&urfave.StringFlag{Name: "concurrency", Value: "4", Usage: "`N` evaluations at once"},
+			&urfave.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the report as JSON to `FILE`"},
+			&urfave.BoolFlag{Name: "json", Usage: "print the report as JSON instead of the table", DisableDefaultText: true},
+			&urfave.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "no progress on standard error", DisableDefaultText: true},
+		},
+		Action: settings.NoWords(func(c *urfave.Context) error { return conformanceAction(c, env) }),
+	}
+}
+
+// conformanceConfig reads the flags, and returns every problem at once.
+func conformanceConfig(c *urfave.Context) (conformance.Config, time.Duration, error) {
+	p := &settings.Problems{}
+	cfg := conformance.Config{
+		Runs:        p.Count("runs", c.String("runs"), 1, 100_000),
+		Concurrency: p.Count("concurrency", c.String("concurrency"), 1, 1000),
+	}
+	share := func(flag string) float64 {
+		if v := p.Number(flag, c.String(flag), 0, 1); v != nil {
+			return *v
+		}
+		return 0
+	}
+	cfg.MaxFlipRate, cfg.ScoreTolerance = share("max-flip-rate"), share("score-tolerance")
+	if cfg.ScoreTolerance == 1 {
+		p.Add("--score-tolerance: 1 would accept any score")
+	}
+	timeout := p.Duration("timeout", c.String("timeout"))
+	switch out := c.String("output"); out {
+	case "":
+	case "-":
+		p.Add("--output - is no file: --json prints the report on standard output")
+	default:
+		p.Join(cli.CanWrite(out))
+	}
+	return cfg, timeout, withCode(p.Err())
+}
+
+func conformanceAction(c *urfave.Context, env cli.Env) (err error) {
+	cfg, timeout, err := conformanceConfig(c)
+	if err != nil {
+		return err
+	}
+	set, err := conformance.Read(c.String("fixture"))
+	if err != nil {
+		return err
+	}
+	if out := c.String("output"); out != "" && cli.SameFile(out, set.Path) {
+		return cli.Usage("--output %s would replace the fixtures: name another file", out)
+	}
+	ctx := c.Context
+	opened, err := opener(env, nil).OpenEvaluator(ctx, set.Evaluator, filepath.Dir(set.Path), timeout)
+	if err != nil {
+		return fmt.Errorf("%s: line %d: %w", set.Path, set.Evaluator.Line, err)
+	}
+	cfg.Evaluator, cfg.Fingerprint = opened.Evaluator, opened.Fingerprint
+	cfg.Fixtures, cfg.Warnings = set.Fixtures, set.Warnings
+	result, err := certifyShown(ctx, cfg, runs.NewProgress(env, c.Bool("quiet"), "", slog.New(slog.DiscardHandler)))
+	switch {
+	case ctx.Err() != nil:
+		return cli.Errorf(cli.ExitInterrupted, "stopped before every fixture was evaluated; %s", notWritten(c.String("output")))
+	case err != nil:
+		return fmt.Errorf("%w; %s", err, notWritten(c.String("output")))
+	}
+	return errors.Join(conformanceWrite(c, env, result), conformanceVerdict(result))
+}
+
+// certifyShown runs a certification while a person sees how far it is.
+func certifyShown(ctx context.Context, cfg conformance.Config, view *runs.Progress) (conformance.Report, error) {
+	defer view.Close()
+	cfg.Started = view.Started
+	cfg.Done = func(fixture string, err error) {
+		o := outcome.Outcome{Item: fixture, Class: outcome.OK}
+		if err != nil {
+			o.Class = outcome.Provider
+		}
+		view.Done(o)
+	}
+	view.Counting("evaluation")
+	view.Planned(cfg.Runs*len(cfg.Fixtures), 0)
+	return conformance.Run(ctx, cfg)
+}
+
+// notWritten says what became of the file of --output: an older report in it is
+// none of this evaluation.
+func notWritten(out string) string {
+	if out != "" && exists(out) {
+		return "nothing was written: " + out + " still holds an earlier report"
+	}
+	return "nothing was written"
+}
+
+func conformanceWrite(c *urfave.Context, env cli.Env, r conformance.Report) error {
+	var written error
+	if out := c.String("output"); out != "" {
+		written = cli.WriteFile(out, func(w io.Writer) error { return report.JSON(w, r, true) })
+	}
+	if c.Bool("json") {
+		for _, warning := range r.Warnings {
+			fmt.Fprintln(env.Stderr, "warning: "+textutil.Line(warning))
+		}
+		return errors.Join(written, runs.PrintJSON(env, r))
+	}
+	return errors.Join(written, cli.Written(report.Conformance(env.Stdout, r)))
+}
+
+// conformanceVerdict makes the exit code of a report.
+func conformanceVerdict(r conformance.Report) error {
+	what := "not compatible and not consistent"
+	switch {
+	case r.Passed():
+		return nil
+	case r.Compatible:
+		what = "not consistent"
+	case r.Consistent:
+		what = "not compatible"
+	}
+	return cli.Errorf(cli.ExitGate, "the evaluator is %s: %d of %d fixtures failed", what, r.TotalFixtures-r.PassedFixtures(), r.TotalFixtures)
+}
+
+func benchActions(env cli.Env) []settings.Action {
+	with := func(do func(*urfave.Context, cli.Env, []string) error) func(*urfave.Context, []string) error {
+		return func(c *urfave.Context, words []string) error { return do(c, env, words) }
+	}
+	asJSON := settings.JSONFlag()
+	dataset := &urfave.StringSliceFlag{Name: "dataset", Aliases: []string{"d"}, Usage: "`FILE` of cases; may be repeated"}
+	strict := &urfave.BoolFlag{Name: "strict", Usage: "also demand the grammars of caseId and packId", DisableDefaultText: true}
+	return []settings.Action{
+		{Name: "run", Usage: "experiment bench run [--mode deterministic|variance] [--trials N] [--dataset FILE...] [--model MODEL | --pipeline PROGRAM] [--out RUN] [--resume]",
+			Run: with(benchRun), Flags: []urfave.Flag{
+				&urfave.StringFlag{Name: "mode", Usage: "`MODE`: deterministic answers from the cases, variance repeats trials (default: deterministic, variance with a model)"},
+				&urfave.StringFlag{Name: "trials", Usage: "`N` trials of each case (default: 1, in mode variance 5)"},
+				dataset,
+				&urfave.StringFlag{Name: "model", Aliases: []string{"m"}, Usage: "`MODEL` that answers, as of experiment run"},
+				&urfave.StringFlag{Name: "pipeline", Usage: "`PROGRAM|URL` of a team's own pipeline that answers"},
+				&urfave.StringFlag{Name: "out", Aliases: []string{"o"}, Usage: "`RUN|FILE` is the name of the run, or a file that ends in .run"},
+				&urfave.BoolFlag{Name: "resume", Usage: "go on with the run of --out, which was stopped", DisableDefaultText: true},
+				&urfave.BoolFlag{Name: "retry-failed", Usage: "go on with it, and ask again what nobody answered", DisableDefaultText: true},
+				&urfave.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show no progress", DisableDefaultText: true},
+				&urfave.StringFlag{Name: "concurrency", Aliases: []string{"c"}, Value: "4", Usage: "`N` cases at once"},
+				&urfave.StringFlag{Name: "timeout", Value: "5m", Usage: "`TIME` that one case may take"},
+				strict, asJSON,
+			}},
+		{Name: "score", Usage: "experiment bench score [RUN] [--min-success-rate X ...] [--json]", Most: 1,
+			Run: with(benchScore), Flags: append(gateFlags(), asJSON)},
+		{Name: "add", Usage: "experiment bench add PACK/regressions.jsonl [--dataset FILE]", Least: 1, Most: 1,
+			Run: with(benchAdd), Flags: []urfave.Flag{dataset, strict}},
+	}
+}
+
+// benchCommand is the command with its actions, or with the one alone whose help is asked for.
+func benchCommand(env cli.Env) *urfave.Command {
+	actions := benchActions(env)
+	if settings.WantsHelp(env.Args) {
+		named := func(a settings.Action) bool { return slices.Contains(env.Args, a.Name) }
+		if at := slices.IndexFunc(actions, named); at >= 0 {
+			actions = actions[at : at+1]
+		}
+	}
+	return settings.SetActions(&urfave.Command{
+		Name:  "bench",
+		Usage: "measure how stable and well-formed extraction is",
+		Description: "Without --dataset the files of ./bench/datasets are run, or where there are none the cases that come with the program.\n" +
+			"docs/bench.md explains files and metrics.",
+	}, actions, "")
+}
+
+// benchRun runs the cases and prints what they come to.
+func benchRun(c *urfave.Context, env cli.Env, _ []string) (err error) {
+	cfg, err := benchConfig(c)
+	if err != nil {
+		return err
+	}
+	ctx, signals := watchSignals(c.Context, env.Stderr, leftForResume)
+	defer signals.stop()
+	cfg.Stop = signals.first.Done()
+	limits := system.Limits{Concurrency: cfg.Concurrency, Timeout: cfg.Timeout}
+	asked := system.Config{Model: c.String("model"), Pipeline: c.String("pipeline"), Limits: limits}
+	answerer, opened, err := opener(env, nil).OpenBench(asked)
+	if err != nil {
+		return signals.interrupted(err)
+	}
+	defer func() { err = errors.Join(err, opened.Close()) }()
+	cfg.Answerer, cfg.System = answerer, opened.Header
+	shown := runConfig{quiet: c.Bool("quiet")}
+	shown.Header.Scorer.Primary = benches.CaseSuccess
+	cfg.Observer = session{env: env, signals: signals, log: slog.New(slog.DiscardHandler)}.watched(shown, &opened)
+	result, ran := benches.Run(ctx, cfg)
+	if result.Run == "" {
+		if _, taken := errors.AsType[*experiment.NameTakenError](ran); taken {
+			return cli.Usage("the run %s is there already: choose another with --out, or go on with it with --resume", cfg.Out)
+		}
+		return ran
+	}
+	failed, again := result.Err(), benchResume(c, env.Args, cfg.Name)
+	switch {
+	case ran != nil:
+		ran = cli.Errorf(cli.ExitCode(ran), "%w; go on with: %s", ran, again)
+	case failed != nil:
+		failed = cli.Errorf(cli.ExitCode(failed), "%w; ask again about these with: %s --retry-failed", failed, again)
+	}
+	text := func(w io.Writer, r benches.Report, _ report.Options) error {
+		err := report.Bench(w, r)
+		if ran == nil && failed == nil {
+			_, said := fmt.Fprintf(w, "\n%s\nexperiment bench score %s judges it\n", cfg.Out, cli.Quote(cmp.Or(cfg.Name, cfg.Out)))
+			err = errors.Join(err, said)
+		}
+		return err
+	}
+	return errors.Join(ran, failed, runs.Print(env, c.Bool("json"), result, text))
+}
+
+// benchResume is the command line that goes on with the run of this name.
+func benchResume(c *urfave.Context, args []string, name string) string {
+	kept := slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return arg == "--retry-failed" })
+	if !c.IsSet("out") {
+		kept = append(kept, "--out", name)
+	}
+	return resumeCommand(kept)
+}
+
+func benchConfig(c *urfave.Context) (benches.Config, error) {
+	p := &settings.Problems{}
+	cfg := benches.Config{
+		Trials: p.Optional("trials", c.String("trials"), 1, 1000), Datasets: c.StringSlice("dataset"), Mode: benches.Mode(c.String("mode")), Options: benches.Options{Strict: c.Bool("strict")},
+		Concurrency: p.Count("concurrency", c.String("concurrency"), 1, 1000), Timeout: p.Duration("timeout", c.String("timeout")),
+		Resume: c.Bool("resume") || c.Bool("retry-failed"), RetryFailed: c.Bool("retry-failed"), Runner: cli.Version(),
+	}
+	if c.String("model") != "" && c.String("pipeline") != "" {
+		p.Add("--model and --pipeline cannot both answer")
+	}
+	cfg.Out = c.String("out")
+	if filepath.Ext(cfg.Out) != runstore.Extension {
+		name := cfg.Out
+		if name == "" && cfg.Resume {
+			p.Add("--resume and --retry-failed need the run: --out RUN")
+		}
+		name = cmp.Or(name, runs.MadeName("bench"))
+		settings.CheckRunName(p, "out", name)
+		cfg.Name, cfg.Out = name, runstore.Path(settings.Folder, "", "bench", name)
+	}
+	if err := p.Err(); err != nil {
+		return cfg, withCode(err)
+	}
+	var err error
+	if len(cfg.Datasets) == 0 {
+		cfg.Datasets, err = filepath.Glob(filepath.Join(filepath.Dir(defaultRegression), "*.jsonl"))
+	}
+	if err == nil && len(cfg.Datasets) == 0 {
+		cfg.Cases, err = benches.BuiltIn(cfg.Options)
+	}
+	return cfg, err
+}
+
+// gateFlags are the gates of bench score.
+func gateFlags() []urfave.Flag {
+	return cli.Each(benches.Gates(), func(g benches.Gate) urfave.Flag {
+		return &urfave.StringFlag{Name: g.Name, Value: fmt.Sprintf("%g", g.Limit), Usage: "`X` is a gate: " + g.About}
+	})
+}
+
+// readGates reads the flags of the gates, and returns every problem at once.
+func readGates(c *urfave.Context) ([]benches.Gate, error) {
+	gates, p := benches.Gates(), &settings.Problems{}
+	for i, g := range gates {
+		if text := c.String(g.Name); g.Count {
+			gates[i].Limit = float64(p.Count(g.Name, text, 0, int(g.Highest)))
+		} else if limit := p.Number(g.Name, text, 0, g.Highest); limit != nil {
+			gates[i].Limit = *limit
+		}
+	}
+	return gates, withCode(p.Err())
+}
+
+// scoredBench is what --json prints.
+type scoredBench struct {
+	benches.Report
+	Gates      map[string]float64  `json:"gates"`
+	Violations []benches.Violation `json:"violations"`
+}
+
+// benchScore judges a run by the gates; without a word the newest one.
+func benchScore(c *urfave.Context, env cli.Env, words []string) (err error) {
+	gates, err := readGates(c)
+	if err != nil {
+		return err
+	}
+	named := ""
+	if len(words) > 0 {
+		named = words[0]
+	} else if named, err = newestBench(c.Context); err != nil {
+		return err
+	}
+	run, err := runs.Open(c.Context, named, "")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, run.Close()) }()
+	result, err := benches.Measure(c.Context, run)
+	if err != nil {
+		return err
+	}
+	scored := scoredBench{result, map[string]float64{}, benches.Check(result, gates)}
+	for _, g := range gates {
+		scored.Gates[g.Name] = g.Limit
+	}
+	line, verdict := benches.Verdict(len(gates), scored.Violations)
+	return errors.Join(runs.Print(env, c.Bool("json"), scored, func(w io.Writer, s scoredBench, _ report.Options) error {
+		err := report.Bench(w, s.Report)
+		_, said := fmt.Fprintf(w, "\n%s\n", line)
+		return errors.Join(err, said)
+	}), verdict)
+}
+
+// newestBench finds the run of the bench that was begun last.
+func newestBench(ctx context.Context) (string, error) {
+	entries, err := runs.List(ctx)
+	if err != nil {
+		return "", err
+	}
+	var newest runstore.Entry
+	for _, e := range entries {
+		if e.Err == nil && e.Header.Harness == benches.Name && e.Header.Started.After(newest.Header.Started) {
+			newest = e
+		}
+	}
+	if newest.Path == "" {
+		return "", cli.Usage("there is no run of the bench here: experiment bench run makes one")
+	}
+	return newest.Path, nil
+}
+
+// defaultRegression is the dataset that packs are added to; bench run reads the
+// whole folder where it is there.
+const defaultRegression = "bench/datasets/regression.jsonl"
+
+// benchAdd validates the records of a pack and appends them to the dataset.
+func benchAdd(c *urfave.Context, env cli.Env, words []string) error {
+	named := append(c.StringSlice("dataset"), defaultRegression)
+	target := named[0]
+	if len(named) > 2 {
+		return cli.Usage("bench add appends to one dataset")
+	}
+	if cli.SameFile(words[0], target) {
+		return cli.Usage("%s is the dataset itself", target)
+	}
+	if err := cli.CanWrite(target); err != nil && target == defaultRegression {
+		return cli.Usage("there is no folder %s here to add to: name the dataset with --dataset", filepath.Dir(target))
+	} else if err != nil {
+		return err
+	}
+	lines, n, err := benches.Additions(c.Context, benches.Options{Strict: c.Bool("strict")}, words[0], target)
+	if err != nil {
+		return err
+	}
+	if err := appendLines(target, lines); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(env.Stdout, "added %s to %s\n", textutil.Counted(n, "record"), target)
+	return cli.Written(err)
+}
+
+// appendLines adds whole lines to the end of a file, which stays the file that it
+// is: its mode, and where a link leads. What cannot be written as a whole is taken
+// away again.
+func appendLines(path string, lines []byte) (err error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666) // less what umask takes
+	if err != nil {
+		return cli.Errorf(cli.ExitIO, "writing %s: %w", path, err)
+	}
+	end, err := f.Seek(0, io.SeekEnd)
+	if err == nil && end > 0 {
+		last := make([]byte, 1)
+		if _, err = f.ReadAt(last, end-1); err == nil && last[0] != '\n' {
+			lines = append([]byte{'\n'}, lines...)
+		}
+	}
+	if err == nil {
+		if _, err = f.Write(lines); err != nil {
+			err = errors.Join(err, f.Truncate(end))
+		}
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return cli.Errorf(cli.ExitIO, "writing %s: %w", path, err)
+	}
+	return nil
+}

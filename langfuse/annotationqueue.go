@@ -114,11 +114,8 @@ func (c *Client) CreateAnnotationQueue(ctx context.Context, queue AnnotationQueu
 		Description    string   `json:"description,omitempty"`
 		ScoreConfigIDs []string `json:"scoreConfigIds"`
 	}{queue.Name, queue.Description, queue.ScoreConfigIDs}
-	var made AnnotationQueue
-	if err := c.postOnce(ctx, "annotation-queues", body, &made); err != nil {
-		return AnnotationQueue{}, fmt.Errorf("annotation queue %q: %w", queue.Name, err)
-	}
-	return made, nil
+	r := request{method: http.MethodPost, path: "annotation-queues", once: true}
+	return call[AnnotationQueue](ctx, c, r, body, "annotation queue %q", queue.Name)
 }
 
 // QueueTraces adds those of the traces to a queue that it has not, pending or
@@ -131,6 +128,7 @@ func (c *Client) CreateAnnotationQueue(ctx context.Context, queue AnnotationQueu
 //
 // API: GET and POST /api/public/annotation-queues/{queueId}/items
 func (c *Client) QueueTraces(ctx context.Context, queueID string, traceIDs []string) (added []string, err error) {
+	add := request{method: http.MethodPost, path: "annotation-queues/" + url.PathEscape(queueID) + "/items", once: true}
 	there := map[string]bool{}
 	for item, err := range c.ListQueueItems(ctx, queueID, "") {
 		if err != nil {
@@ -146,22 +144,13 @@ func (c *Client) QueueTraces(ctx context.Context, queueID string, traceIDs []str
 		}
 		there[id] = true
 		body := map[string]string{"objectId": id, "objectType": ObjectTrace}
-		if err := c.postOnce(ctx, "annotation-queues/"+url.PathEscape(queueID)+"/items", body, new(QueueItem)); err != nil {
-			return added, fmt.Errorf("adding trace %s to the annotation queue: %w", textutil.Cut(id, 80), err)
+		_, err := call[QueueItem](ctx, c, add, body, "adding trace %s to the annotation queue", textutil.Cut(id, 80))
+		if err != nil {
+			return added, err
 		}
 		added = append(added, id)
 	}
 	return added, nil
-}
-
-// postOnce sends what must not be there twice: a POST that is not repeated where
-// it may have been carried out.
-func (c *Client) postOnce(ctx context.Context, path string, body, into any) error {
-	encoded, err := textutil.MarshalJSON(body)
-	if err != nil {
-		return err
-	}
-	return c.doJSON(ctx, request{method: http.MethodPost, path: path, body: encoded, once: true}, into)
 }
 
 // Comment is a remark on a trace, an observation, a session or a prompt.
@@ -192,11 +181,9 @@ func (c *Client) CreateComment(ctx context.Context, comment Comment) (id string,
 	}
 	body := map[string]string{"projectId": comment.ProjectID, "objectType": comment.ObjectType,
 		"objectId": comment.ObjectID, "content": comment.Content}
-	var made Comment
-	if err := c.postOnce(ctx, "comments", body, &made); err != nil {
-		return "", fmt.Errorf("comment on %s %s: %w", comment.ObjectType, textutil.Cut(comment.ObjectID, 80), err)
-	}
-	return made.ID, nil
+	r := request{method: http.MethodPost, path: "comments", once: true}
+	made, err := call[Comment](ctx, c, r, body, "comment on %s %s", comment.ObjectType, textutil.Cut(comment.ObjectID, 80))
+	return made.ID, err
 }
 
 // ListComments yields the comments on an object, the newest first. Works on all

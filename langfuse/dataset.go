@@ -49,11 +49,7 @@ func (c *Client) GetDataset(ctx context.Context, name string) (Dataset, error) {
 	if !pathSafe(name) {
 		return c.findDataset(ctx, name)
 	}
-	var found Dataset
-	if err := c.getJSON(ctx, "v2/datasets/"+url.PathEscape(name), nil, &found); err != nil {
-		return Dataset{}, fmt.Errorf("dataset %q: %w", name, err)
-	}
-	return found, nil
+	return call[Dataset](ctx, c, get("v2/datasets/"+url.PathEscape(name), nil), nil, "dataset %q", name)
 }
 
 // findDataset looks for an exact name in the list.
@@ -86,11 +82,8 @@ func (c *Client) ListDatasets(ctx context.Context) iter.Seq2[Dataset, error] {
 //
 // API: POST /api/public/v2/datasets
 func (c *Client) UpsertDataset(ctx context.Context, dataset DatasetUpsert) (Dataset, error) {
-	var stored Dataset
-	if err := c.sendJSON(ctx, http.MethodPost, "v2/datasets", dataset, &stored); err != nil {
-		return Dataset{}, fmt.Errorf("dataset %q: %w", dataset.Name, err)
-	}
-	return stored, nil
+	r := request{method: http.MethodPost, path: "v2/datasets"}
+	return call[Dataset](ctx, c, r, dataset, "dataset %q", dataset.Name)
 }
 
 // ItemStatus says whether a dataset item is listed.
@@ -191,9 +184,9 @@ func (c *Client) BeginDatasetItems(ctx context.Context, q DatasetItemsQuery) (*D
 	query := url.Values{"datasetName": {q.DatasetName}}
 	setTime(query, "version", q.Version)
 	setText(query, "sourceTraceId", q.SourceTraceID)
-	list := &listing[DatasetItem]{
-		client: c, path: "dataset-items", query: query, limit: q.Limit, size: DatasetItem.size,
-	}
+	list := &listing[DatasetItem]{size: DatasetItem.size, list: list[DatasetItem]{
+		client: c, path: "dataset-items", query: query, limit: q.Limit, most: maxPageLimit,
+	}}
 	if err := list.begin(ctx); err != nil {
 		return nil, fmt.Errorf("items of dataset %q: %w", q.DatasetName, err)
 	}
@@ -222,11 +215,7 @@ func (l *DatasetItems) All(ctx context.Context) iter.Seq2[DatasetItem, error] {
 //
 // API: GET /api/public/dataset-items/{id}
 func (c *Client) GetDatasetItem(ctx context.Context, id string) (DatasetItem, error) {
-	var item DatasetItem
-	if err := c.getJSON(ctx, "dataset-items/"+url.PathEscape(id), nil, &item); err != nil {
-		return DatasetItem{}, fmt.Errorf("dataset item %q: %w", id, err)
-	}
-	return item, nil
+	return call[DatasetItem](ctx, c, get("dataset-items/"+url.PathEscape(id), nil), nil, "dataset item %q", id)
 }
 
 // maxItemBytes is the largest body that servers take for a dataset item.
@@ -250,14 +239,12 @@ func (c *Client) UpsertDatasetItem(ctx context.Context, item DatasetItemUpsert) 
 	}
 	if len(body) > maxItemBytes {
 		const mb = 1 << 20
-		return DatasetItem{}, &UsageError{fmt.Errorf("langfuse: item %q of dataset %q is %w: %.1f MB, and Langfuse takes %.1f MB at most: shorten its document or leave it out",
-			textutil.Cut(item.ID, 80), textutil.Cut(item.DatasetName, 80), ErrTooLarge, float64(len(body))/mb, maxItemBytes/mb)}
+		return DatasetItem{}, &UsageError{fmt.Errorf("langfuse: item %q of dataset %q is %w: %.1f MB, and Langfuse takes %.1f MB at most: "+
+			"shorten its document or leave it out", textutil.Cut(item.ID, 80), textutil.Cut(item.DatasetName, 80),
+			ErrTooLarge, float64(len(body))/mb, maxItemBytes/mb)}
 	}
-	var stored DatasetItem
-	if err := c.doJSON(ctx, request{method: http.MethodPost, path: "dataset-items", body: body}, &stored); err != nil {
-		return DatasetItem{}, fmt.Errorf("dataset item %q of %q: %w", item.ID, item.DatasetName, err)
-	}
-	return stored, nil
+	r := request{method: http.MethodPost, path: "dataset-items", body: body}
+	return call[DatasetItem](ctx, c, r, nil, "dataset item %q of %q", item.ID, item.DatasetName)
 }
 
 // SetDatasetItemStatus archives an item or makes it active again; its content
@@ -277,10 +264,15 @@ func (c *Client) SetDatasetItemStatus(ctx context.Context, datasetName, id strin
 //
 // API: GET /api/public/health, GET /api/public/dataset-items
 func (c *Client) CurrentDatasetVersion(ctx context.Context, name string) (time.Time, error) {
-	var newest numberedPage[DatasetItem]
+	var newest page[DatasetItem]
 	var unlisted error
 	var asked sync.WaitGroup
-	asked.Go(func() { newest, unlisted = c.newestItem(ctx, name) })
+	asked.Go(func() {
+		// A version in the future gives the items as they are, the newest first.
+		query := url.Values{"datasetName": {name}, "limit": {"1"}, "page": {"1"}}
+		setTime(query, "version", time.Now().AddDate(1, 0, 0))
+		newest, unlisted = call[page[DatasetItem]](ctx, c, get("dataset-items", query), nil, "items of dataset %q", name)
+	})
 	before := time.Now()
 	health, err := c.GetHealth(ctx)
 	after := time.Now()
@@ -296,18 +288,6 @@ func (c *Client) CurrentDatasetVersion(ctx context.Context, name string) (time.T
 		now = newest.Data[0].CreatedAt
 	}
 	return now.UTC(), nil
-}
-
-// newestItem returns a page of the newest item. A version
-// in the future gives the items as they are, the newest first.
-func (c *Client) newestItem(ctx context.Context, name string) (numberedPage[DatasetItem], error) {
-	query := url.Values{"datasetName": {name}}
-	setTime(query, "version", time.Now().AddDate(1, 0, 0))
-	page, err := getPage[DatasetItem](ctx, c, "dataset-items", query, 1, 1)
-	if err != nil {
-		err = fmt.Errorf("items of dataset %q: %w", name, err)
-	}
-	return page, err
 }
 
 // serverNow returns the server's time from its clock, which tells seconds only,

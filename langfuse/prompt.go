@@ -80,37 +80,25 @@ func (c *Client) GetPrompt(ctx context.Context, ref PromptRef) (Prompt, error) {
 		return Prompt{}, fmt.Errorf("langfuse: prompt %q, label %q, version %d: a name is needed, with a label or a version, not both",
 			ref.Name, ref.Label, ref.Version)
 	}
-	prompt, err := c.getPrompt(ctx, ref)
-	if err != nil {
-		return Prompt{}, fmt.Errorf("prompt %q: %w", ref.Name, err)
-	}
-	return prompt, nil
-}
-
-func (c *Client) getPrompt(ctx context.Context, ref PromptRef) (Prompt, error) {
 	query := url.Values{}
-	var prompt Prompt
 	// Unlike that of datasets, this path decodes percent signs once.
 	if pathSafe(strings.ReplaceAll(ref.Name, "%", "")) {
 		setText(query, "label", ref.Label)
 		if ref.Version > 0 {
 			query.Set("version", strconv.Itoa(ref.Version))
 		}
-		err := c.getJSON(ctx, "v2/prompts/"+url.PathEscape(ref.Name), query, &prompt)
-		return prompt, err
+		return call[Prompt](ctx, c, get("v2/prompts/"+url.PathEscape(ref.Name), query), nil, "prompt %q", ref.Name)
 	}
 	if ref.Version == 0 {
-		version, err := c.labelledVersion(ctx, ref.Name, cmp.Or(ref.Label, defaultPromptLabel))
-		if err != nil {
-			return Prompt{}, err
+		var err error
+		if ref.Version, err = c.labelledVersion(ctx, ref.Name, cmp.Or(ref.Label, defaultPromptLabel)); err != nil {
+			return Prompt{}, fmt.Errorf("prompt %q: %w", ref.Name, err)
 		}
-		ref.Version = version
 	}
 	// This route decodes the name once more after the query.
 	query.Set("name", strings.ReplaceAll(ref.Name, "%", "%25"))
 	query.Set("version", strconv.Itoa(ref.Version))
-	err := c.getJSON(ctx, "prompts", query, &prompt)
-	return prompt, err
+	return call[Prompt](ctx, c, get("prompts", query), nil, "prompt %q", ref.Name)
 }
 
 // labelledVersion finds the version that carries a label, without the name in a
@@ -171,11 +159,8 @@ type PromptCreate struct {
 //
 // API: POST /api/public/v2/prompts
 func (c *Client) CreatePrompt(ctx context.Context, prompt PromptCreate) (Prompt, error) {
-	var stored Prompt
-	if err := c.postOnce(ctx, "v2/prompts", prompt, &stored); err != nil {
-		return Prompt{}, fmt.Errorf("prompt %q: %w", prompt.Name, err)
-	}
-	return stored, nil
+	r := request{method: http.MethodPost, path: "v2/prompts", once: true}
+	return call[Prompt](ctx, c, r, prompt, "prompt %q", prompt.Name)
 }
 
 // SetPromptLabels sets the labels of one version; a label that another version
@@ -190,13 +175,7 @@ func (c *Client) SetPromptLabels(ctx context.Context, name string, version int, 
 	if labels == nil {
 		labels = []string{}
 	}
-	body := struct {
-		NewLabels []string `json:"newLabels"`
-	}{labels}
-	path := fmt.Sprintf("v2/prompts/%s/versions/%d", url.PathEscape(name), version)
-	var stored Prompt
-	if err := c.sendJSON(ctx, http.MethodPatch, path, body, &stored); err != nil {
-		return Prompt{}, fmt.Errorf("labels of prompt %s@%d: %w", name, version, err)
-	}
-	return stored, nil
+	body := map[string][]string{"newLabels": labels}
+	r := request{method: http.MethodPatch, path: fmt.Sprintf("v2/prompts/%s/versions/%d", url.PathEscape(name), version)}
+	return call[Prompt](ctx, c, r, body, "labels of prompt %s@%d", name, version)
 }

@@ -107,22 +107,17 @@ func (c *Client) getDatasetRun(ctx context.Context, ref RunRef) (Run, error) {
 	if ref.DatasetID == "" || ref.Name == "" {
 		return Run{}, errors.New("langfuse: reading a run from the runs of a dataset needs the dataset's id and the run's name")
 	}
-	var page struct {
-		Data []DatasetRunItem `json:"data"`
-		Meta struct {
-			TotalItems Number `json:"totalItems"`
-		} `json:"meta"`
-	}
 	query := url.Values{"datasetId": {ref.DatasetID}, "runName": {ref.Name}, "limit": {"1"}, "page": {"1"}}
-	if err := c.getJSON(ctx, "dataset-run-items", query, &page); err != nil {
-		return Run{}, fmt.Errorf("run %q: %w", ref.Name, err)
+	newest, err := call[page[DatasetRunItem]](ctx, c, get("dataset-run-items", query), nil, "run %q", ref.Name)
+	if err != nil {
+		return Run{}, err
 	}
-	if len(page.Data) == 0 {
+	if len(newest.Data) == 0 {
 		return Run{}, errNoRun(ref, ViewRuns)
 	}
 	run := Run{
-		ID: page.Data[0].DatasetRunID, Name: ref.Name, DatasetID: ref.DatasetID,
-		Time: page.Data[0].CreatedAt, ItemCount: int(page.Meta.TotalItems),
+		ID: newest.Data[0].DatasetRunID, Name: ref.Name, DatasetID: ref.DatasetID,
+		Time: newest.Data[0].CreatedAt, ItemCount: int(newest.Meta.TotalItems),
 	}
 	if ref.DatasetName == "" {
 		return run, nil
@@ -306,13 +301,11 @@ func (c *Client) CreateDatasetRunItem(ctx context.Context, link DatasetRunItemCr
 	if !link.DatasetVersion.IsZero() {
 		body.DatasetVersion = FormatTime(link.DatasetVersion)
 	}
-	var stored DatasetRunItem
-	if err := c.sendJSON(ctx, http.MethodPost, "dataset-run-items", body, &stored); err != nil {
-		return DatasetRunItem{}, fmt.Errorf("linking item %q to run %q: %w", link.DatasetItemID, link.RunName, err)
+	r := request{method: http.MethodPost, path: "dataset-run-items"}
+	stored, err := call[DatasetRunItem](ctx, c, r, body, "linking item %q to run %q", link.DatasetItemID, link.RunName)
+	if err == nil && stored.DatasetRunID == "" {
+		err = fmt.Errorf("linking item %q to run %q: %w", link.DatasetItemID, link.RunName,
+			c.answered(r, http.StatusOK, nil, "the answer holds no datasetRunId"))
 	}
-	if stored.DatasetRunID == "" {
-		return DatasetRunItem{}, fmt.Errorf("linking item %q to run %q: %w", link.DatasetItemID, link.RunName,
-			c.unusable(http.MethodPost, "dataset-run-items", "the answer holds no datasetRunId"))
-	}
-	return stored, nil
+	return stored, err
 }

@@ -92,13 +92,9 @@ func (c *Client) CreateScore(ctx context.Context, score ScoreCreate) error {
 	if err := score.Validate(); err != nil {
 		return fmt.Errorf("langfuse: %w", err)
 	}
-	var stored struct {
-		ID string `json:"id"`
-	}
-	if err := c.sendJSON(ctx, http.MethodPost, "scores", score, &stored); err != nil {
-		return fmt.Errorf("score %q (%s): %w", score.Name, score.ID, err)
-	}
-	return nil
+	r := request{method: http.MethodPost, path: "scores"}
+	_, err := call[struct{}](ctx, c, r, score, "score %q (%s)", score.Name, score.ID)
+	return err
 }
 
 // DeleteScore asks for a score to be deleted. The request is queued, for half a
@@ -112,7 +108,7 @@ func (c *Client) DeleteScore(ctx context.Context, id string) error {
 		return errors.New("langfuse: deleting a score needs its id")
 	}
 	r := request{method: http.MethodDelete, path: "scores/" + url.PathEscape(id)}
-	if _, err := c.do(ctx, r); err != nil {
+	if _, err := c.do(ctx, r, nil); err != nil {
 		return fmt.Errorf("deleting score %s: %w", id, err)
 	}
 	return nil
@@ -338,9 +334,6 @@ func (c *Client) ListScoreConfigs(ctx context.Context) iter.Seq2[ScoreConfig, er
 // API: POST /api/public/score-configs
 func (c *Client) CreateScoreConfig(ctx context.Context, config ScoreConfig) (ScoreConfig, error) {
 	config.ID, config.Archived = "", false
-	var made ScoreConfig
-	if err := c.postOnce(ctx, "score-configs", config, &made); err != nil {
-		return ScoreConfig{}, fmt.Errorf("score configuration %q: %w", config.Name, err)
-	}
-	return made, nil
+	r := request{method: http.MethodPost, path: "score-configs", once: true}
+	return call[ScoreConfig](ctx, c, r, config, "score configuration %q", config.Name)
 }

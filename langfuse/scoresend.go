@@ -206,7 +206,7 @@ func (c *Client) sendScores(ctx context.Context, events []scoreEvent, results []
 	}
 	body = append(body, "]}"...)
 	var answer ingestionAnswer
-	if err := c.doJSON(ctx, request{method: http.MethodPost, path: "ingestion", body: body}, &answer); err != nil {
+	if _, err := c.do(ctx, request{method: http.MethodPost, path: "ingestion", body: body}, &answer); err != nil {
 		return err
 	}
 	states := answer.states()

@@ -81,10 +81,8 @@ func (c *Client) Probe(ctx context.Context) (Server, error) {
 	}
 	server.NewReads, server.LegacyReads = newReads == offered, legacyReads == offered
 	if !server.NewReads && !server.LegacyReads {
-		return Server{}, &APIError{
-			Method: "GET", Path: apiPrefix + "v2/scores", Status: 404, base: c.base, class: ErrEndpointGone,
-			Message: fmt.Sprintf("version %s offers neither the reads of v3 nor those of v4", server.Version) + doubt(newReads, legacyReads),
-		}
+		return Server{}, c.answered(get("v2/scores", nil), http.StatusNotFound, ErrEndpointGone,
+			fmt.Sprintf("version %s offers neither the reads of v3 nor those of v4", server.Version)+doubt(newReads, legacyReads))
 	}
 	return server, nil
 }
@@ -127,10 +125,10 @@ func (c *Client) version(ctx context.Context) (Version, time.Time, time.Duration
 	}
 	version, err := ParseVersion(health.Version)
 	if err != nil {
-		return Version{}, time.Time{}, 0, c.unusable(http.MethodGet, "health", c.redact("reading the server's version: "+err.Error()))
+		return Version{}, time.Time{}, 0, c.answered(get("health", nil), http.StatusOK, nil, "reading the server's version: "+err.Error())
 	}
 	if !version.AtLeast(minVersion.Major, minVersion.Minor, minVersion.Patch) {
-		return Version{}, time.Time{}, 0, c.unusable(http.MethodGet, "health", fmt.Sprintf(
+		return Version{}, time.Time{}, 0, c.answered(get("health", nil), http.StatusOK, nil, fmt.Sprintf(
 			"the server at %s is version %s, but %s or later is needed: upgrade it, or set %s to another server", c.base, version, minVersion, EnvBaseURL))
 	}
 	return version, health.Time, health.Skew, nil
@@ -206,17 +204,15 @@ type Health struct {
 // API: GET /api/public/health
 func (c *Client) GetHealth(ctx context.Context) (Health, error) {
 	var health Health
-	r := request{method: http.MethodGet, path: "health", into: &health}
-	answer, err := c.do(ctx, r)
+	r := get("health", nil)
+	answer, err := c.do(ctx, r, &health)
 	if err != nil {
 		return Health{}, err
 	}
 	received := time.Now()
 	if health.Version == "" {
-		return Health{}, &APIError{
-			Method: r.method, Path: apiPrefix + r.path, Status: http.StatusOK, base: c.base, class: ErrEndpointGone,
-			Message: "the answer names no version: check that " + EnvBaseURL + " is a Langfuse server",
-		}
+		return Health{}, c.answered(r, http.StatusOK, ErrEndpointGone,
+			"the answer names no version: check that "+EnvBaseURL+" is a Langfuse server")
 	}
 	// A missing or odd Date leaves the zero time.
 	health.Time, _ = http.ParseTime(answer.header.Get("Date"))
@@ -375,7 +371,7 @@ func (c *Client) GetProject(ctx context.Context) (Project, error) {
 		return Project{}, err
 	}
 	if len(page.Data) != 1 || page.Data[0].ID == "" {
-		return Project{}, c.unusable(http.MethodGet, "projects",
+		return Project{}, c.answered(get("projects", nil), http.StatusOK, nil,
 			"the keys do not stand for exactly one project: use the keys of a project, not of an organisation")
 	}
 	return page.Data[0], nil

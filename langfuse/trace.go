@@ -266,9 +266,9 @@ func (c *Client) getLegacyTrace(ctx context.Context, id string) (Trace, error) {
 	if id == "" {
 		return Trace{}, errors.New("langfuse: reading a trace needs its id")
 	}
-	var found legacyTrace
-	if err := c.getJSON(ctx, "traces/"+url.PathEscape(id), nil, &found); err != nil {
-		return Trace{}, fmt.Errorf("trace %q: %w", id, err)
+	found, err := call[legacyTrace](ctx, c, get("traces/"+url.PathEscape(id), nil), nil, "trace %q", id)
+	if err != nil {
+		return Trace{}, err
 	}
 	trace := found.trace()
 	var observations []legacyObservation

@@ -64,7 +64,7 @@ func (c *Client) ExportSpans(ctx context.Context, scope Scope, spans []Span) err
 			return fmt.Errorf("langfuse: encoding spans: %w", err)
 		}
 	}
-	_, err := c.do(ctx, request{method: http.MethodPost, path: "otel/v1/traces", body: body, header: header})
+	_, err := c.do(ctx, request{method: http.MethodPost, path: "otel/v1/traces", body: body, header: header}, nil)
 	if err != nil {
 		return fmt.Errorf("exporting %d spans: %w", len(spans), err)
 	}
@@ -404,11 +404,8 @@ func (c *Client) FindObservation(ctx context.Context, server Capabilities, id st
 		return Observation{}, errors.New("langfuse: finding an observation needs its id")
 	}
 	if !server.NewReads {
-		var found legacyObservation
-		if err := c.getJSON(ctx, "observations/"+url.PathEscape(id), nil, &found); err != nil {
-			return Observation{}, fmt.Errorf("observation %q: %w", id, err)
-		}
-		return found.observation(), nil
+		found, err := call[legacyObservation](ctx, c, get("observations/"+url.PathEscape(id), nil), nil, "observation %q", id)
+		return found.observation(), err
 	}
 	filter, err := textutil.MarshalJSON([]any{map[string]any{"type": "string", "column": "id", "operator": "=", "value": id}})
 	if err != nil {

@@ -53,7 +53,7 @@ func FuzzIngestionAnswer(f *testing.F) {
 		states := answer.states()
 		for _, failure := range answer.Errors {
 			if state := states[failure.ID]; state.State == ScoreAccepted || state.Err == nil {
-				t.Errorf("a failed event counts as %s", state.State)
+				t.Errorf("a failed event counts as %d", state.State)
 			}
 		}
 	})

@@ -43,37 +43,30 @@ type ScoreCreate struct {
 
 // Validate returns all reasons why a server would refuse the score, store it
 // under other words, or drop it without saying so.
-func (s ScoreCreate) Validate() error {
-	var problems []error
-	problem := func(bad bool, text string) {
-		if bad {
-			problems = append(problems, errors.New(text))
-		}
-	}
-	problem(s.ID == "", "it needs an id")
-	problem(s.Name == "", "it needs a name")
-	problem(!utf8.ValidString(s.ID) || !utf8.ValidString(s.Name), "its id and name must be UTF-8")
-	problem((s.TraceID == "") == (s.DatasetRunID == ""), "it needs either a trace or a run")
-	problem(s.ObservationID != "" && s.TraceID == "", "an observation needs its trace")
-	problem(len(s.Metadata) > 0 && !textutil.ValidJSON(s.Metadata), "its metadata is not JSON")
-	problem(!isEnvironment(s.Environment), "its environment must be at most 40 of a-z, 0-9, - and _ and not begin with langfuse")
+func (s *ScoreCreate) Validate() error {
+	var found problems
+	found.add(s.ID == "", "it needs an id")
+	found.add(s.Name == "", "it needs a name")
+	found.add(!utf8.ValidString(s.ID) || !utf8.ValidString(s.Name), "its id and name must be UTF-8")
+	found.add((s.TraceID == "") == (s.DatasetRunID == ""), "it needs either a trace or a run")
+	found.add(s.ObservationID != "" && s.TraceID == "", "an observation needs its trace")
+	found.add(len(s.Metadata) > 0 && !textutil.ValidJSON(s.Metadata), "its metadata is not JSON")
+	found.add(!isEnvironment(s.Environment),
+		"its environment must be at most 40 of a-z, 0-9, - and _ and not begin with langfuse")
 
 	number, isNumber := s.Value.Number()
-	_, isText := s.Value.Text()
+	text, _ := s.Value.Text()
 	switch s.Type {
 	case ScoreNumeric:
-		problem(!isNumber || math.IsNaN(number) || math.IsInf(number, 0), "a NUMERIC score needs a finite number")
+		found.add(!isNumber || math.IsNaN(number) || math.IsInf(number, 0), "a NUMERIC score needs a finite number")
 	case ScoreBoolean:
-		problem(!isNumber || number != 0 && number != 1, "a BOOLEAN score needs 0 or 1")
+		found.add(!isNumber || number != 0 && number != 1, "a BOOLEAN score needs 0 or 1")
 	case ScoreCategorical, ScoreText:
-		problem(!isText || s.Value.String() == "", "a CATEGORICAL or TEXT score needs a text")
+		found.add(text == "", "a CATEGORICAL or TEXT score needs a text")
 	default:
-		problem(true, fmt.Sprintf("type %q cannot be written", s.Type))
+		found.add(true, "type %q cannot be written", s.Type)
 	}
-	if len(problems) == 0 {
-		return nil
-	}
-	return fmt.Errorf("score %q (%s): %w", s.Name, s.ID, errors.Join(problems...))
+	return errors.Join(found...)
 }
 
 // isEnvironment reports whether Langfuse keeps the name as it is; what it does
@@ -90,7 +83,7 @@ func isEnvironment(name string) bool {
 // API: POST /api/public/scores
 func (c *Client) CreateScore(ctx context.Context, score ScoreCreate) error {
 	if err := score.Validate(); err != nil {
-		return fmt.Errorf("langfuse: %w", err)
+		return fmt.Errorf("langfuse: score %q (%s): %w", score.Name, score.ID, err)
 	}
 	r := request{method: http.MethodPost, path: "scores"}
 	_, err := call[struct{}](ctx, c, r, score, "score %q (%s)", score.Name, score.ID)
@@ -186,9 +179,9 @@ func NumberValue(number float64) ScoreValue { return ScoreValue{number} }
 // BoolValue returns the value of a boolean score: 1 for true, 0 for false.
 func BoolValue(yes bool) ScoreValue {
 	if yes {
-		return NumberValue(1)
+		return ScoreValue{1.0}
 	}
-	return NumberValue(0)
+	return ScoreValue{0.0}
 }
 
 // TextValue returns the value of a categorical or text score.
@@ -275,13 +268,10 @@ func (s *Score) UnmarshalJSON(raw []byte) error {
 // TraceID returns the trace that the score is about, itself or through one of
 // its observations; empty for scores of runs and sessions.
 func (s Score) TraceID() string {
-	switch s.Subject.Kind {
-	case "trace":
+	if s.Subject.Kind == "trace" {
 		return s.Subject.ID
-	case "observation":
-		return s.Subject.TraceID
 	}
-	return ""
+	return s.Subject.TraceID
 }
 
 func (t ScoreType) isNumber() bool { return t == ScoreNumeric || t == ScoreBoolean }

@@ -22,8 +22,7 @@ type AnnotationQueue struct {
 	Description string `json:"description"`
 	// ScoreConfigIDs are the score configurations that people choose among: at
 	// least one.
-	ScoreConfigIDs []string  `json:"scoreConfigIds"`
-	CreatedAt      time.Time `json:"createdAt"`
+	ScoreConfigIDs []string `json:"scoreConfigIds"`
 }
 
 // The states of a queue item, and what it can be about.
@@ -44,7 +43,6 @@ type QueueItem struct {
 	ObjectType  string    `json:"objectType"`  // ObjectTrace and so on
 	Status      string    `json:"status"`      // QueuePending or QueueCompleted
 	CompletedAt time.Time `json:"completedAt"` // zero while pending
-	CreatedAt   time.Time `json:"createdAt"`
 }
 
 // ListAnnotationQueues yields the annotation queues of the project. Works on all
@@ -155,13 +153,11 @@ func (c *Client) QueueTraces(ctx context.Context, queueID string, traceIDs []str
 
 // Comment is a remark on a trace, an observation, a session or a prompt.
 type Comment struct {
-	ID           string    `json:"id"`
-	ProjectID    string    `json:"projectId"`
-	ObjectType   string    `json:"objectType"` // ObjectTrace and so on
-	ObjectID     string    `json:"objectId"`
-	Content      string    `json:"content"`
-	AuthorUserID string    `json:"authorUserId"` // empty where a program wrote it
-	CreatedAt    time.Time `json:"createdAt"`
+	ID         string `json:"id"`
+	ProjectID  string `json:"projectId"`
+	ObjectType string `json:"objectType"` // ObjectTrace and so on
+	ObjectID   string `json:"objectId"`
+	Content    string `json:"content"`
 }
 
 // MaxComment is how long the content of a comment may be, in UTF-16 code units.

@@ -99,7 +99,6 @@ const (
 // keeps it, null included.
 type DatasetItem struct {
 	ID                  string          `json:"id"`
-	DatasetID           string          `json:"datasetId"`
 	DatasetName         string          `json:"datasetName"`
 	Status              ItemStatus      `json:"status"`
 	Input               json.RawMessage `json:"input"`
@@ -158,11 +157,7 @@ func (c *Client) ListDatasetItems(ctx context.Context, q DatasetItemsQuery) iter
 			yield(DatasetItem{}, err)
 			return
 		}
-		for item, err := range begun.All(ctx) {
-			if !yield(item, err) {
-				return
-			}
-		}
+		begun.All(ctx)(yield)
 	}
 }
 
@@ -200,14 +195,8 @@ func (item DatasetItem) size() int {
 
 // All yields the items, as ListDatasetItems does.
 func (l *DatasetItems) All(ctx context.Context) iter.Seq2[DatasetItem, error] {
-	return func(yield func(DatasetItem, error) bool) {
-		l.list.all(ctx, func(item DatasetItem, err error) bool {
-			if err != nil {
-				err = fmt.Errorf("items of dataset %q: %w", l.dataset, err)
-			}
-			return yield(item, err)
-		})
-	}
+	items := func(yield func(DatasetItem, error) bool) { l.list.all(ctx, yield) }
+	return convert(items, every[DatasetItem], "items of dataset %q", l.dataset)
 }
 
 // GetDatasetItem returns an item of any status by its id. Retried; errors:

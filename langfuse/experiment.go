@@ -36,7 +36,6 @@ type Experiment struct {
 	Description string `json:"description"`
 	// StartTime and EndTime are cut to the window that was asked for.
 	StartTime time.Time `json:"startTime"`
-	EndTime   time.Time `json:"endTime"`
 	// ItemCount counts root spans: an item with two attempts counts twice.
 	ItemCount Number          `json:"itemCount"`
 	DatasetID string          `json:"datasetId"`
@@ -75,10 +74,7 @@ type ExperimentItem struct {
 	StartTime        time.Time       `json:"startTime"`
 	EndTime          time.Time       `json:"endTime"`
 	Level            string          `json:"level"` // ERROR where it failed
-	Environment      string          `json:"environment"`
-	ExperimentID     string          `json:"experimentId"`
 	ItemID           string          `json:"experimentItemId"`
-	DatasetID        string          `json:"experimentDatasetId"`
 	DatasetVersion   time.Time       `json:"experimentItemVersion"`
 	Input            json.RawMessage `json:"input"`  // see DecodeIO
 	Output           json.RawMessage `json:"output"` // likewise
@@ -117,11 +113,6 @@ func (c *Client) ListExperimentItems(ctx context.Context, q ExperimentItemsQuery
 	setTime(query, "fromStartTime", q.From)
 	setList(query, "experimentId", q.ExperimentIDs)
 	return listCursor[ExperimentItem](ctx, c, "experiment-items", query, q.Limit, maxPageLimit)
-}
-
-// failing returns an iterator that yields one error.
-func failing[T any](err error) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) { yield(*new(T), err) }
 }
 
 // DecodeIO returns what an input or output holds. Some reads give the JSON

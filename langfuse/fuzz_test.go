@@ -111,7 +111,7 @@ func FuzzTrace(f *testing.F) {
 		}
 		var whole legacyTrace
 		if json.Unmarshal(body, &whole) == nil {
-			_ = whole.trace()
+			_ = whole.decoded()
 		}
 	})
 }

@@ -50,7 +50,9 @@ func listPages[T any](ctx context.Context, c *Client, path string, query url.Val
 }
 
 // listCursor yields the elements of a list that is read by cursor.
-func listCursor[T any](ctx context.Context, c *Client, path string, query url.Values, limit, most int) iter.Seq2[T, error] {
+func listCursor[T any](
+	ctx context.Context, c *Client, path string, query url.Values, limit, most int,
+) iter.Seq2[T, error] {
 	return list[T]{client: c, path: path, query: query, limit: limit, most: most, byCursor: true}.all(ctx)
 }
 
@@ -106,6 +108,33 @@ func (l list[T]) from(ctx context.Context, at place, yield func(T, error) bool) 
 			return
 		}
 	}
+}
+
+// convert yields what turn makes of the elements of a list, those left out that it does
+// not keep. The first error ends it; what is the format of the words, and args their
+// values, that say there what the list is about.
+func convert[T, U any](
+	elements iter.Seq2[T, error], turn func(T) (made U, kept bool), what string, args ...any,
+) iter.Seq2[U, error] {
+	return func(yield func(U, error) bool) {
+		for element, err := range elements {
+			if err != nil {
+				yield(*new(U), fmt.Errorf(what+": %w", append(args, err)...))
+				return
+			}
+			if made, kept := turn(element); kept && !yield(made, nil) {
+				return
+			}
+		}
+	}
+}
+
+// every is a turn of convert that keeps elements as they are.
+func every[T any](element T) (T, bool) { return element, true }
+
+// failing returns an iterator that yields one error.
+func failing[T any](err error) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) { yield(*new(T), err) }
 }
 
 // check makes sure of the page size that a caller asked for.

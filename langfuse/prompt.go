@@ -148,7 +148,6 @@ type PromptCreate struct {
 	Prompt        json.RawMessage `json:"prompt"` // a string, or a list of PromptMessage
 	Config        json.RawMessage `json:"config,omitempty"`
 	Labels        []string        `json:"labels,omitempty"` // taken away from other versions
-	Tags          []string        `json:"tags,omitempty"`
 	CommitMessage string          `json:"commitMessage,omitempty"`
 }
 

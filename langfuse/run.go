@@ -158,13 +158,9 @@ func (c *Client) ListRuns(ctx context.Context, view View, dataset Dataset) iter.
 	if view == ViewRuns {
 		return c.listDatasetRuns(ctx, dataset.Name)
 	}
-	return func(yield func(Run, error) bool) {
-		for found, err := range c.ListExperiments(ctx, ExperimentsQuery{From: time.Unix(0, 0)}) {
-			if (err != nil || found.DatasetID == dataset.ID) && !yield(found.run(), err) {
-				return
-			}
-		}
-	}
+	turn := func(e Experiment) (Run, bool) { return e.run(), e.DatasetID == dataset.ID }
+	experiments := c.ListExperiments(ctx, ExperimentsQuery{From: time.Unix(0, 0)})
+	return convert(experiments, turn, "runs of dataset %q", dataset.Name)
 }
 
 // RunItem is one item of a run, as one view of the server shows it.
@@ -201,15 +197,14 @@ func (c *Client) listLinks(ctx context.Context, ref RunRef) iter.Seq2[RunItem, e
 		return failing[RunItem](errors.New("langfuse: listing the items of a run needs the dataset's id and the run's name"))
 	}
 	query := url.Values{"datasetId": {ref.DatasetID}, "runName": {ref.Name}}
+	turn := func(l DatasetRunItem) (RunItem, bool) {
+		return RunItem{ItemID: l.DatasetItemID, TraceID: l.TraceID, ObservationID: l.ObservationID, Time: l.CreatedAt}, true
+	}
+	stored := listPages[DatasetRunItem](ctx, c, "dataset-run-items", query, maxPageLimit)
+	links := convert(stored, turn, "items of run %q", ref.Name)
 	return func(yield func(RunItem, error) bool) {
-		for link, err := range listPages[DatasetRunItem](ctx, c, "dataset-run-items", query, maxPageLimit) {
-			if errors.Is(err, ErrNotFound) {
-				return
-			}
-			if err != nil {
-				err = fmt.Errorf("items of run %q: %w", ref.Name, err)
-			}
-			if !yield(RunItem{ItemID: link.DatasetItemID, TraceID: link.TraceID, ObservationID: link.ObservationID, Time: link.CreatedAt}, err) {
+		for link, err := range links {
+			if errors.Is(err, ErrNotFound) || !yield(link, err) {
 				return
 			}
 		}
@@ -225,14 +220,10 @@ func (c *Client) listRoots(ctx context.Context, server Server, ref RunRef) iter.
 		}
 		query := url.Values{"fields": {"core,dataset"}, "experimentId": {id}}
 		setTime(query, "fromStartTime", cmp.Or(ref.Since, time.Unix(0, 0)))
-		for root, err := range listCursor[ExperimentItem](ctx, c, "experiment-items", query, maxPageLimit, maxPageLimit) {
-			if err != nil {
-				err = fmt.Errorf("items of run %q: %w", cmp.Or(ref.Name, id), err)
-			}
-			if !yield(RunItem{ItemID: root.ItemID, TraceID: root.TraceID, ObservationID: root.ID, Time: root.StartTime, Level: root.Level}, err) {
-				return
-			}
-		}
+		roots := listCursor[ExperimentItem](ctx, c, "experiment-items", query, maxPageLimit, maxPageLimit)
+		convert(roots, func(e ExperimentItem) (RunItem, bool) {
+			return RunItem{ItemID: e.ItemID, TraceID: e.TraceID, ObservationID: e.ID, Time: e.StartTime, Level: e.Level}, true
+		}, "items of run %q", cmp.Or(ref.Name, id))(yield)
 	}
 }
 

@@ -360,13 +360,7 @@ func (c *Client) ListRunScores(ctx context.Context, server Server, ref RunRef) i
 			yield(Score{}, err)
 			return
 		}
-		for score, err := range c.ReadScores(ctx, server.Capabilities, ScoresQuery{ExperimentID: id, Limit: maxPageLimit}) {
-			if err != nil {
-				err = fmt.Errorf("scores of run %q: %w", cmp.Or(ref.Name, id), err)
-			}
-			if !yield(score, err) {
-				return
-			}
-		}
+		scores := c.ReadScores(ctx, server.Capabilities, ScoresQuery{ExperimentID: id, Limit: maxPageLimit})
+		convert(scores, every[Score], "scores of run %q", cmp.Or(ref.Name, id))(yield)
 	}
 }

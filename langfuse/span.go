@@ -1,7 +1,6 @@
 package langfuse
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -126,11 +125,9 @@ func (s Span) size() int {
 	return total
 }
 
-// SplitSpans cuts spans into batches of at most maxBytes and maxSpans (0 stands
-// for DefaultBatchBytes and DefaultBatchSpans), in order. A span that is larger
-// than maxBytes is a batch of its own. The batches share memory with spans.
-func SplitSpans(spans []Span, maxBytes, maxSpans int) iter.Seq[[]Span] {
-	maxBytes, maxSpans = cmp.Or(maxBytes, DefaultBatchBytes), cmp.Or(maxSpans, DefaultBatchSpans)
+// splitSpans cuts spans into batches of at most so many bytes and spans, in order. A span
+// that is larger is a batch of its own. The batches share memory with spans.
+func splitSpans(spans []Span, maxBytes, maxSpans int) iter.Seq[[]Span] {
 	const envelope = 256 // of the request around the spans
 	return func(yield func([]Span) bool) {
 		start, bytes := 0, envelope

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"extraction-experiment/internal/textutil"
 )
 
 // Trace is a trace with its observations, whichever endpoint it came from.
@@ -122,7 +124,10 @@ func (c *Client) ReadTraces(ctx context.Context, server Capabilities, ids []stri
 // readNewTraces reads traces from observations. A server that does not know the
 // filter for many traces (400) is asked for each.
 func (c *Client) readNewTraces(ctx context.Context, ids []string, want TraceParts) ([]Trace, error) {
-	query := ObservationsQuery{TraceIDs: ids, Fields: want.fields(), ExpandMetadata: want.ExpandMetadata, Roots: want.Roots, From: want.From, To: want.To, Limit: maxObservations}
+	query := ObservationsQuery{
+		TraceIDs: ids, Fields: want.fields(), ExpandMetadata: want.ExpandMetadata, Roots: want.Roots,
+		From: want.From, To: want.To, Limit: maxObservations,
+	}
 	if want.IO {
 		query.Limit = defaultPageLimit
 	}
@@ -130,22 +135,22 @@ func (c *Client) readNewTraces(ctx context.Context, ids []string, want TracePart
 		query.TraceID, query.TraceIDs = ids[0], nil
 	}
 	found, err := c.collectTraces(ctx, query)
-	if refused, ok := errors.AsType[*APIError](err); ok && refused.Status == http.StatusBadRequest && len(ids) > 1 {
-		found = nil
-		for _, id := range ids {
-			query.TraceID, query.TraceIDs = id, nil
-			one, err := c.collectTraces(ctx, query)
-			if err != nil {
-				return nil, fmt.Errorf("trace %q: %w", id, err)
-			}
-			found = append(found, one...)
+	refused, ok := errors.AsType[*APIError](err)
+	if !ok || refused.Status != http.StatusBadRequest || len(ids) == 1 {
+		if err != nil {
+			err = fmt.Errorf("reading %s: %w", textutil.Counted(len(ids), "trace"), err)
 		}
-		return found, nil
+		return inOrder(found, ids), err
 	}
-	if err != nil {
-		return nil, fmt.Errorf("reading %d traces: %w", len(ids), err)
+	found = nil
+	for _, id := range ids {
+		one, err := c.readNewTraces(ctx, []string{id}, want)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, one...)
 	}
-	return inOrder(found, ids), nil
+	return found, nil
 }
 
 // inOrder returns the traces in the order of the ids.
@@ -226,12 +231,17 @@ func uniqueSpans(observations []Observation) []Observation {
 	return unique
 }
 
-// legacyTrace is a trace as the endpoints of v3 write it. In lists the
-// observations and scores are ids only.
+// legacyTrace is a trace as v3 writes it.
 type legacyTrace struct {
 	Trace
-	Observations json.RawMessage `json:"observations"`
-	Scores       json.RawMessage `json:"scores"`
+	Observations []legacyObservation `json:"observations"`
+	Scores       []Score             `json:"scores"`
+}
+
+// listedTrace is a trace in a list of v3, where the observations and scores are ids only.
+type listedTrace struct {
+	Trace
+	Observations, Scores json.RawMessage
 }
 
 // legacyObservation has the names by which v3 calls usage and cost as well.
@@ -254,11 +264,10 @@ func (o legacyObservation) observation() Observation {
 	return out
 }
 
-// trace returns the trace in the words of both majors.
-func (t legacyTrace) trace() Trace {
-	out := t.Trace
-	out.Input, out.Output = DecodeIO(t.Input), DecodeIO(t.Output)
-	return out
+// decoded returns the trace with texts that hold JSON as that JSON.
+func (t Trace) decoded() Trace {
+	t.Input, t.Output = DecodeIO(t.Input), DecodeIO(t.Output)
+	return t
 }
 
 // getLegacyTrace reads one trace from the tables of v3, with everything.
@@ -270,33 +279,19 @@ func (c *Client) getLegacyTrace(ctx context.Context, id string) (Trace, error) {
 	if err != nil {
 		return Trace{}, err
 	}
-	trace := found.trace()
-	var observations []legacyObservation
-	if err := decodePart(found.Observations, &observations); err != nil {
-		return Trace{}, fmt.Errorf("trace %q: reading its observations: %w", id, err)
-	}
-	if err := decodePart(found.Scores, &trace.Scores); err != nil {
-		return Trace{}, fmt.Errorf("trace %q: reading its scores: %w", id, err)
-	}
-	spans := make([]Observation, len(observations))
-	for i, o := range observations {
+	trace := found.Trace.decoded()
+	spans := make([]Observation, len(found.Observations))
+	for i, o := range found.Observations {
 		spans[i] = o.observation()
 		spans[i].TraceID = cmp.Or(spans[i].TraceID, id)
 	}
-	trace.Observations = uniqueSpans(spans)
-	for i := range trace.Scores {
-		if trace.Scores[i].Subject.Kind == "observation" {
-			trace.Scores[i].Subject.TraceID = cmp.Or(trace.Scores[i].Subject.TraceID, id)
+	trace.Observations, trace.Scores = uniqueSpans(spans), found.Scores
+	for i, score := range trace.Scores {
+		if score.Subject.Kind == "observation" {
+			trace.Scores[i].Subject.TraceID = cmp.Or(score.Subject.TraceID, id)
 		}
 	}
 	return trace, nil
-}
-
-func decodePart(raw json.RawMessage, into any) error {
-	if len(raw) == 0 {
-		return nil
-	}
-	return json.Unmarshal(raw, into)
 }
 
 // readLegacyTraces reads traces one after the other; those that are not there are

@@ -32,9 +32,10 @@ type Scope struct {
 // maxReported is how many invalid spans one error lists.
 const maxReported = 10
 
-// ExportSpans sends spans in one request: OTLP as protobuf, compressed, marked
-// for direct storage (x-langfuse-ingestion-version: 4). Nothing is sent when a
-// span is invalid: the error lists up to ten of them. No spans are no request.
+// ExportSpans sends spans: OTLP as protobuf, compressed, marked for direct storage
+// (x-langfuse-ingestion-version: 4), in requests of DefaultBatchBytes and
+// DefaultBatchSpans at most, one after the other. Nothing is sent when a span is
+// invalid: the error lists up to ten of them. No spans are no request.
 //
 // A success means queued. Retried with the same bytes; the same spans may be
 // sent again any time. After a *ConnectionError it is unknown whether they
@@ -43,32 +44,35 @@ const maxReported = 10
 //
 // API: POST /api/public/otel/v1/traces
 func (c *Client) ExportSpans(ctx context.Context, scope Scope, spans []Span) error {
-	if len(spans) == 0 {
-		return nil
-	}
-	var problems []error
+	var invalid problems
 	for _, span := range spans {
-		if err := span.Validate(); err != nil && len(problems) < maxReported {
-			problems = append(problems, err)
+		if err := span.Validate(); err != nil && len(invalid) < maxReported {
+			invalid = append(invalid, err)
 		}
 	}
-	if len(problems) > 0 {
-		return fmt.Errorf("langfuse: nothing sent: %w", errors.Join(problems...))
+	if len(invalid) > 0 {
+		return fmt.Errorf("langfuse: nothing sent: %w", errors.Join(invalid...))
 	}
-	body := encodeSpans(scope, spans)
-	header := map[string]string{"Content-Type": "application/x-protobuf", "x-langfuse-ingestion-version": "4"}
-	if !c.config.Uncompressed {
-		header["Content-Encoding"] = "gzip"
-		var err error
-		if body, err = c.compressed(body); err != nil {
-			return fmt.Errorf("langfuse: encoding spans: %w", err)
+	for batch := range splitSpans(spans, DefaultBatchBytes, DefaultBatchSpans) {
+		if err := c.exportBatch(ctx, scope, batch); err != nil {
+			return fmt.Errorf("exporting %d spans: %w", len(batch), err)
 		}
-	}
-	_, err := c.do(ctx, request{method: http.MethodPost, path: "otel/v1/traces", body: body, header: header}, nil)
-	if err != nil {
-		return fmt.Errorf("exporting %d spans: %w", len(spans), err)
 	}
 	return nil
+}
+
+// exportBatch sends spans in one request.
+func (c *Client) exportBatch(ctx context.Context, scope Scope, spans []Span) (err error) {
+	r := request{method: http.MethodPost, path: "otel/v1/traces", body: encodeSpans(scope, spans)}
+	r.header = map[string]string{"Content-Type": "application/x-protobuf", "x-langfuse-ingestion-version": "4"}
+	if !c.config.Uncompressed {
+		r.header["Content-Encoding"] = "gzip"
+		if r.body, err = c.compressed(r.body); err != nil {
+			return err
+		}
+	}
+	_, err = c.do(ctx, r, nil)
+	return err
 }
 
 // encodeSpans returns an export request of OTLP in protobuf; the same spans give the same
@@ -201,14 +205,11 @@ func (c *Client) ListTraces(ctx context.Context, server Capabilities, q TraceQue
 }
 
 func (c *Client) listRootTraces(ctx context.Context, q TraceQuery, want TraceParts) iter.Seq2[Trace, error] {
+	trace := func(root Observation) (Trace, bool) { return newTrace(root.TraceID, []Observation{root}), true }
 	return func(yield func(Trace, error) bool) {
 		for _, query := range q.observations(want) {
-			for root, err := range c.ListObservations(ctx, query) {
-				if err != nil {
-					yield(Trace{}, fmt.Errorf("listing traces: %w", err))
-					return
-				}
-				if !yield(newTrace(root.TraceID, []Observation{root}), nil) {
+			for trace, err := range convert(c.ListObservations(ctx, query), trace, "listing traces") {
+				if !yield(trace, err) || err != nil {
 					return
 				}
 			}
@@ -219,7 +220,8 @@ func (c *Client) listRootTraces(ctx context.Context, q TraceQuery, want TracePar
 // observations returns the queries that find the roots.
 func (q TraceQuery) observations(want TraceParts) []ObservationsQuery {
 	base := ObservationsQuery{
-		Roots: true, From: q.From, To: q.To, Environments: q.Environments, Tags: q.Tags, Fields: want.fields(), ExpandMetadata: want.ExpandMetadata, Limit: q.Limit,
+		Roots: true, From: q.From, To: q.To, Environments: q.Environments, Tags: q.Tags,
+		Fields: want.fields(), ExpandMetadata: want.ExpandMetadata, Limit: q.Limit,
 	}
 	if q.Name == "" {
 		return []ObservationsQuery{base}
@@ -230,40 +232,24 @@ func (q TraceQuery) observations(want TraceParts) []ObservationsQuery {
 }
 
 func (c *Client) listLegacyTraces(ctx context.Context, q TraceQuery, want TraceParts) iter.Seq2[Trace, error] {
-	query := url.Values{"orderBy": {"timestamp.desc"}}
+	query := url.Values{"orderBy": {"timestamp.desc"}, "fields": {"core"}, "tags": q.Tags, "environment": q.Environments}
 	// Without fields the answer holds inputs and outputs, which may be large.
 	// Metadata belongs to the same group as they do.
-	fields := []string{"core"}
 	if want.IO || want.Metadata {
-		fields = append(fields, "io")
+		query.Set("fields", "core,io")
 	}
-	setList(query, "fields", fields)
 	setText(query, "name", q.Name)
 	setTime(query, "fromTimestamp", q.From)
 	setTime(query, "toTimestamp", q.To)
-	query["tags"], query["environment"] = q.Tags, q.Environments
-	return func(yield func(Trace, error) bool) {
-		for found, err := range listPages[legacyTrace](ctx, c, "traces", query, q.Limit) {
-			if err != nil {
-				yield(Trace{}, fmt.Errorf("listing traces: %w", err))
-				return
-			}
-			if q.has(found) && !yield(found.trace(), nil) {
-				return
-			}
-		}
-	}
+	trace := func(found listedTrace) (Trace, bool) { return found.Trace.decoded(), q.has(found.Trace) }
+	return convert(listPages[listedTrace](ctx, c, "traces", query, q.Limit), trace, "listing traces")
 }
 
 // has checks what old servers may ignore in the query.
-func (q TraceQuery) has(t legacyTrace) bool {
-	for _, tag := range q.Tags {
-		if !slices.Contains(t.Tags, tag) {
-			return false
-		}
-	}
-	return (len(q.Environments) == 0 || slices.Contains(q.Environments, strings.ToLower(t.Environment))) &&
-		(q.Name == "" || q.Name == t.Name)
+func (q TraceQuery) has(t Trace) bool {
+	untagged := func(tag string) bool { return !slices.Contains(t.Tags, tag) }
+	return !slices.ContainsFunc(q.Tags, untagged) && (q.Name == "" || q.Name == t.Name) &&
+		(len(q.Environments) == 0 || slices.Contains(q.Environments, strings.ToLower(t.Environment)))
 }
 
 // Observation is a span as v4 keeps it. Which fields are filled depends on
@@ -353,11 +339,7 @@ func (c *Client) ListObservations(ctx context.Context, q ObservationsQuery) iter
 	}
 	setTime(query, "fromStartTime", q.From)
 	setTime(query, "toStartTime", q.To)
-	fields := q.Fields
-	if len(fields) == 0 {
-		fields = []string{"basic"}
-	}
-	setList(query, "fields", append([]string{"core"}, fields...))
+	query.Set("fields", "core,"+cmp.Or(strings.Join(q.Fields, ","), "basic"))
 	setList(query, "expandMetadata", q.ExpandMetadata)
 	return listCursor[Observation](ctx, c, "v2/observations", query, q.Limit, maxObservations)
 }

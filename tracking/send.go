@@ -48,7 +48,7 @@ func (f *inFlightBatch) traces(ctx context.Context) error {
 		one := &parcel{some: some}
 		parcels = append(parcels, one)
 		group.Go(func() error {
-			if one.err = f.send(inner, spans); isRefusal(one.err) {
+			if one.err = f.cfg.Client.ExportSpans(inner, f.cfg.Runner, spans); isRefusal(one.err) {
 				return nil
 			}
 			return one.err
@@ -125,7 +125,7 @@ func (f *inFlightBatch) singly(ctx context.Context, refused *parcel) error {
 		if err != nil {
 			return err
 		}
-		err = f.send(ctx, f.builders[o.Trial].spans(item, o.Outcome))
+		err = f.cfg.Client.ExportSpans(ctx, f.cfg.Runner, f.builders[o.Trial].spans(item, o.Outcome))
 		switch {
 		case err == nil:
 			err = f.ack(ctx, runstore.Spans, refused.some[i:i+1])
@@ -134,15 +134,6 @@ func (f *inFlightBatch) singly(ctx context.Context, refused *parcel) error {
 			err = nil
 		}
 		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (p *Publisher) send(ctx context.Context, spans []langfuse.Span) error {
-	for batch := range langfuse.SplitSpans(spans, 0, 0) {
-		if err := p.cfg.Client.ExportSpans(ctx, p.cfg.Runner, batch); err != nil {
 			return err
 		}
 	}

@@ -3,7 +3,6 @@ package langfuse
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"net/http"
@@ -17,9 +16,9 @@ import (
 
 // AnnotationQueue is a list of things that people are asked to judge.
 type AnnotationQueue struct {
-	ID          string `json:"id"`
+	ID          string `json:"id,omitempty"`
 	Name        string `json:"name"`
-	Description string `json:"description"`
+	Description string `json:"description,omitempty"`
 	// ScoreConfigIDs are the score configurations that people choose among: at
 	// least one.
 	ScoreConfigIDs []string `json:"scoreConfigIds"`
@@ -88,32 +87,22 @@ func (c *Client) GetAnnotationQueue(ctx context.Context, nameOrID string) (Annot
 //
 // API: GET /api/public/annotation-queues/{queueId}/items
 func (c *Client) ListQueueItems(ctx context.Context, queueID, status string) iter.Seq2[QueueItem, error] {
-	if queueID == "" {
-		return failing[QueueItem](errors.New("langfuse: listing the items of an annotation queue needs its id"))
-	}
 	query := url.Values{}
 	setText(query, "status", status)
 	return listPages[QueueItem](ctx, c, "annotation-queues/"+url.PathEscape(queueID)+"/items", query, maxPageLimit)
 }
 
 // CreateAnnotationQueue makes a queue with the name, description and score
-// configurations given; ID and CreatedAt are the server's. The name must be free
+// configurations given; the ID is the server's. The name must be free
 // and the configurations must exist (ListScoreConfigs), else *APIError with
 // status 400. Sent once where it may have been carried out: look for the queue
 // before doing it again. Errors: *APIError, *ConnectionError.
 //
 // API: POST /api/public/annotation-queues
 func (c *Client) CreateAnnotationQueue(ctx context.Context, queue AnnotationQueue) (AnnotationQueue, error) {
-	if queue.Name == "" || len(queue.ScoreConfigIDs) == 0 {
-		return AnnotationQueue{}, errors.New("langfuse: an annotation queue needs a name and a score configuration")
-	}
-	body := struct {
-		Name           string   `json:"name"`
-		Description    string   `json:"description,omitempty"`
-		ScoreConfigIDs []string `json:"scoreConfigIds"`
-	}{queue.Name, queue.Description, queue.ScoreConfigIDs}
+	queue.ID = ""
 	r := request{method: http.MethodPost, path: "annotation-queues", once: true}
-	return call[AnnotationQueue](ctx, c, r, body, "annotation queue %q", queue.Name)
+	return call[AnnotationQueue](ctx, c, r, queue, "annotation queue %q", queue.Name)
 }
 
 // QueueTraces adds those of the traces to a queue that it has not, pending or
@@ -153,7 +142,7 @@ func (c *Client) QueueTraces(ctx context.Context, queueID string, traceIDs []str
 
 // Comment is a remark on a trace, an observation, a session or a prompt.
 type Comment struct {
-	ID         string `json:"id"`
+	ID         string `json:"id,omitempty"`
 	ProjectID  string `json:"projectId"`
 	ObjectType string `json:"objectType"` // ObjectTrace and so on
 	ObjectID   string `json:"objectId"`
@@ -175,10 +164,9 @@ func (c *Client) CreateComment(ctx context.Context, comment Comment) (id string,
 	if length := len(utf16.Encode([]rune(comment.Content))); length == 0 || length > MaxComment {
 		return "", &UsageError{fmt.Errorf("langfuse: a comment has 1 to %d characters, this one %d", MaxComment, length)}
 	}
-	body := map[string]string{"projectId": comment.ProjectID, "objectType": comment.ObjectType,
-		"objectId": comment.ObjectID, "content": comment.Content}
+	comment.ID = ""
 	r := request{method: http.MethodPost, path: "comments", once: true}
-	made, err := call[Comment](ctx, c, r, body, "comment on %s %s", comment.ObjectType, textutil.Cut(comment.ObjectID, 80))
+	made, err := call[Comment](ctx, c, r, comment, "comment on %s %s", comment.ObjectType, textutil.Cut(comment.ObjectID, 80))
 	return made.ID, err
 }
 
@@ -187,8 +175,5 @@ func (c *Client) CreateComment(ctx context.Context, comment Comment) (id string,
 //
 // API: GET /api/public/comments
 func (c *Client) ListComments(ctx context.Context, objectType, objectID string) iter.Seq2[Comment, error] {
-	if objectType == "" || objectID == "" {
-		return failing[Comment](errors.New("langfuse: listing comments needs the type and the id of an object"))
-	}
 	return listPages[Comment](ctx, c, "comments", url.Values{"objectType": {objectType}, "objectId": {objectID}}, maxPageLimit)
 }

@@ -88,7 +88,6 @@ func New(config Config) (*Client, error) {
 	}
 	config.UserAgent = cmp.Or(config.UserAgent, DefaultUserAgent)
 	config.MaxAttempts = cmp.Or(config.MaxAttempts, DefaultMaxAttempts)
-	config.MaxRetryAfter = cmp.Or(config.MaxRetryAfter, DefaultMaxRetryAfter)
 	config.Timeout = cmp.Or(config.Timeout, DefaultTimeout)
 	config.MaxResponseBytes = min(cmp.Or(config.MaxResponseBytes, DefaultMaxResponseBytes), 1<<40)
 	redact := newRedactor(config.PublicKey, config.SecretKey.Reveal())
@@ -124,7 +123,6 @@ const DefaultBaseURL = "https://cloud.langfuse.com"
 // The values that zero fields of Config stand for.
 const (
 	DefaultMaxAttempts      = 5
-	DefaultMaxRetryAfter    = time.Minute
 	DefaultTimeout          = 2 * time.Minute
 	DefaultMaxResponseBytes = 64 << 20
 	DefaultUserAgent        = "langfuse-go-client"
@@ -149,9 +147,6 @@ type Config struct {
 	// MaxAttempts is how often one request is sent at most, the first time
 	// included. 0: DefaultMaxAttempts. 1: nothing is repeated.
 	MaxAttempts int
-	// MaxRetryAfter caps the pause a server may ask for with Retry-After.
-	// 0: DefaultMaxRetryAfter.
-	MaxRetryAfter time.Duration
 	// Timeout bounds one attempt, the reading of the answer included.
 	// 0: DefaultTimeout.
 	Timeout time.Duration

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"iter"
 	"net/url"
 	"strings"
@@ -57,9 +56,6 @@ type ExperimentsQuery struct {
 //
 // API: GET /api/public/experiments
 func (c *Client) ListExperiments(ctx context.Context, q ExperimentsQuery) iter.Seq2[Experiment, error] {
-	if q.From.IsZero() {
-		return failing[Experiment](errors.New("langfuse: listing experiments needs a start time"))
-	}
 	query := url.Values{"fields": {"core,metadata,scores"}}
 	setTime(query, "fromStartTime", q.From)
 	setList(query, "id", q.IDs)
@@ -102,9 +98,6 @@ type ExperimentItemsQuery struct {
 //
 // API: GET /api/public/experiment-items
 func (c *Client) ListExperimentItems(ctx context.Context, q ExperimentItemsQuery) iter.Seq2[ExperimentItem, error] {
-	if q.From.IsZero() {
-		return failing[ExperimentItem](errors.New("langfuse: listing experiment items needs a start time"))
-	}
 	fields := "core,dataset,metadata,itemMetadata,experimentMetadata,scores"
 	if q.IO {
 		fields += ",io"

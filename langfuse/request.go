@@ -220,10 +220,12 @@ func setList(query url.Values, key string, list []string) {
 }
 
 // The pauses between attempts: firstPause doubles up to maxPause; half of it
-// is fixed and half is spread by jitter.
+// is fixed and half is spread by jitter. What a server asks for counts up to
+// maxRetryAfter.
 const (
-	firstPause = 500 * time.Millisecond
-	maxPause   = 30 * time.Second
+	firstPause    = 500 * time.Millisecond
+	maxPause      = 30 * time.Second
+	maxRetryAfter = time.Minute
 )
 
 // What is no answer of Langfuse's is most likely a wrong address as long as this
@@ -272,12 +274,12 @@ func (c *Client) doubtful(err error, attempts int, within time.Duration) bool {
 }
 
 // pause returns how long to wait after the given attempt (1 is the first).
-// What the server asks for comes first, capped by Config.MaxRetryAfter; up to a tenth
+// What the server asks for comes first, capped; up to a tenth
 // is added to it, so that clients that were refused together do not return
 // together.
 func (c *Client) pause(attempt int, err error) time.Duration {
 	if api, ok := errors.AsType[*APIError](err); ok && api.RetryAfter > 0 {
-		asked := min(api.RetryAfter, c.config.MaxRetryAfter)
+		asked := min(api.RetryAfter, maxRetryAfter)
 		return asked + time.Duration(c.config.Jitter()*float64(asked)/10)
 	}
 	wait := min(firstPause<<min(attempt-1, 6), maxPause)

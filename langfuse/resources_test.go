@@ -100,7 +100,7 @@ func TestCreateDatasetRunItem(t *testing.T) {
 	if err != nil || stored.DatasetRunID != ExperimentID("p1", "d1", "run A") {
 		t.Fatalf("%+v, %v", stored, err)
 	}
-	link.DatasetVersion, link.RunDescription = testVersion, "nightly"
+	link.DatasetVersion, link.RunDescription = FormatTime(testVersion), "nightly"
 	if _, err := client.CreateDatasetRunItem(t.Context(), link); err != nil {
 		t.Fatal(err)
 	}

@@ -255,10 +255,10 @@ type DatasetRunItemCreate struct {
 	// TraceID is required; the trace need not exist yet.
 	TraceID       string `json:"traceId"`
 	ObservationID string `json:"observationId,omitempty"`
-	// DatasetVersion is the version the items were listed at: with it an item
-	// that was archived meanwhile can still be linked. Leave it zero unless
-	// Capabilities.DatasetVersions, as older servers refuse the key.
-	DatasetVersion time.Time `json:"-"`
+	// DatasetVersion is the version the items were listed at, as FormatTime writes it:
+	// with it an item that was archived meanwhile can still be linked. Leave it empty
+	// unless Capabilities.DatasetVersions, as older servers refuse the key.
+	DatasetVersion string `json:"datasetVersion,omitempty"`
 }
 
 // DatasetRunItem is a link as the server answered it.
@@ -285,15 +285,8 @@ func (c *Client) CreateDatasetRunItem(ctx context.Context, link DatasetRunItemCr
 	if link.RunName == "" || link.DatasetItemID == "" || link.TraceID == "" {
 		return DatasetRunItem{}, errors.New("langfuse: a dataset run item needs a run name, a dataset item id and a trace id")
 	}
-	body := struct {
-		DatasetRunItemCreate
-		DatasetVersion string `json:"datasetVersion,omitempty"`
-	}{DatasetRunItemCreate: link}
-	if !link.DatasetVersion.IsZero() {
-		body.DatasetVersion = FormatTime(link.DatasetVersion)
-	}
 	r := request{method: http.MethodPost, path: "dataset-run-items"}
-	stored, err := call[DatasetRunItem](ctx, c, r, body, "linking item %q to run %q", link.DatasetItemID, link.RunName)
+	stored, err := call[DatasetRunItem](ctx, c, r, link, "linking item %q to run %q", link.DatasetItemID, link.RunName)
 	if err == nil && stored.DatasetRunID == "" {
 		err = fmt.Errorf("linking item %q to run %q: %w", link.DatasetItemID, link.RunName,
 			c.answered(r, http.StatusOK, nil, "the answer holds no datasetRunId"))

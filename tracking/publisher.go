@@ -433,11 +433,7 @@ func (p *Publisher) link(ctx context.Context, h outcome.Header, o runstore.Pendi
 		ObservationID:  id.span(0),
 	}
 	if p.cfg.Server.DatasetVersions() {
-		version, err := ReopenDataset(p.cfg.Client, h.Dataset.ID, h.Dataset.Name, h.Dataset.Version)
-		if err != nil {
-			return "", err
-		}
-		link.DatasetVersion = version.version
+		link.DatasetVersion = h.Dataset.Version
 	}
 	answer, err := p.cfg.Client.CreateDatasetRunItem(ctx, link)
 	gone := errors.Is(err, langfuse.ErrEndpointGone) || errors.Is(err, langfuse.ErrNotFound)

@@ -122,12 +122,12 @@ func toItem(item langfuse.DatasetItem) dataset.Item {
 // any view that the server has. Names are looked up by query or by the computed
 // id, so that any name is found. A run without a dataset is known to its run file
 // only.
-func RunExists(ctx context.Context, client *langfuse.Client, server langfuse.Server, datasetID, name string) (bool, error) {
+func RunExists(ctx context.Context, site Site, datasetID, name string) (bool, error) {
 	if datasetID == "" {
 		return false, nil
 	}
-	for _, view := range server.Views() {
-		_, err := client.GetRun(ctx, server, view, langfuse.RunRef{DatasetID: datasetID, Name: name})
+	for _, view := range site.Server.Views() {
+		_, err := site.Client.GetRun(ctx, site.Server, view, langfuse.RunRef{DatasetID: datasetID, Name: name})
 		if err == nil {
 			return true, nil
 		}

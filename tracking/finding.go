@@ -292,7 +292,7 @@ func (r *repairs) apply(ctx context.Context, v *verifier) error {
 		return err
 	}
 	for trial, id := range todo.moved {
-		e := runstore.Experiment{Trial: trial, ID: id, URL: pageOf(*v.mend, v.header, id)}
+		e := runstore.Experiment{Trial: trial, ID: id, URL: v.mend.page(v.header, id)}
 		if err := v.mend.Run.ReplaceExperiment(ctx, e); err != nil {
 			return err
 		}

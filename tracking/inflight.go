@@ -22,7 +22,7 @@ const (
 // the scores of a third at the same time. Spans and scores go behind those of the
 // round before; so do links, but for the last round, which does not wait for them.
 type inFlightBatch struct {
-	*Publisher
+	*publisher
 	header   outcome.Header
 	builders map[int]builder
 	batch    []runstore.Pending // the outcomes of the round
@@ -36,8 +36,8 @@ type inFlightBatch struct {
 }
 
 // start sends a round on its way.
-func (p *Publisher) start(ctx context.Context, batch []runstore.Pending) {
-	f := &inFlightBatch{Publisher: p, header: p.header, builders: p.builders, batch: batch, before: p.inFlight.newest()}
+func (p *publisher) start(ctx context.Context, batch []runstore.Pending) {
+	f := &inFlightBatch{publisher: p, header: p.header, builders: p.builders, batch: batch, before: p.inFlight.newest()}
 	for _, o := range batch {
 		if _, ok := f.builders[o.Trial]; ok {
 			f.opened = append(f.opened, o)
@@ -131,7 +131,7 @@ func (all inFlightBatches) wait(finished <-chan struct{}) {
 
 // collect takes out those that have arrived: how many of their outcomes are
 // published or set aside, and what went wrong.
-func (p *Publisher) collect() (finished int, err error) {
+func (p *publisher) collect() (finished int, err error) {
 	var problems []error
 	for len(p.inFlight) > 0 && isClosed(p.inFlight[0].left[scored]) {
 		f := p.inFlight[0]
@@ -145,7 +145,7 @@ func (p *Publisher) collect() (finished int, err error) {
 }
 
 // waitAll waits until all have arrived, and adds them to what a round did.
-func (p *Publisher) waitAll(done progress, problem error) (progress, error) {
+func (p *publisher) waitAll(done progress, problem error) (progress, error) {
 	for _, f := range p.inFlight {
 		<-f.left[scored]
 	}
@@ -156,7 +156,7 @@ func (p *Publisher) waitAll(done progress, problem error) (progress, error) {
 
 // count tells how many outcomes are published, and returns how many of a batch are
 // published or set aside.
-func (p *Publisher) count(f *inFlightBatch) (finished int) {
+func (p *publisher) count(f *inFlightBatch) (finished int) {
 	for _, o := range f.batch {
 		switch {
 		case p.refused.has(o.OID):
@@ -172,7 +172,7 @@ func (p *Publisher) count(f *inFlightBatch) (finished int) {
 }
 
 // wait returns after d (0 is for ever), on a commit, or when the run finishes.
-func (p *Publisher) wait(ctx context.Context, d time.Duration, more, finished <-chan struct{}) {
+func (p *publisher) wait(ctx context.Context, d time.Duration, more, finished <-chan struct{}) {
 	var after <-chan time.Time
 	if d > 0 {
 		timer := time.NewTimer(d)
@@ -190,7 +190,7 @@ func (p *Publisher) wait(ctx context.Context, d time.Duration, more, finished <-
 // fill waits until another round is worth its requests, or the run finishes; began is
 // when the last one did, or when something came after a pause. Where what waits takes much
 // memory, a round does not wait for the one before.
-func (p *Publisher) fill(ctx context.Context, began time.Time) {
+func (p *publisher) fill(ctx context.Context, began time.Time) {
 	open := func() bool { return ctx.Err() == nil && !isClosed(p.finished) }
 	for open() && time.Since(began) < stride && !p.cfg.Run.Crowded() {
 		p.wait(ctx, stride/40, nil, p.finished) // commits come far more often

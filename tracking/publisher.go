@@ -1,6 +1,7 @@
 package tracking
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +16,7 @@ import (
 	"extraction-experiment/runstore"
 )
 
-// Bounds of one round of publishing; see Follow.
+// Bounds of one round of publishing; see Publish.
 const (
 	roundSize  = 200         // outcomes read from the run file at once
 	many       = 20          // outcomes for which a round begins at once,
@@ -25,22 +26,26 @@ const (
 	maxPause   = 30 * time.Second
 )
 
-// Config says what to publish, and where. Client and Run are required.
-type Config struct {
+// Site is a server of Langfuse.
+type Site struct {
 	Client *langfuse.Client
 	// Server is what the client's Probe found.
 	Server langfuse.Server
-	Run    *runstore.Run
 	// Place is what the server is called in the run file, which is published to
 	// one server only; empty is the client's address. See Embedded.
 	Place string
-	// Requests is how many requests are under way at once, of a link each or of up
-	// to 100 scores; 0 means 64.
-	Requests int
+	// Pages says that the server has a web interface that links can lead to.
+	Pages bool
+}
+
+// Config says what to publish, and where. Site.Client and Run are required.
+type Config struct {
+	Site
+	Run *runstore.Run
 	// LastTries is how often a round may fail in a row, and get nothing there, once
-	// the run is finished before Follow gives up; 0 means 3.
+	// the run is finished before Publish gives up; 0 means 3.
 	LastTries int
-	// Patience is how long Follow waits, when all is sent, until the scores of
+	// Patience is how long Publish waits, when all is sent, until the scores of
 	// replaced attempts are gone; 0 means two minutes: Langfuse queues deletions.
 	// Those that it took and did not show meanwhile stay to be withdrawn.
 	Patience time.Duration
@@ -56,14 +61,16 @@ type Config struct {
 	// Summary is what a run that has ended came to, where somebody knows it; nil has it
 	// summed up from the run file.
 	Summary func() (outcome.Summary, error)
-	// Pages says that the server has a web interface that links can lead to.
-	Pages bool
 	// Runner names this program on the spans, with its version.
 	Runner langfuse.Scope
 }
 
-// Publisher carries one run into Langfuse.
-type Publisher struct {
+// requests is how many requests are under way at once, of a link each or of up to 100
+// scores.
+const requests = 64
+
+// publisher carries one run into Langfuse.
+type publisher struct {
 	cfg    Config
 	header outcome.Header
 	// builders by trial, made once the trial has an experiment id. The map is
@@ -77,7 +84,7 @@ type Publisher struct {
 	finished      <-chan struct{} // closed when the run has
 	inFlight      inFlightBatches
 	read          int64         // the last outcome that was in a round
-	linking       chan struct{} // takes Config.Requests, one for each link under way
+	linking       chan struct{} // takes requests, one for each link under way
 	sent          int
 	unchecked     bool // whether the dataset is still that of the run
 	placed        bool // it is known that this is the run's server
@@ -88,21 +95,9 @@ type Publisher struct {
 	totalled bool
 }
 
-// NewPublisher checks the configuration and returns every problem of it.
-func NewPublisher(cfg Config) (*Publisher, error) {
-	var problems []error
-	if cfg.Client == nil {
-		problems = append(problems, errors.New("tracking: Config.Client is missing"))
-	}
-	if cfg.Run == nil {
-		problems = append(problems, errors.New("tracking: Config.Run is missing"))
-	}
-	if len(problems) > 0 {
-		return nil, errors.Join(problems...)
-	}
-	cfg.Requests = orDefault(cfg.Requests, 64)
-	cfg.LastTries = orDefault(cfg.LastTries, 3)
-	cfg.Patience = orDefault(cfg.Patience, 2*time.Minute)
+func newPublisher(cfg Config, finished <-chan struct{}) *publisher {
+	cfg.LastTries = cmp.Or(cfg.LastTries, 3)
+	cfg.Patience = cmp.Or(cfg.Patience, 2*time.Minute)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
@@ -115,20 +110,12 @@ func NewPublisher(cfg Config) (*Publisher, error) {
 	if cfg.Withdrawing == nil {
 		cfg.Withdrawing = func(int) {}
 	}
-	return &Publisher{
-		cfg: cfg, linking: make(chan struct{}, cfg.Requests), withdrawals: map[int64]*withdrawal{},
-	}, nil
-}
-
-// orDefault returns the value, or the default where it is not positive.
-func orDefault[T int | time.Duration](value, otherwise T) T {
-	if value <= 0 {
-		return otherwise
+	return &publisher{
+		cfg: cfg, finished: finished, linking: make(chan struct{}, requests), withdrawals: map[int64]*withdrawal{},
 	}
-	return value
 }
 
-// Follow publishes what is committed to the run file and not acknowledged,
+// Publish publishes what is committed to the run file and not acknowledged,
 // and what is committed meanwhile, until finished is closed and all of it is
 // sent. Give it a closed channel to publish a run that has ended.
 //
@@ -148,15 +135,18 @@ func orDefault[T int | time.Duration](value, otherwise T) T {
 // was published to another server, or that its dataset is another one here, it is an
 // *ElsewhereError, and nothing was sent.
 //
-// Only one Follow may be under way for a run. It never touches what the
-// workers wait for.
-func (p *Publisher) Follow(ctx context.Context, finished <-chan struct{}) error {
-	p.finished = finished
+// Only one may be under way for a run. It never touches what the workers wait for.
+func Publish(ctx context.Context, cfg Config, finished <-chan struct{}) error {
+	return newPublisher(cfg, finished).follow(ctx)
+}
+
+// follow is Publish.
+func (p *publisher) follow(ctx context.Context) error {
 	failures, ending := 0, false
 	for {
 		began := time.Now()
-		ready := p.inFlight.ready(finished)
-		last := isClosed(finished)
+		ready := p.inFlight.ready(p.finished)
+		last := isClosed(p.finished)
 		if last && !ending {
 			failures, ending = 0, true // what failed during the run does not count
 		}
@@ -183,16 +173,16 @@ func (p *Publisher) Follow(ctx context.Context, finished <-chan struct{}) error 
 			if failures++; last && failures >= p.cfg.LastTries {
 				return p.unpublished(err)
 			}
+			finished := p.finished
 			if last {
-				p.wait(ctx, pause(failures), nil, nil)
-			} else {
-				p.wait(ctx, pause(failures), nil, finished)
+				finished = nil
 			}
+			p.wait(ctx, pause(failures), nil, finished)
 		case ended:
 			return p.unpublished(nil)
 		case last || done.took >= roundSize:
 		case idle:
-			p.wait(ctx, 0, more, finished)
+			p.wait(ctx, 0, more, p.finished)
 			p.fill(ctx, time.Now())
 		default:
 			p.fill(ctx, began)
@@ -201,7 +191,7 @@ func (p *Publisher) Follow(ctx context.Context, finished <-chan struct{}) error 
 }
 
 // conclude sends what concerns the run as a whole, when everything else is sent.
-func (p *Publisher) conclude(ctx context.Context) error {
+func (p *publisher) conclude(ctx context.Context) error {
 	var err error
 	if p.header, err = p.cfg.Run.Header(ctx); err != nil {
 		return err
@@ -227,7 +217,7 @@ type progress struct {
 // acknowledged. Where it is not ready, as inFlight.ready says, nothing new is sent.
 // Last says that the run has ended: its own scores go beside its last outcomes, also
 // where those are on their way already.
-func (p *Publisher) round(ctx context.Context, ready, last bool) (progress, error) {
+func (p *publisher) round(ctx context.Context, ready, last bool) (progress, error) {
 	var done progress
 	if !ready {
 		return p.waitAll(done, nil)
@@ -259,7 +249,7 @@ func (p *Publisher) round(ctx context.Context, ready, last bool) (progress, erro
 
 // prepare makes sure that the batch may go to this server, and that its trials have
 // an experiment id.
-func (p *Publisher) prepare(ctx context.Context, batch []runstore.Pending) error {
+func (p *publisher) prepare(ctx context.Context, batch []runstore.Pending) error {
 	var err error
 	if p.header, err = p.cfg.Run.Header(ctx); err != nil {
 		return err
@@ -276,7 +266,7 @@ func (p *Publisher) prepare(ctx context.Context, batch []runstore.Pending) error
 // next returns outcomes that are not published, those set aside left out. As long
 // as others are on their way, only those behind them: what failed before is taken
 // up again when no others come.
-func (p *Publisher) next(ctx context.Context) ([]runstore.Pending, error) {
+func (p *publisher) next(ctx context.Context) ([]runstore.Pending, error) {
 	after := p.inFlight.last()
 	for {
 		page, err := p.cfg.Run.Unpublished(ctx, after, roundSize)
@@ -297,7 +287,7 @@ func (p *Publisher) next(ctx context.Context) ([]runstore.Pending, error) {
 	}
 }
 
-func (p *Publisher) ack(ctx context.Context, stage runstore.Published, some []runstore.Pending) error {
+func (p *publisher) ack(ctx context.Context, stage runstore.Published, some []runstore.Pending) error {
 	if len(some) == 0 {
 		return nil
 	}
@@ -311,7 +301,7 @@ func (p *Publisher) ack(ctx context.Context, stage runstore.Published, some []ru
 // open makes sure that every trial of the batch has an experiment id, asked
 // for once in the life of the run: a second one would split it in two. An item
 // that cannot be linked any more does not open its trial; the next one may.
-func (p *Publisher) open(ctx context.Context, batch []runstore.Pending) error {
+func (p *publisher) open(ctx context.Context, batch []runstore.Pending) error {
 	for i := range batch {
 		trial := batch[i].Trial
 		if _, known := p.builders[trial]; known {
@@ -339,7 +329,7 @@ func (p *Publisher) open(ctx context.Context, batch []runstore.Pending) error {
 // experimentID returns the committed id of a trial, or opens the run with the
 // link of this outcome and commits what the server calls it. Where links are
 // stored the outcome has its own with that.
-func (p *Publisher) experimentID(ctx context.Context, o *runstore.Pending) (string, error) {
+func (p *publisher) experimentID(ctx context.Context, o *runstore.Pending) (string, error) {
 	h, trial := p.header, o.Trial
 	known, ok, err := p.cfg.Run.Experiment(ctx, trial)
 	if err != nil || ok {
@@ -351,7 +341,7 @@ func (p *Publisher) experimentID(ctx context.Context, o *runstore.Pending) (stri
 			return "", fmt.Errorf("opening the run in Langfuse: %w", err)
 		}
 	}
-	err = p.cfg.Run.SetExperiment(ctx, runstore.Experiment{Trial: trial, ID: id, URL: pageOf(p.cfg, h, id)})
+	err = p.cfg.Run.SetExperiment(ctx, runstore.Experiment{Trial: trial, ID: id, URL: p.cfg.page(h, id)})
 	if err != nil || h.Dataset.ID == "" || !p.cfg.Server.StoresLinks() {
 		return id, err
 	}
@@ -359,15 +349,15 @@ func (p *Publisher) experimentID(ctx context.Context, o *runstore.Pending) (stri
 	return id, p.ack(ctx, runstore.Link, []runstore.Pending{*o})
 }
 
-// pageOf returns where to look at a run; "" where there is nothing to look at.
-func pageOf(cfg Config, h outcome.Header, id string) string {
-	base, project := cfg.Client.BaseURL(), cfg.Server.Project.ID
+// page returns where to look at a run; "" where there is nothing to look at.
+func (s Site) page(h outcome.Header, id string) string {
+	base, project := s.Client.BaseURL(), s.Server.Project.ID
 	switch {
-	case !cfg.Pages:
+	case !s.Pages:
 		return ""
 	case h.Dataset.ID != "":
 		return langfuse.RunURL(base, project, h.Dataset.ID, id)
-	case cfg.Server.NewReads:
+	case s.Server.NewReads:
 		return langfuse.ExperimentsURL(base, project)
 	}
 	return "" // v3 shows traces only
@@ -414,15 +404,14 @@ func (f *inFlightBatch) links(ctx context.Context) error {
 
 // unlinkable explains that an item is gone, in the same words for every item.
 func unlinkable(h outcome.Header, err error, rest string) error {
-	var answer *langfuse.APIError
-	if errors.As(err, &answer) {
+	if answer, ok := errors.AsType[*langfuse.APIError](err); ok {
 		err = answer
 	}
 	return fmt.Errorf("cannot be linked any more, because the item or its dataset %q was deleted in Langfuse; %s: %w", h.Dataset.Name, rest, err)
 }
 
 // link sends one link and returns the id of the run.
-func (p *Publisher) link(ctx context.Context, h outcome.Header, o runstore.Pending) (string, error) {
+func (p *publisher) link(ctx context.Context, h outcome.Header, o runstore.Pending) (string, error) {
 	id := identify(h, o.Outcome)
 	link := langfuse.DatasetRunItemCreate{
 		RunName:        RunName(h, o.Trial),

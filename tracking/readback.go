@@ -193,8 +193,8 @@ func openedRuns(ctx context.Context, run *runstore.Reader, h outcome.Header) ([]
 }
 
 // showsTrace reports whether the server has any of the traces.
-func (s site) showsTrace(ctx context.Context, traces []string) (bool, error) {
-	for trace, err := range s.client.ReadTraces(ctx, s.server.Capabilities, traces, langfuse.TraceParts{}) {
+func (s Site) showsTrace(ctx context.Context, traces []string) (bool, error) {
+	for trace, err := range s.Client.ReadTraces(ctx, s.Server.Capabilities, traces, langfuse.TraceParts{}) {
 		if err != nil || len(trace.Observations) > 0 {
 			return err == nil, err
 		}
@@ -203,10 +203,10 @@ func (s site) showsTrace(ctx context.Context, traces []string) (bool, error) {
 }
 
 // showsRun reports whether the server has any of the runs, under its id.
-func (s site) showsRun(ctx context.Context, runs []langfuse.RunRef) (bool, error) {
+func (s Site) showsRun(ctx context.Context, runs []langfuse.RunRef) (bool, error) {
 	for _, ref := range runs {
-		for _, view := range s.server.Views() {
-			found, err := s.client.GetRun(ctx, s.server, view, ref)
+		for _, view := range s.Server.Views() {
+			found, err := s.Client.GetRun(ctx, s.Server, view, ref)
 			switch {
 			case err == nil && found.ID == ref.ID:
 				return true, nil
@@ -235,22 +235,25 @@ func (v *verifier) scores(ctx context.Context, ids []string) (map[string][]langf
 
 // traces reads traces for a verification.
 func (v *verifier) traces(ctx context.Context, ids []string) (map[string]langfuse.Trace, error) {
-	return readTraces(ctx, v.site(), v.cfg.Requests, ids, langfuse.TraceParts{})
+	return v.cfg.readTraces(ctx, ids, langfuse.TraceParts{})
 }
 
+// reads is how many requests for traces are under way at once.
+const reads = 8
+
 // readTraces reads traces; v3 answers one with a request, so several are under way.
-func readTraces(ctx context.Context, from site, requests int, ids []string, want langfuse.TraceParts) (map[string]langfuse.Trace, error) {
+func (s Site) readTraces(ctx context.Context, ids []string, want langfuse.TraceParts) (map[string]langfuse.Trace, error) {
 	atOnce := 50
-	if !from.server.NewReads {
+	if !s.Server.NewReads {
 		atOnce = 1
 	}
 	var mu sync.Mutex
 	found := map[string]langfuse.Trace{}
 	group, inner := errgroup.WithContext(ctx)
-	group.SetLimit(requests)
+	group.SetLimit(reads)
 	for part := range slices.Chunk(ids, atOnce) {
 		group.Go(func() error {
-			for trace, err := range from.client.ReadTraces(inner, from.server.Capabilities, part, want) {
+			for trace, err := range s.Client.ReadTraces(inner, s.Server.Capabilities, part, want) {
 				if err != nil {
 					return err
 				}

@@ -47,17 +47,17 @@ const maxTrials = 100
 //
 // Errors: langfuse.ErrNotFound for an unknown dataset or run; those of the
 // client. Nothing is written.
-func ReadRun(ctx context.Context, client *langfuse.Client, server langfuse.Server, dataset, name string) (Remote, error) {
-	found, err := client.GetDataset(ctx, dataset)
+func ReadRun(ctx context.Context, site Site, dataset, name string) (Remote, error) {
+	found, err := site.Client.GetDataset(ctx, dataset)
 	if err != nil {
 		return Remote{}, err
 	}
-	r := remoteReader{site: site{client, server, ""}, ref: langfuse.RunRef{DatasetID: found.ID, DatasetName: dataset, Name: name}}
+	r := remoteReader{Site: site, ref: langfuse.RunRef{DatasetID: found.ID, DatasetName: dataset, Name: name}}
 	run, err := r.find(ctx, name)
 	if err != nil {
 		return Remote{}, err
 	}
-	out := Remote{Where: fmt.Sprintf("read from Langfuse %s, run %s", client.BaseURL(), run.ID)}
+	out := Remote{Where: fmt.Sprintf("read from Langfuse %s, run %s", site.Client.BaseURL(), run.ID)}
 	out.Header = headerFrom(run, outcome.Dataset{ID: found.ID, Name: dataset})
 	for trial := 1; err == nil && trial <= maxTrials; trial++ {
 		if trial > 1 {
@@ -78,7 +78,7 @@ func ReadRun(ctx context.Context, client *langfuse.Client, server langfuse.Serve
 
 // remoteReader gathers the outcomes of a run.
 type remoteReader struct {
-	site
+	Site
 	ref      langfuse.RunRef
 	view     langfuse.View
 	outcomes []outcome.Outcome
@@ -96,8 +96,8 @@ func (r *remoteReader) find(ctx context.Context, name string) (langfuse.Run, err
 	ref := r.ref
 	ref.Name = name
 	var problem error
-	for _, view := range r.server.Views() {
-		run, err := r.client.GetRun(ctx, r.server, view, ref)
+	for _, view := range r.Server.Views() {
+		run, err := r.Client.GetRun(ctx, r.Server, view, ref)
 		if err == nil {
 			r.view = view
 			return run, nil
@@ -115,7 +115,7 @@ func (r *remoteReader) read(ctx context.Context, run langfuse.Run, trial int) er
 	ref := r.ref
 	ref.Name, ref.ID = run.Name, run.ID
 	items := map[string]langfuse.RunItem{}
-	for item, err := range r.client.ListRunItems(ctx, r.server, r.view, ref) {
+	for item, err := range r.Client.ListRunItems(ctx, r.Server, r.view, ref) {
 		if err != nil {
 			return err
 		}
@@ -129,7 +129,7 @@ func (r *remoteReader) read(ctx context.Context, run langfuse.Run, trial int) er
 	}
 	slices.Sort(traces)
 	parts := langfuse.TraceParts{IO: true, Metadata: true, ExpandMetadata: []string{recordKey}, Roots: true}
-	there, err := readTraces(ctx, r.site, remoteRequests, traces, parts)
+	there, err := r.readTraces(ctx, traces, parts)
 	if err != nil {
 		return err
 	}
@@ -153,9 +153,6 @@ func (r *remoteReader) read(ctx context.Context, run langfuse.Run, trial int) er
 	return r.complete(ctx, ref, trial, len(items))
 }
 
-// remoteRequests is how many requests for traces are under way at once.
-const remoteRequests = 8
-
 // unchecked says what is not known of the run.
 func (r *remoteReader) unchecked(h outcome.Header) []string {
 	list := []string{
@@ -178,7 +175,7 @@ func (r *remoteReader) scores(ctx context.Context, traces []string) (map[string]
 	if len(traces) == 0 {
 		return byTrace, nil
 	}
-	for s, err := range r.client.ReadScores(ctx, r.server.Capabilities, langfuse.ScoresQuery{TraceIDs: traces, Limit: 100}) {
+	for s, err := range r.Client.ReadScores(ctx, r.Server.Capabilities, langfuse.ScoresQuery{TraceIDs: traces, Limit: 100}) {
 		if err != nil {
 			return nil, err
 		}
@@ -199,7 +196,7 @@ func (r *remoteReader) scores(ctx context.Context, traces []string) (map[string]
 // complete notes whether the scores on the run say that all its items are there.
 func (r *remoteReader) complete(ctx context.Context, ref langfuse.RunRef, trial, items int) error {
 	said := map[string]float64{}
-	for s, err := range r.client.ListRunScores(ctx, r.server, ref) {
+	for s, err := range r.Client.ListRunScores(ctx, r.Server, ref) {
 		if err != nil {
 			return err
 		}

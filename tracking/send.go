@@ -23,7 +23,7 @@ import (
 // exports returns how many requests of spans are under way at once, and what one holds at most,
 // in bytes. The embedded server answers at once and has its memory in this process, where
 // a request is there as spans, as it is sent and as it is received.
-func (p *Publisher) exports() (atOnce, bytes int) {
+func (p *publisher) exports() (atOnce, bytes int) {
 	if p.cfg.Place == Embedded {
 		return 1, 1 << 20
 	}
@@ -94,7 +94,7 @@ func (f *inFlightBatch) pack(ctx context.Context, most int, out func([]runstore.
 }
 
 // source returns the item of an outcome.
-func (p *Publisher) source(ctx context.Context, o runstore.Pending) (dataset.Item, error) {
+func (p *publisher) source(ctx context.Context, o runstore.Pending) (dataset.Item, error) {
 	if o.Source != nil {
 		return *o.Source, nil
 	}
@@ -200,7 +200,7 @@ func (f *inFlightBatch) scores(ctx context.Context) error {
 // createScores sends scores in requests of a hundred, several at once, and those
 // that the server failed on alone once more. The results stand in the order of
 // the scores.
-func (p *Publisher) createScores(ctx context.Context, scores []langfuse.ScoreCreate) ([]langfuse.ScoreResult, error) {
+func (p *publisher) createScores(ctx context.Context, scores []langfuse.ScoreCreate) ([]langfuse.ScoreResult, error) {
 	results := make([]langfuse.ScoreResult, len(scores))
 	todo := make([]int, len(scores))
 	for i := range todo {
@@ -225,10 +225,10 @@ func (p *Publisher) createScores(ctx context.Context, scores []langfuse.ScoreCre
 }
 
 // sendScores sends those scores that todo names.
-func (p *Publisher) sendScores(ctx context.Context, scores []langfuse.ScoreCreate, todo []int, results []langfuse.ScoreResult) error {
+func (p *publisher) sendScores(ctx context.Context, scores []langfuse.ScoreCreate, todo []int, results []langfuse.ScoreResult) error {
 	var mu sync.Mutex
 	group, inner := errgroup.WithContext(ctx)
-	group.SetLimit(p.cfg.Requests)
+	group.SetLimit(requests)
 	for len(todo) > 0 {
 		n := min(scoreBatch, len(todo))
 		part := todo[:n]
@@ -345,14 +345,14 @@ func (e *RefusedError) Error() string {
 
 // refuse sets an outcome aside for what Langfuse says to a part of it. The
 // parts that follow a refused link are sent all the same.
-func (p *Publisher) refuse(o runstore.Pending, part runstore.Published, err error) {
+func (p *publisher) refuse(o runstore.Pending, part runstore.Published, err error) {
 	if p.refused.add(o.OID, refusal{part, o.Item, err}) {
 		p.cfg.Log.Debug("Langfuse refuses a result for good", "item", o.Item, "error", err)
 	}
 }
 
 // refusals sums up what was set aside; nil where nothing was.
-func (p *Publisher) refusals() error {
+func (p *publisher) refusals() error {
 	var reasons []Reason
 	reasonOf := func(err error) *Reason {
 		text, name := err.Error(), ""
@@ -431,7 +431,7 @@ func (e *UnpublishedError) Unwrap() error { return e.Err }
 func (e *UnpublishedError) ExitCode() int { return 69 }
 
 // unpublished says what is left; nil where that is nothing.
-func (p *Publisher) unpublished(cause error) error {
+func (p *publisher) unpublished(cause error) error {
 	ctx := context.Background()
 	counts, err := p.cfg.Run.Counts(ctx)
 	if err != nil {
@@ -461,7 +461,7 @@ func (p *Publisher) unpublished(cause error) error {
 }
 
 // retracted counts the attempts whose scores are to be deleted.
-func (p *Publisher) retracted(ctx context.Context) (n int, err error) {
+func (p *publisher) retracted(ctx context.Context) (n int, err error) {
 	for after := int64(0); ; {
 		page, err := p.cfg.Run.Retracted(ctx, after, roundSize)
 		if err != nil || len(page) == 0 {

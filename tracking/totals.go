@@ -90,7 +90,7 @@ func totalsOf(ctx context.Context, run *runstore.Reader, h outcome.Header, trial
 // totals sends the scores of every trial, once the run has ended: unchanged where
 // they were sent before and not acknowledged, at a later time where they changed,
 // not at all where Langfuse has them.
-func (p *Publisher) totals(ctx context.Context) error {
+func (p *publisher) totals(ctx context.Context) error {
 	if p.totalled {
 		return nil
 	}
@@ -112,7 +112,7 @@ func (p *Publisher) totals(ctx context.Context) error {
 	return err
 }
 
-func (p *Publisher) totalsOfTrial(ctx context.Context, trial int, ended time.Time) error {
+func (p *publisher) totalsOfTrial(ctx context.Context, trial int, ended time.Time) error {
 	known, opened, err := p.cfg.Run.Experiment(ctx, trial)
 	if err != nil || !opened {
 		return err
@@ -151,7 +151,7 @@ func (p *Publisher) totalsOfTrial(ctx context.Context, trial int, ended time.Tim
 
 // sendTotals reports whether all were taken. What is refused for good is noted;
 // of the others the first error stands for all.
-func (p *Publisher) sendTotals(ctx context.Context, experiment string, said runstore.Totals) (taken bool, err error) {
+func (p *publisher) sendTotals(ctx context.Context, experiment string, said runstore.Totals) (taken bool, err error) {
 	results, err := p.createScores(ctx, totalScores(p.header, experiment, said))
 	taken = err == nil
 	for _, r := range results {

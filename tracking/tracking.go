@@ -1,5 +1,5 @@
 // Package tracking is the publication of a run in Langfuse: Dataset lists the
-// items of a Langfuse dataset for a run, Publisher carries what a run file holds
+// items of a Langfuse dataset for a run, Publish carries what a run file holds
 // into Langfuse, and Verify reads it back and compares. Nothing else of the
 // project writes runs there.
 //
@@ -8,9 +8,9 @@
 // twice therefore changes nothing that a reader sees, and publishing, resuming
 // and repairing are the same call:
 //
-//	p, err := tracking.NewPublisher(tracking.Config{Client: client, Run: run, …})
-//	err = p.Follow(ctx, finished) // returns when all is sent, or cannot be
-//	verdict, err := tracking.Verify(ctx, tracking.VerifyConfig{Client: client, Run: run.Reader, …})
+//	site := tracking.Site{Client: client, Server: server}
+//	err := tracking.Publish(ctx, tracking.Config{Site: site, Run: run, …}, finished)
+//	verdict, err := tracking.Verify(ctx, tracking.VerifyConfig{Site: site, Run: run.Reader, …})
 //
 // Repair takes acknowledgements of what Langfuse does not have back in the run
 // file, and publishes.
@@ -28,6 +28,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"extraction-experiment/internal/textutil"
@@ -85,19 +86,17 @@ const maxAttempts = 1000
 // of the outcome's item, in any attempt up to this one. It computes when asked:
 // almost nobody asks.
 func scoreOfAny(h outcome.Header, o outcome.Outcome) func(id string) bool {
-	var known map[string]bool
-	return func(id string) bool {
-		if known == nil {
-			known = map[string]bool{}
-			for attempt := 1; attempt <= min(o.Attempt, maxAttempts); attempt++ {
-				of := identity{h.RunUID, o.Item, o.Trial, attempt}
-				for _, s := range o.Scores {
-					known[of.score(s.Name)] = true
-				}
+	known := sync.OnceValue(func() map[string]bool {
+		ids := map[string]bool{}
+		for attempt := 1; attempt <= min(o.Attempt, maxAttempts); attempt++ {
+			of := identity{h.RunUID, o.Item, o.Trial, attempt}
+			for _, s := range o.Scores {
+				ids[of.score(s.Name)] = true
 			}
 		}
-		return known[id]
-	}
+		return ids
+	})
+	return func(id string) bool { return known()[id] }
 }
 
 // TraceID returns the id of the trace that an outcome of a run is recorded as.
@@ -287,18 +286,12 @@ func (p period) within(root period, earlier time.Duration) period {
 // folder, whose address is another one each time.
 const Embedded = "embedded"
 
-// site is the server that is asked, and what it is called.
-type site struct {
-	client *langfuse.Client
-	server langfuse.Server
-	place  string // "" is the client's address
-}
-
-func (s site) name() string {
-	if s.place == "" {
-		return s.client.BaseURL()
+// name is what the server is called in a run file.
+func (s Site) name() string {
+	if s.Place == "" {
+		return s.Client.BaseURL()
 	}
-	return s.place
+	return s.Place
 }
 
 // ElsewhereError says that this is not the place of a run: it was published to
@@ -333,7 +326,7 @@ func placeName(place string) string {
 // run free to go elsewhere, or this one shows the run or a trace of it: then it is
 // the same server under another address. The names are compared in the run file
 // alone; only when they differ is the server asked.
-func (s site) checkPlace(ctx context.Context, run *runstore.Reader) (free bool, err error) {
+func (s Site) checkPlace(ctx context.Context, run *runstore.Reader) (free bool, err error) {
 	known, err := run.Place(ctx)
 	if err != nil {
 		return false, err
@@ -368,12 +361,12 @@ func (s site) checkPlace(ctx context.Context, run *runstore.Reader) (free bool, 
 // checkDataset returns an *ElsewhereError if the dataset of the run has
 // another id than it had. One that is gone is no such error: what hangs on it
 // says so.
-func (s site) checkDataset(ctx context.Context, run *runstore.Reader) error {
+func (s Site) checkDataset(ctx context.Context, run *runstore.Reader) error {
 	header, err := run.Header(ctx)
 	if err != nil || header.Dataset.ID == "" {
 		return err
 	}
-	found, err := s.client.GetDataset(ctx, header.Dataset.Name)
+	found, err := s.Client.GetDataset(ctx, header.Dataset.Name)
 	if errors.Is(err, langfuse.ErrNotFound) {
 		return nil
 	}
@@ -388,15 +381,13 @@ func (s site) checkDataset(ctx context.Context, run *runstore.Reader) error {
 	return nil
 }
 
-func (p *Publisher) site() site { return site{p.cfg.Client, p.cfg.Server, p.cfg.Place} }
-
 // place makes sure, once, that this is the server of the run, and notes which
 // one that is before anything is sent.
-func (p *Publisher) place(ctx context.Context) error {
+func (p *publisher) place(ctx context.Context) error {
 	if p.placed {
 		return nil
 	}
-	here := p.site()
+	here := p.cfg.Site
 	free, err := here.checkPlace(ctx, p.cfg.Run.Reader)
 	if err != nil {
 		return err
@@ -417,11 +408,11 @@ func (p *Publisher) place(ctx context.Context) error {
 // dataset makes sure, once, that outcomes go to the dataset that they are of. A
 // run that nobody tried to publish before is not checked: its dataset was read
 // here a moment ago.
-func (p *Publisher) dataset(ctx context.Context) error {
+func (p *publisher) dataset(ctx context.Context) error {
 	if !p.unchecked {
 		return nil
 	}
-	err := p.site().checkDataset(ctx, p.cfg.Run.Reader)
+	err := p.cfg.checkDataset(ctx, p.cfg.Run.Reader)
 	p.unchecked = err != nil
 	return err
 }

@@ -15,23 +15,17 @@ import (
 	"extraction-experiment/runstore"
 )
 
-// VerifyConfig says what is compared with what, and how patiently. Client and
+// VerifyConfig says what is compared with what, and how patiently. Site.Client and
 // Run are required.
 type VerifyConfig struct {
-	Client *langfuse.Client
-	// Server is what the client's Probe found.
-	Server langfuse.Server
-	Run    *runstore.Reader
-	// Place is what the server is called in the run file, as in Config.
-	Place string
+	Site
+	Run *runstore.Reader
 	// Wait says for how long nothing more must have come before what is missing
 	// counts as missing; its zero value is two minutes, and a negative time looks
 	// once.
 	Wait langfuse.Wait
 	// Looked is told what each look found; nil is told nothing.
 	Looked func(Verdict)
-	// Requests is how many are under way at once; 0 means 8.
-	Requests int
 }
 
 // Verify reads a run back from Langfuse and compares it with the run file: the
@@ -56,14 +50,10 @@ type VerifyConfig struct {
 // before the first look has ended), or an *ElsewhereError for another server than the
 // run was published to.
 func Verify(ctx context.Context, cfg VerifyConfig) (Verdict, error) {
-	v, err := newVerifier(cfg)
-	if err != nil {
+	if _, err := cfg.checkPlace(ctx, cfg.Run); err != nil {
 		return Verdict{}, err
 	}
-	if _, err := v.site().checkPlace(ctx, cfg.Run); err != nil {
-		return Verdict{}, err
-	}
-	return v.patiently(ctx)
+	return newVerifier(cfg).patiently(ctx)
 }
 
 // Repair verifies, and where something differs sends again what is missing or
@@ -76,22 +66,19 @@ func Verify(ctx context.Context, cfg VerifyConfig) (Verdict, error) {
 // before it is sent. Where Langfuse is still at work after half of the time that a
 // deadline of ctx leaves, nothing is changed; at the deadline it ends with what was
 // seen, or with an *UnpublishedError. The errors are those of Verify and
-// of Publisher.Follow; on another server, or where the dataset was deleted and
+// of Publish; on another server, or where the dataset was deleted and
 // made again, nothing is read back and nothing is written. What Langfuse refuses
 // for good does not keep the rest from being mended: both verdicts are whole then,
 // with an *UnpublishedError that says so.
 func Repair(ctx context.Context, cfg VerifyConfig, publish Config) (before, after Verdict, err error) {
 	cfg.Run = publish.Run.Reader
-	v, err := newVerifier(cfg)
-	if err != nil {
-		return Verdict{}, Verdict{}, err
-	}
-	if _, err := v.site().checkPlace(ctx, cfg.Run); err != nil {
+	if _, err := cfg.checkPlace(ctx, cfg.Run); err != nil {
 		return before, after, err
 	}
-	if err := v.site().checkDataset(ctx, cfg.Run); err != nil {
+	if err := cfg.checkDataset(ctx, cfg.Run); err != nil {
 		return before, after, err
 	}
+	v := newVerifier(cfg)
 	first, cancel := ctx, context.CancelFunc(func() {})
 	if deadline, ok := ctx.Deadline(); ok {
 		first, cancel = context.WithTimeout(ctx, time.Until(deadline)/2)
@@ -128,12 +115,10 @@ func (v *verifier) repair(ctx context.Context, before Verdict, publish Config) (
 		if err := v.pass(ctx); err != nil {
 			return after, err
 		}
-		if err := publishAll(ctx, publish); err != nil && (!errors.As(err, &refused) || !refused.Refused) {
+		if err := Publish(ctx, publish, closed()); err != nil && (!errors.As(err, &refused) || !refused.Refused) {
 			return after, err
 		}
-		if v, err = newVerifier(cfg); err != nil {
-			return after, err
-		}
+		v = newVerifier(cfg)
 		v.sent = true
 		found, err := v.patiently(ctx)
 		if err != nil {
@@ -148,15 +133,11 @@ func (v *verifier) repair(ctx context.Context, before Verdict, publish Config) (
 	return after, nil
 }
 
-// publishAll publishes a run that has ended.
-func publishAll(ctx context.Context, cfg Config) error {
-	publisher, err := NewPublisher(cfg)
-	if err != nil {
-		return err
-	}
-	finished := make(chan struct{})
-	close(finished)
-	return publisher.Follow(ctx, finished)
+// closed returns a channel that is closed, as that of a run that has ended.
+func closed() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
 }
 
 // verifier compares one run, in one pass or several.
@@ -182,19 +163,9 @@ type verifier struct {
 	repairs repairs
 }
 
-func newVerifier(cfg VerifyConfig) (*verifier, error) {
-	var problems []error
-	if cfg.Client == nil {
-		problems = append(problems, errors.New("tracking: VerifyConfig.Client is missing"))
-	}
-	if cfg.Run == nil {
-		problems = append(problems, errors.New("tracking: VerifyConfig.Run is missing"))
-	}
-	cfg.Requests = orDefault(cfg.Requests, 8)
-	return &verifier{cfg: cfg, inOrder: map[int64]bool{}}, errors.Join(problems...)
+func newVerifier(cfg VerifyConfig) *verifier {
+	return &verifier{cfg: cfg, inOrder: map[int64]bool{}}
 }
-
-func (v *verifier) site() site { return site{v.cfg.Client, v.cfg.Server, v.cfg.Place} }
 
 // patiently looks until nothing differs, until nothing more came for the time of
 // Wait, or until shortly before the deadline of ctx.
@@ -524,7 +495,7 @@ func (v *verifier) deleteUnchanged(ctx context.Context, before, after Verdict, t
 		}
 	}
 	err = v.cfg.Wait.Until(ctx, func(ctx context.Context) (bool, error) {
-		left, err := v.site().readable(ctx, ids)
+		left, err := v.cfg.readable(ctx, ids)
 		gone = len(left) == 0
 		return gone, err
 	})

@@ -39,7 +39,7 @@ type withdrawal struct {
 
 // withdraw deletes the scores of replaced attempts and returns when they are
 // gone, or how many attempts still have some, or may, when Config.Patience is over.
-func (p *Publisher) withdraw(ctx context.Context) (left int, err error) {
+func (p *publisher) withdraw(ctx context.Context) (left int, err error) {
 	defer p.cfg.Withdrawing(0)
 	begun := p.cfg.Now()
 	for pause := firstLook; ; pause = min(2*pause, lookEvery) {
@@ -55,7 +55,7 @@ func (p *Publisher) withdraw(ctx context.Context) (left int, err error) {
 	}
 }
 
-func (p *Publisher) withdrawOnce(ctx context.Context) (left int, err error) {
+func (p *publisher) withdrawOnce(ctx context.Context) (left int, err error) {
 	for after := int64(0); ; {
 		page, err := p.cfg.Run.Retracted(ctx, after, withdrawPage)
 		if err != nil || len(page) == 0 {
@@ -72,12 +72,12 @@ func (p *Publisher) withdrawOnce(ctx context.Context) (left int, err error) {
 
 // withdrawPage deletes what can be read of some attempts' scores, acknowledges
 // those of which nothing can and nothing will, and returns how many are left.
-func (p *Publisher) withdrawPage(ctx context.Context, page []runstore.Pending) (left int, err error) {
+func (p *publisher) withdrawPage(ctx context.Context, page []runstore.Pending) (left int, err error) {
 	ids := make([][]string, len(page))
 	for i, o := range page {
 		ids[i] = p.scoreIDs(o)
 	}
-	readable, err := p.site().readable(ctx, slices.Concat(ids...))
+	readable, err := p.cfg.readable(ctx, slices.Concat(ids...))
 	if err != nil {
 		return 0, err
 	}
@@ -100,7 +100,7 @@ func (p *Publisher) withdrawPage(ctx context.Context, page []runstore.Pending) (
 // withdrawOf deletes what can be read of one attempt's scores: at once what
 // appeared, again what stays. It reports whether there was any, and whether others
 // may still come.
-func (p *Publisher) withdrawOf(ctx context.Context, o runstore.Pending, ids []string, readable map[string]bool) (shown, late bool, err error) {
+func (p *publisher) withdrawOf(ctx context.Context, o runstore.Pending, ids []string, readable map[string]bool) (shown, late bool, err error) {
 	w, err := p.withdrawal(ctx, o.OID)
 	if err != nil {
 		return false, false, err
@@ -138,7 +138,7 @@ func (p *Publisher) withdrawOf(ctx context.Context, o runstore.Pending, ids []st
 }
 
 // withdrawal returns what is known of an attempt's scores.
-func (p *Publisher) withdrawal(ctx context.Context, oid int64) (*withdrawal, error) {
+func (p *publisher) withdrawal(ctx context.Context, oid int64) (*withdrawal, error) {
 	if w := p.withdrawals[oid]; w != nil {
 		return w, nil
 	}
@@ -157,7 +157,7 @@ func (p *Publisher) withdrawal(ctx context.Context, oid int64) (*withdrawal, err
 // late reports whether scores of an attempt that were never seen may still come.
 // What Langfuse has accepted is behind others in its queue, for tens of minutes
 // now and then; what it did not may never have been sent.
-func (p *Publisher) late(ctx context.Context, o runstore.Pending, w *withdrawal) (bool, error) {
+func (p *publisher) late(ctx context.Context, o runstore.Pending, w *withdrawal) (bool, error) {
 	if !o.Published.Has(runstore.Scores) {
 		return p.cfg.Now().Sub(w.since) < p.cfg.Patience/2, nil
 	}
@@ -170,16 +170,16 @@ func (p *Publisher) late(ctx context.Context, o runstore.Pending, w *withdrawal)
 		return true, nil
 	}
 	ids := p.scoreIDs(newest)
-	readable, err := p.site().readable(ctx, ids)
+	readable, err := p.cfg.readable(ctx, ids)
 	if err != nil || len(readable) < len(ids) {
 		return true, err
 	}
-	readable, err = p.site().readable(ctx, p.scoreIDs(o)) // which may have come since they were looked for
+	readable, err = p.cfg.readable(ctx, p.scoreIDs(o)) // which may have come since they were looked for
 	return len(readable) > 0, err
 }
 
 // scoreIDs returns the ids of an attempt's scores.
-func (p *Publisher) scoreIDs(o runstore.Pending) []string {
+func (p *publisher) scoreIDs(o runstore.Pending) []string {
 	var ids []string
 	for _, s := range (builder{header: p.header}).scores(o) {
 		ids = append(ids, s.ID)
@@ -188,12 +188,12 @@ func (p *Publisher) scoreIDs(o runstore.Pending) []string {
 }
 
 // readable returns those of the scores that Langfuse shows.
-func (s site) readable(ctx context.Context, ids []string) (map[string]bool, error) {
+func (s Site) readable(ctx context.Context, ids []string) (map[string]bool, error) {
 	found := map[string]bool{}
 	if len(ids) == 0 {
 		return found, nil
 	}
-	for score, err := range s.client.ReadScores(ctx, s.server.Capabilities, langfuse.ScoresQuery{IDs: ids, Limit: 100}) {
+	for score, err := range s.Client.ReadScores(ctx, s.Server.Capabilities, langfuse.ScoresQuery{IDs: ids, Limit: 100}) {
 		if err != nil {
 			return nil, fmt.Errorf("looking for scores to delete: %w", err)
 		}

@@ -181,7 +181,7 @@ func (f Finder) remote(ctx context.Context, name string) (base Base, err error) 
 		return Base{}, err
 	}
 	defer func() { err = errors.Join(err, lf.Close()) }()
-	run, err := tracking.ReadRun(ctx, lf.Client, lf.Server, f.Dataset, name)
+	run, err := tracking.ReadRun(ctx, lf.Site(), f.Dataset, name)
 	if errors.Is(err, langfuse.ErrNotFound) {
 		return Base{}, cli.Errorf(cli.ExitIncompatible, "the base %q is not in Langfuse (%s): %w", name, lf.Client.BaseURL(), err)
 	}
@@ -292,7 +292,7 @@ func (f Finder) latestRemote(ctx context.Context, fits func(langfuse.Run) bool) 
 	}
 	list := slices.SortedFunc(maps.Values(found), func(a, b langfuse.Run) int { return cmp.Or(b.Time.Compare(a.Time), cmp.Compare(a.Name, b.Name)) })
 	for _, run := range list[:min(mostLooked, len(list))] {
-		read, err := tracking.ReadRun(ctx, lf.Client, lf.Server, f.Dataset, run.Name)
+		read, err := tracking.ReadRun(ctx, lf.Site(), f.Dataset, run.Name)
 		if err != nil {
 			return Base{}, err
 		}

@@ -159,7 +159,7 @@ func (p *publisher) waitAll(done progress, problem error) (progress, error) {
 func (p *publisher) count(f *inFlightBatch) (finished int) {
 	for _, o := range f.batch {
 		switch {
-		case p.refused.has(o.OID):
+		case p.refused.of(o.OID).part != 0:
 			finished++
 		case !f.incomplete[o.OID]:
 			finished++

@@ -111,7 +111,8 @@ func newPublisher(cfg Config, finished <-chan struct{}) *publisher {
 		cfg.Withdrawing = func(int) {}
 	}
 	return &publisher{
-		cfg: cfg, finished: finished, linking: make(chan struct{}, requests), withdrawals: map[int64]*withdrawal{},
+		cfg: cfg, finished: finished, linking: make(chan struct{}, requests),
+		refused: refused{by: map[int64]refusal{}}, withdrawals: map[int64]*withdrawal{},
 	}
 }
 
@@ -277,7 +278,7 @@ func (p *publisher) next(ctx context.Context) ([]runstore.Pending, error) {
 		p.read = max(p.read, after)
 		var batch []runstore.Pending
 		for _, o := range page {
-			if !p.refused.has(o.OID) {
+			if p.refused.of(o.OID).part == 0 {
 				batch = append(batch, o)
 			}
 		}
@@ -369,7 +370,7 @@ func (s Site) page(h outcome.Header, id string) string {
 func (f *inFlightBatch) links(ctx context.Context) error {
 	var todo []runstore.Pending
 	for _, o := range f.opened {
-		if !o.Published.Has(runstore.Link) && !f.refused.has(o.OID) {
+		if !o.Published.Has(runstore.Link) && f.refused.of(o.OID).part == 0 {
 			todo = append(todo, o)
 		}
 	}

@@ -15,7 +15,6 @@ import (
 	"extraction-experiment/dataset"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
-	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
 	"extraction-experiment/scoring"
 )
@@ -30,40 +29,16 @@ func (p *publisher) exports() (atOnce, bytes int) {
 	return 4, langfuse.DefaultBatchBytes
 }
 
-// parcel is the outcomes whose spans go in one request.
-type parcel struct {
-	some []runstore.Pending
-	err  error
-}
-
 // traces sends the spans of the batch, those of many outcomes in one request and
-// several requests at once. In memory are the spans of those requests. If the
-// server refuses one for good, each outcome of it is sent alone.
+// several requests at once. In memory are the spans of those requests.
 func (f *inFlightBatch) traces(ctx context.Context) error {
-	var parcels []*parcel
 	group, inner := errgroup.WithContext(ctx)
 	atOnce, most := f.exports()
 	group.SetLimit(atOnce)
 	failure := f.pack(ctx, most, func(some []runstore.Pending, spans []langfuse.Span) {
-		one := &parcel{some: some}
-		parcels = append(parcels, one)
-		group.Go(func() error {
-			if one.err = f.cfg.Client.ExportSpans(inner, f.cfg.Runner, spans); isRefusal(one.err) {
-				return nil
-			}
-			return one.err
-		})
+		group.Go(func() error { return f.export(inner, some, spans) })
 	})
-	failure = errors.Join(failure, group.Wait())
-	for _, one := range parcels {
-		switch {
-		case one.err == nil:
-			failure = errors.Join(failure, f.ack(ctx, runstore.Spans, one.some))
-		case isRefusal(one.err):
-			failure = errors.Join(failure, f.singly(ctx, one))
-		}
-	}
-	return failure
+	return errors.Join(failure, group.Wait())
 }
 
 // pack makes the spans of the batch and hands them out in requests of so many bytes at most.
@@ -75,12 +50,10 @@ func (f *inFlightBatch) pack(ctx context.Context, most int, out func([]runstore.
 		if o.Published.Has(runstore.Spans) {
 			continue
 		}
-		item, err := f.source(ctx, o)
+		more, size, err := f.spans(ctx, o)
 		if err != nil {
 			return err
 		}
-		more := f.builders[o.Trial].spans(item, o.Outcome)
-		size := len(item.Input) + len(item.Expected) + len(item.Metadata) + sizeOf(o.Outcome)
 		if len(some) > 0 && (bytes+size > most || len(spans)+len(more) > langfuse.DefaultBatchSpans) {
 			out(some, spans)
 			some, spans, bytes = nil, nil, 0
@@ -93,6 +66,46 @@ func (f *inFlightBatch) pack(ctx context.Context, most int, out func([]runstore.
 	return nil
 }
 
+// export sends the spans of outcomes in one request. If the server refuses it for
+// good, each outcome is sent alone, so that a bad one does not hold up the others.
+func (f *inFlightBatch) export(ctx context.Context, some []runstore.Pending, spans []langfuse.Span) error {
+	err := f.cfg.Client.ExportSpans(ctx, f.cfg.Runner, spans)
+	switch {
+	case err == nil:
+		return f.ack(ctx, runstore.Spans, some)
+	case !isRefusal(err):
+		return err
+	case len(some) == 1:
+		f.refuse(some[0], runstore.Spans, err)
+		return nil
+	}
+	for i, o := range some {
+		alone, _, err := f.spans(ctx, o)
+		if err == nil {
+			err = f.export(ctx, some[i:i+1], alone)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// spans returns the spans of an outcome, and about how many bytes they take: what every
+// span carries, and the texts.
+func (f *inFlightBatch) spans(ctx context.Context, o runstore.Pending) (spans []langfuse.Span, size int, err error) {
+	item, err := f.source(ctx, o)
+	if err != nil {
+		return nil, 0, err
+	}
+	const perSpan = 2 << 10
+	size = perSpan + len(item.Input) + len(item.Expected) + len(item.Metadata) + len(o.Output)
+	for _, call := range o.Calls {
+		size += perSpan + len(call.Input) + len(call.Output)
+	}
+	return f.builders[o.Trial].spans(item, o.Outcome), size, nil
+}
+
 // source returns the item of an outcome.
 func (p *publisher) source(ctx context.Context, o runstore.Pending) (dataset.Item, error) {
 	if o.Source != nil {
@@ -102,58 +115,13 @@ func (p *publisher) source(ctx context.Context, o runstore.Pending) (dataset.Ite
 	return item.Item, err
 }
 
-// sizeOf estimates the bytes of an outcome's spans, without the item's part:
-// what every span carries, and the texts.
-func sizeOf(o outcome.Outcome) int {
-	const perSpan = 2 << 10
-	size := perSpan + len(o.Output)
-	for _, call := range o.Calls {
-		size += perSpan + len(call.Input) + len(call.Output)
-	}
-	return size
-}
-
-// singly sends the outcomes of a refused request one by one, so that a bad one
-// does not hold up the others.
-func (f *inFlightBatch) singly(ctx context.Context, refused *parcel) error {
-	if len(refused.some) == 1 {
-		f.refuse(refused.some[0], runstore.Spans, refused.err)
-		return nil
-	}
-	for i, o := range refused.some {
-		item, err := f.source(ctx, o)
-		if err != nil {
-			return err
-		}
-		err = f.cfg.Client.ExportSpans(ctx, f.cfg.Runner, f.builders[o.Trial].spans(item, o.Outcome))
-		switch {
-		case err == nil:
-			err = f.ack(ctx, runstore.Spans, refused.some[i:i+1])
-		case isRefusal(err):
-			f.refuse(o, runstore.Spans, err)
-			err = nil
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // isRefusal reports whether the same request can never succeed.
 func isRefusal(err error) bool {
-	if err == nil {
-		return false
+	if api, ok := errors.AsType[*langfuse.APIError](err); ok {
+		return api.Status == http.StatusBadRequest || errors.Is(err, langfuse.ErrTooLarge)
 	}
-	if errors.Is(err, langfuse.ErrTooLarge) {
-		return true
-	}
-	var api *langfuse.APIError
-	if errors.As(err, &api) {
-		return api.Status == http.StatusBadRequest
-	}
-	var connection *langfuse.ConnectionError
-	return !errors.As(err, &connection) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
+	_, unanswered := errors.AsType[*langfuse.ConnectionError](err)
+	return !unanswered && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
 }
 
 const (
@@ -171,7 +139,7 @@ func (f *inFlightBatch) scores(ctx context.Context) error {
 	scores := make([]langfuse.ScoreCreate, 0, most)
 	owner := make(map[string]int, most)
 	for _, o := range f.opened {
-		if o.Published.Has(runstore.Scores) || f.refused.is(o.OID, runstore.Spans) {
+		if o.Published.Has(runstore.Scores) || f.refused.of(o.OID).part == runstore.Spans {
 			continue
 		}
 		for _, s := range f.builders[o.Trial].scores(o) {
@@ -197,57 +165,42 @@ func (f *inFlightBatch) scores(ctx context.Context) error {
 	return errors.Join(f.ack(ctx, runstore.Scores, done), failure)
 }
 
-// createScores sends scores in requests of a hundred, several at once, and those
-// that the server failed on alone once more. The results stand in the order of
-// the scores.
+// createScores sends scores in requests of a hundred, several at once. The results
+// stand in the order of the scores.
 func (p *publisher) createScores(ctx context.Context, scores []langfuse.ScoreCreate) ([]langfuse.ScoreResult, error) {
 	results := make([]langfuse.ScoreResult, len(scores))
-	todo := make([]int, len(scores))
-	for i := range todo {
-		todo[i] = i
-	}
-	for try := 1; ; try++ {
-		if err := p.sendScores(ctx, scores, todo, results); err != nil {
-			return results, err
-		}
-		var again []int
-		for _, i := range todo {
-			if results[i].State == langfuse.ScoreUnknown {
-				again = append(again, i)
-			}
-		}
-		if len(again) == 0 || try == scoreTries {
-			return results, nil
-		}
-		todo = again
-		p.wait(ctx, pause(1)/10, nil, nil)
-	}
-}
-
-// sendScores sends those scores that todo names.
-func (p *publisher) sendScores(ctx context.Context, scores []langfuse.ScoreCreate, todo []int, results []langfuse.ScoreResult) error {
-	var mu sync.Mutex
 	group, inner := errgroup.WithContext(ctx)
 	group.SetLimit(requests)
-	for len(todo) > 0 {
-		n := min(scoreBatch, len(todo))
-		part := todo[:n]
-		todo = todo[n:]
-		group.Go(func() error {
-			some := make([]langfuse.ScoreCreate, len(part))
-			for k, i := range part {
-				some[k] = scores[i]
-			}
-			answers, err := p.cfg.Client.CreateScores(inner, some)
-			mu.Lock()
-			defer mu.Unlock()
-			for k, i := range part {
-				results[i] = answers[k]
-			}
-			return err
-		})
+	for first := 0; first < len(scores); first += scoreBatch {
+		end := min(first+scoreBatch, len(scores))
+		group.Go(func() error { return p.sendScores(inner, scores[first:end], results[first:end]) })
 	}
-	return group.Wait()
+	return results, group.Wait()
+}
+
+// sendScores sends scores in one request, and those that the server failed on alone
+// once more.
+func (p *publisher) sendScores(ctx context.Context, scores []langfuse.ScoreCreate, results []langfuse.ScoreResult) error {
+	places := make([]int, len(scores)) // of the scores among the results
+	for i := range places {
+		places[i] = i
+	}
+	for try := 1; ; try++ {
+		answers, err := p.cfg.Client.CreateScores(ctx, scores)
+		var again []langfuse.ScoreCreate
+		var left []int
+		for i, answer := range answers {
+			results[places[i]] = answer
+			if answer.State == langfuse.ScoreUnknown {
+				again, left = append(again, scores[i]), append(left, places[i])
+			}
+		}
+		if err != nil || len(again) == 0 || try == scoreTries {
+			return err
+		}
+		scores, places = again, left
+		p.wait(ctx, pause(1)/10, nil, nil)
+	}
 }
 
 // refusal is why Langfuse will never take a part of an outcome.
@@ -263,33 +216,11 @@ type refused struct {
 	by map[int64]refusal
 }
 
-// add reports whether it is the first of its outcome; others do not count.
-func (r *refused) add(oid int64, why refusal) bool {
+// of returns why an outcome was set aside; the part is 0 where it was not.
+func (r *refused) of(oid int64) refusal {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if _, known := r.by[oid]; known {
-		return false
-	}
-	if r.by == nil {
-		r.by = map[int64]refusal{}
-	}
-	r.by[oid] = why
-	return true
-}
-
-func (r *refused) has(oid int64) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	_, known := r.by[oid]
-	return known
-}
-
-// is reports whether it was that part of the outcome that was refused.
-func (r *refused) is(oid int64, part runstore.Published) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	why, known := r.by[oid]
-	return known && why.part == part
+	return r.by[oid]
 }
 
 // all returns the refusals by the numbers of their outcomes.
@@ -303,83 +234,67 @@ func (r *refused) all() []refusal {
 	return list
 }
 
-// RefusedError says what Langfuse will never take as it is, by reason, the first
-// one first.
-type RefusedError struct{ Reasons []Reason }
-
-// Reason is one answer of the server, and what met it.
-type Reason struct {
-	Text  string
-	Items int
-	// RunScores counts scores of the run as a whole.
-	RunScores int
-	// Item and Score name the first that met it; empty where that was a score of
-	// the run, or not about a score.
-	Item, Score string
-}
-
-// String returns the reason as "11 items: … (first: ID)".
-func (r Reason) String() string {
-	var who, first []string
-	if r.Items > 0 {
-		who = append(who, textutil.Counted(r.Items, "item"))
-		first = append(first, fmt.Sprintf("item %q", r.Item))
-	}
-	if r.RunScores > 0 {
-		who = append(who, textutil.Counted(r.RunScores, "score")+" of the run")
-	}
-	if r.Score != "" {
-		first = append(first, fmt.Sprintf("score %q", r.Score))
-	}
-	return fmt.Sprintf("%s: %s (first: %s)", strings.Join(who, " and "), r.Text, strings.Join(first, ", "))
-}
-
-// Error gives each reason once.
-func (e *RefusedError) Error() string {
-	var texts []string
-	for _, r := range e.Reasons {
-		texts = append(texts, r.String())
-	}
-	return strings.Join(texts, "; ")
-}
-
-// refuse sets an outcome aside for what Langfuse says to a part of it. The
+// refuse sets an outcome aside for what Langfuse says first to a part of it. The
 // parts that follow a refused link are sent all the same.
 func (p *publisher) refuse(o runstore.Pending, part runstore.Published, err error) {
-	if p.refused.add(o.OID, refusal{part, o.Item, err}) {
+	p.refused.mu.Lock()
+	defer p.refused.mu.Unlock()
+	if p.refused.by[o.OID].part == 0 {
+		p.refused.by[o.OID] = refusal{part, o.Item, err}
 		p.cfg.Log.Debug("Langfuse refuses a result for good", "item", o.Item, "error", err)
 	}
 }
 
-// refusals sums up what was set aside; nil where nothing was.
+// reason is one answer of the server, and what met it.
+type reason struct {
+	text      string
+	items     int
+	runScores int    // scores of the run as a whole
+	first     string // the first that met it
+}
+
+// String returns the reason as "11 items: … (first: ID)".
+func (r *reason) String() string {
+	var who []string
+	if r.items > 0 {
+		who = append(who, textutil.Counted(r.items, "item"))
+	}
+	if r.runScores > 0 {
+		who = append(who, textutil.Counted(r.runScores, "score")+" of the run")
+	}
+	return fmt.Sprintf("%s: %s (first: %s)", strings.Join(who, " and "), r.text, r.first)
+}
+
+// refusals returns what was set aside, by reason, the first one first; nil where nothing was.
 func (p *publisher) refusals() error {
-	var reasons []Reason
-	reasonOf := func(err error) *Reason {
-		text, name := err.Error(), ""
-		var score *langfuse.ScoreError
-		if errors.As(err, &score) {
-			text, name = score.Err.Error(), score.Name
+	var reasons []*reason
+	reasonOf := func(err error, first ...string) *reason {
+		text := err.Error()
+		if score, ok := errors.AsType[*langfuse.ScoreError](err); ok {
+			text = score.Err.Error()
+			first = append(first, fmt.Sprintf("score %q", score.Name))
 		}
-		i := slices.IndexFunc(reasons, func(r Reason) bool { return r.Text == text })
+		i := slices.IndexFunc(reasons, func(r *reason) bool { return r.text == text })
 		if i < 0 {
 			i = len(reasons)
-			reasons = append(reasons, Reason{Text: text, Score: name})
+			reasons = append(reasons, &reason{text: text, first: strings.Join(first, ", ")})
 		}
-		return &reasons[i]
+		return reasons[i]
 	}
 	for _, why := range p.refused.all() {
-		r := reasonOf(why.err)
-		if r.Items++; r.Items == 1 {
-			r.Item = why.item
-		}
+		reasonOf(why.err, fmt.Sprintf("item %q", why.item)).items++
 	}
 	for _, err := range p.refusedTotals {
-		reasonOf(err).RunScores++
+		reasonOf(err).runScores++
 	}
 	if len(reasons) == 0 {
 		return nil
 	}
-	return &RefusedError{reasons}
+	var texts []string
+	for _, r := range reasons {
+		texts = append(texts, r.String())
+	}
+	return errors.New(strings.Join(texts, "; "))
 }
 
 // UnpublishedError says what the run file holds and Langfuse does not, or the

@@ -37,7 +37,7 @@ func TestCompareScores_beside(t *testing.T) {
 		if !tc.lost {
 			there = append(there, own)
 		}
-		c := compareScores(map[string]wanted{"own": {"f1", 0.5}}, subject{"root", "e"}, func(id string) bool { return id == "derived" }, there)
+		c := compareScores([]wanted{{"own", "f1", 0.5}}, subject{"root", "e"}, func(id string) bool { return id == "derived" }, there)
 		var doubles []Finding
 		for _, f := range c.findings {
 			if f.Kind == DoubledScore {

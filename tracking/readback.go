@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -67,7 +69,7 @@ func (v *verifier) replaced(ctx context.Context, trial int, id string, ref langf
 		return err
 	}
 	v.found(Finding{Kind: RunReplaced, Trial: trial, Detail: fmt.Sprintf("its id is %s there, and was %s: it was deleted and made anew", there.ID, id)})
-	v.repairs.move(trial, there.ID)
+	v.repairs.moved[trial], v.repairs.trials[trial] = there.ID, time.Now()
 	v.moved[trial] = v.cfg.Server.NewReads // there, the spans carry the id
 	return nil
 }
@@ -130,9 +132,9 @@ func (v *verifier) totals(ctx context.Context, trial int, ref langfuse.RunRef) e
 	if err != nil {
 		return err
 	}
-	want := map[string]wanted{}
-	for name, value := range values {
-		want[totalID(v.header, trial, name)] = wanted{name, value}
+	var want []wanted
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		want = append(want, wanted{totalID(v.header, trial, name), name, values[name]})
 	}
 	var there []langfuse.Score
 	for s, err := range v.cfg.Client.ListRunScores(ctx, v.cfg.Server, ref) {
@@ -142,19 +144,12 @@ func (v *verifier) totals(ctx context.Context, trial int, ref langfuse.RunRef) e
 		there = append(there, s)
 	}
 	// A score of the run has one id, whatever the attempts of its items.
-	c := compareScores(want, subject{ref.ID, v.header.ScoreEnvironment()}, func(string) bool { return false }, there)
+	derived := func(string) bool { return false }
+	c := compareScores(want, subject{ref.ID, v.header.ScoreEnvironment()}, derived, there)
 	v.verdict.Checked.RunScores += c.right
-	for _, s := range c.others {
-		s.Trial = trial
-		v.other(s, false)
-	}
-	for _, f := range c.findings {
-		f.Trial = trial
-		v.found(f)
-	}
-	v.repairs.doubled(c.doubled)
-	if len(c.missing) > 0 || len(c.changed) > 0 {
-		v.repairs.totals(trial, c.later(v.cfg.Server))
+	v.compared(c, trial, "", "")
+	if c.wrong {
+		v.repairs.trials[trial] = latest(v.repairs.trials[trial], c.later(v.cfg.Server))
 	}
 	return nil
 }
@@ -219,23 +214,19 @@ func (s Site) showsRun(ctx context.Context, runs []langfuse.RunRef) (bool, error
 }
 
 // scores reads the scores of traces.
-func (v *verifier) scores(ctx context.Context, ids []string) (map[string][]langfuse.Score, error) {
+func (s Site) scores(ctx context.Context, traces []string) (map[string][]langfuse.Score, error) {
 	found := map[string][]langfuse.Score{}
-	if len(ids) == 0 { // no list would be all scores of the project
+	if len(traces) == 0 { // no list would be all scores of the project
 		return found, nil
 	}
-	for s, err := range v.cfg.Client.ReadScores(ctx, v.cfg.Server.Capabilities, langfuse.ScoresQuery{TraceIDs: ids, Limit: 100}) {
+	query := langfuse.ScoresQuery{TraceIDs: traces, Limit: 100}
+	for score, err := range s.Client.ReadScores(ctx, s.Server.Capabilities, query) {
 		if err != nil {
 			return nil, err
 		}
-		found[s.TraceID()] = append(found[s.TraceID()], s)
+		found[score.TraceID()] = append(found[score.TraceID()], score)
 	}
 	return found, nil
-}
-
-// traces reads traces for a verification.
-func (v *verifier) traces(ctx context.Context, ids []string) (map[string]langfuse.Trace, error) {
-	return v.cfg.readTraces(ctx, ids, langfuse.TraceParts{})
 }
 
 // reads is how many requests for traces are under way at once.

@@ -148,7 +148,7 @@ func (r *remoteReader) read(ctx context.Context, run langfuse.Run, trial int) er
 	}
 	for i, trace := range others {
 		o := &r.outcomes[r.unrecorded[len(r.unrecorded)-len(others)+i]]
-		*o = outcomeFrom(items[o.Item], trial, scores[trace], o.Output)
+		*o = outcomeFrom(items[o.Item], trial, newestByName(scores[trace]), o.Output)
 	}
 	return r.complete(ctx, ref, trial, len(items))
 }
@@ -169,28 +169,17 @@ func (r *remoteReader) unchecked(h outcome.Header) []string {
 	return list
 }
 
-// scores reads the scores of traces, the newest of each name.
-func (r *remoteReader) scores(ctx context.Context, traces []string) (map[string]map[string]langfuse.Score, error) {
-	byTrace := map[string]map[string]langfuse.Score{}
-	if len(traces) == 0 {
-		return byTrace, nil
-	}
-	for s, err := range r.Client.ReadScores(ctx, r.Server.Capabilities, langfuse.ScoresQuery{TraceIDs: traces, Limit: 100}) {
-		if err != nil {
-			return nil, err
-		}
-		if !byProgram(s) {
-			continue
-		}
-		trace := s.TraceID()
-		if byTrace[trace] == nil {
-			byTrace[trace] = map[string]langfuse.Score{}
-		}
-		if known, there := byTrace[trace][s.Name]; !there || cmp.Or(s.Timestamp.Compare(known.Timestamp), cmp.Compare(s.ID, known.ID)) > 0 {
-			byTrace[trace][s.Name] = s
+// newestByName returns those of the scores that programs set, the newest of each name.
+func newestByName(scores []langfuse.Score) map[string]langfuse.Score {
+	newest := map[string]langfuse.Score{}
+	for _, s := range scores {
+		known, there := newest[s.Name]
+		later := cmp.Or(s.Timestamp.Compare(known.Timestamp), cmp.Compare(s.ID, known.ID)) > 0
+		if byProgram(s) && (!there || later) {
+			newest[s.Name] = s
 		}
 	}
-	return byTrace, nil
+	return newest
 }
 
 // complete notes whether the scores on the run say that all its items are there.

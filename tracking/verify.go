@@ -164,7 +164,7 @@ type verifier struct {
 }
 
 func newVerifier(cfg VerifyConfig) *verifier {
-	return &verifier{cfg: cfg, inOrder: map[int64]bool{}}
+	return &verifier{cfg: cfg, inOrder: map[int64]bool{}, repairs: newRepairs()}
 }
 
 // patiently looks until nothing differs, until nothing more came for the time of
@@ -260,16 +260,24 @@ func (v *verifier) found(f Finding) {
 	}
 }
 
-// other notes a score of somebody else, to be remembered with its outcome once
-// that is in order.
-func (v *verifier) other(s OtherScore, inOrder bool) {
-	v.verdict.OthersCount++
-	if len(v.verdict.Others) < maxListed {
-		v.verdict.Others = append(v.verdict.Others, s)
+// compared notes what is different of the scores on a trace, or on a run. It
+// remembers scores of somebody else with an outcome that is in order.
+func (v *verifier) compared(c comparison, trial int, item, trace string) {
+	for _, s := range c.others {
+		s.Trial, s.Item, s.Trace = trial, item, trace
+		v.verdict.OthersCount++
+		if len(v.verdict.Others) < maxListed {
+			v.verdict.Others = append(v.verdict.Others, s)
+		}
+		if item != "" && len(c.findings) == 0 && len(v.others) < maxListed {
+			v.others = append(v.others, s)
+		}
 	}
-	if inOrder && len(v.others) < maxListed {
-		v.others = append(v.others, s)
+	for _, f := range c.findings {
+		f.Trial, f.Item, f.Trace = trial, item, trace
+		v.found(f)
 	}
+	v.repairs.deletes = append(v.repairs.deletes, c.doubled...)
 }
 
 // since bounds the start of the run's spans.
@@ -293,11 +301,11 @@ func (v *verifier) page(ctx context.Context, page []runstore.Pending) error {
 			newest = append(newest, id)
 		}
 	}
-	traces, err := v.traces(ctx, newest)
+	traces, err := v.cfg.readTraces(ctx, newest, langfuse.TraceParts{})
 	if err != nil {
 		return err
 	}
-	scores, err := v.scores(ctx, all)
+	scores, err := v.cfg.scores(ctx, all)
 	if err != nil {
 		return err
 	}
@@ -328,27 +336,21 @@ func (v *verifier) outcome(o runstore.Pending, id string, trace langfuse.Trace, 
 	}
 	var c Checked
 	findings := append(missing, v.spans(o, there, &c)...)
-	want := map[string]wanted{}
+	var want []wanted
 	for _, s := range (builder{header: v.header}).scores(o) {
 		value, _ := s.Value.Number()
-		want[s.ID] = wanted{s.Name, value}
+		want = append(want, wanted{s.ID, s.Name, value})
 	}
-	compared := compareScores(want, subject{identify(v.header, o.Outcome).span(0), v.header.ScoreEnvironment()}, scoreOfAny(v.header, o.Outcome), scores)
+	on := subject{identify(v.header, o.Outcome).span(0), v.header.ScoreEnvironment()}
+	compared := compareScores(want, on, scoreOfAny(v.header, o.Outcome), scores)
 	c.Scores += compared.right
-	for _, s := range compared.others {
-		s.Trial, s.Item, s.Trace = o.Trial, o.Item, id
-		v.other(s, len(findings)+len(compared.findings) == 0)
+	if compared.wrong { // at a later time where they were changed
+		later := compared.later(v.cfg.Server)
+		v.repairs.resets = append(v.repairs.resets, runstore.Reset{OID: o.OID, Bits: runstore.Scores, Corrected: later})
 	}
-	v.repairs.doubled(compared.doubled)
-	if len(compared.missing) > 0 || len(compared.changed) > 0 {
-		v.repairs.scores(o.OID, compared.later(v.cfg.Server))
-	}
-	findings = append(findings, compared.findings...)
-	for _, f := range findings {
-		f.Trial, f.Item, f.Trace = o.Trial, o.Item, id
-		v.found(f)
-	}
-	if len(findings) == 0 {
+	compared.findings = append(findings, compared.findings...)
+	v.compared(compared, o.Trial, o.Item, id)
+	if len(compared.findings) == 0 {
 		c.Items++
 		v.inOrder[o.OID] = true
 		v.fine = v.fine.plus(c)
@@ -436,8 +438,8 @@ func (v *verifier) superseded(o runstore.Pending, id string, scores []langfuse.S
 		v.verdict.Superseded = append(v.verdict.Superseded, SupersededEntry{Trial: o.Trial, Item: o.Item, Attempt: o.Attempt, Trace: id, Class: string(o.Class)})
 	}
 	gone := map[string]bool{}
-	for _, s := range (builder{header: v.header}).scores(o) {
-		gone[s.ID] = true
+	for _, id := range scoreIDs(v.header, o) {
+		gone[id] = true
 	}
 	stale := false
 	for _, s := range scores {
@@ -449,35 +451,30 @@ func (v *verifier) superseded(o runstore.Pending, id string, scores []langfuse.S
 		v.found(Finding{Kind: StaleScore, Trial: o.Trial, Item: o.Item, Trace: id, Score: s.Name, Detail: fmt.Sprintf("attempt %d was replaced, and its score is still there", o.Attempt)})
 	}
 	if stale && o.Published.Has(runstore.Withdrawn) {
-		v.repairs.withdraw(o.OID, slices.Sorted(maps.Keys(gone)))
+		v.repairs.gone[o.OID] = slices.Sorted(maps.Keys(gone))
+		v.repairs.again(o.OID, runstore.Withdrawn)
 	}
 }
 
-// unchangedIDs returns the ids of scores that were changed before they were sent again,
-// and still are.
-func (v *Verdict) unchangedIDs(before Verdict) []string {
-	sent := map[string]bool{}
-	for _, f := range before.Findings {
-		if f.Kind == ChangedScore {
-			sent[f.ScoreID] = true
+// unchanged returns the scores that were changed before they were sent again, and
+// still are.
+func (v *Verdict) unchanged(before Verdict) []*Finding {
+	var still []*Finding
+	for i := range v.Findings {
+		f := &v.Findings[i]
+		same := func(b Finding) bool { return b.Kind == ChangedScore && b.ScoreID == f.ScoreID }
+		if f.Kind == ChangedScore && slices.ContainsFunc(before.Findings, same) {
+			still = append(still, f)
 		}
 	}
-	var ids []string
-	for _, f := range v.Findings {
-		if f.Kind == ChangedScore && sent[f.ScoreID] {
-			ids = append(ids, f.ScoreID)
-		}
-	}
-	return ids
+	return still
 }
 
 // explainUnchanged explains such scores.
 func (v *Verdict) explainUnchanged(before Verdict) {
-	ids := v.unchangedIDs(before)
-	for i, f := range v.Findings {
-		if f.Kind == ChangedScore && slices.Contains(ids, f.ScoreID) {
-			v.Findings[i].Detail += "; sent again, and Langfuse keeps it: it was stored as of a later time, by a clock that is ahead; its deletion shows no effect yet: repair again later, and if that changes nothing delete score " + f.ScoreID + " there"
-		}
+	for _, f := range v.unchanged(before) {
+		f.Detail += "; sent again, and Langfuse keeps it: it was stored as of a later time, by a clock that is ahead; " +
+			"its deletion shows no effect yet: repair again later, and if that changes nothing delete score " + f.ScoreID + " there"
 	}
 }
 
@@ -485,22 +482,23 @@ func (v *Verdict) explainUnchanged(before Verdict) {
 // they were, and reports whether they are gone: what is sent before that would go
 // with them.
 func (v *verifier) deleteUnchanged(ctx context.Context, before, after Verdict, try int) (gone bool, err error) {
-	ids := after.unchangedIDs(before)
+	var ids []string
+	for _, f := range after.unchanged(before) {
+		ids = append(ids, f.ScoreID)
+	}
 	if try == 0 || len(ids) == 0 {
 		return true, nil
 	}
-	for _, id := range ids { // each of them was read, so that no deletion comes before its score
-		if err := v.cfg.Client.DeleteScore(ctx, id); err != nil && !errors.Is(err, langfuse.ErrNotFound) {
-			return false, fmt.Errorf("deleting scores that Langfuse keeps: %w", err)
-		}
+	// Each of them was read, so that no deletion comes before its score.
+	if err := v.cfg.deleteScores(ctx, ids); err != nil {
+		return false, fmt.Errorf("deleting scores that Langfuse keeps: %w", err)
 	}
 	err = v.cfg.Wait.Until(ctx, func(ctx context.Context) (bool, error) {
 		left, err := v.cfg.readable(ctx, ids)
 		gone = len(left) == 0
 		return gone, err
 	})
-	var late *langfuse.NotYetError
-	if errors.As(err, &late) {
+	if _, late := errors.AsType[*langfuse.NotYetError](err); late {
 		err = nil
 	}
 	return gone, err

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"extraction-experiment/langfuse"
+	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
 )
 
@@ -75,7 +76,7 @@ func (p *publisher) withdrawOnce(ctx context.Context) (left int, err error) {
 func (p *publisher) withdrawPage(ctx context.Context, page []runstore.Pending) (left int, err error) {
 	ids := make([][]string, len(page))
 	for i, o := range page {
-		ids[i] = p.scoreIDs(o)
+		ids[i] = scoreIDs(p.header, o)
 	}
 	readable, err := p.cfg.readable(ctx, slices.Concat(ids...))
 	if err != nil {
@@ -169,19 +170,19 @@ func (p *publisher) late(ctx context.Context, o runstore.Pending, w *withdrawal)
 	if p.cfg.Now().Sub(newest.Ended) < lostAfter {
 		return true, nil
 	}
-	ids := p.scoreIDs(newest)
+	ids := scoreIDs(p.header, newest)
 	readable, err := p.cfg.readable(ctx, ids)
 	if err != nil || len(readable) < len(ids) {
 		return true, err
 	}
-	readable, err = p.cfg.readable(ctx, p.scoreIDs(o)) // which may have come since they were looked for
+	readable, err = p.cfg.readable(ctx, scoreIDs(p.header, o)) // which may have come since they were looked for
 	return len(readable) > 0, err
 }
 
 // scoreIDs returns the ids of an attempt's scores.
-func (p *publisher) scoreIDs(o runstore.Pending) []string {
+func scoreIDs(h outcome.Header, o runstore.Pending) []string {
 	var ids []string
-	for _, s := range (builder{header: p.header}).scores(o) {
+	for _, s := range (builder{header: h}).scores(o) {
 		ids = append(ids, s.ID)
 	}
 	return ids

@@ -126,16 +126,11 @@ func RunExists(ctx context.Context, site Site, datasetID, name string) (bool, er
 	if datasetID == "" {
 		return false, nil
 	}
-	for _, view := range site.Server.Views() {
-		_, err := site.Client.GetRun(ctx, site.Server, view, langfuse.RunRef{DatasetID: datasetID, Name: name})
-		if err == nil {
-			return true, nil
-		}
-		if !errors.Is(err, langfuse.ErrNotFound) {
-			return false, err
-		}
+	_, _, err := site.find(ctx, langfuse.RunRef{DatasetID: datasetID, Name: name})
+	if errors.Is(err, langfuse.ErrNotFound) {
+		return false, nil
 	}
-	return false, nil
+	return err == nil, err
 }
 
 // FindPrompt fetches one version of a prompt, by label or version, and pins it:

@@ -98,11 +98,9 @@ type publisher struct {
 func newPublisher(cfg Config, finished <-chan struct{}) *publisher {
 	cfg.LastTries = cmp.Or(cfg.LastTries, 3)
 	cfg.Patience = cmp.Or(cfg.Patience, 2*time.Minute)
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	if cfg.Now == nil {
 		cfg.Now = time.Now
-	}
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	if cfg.Published == nil {
 		cfg.Published = func(int) {}

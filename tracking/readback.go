@@ -158,16 +158,6 @@ func (v *verifier) totals(ctx context.Context, trial int, ref langfuse.RunRef) e
 // has another address than the one that acknowledged them.
 const shownTraces = 3
 
-// acknowledged returns the first traces that a server acknowledged.
-func acknowledged(ctx context.Context, run *runstore.Reader, h outcome.Header) ([]string, error) {
-	sent, err := run.Acknowledged(ctx, runstore.Spans, shownTraces)
-	var traces []string
-	for _, o := range sent {
-		traces = append(traces, TraceID(h, o.Outcome))
-	}
-	return traces, err
-}
-
 // openedRuns returns the trials of which a server said the id. That of a run
 // without a dataset is made here, before anything is sent.
 func openedRuns(ctx context.Context, run *runstore.Reader, h outcome.Header) ([]langfuse.RunRef, error) {
@@ -187,30 +177,39 @@ func openedRuns(ctx context.Context, run *runstore.Reader, h outcome.Header) ([]
 	return opened, nil
 }
 
-// showsTrace reports whether the server has any of the traces.
-func (s Site) showsTrace(ctx context.Context, traces []string) (bool, error) {
+// shows reports whether the server has any of the traces, or of the runs under its id.
+func (s Site) shows(ctx context.Context, h outcome.Header, sent []runstore.Pending, runs []langfuse.RunRef) (bool, error) {
+	var traces []string
+	for _, o := range sent {
+		traces = append(traces, TraceID(h, o.Outcome))
+	}
 	for trace, err := range s.Client.ReadTraces(ctx, s.Server.Capabilities, traces, langfuse.TraceParts{}) {
 		if err != nil || len(trace.Observations) > 0 {
+			return err == nil, err
+		}
+	}
+	for _, ref := range runs {
+		_, _, err := s.find(ctx, ref)
+		if !errors.Is(err, langfuse.ErrNotFound) {
 			return err == nil, err
 		}
 	}
 	return false, nil
 }
 
-// showsRun reports whether the server has any of the runs, under its id.
-func (s Site) showsRun(ctx context.Context, runs []langfuse.RunRef) (bool, error) {
-	for _, ref := range runs {
-		for _, view := range s.Server.Views() {
-			found, err := s.Client.GetRun(ctx, s.Server, view, ref)
-			switch {
-			case err == nil && found.ID == ref.ID:
-				return true, nil
-			case err != nil && !errors.Is(err, langfuse.ErrNotFound):
-				return false, err
-			}
+// find looks for a run in the views that the server has: one of that id, if the
+// reference has one.
+func (s Site) find(ctx context.Context, ref langfuse.RunRef) (run langfuse.Run, in langfuse.View, err error) {
+	for _, in = range s.Server.Views() {
+		run, err = s.Client.GetRun(ctx, s.Server, in, ref)
+		if err == nil && ref.ID != "" && run.ID != ref.ID {
+			err = fmt.Errorf("run %q with the id %s: %w", ref.Name, ref.ID, langfuse.ErrNotFound)
+		}
+		if !errors.Is(err, langfuse.ErrNotFound) {
+			break
 		}
 	}
-	return false, nil
+	return run, in, err
 }
 
 // scores reads the scores of traces.

@@ -91,23 +91,12 @@ type remoteReader struct {
 	ended   time.Time
 }
 
-// find looks for a run in the views that the server has, and keeps the view.
-func (r *remoteReader) find(ctx context.Context, name string) (langfuse.Run, error) {
+// find looks for a run, and keeps the view that has it.
+func (r *remoteReader) find(ctx context.Context, name string) (run langfuse.Run, err error) {
 	ref := r.ref
 	ref.Name = name
-	var problem error
-	for _, view := range r.Server.Views() {
-		run, err := r.Client.GetRun(ctx, r.Server, view, ref)
-		if err == nil {
-			r.view = view
-			return run, nil
-		}
-		problem = err
-		if !errors.Is(err, langfuse.ErrNotFound) {
-			break
-		}
-	}
-	return langfuse.Run{}, problem
+	run, r.view, err = r.Site.find(ctx, ref)
+	return run, err
 }
 
 // read reads one trial.
@@ -230,19 +219,18 @@ func headerFrom(run langfuse.Run, dataset outcome.Dataset) outcome.Header {
 			}
 		}
 	}
-	h := outcome.Header{Name: run.Name, Dataset: dataset, Trials: 1, Description: run.Description, Started: run.Time, GitSHA: said["git_sha"], Runner: said["runner_version"]}
-	h.Dataset.Version, h.Dataset.Fingerprint = said["dataset_version"], said["dataset_fingerprint"]
-	h.Scorer.Version = said["scorer_version"]
+	h := outcome.Header{Name: run.Name, Dataset: dataset, Trials: 1, Description: run.Description, Started: run.Time}
+	for key, text := range texts(&h) {
+		*text = said[key]
+	}
 	h.Scorer.Options = allOptions(h.Scorer.Version, said["scorer_options"])
-	h.Harness, h.Dataset.Selection, h.Scorer.Primary = said["harness"], said["selection"], said["primary_score"]
 	if custom := said["evaluators"]; custom != "" && json.Unmarshal([]byte(custom), &h.Scorer.Custom) != nil {
 		h.Scorer.Custom = nil
 	}
-	h.System = outcome.System{Model: said["model"], Provider: said["provider"], Pipeline: said["pipeline"],
-		Temperature: parsed(said["temperature"]), TopP: parsed(said["top_p"])}
-	if name := said["prompt_name"]; name != "" {
-		h.System.Prompt = outcome.Prompt{Name: name, Label: said["prompt_label"]}
-		h.System.Prompt.Version, _ = strconv.Atoi(said["prompt_version"])
+	h.System.Temperature, h.System.TopP = parsed(said["temperature"]), parsed(said["top_p"])
+	h.System.Prompt.Version, _ = strconv.Atoi(said["prompt_version"])
+	if h.System.Prompt.Name == "" {
+		h.System.Prompt = outcome.Prompt{}
 	}
 	for _, key := range FixedKeys() {
 		delete(said, key)
@@ -284,7 +272,7 @@ func outcomeFrom(item langfuse.RunItem, trial int, scores map[string]langfuse.Sc
 	for _, key := range slices.Sorted(maps.Keys(held)) {
 		name, isWeight := strings.CutPrefix(key, heldWeight)
 		if _, there := scores[name]; isWeight && o.Failed() && !there {
-			o.Scores = append(o.Scores, outcome.Score{Name: name, Reason: itemFailed, Weight: weightOf(held[key])})
+			o.Scores = append(o.Scores, outcome.Score{Name: name, Reason: itemFailed, Weight: weightOf(held, key)})
 		}
 	}
 	return o
@@ -295,33 +283,38 @@ func scoreFrom(s langfuse.Score) (outcome.Score, bool) {
 	value, ok := s.Value.Number()
 	out := outcome.Score{Name: s.Name, Value: &value, Boolean: s.Type == langfuse.ScoreBoolean, Comment: s.Comment}
 	behind := behindScore(s)
-	num, isNum := integral(behind["numerator"])
-	den, isDen := integral(behind["denominator"])
-	if isNum && isDen {
-		out.Ratio = &outcome.Ratio{Num: num, Den: den}
+	num, isNum := behind["numerator"]
+	den, isDen := behind["denominator"]
+	if isNum && isDen && isCount(num) && isCount(den) {
+		out.Ratio = &outcome.Ratio{Num: int64(num), Den: int64(den)}
 	}
-	out.Weight = weightOf(behind[weightKey])
+	out.Weight = weightOf(behind, weightKey)
 	return out, ok
 }
 
-// behindScore is the metadata of a score; empty where it is no object.
-func behindScore(s langfuse.Score) map[string]any {
-	var values map[string]any
+func isCount(n float64) bool { return n >= 0 && n < 1<<53 && n == math.Trunc(n) }
+
+// behindScore returns the numbers in the metadata of a score, which servers give as
+// numbers or as their texts; none where it is no object.
+func behindScore(s langfuse.Score) map[string]float64 {
+	var values map[string]json.RawMessage
 	if json.Unmarshal(s.Metadata, &values) != nil {
 		return nil
 	}
-	return values
+	numbers := map[string]float64{}
+	for key, raw := range values {
+		var number langfuse.Number
+		if string(raw) != "null" && json.Unmarshal(raw, &number) == nil {
+			numbers[key] = float64(number)
+		}
+	}
+	return numbers
 }
 
-// weightOf reads a weight, which servers give as a number or as its text.
-func weightOf(value any) *float64 {
-	weight, isNumber := value.(float64)
-	if text, ok := value.(string); ok {
-		var err error
-		weight, err = strconv.ParseFloat(text, 64)
-		isNumber = err == nil
-	}
-	if !isNumber || !(weight >= 0 && weight <= math.MaxFloat64) {
+// weightOf returns a weight; nil where there is none.
+func weightOf(behind map[string]float64, key string) *float64 {
+	weight, ok := behind[key]
+	if !ok || weight < 0 {
 		return nil
 	}
 	return &weight
@@ -329,18 +322,6 @@ func weightOf(value any) *float64 {
 
 // itemFailed is why a score has no value.
 const itemFailed = "the item failed"
-
-// integral reads a count, which servers give as a number or as its text.
-func integral(value any) (int64, bool) {
-	switch v := value.(type) {
-	case float64:
-		return int64(v), v == float64(int64(v)) && v >= 0 && v < 1<<53
-	case string:
-		n, err := strconv.ParseInt(v, 10, 64)
-		return n, err == nil
-	}
-	return 0, false
-}
 
 // finished sorts the outcomes, and lists with those that failed, and are not
 // recorded, the scores that the run has elsewhere, without a value: so they count as 0.

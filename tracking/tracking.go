@@ -127,37 +127,50 @@ func Metadata(h outcome.Header, trial int) map[string]string {
 	return m
 }
 
+// texts returns the texts of a header that are metadata of its run, by key.
+func texts(h *outcome.Header) map[string]*string {
+	return map[string]*string{
+		"model":               &h.System.Model,
+		"provider":            &h.System.Provider,
+		"pipeline":            &h.System.Pipeline,
+		"prompt_name":         &h.System.Prompt.Name,
+		"prompt_label":        &h.System.Prompt.Label,
+		"dataset_version":     &h.Dataset.Version,
+		"dataset_fingerprint": &h.Dataset.Fingerprint,
+		"selection":           &h.Dataset.Selection,
+		"scorer_version":      &h.Scorer.Version,
+		"primary_score":       &h.Scorer.Primary,
+		"harness":             &h.Harness,
+		"git_sha":             &h.GitSHA,
+		"runner_version":      &h.Runner,
+	}
+}
+
 func fixedMetadata(h outcome.Header, trial int) map[string]string {
 	s := h.System
 	m := map[string]string{
-		"model":               s.Model,
-		"provider":            s.Provider,
-		"pipeline":            s.Pipeline,
-		"temperature":         number(s.Temperature),
-		"top_p":               number(s.TopP),
-		"max_tokens":          integer(s.MaxTokens),
-		"seed":                integer(s.Seed),
-		"prompt_name":         s.Prompt.Name,
-		"prompt_version":      "",
-		"prompt_label":        s.Prompt.Label,
-		"dataset_version":     h.Dataset.Version,
-		"dataset_fingerprint": h.Dataset.Fingerprint,
-		"scorer_version":      h.Scorer.Version,
-		"scorer_options":      string(h.Scorer.Options),
-		"git_sha":             h.GitSHA,
-		"runner_version":      h.Runner,
-		"trial":               strconv.Itoa(trial),
+		"temperature":    number(s.Temperature),
+		"top_p":          number(s.TopP),
+		"max_tokens":     integer(s.MaxTokens),
+		"seed":           integer(s.Seed),
+		"prompt_version": "",
+		"scorer_options": changedOptions(h.Scorer.Options),
+		"evaluators":     "",
+		"trial":          strconv.Itoa(trial),
+	}
+	for key, text := range texts(&h) {
+		m[key] = *text
 	}
 	if s.Prompt.Name != "" {
 		m["prompt_version"] = strconv.Itoa(s.Prompt.Version)
 	}
-	if h.Publication.Form > 0 {
-		m["scorer_options"] = changedOptions(h.Scorer.Options)
-		maps.Copy(m, map[string]string{
-			"harness": h.Harness, "selection": h.Dataset.Selection, "primary_score": h.Scorer.Primary, "evaluators": "",
-		})
-		if len(h.Scorer.Custom) > 0 {
-			m["evaluators"] = string(encode(h.Scorer.Custom))
+	if len(h.Scorer.Custom) > 0 {
+		m["evaluators"] = string(encode(h.Scorer.Custom))
+	}
+	if h.Publication.Form == 0 {
+		m["scorer_options"] = string(h.Scorer.Options)
+		for _, later := range []string{"harness", "selection", "primary_score", "evaluators"} {
+			delete(m, later)
 		}
 	}
 	return m
@@ -326,36 +339,27 @@ func placeName(place string) string {
 // run free to go elsewhere, or this one shows the run or a trace of it: then it is
 // the same server under another address. The names are compared in the run file
 // alone; only when they differ is the server asked.
-func (s Site) checkPlace(ctx context.Context, run *runstore.Reader) (free bool, err error) {
-	known, err := run.Place(ctx)
-	if err != nil {
-		return false, err
-	}
+func (s Site) checkPlace(ctx context.Context, run *runstore.Reader) (known string, free bool, err error) {
 	header, err := run.Header(ctx)
 	if err != nil {
-		return false, err
+		return "", false, err
 	}
-	if known == s.name() {
-		return false, nil
+	if known, err = run.Place(ctx); err != nil || known == s.name() {
+		return known, false, err
 	}
-	traces, err := acknowledged(ctx, run, header)
+	sent, err := run.Acknowledged(ctx, runstore.Spans, shownTraces)
 	if err != nil || known == "" {
-		return len(traces) == 0, err
+		return known, len(sent) == 0, err
 	}
 	opened, err := openedRuns(ctx, run, header)
-	if err != nil {
-		return false, err
+	if err != nil || len(sent)+len(opened) == 0 {
+		return known, true, err
 	}
-	if len(traces) == 0 && len(opened) == 0 {
-		return true, nil
+	shown, err := s.shows(ctx, header, sent, opened)
+	if err == nil && !shown {
+		err = elsewhere(header.Name, known, s.name())
 	}
-	if shown, err := s.showsTrace(ctx, traces); err != nil || shown {
-		return false, err
-	}
-	if shown, err := s.showsRun(ctx, opened); err != nil || shown {
-		return false, err
-	}
-	return false, elsewhere(header.Name, known, s.name())
+	return known, false, err
 }
 
 // checkDataset returns an *ElsewhereError if the dataset of the run has
@@ -387,22 +391,12 @@ func (p *publisher) place(ctx context.Context) error {
 	if p.placed {
 		return nil
 	}
-	here := p.cfg.Site
-	free, err := here.checkPlace(ctx, p.cfg.Run.Reader)
-	if err != nil {
-		return err
+	known, free, err := p.cfg.checkPlace(ctx, p.cfg.Run.Reader)
+	if err == nil && free && known != p.cfg.name() {
+		err = p.cfg.Run.SetPlace(ctx, p.cfg.name())
 	}
-	known, err := p.cfg.Run.Place(ctx)
-	if err != nil {
-		return err
-	}
-	if free && known != here.name() {
-		if err := p.cfg.Run.SetPlace(ctx, here.name()); err != nil {
-			return err
-		}
-	}
-	p.placed, p.unchecked = true, known != ""
-	return nil
+	p.placed, p.unchecked = err == nil, known != ""
+	return err
 }
 
 // dataset makes sure, once, that outcomes go to the dataset that they are of. A

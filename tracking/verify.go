@@ -50,7 +50,7 @@ type VerifyConfig struct {
 // before the first look has ended), or an *ElsewhereError for another server than the
 // run was published to.
 func Verify(ctx context.Context, cfg VerifyConfig) (Verdict, error) {
-	if _, err := cfg.checkPlace(ctx, cfg.Run); err != nil {
+	if _, _, err := cfg.checkPlace(ctx, cfg.Run); err != nil {
 		return Verdict{}, err
 	}
 	return newVerifier(cfg).patiently(ctx)
@@ -72,7 +72,7 @@ func Verify(ctx context.Context, cfg VerifyConfig) (Verdict, error) {
 // with an *UnpublishedError that says so.
 func Repair(ctx context.Context, cfg VerifyConfig, publish Config) (before, after Verdict, err error) {
 	cfg.Run = publish.Run.Reader
-	if _, err := cfg.checkPlace(ctx, cfg.Run); err != nil {
+	if _, _, err := cfg.checkPlace(ctx, cfg.Run); err != nil {
 		return before, after, err
 	}
 	if err := cfg.checkDataset(ctx, cfg.Run); err != nil {

@@ -2,7 +2,6 @@ package tracking
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -148,21 +147,15 @@ func FindPrompt(ctx context.Context, client *langfuse.Client, ref langfuse.Promp
 // the newest says the same already, and pins that version. No label is moved.
 func PushPrompt(ctx context.Context, client *langfuse.Client, name string, t pipeline.Template) (pipeline.Template, outcome.Prompt, error) {
 	newest, err := client.GetPrompt(ctx, langfuse.PromptRef{Name: name, Label: "latest"})
-	switch {
-	case errors.Is(err, langfuse.ErrNotFound):
-	case err != nil:
-		return pipeline.Template{}, outcome.Prompt{}, err
-	default:
+	if err == nil {
 		same, pin, err := pinned(newest, "")
 		if err == nil && pin.SHA256 == t.SHA256() {
 			return same, pin, nil
 		}
-	}
-	create, err := newPrompt(name, t)
-	if err != nil {
+	} else if !errors.Is(err, langfuse.ErrNotFound) {
 		return pipeline.Template{}, outcome.Prompt{}, err
 	}
-	stored, err := client.CreatePrompt(ctx, create)
+	stored, err := client.CreatePrompt(ctx, newPrompt(name, t))
 	if err != nil {
 		return pipeline.Template{}, outcome.Prompt{}, err
 	}
@@ -170,10 +163,9 @@ func PushPrompt(ctx context.Context, client *langfuse.Client, name string, t pip
 }
 
 // newPrompt writes a template as Langfuse keeps it.
-func newPrompt(name string, t pipeline.Template) (langfuse.PromptCreate, error) {
+func newPrompt(name string, t pipeline.Template) langfuse.PromptCreate {
 	if len(t.Messages) == 1 && t.Messages[0].Role == pipeline.RoleUser && t.Messages[0].Placeholder == "" {
-		raw, err := json.Marshal(t.Messages[0].Content)
-		return langfuse.PromptCreate{Name: name, Type: langfuse.PromptText, Prompt: raw}, err
+		return langfuse.PromptCreate{Name: name, Type: langfuse.PromptText, Prompt: encode(t.Messages[0].Content)}
 	}
 	var messages []langfuse.PromptMessage
 	for _, m := range t.Messages {
@@ -183,8 +175,7 @@ func newPrompt(name string, t pipeline.Template) (langfuse.PromptCreate, error) 
 		}
 		messages = append(messages, message)
 	}
-	raw, err := json.Marshal(messages)
-	return langfuse.PromptCreate{Name: name, Type: langfuse.PromptChat, Prompt: raw}, err
+	return langfuse.PromptCreate{Name: name, Type: langfuse.PromptChat, Prompt: encode(messages)}
 }
 
 // CreateDefaultPrompt puts the built-in prompt, labelled production, into a
@@ -194,10 +185,7 @@ func CreateDefaultPrompt(ctx context.Context, client *langfuse.Client) error {
 	if !errors.Is(err, langfuse.ErrNotFound) {
 		return err
 	}
-	create, err := newPrompt(pipeline.DefaultPromptName, pipeline.DefaultPrompt())
-	if err != nil {
-		return err
-	}
+	create := newPrompt(pipeline.DefaultPromptName, pipeline.DefaultPrompt())
 	create.Labels = []string{"production"}
 	_, err = client.CreatePrompt(ctx, create)
 	return err
@@ -206,17 +194,16 @@ func CreateDefaultPrompt(ctx context.Context, client *langfuse.Client) error {
 // pinned turns what Langfuse keeps into a template and its pin.
 func pinned(p langfuse.Prompt, label string) (pipeline.Template, outcome.Prompt, error) {
 	var t pipeline.Template
-	if p.Type == langfuse.PromptChat {
-		var err error
-		if t, err = pipeline.ParseChat(p.Prompt); err != nil {
-			return t, outcome.Prompt{}, fmt.Errorf("prompt %s@%d: %w", p.Name, p.Version, err)
-		}
-	} else {
-		text, err := p.Text()
-		if err != nil {
-			return t, outcome.Prompt{}, err
-		}
+	var err error
+	if p.Type != langfuse.PromptChat {
+		var text string
+		text, err = p.Text()
 		t = pipeline.ParseText(text)
+	} else if t, err = pipeline.ParseChat(p.Prompt); err != nil {
+		err = fmt.Errorf("prompt %s@%d: %w", p.Name, p.Version, err)
+	}
+	if err != nil {
+		return t, outcome.Prompt{}, err
 	}
 	t.Name, t.Version, t.Label, t.Config = p.Name, p.Version, label, p.Config
 	return t, outcome.Prompt{Name: p.Name, Version: p.Version, Label: label, SHA256: t.SHA256()}, nil

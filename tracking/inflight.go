@@ -36,8 +36,8 @@ type inFlightBatch struct {
 }
 
 // start sends a round on its way.
-func (p *publisher) start(ctx context.Context, batch []runstore.Pending) {
-	f := &inFlightBatch{publisher: p, header: p.header, builders: p.builders, batch: batch, before: p.inFlight.newest()}
+func (p *publisher) start(ctx context.Context, batch []runstore.Pending, builders map[int]builder) {
+	f := &inFlightBatch{publisher: p, header: p.header, builders: builders, batch: batch, before: p.inFlight.newest()}
 	for _, o := range batch {
 		if _, ok := f.builders[o.Trial]; ok {
 			f.opened = append(f.opened, o)

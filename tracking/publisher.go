@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -73,9 +72,6 @@ const requests = 64
 type publisher struct {
 	cfg    Config
 	header outcome.Header
-	// builders by trial, made once the trial has an experiment id. The map is
-	// replaced, never changed: batches in flight read it.
-	builders map[int]builder
 	// refused is what Langfuse will never take; it stays unpublished in the run
 	// file.
 	refused refused
@@ -201,8 +197,7 @@ func (p *publisher) conclude(ctx context.Context) error {
 	if err := p.totals(ctx); err != nil {
 		return err
 	}
-	_, err = p.withdraw(ctx) // what is left is counted in unpublished
-	return err
+	return p.withdraw(ctx) // what is left is counted in unpublished
 }
 
 // progress is what a round did.
@@ -229,10 +224,11 @@ func (p *publisher) round(ctx context.Context, ready, last bool) (progress, erro
 		return p.waitAll(done, nil)
 	}
 	if done.took = len(batch); done.took > 0 {
-		if err := p.prepare(ctx, batch); err != nil {
+		builders, err := p.prepare(ctx, batch)
+		if err != nil {
 			return p.waitAll(done, err)
 		}
-		p.start(ctx, batch)
+		p.start(ctx, batch, builders)
 	}
 	if last && len(batch) < roundSize && len(p.inFlight) > 0 {
 		return p.waitAll(done, p.totals(ctx))
@@ -248,16 +244,16 @@ func (p *publisher) round(ctx context.Context, ready, last bool) (progress, erro
 
 // prepare makes sure that the batch may go to this server, and that its trials have
 // an experiment id.
-func (p *publisher) prepare(ctx context.Context, batch []runstore.Pending) error {
+func (p *publisher) prepare(ctx context.Context, batch []runstore.Pending) (map[int]builder, error) {
 	var err error
 	if p.header, err = p.cfg.Run.Header(ctx); err != nil {
-		return err
+		return nil, err
 	}
 	if err := p.place(ctx); err != nil {
-		return err
+		return nil, err
 	}
 	if err := p.dataset(ctx); err != nil {
-		return err
+		return nil, err
 	}
 	return p.open(ctx, batch)
 }
@@ -299,30 +295,26 @@ func (p *publisher) ack(ctx context.Context, stage runstore.Published, some []ru
 
 // open makes sure that every trial of the batch has an experiment id, asked
 // for once in the life of the run: a second one would split it in two. An item
-// that cannot be linked any more does not open its trial; the next one may.
-func (p *publisher) open(ctx context.Context, batch []runstore.Pending) error {
+// that cannot be linked any more does not open its trial; the next one may. It
+// returns the builders of the trials.
+func (p *publisher) open(ctx context.Context, batch []runstore.Pending) (map[int]builder, error) {
+	builders := map[int]builder{}
 	for i := range batch {
 		trial := batch[i].Trial
-		if _, known := p.builders[trial]; known {
+		if _, known := builders[trial]; known {
 			continue
 		}
 		id, err := p.experimentID(ctx, &batch[i])
-		if errors.Is(err, langfuse.ErrNotFound) {
+		switch {
+		case errors.Is(err, langfuse.ErrNotFound):
 			p.refuse(batch[i], runstore.Link, unlinkable(p.header, err, "nothing of it was sent"))
-			continue
+		case err != nil:
+			return nil, err
+		default:
+			builders[trial] = newBuilder(p.header, trial, id)
 		}
-		if err != nil {
-			return err
-		}
-		made, err := newBuilder(p.header, trial, id)
-		if err != nil {
-			return err
-		}
-		builders := map[int]builder{trial: made}
-		maps.Copy(builders, p.builders)
-		p.builders = builders
 	}
-	return nil
+	return builders, nil
 }
 
 // experimentID returns the committed id of a trial, or opens the run with the

@@ -33,15 +33,14 @@ type builder struct {
 	same []langfuse.Attribute
 }
 
-func newBuilder(h outcome.Header, trial int, experiment string) (builder, error) {
-	metadata, err := json.Marshal(Metadata(h, trial))
+func newBuilder(h outcome.Header, trial int, experiment string) builder {
 	same := []langfuse.Attribute{
 		langfuse.TextAttribute("langfuse.environment", h.Environment),
 		langfuse.TextAttribute("langfuse.trace.name", traceName),
 		langfuse.TextAttribute("langfuse.experiment.id", experiment),
 		langfuse.TextAttribute("langfuse.experiment.name", RunName(h, trial)),
 		langfuse.TextAttribute("langfuse.experiment.description", Description(h)),
-		langfuse.TextAttribute("langfuse.experiment.metadata", string(metadata)),
+		langfuse.TextAttribute("langfuse.experiment.metadata", string(encode(Metadata(h, trial)))),
 	}
 	if h.Dataset.ID != "" {
 		same = append(same, langfuse.TextAttribute("langfuse.experiment.dataset.id", h.Dataset.ID))
@@ -49,7 +48,7 @@ func newBuilder(h outcome.Header, trial int, experiment string) (builder, error)
 	if h.Dataset.Version != "" {
 		same = append(same, langfuse.TextAttribute("langfuse.experiment.item.version", h.Dataset.Version))
 	}
-	return builder{header: h, same: same}, err
+	return builder{header: h, same: same}
 }
 
 // spans returns the trace of an outcome: the root, then a child per call.
@@ -85,10 +84,10 @@ func (b builder) root(item dataset.Item, o outcome.Outcome, at period, common []
 		Name: rootSpan, Start: at.start, End: at.end,
 		Attributes: append(clone(common),
 			langfuse.TextAttribute("langfuse.observation.type", "span"),
-			langfuse.TextAttribute("langfuse.observation.input", field(item.Input)),
-			langfuse.TextAttribute("langfuse.observation.output", field(b.output(o))),
+			langfuse.TextAttribute("langfuse.observation.input", cmp.Or(field(item.Input), "null")),
+			langfuse.TextAttribute("langfuse.observation.output", cmp.Or(field(b.output(o)), "null")),
 			langfuse.TextAttribute("langfuse.observation.metadata", b.rootMetadata(o)),
-			langfuse.TextAttribute("langfuse.experiment.item.expected_output", field(item.Expected)),
+			langfuse.TextAttribute("langfuse.experiment.item.expected_output", cmp.Or(field(item.Expected), "null")),
 		),
 	}
 	if isObject(item.Metadata) {
@@ -102,10 +101,7 @@ func (b builder) root(item dataset.Item, o outcome.Outcome, at period, common []
 
 // child returns the span of a call without its ids.
 func (b builder) child(call outcome.Call, at period, common []langfuse.Attribute) langfuse.Span {
-	kind := call.Kind
-	if kind == "" {
-		kind = "span"
-	}
+	kind := cmp.Or(call.Kind, "span")
 	span := langfuse.Span{
 		Name: call.Name, Start: at.start, End: at.end,
 		Attributes: append(clone(common), langfuse.TextAttribute("langfuse.observation.type", kind)),
@@ -115,7 +111,7 @@ func (b builder) child(call outcome.Call, at period, common []langfuse.Attribute
 			span.Attributes = append(span.Attributes, langfuse.TextAttribute(key, value))
 		}
 	}
-	add("langfuse.observation.input", fieldOrNone(call.Input))
+	add("langfuse.observation.input", field(call.Input))
 	add("langfuse.observation.output", spoken(call.Output))
 	add("langfuse.observation.metadata", b.callMetadata(call, at))
 	if kind == "generation" {
@@ -197,7 +193,7 @@ func (b builder) callMetadata(call outcome.Call, at period) string {
 	if call.Attempts > 1 {
 		w.Int("attempts", int64(call.Attempts))
 	}
-	moved := !at.start.Equal(call.Started) || !at.end.Equal(later(call.Started, call.Ended))
+	moved := !at.start.Equal(call.Started) || !at.end.Equal(latest(call.Started, call.Ended))
 	if moved {
 		w.Time("ended", call.Ended.UTC())
 	}
@@ -258,24 +254,13 @@ func clone(attributes []langfuse.Attribute) []langfuse.Attribute {
 	return append(make([]langfuse.Attribute, 0, len(attributes)+8), attributes...)
 }
 
-// later returns end, or start where a clock that was set back put it earlier.
-func later(start, end time.Time) time.Time {
-	if end.Before(start) {
-		return start
-	}
-	return end
-}
-
 // maxField bounds one input or output on a span. With a few of them a span
 // stays under what servers keep.
 const maxField = 2 << 20
 
-// field returns JSON fit for a span, which may be a part of raw: absent is null, and a value
-// too large for a server is replaced by its size, its hash and its beginning.
+// field returns JSON fit for a span, which may be a part of raw: absent is nothing, and a
+// value too large for a server is replaced by its size, its hash and its beginning.
 func field(raw json.RawMessage) string {
-	if len(raw) == 0 {
-		return "null"
-	}
 	if len(raw) <= maxField {
 		return clean(textutil.TextIn(raw))
 	}
@@ -287,19 +272,12 @@ func field(raw json.RawMessage) string {
 	}))
 }
 
-func fieldOrNone(raw json.RawMessage) string {
-	if len(raw) == 0 {
-		return ""
-	}
-	return field(raw)
-}
-
-// spoken is fieldOrNone, but for a text, such as a model's answer, which is
+// spoken is field, but for a text, such as a model's answer, which is
 // shown as it is and not as JSON of a text.
 func spoken(raw json.RawMessage) string {
 	var text string
 	if len(raw) > maxField || json.Unmarshal(raw, &text) != nil {
-		return fieldOrNone(raw)
+		return field(raw)
 	}
 	return clean(text)
 }
@@ -357,7 +335,7 @@ func (b builder) scores(o runstore.Pending) []langfuse.ScoreCreate {
 			TraceID: trace, ObservationID: root,
 			Comment:     cut(clean(s.Comment), maxComment),
 			Environment: b.header.ScoreEnvironment(),
-			Timestamp:   latest(later(o.Started, o.Ended), o.Corrected),
+			Timestamp:   latest(latest(o.Started, o.Ended), o.Corrected),
 		}
 		if s.Boolean {
 			score.Type = langfuse.ScoreBoolean

@@ -258,9 +258,9 @@ func layOut(h outcome.Header, o outcome.Outcome) (root period, calls []period) {
 	calls = make([]period, len(o.Calls))
 	if h.Publication.Form == 0 {
 		for i, c := range o.Calls {
-			calls[i] = period{c.Started, later(c.Started, c.Ended)}
+			calls[i] = period{c.Started, latest(c.Started, c.Ended)}
 		}
-		return period{o.Started, later(o.Started, o.Ended)}, calls
+		return period{o.Started, latest(o.Started, o.Ended)}, calls
 	}
 	root = period{o.Started, o.Started.Add(max(0, o.Latency))}
 	waits := outcome.WaitsOf(o.Calls)

@@ -2,6 +2,7 @@ package tracking
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -39,21 +40,21 @@ type withdrawal struct {
 }
 
 // withdraw deletes the scores of replaced attempts and returns when they are
-// gone, or how many attempts still have some, or may, when Config.Patience is over.
-func (p *publisher) withdraw(ctx context.Context) (left int, err error) {
+// gone, or when Config.Patience is over.
+func (p *publisher) withdraw(ctx context.Context) error {
 	defer p.cfg.Withdrawing(0)
-	begun := p.cfg.Now()
-	for pause := firstLook; ; pause = min(2*pause, lookEvery) {
+	wait := langfuse.Wait{Timeout: p.cfg.Patience, First: firstLook, Most: lookEvery}
+	err := wait.Until(ctx, func(ctx context.Context) (bool, error) {
 		left, err := p.withdrawOnce(ctx)
-		if err != nil || left == 0 || p.cfg.Now().Sub(begun) >= p.cfg.Patience {
-			return left, err
+		if left > 0 {
+			p.cfg.Withdrawing(left)
 		}
-		p.cfg.Withdrawing(left)
-		p.wait(ctx, pause, nil, nil)
-		if ctx.Err() != nil {
-			return left, ctx.Err()
-		}
+		return left == 0, err
+	})
+	if _, late := errors.AsType[*langfuse.NotYetError](err); late {
+		return nil
 	}
+	return err
 }
 
 func (p *publisher) withdrawOnce(ctx context.Context) (left int, err error) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -187,10 +188,6 @@ func (p *publisher) follow(ctx context.Context) error {
 
 // conclude sends what concerns the run as a whole, when everything else is sent.
 func (p *publisher) conclude(ctx context.Context) error {
-	var err error
-	if p.header, err = p.cfg.Run.Header(ctx); err != nil {
-		return err
-	}
 	if err := p.place(ctx); err != nil {
 		return err
 	}
@@ -245,10 +242,6 @@ func (p *publisher) round(ctx context.Context, ready, last bool) (progress, erro
 // prepare makes sure that the batch may go to this server, and that its trials have
 // an experiment id.
 func (p *publisher) prepare(ctx context.Context, batch []runstore.Pending) (map[int]builder, error) {
-	var err error
-	if p.header, err = p.cfg.Run.Header(ctx); err != nil {
-		return nil, err
-	}
 	if err := p.place(ctx); err != nil {
 		return nil, err
 	}
@@ -367,29 +360,27 @@ func (f *inFlightBatch) links(ctx context.Context) error {
 	if f.header.Dataset.ID == "" || !f.cfg.Server.StoresLinks() {
 		return f.ack(ctx, runstore.Link, todo)
 	}
-	answers := make([]error, len(todo))
+	var mu sync.Mutex
+	var done []runstore.Pending
 	group, inner := errgroup.WithContext(ctx)
-	for i, o := range todo {
+	for _, o := range todo {
 		f.linking <- struct{}{}
 		group.Go(func() error {
 			defer func() { <-f.linking }()
-			_, answers[i] = f.link(inner, f.header, o)
-			if errors.Is(answers[i], langfuse.ErrNotFound) {
+			_, err := f.link(inner, f.header, o)
+			if errors.Is(err, langfuse.ErrNotFound) {
+				f.refuse(o, runstore.Link, unlinkable(f.header, err, "its trace and scores were sent without"))
 				return nil
 			}
-			return answers[i]
+			if err == nil {
+				mu.Lock()
+				defer mu.Unlock()
+				done = append(done, o)
+			}
+			return err
 		})
 	}
 	failure := group.Wait()
-	var done []runstore.Pending
-	for i, o := range todo {
-		switch {
-		case answers[i] == nil:
-			done = append(done, o)
-		case errors.Is(answers[i], langfuse.ErrNotFound):
-			f.refuse(o, runstore.Link, unlinkable(f.header, answers[i], "its trace and scores were sent without"))
-		}
-	}
 	return errors.Join(f.ack(ctx, runstore.Link, done), failure)
 }
 

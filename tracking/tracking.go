@@ -339,11 +339,9 @@ func placeName(place string) string {
 // run free to go elsewhere, or this one shows the run or a trace of it: then it is
 // the same server under another address. The names are compared in the run file
 // alone; only when they differ is the server asked.
-func (s Site) checkPlace(ctx context.Context, run *runstore.Reader) (known string, free bool, err error) {
-	header, err := run.Header(ctx)
-	if err != nil {
-		return "", false, err
-	}
+func (s Site) checkPlace(
+	ctx context.Context, run *runstore.Reader, header outcome.Header,
+) (known string, free bool, err error) {
 	if known, err = run.Place(ctx); err != nil || known == s.name() {
 		return known, false, err
 	}
@@ -365,10 +363,9 @@ func (s Site) checkPlace(ctx context.Context, run *runstore.Reader) (known strin
 // checkDataset returns an *ElsewhereError if the dataset of the run has
 // another id than it had. One that is gone is no such error: what hangs on it
 // says so.
-func (s Site) checkDataset(ctx context.Context, run *runstore.Reader) error {
-	header, err := run.Header(ctx)
-	if err != nil || header.Dataset.ID == "" {
-		return err
+func (s Site) checkDataset(ctx context.Context, header outcome.Header) error {
+	if header.Dataset.ID == "" {
+		return nil
 	}
 	found, err := s.Client.GetDataset(ctx, header.Dataset.Name)
 	if errors.Is(err, langfuse.ErrNotFound) {
@@ -387,11 +384,11 @@ func (s Site) checkDataset(ctx context.Context, run *runstore.Reader) error {
 
 // place makes sure, once, that this is the server of the run, and notes which
 // one that is before anything is sent.
-func (p *publisher) place(ctx context.Context) error {
-	if p.placed {
-		return nil
+func (p *publisher) place(ctx context.Context) (err error) {
+	if p.header, err = p.cfg.Run.Header(ctx); err != nil || p.placed {
+		return err
 	}
-	known, free, err := p.cfg.checkPlace(ctx, p.cfg.Run.Reader)
+	known, free, err := p.cfg.checkPlace(ctx, p.cfg.Run.Reader, p.header)
 	if err == nil && free && known != p.cfg.name() {
 		err = p.cfg.Run.SetPlace(ctx, p.cfg.name())
 	}
@@ -406,7 +403,7 @@ func (p *publisher) dataset(ctx context.Context) error {
 	if !p.unchecked {
 		return nil
 	}
-	err := p.cfg.checkDataset(ctx, p.cfg.Run.Reader)
+	err := p.cfg.checkDataset(ctx, p.header)
 	p.unchecked = err != nil
 	return err
 }

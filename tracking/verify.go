@@ -50,10 +50,14 @@ type VerifyConfig struct {
 // before the first look has ended), or an *ElsewhereError for another server than the
 // run was published to.
 func Verify(ctx context.Context, cfg VerifyConfig) (Verdict, error) {
-	if _, _, err := cfg.checkPlace(ctx, cfg.Run); err != nil {
+	header, err := cfg.Run.Header(ctx)
+	if err == nil {
+		_, _, err = cfg.checkPlace(ctx, cfg.Run, header)
+	}
+	if err != nil {
 		return Verdict{}, err
 	}
-	return newVerifier(cfg).patiently(ctx)
+	return newVerifier(cfg, header).patiently(ctx)
 }
 
 // Repair verifies, and where something differs sends again what is missing or
@@ -72,13 +76,17 @@ func Verify(ctx context.Context, cfg VerifyConfig) (Verdict, error) {
 // with an *UnpublishedError that says so.
 func Repair(ctx context.Context, cfg VerifyConfig, publish Config) (before, after Verdict, err error) {
 	cfg.Run = publish.Run.Reader
-	if _, _, err := cfg.checkPlace(ctx, cfg.Run); err != nil {
+	header, err := cfg.Run.Header(ctx)
+	if err == nil {
+		_, _, err = cfg.checkPlace(ctx, cfg.Run, header)
+	}
+	if err == nil {
+		err = cfg.checkDataset(ctx, header)
+	}
+	if err != nil {
 		return before, after, err
 	}
-	if err := cfg.checkDataset(ctx, cfg.Run); err != nil {
-		return before, after, err
-	}
-	v := newVerifier(cfg)
+	v := newVerifier(cfg, header)
 	first, cancel := ctx, context.CancelFunc(func() {})
 	if deadline, ok := ctx.Deadline(); ok {
 		first, cancel = context.WithTimeout(ctx, time.Until(deadline)/2)
@@ -100,7 +108,6 @@ func Repair(ctx context.Context, cfg VerifyConfig, publish Config) (before, afte
 
 // repair mends what was found, and returns what is found after that.
 func (v *verifier) repair(ctx context.Context, before Verdict, publish Config) (after Verdict, err error) {
-	cfg := v.cfg
 	after = before
 	// What is mended can bring up one thing more: a run that was deleted gets
 	// another id when its items are linked again, and a score that Langfuse keeps
@@ -118,7 +125,7 @@ func (v *verifier) repair(ctx context.Context, before Verdict, publish Config) (
 		if err := Publish(ctx, publish, closed()); err != nil && (!errors.As(err, &refused) || !refused.Refused) {
 			return after, err
 		}
-		v = newVerifier(cfg)
+		v = newVerifier(v.cfg, v.header)
 		v.sent = true
 		found, err := v.patiently(ctx)
 		if err != nil {
@@ -163,8 +170,8 @@ type verifier struct {
 	repairs repairs
 }
 
-func newVerifier(cfg VerifyConfig) *verifier {
-	return &verifier{cfg: cfg, inOrder: map[int64]bool{}, repairs: newRepairs()}
+func newVerifier(cfg VerifyConfig, header outcome.Header) *verifier {
+	return &verifier{cfg: cfg, header: header, inOrder: map[int64]bool{}, repairs: newRepairs()}
 }
 
 // patiently looks until nothing differs, until nothing more came for the time of
@@ -214,10 +221,6 @@ func (v *verifier) patiently(ctx context.Context) (Verdict, error) {
 
 // pass compares everything once.
 func (v *verifier) pass(ctx context.Context) error {
-	var err error
-	if v.header, err = v.cfg.Run.Header(ctx); err != nil {
-		return err
-	}
 	v.shown, v.moved = map[int64]sighting{}, map[int]bool{}
 	v.verdict = Verdict{
 		Run: v.header.Name, Mode: v.cfg.Server.Mode(), Counts: map[Kind]int{},
@@ -249,15 +252,21 @@ func (v *verifier) pass(ctx context.Context) error {
 	}
 }
 
+// listed appends to a list of a Verdict, up to its bound.
+func listed[T any](list []T, entry T) []T {
+	if len(list) < maxListed {
+		list = append(list, entry)
+	}
+	return list
+}
+
 // found notes a difference.
 func (v *verifier) found(f Finding) {
 	v.verdict.Counts[f.Kind]++
 	if f.Left {
 		v.verdict.LeftCount++
 	}
-	if len(v.verdict.Findings) < maxListed {
-		v.verdict.Findings = append(v.verdict.Findings, f)
-	}
+	v.verdict.Findings = listed(v.verdict.Findings, f)
 }
 
 // compared notes what is different of the scores on a trace, or on a run. It
@@ -266,11 +275,9 @@ func (v *verifier) compared(c comparison, trial int, item, trace string) {
 	for _, s := range c.others {
 		s.Trial, s.Item, s.Trace = trial, item, trace
 		v.verdict.OthersCount++
-		if len(v.verdict.Others) < maxListed {
-			v.verdict.Others = append(v.verdict.Others, s)
-		}
-		if item != "" && len(c.findings) == 0 && len(v.others) < maxListed {
-			v.others = append(v.others, s)
+		v.verdict.Others = listed(v.verdict.Others, s)
+		if item != "" && len(c.findings) == 0 {
+			v.others = listed(v.others, s)
 		}
 	}
 	for _, f := range c.findings {
@@ -434,9 +441,8 @@ func (v *verifier) span(o outcome.Outcome, position int, span langfuse.Observati
 // scores may not.
 func (v *verifier) superseded(o runstore.Pending, id string, scores []langfuse.Score) {
 	v.verdict.SupersededCount++
-	if len(v.verdict.Superseded) < maxListed {
-		v.verdict.Superseded = append(v.verdict.Superseded, SupersededEntry{Trial: o.Trial, Item: o.Item, Attempt: o.Attempt, Trace: id, Class: string(o.Class)})
-	}
+	v.verdict.Superseded = listed(v.verdict.Superseded,
+		SupersededEntry{Trial: o.Trial, Item: o.Item, Attempt: o.Attempt, Trace: id, Class: string(o.Class)})
 	gone := map[string]bool{}
 	for _, id := range scoreIDs(v.header, o) {
 		gone[id] = true
@@ -448,7 +454,10 @@ func (v *verifier) superseded(o runstore.Pending, id string, scores []langfuse.S
 		}
 		stale = true
 		delete(gone, s.ID)
-		v.found(Finding{Kind: StaleScore, Trial: o.Trial, Item: o.Item, Trace: id, Score: s.Name, Detail: fmt.Sprintf("attempt %d was replaced, and its score is still there", o.Attempt)})
+		v.found(Finding{
+			Kind: StaleScore, Trial: o.Trial, Item: o.Item, Trace: id, Score: s.Name,
+			Detail: fmt.Sprintf("attempt %d was replaced, and its score is still there", o.Attempt),
+		})
 	}
 	if stale && o.Published.Has(runstore.Withdrawn) {
 		v.repairs.gone[o.OID] = slices.Sorted(maps.Keys(gone))

@@ -251,7 +251,7 @@ func TestCursorPagesShrink(t *testing.T) {
 		_, _ = w.Write(sample(t, "observations.json"))
 	})
 	n := 0
-	for _, err := range client.ListObservations(t.Context(), ObservationsQuery{TraceID: "t", Limit: 1000}) {
+	for _, err := range client.ListObservations(t.Context(), ObservationsQuery{TraceIDs: []string{"t"}, Limit: 1000}) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -309,11 +309,7 @@ func (c *Client) readScores(ctx context.Context, server Capabilities, q ScoresQu
 // there has none.
 func (c *Client) listTraceScores(ctx context.Context, ids []string) iter.Seq2[Score, error] {
 	return func(yield func(Score, error) bool) {
-		for _, id := range ids {
-			trace, err := c.getLegacyTrace(ctx, id)
-			if errors.Is(err, ErrNotFound) {
-				continue
-			}
+		for trace, err := range c.ReadTraces(ctx, Capabilities{LegacyReads: true}, ids, TraceParts{}) {
 			if err != nil {
 				yield(Score{}, err)
 				return

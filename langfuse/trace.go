@@ -68,8 +68,8 @@ type TraceParts struct {
 	From, To time.Time
 }
 
-// fields returns the groups of v2/observations.
-func (p TraceParts) fields() []string {
+// query returns a query for observations with the groups of fields that are wanted.
+func (p TraceParts) query() ObservationsQuery {
 	fields := []string{"basic", "model", "usage", "prompt", "trace_context"}
 	if p.IO {
 		fields = append(fields, "io")
@@ -77,7 +77,7 @@ func (p TraceParts) fields() []string {
 	if p.Metadata {
 		fields = append(fields, "metadata")
 	}
-	return fields
+	return ObservationsQuery{Fields: fields, ExpandMetadata: p.ExpandMetadata, Roots: p.Roots, From: p.From, To: p.To}
 }
 
 // GetTrace returns a trace with its observations. Retried; errors: ErrNotFound
@@ -100,7 +100,7 @@ func (c *Client) GetTrace(ctx context.Context, server Capabilities, id string, p
 //
 // API: GET /api/public/v2/observations, or GET /api/public/traces/{id}
 func (c *Client) ReadTraces(ctx context.Context, server Capabilities, ids []string, want TraceParts) iter.Seq2[Trace, error] {
-	read, atOnce := c.readLegacyTraces, 1
+	read, atOnce := c.readLegacyTrace, 1
 	if server.NewReads {
 		atOnce = maxListed
 		read = func(ctx context.Context, ids []string) ([]Trace, error) { return c.readNewTraces(ctx, ids, want) }
@@ -124,15 +124,10 @@ func (c *Client) ReadTraces(ctx context.Context, server Capabilities, ids []stri
 // readNewTraces reads traces from observations. A server that does not know the
 // filter for many traces (400) is asked for each.
 func (c *Client) readNewTraces(ctx context.Context, ids []string, want TraceParts) ([]Trace, error) {
-	query := ObservationsQuery{
-		TraceIDs: ids, Fields: want.fields(), ExpandMetadata: want.ExpandMetadata, Roots: want.Roots,
-		From: want.From, To: want.To, Limit: maxObservations,
-	}
+	query := want.query()
+	query.TraceIDs, query.Limit = ids, maxObservations
 	if want.IO {
 		query.Limit = defaultPageLimit
-	}
-	if len(ids) == 1 {
-		query.TraceID, query.TraceIDs = ids[0], nil
 	}
 	found, err := c.collectTraces(ctx, query)
 	refused, ok := errors.AsType[*APIError](err)
@@ -294,19 +289,11 @@ func (c *Client) getLegacyTrace(ctx context.Context, id string) (Trace, error) {
 	return trace, nil
 }
 
-// readLegacyTraces reads traces one after the other; those that are not there are
-// left out.
-func (c *Client) readLegacyTraces(ctx context.Context, ids []string) ([]Trace, error) {
-	var traces []Trace
-	for _, id := range ids {
-		trace, err := c.getLegacyTrace(ctx, id)
-		if errors.Is(err, ErrNotFound) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		traces = append(traces, trace)
+// readLegacyTrace reads one trace; none where it is not there.
+func (c *Client) readLegacyTrace(ctx context.Context, id []string) ([]Trace, error) {
+	trace, err := c.getLegacyTrace(ctx, id[0])
+	if errors.Is(err, ErrNotFound) {
+		return nil, nil
 	}
-	return traces, nil
+	return []Trace{trace}, err
 }

@@ -92,11 +92,8 @@ func encodeSpans(scope Scope, spans []Span) []byte {
 		body = appendBytes(body, 2, one)
 	}
 	head := appendBytes(nil, 1, appendBytes(nil, 1, resource))
-	head = protowire.AppendTag(head, 2, protowire.BytesType)
-	head = protowire.AppendVarint(head, uint64(len(scoped)+len(body)))
-	head = append(head, scoped...)
-	whole := protowire.AppendTag(nil, 1, protowire.BytesType)
-	whole = protowire.AppendVarint(whole, uint64(len(head)+len(body)))
+	head = append(appendLength(head, 2, len(scoped)+len(body)), scoped...)
+	whole := appendLength(nil, 1, len(head)+len(body))
 	return slices.Insert(body, 0, append(whole, head...)...)
 }
 
@@ -105,8 +102,7 @@ func (s Span) proto(b []byte) []byte {
 	const internal, status = 1, 15
 	for i, id := range []string{s.TraceID, s.SpanID, s.ParentID} {
 		if id != "" {
-			b = protowire.AppendTag(b, []protowire.Number{1, 2, 4}[i], protowire.BytesType)
-			b = protowire.AppendVarint(b, uint64(len(id)/2))
+			b = appendLength(b, []protowire.Number{1, 2, 4}[i], len(id)/2)
 			b, _ = hex.AppendDecode(b, []byte(id)) // Validate looked at it
 		}
 	}
@@ -115,8 +111,7 @@ func (s Span) proto(b []byte) []byte {
 	b = protowire.AppendFixed64(protowire.AppendTag(b, 7, protowire.Fixed64Type), uint64(s.Start.UnixNano()))
 	b = protowire.AppendFixed64(protowire.AppendTag(b, 8, protowire.Fixed64Type), uint64(s.End.UnixNano()))
 	for _, attribute := range s.Attributes {
-		b = protowire.AppendTag(b, 9, protowire.BytesType)
-		b = attribute.proto(protowire.AppendVarint(b, uint64(attribute.size())))
+		b = attribute.proto(appendLength(b, 9, attribute.size()))
 	}
 	ended := appendText(nil, 2, s.StatusMessage)
 	if s.Status != SpanUnset {
@@ -127,9 +122,7 @@ func (s Span) proto(b []byte) []byte {
 
 // proto appends an attribute as OTLP writes it: a message KeyValue with an AnyValue.
 func (a Attribute) proto(b []byte) []byte {
-	b = appendText(b, 1, a.Key)
-	b = protowire.AppendTag(b, 2, protowire.BytesType)
-	b = protowire.AppendVarint(b, uint64(a.valueSize()))
+	b = appendLength(appendText(b, 1, a.Key), 2, a.valueSize())
 	if a.isNumber {
 		return protowire.AppendVarint(protowire.AppendTag(b, 3, protowire.VarintType), uint64(a.number))
 	}
@@ -154,6 +147,11 @@ func appendText(b []byte, number protowire.Number, text string) []byte {
 		return b
 	}
 	return protowire.AppendString(protowire.AppendTag(b, number, protowire.BytesType), text)
+}
+
+// appendLength begins a field of so many bytes, which are to follow.
+func appendLength(b []byte, number protowire.Number, length int) []byte {
+	return protowire.AppendVarint(protowire.AppendTag(b, number, protowire.BytesType), uint64(length))
 }
 
 // appendBytes appends a field with a message.
@@ -219,10 +217,9 @@ func (c *Client) listRootTraces(ctx context.Context, q TraceQuery, want TracePar
 
 // observations returns the queries that find the roots.
 func (q TraceQuery) observations(want TraceParts) []ObservationsQuery {
-	base := ObservationsQuery{
-		Roots: true, From: q.From, To: q.To, Environments: q.Environments, Tags: q.Tags,
-		Fields: want.fields(), ExpandMetadata: want.ExpandMetadata, Limit: q.Limit,
-	}
+	base := want.query()
+	base.Roots, base.From, base.To, base.Limit = true, q.From, q.To, q.Limit
+	base.Environments, base.Tags = q.Environments, q.Tags
 	if q.Name == "" {
 		return []ObservationsQuery{base}
 	}
@@ -307,7 +304,6 @@ const maxObservations = 1000
 // ObservationsQuery selects observations; empty fields select all. Give traces
 // or a time window, else the server reads everything.
 type ObservationsQuery struct {
-	TraceID  string
 	TraceIDs []string // any of; at most a few dozen fit into a query
 	Name     string
 	// TraceName is the name given to the trace; where none was given it is
@@ -331,9 +327,7 @@ type ObservationsQuery struct {
 // API: GET /api/public/v2/observations
 func (c *Client) ListObservations(ctx context.Context, q ObservationsQuery) iter.Seq2[Observation, error] {
 	query := url.Values{}
-	if err := q.conditions(query); err != nil {
-		return failing[Observation](err)
-	}
+	q.conditions(query)
 	if q.Roots {
 		query.Set("isRootObservation", "true")
 	}
@@ -347,17 +341,11 @@ func (c *Client) ListObservations(ctx context.Context, q ObservationsQuery) iter
 // conditions adds what the observations must be like: as plain parameters where
 // those can say it, else everything as a filter, beside which the server does
 // not look at some of the plain ones.
-func (q ObservationsQuery) conditions(query url.Values) error {
-	if len(q.TraceIDs) == 0 && len(q.Environments) == 0 && len(q.Tags) == 0 && q.TraceName == "" {
-		setText(query, "traceId", q.TraceID)
+func (q ObservationsQuery) conditions(query url.Values) {
+	if len(q.TraceIDs) <= 1 && len(q.Environments) == 0 && len(q.Tags) == 0 && q.TraceName == "" {
+		setList(query, "traceId", q.TraceIDs)
 		setText(query, "name", q.Name)
-		return nil
-	}
-	type condition struct {
-		Column   string   `json:"column"`
-		Operator string   `json:"operator"`
-		Type     string   `json:"type"`
-		Value    []string `json:"value"`
+		return
 	}
 	var conditions []condition
 	add := func(kind, column, operator string, values []string) {
@@ -370,9 +358,20 @@ func (q ObservationsQuery) conditions(query url.Values) error {
 	add("stringOptions", "traceName", "any of", []string{q.TraceName})
 	add("stringOptions", "environment", "any of", q.Environments)
 	add("arrayOptions", "tags", "all of", q.Tags)
-	filter, err := textutil.MarshalJSON(conditions)
+	setFilter(query, conditions...)
+}
+
+// condition is one that observations must meet.
+type condition struct {
+	Column   string `json:"column"`
+	Operator string `json:"operator"`
+	Type     string `json:"type"`
+	Value    any    `json:"value"` // a text or a list of texts
+}
+
+func setFilter(query url.Values, conditions ...condition) {
+	filter, _ := textutil.MarshalJSON(conditions) // texts can always be written
 	query.Set("filter", string(filter))
-	return err
 }
 
 // FindObservation returns an observation of which only the id is known, as that
@@ -389,11 +388,8 @@ func (c *Client) FindObservation(ctx context.Context, server Capabilities, id st
 		found, err := call[legacyObservation](ctx, c, get("observations/"+url.PathEscape(id), nil), nil, "observation %q", id)
 		return found.observation(), err
 	}
-	filter, err := textutil.MarshalJSON([]any{map[string]any{"type": "string", "column": "id", "operator": "=", "value": id}})
-	if err != nil {
-		return Observation{}, err
-	}
-	query := url.Values{"filter": {string(filter)}, "fields": {"core,basic"}}
+	query := url.Values{"fields": {"core,basic"}}
+	setFilter(query, condition{"id", "=", "string", id})
 	for found, err := range listCursor[Observation](ctx, c, "v2/observations", query, 1, maxObservations) {
 		if err != nil {
 			return Observation{}, fmt.Errorf("observation %q: %w", id, err)

@@ -1,6 +1,7 @@
 package tracking
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,28 +13,22 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"extraction-experiment/dataset"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/runstore"
 	"extraction-experiment/scoring"
 )
 
-// exports returns how many requests of spans are under way at once, and what one holds at most,
-// in bytes. The embedded server answers at once and has its memory in this process, where
-// a request is there as spans, as it is sent and as it is received.
-func (p *publisher) exports() (atOnce, bytes int) {
-	if p.cfg.Place == Embedded {
-		return 1, 1 << 20
-	}
-	return 4, langfuse.DefaultBatchBytes
-}
-
 // traces sends the spans of the batch, those of many outcomes in one request and
-// several requests at once. In memory are the spans of those requests.
+// several requests at once. In memory are the spans of those requests. The embedded
+// server answers at once and has its memory in this process, where a request is there
+// as spans, as it is sent and as it is received.
 func (f *inFlightBatch) traces(ctx context.Context) error {
+	atOnce, most := 4, langfuse.DefaultBatchBytes
+	if f.cfg.Place == Embedded {
+		atOnce, most = 1, 1<<20
+	}
 	group, inner := errgroup.WithContext(ctx)
-	atOnce, most := f.exports()
 	group.SetLimit(atOnce)
 	failure := f.pack(ctx, most, func(some []runstore.Pending, spans []langfuse.Span) {
 		group.Go(func() error { return f.export(inner, some, spans) })
@@ -94,25 +89,20 @@ func (f *inFlightBatch) export(ctx context.Context, some []runstore.Pending, spa
 // spans returns the spans of an outcome, and about how many bytes they take: what every
 // span carries, and the texts.
 func (f *inFlightBatch) spans(ctx context.Context, o runstore.Pending) (spans []langfuse.Span, size int, err error) {
-	item, err := f.source(ctx, o)
-	if err != nil {
-		return nil, 0, err
+	item := o.Source
+	if item == nil {
+		stored, err := f.cfg.Run.Item(ctx, o.Item)
+		if err != nil {
+			return nil, 0, err
+		}
+		item = &stored.Item
 	}
 	const perSpan = 2 << 10
 	size = perSpan + len(item.Input) + len(item.Expected) + len(item.Metadata) + len(o.Output)
 	for _, call := range o.Calls {
 		size += perSpan + len(call.Input) + len(call.Output)
 	}
-	return f.builders[o.Trial].spans(item, o.Outcome), size, nil
-}
-
-// source returns the item of an outcome.
-func (p *publisher) source(ctx context.Context, o runstore.Pending) (dataset.Item, error) {
-	if o.Source != nil {
-		return *o.Source, nil
-	}
-	item, err := p.cfg.Run.Item(ctx, o.Item)
-	return item.Item, err
+	return f.builders[o.Trial].spans(*item, o.Outcome), size, nil
 }
 
 // isRefusal reports whether the same request can never succeed.
@@ -151,14 +141,15 @@ func (f *inFlightBatch) scores(ctx context.Context) error {
 	results, failure := f.createScores(ctx, scores)
 	f.incomplete = map[int64]bool{}
 	for _, r := range results {
-		o := todo[owner[r.ID]]
-		if r.State != langfuse.ScoreAccepted {
-			f.incomplete[o.OID] = true
+		if r.State == langfuse.ScoreAccepted {
+			continue
 		}
+		o := todo[owner[r.ID]]
+		f.incomplete[o.OID] = true
 		if r.State == langfuse.ScoreRefused {
 			f.refuse(o, runstore.Scores, r.Err)
-		} else if r.Err != nil && failure == nil {
-			failure = r.Err
+		} else {
+			failure = cmp.Or(failure, r.Err)
 		}
 	}
 	done := slices.DeleteFunc(todo, func(o runstore.Pending) bool { return f.incomplete[o.OID] })

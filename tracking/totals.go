@@ -1,6 +1,7 @@
 package tracking
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -152,25 +153,7 @@ func (p *publisher) totalsOfTrial(ctx context.Context, trial int, ended time.Tim
 // sendTotals reports whether all were taken. What is refused for good is noted;
 // of the others the first error stands for all.
 func (p *publisher) sendTotals(ctx context.Context, experiment string, said runstore.Totals) (taken bool, err error) {
-	results, err := p.createScores(ctx, totalScores(p.header, experiment, said))
-	taken = err == nil
-	for _, r := range results {
-		switch {
-		case r.State == langfuse.ScoreRefused:
-			taken = false
-			p.refusedTotals = append(p.refusedTotals, r.Err)
-		case r.State == langfuse.ScoreUnknown && err == nil:
-			taken, err = false, r.Err
-		}
-	}
-	if err != nil {
-		return false, fmt.Errorf("the scores of the run: %w", err)
-	}
-	return taken, nil
-}
-
-// totalScores returns the run-level scores as Langfuse takes them.
-func totalScores(h outcome.Header, experiment string, said runstore.Totals) []langfuse.ScoreCreate {
+	h := p.header
 	var scores []langfuse.ScoreCreate
 	for _, name := range slices.Sorted(maps.Keys(said.Values)) {
 		scores = append(scores, langfuse.ScoreCreate{
@@ -179,7 +162,21 @@ func totalScores(h outcome.Header, experiment string, said runstore.Totals) []la
 			DatasetRunID: experiment, Environment: h.ScoreEnvironment(), Timestamp: said.At,
 		})
 	}
-	return scores
+	results, err := p.createScores(ctx, scores)
+	taken = true
+	for _, r := range results {
+		taken = taken && r.State == langfuse.ScoreAccepted
+		switch r.State {
+		case langfuse.ScoreRefused:
+			p.refusedTotals = append(p.refusedTotals, r.Err)
+		case langfuse.ScoreUnknown:
+			err = cmp.Or(err, r.Err)
+		}
+	}
+	if err != nil {
+		err = fmt.Errorf("the scores of the run: %w", err)
+	}
+	return taken, err
 }
 
 // totalID is the id of a run-level score: 32 hexadecimal digits.

@@ -252,15 +252,16 @@ func (s *Score) UnmarshalJSON(raw []byte) error {
 	if s.Subject.Kind != "" {
 		return nil
 	}
-	switch {
-	case flat.ObservationID != "":
-		s.Subject = ScoreSubject{Kind: "observation", ID: flat.ObservationID, TraceID: flat.TraceID}
-	case flat.TraceID != "":
-		s.Subject = ScoreSubject{Kind: "trace", ID: flat.TraceID}
-	case flat.DatasetRunID != "":
-		s.Subject = ScoreSubject{Kind: "experiment", ID: flat.DatasetRunID}
-	case flat.SessionID != "":
-		s.Subject = ScoreSubject{Kind: "session", ID: flat.SessionID}
+	for _, subject := range []ScoreSubject{
+		{Kind: "observation", ID: flat.ObservationID, TraceID: flat.TraceID},
+		{Kind: "trace", ID: flat.TraceID},
+		{Kind: "experiment", ID: flat.DatasetRunID},
+		{Kind: "session", ID: flat.SessionID},
+	} {
+		if subject.ID != "" {
+			s.Subject = subject
+			break
+		}
 	}
 	return nil
 }

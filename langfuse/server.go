@@ -246,15 +246,14 @@ const (
 // v4-dual, legacy or v3, in any case. Nothing and "auto" are no mode (""): the
 // server is asked. Anything else is a *UsageError.
 func ParseMode(text string) (Mode, error) {
-	switch strings.ToLower(strings.TrimSpace(text)) {
-	case "", "auto":
-		return "", nil
-	case "events_only", "events-only", "v4":
-		return ModeEventsOnly, nil
-	case "dual", "v4-dual":
-		return ModeDual, nil
-	case "legacy", "v3":
-		return ModeLegacy, nil
+	mode, known := map[string]Mode{
+		"": "", "auto": "",
+		"events_only": ModeEventsOnly, "events-only": ModeEventsOnly, "v4": ModeEventsOnly,
+		"dual": ModeDual, "v4-dual": ModeDual,
+		"legacy": ModeLegacy, "v3": ModeLegacy,
+	}[strings.ToLower(strings.TrimSpace(text))]
+	if known {
+		return mode, nil
 	}
 	return "", &UsageError{fmt.Errorf("%q is no mode of Langfuse: use v4 (%s), v4-dual (%s, which keeps v3's tables too), v3 (%s) or auto",
 		textutil.Cut(text, 40), ModeEventsOnly, ModeDual, ModeLegacy)}

@@ -1,6 +1,7 @@
 package tracking
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,15 +39,13 @@ func OpenDataset(ctx context.Context, client *langfuse.Client, name string) (*Da
 		found, unknown = client.GetDataset(ctx, name)
 		d.id = found.ID
 	})
-	asked.Go(func() { d.version, unpinned = client.CurrentDatasetVersion(ctx, name) })
+	asked.Go(func() {
+		if d.version, unpinned = client.CurrentDatasetVersion(ctx, name); unpinned != nil {
+			unpinned = fmt.Errorf("finding the current version of dataset %q: %w", name, unpinned)
+		}
+	})
 	asked.Wait()
-	switch {
-	case unknown != nil:
-		return nil, unknown
-	case unpinned != nil:
-		return nil, fmt.Errorf("finding the current version of dataset %q: %w", name, unpinned)
-	}
-	return d, nil
+	return d, cmp.Or(unknown, unpinned)
 }
 
 // ReopenDataset returns the dataset at the version that a run began with.

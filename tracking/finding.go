@@ -230,12 +230,6 @@ type repairs struct {
 	resets  []runstore.Reset
 	gone    map[int64][]string // scores of withdrawn attempts, some of which are back
 	deletes []string           // ids of scores
-	trials  map[int]time.Time  // whose scores on the run are sent again, at that time or later
-	moved   map[int]string     // trials to the new ids of their runs
-}
-
-func newRepairs() repairs {
-	return repairs{gone: map[int64][]string{}, trials: map[int]time.Time{}, moved: map[int]string{}}
 }
 
 // again has a part of an outcome sent again, unchanged.
@@ -247,7 +241,7 @@ func (r *repairs) again(oid int64, part runstore.Published) {
 // and deletes doubled scores. Without v.mend it only forgets them.
 func (r *repairs) apply(ctx context.Context, v *verifier) error {
 	todo := *r
-	*r = newRepairs()
+	*r = repairs{gone: map[int64][]string{}}
 	if v.mend == nil {
 		return nil
 	}
@@ -258,17 +252,6 @@ func (r *repairs) apply(ctx context.Context, v *verifier) error {
 	}
 	if err := v.mend.Run.Reset(ctx, todo.resets...); err != nil {
 		return err
-	}
-	for trial, id := range todo.moved {
-		e := runstore.Experiment{Trial: trial, ID: id, URL: v.mend.page(v.header, id)}
-		if err := v.mend.Run.ReplaceExperiment(ctx, e); err != nil {
-			return err
-		}
-	}
-	for trial, later := range todo.trials {
-		if err := resetTotals(ctx, v.mend.Run, trial, later); err != nil {
-			return err
-		}
 	}
 	// Each of them could be read; whether it goes, the verification that follows sees.
 	if err := v.cfg.deleteScores(ctx, todo.deletes); err != nil {
@@ -287,10 +270,13 @@ func (s Site) deleteScores(ctx context.Context, ids []string) error {
 	return nil
 }
 
-// resetTotals has the scores of a trial sent again; a zero time is the one that
-// they had.
-func resetTotals(ctx context.Context, run *runstore.Run, trial int, later time.Time) error {
-	said, before, err := run.Totals(ctx, trial)
+// resetTotals has the scores on the run of a trial sent again; a zero time is the one
+// that they had. Without v.mend it does nothing.
+func (v *verifier) resetTotals(ctx context.Context, trial int, later time.Time) error {
+	if v.mend == nil {
+		return nil
+	}
+	said, before, err := v.mend.Run.Totals(ctx, trial)
 	if err != nil || !before {
 		return err // never said: the publisher will
 	}
@@ -298,7 +284,7 @@ func resetTotals(ctx context.Context, run *runstore.Run, trial int, later time.T
 	if !later.IsZero() {
 		said.At = latest(later, said.At.Add(time.Millisecond))
 	}
-	return run.SetTotals(ctx, said)
+	return v.mend.Run.SetTotals(ctx, said)
 }
 
 // recordKey is the key of a root span's metadata that holds the outcome: whoever has

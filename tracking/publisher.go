@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -263,14 +264,9 @@ func (p *publisher) next(ctx context.Context) ([]runstore.Pending, error) {
 		}
 		after = page[len(page)-1].OID
 		p.read = max(p.read, after)
-		var batch []runstore.Pending
-		for _, o := range page {
-			if p.refused.of(o.OID).part == 0 {
-				batch = append(batch, o)
-			}
-		}
-		if len(batch) > 0 {
-			return batch, nil
+		page = slices.DeleteFunc(page, func(o runstore.Pending) bool { return p.refused.of(o.OID).part != 0 })
+		if len(page) > 0 {
+			return page, nil
 		}
 	}
 }

@@ -39,10 +39,7 @@ func (v *verifier) trial(ctx context.Context, trial int) error {
 	if err := v.replaced(ctx, trial, e.ID, ref); err != nil {
 		return err
 	}
-	for _, view := range v.cfg.Server.Views() {
-		if !v.has(view) {
-			continue
-		}
+	for _, view := range v.views() {
 		for item, err := range v.cfg.Client.ListRunItems(ctx, v.cfg.Server, view, ref) {
 			if err == nil {
 				err = v.item(ctx, view, trial, item)
@@ -58,7 +55,7 @@ func (v *verifier) trial(ctx context.Context, trial int) error {
 // replaced finds out whether the run has another id in the list of runs than in
 // the run file. Where it is not there at all, its items will say so.
 func (v *verifier) replaced(ctx context.Context, trial int, id string, ref langfuse.RunRef) error {
-	if !v.has(langfuse.ViewRuns) {
+	if !slices.Contains(v.views(), langfuse.ViewRuns) {
 		return nil
 	}
 	there, err := v.cfg.Client.GetRun(ctx, v.cfg.Server, langfuse.ViewRuns, langfuse.RunRef{DatasetID: ref.DatasetID, Name: ref.Name})
@@ -69,15 +66,23 @@ func (v *verifier) replaced(ctx context.Context, trial int, id string, ref langf
 		return err
 	}
 	v.found(Finding{Kind: RunReplaced, Trial: trial, Detail: fmt.Sprintf("its id is %s there, and was %s: it was deleted and made anew", there.ID, id)})
-	v.repairs.moved[trial], v.repairs.trials[trial] = there.ID, time.Now()
 	v.moved[trial] = v.cfg.Server.NewReads // there, the spans carry the id
-	return nil
+	if v.mend == nil {
+		return nil
+	}
+	e := runstore.Experiment{Trial: trial, ID: there.ID, URL: v.mend.page(v.header, there.ID)}
+	if err := v.mend.Run.ReplaceExperiment(ctx, e); err != nil {
+		return err
+	}
+	return v.resetTotals(ctx, trial, time.Now())
 }
 
-// has reports whether the run must be in a view: a run over a file has no place
+// views returns the views that the run must be in: a run over a file has no place
 // in the runs of a dataset.
-func (v *verifier) has(view langfuse.View) bool {
-	return slices.Contains(v.cfg.Server.Views(), view) && (view != langfuse.ViewRuns || v.header.Dataset.ID != "")
+func (v *verifier) views() []langfuse.View {
+	return slices.DeleteFunc(v.cfg.Server.Views(), func(view langfuse.View) bool {
+		return view == langfuse.ViewRuns && v.header.Dataset.ID == ""
+	})
 }
 
 // item files one item that a view shows under the attempt that it belongs to.
@@ -149,7 +154,7 @@ func (v *verifier) totals(ctx context.Context, trial int, ref langfuse.RunRef) e
 	v.verdict.Checked.RunScores += c.right
 	v.compared(c, trial, "", "")
 	if c.wrong {
-		v.repairs.trials[trial] = latest(v.repairs.trials[trial], c.later(v.cfg.Server))
+		return v.resetTotals(ctx, trial, c.later(v.cfg.Server))
 	}
 	return nil
 }

@@ -122,6 +122,7 @@ func (r *remoteReader) read(ctx context.Context, run langfuse.Run, trial int) er
 	if err != nil {
 		return err
 	}
+	first := len(r.unrecorded)
 	for _, id := range slices.Sorted(maps.Keys(items)) {
 		root, _ := there[items[id].TraceID].Root()
 		o, ok := recorded(root, id, trial)
@@ -135,9 +136,10 @@ func (r *remoteReader) read(ctx context.Context, run langfuse.Run, trial int) er
 	if err != nil {
 		return err
 	}
-	for i, trace := range others {
-		o := &r.outcomes[r.unrecorded[len(r.unrecorded)-len(others)+i]]
-		*o = outcomeFrom(items[o.Item], trial, newestByName(scores[trace]), o.Output)
+	for _, place := range r.unrecorded[first:] {
+		o := &r.outcomes[place]
+		item := items[o.Item]
+		*o = outcomeFrom(item, trial, newestByName(scores[item.TraceID]), o.Output)
 	}
 	return r.complete(ctx, ref, trial, len(items))
 }

@@ -307,7 +307,11 @@ type UnpublishedError struct {
 func (e *UnpublishedError) Error() string {
 	var parts []string
 	if e.Left > 0 {
-		parts = append(parts, fmt.Sprintf("%s scored and not published", isOrAre(e.Left, "result")))
+		verb := "are"
+		if e.Left == 1 {
+			verb = "is"
+		}
+		parts = append(parts, fmt.Sprintf("%s %s scored and not published", textutil.Counted(e.Left, "result"), verb))
 	}
 	if e.Totals {
 		parts = append(parts, "the scores of the run as a whole are not published")
@@ -320,13 +324,6 @@ func (e *UnpublishedError) Error() string {
 		text += "; sending it again changes nothing before the cause is gone; everything is in the run file"
 	}
 	return text
-}
-
-func isOrAre(n int64, noun string) string {
-	if n == 1 {
-		return "1 " + noun + " is"
-	}
-	return fmt.Sprintf("%d %ss are", n, noun)
 }
 
 // Unwrap returns the reason.

@@ -171,7 +171,7 @@ type verifier struct {
 }
 
 func newVerifier(cfg VerifyConfig, header outcome.Header) *verifier {
-	return &verifier{cfg: cfg, header: header, inOrder: map[int64]bool{}, repairs: newRepairs()}
+	return &verifier{cfg: cfg, header: header, inOrder: map[int64]bool{}, repairs: repairs{gone: map[int64][]string{}}}
 }
 
 // patiently looks until nothing differs, until nothing more came for the time of
@@ -380,11 +380,11 @@ func (v *verifier) invisible(o runstore.Pending, there map[string]langfuse.Obser
 	seen := v.shown[o.OID]
 	_, rooted := there[identify(v.header, o.Outcome).span(0)]
 	var findings []Finding
-	if v.has(langfuse.ViewRuns) && seen&(inRuns|astray) == 0 {
+	if slices.Contains(v.views(), langfuse.ViewRuns) && seen&(inRuns|astray) == 0 {
 		findings = append(findings, Finding{Kind: MissingRunItem, Detail: "the list of runs does not have the item"})
 		v.repairs.again(o.OID, runstore.Link)
 	}
-	if v.has(langfuse.ViewExperiments) && seen&inExperiments == 0 && (rooted || v.inOrder[o.OID]) {
+	if v.cfg.Server.NewReads && seen&inExperiments == 0 && (rooted || v.inOrder[o.OID]) {
 		findings = append(findings, Finding{Kind: NotInExperiment, Detail: "the list of experiments does not have the item"})
 		v.repairs.again(o.OID, runstore.Spans)
 	}

@@ -93,25 +93,6 @@ type publisher struct {
 	totalled bool
 }
 
-func newPublisher(cfg Config, finished <-chan struct{}) *publisher {
-	cfg.LastTries = cmp.Or(cfg.LastTries, 3)
-	cfg.Patience = cmp.Or(cfg.Patience, 2*time.Minute)
-	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
-	if cfg.Published == nil {
-		cfg.Published = func(int) {}
-	}
-	if cfg.Withdrawing == nil {
-		cfg.Withdrawing = func(int) {}
-	}
-	return &publisher{
-		cfg: cfg, finished: finished, linking: make(chan struct{}, requests),
-		refused: refused{by: map[int64]refusal{}}, withdrawals: map[int64]*withdrawal{},
-	}
-}
-
 // Publish publishes what is committed to the run file and not acknowledged,
 // and what is committed meanwhile, until finished is closed and all of it is
 // sent. Give it a closed channel to publish a run that has ended.
@@ -134,7 +115,23 @@ func newPublisher(cfg Config, finished <-chan struct{}) *publisher {
 //
 // Only one may be under way for a run. It never touches what the workers wait for.
 func Publish(ctx context.Context, cfg Config, finished <-chan struct{}) error {
-	return newPublisher(cfg, finished).follow(ctx)
+	cfg.LastTries = cmp.Or(cfg.LastTries, 3)
+	cfg.Patience = cmp.Or(cfg.Patience, 2*time.Minute)
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Published == nil {
+		cfg.Published = func(int) {}
+	}
+	if cfg.Withdrawing == nil {
+		cfg.Withdrawing = func(int) {}
+	}
+	p := &publisher{
+		cfg: cfg, finished: finished, linking: make(chan struct{}, requests),
+		refused: refused{by: map[int64]refusal{}}, withdrawals: map[int64]*withdrawal{},
+	}
+	return p.follow(ctx)
 }
 
 // follow is Publish.

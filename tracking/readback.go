@@ -33,8 +33,9 @@ func (v *verifier) trial(ctx context.Context, trial int) error {
 		return err // then nothing was sent, and every outcome will say so
 	}
 	v.verdict.Experiments = append(v.verdict.Experiments, e.ID)
-	ref := langfuse.RunRef{
-		ID: e.ID, Name: RunName(v.header, trial), DatasetID: v.header.Dataset.ID, Since: v.since(),
+	ref := langfuse.RunRef{ID: e.ID, Name: RunName(v.header, trial), DatasetID: v.header.Dataset.ID}
+	if !v.header.Started.IsZero() { // it bounds the start of the spans
+		ref.Since = v.header.Started.Add(-24 * time.Hour)
 	}
 	if err := v.replaced(ctx, trial, e.ID, ref); err != nil {
 		return err

@@ -71,7 +71,11 @@ func ReadRun(ctx context.Context, site Site, dataset, name string) (Remote, erro
 	if err != nil && !errors.Is(err, langfuse.ErrNotFound) {
 		return Remote{}, err
 	}
-	out.Outcomes, out.Footer = r.finished(), r.footer()
+	out.Outcomes = r.finished()
+	out.Footer = outcome.Footer{Status: outcome.Complete, Planned: r.planned, Ended: r.ended}
+	if r.missing != "" {
+		out.Footer.Status = outcome.Status(r.missing)
+	}
 	out.Unchecked = r.unchecked(out.Header)
 	return out, nil
 }
@@ -195,14 +199,6 @@ func (r *remoteReader) complete(ctx context.Context, ref langfuse.RunRef, trial,
 		r.missing = fmt.Sprintf("%d of %d items are in Langfuse", items, int(planned))
 	}
 	return nil
-}
-
-func (r *remoteReader) footer() outcome.Footer {
-	f := outcome.Footer{Status: outcome.Complete, Planned: r.planned, Ended: r.ended}
-	if r.missing != "" {
-		f.Status = outcome.Status(r.missing)
-	}
-	return f
 }
 
 // headerFrom reads what Metadata wrote. What is not there, or in another form,

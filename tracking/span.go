@@ -1,6 +1,7 @@
 package tracking
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
@@ -9,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/extraction"
@@ -55,27 +55,20 @@ func newBuilder(h outcome.Header, trial int, experiment string) builder {
 func (b builder) spans(item dataset.Item, o outcome.Outcome) []langfuse.Span {
 	id := identify(b.header, o)
 	trace, root := id.trace(), id.span(0)
-	common := b.common(root, o)
-	whole, calls := layOut(b.header, o)
-	spans := make([]langfuse.Span, 0, 1+len(o.Calls))
-	spans = append(spans, b.root(item, o, whole, common))
-	for i, call := range o.Calls {
-		spans = append(spans, b.child(call, calls[i], common))
-		spans[i+1].SpanID, spans[i+1].ParentID = id.span(i+1), root
-	}
-	spans[0].SpanID = root
-	for i := range spans {
-		spans[i].TraceID = trace
-	}
-	return spans
-}
-
-// common returns the attributes that every span carries: v4 has no trace and
-// no run of its own, it reads them from the spans.
-func (b builder) common(root string, o outcome.Outcome) []langfuse.Attribute {
-	return append(clone(b.same),
+	// v4 has no trace and no run of its own, it reads them from the spans.
+	common := append(clone(b.same),
 		langfuse.TextAttribute("langfuse.experiment.item.id", o.Item),
 		langfuse.TextAttribute("langfuse.experiment.item.root_observation_id", root))
+	whole, calls := layOut(b.header, o)
+	spans := make([]langfuse.Span, 1, 1+len(o.Calls))
+	spans[0] = b.root(item, o, whole, common)
+	spans[0].TraceID, spans[0].SpanID = trace, root
+	for i, call := range o.Calls {
+		span := b.child(call, calls[i], common)
+		span.TraceID, span.SpanID, span.ParentID = trace, id.span(i+1), root
+		spans = append(spans, span)
+	}
+	return spans
 }
 
 // root returns the root span without its ids.
@@ -90,8 +83,9 @@ func (b builder) root(item dataset.Item, o outcome.Outcome, at period, common []
 			langfuse.TextAttribute("langfuse.experiment.item.expected_output", cmp.Or(field(item.Expected), "null")),
 		),
 	}
-	if isObject(item.Metadata) {
-		span.Attributes = append(span.Attributes, langfuse.TextAttribute("langfuse.experiment.item.metadata", field(item.Metadata)))
+	if bytes.HasPrefix(bytes.TrimSpace(item.Metadata), []byte("{")) {
+		metadata := langfuse.TextAttribute("langfuse.experiment.item.metadata", field(item.Metadata))
+		span.Attributes = append(span.Attributes, metadata)
 	}
 	if o.Failed() {
 		markFailed(&span, string(o.Class)+": "+o.Failure.Message)
@@ -118,7 +112,9 @@ func (b builder) child(call outcome.Call, at period, common []langfuse.Attribute
 		add("langfuse.observation.model.name", call.Model)
 		add("langfuse.observation.model.parameters", string(call.Parameters))
 		add("langfuse.observation.usage_details", usageDetails(call.Usage))
-		add("langfuse.observation.cost_details", costDetails(call.CostUSD))
+		if call.CostUSD != nil {
+			add("langfuse.observation.cost_details", string(encode(map[string]float64{"total": *call.CostUSD})))
+		}
 		if p := b.header.System.Prompt; p.Name != "" {
 			add("langfuse.observation.prompt.name", p.Name)
 			span.Attributes = append(span.Attributes, langfuse.IntAttribute("langfuse.observation.prompt.version", int64(p.Version)))
@@ -131,13 +127,13 @@ func (b builder) child(call outcome.Call, at period, common []langfuse.Attribute
 		markFailed(&span, message)
 	case message != "":
 		add("langfuse.observation.level", "WARNING")
-		add("langfuse.observation.status_message", clean(message))
+		add("langfuse.observation.status_message", textutil.ValidUTF8(message))
 	}
 	return span
 }
 
 func markFailed(span *langfuse.Span, message string) {
-	message = clean(message)
+	message = textutil.ValidUTF8(message)
 	span.Status, span.StatusMessage = langfuse.SpanError, message
 	span.Attributes = append(span.Attributes,
 		langfuse.TextAttribute("langfuse.observation.level", "ERROR"),
@@ -199,7 +195,11 @@ func (b builder) callMetadata(call outcome.Call, at period) string {
 	}
 	w.TextIf("finish_reason", call.Finish)
 	if call.Kind == outcome.JudgingKind { // in fields of Langfuse it would add to the cost of what is judged
-		w.Value("judging", usageOf(call))
+		took := map[string]any{"input_tokens": call.Usage.Input, "output_tokens": call.Usage.Output}
+		if call.CostUSD != nil {
+			took["cost_usd"] = *call.CostUSD
+		}
+		w.Value("judging", took)
 		w.Text("model", call.Model)
 	}
 	w.TextIf("provider", call.Provider)
@@ -214,15 +214,6 @@ func (b builder) callMetadata(call outcome.Call, at period) string {
 	}
 	w.Close()
 	return textutil.TextIn(w.B)
-}
-
-// usageOf is what a call took, as metadata.
-func usageOf(call outcome.Call) map[string]any {
-	took := map[string]any{"input_tokens": call.Usage.Input, "output_tokens": call.Usage.Output}
-	if call.CostUSD != nil {
-		took["cost_usd"] = *call.CostUSD
-	}
-	return took
 }
 
 func usageDetails(u outcome.Usage) string {
@@ -243,13 +234,6 @@ func usageDetails(u outcome.Usage) string {
 	return textutil.TextIn(w.B)
 }
 
-func costDetails(usd *float64) string {
-	if usd == nil {
-		return ""
-	}
-	return string(encode(map[string]float64{"total": *usd}))
-}
-
 func clone(attributes []langfuse.Attribute) []langfuse.Attribute {
 	return append(make([]langfuse.Attribute, 0, len(attributes)+8), attributes...)
 }
@@ -262,7 +246,7 @@ const maxField = 2 << 20
 // value too large for a server is replaced by its size, its hash and its beginning.
 func field(raw json.RawMessage) string {
 	if len(raw) <= maxField {
-		return clean(textutil.TextIn(raw))
+		return textutil.ValidUTF8(textutil.TextIn(raw))
 	}
 	const shown = 64 << 10
 	sum := sha256.Sum256(raw)
@@ -279,15 +263,7 @@ func spoken(raw json.RawMessage) string {
 	if len(raw) > maxField || json.Unmarshal(raw, &text) != nil {
 		return field(raw)
 	}
-	return clean(text)
-}
-
-// clean makes a text acceptable to every server: valid UTF-8.
-func clean(text string) string {
-	if utf8.ValidString(text) {
-		return text
-	}
-	return strings.ToValidUTF8(text, "�")
+	return textutil.ValidUTF8(text)
 }
 
 // encode marshals what always can be marshalled: maps of plain values.
@@ -299,13 +275,9 @@ func encode(v any) json.RawMessage {
 	return raw
 }
 
-func isObject(raw json.RawMessage) bool {
-	return strings.HasPrefix(strings.TrimSpace(string(raw)), "{")
-}
-
-// maxComment bounds the comment of a score; servers keep far more, pages do not
-// show it.
-const maxComment = 2000
+// maxComment bounds the comment of a score, in bytes; servers keep far more, pages do
+// not show it.
+const maxComment = 4000
 
 // publishes reports whether a run has the score of that name in Langfuse. Unless
 // more was asked for, that are few: its pages give each a column, and list all of
@@ -333,7 +305,7 @@ func (b builder) scores(o runstore.Pending) []langfuse.ScoreCreate {
 		score := langfuse.ScoreCreate{
 			ID: id.score(s.Name), Name: scoreName(s.Name), Value: langfuse.NumberValue(*s.Value), Type: langfuse.ScoreNumeric,
 			TraceID: trace, ObservationID: root,
-			Comment:     cut(clean(s.Comment), maxComment),
+			Comment:     textutil.Cut(s.Comment, maxComment),
 			Environment: b.header.ScoreEnvironment(),
 			Timestamp:   latest(latest(o.Started, o.Ended), o.Corrected),
 		}
@@ -391,18 +363,6 @@ func behind(s outcome.Score, all []outcome.Score) json.RawMessage {
 // people and of evaluators that Langfuse runs.
 func byProgram(s langfuse.Score) bool {
 	return s.AuthorUserID == "" && (s.Source == "" || s.Source == "API")
-}
-
-// cut shortens a text to n runes.
-func cut(text string, n int) string {
-	if len(text) <= n {
-		return text
-	}
-	runes := []rune(text)
-	if len(runes) <= n {
-		return text
-	}
-	return string(runes[:n-1]) + "…"
 }
 
 // wanted is a score as the run file has it.
@@ -476,7 +436,7 @@ func (c *comparison) own(w wanted, s langfuse.Score, found bool) {
 	case !found:
 		f = Finding{Kind: MissingScore, Score: w.name, Detail: fmt.Sprintf("%v is not there", w.value)}
 	case s.Name != w.name:
-		f.Detail = fmt.Sprintf("it is called %q there", cut(s.Name, maxBrief))
+		f.Detail = fmt.Sprintf("it is called %q there", textutil.Cut(s.Name, maxBrief))
 	case !isNumber || number != w.value:
 		f.Detail = fmt.Sprintf("%s instead of %v", brief(s.Value), w.value)
 	default:
@@ -511,11 +471,11 @@ func (c *comparison) foreign(s langfuse.Score, value float64, beside, derived bo
 	c.findings = append(c.findings, f)
 }
 
-// maxBrief bounds what a finding quotes of a server, in characters.
+// maxBrief bounds what a finding quotes of a server, in bytes.
 const maxBrief = 80
 
 // brief returns a value for a finding; texts can be of any length.
-func brief(v langfuse.ScoreValue) string { return cut(v.String(), maxBrief) }
+func brief(v langfuse.ScoreValue) string { return textutil.Cut(v.String(), maxBrief) }
 
 // later returns the time from which corrected scores count: after everything
 // that the server has seen. It is zero where nothing was changed: what is only

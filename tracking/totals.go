@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
@@ -66,7 +67,7 @@ func runScores(h outcome.Header, s outcome.Summary) map[string]float64 {
 
 // scoreName returns a name as Langfuse shows it unchanged: comparison pages turn
 // dots into underscores.
-func scoreName(name string) string { return strings.ReplaceAll(clean(name), ".", "_") }
+func scoreName(name string) string { return strings.ReplaceAll(textutil.ValidUTF8(name), ".", "_") }
 
 // totalsOf sums one trial up: newest attempts, as the summary of the command
 // line does.

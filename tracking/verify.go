@@ -287,14 +287,6 @@ func (v *verifier) compared(c comparison, trial int, item, trace string) {
 	v.repairs.deletes = append(v.repairs.deletes, c.doubled...)
 }
 
-// since bounds the start of the run's spans.
-func (v *verifier) since() time.Time {
-	if v.header.Started.IsZero() {
-		return time.Time{}
-	}
-	return v.header.Started.Add(-24 * time.Hour)
-}
-
 // page compares some outcomes with their traces and scores.
 func (v *verifier) page(ctx context.Context, page []runstore.Pending) error {
 	var newest, all []string

@@ -67,7 +67,7 @@ type Client struct {
 	config  Config // without zero values
 	base    string
 	http    *http.Client
-	redact  func(string) string // replaces every key in a text by "***"
+	redact  func(string) string // replaces every key in a text by "***"; fmt would print a replacer's fields
 	reached *atomic.Bool        // the server has given a proper answer
 
 	compressors *sync.Pool // of *gzip.Writer
@@ -90,7 +90,12 @@ func New(config Config) (*Client, error) {
 	config.MaxAttempts = cmp.Or(config.MaxAttempts, DefaultMaxAttempts)
 	config.Timeout = cmp.Or(config.Timeout, DefaultTimeout)
 	config.MaxResponseBytes = min(cmp.Or(config.MaxResponseBytes, DefaultMaxResponseBytes), 1<<40)
-	redact := newRedactor(config.PublicKey, config.SecretKey.Reveal())
+	// It takes the keys out of text that a server or the network stack sent back: as they
+	// are, and as Basic credentials.
+	const hidden = "***"
+	public, secret := config.PublicKey, config.SecretKey.Reveal()
+	credentials := base64.StdEncoding.EncodeToString([]byte(public + ":" + secret))
+	redact := strings.NewReplacer(credentials, hidden, secret, hidden, public, hidden).Replace
 	return &Client{config, base, limit.HTTPClient(config.HTTPClient), redact, new(atomic.Bool), new(sync.Pool)}, nil
 }
 
@@ -101,15 +106,6 @@ func (c *Client) BaseURL() string { return c.base }
 // CloseIdleConnections closes the connections that no call is using. The
 // client stays usable.
 func (c *Client) CloseIdleConnections() { c.http.CloseIdleConnections() }
-
-// newRedactor returns a function that takes the keys out of text that a server
-// or the network stack sent back: as they are, and as Basic credentials. It is
-// a function because fmt would print the fields of a replacer.
-func newRedactor(public, secret string) func(string) string {
-	const hidden = "***"
-	credentials := base64.StdEncoding.EncodeToString([]byte(public + ":" + secret))
-	return strings.NewReplacer(credentials, hidden, secret, hidden, public, hidden).Replace
-}
 
 // FormatTime returns the instant as Langfuse writes it: UTC, RFC 3339,
 // milliseconds. Use it wherever one instant is sent in several places, such as

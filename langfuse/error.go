@@ -182,20 +182,16 @@ var classes = map[int]error{
 
 // classify finds the sentinel of an answer, or nil.
 func classify(status int, answer errorBody) error {
+	// The two texts by which Langfuse says that an endpoint is off in its write mode.
+	off := strings.Contains(answer.message, "events_only mode") ||
+		strings.Contains(answer.message, "only available in a Langfuse v4 write mode")
 	switch {
-	case answer.html && status < 300, status == http.StatusNotFound && (!answer.json || isModeMessage(answer.message)):
+	case answer.html && status < 300, status == http.StatusNotFound && (!answer.json || off):
 		return ErrEndpointGone
 	case status == http.StatusUnprocessableEntity && answer.tooMuch:
 		return ErrTooLarge
 	}
 	return classes[status]
-}
-
-// isModeMessage recognises the two texts by which Langfuse says that an
-// endpoint is off in its write mode.
-func isModeMessage(message string) bool {
-	return strings.Contains(message, "events_only mode") ||
-		strings.Contains(message, "only available in a Langfuse v4 write mode")
 }
 
 // maxMessage is the longest message of a server that goes into an error.

@@ -274,10 +274,7 @@ func (c *Client) ReadScores(ctx context.Context, server Capabilities, q ScoresQu
 				part := q
 				part.IDs, part.TraceIDs = ids, traces
 				for score, err := range c.readScores(ctx, server, part) {
-					if err == nil && !q.matches(score) {
-						continue
-					}
-					if !yield(score, err) || err != nil {
+					if (err != nil || q.matches(score)) && !yield(score, err) || err != nil {
 						return
 					}
 				}
@@ -301,7 +298,13 @@ func (c *Client) readScores(ctx context.Context, server Capabilities, q ScoresQu
 	case len(q.TraceIDs) > 0:
 		return c.listTraceScores(ctx, q.TraceIDs)
 	}
-	return c.listScoresV2(ctx, q)
+	query := url.Values{} // what v2/scores can select; ReadScores leaves out the rest
+	setList(query, "scoreIds", q.IDs)
+	if len(q.Names) == 1 {
+		query.Set("name", q.Names[0])
+	}
+	setText(query, "datasetRunId", q.ExperimentID)
+	return listPages[Score](ctx, c, "v2/scores", query, q.Limit)
 }
 
 // listTraceScores reads the scores of traces with the traces: v2/scores has no
@@ -321,18 +324,6 @@ func (c *Client) listTraceScores(ctx context.Context, ids []string) iter.Seq2[Sc
 			}
 		}
 	}
-}
-
-// listScoresV2 asks for what v2/scores can select; ReadScores leaves out the
-// rest.
-func (c *Client) listScoresV2(ctx context.Context, q ScoresQuery) iter.Seq2[Score, error] {
-	query := url.Values{}
-	setList(query, "scoreIds", q.IDs)
-	if len(q.Names) == 1 {
-		query.Set("name", q.Names[0])
-	}
-	setText(query, "datasetRunId", q.ExperimentID)
-	return listPages[Score](ctx, c, "v2/scores", query, q.Limit)
 }
 
 // matches reports whether a score is among those asked for. Servers ignore what

@@ -28,21 +28,6 @@ func ExperimentID(projectID, datasetID, runName string) string {
 // likeJavaScript takes back what encoding/json escapes and JSON.stringify does not.
 var likeJavaScript = strings.NewReplacer(`\\`, `\\`, `\u2028`, "\u2028", `\u2029`, "\u2029", `\ufffd`, "\ufffd")
 
-// Experiment is a run as v4 sees it.
-type Experiment struct {
-	ID          string `json:"id"`
-	Name        string `json:"name"`
-	Description string `json:"description"`
-	// StartTime and EndTime are cut to the window that was asked for.
-	StartTime time.Time `json:"startTime"`
-	// ItemCount counts root spans: an item with two attempts counts twice.
-	ItemCount Number          `json:"itemCount"`
-	DatasetID string          `json:"datasetId"`
-	Metadata  json.RawMessage `json:"metadata"`
-	// Scores are those of the run itself, at most 50; see ListScores for all.
-	Scores []Score `json:"scores"`
-}
-
 // ExperimentsQuery selects experiments; empty fields select all.
 type ExperimentsQuery struct {
 	From  time.Time // required: of the spans' start
@@ -50,16 +35,25 @@ type ExperimentsQuery struct {
 	Limit int // of a page, at most 100; 0 is 64
 }
 
-// ListExperiments yields experiments with metadata and run scores, the latest
-// activity first. Only where Capabilities.NewReads. Retried; the first error
-// ends the iteration: ErrEndpointGone on v3, *APIError, *ConnectionError.
+// ListExperiments yields runs as v4 sees them, with metadata, the latest activity
+// first. Only where Capabilities.NewReads. Retried; the first error ends the
+// iteration: ErrEndpointGone on v3, *APIError, *ConnectionError.
 //
 // API: GET /api/public/experiments
-func (c *Client) ListExperiments(ctx context.Context, q ExperimentsQuery) iter.Seq2[Experiment, error] {
-	query := url.Values{"fields": {"core,metadata,scores"}}
+func (c *Client) ListExperiments(ctx context.Context, q ExperimentsQuery) iter.Seq2[Run, error] {
+	query := url.Values{"fields": {"core,metadata"}}
 	setTime(query, "fromStartTime", q.From)
 	setList(query, "id", q.IDs)
-	return listCursor[Experiment](ctx, c, "experiments", query, q.Limit, maxPageLimit)
+	type experiment struct {
+		Run
+		StartTime time.Time `json:"startTime"` // cut to the window that was asked for
+		ItemCount Number    `json:"itemCount"`
+	}
+	run := func(e experiment) (Run, bool) {
+		e.Run.Time, e.Run.ItemCount = e.StartTime, int(e.ItemCount)
+		return e.Run, true
+	}
+	return convert(listCursor[experiment](ctx, c, "experiments", query, q.Limit, maxPageLimit), run, "experiments")
 }
 
 // ExperimentItem is one item of a run as v4 sees it: the root span of one

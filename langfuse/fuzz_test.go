@@ -64,7 +64,7 @@ func FuzzReadAnswers(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for _, into := range []any{
 			new(Dataset), new(Prompt), new(struct{ Data []DatasetItem }), new(struct{ Data []Score }),
-			new(struct{ Data []Experiment }), new(struct{ Data []ExperimentItem }), new(struct{ Data []Observation }),
+			new(struct{ Data []Run }), new(struct{ Data []ExperimentItem }), new(struct{ Data []Observation }),
 		} {
 			if json.Unmarshal(body, into) != nil {
 				continue

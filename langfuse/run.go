@@ -67,17 +67,9 @@ func (c *Client) GetRun(ctx context.Context, server Server, view View, ref RunRe
 		if err != nil {
 			return Run{}, fmt.Errorf("run %q: %w", cmp.Or(ref.Name, id), err)
 		}
-		return found.run(), nil
+		return found, nil
 	}
 	return Run{}, errNoRun(ref, view)
-}
-
-// run returns the experiment in the words of both views.
-func (e Experiment) run() Run {
-	return Run{
-		ID: e.ID, Name: e.Name, DatasetID: e.DatasetID, Description: e.Description,
-		Metadata: e.Metadata, Time: e.StartTime, ItemCount: int(e.ItemCount),
-	}
 }
 
 // RunID returns the id of a run: ref.ID if it is set, else the one that the
@@ -104,9 +96,6 @@ func (c *Client) RunID(ctx context.Context, server Server, ref RunRef) (string, 
 
 // getDatasetRun reads a run through the newest of its items, by query.
 func (c *Client) getDatasetRun(ctx context.Context, ref RunRef) (Run, error) {
-	if ref.DatasetID == "" || ref.Name == "" {
-		return Run{}, errors.New("langfuse: reading a run from the runs of a dataset needs the dataset's id and the run's name")
-	}
 	query := url.Values{"datasetId": {ref.DatasetID}, "runName": {ref.Name}, "limit": {"1"}, "page": {"1"}}
 	newest, err := call[page[DatasetRunItem]](ctx, c, get("dataset-run-items", query), nil, "run %q", ref.Name)
 	if err != nil {
@@ -158,7 +147,7 @@ func (c *Client) ListRuns(ctx context.Context, view View, dataset Dataset) iter.
 	if view == ViewRuns {
 		return c.listDatasetRuns(ctx, dataset.Name)
 	}
-	turn := func(e Experiment) (Run, bool) { return e.run(), e.DatasetID == dataset.ID }
+	turn := func(run Run) (Run, bool) { return run, run.DatasetID == dataset.ID }
 	experiments := c.ListExperiments(ctx, ExperimentsQuery{From: time.Unix(0, 0)})
 	return convert(experiments, turn, "runs of dataset %q", dataset.Name)
 }
@@ -193,9 +182,6 @@ func (c *Client) ListRunItems(ctx context.Context, server Server, view View, ref
 }
 
 func (c *Client) listLinks(ctx context.Context, ref RunRef) iter.Seq2[RunItem, error] {
-	if ref.DatasetID == "" || ref.Name == "" {
-		return failing[RunItem](errors.New("langfuse: listing the items of a run needs the dataset's id and the run's name"))
-	}
 	query := url.Values{"datasetId": {ref.DatasetID}, "runName": {ref.Name}}
 	turn := func(l DatasetRunItem) (RunItem, bool) {
 		return RunItem{ItemID: l.DatasetItemID, TraceID: l.TraceID, ObservationID: l.ObservationID, Time: l.CreatedAt}, true

@@ -95,28 +95,12 @@ const (
 	ItemArchived ItemStatus = "ARCHIVED"
 )
 
-// DatasetItem is one case of a dataset. The raw fields hold JSON as the server
-// keeps it, null included.
-type DatasetItem struct {
-	ID                  string          `json:"id"`
-	DatasetName         string          `json:"datasetName"`
-	Status              ItemStatus      `json:"status"`
-	Input               json.RawMessage `json:"input"`
-	ExpectedOutput      json.RawMessage `json:"expectedOutput"`
-	Metadata            json.RawMessage `json:"metadata"`
-	SourceTraceID       string          `json:"sourceTraceId"`
-	SourceObservationID string          `json:"sourceObservationId"`
-	CreatedAt           time.Time       `json:"createdAt"`
-	// UpdatedAt moves when the item is superseded, also in a listing pinned to
-	// an earlier version: keep it out of fingerprints.
-	UpdatedAt time.Time `json:"updatedAt"`
-}
-
-// DatasetItemUpsert is a dataset item as it is written. Empty fields and JSON
+// DatasetItem is one case of a dataset, as it is read and as it is written. Read, the raw
+// fields hold JSON as the server keeps it, null included. Written, empty fields and JSON
 // null keep what the server has: nothing can be cleared through the API.
 // Langfuse parses a string at the top of Input or ExpectedOutput as JSON where
 // it can ("4" becomes 4) and removes control characters: wrap text in an object.
-type DatasetItemUpsert struct {
+type DatasetItem struct {
 	DatasetName string `json:"datasetName"`
 	// ID is required: with it the call may be repeated. It is unique in the
 	// project, not only in the dataset.
@@ -127,6 +111,7 @@ type DatasetItemUpsert struct {
 	SourceTraceID       string          `json:"sourceTraceId,omitempty"`
 	SourceObservationID string          `json:"sourceObservationId,omitempty"`
 	Status              ItemStatus      `json:"status,omitempty"`
+	CreatedAt           time.Time       `json:"createdAt,omitzero"` // is the server's
 }
 
 // DatasetItemsQuery selects the items that ListDatasetItems yields.
@@ -218,10 +203,11 @@ const maxItemBytes = 4.5 * 1024 * 1024
 // is sent), *APIError.
 //
 // API: POST /api/public/dataset-items
-func (c *Client) UpsertDatasetItem(ctx context.Context, item DatasetItemUpsert) (DatasetItem, error) {
+func (c *Client) UpsertDatasetItem(ctx context.Context, item DatasetItem) (DatasetItem, error) {
 	if item.ID == "" || item.DatasetName == "" {
 		return DatasetItem{}, errors.New("langfuse: writing a dataset item needs its id and the dataset's name")
 	}
+	item.CreatedAt = time.Time{}
 	body, err := textutil.MarshalJSON(item)
 	if err != nil {
 		return DatasetItem{}, fmt.Errorf("dataset item %q of %q: %w", item.ID, item.DatasetName, err)
@@ -242,7 +228,7 @@ func (c *Client) UpsertDatasetItem(ctx context.Context, item DatasetItemUpsert) 
 //
 // API: POST /api/public/dataset-items
 func (c *Client) SetDatasetItemStatus(ctx context.Context, datasetName, id string, status ItemStatus) (DatasetItem, error) {
-	return c.UpsertDatasetItem(ctx, DatasetItemUpsert{DatasetName: datasetName, ID: id, Status: status})
+	return c.UpsertDatasetItem(ctx, DatasetItem{DatasetName: datasetName, ID: id, Status: status})
 }
 
 // CurrentDatasetVersion returns the version to pin listings of a dataset to that

@@ -29,13 +29,13 @@ const defaultPromptLabel = "production"
 // by the server; variables ({{name}}) are left for the caller.
 type Prompt struct {
 	Name          string          `json:"name"`
-	Version       int             `json:"version"`
-	Type          string          `json:"type"` // PromptText or PromptChat
-	Prompt        json.RawMessage `json:"prompt"`
-	Config        json.RawMessage `json:"config"`
-	Labels        []string        `json:"labels"`
-	Tags          []string        `json:"tags"`
-	CommitMessage string          `json:"commitMessage"`
+	Version       int             `json:"version,omitempty"`
+	Type          string          `json:"type"`   // PromptText or PromptChat; fixed by the first version
+	Prompt        json.RawMessage `json:"prompt"` // a string, or a list of PromptMessage
+	Config        json.RawMessage `json:"config,omitempty"`
+	Labels        []string        `json:"labels,omitempty"` // of a new version: taken away from others
+	Tags          []string        `json:"tags,omitempty"`
+	CommitMessage string          `json:"commitMessage,omitempty"`
 }
 
 // PromptMessage is one message of a chat prompt, or a placeholder for some: then
@@ -141,23 +141,15 @@ func (c *Client) ListPrompts(ctx context.Context, q PromptsQuery) iter.Seq2[Prom
 	return listPages[PromptSummary](ctx, c, "v2/prompts", query, 0)
 }
 
-// PromptCreate is a new version of a prompt.
-type PromptCreate struct {
-	Name          string          `json:"name"`
-	Type          string          `json:"type"`   // PromptText or PromptChat; fixed by the first version
-	Prompt        json.RawMessage `json:"prompt"` // a string, or a list of PromptMessage
-	Config        json.RawMessage `json:"config,omitempty"`
-	Labels        []string        `json:"labels,omitempty"` // taken away from other versions
-	CommitMessage string          `json:"commitMessage,omitempty"`
-}
-
-// CreatePrompt stores the next version of a prompt and returns it. Not safe to
+// CreatePrompt stores the next version of a prompt, which the server numbers, and
+// returns it. Not safe to
 // repeat: each call makes a version, so it is sent again only when the server
 // refused it unread (429). Errors: *APIError, *ConnectionError; after the
 // latter look with ListPrompts whether the version exists.
 //
 // API: POST /api/public/v2/prompts
-func (c *Client) CreatePrompt(ctx context.Context, prompt PromptCreate) (Prompt, error) {
+func (c *Client) CreatePrompt(ctx context.Context, prompt Prompt) (Prompt, error) {
+	prompt.Version = 0
 	r := request{method: http.MethodPost, path: "v2/prompts", once: true}
 	return call[Prompt](ctx, c, r, prompt, "prompt %q", prompt.Name)
 }

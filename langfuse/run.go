@@ -97,7 +97,7 @@ func (c *Client) RunID(ctx context.Context, server Server, ref RunRef) (string, 
 // getDatasetRun reads a run through the newest of its items, by query.
 func (c *Client) getDatasetRun(ctx context.Context, ref RunRef) (Run, error) {
 	query := url.Values{"datasetId": {ref.DatasetID}, "runName": {ref.Name}, "limit": {"1"}, "page": {"1"}}
-	newest, err := call[page[DatasetRunItem]](ctx, c, get("dataset-run-items", query), nil, "run %q", ref.Name)
+	newest, err := call[page[link]](ctx, c, get("dataset-run-items", query), nil, "run %q", ref.Name)
 	if err != nil {
 		return Run{}, err
 	}
@@ -106,7 +106,7 @@ func (c *Client) getDatasetRun(ctx context.Context, ref RunRef) (Run, error) {
 	}
 	run := Run{
 		ID: newest.Data[0].DatasetRunID, Name: ref.Name, DatasetID: ref.DatasetID,
-		Time: newest.Data[0].CreatedAt, ItemCount: int(newest.Meta.TotalItems),
+		Time: newest.Data[0].Time, ItemCount: int(newest.Meta.TotalItems),
 	}
 	if ref.DatasetName == "" {
 		return run, nil
@@ -154,14 +154,20 @@ func (c *Client) ListRuns(ctx context.Context, view View, dataset Dataset) iter.
 
 // RunItem is one item of a run, as one view of the server shows it.
 type RunItem struct {
-	ItemID        string // of the dataset
-	TraceID       string
-	ObservationID string // of the root span; may be empty where a link names none
+	ItemID        string `json:"datasetItemId"`
+	TraceID       string `json:"traceId"`
+	ObservationID string `json:"observationId"` // of the root span; may be empty where a link names none
 	// Time is when the link was made (ViewRuns) or the root span started.
-	Time time.Time
+	Time time.Time `json:"createdAt"`
 	// Level is that of the root span, ERROR where the item failed; empty in
 	// ViewRuns.
-	Level string
+	Level string `json:"-"`
+}
+
+// link is an item of a run as the server stores it.
+type link struct {
+	RunItem
+	DatasetRunID string `json:"datasetRunId"`
 }
 
 // ListRunItems yields the items of a run as a view shows them: in ViewRuns one
@@ -183,11 +189,7 @@ func (c *Client) ListRunItems(ctx context.Context, server Server, view View, ref
 
 func (c *Client) listLinks(ctx context.Context, ref RunRef) iter.Seq2[RunItem, error] {
 	query := url.Values{"datasetId": {ref.DatasetID}, "runName": {ref.Name}}
-	turn := func(l DatasetRunItem) (RunItem, bool) {
-		return RunItem{ItemID: l.DatasetItemID, TraceID: l.TraceID, ObservationID: l.ObservationID, Time: l.CreatedAt}, true
-	}
-	stored := listPages[DatasetRunItem](ctx, c, "dataset-run-items", query, maxPageLimit)
-	links := convert(stored, turn, "items of run %q", ref.Name)
+	links := convert(listPages[RunItem](ctx, c, "dataset-run-items", query, maxPageLimit), every[RunItem], "items of run %q", ref.Name)
 	return func(yield func(RunItem, error) bool) {
 		for link, err := range links {
 			if errors.Is(err, ErrNotFound) || !yield(link, err) {
@@ -247,19 +249,8 @@ type DatasetRunItemCreate struct {
 	DatasetVersion string `json:"datasetVersion,omitempty"`
 }
 
-// DatasetRunItem is a link as the server answered it.
-type DatasetRunItem struct {
-	ID string `json:"id"`
-	// DatasetRunID is the id of the run: made up by v3 and dual servers, equal
-	// to ExperimentID on v4.
-	DatasetRunID  string    `json:"datasetRunId"`
-	DatasetItemID string    `json:"datasetItemId"`
-	TraceID       string    `json:"traceId"`
-	ObservationID string    `json:"observationId"`
-	CreatedAt     time.Time `json:"createdAt"`
-}
-
-// CreateDatasetRunItem sends the link. Sent again it makes another row of which
+// CreateDatasetRunItem sends the link and returns the id of the run: made up by v3 and
+// dual servers, equal to ExperimentID on v4. Sent again it makes another row of which
 // reads keep the newest, so it is safe to repeat; retried. On v4 in its default
 // mode nothing is stored and the answer holds the computed run id. Errors:
 // ErrNotFound (item or dataset unknown, or archived and no version given),
@@ -267,15 +258,15 @@ type DatasetRunItem struct {
 // *ConnectionError.
 //
 // API: POST /api/public/dataset-run-items
-func (c *Client) CreateDatasetRunItem(ctx context.Context, link DatasetRunItemCreate) (DatasetRunItem, error) {
-	if link.RunName == "" || link.DatasetItemID == "" || link.TraceID == "" {
-		return DatasetRunItem{}, errors.New("langfuse: a dataset run item needs a run name, a dataset item id and a trace id")
+func (c *Client) CreateDatasetRunItem(ctx context.Context, item DatasetRunItemCreate) (runID string, err error) {
+	if item.RunName == "" || item.DatasetItemID == "" || item.TraceID == "" {
+		return "", errors.New("langfuse: a dataset run item needs a run name, a dataset item id and a trace id")
 	}
 	r := request{method: http.MethodPost, path: "dataset-run-items"}
-	stored, err := call[DatasetRunItem](ctx, c, r, link, "linking item %q to run %q", link.DatasetItemID, link.RunName)
+	stored, err := call[link](ctx, c, r, item, "linking item %q to run %q", item.DatasetItemID, item.RunName)
 	if err == nil && stored.DatasetRunID == "" {
-		err = fmt.Errorf("linking item %q to run %q: %w", link.DatasetItemID, link.RunName,
+		err = fmt.Errorf("linking item %q to run %q: %w", item.DatasetItemID, item.RunName,
 			c.answered(r, http.StatusOK, nil, "the answer holds no datasetRunId"))
 	}
-	return stored, err
+	return stored.DatasetRunID, err
 }

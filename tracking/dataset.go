@@ -162,9 +162,9 @@ func PushPrompt(ctx context.Context, client *langfuse.Client, name string, t pip
 }
 
 // newPrompt writes a template as Langfuse keeps it.
-func newPrompt(name string, t pipeline.Template) langfuse.PromptCreate {
+func newPrompt(name string, t pipeline.Template) langfuse.Prompt {
 	if len(t.Messages) == 1 && t.Messages[0].Role == pipeline.RoleUser && t.Messages[0].Placeholder == "" {
-		return langfuse.PromptCreate{Name: name, Type: langfuse.PromptText, Prompt: encode(t.Messages[0].Content)}
+		return langfuse.Prompt{Name: name, Type: langfuse.PromptText, Prompt: encode(t.Messages[0].Content)}
 	}
 	var messages []langfuse.PromptMessage
 	for _, m := range t.Messages {
@@ -174,7 +174,7 @@ func newPrompt(name string, t pipeline.Template) langfuse.PromptCreate {
 		}
 		messages = append(messages, message)
 	}
-	return langfuse.PromptCreate{Name: name, Type: langfuse.PromptChat, Prompt: encode(messages)}
+	return langfuse.Prompt{Name: name, Type: langfuse.PromptChat, Prompt: encode(messages)}
 }
 
 // CreateDefaultPrompt puts the built-in prompt, labelled production, into a

@@ -387,23 +387,23 @@ func unlinkable(h outcome.Header, err error, rest string) error {
 
 // link sends one link and returns the id of the run.
 func (p *publisher) link(ctx context.Context, h outcome.Header, o runstore.Pending) (string, error) {
-	id := identify(h, o.Outcome)
+	of := identify(h, o.Outcome)
 	link := langfuse.DatasetRunItemCreate{
 		RunName:        RunName(h, o.Trial),
 		RunDescription: Description(h),
 		Metadata:       Metadata(h, o.Trial),
 		DatasetItemID:  o.Item,
-		TraceID:        id.trace(),
-		ObservationID:  id.span(0),
+		TraceID:        of.trace(),
+		ObservationID:  of.span(0),
 	}
 	if p.cfg.Server.DatasetVersions() {
 		link.DatasetVersion = h.Dataset.Version
 	}
-	answer, err := p.cfg.Client.CreateDatasetRunItem(ctx, link)
+	id, err := p.cfg.Client.CreateDatasetRunItem(ctx, link)
 	gone := errors.Is(err, langfuse.ErrEndpointGone) || errors.Is(err, langfuse.ErrNotFound)
 	if gone && !p.cfg.Server.StoresLinks() {
 		// Nothing would have been stored; what it computes is known here too.
 		return langfuse.ExperimentID(p.cfg.Server.Project.ID, h.Dataset.ID, link.RunName), nil
 	}
-	return answer.DatasetRunID, err
+	return id, err
 }

@@ -172,7 +172,7 @@ func (w *world) newRunOf(t *testing.T, name string, n, done int) *runstore.Run {
 		at = 32
 	}
 	inParallel(t, at, n, func(i int) error {
-		_, err := w.client.UpsertDatasetItem(ctx, langfuse.DatasetItemUpsert{
+		_, err := w.client.UpsertDatasetItem(ctx, langfuse.DatasetItem{
 			DatasetName: "d", ID: itemID(i), Input: json.RawMessage(`{"document_text":"Ann met Bob."}`),
 			ExpectedOutput: json.RawMessage(`{"entities":[{"name":"Ann"}]}`),
 		})

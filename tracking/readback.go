@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -138,10 +137,7 @@ func (v *verifier) totals(ctx context.Context, trial int, ref langfuse.RunRef) e
 	if err != nil {
 		return err
 	}
-	var want []wanted
-	for _, name := range slices.Sorted(maps.Keys(values)) {
-		want = append(want, wanted{totalID(v.header, trial, name), name, values[name]})
-	}
+	want := totalScores(v.header, ref.ID, runstore.Totals{Trial: trial, Values: values})
 	var there []langfuse.Score
 	for s, err := range v.cfg.Client.ListRunScores(ctx, v.cfg.Server, ref) {
 		if err != nil {
@@ -151,7 +147,7 @@ func (v *verifier) totals(ctx context.Context, trial int, ref langfuse.RunRef) e
 	}
 	// A score of the run has one id, whatever the attempts of its items.
 	derived := func(string) bool { return false }
-	c := compareScores(want, subject{ref.ID, v.header.ScoreEnvironment()}, derived, there)
+	c := compareScores(want, derived, there)
 	v.verdict.Checked.RunScores += c.right
 	v.compared(c, trial, "", "")
 	if c.wrong {

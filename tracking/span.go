@@ -365,12 +365,6 @@ func byProgram(s langfuse.Score) bool {
 	return s.AuthorUserID == "" && (s.Source == "" || s.Source == "API")
 }
 
-// wanted is a score as the run file has it.
-type wanted struct {
-	id, name string
-	value    float64
-}
-
 // comparison is the difference between the scores that should be on a trace, or
 // on a run, and those that are.
 type comparison struct {
@@ -383,36 +377,25 @@ type comparison struct {
 	newest   time.Time // of the changed ones
 }
 
-// subject is what scores are compared on.
-type subject struct {
-	id          string // of the root span, or of the run
-	environment string
-}
-
-// holds reports whether a score is where the run puts its own.
-func (s subject) holds(score langfuse.Score) bool {
-	return score.Subject.ID == s.id && score.Environment == cmp.Or(s.environment, "default")
-}
-
 // compareScores compares by id. Scores under other names are other people's, and
 // so are those that people and evaluators of Langfuse set. One that a program set
 // under a wanted name is a double if its id is of our making, which derived knows,
 // or if it stands on the same subject beside the score that is wanted; otherwise it
 // is somebody else's, and told of. A double of our making is to be deleted, and so
 // is one of another id that has the wanted value: a copy.
-func compareScores(want []wanted, on subject, derived func(id string) bool, there []langfuse.Score) comparison {
+func compareScores(want []langfuse.ScoreCreate, derived func(id string) bool, there []langfuse.Score) comparison {
 	byID := map[string]langfuse.Score{}
 	for _, s := range there {
 		byID[s.ID] = s
 	}
 	var c comparison
 	ours, names := map[string]bool{}, map[string]bool{}
-	beside := map[string]float64{} // values of wanted scores that are there, by name
+	beside := map[string]langfuse.ScoreCreate{} // wanted scores that are there, by name
 	for _, w := range want {
-		ours[w.id], names[w.name] = true, true
-		s, found := byID[w.id]
+		ours[w.ID], names[w.Name] = true, true
+		s, found := byID[w.ID]
 		if found {
-			beside[w.name] = w.value
+			beside[w.Name] = w
 		}
 		c.own(w, s, found)
 	}
@@ -421,24 +404,22 @@ func compareScores(want []wanted, on subject, derived func(id string) bool, ther
 	})
 	for _, s := range there {
 		if !ours[s.ID] && names[s.Name] && byProgram(s) {
-			value, paired := beside[s.Name]
-			c.foreign(s, value, paired && on.holds(s), derived(s.ID))
+			c.foreign(s, beside[s.Name], derived(s.ID))
 		}
 	}
 	return c
 }
 
 // own compares a score with what is there under its id.
-func (c *comparison) own(w wanted, s langfuse.Score, found bool) {
-	number, isNumber := s.Value.Number()
-	f := Finding{Kind: ChangedScore, Score: w.name, ScoreID: w.id}
+func (c *comparison) own(w langfuse.ScoreCreate, s langfuse.Score, found bool) {
+	f := Finding{Kind: ChangedScore, Score: w.Name, ScoreID: w.ID}
 	switch {
 	case !found:
-		f = Finding{Kind: MissingScore, Score: w.name, Detail: fmt.Sprintf("%v is not there", w.value)}
-	case s.Name != w.name:
+		f = Finding{Kind: MissingScore, Score: w.Name, Detail: w.Value.String() + " is not there"}
+	case s.Name != w.Name:
 		f.Detail = fmt.Sprintf("it is called %q there", textutil.Cut(s.Name, maxBrief))
-	case !isNumber || number != w.value:
-		f.Detail = fmt.Sprintf("%s instead of %v", brief(s.Value), w.value)
+	case s.Value != w.Value:
+		f.Detail = fmt.Sprintf("%s instead of %s", brief(s.Value), w.Value)
 	default:
 		c.right++
 		return
@@ -449,21 +430,22 @@ func (c *comparison) own(w wanted, s langfuse.Score, found bool) {
 	c.wrong, c.findings = true, append(c.findings, f)
 }
 
-// foreign files a score of a wanted name under another id, which stands beside the
-// wanted one, or is derived by this run.
-func (c *comparison) foreign(s langfuse.Score, value float64, beside, derived bool) {
-	number, isNumber := s.Value.Number()
+// foreign files a score of a wanted name under another id, which may be derived by this
+// run, or stand beside the wanted one, in its place and environment.
+func (c *comparison) foreign(s langfuse.Score, w langfuse.ScoreCreate, derived bool) {
+	beside := w.ID != "" && s.Subject.ID == cmp.Or(w.ObservationID, w.DatasetRunID) &&
+		s.Environment == cmp.Or(w.Environment, "default")
 	f := Finding{
 		Kind: DoubledScore, Score: s.Name, ScoreID: s.ID,
 		Detail: fmt.Sprintf("also there as %s, with the value %s", s.ID, brief(s.Value)),
 	}
 	switch {
-	case derived, beside && isNumber && number == value:
+	case derived, beside && s.Value == w.Value:
 		c.doubled = append(c.doubled, s.ID)
 	case beside:
 		f.Left = true
-		f.Detail += fmt.Sprintf(" beside %v, by another program: who wrote it must say which counts; "+
-			"delete score %s in Langfuse, or give it another name", value, s.ID)
+		f.Detail += fmt.Sprintf(" beside %s, by another program: who wrote it must say which counts; "+
+			"delete score %s in Langfuse, or give it another name", w.Value, s.ID)
 	default:
 		c.others = append(c.others, OtherScore{Score: s.Name, ID: s.ID, Value: s.Value.String(), Environment: s.Environment})
 		return

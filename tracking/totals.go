@@ -154,16 +154,7 @@ func (p *publisher) totalsOfTrial(ctx context.Context, trial int, ended time.Tim
 // sendTotals reports whether all were taken. What is refused for good is noted;
 // of the others the first error stands for all.
 func (p *publisher) sendTotals(ctx context.Context, experiment string, said runstore.Totals) (taken bool, err error) {
-	h := p.header
-	var scores []langfuse.ScoreCreate
-	for _, name := range slices.Sorted(maps.Keys(said.Values)) {
-		scores = append(scores, langfuse.ScoreCreate{
-			ID: totalID(h, said.Trial, name), Name: name,
-			Value: langfuse.NumberValue(said.Values[name]), Type: langfuse.ScoreNumeric,
-			DatasetRunID: experiment, Environment: h.ScoreEnvironment(), Timestamp: said.At,
-		})
-	}
-	results, err := p.createScores(ctx, scores)
+	results, err := p.createScores(ctx, totalScores(p.header, experiment, said))
 	taken = true
 	for _, r := range results {
 		taken = taken && r.State == langfuse.ScoreAccepted
@@ -178,6 +169,19 @@ func (p *publisher) sendTotals(ctx context.Context, experiment string, said runs
 		err = fmt.Errorf("the scores of the run: %w", err)
 	}
 	return taken, err
+}
+
+// totalScores returns the scores of a trial as a whole as Langfuse takes them.
+func totalScores(h outcome.Header, experiment string, said runstore.Totals) []langfuse.ScoreCreate {
+	var scores []langfuse.ScoreCreate
+	for _, name := range slices.Sorted(maps.Keys(said.Values)) {
+		scores = append(scores, langfuse.ScoreCreate{
+			ID: totalID(h, said.Trial, name), Name: name,
+			Value: langfuse.NumberValue(said.Values[name]), Type: langfuse.ScoreNumeric,
+			DatasetRunID: experiment, Environment: h.ScoreEnvironment(), Timestamp: said.At,
+		})
+	}
+	return scores
 }
 
 // totalID is the id of a run-level score: 32 hexadecimal digits.

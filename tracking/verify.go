@@ -335,13 +335,8 @@ func (v *verifier) outcome(o runstore.Pending, id string, trace langfuse.Trace, 
 	}
 	var c Checked
 	findings := append(missing, v.spans(o, there, &c)...)
-	var want []wanted
-	for _, s := range (builder{header: v.header}).scores(o) {
-		value, _ := s.Value.Number()
-		want = append(want, wanted{s.ID, s.Name, value})
-	}
-	on := subject{identify(v.header, o.Outcome).span(0), v.header.ScoreEnvironment()}
-	compared := compareScores(want, on, scoreOfAny(v.header, o.Outcome), scores)
+	want := (builder{header: v.header}).scores(o)
+	compared := compareScores(want, scoreOfAny(v.header, o.Outcome), scores)
 	c.Scores += compared.right
 	if compared.wrong { // at a later time where they were changed
 		later := compared.later(v.cfg.Server)

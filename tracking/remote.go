@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
@@ -57,42 +56,33 @@ func ReadRun(ctx context.Context, site Site, dataset, name string) (Remote, erro
 	if err != nil {
 		return Remote{}, err
 	}
-	out := Remote{Where: fmt.Sprintf("read from Langfuse %s, run %s", site.Client.BaseURL(), run.ID)}
-	out.Header = headerFrom(run, outcome.Dataset{ID: found.ID, Name: dataset})
+	r.Where = fmt.Sprintf("read from Langfuse %s, run %s", site.Client.BaseURL(), run.ID)
+	r.Header = headerFrom(run, outcome.Dataset{ID: found.ID, Name: dataset})
+	r.Footer.Status = outcome.Complete
 	for trial := 1; err == nil && trial <= maxTrials; trial++ {
 		if trial > 1 {
-			if run, err = r.find(ctx, RunName(out.Header, trial)); err != nil {
+			if run, err = r.find(ctx, RunName(r.Header, trial)); err != nil {
 				break
 			}
 		}
-		out.Header.Trials = trial
+		r.Header.Trials = trial
 		err = r.read(ctx, run, trial)
 	}
 	if err != nil && !errors.Is(err, langfuse.ErrNotFound) {
 		return Remote{}, err
 	}
-	out.Outcomes = r.finished()
-	out.Footer = outcome.Footer{Status: outcome.Complete, Planned: r.planned, Ended: r.ended}
-	if r.missing != "" {
-		out.Footer.Status = outcome.Status(r.missing)
-	}
-	out.Unchecked = r.unchecked(out.Header)
-	return out, nil
+	r.finish()
+	return r.Remote, nil
 }
 
-// remoteReader gathers the outcomes of a run.
+// remoteReader gathers a run.
 type remoteReader struct {
 	Site
-	ref      langfuse.RunRef
-	view     langfuse.View
-	outcomes []outcome.Outcome
-	// unrecorded are those of them that are made of scores, by place.
+	Remote
+	ref  langfuse.RunRef
+	view langfuse.View
+	// unrecorded are those of the outcomes that are made of scores, by place.
 	unrecorded []int
-	// missing says why the run is not known to be complete; ended is its last
-	// score's time.
-	missing string
-	planned int
-	ended   time.Time
 }
 
 // find looks for a run, and keeps the view that has it.
@@ -132,36 +122,20 @@ func (r *remoteReader) read(ctx context.Context, run langfuse.Run, trial int) er
 		o, ok := recorded(root, id, trial)
 		if !ok {
 			o.Item, o.Output = id, root.Output
-			others, r.unrecorded = append(others, items[id].TraceID), append(r.unrecorded, len(r.outcomes))
+			others, r.unrecorded = append(others, items[id].TraceID), append(r.unrecorded, len(r.Outcomes))
 		}
-		r.outcomes = append(r.outcomes, o)
+		r.Outcomes = append(r.Outcomes, o)
 	}
 	scores, err := r.scores(ctx, others)
 	if err != nil {
 		return err
 	}
 	for _, place := range r.unrecorded[first:] {
-		o := &r.outcomes[place]
+		o := &r.Outcomes[place]
 		item := items[o.Item]
 		*o = outcomeFrom(item, trial, newestByName(scores[item.TraceID]), o.Output)
 	}
 	return r.complete(ctx, ref, trial, len(items))
-}
-
-// unchecked says what is not known of the run.
-func (r *remoteReader) unchecked(h outcome.Header) []string {
-	list := []string{
-		"it was read from Langfuse: that its items have the same content, only the fingerprint in its metadata says",
-		"what was matched is not recorded there",
-	}
-	if h.Harness == "" {
-		list = append(list, "selection, harness and evaluators are not recorded there")
-	}
-	if n := len(r.unrecorded); n > 0 {
-		list = append(list, fmt.Sprintf("of %d of %s Langfuse has scores alone: complete counts, counts by type, cost and latency are not known",
-			n, textutil.Counted(len(r.outcomes), "result")))
-	}
-	return list
 }
 
 // newestByName returns those of the scores that programs set, the newest of each name.
@@ -187,16 +161,19 @@ func (r *remoteReader) complete(ctx context.Context, ref langfuse.RunRef, trial,
 		if n, ok := s.Value.Number(); ok {
 			said[s.Name] = n
 		}
-		r.ended = latest(r.ended, s.Timestamp)
+		r.Footer.Ended = latest(r.Footer.Ended, s.Timestamp)
 	}
 	planned, ok := said[itemsPlanned]
-	r.planned += max(items, int(min(planned, 1<<31)))
+	r.Footer.Planned += max(items, int(min(planned, 1<<31)))
+	missing := ""
 	switch {
-	case r.missing != "":
 	case !ok:
-		r.missing = fmt.Sprintf("not known: trial %d has no score %s", trial, itemsPlanned)
+		missing = fmt.Sprintf("not known: trial %d has no score %s", trial, itemsPlanned)
 	case int(planned) != items || int(said[itemsScored]+said[itemsFailed]) != items:
-		r.missing = fmt.Sprintf("%d of %d items are in Langfuse", items, int(planned))
+		missing = fmt.Sprintf("%d of %d items are in Langfuse", items, int(planned))
+	}
+	if missing != "" && r.Footer.Status == outcome.Complete {
+		r.Footer.Status = outcome.Status(missing)
 	}
 	return nil
 }
@@ -321,18 +298,19 @@ func weightOf(behind map[string]float64, key string) *float64 {
 // itemFailed is why a score has no value.
 const itemFailed = "the item failed"
 
-// finished sorts the outcomes, and lists with those that failed, and are not
+// finish sorts the outcomes, and lists with those that failed, and are not
 // recorded, the scores that the run has elsewhere, without a value: so they count as 0.
-func (r *remoteReader) finished() []outcome.Outcome {
+// It says what is not known of the run.
+func (r *remoteReader) finish() {
 	names := map[string]bool{}
-	for _, o := range r.outcomes {
+	for _, o := range r.Outcomes {
 		for _, s := range o.Scores {
 			names[s.Name] = true
 		}
 	}
 	delete(names, outcome.ErrorScore)
 	for _, i := range r.unrecorded {
-		o := &r.outcomes[i]
+		o := &r.Outcomes[i]
 		if !o.Failed() {
 			continue
 		}
@@ -342,8 +320,18 @@ func (r *remoteReader) finished() []outcome.Outcome {
 			}
 		}
 	}
-	slices.SortStableFunc(r.outcomes, func(a, b outcome.Outcome) int {
+	slices.SortStableFunc(r.Outcomes, func(a, b outcome.Outcome) int {
 		return cmp.Or(cmp.Compare(a.Item, b.Item), cmp.Compare(a.Trial, b.Trial))
 	})
-	return r.outcomes
+	r.Unchecked = []string{
+		"it was read from Langfuse: that its items have the same content, only the fingerprint in its metadata says",
+		"what was matched is not recorded there",
+	}
+	if r.Header.Harness == "" {
+		r.Unchecked = append(r.Unchecked, "selection, harness and evaluators are not recorded there")
+	}
+	if n := len(r.unrecorded); n > 0 {
+		r.Unchecked = append(r.Unchecked, fmt.Sprintf("of %d of %s Langfuse has scores alone: complete counts, counts by type, "+
+			"cost and latency are not known", n, textutil.Counted(len(r.Outcomes), "result")))
+	}
 }

@@ -135,12 +135,11 @@ func ExperimentsURL(base, projectID string) string {
 	return pageURL(base, projectID, "experiments")
 }
 
-// pageURL joins escaped segments below the project.
-func pageURL(base, projectID string, segments ...string) string {
-	var address strings.Builder
-	address.WriteString(strings.TrimRight(base, "/") + "/project/" + url.PathEscape(projectID))
+// pageURL joins escaped segments.
+func pageURL(base string, segments ...string) string {
+	address := strings.TrimRight(base, "/") + "/project"
 	for _, segment := range segments {
-		address.WriteString("/" + url.PathEscape(segment))
+		address += "/" + url.PathEscape(segment)
 	}
-	return address.String()
+	return address
 }

@@ -110,8 +110,7 @@ func (c *Client) attempt(ctx context.Context, r request, into any) (response, er
 	}
 	defer res.Body.Close()
 
-	success := res.StatusCode >= 200 && res.StatusCode < 300
-	most := c.config.MaxResponseBytes
+	success, most := res.StatusCode >= 200 && res.StatusCode < 300, c.config.MaxResponseBytes
 	if !success {
 		most = min(most, maxErrorBody)
 	}
@@ -160,9 +159,7 @@ func (c *Client) newRequest(ctx context.Context, r request) (*http.Request, erro
 	if err != nil {
 		return nil, fmt.Errorf("langfuse: building the request: %w", err)
 	}
-	if r.body == nil {
-		req.Body, req.GetBody, req.ContentLength = nil, nil, 0
-	} else {
+	if r.body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
 	req.Header.Set("Accept", "application/json")

@@ -94,7 +94,10 @@ func (d *Dataset) Pages(ctx context.Context) iter.Seq2[[]dataset.Item, error] {
 				yield(nil, err)
 				return
 			}
-			page = append(page, toItem(item))
+			page = append(page, dataset.Item{
+				ID: item.ID, Input: item.Input, Expected: item.ExpectedOutput, Metadata: item.Metadata,
+				SourceTraceID: item.SourceTraceID, SourceObservationID: item.SourceObservationID,
+			})
 			if len(page) < pageSize {
 				continue
 			}
@@ -106,13 +109,6 @@ func (d *Dataset) Pages(ctx context.Context) iter.Seq2[[]dataset.Item, error] {
 		if len(page) > 0 {
 			yield(page, nil)
 		}
-	}
-}
-
-func toItem(item langfuse.DatasetItem) dataset.Item {
-	return dataset.Item{
-		ID: item.ID, Input: item.Input, Expected: item.ExpectedOutput, Metadata: item.Metadata,
-		SourceTraceID: item.SourceTraceID, SourceObservationID: item.SourceObservationID,
 	}
 }
 

@@ -175,9 +175,7 @@ func (p *publisher) count(f *inFlightBatch) (finished int) {
 func (p *publisher) wait(ctx context.Context, d time.Duration, more, finished <-chan struct{}) {
 	var after <-chan time.Time
 	if d > 0 {
-		timer := time.NewTimer(d)
-		defer timer.Stop()
-		after = timer.C
+		after = time.After(d)
 	}
 	select {
 	case <-ctx.Done():

@@ -110,7 +110,8 @@ func (c *Client) attempt(ctx context.Context, r request, into any) (response, er
 	}
 	defer res.Body.Close()
 
-	success, most := res.StatusCode >= 200 && res.StatusCode < 300, c.config.MaxResponseBytes
+	success := res.StatusCode >= 200 && res.StatusCode < 300
+	most := c.config.MaxResponseBytes
 	if !success {
 		most = min(most, maxErrorBody)
 	}

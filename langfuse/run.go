@@ -41,6 +41,24 @@ type Run struct {
 	ItemCount int `json:"-"`
 }
 
+// Texts returns the values of the metadata by key: texts as they are, everything else as
+// JSON.
+func (r Run) Texts() map[string]string {
+	var values map[string]json.RawMessage
+	texts := map[string]string{}
+	if json.Unmarshal(r.Metadata, &values) != nil {
+		return texts
+	}
+	for key, value := range values {
+		var text string
+		if json.Unmarshal(value, &text) != nil {
+			text = string(value)
+		}
+		texts[key] = text
+	}
+	return texts
+}
+
 // errNoRun is returned for a run that a view does not show.
 func errNoRun(ref RunRef, view View) error {
 	return fmt.Errorf("run %q in the view of %s: %w", cmp.Or(ref.Name, ref.ID), view, ErrNotFound)

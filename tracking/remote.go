@@ -165,15 +165,12 @@ func (r *remoteReader) complete(ctx context.Context, ref langfuse.RunRef, trial,
 	}
 	planned, ok := said[itemsPlanned]
 	r.Footer.Planned += max(items, int(min(planned, 1<<31)))
-	missing := ""
 	switch {
+	case r.Footer.Status != outcome.Complete: // says why a trial before is not
 	case !ok:
-		missing = fmt.Sprintf("not known: trial %d has no score %s", trial, itemsPlanned)
+		r.Footer.Status = outcome.Status(fmt.Sprintf("not known: trial %d has no score %s", trial, itemsPlanned))
 	case int(planned) != items || int(said[itemsScored]+said[itemsFailed]) != items:
-		missing = fmt.Sprintf("%d of %d items are in Langfuse", items, int(planned))
-	}
-	if missing != "" && r.Footer.Status == outcome.Complete {
-		r.Footer.Status = outcome.Status(missing)
+		r.Footer.Status = outcome.Status(fmt.Sprintf("%d of %d items are in Langfuse", items, int(planned)))
 	}
 	return nil
 }
@@ -181,19 +178,7 @@ func (r *remoteReader) complete(ctx context.Context, ref langfuse.RunRef, trial,
 // headerFrom reads what Metadata wrote. What is not there, or in another form,
 // stays empty.
 func headerFrom(run langfuse.Run, dataset outcome.Dataset) outcome.Header {
-	said := map[string]string{}
-	var values map[string]any
-	if json.Unmarshal(run.Metadata, &values) == nil {
-		for key, value := range values {
-			if text, ok := value.(string); ok {
-				said[key] = text
-				continue
-			}
-			if raw, err := json.Marshal(value); err == nil && value != nil {
-				said[key] = string(raw)
-			}
-		}
-	}
+	said := run.Texts()
 	h := outcome.Header{Name: run.Name, Dataset: dataset, Trials: 1, Description: run.Description, Started: run.Time}
 	for key, text := range texts(&h) {
 		*text = said[key]

@@ -87,11 +87,12 @@ func Repair(ctx context.Context, cfg VerifyConfig, publish Config) (before, afte
 		return before, after, err
 	}
 	v := newVerifier(cfg, header)
-	first, cancel := ctx, context.CancelFunc(func() {})
+	first := ctx
 	if deadline, ok := ctx.Deadline(); ok {
-		first, cancel = context.WithTimeout(ctx, time.Until(deadline)/2)
+		half, cancel := context.WithTimeout(ctx, time.Until(deadline)/2)
+		defer cancel()
+		first = half
 	}
-	defer cancel()
 	if before, err = v.patiently(first); err != nil || before.OnItsWay || before.mendable() == 0 {
 		return before, before, err
 	}
@@ -325,16 +326,15 @@ func (v *verifier) page(ctx context.Context, page []runstore.Pending) error {
 // outcome compares one newest attempt. When nothing differs it is in order.
 func (v *verifier) outcome(o runstore.Pending, id string, trace langfuse.Trace, scores []langfuse.Score) {
 	v.verdict.Outcomes++
+	if v.inOrder[o.OID] {
+		return
+	}
 	there := map[string]langfuse.Observation{}
 	for _, span := range trace.Observations {
 		there[span.ID] = span
 	}
-	missing := v.invisible(o, there)
-	if v.inOrder[o.OID] {
-		return
-	}
 	var c Checked
-	findings := append(missing, v.spans(o, there, &c)...)
+	findings := append(v.invisible(o, there), v.spans(o, there, &c)...)
 	want := (builder{header: v.header}).scores(o)
 	compared := compareScores(want, scoreOfAny(v.header, o.Outcome), scores)
 	c.Scores += compared.right
@@ -371,7 +371,7 @@ func (v *verifier) invisible(o runstore.Pending, there map[string]langfuse.Obser
 		findings = append(findings, Finding{Kind: MissingRunItem, Detail: "the list of runs does not have the item"})
 		v.repairs.again(o.OID, runstore.Link)
 	}
-	if v.cfg.Server.NewReads && seen&inExperiments == 0 && (rooted || v.inOrder[o.OID]) {
+	if v.cfg.Server.NewReads && seen&inExperiments == 0 && rooted {
 		findings = append(findings, Finding{Kind: NotInExperiment, Detail: "the list of experiments does not have the item"})
 		v.repairs.again(o.OID, runstore.Spans)
 	}

@@ -3,7 +3,6 @@ package runs
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -241,7 +240,7 @@ func (f Finder) latest(ctx context.Context, rule string) (Base, error) {
 		})
 	}
 	base, err := f.latestRemote(ctx, func(run langfuse.Run) bool {
-		return run.Time.After(here.Header.Started) && !known[run.Name] && fits(run.Name, metadataOf(run))
+		return run.Time.After(here.Header.Started) && !known[run.Name] && fits(run.Name, run.Texts())
 	})
 	switch {
 	case err != nil || base.Named != "":
@@ -252,18 +251,6 @@ func (f Finder) latest(ctx context.Context, rule string) (Base, error) {
 		return Base{}, cli.Errorf(cli.ExitIncompatible, "the base %q: %w", rule, ErrFirst)
 	}
 	return Base{}, cli.Errorf(cli.ExitIncompatible, "the base %q: no complete run of dataset %q, in this folder or in Langfuse, is so", rule, f.Dataset)
-}
-
-// metadataOf reads the texts of a run's metadata.
-func metadataOf(run langfuse.Run) map[string]string {
-	var values map[string]any
-	said := map[string]string{}
-	if json.Unmarshal(run.Metadata, &values) == nil {
-		for key, value := range values {
-			said[key] = fmt.Sprint(value)
-		}
-	}
-	return said
 }
 
 // latestRemote returns the newest complete run in Langfuse that fits; none is no error.

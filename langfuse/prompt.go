@@ -104,7 +104,7 @@ func (c *Client) GetPrompt(ctx context.Context, ref PromptRef) (Prompt, error) {
 // labelledVersion finds the version that carries a label, without the name in a
 // path.
 func (c *Client) labelledVersion(ctx context.Context, name, label string) (int, error) {
-	for summary, err := range c.ListPrompts(ctx, PromptsQuery{Name: name, Label: label}) {
+	for summary, err := range c.ListPrompts(ctx, name, label) {
 		if err != nil {
 			return 0, err
 		}
@@ -115,12 +115,7 @@ func (c *Client) labelledVersion(ctx context.Context, name, label string) (int, 
 	return 0, fmt.Errorf("%w with label %q", ErrNotFound, label)
 }
 
-// PromptsQuery selects prompts; empty fields select all.
-type PromptsQuery struct {
-	Name, Label string
-}
-
-// PromptSummary is one prompt with the versions that the query selected.
+// PromptSummary is one prompt with the versions that were asked for.
 type PromptSummary struct {
 	Name          string    `json:"name"`
 	Type          string    `json:"type"`
@@ -130,14 +125,14 @@ type PromptSummary struct {
 	LastUpdatedAt time.Time `json:"lastUpdatedAt"`
 }
 
-// ListPrompts yields the prompts that match. Retried; the first error ends the
+// ListPrompts yields the prompts of that name and with that label; "" is any. Retried; the first error ends the
 // iteration.
 //
 // API: GET /api/public/v2/prompts
-func (c *Client) ListPrompts(ctx context.Context, q PromptsQuery) iter.Seq2[PromptSummary, error] {
+func (c *Client) ListPrompts(ctx context.Context, name, label string) iter.Seq2[PromptSummary, error] {
 	query := url.Values{}
-	setText(query, "name", q.Name)
-	setText(query, "label", q.Label)
+	setText(query, "name", name)
+	setText(query, "label", label)
 	return listPages[PromptSummary](ctx, c, "v2/prompts", query, 0)
 }
 

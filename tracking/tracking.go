@@ -149,10 +149,10 @@ func texts(h *outcome.Header) map[string]*string {
 func fixedMetadata(h outcome.Header, trial int) map[string]string {
 	s := h.System
 	m := map[string]string{
-		"temperature":    number(s.Temperature),
-		"top_p":          number(s.TopP),
-		"max_tokens":     integer(s.MaxTokens),
-		"seed":           integer(s.Seed),
+		"temperature":    optional(s.Temperature),
+		"top_p":          optional(s.TopP),
+		"max_tokens":     optional(s.MaxTokens),
+		"seed":           optional(s.Seed),
 		"prompt_version": "",
 		"scorer_options": changedOptions(h.Scorer.Options),
 		"evaluators":     "",
@@ -207,18 +207,12 @@ func allOptions(version, said string) json.RawMessage {
 	return raw
 }
 
-func number(v *float64) string {
+// optional returns a number as text; "" for none.
+func optional[T int | int64 | float64](v *T) string {
 	if v == nil {
 		return ""
 	}
-	return strconv.FormatFloat(*v, 'g', -1, 64)
-}
-
-func integer[T int | int64](v *T) string {
-	if v == nil {
-		return ""
-	}
-	return strconv.FormatInt(int64(*v), 10)
+	return fmt.Sprint(*v)
 }
 
 // Description returns the text that stands beside a run in Langfuse: what
@@ -229,7 +223,7 @@ func Description(h outcome.Header) string {
 		text += ", prompt " + p.Name + "@" + strconv.Itoa(p.Version)
 	}
 	if t := h.System.Temperature; t != nil {
-		text += ", temperature " + number(t)
+		text += ", temperature " + optional(t)
 	}
 	if h.Description != "" {
 		text += ": " + h.Description

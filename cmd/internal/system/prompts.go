@@ -33,7 +33,7 @@ import (
 // ListPrompts returns the prompts by name, their labels in order.
 func ListPrompts(ctx context.Context, client *langfuse.Client) ([]langfuse.PromptSummary, error) {
 	list := []langfuse.PromptSummary{}
-	for summary, err := range client.ListPrompts(ctx, langfuse.PromptsQuery{}) {
+	for summary, err := range client.ListPrompts(ctx, "", "") {
 		if err != nil {
 			return nil, err
 		}
@@ -87,7 +87,7 @@ func labelWords(labels []string) string {
 // findSummary returns the prompt of that name with all its versions and labels; where there
 // is none the error says which there are.
 func findSummary(ctx context.Context, client *langfuse.Client, name string) (langfuse.PromptSummary, error) {
-	for summary, err := range client.ListPrompts(ctx, langfuse.PromptsQuery{Name: name}) {
+	for summary, err := range client.ListPrompts(ctx, name, "") {
 		if err != nil {
 			return summary, err
 		}
@@ -241,7 +241,7 @@ func checkLabels(labels []string) error {
 
 // labelled returns the version that carries a label, 0 for none.
 func labelled(ctx context.Context, client *langfuse.Client, name, label string) (int, error) {
-	for summary, err := range client.ListPrompts(ctx, langfuse.PromptsQuery{Name: name, Label: label}) {
+	for summary, err := range client.ListPrompts(ctx, name, label) {
 		if err != nil {
 			return 0, err
 		}

@@ -83,29 +83,30 @@ func (p *publisher) withdrawPage(ctx context.Context, page []runstore.Pending) (
 	if err != nil {
 		return 0, err
 	}
-	var gone []runstore.Ack
+	var gone []runstore.Pending
 	for i, o := range page {
-		shown, late, err := p.withdrawOf(ctx, o, ids[i], readable)
+		some, err := p.withdrawOf(ctx, o, ids[i], readable)
 		if err != nil {
 			return 0, err
 		}
-		if shown || late {
+		if some {
 			left++
 			continue
 		}
 		delete(p.withdrawals, o.OID)
-		gone = append(gone, runstore.Ack{OID: o.OID, Bits: runstore.Withdrawn})
+		gone = append(gone, o)
 	}
-	return left, p.cfg.Run.Ack(context.WithoutCancel(ctx), gone...)
+	return left, p.ack(ctx, runstore.Withdrawn, gone)
 }
 
 // withdrawOf deletes what can be read of one attempt's scores: at once what
-// appeared, again what stays. It reports whether there was any, and whether others
-// may still come.
-func (p *publisher) withdrawOf(ctx context.Context, o runstore.Pending, ids []string, readable map[string]bool) (shown, late bool, err error) {
+// appeared, again what stays. It reports whether some are left, or may still come.
+func (p *publisher) withdrawOf(
+	ctx context.Context, o runstore.Pending, ids []string, readable map[string]bool,
+) (left bool, err error) {
 	w, err := p.withdrawal(ctx, o.OID)
 	if err != nil {
-		return false, false, err
+		return false, err
 	}
 	again := p.cfg.Now().Sub(w.deleted) >= deleteAgain
 	var todo []string
@@ -114,7 +115,7 @@ func (p *publisher) withdrawOf(ctx context.Context, o runstore.Pending, ids []st
 		if !readable[id] {
 			continue
 		}
-		shown = true
+		left = true
 		if again || !w.seen[id] {
 			todo = append(todo, id)
 		}
@@ -123,20 +124,19 @@ func (p *publisher) withdrawOf(ctx context.Context, o runstore.Pending, ids []st
 	}
 	if grown { // before the deletion: another process must not wait for what is gone
 		if err := p.cfg.Run.SetDeleting(ctx, o.OID, slices.Sorted(maps.Keys(w.seen))); err != nil {
-			return shown, false, err
+			return true, err
 		}
 	}
-	for _, id := range todo {
-		if err := p.cfg.Client.DeleteScore(ctx, id); err != nil {
-			return shown, false, err
-		}
+	if len(todo) > 0 {
 		w.deleted = p.cfg.Now()
 	}
-	if shown || !slices.ContainsFunc(ids, func(id string) bool { return !w.seen[id] }) {
-		return shown, false, nil
+	if err := p.cfg.deleteScores(ctx, todo); err != nil {
+		return true, err
 	}
-	late, err = p.late(ctx, o, w)
-	return false, late, err
+	if left || !slices.ContainsFunc(ids, func(id string) bool { return !w.seen[id] }) {
+		return left, nil
+	}
+	return p.late(ctx, o, w)
 }
 
 // withdrawal returns what is known of an attempt's scores.

@@ -41,12 +41,12 @@ type Run struct {
 	ItemCount int `json:"-"`
 }
 
-// Texts returns the values of the metadata by key: texts as they are, everything else as
-// JSON.
-func (r Run) Texts() map[string]string {
+// Texts returns the values of metadata by key: texts as they are, everything else as
+// JSON; none where it is no object.
+func Texts(metadata json.RawMessage) map[string]string {
 	var values map[string]json.RawMessage
 	texts := map[string]string{}
-	if json.Unmarshal(r.Metadata, &values) != nil {
+	if json.Unmarshal(metadata, &values) != nil {
 		return texts
 	}
 	for key, value := range values {

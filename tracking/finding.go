@@ -310,16 +310,8 @@ func record(o outcome.Outcome) string {
 // recorded reads the outcome of an item from its root span; ok is false where none
 // is recorded there, or that of another item.
 func recorded(root langfuse.Observation, item string, trial int) (o outcome.Outcome, ok bool) {
-	var metadata map[string]json.RawMessage
-	if json.Unmarshal(root.Metadata, &metadata) != nil {
-		return o, false
-	}
-	raw := metadata[recordKey]
-	var text string
-	if json.Unmarshal(raw, &text) == nil { // v3 gives the JSON that the text holds
-		raw = json.RawMessage(text)
-	}
-	if json.Unmarshal(raw, &o) != nil || o.Item != item {
+	raw := langfuse.Texts(root.Metadata)[recordKey] // a text, of which v3 gives the JSON that it holds
+	if json.Unmarshal([]byte(raw), &o) != nil || o.Item != item {
 		return outcome.Outcome{}, false
 	}
 	o.Trial = trial
@@ -327,18 +319,13 @@ func recorded(root langfuse.Observation, item string, trial int) (o outcome.Outc
 		o.Output = root.Output
 		return o, true
 	}
-	o.Failure = failureOf(root, o.Class)
+	var shown struct{ Error outcome.Failure } // in place of an output
+	if json.Unmarshal(root.Output, &shown) != nil || shown.Error.Message == "" {
+		shown.Error = outcome.Failure{Class: o.Class}
+	}
+	o.Failure = knownFailure(shown.Error.Class, shown.Error.Message)
 	o.Class = o.Failure.Class
 	return o, true
-}
-
-// failureOf returns the failure that a root span shows in place of an output.
-func failureOf(root langfuse.Observation, class outcome.Class) *outcome.Failure {
-	var shown struct{ Error *outcome.Failure }
-	if json.Unmarshal(root.Output, &shown) == nil && shown.Error != nil {
-		return knownFailure(shown.Error.Class, shown.Error.Message)
-	}
-	return knownFailure(class, "")
 }
 
 // knownFailure is a failure of a class that there is; other words are a message.
@@ -346,8 +333,5 @@ func knownFailure(class outcome.Class, message string) *outcome.Failure {
 	if class == outcome.OK || !slices.Contains(outcome.Classes(), class) {
 		class = outcome.Provider
 	}
-	if message == "" {
-		message = "Langfuse does not say why"
-	}
-	return &outcome.Failure{Class: class, Message: message}
+	return &outcome.Failure{Class: class, Message: cmp.Or(message, "Langfuse does not say why")}
 }

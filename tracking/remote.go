@@ -178,7 +178,7 @@ func (r *remoteReader) complete(ctx context.Context, ref langfuse.RunRef, trial,
 // headerFrom reads what Metadata wrote. What is not there, or in another form,
 // stays empty.
 func headerFrom(run langfuse.Run, dataset outcome.Dataset) outcome.Header {
-	said := run.Texts()
+	said := langfuse.Texts(run.Metadata)
 	h := outcome.Header{Name: run.Name, Dataset: dataset, Trials: 1, Description: run.Description, Started: run.Time}
 	for key, text := range texts(&h) {
 		*text = said[key]
@@ -257,15 +257,10 @@ func isCount(n float64) bool { return n >= 0 && n < 1<<53 && n == math.Trunc(n) 
 // behindScore returns the numbers in the metadata of a score, which servers give as
 // numbers or as their texts; none where it is no object.
 func behindScore(s langfuse.Score) map[string]float64 {
-	var values map[string]json.RawMessage
-	if json.Unmarshal(s.Metadata, &values) != nil {
-		return nil
-	}
 	numbers := map[string]float64{}
-	for key, raw := range values {
-		var number langfuse.Number
-		if string(raw) != "null" && json.Unmarshal(raw, &number) == nil {
-			numbers[key] = float64(number)
+	for key, text := range langfuse.Texts(s.Metadata) {
+		if n, err := strconv.ParseFloat(text, 64); err == nil && math.Abs(n) <= math.MaxFloat64 { // no NaN
+			numbers[key] = n
 		}
 	}
 	return numbers

@@ -240,7 +240,7 @@ func (f Finder) latest(ctx context.Context, rule string) (Base, error) {
 		})
 	}
 	base, err := f.latestRemote(ctx, func(run langfuse.Run) bool {
-		return run.Time.After(here.Header.Started) && !known[run.Name] && fits(run.Name, run.Texts())
+		return run.Time.After(here.Header.Started) && !known[run.Name] && fits(run.Name, langfuse.Texts(run.Metadata))
 	})
 	switch {
 	case err != nil || base.Named != "":

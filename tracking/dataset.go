@@ -66,9 +66,7 @@ func (d *Dataset) Version() string { return langfuse.FormatTime(d.version) }
 // Begin reads the first page of items, which Pages then has at once. It is not
 // needed; Pages asks again where it failed. Not for concurrent use with Pages.
 func (d *Dataset) Begin(ctx context.Context) {
-	if begun, err := d.list(ctx); err == nil {
-		d.begun = begun
-	}
+	d.begun, _ = d.list(ctx)
 }
 
 func (d *Dataset) list(ctx context.Context) (*langfuse.DatasetItems, error) {

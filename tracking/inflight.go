@@ -89,15 +89,6 @@ func (all inFlightBatches) newest() *inFlightBatch {
 	return all[len(all)-1]
 }
 
-// last is the number of the last outcome on its way; 0 without one.
-func (all inFlightBatches) last() int64 {
-	f := all.newest()
-	if f == nil {
-		return 0
-	}
-	return f.batch[len(f.batch)-1].OID
-}
-
 // ready waits until another may start, the links of the newest being there and no
 // more than two of them on their way, or until the run finishes, and reports whether
 // those links did not fail.
@@ -117,16 +108,6 @@ func (all inFlightBatches) ready(finished <-chan struct{}) bool {
 		}
 	}
 	return !isClosed(f.left[linked]) || f.errs[linked] == nil
-}
-
-// wait waits until all have arrived, or until the run finishes.
-func (all inFlightBatches) wait(finished <-chan struct{}) {
-	if f := all.newest(); f != nil {
-		select {
-		case <-f.left[scored]:
-		case <-finished:
-		}
-	}
 }
 
 // collect takes out those that have arrived: how many of their outcomes are

@@ -219,7 +219,7 @@ func (p *publisher) round(ctx context.Context, ready, last bool) (progress, erro
 		return p.waitAll(done, nil)
 	}
 	if done.took = len(batch); done.took > 0 {
-		builders, err := p.prepare(ctx, batch)
+		builders, err := p.open(ctx, batch)
 		if err != nil {
 			return p.waitAll(done, err)
 		}
@@ -228,8 +228,11 @@ func (p *publisher) round(ctx context.Context, ready, last bool) (progress, erro
 	if last && len(batch) < roundSize && len(p.inFlight) > 0 {
 		return p.waitAll(done, p.totals(ctx))
 	}
-	if len(batch) == 0 {
-		p.inFlight.wait(p.finished)
+	if f := p.inFlight.newest(); len(batch) == 0 && f != nil {
+		select {
+		case <-f.left[scored]:
+		case <-p.finished:
+		}
 	}
 	if done.finished, err = p.collect(); err != nil {
 		return p.waitAll(done, err)
@@ -237,23 +240,14 @@ func (p *publisher) round(ctx context.Context, ready, last bool) (progress, erro
 	return done, nil
 }
 
-// prepare makes sure that the batch may go to this server, and that its trials have
-// an experiment id.
-func (p *publisher) prepare(ctx context.Context, batch []runstore.Pending) (map[int]builder, error) {
-	if err := p.place(ctx); err != nil {
-		return nil, err
-	}
-	if err := p.dataset(ctx); err != nil {
-		return nil, err
-	}
-	return p.open(ctx, batch)
-}
-
 // next returns outcomes that are not published, those set aside left out. As long
 // as others are on their way, only those behind them: what failed before is taken
 // up again when no others come.
 func (p *publisher) next(ctx context.Context) ([]runstore.Pending, error) {
-	after := p.inFlight.last()
+	after := int64(0)
+	if f := p.inFlight.newest(); f != nil {
+		after = f.batch[len(f.batch)-1].OID
+	}
 	for {
 		page, err := p.cfg.Run.Unpublished(ctx, after, roundSize)
 		if err != nil || len(page) == 0 {
@@ -279,11 +273,17 @@ func (p *publisher) ack(ctx context.Context, stage runstore.Published, some []ru
 	return p.cfg.Run.Ack(context.WithoutCancel(ctx), acks...)
 }
 
-// open makes sure that every trial of the batch has an experiment id, asked
-// for once in the life of the run: a second one would split it in two. An item
+// open makes sure that the batch may go to this server, and that every trial of it has
+// an experiment id, asked for once in the life of the run: a second one would split it in two. An item
 // that cannot be linked any more does not open its trial; the next one may. It
 // returns the builders of the trials.
 func (p *publisher) open(ctx context.Context, batch []runstore.Pending) (map[int]builder, error) {
+	if err := p.place(ctx); err != nil {
+		return nil, err
+	}
+	if err := p.dataset(ctx); err != nil {
+		return nil, err
+	}
 	builders := map[int]builder{}
 	for i := range batch {
 		trial := batch[i].Trial

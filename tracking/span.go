@@ -20,11 +20,9 @@ import (
 	"extraction-experiment/scoring"
 )
 
-// The names that readers of Langfuse know from its own experiment runners.
-const (
-	rootSpan  = "experiment-item-run"
-	traceName = "experiment-item-run"
-)
+// rootName is the name of traces and their roots that readers of Langfuse know from its
+// own experiment runners.
+const rootName = "experiment-item-run"
 
 // builder makes the spans and scores of the outcomes of one trial.
 type builder struct {
@@ -36,7 +34,7 @@ type builder struct {
 func newBuilder(h outcome.Header, trial int, experiment string) builder {
 	same := []langfuse.Attribute{
 		langfuse.TextAttribute("langfuse.environment", h.Environment),
-		langfuse.TextAttribute("langfuse.trace.name", traceName),
+		langfuse.TextAttribute("langfuse.trace.name", rootName),
 		langfuse.TextAttribute("langfuse.experiment.id", experiment),
 		langfuse.TextAttribute("langfuse.experiment.name", RunName(h, trial)),
 		langfuse.TextAttribute("langfuse.experiment.description", Description(h)),
@@ -74,7 +72,7 @@ func (b builder) spans(item dataset.Item, o outcome.Outcome) []langfuse.Span {
 // root returns the root span without its ids.
 func (b builder) root(item dataset.Item, o outcome.Outcome, at period, common []langfuse.Attribute) langfuse.Span {
 	span := langfuse.Span{
-		Name: rootSpan, Start: at.start, End: at.end,
+		Name: rootName, Start: at.start, End: at.end,
 		Attributes: append(clone(common),
 			langfuse.TextAttribute("langfuse.observation.type", "span"),
 			langfuse.TextAttribute("langfuse.observation.input", cmp.Or(field(item.Input), "null")),

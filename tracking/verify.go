@@ -110,6 +110,8 @@ func Repair(ctx context.Context, cfg VerifyConfig, publish Config) (before, afte
 // repair mends what was found, and returns what is found after that.
 func (v *verifier) repair(ctx context.Context, before Verdict, publish Config) (after Verdict, err error) {
 	after = before
+	ended := make(chan struct{})
+	close(ended)
 	// What is mended can bring up one thing more: a run that was deleted gets
 	// another id when its items are linked again, and a score that Langfuse keeps
 	// has to go first.
@@ -123,7 +125,7 @@ func (v *verifier) repair(ctx context.Context, before Verdict, publish Config) (
 		if err := v.pass(ctx); err != nil {
 			return after, err
 		}
-		if err := Publish(ctx, publish, closed()); err != nil && (!errors.As(err, &refused) || !refused.Refused) {
+		if err := Publish(ctx, publish, ended); err != nil && (!errors.As(err, &refused) || !refused.Refused) {
 			return after, err
 		}
 		v = newVerifier(v.cfg, v.header)
@@ -139,13 +141,6 @@ func (v *verifier) repair(ctx context.Context, before Verdict, publish Config) (
 		return after, refused
 	}
 	return after, nil
-}
-
-// closed returns a channel that is closed, as that of a run that has ended.
-func closed() <-chan struct{} {
-	c := make(chan struct{})
-	close(c)
-	return c
 }
 
 // verifier compares one run, in one pass or several.

@@ -110,35 +110,33 @@ func (c *Client) identify(ctx context.Context) (Server, error) {
 	var server Server
 	var ofVersion, ofProject error
 	var asked sync.WaitGroup
+	asked.Go(func() { ofVersion = c.version(ctx, &server) })
 	asked.Go(func() { server.Project, ofProject = c.GetProject(ctx) })
-	var health Health
-	asked.Go(func() { server.Version, health, ofVersion = c.version(ctx) })
 	asked.Wait()
 	if err := cmp.Or(ofVersion, ofProject); err != nil {
 		return Server{}, err
 	}
-	server.Time, server.Skew = health.Time, health.Skew
 	return server, nil
 }
 
-// version returns the server's version, if it is new enough, and what else it says.
-func (c *Client) version(ctx context.Context) (Version, Health, error) {
+// version finds out the server's version, which must be new enough, and its clock.
+func (c *Client) version(ctx context.Context, server *Server) error {
 	health, err := c.GetHealth(ctx)
 	if err != nil {
-		return Version{}, Health{}, err
+		return err
 	}
-	version, err := ParseVersion(health.Version)
+	server.Time, server.Skew = health.Time, health.Skew
 	problem := ""
-	switch {
-	case err != nil:
+	if server.Version, err = ParseVersion(health.Version); err != nil {
 		problem = "reading the server's version: " + err.Error()
-	case !version.AtLeast(minVersion.Major, minVersion.Minor, minVersion.Patch):
+	} else if !server.Version.AtLeast(minVersion.Major, minVersion.Minor, minVersion.Patch) {
 		problem = fmt.Sprintf("the server at %s is version %s, but %s or later is needed: upgrade it, or set %s to another server",
-			c.base, version, minVersion, EnvBaseURL)
-	default:
-		return version, health, nil
+			c.base, server.Version, minVersion, EnvBaseURL)
 	}
-	return Version{}, Health{}, c.answered(get("health", nil), http.StatusOK, nil, problem)
+	if problem != "" {
+		return c.answered(get("health", nil), http.StatusOK, nil, problem)
+	}
+	return nil
 }
 
 // endpoint is what is known of an endpoint.

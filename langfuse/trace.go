@@ -135,7 +135,7 @@ func (c *Client) readNewTraces(ctx context.Context, ids []string, want TracePart
 		if err != nil {
 			err = fmt.Errorf("reading %s: %w", textutil.Counted(len(ids), "trace"), err)
 		}
-		return inOrder(found, ids), err
+		return found, err
 	}
 	found = nil
 	for _, id := range ids {
@@ -148,38 +148,22 @@ func (c *Client) readNewTraces(ctx context.Context, ids []string, want TracePart
 	return found, nil
 }
 
-// inOrder returns the traces in the order of the ids.
-func inOrder(traces []Trace, ids []string) []Trace {
-	byID := make(map[string]Trace, len(traces))
-	for _, trace := range traces {
-		byID[trace.ID] = trace
-	}
-	ordered := make([]Trace, 0, len(traces))
-	for _, id := range ids {
-		if trace, ok := byID[id]; ok {
-			ordered = append(ordered, trace)
-			delete(byID, id)
-		}
-	}
-	return ordered
-}
-
-// collectTraces reads observations and puts those of one trace together.
+// collectTraces reads observations and puts those of one trace together, in the order in
+// which the traces are asked for.
 func (c *Client) collectTraces(ctx context.Context, query ObservationsQuery) ([]Trace, error) {
-	var order []string
 	byTrace := map[string][]Observation{}
 	for o, err := range c.ListObservations(ctx, query) {
 		if err != nil {
 			return nil, err
 		}
-		if byTrace[o.TraceID] == nil {
-			order = append(order, o.TraceID)
-		}
 		byTrace[o.TraceID] = append(byTrace[o.TraceID], o)
 	}
-	traces := make([]Trace, len(order))
-	for i, id := range order {
-		traces[i] = newTrace(id, byTrace[id])
+	var traces []Trace
+	for _, id := range query.TraceIDs {
+		if spans := byTrace[id]; spans != nil {
+			traces = append(traces, newTrace(id, spans))
+			delete(byTrace, id)
+		}
 	}
 	return traces, nil
 }

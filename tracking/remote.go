@@ -60,13 +60,10 @@ func ReadRun(ctx context.Context, site Site, dataset, name string) (Remote, erro
 	r.Header = headerFrom(run, outcome.Dataset{ID: found.ID, Name: dataset})
 	r.Footer.Status = outcome.Complete
 	for trial := 1; err == nil && trial <= maxTrials; trial++ {
-		if trial > 1 {
-			if run, err = r.find(ctx, RunName(r.Header, trial)); err != nil {
-				break
-			}
-		}
 		r.Header.Trials = trial
-		err = r.read(ctx, run, trial)
+		if err = r.read(ctx, run, trial); err == nil {
+			run, err = r.find(ctx, RunName(r.Header, trial+1))
+		}
 	}
 	if err != nil && !errors.Is(err, langfuse.ErrNotFound) {
 		return Remote{}, err

@@ -199,11 +199,11 @@ func (v *verifier) patiently(ctx context.Context) (Verdict, error) {
 		}
 		return seen.OK() || time.Since(came) >= quiet, nil
 	})
-	var late *langfuse.NotYetError
+	_, late := errors.AsType[*langfuse.NotYetError](err)
 	switch {
 	case err == nil:
 		return seen, nil
-	case !errors.As(err, &late) && !errors.Is(ctx.Err(), context.DeadlineExceeded):
+	case !late && !errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return seen, err
 	case looks == 0:
 		return seen, fmt.Errorf("reading the run back: %w", &langfuse.NotYetError{Waited: time.Since(began)})

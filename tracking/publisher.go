@@ -134,7 +134,7 @@ func Publish(ctx context.Context, cfg Config, finished <-chan struct{}) error {
 	return p.follow(ctx)
 }
 
-// follow is Publish.
+// follow carries out one round after the other until nothing is left, or cannot be sent.
 func (p *publisher) follow(ctx context.Context) error {
 	failures, ending := 0, false
 	for {

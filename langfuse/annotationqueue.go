@@ -58,27 +58,26 @@ func (c *Client) ListAnnotationQueues(ctx context.Context) iter.Seq2[AnnotationQ
 //
 // API: GET /api/public/annotation-queues
 func (c *Client) GetAnnotationQueue(ctx context.Context, nameOrID string) (AnnotationQueue, error) {
-	var byID *AnnotationQueue
+	var byID AnnotationQueue
 	var names []string
 	for queue, err := range c.ListAnnotationQueues(ctx) {
-		if err != nil {
+		switch {
+		case err != nil:
 			return AnnotationQueue{}, fmt.Errorf("annotation queue %q: %w", nameOrID, err)
-		}
-		if queue.Name == nameOrID {
+		case queue.Name == nameOrID:
 			return queue, nil
-		}
-		if queue.ID == nameOrID {
-			byID = &queue
+		case queue.ID == nameOrID:
+			byID = queue
 		}
 		if len(names) < 10 {
 			names = append(names, textutil.Cut(textutil.Line(queue.Name), 80))
 		}
 	}
-	if byID == nil {
-		return AnnotationQueue{}, fmt.Errorf("annotation queue %q: %w in this project, which has %s", nameOrID, ErrNotFound,
-			cmp.Or(strings.Join(names, ", "), "none"))
+	if byID.ID != "" {
+		return byID, nil
 	}
-	return *byID, nil
+	return AnnotationQueue{}, fmt.Errorf("annotation queue %q: %w in this project, which has %s", nameOrID, ErrNotFound,
+		cmp.Or(strings.Join(names, ", "), "none"))
 }
 
 // ListQueueItems yields the items of a queue, the newest first: those of a

@@ -178,11 +178,9 @@ func (v Verdict) mendable() int { return v.Total() - v.LeftCount }
 
 // there counts what is as it should be, so that it grows as long as Langfuse works.
 func (v Verdict) there() int {
-	n := v.Checked.Spans + v.Checked.Scores + v.Checked.RunScores - v.Counts[StaleScore] - v.Counts[DoubledScore]
-	for _, items := range v.Checked.Shown {
-		n += items
-	}
-	return n
+	c := v.Checked
+	return c.Spans + c.Scores + c.RunScores + c.Shown[langfuse.ViewRuns] + c.Shown[langfuse.ViewExperiments] -
+		v.Counts[StaleScore] - v.Counts[DoubledScore]
 }
 
 // mayCome reports whether all that was found may be gone when Langfuse has done its
@@ -209,11 +207,11 @@ type DifferentError struct{ Verdict Verdict }
 
 // Error counts the findings, and what came of them while looking.
 func (e *DifferentError) Error() string {
-	if e.Verdict.OnItsWay {
-		return fmt.Sprintf("still on its way: %d more came while looking, and Langfuse differs from the run file in %s yet; verify again later",
-			e.Verdict.Came, textutil.Counted(e.Verdict.Total(), "point"))
+	differs := "Langfuse differs from the run file in " + textutil.Counted(e.Verdict.Total(), "point")
+	if !e.Verdict.OnItsWay {
+		return differs
 	}
-	return fmt.Sprintf("Langfuse differs from the run file in %s", textutil.Counted(e.Verdict.Total(), "point"))
+	return fmt.Sprintf("still on its way: %d more came while looking, and %s yet; verify again later", e.Verdict.Came, differs)
 }
 
 // ExitCode returns 1: a check failed; 69 where the server did not do in time what it

@@ -97,7 +97,7 @@ func startServer() (lookup func(string) (string, bool), done func()) {
 	_, err = client.UpsertDataset(context.Background(), langfuse.DatasetUpsert{Name: "words"})
 	must(err)
 	for id, expected := range map[string]string{"one": "3", "three": "4"} {
-		_, err := client.UpsertDatasetItem(context.Background(), langfuse.DatasetItemUpsert{
+		_, err := client.UpsertDatasetItem(context.Background(), langfuse.DatasetItem{
 			DatasetName: "words", ID: id, Input: fmt.Appendf(nil, "%q", id), ExpectedOutput: json.RawMessage(expected),
 		})
 		must(err)

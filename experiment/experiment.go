@@ -268,12 +268,8 @@ func (e *execution) publish(ctx context.Context) (wait func() error, err error) 
 	}
 	cfg := e.cfg.Langfuse.publishing(e.run, e.cfg.Log, e.cfg.Observer)
 	cfg.Summary = e.sum
-	publisher, err := tracking.NewPublisher(cfg)
-	if err != nil {
-		return nil, err
-	}
 	finished, sent := make(chan struct{}), make(chan error, 1)
-	go func() { sent <- publisher.Follow(ctx, finished) }()
+	go func() { sent <- tracking.Publish(ctx, cfg, finished) }()
 	return func() error {
 		close(finished)
 		return <-sent

@@ -45,10 +45,15 @@ func (l *Langfuse) Place() string {
 	return l.Client.BaseURL()
 }
 
+// Site is the server as tracking knows it.
+func (l *Langfuse) Site() tracking.Site {
+	return tracking.Site{Client: l.Client, Server: l.Server, Place: l.Place(), Pages: !l.Embedded}
+}
+
 // publishing says how a run is published.
 func (l *Langfuse) publishing(run *runstore.Run, log *slog.Logger, obs Observer) tracking.Config {
 	return tracking.Config{
-		Client: l.Client, Server: l.Server, Place: l.Place(), Pages: !l.Embedded, Run: run, Log: log,
+		Site: l.Site(), Run: run, Log: log,
 		Published: obs.Published, Withdrawing: obs.Withdrawing,
 		Runner: langfuse.Scope{Name: "extraction-experiment", Version: cli.Version()},
 	}
@@ -66,14 +71,10 @@ func Publish(ctx context.Context, lf *Langfuse, path string, log *slog.Logger, o
 	if err := lf.sameProject(ctx, run.Reader); err != nil {
 		return counts, err
 	}
-	publisher, err := tracking.NewPublisher(lf.publishing(run, log, obs))
-	if err != nil {
-		return counts, err
-	}
 	ended := make(chan struct{})
 	close(ended)
 	call(obs.Sending != nil, obs.Sending)
-	err = publisher.Follow(ctx, ended)
+	err = tracking.Publish(ctx, lf.publishing(run, log, obs), ended)
 	call(obs.Ended != nil, obs.Ended)
 	if err != nil {
 		return counts, err
@@ -179,7 +180,7 @@ func (l *Langfuse) verifying(ctx context.Context, run *runstore.Reader, timeout 
 		all = *timeout
 	}
 	within, end := Within(ctx, all)
-	return within, end, tracking.VerifyConfig{Client: l.Client, Server: l.Server, Run: run, Place: l.Place(), Wait: wait, Looked: looked}
+	return within, end, tracking.VerifyConfig{Site: l.Site(), Run: run, Wait: wait, Looked: looked}
 }
 
 // Within is a context that ends after the time to verify a run; 0 is none.

@@ -290,12 +290,12 @@ func TestScoresGoOneByOneWhereBatchesAreGone(t *testing.T) {
 
 func TestItemThatIsTooLargeIsNamedAndNotSent(t *testing.T) {
 	client, record := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"id":"i"}`)) })
-	item := func(bytes int) DatasetItemUpsert { // of the whole request
-		envelope, err := textutil.MarshalJSON(DatasetItemUpsert{DatasetName: "docs", ID: "i1", Input: json.RawMessage(`{"text":""}`)})
+	item := func(bytes int) DatasetItem { // of the whole request
+		envelope, err := textutil.MarshalJSON(DatasetItem{DatasetName: "docs", ID: "i1", Input: json.RawMessage(`{"text":""}`)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return DatasetItemUpsert{DatasetName: "docs", ID: "i1", Input: json.RawMessage(`{"text":"` + strings.Repeat("x", bytes-len(envelope)) + `"}`)}
+		return DatasetItem{DatasetName: "docs", ID: "i1", Input: json.RawMessage(`{"text":"` + strings.Repeat("x", bytes-len(envelope)) + `"}`)}
 	}
 	sent := 0
 	if suite.Full() {

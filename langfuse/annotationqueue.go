@@ -3,7 +3,6 @@ package langfuse
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"net/http"
@@ -17,13 +16,12 @@ import (
 
 // AnnotationQueue is a list of things that people are asked to judge.
 type AnnotationQueue struct {
-	ID          string `json:"id"`
+	ID          string `json:"id,omitempty"`
 	Name        string `json:"name"`
-	Description string `json:"description"`
+	Description string `json:"description,omitempty"`
 	// ScoreConfigIDs are the score configurations that people choose among: at
 	// least one.
-	ScoreConfigIDs []string  `json:"scoreConfigIds"`
-	CreatedAt      time.Time `json:"createdAt"`
+	ScoreConfigIDs []string `json:"scoreConfigIds"`
 }
 
 // The states of a queue item, and what it can be about.
@@ -44,7 +42,6 @@ type QueueItem struct {
 	ObjectType  string    `json:"objectType"`  // ObjectTrace and so on
 	Status      string    `json:"status"`      // QueuePending or QueueCompleted
 	CompletedAt time.Time `json:"completedAt"` // zero while pending
-	CreatedAt   time.Time `json:"createdAt"`
 }
 
 // ListAnnotationQueues yields the annotation queues of the project. Works on all
@@ -61,27 +58,26 @@ func (c *Client) ListAnnotationQueues(ctx context.Context) iter.Seq2[AnnotationQ
 //
 // API: GET /api/public/annotation-queues
 func (c *Client) GetAnnotationQueue(ctx context.Context, nameOrID string) (AnnotationQueue, error) {
-	var byID *AnnotationQueue
+	var byID AnnotationQueue
 	var names []string
 	for queue, err := range c.ListAnnotationQueues(ctx) {
-		if err != nil {
+		switch {
+		case err != nil:
 			return AnnotationQueue{}, fmt.Errorf("annotation queue %q: %w", nameOrID, err)
-		}
-		if queue.Name == nameOrID {
+		case queue.Name == nameOrID:
 			return queue, nil
-		}
-		if queue.ID == nameOrID {
-			byID = &queue
+		case queue.ID == nameOrID:
+			byID = queue
 		}
 		if len(names) < 10 {
 			names = append(names, textutil.Cut(textutil.Line(queue.Name), 80))
 		}
 	}
-	if byID == nil {
-		return AnnotationQueue{}, fmt.Errorf("annotation queue %q: %w in this project, which has %s", nameOrID, ErrNotFound,
-			cmp.Or(strings.Join(names, ", "), "none"))
+	if byID.ID != "" {
+		return byID, nil
 	}
-	return *byID, nil
+	return AnnotationQueue{}, fmt.Errorf("annotation queue %q: %w in this project, which has %s", nameOrID, ErrNotFound,
+		cmp.Or(strings.Join(names, ", "), "none"))
 }
 
 // ListQueueItems yields the items of a queue, the newest first: those of a
@@ -90,35 +86,22 @@ func (c *Client) GetAnnotationQueue(ctx context.Context, nameOrID string) (Annot
 //
 // API: GET /api/public/annotation-queues/{queueId}/items
 func (c *Client) ListQueueItems(ctx context.Context, queueID, status string) iter.Seq2[QueueItem, error] {
-	if queueID == "" {
-		return failing[QueueItem](errors.New("langfuse: listing the items of an annotation queue needs its id"))
-	}
 	query := url.Values{}
 	setText(query, "status", status)
 	return listPages[QueueItem](ctx, c, "annotation-queues/"+url.PathEscape(queueID)+"/items", query, maxPageLimit)
 }
 
 // CreateAnnotationQueue makes a queue with the name, description and score
-// configurations given; ID and CreatedAt are the server's. The name must be free
+// configurations given; the ID is the server's. The name must be free
 // and the configurations must exist (ListScoreConfigs), else *APIError with
 // status 400. Sent once where it may have been carried out: look for the queue
 // before doing it again. Errors: *APIError, *ConnectionError.
 //
 // API: POST /api/public/annotation-queues
 func (c *Client) CreateAnnotationQueue(ctx context.Context, queue AnnotationQueue) (AnnotationQueue, error) {
-	if queue.Name == "" || len(queue.ScoreConfigIDs) == 0 {
-		return AnnotationQueue{}, errors.New("langfuse: an annotation queue needs a name and a score configuration")
-	}
-	body := struct {
-		Name           string   `json:"name"`
-		Description    string   `json:"description,omitempty"`
-		ScoreConfigIDs []string `json:"scoreConfigIds"`
-	}{queue.Name, queue.Description, queue.ScoreConfigIDs}
-	var made AnnotationQueue
-	if err := c.postOnce(ctx, "annotation-queues", body, &made); err != nil {
-		return AnnotationQueue{}, fmt.Errorf("annotation queue %q: %w", queue.Name, err)
-	}
-	return made, nil
+	queue.ID = ""
+	r := request{method: http.MethodPost, path: "annotation-queues", once: true}
+	return call[AnnotationQueue](ctx, c, r, queue, "annotation queue %q", queue.Name)
 }
 
 // QueueTraces adds those of the traces to a queue that it has not, pending or
@@ -131,6 +114,7 @@ func (c *Client) CreateAnnotationQueue(ctx context.Context, queue AnnotationQueu
 //
 // API: GET and POST /api/public/annotation-queues/{queueId}/items
 func (c *Client) QueueTraces(ctx context.Context, queueID string, traceIDs []string) (added []string, err error) {
+	add := request{method: http.MethodPost, path: "annotation-queues/" + url.PathEscape(queueID) + "/items", once: true}
 	there := map[string]bool{}
 	for item, err := range c.ListQueueItems(ctx, queueID, "") {
 		if err != nil {
@@ -146,33 +130,22 @@ func (c *Client) QueueTraces(ctx context.Context, queueID string, traceIDs []str
 		}
 		there[id] = true
 		body := map[string]string{"objectId": id, "objectType": ObjectTrace}
-		if err := c.postOnce(ctx, "annotation-queues/"+url.PathEscape(queueID)+"/items", body, new(QueueItem)); err != nil {
-			return added, fmt.Errorf("adding trace %s to the annotation queue: %w", textutil.Cut(id, 80), err)
+		_, err := call[QueueItem](ctx, c, add, body, "adding trace %s to the annotation queue", textutil.Cut(id, 80))
+		if err != nil {
+			return added, err
 		}
 		added = append(added, id)
 	}
 	return added, nil
 }
 
-// postOnce sends what must not be there twice: a POST that is not repeated where
-// it may have been carried out.
-func (c *Client) postOnce(ctx context.Context, path string, body, into any) error {
-	encoded, err := textutil.MarshalJSON(body)
-	if err != nil {
-		return err
-	}
-	return c.doJSON(ctx, request{method: http.MethodPost, path: path, body: encoded, once: true}, into)
-}
-
 // Comment is a remark on a trace, an observation, a session or a prompt.
 type Comment struct {
-	ID           string    `json:"id"`
-	ProjectID    string    `json:"projectId"`
-	ObjectType   string    `json:"objectType"` // ObjectTrace and so on
-	ObjectID     string    `json:"objectId"`
-	Content      string    `json:"content"`
-	AuthorUserID string    `json:"authorUserId"` // empty where a program wrote it
-	CreatedAt    time.Time `json:"createdAt"`
+	ID         string `json:"id,omitempty"`
+	ProjectID  string `json:"projectId"`
+	ObjectType string `json:"objectType"` // ObjectTrace and so on
+	ObjectID   string `json:"objectId"`
+	Content    string `json:"content"`
 }
 
 // MaxComment is how long the content of a comment may be, in UTF-16 code units.
@@ -190,13 +163,10 @@ func (c *Client) CreateComment(ctx context.Context, comment Comment) (id string,
 	if length := len(utf16.Encode([]rune(comment.Content))); length == 0 || length > MaxComment {
 		return "", &UsageError{fmt.Errorf("langfuse: a comment has 1 to %d characters, this one %d", MaxComment, length)}
 	}
-	body := map[string]string{"projectId": comment.ProjectID, "objectType": comment.ObjectType,
-		"objectId": comment.ObjectID, "content": comment.Content}
-	var made Comment
-	if err := c.postOnce(ctx, "comments", body, &made); err != nil {
-		return "", fmt.Errorf("comment on %s %s: %w", comment.ObjectType, textutil.Cut(comment.ObjectID, 80), err)
-	}
-	return made.ID, nil
+	comment.ID = ""
+	r := request{method: http.MethodPost, path: "comments", once: true}
+	made, err := call[Comment](ctx, c, r, comment, "comment on %s %s", comment.ObjectType, textutil.Cut(comment.ObjectID, 80))
+	return made.ID, err
 }
 
 // ListComments yields the comments on an object, the newest first. Works on all
@@ -204,8 +174,5 @@ func (c *Client) CreateComment(ctx context.Context, comment Comment) (id string,
 //
 // API: GET /api/public/comments
 func (c *Client) ListComments(ctx context.Context, objectType, objectID string) iter.Seq2[Comment, error] {
-	if objectType == "" || objectID == "" {
-		return failing[Comment](errors.New("langfuse: listing comments needs the type and the id of an object"))
-	}
 	return listPages[Comment](ctx, c, "comments", url.Values{"objectType": {objectType}, "objectId": {objectID}}, maxPageLimit)
 }

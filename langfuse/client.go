@@ -67,7 +67,7 @@ type Client struct {
 	config  Config // without zero values
 	base    string
 	http    *http.Client
-	redact  func(string) string // replaces every key in a text by "***"
+	redact  func(string) string // replaces every key in a text by "***"; fmt would print a replacer's fields
 	reached *atomic.Bool        // the server has given a proper answer
 
 	compressors *sync.Pool // of *gzip.Writer
@@ -88,10 +88,14 @@ func New(config Config) (*Client, error) {
 	}
 	config.UserAgent = cmp.Or(config.UserAgent, DefaultUserAgent)
 	config.MaxAttempts = cmp.Or(config.MaxAttempts, DefaultMaxAttempts)
-	config.MaxRetryAfter = cmp.Or(config.MaxRetryAfter, DefaultMaxRetryAfter)
 	config.Timeout = cmp.Or(config.Timeout, DefaultTimeout)
 	config.MaxResponseBytes = min(cmp.Or(config.MaxResponseBytes, DefaultMaxResponseBytes), 1<<40)
-	redact := newRedactor(config.PublicKey, config.SecretKey.Reveal())
+	// It takes the keys out of text that a server or the network stack sent back: as they
+	// are, and as Basic credentials.
+	const hidden = "***"
+	public, secret := config.PublicKey, config.SecretKey.Reveal()
+	credentials := base64.StdEncoding.EncodeToString([]byte(public + ":" + secret))
+	redact := strings.NewReplacer(credentials, hidden, secret, hidden, public, hidden).Replace
 	return &Client{config, base, limit.HTTPClient(config.HTTPClient), redact, new(atomic.Bool), new(sync.Pool)}, nil
 }
 
@@ -102,15 +106,6 @@ func (c *Client) BaseURL() string { return c.base }
 // CloseIdleConnections closes the connections that no call is using. The
 // client stays usable.
 func (c *Client) CloseIdleConnections() { c.http.CloseIdleConnections() }
-
-// newRedactor returns a function that takes the keys out of text that a server
-// or the network stack sent back: as they are, and as Basic credentials. It is
-// a function because fmt would print the fields of a replacer.
-func newRedactor(public, secret string) func(string) string {
-	const hidden = "***"
-	credentials := base64.StdEncoding.EncodeToString([]byte(public + ":" + secret))
-	return strings.NewReplacer(credentials, hidden, secret, hidden, public, hidden).Replace
-}
 
 // FormatTime returns the instant as Langfuse writes it: UTC, RFC 3339,
 // milliseconds. Use it wherever one instant is sent in several places, such as
@@ -124,7 +119,6 @@ const DefaultBaseURL = "https://cloud.langfuse.com"
 // The values that zero fields of Config stand for.
 const (
 	DefaultMaxAttempts      = 5
-	DefaultMaxRetryAfter    = time.Minute
 	DefaultTimeout          = 2 * time.Minute
 	DefaultMaxResponseBytes = 64 << 20
 	DefaultUserAgent        = "langfuse-go-client"
@@ -149,9 +143,6 @@ type Config struct {
 	// MaxAttempts is how often one request is sent at most, the first time
 	// included. 0: DefaultMaxAttempts. 1: nothing is repeated.
 	MaxAttempts int
-	// MaxRetryAfter caps the pause a server may ask for with Retry-After.
-	// 0: DefaultMaxRetryAfter.
-	MaxRetryAfter time.Duration
 	// Timeout bounds one attempt, the reading of the answer included.
 	// 0: DefaultTimeout.
 	Timeout time.Duration
@@ -170,21 +161,27 @@ type Config struct {
 	Uncompressed bool
 }
 
+// problems gathers all that is wrong with something.
+type problems []error
+
+// add notes a problem, if there is one.
+func (p *problems) add(there bool, format string, args ...any) {
+	if there {
+		*p = append(*p, fmt.Errorf(format, args...))
+	}
+}
+
 // checkKeys returns all problems of the keys without ever quoting them.
 func checkKeys(public, secret string) error {
-	var problems []error
-	problem := func(bad bool, text string) {
-		if bad {
-			problems = append(problems, errors.New(text))
-		}
-	}
-	problem(public == "", "the public key is missing")
-	problem(secret == "", "the secret key is missing")
-	problem(strings.ContainsFunc(public+secret, func(r rune) bool { return r <= ' ' || r == 0x7f }), "a key contains a space or a control character")
-	problem(strings.Contains(public, ":"), "the public key contains a colon, which HTTP Basic authentication cannot carry")
-	problem(strings.HasPrefix(public, "sk-lf-") || strings.HasPrefix(secret, "pk-lf-"),
+	unprintable := func(r rune) bool { return r <= ' ' || r == 0x7f }
+	var found problems
+	found.add(public == "", "the public key is missing")
+	found.add(secret == "", "the secret key is missing")
+	found.add(strings.ContainsFunc(public+secret, unprintable), "a key contains a space or a control character")
+	found.add(strings.Contains(public, ":"), "the public key contains a colon, which HTTP Basic authentication cannot carry")
+	found.add(strings.HasPrefix(public, "sk-lf-") || strings.HasPrefix(secret, "pk-lf-"),
 		"the keys look swapped: the public key begins with pk-lf-, the secret key with sk-lf-")
-	return errors.Join(problems...)
+	return errors.Join(found...)
 }
 
 // parseBaseURL returns the address without trailing slashes. Addresses that
@@ -228,39 +225,27 @@ const (
 // set it returns true; without an address BaseURL is DefaultBaseURL. Anything
 // between is a *UsageError.
 func ConfigFromEnv(lookup func(string) (string, bool)) (Config, bool, error) {
-	read := func(name string) string {
-		value, _ := lookup(name)
-		return strings.TrimSpace(value)
-	}
-	config := Config{PublicKey: read(EnvPublicKey), SecretKey: NewSecret(read(EnvSecretKey)), BaseURL: read(EnvBaseURL)}
-	addressName := EnvBaseURL
-	if config.BaseURL == "" {
-		config.BaseURL, addressName = read(EnvHost), EnvHost
-	}
-
+	values := map[string]string{}
 	var set, missing []string
-	for _, key := range []struct{ name, value string }{
-		{EnvPublicKey, config.PublicKey}, {EnvSecretKey, config.SecretKey.Reveal()},
-	} {
-		if key.value == "" {
-			missing = append(missing, key.name)
-		} else {
-			set = append(set, key.name)
+	for _, name := range []string{EnvPublicKey, EnvSecretKey, EnvBaseURL, EnvHost} {
+		value, _ := lookup(name)
+		values[name] = strings.TrimSpace(value)
+		switch {
+		case values[name] != "":
+			set = append(set, name)
+		case name == EnvPublicKey, name == EnvSecretKey:
+			missing = append(missing, name)
 		}
-	}
-	if config.BaseURL != "" {
-		set = append(set, addressName)
 	}
 	if len(set) == 0 {
 		return Config{}, false, nil
 	}
-	if len(missing) > 0 {
-		rest := strings.Join(missing, " and ")
+	if rest := strings.Join(missing, " and "); rest != "" {
 		return Config{}, false, &UsageError{fmt.Errorf("%s is set but %s is not: set %s too, or unset all LANGFUSE_* variables",
 			strings.Join(set, " and "), rest, rest)}
 	}
-	config.BaseURL = cmp.Or(config.BaseURL, DefaultBaseURL)
-	return config, true, nil
+	address := cmp.Or(values[EnvBaseURL], values[EnvHost], DefaultBaseURL)
+	return Config{PublicKey: values[EnvPublicKey], SecretKey: NewSecret(values[EnvSecretKey]), BaseURL: address}, true, nil
 }
 
 // Secret holds a key that must not be printed: every way of formatting it gives

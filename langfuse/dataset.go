@@ -49,11 +49,7 @@ func (c *Client) GetDataset(ctx context.Context, name string) (Dataset, error) {
 	if !pathSafe(name) {
 		return c.findDataset(ctx, name)
 	}
-	var found Dataset
-	if err := c.getJSON(ctx, "v2/datasets/"+url.PathEscape(name), nil, &found); err != nil {
-		return Dataset{}, fmt.Errorf("dataset %q: %w", name, err)
-	}
-	return found, nil
+	return call[Dataset](ctx, c, get("v2/datasets/"+url.PathEscape(name), nil), nil, "dataset %q", name)
 }
 
 // findDataset looks for an exact name in the list.
@@ -86,11 +82,8 @@ func (c *Client) ListDatasets(ctx context.Context) iter.Seq2[Dataset, error] {
 //
 // API: POST /api/public/v2/datasets
 func (c *Client) UpsertDataset(ctx context.Context, dataset DatasetUpsert) (Dataset, error) {
-	var stored Dataset
-	if err := c.sendJSON(ctx, http.MethodPost, "v2/datasets", dataset, &stored); err != nil {
-		return Dataset{}, fmt.Errorf("dataset %q: %w", dataset.Name, err)
-	}
-	return stored, nil
+	r := request{method: http.MethodPost, path: "v2/datasets"}
+	return call[Dataset](ctx, c, r, dataset, "dataset %q", dataset.Name)
 }
 
 // ItemStatus says whether a dataset item is listed.
@@ -102,29 +95,12 @@ const (
 	ItemArchived ItemStatus = "ARCHIVED"
 )
 
-// DatasetItem is one case of a dataset. The raw fields hold JSON as the server
-// keeps it, null included.
-type DatasetItem struct {
-	ID                  string          `json:"id"`
-	DatasetID           string          `json:"datasetId"`
-	DatasetName         string          `json:"datasetName"`
-	Status              ItemStatus      `json:"status"`
-	Input               json.RawMessage `json:"input"`
-	ExpectedOutput      json.RawMessage `json:"expectedOutput"`
-	Metadata            json.RawMessage `json:"metadata"`
-	SourceTraceID       string          `json:"sourceTraceId"`
-	SourceObservationID string          `json:"sourceObservationId"`
-	CreatedAt           time.Time       `json:"createdAt"`
-	// UpdatedAt moves when the item is superseded, also in a listing pinned to
-	// an earlier version: keep it out of fingerprints.
-	UpdatedAt time.Time `json:"updatedAt"`
-}
-
-// DatasetItemUpsert is a dataset item as it is written. Empty fields and JSON
+// DatasetItem is one case of a dataset, as it is read and as it is written. Read, the raw
+// fields hold JSON as the server keeps it, null included. Written, empty fields and JSON
 // null keep what the server has: nothing can be cleared through the API.
 // Langfuse parses a string at the top of Input or ExpectedOutput as JSON where
 // it can ("4" becomes 4) and removes control characters: wrap text in an object.
-type DatasetItemUpsert struct {
+type DatasetItem struct {
 	DatasetName string `json:"datasetName"`
 	// ID is required: with it the call may be repeated. It is unique in the
 	// project, not only in the dataset.
@@ -135,6 +111,7 @@ type DatasetItemUpsert struct {
 	SourceTraceID       string          `json:"sourceTraceId,omitempty"`
 	SourceObservationID string          `json:"sourceObservationId,omitempty"`
 	Status              ItemStatus      `json:"status,omitempty"`
+	CreatedAt           time.Time       `json:"createdAt,omitzero"` // is the server's
 }
 
 // DatasetItemsQuery selects the items that ListDatasetItems yields.
@@ -165,11 +142,7 @@ func (c *Client) ListDatasetItems(ctx context.Context, q DatasetItemsQuery) iter
 			yield(DatasetItem{}, err)
 			return
 		}
-		for item, err := range begun.All(ctx) {
-			if !yield(item, err) {
-				return
-			}
-		}
+		begun.All(ctx)(yield)
 	}
 }
 
@@ -191,9 +164,9 @@ func (c *Client) BeginDatasetItems(ctx context.Context, q DatasetItemsQuery) (*D
 	query := url.Values{"datasetName": {q.DatasetName}}
 	setTime(query, "version", q.Version)
 	setText(query, "sourceTraceId", q.SourceTraceID)
-	list := &listing[DatasetItem]{
-		client: c, path: "dataset-items", query: query, limit: q.Limit, size: DatasetItem.size,
-	}
+	list := &listing[DatasetItem]{size: DatasetItem.size, list: list[DatasetItem]{
+		client: c, path: "dataset-items", query: query, limit: q.Limit, most: maxPageLimit,
+	}}
 	if err := list.begin(ctx); err != nil {
 		return nil, fmt.Errorf("items of dataset %q: %w", q.DatasetName, err)
 	}
@@ -207,14 +180,8 @@ func (item DatasetItem) size() int {
 
 // All yields the items, as ListDatasetItems does.
 func (l *DatasetItems) All(ctx context.Context) iter.Seq2[DatasetItem, error] {
-	return func(yield func(DatasetItem, error) bool) {
-		l.list.all(ctx, func(item DatasetItem, err error) bool {
-			if err != nil {
-				err = fmt.Errorf("items of dataset %q: %w", l.dataset, err)
-			}
-			return yield(item, err)
-		})
-	}
+	items := func(yield func(DatasetItem, error) bool) { l.list.all(ctx, yield) }
+	return convert(items, every[DatasetItem], "items of dataset %q", l.dataset)
 }
 
 // GetDatasetItem returns an item of any status by its id. Retried; errors:
@@ -222,11 +189,7 @@ func (l *DatasetItems) All(ctx context.Context) iter.Seq2[DatasetItem, error] {
 //
 // API: GET /api/public/dataset-items/{id}
 func (c *Client) GetDatasetItem(ctx context.Context, id string) (DatasetItem, error) {
-	var item DatasetItem
-	if err := c.getJSON(ctx, "dataset-items/"+url.PathEscape(id), nil, &item); err != nil {
-		return DatasetItem{}, fmt.Errorf("dataset item %q: %w", id, err)
-	}
-	return item, nil
+	return call[DatasetItem](ctx, c, get("dataset-items/"+url.PathEscape(id), nil), nil, "dataset item %q", id)
 }
 
 // maxItemBytes is the largest body that servers take for a dataset item.
@@ -240,24 +203,23 @@ const maxItemBytes = 4.5 * 1024 * 1024
 // is sent), *APIError.
 //
 // API: POST /api/public/dataset-items
-func (c *Client) UpsertDatasetItem(ctx context.Context, item DatasetItemUpsert) (DatasetItem, error) {
+func (c *Client) UpsertDatasetItem(ctx context.Context, item DatasetItem) (DatasetItem, error) {
 	if item.ID == "" || item.DatasetName == "" {
 		return DatasetItem{}, errors.New("langfuse: writing a dataset item needs its id and the dataset's name")
 	}
+	item.CreatedAt = time.Time{}
 	body, err := textutil.MarshalJSON(item)
 	if err != nil {
 		return DatasetItem{}, fmt.Errorf("dataset item %q of %q: %w", item.ID, item.DatasetName, err)
 	}
 	if len(body) > maxItemBytes {
 		const mb = 1 << 20
-		return DatasetItem{}, &UsageError{fmt.Errorf("langfuse: item %q of dataset %q is %w: %.1f MB, and Langfuse takes %.1f MB at most: shorten its document or leave it out",
-			textutil.Cut(item.ID, 80), textutil.Cut(item.DatasetName, 80), ErrTooLarge, float64(len(body))/mb, maxItemBytes/mb)}
+		return DatasetItem{}, &UsageError{fmt.Errorf("langfuse: item %q of dataset %q is %w: %.1f MB, and Langfuse takes %.1f MB at most: "+
+			"shorten its document or leave it out", textutil.Cut(item.ID, 80), textutil.Cut(item.DatasetName, 80),
+			ErrTooLarge, float64(len(body))/mb, maxItemBytes/mb)}
 	}
-	var stored DatasetItem
-	if err := c.doJSON(ctx, request{method: http.MethodPost, path: "dataset-items", body: body}, &stored); err != nil {
-		return DatasetItem{}, fmt.Errorf("dataset item %q of %q: %w", item.ID, item.DatasetName, err)
-	}
-	return stored, nil
+	r := request{method: http.MethodPost, path: "dataset-items", body: body}
+	return call[DatasetItem](ctx, c, r, nil, "dataset item %q of %q", item.ID, item.DatasetName)
 }
 
 // SetDatasetItemStatus archives an item or makes it active again; its content
@@ -266,7 +228,7 @@ func (c *Client) UpsertDatasetItem(ctx context.Context, item DatasetItemUpsert) 
 //
 // API: POST /api/public/dataset-items
 func (c *Client) SetDatasetItemStatus(ctx context.Context, datasetName, id string, status ItemStatus) (DatasetItem, error) {
-	return c.UpsertDatasetItem(ctx, DatasetItemUpsert{DatasetName: datasetName, ID: id, Status: status})
+	return c.UpsertDatasetItem(ctx, DatasetItem{DatasetName: datasetName, ID: id, Status: status})
 }
 
 // CurrentDatasetVersion returns the version to pin listings of a dataset to that
@@ -277,10 +239,15 @@ func (c *Client) SetDatasetItemStatus(ctx context.Context, datasetName, id strin
 //
 // API: GET /api/public/health, GET /api/public/dataset-items
 func (c *Client) CurrentDatasetVersion(ctx context.Context, name string) (time.Time, error) {
-	var newest numberedPage[DatasetItem]
+	var newest page[DatasetItem]
 	var unlisted error
 	var asked sync.WaitGroup
-	asked.Go(func() { newest, unlisted = c.newestItem(ctx, name) })
+	asked.Go(func() {
+		// A version in the future gives the items as they are, the newest first.
+		query := url.Values{"datasetName": {name}, "limit": {"1"}, "page": {"1"}}
+		setTime(query, "version", time.Now().AddDate(1, 0, 0))
+		newest, unlisted = call[page[DatasetItem]](ctx, c, get("dataset-items", query), nil, "items of dataset %q", name)
+	})
 	before := time.Now()
 	health, err := c.GetHealth(ctx)
 	after := time.Now()
@@ -296,18 +263,6 @@ func (c *Client) CurrentDatasetVersion(ctx context.Context, name string) (time.T
 		now = newest.Data[0].CreatedAt
 	}
 	return now.UTC(), nil
-}
-
-// newestItem returns a page of the newest item. A version
-// in the future gives the items as they are, the newest first.
-func (c *Client) newestItem(ctx context.Context, name string) (numberedPage[DatasetItem], error) {
-	query := url.Values{"datasetName": {name}}
-	setTime(query, "version", time.Now().AddDate(1, 0, 0))
-	page, err := getPage[DatasetItem](ctx, c, "dataset-items", query, 1, 1)
-	if err != nil {
-		err = fmt.Errorf("items of dataset %q: %w", name, err)
-	}
-	return page, err
 }
 
 // serverNow returns the server's time from its clock, which tells seconds only,

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -57,17 +58,27 @@ type APIError struct {
 	foreign bool
 }
 
-// unusable is a success that says too little.
-func (c *Client) unusable(method, path, message string) *APIError {
-	return &APIError{Method: method, Path: apiPrefix + path, Status: http.StatusOK, base: c.base, Message: message}
+// answered returns the error of an answer that is no success, or one that says too
+// little; class may be nil.
+func (c *Client) answered(r request, status int, class error, message string) *APIError {
+	return &APIError{
+		Method: r.method, Path: apiPrefix + r.path, Status: status, Attempts: r.attempt,
+		Message: textutil.Cut(c.redact(message), maxMessage), class: class, base: c.base,
+	}
+}
+
+// sent tells how often a request was sent, if more than once.
+func sent(attempts int) string {
+	if attempts <= 1 {
+		return ""
+	}
+	return fmt.Sprintf(" (sent %d times)", attempts)
 }
 
 // Error tells the request, the status, what the server said and what to check.
 func (e *APIError) Error() string {
-	text := fmt.Sprintf("langfuse: %s %s: %d: %s", e.Method, e.Path, e.Status, strings.TrimSuffix(e.Message, "."))
-	if e.Attempts > 1 {
-		text += fmt.Sprintf(" (sent %d times)", e.Attempts)
-	}
+	text := fmt.Sprintf("langfuse: %s %s: %d: %s", e.Method, e.Path, e.Status, strings.TrimSuffix(e.Message, ".")) +
+		sent(e.Attempts)
 	switch {
 	case e.class == ErrUnauthorized:
 		text += fmt.Sprintf("; check that %s and %s belong to a project on %s", EnvPublicKey, EnvSecretKey, e.base)
@@ -83,12 +94,8 @@ func (e *APIError) Is(target error) bool { return e.class != nil && e.class == t
 // ExitCode returns 64 where the server understood and refused what was asked
 // for (400, 404, 409, 413, 422), else 69: it could not be used.
 func (e *APIError) ExitCode() int {
-	switch e.Status {
-	case http.StatusBadRequest, http.StatusNotFound, http.StatusConflict,
-		http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
-		if e.class != ErrEndpointGone {
-			return 64
-		}
+	if e.class != ErrEndpointGone && slices.Contains([]int{400, 404, 409, 413, 422}, e.Status) {
+		return 64
 	}
 	return 69
 }
@@ -108,11 +115,8 @@ type ConnectionError struct {
 
 // Error names the address and what to check.
 func (e *ConnectionError) Error() string {
-	text := fmt.Sprintf("langfuse: %s %s: no answer from %s: %s", e.Method, e.Path, e.BaseURL, e.text)
-	if e.Attempts > 1 {
-		text += fmt.Sprintf(" (sent %d times)", e.Attempts)
-	}
-	return text + "; check " + EnvBaseURL + ", the network and that the server is running"
+	return fmt.Sprintf("langfuse: %s %s: no answer from %s: %s%s; check %s, the network and that the server is running",
+		e.Method, e.Path, e.BaseURL, e.text, sent(e.Attempts), EnvBaseURL)
 }
 
 // Unwrap returns the network's error.
@@ -134,39 +138,19 @@ func (e *UsageError) Unwrap() error { return e.Err }
 // ExitCode returns 64: the caller is at fault.
 func (*UsageError) ExitCode() int { return 64 }
 
-// withAttempts notes on the error how often the request was sent.
-func withAttempts(err error, attempts int) error {
-	if api, ok := errors.AsType[*APIError](err); ok {
-		api.Attempts = attempts
-	}
-	if connection, ok := errors.AsType[*ConnectionError](err); ok {
-		connection.Attempts = attempts
-	}
-	return err
-}
-
 // apiError reads the answer to a failed request.
 func (c *Client) apiError(r request, res *http.Response, body []byte) *APIError {
 	answer := readErrorBody(res.Header, body)
-	apiErr := &APIError{
-		Method: r.method, Path: apiPrefix + r.path, Status: res.StatusCode, base: c.base,
-		class:      classify(res.StatusCode, answer),
-		RetryAfter: max(limit.RetryAfter(res.Header, time.Now()), answer.retryAfter),
-	}
-	switch res.StatusCode {
-	case http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect: // the others are meant for good
-		apiErr.foreign = true
-	case http.StatusMethodNotAllowed:
-	default:
-		apiErr.foreign = apiErr.class == ErrEndpointGone && !answer.json
-	}
+	class := classify(res.StatusCode, answer)
 	message := answer.message
 	switch {
 	case res.StatusCode >= 300 && res.StatusCode < 400:
-		base, _, _ := strings.Cut(res.Header.Get("Location"), apiPrefix)
-		message = fmt.Sprintf("the server redirects to %q: set %s to the address it should be", cmp.Or(base, res.Header.Get("Location")), EnvBaseURL)
-	case answer.html && apiErr.class == ErrEndpointGone:
-		message = fmt.Sprintf("%s answered with an HTML page, not as the Langfuse API does: check %s (or this server's version lacks the endpoint)", c.base, EnvBaseURL)
+		location := res.Header.Get("Location")
+		base, _, _ := strings.Cut(location, apiPrefix)
+		message = fmt.Sprintf("the server redirects to %q: set %s to the address it should be", cmp.Or(base, location), EnvBaseURL)
+	case answer.html && class == ErrEndpointGone:
+		message = fmt.Sprintf("%s answered with an HTML page, not as the Langfuse API does: check %s (or this server's version "+
+			"lacks the endpoint)", c.base, EnvBaseURL)
 	case answer.html:
 		message = fmt.Sprintf("an HTML page, probably of a proxy or gateway in front of %s", c.base)
 	case message == "" && strings.Contains(r.path, "%2F"):
@@ -174,41 +158,40 @@ func (c *Client) apiError(r request, res *http.Response, body []byte) *APIError 
 	case message == "":
 		message = "empty answer"
 	}
-	apiErr.Message = textutil.Cut(c.redact(message), maxMessage)
-	return apiErr
+	failed := c.answered(r, res.StatusCode, class, message)
+	failed.RetryAfter = max(limit.RetryAfter(res.Header, time.Now()), answer.retryAfter)
+	switch res.StatusCode {
+	case http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect: // the others are meant for good
+		failed.foreign = true
+	default:
+		failed.foreign = class == ErrEndpointGone && !answer.json && res.StatusCode != http.StatusMethodNotAllowed
+	}
+	return failed
+}
+
+// classes are the sentinels of statuses that mean the same in every answer.
+var classes = map[int]error{
+	http.StatusUnauthorized:          ErrUnauthorized,
+	http.StatusForbidden:             ErrUnauthorized,
+	http.StatusNotFound:              ErrNotFound,
+	http.StatusMethodNotAllowed:      ErrEndpointGone,
+	http.StatusConflict:              ErrConflict,
+	http.StatusRequestEntityTooLarge: ErrTooLarge,
+	http.StatusTooManyRequests:       ErrRateLimited,
 }
 
 // classify finds the sentinel of an answer, or nil.
 func classify(status int, answer errorBody) error {
+	// The two texts by which Langfuse says that an endpoint is off in its write mode.
+	off := strings.Contains(answer.message, "events_only mode") ||
+		strings.Contains(answer.message, "only available in a Langfuse v4 write mode")
 	switch {
-	case answer.html && (status < 300 || status == http.StatusNotFound):
+	case answer.html && status < 300, status == http.StatusNotFound && (!answer.json || off):
 		return ErrEndpointGone
-	case status == http.StatusUnauthorized, status == http.StatusForbidden:
-		return ErrUnauthorized
-	case status == http.StatusNotFound:
-		if !answer.json || isModeMessage(answer.message) {
-			return ErrEndpointGone
-		}
-		return ErrNotFound
-	case status == http.StatusMethodNotAllowed:
-		return ErrEndpointGone
-	case status == http.StatusConflict:
-		return ErrConflict
-	case status == http.StatusRequestEntityTooLarge:
-		return ErrTooLarge
 	case status == http.StatusUnprocessableEntity && answer.tooMuch:
 		return ErrTooLarge
-	case status == http.StatusTooManyRequests:
-		return ErrRateLimited
 	}
-	return nil
-}
-
-// isModeMessage recognises the two texts by which Langfuse says that an
-// endpoint is off in its write mode.
-func isModeMessage(message string) bool {
-	return strings.Contains(message, "events_only mode") ||
-		strings.Contains(message, "only available in a Langfuse v4 write mode")
+	return classes[status]
 }
 
 // maxMessage is the longest message of a server that goes into an error.

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"iter"
 	"net/url"
 	"strings"
@@ -29,22 +28,6 @@ func ExperimentID(projectID, datasetID, runName string) string {
 // likeJavaScript takes back what encoding/json escapes and JSON.stringify does not.
 var likeJavaScript = strings.NewReplacer(`\\`, `\\`, `\u2028`, "\u2028", `\u2029`, "\u2029", `\ufffd`, "\ufffd")
 
-// Experiment is a run as v4 sees it.
-type Experiment struct {
-	ID          string `json:"id"`
-	Name        string `json:"name"`
-	Description string `json:"description"`
-	// StartTime and EndTime are cut to the window that was asked for.
-	StartTime time.Time `json:"startTime"`
-	EndTime   time.Time `json:"endTime"`
-	// ItemCount counts root spans: an item with two attempts counts twice.
-	ItemCount Number          `json:"itemCount"`
-	DatasetID string          `json:"datasetId"`
-	Metadata  json.RawMessage `json:"metadata"`
-	// Scores are those of the run itself, at most 50; see ListScores for all.
-	Scores []Score `json:"scores"`
-}
-
 // ExperimentsQuery selects experiments; empty fields select all.
 type ExperimentsQuery struct {
 	From  time.Time // required: of the spans' start
@@ -52,19 +35,25 @@ type ExperimentsQuery struct {
 	Limit int // of a page, at most 100; 0 is 64
 }
 
-// ListExperiments yields experiments with metadata and run scores, the latest
-// activity first. Only where Capabilities.NewReads. Retried; the first error
-// ends the iteration: ErrEndpointGone on v3, *APIError, *ConnectionError.
+// ListExperiments yields runs as v4 sees them, with metadata, the latest activity
+// first. Only where Capabilities.NewReads. Retried; the first error ends the
+// iteration: ErrEndpointGone on v3, *APIError, *ConnectionError.
 //
 // API: GET /api/public/experiments
-func (c *Client) ListExperiments(ctx context.Context, q ExperimentsQuery) iter.Seq2[Experiment, error] {
-	if q.From.IsZero() {
-		return failing[Experiment](errors.New("langfuse: listing experiments needs a start time"))
-	}
-	query := url.Values{"fields": {"core,metadata,scores"}}
+func (c *Client) ListExperiments(ctx context.Context, q ExperimentsQuery) iter.Seq2[Run, error] {
+	query := url.Values{"fields": {"core,metadata"}}
 	setTime(query, "fromStartTime", q.From)
 	setList(query, "id", q.IDs)
-	return listCursor[Experiment](ctx, c, "experiments", query, q.Limit, maxPageLimit)
+	type experiment struct {
+		Run
+		StartTime time.Time `json:"startTime"` // cut to the window that was asked for
+		ItemCount Number    `json:"itemCount"`
+	}
+	run := func(e experiment) (Run, bool) {
+		e.Run.Time, e.Run.ItemCount = e.StartTime, int(e.ItemCount)
+		return e.Run, true
+	}
+	return convert(listCursor[experiment](ctx, c, "experiments", query, q.Limit, maxPageLimit), run, "experiments")
 }
 
 // ExperimentItem is one item of a run as v4 sees it: the root span of one
@@ -75,10 +64,7 @@ type ExperimentItem struct {
 	StartTime        time.Time       `json:"startTime"`
 	EndTime          time.Time       `json:"endTime"`
 	Level            string          `json:"level"` // ERROR where it failed
-	Environment      string          `json:"environment"`
-	ExperimentID     string          `json:"experimentId"`
 	ItemID           string          `json:"experimentItemId"`
-	DatasetID        string          `json:"experimentDatasetId"`
 	DatasetVersion   time.Time       `json:"experimentItemVersion"`
 	Input            json.RawMessage `json:"input"`  // see DecodeIO
 	Output           json.RawMessage `json:"output"` // likewise
@@ -106,9 +92,6 @@ type ExperimentItemsQuery struct {
 //
 // API: GET /api/public/experiment-items
 func (c *Client) ListExperimentItems(ctx context.Context, q ExperimentItemsQuery) iter.Seq2[ExperimentItem, error] {
-	if q.From.IsZero() {
-		return failing[ExperimentItem](errors.New("langfuse: listing experiment items needs a start time"))
-	}
 	fields := "core,dataset,metadata,itemMetadata,experimentMetadata,scores"
 	if q.IO {
 		fields += ",io"
@@ -117,11 +100,6 @@ func (c *Client) ListExperimentItems(ctx context.Context, q ExperimentItemsQuery
 	setTime(query, "fromStartTime", q.From)
 	setList(query, "experimentId", q.ExperimentIDs)
 	return listCursor[ExperimentItem](ctx, c, "experiment-items", query, q.Limit, maxPageLimit)
-}
-
-// failing returns an iterator that yields one error.
-func failing[T any](err error) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) { yield(*new(T), err) }
 }
 
 // DecodeIO returns what an input or output holds. Some reads give the JSON
@@ -157,12 +135,11 @@ func ExperimentsURL(base, projectID string) string {
 	return pageURL(base, projectID, "experiments")
 }
 
-// pageURL joins escaped segments below the project.
-func pageURL(base, projectID string, segments ...string) string {
-	var address strings.Builder
-	address.WriteString(strings.TrimRight(base, "/") + "/project/" + url.PathEscape(projectID))
+// pageURL joins escaped segments.
+func pageURL(base string, segments ...string) string {
+	address := strings.TrimRight(base, "/") + "/project"
 	for _, segment := range segments {
-		address.WriteString("/" + url.PathEscape(segment))
+		address += "/" + url.PathEscape(segment)
 	}
-	return address.String()
+	return address
 }

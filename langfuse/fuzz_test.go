@@ -53,7 +53,7 @@ func FuzzIngestionAnswer(f *testing.F) {
 		states := answer.states()
 		for _, failure := range answer.Errors {
 			if state := states[failure.ID]; state.State == ScoreAccepted || state.Err == nil {
-				t.Errorf("a failed event counts as %s", state.State)
+				t.Errorf("a failed event counts as %d", state.State)
 			}
 		}
 	})
@@ -64,7 +64,7 @@ func FuzzReadAnswers(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for _, into := range []any{
 			new(Dataset), new(Prompt), new(struct{ Data []DatasetItem }), new(struct{ Data []Score }),
-			new(struct{ Data []Experiment }), new(struct{ Data []ExperimentItem }), new(struct{ Data []Observation }),
+			new(struct{ Data []Run }), new(struct{ Data []ExperimentItem }), new(struct{ Data []Observation }),
 		} {
 			if json.Unmarshal(body, into) != nil {
 				continue
@@ -111,7 +111,7 @@ func FuzzTrace(f *testing.F) {
 		}
 		var whole legacyTrace
 		if json.Unmarshal(body, &whole) == nil {
-			_ = whole.trace()
+			_ = whole.decoded()
 		}
 	})
 }

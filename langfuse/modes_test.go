@@ -63,7 +63,7 @@ func deploy(t *testing.T, mode embedded.Mode, version string) deployment {
 	d.dataset, err = d.client.UpsertDataset(t.Context(), langfuse.DatasetUpsert{Name: "team/docs 50%"})
 	d.must(err)
 	for _, id := range []string{"i1", "i2"} {
-		_, err := d.client.UpsertDatasetItem(t.Context(), langfuse.DatasetItemUpsert{
+		_, err := d.client.UpsertDatasetItem(t.Context(), langfuse.DatasetItem{
 			DatasetName: d.dataset.Name, ID: id, Input: []byte(`{"text":"x"}`), ExpectedOutput: []byte(`{}`),
 		})
 		d.must(err)
@@ -90,7 +90,7 @@ func (d deployment) attempt(run, item string, n int, failed bool) string {
 	d.must(err)
 	at := d.start.Add(time.Duration(n) * time.Second)
 	common := []langfuse.Attribute{
-		langfuse.TextAttribute("langfuse.experiment.id", stored.DatasetRunID),
+		langfuse.TextAttribute("langfuse.experiment.id", stored),
 		langfuse.TextAttribute("langfuse.experiment.name", run),
 		langfuse.TextAttribute("langfuse.experiment.dataset.id", d.dataset.ID),
 		langfuse.TextAttribute("langfuse.experiment.item.id", item),
@@ -113,7 +113,7 @@ func (d deployment) attempt(run, item string, n int, failed bool) string {
 		langfuse.TextAttribute("langfuse.observation.prompt.name", "extract"),
 		langfuse.IntAttribute("langfuse.observation.prompt.version", 1))}
 	d.must(d.client.ExportSpans(ctx, langfuse.Scope{Name: "test"}, []langfuse.Span{root, call}))
-	return stored.DatasetRunID
+	return stored
 }
 
 func (d deployment) score(score langfuse.ScoreCreate) {
@@ -156,7 +156,7 @@ func TestRunReadsBackInEveryMode(t *testing.T) {
 			if d.server.Mode() != test.want || d.server.Skew != 0 {
 				t.Fatalf("%+v", d.server)
 			}
-			_, err := d.client.CreatePrompt(t.Context(), langfuse.PromptCreate{Name: "extract", Type: langfuse.PromptText, Prompt: []byte(`"x"`)})
+			_, err := d.client.CreatePrompt(t.Context(), langfuse.Prompt{Name: "extract", Type: langfuse.PromptText, Prompt: []byte(`"x"`)})
 			d.must(err)
 			const run = " a/b, 50% #2"
 			id := d.attempt(run, "i1", 1, true)

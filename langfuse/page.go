@@ -18,113 +18,132 @@ const maxPageLimit = 100
 // defaultPageLimit is halved without a remainder when answers get too large.
 const defaultPageLimit = 64
 
-// numberedPage is a page of a numbered list.
-type numberedPage[T any] struct {
+// page is a page of a list, which is read by the numbers of its pages or by cursor.
+type page[T any] struct {
 	Data []T `json:"data"`
 	Meta struct {
 		TotalPages Number `json:"totalPages"`
+		TotalItems Number `json:"totalItems"`
+		Cursor     string `json:"cursor"`
 	} `json:"meta"`
 }
 
-// getPage asks for one page of a numbered list.
-func getPage[T any](ctx context.Context, c *Client, path string, query url.Values, number, limit int) (page numberedPage[T], err error) {
-	ask := maps.Clone(query)
-	ask.Set("page", strconv.Itoa(number))
-	ask.Set("limit", strconv.Itoa(limit))
-	err = c.getJSON(ctx, path, ask, &page)
-	return page, err
+// place is where a list goes on: behind so many elements, or at a cursor.
+type place struct {
+	skip   int
+	cursor string
 }
 
-// listPages yields the elements of a numbered list, page by page. When a page
-// is too large it goes on with smaller ones from the same place, down to one
-// element. The first error ends it.
+// list is a list in pages.
+type list[T any] struct {
+	client   *Client
+	path     string
+	query    url.Values
+	limit    int // of a page; 0 is defaultPageLimit
+	most     int // that limit may be
+	byCursor bool
+}
+
+// listPages yields the elements of a numbered list.
 func listPages[T any](ctx context.Context, c *Client, path string, query url.Values, limit int) iter.Seq2[T, error] {
+	return list[T]{client: c, path: path, query: query, limit: limit, most: maxPageLimit}.all(ctx)
+}
+
+// listCursor yields the elements of a list that is read by cursor.
+func listCursor[T any](
+	ctx context.Context, c *Client, path string, query url.Values, limit, most int,
+) iter.Seq2[T, error] {
+	return list[T]{client: c, path: path, query: query, limit: limit, most: most, byCursor: true}.all(ctx)
+}
+
+// all yields the elements, page by page.
+func (l list[T]) all(ctx context.Context) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
-		limit, err := pageLimit(limit, maxPageLimit)
-		if err != nil {
+		if err := l.check(); err != nil {
 			yield(*new(T), err)
 			return
 		}
-		listFrom(ctx, c, path, query, 1, limit, yield)
+		l.from(ctx, place{}, yield)
 	}
 }
 
-// listFrom is listPages from a page on; it reports false when yield did.
-func listFrom[T any](ctx context.Context, c *Client, path string, query url.Values, number, limit int, yield func(T, error) bool) bool {
-	for ; ; number++ {
-		page, err := getPage[T](ctx, c, path, query, number, limit)
-		if errors.Is(err, ErrTooLarge) && limit > 1 {
-			smaller := smallerLimit(limit)
-			// The next turn of the loop adds the 1 that is missing here.
-			number = (number - 1) * (limit / smaller)
-			limit = smaller
+// get asks for the page at a place.
+func (l list[T]) get(ctx context.Context, at place) (got page[T], err error) {
+	ask := maps.Clone(l.query)
+	ask.Set("limit", strconv.Itoa(l.limit))
+	if l.byCursor {
+		setText(ask, "cursor", at.cursor)
+	} else {
+		ask.Set("page", strconv.Itoa(at.skip/l.limit+1))
+	}
+	err = l.client.getJSON(ctx, l.path, ask, &got)
+	if err == nil && l.byCursor && got.Meta.Cursor != "" && got.Meta.Cursor == at.cursor {
+		err = fmt.Errorf("langfuse: GET %s%s: the server gives the same cursor twice", apiPrefix, l.path)
+	}
+	return got, err
+}
+
+// from yields the elements from a place on. When a page is too large it goes on with
+// smaller ones, down to one element. The first error ends it, and so does a cursor
+// that leads back to the page it came with.
+func (l list[T]) from(ctx context.Context, at place, yield func(T, error) bool) {
+	for {
+		got, err := l.get(ctx, at)
+		if errors.Is(err, ErrTooLarge) && l.limit > 1 {
+			l.limit = smallerLimit(l.limit)
 			continue
 		}
 		if err != nil {
-			return yield(*new(T), err)
-		}
-		for _, element := range page.Data {
-			if !yield(element, nil) {
-				return false
-			}
-		}
-		if len(page.Data) == 0 || Number(number) >= page.Meta.TotalPages {
-			return true
-		}
-	}
-}
-
-// listCursor yields the elements of a list that is read by cursor. When a page
-// is too large it goes on with smaller ones. The first error ends it, and so
-// does a cursor that leads back to the page it came with.
-func listCursor[T any](ctx context.Context, c *Client, path string, query url.Values, limit, most int) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		limit, err := pageLimit(limit, most)
-		if err != nil {
 			yield(*new(T), err)
 			return
 		}
-		cursor := ""
-		for {
-			var page struct {
-				Data []T `json:"data"`
-				Meta struct {
-					Cursor string `json:"cursor"`
-				} `json:"meta"`
-			}
-			ask := maps.Clone(query)
-			ask.Set("limit", strconv.Itoa(limit))
-			setText(ask, "cursor", cursor)
-			err := c.getJSON(ctx, path, ask, &page)
-			if errors.Is(err, ErrTooLarge) && limit > 1 {
-				limit = smallerLimit(limit)
-				continue
-			}
-			if err == nil && page.Meta.Cursor != "" && page.Meta.Cursor == cursor {
-				err = fmt.Errorf("langfuse: GET %s%s: the server gives the same cursor twice", apiPrefix, path)
-			}
-			if err != nil {
-				yield(*new(T), err)
+		for _, element := range got.Data {
+			if !yield(element, nil) {
 				return
 			}
-			for _, element := range page.Data {
-				if !yield(element, nil) {
-					return
-				}
+		}
+		at = place{at.skip + l.limit, got.Meta.Cursor}
+		if l.byCursor && at.cursor == "" ||
+			!l.byCursor && (len(got.Data) == 0 || Number(at.skip/l.limit) >= got.Meta.TotalPages) {
+			return
+		}
+	}
+}
+
+// convert yields what turn makes of the elements of a list, those left out that it does
+// not keep. The first error ends it; what is the format of the words, and args their
+// values, that say there what the list is about.
+func convert[T, U any](
+	elements iter.Seq2[T, error], turn func(T) (made U, kept bool), what string, args ...any,
+) iter.Seq2[U, error] {
+	return func(yield func(U, error) bool) {
+		for element, err := range elements {
+			if err != nil {
+				yield(*new(U), fmt.Errorf(what+": %w", append(args, err)...))
+				return
 			}
-			if cursor = page.Meta.Cursor; cursor == "" {
+			if made, kept := turn(element); kept && !yield(made, nil) {
 				return
 			}
 		}
 	}
 }
 
-// pageLimit checks the page size a caller asked for; 0 is the default.
-func pageLimit(limit, most int) (int, error) {
-	if limit < 0 || limit > most {
-		return 0, fmt.Errorf("langfuse: a page limit of %d: it must be 1 to %d, or 0 for %d", limit, most, defaultPageLimit)
+// every is a turn of convert that keeps elements as they are.
+func every[T any](element T) (T, bool) { return element, true }
+
+// failing returns an iterator that yields one error.
+func failing[T any](err error) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) { yield(*new(T), err) }
+}
+
+// check makes sure of the page size that a caller asked for.
+func (l *list[T]) check() error {
+	if l.limit < 0 || l.limit > l.most {
+		return fmt.Errorf("langfuse: a page limit of %d: it must be 1 to %d, or 0 for %d", l.limit, l.most, defaultPageLimit)
 	}
-	return cmp.Or(limit, defaultPageLimit), nil
+	l.limit = cmp.Or(l.limit, defaultPageLimit)
+	return nil
 }
 
 // smallerLimit returns a smaller page size that divides the given one, so that
@@ -142,40 +161,35 @@ const (
 	maxBytesAhead = 8 << 20 // by the size of the first page
 )
 
-// listing is listPages for a list that does not change while it is read: once the first
+// listing is a numbered list that does not change while it is read: once the first
 // page tells how many there are, the next ones are fetched at once, so that a long
 // list does not take as many round trips as it has pages. At most maxPagesAhead
 // pages, or about maxBytesAhead, are in memory; size tells the bytes of an element.
 // Where a page is too large the rest is read one page after the other. No request
 // outlives a loop over it.
 type listing[T any] struct {
-	client *Client
-	path   string
-	query  url.Values
-	limit  int
-	size   func(T) int
-	first  *numberedPage[T] // nil where it is too large
+	list[T]
+	size  func(T) int
+	first *page[T] // nil where it is too large
 }
 
 // begin reads the first page.
-func (l *listing[T]) begin(ctx context.Context) (err error) {
-	if l.limit, err = pageLimit(l.limit, maxPageLimit); err != nil {
+func (l *listing[T]) begin(ctx context.Context) error {
+	if err := l.check(); err != nil {
 		return err
 	}
-	page, err := getPage[T](ctx, l.client, l.path, l.query, 1, l.limit)
-	switch {
-	case err == nil:
-		l.first = &page
-	case !errors.Is(err, ErrTooLarge):
-		return err
+	first, err := l.get(ctx, place{})
+	if errors.Is(err, ErrTooLarge) {
+		return nil
 	}
-	return nil
+	l.first = &first
+	return err
 }
 
 // all yields the elements of a list that was begun.
 func (l *listing[T]) all(ctx context.Context, yield func(T, error) bool) {
 	if l.first == nil {
-		listFrom(ctx, l.client, l.path, l.query, 1, l.limit, yield)
+		l.from(ctx, place{}, yield)
 		return
 	}
 	bytes := 1
@@ -194,8 +208,8 @@ func (l *listing[T]) all(ctx context.Context, yield func(T, error) bool) {
 // under way.
 func (l *listing[T]) readAhead(ctx context.Context, pages int, yield func(T, error) bool) {
 	type answer struct {
-		page numberedPage[T]
-		err  error
+		page[T]
+		err error
 	}
 	inner, cancel := context.WithCancel(ctx)
 	var underWay sync.WaitGroup
@@ -205,28 +219,28 @@ func (l *listing[T]) readAhead(ctx context.Context, pages int, yield func(T, err
 	next, last := 2, int(l.first.Meta.TotalPages)
 	for number := next; number <= last; number++ {
 		for ; next <= last && len(queue) < pages; next++ {
-			to, wanted := make(chan answer, 1), next
+			to, at := make(chan answer, 1), place{skip: (next - 1) * l.limit}
 			queue = append(queue, to)
 			underWay.Go(func() {
-				page, err := getPage[T](inner, l.client, l.path, l.query, wanted, l.limit)
-				to <- answer{page, err}
+				got, err := l.get(inner, at)
+				to <- answer{got, err}
 			})
 		}
 		got := <-queue[0]
 		queue = queue[1:]
 		if errors.Is(got.err, ErrTooLarge) {
 			cancel()
-			listFrom(ctx, l.client, l.path, l.query, number, l.limit, yield)
+			l.from(ctx, place{skip: (number - 1) * l.limit}, yield)
 			return
 		}
 		if got.err != nil {
 			yield(*new(T), got.err)
 			return
 		}
-		if len(got.page.Data) == 0 {
+		if len(got.Data) == 0 {
 			return
 		}
-		for _, element := range got.page.Data {
+		for _, element := range got.Data {
 			if !yield(element, nil) {
 				return
 			}

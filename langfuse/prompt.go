@@ -29,13 +29,13 @@ const defaultPromptLabel = "production"
 // by the server; variables ({{name}}) are left for the caller.
 type Prompt struct {
 	Name          string          `json:"name"`
-	Version       int             `json:"version"`
-	Type          string          `json:"type"` // PromptText or PromptChat
-	Prompt        json.RawMessage `json:"prompt"`
-	Config        json.RawMessage `json:"config"`
-	Labels        []string        `json:"labels"`
-	Tags          []string        `json:"tags"`
-	CommitMessage string          `json:"commitMessage"`
+	Version       int             `json:"version,omitempty"`
+	Type          string          `json:"type"`   // PromptText or PromptChat; fixed by the first version
+	Prompt        json.RawMessage `json:"prompt"` // a string, or a list of PromptMessage
+	Config        json.RawMessage `json:"config,omitempty"`
+	Labels        []string        `json:"labels,omitempty"` // of a new version: taken away from others
+	Tags          []string        `json:"tags,omitempty"`
+	CommitMessage string          `json:"commitMessage,omitempty"`
 }
 
 // PromptMessage is one message of a chat prompt, or a placeholder for some: then
@@ -80,43 +80,31 @@ func (c *Client) GetPrompt(ctx context.Context, ref PromptRef) (Prompt, error) {
 		return Prompt{}, fmt.Errorf("langfuse: prompt %q, label %q, version %d: a name is needed, with a label or a version, not both",
 			ref.Name, ref.Label, ref.Version)
 	}
-	prompt, err := c.getPrompt(ctx, ref)
-	if err != nil {
-		return Prompt{}, fmt.Errorf("prompt %q: %w", ref.Name, err)
-	}
-	return prompt, nil
-}
-
-func (c *Client) getPrompt(ctx context.Context, ref PromptRef) (Prompt, error) {
 	query := url.Values{}
-	var prompt Prompt
 	// Unlike that of datasets, this path decodes percent signs once.
 	if pathSafe(strings.ReplaceAll(ref.Name, "%", "")) {
 		setText(query, "label", ref.Label)
 		if ref.Version > 0 {
 			query.Set("version", strconv.Itoa(ref.Version))
 		}
-		err := c.getJSON(ctx, "v2/prompts/"+url.PathEscape(ref.Name), query, &prompt)
-		return prompt, err
+		return call[Prompt](ctx, c, get("v2/prompts/"+url.PathEscape(ref.Name), query), nil, "prompt %q", ref.Name)
 	}
 	if ref.Version == 0 {
-		version, err := c.labelledVersion(ctx, ref.Name, cmp.Or(ref.Label, defaultPromptLabel))
-		if err != nil {
-			return Prompt{}, err
+		var err error
+		if ref.Version, err = c.labelledVersion(ctx, ref.Name, cmp.Or(ref.Label, defaultPromptLabel)); err != nil {
+			return Prompt{}, fmt.Errorf("prompt %q: %w", ref.Name, err)
 		}
-		ref.Version = version
 	}
 	// This route decodes the name once more after the query.
 	query.Set("name", strings.ReplaceAll(ref.Name, "%", "%25"))
 	query.Set("version", strconv.Itoa(ref.Version))
-	err := c.getJSON(ctx, "prompts", query, &prompt)
-	return prompt, err
+	return call[Prompt](ctx, c, get("prompts", query), nil, "prompt %q", ref.Name)
 }
 
 // labelledVersion finds the version that carries a label, without the name in a
 // path.
 func (c *Client) labelledVersion(ctx context.Context, name, label string) (int, error) {
-	for summary, err := range c.ListPrompts(ctx, PromptsQuery{Name: name, Label: label}) {
+	for summary, err := range c.ListPrompts(ctx, name, label) {
 		if err != nil {
 			return 0, err
 		}
@@ -127,12 +115,7 @@ func (c *Client) labelledVersion(ctx context.Context, name, label string) (int, 
 	return 0, fmt.Errorf("%w with label %q", ErrNotFound, label)
 }
 
-// PromptsQuery selects prompts; empty fields select all.
-type PromptsQuery struct {
-	Name, Label string
-}
-
-// PromptSummary is one prompt with the versions that the query selected.
+// PromptSummary is one prompt with the versions that were asked for.
 type PromptSummary struct {
 	Name          string    `json:"name"`
 	Type          string    `json:"type"`
@@ -142,40 +125,28 @@ type PromptSummary struct {
 	LastUpdatedAt time.Time `json:"lastUpdatedAt"`
 }
 
-// ListPrompts yields the prompts that match. Retried; the first error ends the
+// ListPrompts yields the prompts of that name and with that label; "" is any. Retried; the first error ends the
 // iteration.
 //
 // API: GET /api/public/v2/prompts
-func (c *Client) ListPrompts(ctx context.Context, q PromptsQuery) iter.Seq2[PromptSummary, error] {
+func (c *Client) ListPrompts(ctx context.Context, name, label string) iter.Seq2[PromptSummary, error] {
 	query := url.Values{}
-	setText(query, "name", q.Name)
-	setText(query, "label", q.Label)
+	setText(query, "name", name)
+	setText(query, "label", label)
 	return listPages[PromptSummary](ctx, c, "v2/prompts", query, 0)
 }
 
-// PromptCreate is a new version of a prompt.
-type PromptCreate struct {
-	Name          string          `json:"name"`
-	Type          string          `json:"type"`   // PromptText or PromptChat; fixed by the first version
-	Prompt        json.RawMessage `json:"prompt"` // a string, or a list of PromptMessage
-	Config        json.RawMessage `json:"config,omitempty"`
-	Labels        []string        `json:"labels,omitempty"` // taken away from other versions
-	Tags          []string        `json:"tags,omitempty"`
-	CommitMessage string          `json:"commitMessage,omitempty"`
-}
-
-// CreatePrompt stores the next version of a prompt and returns it. Not safe to
+// CreatePrompt stores the next version of a prompt, which the server numbers, and
+// returns it. Not safe to
 // repeat: each call makes a version, so it is sent again only when the server
 // refused it unread (429). Errors: *APIError, *ConnectionError; after the
 // latter look with ListPrompts whether the version exists.
 //
 // API: POST /api/public/v2/prompts
-func (c *Client) CreatePrompt(ctx context.Context, prompt PromptCreate) (Prompt, error) {
-	var stored Prompt
-	if err := c.postOnce(ctx, "v2/prompts", prompt, &stored); err != nil {
-		return Prompt{}, fmt.Errorf("prompt %q: %w", prompt.Name, err)
-	}
-	return stored, nil
+func (c *Client) CreatePrompt(ctx context.Context, prompt Prompt) (Prompt, error) {
+	prompt.Version = 0
+	r := request{method: http.MethodPost, path: "v2/prompts", once: true}
+	return call[Prompt](ctx, c, r, prompt, "prompt %q", prompt.Name)
 }
 
 // SetPromptLabels sets the labels of one version; a label that another version
@@ -190,13 +161,7 @@ func (c *Client) SetPromptLabels(ctx context.Context, name string, version int, 
 	if labels == nil {
 		labels = []string{}
 	}
-	body := struct {
-		NewLabels []string `json:"newLabels"`
-	}{labels}
-	path := fmt.Sprintf("v2/prompts/%s/versions/%d", url.PathEscape(name), version)
-	var stored Prompt
-	if err := c.sendJSON(ctx, http.MethodPatch, path, body, &stored); err != nil {
-		return Prompt{}, fmt.Errorf("labels of prompt %s@%d: %w", name, version, err)
-	}
-	return stored, nil
+	body := map[string][]string{"newLabels": labels}
+	r := request{method: http.MethodPatch, path: fmt.Sprintf("v2/prompts/%s/versions/%d", url.PathEscape(name), version)}
+	return call[Prompt](ctx, c, r, body, "labels of prompt %s@%d", name, version)
 }

@@ -34,9 +34,8 @@ type request struct {
 	body   []byte
 	header map[string]string // beside the usual ones
 	// once: the call must not be repeated when it may have been carried out.
-	once bool
-	// into is what the answer is decoded into; nil: it only has to be JSON.
-	into any
+	once    bool
+	attempt int // 1 is the first
 }
 
 // response is an answer with a status of 2xx.
@@ -45,42 +44,49 @@ type response struct {
 	sent   time.Time // when the attempt that succeeded began
 }
 
+// get returns a request that reads.
+func get(path string, query url.Values) request {
+	return request{method: http.MethodGet, path: path, query: query}
+}
+
 // getJSON sends a GET request and decodes its answer.
 func (c *Client) getJSON(ctx context.Context, path string, query url.Values, into any) error {
-	return c.doJSON(ctx, request{method: http.MethodGet, path: path, query: query}, into)
-}
-
-// sendJSON sends body as JSON and decodes the answer.
-func (c *Client) sendJSON(ctx context.Context, method, path string, body, into any) error {
-	encoded, err := textutil.MarshalJSON(body)
-	if err != nil {
-		return err
-	}
-	return c.doJSON(ctx, request{method: method, path: path, body: encoded}, into)
-}
-
-// doJSON sends the request and decodes the answer. Unknown keys are ignored,
-// because servers add some (_deprecation, mediaReferences).
-func (c *Client) doJSON(ctx context.Context, r request, into any) error {
-	r.into = into
-	_, err := c.do(ctx, r)
+	_, err := c.do(ctx, get(path, query), into)
 	return err
 }
 
+// call sends a request and returns its answer. Body, unless it is nil, is sent as JSON.
+// What is the format of the words, and args their values, that say in an error what the
+// call was about.
+func call[T any](ctx context.Context, c *Client, r request, body any, what string, args ...any) (answer T, err error) {
+	if body != nil {
+		r.body, err = textutil.MarshalJSON(body)
+	}
+	if err == nil {
+		_, err = c.do(ctx, r, &answer)
+	}
+	if err != nil {
+		return *new(T), fmt.Errorf(what+": %w", append(args, err)...)
+	}
+	return answer, nil
+}
+
 // do sends the request until it succeeds, fails for good, has been sent
-// Config.MaxAttempts times, or ctx ends.
-func (c *Client) do(ctx context.Context, r request) (response, error) {
+// Config.MaxAttempts times, or ctx ends, and decodes the answer into what into points to;
+// where that is nil, it only has to be JSON. Unknown keys are ignored, because servers
+// add some (_deprecation, mediaReferences).
+func (c *Client) do(ctx context.Context, r request, into any) (response, error) {
 	began := time.Now()
-	for attempt := 1; ; attempt++ {
-		answer, err := c.attempt(ctx, r)
+	for r.attempt = 1; ; r.attempt++ {
+		answer, err := c.attempt(ctx, r, into)
 		if err == nil {
 			c.reached.Store(true)
 			return answer, nil
 		}
-		if attempt >= c.config.MaxAttempts || !repeatable(r, err) || c.doubtful(err, attempt, time.Since(began)) {
-			return response{}, withAttempts(err, attempt)
+		if r.attempt >= c.config.MaxAttempts || !repeatable(r, err) || c.doubtful(err, r.attempt, time.Since(began)) {
+			return response{}, err
 		}
-		pause := c.pause(attempt, err)
+		pause := c.pause(r.attempt, err)
 		c.config.Paused(err, time.Now().Add(pause))
 		if stop := sleep(ctx, pause); stop != nil {
 			return response{}, fmt.Errorf("langfuse: %s %s: %w, while waiting to repeat it after: %s",
@@ -90,7 +96,7 @@ func (c *Client) do(ctx context.Context, r request) (response, error) {
 }
 
 // attempt sends the request once and reads the answer under the cap.
-func (c *Client) attempt(ctx context.Context, r request) (response, error) {
+func (c *Client) attempt(ctx context.Context, r request, into any) (response, error) {
 	within, cancel := context.WithTimeout(ctx, c.config.Timeout)
 	defer cancel()
 	req, err := c.newRequest(within, r)
@@ -120,31 +126,27 @@ func (c *Client) attempt(ctx context.Context, r request) (response, error) {
 	if !success || limit.IsHTML(res.Header, body) {
 		return response{}, c.apiError(r, res, body[:min(int64(len(body)), most)])
 	}
-	if err := c.decode(r, res, body); err != nil {
-		return response{}, err
-	}
-	return response{header: res.Header, sent: sent}, nil
+	return response{header: res.Header, sent: sent}, c.decode(r, res, body, into)
 }
 
 // decode reads an answer with a status of 2xx. Langfuse answers with JSON
 // everywhere; what is none was cut on its way, or something before the server
 // answered. An answer of OTLP's own form would be protobuf, often empty.
-func (c *Client) decode(r request, res *http.Response, body []byte) error {
-	if r.into == nil && (res.StatusCode == http.StatusNoContent || strings.HasPrefix(res.Header.Get("Content-Type"), "application/x-protobuf")) {
-		return nil
-	}
-	into := r.into
+func (c *Client) decode(r request, res *http.Response, body []byte, into any) error {
 	if into == nil {
+		protobuf := strings.HasPrefix(res.Header.Get("Content-Type"), "application/x-protobuf")
+		if protobuf || res.StatusCode == http.StatusNoContent {
+			return nil
+		}
 		into = new(json.RawMessage)
 	}
 	err := json.Unmarshal(body, into)
 	if err == nil {
 		return nil
 	}
-	return &APIError{
-		Method: r.method, Path: apiPrefix + r.path, Status: res.StatusCode, base: c.base, foreign: !json.Valid(body),
-		Message: c.redact("the answer is not the expected JSON: " + err.Error()),
-	}
+	answer := c.answered(r, res.StatusCode, nil, "the answer is not the expected JSON: "+err.Error())
+	answer.foreign = !json.Valid(body)
+	return answer
 }
 
 // newRequest builds the HTTP request. The path goes in as text, so that its
@@ -158,9 +160,7 @@ func (c *Client) newRequest(ctx context.Context, r request) (*http.Request, erro
 	if err != nil {
 		return nil, fmt.Errorf("langfuse: building the request: %w", err)
 	}
-	if r.body == nil {
-		req.Body, req.GetBody, req.ContentLength = nil, nil, 0
-	} else {
+	if r.body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
 	req.Header.Set("Accept", "application/json")
@@ -186,7 +186,7 @@ func (c *Client) connectionError(ctx, within context.Context, r request, err err
 		err = wrapped.Err
 	}
 	return &ConnectionError{
-		BaseURL: c.base, Method: r.method, Path: apiPrefix + r.path,
+		BaseURL: c.base, Method: r.method, Path: apiPrefix + r.path, Attempts: r.attempt,
 		Err: err, text: c.redact(err.Error()),
 	}
 }
@@ -218,10 +218,12 @@ func setList(query url.Values, key string, list []string) {
 }
 
 // The pauses between attempts: firstPause doubles up to maxPause; half of it
-// is fixed and half is spread by jitter.
+// is fixed and half is spread by jitter. What a server asks for counts up to
+// maxRetryAfter.
 const (
-	firstPause = 500 * time.Millisecond
-	maxPause   = 30 * time.Second
+	firstPause    = 500 * time.Millisecond
+	maxPause      = 30 * time.Second
+	maxRetryAfter = time.Minute
 )
 
 // What is no answer of Langfuse's is most likely a wrong address as long as this
@@ -254,16 +256,12 @@ func repeatable(r request, err error) bool {
 		}
 		return api.Status == http.StatusRequestTimeout || api.Status >= 500 || api.foreign && api.Status < 400
 	}
-	var connection *ConnectionError
-	if !errors.As(err, &connection) || r.once {
+	if _, ok := errors.AsType[*ConnectionError](err); !ok || r.once {
 		return false
 	}
-	var certificate *tls.CertificateVerificationError
-	var name *net.DNSError
-	if errors.As(err, &certificate) || errors.As(err, &name) && name.IsNotFound {
-		return false
-	}
-	return true
+	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
+	name, unresolved := errors.AsType[*net.DNSError](err)
+	return !untrusted && !(unresolved && name.IsNotFound)
 }
 
 // doubtful reports whether an answer that is not Langfuse's was given so often
@@ -274,12 +272,12 @@ func (c *Client) doubtful(err error, attempts int, within time.Duration) bool {
 }
 
 // pause returns how long to wait after the given attempt (1 is the first).
-// What the server asks for comes first, capped by Config.MaxRetryAfter; up to a tenth
+// What the server asks for comes first, capped; up to a tenth
 // is added to it, so that clients that were refused together do not return
 // together.
 func (c *Client) pause(attempt int, err error) time.Duration {
 	if api, ok := errors.AsType[*APIError](err); ok && api.RetryAfter > 0 {
-		asked := min(api.RetryAfter, c.config.MaxRetryAfter)
+		asked := min(api.RetryAfter, maxRetryAfter)
 		return asked + time.Duration(c.config.Jitter()*float64(asked)/10)
 	}
 	wait := min(firstPause<<min(attempt-1, 6), maxPause)

@@ -66,7 +66,7 @@ func TestGetDatasetReadsLeniently(t *testing.T) {
 func TestDatasetItemCalls(t *testing.T) {
 	client, record := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"id":"i 1"}`)) })
 	ctx := t.Context()
-	if _, err := client.UpsertDatasetItem(ctx, DatasetItemUpsert{DatasetName: "d", ID: "i 1", Input: []byte(`{"text":"<b>&"}`), ExpectedOutput: []byte(`{}`)}); err != nil {
+	if _, err := client.UpsertDatasetItem(ctx, DatasetItem{DatasetName: "d", ID: "i 1", Input: []byte(`{"text":"<b>&"}`), ExpectedOutput: []byte(`{}`)}); err != nil {
 		t.Error(err)
 	}
 	if _, err := client.SetDatasetItemStatus(ctx, "d", "i 1", ItemArchived); err != nil {
@@ -85,10 +85,10 @@ func TestDatasetItemCalls(t *testing.T) {
 			t.Errorf("request %d:\n%s, want\n%s", i, got, want[i])
 		}
 	}
-	if _, err := client.UpsertDatasetItem(ctx, DatasetItemUpsert{DatasetName: "d"}); err == nil {
+	if _, err := client.UpsertDatasetItem(ctx, DatasetItem{DatasetName: "d"}); err == nil {
 		t.Error("an item without id was sent")
 	}
-	if _, err := client.UpsertDatasetItem(ctx, DatasetItemUpsert{DatasetName: "d", ID: "x", Input: []byte(`{`)}); err == nil {
+	if _, err := client.UpsertDatasetItem(ctx, DatasetItem{DatasetName: "d", ID: "x", Input: []byte(`{`)}); err == nil {
 		t.Error("an item with broken JSON was sent")
 	}
 }
@@ -97,10 +97,10 @@ func TestCreateDatasetRunItem(t *testing.T) {
 	client, record := serve(t, answers(t, "run_item_v4.json"))
 	link := DatasetRunItemCreate{RunName: "run A", DatasetItemID: "i1", TraceID: "t", ObservationID: "o", Metadata: map[string]string{"b": "2", "a": "1"}}
 	stored, err := client.CreateDatasetRunItem(t.Context(), link)
-	if err != nil || stored.DatasetRunID != ExperimentID("p1", "d1", "run A") {
+	if err != nil || stored != ExperimentID("p1", "d1", "run A") {
 		t.Fatalf("%+v, %v", stored, err)
 	}
-	link.DatasetVersion, link.RunDescription = testVersion, "nightly"
+	link.DatasetVersion, link.RunDescription = FormatTime(testVersion), "nightly"
 	if _, err := client.CreateDatasetRunItem(t.Context(), link); err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +191,7 @@ func TestPromptForms(t *testing.T) {
 
 func TestPromptWrites(t *testing.T) {
 	client, record := serve(t, answers(t, "prompt_text.json"))
-	if _, err := client.CreatePrompt(t.Context(), PromptCreate{Name: "p", Type: PromptText, Prompt: []byte(`"x"`), Labels: []string{"production"}}); err != nil {
+	if _, err := client.CreatePrompt(t.Context(), Prompt{Name: "p", Type: PromptText, Prompt: []byte(`"x"`), Labels: []string{"production"}}); err != nil {
 		t.Error(err)
 	}
 	if _, err := client.SetPromptLabels(t.Context(), "a/b", 3, nil); err != nil {

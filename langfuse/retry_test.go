@@ -148,7 +148,7 @@ func TestGatewayInPassing(t *testing.T) {
 		return c.ExportSpans(ctx, Scope{Name: "x"}, []Span{goodSpan()})
 	}
 	prompt := func(ctx context.Context, c *Client) error {
-		_, err := c.CreatePrompt(ctx, PromptCreate{Name: "p", Type: PromptText, Prompt: []byte(`"x"`)})
+		_, err := c.CreatePrompt(ctx, Prompt{Name: "p", Type: PromptText, Prompt: []byte(`"x"`)})
 		return err
 	}
 	for name, test := range map[string]struct {
@@ -213,7 +213,7 @@ func TestPromptVersionIsNotSentAgain(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			record := &recorder{next: scripted(steps)}
 			client := fakeTimeClient(t, record)
-			_, _ = client.CreatePrompt(t.Context(), PromptCreate{Name: "p", Type: PromptText, Prompt: []byte(`"x"`)})
+			_, _ = client.CreatePrompt(t.Context(), Prompt{Name: "p", Type: PromptText, Prompt: []byte(`"x"`)})
 			if n := len(record.seen()); n != want {
 				t.Errorf("after %s: %d requests, want %d", steps, n, want)
 			}

@@ -41,6 +41,24 @@ type Run struct {
 	ItemCount int `json:"-"`
 }
 
+// Texts returns the values of metadata by key: texts as they are, everything else as
+// JSON; none where it is no object.
+func Texts(metadata json.RawMessage) map[string]string {
+	var values map[string]json.RawMessage
+	texts := map[string]string{}
+	if json.Unmarshal(metadata, &values) != nil {
+		return texts
+	}
+	for key, value := range values {
+		var text string
+		if json.Unmarshal(value, &text) != nil {
+			text = string(value)
+		}
+		texts[key] = text
+	}
+	return texts
+}
+
 // errNoRun is returned for a run that a view does not show.
 func errNoRun(ref RunRef, view View) error {
 	return fmt.Errorf("run %q in the view of %s: %w", cmp.Or(ref.Name, ref.ID), view, ErrNotFound)
@@ -67,17 +85,9 @@ func (c *Client) GetRun(ctx context.Context, server Server, view View, ref RunRe
 		if err != nil {
 			return Run{}, fmt.Errorf("run %q: %w", cmp.Or(ref.Name, id), err)
 		}
-		return found.run(), nil
+		return found, nil
 	}
 	return Run{}, errNoRun(ref, view)
-}
-
-// run returns the experiment in the words of both views.
-func (e Experiment) run() Run {
-	return Run{
-		ID: e.ID, Name: e.Name, DatasetID: e.DatasetID, Description: e.Description,
-		Metadata: e.Metadata, Time: e.StartTime, ItemCount: int(e.ItemCount),
-	}
 }
 
 // RunID returns the id of a run: ref.ID if it is set, else the one that the
@@ -104,25 +114,17 @@ func (c *Client) RunID(ctx context.Context, server Server, ref RunRef) (string, 
 
 // getDatasetRun reads a run through the newest of its items, by query.
 func (c *Client) getDatasetRun(ctx context.Context, ref RunRef) (Run, error) {
-	if ref.DatasetID == "" || ref.Name == "" {
-		return Run{}, errors.New("langfuse: reading a run from the runs of a dataset needs the dataset's id and the run's name")
-	}
-	var page struct {
-		Data []DatasetRunItem `json:"data"`
-		Meta struct {
-			TotalItems Number `json:"totalItems"`
-		} `json:"meta"`
-	}
 	query := url.Values{"datasetId": {ref.DatasetID}, "runName": {ref.Name}, "limit": {"1"}, "page": {"1"}}
-	if err := c.getJSON(ctx, "dataset-run-items", query, &page); err != nil {
-		return Run{}, fmt.Errorf("run %q: %w", ref.Name, err)
+	newest, err := call[page[link]](ctx, c, get("dataset-run-items", query), nil, "run %q", ref.Name)
+	if err != nil {
+		return Run{}, err
 	}
-	if len(page.Data) == 0 {
+	if len(newest.Data) == 0 {
 		return Run{}, errNoRun(ref, ViewRuns)
 	}
 	run := Run{
-		ID: page.Data[0].DatasetRunID, Name: ref.Name, DatasetID: ref.DatasetID,
-		Time: page.Data[0].CreatedAt, ItemCount: int(page.Meta.TotalItems),
+		ID: newest.Data[0].DatasetRunID, Name: ref.Name, DatasetID: ref.DatasetID,
+		Time: newest.Data[0].Time, ItemCount: int(newest.Meta.TotalItems),
 	}
 	if ref.DatasetName == "" {
 		return run, nil
@@ -163,25 +165,27 @@ func (c *Client) ListRuns(ctx context.Context, view View, dataset Dataset) iter.
 	if view == ViewRuns {
 		return c.listDatasetRuns(ctx, dataset.Name)
 	}
-	return func(yield func(Run, error) bool) {
-		for found, err := range c.ListExperiments(ctx, ExperimentsQuery{From: time.Unix(0, 0)}) {
-			if (err != nil || found.DatasetID == dataset.ID) && !yield(found.run(), err) {
-				return
-			}
-		}
-	}
+	turn := func(run Run) (Run, bool) { return run, run.DatasetID == dataset.ID }
+	experiments := c.ListExperiments(ctx, ExperimentsQuery{From: time.Unix(0, 0)})
+	return convert(experiments, turn, "runs of dataset %q", dataset.Name)
 }
 
 // RunItem is one item of a run, as one view of the server shows it.
 type RunItem struct {
-	ItemID        string // of the dataset
-	TraceID       string
-	ObservationID string // of the root span; may be empty where a link names none
+	ItemID        string `json:"datasetItemId"`
+	TraceID       string `json:"traceId"`
+	ObservationID string `json:"observationId"` // of the root span; may be empty where a link names none
 	// Time is when the link was made (ViewRuns) or the root span started.
-	Time time.Time
+	Time time.Time `json:"createdAt"`
 	// Level is that of the root span, ERROR where the item failed; empty in
 	// ViewRuns.
-	Level string
+	Level string `json:"-"`
+}
+
+// link is an item of a run as the server stores it.
+type link struct {
+	RunItem
+	DatasetRunID string `json:"datasetRunId"`
 }
 
 // ListRunItems yields the items of a run as a view shows them: in ViewRuns one
@@ -202,19 +206,11 @@ func (c *Client) ListRunItems(ctx context.Context, server Server, view View, ref
 }
 
 func (c *Client) listLinks(ctx context.Context, ref RunRef) iter.Seq2[RunItem, error] {
-	if ref.DatasetID == "" || ref.Name == "" {
-		return failing[RunItem](errors.New("langfuse: listing the items of a run needs the dataset's id and the run's name"))
-	}
 	query := url.Values{"datasetId": {ref.DatasetID}, "runName": {ref.Name}}
+	links := convert(listPages[RunItem](ctx, c, "dataset-run-items", query, maxPageLimit), every[RunItem], "items of run %q", ref.Name)
 	return func(yield func(RunItem, error) bool) {
-		for link, err := range listPages[DatasetRunItem](ctx, c, "dataset-run-items", query, maxPageLimit) {
-			if errors.Is(err, ErrNotFound) {
-				return
-			}
-			if err != nil {
-				err = fmt.Errorf("items of run %q: %w", ref.Name, err)
-			}
-			if !yield(RunItem{ItemID: link.DatasetItemID, TraceID: link.TraceID, ObservationID: link.ObservationID, Time: link.CreatedAt}, err) {
+		for link, err := range links {
+			if errors.Is(err, ErrNotFound) || !yield(link, err) {
 				return
 			}
 		}
@@ -230,14 +226,10 @@ func (c *Client) listRoots(ctx context.Context, server Server, ref RunRef) iter.
 		}
 		query := url.Values{"fields": {"core,dataset"}, "experimentId": {id}}
 		setTime(query, "fromStartTime", cmp.Or(ref.Since, time.Unix(0, 0)))
-		for root, err := range listCursor[ExperimentItem](ctx, c, "experiment-items", query, maxPageLimit, maxPageLimit) {
-			if err != nil {
-				err = fmt.Errorf("items of run %q: %w", cmp.Or(ref.Name, id), err)
-			}
-			if !yield(RunItem{ItemID: root.ItemID, TraceID: root.TraceID, ObservationID: root.ID, Time: root.StartTime, Level: root.Level}, err) {
-				return
-			}
-		}
+		roots := listCursor[ExperimentItem](ctx, c, "experiment-items", query, maxPageLimit, maxPageLimit)
+		convert(roots, func(e ExperimentItem) (RunItem, bool) {
+			return RunItem{ItemID: e.ItemID, TraceID: e.TraceID, ObservationID: e.ID, Time: e.StartTime, Level: e.Level}, true
+		}, "items of run %q", cmp.Or(ref.Name, id))(yield)
 	}
 }
 
@@ -269,25 +261,14 @@ type DatasetRunItemCreate struct {
 	// TraceID is required; the trace need not exist yet.
 	TraceID       string `json:"traceId"`
 	ObservationID string `json:"observationId,omitempty"`
-	// DatasetVersion is the version the items were listed at: with it an item
-	// that was archived meanwhile can still be linked. Leave it zero unless
-	// Capabilities.DatasetVersions, as older servers refuse the key.
-	DatasetVersion time.Time `json:"-"`
+	// DatasetVersion is the version the items were listed at, as FormatTime writes it:
+	// with it an item that was archived meanwhile can still be linked. Leave it empty
+	// unless Capabilities.DatasetVersions, as older servers refuse the key.
+	DatasetVersion string `json:"datasetVersion,omitempty"`
 }
 
-// DatasetRunItem is a link as the server answered it.
-type DatasetRunItem struct {
-	ID string `json:"id"`
-	// DatasetRunID is the id of the run: made up by v3 and dual servers, equal
-	// to ExperimentID on v4.
-	DatasetRunID  string    `json:"datasetRunId"`
-	DatasetItemID string    `json:"datasetItemId"`
-	TraceID       string    `json:"traceId"`
-	ObservationID string    `json:"observationId"`
-	CreatedAt     time.Time `json:"createdAt"`
-}
-
-// CreateDatasetRunItem sends the link. Sent again it makes another row of which
+// CreateDatasetRunItem sends the link and returns the id of the run: made up by v3 and
+// dual servers, equal to ExperimentID on v4. Sent again it makes another row of which
 // reads keep the newest, so it is safe to repeat; retried. On v4 in its default
 // mode nothing is stored and the answer holds the computed run id. Errors:
 // ErrNotFound (item or dataset unknown, or archived and no version given),
@@ -295,24 +276,15 @@ type DatasetRunItem struct {
 // *ConnectionError.
 //
 // API: POST /api/public/dataset-run-items
-func (c *Client) CreateDatasetRunItem(ctx context.Context, link DatasetRunItemCreate) (DatasetRunItem, error) {
-	if link.RunName == "" || link.DatasetItemID == "" || link.TraceID == "" {
-		return DatasetRunItem{}, errors.New("langfuse: a dataset run item needs a run name, a dataset item id and a trace id")
+func (c *Client) CreateDatasetRunItem(ctx context.Context, item DatasetRunItemCreate) (runID string, err error) {
+	if item.RunName == "" || item.DatasetItemID == "" || item.TraceID == "" {
+		return "", errors.New("langfuse: a dataset run item needs a run name, a dataset item id and a trace id")
 	}
-	body := struct {
-		DatasetRunItemCreate
-		DatasetVersion string `json:"datasetVersion,omitempty"`
-	}{DatasetRunItemCreate: link}
-	if !link.DatasetVersion.IsZero() {
-		body.DatasetVersion = FormatTime(link.DatasetVersion)
+	r := request{method: http.MethodPost, path: "dataset-run-items"}
+	stored, err := call[link](ctx, c, r, item, "linking item %q to run %q", item.DatasetItemID, item.RunName)
+	if err == nil && stored.DatasetRunID == "" {
+		err = fmt.Errorf("linking item %q to run %q: %w", item.DatasetItemID, item.RunName,
+			c.answered(r, http.StatusOK, nil, "the answer holds no datasetRunId"))
 	}
-	var stored DatasetRunItem
-	if err := c.sendJSON(ctx, http.MethodPost, "dataset-run-items", body, &stored); err != nil {
-		return DatasetRunItem{}, fmt.Errorf("linking item %q to run %q: %w", link.DatasetItemID, link.RunName, err)
-	}
-	if stored.DatasetRunID == "" {
-		return DatasetRunItem{}, fmt.Errorf("linking item %q to run %q: %w", link.DatasetItemID, link.RunName,
-			c.unusable(http.MethodPost, "dataset-run-items", "the answer holds no datasetRunId"))
-	}
-	return stored, nil
+	return stored.DatasetRunID, err
 }

@@ -43,37 +43,30 @@ type ScoreCreate struct {
 
 // Validate returns all reasons why a server would refuse the score, store it
 // under other words, or drop it without saying so.
-func (s ScoreCreate) Validate() error {
-	var problems []error
-	problem := func(bad bool, text string) {
-		if bad {
-			problems = append(problems, errors.New(text))
-		}
-	}
-	problem(s.ID == "", "it needs an id")
-	problem(s.Name == "", "it needs a name")
-	problem(!utf8.ValidString(s.ID) || !utf8.ValidString(s.Name), "its id and name must be UTF-8")
-	problem((s.TraceID == "") == (s.DatasetRunID == ""), "it needs either a trace or a run")
-	problem(s.ObservationID != "" && s.TraceID == "", "an observation needs its trace")
-	problem(len(s.Metadata) > 0 && !textutil.ValidJSON(s.Metadata), "its metadata is not JSON")
-	problem(!isEnvironment(s.Environment), "its environment must be at most 40 of a-z, 0-9, - and _ and not begin with langfuse")
+func (s *ScoreCreate) Validate() error {
+	var found problems
+	found.add(s.ID == "", "it needs an id")
+	found.add(s.Name == "", "it needs a name")
+	found.add(!utf8.ValidString(s.ID) || !utf8.ValidString(s.Name), "its id and name must be UTF-8")
+	found.add((s.TraceID == "") == (s.DatasetRunID == ""), "it needs either a trace or a run")
+	found.add(s.ObservationID != "" && s.TraceID == "", "an observation needs its trace")
+	found.add(len(s.Metadata) > 0 && !textutil.ValidJSON(s.Metadata), "its metadata is not JSON")
+	found.add(!isEnvironment(s.Environment),
+		"its environment must be at most 40 of a-z, 0-9, - and _ and not begin with langfuse")
 
 	number, isNumber := s.Value.Number()
-	_, isText := s.Value.Text()
+	text, _ := s.Value.Text()
 	switch s.Type {
 	case ScoreNumeric:
-		problem(!isNumber || math.IsNaN(number) || math.IsInf(number, 0), "a NUMERIC score needs a finite number")
+		found.add(!isNumber || math.IsNaN(number) || math.IsInf(number, 0), "a NUMERIC score needs a finite number")
 	case ScoreBoolean:
-		problem(!isNumber || number != 0 && number != 1, "a BOOLEAN score needs 0 or 1")
+		found.add(!isNumber || number != 0 && number != 1, "a BOOLEAN score needs 0 or 1")
 	case ScoreCategorical, ScoreText:
-		problem(!isText || s.Value.String() == "", "a CATEGORICAL or TEXT score needs a text")
+		found.add(text == "", "a CATEGORICAL or TEXT score needs a text")
 	default:
-		problem(true, fmt.Sprintf("type %q cannot be written", s.Type))
+		found.add(true, "type %q cannot be written", s.Type)
 	}
-	if len(problems) == 0 {
-		return nil
-	}
-	return fmt.Errorf("score %q (%s): %w", s.Name, s.ID, errors.Join(problems...))
+	return errors.Join(found...)
 }
 
 // isEnvironment reports whether Langfuse keeps the name as it is; what it does
@@ -90,15 +83,11 @@ func isEnvironment(name string) bool {
 // API: POST /api/public/scores
 func (c *Client) CreateScore(ctx context.Context, score ScoreCreate) error {
 	if err := score.Validate(); err != nil {
-		return fmt.Errorf("langfuse: %w", err)
+		return fmt.Errorf("langfuse: score %q (%s): %w", score.Name, score.ID, err)
 	}
-	var stored struct {
-		ID string `json:"id"`
-	}
-	if err := c.sendJSON(ctx, http.MethodPost, "scores", score, &stored); err != nil {
-		return fmt.Errorf("score %q (%s): %w", score.Name, score.ID, err)
-	}
-	return nil
+	r := request{method: http.MethodPost, path: "scores"}
+	_, err := call[struct{}](ctx, c, r, score, "score %q (%s)", score.Name, score.ID)
+	return err
 }
 
 // DeleteScore asks for a score to be deleted. The request is queued, for half a
@@ -112,7 +101,7 @@ func (c *Client) DeleteScore(ctx context.Context, id string) error {
 		return errors.New("langfuse: deleting a score needs its id")
 	}
 	r := request{method: http.MethodDelete, path: "scores/" + url.PathEscape(id)}
-	if _, err := c.do(ctx, r); err != nil {
+	if _, err := c.do(ctx, r, nil); err != nil {
 		return fmt.Errorf("deleting score %s: %w", id, err)
 	}
 	return nil
@@ -190,9 +179,9 @@ func NumberValue(number float64) ScoreValue { return ScoreValue{number} }
 // BoolValue returns the value of a boolean score: 1 for true, 0 for false.
 func BoolValue(yes bool) ScoreValue {
 	if yes {
-		return NumberValue(1)
+		return ScoreValue{1.0}
 	}
-	return NumberValue(0)
+	return ScoreValue{0.0}
 }
 
 // TextValue returns the value of a categorical or text score.
@@ -263,15 +252,16 @@ func (s *Score) UnmarshalJSON(raw []byte) error {
 	if s.Subject.Kind != "" {
 		return nil
 	}
-	switch {
-	case flat.ObservationID != "":
-		s.Subject = ScoreSubject{Kind: "observation", ID: flat.ObservationID, TraceID: flat.TraceID}
-	case flat.TraceID != "":
-		s.Subject = ScoreSubject{Kind: "trace", ID: flat.TraceID}
-	case flat.DatasetRunID != "":
-		s.Subject = ScoreSubject{Kind: "experiment", ID: flat.DatasetRunID}
-	case flat.SessionID != "":
-		s.Subject = ScoreSubject{Kind: "session", ID: flat.SessionID}
+	for _, subject := range []ScoreSubject{
+		{Kind: "observation", ID: flat.ObservationID, TraceID: flat.TraceID},
+		{Kind: "trace", ID: flat.TraceID},
+		{Kind: "experiment", ID: flat.DatasetRunID},
+		{Kind: "session", ID: flat.SessionID},
+	} {
+		if subject.ID != "" {
+			s.Subject = subject
+			break
+		}
 	}
 	return nil
 }
@@ -279,13 +269,10 @@ func (s *Score) UnmarshalJSON(raw []byte) error {
 // TraceID returns the trace that the score is about, itself or through one of
 // its observations; empty for scores of runs and sessions.
 func (s Score) TraceID() string {
-	switch s.Subject.Kind {
-	case "trace":
+	if s.Subject.Kind == "trace" {
 		return s.Subject.ID
-	case "observation":
-		return s.Subject.TraceID
 	}
-	return ""
+	return s.Subject.TraceID
 }
 
 func (t ScoreType) isNumber() bool { return t == ScoreNumeric || t == ScoreBoolean }
@@ -338,9 +325,6 @@ func (c *Client) ListScoreConfigs(ctx context.Context) iter.Seq2[ScoreConfig, er
 // API: POST /api/public/score-configs
 func (c *Client) CreateScoreConfig(ctx context.Context, config ScoreConfig) (ScoreConfig, error) {
 	config.ID, config.Archived = "", false
-	var made ScoreConfig
-	if err := c.postOnce(ctx, "score-configs", config, &made); err != nil {
-		return ScoreConfig{}, fmt.Errorf("score configuration %q: %w", config.Name, err)
-	}
-	return made, nil
+	r := request{method: http.MethodPost, path: "score-configs", once: true}
+	return call[ScoreConfig](ctx, c, r, config, "score configuration %q", config.Name)
 }

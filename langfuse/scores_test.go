@@ -102,8 +102,8 @@ func TestScoreOnTheWire(t *testing.T) {
 	if err != nil || results[0] != (ScoreResult{ID: "s1", State: ScoreAccepted}) {
 		t.Fatalf("%+v, %v", results, err)
 	}
-	event, err := newScoreEvent(score)
-	if err != nil {
+	event := scoreEvent{score: &score}
+	if err := event.encode(); err != nil {
 		t.Fatal(err)
 	}
 	// A value of 0 must be there, and the time to the millisecond.
@@ -113,11 +113,13 @@ func TestScoreOnTheWire(t *testing.T) {
 	}
 	later := score
 	later.Timestamp = score.Timestamp.Add(time.Millisecond)
-	if changed, _ := newScoreEvent(later); changed.id == event.id {
+	changed := scoreEvent{score: &later}
+	if err := changed.encode(); err != nil || changed.id == event.id {
 		t.Error("a later event has the same envelope id")
 	}
 	score.Value = NumberValue(1)
-	if same, _ := newScoreEvent(score); same.id != event.id {
+	same := scoreEvent{score: &score}
+	if err := same.encode(); err != nil || same.id != event.id {
 		t.Error("the envelope id depends on the value")
 	}
 }
@@ -210,7 +212,7 @@ func TestScoresThatCannotBeSentAreRefusedAlone(t *testing.T) {
 	}
 	var states []string
 	for _, result := range results {
-		states = append(states, result.ID+" "+result.State.String())
+		states = append(states, result.ID+" "+[]string{"unknown", "accepted", "refused"}[result.State])
 	}
 	if diff := cmp.Diff([]string{"huge refused", "a accepted", "undated refused", "a refused", "unnamed refused", "b accepted"}, states); diff != "" {
 		t.Error(diff)

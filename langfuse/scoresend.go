@@ -38,11 +38,6 @@ const (
 	ScoreRefused
 )
 
-// String returns the state in one word.
-func (s ScoreState) String() string {
-	return [...]string{"unknown", "accepted", "refused"}[s]
-}
-
 // ScoreResult is what became of one score.
 type ScoreResult struct {
 	ID    string // of the score
@@ -65,10 +60,10 @@ func (e *ScoreError) Unwrap() error { return e.Err }
 // scoreEvent is one score on its way: its envelope's id, its JSON, its place in
 // the results.
 type scoreEvent struct {
-	id    string
-	name  string // of the score
-	json  json.RawMessage
-	index int
+	id     string
+	json   json.RawMessage
+	score  *ScoreCreate
+	result *ScoreResult
 }
 
 // CreateScores sends scores in as few requests as the bounds allow (100 events,
@@ -88,11 +83,11 @@ func (c *Client) CreateScores(ctx context.Context, scores []ScoreCreate) ([]Scor
 	events := newScoreEvents(scores, results)
 	for len(events) > 0 {
 		n := nextScoreBatch(events)
-		if err := c.deliver(ctx, scores, events[:n], results); err != nil {
+		if err := c.deliver(ctx, events[:n]); err != nil {
 			err = fmt.Errorf("sending %d scores: %w", n, err)
 			for _, event := range events {
-				if results[event.index].State == ScoreUnknown {
-					results[event.index].Err = err
+				if event.result.State == ScoreUnknown {
+					event.result.Err = err
 				}
 			}
 			return results, err
@@ -107,50 +102,50 @@ func (c *Client) CreateScores(ctx context.Context, scores []ScoreCreate) ([]Scor
 func newScoreEvents(scores []ScoreCreate, results []ScoreResult) []scoreEvent {
 	events := make([]scoreEvent, 0, len(scores))
 	used := make(map[string]bool, len(scores))
-	for i, score := range scores {
-		results[i].ID = score.ID
-		event, err := newScoreEvent(score)
+	for i := range scores {
+		event := scoreEvent{score: &scores[i], result: &results[i]}
+		event.result.ID = event.score.ID
+		err := event.encode()
 		if err == nil && used[event.id] {
-			err = fmt.Errorf("score %q (%s): its id and timestamp are there twice: the answers could not be told apart", score.Name, score.ID)
+			err = errors.New("its id and timestamp are there twice: the answers could not be told apart")
 		}
 		if err != nil {
-			results[i].State, results[i].Err = ScoreRefused, err
+			event.refuse(fmt.Errorf("score %q (%s): %w", event.score.Name, event.score.ID, err))
 			continue
 		}
 		used[event.id] = true
-		event.index = i
 		events = append(events, event)
 	}
 	return events
 }
 
-// newScoreEvent wraps a score in its envelope. The envelope's id is a function
+// encode wraps the score in its envelope. The envelope's id is a function
 // of the score's id and time: a repetition has the same one, a changed score
 // sent at a later time another.
-func newScoreEvent(score ScoreCreate) (scoreEvent, error) {
-	if err := score.Validate(); err != nil {
-		return scoreEvent{}, err
+func (e *scoreEvent) encode() error {
+	if err := e.score.Validate(); err != nil {
+		return err
 	}
-	if score.Timestamp.Year() < 1970 || score.Timestamp.Year() > 9999 {
-		return scoreEvent{}, fmt.Errorf("score %q (%s): it needs a timestamp", score.Name, score.ID)
+	if year := e.score.Timestamp.Year(); year < 1970 || year > 9999 {
+		return errors.New("it needs a timestamp")
 	}
-	at := FormatTime(score.Timestamp)
-	sum := sha256.Sum256([]byte(score.ID + "\n" + at))
-	event := scoreEvent{id: hex.EncodeToString(sum[:16]), name: score.Name}
-	encoded, err := score.appendEvent(make([]byte, 0, 512+len(score.Comment)+len(score.Metadata)), event.id, at)
-	if err != nil {
-		return scoreEvent{}, fmt.Errorf("score %q (%s): %w", score.Name, score.ID, err)
+	at := FormatTime(e.score.Timestamp)
+	sum := sha256.Sum256([]byte(e.score.ID + "\n" + at))
+	e.id = hex.EncodeToString(sum[:16])
+	room := make([]byte, 0, 512+len(e.score.Comment)+len(e.score.Metadata))
+	var err error
+	if e.json, err = e.score.appendEvent(room, e.id, at); err == nil && len(e.json) > maxScoreBytes {
+		err = fmt.Errorf("%d bytes: %w", len(e.json), ErrTooLarge)
 	}
-	if len(encoded) > maxScoreBytes {
-		return scoreEvent{}, fmt.Errorf("score %q (%s): %d bytes: %w", score.Name, score.ID, len(encoded), ErrTooLarge)
-	}
-	event.json = encoded
-	return event, nil
+	return err
 }
+
+// refuse notes that the score will never be accepted.
+func (e *scoreEvent) refuse(err error) { e.result.State, e.result.Err = ScoreRefused, err }
 
 // appendEvent appends the envelope with the score in it: what encoding/json writes of
 // both, without its reflection.
-func (s ScoreCreate) appendEvent(b []byte, id, at string) ([]byte, error) {
+func (s *ScoreCreate) appendEvent(b []byte, id, at string) ([]byte, error) {
 	value, err := s.Value.MarshalJSON()
 	var metadata []byte
 	if err == nil && len(s.Metadata) > 0 {
@@ -192,7 +187,7 @@ func nextScoreBatch(events []scoreEvent) int {
 }
 
 // sendScores sends one request and files the answer per event.
-func (c *Client) sendScores(ctx context.Context, events []scoreEvent, results []ScoreResult) error {
+func (c *Client) sendScores(ctx context.Context, events []scoreEvent) error {
 	size := len(`{"batch":[]}`)
 	for _, event := range events {
 		size += len(event.json) + 1
@@ -206,66 +201,60 @@ func (c *Client) sendScores(ctx context.Context, events []scoreEvent, results []
 	}
 	body = append(body, "]}"...)
 	var answer ingestionAnswer
-	if err := c.doJSON(ctx, request{method: http.MethodPost, path: "ingestion", body: body}, &answer); err != nil {
+	if _, err := c.do(ctx, request{method: http.MethodPost, path: "ingestion", body: body}, &answer); err != nil {
 		return err
 	}
 	states := answer.states()
 	for _, event := range events {
-		result := states[event.id]
-		if result.Err != nil {
-			result.Err = &ScoreError{event.name, c.redactError(result.Err)}
+		state := states[event.id]
+		if state.Err == nil && state.State == ScoreUnknown {
+			state.Err = errors.New("the answer does not mention it")
 		}
-		result.ID = results[event.index].ID
-		if result.State == ScoreUnknown && result.Err == nil {
-			result.Err = &ScoreError{event.name, errors.New("the answer does not mention it")}
+		if state.Err != nil { // without keys
+			state.Err = &ScoreError{event.score.Name, errors.New(c.redact(state.Err.Error()))}
 		}
-		results[event.index] = result
+		event.result.State, event.result.Err = state.State, state.Err
 	}
 	return nil
 }
 
-// redactError returns the error as text without keys.
-func (c *Client) redactError(err error) error { return errors.New(c.redact(err.Error())) }
-
 // deliver sends events in one request; in halves where that is too large, and one
 // by one where the server no longer takes batches.
-func (c *Client) deliver(ctx context.Context, scores []ScoreCreate, events []scoreEvent, results []ScoreResult) error {
-	err := c.sendScores(ctx, events, results)
+func (c *Client) deliver(ctx context.Context, events []scoreEvent) error {
+	err := c.sendScores(ctx, events)
 	switch {
 	case errors.Is(err, ErrTooLarge) && len(events) > 1:
 		half := len(events) / 2
-		if err := c.deliver(ctx, scores, events[:half], results); err != nil {
+		if err := c.deliver(ctx, events[:half]); err != nil {
 			return err
 		}
-		return c.deliver(ctx, scores, events[half:], results)
+		return c.deliver(ctx, events[half:])
 	case errors.Is(err, ErrTooLarge):
-		refuse(&results[events[0].index], err)
+		events[0].refuse(err)
 		return nil
 	case errors.Is(err, ErrEndpointGone):
-		return c.sendSingly(ctx, scores, events, results)
+		return c.sendSingly(ctx, events)
 	}
 	return err
 }
 
 // sendSingly sends each score on its own. One that the server refuses for what
 // it is does not stop the others.
-func (c *Client) sendSingly(ctx context.Context, scores []ScoreCreate, events []scoreEvent, results []ScoreResult) error {
+func (c *Client) sendSingly(ctx context.Context, events []scoreEvent) error {
 	for _, event := range events {
-		err := c.CreateScore(ctx, scores[event.index])
-		var answer *APIError
+		err := c.CreateScore(ctx, *event.score)
+		answer, answered := errors.AsType[*APIError](err)
 		switch {
 		case err == nil:
-			results[event.index] = ScoreResult{ID: results[event.index].ID, State: ScoreAccepted}
-		case errors.As(err, &answer) && answer.ExitCode() == 64:
-			refuse(&results[event.index], err)
+			event.result.State = ScoreAccepted
+		case answered && answer.ExitCode() == 64:
+			event.refuse(err)
 		default:
 			return err
 		}
 	}
 	return nil
 }
-
-func refuse(result *ScoreResult, err error) { result.State, result.Err = ScoreRefused, err }
 
 // maxListed is how many ids one query names: their text must fit into a URL
 // that every proxy lets pass.
@@ -285,10 +274,7 @@ func (c *Client) ReadScores(ctx context.Context, server Capabilities, q ScoresQu
 				part := q
 				part.IDs, part.TraceIDs = ids, traces
 				for score, err := range c.readScores(ctx, server, part) {
-					if err == nil && !q.matches(score) {
-						continue
-					}
-					if !yield(score, err) || err != nil {
+					if (err != nil || q.matches(score)) && !yield(score, err) || err != nil {
 						return
 					}
 				}
@@ -312,7 +298,13 @@ func (c *Client) readScores(ctx context.Context, server Capabilities, q ScoresQu
 	case len(q.TraceIDs) > 0:
 		return c.listTraceScores(ctx, q.TraceIDs)
 	}
-	return c.listScoresV2(ctx, q)
+	query := url.Values{} // what v2/scores can select; ReadScores leaves out the rest
+	setList(query, "scoreIds", q.IDs)
+	if len(q.Names) == 1 {
+		query.Set("name", q.Names[0])
+	}
+	setText(query, "datasetRunId", q.ExperimentID)
+	return listPages[Score](ctx, c, "v2/scores", query, q.Limit)
 }
 
 // listTraceScores reads the scores of traces with the traces: v2/scores has no
@@ -320,11 +312,7 @@ func (c *Client) readScores(ctx context.Context, server Capabilities, q ScoresQu
 // there has none.
 func (c *Client) listTraceScores(ctx context.Context, ids []string) iter.Seq2[Score, error] {
 	return func(yield func(Score, error) bool) {
-		for _, id := range ids {
-			trace, err := c.getLegacyTrace(ctx, id)
-			if errors.Is(err, ErrNotFound) {
-				continue
-			}
+		for trace, err := range c.ReadTraces(ctx, Capabilities{LegacyReads: true}, ids, TraceParts{}) {
 			if err != nil {
 				yield(Score{}, err)
 				return
@@ -336,18 +324,6 @@ func (c *Client) listTraceScores(ctx context.Context, ids []string) iter.Seq2[Sc
 			}
 		}
 	}
-}
-
-// listScoresV2 asks for what v2/scores can select; ReadScores leaves out the
-// rest.
-func (c *Client) listScoresV2(ctx context.Context, q ScoresQuery) iter.Seq2[Score, error] {
-	query := url.Values{}
-	setList(query, "scoreIds", q.IDs)
-	if len(q.Names) == 1 {
-		query.Set("name", q.Names[0])
-	}
-	setText(query, "datasetRunId", q.ExperimentID)
-	return listPages[Score](ctx, c, "v2/scores", query, q.Limit)
 }
 
 // matches reports whether a score is among those asked for. Servers ignore what
@@ -371,13 +347,7 @@ func (c *Client) ListRunScores(ctx context.Context, server Server, ref RunRef) i
 			yield(Score{}, err)
 			return
 		}
-		for score, err := range c.ReadScores(ctx, server.Capabilities, ScoresQuery{ExperimentID: id, Limit: maxPageLimit}) {
-			if err != nil {
-				err = fmt.Errorf("scores of run %q: %w", cmp.Or(ref.Name, id), err)
-			}
-			if !yield(score, err) {
-				return
-			}
-		}
+		scores := c.ReadScores(ctx, server.Capabilities, ScoresQuery{ExperimentID: id, Limit: maxPageLimit})
+		convert(scores, every[Score], "scores of run %q", cmp.Or(ref.Name, id))(yield)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -61,32 +60,35 @@ type Server struct {
 // API: GET /api/public/health, /projects, /experiments, /v2/scores
 func (c *Client) Probe(ctx context.Context) (Server, error) {
 	var server Server
-	var newReads, legacyReads offer
-	var identified, ofNew, ofLegacy error
-	var asked sync.WaitGroup
-	asked.Go(func() { server, identified = c.identify(ctx) })
+	var identified error
 	// Without a start time this endpoint answers 400 whether it is on or off.
 	window := url.Values{"fromStartTime": {FormatTime(time.Now())}, "limit": {"1"}}
-	asked.Go(func() { newReads, ofNew = c.offers(ctx, "experiments", window) })
-	asked.Go(func() { legacyReads, ofLegacy = c.offers(ctx, "v2/scores", url.Values{"limit": {"1"}}) })
+	newReads := endpoint{path: "experiments", query: window}
+	legacyReads := endpoint{path: "v2/scores", query: url.Values{"limit": {"1"}}}
+	var asked sync.WaitGroup
+	asked.Go(func() { server, identified = c.identify(ctx) })
+	asked.Go(func() { newReads.ask(ctx, c) })
+	asked.Go(func() { legacyReads.ask(ctx, c) })
 	asked.Wait()
-	if identified == nil && server.Version.AtLeast(3, 206, 0) { // earlier ones do not know the path
-		newReads, ofNew = c.assure(ctx, "experiments", window, newReads, ofNew)
+	if identified != nil {
+		return Server{}, identified
 	}
-	if identified == nil {
-		legacyReads, ofLegacy = c.assure(ctx, "v2/scores", url.Values{"limit": {"1"}}, legacyReads, ofLegacy)
+	if server.Version.AtLeast(3, 206, 0) { // earlier ones do not know the path
+		newReads.assure(ctx, c)
 	}
-	if err := cmp.Or(identified, ofNew, ofLegacy); err != nil {
+	legacyReads.assure(ctx, c)
+	if err := cmp.Or(newReads.err, legacyReads.err); err != nil {
 		return Server{}, err
 	}
-	server.NewReads, server.LegacyReads = newReads == offered, legacyReads == offered
-	if !server.NewReads && !server.LegacyReads {
-		return Server{}, &APIError{
-			Method: "GET", Path: apiPrefix + "v2/scores", Status: 404, base: c.base, class: ErrEndpointGone,
-			Message: fmt.Sprintf("version %s offers neither the reads of v3 nor those of v4", server.Version) + doubt(newReads, legacyReads),
-		}
+	server.NewReads, server.LegacyReads = newReads.offered, legacyReads.offered
+	if server.NewReads || server.LegacyReads {
+		return server, nil
 	}
-	return server, nil
+	message := fmt.Sprintf("version %s offers neither the reads of v3 nor those of v4", server.Version)
+	if newReads.unclear || legacyReads.unclear {
+		message += ": its answers are not those of Langfuse; look for a gateway or a login page before it"
+	}
+	return Server{}, c.answered(get(legacyReads.path, nil), http.StatusNotFound, ErrEndpointGone, message)
 }
 
 // ProbeAs is Probe with a mode that the caller insists on: the server is not
@@ -108,86 +110,73 @@ func (c *Client) identify(ctx context.Context) (Server, error) {
 	var server Server
 	var ofVersion, ofProject error
 	var asked sync.WaitGroup
-	asked.Go(func() { server.Version, server.Time, server.Skew, ofVersion = c.version(ctx) })
-	var project Project
-	asked.Go(func() { project, ofProject = c.GetProject(ctx) })
+	asked.Go(func() { ofVersion = c.version(ctx, &server) })
+	asked.Go(func() { server.Project, ofProject = c.GetProject(ctx) })
 	asked.Wait()
 	if err := cmp.Or(ofVersion, ofProject); err != nil {
 		return Server{}, err
 	}
-	server.Project = project
 	return server, nil
 }
 
-// version returns the server's version, if it is new enough, and its clock.
-func (c *Client) version(ctx context.Context) (Version, time.Time, time.Duration, error) {
+// version finds out the server's version, which must be new enough, and its clock.
+func (c *Client) version(ctx context.Context, server *Server) error {
 	health, err := c.GetHealth(ctx)
 	if err != nil {
-		return Version{}, time.Time{}, 0, err
+		return err
 	}
-	version, err := ParseVersion(health.Version)
-	if err != nil {
-		return Version{}, time.Time{}, 0, c.unusable(http.MethodGet, "health", c.redact("reading the server's version: "+err.Error()))
+	server.Time, server.Skew = health.Time, health.Skew
+	problem := ""
+	if server.Version, err = ParseVersion(health.Version); err != nil {
+		problem = "reading the server's version: " + err.Error()
+	} else if !server.Version.AtLeast(minVersion.Major, minVersion.Minor, minVersion.Patch) {
+		problem = fmt.Sprintf("the server at %s is version %s, but %s or later is needed: upgrade it, or set %s to another server",
+			c.base, server.Version, minVersion, EnvBaseURL)
 	}
-	if !version.AtLeast(minVersion.Major, minVersion.Minor, minVersion.Patch) {
-		return Version{}, time.Time{}, 0, c.unusable(http.MethodGet, "health", fmt.Sprintf(
-			"the server at %s is version %s, but %s or later is needed: upgrade it, or set %s to another server", c.base, version, minVersion, EnvBaseURL))
+	if problem != "" {
+		return c.answered(get("health", nil), http.StatusOK, nil, problem)
 	}
-	return version, health.Time, health.Skew, nil
+	return nil
 }
 
-// offer is what is known of an endpoint.
-type offer int
-
-const (
-	missing offer = iota
-	offered
-	unclear // something that is not Langfuse says that it is missing
-)
-
-// doubt says who else may be the cause where an endpoint is missing.
-func doubt(offers ...offer) string {
-	if !slices.Contains(offers, unclear) {
-		return ""
-	}
-	return ": its answers are not those of Langfuse; look for a gateway or a login page before it"
+// endpoint is what is known of an endpoint.
+type endpoint struct {
+	path    string
+	query   url.Values
+	offered bool
+	unclear bool // something that is not Langfuse says that it is missing
+	err     error
 }
 
-// offers finds out whether the server has the endpoint. A missing one is a 404: a
+// ask finds out whether the server has the endpoint. A missing one is a 404: a
 // text about the mode, or the page of an unknown route, which something before the
 // server may have answered as well.
-func (c *Client) offers(ctx context.Context, path string, query url.Values) (offer, error) {
+func (e *endpoint) ask(ctx context.Context, c *Client) {
 	var ignored struct{}
-	err := c.getJSON(ctx, path, query, &ignored)
-	var api *APIError
-	switch {
-	case err == nil:
-		return offered, nil
-	case !errors.As(err, &api) || api.Status < 400:
-		return missing, err
-	case api.foreign:
-		return unclear, nil
-	case errors.Is(err, ErrEndpointGone) || errors.Is(err, ErrNotFound):
-		return missing, nil
+	e.err = c.getJSON(ctx, e.path, e.query, &ignored)
+	e.offered, e.unclear = e.err == nil, false
+	api, answered := errors.AsType[*APIError](e.err)
+	if !answered || api.Status < 400 {
+		return
 	}
-	return missing, err
+	e.unclear = api.foreign
+	if api.foreign || errors.Is(api, ErrEndpointGone) || errors.Is(api, ErrNotFound) {
+		e.err = nil
+	}
 }
 
 // assure asks again where the first answer is unclear: the mode decides where a run
 // is written. What stays unclear is missing.
-func (c *Client) assure(ctx context.Context, path string, query url.Values, first offer, err error) (offer, error) {
-	for attempt := 1; first == unclear && attempt < 3; attempt++ {
-		if waited := sleep(ctx, c.pause(attempt, nil)); waited != nil {
-			return first, waited
+func (e *endpoint) assure(ctx context.Context, c *Client) {
+	for attempt := 1; e.unclear && e.err == nil && attempt < 3; attempt++ {
+		if e.err = sleep(ctx, c.pause(attempt, nil)); e.err == nil {
+			e.ask(ctx, c)
 		}
-		first, err = c.offers(ctx, path, query)
 	}
-	return first, err
 }
 
 // Health is what a server says about itself.
 type Health struct {
-	Status  string `json:"status"`
 	Version string `json:"version"`
 	// Time is the server's clock when it answered, to the second; zero if it
 	// did not say. A dataset version must be taken from this clock: one taken
@@ -206,17 +195,15 @@ type Health struct {
 // API: GET /api/public/health
 func (c *Client) GetHealth(ctx context.Context) (Health, error) {
 	var health Health
-	r := request{method: http.MethodGet, path: "health", into: &health}
-	answer, err := c.do(ctx, r)
+	r := get("health", nil)
+	answer, err := c.do(ctx, r, &health)
 	if err != nil {
 		return Health{}, err
 	}
 	received := time.Now()
 	if health.Version == "" {
-		return Health{}, &APIError{
-			Method: r.method, Path: apiPrefix + r.path, Status: http.StatusOK, base: c.base, class: ErrEndpointGone,
-			Message: "the answer names no version: check that " + EnvBaseURL + " is a Langfuse server",
-		}
+		return Health{}, c.answered(r, http.StatusOK, ErrEndpointGone,
+			"the answer names no version: check that "+EnvBaseURL+" is a Langfuse server")
 	}
 	// A missing or odd Date leaves the zero time.
 	health.Time, _ = http.ParseTime(answer.header.Get("Date"))
@@ -257,15 +244,14 @@ const (
 // v4-dual, legacy or v3, in any case. Nothing and "auto" are no mode (""): the
 // server is asked. Anything else is a *UsageError.
 func ParseMode(text string) (Mode, error) {
-	switch strings.ToLower(strings.TrimSpace(text)) {
-	case "", "auto":
-		return "", nil
-	case "events_only", "events-only", "v4":
-		return ModeEventsOnly, nil
-	case "dual", "v4-dual":
-		return ModeDual, nil
-	case "legacy", "v3":
-		return ModeLegacy, nil
+	mode, known := map[string]Mode{
+		"": "", "auto": "",
+		"events_only": ModeEventsOnly, "events-only": ModeEventsOnly, "v4": ModeEventsOnly,
+		"dual": ModeDual, "v4-dual": ModeDual,
+		"legacy": ModeLegacy, "v3": ModeLegacy,
+	}[strings.ToLower(strings.TrimSpace(text))]
+	if known {
+		return mode, nil
 	}
 	return "", &UsageError{fmt.Errorf("%q is no mode of Langfuse: use v4 (%s), v4-dual (%s, which keeps v3's tables too), v3 (%s) or auto",
 		textutil.Cut(text, 40), ModeEventsOnly, ModeDual, ModeLegacy)}
@@ -274,12 +260,12 @@ func ParseMode(text string) (Mode, error) {
 // Mode returns the mode that the readable endpoints point to.
 func (c Capabilities) Mode() Mode {
 	switch {
-	case c.NewReads && c.LegacyReads:
+	case !c.NewReads:
+		return ModeLegacy
+	case c.LegacyReads:
 		return ModeDual
-	case c.NewReads:
-		return ModeEventsOnly
 	}
-	return ModeLegacy
+	return ModeEventsOnly
 }
 
 // WithMode returns the capabilities with the reads of a mode, whatever the
@@ -323,22 +309,19 @@ type Version struct{ Major, Minor, Patch int }
 // ids of spans wrongly.
 var minVersion = Version{3, 81, 0}
 
+// versionForm is how a version is written.
+var versionForm = textutil.Pattern(`^v?(\d{1,9})\.(\d{1,9})(?:\.(\d{1,9}))?(?:[-+].*)?$`)
+
 // ParseVersion reads "4.16.0", also with a leading v, without a patch level, or
 // with a suffix such as -rc.1.
 func ParseVersion(text string) (Version, error) {
-	core, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(text), "v"), "-")
-	core, _, _ = strings.Cut(core, "+")
-	parts := strings.Split(core, ".")
-	if len(parts) < 2 || len(parts) > 3 {
+	parts := versionForm().FindStringSubmatch(strings.TrimSpace(text))
+	if parts == nil {
 		return Version{}, fmt.Errorf("%q is not a version like 4.16.0", textutil.Cut(text, 40))
 	}
 	var numbers [3]int
-	for i, part := range parts {
-		n, err := strconv.ParseUint(part, 10, 31)
-		if err != nil {
-			return Version{}, fmt.Errorf("%q is not a version like 4.16.0", textutil.Cut(text, 40))
-		}
-		numbers[i] = int(n)
+	for i, part := range parts[1:] {
+		numbers[i], _ = strconv.Atoi(part) // it is digits, or nothing: 0
 	}
 	return Version{numbers[0], numbers[1], numbers[2]}, nil
 }
@@ -355,11 +338,6 @@ func (v Version) AtLeast(major, minor, patch int) bool {
 type Project struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
-	// Organization is empty on old servers.
-	Organization struct {
-		ID   string `json:"id"`
-		Name string `json:"name"`
-	} `json:"organization"`
 }
 
 // GetProject returns the project of the keys; it is the cheapest way to check
@@ -368,14 +346,12 @@ type Project struct {
 //
 // API: GET /api/public/projects
 func (c *Client) GetProject(ctx context.Context) (Project, error) {
-	var page struct {
-		Data []Project `json:"data"`
-	}
+	var page page[Project]
 	if err := c.getJSON(ctx, "projects", url.Values{}, &page); err != nil {
 		return Project{}, err
 	}
 	if len(page.Data) != 1 || page.Data[0].ID == "" {
-		return Project{}, c.unusable(http.MethodGet, "projects",
+		return Project{}, c.answered(get("projects", nil), http.StatusOK, nil,
 			"the keys do not stand for exactly one project: use the keys of a project, not of an organisation")
 	}
 	return page.Data[0], nil

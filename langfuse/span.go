@@ -1,7 +1,6 @@
 package langfuse
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -76,47 +75,43 @@ func IntAttribute(key string, value int64) Attribute {
 // accept the request and lose it: v3 answers 200 to a batch with one bad span
 // and stores none of it.
 func (s Span) Validate() error {
-	var problems []error
-	problem := func(bad bool, format string, args ...any) {
-		if bad {
-			problems = append(problems, fmt.Errorf(format, args...))
-		}
-	}
-	problem(!isID(s.TraceID, 32), "trace id %q: 32 lower-case hexadecimal digits are needed, not all zero", textutil.Cut(s.TraceID, 80))
-	problem(!isID(s.SpanID, 16), "span id %q: 16 lower-case hexadecimal digits are needed, not all zero", textutil.Cut(s.SpanID, 80))
-	problem(s.ParentID != "" && !isID(s.ParentID, 16), "parent id %q: 16 lower-case hexadecimal digits are needed, or nothing", textutil.Cut(s.ParentID, 80))
-	problem(s.ParentID != "" && s.ParentID == s.SpanID, "it is its own parent")
-	problem(s.Name == "" || !utf8.ValidString(s.Name), "a name in UTF-8 is needed")
-	problem(!utf8.ValidString(s.StatusMessage), "the status message is not UTF-8")
-	problem(s.Status < SpanUnset || s.Status > SpanError, "unknown status %d", s.Status)
-	problem(!inNanoseconds(s.Start) || !inNanoseconds(s.End), "start and end must lie between 1970 and 2262")
-	problem(s.End.Before(s.Start), "it ends before it starts")
-	problem(s.size() > MaxSpanBytes, "its %d bytes are more than the %d a server keeps: %w", s.size(), MaxSpanBytes, ErrTooLarge)
-
+	const hexadecimal = "%s id %q: %d lower-case hexadecimal digits are needed, not all zero"
+	var found problems
+	found.add(!isID(s.TraceID, 32), hexadecimal, "trace", textutil.Cut(s.TraceID, 80), 32)
+	found.add(!isID(s.SpanID, 16), hexadecimal, "span", textutil.Cut(s.SpanID, 80), 16)
+	found.add(s.ParentID != "" && !isID(s.ParentID, 16), hexadecimal+", or nothing", "parent", textutil.Cut(s.ParentID, 80), 16)
+	found.add(s.ParentID != "" && s.ParentID == s.SpanID, "it is its own parent")
+	found.add(s.Name == "" || !utf8.ValidString(s.Name), "a name in UTF-8 is needed")
+	found.add(!utf8.ValidString(s.StatusMessage), "the status message is not UTF-8")
+	found.add(s.Status < SpanUnset || s.Status > SpanError, "unknown status %d", s.Status)
+	found.add(!inNanoseconds(s.Start) || !inNanoseconds(s.End), "start and end must lie between 1970 and 2262")
+	found.add(s.End.Before(s.Start), "it ends before it starts")
+	found.add(s.size() > MaxSpanBytes, "its %d bytes are more than the %d a server keeps: %w", s.size(), MaxSpanBytes, ErrTooLarge)
 	for i, attribute := range s.Attributes {
-		for _, other := range s.Attributes[:i] { // there are few
-			if other.Key == attribute.Key {
-				problems = append(problems, fmt.Errorf("attribute %q is there twice", attribute.Key))
-			}
-		}
-		if err := attribute.validate(); err != nil {
-			problems = append(problems, fmt.Errorf("attribute %q: %w", attribute.Key, err))
+		if problem := attribute.problem(s.Attributes[:i]); problem != "" {
+			found.add(true, "attribute %q: %s", attribute.Key, problem)
 		}
 	}
-	if len(problems) == 0 {
+	if len(found) == 0 {
 		return nil
 	}
-	return fmt.Errorf("span %q (%s): %w", textutil.Cut(s.Name, 80), textutil.Cut(s.SpanID, 80), errors.Join(problems...))
+	return fmt.Errorf("span %q (%s): %w", textutil.Cut(s.Name, 80), textutil.Cut(s.SpanID, 80), errors.Join(found...))
 }
 
-func (a Attribute) validate() error {
+// problem tells what is wrong with an attribute behind others; "" where nothing is.
+func (a Attribute) problem(before []Attribute) string {
+	for _, other := range before { // there are few
+		if other.Key == a.Key {
+			return "it is there twice"
+		}
+	}
 	if a.Key == "" || !utf8.ValidString(a.Key) {
-		return errors.New("a key in UTF-8 is needed")
+		return "a key in UTF-8 is needed"
 	}
 	if !utf8.ValidString(a.text) {
-		return errors.New("the text is not UTF-8")
+		return "the text is not UTF-8"
 	}
-	return nil
+	return ""
 }
 
 // size returns an upper bound of the span's encoded length: the texts, and for
@@ -130,11 +125,9 @@ func (s Span) size() int {
 	return total
 }
 
-// SplitSpans cuts spans into batches of at most maxBytes and maxSpans (0 stands
-// for DefaultBatchBytes and DefaultBatchSpans), in order. A span that is larger
-// than maxBytes is a batch of its own. The batches share memory with spans.
-func SplitSpans(spans []Span, maxBytes, maxSpans int) iter.Seq[[]Span] {
-	maxBytes, maxSpans = cmp.Or(maxBytes, DefaultBatchBytes), cmp.Or(maxSpans, DefaultBatchSpans)
+// splitSpans cuts spans into batches of at most so many bytes and spans, in order. A span
+// that is larger is a batch of its own. The batches share memory with spans.
+func splitSpans(spans []Span, maxBytes, maxSpans int) iter.Seq[[]Span] {
 	const envelope = 256 // of the request around the spans
 	return func(yield func([]Span) bool) {
 		start, bytes := 0, envelope

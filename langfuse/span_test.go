@@ -255,7 +255,7 @@ func TestSplitSpansKeepsEverySpanWithinBounds(t *testing.T) {
 		maxBytes := rapid.IntRange(1, 20000).Draw(t, "bytes")
 		maxSpans := rapid.IntRange(1, 6).Draw(t, "count")
 		var joined []Span
-		for batch := range SplitSpans(spans, maxBytes, maxSpans) {
+		for batch := range splitSpans(spans, maxBytes, maxSpans) {
 			if len(batch) == 0 || len(batch) > maxSpans {
 				t.Fatalf("a batch of %d spans", len(batch))
 			}
@@ -280,13 +280,13 @@ func TestSplitSpansKeepsEverySpanWithinBounds(t *testing.T) {
 func TestSplitSpansDefaultsAndEarlyStop(t *testing.T) {
 	spans := make([]Span, DefaultBatchSpans+1)
 	var sizes []int
-	for batch := range SplitSpans(spans, 0, 0) {
+	for batch := range splitSpans(spans, DefaultBatchBytes, DefaultBatchSpans) {
 		sizes = append(sizes, len(batch))
 	}
 	if fmt.Sprint(sizes) != "[512 1]" {
 		t.Errorf("batches %v", sizes)
 	}
-	for range SplitSpans(spans, 0, 1) {
+	for range splitSpans(spans, DefaultBatchBytes, 1) {
 		break // must not panic
 	}
 
@@ -294,7 +294,7 @@ func TestSplitSpansDefaultsAndEarlyStop(t *testing.T) {
 	sizes = nil
 	span := goodSpan()
 	span.Attributes = []Attribute{TextAttribute("k", strings.Repeat("x", 1000))}
-	for batch := range SplitSpans(slices.Repeat([]Span{span}, 10), 4000, 0) {
+	for batch := range splitSpans(slices.Repeat([]Span{span}, 10), 4000, DefaultBatchSpans) {
 		sizes = append(sizes, len(batch))
 	}
 	if fmt.Sprint(sizes) != "[3 3 3 1]" {

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"extraction-experiment/internal/textutil"
 )
 
 // Trace is a trace with its observations, whichever endpoint it came from.
@@ -66,8 +68,8 @@ type TraceParts struct {
 	From, To time.Time
 }
 
-// fields returns the groups of v2/observations.
-func (p TraceParts) fields() []string {
+// query returns a query for observations with the groups of fields that are wanted.
+func (p TraceParts) query() ObservationsQuery {
 	fields := []string{"basic", "model", "usage", "prompt", "trace_context"}
 	if p.IO {
 		fields = append(fields, "io")
@@ -75,7 +77,7 @@ func (p TraceParts) fields() []string {
 	if p.Metadata {
 		fields = append(fields, "metadata")
 	}
-	return fields
+	return ObservationsQuery{Fields: fields, ExpandMetadata: p.ExpandMetadata, Roots: p.Roots, From: p.From, To: p.To}
 }
 
 // GetTrace returns a trace with its observations. Retried; errors: ErrNotFound
@@ -98,7 +100,7 @@ func (c *Client) GetTrace(ctx context.Context, server Capabilities, id string, p
 //
 // API: GET /api/public/v2/observations, or GET /api/public/traces/{id}
 func (c *Client) ReadTraces(ctx context.Context, server Capabilities, ids []string, want TraceParts) iter.Seq2[Trace, error] {
-	read, atOnce := c.readLegacyTraces, 1
+	read, atOnce := c.readLegacyTrace, 1
 	if server.NewReads {
 		atOnce = maxListed
 		read = func(ctx context.Context, ids []string) ([]Trace, error) { return c.readNewTraces(ctx, ids, want) }
@@ -122,64 +124,46 @@ func (c *Client) ReadTraces(ctx context.Context, server Capabilities, ids []stri
 // readNewTraces reads traces from observations. A server that does not know the
 // filter for many traces (400) is asked for each.
 func (c *Client) readNewTraces(ctx context.Context, ids []string, want TraceParts) ([]Trace, error) {
-	query := ObservationsQuery{TraceIDs: ids, Fields: want.fields(), ExpandMetadata: want.ExpandMetadata, Roots: want.Roots, From: want.From, To: want.To, Limit: maxObservations}
+	query := want.query()
+	query.TraceIDs, query.Limit = ids, maxObservations
 	if want.IO {
 		query.Limit = defaultPageLimit
 	}
-	if len(ids) == 1 {
-		query.TraceID, query.TraceIDs = ids[0], nil
-	}
 	found, err := c.collectTraces(ctx, query)
-	if refused, ok := errors.AsType[*APIError](err); ok && refused.Status == http.StatusBadRequest && len(ids) > 1 {
-		found = nil
-		for _, id := range ids {
-			query.TraceID, query.TraceIDs = id, nil
-			one, err := c.collectTraces(ctx, query)
-			if err != nil {
-				return nil, fmt.Errorf("trace %q: %w", id, err)
-			}
-			found = append(found, one...)
+	refused, ok := errors.AsType[*APIError](err)
+	if !ok || refused.Status != http.StatusBadRequest || len(ids) == 1 {
+		if err != nil {
+			err = fmt.Errorf("reading %s: %w", textutil.Counted(len(ids), "trace"), err)
 		}
-		return found, nil
+		return found, err
 	}
-	if err != nil {
-		return nil, fmt.Errorf("reading %d traces: %w", len(ids), err)
-	}
-	return inOrder(found, ids), nil
-}
-
-// inOrder returns the traces in the order of the ids.
-func inOrder(traces []Trace, ids []string) []Trace {
-	byID := make(map[string]Trace, len(traces))
-	for _, trace := range traces {
-		byID[trace.ID] = trace
-	}
-	ordered := make([]Trace, 0, len(traces))
+	found = nil
 	for _, id := range ids {
-		if trace, ok := byID[id]; ok {
-			ordered = append(ordered, trace)
-			delete(byID, id)
+		one, err := c.readNewTraces(ctx, []string{id}, want)
+		if err != nil {
+			return nil, err
 		}
+		found = append(found, one...)
 	}
-	return ordered
+	return found, nil
 }
 
-// collectTraces reads observations and puts those of one trace together.
+// collectTraces reads observations and puts those of one trace together, in the order in
+// which the traces are asked for.
 func (c *Client) collectTraces(ctx context.Context, query ObservationsQuery) ([]Trace, error) {
-	var order []string
 	byTrace := map[string][]Observation{}
 	for o, err := range c.ListObservations(ctx, query) {
 		if err != nil {
 			return nil, err
 		}
-		if byTrace[o.TraceID] == nil {
-			order = append(order, o.TraceID)
-		}
 		byTrace[o.TraceID] = append(byTrace[o.TraceID], o)
 	}
-	traces := make([]Trace, len(order))
-	for i, id := range order {
-		traces[i] = newTrace(id, byTrace[id])
+	var traces []Trace
+	for _, id := range query.TraceIDs {
+		if spans := byTrace[id]; spans != nil {
+			traces = append(traces, newTrace(id, spans))
+			delete(byTrace, id)
+		}
 	}
 	return traces, nil
 }
@@ -226,12 +210,17 @@ func uniqueSpans(observations []Observation) []Observation {
 	return unique
 }
 
-// legacyTrace is a trace as the endpoints of v3 write it. In lists the
-// observations and scores are ids only.
+// legacyTrace is a trace as v3 writes it.
 type legacyTrace struct {
 	Trace
-	Observations json.RawMessage `json:"observations"`
-	Scores       json.RawMessage `json:"scores"`
+	Observations []legacyObservation `json:"observations"`
+	Scores       []Score             `json:"scores"`
+}
+
+// listedTrace is a trace in a list of v3, where the observations and scores are ids only.
+type listedTrace struct {
+	Trace
+	Observations, Scores json.RawMessage
 }
 
 // legacyObservation has the names by which v3 calls usage and cost as well.
@@ -254,11 +243,10 @@ func (o legacyObservation) observation() Observation {
 	return out
 }
 
-// trace returns the trace in the words of both majors.
-func (t legacyTrace) trace() Trace {
-	out := t.Trace
-	out.Input, out.Output = DecodeIO(t.Input), DecodeIO(t.Output)
-	return out
+// decoded returns the trace with texts that hold JSON as that JSON.
+func (t Trace) decoded() Trace {
+	t.Input, t.Output = DecodeIO(t.Input), DecodeIO(t.Output)
+	return t
 }
 
 // getLegacyTrace reads one trace from the tables of v3, with everything.
@@ -266,52 +254,30 @@ func (c *Client) getLegacyTrace(ctx context.Context, id string) (Trace, error) {
 	if id == "" {
 		return Trace{}, errors.New("langfuse: reading a trace needs its id")
 	}
-	var found legacyTrace
-	if err := c.getJSON(ctx, "traces/"+url.PathEscape(id), nil, &found); err != nil {
-		return Trace{}, fmt.Errorf("trace %q: %w", id, err)
+	found, err := call[legacyTrace](ctx, c, get("traces/"+url.PathEscape(id), nil), nil, "trace %q", id)
+	if err != nil {
+		return Trace{}, err
 	}
-	trace := found.trace()
-	var observations []legacyObservation
-	if err := decodePart(found.Observations, &observations); err != nil {
-		return Trace{}, fmt.Errorf("trace %q: reading its observations: %w", id, err)
-	}
-	if err := decodePart(found.Scores, &trace.Scores); err != nil {
-		return Trace{}, fmt.Errorf("trace %q: reading its scores: %w", id, err)
-	}
-	spans := make([]Observation, len(observations))
-	for i, o := range observations {
+	trace := found.Trace.decoded()
+	spans := make([]Observation, len(found.Observations))
+	for i, o := range found.Observations {
 		spans[i] = o.observation()
 		spans[i].TraceID = cmp.Or(spans[i].TraceID, id)
 	}
-	trace.Observations = uniqueSpans(spans)
-	for i := range trace.Scores {
-		if trace.Scores[i].Subject.Kind == "observation" {
-			trace.Scores[i].Subject.TraceID = cmp.Or(trace.Scores[i].Subject.TraceID, id)
+	trace.Observations, trace.Scores = uniqueSpans(spans), found.Scores
+	for i, score := range trace.Scores {
+		if score.Subject.Kind == "observation" {
+			trace.Scores[i].Subject.TraceID = cmp.Or(score.Subject.TraceID, id)
 		}
 	}
 	return trace, nil
 }
 
-func decodePart(raw json.RawMessage, into any) error {
-	if len(raw) == 0 {
-		return nil
+// readLegacyTrace reads one trace; none where it is not there.
+func (c *Client) readLegacyTrace(ctx context.Context, id []string) ([]Trace, error) {
+	trace, err := c.getLegacyTrace(ctx, id[0])
+	if errors.Is(err, ErrNotFound) {
+		return nil, nil
 	}
-	return json.Unmarshal(raw, into)
-}
-
-// readLegacyTraces reads traces one after the other; those that are not there are
-// left out.
-func (c *Client) readLegacyTraces(ctx context.Context, ids []string) ([]Trace, error) {
-	var traces []Trace
-	for _, id := range ids {
-		trace, err := c.getLegacyTrace(ctx, id)
-		if errors.Is(err, ErrNotFound) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		traces = append(traces, trace)
-	}
-	return traces, nil
+	return []Trace{trace}, err
 }

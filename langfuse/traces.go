@@ -32,9 +32,10 @@ type Scope struct {
 // maxReported is how many invalid spans one error lists.
 const maxReported = 10
 
-// ExportSpans sends spans in one request: OTLP as protobuf, compressed, marked
-// for direct storage (x-langfuse-ingestion-version: 4). Nothing is sent when a
-// span is invalid: the error lists up to ten of them. No spans are no request.
+// ExportSpans sends spans: OTLP as protobuf, compressed, marked for direct storage
+// (x-langfuse-ingestion-version: 4), in requests of DefaultBatchBytes and
+// DefaultBatchSpans at most, one after the other. Nothing is sent when a span is
+// invalid: the error lists up to ten of them. No spans are no request.
 //
 // A success means queued. Retried with the same bytes; the same spans may be
 // sent again any time. After a *ConnectionError it is unknown whether they
@@ -43,32 +44,35 @@ const maxReported = 10
 //
 // API: POST /api/public/otel/v1/traces
 func (c *Client) ExportSpans(ctx context.Context, scope Scope, spans []Span) error {
-	if len(spans) == 0 {
-		return nil
-	}
-	var problems []error
+	var invalid problems
 	for _, span := range spans {
-		if err := span.Validate(); err != nil && len(problems) < maxReported {
-			problems = append(problems, err)
+		if err := span.Validate(); err != nil && len(invalid) < maxReported {
+			invalid = append(invalid, err)
 		}
 	}
-	if len(problems) > 0 {
-		return fmt.Errorf("langfuse: nothing sent: %w", errors.Join(problems...))
+	if len(invalid) > 0 {
+		return fmt.Errorf("langfuse: nothing sent: %w", errors.Join(invalid...))
 	}
-	body := encodeSpans(scope, spans)
-	header := map[string]string{"Content-Type": "application/x-protobuf", "x-langfuse-ingestion-version": "4"}
-	if !c.config.Uncompressed {
-		header["Content-Encoding"] = "gzip"
-		var err error
-		if body, err = c.compressed(body); err != nil {
-			return fmt.Errorf("langfuse: encoding spans: %w", err)
+	for batch := range splitSpans(spans, DefaultBatchBytes, DefaultBatchSpans) {
+		if err := c.exportBatch(ctx, scope, batch); err != nil {
+			return fmt.Errorf("exporting %d spans: %w", len(batch), err)
 		}
-	}
-	_, err := c.do(ctx, request{method: http.MethodPost, path: "otel/v1/traces", body: body, header: header})
-	if err != nil {
-		return fmt.Errorf("exporting %d spans: %w", len(spans), err)
 	}
 	return nil
+}
+
+// exportBatch sends spans in one request.
+func (c *Client) exportBatch(ctx context.Context, scope Scope, spans []Span) (err error) {
+	r := request{method: http.MethodPost, path: "otel/v1/traces", body: encodeSpans(scope, spans)}
+	r.header = map[string]string{"Content-Type": "application/x-protobuf", "x-langfuse-ingestion-version": "4"}
+	if !c.config.Uncompressed {
+		r.header["Content-Encoding"] = "gzip"
+		if r.body, err = c.compressed(r.body); err != nil {
+			return err
+		}
+	}
+	_, err = c.do(ctx, r, nil)
+	return err
 }
 
 // encodeSpans returns an export request of OTLP in protobuf; the same spans give the same
@@ -88,11 +92,8 @@ func encodeSpans(scope Scope, spans []Span) []byte {
 		body = appendBytes(body, 2, one)
 	}
 	head := appendBytes(nil, 1, appendBytes(nil, 1, resource))
-	head = protowire.AppendTag(head, 2, protowire.BytesType)
-	head = protowire.AppendVarint(head, uint64(len(scoped)+len(body)))
-	head = append(head, scoped...)
-	whole := protowire.AppendTag(nil, 1, protowire.BytesType)
-	whole = protowire.AppendVarint(whole, uint64(len(head)+len(body)))
+	head = append(appendLength(head, 2, len(scoped)+len(body)), scoped...)
+	whole := appendLength(nil, 1, len(head)+len(body))
 	return slices.Insert(body, 0, append(whole, head...)...)
 }
 
@@ -101,8 +102,7 @@ func (s Span) proto(b []byte) []byte {
 	const internal, status = 1, 15
 	for i, id := range []string{s.TraceID, s.SpanID, s.ParentID} {
 		if id != "" {
-			b = protowire.AppendTag(b, []protowire.Number{1, 2, 4}[i], protowire.BytesType)
-			b = protowire.AppendVarint(b, uint64(len(id)/2))
+			b = appendLength(b, []protowire.Number{1, 2, 4}[i], len(id)/2)
 			b, _ = hex.AppendDecode(b, []byte(id)) // Validate looked at it
 		}
 	}
@@ -111,8 +111,7 @@ func (s Span) proto(b []byte) []byte {
 	b = protowire.AppendFixed64(protowire.AppendTag(b, 7, protowire.Fixed64Type), uint64(s.Start.UnixNano()))
 	b = protowire.AppendFixed64(protowire.AppendTag(b, 8, protowire.Fixed64Type), uint64(s.End.UnixNano()))
 	for _, attribute := range s.Attributes {
-		b = protowire.AppendTag(b, 9, protowire.BytesType)
-		b = attribute.proto(protowire.AppendVarint(b, uint64(attribute.size())))
+		b = attribute.proto(appendLength(b, 9, attribute.size()))
 	}
 	ended := appendText(nil, 2, s.StatusMessage)
 	if s.Status != SpanUnset {
@@ -123,9 +122,7 @@ func (s Span) proto(b []byte) []byte {
 
 // proto appends an attribute as OTLP writes it: a message KeyValue with an AnyValue.
 func (a Attribute) proto(b []byte) []byte {
-	b = appendText(b, 1, a.Key)
-	b = protowire.AppendTag(b, 2, protowire.BytesType)
-	b = protowire.AppendVarint(b, uint64(a.valueSize()))
+	b = appendLength(appendText(b, 1, a.Key), 2, a.valueSize())
 	if a.isNumber {
 		return protowire.AppendVarint(protowire.AppendTag(b, 3, protowire.VarintType), uint64(a.number))
 	}
@@ -150,6 +147,11 @@ func appendText(b []byte, number protowire.Number, text string) []byte {
 		return b
 	}
 	return protowire.AppendString(protowire.AppendTag(b, number, protowire.BytesType), text)
+}
+
+// appendLength begins a field of so many bytes, which are to follow.
+func appendLength(b []byte, number protowire.Number, length int) []byte {
+	return protowire.AppendVarint(protowire.AppendTag(b, number, protowire.BytesType), uint64(length))
 }
 
 // appendBytes appends a field with a message.
@@ -201,14 +203,11 @@ func (c *Client) ListTraces(ctx context.Context, server Capabilities, q TraceQue
 }
 
 func (c *Client) listRootTraces(ctx context.Context, q TraceQuery, want TraceParts) iter.Seq2[Trace, error] {
+	trace := func(root Observation) (Trace, bool) { return newTrace(root.TraceID, []Observation{root}), true }
 	return func(yield func(Trace, error) bool) {
 		for _, query := range q.observations(want) {
-			for root, err := range c.ListObservations(ctx, query) {
-				if err != nil {
-					yield(Trace{}, fmt.Errorf("listing traces: %w", err))
-					return
-				}
-				if !yield(newTrace(root.TraceID, []Observation{root}), nil) {
+			for trace, err := range convert(c.ListObservations(ctx, query), trace, "listing traces") {
+				if !yield(trace, err) || err != nil {
 					return
 				}
 			}
@@ -218,9 +217,9 @@ func (c *Client) listRootTraces(ctx context.Context, q TraceQuery, want TracePar
 
 // observations returns the queries that find the roots.
 func (q TraceQuery) observations(want TraceParts) []ObservationsQuery {
-	base := ObservationsQuery{
-		Roots: true, From: q.From, To: q.To, Environments: q.Environments, Tags: q.Tags, Fields: want.fields(), ExpandMetadata: want.ExpandMetadata, Limit: q.Limit,
-	}
+	base := want.query()
+	base.Roots, base.From, base.To, base.Limit = true, q.From, q.To, q.Limit
+	base.Environments, base.Tags = q.Environments, q.Tags
 	if q.Name == "" {
 		return []ObservationsQuery{base}
 	}
@@ -230,40 +229,24 @@ func (q TraceQuery) observations(want TraceParts) []ObservationsQuery {
 }
 
 func (c *Client) listLegacyTraces(ctx context.Context, q TraceQuery, want TraceParts) iter.Seq2[Trace, error] {
-	query := url.Values{"orderBy": {"timestamp.desc"}}
+	query := url.Values{"orderBy": {"timestamp.desc"}, "fields": {"core"}, "tags": q.Tags, "environment": q.Environments}
 	// Without fields the answer holds inputs and outputs, which may be large.
 	// Metadata belongs to the same group as they do.
-	fields := []string{"core"}
 	if want.IO || want.Metadata {
-		fields = append(fields, "io")
+		query.Set("fields", "core,io")
 	}
-	setList(query, "fields", fields)
 	setText(query, "name", q.Name)
 	setTime(query, "fromTimestamp", q.From)
 	setTime(query, "toTimestamp", q.To)
-	query["tags"], query["environment"] = q.Tags, q.Environments
-	return func(yield func(Trace, error) bool) {
-		for found, err := range listPages[legacyTrace](ctx, c, "traces", query, q.Limit) {
-			if err != nil {
-				yield(Trace{}, fmt.Errorf("listing traces: %w", err))
-				return
-			}
-			if q.has(found) && !yield(found.trace(), nil) {
-				return
-			}
-		}
-	}
+	trace := func(found listedTrace) (Trace, bool) { return found.Trace.decoded(), q.has(found.Trace) }
+	return convert(listPages[listedTrace](ctx, c, "traces", query, q.Limit), trace, "listing traces")
 }
 
 // has checks what old servers may ignore in the query.
-func (q TraceQuery) has(t legacyTrace) bool {
-	for _, tag := range q.Tags {
-		if !slices.Contains(t.Tags, tag) {
-			return false
-		}
-	}
-	return (len(q.Environments) == 0 || slices.Contains(q.Environments, strings.ToLower(t.Environment))) &&
-		(q.Name == "" || q.Name == t.Name)
+func (q TraceQuery) has(t Trace) bool {
+	untagged := func(tag string) bool { return !slices.Contains(t.Tags, tag) }
+	return !slices.ContainsFunc(q.Tags, untagged) && (q.Name == "" || q.Name == t.Name) &&
+		(len(q.Environments) == 0 || slices.Contains(q.Environments, strings.ToLower(t.Environment)))
 }
 
 // Observation is a span as v4 keeps it. Which fields are filled depends on
@@ -321,7 +304,6 @@ const maxObservations = 1000
 // ObservationsQuery selects observations; empty fields select all. Give traces
 // or a time window, else the server reads everything.
 type ObservationsQuery struct {
-	TraceID  string
 	TraceIDs []string // any of; at most a few dozen fit into a query
 	Name     string
 	// TraceName is the name given to the trace; where none was given it is
@@ -345,19 +327,13 @@ type ObservationsQuery struct {
 // API: GET /api/public/v2/observations
 func (c *Client) ListObservations(ctx context.Context, q ObservationsQuery) iter.Seq2[Observation, error] {
 	query := url.Values{}
-	if err := q.conditions(query); err != nil {
-		return failing[Observation](err)
-	}
+	q.conditions(query)
 	if q.Roots {
 		query.Set("isRootObservation", "true")
 	}
 	setTime(query, "fromStartTime", q.From)
 	setTime(query, "toStartTime", q.To)
-	fields := q.Fields
-	if len(fields) == 0 {
-		fields = []string{"basic"}
-	}
-	setList(query, "fields", append([]string{"core"}, fields...))
+	query.Set("fields", "core,"+cmp.Or(strings.Join(q.Fields, ","), "basic"))
 	setList(query, "expandMetadata", q.ExpandMetadata)
 	return listCursor[Observation](ctx, c, "v2/observations", query, q.Limit, maxObservations)
 }
@@ -365,17 +341,11 @@ func (c *Client) ListObservations(ctx context.Context, q ObservationsQuery) iter
 // conditions adds what the observations must be like: as plain parameters where
 // those can say it, else everything as a filter, beside which the server does
 // not look at some of the plain ones.
-func (q ObservationsQuery) conditions(query url.Values) error {
-	if len(q.TraceIDs) == 0 && len(q.Environments) == 0 && len(q.Tags) == 0 && q.TraceName == "" {
-		setText(query, "traceId", q.TraceID)
+func (q ObservationsQuery) conditions(query url.Values) {
+	if len(q.TraceIDs) <= 1 && len(q.Environments) == 0 && len(q.Tags) == 0 && q.TraceName == "" {
+		setList(query, "traceId", q.TraceIDs)
 		setText(query, "name", q.Name)
-		return nil
-	}
-	type condition struct {
-		Column   string   `json:"column"`
-		Operator string   `json:"operator"`
-		Type     string   `json:"type"`
-		Value    []string `json:"value"`
+		return
 	}
 	var conditions []condition
 	add := func(kind, column, operator string, values []string) {
@@ -388,9 +358,20 @@ func (q ObservationsQuery) conditions(query url.Values) error {
 	add("stringOptions", "traceName", "any of", []string{q.TraceName})
 	add("stringOptions", "environment", "any of", q.Environments)
 	add("arrayOptions", "tags", "all of", q.Tags)
-	filter, err := textutil.MarshalJSON(conditions)
+	setFilter(query, conditions...)
+}
+
+// condition is one that observations must meet.
+type condition struct {
+	Column   string `json:"column"`
+	Operator string `json:"operator"`
+	Type     string `json:"type"`
+	Value    any    `json:"value"` // a text or a list of texts
+}
+
+func setFilter(query url.Values, conditions ...condition) {
+	filter, _ := textutil.MarshalJSON(conditions) // texts can always be written
 	query.Set("filter", string(filter))
-	return err
 }
 
 // FindObservation returns an observation of which only the id is known, as that
@@ -404,17 +385,11 @@ func (c *Client) FindObservation(ctx context.Context, server Capabilities, id st
 		return Observation{}, errors.New("langfuse: finding an observation needs its id")
 	}
 	if !server.NewReads {
-		var found legacyObservation
-		if err := c.getJSON(ctx, "observations/"+url.PathEscape(id), nil, &found); err != nil {
-			return Observation{}, fmt.Errorf("observation %q: %w", id, err)
-		}
-		return found.observation(), nil
+		found, err := call[legacyObservation](ctx, c, get("observations/"+url.PathEscape(id), nil), nil, "observation %q", id)
+		return found.observation(), err
 	}
-	filter, err := textutil.MarshalJSON([]any{map[string]any{"type": "string", "column": "id", "operator": "=", "value": id}})
-	if err != nil {
-		return Observation{}, err
-	}
-	query := url.Values{"filter": {string(filter)}, "fields": {"core,basic"}}
+	query := url.Values{"fields": {"core,basic"}}
+	setFilter(query, condition{"id", "=", "string", id})
 	for found, err := range listCursor[Observation](ctx, c, "v2/observations", query, 1, maxObservations) {
 		if err != nil {
 			return Observation{}, fmt.Errorf("observation %q: %w", id, err)

@@ -26,7 +26,7 @@ func (s *server) experimented(n int, of langfuse.Dataset, run, item string, outp
 		s.t.Fatal(err)
 	}
 	s.traced(id, span{id: spanID(n, 0), name: "experiment-item-run", output: output, at: time.Duration(n) * time.Minute, attributes: map[string]string{
-		"langfuse.environment": "sdk-experiment", "langfuse.experiment.id": linked.DatasetRunID, "langfuse.experiment.name": run,
+		"langfuse.environment": "sdk-experiment", "langfuse.experiment.id": linked, "langfuse.experiment.name": run,
 		"langfuse.experiment.dataset.id": of.ID, "langfuse.experiment.item.id": item, "langfuse.experiment.item.root_observation_id": spanID(n, 0)}})
 	return id
 }

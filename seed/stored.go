@@ -51,8 +51,8 @@ func (c *checker) checkStored(n *notes, item dataset.Item) {
 }
 
 // upsert is the item as it is sent.
-func (c Config) upsert(item dataset.Item) langfuse.DatasetItemUpsert {
-	return langfuse.DatasetItemUpsert{
+func (c Config) upsert(item dataset.Item) langfuse.DatasetItem {
+	return langfuse.DatasetItem{
 		DatasetName: c.Dataset, ID: c.IDPrefix + item.ID, Status: langfuse.ItemActive,
 		Input: item.Input, ExpectedOutput: item.Expected, Metadata: item.Metadata,
 		SourceTraceID: item.SourceTraceID, SourceObservationID: item.SourceObservationID,

@@ -33,11 +33,12 @@ func TestCompareScores_beside(t *testing.T) {
 		other := own
 		other.ID = "other"
 		tc.change(&other)
+		want := []langfuse.ScoreCreate{{ID: "own", Name: "f1", Value: langfuse.NumberValue(0.5), ObservationID: "root", Environment: "e"}}
 		there := []langfuse.Score{other}
 		if !tc.lost {
 			there = append(there, own)
 		}
-		c := compareScores(map[string]wanted{"own": {"f1", 0.5}}, subject{"root", "e"}, func(id string) bool { return id == "derived" }, there)
+		c := compareScores(want, func(id string) bool { return id == "derived" }, there)
 		var doubles []Finding
 		for _, f := range c.findings {
 			if f.Kind == DoubledScore {

@@ -1,8 +1,8 @@
 package tracking
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -39,15 +39,13 @@ func OpenDataset(ctx context.Context, client *langfuse.Client, name string) (*Da
 		found, unknown = client.GetDataset(ctx, name)
 		d.id = found.ID
 	})
-	asked.Go(func() { d.version, unpinned = client.CurrentDatasetVersion(ctx, name) })
+	asked.Go(func() {
+		if d.version, unpinned = client.CurrentDatasetVersion(ctx, name); unpinned != nil {
+			unpinned = fmt.Errorf("finding the current version of dataset %q: %w", name, unpinned)
+		}
+	})
 	asked.Wait()
-	switch {
-	case unknown != nil:
-		return nil, unknown
-	case unpinned != nil:
-		return nil, fmt.Errorf("finding the current version of dataset %q: %w", name, unpinned)
-	}
-	return d, nil
+	return d, cmp.Or(unknown, unpinned)
 }
 
 // ReopenDataset returns the dataset at the version that a run began with.
@@ -68,9 +66,7 @@ func (d *Dataset) Version() string { return langfuse.FormatTime(d.version) }
 // Begin reads the first page of items, which Pages then has at once. It is not
 // needed; Pages asks again where it failed. Not for concurrent use with Pages.
 func (d *Dataset) Begin(ctx context.Context) {
-	if begun, err := d.list(ctx); err == nil {
-		d.begun = begun
-	}
+	d.begun, _ = d.list(ctx)
 }
 
 func (d *Dataset) list(ctx context.Context) (*langfuse.DatasetItems, error) {
@@ -96,7 +92,10 @@ func (d *Dataset) Pages(ctx context.Context) iter.Seq2[[]dataset.Item, error] {
 				yield(nil, err)
 				return
 			}
-			page = append(page, toItem(item))
+			page = append(page, dataset.Item{
+				ID: item.ID, Input: item.Input, Expected: item.ExpectedOutput, Metadata: item.Metadata,
+				SourceTraceID: item.SourceTraceID, SourceObservationID: item.SourceObservationID,
+			})
 			if len(page) < pageSize {
 				continue
 			}
@@ -111,31 +110,19 @@ func (d *Dataset) Pages(ctx context.Context) iter.Seq2[[]dataset.Item, error] {
 	}
 }
 
-func toItem(item langfuse.DatasetItem) dataset.Item {
-	return dataset.Item{
-		ID: item.ID, Input: item.Input, Expected: item.ExpectedOutput, Metadata: item.Metadata,
-		SourceTraceID: item.SourceTraceID, SourceObservationID: item.SourceObservationID,
-	}
-}
-
 // RunExists reports whether Langfuse has a run of that name over the dataset, in
 // any view that the server has. Names are looked up by query or by the computed
 // id, so that any name is found. A run without a dataset is known to its run file
 // only.
-func RunExists(ctx context.Context, client *langfuse.Client, server langfuse.Server, datasetID, name string) (bool, error) {
+func RunExists(ctx context.Context, site Site, datasetID, name string) (bool, error) {
 	if datasetID == "" {
 		return false, nil
 	}
-	for _, view := range server.Views() {
-		_, err := client.GetRun(ctx, server, view, langfuse.RunRef{DatasetID: datasetID, Name: name})
-		if err == nil {
-			return true, nil
-		}
-		if !errors.Is(err, langfuse.ErrNotFound) {
-			return false, err
-		}
+	_, _, err := site.find(ctx, langfuse.RunRef{DatasetID: datasetID, Name: name})
+	if errors.Is(err, langfuse.ErrNotFound) {
+		return false, nil
 	}
-	return false, nil
+	return err == nil, err
 }
 
 // FindPrompt fetches one version of a prompt, by label or version, and pins it:
@@ -153,21 +140,15 @@ func FindPrompt(ctx context.Context, client *langfuse.Client, ref langfuse.Promp
 // the newest says the same already, and pins that version. No label is moved.
 func PushPrompt(ctx context.Context, client *langfuse.Client, name string, t pipeline.Template) (pipeline.Template, outcome.Prompt, error) {
 	newest, err := client.GetPrompt(ctx, langfuse.PromptRef{Name: name, Label: "latest"})
-	switch {
-	case errors.Is(err, langfuse.ErrNotFound):
-	case err != nil:
-		return pipeline.Template{}, outcome.Prompt{}, err
-	default:
+	if err == nil {
 		same, pin, err := pinned(newest, "")
 		if err == nil && pin.SHA256 == t.SHA256() {
 			return same, pin, nil
 		}
-	}
-	create, err := newPrompt(name, t)
-	if err != nil {
+	} else if !errors.Is(err, langfuse.ErrNotFound) {
 		return pipeline.Template{}, outcome.Prompt{}, err
 	}
-	stored, err := client.CreatePrompt(ctx, create)
+	stored, err := client.CreatePrompt(ctx, newPrompt(name, t))
 	if err != nil {
 		return pipeline.Template{}, outcome.Prompt{}, err
 	}
@@ -175,10 +156,9 @@ func PushPrompt(ctx context.Context, client *langfuse.Client, name string, t pip
 }
 
 // newPrompt writes a template as Langfuse keeps it.
-func newPrompt(name string, t pipeline.Template) (langfuse.PromptCreate, error) {
+func newPrompt(name string, t pipeline.Template) langfuse.Prompt {
 	if len(t.Messages) == 1 && t.Messages[0].Role == pipeline.RoleUser && t.Messages[0].Placeholder == "" {
-		raw, err := json.Marshal(t.Messages[0].Content)
-		return langfuse.PromptCreate{Name: name, Type: langfuse.PromptText, Prompt: raw}, err
+		return langfuse.Prompt{Name: name, Type: langfuse.PromptText, Prompt: encode(t.Messages[0].Content)}
 	}
 	var messages []langfuse.PromptMessage
 	for _, m := range t.Messages {
@@ -188,8 +168,7 @@ func newPrompt(name string, t pipeline.Template) (langfuse.PromptCreate, error) 
 		}
 		messages = append(messages, message)
 	}
-	raw, err := json.Marshal(messages)
-	return langfuse.PromptCreate{Name: name, Type: langfuse.PromptChat, Prompt: raw}, err
+	return langfuse.Prompt{Name: name, Type: langfuse.PromptChat, Prompt: encode(messages)}
 }
 
 // CreateDefaultPrompt puts the built-in prompt, labelled production, into a
@@ -199,10 +178,7 @@ func CreateDefaultPrompt(ctx context.Context, client *langfuse.Client) error {
 	if !errors.Is(err, langfuse.ErrNotFound) {
 		return err
 	}
-	create, err := newPrompt(pipeline.DefaultPromptName, pipeline.DefaultPrompt())
-	if err != nil {
-		return err
-	}
+	create := newPrompt(pipeline.DefaultPromptName, pipeline.DefaultPrompt())
 	create.Labels = []string{"production"}
 	_, err = client.CreatePrompt(ctx, create)
 	return err
@@ -211,17 +187,16 @@ func CreateDefaultPrompt(ctx context.Context, client *langfuse.Client) error {
 // pinned turns what Langfuse keeps into a template and its pin.
 func pinned(p langfuse.Prompt, label string) (pipeline.Template, outcome.Prompt, error) {
 	var t pipeline.Template
-	if p.Type == langfuse.PromptChat {
-		var err error
-		if t, err = pipeline.ParseChat(p.Prompt); err != nil {
-			return t, outcome.Prompt{}, fmt.Errorf("prompt %s@%d: %w", p.Name, p.Version, err)
-		}
-	} else {
-		text, err := p.Text()
-		if err != nil {
-			return t, outcome.Prompt{}, err
-		}
+	var err error
+	if p.Type != langfuse.PromptChat {
+		var text string
+		text, err = p.Text()
 		t = pipeline.ParseText(text)
+	} else if t, err = pipeline.ParseChat(p.Prompt); err != nil {
+		err = fmt.Errorf("prompt %s@%d: %w", p.Name, p.Version, err)
+	}
+	if err != nil {
+		return t, outcome.Prompt{}, err
 	}
 	t.Name, t.Version, t.Label, t.Config = p.Name, p.Version, label, p.Config
 	return t, outcome.Prompt{Name: p.Name, Version: p.Version, Label: label, SHA256: t.SHA256()}, nil

@@ -28,7 +28,7 @@ func TestModes_itemDeleted(t *testing.T) {
 			if err := w.follow(t, t.Context(), run); err != nil {
 				t.Fatal(err)
 			}
-			verdict, err := tracking.Verify(t.Context(), tracking.VerifyConfig{Client: w.client, Server: w.server, Run: run.Reader, Wait: langfuse.Wait{Timeout: -1}})
+			verdict, err := tracking.Verify(t.Context(), tracking.VerifyConfig{Site: tracking.Site{Client: w.client, Server: w.server}, Run: run.Reader, Wait: langfuse.Wait{Timeout: -1}})
 			if err != nil || !verdict.OK() {
 				t.Errorf("%+v %v", verdict, err)
 			}
@@ -61,7 +61,7 @@ func TestModes_linkRefused(t *testing.T) {
 				t.Fatalf("got %v", err)
 			}
 			w.front.Store(nil)
-			verdict, err := tracking.Verify(t.Context(), tracking.VerifyConfig{Client: w.client, Server: w.server, Run: run.Reader, Wait: langfuse.Wait{Timeout: -1}})
+			verdict, err := tracking.Verify(t.Context(), tracking.VerifyConfig{Site: tracking.Site{Client: w.client, Server: w.server}, Run: run.Reader, Wait: langfuse.Wait{Timeout: -1}})
 			if err != nil || verdict.Total() != 1 || verdict.Counts[tracking.WrongRunItem] != 1 {
 				t.Errorf("%+v %v", verdict.Findings, err)
 			}

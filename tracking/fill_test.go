@@ -32,7 +32,7 @@ func TestPublisher_fill(t *testing.T) {
 		{name: "few", commit: map[time.Duration]int{0: 5, 300 * time.Millisecond: 14}, want: time.Second},
 		{name: "read before", read: 10, commit: map[time.Duration]int{0: 29, 500 * time.Millisecond: 1}, want: 500 * time.Millisecond},
 		{name: "large", large: 100 << 10, commit: map[time.Duration]int{0: 20}, want: 0},                                                // 2.0 of 3 MiB
-		{name: "large, later", large: 100 << 10, commit: map[time.Duration]int{60 * time.Millisecond: 20}, want: 65 * time.Millisecond}, // it looks every 5 ms
+		{name: "large, later", large: 100 << 10, commit: map[time.Duration]int{61 * time.Millisecond: 20}, want: 65 * time.Millisecond}, // it looks every 5 ms
 		{name: "not so large", large: 50 << 10, commit: map[time.Duration]int{0: 20}, want: 200 * time.Millisecond},                     // 1.0
 		{name: "the end", commit: map[time.Duration]int{0: 5}, finish: 400 * time.Millisecond, want: 400 * time.Millisecond},
 		{name: "the end of many", commit: map[time.Duration]int{0: 50}, finish: 100 * time.Millisecond, want: 100 * time.Millisecond},
@@ -47,7 +47,7 @@ func TestPublisher_fill(t *testing.T) {
 					}
 				}()
 				began, finished := time.Now(), make(chan struct{})
-				p := &Publisher{cfg: Config{Run: run}, read: c.read, finished: finished}
+				p := &publisher{cfg: Config{Run: run}, read: c.read, finished: finished}
 				next := 0
 				commit := func(n int) {
 					for range n {

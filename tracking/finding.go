@@ -178,11 +178,9 @@ func (v Verdict) mendable() int { return v.Total() - v.LeftCount }
 
 // there counts what is as it should be, so that it grows as long as Langfuse works.
 func (v Verdict) there() int {
-	n := v.Checked.Spans + v.Checked.Scores + v.Checked.RunScores - v.Counts[StaleScore] - v.Counts[DoubledScore]
-	for _, items := range v.Checked.Shown {
-		n += items
-	}
-	return n
+	c := v.Checked
+	return c.Spans + c.Scores + c.RunScores + c.Shown[langfuse.ViewRuns] + c.Shown[langfuse.ViewExperiments] -
+		v.Counts[StaleScore] - v.Counts[DoubledScore]
 }
 
 // mayCome reports whether all that was found may be gone when Langfuse has done its
@@ -209,11 +207,11 @@ type DifferentError struct{ Verdict Verdict }
 
 // Error counts the findings, and what came of them while looking.
 func (e *DifferentError) Error() string {
-	if e.Verdict.OnItsWay {
-		return fmt.Sprintf("still on its way: %d more came while looking, and Langfuse differs from the run file in %s yet; verify again later",
-			e.Verdict.Came, textutil.Counted(e.Verdict.Total(), "point"))
+	differs := "Langfuse differs from the run file in " + textutil.Counted(e.Verdict.Total(), "point")
+	if !e.Verdict.OnItsWay {
+		return differs
 	}
-	return fmt.Sprintf("Langfuse differs from the run file in %s", textutil.Counted(e.Verdict.Total(), "point"))
+	return fmt.Sprintf("still on its way: %d more came while looking, and %s yet; verify again later", e.Verdict.Came, differs)
 }
 
 // ExitCode returns 1: a check failed; 69 where the server did not do in time what it
@@ -230,8 +228,6 @@ type repairs struct {
 	resets  []runstore.Reset
 	gone    map[int64][]string // scores of withdrawn attempts, some of which are back
 	deletes []string           // ids of scores
-	trials  map[int]time.Time
-	moved   map[int]string // trials to the new ids of their runs
 }
 
 // again has a part of an outcome sent again, unchanged.
@@ -239,47 +235,11 @@ func (r *repairs) again(oid int64, part runstore.Published) {
 	r.resets = append(r.resets, runstore.Reset{OID: oid, Bits: part})
 }
 
-// scores has the scores of an outcome sent again; at a later time where they
-// were changed.
-func (r *repairs) scores(oid int64, later time.Time) {
-	r.resets = append(r.resets, runstore.Reset{OID: oid, Bits: runstore.Scores, Corrected: later})
-}
-
-// withdraw has those scores of a replaced attempt deleted again that are not gone.
-func (r *repairs) withdraw(oid int64, gone []string) {
-	if r.gone == nil {
-		r.gone = map[int64][]string{}
-	}
-	r.gone[oid] = gone
-	r.resets = append(r.resets, runstore.Reset{OID: oid, Bits: runstore.Withdrawn})
-}
-
-// doubled has scores deleted that should not be there.
-func (r *repairs) doubled(ids []string) { r.deletes = append(r.deletes, ids...) }
-
-// totals has the scores on the run of a trial sent again.
-func (r *repairs) totals(trial int, later time.Time) {
-	if r.trials == nil {
-		r.trials = map[int]time.Time{}
-	}
-	r.trials[trial] = latest(r.trials[trial], later)
-}
-
-// move gives a trial the id that Langfuse has given it, and sends the scores on
-// the run there.
-func (r *repairs) move(trial int, id string) {
-	if r.moved == nil {
-		r.moved = map[int]string{}
-	}
-	r.moved[trial] = id
-	r.totals(trial, time.Now())
-}
-
 // apply writes the repairs into the run file, for the publisher to carry out,
 // and deletes doubled scores. Without v.mend it only forgets them.
 func (r *repairs) apply(ctx context.Context, v *verifier) error {
 	todo := *r
-	*r = repairs{}
+	*r = repairs{gone: map[int64][]string{}}
 	if v.mend == nil {
 		return nil
 	}
@@ -291,30 +251,30 @@ func (r *repairs) apply(ctx context.Context, v *verifier) error {
 	if err := v.mend.Run.Reset(ctx, todo.resets...); err != nil {
 		return err
 	}
-	for trial, id := range todo.moved {
-		e := runstore.Experiment{Trial: trial, ID: id, URL: pageOf(*v.mend, v.header, id)}
-		if err := v.mend.Run.ReplaceExperiment(ctx, e); err != nil {
-			return err
-		}
-	}
-	for trial, later := range todo.trials {
-		if err := resetTotals(ctx, v.mend.Run, trial, later); err != nil {
-			return err
-		}
-	}
 	// Each of them could be read; whether it goes, the verification that follows sees.
-	for _, id := range todo.deletes {
-		if err := v.cfg.Client.DeleteScore(ctx, id); err != nil && !errors.Is(err, langfuse.ErrNotFound) {
-			return fmt.Errorf("deleting doubled scores: %w", err)
+	if err := v.cfg.deleteScores(ctx, todo.deletes); err != nil {
+		return fmt.Errorf("deleting doubled scores: %w", err)
+	}
+	return nil
+}
+
+// deleteScores deletes scores, of which some may be gone.
+func (s Site) deleteScores(ctx context.Context, ids []string) error {
+	for _, id := range ids {
+		if err := s.Client.DeleteScore(ctx, id); err != nil && !errors.Is(err, langfuse.ErrNotFound) {
+			return err
 		}
 	}
 	return nil
 }
 
-// resetTotals has the scores of a trial sent again; a zero time is the one that
-// they had.
-func resetTotals(ctx context.Context, run *runstore.Run, trial int, later time.Time) error {
-	said, before, err := run.Totals(ctx, trial)
+// resetTotals has the scores on the run of a trial sent again; a zero time is the one
+// that they had. Without v.mend it does nothing.
+func (v *verifier) resetTotals(ctx context.Context, trial int, later time.Time) error {
+	if v.mend == nil {
+		return nil
+	}
+	said, before, err := v.mend.Run.Totals(ctx, trial)
 	if err != nil || !before {
 		return err // never said: the publisher will
 	}
@@ -322,7 +282,7 @@ func resetTotals(ctx context.Context, run *runstore.Run, trial int, later time.T
 	if !later.IsZero() {
 		said.At = latest(later, said.At.Add(time.Millisecond))
 	}
-	return run.SetTotals(ctx, said)
+	return v.mend.Run.SetTotals(ctx, said)
 }
 
 // recordKey is the key of a root span's metadata that holds the outcome: whoever has
@@ -348,16 +308,8 @@ func record(o outcome.Outcome) string {
 // recorded reads the outcome of an item from its root span; ok is false where none
 // is recorded there, or that of another item.
 func recorded(root langfuse.Observation, item string, trial int) (o outcome.Outcome, ok bool) {
-	var metadata map[string]json.RawMessage
-	if json.Unmarshal(root.Metadata, &metadata) != nil {
-		return o, false
-	}
-	raw := metadata[recordKey]
-	var text string
-	if json.Unmarshal(raw, &text) == nil { // v3 gives the JSON that the text holds
-		raw = json.RawMessage(text)
-	}
-	if json.Unmarshal(raw, &o) != nil || o.Item != item {
+	raw := langfuse.Texts(root.Metadata)[recordKey] // a text, of which v3 gives the JSON that it holds
+	if json.Unmarshal([]byte(raw), &o) != nil || o.Item != item {
 		return outcome.Outcome{}, false
 	}
 	o.Trial = trial
@@ -365,18 +317,13 @@ func recorded(root langfuse.Observation, item string, trial int) (o outcome.Outc
 		o.Output = root.Output
 		return o, true
 	}
-	o.Failure = failureOf(root, o.Class)
+	var shown struct{ Error outcome.Failure } // in place of an output
+	if json.Unmarshal(root.Output, &shown) != nil || shown.Error.Message == "" {
+		shown.Error = outcome.Failure{Class: o.Class}
+	}
+	o.Failure = knownFailure(shown.Error.Class, shown.Error.Message)
 	o.Class = o.Failure.Class
 	return o, true
-}
-
-// failureOf returns the failure that a root span shows in place of an output.
-func failureOf(root langfuse.Observation, class outcome.Class) *outcome.Failure {
-	var shown struct{ Error *outcome.Failure }
-	if json.Unmarshal(root.Output, &shown) == nil && shown.Error != nil {
-		return knownFailure(shown.Error.Class, shown.Error.Message)
-	}
-	return knownFailure(class, "")
 }
 
 // knownFailure is a failure of a class that there is; other words are a message.
@@ -384,8 +331,5 @@ func knownFailure(class outcome.Class, message string) *outcome.Failure {
 	if class == outcome.OK || !slices.Contains(outcome.Classes(), class) {
 		class = outcome.Provider
 	}
-	if message == "" {
-		message = "Langfuse does not say why"
-	}
-	return &outcome.Failure{Class: class, Message: message}
+	return &outcome.Failure{Class: class, Message: cmp.Or(message, "Langfuse does not say why")}
 }

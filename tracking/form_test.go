@@ -187,7 +187,7 @@ func TestForm_before(t *testing.T) {
 		}
 	}
 	same()
-	config := tracking.VerifyConfig{Client: w.client, Server: w.server, Run: run.Reader, Wait: langfuse.Wait{Timeout: -1}}
+	config := tracking.VerifyConfig{Site: tracking.Site{Client: w.client, Server: w.server}, Run: run.Reader, Wait: langfuse.Wait{Timeout: -1}}
 	verdict, err := tracking.Verify(t.Context(), config)
 	if err != nil || !verdict.OK() || verdict.Checked.Spans != len(before.spans) || verdict.Checked.Scores+verdict.Checked.RunScores != len(before.scores) {
 		t.Errorf("%+v %v", verdict, err)
@@ -200,7 +200,7 @@ func TestForm_before(t *testing.T) {
 	}
 	w.deleteScore(t, lost)
 	clear(got.scores)
-	_, after, err := tracking.Repair(t.Context(), config, tracking.Config{Client: w.client, Server: w.server, Run: run, LastTries: 1})
+	_, after, err := tracking.Repair(t.Context(), config, tracking.Config{Site: tracking.Site{Client: w.client, Server: w.server}, Run: run, LastTries: 1})
 	if err != nil || !after.OK() || got.scores[lost] == nil {
 		t.Errorf("%+v %v; sent: %v", after.Findings, err, got.scores)
 	}
@@ -324,7 +324,7 @@ func TestForm_today(t *testing.T) {
 			t.Errorf("%s is in %q", score["name"], score["environment"])
 		}
 	}
-	config := tracking.VerifyConfig{Client: w.client, Server: w.server, Run: run.Reader, Wait: langfuse.Wait{Timeout: -1}}
+	config := tracking.VerifyConfig{Site: tracking.Site{Client: w.client, Server: w.server}, Run: run.Reader, Wait: langfuse.Wait{Timeout: -1}}
 	if verdict, err := tracking.Verify(t.Context(), config); err != nil || !verdict.OK() || len(got.scores) == 0 {
 		t.Errorf("%+v %v", verdict, err)
 	}

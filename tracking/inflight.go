@@ -22,7 +22,7 @@ const (
 // the scores of a third at the same time. Each stage goes behind that of the round
 // before, until the run has ended: then all go at once.
 type inFlightBatch struct {
-	*Publisher
+	*publisher
 	header   outcome.Header
 	builders map[int]builder
 	batch    []runstore.Pending // the outcomes of the round
@@ -36,8 +36,8 @@ type inFlightBatch struct {
 }
 
 // start sends a round on its way.
-func (p *Publisher) start(ctx context.Context, batch []runstore.Pending) {
-	f := &inFlightBatch{Publisher: p, header: p.header, builders: p.builders, batch: batch, before: p.inFlight.newest()}
+func (p *publisher) start(ctx context.Context, batch []runstore.Pending, builders map[int]builder) {
+	f := &inFlightBatch{publisher: p, header: p.header, builders: builders, batch: batch, before: p.inFlight.newest()}
 	for _, o := range batch {
 		if _, ok := f.builders[o.Trial]; ok {
 			f.opened = append(f.opened, o)
@@ -92,15 +92,6 @@ func (all inFlightBatches) newest() *inFlightBatch {
 	return all[len(all)-1]
 }
 
-// last is the number of the last outcome on its way; 0 without one.
-func (all inFlightBatches) last() int64 {
-	f := all.newest()
-	if f == nil {
-		return 0
-	}
-	return f.batch[len(f.batch)-1].OID
-}
-
 // ready waits until another may start, the links of the newest being there and no
 // more than two of them on their way, or until the run finishes, and reports whether
 // those links did not fail.
@@ -122,19 +113,9 @@ func (all inFlightBatches) ready(finished <-chan struct{}) bool {
 	return !isClosed(f.left[linked]) || f.errs[linked] == nil
 }
 
-// wait waits until all have arrived, or until the run finishes.
-func (all inFlightBatches) wait(finished <-chan struct{}) {
-	if f := all.newest(); f != nil {
-		select {
-		case <-f.left[scored]:
-		case <-finished:
-		}
-	}
-}
-
 // collect takes out those that have arrived: how many of their outcomes are
 // published or set aside, and what went wrong.
-func (p *Publisher) collect() (finished int, err error) {
+func (p *publisher) collect() (finished int, err error) {
 	var problems []error
 	for len(p.inFlight) > 0 && isClosed(p.inFlight[0].left[scored]) {
 		f := p.inFlight[0]
@@ -148,7 +129,7 @@ func (p *Publisher) collect() (finished int, err error) {
 }
 
 // waitAll waits until all have arrived, and adds them to what a round did.
-func (p *Publisher) waitAll(done progress, problem error) (progress, error) {
+func (p *publisher) waitAll(done progress, problem error) (progress, error) {
 	for _, f := range p.inFlight {
 		<-f.left[scored]
 	}
@@ -159,10 +140,10 @@ func (p *Publisher) waitAll(done progress, problem error) (progress, error) {
 
 // count tells how many outcomes are published, and returns how many of a batch are
 // published or set aside.
-func (p *Publisher) count(f *inFlightBatch) (finished int) {
+func (p *publisher) count(f *inFlightBatch) (finished int) {
 	for _, o := range f.batch {
 		switch {
-		case p.refused.has(o.OID):
+		case p.refused.of(o.OID).part != 0:
 			finished++
 		case !f.incomplete[o.OID]:
 			finished++
@@ -175,12 +156,10 @@ func (p *Publisher) count(f *inFlightBatch) (finished int) {
 }
 
 // wait returns after d (0 is for ever), on a commit, or when the run finishes.
-func (p *Publisher) wait(ctx context.Context, d time.Duration, more, finished <-chan struct{}) {
+func (p *publisher) wait(ctx context.Context, d time.Duration, more, finished <-chan struct{}) {
 	var after <-chan time.Time
 	if d > 0 {
-		timer := time.NewTimer(d)
-		defer timer.Stop()
-		after = timer.C
+		after = time.After(d)
 	}
 	select {
 	case <-ctx.Done():
@@ -193,7 +172,7 @@ func (p *Publisher) wait(ctx context.Context, d time.Duration, more, finished <-
 // fill waits until another round is worth its requests, or the run finishes; began is
 // when the last one did, or when something came after a pause. Where what waits takes much
 // memory, a round does not wait for the one before.
-func (p *Publisher) fill(ctx context.Context, began time.Time) {
+func (p *publisher) fill(ctx context.Context, began time.Time) {
 	open := func() bool { return ctx.Err() == nil && !isClosed(p.finished) }
 	for open() && time.Since(began) < stride && !p.cfg.Run.Crowded() {
 		p.wait(ctx, stride/40, nil, p.finished) // commits come far more often

@@ -133,7 +133,7 @@ func TestModes_opened(t *testing.T) {
 			if err := other.follow(t, t.Context(), run); !errors.As(err, &elsewhere) || !strings.Contains(err.Error(), "published to "+w.client.BaseURL()) {
 				t.Errorf("published elsewhere: %v", err)
 			}
-			verify := tracking.VerifyConfig{Client: other.client, Server: other.server, Run: run.Reader, Wait: langfuse.Wait{Timeout: -1}}
+			verify := tracking.VerifyConfig{Site: tracking.Site{Client: other.client, Server: other.server}, Run: run.Reader, Wait: langfuse.Wait{Timeout: -1}}
 			if _, err := tracking.Verify(t.Context(), verify); !errors.As(err, &elsewhere) {
 				t.Errorf("verified elsewhere: %v", err)
 			}

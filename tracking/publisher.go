@@ -1,11 +1,13 @@
 package tracking
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
+	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -15,7 +17,7 @@ import (
 	"extraction-experiment/runstore"
 )
 
-// Bounds of one round of publishing; see Follow.
+// Bounds of one round of publishing; see Publish.
 const (
 	roundSize  = 200         // outcomes read from the run file at once
 	many       = 20          // outcomes for which a round begins at once,
@@ -25,22 +27,26 @@ const (
 	maxPause   = 30 * time.Second
 )
 
-// Config says what to publish, and where. Client and Run are required.
-type Config struct {
+// Site is a server of Langfuse.
+type Site struct {
 	Client *langfuse.Client
 	// Server is what the client's Probe found.
 	Server langfuse.Server
-	Run    *runstore.Run
 	// Place is what the server is called in the run file, which is published to
 	// one server only; empty is the client's address. See Embedded.
 	Place string
-	// Requests is how many requests are under way at once, of a link each or of up
-	// to 100 scores; 0 means 64.
-	Requests int
+	// Pages says that the server has a web interface that links can lead to.
+	Pages bool
+}
+
+// Config says what to publish, and where. Site.Client and Run are required.
+type Config struct {
+	Site
+	Run *runstore.Run
 	// LastTries is how often a round may fail in a row, and get nothing there, once
-	// the run is finished before Follow gives up; 0 means 3.
+	// the run is finished before Publish gives up; 0 means 3.
 	LastTries int
-	// Patience is how long Follow waits, when all is sent, until the scores of
+	// Patience is how long Publish waits, when all is sent, until the scores of
 	// replaced attempts are gone; 0 means two minutes: Langfuse queues deletions.
 	// Those that it took and did not show meanwhile stay to be withdrawn.
 	Patience time.Duration
@@ -56,19 +62,18 @@ type Config struct {
 	// Summary is what a run that has ended came to, where somebody knows it; nil has it
 	// summed up from the run file.
 	Summary func() (outcome.Summary, error)
-	// Pages says that the server has a web interface that links can lead to.
-	Pages bool
 	// Runner names this program on the spans, with its version.
 	Runner langfuse.Scope
 }
 
-// Publisher carries one run into Langfuse.
-type Publisher struct {
+// requests is how many requests are under way at once, of a link each or of up to 100
+// scores.
+const requests = 64
+
+// publisher carries one run into Langfuse.
+type publisher struct {
 	cfg    Config
 	header outcome.Header
-	// builders by trial, made once the trial has an experiment id. The map is
-	// replaced, never changed: batches in flight read it.
-	builders map[int]builder
 	// refused is what Langfuse will never take; it stays unpublished in the run
 	// file.
 	refused refused
@@ -77,7 +82,7 @@ type Publisher struct {
 	finished      <-chan struct{} // closed when the run has
 	inFlight      inFlightBatches
 	read          int64         // the last outcome that was in a round
-	linking       chan struct{} // takes Config.Requests, one for each link under way
+	linking       chan struct{} // takes requests, one for each link under way
 	sent          int
 	unchecked     bool // whether the dataset is still that of the run
 	placed        bool // it is known that this is the run's server
@@ -88,47 +93,7 @@ type Publisher struct {
 	totalled bool
 }
 
-// NewPublisher checks the configuration and returns every problem of it.
-func NewPublisher(cfg Config) (*Publisher, error) {
-	var problems []error
-	if cfg.Client == nil {
-		problems = append(problems, errors.New("tracking: Config.Client is missing"))
-	}
-	if cfg.Run == nil {
-		problems = append(problems, errors.New("tracking: Config.Run is missing"))
-	}
-	if len(problems) > 0 {
-		return nil, errors.Join(problems...)
-	}
-	cfg.Requests = orDefault(cfg.Requests, 64)
-	cfg.LastTries = orDefault(cfg.LastTries, 3)
-	cfg.Patience = orDefault(cfg.Patience, 2*time.Minute)
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
-	if cfg.Published == nil {
-		cfg.Published = func(int) {}
-	}
-	if cfg.Withdrawing == nil {
-		cfg.Withdrawing = func(int) {}
-	}
-	return &Publisher{
-		cfg: cfg, linking: make(chan struct{}, cfg.Requests), withdrawals: map[int64]*withdrawal{},
-	}, nil
-}
-
-// orDefault returns the value, or the default where it is not positive.
-func orDefault[T int | time.Duration](value, otherwise T) T {
-	if value <= 0 {
-		return otherwise
-	}
-	return value
-}
-
-// Follow publishes what is committed to the run file and not acknowledged,
+// Publish publishes what is committed to the run file and not acknowledged,
 // and what is committed meanwhile, until finished is closed and all of it is
 // sent. Give it a closed channel to publish a run that has ended.
 //
@@ -148,15 +113,34 @@ func orDefault[T int | time.Duration](value, otherwise T) T {
 // was published to another server, or that its dataset is another one here, it is an
 // *ElsewhereError, and nothing was sent.
 //
-// Only one Follow may be under way for a run. It never touches what the
-// workers wait for.
-func (p *Publisher) Follow(ctx context.Context, finished <-chan struct{}) error {
-	p.finished = finished
+// Only one may be under way for a run. It never touches what the workers wait for.
+func Publish(ctx context.Context, cfg Config, finished <-chan struct{}) error {
+	cfg.LastTries = cmp.Or(cfg.LastTries, 3)
+	cfg.Patience = cmp.Or(cfg.Patience, 2*time.Minute)
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Published == nil {
+		cfg.Published = func(int) {}
+	}
+	if cfg.Withdrawing == nil {
+		cfg.Withdrawing = func(int) {}
+	}
+	p := &publisher{
+		cfg: cfg, finished: finished, linking: make(chan struct{}, requests),
+		refused: refused{by: map[int64]refusal{}}, withdrawals: map[int64]*withdrawal{},
+	}
+	return p.follow(ctx)
+}
+
+// follow carries out one round after the other until nothing is left, or cannot be sent.
+func (p *publisher) follow(ctx context.Context) error {
 	failures, ending := 0, false
 	for {
 		began := time.Now()
-		ready := p.inFlight.ready(finished)
-		last := isClosed(finished)
+		ready := p.inFlight.ready(p.finished)
+		last := isClosed(p.finished)
 		if last && !ending {
 			failures, ending = 0, true // what failed during the run does not count
 		}
@@ -183,16 +167,16 @@ func (p *Publisher) Follow(ctx context.Context, finished <-chan struct{}) error 
 			if failures++; last && failures >= p.cfg.LastTries {
 				return p.unpublished(err)
 			}
+			finished := p.finished
 			if last {
-				p.wait(ctx, pause(failures), nil, nil)
-			} else {
-				p.wait(ctx, pause(failures), nil, finished)
+				finished = nil
 			}
+			p.wait(ctx, pause(failures), nil, finished)
 		case ended:
 			return p.unpublished(nil)
 		case last || done.took >= roundSize:
 		case idle:
-			p.wait(ctx, 0, more, finished)
+			p.wait(ctx, 0, more, p.finished)
 			p.fill(ctx, time.Now())
 		default:
 			p.fill(ctx, began)
@@ -201,19 +185,14 @@ func (p *Publisher) Follow(ctx context.Context, finished <-chan struct{}) error 
 }
 
 // conclude sends what concerns the run as a whole, when everything else is sent.
-func (p *Publisher) conclude(ctx context.Context) error {
-	var err error
-	if p.header, err = p.cfg.Run.Header(ctx); err != nil {
-		return err
-	}
+func (p *publisher) conclude(ctx context.Context) error {
 	if err := p.place(ctx); err != nil {
 		return err
 	}
 	if err := p.totals(ctx); err != nil {
 		return err
 	}
-	_, err = p.withdraw(ctx) // what is left is counted in unpublished
-	return err
+	return p.withdraw(ctx) // what is left is counted in unpublished
 }
 
 // progress is what a round did.
@@ -227,7 +206,7 @@ type progress struct {
 // acknowledged. Where it is not ready, as inFlight.ready says, nothing new is sent.
 // Last says that the run has ended: its own scores go beside its last outcomes, also
 // where those are on their way already.
-func (p *Publisher) round(ctx context.Context, ready, last bool) (progress, error) {
+func (p *publisher) round(ctx context.Context, ready, last bool) (progress, error) {
 	var done progress
 	if !ready {
 		return p.waitAll(done, nil)
@@ -240,16 +219,20 @@ func (p *Publisher) round(ctx context.Context, ready, last bool) (progress, erro
 		return p.waitAll(done, nil)
 	}
 	if done.took = len(batch); done.took > 0 {
-		if err := p.prepare(ctx, batch); err != nil {
+		builders, err := p.open(ctx, batch)
+		if err != nil {
 			return p.waitAll(done, err)
 		}
-		p.start(ctx, batch)
+		p.start(ctx, batch, builders)
 	}
 	if last && len(batch) < roundSize && len(p.inFlight) > 0 {
 		return p.waitAll(done, p.totals(ctx))
 	}
-	if len(batch) == 0 {
-		p.inFlight.wait(p.finished)
+	if f := p.inFlight.newest(); len(batch) == 0 && f != nil {
+		select {
+		case <-f.left[scored]:
+		case <-p.finished:
+		}
 	}
 	if done.finished, err = p.collect(); err != nil {
 		return p.waitAll(done, err)
@@ -257,27 +240,14 @@ func (p *Publisher) round(ctx context.Context, ready, last bool) (progress, erro
 	return done, nil
 }
 
-// prepare makes sure that the batch may go to this server, and that its trials have
-// an experiment id.
-func (p *Publisher) prepare(ctx context.Context, batch []runstore.Pending) error {
-	var err error
-	if p.header, err = p.cfg.Run.Header(ctx); err != nil {
-		return err
-	}
-	if err := p.place(ctx); err != nil {
-		return err
-	}
-	if err := p.dataset(ctx); err != nil {
-		return err
-	}
-	return p.open(ctx, batch)
-}
-
 // next returns outcomes that are not published, those set aside left out. As long
 // as others are on their way, only those behind them: what failed before is taken
 // up again when no others come.
-func (p *Publisher) next(ctx context.Context) ([]runstore.Pending, error) {
-	after := p.inFlight.last()
+func (p *publisher) next(ctx context.Context) ([]runstore.Pending, error) {
+	after := int64(0)
+	if f := p.inFlight.newest(); f != nil {
+		after = f.batch[len(f.batch)-1].OID
+	}
 	for {
 		page, err := p.cfg.Run.Unpublished(ctx, after, roundSize)
 		if err != nil || len(page) == 0 {
@@ -285,19 +255,14 @@ func (p *Publisher) next(ctx context.Context) ([]runstore.Pending, error) {
 		}
 		after = page[len(page)-1].OID
 		p.read = max(p.read, after)
-		var batch []runstore.Pending
-		for _, o := range page {
-			if !p.refused.has(o.OID) {
-				batch = append(batch, o)
-			}
-		}
-		if len(batch) > 0 {
-			return batch, nil
+		page = slices.DeleteFunc(page, func(o runstore.Pending) bool { return p.refused.of(o.OID).part != 0 })
+		if len(page) > 0 {
+			return page, nil
 		}
 	}
 }
 
-func (p *Publisher) ack(ctx context.Context, stage runstore.Published, some []runstore.Pending) error {
+func (p *publisher) ack(ctx context.Context, stage runstore.Published, some []runstore.Pending) error {
 	if len(some) == 0 {
 		return nil
 	}
@@ -308,38 +273,40 @@ func (p *Publisher) ack(ctx context.Context, stage runstore.Published, some []ru
 	return p.cfg.Run.Ack(context.WithoutCancel(ctx), acks...)
 }
 
-// open makes sure that every trial of the batch has an experiment id, asked
-// for once in the life of the run: a second one would split it in two. An item
-// that cannot be linked any more does not open its trial; the next one may.
-func (p *Publisher) open(ctx context.Context, batch []runstore.Pending) error {
+// open makes sure that the batch may go to this server, and that every trial of it has
+// an experiment id, asked for once in the life of the run: a second one would split it in two. An item
+// that cannot be linked any more does not open its trial; the next one may. It
+// returns the builders of the trials.
+func (p *publisher) open(ctx context.Context, batch []runstore.Pending) (map[int]builder, error) {
+	if err := p.place(ctx); err != nil {
+		return nil, err
+	}
+	if err := p.dataset(ctx); err != nil {
+		return nil, err
+	}
+	builders := map[int]builder{}
 	for i := range batch {
 		trial := batch[i].Trial
-		if _, known := p.builders[trial]; known {
+		if _, known := builders[trial]; known {
 			continue
 		}
 		id, err := p.experimentID(ctx, &batch[i])
-		if errors.Is(err, langfuse.ErrNotFound) {
+		switch {
+		case errors.Is(err, langfuse.ErrNotFound):
 			p.refuse(batch[i], runstore.Link, unlinkable(p.header, err, "nothing of it was sent"))
-			continue
+		case err != nil:
+			return nil, err
+		default:
+			builders[trial] = newBuilder(p.header, trial, id)
 		}
-		if err != nil {
-			return err
-		}
-		made, err := newBuilder(p.header, trial, id)
-		if err != nil {
-			return err
-		}
-		builders := map[int]builder{trial: made}
-		maps.Copy(builders, p.builders)
-		p.builders = builders
 	}
-	return nil
+	return builders, nil
 }
 
 // experimentID returns the committed id of a trial, or opens the run with the
 // link of this outcome and commits what the server calls it. Where links are
 // stored the outcome has its own with that.
-func (p *Publisher) experimentID(ctx context.Context, o *runstore.Pending) (string, error) {
+func (p *publisher) experimentID(ctx context.Context, o *runstore.Pending) (string, error) {
 	h, trial := p.header, o.Trial
 	known, ok, err := p.cfg.Run.Experiment(ctx, trial)
 	if err != nil || ok {
@@ -351,7 +318,7 @@ func (p *Publisher) experimentID(ctx context.Context, o *runstore.Pending) (stri
 			return "", fmt.Errorf("opening the run in Langfuse: %w", err)
 		}
 	}
-	err = p.cfg.Run.SetExperiment(ctx, runstore.Experiment{Trial: trial, ID: id, URL: pageOf(p.cfg, h, id)})
+	err = p.cfg.Run.SetExperiment(ctx, runstore.Experiment{Trial: trial, ID: id, URL: p.cfg.page(h, id)})
 	if err != nil || h.Dataset.ID == "" || !p.cfg.Server.StoresLinks() {
 		return id, err
 	}
@@ -359,15 +326,15 @@ func (p *Publisher) experimentID(ctx context.Context, o *runstore.Pending) (stri
 	return id, p.ack(ctx, runstore.Link, []runstore.Pending{*o})
 }
 
-// pageOf returns where to look at a run; "" where there is nothing to look at.
-func pageOf(cfg Config, h outcome.Header, id string) string {
-	base, project := cfg.Client.BaseURL(), cfg.Server.Project.ID
+// page returns where to look at a run; "" where there is nothing to look at.
+func (s Site) page(h outcome.Header, id string) string {
+	base, project := s.Client.BaseURL(), s.Server.Project.ID
 	switch {
-	case !cfg.Pages:
+	case !s.Pages:
 		return ""
 	case h.Dataset.ID != "":
 		return langfuse.RunURL(base, project, h.Dataset.ID, id)
-	case cfg.Server.NewReads:
+	case s.Server.NewReads:
 		return langfuse.ExperimentsURL(base, project)
 	}
 	return "" // v3 shows traces only
@@ -379,71 +346,64 @@ func pageOf(cfg Config, h outcome.Header, id string) string {
 func (f *inFlightBatch) links(ctx context.Context) error {
 	var todo []runstore.Pending
 	for _, o := range f.opened {
-		if !o.Published.Has(runstore.Link) && !f.refused.has(o.OID) {
+		if !o.Published.Has(runstore.Link) && f.refused.of(o.OID).part == 0 {
 			todo = append(todo, o)
 		}
 	}
 	if f.header.Dataset.ID == "" || !f.cfg.Server.StoresLinks() {
 		return f.ack(ctx, runstore.Link, todo)
 	}
-	answers := make([]error, len(todo))
+	var mu sync.Mutex
+	var done []runstore.Pending
 	group, inner := errgroup.WithContext(ctx)
-	for i, o := range todo {
+	for _, o := range todo {
 		f.linking <- struct{}{}
 		group.Go(func() error {
 			defer func() { <-f.linking }()
-			_, answers[i] = f.link(inner, f.header, o)
-			if errors.Is(answers[i], langfuse.ErrNotFound) {
+			_, err := f.link(inner, f.header, o)
+			if errors.Is(err, langfuse.ErrNotFound) {
+				f.refuse(o, runstore.Link, unlinkable(f.header, err, "its trace and scores were sent without"))
 				return nil
 			}
-			return answers[i]
+			if err == nil {
+				mu.Lock()
+				defer mu.Unlock()
+				done = append(done, o)
+			}
+			return err
 		})
 	}
 	failure := group.Wait()
-	var done []runstore.Pending
-	for i, o := range todo {
-		switch {
-		case answers[i] == nil:
-			done = append(done, o)
-		case errors.Is(answers[i], langfuse.ErrNotFound):
-			f.refuse(o, runstore.Link, unlinkable(f.header, answers[i], "its trace and scores were sent without"))
-		}
-	}
 	return errors.Join(f.ack(ctx, runstore.Link, done), failure)
 }
 
 // unlinkable explains that an item is gone, in the same words for every item.
 func unlinkable(h outcome.Header, err error, rest string) error {
-	var answer *langfuse.APIError
-	if errors.As(err, &answer) {
+	if answer, ok := errors.AsType[*langfuse.APIError](err); ok {
 		err = answer
 	}
 	return fmt.Errorf("cannot be linked any more, because the item or its dataset %q was deleted in Langfuse; %s: %w", h.Dataset.Name, rest, err)
 }
 
 // link sends one link and returns the id of the run.
-func (p *Publisher) link(ctx context.Context, h outcome.Header, o runstore.Pending) (string, error) {
-	id := identify(h, o.Outcome)
+func (p *publisher) link(ctx context.Context, h outcome.Header, o runstore.Pending) (string, error) {
+	of := identify(h, o.Outcome)
 	link := langfuse.DatasetRunItemCreate{
 		RunName:        RunName(h, o.Trial),
 		RunDescription: Description(h),
 		Metadata:       Metadata(h, o.Trial),
 		DatasetItemID:  o.Item,
-		TraceID:        id.trace(),
-		ObservationID:  id.span(0),
+		TraceID:        of.trace(),
+		ObservationID:  of.span(0),
 	}
 	if p.cfg.Server.DatasetVersions() {
-		version, err := ReopenDataset(p.cfg.Client, h.Dataset.ID, h.Dataset.Name, h.Dataset.Version)
-		if err != nil {
-			return "", err
-		}
-		link.DatasetVersion = version.version
+		link.DatasetVersion = h.Dataset.Version
 	}
-	answer, err := p.cfg.Client.CreateDatasetRunItem(ctx, link)
+	id, err := p.cfg.Client.CreateDatasetRunItem(ctx, link)
 	gone := errors.Is(err, langfuse.ErrEndpointGone) || errors.Is(err, langfuse.ErrNotFound)
 	if gone && !p.cfg.Server.StoresLinks() {
 		// Nothing would have been stored; what it computes is known here too.
 		return langfuse.ExperimentID(p.cfg.Server.Project.ID, h.Dataset.ID, link.RunName), nil
 	}
-	return answer.DatasetRunID, err
+	return id, err
 }

@@ -172,7 +172,7 @@ func (w *world) newRunOf(t *testing.T, name string, n, done int) *runstore.Run {
 		at = 32
 	}
 	inParallel(t, at, n, func(i int) error {
-		_, err := w.client.UpsertDatasetItem(ctx, langfuse.DatasetItemUpsert{
+		_, err := w.client.UpsertDatasetItem(ctx, langfuse.DatasetItem{
 			DatasetName: "d", ID: itemID(i), Input: json.RawMessage(`{"document_text":"Ann met Bob."}`),
 			ExpectedOutput: json.RawMessage(`{"entities":[{"name":"Ann"}]}`),
 		})
@@ -303,7 +303,7 @@ func TestPublisher_publishedScores(t *testing.T) {
 			if got := slices.Sorted(maps.Keys(w.totals(t, run))); !slices.Equal(got, tt.totals) {
 				t.Errorf("the run has the scores %v, want %v", got, tt.totals)
 			}
-			verdict, err := tracking.Verify(t.Context(), tracking.VerifyConfig{Client: w.client, Server: w.server, Run: run.Reader, Wait: langfuse.Wait{Timeout: -1}})
+			verdict, err := tracking.Verify(t.Context(), tracking.VerifyConfig{Site: tracking.Site{Client: w.client, Server: w.server}, Run: run.Reader, Wait: langfuse.Wait{Timeout: -1}})
 			if want := 2*(len(tt.items)-1) + 3; err != nil || !verdict.OK() || verdict.Checked.Scores != want || verdict.Checked.RunScores != len(tt.totals) {
 				t.Errorf("%v, %+v; want %d scores", err, verdict, want)
 			}
@@ -313,11 +313,8 @@ func TestPublisher_publishedScores(t *testing.T) {
 
 func (w *world) follow(t *testing.T, ctx context.Context, run *runstore.Run) error {
 	t.Helper()
-	p, err := tracking.NewPublisher(tracking.Config{Client: w.client, Server: w.server, Run: run, LastTries: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p.Follow(ctx, closed())
+	cfg := tracking.Config{Site: tracking.Site{Client: w.client, Server: w.server}, Run: run, LastTries: 1}
+	return tracking.Publish(ctx, cfg, closed())
 }
 
 // closed says that the run has ended.
@@ -448,12 +445,9 @@ func TestPublisher_wrongKeyEndsAtOnce(t *testing.T) {
 	w := newWorld(t)
 	run := w.newRun(t, "base", 2)
 	w.refuse("/", http.StatusUnauthorized)
-	p, err := tracking.NewPublisher(tracking.Config{Client: w.client, Server: w.server, Run: run})
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := tracking.Config{Site: tracking.Site{Client: w.client, Server: w.server}, Run: run}
 	never := make(chan struct{})
-	if err := p.Follow(t.Context(), never); !errors.Is(err, langfuse.ErrUnauthorized) {
+	if err := tracking.Publish(t.Context(), cfg, never); !errors.Is(err, langfuse.ErrUnauthorized) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -484,13 +478,10 @@ func TestPublisher_oneRefusedOutcome(t *testing.T) {
 func TestPublisher_follows(t *testing.T) {
 	w := newWorld(t)
 	run := w.newRun(t, "base", 1)
-	p, err := tracking.NewPublisher(tracking.Config{Client: w.client, Server: w.server, Run: run})
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := tracking.Config{Site: tracking.Site{Client: w.client, Server: w.server}, Run: run}
 	finished := make(chan struct{})
 	ended := make(chan error, 1)
-	go func() { ended <- p.Follow(t.Context(), finished) }()
+	go func() { ended <- tracking.Publish(t.Context(), cfg, finished) }()
 	changed := run.Changed()
 	for { // until the first outcome is acknowledged
 		counts, err := run.Counts(t.Context())

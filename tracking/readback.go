@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -31,16 +32,14 @@ func (v *verifier) trial(ctx context.Context, trial int) error {
 		return err // then nothing was sent, and every outcome will say so
 	}
 	v.verdict.Experiments = append(v.verdict.Experiments, e.ID)
-	ref := langfuse.RunRef{
-		ID: e.ID, Name: RunName(v.header, trial), DatasetID: v.header.Dataset.ID, Since: v.since(),
+	ref := langfuse.RunRef{ID: e.ID, Name: RunName(v.header, trial), DatasetID: v.header.Dataset.ID}
+	if !v.header.Started.IsZero() { // it bounds the start of the spans
+		ref.Since = v.header.Started.Add(-24 * time.Hour)
 	}
 	if err := v.replaced(ctx, trial, e.ID, ref); err != nil {
 		return err
 	}
-	for _, view := range v.cfg.Server.Views() {
-		if !v.has(view) {
-			continue
-		}
+	for _, view := range v.views() {
 		for item, err := range v.cfg.Client.ListRunItems(ctx, v.cfg.Server, view, ref) {
 			if err == nil {
 				err = v.item(ctx, view, trial, item)
@@ -56,7 +55,7 @@ func (v *verifier) trial(ctx context.Context, trial int) error {
 // replaced finds out whether the run has another id in the list of runs than in
 // the run file. Where it is not there at all, its items will say so.
 func (v *verifier) replaced(ctx context.Context, trial int, id string, ref langfuse.RunRef) error {
-	if !v.has(langfuse.ViewRuns) {
+	if !slices.Contains(v.views(), langfuse.ViewRuns) {
 		return nil
 	}
 	there, err := v.cfg.Client.GetRun(ctx, v.cfg.Server, langfuse.ViewRuns, langfuse.RunRef{DatasetID: ref.DatasetID, Name: ref.Name})
@@ -67,15 +66,23 @@ func (v *verifier) replaced(ctx context.Context, trial int, id string, ref langf
 		return err
 	}
 	v.found(Finding{Kind: RunReplaced, Trial: trial, Detail: fmt.Sprintf("its id is %s there, and was %s: it was deleted and made anew", there.ID, id)})
-	v.repairs.move(trial, there.ID)
 	v.moved[trial] = v.cfg.Server.NewReads // there, the spans carry the id
-	return nil
+	if v.mend == nil {
+		return nil
+	}
+	e := runstore.Experiment{Trial: trial, ID: there.ID, URL: v.mend.page(v.header, there.ID)}
+	if err := v.mend.Run.ReplaceExperiment(ctx, e); err != nil {
+		return err
+	}
+	return v.resetTotals(ctx, trial, time.Now())
 }
 
-// has reports whether the run must be in a view: a run over a file has no place
+// views returns the views that the run must be in: a run over a file has no place
 // in the runs of a dataset.
-func (v *verifier) has(view langfuse.View) bool {
-	return slices.Contains(v.cfg.Server.Views(), view) && (view != langfuse.ViewRuns || v.header.Dataset.ID != "")
+func (v *verifier) views() []langfuse.View {
+	return slices.DeleteFunc(v.cfg.Server.Views(), func(view langfuse.View) bool {
+		return view == langfuse.ViewRuns && v.header.Dataset.ID == ""
+	})
 }
 
 // item files one item that a view shows under the attempt that it belongs to.
@@ -130,10 +137,7 @@ func (v *verifier) totals(ctx context.Context, trial int, ref langfuse.RunRef) e
 	if err != nil {
 		return err
 	}
-	want := map[string]wanted{}
-	for name, value := range values {
-		want[totalID(v.header, trial, name)] = wanted{name, value}
-	}
+	want := totalScores(v.header, ref.ID, runstore.Totals{Trial: trial, Values: values})
 	var there []langfuse.Score
 	for s, err := range v.cfg.Client.ListRunScores(ctx, v.cfg.Server, ref) {
 		if err != nil {
@@ -142,19 +146,12 @@ func (v *verifier) totals(ctx context.Context, trial int, ref langfuse.RunRef) e
 		there = append(there, s)
 	}
 	// A score of the run has one id, whatever the attempts of its items.
-	c := compareScores(want, subject{ref.ID, v.header.ScoreEnvironment()}, func(string) bool { return false }, there)
+	derived := func(string) bool { return false }
+	c := compareScores(want, derived, there)
 	v.verdict.Checked.RunScores += c.right
-	for _, s := range c.others {
-		s.Trial = trial
-		v.other(s, false)
-	}
-	for _, f := range c.findings {
-		f.Trial = trial
-		v.found(f)
-	}
-	v.repairs.doubled(c.doubled)
-	if len(c.missing) > 0 || len(c.changed) > 0 {
-		v.repairs.totals(trial, c.later(v.cfg.Server))
+	v.compared(c, trial, "", "")
+	if c.wrong {
+		return v.resetTotals(ctx, trial, c.later(v.cfg.Server))
 	}
 	return nil
 }
@@ -162,16 +159,6 @@ func (v *verifier) totals(ctx context.Context, trial int, ref langfuse.RunRef) e
 // shownTraces is how many acknowledged traces are looked for on a server that
 // has another address than the one that acknowledged them.
 const shownTraces = 3
-
-// acknowledged returns the first traces that a server acknowledged.
-func acknowledged(ctx context.Context, run *runstore.Reader, h outcome.Header) ([]string, error) {
-	sent, err := run.Acknowledged(ctx, runstore.Spans, shownTraces)
-	var traces []string
-	for _, o := range sent {
-		traces = append(traces, TraceID(h, o.Outcome))
-	}
-	return traces, err
-}
 
 // openedRuns returns the trials of which a server said the id. That of a run
 // without a dataset is made here, before anything is sent.
@@ -192,65 +179,73 @@ func openedRuns(ctx context.Context, run *runstore.Reader, h outcome.Header) ([]
 	return opened, nil
 }
 
-// showsTrace reports whether the server has any of the traces.
-func (s site) showsTrace(ctx context.Context, traces []string) (bool, error) {
-	for trace, err := range s.client.ReadTraces(ctx, s.server.Capabilities, traces, langfuse.TraceParts{}) {
+// shows reports whether the server has any of the traces, or of the runs under its id.
+func (s Site) shows(ctx context.Context, h outcome.Header, sent []runstore.Pending, runs []langfuse.RunRef) (bool, error) {
+	var traces []string
+	for _, o := range sent {
+		traces = append(traces, TraceID(h, o.Outcome))
+	}
+	for trace, err := range s.Client.ReadTraces(ctx, s.Server.Capabilities, traces, langfuse.TraceParts{}) {
 		if err != nil || len(trace.Observations) > 0 {
+			return err == nil, err
+		}
+	}
+	for _, ref := range runs {
+		_, _, err := s.find(ctx, ref)
+		if !errors.Is(err, langfuse.ErrNotFound) {
 			return err == nil, err
 		}
 	}
 	return false, nil
 }
 
-// showsRun reports whether the server has any of the runs, under its id.
-func (s site) showsRun(ctx context.Context, runs []langfuse.RunRef) (bool, error) {
-	for _, ref := range runs {
-		for _, view := range s.server.Views() {
-			found, err := s.client.GetRun(ctx, s.server, view, ref)
-			switch {
-			case err == nil && found.ID == ref.ID:
-				return true, nil
-			case err != nil && !errors.Is(err, langfuse.ErrNotFound):
-				return false, err
-			}
+// find looks for a run in the views that the server has: one of that id, if the
+// reference has one.
+func (s Site) find(ctx context.Context, ref langfuse.RunRef) (run langfuse.Run, in langfuse.View, err error) {
+	for _, in = range s.Server.Views() {
+		run, err = s.Client.GetRun(ctx, s.Server, in, ref)
+		if err == nil && ref.ID != "" && run.ID != ref.ID {
+			err = fmt.Errorf("run %q with the id %s: %w", ref.Name, ref.ID, langfuse.ErrNotFound)
+		}
+		if !errors.Is(err, langfuse.ErrNotFound) {
+			break
 		}
 	}
-	return false, nil
+	return run, in, err
 }
 
 // scores reads the scores of traces.
-func (v *verifier) scores(ctx context.Context, ids []string) (map[string][]langfuse.Score, error) {
+func (s Site) scores(ctx context.Context, traces []string) (map[string][]langfuse.Score, error) {
 	found := map[string][]langfuse.Score{}
-	if len(ids) == 0 { // no list would be all scores of the project
+	if len(traces) == 0 { // no list would be all scores of the project
 		return found, nil
 	}
-	for s, err := range v.cfg.Client.ReadScores(ctx, v.cfg.Server.Capabilities, langfuse.ScoresQuery{TraceIDs: ids, Limit: 100}) {
+	query := langfuse.ScoresQuery{TraceIDs: traces, Limit: 100}
+	for score, err := range s.Client.ReadScores(ctx, s.Server.Capabilities, query) {
 		if err != nil {
 			return nil, err
 		}
-		found[s.TraceID()] = append(found[s.TraceID()], s)
+		found[score.TraceID()] = append(found[score.TraceID()], score)
 	}
 	return found, nil
 }
 
-// traces reads traces for a verification.
-func (v *verifier) traces(ctx context.Context, ids []string) (map[string]langfuse.Trace, error) {
-	return readTraces(ctx, v.site(), v.cfg.Requests, ids, langfuse.TraceParts{})
-}
+// reads is how many requests for traces are under way at once.
+const reads = 8
 
 // readTraces reads traces; v3 answers one with a request, so several are under way.
-func readTraces(ctx context.Context, from site, requests int, ids []string, want langfuse.TraceParts) (map[string]langfuse.Trace, error) {
+func (s Site) readTraces(ctx context.Context, ids []string, want langfuse.TraceParts) (map[string]langfuse.Trace, error) {
 	atOnce := 50
-	if !from.server.NewReads {
+	if !s.Server.NewReads {
 		atOnce = 1
 	}
 	var mu sync.Mutex
 	found := map[string]langfuse.Trace{}
 	group, inner := errgroup.WithContext(ctx)
-	group.SetLimit(requests)
+	group.SetLimit(reads)
 	for part := range slices.Chunk(ids, atOnce) {
 		group.Go(func() error {
-			for trace, err := range from.client.ReadTraces(inner, from.server.Capabilities, part, want) {
+			for trace, err := range s.Client.ReadTraces(inner, s.Server.Capabilities, part, want) {
 				if err != nil {
 					return err
 				}

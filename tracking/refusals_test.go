@@ -53,12 +53,8 @@ func TestPublisher_refusedScores(t *testing.T) {
 	finish(t, run, start.Add(time.Minute))
 	w.refuseScores()
 	var log strings.Builder
-	cfg := tracking.Config{Client: w.client, Server: w.server, Run: run, LastTries: 3, Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelInfo}))}
-	publisher, err := tracking.NewPublisher(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = publisher.Follow(t.Context(), closed())
+	cfg := tracking.Config{Site: tracking.Site{Client: w.client, Server: w.server}, Run: run, LastTries: 3, Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelInfo}))}
+	err := tracking.Publish(t.Context(), cfg, closed())
 	// On the run: 3 counts, 2 of entity_f1. The first commit is item 0,
 	// whose first score is entity_f1.
 	want := `7 results are scored and not published, the scores of the run as a whole are not published: ` +

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
@@ -47,67 +46,48 @@ const maxTrials = 100
 //
 // Errors: langfuse.ErrNotFound for an unknown dataset or run; those of the
 // client. Nothing is written.
-func ReadRun(ctx context.Context, client *langfuse.Client, server langfuse.Server, dataset, name string) (Remote, error) {
-	found, err := client.GetDataset(ctx, dataset)
+func ReadRun(ctx context.Context, site Site, dataset, name string) (Remote, error) {
+	found, err := site.Client.GetDataset(ctx, dataset)
 	if err != nil {
 		return Remote{}, err
 	}
-	r := remoteReader{site: site{client, server, ""}, ref: langfuse.RunRef{DatasetID: found.ID, DatasetName: dataset, Name: name}}
+	r := remoteReader{Site: site, ref: langfuse.RunRef{DatasetID: found.ID, DatasetName: dataset, Name: name}}
 	run, err := r.find(ctx, name)
 	if err != nil {
 		return Remote{}, err
 	}
-	out := Remote{Where: fmt.Sprintf("read from Langfuse %s, run %s", client.BaseURL(), run.ID)}
-	out.Header = headerFrom(run, outcome.Dataset{ID: found.ID, Name: dataset})
+	r.Where = fmt.Sprintf("read from Langfuse %s, run %s", site.Client.BaseURL(), run.ID)
+	r.Header = headerFrom(run, outcome.Dataset{ID: found.ID, Name: dataset})
+	r.Footer.Status = outcome.Complete
 	for trial := 1; err == nil && trial <= maxTrials; trial++ {
-		if trial > 1 {
-			if run, err = r.find(ctx, RunName(out.Header, trial)); err != nil {
-				break
-			}
+		r.Header.Trials = trial
+		if err = r.read(ctx, run, trial); err == nil {
+			run, err = r.find(ctx, RunName(r.Header, trial+1))
 		}
-		out.Header.Trials = trial
-		err = r.read(ctx, run, trial)
 	}
 	if err != nil && !errors.Is(err, langfuse.ErrNotFound) {
 		return Remote{}, err
 	}
-	out.Outcomes, out.Footer = r.finished(), r.footer()
-	out.Unchecked = r.unchecked(out.Header)
-	return out, nil
+	r.finish()
+	return r.Remote, nil
 }
 
-// remoteReader gathers the outcomes of a run.
+// remoteReader gathers a run.
 type remoteReader struct {
-	site
-	ref      langfuse.RunRef
-	view     langfuse.View
-	outcomes []outcome.Outcome
-	// unrecorded are those of them that are made of scores, by place.
+	Site
+	Remote
+	ref  langfuse.RunRef
+	view langfuse.View
+	// unrecorded are those of the outcomes that are made of scores, by place.
 	unrecorded []int
-	// missing says why the run is not known to be complete; ended is its last
-	// score's time.
-	missing string
-	planned int
-	ended   time.Time
 }
 
-// find looks for a run in the views that the server has, and keeps the view.
-func (r *remoteReader) find(ctx context.Context, name string) (langfuse.Run, error) {
+// find looks for a run, and keeps the view that has it.
+func (r *remoteReader) find(ctx context.Context, name string) (run langfuse.Run, err error) {
 	ref := r.ref
 	ref.Name = name
-	var problem error
-	for _, view := range r.server.Views() {
-		run, err := r.client.GetRun(ctx, r.server, view, ref)
-		if err == nil {
-			r.view = view
-			return run, nil
-		}
-		problem = err
-		if !errors.Is(err, langfuse.ErrNotFound) {
-			break
-		}
-	}
-	return langfuse.Run{}, problem
+	run, r.view, err = r.Site.find(ctx, ref)
+	return run, err
 }
 
 // read reads one trial.
@@ -115,7 +95,7 @@ func (r *remoteReader) read(ctx context.Context, run langfuse.Run, trial int) er
 	ref := r.ref
 	ref.Name, ref.ID = run.Name, run.ID
 	items := map[string]langfuse.RunItem{}
-	for item, err := range r.client.ListRunItems(ctx, r.server, r.view, ref) {
+	for item, err := range r.Client.ListRunItems(ctx, r.Server, r.view, ref) {
 		if err != nil {
 			return err
 		}
@@ -129,134 +109,85 @@ func (r *remoteReader) read(ctx context.Context, run langfuse.Run, trial int) er
 	}
 	slices.Sort(traces)
 	parts := langfuse.TraceParts{IO: true, Metadata: true, ExpandMetadata: []string{recordKey}, Roots: true}
-	there, err := readTraces(ctx, r.site, remoteRequests, traces, parts)
+	there, err := r.readTraces(ctx, traces, parts)
 	if err != nil {
 		return err
 	}
+	first := len(r.unrecorded)
 	for _, id := range slices.Sorted(maps.Keys(items)) {
 		root, _ := there[items[id].TraceID].Root()
 		o, ok := recorded(root, id, trial)
 		if !ok {
 			o.Item, o.Output = id, root.Output
-			others, r.unrecorded = append(others, items[id].TraceID), append(r.unrecorded, len(r.outcomes))
+			others, r.unrecorded = append(others, items[id].TraceID), append(r.unrecorded, len(r.Outcomes))
 		}
-		r.outcomes = append(r.outcomes, o)
+		r.Outcomes = append(r.Outcomes, o)
 	}
 	scores, err := r.scores(ctx, others)
 	if err != nil {
 		return err
 	}
-	for i, trace := range others {
-		o := &r.outcomes[r.unrecorded[len(r.unrecorded)-len(others)+i]]
-		*o = outcomeFrom(items[o.Item], trial, scores[trace], o.Output)
+	for _, place := range r.unrecorded[first:] {
+		o := &r.Outcomes[place]
+		item := items[o.Item]
+		*o = outcomeFrom(item, trial, newestByName(scores[item.TraceID]), o.Output)
 	}
 	return r.complete(ctx, ref, trial, len(items))
 }
 
-// remoteRequests is how many requests for traces are under way at once.
-const remoteRequests = 8
-
-// unchecked says what is not known of the run.
-func (r *remoteReader) unchecked(h outcome.Header) []string {
-	list := []string{
-		"it was read from Langfuse: that its items have the same content, only the fingerprint in its metadata says",
-		"what was matched is not recorded there",
-	}
-	if h.Harness == "" {
-		list = append(list, "selection, harness and evaluators are not recorded there")
-	}
-	if n := len(r.unrecorded); n > 0 {
-		list = append(list, fmt.Sprintf("of %d of %s Langfuse has scores alone: complete counts, counts by type, cost and latency are not known",
-			n, textutil.Counted(len(r.outcomes), "result")))
-	}
-	return list
-}
-
-// scores reads the scores of traces, the newest of each name.
-func (r *remoteReader) scores(ctx context.Context, traces []string) (map[string]map[string]langfuse.Score, error) {
-	byTrace := map[string]map[string]langfuse.Score{}
-	if len(traces) == 0 {
-		return byTrace, nil
-	}
-	for s, err := range r.client.ReadScores(ctx, r.server.Capabilities, langfuse.ScoresQuery{TraceIDs: traces, Limit: 100}) {
-		if err != nil {
-			return nil, err
-		}
-		if !byProgram(s) {
-			continue
-		}
-		trace := s.TraceID()
-		if byTrace[trace] == nil {
-			byTrace[trace] = map[string]langfuse.Score{}
-		}
-		if known, there := byTrace[trace][s.Name]; !there || cmp.Or(s.Timestamp.Compare(known.Timestamp), cmp.Compare(s.ID, known.ID)) > 0 {
-			byTrace[trace][s.Name] = s
+// newestByName returns those of the scores that programs set, the newest of each name.
+func newestByName(scores []langfuse.Score) map[string]langfuse.Score {
+	newest := map[string]langfuse.Score{}
+	for _, s := range scores {
+		known, there := newest[s.Name]
+		later := cmp.Or(s.Timestamp.Compare(known.Timestamp), cmp.Compare(s.ID, known.ID)) > 0
+		if byProgram(s) && (!there || later) {
+			newest[s.Name] = s
 		}
 	}
-	return byTrace, nil
+	return newest
 }
 
 // complete notes whether the scores on the run say that all its items are there.
 func (r *remoteReader) complete(ctx context.Context, ref langfuse.RunRef, trial, items int) error {
 	said := map[string]float64{}
-	for s, err := range r.client.ListRunScores(ctx, r.server, ref) {
+	for s, err := range r.Client.ListRunScores(ctx, r.Server, ref) {
 		if err != nil {
 			return err
 		}
 		if n, ok := s.Value.Number(); ok {
 			said[s.Name] = n
 		}
-		r.ended = latest(r.ended, s.Timestamp)
+		r.Footer.Ended = latest(r.Footer.Ended, s.Timestamp)
 	}
 	planned, ok := said[itemsPlanned]
-	r.planned += max(items, int(min(planned, 1<<31)))
+	r.Footer.Planned += max(items, int(min(planned, 1<<31)))
 	switch {
-	case r.missing != "":
+	case r.Footer.Status != outcome.Complete: // says why a trial before is not
 	case !ok:
-		r.missing = fmt.Sprintf("not known: trial %d has no score %s", trial, itemsPlanned)
+		r.Footer.Status = outcome.Status(fmt.Sprintf("not known: trial %d has no score %s", trial, itemsPlanned))
 	case int(planned) != items || int(said[itemsScored]+said[itemsFailed]) != items:
-		r.missing = fmt.Sprintf("%d of %d items are in Langfuse", items, int(planned))
+		r.Footer.Status = outcome.Status(fmt.Sprintf("%d of %d items are in Langfuse", items, int(planned)))
 	}
 	return nil
-}
-
-func (r *remoteReader) footer() outcome.Footer {
-	f := outcome.Footer{Status: outcome.Complete, Planned: r.planned, Ended: r.ended}
-	if r.missing != "" {
-		f.Status = outcome.Status(r.missing)
-	}
-	return f
 }
 
 // headerFrom reads what Metadata wrote. What is not there, or in another form,
 // stays empty.
 func headerFrom(run langfuse.Run, dataset outcome.Dataset) outcome.Header {
-	said := map[string]string{}
-	var values map[string]any
-	if json.Unmarshal(run.Metadata, &values) == nil {
-		for key, value := range values {
-			if text, ok := value.(string); ok {
-				said[key] = text
-				continue
-			}
-			if raw, err := json.Marshal(value); err == nil && value != nil {
-				said[key] = string(raw)
-			}
-		}
+	said := langfuse.Texts(run.Metadata)
+	h := outcome.Header{Name: run.Name, Dataset: dataset, Trials: 1, Description: run.Description, Started: run.Time}
+	for key, text := range texts(&h) {
+		*text = said[key]
 	}
-	h := outcome.Header{Name: run.Name, Dataset: dataset, Trials: 1, Description: run.Description, Started: run.Time, GitSHA: said["git_sha"], Runner: said["runner_version"]}
-	h.Dataset.Version, h.Dataset.Fingerprint = said["dataset_version"], said["dataset_fingerprint"]
-	h.Scorer.Version = said["scorer_version"]
 	h.Scorer.Options = allOptions(h.Scorer.Version, said["scorer_options"])
-	h.Harness, h.Dataset.Selection, h.Scorer.Primary = said["harness"], said["selection"], said["primary_score"]
 	if custom := said["evaluators"]; custom != "" && json.Unmarshal([]byte(custom), &h.Scorer.Custom) != nil {
 		h.Scorer.Custom = nil
 	}
-	h.System = outcome.System{Model: said["model"], Provider: said["provider"], Pipeline: said["pipeline"],
-		Temperature: parsed(said["temperature"]), TopP: parsed(said["top_p"])}
-	if name := said["prompt_name"]; name != "" {
-		h.System.Prompt = outcome.Prompt{Name: name, Label: said["prompt_label"]}
-		h.System.Prompt.Version, _ = strconv.Atoi(said["prompt_version"])
+	h.System.Temperature, h.System.TopP = parsed(said["temperature"]), parsed(said["top_p"])
+	h.System.Prompt.Version, _ = strconv.Atoi(said["prompt_version"])
+	if h.System.Prompt.Name == "" {
+		h.System.Prompt = outcome.Prompt{}
 	}
 	for _, key := range FixedKeys() {
 		delete(said, key)
@@ -298,7 +229,7 @@ func outcomeFrom(item langfuse.RunItem, trial int, scores map[string]langfuse.Sc
 	for _, key := range slices.Sorted(maps.Keys(held)) {
 		name, isWeight := strings.CutPrefix(key, heldWeight)
 		if _, there := scores[name]; isWeight && o.Failed() && !there {
-			o.Scores = append(o.Scores, outcome.Score{Name: name, Reason: itemFailed, Weight: weightOf(held[key])})
+			o.Scores = append(o.Scores, outcome.Score{Name: name, Reason: itemFailed, Weight: weightOf(held, key)})
 		}
 	}
 	return o
@@ -309,33 +240,33 @@ func scoreFrom(s langfuse.Score) (outcome.Score, bool) {
 	value, ok := s.Value.Number()
 	out := outcome.Score{Name: s.Name, Value: &value, Boolean: s.Type == langfuse.ScoreBoolean, Comment: s.Comment}
 	behind := behindScore(s)
-	num, isNum := integral(behind["numerator"])
-	den, isDen := integral(behind["denominator"])
-	if isNum && isDen {
-		out.Ratio = &outcome.Ratio{Num: num, Den: den}
+	num, isNum := behind["numerator"]
+	den, isDen := behind["denominator"]
+	if isNum && isDen && isCount(num) && isCount(den) {
+		out.Ratio = &outcome.Ratio{Num: int64(num), Den: int64(den)}
 	}
-	out.Weight = weightOf(behind[weightKey])
+	out.Weight = weightOf(behind, weightKey)
 	return out, ok
 }
 
-// behindScore is the metadata of a score; empty where it is no object.
-func behindScore(s langfuse.Score) map[string]any {
-	var values map[string]any
-	if json.Unmarshal(s.Metadata, &values) != nil {
-		return nil
+func isCount(n float64) bool { return n >= 0 && n < 1<<53 && n == math.Trunc(n) }
+
+// behindScore returns the numbers in the metadata of a score, which servers give as
+// numbers or as their texts; none where it is no object.
+func behindScore(s langfuse.Score) map[string]float64 {
+	numbers := map[string]float64{}
+	for key, text := range langfuse.Texts(s.Metadata) {
+		if n, err := strconv.ParseFloat(text, 64); err == nil && math.Abs(n) <= math.MaxFloat64 { // no NaN
+			numbers[key] = n
+		}
 	}
-	return values
+	return numbers
 }
 
-// weightOf reads a weight, which servers give as a number or as its text.
-func weightOf(value any) *float64 {
-	weight, isNumber := value.(float64)
-	if text, ok := value.(string); ok {
-		var err error
-		weight, err = strconv.ParseFloat(text, 64)
-		isNumber = err == nil
-	}
-	if !isNumber || !(weight >= 0 && weight <= math.MaxFloat64) {
+// weightOf returns a weight; nil where there is none.
+func weightOf(behind map[string]float64, key string) *float64 {
+	weight, ok := behind[key]
+	if !ok || weight < 0 {
 		return nil
 	}
 	return &weight
@@ -344,30 +275,19 @@ func weightOf(value any) *float64 {
 // itemFailed is why a score has no value.
 const itemFailed = "the item failed"
 
-// integral reads a count, which servers give as a number or as its text.
-func integral(value any) (int64, bool) {
-	switch v := value.(type) {
-	case float64:
-		return int64(v), v == float64(int64(v)) && v >= 0 && v < 1<<53
-	case string:
-		n, err := strconv.ParseInt(v, 10, 64)
-		return n, err == nil
-	}
-	return 0, false
-}
-
-// finished sorts the outcomes, and lists with those that failed, and are not
+// finish sorts the outcomes, and lists with those that failed, and are not
 // recorded, the scores that the run has elsewhere, without a value: so they count as 0.
-func (r *remoteReader) finished() []outcome.Outcome {
+// It says what is not known of the run.
+func (r *remoteReader) finish() {
 	names := map[string]bool{}
-	for _, o := range r.outcomes {
+	for _, o := range r.Outcomes {
 		for _, s := range o.Scores {
 			names[s.Name] = true
 		}
 	}
 	delete(names, outcome.ErrorScore)
 	for _, i := range r.unrecorded {
-		o := &r.outcomes[i]
+		o := &r.Outcomes[i]
 		if !o.Failed() {
 			continue
 		}
@@ -377,8 +297,18 @@ func (r *remoteReader) finished() []outcome.Outcome {
 			}
 		}
 	}
-	slices.SortStableFunc(r.outcomes, func(a, b outcome.Outcome) int {
+	slices.SortStableFunc(r.Outcomes, func(a, b outcome.Outcome) int {
 		return cmp.Or(cmp.Compare(a.Item, b.Item), cmp.Compare(a.Trial, b.Trial))
 	})
-	return r.outcomes
+	r.Unchecked = []string{
+		"it was read from Langfuse: that its items have the same content, only the fingerprint in its metadata says",
+		"what was matched is not recorded there",
+	}
+	if r.Header.Harness == "" {
+		r.Unchecked = append(r.Unchecked, "selection, harness and evaluators are not recorded there")
+	}
+	if n := len(r.unrecorded); n > 0 {
+		r.Unchecked = append(r.Unchecked, fmt.Sprintf("of %d of %s Langfuse has scores alone: complete counts, counts by type, "+
+			"cost and latency are not known", n, textutil.Counted(len(r.Outcomes), "result")))
+	}
 }

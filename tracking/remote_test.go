@@ -76,7 +76,7 @@ func (w *world) sameAsFile(t *testing.T, run *runstore.Run, got tracking.Remote)
 
 func (w *world) read(t *testing.T, name string) tracking.Remote {
 	t.Helper()
-	got, err := tracking.ReadRun(t.Context(), w.client, w.server, "d", name)
+	got, err := tracking.ReadRun(t.Context(), tracking.Site{Client: w.client, Server: w.server}, "d", name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,12 +132,12 @@ func TestReadRun_problems(t *testing.T) {
 		t.Fatal(err)
 	}
 	for dataset, name := range map[string]string{"d": "other", "nowhere": "base"} {
-		if _, err := tracking.ReadRun(t.Context(), w.client, w.server, dataset, name); !errors.Is(err, langfuse.ErrNotFound) {
+		if _, err := tracking.ReadRun(t.Context(), tracking.Site{Client: w.client, Server: w.server}, dataset, name); !errors.Is(err, langfuse.ErrNotFound) {
 			t.Errorf("%s of %s: %v", name, dataset, err)
 		}
 	}
 	w.refuse("/scores", http.StatusInternalServerError)
-	if _, err := tracking.ReadRun(t.Context(), w.client, w.server, "d", "base"); err == nil || errors.Is(err, langfuse.ErrNotFound) {
+	if _, err := tracking.ReadRun(t.Context(), tracking.Site{Client: w.client, Server: w.server}, "d", "base"); err == nil || errors.Is(err, langfuse.ErrNotFound) {
 		t.Errorf("scores that cannot be read: %v", err)
 	}
 }

@@ -53,7 +53,7 @@ func TestModes_requests(t *testing.T) {
 				t.Error(diff)
 			}
 			w.routes.Clear()
-			verdict, err := tracking.Verify(t.Context(), tracking.VerifyConfig{Client: w.client, Server: w.server, Run: run.Reader, Wait: langfuse.Wait{Timeout: -1}})
+			verdict, err := tracking.Verify(t.Context(), tracking.VerifyConfig{Site: tracking.Site{Client: w.client, Server: w.server}, Run: run.Reader, Wait: langfuse.Wait{Timeout: -1}})
 			if err != nil || !verdict.OK() || verdict.Checked.Items != 400 {
 				t.Errorf("%+v %v", verdict.Counts, err)
 			}

@@ -101,7 +101,7 @@ func TestModes_roundsOverlap(t *testing.T) {
 			if err := w.follow(t, t.Context(), run); err != nil {
 				t.Fatal(err)
 			}
-			verdict, err := tracking.Verify(t.Context(), tracking.VerifyConfig{Client: w.client, Server: w.server, Run: run.Reader, Wait: langfuse.Wait{Timeout: -1}})
+			verdict, err := tracking.Verify(t.Context(), tracking.VerifyConfig{Site: tracking.Site{Client: w.client, Server: w.server}, Run: run.Reader, Wait: langfuse.Wait{Timeout: -1}})
 			// 210 error scores, and entity_f1 of the 140 that did not fail.
 			if err != nil || !verdict.OK() || verdict.Checked.Items != 210 || verdict.Checked.Scores != 350 {
 				t.Errorf("%+v %+v %v", verdict.Checked, verdict.Counts, err)
@@ -166,12 +166,9 @@ func lastRound(t *testing.T, first, all int) {
 		return false
 	}
 	w.front.Store(&front)
-	p, err := tracking.NewPublisher(tracking.Config{Client: w.client, Server: w.server, Run: run, LastTries: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := tracking.Config{Site: tracking.Site{Client: w.client, Server: w.server}, Run: run, LastTries: 1}
 	finished, ended := make(chan struct{}), make(chan error, 1)
-	go func() { ended <- p.Follow(t.Context(), finished) }()
+	go func() { ended <- tracking.Publish(t.Context(), cfg, finished) }()
 	links.await(t, "links of the first round")
 	for i := first; i < all; i++ {
 		if err := run.Commit(t.Context(), made(i)); err != nil {
@@ -186,7 +183,7 @@ func lastRound(t *testing.T, first, all int) {
 		t.Fatal(err)
 	}
 	w.front.Store(nil)
-	verdict, err := tracking.Verify(t.Context(), tracking.VerifyConfig{Client: w.client, Server: w.server, Run: run.Reader, Wait: langfuse.Wait{Timeout: -1}})
+	verdict, err := tracking.Verify(t.Context(), tracking.VerifyConfig{Site: tracking.Site{Client: w.client, Server: w.server}, Run: run.Reader, Wait: langfuse.Wait{Timeout: -1}})
 	if err != nil || !verdict.OK() || verdict.Checked.Items != all {
 		t.Errorf("%+v %+v %v", verdict.Checked, verdict.Counts, err)
 	}
@@ -200,17 +197,13 @@ func TestPublisher_scoresFail(t *testing.T) {
 	run := w.newRun(t, "base", 210)
 	w.refuse("ingestion", http.StatusBadGateway)
 	told := 0
-	cfg := tracking.Config{Client: w.client, Server: w.server, Run: run, LastTries: 2, Published: func(n int) { told = n }}
-	publisher, err := tracking.NewPublisher(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := tracking.Config{Site: tracking.Site{Client: w.client, Server: w.server}, Run: run, LastTries: 2, Published: func(n int) { told = n }}
 	var left *tracking.UnpublishedError
-	if err := publisher.Follow(t.Context(), closed()); !errors.As(err, &left) || left.Left != 210 || told != 0 {
+	if err := tracking.Publish(t.Context(), cfg, closed()); !errors.As(err, &left) || left.Left != 210 || told != 0 {
 		t.Errorf("%v; %d told", err, told)
 	}
 	w.front.Store(nil)
-	if err := publisher.Follow(t.Context(), closed()); err != nil || told != 210 {
+	if err := tracking.Publish(t.Context(), cfg, closed()); err != nil || told != 210 {
 		t.Errorf("%v; %d told", err, told)
 	}
 }
@@ -293,7 +286,7 @@ func TestModes_foreignLink(t *testing.T) {
 				if err := w.follow(t, t.Context(), run); err != nil {
 					t.Fatal(err)
 				}
-				verdict, err := tracking.Verify(t.Context(), tracking.VerifyConfig{Client: w.client, Server: w.server, Run: run.Reader, Wait: langfuse.Wait{Timeout: -1}})
+				verdict, err := tracking.Verify(t.Context(), tracking.VerifyConfig{Site: tracking.Site{Client: w.client, Server: w.server}, Run: run.Reader, Wait: langfuse.Wait{Timeout: -1}})
 				if err != nil || !verdict.OK() || verdict.Checked.Items != 5 {
 					t.Errorf("%+v %v", verdict.Findings, err)
 				}

@@ -1,6 +1,7 @@
 package tracking
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,58 +13,27 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"extraction-experiment/dataset"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
-	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
 	"extraction-experiment/scoring"
 )
 
-// exports returns how many requests of spans are under way at once, and what one holds at most,
-// in bytes. The embedded server answers at once and has its memory in this process, where
-// a request is there as spans, as it is sent and as it is received.
-func (p *Publisher) exports() (atOnce, bytes int) {
-	if p.cfg.Place == Embedded {
-		return 1, 1 << 20
-	}
-	return 4, langfuse.DefaultBatchBytes
-}
-
-// parcel is the outcomes whose spans go in one request.
-type parcel struct {
-	some []runstore.Pending
-	err  error
-}
-
 // traces sends the spans of the batch, those of many outcomes in one request and
-// several requests at once. In memory are the spans of those requests. If the
-// server refuses one for good, each outcome of it is sent alone.
+// several requests at once. In memory are the spans of those requests. The embedded
+// server answers at once and has its memory in this process, where a request is there
+// as spans, as it is sent and as it is received.
 func (f *inFlightBatch) traces(ctx context.Context) error {
-	var parcels []*parcel
+	atOnce, most := 4, langfuse.DefaultBatchBytes
+	if f.cfg.Place == Embedded {
+		atOnce, most = 1, 1<<20
+	}
 	group, inner := errgroup.WithContext(ctx)
-	atOnce, most := f.exports()
 	group.SetLimit(atOnce)
 	failure := f.pack(ctx, most, func(some []runstore.Pending, spans []langfuse.Span) {
-		one := &parcel{some: some}
-		parcels = append(parcels, one)
-		group.Go(func() error {
-			if one.err = f.send(inner, spans); isRefusal(one.err) {
-				return nil
-			}
-			return one.err
-		})
+		group.Go(func() error { return f.export(inner, some, spans) })
 	})
-	failure = errors.Join(failure, group.Wait())
-	for _, one := range parcels {
-		switch {
-		case one.err == nil:
-			failure = errors.Join(failure, f.ack(ctx, runstore.Spans, one.some))
-		case isRefusal(one.err):
-			failure = errors.Join(failure, f.singly(ctx, one))
-		}
-	}
-	return failure
+	return errors.Join(failure, group.Wait())
 }
 
 // pack makes the spans of the batch and hands them out in requests of so many bytes at most.
@@ -75,12 +45,10 @@ func (f *inFlightBatch) pack(ctx context.Context, most int, out func([]runstore.
 		if o.Published.Has(runstore.Spans) {
 			continue
 		}
-		item, err := f.source(ctx, o)
+		more, size, err := f.spans(ctx, o)
 		if err != nil {
 			return err
 		}
-		more := f.builders[o.Trial].spans(item, o.Outcome)
-		size := len(item.Input) + len(item.Expected) + len(item.Metadata) + sizeOf(o.Outcome)
 		if len(some) > 0 && (bytes+size > most || len(spans)+len(more) > langfuse.DefaultBatchSpans) {
 			out(some, spans)
 			some, spans, bytes = nil, nil, 0
@@ -93,76 +61,57 @@ func (f *inFlightBatch) pack(ctx context.Context, most int, out func([]runstore.
 	return nil
 }
 
-// source returns the item of an outcome.
-func (p *Publisher) source(ctx context.Context, o runstore.Pending) (dataset.Item, error) {
-	if o.Source != nil {
-		return *o.Source, nil
+// export sends the spans of outcomes in one request. If the server refuses it for
+// good, each outcome is sent alone, so that a bad one does not hold up the others.
+func (f *inFlightBatch) export(ctx context.Context, some []runstore.Pending, spans []langfuse.Span) error {
+	err := f.cfg.Client.ExportSpans(ctx, f.cfg.Runner, spans)
+	switch {
+	case err == nil:
+		return f.ack(ctx, runstore.Spans, some)
+	case !isRefusal(err):
+		return err
+	case len(some) == 1:
+		f.refuse(some[0], runstore.Spans, err)
+		return nil
 	}
-	item, err := p.cfg.Run.Item(ctx, o.Item)
-	return item.Item, err
+	for i, o := range some {
+		alone, _, err := f.spans(ctx, o)
+		if err == nil {
+			err = f.export(ctx, some[i:i+1], alone)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// sizeOf estimates the bytes of an outcome's spans, without the item's part:
-// what every span carries, and the texts.
-func sizeOf(o outcome.Outcome) int {
+// spans returns the spans of an outcome, and about how many bytes they take: what every
+// span carries, and the texts.
+func (f *inFlightBatch) spans(ctx context.Context, o runstore.Pending) (spans []langfuse.Span, size int, err error) {
+	item := o.Source
+	if item == nil {
+		stored, err := f.cfg.Run.Item(ctx, o.Item)
+		if err != nil {
+			return nil, 0, err
+		}
+		item = &stored.Item
+	}
 	const perSpan = 2 << 10
-	size := perSpan + len(o.Output)
+	size = perSpan + len(item.Input) + len(item.Expected) + len(item.Metadata) + len(o.Output)
 	for _, call := range o.Calls {
 		size += perSpan + len(call.Input) + len(call.Output)
 	}
-	return size
-}
-
-// singly sends the outcomes of a refused request one by one, so that a bad one
-// does not hold up the others.
-func (f *inFlightBatch) singly(ctx context.Context, refused *parcel) error {
-	if len(refused.some) == 1 {
-		f.refuse(refused.some[0], runstore.Spans, refused.err)
-		return nil
-	}
-	for i, o := range refused.some {
-		item, err := f.source(ctx, o)
-		if err != nil {
-			return err
-		}
-		err = f.send(ctx, f.builders[o.Trial].spans(item, o.Outcome))
-		switch {
-		case err == nil:
-			err = f.ack(ctx, runstore.Spans, refused.some[i:i+1])
-		case isRefusal(err):
-			f.refuse(o, runstore.Spans, err)
-			err = nil
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (p *Publisher) send(ctx context.Context, spans []langfuse.Span) error {
-	for batch := range langfuse.SplitSpans(spans, 0, 0) {
-		if err := p.cfg.Client.ExportSpans(ctx, p.cfg.Runner, batch); err != nil {
-			return err
-		}
-	}
-	return nil
+	return f.builders[o.Trial].spans(*item, o.Outcome), size, nil
 }
 
 // isRefusal reports whether the same request can never succeed.
 func isRefusal(err error) bool {
-	if err == nil {
-		return false
+	if api, ok := errors.AsType[*langfuse.APIError](err); ok {
+		return api.Status == http.StatusBadRequest || errors.Is(err, langfuse.ErrTooLarge)
 	}
-	if errors.Is(err, langfuse.ErrTooLarge) {
-		return true
-	}
-	var api *langfuse.APIError
-	if errors.As(err, &api) {
-		return api.Status == http.StatusBadRequest
-	}
-	var connection *langfuse.ConnectionError
-	return !errors.As(err, &connection) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
+	_, unanswered := errors.AsType[*langfuse.ConnectionError](err)
+	return !unanswered && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
 }
 
 const (
@@ -180,7 +129,7 @@ func (f *inFlightBatch) scores(ctx context.Context) error {
 	scores := make([]langfuse.ScoreCreate, 0, most)
 	owner := make(map[string]int, most)
 	for _, o := range f.opened {
-		if o.Published.Has(runstore.Scores) || f.refused.is(o.OID, runstore.Spans) {
+		if o.Published.Has(runstore.Scores) || f.refused.of(o.OID).part == runstore.Spans {
 			continue
 		}
 		for _, s := range f.builders[o.Trial].scores(o) {
@@ -192,71 +141,57 @@ func (f *inFlightBatch) scores(ctx context.Context) error {
 	results, failure := f.createScores(ctx, scores)
 	f.incomplete = map[int64]bool{}
 	for _, r := range results {
-		o := todo[owner[r.ID]]
-		if r.State != langfuse.ScoreAccepted {
-			f.incomplete[o.OID] = true
+		if r.State == langfuse.ScoreAccepted {
+			continue
 		}
+		o := todo[owner[r.ID]]
+		f.incomplete[o.OID] = true
 		if r.State == langfuse.ScoreRefused {
 			f.refuse(o, runstore.Scores, r.Err)
-		} else if r.Err != nil && failure == nil {
-			failure = r.Err
+		} else {
+			failure = cmp.Or(failure, r.Err)
 		}
 	}
 	done := slices.DeleteFunc(todo, func(o runstore.Pending) bool { return f.incomplete[o.OID] })
 	return errors.Join(f.ack(ctx, runstore.Scores, done), failure)
 }
 
-// createScores sends scores in requests of a hundred, several at once, and those
-// that the server failed on alone once more. The results stand in the order of
-// the scores.
-func (p *Publisher) createScores(ctx context.Context, scores []langfuse.ScoreCreate) ([]langfuse.ScoreResult, error) {
+// createScores sends scores in requests of a hundred, several at once. The results
+// stand in the order of the scores.
+func (p *publisher) createScores(ctx context.Context, scores []langfuse.ScoreCreate) ([]langfuse.ScoreResult, error) {
 	results := make([]langfuse.ScoreResult, len(scores))
-	todo := make([]int, len(scores))
-	for i := range todo {
-		todo[i] = i
+	group, inner := errgroup.WithContext(ctx)
+	group.SetLimit(requests)
+	for first := 0; first < len(scores); first += scoreBatch {
+		end := min(first+scoreBatch, len(scores))
+		group.Go(func() error { return p.sendScores(inner, scores[first:end], results[first:end]) })
 	}
-	for try := 1; ; try++ {
-		if err := p.sendScores(ctx, scores, todo, results); err != nil {
-			return results, err
-		}
-		var again []int
-		for _, i := range todo {
-			if results[i].State == langfuse.ScoreUnknown {
-				again = append(again, i)
-			}
-		}
-		if len(again) == 0 || try == scoreTries {
-			return results, nil
-		}
-		todo = again
-		p.wait(ctx, pause(1)/10, nil, nil)
-	}
+	return results, group.Wait()
 }
 
-// sendScores sends those scores that todo names.
-func (p *Publisher) sendScores(ctx context.Context, scores []langfuse.ScoreCreate, todo []int, results []langfuse.ScoreResult) error {
-	var mu sync.Mutex
-	group, inner := errgroup.WithContext(ctx)
-	group.SetLimit(p.cfg.Requests)
-	for len(todo) > 0 {
-		n := min(scoreBatch, len(todo))
-		part := todo[:n]
-		todo = todo[n:]
-		group.Go(func() error {
-			some := make([]langfuse.ScoreCreate, len(part))
-			for k, i := range part {
-				some[k] = scores[i]
-			}
-			answers, err := p.cfg.Client.CreateScores(inner, some)
-			mu.Lock()
-			defer mu.Unlock()
-			for k, i := range part {
-				results[i] = answers[k]
-			}
-			return err
-		})
+// sendScores sends scores in one request, and those that the server failed on alone
+// once more.
+func (p *publisher) sendScores(ctx context.Context, scores []langfuse.ScoreCreate, results []langfuse.ScoreResult) error {
+	places := make([]int, len(scores)) // of the scores among the results
+	for i := range places {
+		places[i] = i
 	}
-	return group.Wait()
+	for try := 1; ; try++ {
+		answers, err := p.cfg.Client.CreateScores(ctx, scores)
+		var again []langfuse.ScoreCreate
+		var left []int
+		for i, answer := range answers {
+			results[places[i]] = answer
+			if answer.State == langfuse.ScoreUnknown {
+				again, left = append(again, scores[i]), append(left, places[i])
+			}
+		}
+		if err != nil || len(again) == 0 || try == scoreTries {
+			return err
+		}
+		scores, places = again, left
+		p.wait(ctx, pause(1)/10, nil, nil)
+	}
 }
 
 // refusal is why Langfuse will never take a part of an outcome.
@@ -272,33 +207,11 @@ type refused struct {
 	by map[int64]refusal
 }
 
-// add reports whether it is the first of its outcome; others do not count.
-func (r *refused) add(oid int64, why refusal) bool {
+// of returns why an outcome was set aside; the part is 0 where it was not.
+func (r *refused) of(oid int64) refusal {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if _, known := r.by[oid]; known {
-		return false
-	}
-	if r.by == nil {
-		r.by = map[int64]refusal{}
-	}
-	r.by[oid] = why
-	return true
-}
-
-func (r *refused) has(oid int64) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	_, known := r.by[oid]
-	return known
-}
-
-// is reports whether it was that part of the outcome that was refused.
-func (r *refused) is(oid int64, part runstore.Published) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	why, known := r.by[oid]
-	return known && why.part == part
+	return r.by[oid]
 }
 
 // all returns the refusals by the numbers of their outcomes.
@@ -312,83 +225,67 @@ func (r *refused) all() []refusal {
 	return list
 }
 
-// RefusedError says what Langfuse will never take as it is, by reason, the first
-// one first.
-type RefusedError struct{ Reasons []Reason }
-
-// Reason is one answer of the server, and what met it.
-type Reason struct {
-	Text  string
-	Items int
-	// RunScores counts scores of the run as a whole.
-	RunScores int
-	// Item and Score name the first that met it; empty where that was a score of
-	// the run, or not about a score.
-	Item, Score string
-}
-
-// String returns the reason as "11 items: … (first: ID)".
-func (r Reason) String() string {
-	var who, first []string
-	if r.Items > 0 {
-		who = append(who, textutil.Counted(r.Items, "item"))
-		first = append(first, fmt.Sprintf("item %q", r.Item))
-	}
-	if r.RunScores > 0 {
-		who = append(who, textutil.Counted(r.RunScores, "score")+" of the run")
-	}
-	if r.Score != "" {
-		first = append(first, fmt.Sprintf("score %q", r.Score))
-	}
-	return fmt.Sprintf("%s: %s (first: %s)", strings.Join(who, " and "), r.Text, strings.Join(first, ", "))
-}
-
-// Error gives each reason once.
-func (e *RefusedError) Error() string {
-	var texts []string
-	for _, r := range e.Reasons {
-		texts = append(texts, r.String())
-	}
-	return strings.Join(texts, "; ")
-}
-
-// refuse sets an outcome aside for what Langfuse says to a part of it. The
+// refuse sets an outcome aside for what Langfuse says first to a part of it. The
 // parts that follow a refused link are sent all the same.
-func (p *Publisher) refuse(o runstore.Pending, part runstore.Published, err error) {
-	if p.refused.add(o.OID, refusal{part, o.Item, err}) {
+func (p *publisher) refuse(o runstore.Pending, part runstore.Published, err error) {
+	p.refused.mu.Lock()
+	defer p.refused.mu.Unlock()
+	if p.refused.by[o.OID].part == 0 {
+		p.refused.by[o.OID] = refusal{part, o.Item, err}
 		p.cfg.Log.Debug("Langfuse refuses a result for good", "item", o.Item, "error", err)
 	}
 }
 
-// refusals sums up what was set aside; nil where nothing was.
-func (p *Publisher) refusals() error {
-	var reasons []Reason
-	reasonOf := func(err error) *Reason {
-		text, name := err.Error(), ""
-		var score *langfuse.ScoreError
-		if errors.As(err, &score) {
-			text, name = score.Err.Error(), score.Name
+// reason is one answer of the server, and what met it.
+type reason struct {
+	text      string
+	items     int
+	runScores int    // scores of the run as a whole
+	first     string // the first that met it
+}
+
+// String returns the reason as "11 items: … (first: ID)".
+func (r *reason) String() string {
+	var who []string
+	if r.items > 0 {
+		who = append(who, textutil.Counted(r.items, "item"))
+	}
+	if r.runScores > 0 {
+		who = append(who, textutil.Counted(r.runScores, "score")+" of the run")
+	}
+	return fmt.Sprintf("%s: %s (first: %s)", strings.Join(who, " and "), r.text, r.first)
+}
+
+// refusals returns what was set aside, by reason, the first one first; nil where nothing was.
+func (p *publisher) refusals() error {
+	var reasons []*reason
+	reasonOf := func(err error, first ...string) *reason {
+		text := err.Error()
+		if score, ok := errors.AsType[*langfuse.ScoreError](err); ok {
+			text = score.Err.Error()
+			first = append(first, fmt.Sprintf("score %q", score.Name))
 		}
-		i := slices.IndexFunc(reasons, func(r Reason) bool { return r.Text == text })
+		i := slices.IndexFunc(reasons, func(r *reason) bool { return r.text == text })
 		if i < 0 {
 			i = len(reasons)
-			reasons = append(reasons, Reason{Text: text, Score: name})
+			reasons = append(reasons, &reason{text: text, first: strings.Join(first, ", ")})
 		}
-		return &reasons[i]
+		return reasons[i]
 	}
 	for _, why := range p.refused.all() {
-		r := reasonOf(why.err)
-		if r.Items++; r.Items == 1 {
-			r.Item = why.item
-		}
+		reasonOf(why.err, fmt.Sprintf("item %q", why.item)).items++
 	}
 	for _, err := range p.refusedTotals {
-		reasonOf(err).RunScores++
+		reasonOf(err).runScores++
 	}
 	if len(reasons) == 0 {
 		return nil
 	}
-	return &RefusedError{reasons}
+	var texts []string
+	for _, r := range reasons {
+		texts = append(texts, r.String())
+	}
+	return errors.New(strings.Join(texts, "; "))
 }
 
 // UnpublishedError says what the run file holds and Langfuse does not, or the
@@ -410,7 +307,11 @@ type UnpublishedError struct {
 func (e *UnpublishedError) Error() string {
 	var parts []string
 	if e.Left > 0 {
-		parts = append(parts, fmt.Sprintf("%s scored and not published", isOrAre(e.Left, "result")))
+		verb := "are"
+		if e.Left == 1 {
+			verb = "is"
+		}
+		parts = append(parts, fmt.Sprintf("%s %s scored and not published", textutil.Counted(e.Left, "result"), verb))
 	}
 	if e.Totals {
 		parts = append(parts, "the scores of the run as a whole are not published")
@@ -425,13 +326,6 @@ func (e *UnpublishedError) Error() string {
 	return text
 }
 
-func isOrAre(n int64, noun string) string {
-	if n == 1 {
-		return "1 " + noun + " is"
-	}
-	return fmt.Sprintf("%d %ss are", n, noun)
-}
-
 // Unwrap returns the reason.
 func (e *UnpublishedError) Unwrap() error { return e.Err }
 
@@ -440,7 +334,7 @@ func (e *UnpublishedError) Unwrap() error { return e.Err }
 func (e *UnpublishedError) ExitCode() int { return 69 }
 
 // unpublished says what is left; nil where that is nothing.
-func (p *Publisher) unpublished(cause error) error {
+func (p *publisher) unpublished(cause error) error {
 	ctx := context.Background()
 	counts, err := p.cfg.Run.Counts(ctx)
 	if err != nil {
@@ -470,7 +364,7 @@ func (p *Publisher) unpublished(cause error) error {
 }
 
 // retracted counts the attempts whose scores are to be deleted.
-func (p *Publisher) retracted(ctx context.Context) (n int, err error) {
+func (p *publisher) retracted(ctx context.Context) (n int, err error) {
 	for after := int64(0); ; {
 		page, err := p.cfg.Run.Retracted(ctx, after, roundSize)
 		if err != nil || len(page) == 0 {

@@ -1,16 +1,15 @@
 package tracking
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/extraction"
@@ -21,11 +20,9 @@ import (
 	"extraction-experiment/scoring"
 )
 
-// The names that readers of Langfuse know from its own experiment runners.
-const (
-	rootSpan  = "experiment-item-run"
-	traceName = "experiment-item-run"
-)
+// rootName is the name of traces and their roots that readers of Langfuse know from its
+// own experiment runners.
+const rootName = "experiment-item-run"
 
 // builder makes the spans and scores of the outcomes of one trial.
 type builder struct {
@@ -34,15 +31,14 @@ type builder struct {
 	same []langfuse.Attribute
 }
 
-func newBuilder(h outcome.Header, trial int, experiment string) (builder, error) {
-	metadata, err := json.Marshal(Metadata(h, trial))
+func newBuilder(h outcome.Header, trial int, experiment string) builder {
 	same := []langfuse.Attribute{
 		langfuse.TextAttribute("langfuse.environment", h.Environment),
-		langfuse.TextAttribute("langfuse.trace.name", traceName),
+		langfuse.TextAttribute("langfuse.trace.name", rootName),
 		langfuse.TextAttribute("langfuse.experiment.id", experiment),
 		langfuse.TextAttribute("langfuse.experiment.name", RunName(h, trial)),
 		langfuse.TextAttribute("langfuse.experiment.description", Description(h)),
-		langfuse.TextAttribute("langfuse.experiment.metadata", string(metadata)),
+		langfuse.TextAttribute("langfuse.experiment.metadata", string(encode(Metadata(h, trial)))),
 	}
 	if h.Dataset.ID != "" {
 		same = append(same, langfuse.TextAttribute("langfuse.experiment.dataset.id", h.Dataset.ID))
@@ -50,50 +46,44 @@ func newBuilder(h outcome.Header, trial int, experiment string) (builder, error)
 	if h.Dataset.Version != "" {
 		same = append(same, langfuse.TextAttribute("langfuse.experiment.item.version", h.Dataset.Version))
 	}
-	return builder{header: h, same: same}, err
+	return builder{header: h, same: same}
 }
 
 // spans returns the trace of an outcome: the root, then a child per call.
 func (b builder) spans(item dataset.Item, o outcome.Outcome) []langfuse.Span {
 	id := identify(b.header, o)
 	trace, root := id.trace(), id.span(0)
-	common := b.common(root, o)
-	whole, calls := layOut(b.header, o)
-	spans := make([]langfuse.Span, 0, 1+len(o.Calls))
-	spans = append(spans, b.root(item, o, whole, common))
-	for i, call := range o.Calls {
-		spans = append(spans, b.child(call, calls[i], common))
-		spans[i+1].SpanID, spans[i+1].ParentID = id.span(i+1), root
-	}
-	spans[0].SpanID = root
-	for i := range spans {
-		spans[i].TraceID = trace
-	}
-	return spans
-}
-
-// common returns the attributes that every span carries: v4 has no trace and
-// no run of its own, it reads them from the spans.
-func (b builder) common(root string, o outcome.Outcome) []langfuse.Attribute {
-	return append(clone(b.same),
+	// v4 has no trace and no run of its own, it reads them from the spans.
+	common := append(clone(b.same),
 		langfuse.TextAttribute("langfuse.experiment.item.id", o.Item),
 		langfuse.TextAttribute("langfuse.experiment.item.root_observation_id", root))
+	whole, calls := layOut(b.header, o)
+	spans := make([]langfuse.Span, 1, 1+len(o.Calls))
+	spans[0] = b.root(item, o, whole, common)
+	spans[0].TraceID, spans[0].SpanID = trace, root
+	for i, call := range o.Calls {
+		span := b.child(call, calls[i], common)
+		span.TraceID, span.SpanID, span.ParentID = trace, id.span(i+1), root
+		spans = append(spans, span)
+	}
+	return spans
 }
 
 // root returns the root span without its ids.
 func (b builder) root(item dataset.Item, o outcome.Outcome, at period, common []langfuse.Attribute) langfuse.Span {
 	span := langfuse.Span{
-		Name: rootSpan, Start: at.start, End: at.end,
+		Name: rootName, Start: at.start, End: at.end,
 		Attributes: append(clone(common),
 			langfuse.TextAttribute("langfuse.observation.type", "span"),
-			langfuse.TextAttribute("langfuse.observation.input", field(item.Input)),
-			langfuse.TextAttribute("langfuse.observation.output", field(b.output(o))),
+			langfuse.TextAttribute("langfuse.observation.input", cmp.Or(field(item.Input), "null")),
+			langfuse.TextAttribute("langfuse.observation.output", cmp.Or(field(b.output(o)), "null")),
 			langfuse.TextAttribute("langfuse.observation.metadata", b.rootMetadata(o)),
-			langfuse.TextAttribute("langfuse.experiment.item.expected_output", field(item.Expected)),
+			langfuse.TextAttribute("langfuse.experiment.item.expected_output", cmp.Or(field(item.Expected), "null")),
 		),
 	}
-	if isObject(item.Metadata) {
-		span.Attributes = append(span.Attributes, langfuse.TextAttribute("langfuse.experiment.item.metadata", field(item.Metadata)))
+	if bytes.HasPrefix(bytes.TrimSpace(item.Metadata), []byte("{")) {
+		metadata := langfuse.TextAttribute("langfuse.experiment.item.metadata", field(item.Metadata))
+		span.Attributes = append(span.Attributes, metadata)
 	}
 	if o.Failed() {
 		markFailed(&span, string(o.Class)+": "+o.Failure.Message)
@@ -103,10 +93,7 @@ func (b builder) root(item dataset.Item, o outcome.Outcome, at period, common []
 
 // child returns the span of a call without its ids.
 func (b builder) child(call outcome.Call, at period, common []langfuse.Attribute) langfuse.Span {
-	kind := call.Kind
-	if kind == "" {
-		kind = "span"
-	}
+	kind := cmp.Or(call.Kind, "span")
 	span := langfuse.Span{
 		Name: call.Name, Start: at.start, End: at.end,
 		Attributes: append(clone(common), langfuse.TextAttribute("langfuse.observation.type", kind)),
@@ -116,14 +103,16 @@ func (b builder) child(call outcome.Call, at period, common []langfuse.Attribute
 			span.Attributes = append(span.Attributes, langfuse.TextAttribute(key, value))
 		}
 	}
-	add("langfuse.observation.input", fieldOrNone(call.Input))
+	add("langfuse.observation.input", field(call.Input))
 	add("langfuse.observation.output", spoken(call.Output))
 	add("langfuse.observation.metadata", b.callMetadata(call, at))
 	if kind == "generation" {
 		add("langfuse.observation.model.name", call.Model)
 		add("langfuse.observation.model.parameters", string(call.Parameters))
 		add("langfuse.observation.usage_details", usageDetails(call.Usage))
-		add("langfuse.observation.cost_details", costDetails(call.CostUSD))
+		if call.CostUSD != nil {
+			add("langfuse.observation.cost_details", string(encode(map[string]float64{"total": *call.CostUSD})))
+		}
 		if p := b.header.System.Prompt; p.Name != "" {
 			add("langfuse.observation.prompt.name", p.Name)
 			span.Attributes = append(span.Attributes, langfuse.IntAttribute("langfuse.observation.prompt.version", int64(p.Version)))
@@ -136,13 +125,13 @@ func (b builder) child(call outcome.Call, at period, common []langfuse.Attribute
 		markFailed(&span, message)
 	case message != "":
 		add("langfuse.observation.level", "WARNING")
-		add("langfuse.observation.status_message", clean(message))
+		add("langfuse.observation.status_message", textutil.ValidUTF8(message))
 	}
 	return span
 }
 
 func markFailed(span *langfuse.Span, message string) {
-	message = clean(message)
+	message = textutil.ValidUTF8(message)
 	span.Status, span.StatusMessage = langfuse.SpanError, message
 	span.Attributes = append(span.Attributes,
 		langfuse.TextAttribute("langfuse.observation.level", "ERROR"),
@@ -198,13 +187,17 @@ func (b builder) callMetadata(call outcome.Call, at period) string {
 	if call.Attempts > 1 {
 		w.Int("attempts", int64(call.Attempts))
 	}
-	moved := !at.start.Equal(call.Started) || !at.end.Equal(later(call.Started, call.Ended))
+	moved := !at.start.Equal(call.Started) || !at.end.Equal(latest(call.Started, call.Ended))
 	if moved {
 		w.Time("ended", call.Ended.UTC())
 	}
 	w.TextIf("finish_reason", call.Finish)
 	if call.Kind == outcome.JudgingKind { // in fields of Langfuse it would add to the cost of what is judged
-		w.Value("judging", usageOf(call))
+		took := map[string]any{"input_tokens": call.Usage.Input, "output_tokens": call.Usage.Output}
+		if call.CostUSD != nil {
+			took["cost_usd"] = *call.CostUSD
+		}
+		w.Value("judging", took)
 		w.Text("model", call.Model)
 	}
 	w.TextIf("provider", call.Provider)
@@ -219,15 +212,6 @@ func (b builder) callMetadata(call outcome.Call, at period) string {
 	}
 	w.Close()
 	return textutil.TextIn(w.B)
-}
-
-// usageOf is what a call took, as metadata.
-func usageOf(call outcome.Call) map[string]any {
-	took := map[string]any{"input_tokens": call.Usage.Input, "output_tokens": call.Usage.Output}
-	if call.CostUSD != nil {
-		took["cost_usd"] = *call.CostUSD
-	}
-	return took
 }
 
 func usageDetails(u outcome.Usage) string {
@@ -248,37 +232,19 @@ func usageDetails(u outcome.Usage) string {
 	return textutil.TextIn(w.B)
 }
 
-func costDetails(usd *float64) string {
-	if usd == nil {
-		return ""
-	}
-	return string(encode(map[string]float64{"total": *usd}))
-}
-
 func clone(attributes []langfuse.Attribute) []langfuse.Attribute {
 	return append(make([]langfuse.Attribute, 0, len(attributes)+8), attributes...)
-}
-
-// later returns end, or start where a clock that was set back put it earlier.
-func later(start, end time.Time) time.Time {
-	if end.Before(start) {
-		return start
-	}
-	return end
 }
 
 // maxField bounds one input or output on a span. With a few of them a span
 // stays under what servers keep.
 const maxField = 2 << 20
 
-// field returns JSON fit for a span, which may be a part of raw: absent is null, and a value
-// too large for a server is replaced by its size, its hash and its beginning.
+// field returns JSON fit for a span, which may be a part of raw: absent is nothing, and a
+// value too large for a server is replaced by its size, its hash and its beginning.
 func field(raw json.RawMessage) string {
-	if len(raw) == 0 {
-		return "null"
-	}
 	if len(raw) <= maxField {
-		return clean(textutil.TextIn(raw))
+		return textutil.ValidUTF8(textutil.TextIn(raw))
 	}
 	const shown = 64 << 10
 	sum := sha256.Sum256(raw)
@@ -288,29 +254,14 @@ func field(raw json.RawMessage) string {
 	}))
 }
 
-func fieldOrNone(raw json.RawMessage) string {
-	if len(raw) == 0 {
-		return ""
-	}
-	return field(raw)
-}
-
-// spoken is fieldOrNone, but for a text, such as a model's answer, which is
+// spoken is field, but for a text, such as a model's answer, which is
 // shown as it is and not as JSON of a text.
 func spoken(raw json.RawMessage) string {
 	var text string
 	if len(raw) > maxField || json.Unmarshal(raw, &text) != nil {
-		return fieldOrNone(raw)
+		return field(raw)
 	}
-	return clean(text)
-}
-
-// clean makes a text acceptable to every server: valid UTF-8.
-func clean(text string) string {
-	if utf8.ValidString(text) {
-		return text
-	}
-	return strings.ToValidUTF8(text, "�")
+	return textutil.ValidUTF8(text)
 }
 
 // encode marshals what always can be marshalled: maps of plain values.
@@ -322,13 +273,9 @@ func encode(v any) json.RawMessage {
 	return raw
 }
 
-func isObject(raw json.RawMessage) bool {
-	return strings.HasPrefix(strings.TrimSpace(string(raw)), "{")
-}
-
-// maxComment bounds the comment of a score; servers keep far more, pages do not
-// show it.
-const maxComment = 2000
+// maxComment bounds the comment of a score, in bytes; servers keep far more, pages do
+// not show it.
+const maxComment = 4000
 
 // publishes reports whether a run has the score of that name in Langfuse. Unless
 // more was asked for, that are few: its pages give each a column, and list all of
@@ -356,9 +303,9 @@ func (b builder) scores(o runstore.Pending) []langfuse.ScoreCreate {
 		score := langfuse.ScoreCreate{
 			ID: id.score(s.Name), Name: scoreName(s.Name), Value: langfuse.NumberValue(*s.Value), Type: langfuse.ScoreNumeric,
 			TraceID: trace, ObservationID: root,
-			Comment:     cut(clean(s.Comment), maxComment),
+			Comment:     textutil.Cut(s.Comment, maxComment),
 			Environment: b.header.ScoreEnvironment(),
-			Timestamp:   latest(later(o.Started, o.Ended), o.Corrected),
+			Timestamp:   latest(latest(o.Started, o.Ended), o.Corrected),
 		}
 		if s.Boolean {
 			score.Type = langfuse.ScoreBoolean
@@ -416,44 +363,16 @@ func byProgram(s langfuse.Score) bool {
 	return s.AuthorUserID == "" && (s.Source == "" || s.Source == "API")
 }
 
-// cut shortens a text to n runes.
-func cut(text string, n int) string {
-	if len(text) <= n {
-		return text
-	}
-	runes := []rune(text)
-	if len(runes) <= n {
-		return text
-	}
-	return string(runes[:n-1]) + "…"
-}
-
-// wanted is a score as the run file has it.
-type wanted struct {
-	name  string
-	value float64
-}
-
 // comparison is the difference between the scores that should be on a trace, or
 // on a run, and those that are.
 type comparison struct {
-	findings         []Finding
-	right            int
-	missing, changed []string // ids of wanted scores
-	doubled          []string // ids of scores that should not be there and are to be deleted
-	others           []OtherScore
-	newest           time.Time
-}
-
-// subject is what scores are compared on.
-type subject struct {
-	id          string // of the root span, or of the run
-	environment string
-}
-
-// holds reports whether a score is where the run puts its own.
-func (s subject) holds(score langfuse.Score) bool {
-	return score.Subject.ID == s.id && score.Environment == cmp.Or(s.environment, "default")
+	findings []Finding
+	right    int
+	wrong    bool     // a wanted score is missing or changed
+	changed  bool     // one is changed
+	doubled  []string // ids of scores that should not be there and are to be deleted
+	others   []OtherScore
+	newest   time.Time // of the changed ones
 }
 
 // compareScores compares by id. Scores under other names are other people's, and
@@ -462,77 +381,87 @@ func (s subject) holds(score langfuse.Score) bool {
 // or if it stands on the same subject beside the score that is wanted; otherwise it
 // is somebody else's, and told of. A double of our making is to be deleted, and so
 // is one of another id that has the wanted value: a copy.
-func compareScores(want map[string]wanted, on subject, derived func(id string) bool, there []langfuse.Score) comparison {
-	var c comparison
-	names := map[string]bool{}
-	for _, w := range want {
-		names[w.name] = true
-	}
-	beside := map[string]float64{} // values of wanted scores that are there, by name
+func compareScores(want []langfuse.ScoreCreate, derived func(id string) bool, there []langfuse.Score) comparison {
 	byID := map[string]langfuse.Score{}
 	for _, s := range there {
-		if w, ours := want[s.ID]; ours {
-			beside[w.name] = w.value
-		}
-	}
-	slices.SortFunc(there, func(a, b langfuse.Score) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
-	for _, s := range there {
 		byID[s.ID] = s
-		if _, ours := want[s.ID]; ours || !names[s.Name] || !byProgram(s) {
-			continue
-		}
-		value, paired := beside[s.Name]
-		number, isNumber := s.Value.Number()
-		double := Finding{Kind: DoubledScore, Score: s.Name, ScoreID: s.ID, Detail: fmt.Sprintf("also there as %s, with the value %s", s.ID, brief(s.Value))}
-		switch {
-		case derived(s.ID), paired && on.holds(s) && isNumber && number == value:
-			c.doubled = append(c.doubled, s.ID)
-			c.findings = append(c.findings, double)
-		case paired && on.holds(s):
-			double.Left = true
-			double.Detail += fmt.Sprintf(" beside %v, by another program: who wrote it must say which counts; delete score %s in Langfuse, or give it another name", value, s.ID)
-			c.findings = append(c.findings, double)
-		default:
-			c.others = append(c.others, OtherScore{Score: s.Name, ID: s.ID, Value: s.Value.String(), Environment: s.Environment})
-		}
 	}
-	ids := slices.SortedFunc(maps.Keys(want), func(a, b string) int { return cmp.Compare(want[a].name, want[b].name) })
-	for _, id := range ids {
-		w := want[id]
-		s, ok := byID[id]
-		number, _ := s.Value.Number()
-		switch {
-		case !ok:
-			c.missing = append(c.missing, id)
-			c.findings = append(c.findings, Finding{Kind: MissingScore, Score: w.name, Detail: fmt.Sprintf("%v is not there", w.value)})
-		case s.Name != w.name || number != w.value || s.Value == (langfuse.ScoreValue{}):
-			c.changed = append(c.changed, id)
-			if s.Timestamp.After(c.newest) {
-				c.newest = s.Timestamp
-			}
-			detail := fmt.Sprintf("%s instead of %v", brief(s.Value), w.value)
-			if s.Name != w.name {
-				detail = fmt.Sprintf("it is called %q there", cut(s.Name, maxBrief))
-			}
-			c.findings = append(c.findings, Finding{Kind: ChangedScore, Score: w.name, ScoreID: id, Detail: detail})
-		default:
-			c.right++
+	var c comparison
+	ours, names := map[string]bool{}, map[string]bool{}
+	beside := map[string]langfuse.ScoreCreate{} // wanted scores that are there, by name
+	for _, w := range want {
+		ours[w.ID], names[w.Name] = true, true
+		s, found := byID[w.ID]
+		if found {
+			beside[w.Name] = w
+		}
+		c.own(w, s, found)
+	}
+	slices.SortFunc(there, func(a, b langfuse.Score) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
+	})
+	for _, s := range there {
+		if !ours[s.ID] && names[s.Name] && byProgram(s) {
+			c.foreign(s, beside[s.Name], derived(s.ID))
 		}
 	}
 	return c
 }
 
-// maxBrief bounds what a finding quotes of a server, in characters.
+// own compares a score with what is there under its id.
+func (c *comparison) own(w langfuse.ScoreCreate, s langfuse.Score, found bool) {
+	f := Finding{Kind: ChangedScore, Score: w.Name, ScoreID: w.ID}
+	switch {
+	case !found:
+		f = Finding{Kind: MissingScore, Score: w.Name, Detail: w.Value.String() + " is not there"}
+	case s.Name != w.Name:
+		f.Detail = fmt.Sprintf("it is called %q there", textutil.Cut(s.Name, maxBrief))
+	case s.Value != w.Value:
+		f.Detail = fmt.Sprintf("%s instead of %s", brief(s.Value), w.Value)
+	default:
+		c.right++
+		return
+	}
+	if found {
+		c.changed, c.newest = true, latest(c.newest, s.Timestamp)
+	}
+	c.wrong, c.findings = true, append(c.findings, f)
+}
+
+// foreign files a score of a wanted name under another id, which may be derived by this
+// run, or stand beside the wanted one, in its place and environment.
+func (c *comparison) foreign(s langfuse.Score, w langfuse.ScoreCreate, derived bool) {
+	beside := w.ID != "" && s.Subject.ID == cmp.Or(w.ObservationID, w.DatasetRunID) &&
+		s.Environment == cmp.Or(w.Environment, "default")
+	f := Finding{
+		Kind: DoubledScore, Score: s.Name, ScoreID: s.ID,
+		Detail: fmt.Sprintf("also there as %s, with the value %s", s.ID, brief(s.Value)),
+	}
+	switch {
+	case derived, beside && s.Value == w.Value:
+		c.doubled = append(c.doubled, s.ID)
+	case beside:
+		f.Left = true
+		f.Detail += fmt.Sprintf(" beside %s, by another program: who wrote it must say which counts; "+
+			"delete score %s in Langfuse, or give it another name", w.Value, s.ID)
+	default:
+		c.others = append(c.others, OtherScore{Score: s.Name, ID: s.ID, Value: s.Value.String(), Environment: s.Environment})
+		return
+	}
+	c.findings = append(c.findings, f)
+}
+
+// maxBrief bounds what a finding quotes of a server, in bytes.
 const maxBrief = 80
 
 // brief returns a value for a finding; texts can be of any length.
-func brief(v langfuse.ScoreValue) string { return cut(v.String(), maxBrief) }
+func brief(v langfuse.ScoreValue) string { return textutil.Cut(v.String(), maxBrief) }
 
 // later returns the time from which corrected scores count: after everything
 // that the server has seen. It is zero where nothing was changed: what is only
 // missing is sent unchanged.
 func (c comparison) later(server langfuse.Server) time.Time {
-	if len(c.changed) == 0 {
+	if !c.changed {
 		return time.Time{}
 	}
 	return latest(time.Now().Add(max(0, server.Skew)), c.newest.Add(time.Millisecond)).UTC()

@@ -107,11 +107,8 @@ func TestModes_storm(t *testing.T) {
 			w.calls.Store(0)
 			// Now and then one link is refused five times in a row: that
 			// round is tried again, as in a run.
-			p, err := tracking.NewPublisher(tracking.Config{Client: client, Server: w.server, Run: run})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := p.Follow(t.Context(), closed()); err != nil {
+			cfg := tracking.Config{Site: tracking.Site{Client: client, Server: w.server}, Run: run}
+			if err := tracking.Publish(t.Context(), cfg, closed()); err != nil {
 				t.Fatal(err)
 			}
 			// 3 rounds (200, 200 and 100): 3 requests of spans, 4 + 4 + 2 of scores, 1
@@ -126,7 +123,7 @@ func TestModes_storm(t *testing.T) {
 				t.Errorf("%d requests, and %d would have been enough without faults", got, ideal)
 			}
 			w.front.Store(nil) // what is there is looked at in calm weather
-			verdict, err := tracking.Verify(t.Context(), tracking.VerifyConfig{Client: client, Server: w.server, Run: run.Reader, Wait: langfuse.Wait{Timeout: -1}})
+			verdict, err := tracking.Verify(t.Context(), tracking.VerifyConfig{Site: tracking.Site{Client: client, Server: w.server}, Run: run.Reader, Wait: langfuse.Wait{Timeout: -1}})
 			if err != nil || !verdict.OK() || verdict.Checked.Items != n {
 				t.Errorf("%+v %v", verdict, err)
 			}

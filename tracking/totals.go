@@ -1,6 +1,7 @@
 package tracking
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
@@ -65,7 +67,7 @@ func runScores(h outcome.Header, s outcome.Summary) map[string]float64 {
 
 // scoreName returns a name as Langfuse shows it unchanged: comparison pages turn
 // dots into underscores.
-func scoreName(name string) string { return strings.ReplaceAll(clean(name), ".", "_") }
+func scoreName(name string) string { return strings.ReplaceAll(textutil.ValidUTF8(name), ".", "_") }
 
 // totalsOf sums one trial up: newest attempts, as the summary of the command
 // line does.
@@ -90,7 +92,7 @@ func totalsOf(ctx context.Context, run *runstore.Reader, h outcome.Header, trial
 // totals sends the scores of every trial, once the run has ended: unchanged where
 // they were sent before and not acknowledged, at a later time where they changed,
 // not at all where Langfuse has them.
-func (p *Publisher) totals(ctx context.Context) error {
+func (p *publisher) totals(ctx context.Context) error {
 	if p.totalled {
 		return nil
 	}
@@ -112,7 +114,7 @@ func (p *Publisher) totals(ctx context.Context) error {
 	return err
 }
 
-func (p *Publisher) totalsOfTrial(ctx context.Context, trial int, ended time.Time) error {
+func (p *publisher) totalsOfTrial(ctx context.Context, trial int, ended time.Time) error {
 	known, opened, err := p.cfg.Run.Experiment(ctx, trial)
 	if err != nil || !opened {
 		return err
@@ -151,25 +153,25 @@ func (p *Publisher) totalsOfTrial(ctx context.Context, trial int, ended time.Tim
 
 // sendTotals reports whether all were taken. What is refused for good is noted;
 // of the others the first error stands for all.
-func (p *Publisher) sendTotals(ctx context.Context, experiment string, said runstore.Totals) (taken bool, err error) {
+func (p *publisher) sendTotals(ctx context.Context, experiment string, said runstore.Totals) (taken bool, err error) {
 	results, err := p.createScores(ctx, totalScores(p.header, experiment, said))
-	taken = err == nil
+	taken = true
 	for _, r := range results {
-		switch {
-		case r.State == langfuse.ScoreRefused:
-			taken = false
+		taken = taken && r.State == langfuse.ScoreAccepted
+		switch r.State {
+		case langfuse.ScoreRefused:
 			p.refusedTotals = append(p.refusedTotals, r.Err)
-		case r.State == langfuse.ScoreUnknown && err == nil:
-			taken, err = false, r.Err
+		case langfuse.ScoreUnknown:
+			err = cmp.Or(err, r.Err)
 		}
 	}
 	if err != nil {
-		return false, fmt.Errorf("the scores of the run: %w", err)
+		err = fmt.Errorf("the scores of the run: %w", err)
 	}
-	return taken, nil
+	return taken, err
 }
 
-// totalScores returns the run-level scores as Langfuse takes them.
+// totalScores returns the scores of a trial as a whole as Langfuse takes them.
 func totalScores(h outcome.Header, experiment string, said runstore.Totals) []langfuse.ScoreCreate {
 	var scores []langfuse.ScoreCreate
 	for _, name := range slices.Sorted(maps.Keys(said.Values)) {

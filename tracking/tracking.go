@@ -1,5 +1,5 @@
 // Package tracking is the publication of a run in Langfuse: Dataset lists the
-// items of a Langfuse dataset for a run, Publisher carries what a run file holds
+// items of a Langfuse dataset for a run, Publish carries what a run file holds
 // into Langfuse, and Verify reads it back and compares. Nothing else of the
 // project writes runs there.
 //
@@ -8,9 +8,9 @@
 // twice therefore changes nothing that a reader sees, and publishing, resuming
 // and repairing are the same call:
 //
-//	p, err := tracking.NewPublisher(tracking.Config{Client: client, Run: run, …})
-//	err = p.Follow(ctx, finished) // returns when all is sent, or cannot be
-//	verdict, err := tracking.Verify(ctx, tracking.VerifyConfig{Client: client, Run: run.Reader, …})
+//	site := tracking.Site{Client: client, Server: server}
+//	err := tracking.Publish(ctx, tracking.Config{Site: site, Run: run, …}, finished)
+//	verdict, err := tracking.Verify(ctx, tracking.VerifyConfig{Site: site, Run: run.Reader, …})
 //
 // Repair takes acknowledgements of what Langfuse does not have back in the run
 // file, and publishes.
@@ -28,6 +28,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"extraction-experiment/internal/textutil"
@@ -85,19 +86,17 @@ const maxAttempts = 1000
 // of the outcome's item, in any attempt up to this one. It computes when asked:
 // almost nobody asks.
 func scoreOfAny(h outcome.Header, o outcome.Outcome) func(id string) bool {
-	var known map[string]bool
-	return func(id string) bool {
-		if known == nil {
-			known = map[string]bool{}
-			for attempt := 1; attempt <= min(o.Attempt, maxAttempts); attempt++ {
-				of := identity{h.RunUID, o.Item, o.Trial, attempt}
-				for _, s := range o.Scores {
-					known[of.score(s.Name)] = true
-				}
+	known := sync.OnceValue(func() map[string]bool {
+		ids := map[string]bool{}
+		for attempt := 1; attempt <= min(o.Attempt, maxAttempts); attempt++ {
+			of := identity{h.RunUID, o.Item, o.Trial, attempt}
+			for _, s := range o.Scores {
+				ids[of.score(s.Name)] = true
 			}
 		}
-		return known[id]
-	}
+		return ids
+	})
+	return func(id string) bool { return known()[id] }
 }
 
 // TraceID returns the id of the trace that an outcome of a run is recorded as.
@@ -128,37 +127,50 @@ func Metadata(h outcome.Header, trial int) map[string]string {
 	return m
 }
 
+// texts returns the texts of a header that are metadata of its run, by key.
+func texts(h *outcome.Header) map[string]*string {
+	return map[string]*string{
+		"model":               &h.System.Model,
+		"provider":            &h.System.Provider,
+		"pipeline":            &h.System.Pipeline,
+		"prompt_name":         &h.System.Prompt.Name,
+		"prompt_label":        &h.System.Prompt.Label,
+		"dataset_version":     &h.Dataset.Version,
+		"dataset_fingerprint": &h.Dataset.Fingerprint,
+		"selection":           &h.Dataset.Selection,
+		"scorer_version":      &h.Scorer.Version,
+		"primary_score":       &h.Scorer.Primary,
+		"harness":             &h.Harness,
+		"git_sha":             &h.GitSHA,
+		"runner_version":      &h.Runner,
+	}
+}
+
 func fixedMetadata(h outcome.Header, trial int) map[string]string {
 	s := h.System
 	m := map[string]string{
-		"model":               s.Model,
-		"provider":            s.Provider,
-		"pipeline":            s.Pipeline,
-		"temperature":         number(s.Temperature),
-		"top_p":               number(s.TopP),
-		"max_tokens":          integer(s.MaxTokens),
-		"seed":                integer(s.Seed),
-		"prompt_name":         s.Prompt.Name,
-		"prompt_version":      "",
-		"prompt_label":        s.Prompt.Label,
-		"dataset_version":     h.Dataset.Version,
-		"dataset_fingerprint": h.Dataset.Fingerprint,
-		"scorer_version":      h.Scorer.Version,
-		"scorer_options":      string(h.Scorer.Options),
-		"git_sha":             h.GitSHA,
-		"runner_version":      h.Runner,
-		"trial":               strconv.Itoa(trial),
+		"temperature":    optional(s.Temperature),
+		"top_p":          optional(s.TopP),
+		"max_tokens":     optional(s.MaxTokens),
+		"seed":           optional(s.Seed),
+		"prompt_version": "",
+		"scorer_options": changedOptions(h.Scorer.Options),
+		"evaluators":     "",
+		"trial":          strconv.Itoa(trial),
+	}
+	for key, text := range texts(&h) {
+		m[key] = *text
 	}
 	if s.Prompt.Name != "" {
 		m["prompt_version"] = strconv.Itoa(s.Prompt.Version)
 	}
-	if h.Publication.Form > 0 {
-		m["scorer_options"] = changedOptions(h.Scorer.Options)
-		maps.Copy(m, map[string]string{
-			"harness": h.Harness, "selection": h.Dataset.Selection, "primary_score": h.Scorer.Primary, "evaluators": "",
-		})
-		if len(h.Scorer.Custom) > 0 {
-			m["evaluators"] = string(encode(h.Scorer.Custom))
+	if len(h.Scorer.Custom) > 0 {
+		m["evaluators"] = string(encode(h.Scorer.Custom))
+	}
+	if h.Publication.Form == 0 {
+		m["scorer_options"] = string(h.Scorer.Options)
+		for _, later := range []string{"harness", "selection", "primary_score", "evaluators"} {
+			delete(m, later)
 		}
 	}
 	return m
@@ -195,18 +207,12 @@ func allOptions(version, said string) json.RawMessage {
 	return raw
 }
 
-func number(v *float64) string {
+// optional returns a number as text; "" for none.
+func optional[T int | int64 | float64](v *T) string {
 	if v == nil {
 		return ""
 	}
-	return strconv.FormatFloat(*v, 'g', -1, 64)
-}
-
-func integer[T int | int64](v *T) string {
-	if v == nil {
-		return ""
-	}
-	return strconv.FormatInt(int64(*v), 10)
+	return fmt.Sprint(*v)
 }
 
 // Description returns the text that stands beside a run in Langfuse: what
@@ -217,7 +223,7 @@ func Description(h outcome.Header) string {
 		text += ", prompt " + p.Name + "@" + strconv.Itoa(p.Version)
 	}
 	if t := h.System.Temperature; t != nil {
-		text += ", temperature " + number(t)
+		text += ", temperature " + optional(t)
 	}
 	if h.Description != "" {
 		text += ": " + h.Description
@@ -246,9 +252,9 @@ func layOut(h outcome.Header, o outcome.Outcome) (root period, calls []period) {
 	calls = make([]period, len(o.Calls))
 	if h.Publication.Form == 0 {
 		for i, c := range o.Calls {
-			calls[i] = period{c.Started, later(c.Started, c.Ended)}
+			calls[i] = period{c.Started, latest(c.Started, c.Ended)}
 		}
-		return period{o.Started, later(o.Started, o.Ended)}, calls
+		return period{o.Started, latest(o.Started, o.Ended)}, calls
 	}
 	root = period{o.Started, o.Started.Add(max(0, o.Latency))}
 	waits := outcome.WaitsOf(o.Calls)
@@ -287,18 +293,12 @@ func (p period) within(root period, earlier time.Duration) period {
 // folder, whose address is another one each time.
 const Embedded = "embedded"
 
-// site is the server that is asked, and what it is called.
-type site struct {
-	client *langfuse.Client
-	server langfuse.Server
-	place  string // "" is the client's address
-}
-
-func (s site) name() string {
-	if s.place == "" {
-		return s.client.BaseURL()
+// name is what the server is called in a run file.
+func (s Site) name() string {
+	if s.Place == "" {
+		return s.Client.BaseURL()
 	}
-	return s.place
+	return s.Place
 }
 
 // ElsewhereError says that this is not the place of a run: it was published to
@@ -333,47 +333,35 @@ func placeName(place string) string {
 // run free to go elsewhere, or this one shows the run or a trace of it: then it is
 // the same server under another address. The names are compared in the run file
 // alone; only when they differ is the server asked.
-func (s site) checkPlace(ctx context.Context, run *runstore.Reader) (free bool, err error) {
-	known, err := run.Place(ctx)
-	if err != nil {
-		return false, err
+func (s Site) checkPlace(
+	ctx context.Context, run *runstore.Reader, header outcome.Header,
+) (known string, free bool, err error) {
+	if known, err = run.Place(ctx); err != nil || known == s.name() {
+		return known, false, err
 	}
-	header, err := run.Header(ctx)
-	if err != nil {
-		return false, err
-	}
-	if known == s.name() {
-		return false, nil
-	}
-	traces, err := acknowledged(ctx, run, header)
+	sent, err := run.Acknowledged(ctx, runstore.Spans, shownTraces)
 	if err != nil || known == "" {
-		return len(traces) == 0, err
+		return known, len(sent) == 0, err
 	}
 	opened, err := openedRuns(ctx, run, header)
-	if err != nil {
-		return false, err
+	if err != nil || len(sent)+len(opened) == 0 {
+		return known, true, err
 	}
-	if len(traces) == 0 && len(opened) == 0 {
-		return true, nil
+	shown, err := s.shows(ctx, header, sent, opened)
+	if err == nil && !shown {
+		err = elsewhere(header.Name, known, s.name())
 	}
-	if shown, err := s.showsTrace(ctx, traces); err != nil || shown {
-		return false, err
-	}
-	if shown, err := s.showsRun(ctx, opened); err != nil || shown {
-		return false, err
-	}
-	return false, elsewhere(header.Name, known, s.name())
+	return known, false, err
 }
 
 // checkDataset returns an *ElsewhereError if the dataset of the run has
 // another id than it had. One that is gone is no such error: what hangs on it
 // says so.
-func (s site) checkDataset(ctx context.Context, run *runstore.Reader) error {
-	header, err := run.Header(ctx)
-	if err != nil || header.Dataset.ID == "" {
-		return err
+func (s Site) checkDataset(ctx context.Context, header outcome.Header) error {
+	if header.Dataset.ID == "" {
+		return nil
 	}
-	found, err := s.client.GetDataset(ctx, header.Dataset.Name)
+	found, err := s.Client.GetDataset(ctx, header.Dataset.Name)
 	if errors.Is(err, langfuse.ErrNotFound) {
 		return nil
 	}
@@ -388,40 +376,28 @@ func (s site) checkDataset(ctx context.Context, run *runstore.Reader) error {
 	return nil
 }
 
-func (p *Publisher) site() site { return site{p.cfg.Client, p.cfg.Server, p.cfg.Place} }
-
 // place makes sure, once, that this is the server of the run, and notes which
 // one that is before anything is sent.
-func (p *Publisher) place(ctx context.Context) error {
-	if p.placed {
-		return nil
-	}
-	here := p.site()
-	free, err := here.checkPlace(ctx, p.cfg.Run.Reader)
-	if err != nil {
+func (p *publisher) place(ctx context.Context) (err error) {
+	if p.header, err = p.cfg.Run.Header(ctx); err != nil || p.placed {
 		return err
 	}
-	known, err := p.cfg.Run.Place(ctx)
-	if err != nil {
-		return err
+	known, free, err := p.cfg.checkPlace(ctx, p.cfg.Run.Reader, p.header)
+	if err == nil && free && known != p.cfg.name() {
+		err = p.cfg.Run.SetPlace(ctx, p.cfg.name())
 	}
-	if free && known != here.name() {
-		if err := p.cfg.Run.SetPlace(ctx, here.name()); err != nil {
-			return err
-		}
-	}
-	p.placed, p.unchecked = true, known != ""
-	return nil
+	p.placed, p.unchecked = err == nil, known != ""
+	return err
 }
 
 // dataset makes sure, once, that outcomes go to the dataset that they are of. A
 // run that nobody tried to publish before is not checked: its dataset was read
 // here a moment ago.
-func (p *Publisher) dataset(ctx context.Context) error {
+func (p *publisher) dataset(ctx context.Context) error {
 	if !p.unchecked {
 		return nil
 	}
-	err := p.site().checkDataset(ctx, p.cfg.Run.Reader)
+	err := p.cfg.checkDataset(ctx, p.header)
 	p.unchecked = err != nil
 	return err
 }

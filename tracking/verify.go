@@ -15,23 +15,17 @@ import (
 	"extraction-experiment/runstore"
 )
 
-// VerifyConfig says what is compared with what, and how patiently. Client and
+// VerifyConfig says what is compared with what, and how patiently. Site.Client and
 // Run are required.
 type VerifyConfig struct {
-	Client *langfuse.Client
-	// Server is what the client's Probe found.
-	Server langfuse.Server
-	Run    *runstore.Reader
-	// Place is what the server is called in the run file, as in Config.
-	Place string
+	Site
+	Run *runstore.Reader
 	// Wait says for how long nothing more must have come before what is missing
 	// counts as missing; its zero value is two minutes, and a negative time looks
 	// once.
 	Wait langfuse.Wait
 	// Looked is told what each look found; nil is told nothing.
 	Looked func(Verdict)
-	// Requests is how many are under way at once; 0 means 8.
-	Requests int
 }
 
 // Verify reads a run back from Langfuse and compares it with the run file: the
@@ -56,14 +50,14 @@ type VerifyConfig struct {
 // before the first look has ended), or an *ElsewhereError for another server than the
 // run was published to.
 func Verify(ctx context.Context, cfg VerifyConfig) (Verdict, error) {
-	v, err := newVerifier(cfg)
+	header, err := cfg.Run.Header(ctx)
+	if err == nil {
+		_, _, err = cfg.checkPlace(ctx, cfg.Run, header)
+	}
 	if err != nil {
 		return Verdict{}, err
 	}
-	if _, err := v.site().checkPlace(ctx, cfg.Run); err != nil {
-		return Verdict{}, err
-	}
-	return v.patiently(ctx)
+	return newVerifier(cfg, header).patiently(ctx)
 }
 
 // Repair verifies, and where something differs sends again what is missing or
@@ -76,27 +70,29 @@ func Verify(ctx context.Context, cfg VerifyConfig) (Verdict, error) {
 // before it is sent. Where Langfuse is still at work after half of the time that a
 // deadline of ctx leaves, nothing is changed; at the deadline it ends with what was
 // seen, or with an *UnpublishedError. The errors are those of Verify and
-// of Publisher.Follow; on another server, or where the dataset was deleted and
+// of Publish; on another server, or where the dataset was deleted and
 // made again, nothing is read back and nothing is written. What Langfuse refuses
 // for good does not keep the rest from being mended: both verdicts are whole then,
 // with an *UnpublishedError that says so.
 func Repair(ctx context.Context, cfg VerifyConfig, publish Config) (before, after Verdict, err error) {
 	cfg.Run = publish.Run.Reader
-	v, err := newVerifier(cfg)
+	header, err := cfg.Run.Header(ctx)
+	if err == nil {
+		_, _, err = cfg.checkPlace(ctx, cfg.Run, header)
+	}
+	if err == nil {
+		err = cfg.checkDataset(ctx, header)
+	}
 	if err != nil {
-		return Verdict{}, Verdict{}, err
-	}
-	if _, err := v.site().checkPlace(ctx, cfg.Run); err != nil {
 		return before, after, err
 	}
-	if err := v.site().checkDataset(ctx, cfg.Run); err != nil {
-		return before, after, err
-	}
-	first, cancel := ctx, context.CancelFunc(func() {})
+	v := newVerifier(cfg, header)
+	first := ctx
 	if deadline, ok := ctx.Deadline(); ok {
-		first, cancel = context.WithTimeout(ctx, time.Until(deadline)/2)
+		half, cancel := context.WithTimeout(ctx, time.Until(deadline)/2)
+		defer cancel()
+		first = half
 	}
-	defer cancel()
 	if before, err = v.patiently(first); err != nil || before.OnItsWay || before.mendable() == 0 {
 		return before, before, err
 	}
@@ -113,8 +109,9 @@ func Repair(ctx context.Context, cfg VerifyConfig, publish Config) (before, afte
 
 // repair mends what was found, and returns what is found after that.
 func (v *verifier) repair(ctx context.Context, before Verdict, publish Config) (after Verdict, err error) {
-	cfg := v.cfg
 	after = before
+	ended := make(chan struct{})
+	close(ended)
 	// What is mended can bring up one thing more: a run that was deleted gets
 	// another id when its items are linked again, and a score that Langfuse keeps
 	// has to go first.
@@ -128,12 +125,10 @@ func (v *verifier) repair(ctx context.Context, before Verdict, publish Config) (
 		if err := v.pass(ctx); err != nil {
 			return after, err
 		}
-		if err := publishAll(ctx, publish); err != nil && (!errors.As(err, &refused) || !refused.Refused) {
+		if err := Publish(ctx, publish, ended); err != nil && (!errors.As(err, &refused) || !refused.Refused) {
 			return after, err
 		}
-		if v, err = newVerifier(cfg); err != nil {
-			return after, err
-		}
+		v = newVerifier(v.cfg, v.header)
 		v.sent = true
 		found, err := v.patiently(ctx)
 		if err != nil {
@@ -146,17 +141,6 @@ func (v *verifier) repair(ctx context.Context, before Verdict, publish Config) (
 		return after, refused
 	}
 	return after, nil
-}
-
-// publishAll publishes a run that has ended.
-func publishAll(ctx context.Context, cfg Config) error {
-	publisher, err := NewPublisher(cfg)
-	if err != nil {
-		return err
-	}
-	finished := make(chan struct{})
-	close(finished)
-	return publisher.Follow(ctx, finished)
 }
 
 // verifier compares one run, in one pass or several.
@@ -182,19 +166,9 @@ type verifier struct {
 	repairs repairs
 }
 
-func newVerifier(cfg VerifyConfig) (*verifier, error) {
-	var problems []error
-	if cfg.Client == nil {
-		problems = append(problems, errors.New("tracking: VerifyConfig.Client is missing"))
-	}
-	if cfg.Run == nil {
-		problems = append(problems, errors.New("tracking: VerifyConfig.Run is missing"))
-	}
-	cfg.Requests = orDefault(cfg.Requests, 8)
-	return &verifier{cfg: cfg, inOrder: map[int64]bool{}}, errors.Join(problems...)
+func newVerifier(cfg VerifyConfig, header outcome.Header) *verifier {
+	return &verifier{cfg: cfg, header: header, inOrder: map[int64]bool{}, repairs: repairs{gone: map[int64][]string{}}}
 }
-
-func (v *verifier) site() site { return site{v.cfg.Client, v.cfg.Server, v.cfg.Place} }
 
 // patiently looks until nothing differs, until nothing more came for the time of
 // Wait, or until shortly before the deadline of ctx.
@@ -225,11 +199,11 @@ func (v *verifier) patiently(ctx context.Context) (Verdict, error) {
 		}
 		return seen.OK() || time.Since(came) >= quiet, nil
 	})
-	var late *langfuse.NotYetError
+	_, late := errors.AsType[*langfuse.NotYetError](err)
 	switch {
 	case err == nil:
 		return seen, nil
-	case !errors.As(err, &late) && !errors.Is(ctx.Err(), context.DeadlineExceeded):
+	case !late && !errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return seen, err
 	case looks == 0:
 		return seen, fmt.Errorf("reading the run back: %w", &langfuse.NotYetError{Waited: time.Since(began)})
@@ -243,10 +217,6 @@ func (v *verifier) patiently(ctx context.Context) (Verdict, error) {
 
 // pass compares everything once.
 func (v *verifier) pass(ctx context.Context) error {
-	var err error
-	if v.header, err = v.cfg.Run.Header(ctx); err != nil {
-		return err
-	}
 	v.shown, v.moved = map[int64]sighting{}, map[int]bool{}
 	v.verdict = Verdict{
 		Run: v.header.Name, Mode: v.cfg.Server.Mode(), Counts: map[Kind]int{},
@@ -278,35 +248,39 @@ func (v *verifier) pass(ctx context.Context) error {
 	}
 }
 
+// listed appends to a list of a Verdict, up to its bound.
+func listed[T any](list []T, entry T) []T {
+	if len(list) < maxListed {
+		list = append(list, entry)
+	}
+	return list
+}
+
 // found notes a difference.
 func (v *verifier) found(f Finding) {
 	v.verdict.Counts[f.Kind]++
 	if f.Left {
 		v.verdict.LeftCount++
 	}
-	if len(v.verdict.Findings) < maxListed {
-		v.verdict.Findings = append(v.verdict.Findings, f)
-	}
+	v.verdict.Findings = listed(v.verdict.Findings, f)
 }
 
-// other notes a score of somebody else, to be remembered with its outcome once
-// that is in order.
-func (v *verifier) other(s OtherScore, inOrder bool) {
-	v.verdict.OthersCount++
-	if len(v.verdict.Others) < maxListed {
-		v.verdict.Others = append(v.verdict.Others, s)
+// compared notes what is different of the scores on a trace, or on a run. It
+// remembers scores of somebody else with an outcome that is in order.
+func (v *verifier) compared(c comparison, trial int, item, trace string) {
+	for _, s := range c.others {
+		s.Trial, s.Item, s.Trace = trial, item, trace
+		v.verdict.OthersCount++
+		v.verdict.Others = listed(v.verdict.Others, s)
+		if item != "" && len(c.findings) == 0 {
+			v.others = listed(v.others, s)
+		}
 	}
-	if inOrder && len(v.others) < maxListed {
-		v.others = append(v.others, s)
+	for _, f := range c.findings {
+		f.Trial, f.Item, f.Trace = trial, item, trace
+		v.found(f)
 	}
-}
-
-// since bounds the start of the run's spans.
-func (v *verifier) since() time.Time {
-	if v.header.Started.IsZero() {
-		return time.Time{}
-	}
-	return v.header.Started.Add(-24 * time.Hour)
+	v.repairs.deletes = append(v.repairs.deletes, c.doubled...)
 }
 
 // page compares some outcomes with their traces and scores.
@@ -322,11 +296,11 @@ func (v *verifier) page(ctx context.Context, page []runstore.Pending) error {
 			newest = append(newest, id)
 		}
 	}
-	traces, err := v.traces(ctx, newest)
+	traces, err := v.cfg.readTraces(ctx, newest, langfuse.TraceParts{})
 	if err != nil {
 		return err
 	}
-	scores, err := v.scores(ctx, all)
+	scores, err := v.cfg.scores(ctx, all)
 	if err != nil {
 		return err
 	}
@@ -347,37 +321,25 @@ func (v *verifier) page(ctx context.Context, page []runstore.Pending) error {
 // outcome compares one newest attempt. When nothing differs it is in order.
 func (v *verifier) outcome(o runstore.Pending, id string, trace langfuse.Trace, scores []langfuse.Score) {
 	v.verdict.Outcomes++
+	if v.inOrder[o.OID] {
+		return
+	}
 	there := map[string]langfuse.Observation{}
 	for _, span := range trace.Observations {
 		there[span.ID] = span
 	}
-	missing := v.invisible(o, there)
-	if v.inOrder[o.OID] {
-		return
-	}
 	var c Checked
-	findings := append(missing, v.spans(o, there, &c)...)
-	want := map[string]wanted{}
-	for _, s := range (builder{header: v.header}).scores(o) {
-		value, _ := s.Value.Number()
-		want[s.ID] = wanted{s.Name, value}
-	}
-	compared := compareScores(want, subject{identify(v.header, o.Outcome).span(0), v.header.ScoreEnvironment()}, scoreOfAny(v.header, o.Outcome), scores)
+	findings := append(v.invisible(o, there), v.spans(o, there, &c)...)
+	want := (builder{header: v.header}).scores(o)
+	compared := compareScores(want, scoreOfAny(v.header, o.Outcome), scores)
 	c.Scores += compared.right
-	for _, s := range compared.others {
-		s.Trial, s.Item, s.Trace = o.Trial, o.Item, id
-		v.other(s, len(findings)+len(compared.findings) == 0)
+	if compared.wrong { // at a later time where they were changed
+		later := compared.later(v.cfg.Server)
+		v.repairs.resets = append(v.repairs.resets, runstore.Reset{OID: o.OID, Bits: runstore.Scores, Corrected: later})
 	}
-	v.repairs.doubled(compared.doubled)
-	if len(compared.missing) > 0 || len(compared.changed) > 0 {
-		v.repairs.scores(o.OID, compared.later(v.cfg.Server))
-	}
-	findings = append(findings, compared.findings...)
-	for _, f := range findings {
-		f.Trial, f.Item, f.Trace = o.Trial, o.Item, id
-		v.found(f)
-	}
-	if len(findings) == 0 {
+	compared.findings = append(findings, compared.findings...)
+	v.compared(compared, o.Trial, o.Item, id)
+	if len(compared.findings) == 0 {
 		c.Items++
 		v.inOrder[o.OID] = true
 		v.fine = v.fine.plus(c)
@@ -400,11 +362,11 @@ func (v *verifier) invisible(o runstore.Pending, there map[string]langfuse.Obser
 	seen := v.shown[o.OID]
 	_, rooted := there[identify(v.header, o.Outcome).span(0)]
 	var findings []Finding
-	if v.has(langfuse.ViewRuns) && seen&(inRuns|astray) == 0 {
+	if slices.Contains(v.views(), langfuse.ViewRuns) && seen&(inRuns|astray) == 0 {
 		findings = append(findings, Finding{Kind: MissingRunItem, Detail: "the list of runs does not have the item"})
 		v.repairs.again(o.OID, runstore.Link)
 	}
-	if v.has(langfuse.ViewExperiments) && seen&inExperiments == 0 && (rooted || v.inOrder[o.OID]) {
+	if v.cfg.Server.NewReads && seen&inExperiments == 0 && rooted {
 		findings = append(findings, Finding{Kind: NotInExperiment, Detail: "the list of experiments does not have the item"})
 		v.repairs.again(o.OID, runstore.Spans)
 	}
@@ -461,12 +423,11 @@ func (v *verifier) span(o outcome.Outcome, position int, span langfuse.Observati
 // scores may not.
 func (v *verifier) superseded(o runstore.Pending, id string, scores []langfuse.Score) {
 	v.verdict.SupersededCount++
-	if len(v.verdict.Superseded) < maxListed {
-		v.verdict.Superseded = append(v.verdict.Superseded, SupersededEntry{Trial: o.Trial, Item: o.Item, Attempt: o.Attempt, Trace: id, Class: string(o.Class)})
-	}
+	v.verdict.Superseded = listed(v.verdict.Superseded,
+		SupersededEntry{Trial: o.Trial, Item: o.Item, Attempt: o.Attempt, Trace: id, Class: string(o.Class)})
 	gone := map[string]bool{}
-	for _, s := range (builder{header: v.header}).scores(o) {
-		gone[s.ID] = true
+	for _, id := range scoreIDs(v.header, o) {
+		gone[id] = true
 	}
 	stale := false
 	for _, s := range scores {
@@ -475,38 +436,36 @@ func (v *verifier) superseded(o runstore.Pending, id string, scores []langfuse.S
 		}
 		stale = true
 		delete(gone, s.ID)
-		v.found(Finding{Kind: StaleScore, Trial: o.Trial, Item: o.Item, Trace: id, Score: s.Name, Detail: fmt.Sprintf("attempt %d was replaced, and its score is still there", o.Attempt)})
+		v.found(Finding{
+			Kind: StaleScore, Trial: o.Trial, Item: o.Item, Trace: id, Score: s.Name,
+			Detail: fmt.Sprintf("attempt %d was replaced, and its score is still there", o.Attempt),
+		})
 	}
 	if stale && o.Published.Has(runstore.Withdrawn) {
-		v.repairs.withdraw(o.OID, slices.Sorted(maps.Keys(gone)))
+		v.repairs.gone[o.OID] = slices.Sorted(maps.Keys(gone))
+		v.repairs.again(o.OID, runstore.Withdrawn)
 	}
 }
 
-// unchangedIDs returns the ids of scores that were changed before they were sent again,
-// and still are.
-func (v *Verdict) unchangedIDs(before Verdict) []string {
-	sent := map[string]bool{}
-	for _, f := range before.Findings {
-		if f.Kind == ChangedScore {
-			sent[f.ScoreID] = true
+// unchanged returns the scores that were changed before they were sent again, and
+// still are.
+func (v *Verdict) unchanged(before Verdict) []*Finding {
+	var still []*Finding
+	for i := range v.Findings {
+		f := &v.Findings[i]
+		same := func(b Finding) bool { return b.Kind == ChangedScore && b.ScoreID == f.ScoreID }
+		if f.Kind == ChangedScore && slices.ContainsFunc(before.Findings, same) {
+			still = append(still, f)
 		}
 	}
-	var ids []string
-	for _, f := range v.Findings {
-		if f.Kind == ChangedScore && sent[f.ScoreID] {
-			ids = append(ids, f.ScoreID)
-		}
-	}
-	return ids
+	return still
 }
 
 // explainUnchanged explains such scores.
 func (v *Verdict) explainUnchanged(before Verdict) {
-	ids := v.unchangedIDs(before)
-	for i, f := range v.Findings {
-		if f.Kind == ChangedScore && slices.Contains(ids, f.ScoreID) {
-			v.Findings[i].Detail += "; sent again, and Langfuse keeps it: it was stored as of a later time, by a clock that is ahead; its deletion shows no effect yet: repair again later, and if that changes nothing delete score " + f.ScoreID + " there"
-		}
+	for _, f := range v.unchanged(before) {
+		f.Detail += "; sent again, and Langfuse keeps it: it was stored as of a later time, by a clock that is ahead; " +
+			"its deletion shows no effect yet: repair again later, and if that changes nothing delete score " + f.ScoreID + " there"
 	}
 }
 
@@ -514,22 +473,23 @@ func (v *Verdict) explainUnchanged(before Verdict) {
 // they were, and reports whether they are gone: what is sent before that would go
 // with them.
 func (v *verifier) deleteUnchanged(ctx context.Context, before, after Verdict, try int) (gone bool, err error) {
-	ids := after.unchangedIDs(before)
+	var ids []string
+	for _, f := range after.unchanged(before) {
+		ids = append(ids, f.ScoreID)
+	}
 	if try == 0 || len(ids) == 0 {
 		return true, nil
 	}
-	for _, id := range ids { // each of them was read, so that no deletion comes before its score
-		if err := v.cfg.Client.DeleteScore(ctx, id); err != nil && !errors.Is(err, langfuse.ErrNotFound) {
-			return false, fmt.Errorf("deleting scores that Langfuse keeps: %w", err)
-		}
+	// Each of them was read, so that no deletion comes before its score.
+	if err := v.cfg.deleteScores(ctx, ids); err != nil {
+		return false, fmt.Errorf("deleting scores that Langfuse keeps: %w", err)
 	}
 	err = v.cfg.Wait.Until(ctx, func(ctx context.Context) (bool, error) {
-		left, err := v.site().readable(ctx, ids)
+		left, err := v.cfg.readable(ctx, ids)
 		gone = len(left) == 0
 		return gone, err
 	})
-	var late *langfuse.NotYetError
-	if errors.As(err, &late) {
+	if _, late := errors.AsType[*langfuse.NotYetError](err); late {
 		err = nil
 	}
 	return gone, err

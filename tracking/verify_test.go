@@ -68,13 +68,13 @@ func (s *scene) trace(item, attempt int) string {
 
 func (s *scene) config() tracking.VerifyConfig {
 	return tracking.VerifyConfig{
-		Client: s.client, Server: s.server, Run: s.run.Reader,
+		Site: tracking.Site{Client: s.client, Server: s.server}, Run: s.run.Reader,
 		Wait: langfuse.Wait{Timeout: -1},
 	}
 }
 
 func (s *scene) publish() tracking.Config {
-	return tracking.Config{Client: s.client, Server: s.server, Run: s.run, LastTries: 1}
+	return tracking.Config{Site: tracking.Site{Client: s.client, Server: s.server}, Run: s.run, LastTries: 1}
 }
 
 // runScore finds a score on the run itself.

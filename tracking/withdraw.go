@@ -2,12 +2,14 @@ package tracking
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"time"
 
 	"extraction-experiment/langfuse"
+	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
 )
 
@@ -38,24 +40,24 @@ type withdrawal struct {
 }
 
 // withdraw deletes the scores of replaced attempts and returns when they are
-// gone, or how many attempts still have some, or may, when Config.Patience is over.
-func (p *Publisher) withdraw(ctx context.Context) (left int, err error) {
+// gone, or when Config.Patience is over.
+func (p *publisher) withdraw(ctx context.Context) error {
 	defer p.cfg.Withdrawing(0)
-	begun := p.cfg.Now()
-	for pause := firstLook; ; pause = min(2*pause, lookEvery) {
+	wait := langfuse.Wait{Timeout: p.cfg.Patience, First: firstLook, Most: lookEvery}
+	err := wait.Until(ctx, func(ctx context.Context) (bool, error) {
 		left, err := p.withdrawOnce(ctx)
-		if err != nil || left == 0 || p.cfg.Now().Sub(begun) >= p.cfg.Patience {
-			return left, err
+		if left > 0 {
+			p.cfg.Withdrawing(left)
 		}
-		p.cfg.Withdrawing(left)
-		p.wait(ctx, pause, nil, nil)
-		if ctx.Err() != nil {
-			return left, ctx.Err()
-		}
+		return left == 0, err
+	})
+	if _, late := errors.AsType[*langfuse.NotYetError](err); late {
+		return nil
 	}
+	return err
 }
 
-func (p *Publisher) withdrawOnce(ctx context.Context) (left int, err error) {
+func (p *publisher) withdrawOnce(ctx context.Context) (left int, err error) {
 	for after := int64(0); ; {
 		page, err := p.cfg.Run.Retracted(ctx, after, withdrawPage)
 		if err != nil || len(page) == 0 {
@@ -72,38 +74,39 @@ func (p *Publisher) withdrawOnce(ctx context.Context) (left int, err error) {
 
 // withdrawPage deletes what can be read of some attempts' scores, acknowledges
 // those of which nothing can and nothing will, and returns how many are left.
-func (p *Publisher) withdrawPage(ctx context.Context, page []runstore.Pending) (left int, err error) {
+func (p *publisher) withdrawPage(ctx context.Context, page []runstore.Pending) (left int, err error) {
 	ids := make([][]string, len(page))
 	for i, o := range page {
-		ids[i] = p.scoreIDs(o)
+		ids[i] = scoreIDs(p.header, o)
 	}
-	readable, err := p.site().readable(ctx, slices.Concat(ids...))
+	readable, err := p.cfg.readable(ctx, slices.Concat(ids...))
 	if err != nil {
 		return 0, err
 	}
-	var gone []runstore.Ack
+	var gone []runstore.Pending
 	for i, o := range page {
-		shown, late, err := p.withdrawOf(ctx, o, ids[i], readable)
+		some, err := p.withdrawOf(ctx, o, ids[i], readable)
 		if err != nil {
 			return 0, err
 		}
-		if shown || late {
+		if some {
 			left++
 			continue
 		}
 		delete(p.withdrawals, o.OID)
-		gone = append(gone, runstore.Ack{OID: o.OID, Bits: runstore.Withdrawn})
+		gone = append(gone, o)
 	}
-	return left, p.cfg.Run.Ack(context.WithoutCancel(ctx), gone...)
+	return left, p.ack(ctx, runstore.Withdrawn, gone)
 }
 
 // withdrawOf deletes what can be read of one attempt's scores: at once what
-// appeared, again what stays. It reports whether there was any, and whether others
-// may still come.
-func (p *Publisher) withdrawOf(ctx context.Context, o runstore.Pending, ids []string, readable map[string]bool) (shown, late bool, err error) {
+// appeared, again what stays. It reports whether some are left, or may still come.
+func (p *publisher) withdrawOf(
+	ctx context.Context, o runstore.Pending, ids []string, readable map[string]bool,
+) (left bool, err error) {
 	w, err := p.withdrawal(ctx, o.OID)
 	if err != nil {
-		return false, false, err
+		return false, err
 	}
 	again := p.cfg.Now().Sub(w.deleted) >= deleteAgain
 	var todo []string
@@ -112,7 +115,7 @@ func (p *Publisher) withdrawOf(ctx context.Context, o runstore.Pending, ids []st
 		if !readable[id] {
 			continue
 		}
-		shown = true
+		left = true
 		if again || !w.seen[id] {
 			todo = append(todo, id)
 		}
@@ -121,24 +124,23 @@ func (p *Publisher) withdrawOf(ctx context.Context, o runstore.Pending, ids []st
 	}
 	if grown { // before the deletion: another process must not wait for what is gone
 		if err := p.cfg.Run.SetDeleting(ctx, o.OID, slices.Sorted(maps.Keys(w.seen))); err != nil {
-			return shown, false, err
+			return true, err
 		}
 	}
-	for _, id := range todo {
-		if err := p.cfg.Client.DeleteScore(ctx, id); err != nil {
-			return shown, false, err
-		}
+	if len(todo) > 0 {
 		w.deleted = p.cfg.Now()
 	}
-	if shown || !slices.ContainsFunc(ids, func(id string) bool { return !w.seen[id] }) {
-		return shown, false, nil
+	if err := p.cfg.deleteScores(ctx, todo); err != nil {
+		return true, err
 	}
-	late, err = p.late(ctx, o, w)
-	return false, late, err
+	if left || !slices.ContainsFunc(ids, func(id string) bool { return !w.seen[id] }) {
+		return left, nil
+	}
+	return p.late(ctx, o, w)
 }
 
 // withdrawal returns what is known of an attempt's scores.
-func (p *Publisher) withdrawal(ctx context.Context, oid int64) (*withdrawal, error) {
+func (p *publisher) withdrawal(ctx context.Context, oid int64) (*withdrawal, error) {
 	if w := p.withdrawals[oid]; w != nil {
 		return w, nil
 	}
@@ -157,7 +159,7 @@ func (p *Publisher) withdrawal(ctx context.Context, oid int64) (*withdrawal, err
 // late reports whether scores of an attempt that were never seen may still come.
 // What Langfuse has accepted is behind others in its queue, for tens of minutes
 // now and then; what it did not may never have been sent.
-func (p *Publisher) late(ctx context.Context, o runstore.Pending, w *withdrawal) (bool, error) {
+func (p *publisher) late(ctx context.Context, o runstore.Pending, w *withdrawal) (bool, error) {
 	if !o.Published.Has(runstore.Scores) {
 		return p.cfg.Now().Sub(w.since) < p.cfg.Patience/2, nil
 	}
@@ -169,31 +171,31 @@ func (p *Publisher) late(ctx context.Context, o runstore.Pending, w *withdrawal)
 	if p.cfg.Now().Sub(newest.Ended) < lostAfter {
 		return true, nil
 	}
-	ids := p.scoreIDs(newest)
-	readable, err := p.site().readable(ctx, ids)
+	ids := scoreIDs(p.header, newest)
+	readable, err := p.cfg.readable(ctx, ids)
 	if err != nil || len(readable) < len(ids) {
 		return true, err
 	}
-	readable, err = p.site().readable(ctx, p.scoreIDs(o)) // which may have come since they were looked for
+	readable, err = p.cfg.readable(ctx, scoreIDs(p.header, o)) // which may have come since they were looked for
 	return len(readable) > 0, err
 }
 
 // scoreIDs returns the ids of an attempt's scores.
-func (p *Publisher) scoreIDs(o runstore.Pending) []string {
+func scoreIDs(h outcome.Header, o runstore.Pending) []string {
 	var ids []string
-	for _, s := range (builder{header: p.header}).scores(o) {
+	for _, s := range (builder{header: h}).scores(o) {
 		ids = append(ids, s.ID)
 	}
 	return ids
 }
 
 // readable returns those of the scores that Langfuse shows.
-func (s site) readable(ctx context.Context, ids []string) (map[string]bool, error) {
+func (s Site) readable(ctx context.Context, ids []string) (map[string]bool, error) {
 	found := map[string]bool{}
 	if len(ids) == 0 {
 		return found, nil
 	}
-	for score, err := range s.client.ReadScores(ctx, s.server.Capabilities, langfuse.ScoresQuery{IDs: ids, Limit: 100}) {
+	for score, err := range s.Client.ReadScores(ctx, s.Server.Capabilities, langfuse.ScoresQuery{IDs: ids, Limit: 100}) {
 		if err != nil {
 			return nil, fmt.Errorf("looking for scores to delete: %w", err)
 		}

@@ -100,7 +100,7 @@ func TestModes_slowServer(t *testing.T) {
 			if err := w.follow(t, t.Context(), run); err != nil {
 				t.Fatal(err)
 			}
-			cfg := tracking.VerifyConfig{Client: w.client, Server: w.server, Run: run.Reader, Wait: langfuse.Wait{Timeout: time.Minute, First: 10 * time.Millisecond}}
+			cfg := tracking.VerifyConfig{Site: tracking.Site{Client: w.client, Server: w.server}, Run: run.Reader, Wait: langfuse.Wait{Timeout: time.Minute, First: 10 * time.Millisecond}}
 			verdict, err := tracking.Verify(t.Context(), cfg)
 			if err != nil || !verdict.OK() || verdict.SupersededCount != 1 {
 				t.Errorf("%+v %v", verdict, err)
@@ -131,7 +131,7 @@ func TestPublisher_scoresBetweenLooks(t *testing.T) {
 	if err := w.follow(t, t.Context(), run); err != nil {
 		t.Fatal(err)
 	}
-	verdict, err := tracking.Verify(t.Context(), tracking.VerifyConfig{Client: w.client, Server: w.server, Run: run.Reader, Wait: langfuse.Wait{Timeout: -1}})
+	verdict, err := tracking.Verify(t.Context(), tracking.VerifyConfig{Site: tracking.Site{Client: w.client, Server: w.server}, Run: run.Reader, Wait: langfuse.Wait{Timeout: -1}})
 	if err != nil || !verdict.OK() || looks.Load() < 2 {
 		t.Errorf("%d looks, %+v %v", looks.Load(), verdict, err)
 	}
@@ -155,12 +155,9 @@ func TestPublisher_lostDeletion(t *testing.T) {
 		return true
 	}
 	w.front.Store(&front)
-	p, err := tracking.NewPublisher(tracking.Config{Client: w.client, Server: w.server, Run: run, Patience: 200 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := tracking.Config{Site: tracking.Site{Client: w.client, Server: w.server}, Run: run, Patience: 200 * time.Millisecond}
 	var left *tracking.UnpublishedError
-	if err := p.Follow(t.Context(), closed()); !errors.As(err, &left) || left.Withdrawn != 1 || left.Left != 0 {
+	if err := tracking.Publish(t.Context(), cfg, closed()); !errors.As(err, &left) || left.Withdrawn != 1 || left.Left != 0 {
 		t.Fatalf("got %v", err)
 	}
 }
@@ -179,11 +176,8 @@ func TestPublisher_backlog(t *testing.T) {
 		told := 0
 		publish := func() (error, time.Duration) {
 			began := time.Now()
-			p, err := tracking.NewPublisher(tracking.Config{Client: w.client, Server: w.server, Run: run, Withdrawing: func(n int) { told = max(told, n) }})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return p.Follow(t.Context(), closed()), time.Since(began)
+			cfg := tracking.Config{Site: tracking.Site{Client: w.client, Server: w.server}, Run: run, Withdrawing: func(n int) { told = max(told, n) }}
+			return tracking.Publish(t.Context(), cfg, closed()), time.Since(began)
 		}
 		open := func(name string) {
 			t.Helper()
@@ -200,7 +194,7 @@ func TestPublisher_backlog(t *testing.T) {
 		if err, took := publish(); err != nil || took > time.Second {
 			t.Errorf("gone: after %s: %v", took, err)
 		}
-		verdict, err := tracking.Verify(t.Context(), tracking.VerifyConfig{Client: w.client, Server: w.server, Run: run.Reader, Wait: langfuse.Wait{Timeout: -1}})
+		verdict, err := tracking.Verify(t.Context(), tracking.VerifyConfig{Site: tracking.Site{Client: w.client, Server: w.server}, Run: run.Reader, Wait: langfuse.Wait{Timeout: -1}})
 		if err != nil || !verdict.OK() || verdict.SupersededCount != 1 {
 			t.Errorf("%+v, %v", verdict, err)
 		}
@@ -228,11 +222,8 @@ func TestPublisher_lostScore(t *testing.T) {
 		ended := attempts[1].Ended
 		follow := func(at time.Time) error {
 			offset := at.Sub(time.Now())
-			p, err := tracking.NewPublisher(tracking.Config{Client: w.client, Server: w.server, Run: run, Now: func() time.Time { return time.Now().Add(offset) }})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return p.Follow(t.Context(), closed())
+			cfg := tracking.Config{Site: tracking.Site{Client: w.client, Server: w.server}, Run: run, Now: func() time.Time { return time.Now().Add(offset) }}
+			return tracking.Publish(t.Context(), cfg, closed())
 		}
 		var left *tracking.UnpublishedError
 		if err := follow(ended.Add(50 * time.Minute)); !errors.As(err, &left) || left.Withdrawn != 1 {

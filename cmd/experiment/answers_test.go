@@ -93,7 +93,7 @@ func TestAnswers_dataset(t *testing.T) {
 			"q1": {`{"question":"What is the rated load?"}`, `{"must_include":["42"],"require_citation":true,"weight":2}`},
 			"q2": {`{"question":"Which licence?"}`, `{"must_include":["class C"]}`},
 		} {
-			upsert := langfuse.DatasetItemUpsert{ID: id, DatasetName: "asked", Input: json.RawMessage(item[0]), ExpectedOutput: json.RawMessage(item[1])}
+			upsert := langfuse.DatasetItem{ID: id, DatasetName: "asked", Input: json.RawMessage(item[0]), ExpectedOutput: json.RawMessage(item[1])}
 			if _, err := client.UpsertDatasetItem(t.Context(), upsert); err != nil {
 				t.Fatal(err)
 			}
@@ -102,7 +102,7 @@ func TestAnswers_dataset(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		create := langfuse.PromptCreate{Name: "ask", Type: langfuse.PromptText, Prompt: raw, Labels: []string{"production"}}
+		create := langfuse.Prompt{Name: "ask", Type: langfuse.PromptText, Prompt: raw, Labels: []string{"production"}}
 		if _, err := client.CreatePrompt(t.Context(), create); err != nil {
 			t.Fatal(err)
 		}
@@ -191,7 +191,7 @@ func TestAnswers_readFromLangfuse(t *testing.T) {
 			t.Fatal(err)
 		}
 		for id, weight := range map[string]string{"light": "1", "heavy": "3"} {
-			upsert := langfuse.DatasetItemUpsert{ID: id, DatasetName: "asked", Input: json.RawMessage(`"ok"`),
+			upsert := langfuse.DatasetItem{ID: id, DatasetName: "asked", Input: json.RawMessage(`"ok"`),
 				ExpectedOutput: json.RawMessage(`{"must_include":["42"],"weight":` + weight + `}`)}
 			if id == "heavy" {
 				upsert.Input = json.RawMessage(`"fail"`)

@@ -103,7 +103,7 @@ func seedItems(t testing.TB, client *langfuse.Client, dataset string, items []ma
 		must(t, err)
 		expected, err := json.Marshal(item.Expected)
 		must(t, err)
-		_, err = client.UpsertDatasetItem(t.Context(), langfuse.DatasetItemUpsert{
+		_, err = client.UpsertDatasetItem(t.Context(), langfuse.DatasetItem{
 			DatasetName: dataset, ID: item.ID, Input: input, ExpectedOutput: expected,
 		})
 		must(t, err)

@@ -101,7 +101,7 @@ func sharedLangfuseIn(t testing.TB, mode embedded.Mode, items []madeItem, front 
 	must(t, err)
 	seedItems(t, client, "made", items)
 	must(t, tracking.CreateDefaultPrompt(t.Context(), client))
-	_, err = client.CreatePrompt(t.Context(), langfuse.PromptCreate{
+	_, err = client.CreatePrompt(t.Context(), langfuse.Prompt{
 		Name: "plain", Type: langfuse.PromptText, Prompt: json.RawMessage(`"{{document_text}}"`), Labels: []string{"production"},
 	})
 	must(t, err)

@@ -146,7 +146,7 @@ func itemsOnce(t *testing.T, client *langfuse.Client, id string, header outcome.
 
 // metadataOf demands the fixed keys on a run, with the values of its header
 // where there are such.
-func metadataOf(t *testing.T, e langfuse.Experiment, header outcome.Header) {
+func metadataOf(t *testing.T, e langfuse.Run, header outcome.Header) {
 	t.Helper()
 	var fields map[string]any
 	must(t, json.Unmarshal(e.Metadata, &fields))

@@ -15,7 +15,7 @@ func TestSpec_SpecifyModelAndPromptViaCLI(t *testing.T) {
 	b := newBench(t)
 	b.seed("docs", oneItem)
 	b.langfuse(func(client *langfuse.Client) {
-		create := langfuse.PromptCreate{Name: "extraction", Type: langfuse.PromptChat, Labels: []string{"staging"},
+		create := langfuse.Prompt{Name: "extraction", Type: langfuse.PromptChat, Labels: []string{"staging"},
 			Prompt: json.RawMessage(`[{"role":"system","content":"Staged."},{"role":"user","content":"{{document_text}}"}]`)}
 		if _, err := client.CreatePrompt(t.Context(), create); err != nil {
 			t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 func TestConformance_modelJudge(t *testing.T) {
 	b := newBench(t)
 	server := newChatServer(t, "Here you are: {\"score\": 1, \"hits\": [\"all of it\"], \"misses\": []}")
-	b.prompt(langfuse.PromptCreate{Name: "judge", Type: langfuse.PromptText, Labels: []string{"production"},
+	b.prompt(langfuse.Prompt{Name: "judge", Type: langfuse.PromptText, Labels: []string{"production"},
 		Prompt: json.RawMessage(`"Judge {{candidate_answer}} by {{criteria}}."`)})
 	files := map[string]string{
 		"fixtures.yaml": "evaluator: {model: openai/gpt-4o, prompt: judge}\nfixtures:\n- {id: a, label: pass, answer: fifty-six, criteria: the number}\n",

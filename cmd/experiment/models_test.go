@@ -93,7 +93,7 @@ func TestSpec_ParameterizedExperimentConfiguration(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			create := langfuse.PromptCreate{Name: "people", Type: langfuse.PromptText, Prompt: raw, Labels: []string{label}}
+			create := langfuse.Prompt{Name: "people", Type: langfuse.PromptText, Prompt: raw, Labels: []string{label}}
 			if _, err := client.CreatePrompt(t.Context(), create); err != nil {
 				t.Fatal(err)
 			}
@@ -149,7 +149,7 @@ func (b bench) generation(traceID, promptVersion string) {
 	b.t.Helper()
 	b.langfuse(func(client *langfuse.Client) {
 		for o, err := range client.ListObservations(b.t.Context(), langfuse.ObservationsQuery{
-			TraceID: traceID, From: time.Unix(0, 0), Fields: []string{"core", "basic", "model", "usage", "prompt", "io"},
+			TraceIDs: []string{traceID}, From: time.Unix(0, 0), Fields: []string{"core", "basic", "model", "usage", "prompt", "io"},
 		}) {
 			if err != nil {
 				b.t.Fatal(err)
@@ -291,7 +291,7 @@ func TestModels_promptConfig(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b.langfuse(func(client *langfuse.Client) {
-				create := langfuse.PromptCreate{Name: name, Type: langfuse.PromptText, Prompt: json.RawMessage(`"{{document_text}}"`),
+				create := langfuse.Prompt{Name: name, Type: langfuse.PromptText, Prompt: json.RawMessage(`"{{document_text}}"`),
 					Labels: []string{"production"}, Config: json.RawMessage(tt.config)}
 				if _, err := client.CreatePrompt(t.Context(), create); err != nil {
 					t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 )
 
 // prompt stores the next version of a prompt.
-func (b bench) prompt(create langfuse.PromptCreate) {
+func (b bench) prompt(create langfuse.Prompt) {
 	b.t.Helper()
 	b.langfuse(func(client *langfuse.Client) {
 		if _, err := client.CreatePrompt(b.t.Context(), create); err != nil {
@@ -32,10 +32,10 @@ func (b bench) expect(want string, args ...string) {
 func TestPrompts_labelsAndDiff(t *testing.T) {
 	b := newBench(t)
 	const name = "team/people" // a folder, as Langfuse shows it
-	b.prompt(langfuse.PromptCreate{Name: name, Type: langfuse.PromptChat, Labels: []string{"production", "old"}, CommitMessage: "first",
+	b.prompt(langfuse.Prompt{Name: name, Type: langfuse.PromptChat, Labels: []string{"production", "old"}, CommitMessage: "first",
 		Prompt: json.RawMessage(`[{"role":"system","content":"Be brief.\nBe exact."},{"type":"placeholder","name":"examples"},{"role":"user","content":"{{document_text}}"}]`),
 		Config: json.RawMessage(`{"temperature":0,"model":"m"}`)})
-	b.prompt(langfuse.PromptCreate{Name: name, Type: langfuse.PromptChat, Labels: []string{"staging", "7"},
+	b.prompt(langfuse.Prompt{Name: name, Type: langfuse.PromptChat, Labels: []string{"staging", "7"},
 		Prompt: json.RawMessage(`[{"role":"system","content":"Be brief.\nBe kind."},{"type":"placeholder","name":"examples"},{"role":"user","content":"{{document_text}}"}]`),
 		Config: json.RawMessage(`{"model":"m","temperature":0.5}`)})
 	b.expect("production: moved from version 1 to version 2\nrc: new, on version 2\nstaging: stays on version 2\n"+

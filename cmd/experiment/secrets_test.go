@@ -135,7 +135,7 @@ func secretFolder(t *testing.T, echo string) (folder, string) {
 	must(t, err)
 	seedItems(t, client, "made", paidItems(6))
 	must(t, tracking.CreateDefaultPrompt(t.Context(), client))
-	_, err = client.CreatePrompt(t.Context(), langfuse.PromptCreate{
+	_, err = client.CreatePrompt(t.Context(), langfuse.Prompt{
 		Name: "plain", Type: langfuse.PromptText, Prompt: json.RawMessage(`"{{document_text}}"`), Labels: []string{"production"},
 	})
 	must(t, err)

@@ -197,7 +197,7 @@ func TestSpec_ExperimentErrorHandling(t *testing.T) {
 			"bad-gold": {`{"document_text":"Ada."}`, `{"entities":{"name":"Ada"}}`},
 			"bad-in":   {`["Ada"]`, `{"entities":[]}`},
 		} {
-			_, err := client.UpsertDatasetItem(context.Background(), langfuse.DatasetItemUpsert{
+			_, err := client.UpsertDatasetItem(context.Background(), langfuse.DatasetItem{
 				DatasetName: "docs", ID: id, Input: json.RawMessage(item[0]), ExpectedOutput: json.RawMessage(item[1]),
 			})
 			if err != nil {

@@ -3,7 +3,6 @@ package runs
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -233,14 +232,7 @@ func (f Finder) latest(ctx context.Context, rule string) (Base, error) {
 		}
 	}
 	base, err := f.latestRemote(ctx, func(run langfuse.Run) bool {
-		var values map[string]any
-		said := map[string]string{}
-		if json.Unmarshal(run.Metadata, &values) == nil {
-			for key, value := range values {
-				said[key] = fmt.Sprint(value)
-			}
-		}
-		return run.Time.After(here.Header.Started) && !known[run.Name] && fits(run.Name, said)
+		return run.Time.After(here.Header.Started) && !known[run.Name] && fits(run.Name, langfuse.Texts(run.Metadata))
 	})
 	switch {
 	case err != nil || base.Named != "":
@@ -279,7 +271,7 @@ func (f Finder) latestRemote(ctx context.Context, fits func(langfuse.Run) bool) 
 	}
 	list := slices.SortedFunc(maps.Values(found), func(a, b langfuse.Run) int { return cmp.Or(b.Time.Compare(a.Time), cmp.Compare(a.Name, b.Name)) })
 	for _, run := range list[:min(mostLooked, len(list))] {
-		read, err := tracking.ReadRun(ctx, lf.Client, lf.Server, f.Dataset, run.Name)
+		read, err := tracking.ReadRun(ctx, lf.Site(), f.Dataset, run.Name)
 		if err != nil {
 			return Base{}, err
 		}

@@ -33,7 +33,7 @@ import (
 // ListPrompts returns the prompts by name, their labels in order.
 func ListPrompts(ctx context.Context, client *langfuse.Client) ([]langfuse.PromptSummary, error) {
 	list := []langfuse.PromptSummary{}
-	for summary, err := range client.ListPrompts(ctx, langfuse.PromptsQuery{}) {
+	for summary, err := range client.ListPrompts(ctx, "", "") {
 		if err != nil {
 			return nil, err
 		}
@@ -88,7 +88,7 @@ func labelWords(labels []string) string {
 // is none the error says which there are.
 func findSummary(ctx context.Context, client *langfuse.Client, name string) (langfuse.PromptSummary, error) {
 	const shownNames = 10
-	found, err := namedPrompt(ctx, client, langfuse.PromptsQuery{Name: name})
+	found, err := namedPrompt(ctx, client, name, "")
 	if err != nil || found.Name != "" {
 		return found, err
 	}
@@ -109,9 +109,9 @@ func findSummary(ctx context.Context, client *langfuse.Client, name string) (lan
 }
 
 // namedPrompt returns the one of the query's name; without a name where there is none.
-func namedPrompt(ctx context.Context, client *langfuse.Client, query langfuse.PromptsQuery) (langfuse.PromptSummary, error) {
-	for summary, err := range client.ListPrompts(ctx, query) {
-		if err != nil || summary.Name == query.Name {
+func namedPrompt(ctx context.Context, client *langfuse.Client, name, label string) (langfuse.PromptSummary, error) {
+	for summary, err := range client.ListPrompts(ctx, name, label) {
+		if err != nil || summary.Name == name {
 			return summary, err
 		}
 	}
@@ -218,7 +218,7 @@ func LabelPrompt(ctx context.Context, client *langfuse.Client, name, version str
 // moves says of labels that are set on a version where each was before.
 func moves(ctx context.Context, client *langfuse.Client, name string, version int, labels []string) (said string, err error) {
 	for _, label := range labels {
-		found, err := namedPrompt(ctx, client, langfuse.PromptsQuery{Name: name, Label: label})
+		found, err := namedPrompt(ctx, client, name, label)
 		switch {
 		case err != nil:
 			return "", err

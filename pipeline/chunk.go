@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -44,30 +45,42 @@ type chunk struct {
 // earliest word within Overlap, else as early as Overlap allows.
 //
 // A chunk may hold white space only. A byte that is not UTF-8 counts as one code
-// point. Time O(len(text)), memory five bytes per code point.
+// point. Time O(len(text)), memory 16 bytes per code point of a chunk.
 func splitText(text string, cfg chunking) []chunk {
 	if text == "" {
 		return nil
 	}
-	if cfg.MaxRunes <= 0 || len(text) <= cfg.MaxRunes || utf8.RuneCountInString(text) <= cfg.MaxRunes {
+	if cfg.MaxRunes <= 0 || len(text) <= cfg.MaxRunes {
 		return []chunk{{Text: text, End: utf8.RuneCountInString(text)}}
 	}
-	c := newCutter(text, cfg)
+	c := newCutter(cfg)
+	s := scanner{text: text}
 	var chunks []chunk
-	for start := 0; ; {
-		end := c.end(start)
-		chunks = append(chunks, chunk{Text: text[c.offsets[start]:c.offsets[end]], Start: start, End: end})
-		if end == len(c.offsets)-1 {
-			return chunks
+	start := 0
+	for i, r := range text {
+		c.borders = append(c.borders, border{i, s.border(r)})
+		s.step(i, r)
+		if len(c.borders) <= c.limit {
+			continue
 		}
-		start = c.next(end)
+		end := c.end()
+		chunks = append(chunks, chunk{Text: text[c.borders[0].offset:c.borders[end].offset], Start: start, End: start + end})
+		next := c.next(end)
+		start += next
+		c.borders = slices.Delete(c.borders, 0, next)
 	}
+	return append(chunks, chunk{Text: text[c.borders[0].offset:], Start: start, End: start + len(c.borders)})
 }
 
-// cutter chooses among the borders between the code points of a text.
+// border stands between two code points of a text.
+type border struct {
+	offset   int // in bytes
+	strength strength
+}
+
+// cutter chooses among the borders from the beginning of a chunk on.
 type cutter struct {
-	offsets  []int32 // in bytes
-	borders  []strength
+	borders  []border
 	limit    int // code points of a chunk
 	overlap  int
 	earliest int // fewest code points of a chunk that is not the last
@@ -75,32 +88,17 @@ type cutter struct {
 
 // newCutter settles the sizes such that every chunk ends at least a quarter of
 // the limit (and one code point) after the one before: this makes splitText linear.
-func newCutter(text string, cfg chunking) cutter {
+func newCutter(cfg chunking) cutter {
 	overlap := min(max(cfg.Overlap, 0), cfg.MaxRunes/2)
 	step := max(1, cfg.MaxRunes/4)
-	size := utf8.RuneCountInString(text) + 1
-	c := cutter{
-		offsets: make([]int32, 0, size), borders: make([]strength, 0, size),
-		limit: cfg.MaxRunes, overlap: overlap, earliest: min(max(cfg.MaxRunes/2, overlap+step), cfg.MaxRunes),
-	}
-	s := scanner{text: text}
-	for i, r := range text {
-		c.offsets, c.borders = append(c.offsets, int32(i)), append(c.borders, s.border(r))
-		s.step(i, r)
-	}
-	c.offsets, c.borders = append(c.offsets, int32(len(text))), append(c.borders, paragraph)
-	return c
+	return cutter{limit: cfg.MaxRunes, overlap: overlap, earliest: min(max(cfg.MaxRunes/2, overlap+step), cfg.MaxRunes)}
 }
 
-// end returns where the chunk that begins at start ends.
-func (c cutter) end(start int) int {
-	last := len(c.borders) - 1
-	if last-start <= c.limit {
-		return last
-	}
-	best := start + c.earliest
-	for at := best + 1; at <= start+c.limit; at++ {
-		if c.borders[at] >= c.borders[best] {
+// end returns where a chunk ends.
+func (c *cutter) end() int {
+	best := c.earliest
+	for at := best + 1; at <= c.limit; at++ {
+		if c.borders[at].strength >= c.borders[best].strength {
 			best = at
 		}
 	}
@@ -108,10 +106,10 @@ func (c cutter) end(start int) int {
 }
 
 // next returns where the chunk after the one that ends at end begins.
-func (c cutter) next(end int) int {
+func (c *cutter) next(end int) int {
 	for _, least := range []strength{sentence, space} {
 		for at := end - c.overlap; at <= end; at++ {
-			if c.borders[at] >= least {
+			if c.borders[at].strength >= least {
 				return at
 			}
 		}

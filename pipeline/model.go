@@ -48,13 +48,18 @@ type Message struct {
 	Content string `json:"content"`
 }
 
-// AppendMessages appends a list of messages as encoding/json writes it; nil is an empty list.
-func AppendMessages(b []byte, messages []Message) []byte {
+// MessagesSize estimates the bytes that AppendMessages appends, rather too many.
+func MessagesSize(messages []Message) int {
 	size := 2
 	for _, m := range messages {
 		size += len(m.Content)*9/8 + 40 // quotation marks and line breaks take two bytes
 	}
-	w := textutil.JSONWriter{B: append(slices.Grow(b, size), '[')}
+	return size
+}
+
+// AppendMessages appends a list of messages as encoding/json writes it; nil is an empty list.
+func AppendMessages(b []byte, messages []Message) []byte {
+	w := textutil.JSONWriter{B: append(slices.Grow(b, MessagesSize(messages)), '[')}
 	for i, m := range messages {
 		if i > 0 {
 			w.B = append(w.B, ',')

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
-	"slices"
 	"strings"
 
 	"extraction-experiment/internal/textutil"
@@ -46,7 +45,11 @@ type openAIAnswer struct {
 }
 
 func (openAI) body(model modelConfig, req pipeline.Request) ([]byte, error) {
-	w := textutil.JSONWriter{B: []byte{'{'}}
+	size := pipeline.MessagesSize(req.Messages) + 1000 // for what else there is
+	if req.Schema != nil {
+		size += len(req.Schema.JSON)
+	}
+	w := textutil.JSONWriter{B: append(make([]byte, 0, size), '{')}
 	parameters := req.Parameters
 	if parameters.MaxTokens != nil {
 		name := "max_tokens"
@@ -59,7 +62,6 @@ func (openAI) body(model modelConfig, req pipeline.Request) ([]byte, error) {
 	w.B = pipeline.AppendMessages(w.B, req.Messages)
 	w.Text("model", model.Model)
 	if req.Schema != nil && model.Capabilities.SendsSchema() { // the answer is to satisfy it
-		w.B = slices.Grow(w.B, len(req.Schema.JSON)+1000)
 		w.Open("response_format")
 		w.Text("type", "json_schema")
 		w.Open("json_schema")

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,7 +17,7 @@ import (
 
 // cassette answers with what a Tape recorded, without a network, so that a whole run can
 // be repeated to the byte. It is no cache: a request that was not recorded is an error,
-// and the model is never asked in its place.
+// and the model is never asked in its lineAt.
 //
 // A cassette is JSON Lines. The first line says what was recorded:
 //
@@ -26,7 +27,7 @@ import (
 //
 //	{"key":"9f86…","n":1,"request":{"model":…,"messages":…,"parameters":…},"response":{…}}
 //
-// with an "error" beside or in place of the response where the model failed. The key is
+// with an "error" beside or in lineAt of the response where the model failed. The key is
 // the SHA-256 of the request as it stands in the line, n counts equal requests. Only what
 // a pipeline.Request and a pipeline.Response hold is written: no address, no header, no
 // key. Prompts, documents and answers are in it, so the file is for its owner only.
@@ -38,9 +39,9 @@ type cassette struct {
 	asked map[string]int
 }
 
-// openCassette reads a cassette and checks every line of it; its answers are held in
-// memory. A file that is not there, is no cassette, or has a damaged line is an error of
-// exit code 64 that names the line.
+// openCassette reads a cassette through once and checks every line of it; later only
+// the lines that are asked for are read. A file that is not there, is no cassette, or
+// has a damaged line is an error of exit code 64 that names the line.
 func openCassette(path string) (*cassette, error) {
 	file, err := openRegular(path, os.O_RDONLY)
 	if err != nil {
@@ -91,14 +92,35 @@ func (m *cassette) Generate(ctx context.Context, req pipeline.Request) (pipeline
 		return pipeline.Response{}, failed(outcome.Provider, "%s", m.missing(req))
 	}
 	m.mu.Lock()
-	found := answers[min(m.asked[key], len(answers)-1)]
+	at := answers[min(m.asked[key], len(answers)-1)]
 	m.asked[key]++
 	m.mu.Unlock()
+	found, err := m.read(at, key)
+	if err != nil {
+		return pipeline.Response{}, failed(outcome.Internal, "%v", err)
+	}
 	var response pipeline.Response
 	if found.Response != nil {
 		response = *found.Response
 	}
 	return response, found.Error.err()
+}
+
+// read reads an exchange again. The file is open only as long, so that nobody has to close it.
+func (m *cassette) read(at lineAt, key string) (found recordedCall, err error) {
+	file, err := openRegular(m.path, os.O_RDONLY)
+	if err != nil {
+		return found, err
+	}
+	line := make([]byte, at.length)
+	_, err = file.ReadAt(line, at.offset)
+	if err = errors.Join(err, file.Close()); err == nil {
+		found, err = decode(line, m.source.Model)
+	}
+	if err != nil || found.Key != key || found.N != at.n {
+		return found, fileError(m.path, at.line, cmp.Or(err, errors.New("the file was changed while it was in use")))
+	}
+	return found, nil
 }
 
 // missing says which request has no answer and what to do.

@@ -556,6 +556,34 @@ func TestReplay(t *testing.T) {
 	})
 }
 
+// TestModel_changed: a file that is changed under an open cassette is noticed, and one
+// that is gone.
+func TestModel_changed(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("testdata", "golden.cassette"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "x")
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	model := replay(t, path)
+	if err := os.WriteFile(path, bytes.ReplaceAll(text, []byte("other"), []byte("OTHER")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err = model.Generate(t.Context(), recordedRequest("other"))
+	if outcome.FailureOf(err, "").Class != outcome.Internal || !strings.Contains(err.Error(), "line 4") {
+		t.Errorf("changed: got %v", err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	_, err = model.Generate(t.Context(), recordedRequest("other"))
+	if outcome.FailureOf(err, "").Class != outcome.Internal || !strings.Contains(err.Error(), path) {
+		t.Errorf("gone: got %v", err)
+	}
+}
+
 func FuzzScan(f *testing.F) {
 	golden, err := os.ReadFile(filepath.Join("testdata", "golden.cassette"))
 	if err != nil {
@@ -573,8 +601,12 @@ func FuzzScan(f *testing.F) {
 			}
 			return
 		}
-		for _, answers := range found.answers {
-			for _, call := range answers {
+		for key, answers := range found.answers {
+			for _, at := range answers {
+				call, err := decode(text[at.offset:at.offset+int64(at.length)], found.source.Model)
+				if err != nil || call.Key != key || call.N != at.n {
+					t.Fatalf("line %d is in the index and cannot be read again: %v", at.line, err)
+				}
 				if call.Error != nil && outcome.FailureOf(call.Error.err(), "").Class != call.Error.Class {
 					t.Fatalf("the class %q was lost", call.Error.Class)
 				}

@@ -73,7 +73,7 @@ func ContinueTape(path string, source Recording) (tape *Tape, err error) {
 	}
 	tape = &Tape{path: path, source: source, file: file, size: found.end, asked: map[string]int{}}
 	for key, answers := range found.answers {
-		tape.asked[key] = answers[len(answers)-1].N
+		tape.asked[key] = answers[len(answers)-1].n
 	}
 	if err := file.Truncate(found.end); err != nil {
 		return nil, writeError(path, err)
@@ -235,10 +235,17 @@ func decode(line []byte, model string) (x recordedCall, err error) {
 // maxLine bounds one exchange, in bytes.
 const maxLine = 64 << 20
 
-// recorded is what a cassette holds, without the requests.
+// lineAt is where an exchange stands in a cassette.
+type lineAt struct {
+	n, line int
+	offset  int64 // in bytes
+	length  int
+}
+
+// recorded is what a cassette holds: where each exchange stands.
 type recorded struct {
 	source  Recording
-	answers map[string][]recordedCall // ordered by N
+	answers map[string][]lineAt // by the key, ordered by n
 	// end is the offset behind the last good line, and newline whether a line
 	// feed stands before it.
 	end     int64
@@ -251,7 +258,7 @@ type recorded struct {
 // scan reads and checks a cassette line by line, with one line of at most limit bytes
 // in memory. Empty lines are passed over. An error has exit code 64.
 func scan(r io.Reader, path string, limit int) (*recorded, error) {
-	x := &recorded{answers: map[string][]recordedCall{}}
+	x := &recorded{answers: map[string][]lineAt{}}
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, limit)
 	lines.Split(keepLineFeed)
@@ -279,7 +286,7 @@ func scan(r io.Reader, path string, limit int) (*recorded, error) {
 		return nil, fileError(path, 0, errors.New("it is empty: nothing was recorded"))
 	}
 	for _, answers := range x.answers {
-		slices.SortStableFunc(answers, func(a, b recordedCall) int { return cmp.Compare(a.N, b.N) })
+		slices.SortStableFunc(answers, func(a, b lineAt) int { return cmp.Compare(a.n, b.n) })
 	}
 	return x, nil
 }
@@ -298,8 +305,7 @@ func (x *recorded) add(line []byte, number int) error {
 	if err != nil {
 		return err
 	}
-	found.Request = nil
-	x.answers[found.Key] = append(x.answers[found.Key], found)
+	x.answers[found.Key] = append(x.answers[found.Key], lineAt{found.N, number, x.end, len(line)})
 	return nil
 }
 

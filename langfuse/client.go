@@ -96,7 +96,7 @@ func New(config Config) (*Client, error) {
 	public, secret := config.PublicKey, config.SecretKey.Reveal()
 	credentials := base64.StdEncoding.EncodeToString([]byte(public + ":" + secret))
 	redact := strings.NewReplacer(credentials, hidden, secret, hidden, public, hidden).Replace
-	return &Client{config, base, limit.HTTPClient(config.HTTPClient, 64<<10), redact, new(atomic.Bool), new(sync.Pool)}, nil
+	return &Client{config, base, limit.HTTPClient(config.HTTPClient), redact, new(atomic.Bool), new(sync.Pool)}, nil
 }
 
 // BaseURL returns the server's address without a trailing slash, as the

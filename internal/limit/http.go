@@ -12,16 +12,15 @@ import (
 // HTTPClient returns a copy of a client that follows no redirect: one would lose the
 // body of a request, or its keys, or lead to a place that nobody named. Nil is a
 // client with Go's default transport that keeps as many connections open as were used at
-// once: whoever calls bounds those, and a new one costs a handshake. Each connection has a
-// buffer of so many bytes, so that a smaller request is one write.
-func HTTPClient(given *http.Client, buffer int) *http.Client {
+// once: whoever calls bounds those, and a new one costs a handshake.
+func HTTPClient(given *http.Client) *http.Client {
 	var client http.Client
 	if given != nil {
 		client = *given
 	} else if standard, ok := http.DefaultTransport.(*http.Transport); ok {
 		transport := standard.Clone()
 		transport.MaxIdleConns, transport.MaxIdleConnsPerHost = 0, math.MaxInt
-		transport.WriteBufferSize = buffer
+		transport.WriteBufferSize = 8 << 10 // most requests in one write
 		client.Transport = transport
 	}
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

@@ -85,7 +85,7 @@ func TestHTTPClient_keepsConnections(t *testing.T) {
 	}
 	server.Start()
 	defer server.Close()
-	client := limit.HTTPClient(nil, 4<<10)
+	client := limit.HTTPClient(nil)
 	defer client.CloseIdleConnections()
 	for range 2 {
 		round.Add(atOnce)

@@ -70,7 +70,7 @@ func NewAddress(cfg AddressConfig) (*Address, error) {
 		mask = secret.NewMasker(append(append(os.Environ(), cfg.Env...), "TOKEN="+cfg.Token), nil)
 	}
 	u.RawQuery, u.Fragment = "", ""
-	return &Address{Shown: mask.Text(u.String()), Max: cfg.MaxAnswer, cfg: cfg, client: limit.HTTPClient(cfg.Client, 8<<10), mask: mask}, nil
+	return &Address{Shown: mask.Text(u.String()), Max: cfg.MaxAnswer, cfg: cfg, client: limit.HTTPClient(cfg.Client), mask: mask}, nil
 }
 
 // Reply is what an address answered, whatever its status.

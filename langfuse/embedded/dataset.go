@@ -148,51 +148,43 @@ func newSchema(old sql.NullString, given json.RawMessage) (sql.NullString, error
 	return sql.NullString{String: text.String(), Valid: true}, nil
 }
 
-// compileSchema reads a stored schema; nil where there is none.
-func compileSchema(text sql.NullString) (*schema.Schema, error) {
-	if !text.Valid {
-		return nil, nil
-	}
-	return schema.Compile([]byte(text.String))
-}
+// itemSchemas are those of the inputs and of the expected outputs of a dataset; nil is none.
+type itemSchemas [2]*schema.Schema
 
-// itemCheck holds an item's values against the schemas of its dataset and
-// describes what does not fit; an empty text means all does.
-type itemCheck func(input, expected sql.NullString) (string, error)
-
-func newItemCheck(d dataset) (itemCheck, error) {
-	ofInput, err := compileSchema(d.inputSchema)
-	ofExpected, err2 := compileSchema(d.expectedSchema)
-	if err := errors.Join(err, err2); err != nil {
-		return nil, fmt.Errorf("reading the stored schemas: %w", err)
-	}
-	return func(input, expected sql.NullString) (string, error) {
-		finding, err := checkValue("Input", ofInput, input)
-		if finding == "" && err == nil {
-			finding, err = checkValue("Expected output", ofExpected, expected)
+// schemas reads the stored schemas.
+func (d dataset) schemas() (compiled itemSchemas, err error) {
+	for i, text := range []sql.NullString{d.inputSchema, d.expectedSchema} {
+		if text.Valid {
+			if compiled[i], err = schema.Compile([]byte(text.String)); err != nil {
+				return compiled, fmt.Errorf("reading the stored schemas: %w", err)
+			}
 		}
-		return finding, err
-	}, nil
+	}
+	return compiled, nil
 }
 
-func checkValue(what string, s *schema.Schema, value sql.NullString) (string, error) {
-	if s == nil {
-		return "", nil
+// check describes what of an item does not fit; an empty text means all does.
+func (s itemSchemas) check(input, expected sql.NullString) (string, error) {
+	for i, value := range []sql.NullString{input, expected} {
+		if s[i] == nil {
+			continue
+		}
+		breaks, err := s[i].Check([]byte(cmp.Or(value.String, "null")))
+		if err != nil {
+			return "", err
+		}
+		if len(breaks) > 0 {
+			what := []string{"Input", "Expected output"}[i]
+			return what + " validation failed: " + textutil.Cut(breaks[0].Text, 300), nil
+		}
 	}
-	if !value.Valid {
-		value.String = "null"
-	}
-	breaks, err := s.Check([]byte(value.String))
-	if err != nil || len(breaks) == 0 {
-		return "", err
-	}
-	return what + " validation failed: " + textutil.Cut(breaks[0].Text, 300), nil
+	return "", nil
 }
 
 // checkStoredItems holds the current items of a dataset against its schemas.
 // Items pass one by one, and the first ten that do not fit are named.
 func checkStoredItems(tx *transaction, d dataset) error {
-	check, err := newItemCheck(d)
+	schemas, err := d.schemas()
 	if err != nil {
 		return err
 	}
@@ -203,7 +195,7 @@ func checkStoredItems(tx *transaction, d dataset) error {
 		if err := rows.Scan(&id, &input, &expected); err != nil {
 			return none, err
 		}
-		finding, err := check(input, expected)
+		finding, err := schemas.check(input, expected)
 		if finding != "" {
 			details = append(details, object{"datasetItemId": id, "message": finding})
 		}
@@ -363,11 +355,11 @@ func (s *Server) upsertItem(c *call) (any, error) {
 		if stored, err = mergeItem(tx, d, change); err != nil {
 			return err
 		}
-		check, err := newItemCheck(d)
+		schemas, err := d.schemas()
 		if err != nil {
 			return err
 		}
-		finding, err := check(stored.input, stored.expected)
+		finding, err := schemas.check(stored.input, stored.expected)
 		if err == nil && finding != "" {
 			err = invalid("Dataset item validation failed: %s", finding)
 		}

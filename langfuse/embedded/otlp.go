@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"maps"
 	"math"
@@ -168,7 +167,7 @@ func storeSpans(tx *transaction, m message) error {
 // readSpans reads and unpacks a body. Neither form may exceed the limit, so a
 // small archive cannot unfold into more.
 func readSpans(c *call, into *bytes.Buffer, limit int64) ([]byte, error) {
-	body, err := readLimited(into, c.r.Body, limit, c.r.ContentLength)
+	body, err := readBody(into, c.r.Body, limit, c.r.ContentLength)
 	if err != nil || !strings.EqualFold(c.r.Header.Get("Content-Encoding"), "gzip") {
 		return body, err
 	}
@@ -176,18 +175,7 @@ func readSpans(c *call, into *bytes.Buffer, limit int64) ([]byte, error) {
 	if err != nil {
 		return nil, spanFault(http.StatusBadRequest, "Failed to decompress the request body: "+err.Error())
 	}
-	return readLimited(new(bytes.Buffer), zr, limit, 0)
-}
-
-func readLimited(into *bytes.Buffer, r io.Reader, limit, said int64) ([]byte, error) {
-	body, err := readAll(into, io.LimitReader(r, limit+1), said)
-	if err != nil {
-		return nil, spanFault(http.StatusBadRequest, "Failed to read the request body: "+err.Error())
-	}
-	if int64(len(body)) > limit {
-		return nil, &fault{http.StatusRequestEntityTooLarge, "Body exceeded 64mb limit"}
-	}
-	return body, nil
+	return readBody(new(bytes.Buffer), zr, limit, 0)
 }
 
 // spanFault is an error of this route: JSON without the usual message.

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
 	"regexp"
 	"slices"
@@ -76,10 +77,7 @@ func (p prompt) json() object {
 
 // getPrompt answers GET /v2/prompts/{name}, with the references to other
 // prompts filled in unless ?resolve=false.
-func (s *Server) getPrompt(c *call) (any, error) {
-	label, version := c.promptChoice()
-	return s.answerPrompt(c, c.path("name"), label, version)
-}
+func (s *Server) getPrompt(c *call) (any, error) { return s.answerPrompt(c, c.path("name")) }
 
 // getPromptByQuery answers GET /prompts?name=, which needs no name in a path. The
 // name is decoded a second time, and a label is not heard: it is the version, or
@@ -89,18 +87,22 @@ func (s *Server) getPromptByQuery(c *call) (any, error) {
 		c.blame(badQuery("name", "Invalid input: expected string, received undefined"))
 	}
 	c.query.Del("label")
-	_, version := c.promptChoice()
-	return s.answerPrompt(c, c.decodedAgain(c.query.Get("name")), "", version)
+	return s.answerPrompt(c, c.decodedAgain(c.query.Get("name")))
 }
 
-func (s *Server) answerPrompt(c *call, name, label string, version int64) (any, error) {
+// answerPrompt answers with the version that ?version or ?label says.
+func (s *Server) answerPrompt(c *call, name string) (any, error) {
+	label, version := c.query.Get("label"), c.number("version", 0, math.MaxInt32)
+	if label != "" && version != 0 {
+		c.blame(invalid("Cannot specify both version and label"))
+	}
 	if err := c.err(); err != nil {
 		return nil, err
 	}
 	if label == "" && version == 0 {
 		label = "production"
 	}
-	p, err := mustPrompt(s.store.r, name, label, version)
+	p, err := mustPrompt(s.store.r, name, label, int64(version))
 	if err != nil {
 		return nil, err
 	}
@@ -109,22 +111,6 @@ func (s *Server) answerPrompt(c *call, name, label string, version int64) (any, 
 		out["prompt"], err = compose(s.store.r, p)
 	}
 	return out, err
-}
-
-// promptChoice reads ?label or ?version; both are refused.
-func (c *call) promptChoice() (label string, version int64) {
-	label, text := c.query.Get("label"), c.query.Get("version")
-	if label != "" && text != "" {
-		c.blame(invalid("Cannot specify both version and label"))
-	}
-	if text == "" {
-		return label, 0
-	}
-	version, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || version < 1 {
-		c.blame(badQuery("version", "Invalid input: expected a positive whole number"))
-	}
-	return "", version
 }
 
 // listPrompts answers GET /v2/prompts: one entry per name. A filter by label

@@ -7,9 +7,9 @@ import (
 	"database/sql/driver"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"net/http"
 	"net/url"
@@ -145,16 +145,33 @@ func (c *call) cursor() (at cursor, given bool) {
 	return at, true
 }
 
-// cut drops the row that was read only to know whether there is more, and then
-// sets the cursor to the last that stays.
-func cut[T any](found []T, limit int, meta object, last func(T) cursor) []T {
-	if len(found) <= limit {
-		return found
+// paged answers with rows, of which one more was read only to know whether there is more:
+// then the cursor is set to the last that is shown.
+func paged[T any](found []T, limit int, meta object, last func(T) cursor, show func(T) (object, error)) (any, error) {
+	if len(found) > limit {
+		at := last(found[limit-1])
+		at.Version = 1
+		meta["cursor"] = base64.RawURLEncoding.EncodeToString([]byte(asText(at)))
+		found = found[:limit]
 	}
-	at := last(found[limit-1])
-	at.Version = 1
-	meta["cursor"] = base64.RawURLEncoding.EncodeToString([]byte(asText(at)))
-	return found[:limit]
+	data := make([]object, len(found))
+	for i, row := range found {
+		var err error
+		if data[i], err = show(row); err != nil {
+			return nil, err
+		}
+	}
+	return object{"data": data, "meta": meta}, nil
+}
+
+// choose adds to an object the groups of fields that are wanted.
+func choose(out object, wanted map[string]bool, groups map[string]object) object {
+	for group, fields := range groups {
+		if wanted[group] {
+			maps.Copy(out, fields)
+		}
+	}
+	return out
 }
 
 // where collects the conditions of a statement and their arguments.
@@ -280,14 +297,10 @@ func (c *call) form(limit int64) *form { return c.formIn(new(bytes.Buffer), limi
 
 // formIn is form with a buffer for the body, whose texts are those of the form.
 func (c *call) formIn(buffer *bytes.Buffer, limit int64) *form {
-	body, err := readAll(buffer, http.MaxBytesReader(c.w, c.r.Body, limit), c.r.ContentLength)
-	var tooBig *http.MaxBytesError
+	body, err := readBody(buffer, c.r.Body, limit, c.r.ContentLength)
 	switch {
-	case errors.As(err, &tooBig):
-		text := map[int64]string{smallBody: "Body exceeded 1mb limit", largeBody: "Body exceeded 4.5mb limit"}[limit]
-		return &form{problem: &fault{http.StatusRequestEntityTooLarge, text}}
 	case err != nil:
-		return &form{problem: &fault{http.StatusBadRequest, "Invalid body"}}
+		return &form{problem: err}
 	case len(bytes.TrimSpace(body)) == 0:
 		body = []byte("{}")
 	}
@@ -306,12 +319,17 @@ func newForm(body json.RawMessage) *form {
 	return f
 }
 
-// readAll is io.ReadAll, into an empty buffer, of what is said to have that many bytes;
-// -1 is unknown.
-func readAll(b *bytes.Buffer, r io.Reader, said int64) ([]byte, error) {
-	b.Grow(int(min(max(0, said), 8<<20)) + bytes.MinRead)
-	_, err := b.ReadFrom(r)
-	return b.Bytes(), err
+// readBody reads a body up to a limit, into an empty buffer, of what is said to have that
+// many bytes; -1 is unknown.
+func readBody(into *bytes.Buffer, r io.Reader, limit, said int64) ([]byte, error) {
+	into.Grow(int(min(max(0, said), 8<<20)) + bytes.MinRead)
+	if _, err := into.ReadFrom(io.LimitReader(r, limit+1)); err != nil {
+		return nil, spanFault(http.StatusBadRequest, "Failed to read the request body: "+err.Error())
+	}
+	if int64(into.Len()) > limit {
+		return nil, &fault{http.StatusRequestEntityTooLarge, fmt.Sprintf("Body exceeded %gmb limit", float64(limit)/(1<<20))}
+	}
+	return into.Bytes(), nil
 }
 
 // open reads what is known to be JSON, or is absent, in the place of what the form was

@@ -210,21 +210,15 @@ func (sc score) whole() object {
 }
 
 func (sc score) json(groups map[string]bool) object {
-	out := object{
+	return choose(object{
 		"id": sc.id, "projectId": DefaultProjectID, "name": sc.name, "value": sc.plain(), "dataType": sc.dataType,
 		"source": sc.source, "environment": sc.environment, "timestamp": iso(sc.timestamp),
 		"createdAt": iso(sc.created), "updatedAt": iso(sc.updated),
-	}
-	if groups["details"] {
-		maps.Copy(out, object{"comment": nullable(sc.comment), "configId": nullable(sc.config), "metadata": jsonText(sc.metadata)})
-	}
-	if groups["subject"] {
-		out["subject"] = sc.subject()
-	}
-	if groups["annotation"] {
-		out["authorUserId"], out["queueId"] = nullable(sc.author), nullable(sc.queue)
-	}
-	return out
+	}, groups, map[string]object{
+		"details":    {"comment": nullable(sc.comment), "configId": nullable(sc.config), "metadata": jsonText(sc.metadata)},
+		"subject":    {"subject": sc.subject()},
+		"annotation": {"authorUserId": nullable(sc.author), "queueId": nullable(sc.queue)},
+	})
 }
 
 func (sc score) plain() any {
@@ -309,13 +303,11 @@ func (s *Server) listScores(c *call) (any, error) {
 	}
 	found, err := collect(s.store.r, scanned[score], selectScores+w.String()+" ORDER BY timestamp DESC, id DESC LIMIT ?",
 		append(w.args, limit+1)...)
-	meta := object{"limit": limit}
-	found = cut(found, limit, meta, func(sc score) cursor { return cursor{At: sc.timestamp, ID: sc.id} })
-	data := make([]object, len(found))
-	for i, sc := range found {
-		data[i] = sc.json(groups)
+	if err != nil {
+		return nil, err
 	}
-	return object{"data": data, "meta": meta}, err
+	return paged(found, limit, object{"limit": limit}, func(sc score) cursor { return cursor{At: sc.timestamp, ID: sc.id} },
+		func(sc score) (object, error) { return sc.json(groups), nil })
 }
 
 // scores shows the newest scores that a condition selects; a negative number is all.

@@ -3,7 +3,6 @@ package embedded
 import (
 	"cmp"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -82,23 +81,20 @@ func (s *Server) annotated(a Annotation) (sc score, err error) {
 	if on, isBool := value.(bool); isBool {
 		value = map[bool]float64{true: 1, false: 0}[on]
 	}
-	text, err := json.Marshal(value)
+	text, err := textutil.MarshalJSON(object{"id": uuid.NewString(), "name": cfg.name, "dataType": cfg.dataType, "value": value,
+		"source": "ANNOTATION", "environment": environment, "configId": cfg.id, "queueId": a.QueueID, "traceId": a.TraceID,
+		"observationId": a.ObservationID, "comment": a.Comment})
 	if err != nil {
 		return sc, err
 	}
-	now := s.now()
-	sc = score{id: uuid.NewString(), name: cfg.name, dataType: cfg.dataType, timestamp: now, eventAt: now, source: "ANNOTATION",
-		environment: environment, config: cfg.id, queue: a.QueueID, author: cmp.Or(a.Author, "embedded-user"), trace: a.TraceID,
-		observation: a.ObservationID, comment: a.Comment}
-	f := &form{fields: []field{{key: "value", value: text}}}
-	sc.readValue(f)
-	if err := f.err(); err != nil {
-		return sc, err
+	f := newForm(text)
+	sc = readScore(f)
+	sc.author, sc.timestamp = cmp.Or(a.Author, "embedded-user"), s.now()
+	sc.eventAt = sc.timestamp
+	if err = f.err(); err == nil && a.Correction == "" && !cfg.allows(sc) {
+		err = fmt.Errorf("the value %v does not fit the score configuration %q", value, cfg.name)
 	}
-	if a.Correction == "" && !cfg.allows(sc) {
-		return sc, fmt.Errorf("the value %s does not fit the score configuration %q", text, cfg.name)
-	}
-	return sc, nil
+	return sc, err
 }
 
 // createAnnotation answers POST /api/embedded/annotations.

@@ -71,7 +71,7 @@ func (s *Server) upsertDataset(c *call) (any, error) {
 		if !exists {
 			d = dataset{id: uuid.NewString(), name: name, created: s.now()}
 		}
-		d.description, d.metadata = firstOf(description, d.description), firstOf(metadata, d.metadata)
+		d.description, d.metadata = cmp.Or(description, d.description), cmp.Or(metadata, d.metadata)
 		d.updated = s.now()
 		if d.inputSchema, err = newSchema(d.inputSchema, input); err != nil {
 			return err

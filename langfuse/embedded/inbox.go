@@ -3,7 +3,6 @@ package embedded
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"math"
@@ -134,7 +133,7 @@ func (s *Server) settleSome(last int) (more bool, err error) {
 	err = s.store.update(func(tx *transaction) error {
 		failed = 0
 		for size := 0; size < s.maxSettled; {
-			m, found, err := one(tx, scanMessage, "SELECT seq, mode, kind, received, packing, body"+next, now, last)
+			m, found, err := one(tx, scanned[message], "SELECT seq, mode, kind, received, packing, body"+next, now, last)
 			if err != nil || !found {
 				return err
 			}
@@ -197,7 +196,6 @@ func (s *Server) settleIdle(ctx context.Context) {
 	}
 }
 
-func scanMessage(rows *sql.Rows) (m message, err error) {
-	err = rows.Scan(&m.seq, &m.mode, &m.kind, &m.received, &m.packing, &m.body)
-	return m, err
+func (m *message) columns() []any {
+	return []any{&m.seq, &m.mode, &m.kind, &m.received, &m.packing, &m.body}
 }

@@ -343,17 +343,9 @@ func traceOf(sp span, o observation) trace {
 	}
 	if isRoot {
 		t.name = cmp.Or(t.name, o.name)
-		t.input, t.output = firstOf(t.input, o.input), firstOf(t.output, o.output)
+		t.input, t.output = cmp.Or(t.input, o.input), cmp.Or(t.output, o.output)
 	}
 	return t
-}
-
-// firstOf is the first text if it is there, else the second.
-func firstOf(first, second sql.NullString) sql.NullString {
-	if first.Valid {
-		return first
-	}
-	return second
 }
 
 // store lays what was said of a trace over what is stored of it: each field is

@@ -382,9 +382,8 @@ func observe(b origin, sp span, now int64) observation {
 	o.public, _ = a["langfuse.trace.public"].(bool)
 	o.start = cmp.Or(o.start, o.end, now)
 	o.end = cmp.Or(o.end, o.start)
-	if at, valid := parseInstant(strings.Trim(a.text("langfuse.observation.completion_start_time"), `"`)); valid {
-		o.completionStart = sql.NullInt64{Int64: at, Valid: true}
-	}
+	first := strings.Trim(a.text("langfuse.observation.completion_start_time"), `"`)
+	o.completionStart.Int64, o.completionStart.Valid = parseInstant(first)
 	o.usage, o.cost, o.totalCost = accounts(a)
 	// A link to a prompt: generations only, both parts or none.
 	version, err := strconv.ParseInt(a.content("langfuse.observation.prompt.version").String, 10, 64)
@@ -410,9 +409,8 @@ func (o *observation) readExperiment(a attributes) {
 	o.experimentItemValues = objectOrFlat(a, "langfuse.experiment.item.metadata")
 	o.expected = a.content("langfuse.experiment.item.expected_output")
 	o.itemRoot = a.text("langfuse.experiment.item.root_observation_id") == o.span
-	if at, valid := parseInstant(a.text("langfuse.experiment.item.version")); valid {
-		o.experimentItemVersion = sql.NullInt64{Int64: at, Valid: true}
-	}
+	version := &o.experimentItemVersion
+	version.Int64, version.Valid = parseInstant(a.text("langfuse.experiment.item.version"))
 }
 
 // kindOf tells the type of an observation: by Langfuse's own attribute, else by

@@ -240,13 +240,9 @@ func (f *form) labels(key string) []string {
 }
 
 func moveLabels(tx *transaction, name string, version int64, labels []string) error {
-	for _, label := range labels {
-		if _, err := tx.Exec(`INSERT INTO prompt_labels(name, label, version) VALUES(?,?,?)
-			ON CONFLICT(name, label) DO UPDATE SET version = excluded.version`, name, label, version); err != nil {
-			return err
-		}
-	}
-	return nil
+	_, err := tx.Exec(`INSERT INTO prompt_labels(name, label, version) SELECT ?, value, ? FROM json_each(?) WHERE true
+		ON CONFLICT(name, label) DO UPDATE SET version = excluded.version`, name, version, joined(labels))
+	return err
 }
 
 // labelPrompt answers PATCH /v2/prompts/{name}/versions/{version}: the labels

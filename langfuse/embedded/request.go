@@ -117,12 +117,21 @@ func (c *call) fields(usual int, known ...string) map[string]bool {
 // strictly refuses query keys that are not known: to pass one over would be to answer
 // another question. Langfuse does so on some routes only.
 func (c *call) strictly(known ...string) {
-	for key := range c.query {
-		if !slices.Contains(known, key) {
-			c.blame(badData(issue{Code: "unrecognized_keys", Path: []any{}, Keys: []string{textutil.Cut(key, 100)},
-				Message: fmt.Sprintf("Unrecognized key: %q", textutil.Cut(key, 100))}))
-		}
+	extra := slices.DeleteFunc(slices.Collect(maps.Keys(c.query)), func(key string) bool { return slices.Contains(known, key) })
+	if len(extra) > 0 {
+		c.blame(badData(unrecognized(extra)))
 	}
+}
+
+// unrecognized names keys that are not known.
+func unrecognized(keys []string) issue {
+	for i, key := range keys {
+		keys[i] = textutil.Cut(key, 100)
+	}
+	slices.Sort(keys)
+	keys = slices.Compact(keys)
+	return issue{Code: "unrecognized_keys", Path: []any{}, Keys: keys,
+		Message: "Unrecognized keys: " + textutil.Cut(joined(keys), 400)}
 }
 
 // cursor is the last row of a page: what it was ordered by, and its ids.
@@ -466,13 +475,11 @@ func (f *form) only() *form {
 	var extra []string
 	for _, field := range f.fields {
 		if !field.read {
-			extra = append(extra, textutil.Cut(field.key, 100))
+			extra = append(extra, field.key)
 		}
 	}
-	if slices.Sort(extra); len(extra) > 0 {
-		extra = slices.Compact(extra)
-		f.issues = append(f.issues, issue{Code: "unrecognized_keys", Path: []any{}, Keys: extra,
-			Message: "Unrecognized keys: " + textutil.Cut(joined(extra), 400)})
+	if len(extra) > 0 {
+		f.issues = append(f.issues, unrecognized(extra))
 	}
 	return f
 }

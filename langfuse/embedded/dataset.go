@@ -1,7 +1,6 @@
 package embedded
 
 import (
-	"bytes"
 	"cmp"
 	"database/sql"
 	"encoding/json"
@@ -138,14 +137,14 @@ func newSchema(old sql.NullString, given json.RawMessage) (sql.NullString, error
 	if string(given) == "null" {
 		return sql.NullString{}, nil
 	}
-	var text bytes.Buffer
-	if err := json.Compact(&text, given); err != nil {
+	text, err := textutil.CompactJSON(given)
+	if err != nil {
 		return old, err
 	}
-	if err := schema.Refused(text.Bytes()); err != nil {
+	if err := schema.Refused(text); err != nil {
 		return old, invalid("Must be a valid JSON Schema: %s", textutil.Cut(err.Error(), 500))
 	}
-	return sql.NullString{String: text.String(), Valid: true}, nil
+	return sql.NullString{String: string(text), Valid: true}, nil
 }
 
 // itemSchemas are those of the inputs and of the expected outputs of a dataset; nil is none.
@@ -279,9 +278,7 @@ func (s *Server) listItems(c *call) (any, error) {
 		c.blame(err)
 		w.add("i.dataset_id = ?", d.id)
 	}
-	if trace := c.query.Get("sourceTraceId"); trace != "" {
-		w.add("i.source_trace = ? AND i.source_trace != ''", trace) // the second part lets the partial index be used
-	}
+	w.given("i.source_trace = ? AND i.source_trace != ''", c.query.Get("sourceTraceId")) // the second lets the partial index be used
 	return listed(s, c, 50, shown(item.json), itemColumns, "items i", &w, "i.valid_from DESC, i.id")
 }
 
@@ -452,18 +449,11 @@ func readValue(f *form, key string) *sql.NullString {
 	if !f.has(key) {
 		return nil
 	}
-	decoded, err := decodeJSON(f.raw(key))
-	if err != nil {
-		f.add("invalid_type", key, "Invalid JSON value")
-		return nil
-	}
-	decoded = stripControls(decoded)
-	if text, isText := decoded.(string); isText && text == "" {
-		return &sql.NullString{}
-	} else if isText {
+	decoded := stripControls(parsedText(string(f.raw(key))))
+	if text, isText := decoded.(string); isText {
 		decoded = parsedText(text)
 	}
-	if decoded == nil {
+	if decoded == nil || decoded == "" {
 		return &sql.NullString{}
 	}
 	text, err := textutil.MarshalJSON(decoded)

@@ -219,10 +219,9 @@ func readObservation(f *form, kind string, now int64) *observation {
 	o.start, _ = f.instant("startTime")
 	o.end, _ = f.instant("endTime")
 	o.completionStart.Int64, o.completionStart.Valid = f.instant("completionStartTime")
-	if f.has("modelParameters") {
-		if o.parameters = objectText(string(f.raw("modelParameters"))); o.parameters == "" {
-			f.add("invalid_type", "modelParameters", "Invalid input: expected record")
-		}
+	o.parameters = f.nullJSON("modelParameters").String
+	if o.parameters != "" && objectText(o.parameters) == "" {
+		f.add("invalid_type", "modelParameters", "Invalid input: expected record")
 	}
 	o.readUsage(f)
 	version := f.nullNumber("promptVersion")
@@ -253,25 +252,20 @@ func (o *observation) readUsage(f *form) {
 // contentOf returns an input or output as text: a text as it is, anything else
 // as JSON.
 func contentOf(f *form, key string) sql.NullString {
-	if !f.has(key) {
-		return sql.NullString{}
+	content := f.nullJSON(key)
+	if strings.HasPrefix(content.String, `"`) {
+		content.String = textutil.JSONText(f.raw(key))
 	}
-	var text string
-	if json.Unmarshal(f.raw(key), &text) != nil {
-		text = string(f.raw(key))
-	}
-	return sql.NullString{String: text, Valid: true}
+	return content
 }
 
 // metadataOf returns the metadata of a body as a JSON object.
 func metadataOf(f *form) string {
-	if !f.has("metadata") {
-		return ""
+	text := f.nullJSON("metadata").String
+	if text != "" && objectText(text) == "" {
+		text = asText(object{"metadata": json.RawMessage(text)})
 	}
-	if text := objectText(string(f.raw("metadata"))); text != "" {
-		return text
-	}
-	return asText(object{"metadata": f.raw("metadata")})
+	return text
 }
 
 // merge lays what an event says of an observation over what is stored of it. An

@@ -118,12 +118,8 @@ func (s *Server) answerPrompt(c *call, name string) (any, error) {
 func (s *Server) listPrompts(c *call) (any, error) {
 	var w where
 	w.equal("p.name", c.query.Get("name"))
-	if label := c.query.Get("label"); label != "" {
-		w.add("p."+labelled, label)
-	}
-	if tag := c.query.Get("tag"); tag != "" {
-		w.add("EXISTS (SELECT 1 FROM json_each(p.tags) WHERE value = ?)", tag)
-	}
+	w.given("p."+labelled, c.query.Get("label"))
+	w.given("EXISTS (SELECT 1 FROM json_each(p.tags) WHERE value = ?)", c.query.Get("tag"))
 	names := `(SELECT p.name AS name, max(p.version) AS newest, max(p.updated) AS updated,
 			json_group_array(p.version ORDER BY p.version) AS versions FROM prompts p WHERE ` + w.String() + ` GROUP BY p.name) g
 		JOIN prompts x ON x.name = g.name AND x.version = g.newest`

@@ -194,12 +194,15 @@ func (w *where) add(term string, args ...any) {
 	w.args = append(w.args, args...)
 }
 
-// equal adds "column is value"; an empty value is no condition.
-func (w *where) equal(column, value string) {
+// given adds a condition on a value; an empty value is no condition.
+func (w *where) given(term, value string) {
 	if value != "" {
-		w.add(column+" = ?", value)
+		w.add(term, value)
 	}
 }
+
+// equal adds "column is value"; an empty value is no condition.
+func (w *where) equal(column, value string) { w.given(column+" = ?", value) }
 
 // in adds "column is one of values"; no values is no condition. The values are
 // one argument, since SQLite takes no more than 32766 of them.

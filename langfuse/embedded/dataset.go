@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -278,7 +277,8 @@ func (s *Server) listItems(c *call) (any, error) {
 		c.blame(err)
 		w.add("i.dataset_id = ?", d.id)
 	}
-	w.given("i.source_trace = ? AND i.source_trace != ''", c.query.Get("sourceTraceId")) // the second lets the partial index be used
+	// The second condition lets the partial index be used.
+	w.given("i.source_trace = ? AND i.source_trace != ''", c.query.Get("sourceTraceId"))
 	return listed(s, c, 50, shown(item.json), itemColumns, "items i", &w, "i.valid_from DESC, i.id")
 }
 
@@ -306,14 +306,12 @@ func (s *Server) deleteItem(c *call) (any, error) {
 // begins now, or a millisecond after the last began, so that no version is ever
 // hidden by a clock that stands still or goes back.
 func insertVersion(tx *transaction, it *item, now int64, deleted bool) error {
-	last, exists, err := one(tx, scanValue[int64], "SELECT valid_from FROM items WHERE id = ? AND valid_to IS NULL", it.id)
-	if exists {
-		now = max(now, last+1)
-		_, err = tx.Exec("UPDATE items SET valid_to = ?, updated = ? WHERE id = ? AND valid_to IS NULL", now, now, it.id)
-	}
+	ended, _, err := one(tx, scanValue[int64], `UPDATE items SET valid_to = max(?1, valid_from + 1), updated = max(?1, valid_from + 1)
+		WHERE id = ?2 AND valid_to IS NULL RETURNING valid_to`, now, it.id)
 	if err != nil {
 		return err
 	}
+	now = max(now, ended)
 	it.created, it.updated = now, now
 	_, err = tx.Exec(`INSERT INTO items(id, dataset_id, valid_from, valid_to, deleted, status,
 			source_trace, source_observation, created, updated, metadata, expected, input)
@@ -336,11 +334,8 @@ type itemChange struct {
 func (s *Server) upsertItem(c *call) (any, error) {
 	f := c.form(largeBody)
 	change, name := readItem(f), f.must("datasetName")
-	if f.has("id") && change.id == "" {
-		f.add("too_small", "id", "Too small: expected string to have >=1 characters")
-	}
-	if utf8.RuneCountInString(change.id) > 255 {
-		f.add("too_big", "id", "Too big: expected string to have <=255 characters")
+	if f.has("id") {
+		f.sized("id", change.id, 1, 255)
 	}
 	var stored item
 	err := s.update(f, func(tx *transaction) error {

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -166,9 +165,7 @@ func readPrompt(f *form) prompt {
 	if strings.TrimSpace(p.name) == "" || strings.Contains(p.name, "|") {
 		f.add("custom", "name", "Prompt name must not be empty and cannot contain '|' characters")
 	}
-	if utf8.RuneCountInString(p.commitMessage.String) > 500 {
-		f.add("too_big", "commitMessage", "Too big: expected string to have <=500 characters")
-	}
+	f.sized("commitMessage", p.commitMessage.String, 0, 500)
 	if p.kind == "chat" {
 		p.content = readMessages(f)
 	} else {

@@ -361,6 +361,13 @@ func (f *form) add(code, key, message string) {
 	f.issues = append(f.issues, issue{Code: code, Path: []any{key}, Message: message})
 }
 
+// sized wants a text of so many characters, unless something else is wrong with the field.
+func (f *form) sized(key, text string, low, high int) {
+	if n := utf8.RuneCountInString(text); (n < low || n > high) && !f.failed(key) {
+		f.add("custom", key, fmt.Sprintf("Invalid input: expected %d to %d characters", low, high))
+	}
+}
+
 // failed says whether an issue names a field.
 func (f *form) failed(key string) bool {
 	return slices.ContainsFunc(f.issues, func(found issue) bool { return len(found.Path) > 0 && found.Path[0] == key })

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"unicode/utf8"
 
 	"github.com/google/uuid"
 )
@@ -144,7 +143,6 @@ func (sc *score) readValue(f *form) {
 	sc.value = sql.NullFloat64{Float64: number, Valid: isNumber}
 	sc.text = sql.NullString{String: text, Valid: isText}
 	numeric := sc.dataType == "NUMERIC" || sc.dataType == "BOOLEAN"
-	length := utf8.RuneCountInString(text)
 	switch {
 	case numeric && !isNumber:
 		f.add("invalid_type", "value", "Invalid input: expected number for "+sc.dataType)
@@ -154,8 +152,8 @@ func (sc *score) readValue(f *form) {
 		f.add("invalid_type", "value", "Invalid input: expected string for "+sc.dataType)
 	case sc.dataType == "BOOLEAN" && number != 0 && number != 1:
 		f.add("custom", "value", "Value must be either 0 or 1 for BOOLEAN")
-	case sc.dataType == "TEXT" && (length < 1 || length > 500):
-		f.add("custom", "value", "Invalid input: expected 1 to 500 characters for TEXT")
+	case sc.dataType == "TEXT":
+		f.sized("value", text, 1, 500)
 	}
 }
 
@@ -174,11 +172,8 @@ func storeScore(tx *transaction, sc score, now int64) error {
 	if err != nil || inserted {
 		return err
 	}
-	old, exists, err := one(tx, scanned[score], selectScores+"id = ?", sc.id)
-	if err != nil || !exists {
-		return err
-	}
-	if _, err := tx.Exec("DELETE FROM scores WHERE id = ?", sc.id); err != nil {
+	old, _, err := one(tx, scanned[score], "DELETE FROM scores WHERE id = ? RETURNING "+scoreColumns, sc.id)
+	if err != nil {
 		return err
 	}
 	sc = replaceScore(old, sc)
@@ -371,9 +366,7 @@ func (s *Server) createScoreConfig(c *call) (any, error) {
 		categories: f.nullJSON("categories"), description: f.nullText("description"), created: now, updated: now}
 	f.must("dataType")
 	sc.dataType = f.oneOf("dataType", "NUMERIC", "TEXT", "BOOLEAN", "CATEGORICAL")
-	if length := utf8.RuneCountInString(sc.name); (length < 1 || length > 35) && !f.failed("name") {
-		f.add("custom", "name", "Invalid input: expected 1 to 35 characters")
-	}
+	f.sized("name", sc.name, 1, 35)
 	if sc.dataType == "BOOLEAN" {
 		sc.categories = sql.NullString{String: `[{"label":"True","value":1},{"label":"False","value":0}]`, Valid: true}
 	}

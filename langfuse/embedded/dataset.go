@@ -428,12 +428,8 @@ func mergeItem(tx *transaction, d dataset, change itemChange) (item, error) {
 	it.status = cmp.Or(change.status, it.status)
 	it.sourceTrace = cmp.Or(change.sourceTrace, it.sourceTrace)
 	it.sourceSpan = cmp.Or(change.sourceSpan, it.sourceSpan)
-	for into, given := range map[*sql.NullString]*sql.NullString{
-		&it.input: change.input, &it.expected: change.expected, &it.metadata: change.metadata} {
-		if given != nil {
-			*into = *given
-		}
-	}
+	it.input, it.expected = *cmp.Or(change.input, &it.input), *cmp.Or(change.expected, &it.expected)
+	it.metadata = *cmp.Or(change.metadata, &it.metadata)
 	return it, nil
 }
 

@@ -323,39 +323,39 @@ func compose(q querier, p prompt) (content any, err error) {
 
 // resolve fills in the references of one text of p; above are the prompts that
 // lead here.
-func (c *composer) resolve(p prompt, text string, above []string) (string, error) {
+func (c *composer) resolve(p prompt, text string, above []string) (_ string, err error) {
 	above = append(slices.Clone(above), p.id)
 	if len(above) > maxPromptDepth {
 		return "", invalid("Maximum nesting depth exceeded (%d)", maxPromptDepth)
 	}
-	var out strings.Builder
-	rest := 0
-	for _, at := range c.tag.FindAllStringSubmatchIndex(text, -1) {
-		child, err := c.find(text[at[2]:at[3]])
+	text = c.tag.ReplaceAllStringFunc(text, func(tag string) string {
 		if err != nil {
-			return "", err
+			return ""
 		}
-		if slices.Contains(above, child.id) {
-			return "", invalid("Circular dependency detected involving prompt '%s' version %d", child.name, child.version)
-		}
-		var inner string
-		if err := json.Unmarshal([]byte(child.content), &inner); err != nil {
-			return "", err
-		}
-		resolved, err := c.resolve(child, inner, above)
-		if err != nil {
-			return "", err
-		}
+		var resolved string
+		resolved, err = c.referred(c.tag.FindStringSubmatch(tag)[1], above)
 		c.references, c.length = c.references+1, c.length+len(resolved)
-		if c.references > maxPromptReferences || c.length > maxPromptLength {
-			return "", invalid("Resolved prompt is too long: at most %d references and %d bytes", maxPromptReferences, maxPromptLength)
+		if err == nil && (c.references > maxPromptReferences || c.length > maxPromptLength) {
+			err = invalid("Resolved prompt is too long: at most %d references and %d bytes", maxPromptReferences, maxPromptLength)
 		}
-		out.WriteString(text[rest:at[0]])
-		out.WriteString(resolved)
-		rest = at[1]
+		return resolved
+	})
+	return text, err
+}
+
+// referred resolves the prompt that the inside of a tag names.
+func (c *composer) referred(tag string, above []string) (text string, err error) {
+	child, err := c.find(tag)
+	if err != nil {
+		return "", err
 	}
-	out.WriteString(text[rest:])
-	return out.String(), nil
+	if slices.Contains(above, child.id) {
+		return "", invalid("Circular dependency detected involving prompt '%s' version %d", child.name, child.version)
+	}
+	if err := json.Unmarshal([]byte(child.content), &text); err != nil {
+		return "", err
+	}
+	return c.resolve(child, text, above)
 }
 
 // find reads the inside of a tag: the name, then a version or a label.

@@ -598,11 +598,10 @@ func decodeJSON(raw []byte) (any, error) {
 
 // parsedText reads a text that is JSON as what it says; any other stays a text.
 func parsedText(text string) any {
-	if !storable([]byte(text)) {
-		return text
-	}
-	if decoded, err := decodeJSON([]byte(text)); err == nil {
-		return decoded
+	if storable([]byte(text)) {
+		if decoded, err := decodeJSON([]byte(text)); err == nil {
+			return decoded
+		}
 	}
 	return text
 }

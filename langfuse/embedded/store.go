@@ -256,11 +256,8 @@ func (s *store) close() error {
 	if s.r != nil && s.r != s.w {
 		errs = append(errs, s.r.Close())
 	}
-	for _, stmt := range s.prepared {
-		errs = append(errs, stmt.Close())
-	}
 	if s.w != nil {
-		errs = append(errs, s.w.Close())
+		errs = append(errs, s.w.Close()) // with what is prepared
 	}
 	if s.mode != nil {
 		errs = append(errs, s.mode.Close())

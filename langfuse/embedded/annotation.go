@@ -80,9 +80,9 @@ func (s *Server) annotated(a Annotation) (sc score, err error) {
 	if on, isBool := value.(bool); isBool {
 		value = map[bool]float64{true: 1, false: 0}[on]
 	}
-	text, err := textutil.MarshalJSON(object{"id": uuid.NewString(), "name": cfg.name, "dataType": cfg.dataType, "value": value,
-		"source": "ANNOTATION", "environment": environment, "configId": cfg.id, "queueId": a.QueueID, "traceId": a.TraceID,
-		"observationId": a.ObservationID, "comment": a.Comment})
+	text, err := textutil.MarshalJSON(object{"id": uuid.NewString(), "name": cfg.name, "dataType": cfg.dataType,
+		"value": value, "source": "ANNOTATION", "environment": environment, "configId": cfg.id, "queueId": a.QueueID,
+		"traceId": a.TraceID, "observationId": a.ObservationID, "comment": a.Comment})
 	if err != nil {
 		return sc, err
 	}
@@ -195,9 +195,10 @@ func (s *Server) updateQueueItem(c *call) (changed any, err error) {
 	status := f.oneOf("status", "PENDING", "COMPLETED")
 	err = s.update(f.only(), func(tx *transaction) error {
 		missing := notFound("Annotation queue item not found")
-		changed, err = mustOne(tx, missing, scanJSON, `UPDATE queue_items SET status = CASE ?1 WHEN '' THEN status ELSE ?1 END,
-			completed = CASE ?1 WHEN 'COMPLETED' THEN ?2 ELSE completed END, updated = ?2 WHERE queue_id = ?3 AND id = ?4
-			RETURNING `+queueItemJSON, status, s.now(), c.path("id"), c.path("item"))
+		changed, err = mustOne(tx, missing, scanJSON, `UPDATE queue_items
+			SET status = CASE ?1 WHEN '' THEN status ELSE ?1 END,
+				completed = CASE ?1 WHEN 'COMPLETED' THEN ?2 ELSE completed END, updated = ?2
+			WHERE queue_id = ?3 AND id = ?4 RETURNING `+queueItemJSON, status, s.now(), c.path("id"), c.path("item"))
 		return err
 	})
 	return changed, err

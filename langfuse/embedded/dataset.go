@@ -306,7 +306,8 @@ func (s *Server) deleteItem(c *call) (any, error) {
 // begins now, or a millisecond after the last began, so that no version is ever
 // hidden by a clock that stands still or goes back.
 func insertVersion(tx *transaction, it *item, now int64, deleted bool) error {
-	ended, _, err := one(tx, scanValue[int64], `UPDATE items SET valid_to = max(?1, valid_from + 1), updated = max(?1, valid_from + 1)
+	ended, _, err := one(tx, scanValue[int64], `UPDATE items
+		SET valid_to = max(?1, valid_from + 1), updated = max(?1, valid_from + 1)
 		WHERE id = ?2 AND valid_to IS NULL RETURNING valid_to`, now, it.id)
 	if err != nil {
 		return err

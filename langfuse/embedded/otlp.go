@@ -54,11 +54,11 @@ func (s *Server) exportSpans(c *call) (any, error) {
 		"data": object{"authCheck": object{"projectId": DefaultProjectID}}}
 	switch {
 	case err != nil:
-		return nil, spanFault(http.StatusBadRequest, err.Error())
+		return nil, spanFault(err.Error())
 	case check.bad > 0 && s.cfg.Mode == ModeV3:
 		return queued, nil // and all of it is lost
 	case check.bad > 0:
-		return nil, spanFault(http.StatusBadRequest, fmt.Sprintf("Rejected the export: %d of %d spans are invalid: missing or non-string ids",
+		return nil, spanFault(fmt.Sprintf("Rejected the export: %d of %d spans are invalid: missing or non-string ids",
 			check.bad, check.spans))
 	case check.spans == 0:
 		return object{}, nil
@@ -173,14 +173,14 @@ func readSpans(c *call, into *bytes.Buffer, limit int64) ([]byte, error) {
 	}
 	zr, err := gzip.NewReader(bytes.NewReader(body))
 	if err != nil {
-		return nil, spanFault(http.StatusBadRequest, "Failed to decompress the request body: "+err.Error())
+		return nil, spanFault("Failed to decompress the request body: " + err.Error())
 	}
 	return readBody(new(bytes.Buffer), zr, limit, 0)
 }
 
 // spanFault is an error of this route: JSON without the usual message.
-func spanFault(status int, text string) *fault {
-	return &fault{status, object{"error": text}}
+func spanFault(text string) *fault {
+	return &fault{http.StatusBadRequest, object{"error": text}}
 }
 
 // origin is what the spans of one resource and scope have in common.

@@ -336,7 +336,8 @@ func (c *composer) resolve(p prompt, text string, above []string) (_ string, err
 		resolved, err = c.referred(c.tag.FindStringSubmatch(tag)[1], above)
 		c.references, c.length = c.references+1, c.length+len(resolved)
 		if err == nil && (c.references > maxPromptReferences || c.length > maxPromptLength) {
-			err = invalid("Resolved prompt is too long: at most %d references and %d bytes", maxPromptReferences, maxPromptLength)
+			err = invalid("Resolved prompt is too long: at most %d references and %d bytes",
+				maxPromptReferences, maxPromptLength)
 		}
 		return resolved
 	})

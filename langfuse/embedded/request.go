@@ -117,7 +117,8 @@ func (c *call) fields(usual int, known ...string) map[string]bool {
 // strictly refuses query keys that are not known: to pass one over would be to answer
 // another question. Langfuse does so on some routes only.
 func (c *call) strictly(known ...string) {
-	extra := slices.DeleteFunc(slices.Collect(maps.Keys(c.query)), func(key string) bool { return slices.Contains(known, key) })
+	extra := slices.Collect(maps.Keys(c.query))
+	extra = slices.DeleteFunc(extra, func(key string) bool { return slices.Contains(known, key) })
 	if len(extra) > 0 {
 		c.blame(badData(unrecognized(extra)))
 	}
@@ -336,7 +337,7 @@ func newForm(body json.RawMessage) *form {
 func readBody(into *bytes.Buffer, r io.Reader, limit, said int64) ([]byte, error) {
 	into.Grow(int(min(max(0, said), 8<<20)) + bytes.MinRead)
 	if _, err := into.ReadFrom(io.LimitReader(r, limit+1)); err != nil {
-		return nil, spanFault(http.StatusBadRequest, "Failed to read the request body: "+err.Error())
+		return nil, spanFault("Failed to read the request body: " + err.Error())
 	}
 	if int64(into.Len()) > limit {
 		return nil, &fault{http.StatusRequestEntityTooLarge, fmt.Sprintf("Body exceeded %gmb limit", float64(limit)/(1<<20))}

@@ -292,7 +292,8 @@ func (s *Server) listExperimentItems(c *call) (any, error) {
 	// The plus has SQLite go by the start. By the experiment it would sort all items for each page.
 	w.in("+o.experiment_id", c.list("experimentId"))
 	c.blame(s.onlyV4("experiment items")) // only now: a bad query is 400 in Langfuse 3 too
-	return s.observationPage(c, groups["io"] || groups["metadata"], &w, limit, func(o observation) (out object, err error) {
+	contents := groups["io"] || groups["metadata"]
+	return s.observationPage(c, contents, &w, limit, func(o observation) (out object, err error) {
 		out = o.itemJSON(groups)
 		if groups["scores"] {
 			const day = 24 * 60 * 60 * 1000
@@ -307,8 +308,8 @@ func (o observation) itemJSON(groups map[string]bool) object {
 	if groups["metadata"] || groups["itemMetadata"] || groups["experimentMetadata"] {
 		o.expand()
 	}
-	return choose(object{"id": o.span, "traceId": o.trace, "startTime": iso(o.start), "endTime": o.ended(), "level": o.level,
-		"environment": o.environment, "experimentId": o.experiment, "experimentName": o.experimentName,
+	return choose(object{"id": o.span, "traceId": o.trace, "startTime": iso(o.start), "endTime": o.ended(),
+		"level": o.level, "environment": o.environment, "experimentId": o.experiment, "experimentName": o.experimentName,
 		"experimentItemId": o.experimentItem}, groups, map[string]object{
 		"dataset":      {"experimentDatasetId": nullable(o.experimentDataset), "experimentItemVersion": isoOrNull(o.experimentItemVersion)},
 		"io":           {"input": orNull(o.input), "output": orNull(o.output), "expectedOutput": orNull(o.expected)},

@@ -301,8 +301,9 @@ func (s *Server) listScores(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return paged(found, limit, object{"limit": limit}, func(sc score) cursor { return cursor{At: sc.timestamp, ID: sc.id} },
-		func(sc score) (object, error) { return sc.json(groups), nil })
+	last := func(sc score) cursor { return cursor{At: sc.timestamp, ID: sc.id} }
+	show := func(sc score) (object, error) { return sc.json(groups), nil }
+	return paged(found, limit, object{"limit": limit}, last, show)
 }
 
 // scores shows the newest scores that a condition selects; a negative number is all.

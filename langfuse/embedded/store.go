@@ -85,8 +85,8 @@ func (s *store) open(path string, mode Mode) (err error) {
 
 // openPool opens so many connections, whose transactions write.
 func openPool(dsn string, size int, pragmas ...string) (*sql.DB, error) {
-	usual := []string{"busy_timeout(30000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)", "temp_store(MEMORY)",
-		"wal_autocheckpoint(4000)"}
+	usual := []string{"busy_timeout(30000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)",
+		"temp_store(MEMORY)", "wal_autocheckpoint(4000)"}
 	options := url.Values{"_txlock": {"immediate"}, "_pragma": append(usual, pragmas...)}
 	db, err := sql.Open("sqlite", dsn+"?"+options.Encode())
 	if err != nil {

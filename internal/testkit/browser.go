@@ -46,8 +46,7 @@ type Browser struct {
 // whose test has ended is there for the next test.
 type Chromium struct {
 	context.Context
-	mu   sync.Mutex
-	free []context.Context // tabs
+	free chan context.Context // tabs
 }
 
 // StartBrowser starts the browser that the tests of t share. Without one they are
@@ -71,7 +70,9 @@ func StartBrowser(t *testing.T) *Chromium {
 		cancelBrowser()
 		cancelTime()
 	})
-	return &Chromium{Context: ctx, free: []context.Context{reported(t, ctx)}}
+	c := &Chromium{ctx, make(chan context.Context, 100)}
+	c.free <- reported(t, ctx)
+	return c
 }
 
 // reported opens a tab that tells what its page asks for and complains of.
@@ -86,21 +87,14 @@ func reported(t *testing.T, ctx context.Context) context.Context {
 
 // tab returns a tab that no test uses, or a new one, which is given back when the
 // test has ended.
-func (c *Chromium) tab(t *testing.T) context.Context {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.free) == 0 {
+func (c *Chromium) tab(t *testing.T) (tab context.Context) {
+	select {
+	case tab = <-c.free:
+	default:
 		ctx, _ := chromedp.NewContext(c.Context) // ends with the browser
-		c.free = append(c.free, reported(t, ctx))
+		tab = reported(t, ctx)
 	}
-	last := len(c.free) - 1
-	tab := c.free[last]
-	c.free = c.free[:last]
-	t.Cleanup(func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.free = append(c.free, tab)
-	})
+	t.Cleanup(func() { c.free <- tab })
 	return tab
 }
 
@@ -254,13 +248,8 @@ func (b *Browser) colours(scheme string) {
 // not, or broke.
 func (b *Browser) Quiet() {
 	b.T.Helper()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if len(b.requests) > 0 {
-		b.T.Errorf("requests left the page: %q", b.requests)
-	}
-	if len(b.problems) > 0 {
-		b.T.Errorf("the browser complained: %q", b.problems)
+	if requests, _, problems := b.Complaints(); len(requests)+len(problems) > 0 {
+		b.T.Errorf("requests left the page: %q\nthe browser complained: %q", requests, problems)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 	"testing"
@@ -23,11 +24,9 @@ import (
 func RunScripts(t *testing.T, dir string, params func(folder string) testscript.Params) {
 	t.Helper()
 	var folders []string
-	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
-		if err == nil && d.IsDir() {
-			if scripts, _ := filepath.Glob(filepath.Join(path, "*.txtar")); len(scripts) > 0 {
-				folders = append(folders, path)
-			}
+	err := filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
+		if folder := filepath.Dir(path); filepath.Ext(path) == ".txtar" && !slices.Contains(folders, folder) {
+			folders = append(folders, folder)
 		}
 		return err
 	})
@@ -117,13 +116,10 @@ func (run Runner) call(ts *testscript.TestScript, neg bool, args []string) {
 // Exec is the Runner that starts every program.
 func Exec(ts *testscript.TestScript, program string, args []string) int {
 	err := ts.Exec(program, args...)
-	var exit *exec.ExitError
-	switch {
-	case errors.As(err, &exit):
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return exit.ExitCode()
-	case err != nil:
-		ts.Fatalf("%s: %v", program, err)
 	}
+	ts.Check(err)
 	return 0
 }
 

@@ -3,11 +3,9 @@ package embedded
 import (
 	"cmp"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -82,23 +80,20 @@ func (s *Server) annotated(a Annotation) (sc score, err error) {
 	if on, isBool := value.(bool); isBool {
 		value = map[bool]float64{true: 1, false: 0}[on]
 	}
-	text, err := json.Marshal(value)
+	text, err := textutil.MarshalJSON(object{"id": uuid.NewString(), "name": cfg.name, "dataType": cfg.dataType,
+		"value": value, "source": "ANNOTATION", "environment": environment, "configId": cfg.id, "queueId": a.QueueID,
+		"traceId": a.TraceID, "observationId": a.ObservationID, "comment": a.Comment})
 	if err != nil {
 		return sc, err
 	}
-	now := s.now()
-	sc = score{id: uuid.NewString(), name: cfg.name, dataType: cfg.dataType, timestamp: now, eventAt: now, source: "ANNOTATION",
-		environment: environment, config: cfg.id, queue: a.QueueID, author: cmp.Or(a.Author, "embedded-user"), trace: a.TraceID,
-		observation: a.ObservationID, comment: a.Comment}
-	f := &form{fields: []field{{key: "value", value: text}}}
-	sc.readValue(f)
-	if err := f.err(); err != nil {
-		return sc, err
+	f := newForm(text)
+	sc = readScore(f)
+	sc.author, sc.timestamp = cmp.Or(a.Author, "embedded-user"), s.now()
+	sc.eventAt = sc.timestamp
+	if err = f.err(); err == nil && a.Correction == "" && !cfg.allows(sc) {
+		err = fmt.Errorf("the value %v does not fit the score configuration %q", value, cfg.name)
 	}
-	if a.Correction == "" && !cfg.allows(sc) {
-		return sc, fmt.Errorf("the value %s does not fit the score configuration %q", text, cfg.name)
-	}
-	return sc, nil
+	return sc, err
 }
 
 // createAnnotation answers POST /api/embedded/annotations.
@@ -116,8 +111,6 @@ func (s *Server) createAnnotation(c *call) (any, error) {
 	}
 	return object{"id": id}, nil
 }
-
-const queueColumns = "id, name, description, configs, created, updated"
 
 // queueJSON is a queue as the API shows it.
 const queueJSON = `json_object('id', id, 'name', name, 'description', description, 'scoreConfigIds', json(configs),
@@ -144,13 +137,9 @@ func (s *Server) createQueue(c *call) (made any, err error) {
 			return err
 		}
 		id, now := uuid.NewString(), s.now()
-		inserted, err := tx.insert("queues", queueColumns, id, name, description, joined(configs), now, now)
-		if err == nil && !inserted {
-			err = invalid("A queue with this name already exists.")
-		}
-		if err == nil {
-			made, err = findQueue(tx, id)
-		}
+		made, err = mustOne(tx, invalid("A queue with this name already exists."), scanJSON, `INSERT INTO queues(
+			id, name, description, configs, created, updated) VALUES(?,?,?,?,?,?) ON CONFLICT DO NOTHING RETURNING `+queueJSON,
+			id, name, description, joined(configs), now, now)
 		return err
 	})
 	return made, err
@@ -162,16 +151,9 @@ func (s *Server) listQueues(c *call) (any, error) {
 	return listed(s, c, 50, scanJSON, queueJSON, "queues", &where{}, "created DESC, id DESC")
 }
 
-const queueItemColumns = "id, queue_id, object_id, object_type, status, completed, created, updated"
-
 // queueItemJSON is an item of a queue as the API shows it.
 const queueItemJSON = `json_object('id', id, 'queueId', queue_id, 'objectId', object_id, 'objectType', object_type,
 	'status', status, 'completedAt', ` + isoCompleted + `, 'createdAt', ` + isoCreated + `, 'updatedAt', ` + isoUpdated + `)`
-
-func findQueueItem(q querier, queue, id string) (any, error) {
-	return mustOne(q, notFound("Annotation queue item not found"), scanJSON,
-		"SELECT "+queueItemJSON+" FROM queue_items WHERE queue_id = ? AND id = ?", queue, id)
-}
 
 // createQueueItem answers POST /annotation-queues/{id}/items. The object need
 // not exist; the same one may be queued twice.
@@ -185,11 +167,9 @@ func (s *Server) createQueueItem(c *call) (made any, err error) {
 			return err
 		}
 		id, now := uuid.NewString(), s.now()
-		_, err := tx.insert("queue_items", queueItemColumns, id, c.path("id"), subject, kind, status,
-			sql.NullInt64{Int64: now, Valid: status == "COMPLETED"}, now, now)
-		if err == nil {
-			made, err = findQueueItem(tx, c.path("id"), id)
-		}
+		made, _, err = one(tx, scanJSON, `INSERT INTO queue_items(id, queue_id, object_id, object_type,
+			status, completed, created, updated) VALUES(?,?,?,?,?,?,?,?) RETURNING `+queueItemJSON, id, c.path("id"),
+			subject, kind, status, sql.NullInt64{Int64: now, Valid: status == "COMPLETED"}, now, now)
 		return err
 	})
 	return made, err
@@ -214,12 +194,11 @@ func (s *Server) updateQueueItem(c *call) (changed any, err error) {
 	f := c.form(smallBody)
 	status := f.oneOf("status", "PENDING", "COMPLETED")
 	err = s.update(f.only(), func(tx *transaction) error {
-		_, err := tx.Exec(`UPDATE queue_items SET status = CASE ?1 WHEN '' THEN status ELSE ?1 END,
-			completed = CASE ?1 WHEN 'COMPLETED' THEN ?2 ELSE completed END, updated = ?2 WHERE queue_id = ?3 AND id = ?4`,
-			status, s.now(), c.path("id"), c.path("item"))
-		if err == nil {
-			changed, err = findQueueItem(tx, c.path("id"), c.path("item"))
-		}
+		missing := notFound("Annotation queue item not found")
+		changed, err = mustOne(tx, missing, scanJSON, `UPDATE queue_items
+			SET status = CASE ?1 WHEN '' THEN status ELSE ?1 END,
+				completed = CASE ?1 WHEN 'COMPLETED' THEN ?2 ELSE completed END, updated = ?2
+			WHERE queue_id = ?3 AND id = ?4 RETURNING `+queueItemJSON, status, s.now(), c.path("id"), c.path("item"))
 		return err
 	})
 	return changed, err
@@ -239,9 +218,7 @@ func (s *Server) createComment(c *call) (any, error) {
 	project, kind, subject, author := f.must("projectId"), f.must("objectType"), f.must("objectId"), f.text("authorUserId")
 	f.oneOf("objectType", "TRACE", "OBSERVATION")
 	content := strings.TrimSpace(f.must("content"))
-	if length := utf8.RuneCountInString(content); (length < 1 || length > 5000) && !f.failed("content") {
-		f.add("custom", "content", "Invalid input: expected 1 to 5000 characters")
-	}
+	f.sized("content", content, 1, 5000)
 	if err := f.only().err(); err != nil {
 		return nil, err
 	}

@@ -1,7 +1,6 @@
 package embedded
 
 import (
-	"bytes"
 	"cmp"
 	"database/sql"
 	"encoding/json"
@@ -10,7 +9,6 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -71,7 +69,7 @@ func (s *Server) upsertDataset(c *call) (any, error) {
 		if !exists {
 			d = dataset{id: uuid.NewString(), name: name, created: s.now()}
 		}
-		d.description, d.metadata = firstOf(description, d.description), firstOf(metadata, d.metadata)
+		d.description, d.metadata = cmp.Or(description, d.description), cmp.Or(metadata, d.metadata)
 		d.updated = s.now()
 		if d.inputSchema, err = newSchema(d.inputSchema, input); err != nil {
 			return err
@@ -138,61 +136,53 @@ func newSchema(old sql.NullString, given json.RawMessage) (sql.NullString, error
 	if string(given) == "null" {
 		return sql.NullString{}, nil
 	}
-	var text bytes.Buffer
-	if err := json.Compact(&text, given); err != nil {
+	text, err := textutil.CompactJSON(given)
+	if err != nil {
 		return old, err
 	}
-	if err := schema.Refused(text.Bytes()); err != nil {
+	if err := schema.Refused(text); err != nil {
 		return old, invalid("Must be a valid JSON Schema: %s", textutil.Cut(err.Error(), 500))
 	}
-	return sql.NullString{String: text.String(), Valid: true}, nil
+	return sql.NullString{String: string(text), Valid: true}, nil
 }
 
-// compileSchema reads a stored schema; nil where there is none.
-func compileSchema(text sql.NullString) (*schema.Schema, error) {
-	if !text.Valid {
-		return nil, nil
-	}
-	return schema.Compile([]byte(text.String))
-}
+// itemSchemas are those of the inputs and of the expected outputs of a dataset; nil is none.
+type itemSchemas [2]*schema.Schema
 
-// itemCheck holds an item's values against the schemas of its dataset and
-// describes what does not fit; an empty text means all does.
-type itemCheck func(input, expected sql.NullString) (string, error)
-
-func newItemCheck(d dataset) (itemCheck, error) {
-	ofInput, err := compileSchema(d.inputSchema)
-	ofExpected, err2 := compileSchema(d.expectedSchema)
-	if err := errors.Join(err, err2); err != nil {
-		return nil, fmt.Errorf("reading the stored schemas: %w", err)
-	}
-	return func(input, expected sql.NullString) (string, error) {
-		finding, err := checkValue("Input", ofInput, input)
-		if finding == "" && err == nil {
-			finding, err = checkValue("Expected output", ofExpected, expected)
+// schemas reads the stored schemas.
+func (d dataset) schemas() (compiled itemSchemas, err error) {
+	for i, text := range []sql.NullString{d.inputSchema, d.expectedSchema} {
+		if text.Valid {
+			if compiled[i], err = schema.Compile([]byte(text.String)); err != nil {
+				return compiled, fmt.Errorf("reading the stored schemas: %w", err)
+			}
 		}
-		return finding, err
-	}, nil
+	}
+	return compiled, nil
 }
 
-func checkValue(what string, s *schema.Schema, value sql.NullString) (string, error) {
-	if s == nil {
-		return "", nil
+// check describes what of an item does not fit; an empty text means all does.
+func (s itemSchemas) check(input, expected sql.NullString) (string, error) {
+	for i, value := range []sql.NullString{input, expected} {
+		if s[i] == nil {
+			continue
+		}
+		breaks, err := s[i].Check([]byte(cmp.Or(value.String, "null")))
+		if err != nil {
+			return "", err
+		}
+		if len(breaks) > 0 {
+			what := []string{"Input", "Expected output"}[i]
+			return what + " validation failed: " + textutil.Cut(breaks[0].Text, 300), nil
+		}
 	}
-	if !value.Valid {
-		value.String = "null"
-	}
-	breaks, err := s.Check([]byte(value.String))
-	if err != nil || len(breaks) == 0 {
-		return "", err
-	}
-	return what + " validation failed: " + textutil.Cut(breaks[0].Text, 300), nil
+	return "", nil
 }
 
 // checkStoredItems holds the current items of a dataset against its schemas.
 // Items pass one by one, and the first ten that do not fit are named.
 func checkStoredItems(tx *transaction, d dataset) error {
-	check, err := newItemCheck(d)
+	schemas, err := d.schemas()
 	if err != nil {
 		return err
 	}
@@ -203,7 +193,7 @@ func checkStoredItems(tx *transaction, d dataset) error {
 		if err := rows.Scan(&id, &input, &expected); err != nil {
 			return none, err
 		}
-		finding, err := check(input, expected)
+		finding, err := schemas.check(input, expected)
 		if finding != "" {
 			details = append(details, object{"datasetItemId": id, "message": finding})
 		}
@@ -287,9 +277,8 @@ func (s *Server) listItems(c *call) (any, error) {
 		c.blame(err)
 		w.add("i.dataset_id = ?", d.id)
 	}
-	if trace := c.query.Get("sourceTraceId"); trace != "" {
-		w.add("i.source_trace = ? AND i.source_trace != ''", trace) // the second part lets the partial index be used
-	}
+	// The second condition lets the partial index be used.
+	w.given("i.source_trace = ? AND i.source_trace != ''", c.query.Get("sourceTraceId"))
 	return listed(s, c, 50, shown(item.json), itemColumns, "items i", &w, "i.valid_from DESC, i.id")
 }
 
@@ -317,14 +306,13 @@ func (s *Server) deleteItem(c *call) (any, error) {
 // begins now, or a millisecond after the last began, so that no version is ever
 // hidden by a clock that stands still or goes back.
 func insertVersion(tx *transaction, it *item, now int64, deleted bool) error {
-	last, exists, err := one(tx, scanValue[int64], "SELECT valid_from FROM items WHERE id = ? AND valid_to IS NULL", it.id)
-	if exists {
-		now = max(now, last+1)
-		_, err = tx.Exec("UPDATE items SET valid_to = ?, updated = ? WHERE id = ? AND valid_to IS NULL", now, now, it.id)
-	}
+	ended, _, err := one(tx, scanValue[int64], `UPDATE items
+		SET valid_to = max(?1, valid_from + 1), updated = max(?1, valid_from + 1)
+		WHERE id = ?2 AND valid_to IS NULL RETURNING valid_to`, now, it.id)
 	if err != nil {
 		return err
 	}
+	now = max(now, ended)
 	it.created, it.updated = now, now
 	_, err = tx.Exec(`INSERT INTO items(id, dataset_id, valid_from, valid_to, deleted, status,
 			source_trace, source_observation, created, updated, metadata, expected, input)
@@ -347,11 +335,8 @@ type itemChange struct {
 func (s *Server) upsertItem(c *call) (any, error) {
 	f := c.form(largeBody)
 	change, name := readItem(f), f.must("datasetName")
-	if f.has("id") && change.id == "" {
-		f.add("too_small", "id", "Too small: expected string to have >=1 characters")
-	}
-	if utf8.RuneCountInString(change.id) > 255 {
-		f.add("too_big", "id", "Too big: expected string to have <=255 characters")
+	if f.has("id") {
+		f.sized("id", change.id, 1, 255)
 	}
 	var stored item
 	err := s.update(f, func(tx *transaction) error {
@@ -363,11 +348,11 @@ func (s *Server) upsertItem(c *call) (any, error) {
 		if stored, err = mergeItem(tx, d, change); err != nil {
 			return err
 		}
-		check, err := newItemCheck(d)
+		schemas, err := d.schemas()
 		if err != nil {
 			return err
 		}
-		finding, err := check(stored.input, stored.expected)
+		finding, err := schemas.check(stored.input, stored.expected)
 		if err == nil && finding != "" {
 			err = invalid("Dataset item validation failed: %s", finding)
 		}
@@ -444,12 +429,8 @@ func mergeItem(tx *transaction, d dataset, change itemChange) (item, error) {
 	it.status = cmp.Or(change.status, it.status)
 	it.sourceTrace = cmp.Or(change.sourceTrace, it.sourceTrace)
 	it.sourceSpan = cmp.Or(change.sourceSpan, it.sourceSpan)
-	for into, given := range map[*sql.NullString]*sql.NullString{
-		&it.input: change.input, &it.expected: change.expected, &it.metadata: change.metadata} {
-		if given != nil {
-			*into = *given
-		}
-	}
+	it.input, it.expected = *cmp.Or(change.input, &it.input), *cmp.Or(change.expected, &it.expected)
+	it.metadata = *cmp.Or(change.metadata, &it.metadata)
 	return it, nil
 }
 
@@ -460,18 +441,11 @@ func readValue(f *form, key string) *sql.NullString {
 	if !f.has(key) {
 		return nil
 	}
-	decoded, err := decodeJSON(f.raw(key))
-	if err != nil {
-		f.add("invalid_type", key, "Invalid JSON value")
-		return nil
-	}
-	decoded = stripControls(decoded)
-	if text, isText := decoded.(string); isText && text == "" {
-		return &sql.NullString{}
-	} else if isText {
+	decoded := stripControls(parsedText(string(f.raw(key))))
+	if text, isText := decoded.(string); isText {
 		decoded = parsedText(text)
 	}
-	if decoded == nil {
+	if decoded == nil || decoded == "" {
 		return &sql.NullString{}
 	}
 	text, err := textutil.MarshalJSON(decoded)

@@ -3,7 +3,6 @@ package embedded
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"math"
@@ -25,22 +24,10 @@ import (
 type message struct {
 	seq      int64
 	mode     Mode   // of the server that took it
-	kind     string // see messageKinds
+	kind     string // see store
 	received int64
 	body     []byte // packed in the table
 	packing  string
-}
-
-// messageKinds says how each kind of message is put into the tables.
-func messageKinds() map[string]func(*transaction, message) error {
-	return map[string]func(*transaction, message) error{
-		protobufSpans:  storeSpans,
-		jsonSpans:      storeSpans,
-		"events":       storeEvents,
-		"score":        storeOneScore,
-		"delete-score": removeScore,
-		"link":         storeRunItem,
-	}
 }
 
 // unpack brings the body of a message into the form in which it came.
@@ -134,7 +121,7 @@ func (s *Server) settleSome(last int) (more bool, err error) {
 	err = s.store.update(func(tx *transaction) error {
 		failed = 0
 		for size := 0; size < s.maxSettled; {
-			m, found, err := one(tx, scanMessage, "SELECT seq, mode, kind, received, packing, body"+next, now, last)
+			m, found, err := one(tx, scanned[message], "SELECT seq, mode, kind, received, packing, body"+next, now, last)
 			if err != nil || !found {
 				return err
 			}
@@ -164,11 +151,19 @@ func (s *Server) settleSome(last int) (more bool, err error) {
 
 // store puts a message into the tables.
 func (m message) store(tx *transaction) error {
-	store := messageKinds()[m.kind]
-	if store == nil {
-		return fmt.Errorf("no message is of kind %q", textutil.Cut(m.kind, 100))
+	switch m.kind {
+	case protobufSpans, jsonSpans:
+		return storeSpans(tx, m)
+	case "events":
+		return storeEvents(tx, m)
+	case "score":
+		return storeOneScore(tx, m)
+	case "delete-score":
+		return removeScore(tx, m)
+	case "link":
+		return storeRunItem(tx, m)
 	}
-	return store(tx, m)
+	return fmt.Errorf("no message is of kind %q", textutil.Cut(m.kind, 100))
 }
 
 // passing says whether an error is of the disk or of who else has the file, and not of
@@ -197,7 +192,6 @@ func (s *Server) settleIdle(ctx context.Context) {
 	}
 }
 
-func scanMessage(rows *sql.Rows) (m message, err error) {
-	err = rows.Scan(&m.seq, &m.mode, &m.kind, &m.received, &m.packing, &m.body)
-	return m, err
+func (m *message) columns() []any {
+	return []any{&m.seq, &m.mode, &m.kind, &m.received, &m.packing, &m.body}
 }

@@ -167,15 +167,15 @@ func (r *eventReader) read(raw json.RawMessage) (ev event, err error) {
 	if body.problem != nil {
 		return ev, badQuery("body", "Invalid input: expected object")
 	}
-	switch kind, action, _ := strings.Cut(ev.kind, "-"); {
-	case ev.kind == "score-create":
+	switch ev.kind {
+	case "score-create":
 		sc := readScore(body)
 		sc.timestamp, sc.eventAt, sc.eventID = ev.at, ev.at, ev.id
 		ev.score = &sc
-	case ev.kind == "trace-create":
+	case "trace-create":
 		ev.trace = readTrace(body, ev.at, r.received)
-	case action == "create" && slices.Contains([]string{"span", "generation", "event"}, kind),
-		action == "update" && slices.Contains([]string{"span", "generation"}, kind):
+	case "span-create", "span-update", "generation-create", "generation-update", "event-create":
+		kind, _, _ := strings.Cut(ev.kind, "-")
 		ev.observation = readObservation(body, strings.ToUpper(kind), r.received)
 	default:
 		body.add("custom", "type", "Invalid input: unknown event type "+textutil.Cut(ev.kind, 100))
@@ -219,10 +219,9 @@ func readObservation(f *form, kind string, now int64) *observation {
 	o.start, _ = f.instant("startTime")
 	o.end, _ = f.instant("endTime")
 	o.completionStart.Int64, o.completionStart.Valid = f.instant("completionStartTime")
-	if f.has("modelParameters") {
-		if o.parameters = objectText(string(f.raw("modelParameters"))); o.parameters == "" {
-			f.add("invalid_type", "modelParameters", "Invalid input: expected record")
-		}
+	o.parameters = f.nullJSON("modelParameters").String
+	if o.parameters != "" && objectText(o.parameters) == "" {
+		f.add("invalid_type", "modelParameters", "Invalid input: expected record")
 	}
 	o.readUsage(f)
 	version := f.nullNumber("promptVersion")
@@ -253,25 +252,20 @@ func (o *observation) readUsage(f *form) {
 // contentOf returns an input or output as text: a text as it is, anything else
 // as JSON.
 func contentOf(f *form, key string) sql.NullString {
-	if !f.has(key) {
-		return sql.NullString{}
+	content := f.nullJSON(key)
+	if strings.HasPrefix(content.String, `"`) {
+		content.String = textutil.JSONText(f.raw(key))
 	}
-	var text string
-	if json.Unmarshal(f.raw(key), &text) != nil {
-		text = string(f.raw(key))
-	}
-	return sql.NullString{String: text, Valid: true}
+	return content
 }
 
 // metadataOf returns the metadata of a body as a JSON object.
 func metadataOf(f *form) string {
-	if !f.has("metadata") {
-		return ""
+	text := f.nullJSON("metadata").String
+	if text != "" && objectText(text) == "" {
+		text = asText(object{"metadata": json.RawMessage(text)})
 	}
-	if text := objectText(string(f.raw("metadata"))); text != "" {
-		return text
-	}
-	return asText(object{"metadata": f.raw("metadata")})
+	return text
 }
 
 // merge lays what an event says of an observation over what is stored of it. An
@@ -310,19 +304,12 @@ func (o *observation) fill(old observation) {
 	for _, text := range [][2]*string{{&o.trace, &old.trace}, {&o.parent, &old.parent}, {&o.name, &old.name}, {&o.level, &old.level},
 		{&o.statusMessage, &old.statusMessage}, {&o.version, &old.version}, {&o.model, &old.model}, {&o.parameters, &old.parameters},
 		{&o.usage, &old.usage}, {&o.release, &old.release}, {&o.user, &old.user}, {&o.session, &old.session},
-		{&o.traceName, &old.traceName}, {&o.tags, &old.tags}} {
+		{&o.traceName, &old.traceName}, {&o.tags, &old.tags}, {&o.cost, &old.cost}, {&o.promptName, &old.promptName}} {
 		*text[0] = cmp.Or(*text[0], *text[1])
 	}
-	if o.cost == "" {
-		o.cost, o.totalCost = old.cost, old.totalCost
-	}
-	if o.promptName == "" {
-		o.promptName, o.promptVersion = old.promptName, old.promptVersion
-	}
-	if !o.completionStart.Valid {
-		o.completionStart = old.completionStart
-	}
-	o.input, o.output = firstOf(o.input, old.input), firstOf(o.output, old.output)
+	o.totalCost, o.promptVersion = cmp.Or(o.totalCost, old.totalCost), cmp.Or(o.promptVersion, old.promptVersion)
+	o.completionStart = cmp.Or(o.completionStart, old.completionStart)
+	o.input, o.output = cmp.Or(o.input, old.input), cmp.Or(o.output, old.output)
 	o.start, o.end = cmp.Or(o.start, old.start), cmp.Or(o.end, old.end)
 	o.metadata = merged(old.metadata, o.metadata)
 	o.kind, o.created = old.kind, old.created

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"database/sql"
 	"encoding/json"
-	"maps"
 	"slices"
 	"strings"
 
@@ -167,19 +166,22 @@ func (o observation) timeToFirstToken() any {
 	return orNull(sql.NullFloat64{Float64: float64(first.Int64-o.start) / 1000, Valid: first.Valid})
 }
 
-// observationPage reads a page of observations, the latest start first.
-func (s *Server) observationPage(c *call, contents bool, w *where, limit int) ([]observation, object, error) {
+// observationPage answers with a page of observations, the latest start first.
+func (s *Server) observationPage(c *call, contents bool, w *where, limit int,
+	show func(observation) (object, error)) (any, error) {
 	if at, given := c.cursor(); given {
 		w.add("(o.start_ms, o.trace_id, o.span_id) < (?, ?, ?)", at.At, at.Trace, at.ID)
 	}
 	if err := c.err(); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	found, err := readObservations(s.store.r, contents, "WHERE "+w.String()+
 		" ORDER BY o.start_ms DESC, o.trace_id DESC, o.span_id DESC LIMIT ?", append(w.args, limit+1)...)
-	meta := object{}
-	found = cut(found, limit, meta, func(o observation) cursor { return cursor{At: o.start, Trace: o.trace, ID: o.span} })
-	return found, meta, err
+	if err != nil {
+		return nil, err
+	}
+	last := func(o observation) cursor { return cursor{At: o.start, Trace: o.trace, ID: o.span} }
+	return paged(found, limit, object{}, last, show)
 }
 
 // listObservations answers GET /v2/observations, up to 1000 a page.
@@ -206,22 +208,16 @@ func (s *Server) listObservations(c *call) (any, error) {
 	}
 	w.between(c, "o.start_ms", "fromStartTime", "toStartTime")
 	c.blame(s.onlyV4("observations v2")) // only now: a bad query is 400 in Langfuse 3 too
-	found, meta, err := s.observationPage(c, groups["io"] || groups["metadata"], &w, limit)
-	if err != nil {
-		return nil, err
-	}
-	data := make([]object, len(found))
-	for i, o := range found {
-		data[i] = o.json(groups, c.list("expandMetadata"))
-	}
-	return object{"data": data, "meta": meta}, nil
+	return s.observationPage(c, groups["io"] || groups["metadata"], &w, limit, func(o observation) (object, error) {
+		return o.json(groups, c.list("expandMetadata")), nil
+	})
 }
 
 func (o observation) json(groups map[string]bool, expanded []string) object {
 	out := object{"id": o.span, "traceId": o.trace, "startTime": iso(o.start), "endTime": o.ended(),
 		"projectId": DefaultProjectID, "parentObservationId": nullable(o.parent), "type": o.kind,
 		"modelId": nil, "inputPrice": nil, "outputPrice": nil, "totalPrice": nil}
-	for group, fields := range map[string]object{
+	choose(out, groups, map[string]object{
 		"basic": {"isRootObservation": o.root, "name": o.name, "level": o.level, "statusMessage": nullable(o.statusMessage),
 			"version": nullable(o.version), "environment": o.environment, "bookmarked": false, "public": o.public,
 			"userId": nullable(o.user), "sessionId": nullable(o.session)},
@@ -235,11 +231,7 @@ func (o observation) json(groups map[string]bool, expanded []string) object {
 			"promptVersion": orNull(o.promptVersion)},
 		"metrics":       {"latency": o.latency(), "timeToFirstToken": o.timeToFirstToken()},
 		"trace_context": {"tags": jsonText(cmp.Or(o.tags, "[]")), "release": nullable(o.release), "traceName": nullable(o.traceName)},
-	} {
-		if groups[group] {
-			maps.Copy(out, fields)
-		}
-	}
+	})
 	if groups["metadata"] {
 		o.expand()
 		out["metadata"] = cutMetadata(o.metadata, expanded)
@@ -351,17 +343,9 @@ func traceOf(sp span, o observation) trace {
 	}
 	if isRoot {
 		t.name = cmp.Or(t.name, o.name)
-		t.input, t.output = firstOf(t.input, o.input), firstOf(t.output, o.output)
+		t.input, t.output = cmp.Or(t.input, o.input), cmp.Or(t.output, o.output)
 	}
 	return t
-}
-
-// firstOf is the first text if it is there, else the second.
-func firstOf(first, second sql.NullString) sql.NullString {
-	if first.Valid {
-		return first
-	}
-	return second
 }
 
 // store lays what was said of a trace over what is stored of it: each field is

@@ -176,7 +176,7 @@ func TestLegacy_scores(t *testing.T) {
 // its data.
 func TestOpen_migrates(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "old.db")
-	db, err := openPool("file:"+path, 1, false)
+	db, err := openPool("file:"+path, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

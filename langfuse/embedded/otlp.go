@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"maps"
 	"math"
@@ -55,11 +54,11 @@ func (s *Server) exportSpans(c *call) (any, error) {
 		"data": object{"authCheck": object{"projectId": DefaultProjectID}}}
 	switch {
 	case err != nil:
-		return nil, spanFault(http.StatusBadRequest, err.Error())
+		return nil, spanFault(err.Error())
 	case check.bad > 0 && s.cfg.Mode == ModeV3:
 		return queued, nil // and all of it is lost
 	case check.bad > 0:
-		return nil, spanFault(http.StatusBadRequest, fmt.Sprintf("Rejected the export: %d of %d spans are invalid: missing or non-string ids",
+		return nil, spanFault(fmt.Sprintf("Rejected the export: %d of %d spans are invalid: missing or non-string ids",
 			check.bad, check.spans))
 	case check.spans == 0:
 		return object{}, nil
@@ -168,31 +167,20 @@ func storeSpans(tx *transaction, m message) error {
 // readSpans reads and unpacks a body. Neither form may exceed the limit, so a
 // small archive cannot unfold into more.
 func readSpans(c *call, into *bytes.Buffer, limit int64) ([]byte, error) {
-	body, err := readLimited(into, c.r.Body, limit, c.r.ContentLength)
+	body, err := readBody(into, c.r.Body, limit, c.r.ContentLength)
 	if err != nil || !strings.EqualFold(c.r.Header.Get("Content-Encoding"), "gzip") {
 		return body, err
 	}
 	zr, err := gzip.NewReader(bytes.NewReader(body))
 	if err != nil {
-		return nil, spanFault(http.StatusBadRequest, "Failed to decompress the request body: "+err.Error())
+		return nil, spanFault("Failed to decompress the request body: " + err.Error())
 	}
-	return readLimited(new(bytes.Buffer), zr, limit, 0)
-}
-
-func readLimited(into *bytes.Buffer, r io.Reader, limit, said int64) ([]byte, error) {
-	body, err := readAll(into, io.LimitReader(r, limit+1), said)
-	if err != nil {
-		return nil, spanFault(http.StatusBadRequest, "Failed to read the request body: "+err.Error())
-	}
-	if int64(len(body)) > limit {
-		return nil, &fault{http.StatusRequestEntityTooLarge, "Body exceeded 64mb limit"}
-	}
-	return body, nil
+	return readBody(new(bytes.Buffer), zr, limit, 0)
 }
 
 // spanFault is an error of this route: JSON without the usual message.
-func spanFault(status int, text string) *fault {
-	return &fault{status, object{"error": text}}
+func spanFault(text string) *fault {
+	return &fault{http.StatusBadRequest, object{"error": text}}
 }
 
 // origin is what the spans of one resource and scope have in common.
@@ -394,9 +382,8 @@ func observe(b origin, sp span, now int64) observation {
 	o.public, _ = a["langfuse.trace.public"].(bool)
 	o.start = cmp.Or(o.start, o.end, now)
 	o.end = cmp.Or(o.end, o.start)
-	if at, valid := parseInstant(strings.Trim(a.text("langfuse.observation.completion_start_time"), `"`)); valid {
-		o.completionStart = sql.NullInt64{Int64: at, Valid: true}
-	}
+	first := strings.Trim(a.text("langfuse.observation.completion_start_time"), `"`)
+	o.completionStart.Int64, o.completionStart.Valid = parseInstant(first)
 	o.usage, o.cost, o.totalCost = accounts(a)
 	// A link to a prompt: generations only, both parts or none.
 	version, err := strconv.ParseInt(a.content("langfuse.observation.prompt.version").String, 10, 64)
@@ -422,9 +409,8 @@ func (o *observation) readExperiment(a attributes) {
 	o.experimentItemValues = objectOrFlat(a, "langfuse.experiment.item.metadata")
 	o.expected = a.content("langfuse.experiment.item.expected_output")
 	o.itemRoot = a.text("langfuse.experiment.item.root_observation_id") == o.span
-	if at, valid := parseInstant(a.text("langfuse.experiment.item.version")); valid {
-		o.experimentItemVersion = sql.NullInt64{Int64: at, Valid: true}
-	}
+	version := &o.experimentItemVersion
+	version.Int64, version.Valid = parseInstant(a.text("langfuse.experiment.item.version"))
 }
 
 // kindOf tells the type of an observation: by Langfuse's own attribute, else by

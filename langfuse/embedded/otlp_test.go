@@ -217,7 +217,7 @@ func TestExportSpans_refusals(t *testing.T) {
 		"missing span id":       {export(good, change("spanId", nil)), nil, 400, "ids"},
 		"attributes no list":    {export(good, change("attributes", object{"a": 1})), nil, 400, "JSON"},
 		"empty resource spans":  {`{"resourceSpans":[]}`, nil, 200, "{}"},
-		"a bomb":                {bomb, []string{"Content-Encoding", "gzip"}, 413, "Body exceeded 64mb limit"},
+		"a bomb":                {bomb, []string{"Content-Encoding", "gzip"}, 413, "Body exceeded 1mb limit"},
 		"resource spans a text": {`{"resourceSpans":"x"}`, nil, 400, "JSON"},
 	}
 	for name, tc := range cases {

@@ -5,12 +5,12 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -76,10 +76,7 @@ func (p prompt) json() object {
 
 // getPrompt answers GET /v2/prompts/{name}, with the references to other
 // prompts filled in unless ?resolve=false.
-func (s *Server) getPrompt(c *call) (any, error) {
-	label, version := c.promptChoice()
-	return s.answerPrompt(c, c.path("name"), label, version)
-}
+func (s *Server) getPrompt(c *call) (any, error) { return s.answerPrompt(c, c.path("name")) }
 
 // getPromptByQuery answers GET /prompts?name=, which needs no name in a path. The
 // name is decoded a second time, and a label is not heard: it is the version, or
@@ -89,18 +86,22 @@ func (s *Server) getPromptByQuery(c *call) (any, error) {
 		c.blame(badQuery("name", "Invalid input: expected string, received undefined"))
 	}
 	c.query.Del("label")
-	_, version := c.promptChoice()
-	return s.answerPrompt(c, c.decodedAgain(c.query.Get("name")), "", version)
+	return s.answerPrompt(c, c.decodedAgain(c.query.Get("name")))
 }
 
-func (s *Server) answerPrompt(c *call, name, label string, version int64) (any, error) {
+// answerPrompt answers with the version that ?version or ?label says.
+func (s *Server) answerPrompt(c *call, name string) (any, error) {
+	label, version := c.query.Get("label"), c.number("version", 0, math.MaxInt32)
+	if label != "" && version != 0 {
+		c.blame(invalid("Cannot specify both version and label"))
+	}
 	if err := c.err(); err != nil {
 		return nil, err
 	}
 	if label == "" && version == 0 {
 		label = "production"
 	}
-	p, err := mustPrompt(s.store.r, name, label, version)
+	p, err := mustPrompt(s.store.r, name, label, int64(version))
 	if err != nil {
 		return nil, err
 	}
@@ -111,33 +112,13 @@ func (s *Server) answerPrompt(c *call, name, label string, version int64) (any, 
 	return out, err
 }
 
-// promptChoice reads ?label or ?version; both are refused.
-func (c *call) promptChoice() (label string, version int64) {
-	label, text := c.query.Get("label"), c.query.Get("version")
-	if label != "" && text != "" {
-		c.blame(invalid("Cannot specify both version and label"))
-	}
-	if text == "" {
-		return label, 0
-	}
-	version, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || version < 1 {
-		c.blame(badQuery("version", "Invalid input: expected a positive whole number"))
-	}
-	return "", version
-}
-
 // listPrompts answers GET /v2/prompts: one entry per name. A filter by label
 // narrows the versions; the labels are those of these versions.
 func (s *Server) listPrompts(c *call) (any, error) {
 	var w where
 	w.equal("p.name", c.query.Get("name"))
-	if label := c.query.Get("label"); label != "" {
-		w.add("p."+labelled, label)
-	}
-	if tag := c.query.Get("tag"); tag != "" {
-		w.add("EXISTS (SELECT 1 FROM json_each(p.tags) WHERE value = ?)", tag)
-	}
+	w.given("p."+labelled, c.query.Get("label"))
+	w.given("EXISTS (SELECT 1 FROM json_each(p.tags) WHERE value = ?)", c.query.Get("tag"))
 	names := `(SELECT p.name AS name, max(p.version) AS newest, max(p.updated) AS updated,
 			json_group_array(p.version ORDER BY p.version) AS versions FROM prompts p WHERE ` + w.String() + ` GROUP BY p.name) g
 		JOIN prompts x ON x.name = g.name AND x.version = g.newest`
@@ -184,9 +165,7 @@ func readPrompt(f *form) prompt {
 	if strings.TrimSpace(p.name) == "" || strings.Contains(p.name, "|") {
 		f.add("custom", "name", "Prompt name must not be empty and cannot contain '|' characters")
 	}
-	if utf8.RuneCountInString(p.commitMessage.String) > 500 {
-		f.add("too_big", "commitMessage", "Too big: expected string to have <=500 characters")
-	}
+	f.sized("commitMessage", p.commitMessage.String, 0, 500)
 	if p.kind == "chat" {
 		p.content = readMessages(f)
 	} else {
@@ -254,13 +233,9 @@ func (f *form) labels(key string) []string {
 }
 
 func moveLabels(tx *transaction, name string, version int64, labels []string) error {
-	for _, label := range labels {
-		if _, err := tx.Exec(`INSERT INTO prompt_labels(name, label, version) VALUES(?,?,?)
-			ON CONFLICT(name, label) DO UPDATE SET version = excluded.version`, name, label, version); err != nil {
-			return err
-		}
-	}
-	return nil
+	_, err := tx.Exec(`INSERT INTO prompt_labels(name, label, version) SELECT ?, value, ? FROM json_each(?) WHERE true
+		ON CONFLICT(name, label) DO UPDATE SET version = excluded.version`, name, version, joined(labels))
+	return err
 }
 
 // labelPrompt answers PATCH /v2/prompts/{name}/versions/{version}: the labels
@@ -348,39 +323,40 @@ func compose(q querier, p prompt) (content any, err error) {
 
 // resolve fills in the references of one text of p; above are the prompts that
 // lead here.
-func (c *composer) resolve(p prompt, text string, above []string) (string, error) {
+func (c *composer) resolve(p prompt, text string, above []string) (_ string, err error) {
 	above = append(slices.Clone(above), p.id)
 	if len(above) > maxPromptDepth {
 		return "", invalid("Maximum nesting depth exceeded (%d)", maxPromptDepth)
 	}
-	var out strings.Builder
-	rest := 0
-	for _, at := range c.tag.FindAllStringSubmatchIndex(text, -1) {
-		child, err := c.find(text[at[2]:at[3]])
+	text = c.tag.ReplaceAllStringFunc(text, func(tag string) string {
 		if err != nil {
-			return "", err
+			return ""
 		}
-		if slices.Contains(above, child.id) {
-			return "", invalid("Circular dependency detected involving prompt '%s' version %d", child.name, child.version)
-		}
-		var inner string
-		if err := json.Unmarshal([]byte(child.content), &inner); err != nil {
-			return "", err
-		}
-		resolved, err := c.resolve(child, inner, above)
-		if err != nil {
-			return "", err
-		}
+		var resolved string
+		resolved, err = c.referred(c.tag.FindStringSubmatch(tag)[1], above)
 		c.references, c.length = c.references+1, c.length+len(resolved)
-		if c.references > maxPromptReferences || c.length > maxPromptLength {
-			return "", invalid("Resolved prompt is too long: at most %d references and %d bytes", maxPromptReferences, maxPromptLength)
+		if err == nil && (c.references > maxPromptReferences || c.length > maxPromptLength) {
+			err = invalid("Resolved prompt is too long: at most %d references and %d bytes",
+				maxPromptReferences, maxPromptLength)
 		}
-		out.WriteString(text[rest:at[0]])
-		out.WriteString(resolved)
-		rest = at[1]
+		return resolved
+	})
+	return text, err
+}
+
+// referred resolves the prompt that the inside of a tag names.
+func (c *composer) referred(tag string, above []string) (text string, err error) {
+	child, err := c.find(tag)
+	if err != nil {
+		return "", err
 	}
-	out.WriteString(text[rest:])
-	return out.String(), nil
+	if slices.Contains(above, child.id) {
+		return "", invalid("Circular dependency detected involving prompt '%s' version %d", child.name, child.version)
+	}
+	if err := json.Unmarshal([]byte(child.content), &text); err != nil {
+		return "", err
+	}
+	return c.resolve(child, text, above)
 }
 
 // find reads the inside of a tag: the name, then a version or a label.

@@ -40,9 +40,18 @@ func (s *Server) startRemoteRun(c *call) (any, error) {
 	ctx, cancel := context.WithTimeout(c.r.Context(), remotePatience)
 	defer cancel()
 	request, err := s.remoteRequest(ctx, d, address, secret, payload)
+	var answer object
+	if err == nil {
+		answer, err = press(request)
+	}
 	if err != nil {
 		return nil, invalid("starting a remote run: %s", err)
 	}
+	return answer, nil
+}
+
+// press sends the request, to this machine only, and follows no redirect.
+func press(request *http.Request) (object, error) {
 	dialer := net.Dialer{Control: loopbackOnly}
 	transport := &http.Transport{DialContext: dialer.DialContext}
 	defer transport.CloseIdleConnections()
@@ -51,13 +60,10 @@ func (s *Server) startRemoteRun(c *call) (any, error) {
 	}}
 	response, err := client.Do(request)
 	if err != nil {
-		return nil, invalid("starting a remote run: %s", err)
+		return nil, err
 	}
 	text, err := io.ReadAll(io.LimitReader(response.Body, 4<<10))
-	if err := errors.Join(err, response.Body.Close()); err != nil {
-		return nil, invalid("starting a remote run: %s", err)
-	}
-	return object{"status": response.StatusCode, "answer": string(text)}, nil
+	return object{"status": response.StatusCode, "answer": string(text)}, errors.Join(err, response.Body.Close())
 }
 
 // remoteRequest makes the request, the keys in Langfuse's order. A secret signs it, and

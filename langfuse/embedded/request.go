@@ -7,9 +7,9 @@ import (
 	"database/sql/driver"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"net/http"
 	"net/url"
@@ -117,12 +117,22 @@ func (c *call) fields(usual int, known ...string) map[string]bool {
 // strictly refuses query keys that are not known: to pass one over would be to answer
 // another question. Langfuse does so on some routes only.
 func (c *call) strictly(known ...string) {
-	for key := range c.query {
-		if !slices.Contains(known, key) {
-			c.blame(badData(issue{Code: "unrecognized_keys", Path: []any{}, Keys: []string{textutil.Cut(key, 100)},
-				Message: fmt.Sprintf("Unrecognized key: %q", textutil.Cut(key, 100))}))
-		}
+	extra := slices.Collect(maps.Keys(c.query))
+	extra = slices.DeleteFunc(extra, func(key string) bool { return slices.Contains(known, key) })
+	if len(extra) > 0 {
+		c.blame(badData(unrecognized(extra)))
 	}
+}
+
+// unrecognized names keys that are not known.
+func unrecognized(keys []string) issue {
+	for i, key := range keys {
+		keys[i] = textutil.Cut(key, 100)
+	}
+	slices.Sort(keys)
+	keys = slices.Compact(keys)
+	return issue{Code: "unrecognized_keys", Path: []any{}, Keys: keys,
+		Message: "Unrecognized keys: " + textutil.Cut(joined(keys), 400)}
 }
 
 // cursor is the last row of a page: what it was ordered by, and its ids.
@@ -145,16 +155,33 @@ func (c *call) cursor() (at cursor, given bool) {
 	return at, true
 }
 
-// cut drops the row that was read only to know whether there is more, and then
-// sets the cursor to the last that stays.
-func cut[T any](found []T, limit int, meta object, last func(T) cursor) []T {
-	if len(found) <= limit {
-		return found
+// paged answers with rows, of which one more was read only to know whether there is more:
+// then the cursor is set to the last that is shown.
+func paged[T any](found []T, limit int, meta object, last func(T) cursor, show func(T) (object, error)) (any, error) {
+	if len(found) > limit {
+		at := last(found[limit-1])
+		at.Version = 1
+		meta["cursor"] = base64.RawURLEncoding.EncodeToString([]byte(asText(at)))
+		found = found[:limit]
 	}
-	at := last(found[limit-1])
-	at.Version = 1
-	meta["cursor"] = base64.RawURLEncoding.EncodeToString([]byte(asText(at)))
-	return found[:limit]
+	data := make([]object, len(found))
+	for i, row := range found {
+		var err error
+		if data[i], err = show(row); err != nil {
+			return nil, err
+		}
+	}
+	return object{"data": data, "meta": meta}, nil
+}
+
+// choose adds to an object the groups of fields that are wanted.
+func choose(out object, wanted map[string]bool, groups map[string]object) object {
+	for group, fields := range groups {
+		if wanted[group] {
+			maps.Copy(out, fields)
+		}
+	}
+	return out
 }
 
 // where collects the conditions of a statement and their arguments.
@@ -168,12 +195,15 @@ func (w *where) add(term string, args ...any) {
 	w.args = append(w.args, args...)
 }
 
-// equal adds "column is value"; an empty value is no condition.
-func (w *where) equal(column, value string) {
+// given adds a condition on a value; an empty value is no condition.
+func (w *where) given(term, value string) {
 	if value != "" {
-		w.add(column+" = ?", value)
+		w.add(term, value)
 	}
 }
+
+// equal adds "column is value"; an empty value is no condition.
+func (w *where) equal(column, value string) { w.given(column+" = ?", value) }
 
 // in adds "column is one of values"; no values is no condition. The values are
 // one argument, since SQLite takes no more than 32766 of them.
@@ -280,14 +310,10 @@ func (c *call) form(limit int64) *form { return c.formIn(new(bytes.Buffer), limi
 
 // formIn is form with a buffer for the body, whose texts are those of the form.
 func (c *call) formIn(buffer *bytes.Buffer, limit int64) *form {
-	body, err := readAll(buffer, http.MaxBytesReader(c.w, c.r.Body, limit), c.r.ContentLength)
-	var tooBig *http.MaxBytesError
+	body, err := readBody(buffer, c.r.Body, limit, c.r.ContentLength)
 	switch {
-	case errors.As(err, &tooBig):
-		text := map[int64]string{smallBody: "Body exceeded 1mb limit", largeBody: "Body exceeded 4.5mb limit"}[limit]
-		return &form{problem: &fault{http.StatusRequestEntityTooLarge, text}}
 	case err != nil:
-		return &form{problem: &fault{http.StatusBadRequest, "Invalid body"}}
+		return &form{problem: err}
 	case len(bytes.TrimSpace(body)) == 0:
 		body = []byte("{}")
 	}
@@ -306,12 +332,17 @@ func newForm(body json.RawMessage) *form {
 	return f
 }
 
-// readAll is io.ReadAll, into an empty buffer, of what is said to have that many bytes;
-// -1 is unknown.
-func readAll(b *bytes.Buffer, r io.Reader, said int64) ([]byte, error) {
-	b.Grow(int(min(max(0, said), 8<<20)) + bytes.MinRead)
-	_, err := b.ReadFrom(r)
-	return b.Bytes(), err
+// readBody reads a body up to a limit, into an empty buffer, of what is said to have that
+// many bytes; -1 is unknown.
+func readBody(into *bytes.Buffer, r io.Reader, limit, said int64) ([]byte, error) {
+	into.Grow(int(min(max(0, said), 8<<20)) + bytes.MinRead)
+	if _, err := into.ReadFrom(io.LimitReader(r, limit+1)); err != nil {
+		return nil, spanFault("Failed to read the request body: " + err.Error())
+	}
+	if int64(into.Len()) > limit {
+		return nil, &fault{http.StatusRequestEntityTooLarge, fmt.Sprintf("Body exceeded %gmb limit", float64(limit)/(1<<20))}
+	}
+	return into.Bytes(), nil
 }
 
 // open reads what is known to be JSON, or is absent, in the place of what the form was
@@ -329,6 +360,13 @@ func (f *form) open(raw json.RawMessage) {
 
 func (f *form) add(code, key, message string) {
 	f.issues = append(f.issues, issue{Code: code, Path: []any{key}, Message: message})
+}
+
+// sized wants a text of so many characters, unless something else is wrong with the field.
+func (f *form) sized(key, text string, low, high int) {
+	if n := utf8.RuneCountInString(text); (n < low || n > high) && !f.failed(key) {
+		f.add("custom", key, fmt.Sprintf("Invalid input: expected %d to %d characters", low, high))
+	}
 }
 
 // failed says whether an issue names a field.
@@ -448,13 +486,11 @@ func (f *form) only() *form {
 	var extra []string
 	for _, field := range f.fields {
 		if !field.read {
-			extra = append(extra, textutil.Cut(field.key, 100))
+			extra = append(extra, field.key)
 		}
 	}
-	if slices.Sort(extra); len(extra) > 0 {
-		extra = slices.Compact(extra)
-		f.issues = append(f.issues, issue{Code: "unrecognized_keys", Path: []any{}, Keys: extra,
-			Message: "Unrecognized keys: " + textutil.Cut(joined(extra), 400)})
+	if len(extra) > 0 {
+		f.issues = append(f.issues, unrecognized(extra))
 	}
 	return f
 }
@@ -563,11 +599,10 @@ func decodeJSON(raw []byte) (any, error) {
 
 // parsedText reads a text that is JSON as what it says; any other stays a text.
 func parsedText(text string) any {
-	if !storable([]byte(text)) {
-		return text
-	}
-	if decoded, err := decodeJSON([]byte(text)); err == nil {
-		return decoded
+	if storable([]byte(text)) {
+		if decoded, err := decodeJSON([]byte(text)); err == nil {
+			return decoded
+		}
 	}
 	return text
 }

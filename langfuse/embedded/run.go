@@ -6,7 +6,6 @@ import (
 	"database/sql"
 	"encoding/hex"
 	"encoding/json"
-	"maps"
 	"slices"
 	"strings"
 
@@ -266,23 +265,18 @@ func (s *Server) listExperiments(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	meta := object{}
-	found = cut(found, limit, meta, func(e experiment) cursor { return cursor{At: e.start, ID: e.id} })
-	data := make([]object, len(found))
-	for i, e := range found {
-		data[i] = object{"id": e.id, "name": e.name, "description": nullable(e.description), "datasetId": e.dataset,
+	last := func(e experiment) cursor { return cursor{At: e.start, ID: e.id} }
+	return paged(found, limit, object{}, last, func(e experiment) (out object, err error) {
+		out = object{"id": e.id, "name": e.name, "description": nullable(e.description), "datasetId": e.dataset,
 			"startTime": iso(e.start), "endTime": iso(e.end), "itemCount": e.items}
 		if groups["metadata"] {
-			data[i]["metadata"] = jsonText(flatText(attributes{"": e.metadata}, ""))
+			out["metadata"] = jsonText(flatText(attributes{"": e.metadata}, ""))
 		}
 		if groups["scores"] {
-			data[i]["scores"], err = s.scores(score.whole, mostScores, "run_id = ? AND run_id != ''", e.id)
+			out["scores"], err = s.scores(score.whole, mostScores, "run_id = ? AND run_id != ''", e.id)
 		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	return object{"data": data, "meta": meta}, nil
+		return out, err
+	})
 }
 
 // listExperimentItems answers GET /experiment-items: the root span of every
@@ -298,43 +292,30 @@ func (s *Server) listExperimentItems(c *call) (any, error) {
 	// The plus has SQLite go by the start. By the experiment it would sort all items for each page.
 	w.in("+o.experiment_id", c.list("experimentId"))
 	c.blame(s.onlyV4("experiment items")) // only now: a bad query is 400 in Langfuse 3 too
-	found, meta, err := s.observationPage(c, groups["io"] || groups["metadata"], &w, limit)
-	if err != nil {
-		return nil, err
-	}
-	data := make([]object, len(found))
-	for i, o := range found {
-		data[i] = o.itemJSON(groups)
+	contents := groups["io"] || groups["metadata"]
+	return s.observationPage(c, contents, &w, limit, func(o observation) (out object, err error) {
+		out = o.itemJSON(groups)
 		if groups["scores"] {
 			const day = 24 * 60 * 60 * 1000
-			data[i]["scores"], err = s.scores(score.whole, mostScores, `trace_id = ? AND trace_id != '' AND observation_id IN ('', ?)
+			out["scores"], err = s.scores(score.whole, mostScores, `trace_id = ? AND trace_id != '' AND observation_id IN ('', ?)
 				AND timestamp BETWEEN ? AND ?`, o.trace, o.span, o.start-day, o.end+day)
 		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	return object{"data": data, "meta": meta}, nil
+		return out, err
+	})
 }
 
 func (o observation) itemJSON(groups map[string]bool) object {
 	if groups["metadata"] || groups["itemMetadata"] || groups["experimentMetadata"] {
 		o.expand()
 	}
-	out := object{"id": o.span, "traceId": o.trace, "startTime": iso(o.start), "endTime": o.ended(), "level": o.level,
-		"environment": o.environment, "experimentId": o.experiment, "experimentName": o.experimentName,
-		"experimentItemId": o.experimentItem}
-	for group, fields := range map[string]object{
+	return choose(object{"id": o.span, "traceId": o.trace, "startTime": iso(o.start), "endTime": o.ended(),
+		"level": o.level, "environment": o.environment, "experimentId": o.experiment, "experimentName": o.experimentName,
+		"experimentItemId": o.experimentItem}, groups, map[string]object{
 		"dataset":      {"experimentDatasetId": nullable(o.experimentDataset), "experimentItemVersion": isoOrNull(o.experimentItemVersion)},
 		"io":           {"input": orNull(o.input), "output": orNull(o.output), "expectedOutput": orNull(o.expected)},
 		"metadata":     {"metadata": jsonText(o.metadata)},
 		"itemMetadata": {"experimentItemMetadata": jsonText(o.experimentItemValues)},
 		"experimentMetadata": {"experimentMetadata": jsonText(o.experimentMetadata),
 			"experimentDescription": nullable(o.experimentDescription)},
-	} {
-		if groups[group] {
-			maps.Copy(out, fields)
-		}
-	}
-	return out
+	})
 }

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"unicode/utf8"
 
 	"github.com/google/uuid"
 )
@@ -144,7 +143,6 @@ func (sc *score) readValue(f *form) {
 	sc.value = sql.NullFloat64{Float64: number, Valid: isNumber}
 	sc.text = sql.NullString{String: text, Valid: isText}
 	numeric := sc.dataType == "NUMERIC" || sc.dataType == "BOOLEAN"
-	length := utf8.RuneCountInString(text)
 	switch {
 	case numeric && !isNumber:
 		f.add("invalid_type", "value", "Invalid input: expected number for "+sc.dataType)
@@ -154,8 +152,8 @@ func (sc *score) readValue(f *form) {
 		f.add("invalid_type", "value", "Invalid input: expected string for "+sc.dataType)
 	case sc.dataType == "BOOLEAN" && number != 0 && number != 1:
 		f.add("custom", "value", "Value must be either 0 or 1 for BOOLEAN")
-	case sc.dataType == "TEXT" && (length < 1 || length > 500):
-		f.add("custom", "value", "Invalid input: expected 1 to 500 characters for TEXT")
+	case sc.dataType == "TEXT":
+		f.sized("value", text, 1, 500)
 	}
 }
 
@@ -174,11 +172,8 @@ func storeScore(tx *transaction, sc score, now int64) error {
 	if err != nil || inserted {
 		return err
 	}
-	old, exists, err := one(tx, scanned[score], selectScores+"id = ?", sc.id)
-	if err != nil || !exists {
-		return err
-	}
-	if _, err := tx.Exec("DELETE FROM scores WHERE id = ?", sc.id); err != nil {
+	old, _, err := one(tx, scanned[score], "DELETE FROM scores WHERE id = ? RETURNING "+scoreColumns, sc.id)
+	if err != nil {
 		return err
 	}
 	sc = replaceScore(old, sc)
@@ -210,21 +205,15 @@ func (sc score) whole() object {
 }
 
 func (sc score) json(groups map[string]bool) object {
-	out := object{
+	return choose(object{
 		"id": sc.id, "projectId": DefaultProjectID, "name": sc.name, "value": sc.plain(), "dataType": sc.dataType,
 		"source": sc.source, "environment": sc.environment, "timestamp": iso(sc.timestamp),
 		"createdAt": iso(sc.created), "updatedAt": iso(sc.updated),
-	}
-	if groups["details"] {
-		maps.Copy(out, object{"comment": nullable(sc.comment), "configId": nullable(sc.config), "metadata": jsonText(sc.metadata)})
-	}
-	if groups["subject"] {
-		out["subject"] = sc.subject()
-	}
-	if groups["annotation"] {
-		out["authorUserId"], out["queueId"] = nullable(sc.author), nullable(sc.queue)
-	}
-	return out
+	}, groups, map[string]object{
+		"details":    {"comment": nullable(sc.comment), "configId": nullable(sc.config), "metadata": jsonText(sc.metadata)},
+		"subject":    {"subject": sc.subject()},
+		"annotation": {"authorUserId": nullable(sc.author), "queueId": nullable(sc.queue)},
+	})
 }
 
 func (sc score) plain() any {
@@ -309,13 +298,12 @@ func (s *Server) listScores(c *call) (any, error) {
 	}
 	found, err := collect(s.store.r, scanned[score], selectScores+w.String()+" ORDER BY timestamp DESC, id DESC LIMIT ?",
 		append(w.args, limit+1)...)
-	meta := object{"limit": limit}
-	found = cut(found, limit, meta, func(sc score) cursor { return cursor{At: sc.timestamp, ID: sc.id} })
-	data := make([]object, len(found))
-	for i, sc := range found {
-		data[i] = sc.json(groups)
+	if err != nil {
+		return nil, err
 	}
-	return object{"data": data, "meta": meta}, err
+	last := func(sc score) cursor { return cursor{At: sc.timestamp, ID: sc.id} }
+	show := func(sc score) (object, error) { return sc.json(groups), nil }
+	return paged(found, limit, object{"limit": limit}, last, show)
 }
 
 // scores shows the newest scores that a condition selects; a negative number is all.
@@ -379,9 +367,7 @@ func (s *Server) createScoreConfig(c *call) (any, error) {
 		categories: f.nullJSON("categories"), description: f.nullText("description"), created: now, updated: now}
 	f.must("dataType")
 	sc.dataType = f.oneOf("dataType", "NUMERIC", "TEXT", "BOOLEAN", "CATEGORICAL")
-	if length := utf8.RuneCountInString(sc.name); (length < 1 || length > 35) && !f.failed("name") {
-		f.add("custom", "name", "Invalid input: expected 1 to 35 characters")
-	}
+	f.sized("name", sc.name, 1, 35)
 	if sc.dataType == "BOOLEAN" {
 		sc.categories = sql.NullString{String: `[{"label":"True","value":1},{"label":"False","value":0}]`, Valid: true}
 	}

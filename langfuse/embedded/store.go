@@ -43,35 +43,32 @@ type querier interface {
 }
 
 func openStore(path string, mode Mode) (*store, error) {
-	st := &store{prepared: map[string]*sql.Stmt{}, wanted: map[string]bool{}}
-	var err error
-	if path == ":memory:" {
-		st.w, err = openPool("file::memory:", 1, false)
-		st.r = st.w
-	} else {
-		if st.mode, err = claimMode(path, mode); err == nil {
-			err = st.openFile(path)
-		}
-	}
+	s := &store{prepared: map[string]*sql.Stmt{}, wanted: map[string]bool{}}
+	err := s.open(path, mode)
 	if err == nil {
-		err = st.migrate()
+		err = s.migrate()
 	}
 	if err != nil {
-		return nil, errors.Join(err, st.close())
+		return nil, errors.Join(err, s.close())
 	}
-	return st, nil
+	return s, nil
 }
 
-func (s *store) openFile(path string) error {
+func (s *store) open(path string, mode Mode) (err error) {
+	if path == ":memory:" {
+		s.w, err = openPool("file::memory:", 1)
+		s.r = s.w
+		return err
+	}
+	if s.mode, err = claimMode(path, mode); err != nil {
+		return err
+	}
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(f.Chmod(0o600), f.Close()); err != nil {
-		return err
-	}
 	full, err := filepath.Abs(path)
-	if err != nil {
+	if err = errors.Join(err, f.Chmod(0o600), f.Close()); err != nil {
 		return err
 	}
 	slashed := filepath.ToSlash(full)
@@ -79,23 +76,18 @@ func (s *store) openFile(path string) error {
 		slashed = "/" + slashed // a Windows drive
 	}
 	dsn := (&url.URL{Scheme: "file", Path: slashed}).String()
-	if s.w, err = openPool(dsn, 1, false); err != nil {
+	if s.w, err = openPool(dsn, 1); err != nil {
 		return err
 	}
-	s.r, err = openPool(dsn, 4, true)
+	s.r, err = openPool(dsn, 4, "cache_size(-1000)", "query_only(1)")
 	return err
 }
 
-func openPool(dsn string, size int, readOnly bool) (*sql.DB, error) {
-	options := url.Values{"_pragma": {"busy_timeout(30000)", "journal_mode(WAL)", "synchronous(FULL)",
-		"foreign_keys(1)", "temp_store(MEMORY)", "wal_autocheckpoint(4000)"}}
-	if readOnly {
-		options.Add("_pragma", "query_only(1)")
-		options.Add("_pragma", "cache_size(-1000)")
-	} else {
-		options.Set("_txlock", "immediate")
-		options.Add("_pragma", "cache_size(-2000)")
-	}
+// openPool opens so many connections, whose transactions write.
+func openPool(dsn string, size int, pragmas ...string) (*sql.DB, error) {
+	usual := []string{"busy_timeout(30000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)",
+		"temp_store(MEMORY)", "wal_autocheckpoint(4000)"}
+	options := url.Values{"_txlock": {"immediate"}, "_pragma": append(usual, pragmas...)}
 	db, err := sql.Open("sqlite", dsn+"?"+options.Encode())
 	if err != nil {
 		return nil, err
@@ -256,11 +248,8 @@ func (s *store) close() error {
 	if s.r != nil && s.r != s.w {
 		errs = append(errs, s.r.Close())
 	}
-	for _, stmt := range s.prepared {
-		errs = append(errs, stmt.Close())
-	}
 	if s.w != nil {
-		errs = append(errs, s.w.Close())
+		errs = append(errs, s.w.Close()) // with what is prepared
 	}
 	if s.mode != nil {
 		errs = append(errs, s.mode.Close())

@@ -239,21 +239,28 @@ func (c Capabilities) Check(req Request) error {
 // that the response already states is kept. An answer that comes with an error
 // is priced too, because it was paid for. Nothing else is changed and nothing
 // sent. It is safe for concurrent use if model and prices are.
-func Priced(model Model, name string, prices Prices) Model {
-	return ModelFunc(func(ctx context.Context, req Request) (Response, error) {
-		response, err := model.Generate(ctx, req)
-		if response.CostUSD != nil {
-			return response, err
-		}
-		price, known := prices(response.Model)
-		if response.Model == "" || !known {
-			price, known = prices(name)
-		}
-		if known {
-			response.CostUSD = price.Cost(response.Usage)
-		}
+func Priced(model Model, name string, prices Prices) Model { return &priced{model, name, prices} }
+
+// priced is no ModelFunc: another call between would have each call in flight need twice
+// the stack.
+type priced struct {
+	model  Model
+	name   string
+	prices Prices
+}
+
+func (p *priced) Generate(ctx context.Context, req Request) (response Response, err error) {
+	if response, err = p.model.Generate(ctx, req); response.CostUSD != nil {
 		return response, err
-	})
+	}
+	price, known := p.prices(response.Model)
+	if response.Model == "" || !known {
+		price, known = p.prices(p.name)
+	}
+	if known {
+		response.CostUSD = price.Cost(response.Usage)
+	}
+	return response, err
 }
 
 // Price is what a model costs, in USD per million tokens. A zero is a price

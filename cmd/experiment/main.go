@@ -29,11 +29,10 @@ import (
 func main() { os.Exit(cli.Profiled(Main)) }
 
 // Main runs the command line of this process and returns its exit code. Garbage is
-// collected a little later than by default, unless GOGC says when: a twentieth of a fast run's
-// time for 13 MB.
+// collected a little later than by default, unless GOGC says when: it costs a few MB.
 func Main() int {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(130)
+		debug.SetGCPercent(120)
 	}
 	return Run(context.Background(), cli.Process())
 }

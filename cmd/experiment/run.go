@@ -137,7 +137,7 @@ func (s session) extraction(cfg runConfig, rules system.Rules, opened *system.Sy
 		if err = errors.Join(err, failed); err != nil {
 			return experiment.System{}, errors.Join(err, opened.Close())
 		}
-		measured := opened.Measured(harness.Task{Extractor: opened.Extractor}, judge)
+		measured := opened.Measured(&harness.Task{Extractor: opened.Extractor}, judge)
 		if cfg.workers.Address == "" {
 			return measured, nil
 		}
@@ -398,7 +398,7 @@ func (s session) estimate(ctx context.Context, cfg runConfig) (e report.Estimate
 	var opened system.System
 	config.Open = func(ctx context.Context, _ bool) (experiment.System, error) {
 		opened, err = opener(s.env, s.lf).Open(ctx, cfg.system)
-		return opened.Measured(harness.Task{Extractor: opened.Extractor}, nil), err
+		return opened.Measured(&harness.Task{Extractor: opened.Extractor}, nil), err
 	}
 	e = report.Estimate{Dataset: cfg.Dataset, Stages: 1, Trials: cfg.Header.Trials}
 	if cfg.system.TwoStages {

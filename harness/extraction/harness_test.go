@@ -37,7 +37,7 @@ func (f extractor) Extract(_ context.Context, doc extraction.Document) (extracti
 
 func TestTask(t *testing.T) {
 	var seen extraction.Document
-	task := harness.Task{Extractor: extractor(func(doc extraction.Document) (extraction.Extraction, error) {
+	task := &harness.Task{Extractor: extractor(func(doc extraction.Document) (extraction.Extraction, error) {
 		seen = doc
 		return extraction.Extraction{Entities: []extraction.Entity{{Name: "Ann", Type: "P"}}, Relationships: []extraction.Relationship{}}, nil
 	})}
@@ -52,7 +52,7 @@ func TestTask(t *testing.T) {
 
 func TestTask_failures(t *testing.T) {
 	broken := errors.New("no answer")
-	task := harness.Task{Extractor: extractor(func(extraction.Document) (extraction.Extraction, error) { return extraction.Extraction{}, broken })}
+	task := &harness.Task{Extractor: extractor(func(extraction.Document) (extraction.Extraction, error) { return extraction.Extraction{}, broken })}
 	result, err := task.Do(t.Context(), experiment.Item{Input: json.RawMessage(`{"document_text":"Ann."}`)})
 	if !errors.Is(err, broken) || len(result.Calls) != 1 {
 		t.Errorf("%v, %d calls: the calls of a failed extraction count", err, len(result.Calls))
@@ -105,7 +105,7 @@ func TestTask_decoded(t *testing.T) {
 		t.Errorf("shared: %s", text)
 	}
 	var extractor reader
-	task := harness.Task{Extractor: &extractor}
+	task := &harness.Task{Extractor: &extractor}
 	alone, err := task.Do(t.Context(), experiment.Item{ID: "a", Input: item.Input})
 	if err != nil {
 		t.Fatal(err)
@@ -124,7 +124,7 @@ func TestTask_accepts(t *testing.T) {
 		for _, input := range inputs {
 			page = append(page, experiment.Item{ID: "a", Input: json.RawMessage(input)})
 		}
-		return harness.Task{}.Accepts(page)
+		return new(harness.Task).Accepts(page)
 	}
 	if err := accepts(`{"question":"Who?"}`, `null`); err == nil || cli.ExitCode(err) != cli.ExitUsage || !strings.Contains(err.Error(), "experiment answers run") {
 		t.Error(err)

@@ -44,27 +44,28 @@ type document struct {
 
 // Do extracts. An input that is no document fails with class "item"; an error of
 // the extractor is returned as it is.
-func (t Task) Do(ctx context.Context, item experiment.Item) (experiment.TaskResult, error) {
+func (t *Task) Do(ctx context.Context, item experiment.Item) (result experiment.TaskResult, err error) {
 	read, ok := item.Decoded.(*document)
 	if !ok {
 		read = new(document)
 		read.Document, read.warnings, read.err = extraction.DecodeDocument(item.Input)
 	}
-	doc, warnings := read.Document, slices.Clone(read.warnings)
+	doc := read.Document
+	result.Warnings = slices.Clone(read.warnings)
 	if read.err != nil {
-		return experiment.TaskResult{Warnings: warnings}, &outcome.Failure{Class: outcome.Item, Message: read.err.Error()}
+		return result, &outcome.Failure{Class: outcome.Item, Message: read.err.Error()}
 	}
 	if len(doc.Objects)+len(doc.Relationships)+len(doc.AllowedTypes) == 0 {
-		warnings = append(warnings, "the item has no schemas: nothing tells the extractor what to look for")
+		result.Warnings = append(result.Warnings, "the item has no schemas: nothing tells the extractor what to look for")
 	}
 	doc.Metadata = item.Metadata
 	// An item that is tried again had no usable answer, so that a cache must ask.
 	ctx = pipeline.WithTrial(ctx, pipeline.Trial{Number: item.Trial, Again: item.Attempt > 1})
-	found, calls, err := t.Extractor.Extract(ctx, doc)
-	for _, call := range calls {
-		warnings = append(warnings, call.Warnings...)
+	var found extraction.Extraction
+	found, result.Calls, err = t.Extractor.Extract(ctx, doc)
+	for i := range result.Calls {
+		result.Warnings = append(result.Warnings, result.Calls[i].Warnings...)
 	}
-	result := experiment.TaskResult{Calls: calls, Warnings: warnings}
 	if err == nil {
 		err = write(&result, found)
 	}
@@ -88,7 +89,7 @@ func write(result *experiment.TaskResult, found extraction.Extraction) (err erro
 
 // Accepts refuses items of which none has a document, but questions or nothing, with
 // exit code 64; among others such an item is a failed one.
-func (Task) Accepts(first []experiment.Item) error {
+func (*Task) Accepts(first []experiment.Item) error {
 	if slices.ContainsFunc(first, func(item experiment.Item) bool { return !lacksDocument(item.Input) }) {
 		return nil
 	}

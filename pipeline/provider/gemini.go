@@ -67,7 +67,7 @@ type geminiRequest struct {
 	System *geminiContent `json:"systemInstruction,omitempty"`
 }
 
-func (gemini) body(model modelConfig, req pipeline.Request) ([]byte, error) {
+func (*gemini) body(model modelConfig, req pipeline.Request) ([]byte, error) {
 	system, contents, err := conversation(req.Messages)
 	if err != nil {
 		return nil, err
@@ -81,7 +81,7 @@ func (gemini) body(model modelConfig, req pipeline.Request) ([]byte, error) {
 	return json.Marshal(body)
 }
 
-func (gemini) read(body []byte) (r decoded, err error) {
+func (*gemini) read(body []byte) (r decoded, err error) {
 	var answer geminiAnswer
 	if err := json.Unmarshal(body, &answer); err != nil {
 		return r, err
@@ -151,7 +151,7 @@ func newGemini(cfg modelConfig) (pipeline.Model, error) {
 	if !strings.HasPrefix(cfg.Model, "models/") && !strings.HasPrefix(cfg.Model, "tunedModels/") {
 		cfg.Model = "models/" + cfg.Model
 	}
-	return c.speaking(gemini{}, c.BaseURL+"/v1beta/"+cfg.Model+":generateContent", "X-Goog-Api-Key", "")
+	return c.speaking(&gemini{}, c.BaseURL+"/v1beta/"+cfg.Model+":generateContent", "X-Goog-Api-Key", "")
 }
 
 // geminiText joins the parts of an answer, without the summary of thoughts.

@@ -44,7 +44,7 @@ type openAIAnswer struct {
 	} `json:"usage"`
 }
 
-func (openAI) body(model modelConfig, req pipeline.Request) ([]byte, error) {
+func (*openAI) body(model modelConfig, req pipeline.Request) ([]byte, error) {
 	size := pipeline.MessagesSize(req.Messages) + 1000 // for what else there is
 	if req.Schema != nil {
 		size += len(req.Schema.JSON)
@@ -85,7 +85,7 @@ func (openAI) body(model modelConfig, req pipeline.Request) ([]byte, error) {
 	return w.B, w.Err
 }
 
-func (openAI) read(body []byte) (r decoded, err error) {
+func (*openAI) read(body []byte) (r decoded, err error) {
 	var answer openAIAnswer
 	// What some servers write behind the JSON is passed over.
 	if err := json.NewDecoder(bytes.NewReader(body)).Decode(&answer); err != nil {
@@ -159,5 +159,5 @@ func newOpenAI(cfg modelConfig) (pipeline.Model, error) {
 	if cfg.APIVersion != "" {
 		query = "?api-version=" + url.QueryEscape(cfg.APIVersion)
 	}
-	return c.speaking(openAI{}, base+"/chat/completions"+query, keyHeader, keyPrefix)
+	return c.speaking(&openAI{}, base+"/chat/completions"+query, keyHeader, keyPrefix)
 }

@@ -165,7 +165,7 @@ func workUntilStopped(c *urfave.Context, env cli.Env, until func(context.Context
 				return workers.Opened{}, fmt.Errorf("the definition of the run cannot be read: %w", err)
 			}
 			opened, err := opener.OpenDefinition(definition, own, admit)
-			return workers.Opened{Task: harness.Task{Extractor: opened.Extractor}, Close: opened.Close}, err
+			return workers.Opened{Task: &harness.Task{Extractor: opened.Extractor}, Close: opened.Close}, err
 		},
 	})
 	if errors.Is(err, context.Canceled) {

@@ -165,12 +165,13 @@ func (f fields) text(keys ...string) string {
 
 // string reads a string, or null, which is the empty one. The value has been
 // parsed already, so that one without escapes is what stands between its quotes.
-func (r *reader) string(raw json.RawMessage) (s string, ok bool) {
+func (r *reader) string(raw json.RawMessage) (string, bool) {
 	if n := len(raw); n >= 2 && raw[0] == '"' && raw[n-1] == '"' && bytes.IndexByte(raw, '\\') < 0 {
 		return r.text(raw[1 : n-1]), true
 	}
-	err := json.Unmarshal(raw, &s)
-	return s, err == nil
+	var text string // only here: it is allocated where it stands
+	err := json.Unmarshal(raw, &text)
+	return text, err == nil
 }
 
 // label is text of at most MaxLabel bytes.

@@ -116,7 +116,7 @@ func (m *merger) add(part int, p chunkFound) {
 				s.Start, s.End = s.Start+p.chunk.Start, s.End+p.chunk.Start
 			}
 		}
-		m.members = append(m.members, member{e, part, len(m.members), textutil.FoldName(e.Name), textutil.FoldType(e.Type)})
+		m.members = append(m.members, member{Entity: e, part: part, at: len(m.members)})
 	}
 	m.found.Entities = appended(m.found.Entities, entities)
 	m.found.Relationships = appended(m.found.Relationships, p.Extraction.Relationships)
@@ -133,8 +133,10 @@ func appended[T any](list, more []T) []T {
 // uniteEntities gathers members of equal names and compatible types.
 func (m *merger) uniteEntities() {
 	byName := map[string][]member{}
-	for _, e := range m.members {
-		byName[e.name] = append(byName[e.name], e)
+	for i := range m.members {
+		e := &m.members[i]
+		e.name, e.typ = textutil.FoldName(e.Name), textutil.FoldType(e.Type)
+		byName[e.name] = append(byName[e.name], *e)
 	}
 	for _, e := range m.members {
 		switch members := byName[e.name]; {

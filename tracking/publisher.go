@@ -314,7 +314,7 @@ func (p *publisher) experimentID(ctx context.Context, o *runstore.Pending) (stri
 	}
 	id := digest(8, h.RunUID, "experiment", RunName(h, trial))
 	if h.Dataset.ID != "" {
-		if id, err = p.link(ctx, h, *o); err != nil {
+		if id, err = p.link(ctx, h, *o, Metadata(h, trial)); err != nil {
 			return "", fmt.Errorf("opening the run in Langfuse: %w", err)
 		}
 	}
@@ -360,7 +360,7 @@ func (f *inFlightBatch) links(ctx context.Context) error {
 		f.linking <- struct{}{}
 		group.Go(func() error {
 			defer func() { <-f.linking }()
-			_, err := f.link(inner, f.header, o)
+			_, err := f.link(inner, f.header, o, f.builders[o.Trial].metadata)
 			if errors.Is(err, langfuse.ErrNotFound) {
 				f.refuse(o, runstore.Link, unlinkable(f.header, err, "its trace and scores were sent without"))
 				return nil
@@ -386,12 +386,14 @@ func unlinkable(h outcome.Header, err error, rest string) error {
 }
 
 // link sends one link and returns the id of the run.
-func (p *publisher) link(ctx context.Context, h outcome.Header, o runstore.Pending) (string, error) {
+func (p *publisher) link(
+	ctx context.Context, h outcome.Header, o runstore.Pending, metadata map[string]string,
+) (string, error) {
 	of := identify(h, o.Outcome)
 	link := langfuse.DatasetRunItemCreate{
 		RunName:        RunName(h, o.Trial),
 		RunDescription: Description(h),
-		Metadata:       Metadata(h, o.Trial),
+		Metadata:       metadata,
 		DatasetItemID:  o.Item,
 		TraceID:        of.trace(),
 		ObservationID:  of.span(0),

@@ -28,17 +28,19 @@ const rootName = "experiment-item-run"
 type builder struct {
 	header outcome.Header
 	// same are the attributes that are the same on every span of the trial.
-	same []langfuse.Attribute
+	same     []langfuse.Attribute
+	metadata map[string]string // of the run
 }
 
 func newBuilder(h outcome.Header, trial int, experiment string) builder {
+	metadata := Metadata(h, trial)
 	same := []langfuse.Attribute{
 		langfuse.TextAttribute("langfuse.environment", h.Environment),
 		langfuse.TextAttribute("langfuse.trace.name", rootName),
 		langfuse.TextAttribute("langfuse.experiment.id", experiment),
 		langfuse.TextAttribute("langfuse.experiment.name", RunName(h, trial)),
 		langfuse.TextAttribute("langfuse.experiment.description", Description(h)),
-		langfuse.TextAttribute("langfuse.experiment.metadata", string(encode(Metadata(h, trial)))),
+		langfuse.TextAttribute("langfuse.experiment.metadata", string(encode(metadata))),
 	}
 	if h.Dataset.ID != "" {
 		same = append(same, langfuse.TextAttribute("langfuse.experiment.dataset.id", h.Dataset.ID))
@@ -46,7 +48,7 @@ func newBuilder(h outcome.Header, trial int, experiment string) builder {
 	if h.Dataset.Version != "" {
 		same = append(same, langfuse.TextAttribute("langfuse.experiment.item.version", h.Dataset.Version))
 	}
-	return builder{header: h, same: same}
+	return builder{header: h, same: same, metadata: metadata}
 }
 
 // spans returns the trace of an outcome: the root, then a child per call.

@@ -18,22 +18,33 @@ import (
 // what all of them cost. order is that in which scores are shown; see
 // outcome.SummaryConfig.
 func Summarise(ctx context.Context, run *runstore.Reader, order []string) (outcome.Summary, error) {
-	s, err := tally(ctx, run, order)
-	if err == nil {
+	return published(ctx, run, order, runstore.Query{Brief: true})
+}
+
+// Glance is Summarise without what only the details of outcomes say, such as groups and
+// causes: a third of the time.
+func Glance(ctx context.Context, run *runstore.Reader) (outcome.Summary, error) {
+	return published(ctx, run, nil, runstore.Query{})
+}
+
+func published(
+	ctx context.Context, run *runstore.Reader, order []string, read runstore.Query,
+) (s outcome.Summary, err error) {
+	if s, err = tally(ctx, run, order, read); err == nil {
 		err = publicationState(ctx, run, &s)
 	}
 	return s, err
 }
 
 // tally is Summarise but for what is in Langfuse.
-func tally(ctx context.Context, run *runstore.Reader, order []string) (outcome.Summary, error) {
+func tally(ctx context.Context, run *runstore.Reader, order []string, read runstore.Query) (outcome.Summary, error) {
 	header, err := run.Header(ctx)
 	if err != nil {
 		return outcome.Summary{}, err
 	}
 	sum := outcome.NewSummariser(header, outcome.SummaryConfig{Order: order})
 	var held *outcome.Outcome // until it is known whether a newer attempt follows
-	for o, err := range run.Outcomes(ctx, runstore.Query{Brief: true}) {
+	for o, err := range run.Outcomes(ctx, read) {
 		switch {
 		case err != nil:
 			return outcome.Summary{}, err
@@ -96,7 +107,7 @@ func (e *execution) summarise() (outcome.Summary, error) {
 			return s, err
 		}
 	}
-	return tally(ctx, e.run.Reader, e.cfg.Order)
+	return tally(ctx, e.run.Reader, e.cfg.Order, runstore.Query{Brief: true})
 }
 
 // publicationState tells how much of a run is in Langfuse, and where.

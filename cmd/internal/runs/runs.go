@@ -154,7 +154,7 @@ func readRow(ctx context.Context, path string) (row report.RunRow, err error) {
 	if err := run.Check(ctx); err != nil {
 		return row, err
 	}
-	s, err := experiment.Summarise(ctx, run, nil)
+	s, err := experiment.Glance(ctx, run)
 	if err != nil {
 		return row, err
 	}

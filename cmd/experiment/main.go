@@ -87,12 +87,12 @@ func Run(ctx context.Context, env cli.Env) int {
 // withCode gives a refused configuration exit code 64 where it has none.
 func withCode(err error) error { return cli.WithCode(cli.ExitUsage, err) }
 
-// oneRun returns the only argument of a command: the name or file of a run.
+// oneRun returns the path of the run that is the only argument of a command.
 func oneRun(c *urfave.Context) (string, error) {
 	if c.NArg() != 1 {
 		return "", cli.Usage("%s takes the name or file of one run; experiment runs lists them", c.Command.Name)
 	}
-	return c.Args().First(), nil
+	return runs.Find(c.Context, c.Args().First(), c.String("dataset"))
 }
 
 // completions are the scripts that make a shell ask the program itself.

@@ -273,11 +273,7 @@ func publishAction(c *urfave.Context, env cli.Env) error {
 // within the timeout; 0 is none.
 func withSent(c *urfave.Context, env cli.Env, timeout time.Duration,
 	do func(ctx context.Context, s session, path string) error) error {
-	named, err := oneRun(c)
-	if err != nil {
-		return err
-	}
-	path, err := runs.Find(c.Context, named, c.String("dataset"))
+	path, err := oneRun(c)
 	if err != nil {
 		return err
 	}
@@ -355,11 +351,7 @@ func exportCommand(env cli.Env) *urfave.Command {
 			&urfave.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "-", Usage: "`FILE` to write; - is standard output"},
 		},
 		Action: func(c *urfave.Context) (err error) {
-			named, err := oneRun(c)
-			if err != nil {
-				return err
-			}
-			path, err := runs.Find(c.Context, named, c.String("dataset"))
+			path, err := oneRun(c)
 			if err != nil {
 				return err
 			}

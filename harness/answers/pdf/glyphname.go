@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -24,7 +25,7 @@ func textOfGlyph(name string) string {
 	for part := range strings.SplitSeq(name, "_") {
 		text := part
 		if len(part) != 1 {
-			text = cmp.Or(glyphNames[part], hexGlyph(part), accented(part))
+			text = cmp.Or(glyphNames()[part], hexGlyph(part), accented(part))
 		}
 		if text == "" {
 			return ""
@@ -34,7 +35,7 @@ func textOfGlyph(name string) string {
 	return whole
 }
 
-// hexGlyph knows uniXXXX and uXXXXXX.
+// hexGlyph reads glyph names such as uni00410042 and u1F600.
 func hexGlyph(name string) string {
 	digits, ok := strings.CutPrefix(name, "uni")
 	if units, err := hex.DecodeString(digits); ok && err == nil && len(units)%2 == 0 && len(units) > 0 {
@@ -52,7 +53,7 @@ func hexGlyph(name string) string {
 func accented(name string) string {
 	for _, mark := range accents {
 		letter, ok := strings.CutSuffix(name, mark.name)
-		if letter = cmp.Or(glyphNames[letter], letter); !ok || utf8.RuneCountInString(letter) != 1 {
+		if letter = cmp.Or(glyphNames()[letter], letter); !ok || utf8.RuneCountInString(letter) != 1 {
 			continue
 		}
 		if composed := norm.NFC.String(letter + mark.combining); utf8.RuneCountInString(composed) == 1 {
@@ -78,7 +79,7 @@ const (
 )
 
 // glyphNames are names that no rule gives.
-var glyphNames = func() map[string]string {
+var glyphNames = sync.OnceValue(func() map[string]string {
 	names := map[string]string{}
 	for line := range strings.SplitSeq(`exclam ! quotedbl " numbersign # dollar $ percent % ampersand & quotesingle ' parenleft ( parenright )
 asterisk * plus + comma , hyphen - period . slash / zero 0 one 1 two 2 three 3 four 4 five 5 six 6 seven 7 eight 8 nine 9
@@ -106,4 +107,4 @@ Alpha Α Beta Β Gamma Γ Theta Θ Lambda Λ Pi Π Sigma Σ Phi Φ Psi Ψ alpha 
 	names["space"], names["nbspace"], names["nonbreakingspace"] = " ", " ", " "
 	names["softhyphen"], names["sfthyphen"] = "\u00ad", "\u00ad"
 	return names
-}()
+})

@@ -1,0 +1,272 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	urfave "github.com/urfave/cli/v2"
+
+	"extraction-experiment/cmd/internal/runs"
+	"extraction-experiment/cmd/internal/settings"
+	"extraction-experiment/cmd/internal/system"
+	"extraction-experiment/configs"
+	"extraction-experiment/experiment"
+	"extraction-experiment/harness/answers"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/files"
+	"extraction-experiment/internal/limit"
+	"extraction-experiment/outcome"
+	"extraction-experiment/report"
+	"extraction-experiment/runstore"
+)
+
+// answersBenchmarkTable lists the settings of "answers benchmark".
+func answersBenchmarkTable() []settings.Setting {
+	return append([]settings.Setting{
+		{Flag: "config", Usage: "`FILE` that lists datasets, weights, repeated runs and gates (docs/answers.md)"},
+		{Flag: "out", Alias: "o", Usage: "also write the report as JSON to `FILE`; a later --baseline reads it"},
+		{Flag: "name", Alias: "n", Usage: "`NAME` that the runs begin with (default: that of the configuration and the time)"},
+		{Flag: "baseline", Usage: "`FILE` is the report that drop and regressions are measured against"},
+	}, answersSystemTable()...)
+}
+
+// benchmarkJob is a benchmark with everything that it needs.
+type benchmarkJob struct {
+	env    cli.Env
+	cfg    answersConfig
+	file   configs.Benchmark
+	base   *answers.BenchmarkReport
+	failed []error // of runs, where the others went on
+	sweep  *experiment.Sweep
+}
+
+func benchmarkAction(c *urfave.Context, env cli.Env, values settings.Values) error {
+	b, err := newBenchmark(c.Context, env, values)
+	if err != nil {
+		return err
+	}
+	var list []answers.BenchmarkDataset
+	err = withSession(c.Context, env, b.cfg.runConfig, nil, func(ctx context.Context, s session) (err error) {
+		if err := b.prepare(ctx, s); err != nil {
+			return s.explained(err, answers.Name)
+		}
+		list, err = b.runAll(ctx, s)
+		return err
+	})
+	if list == nil || cli.ExitCode(err) == cli.ExitInterrupted {
+		return errors.Join(append(b.failed, err)...)
+	}
+	r := answers.SumBenchmark(b.file.Name, list)
+	r.Gates = r.Judge(answers.BenchmarkGates(b.file.Gates), b.base)
+	r.ScorerVersion = answers.Pin().Version
+	problems := append(b.failed, err, b.show(r))
+	for _, gate := range r.Gates {
+		if gate.Failed() && (len(b.failed) == 0 || r.Summary.WeightedScore != nil) { // else why there is no score was said
+			problems = append(problems, cli.Errorf(cli.ExitGate, "gate %s failed: %s", gate.Name, gate.Reason))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+func newBenchmark(ctx context.Context, env cli.Env, values settings.Values) (*benchmarkJob, error) {
+	cfg, p := readAnswersSystem(values)
+	cfg.system.Limits.Limiters = map[string]*limit.Limiter{} // one provider for all runs
+	b := &benchmarkJob{env: env, cfg: cfg}
+	path := values.Text("config")
+	if path == "" {
+		p.Add("--config is missing: name the file that lists the datasets")
+	}
+	b.cfg.Header.Name, b.cfg.output = values.Text("name"), values.Text("out")
+	if err := p.Err(); err != nil {
+		return nil, cli.Errorf(cli.ExitUsage, "%w", err)
+	}
+	var err error
+	if b.file, err = configs.LoadBenchmark(path, b.cfg.Header.Name); err != nil {
+		return nil, cli.Errorf(cli.ExitUsage, "%w", err)
+	}
+	b.cfg.settle(p, b.file.Name, "which benchmark, with the --name that its runs begin with")
+	if err := p.Err(); err != nil {
+		return nil, cli.Errorf(cli.ExitUsage, "%w", err)
+	}
+	if from := values.Text("baseline"); from != "" {
+		if b.base, err = readBaseline(ctx, from); err != nil {
+			return nil, err
+		}
+	}
+	return b, nil
+}
+
+func readBaseline(ctx context.Context, path string) (*answers.BenchmarkReport, error) {
+	raw, err := files.Read(ctx, path, files.MaxText)
+	if err != nil {
+		return nil, cli.Usage("reading the baseline: %w", err)
+	}
+	var r answers.BenchmarkReport
+	if json.Unmarshal(raw, &r) != nil || len(r.Datasets) == 0 {
+		return nil, cli.Usage("reading the baseline: %s is no report of answers benchmark", path)
+	}
+	return &r, nil
+}
+
+// show prints the report and writes it to the file.
+func (b *benchmarkJob) show(r answers.BenchmarkReport) error {
+	var problems []error
+	if b.cfg.json || !b.cfg.quiet {
+		problems = append(problems, runs.Print(b.env, b.cfg.json, r, report.Benchmark))
+	}
+	if b.cfg.output != "" {
+		problems = append(problems, cli.WriteFile(b.cfg.output, func(w io.Writer) error { return report.JSON(w, r, true) }))
+	}
+	return errors.Join(problems...)
+}
+
+// prepare finds out which runs have begun, and whether the baseline can be
+// compared with: what would be wrong at the end is said before anything is paid.
+func (b *benchmarkJob) prepare(ctx context.Context, s session) error {
+	b.sweep = &experiment.Sweep{Langfuse: &s.lf.Langfuse, Resume: b.cfg.Resume, Retry: b.cfg.Retry, What: "the benchmark", Note: s.note}
+	for _, d := range b.file.Datasets {
+		for n := 1; n <= b.file.Runs; n++ {
+			b.sweep.Runs = append(b.sweep.Runs, experiment.SweepRun{Name: b.runName(d, n), Dataset: d.Questions, Trials: b.cfg.Header.Trials})
+		}
+	}
+	if err := b.sweep.Prepare(ctx); err != nil {
+		return err
+	}
+	if b.base == nil {
+		return nil
+	}
+	planned, err := b.planned(ctx, s)
+	if err != nil {
+		return err
+	}
+	return errors.Join(cli.Each(planned.Incompatible(*b.base), func(reason string) error {
+		return cli.Errorf(cli.ExitIncompatible, "the baseline cannot be compared: %s", reason)
+	})...)
+}
+
+// planned is a report of what will be asked of which document, without answers.
+func (b *benchmarkJob) planned(ctx context.Context, s session) (answers.BenchmarkReport, error) {
+	var r answers.BenchmarkReport
+	var problems []error
+	for _, d := range b.file.Datasets {
+		var run answers.BenchmarkRun
+		doc, err := readDocument(ctx, d.PDF, s.env.Getenv)
+		if err == nil {
+			var questions answers.Questions
+			questions, err = s.questions(ctx, d.Questions, "", &outcome.Dataset{})
+			run = answers.BenchmarkRun{PDFSHA256: doc.SHA256, QuestionsSHA256: questions.SHA256}
+		}
+		if err != nil {
+			problems = append(problems, fmt.Errorf("dataset %s: %w", d.ID, err))
+		}
+		r.Datasets = append(r.Datasets, answers.BenchmarkDataset{ID: d.ID, Weight: d.Weighted(), Runs: []answers.BenchmarkRun{run}})
+	}
+	return r, errors.Join(problems...)
+}
+
+// runName is that of the n-th run of a dataset.
+func (b *benchmarkJob) runName(d configs.BenchmarkDataset, n int) string {
+	return fmt.Sprintf("%s-%s-%d", b.cfg.Header.Name, d.ID, n)
+}
+
+// runAll runs every dataset as often as is asked for; one that is not reached has no score. A run that fails ends the
+// benchmark with fail-fast; else it is noted, and the others go on. An
+// interruption always ends it.
+func (b *benchmarkJob) runAll(ctx context.Context, s session) ([]answers.BenchmarkDataset, error) {
+	list := cli.Each(b.file.Datasets, func(d configs.BenchmarkDataset) answers.BenchmarkDataset {
+		return answers.BenchmarkDataset{ID: d.ID, Kind: d.Kind, Weight: d.Weighted(), Runs: []answers.BenchmarkRun{}}
+	})
+	for i, d := range b.file.Datasets {
+		done := &list[i]
+		for n := 1; n <= b.file.Runs; n++ {
+			if s.signals.came() { // while the run before was published
+				return list, cli.Errorf(cli.ExitInterrupted, "stopped before dataset %s, run %d; go on with: %s",
+					d.ID, n, resumeCommand(named(b.env.Args, b.cfg.nameMade)))
+			}
+			run, err := b.runOne(ctx, s, i*b.file.Runs+n-1, d, n)
+			done.Runs = append(done.Runs, run)
+			switch {
+			case err == nil:
+			case cli.ExitCode(err) == cli.ExitInterrupted, b.file.OnError == "fail-fast":
+				return list, fmt.Errorf("dataset %s, run %d: %w", d.ID, n, err)
+			default:
+				b.failed = append(b.failed, fmt.Errorf("dataset %s, run %d: %w", d.ID, n, err))
+			}
+		}
+	}
+	return list, nil
+}
+
+// runOne runs one dataset once, or goes on with that run, and reads its run file
+// back; at is its place in the sweep.
+func (b *benchmarkJob) runOne(ctx context.Context, s session, at int, d configs.BenchmarkDataset, n int) (answers.BenchmarkRun, error) {
+	cfg := b.cfg
+	cfg.pdf, cfg.Dataset, cfg.output, cfg.quiet, cfg.json = d.PDF, d.Questions, "", true, false
+	cfg.Header.Name = b.runName(d, n)
+	run := answers.BenchmarkRun{Name: cfg.Header.Name}
+	if !b.cfg.quiet {
+		fmt.Fprintf(b.env.Stderr, "dataset %s, run %d of %d: %s\n", d.ID, n, b.file.Runs, run.Name)
+	}
+	began := time.Now()
+	var opened system.System
+	var r experiment.Result
+	config, failed := s.answers(ctx, cfg, &opened)
+	if failed == nil {
+		r, failed = b.sweep.Run(ctx, at, config)
+	}
+	run.Path, failed = r.Path, s.finish(cfg.runConfig, opened, r, failed)
+	run.Seconds = time.Since(began).Seconds()
+	if failed != nil {
+		run.Error = failed.Error()
+	}
+	if r.Path == "" || r.Removed {
+		return run, failed
+	}
+	run.Failed = r.Summary.Items.Failed
+	if sum := r.Summary.Answers; sum != nil {
+		run.PDFSHA256, run.QuestionsSHA256 = sum.PDFSHA256, sum.QuestionsSHA256
+		if r.Summary.Status == outcome.Complete {
+			run.WeightedScore = sum.WeightedScore
+		}
+	}
+	var err error
+	run.Questions, err = questionsOf(ctx, r.Path)
+	return run, errors.Join(failed, err)
+}
+
+// questionsOf is each question of a run with its mean over the trials.
+func questionsOf(ctx context.Context, path string) (questions map[string]answers.BenchmarkQuestion, err error) {
+	reader, err := runstore.Load(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, reader.Close()) }()
+	questions = map[string]answers.BenchmarkQuestion{}
+	trials := map[string]float64{}
+	for o, err := range reader.Outcomes(ctx, runstore.Query{Newest: true}) {
+		if err != nil {
+			return nil, err
+		}
+		q := questions[o.Item]
+		q.Failed = q.Failed || o.Failed()
+		if s, ok := outcome.Lookup(o.Scores, answers.Primary); ok {
+			if s.Value != nil {
+				q.Score += *s.Value
+			}
+			if s.Weight != nil {
+				q.Weight = *s.Weight
+			}
+		}
+		questions[o.Item] = q
+		trials[o.Item]++
+	}
+	for id, q := range questions {
+		q.Score /= trials[id]
+		questions[id] = q
+	}
+	return questions, nil
+}

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	urfave "github.com/urfave/cli/v2"
+
+	"extraction-experiment/cmd/internal/runs"
+	"extraction-experiment/cmd/internal/settings"
+	"extraction-experiment/harness/conformance"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/textutil"
+	"extraction-experiment/outcome"
+	"extraction-experiment/report"
+)
+
+func conformanceCommand(env cli.Env) *urfave.Command {
+	return &urfave.Command{
+		Name:      "conformance",
+		Usage:     "certify that an evaluator gives valid and stable scores on labelled fixtures",
+		UsageText: "experiment conformance [--fixture FILE] [--runs N] [--max-flip-rate X] [--output FILE]",
+		Description: "The fixture file names the evaluator: a script, url, model or scorer (docs/evaluators.md).\n" +
+			"A pass fixture must score 1, a fail fixture 0, but for the share of runs that --max-flip-rate allows; an ambiguous one\n" +
+			"must stay within its score_bounds. Consistent is only what needed no such allowance.\n" +
+			"Exit code 0: every fixture passed; 1: one did not; 64: the file cannot be used; 69: the evaluator cannot be asked;\n" +
+			"5: stopped before every fixture was evaluated, nothing is written.",
+		Flags: []urfave.Flag{
+			&urfave.StringFlag{Name: "fixture", Value: "fixtures.yaml", Usage: "`FILE` of labelled fixtures"},
+			&urfave.StringFlag{Name: "runs", Value: "5", Usage: "`N` evaluations of each fixture"},
+			&urfave.StringFlag{Name: "max-flip-rate", Value: "0", Usage: "`X`, from 0 to 1, of the runs of a pass or fail fixture may score otherwise, and may differ from the first"},
+			&urfave.StringFlag{Name: "score-tolerance", Value: "0", Usage: "`X` by which a pass may score below 1 and a fail above 0, for judges that never give the extremes"},
+			&urfave.StringFlag{Name: "timeout", Value: "1m", Usage: "`TIME` that one evaluation may take"},
+			&urfave.StringFlag{Name: "concurrency", Value: "4", Usage: "`N` evaluations at once"},
+			&urfave.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the report as JSON to `FILE`"},
+			&urfave.BoolFlag{Name: "json", Usage: "print the report as JSON instead of the table", DisableDefaultText: true},
+			&urfave.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "no progress on standard error", DisableDefaultText: true},
+		},
+		Action: settings.NoWords(func(c *urfave.Context) error { return conformanceAction(c, env) }),
+	}
+}
+
+// conformanceConfig reads the flags, and returns every problem at once.
+func conformanceConfig(c *urfave.Context) (conformance.Config, time.Duration, error) {
+	p := &settings.Problems{}
+	cfg := conformance.Config{
+		Runs:        p.Count("runs", c.String("runs"), 1, 100_000),
+		Concurrency: p.Count("concurrency", c.String("concurrency"), 1, 1000),
+	}
+	share := func(flag string) float64 {
+		if v := p.Number(flag, c.String(flag), 0, 1); v != nil {
+			return *v
+		}
+		return 0
+	}
+	cfg.MaxFlipRate, cfg.ScoreTolerance = share("max-flip-rate"), share("score-tolerance")
+	if cfg.ScoreTolerance == 1 {
+		p.Add("--score-tolerance: 1 would accept any score")
+	}
+	timeout := p.Duration("timeout", c.String("timeout"))
+	switch out := c.String("output"); out {
+	case "":
+	case "-":
+		p.Add("--output - is no file: --json prints the report on standard output")
+	default:
+		p.Join(cli.CanWrite(out))
+	}
+	return cfg, timeout, withCode(p.Err())
+}
+
+func conformanceAction(c *urfave.Context, env cli.Env) (err error) {
+	cfg, timeout, err := conformanceConfig(c)
+	if err != nil {
+		return err
+	}
+	set, err := conformance.Read(c.String("fixture"))
+	if err != nil {
+		return err
+	}
+	if out := c.String("output"); out != "" && cli.SameFile(out, set.Path) {
+		return cli.Usage("--output %s would replace the fixtures: name another file", out)
+	}
+	ctx := c.Context
+	opened, err := opener(env, nil).OpenEvaluator(ctx, set.Evaluator, filepath.Dir(set.Path), timeout)
+	if err != nil {
+		return fmt.Errorf("%s: line %d: %w", set.Path, set.Evaluator.Line, err)
+	}
+	cfg.Evaluator, cfg.Fingerprint = opened.Evaluator, opened.Fingerprint
+	cfg.Fixtures, cfg.Warnings = set.Fixtures, set.Warnings
+	result, err := certifyShown(ctx, cfg, runs.NewProgress(env, c.Bool("quiet"), "", slog.New(slog.DiscardHandler)))
+	switch {
+	case ctx.Err() != nil:
+		return cli.Errorf(cli.ExitInterrupted, "stopped before every fixture was evaluated; %s", notWritten(c.String("output")))
+	case err != nil:
+		return fmt.Errorf("%w; %s", err, notWritten(c.String("output")))
+	}
+	return errors.Join(conformanceWrite(c, env, result), conformanceVerdict(result))
+}
+
+// certifyShown runs a certification while a person sees how far it is.
+func certifyShown(ctx context.Context, cfg conformance.Config, view *runs.Progress) (conformance.Report, error) {
+	defer view.Close()
+	cfg.Started = view.Started
+	cfg.Done = func(fixture string, err error) {
+		o := outcome.Outcome{Item: fixture, Class: outcome.OK}
+		if err != nil {
+			o.Class = outcome.Provider
+		}
+		view.Done(o)
+	}
+	view.Counting("evaluation")
+	view.Planned(cfg.Runs*len(cfg.Fixtures), 0)
+	return conformance.Run(ctx, cfg)
+}
+
+// notWritten says what became of the file of --output: an older report in it is
+// none of this evaluation.
+func notWritten(out string) string {
+	if out != "" && exists(out) {
+		return "nothing was written: " + out + " still holds an earlier report"
+	}
+	return "nothing was written"
+}
+
+func conformanceWrite(c *urfave.Context, env cli.Env, r conformance.Report) error {
+	var written error
+	if out := c.String("output"); out != "" {
+		written = cli.WriteFile(out, func(w io.Writer) error { return report.JSON(w, r, true) })
+	}
+	if c.Bool("json") {
+		for _, warning := range r.Warnings {
+			fmt.Fprintln(env.Stderr, "warning: "+textutil.Line(warning))
+		}
+		return errors.Join(written, runs.PrintJSON(env, r))
+	}
+	return errors.Join(written, cli.Written(report.Conformance(env.Stdout, r)))
+}
+
+// conformanceVerdict makes the exit code of a report.
+func conformanceVerdict(r conformance.Report) error {
+	what := "not compatible and not consistent"
+	switch {
+	case r.Passed():
+		return nil
+	case r.Compatible:
+		what = "not consistent"
+	case r.Consistent:
+		what = "not compatible"
+	}
+	return cli.Errorf(cli.ExitGate, "the evaluator is %s: %d of %d fixtures failed", what, r.TotalFixtures-r.PassedFixtures(), r.TotalFixtures)
+}

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"regexp"
+	"strings"
+
+	"extraction-experiment/cmd/internal/runs"
+	"extraction-experiment/cmd/internal/settings"
+	"extraction-experiment/cmd/internal/system"
+	"extraction-experiment/configs"
+	"extraction-experiment/experiment"
+	harness "extraction-experiment/harness/extraction"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/secret"
+	"extraction-experiment/internal/textutil"
+	"extraction-experiment/langfuse"
+	"extraction-experiment/outcome"
+	"extraction-experiment/pipeline"
+	"extraction-experiment/pipeline/provider"
+	"extraction-experiment/report"
+)
+
+// bytesPerToken is how the expected output becomes tokens of an answer; the same
+// cautious number as for requests.
+const bytesPerToken = 3
+
+// estimates tells what each run would take, of a sweep one after the other and
+// then all of them together; judges is how many models judge each. In JSON every
+// estimate is an object on its own.
+func (s session) estimates(ctx context.Context, cfgs []runConfig, judges int) error {
+	env := s.env
+	var all []report.Estimate
+	for _, cfg := range cfgs {
+		e, err := s.estimate(ctx, cfg)
+		if err != nil {
+			return err
+		}
+		e.AddJudging(judges)
+		all = append(all, e)
+		if err := runs.PrintText(env, cfg.json, e, strings.Repeat("\n", min(1, len(all)-1))+e.Text()); err != nil {
+			return err
+		}
+	}
+	if len(all) < 2 || cfgs[0].json {
+		return nil
+	}
+	return runs.PrintText(env, false, nil, "\n"+report.EstimateSum(all))
+}
+
+// estimate lists the items, makes every request that a run would begin with, and
+// tells what they would take. Nothing is sent to the model and nothing written.
+func (s session) estimate(ctx context.Context, cfg runConfig) (e report.Estimate, err error) {
+	counter := &pipeline.Estimator{}
+	cfg.system.Estimator = counter
+	config := experiment.Config{Header: outcome.Header{Name: "estimate"}, Dataset: cfg.Dataset, Filter: cfg.Filter, Langfuse: &s.lf.Langfuse}
+	var opened system.System
+	config.Open = func(ctx context.Context, _ bool) (experiment.System, error) {
+		opened, err = opener(s.env, s.lf).Open(ctx, cfg.system)
+		return opened.Measured(&harness.Task{Extractor: opened.Extractor}, nil), err
+	}
+	e = report.Estimate{Dataset: cfg.Dataset, Stages: 1, Trials: cfg.Header.Trials}
+	if cfg.system.TwoStages {
+		e.Stages = 2
+	}
+	took, err := experiment.Estimate(ctx, config, func(experiment.System) bool {
+		_, e.Asks = opened.Extractor.(*pipeline.Pipeline)
+		return e.Asks
+	})
+	if err != nil {
+		return e, s.explained(err, harness.Name)
+	}
+	known, err := system.ReadCatalogue(s.env.Getenv)
+	if err != nil {
+		return e, err
+	}
+	e.Model, e.Items, e.Unusable = opened.Header.Model, took.Items, took.Unusable
+	requests, input := counter.Sum()
+	e.Requests, e.InputTokens = requests*int64(e.Stages*e.Trials), input*int64(e.Stages*e.Trials)
+	e.OutputTokens = took.ExpectedBytes / bytesPerToken * int64(e.Trials)
+	if price, ok := known.Price(e.Model); ok && e.Asks {
+		e.CostUSD = new((float64(e.InputTokens)*price.Input + float64(e.OutputTokens)*price.Output) / 1e6)
+	}
+	return e, nil
+}
+
+// settled is one value of a dry run.
+type settled struct {
+	Setting string `json:"setting"`
+	Value   string `json:"value"`
+	From    string `json:"from"`
+}
+
+// dryRun prints every value and where it came from: the settings, the scoring
+// options, and the environment. Nothing is asked of any server, so what the
+// config of a prompt would set is not among them. Keys are never shown.
+func dryRun(env cli.Env, values settings.Values, order []settings.Setting, sweepRuns []experiment.SweepSettings, file configs.Experiment, path string) error {
+	var rows []settled
+	for _, o := range order {
+		r := values[o.Flag]
+		value := keyless(strings.Join(r.Words, " "))
+		if namesProgram("--"+o.Flag) && len(r.Words) > 0 {
+			value = provider.ShownTarget(value)
+		}
+		rows = append(rows, settled{o.Flag, value, r.From})
+	}
+	rows = append(rows, settled{"environment of scores", scoreEnvironment(values), values["environment"].From})
+	scoring, err := file.ScoringJSON()
+	if err != nil {
+		return cli.Usage("%w", err)
+	}
+	from := "default"
+	if len(file.Scoring) > 0 {
+		from = path
+	}
+	rows = append(rows, settled{"scoring", string(scoring), from})
+	for _, sweepRun := range sweepRuns {
+		rows = append(rows, settled{"run", sweepRun.Name, "sweep"})
+	}
+	rows = append(rows, environment(env.Getenv)...)
+	t := report.Table{Columns: []report.Column{{Title: "setting"}, {Title: "value"}, {Title: "from"}}}
+	for _, r := range rows {
+		t.Rows = append(t.Rows, report.Row{Cells: []string{r.Setting, textutil.Line(r.Value), textutil.Line(r.From)}})
+	}
+	return runs.PrintText(env, values.On("json"), rows, t.Text())
+}
+
+// keyless is a value without the user and the password of an address in it.
+func keyless(value string) string {
+	return regexp.MustCompile(`(\w://)[^/?#\s]*@`).ReplaceAllString(value, "$1***@")
+}
+
+// environment returns what the environment says beside the settings. The value
+// of what may be a secret is never shown.
+func environment(getenv func(string) string) []settled {
+	names := []string{langfuse.EnvBaseURL, langfuse.EnvHost, langfuse.EnvPublicKey, langfuse.EnvSecretKey, system.EnvModels, system.EnvPrices, system.EnvPipelineToken}
+	var rows []settled
+	for _, name := range append(names, provider.Variables()...) {
+		row := settled{name, "", "not set"}
+		if value := getenv(name); value != "" {
+			row.Value, row.From = keyless(value), "environment"
+			if secret.Named(name) {
+				row.Value = "***"
+			}
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}

@@ -1,0 +1,236 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"extraction-experiment/cmd/internal/runs"
+	"extraction-experiment/cmd/internal/settings"
+	"extraction-experiment/cmd/internal/system"
+	"extraction-experiment/compare"
+	"extraction-experiment/dataset"
+	"extraction-experiment/experiment"
+	harness "extraction-experiment/harness/extraction"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/textutil"
+	"extraction-experiment/langfuse"
+	"extraction-experiment/outcome"
+	"extraction-experiment/tracking"
+)
+
+// runTable lists the settings of a run.
+func runTable() []settings.Setting {
+	return []settings.Setting{
+		{Flag: "dataset", Alias: "d", Env: "EXPERIMENT_DATASET", Usage: "`NAME` of a dataset in Langfuse, or a file of items that exists"},
+		{Flag: "name", Alias: "n", Env: "EXPERIMENT_NAME", Usage: "`NAME` of the run; used once"},
+		{Flag: "model", Alias: "m", Env: "EXPERIMENT_MODEL", Default: "baseline", Usage: "`MODEL` that extracts; a,b makes a sweep (docs/sweeps.md), as with the other settings of model and prompt"},
+		{Flag: "pipeline", Env: "EXPERIMENT_PIPELINE", Usage: "`PROGRAM|URL` of a team's own pipeline (docs/pipeline-protocol.md)"},
+		{Flag: "record", Env: "EXPERIMENT_RECORD", Usage: "write every exchange with the model to `FILE`; --model recorded/FILE answers from it"},
+		{Flag: "prompt", Env: "EXPERIMENT_PROMPT", Usage: "`NAME` of the prompt in Langfuse (default for a model: extraction)"},
+		{Flag: "prompt-label", Env: "EXPERIMENT_PROMPT_LABEL", Usage: "`LABEL` of the prompt (default: production)"},
+		{Flag: "prompt-version", Env: "EXPERIMENT_PROMPT_VERSION", Usage: "`N` is the version of the prompt"},
+		{Flag: "prompt-file", Env: "EXPERIMENT_PROMPT_FILE", Usage: "push the prompt in `FILE` (text, or JSON messages) where it differs from the newest, and run that"},
+		{Flag: "var", Many: true, Usage: "`NAME=PATH` fills {{NAME}} from the item, as title=input.title; may be repeated"},
+		{Flag: "two-stages", Env: "EXPERIMENT_TWO_STAGES", Switch: true, Usage: "ask the model for entities first, then for relationships between them"},
+		{Flag: "temperature", Env: "EXPERIMENT_TEMPERATURE", Usage: "`T` of the model; 0 is really sent"},
+		{Flag: "top-p", Env: "EXPERIMENT_TOP_P", Usage: "`P` of the model"},
+		{Flag: "max-tokens", Env: "EXPERIMENT_MAX_TOKENS", Usage: "`N` tokens an answer may have"},
+		{Flag: "seed", Env: "EXPERIMENT_SEED", Usage: "`N` seeds the model's sampling"},
+		{Flag: "trials", Env: "EXPERIMENT_TRIALS", Default: "1", Usage: "run every item `N` times: one run file, one run in Langfuse per trial"},
+		{Flag: "concurrency", Alias: "c", Env: "EXPERIMENT_CONCURRENCY", Default: "4", Usage: "`N` items are worked on at once"},
+		{Flag: "timeout", Env: "EXPERIMENT_TIMEOUT", Default: "5m", Usage: "`TIME` that one item may take, as 90s or 2m"},
+		{Flag: "workers", Env: "EXPERIMENT_WORKERS", Usage: "have the items worked on by experiment worker on other machines, through the NATS server at `ADDRESS`, such as nats://127.0.0.1:4222 (docs/workers.md)"},
+		{Flag: "insecure", Switch: true, Usage: "with --workers: without TLS also beyond this machine"},
+		{Flag: "rpm", Env: "EXPERIMENT_RPM", Usage: "`N` requests a minute that the provider allows (default: found out)"},
+		{Flag: "tpm", Env: "EXPERIMENT_TPM", Usage: "`N` tokens a minute that the provider allows (default: found out)"},
+		{Flag: "retries", Env: "EXPERIMENT_RETRIES", Default: "5", Usage: "`N` times a request that failed is sent again"},
+		{Flag: "cache", Env: "EXPERIMENT_CACHE", Usage: "keep answers in the folder `DIR`, and do not pay for them again"},
+		{Flag: "budget-usd", Env: "EXPERIMENT_BUDGET_USD", Usage: "stop, to be resumed, before the run has cost more than `USD`"},
+		{Flag: "budget-tokens", Env: "EXPERIMENT_BUDGET_TOKENS", Usage: "stop, to be resumed, before the run has used more than `N` tokens"},
+		{Flag: "limit", Env: "EXPERIMENT_LIMIT", Usage: "`N` items are run at most"},
+		{Flag: "item", Many: true, Usage: "run only the item with this `ID`; may be repeated"},
+		{Flag: "filter", Env: "EXPERIMENT_FILTER", Many: true, Usage: "run only items with `metadata.K=V`; may be repeated, all must hold"},
+		{Flag: "max-failures", Env: "EXPERIMENT_MAX_FAILURES", Default: "0", Usage: "`N|P%` of the items may fail; more make exit code 4"},
+		{Flag: "gate", Many: true, Usage: "`RULE|FILE` that the run must keep, such as 'entity_f1 >= 0.7', or a YAML file of rules; may be repeated; exit code 1"},
+		{Flag: "inconclusive", Usage: "what an inconclusive rule counts as: fail, pass, or `6`, which is an exit code of its own (default: fail)"},
+		{Flag: "description", Env: "EXPERIMENT_DESCRIPTION", Usage: "`TEXT` shown beside the run in Langfuse"},
+		{Flag: "metadata", Many: true, Usage: "record `K=V` with the run; may be repeated"},
+		{Flag: "environment", Env: "LANGFUSE_TRACING_ENVIRONMENT", Default: outcome.SpanEnvironment, Usage: "`NAME` of the Langfuse environment of traces and scores; without it that of scores is " + outcome.ScoreEnvironment},
+		{Flag: "publish-mentions", Env: "EXPERIMENT_PUBLISH_MENTIONS", Switch: true, Usage: "also send the places in the text that were looked up, not only those that the model gave, as mentions of entities to Langfuse"},
+		{Flag: "publish-scores", Env: "EXPERIMENT_PUBLISH_SCORES", Usage: "`all|NAME,…` are the scores to send to Langfuse besides the usual few; those of evaluators always are (docs/langfuse.md)"},
+		{Flag: "langfuse-mode", Env: settings.EnvMode, Usage: settings.ModeUsage},
+		{Flag: "resume", Switch: true, Usage: "go on with the run of this name"},
+		{Flag: "retry-failed", Bare: true, Usage: "go on with the run of this name, and give failed items a new attempt; `[=CLASS,…]` those of these classes only"},
+		{Flag: "config", Env: "EXPERIMENT_CONFIG", Usage: "read settings from the YAML `FILE`"},
+		{Flag: "output", Alias: "o", Env: "EXPERIMENT_OUTPUT", Usage: "also write the run as JSONL to `FILE`"},
+		{Flag: "html", Usage: "of a sweep: also write the leaderboard to `FILE`, a page to look at"},
+		{Flag: "verify", Env: "EXPERIMENT_VERIFY", Switch: true, Usage: "read the run back from Langfuse at the end and compare it with the run file"},
+		{Flag: "json", Switch: true, Usage: "print the summary as one JSON object on standard output"},
+		{Flag: "quiet", Alias: "q", Env: "EXPERIMENT_QUIET", Switch: true, Usage: "no progress and no summary"},
+		{Flag: "log-level", Env: "EXPERIMENT_LOG_LEVEL", Default: "warn", Usage: "log at `LEVEL`: debug, info, warn or error"},
+		{Flag: "log-format", Env: "EXPERIMENT_LOG_FORMAT", Default: "text", Usage: "log as `FORM`: text or json"},
+		{Flag: "estimate", Switch: true, Usage: "print how many items, tokens and dollars the run would take, and run nothing"},
+		{Flag: "dry-run", Switch: true, Usage: "print every setting and where it came from, and run nothing"},
+	}
+}
+
+// maxTrials bounds --trials: each is a run of its own in Langfuse.
+const maxTrials = 100
+
+// runConfig is what the settings of a run mean.
+type runConfig struct {
+	experiment.Config        // what the engine is told of it; session.engine adds the rest
+	nameMade          string // the --name that the program made, where none was given
+	system            system.Config
+	workers           system.WorkersServer // carry out the items; without an address this process does
+	allowance         experiment.Allowance
+	gate              compare.Gate
+	langfuseMode      string
+	logLevel, logForm string
+	sweepRun          bool // a run of a sweep, which is reported as a whole
+	output            string
+	report            bool   // output is a report of answers, not JSONL
+	html              string // page of the sweep's leaderboard
+
+	json, quiet, estimate bool
+}
+
+// readRun reads the settings and returns every problem of them at once; scores
+// are the names of those that the run will have.
+func readRun(s settings.Values, scores []string) (runConfig, error) {
+	p := &settings.Problems{}
+	cfg := readRunOf(p, s, harness.Name, scores)
+	if cfg.estimate && cfg.Resume {
+		p.Add("--estimate tells what a whole run would take, and not what is left of one: leave out --resume")
+	}
+	if cfg.Dataset == "" {
+		p.Add("--dataset is missing: name a dataset in Langfuse or a file of items; extraction-eval is the built-in one")
+	}
+	name := cfg.Header.Name
+	if name == "" && !cfg.estimate {
+		p.Add("--name is missing: give the run a name, such as baseline-v1")
+	}
+	if cfg.output != "" && experiment.IsFile(cfg.Dataset) && cli.SameFile(cfg.Dataset, cfg.output) {
+		p.Add("--output %s would replace the dataset: name another file", cfg.output)
+	}
+	if name != "" || !cfg.estimate {
+		settings.CheckRunName(p, "name", name)
+	}
+	return cfg, p.Err()
+}
+
+// readRunOf reads what runs of every harness have.
+func readRunOf(p *settings.Problems, s settings.Values, harness string, scores []string) runConfig {
+	cfg := runConfig{system: system.Read(p, s), output: s.Text("output"), html: s.Text("html"),
+		langfuseMode: s.Text("langfuse-mode"), logLevel: s.Text("log-level"), logForm: s.Text("log-format")}
+	cfg.Dataset, cfg.Concurrency = s.Text("dataset"), p.Count("concurrency", s.Text("concurrency"), 1, 1000)
+	cfg.Header = outcome.Header{
+		Name: s.Text("name"), Harness: harness, Trials: p.Count("trials", s.Text("trials"), 1, maxTrials),
+		Description: s.Text("description"), Environment: s.Text("environment"),
+	}
+	cfg.Timeout = p.Duration("timeout", s.Text("timeout"))
+	cfg.Header.Metadata = p.Pairs("metadata", s.All("metadata"))
+	cfg.Resume, cfg.Verify = p.Switch(s, "resume"), p.Switch(s, "verify")
+	cfg.json, cfg.quiet, cfg.estimate = p.Switch(s, "json"), p.Switch(s, "quiet"), p.Switch(s, "estimate")
+	if text := s.Text("retry-failed"); text != "" && text != "false" {
+		cfg.Retry, cfg.Resume, cfg.system.Resume = true, true, true
+		cfg.RetryClasses = readClasses(p, text)
+	}
+	cfg.system.Limits.Timeout, cfg.system.Limits.Concurrency = cfg.Timeout, cfg.Concurrency
+	cfg.workers = system.WorkersServer{Address: s.Text("workers"), Insecure: p.Switch(s, "insecure")}
+	if cfg.workers.Address != "" {
+		cfg.system.Limits.Concurrency = system.MostCalls
+		if cfg.system.Record != "" || cfg.system.Limits.Cache != "" {
+			p.Add("--workers: the workers ask the model: leave --record out, and give --cache to them")
+		}
+	}
+	if _, err := langfuse.ParseMode(cfg.langfuseMode); err != nil {
+		p.Add("--langfuse-mode: %v", err)
+	}
+	readRecorded(p, s, &cfg, scores)
+	if cfg.output == "-" && !(cfg.quiet && !cfg.json) {
+		p.Add("--output -: standard output has the summary; add --quiet, or name a file")
+	} else if cfg.output != "" && cfg.output != "-" {
+		p.Join(cli.CanWrite(cfg.output))
+	}
+	filter, err := dataset.ParseFilter(s.All("filter")...)
+	p.Join(err)
+	cfg.Filter = filter.WithIDs(s.All("item")...)
+	cfg.Filter.Limit = p.Optional("limit", s.Text("limit"), 1, 1<<31-1)
+	if cfg.allowance, err = experiment.ParseAllowance(s.Text("max-failures")); err != nil {
+		p.Add("--max-failures: %v", err)
+	}
+	if cfg.gate, _, err = runs.ReadGate(s.All("gate"), s.Text("inconclusive")); err == nil {
+		err = cfg.gate.CheckRun(scores) // before it is paid for
+	}
+	if err != nil {
+		p.Add("--gate: %w", err)
+	}
+	return cfg
+}
+
+// readRecorded reads what is recorded in Langfuse, and how; a resumed run keeps what
+// was not given.
+func readRecorded(p *settings.Problems, s settings.Values, cfg *runConfig, scores []string) {
+	h := &cfg.Header
+	if !environments().MatchString(h.Environment) || strings.HasPrefix(h.Environment, "langfuse") {
+		p.Add("--environment: %q is not accepted by Langfuse: use up to 40 of a-z, 0-9, - and _, not beginning with langfuse", h.Environment)
+	}
+	h.Publication = outcome.Publication{
+		Form: outcome.PublicationForm, ScoreEnvironment: scoreEnvironment(s),
+		Scores: readPublishScores(p, s.Text("publish-scores"), scores), Mentions: p.Switch(s, "publish-mentions"),
+	}
+	for _, key := range tracking.FixedKeys() {
+		if _, taken := h.Metadata[key]; taken {
+			p.Add("--metadata: the key %q is recorded with every run and cannot be set", key)
+		}
+	}
+	cfg.Keep = experiment.Keep{Description: h.Description == "", Metadata: len(h.Metadata) == 0,
+		Environment: s["environment"].From == settings.FromDefault}
+}
+
+// readClasses reads classes of failure; "true" stands for all of them.
+func readClasses(p *settings.Problems, text string) []outcome.Class {
+	if text == "true" || text == "all" {
+		return nil
+	}
+	var classes []outcome.Class
+	for _, word := range listed([]string{text}) {
+		class := outcome.Class(word)
+		if !slices.Contains(outcome.Classes(), class) {
+			p.Add("--retry-failed: %q is no class of failure; there are: %s", word, strings.Trim(fmt.Sprint(outcome.Classes()), "[]"))
+			continue
+		}
+		classes = append(classes, class)
+	}
+	return classes
+}
+
+// environments is the form that Langfuse accepts; anything else it would
+// silently turn into "default".
+var environments = textutil.Pattern(`^[a-z0-9_-]{1,40}$`)
+
+// publishScores reads which scores go to Langfuse besides the default ones; known are
+// those that the run will have.
+func readPublishScores(p *settings.Problems, text string, known []string) []string {
+	names := slices.DeleteFunc(listed([]string{text}), func(name string) bool { return name == "" })
+	for _, name := range names {
+		if name != outcome.AllScores && !slices.Contains(known, name) {
+			p.Add("--publish-scores: there is no score %q; there are: %s, and %s of them%s", name, strings.Join(known, ", "), outcome.AllScores, textutil.Hint(name, known))
+		}
+	}
+	slices.Sort(names)
+	if slices.Contains(names, outcome.AllScores) {
+		return []string{outcome.AllScores}
+	}
+	return slices.Compact(names)
+}
+
+// scoreEnvironment is that of the scores: who names one means both.
+func scoreEnvironment(s settings.Values) string {
+	if s["environment"].From == settings.FromDefault {
+		return outcome.ScoreEnvironment
+	}
+	return s.Text("environment")
+}

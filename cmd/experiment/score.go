@@ -1,0 +1,66 @@
+package main
+
+import (
+	"errors"
+	"runtime/debug"
+
+	urfave "github.com/urfave/cli/v2"
+
+	"extraction-experiment/cmd/internal/runs"
+	"extraction-experiment/cmd/internal/settings"
+	harness "extraction-experiment/harness/extraction"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/files"
+	"extraction-experiment/outcome"
+	"extraction-experiment/report"
+	"extraction-experiment/scoring"
+)
+
+func scoreCommand(env cli.Env) *urfave.Command {
+	return &urfave.Command{
+		Name:        "score",
+		Usage:       "score pairs of expected and extracted, without a model and without Langfuse",
+		UsageText:   "experiment score FILE.jsonl [--options FILE|JSON] [--summary]",
+		Description: `A line is {"id", "expected": {…}, "extracted": {…} or null, "error"?, "options"?}; - reads standard input.`,
+		Flags: []urfave.Flag{
+			settings.OptionsFlag(),
+			&urfave.BoolFlag{Name: "summary", Usage: "print the means and pooled values instead of a line for each pair", DisableDefaultText: true},
+			&urfave.BoolFlag{Name: "json", Usage: "print the summary, as JSON", DisableDefaultText: true},
+		},
+		Action: func(c *urfave.Context) error { return scoreAction(c, env) },
+	}
+}
+
+func scoreAction(c *urfave.Context, env cli.Env) (err error) {
+	if c.NArg() != 1 {
+		return cli.Usage("score takes one file of pairs, or - for standard input")
+	}
+	options, err := settings.ScoringOptions(c.String("options"))
+	if err != nil {
+		return err
+	}
+	ctx := c.Context
+	in, name := env.Stdin, "standard input"
+	if path := c.Args().First(); path != "-" {
+		f, err := files.Open(ctx, path)
+		if err != nil {
+			return cli.Usage("reading pairs: %w", err)
+		}
+		defer f.Close() // only read: nothing can be lost
+		in, name = f, path
+	}
+	if env.Getenv("GOGC") == "" { // little lives on, and would be looked through a hundred times a second
+		defer debug.SetGCPercent(debug.SetGCPercent(200))
+	}
+	pairs := harness.Pairs{Options: options, Name: name}
+	if !c.Bool("summary") && !c.Bool("json") {
+		return cli.Written(pairs.Score(ctx, in, env.Stdout))
+	}
+	header := outcome.Header{Scorer: outcome.Scorer{Version: scoring.Version, Primary: harness.Primary}}
+	sum := outcome.NewSummariser(header, outcome.SummaryConfig{Order: runs.ScoreOrder()})
+	pairs.Scored = sum.Add
+	scored := cli.Written(pairs.Score(ctx, in, nil))
+	summary := sum.Summary()
+	summary.Status = "" // pairs are no run, finished or not
+	return errors.Join(scored, runs.Print(env, c.Bool("json"), summary, report.Text))
+}

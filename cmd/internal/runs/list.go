@@ -1,0 +1,170 @@
+package runs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"hash/crc32"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"extraction-experiment/cmd/internal/settings"
+	"extraction-experiment/experiment"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/files"
+	"extraction-experiment/report"
+	"extraction-experiment/runstore"
+)
+
+// Listed is a run file with its row, or with what is wrong with it.
+type Listed struct {
+	Path string
+	Row  report.RunRow
+	Err  error
+}
+
+// Rows sums up the runs of this folder, the newest first. What was summed up before
+// and has not changed is taken from the cache.
+func Rows(ctx context.Context) ([]Listed, error) {
+	entries, err := runstore.Files(ctx, settings.Folder)
+	if err != nil {
+		return nil, cli.Errorf(cli.ExitIO, "reading the runs: %w", err)
+	}
+	cache := readRunCache(ctx)
+	var listed []Listed
+	for _, e := range entries {
+		l := Listed{Path: e.Path, Err: e.Err}
+		if e.Err == nil {
+			l.Row, l.Err = cache.row(e.Path, func() (report.RunRow, error) { return readRow(ctx, e.Path) })
+		}
+		l.Err = withDenied(l.Err)
+		listed = append(listed, l)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+	}
+	cache.write()
+	slices.SortStableFunc(listed, func(a, b Listed) int { return b.Row.Started.Compare(a.Row.Started) })
+	return listed, nil
+}
+
+// readRow sums up a run file, which is read as a whole if it is small.
+func readRow(ctx context.Context, path string) (row report.RunRow, err error) {
+	run, err := runstore.Load(path)
+	if err != nil {
+		return row, err
+	}
+	defer func() { err = errors.Join(err, run.Close()) }()
+	if err := run.Check(ctx); err != nil {
+		return row, err
+	}
+	s, err := experiment.Glance(ctx, run)
+	if err != nil {
+		return row, err
+	}
+	row = report.RunRow{
+		Name: s.Run.Name, Dataset: s.Run.Dataset, Model: s.Run.Model, Status: string(s.Status),
+		Items: s.Items.Planned / s.Run.Trials, Trials: s.Run.Trials, Failed: s.Items.Failed,
+		Primary: s.Run.Primary, Started: s.Run.Started.Local(),
+	}
+	if s.Published != nil {
+		row.Unpublished = s.Published.Waiting
+	}
+	if s.Answers != nil {
+		row.Weighted = s.WeightedScore
+	}
+	stat, _ := s.Scores.Lookup(row.Primary)
+	row.Mean, row.AsZero = stat.Mean, stat.FailuresAsZero
+	return row, nil
+}
+
+const (
+	runCacheFormat  = 1        // another one is made anew
+	mostRunCache    = 64 << 20 // bytes
+	runCacheSettled = 2 * time.Second
+)
+
+// runCache keeps the rows of the list of runs, so that a list opens only the files that
+// changed. It is worth nothing without them: what is damaged, of another program, or of
+// a file of another size or time is read anew, and without the cache all is.
+type runCache struct {
+	before, now map[string]cachedRow
+	changed     bool
+}
+
+// cachedRow is the row of a file as it was.
+type cachedRow struct {
+	Stamp [4]int64      `json:"stamp"` // sizes and times of change of the file and its log
+	Row   report.RunRow `json:"row"`
+}
+
+// runCacheFile is the form of the file.
+type runCacheFile struct {
+	Format  int             `json:"format"`
+	Program string          `json:"program"`
+	Sum     uint32          `json:"sum"` // CRC-32 of Rows
+	Rows    json.RawMessage `json:"rows"`
+}
+
+func runCachePath() string { return filepath.Join(settings.Folder, "cache", "runs.json") }
+
+// readRunCache never fails: a cache that cannot be read is empty.
+func readRunCache(ctx context.Context) *runCache {
+	c := &runCache{now: map[string]cachedRow{}}
+	raw, err := files.Read(ctx, runCachePath(), mostRunCache)
+	var file runCacheFile
+	if err != nil || json.Unmarshal(raw, &file) != nil || file.Format != runCacheFormat ||
+		file.Program != cli.Version() || file.Sum != crc32.ChecksumIEEE(file.Rows) || json.Unmarshal(file.Rows, &c.before) != nil {
+		c.before = nil
+	}
+	return c
+}
+
+// row returns the row of a file, which read makes if it is not there.
+func (c *runCache) row(path string, read func() (report.RunRow, error)) (report.RunRow, error) {
+	stamp, settled := stampOf(path, time.Now())
+	if known, ok := c.before[path]; ok && settled && known.Stamp == stamp {
+		c.now[path] = known
+		known.Row.Started = known.Row.Started.Local()
+		return known.Row, nil
+	}
+	row, err := read()
+	if err == nil && settled {
+		c.now[path], c.changed = cachedRow{stamp, row}, true
+	}
+	return row, err
+}
+
+// stampOf tells one state of a run file from another. One that changed just now is not
+// settled: it may change again within the same tick of the clock of its file system.
+func stampOf(path string, now time.Time) (stamp [4]int64, settled bool) {
+	for i, name := range []string{path, path + "-wal"} {
+		info, err := os.Stat(name)
+		switch {
+		case os.IsNotExist(err) && i > 0:
+			continue
+		case err != nil || now.Sub(info.ModTime()) < runCacheSettled:
+			return stamp, false
+		}
+		stamp[2*i], stamp[2*i+1] = info.Size(), info.ModTime().UnixNano()
+	}
+	return stamp, true
+}
+
+// write keeps what was listed now, and nothing else. One that cannot be written costs
+// time only.
+func (c *runCache) write() {
+	if !c.changed && len(c.now) == len(c.before) {
+		return // as it was, or there is nothing to keep
+	}
+	rows, err := json.Marshal(c.now)
+	if err != nil || os.MkdirAll(filepath.Dir(runCachePath()), 0o700) != nil {
+		return
+	}
+	_ = files.Write(runCachePath(), func(w io.Writer) error {
+		return json.NewEncoder(w).Encode(runCacheFile{runCacheFormat, cli.Version(), crc32.ChecksumIEEE(rows), rows})
+	})
+}

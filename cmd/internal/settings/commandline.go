@@ -1,0 +1,252 @@
+package settings
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	urfave "github.com/urfave/cli/v2"
+
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/textutil"
+	"extraction-experiment/outcome"
+)
+
+// Run carries out one command line of a program, which may have commands or none, and
+// returns the exit code.
+func Run(ctx context.Context, env cli.Env, app *urfave.App) (code int) {
+	defer cli.Recover(env.Stderr, &code)
+	app.Version, app.Writer, app.ErrWriter = cli.Version(), env.Stdout, env.Stderr
+	app.EnableBashCompletion, app.HideHelpCommand, app.DisableSliceFlagSeparator = true, true, true
+	app.OnUsageError = usageError
+	app.ExitErrHandler = func(*urfave.Context, error) {} // it is decided below
+	for _, c := range app.Commands {
+		c.OnUsageError, c.HideHelpCommand = usageError, true // a run may be called help
+	}
+	args, err := arrange(app, env.Args)
+	if err == nil {
+		err = app.RunContext(ctx, append([]string{app.Name}, args...))
+	}
+	if err != nil {
+		cli.Report(env.Stderr, app.Name, err)
+	}
+	return cli.ExitCode(err)
+}
+
+// arrange brings a command line into the order that the command library needs: the
+// command, its flags, its arguments. A word that is no command is an error that names
+// the nearest one: the library would do what the program does without a command.
+func arrange(app *urfave.App, args []string) ([]string, error) {
+	if len(args) > 0 && args[len(args)-1] == "--generate-bash-completion" {
+		return args, nil
+	}
+	if len(args) == 0 || isFlag(args[0]) || len(app.Commands) == 0 {
+		ordered, err := order(app, append([]urfave.Flag{urfave.HelpFlag, urfave.VersionFlag}, app.Flags...), args)
+		if at := slices.Index(ordered, "--"); at >= 0 && len(app.Commands) > 0 {
+			return nil, unknownCommand(app, ordered[at+1])
+		}
+		return ordered, err
+	}
+	command := app.Command(args[0])
+	if command == nil {
+		return nil, unknownCommand(app, args[0])
+	}
+	if WantsHelp(args) {
+		return []string{command.Name, "--help"}, nil
+	}
+	ordered, err := order(app, append([]urfave.Flag{urfave.HelpFlag}, command.Flags...), args[1:])
+	return append([]string{command.Name}, ordered...), err
+}
+
+// order moves flags before arguments, because the command library stops reading flags
+// at the first argument and would silently ignore the rest. "--" ends the flags; a
+// lone "-" is an argument.
+//
+// A flag that needs a value and has none is an error of usage: what begins with a dash
+// is no value, but for "-" and negative numbers, with or without a unit. Behind =
+// anything is one. A flag of a command that names a file is refused with an empty name,
+// as a variable of a shell that is not set leaves it: the work would be done, and the
+// file written nowhere.
+func order(app *urfave.App, list []urfave.Flag, args []string) ([]string, error) {
+	known := byName(list)
+	var flags, words []string
+	for i := 0; i < len(args); i++ {
+		arg := args[i]
+		if arg == "--" {
+			words = append(words, args[i+1:]...)
+			break
+		}
+		if !isFlag(arg) {
+			words = append(words, arg)
+			continue
+		}
+		flags = append(flags, arg)
+		flag, value, inline := strings.Cut(arg, "=")
+		name := strings.TrimLeft(flag, "-")
+		switch f := known[name]; {
+		case f == nil:
+			return nil, unknownFlag(known, app.Name, name)
+		case standsAlone(f):
+			continue
+		case inline:
+		case i+1 == len(args) || args[i+1] == "--":
+			return nil, cli.Usage("%s needs a value", arg)
+		case !isValue(args[i+1]):
+			return nil, cli.Usage("%s needs a value, and %s looks like a flag: write %s=%s if it is the value", arg, args[i+1], arg, args[i+1])
+		default:
+			i++
+			value = args[i]
+			flags = append(flags, value)
+		}
+		if value == "" && len(app.Commands) > 0 && takesFile(known[name]) {
+			return nil, cli.Usage("%s needs a value, and it is empty: give one, or leave the flag out", flag)
+		}
+	}
+	if len(words) > 0 {
+		flags = append(flags, "--")
+	}
+	return append(flags, words...), nil
+}
+
+func byName(list []urfave.Flag) map[string]urfave.Flag {
+	known := map[string]urfave.Flag{}
+	for _, f := range list {
+		for _, name := range f.Names() {
+			known[name] = f
+		}
+	}
+	return known
+}
+
+func isFlag(word string) bool { return strings.HasPrefix(word, "-") && word != "-" }
+
+// isValue tells a value from a flag, whose name does not begin with a digit.
+func isValue(word string) bool {
+	rest, dashed := strings.CutPrefix(word, "-")
+	return !dashed || rest == "" || strings.ContainsRune(".0123456789", rune(rest[0]))
+}
+
+// standsAlone reports whether the word behind the flag is not its value.
+func standsAlone(f urfave.Flag) bool {
+	switch f := f.(type) {
+	case *urfave.BoolFlag:
+		return true
+	case *urfave.GenericFlag:
+		_, bare := f.Value.(*optional)
+		return bare
+	}
+	return false
+}
+
+// takesFile reports whether the value of a flag may be a file: the word in backquotes
+// that stands for it in the help says so.
+func takesFile(f urfave.Flag) bool {
+	documented, ok := f.(urfave.DocGenerationFlag)
+	if !ok {
+		return false
+	}
+	_, rest, _ := strings.Cut(documented.GetUsage(), "`")
+	value, _, _ := strings.Cut(rest, "`")
+	return slices.Contains(strings.Split(value, "|"), "FILE")
+}
+
+// WantsHelp reports whether help is asked for; the library would take the other words
+// for its topic.
+func WantsHelp(args []string) bool {
+	for _, arg := range args {
+		switch arg {
+		case "--":
+			return false
+		case "--help", "-h":
+			return true
+		}
+	}
+	return false
+}
+
+func unknownCommand(app *urfave.App, word string) error {
+	if app.Command(word) != nil {
+		return cli.Usage("the command stands before its flags: %s %s …", app.Name, word)
+	}
+	if first, _, _ := strings.Cut(word, ","); slices.Contains(outcome.Classes(), outcome.Class(first)) {
+		return cli.Usage("there is no command %q; for a class of failure write --retry-failed=%s", word, word)
+	}
+	names := cli.Each(app.Commands, func(c *urfave.Command) string { return c.Name })
+	hint := cmp.Or(textutil.Hint(word, names), "; there are: "+strings.Join(names, ", "))
+	return cli.Usage("there is no command %q%s", word, hint)
+}
+
+// unknownFlag says that there is no flag of that name, and which one may be meant.
+func unknownFlag(known map[string]urfave.Flag, program, name string) error {
+	if meant := textutil.Nearest(name, slices.Collect(maps.Keys(known))); meant != "" {
+		return cli.Usage("there is no flag --%s; did you mean --%s?", name, meant)
+	}
+	return cli.Usage("there is no flag --%s (%s --help lists the flags)", name, program)
+}
+
+// usageError is what becomes of the library's own errors.
+func usageError(c *urfave.Context, err error, _ bool) error {
+	return cli.Usage("%w (%s --help lists the flags)", err, c.App.Name)
+}
+
+// Action is what a command can be told to do by its first argument: the command
+// library knows no flags behind the arguments of commands within commands.
+type Action struct {
+	Name, Usage string        // Usage is a whole command line
+	Least, Most int           // arguments behind the name; Most is -1 for any number
+	Flags       []urfave.Flag // those that mean something here
+	Run         func(c *urfave.Context, words []string) error
+}
+
+// SetActions gives a command its actions, with the flags of all of them. Without words it
+// does the usual one; "" is none.
+func SetActions(command *urfave.Command, list []Action, usual string) *urfave.Command {
+	command.UsageText = strings.Join(cli.Each(list, func(a Action) string { return a.Usage }), "\n")
+	for _, a := range list {
+		for _, f := range a.Flags {
+			if byName(command.Flags)[f.Names()[0]] == nil {
+				command.Flags = append(command.Flags, f)
+			}
+		}
+	}
+	command.Action = func(c *urfave.Context) error { return act(c, list, usual) }
+	return command
+}
+
+// act carries out the action that the words of a command line name. A flag that the
+// action does not have is refused.
+func act(c *urfave.Context, list []Action, usual string) error {
+	words := c.Args().Slice()
+	if len(words) == 0 && usual != "" {
+		words = []string{usual}
+	}
+	names := cli.Each(list, func(a Action) string { return a.Name })
+	if len(words) == 0 {
+		form := "experiment " + c.Command.Name + " "
+		return cli.Usage("%s needs an action: %s", c.Command.Name, form+strings.Join(names, ", or "+form))
+	}
+	at := slices.Index(names, words[0])
+	if at < 0 {
+		return cli.Usage("there is no action %q of %s%s (there are: %s)", words[0], c.Command.Name, textutil.Hint(words[0], names), strings.Join(names, ", "))
+	}
+	a, words := list[at], words[1:]
+	switch n := len(words); {
+	case n < a.Least:
+		return cli.Usage("%s %s needs an argument more: %s", c.Command.Name, a.Name, a.Usage)
+	case a.Most >= 0 && n > a.Most:
+		more := map[bool]string{true: " more"}[a.Most > 0]
+		return cli.Usage("%s %s takes no argument%s, got %s: %s", c.Command.Name, a.Name, more, cli.Quote(words[a.Most]), a.Usage)
+	}
+	p, own := Problems{}, byName(a.Flags)
+	for _, flag := range c.Command.Flags {
+		if name := flag.Names()[0]; name != "help" && c.IsSet(name) && own[name] == nil {
+			p.Join(cli.Usage("%s %s has no --%s: %s", c.Command.Name, a.Name, name, a.Usage))
+		}
+	}
+	if err := p.Err(); err != nil {
+		return err
+	}
+	return a.Run(c, words)
+}

@@ -8,8 +8,7 @@ import (
 	"extraction-experiment/report"
 )
 
-// TestBench: what is the same in several trials is said once, lines are broken at 80
-// cells, and a system that never answered has no metrics.
+// TestBench: what is the same in several trials is said once, and a system that never answered has no metrics.
 func TestBench(t *testing.T) {
 	cause := bench.Cause{CaseID: "letters", Trial: 1, Metric: "quoteInvariantRate", Code: bench.QuoteMismatch, Quote: "b", Detail: "at 0 to 1 (rune)"}
 	again, other := cause, bench.Cause{CaseID: "words", Trial: 2, Metric: "successRate", Detail: "nothing\x1b[31m"}
@@ -21,43 +20,51 @@ func TestBench(t *testing.T) {
 		Categories: []bench.Category{{Name: "smoke", Cases: 2, SchemaValidRate: 1}},
 		Causes:     []bench.Cause{cause, again, other}, DriftingCases: []string{"words"}, Warnings: []string{"with care"},
 	}
-	want := `bench r: variance, m, 2 trials of 2 cases (2 smoke, 0 regression in 0
-  categories)
-  cases: 2 of x.jsonl
+	want := `bench r: variance, m, 2 trials of 2 cases
+cases     2 of x.jsonl · 2 smoke · 0 regression in 0 categories
+calls     3 answered · 1 failed
 
-  1 of 4 calls failed
-    1 provider, such as words: nobody there
+Failed calls
+  class     calls  such as
+──────────────────────────
+  provider      1  words
+      nobody there
 
-  schemaValidRate             0.0000
-  quoteInvariantRate          0.0000
-    QUOTE_MISMATCH            2
-  uniqueExtractionStability   0.0000
-  successRate                 0.0000
-    standard deviation        0.0000
-  coverageRate                0.0000
-  caseOutcomeDriftRate        0.0000
-  extractions per trial       min 0, max 0, mean 0,
-                              stability 0.0000, variance 0
+Metrics
+  schemaValidRate            0.0000
+  quoteInvariantRate         0.0000
+    QUOTE_MISMATCH                2
+  uniqueExtractionStability  0.0000
+  successRate                0.0000
+    standard deviation       0.0000
+  coverageRate               0.0000
+  caseOutcomeDriftRate       0.0000
+  extractions per trial: min 0, max 0, mean 0, stability 0.0000, variance 0
 
-  category                     cases  success   schema    quote coverage
-  smoke                            2   0.0000   1.0000   0.0000   0.0000
+Categories
+  category  cases  success  schema   quote  coverage
+────────────────────────────────────────────────────
+  smoke         2   0.0000  1.0000  0.0000    0.0000
 
-  what lowered them
-  letters (2 trials from 1 on): quoteInvariantRate QUOTE_MISMATCH "b": at 0 to 1
-    (rune)
-  words (trial 2): successRate: nothing\x1b[31m
+What lowered them
+  case     metric              code            times  first trial
+─────────────────────────────────────────────────────────────────
+  letters  quoteInvariantRate  QUOTE_MISMATCH      2            1
+      b: at 0 to 1 (rune)
+  words    successRate                             1            2
+      nothing\x1b[31m
+  1 case came to different things: words
 
-  1 case of 2 came to different things: words
-
-  warning: with care
+Read with care
+  with care
 `
 	var text strings.Builder
-	if err := report.Bench(&text, r); err != nil || text.String() != want {
+	if err := report.Bench(&text, r, report.Options{}); err != nil || text.String() != want {
 		t.Errorf("%v\n%s", err, &text)
 	}
 	r.Answered, r.FailedCalls = 0, 4
 	text.Reset()
-	if err := report.Bench(&text, r); err != nil || !strings.Contains(text.String(), "no call was answered (4 of 4 failed)") || strings.Contains(text.String(), "schemaValidRate") {
+	if err := report.Bench(&text, r, report.Options{}); err != nil || !strings.Contains(text.String(), "0 answered · 4 failed · there is nothing to measure") || strings.Contains(text.String(), "schemaValidRate") {
 		t.Errorf("%v\n%s", err, &text)
 	}
 	r.FailedCalls, r.Failures = 0, nil
@@ -67,12 +74,12 @@ func TestBench(t *testing.T) {
 		r.Causes, r.DriftingCases = append(r.Causes, cause), append(r.DriftingCases, cause.CaseID)
 	}
 	text.Reset()
-	if err := report.Bench(&text, r); err != nil || !strings.Contains(text.String(), "no call was answered: there is nothing") {
+	if err := report.Bench(&text, r, report.Options{}); err != nil || !strings.Contains(text.String(), "0 answered · there is nothing to measure") {
 		t.Errorf("%v\n%s", err, &text)
 	}
 	r.Answered, r.MoreCauses = 4, 7
 	text.Reset()
-	if err := report.Bench(&text, r); err != nil || !strings.Contains(text.String(), "and 19 more (--json)") || !strings.Contains(text.String(), "and 11 more") {
+	if err := report.Bench(&text, r, report.Options{}); err != nil || !strings.Contains(text.String(), "and 12 more causes\n  7 more than these are not kept") || !strings.Contains(text.String(), "and 11 more") {
 		t.Errorf("%v\n%s", err, &text)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 
 	"extraction-experiment/bench"
+	"extraction-experiment/compare"
 	"extraction-experiment/harness/answers"
 	"extraction-experiment/harness/conformance"
 	"extraction-experiment/internal/cli"
@@ -215,58 +216,38 @@ func EstimateSum(list []Estimate) string {
 // mostCauses is how many causes and drifting cases of the bench are shown.
 const mostCauses = 20
 
-// say writes one line of text, broken where it does not fit; the lines after the first
-// are indented by two more.
-func (p *page) say(indent int, format string, args ...any) {
-	text := textutil.Line(fmt.Sprintf(format, args...))
-	first := Wrap(text, p.Width-indent)[0]
-	p.wrapped(first, indent, 0, nil)
-	if rest := strings.TrimSpace(text[len(first):]); rest != "" {
-		p.wrapped(rest, indent+2, 0, nil)
-	}
-}
-
-// Bench writes what a run of the bench came to, in lines of at most 80 characters.
-// It writes once; the error is that of the writer.
-func Bench(w io.Writer, r bench.Report) error {
-	p := newPage(Options{Width: harnessWidth})
-	p.say(0, "bench %s: %s, %s, %s of %s (%d smoke, %d regression in %s)", r.Run, r.Mode, r.Model,
-		textutil.Counted(r.Trials, "trial"), textutil.Counted(r.Breadth.TotalCaseCount, "case"), r.Breadth.SmokeCaseCount,
-		r.Breadth.RegressionCaseCount, textutil.Counted(r.Breadth.RegressionCategoryCount, "category"))
-	if r.Sources != "" {
-		p.say(2, "cases: %s", r.Sources)
-	}
-	p.line("")
-	failed := r.FailedCalls > 0
-	if r.Answered == 0 {
-		p.say(2, "no call was answered%s: there is nothing to measure",
-			when(failed, fmt.Sprintf(" (%d of %d failed)", r.FailedCalls, r.FailedCalls)))
-	} else if failed {
-		p.say(2, "%d of %d calls failed", r.FailedCalls, r.FailedCalls+r.Answered)
-	}
+// Bench writes what a run of the bench came to: its metrics, those of each category, what
+// lowered them, and the cases that drift. Lines fit Options.Width. It writes once; the error
+// is that of the writer.
+func Bench(w io.Writer, r bench.Report, opt Options) error {
+	p := newPage(opt)
+	p.wrapped(textutil.Line(fmt.Sprintf("bench %s: %s, %s, %s of %s", r.Run, r.Mode, r.Model,
+		Counted(r.Trials, "trial"), Counted(r.Breadth.TotalCaseCount, "case"))), 0, 2, p.bold)
+	p.parts("cases", textutil.Line(r.Sources), Count(r.Breadth.SmokeCaseCount)+" smoke",
+		Count(r.Breadth.RegressionCaseCount)+" regression in "+textutil.Counted(r.Breadth.RegressionCategoryCount, "category"))
+	p.parts("calls", Count(r.Answered)+" answered", when(r.FailedCalls > 0, p.red(Count(r.FailedCalls)+" failed")),
+		when(r.Answered == 0, "there is nothing to measure"))
+	failures := Table{Title: "Failed calls", Columns: []Column{{Title: "class", Name: true, Pill: true}, number("calls"), name("such as"), {Below: true}}}
 	for _, f := range r.Failures {
-		p.say(4, "%d %s, such as %s: %s", f.Count, f.Class, f.CaseID, textutil.Brief(f.Message, 300))
+		failures.add(string(f.Class), Count(f.Count), f.CaseID, quoted(f.Message)).State = string(compare.Fail)
 	}
+	p.table(failures)
 	if r.Answered > 0 {
-		if failed {
-			p.line("")
-		}
-		p.benchMetrics(r)
-		p.benchCauses(r)
+		p.table(benchMetrics(r), benchCategories(r), benchCauses(r))
+		drifting := listed(r.DriftingCases, mostCauses, textutil.Line)
+		p.notes(when(len(drifting) > 0, Counted(len(r.DriftingCases), "case")+" came to different things: "+strings.Join(drifting, ", ")))
 	}
-	for _, warning := range r.Warnings {
-		p.line("")
-		p.say(2, "warning: %s", warning)
-	}
+	p.warnings("Read with care", r.Warnings, 0)
 	return p.writeTo(w)
 }
 
-func (p *page) benchMetrics(r bench.Report) {
-	row := func(name string, value float64) { fmt.Fprintf(&p.text, "  %-27s %.4f\n", name, value) }
+func benchMetrics(r bench.Report) Table {
+	t := Table{Title: "Metrics", Columns: []Column{{}, {Right: true, Strong: true}}}
+	row := func(name string, value float64) { t.add(name, Score(&value, 4)) }
 	row("schemaValidRate", r.SchemaValidRate)
 	row("quoteInvariantRate", r.QuoteInvariantRate)
 	for _, code := range slices.Sorted(maps.Keys(r.QuoteErrors)) {
-		fmt.Fprintf(&p.text, "    %-25s %d\n", code, r.QuoteErrors[code])
+		t.add("  "+string(code), Count(r.QuoteErrors[code]))
 	}
 	row("uniqueExtractionStability", r.UniqueExtractionStability)
 	row("successRate", r.SuccessRate)
@@ -274,53 +255,38 @@ func (p *page) benchMetrics(r bench.Report) {
 	row("coverageRate", r.CoverageRate)
 	row("caseOutcomeDriftRate", r.CaseOutcomeDriftRate)
 	v := r.Variance
-	fmt.Fprintf(&p.text, "  %-27s min %d, max %d, mean %.4g,\n", "extractions per trial", v.Min, v.Max, v.Mean)
-	fmt.Fprintf(&p.text, "  %27s stability %.4f, variance %.4g\n", "", v.Stability, v.Variance)
-	fmt.Fprintf(&p.text, "\n  %-28s %5s %8s %8s %8s %8s\n", "category", "cases", "success", "schema", "quote", "coverage")
+	t.Notes = []string{fmt.Sprintf("extractions per trial: min %d, max %d, mean %.4g, stability %.4f, variance %.4g",
+		v.Min, v.Max, v.Mean, v.Stability, v.Variance)}
+	return t
+}
+
+func benchCategories(r bench.Report) Table {
+	t := Table{Title: "Categories", Columns: []Column{name("category"), number("cases"), number("success"), number("schema"),
+		number("quote"), number("coverage")}}
 	for _, c := range r.Categories {
-		fmt.Fprintf(&p.text, "  %-28s %5d %8.4f %8.4f %8.4f %8.4f\n", textutil.Brief(textutil.Line(c.Name), 28),
-			c.Cases, c.SuccessRate, c.SchemaValidRate, c.QuoteInvariantRate, c.CoverageRate)
+		t.add(c.Name, Count(c.Cases), Score(&c.SuccessRate, 4), Score(&c.SchemaValidRate, 4), Score(&c.QuoteInvariantRate, 4),
+			Score(&c.CoverageRate, 4))
 	}
+	return t
 }
 
-// causes writes causes, those that are the same in several trials once, and the
-// cases that drift.
-func (p *page) benchCauses(r bench.Report) {
-	if len(r.Causes) > 0 {
-		p.line("\n  what lowered them")
-	}
-	shown := 0
+// benchCauses has a row for what is the same but for its trial: such causes follow one another.
+func benchCauses(r bench.Report) Table {
+	t := Table{Title: "What lowered them", noun: "cause", Columns: []Column{name("case"), {Title: "metric"}, {Title: "code"},
+		number("times"), number("first trial").wide(1), {Below: true}}}
 	for i, n := 0, 0; i < len(r.Causes); i += n {
-		if shown++; shown > mostCauses {
-			fmt.Fprintf(&p.text, "  and %d more (--json)\n", len(r.Causes)-i+r.MoreCauses)
-			break
-		}
 		c := r.Causes[i]
-		trials := fmt.Sprintf("trial %d", c.Trial)
-		if n = alikeCauses(r.Causes[i:]); n > 1 {
-			trials = fmt.Sprintf("%d trials from %d on", n, c.Trial)
+		for n = 1; i+n < len(r.Causes) && alike(c, r.Causes[i+n]); n++ {
 		}
-		what := strings.TrimSpace(c.Metric+" "+string(c.Code)) + when(c.Quote != "", fmt.Sprintf(" %q", c.Quote))
-		p.say(2, "%s (%s): %s: %s", c.CaseID, trials, what, c.Detail)
+		t.add(c.CaseID, c.Metric, string(c.Code), Count(n), Count(c.Trial), when(c.Quote != "", quoted(c.Quote)+": ")+quoted(c.Detail))
 	}
-	if n := len(r.DriftingCases); n > 0 {
-		names := strings.Join(r.DriftingCases[:min(n, mostCauses)], ", ") +
-			when(n > mostCauses, fmt.Sprintf(" and %d more", n-mostCauses))
-		p.line("")
-		p.say(2, "%s of %d came to different things: %s", textutil.Counted(n, "case"), r.Breadth.TotalCaseCount, names)
-	}
+	t = t.First(mostCauses)
+	t.note(r.MoreCauses > 0, Count(r.MoreCauses)+" more than these are not kept")
+	return t
 }
 
-// alikeCauses returns how many causes are the first one, each in another trial: they
-// follow one another.
-func alikeCauses(causes []bench.Cause) int {
-	for i, c := range causes[1:] {
-		if c.Trial == causes[i].Trial {
-			return i + 1
-		}
-		if c.Trial = causes[0].Trial; c != causes[0] {
-			return i + 1
-		}
-	}
-	return len(causes)
+// alike reports whether two causes are the same, in whatever trial.
+func alike(a, b bench.Cause) bool {
+	b.Trial = a.Trial
+	return a == b
 }

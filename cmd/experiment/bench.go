@@ -105,8 +105,8 @@ func benchRun(c *urfave.Context, env cli.Env, _ []string) (err error) {
 	case failed != nil:
 		failed = cli.Errorf(cli.ExitCode(failed), "%w; ask again about these with: %s --retry-failed", failed, again)
 	}
-	text := func(w io.Writer, r benches.Report, _ report.Options) error {
-		err := report.Bench(w, r)
+	text := func(w io.Writer, r benches.Report, opt report.Options) error {
+		err := report.Bench(w, r, opt)
 		if ran == nil && failed == nil {
 			_, said := fmt.Fprintf(w, "\n%s\nexperiment bench score %s judges it\n", cfg.Out, cli.Quote(cmp.Or(cfg.Name, cfg.Out)))
 			err = errors.Join(err, said)
@@ -211,8 +211,8 @@ func benchScore(c *urfave.Context, env cli.Env, words []string) (err error) {
 		scored.Gates[g.Name] = g.Limit
 	}
 	line, verdict := benches.Verdict(len(gates), scored.Violations)
-	return errors.Join(runs.Print(env, c.Bool("json"), scored, func(w io.Writer, s scoredBench, _ report.Options) error {
-		err := report.Bench(w, s.Report)
+	return errors.Join(runs.Print(env, c.Bool("json"), scored, func(w io.Writer, s scoredBench, opt report.Options) error {
+		err := report.Bench(w, s.Report, opt)
 		_, said := fmt.Fprintf(w, "\n%s\n", line)
 		return errors.Join(err, said)
 	}), verdict)

@@ -33,21 +33,15 @@ type notFound string
 
 func (e notFound) Error() string { return string(e) }
 
-// pages is what writes them. Each function writes a whole HTML page, and is called
-// from several goroutines.
-type pages struct {
-	// List writes the list of runs.
-	List func(ctx context.Context, w io.Writer) error
-	// Run writes the page of a run. The path is what a stranger asked for.
-	Run func(ctx context.Context, w io.Writer, path string) error
-	// Compare writes the comparison of runs, which are named as for Run.
-	Compare func(ctx context.Context, w io.Writer, base string, candidates []string) error
-	// Trace writes the page of a trace of the store.
-	Trace func(ctx context.Context, w io.Writer, id string) error
-	// Find returns the path of the run that has this id in the store.
-	Find func(ctx context.Context, id string) (path string, err error)
-	// Asked writes what was asked for by the Run button; nil where nobody listens.
-	Asked func(ctx context.Context, w io.Writer) error
+// pageWriter writes the whole HTML page that a request asks for. It is called from several
+// goroutines.
+type pageWriter func(context.Context, io.Writer, *http.Request) error
+
+// site is what is served.
+type site struct {
+	pages map[string]pageWriter // by the pattern of their address
+	// find returns the path of the run that has this id in the store.
+	find func(ctx context.Context, id string) (path string, err error)
 	// turns has room for the pages that are written at the same time; more wait.
 	turns chan struct{}
 }
@@ -67,37 +61,27 @@ type pages struct {
 //     answer of its own, in plain text; a later one breaks the connection, so
 //     that no browser takes half a page for the whole.
 func Pages(l *settings.Langfuse, asked func() []html.AskedRun) http.Handler {
-	s := pages{Run: runPage, Compare: comparePage, Find: findByID, turns: make(chan struct{}, 2),
-		List:  func(ctx context.Context, w io.Writer) error { return listPage(ctx, w, asked != nil) },
-		Trace: func(ctx context.Context, w io.Writer, id string) error { return tracePage(ctx, w, l, id) }}
-	if asked != nil {
-		s.Asked = func(ctx context.Context, w io.Writer) error { return askedPage(ctx, w, asked()) }
+	list := func(ctx context.Context, w io.Writer, _ *http.Request) error { return listPage(ctx, w, asked != nil) }
+	trace := func(ctx context.Context, w io.Writer, r *http.Request) error {
+		return tracePage(ctx, w, l, r.PathValue("id"))
 	}
-	return serve(s)
+	s := site{find: findByID, turns: make(chan struct{}, 2), pages: map[string]pageWriter{
+		"GET /{$}": list, "GET /runs/{path...}": runPage, "GET /compare": comparePage,
+		"GET /traces/{id}": trace, "GET /project/{project}/traces/{id}": trace,
+	}}
+	if asked != nil {
+		s.pages["GET /trigger"] = func(ctx context.Context, w io.Writer, _ *http.Request) error {
+			return askedPage(ctx, w, asked())
+		}
+	}
+	return s.handler()
 }
 
-// pageWriter writes the page that a request asks for.
-type pageWriter func(context.Context, io.Writer, *http.Request) error
-
-func serve(s pages) http.Handler {
+func (s site) handler() http.Handler {
 	mux := http.NewServeMux()
-	page := func(pattern string, write pageWriter) {
+	for pattern, write := range s.pages {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { s.write(w, r, write) })
 	}
-	run := func(ctx context.Context, w io.Writer, r *http.Request) error {
-		return s.Run(ctx, w, r.PathValue("path"))
-	}
-	trace := func(ctx context.Context, w io.Writer, r *http.Request) error {
-		return s.Trace(ctx, w, r.PathValue("id"))
-	}
-	page("GET /{$}", func(ctx context.Context, w io.Writer, _ *http.Request) error { return s.List(ctx, w) })
-	page("GET /runs/{path...}", run)
-	page("GET /compare", s.compare)
-	if s.Asked != nil {
-		page("GET /trigger", func(ctx context.Context, w io.Writer, _ *http.Request) error { return s.Asked(ctx, w) })
-	}
-	page("GET /traces/{id}", trace)
-	page("GET /project/{project}/traces/{id}", trace)
 	mux.HandleFunc("GET /project/{project}/datasets/{dataset}/runs/{id}", s.found)
 	mux.HandleFunc("GET /project/{project}/datasets/{dataset}/compare", s.foundAll)
 	mux.HandleFunc("GET /project/", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/", http.StatusFound) })
@@ -117,21 +101,22 @@ func traceAddress(id string) string { return "/traces/" + url.PathEscape(id) }
 // mostCandidates bounds what one request compares.
 const mostCandidates = 20
 
-func (s pages) compare(ctx context.Context, w io.Writer, r *http.Request) error {
-	base, candidates := r.URL.Query().Get("base"), r.URL.Query()["cand"]
+// compared are the runs that a request has compared.
+func compared(r *http.Request) (base string, candidates []string, err error) {
+	base, candidates = r.URL.Query().Get("base"), r.URL.Query()["cand"]
 	candidates = slices.DeleteFunc(candidates, func(path string) bool { return path == "" || path == base })
 	switch {
 	case base == "" || len(candidates) == 0:
-		return cli.Usage("choose a run as the base and another one as the candidate")
+		err = cli.Usage("choose a run as the base and another one as the candidate")
 	case len(candidates) > mostCandidates:
-		return cli.Usage("%d candidates are too many; at most %d are compared at once", len(candidates), mostCandidates)
+		err = cli.Usage("%d candidates are too many; at most %d are compared at once", len(candidates), mostCandidates)
 	}
-	return s.Compare(ctx, w, base, candidates)
+	return base, candidates, err
 }
 
 // found leads from an address of Langfuse to the run.
-func (s pages) found(w http.ResponseWriter, r *http.Request) {
-	path, err := s.Find(r.Context(), r.PathValue("id"))
+func (s site) found(w http.ResponseWriter, r *http.Request) {
+	path, err := s.find(r.Context(), r.PathValue("id"))
 	if err != nil {
 		refuse(w, err)
 		return
@@ -140,10 +125,10 @@ func (s pages) found(w http.ResponseWriter, r *http.Request) {
 }
 
 // foundAll leads from an address of Langfuse to the comparison of its runs.
-func (s pages) foundAll(w http.ResponseWriter, r *http.Request) {
+func (s site) foundAll(w http.ResponseWriter, r *http.Request) {
 	query := url.Values{}
 	for i, id := range r.URL.Query()["runs"] {
-		path, err := s.Find(r.Context(), id)
+		path, err := s.find(r.Context(), id)
 		if err != nil {
 			refuse(w, err)
 			return
@@ -176,7 +161,7 @@ func guarded(next http.Handler) http.Handler {
 }
 
 // write answers with a page, when it is its turn.
-func (s pages) write(w http.ResponseWriter, r *http.Request, page pageWriter) {
+func (s site) write(w http.ResponseWriter, r *http.Request, page pageWriter) {
 	select {
 	case s.turns <- struct{}{}:
 		defer func() { <-s.turns }()
@@ -288,8 +273,8 @@ func askedPage(ctx context.Context, w io.Writer, asked []html.AskedRun) error {
 }
 
 // runPage writes the page of one run, the same as experiment report.
-func runPage(ctx context.Context, w io.Writer, path string) (err error) {
-	run, err := openPath(path)
+func runPage(ctx context.Context, w io.Writer, r *http.Request) (err error) {
+	run, err := openPath(r.PathValue("path"))
 	if err != nil {
 		return err
 	}
@@ -309,7 +294,11 @@ func runPage(ctx context.Context, w io.Writer, path string) (err error) {
 
 // comparePage writes the comparison of runs as experiment compare makes it
 // without flags.
-func comparePage(ctx context.Context, w io.Writer, base string, candidates []string) (err error) {
+func comparePage(ctx context.Context, w io.Writer, r *http.Request) (err error) {
+	base, candidates, err := compared(r)
+	if err != nil {
+		return err
+	}
 	var sources []compare.Source
 	var headers []outcome.Header
 	cfg := html.Config{Home: "/"}

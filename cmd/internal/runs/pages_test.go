@@ -14,32 +14,37 @@ import (
 )
 
 // folder is a site of one run, "p/d/a b.run", that Langfuse knows as r1.
-func folder(t *testing.T, change func(*pages)) *httptest.Server {
+func folder(t *testing.T, change func(*site)) *httptest.Server {
 	t.Helper()
-	cfg := pages{turns: make(chan struct{}, 2),
-
-		List: func(_ context.Context, w io.Writer) error { return says(w, "list") },
-		Run: func(_ context.Context, w io.Writer, path string) error {
-			if path != "p/d/a b.run" {
+	trace := func(_ context.Context, w io.Writer, r *http.Request) error {
+		return says(w, "trace "+r.PathValue("id"))
+	}
+	cfg := site{turns: make(chan struct{}, 2), pages: map[string]pageWriter{
+		"GET /{$}": func(_ context.Context, w io.Writer, _ *http.Request) error { return says(w, "list") },
+		"GET /runs/{path...}": func(_ context.Context, w io.Writer, r *http.Request) error {
+			if path := r.PathValue("path"); path != "p/d/a b.run" {
 				return notFound("there is no run " + path)
 			}
-			return says(w, "run "+path)
+			return says(w, "run p/d/a b.run")
 		},
-		Compare: func(_ context.Context, w io.Writer, base string, candidates []string) error {
+		"GET /compare": func(_ context.Context, w io.Writer, r *http.Request) error {
+			base, candidates, err := compared(r)
+			if err != nil {
+				return err
+			}
 			return says(w, base+" against "+strings.Join(candidates, ","))
 		},
-		Trace: func(_ context.Context, w io.Writer, id string) error { return says(w, "trace "+id) },
-		Find: func(_ context.Context, id string) (string, error) {
-			if strings.HasPrefix(id, "r") {
-				return "p/d/" + id + " b.run", nil
-			}
-			return "", notFound("no run has the id " + id)
-		},
-	}
+		"GET /traces/{id}": trace, "GET /project/{project}/traces/{id}": trace,
+	}, find: func(_ context.Context, id string) (string, error) {
+		if strings.HasPrefix(id, "r") {
+			return "p/d/" + id + " b.run", nil
+		}
+		return "", notFound("no run has the id " + id)
+	}}
 	if change != nil {
 		change(&cfg)
 	}
-	server := httptest.NewServer(serve(cfg))
+	server := httptest.NewServer(cfg.handler())
 	t.Cleanup(server.Close)
 	return server
 }
@@ -128,7 +133,9 @@ func TestSite_otherSites(t *testing.T) {
 // the connection off.
 func TestSite_errors(t *testing.T) {
 	var fails func(io.Writer) error
-	server := folder(t, func(cfg *pages) { cfg.List = func(_ context.Context, w io.Writer) error { return fails(w) } })
+	server := folder(t, func(cfg *site) {
+		cfg.pages["GET /{$}"] = func(_ context.Context, w io.Writer, _ *http.Request) error { return fails(w) }
+	})
 	fails = func(io.Writer) error { return errors.New("the disk is \x1b[31mgone") }
 	if status, body, _ := get(t, server, "GET", "/"); status != 500 || body != "the disk is \\x1b[31mgone\n" {
 		t.Errorf("%d %q", status, body)
@@ -160,9 +167,9 @@ func TestSite_errors(t *testing.T) {
 // TestSite_atOnce: more pages than there are turns wait, and give up with their reader.
 func TestSite_atOnce(t *testing.T) {
 	began, end := make(chan struct{}), make(chan struct{})
-	server := folder(t, func(cfg *pages) {
+	server := folder(t, func(cfg *site) {
 		cfg.turns = make(chan struct{}, 1)
-		cfg.List = func(ctx context.Context, w io.Writer) error {
+		cfg.pages["GET /{$}"] = func(context.Context, io.Writer, *http.Request) error {
 			began <- struct{}{}
 			<-end
 			return nil

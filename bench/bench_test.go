@@ -463,7 +463,7 @@ func TestRun_unanswered(t *testing.T) {
 	close(stop)
 	r, err := bench.Run(t.Context(), bench.Config{Cases: cases(t, line("p", "a b", "a")), Trials: 2, Answerer: &noisy{}, Stop: stop})
 	var text strings.Builder
-	must(t, report.Bench(&text, r))
+	must(t, report.Bench(&text, r, report.Options{}))
 	if !errors.Is(err, experiment.ErrInterrupted) || r.SchemaValidRate != 0 || r.QuoteInvariantRate != 0 || r.UniqueExtractionStability != 0 || r.Err() != nil || !strings.Contains(text.String(), "nothing to measure") {
 		t.Errorf("%v %+v\n%s", err, r, &text)
 	}
@@ -546,7 +546,7 @@ func TestFailedCalls(t *testing.T) {
 			}
 		}
 		var text strings.Builder
-		if err := report.Bench(&text, r); err != nil {
+		if err := report.Bench(&text, r, report.Options{}); err != nil {
 			t.Fatal(err)
 		}
 		if code != c.code || strings.Contains(text.String(), "nobody there") != (c.failed > 0) {

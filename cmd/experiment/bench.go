@@ -84,7 +84,7 @@ func benchRun(c *urfave.Context, env cli.Env, _ []string) (err error) {
 	asked := system.Config{Model: c.String("model"), Pipeline: c.String("pipeline"), Limits: limits}
 	answerer, opened, err := opener(env, nil).OpenBench(asked)
 	if err != nil {
-		return signals.interrupted(err)
+		return signals.cutShort(err)
 	}
 	defer func() { err = errors.Join(err, opened.Close()) }()
 	cfg.Answerer, cfg.System = answerer, opened.Header

@@ -56,7 +56,7 @@ func withSession(ctx context.Context, env cli.Env, cfg runConfig,
 		return cli.Errorf(cli.ExitUnavailable, "%w: %w", context.Cause(ctx), err)
 	}
 	if err != nil {
-		return signals.interrupted(err)
+		return signals.cutShort(err)
 	}
 	log.Info("connected", "langfuse", lf.Client.BaseURL(), "version", lf.Server.Version.String(),
 		"mode", lf.Server.Mode(), "project", lf.Server.Project.ID)
@@ -89,15 +89,10 @@ func (s session) engine(cfg runConfig, opened *system.System) experiment.Config 
 // watched has a person see how the run gets on.
 func (s session) watched(cfg runConfig, opened *system.System) experiment.Observer {
 	view := runs.NewProgress(s.env, cfg.quiet, cfg.Header.Scorer.Primary, s.log)
-	view.Workers = func() string {
-		if opened.Workers == nil {
-			return ""
-		}
-		return opened.Workers()
-	}
 	observer := view.Observer()
 	observer.Opened = func(path string, begun bool, notes []string) {
 		s.log.Info("run file", "path", path, "new", begun)
+		view.Workers = opened.Workers
 		for _, text := range notes {
 			s.note(text)
 		}
@@ -256,7 +251,7 @@ func (s session) explained(err error, harnessName string) error {
 	case errors.As(err, &missing):
 		return cli.Usage("%w; seed --list shows those that are, seed --dataset %s --file FILE makes it", err, cli.Quote(missing.Name))
 	}
-	return s.signals.interrupted(err)
+	return s.signals.cutShort(err)
 }
 
 // exists reports whether a file is there.
@@ -324,16 +319,7 @@ func watchSignals(ctx context.Context, stderr io.Writer, softly string) (context
 	return ctx, s
 }
 
-// interrupted gives an error that a signal caused before the work was begun the
-// exit code of a stop.
-func (s *signals) interrupted(err error) error {
-	if s.came() && errors.Is(err, context.Canceled) {
-		return cli.Errorf(cli.ExitInterrupted, "stopped before anything was begun")
-	}
-	return err
-}
-
-// cutShort is interrupted for an error within the work.
+// cutShort gives an error that a signal caused the exit code of a stop.
 func (s *signals) cutShort(err error) error {
 	if s.came() {
 		return cutShort(err)

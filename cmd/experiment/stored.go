@@ -252,11 +252,10 @@ func publishCommand(env cli.Env) *urfave.Command {
 
 func publishAction(c *urfave.Context, env cli.Env) error {
 	return withSent(c, env, 0, func(ctx context.Context, s session, path string) error {
-		named, view := c.Args().First(), runs.NewSending(env.Stderr)
-		counts, err := experiment.Publish(ctx, &s.lf.Langfuse, path, s.log, experiment.Observer{
-			Sending:   func() { view.WatchSending(named, s.lf.Paused) },
-			Published: view.Published, Withdrawing: view.Withdrawing, Ended: view.Close,
-		})
+		named, watched := c.Args().First(), runs.NewProgress(env, false, "", s.log)
+		observer := watched.Observer()
+		observer.Sending = func() { watched.WatchSending(named, s.lf.Paused) }
+		counts, err := experiment.Publish(ctx, &s.lf.Langfuse, path, s.log, observer)
 		if _, left := errors.AsType[*tracking.UnpublishedError](err); left {
 			return sendLater(err, named)
 		}

@@ -65,9 +65,6 @@ func NewProgress(env cli.Env, quiet bool, primary string, log *slog.Logger) *Pro
 	return p
 }
 
-// NewSending shows the progress of publishing a run that has ended.
-func NewSending(out io.Writer) *Progress { return &Progress{out: out} }
-
 // Observer has the engine tell how a run gets on.
 func (p *Progress) Observer() experiment.Observer {
 	return experiment.Observer{

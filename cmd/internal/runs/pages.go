@@ -205,10 +205,7 @@ func runsFolder() string { return filepath.Join(settings.Folder, "runs") }
 
 // pagePath is the path of a run file below the folder of runs.
 func pagePath(file string) string {
-	path, err := filepath.Rel(runsFolder(), file)
-	if err != nil {
-		return ""
-	}
+	path, _ := filepath.Rel(runsFolder(), file) // both are relative
 	return filepath.ToSlash(path)
 }
 
@@ -246,9 +243,9 @@ func listPage(ctx context.Context, w io.Writer, asked bool) error {
 		path := pagePath(l.Path)
 		rows = append(rows, html.RunLink{RunRow: l.Row, Path: path, Address: runAddress(path)})
 	}
-	folder, err := filepath.Abs(".")
+	folder, err := os.Getwd()
 	if err != nil {
-		folder = "."
+		return err
 	}
 	link := map[bool]string{true: "/trigger"}[asked]
 	return html.RunList(w, "Runs in "+folder, rows, link, problems)

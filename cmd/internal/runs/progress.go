@@ -213,9 +213,6 @@ func (p *Progress) line(format string, args ...any) {
 func (p *Progress) counts() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.failed == 0 {
-		return fmt.Sprintf("%d/%d ", p.done, p.total)
-	}
 	return fmt.Sprintf("%d/%d %d failed%s ", p.done, p.total, p.failed, p.session())
 }
 

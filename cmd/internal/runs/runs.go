@@ -18,8 +18,6 @@ import (
 
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/compare"
-	"extraction-experiment/harness/answers"
-	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
@@ -76,17 +74,17 @@ func Find(ctx context.Context, named, dataset string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var found, names, datasets, elsewhere []string
+	var found, names, elsewhere []string
 	for _, e := range entries {
 		switch of := e.Header.Dataset.Name; {
 		case e.Err != nil && named != e.Header.Name: // experiment runs names it
 			if e.Placed(dataset, named) { // opening it says what is wrong with it
-				found, datasets = append(found, e.Path), append(datasets, filepath.Base(filepath.Dir(e.Path)))
+				found = append(found, e.Path)
 			}
 		case e.Header.Name != named:
 			names = append(names, e.Header.Name)
 		case dataset == "" || of == dataset:
-			found, datasets = append(found, e.Path), append(datasets, of)
+			found = append(found, e.Path)
 		default:
 			elsewhere = append(elsewhere, of)
 		}
@@ -95,8 +93,7 @@ func Find(ctx context.Context, named, dataset string) (string, error) {
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) > 1:
-		return "", cli.Usage("there are runs %q of several datasets (%s): add --dataset, or name the file: %s",
-			named, strings.Join(datasets, ", "), strings.Join(found, ", "))
+		return "", cli.Usage("there are several runs %q: add --dataset, or name the file: %s", named, strings.Join(found, ", "))
 	case len(elsewhere) > 0:
 		return "", cli.Usage("there is no run %q of dataset %q; there is one of %s", named, dataset, strings.Join(elsewhere, ", "))
 	}
@@ -115,7 +112,7 @@ func Sources(ctx context.Context, env cli.Env, names []string, dataset string, m
 	}
 	sources = make([]compare.Source, len(names))
 	var remote []int
-	like := outcome.Header{Harness: harness.Name, Scorer: outcome.Scorer{Primary: harness.Primary}}
+	var beside outcome.Header // of a run that is here
 	for i, named := range names {
 		if strings.HasPrefix(named, InLangfuse) {
 			remote = append(remote, i)
@@ -129,14 +126,14 @@ func Sources(ctx context.Context, env cli.Env, names []string, dataset string, m
 				sources[i] = Source{run, metadata}
 			}
 		}
-		if err == nil && like.Dataset.Name == "" {
-			like, err = sources[i].Header(ctx)
+		if err == nil && beside.Dataset.Name == "" {
+			beside, err = sources[i].Header(ctx)
 		}
 		if err != nil {
 			return nil, done, err
 		}
 	}
-	dataset = cmp.Or(dataset, like.Dataset.Name)
+	dataset = cmp.Or(dataset, beside.Dataset.Name)
 	if len(remote) == 0 {
 		return sources, done, nil
 	}
@@ -146,17 +143,15 @@ func Sources(ctx context.Context, env cli.Env, names []string, dataset string, m
 	}
 	closers = append(closers, lf.Close)
 	for _, i := range remote {
-		if sources[i], err = readRemote(ctx, lf, like, dataset, strings.TrimPrefix(names[i], InLangfuse)); err != nil {
+		if sources[i], err = readRemote(ctx, lf, dataset, strings.TrimPrefix(names[i], InLangfuse)); err != nil {
 			return nil, done, err
 		}
 	}
 	return sources, done, nil
 }
 
-// readRemote reads a run from Langfuse. One of an older version does not say there of
-// which harness it is: a run with a hash of questions is of answers, another one of
-// that of the run beside it, whose fingerprint and scorer version it must have anyway.
-func readRemote(ctx context.Context, lf *settings.Langfuse, like outcome.Header, dataset, name string) (compare.Source, error) {
+// readRemote reads a run from Langfuse.
+func readRemote(ctx context.Context, lf *settings.Langfuse, dataset, name string) (compare.Source, error) {
 	if dataset == "" {
 		return nil, cli.Usage("%s%s: a run in Langfuse is found by its dataset, too: add --dataset", InLangfuse, name)
 	}
@@ -167,18 +162,7 @@ func readRemote(ctx context.Context, lf *settings.Langfuse, like outcome.Header,
 	if errors.Is(err, langfuse.ErrNotFound) {
 		return nil, cli.Usage("there is no run %q of dataset %q in Langfuse (%s): %w", name, dataset, lf.Client.BaseURL(), err)
 	}
-	if err != nil {
-		return nil, err
-	}
-	_, asked := run.Header.Metadata[outcome.QuestionsSHA256]
-	switch {
-	case run.Header.Harness != "":
-	case asked:
-		run.Header.Harness, run.Header.Scorer.Primary = answers.Name, answers.Primary
-	default:
-		run.Header.Harness, run.Header.Scorer.Primary = like.Harness, like.Scorer.Primary
-	}
-	return remoteSource{run}, nil
+	return remoteSource{run}, err
 }
 
 // Source is a run file as package compare reads it.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"hash/crc32"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -33,12 +34,12 @@ func Rows(ctx context.Context) ([]Listed, error) {
 	if err != nil {
 		return nil, cli.Errorf(cli.ExitIO, "reading the runs: %w", err)
 	}
-	cache := readRunCache(ctx)
+	before, now := readRunCache(ctx), map[string]cachedRow{}
 	var listed []Listed
 	for _, e := range entries {
 		l := Listed{Path: e.Path, Err: e.Err}
 		if e.Err == nil {
-			l.Row, l.Err = cache.row(e.Path, func() (report.RunRow, error) { return readRow(ctx, e.Path) })
+			l.Row, l.Err = rowOf(ctx, e.Path, before, now)
 		}
 		l.Err = withDenied(l.Err)
 		listed = append(listed, l)
@@ -46,7 +47,9 @@ func Rows(ctx context.Context) ([]Listed, error) {
 			return nil, ctx.Err()
 		}
 	}
-	cache.write()
+	if !maps.Equal(before, now) {
+		writeRunCache(now)
+	}
 	slices.SortStableFunc(listed, func(a, b Listed) int { return b.Row.Started.Compare(a.Row.Started) })
 	return listed, nil
 }
@@ -87,15 +90,9 @@ const (
 	runCacheSettled = 2 * time.Second
 )
 
-// runCache keeps the rows of the list of runs, so that a list opens only the files that
-// changed. It is worth nothing without them: what is damaged, of another program, or of
-// a file of another size or time is read anew, and without the cache all is.
-type runCache struct {
-	before, now map[string]cachedRow
-	changed     bool
-}
-
-// cachedRow is the row of a file as it was.
+// cachedRow is the row of a file as it was. Rows are kept by path, so that a list opens only the
+// files that changed. They are worth nothing without them: what is damaged, of another program,
+// or of a file of another size or time is read anew, and without the cache all is.
 type cachedRow struct {
 	Stamp [4]int64      `json:"stamp"` // sizes and times of change of the file and its log
 	Row   report.RunRow `json:"row"`
@@ -112,30 +109,30 @@ type runCacheFile struct {
 func runCachePath() string { return filepath.Join(settings.Folder, "cache", "runs.json") }
 
 // readRunCache never fails: a cache that cannot be read is empty.
-func readRunCache(ctx context.Context) *runCache {
-	c := &runCache{now: map[string]cachedRow{}}
+func readRunCache(ctx context.Context) (rows map[string]cachedRow) {
 	raw, err := files.Read(ctx, runCachePath(), mostRunCache)
 	var file runCacheFile
 	if err != nil || json.Unmarshal(raw, &file) != nil || file.Format != runCacheFormat ||
-		file.Program != cli.Version() || file.Sum != crc32.ChecksumIEEE(file.Rows) || json.Unmarshal(file.Rows, &c.before) != nil {
-		c.before = nil
+		file.Program != cli.Version() || file.Sum != crc32.ChecksumIEEE(file.Rows) || json.Unmarshal(file.Rows, &rows) != nil {
+		return nil
 	}
-	return c
+	return rows
 }
 
-// row returns the row of a file, which read makes if it is not there.
-func (c *runCache) row(path string, read func() (report.RunRow, error)) (report.RunRow, error) {
+// rowOf returns the row of a file as it was before, or else reads it, and keeps it for now.
+func rowOf(ctx context.Context, path string, before, now map[string]cachedRow) (report.RunRow, error) {
 	stamp, settled := stampOf(path, time.Now())
-	if known, ok := c.before[path]; ok && settled && known.Stamp == stamp {
-		c.now[path] = known
-		known.Row.Started = known.Row.Started.Local()
-		return known.Row, nil
+	kept, known := before[path]
+	if !known || !settled || kept.Stamp != stamp {
+		row, err := readRow(ctx, path)
+		if err != nil || !settled {
+			return row, err
+		}
+		kept = cachedRow{stamp, row}
 	}
-	row, err := read()
-	if err == nil && settled {
-		c.now[path], c.changed = cachedRow{stamp, row}, true
-	}
-	return row, err
+	now[path] = kept
+	kept.Row.Started = kept.Row.Started.Local()
+	return kept.Row, nil
 }
 
 // stampOf tells one state of a run file from another. One that changed just now is not
@@ -154,13 +151,9 @@ func stampOf(path string, now time.Time) (stamp [4]int64, settled bool) {
 	return stamp, true
 }
 
-// write keeps what was listed now, and nothing else. One that cannot be written costs
-// time only.
-func (c *runCache) write() {
-	if !c.changed && len(c.now) == len(c.before) {
-		return // as it was, or there is nothing to keep
-	}
-	rows, err := json.Marshal(c.now)
+// writeRunCache keeps these rows, and nothing else. A cache that cannot be written costs time only.
+func writeRunCache(list map[string]cachedRow) {
+	rows, err := json.Marshal(list)
 	if err != nil || os.MkdirAll(filepath.Dir(runCachePath()), 0o700) != nil {
 		return
 	}

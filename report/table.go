@@ -69,7 +69,7 @@ func interval() Column { return number("95 % interval").wide(1) }
 const no = "\x00"
 
 // quoted marks a text of strangers in a cell; clean text has no such characters.
-func quoted(s string) string { return "\x01" + label(brief(s)) + "\x02" }
+func quoted(s string) string { return "\x01" + label(Brief(s, mostQuoted)) + "\x02" }
 
 // unquoted takes the marks away.
 func unquoted(cell string) string { return strings.NewReplacer("\x01", "", "\x02", "").Replace(cell) }

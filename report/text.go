@@ -326,14 +326,17 @@ func code(s string) string {
 	return fence + space + s + space + fence
 }
 
-// brief is the beginning of a stranger's text.
-func brief(s string) string {
-	shown, left := FirstRunes(s, 300)
+// Brief returns the first n runes of a text, and … where more follow.
+func Brief(s string, n int) string {
+	shown, left := FirstRunes(s, n)
 	return shown + when(left > 0, "…")
 }
 
+// mostQuoted is how much of a stranger's text is quoted, in runes.
+const mostQuoted = 300
+
 // excerpt is the beginning of a stranger's text as a code span.
-func excerpt(s string) string { return code(brief(s)) }
+func excerpt(s string) string { return code(Brief(s, mostQuoted)) }
 
 // WebLink returns an address that a browser may be sent to: http or https with a
 // host; ok is false for anything else.

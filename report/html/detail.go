@@ -110,7 +110,7 @@ type quote struct {
 
 func newQuote(s string, most int) quote {
 	_, left := report.FirstRunes(s, most)
-	return quote{textutil.Block(cutTo(s, most)), left}
+	return quote{textutil.Block(report.Brief(s, most)), left}
 }
 
 func (w *writer) detail(views []*report.ItemView, l limits) detail {
@@ -148,7 +148,7 @@ func newPane(v report.ItemView, l limits) *pane {
 	if o.Failed() {
 		p.Failure = &outcome.Failure{Class: outcome.Class(short(string(o.Class), rowClass))}
 		if o.Failure != nil {
-			p.Failure.Message = textutil.Block(cutTo(o.Failure.Message, l.text))
+			p.Failure.Message = textutil.Block(report.Brief(o.Failure.Message, l.text))
 		}
 	}
 	for _, s := range first(o.Scores, 60) {
@@ -214,7 +214,7 @@ func (p *pane) call(c outcome.Call, l limits) call {
 	out := call{
 		Name: short(c.Name, 100), Kind: short(c.Kind, 40), Model: short(c.Model, 100),
 		Input: c.Usage.Input, Output: c.Usage.Output, Cost: c.CostUSD,
-		Finish: short(c.Finish, 40), Attempts: c.Attempts, Error: textutil.Block(cutTo(c.Error, 4000)),
+		Finish: short(c.Finish, 40), Attempts: c.Attempts, Error: textutil.Block(report.Brief(c.Error, 4000)),
 		Parameters: long(string(c.Parameters)), Messages: []message{},
 	}
 	if !c.Started.IsZero() && !c.Ended.Before(c.Started) {

@@ -247,7 +247,7 @@ func functions() template.FuncMap {
 		"long":      long,
 		"words":     report.Words,
 		"message":   func(s string) string { return short(s, 400) },
-		"id":        func(id string) string { return cutTo(id, rowID) },
+		"id":        func(id string) string { return report.Brief(id, rowID) },
 		"brief":     func(id string) string { return short(id, 60) },
 		"causeKey":  causeKey,
 		"meaning":   causeMeaning,
@@ -275,16 +275,7 @@ func named(s string) string { return short(s, 300) }
 func long(s string) string  { return short(s, 1000) }
 
 // short is so much of a text of strangers in a line.
-func short(s string, most int) string { return textutil.Line(cutTo(s, most)) }
-
-// cutTo cuts a text to so many characters and marks the cut.
-func cutTo(s string, most int) string {
-	shown, left := report.FirstRunes(s, most)
-	if left > 0 {
-		shown += "…"
-	}
-	return shown
-}
+func short(s string, most int) string { return textutil.Line(report.Brief(s, most)) }
 
 // table is a report.Table on a page, where drawings may stand beside the numbers.
 type table struct {

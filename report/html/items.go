@@ -103,7 +103,7 @@ func (w *writer) row(views []*report.ItemView) (r listRow) {
 			continue
 		}
 		o := v.Outcome
-		r.ID, r.Text = cutTo(o.Item, rowID), cmp.Or(r.Text, short(v.Text, rowText))
+		r.ID, r.Text = report.Brief(o.Item, rowID), cmp.Or(r.Text, short(v.Text, rowText))
 		if w.trials = max(w.trials, o.Trial); o.Trial > 1 {
 			r.Trial = o.Trial
 		}
@@ -153,5 +153,5 @@ func rounded(v *float64) *float64 {
 
 // causeKey names a cause in the list and in its filter.
 func causeKey(what, name string) string {
-	return cutTo(report.Words(what), 40) + " · " + cutTo(report.Words(name), 60)
+	return report.Brief(report.Words(what), 40) + " · " + report.Brief(report.Words(name), 60)
 }

@@ -18,18 +18,10 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// written says of an error that it is of writing a report.
-func written(err error) error {
-	if err != nil {
-		return fmt.Errorf("writing the report: %w", err)
-	}
-	return nil
-}
-
 // write writes a report at once.
 func write(w io.Writer, text string) error {
 	_, err := io.WriteString(w, text)
-	return written(err)
+	return err
 }
 
 // JSON writes v as one JSON value and a line end: on one line, or indented by
@@ -134,7 +126,7 @@ func CSV(w io.Writer, runs []Run) error {
 	titles = append(titles, cli.Each(causes, func(c [2]string) string { return "faults_" + c[0] + "_" + c[1] })...)
 	table := csv.NewWriter(w)
 	if err := table.Write(append(titles, "warnings")); err != nil {
-		return written(err)
+		return err
 	}
 	err := eachItemOf(runs, func(r Run, v ItemView) error {
 		row := csvHead(v)
@@ -155,13 +147,13 @@ func CSV(w io.Writer, runs []Run) error {
 			}
 			row = append(row, strconv.FormatInt(n, 10))
 		}
-		return written(table.Write(append(row, inert(strings.Join(v.Outcome.Warnings, "\n")))))
+		return table.Write(append(row, inert(strings.Join(v.Outcome.Warnings, "\n"))))
 	})
 	if err != nil {
 		return err
 	}
 	table.Flush()
-	return written(table.Error())
+	return table.Error()
 }
 
 // csvHead is what an item is and took.
@@ -224,7 +216,7 @@ func writeJUnit(w io.Writer, name string, tests, failures int, suites ...xmlElem
 	if err == nil {
 		_, err = fmt.Fprintf(w, "%s%s\n", xml.Header, raw)
 	}
-	return written(err)
+	return err
 }
 
 // xmlElement is an element of XML: it has text or parts.

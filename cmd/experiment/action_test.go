@@ -118,7 +118,6 @@ func TestAction(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write(filepath.Join(dir, "event.json"), `{"pull_request":{"number":7}}`)
 	write(filepath.Join(dir, "experiment.yaml"), "dataset: extraction-eval\ncheck:\n  gate: [entity_f1 >= base - 0.1]\n")
 	for _, program := range []string{"experiment", "oracle"} {
 		if err := os.Symlink(self, filepath.Join(bin, program)); err != nil {
@@ -137,7 +136,7 @@ func TestAction(t *testing.T) {
 			command := exec.CommandContext(t.Context(), "bash", "-c", s.Run)
 			command.Dir = dir
 			command.Env = []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "HOME=" + dir, "EXPERIMENT_CONCURRENCY=1", "RUNNER_TEMP=" + dir, "GITHUB_ACTIONS=true", "GITHUB_API_URL=" + host.URL, "GITHUB_REPOSITORY=o/r",
-				"GITHUB_EVENT_PATH=" + filepath.Join(dir, "event.json"), "GITHUB_STEP_SUMMARY=" + filepath.Join(dir, "summary.md"), "GITHUB_PATH=" + filepath.Join(dir, "path.txt"), "GITHUB_REF_NAME=try"}
+				"GITHUB_REF=refs/pull/7/merge", "GITHUB_STEP_SUMMARY=" + filepath.Join(dir, "summary.md"), "GITHUB_PATH=" + filepath.Join(dir, "path.txt"), "GITHUB_REF_NAME=try"}
 			for key, value := range s.Env {
 				command.Env = append(command.Env, key+"="+inputs.ReplaceAllStringFunc(value, func(word string) string {
 					input := inputs.FindStringSubmatch(word)[1]

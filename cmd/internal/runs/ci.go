@@ -12,7 +12,6 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
-	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -193,13 +192,13 @@ func newHost(getenv func(string) string) (*host, error) {
 	h := &host{client: &http.Client{Timeout: hostTime, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 	switch {
 	case getenv("GITHUB_ACTIONS") == "true":
-		number, err := pullNumber(getenv("GITHUB_EVENT_PATH"))
-		if err != nil {
-			return nil, err
+		pull := pullRef().FindStringSubmatch(getenv("GITHUB_REF"))
+		if pull == nil {
+			return nil, fmt.Errorf("the job has no pull request to comment on")
 		}
 		api := strings.TrimSuffix(cmp.Or(getenv("GITHUB_API_URL"), "https://api.github.com"), "/")
 		issues := api + "/repos/" + getenv("GITHUB_REPOSITORY") + "/issues/"
-		h.list, h.one, h.user = fmt.Sprintf("%s%d/comments", issues, number), issues+"comments/", api+"/user"
+		h.list, h.one, h.user = issues+pull[1]+"/comments", issues+"comments/", api+"/user"
 		h.token, h.update, h.robot = getenv("GITHUB_TOKEN"), http.MethodPatch, "github-actions[bot]"
 		h.header, h.value = "Authorization", "Bearer "+h.token
 	case getenv("GITLAB_CI") == "true":
@@ -220,24 +219,6 @@ func newHost(getenv func(string) string) (*host, error) {
 		return nil, fmt.Errorf("no token to comment with: set GITHUB_TOKEN (GitHub) or GITLAB_TOKEN (GitLab)")
 	}
 	return h, nil
-}
-
-// pullNumber reads the number of the pull request from the event of the job.
-func pullNumber(path string) (int64, error) {
-	var event struct {
-		PullRequest struct{ Number int64 } `json:"pull_request"`
-	}
-	raw, err := os.ReadFile(path)
-	if err == nil {
-		err = json.Unmarshal(raw, &event)
-	}
-	if err != nil {
-		return 0, fmt.Errorf("reading the event of the job (GITHUB_EVENT_PATH): %w", err)
-	}
-	if event.PullRequest.Number <= 0 {
-		return 0, fmt.Errorf("the job has no pull request to comment on")
-	}
-	return event.PullRequest.Number, nil
 }
 
 // errDenied says that the host lets the token not do something.

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -71,17 +69,13 @@ func (f *fakeHost) by(name, body string) (c comment) {
 	return c
 }
 
-func github(t *testing.T, f *fakeHost, event string) map[string]string {
+func github(t *testing.T, f *fakeHost, ref string) map[string]string {
 	server := httptest.NewServer(f)
 	t.Cleanup(server.Close)
-	path := filepath.Join(t.TempDir(), "event.json")
-	if err := os.WriteFile(path, []byte(event), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return map[string]string{"GITHUB_ACTIONS": "true", "GITHUB_API_URL": server.URL, "GITHUB_REPOSITORY": "o/r", "GITHUB_TOKEN": "sesame", "GITHUB_EVENT_PATH": path}
+	return map[string]string{"GITHUB_ACTIONS": "true", "GITHUB_API_URL": server.URL, "GITHUB_REPOSITORY": "o/r", "GITHUB_TOKEN": "sesame", "GITHUB_REF": ref}
 }
 
-const pull = `{"pull_request": {"number": 7}}`
+const pull = "refs/pull/7/merge"
 
 func TestComment(t *testing.T) {
 	t.Parallel()
@@ -134,15 +128,14 @@ func TestComment_refused(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		status int
-		event  string
+		ref    string
 		env    map[string]string
 		want   string
 	}{
 		"a fork's pull request": {http.StatusForbidden, pull, nil, "the token has no right to comment, as that of a fork's pull request"},
 		"an unknown token":      {0, pull, map[string]string{"GITHUB_TOKEN": "open"}, "the token has no right"},
 		"no token":              {0, pull, map[string]string{"GITHUB_TOKEN": ""}, "no token to comment with"},
-		"a push":                {0, `{}`, nil, "the job has no pull request"},
-		"no event":              {0, `[`, nil, "reading the event of the job"},
+		"a push":                {0, "refs/heads/main", nil, "the job has no pull request"},
 		"the host is ill":       {http.StatusBadGateway, pull, nil, "502 Bad Gateway"},
 		"the host is away":      {0, pull, map[string]string{"GITHUB_API_URL": "http://127.0.0.1:1"}, "connection refused"},
 		"no job":                {0, pull, map[string]string{"GITHUB_ACTIONS": ""}, "no job of GitHub or GitLab"},
@@ -150,7 +143,7 @@ func TestComment_refused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := &fakeHost{status: tt.status}
-			env := github(t, f, tt.event)
+			env := github(t, f, tt.ref)
 			for key, value := range tt.env {
 				env[key] = value
 			}

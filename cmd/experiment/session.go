@@ -394,27 +394,15 @@ func namesProgram(flag string) bool {
 	return slices.Contains([]string{"pipeline", "command", "url"}, strings.TrimLeft(flag, "-")) && strings.HasPrefix(flag, "-")
 }
 
-// goOn is the resume command, with MORE in the place of a budget that is used up.
+// goOn is the resume command; behind a budget that is used up it has MORE for a larger one,
+// which counts in the place of the first.
 func goOn(args []string, ran error) string {
-	var used *pipeline.BudgetError
-	if !errors.As(ran, &used) {
+	used, is := errors.AsType[*pipeline.BudgetError](ran)
+	if !is {
 		return resumeCommand(args)
 	}
-	flag := "budget-usd"
-	if used.Tokens {
-		flag = "budget-tokens"
-	}
-	var kept []string
-	for i := 0; i < len(args); i++ {
-		name, _, joined := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
-		switch {
-		case name != flag || !strings.HasPrefix(args[i], "-"):
-			kept = append(kept, args[i])
-		case !joined:
-			i++ // its value
-		}
-	}
-	return resumeCommand(append(kept, "--"+flag, "MORE")) + ", a larger budget in the place of MORE"
+	flag := map[bool]string{true: "--budget-tokens", false: "--budget-usd"}[used.Tokens]
+	return resumeCommand(append(slices.Clone(args), flag, "MORE")) + ", a larger budget in the place of MORE"
 }
 
 // sendLater says how to send what of a run could not be sent.

@@ -284,15 +284,10 @@ func queryPage[T any](
 	return page, rows.Err()
 }
 
-// pages returns the rows of one page after another; next is given the last row of the page before.
-func pages[T any](next func(last T) ([]T, error)) iter.Seq2[T, error] { return paged(next, false) }
-
 // Ahead returns the rows of one page after another, and reads the next page while the
 // rows of one are looked at; next is given the last row of the page before. An empty
 // page is the end, and so is an error. No read is left behind.
-func Ahead[T any](next func(last T) ([]T, error)) iter.Seq2[T, error] { return paged(next, true) }
-
-func paged[T any](next func(last T) ([]T, error), ahead bool) iter.Seq2[T, error] {
+func Ahead[T any](next func(last T) ([]T, error)) iter.Seq2[T, error] {
 	type page struct {
 		rows []T
 		err  error
@@ -311,19 +306,13 @@ func paged[T any](next func(last T) ([]T, error), ahead bool) iter.Seq2[T, error
 			if now.err != nil || len(now.rows) == 0 {
 				return
 			}
-			if last = now.rows[len(now.rows)-1]; ahead {
-				go read(last)
-			}
+			last = now.rows[len(now.rows)-1]
+			go read(last)
 			for _, row := range now.rows {
 				if !yield(row, nil) {
-					if ahead {
-						<-coming // nobody reads any more
-					}
+					<-coming // nobody reads any more
 					return
 				}
-			}
-			if !ahead {
-				read(last)
 			}
 		}
 	}

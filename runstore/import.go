@@ -261,8 +261,8 @@ func possible(o outcome.Outcome, trials int) error {
 		spent = append(spent, outcome.Call{Usage: j.Usage, Assumed: j.Assumed, CostUSD: j.CostUSD})
 	}
 	for _, call := range append(spent, o.Calls...) {
-		u, assumed := call.Usage, call.Assumed
-		refuse(min(u.Input, u.Output, u.Cached, u.Reasoning, assumed.Input, assumed.Output, assumed.Cached, assumed.Reasoning) < 0,
+		u, a := call.Usage, call.Assumed
+		refuse(min(u.Input, u.Output, u.Cached, u.Reasoning, a.Input, a.Output, a.Cached, a.Reasoning) < 0,
 			"a number of tokens is negative")
 		refuse(call.CostUSD != nil && *call.CostUSD < 0, "a cost is negative")
 		refuse(call.Waited < 0, "the waiting of a call is negative")

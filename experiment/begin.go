@@ -92,6 +92,7 @@ func (cfg Config) complete() (Config, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
+	cfg.Concurrency, cfg.Timeout = cmp.Or(cfg.Concurrency, 4), cmp.Or(cfg.Timeout, 5*time.Minute)
 	cfg.Resume = cfg.Resume || cfg.Retry
 	h := &cfg.Header
 	h.Format, h.RunUID, h.Started = outcome.FormatVersion, newUID(), cfg.Now().UTC()

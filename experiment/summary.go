@@ -78,25 +78,6 @@ func finishSummary(ctx context.Context, run *runstore.Reader, s *outcome.Summary
 	return err
 }
 
-// addUp has outcomes added up as they are committed, where the run file has none before
-// and each is the only one of its item: what tally would read then is known already.
-func (e *execution) addUp(obs Observer) Observer {
-	told := obs
-	obs.Planned = func(total, done int) {
-		if header, err := e.run.Header(context.Background()); err == nil && done == 0 && !e.cfg.Retry {
-			e.added = outcome.NewSummariser(header, outcome.SummaryConfig{Order: e.cfg.Order})
-		}
-		call(told.Planned != nil, func() { told.Planned(total, done) })
-	}
-	obs.Done = func(o outcome.Outcome) {
-		if e.added != nil {
-			e.added.Add(o)
-		}
-		call(told.Done != nil, func() { told.Done(o) })
-	}
-	return obs
-}
-
 // summarise is tally of a run that has ended.
 func (e *execution) summarise() (outcome.Summary, error) {
 	ctx := context.Background()

@@ -52,7 +52,11 @@ func (r Runner) Run(ctx context.Context) (outcome.Footer, error) {
 	return footer, cmp.Or(err, failed)
 }
 
-var (
-	RescoreRun = rescore
-	Ahead      = ahead
-)
+// RescoreRun fills a run and returns its footer.
+func RescoreRun(ctx context.Context, cfg RescoreConfig, to *runstore.Run, carry []string) (outcome.Footer, error) {
+	err := rescore(ctx, cfg, to, carry)
+	footer, _, failed := to.Footer(context.Background())
+	return footer, cmp.Or(err, failed)
+}
+
+var Ahead = ahead

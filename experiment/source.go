@@ -18,32 +18,23 @@ import (
 	"extraction-experiment/tracking"
 )
 
-// filePage and filePageBytes are how many items of a file are in memory at once: each page
-// is a transaction of the run file, which waits for the disk.
-const filePage, filePageBytes = 512, 1 << 20
+// pageItems and pageBytes are how many items are in memory at once: each page is a
+// transaction of the run file, which waits for the disk.
+const pageItems, pageBytes = 512, 1 << 20
 
-// File is a Source over a file of items, in the order of its lines.
-type File string
-
-// Pages yields the items of the file. A malformed one ends it with every
-// problem of the file, each with its line.
-func (path File) Pages(ctx context.Context) iter.Seq2[[]dataset.Item, error] {
+// inPages gathers items; an error ends them.
+func inPages(items iter.Seq2[dataset.Item, error]) iter.Seq2[[]dataset.Item, error] {
 	return func(yield func([]dataset.Item, error) bool) {
 		var page []dataset.Item
 		size := 0
-		var problems dataset.Problems
-		for located, err := range dataset.ReadFile(ctx, string(path)) {
-			if ctx.Err() != nil {
-				yield(nil, ctx.Err())
+		for item, err := range items {
+			if err != nil {
+				yield(nil, err)
 				return
 			}
-			if err != nil {
-				problems.Add(err)
-				continue
-			}
-			page = append(page, located.Item)
-			size += len(located.Input) + len(located.Expected) + len(located.Metadata)
-			if len(page) < filePage && size < filePageBytes || problems.Err() != nil {
+			page = append(page, item)
+			size += len(item.Input) + len(item.Expected) + len(item.Metadata)
+			if len(page) < pageItems && size < pageBytes {
 				continue
 			}
 			if !yield(page, nil) {
@@ -51,14 +42,35 @@ func (path File) Pages(ctx context.Context) iter.Seq2[[]dataset.Item, error] {
 			}
 			page, size = nil, 0
 		}
-		if err := problems.Err(); err != nil {
-			yield(nil, err)
-			return
-		}
 		if len(page) > 0 {
 			yield(page, nil)
 		}
 	}
+}
+
+// File is a Source over a file of items, in the order of its lines.
+type File string
+
+// Pages yields the items of the file. A malformed one ends it with every
+// problem of the file, each with its line.
+func (path File) Pages(ctx context.Context) iter.Seq2[[]dataset.Item, error] {
+	return inPages(func(yield func(dataset.Item, error) bool) {
+		var problems dataset.Problems
+		for located, err := range dataset.ReadFile(ctx, string(path)) {
+			if ctx.Err() != nil {
+				yield(dataset.Item{}, ctx.Err())
+				return
+			}
+			if err != nil {
+				problems.Add(err)
+			} else if problems.Err() == nil && !yield(located.Item, nil) {
+				return
+			}
+		}
+		if err := problems.Err(); err != nil {
+			yield(dataset.Item{}, err)
+		}
+	})
 }
 
 // Selected is a Source narrowed by a filter.

@@ -17,14 +17,7 @@ import (
 
 // ErrInterrupted is returned by Run when it was stopped before every item had
 // an outcome. Its exit code is 5: the run can be resumed.
-var ErrInterrupted error = interrupted{}
-
-type interrupted struct{}
-
-func (interrupted) Error() string { return "the run was stopped before every item was done" }
-
-// ExitCode returns 5.
-func (interrupted) ExitCode() int { return 5 }
+var ErrInterrupted = cli.Errorf(cli.ExitInterrupted, "the run was stopped before every item was done")
 
 // StoppedError is an ErrInterrupted for a reason of the task's own: its budget
 // is used up, or the provider accepts nothing. Its exit code is that of the
@@ -39,11 +32,7 @@ func (e *StoppedError) Unwrap() []error { return []error{ErrInterrupted, e.Cause
 
 // ExitCode is that of the reason, else 5.
 func (e *StoppedError) ExitCode() int {
-	var coded interface{ ExitCode() int }
-	if errors.As(e.Cause, &coded) {
-		return coded.ExitCode()
-	}
-	return 5
+	return cli.ExitCode(cli.WithCode(cli.ExitInterrupted, e.Cause))
 }
 
 // work takes the items of the run through the workers, until every item has an outcome
@@ -93,16 +82,7 @@ func (e *execution) end(planned int, cause error) error {
 }
 
 // ErrNoItems is returned when there is nothing to run; its exit code is 64.
-var ErrNoItems error = noItems{}
-
-type noItems struct{}
-
-func (noItems) Error() string {
-	return "no items to run: the dataset is empty, or the filters leave nothing of it"
-}
-
-// ExitCode returns 64.
-func (noItems) ExitCode() int { return 64 }
+var ErrNoItems = cli.Usage("no items to run: the dataset is empty, or the filters leave nothing of it")
 
 // plan lists the items into the run file, unless an earlier process finished
 // doing so, and returns how many outcomes the run will have. Outcomes are added up as they

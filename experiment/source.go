@@ -103,22 +103,10 @@ func (s Selected) Pages(ctx context.Context) iter.Seq2[[]dataset.Item, error] {
 			}
 		}
 		if missing := selection.Missing(); len(missing) > 0 {
-			yield(nil, &MissingItemsError{missing})
+			yield(nil, cli.Usage("the dataset (as filtered) has no item with the id %s", strings.Join(missing, ", ")))
 		}
 	}
 }
-
-// MissingItemsError names items that were asked for and are not in the dataset,
-// or not in what the other filters leave of it.
-type MissingItemsError struct{ IDs []string }
-
-// Error names the items.
-func (e *MissingItemsError) Error() string {
-	return fmt.Sprintf("the dataset (as filtered) has no item with the id %s", strings.Join(e.IDs, ", "))
-}
-
-// ExitCode returns 64.
-func (e *MissingItemsError) ExitCode() int { return 64 }
 
 // IsFile reports whether a dataset is meant to be a file: it is there, or
 // its name ends as the names of item files do.

@@ -12,6 +12,7 @@ import (
 	"os"
 	"slices"
 
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/outcome"
 )
 
@@ -22,9 +23,9 @@ const maxLine = maxValue + 16<<20
 // is wrong, such as the footer's counts. Memory is that of one batch or one line, which
 // may have 272 MiB. Errors speak of the name.
 //
-// Errors: *LineError names the first line that is not what it should be, such as one
-// with a negative latency, or the one behind the end if the export was cut off; ErrNewer in it when the export
-// has a later format; ErrExists; ErrWrite.
+// Errors: one with exit code 64 names the first line that is not what it should be, such as one
+// with a negative latency, or the one behind the end if the export was cut off; it is ErrNewer when the
+// export has a later format; ErrExists; ErrWrite.
 func Import(ctx context.Context, r io.Reader, name, path string) error {
 	im := &importer{file: name, lines: bufio.NewScanner(r)}
 	im.lines.Buffer(make([]byte, 0, 64<<10), maxLine)
@@ -48,7 +49,7 @@ type importer struct {
 	lines  *bufio.Scanner
 	line   int
 	parser lineParser
-	orphan *LineError // the first outcome whose item is not there
+	orphan error // the first outcome whose item is not there
 }
 
 // importable is what goes into a run.
@@ -85,7 +86,7 @@ func (im *importer) all(ctx context.Context, run *Run) error {
 			return err
 		}
 	}
-	if im.orphan == nil || im.parser.lost {
+	if im.parser.lost {
 		return nil
 	}
 	return im.orphan
@@ -103,7 +104,7 @@ func (im *importer) some(t *tx) (more bool, err error) {
 		case sqliteCode(err) != 0:
 			return false, err
 		case errors.Is(err, ErrUnknown):
-			im.orphan = cmp.Or(im.orphan, &LineError{im.file, im.line, err})
+			im.orphan = cmp.Or(im.orphan, im.at(err))
 		case err != nil:
 			return false, im.at(err)
 		}
@@ -116,7 +117,7 @@ func (im *importer) at(err error) error {
 	if _, of := errors.AsType[*Fault](err); err == nil || of {
 		return err
 	}
-	return &LineError{im.file, im.line, err}
+	return cli.Usage("reading %s: line %d: %w", cmp.Or(im.file, "an exported run"), im.line, err)
 }
 
 // insert does nothing: a run is created with its header.
@@ -301,21 +302,3 @@ func decodeLine[T any](text []byte) (line T, err error) {
 	}
 	return line, nil
 }
-
-// LineError is a line of an export that cannot be imported.
-type LineError struct {
-	File string // "" if not known
-	Line int    // from 1
-	Err  error
-}
-
-// Error reads "reading run.jsonl: line 7: …".
-func (e *LineError) Error() string {
-	return fmt.Sprintf("reading %s: line %d: %v", cmp.Or(e.File, "an exported run"), e.Line, e.Err)
-}
-
-// Unwrap returns Err.
-func (e *LineError) Unwrap() error { return e.Err }
-
-// ExitCode is 64: malformed input.
-func (e *LineError) ExitCode() int { return 64 }

@@ -52,9 +52,9 @@ type Summariser struct {
 	costKnown    int
 	replaced     stats.Sum // the cost of attempts that newer ones replaced
 	anyReplaced  bool
-	latencies    []float64                   // milliseconds
-	worst        *stats.Shortlist[WorstItem] // of a run of one trial
-	trials       *trials                     // nil for a run of one trial
+	latencies    []float64 // milliseconds
+	worst        *stats.Shortlist[WorstItem]
+	trials       *trials // nil for a run of one trial
 }
 
 // NewSummariser returns a Summariser for the run that h describes.
@@ -141,7 +141,7 @@ func (s *Summariser) Summary() Summary {
 		LatencyMS: s.latencySummary(),
 		Groups:    s.groupStats(),
 		Causes:    s.causeCounts(),
-		Worst:     s.worstItems(),
+		Worst:     s.worst.Values(),
 		Warnings:  s.warnings(),
 	}
 	out.Items.Planned = s.items.Scored + s.items.Failed
@@ -155,11 +155,9 @@ func (s *Summariser) addScores(o Outcome) {
 	ordinal := s.items.Scored + s.items.Failed
 	scorer := &s.header.Scorer
 	for _, score := range o.Scores {
-		t := s.scores[score.Name]
-		if t == nil {
-			t = &tally{external: scorer.External(score.Name), outputOnly: slices.Contains(scorer.OutputOnly, score.Name)}
-			s.scores[score.Name] = t
-		}
+		t := entry(s.scores, score.Name, func() *tally {
+			return &tally{external: scorer.External(score.Name), outputOnly: slices.Contains(scorer.OutputOnly, score.Name)}
+		})
 		if t.last == ordinal {
 			continue // named twice in one outcome: the first counts, as in Lookup
 		}
@@ -358,16 +356,14 @@ func (t *tally) stat(name string) Stat {
 // describe fills in what follows from the values; owed has those with a 0 for
 // each that is owed.
 func (s *Stat) describe(values, owed stats.Moments, outputOnly bool) {
-	s.N, s.Mean, s.CI95 = values.N(), meanOf(values), scoreInterval(values)
+	s.N, s.Mean, s.CI95 = values.N(), values.MeanOrNil(), scoreInterval(values)
 	if least, top, ok := values.Range(); ok {
 		s.Min, s.Max = &least, &top
 	}
 	if !outputOnly {
-		s.FailuresAsZero, s.CI95AsZero = meanOf(owed), scoreInterval(owed)
+		s.FailuresAsZero, s.CI95AsZero = owed.MeanOrNil(), scoreInterval(owed)
 	}
 }
-
-func meanOf(m stats.Moments) *float64 { return defined(m.Mean()) }
 
 // defined returns a number, or nil where it is none.
 func defined(value float64, ok bool) *float64 {
@@ -472,7 +468,6 @@ type trials struct {
 type trialItem struct {
 	outcomes, failed int
 	scores           map[string]*trialValues
-	worst            *WorstItem
 }
 
 // trialValues is one score of one item over its trials.
@@ -487,7 +482,7 @@ type trialRun struct {
 	means          map[string]*stats.Moments // failures as 0
 }
 
-// add takes an outcome into account, all but its place among the worst.
+// add takes an outcome into account.
 func (t *trials) add(o Outcome) {
 	item := entry(t.items, o.Item, func() *trialItem { return &trialItem{scores: map[string]*trialValues{}} })
 	run := entry(t.runs, o.Trial, func() *trialRun { return &trialRun{means: map[string]*stats.Moments{}} })
@@ -541,14 +536,6 @@ func (t *trials) of(score string) iter.Seq[*trialValues] {
 				return
 			}
 		}
-	}
-}
-
-// worse keeps the worst trial of each item.
-func (t *trials) worse(w WorstItem) {
-	item := t.items[w.ID]
-	if item.worst == nil || compareWorst(w, *item.worst) < 0 {
-		item.worst = &w
 	}
 }
 
@@ -635,24 +622,8 @@ func (s *Summariser) addPrimary(o Outcome) {
 	w := WorstItem{ID: o.Item, Score: value, Comment: cut(score.Comment)}
 	if s.trials != nil {
 		w.Trial = o.Trial
-		s.trials.worse(w)
-		return
 	}
-	s.worst.Offer(w)
-}
-
-// worstItems lists the worst items, each by its worst trial.
-func (s *Summariser) worstItems() []WorstItem {
-	if s.trials == nil {
-		return s.worst.Values()
-	}
-	list := stats.NewShortlist(s.config.Worst, compareWorst)
-	for _, item := range s.trials.items {
-		if item.worst != nil {
-			list.Offer(*item.worst)
-		}
-	}
-	return list.Values()
+	s.worst.Replace(w, func(other WorstItem) bool { return other.ID == w.ID }) // each by its worst trial
 }
 
 func compareWorst(a, b WorstItem) int {
@@ -758,7 +729,7 @@ func (t *trials) summary(planned int, primary string, scores Stats) *Trials {
 		run := t.runs[n]
 		trial := Trial{Trial: n, Scored: run.scored, Failed: run.failed}
 		if m := run.means[primary]; m != nil {
-			trial.Mean = meanOf(*m)
+			trial.Mean = m.MeanOrNil()
 		}
 		out.Runs = append(out.Runs, trial)
 	}

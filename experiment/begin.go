@@ -174,8 +174,7 @@ func (e *execution) openRun(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if listed {
-			e.source = noSource{}
+		if listed { // it goes on with the items that it has
 			return nil
 		}
 		if err := e.reserve(ctx); err != nil {
@@ -216,21 +215,13 @@ func (e *execution) resume() (listed bool, err error) {
 		listed, err = run.Listed(context.Background())
 	}
 	if err != nil {
-		return false, closing(run, err)
+		return false, errors.Join(err, run.Close())
 	}
 	if !listed {
 		return false, errors.Join(run.Close(), os.Remove(e.cfg.Path))
 	}
 	e.run, e.result.Header = run, began
 	return true, nil
-}
-
-// closing closes a run on the way out with an error.
-func closing(run *runstore.Run, err error) error {
-	if closed := run.Close(); closed != nil {
-		return fmt.Errorf("%w (and closing the run: %v)", err, closed)
-	}
-	return err
 }
 
 // NeverBegun says that none of the named runs has begun, as a process leaves them

@@ -135,7 +135,7 @@ func (p Pool) do(ctx context.Context, u *Unit) Done {
 type fileQueue struct {
 	*execution
 	units <-chan *Unit
-	halt  *halt
+	halt  context.CancelCauseFunc
 }
 
 // Take returns the next unit whose expected output can be read; of others the outcome
@@ -181,7 +181,7 @@ func (q *fileQueue) Deliver(ctx context.Context, u *Unit, done Done) error {
 // GiveBack leaves the unit to the next session of the run. A cause ends this one softly.
 func (q *fileQueue) GiveBack(_ context.Context, _ *Unit, cause error) error {
 	if cause != nil {
-		q.halt.begin(cause)
+		q.halt(cause)
 	}
 	return nil
 }

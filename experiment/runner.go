@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -212,19 +211,20 @@ func (e *execution) failed(ctx context.Context, trial int, after int64) (units [
 func (e *execution) pass(ctx context.Context, trial int, next upcoming) error {
 	group, inner := errgroup.WithContext(ctx)
 	jobs := make(chan *Unit)
-	halt := &halt{signal: make(chan struct{})}
+	halting, halt := context.WithCancelCause(context.Background()) // softly, because nothing more can be tried
+	defer halt(nil)
 	var all bool
 	group.Go(func() (err error) {
 		defer close(jobs)
-		all, err = e.handOut(inner, trial, next, jobs, halt)
+		all, err = e.handOut(inner, trial, next, jobs, halting.Done())
 		return err
 	})
 	group.Go(func() error { return e.workers.Work(inner, &fileQueue{e, jobs, halt}) })
 	if err := group.Wait(); err != nil {
 		return stopped(ctx, err)
 	}
-	if halt.cause != nil {
-		return &StoppedError{halt.cause}
+	if cause := context.Cause(halting); cause != nil {
+		return &StoppedError{cause}
 	}
 	if !all {
 		return ErrInterrupted
@@ -232,30 +232,16 @@ func (e *execution) pass(ctx context.Context, trial int, next upcoming) error {
 	return nil
 }
 
-// halt ends a pass softly because nothing more can be tried.
-type halt struct {
-	once   sync.Once
-	signal chan struct{}
-	cause  error
-}
-
-func (h *halt) begin(cause error) {
-	h.once.Do(func() {
-		h.cause = cause
-		close(h.signal)
-	})
-}
-
 // handOut reads what is to come in order of arrival and gives it to the
 // workers, and reports whether it gave out all of it or was stopped softly.
-func (e *execution) handOut(ctx context.Context, trial int, next upcoming, jobs chan<- *Unit, halt *halt) (all bool, err error) {
+func (e *execution) handOut(ctx context.Context, trial int, next upcoming, jobs chan<- *Unit, halting <-chan struct{}) (all bool, err error) {
 	for u, err := range runstore.Ahead(func(last Unit) ([]Unit, error) { return next(ctx, trial, last.from.Seq) }) {
 		if err != nil {
 			return false, err
 		}
-		e.letPublish(ctx, halt)
+		e.letPublish(ctx, halting)
 		select {
-		case <-halt.signal: // also where somebody waits for a unit
+		case <-halting: // also where somebody waits for a unit
 			return false, nil
 		default:
 		}
@@ -266,7 +252,7 @@ func (e *execution) handOut(ctx context.Context, trial int, next upcoming, jobs 
 		case jobs <- &u:
 		case <-e.cfg.Stop:
 			return false, nil
-		case <-halt.signal:
+		case <-halting:
 			return false, nil
 		case <-ctx.Done():
 			return false, ctx.Err()
@@ -280,7 +266,7 @@ const catchUp = 5 * time.Second
 
 // letPublish waits until what is published has caught up so far that all of it is in memory:
 // to read it back would cost more than the wait.
-func (e *execution) letPublish(ctx context.Context, halt *halt) {
+func (e *execution) letPublish(ctx context.Context, halting <-chan struct{}) {
 	room := e.run.Room()
 	if room == nil || !e.awaitPublisher {
 		return
@@ -292,7 +278,7 @@ func (e *execution) letPublish(ctx context.Context, halt *halt) {
 	case <-timer.C:
 		e.awaitPublisher = false
 	case <-e.cfg.Stop:
-	case <-halt.signal:
+	case <-halting:
 	case <-ctx.Done():
 	}
 }

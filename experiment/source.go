@@ -169,19 +169,11 @@ func (e *execution) openSource(ctx context.Context) (err error) {
 	return nil
 }
 
-// noSource stands for the source of a run whose items are in its file already.
-type noSource struct{}
-
-// Pages yields nothing.
-func (noSource) Pages(context.Context) iter.Seq2[[]dataset.Item, error] {
-	return func(func([]dataset.Item, error) bool) {}
-}
-
 // changedSource says what is known of the items of a run that goes on with those that it
 // has: whether their file has changed since. It is "" where nothing has, or ctx ends.
 func (e *execution) changedSource(ctx context.Context) string {
 	header := e.result.Header
-	if _, goesOn := e.source.(noSource); !goesOn || header.Dataset.ID != "" { // in Langfuse its version is pinned
+	if e.result.Begun || header.Dataset.ID != "" { // in Langfuse its version is pinned
 		return ""
 	}
 	const goesOn = "the run goes on with the items that it began with"

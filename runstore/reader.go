@@ -367,8 +367,7 @@ func openExport(ctx context.Context, f *files.File, otherwise error) (*Reader, e
 type Entry struct {
 	Path   string
 	Header outcome.Header
-	Footer *outcome.Footer // nil while the run goes on, and after it was killed
-	Counts Counts
+	Footer outcome.Footer // zero while the run goes on, and after it was killed
 	Err    error
 }
 
@@ -383,7 +382,7 @@ func (e Entry) Placed(dataset, name string) bool {
 
 // List returns the runs below dir, as Path places them, ordered by path. A file
 // that cannot be read is an entry with its error; a folder that is not there has
-// no runs. Items and details are not read.
+// no runs. Of each file header and footer are read.
 func List(ctx context.Context, dir string) ([]Entry, error) {
 	entries, err := Files(ctx, dir)
 	for i := range entries {
@@ -393,7 +392,10 @@ func List(ctx context.Context, dir string) ([]Entry, error) {
 		}
 		r, failed := Load(e.Path)
 		if failed == nil {
-			failed = errors.Join(e.read(ctx, r), r.Close())
+			if e.Header, failed = r.Header(ctx); failed == nil {
+				e.Footer, _, failed = r.Footer(ctx)
+			}
+			failed = errors.Join(failed, r.Close())
 		}
 		e.Err = failed
 	}
@@ -420,19 +422,4 @@ func Files(ctx context.Context, dir string) ([]Entry, error) {
 		return ctx.Err()
 	})
 	return entries, err
-}
-
-func (e *Entry) read(ctx context.Context, r *Reader) (err error) {
-	if e.Header, err = r.Header(ctx); err != nil {
-		return err
-	}
-	f, ok, err := r.Footer(ctx)
-	if err != nil {
-		return err
-	}
-	if ok {
-		e.Footer = &f
-	}
-	e.Counts, err = r.Counts(ctx)
-	return err
 }

@@ -173,11 +173,7 @@ func (p *lineParser) parse(text []byte) (importable, error) {
 		p.trials = max(1, l.Trials)
 		return l, err
 	case kindExperiment:
-		l, err := decodeLine[experimentLine](text)
-		if err == nil {
-			err = l.check()
-		}
-		return l, err
+		return decodeLine[experimentLine](text)
 	case kindItem:
 		p.items++
 		return parseItem(text)

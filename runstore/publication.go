@@ -176,28 +176,14 @@ type Experiment struct {
 // hang on it: another id is an error that is ErrDuplicate. The url may change.
 // Otherwise errors as Commit.
 func (r *Run) SetExperiment(ctx context.Context, e Experiment) error {
-	return r.recordExperiment(ctx, e, (*tx).setExperiment)
+	return r.writer.submit(ctx, 0, func(t *tx) error { return t.setExperiment(e) })
 }
 
 // ReplaceExperiment gives a trial another id, because Langfuse itself did: a run
 // that is deleted there and linked again gets a new one. What was sent under the
 // old id has to be sent again. Errors as Commit.
 func (r *Run) ReplaceExperiment(ctx context.Context, e Experiment) error {
-	return r.recordExperiment(ctx, e, (*tx).putExperiment)
-}
-
-func (r *Run) recordExperiment(ctx context.Context, e Experiment, put func(*tx, Experiment) error) error {
-	if err := e.check(); err != nil {
-		return err
-	}
-	return r.writer.submit(ctx, 0, func(t *tx) error { return put(t, e) })
-}
-
-func (e Experiment) check() error {
-	if e.Trial < 1 || e.ID == "" {
-		return fmt.Errorf("setting the experiment of trial %d: trials count from 1, and an id is needed", e.Trial)
-	}
-	return nil
+	return r.writer.submit(ctx, 0, func(t *tx) error { return t.putExperiment(e) })
 }
 
 func (t *tx) setExperiment(e Experiment) error {
@@ -212,6 +198,9 @@ func (t *tx) setExperiment(e Experiment) error {
 }
 
 func (t *tx) putExperiment(e Experiment) error {
+	if e.Trial < 1 || e.ID == "" {
+		return fmt.Errorf("setting the experiment of trial %d: trials count from 1, and an id is needed", e.Trial)
+	}
 	return t.exec(`INSERT INTO experiment(trial, langfuse_id, url) VALUES(?, ?, ?)
 		ON CONFLICT(trial) DO UPDATE SET langfuse_id = excluded.langfuse_id, url = excluded.url`, e.Trial, e.ID, e.URL)
 }

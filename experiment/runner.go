@@ -10,6 +10,7 @@ import (
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/limit"
 	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
 )
@@ -132,7 +133,7 @@ func (e *execution) list(ctx context.Context) error {
 		}
 		listed += len(page)
 		call(e.cfg.Observer.Listed != nil, func() { e.cfg.Observer.Listed(listed) })
-		if e.stopping() {
+		if limit.Closed(e.cfg.Stop) {
 			return ErrInterrupted
 		}
 	}
@@ -167,16 +168,6 @@ func stopped(ctx context.Context, err error) error {
 		return ErrInterrupted
 	}
 	return err
-}
-
-// stopping reports whether a soft stop was asked for.
-func (e *execution) stopping() bool {
-	select {
-	case <-e.cfg.Stop:
-		return true
-	default:
-		return false
-	}
 }
 
 // handOut is how many items are read at once: fewer where they are large, see
@@ -240,12 +231,7 @@ func (e *execution) handOut(ctx context.Context, trial int, next upcoming, jobs 
 			return false, err
 		}
 		e.letPublish(ctx, halting)
-		select {
-		case <-halting: // also where somebody waits for a unit
-			return false, nil
-		default:
-		}
-		if e.stopping() {
+		if limit.Closed(halting) || limit.Closed(e.cfg.Stop) { // also where somebody waits for a unit
 			return false, nil
 		}
 		select {

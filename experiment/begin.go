@@ -92,6 +92,7 @@ func (cfg Config) complete() (Config, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
+	cfg.Concurrency, cfg.Timeout = cmp.Or(cfg.Concurrency, 4), cmp.Or(cfg.Timeout, 5*time.Minute)
 	cfg.Resume = cfg.Resume || cfg.Retry
 	h := &cfg.Header
 	h.Format, h.RunUID, h.Started = outcome.FormatVersion, newUID(), cfg.Now().UTC()
@@ -173,8 +174,7 @@ func (e *execution) openRun(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if listed {
-			e.source = noSource{}
+		if listed { // it goes on with the items that it has
 			return nil
 		}
 		if err := e.reserve(ctx); err != nil {
@@ -215,21 +215,13 @@ func (e *execution) resume() (listed bool, err error) {
 		listed, err = run.Listed(context.Background())
 	}
 	if err != nil {
-		return false, closing(run, err)
+		return false, errors.Join(err, run.Close())
 	}
 	if !listed {
 		return false, errors.Join(run.Close(), os.Remove(e.cfg.Path))
 	}
 	e.run, e.result.Header = run, began
 	return true, nil
-}
-
-// closing closes a run on the way out with an error.
-func closing(run *runstore.Run, err error) error {
-	if closed := run.Close(); closed != nil {
-		return fmt.Errorf("%w (and closing the run: %v)", err, closed)
-	}
-	return err
 }
 
 // NeverBegun says that none of the named runs has begun, as a process leaves them
@@ -289,42 +281,21 @@ func sameExperiment(began, now outcome.Header, keep Keep) error {
 	if now.Publication.Scores == nil {
 		now.Publication.Scores = scoresToPublish(began)
 	}
-	var differences []string
-	note := func(what, began, now string) {
-		if began != now {
-			differences = append(differences, fmt.Sprintf("%s: began with %s, now %s", what, orNone(began), orNone(now)))
-		}
+	if began.Dataset.Fingerprint == "" || now.Dataset.Fingerprint == "" { // not all items are known
+		now.Dataset.Fingerprint = began.Dataset.Fingerprint
 	}
-	note("description", began.Description, now.Description)
-	all := map[string]string{}
-	maps.Copy(all, began.Metadata)
-	maps.Copy(all, now.Metadata)
-	for _, key := range slices.Sorted(maps.Keys(all)) {
-		if strings.HasPrefix(key, "langfuse.") { // where it began; it may go on elsewhere
-			continue
-		}
-		note("metadata "+key, began.Metadata[key], now.Metadata[key])
-	}
-	if began.Dataset.Fingerprint != "" && now.Dataset.Fingerprint != "" {
-		note("items (sha256)", began.Dataset.Fingerprint, now.Dataset.Fingerprint)
-	}
-	note("environment", began.Environment, now.Environment)
-	note("environment of scores", began.ScoreEnvironment(), now.ScoreEnvironment())
-	note("looked-up mentions", sentOrNot(began.Publication.Mentions), sentOrNot(now.Publication.Mentions))
-	note("scores to publish", strings.Join(scoresToPublish(began), ","), strings.Join(now.Publication.Scores, ","))
-	note("trials", strconv.Itoa(max(1, began.Trials)), strconv.Itoa(max(1, now.Trials)))
 	if began.System.Endpoint == "" { // of a version that did not note it
 		now.System.Endpoint = ""
 	}
-	before, after := facts(began.System), facts(now.System)
-	for i, f := range before {
-		note(f.name, f.value, after[i].value)
+	before, after := facts(began), facts(now)
+	all := maps.Clone(before)
+	maps.Copy(all, after)
+	var differences []string
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if before[name] != after[name] {
+			differences = append(differences, name+": began with "+cmp.Or(before[name], "none")+", now "+cmp.Or(after[name], "none"))
+		}
 	}
-	note("selection of items", began.Dataset.Selection, now.Dataset.Selection)
-	note("scorer version", began.Scorer.Version, now.Scorer.Version)
-	note("scorers", evaluators(began.Scorer.Custom), evaluators(now.Scorer.Custom))
-	note("scoring options", string(began.Scorer.Options), string(now.Scorer.Options))
-	note("harness", began.Harness, now.Harness)
 	if len(differences) == 0 {
 		return nil
 	}
@@ -341,44 +312,35 @@ func scoresToPublish(h outcome.Header) []string {
 	return h.Publication.Scores
 }
 
-// fact is one thing that makes a system what it is.
-type fact struct{ name, value string }
-
-// facts takes a system apart. The label that led to a prompt's version may have
-// moved since; the version and its text are what counts.
-func facts(s outcome.System) []fact {
-	prompt := ""
+// facts are what makes a run the experiment that it is, by name. The label that led to a prompt's
+// version may have moved since; the version and its text are what counts.
+func facts(h outcome.Header) map[string]string {
+	s := h.System
+	all := map[string]string{
+		"description": h.Description, "environment": h.Environment, "environment of scores": h.ScoreEnvironment(),
+		"looked-up mentions": "not sent", "scores to publish": strings.Join(scoresToPublish(h), ","),
+		"items (sha256)": h.Dataset.Fingerprint, "selection of items": h.Dataset.Selection,
+		"trials": strconv.Itoa(max(1, h.Trials)),
+		"model":  s.Model, "provider": s.Provider, "pipeline": s.Pipeline, "server of the model": s.Endpoint,
+		"temperature": given(s.Temperature), "top_p": given(s.TopP), "max_tokens": given(s.MaxTokens), "seed": given(s.Seed),
+		"text of the prompt (sha256)": s.Prompt.SHA256,
+		"scorer version":              h.Scorer.Version, "scoring options": string(h.Scorer.Options), "harness": h.Harness,
+	}
+	if h.Publication.Mentions {
+		all["looked-up mentions"] = "sent"
+	}
 	if s.Prompt.Name != "" {
-		prompt = fmt.Sprintf("%s@%d", s.Prompt.Name, s.Prompt.Version)
+		all["prompt"] = fmt.Sprintf("%s@%d", s.Prompt.Name, s.Prompt.Version)
 	}
-	return []fact{
-		{"model", s.Model}, {"provider", s.Provider}, {"pipeline", s.Pipeline}, {"server of the model", s.Endpoint},
-		{"temperature", given(s.Temperature)}, {"top_p", given(s.TopP)}, {"max_tokens", given(s.MaxTokens)}, {"seed", given(s.Seed)},
-		{"prompt", prompt}, {"text of the prompt (sha256)", s.Prompt.SHA256},
+	for _, c := range h.Scorer.Custom {
+		all["scorer "+c.Name] = fmt.Sprintf("%s (%s) %s", c.Evaluator, c.Fingerprint, c.Criteria)
 	}
-}
-
-// evaluators describes the external evaluators of a run.
-func evaluators(list []outcome.CustomScorer) string {
-	var parts []string
-	for _, c := range list {
-		parts = append(parts, fmt.Sprintf("%s = %s (%s) %s", c.Name, c.Evaluator, c.Fingerprint, c.Criteria))
+	for key, value := range h.Metadata {
+		if !strings.HasPrefix(key, "langfuse.") { // where it began; it may go on elsewhere
+			all["metadata "+key] = value
+		}
 	}
-	return strings.Join(parts, "; ")
-}
-
-func sentOrNot(mentions bool) string {
-	if mentions {
-		return "sent"
-	}
-	return "not sent"
-}
-
-func orNone(value string) string {
-	if value == "" {
-		return "none"
-	}
-	return value
+	return all
 }
 
 func given[T any](value *T) string {

@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -208,22 +209,9 @@ func caseOf(item dataset.Item, output json.RawMessage) evaluator.Case {
 		Document string `json:"document_text"`
 		Text     string `json:"text"`
 	}
-	question := string(item.Input)
-	if json.Unmarshal(item.Input, &in) == nil && in.Document+in.Text != "" {
-		if question = in.Document; question == "" {
-			question = in.Text
-		}
-	}
+	_ = json.Unmarshal(item.Input, &in) // what has another form has no text
 	return evaluator.Case{
-		Question: question, Candidate: string(output), Reference: string(item.Expected),
-		Item: &evaluator.Item{ID: item.ID, Input: present(item.Input), Expected: present(item.Expected), Extracted: present(output), Metadata: present(item.Metadata)},
+		Question: cmp.Or(in.Document, in.Text, string(item.Input)), Candidate: string(output), Reference: string(item.Expected),
+		Item: &evaluator.Item{ID: item.ID, Input: item.Input, Expected: item.Expected, Extracted: output, Metadata: item.Metadata},
 	}
-}
-
-// present returns nil for an empty value, which is no JSON.
-func present(raw json.RawMessage) json.RawMessage {
-	if len(raw) == 0 {
-		return nil
-	}
-	return raw
 }

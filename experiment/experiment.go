@@ -212,9 +212,16 @@ type execution struct {
 	run    *runstore.Run
 	source Source
 	system System
-	added  *outcome.Summariser             // see addUp; nil where outcomes are read
+	added  *outcome.Summariser             // see plan; nil where outcomes are read
 	sum    func() (outcome.Summary, error) // what the run came to, once
 	result Result
+
+	workers  Workers
+	mentions bool // traces show all of an output
+	// awaitPublisher says that the workers wait where publishing lags behind: it is done by the
+	// processors of this machine, too.
+	awaitPublisher bool
+	told           sync.Mutex // while an Observer is told something by workers
 }
 
 // carryOut runs the items and publishes them at the same time. Publishing ends
@@ -234,8 +241,7 @@ func (e *execution) carryOut(ctx context.Context) {
 		}
 		e.result.Note = <-changed
 	}()
-	runner, err := e.runner(stopping)
-	if err != nil {
+	if err := e.staff(stopping); err != nil {
 		e.result.Stopped = err
 		return
 	}
@@ -245,7 +251,7 @@ func (e *execution) carryOut(ctx context.Context) {
 		return
 	}
 	call(obs.Working != nil, func() { obs.Working(true) })
-	_, e.result.Stopped = runner.Run(stopping)
+	e.result.Stopped = e.work(stopping)
 	call(obs.Working != nil, func() { obs.Working(false) })
 	if e.result.Stopped == nil || errors.Is(e.result.Stopped, ErrInterrupted) {
 		go e.sum() // while Langfuse takes the rest; finish waits for it
@@ -319,46 +325,22 @@ func (e *execution) unbegun() bool {
 	return err == nil && counts.Done == 0
 }
 
-func (e *execution) runner(ctx context.Context) (_ *runner, err error) {
-	c := e.cfg
-	cfg := runnerConfig{
-		Run: e.run, Source: e.source, Task: e.system.Task, Scorer: e.system.Scorer, Concurrency: c.Concurrency, Timeout: c.Timeout,
-		Stop: c.Stop, Retry: c.Retry, RetryClasses: c.RetryClasses, Observer: e.addUp(c.Observer), Now: c.Now,
-		Mentions:       e.result.Header.Publication.ShowsAll(),
-		AwaitPublisher: c.Langfuse != nil && c.Langfuse.Embedded,
-	}
+// staff finds who carries out the task, and what the run file keeps for the publisher.
+func (e *execution) staff(ctx context.Context) (err error) {
+	e.mentions = e.result.Header.Publication.ShowsAll()
+	e.awaitPublisher = e.cfg.Langfuse != nil && e.cfg.Langfuse.Embedded
+	e.workers = Pool{Task: e.system.Task, Concurrency: e.cfg.Concurrency, Timeout: e.cfg.Timeout, Now: e.cfg.Now}
 	if e.system.Workers != nil {
-		if cfg.Workers, err = e.system.Workers(ctx, e.result.Header); err != nil {
-			return nil, err
-		}
+		e.workers, err = e.system.Workers(ctx, e.result.Header)
 	}
-	return newRunner(cfg), nil
+	return err
 }
 
-// serialObserver calls an Observer from many workers, one call at a time.
-type serialObserver struct {
-	mu sync.Mutex
-	to Observer
-}
-
-func (s *serialObserver) listed(items int) { tell(s, s.to.Listed, items) }
-
-func (s *serialObserver) planned(total, done int) {
-	if s.to.Planned != nil {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.to.Planned(total, done)
-	}
-}
-
-func (s *serialObserver) started(item string) { tell(s, s.to.Started, item) }
-
-func (s *serialObserver) done(o outcome.Outcome) { tell(s, s.to.Done, o) }
-
-func tell[T any](s *serialObserver, f func(T), what T) {
-	if f != nil {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		f(what)
+// tell is call of one function at a time.
+func (e *execution) tell(wanted bool, f func()) {
+	if wanted {
+		e.told.Lock()
+		defer e.told.Unlock()
+		f()
 	}
 }

@@ -13,13 +13,18 @@ import (
 
 	"extraction-experiment/internal/limit"
 	"extraction-experiment/outcome"
+	"extraction-experiment/runstore"
 )
 
 // Unit is one attempt of an item that is to be worked on.
 type Unit struct {
 	Item
-	from  unit
+	from  runstore.Item
 	judge Judge // what is expected, which stays where the run file is
+}
+
+func newUnit(from runstore.Item, trial, attempt int) Unit {
+	return Unit{from: from, Item: Item{ID: from.ID, Input: from.Input, Metadata: from.Metadata, Trial: trial, Attempt: attempt}}
 }
 
 // Done is what came of a Unit.
@@ -128,17 +133,16 @@ func (p Pool) do(ctx context.Context, u *Unit) Done {
 // fileQueue is the queue of one trial of a run in its run file: what is handed out of
 // it is judged and committed when it comes back.
 type fileQueue struct {
-	*runner
-	trial int
-	units <-chan unit
-	halt  *halt
+	*execution
+	units <-chan *Unit
+	halt  context.CancelCauseFunc
 }
 
 // Take returns the next unit whose expected output can be read; of others the outcome
 // is committed at once.
 func (q *fileQueue) Take(ctx context.Context) (*Unit, error) {
 	for {
-		var from unit
+		var u *Unit
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
@@ -146,14 +150,11 @@ func (q *fileQueue) Take(ctx context.Context) (*Unit, error) {
 			if !open {
 				return nil, io.EOF
 			}
-			from = next
+			u = next
 		}
-		q.obs.started(from.ID)
-		u := &Unit{from: from, Item: Item{
-			ID: from.ID, Input: from.Input, Metadata: from.Metadata, Trial: q.trial, Attempt: from.attempt,
-		}}
+		q.tell(q.cfg.Observer.Started != nil, func() { q.cfg.Observer.Started(u.ID) })
 		o := u.outcome(q.cfg.Now())
-		judge, err := guard(func() (Judge, error) { return q.cfg.Scorer.Judge(from.Item.Item) })
+		judge, err := guard(func() (Judge, error) { return q.system.Scorer.Judge(u.from.Item) })
 		if err == nil {
 			u.judge, u.Decoded = judge, decoded(judge)
 			return u, nil
@@ -180,19 +181,24 @@ func (q *fileQueue) Deliver(ctx context.Context, u *Unit, done Done) error {
 // GiveBack leaves the unit to the next session of the run. A cause ends this one softly.
 func (q *fileQueue) GiveBack(_ context.Context, _ *Unit, cause error) error {
 	if cause != nil {
-		q.halt.begin(cause)
+		q.halt(cause)
 	}
 	return nil
 }
 
 // commit writes an outcome, also when the time to work is over: it is paid for.
 func (q *fileQueue) commit(ctx context.Context, u *Unit, o outcome.Outcome, brief json.RawMessage) error {
-	if q.cfg.Mentions || o.Failed() {
+	if q.mentions || o.Failed() {
 		brief = nil
 	}
-	if err := q.cfg.Run.CommitItem(context.WithoutCancel(ctx), u.from.Item.Item, o, brief); err != nil {
+	if err := q.run.CommitItem(context.WithoutCancel(ctx), u.from.Item, o, brief); err != nil {
 		return err
 	}
-	q.obs.done(o)
+	q.tell(true, func() {
+		if q.added != nil {
+			q.added.Add(o)
+		}
+		call(q.cfg.Observer.Done != nil, func() { q.cfg.Observer.Done(o) })
+	})
 	return nil
 }

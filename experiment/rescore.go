@@ -62,7 +62,7 @@ func Rescore(ctx context.Context, cfg RescoreConfig) (h outcome.Header, path str
 	if err != nil {
 		return h, path, err
 	}
-	if _, err = rescore(ctx, cfg, to, carry); err != nil {
+	if err = rescore(ctx, cfg, to, carry); err != nil {
 		return h, path, errors.Join(err, to.Close(), os.Remove(path)) // half a run is of no use
 	}
 	return h, path, to.Close()
@@ -97,22 +97,17 @@ func (cfg RescoreConfig) describe(h *outcome.Header) (carry []string) {
 
 // rescore fills the new run and finishes it; the scores that carry names are taken
 // over.
-func rescore(ctx context.Context, cfg RescoreConfig, to *runstore.Run, carry []string) (outcome.Footer, error) {
+func rescore(ctx context.Context, cfg RescoreConfig, to *runstore.Run, carry []string) error {
 	r := &rescoring{RescoreConfig: cfg, to: to, carry: carry}
-	if err := r.items(ctx); err != nil {
-		return outcome.Footer{}, err
+	err := r.items(ctx)
+	if err == nil {
+		err = r.outcomes(ctx)
 	}
-	if err := r.outcomes(ctx); err != nil {
-		return outcome.Footer{}, err
+	if err == nil {
+		err = r.finish(ctx)
 	}
-	return r.finish(ctx)
+	return err
 }
-
-// A page of items that is copied at once ends with the one that reaches a bound.
-const (
-	pageItems = 500
-	pageBytes = 4 << 20
-)
 
 type rescoring struct {
 	RescoreConfig
@@ -128,27 +123,17 @@ func (r *rescoring) items(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var page []dataset.Item
-	size := 0
 	source := r.copied(ctx)
 	if r.Gold != nil {
 		source = r.golden(ctx)
 	}
-	for item, err := range source {
+	for page, err := range inPages(source) {
+		if err == nil {
+			err = r.to.AddItems(ctx, page, dataset.Hash)
+		}
 		if err != nil {
 			return err
 		}
-		page = append(page, item)
-		if size += len(item.Input) + len(item.Expected); size < pageBytes && len(page) < pageItems {
-			continue
-		}
-		if err := r.to.AddItems(ctx, page, dataset.Hash); err != nil {
-			return err
-		}
-		page, size = nil, 0
-	}
-	if err := r.to.AddItems(ctx, page, dataset.Hash); err != nil {
-		return err
 	}
 	fingerprint := header.Dataset.Fingerprint
 	if fingerprint == "" { // it is still being listed
@@ -312,14 +297,14 @@ func paid(class outcome.Class) bool {
 // finish writes the footer: the new run is as complete as the other one. Of one
 // that has no footer, because it goes on or was killed, it is an interrupted one
 // that ended now.
-func (r *rescoring) finish(ctx context.Context) (outcome.Footer, error) {
+func (r *rescoring) finish(ctx context.Context) error {
 	footer, ended, err := r.From.Footer(ctx)
 	if err != nil {
-		return footer, err
+		return err
 	}
 	counts, err := r.to.Counts(ctx)
 	if err != nil {
-		return footer, err
+		return err
 	}
 	if !ended {
 		footer = outcome.Footer{Status: outcome.Interrupted, Ended: time.Now().UTC()}
@@ -327,5 +312,5 @@ func (r *rescoring) finish(ctx context.Context) (outcome.Footer, error) {
 	if !ended || r.Gold != nil {
 		footer.Planned = int(counts.Planned)
 	}
-	return footer, r.to.Finish(ctx, footer)
+	return r.to.Finish(ctx, footer)
 }

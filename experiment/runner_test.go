@@ -299,10 +299,6 @@ func TestRunner_listing(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "connection lost") || len(found) != 0 || footer.Planned != 2 {
 		t.Fatalf("%v, %d outcomes, %+v: nothing runs before the listing is complete", err, len(found), footer)
 	}
-	cfg.Source = list(5)
-	if found, _, err = carryOut(t, t.Context(), cfg); err != nil || len(found) != 5 {
-		t.Errorf("listing again: %v, %d outcomes", err, len(found))
-	}
 	_, _, err = carryOut(t, t.Context(), experiment.RunnerConfig{Run: create(t), Source: list(0), Task: task(echo), Scorer: half{}})
 	if !errors.Is(err, experiment.ErrNoItems) {
 		t.Errorf("no items: %v", err)

@@ -18,32 +18,23 @@ import (
 	"extraction-experiment/tracking"
 )
 
-// filePage and filePageBytes are how many items of a file are in memory at once: each page
-// is a transaction of the run file, which waits for the disk.
-const filePage, filePageBytes = 512, 1 << 20
+// pageItems and pageBytes are how many items are in memory at once: each page is a
+// transaction of the run file, which waits for the disk.
+const pageItems, pageBytes = 512, 1 << 20
 
-// File is a Source over a file of items, in the order of its lines.
-type File string
-
-// Pages yields the items of the file. A malformed one ends it with every
-// problem of the file, each with its line.
-func (path File) Pages(ctx context.Context) iter.Seq2[[]dataset.Item, error] {
+// inPages gathers items; an error ends them.
+func inPages(items iter.Seq2[dataset.Item, error]) iter.Seq2[[]dataset.Item, error] {
 	return func(yield func([]dataset.Item, error) bool) {
 		var page []dataset.Item
 		size := 0
-		var problems dataset.Problems
-		for located, err := range dataset.ReadFile(ctx, string(path)) {
-			if ctx.Err() != nil {
-				yield(nil, ctx.Err())
+		for item, err := range items {
+			if err != nil {
+				yield(nil, err)
 				return
 			}
-			if err != nil {
-				problems.Add(err)
-				continue
-			}
-			page = append(page, located.Item)
-			size += len(located.Input) + len(located.Expected) + len(located.Metadata)
-			if len(page) < filePage && size < filePageBytes || problems.Err() != nil {
+			page = append(page, item)
+			size += len(item.Input) + len(item.Expected) + len(item.Metadata)
+			if len(page) < pageItems && size < pageBytes {
 				continue
 			}
 			if !yield(page, nil) {
@@ -51,14 +42,35 @@ func (path File) Pages(ctx context.Context) iter.Seq2[[]dataset.Item, error] {
 			}
 			page, size = nil, 0
 		}
-		if err := problems.Err(); err != nil {
-			yield(nil, err)
-			return
-		}
 		if len(page) > 0 {
 			yield(page, nil)
 		}
 	}
+}
+
+// File is a Source over a file of items, in the order of its lines.
+type File string
+
+// Pages yields the items of the file. A malformed one ends it with every
+// problem of the file, each with its line.
+func (path File) Pages(ctx context.Context) iter.Seq2[[]dataset.Item, error] {
+	return inPages(func(yield func(dataset.Item, error) bool) {
+		var problems dataset.Problems
+		for located, err := range dataset.ReadFile(ctx, string(path)) {
+			if ctx.Err() != nil {
+				yield(dataset.Item{}, ctx.Err())
+				return
+			}
+			if err != nil {
+				problems.Add(err)
+			} else if problems.Err() == nil && !yield(located.Item, nil) {
+				return
+			}
+		}
+		if err := problems.Err(); err != nil {
+			yield(dataset.Item{}, err)
+		}
+	})
 }
 
 // Selected is a Source narrowed by a filter.
@@ -91,22 +103,10 @@ func (s Selected) Pages(ctx context.Context) iter.Seq2[[]dataset.Item, error] {
 			}
 		}
 		if missing := selection.Missing(); len(missing) > 0 {
-			yield(nil, &MissingItemsError{missing})
+			yield(nil, cli.Usage("the dataset (as filtered) has no item with the id %s", strings.Join(missing, ", ")))
 		}
 	}
 }
-
-// MissingItemsError names items that were asked for and are not in the dataset,
-// or not in what the other filters leave of it.
-type MissingItemsError struct{ IDs []string }
-
-// Error names the items.
-func (e *MissingItemsError) Error() string {
-	return fmt.Sprintf("the dataset (as filtered) has no item with the id %s", strings.Join(e.IDs, ", "))
-}
-
-// ExitCode returns 64.
-func (e *MissingItemsError) ExitCode() int { return 64 }
 
 // IsFile reports whether a dataset is meant to be a file: it is there, or
 // its name ends as the names of item files do.
@@ -169,19 +169,11 @@ func (e *execution) openSource(ctx context.Context) (err error) {
 	return nil
 }
 
-// noSource stands for the source of a run whose items are in its file already.
-type noSource struct{}
-
-// Pages yields nothing.
-func (noSource) Pages(context.Context) iter.Seq2[[]dataset.Item, error] {
-	return func(func([]dataset.Item, error) bool) {}
-}
-
 // changedSource says what is known of the items of a run that goes on with those that it
 // has: whether their file has changed since. It is "" where nothing has, or ctx ends.
 func (e *execution) changedSource(ctx context.Context) string {
 	header := e.result.Header
-	if _, goesOn := e.source.(noSource); !goesOn || header.Dataset.ID != "" { // in Langfuse its version is pinned
+	if e.result.Begun || header.Dataset.ID != "" { // in Langfuse its version is pinned
 		return ""
 	}
 	const goesOn = "the run goes on with the items that it began with"

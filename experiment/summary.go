@@ -78,25 +78,6 @@ func finishSummary(ctx context.Context, run *runstore.Reader, s *outcome.Summary
 	return err
 }
 
-// addUp has outcomes added up as they are committed, where the run file has none before
-// and each is the only one of its item: what tally would read then is known already.
-func (e *execution) addUp(obs Observer) Observer {
-	told := obs
-	obs.Planned = func(total, done int) {
-		if header, err := e.run.Header(context.Background()); err == nil && done == 0 && !e.cfg.Retry {
-			e.added = outcome.NewSummariser(header, outcome.SummaryConfig{Order: e.cfg.Order})
-		}
-		call(told.Planned != nil, func() { told.Planned(total, done) })
-	}
-	obs.Done = func(o outcome.Outcome) {
-		if e.added != nil {
-			e.added.Add(o)
-		}
-		call(told.Done != nil, func() { told.Done(o) })
-	}
-	return obs
-}
-
 // summarise is tally of a run that has ended.
 func (e *execution) summarise() (outcome.Summary, error) {
 	ctx := context.Background()
@@ -144,50 +125,37 @@ func whereTrials(ctx context.Context, run *runstore.Reader, h outcome.Header, t 
 	return nil
 }
 
-// Allowance is how many items may fail before a finished run counts as bad:
-// an absolute number, or a share of the planned items.
-type Allowance struct {
-	Number  int
-	Percent float64
-	IsShare bool
-}
+// Allowance is how many items may fail before a finished run counts as bad: an absolute
+// number, "3", or a share of the planned items, "5%" (also "2.5%").
+type Allowance string
 
-// ParseAllowance reads "3" or "5%" (also "2.5%").
+// ParseAllowance checks the form.
 func ParseAllowance(text string) (Allowance, error) {
 	text = strings.TrimSpace(text)
 	if share, ok := strings.CutSuffix(text, "%"); ok {
 		p, err := strconv.ParseFloat(strings.TrimSpace(share), 64)
 		if err != nil || !(p >= 0 && p <= 100) {
-			return Allowance{}, fmt.Errorf("%q is no share of failed items: write a number from 0%% to 100%%", text)
+			return "", fmt.Errorf("%q is no share of failed items: write a number from 0%% to 100%%", text)
 		}
-		return Allowance{Percent: p, IsShare: true}, nil
+		return Allowance(text), nil
 	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 0 {
-		return Allowance{}, fmt.Errorf("%q is no number of failed items: write one such as 3, or a share such as 5%%", text)
+	if n, err := strconv.Atoi(text); err != nil || n < 0 {
+		return "", fmt.Errorf("%q is no number of failed items: write one such as 3, or a share such as 5%%", text)
 	}
-	return Allowance{Number: n}, nil
+	return Allowance(text), nil
 }
 
 // Exceeded reports whether failed items are more than allowed of those
 // planned. Exactly the allowed number is not exceeded.
 func (a Allowance) Exceeded(failed, planned int) bool {
-	if !a.IsShare {
-		return failed > a.Number
-	}
+	number, isShare := strings.CutSuffix(string(a), "%")
 	// In decimals, as it was written: 0.57*10000 is less than 5700 in float64.
-	share, ok := new(big.Rat).SetString(strconv.FormatFloat(a.Percent, 'g', -1, 64))
-	if !ok { // a Percent that nobody parsed, and that is no number
+	allowed, ok := new(big.Rat).SetString(strings.TrimSpace(number))
+	if !ok { // it is as good as none, or nobody parsed it
 		return failed > 0
 	}
-	allowed := share.Mul(share, new(big.Rat).SetFrac64(int64(planned), 100))
-	return new(big.Rat).SetInt64(int64(failed)).Cmp(allowed) > 0
-}
-
-// String returns the form that ParseAllowance reads.
-func (a Allowance) String() string {
-	if a.IsShare {
-		return strconv.FormatFloat(a.Percent, 'g', -1, 64) + "%"
+	if isShare {
+		allowed.Mul(allowed, big.NewRat(int64(planned), 100))
 	}
-	return strconv.Itoa(a.Number)
+	return new(big.Rat).SetInt64(int64(failed)).Cmp(allowed) > 0
 }

@@ -33,7 +33,7 @@ func TestAllowance(t *testing.T) {
 		if got := a.Exceeded(tt.failed, tt.planned); got != tt.exceeded {
 			t.Errorf("%s: %d of %d exceeded = %v", tt.text, tt.failed, tt.planned, got)
 		}
-		if a.String() != tt.text {
+		if string(a) != tt.text {
 			t.Errorf("%s is written %s", tt.text, a)
 		}
 	}
@@ -51,8 +51,8 @@ func FuzzParseAllowance(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if again, err := experiment.ParseAllowance(a.String()); err != nil || again != a {
-			t.Errorf("%q is read as %v and written %q", text, a, a.String())
+		if again, err := experiment.ParseAllowance(string(a)); err != nil || again != a {
+			t.Errorf("%q is read as %v and written %q", text, a, string(a))
 		}
 	})
 }

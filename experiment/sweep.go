@@ -225,11 +225,10 @@ func Matrix(cfg SweepConfig) ([]SweepSettings, error) {
 	if err != nil {
 		return nil, err
 	}
-	if n := product(axes); n > MaxSweep {
-		return nil, fmt.Errorf("the sweep has %d runs, more than %d: try fewer values at once", n, MaxSweep)
-	}
 	var runs []SweepSettings
-	for settings := range combinations(axes) {
+	var problems []error
+	all, err := combinations(axes)
+	for _, settings := range all {
 		one := SweepSettings{Settings: settings}
 		if model := settings[0]; model.Flag == "model" && cfg.Bare != nil && cfg.Bare(model.Value) {
 			one = SweepSettings{Settings: settings[:1:1], Bare: true}
@@ -238,9 +237,12 @@ func Matrix(cfg SweepConfig) ([]SweepSettings, error) {
 		if one.Bare && slices.ContainsFunc(runs, func(c SweepSettings) bool { return c.Bare && c.Settings[0] == one.Settings[0] }) {
 			continue
 		}
+		if slices.ContainsFunc(runs, func(c SweepSettings) bool { return c.Name == one.Name }) {
+			problems = append(problems, fmt.Errorf("two runs of the sweep would be called %q", one.Name))
+		}
 		runs = append(runs, one)
 	}
-	return runs, distinctNames(runs)
+	return runs, errors.Join(append(problems, err)...)
 }
 
 // orderAxes checks the axes and brings them into the order of SweepFlags.
@@ -278,42 +280,21 @@ func orderAxes(given []Axis) ([]Axis, error) {
 	return sorted, nil
 }
 
-func product(axes []Axis) int {
-	n := 1
+// combinations are of one value of each axis, the last axis changing fastest.
+func combinations(axes []Axis) ([][]Setting, error) {
+	all := [][]Setting{nil}
 	for _, a := range axes {
-		if n *= len(a.Values); n > 1<<30 {
-			return n
-		}
-	}
-	return n
-}
-
-// combinations yields one value of each axis, the last axis changing fastest.
-func combinations(axes []Axis) func(yield func([]Setting) bool) {
-	return func(yield func([]Setting) bool) {
-		for i := range product(axes) {
-			settings := make([]Setting, len(axes))
-			for k := len(axes) - 1; k >= 0; k-- {
-				values := axes[k].Values
-				settings[k] = Setting{axes[k].Flag, values[i%len(values)]}
-				i /= len(values)
-			}
-			if !yield(settings) {
-				return
+		var longer [][]Setting
+		for _, settings := range all {
+			for _, value := range a.Values {
+				longer = append(longer, append(slices.Clip(settings), Setting{a.Flag, value}))
 			}
 		}
-	}
-}
-
-// distinctNames refuses runs of the same name.
-func distinctNames(runs []SweepSettings) error {
-	var problems []error
-	for i, c := range runs {
-		if slices.ContainsFunc(runs[:i], func(e SweepSettings) bool { return e.Name == c.Name }) {
-			problems = append(problems, fmt.Errorf("two runs of the sweep would be called %q", c.Name))
+		if all = longer; len(all) > MaxSweep {
+			return nil, fmt.Errorf("the sweep has more than %d runs: try fewer values at once", MaxSweep)
 		}
 	}
-	return errors.Join(problems...)
+	return all, nil
 }
 
 // SweepFlags lists what can be swept, in the order in which it stands in a name.

@@ -65,7 +65,7 @@ func TestMatrix_refused(t *testing.T) {
 		"the same number":        {[]experiment.Axis{{"temperature", []string{"0.7", "0.70"}}}, []string{`temperature "0.70" has no name of its own`}},
 		"the same word":          {[]experiment.Axis{{"prompt-label", []string{"a b", "a/b"}}}, []string{"has no name of its own"}},
 		"no word":                {[]experiment.Axis{{"prompt-label", []string{"///"}}}, []string{"has no name of its own"}},
-		"too many":               {[]experiment.Axis{{"seed", eleven}, {"temperature", eleven}}, []string{"121 runs, more than 100"}},
+		"too many":               {[]experiment.Axis{{"seed", eleven}, {"temperature", eleven}}, []string{"more than 100 runs"}},
 		"the same name in pairs": {[]experiment.Axis{{"prompt", []string{"a", "a-b"}}, {"prompt-label", []string{"b-c", "c"}}}, []string{`two runs of the sweep would be called "b-a-b-c"`}},
 	} {
 		_, err := experiment.Matrix(experiment.SweepConfig{Base: "b", Axes: tt.axes})

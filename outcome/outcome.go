@@ -382,37 +382,25 @@ func (s *Summariser) newCauseTally() *causeTally {
 
 func (t *causeTally) add(o Outcome, count int64) {
 	t.count += count
+	item := CauseItem{ID: o.Item, Count: count}
 	if t.trials == nil {
 		t.items++
-		t.worst.Offer(CauseItem{ID: o.Item, Count: count})
-		return
+	} else {
+		sum := entry(t.trials, o.Item, func() *causeTrials { return &causeTrials{CauseItem: CauseItem{ID: o.Item}} })
+		sum.Count += count
+		if count > sum.most || count == sum.most && o.Trial < sum.Trial {
+			sum.most, sum.Trial = count, o.Trial
+		}
+		item, t.items = sum.CauseItem, len(t.trials)
 	}
-	item := entry(t.trials, o.Item, func() *causeTrials { return &causeTrials{CauseItem: CauseItem{ID: o.Item}} })
-	item.Count += count
-	if count > item.most || count == item.most && o.Trial < item.Trial {
-		item.most, item.Trial = count, o.Trial
-	}
-}
-
-// list counts the items that have the fault, and lists those that have it most
-// often.
-func (t *causeTally) list(most int) (items int, worst []CauseItem) {
-	if t.trials == nil {
-		return t.items, t.worst.Values()
-	}
-	list := stats.NewShortlist(most, compareCauseItems)
-	for _, item := range t.trials {
-		list.Offer(item.CauseItem)
-	}
-	return len(t.trials), list.Values()
+	t.worst.Replace(item, func(other CauseItem) bool { return other.ID == item.ID })
 }
 
 // causeCounts puts the most frequent first.
 func (s *Summariser) causeCounts() []CauseCount {
 	list := make([]CauseCount, 0, len(s.causes))
 	for key, t := range s.causes {
-		items, worst := t.list(s.config.Worst)
-		list = append(list, CauseCount{What: key.kind, Name: key.name, Count: t.count, Items: items, Worst: worst})
+		list = append(list, CauseCount{What: key.kind, Name: key.name, Count: t.count, Items: t.items, Worst: t.worst.Values()})
 	}
 	slices.SortFunc(list, func(a, b CauseCount) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.What, b.What), cmp.Compare(a.Name, b.Name))

@@ -2,11 +2,8 @@ package outcome
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
-	"iter"
 	"maps"
-	"math"
 	"slices"
 	"time"
 
@@ -52,9 +49,9 @@ type Summariser struct {
 	costKnown    int
 	replaced     stats.Sum // the cost of attempts that newer ones replaced
 	anyReplaced  bool
-	latencies    []float64                   // milliseconds
-	worst        *stats.Shortlist[WorstItem] // of a run of one trial
-	trials       *trials                     // nil for a run of one trial
+	latencies    []float64 // milliseconds
+	worst        *stats.Shortlist[WorstItem]
+	trials       *trials // nil for a run of one trial
 }
 
 // NewSummariser returns a Summariser for the run that h describes.
@@ -141,7 +138,7 @@ func (s *Summariser) Summary() Summary {
 		LatencyMS: s.latencySummary(),
 		Groups:    s.groupStats(),
 		Causes:    s.causeCounts(),
-		Worst:     s.worstItems(),
+		Worst:     s.worst.Values(),
 		Warnings:  s.warnings(),
 	}
 	out.Items.Planned = s.items.Scored + s.items.Failed
@@ -155,11 +152,9 @@ func (s *Summariser) addScores(o Outcome) {
 	ordinal := s.items.Scored + s.items.Failed
 	scorer := &s.header.Scorer
 	for _, score := range o.Scores {
-		t := s.scores[score.Name]
-		if t == nil {
-			t = &tally{external: scorer.External(score.Name), outputOnly: slices.Contains(scorer.OutputOnly, score.Name)}
-			s.scores[score.Name] = t
-		}
+		t := entry(s.scores, score.Name, func() *tally {
+			return &tally{external: scorer.External(score.Name), outputOnly: slices.Contains(scorer.OutputOnly, score.Name)}
+		})
 		if t.last == ordinal {
 			continue // named twice in one outcome: the first counts, as in Lookup
 		}
@@ -221,400 +216,6 @@ func (s *Summariser) warnings() []string {
 	return append(list, s.itemWarnings.list()...)
 }
 
-// Stats is the list of a run's scores. In JSON it is one object, name to
-// values, whose keys keep the order of the list.
-type Stats []Stat
-
-// Lookup returns the values of the score of that name.
-func (s Stats) Lookup(name string) (Stat, bool) {
-	for _, stat := range s {
-		if stat.Name == name {
-			return stat, true
-		}
-	}
-	return Stat{}, false
-}
-
-// AnyFailed reports whether an outcome owes a value of a score: it failed, or an
-// evaluator gave none.
-func (s Stats) AnyFailed() bool {
-	return slices.ContainsFunc(s, func(stat Stat) bool {
-		zero := stat.FailuresAsZero
-		return stat.Failed+stat.Unanswered > 0 || zero != nil && stat.Mean != nil && *zero != *stat.Mean // one trial of several
-	})
-}
-
-// Lead returns the mean of one of the scores that a summary leads with, and its
-// interval: the one with failures as zero where AnyFailed, else the plain one.
-func (s Stats) Lead(stat Stat) (mean *float64, ci95 *[2]float64) {
-	if s.AnyFailed() {
-		return stat.FailuresAsZero, stat.CI95AsZero
-	}
-	return stat.Mean, stat.CI95
-}
-
-// MarshalJSON writes the object in the order of the list.
-func (s Stats) MarshalJSON() ([]byte, error) {
-	w := textutil.JSONWriter{B: []byte{'{'}}
-	for _, stat := range s {
-		w.Value(stat.Name, stat)
-	}
-	w.Close()
-	return w.B, w.Err
-}
-
-// UnmarshalJSON reads the object and keeps the order of its keys.
-func (s *Stats) UnmarshalJSON(raw []byte) error {
-	if *s = nil; string(raw) == "null" {
-		return nil
-	}
-	if raw[0] != '{' {
-		return fmt.Errorf("scores: an object is expected, not %s", textutil.Brief(string(raw), 20))
-	}
-	*s = Stats{}
-	for name, value := range textutil.JSONMembers(raw) {
-		stat := Stat{Name: name}
-		if err := json.Unmarshal(value, &stat); err != nil {
-			return fmt.Errorf("score %q: %w", name, err)
-		}
-		*s = append(*s, stat)
-	}
-	return nil
-}
-
-// largestCount bounds the integers that are taken from outcomes; with fewer
-// than 2³¹ outcomes no sum of such can overflow.
-const largestCount = 1 << 31
-
-// presence counts how often a score has no value, by what became of it, and how often one
-// that says nothing.
-type presence struct{ failed, undefined, unanswered, vacuous int }
-
-// add takes a score into account, of which a value was taken or not; external says that
-// an evaluator owes it for every output.
-func (p *presence) add(taken, vacuous, failed, external bool) {
-	switch {
-	case taken && vacuous:
-		p.vacuous++
-	case taken:
-	case failed:
-		p.failed++
-	case external:
-		p.unanswered++
-	default:
-		p.undefined++
-	}
-}
-
-// tally accumulates one score.
-type tally struct {
-	presence
-	moments    stats.Moments
-	external   bool // an evaluator owes a value for every output
-	outputOnly bool
-	ratios     int // values that came with a usable ratio
-	num, den   int64
-	weighted   weightedSum
-	refused    int // values that are no finite number
-	last       int // ordinal of the outcome that was added last
-}
-
-func (t *tally) add(s Score, failed bool) {
-	taken := s.Value != nil && t.moments.Add(*s.Value)
-	t.presence.add(taken, s.Vacuous, failed, t.external)
-	if s.Value != nil && !taken {
-		t.refused++
-	}
-	switch {
-	case taken:
-		t.weighted.add(*s.Value, usable(s.Weight))
-		if r := s.Ratio; r.Usable() {
-			t.ratios++
-			t.num += r.Num
-			t.den += r.Den
-		}
-	case failed:
-		t.weighted.add(0, usable(s.Weight))
-	}
-}
-
-func countable(n int64) bool { return n >= 0 && n <= largestCount }
-
-func (t *tally) stat(name string) Stat {
-	s := Stat{Name: name, Failed: t.failed, Undefined: t.undefined, Unanswered: t.unanswered, Vacuous: t.vacuous}
-	var owed stats.Moments
-	owed.Merge(t.moments)
-	for range t.failed + t.unanswered {
-		owed.Add(0)
-	}
-	s.describe(t.moments, owed, t.outputOnly)
-	s.WeightedMean = t.weighted.mean()
-	if s.N > 0 && t.ratios == s.N {
-		s.Pooled = new(quotient(t.num, t.den, t.vacuous == s.N))
-	}
-	return s
-}
-
-// describe fills in what follows from the values; owed has those with a 0 for
-// each that is owed.
-func (s *Stat) describe(values, owed stats.Moments, outputOnly bool) {
-	s.N, s.Mean, s.CI95 = values.N(), meanOf(values), scoreInterval(values)
-	if least, top, ok := values.Range(); ok {
-		s.Min, s.Max = &least, &top
-	}
-	if !outputOnly {
-		s.FailuresAsZero, s.CI95AsZero = meanOf(owed), scoreInterval(owed)
-	}
-}
-
-func meanOf(m stats.Moments) *float64 { return defined(m.Mean()) }
-
-// defined returns a number, or nil where it is none.
-func defined(value float64, ok bool) *float64 {
-	if !ok {
-		return nil
-	}
-	return &value
-}
-
-func scoreInterval(m stats.Moments) *[2]float64 {
-	if lo, hi, ok := m.ScoreInterval95(); ok {
-		return &[2]float64{lo, hi}
-	}
-	return nil
-}
-
-// quotient is num/den; 0/0 is 1 where there was nothing to find, else 0.
-func quotient(num, den int64, nothing bool) float64 {
-	switch {
-	case den > 0:
-		return float64(num) / float64(den)
-	case nothing:
-		return 1
-	default:
-		return 0
-	}
-}
-
-// Trials is what the repetitions of a run come to. A trial is no more items: an
-// item's value is the mean over its trials. Here, a failed trial counts as 0
-// wherever the expected output defines the score, so that every trial is over
-// the same items.
-type Trials struct {
-	Count  int     `json:"count"`
-	Items  int     `json:"items"`  // with an outcome in any trial
-	Uneven int     `json:"uneven"` // of them, those without one in some trial
-	Runs   []Trial `json:"runs"`
-	// Scores says how much each score varies, in the order of Summary.Scores.
-	Scores []Spread `json:"scores"`
-	// Flaky counts the items whose primary score is not the same in all their
-	// trials; FlakyItems are those that vary most, at most 10.
-	Flaky      int         `json:"flaky"`
-	FlakyItems []FlakyItem `json:"flaky_items"`
-}
-
-// Trial is one repetition, a run of its own in Langfuse.
-type Trial struct {
-	Trial  int      `json:"trial"`
-	Name   string   `json:"name"` // in Langfuse; it, ID and URL are filled in by the caller
-	ID     string   `json:"id"`
-	URL    string   `json:"url"`
-	Scored int      `json:"scored"`
-	Failed int      `json:"failed"`
-	Mean   *float64 `json:"mean"` // of the primary score
-}
-
-// Spread is how much one score varies where nothing was changed.
-type Spread struct {
-	Name string `json:"name"`
-	// Least and Top are the lowest and the highest mean of a trial, Between the
-	// standard deviation of these means (K−1): what the mean of one trial is
-	// worth. Nil for fewer than 2 trials with the score.
-	Least   *float64 `json:"lowest_trial"`
-	Top     *float64 `json:"highest_trial"`
-	Between *float64 `json:"sd_between_trials"`
-	// Within is √(mean over the N items of the sample variance over an item's
-	// trials): how much one item varies. Nil for N = 0.
-	Within *float64 `json:"sd_within_items"`
-	// Consistent counts those of the N items that have the same value, up to
-	// 1e-9, in all their trials. N counts items with the score in 2 or more.
-	Consistent int `json:"consistent"`
-	N          int `json:"n"`
-}
-
-// FlakyItem is an item whose primary score varies.
-type FlakyItem struct {
-	ID     string  `json:"id"`
-	Trials int     `json:"trials"`
-	Failed int     `json:"failed"` // trials that failed
-	Least  float64 `json:"least"`
-	Top    float64 `json:"top"`
-	Mean   float64 `json:"mean"`
-}
-
-// mostFlaky bounds Trials.FlakyItems.
-const mostFlaky = 10
-
-// same is up to what difference two values of a score are one.
-const same = 1e-9
-
-func compareFlaky(a, b FlakyItem) int {
-	return cmp.Or(cmp.Compare(b.Top-b.Least, a.Top-a.Least), cmp.Compare(a.ID, b.ID))
-}
-
-// trials gathers the outcomes of a run of several trials by item.
-type trials struct {
-	items  map[string]*trialItem
-	runs   map[int]*trialRun
-	scorer Scorer
-}
-
-type trialItem struct {
-	outcomes, failed int
-	scores           map[string]*trialValues
-	worst            *WorstItem
-}
-
-// trialValues is one score of one item over its trials.
-type trialValues struct {
-	presence
-	values []float64
-	weight *float64 // nil is none; all trials have the same
-}
-
-type trialRun struct {
-	scored, failed int
-	means          map[string]*stats.Moments // failures as 0
-}
-
-// add takes an outcome into account, all but its place among the worst.
-func (t *trials) add(o Outcome) {
-	item := entry(t.items, o.Item, func() *trialItem { return &trialItem{scores: map[string]*trialValues{}} })
-	run := entry(t.runs, o.Trial, func() *trialRun { return &trialRun{means: map[string]*stats.Moments{}} })
-	item.outcomes++
-	if o.Failed() {
-		item.failed++
-		run.failed++
-	} else {
-		run.scored++
-	}
-	for i, s := range o.Scores {
-		if _, twice := Lookup(o.Scores[:i], s.Name); twice {
-			continue // named twice in one outcome: the first counts, as in Lookup
-		}
-		v := entry(item.scores, s.Name, func() *trialValues { return &trialValues{} })
-		m := entry(run.means, s.Name, func() *stats.Moments { return &stats.Moments{} })
-		v.add(s, o.Failed(), t.scorer.External(s.Name), m)
-	}
-}
-
-func (v *trialValues) add(s Score, failed, external bool, run *stats.Moments) {
-	if w := usable(s.Weight); w != nil && (v.weight == nil || *w < *v.weight) {
-		v.weight = w // of different ones, which a stranger wrote, the least in any order
-	}
-	taken := s.Value != nil && math.Abs(*s.Value) <= stats.Limit
-	v.presence.add(taken, s.Vacuous, failed, external)
-	if taken {
-		v.values = append(v.values, *s.Value)
-		run.Add(*s.Value)
-	} else if failed {
-		run.Add(0)
-	}
-}
-
-// with are the moments of the trials that have a value, and of so many zeros.
-func (v *trialValues) with(zeros int) (m stats.Moments) {
-	for _, x := range v.values {
-		m.Add(x)
-	}
-	for range zeros {
-		m.Add(0)
-	}
-	return m
-}
-
-// of gives a score of each item that has it.
-func (t *trials) of(score string) iter.Seq[*trialValues] {
-	return func(yield func(*trialValues) bool) {
-		for _, item := range t.items {
-			if v := item.scores[score]; v != nil && !yield(v) {
-				return
-			}
-		}
-	}
-}
-
-// worse keeps the worst trial of each item.
-func (t *trials) worse(w WorstItem) {
-	item := t.items[w.ID]
-	if item.worst == nil || compareWorst(w, *item.worst) < 0 {
-		item.worst = &w
-	}
-}
-
-// stat sums a score up over the items. Only the pooled value is that of all
-// outcomes, as s has it.
-func (t *trials) stat(s Stat, outputOnly bool) Stat {
-	out := Stat{Name: s.Name, Pooled: s.Pooled}
-	var means, zeros stats.Moments
-	var weighted weightedSum
-	for v := range t.of(s.Name) {
-		if mean, ok := v.with(0).Mean(); ok {
-			means.Add(mean)
-		}
-		if mean, ok := v.with(v.failed + v.unanswered).Mean(); ok {
-			zeros.Add(mean)
-			weighted.add(mean, v.weight)
-		}
-		if v.unanswered > 0 {
-			out.Unanswered++
-		}
-		switch {
-		case len(v.values) > 0 && v.vacuous == len(v.values):
-			out.Vacuous++
-		case len(v.values) > 0:
-		case v.failed > 0:
-			out.Failed++
-		case v.unanswered > 0:
-		default:
-			out.Undefined++
-		}
-	}
-	out.describe(means, zeros, outputOnly)
-	out.WeightedMean = weighted.mean()
-	return out
-}
-
-// heaviest bounds weights and what they are multiplied with, so that sums of
-// products are exact to the last digits.
-const heaviest = 1e12
-
-// usable returns a weight, nil where it cannot be used.
-func usable(weight *float64) *float64 {
-	if weight == nil || !(*weight >= 0 && *weight <= heaviest) {
-		return nil
-	}
-	return weight
-}
-
-// weightedSum accumulates Σ value·weight and Σ weight.
-type weightedSum struct{ products, weights stats.Sum }
-
-// add takes a value into account; without a weight it counts for nothing.
-func (w *weightedSum) add(value float64, weight *float64) {
-	if weight == nil || math.Abs(value) > heaviest {
-		return
-	}
-	w.products.Add(value * *weight)
-	w.weights.Add(*weight)
-}
-
-// mean is nil where the weights sum up to 0.
-func (w weightedSum) mean() *float64 {
-	weights := w.weights.Value()
-	return defined(w.products.Value()/weights, weights > 0)
-}
-
 // WorstItem is a scored item with a low primary score.
 type WorstItem struct {
 	ID      string  `json:"id"`
@@ -635,24 +236,8 @@ func (s *Summariser) addPrimary(o Outcome) {
 	w := WorstItem{ID: o.Item, Score: value, Comment: cut(score.Comment)}
 	if s.trials != nil {
 		w.Trial = o.Trial
-		s.trials.worse(w)
-		return
 	}
-	s.worst.Offer(w)
-}
-
-// worstItems lists the worst items, each by its worst trial.
-func (s *Summariser) worstItems() []WorstItem {
-	if s.trials == nil {
-		return s.worst.Values()
-	}
-	list := stats.NewShortlist(s.config.Worst, compareWorst)
-	for _, item := range s.trials.items {
-		if item.worst != nil {
-			list.Offer(*item.worst)
-		}
-	}
-	return list.Values()
+	s.worst.Replace(w, func(other WorstItem) bool { return other.ID == w.ID }) // each by its worst trial
 }
 
 func compareWorst(a, b WorstItem) int {
@@ -738,76 +323,4 @@ func (s *Summariser) groupStats() []GroupStat {
 			cmp.Compare(b.Extracted, a.Extracted), cmp.Compare(a.Name, b.Name))
 	})
 	return list
-}
-
-// summary says what the trials come to; planned is how many there are.
-func (t *trials) summary(planned int, primary string, scores Stats) *Trials {
-	out := &Trials{Count: planned, Items: len(t.items), Runs: []Trial{}, Scores: []Spread{}}
-	flaky := stats.NewShortlist(mostFlaky, compareFlaky)
-	for id, item := range t.items {
-		if item.outcomes < planned {
-			out.Uneven++
-		}
-		if f, ok := item.flaky(id, primary); ok {
-			out.Flaky++
-			flaky.Offer(f)
-		}
-	}
-	out.FlakyItems = flaky.Values()
-	for _, n := range slices.Sorted(maps.Keys(t.runs)) {
-		run := t.runs[n]
-		trial := Trial{Trial: n, Scored: run.scored, Failed: run.failed}
-		if m := run.means[primary]; m != nil {
-			trial.Mean = meanOf(*m)
-		}
-		out.Runs = append(out.Runs, trial)
-	}
-	for _, s := range scores {
-		out.Scores = append(out.Scores, t.spread(s.Name))
-	}
-	return out
-}
-
-// flaky describes an item whose primary score varies.
-func (i *trialItem) flaky(id, primary string) (FlakyItem, bool) {
-	v := i.scores[primary]
-	if v == nil {
-		return FlakyItem{}, false
-	}
-	m := v.with(v.failed)
-	least, top, ok := m.Range()
-	if !ok || top-least <= same {
-		return FlakyItem{}, false
-	}
-	mean, _ := m.Mean()
-	return FlakyItem{ID: id, Trials: i.outcomes, Failed: i.failed, Least: least, Top: top, Mean: mean}, true
-}
-
-// spread says how much a score varies between trials and within items.
-func (t *trials) spread(score string) Spread {
-	out := Spread{Name: score}
-	var runs, within stats.Moments
-	for _, run := range t.runs {
-		if m := run.means[score]; m != nil && m.N() > 0 {
-			mean, _ := m.Mean()
-			runs.Add(mean)
-		}
-	}
-	if sd, ok := runs.SD(); ok {
-		least, top, _ := runs.Range()
-		out.Least, out.Top, out.Between = &least, &top, &sd
-	}
-	for v := range t.of(score) {
-		m := v.with(v.failed)
-		if variance, ok := m.Variance(); ok {
-			within.Add(variance)
-			if least, top, _ := m.Range(); top-least <= same {
-				out.Consistent++
-			}
-		}
-	}
-	out.N = within.N()
-	mean, ok := within.Mean()
-	out.Within = defined(math.Sqrt(mean), ok)
-	return out
 }

@@ -386,7 +386,6 @@ type itemWarnings struct {
 
 type warnedItems struct {
 	count int
-	last  string // the item that was warned of last
 	// items are those of a run of several trials, nil for others, where no item
 	// comes back.
 	items map[string]bool
@@ -394,7 +393,10 @@ type warnedItems struct {
 
 // add takes the warnings of one outcome of a run of so many trials.
 func (w *itemWarnings) add(o Outcome, trials int) {
-	for _, text := range o.Warnings {
+	for i, text := range o.Warnings {
+		if slices.Contains(o.Warnings[:i], text) {
+			continue
+		}
 		if w.texts[text] == nil && len(w.texts) == maxWarningTexts {
 			w.other++
 			continue
@@ -409,10 +411,10 @@ func (w *itemWarnings) add(o Outcome, trials int) {
 }
 
 func (w *warnedItems) add(item string) {
-	if w.count > 0 && w.last == item || w.items[item] {
+	if w.items[item] {
 		return
 	}
-	w.count, w.last = w.count+1, item
+	w.count++
 	if w.items != nil {
 		w.items[item] = true
 	}

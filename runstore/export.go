@@ -70,7 +70,7 @@ type lost struct {
 // nothing there.
 //
 // It is one look at the run as it is at the start: the same run gives the same
-// bytes. Memory is that of a page.
+// bytes. Memory is that of two pages.
 //
 // Of a damaged run every row that can be read is written, and the last line
 // counts the others under "lost" in place of what the footer says; then the
@@ -156,7 +156,7 @@ func (e *exporter) footer(ctx context.Context) error {
 // allItems writes the items by id, page by page; once one cannot be read, the
 // rest one by one.
 func (e *exporter) allItems(ctx context.Context) error {
-	items := pages(func(last Item) ([]Item, error) {
+	items := Ahead(func(last Item) ([]Item, error) {
 		return e.items(ctx, "WHERE id > ? ORDER BY id LIMIT ?", last.ID, maxPageRows)
 	})
 	last, err := each(items, e.item)
@@ -170,7 +170,7 @@ func (e *exporter) allItems(ctx context.Context) error {
 // allOutcomes writes the outcomes as allItems does the items; those of items that cannot
 // be read are met only one by one.
 func (e *exporter) allOutcomes(ctx context.Context) error {
-	outcomes := pages(func(last stored) ([]stored, error) { return e.page(ctx, Query{Detail: true}, last.Outcome) })
+	outcomes := Ahead(func(last Pending) ([]Pending, error) { return e.page(ctx, Query{Detail: true}, last.Outcome) })
 	last, err := each(outcomes, e.outcome)
 	if errors.Is(err, ErrDamaged) || err == nil && e.loss.Items > 0 {
 		done := rowKey{id: last.Item, trial: last.Trial, attempt: last.Attempt, row: math.MaxInt64}
@@ -240,7 +240,7 @@ func (e *exporter) itemAt(ctx context.Context, k rowKey) error {
 // gone says of a row that an index knows it, and the table does not.
 func (e *exporter) gone() error { return fault(e.path, ErrDamaged, errors.New("its row is not there")) }
 
-func (e *exporter) outcome(o stored) error {
+func (e *exporter) outcome(o Pending) error {
 	e.end.Outcomes++
 	return e.enc.Encode(outcomeLine{kindOutcome, o.Outcome})
 }

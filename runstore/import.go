@@ -12,6 +12,7 @@ import (
 	"os"
 	"slices"
 
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/outcome"
 )
 
@@ -22,40 +23,33 @@ const maxLine = maxValue + 16<<20
 // is wrong, such as the footer's counts. Memory is that of one batch or one line, which
 // may have 272 MiB. Errors speak of the name.
 //
-// Errors: *LineError names the first line that is not what it should be, such as one
-// with a negative latency, or the one behind the end if the export was cut off; ErrNewer in it when the export
-// has a later format; ErrExists; ErrWrite.
+// Errors: one with exit code 64 names the first line that is not what it should be, such as one
+// with a negative latency, or the one behind the end if the export was cut off; it is ErrNewer when the
+// export has a later format; ErrExists; ErrWrite.
 func Import(ctx context.Context, r io.Reader, name, path string) error {
-	im := &importer{path: path, file: name, lines: bufio.NewScanner(r)}
+	im := &importer{file: name, lines: bufio.NewScanner(r)}
 	im.lines.Buffer(make([]byte, 0, 64<<10), maxLine)
-	err := im.all(ctx)
-	if im.run != nil {
-		err = errors.Join(err, im.run.Close())
-		if err != nil {
-			err = errors.Join(err, os.Remove(path))
-		}
+	first, err := im.next()
+	if err != nil {
+		return err
 	}
-	return err
+	run, err := Create(path, first.(headerLine).Header)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(im.all(ctx, run), run.Close()); err != nil {
+		return errors.Join(err, os.Remove(path))
+	}
+	return nil
 }
 
-// importer turns lines into writes and hands them to the run in batches.
+// importer turns lines into writes.
 type importer struct {
-	path   string
 	file   string
 	lines  *bufio.Scanner
 	line   int
 	parser lineParser
-	run    *Run
-
-	batch  []importedLine
-	bytes  int
-	orphan *LineError // the first outcome whose item is not there
-}
-
-// importedLine is what a line says and where it stands.
-type importedLine struct {
-	importable
-	number int
+	orphan error // the first outcome whose item is not there
 }
 
 // importable is what goes into a run.
@@ -63,75 +57,67 @@ type importable interface {
 	insert(t *tx) error
 }
 
-func (im *importer) all(ctx context.Context) error {
-	for im.lines.Scan() {
-		im.line++
-		if err := im.next(im.lines.Bytes()); err != nil {
-			return im.at(im.line, err)
+// next returns what the next line says; nil behind the last one.
+func (im *importer) next() (importable, error) {
+	im.line++
+	if im.lines.Scan() {
+		line, err := im.parser.parse(im.lines.Bytes())
+		return line, im.at(err)
+	}
+	switch err := im.lines.Err(); {
+	case errors.Is(err, bufio.ErrTooLong):
+		return nil, im.at(fmt.Errorf("it is longer than %d bytes", maxLine))
+	case err != nil:
+		return nil, fmt.Errorf("reading %s after line %d: %w", im.file, im.line-1, err)
+	case !im.parser.ended():
+		return nil, im.at(errors.New("the export ends without its footer: it was cut off"))
+	}
+	return nil, nil
+}
+
+// all writes the lines behind the first, some in each transaction.
+func (im *importer) all(ctx context.Context, run *Run) error {
+	for more := true; more; {
+		err := run.writer.submit(ctx, 0, func(t *tx) (err error) {
+			more, err = im.some(t)
+			return err
+		})
+		if err != nil {
+			return err
 		}
-		if len(im.batch) >= maxBatchWrites || im.bytes >= maxBatchBytes {
-			if err := im.flush(ctx); err != nil {
-				return err
-			}
-		}
 	}
-	if errors.Is(im.lines.Err(), bufio.ErrTooLong) {
-		return im.at(im.line+1, fmt.Errorf("it is longer than %d bytes", maxLine))
-	}
-	if err := im.lines.Err(); err != nil {
-		return fmt.Errorf("reading %s after line %d: %w", im.file, im.line, err)
-	}
-	if !im.parser.ended() {
-		return im.at(im.line+1, errors.New("the export ends without its footer: it was cut off"))
-	}
-	if err := im.flush(ctx); err != nil || im.orphan == nil || im.parser.lost {
-		return err
+	if im.parser.lost {
+		return nil
 	}
 	return im.orphan
 }
 
-// at says which line an error is about; errors of the file are about none.
-func (im *importer) at(line int, err error) error {
-	if _, of := errors.AsType[*Fault](err); of || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return err
+// some writes lines up to the bounds of a transaction, and reports whether there may be more.
+func (im *importer) some(t *tx) (more bool, err error) {
+	for bytes := 0; bytes < maxBatchBytes; bytes += len(im.lines.Bytes()) {
+		line, err := im.next()
+		if line == nil || err != nil {
+			return false, err
+		}
+		err = line.insert(t)
+		switch {
+		case sqliteCode(err) != 0:
+			return false, err
+		case errors.Is(err, ErrUnknown):
+			im.orphan = cmp.Or(im.orphan, im.at(err))
+		case err != nil:
+			return false, im.at(err)
+		}
 	}
-	return &LineError{im.file, line, err}
+	return true, nil
 }
 
-// next takes one line.
-func (im *importer) next(text []byte) error {
-	line, err := im.parser.parse(text)
-	if err != nil {
+// at says that an error is about this line; errors of the file are about none.
+func (im *importer) at(err error) error {
+	if _, of := errors.AsType[*Fault](err); err == nil || of {
 		return err
 	}
-	im.bytes += len(text)
-	if first, is := line.(headerLine); is {
-		im.run, err = Create(im.path, first.Header)
-		return err
-	}
-	im.batch = append(im.batch, importedLine{line, im.line})
-	return nil
-}
-
-func (im *importer) flush(ctx context.Context) error {
-	batch := im.batch
-	im.batch, im.bytes = nil, 0
-	return im.run.writer.submit(ctx, 0, func(t *tx) error {
-		return t.atomically(func() error {
-			for _, l := range batch {
-				err := l.insert(t)
-				switch {
-				case sqliteCode(err) != 0:
-					return err
-				case errors.Is(err, ErrUnknown):
-					im.orphan = cmp.Or(im.orphan, &LineError{im.file, l.number, err})
-				case err != nil:
-					return im.at(l.number, err)
-				}
-			}
-			return nil
-		})
-	})
+	return cli.Usage("reading %s: line %d: %w", cmp.Or(im.file, "an exported run"), im.line, err)
 }
 
 // insert does nothing: a run is created with its header.
@@ -187,11 +173,7 @@ func (p *lineParser) parse(text []byte) (importable, error) {
 		p.trials = max(1, l.Trials)
 		return l, err
 	case kindExperiment:
-		l, err := decodeLine[experimentLine](text)
-		if err == nil {
-			err = l.check()
-		}
-		return l, err
+		return decodeLine[experimentLine](text)
 	case kindItem:
 		p.items++
 		return parseItem(text)
@@ -264,43 +246,35 @@ func parseOutcome(text []byte, trials int) (*outcomeRow, error) {
 // possible refuses values that no run can come to.
 func possible(o outcome.Outcome, trials int) error {
 	var problems []error
-	if o.Trial > trials {
-		problems = append(problems, fmt.Errorf("the run has no more than %d trials", trials))
-	}
-	notNegative := func(what string, numbers ...int64) {
-		if slices.Min(numbers) < 0 {
-			problems = append(problems, fmt.Errorf("%s is negative", what))
+	refuse := func(wrong bool, format string, args ...any) {
+		if wrong {
+			problems = append(problems, fmt.Errorf(format, args...))
 		}
 	}
-	paid := func(cost *float64, usages ...outcome.Usage) {
-		for _, u := range usages {
-			notNegative("a number of tokens", u.Input, u.Output, u.Cached, u.Reasoning)
-		}
-		if cost != nil && *cost < 0 {
-			problems = append(problems, errors.New("a cost is negative"))
-		}
-	}
-	notNegative("its latency", int64(o.Latency))
-	paid(o.CostUSD, o.Usage, o.Assumed)
+	refuse(o.Trial > trials, "the run has no more than %d trials", trials)
+	refuse(o.Latency < 0, "its latency is negative")
+	spent := []outcome.Call{{Usage: o.Usage, Assumed: o.Assumed, CostUSD: o.CostUSD}}
 	if j := o.Judging; j != nil {
-		paid(j.CostUSD, j.Usage, j.Assumed)
+		spent = append(spent, outcome.Call{Usage: j.Usage, Assumed: j.Assumed, CostUSD: j.CostUSD})
 	}
-	for _, call := range o.Calls {
-		notNegative("the waiting of a call", int64(call.Waited))
-		paid(call.CostUSD, call.Usage, call.Assumed)
+	for _, call := range append(spent, o.Calls...) {
+		u, a := call.Usage, call.Assumed
+		refuse(min(u.Input, u.Output, u.Cached, u.Reasoning, a.Input, a.Output, a.Cached, a.Reasoning) < 0,
+			"a number of tokens is negative")
+		refuse(call.CostUSD != nil && *call.CostUSD < 0, "a cost is negative")
+		refuse(call.Waited < 0, "the waiting of a call is negative")
 	}
 	for _, g := range o.Groups {
-		notNegative("a count of "+g.Kind, g.Expected, g.Extracted, g.Matched)
+		refuse(min(g.Expected, g.Extracted, g.Matched) < 0, "a count of %s is negative", g.Kind)
 	}
 	for _, s := range o.Scores {
-		switch {
-		case s.Value != nil && !(*s.Value >= 0 && *s.Value <= 1):
-			problems = append(problems, fmt.Errorf("score %s is %g, and scores are from 0 to 1", s.Name, *s.Value))
-		case s.Ratio != nil && !s.Ratio.Usable():
-			problems = append(problems, fmt.Errorf("score %s is made of %d and %d, which count nothing", s.Name, s.Ratio.Num, s.Ratio.Den))
-		case s.Weight != nil && *s.Weight < 0:
-			problems = append(problems, fmt.Errorf("the weight of score %s is negative", s.Name))
+		if v := s.Value; v != nil {
+			refuse(!(*v >= 0 && *v <= 1), "score %s is %g, and scores are from 0 to 1", s.Name, *v)
 		}
+		if r := s.Ratio; r != nil {
+			refuse(!r.Usable(), "score %s is made of %d and %d, which count nothing", s.Name, r.Num, r.Den)
+		}
+		refuse(s.Weight != nil && *s.Weight < 0, "the weight of score %s is negative", s.Name)
 	}
 	return errors.Join(problems...)
 }
@@ -324,21 +298,3 @@ func decodeLine[T any](text []byte) (line T, err error) {
 	}
 	return line, nil
 }
-
-// LineError is a line of an export that cannot be imported.
-type LineError struct {
-	File string // "" if not known
-	Line int    // from 1
-	Err  error
-}
-
-// Error reads "reading run.jsonl: line 7: …".
-func (e *LineError) Error() string {
-	return fmt.Sprintf("reading %s: line %d: %v", cmp.Or(e.File, "an exported run"), e.Line, e.Err)
-}
-
-// Unwrap returns Err.
-func (e *LineError) Unwrap() error { return e.Err }
-
-// ExitCode is 64: malformed input.
-func (e *LineError) ExitCode() int { return 64 }

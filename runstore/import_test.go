@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"extraction-experiment/dataset"
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/testkit/suite"
 	"extraction-experiment/outcome"
 )
@@ -53,8 +54,7 @@ func TestImport_errors(t *testing.T) {
 	for name, test := range tests {
 		folder := t.TempDir()
 		err := Import(t.Context(), strings.NewReader(test.text), "", filepath.Join(folder, "x.run"))
-		var at *LineError
-		if !errors.As(err, &at) || at.ExitCode() != 64 || !strings.Contains(err.Error(), test.want) {
+		if cli.ExitCode(err) != cli.ExitUsage || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: error %v, want %q", name, err, test.want)
 		}
 		if left := fileNames(t, folder); len(left) != 0 {

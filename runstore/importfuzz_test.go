@@ -50,13 +50,17 @@ func storedLine(t *testing.T, line importable) []byte {
 			}}
 	case *outcomeRow:
 		w := &scoreNames{index: map[string]int{}}
-		s := stored{Outcome: outcome.Outcome{
+		o := outcome.Outcome{
 			Item: l.Item, Seq: l.Seq, Trial: l.Trial, Attempt: l.Attempt, Class: l.Class,
 			Started: instant(l.started), Ended: instant(l.ended), Latency: l.Latency, CostUSD: l.CostUSD,
-		}}
-		noError(t, s.decode(l.tokens, appendScores(nil, w, l.Scores), w))
-		noError(t, decodeDetail(l.body, l.large, &s.Outcome, full))
-		written = outcomeLine{kindOutcome, s.Outcome}
+		}
+		var err error
+		o.Scores, err = decodeScores(appendScores(nil, w, l.Scores), w)
+		noError(t, err)
+		o.Usage, err = decodeTokens(l.tokens)
+		noError(t, err)
+		noError(t, decodeDetail(l.body, l.large, &o, full))
+		written = outcomeLine{kindOutcome, o}
 	}
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)

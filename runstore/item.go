@@ -88,10 +88,10 @@ func (r *Reader) Item(ctx context.Context, id string) (Item, error) {
 	return page[0], nil
 }
 
-// Items returns all items in order of arrival. Those that are added meanwhile
-// are met too. After an error nothing follows.
+// Items returns all items in order of arrival. Those that are added meanwhile may be
+// met too. After an error nothing follows.
 func (r *Reader) Items(ctx context.Context) iter.Seq2[Item, error] {
-	return pages(func(last Item) ([]Item, error) {
+	return Ahead(func(last Item) ([]Item, error) {
 		return r.items(ctx, "WHERE seq > ? ORDER BY seq LIMIT ?", last.Seq, maxPageRows)
 	})
 }
@@ -115,7 +115,7 @@ type ItemHash struct{ ID, Hash string }
 // dataset.Fingerprint takes. After an error nothing follows.
 func (r *Reader) Hashes(ctx context.Context) iter.Seq2[ItemHash, error] {
 	const rowsPerPage = 4096
-	return pages(func(last ItemHash) ([]ItemHash, error) {
+	return Ahead(func(last ItemHash) ([]ItemHash, error) {
 		return queryPage(ctx, r.view, func(rows *sql.Rows) (h ItemHash, _ int, err error) {
 			return h, 0, rows.Scan(&h.ID, &h.Hash)
 		}, "SELECT id, hash FROM item WHERE id > ? ORDER BY id LIMIT ?", last.ID, rowsPerPage)

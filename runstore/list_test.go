@@ -32,9 +32,8 @@ func TestList(t *testing.T) {
 	if len(entries) != 3 {
 		t.Fatalf("%d entries, want 3", len(entries))
 	}
-	want := Counts{Items: 2, Planned: 2, Done: 1}
 	for i, e := range entries[:2] {
-		if e.Err != nil || e.Counts != want || e.Header.Name != "baseline-v1" || (e.Footer != nil) != (i == 0) {
+		if e.Err != nil || e.Header.Name != "baseline-v1" || (e.Footer.Status == outcome.Interrupted) != (i == 0) {
 			t.Errorf("entry %d: %+v", i, e)
 		}
 	}

@@ -99,29 +99,24 @@ func (r *Reader) Unpublished(ctx context.Context, after int64, limit int) ([]Pen
 // Unpublished is that of a Reader; what was committed with CommitItem a moment ago is
 // not read again.
 func (r *Run) Unpublished(ctx context.Context, after int64, limit int) ([]Pending, error) {
-	page, err := queryPage(ctx, r.view, func(rows *sql.Rows) (s stored, _ int, err error) {
-		return s, 0, rows.Scan(&s.oid, &s.published)
+	page, err := queryPage(ctx, r.view, func(rows *sql.Rows) (o Pending, _ int, err error) {
+		return o, 0, rows.Scan(&o.OID, &o.Published)
 	}, "SELECT oid, published FROM outcome WHERE published < 7 AND oid > ? ORDER BY oid LIMIT ?", after, limit)
 	if err != nil {
 		return nil, err
 	}
-	recent := r.writer.tx.recent
-	sources := make([]*dataset.Item, 0, len(page))
 	for i := range page {
-		row, there := recent.get(page[i].oid)
-		if !there {
-			break
+		row, there := r.writer.tx.recent.get(page[i].OID)
+		switch {
+		case there:
+			page[i].Outcome, page[i].Source = row.Outcome, row.source
+		case i == 0:
+			return r.Reader.Unpublished(ctx, after, limit)
+		default:
+			return r.corrected(ctx, page[:i])
 		}
-		page[i].Outcome, sources = row.Outcome, append(sources, row.source)
 	}
-	if len(sources) == 0 && len(page) > 0 {
-		return r.Reader.Unpublished(ctx, after, limit)
-	}
-	pending, err := r.asPending(ctx, page[:len(sources)])
-	for i := range pending {
-		pending[i].Source = sources[i]
-	}
-	return pending, err
+	return r.corrected(ctx, page)
 }
 
 // Waiting counts what this process has committed after that OID, up to limit. It reads
@@ -166,22 +161,7 @@ func (r *Reader) pending(ctx context.Context, d depth, from, where string, limit
 	if err != nil {
 		return nil, err
 	}
-	return r.asPending(ctx, page)
-}
-
-func (r *Reader) asPending(ctx context.Context, page []stored) ([]Pending, error) {
-	if len(page) == 0 {
-		return nil, nil
-	}
-	corrected, err := r.corrected(ctx, page[0].oid, page[len(page)-1].oid)
-	if err != nil {
-		return nil, err
-	}
-	pending := make([]Pending, len(page))
-	for i, s := range page {
-		pending[i] = Pending{s.Outcome, s.oid, s.published, corrected[correctedKey(s.oid)], nil}
-	}
-	return pending, nil
+	return r.corrected(ctx, page)
 }
 
 // Experiment is the run, or one trial of it, as Langfuse knows it.
@@ -196,28 +176,14 @@ type Experiment struct {
 // hang on it: another id is an error that is ErrDuplicate. The url may change.
 // Otherwise errors as Commit.
 func (r *Run) SetExperiment(ctx context.Context, e Experiment) error {
-	return r.recordExperiment(ctx, e, (*tx).setExperiment)
+	return r.writer.submit(ctx, 0, func(t *tx) error { return t.setExperiment(e) })
 }
 
 // ReplaceExperiment gives a trial another id, because Langfuse itself did: a run
 // that is deleted there and linked again gets a new one. What was sent under the
 // old id has to be sent again. Errors as Commit.
 func (r *Run) ReplaceExperiment(ctx context.Context, e Experiment) error {
-	return r.recordExperiment(ctx, e, (*tx).putExperiment)
-}
-
-func (r *Run) recordExperiment(ctx context.Context, e Experiment, put func(*tx, Experiment) error) error {
-	if err := e.check(); err != nil {
-		return err
-	}
-	return r.writer.submit(ctx, 0, func(t *tx) error { return put(t, e) })
-}
-
-func (e Experiment) check() error {
-	if e.Trial < 1 || e.ID == "" {
-		return fmt.Errorf("setting the experiment of trial %d: trials count from 1, and an id is needed", e.Trial)
-	}
-	return nil
+	return r.writer.submit(ctx, 0, func(t *tx) error { return t.putExperiment(e) })
 }
 
 func (t *tx) setExperiment(e Experiment) error {
@@ -232,6 +198,9 @@ func (t *tx) setExperiment(e Experiment) error {
 }
 
 func (t *tx) putExperiment(e Experiment) error {
+	if e.Trial < 1 || e.ID == "" {
+		return fmt.Errorf("setting the experiment of trial %d: trials count from 1, and an id is needed", e.Trial)
+	}
 	return t.exec(`INSERT INTO experiment(trial, langfuse_id, url) VALUES(?, ?, ?)
 		ON CONFLICT(trial) DO UPDATE SET langfuse_id = excluded.langfuse_id, url = excluded.url`, e.Trial, e.ID, e.URL)
 }
@@ -289,8 +258,11 @@ func (t *tx) reset(reset Reset) error {
 // correctedKey sorts as the OIDs do.
 func correctedKey(oid int64) string { return fmt.Sprintf("corrected:%019d", oid) }
 
-// corrected returns what Reset noted of the outcomes from one OID to another.
-func (r *Reader) corrected(ctx context.Context, from, to int64) (map[string]time.Time, error) {
+// corrected fills in what Reset noted of outcomes that are in the order of their OIDs.
+func (r *Reader) corrected(ctx context.Context, page []Pending) ([]Pending, error) {
+	if len(page) == 0 {
+		return nil, nil
+	}
 	at := map[string]time.Time{}
 	_, err := queryPage(ctx, r.view, func(rows *sql.Rows) (none struct{}, _ int, err error) {
 		var key, text string
@@ -303,8 +275,11 @@ func (r *Reader) corrected(ctx context.Context, from, to int64) (map[string]time
 		}
 		at[key] = t
 		return none, 0, nil
-	}, "SELECT key, value FROM meta WHERE key BETWEEN ? AND ?", correctedKey(from), correctedKey(to))
-	return at, err
+	}, "SELECT key, value FROM meta WHERE key BETWEEN ? AND ?", correctedKey(page[0].OID), correctedKey(page[len(page)-1].OID))
+	for i := range page {
+		page[i].Corrected = at[correctedKey(page[i].OID)]
+	}
+	return page, err
 }
 
 func deletingKey(oid int64) string { return fmt.Sprintf("deleting:%d", oid) }

@@ -284,15 +284,10 @@ func queryPage[T any](
 	return page, rows.Err()
 }
 
-// pages returns the rows of one page after another; next is given the last row of the page before.
-func pages[T any](next func(last T) ([]T, error)) iter.Seq2[T, error] { return paged(next, false) }
-
 // Ahead returns the rows of one page after another, and reads the next page while the
 // rows of one are looked at; next is given the last row of the page before. An empty
 // page is the end, and so is an error. No read is left behind.
-func Ahead[T any](next func(last T) ([]T, error)) iter.Seq2[T, error] { return paged(next, true) }
-
-func paged[T any](next func(last T) ([]T, error), ahead bool) iter.Seq2[T, error] {
+func Ahead[T any](next func(last T) ([]T, error)) iter.Seq2[T, error] {
 	type page struct {
 		rows []T
 		err  error
@@ -311,19 +306,13 @@ func paged[T any](next func(last T) ([]T, error), ahead bool) iter.Seq2[T, error
 			if now.err != nil || len(now.rows) == 0 {
 				return
 			}
-			if last = now.rows[len(now.rows)-1]; ahead {
-				go read(last)
-			}
+			last = now.rows[len(now.rows)-1]
+			go read(last)
 			for _, row := range now.rows {
 				if !yield(row, nil) {
-					if ahead {
-						<-coming // nobody reads any more
-					}
+					<-coming // nobody reads any more
 					return
 				}
-			}
-			if !ahead {
-				read(last)
 			}
 		}
 	}
@@ -378,8 +367,7 @@ func openExport(ctx context.Context, f *files.File, otherwise error) (*Reader, e
 type Entry struct {
 	Path   string
 	Header outcome.Header
-	Footer *outcome.Footer // nil while the run goes on, and after it was killed
-	Counts Counts
+	Footer outcome.Footer // zero while the run goes on, and after it was killed
 	Err    error
 }
 
@@ -394,7 +382,7 @@ func (e Entry) Placed(dataset, name string) bool {
 
 // List returns the runs below dir, as Path places them, ordered by path. A file
 // that cannot be read is an entry with its error; a folder that is not there has
-// no runs. Items and details are not read.
+// no runs. Of each file header and footer are read.
 func List(ctx context.Context, dir string) ([]Entry, error) {
 	entries, err := Files(ctx, dir)
 	for i := range entries {
@@ -404,7 +392,10 @@ func List(ctx context.Context, dir string) ([]Entry, error) {
 		}
 		r, failed := Load(e.Path)
 		if failed == nil {
-			failed = errors.Join(e.read(ctx, r), r.Close())
+			if e.Header, failed = r.Header(ctx); failed == nil {
+				e.Footer, _, failed = r.Footer(ctx)
+			}
+			failed = errors.Join(failed, r.Close())
 		}
 		e.Err = failed
 	}
@@ -431,19 +422,4 @@ func Files(ctx context.Context, dir string) ([]Entry, error) {
 		return ctx.Err()
 	})
 	return entries, err
-}
-
-func (e *Entry) read(ctx context.Context, r *Reader) (err error) {
-	if e.Header, err = r.Header(ctx); err != nil {
-		return err
-	}
-	f, ok, err := r.Footer(ctx)
-	if err != nil {
-		return err
-	}
-	if ok {
-		e.Footer = &f
-	}
-	e.Counts, err = r.Counts(ctx)
-	return err
 }

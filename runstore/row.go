@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -175,13 +174,33 @@ func encodeDetail(o outcome.Outcome, scratch []byte) (text, large []byte, err er
 	return short.B, long.B, errors.Join(long.Err, short.Err)
 }
 
+// briefBody is what sums need of a body: to read the counts of notes takes most of the time.
+type briefBody struct {
+	outcome.Detail
+	Notes []struct {
+		Comment string `json:"comment"`
+	} `json:"notes"`
+}
+
+// decodeBriefly is json.Unmarshal without what is large, and without the counts of notes.
+func (b *body) decodeBriefly(text []byte) error {
+	var short briefBody
+	err := json.Unmarshal(text, &short)
+	b.Detail = short.Detail
+	b.Output, b.Calls, b.Explanation = nil, nil, nil
+	for _, n := range short.Notes {
+		b.Notes = append(b.Notes, note{Comment: n.Comment})
+	}
+	return err
+}
+
 // decodeDetail puts the detail, and the notes of the scores, into the outcome; what is
 // large only where it is given, or where the detail has it and d says so.
-func decodeDetail(text, rest []byte, o *outcome.Outcome, d depth) error {
+func decodeDetail(text, rest []byte, o *outcome.Outcome, d depth) (err error) {
 	var b body
-	var err error
-	if d != brief || !b.readBriefly(text) {
-		b = body{}
+	if d == brief {
+		err = b.decodeBriefly(text)
+	} else {
 		err = json.Unmarshal(text, &b)
 	}
 	for key, value := range textutil.JSONMembers(rest) { // its checksum says that it is as it was written
@@ -203,73 +222,6 @@ func decodeDetail(text, rest []byte, o *outcome.Outcome, d depth) error {
 	return annotate(o, b.Notes)
 }
 
-// readBriefly reads what sums need, without what is large and without the counts of notes:
-// several times as fast as all of it. False is of a text that it cannot read so.
-func (b *body) readBriefly(text []byte) bool {
-	if !textutil.ValidJSON(text) || text[0] != '{' {
-		return false
-	}
-	known := true
-	number := func(value json.RawMessage) int64 {
-		n, err := strconv.ParseInt(textutil.TextIn(value), 10, 64)
-		known = known && err == nil
-		return n
-	}
-	rest := append(make([]byte, 0, 128), '{')
-	for key, value := range textutil.RawJSONMembers(text) {
-		switch string(key) {
-		case `"output"`, `"calls"`, `"explanation"`:
-		case `"notes"`:
-			for one := range textutil.JSONElements(value) {
-				b.Notes = append(b.Notes, readNote(one))
-			}
-		case `"groups"`:
-			for one := range textutil.JSONElements(value) {
-				b.Groups = append(b.Groups, readGroup(one, number))
-			}
-		case `"counts"`:
-			b.Counts = outcome.Counts{}
-			for key, value := range textutil.JSONMembers(value) {
-				b.Counts.Set(key, number(value))
-			}
-		default:
-			if len(rest) > 1 {
-				rest = append(rest, ',')
-			}
-			rest = append(append(append(rest, key...), ':'), value...)
-		}
-	}
-	rest = append(rest, '}')
-	return known && (len(rest) == 2 || json.Unmarshal(rest, b) == nil)
-}
-
-func readNote(raw []byte) (n note) {
-	for key, value := range textutil.RawJSONMembers(raw) {
-		if string(key) == `"comment"` {
-			n.Comment = textutil.JSONText(value)
-		}
-	}
-	return n
-}
-
-func readGroup(raw []byte, number func(json.RawMessage) int64) (g outcome.Group) {
-	for key, value := range textutil.RawJSONMembers(raw) {
-		switch string(key) {
-		case `"kind"`:
-			g.Kind = textutil.JSONText(value)
-		case `"name"`:
-			g.Name = textutil.JSONText(value)
-		case `"expected"`:
-			g.Expected = number(value)
-		case `"extracted"`:
-			g.Extracted = number(value)
-		case `"matched"`:
-			g.Matched = number(value)
-		}
-	}
-	return g
-}
-
 // annotate gives the scores their long parts.
 func annotate(o *outcome.Outcome, notes []note) error {
 	if len(notes) > 0 && len(notes) != len(o.Scores) {
@@ -279,14 +231,6 @@ func annotate(o *outcome.Outcome, notes []note) error {
 		o.Scores[i].Comment, o.Scores[i].Counts = n.Comment, n.Counts
 	}
 	return nil
-}
-
-// stored is an outcome with what the publisher needs beside it.
-type stored struct {
-	outcome.Outcome
-	oid       int64
-	published Published
-	bytes     int
 }
 
 const outcomeColumns = "o.oid, o.published, i.id, o.seq, o.trial, o.attempt, o.class, o.started, o.ended, o.latency, o.tokens, o.cost, o.scores"
@@ -299,9 +243,9 @@ type outcomeScan struct {
 	names *scoreNames
 }
 
-func (c outcomeScan) scan(ctx context.Context, rows *sql.Rows) (stored, error) {
+// scan also returns the size of the row.
+func (c outcomeScan) scan(ctx context.Context, rows *sql.Rows) (s Pending, size int, err error) {
 	var (
-		s              stored
 		started, ended sql.NullInt64
 		cost           sql.NullFloat64
 		tokens, scores sql.RawBytes
@@ -309,16 +253,18 @@ func (c outcomeScan) scan(ctx context.Context, rows *sql.Rows) (stored, error) {
 		written, below sql.NullInt64 // the checksums of row and detail
 		beside         sql.NullInt64 // and of what is large
 	)
-	into := []any{&s.oid, &s.published, &s.Item, &s.Seq, &s.Trial, &s.Attempt, &s.Class,
+	into := []any{&s.OID, &s.Published, &s.Item, &s.Seq, &s.Trial, &s.Attempt, &s.Class,
 		&started, &ended, &s.Latency, &tokens, &cost, &scores, &written, &text, &below, &packed, &beside}
 	if err := rows.Scan(into[:len(into)-[...]int{shallow: 4, brief: 2, judged: 0, full: 0}[c.depth]]...); err != nil {
-		return s, err
+		return s, 0, err
 	}
 	s.Started, s.Ended = instant(started), instant(ended)
 	if cost.Valid {
 		s.CostUSD = &cost.Float64
 	}
-	err := s.decode(tokens, scores, c.names)
+	if s.Scores, err = decodeScores(scores, c.names); err == nil {
+		s.Usage, err = decodeTokens(tokens)
+	}
 	if err == nil {
 		err = sumOfOutcome(s.Outcome, started, ended, tokens, scores).is(written, "its row")
 	}
@@ -334,24 +280,19 @@ func (c outcomeScan) scan(ctx context.Context, rows *sql.Rows) (stored, error) {
 			err = decodeDetail(text, rest, &s.Outcome, c.depth)
 		}
 	}
-	s.bytes = len(scores) + len(text) + len(rest) + 200
 	if err != nil {
-		return s, badOutcome(s.Outcome, err)
+		err = badOutcome(s.Outcome, err)
 	}
-	return s, nil
+	return s, len(scores) + len(text) + len(rest) + 200, err
 }
 
-func (s *stored) decode(tokens, scores []byte, w *scoreNames) (err error) {
-	if s.Scores, err = decodeScores(scores, w); err != nil {
-		return err
-	}
+func decodeTokens(tokens []byte) (outcome.Usage, error) {
 	if len(tokens) == 0 {
-		return nil
+		return outcome.Usage{}, nil
 	}
 	var n [4]int64
 	if err := json.Unmarshal(tokens, &n); err != nil {
-		return fmt.Errorf("its tokens cannot be decoded: %w", err)
+		return outcome.Usage{}, fmt.Errorf("its tokens cannot be decoded: %w", err)
 	}
-	s.Usage = outcome.Usage{Input: n[0], Output: n[1], Cached: n[2], Reasoning: n[3]}
-	return nil
+	return outcome.Usage{Input: n[0], Output: n[1], Cached: n[2], Reasoning: n[3]}, nil
 }

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -123,7 +124,7 @@ func (c loadCase) run(ctx context.Context, o options, dir string, model *modelSe
 			return r, err
 		}
 	}
-	env := append(os.Environ(), "OPENAI_BASE_URL="+model.url+"/v1", "OPENAI_API_KEY=load", "EXPERIMENT_PROFILE=")
+	env := append(os.Environ(), "OPENAI_BASE_URL="+model.URL+"/v1", "OPENAI_API_KEY=load", "EXPERIMENT_PROFILE=")
 	command := func(args ...string) *exec.Cmd {
 		cmd := exec.CommandContext(ctx, o.binary, args...)
 		cmd.Dir, cmd.Env = dir, env
@@ -168,7 +169,7 @@ func (c loadCase) run(ctx context.Context, o options, dir string, model *modelSe
 func (c loadCase) runPeer(ctx context.Context, o options, model *modelServer) (result, error) {
 	n, before := c.items(o.scale), model.calls.Load()
 	cmd := exec.CommandContext(ctx, "sh", "-c", o.peer)
-	cmd.Env = append(os.Environ(), "BASE="+model.url, fmt.Sprint("N=", n), fmt.Sprint("C=", c.concurrency))
+	cmd.Env = append(os.Environ(), "BASE="+model.URL, fmt.Sprint("N=", n), fmt.Sprint("C=", c.concurrency))
 	r, err := timed(cmd, false)
 	if got := model.calls.Load() - before; err == nil && got < int64(n) {
 		err = fmt.Errorf("it asked the model %d times, not %d", got, n)
@@ -258,86 +259,83 @@ func (c loadCase) write(path string, n int, from string) (string, error) {
 	if c.kind == "" {
 		return "", nil
 	}
+	item, err := c.maker(from)
+	if err != nil {
+		return "", err
+	}
 	f, err := os.Create(path)
 	if err != nil {
 		return "", err
 	}
 	w := bufio.NewWriter(f)
-	err = c.writeItems(w, n, from)
+	encoder := json.NewEncoder(w)
+	for i := range n {
+		err = errors.Join(err, encoder.Encode(item(i)))
+	}
 	return path, errors.Join(err, w.Flush(), f.Close())
 }
 
-func (c loadCase) writeItems(w *bufio.Writer, n int, from string) error {
+// maker returns what makes the items of the case, one after the other.
+func (c loadCase) maker(from string) (func(i int) any, error) {
 	switch c.kind {
 	case "real":
-		return writeReal(w, n, from)
+		return realItems(from)
 	case "pairs":
-		return writePairs(w, n)
+		return pair, nil
 	}
 	text := strings.Repeat("Ruth went to Moab. ", 50)
 	if c.kind == "long" {
 		text = strings.Repeat("Ruth went to Moab. ", 20<<20/19)
 	}
-	input := map[string]any{"document_text": text, "allowed_entity_types": []string{"Person", "Place"}}
-	encoder := json.NewEncoder(w)
-	for i := range n {
-		if err := encoder.Encode(map[string]any{"id": fmt.Sprintf("t%06d", i), "input": input, "expectedOutput": json.RawMessage(found)}); err != nil {
-			return err
-		}
-	}
-	return nil
+	input := object{"document_text": text, "allowed_entity_types": []string{"Person", "Place"}}
+	return func(i int) any {
+		return object{"id": fmt.Sprintf("t%06d", i), "input": input, "expectedOutput": json.RawMessage(found)}
+	}, nil
 }
 
-// writeReal repeats the items of a file, each under a new id
-// and with its number before its text.
-func writeReal(w *bufio.Writer, n int, from string) error {
-	sample, err := os.ReadFile(from)
+// realItems repeats the items of a file, each under a new id and with its number before its text.
+func realItems(path string) (func(i int) any, error) {
+	sample, err := os.ReadFile(path)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	lines := slices.Collect(bytes.Lines(sample))
-	encoder := json.NewEncoder(w)
-	for i := range n {
-		var item map[string]any
-		if err := json.Unmarshal(lines[i%len(lines)], &item); err != nil {
-			return err
-		}
-		if input, ok := item["input"].(map[string]any); ok {
+	var items []object
+	for line := range bytes.Lines(sample) {
+		var item object
+		err = errors.Join(err, json.Unmarshal(line, &item))
+		items = append(items, item)
+	}
+	return func(i int) any {
+		item := maps.Clone(items[i%len(items)])
+		if input, ok := item["input"].(object); ok {
+			input = maps.Clone(input)
 			input["document_text"] = fmt.Sprint(i, " ", input["document_text"])
+			item["input"] = input
 		}
 		item["id"] = fmt.Sprintf("r%06d", i)
-		if err := encoder.Encode(item); err != nil {
-			return err
-		}
-	}
-	return nil
+		return item
+	}, err
 }
 
-// writePairs writes pairs of 20 and 20 entities and 10 and 10 relationships, of which
-// half are the same on both sides.
-func writePairs(w *bufio.Writer, n int) error {
-	encoder := json.NewEncoder(w)
-	for i := range n {
-		var sides [2]map[string]any
-		for side := range sides {
-			var entities, relationships []any
-			name := func(k int) string {
-				if k%2 == 0 {
-					return fmt.Sprintf("Person %d of %d", k, i)
-				}
-				return fmt.Sprintf("%c side's person %d of %d", 'A'+side, k, i)
+// pair is one of 20 and 20 entities and 10 and 10 relationships, of which half are the same on
+// both sides.
+func pair(i int) any {
+	var sides [2]object
+	for side := range sides {
+		var entities, relationships []any
+		name := func(k int) string {
+			if k%2 == 0 {
+				return fmt.Sprintf("Person %d of %d", k, i)
 			}
-			for k := range 20 {
-				entities = append(entities, map[string]any{"name": name(k), "type": "Person"})
-			}
-			for k := range 10 {
-				relationships = append(relationships, map[string]any{"source": name(k), "target": name(k + 2), "type": "knows"})
-			}
-			sides[side] = map[string]any{"entities": entities, "relationships": relationships}
+			return fmt.Sprintf("%c side's person %d of %d", 'A'+side, k, i)
 		}
-		if err := encoder.Encode(map[string]any{"id": fmt.Sprint(i), "expected": sides[0], "extracted": sides[1]}); err != nil {
-			return err
+		for k := range 20 {
+			entities = append(entities, object{"name": name(k), "type": "Person"})
 		}
+		for k := range 10 {
+			relationships = append(relationships, object{"source": name(k), "target": name(k + 2), "type": "knows"})
+		}
+		sides[side] = object{"entities": entities, "relationships": relationships}
 	}
-	return nil
+	return object{"id": fmt.Sprint(i), "expected": sides[0], "extracted": sides[1]}
 }

@@ -19,13 +19,14 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -100,11 +101,8 @@ func measure(ctx context.Context, o options) (err error) {
 
 // measure runs the case as often as is asked for, in turn with the other runner.
 func (c loadCase) measure(ctx context.Context, o options, dir string) (results, peers []result, err error) {
-	model, err := startModel(c.latency, c.items(o.scale))
-	if err != nil {
-		return nil, nil, err
-	}
-	defer model.close()
+	model := startModel(c.latency, c.items(o.scale))
+	defer model.Close()
 	for range o.runs {
 		one, err := c.run(ctx, o, dir, model)
 		if err != nil {
@@ -157,39 +155,28 @@ const (
 // modelServer answers as a model, and as the few routes of Langfuse that a peer needs,
 // which it does not store.
 type modelServer struct {
-	url     string
-	latency time.Duration
-	items   int
-	calls   atomic.Int64
-	server  http.Server
+	*httptest.Server
+	items int
+	calls atomic.Int64
 }
 
-func startModel(latency time.Duration, items int) (*modelServer, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	m := &modelServer{url: "http://" + l.Addr().String(), latency: latency, items: items}
-	answer, err := json.Marshal(found)
-	if err != nil {
-		return nil, err
-	}
-	completion := fmt.Appendf(nil, content, answer)
+func startModel(latency time.Duration, items int) *modelServer {
+	m := &modelServer{items: items}
+	completion := fmt.Appendf(nil, content, strconv.Quote(found))
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/chat/completions", func(w http.ResponseWriter, r *http.Request) {
 		m.calls.Add(1)
 		_, _ = io.Copy(io.Discard, r.Body)
-		time.Sleep(m.latency)
+		time.Sleep(latency)
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(completion)
 	})
 	m.peerRoutes(mux)
-	m.server.Handler = mux
-	go func() { _ = m.server.Serve(l) }() // ends with Close
-	return m, nil
+	m.Server = httptest.NewServer(mux)
+	return m
 }
 
-func (m *modelServer) close() { _ = m.server.Close() }
+type object = map[string]any
 
 // peerRoutes are those of Langfuse that its official runner asks.
 func (m *modelServer) peerRoutes(mux *http.ServeMux) {
@@ -200,7 +187,6 @@ func (m *modelServer) peerRoutes(mux *http.ServeMux) {
 			_ = json.NewEncoder(w).Encode(f(r))
 		})
 	}
-	type object = map[string]any
 	reply("/", func(r *http.Request) any {
 		_, _ = io.Copy(io.Discard, r.Body)
 		return object{}

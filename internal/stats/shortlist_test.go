@@ -2,6 +2,7 @@ package stats
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"testing"
 
@@ -33,4 +34,26 @@ func TestShortlist_values(t *testing.T) {
 	if l.Offer(1); !slices.Equal(l.Values(), []int{1, 2}) {
 		t.Error(l.Values())
 	}
+}
+
+// TestShortlist_Replace: of things that come again, each time further in front, the first are
+// kept, once each.
+func TestShortlist_Replace(t *testing.T) {
+	type thing struct{ value, id int }
+	order := func(a, b thing) int { return cmp.Or(cmp.Compare(a.value, b.value), cmp.Compare(a.id, b.id)) }
+	rapid.Check(t, func(t *rapid.T) {
+		ids := rapid.SliceOf(rapid.IntRange(0, 5)).Draw(t, "ids")
+		limit := rapid.IntRange(0, 4).Draw(t, "limit")
+		l, last := NewShortlist(limit, order), map[int]thing{}
+		for _, id := range ids {
+			now := thing{last[id].value - rapid.IntRange(0, 3).Draw(t, "step"), id}
+			last[id] = now
+			l.Replace(now, func(other thing) bool { return other.id == id })
+		}
+		want := slices.SortedFunc(maps.Values(last), order)
+		want = want[:min(len(want), limit)]
+		if got := l.Values(); !slices.Equal(got, want) {
+			t.Fatalf("%v, want %v", got, want)
+		}
+	})
 }

@@ -327,6 +327,18 @@ func (l *Shortlist[T]) Offer(x T) {
 	l.kept = l.kept[:min(len(l.kept), l.limit)]
 }
 
+// Replace is Offer of what takes the place of another that is the same: of a list to which the
+// same thing comes again and each time further in front, the first ones are kept once each.
+func (l *Shortlist[T]) Replace(x T, same func(T) bool) {
+	if at := slices.IndexFunc(l.kept, same); at >= 0 {
+		if l.order(l.kept[at], x) <= 0 {
+			return
+		}
+		l.kept = slices.Delete(l.kept, at, at+1)
+	}
+	l.Offer(x)
+}
+
 // Values returns what is kept, sorted: a list of its own, never nil.
 func (l *Shortlist[T]) Values() []T { return append([]T{}, l.kept...) }
 

@@ -222,7 +222,7 @@ func (f Finder) latest(ctx context.Context, rule string) (Base, error) {
 	var here Base              // the newest of this folder
 	known := map[string]bool{} // names of this folder
 	for _, e := range entries {
-		if e.Err != nil || e.Header.Dataset.Name != f.Dataset || e.Footer == nil || e.Footer.Status != outcome.Complete {
+		if e.Err != nil || e.Header.Dataset.Name != f.Dataset || e.Footer.Status != outcome.Complete {
 			continue
 		}
 		known[e.Header.Name] = true

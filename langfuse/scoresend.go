@@ -73,8 +73,8 @@ type scoreEvent struct {
 // repetitions; the scores of that request and of those not sent stand as
 // ScoreUnknown. Scores refused one by one are no error of the call: look at the
 // results. Everything is a function of the scores, so calling again with the
-// same ones changes nothing that a read shows. Retried with the same bytes. A
-// request that something on the way finds too large is sent in halves; where
+// same ones changes nothing that a read shows. Retried with the same bytes; of a
+// request that was taken in part only the rest. A request that something on the way finds too large is sent in halves; where
 // the endpoint is gone each score is sent on its own.
 //
 // API: POST /api/public/ingestion, else POST /api/public/scores
@@ -218,10 +218,20 @@ func (c *Client) sendScores(ctx context.Context, events []scoreEvent) error {
 	return nil
 }
 
-// deliver sends events in one request; in halves where that is too large, and one
-// by one where the server no longer takes batches.
+// deliver sends events in one request, and again those of which the server says that it
+// failed on them alone; in halves where that is too large, and one by one where the
+// server no longer takes batches.
 func (c *Client) deliver(ctx context.Context, events []scoreEvent) error {
 	err := c.sendScores(ctx, events)
+	for attempt := 1; err == nil && attempt < c.config.MaxAttempts; attempt++ {
+		events = slices.DeleteFunc(slices.Clone(events), func(e scoreEvent) bool { return e.result.State != ScoreUnknown })
+		if len(events) == 0 {
+			return nil
+		}
+		if err = c.rest(ctx, attempt, events[0].result.Err); err == nil {
+			err = c.sendScores(ctx, events)
+		}
+	}
 	switch {
 	case errors.Is(err, ErrTooLarge) && len(events) > 1:
 		half := len(events) / 2

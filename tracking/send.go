@@ -114,12 +114,8 @@ func isRefusal(err error) bool {
 	return !unanswered && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
 }
 
-const (
-	scoreBatch = 100 // scores in one request
-	// scoreTries is how often scores of which the server says that it failed on
-	// them alone are sent again at once.
-	scoreTries = 3
-)
+// scoreBatch is how many scores go in one request.
+const scoreBatch = 100
 
 // scores sends the scores of the batch. An outcome whose scores were not all
 // taken is not acknowledged: another round sends them again, unchanged.
@@ -164,34 +160,13 @@ func (p *publisher) createScores(ctx context.Context, scores []langfuse.ScoreCre
 	group.SetLimit(requests)
 	for first := 0; first < len(scores); first += scoreBatch {
 		end := min(first+scoreBatch, len(scores))
-		group.Go(func() error { return p.sendScores(inner, scores[first:end], results[first:end]) })
+		group.Go(func() error {
+			some, err := p.cfg.Client.CreateScores(inner, scores[first:end])
+			copy(results[first:], some)
+			return err
+		})
 	}
 	return results, group.Wait()
-}
-
-// sendScores sends scores in one request, and those that the server failed on alone
-// once more.
-func (p *publisher) sendScores(ctx context.Context, scores []langfuse.ScoreCreate, results []langfuse.ScoreResult) error {
-	places := make([]int, len(scores)) // of the scores among the results
-	for i := range places {
-		places[i] = i
-	}
-	for try := 1; ; try++ {
-		answers, err := p.cfg.Client.CreateScores(ctx, scores)
-		var again []langfuse.ScoreCreate
-		var left []int
-		for i, answer := range answers {
-			results[places[i]] = answer
-			if answer.State == langfuse.ScoreUnknown {
-				again, left = append(again, scores[i]), append(left, places[i])
-			}
-		}
-		if err != nil || len(again) == 0 || try == scoreTries {
-			return err
-		}
-		scores, places = again, left
-		p.wait(ctx, pause(1)/10, nil, nil)
-	}
 }
 
 // refusal is why Langfuse will never take a part of an outcome.

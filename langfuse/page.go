@@ -162,7 +162,7 @@ const (
 )
 
 // listing is a numbered list that does not change while it is read: once the first
-// page tells how many there are, the next ones are fetched at once, so that a long
+// page tells how many there are, the next ones are fetched together, so that a long
 // list does not take as many round trips as it has pages. At most maxPagesAhead
 // pages, or about maxBytesAhead, are in memory; size tells the bytes of an element.
 // Where a page is too large the rest is read one page after the other. No request
@@ -204,46 +204,46 @@ func (l *listing[T]) all(ctx context.Context, yield func(T, error) bool) {
 	}
 }
 
-// readAhead yields the pages behind the first in their order, with so many of them
-// under way.
+// readAhead yields the pages behind the first in their order, so many fetched together.
 func (l *listing[T]) readAhead(ctx context.Context, pages int, yield func(T, error) bool) {
-	type answer struct {
-		page[T]
-		err error
-	}
-	inner, cancel := context.WithCancel(ctx)
-	var underWay sync.WaitGroup
-	defer underWay.Wait()
-	defer cancel()
-	var queue []chan answer
-	next, last := 2, int(l.first.Meta.TotalPages)
-	for number := next; number <= last; number++ {
-		for ; next <= last && len(queue) < pages; next++ {
-			to, at := make(chan answer, 1), place{skip: (next - 1) * l.limit}
-			queue = append(queue, to)
-			underWay.Go(func() {
-				got, err := l.get(inner, at)
-				to <- answer{got, err}
-			})
-		}
-		got := <-queue[0]
-		queue = queue[1:]
-		if errors.Is(got.err, ErrTooLarge) {
-			cancel()
-			l.from(ctx, place{skip: (number - 1) * l.limit}, yield)
-			return
-		}
-		if got.err != nil {
-			yield(*new(T), got.err)
-			return
-		}
-		if len(got.Data) == 0 {
-			return
-		}
-		for _, element := range got.Data {
-			if !yield(element, nil) {
+	last := int(l.first.Meta.TotalPages)
+	for next := 2; next <= last; next += pages {
+		got := together(min(pages, last-next+1), func(i int) (page[T], error) {
+			return l.get(ctx, place{skip: (next + i - 1) * l.limit})
+		})
+		for i, page := range got {
+			switch {
+			case errors.Is(page.err, ErrTooLarge):
+				l.from(ctx, place{skip: (next + i - 1) * l.limit}, yield)
 				return
+			case page.err != nil:
+				yield(*new(T), page.err)
+				return
+			case len(page.value.Data) == 0:
+				return
+			}
+			for _, element := range page.value.Data {
+				if !yield(element, nil) {
+					return
+				}
 			}
 		}
 	}
+}
+
+// answer is what a request got.
+type answer[T any] struct {
+	value T
+	err   error
+}
+
+// together sends n requests at once and returns their answers when all are there.
+func together[T any](n int, get func(i int) (T, error)) []answer[T] {
+	answers := make([]answer[T], n)
+	var underWay sync.WaitGroup
+	for i := range answers {
+		underWay.Go(func() { answers[i].value, answers[i].err = get(i) })
+	}
+	underWay.Wait()
+	return answers
 }

@@ -5,10 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
@@ -230,31 +227,14 @@ func (s Site) scores(ctx context.Context, traces []string) (map[string][]langfus
 	return found, nil
 }
 
-// reads is how many requests for traces are under way at once.
-const reads = 8
-
-// readTraces reads traces; v3 answers one with a request, so several are under way.
+// readTraces reads traces by their ids.
 func (s Site) readTraces(ctx context.Context, ids []string, want langfuse.TraceParts) (map[string]langfuse.Trace, error) {
-	atOnce := 50
-	if !s.Server.NewReads {
-		atOnce = 1
-	}
-	var mu sync.Mutex
 	found := map[string]langfuse.Trace{}
-	group, inner := errgroup.WithContext(ctx)
-	group.SetLimit(reads)
-	for part := range slices.Chunk(ids, atOnce) {
-		group.Go(func() error {
-			for trace, err := range s.Client.ReadTraces(inner, s.Server.Capabilities, part, want) {
-				if err != nil {
-					return err
-				}
-				mu.Lock()
-				found[trace.ID] = trace
-				mu.Unlock()
-			}
-			return nil
-		})
+	for trace, err := range s.Client.ReadTraces(ctx, s.Server.Capabilities, ids, want) {
+		if err != nil {
+			return nil, err
+		}
+		found[trace.ID] = trace
 	}
-	return found, group.Wait()
+	return found, nil
 }

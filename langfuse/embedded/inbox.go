@@ -1,7 +1,6 @@
 package embedded
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/s2"
-	"github.com/klauspost/compress/zstd"
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
@@ -27,23 +25,17 @@ type message struct {
 	kind     string // see store
 	received int64
 	body     []byte // packed in the table
-	packing  string
 }
 
 // unpack brings the body of a message into the form in which it came.
-func (m *message) unpack() (err error) {
-	switch n, damaged := s2.DecodedLen(m.body); {
-	case m.packing == "zstd": // of an older program
-		var reader *zstd.Decoder
-		if reader, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(2*maxSpansBody)); err == nil {
-			m.body, err = reader.DecodeAll(m.body, nil)
-			reader.Close()
-		}
-		return err
-	case damaged != nil || n > 2*maxSpansBody:
-		return cmp.Or(damaged, s2.ErrTooLarge)
+func (m *message) unpack() error {
+	n, err := s2.DecodedLen(m.body)
+	if err == nil && n > 2*maxSpansBody {
+		err = s2.ErrTooLarge
 	}
-	m.body, err = s2.Decode(nil, m.body)
+	if err == nil {
+		m.body, err = s2.Decode(nil, m.body)
+	}
 	return err
 }
 
@@ -121,7 +113,7 @@ func (s *Server) settleSome(last int) (more bool, err error) {
 	err = s.store.update(func(tx *transaction) error {
 		failed = 0
 		for size := 0; size < s.maxSettled; {
-			m, found, err := one(tx, scanned[message], "SELECT seq, mode, kind, received, packing, body"+next, now, last)
+			m, found, err := one(tx, scanned[message], "SELECT seq, mode, kind, received, body"+next, now, last)
 			if err != nil || !found {
 				return err
 			}
@@ -156,8 +148,6 @@ func (m message) store(tx *transaction) error {
 		return storeSpans(tx, m)
 	case "events":
 		return storeEvents(tx, m)
-	case "score":
-		return storeOneScore(tx, m)
 	case "delete-score":
 		return removeScore(tx, m)
 	case "link":
@@ -193,5 +183,5 @@ func (s *Server) settleIdle(ctx context.Context) {
 }
 
 func (m *message) columns() []any {
-	return []any{&m.seq, &m.mode, &m.kind, &m.received, &m.packing, &m.body}
+	return []any{&m.seq, &m.mode, &m.kind, &m.received, &m.body}
 }

@@ -74,8 +74,9 @@ type scoreEvent struct {
 // ScoreUnknown. Scores refused one by one are no error of the call: look at the
 // results. Everything is a function of the scores, so calling again with the
 // same ones changes nothing that a read shows. Retried with the same bytes; of a
-// request that was taken in part only the rest. A request that something on the way finds too large is sent in halves; where
-// the endpoint is gone each score is sent on its own.
+// request that was taken in part only the rest. A request that something on the way
+// finds too large is sent in halves; where the endpoint is gone each score is sent on
+// its own.
 //
 // API: POST /api/public/ingestion, else POST /api/public/scores
 func (c *Client) CreateScores(ctx context.Context, scores []ScoreCreate) ([]ScoreResult, error) {
@@ -224,7 +225,8 @@ func (c *Client) sendScores(ctx context.Context, events []scoreEvent) error {
 func (c *Client) deliver(ctx context.Context, events []scoreEvent) error {
 	err := c.sendScores(ctx, events)
 	for attempt := 1; err == nil && attempt < c.config.MaxAttempts; attempt++ {
-		events = slices.DeleteFunc(slices.Clone(events), func(e scoreEvent) bool { return e.result.State != ScoreUnknown })
+		filed := func(e scoreEvent) bool { return e.result.State != ScoreUnknown }
+		events = slices.DeleteFunc(slices.Clone(events), filed)
 		if len(events) == 0 {
 			return nil
 		}

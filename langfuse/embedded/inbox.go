@@ -39,18 +39,17 @@ func (m *message) unpack() error {
 	return err
 }
 
-// reach is what of the list of experiments a message may change; the zero value is nothing.
-type reach struct {
-	latest      int64    // the latest start of a span, in milliseconds; 0 where it has only scores
-	experiments []string // their ids; anyExperiment is all
-}
+// reach are the ids of the experiments whose list a message may change by its spans, or
+// by its scores.
+type reach []string
 
+// anyExperiment stands for all of them, and among events for spans.
 const anyExperiment = "*"
 
 // add adds an experiment, if there is one.
 func (r *reach) add(id string) {
-	if id != "" && !slices.Contains(r.experiments, id) {
-		r.experiments = append(r.experiments, id)
+	if id != "" && !slices.Contains(*r, id) {
+		*r = append(*r, id)
 	}
 }
 
@@ -66,8 +65,8 @@ func (s *Server) take(delay time.Duration, kind string, body []byte, about reach
 	buffer.Grow(size)
 	packed := s2.Encode(buffer.AvailableBuffer()[:buffer.Available()], body)
 	return s.store.update(func(tx *transaction) error {
-		_, err := tx.Exec("INSERT INTO inbox(due, received, mode, kind, packing, body, latest, experiments) VALUES(?,?,?,?,'s2',?,?,?)",
-			due, received, string(s.cfg.Mode), kind, packed, about.latest, joined(about.experiments))
+		_, err := tx.Exec("INSERT INTO inbox(due, received, mode, kind, packing, body, latest, experiments) VALUES(?,?,?,?,'s2',?,0,?)",
+			due, received, string(s.cfg.Mode), kind, packed, joined(about))
 		return err
 	})
 }
@@ -85,15 +84,14 @@ func (s *Server) settle() error {
 	return err
 }
 
-// settleExperiments is settle where a message may change what is listed of experiments that
-// start then or later, and of those ids, if any are given, with their scores or without: to
-// begin a run, somebody asks for that, and need not wait until all of the last one is in
-// the tables.
-func (s *Server) settleExperiments(from int64, ids []string, scores bool) error {
-	n, err := count(s.store.r, `SELECT count(*) FROM inbox
-		WHERE experiments != '[]' AND (latest >= ?1 AND latest > 0 OR latest = 0 AND ?4) AND (?2 = '[]' OR EXISTS
-			(SELECT 1 FROM json_each(experiments) WHERE value = ?3 OR value IN (SELECT value FROM json_each(?2))))`,
-		from, joined(ids), anyExperiment, scores)
+// settleExperiments is settle where a message may change what is listed of the experiments
+// of those ids, or of all where none are given, with their scores or without: to begin a
+// run, somebody asks for that, and need not wait until all of the last one is in the tables.
+func (s *Server) settleExperiments(ids []string, scores bool) error {
+	n, err := count(s.store.r, `SELECT count(*) FROM inbox, json_each(experiments) e
+		WHERE (?1 OR kind IN (?2, ?3) OR kind = 'events' AND e.value = ?4)
+			AND (?5 = '[]' OR e.value = ?4 OR e.value IN (SELECT value FROM json_each(?5)))`,
+		scores, protobufSpans, jsonSpans, anyExperiment, joined(ids))
 	if err != nil || n == 0 {
 		return err
 	}

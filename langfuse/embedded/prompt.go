@@ -357,7 +357,8 @@ func (c *composer) referred(tag string, depth int) (text string, err error) {
 	}
 	c.references, c.length = c.references+1, c.length+len(text)
 	if err == nil && (c.references > maxPromptReferences || c.length > maxPromptLength) {
-		err = invalid("Resolved prompt is too long: at most %d references and %d bytes", maxPromptReferences, maxPromptLength)
+		err = invalid("Resolved prompt is too long: at most %d references and %d bytes",
+			maxPromptReferences, maxPromptLength)
 	}
 	return text, err
 }

@@ -64,10 +64,8 @@ func (s *Server) createScore(c *call) (any, error) {
 // deleteScore answers DELETE /scores/{id} with 202, also for an id that is not
 // there. It is done before the next read unless DeleteDelay says later.
 func (s *Server) deleteScore(c *call) (any, error) {
-	var about reach
-	about.add(anyExperiment)
 	return jsonAnswer(http.StatusAccepted, object{"message": "Score deletion request received successfully"}),
-		s.take(s.cfg.DeleteDelay, "delete-score", []byte(c.path("id")), about)
+		s.take(s.cfg.DeleteDelay, "delete-score", []byte(c.path("id")), reach{anyExperiment})
 }
 
 // removeScore takes a score out of the table.

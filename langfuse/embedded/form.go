@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"extraction-experiment/internal/textutil"
@@ -239,4 +240,66 @@ func (s *Server) update(f *form, work func(*transaction) error) error {
 		return err
 	}
 	return s.store.update(work)
+}
+
+// parseInstant reads RFC 3339, or a bare date as its midnight in UTC.
+func parseInstant(s string) (int64, bool) {
+	for _, layout := range []string{time.RFC3339Nano, time.DateOnly} {
+		if t, err := time.Parse(layout, s); err == nil {
+			return t.UnixMilli(), true
+		}
+	}
+	return 0, false
+}
+
+// eachLeaf changes what of a decoded JSON value is no list and no object; a member has its key.
+func eachLeaf(key string, v any, change func(key string, leaf any) any) any {
+	switch node := v.(type) {
+	case []any:
+		for i := range node {
+			node[i] = eachLeaf("", node[i], change)
+		}
+	case map[string]any:
+		for key := range node {
+			node[key] = eachLeaf(key, node[key], change)
+		}
+	default:
+		return change(key, v)
+	}
+	return v
+}
+
+// maxDepth is how deep JSON may nest. The encoder refuses what the decoder took
+// once it stands deeper inside of an answer, so a page with it could never be
+// read again.
+const maxDepth = 1000
+
+// storable says whether a text is JSON that does not nest deeper.
+func storable(raw []byte) bool {
+	depth := textutil.JSONDepth(raw)
+	return depth >= 0 && depth <= maxDepth
+}
+
+// decodeJSON reads one value and keeps numbers as they are written.
+func decodeJSON(raw []byte) (any, error) {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var v any
+	if err := dec.Decode(&v); err != nil {
+		return nil, err
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return nil, io.ErrUnexpectedEOF
+	}
+	return v, nil
+}
+
+// parsedText reads a text that is JSON as what it says; any other stays a text.
+func parsedText(text string) any {
+	if storable([]byte(text)) {
+		if decoded, err := decodeJSON([]byte(text)); err == nil {
+			return decoded
+		}
+	}
+	return text
 }

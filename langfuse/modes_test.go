@@ -119,11 +119,7 @@ func (d deployment) attempt(run, item string, n int, failed bool) string {
 func (d deployment) score(score langfuse.ScoreCreate) {
 	d.Helper()
 	score.Timestamp = d.start
-	results, err := d.client.CreateScores(d.Context(), []langfuse.ScoreCreate{score})
-	d.must(err)
-	if results[0].State != langfuse.ScoreAccepted {
-		d.Fatal(results[0].Err)
-	}
+	d.must(d.client.CreateScores(d.Context(), []langfuse.ScoreCreate{score})[0])
 }
 
 func collect[T any](t *testing.T, list iter.Seq2[T, error]) []T {

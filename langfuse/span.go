@@ -168,25 +168,23 @@ type ingestionAnswer struct {
 	} `json:"errors"`
 }
 
-// states returns what became of each event by its envelope's id. An event that
-// is in both lists counts as failed; statuses that may pass with time (408,
-// 429, 5xx) are unknown, the others refused.
-func (a ingestionAnswer) states() map[string]ScoreResult {
-	states := make(map[string]ScoreResult, len(a.Successes)+len(a.Errors))
+// states returns what is wrong with each event by its envelope's id, nil where it was
+// accepted. An event that is in both lists counts as failed; statuses that may pass with
+// time (408, 429, 5xx) are no refusals.
+func (a ingestionAnswer) states() map[string]*ScoreError {
+	states := make(map[string]*ScoreError, len(a.Successes)+len(a.Errors))
 	for _, success := range a.Successes {
-		states[success.ID] = ScoreResult{State: ScoreAccepted}
+		states[success.ID] = nil
 	}
 	for _, failure := range a.Errors {
 		status := int(max(0, min(failure.Status, 999)))
-		state := ScoreRefused
-		if status < 400 || status >= 500 || status == http.StatusRequestTimeout || status == http.StatusTooManyRequests {
-			state = ScoreUnknown
-		}
+		passing := status < 400 || status >= 500 || status == http.StatusRequestTimeout || status == http.StatusTooManyRequests
 		text := jsonText(failure.Message)
 		if detail := jsonText(failure.Error); detail != "" && detail != text && detail != "null" {
 			text += ": " + detail
 		}
-		states[failure.ID] = ScoreResult{State: state, Err: fmt.Errorf("%d: %s", status, textutil.Cut(text, maxMessage))}
+		said := fmt.Errorf("%d: %s", status, textutil.Cut(text, maxMessage))
+		states[failure.ID] = &ScoreError{Refused: !passing, Err: said}
 	}
 	return states
 }

@@ -330,8 +330,8 @@ func placeName(place string) string {
 
 // checkPlace returns an *ElsewhereError if the run was published to a server of
 // another name, unless nothing was opened or acknowledged there, which leaves the
-// run free to go elsewhere, or this one shows the run or a trace of it: then it is
-// the same server under another address. The names are compared in the run file
+// run free to go elsewhere, or this one shows a trace of it: then it is the same
+// server under another address. The names are compared in the run file
 // alone; only when they differ is the server asked.
 func (s Site) checkPlace(
 	ctx context.Context, run *runstore.Reader, header outcome.Header,
@@ -343,11 +343,10 @@ func (s Site) checkPlace(
 	if err != nil || known == "" {
 		return known, len(sent) == 0, err
 	}
-	opened, err := openedRuns(ctx, run, header)
-	if err != nil || len(sent)+len(opened) == 0 {
+	if open, err := opened(ctx, run, header); err != nil || !open && len(sent) == 0 {
 		return known, true, err
 	}
-	shown, err := s.shows(ctx, header, sent, opened)
+	shown, err := s.shows(ctx, header, sent)
 	if err == nil && !shown {
 		err = elsewhere(header.Name, known, s.name())
 	}

@@ -57,13 +57,22 @@ func listCursor[T any](
 }
 
 // all yields the elements, page by page.
-func (l list[T]) all(ctx context.Context) iter.Seq2[T, error] {
+func (l list[T]) all(ctx context.Context) iter.Seq2[T, error] { return elements(l.pages(ctx, place{})) }
+
+// elements yields what pages hold.
+func elements[T any](pages iter.Seq2[[]T, error]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
-		if err := l.check(); err != nil {
-			yield(*new(T), err)
-			return
+		for page, err := range pages {
+			if err != nil {
+				yield(*new(T), err)
+				return
+			}
+			for _, element := range page {
+				if !yield(element, nil) {
+					return
+				}
+			}
 		}
-		l.from(ctx, place{}, yield)
 	}
 }
 
@@ -83,29 +92,27 @@ func (l list[T]) get(ctx context.Context, at place) (got page[T], err error) {
 	return got, err
 }
 
-// from yields the elements from a place on. When a page is too large it goes on with
+// pages yields the pages from a place on. When a page is too large it goes on with
 // smaller ones, down to one element. The first error ends it, and so does a cursor
 // that leads back to the page it came with.
-func (l list[T]) from(ctx context.Context, at place, yield func(T, error) bool) {
-	for {
-		got, err := l.get(ctx, at)
-		if errors.Is(err, ErrTooLarge) && l.limit > 1 {
-			l.limit = smallerLimit(l.limit)
-			continue
-		}
-		if err != nil {
-			yield(*new(T), err)
+func (l list[T]) pages(ctx context.Context, at place) iter.Seq2[[]T, error] {
+	return func(yield func([]T, error) bool) {
+		if err := l.check(); err != nil {
+			yield(nil, err)
 			return
 		}
-		for _, element := range got.Data {
-			if !yield(element, nil) {
-				return
+		for more := true; more; {
+			got, err := l.get(ctx, at)
+			if errors.Is(err, ErrTooLarge) && l.limit > 1 {
+				l.limit = smallerLimit(l.limit)
+				continue
 			}
-		}
-		at = place{at.skip + l.limit, got.Meta.Cursor}
-		if l.byCursor && at.cursor == "" ||
-			!l.byCursor && (len(got.Data) == 0 || Number(at.skip/l.limit) >= got.Meta.TotalPages) {
-			return
+			at = place{at.skip + l.limit, got.Meta.Cursor}
+			more = at.cursor != ""
+			if !l.byCursor {
+				more = len(got.Data) > 0 && Number(at.skip/l.limit) < got.Meta.TotalPages
+			}
+			more = yield(got.Data, err) && more && err == nil
 		}
 	}
 }
@@ -186,46 +193,36 @@ func (l *listing[T]) begin(ctx context.Context) error {
 	return err
 }
 
-// all yields the elements of a list that was begun.
-func (l *listing[T]) all(ctx context.Context, yield func(T, error) bool) {
+// pages yields the pages of a list that was begun.
+func (l *listing[T]) pages(ctx context.Context) iter.Seq2[[]T, error] {
 	if l.first == nil {
-		l.from(ctx, place{}, yield)
-		return
+		return l.list.pages(ctx, place{})
 	}
 	bytes := 1
 	for _, element := range l.first.Data {
 		bytes += l.size(element)
-		if !yield(element, nil) {
-			return
-		}
 	}
-	if len(l.first.Data) > 0 {
-		l.readAhead(ctx, min(max(maxBytesAhead/bytes, 1), maxPagesAhead), yield)
+	return func(yield func([]T, error) bool) {
+		if yield(l.first.Data, nil) && len(l.first.Data) > 0 {
+			l.readAhead(ctx, min(max(maxBytesAhead/bytes, 1), maxPagesAhead), yield)
+		}
 	}
 }
 
 // readAhead yields the pages behind the first in their order, so many fetched together.
-func (l *listing[T]) readAhead(ctx context.Context, pages int, yield func(T, error) bool) {
+func (l *listing[T]) readAhead(ctx context.Context, pages int, yield func([]T, error) bool) {
 	last := int(l.first.Meta.TotalPages)
 	for next := 2; next <= last; next += pages {
 		got := together(min(pages, last-next+1), func(i int) (page[T], error) {
 			return l.get(ctx, place{skip: (next + i - 1) * l.limit})
 		})
 		for i, page := range got {
-			switch {
-			case errors.Is(page.err, ErrTooLarge):
-				l.from(ctx, place{skip: (next + i - 1) * l.limit}, yield)
-				return
-			case page.err != nil:
-				yield(*new(T), page.err)
-				return
-			case len(page.value.Data) == 0:
+			if errors.Is(page.err, ErrTooLarge) {
+				l.list.pages(ctx, place{skip: (next + i - 1) * l.limit})(yield)
 				return
 			}
-			for _, element := range page.value.Data {
-				if !yield(element, nil) {
-					return
-				}
+			if !yield(page.value.Data, page.err) || page.err != nil || len(page.value.Data) == 0 {
+				return
 			}
 		}
 	}

@@ -86,26 +86,17 @@ func (d *Dataset) Pages(ctx context.Context) iter.Seq2[[]dataset.Item, error] {
 				return
 			}
 		}
-		var page []dataset.Item
-		for item, err := range begun.All(ctx) {
-			if err != nil {
-				yield(nil, err)
+		for page, err := range begun.Pages(ctx) {
+			items := make([]dataset.Item, len(page))
+			for i, item := range page {
+				items[i] = dataset.Item{
+					ID: item.ID, Input: item.Input, Expected: item.ExpectedOutput, Metadata: item.Metadata,
+					SourceTraceID: item.SourceTraceID, SourceObservationID: item.SourceObservationID,
+				}
+			}
+			if !yield(items, err) {
 				return
 			}
-			page = append(page, dataset.Item{
-				ID: item.ID, Input: item.Input, Expected: item.ExpectedOutput, Metadata: item.Metadata,
-				SourceTraceID: item.SourceTraceID, SourceObservationID: item.SourceObservationID,
-			})
-			if len(page) < pageSize {
-				continue
-			}
-			if !yield(page, nil) {
-				return
-			}
-			page = nil
-		}
-		if len(page) > 0 {
-			yield(page, nil)
 		}
 	}
 }

@@ -257,14 +257,19 @@ func (t Trace) decoded() Trace {
 	return t
 }
 
-// getLegacyTrace reads one trace from the tables of v3, with everything.
-func (c *Client) getLegacyTrace(ctx context.Context, id string) (Trace, error) {
+// readLegacyTrace reads one trace from the tables of v3, with everything; none where it
+// is not there.
+func (c *Client) readLegacyTrace(ctx context.Context, ids []string) ([]Trace, error) {
+	id := ids[0]
 	if id == "" {
-		return Trace{}, errors.New("langfuse: reading a trace needs its id")
+		return nil, errors.New("langfuse: reading a trace needs its id")
 	}
 	found, err := call[legacyTrace](ctx, c, get("traces/"+url.PathEscape(id), nil), nil, "trace %q", id)
+	if errors.Is(err, ErrNotFound) {
+		return nil, nil
+	}
 	if err != nil {
-		return Trace{}, err
+		return nil, err
 	}
 	trace := found.Trace.decoded()
 	spans := make([]Observation, len(found.Observations))
@@ -278,14 +283,5 @@ func (c *Client) getLegacyTrace(ctx context.Context, id string) (Trace, error) {
 			trace.Scores[i].Subject.TraceID = cmp.Or(score.Subject.TraceID, id)
 		}
 	}
-	return trace, nil
-}
-
-// readLegacyTrace reads one trace; none where it is not there.
-func (c *Client) readLegacyTrace(ctx context.Context, id []string) ([]Trace, error) {
-	trace, err := c.getLegacyTrace(ctx, id[0])
-	if errors.Is(err, ErrNotFound) {
-		return nil, nil
-	}
-	return []Trace{trace}, err
+	return []Trace{trace}, nil
 }

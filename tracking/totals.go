@@ -174,17 +174,12 @@ func totalScores(h outcome.Header, experiment string, said runstore.Totals) []la
 	var scores []langfuse.ScoreCreate
 	for _, name := range slices.Sorted(maps.Keys(said.Values)) {
 		scores = append(scores, langfuse.ScoreCreate{
-			ID: totalID(h, said.Trial, name), Name: name,
+			ID: digest(16, h.RunUID, "run score", RunName(h, said.Trial), name), Name: name,
 			Value: langfuse.NumberValue(said.Values[name]), Type: langfuse.ScoreNumeric,
 			DatasetRunID: experiment, Environment: h.ScoreEnvironment(), Timestamp: said.At,
 		})
 	}
 	return scores
-}
-
-// totalID is the id of a run-level score: 32 hexadecimal digits.
-func totalID(h outcome.Header, trial int, name string) string {
-	return digest(16, h.RunUID, "run score", RunName(h, trial), name)
 }
 
 func latest(a, b time.Time) time.Time {

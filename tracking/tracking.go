@@ -28,7 +28,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	"extraction-experiment/internal/textutil"
@@ -83,20 +82,17 @@ func digest(bytes int, parts ...string) string {
 const maxAttempts = 1000
 
 // scoreOfAny returns a function that reports whether an id is that of a score
-// of the outcome's item, in any attempt up to this one. It computes when asked:
-// almost nobody asks.
+// of the outcome's item, in any attempt up to this one. Almost nobody asks.
 func scoreOfAny(h outcome.Header, o outcome.Outcome) func(id string) bool {
-	known := sync.OnceValue(func() map[string]bool {
-		ids := map[string]bool{}
+	return func(id string) bool {
 		for attempt := 1; attempt <= min(o.Attempt, maxAttempts); attempt++ {
 			of := identity{h.RunUID, o.Item, o.Trial, attempt}
-			for _, s := range o.Scores {
-				ids[of.score(s.Name)] = true
+			if slices.ContainsFunc(o.Scores, func(s outcome.Score) bool { return of.score(s.Name) == id }) {
+				return true
 			}
 		}
-		return ids
-	})
-	return func(id string) bool { return known()[id] }
+		return false
+	}
 }
 
 // TraceID returns the id of the trace that an outcome of a run is recorded as.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"extraction-experiment/dataset"
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
@@ -87,13 +88,12 @@ func (d *Dataset) Pages(ctx context.Context) iter.Seq2[[]dataset.Item, error] {
 			}
 		}
 		for page, err := range begun.Pages(ctx) {
-			items := make([]dataset.Item, len(page))
-			for i, item := range page {
-				items[i] = dataset.Item{
+			items := cli.Each(page, func(item langfuse.DatasetItem) dataset.Item {
+				return dataset.Item{
 					ID: item.ID, Input: item.Input, Expected: item.ExpectedOutput, Metadata: item.Metadata,
 					SourceTraceID: item.SourceTraceID, SourceObservationID: item.SourceObservationID,
 				}
-			}
+			})
 			if !yield(items, err) {
 				return
 			}

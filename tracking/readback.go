@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
@@ -170,10 +171,7 @@ func opened(ctx context.Context, run *runstore.Reader, h outcome.Header) (bool, 
 
 // shows reports whether the server has any of the traces.
 func (s Site) shows(ctx context.Context, h outcome.Header, sent []runstore.Pending) (bool, error) {
-	var ids []string
-	for _, o := range sent {
-		ids = append(ids, TraceID(h, o.Outcome))
-	}
+	ids := cli.Each(sent, func(o runstore.Pending) string { return TraceID(h, o.Outcome) })
 	traces, err := s.readTraces(ctx, ids, langfuse.TraceParts{})
 	return len(traces) > 0, err
 }

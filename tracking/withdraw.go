@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
@@ -66,10 +67,7 @@ func (p *publisher) withdrawOnce(ctx context.Context) (left int, err error) {
 			return left, err
 		}
 		after = page[len(page)-1].OID
-		ids := make([][]string, len(page))
-		for i, o := range page {
-			ids[i] = scoreIDs(p.header, o)
-		}
+		ids := cli.Each(page, func(o runstore.Pending) []string { return scoreIDs(p.header, o) })
 		readable, err := p.cfg.readable(ctx, slices.Concat(ids...))
 		if err != nil {
 			return left, err
@@ -176,11 +174,7 @@ func (p *publisher) late(ctx context.Context, o runstore.Pending, w *withdrawal)
 
 // scoreIDs returns the ids of an attempt's scores.
 func scoreIDs(h outcome.Header, o runstore.Pending) []string {
-	var ids []string
-	for _, s := range (builder{header: h}).scores(o) {
-		ids = append(ids, s.ID)
-	}
-	return ids
+	return cli.Each(builder{header: h}.scores(o), func(s langfuse.ScoreCreate) string { return s.ID })
 }
 
 // readable returns those of the scores that Langfuse shows.

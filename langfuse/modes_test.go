@@ -103,7 +103,7 @@ func (d deployment) attempt(run, item string, n int, failed bool) string {
 		langfuse.TextAttribute("langfuse.observation.input", `{"text":"x"}`),
 		langfuse.TextAttribute("langfuse.observation.output", `{"n":1}`))}
 	if failed {
-		root.Status, root.StatusMessage = langfuse.SpanError, "timeout"
+		root.Failed, root.StatusMessage = true, "timeout"
 	}
 	call := langfuse.Span{TraceID: traceID(n), SpanID: spanID(10*n + 1), ParentID: spanID(10 * n), Name: "llm", Start: at.Add(time.Millisecond), End: at.Add(time.Second), Attributes: append(slices.Clone(common),
 		langfuse.TextAttribute("langfuse.observation.type", "generation"),

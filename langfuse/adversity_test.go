@@ -199,13 +199,12 @@ func TestStorm(t *testing.T) {
 		}
 		left := scores
 		for round := 0; len(left) > 0 && round < 20; round++ {
-			results, _ := client.CreateScores(t.Context(), left)
 			var again []ScoreCreate
-			for i, result := range results {
-				if result.State == ScoreRefused {
-					t.Fatalf("%s was refused: %v", result.ID, result.Err)
+			for i, err := range client.CreateScores(t.Context(), left) {
+				if errors.Is(err, ErrRefused) {
+					t.Fatalf("%s was refused: %v", left[i].ID, err)
 				}
-				if result.State == ScoreUnknown {
+				if err != nil {
 					again = append(again, left[i])
 				}
 			}
@@ -234,25 +233,16 @@ func TestScoresThatAProxyFindsTooLargeGoInHalves(t *testing.T) {
 	for i := range 100 {
 		scores = append(scores, goodScore(fmt.Sprint("s", i)))
 	}
-	results, err := client.CreateScores(t.Context(), scores)
-	for _, result := range results {
-		if result.State != ScoreAccepted {
-			t.Errorf("%+v", result)
-		}
-	}
+	err := errors.Join(client.CreateScores(t.Context(), scores)...)
 	// 100 is refused, 50 and 50 are, four times 25 pass.
 	if err != nil || largest != 25 || len(record.seen()) != 7 {
 		t.Errorf("%v, largest %d, %d requests", err, largest, len(record.seen()))
 	}
 	most = 0
-	results, err = client.CreateScores(t.Context(), scores[:3])
-	for _, result := range results {
-		if result.State != ScoreRefused || !errors.Is(result.Err, ErrTooLarge) {
-			t.Errorf("%+v", result)
+	for _, err := range client.CreateScores(t.Context(), scores[:3]) {
+		if !errors.Is(err, ErrRefused) || !errors.Is(err, ErrTooLarge) {
+			t.Error(err)
 		}
-	}
-	if err != nil {
-		t.Error(err)
 	}
 }
 
@@ -270,9 +260,9 @@ func TestScoresGoOneByOneWhereBatchesAreGone(t *testing.T) {
 			_, _ = fmt.Fprintf(w, `{"id":%q}`, score.ID)
 		}
 	}))
-	results, err := client.CreateScores(t.Context(), []ScoreCreate{goodScore("a"), goodScore("bad"), goodScore("c")})
-	if err != nil || results[0].State != ScoreAccepted || results[1].State != ScoreRefused || results[2].State != ScoreAccepted || results[1].ID != "bad" {
-		t.Errorf("%+v, %v", results, err)
+	results := client.CreateScores(t.Context(), []ScoreCreate{goodScore("a"), goodScore("bad"), goodScore("c")})
+	if results[0] != nil || !errors.Is(results[1], ErrRefused) || results[2] != nil {
+		t.Errorf("%v", results)
 	}
 	if seen := record.seen(); len(seen) != 4 || seen[0].uri != "/api/public/ingestion" || seen[3].uri != "/api/public/scores" {
 		t.Errorf("%d requests", len(seen))
@@ -282,9 +272,9 @@ func TestScoresGoOneByOneWhereBatchesAreGone(t *testing.T) {
 		w.WriteHeader(http.StatusNotFound)
 		_, _ = w.Write(sample(t, "errors/404_page.html"))
 	})
-	results, err = client.CreateScores(t.Context(), []ScoreCreate{goodScore("a")})
-	if !errors.Is(err, ErrEndpointGone) || !strings.Contains(err.Error(), EnvBaseURL) || results[0].State != ScoreUnknown {
-		t.Errorf("%+v, %v", results, err)
+	err := client.CreateScores(t.Context(), []ScoreCreate{goodScore("a")})[0]
+	if !errors.Is(err, ErrEndpointGone) || !strings.Contains(err.Error(), EnvBaseURL) || errors.Is(err, ErrRefused) {
+		t.Error(err)
 	}
 }
 

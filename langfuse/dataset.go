@@ -142,7 +142,7 @@ func (c *Client) ListDatasetItems(ctx context.Context, q DatasetItemsQuery) iter
 			yield(DatasetItem{}, err)
 			return
 		}
-		begun.All(ctx)(yield)
+		elements(begun.Pages(ctx))(yield)
 	}
 }
 
@@ -178,10 +178,9 @@ func (item DatasetItem) size() int {
 	return len(item.Input) + len(item.ExpectedOutput) + len(item.Metadata) + 500
 }
 
-// All yields the items, as ListDatasetItems does.
-func (l *DatasetItems) All(ctx context.Context) iter.Seq2[DatasetItem, error] {
-	items := func(yield func(DatasetItem, error) bool) { l.list.all(ctx, yield) }
-	return convert(items, every[DatasetItem], "items of dataset %q", l.dataset)
+// Pages yields the items, as ListDatasetItems does, page by page.
+func (l *DatasetItems) Pages(ctx context.Context) iter.Seq2[[]DatasetItem, error] {
+	return convert(l.list.pages(ctx), every[[]DatasetItem], "items of dataset %q", l.dataset)
 }
 
 // GetDatasetItem returns an item of any status by its id. Retried; errors:

@@ -103,7 +103,7 @@ func (d deployment) attempt(run, item string, n int, failed bool) string {
 		langfuse.TextAttribute("langfuse.observation.input", `{"text":"x"}`),
 		langfuse.TextAttribute("langfuse.observation.output", `{"n":1}`))}
 	if failed {
-		root.Status, root.StatusMessage = langfuse.SpanError, "timeout"
+		root.Failed, root.StatusMessage = true, "timeout"
 	}
 	call := langfuse.Span{TraceID: traceID(n), SpanID: spanID(10*n + 1), ParentID: spanID(10 * n), Name: "llm", Start: at.Add(time.Millisecond), End: at.Add(time.Second), Attributes: append(slices.Clone(common),
 		langfuse.TextAttribute("langfuse.observation.type", "generation"),
@@ -119,11 +119,7 @@ func (d deployment) attempt(run, item string, n int, failed bool) string {
 func (d deployment) score(score langfuse.ScoreCreate) {
 	d.Helper()
 	score.Timestamp = d.start
-	results, err := d.client.CreateScores(d.Context(), []langfuse.ScoreCreate{score})
-	d.must(err)
-	if results[0].State != langfuse.ScoreAccepted {
-		d.Fatal(results[0].Err)
-	}
+	d.must(d.client.CreateScores(d.Context(), []langfuse.ScoreCreate{score})[0])
 }
 
 func collect[T any](t *testing.T, list iter.Seq2[T, error]) []T {

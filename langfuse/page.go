@@ -57,13 +57,22 @@ func listCursor[T any](
 }
 
 // all yields the elements, page by page.
-func (l list[T]) all(ctx context.Context) iter.Seq2[T, error] {
+func (l list[T]) all(ctx context.Context) iter.Seq2[T, error] { return elements(l.pages(ctx, place{})) }
+
+// elements yields what pages hold.
+func elements[T any](pages iter.Seq2[[]T, error]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
-		if err := l.check(); err != nil {
-			yield(*new(T), err)
-			return
+		for page, err := range pages {
+			if err != nil {
+				yield(*new(T), err)
+				return
+			}
+			for _, element := range page {
+				if !yield(element, nil) {
+					return
+				}
+			}
 		}
-		l.from(ctx, place{}, yield)
 	}
 }
 
@@ -83,29 +92,27 @@ func (l list[T]) get(ctx context.Context, at place) (got page[T], err error) {
 	return got, err
 }
 
-// from yields the elements from a place on. When a page is too large it goes on with
+// pages yields the pages from a place on. When a page is too large it goes on with
 // smaller ones, down to one element. The first error ends it, and so does a cursor
 // that leads back to the page it came with.
-func (l list[T]) from(ctx context.Context, at place, yield func(T, error) bool) {
-	for {
-		got, err := l.get(ctx, at)
-		if errors.Is(err, ErrTooLarge) && l.limit > 1 {
-			l.limit = smallerLimit(l.limit)
-			continue
-		}
-		if err != nil {
-			yield(*new(T), err)
+func (l list[T]) pages(ctx context.Context, at place) iter.Seq2[[]T, error] {
+	return func(yield func([]T, error) bool) {
+		if err := l.check(); err != nil {
+			yield(nil, err)
 			return
 		}
-		for _, element := range got.Data {
-			if !yield(element, nil) {
-				return
+		for more := true; more; {
+			got, err := l.get(ctx, at)
+			if errors.Is(err, ErrTooLarge) && l.limit > 1 {
+				l.limit = smallerLimit(l.limit)
+				continue
 			}
-		}
-		at = place{at.skip + l.limit, got.Meta.Cursor}
-		if l.byCursor && at.cursor == "" ||
-			!l.byCursor && (len(got.Data) == 0 || Number(at.skip/l.limit) >= got.Meta.TotalPages) {
-			return
+			at = place{at.skip + l.limit, got.Meta.Cursor}
+			more = at.cursor != ""
+			if !l.byCursor {
+				more = len(got.Data) > 0 && Number(at.skip/l.limit) < got.Meta.TotalPages
+			}
+			more = yield(got.Data, err) && more && err == nil
 		}
 	}
 }
@@ -162,7 +169,7 @@ const (
 )
 
 // listing is a numbered list that does not change while it is read: once the first
-// page tells how many there are, the next ones are fetched at once, so that a long
+// page tells how many there are, the next ones are fetched together, so that a long
 // list does not take as many round trips as it has pages. At most maxPagesAhead
 // pages, or about maxBytesAhead, are in memory; size tells the bytes of an element.
 // Where a page is too large the rest is read one page after the other. No request
@@ -186,64 +193,54 @@ func (l *listing[T]) begin(ctx context.Context) error {
 	return err
 }
 
-// all yields the elements of a list that was begun.
-func (l *listing[T]) all(ctx context.Context, yield func(T, error) bool) {
+// pages yields the pages of a list that was begun.
+func (l *listing[T]) pages(ctx context.Context) iter.Seq2[[]T, error] {
 	if l.first == nil {
-		l.from(ctx, place{}, yield)
-		return
+		return l.list.pages(ctx, place{})
 	}
 	bytes := 1
 	for _, element := range l.first.Data {
 		bytes += l.size(element)
-		if !yield(element, nil) {
-			return
-		}
 	}
-	if len(l.first.Data) > 0 {
-		l.readAhead(ctx, min(max(maxBytesAhead/bytes, 1), maxPagesAhead), yield)
+	return func(yield func([]T, error) bool) {
+		if yield(l.first.Data, nil) && len(l.first.Data) > 0 {
+			l.readAhead(ctx, min(max(maxBytesAhead/bytes, 1), maxPagesAhead), yield)
+		}
 	}
 }
 
-// readAhead yields the pages behind the first in their order, with so many of them
-// under way.
-func (l *listing[T]) readAhead(ctx context.Context, pages int, yield func(T, error) bool) {
-	type answer struct {
-		page[T]
-		err error
-	}
-	inner, cancel := context.WithCancel(ctx)
-	var underWay sync.WaitGroup
-	defer underWay.Wait()
-	defer cancel()
-	var queue []chan answer
-	next, last := 2, int(l.first.Meta.TotalPages)
-	for number := next; number <= last; number++ {
-		for ; next <= last && len(queue) < pages; next++ {
-			to, at := make(chan answer, 1), place{skip: (next - 1) * l.limit}
-			queue = append(queue, to)
-			underWay.Go(func() {
-				got, err := l.get(inner, at)
-				to <- answer{got, err}
-			})
-		}
-		got := <-queue[0]
-		queue = queue[1:]
-		if errors.Is(got.err, ErrTooLarge) {
-			cancel()
-			l.from(ctx, place{skip: (number - 1) * l.limit}, yield)
-			return
-		}
-		if got.err != nil {
-			yield(*new(T), got.err)
-			return
-		}
-		if len(got.Data) == 0 {
-			return
-		}
-		for _, element := range got.Data {
-			if !yield(element, nil) {
+// readAhead yields the pages behind the first in their order, so many fetched together.
+func (l *listing[T]) readAhead(ctx context.Context, pages int, yield func([]T, error) bool) {
+	last := int(l.first.Meta.TotalPages)
+	for next := 2; next <= last; next += pages {
+		got := together(min(pages, last-next+1), func(i int) (page[T], error) {
+			return l.get(ctx, place{skip: (next + i - 1) * l.limit})
+		})
+		for i, page := range got {
+			if errors.Is(page.err, ErrTooLarge) {
+				l.list.pages(ctx, place{skip: (next + i - 1) * l.limit})(yield)
+				return
+			}
+			if !yield(page.value.Data, page.err) || page.err != nil || len(page.value.Data) == 0 {
 				return
 			}
 		}
 	}
+}
+
+// answer is what a request got.
+type answer[T any] struct {
+	value T
+	err   error
+}
+
+// together sends n requests at once and returns their answers when all are there.
+func together[T any](n int, get func(i int) (T, error)) []answer[T] {
+	answers := make([]answer[T], n)
+	var underWay sync.WaitGroup
+	for i := range answers {
+		underWay.Go(func() { answers[i].value, answers[i].err = get(i) })
+	}
+	underWay.Wait()
+	return answers
 }

@@ -86,9 +86,7 @@ func (c *Client) do(ctx context.Context, r request, into any) (response, error) 
 		if r.attempt >= c.config.MaxAttempts || !repeatable(r, err) || c.doubtful(err, r.attempt, time.Since(began)) {
 			return response{}, err
 		}
-		pause := c.pause(r.attempt, err)
-		c.config.Paused(err, time.Now().Add(pause))
-		if stop := sleep(ctx, pause); stop != nil {
+		if stop := c.rest(ctx, r.attempt, err); stop != nil {
 			return response{}, fmt.Errorf("langfuse: %s %s: %w, while waiting to repeat it after: %s",
 				r.method, apiPrefix+r.path, stop, err)
 		}
@@ -282,6 +280,13 @@ func (c *Client) pause(attempt int, err error) time.Duration {
 	}
 	wait := min(firstPause<<min(attempt-1, 6), maxPause)
 	return wait/2 + time.Duration(c.config.Jitter()*float64(wait)/2)
+}
+
+// rest waits before the next attempt, and tells Config.Paused.
+func (c *Client) rest(ctx context.Context, attempt int, err error) error {
+	pause := c.pause(attempt, err)
+	c.config.Paused(err, time.Now().Add(pause))
+	return sleep(ctx, pause)
 }
 
 // sleep waits, or returns the reason why ctx ended.

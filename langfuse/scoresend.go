@@ -24,31 +24,15 @@ const (
 	maxScoreBytes  = 2500 << 10
 )
 
-// ScoreState says what became of one score that was sent.
-type ScoreState int
+// ErrRefused is what a *ScoreError is where the score will never be accepted as it is.
+// Any other may or may not have arrived, or was not sent: send it again, unchanged.
+var ErrRefused = errors.New("refused")
 
-// The states of a score that was sent.
-const (
-	// ScoreUnknown: it may or may not have arrived, or was not sent: send it
-	// again, unchanged.
-	ScoreUnknown ScoreState = iota
-	// ScoreAccepted: it is queued to be stored.
-	ScoreAccepted
-	// ScoreRefused: it will never be accepted as it is.
-	ScoreRefused
-)
-
-// ScoreResult is what became of one score.
-type ScoreResult struct {
-	ID    string // of the score
-	State ScoreState
-	Err   error // why it is not accepted; a *ScoreError where the server says so
-}
-
-// ScoreError is what the server answers to one score of several.
+// ScoreError is why one score of several was not accepted.
 type ScoreError struct {
-	Name string
-	Err  error
+	Name    string
+	Refused bool // see ErrRefused
+	Err     error
 }
 
 // Error names the score.
@@ -57,60 +41,73 @@ func (e *ScoreError) Error() string { return fmt.Sprintf("langfuse: score %q: %v
 // Unwrap returns the answer.
 func (e *ScoreError) Unwrap() error { return e.Err }
 
+// Is reports whether the score is refused, for ErrRefused.
+func (e *ScoreError) Is(target error) bool { return e.Refused && target == ErrRefused }
+
 // scoreEvent is one score on its way: its envelope's id, its JSON, its place in
 // the results.
 type scoreEvent struct {
 	id     string
 	json   json.RawMessage
 	score  *ScoreCreate
-	result *ScoreResult
+	result *error
 }
 
+// refuse notes that the score will never be accepted.
+func (e *scoreEvent) refuse(err error) { *e.result = &ScoreError{e.score.Name, true, err} }
+
+// open reports whether the score is neither accepted nor refused.
+func (e *scoreEvent) open() bool { return *e.result != nil && !errors.Is(*e.result, ErrRefused) }
+
+// errNotSent is the result of a score before it is sent.
+var errNotSent = errors.New("it was not sent")
+
 // CreateScores sends scores in as few requests as the bounds allow (100 events,
-// 2.5 MB) and returns one result per score, in the same order.
+// 2.5 MB) and returns what became of each, in the same order: nil is queued to be
+// stored, a *ScoreError is what the server, or Validate, says of it alone, and any other
+// is the error of the first request that failed as a whole, after its repetitions, behind
+// which no more are sent.
 //
-// The error is that of the first request that failed as a whole, after its
-// repetitions; the scores of that request and of those not sent stand as
-// ScoreUnknown. Scores refused one by one are no error of the call: look at the
-// results. Everything is a function of the scores, so calling again with the
-// same ones changes nothing that a read shows. Retried with the same bytes. A
-// request that something on the way finds too large is sent in halves; where
-// the endpoint is gone each score is sent on its own.
+// Everything is a function of the scores, so calling again with the
+// same ones changes nothing that a read shows. Retried with the same bytes; of a
+// request that was taken in part only the rest. A request that something on the way
+// finds too large is sent in halves; where the endpoint is gone each score is sent on
+// its own.
 //
 // API: POST /api/public/ingestion, else POST /api/public/scores
-func (c *Client) CreateScores(ctx context.Context, scores []ScoreCreate) ([]ScoreResult, error) {
-	results := make([]ScoreResult, len(scores))
+func (c *Client) CreateScores(ctx context.Context, scores []ScoreCreate) []error {
+	results := make([]error, len(scores))
 	events := newScoreEvents(scores, results)
 	for len(events) > 0 {
 		n := nextScoreBatch(events)
 		if err := c.deliver(ctx, events[:n]); err != nil {
 			err = fmt.Errorf("sending %d scores: %w", n, err)
 			for _, event := range events {
-				if event.result.State == ScoreUnknown {
-					event.result.Err = err
+				if event.open() {
+					*event.result = err
 				}
 			}
-			return results, err
+			break
 		}
 		events = events[n:]
 	}
-	return results, nil
+	return results
 }
 
 // newScoreEvents encodes the scores; those that cannot be sent are refused in
 // the results.
-func newScoreEvents(scores []ScoreCreate, results []ScoreResult) []scoreEvent {
+func newScoreEvents(scores []ScoreCreate, results []error) []scoreEvent {
 	events := make([]scoreEvent, 0, len(scores))
 	used := make(map[string]bool, len(scores))
 	for i := range scores {
+		results[i] = errNotSent
 		event := scoreEvent{score: &scores[i], result: &results[i]}
-		event.result.ID = event.score.ID
 		err := event.encode()
 		if err == nil && used[event.id] {
 			err = errors.New("its id and timestamp are there twice: the answers could not be told apart")
 		}
 		if err != nil {
-			event.refuse(fmt.Errorf("score %q (%s): %w", event.score.Name, event.score.ID, err))
+			event.refuse(err)
 			continue
 		}
 		used[event.id] = true
@@ -139,9 +136,6 @@ func (e *scoreEvent) encode() error {
 	}
 	return err
 }
-
-// refuse notes that the score will never be accepted.
-func (e *scoreEvent) refuse(err error) { e.result.State, e.result.Err = ScoreRefused, err }
 
 // appendEvent appends the envelope with the score in it: what encoding/json writes of
 // both, without its reflection.
@@ -206,22 +200,33 @@ func (c *Client) sendScores(ctx context.Context, events []scoreEvent) error {
 	}
 	states := answer.states()
 	for _, event := range events {
-		state := states[event.id]
-		if state.Err == nil && state.State == ScoreUnknown {
-			state.Err = errors.New("the answer does not mention it")
+		failed, mentioned := states[event.id]
+		switch {
+		case !mentioned:
+			*event.result = &ScoreError{event.score.Name, false, errors.New("the answer does not mention it")}
+		case failed == nil:
+			*event.result = nil
+		default: // without keys
+			*event.result = &ScoreError{event.score.Name, failed.Refused, errors.New(c.redact(failed.Err.Error()))}
 		}
-		if state.Err != nil { // without keys
-			state.Err = &ScoreError{event.score.Name, errors.New(c.redact(state.Err.Error()))}
-		}
-		event.result.State, event.result.Err = state.State, state.Err
 	}
 	return nil
 }
 
-// deliver sends events in one request; in halves where that is too large, and one
-// by one where the server no longer takes batches.
+// deliver sends events in one request, and again those of which the server says that it
+// failed on them alone; in halves where that is too large, and one by one where the
+// server no longer takes batches.
 func (c *Client) deliver(ctx context.Context, events []scoreEvent) error {
 	err := c.sendScores(ctx, events)
+	for attempt := 1; err == nil && attempt < c.config.MaxAttempts; attempt++ {
+		events = slices.DeleteFunc(slices.Clone(events), func(e scoreEvent) bool { return !e.open() })
+		if len(events) == 0 {
+			return nil
+		}
+		if err = c.rest(ctx, attempt, *events[0].result); err == nil {
+			err = c.sendScores(ctx, events)
+		}
+	}
 	switch {
 	case errors.Is(err, ErrTooLarge) && len(events) > 1:
 		half := len(events) / 2
@@ -246,7 +251,7 @@ func (c *Client) sendSingly(ctx context.Context, events []scoreEvent) error {
 		answer, answered := errors.AsType[*APIError](err)
 		switch {
 		case err == nil:
-			event.result.State = ScoreAccepted
+			*event.result = nil
 		case answered && answer.ExitCode() == 64:
 			event.refuse(err)
 		default:

@@ -104,26 +104,17 @@ func (c *Client) ProbeAs(ctx context.Context, mode Mode) (Server, error) {
 	return server, err
 }
 
-// identify finds out version, clock and project. Of several errors that of the
-// version comes first: it explains the others.
-func (c *Client) identify(ctx context.Context) (Server, error) {
-	var server Server
-	var ofVersion, ofProject error
+// identify finds out version, which must be new enough, clock and project. Of several
+// errors that of the version comes first: it explains the others.
+func (c *Client) identify(ctx context.Context) (server Server, err error) {
+	var health Health
+	var ofProject error
 	var asked sync.WaitGroup
-	asked.Go(func() { ofVersion = c.version(ctx, &server) })
+	asked.Go(func() { health, err = c.GetHealth(ctx) })
 	asked.Go(func() { server.Project, ofProject = c.GetProject(ctx) })
 	asked.Wait()
-	if err := cmp.Or(ofVersion, ofProject); err != nil {
-		return Server{}, err
-	}
-	return server, nil
-}
-
-// version finds out the server's version, which must be new enough, and its clock.
-func (c *Client) version(ctx context.Context, server *Server) error {
-	health, err := c.GetHealth(ctx)
 	if err != nil {
-		return err
+		return Server{}, err
 	}
 	server.Time, server.Skew = health.Time, health.Skew
 	problem := ""
@@ -134,9 +125,9 @@ func (c *Client) version(ctx context.Context, server *Server) error {
 			c.base, server.Version, minVersion, EnvBaseURL)
 	}
 	if problem != "" {
-		return c.answered(get("health", nil), http.StatusOK, nil, problem)
+		return Server{}, c.answered(get("health", nil), http.StatusOK, nil, problem)
 	}
-	return nil
+	return server, ofProject
 }
 
 // endpoint is what is known of an endpoint.

@@ -26,16 +26,6 @@ const (
 	DefaultBatchSpans = 512
 )
 
-// SpanStatus is how the work of a span ended.
-type SpanStatus int
-
-// The states of OTLP, with its numbers.
-const (
-	SpanUnset SpanStatus = iota
-	SpanOK
-	SpanError
-)
-
 // Span is one finished step of a trace: an observation of Langfuse. A span is
 // sent once, whole; sending it again must repeat it unchanged, the start above
 // all, else the server keeps two.
@@ -49,7 +39,7 @@ type Span struct {
 	// Attributes carry the observation: langfuse.observation.input and so on.
 	// Keys are unique.
 	Attributes    []Attribute
-	Status        SpanStatus
+	Failed        bool // has the status ERROR, else none
 	StatusMessage string
 }
 
@@ -83,7 +73,6 @@ func (s Span) Validate() error {
 	found.add(s.ParentID != "" && s.ParentID == s.SpanID, "it is its own parent")
 	found.add(s.Name == "" || !utf8.ValidString(s.Name), "a name in UTF-8 is needed")
 	found.add(!utf8.ValidString(s.StatusMessage), "the status message is not UTF-8")
-	found.add(s.Status < SpanUnset || s.Status > SpanError, "unknown status %d", s.Status)
 	found.add(!inNanoseconds(s.Start) || !inNanoseconds(s.End), "start and end must lie between 1970 and 2262")
 	found.add(s.End.Before(s.Start), "it ends before it starts")
 	found.add(s.size() > MaxSpanBytes, "its %d bytes are more than the %d a server keeps: %w", s.size(), MaxSpanBytes, ErrTooLarge)
@@ -168,25 +157,23 @@ type ingestionAnswer struct {
 	} `json:"errors"`
 }
 
-// states returns what became of each event by its envelope's id. An event that
-// is in both lists counts as failed; statuses that may pass with time (408,
-// 429, 5xx) are unknown, the others refused.
-func (a ingestionAnswer) states() map[string]ScoreResult {
-	states := make(map[string]ScoreResult, len(a.Successes)+len(a.Errors))
+// states returns what is wrong with each event by its envelope's id, nil where it was
+// accepted. An event that is in both lists counts as failed; statuses that may pass with
+// time (408, 429, 5xx) are no refusals.
+func (a ingestionAnswer) states() map[string]*ScoreError {
+	states := make(map[string]*ScoreError, len(a.Successes)+len(a.Errors))
 	for _, success := range a.Successes {
-		states[success.ID] = ScoreResult{State: ScoreAccepted}
+		states[success.ID] = nil
 	}
 	for _, failure := range a.Errors {
 		status := int(max(0, min(failure.Status, 999)))
-		state := ScoreRefused
-		if status < 400 || status >= 500 || status == http.StatusRequestTimeout || status == http.StatusTooManyRequests {
-			state = ScoreUnknown
-		}
+		passing := status < 400 || status >= 500 || status == http.StatusRequestTimeout || status == http.StatusTooManyRequests
 		text := jsonText(failure.Message)
 		if detail := jsonText(failure.Error); detail != "" && detail != text && detail != "null" {
 			text += ": " + detail
 		}
-		states[failure.ID] = ScoreResult{State: state, Err: fmt.Errorf("%d: %s", status, textutil.Cut(text, maxMessage))}
+		said := fmt.Errorf("%d: %s", status, textutil.Cut(text, maxMessage))
+		states[failure.ID] = &ScoreError{Refused: !passing, Err: said}
 	}
 	return states
 }

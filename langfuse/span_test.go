@@ -30,7 +30,7 @@ func goodSpan() Span {
 			TextAttribute("langfuse.observation.input", `{"text":"x"}`),
 			IntAttribute("langfuse.observation.prompt.version", 7),
 		},
-		Status: SpanError, StatusMessage: "timeout: 30 s",
+		Failed: true, StatusMessage: "timeout: 30 s",
 	}
 }
 
@@ -57,7 +57,6 @@ func TestSpanValidate(t *testing.T) {
 		"no name":                {func(s *Span) { s.Name = "" }, "name"},
 		"a broken name":          {func(s *Span) { s.Name = "\xff" }, "name"},
 		"a broken message":       {func(s *Span) { s.StatusMessage = "\xff" }, "status message"},
-		"another status":         {func(s *Span) { s.Status = 3 }, "status"},
 		"no start":               {func(s *Span) { s.Start = time.Time{} }, "1970"},
 		"far future":             {func(s *Span) { s.End = time.Date(2300, 1, 1, 0, 0, 0, 0, time.UTC) }, "2262"},
 		"end before start":       {func(s *Span) { s.End = s.Start.Add(-1) }, "ends before"},
@@ -201,7 +200,7 @@ func drawSpan(t *rapid.T) Span {
 	text := rapid.StringN(0, 400, 1600)
 	span := goodSpan()
 	span.Name = "n" + text.Draw(t, "name")
-	span.StatusMessage, span.Status = text.Draw(t, "message"), SpanStatus(rapid.IntRange(0, 2).Draw(t, "status"))
+	span.StatusMessage, span.Failed = text.Draw(t, "message"), rapid.Bool().Draw(t, "failed")
 	if rapid.Bool().Draw(t, "child") {
 		span.ParentID = "c7ad6b7169203332"
 	}
@@ -225,10 +224,14 @@ func library(t *rapid.T, spans []Span) []byte {
 		traceID, _ := hex.DecodeString(s.TraceID)
 		spanID, _ := hex.DecodeString(s.SpanID)
 		parentID, _ := hex.DecodeString(s.ParentID)
+		status := &tracepb.Status{Message: s.StatusMessage}
+		if s.Failed {
+			status.Code = tracepb.Status_STATUS_CODE_ERROR
+		}
 		span := &tracepb.Span{
 			TraceId: traceID, SpanId: spanID, ParentSpanId: parentID, Name: s.Name, Kind: tracepb.Span_SPAN_KIND_INTERNAL,
 			StartTimeUnixNano: uint64(s.Start.UnixNano()), EndTimeUnixNano: uint64(s.End.UnixNano()),
-			Status: &tracepb.Status{Code: tracepb.Status_StatusCode(s.Status), Message: s.StatusMessage},
+			Status: status,
 		}
 		for _, a := range s.Attributes {
 			value := text(a.text)

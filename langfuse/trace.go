@@ -92,29 +92,37 @@ func (c *Client) GetTrace(ctx context.Context, server Capabilities, id string, p
 	return Trace{}, fmt.Errorf("trace %q: %w in this project", id, ErrNotFound)
 }
 
+// tracesAtOnce is how many requests for traces are under way at once, where none of the
+// answers is large.
+const tracesAtOnce = 8
+
 // ReadTraces yields the traces of the ids with their observations, in the order
 // of the ids; those that the server does not have are left out. v4 is asked for
-// 50 traces at once, v3 for one after the other: there it pays to call this for
-// parts of the list at the same time. Retried; the first error ends the
-// iteration.
+// 50 traces with a request, v3 for one. Eight requests are under way at once, or one
+// for 50 traces with input and output. Retried; the first error ends the iteration.
 //
 // API: GET /api/public/v2/observations, or GET /api/public/traces/{id}
 func (c *Client) ReadTraces(ctx context.Context, server Capabilities, ids []string, want TraceParts) iter.Seq2[Trace, error] {
-	read, atOnce := c.readLegacyTrace, 1
+	read, each, atOnce := c.readLegacyTrace, 1, tracesAtOnce
 	if server.NewReads {
-		atOnce = maxListed
+		each = maxListed
 		read = func(ctx context.Context, ids []string) ([]Trace, error) { return c.readNewTraces(ctx, ids, want) }
+		if want.IO && !want.Roots {
+			atOnce = 1
+		}
 	}
 	return func(yield func(Trace, error) bool) {
-		for part := range slices.Chunk(ids, atOnce) {
-			traces, err := read(ctx, part)
-			if err != nil {
-				yield(Trace{}, err)
-				return
-			}
-			for _, trace := range traces {
-				if !yield(trace, nil) {
+		for some := range slices.Chunk(ids, each*atOnce) {
+			parts := slices.Collect(slices.Chunk(some, each))
+			for _, got := range together(len(parts), func(i int) ([]Trace, error) { return read(ctx, parts[i]) }) {
+				if got.err != nil {
+					yield(Trace{}, got.err)
 					return
+				}
+				for _, trace := range got.value {
+					if !yield(trace, nil) {
+						return
+					}
 				}
 			}
 		}
@@ -249,14 +257,19 @@ func (t Trace) decoded() Trace {
 	return t
 }
 
-// getLegacyTrace reads one trace from the tables of v3, with everything.
-func (c *Client) getLegacyTrace(ctx context.Context, id string) (Trace, error) {
+// readLegacyTrace reads one trace from the tables of v3, with everything; none where it
+// is not there.
+func (c *Client) readLegacyTrace(ctx context.Context, ids []string) ([]Trace, error) {
+	id := ids[0]
 	if id == "" {
-		return Trace{}, errors.New("langfuse: reading a trace needs its id")
+		return nil, errors.New("langfuse: reading a trace needs its id")
 	}
 	found, err := call[legacyTrace](ctx, c, get("traces/"+url.PathEscape(id), nil), nil, "trace %q", id)
+	if errors.Is(err, ErrNotFound) {
+		return nil, nil
+	}
 	if err != nil {
-		return Trace{}, err
+		return nil, err
 	}
 	trace := found.Trace.decoded()
 	spans := make([]Observation, len(found.Observations))
@@ -270,14 +283,5 @@ func (c *Client) getLegacyTrace(ctx context.Context, id string) (Trace, error) {
 			trace.Scores[i].Subject.TraceID = cmp.Or(score.Subject.TraceID, id)
 		}
 	}
-	return trace, nil
-}
-
-// readLegacyTrace reads one trace; none where it is not there.
-func (c *Client) readLegacyTrace(ctx context.Context, id []string) ([]Trace, error) {
-	trace, err := c.getLegacyTrace(ctx, id[0])
-	if errors.Is(err, ErrNotFound) {
-		return nil, nil
-	}
-	return []Trace{trace}, err
+	return []Trace{trace}, nil
 }

@@ -99,7 +99,7 @@ func encodeSpans(scope Scope, spans []Span) []byte {
 
 // proto appends a valid span as OTLP writes it: a message Span.
 func (s Span) proto(b []byte) []byte {
-	const internal, status = 1, 15
+	const internal, status, failed = 1, 15, 2
 	for i, id := range []string{s.TraceID, s.SpanID, s.ParentID} {
 		if id != "" {
 			b = appendLength(b, []protowire.Number{1, 2, 4}[i], len(id)/2)
@@ -114,8 +114,8 @@ func (s Span) proto(b []byte) []byte {
 		b = attribute.proto(appendLength(b, 9, attribute.size()))
 	}
 	ended := appendText(nil, 2, s.StatusMessage)
-	if s.Status != SpanUnset {
-		ended = protowire.AppendVarint(protowire.AppendTag(ended, 3, protowire.VarintType), uint64(s.Status))
+	if s.Failed {
+		ended = protowire.AppendVarint(protowire.AppendTag(ended, 3, protowire.VarintType), failed)
 	}
 	return appendBytes(b, status, ended)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"extraction-experiment/dataset"
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
@@ -86,26 +87,16 @@ func (d *Dataset) Pages(ctx context.Context) iter.Seq2[[]dataset.Item, error] {
 				return
 			}
 		}
-		var page []dataset.Item
-		for item, err := range begun.All(ctx) {
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			page = append(page, dataset.Item{
-				ID: item.ID, Input: item.Input, Expected: item.ExpectedOutput, Metadata: item.Metadata,
-				SourceTraceID: item.SourceTraceID, SourceObservationID: item.SourceObservationID,
+		for page, err := range begun.Pages(ctx) {
+			items := cli.Each(page, func(item langfuse.DatasetItem) dataset.Item {
+				return dataset.Item{
+					ID: item.ID, Input: item.Input, Expected: item.ExpectedOutput, Metadata: item.Metadata,
+					SourceTraceID: item.SourceTraceID, SourceObservationID: item.SourceObservationID,
+				}
 			})
-			if len(page) < pageSize {
-				continue
-			}
-			if !yield(page, nil) {
+			if !yield(items, err) {
 				return
 			}
-			page = nil
-		}
-		if len(page) > 0 {
-			yield(page, nil)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"extraction-experiment/internal/limit"
 	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
 )
@@ -110,14 +111,14 @@ func (all inFlightBatches) ready(finished <-chan struct{}) bool {
 		case <-finished:
 		}
 	}
-	return !isClosed(f.left[linked]) || f.errs[linked] == nil
+	return !limit.Closed(f.left[linked]) || f.errs[linked] == nil
 }
 
 // collect takes out those that have arrived: how many of their outcomes are
 // published or set aside, and what went wrong.
 func (p *publisher) collect() (finished int, err error) {
 	var problems []error
-	for len(p.inFlight) > 0 && isClosed(p.inFlight[0].left[scored]) {
+	for len(p.inFlight) > 0 && limit.Closed(p.inFlight[0].left[scored]) {
 		f := p.inFlight[0]
 		p.inFlight = p.inFlight[1:]
 		problems = append(problems, f.errs[:]...)
@@ -173,7 +174,7 @@ func (p *publisher) wait(ctx context.Context, d time.Duration, more, finished <-
 // when the last one did, or when something came after a pause. Where what waits takes much
 // memory, a round does not wait for the one before.
 func (p *publisher) fill(ctx context.Context, began time.Time) {
-	open := func() bool { return ctx.Err() == nil && !isClosed(p.finished) }
+	open := func() bool { return ctx.Err() == nil && !limit.Closed(p.finished) }
 	for open() && time.Since(began) < stride && !p.cfg.Run.Crowded() {
 		p.wait(ctx, stride/40, nil, p.finished) // commits come far more often
 	}
@@ -189,13 +190,4 @@ func (p *publisher) fill(ctx context.Context, began time.Time) {
 
 func pause(failures int) time.Duration {
 	return min(firstPause<<min(failures-1, 10), maxPause)
-}
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
 }

@@ -1,6 +1,7 @@
 package tracking_test
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -70,7 +71,7 @@ func TestModes_scoreAhead(t *testing.T) {
 			mean := s.runScore("entity_f1_as_zero")
 			aheadMean := ahead
 			aheadMean.ID, aheadMean.Name, aheadMean.TraceID, aheadMean.ObservationID, aheadMean.DatasetRunID = mean.ID, mean.Name, "", "", mean.Subject.ID
-			if _, err := s.client.CreateScores(t.Context(), []langfuse.ScoreCreate{ahead, aheadMean}); err != nil {
+			if err := errors.Join(s.client.CreateScores(t.Context(), []langfuse.ScoreCreate{ahead, aheadMean})...); err != nil {
 				t.Fatal(err)
 			}
 			var sent atomic.Int32 // after a deletion

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"extraction-experiment/internal/limit"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
@@ -140,7 +141,7 @@ func (p *publisher) follow(ctx context.Context) error {
 	for {
 		began := time.Now()
 		ready := p.inFlight.ready(p.finished)
-		last := isClosed(p.finished)
+		last := limit.Closed(p.finished)
 		if last && !ending {
 			failures, ending = 0, true // what failed during the run does not count
 		}

@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
@@ -160,53 +158,28 @@ func (v *verifier) totals(ctx context.Context, trial int, ref langfuse.RunRef) e
 // has another address than the one that acknowledged them.
 const shownTraces = 3
 
-// openedRuns returns the trials of which a server said the id. That of a run
-// without a dataset is made here, before anything is sent.
-func openedRuns(ctx context.Context, run *runstore.Reader, h outcome.Header) ([]langfuse.RunRef, error) {
-	if h.Dataset.ID == "" {
-		return nil, nil
-	}
-	var opened []langfuse.RunRef
-	for trial := 1; trial <= max(1, h.Trials); trial++ {
-		e, ok, err := run.Experiment(ctx, trial)
-		if err != nil {
-			return nil, err
-		}
-		if ok {
-			opened = append(opened, langfuse.RunRef{ID: e.ID, DatasetID: h.Dataset.ID, Name: RunName(h, trial)})
-		}
-	}
-	return opened, nil
-}
-
-// shows reports whether the server has any of the traces, or of the runs under its id.
-func (s Site) shows(ctx context.Context, h outcome.Header, sent []runstore.Pending, runs []langfuse.RunRef) (bool, error) {
-	var traces []string
-	for _, o := range sent {
-		traces = append(traces, TraceID(h, o.Outcome))
-	}
-	for trace, err := range s.Client.ReadTraces(ctx, s.Server.Capabilities, traces, langfuse.TraceParts{}) {
-		if err != nil || len(trace.Observations) > 0 {
-			return err == nil, err
-		}
-	}
-	for _, ref := range runs {
-		_, _, err := s.find(ctx, ref)
-		if !errors.Is(err, langfuse.ErrNotFound) {
-			return err == nil, err
+// opened reports whether a server said the id of a trial. That of a run without a
+// dataset is made here, before anything is sent.
+func opened(ctx context.Context, run *runstore.Reader, h outcome.Header) (bool, error) {
+	for trial := 1; h.Dataset.ID != "" && trial <= max(1, h.Trials); trial++ {
+		if _, ok, err := run.Experiment(ctx, trial); err != nil || ok {
+			return ok, err
 		}
 	}
 	return false, nil
 }
 
-// find looks for a run in the views that the server has: one of that id, if the
-// reference has one.
+// shows reports whether the server has any of the traces.
+func (s Site) shows(ctx context.Context, h outcome.Header, sent []runstore.Pending) (bool, error) {
+	ids := cli.Each(sent, func(o runstore.Pending) string { return TraceID(h, o.Outcome) })
+	traces, err := s.readTraces(ctx, ids, langfuse.TraceParts{})
+	return len(traces) > 0, err
+}
+
+// find looks for a run by its name in the views that the server has.
 func (s Site) find(ctx context.Context, ref langfuse.RunRef) (run langfuse.Run, in langfuse.View, err error) {
 	for _, in = range s.Server.Views() {
 		run, err = s.Client.GetRun(ctx, s.Server, in, ref)
-		if err == nil && ref.ID != "" && run.ID != ref.ID {
-			err = fmt.Errorf("run %q with the id %s: %w", ref.Name, ref.ID, langfuse.ErrNotFound)
-		}
 		if !errors.Is(err, langfuse.ErrNotFound) {
 			break
 		}
@@ -230,31 +203,14 @@ func (s Site) scores(ctx context.Context, traces []string) (map[string][]langfus
 	return found, nil
 }
 
-// reads is how many requests for traces are under way at once.
-const reads = 8
-
-// readTraces reads traces; v3 answers one with a request, so several are under way.
+// readTraces reads traces by their ids.
 func (s Site) readTraces(ctx context.Context, ids []string, want langfuse.TraceParts) (map[string]langfuse.Trace, error) {
-	atOnce := 50
-	if !s.Server.NewReads {
-		atOnce = 1
-	}
-	var mu sync.Mutex
 	found := map[string]langfuse.Trace{}
-	group, inner := errgroup.WithContext(ctx)
-	group.SetLimit(reads)
-	for part := range slices.Chunk(ids, atOnce) {
-		group.Go(func() error {
-			for trace, err := range s.Client.ReadTraces(inner, s.Server.Capabilities, part, want) {
-				if err != nil {
-					return err
-				}
-				mu.Lock()
-				found[trace.ID] = trace
-				mu.Unlock()
-			}
-			return nil
-		})
+	for trace, err := range s.Client.ReadTraces(ctx, s.Server.Capabilities, ids, want) {
+		if err != nil {
+			return nil, err
+		}
+		found[trace.ID] = trace
 	}
-	return found, group.Wait()
+	return found, nil
 }

@@ -114,12 +114,8 @@ func isRefusal(err error) bool {
 	return !unanswered && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
 }
 
-const (
-	scoreBatch = 100 // scores in one request
-	// scoreTries is how often scores of which the server says that it failed on
-	// them alone are sent again at once.
-	scoreTries = 3
-)
+// scoreBatch is how many scores go in one request.
+const scoreBatch = 100
 
 // scores sends the scores of the batch. An outcome whose scores were not all
 // taken is not acknowledged: another round sends them again, unchanged.
@@ -127,71 +123,50 @@ func (f *inFlightBatch) scores(ctx context.Context) error {
 	most := len(f.opened) * (len(scoring.Headlines()) + 1) // but where more are asked for
 	todo := make([]runstore.Pending, 0, len(f.opened))
 	scores := make([]langfuse.ScoreCreate, 0, most)
-	owner := make(map[string]int, most)
+	owner := make([]int, 0, most) // of each score, its outcome in todo
 	for _, o := range f.opened {
 		if o.Published.Has(runstore.Scores) || f.refused.of(o.OID).part == runstore.Spans {
 			continue
 		}
 		for _, s := range f.builders[o.Trial].scores(o) {
-			owner[s.ID] = len(todo)
-			scores = append(scores, s)
+			scores, owner = append(scores, s), append(owner, len(todo))
 		}
 		todo = append(todo, o)
 	}
-	results, failure := f.createScores(ctx, scores)
 	f.incomplete = map[int64]bool{}
-	for _, r := range results {
-		if r.State == langfuse.ScoreAccepted {
+	var failure error
+	for i, err := range f.createScores(ctx, scores) {
+		if err == nil {
 			continue
 		}
-		o := todo[owner[r.ID]]
+		o := todo[owner[i]]
 		f.incomplete[o.OID] = true
-		if r.State == langfuse.ScoreRefused {
-			f.refuse(o, runstore.Scores, r.Err)
+		if errors.Is(err, langfuse.ErrRefused) {
+			f.refuse(o, runstore.Scores, err)
 		} else {
-			failure = cmp.Or(failure, r.Err)
+			failure = cmp.Or(failure, err)
 		}
 	}
 	done := slices.DeleteFunc(todo, func(o runstore.Pending) bool { return f.incomplete[o.OID] })
 	return errors.Join(f.ack(ctx, runstore.Scores, done), failure)
 }
 
-// createScores sends scores in requests of a hundred, several at once. The results
-// stand in the order of the scores.
-func (p *publisher) createScores(ctx context.Context, scores []langfuse.ScoreCreate) ([]langfuse.ScoreResult, error) {
-	results := make([]langfuse.ScoreResult, len(scores))
-	group, inner := errgroup.WithContext(ctx)
+// createScores sends scores in requests of a hundred, several at once, and returns what
+// became of each, in their order.
+func (p *publisher) createScores(ctx context.Context, scores []langfuse.ScoreCreate) []error {
+	results := make([]error, 0, len(scores))
+	group := new(errgroup.Group)
 	group.SetLimit(requests)
-	for first := 0; first < len(scores); first += scoreBatch {
-		end := min(first+scoreBatch, len(scores))
-		group.Go(func() error { return p.sendScores(inner, scores[first:end], results[first:end]) })
+	for some := range slices.Chunk(scores, scoreBatch) {
+		first := len(results)
+		results = results[:first+len(some)]
+		group.Go(func() error {
+			copy(results[first:], p.cfg.Client.CreateScores(ctx, some))
+			return nil
+		})
 	}
-	return results, group.Wait()
-}
-
-// sendScores sends scores in one request, and those that the server failed on alone
-// once more.
-func (p *publisher) sendScores(ctx context.Context, scores []langfuse.ScoreCreate, results []langfuse.ScoreResult) error {
-	places := make([]int, len(scores)) // of the scores among the results
-	for i := range places {
-		places[i] = i
-	}
-	for try := 1; ; try++ {
-		answers, err := p.cfg.Client.CreateScores(ctx, scores)
-		var again []langfuse.ScoreCreate
-		var left []int
-		for i, answer := range answers {
-			results[places[i]] = answer
-			if answer.State == langfuse.ScoreUnknown {
-				again, left = append(again, scores[i]), append(left, places[i])
-			}
-		}
-		if err != nil || len(again) == 0 || try == scoreTries {
-			return err
-		}
-		scores, places = again, left
-		p.wait(ctx, pause(1)/10, nil, nil)
-	}
+	_ = group.Wait() // the errors are the results
+	return results
 }
 
 // refusal is why Langfuse will never take a part of an outcome.

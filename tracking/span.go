@@ -134,7 +134,7 @@ func (b builder) child(call outcome.Call, at period, common []langfuse.Attribute
 
 func markFailed(span *langfuse.Span, message string) {
 	message = textutil.ValidUTF8(message)
-	span.Status, span.StatusMessage = langfuse.SpanError, message
+	span.Failed, span.StatusMessage = true, message
 	span.Attributes = append(span.Attributes,
 		langfuse.TextAttribute("langfuse.observation.level", "ERROR"),
 		langfuse.TextAttribute("langfuse.observation.status_message", message))

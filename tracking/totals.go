@@ -154,15 +154,13 @@ func (p *publisher) totalsOfTrial(ctx context.Context, trial int, ended time.Tim
 // sendTotals reports whether all were taken. What is refused for good is noted;
 // of the others the first error stands for all.
 func (p *publisher) sendTotals(ctx context.Context, experiment string, said runstore.Totals) (taken bool, err error) {
-	results, err := p.createScores(ctx, totalScores(p.header, experiment, said))
 	taken = true
-	for _, r := range results {
-		taken = taken && r.State == langfuse.ScoreAccepted
-		switch r.State {
-		case langfuse.ScoreRefused:
-			p.refusedTotals = append(p.refusedTotals, r.Err)
-		case langfuse.ScoreUnknown:
-			err = cmp.Or(err, r.Err)
+	for _, failure := range p.createScores(ctx, totalScores(p.header, experiment, said)) {
+		taken = taken && failure == nil
+		if errors.Is(failure, langfuse.ErrRefused) {
+			p.refusedTotals = append(p.refusedTotals, failure)
+		} else {
+			err = cmp.Or(err, failure)
 		}
 	}
 	if err != nil {
@@ -176,17 +174,12 @@ func totalScores(h outcome.Header, experiment string, said runstore.Totals) []la
 	var scores []langfuse.ScoreCreate
 	for _, name := range slices.Sorted(maps.Keys(said.Values)) {
 		scores = append(scores, langfuse.ScoreCreate{
-			ID: totalID(h, said.Trial, name), Name: name,
+			ID: digest(16, h.RunUID, "run score", RunName(h, said.Trial), name), Name: name,
 			Value: langfuse.NumberValue(said.Values[name]), Type: langfuse.ScoreNumeric,
 			DatasetRunID: experiment, Environment: h.ScoreEnvironment(), Timestamp: said.At,
 		})
 	}
 	return scores
-}
-
-// totalID is the id of a run-level score: 32 hexadecimal digits.
-func totalID(h outcome.Header, trial int, name string) string {
-	return digest(16, h.RunUID, "run score", RunName(h, trial), name)
 }
 
 func latest(a, b time.Time) time.Time {

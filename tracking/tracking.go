@@ -28,7 +28,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	"extraction-experiment/internal/textutil"
@@ -83,20 +82,17 @@ func digest(bytes int, parts ...string) string {
 const maxAttempts = 1000
 
 // scoreOfAny returns a function that reports whether an id is that of a score
-// of the outcome's item, in any attempt up to this one. It computes when asked:
-// almost nobody asks.
+// of the outcome's item, in any attempt up to this one. Almost nobody asks.
 func scoreOfAny(h outcome.Header, o outcome.Outcome) func(id string) bool {
-	known := sync.OnceValue(func() map[string]bool {
-		ids := map[string]bool{}
+	return func(id string) bool {
 		for attempt := 1; attempt <= min(o.Attempt, maxAttempts); attempt++ {
 			of := identity{h.RunUID, o.Item, o.Trial, attempt}
-			for _, s := range o.Scores {
-				ids[of.score(s.Name)] = true
+			if slices.ContainsFunc(o.Scores, func(s outcome.Score) bool { return of.score(s.Name) == id }) {
+				return true
 			}
 		}
-		return ids
-	})
-	return func(id string) bool { return known()[id] }
+		return false
+	}
 }
 
 // TraceID returns the id of the trace that an outcome of a run is recorded as.
@@ -330,8 +326,8 @@ func placeName(place string) string {
 
 // checkPlace returns an *ElsewhereError if the run was published to a server of
 // another name, unless nothing was opened or acknowledged there, which leaves the
-// run free to go elsewhere, or this one shows the run or a trace of it: then it is
-// the same server under another address. The names are compared in the run file
+// run free to go elsewhere, or this one shows a trace of it: then it is the same
+// server under another address. The names are compared in the run file
 // alone; only when they differ is the server asked.
 func (s Site) checkPlace(
 	ctx context.Context, run *runstore.Reader, header outcome.Header,
@@ -343,11 +339,10 @@ func (s Site) checkPlace(
 	if err != nil || known == "" {
 		return known, len(sent) == 0, err
 	}
-	opened, err := openedRuns(ctx, run, header)
-	if err != nil || len(sent)+len(opened) == 0 {
+	if open, err := opened(ctx, run, header); err != nil || !open && len(sent) == 0 {
 		return known, true, err
 	}
-	shown, err := s.shows(ctx, header, sent, opened)
+	shown, err := s.shows(ctx, header, sent)
 	if err == nil && !shown {
 		err = elsewhere(header.Name, known, s.name())
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
@@ -473,10 +474,7 @@ func (v *Verdict) explainUnchanged(before Verdict) {
 // they were, and reports whether they are gone: what is sent before that would go
 // with them.
 func (v *verifier) deleteUnchanged(ctx context.Context, before, after Verdict, try int) (gone bool, err error) {
-	var ids []string
-	for _, f := range after.unchanged(before) {
-		ids = append(ids, f.ScoreID)
-	}
+	ids := cli.Each(after.unchanged(before), func(f *Finding) string { return f.ScoreID })
 	if try == 0 || len(ids) == 0 {
 		return true, nil
 	}

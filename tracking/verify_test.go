@@ -484,7 +484,7 @@ func TestVerify_stillWorking(t *testing.T) {
 							ID: score.ID, Name: score.Name, Type: score.Type, Value: langfuse.NumberValue(1 - value), TraceID: score.TraceID(),
 							ObservationID: score.Subject.ID, Environment: score.Environment, Timestamp: score.Timestamp.Add(time.Second),
 						}
-						if _, err := s.client.CreateScores(t.Context(), []langfuse.ScoreCreate{another}); err != nil {
+						if err := s.client.CreateScores(t.Context(), []langfuse.ScoreCreate{another})[0]; err != nil {
 							t.Fatal(err)
 						}
 						break

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
@@ -57,6 +58,8 @@ func (p *publisher) withdraw(ctx context.Context) error {
 	return err
 }
 
+// withdrawOnce deletes what can be read of the scores of replaced attempts, acknowledges
+// those of which nothing can and nothing will, and returns how many are left.
 func (p *publisher) withdrawOnce(ctx context.Context) (left int, err error) {
 	for after := int64(0); ; {
 		page, err := p.cfg.Run.Retracted(ctx, after, withdrawPage)
@@ -64,39 +67,28 @@ func (p *publisher) withdrawOnce(ctx context.Context) (left int, err error) {
 			return left, err
 		}
 		after = page[len(page)-1].OID
-		still, err := p.withdrawPage(ctx, page)
+		ids := cli.Each(page, func(o runstore.Pending) []string { return scoreIDs(p.header, o) })
+		readable, err := p.cfg.readable(ctx, slices.Concat(ids...))
 		if err != nil {
 			return left, err
 		}
-		left += still
-	}
-}
-
-// withdrawPage deletes what can be read of some attempts' scores, acknowledges
-// those of which nothing can and nothing will, and returns how many are left.
-func (p *publisher) withdrawPage(ctx context.Context, page []runstore.Pending) (left int, err error) {
-	ids := make([][]string, len(page))
-	for i, o := range page {
-		ids[i] = scoreIDs(p.header, o)
-	}
-	readable, err := p.cfg.readable(ctx, slices.Concat(ids...))
-	if err != nil {
-		return 0, err
-	}
-	var gone []runstore.Pending
-	for i, o := range page {
-		some, err := p.withdrawOf(ctx, o, ids[i], readable)
-		if err != nil {
-			return 0, err
+		var gone []runstore.Pending
+		for i, o := range page {
+			some, err := p.withdrawOf(ctx, o, ids[i], readable)
+			if err != nil {
+				return left, err
+			}
+			if some {
+				left++
+				continue
+			}
+			delete(p.withdrawals, o.OID)
+			gone = append(gone, o)
 		}
-		if some {
-			left++
-			continue
+		if err := p.ack(ctx, runstore.Withdrawn, gone); err != nil {
+			return left, err
 		}
-		delete(p.withdrawals, o.OID)
-		gone = append(gone, o)
 	}
-	return left, p.ack(ctx, runstore.Withdrawn, gone)
 }
 
 // withdrawOf deletes what can be read of one attempt's scores: at once what
@@ -182,11 +174,7 @@ func (p *publisher) late(ctx context.Context, o runstore.Pending, w *withdrawal)
 
 // scoreIDs returns the ids of an attempt's scores.
 func scoreIDs(h outcome.Header, o runstore.Pending) []string {
-	var ids []string
-	for _, s := range (builder{header: h}).scores(o) {
-		ids = append(ids, s.ID)
-	}
-	return ids
+	return cli.Each(builder{header: h}.scores(o), func(s langfuse.ScoreCreate) string { return s.ID })
 }
 
 // readable returns those of the scores that Langfuse shows.

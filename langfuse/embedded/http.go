@@ -2,12 +2,16 @@ package embedded
 
 import (
 	"crypto/subtle"
+	"database/sql"
+	"database/sql/driver"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"extraction-experiment/internal/textutil"
 )
@@ -297,4 +301,55 @@ func invalid(format string, args ...any) *fault {
 
 func notFound(format string, args ...any) *fault {
 	return blame(http.StatusNotFound, "LangfuseNotFoundError", format, args)
+}
+
+// iso writes milliseconds as the API writes instants.
+func iso(ms int64) string {
+	return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z")
+}
+
+func isoOrNull(ms sql.NullInt64) any {
+	if !ms.Valid {
+		return nil
+	}
+	return iso(ms.Int64)
+}
+
+// nullable is how an absent text is written: as null.
+func nullable(s string) any {
+	if s == "" {
+		return nil
+	}
+	return s
+}
+
+// orNull is the value of a column that may be null.
+func orNull(column driver.Valuer) any {
+	v, _ := column.Value() // of sql.NullString and its like: there is no error
+	return v
+}
+
+// jsonText passes stored JSON on as it is; nothing stored is null.
+func jsonText(s string) any {
+	if s == "" {
+		return nil
+	}
+	return json.RawMessage(s)
+}
+
+// asText writes a value as text: a text as it is, anything else as JSON.
+func asText(v any) string {
+	if s, isText := v.(string); isText {
+		return s
+	}
+	text, err := textutil.MarshalJSON(v)
+	if err != nil { // a number that JSON cannot write
+		return ""
+	}
+	return string(text)
+}
+
+// joined is a list as JSON.
+func joined(list []string) string {
+	return asText(append([]string{}, list...))
 }

@@ -1,7 +1,6 @@
 package embedded
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/s2"
-	"github.com/klauspost/compress/zstd"
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
@@ -27,38 +25,31 @@ type message struct {
 	kind     string // see store
 	received int64
 	body     []byte // packed in the table
-	packing  string
 }
 
 // unpack brings the body of a message into the form in which it came.
-func (m *message) unpack() (err error) {
-	switch n, damaged := s2.DecodedLen(m.body); {
-	case m.packing == "zstd": // of an older program
-		var reader *zstd.Decoder
-		if reader, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(2*maxSpansBody)); err == nil {
-			m.body, err = reader.DecodeAll(m.body, nil)
-			reader.Close()
-		}
-		return err
-	case damaged != nil || n > 2*maxSpansBody:
-		return cmp.Or(damaged, s2.ErrTooLarge)
+func (m *message) unpack() error {
+	n, err := s2.DecodedLen(m.body)
+	if err == nil && n > 2*maxSpansBody {
+		err = s2.ErrTooLarge
 	}
-	m.body, err = s2.Decode(nil, m.body)
+	if err == nil {
+		m.body, err = s2.Decode(nil, m.body)
+	}
 	return err
 }
 
-// reach is what of the list of experiments a message may change; the zero value is nothing.
-type reach struct {
-	latest      int64    // the latest start of a span, in milliseconds; 0 where it has only scores
-	experiments []string // their ids; anyExperiment is all
-}
+// reach are the ids of the experiments whose list a message may change by its spans, or
+// by its scores.
+type reach []string
 
+// anyExperiment stands for all of them, and among events for spans.
 const anyExperiment = "*"
 
 // add adds an experiment, if there is one.
 func (r *reach) add(id string) {
-	if id != "" && !slices.Contains(r.experiments, id) {
-		r.experiments = append(r.experiments, id)
+	if id != "" && !slices.Contains(*r, id) {
+		*r = append(*r, id)
 	}
 }
 
@@ -74,8 +65,8 @@ func (s *Server) take(delay time.Duration, kind string, body []byte, about reach
 	buffer.Grow(size)
 	packed := s2.Encode(buffer.AvailableBuffer()[:buffer.Available()], body)
 	return s.store.update(func(tx *transaction) error {
-		_, err := tx.Exec("INSERT INTO inbox(due, received, mode, kind, packing, body, latest, experiments) VALUES(?,?,?,?,'s2',?,?,?)",
-			due, received, string(s.cfg.Mode), kind, packed, about.latest, joined(about.experiments))
+		_, err := tx.Exec("INSERT INTO inbox(due, received, mode, kind, packing, body, latest, experiments) VALUES(?,?,?,?,'s2',?,0,?)",
+			due, received, string(s.cfg.Mode), kind, packed, joined(about))
 		return err
 	})
 }
@@ -93,15 +84,14 @@ func (s *Server) settle() error {
 	return err
 }
 
-// settleExperiments is settle where a message may change what is listed of experiments that
-// start then or later, and of those ids, if any are given, with their scores or without: to
-// begin a run, somebody asks for that, and need not wait until all of the last one is in
-// the tables.
-func (s *Server) settleExperiments(from int64, ids []string, scores bool) error {
-	n, err := count(s.store.r, `SELECT count(*) FROM inbox
-		WHERE experiments != '[]' AND (latest >= ?1 AND latest > 0 OR latest = 0 AND ?4) AND (?2 = '[]' OR EXISTS
-			(SELECT 1 FROM json_each(experiments) WHERE value = ?3 OR value IN (SELECT value FROM json_each(?2))))`,
-		from, joined(ids), anyExperiment, scores)
+// settleExperiments is settle where a message may change what is listed of the experiments
+// of those ids, or of all where none are given, with their scores or without: to begin a
+// run, somebody asks for that, and need not wait until all of the last one is in the tables.
+func (s *Server) settleExperiments(ids []string, scores bool) error {
+	n, err := count(s.store.r, `SELECT count(*) FROM inbox, json_each(experiments) e
+		WHERE (?1 OR kind IN (?2, ?3) OR kind = 'events' AND e.value = ?4)
+			AND (?5 = '[]' OR e.value = ?4 OR e.value IN (SELECT value FROM json_each(?5)))`,
+		scores, protobufSpans, jsonSpans, anyExperiment, joined(ids))
 	if err != nil || n == 0 {
 		return err
 	}
@@ -121,7 +111,7 @@ func (s *Server) settleSome(last int) (more bool, err error) {
 	err = s.store.update(func(tx *transaction) error {
 		failed = 0
 		for size := 0; size < s.maxSettled; {
-			m, found, err := one(tx, scanned[message], "SELECT seq, mode, kind, received, packing, body"+next, now, last)
+			m, found, err := one(tx, scanned[message], "SELECT seq, mode, kind, received, body"+next, now, last)
 			if err != nil || !found {
 				return err
 			}
@@ -156,8 +146,6 @@ func (m message) store(tx *transaction) error {
 		return storeSpans(tx, m)
 	case "events":
 		return storeEvents(tx, m)
-	case "score":
-		return storeOneScore(tx, m)
 	case "delete-score":
 		return removeScore(tx, m)
 	case "link":
@@ -193,5 +181,5 @@ func (s *Server) settleIdle(ctx context.Context) {
 }
 
 func (m *message) columns() []any {
-	return []any{&m.seq, &m.mode, &m.kind, &m.received, &m.packing, &m.body}
+	return []any{&m.seq, &m.mode, &m.kind, &m.received, &m.body}
 }

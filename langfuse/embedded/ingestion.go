@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -55,7 +54,7 @@ func (s *Server) ingest(c *call) (any, error) {
 			if !s.loses(ev) {
 				taken = append(taken, raw)
 				if ev.observation != nil { // it may take the place of a span
-					about = reach{math.MaxInt64, []string{anyExperiment}}
+					about.add(anyExperiment)
 				} else if ev.score != nil {
 					about.add(ev.score.run)
 				}

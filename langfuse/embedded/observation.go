@@ -330,12 +330,11 @@ func (t *trace) columns() []any {
 
 // traceOf is what a span says of its trace: all of it where it is the root,
 // what it carries as attributes of the trace, or else only that it exists.
-func traceOf(sp span, o observation) trace {
-	a := sp.attributes
+func traceOf(o observation, a attributes) trace {
 	t := trace{id: o.trace, timestamp: o.start, created: o.created, updated: o.updated, environment: o.environment,
 		metadata: flatText(a, "langfuse.trace.metadata"), input: a.content("langfuse.trace.input"),
 		output: a.content("langfuse.trace.output")}
-	isRoot := sp.parent == "" || a["langfuse.internal.as_root"] == true
+	isRoot := o.parent == "" || a["langfuse.internal.as_root"] == true
 	says := o.traceName+o.user+o.session+t.metadata != "" || o.tags != "[]" || o.public || t.input.Valid || t.output.Valid
 	if isRoot || says {
 		t.name, t.user, t.session, t.release, t.version, t.tags = o.traceName, o.user, o.session, o.release, o.version, o.tags

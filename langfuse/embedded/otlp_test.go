@@ -326,8 +326,7 @@ func FuzzDecodeSpans(f *testing.F) {
 			if err != nil || check.bad > 0 {
 				continue
 			}
-			for b, sp := range spansOf(data, kind) {
-				o := observe(b, sp, 1)
+			for o := range observationsOf(data, message{kind: kind, received: 1}) {
 				if o.trace == "" || o.span == "" || !json.Valid([]byte(o.metadata)) || !json.Valid([]byte(o.tags)) {
 					t.Fatalf("%s: a bad span got through: %+v", name, o)
 				}
@@ -403,6 +402,6 @@ func TestFlatText(t *testing.T) {
 // Some instrumentations name a span in an attribute, which counts then.
 func TestObserve_name(t *testing.T) {
 	for want, a := range map[string]attributes{"span": {}, "tool": {"gen_ai.tool.name": "tool", "logfire.msg": "m"}, "m": {"logfire.msg": "m", "gen_ai.tool.name": 7}} {
-		equal(t, "name", observe(origin{}, span{name: "span", attributes: a}, 0).name, want)
+		equal(t, "name", observe(origin{}, &tracev1.Span{Name: "span"}, a, message{}).name, want)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"math"
 	"net/http"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -289,13 +288,16 @@ const (
 	maxPromptLength     = 4 << 20
 )
 
+// A reference to another prompt, and what it may say.
+var (
+	reference     = textutil.Pattern(`@@@langfusePrompt:.*?@@@`)
+	referenceForm = textutil.Pattern(`^@@@langfusePrompt:name=([^|]*)\|(?:label=([^|]+)|version=([1-9][0-9]*))@@@$`)
+)
+
 // composer resolves the references of one prompt.
 type composer struct {
-	q          querier
-	tag        *regexp.Regexp
-	found      map[string]prompt // by the inside of the tag
-	references int
-	length     int
+	q                  querier
+	references, length int
 }
 
 // compose replaces every tag @@@langfusePrompt:name=N|version=V@@@ and
@@ -303,81 +305,60 @@ type composer struct {
 // in there likewise. A reference to nothing, to a chat prompt, in a circle, or
 // too deep is the caller's fault.
 func compose(q querier, p prompt) (content any, err error) {
-	c := composer{q: q, tag: regexp.MustCompile(`@@@langfusePrompt:(.*?)@@@`), found: map[string]prompt{}}
+	c := composer{q: q}
 	if err := json.Unmarshal([]byte(p.content), &content); err != nil {
 		return nil, err
 	}
 	switch node := content.(type) {
 	case string:
-		content, err = c.resolve(p, node, nil)
+		content, err = c.resolve(node, 1)
 	case []any:
 		for _, element := range node {
 			message, _ := element.(map[string]any)
 			if text, isText := message["content"].(string); isText && err == nil {
-				message["content"], err = c.resolve(p, text, nil)
+				message["content"], err = c.resolve(text, 1)
 			}
 		}
 	}
 	return content, err
 }
 
-// resolve fills in the references of one text of p; above are the prompts that
-// lead here.
-func (c *composer) resolve(p prompt, text string, above []string) (_ string, err error) {
-	above = append(slices.Clone(above), p.id)
-	if len(above) > maxPromptDepth {
-		return "", invalid("Maximum nesting depth exceeded (%d)", maxPromptDepth)
+// resolve fills in the references of a text; its prompt is at that depth.
+func (c *composer) resolve(text string, depth int) (_ string, err error) {
+	if depth > maxPromptDepth {
+		return "", invalid("Circular dependency, or maximum nesting depth exceeded (%d)", maxPromptDepth)
 	}
-	text = c.tag.ReplaceAllStringFunc(text, func(tag string) string {
-		if err != nil {
-			return ""
-		}
-		var resolved string
-		resolved, err = c.referred(c.tag.FindStringSubmatch(tag)[1], above)
-		c.references, c.length = c.references+1, c.length+len(resolved)
-		if err == nil && (c.references > maxPromptReferences || c.length > maxPromptLength) {
-			err = invalid("Resolved prompt is too long: at most %d references and %d bytes",
-				maxPromptReferences, maxPromptLength)
+	text = reference().ReplaceAllStringFunc(text, func(tag string) (resolved string) {
+		if err == nil {
+			resolved, err = c.referred(tag, depth)
 		}
 		return resolved
 	})
 	return text, err
 }
 
-// referred resolves the prompt that the inside of a tag names.
-func (c *composer) referred(tag string, above []string) (text string, err error) {
-	child, err := c.find(tag)
-	if err != nil {
-		return "", err
-	}
-	if slices.Contains(above, child.id) {
-		return "", invalid("Circular dependency detected involving prompt '%s' version %d", child.name, child.version)
-	}
-	if err := json.Unmarshal([]byte(child.content), &text); err != nil {
-		return "", err
-	}
-	return c.resolve(child, text, above)
-}
-
-// find reads the inside of a tag: the name, then a version or a label.
-func (c *composer) find(tag string) (prompt, error) {
-	if p, known := c.found[tag]; known {
-		return p, nil
-	}
-	parts := regexp.MustCompile(`^name=([^|]*)\|(?:label=([^|]+)|version=([1-9][0-9]*))$`).FindStringSubmatch(tag)
+// referred resolves the prompt that a tag in a prompt at that depth names: by name, and
+// version or label.
+func (c *composer) referred(tag string, depth int) (text string, err error) {
+	parts := referenceForm().FindStringSubmatch(tag)
 	if parts == nil {
-		return prompt{}, invalid("Invalid prompt dependency tag: %s", textutil.Cut(tag, 200))
+		return "", invalid("Invalid prompt dependency tag: %s", textutil.Cut(tag, 200))
 	}
 	version, _ := strconv.ParseInt(parts[3], 10, 64) // 0, which no version has, where there is none
 	p, exists, err := findPrompt(c.q, parts[1], parts[2], version)
-	switch {
-	case err != nil:
-		return prompt{}, err
-	case !exists:
-		return prompt{}, invalid("Prompt dependency not found: %s", textutil.Cut(tag, 300))
-	case p.kind != "text":
-		return prompt{}, invalid("Prompt dependency is not a text prompt: %s", textutil.Cut(parts[1], 200))
+	if err == nil && (!exists || p.kind != "text") {
+		err = invalid("Prompt dependency not found, or not a text prompt: %s", textutil.Cut(tag, 300))
 	}
-	c.found[tag] = p
-	return p, nil
+	if err == nil {
+		err = json.Unmarshal([]byte(p.content), &text)
+	}
+	if err == nil {
+		text, err = c.resolve(text, depth+1)
+	}
+	c.references, c.length = c.references+1, c.length+len(text)
+	if err == nil && (c.references > maxPromptReferences || c.length > maxPromptLength) {
+		err = invalid("Resolved prompt is too long: at most %d references and %d bytes",
+			maxPromptReferences, maxPromptLength)
+	}
+	return text, err
 }

@@ -12,26 +12,10 @@ import (
 	"github.com/google/uuid"
 )
 
-// run is one row of runs: a dataset run of Langfuse 3.
-type run struct {
-	id, name, datasetID, dataset string
-	description, metadata        sql.NullString
-	created, updated             int64
-}
-
-// runColumns are read from runs r.
-const runColumns = `r.id, r.name, r.dataset_id, (SELECT d.name FROM datasets d WHERE d.id = r.dataset_id), r.description, r.metadata,
-	r.created, r.updated`
-
-func (r *run) columns() []any {
-	return []any{&r.id, &r.name, &r.datasetID, &r.dataset, &r.description, &r.metadata, &r.created, &r.updated}
-}
-
-func (r run) json() object {
-	return object{"id": r.id, "name": r.name, "datasetId": r.datasetID, "datasetName": r.dataset,
-		"description": orNull(r.description), "metadata": jsonText(r.metadata.String),
-		"createdAt": iso(r.created), "updatedAt": iso(r.updated)}
-}
+// runJSON is a dataset run of Langfuse 3 as the API shows it, read from runs r.
+const runJSON = `json_object('createdAt', ` + isoCreated + `, 'datasetId', r.dataset_id,
+	'datasetName', (SELECT d.name FROM datasets d WHERE d.id = r.dataset_id), 'description', r.description, 'id', r.id,
+	'metadata', json(r.metadata), 'name', r.name, 'updatedAt', ` + isoUpdated + `)`
 
 // listRuns answers GET /datasets/{name}/runs, the newest first.
 func (s *Server) listRuns(c *call) (any, error) {
@@ -41,42 +25,44 @@ func (s *Server) listRuns(c *call) (any, error) {
 	}
 	var w where
 	w.add("r.dataset_id = ?", d.id)
-	return listed(s, c, 50, shown(run.json), runColumns, "runs r", &w, "r.created DESC, r.id")
+	return listed(s, c, 50, scanJSON, runJSON, "runs r", &w, "r.created DESC, r.id")
 }
 
-// runOf finds the run that the path names.
-func (s *Server) runOf(c *call, q querier) (run, error) {
+// runOf reads a column of the run that the path names.
+func runOf(c *call, q querier, column string) (string, error) {
 	dataset, name := c.decodedAgain(c.path("name")), c.decodedAgain(c.path("run"))
 	if err := c.err(); err != nil {
-		return run{}, err
+		return "", err
 	}
-	return mustOne(q, notFound("Dataset run not found"), scanned[run], "SELECT "+runColumns+` FROM runs r WHERE r.name = ?
+	return mustOne(q, notFound("Dataset run not found"), scanValue[string], "SELECT "+column+` FROM runs r WHERE r.name = ?
 		AND r.dataset_id = (SELECT id FROM datasets WHERE name = ?)`, name, dataset)
 }
 
 // getRun answers GET /datasets/{name}/runs/{run}: the run and all its links.
 func (s *Server) getRun(c *call) (any, error) {
-	r, err := s.runOf(c, s.store.r)
+	out := object{}
+	text, err := runOf(c, s.store.r, runJSON)
+	if err == nil {
+		err = json.Unmarshal([]byte(text), &out)
+	}
 	if err != nil {
 		return nil, err
 	}
-	out := r.json()
 	out["datasetRunItems"], err = collect(s.store.r, shown(link.json), "SELECT "+linkColumns+" FROM run_items i WHERE i.run_id = ? AND "+
-		newestLink+" ORDER BY i.created DESC, i.seq DESC", r.id)
+		newestLink+" ORDER BY i.created DESC, i.seq DESC", out["id"])
 	return out, err
 }
 
 // deleteRun answers DELETE /datasets/{name}/runs/{run}. Traces and scores stay.
 func (s *Server) deleteRun(c *call) (any, error) {
 	err := s.store.update(func(tx *transaction) error {
-		r, err := s.runOf(c, tx)
-		if err != nil {
-			return err
+		id, err := runOf(c, tx, "r.id")
+		if err == nil {
+			_, err = tx.Exec("DELETE FROM run_items WHERE run_id = ?", id)
 		}
-		if _, err := tx.Exec("DELETE FROM run_items WHERE run_id = ?", r.id); err != nil {
-			return err
+		if err == nil {
+			_, err = tx.Exec("DELETE FROM runs WHERE id = ?", id)
 		}
-		_, err = tx.Exec("DELETE FROM runs WHERE id = ?", r.id)
 		return err
 	})
 	return object{"message": "Dataset run successfully deleted"}, err
@@ -147,7 +133,7 @@ func (s *Server) storeLink(it item, l *link) error {
 	if err != nil || s.cfg.drops(DropRunItem, it.id) {
 		return err
 	}
-	return s.take(s.cfg.IngestionDelay, "link", []byte(asText([]any{l.id, l.runID, it.id, l.trace, l.span, l.created})), reach{})
+	return s.take(s.cfg.IngestionDelay, "link", []byte(asText([]any{l.id, l.runID, it.id, l.trace, l.span, l.created})), nil)
 }
 
 // storeRunItem puts a link into the table.
@@ -249,11 +235,10 @@ func (s *Server) listExperiments(c *call) (any, error) {
 		having.add("(first, e.id) < (?, ?)", at.At, at.ID)
 	}
 	c.blame(s.onlyV4("experiments")) // only now: a bad query is 400 in Langfuse 3 too
-	from, _ := c.instant("fromStartTime")
 	if err := c.err(); err != nil {
 		return nil, err
 	}
-	if err := s.settleExperiments(from, c.list("id"), groups["scores"]); err != nil {
+	if err := s.settleExperiments(c.list("id"), groups["scores"]); err != nil {
 		return nil, err
 	}
 	found, err := collect(s.store.r, scanned[experiment], `SELECT e.id, e.name, e.description, e.dataset_id, e.metadata,

@@ -57,25 +57,15 @@ func (s *Server) createScore(c *call) (any, error) {
 	}
 	var about reach
 	about.add(sc.run)
-	return stored, s.take(s.cfg.IngestionDelay, "score", []byte(asText(body)), about)
-}
-
-// storeOneScore puts what createScore took into the table.
-func storeOneScore(tx *transaction, m message) error {
-	var f form
-	f.open(m.body)
-	sc := readScore(&f)
-	sc.timestamp, sc.eventAt = m.received, m.received
-	return storeScore(tx, sc, m.received)
+	event := object{"id": sc.id, "type": "score-create", "timestamp": iso(s.now()), "body": body}
+	return stored, s.take(s.cfg.IngestionDelay, "events", []byte(asText([]object{event})), about)
 }
 
 // deleteScore answers DELETE /scores/{id} with 202, also for an id that is not
 // there. It is done before the next read unless DeleteDelay says later.
 func (s *Server) deleteScore(c *call) (any, error) {
-	var about reach
-	about.add(anyExperiment)
 	return jsonAnswer(http.StatusAccepted, object{"message": "Score deletion request received successfully"}),
-		s.take(s.cfg.DeleteDelay, "delete-score", []byte(c.path("id")), about)
+		s.take(s.cfg.DeleteDelay, "delete-score", []byte(c.path("id")), reach{anyExperiment})
 }
 
 // removeScore takes a score out of the table.

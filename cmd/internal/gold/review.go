@@ -348,12 +348,8 @@ func remark(ctx context.Context, client *langfuse.Client, project langfuse.Proje
 	if err != nil {
 		return err
 	}
-	results, err := client.CreateScores(ctx, []langfuse.ScoreCreate{{
+	return errors.Join(client.CreateScores(ctx, []langfuse.ScoreCreate{{
 		ID: "gold-" + trace, Name: seed.DoubtScore, Value: langfuse.NumberValue(highest), Type: langfuse.ScoreNumeric,
 		TraceID: trace, Comment: text, Metadata: metadata, Environment: h.ScoreEnvironment(), Timestamp: time.Now(),
-	}})
-	for _, r := range results {
-		err = errors.Join(err, r.Err)
-	}
-	return err
+	}})...)
 }

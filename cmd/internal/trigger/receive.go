@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"extraction-experiment/internal/cli"
@@ -33,9 +32,18 @@ const (
 func (t *server) receive(ctx context.Context) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /trigger", t.press)
+	room := make(chan struct{}, mostConnections-1) // one more is open, which waits for it
 	s := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 15 * time.Second,
 		WriteTimeout: 30 * time.Second, MaxHeaderBytes: mostHeader,
-		ErrorLog: slog.NewLogLogger(t.log.Handler(), slog.LevelWarn)}
+		ErrorLog: slog.NewLogLogger(t.log.Handler(), slog.LevelWarn),
+		ConnState: func(_ net.Conn, state http.ConnState) {
+			switch state {
+			case http.StateNew:
+				room <- struct{}{} // nothing more is accepted meanwhile
+			case http.StateClosed:
+				<-room
+			}
+		}}
 	s.SetKeepAlivesEnabled(false) // presses are rare, and connections few
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(t.listener) }()
@@ -154,49 +162,4 @@ func settingsText(settings map[string]string) string {
 		words = append(words, key+"="+settings[key])
 	}
 	return strings.Join(words, " ")
-}
-
-// limitedListener accepts a connection when less than so many are open.
-type limitedListener struct {
-	net.Listener
-	room   chan struct{}
-	closed chan struct{}
-	close  func() error
-}
-
-func limited(l net.Listener) *limitedListener {
-	closed := make(chan struct{})
-	return &limitedListener{l, make(chan struct{}, mostConnections), closed, sync.OnceValue(func() error {
-		close(closed)
-		return l.Close()
-	})}
-}
-
-// Accept waits for room, then for a connection.
-func (l *limitedListener) Accept() (net.Conn, error) {
-	select {
-	case l.room <- struct{}{}:
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
-	c, err := l.Listener.Accept()
-	if err != nil {
-		<-l.room
-		return nil, err
-	}
-	return &limitedConn{c, sync.OnceFunc(func() { <-l.room })}, nil
-}
-
-// Close closes the listener; who waits in Accept is let go.
-func (l *limitedListener) Close() error { return l.close() }
-
-type limitedConn struct {
-	net.Conn
-	leave func()
-}
-
-// Close gives the room back.
-func (c *limitedConn) Close() error {
-	defer c.leave()
-	return c.Conn.Close()
 }

@@ -77,7 +77,7 @@ func (w *itemRedaction) collect(item map[string]any) {
 				w.keep(text[from:to], label)
 			})
 		}
-		w.collectInside(path, text, m)
+		w.collectInside(path, text)
 		if _, isText := value.(string); isText && path[0] == "expectedoutput" {
 			w.gold = append(w.gold, m)
 		}

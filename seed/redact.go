@@ -293,72 +293,57 @@ func (r *Redaction) item(item dataset.Item) (dataset.Item, *itemRedaction, error
 
 // collectInside looks for fields inside a text that holds JSON, as metadata
 // does on some servers, and for what the patterns match once its escapes are
-// read. What it finds is marked in place and becomes a secret. It returns the
-// label of one of them, or 0.
-func (w *itemRedaction) collectInside(path []string, text string, m *mask) (any byte) {
-	for _, one := range scanJSON(text) {
-		full := slices.Concat(path, one.path)
-		raw := text[one.from:one.to]
-		label := w.r.fieldAround(full)
-		if label != 0 {
-			w.keep(one.text, label)
-			w.keep(raw, label)
-		}
-		if one.text != raw { // it has escapes
-			w.r.matches(one.text, func(from, to int, matched byte) {
-				w.keep(one.text[from:to], matched)
-				label = firstOf(label, matched)
-			})
-		}
-		if label = firstOf(label, w.collectInside(full, one.text, newMask(one.text))); label != 0 {
-			m.take(one.from, one.to, label)
-			any = firstOf(any, label)
-		}
-	}
-	return any
-}
-
-// literal is a text or number inside a text that holds JSON.
-type literal struct {
-	path     []string // of lower-case keys, below that of the text
-	text     string   // what it says
-	from, to int      // where it stands, without the quotes of a text
-}
-
-// scanJSON finds the texts and numbers of a text that holds a JSON object or
-// list; in any other text there is nothing. Time is linear in the text.
-func scanJSON(text string) (list []literal) {
+// read. What it finds becomes a secret, also as it is written there. It returns
+// the label of one of them, or 0. Time is linear in the text.
+func (w *itemRedaction) collectInside(path []string, text string) (found byte) {
 	if _, isText := opened(text).(string); isText {
-		return nil
+		return 0
 	}
 	decoder := json.NewDecoder(strings.NewReader(text))
 	decoder.UseNumber()
 	var read func(path []string)
 	read = func(path []string) {
-		from := int(decoder.InputOffset())
+		from := decoder.InputOffset()
 		token, _ := decoder.Token() // it is valid
-		to := int(decoder.InputOffset())
 		switch v := token.(type) {
 		case json.Delim:
 			for decoder.More() {
 				inner := path
 				if v == '{' {
-					token, _ := decoder.Token()
-					inner = slices.Concat(path, keyPath(token.(string)))
+					key, _ := decoder.Token()
+					inner = slices.Concat(path, keyPath(key.(string)))
 				}
 				read(inner)
 			}
 			_, _ = decoder.Token() // its end
 		case string, json.Number:
-			from += len(text[from:to]) - len(strings.TrimLeft(text[from:to], " \t\r\n,:"))
-			if text[from] == '"' {
-				from, to = from+1, to-1
+			written := strings.TrimLeft(text[from:decoder.InputOffset()], " \t\r\n,:")
+			if written[0] == '"' {
+				written = written[1 : len(written)-1]
 			}
-			list = append(list, literal{path, spelled(v), from, to})
+			found = firstOf(found, w.collectWritten(path, spelled(v), written))
 		}
 	}
-	read(nil)
-	return list
+	read(path)
+	return found
+}
+
+// collectWritten looks at a text or number inside JSON, and at how it is written there.
+func (w *itemRedaction) collectWritten(path []string, text, written string) byte {
+	label := w.r.fieldAround(path)
+	if label != 0 {
+		w.keep(text, label)
+	}
+	if text != written { // it has escapes
+		w.r.matches(text, func(from, to int, matched byte) {
+			w.keep(text[from:to], matched)
+			label = firstOf(label, matched)
+		})
+	}
+	if label = firstOf(label, w.collectInside(path, text)); label != 0 {
+		w.keep(written, label)
+	}
+	return label
 }
 
 // placeholders numbers what was taken out of one item.

@@ -279,15 +279,15 @@ func (s *seeder) one(ctx context.Context, located dataset.Located) error {
 	archived := false
 	if !known && (s.cfg.DryRun || !s.result.DatasetCreated) {
 		found, err := s.find(ctx, change.Item)
-		if err != nil {
+		switch {
+		case err != nil:
 			return s.failed(ctx, located, change, err)
-		}
-		if owner := s.otherOwner(found); owner != "" {
-			s.refuse(located, change, owner)
+		case found == nil:
+		case found.DatasetName != s.cfg.Dataset:
+			s.refuse(located, change, fmt.Sprintf("the id %q belongs to the dataset %q: %s", found.ID, found.DatasetName, s.proposal()))
 			return nil
-		}
-		if known = found != nil; known {
-			stored, archived = digestOf(itemOf(*found)), found.Status == langfuse.ItemArchived
+		default:
+			known, stored, archived = true, digestOf(itemOf(*found)), found.Status == langfuse.ItemArchived
 		}
 	}
 	changes, kept := digestOf(located.Item).over(stored)
@@ -327,31 +327,12 @@ func (s *seeder) find(ctx context.Context, id string) (*langfuse.DatasetItem, er
 	return &found, err
 }
 
-// otherOwner says why an item that is there cannot be written, or nothing.
-func (s *seeder) otherOwner(found *langfuse.DatasetItem) string {
-	if found == nil || found.DatasetName == s.cfg.Dataset {
-		return ""
-	}
-	return fmt.Sprintf("the id %q belongs to the dataset %q: %s", found.ID, found.DatasetName, s.proposal())
-}
-
 func (s *seeder) proposal() string {
 	return fmt.Sprintf("ids are unique in a project; give this dataset's ids a prefix, such as --id-prefix %q", s.cfg.Dataset+"-"+s.cfg.IDPrefix)
 }
 
 // failed refuses an item if an error is about it alone; any other is returned.
 func (s *seeder) failed(ctx context.Context, located dataset.Located, change Change, err error) error {
-	conflict := errors.Is(err, langfuse.ErrConflict)
-	if conflict || errors.Is(err, langfuse.ErrNotFound) {
-		found, findErr := s.find(ctx, change.Item)
-		if findErr != nil {
-			return errors.Join(err, findErr)
-		}
-		if owner := s.otherOwner(found); owner != "" {
-			s.refuse(located, change, owner)
-			return nil
-		}
-	}
 	_, lost := errors.AsType[*langfuse.ConnectionError](err)
 	api, answered := errors.AsType[*langfuse.APIError](err)
 	switch {
@@ -363,7 +344,7 @@ func (s *seeder) failed(ctx context.Context, located dataset.Located, change Cha
 		if s.inRow >= maxUnanswered {
 			return fmt.Errorf("%d writes in a row were not answered, the same command again goes on: %w", s.inRow, err)
 		}
-	case conflict:
+	case errors.Is(err, langfuse.ErrConflict), errors.Is(err, langfuse.ErrNotFound): // it is of another dataset
 		s.refuse(located, change, err.Error()+": "+s.proposal())
 	case errors.Is(err, langfuse.ErrTooLarge), errors.Is(err, langfuse.ErrRateLimited), answered && api.Status == http.StatusBadRequest:
 		s.refuse(located, change, err.Error())

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"strings"
 
 	"extraction-experiment/extraction"
 	"extraction-experiment/internal/textutil"
@@ -147,26 +146,6 @@ type reading struct {
 	pooled   map[string][][]stance // of the pool, by what they are about
 	rules    *scoring.Scorer
 	warned   map[string]seed.Finding // by claim.place
-}
-
-func read(rules *scoring.Scorer, gold extraction.Extraction, document extraction.Document, outputs []*extraction.Extraction) *reading {
-	r := &reading{gold: gold, outputs: outputs, rules: rules, index: extraction.NewIndex(document.Text),
-		results: make([]scoring.Result, len(outputs)), faults: make([][]scoring.Fault, len(outputs)),
-		pooled: map[string][][]stance{}, warned: map[string]seed.Finding{}}
-	for s, output := range outputs {
-		if output != nil {
-			r.results[s] = rules.Score(gold, *output)
-			r.faults[s] = scoring.Classify(r.results[s], r.contains)
-			r.addToPool(s)
-		}
-	}
-	for _, f := range seed.CheckGold(document, gold) {
-		place, _, ok := strings.Cut(f.Path, "]")
-		if ok && slices.Contains([]seed.Kind{seed.Duplicate, seed.Redundant, seed.Contradicts, seed.UnknownType, seed.EmptyName}, f.Kind) {
-			r.warned[place] = f
-		}
-	}
-	return r
 }
 
 func (r *reading) contains(name string) bool {

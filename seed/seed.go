@@ -284,7 +284,7 @@ func (s *seeder) one(ctx context.Context, located dataset.Located) error {
 			return s.failed(ctx, located, change, err)
 		case found == nil:
 		case found.DatasetName != s.cfg.Dataset:
-			s.refuse(located, change, fmt.Sprintf("the id %q belongs to the dataset %q: %s", found.ID, found.DatasetName, s.proposal()))
+			s.refuse(located, change, s.taken(found))
 			return nil
 		default:
 			known, stored, archived = true, digestOf(itemOf(*found)), found.Status == langfuse.ItemArchived
@@ -327,6 +327,11 @@ func (s *seeder) find(ctx context.Context, id string) (*langfuse.DatasetItem, er
 	return &found, err
 }
 
+// taken says whose item has an id.
+func (s *seeder) taken(found *langfuse.DatasetItem) string {
+	return fmt.Sprintf("the id %q belongs to the dataset %q: %s", found.ID, found.DatasetName, s.proposal())
+}
+
 func (s *seeder) proposal() string {
 	return fmt.Sprintf("ids are unique in a project; give this dataset's ids a prefix, such as --id-prefix %q", s.cfg.Dataset+"-"+s.cfg.IDPrefix)
 }
@@ -345,7 +350,11 @@ func (s *seeder) failed(ctx context.Context, located dataset.Located, change Cha
 			return fmt.Errorf("%d writes in a row were not answered, the same command again goes on: %w", s.inRow, err)
 		}
 	case errors.Is(err, langfuse.ErrConflict), errors.Is(err, langfuse.ErrNotFound): // it is of another dataset
-		s.refuse(located, change, err.Error()+": "+s.proposal())
+		reason := err.Error() + ": " + s.proposal()
+		if found, err := s.find(ctx, change.Item); err == nil && found != nil {
+			reason = s.taken(found)
+		}
+		s.refuse(located, change, reason)
 	case errors.Is(err, langfuse.ErrTooLarge), errors.Is(err, langfuse.ErrRateLimited), answered && api.Status == http.StatusBadRequest:
 		s.refuse(located, change, err.Error())
 	default:

@@ -71,9 +71,9 @@ func (t *server) press(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostBody))
-	var large *http.MaxBytesError
+	_, large := errors.AsType[*http.MaxBytesError](err)
 	switch {
-	case errors.As(err, &large):
+	case large:
 		t.refuse(w, http.StatusRequestEntityTooLarge, fmt.Errorf("the body has more than %d bytes", mostBody))
 		return
 	case err != nil:
@@ -83,31 +83,30 @@ func (t *server) press(w http.ResponseWriter, r *http.Request) {
 		t.refuse(w, http.StatusUnauthorized, fmt.Errorf("the signature is not that of a secret of %s", EnvSecret))
 		return
 	}
-	p, err := readBody(body)
+	press, err := readBody(body)
 	var settings map[string]string
 	if err == nil {
-		settings, err = allowed(t.file, p)
+		settings, err = allowed(t.file, press)
 	}
 	if err != nil {
-		t.refuseSigned(w, http.StatusBadRequest, p, err)
+		t.refuseSigned(w, http.StatusBadRequest, press, err)
 		return
 	}
-	p.settings = settings
+	press.Settings, press.Signed = settings, sig.at
 	status := http.StatusInternalServerError
-	made, again, err := t.queue.add(p, sig.at, func(made request) error {
+	made, again, err := t.queue.add(press, func(made request) error {
 		_, err := t.line(r.Context(), made)
 		if err != nil {
 			status = http.StatusBadRequest
 		}
 		return err
 	})
-	var full *fullError
-	if errors.As(err, &full) {
+	if full, is := errors.AsType[*fullError](err); is {
 		status = http.StatusTooManyRequests
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(full.after.Seconds()))))
 	}
 	if err != nil {
-		t.refuseSigned(w, status, p, err)
+		t.refuseSigned(w, status, press, err)
 		return
 	}
 	t.log.Info("asked", "run", made.Run, "dataset", made.Dataset, "settings", settingsText(made.Settings), "again", again)
@@ -123,10 +122,10 @@ func (t *server) refuse(w http.ResponseWriter, status int, err error) {
 }
 
 // refuseSigned is refuse for a request of somebody who has the secret: the page shows it.
-func (t *server) refuseSigned(w http.ResponseWriter, status int, p pressed, err error) {
+func (t *server) refuseSigned(w http.ResponseWriter, status int, press request, err error) {
 	t.mu.Lock()
-	row := html.AskedRun{Time: t.cfg.Now(), Dataset: textutil.Cut(p.dataset, 200),
-		State: fmt.Sprintf("refused (%d)", status), Settings: textutil.Cut(settingsText(p.settings), 300),
+	row := html.AskedRun{Time: t.cfg.Now(), Dataset: textutil.Cut(press.Dataset, 200),
+		State: fmt.Sprintf("refused (%d)", status), Settings: textutil.Cut(settingsText(press.Settings), 300),
 		Reason: reasonOf(err)}
 	t.refused = append([]html.AskedRun{row}, t.refused[:min(len(t.refused), mostRefused-1)]...)
 	t.mu.Unlock()

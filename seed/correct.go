@@ -332,19 +332,10 @@ type Review struct {
 // Reviews reads the reviews of an item's metadata; what is none is passed over.
 func Reviews(metadata json.RawMessage) []Review {
 	var m struct {
-		Review []json.RawMessage `json:"review"`
+		Review []Review `json:"review"`
 	}
-	if json.Unmarshal(metadata, &m) != nil {
-		return nil
-	}
-	var list []Review
-	for _, raw := range m.Review {
-		var r Review
-		if json.Unmarshal(raw, &r) == nil && (r.Verdict == Corrected || r.Verdict == Confirmed) {
-			list = append(list, r)
-		}
-	}
-	return list
+	_ = json.Unmarshal(metadata, &m)
+	return slices.DeleteFunc(m.Review, func(r Review) bool { return r.Verdict != Corrected && r.Verdict != Confirmed })
 }
 
 // WithReview adds a review to an item's metadata, behind those that are there. Metadata
@@ -359,11 +350,8 @@ func WithReview(metadata json.RawMessage, review Review) (json.RawMessage, error
 	if err != nil {
 		return nil, fmt.Errorf("the metadata are no object with a list of reviews, to which one could be added: %w", err)
 	}
-	raw, err := dataset.Marshal(review)
-	if err != nil {
-		return nil, err
-	}
-	if fields["review"], err = dataset.Marshal(append(list, raw)); err != nil {
+	reviews := append(cli.Each(list, func(raw json.RawMessage) any { return raw }), review)
+	if fields["review"], err = dataset.Marshal(reviews); err != nil {
 		return nil, err
 	}
 	return dataset.Marshal(fields)

@@ -196,7 +196,7 @@ func (s *Sensitivity) compare(ctx context.Context, ways []way) ([][]compare.Sett
 	items := 0 // of a way that leaves none out
 	for i, w := range ways {
 		sources := cli.Each(all, func(one view) compare.Source { return view{one.Source, one.outcomes, i, w} })
-		if !sources[0].(view).listed() {
+		if !slices.ContainsFunc(all[0].outcomes, func(o *scoredAgain) bool { return !w.skip[o.Item] && o.values[i] != nil }) {
 			continue // nobody annotated what the score is of, or nothing is left
 		}
 		cfg := s.Config
@@ -303,11 +303,6 @@ func (s *scoredAgain) score(gold, output json.RawMessage, ways []way) error {
 }
 
 func absent(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
-
-// listed reports whether any outcome that is not left out lists the score.
-func (v view) listed() bool {
-	return slices.ContainsFunc(v.outcomes, func(o *scoredAgain) bool { return !v.way.skip[o.Item] && o.values[v.at] != nil })
-}
 
 // Items leaves out what the way does.
 func (v view) Items(ctx context.Context) iter.Seq2[compare.Item, error] {

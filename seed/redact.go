@@ -259,7 +259,8 @@ func (r *Redaction) located(located dataset.Located, derived, replaced map[strin
 // taken out and of the gold texts.
 func (r *Redaction) item(item dataset.Item) (dataset.Item, *itemRedaction, error) {
 	w := &itemRedaction{r: r, masks: map[string]*mask{}, keys: map[string]bool{}, secrets: map[string]byte{},
-		placeholders: newPlaceholders(r.rules)}
+		placeholders: placeholders{rules: r.rules, number: map[string]int{}, next: map[byte]int{}, count: map[string]int{},
+			taken: map[string]bool{}}}
 	fields := map[string]*json.RawMessage{"input": &item.Input, "expectedoutput": &item.Expected, "metadata": &item.Metadata}
 	whole := map[string]any{}
 	for name, raw := range fields {
@@ -355,10 +356,6 @@ type placeholders struct {
 	taken  map[string]bool // what an item has that looks like one, in capitals
 	// unnumbered writes [NAME], and counts nothing.
 	unnumbered bool
-}
-
-func newPlaceholders(rules []redactRule) placeholders {
-	return placeholders{rules: rules, number: map[string]int{}, next: map[byte]int{}, count: map[string]int{}, taken: map[string]bool{}}
 }
 
 func (p *placeholders) of(label byte, folded string) string {

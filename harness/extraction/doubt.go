@@ -269,16 +269,11 @@ func (r *reading) removal(gold claim, changed bool) (claim, bool) {
 	c := gold
 	c.kind, c.others = NotFound, nil
 	warning, warned := r.warned[c.place()]
-	names := c.expected.names()
-	here := slices.ContainsFunc(names, r.contains)
-	if c.expected.what == scoring.ARelationship {
-		here = r.contains(names[0]) && r.contains(names[1])
-	}
 	switch {
 	case warned && !(changed && warning.Kind == seed.UnknownType):
 		c.kind, c.reason, c.suspect = Contradiction, warning.Message, true
 		return c, true
-	case !here && c.expected.what == scoring.AnEntity:
+	case c.expected.what == scoring.AnEntity && !slices.ContainsFunc(c.expected.names(), r.contains):
 		c.kind, c.suspect = NotInText, true
 		return c, true
 	}

@@ -118,18 +118,15 @@ func (q *queue) close() error {
 	return q.lock.Close()
 }
 
-// replace writes the list, then goes on with it. Of what has ended the oldest go.
+// replace writes the list, which is nobody else's, then goes on with it. Of what has ended
+// the oldest go.
 func (q *queue) replace(list []request) error {
-	since, kept := q.now().Add(-day), mostKept
-	var newest []request
-	for _, r := range slices.Backward(list) {
-		if r.Ended.IsZero() || r.Asked.After(since) || kept > 0 {
-			newest = append(newest, r)
-			kept--
-		}
-	}
-	slices.Reverse(newest)
-	raw, err := json.MarshalIndent(newest, "", "  ")
+	since, left := q.now().Add(-day), len(list)
+	list = slices.DeleteFunc(list, func(r request) bool {
+		left--
+		return left >= mostKept && !r.Ended.IsZero() && !r.Asked.After(since)
+	})
+	raw, err := json.MarshalIndent(list, "", "  ")
 	if q.closed {
 		err = errors.New("the server ends")
 	}
@@ -139,7 +136,7 @@ func (q *queue) replace(list []request) error {
 	if err != nil {
 		return cli.Errorf(cli.ExitIO, "writing down what was asked for: %w", err)
 	}
-	q.list = newest
+	q.list = list
 	return nil
 }
 

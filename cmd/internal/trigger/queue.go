@@ -118,11 +118,10 @@ func (q *queue) close() error {
 	return q.lock.Close()
 }
 
-// replace writes the list, which is nobody else's, then goes on with it. Of what has ended
-// the oldest go.
+// replace writes the list, then goes on with it. Of what has ended the oldest go.
 func (q *queue) replace(list []request) error {
 	since, left := q.now().Add(-day), len(list)
-	list = slices.DeleteFunc(list, func(r request) bool {
+	list = slices.DeleteFunc(slices.Clone(list), func(r request) bool {
 		left--
 		return left >= mostKept && !r.Ended.IsZero() && !r.Asked.After(since)
 	})

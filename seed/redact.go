@@ -221,11 +221,8 @@ func (r *Redaction) finding(f *Finding) { f.Path, f.Message = shownPath(f.Path),
 // located redacts one item of a file.
 func (r *Redaction) located(located dataset.Located, derived, replaced map[string]int) (dataset.Located, error) {
 	item, w, err := r.item(located.Item)
-	name := ""
 	if err == nil && !located.DerivedID {
-		if name, err = w.holds([]string{item.ID}); name != "" {
-			err = fmt.Errorf("redacting: its id holds what %s takes out: give it another", name)
-		}
+		err = w.check([]string{item.ID}, "its id holds what %s takes out: give it another")
 	} else if err == nil {
 		item.ID, err = dataset.DeriveID(item)
 		if first, taken := derived[item.ID]; taken {
@@ -280,10 +277,10 @@ func (r *Redaction) item(item dataset.Item) (dataset.Item, *itemRedaction, error
 			w.document = w.masks[text]
 		}
 	}
-	for _, step := range []func() error{w.spread, w.checkKeys, w.align} {
-		if err := step(); err != nil {
-			return item, w, fmt.Errorf("redacting: %w", err)
-		}
+	w.spread()
+	w.align()
+	if err := w.checkKeys(); err != nil {
+		return item, w, err
 	}
 	w.replace(whole)
 	for name, value := range whole {

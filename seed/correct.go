@@ -332,10 +332,17 @@ type Review struct {
 // Reviews reads the reviews of an item's metadata; what is none is passed over.
 func Reviews(metadata json.RawMessage) []Review {
 	var m struct {
-		Review []Review `json:"review"`
+		Review []json.RawMessage `json:"review"`
 	}
 	_ = json.Unmarshal(metadata, &m)
-	return slices.DeleteFunc(m.Review, func(r Review) bool { return r.Verdict != Corrected && r.Verdict != Confirmed })
+	var list []Review
+	for _, raw := range m.Review {
+		var r Review
+		if json.Unmarshal(raw, &r) == nil && (r.Verdict == Corrected || r.Verdict == Confirmed) {
+			list = append(list, r)
+		}
+	}
+	return list
 }
 
 // WithReview adds a review to an item's metadata, behind those that are there. Metadata

@@ -334,9 +334,7 @@ func Reviews(metadata json.RawMessage) []Review {
 	var m struct {
 		Review []json.RawMessage `json:"review"`
 	}
-	if json.Unmarshal(metadata, &m) != nil {
-		return nil
-	}
+	_ = json.Unmarshal(metadata, &m)
 	var list []Review
 	for _, raw := range m.Review {
 		var r Review
@@ -359,11 +357,8 @@ func WithReview(metadata json.RawMessage, review Review) (json.RawMessage, error
 	if err != nil {
 		return nil, fmt.Errorf("the metadata are no object with a list of reviews, to which one could be added: %w", err)
 	}
-	raw, err := dataset.Marshal(review)
-	if err != nil {
-		return nil, err
-	}
-	if fields["review"], err = dataset.Marshal(append(list, raw)); err != nil {
+	reviews := append(cli.Each(list, func(raw json.RawMessage) any { return raw }), review)
+	if fields["review"], err = dataset.Marshal(reviews); err != nil {
 		return nil, err
 	}
 	return dataset.Marshal(fields)

@@ -77,7 +77,7 @@ func (w *itemRedaction) collect(item map[string]any) {
 				w.keep(text[from:to], label)
 			})
 		}
-		w.collectInside(path, text, m)
+		w.collectInside(path, text)
 		if _, isText := value.(string); isText && path[0] == "expectedoutput" {
 			w.gold = append(w.gold, m)
 		}
@@ -95,47 +95,39 @@ func (w *itemRedaction) keep(text string, label byte) {
 }
 
 // spread marks every secret wherever it stands.
-func (w *itemRedaction) spread() error {
+func (w *itemRedaction) spread() {
 	for folded, label := range w.secrets {
 		for _, in := range w.masks {
 			end := 0 // of what is marked
-			err := w.search(in, folded, func(at int) {
+			w.search(in, folded, func(at int) {
 				in.mark(max(at, end), at+len(folded), label)
 				end = at + len(folded)
 			})
-			if err != nil {
-				return err
-			}
 		}
 	}
-	return nil
 }
 
 // maxWork bounds the work on one item, in bytes that are looked at: beyond it a
 // document and patterns are such that everything is found everywhere.
 const maxWork = 20_000_000_000
 
-var errTooMuch = errors.New("the patterns take out so much of it that it cannot be done in reasonable time: narrow them, or leave the trace out")
+var errTooMuch = errors.New("redacting: the patterns take out so much of it that it cannot be done in reasonable time: narrow them, or leave the trace out")
 
 // search gives every place where a folded text stands, in order; a short one must
-// be a word of its own. The error says that there are too many.
-func (w *itemRedaction) search(in *mask, text string, give func(at int)) error {
+// be a word of its own. It ends where the work would be too much.
+func (w *itemRedaction) search(in *mask, text string, give func(at int)) {
 	const place = 1000 // what one costs
 	w.work += 100 + len(in.folded)
 	for at := 0; text != "" && w.work < maxWork; at++ {
 		next := strings.Index(in.folded[at:], text)
 		if next < 0 {
-			return nil
+			return
 		}
 		w.work += place
 		if at += next; utf8.RuneCountInString(text) > 2 || in.isWord(at, at+len(text)) {
 			give(at)
 		}
 	}
-	if w.work >= maxWork {
-		return errTooMuch
-	}
-	return nil
 }
 
 // checkKeys refuses an item whose keys hold a secret.
@@ -143,32 +135,32 @@ func (w *itemRedaction) checkKeys() error {
 	for _, key := range wireKeys {
 		delete(w.keys, key)
 	}
-	name, err := w.holds(slices.Collect(maps.Keys(w.keys)))
-	if err == nil && name != "" {
-		err = fmt.Errorf("a key of an object holds what %s takes out, and keys are not changed: leave that object out of the mapping", name)
-	}
-	return err
+	return w.check(slices.Collect(maps.Keys(w.keys)),
+		"a key of an object holds what %s takes out, and keys are not changed: leave that object out of the mapping")
 }
 
-// holds names what takes something out of texts that cannot be changed, or
-// nothing.
-func (w *itemRedaction) holds(texts []string) (name string, err error) {
+// check refuses an item whose texts that cannot be changed hold a secret, by the message
+// that names what takes it out; and one with which there was too much work.
+func (w *itemRedaction) check(texts []string, message string) error {
 	first := byte(0)
 	for _, text := range texts {
 		in := newMask(text)
 		w.r.matches(text, func(_, _ int, label byte) { first = firstOf(first, label) })
 		for folded, label := range w.secrets {
-			err = errors.Join(err, w.search(in, folded, func(at int) {
+			w.search(in, folded, func(at int) {
 				if in.isWord(at, at+len(folded)) {
 					first = firstOf(first, label)
 				}
-			}))
+			})
 		}
 	}
-	if first > 0 {
-		name = w.r.rules[first-1].name
+	switch {
+	case w.work >= maxWork:
+		return errTooMuch
+	case first > 0:
+		return fmt.Errorf("redacting: "+message, w.r.rules[first-1].name)
 	}
-	return name, err
+	return nil
 }
 
 // maxAligned bounds the gold texts that are looked for in the document, in
@@ -177,25 +169,22 @@ const maxAligned = 2000
 
 // align marks gold texts and their places in the document alike, until nothing
 // changes: a name that is taken out in one place for what stands beside it is then
-// taken out in every place. The error says that it would take too long.
-func (w *itemRedaction) align() error {
+// taken out in every place. It ends where the work would be too much.
+func (w *itemRedaction) align() {
 	if w.document == nil {
-		return nil
+		return
 	}
 	for _, gold := range w.gold {
 		if gold.places != nil || gold == w.document || len(gold.folded) > maxAligned {
 			continue
 		}
-		err := w.search(w.document, gold.folded, func(at int) { gold.places = append(gold.places, at) })
-		if err != nil {
-			return err
-		}
+		w.search(w.document, gold.folded, func(at int) { gold.places = append(gold.places, at) })
 	}
 	for changed := true; changed; {
 		changed = false
 		for _, gold := range w.gold {
-			if w.work += 100 * len(gold.places) * len(gold.label); w.work > maxWork {
-				return errTooMuch
+			if w.work += 100 * len(gold.places) * len(gold.label); w.work >= maxWork {
+				return
 			}
 			for _, at := range gold.places {
 				changed = alignAt(gold, w.document, at) || changed
@@ -211,7 +200,6 @@ func (w *itemRedaction) align() error {
 	}
 	w.document.whole(&w.placeholders) // the document has the first numbers
 	clear(w.placeholders.count)       // it is written again, and counted then
-	return nil
 }
 
 // alignAt marks a gold text and one of its places alike, and reports whether

@@ -221,11 +221,8 @@ func (r *Redaction) finding(f *Finding) { f.Path, f.Message = shownPath(f.Path),
 // located redacts one item of a file.
 func (r *Redaction) located(located dataset.Located, derived, replaced map[string]int) (dataset.Located, error) {
 	item, w, err := r.item(located.Item)
-	name := ""
 	if err == nil && !located.DerivedID {
-		if name, err = w.holds([]string{item.ID}); name != "" {
-			err = fmt.Errorf("redacting: its id holds what %s takes out: give it another", name)
-		}
+		err = w.check([]string{item.ID}, "its id holds what %s takes out: give it another")
 	} else if err == nil {
 		item.ID, err = dataset.DeriveID(item)
 		if first, taken := derived[item.ID]; taken {
@@ -259,7 +256,8 @@ func (r *Redaction) located(located dataset.Located, derived, replaced map[strin
 // taken out and of the gold texts.
 func (r *Redaction) item(item dataset.Item) (dataset.Item, *itemRedaction, error) {
 	w := &itemRedaction{r: r, masks: map[string]*mask{}, keys: map[string]bool{}, secrets: map[string]byte{},
-		placeholders: newPlaceholders(r.rules)}
+		placeholders: placeholders{rules: r.rules, number: map[string]int{}, next: map[byte]int{}, count: map[string]int{},
+			taken: map[string]bool{}}}
 	fields := map[string]*json.RawMessage{"input": &item.Input, "expectedoutput": &item.Expected, "metadata": &item.Metadata}
 	whole := map[string]any{}
 	for name, raw := range fields {
@@ -279,10 +277,10 @@ func (r *Redaction) item(item dataset.Item) (dataset.Item, *itemRedaction, error
 			w.document = w.masks[text]
 		}
 	}
-	for _, step := range []func() error{w.spread, w.checkKeys, w.align} {
-		if err := step(); err != nil {
-			return item, w, fmt.Errorf("redacting: %w", err)
-		}
+	w.spread()
+	w.align()
+	if err := w.checkKeys(); err != nil {
+		return item, w, err
 	}
 	w.replace(whole)
 	for name, value := range whole {
@@ -293,72 +291,57 @@ func (r *Redaction) item(item dataset.Item) (dataset.Item, *itemRedaction, error
 
 // collectInside looks for fields inside a text that holds JSON, as metadata
 // does on some servers, and for what the patterns match once its escapes are
-// read. What it finds is marked in place and becomes a secret. It returns the
-// label of one of them, or 0.
-func (w *itemRedaction) collectInside(path []string, text string, m *mask) (any byte) {
-	for _, one := range scanJSON(text) {
-		full := slices.Concat(path, one.path)
-		raw := text[one.from:one.to]
-		label := w.r.fieldAround(full)
-		if label != 0 {
-			w.keep(one.text, label)
-			w.keep(raw, label)
-		}
-		if one.text != raw { // it has escapes
-			w.r.matches(one.text, func(from, to int, matched byte) {
-				w.keep(one.text[from:to], matched)
-				label = firstOf(label, matched)
-			})
-		}
-		if label = firstOf(label, w.collectInside(full, one.text, newMask(one.text))); label != 0 {
-			m.take(one.from, one.to, label)
-			any = firstOf(any, label)
-		}
-	}
-	return any
-}
-
-// literal is a text or number inside a text that holds JSON.
-type literal struct {
-	path     []string // of lower-case keys, below that of the text
-	text     string   // what it says
-	from, to int      // where it stands, without the quotes of a text
-}
-
-// scanJSON finds the texts and numbers of a text that holds a JSON object or
-// list; in any other text there is nothing. Time is linear in the text.
-func scanJSON(text string) (list []literal) {
+// read. What it finds becomes a secret, also as it is written there. It returns
+// the label of one of them, or 0. Time is linear in the text.
+func (w *itemRedaction) collectInside(path []string, text string) (found byte) {
 	if _, isText := opened(text).(string); isText {
-		return nil
+		return 0
 	}
 	decoder := json.NewDecoder(strings.NewReader(text))
 	decoder.UseNumber()
 	var read func(path []string)
 	read = func(path []string) {
-		from := int(decoder.InputOffset())
+		from := decoder.InputOffset()
 		token, _ := decoder.Token() // it is valid
-		to := int(decoder.InputOffset())
 		switch v := token.(type) {
 		case json.Delim:
 			for decoder.More() {
 				inner := path
 				if v == '{' {
-					token, _ := decoder.Token()
-					inner = slices.Concat(path, keyPath(token.(string)))
+					key, _ := decoder.Token()
+					inner = slices.Concat(path, keyPath(key.(string)))
 				}
 				read(inner)
 			}
 			_, _ = decoder.Token() // its end
 		case string, json.Number:
-			from += len(text[from:to]) - len(strings.TrimLeft(text[from:to], " \t\r\n,:"))
-			if text[from] == '"' {
-				from, to = from+1, to-1
+			written := strings.TrimLeft(text[from:decoder.InputOffset()], " \t\r\n,:")
+			if written[0] == '"' {
+				written = written[1 : len(written)-1]
 			}
-			list = append(list, literal{path, spelled(v), from, to})
+			found = firstOf(found, w.collectWritten(path, spelled(v), written))
 		}
 	}
-	read(nil)
-	return list
+	read(path)
+	return found
+}
+
+// collectWritten looks at a text or number inside JSON, and at how it is written there.
+func (w *itemRedaction) collectWritten(path []string, text, written string) byte {
+	label := w.r.fieldAround(path)
+	if label != 0 {
+		w.keep(text, label)
+	}
+	if text != written { // it has escapes
+		w.r.matches(text, func(from, to int, matched byte) {
+			w.keep(text[from:to], matched)
+			label = firstOf(label, matched)
+		})
+	}
+	if label = firstOf(label, w.collectInside(path, text)); label != 0 {
+		w.keep(written, label)
+	}
+	return label
 }
 
 // placeholders numbers what was taken out of one item.
@@ -370,10 +353,6 @@ type placeholders struct {
 	taken  map[string]bool // what an item has that looks like one, in capitals
 	// unnumbered writes [NAME], and counts nothing.
 	unnumbered bool
-}
-
-func newPlaceholders(rules []redactRule) placeholders {
-	return placeholders{rules: rules, number: map[string]int{}, next: map[byte]int{}, count: map[string]int{}, taken: map[string]bool{}}
 }
 
 func (p *placeholders) of(label byte, folded string) string {

@@ -279,15 +279,15 @@ func (s *seeder) one(ctx context.Context, located dataset.Located) error {
 	archived := false
 	if !known && (s.cfg.DryRun || !s.result.DatasetCreated) {
 		found, err := s.find(ctx, change.Item)
-		if err != nil {
+		switch {
+		case err != nil:
 			return s.failed(ctx, located, change, err)
-		}
-		if owner := s.otherOwner(found); owner != "" {
-			s.refuse(located, change, owner)
+		case found == nil:
+		case found.DatasetName != s.cfg.Dataset:
+			s.refuse(located, change, s.taken(found))
 			return nil
-		}
-		if known = found != nil; known {
-			stored, archived = digestOf(itemOf(*found)), found.Status == langfuse.ItemArchived
+		default:
+			known, stored, archived = true, digestOf(itemOf(*found)), found.Status == langfuse.ItemArchived
 		}
 	}
 	changes, kept := digestOf(located.Item).over(stored)
@@ -327,11 +327,8 @@ func (s *seeder) find(ctx context.Context, id string) (*langfuse.DatasetItem, er
 	return &found, err
 }
 
-// otherOwner says why an item that is there cannot be written, or nothing.
-func (s *seeder) otherOwner(found *langfuse.DatasetItem) string {
-	if found == nil || found.DatasetName == s.cfg.Dataset {
-		return ""
-	}
+// taken says whose item has an id.
+func (s *seeder) taken(found *langfuse.DatasetItem) string {
 	return fmt.Sprintf("the id %q belongs to the dataset %q: %s", found.ID, found.DatasetName, s.proposal())
 }
 
@@ -341,17 +338,6 @@ func (s *seeder) proposal() string {
 
 // failed refuses an item if an error is about it alone; any other is returned.
 func (s *seeder) failed(ctx context.Context, located dataset.Located, change Change, err error) error {
-	conflict := errors.Is(err, langfuse.ErrConflict)
-	if conflict || errors.Is(err, langfuse.ErrNotFound) {
-		found, findErr := s.find(ctx, change.Item)
-		if findErr != nil {
-			return errors.Join(err, findErr)
-		}
-		if owner := s.otherOwner(found); owner != "" {
-			s.refuse(located, change, owner)
-			return nil
-		}
-	}
 	_, lost := errors.AsType[*langfuse.ConnectionError](err)
 	api, answered := errors.AsType[*langfuse.APIError](err)
 	switch {
@@ -363,8 +349,12 @@ func (s *seeder) failed(ctx context.Context, located dataset.Located, change Cha
 		if s.inRow >= maxUnanswered {
 			return fmt.Errorf("%d writes in a row were not answered, the same command again goes on: %w", s.inRow, err)
 		}
-	case conflict:
-		s.refuse(located, change, err.Error()+": "+s.proposal())
+	case errors.Is(err, langfuse.ErrConflict), errors.Is(err, langfuse.ErrNotFound): // it is of another dataset
+		reason := err.Error() + ": " + s.proposal()
+		if found, err := s.find(ctx, change.Item); err == nil && found != nil {
+			reason = s.taken(found)
+		}
+		s.refuse(located, change, reason)
 	case errors.Is(err, langfuse.ErrTooLarge), errors.Is(err, langfuse.ErrRateLimited), answered && api.Status == http.StatusBadRequest:
 		s.refuse(located, change, err.Error())
 	default:

@@ -7,11 +7,13 @@ import (
 	"errors"
 	"iter"
 	"slices"
+	"strings"
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/extraction"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/scoring"
+	"extraction-experiment/seed"
 )
 
 // AuditItem is an item with what every system extracted from it.
@@ -171,19 +173,33 @@ func (a *audit) read(item AuditItem) (*reading, bool) {
 	if err != nil {
 		return nil, false
 	}
-	outputs := make([]*extraction.Extraction, len(item.Outputs))
+	n := len(item.Outputs)
+	r := &reading{gold: gold, expected: item.Expected, rules: a.cfg.Rules, index: extraction.NewIndex(document.Text),
+		outputs: make([]*extraction.Extraction, n), results: make([]scoring.Result, n), faults: make([][]scoring.Fault, n),
+		pooled: map[string][][]stance{}, warned: map[string]seed.Finding{}}
 	delivered := 0
 	for s, raw := range item.Outputs {
 		if output, _, err := extraction.DecodeExtraction(raw); err == nil {
-			outputs[s] = &output
+			r.outputs[s] = &output
 			delivered++
 		}
 	}
 	if delivered < 2 {
 		return nil, false
 	}
-	r := read(a.cfg.Rules, gold, document, outputs)
-	r.expected = item.Expected
+	for s, output := range r.outputs {
+		if output != nil {
+			r.results[s] = r.rules.Score(gold, *output)
+			r.faults[s] = scoring.Classify(r.results[s], r.contains)
+			r.addToPool(s)
+		}
+	}
+	for _, f := range seed.CheckGold(document, gold) {
+		place, _, ok := strings.Cut(f.Path, "]")
+		if ok && slices.Contains([]seed.Kind{seed.Duplicate, seed.Redundant, seed.Contradicts, seed.UnknownType, seed.EmptyName}, f.Kind) {
+			r.warned[place] = f
+		}
+	}
 	return r, true
 }
 

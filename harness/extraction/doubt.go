@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"strings"
 
 	"extraction-experiment/extraction"
 	"extraction-experiment/internal/textutil"
@@ -149,26 +148,6 @@ type reading struct {
 	warned   map[string]seed.Finding // by claim.place
 }
 
-func read(rules *scoring.Scorer, gold extraction.Extraction, document extraction.Document, outputs []*extraction.Extraction) *reading {
-	r := &reading{gold: gold, outputs: outputs, rules: rules, index: extraction.NewIndex(document.Text),
-		results: make([]scoring.Result, len(outputs)), faults: make([][]scoring.Fault, len(outputs)),
-		pooled: map[string][][]stance{}, warned: map[string]seed.Finding{}}
-	for s, output := range outputs {
-		if output != nil {
-			r.results[s] = rules.Score(gold, *output)
-			r.faults[s] = scoring.Classify(r.results[s], r.contains)
-			r.addToPool(s)
-		}
-	}
-	for _, f := range seed.CheckGold(document, gold) {
-		place, _, ok := strings.Cut(f.Path, "]")
-		if ok && slices.Contains([]seed.Kind{seed.Duplicate, seed.Redundant, seed.Contradicts, seed.UnknownType, seed.EmptyName}, f.Kind) {
-			r.warned[place] = f
-		}
-	}
-	return r
-}
-
 func (r *reading) contains(name string) bool {
 	_, found := r.index.Locate(name, 0)
 	return found
@@ -290,16 +269,11 @@ func (r *reading) removal(gold claim, changed bool) (claim, bool) {
 	c := gold
 	c.kind, c.others = NotFound, nil
 	warning, warned := r.warned[c.place()]
-	names := c.expected.names()
-	here := slices.ContainsFunc(names, r.contains)
-	if c.expected.what == scoring.ARelationship {
-		here = r.contains(names[0]) && r.contains(names[1])
-	}
 	switch {
 	case warned && !(changed && warning.Kind == seed.UnknownType):
 		c.kind, c.reason, c.suspect = Contradiction, warning.Message, true
 		return c, true
-	case !here && c.expected.what == scoring.AnEntity:
+	case c.expected.what == scoring.AnEntity && !slices.ContainsFunc(c.expected.names(), r.contains):
 		c.kind, c.suspect = NotInText, true
 		return c, true
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"extraction-experiment/extraction"
 	"extraction-experiment/internal/textutil"
@@ -271,9 +270,15 @@ const (
 
 // tally counts what the rates are made of.
 type tally struct {
-	elements int
-	systems  []counts
-	missed   map[string]int
+	elements, missed int // missed: by all systems
+	systems          []counts
+	pairs            map[pairOf]float64
+}
+
+// pairOf is what two systems, by their numbers, make of an element of gold.
+type pairOf struct {
+	a, b         int
+	missA, missB bool
 }
 
 // counts are those of a system.
@@ -286,15 +291,16 @@ type counts struct {
 }
 
 func newTally(systems int) *tally {
-	return &tally{systems: make([]counts, systems), missed: map[string]int{}}
+	return &tally{systems: make([]counts, systems), pairs: map[pairOf]float64{}}
 }
 
 // element counts an element of gold.
 func (t *tally) element(stances []stance) {
 	t.elements++
-	pattern := make([]byte, len(stances))
+	if countOf(stances)[agrees] == len(stances) {
+		t.missed++
+	}
 	for s, st := range stances {
-		pattern[s] = byte('0' + st)
 		n := &t.systems[s]
 		if st == absent {
 			continue
@@ -306,8 +312,12 @@ func (t *tally) element(stances []stance) {
 		if st == against {
 			n.right++
 		}
+		for b, other := range stances[:s] {
+			if other != absent {
+				t.pairs[pairOf{s, b, st == agrees, other == agrees}]++
+			}
+		}
 	}
-	t.missed[string(pattern)]++
 }
 
 // beyond counts a statement that gold does not have.
@@ -349,33 +359,19 @@ func (t *tally) rates() rates {
 // are left out as gold is assumed to have wrong: they say nothing of the systems.
 func (t *tally) weight() float64 {
 	systems := len(t.systems)
-	all := strings.Repeat(string(rune('0'+agrees)), systems)
-	excused := min(t.missed[all], int(priorWrong*float64(t.elements)))
-	sum, pairs := 0.0, 0
+	excused := float64(min(t.missed, int(priorWrong*float64(t.elements))))
+	sum := 0.0
 	for a := range systems {
 		for b := range a {
-			times := map[[2]bool]float64{} // by whether each of the two misses it
-			for pattern, n := range t.missed {
-				if pattern == all {
-					n -= excused
-				}
-				if x, y := stance(pattern[a]-'0'), stance(pattern[b]-'0'); x != absent && y != absent {
-					times[[2]bool{x == agrees, y == agrees}] += float64(n)
-				}
-			}
-			both := times[[2]bool{true, true}]
-			missA, missB := both+times[[2]bool{true, false}], both+times[[2]bool{false, true}]
-			n := missA + missB - both + times[[2]bool{false, false}]
+			both := t.pairs[pairOf{a, b, true, true}] - excused
+			missA, missB := both+t.pairs[pairOf{a, b, true, false}], both+t.pairs[pairOf{a, b, false, true}]
+			n := missA + missB - both + t.pairs[pairOf{a, b, false, false}]
 			if spread := math.Sqrt(missA * (n - missA) * missB * (n - missB)); spread > 0 {
 				sum += max(0, (n*both-missA*missB)/spread)
 			}
-			pairs++
 		}
 	}
-	if pairs == 0 {
-		return 1
-	}
-	return 1 / (1 + float64(systems-1)*sum/float64(pairs))
+	return 1 / (1 + float64(systems-1)*sum/float64(systems*(systems-1)/2))
 }
 
 // doubt is how much speaks for a claim, see Audit.

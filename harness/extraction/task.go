@@ -90,18 +90,17 @@ func write(result *experiment.TaskResult, found extraction.Extraction) (err erro
 // Accepts refuses items of which none has a document, but questions or nothing, with
 // exit code 64; among others such an item is a failed one.
 func (*Task) Accepts(first []experiment.Item) error {
-	if slices.ContainsFunc(first, func(item experiment.Item) bool { return !lacksDocument(item.Input) }) {
+	if slices.ContainsFunc(first, func(item experiment.Item) bool { return !isAbsent(item.Input) && !IsQuestion(item.Input) }) {
 		return nil
 	}
 	return cli.Usage("the items have no document in their input: questions about a document are asked by experiment answers run")
 }
 
-// lacksDocument reports whether an input is absent, or a question.
-func lacksDocument(input json.RawMessage) bool {
+// IsQuestion reports whether an input is that of another harness: a question, and no
+// document.
+func IsQuestion(input json.RawMessage) bool {
 	var keys map[string]json.RawMessage
-	if isAbsent(input) || json.Unmarshal(input, &keys) != nil {
-		return isAbsent(input)
-	}
+	_ = json.Unmarshal(input, &keys) // what is no object has no keys
 	return keys["question"] != nil && keys["document_text"] == nil && keys["text"] == nil
 }
 

@@ -87,13 +87,8 @@ func annotations(ctx context.Context, env cli.Env, path string) (annotator, erro
 	}
 	var problems dataset.Problems
 	for item, err := range items {
-		var syntax *dataset.SyntaxError
-		switch {
-		case errors.As(err, &syntax):
-			problems.Add(err)
+		if problems.Add(err); err != nil { // of another kind than a line's it is the last
 			continue
-		case err != nil:
-			return out, cli.WithCode(cli.ExitUsage, errors.Join(problems.Err(), err))
 		}
 		one := annotated{}
 		if len(item.Input) > 0 {

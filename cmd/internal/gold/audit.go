@@ -1,7 +1,6 @@
 package gold
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,7 +18,6 @@ import (
 	"extraction-experiment/compare"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/internal/stats"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 	"extraction-experiment/report"
@@ -146,12 +144,21 @@ func checkAuditFlags(c *urfave.Context) error {
 	return errors.Join(problems...)
 }
 
-const needsOutputs = "%s: an audit needs what the run extracted: name a run of this folder, its file or an export"
+const needsOutputs = "%s: its outputs are needed: name a run of this folder, its file or an export"
+
+// local is a run whose outputs are here.
+func local(source compare.Source) (runs.Source, error) {
+	run, is := source.(runs.Source)
+	if !is {
+		return run, cli.Usage(needsOutputs, source.Where())
+	}
+	return run, nil
+}
 
 // audited are the runs of one audit.
 type audited struct {
 	env     cli.Env
-	runs    []*runstore.Reader
+	runs    []runs.Source
 	headers []outcome.Header
 	header  outcome.Header     // of the first run
 	systems []string           // the runs, or the trials of the only one
@@ -181,18 +188,18 @@ func (a *audited) close() error {
 func newAudit(ctx context.Context, sources []compare.Source) (*audited, error) {
 	a := &audited{}
 	for _, source := range sources {
-		local, is := source.(runs.Source)
-		if !is {
-			return nil, cli.Usage(needsOutputs, source.Where())
+		run, err := local(source)
+		if err != nil {
+			return nil, err
 		}
-		h, err := local.Header(ctx)
+		h, err := run.Header(ctx)
 		if err != nil {
 			return nil, err
 		}
 		if h.Harness != harness.Name {
 			return nil, cli.Usage("the run %q is of the harness %s: an audit is of extractions", h.Name, h.Harness)
 		}
-		a.runs, a.headers, a.systems = append(a.runs, local.Reader), append(a.headers, h), append(a.systems, h.Name)
+		a.runs, a.headers, a.systems = append(a.runs, run), append(a.headers, h), append(a.systems, h.Name)
 	}
 	a.header = a.headers[0]
 	if len(a.runs) == 1 {
@@ -252,73 +259,40 @@ func Doubtful(ctx context.Context, sources []compare.Source) (map[string]bool, e
 	return doubtful, err
 }
 
-// byItem gathers the outputs of a run: item by item, in the order of their ids, one of
-// each trial.
-func byItem(ctx context.Context, run *runstore.Reader, trials int) iter.Seq2[*harness.AuditItem, error] {
-	return func(yield func(*harness.AuditItem, error) bool) {
-		var item *harness.AuditItem
-		for o, err := range run.Outcomes(ctx, runstore.Query{Newest: true, Judged: true}) {
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			if item == nil || o.Item != item.ID {
-				if item != nil && !yield(item, nil) {
-					return
-				}
-				item = &harness.AuditItem{ID: o.Item, Outputs: make([]json.RawMessage, trials)}
-			}
-			if !o.Failed() && o.Trial >= 1 && o.Trial <= trials {
-				item.Outputs[o.Trial-1] = o.Output
-			}
-		}
-		if item != nil {
-			yield(item, nil)
-		}
-	}
-}
-
-// items gives every item that the first run has with the outputs of all systems: of
-// several runs the first trial of each that did not fail.
+// items gives every item that the first run has with the outputs of all systems.
 func (a *audited) items(ctx context.Context) iter.Seq2[harness.AuditItem, error] {
-	var runs []iter.Seq2[*harness.AuditItem, error]
-	for i, run := range a.runs {
-		runs = append(runs, byItem(ctx, run, max(1, a.headers[i].Trials)))
-	}
-	byID := func(x, y *harness.AuditItem) int { return cmp.Compare(x.ID, y.ID) }
 	return func(yield func(harness.AuditItem, error) bool) {
 		a.outdated = 0
-		for row, err := range stats.Merge(byID, runs...) {
-			if err != nil {
-				yield(harness.AuditItem{}, err)
-				return
-			}
-			if row[0] == nil {
-				continue
-			}
-			item := *row[0]
-			full, err := a.runs[0].Item(ctx, item.ID)
-			if err == nil && a.gold != nil && a.changed(full.Item) {
+		for item, err := range a.runs[0].Reader.Items(ctx) {
+			if err == nil && a.gold != nil && a.changed(item.Item) {
 				a.outdated++
 				continue
 			}
-			item.Input, item.Expected = full.Input, full.Expected
-			if len(row) > 1 {
-				item.Outputs = cli.Each(row, delivered)
+			one := harness.AuditItem{ID: item.ID, Input: item.Input, Expected: item.Expected, Outputs: make([]json.RawMessage, len(a.systems))}
+			if err == nil {
+				err = a.readOutputs(ctx, one)
 			}
-			if !yield(item, err) || err != nil {
+			if !yield(one, err) || err != nil {
 				return
 			}
 		}
 	}
 }
 
-// delivered is the first output that there is.
-func delivered(item *harness.AuditItem) json.RawMessage {
-	if item != nil {
-		for _, output := range item.Outputs {
-			if len(output) > 0 {
-				return output
+// readOutputs fills in the outputs of an item: those of the trials of the only run, or of
+// several runs that of the first trial of each that did not fail.
+func (a *audited) readOutputs(ctx context.Context, item harness.AuditItem) error {
+	for i, run := range a.runs {
+		for o, err := range run.Reader.Outcomes(ctx, runstore.Query{Newest: true, Judged: true, Item: item.ID}) {
+			if err != nil {
+				return err
+			}
+			at := i
+			if len(a.runs) == 1 {
+				at = o.Trial - 1
+			}
+			if !o.Failed() && len(item.Outputs[at]) == 0 {
+				item.Outputs[at] = o.Output
 			}
 		}
 	}

@@ -169,7 +169,7 @@ func TestAudit_refused(t *testing.T) {
 		"two systems or more":           {"s1"},
 		"named twice":                   {"s1", "s1"},
 		"there is no run \"s3\"":        {"s1", "s3"},
-		"needs what the run extracted":  {"s1", "langfuse:s2"},
+		"its outputs are needed":        {"s1", "langfuse:s2"},
 		"--top: 0 is less":              {"s1", "s2", "--top", "0"},
 		"give both or none":             {"s1", "s2", "--corrected", "c.jsonl"},
 		"add --queue":                   {"s1", "s2", "--create-queue"},

@@ -184,10 +184,10 @@ func (r *rescorer) overNow(ctx context.Context, name string) (err error) {
 	}
 	var result report.Regold
 	var paths []string
-	for i, word := range words {
-		from, is := before[i].(runs.Source)
-		if !is {
-			return cli.Usage("%s has no outputs here: only a run file or an export can be scored again", word)
+	for i := range words {
+		from, err := local(before[i])
+		if err != nil {
+			return err
 		}
 		left := map[string]int{}
 		gold.From, gold.Left = from.Reader, func(_, why string) { left[why]++ }
@@ -234,18 +234,9 @@ func shift(ctx context.Context, r *report.Regold, cfg compare.Config, before, af
 	}
 	r.Metric = ranks[1].Metric
 	for _, moves := range r.Runs {
-		shift := report.RankShift{Run: moves.From.Name, Rescored: moves.Name}
-		for _, of := range ranks[0].Runs {
-			if of.Summary.Run.Name == moves.From.Name {
-				shift.Before, shift.RankBefore = of.Mean, of.Rank
-			}
-		}
-		for _, of := range ranks[1].Runs {
-			if of.Summary.Run.Name == moves.Name {
-				shift.After, shift.RankAfter = of.Mean, of.Rank
-			}
-		}
-		r.Ranks = append(r.Ranks, shift)
+		was, is := ranked(ranks[0], moves.From.Name), ranked(ranks[1], moves.Name)
+		r.Ranks = append(r.Ranks, report.RankShift{Run: moves.From.Name, Rescored: moves.Name,
+			Before: was.Mean, RankBefore: was.Rank, After: is.Mean, RankAfter: is.Rank})
 	}
 	for i := range against[1].Candidates {
 		was, is := against[0].Candidates[i], against[1].Candidates[i]
@@ -259,6 +250,16 @@ func shift(ctx context.Context, r *report.Regold, cfg compare.Config, before, af
 		}
 	}
 	return nil
+}
+
+// ranked is the place of a run; nothing where it has none.
+func ranked(in compare.Leaderboard, run string) (found compare.Ranked) {
+	for _, one := range in.Runs {
+		if one.Summary.Run.Name == run {
+			found = one
+		}
+	}
+	return found
 }
 
 // datasetNow opens a dataset as it is: in Langfuse with its version, or a file.
@@ -324,8 +325,7 @@ func evaluatorsAgain(ctx context.Context, env cli.Env, path string) (system.Scor
 	return opened, opened.Check(ctx)
 }
 
-// noteUnfinished says how much of a run there is that has not ended, and who
-// writes it.
+// noteUnfinished says how much of a run there is that has not ended.
 func noteUnfinished(ctx context.Context, env cli.Env, from *runstore.Reader) error {
 	_, ended, err := from.Footer(ctx)
 	if err != nil || ended {
@@ -335,13 +335,6 @@ func noteUnfinished(ctx context.Context, env cli.Env, from *runstore.Reader) err
 	if err != nil {
 		return err
 	}
-	whose := "it was stopped before its end"
-	err = runstore.Writing(from.Path())
-	if busy, ok := errors.AsType[*runstore.Fault](err); ok && busy.Kind == runstore.ErrLocked {
-		whose = busy.Err.Error()
-	} else if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(env.Stderr, "note: the run is not finished: %d of %d are there; %s\n", counts.Done, counts.Planned, whose)
+	_, err = fmt.Fprintf(env.Stderr, "note: the run is not finished: %d of %d are there; it goes on, or was stopped\n", counts.Done, counts.Planned)
 	return cli.Written(err)
 }

@@ -83,13 +83,11 @@ type goldNow struct {
 func (a *audited) readDataset(ctx context.Context) error {
 	a.gold = map[string]goldNow{}
 	if a.header.Dataset.ID == "" { // a file: what people said stands in the items of the run
-		for item, err := range a.runs[0].Items(ctx) {
+		for item, err := range a.runs[0].Reader.Items(ctx) {
 			if err != nil {
 				return err
 			}
-			if s := storedGold(item.Expected, item.Metadata); s.confirmed != nil {
-				a.gold[item.ID] = s
-			}
+			a.gold[item.ID] = storedGold(item.Expected, item.Metadata)
 		}
 		return nil
 	}
@@ -118,9 +116,6 @@ func storedGold(expected, metadata json.RawMessage) goldNow {
 
 // changed reports whether the dataset has other gold for the item by now, or none.
 func (a *audited) changed(item dataset.Item) bool {
-	if a.header.Dataset.ID == "" {
-		return false
-	}
 	now, there := a.gold[item.ID]
 	return !there || now.gold != dataset.GoldHash(item.Expected)
 }
@@ -283,7 +278,7 @@ func (a *audited) traces(ctx context.Context, project langfuse.Project) (h outco
 			a.langfuse.Client.BaseURL(), cli.Quote(a.header.Name))
 	}
 	h, traces = a.headers[newest], map[string]string{}
-	for o, err := range a.runs[newest].Outcomes(ctx, runstore.Query{Newest: true, Trial: 1}) {
+	for o, err := range a.runs[newest].Reader.Outcomes(ctx, runstore.Query{Newest: true, Trial: 1}) {
 		if err != nil {
 			return h, nil, err
 		}

@@ -2,7 +2,6 @@ package gold
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +18,7 @@ import (
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/dataset"
 	"extraction-experiment/harness/answers"
+	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/files"
 	"extraction-experiment/internal/textutil"
@@ -405,7 +405,7 @@ func itemsOf(c *urfave.Context, path string) (iter.Seq2[dataset.Located, error],
 		if err != nil && !isSyntax {
 			return nil, cli.WithCode(cli.ExitUsage, err)
 		}
-		if err != nil || format != dataset.JSONL || first.Input != nil || keysOf(first.Metadata)["question"] == nil {
+		if err != nil || format != dataset.JSONL || first.Input != nil || !harness.IsQuestion(first.Metadata) {
 			break
 		}
 		questions, err := answers.ReadFile(c.Context, path)
@@ -420,19 +420,10 @@ func itemsOf(c *urfave.Context, path string) (iter.Seq2[dataset.Located, error],
 	return items, nil
 }
 
-// keysOf are the values of an object by key; of anything else there are none.
-func keysOf(raw []byte) (values map[string]json.RawMessage) {
-	if json.Unmarshal(raw, &values) != nil {
-		return nil
-	}
-	return values
-}
-
 // question says of an item whether it is a question, and what is odd or wrong
 // with it then.
 func question(item dataset.Item) (is bool, odd []string, err error) {
-	keys := keysOf(item.Input)
-	if keys["question"] == nil || keys["document_text"] != nil || keys["text"] != nil {
+	if !harness.IsQuestion(item.Input) {
 		return false, nil, nil
 	}
 	asked, err := answers.ReadItem(item)

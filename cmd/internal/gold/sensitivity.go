@@ -1,11 +1,13 @@
 package gold
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"iter"
+	"math"
 	"runtime"
 	"slices"
 
@@ -19,7 +21,6 @@ import (
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
-	"extraction-experiment/runstore"
 	"extraction-experiment/scoring"
 )
 
@@ -57,10 +58,9 @@ func (s Sensitivity) AddTo(ctx context.Context, result *compare.Comparison) erro
 		return nil
 	}
 	for _, i := range at {
-		run, ok := s.Sources[i].(runs.Source)
-		if !ok {
-			return cli.Usage("--sensitivity scores the outputs again, and of %s they are not here: outputs are needed, "+
-				"name a run of this folder, its file or an export", s.Sources[i].Where())
+		run, err := local(s.Sources[i])
+		if err != nil {
+			return err
 		}
 		s.runs = append(s.runs, run)
 	}
@@ -196,7 +196,7 @@ func (s *Sensitivity) compare(ctx context.Context, ways []way) ([][]compare.Sett
 	items := 0 // of a way that leaves none out
 	for i, w := range ways {
 		sources := cli.Each(all, func(one view) compare.Source { return view{one.Source, one.outcomes, i, w} })
-		if !sources[0].(view).listed() {
+		if !slices.ContainsFunc(all[0].outcomes, func(o *scoredAgain) bool { return !w.skip[o.Item] && o.values[i] != nil }) {
 			continue // nobody annotated what the score is of, or nothing is left
 		}
 		cfg := s.Config
@@ -236,14 +236,8 @@ type view struct {
 }
 
 type scoredAgain struct {
-	outcome.Outcome // a hash stands for the output: equal ones are equal
-	values          []value
-}
-
-type value struct {
-	there   bool // the outcome lists the score
-	defined bool
-	float64
+	outcome.Outcome            // a hash stands for the output: equal ones are equal
+	values          []*float64 // nil: the outcome does not list the score; NaN: it is undefined
 }
 
 // rescore scores the outputs of a run in all ways. An item that failed stays failed.
@@ -251,12 +245,12 @@ func rescore(ctx context.Context, run runs.Source, ways []way) (view, error) {
 	out := view{Source: run}
 	group, inner := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
-	for o, err := range run.Reader.Outcomes(inner, runstore.Query{Newest: true, Judged: true}) {
+	for o, err := range run.Outcomes(inner) {
 		if err != nil {
 			group.Go(func() error { return err })
 			break
 		}
-		one := &scoredAgain{outcome.Outcome{Item: o.Item, Trial: o.Trial, Attempt: 1, Class: o.Class}, make([]value, len(ways))}
+		one := &scoredAgain{outcome.Outcome{Item: o.Item, Trial: o.Trial, Attempt: 1, Class: o.Class}, make([]*float64, len(ways))}
 		out.outcomes = append(out.outcomes, one)
 		group.Go(func() error {
 			item, err := run.Item(inner, o.Item)
@@ -301,21 +295,14 @@ func (s *scoredAgain) score(gold, output json.RawMessage, ways []way) error {
 		default:
 			scores = w.rules.Undelivered(expected)
 		}
-		score, there := outcome.Lookup(scores, w.metric)
-		s.values[i].there = there
-		if score.Value != nil {
-			s.values[i] = value{true, true, *score.Value}
+		if score, there := outcome.Lookup(scores, w.metric); there {
+			s.values[i] = new(*cmp.Or(score.Value, new(math.NaN()))) // a copy: the scores of an item lie together
 		}
 	}
 	return nil
 }
 
 func absent(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
-
-// listed reports whether any outcome that is not left out lists the score.
-func (v view) listed() bool {
-	return slices.ContainsFunc(v.outcomes, func(o *scoredAgain) bool { return !v.way.skip[o.Item] && o.values[v.at].there })
-}
 
 // Items leaves out what the way does.
 func (v view) Items(ctx context.Context) iter.Seq2[compare.Item, error] {
@@ -336,10 +323,10 @@ func (v view) Outcomes(context.Context) iter.Seq2[outcome.Outcome, error] {
 				continue
 			}
 			o := one.Outcome
-			if x := one.values[v.at]; x.there {
-				o.Scores = []outcome.Score{{Name: v.way.metric, Boolean: v.way.metric == scoring.ItemPerfect}}
-				if x.defined {
-					o.Scores[0].Value = new(x.float64)
+			if x := one.values[v.at]; x != nil {
+				o.Scores = []outcome.Score{{Name: v.way.metric, Value: x, Boolean: v.way.metric == scoring.ItemPerfect}}
+				if math.IsNaN(*x) {
+					o.Scores[0].Value = nil
 				}
 			}
 			if !yield(o, nil) {

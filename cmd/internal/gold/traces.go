@@ -82,12 +82,9 @@ func readSelection(c *urfave.Context, env cli.Env) (seed.Selection, error) {
 func readIDs(c *urfave.Context, env cli.Env, path string) (ids []string, err error) {
 	var raw []byte
 	if path == "-" {
-		raw, err = io.ReadAll(io.LimitReader(env.Stdin, files.MaxText+1))
+		raw, err = io.ReadAll(env.Stdin)
 	} else {
 		raw, err = files.Read(c.Context, path, files.MaxText)
-	}
-	if err == nil && len(raw) > files.MaxText {
-		err = fmt.Errorf("more than %d MB are no list of ids", files.MaxText>>20)
 	}
 	if err != nil {
 		return nil, cli.Usage("reading trace ids: %w", err)
@@ -246,10 +243,7 @@ func (p *preview) row(s seed.Seeded) {
 		}
 	}
 	cells := []string{string(s.Action), s.Trace, evidence, entities, relationships, document}
-	for i := range cells {
-		cells[i] = textutil.Line(cells[i])
-	}
-	fmt.Fprintln(p.table, strings.Join(cells, "\t"))
+	fmt.Fprintln(p.table, strings.Join(cli.Each(cells, textutil.Line), "\t"))
 }
 
 func length[T any](list []T) string {

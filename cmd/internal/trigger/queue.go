@@ -46,9 +46,9 @@ func (r request) state() string {
 // same reports whether a press is r once more: people press twice, and a request that was
 // recorded may be sent again. The same dataset and settings, signed within a minute of the
 // first, or before the run ended, are one.
-func (r request) same(dataset string, settings map[string]string, signed time.Time) bool {
-	return r.Dataset == dataset && maps.Equal(r.Settings, settings) &&
-		(r.Ended.IsZero() || signed.Before(r.Signed.Add(time.Minute)) || signed.Before(r.Ended.Truncate(time.Second)))
+func (r request) same(press request) bool {
+	return r.Dataset == press.Dataset && maps.Equal(r.Settings, press.Settings) &&
+		(r.Ended.IsZero() || press.Signed.Before(r.Signed.Add(time.Minute)) || press.Signed.Before(r.Ended.Truncate(time.Second)))
 }
 
 const (
@@ -120,16 +120,12 @@ func (q *queue) close() error {
 
 // replace writes the list, then goes on with it. Of what has ended the oldest go.
 func (q *queue) replace(list []request) error {
-	since, kept := q.now().Add(-day), mostKept
-	var newest []request
-	for _, r := range slices.Backward(list) {
-		if r.Ended.IsZero() || r.Asked.After(since) || kept > 0 {
-			newest = append(newest, r)
-			kept--
-		}
-	}
-	slices.Reverse(newest)
-	raw, err := json.MarshalIndent(newest, "", "  ")
+	since, left := q.now().Add(-day), len(list)
+	list = slices.DeleteFunc(slices.Clone(list), func(r request) bool {
+		left--
+		return left >= mostKept && !r.Ended.IsZero() && !r.Asked.After(since)
+	})
+	raw, err := json.MarshalIndent(list, "", "  ")
 	if q.closed {
 		err = errors.New("the server ends")
 	}
@@ -139,7 +135,7 @@ func (q *queue) replace(list []request) error {
 	if err != nil {
 		return cli.Errorf(cli.ExitIO, "writing down what was asked for: %w", err)
 	}
-	q.list = newest
+	q.list = list
 	return nil
 }
 
@@ -151,16 +147,16 @@ type fullError struct {
 
 func (e fullError) Error() string { return e.why }
 
-// add writes down that a run is to be made, unless it was asked for already, and returns
-// it. check looks at the run before, and its error is returned. A *fullError says that the
-// file allows no more runs now.
-func (q *queue) add(p pressed, signed time.Time, check func(request) error) (r request, again bool, err error) {
+// add writes down that a run is to be made of a press, unless it was asked for already, and
+// returns it. check looks at the run before, and its error is returned. A *fullError says
+// that the file allows no more runs now.
+func (q *queue) add(press request, check func(request) error) (r request, again bool, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := q.now()
 	waiting, oldest, today := 0, now, 0
 	for _, r := range q.list {
-		if r.same(p.dataset, p.settings, signed) {
+		if r.same(press) {
 			return r, true, nil
 		}
 		if r.state() == "waiting" {
@@ -181,7 +177,8 @@ func (q *queue) add(p pressed, signed time.Time, check func(request) error) (r r
 		why := fmt.Sprintf("%d runs wait already, no more are allowed (queue)", waiting)
 		return r, false, &fullError{why, time.Minute}
 	}
-	r = request{Dataset: p.dataset, Settings: p.settings, Signed: signed, Asked: now, Run: q.name(p.dataset, now)}
+	r = press
+	r.Asked, r.Run = now, q.name(r.Dataset, now)
 	if err = check(r); err == nil {
 		err = q.replace(append(slices.Clip(q.list), r))
 	}

@@ -40,7 +40,7 @@ func anyRun(request) error { return nil }
 // limit asks for a run of d with this limit, signed now.
 func (q *queue) limit(t *testing.T, limit string) (run string, again bool) {
 	t.Helper()
-	r, again, err := q.add(pressed{"d", map[string]string{"limit": limit}}, q.now().Truncate(time.Second), anyRun)
+	r, again, err := q.add(request{Dataset: "d", Settings: map[string]string{"limit": limit}, Signed: q.now().Truncate(time.Second)}, anyRun)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestQueue_same(t *testing.T) {
 	same("while it runs", true)
 	q.finish(t, first)
 	// It ended at 14:00:00. A press that was signed before, and sent again:
-	if r, again, err := q.add(pressed{"d", map[string]string{"limit": "5"}}, c.at.Add(-time.Second), anyRun); err != nil || !again || r.Run != first {
+	if r, again, err := q.add(request{Dataset: "d", Settings: map[string]string{"limit": "5"}, Signed: c.at.Add(-time.Second)}, anyRun); err != nil || !again || r.Run != first {
 		t.Errorf("sent again: %+v, %v, %v", r, again, err)
 	}
 	same("at its end", false)
@@ -107,7 +107,7 @@ func TestQueue_minute(t *testing.T) {
 	c.advance(time.Second) // the next minute of the clock
 	q.finish(t, first)
 	for after, want := range map[time.Duration]bool{2 * time.Second: true, 59 * time.Second: true, 60 * time.Second: false} {
-		if r := q.all()[0]; r.same("d", map[string]string{"limit": "5"}, noon.Add(59*time.Second+after)) != want {
+		if r := q.all()[0]; r.same(request{Dataset: "d", Settings: map[string]string{"limit": "5"}, Signed: noon.Add(59*time.Second + after)}) != want {
 			t.Errorf("%s later: the same is %v", after, !want)
 		}
 	}
@@ -135,7 +135,7 @@ func TestQueue_bounds(t *testing.T) {
 	c := &clock{noon}
 	q := newQueue(t, testFile(), c)
 	try := func(n int) error {
-		_, _, err := q.add(pressed{"d", map[string]string{"limit": fmt.Sprint(n)}}, c.at, anyRun)
+		_, _, err := q.add(request{Dataset: "d", Settings: map[string]string{"limit": fmt.Sprint(n)}, Signed: c.at}, anyRun)
 		return err
 	}
 	refused := func(err error, want string, after time.Duration) {
@@ -173,7 +173,7 @@ func TestQueue_bounds(t *testing.T) {
 	if err := try(20); err != nil {
 		t.Error(err)
 	}
-	if _, again, err := q.add(pressed{"d", map[string]string{"limit": "20"}}, c.at, anyRun); err != nil || !again {
+	if _, again, err := q.add(request{Dataset: "d", Settings: map[string]string{"limit": "20"}, Signed: c.at}, anyRun); err != nil || !again {
 		t.Errorf("the same again is refused where another would be: %v, %v", again, err)
 	}
 }
@@ -224,7 +224,7 @@ func TestQueue_notWritten(t *testing.T) {
 	q.limit(t, "1")
 	path := q.path
 	q.path = filepath.Join(settings.Folder, "none", "trigger.json")
-	if _, _, err := q.add(pressed{"d", nil}, noon, anyRun); cli.ExitCode(err) != cli.ExitIO {
+	if _, _, err := q.add(request{Dataset: "d", Signed: noon}, anyRun); cli.ExitCode(err) != cli.ExitIO {
 		t.Error(err)
 	}
 	if _, _, err := q.next(t.Context()); cli.ExitCode(err) != cli.ExitIO {
@@ -235,13 +235,13 @@ func TestQueue_notWritten(t *testing.T) {
 	}
 	q.path = path
 	no := errors.New("no")
-	if _, _, err := q.add(pressed{"d", nil}, noon, func(request) error { return no }); !errors.Is(err, no) || len(q.all()) != 1 {
+	if _, _, err := q.add(request{Dataset: "d", Signed: noon}, func(request) error { return no }); !errors.Is(err, no) || len(q.all()) != 1 {
 		t.Errorf("%v, %+v", err, q.all())
 	}
 	if err := q.close(); err != nil { // the file is that of another process by now
 		t.Fatal(err)
 	}
-	if _, _, err := q.add(pressed{"d", nil}, noon, anyRun); cli.ExitCode(err) != cli.ExitIO || len(q.all()) != 1 {
+	if _, _, err := q.add(request{Dataset: "d", Signed: noon}, anyRun); cli.ExitCode(err) != cli.ExitIO || len(q.all()) != 1 {
 		t.Errorf("closed: %v, %+v", err, q.all())
 	}
 }

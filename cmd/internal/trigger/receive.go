@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"extraction-experiment/internal/cli"
@@ -33,9 +32,18 @@ const (
 func (t *server) receive(ctx context.Context) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /trigger", t.press)
+	room := make(chan struct{}, mostConnections-1) // one more is open, which waits for it
 	s := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 15 * time.Second,
 		WriteTimeout: 30 * time.Second, MaxHeaderBytes: mostHeader,
-		ErrorLog: slog.NewLogLogger(t.log.Handler(), slog.LevelWarn)}
+		ErrorLog: slog.NewLogLogger(t.log.Handler(), slog.LevelWarn),
+		ConnState: func(_ net.Conn, state http.ConnState) {
+			switch state {
+			case http.StateNew:
+				room <- struct{}{} // nothing more is accepted meanwhile
+			case http.StateClosed:
+				<-room
+			}
+		}}
 	s.SetKeepAlivesEnabled(false) // presses are rare, and connections few
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(t.listener) }()
@@ -63,9 +71,9 @@ func (t *server) press(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostBody))
-	var large *http.MaxBytesError
+	_, large := errors.AsType[*http.MaxBytesError](err)
 	switch {
-	case errors.As(err, &large):
+	case large:
 		t.refuse(w, http.StatusRequestEntityTooLarge, fmt.Errorf("the body has more than %d bytes", mostBody))
 		return
 	case err != nil:
@@ -75,31 +83,30 @@ func (t *server) press(w http.ResponseWriter, r *http.Request) {
 		t.refuse(w, http.StatusUnauthorized, fmt.Errorf("the signature is not that of a secret of %s", EnvSecret))
 		return
 	}
-	p, err := readBody(body)
+	press, err := readBody(body)
 	var settings map[string]string
 	if err == nil {
-		settings, err = allowed(t.file, p)
+		settings, err = allowed(t.file, press)
 	}
 	if err != nil {
-		t.refuseSigned(w, http.StatusBadRequest, p, err)
+		t.refuseSigned(w, http.StatusBadRequest, press, err)
 		return
 	}
-	p.settings = settings
+	press.Settings, press.Signed = settings, sig.at
 	status := http.StatusInternalServerError
-	made, again, err := t.queue.add(p, sig.at, func(made request) error {
+	made, again, err := t.queue.add(press, func(made request) error {
 		_, err := t.line(r.Context(), made)
 		if err != nil {
 			status = http.StatusBadRequest
 		}
 		return err
 	})
-	var full *fullError
-	if errors.As(err, &full) {
+	if full, is := errors.AsType[*fullError](err); is {
 		status = http.StatusTooManyRequests
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(full.after.Seconds()))))
 	}
 	if err != nil {
-		t.refuseSigned(w, status, p, err)
+		t.refuseSigned(w, status, press, err)
 		return
 	}
 	t.log.Info("asked", "run", made.Run, "dataset", made.Dataset, "settings", settingsText(made.Settings), "again", again)
@@ -115,10 +122,10 @@ func (t *server) refuse(w http.ResponseWriter, status int, err error) {
 }
 
 // refuseSigned is refuse for a request of somebody who has the secret: the page shows it.
-func (t *server) refuseSigned(w http.ResponseWriter, status int, p pressed, err error) {
+func (t *server) refuseSigned(w http.ResponseWriter, status int, press request, err error) {
 	t.mu.Lock()
-	row := html.AskedRun{Time: t.cfg.Now(), Dataset: textutil.Cut(p.dataset, 200),
-		State: fmt.Sprintf("refused (%d)", status), Settings: textutil.Cut(settingsText(p.settings), 300),
+	row := html.AskedRun{Time: t.cfg.Now(), Dataset: textutil.Cut(press.Dataset, 200),
+		State: fmt.Sprintf("refused (%d)", status), Settings: textutil.Cut(settingsText(press.Settings), 300),
 		Reason: reasonOf(err)}
 	t.refused = append([]html.AskedRun{row}, t.refused[:min(len(t.refused), mostRefused-1)]...)
 	t.mu.Unlock()
@@ -154,49 +161,4 @@ func settingsText(settings map[string]string) string {
 		words = append(words, key+"="+settings[key])
 	}
 	return strings.Join(words, " ")
-}
-
-// limitedListener accepts a connection when less than so many are open.
-type limitedListener struct {
-	net.Listener
-	room   chan struct{}
-	closed chan struct{}
-	close  func() error
-}
-
-func limited(l net.Listener) *limitedListener {
-	closed := make(chan struct{})
-	return &limitedListener{l, make(chan struct{}, mostConnections), closed, sync.OnceValue(func() error {
-		close(closed)
-		return l.Close()
-	})}
-}
-
-// Accept waits for room, then for a connection.
-func (l *limitedListener) Accept() (net.Conn, error) {
-	select {
-	case l.room <- struct{}{}:
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
-	c, err := l.Listener.Accept()
-	if err != nil {
-		<-l.room
-		return nil, err
-	}
-	return &limitedConn{c, sync.OnceFunc(func() { <-l.room })}, nil
-}
-
-// Close closes the listener; who waits in Accept is let go.
-func (l *limitedListener) Close() error { return l.close() }
-
-type limitedConn struct {
-	net.Conn
-	leave func()
-}
-
-// Close gives the room back.
-func (c *limitedConn) Close() error {
-	defer c.leave()
-	return c.Conn.Close()
 }

@@ -31,7 +31,7 @@ const maxAge = 5 * time.Minute
 type signature struct {
 	stamp string // t as it was sent
 	at    time.Time
-	sums  [][]byte
+	sums  []string // in hex
 }
 
 // readSignature reads the headers of a request. Other schemes than v1 are left out.
@@ -50,11 +50,7 @@ func readSignature(headers []string, now time.Time) (s signature, err error) {
 			}
 			s.stamp, s.at = value, time.Unix(int64(seconds), 0)
 		case "v1":
-			sum, err := hex.DecodeString(value)
-			if err != nil || len(sum) != sha256.Size {
-				return s, errors.New("the signature has a v1 that is no SHA-256 in hex")
-			}
-			s.sums = append(s.sums, sum)
+			s.sums = append(s.sums, strings.ToLower(value))
 		}
 	}
 	if s.stamp == "" || len(s.sums) == 0 {
@@ -75,35 +71,30 @@ func (s signature) of(body []byte, secrets []secret.Secret) bool {
 		mac := hmac.New(sha256.New, []byte(key.Reveal()))
 		mac.Write([]byte(s.stamp + "."))
 		mac.Write(body)
-		want := mac.Sum(nil)
+		want := hex.AppendEncode(nil, mac.Sum(nil))
 		for _, sum := range s.sums {
-			valid = hmac.Equal(want, sum) || valid
+			valid = hmac.Equal(want, []byte(sum)) || valid
 		}
 	}
 	return valid
 }
 
-// pressed is what a body asks for.
-type pressed struct {
-	dataset  string
-	settings map[string]string // of the payload, as it was written
-}
-
-// readBody reads what Langfuse sends; keys that it does not know are left out.
-func readBody(body []byte) (p pressed, err error) {
+// readBody reads what Langfuse sends: dataset, and settings as they were written. Keys that
+// it does not know are left out.
+func readBody(body []byte) (r request, err error) {
 	var sent struct {
 		DatasetName string          `json:"datasetName"`
 		Payload     json.RawMessage `json:"payload"`
 	}
 	if err := json.Unmarshal(body, &sent); err != nil {
-		return p, fmt.Errorf("the body is no JSON object as Langfuse sends it: %w", err)
+		return r, fmt.Errorf("the body is no JSON object as Langfuse sends it: %w", err)
 	}
 	if sent.DatasetName == "" {
-		return p, errors.New("the body names no dataset (datasetName): only the Run button of a dataset is served here")
+		return r, errors.New("the body names no dataset (datasetName): only the Run button of a dataset is served here")
 	}
-	p.dataset = sent.DatasetName
-	p.settings, err = readPayload(sent.Payload)
-	return p, err
+	r.Dataset = sent.DatasetName
+	r.Settings, err = readPayload(sent.Payload)
+	return r, err
 }
 
 // mostEncoded is how often a payload may be encoded: Langfuse sends a text that holds
@@ -114,13 +105,9 @@ const mostEncoded = 3
 // where it is absent, null or blank.
 func readPayload(raw json.RawMessage) (map[string]string, error) {
 	for range mostEncoded {
-		raw = bytes.TrimSpace(raw)
-		if len(raw) == 0 || raw[0] != '"' {
-			break
-		}
 		var text string
-		if err := json.Unmarshal(raw, &text); err != nil {
-			return nil, fmt.Errorf("the payload is no JSON: %w", err)
+		if json.Unmarshal(raw, &text) != nil {
+			break
 		}
 		raw = json.RawMessage(text)
 	}
@@ -149,17 +136,17 @@ func readPayload(raw json.RawMessage) (map[string]string, error) {
 
 // allowed returns the settings in their canonical form if the file allows all of them; else
 // every problem.
-func allowed(file configs.Trigger, p pressed) (map[string]string, error) {
-	run, ok := file.Datasets[p.dataset]
+func allowed(file configs.Trigger, r request) (map[string]string, error) {
+	run, ok := file.Datasets[r.Dataset]
 	if !ok {
 		return nil, fmt.Errorf("the dataset %s may not be run from here; the trigger file names those that may",
-			textutil.Brief(p.dataset, 100))
+			textutil.Brief(r.Dataset, 100))
 	}
 	var problems []error
 	settings := map[string]string{}
-	for _, key := range slices.Sorted(maps.Keys(p.settings)) {
+	for _, key := range slices.Sorted(maps.Keys(r.Settings)) {
 		rule, ok := run.Allow[key]
-		value, err := rule.Canonical(key, p.settings[key])
+		value, err := rule.Canonical(key, r.Settings[key])
 		if !ok {
 			may := strings.Join(slices.Sorted(maps.Keys(run.Allow)), ", ")
 			err = fmt.Errorf("the payload may not set %s; it may set: %s", textutil.Brief(key, 100), cmp.Or(may, "nothing"))

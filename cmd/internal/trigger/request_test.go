@@ -69,8 +69,8 @@ func TestSignature(t *testing.T) {
 		"t is no number":           {[]string{"t=now,v1=" + sum}, "no readable t"},
 		"t is negative":            {[]string{"t=-1795435200,v1=" + sum}, "no readable t"},
 		"t is endless":             {[]string{"t=" + strings.Repeat("9", 100) + ",v1=" + sum}, "no readable t"},
-		"v1 is short":              {[]string{"t=1795435200,v1=" + sum[:62]}, "no SHA-256"},
-		"v1 is no hex":             {[]string{"t=1795435200,v1=" + strings.Repeat("zz", 32)}, "no SHA-256"},
+		"v1 is short":              {[]string{"t=1795435200,v1=" + sum[:62]}, "differs"},
+		"v1 is no hex":             {[]string{"t=1795435200,v1=" + strings.Repeat("zz", 32)}, "differs"},
 	} {
 		got := ""
 		if s, err := readSignature(tt.headers, noon); err != nil {
@@ -132,7 +132,7 @@ func TestReadBody(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), tt.err) {
 				t.Errorf("%s: %v, want %q", name, err, tt.err)
 			}
-		case err != nil || p.dataset != "d" || !maps.Equal(p.settings, tt.want):
+		case err != nil || p.Dataset != "d" || !maps.Equal(p.Settings, tt.want):
 			t.Errorf("%s: %+v, %v, want %v", name, p, err, tt.want)
 		}
 	}
@@ -167,7 +167,7 @@ func TestAllowed(t *testing.T) {
 		"as a flag":          {"d", map[string]string{"--budget-usd": "1000"}, "may not set --budget-usd"},
 		"a key with a dash":  {"d", map[string]string{"prompt-file": "/etc/passwd"}, "may not set prompt-file"},
 	} {
-		settings, err := allowed(testFile(), pressed{tt.dataset, tt.settings})
+		settings, err := allowed(testFile(), request{Dataset: tt.dataset, Settings: tt.settings})
 		got := "=" + settingsText(settings)
 		if err != nil {
 			got = err.Error()
@@ -182,7 +182,7 @@ func TestAllowed(t *testing.T) {
 	for i := range 1000 {
 		many[fmt.Sprint("key", i)] = "x"
 	}
-	if _, err := allowed(testFile(), pressed{"d", many}); err == nil || !strings.Contains(err.Error(), "and 990 problems more") {
+	if _, err := allowed(testFile(), request{Dataset: "d", Settings: many}); err == nil || !strings.Contains(err.Error(), "and 990 problems more") {
 		t.Errorf("%v", err)
 	}
 }
@@ -220,7 +220,7 @@ func FuzzBody(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again, err := allowed(testFile(), pressed{p.dataset, settings})
+		again, err := allowed(testFile(), request{Dataset: p.Dataset, Settings: settings})
 		if err != nil || !maps.Equal(again, settings) {
 			t.Errorf("%v became %v, %v", settings, again, err)
 		}

@@ -140,7 +140,6 @@ func open(ctx context.Context, cfg Config) (t *server, err error) {
 		err = cli.Errorf(cli.ExitUnavailable, "listening for the Run button: %w", err)
 		return nil, errors.Join(err, t.queue.close())
 	}
-	t.listener = limited(t.listener)
 	return t, nil
 }
 

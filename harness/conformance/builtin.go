@@ -62,7 +62,7 @@ func (b Builtin) Evaluate(ctx context.Context, c evaluator.Case) (evaluator.Verd
 
 // verdict is that of the score that was asked for.
 func (b Builtin) verdict(scores []outcome.Score) (evaluator.Verdict, error) {
-	v := evaluator.Verdict{Hits: []string{}, Misses: []string{}, Generation: 1}
+	v := evaluator.Verdict{Hits: []string{}, Misses: []string{}}
 	s, _ := outcome.Lookup(scores, b.name)
 	if s.Value == nil {
 		return v, &evaluator.Fault{Kind: evaluator.BadVerdict, Message: "undefined: " + s.Reason}

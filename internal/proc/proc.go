@@ -128,13 +128,6 @@ func (p *program) environ() []string {
 	return append(given, p.cfg.Env...)
 }
 
-// Find says whether the program of a Config is there and may be run; it starts
-// nothing. The error is a *StartError, or what is wrong with the Config.
-func Find(cfg Config) error {
-	_, err := newProgram(cfg)
-	return err
-}
-
 // ErrClosed is returned by a Call on a Pool that is closed, or is closed
 // while the Call waits.
 var ErrClosed = errors.New("the pool of programs is closed")

@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,7 +18,6 @@ import (
 	"time"
 
 	"extraction-experiment/configs"
-	"extraction-experiment/dataset"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/files"
 	"extraction-experiment/internal/textutil"
@@ -269,17 +269,12 @@ func listen(port int, next bool) (net.Listener, error) {
 	return nil, cli.Errorf(cli.ExitUnavailable, "listening on port %d: %w", port, err)
 }
 
-// builtIn gives the items of the built-in dataset, as a server is told of them.
-func builtIn() (bodies []json.RawMessage, err error) {
-	for located, err := range dataset.Read(configs.OpenSample(), dataset.JSONL, configs.SampleFile) {
-		if err != nil {
-			return nil, err
-		}
-		body, err := json.Marshal(located.Item)
-		if err != nil {
-			return nil, err
-		}
-		bodies = append(bodies, body)
+// builtIn gives the items of the built-in dataset, whose lines are what a server is told.
+func builtIn() ([]json.RawMessage, error) {
+	var bodies []json.RawMessage
+	lines, err := io.ReadAll(configs.OpenSample())
+	for line := range bytes.Lines(lines) {
+		bodies = append(bodies, line)
 	}
-	return bodies, nil
+	return bodies, err
 }

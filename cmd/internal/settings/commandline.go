@@ -143,11 +143,7 @@ func standsAlone(f urfave.Flag) bool {
 // takesFile reports whether the value of a flag may be a file: the word in backquotes
 // that stands for it in the help says so.
 func takesFile(f urfave.Flag) bool {
-	documented, ok := f.(urfave.DocGenerationFlag)
-	if !ok {
-		return false
-	}
-	_, rest, _ := strings.Cut(documented.GetUsage(), "`")
+	_, rest, _ := strings.Cut(f.(urfave.DocGenerationFlag).GetUsage(), "`") // every flag of the library is one
 	value, _, _ := strings.Cut(rest, "`")
 	return slices.Contains(strings.Split(value, "|"), "FILE")
 }

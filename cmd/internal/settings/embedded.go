@@ -145,10 +145,7 @@ func withKeys(url string) langfuse.Config {
 
 // projectName tells the servers of different folders apart.
 func projectName() string {
-	folder, err := filepath.Abs(".")
-	if err != nil { // the folder is gone; opening the store will say so
-		return "embedded"
-	}
+	folder, _ := filepath.Abs(".") // where the folder is gone, opening the store says so
 	return "embedded in " + folder
 }
 

@@ -297,17 +297,14 @@ func checkAnswer(request, answer []byte) error {
 // classify gives an error of package proc its class. A program that ended may
 // do better next time; one that prints what it should not will do so again.
 func classify(ctx context.Context, err error) error {
-	var start *proc.StartError
-	class, retry := outcome.InvalidOutput, false
+	class, retry := outcome.Provider, false
 	switch {
-	case errors.Is(err, proc.ErrClosed) && !proc.Is(err, proc.Interrupted):
-		class = outcome.Provider
 	case ctx.Err() != nil && errors.Is(err, context.DeadlineExceeded):
 		class, retry = outcome.Timeout, true
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()), proc.Is(err, proc.Died, proc.Interrupted):
-		class, retry = outcome.Provider, true
-	case errors.As(err, &start):
-		class = outcome.Provider
+		retry = true
+	case proc.Is(err, proc.Flooded, proc.OutOfStep, proc.Refused):
+		class = outcome.InvalidOutput
 	}
 	return fail(class, retry, err.Error(), err)
 }

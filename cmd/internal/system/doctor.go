@@ -221,20 +221,17 @@ func (d *doctor) limits(can langfuse.Capabilities) {
 // scoreConfigs makes the score configurations of what runs publish by default,
 // those of which there are none of that name.
 func (d *doctor) scoreConfigs(ctx context.Context, client *langfuse.Client) error {
-	there := map[string]langfuse.ScoreConfig{}
+	there := map[string]bool{}
 	for config, err := range client.ListScoreConfigs(ctx) {
 		if err != nil {
 			return err
 		}
-		there[config.Name] = config
+		there[config.Name] = true
 	}
 	var made []string
 	wanted := scoreConfigs()
 	for _, want := range wanted {
-		if found, ok := there[want.Name]; ok {
-			if found.Type != want.Type {
-				d.note("scores", fmt.Sprintf("the score configuration %s is of the type %s, and runs publish it as %s", want.Name, found.Type, want.Type), "")
-			}
+		if there[want.Name] {
 			continue
 		}
 		if _, err := client.CreateScoreConfig(ctx, want); err != nil {

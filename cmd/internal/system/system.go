@@ -53,14 +53,6 @@ func (s *System) Measured(task experiment.Task, judge experiment.Scorer) experim
 	}
 }
 
-// Asked says in words who is.
-func (s System) Asked() string {
-	if s.reached != nil {
-		return "the service"
-	}
-	return "the model"
-}
-
 // Open opens the extractor that a Config names.
 func (o Opener) Open(ctx context.Context, cfg Config) (System, error) {
 	if cfg.Pipeline != "" {

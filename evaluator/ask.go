@@ -37,13 +37,9 @@ func (cfg Config) within(asked pipeline.Model, limiter *limit.Limiter, budget *p
 	})
 }
 
-// Within returns the evaluator with its model drawing on a budget; the limits of
-// the provider that were learned are common to both. Only a model has a cost:
-// others are returned as they are.
+// Within returns the evaluator, which is a model, drawing on a budget; the limits of the
+// provider that were learned are common to both.
 func (e *Evaluator) Within(budget *pipeline.Budget) *Evaluator {
-	if e.cfg.Model == nil {
-		return e
-	}
 	return &Evaluator{cfg: e.cfg, limiter: e.limiter, asked: e.cfg.within(e.cfg.Model, e.limiter, budget)}
 }
 

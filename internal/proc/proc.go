@@ -212,10 +212,8 @@ func Split(line string) ([]string, error) {
 	}
 	var words []string
 	wrong := func(format, word string) error {
-		if len(words) == 0 {
-			return fmt.Errorf("the command: "+format, word)
-		}
-		return fmt.Errorf("the command %q: "+format, shorten(words[0]), word)
+		program := append(slices.Clip(words), "")[0]
+		return fmt.Errorf("the command %q: "+format, shorten(program), word)
 	}
 	word, begun, plain := "", false, true
 	for _, part := range append(commandPart().FindAllString(line, -1), " ") {

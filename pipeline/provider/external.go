@@ -91,7 +91,6 @@ type External struct {
 // the program is there. An error of exit code 64 joins everything that is
 // wrong with the ExternalConfig; a program that is not there is a *proc.StartError (69).
 func NewExternal(cfg ExternalConfig) (*External, error) {
-	cfg.Concurrency = cmp.Or(cfg.Concurrency, 1)
 	cfg.MaxAnswer = cmp.Or(cfg.MaxAnswer, 64<<20)
 	if cfg.Now == nil {
 		cfg.Now = time.Now

@@ -269,7 +269,7 @@ func (c Catalogue) ProviderConfig(getenv func(string) string) provider.Config {
 // Price is what a model costs, as the pipeline asks for it.
 func (c Catalogue) Price(model string) (pipeline.Price, bool) {
 	p, ok := c.prices.Lookup(model)
-	return pipeline.Price{Input: p.Input, CachedInput: p.CachedInput, Output: p.Output, MaxInput: p.MaxInput}, ok
+	return pipeline.Price(p), ok
 }
 
 // endpointOf says which server the model is asked at: its host and the beginning

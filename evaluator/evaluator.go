@@ -209,27 +209,47 @@ type Item struct {
 	Metadata  json.RawMessage `json:"metadata,omitempty"`
 }
 
-// encode writes the case as one line of JSON with its end: by the names of the first
-// generation, then by those of the second; an evaluator reads the ones that it knows.
-func (c Case) encode() ([]byte, error) {
-	type messages []map[string]string
-	asked := messages{{"role": "user", "content": c.Question}}
-	answered := messages{{"role": "assistant", "content": c.Candidate}}
-	expected := messages{}
-	if c.Reference != "" {
-		expected = messages{{"role": "assistant", "content": c.Reference}}
-	}
-	request := map[string]any{
-		"question": c.Question, "criteria": c.Criteria, "candidate_answer": c.Candidate, "reference_answer": c.Reference,
-		"input_messages": asked, "output_messages": answered, "expected_messages": expected,
-		"input_files": append([]string{}, c.InputFiles...), "guideline_files": append([]string{}, c.GuidelineFiles...),
+type message struct {
+	Role    string `json:"role"`
+	Content string `json:"content"`
+}
 
-		"input": asked, "output": answered, "answer": c.Candidate, "expected_output": expected,
+// request is the wire form: the names of the first generation, then those of
+// the second; an evaluator reads the ones it knows.
+type request struct {
+	Question         string    `json:"question"`
+	Criteria         string    `json:"criteria"`
+	CandidateAnswer  string    `json:"candidate_answer"`
+	ReferenceAnswer  string    `json:"reference_answer"`
+	ExpectedMessages []message `json:"expected_messages"`
+	InputMessages    []message `json:"input_messages"`
+	OutputMessages   []message `json:"output_messages"`
+	GuidelineFiles   []string  `json:"guideline_files"`
+	InputFiles       []string  `json:"input_files"`
+
+	Input          []message `json:"input"`
+	Output         []message `json:"output"`
+	Answer         string    `json:"answer"`
+	ExpectedOutput []message `json:"expected_output"`
+
+	Item *Item `json:"item,omitempty"`
+}
+
+// encode writes the case as one line of JSON with its end.
+func (c Case) encode() ([]byte, error) {
+	asked := []message{{"user", c.Question}}
+	answered := []message{{"assistant", c.Candidate}}
+	expected := []message{}
+	if c.Reference != "" {
+		expected = append(expected, message{"assistant", c.Reference})
 	}
-	if c.Item != nil {
-		request["item"] = c.Item
+	r := request{
+		Question: c.Question, Criteria: c.Criteria, CandidateAnswer: c.Candidate, ReferenceAnswer: c.Reference,
+		ExpectedMessages: expected, InputMessages: asked, OutputMessages: answered,
+		GuidelineFiles: append([]string{}, c.GuidelineFiles...), InputFiles: append([]string{}, c.InputFiles...),
+		Input: asked, Output: answered, Answer: c.Candidate, ExpectedOutput: expected, Item: c.Item,
 	}
-	line, err := textutil.MarshalJSON(request)
+	line, err := textutil.MarshalJSON(r)
 	return append(line, '\n'), err
 }
 

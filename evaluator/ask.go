@@ -87,24 +87,15 @@ func (e *Evaluator) judge(ctx context.Context, c Case) (Verdict, error) {
 		var answer pipeline.Response
 		answer, err = e.asked.Generate(ctx, pipeline.Request{Messages: []pipeline.Message{{Content: string(request)}}})
 		raw = []byte(answer.Text)
-	} else {
-		raw, err = e.runProgram(ctx, request)
+	} else if raw, err = proc.Once(ctx, proc.Config{
+		Command: e.cfg.Script, Dir: e.cfg.Dir, Env: e.cfg.Env, Withhold: true, Handed: e.cfg.Handed, MaxLine: maxOutput,
+	}, request); err != nil {
+		err = ofProgram(err)
 	}
 	if err != nil {
 		return Verdict{}, err
 	}
 	return parseVerdict(raw)
-}
-
-// runProgram runs a process for a request.
-func (e *Evaluator) runProgram(ctx context.Context, request []byte) ([]byte, error) {
-	raw, err := proc.Once(ctx, proc.Config{
-		Command: e.cfg.Script, Dir: e.cfg.Dir, Env: e.cfg.Env, Withhold: true, Handed: e.cfg.Handed, MaxLine: maxOutput,
-	}, request)
-	if err != nil {
-		return nil, ofProgram(err)
-	}
-	return raw, nil
 }
 
 // address makes an HTTP address a pipeline.Model, so that it is asked within

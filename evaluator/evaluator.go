@@ -105,7 +105,7 @@ func New(cfg Config) (*Evaluator, error) {
 	}
 	if cfg.URL != "" {
 		named++
-		at, err := proc.NewAddress(proc.AddressConfig{URL: cfg.URL, Token: cfg.Token, Env: cfg.Env, MaxAnswer: maxOutput})
+		at, err := proc.NewAddress(proc.AddressConfig{URL: cfg.URL, Token: cfg.Token, MaxAnswer: maxOutput})
 		problems = append(problems, err)
 		e.address, model = at, address{at}
 	}

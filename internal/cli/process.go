@@ -158,22 +158,18 @@ func Profiled(f func() int) int {
 	if place == "" {
 		return f()
 	}
-	var code int
-	var err error
-	if filepath.Ext(place) == ".json" {
-		code = f()
-		err = writeMemory(place)
-	} else {
-		code, err = profile(place, f)
-	}
+	code, err := profile(place, f)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "experiment: %s: %v\n", envProfile, err)
 	}
 	return code
 }
 
-// profile writes where time was spent and memory was allocated.
+// profile writes where time was spent and memory was allocated, or how much alone.
 func profile(dir string, f func() int) (int, error) {
+	if filepath.Ext(dir) == ".json" {
+		return f(), writeMemory(dir)
+	}
 	cpu, err := os.Create(filepath.Join(dir, "cpu.pprof"))
 	if err == nil {
 		err = pprof.StartCPUProfile(cpu)

@@ -105,9 +105,7 @@ func NewExternal(cfg ExternalConfig) (*External, error) {
 // open opens the program or address that the ExternalConfig names.
 func (e *External) open() error {
 	if isAddress(e.cfg.Target) {
-		at, err := proc.NewAddress(proc.AddressConfig{
-			URL: e.cfg.Target, Token: e.cfg.Token, Env: e.cfg.Env, MaxAnswer: e.cfg.MaxAnswer,
-		})
+		at, err := proc.NewAddress(proc.AddressConfig{URL: e.cfg.Target, Token: e.cfg.Token, MaxAnswer: e.cfg.MaxAnswer})
 		if err != nil {
 			return err
 		}

@@ -129,12 +129,9 @@ func isValue(word string) bool {
 
 // standsAlone reports whether the word behind the flag is not its value.
 func standsAlone(f urfave.Flag) bool {
-	switch f := f.(type) {
-	case *urfave.BoolFlag:
+	switch f.(type) {
+	case *urfave.BoolFlag, *urfave.GenericFlag: // which is Setting.Bare
 		return true
-	case *urfave.GenericFlag:
-		_, bare := f.Value.(*optional)
-		return bare
 	}
 	return false
 }

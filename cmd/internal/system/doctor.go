@@ -141,15 +141,9 @@ const answerTimeout = time.Minute
 // keys says which variables of Langfuse are set, and nothing of their values
 // but the beginning of the public key.
 func (d *doctor) keys() {
-	var set []string
-	for _, name := range []string{langfuse.EnvPublicKey, langfuse.EnvSecretKey, langfuse.EnvBaseURL, langfuse.EnvHost} {
-		value := strings.TrimSpace(d.env.Getenv(name))
-		if name == langfuse.EnvPublicKey && strings.HasPrefix(value, "pk-lf-") && len(value) >= 16 {
-			name += " (" + value[:10] + "…)"
-		}
-		if value != "" {
-			set = append(set, name)
-		}
+	set := d.given(langfuse.EnvPublicKey, langfuse.EnvSecretKey, langfuse.EnvBaseURL, langfuse.EnvHost)
+	if key := strings.TrimSpace(d.env.Getenv(langfuse.EnvPublicKey)); strings.HasPrefix(key, "pk-lf-") && len(key) >= 16 {
+		set[0] += " (" + key[:10] + "…)"
 	}
 	switch {
 	case len(set) == 0:
@@ -159,6 +153,11 @@ func (d *doctor) keys() {
 	default:
 		d.ok("keys", "set: %s", strings.Join(set, ", "))
 	}
+}
+
+// given returns those of the variables that are set.
+func (d *doctor) given(names ...string) []string {
+	return slices.DeleteFunc(names, func(name string) bool { return strings.TrimSpace(d.env.Getenv(name)) == "" })
 }
 
 // server says what was found behind the keys.
@@ -260,12 +259,7 @@ func scoreConfigs() []langfuse.ScoreConfig {
 
 // modelKeys says which variables of model providers are set.
 func (d *doctor) modelKeys() {
-	var set []string
-	for _, name := range provider.Variables() {
-		if d.env.Getenv(name) != "" {
-			set = append(set, name)
-		}
-	}
+	set := d.given(provider.Variables()...)
 	if len(set) == 0 {
 		d.ok("model", "no key of a model provider is set; the baseline needs none")
 		return

@@ -95,8 +95,7 @@ func findSummary(ctx context.Context, client *langfuse.Client, name string) (lan
 		return found, err
 	}
 	names := cli.Each(list, func(p langfuse.PromptSummary) string { return p.Name })
-	there := cmp.Or(textutil.Brief(strings.Join(names, ", "), 300), "none")
-	return found, cli.Usage("there is no prompt %q%s (there are: %s)", name, textutil.Hint(name, names), there)
+	return found, cli.Usage("there is no prompt %q; there are: %s", name, textutil.Listed(name, names))
 }
 
 // namedPrompt returns the one of the query's name; without a name where there is none.

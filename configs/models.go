@@ -102,8 +102,7 @@ func parseModels(text []byte, where string) (map[string]Model, error) {
 //go:embed prices.yaml
 var pricesFile []byte
 
-// Price is what a model costs, in USD per million tokens, and where that is
-// from.
+// Price is what a model costs, in USD per million tokens.
 type Price struct {
 	Input       float64
 	CachedInput float64
@@ -111,8 +110,6 @@ type Price struct {
 	// MaxInput is the number of input tokens up to which the price holds; 0
 	// means that there is no such border.
 	MaxInput int64
-	AsOf     string // "2026-11-21"
-	Source   string
 }
 
 // Prices is price data; the zero value knows no price.
@@ -176,11 +173,7 @@ func parsePrices(text []byte, where string) (map[string]Price, error) {
 			problems = append(problems, err)
 			continue
 		}
-		price := Price{Input: *row.Input, CachedInput: *row.CachedInput, Output: *row.Output, AsOf: file.AsOf, Source: file.Source}
-		if row.MaxInput != nil {
-			price.MaxInput = *row.MaxInput
-		}
-		rows[name] = price
+		rows[name] = Price{*row.Input, *row.CachedInput, *row.Output, *cmp.Or(row.MaxInput, new(int64))}
 	}
 	return rows, join(where, problems)
 }

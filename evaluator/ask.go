@@ -37,13 +37,9 @@ func (cfg Config) within(asked pipeline.Model, limiter *limit.Limiter, budget *p
 	})
 }
 
-// Within returns the evaluator with its model drawing on a budget; the limits of
-// the provider that were learned are common to both. Only a model has a cost:
-// others are returned as they are.
+// Within returns the evaluator, which is a model, drawing on a budget; the limits of the
+// provider that were learned are common to both.
 func (e *Evaluator) Within(budget *pipeline.Budget) *Evaluator {
-	if e.cfg.Model == nil {
-		return e
-	}
 	return &Evaluator{cfg: e.cfg, limiter: e.limiter, asked: e.cfg.within(e.cfg.Model, e.limiter, budget)}
 }
 
@@ -91,24 +87,15 @@ func (e *Evaluator) judge(ctx context.Context, c Case) (Verdict, error) {
 		var answer pipeline.Response
 		answer, err = e.asked.Generate(ctx, pipeline.Request{Messages: []pipeline.Message{{Content: string(request)}}})
 		raw = []byte(answer.Text)
-	} else {
-		raw, err = e.runProgram(ctx, request)
+	} else if raw, err = proc.Once(ctx, proc.Config{
+		Command: e.cfg.Script, Dir: e.cfg.Dir, Env: e.cfg.Env, Withhold: true, Handed: e.cfg.Handed, MaxLine: maxOutput,
+	}, request); err != nil {
+		err = ofProgram(err)
 	}
 	if err != nil {
 		return Verdict{}, err
 	}
 	return parseVerdict(raw)
-}
-
-// runProgram runs a process for a request.
-func (e *Evaluator) runProgram(ctx context.Context, request []byte) ([]byte, error) {
-	raw, err := proc.Once(ctx, proc.Config{
-		Command: e.cfg.Script, Dir: e.cfg.Dir, Env: e.cfg.Env, Withhold: true, Handed: e.cfg.Handed, MaxLine: maxOutput,
-	}, request)
-	if err != nil {
-		return nil, ofProgram(err)
-	}
-	return raw, nil
 }
 
 // address makes an HTTP address a pipeline.Model, so that it is asked within
@@ -122,43 +109,18 @@ func (a address) Generate(ctx context.Context, req pipeline.Request) (pipeline.R
 	return pipeline.Response{Text: string(answer), Attempts: 1}, err
 }
 
-// notNumbers are what programs print for numbers that JSON does not have.
-var notNumbers = textutil.Pattern(`(?i)[:\[,\s]-?(nan|inf(inity)?)\b`)
-
 // oneObject takes the answer apart; a key that is given twice is refused, since
 // readers would disagree on its value.
 func oneObject(raw []byte) (map[string]json.RawMessage, error) {
 	trimmed := bytes.TrimSpace(raw)
-	switch {
-	case len(trimmed) == 0:
-		return nil, errors.New("it printed nothing; print one JSON object")
-	case !utf8.Valid(trimmed):
-		return nil, errors.New("that is not valid UTF-8, which JSON must be")
-	case !json.Valid(trimmed):
-		return nil, notJSON(trimmed)
-	case trimmed[0] != '{':
-		return nil, errors.New("that is JSON, but no object")
+	if !utf8.Valid(trimmed) || !json.Valid(trimmed) || trimmed[0] != '{' {
+		return nil, errors.New("that is not one JSON object, in UTF-8 and without NaN; print everything else to standard error")
 	}
 	if key := dataset.RepeatedKey(trimmed); key != "" {
 		return nil, fmt.Errorf("the key %q is there twice", key)
 	}
 	var fields map[string]json.RawMessage
 	return fields, json.Unmarshal(trimmed, &fields)
-}
-
-// notJSON says why: the commonest reasons have names.
-func notJSON(text []byte) error {
-	dec := json.NewDecoder(bytes.NewReader(text))
-	var value json.RawMessage
-	switch {
-	case dec.Decode(&value) == nil && dec.Decode(&value) == nil:
-		return errors.New("that is more than one JSON value")
-	case value != nil:
-		return errors.New("there is text after the JSON object; print everything else to standard error")
-	case notNumbers().Match(text):
-		return errors.New("NaN and infinity are no numbers of JSON")
-	}
-	return errors.New("that is not JSON")
 }
 
 // objectIn returns the first JSON object with a score in the text of a model,

@@ -40,7 +40,7 @@ func (e *Evaluator) Check(ctx context.Context) error {
 var interpreters = textutil.Pattern(`^(python|pypy|node|ruby|perl|php|Rscript|bash|dash|zsh|sh)[0-9.]*(\.exe)?$`)
 
 func (e *Evaluator) checkScript() error {
-	if err := proc.Find(proc.Config{Command: e.cfg.Script, Dir: e.cfg.Dir}); err != nil {
+	if _, err := proc.New(proc.Config{Command: e.cfg.Script, Dir: e.cfg.Dir}); err != nil {
 		return ofProgram(err)
 	}
 	words := e.cfg.Script

@@ -105,7 +105,7 @@ func New(cfg Config) (*Evaluator, error) {
 	}
 	if cfg.URL != "" {
 		named++
-		at, err := proc.NewAddress(proc.AddressConfig{URL: cfg.URL, Token: cfg.Token, Env: cfg.Env, MaxAnswer: maxOutput})
+		at, err := proc.NewAddress(proc.AddressConfig{URL: cfg.URL, Token: cfg.Token, MaxAnswer: maxOutput})
 		problems = append(problems, err)
 		e.address, model = at, address{at}
 	}
@@ -262,8 +262,6 @@ type Verdict struct {
 	Hits, Misses []string
 	// Reasoning may be empty.
 	Reasoning string
-	// Generation of the protocol that the answer used, 1 or 2.
-	Generation int
 
 	// Call is what a model was asked and answered, with what that took; nil of others.
 	Call *outcome.Call
@@ -337,7 +335,6 @@ func (v *Verdict) readScore(raw json.RawMessage) error {
 
 // readLists reads the first generation.
 func (v *Verdict) readLists(fields map[string]json.RawMessage) error {
-	v.Generation = 1
 	var problems []error
 	for _, list := range []struct {
 		key string
@@ -359,7 +356,6 @@ func (v *Verdict) readLists(fields map[string]json.RawMessage) error {
 
 // readAssertions reads the second generation.
 func (v *Verdict) readAssertions(raw json.RawMessage) error {
-	v.Generation = 2
 	var list []struct {
 		Text   *string `json:"text"`
 		Passed *bool   `json:"passed"`

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +16,6 @@ import (
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/harness/conformance"
 	"extraction-experiment/internal/cli"
-	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 	"extraction-experiment/report"
 )
@@ -52,12 +52,7 @@ func conformanceConfig(c *urfave.Context) (conformance.Config, time.Duration, er
 		Runs:        p.Count("runs", c.String("runs"), 1, 100_000),
 		Concurrency: p.Count("concurrency", c.String("concurrency"), 1, 1000),
 	}
-	share := func(flag string) float64 {
-		if v := p.Number(flag, c.String(flag), 0, 1); v != nil {
-			return *v
-		}
-		return 0
-	}
+	share := func(flag string) float64 { return *cmp.Or(p.Number(flag, c.String(flag), 0, 1), new(float64)) }
 	cfg.MaxFlipRate, cfg.ScoreTolerance = share("max-flip-rate"), share("score-tolerance")
 	if cfg.ScoreTolerance == 1 {
 		p.Add("--score-tolerance: 1 would accept any score")
@@ -95,9 +90,9 @@ func conformanceAction(c *urfave.Context, env cli.Env) (err error) {
 	result, err := certifyShown(ctx, cfg, runs.NewProgress(env, c.Bool("quiet"), "", slog.New(slog.DiscardHandler)))
 	switch {
 	case ctx.Err() != nil:
-		return cli.Errorf(cli.ExitInterrupted, "stopped before every fixture was evaluated; %s", notWritten(c.String("output")))
+		return cli.Errorf(cli.ExitInterrupted, "stopped before every fixture was evaluated; nothing was written")
 	case err != nil:
-		return fmt.Errorf("%w; %s", err, notWritten(c.String("output")))
+		return fmt.Errorf("%w; nothing was written", err)
 	}
 	return errors.Join(conformanceWrite(c, env, result), conformanceVerdict(result))
 }
@@ -118,24 +113,12 @@ func certifyShown(ctx context.Context, cfg conformance.Config, view *runs.Progre
 	return conformance.Run(ctx, cfg)
 }
 
-// notWritten says what became of the file of --output: an older report in it is
-// none of this evaluation.
-func notWritten(out string) string {
-	if out != "" && exists(out) {
-		return "nothing was written: " + out + " still holds an earlier report"
-	}
-	return "nothing was written"
-}
-
 func conformanceWrite(c *urfave.Context, env cli.Env, r conformance.Report) error {
 	var written error
 	if out := c.String("output"); out != "" {
 		written = cli.WriteFile(out, func(w io.Writer) error { return report.JSON(w, r, true) })
 	}
 	if c.Bool("json") {
-		for _, warning := range r.Warnings {
-			fmt.Fprintln(env.Stderr, "warning: "+textutil.Line(warning))
-		}
 		return errors.Join(written, runs.PrintJSON(env, r))
 	}
 	return errors.Join(written, cli.Written(report.Conformance(env.Stdout, r)))
@@ -143,14 +126,8 @@ func conformanceWrite(c *urfave.Context, env cli.Env, r conformance.Report) erro
 
 // conformanceVerdict makes the exit code of a report.
 func conformanceVerdict(r conformance.Report) error {
-	what := "not compatible and not consistent"
-	switch {
-	case r.Passed():
+	if r.Passed() {
 		return nil
-	case r.Compatible:
-		what = "not consistent"
-	case r.Consistent:
-		what = "not compatible"
 	}
-	return cli.Errorf(cli.ExitGate, "the evaluator is %s: %d of %d fixtures failed", what, r.TotalFixtures-r.PassedFixtures(), r.TotalFixtures)
+	return cli.Errorf(cli.ExitGate, "the evaluator is not certified: %d of %d fixtures failed", r.TotalFixtures-r.PassedFixtures(), r.TotalFixtures)
 }

@@ -229,7 +229,7 @@ func TestModels_refusals(t *testing.T) {
 		"baseline with two stages": {[]string{"--two-stages"}, "name a model", cli.ExitUsage},
 		"recording a pipeline":     {[]string{"--pipeline", "cat", "--record", "x"}, "leave --record", cli.ExitUsage},
 		"baseline with parameters": {[]string{"--temperature", "0.5"}, "name a model", cli.ExitUsage},
-		"label and version":        {[]string{"--model", "openai/x", "--prompt-label", "a", "--prompt-version", "2"}, "cannot both", cli.ExitUsage},
+		"label and version":        {[]string{"--model", "openai/x", "--prompt-label", "a", "--prompt-version", "2"}, "give one of them", cli.ExitUsage},
 		"pipeline that is not":     {[]string{"--pipeline", "./nothing-there"}, "nothing-there", cli.ExitUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {

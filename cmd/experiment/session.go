@@ -129,7 +129,7 @@ func (s session) finish(cfg runConfig, opened system.System, r experiment.Result
 	summary := r.Summary
 	summary.Warnings = append(summary.Warnings, answers.DocumentWarnings(r.Header)...)
 	gate, err := cfg.gate.JudgeRun(summary)
-	problems = append(problems, err, s.write(cfg, r, gated{summary, gate}), verdict(cfg, opened, r))
+	problems = append(problems, err, s.write(cfg, r, gated{summary, gate}), verdict(cfg, r))
 	if r.Stopped == nil {
 		problems = append(problems, gate.Err(name))
 	}
@@ -217,7 +217,7 @@ func (s session) whereToLook(summary outcome.Summary) []string {
 }
 
 // verdict says whether too many items failed, or the program itself did.
-func verdict(cfg runConfig, opened system.System, r experiment.Result) error {
+func verdict(cfg runConfig, r experiment.Result) error {
 	s := r.Summary
 	for _, f := range s.Failures {
 		if f.Class == outcome.Internal {
@@ -226,7 +226,7 @@ func verdict(cfg runConfig, opened system.System, r experiment.Result) error {
 	}
 	if r.Begun && s.Items.Scored == 0 && len(s.Failures) == 1 && s.Failures[0].Class == outcome.Provider && !r.Reached {
 		advice := strings.Join(named([]string{"--resume --retry-failed"}, cfg.nameMade), " ")
-		return cli.Errorf(cli.ExitUnavailable, "%s was never reached: %s; when it can be, go on with %s", opened.Asked(), s.Failures[0].Items[0].Message, advice)
+		return cli.Errorf(cli.ExitUnavailable, "the service was never reached: %s; when it can be, go on with %s", s.Failures[0].Items[0].Message, advice)
 	}
 	if cfg.allowance.Exceeded(s.Items.Failed, s.Items.Planned) {
 		return cli.Errorf(cli.ExitFailures, "%d of %d items failed, %s allowed (--max-failures)", s.Items.Failed, s.Items.Planned, cfg.allowance)

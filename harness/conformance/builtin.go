@@ -39,10 +39,7 @@ func (b Builtin) Command() []string { return []string{"scorer", b.name} }
 
 // Evaluate scores; a score that is undefined is a fault with its reason, since
 // an evaluator must always answer.
-func (b Builtin) Evaluate(ctx context.Context, c evaluator.Case) (evaluator.Verdict, error) {
-	if err := ctx.Err(); err != nil {
-		return evaluator.Verdict{}, err
-	}
+func (b Builtin) Evaluate(_ context.Context, c evaluator.Case) (evaluator.Verdict, error) {
 	fault := func(field string, err error) error {
 		return &evaluator.Fault{Kind: evaluator.BadVerdict, Message: field + " is no extraction: " + err.Error(), Err: err}
 	}
@@ -62,7 +59,7 @@ func (b Builtin) Evaluate(ctx context.Context, c evaluator.Case) (evaluator.Verd
 
 // verdict is that of the score that was asked for.
 func (b Builtin) verdict(scores []outcome.Score) (evaluator.Verdict, error) {
-	v := evaluator.Verdict{Hits: []string{}, Misses: []string{}, Generation: 1}
+	v := evaluator.Verdict{Hits: []string{}, Misses: []string{}}
 	s, _ := outcome.Lookup(scores, b.name)
 	if s.Value == nil {
 		return v, &evaluator.Fault{Kind: evaluator.BadVerdict, Message: "undefined: " + s.Reason}

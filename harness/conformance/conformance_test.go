@@ -222,7 +222,6 @@ func TestParse_problems(t *testing.T) {
 		"fixtures: []":                "f.yaml: line 1: evaluator: give exactly one",
 		"evaluator: {}\nfixtures: []": "line 1: evaluator: give exactly one",
 		"evaluator: {script: [x], url: http://x}\nfixtures: []":                       "line 1: evaluator: give exactly one",
-		"evaluator: {script: ['']}\nfixtures: [{id: a, label: pass, answer: x}]":      "line 1: evaluator.script: it names no program",
 		"evaluator: {scirpt: [x]}":                                                    `line 1: unknown key "scirpt"; did you mean "script"?`,
 		head + "- {id: a, label: maybe, answer: x}":                                   `f.yaml: line 3: fixture "a": the label "maybe" is none of`,
 		head + "- {label: pass, answer: x}":                                           "line 3: the fixture has no id",

@@ -155,13 +155,8 @@ func (r *reader) spec(s Spec, line int) Spec {
 			named++
 		}
 	}
-	switch {
-	case named != 1:
+	if named != 1 {
 		r.problem(line, "evaluator: give exactly one of script, url, model and scorer")
-	case len(s.Script) > 0 && s.Script[0] == "":
-		r.problem(line, "evaluator.script: it names no program; write [program, argument, …]")
-	case s.PromptVersion < 0:
-		r.problem(line, "evaluator.prompt_version: %d is no version", s.PromptVersion)
 	}
 	return s
 }

@@ -1,11 +1,6 @@
 // Package cli holds what every command shares: the exit codes, the process with its
-// streams, files that are written as a whole, the command line, and the settings.
-//
-// A command line is put into the order that the command library needs, and a flag or
-// command that is not there is refused with the one that may be meant. A setting may come
-// from a flag, the environment, the configuration file or its default, and each value
-// knows where it came from. What is wrong with the values is collected, so that all of it
-// is said at once. It knows no command and nothing of experiments.
+// streams, and files that are written as a whole. It knows no command and nothing of
+// experiments.
 package cli
 
 import (

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/term"
 
 	"extraction-experiment/internal/files"
+	"extraction-experiment/internal/textutil"
 )
 
 // release is the version of the program; CHANGELOG.md says what it brought.
@@ -98,12 +99,12 @@ func Each[T, U any](list []T, of func(T) U) (made []U) {
 	return made
 }
 
+// plain is a word that a shell takes as it is.
+var plain = textutil.Pattern(`^[a-zA-Z0-9_./@:+%=-]+$`)
+
 // Quote returns a word as one would write it in a shell.
 func Quote(word string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./@:+%=", r)
-	}
-	if word != "" && strings.IndexFunc(word, func(r rune) bool { return !plain(r) }) < 0 {
+	if plain().MatchString(word) {
 		return word
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
@@ -157,22 +158,18 @@ func Profiled(f func() int) int {
 	if place == "" {
 		return f()
 	}
-	var code int
-	var err error
-	if filepath.Ext(place) == ".json" {
-		code = f()
-		err = writeMemory(place)
-	} else {
-		code, err = profile(place, f)
-	}
+	code, err := profile(place, f)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "experiment: %s: %v\n", envProfile, err)
 	}
 	return code
 }
 
-// profile writes where time was spent and memory was allocated.
+// profile writes where time was spent and memory was allocated, or how much alone.
 func profile(dir string, f func() int) (int, error) {
+	if filepath.Ext(dir) == ".json" {
+		return f(), writeMemory(dir)
+	}
 	cpu, err := os.Create(filepath.Join(dir, "cpu.pprof"))
 	if err == nil {
 		err = pprof.StartCPUProfile(cpu)

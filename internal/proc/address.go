@@ -23,9 +23,8 @@ import (
 type AddressConfig struct {
 	URL string
 	// Token, if set, is sent as "Authorization: Bearer"; it is shown nowhere, and nor
-	// are the secrets of the environment and of Env, which is beside it.
+	// are the secrets of the environment.
 	Token string
-	Env   []string
 	// Headers are sent with every request; their values are shown nowhere.
 	Headers map[string]secret.Secret
 	// Mask, if set, says what else is shown nowhere, in place of the environment.
@@ -67,7 +66,7 @@ func NewAddress(cfg AddressConfig) (*Address, error) {
 	cfg.URL = u.String()
 	mask := cfg.Mask
 	if mask == nil {
-		mask = secret.NewMasker(append(append(os.Environ(), cfg.Env...), "TOKEN="+cfg.Token), nil)
+		mask = secret.NewMasker(append(os.Environ(), "TOKEN="+cfg.Token), nil)
 	}
 	u.RawQuery, u.Fragment = "", ""
 	return &Address{Shown: mask.Text(u.String()), Max: cfg.MaxAnswer, cfg: cfg, client: limit.HTTPClient(cfg.Client), mask: mask}, nil

@@ -170,16 +170,3 @@ func TestOnce_masked(t *testing.T) {
 		t.Errorf("got %q, want %q", said.String(), want)
 	}
 }
-
-func TestFind(t *testing.T) {
-	var start *StartError
-	if err := Find(Config{Command: []string{"./no-such-program"}}); !errors.As(err, &start) {
-		t.Errorf("got %v", err)
-	}
-	if err := Find(Config{Command: []string{"/bin/sh"}}); err != nil {
-		t.Error(err)
-	}
-	if err := Find(Config{}); err == nil {
-		t.Error("no command was found")
-	}
-}

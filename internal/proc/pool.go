@@ -69,7 +69,10 @@ func (p *Pool) Call(ctx context.Context, request []byte) ([]byte, error) {
 		if untouched && c.answers > 0 {
 			continue // it ended after an earlier answer; a fresh one has none
 		}
-		return nil, p.explain(err)
+		if Is(err, Died) && !p.answered.Load() { // nor any other before
+			err = &StartError{Program: p.name, Err: err}
+		}
+		return nil, err
 	}
 }
 
@@ -177,15 +180,6 @@ func (p *Pool) refuse(c *process, l line, surplus []byte, when string) error {
 	}
 	return c.fail(OutOfStep, nil, "printed more than one line per request: %s came %q; print one line of JSON for each request and everything else to standard error",
 		when, c.excerpt(surplus))
-}
-
-// explain turns the end of a process into a StartError while no process of this
-// pool has ever answered.
-func (p *Pool) explain(err error) error {
-	if Is(err, Died) && !p.answered.Load() {
-		return &StartError{Program: p.name, Err: err}
-	}
-	return err
 }
 
 // Close ends all processes: those at work are killed and their Calls return an

@@ -128,13 +128,6 @@ func (p *program) environ() []string {
 	return append(given, p.cfg.Env...)
 }
 
-// Find says whether the program of a Config is there and may be run; it starts
-// nothing. The error is a *StartError, or what is wrong with the Config.
-func Find(cfg Config) error {
-	_, err := newProgram(cfg)
-	return err
-}
-
 // ErrClosed is returned by a Call on a Pool that is closed, or is closed
 // while the Call waits.
 var ErrClosed = errors.New("the pool of programs is closed")
@@ -219,35 +212,25 @@ func Split(line string) ([]string, error) {
 	}
 	var words []string
 	wrong := func(format, word string) error {
-		if len(words) == 0 {
-			return fmt.Errorf("the command: "+format, word)
-		}
-		return fmt.Errorf("the command %q: "+format, shorten(words[0]), word)
+		program := append(slices.Clip(words), "")[0]
+		return fmt.Errorf("the command %q: "+format, shorten(program), word)
 	}
-	word, begun, plain := "", false, true
-	for _, part := range append(commandPart().FindAllString(line, -1), " ") {
-		switch first := part[0]; {
-		case part == "'" || part == `"`:
-			return nil, wrong("the quote %s is not closed", part)
-		case strings.TrimSpace(part) == "":
-			if begun && plain && slices.Contains(operators, word) {
-				return nil, wrong("%s needs a shell and there is none: put the commands into a script and name that, or quote the word", word)
-			}
-			if begun {
-				words = append(words, word)
-			}
-			word, begun, plain = "", false, true
-			continue
-		case first == '\'':
-			word, plain = word+part[1:len(part)-1], false
-		case first == '"':
-			word, plain = word+unescape.Replace(part[1:len(part)-1]), false
-		case first == '\\' && len(part) > 1:
-			word, plain = word+part[1:], false
-		default:
-			word += part
+	for _, word := range commandWord().FindAllString(line, -1) {
+		switch {
+		case word == "'" || word == `"`:
+			return nil, wrong("the quote %s is not closed", word)
+		case slices.Contains(operators, word):
+			return nil, wrong("%s needs a shell and there is none: put the commands into a script and name that, or quote the word", word)
 		}
-		begun = true
+		words = append(words, quotedPart().ReplaceAllStringFunc(word, func(part string) string {
+			switch part[0] {
+			case '\'':
+				return part[1 : len(part)-1]
+			case '"':
+				return unescape.Replace(part[1 : len(part)-1])
+			}
+			return part[1:]
+		}))
 	}
 	switch {
 	case len(words) == 0:
@@ -258,10 +241,18 @@ func Split(line string) ([]string, error) {
 	return words, nil
 }
 
-// commandPart is what a command line is made of: text in quotes, an escaped character,
-// white space, other characters.
-var commandPart = textutil.Pattern(`(?s)'[^']*'|"(?:[^"\\]|\\.)*"` +
-	`|\\['"\\\s\v\x{85}\p{Z}]|[\s\v\x{85}\p{Z}]+|[^'"\\\s\v\x{85}\p{Z}]+|.`)
+// space is white space of a command line; quoted is a text in quotes or an escaped character.
+const (
+	space  = `\s\v\x{85}\p{Z}`
+	quoted = `'[^']*'|"(?:[^"\\]|\\.)*"|\\['"\\` + space + `]`
+)
+
+// commandWord is a word of a command line, or a quote that is not closed; quotedPart are the
+// parts of a word that do not stand for themselves.
+var (
+	commandWord = textutil.Pattern(`(?s)(?:` + quoted + `|\\|[^'"\\` + space + `])+|['"]`)
+	quotedPart  = textutil.Pattern(`(?s)` + quoted)
+)
 
 // unescape reads a text of double quotes.
 var unescape = strings.NewReplacer(`\\`, `\`, `\"`, `"`)

@@ -26,22 +26,18 @@ func endOrphans(mark string, group int) int {
 	if mark == "" {
 		return 0
 	}
-	if len(orphans(mark, group)) == 0 {
-		// A process outside of the group that is just being made into another program
-		// shows nothing: look a second time.
-		time.Sleep(orphanStep)
-		if len(orphans(mark, group)) == 0 {
-			return 0
-		}
-	}
+	none, left := 0, 0
 	until := time.Now().Add(orphanTime)
 	for pause := orphanStep; time.Now().Before(until); pause *= 2 {
-		time.Sleep(min(pause, time.Until(until)))
-		if len(orphans(mark, group)) == 0 {
+		if len(orphans(mark, group)) > 0 {
+			none = 0
+		} else if none++; none == 2 {
+			// A process outside of the group that is just being made into another program
+			// shows nothing: hence the second look.
 			return 0
 		}
+		time.Sleep(min(pause, time.Until(until)))
 	}
-	left := 0
 	for range orphanRounds {
 		found := orphans(mark, group)
 		if len(found) == 0 {

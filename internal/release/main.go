@@ -74,42 +74,33 @@ func noticesOf(modules []*debug.Module) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var notices bytes.Buffer
-	add := func(name, dir string) error {
-		entries, err := os.ReadDir(dir)
-		if err != nil {
-			return err
-		}
-		found := false
-		for _, entry := range entries {
-			if entry.IsDir() || !licence.MatchString(entry.Name()) {
-				continue
-			}
-			text, err := os.ReadFile(filepath.Join(dir, entry.Name()))
-			if err != nil {
-				return err
-			}
-			found = true
-			fmt.Fprintf(&notices, "%s\n%s, %s\n\n%s\n\n", strings.Repeat("=", 78), name, entry.Name(), bytes.TrimSpace(text))
-		}
-		if !found {
-			return fmt.Errorf("%s has no licence in %s", name, dir)
-		}
-		return nil
-	}
-	if err := add("Go, its standard library and runtime", root); err != nil {
-		return nil, err
-	}
+	notices, err := noticesIn("Go, its standard library and runtime", root)
 	for _, m := range modules {
-		dir, err := goOutput("list", "-m", "-f", "{{.Dir}}", m.Path)
-		if err == nil {
-			err = add(m.Path+" "+m.Version, dir)
+		dir, failed := goOutput("list", "-m", "-f", "{{.Dir}}", m.Path)
+		if failed != nil {
+			return nil, failed
 		}
-		if err != nil {
-			return nil, err
-		}
+		own, failed := noticesIn(m.Path+" "+m.Version, dir)
+		notices, err = append(notices, own...), errors.Join(err, failed)
 	}
-	return notices.Bytes(), nil
+	return notices, err
+}
+
+// noticesIn puts the licences and notices in a folder one below the other; none is an error.
+func noticesIn(name, dir string) (notices []byte, err error) {
+	entries, err := os.ReadDir(dir)
+	for _, entry := range entries {
+		if entry.IsDir() || !licence.MatchString(entry.Name()) {
+			continue
+		}
+		text, failed := os.ReadFile(filepath.Join(dir, entry.Name()))
+		notices = fmt.Appendf(notices, "%s\n%s, %s\n\n%s\n\n", strings.Repeat("=", 78), name, entry.Name(), bytes.TrimSpace(text))
+		err = errors.Join(err, failed)
+	}
+	if err == nil && len(notices) == 0 {
+		err = fmt.Errorf("%s has no licence in %s", name, dir)
+	}
+	return notices, err
 }
 
 func goOutput(args ...string) (string, error) {

@@ -203,7 +203,7 @@ func (c *checker) schema(value any, path string, types []any) {
 			c.problem(path, "Langfuse takes %q only beside \"type\": %q", name, of[0])
 		}
 		inner := k.schemas(schema[name])
-		if c.skipped(name, schema, inner) {
+		if c.skipped(name, inner) {
 			continue
 		}
 		of := map[int][]any{inPlace: types, propertyNames: {"string"}}[k.does]
@@ -226,21 +226,18 @@ func (c *checker) schema(value any, path string, types []any) {
 }
 
 // skipped reports whether Ajv does not look at the inner schemas of a keyword: definitions
-// until something refers to them, alternatives to one that every value fits, and a condition
-// on which nothing depends.
-func (c *checker) skipped(name string, schema, inner map[string]any) bool {
+// until something refers to them, and alternatives to one that every value fits.
+func (c *checker) skipped(name string, inner map[string]any) bool {
 	switch name {
 	case "definitions", "$defs":
 		return true
 	case "anyOf", "oneOf":
 		return slices.ContainsFunc(slices.Collect(maps.Values(inner)), c.empty)
-	case "if":
-		return c.empty(schema["then"]) && c.empty(schema["else"])
 	}
 	return false
 }
 
-// empty reports whether a schema, which may be missing, asks for nothing.
+// empty reports whether a schema asks for nothing.
 func (c *checker) empty(value any) bool {
 	schema, ok := value.(map[string]any)
 	for name := range schema {
@@ -248,7 +245,7 @@ func (c *checker) empty(value any) bool {
 			return false
 		}
 	}
-	return ok || value == nil || value == true
+	return ok || value == true
 }
 
 // listed is a list, or a list of one.

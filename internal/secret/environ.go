@@ -165,8 +165,7 @@ func (m *Masker) CheckArguments(words []string) error {
 func (m *Masker) Arguments(words []string) []string {
 	shown := make([]string, len(words))
 	for i, word := range words {
-		from, to := valueOf(words, i)
-		if from < to {
+		if from := valueStart(words, i); from < len(word) {
 			word = word[:from] + hidden
 		}
 		shown[i] = known().ReplaceAllStringFunc(m.Text(word), func(text string) string {
@@ -179,17 +178,17 @@ func (m *Masker) Arguments(words []string) []string {
 	return shown
 }
 
-// valueOf says where word i of a command holds the value of a flag or variable that
-// speaks of a secret; it is empty where it does not.
-func valueOf(words []string, i int) (from, to int) {
+// valueStart says where the value of a flag or variable that speaks of a secret begins in
+// word i of a command: at its end where it holds none.
+func valueStart(words []string, i int) int {
 	word := words[i]
 	if i > 1 && keyFlag().MatchString(words[i-1]) && !strings.HasPrefix(word, "--") {
-		return 0, len(word)
+		return 0
 	}
 	if name, _, ok := strings.Cut(word, "="); ok && (keyFlag().MatchString(name) || !strings.HasPrefix(name, "-") && variableName().MatchString(name) && Named(name)) {
-		return len(name) + 1, len(word)
+		return len(name) + 1
 	}
-	return len(word), len(word)
+	return len(word)
 }
 
 // variableName is that of an environment variable.

@@ -77,8 +77,8 @@ func NewMasker(environ, command []string) *Masker {
 		}
 	}
 	for i, word := range command {
-		if from, to := valueOf(command, i); worth(word[from:to]) {
-			m.secrets = append(m.secrets, held{"", word[from:to]})
+		if value := word[valueStart(command, i):]; worth(value) {
+			m.secrets = append(m.secrets, held{"", value})
 		}
 	}
 	for _, s := range m.secrets {
@@ -97,20 +97,17 @@ func NewMasker(environ, command []string) *Masker {
 // several writers, and in an address.
 func written(text string) []string {
 	forms := []string{text, url.QueryEscape(text), url.PathEscape(text)}
-	for _, quoted := range []string{quote(text, true), quote(text, false), strconv.QuoteToASCII(text)} {
+	escaped, _ := json.Marshal(text) // a text can always be written
+	for _, quoted := range []string{string(escaped), string(quote(text)), strconv.QuoteToASCII(text)} {
 		forms = append(forms, quoted[1:len(quoted)-1])
 	}
 	return forms
 }
 
-// quote writes a text as JSON.
-func quote(text string, html bool) string {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(html)
-	// A text can always be written, and the buffer takes everything.
-	_ = enc.Encode(text)
-	return strings.TrimSuffix(b.String(), "\n")
+// quote writes a text as JSON, which it can always be.
+func quote(text string) []byte {
+	quoted, _ := textutil.MarshalJSON(text)
+	return quoted
 }
 
 // Text masks a text, as it is written and as JSON and addresses escape it.
@@ -192,7 +189,7 @@ func (m *Masker) token(raw []byte) (n int, masked []byte) {
 		return 1, nil
 	}
 	if shown := m.Text(text); shown != text {
-		return n, []byte(quote(shown, false))
+		return n, quote(shown)
 	}
 	return n, nil
 }

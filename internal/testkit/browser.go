@@ -53,14 +53,7 @@ type Chromium struct {
 // skipped, unless EXPERIMENT_BROWSER=required.
 func StartBrowser(t *testing.T) *Chromium {
 	t.Helper()
-	path, err := findBrowser()
-	if err != nil {
-		if os.Getenv("EXPERIMENT_BROWSER") == "required" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
-	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox,
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox,
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true))
 	ctx, cancelTime := context.WithTimeout(context.Background(), 4*time.Minute)
 	ctx, cancelBrowser := chromedp.NewExecAllocator(ctx, options...)
@@ -70,6 +63,9 @@ func StartBrowser(t *testing.T) *Chromium {
 		cancelBrowser()
 		cancelTime()
 	})
+	if err := chromedp.Do(ctx); errors.Is(err, exec.ErrNotFound) && os.Getenv("EXPERIMENT_BROWSER") != "required" {
+		t.Skip(err)
+	}
 	c := &Chromium{ctx, make(chan context.Context, 100)}
 	c.free <- reported(t, ctx)
 	return c
@@ -129,15 +125,6 @@ func OpenPage(t *testing.T, chromium *Chromium, address, own string) *Browser {
 	})
 	b.Run(chromedp.EmulateViewport(1280, 900), chromedp.Navigate(address))
 	return b
-}
-
-func findBrowser() (string, error) {
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "chrome"} {
-		if path, err := exec.LookPath(name); err == nil {
-			return path, nil
-		}
-	}
-	return "", errors.New("no Chromium was found in the PATH")
 }
 
 // hear calls f for every event until the test ends.

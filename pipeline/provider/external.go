@@ -77,13 +77,11 @@ type ExternalConfig struct {
 //	defer extractor.Close()
 //	found, calls, err := extractor.Extract(ctx, doc)
 type External struct {
-	cfg    ExternalConfig
-	target string
-	// ask sends one request and returns the answer, a JSON object. It masks what
-	// the pipeline was given in confidence, in errors too.
-	ask     func(ctx context.Context, request []byte) ([]byte, error)
-	reached func() bool
-	closer  io.Closer
+	cfg     ExternalConfig
+	target  string
+	pool    *proc.Pool // of a program, or
+	address *proc.Address
+	closer  io.Closer // of either
 	asked   atomic.Int64
 }
 
@@ -91,7 +89,6 @@ type External struct {
 // the program is there. An error of exit code 64 joins everything that is
 // wrong with the ExternalConfig; a program that is not there is a *proc.StartError (69).
 func NewExternal(cfg ExternalConfig) (*External, error) {
-	cfg.Concurrency = cmp.Or(cfg.Concurrency, 1)
 	cfg.MaxAnswer = cmp.Or(cfg.MaxAnswer, 64<<20)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -106,48 +103,43 @@ func NewExternal(cfg ExternalConfig) (*External, error) {
 // open opens the program or address that the ExternalConfig names.
 func (e *External) open() error {
 	if isAddress(e.cfg.Target) {
-		at, err := proc.NewAddress(proc.AddressConfig{
-			URL: e.cfg.Target, Token: e.cfg.Token, Env: e.cfg.Env, MaxAnswer: e.cfg.MaxAnswer,
-		})
+		at, err := proc.NewAddress(proc.AddressConfig{URL: e.cfg.Target, Token: e.cfg.Token, MaxAnswer: e.cfg.MaxAnswer})
 		if err != nil {
 			return err
 		}
-		e.target, e.reached, e.closer = at.Shown, at.Met, at
-		e.ask = func(ctx context.Context, request []byte) ([]byte, error) { return askAddress(ctx, at, request) }
+		e.target, e.address, e.closer = at.Shown, at, at
 		return nil
 	}
 	words, err := proc.Split(e.cfg.Target)
 	if err != nil {
 		return err
 	}
-	pool, err := proc.New(proc.Config{
+	e.target = proc.Shown(e.cfg.Target, append(os.Environ(), e.cfg.Env...))
+	e.pool, err = proc.New(proc.Config{
 		Command: words, Dir: e.cfg.Dir, Env: e.cfg.Env, Processes: e.cfg.Concurrency,
 		MaxLine: e.cfg.MaxAnswer, Accept: checkAnswer, Stderr: e.cfg.Stderr,
 	})
-	if err != nil {
-		return err
-	}
-	e.target = proc.Shown(e.cfg.Target, append(os.Environ(), e.cfg.Env...))
-	e.reached, e.closer = func() bool { return true }, pool
-	e.ask = func(ctx context.Context, request []byte) ([]byte, error) {
-		answer, err := pool.Call(ctx, request)
+	e.closer = e.pool
+	return err
+}
+
+// ask sends one request and returns the answer, a JSON object. What the pipeline was given
+// in confidence is masked, in errors too.
+func (e *External) ask(ctx context.Context, request []byte) ([]byte, error) {
+	if e.pool != nil {
+		answer, err := e.pool.Call(ctx, request)
 		if err != nil {
 			return nil, classify(ctx, err)
 		}
 		return answer, nil
 	}
-	return nil
-}
-
-// askAddress asks an address.
-func askAddress(ctx context.Context, at *proc.Address, request []byte) ([]byte, error) {
-	body, err := pipeline.Post(ctx, at, request)
+	answer, err := pipeline.Post(ctx, e.address, request)
 	if err != nil {
 		return nil, err
 	}
-	answer := bytes.TrimSpace(body)
+	answer = bytes.TrimSpace(answer)
 	if err := checkAnswer(request, answer); err != nil {
-		return nil, fail(outcome.InvalidOutput, false, fmt.Sprintf("%s answered %q: %v", at.Shown, textutil.Cut(string(answer), 500), err), err)
+		return nil, fail(outcome.InvalidOutput, false, fmt.Sprintf("%s answered %q: %v", e.target, textutil.Cut(string(answer), 500), err), err)
 	}
 	return answer, nil
 }
@@ -164,7 +156,7 @@ func (e *External) Target() string { return e.target }
 
 // Reached reports whether the pipeline was ever met: false says that every
 // connection to an address failed, or none was tried. A program is always there.
-func (e *External) Reached() bool { return e.reached() }
+func (e *External) Reached() bool { return e.pool != nil || e.address.Met() }
 
 // Close ends all processes, or closes idle connections, and what is under way.
 func (e *External) Close() error { return e.closer.Close() }
@@ -297,17 +289,14 @@ func checkAnswer(request, answer []byte) error {
 // classify gives an error of package proc its class. A program that ended may
 // do better next time; one that prints what it should not will do so again.
 func classify(ctx context.Context, err error) error {
-	var start *proc.StartError
-	class, retry := outcome.InvalidOutput, false
+	class, retry := outcome.Provider, false
 	switch {
-	case errors.Is(err, proc.ErrClosed) && !proc.Is(err, proc.Interrupted):
-		class = outcome.Provider
 	case ctx.Err() != nil && errors.Is(err, context.DeadlineExceeded):
 		class, retry = outcome.Timeout, true
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()), proc.Is(err, proc.Died, proc.Interrupted):
-		class, retry = outcome.Provider, true
-	case errors.As(err, &start):
-		class = outcome.Provider
+		retry = true
+	case proc.Is(err, proc.Flooded, proc.OutOfStep, proc.Refused):
+		class = outcome.InvalidOutput
 	}
 	return fail(class, retry, err.Error(), err)
 }

@@ -101,25 +101,15 @@ func (a *answer) decode(path string, raw json.RawMessage, into any) {
 	}
 }
 
-// readFound reads the extraction, strictly.
+// readFound reads the extraction, strictly: of the two lists one that is absent is empty, but
+// not both.
 func (a *answer) readFound() {
-	var err error
-	if a.found, err = a.lists(); err != nil {
-		a.err = fail(outcome.InvalidOutput, false, "the pipeline's answer is no extraction: "+err.Error(), err)
-	}
-}
-
-// lists reads the two lists; one that is absent is empty, but not both.
-func (a *answer) lists() (found extraction.Extraction, err error) {
 	own, missing := map[string]json.RawMessage{}, 0
 	for _, key := range []string{"entities", "relationships"} {
 		if own[key] = a.fields[key]; absent(own[key]) {
 			own[key] = json.RawMessage("[]")
 			missing++
 		}
-	}
-	if missing == len(own) {
-		return found, errors.New("it has neither entities nor relationships; write empty lists where nothing was found")
 	}
 	lists, _ := json.Marshal(own) // they were read from JSON
 	found, warnings, err := extraction.DecodeExtraction(lists)
@@ -128,8 +118,13 @@ func (a *answer) lists() (found extraction.Extraction, err error) {
 	}
 	if entities, relationships := len(found.Entities), len(found.Relationships); max(entities, relationships) > maxFound {
 		err = fmt.Errorf("it has %d entities and %d relationships; the limit is %d of each", entities, relationships, maxFound)
+	} else if missing == len(own) {
+		err = errors.New("it has neither entities nor relationships; write empty lists where nothing was found")
 	}
-	return found, err
+	a.found = found
+	if err != nil {
+		a.err = fail(outcome.InvalidOutput, false, "the pipeline's answer is no extraction: "+err.Error(), err)
+	}
 }
 
 // tokens is how a usage is written.

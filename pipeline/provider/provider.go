@@ -51,6 +51,10 @@ type Opened struct {
 	Extractor    pipeline.Extractor
 	Model        pipeline.Model
 	Capabilities pipeline.Capabilities // of the Model
+	// Address and Key are those that the environment gives to a Model that is asked over HTTP;
+	// an empty address is the provider's own.
+	Address string
+	Key     secret.Secret
 }
 
 // row is one provider.
@@ -175,7 +179,8 @@ func (c Config) opened(provider string, make func(modelConfig) (pipeline.Model, 
 	if err != nil {
 		return Opened{}, err
 	}
-	return Opened{Info: Info{Provider: provider, Model: cfg.Model}, Model: model, Capabilities: cfg.Capabilities}, nil
+	info := Info{Provider: provider, Model: cfg.Model}
+	return Opened{Info: info, Model: model, Capabilities: cfg.Capabilities, Address: cfg.BaseURL, Key: cfg.APIKey}, nil
 }
 
 // openRecorded replays a cassette under the names of what was recorded.

@@ -11,7 +11,6 @@ import (
 
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
-	"extraction-experiment/outcome"
 )
 
 // Run carries out one command line of a program, which may have commands or none, and
@@ -130,12 +129,9 @@ func isValue(word string) bool {
 
 // standsAlone reports whether the word behind the flag is not its value.
 func standsAlone(f urfave.Flag) bool {
-	switch f := f.(type) {
-	case *urfave.BoolFlag:
+	switch f.(type) {
+	case *urfave.BoolFlag, *urfave.GenericFlag: // which is Setting.Bare
 		return true
-	case *urfave.GenericFlag:
-		_, bare := f.Value.(*optional)
-		return bare
 	}
 	return false
 }
@@ -143,11 +139,7 @@ func standsAlone(f urfave.Flag) bool {
 // takesFile reports whether the value of a flag may be a file: the word in backquotes
 // that stands for it in the help says so.
 func takesFile(f urfave.Flag) bool {
-	documented, ok := f.(urfave.DocGenerationFlag)
-	if !ok {
-		return false
-	}
-	_, rest, _ := strings.Cut(documented.GetUsage(), "`")
+	_, rest, _ := strings.Cut(f.(urfave.DocGenerationFlag).GetUsage(), "`") // every flag of the library is one
 	value, _, _ := strings.Cut(rest, "`")
 	return slices.Contains(strings.Split(value, "|"), "FILE")
 }
@@ -155,23 +147,13 @@ func takesFile(f urfave.Flag) bool {
 // WantsHelp reports whether help is asked for; the library would take the other words
 // for its topic.
 func WantsHelp(args []string) bool {
-	for _, arg := range args {
-		switch arg {
-		case "--":
-			return false
-		case "--help", "-h":
-			return true
-		}
-	}
-	return false
+	at := slices.IndexFunc(args, func(arg string) bool { return arg == "--help" || arg == "-h" || arg == "--" })
+	return at >= 0 && args[at] != "--"
 }
 
 func unknownCommand(app *urfave.App, word string) error {
 	if app.Command(word) != nil {
 		return cli.Usage("the command stands before its flags: %s %s …", app.Name, word)
-	}
-	if first, _, _ := strings.Cut(word, ","); slices.Contains(outcome.Classes(), outcome.Class(first)) {
-		return cli.Usage("there is no command %q; for a class of failure write --retry-failed=%s", word, word)
 	}
 	names := cli.Each(app.Commands, func(c *urfave.Command) string { return c.Name })
 	hint := cmp.Or(textutil.Hint(word, names), "; there are: "+strings.Join(names, ", "))

@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,7 +18,6 @@ import (
 	"time"
 
 	"extraction-experiment/configs"
-	"extraction-experiment/dataset"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/files"
 	"extraction-experiment/internal/textutil"
@@ -56,11 +56,7 @@ func openEmbedded(ctx context.Context, mode langfuse.Mode) (*Langfuse, error) {
 	if err != nil {
 		return nil, err
 	}
-	in, err := serve(ctx, listener, mode, noted) // a server that was not ended in order may come back
-	if err != nil {
-		return nil, err
-	}
-	return in.Langfuse, nil
+	return serve(ctx, listener, mode, noted) // a server that was not ended in order may come back
 }
 
 // kept says that it is the folder where the server inside could not keep something:
@@ -145,23 +141,13 @@ func withKeys(url string) langfuse.Config {
 
 // projectName tells the servers of different folders apart.
 func projectName() string {
-	folder, err := filepath.Abs(".")
-	if err != nil { // the folder is gone; opening the store will say so
-		return "embedded"
-	}
+	folder, _ := filepath.Abs(".") // where the folder is gone, opening the store says so
 	return "embedded in " + folder
-}
-
-// inside is an embedded server of this process with a connection to it, which ends it.
-type inside struct {
-	*Langfuse
-	server *embedded.Server
-	gone   <-chan struct{} // closed when it answers no more
 }
 
 // serve serves the store of this folder in a mode, with the built-in dataset and prompt, and
 // connects to it; insisted is the mode that it must have, if one is insisted on.
-func serve(ctx context.Context, listener net.Listener, insisted langfuse.Mode, mode embedded.Mode) (*inside, error) {
+func serve(ctx context.Context, listener net.Listener, insisted langfuse.Mode, mode embedded.Mode) (*Langfuse, error) {
 	server, err := embedded.Open(embedded.Config{Path: storePath(), ProjectName: projectName(), Mode: mode})
 	if _, other := errors.AsType[*embedded.ModeError](err); other {
 		return nil, errors.Join(err, listener.Close())
@@ -173,14 +159,16 @@ func serve(ctx context.Context, listener net.Listener, insisted langfuse.Mode, m
 		return nil, folderError(errors.Join(fmt.Errorf("writing the built-in dataset: %w", err), listener.Close(), server.Close()))
 	}
 	serving, cancel := context.WithCancel(context.Background())
-	ended, gone := make(chan error, 1), make(chan struct{})
+	gone := make(chan struct{})
+	var failed error
 	go func() {
 		defer close(gone)
-		ended <- server.Serve(serving, listener)
+		failed = server.Serve(serving, listener)
 	}()
 	stop := sync.OnceValue(func() error {
 		cancel()
-		return errors.Join(<-ended, server.Close())
+		<-gone
+		return errors.Join(failed, server.Close())
 	})
 	l, err := dial(ctx, withKeys("http://"+listener.Addr().String()), insisted, nil)
 	if err == nil {
@@ -189,8 +177,8 @@ func serve(ctx context.Context, listener net.Listener, insisted langfuse.Mode, m
 	if err != nil {
 		return nil, errors.Join(err, stop())
 	}
-	l.Embedded, l.stop = true, stop
-	return &inside{l, server, gone}, nil
+	l.Embedded, l.stop, l.server, l.gone = true, stop, server, gone
+	return l, nil
 }
 
 // DefaultPort is where "experiment serve" listens unless told otherwise; the
@@ -217,23 +205,23 @@ func Serve(ctx context.Context, port int, next bool, play embedded.Config, pages
 	if err != nil {
 		return err
 	}
-	in, err := serve(ctx, listener, "", play.Mode)
+	l, err := serve(ctx, listener, "", play.Mode)
 	if err != nil {
 		return err
 	}
-	url := in.Client.BaseURL()
-	in.server.SetPages(pages(in.Langfuse))
+	url := l.Client.BaseURL()
+	l.server.SetPages(pages(l))
 	if err = announce(url, play.Mode); err == nil {
-		err = in.server.SetFaults(play.Faults)
+		err = l.server.SetFaults(play.Faults)
 	}
 	if err == nil {
 		started(url)
 		select {
 		case <-ctx.Done():
-		case <-in.gone: // by an error, which stop returns
+		case <-l.gone: // by an error, which stop returns
 		}
 	}
-	return errors.Join(err, withdraw(url), in.Close())
+	return errors.Join(err, withdraw(url), l.Close())
 }
 
 // announce writes down where the store is served.
@@ -269,17 +257,12 @@ func listen(port int, next bool) (net.Listener, error) {
 	return nil, cli.Errorf(cli.ExitUnavailable, "listening on port %d: %w", port, err)
 }
 
-// builtIn gives the items of the built-in dataset, as a server is told of them.
-func builtIn() (bodies []json.RawMessage, err error) {
-	for located, err := range dataset.Read(configs.OpenSample(), dataset.JSONL, configs.SampleFile) {
-		if err != nil {
-			return nil, err
-		}
-		body, err := json.Marshal(located.Item)
-		if err != nil {
-			return nil, err
-		}
-		bodies = append(bodies, body)
+// builtIn gives the items of the built-in dataset, whose lines are what a server is told.
+func builtIn() ([]json.RawMessage, error) {
+	var bodies []json.RawMessage
+	lines, err := io.ReadAll(configs.OpenSample())
+	for line := range bytes.Lines(lines) {
+		bodies = append(bodies, line)
 	}
-	return bodies, nil
+	return bodies, err
 }

@@ -17,6 +17,7 @@ import (
 	"extraction-experiment/experiment"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
+	"extraction-experiment/langfuse/embedded"
 )
 
 // Folder is where a project folder keeps runs and the embedded store.
@@ -28,6 +29,8 @@ type Langfuse struct {
 	Shared bool // the embedded server is run by another process
 	stop   func() error
 	paused *atomic.Pointer[pause]
+	server *embedded.Server // of this process, which Close ends; else nil
+	gone   <-chan struct{}  // closed when that answers no more
 }
 
 // EnvMode forces how the server is spoken to, in the words of

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	urfave "github.com/urfave/cli/v2"
@@ -281,19 +282,11 @@ var TrialName = textutil.Pattern(`#[0-9]+$`)
 // CheckRunName notes why a flag gives no name of a run that Langfuse can look up.
 func CheckRunName(p *Problems, flag, name string) {
 	switch {
-	case name == "." || name == "..":
-		p.Add("--%s: %q is no name that can be looked up", flag, name)
-	case !utf8.ValidString(name):
-		p.Add("--%s: %q is not valid UTF-8", flag, name)
 	case strings.ContainsAny(name, "/,"):
-		p.Add("--%s: %q contains a slash or comma, which Langfuse cannot look up; try %q", flag, name, strings.NewReplacer("/", "-", ",", "-").Replace(name))
+		p.Add("--%s: %q contains a slash or comma, which Langfuse cannot look up", flag, name)
 	case TrialName().MatchString(name):
 		p.Add("--%s: %q ends in # and digits, which is kept for trials", flag, name)
-	case name != strings.TrimSpace(name):
-		p.Add("--%s: %q begins or ends with a space", flag, name)
-	case len(name) > 200:
-		p.Add("--%s is longer than 200 bytes", flag)
-	case strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }):
-		p.Add("--%s: %q contains control characters", flag, name)
+	case name == "." || name == ".." || len(name) > 200 || name != strings.TrimSpace(name) || !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl):
+		p.Add("--%s: %.200q is no name: up to 200 bytes of text, without spaces around it and control characters, and not . or ..", flag, name)
 	}
 }

@@ -85,20 +85,11 @@ func Read(p *settings.Problems, s settings.Values) Config {
 		}
 		c.Parameters.Seed = &n
 	}
-	if c.Prompt.Label != "" && c.Prompt.Version != 0 {
-		p.Add("--prompt-label and --prompt-version cannot both be given")
+	if label, version, file := c.Prompt.Label != "", c.Prompt.Version != 0, c.PromptFile != ""; label && version || file && (label || version) {
+		p.Add("--prompt-label, --prompt-version and --prompt-file each name a version: give one of them")
 	}
-	if c.PromptFile != "" && (c.Prompt.Label != "" || c.Prompt.Version != 0) {
-		p.Add("--prompt-file is a version of its own: leave --prompt-label and --prompt-version out")
-	}
-	if c.Pipeline != "" && (c.Record != "" || c.TwoStages || len(c.Vars) > 0) {
-		p.Add("--pipeline asks in its own way: leave --record, --two-stages and --var out")
-	}
-	if c.Pipeline != "" && c.Limits.Limited() {
-		p.Add("--pipeline asks its model itself: leave --rpm, --tpm, --cache and --budget-… out")
-	}
-	if c.Pipeline != "" && c.AsksPrompt() {
-		p.Add("--pipeline has prompts of its own: leave --prompt and its relatives out")
+	if c.Pipeline != "" && (c.Record != "" || c.TwoStages || len(c.Vars) > 0 || c.Limits.Limited() || c.AsksPrompt()) {
+		p.Add("--pipeline asks its model itself: leave --record, --two-stages, --var, --prompt and its relatives, --rpm, --tpm, --cache and --budget-… out")
 	}
 	return c
 }

@@ -141,15 +141,9 @@ const answerTimeout = time.Minute
 // keys says which variables of Langfuse are set, and nothing of their values
 // but the beginning of the public key.
 func (d *doctor) keys() {
-	var set []string
-	for _, name := range []string{langfuse.EnvPublicKey, langfuse.EnvSecretKey, langfuse.EnvBaseURL, langfuse.EnvHost} {
-		value := strings.TrimSpace(d.env.Getenv(name))
-		if name == langfuse.EnvPublicKey && strings.HasPrefix(value, "pk-lf-") && len(value) >= 16 {
-			name += " (" + value[:10] + "…)"
-		}
-		if value != "" {
-			set = append(set, name)
-		}
+	set := d.given(langfuse.EnvPublicKey, langfuse.EnvSecretKey, langfuse.EnvBaseURL, langfuse.EnvHost)
+	if key := strings.TrimSpace(d.env.Getenv(langfuse.EnvPublicKey)); strings.HasPrefix(key, "pk-lf-") && len(key) >= 16 {
+		set[0] += " (" + key[:10] + "…)"
 	}
 	switch {
 	case len(set) == 0:
@@ -159,6 +153,11 @@ func (d *doctor) keys() {
 	default:
 		d.ok("keys", "set: %s", strings.Join(set, ", "))
 	}
+}
+
+// given returns those of the variables that are set.
+func (d *doctor) given(names ...string) []string {
+	return slices.DeleteFunc(names, func(name string) bool { return strings.TrimSpace(d.env.Getenv(name)) == "" })
 }
 
 // server says what was found behind the keys.
@@ -221,20 +220,17 @@ func (d *doctor) limits(can langfuse.Capabilities) {
 // scoreConfigs makes the score configurations of what runs publish by default,
 // those of which there are none of that name.
 func (d *doctor) scoreConfigs(ctx context.Context, client *langfuse.Client) error {
-	there := map[string]langfuse.ScoreConfig{}
+	there := map[string]bool{}
 	for config, err := range client.ListScoreConfigs(ctx) {
 		if err != nil {
 			return err
 		}
-		there[config.Name] = config
+		there[config.Name] = true
 	}
 	var made []string
 	wanted := scoreConfigs()
 	for _, want := range wanted {
-		if found, ok := there[want.Name]; ok {
-			if found.Type != want.Type {
-				d.note("scores", fmt.Sprintf("the score configuration %s is of the type %s, and runs publish it as %s", want.Name, found.Type, want.Type), "")
-			}
+		if there[want.Name] {
 			continue
 		}
 		if _, err := client.CreateScoreConfig(ctx, want); err != nil {
@@ -263,12 +259,7 @@ func scoreConfigs() []langfuse.ScoreConfig {
 
 // modelKeys says which variables of model providers are set.
 func (d *doctor) modelKeys() {
-	var set []string
-	for _, name := range provider.Variables() {
-		if d.env.Getenv(name) != "" {
-			set = append(set, name)
-		}
-	}
+	set := d.given(provider.Variables()...)
 	if len(set) == 0 {
 		d.ok("model", "no key of a model provider is set; the baseline needs none")
 		return

@@ -107,9 +107,6 @@ func (o Opener) judgePrompt(ctx context.Context, spec conformance.Spec, dir stri
 	ref := langfuse.PromptRef{Name: spec.Prompt, Label: spec.PromptLabel, Version: spec.PromptVersion}
 	o.Langfuse = &lf.Langfuse
 	template, _, err = o.FetchPrompt(ctx, ref, "and prompt_file: takes one from a file")
-	if errors.Is(err, langfuse.ErrNotFound) {
-		err = fmt.Errorf("the judge's prompt: %w", err)
-	}
 	return template, err
 }
 
@@ -276,9 +273,9 @@ func ReadRules(file configs.Experiment) (Rules, error) {
 	if err != nil {
 		return Rules{}, cli.Usage("%w", err)
 	}
-	options, err := scoring.ParseOptions(raw, scoring.DefaultOptions())
+	options, err := settings.ScoringOptions(string(raw))
 	if err != nil {
-		return Rules{}, cli.Usage("the scoring options: %w", err)
+		return Rules{}, err
 	}
 	return NewRules(options)
 }

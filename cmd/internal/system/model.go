@@ -1,7 +1,6 @@
 package system
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -91,17 +90,12 @@ func (o Opener) within(opened provider.Opened, known Catalogue, c Limits) (Model
 	if opened.Info.Pipeline == provider.Recorded {
 		return Model{Model: priced}, nil
 	}
-	address := addressOf(opened.Provider, o.Getenv)
-	key := o.Getenv(provider.EnvOpenAIKey)
-	if opened.Provider == provider.Gemini {
-		key = cmp.Or(o.Getenv(provider.EnvGeminiKey), o.Getenv(provider.EnvGoogleKey))
-	}
-	group := workers.LimitGroup(opened.Provider+"/"+opened.Info.Model, hostOf(address), key)
+	group := workers.LimitGroup(opened.Provider+"/"+opened.Info.Model, hostOf(opened.Address), opened.Key.Reveal())
 	a := Model{waits: new(atomic.Pointer[waiting]), group: group, limits: c}
 	var err error
 	if c.Admission != nil {
 		a.own = c.Admission(a.group)
-	} else if err = a.limit(opened, known, address); err != nil {
+	} else if err = a.limit(opened, known); err != nil {
 		return Model{}, err
 	}
 	a.remote = pipeline.Limited(pipeline.LimitedConfig{
@@ -115,7 +109,7 @@ func (o Opener) within(opened provider.Opened, known Catalogue, c Limits) (Model
 	a.Model = a.remote
 	if c.Cache != "" {
 		if a.cache, err = pipeline.OpenCache(c.Cache); err == nil {
-			source := pipeline.CacheSource{Provider: opened.Provider, Endpoint: address, Model: opened.Info.Model}
+			source := pipeline.CacheSource{Provider: opened.Provider, Endpoint: opened.Address, Model: opened.Info.Model}
 			a.Model = pipeline.Cached(a.remote, a.cache, source)
 		}
 	}
@@ -124,8 +118,8 @@ func (o Opener) within(opened provider.Opened, known Catalogue, c Limits) (Model
 
 // limit makes the admission of one process. Runs of a sweep have the limiter of a model in
 // common: what one of them learned about the provider holds for the next.
-func (a *Model) limit(opened provider.Opened, known Catalogue, address string) (err error) {
-	a.window = windowOf(opened, address)
+func (a *Model) limit(opened provider.Opened, known Catalogue) (err error) {
+	a.window = windowOf(opened)
 	if a.limiter = a.limits.Limiters[a.window]; a.limiter == nil {
 		if a.limiter, err = limit.New(a.limits.config(readWindows()[a.window])); err != nil {
 			return err
@@ -161,9 +155,9 @@ type pace struct {
 	Latency time.Duration `json:"latency_ns"`
 }
 
-// windowOf is the key of a model at an address, of which the host counts.
-func windowOf(opened provider.Opened, address string) string {
-	return strings.TrimSpace(opened.Provider + "/" + opened.Info.Model + " " + hostOf(address))
+// windowOf is the key of a model at its address, of which the host counts.
+func windowOf(opened provider.Opened) string {
+	return strings.TrimSpace(opened.Provider + "/" + opened.Info.Model + " " + hostOf(opened.Address))
 }
 
 // hostOf is the host of an address; "" of one that is none.
@@ -275,17 +269,17 @@ func (c Catalogue) ProviderConfig(getenv func(string) string) provider.Config {
 // Price is what a model costs, as the pipeline asks for it.
 func (c Catalogue) Price(model string) (pipeline.Price, bool) {
 	p, ok := c.prices.Lookup(model)
-	return pipeline.Price{Input: p.Input, CachedInput: p.CachedInput, Output: p.Output, MaxInput: p.MaxInput}, ok
+	return pipeline.Price(p), ok
 }
 
 // endpointOf says which server the model is asked at: its host and the beginning
 // of a hash of the address, which may hold more than a stranger should read;
 // "default" for the provider's own, and empty where no server is asked.
-func endpointOf(s provider.Info, getenv func(string) string) string {
-	if s.Provider != provider.OpenAI && s.Provider != provider.Gemini || strings.HasPrefix(s.Pipeline, provider.Recorded) {
+func endpointOf(opened provider.Opened) string {
+	if opened.Model == nil || strings.HasPrefix(opened.Pipeline, provider.Recorded) {
 		return ""
 	}
-	address := strings.TrimRight(strings.TrimSpace(addressOf(s.Provider, getenv)), "/")
+	address := strings.TrimRight(strings.TrimSpace(opened.Address), "/")
 	if address == "" {
 		return "default"
 	}
@@ -295,16 +289,4 @@ func endpointOf(s provider.Info, getenv func(string) string) string {
 	}
 	hash := sha256.Sum256([]byte(address))
 	return hostOf(address) + "~" + hex.EncodeToString(hash[:4])
-}
-
-// addressOf is the address that the environment gives to a provider; "" is its
-// own, or none.
-func addressOf(name string, getenv func(string) string) string {
-	switch name {
-	case provider.OpenAI:
-		return getenv(provider.EnvOpenAIBaseURL)
-	case provider.Gemini:
-		return getenv(provider.EnvGeminiBaseURL)
-	}
-	return ""
 }

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -87,25 +86,16 @@ func labelWords(labels []string) string {
 // findSummary returns the prompt of that name with all its versions and labels; where there
 // is none the error says which there are.
 func findSummary(ctx context.Context, client *langfuse.Client, name string) (langfuse.PromptSummary, error) {
-	const shownNames = 10
 	found, err := namedPrompt(ctx, client, name, "")
 	if err != nil || found.Name != "" {
 		return found, err
 	}
 	list, err := ListPrompts(ctx, client)
-	switch {
-	case err != nil:
+	if err != nil {
 		return found, err
-	case len(list) == 0:
-		return found, cli.Usage("there is no prompt %q, and no other", name)
 	}
 	names := cli.Each(list, func(p langfuse.PromptSummary) string { return p.Name })
-	more := ""
-	if len(names) > shownNames {
-		more = " and others, which experiment prompts lists"
-	}
-	return found, cli.Usage("there is no prompt %q%s (there are: %s%s)", name,
-		textutil.Hint(name, names), textutil.Line(strings.Join(names[:min(len(names), shownNames)], ", ")), more)
+	return found, cli.Usage("there is no prompt %q; there are: %s", name, textutil.Listed(name, names))
 }
 
 // namedPrompt returns the one of the query's name; without a name where there is none.
@@ -176,16 +166,10 @@ func versionOf(word string) int {
 	return 0
 }
 
-// latestLabel is the one that Langfuse keeps on the newest version itself.
-const latestLabel = "latest"
-
 // LabelPrompt sets labels on a version beside those that it has, and says where each was
-// before.
+// before. What cannot be a label Langfuse refuses.
 func LabelPrompt(ctx context.Context, client *langfuse.Client, name, version string, labels []string) (string, error) {
 	labels = slices.Compact(slices.Sorted(slices.Values(labels)))
-	if err := checkLabels(labels); err != nil {
-		return "", err
-	}
 	summary, err := findSummary(ctx, client, name)
 	if err != nil {
 		return "", err
@@ -202,14 +186,10 @@ func LabelPrompt(ctx context.Context, client *langfuse.Client, name, version str
 	if err != nil {
 		return "", err
 	}
-	all := slices.Compact(slices.Sorted(slices.Values(slices.Concat(labels, target.Labels))))
-	if !slices.ContainsFunc(labels, func(label string) bool { return !slices.Contains(target.Labels, label) }) {
-		said = fmt.Sprintf("nothing moved: version %d has %s already\n", n, strings.Join(labels, ", "))
-	} else {
-		all = slices.DeleteFunc(all, func(label string) bool { return label == latestLabel })
-		if target, err = client.SetPromptLabels(ctx, name, target.Version, all); err != nil {
-			return "", err
-		}
+	// Langfuse keeps latest on the newest version itself, and lets nobody set it.
+	kept := slices.DeleteFunc(target.Labels, func(label string) bool { return label == "latest" || slices.Contains(labels, label) })
+	if target, err = client.SetPromptLabels(ctx, name, n, slices.Concat(labels, kept)); err != nil {
+		return "", err
 	}
 	return said + fmt.Sprintf("%s, version %d: labels %s\n",
 		textutil.Line(target.Name), target.Version, textutil.Line(labelWords(target.Labels))), nil
@@ -231,20 +211,6 @@ func moves(ctx context.Context, client *langfuse.Client, name string, version in
 		}
 	}
 	return said, nil
-}
-
-// checkLabels refuses what Langfuse would.
-func checkLabels(labels []string) error {
-	valid := regexp.MustCompile(`^[a-z0-9_.-]{1,36}$`)
-	for _, label := range labels {
-		if label == latestLabel {
-			return cli.Usage("the label latest cannot be set: Langfuse keeps it on the newest version")
-		}
-		if !valid.MatchString(label) {
-			return cli.Usage("%q cannot be a label: those have 1 to 36 of a-z, 0-9, _, - and .", label)
-		}
-	}
-	return nil
 }
 
 // PromptPage is a version for a person: what it is, its messages and its configuration.

@@ -53,14 +53,6 @@ func (s *System) Measured(task experiment.Task, judge experiment.Scorer) experim
 	}
 }
 
-// Asked says in words who is.
-func (s System) Asked() string {
-	if s.reached != nil {
-		return "the service"
-	}
-	return "the model"
-}
-
 // Open opens the extractor that a Config names.
 func (o Opener) Open(ctx context.Context, cfg Config) (System, error) {
 	if cfg.Pipeline != "" {
@@ -92,7 +84,7 @@ func (o Opener) Open(ctx context.Context, cfg Config) (System, error) {
 		if cfg.AsksPrompt() || cfg.Parameters != (pipeline.Parameters{}) || cfg.Record != "" || cfg.TwoStages || len(cfg.Vars) > 0 || cfg.Limits.Limited() {
 			return System{}, cli.Usage("the %s reads no prompt, has no temperature and the like, and nothing to record: name a model with --model", opened.Info.Model)
 		}
-		return System{Extractor: opened.Extractor, Header: o.describe(opened.Info, cfg, pin), Close: nothing, Notes: notes, Definition: cfg.definition(template)}, nil
+		return System{Extractor: opened.Extractor, Header: describe(opened, cfg, pin), Close: nothing, Notes: notes, Definition: cfg.definition(template)}, nil
 	}
 	made, err := o.overModel(opened, known, template, pin, cfg)
 	made.Notes, made.Definition = notes, cfg.definition(template)
@@ -116,7 +108,7 @@ func (o Opener) overModel(opened provider.Opened, known Catalogue, template pipe
 		Vocabulary: pipeline.Vocabulary(scoring.SpecificationVocabulary()),
 	}
 	opened.Pipeline = pipelineName(opened.Info, cfg)
-	s := System{Header: o.describe(opened.Info, cfg, pin), Close: asks.closing, Asks: asks}
+	s := System{Header: describe(opened, cfg, pin), Close: asks.closing, Asks: asks}
 	if s.Extractor, err = pipeline.New(config); err != nil {
 		return System{}, cli.Errorf(cli.ExitUsage, "model %s: %w", opened.Info.Model, err)
 	}
@@ -156,7 +148,7 @@ func (o Opener) openExternal(target, model string, cfg Config, maxAnswer int) (*
 		return nil, System{}, err
 	}
 	info := provider.Info{Provider: provider.ExternalName, Model: cmp.Or(model, provider.ExternalName), Pipeline: asks.Target()}
-	return asks, System{Header: o.describe(info, cfg, outcome.Prompt{}), Close: asks.Close, reached: asks.Reached}, nil
+	return asks, System{Header: describe(provider.Opened{Info: info}, cfg, outcome.Prompt{}), Close: asks.Close, reached: asks.Reached}, nil
 }
 
 func (o Opener) openPipeline(cfg Config) (System, error) {
@@ -193,12 +185,12 @@ func pipelineName(info provider.Info, cfg Config) string {
 }
 
 // describe is a system as the header of a run has it.
-func (o Opener) describe(info provider.Info, cfg Config, pin outcome.Prompt) outcome.System {
+func describe(opened provider.Opened, cfg Config, pin outcome.Prompt) outcome.System {
 	return outcome.System{
-		Model: info.Model, Provider: info.Provider, Pipeline: info.Pipeline, Prompt: pin,
+		Model: opened.Info.Model, Provider: opened.Provider, Pipeline: opened.Pipeline, Prompt: pin,
 		Temperature: cfg.Parameters.Temperature, TopP: cfg.Parameters.TopP,
 		MaxTokens: cfg.Parameters.MaxTokens, Seed: cfg.Parameters.Seed,
-		Endpoint: endpointOf(info, o.Getenv),
+		Endpoint: endpointOf(opened),
 	}
 }
 
@@ -221,7 +213,7 @@ func (o Opener) OpenModel(cfg Config) (System, error) {
 	if err != nil {
 		return System{}, err
 	}
-	s := System{Extractor: opened.Extractor, Header: o.describe(opened.Info, cfg, outcome.Prompt{}), Close: nothing}
+	s := System{Extractor: opened.Extractor, Header: describe(opened, cfg, outcome.Prompt{}), Close: nothing}
 	if opened.Model != nil {
 		s.Asks, err = o.within(opened, known, cfg.Limits)
 	}

@@ -4,20 +4,19 @@ import (
 	"strings"
 	"testing"
 
+	"extraction-experiment/pipeline"
 	"extraction-experiment/pipeline/provider"
 )
 
 // TestEndpoint: another server is told apart, another key is not, and what asks no
 // server has none.
 func TestEndpoint(t *testing.T) {
-	at := func(name, pipeline, address string) string {
-		s := provider.Info{Model: "m", Provider: name, Pipeline: pipeline}
-		return endpointOf(s, func(name string) string {
-			if name == "OPENAI_BASE_URL" {
-				return address
-			}
-			return ""
-		})
+	at := func(name, way, address string) string {
+		s := provider.Opened{Info: provider.Info{Model: "m", Provider: name, Pipeline: way}, Address: address}
+		if name != "baseline" {
+			s.Model = new(pipeline.Estimator)
+		}
+		return endpointOf(s)
 	}
 	tests := map[string]struct {
 		began, now string
@@ -30,7 +29,7 @@ func TestEndpoint(t *testing.T) {
 		"none, then one":        {at("openai", "", ""), at("openai", "", "http://a:2/v1"), false},
 		"no server is asked":    {at("baseline", "", "http://a"), at("baseline", "", "http://b"), true},
 		"what was recorded":     {at("openai", "recorded", "http://a"), at("openai", "recorded", ""), true},
-		"gemini has its own":    {at("gemini", "", "http://a"), at("gemini", "", "http://b"), true},
+		"gemini":                {at("gemini", "", "http://a"), at("gemini", "", "http://b"), false},
 		"an address that is no": {at("openai", "", "::"), at("openai", "", "::x"), false},
 	}
 	for name, tt := range tests {

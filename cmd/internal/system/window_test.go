@@ -11,10 +11,12 @@ import (
 // for the next run over the same model and host.
 func TestWindow(t *testing.T) {
 	t.Chdir(t.TempDir())
-	opened := provider.Opened{Info: provider.Info{Provider: "openai", Model: "m"}}
+	at := func(address string) string {
+		return windowOf(provider.Opened{Info: provider.Info{Provider: "openai", Model: "m"}, Address: address})
+	}
 	run := func(most, answers int, rejected bool) {
 		t.Helper()
-		a := Model{window: windowOf(opened, "http://localhost:1/v1")}
+		a := Model{window: at("http://localhost:1/v1")}
 		var err error
 		if a.limiter, err = limit.New(Limits{Concurrency: most}.config(readWindows()[a.window])); err != nil {
 			t.Fatal(err)
@@ -40,7 +42,7 @@ func TestWindow(t *testing.T) {
 	}
 	size := func(want int) {
 		t.Helper()
-		if got := readWindows()[windowOf(opened, "http://localhost:1/v2")].Calls; got != want {
+		if got := readWindows()[at("http://localhost:1/v2")].Calls; got != want {
 			t.Errorf("%d, want %d", got, want)
 		}
 	}
@@ -49,7 +51,7 @@ func TestWindow(t *testing.T) {
 	size(0) // four were asked for, which says nothing
 	run(4, 30, true)
 	size(1)
-	if got := readWindows()[windowOf(opened, "http://other/v1")].Calls; got != 0 {
+	if got := readWindows()[at("http://other/v1")].Calls; got != 0 {
 		t.Errorf("another host begins with %d", got)
 	}
 	run(4, 5, true)

@@ -54,6 +54,7 @@ type Coordinator struct {
 	queue   experiment.Queue
 	done    func()          // ends what goes on beside
 	there   map[string]bool // units that a coordinator before this one has published
+	old     map[string]bool // those of them whose results were there when it began
 	waiting map[string]*waiting
 	bytes   int
 	all     bool // the engine has no more units

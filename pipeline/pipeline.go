@@ -70,8 +70,6 @@ type Config struct {
 	// what the prompt's author stored with it. It must be a JSON object, and is
 	// of no use with TwoStages.
 	Schema json.RawMessage
-	// Quotes asks the model to quote the document for every entity.
-	Quotes bool
 	// Now reads the clock for the times of calls; nil means time.Now.
 	Now func() time.Time
 }
@@ -276,14 +274,13 @@ func (q *question) request() (Request, error) {
 		})
 		last.Content += "\n\nThe entities are known. State relationships between these only:\n" + string(encoded(known))
 	}
-	options := answer.Options{Quotes: cfg.Quotes, Part: q.part}
 	switch {
 	case !cfg.Capabilities.SendsSchema():
-		last.Content += "\n\n" + answer.Instruction(q.doc, options)
+		last.Content += "\n\n" + answer.Instruction(q.doc, q.part)
 	case cfg.Schema != nil:
 		req.Schema = &Schema{Name: answer.SchemaName, JSON: cfg.Schema}
 	default:
-		req.Schema = &Schema{Name: answer.SchemaName, JSON: answer.Schema(q.doc, options)}
+		req.Schema = &Schema{Name: answer.SchemaName, JSON: answer.Schema(q.doc, q.part)}
 	}
 	return req, nil
 }

@@ -412,7 +412,7 @@ func places(text, name string) []span {
 
 func TestMerge_fortyPages(t *testing.T) {
 	text := fortyPages()
-	chunks := splitText(text, chunking{MaxRunes: 6_000, Overlap: 300})
+	chunks := splitText(text, 6_000, 300)
 	if len(chunks) != 20 {
 		t.Fatalf("%d chunks", len(chunks))
 	}

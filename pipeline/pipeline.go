@@ -14,7 +14,6 @@
 package pipeline
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -31,12 +30,14 @@ import (
 	"extraction-experiment/pipeline/answer"
 )
 
-// The values that zero fields of Config stand for.
 const (
-	DefaultRepairs   = 1
-	DefaultMaxRunes  = 40_000
-	DefaultOverlap   = 1_000
+	// mostRepairs is how often an invalid answer is sent back with what is wrong with it,
+	// of which maxProblemsShown are said.
+	mostRepairs      = 1
 	maxProblemsShown = 20
+	// mostRunes is the most of a document that one request holds, in code points; longer
+	// ones are split so that chunks overlap, and merged.
+	mostRunes, overlap = 40_000, 1_000
 )
 
 // Config says how a document becomes an extraction by asking a model. Model,
@@ -51,13 +52,6 @@ type Config struct {
 	Parameters Parameters
 	// Capabilities decide whether the schema is sent or put in words.
 	Capabilities Capabilities
-	// Repairs is how often an invalid answer is sent back with what is wrong
-	// with it; 0 means DefaultRepairs, negative never.
-	Repairs int
-	// MaxRunes is the most of a document that one request holds, in code points;
-	// longer ones are split with Overlap and merged. 0 means DefaultMaxRunes
-	// and DefaultOverlap, negative never splits.
-	MaxRunes, Overlap int
 	// Vocabulary says which statements of different chunks are the same.
 	Vocabulary Vocabulary
 	// Placeholders are the messages that stand for the message placeholders of
@@ -97,10 +91,6 @@ func New(cfg Config) (*Pipeline, error) {
 	if err := errors.Join(problems...); err != nil {
 		return nil, err
 	}
-	cfg.Repairs = cmp.Or(cfg.Repairs, DefaultRepairs)
-	if cfg.MaxRunes == 0 {
-		cfg.MaxRunes, cfg.Overlap = DefaultMaxRunes, DefaultOverlap
-	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
@@ -114,7 +104,7 @@ func New(cfg Config) (*Pipeline, error) {
 func (p *Pipeline) Extract(ctx context.Context, doc extraction.Document) (extraction.Extraction, []outcome.Call, error) {
 	var calls []outcome.Call
 	var parts []chunkFound
-	chunks := splitText(doc.Text, chunking{MaxRunes: max(0, p.cfg.MaxRunes), Overlap: p.cfg.Overlap})
+	chunks := splitText(doc.Text, mostRunes, overlap)
 	for i, c := range chunks {
 		if strings.TrimSpace(c.Text) == "" {
 			continue
@@ -227,7 +217,7 @@ func (q *question) answer(ctx context.Context) (extraction.Extraction, error) {
 			}
 			q.warn(problems)
 		}
-		last := repair >= q.pipeline.cfg.Repairs || problems == nil
+		last := repair == mostRepairs || problems == nil
 		switch {
 		case err != nil && (ctx.Err() != nil || limit.StopsRun(err)), last && readable == nil:
 			return extraction.Extraction{}, err

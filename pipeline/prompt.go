@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	_ "embed" // the text of the built-in prompt
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -116,8 +115,7 @@ func (t Template) SHA256() string {
 		line, _ := json.Marshal([]string{m.Placeholder, m.Role, m.Content})
 		b.Write(append(line, '\n'))
 	}
-	sum := sha256.Sum256(b.Bytes())
-	return hex.EncodeToString(sum[:])
+	return fmt.Sprintf("%x", sha256.Sum256(b.Bytes()))
 }
 
 // Identifiers returns what the template asks for, sorted, each once. Time is

@@ -212,9 +212,6 @@ func (p *Permits) changed() {
 	p.next()
 }
 
-// Sent does nothing: the server's clock runs from when it granted the permit.
-func (c *permit) Sent() {}
-
 // Done tells the server. Where a request failed for good it waits for what the server
 // says, as that may be no failure of the item: it stops the run.
 func (c *permit) Done(ctx context.Context, e pipeline.Ended) error {

@@ -137,8 +137,10 @@ func (w *worker) look(outer context.Context, working *sync.WaitGroup) {
 	maps.DeleteFunc(beats, func(id string, _ beat) bool { return w.jobs[id] != nil || w.refused[id] != "" })
 	w.mu.Unlock()
 	for id := range beats {
-		run, err := w.announced(ctx, id)
-		if err != nil || w.cfg.Run != "" && w.cfg.Run != run.Name && w.cfg.Run != id {
+		var run Run
+		entry, err := w.conn.runs.Get(ctx, announcementOf+id)
+		if err != nil || decode(entry.Value(), &run) != nil || run.ID != id || run.Timeout <= 0 || run.Lease <= 0 ||
+			w.cfg.Run != "" && w.cfg.Run != run.Name && w.cfg.Run != id {
 			continue
 		}
 		j, err := w.join(ctx, run)
@@ -158,18 +160,6 @@ func (w *worker) look(outer context.Context, working *sync.WaitGroup) {
 func (w *worker) refuse(run Run, why error) {
 	w.refused[run.ID] = why.Error()
 	w.cfg.Log.Warn("does not work for a run", "run", run.Name, "reason", why.Error())
-}
-
-// announced is the run of an id as its coordinator told it.
-func (w *worker) announced(ctx context.Context, id string) (run Run, err error) {
-	entry, err := w.conn.runs.Get(ctx, announcementOf+id)
-	if err == nil {
-		err = decode(entry.Value(), &run)
-	}
-	if err == nil && (run.ID != id || run.Timeout <= 0 || run.Lease <= 0) {
-		err = errors.New("the announcement of the run is damaged")
-	}
-	return run, err
 }
 
 // join asks the coordinator and opens the system. An error refuses the run; none of both

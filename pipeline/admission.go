@@ -21,8 +21,6 @@ type Admission interface {
 
 // Admitted is a request that may be sent.
 type Admitted interface {
-	// Sent says that the request is sent only now.
-	Sent()
 	// Done says how the request ended; only the first counts. It returns what keeps
 	// all further requests from being sent, such as a *limit.TrippedError, or nil.
 	Done(ctx context.Context, e Ended) error
@@ -84,6 +82,7 @@ func (a *admission) Admit(ctx context.Context, e Estimate) (Admitted, error) {
 			_ = permit.Done(limit.Result{Kind: limit.Abandoned}) // the budget's error says more
 			return nil, err
 		}
+		permit.Sent() // it waited
 	}
 	return admitted, nil
 }

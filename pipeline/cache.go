@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -148,10 +147,7 @@ func (f *Cache) write(key string, response Response) error {
 	})
 }
 
-func cacheSum(raw []byte) string {
-	sum := sha256.Sum256(raw)
-	return hex.EncodeToString(sum[:])
-}
+func cacheSum(raw []byte) string { return fmt.Sprintf("%x", sha256.Sum256(raw)) }
 
 // CacheSource is whose answers are kept.
 type CacheSource struct {

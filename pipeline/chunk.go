@@ -12,17 +12,6 @@ import (
 // unites the results. Neither judges what was extracted: it is only said which entities
 // and statements of different chunks are the same one.
 
-// chunking says how long chunks are. The zero value keeps a document whole; a
-// negative number is taken as 0.
-type chunking struct {
-	// MaxRunes is the most code points of a chunk; 0 does not split.
-	MaxRunes int
-	// Overlap is the most code points of a chunk that repeat the end of the
-	// chunk before it; 0 repeats nothing. More than half of MaxRunes is taken
-	// as half of it.
-	Overlap int
-}
-
 // chunk is a stretch of a document.
 type chunk struct {
 	Text string
@@ -31,29 +20,29 @@ type chunk struct {
 	Start, End int
 }
 
-// splitText cuts a text into chunks of at most MaxRunes code points that cover it
+// splitText cuts a text into chunks of at most so many code points that cover it
 // from the first code point to the last, in order. An empty text has no chunks.
 //
 // A chunk ends at the last paragraph border of its later part, else at the last
-// sentence end, line break or white space there, else at MaxRunes. The later part
+// sentence end, line break or white space there, else where it is full. The later part
 // is the second half, or begins later where a large overlap needs it. White space
 // belongs to what stands before it, so that a chunk begins with a word.
 //
-// The next chunk begins at the earliest sentence start within Overlap before
-// that end. Without one it begins at the end itself if that is a sentence end,
-// for half a sentence may say the opposite of the whole; otherwise at the
-// earliest word within Overlap, else as early as Overlap allows.
+// The next chunk begins at the earliest sentence start within the overlap, at most half
+// of a chunk, before that end. Without one it begins at the end itself if that is a
+// sentence end, for half a sentence may say the opposite of the whole; otherwise at the
+// earliest word within the overlap, else as early as the overlap allows.
 //
 // A chunk may hold white space only. A byte that is not UTF-8 counts as one code
 // point. Time O(len(text)), memory 16 bytes per code point of a chunk.
-func splitText(text string, cfg chunking) []chunk {
-	if text == "" {
+func splitText(text string, most, overlap int) []chunk {
+	switch {
+	case text == "":
 		return nil
-	}
-	if cfg.MaxRunes <= 0 || len(text) <= cfg.MaxRunes {
+	case len(text) <= most:
 		return []chunk{{Text: text, End: utf8.RuneCountInString(text)}}
 	}
-	c := newCutter(cfg)
+	c := newCutter(most, overlap)
 	s := scanner{text: text}
 	var chunks []chunk
 	start := 0
@@ -88,10 +77,9 @@ type cutter struct {
 
 // newCutter settles the sizes such that every chunk ends at least a quarter of
 // the limit (and one code point) after the one before: this makes splitText linear.
-func newCutter(cfg chunking) cutter {
-	overlap := min(max(cfg.Overlap, 0), cfg.MaxRunes/2)
-	step := max(1, cfg.MaxRunes/4)
-	return cutter{limit: cfg.MaxRunes, overlap: overlap, earliest: min(max(cfg.MaxRunes/2, overlap+step), cfg.MaxRunes)}
+func newCutter(most, overlap int) cutter {
+	overlap = min(overlap, most/2)
+	return cutter{limit: most, overlap: overlap, earliest: min(max(most/2, overlap+max(1, most/4)), most)}
 }
 
 // end returns where a chunk ends.

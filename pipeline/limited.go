@@ -151,7 +151,6 @@ func (t *tries) ask(ctx context.Context, req Request) (response Response, err er
 	}
 	// Where the model panics: only the first Done counts.
 	defer func() { _ = admitted.Done(ctx, Ended{Result: limit.Result{Kind: limit.Abandoned}, Lost: true}) }()
-	admitted.Sent()
 	response, err = t.send(ctx, req)
 	if fault := (*ModelError)(nil); err == nil || errors.As(err, &fault) && (fault.Status != 0 || fault.Failure.Class != outcome.Provider) {
 		t.reached.Store(true)
@@ -275,18 +274,13 @@ func (t *tries) add(response Response) {
 }
 
 // unreported is what a request is taken to have used that did not say: what was
-// estimated for it, unless nothing was sent or it failed otherwise than by being
-// given up.
+// estimated for it, unless nothing was sent or it failed otherwise than by being given up,
+// when a provider may have worked on it.
 func unreported(estimated outcome.Usage, response Response, err error) outcome.Usage {
-	if response.Cached || response.Usage != (outcome.Usage{}) || err != nil && !givenUp(response, err) {
+	failed := err != nil && (response.Attempts == 0 ||
+		!errors.Is(err, context.Canceled) && outcome.FailureOf(err, outcome.Provider).Class != outcome.Timeout)
+	if failed || response.Cached || response.Usage != (outcome.Usage{}) {
 		return outcome.Usage{}
 	}
 	return estimated
-}
-
-// givenUp reports whether a request was sent and then given up: a provider may have
-// worked on it.
-func givenUp(response Response, err error) bool {
-	return response.Attempts > 0 &&
-		(outcome.FailureOf(err, outcome.Provider).Class == outcome.Timeout || errors.Is(err, context.Canceled))
 }

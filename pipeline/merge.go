@@ -20,9 +20,9 @@ type chunkFound struct {
 	chunk      chunk
 }
 
-// mergeChunks unites what was extracted from the chunks of one document. Parts are
-// taken in the order of their chunks' Start, whatever order they come in; the
-// result is in the order of first appearance. It changes nothing of its input.
+// mergeChunks unites what was extracted from the chunks of one document, which come in
+// their order; the result is in the order of first appearance. It changes nothing of its
+// input.
 //
 // Entities are one if their names are equal in NFKC, folded case and single
 // spaces, and their types are equal (likewise, _ and - being spaces) or one has
@@ -46,10 +46,8 @@ type chunkFound struct {
 //
 // Time O(n log n) in the size of the parts.
 func mergeChunks(parts []chunkFound, v Vocabulary) (extraction.Extraction, []string) {
-	ordered := slices.Clone(parts)
-	slices.SortStableFunc(ordered, func(a, b chunkFound) int { return cmp.Compare(a.chunk.Start, b.chunk.Start) })
 	m := merger{names: map[string]string{}}
-	for i, p := range ordered {
+	for i, p := range parts {
 		m.add(i, p)
 	}
 	if len(parts) > 1 {

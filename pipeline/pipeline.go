@@ -14,7 +14,6 @@
 package pipeline
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -31,12 +30,14 @@ import (
 	"extraction-experiment/pipeline/answer"
 )
 
-// The values that zero fields of Config stand for.
 const (
-	DefaultRepairs   = 1
-	DefaultMaxRunes  = 40_000
-	DefaultOverlap   = 1_000
+	// mostRepairs is how often an invalid answer is sent back with what is wrong with it,
+	// of which maxProblemsShown are said.
+	mostRepairs      = 1
 	maxProblemsShown = 20
+	// mostRunes is the most of a document that one request holds, in code points; longer
+	// ones are split so that chunks overlap, and merged.
+	mostRunes, overlap = 40_000, 1_000
 )
 
 // Config says how a document becomes an extraction by asking a model. Model,
@@ -51,13 +52,6 @@ type Config struct {
 	Parameters Parameters
 	// Capabilities decide whether the schema is sent or put in words.
 	Capabilities Capabilities
-	// Repairs is how often an invalid answer is sent back with what is wrong
-	// with it; 0 means DefaultRepairs, negative never.
-	Repairs int
-	// MaxRunes is the most of a document that one request holds, in code points;
-	// longer ones are split with Overlap and merged. 0 means DefaultMaxRunes
-	// and DefaultOverlap, negative never splits.
-	MaxRunes, Overlap int
 	// Vocabulary says which statements of different chunks are the same.
 	Vocabulary Vocabulary
 	// Placeholders are the messages that stand for the message placeholders of
@@ -70,8 +64,6 @@ type Config struct {
 	// what the prompt's author stored with it. It must be a JSON object, and is
 	// of no use with TwoStages.
 	Schema json.RawMessage
-	// Quotes asks the model to quote the document for every entity.
-	Quotes bool
 	// Now reads the clock for the times of calls; nil means time.Now.
 	Now func() time.Time
 }
@@ -99,10 +91,6 @@ func New(cfg Config) (*Pipeline, error) {
 	if err := errors.Join(problems...); err != nil {
 		return nil, err
 	}
-	cfg.Repairs = cmp.Or(cfg.Repairs, DefaultRepairs)
-	if cfg.MaxRunes == 0 {
-		cfg.MaxRunes, cfg.Overlap = DefaultMaxRunes, DefaultOverlap
-	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
@@ -116,14 +104,17 @@ func New(cfg Config) (*Pipeline, error) {
 func (p *Pipeline) Extract(ctx context.Context, doc extraction.Document) (extraction.Extraction, []outcome.Call, error) {
 	var calls []outcome.Call
 	var parts []chunkFound
-	chunks := splitText(doc.Text, chunking{MaxRunes: max(0, p.cfg.MaxRunes), Overlap: p.cfg.Overlap})
+	chunks := splitText(doc.Text, mostRunes, overlap)
 	for i, c := range chunks {
 		if strings.TrimSpace(c.Text) == "" {
 			continue
 		}
-		piece := doc
+		piece, name := doc, "extract"
 		piece.Text = c.Text
-		found, asked, err := p.about(ctx, &piece, callName(i, len(chunks)))
+		if len(chunks) > 1 {
+			name = fmt.Sprintf("extract-part-%d-of-%d", i+1, len(chunks))
+		}
+		found, asked, err := p.about(ctx, &piece, name)
 		calls = append(calls, asked...)
 		if err != nil {
 			if len(chunks) > 1 {
@@ -133,20 +124,14 @@ func (p *Pipeline) Extract(ctx context.Context, doc extraction.Document) (extrac
 		}
 		parts = append(parts, chunkFound{Extraction: found, chunk: c})
 	}
-	found, calls := p.merge(parts, &doc, calls)
-	return found, calls, nil
-}
-
-// merge puts together what was found in the parts of a document, and finds its places there.
-func (p *Pipeline) merge(parts []chunkFound, doc *extraction.Document, calls []outcome.Call) (extraction.Extraction, []outcome.Call) {
 	began := p.cfg.Now().UTC()
 	merged, warnings := mergeChunks(parts, p.cfg.Vocabulary)
 	grounded, report := doc.Index().Ground(merged)
-	return answer.Normalise(grounded, *doc), append(calls, outcome.Call{
+	return answer.Normalise(grounded, doc), append(calls, outcome.Call{
 		Name: "merge", Kind: "span", Started: began, Ended: p.cfg.Now().UTC(),
 		Output:   encoded(merging{len(parts), report.Invented, report.Lost, warnings}),
 		Warnings: warnings,
-	})
+	}), nil
 }
 
 // merging is what the trace says of the last step.
@@ -175,14 +160,6 @@ func (p *Pipeline) about(ctx context.Context, piece *extraction.Document, name s
 	related, err := q.answer(ctx)
 	found.Relationships = related.Relationships
 	return found, q.calls, err
-}
-
-// callName is what the trace calls the request for a chunk.
-func callName(i, n int) string {
-	if n == 1 {
-		return "extract"
-	}
-	return fmt.Sprintf("extract-part-%d-of-%d", i+1, n)
 }
 
 // Extractor finds entities and relationships in a document.
@@ -218,18 +195,25 @@ func (q *question) answer(ctx context.Context) (extraction.Extraction, error) {
 	if err != nil {
 		return extraction.Extraction{}, err
 	}
+	cfg := &q.pipeline.cfg
 	var readable *extraction.Extraction
 	for repair := 0; ; repair++ {
-		text, err := q.ask(ctx, req, repair)
+		q.calls = append(q.calls, outcome.Call{})
+		call := &q.calls[len(q.calls)-1]
+		call.Name, call.Provider, call.Model = q.name, cfg.Provider, cfg.Name
+		if repair > 0 {
+			call.Name = fmt.Sprintf("%s-repair-%d", q.name, repair)
+		}
+		res, err := Ask(ctx, cfg.Model, req, call, cfg.Now)
 		var problems []string
 		if err == nil {
 			var found extraction.Extraction
-			if found, problems, err = q.read(text); err == nil {
+			if found, problems, err = q.read(res.Text); err == nil {
 				readable = &found
 			}
 			q.warn(problems)
 		}
-		last := repair >= q.pipeline.cfg.Repairs || problems == nil
+		last := repair == mostRepairs || problems == nil
 		switch {
 		case err != nil && (ctx.Err() != nil || limit.StopsRun(err)), last && readable == nil:
 			return extraction.Extraction{}, err
@@ -237,7 +221,7 @@ func (q *question) answer(ctx context.Context) (extraction.Extraction, error) {
 			return *readable, nil
 		}
 		req.Messages = append(req.Messages,
-			Message{Role: RoleAssistant, Content: text},
+			Message{Role: RoleAssistant, Content: res.Text},
 			Message{Role: RoleUser, Content: complaint(problems)})
 	}
 }
@@ -276,30 +260,15 @@ func (q *question) request() (Request, error) {
 		})
 		last.Content += "\n\nThe entities are known. State relationships between these only:\n" + string(encoded(known))
 	}
-	options := answer.Options{Quotes: cfg.Quotes, Part: q.part}
 	switch {
 	case !cfg.Capabilities.SendsSchema():
-		last.Content += "\n\n" + answer.Instruction(q.doc, options)
+		last.Content += "\n\n" + answer.Instruction(q.doc, q.part)
 	case cfg.Schema != nil:
 		req.Schema = &Schema{Name: answer.SchemaName, JSON: cfg.Schema}
 	default:
-		req.Schema = &Schema{Name: answer.SchemaName, JSON: answer.Schema(q.doc, options)}
+		req.Schema = &Schema{Name: answer.SchemaName, JSON: answer.Schema(q.doc, q.part)}
 	}
 	return req, nil
-}
-
-// ask sends one request and records it as a call.
-func (q *question) ask(ctx context.Context, req Request, repair int) (string, error) {
-	cfg := &q.pipeline.cfg
-	name := q.name
-	if repair > 0 {
-		name = fmt.Sprintf("%s-repair-%d", q.name, repair)
-	}
-	q.calls = append(q.calls, outcome.Call{})
-	call := &q.calls[len(q.calls)-1]
-	call.Name, call.Provider, call.Model = name, cfg.Provider, cfg.Name
-	res, err := Ask(ctx, cfg.Model, req, call, cfg.Now)
-	return res.Text, err
 }
 
 // read takes an answer apart; problems are what the model is told, the error is
@@ -330,15 +299,22 @@ func complaint(problems []string) string {
 // error: refused, cut by the limit of tokens, or empty. That is an
 // *outcome.Failure of class invalid_output.
 func Ask(ctx context.Context, model Model, req Request, call *outcome.Call, now func() time.Time) (res Response, err error) {
-	res, err = Record(ctx, model, req, call, now)
-	if err != nil {
+	if res, err = Record(ctx, model, req, call, now); err != nil {
 		return res, err
 	}
-	if failure := unusable(res); failure != nil {
-		call.Error = failure.Message
-		return res, failure
+	switch {
+	case res.Finish == FinishRefused && res.Text == "":
+		call.Error = "the model or its content filter declined to answer, without a reason"
+	case res.Finish == FinishRefused:
+		call.Error = fmt.Sprintf("the model declined to answer: %.300s", res.Text)
+	case res.Finish == FinishLength:
+		call.Error = fmt.Sprintf("the answer was cut by the limit of tokens after %d: raise --max-tokens", res.Usage.Output)
+	case strings.TrimSpace(res.Text) == "":
+		call.Error = "the answer is empty"
+	default:
+		return res, nil
 	}
-	return res, nil
+	return res, &outcome.Failure{Class: outcome.InvalidOutput, Message: call.Error}
 }
 
 // Record sends one request to a model and writes down what came of it: call
@@ -372,24 +348,6 @@ func Record(ctx context.Context, model Model, req Request, call *outcome.Call, n
 		call.Error = outcome.FailureOf(err, outcome.Provider).Message
 	}
 	return res, err
-}
-
-// unusable says why an answer cannot be used whatever it says.
-func unusable(res Response) *outcome.Failure {
-	why := ""
-	switch {
-	case res.Finish == FinishRefused && res.Text == "":
-		why = "the model or its content filter declined to answer, without a reason"
-	case res.Finish == FinishRefused:
-		why = fmt.Sprintf("the model declined to answer: %.300s", res.Text)
-	case res.Finish == FinishLength:
-		why = fmt.Sprintf("the answer was cut by the limit of tokens after %d: raise --max-tokens", res.Usage.Output)
-	case strings.TrimSpace(res.Text) == "":
-		why = "the answer is empty"
-	default:
-		return nil
-	}
-	return &outcome.Failure{Class: outcome.InvalidOutput, Message: why}
 }
 
 // encoded marshals what always can be marshalled.

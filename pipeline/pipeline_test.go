@@ -181,7 +181,7 @@ func TestPipeline_longDocument(t *testing.T) {
 	var text strings.Builder
 	for page := range 40 {
 		fmt.Fprintf(&text, "Ada Lovelace wrote page %d with Charles Babbage. ", page)
-		text.WriteString(strings.Repeat("Nothing else happened on that page. ", 40))
+		text.WriteString(strings.Repeat("Nothing else happened on that page. ", 450))
 		text.WriteString("\n\n")
 	}
 	long := document
@@ -196,7 +196,7 @@ func TestPipeline_longDocument(t *testing.T) {
 		raw, err := json.Marshal(e)
 		return pipeline.Response{Text: string(raw), Finish: pipeline.FinishStop}, err
 	}}
-	found, calls, err := open(t, m, func(c *pipeline.Config) { c.MaxRunes, c.Overlap = 4000, 200 }).Extract(t.Context(), long)
+	found, calls, err := open(t, m, nil).Extract(t.Context(), long)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	_ "embed" // the text of the built-in prompt
-	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -116,8 +114,7 @@ func (t Template) SHA256() string {
 		line, _ := json.Marshal([]string{m.Placeholder, m.Role, m.Content})
 		b.Write(append(line, '\n'))
 	}
-	sum := sha256.Sum256(b.Bytes())
-	return hex.EncodeToString(sum[:])
+	return fmt.Sprintf("%x", sha256.Sum256(b.Bytes()))
 }
 
 // Identifiers returns what the template asks for, sorted, each once. Time is
@@ -191,9 +188,7 @@ func Compile(t Template, vars Vars) ([]Message, error) {
 			inserted = []Message{one}
 		}
 		if !filled {
-			problems := missing("the identifier {{%s}}", t.Identifiers(), slices.Sorted(maps.Keys(vars.Texts)))
-			problems = append(problems, missing("the message placeholder %q", t.Placeholders(), slices.Sorted(maps.Keys(vars.Messages)))...)
-			return nil, promptError(problems...)
+			return nil, promptError(t.unfilled(slices.Sorted(maps.Keys(vars.Texts)), slices.Sorted(maps.Keys(vars.Messages)))...)
 		}
 		for _, one := range inserted {
 			if left -= len(one.Content); left < 0 {
@@ -259,34 +254,28 @@ func (t Template) Check(vars []Var, placeholders []string) error {
 			shows = append(shows, v.Name)
 		}
 	}
-	used := t.Identifiers()
-	problems = append(problems, missing("the identifier {{%s}}", used, filled)...)
-	problems = append(problems, missing("the message placeholder %q", t.Placeholders(), placeholders)...)
-	add(!slices.ContainsFunc(used, func(name string) bool { return slices.Contains(shows, name) }),
+	problems = append(problems, t.unfilled(filled, placeholders)...)
+	add(!slices.ContainsFunc(t.Identifiers(), func(name string) bool { return slices.Contains(shows, name) }),
 		"the prompt never shows the document: write {{document_text}} where its text belongs")
 	return promptError(problems...)
 }
 
 // CheckUse refuses a template for another purpose than to extract: one that asks for an
-// identifier that is not known, or never shows one that is needed. The error joins every
-// problem.
+// identifier that is not known, or never shows one that is needed. The error, of exit code
+// 64, holds every problem.
 func (t Template) CheckUse(known []string, needed ...string) error {
-	used := t.Identifiers()
-	var problems []error
-	for _, name := range used {
-		if !slices.Contains(known, name) {
-			problems = append(problems, fmt.Errorf("the prompt asks for {{%s}}; there are {{%s}}", name, strings.Join(known, "}}, {{")))
-		}
-	}
+	problems, used := t.unfilled(known, nil), t.Identifiers()
 	for _, name := range needed {
 		if !slices.Contains(used, name) {
-			problems = append(problems, fmt.Errorf("the prompt never shows {{%s}}", name))
+			problems = append(problems, fmt.Sprintf("it never shows {{%s}}", name))
 		}
 	}
-	for _, name := range t.Placeholders() {
-		problems = append(problems, fmt.Errorf("the prompt has a placeholder %q, which nothing fills", name))
-	}
-	return errors.Join(problems...)
+	return promptError(problems...)
+}
+
+// unfilled says which identifiers and placeholders are not among those that are filled.
+func (t Template) unfilled(texts, messages []string) []string {
+	return append(missing("the identifier {{%s}}", t.Identifiers(), texts), missing("the message placeholder %q", t.Placeholders(), messages)...)
 }
 
 // missing says of each name that it is not among those that are filled.

@@ -102,9 +102,9 @@ type Permits struct {
 	ctx           context.Context
 	cancel        context.CancelFunc
 	running       sync.WaitGroup
-	wake          chan struct{}
 
 	mu      sync.Mutex
+	timer   *time.Timer // calls next
 	lastID  int64
 	waiting []*permit // in order of arrival
 	held    int       // granted and not ended
@@ -123,7 +123,6 @@ type Permits struct {
 type permit struct {
 	permits *Permits
 	want    permitWant
-	hurried bool          // waits for no pause: it came after the stop
 	ready   chan struct{} // closed when granted or err is set
 	granted bool
 	err     error
@@ -135,16 +134,23 @@ type permit struct {
 // NewPermits begins to ask for the permits of a LimitGroup. The worker's name is for
 // people; another one of the same name is told apart. Close ends it.
 func NewPermits(exchange Exchange, group, worker string) *Permits {
-	p := &Permits{exchange: exchange, group: group, worker: worker + " " + rand.Text(), wake: make(chan struct{}, 1)}
+	p := &Permits{exchange: exchange, group: group, worker: worker + " " + rand.Text()}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
-	p.running.Go(p.run)
+	p.timer = time.AfterFunc(time.Hour, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.next()
+	})
 	return p
 }
 
 // Close tells the server what ended, for up to two seconds, and leaves nothing behind.
 // Callers that still wait get limit.ErrStopped.
 func (p *Permits) Close() {
+	p.mu.Lock()
 	p.cancel()
+	p.timer.Stop()
+	p.mu.Unlock()
 	p.running.Wait()
 	ctx, cancel := context.WithTimeout(context.Background(), exchangeTime)
 	defer cancel()
@@ -175,78 +181,36 @@ func (p *Permits) State() limit.State {
 // Admit waits until the server grants a permit. The errors are as of one process.
 func (p *Permits) Admit(ctx context.Context, e pipeline.Estimate) (pipeline.Admitted, error) {
 	defer limit.Waiting(ctx)()
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("waiting for a call to be allowed: %w", err)
-	}
 	c := &permit{permits: p, ready: make(chan struct{}), taken: make(chan struct{})}
-	stop := limit.Stop(ctx)
-	if c.hurried = limit.Closed(stop); c.hurried {
-		stop = nil
-	}
 	p.mu.Lock()
 	p.lastID++
 	c.want = permitWant{p.lastID, e.Input, e.Output, e.MaxOutput}
 	p.waiting = append(p.waiting, c)
 	p.changed()
 	p.mu.Unlock()
+	var err error
 	select {
 	case <-c.ready:
-		if c.err != nil {
-			return nil, c.err
-		}
-		return c, nil
+		return c, c.err
 	case <-ctx.Done():
-	case <-stop:
+		err = fmt.Errorf("waiting for a call to be allowed: %w", ctx.Err())
 	case <-p.ctx.Done():
+		err = limit.ErrStopped
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.withdraw(c)
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("waiting for a call to be allowed: %w", err)
-	}
-	return nil, limit.ErrStopped
-}
-
-// withdraw gives up waiting. The server hears of it as of any end, as it may have
-// granted the permit already. The mutex is held.
-func (p *Permits) withdraw(c *permit) {
 	p.waiting = slices.DeleteFunc(p.waiting, func(other *permit) bool { return other == c })
-	if c.err == nil {
+	if c.err == nil { // the server hears of it as of any end: it may have granted the permit already
 		p.end(c, pipeline.Ended{Result: limit.Result{Kind: limit.Abandoned}})
 	}
-}
-
-// hurry stops who waits for no pause. The mutex is held.
-func (p *Permits) hurry() {
-	if p.failures < 2 && !p.state.PausedUntil.After(time.Now()) {
-		return
-	}
-	for _, c := range slices.Clone(p.waiting) {
-		if c.hurried {
-			p.withdraw(c)
-			c.err = limit.ErrStopped
-			close(c.ready)
-		}
-	}
+	return nil, err
 }
 
 // changed has a request sent soon. The mutex is held.
 func (p *Permits) changed() {
 	p.news = true
-	p.look()
+	p.next()
 }
-
-// look has run look again at what is due.
-func (p *Permits) look() {
-	select {
-	case p.wake <- struct{}{}:
-	default:
-	}
-}
-
-// Sent does nothing: the server's clock runs from when it granted the permit.
-func (c *permit) Sent() {}
 
 // Done tells the server. Where a request failed for good it waits for what the server
 // says, as that may be no failure of the item: it stops the run.
@@ -260,22 +224,15 @@ func (c *permit) Done(ctx context.Context, e pipeline.Ended) error {
 		return stop
 	}
 	defer limit.Waiting(ctx)()
-	var late <-chan time.Time
-	for stopping := limit.Stop(ctx); ; {
-		select {
-		case <-c.taken:
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			return p.stop
-		case <-stopping:
-			stopping, late = nil, time.After(exchangeTime)
-		case <-late:
-			return limit.ErrStopped
-		case <-p.ctx.Done():
-			return limit.ErrStopped
-		case <-ctx.Done():
-			return fmt.Errorf("waiting for the coordinator: %w", ctx.Err())
-		}
+	select {
+	case <-c.taken:
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.stop
+	case <-p.ctx.Done():
+		return limit.ErrStopped
+	case <-ctx.Done():
+		return fmt.Errorf("waiting for the coordinator: %w", ctx.Err())
 	}
 }
 
@@ -296,30 +253,18 @@ func (p *Permits) end(c *permit, e pipeline.Ended) {
 	p.changed()
 }
 
-// run sends requests until Close. Each is a goroutine of its own that ends within
-// exchangeTime; a newer one has the server answer the one before at once.
-func (p *Permits) run() {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for p.ctx.Err() == nil {
-		p.mu.Lock()
-		at, any := p.due()
-		timer.Stop()
-		if any && !at.After(time.Now()) {
-			req := p.compose()
-			p.underWay++
-			p.running.Go(func() { p.send(req) })
-			at, any = p.due()
-		}
-		p.mu.Unlock()
-		if any {
-			timer.Reset(time.Until(at))
-		}
-		select {
-		case <-p.wake:
-		case <-timer.C:
-		case <-p.ctx.Done():
-		}
+// next sends the next request when it is due: in a goroutine of its own, which ends within
+// exchangeTime; a newer one has the server answer the one before at once. The mutex is held.
+func (p *Permits) next() {
+	at, any := p.due()
+	if any && !at.After(time.Now()) {
+		req := p.compose()
+		p.underWay++
+		p.running.Go(func() { p.send(req) })
+		at, any = p.due()
+	}
+	if any {
+		p.timer.Reset(time.Until(at))
 	}
 }
 
@@ -327,7 +272,7 @@ func (p *Permits) run() {
 func (p *Permits) due() (at time.Time, any bool) {
 	pause := gather
 	switch {
-	case p.underWay > 1 || p.underWay > 0 && (!p.news || p.failures > 0):
+	case p.ctx.Err() != nil || p.underWay > 1 || p.underWay > 0 && (!p.news || p.failures > 0):
 		return at, false
 	case p.news || len(p.waiting)+len(p.ended) > 0:
 	case p.held > 0:
@@ -381,8 +326,7 @@ func (p *Permits) send(req permitRequest) {
 	if err == nil {
 		p.take(req, reply)
 	}
-	p.hurry()
-	p.look()
+	p.next()
 }
 
 // take tells callers what the server answered. The mutex is held.
@@ -416,10 +360,7 @@ func (p *Permits) take(req permitRequest, reply permitReply) {
 		p.stop = reply.Stop.err()
 	}
 	now := time.Now()
-	p.state = limit.State{Answers: reply.Answers}
-	if reply.Paused > 0 {
-		p.state.PausedUntil = now.Add(reply.Paused)
-	}
+	p.state = limit.State{Answers: reply.Answers, PausedUntil: now.Add(reply.Paused)}
 	if reply.GivesUp > 0 {
 		p.state.GivesUp = now.Add(reply.GivesUp)
 	}

@@ -228,8 +228,8 @@ func TestPermits_lostCoordinator(t *testing.T) {
 	})
 }
 
-// Who waits is stopped at once; who was begun before waits for no pause.
-func TestPermits_stop(t *testing.T) {
+// Who gives up is waited for no longer.
+func TestPermits_giveUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limiter := newLimiter(t, limit.Config{Most: 1})
 		server := newServer(t.Context(), pipeline.NewAdmission(limiter, nil))
@@ -240,43 +240,21 @@ func TestPermits_stop(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		stop := make(chan struct{})
-		ctx := limit.WithStop(t.Context(), stop)
 		ended, end := context.WithCancel(t.Context())
 		var all sync.WaitGroup
-		all.Go(func() {
-			if _, err := permits.Admit(ctx, pipeline.Estimate{}); !errors.Is(err, limit.ErrStopped) {
-				t.Errorf("waiting: %v", err)
-			}
-		})
 		all.Go(func() {
 			if _, err := permits.Admit(ended, pipeline.Estimate{}); !errors.Is(err, context.Canceled) {
 				t.Errorf("waiting: %v", err)
 			}
 		})
 		time.Sleep(time.Second)
-		close(stop)
 		end()
 		all.Wait()
 		time.Sleep(100 * time.Millisecond)
 		if s := limiter.State(); s.Waiting != 0 {
 			t.Errorf("who gave up is waited for: %+v", s)
 		}
-		all.Go(func() {
-			permit, err := permits.Admit(ctx, pipeline.Estimate{})
-			if err != nil {
-				t.Errorf("begun before: %v", err)
-				return
-			}
-			permit.Done(ctx, pipeline.Ended{Result: limit.Result{Kind: limit.Rejected, RetryAfter: time.Minute}})
-		})
-		time.Sleep(time.Second)
-		first.Done(ctx, pipeline.Ended{})
-		all.Wait()
-		time.Sleep(time.Second)
-		if _, err := permits.Admit(ctx, pipeline.Estimate{}); !errors.Is(err, limit.ErrStopped) {
-			t.Errorf("in a pause: %v", err)
-		}
+		first.Done(t.Context(), pipeline.Ended{})
 		time.Sleep(time.Second)
 		if s := limiter.State(); s.UnderWay != 0 || s.Waiting != 0 {
 			t.Errorf("%+v", s)
@@ -284,7 +262,8 @@ func TestPermits_stop(t *testing.T) {
 	})
 }
 
-// When the coordinator is stopped, who waits gets that; calls begun before may go on.
+// When the coordinator is stopped, who waits gets that; calls begun before may go on, but wait
+// for no pause.
 func TestPermitServer_stop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // nobody waited
 		stop := make(chan struct{})
@@ -324,7 +303,11 @@ func TestPermitServer_stop(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		next.Done(t.Context(), pipeline.Ended{})
+		next.Done(t.Context(), pipeline.Ended{Result: limit.Result{Kind: limit.Rejected, RetryAfter: time.Minute}})
+		time.Sleep(time.Second)
+		if _, err := permits.Admit(t.Context(), pipeline.Estimate{}); !errors.Is(err, limit.ErrStopped) {
+			t.Errorf("in a pause: %v", err)
+		}
 	})
 }
 
@@ -436,7 +419,10 @@ func TestPermitServer_bad(t *testing.T) {
 		"huge count":    {`{"Seq":1,"Worker":"w","Wants":[[1,1e99]]}`, "cannot be read"},
 		"listed twice":  {`{"Seq":1,"Worker":"w","Wants":[[1],[1]]}`, "counts up"},
 		"unknown":       {ended(`{"ID":7,"Usage":{"input":5}},{"ID":7}`), ""},
-		"negative cost": {ended(`{"ID":7,"CostUSD":-1,"Kind":99,"RetryAfter":-5}`), ""},
+		"negative cost": {ended(`{"ID":7,"CostUSD":-1}`), "cannot be"},
+		"negative use":  {ended(`{"ID":7,"Usage":{"input":-5}}`), "cannot be"},
+		"another end":   {ended(`{"ID":7,"Kind":99}`), "cannot be"},
+		"huge estimate": {`{"Seq":1,"Worker":"w","Wants":[[1,5000000000000]]}`, "cannot be"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			limiter := newLimiter(t, limit.Config{})

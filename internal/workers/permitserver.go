@@ -11,7 +11,6 @@ import (
 
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/limit"
-	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 )
 
@@ -29,8 +28,8 @@ const (
 // as pipeline.Ended with Lost, since their requests may have been paid.
 // Requests that waited when limit.Stop of its context was closed get limit.ErrStopped.
 //
-// A message takes time in proportion to what it holds, a permit to the number of
-// workers. Memory is bounded by what workers wait for: 4,000 requests each.
+// A message takes time in proportion to what it holds. Memory is bounded by what
+// workers wait for: 4,000 requests each.
 type PermitServer struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -51,12 +50,14 @@ func NewPermitServer(ctx context.Context, open func(group string) (pipeline.Admi
 
 // Close gives all permits back as lost and leaves nothing behind.
 func (s *PermitServer) Close() {
+	s.mu.Lock()
 	s.cancel()
+	s.mu.Unlock()
 	s.running.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, g := range s.groups {
-		for _, w := range slices.Clone(g.workers) {
+		for _, w := range g.workers {
 			g.drop(w)
 		}
 	}
@@ -105,12 +106,12 @@ func (s *PermitServer) group(name string) (*permitGroup, error) {
 	if err != nil {
 		return nil, err
 	}
-	g = &permitGroup{PermitServer: s, admission: admission}
+	g = &permitGroup{PermitServer: s, admission: admission, workers: map[string]*permitWorker{}}
 	s.groups[name] = g
 	return g, nil
 }
 
-// readPermitRequest refuses what no worker sends, and cuts numbers at what can be.
+// readPermitRequest refuses what no worker sends.
 func readPermitRequest(raw []byte) (req permitRequest, err error) {
 	if len(raw) > mostMessage {
 		return req, cli.Usage("a request for permits has %d bytes, at most %d are read", len(raw), mostMessage)
@@ -122,49 +123,37 @@ func readPermitRequest(raw []byte) (req permitRequest, err error) {
 		len(req.Wants) > mostWants || len(req.Ended) > mostEnded {
 		return req, cli.Usage("a request for permits needs a worker and a number, and has at most %d that wait and %d that ended", mostWants, mostEnded)
 	}
-	const most = 1 << 30 // tokens of one request
-	bounded := func(n *int64, least int64) { *n = min(max(*n, least), most) }
-	for i := range req.Wants {
-		want := &req.Wants[i]
-		if i > 0 && want.id() <= req.Wants[i-1].id() {
-			return req, cli.Usage("a request for permits counts up what waits: %d follows %d", want.id(), req.Wants[i-1].id())
+	last := int64(-1)
+	for _, want := range req.Wants {
+		if want.id() <= last {
+			return req, cli.Usage("a request for permits counts up what waits: %d follows %d", want.id(), last)
 		}
-		bounded(&want[1], 0)
-		bounded(&want[2], 0)
-		bounded(&want[3], -1)
+		if last = want.id(); odd(want[1], want[2], want[3]+1) {
+			return req, cli.Usage("a request for permits estimates what cannot be: %v", want)
+		}
 	}
-	for i := range req.Ended {
-		e := &req.Ended[i].Ended
-		bounded(&e.Tokens, 0)
-		for _, u := range []*outcome.Usage{&e.Usage, &e.Assumed} {
-			bounded(&u.Input, 0)
-			bounded(&u.Output, 0)
-			u.Cached, u.Reasoning = min(max(u.Cached, 0), u.Input), min(max(u.Reasoning, 0), u.Output)
+	for _, e := range req.Ended {
+		u, a := e.Usage, e.Assumed
+		if odd(e.Tokens, u.Input, u.Output, u.Cached, u.Reasoning, a.Input, a.Output, a.Cached, a.Reasoning) ||
+			e.CostUSD != nil && !(*e.CostUSD >= 0 && *e.CostUSD <= 1e9) || e.RetryAfter < 0 || e.RetryAfter > 24*time.Hour ||
+			e.Kind < limit.Answered || e.Kind > limit.Abandoned || len(e.Reason) > 2*mostReason {
+			return req, cli.Usage("a request for permits says of %d what cannot be", e.ID)
 		}
-		if e.CostUSD != nil && !(*e.CostUSD >= 0 && *e.CostUSD <= 1e6) {
-			e.CostUSD = nil
-		}
-		if e.RetryAfter = min(max(e.RetryAfter, 0), 24*time.Hour); e.Kind < limit.Answered || e.Kind > limit.Abandoned {
-			e.Kind = limit.Abandoned
-		}
-		e.Reason = e.Reason[:min(len(e.Reason), 2*mostReason)]
 	}
 	return req, nil
+}
+
+// odd reports whether one of the counts is none of tokens of a request.
+func odd(counts ...int64) bool {
+	return slices.ContainsFunc(counts, func(n int64) bool { return n < 0 || n > 1<<40 })
 }
 
 // permitGroup hands out the permits of one admission.
 type permitGroup struct {
 	*PermitServer
 	admission pipeline.Admission
-
-	workers []*permitWorker // whose turn it is comes first
-	// asked is the worker for whose first want the admission is asked; nil: none.
-	asked    *permitWorker
-	id       int64              // of that want
-	withdraw context.CancelFunc // of that
-	on       bool               // dispatch runs
-	halted   bool               // the run was stopped, who waited then was told
-	stop     *refusal
+	workers   map[string]*permitWorker
+	stop      *refusal
 }
 
 // permitWorker is a worker that was heard of lately.
@@ -173,10 +162,14 @@ type permitWorker struct {
 	seq     int64
 	seen    time.Time
 	waiting []permitWant
-	leases  map[int64]pipeline.Admitted
-	refused map[int64]*refusal // not yet told
-	changed chan struct{}      // closed and replaced when there is something to tell
-	timer   *time.Timer
+	on      bool // dispatch runs
+	// asked is the want for which the admission is asked, and withdraw ends that.
+	asked    int64
+	withdraw context.CancelFunc
+	leases   map[int64]pipeline.Admitted
+	refused  map[int64]*refusal // not yet told
+	changed  chan struct{}      // closed and replaced when there is something to tell
+	timer    *time.Timer
 }
 
 // answer takes a request, and waits until there is something to answer.
@@ -210,7 +203,7 @@ func (g *permitGroup) answer(ctx context.Context, req permitRequest) (permitRepl
 // heard notes that the worker is there. The mutex is held.
 func (w *permitWorker) heard() {
 	w.seen = time.Now()
-	w.timer.Reset(leaseTime)
+	w.timer.Reset(grace)
 }
 
 // take notes what ended and who waits now. A request that a newer one overtook is
@@ -222,69 +215,117 @@ func (g *permitGroup) take(req permitRequest) (*permitWorker, error) {
 	}
 	w.seq = req.Seq
 	w.heard()
-	if limit.Closed(limit.Stop(g.ctx)) && !g.halted {
-		g.refuse(nil, 0, limit.ErrStopped)
-	}
 	for _, e := range req.Ended {
 		if l := w.leases[e.ID]; l != nil {
 			delete(w.leases, e.ID)
 			g.end(l, e.Ended)
 		}
 	}
-	w.waiting = w.waiting[:0]
 	wanted := map[int64]bool{}
+	var waiting []permitWant
 	for _, want := range req.Wants {
 		wanted[want.id()] = true
 		if w.refused[want.id()] == nil && w.leases[want.id()] == nil {
-			w.waiting = append(w.waiting, want)
+			waiting = append(waiting, want)
 		}
 	}
+	w.wait(waiting)
 	maps.DeleteFunc(w.refused, func(id int64, _ *refusal) bool { return !wanted[id] })
-	if g.asked == w && !wanted[g.id] {
-		g.withdraw()
-	}
 	w.tell()
-	if !g.on && len(w.waiting) > 0 && g.ctx.Err() == nil {
-		g.on = true
-		g.running.Go(g.dispatch)
+	if !w.on && len(w.waiting) > 0 {
+		w.on = true
+		g.running.Go(func() { g.dispatch(w) })
 	}
 	return w, nil
 }
 
 // worker finds a worker or makes it. The mutex is held.
 func (g *permitGroup) worker(name string) (*permitWorker, error) {
-	if at := slices.IndexFunc(g.workers, func(w *permitWorker) bool { return w.name == name }); at >= 0 {
-		return g.workers[at], nil
+	if err := g.ctx.Err(); err != nil {
+		return nil, err
 	}
-	if len(g.workers) >= mostPermitWorkers || g.ctx.Err() != nil {
+	if w := g.workers[name]; w != nil {
+		return w, nil
+	}
+	if len(g.workers) >= mostPermitWorkers {
 		return nil, cli.Usage("a run has at most %d workers", mostPermitWorkers)
 	}
 	w := &permitWorker{
 		name: name, leases: map[int64]pipeline.Admitted{}, refused: map[int64]*refusal{}, changed: make(chan struct{}),
+		withdraw: func() {},
 	}
-	w.timer = time.AfterFunc(leaseTime, func() {
+	w.timer = time.AfterFunc(grace, func() {
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		if time.Since(w.seen) >= leaseTime { // else it was heard of while this waited
+		switch silent := time.Since(w.seen); { // it may have been heard of while this waited
+		case silent >= leaseTime:
 			g.drop(w)
+		case silent >= grace:
+			w.wait(nil)
+			w.timer.Reset(leaseTime - silent)
 		}
 	})
-	g.workers = append(g.workers, w)
+	g.workers[name] = w
 	return w, nil
+}
+
+// wait replaces what the worker waits for. The mutex is held.
+func (w *permitWorker) wait(wants []permitWant) {
+	w.waiting = wants
+	if w.index(w.asked) < 0 {
+		w.withdraw()
+	}
+}
+
+// index is where a want stands among those that wait, or -1. The mutex is held.
+func (w *permitWorker) index(id int64) int {
+	return slices.IndexFunc(w.waiting, func(want permitWant) bool { return want.id() == id })
 }
 
 // drop forgets a worker; its permits are lost. The mutex is held.
 func (g *permitGroup) drop(w *permitWorker) {
+	delete(g.workers, w.name)
 	w.timer.Stop()
-	for id, l := range w.leases {
-		delete(w.leases, id)
+	w.wait(nil)
+	for _, l := range w.leases {
 		g.end(l, pipeline.Ended{Result: limit.Result{Kind: limit.Abandoned}, Lost: true})
 	}
-	w.waiting = nil
-	if g.asked == w {
-		g.withdraw()
+	clear(w.leases)
+}
+
+// dispatch asks for one permit after the other, as long as the worker waits. The admission
+// has one want of each worker, and so grants to the workers in turn.
+func (g *permitGroup) dispatch(w *permitWorker) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for len(w.waiting) > 0 && g.ctx.Err() == nil {
+		want := w.waiting[0]
+		ctx, cancel := context.WithCancel(g.ctx)
+		w.asked, w.withdraw = want.id(), cancel
+		g.mu.Unlock()
+		admitted, err := g.admission.Admit(ctx, want.estimate())
+		g.mu.Lock()
+		at, withdrawn := w.index(want.id()), ctx.Err() != nil
+		cancel()
+		switch {
+		case err == nil && at < 0:
+			g.end(admitted, pipeline.Ended{Result: limit.Result{Kind: limit.Abandoned}})
+		case err != nil && withdrawn:
+		case err == nil:
+			w.leases[want.id()] = admitted
+			w.waiting = slices.Delete(w.waiting, at, at+1)
+		case errors.Is(err, limit.ErrStopped): // what comes later belongs to calls that were begun
+			for _, want := range w.waiting {
+				w.refused[want.id()] = newRefusal(err)
+			}
+			w.waiting = nil
+		default:
+			w.refused[want.id()] = newRefusal(err)
+			w.waiting = slices.Delete(w.waiting, at, at+1)
+		}
+		w.tell()
 	}
-	g.workers = slices.DeleteFunc(g.workers, func(other *permitWorker) bool { return other == w })
+	w.on = false
 }
 
 // end gives a permit back. The mutex is held.
@@ -319,81 +360,4 @@ func (g *permitGroup) reply(w *permitWorker, req permitRequest) permitReply {
 		}
 	}
 	return reply
-}
-
-// dispatch asks for one permit after the other, as long as anybody waits: for the
-// first want of each worker in turn. The admission sees them in that order.
-func (g *permitGroup) dispatch() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	defer func() { g.on = false }()
-	for g.ctx.Err() == nil {
-		w := g.next()
-		if w == nil {
-			return
-		}
-		want := w.waiting[0]
-		ctx, cancel := context.WithCancel(g.ctx)
-		g.asked, g.id, g.withdraw = w, want.id(), cancel
-		g.mu.Unlock()
-		admitted, err := g.admission.Admit(ctx, want.estimate())
-		g.mu.Lock()
-		withdrawn := ctx.Err() != nil
-		cancel()
-		g.asked = nil
-		switch {
-		case err == nil && !g.grant(w, want.id(), admitted):
-			g.end(admitted, pipeline.Ended{Result: limit.Result{Kind: limit.Abandoned}})
-		case err == nil || withdrawn:
-		case errors.Is(err, limit.ErrStopped):
-			g.refuse(nil, 0, err)
-		default:
-			g.refuse(w, want.id(), err)
-		}
-	}
-}
-
-// next is the worker whose turn it is, of those that wait and are there; it goes to
-// the end of the row. The mutex is held.
-func (g *permitGroup) next() *permitWorker {
-	for i, w := range g.workers {
-		if len(w.waiting) > 0 && time.Since(w.seen) <= grace {
-			g.workers = append(slices.Delete(g.workers, i, i+1), w)
-			return w
-		}
-	}
-	return nil
-}
-
-// grant gives a permit to a want if it still waits. The mutex is held.
-func (g *permitGroup) grant(w *permitWorker, id int64, a pipeline.Admitted) bool {
-	at := slices.IndexFunc(w.waiting, func(want permitWant) bool { return want.id() == id })
-	if at < 0 || time.Since(w.seen) > grace {
-		return false
-	}
-	w.waiting = slices.Delete(w.waiting, at, at+1)
-	w.leases[id] = a
-	w.tell()
-	return true
-}
-
-// refuse tells a want that it will not be sent; with limit.ErrStopped all that wait,
-// once: what comes later belongs to calls that were begun. The mutex is held.
-func (g *permitGroup) refuse(to *permitWorker, id int64, err error) {
-	if to == nil {
-		g.halted = true
-		if g.asked != nil {
-			g.withdraw()
-		}
-	}
-	for _, w := range g.workers {
-		w.waiting = slices.DeleteFunc(w.waiting, func(want permitWant) bool {
-			refused := to == nil || w == to && want.id() == id
-			if refused {
-				w.refused[want.id()] = newRefusal(err)
-			}
-			return refused
-		})
-		w.tell()
-	}
 }

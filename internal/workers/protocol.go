@@ -14,12 +14,10 @@ package workers
 import (
 	"cmp"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -224,8 +222,8 @@ func (h hello) answer(version string, now time.Time) welcome {
 
 // key names a unit on the server.
 func key(trial int, item string, attempt int) string {
-	sum := sha256.Sum256([]byte(strconv.Itoa(trial) + "\n" + strconv.Itoa(attempt) + "\n" + item))
-	return hex.EncodeToString(sum[:16])
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d\n%d\n%s", trial, attempt, item))
+	return fmt.Sprintf("%x", sum[:16])
 }
 
 // errDamaged says that a message is not of this protocol.

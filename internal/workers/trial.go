@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"strings"
 	"time"
 
@@ -38,7 +39,7 @@ func (o *Coordinator) Work(ctx context.Context, queue experiment.Queue) error {
 		o.queue, o.done, o.waiting, o.bytes, o.all = queue, done, map[string]*waiting{}, 0, false
 	})
 	group, inner := errgroup.WithContext(inner)
-	if err := o.takeEarly(inner); err != nil {
+	if err := o.lookThere(inner); err != nil {
 		return err
 	}
 	for _, f := range []func(context.Context) error{o.publishAll, o.receiveAll, o.keepAsking, o.finish} {
@@ -91,28 +92,18 @@ func (o *Coordinator) halted(ctx context.Context) bool {
 	return limit.Closed(limit.Stop(ctx)) || limit.Closed(o.stopping)
 }
 
-// takeEarly takes the results that are on the server before anything is published. The units
-// are looked at first: a worker stores its result before it acknowledges the unit, so that
-// what is in neither is nowhere.
-func (o *Coordinator) takeEarly(ctx context.Context) (err error) {
+// lookThere asks what is on the server before anything is published. The units are looked at
+// first: a worker stores its result before it acknowledges the unit, so that what is in
+// neither is nowhere.
+func (o *Coordinator) lookThere(ctx context.Context) (err error) {
 	if o.there, err = o.conn.stored(ctx, unitStream, unitSubject+o.run.ID+".*"); err != nil {
 		return fmt.Errorf("asking for units: %w", err)
 	}
-	info, err := o.results.Info(ctx)
-	if err != nil {
+	if o.old, err = o.conn.stored(ctx, resultStream, resultSubject+o.run.ID+".*"); err != nil {
 		return fmt.Errorf("asking for results: %w", err)
 	}
-	if info.NumPending == 0 {
-		return nil
-	}
-	batch, err := o.results.FetchNoWait(int(min(info.NumPending, mostUnits)))
-	if err != nil {
-		return fmt.Errorf("asking for results: %w", err)
-	}
-	for msg := range batch.Messages() {
-		o.change(func() { o.keep(msg) })
-	}
-	return batch.Error()
+	maps.Copy(o.there, o.old)
+	return nil
 }
 
 // keep keeps a result until the engine hands out its unit. The mutex is held.
@@ -170,7 +161,7 @@ func (o *Coordinator) publish(ctx context.Context) error {
 		})
 		switch {
 		case msg != nil:
-			if err := o.take(ctx, msg, true); err != nil {
+			if err := o.take(ctx, msg); err != nil {
 				return err
 			}
 		case o.halted(ctx):
@@ -203,8 +194,7 @@ func (o *Coordinator) keepAsking(ctx context.Context) error {
 			return nil
 		case <-ticker.C:
 		}
-		old := o.silent()
-		if o.halted(ctx) || len(old) == 0 {
+		if o.halted(ctx) || len(o.silent()) == 0 {
 			continue
 		}
 		// A worker stores its result before it acknowledges the unit: what is in neither
@@ -215,7 +205,7 @@ func (o *Coordinator) keepAsking(ctx context.Context) error {
 			continue
 		}
 		for name, w := range o.silent() {
-			if old[name] == w && !units[name] && !results[name] {
+			if !units[name] && !results[name] {
 				o.send(ctx, name, w)
 			}
 		}
@@ -263,21 +253,22 @@ func (o *Coordinator) receiveAll(ctx context.Context) error {
 			continue
 		}
 		for msg := range batch.Messages() {
-			group.Go(func() error { return o.take(inner, msg, false) })
+			group.Go(func() error { return o.take(inner, msg) })
 		}
 	}
 	return group.Wait()
 }
 
 // take hands a result to the engine, and acknowledges it when that has committed it. An
-// early one came while nobody coordinated the run: what stopped it then may be gone.
-func (o *Coordinator) take(ctx context.Context, msg jetstream.Msg, early bool) error {
+// old one came while nobody coordinated the run: what stopped it then may be gone.
+func (o *Coordinator) take(ctx context.Context, msg jetstream.Msg) error {
 	name := keyOf(msg.Subject())
 	o.mu.Lock()
-	w := o.waiting[name]
+	w, old := o.waiting[name], o.old[name]
 	mine := w != nil && !w.judged
 	if mine {
 		w.judged, w.onWay = true, false
+		delete(o.old, name)
 	} else if w == nil {
 		o.keep(msg)
 	}
@@ -293,7 +284,7 @@ func (o *Coordinator) take(ctx context.Context, msg jetstream.Msg, early bool) e
 	case err != nil && !errors.Is(err, errDamaged): // the server is away: the result comes again
 		o.change(func() { w.judged = false })
 		return nil
-	case err != nil || early && r.Stop != nil: // it is asked again, but not for ever
+	case err != nil || old && r.Stop != nil: // it is asked again, but not for ever
 		_ = msg.DoubleAck(ctx)
 		if w.again++; w.again < mostDeliveries {
 			o.change(func() { w.judged, w.onWay = false, true })

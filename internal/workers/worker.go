@@ -1,6 +1,7 @@
 package workers
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -57,9 +58,8 @@ type worker struct {
 // job is a run that a worker works for. It is the queue of its pool.
 type job struct {
 	*worker
-	run     Run
-	units   jetstream.Consumer
-	fetched chan jetstream.Msg // each with a slot
+	run   Run
+	units jetstream.Consumer
 
 	wanted context.Context // ends with the run, or when the worker is told to stop
 	end    context.CancelFunc
@@ -137,8 +137,10 @@ func (w *worker) look(outer context.Context, working *sync.WaitGroup) {
 	maps.DeleteFunc(beats, func(id string, _ beat) bool { return w.jobs[id] != nil || w.refused[id] != "" })
 	w.mu.Unlock()
 	for id := range beats {
-		run, err := w.announced(ctx, id)
-		if err != nil || w.cfg.Run != "" && w.cfg.Run != run.Name && w.cfg.Run != id {
+		var run Run
+		entry, err := w.conn.runs.Get(ctx, announcementOf+id)
+		if err != nil || decode(entry.Value(), &run) != nil || run.ID != id || run.Timeout <= 0 || run.Lease <= 0 ||
+			w.cfg.Run != "" && w.cfg.Run != run.Name && w.cfg.Run != id {
 			continue
 		}
 		j, err := w.join(ctx, run)
@@ -160,18 +162,6 @@ func (w *worker) refuse(run Run, why error) {
 	w.cfg.Log.Warn("does not work for a run", "run", run.Name, "reason", why.Error())
 }
 
-// announced is the run of an id as its coordinator told it.
-func (w *worker) announced(ctx context.Context, id string) (run Run, err error) {
-	entry, err := w.conn.runs.Get(ctx, announcementOf+id)
-	if err == nil {
-		err = decode(entry.Value(), &run)
-	}
-	if err == nil && (run.ID != id || run.Timeout <= 0 || run.Lease <= 0) {
-		err = errors.New("the announcement of the run is damaged")
-	}
-	return run, err
-}
-
 // join asks the coordinator and opens the system. An error refuses the run; none of both
 // says that nobody answered.
 func (w *worker) join(ctx context.Context, run Run) (*job, error) {
@@ -191,7 +181,7 @@ func (w *worker) join(ctx context.Context, run Run) (*job, error) {
 	if err != nil {
 		return nil, nil
 	}
-	j := &job{worker: w, run: run, units: units, fetched: make(chan jetstream.Msg), inHand: map[string]jetstream.Msg{}, heard: time.Now()}
+	j := &job{worker: w, run: run, units: units, inHand: map[string]jetstream.Msg{}, heard: time.Now()}
 	j.wanted, j.end = context.WithCancel(w.soft)
 	return j, nil
 }
@@ -225,7 +215,6 @@ func (w *worker) carryOut(ctx context.Context, j *job) {
 	pool := experiment.Pool{Task: opened.Task, Concurrency: w.cfg.Concurrency, Timeout: j.run.Timeout, Now: time.Now}
 	inner, done := context.WithCancel(ctx)
 	var beside sync.WaitGroup
-	beside.Go(func() { j.fetch(inner) })
 	beside.Go(func() { j.extend(inner) })
 	err = pool.Work(ctx, j)
 	j.end()
@@ -283,83 +272,44 @@ func (j *job) alone() bool {
 	return time.Since(j.heard) > j.conn.cfg.lost()
 }
 
-// Take returns a unit that was fetched.
+// Take takes a unit off the server, when there is a free slot for it, until the run is over
+// or the worker is to end. While the coordinator is lost it takes none.
 func (j *job) Take(ctx context.Context) (*experiment.Unit, error) {
-	for {
+	for ctx.Err() == nil && j.wanted.Err() == nil {
 		select {
-		case msg, open := <-j.fetched:
-			if !open {
-				return nil, io.EOF
-			}
+		case j.slots <- struct{}{}:
+		case <-ctx.Done():
+			continue
+		case <-j.wanted.Done():
+			continue
+		}
+		if msg := j.next(ctx); msg != nil {
 			if u := j.read(ctx, msg); u != nil {
 				return u, nil
 			}
-			<-j.slots
-		case <-ctx.Done():
-			return nil, ctx.Err()
 		}
+		<-j.slots // another run may have units
 	}
+	return nil, cmp.Or(ctx.Err(), io.EOF)
 }
 
-// fetch takes units off the server, as many at once as there are free slots, until the run is
-// over or the worker is to end. While the coordinator is lost it takes none.
-func (j *job) fetch(ctx context.Context) {
-	defer close(j.fetched)
-	for j.wanted.Err() == nil {
-		free := j.free(j.wanted)
-		switch {
-		case j.wanted.Err() != nil:
-		case j.alone():
-			sleep(ctx, j.conn.cfg.beat/4)
-		default:
-			free -= j.next(ctx, free)
-		}
-		for range free { // another run may have units
-			<-j.slots
-		}
-	}
-}
-
-// free waits for a slot and takes all that are free; none where ctx is done.
-func (j *job) free(ctx context.Context) int {
-	select {
-	case j.slots <- struct{}{}:
-	case <-ctx.Done():
-		return 0
-	}
-	for n := 1; ; n++ {
-		select {
-		case j.slots <- struct{}{}:
-		default:
-			return n
-		}
-	}
-}
-
-// next hands on at most n units that came within a moment, and says how many.
-func (j *job) next(ctx context.Context, n int) (got int) {
+// next is a unit that comes within a moment; nil says that there is none.
+func (j *job) next(ctx context.Context) jetstream.Msg {
 	wait := j.conn.cfg.beat
 	j.mu.Lock()
 	if len(j.jobs) > 1 {
 		wait /= 10
 	}
 	j.mu.Unlock()
-	batch, err := j.units.Fetch(n, jetstream.FetchMaxWait(wait))
-	if err == nil {
-		for msg := range batch.Messages() {
-			select {
-			case j.fetched <- msg:
-				got++
-			case <-ctx.Done():
-				return got
-			}
-		}
-		err = batch.Error()
+	if j.alone() {
+		sleep(ctx, wait/4)
+		return nil
 	}
+	msg, err := j.units.Next(jetstream.FetchMaxWait(wait))
 	if err != nil && !errors.Is(err, nats.ErrTimeout) { // the server is away, or was emptied
-		sleep(ctx, j.conn.cfg.beat/4)
+		sleep(ctx, wait/4)
 	}
-	return got
+	return msg
 }
 
 // read reads a unit; nil says that it is not to be worked on.

@@ -193,8 +193,8 @@ func FuzzValidate(f *testing.F) {
 		if problems := Validate(e, doc); len(problems) > maxProblems+1 {
 			t.Fatalf("%d problems", len(problems))
 		}
-		if !json.Valid(Schema(doc, Options{Quotes: true})) {
-			t.Fatalf("%s", Schema(doc, Options{Quotes: true}))
+		if !json.Valid(Schema(doc, Both)) {
+			t.Fatalf("%s", Schema(doc, Both))
 		}
 	})
 }

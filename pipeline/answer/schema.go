@@ -22,15 +22,6 @@ const (
 	RelationshipsOnly Part = "relationships" // the second
 )
 
-// Options say what the schema asks for; the zero value asks for names, types and
-// relationships.
-type Options struct {
-	// Quotes asks for the places of the document that name each entity:
-	// "mentions": [{"quote": "…"}].
-	Quotes bool
-	Part   Part
-}
-
 // What an enum may hold where servers are strict: values in all, and characters
 // of those of one enum with more than maxLong values.
 const (
@@ -47,34 +38,30 @@ const (
 // than 250), they are texts, which Validate checks afterwards. Properties stand
 // in the order in which a model should write them. The same document gives the
 // same bytes.
-func Schema(doc extraction.Document, opts Options) json.RawMessage {
-	return extraction.Derive(doc, opts, func(doc extraction.Document) json.RawMessage { return makeSchema(doc, opts) })
+func Schema(doc extraction.Document, part Part) json.RawMessage {
+	return extraction.Derive(doc, part, func(doc extraction.Document) json.RawMessage { return makeSchema(doc, part) })
 }
 
-func makeSchema(doc extraction.Document, opts Options) json.RawMessage {
+func makeSchema(doc extraction.Document, part Part) json.RawMessage {
 	types := typesOf(doc)
 	kinds, statements := types.entities.names, types.relationships.names
 	if len(kinds)+len(statements) > maxEnums {
 		kinds, statements = nil, nil
 	}
-	entity := []property{
-		{"name", text("the name as the document writes it", nil)},
-		{"type", text("the type of the entity", kinds)},
-	}
-	if opts.Quotes {
-		quote := object(property{"quote", text("words of the document, letter for letter", nil)})
-		entity = append(entity, property{"mentions", listOf(quote, "where the document names the entity")})
-	}
+	entity := object(
+		property{"name", text("the name as the document writes it", nil)},
+		property{"type", text("the type of the entity", kinds)},
+	)
 	relationship := object(
 		property{"source_name", text("the name of one of the entities", nil)},
 		property{"target_name", text("the name of one of the entities", nil)},
 		property{"relationship_type", text("the type, read from source to target", statements)},
 	)
 	var top []property
-	if opts.Part != RelationshipsOnly {
-		top = append(top, property{"entities", listOf(object(entity...), "every entity that the document names")})
+	if part != RelationshipsOnly {
+		top = append(top, property{"entities", listOf(entity, "every entity that the document names")})
 	}
-	if opts.Part != EntitiesOnly {
+	if part != EntitiesOnly {
 		top = append(top, property{"relationships", listOf(relationship, "every relationship that the document states")})
 	}
 	return json.RawMessage(object(top...))
@@ -82,8 +69,8 @@ func makeSchema(doc extraction.Document, opts Options) json.RawMessage {
 
 // Instruction asks in words for what Schema demands, for a model or a server
 // that takes no JSON Schema.
-func Instruction(doc extraction.Document, opts Options) string {
-	return "Answer with one JSON object and nothing else: no explanation, no Markdown, no comments. It must satisfy this JSON Schema:\n" + string(Schema(doc, opts))
+func Instruction(doc extraction.Document, part Part) string {
+	return "Answer with one JSON object and nothing else: no explanation, no Markdown, no comments. It must satisfy this JSON Schema:\n" + string(Schema(doc, part))
 }
 
 // property is a property of an object with its schema.

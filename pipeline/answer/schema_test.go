@@ -36,10 +36,10 @@ func TestSchema_text(t *testing.T) {
 	const want = `{"type":"object","properties":{"entities":{"type":"array","description":"every entity that the document names","items":{"type":"object","properties":{` +
 		`"name":{"type":"string","description":"the name as the document writes it"},"type":{"type":"string","description":"the type of the entity","enum":["B<&>","A é"]}},` +
 		`"required":["name","type"],"additionalProperties":false}}},"required":["entities"],"additionalProperties":false}`
-	if got := Schema(doc, Options{Part: EntitiesOnly}); string(got) != want {
+	if got := Schema(doc, EntitiesOnly); string(got) != want {
 		t.Errorf("got %s", got)
 	}
-	if got := Instruction(doc, Options{Part: EntitiesOnly}); !strings.HasSuffix(got, want) || !strings.Contains(got, "one JSON object and nothing else") {
+	if got := Instruction(doc, EntitiesOnly); !strings.HasSuffix(got, want) || !strings.Contains(got, "one JSON object and nothing else") {
 		t.Errorf("got %s", got)
 	}
 }
@@ -49,20 +49,18 @@ func TestSchema_accepts(t *testing.T) {
 	const quotes = `{"entities":[{"name":"Ann","type":"Person","mentions":[{"quote":"Ann Lee"}]}],"relationships":[]}`
 	tests := map[string]struct {
 		answer string
-		opts   Options
+		part   Part
 		want   bool
 	}{
-		"as asked for":             {good, Options{}, true},
-		"quotes":                   {quotes, Options{Quotes: true}, true},
-		"quotes that nobody asked": {quotes, Options{}, false},
-		"quotes missing":           {good, Options{Quotes: true}, false},
-		"another type":             {strings.Replace(good, "Person", "person", 1), Options{}, false},
-		"another statement":        {strings.Replace(good, "knows", "likes", 1), Options{}, false},
-		"a list missing":           {`{"entities":[]}`, Options{}, false},
-		"only entities":            {`{"entities":[]}`, Options{Part: EntitiesOnly}, true},
-		"only relationships":       {`{"relationships":[]}`, Options{Part: RelationshipsOnly}, true},
-		"a list too many":          {good, Options{Part: EntitiesOnly}, false},
-		"an added key":             {`{"entities":[],"relationships":[],"x":1}`, Options{}, false},
+		"as asked for":             {good, Both, true},
+		"quotes that nobody asked": {quotes, Both, false},
+		"another type":             {strings.Replace(good, "Person", "person", 1), Both, false},
+		"another statement":        {strings.Replace(good, "knows", "likes", 1), Both, false},
+		"a list missing":           {`{"entities":[]}`, Both, false},
+		"only entities":            {`{"entities":[]}`, EntitiesOnly, true},
+		"only relationships":       {`{"relationships":[]}`, RelationshipsOnly, true},
+		"a list too many":          {good, EntitiesOnly, false},
+		"an added key":             {`{"entities":[],"relationships":[],"x":1}`, Both, false},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -70,7 +68,7 @@ func TestSchema_accepts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := compile(t, Schema(document(), tt.opts)).Validate(value); (err == nil) != tt.want {
+			if err := compile(t, Schema(document(), tt.part)).Validate(value); (err == nil) != tt.want {
 				t.Errorf("got %v", err)
 			}
 			if _, err := Parse(tt.answer); err != nil {
@@ -105,9 +103,9 @@ func TestSchema_strict(t *testing.T) {
 			check(path+"."+name, property.(map[string]any))
 		}
 	}
-	for _, opts := range []Options{{}, {Quotes: true}, {Part: EntitiesOnly}, {Part: RelationshipsOnly}} {
+	for _, part := range []Part{Both, EntitiesOnly, RelationshipsOnly} {
 		var schema map[string]any
-		if err := json.Unmarshal(Schema(document(), opts), &schema); err != nil {
+		if err := json.Unmarshal(Schema(document(), part), &schema); err != nil {
 			t.Fatal(err)
 		}
 		check("answer", schema)
@@ -134,7 +132,7 @@ func TestSchema_enums(t *testing.T) {
 		{types(300, 50), true},  // 15,000 characters
 		{types(300, 51), false}, // 15,300
 	} {
-		if got := strings.Contains(string(Schema(tt.doc, Options{})), `"enum"`); got != tt.want {
+		if got := strings.Contains(string(Schema(tt.doc, Both)), `"enum"`); got != tt.want {
 			t.Errorf("%d types: enum %v", len(tt.doc.AllowedTypes), got)
 		}
 	}
@@ -160,7 +158,7 @@ func TestSchema_documents(t *testing.T) {
 		if err != nil {
 			t.Fatal(item.ID, err)
 		}
-		compile(t, Schema(doc, Options{Quotes: true}))
+		compile(t, Schema(doc, Both))
 		got, err := Parse(string(item.Expected))
 		if err != nil {
 			t.Fatal(item.ID, err)

@@ -98,7 +98,12 @@ func (*gemini) read(body []byte) (r decoded, err error) {
 		return r, nil
 	}
 	candidate := answer.Candidates[0]
-	r.Text, r.Finish = geminiText(candidate.Content), finish(candidate.FinishReason)
+	for _, part := range candidate.Content.Parts {
+		if !part.Thought {
+			r.Text += part.Text
+		}
+	}
+	r.Finish = finish(candidate.FinishReason)
 	r.empty = fmt.Sprintf("the answer is empty (finish reason %.300q)", candidate.FinishReason)
 	if r.Finish == pipeline.FinishRefused && strings.TrimSpace(r.Text) == "" {
 		r.Text = "the answer was blocked: " + candidate.FinishReason
@@ -152,15 +157,4 @@ func newGemini(cfg modelConfig) (pipeline.Model, error) {
 		cfg.Model = "models/" + cfg.Model
 	}
 	return c.speaking(&gemini{}, c.BaseURL+"/v1beta/"+cfg.Model+":generateContent", "X-Goog-Api-Key", "")
-}
-
-// geminiText joins the parts of an answer, without the summary of thoughts.
-func geminiText(content geminiContent) string {
-	var all strings.Builder
-	for _, part := range content.Parts {
-		if !part.Thought {
-			all.WriteString(part.Text)
-		}
-	}
-	return all.String()
 }

@@ -449,11 +449,11 @@ func TestOpen_problems(t *testing.T) {
 		"two in a line":     {lines[0] + strings.TrimSpace(lines[1]) + lines[2], "line 2: something follows"},
 		"a changed prompt":  {swap("other", "OTHER"), "line 2: the key is not that of the request"},
 		"another model":     {swap(`"model":"gpt-4o"`, `"model":"gpt-5"`), `line 2: the request is for the model "gpt-5"`},
-		"n of 0":            {swap(`"n":1`, `"n":0`), "line 2: n is 0"},
+		"n of 0":            {swap(`"n":1`, `"n":0`), "line 2: it has no number from 1"},
 		"no answer":         {swap(`"response":`, `"reply":`), `unknown field "reply"`},
-		"no class":          {swap(`"class":"invalid_output"`, `"class":""`), "line 2: the error has no class"},
+		"no class":          {swap(`"class":"invalid_output"`, `"class":""`), "an error without a class"},
 		"no request":        {head + `{"key":"","n":1}` + "\n", "line 2: the request cannot be read"},
-		"neither":           {neither(), "line 2: there is neither"},
+		"neither":           {neither(), "no response or error"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

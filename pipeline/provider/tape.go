@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"cmp"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -163,10 +162,7 @@ type request struct {
 }
 
 // keyOf is the SHA-256 of a request as it is written.
-func keyOf(request []byte) string {
-	sum := sha256.Sum256(request)
-	return hex.EncodeToString(sum[:])
-}
+func keyOf(request []byte) string { return fmt.Sprintf("%x", sha256.Sum256(request)) }
 
 // recordedCall is any other line. At least one of Response and Error is set.
 type recordedCall struct {
@@ -222,12 +218,8 @@ func decode(line []byte, model string) (x recordedCall, err error) {
 		return x, errors.New("something follows the exchange")
 	case x.Key != keyOf(x.Request):
 		return x, errors.New("the key is not that of the request: one of them was changed")
-	case x.N < 1:
-		return x, fmt.Errorf("n is %d: it counts from 1", x.N)
-	case x.Response == nil && x.Error == nil:
-		return x, errors.New("there is neither a response nor an error")
-	case x.Error != nil && x.Error.Class == outcome.OK:
-		return x, errors.New("the error has no class")
+	case x.N < 1 || x.Response == nil && x.Error == nil || x.Error != nil && x.Error.Class == outcome.OK:
+		return x, errors.New("it has no number from 1, no response or error, or an error without a class")
 	}
 	return x, nil
 }

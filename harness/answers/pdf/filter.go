@@ -29,8 +29,8 @@ func (f *File) Decode(s *Stream) ([]byte, error) {
 		return nil, fmt.Errorf("it goes through more than %d filters", maxFilters)
 	}
 	data := s.raw
-	if f.crypt != nil && s.ref != (Ref{}) && !f.isPlain(s, filters) {
-		data = f.crypt.decrypt(f.crypt.streams, s.ref, data)
+	if f.crypt != nil && s.ref != (Ref{}) {
+		data = f.crypt.decrypt(s.ref, data)
 	}
 	for i, name := range filters {
 		var param Dict
@@ -47,12 +47,6 @@ func (f *File) Decode(s *Stream) ([]byte, error) {
 		}
 	}
 	return data, nil
-}
-
-// isPlain reports whether a stream of an encrypted file is not encrypted.
-func (f *File) isPlain(s *Stream, filters Array) bool {
-	kind := f.Name(s.Dict["Type"])
-	return kind == "XRef" || kind == "Metadata" && !f.crypt.metadata || len(filters) > 0 && f.Name(filters[0]) == "Crypt"
 }
 
 // oneOrMore resolves to a list; what is none is the only one.

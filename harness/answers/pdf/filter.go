@@ -61,14 +61,14 @@ func (f *File) oneOrMore(o Object) Array {
 }
 
 func (f *File) filter(name Name, data []byte, param Dict) ([]byte, error) {
-	var err error
+	if f.Int(param["Predictor"]) > 1 {
+		return nil, errors.New("a filter with a predictor, as of pictures, is not decoded")
+	}
 	switch name {
 	case "FlateDecode", "Fl":
-		data, err = inflate(data)
-		return f.unpredict(data, param, err)
+		return inflate(data)
 	case "LZWDecode", "LZW":
-		data, err = unLZW(data, maxStream)
-		return f.unpredict(data, param, err)
+		return unLZW(data, maxStream)
 	case "ASCIIHexDecode", "AHx":
 		return []byte((&Lexer{data: data}).hex()), nil
 	case "ASCII85Decode", "A85":
@@ -99,64 +99,6 @@ func inflate(data []byte) ([]byte, error) {
 		err = nil
 	}
 	return out, err
-}
-
-// unpredict undoes the predictors of PNG; that of TIFF is for pictures only.
-func (f *File) unpredict(data []byte, param Dict, err error) ([]byte, error) {
-	predictor := f.Int(param["Predictor"])
-	if predictor <= 2 {
-		return data, err
-	}
-	colors, bits := cmp.Or(f.Int(param["Colors"]), 1), cmp.Or(f.Int(param["BitsPerComponent"]), 8)
-	columns := cmp.Or(f.Int(param["Columns"]), 1)
-	if colors < 1 || colors > 32 || bits < 1 || bits > 16 || columns < 1 || columns > 1<<20 {
-		return nil, errors.New("the parameters of a predictor make no sense")
-	}
-	// No row is longer than all of the data: it would only take memory.
-	size, row := max(1, colors*bits/8), min((colors*bits*columns+7)/8, max(1, len(data)))
-	return unPNG(data, size, row), err
-}
-
-func unPNG(data []byte, size, row int) []byte {
-	out := make([]byte, 0, len(data))
-	above := make([]byte, row)
-	for len(data) > 1 {
-		kind := data[0]
-		line := make([]byte, row)
-		n := copy(line, data[1:])
-		data = data[1+n:]
-		for i := range line {
-			var left, up, corner int
-			up = int(above[i])
-			if i >= size {
-				left, corner = int(line[i-size]), int(above[i-size])
-			}
-			switch kind {
-			case 1:
-				line[i] += byte(left)
-			case 2:
-				line[i] += byte(up)
-			case 3:
-				line[i] += byte((left + up) / 2)
-			case 4:
-				line[i] += byte(paeth(left, up, corner))
-			}
-		}
-		out = append(out, line[:n]...)
-		above = line
-	}
-	return out
-}
-
-func paeth(a, b, c int) int {
-	distance := func(v int) int { return max(a+b-c-v, v-(a+b-c)) }
-	switch {
-	case distance(a) <= distance(b) && distance(a) <= distance(c):
-		return a
-	case distance(b) <= distance(c):
-		return b
-	}
-	return c
 }
 
 // un85 decodes ASCII base 85; what is no digit of it is passed over.

@@ -155,18 +155,15 @@ func (d *decoder) problem(line int, path, format string, args ...any) *SyntaxErr
 // fail yields an error and tells whether to go on. Problems inside an item get
 // their file and line here; one item with several problems yields several.
 func (d *decoder) fail(line int, err error) bool {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		for _, one := range joined.Unwrap() {
-			if !d.fail(line, one) {
-				return false
-			}
+	for _, one := range cli.Separate(err) {
+		if inner, ok := errors.AsType[*SyntaxError](one); ok && inner.Line == 0 {
+			inner.File, inner.Line = d.name, line
 		}
-		return true
+		if !d.yield(Located{}, one) {
+			return false
+		}
 	}
-	if inner, ok := errors.AsType[*SyntaxError](err); ok && inner.Line == 0 {
-		inner.File, inner.Line = d.name, line
-	}
-	return d.yield(Located{}, err)
+	return true
 }
 
 // object decodes one raw JSON item that begins at a line.

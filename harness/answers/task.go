@@ -147,27 +147,18 @@ func Describe(metadata map[string]string, doc *Document, questions Questions) ma
 // a run of another harness has no document.
 func DocumentWarnings(h outcome.Header) []string {
 	var list []string
-	if h.Metadata[metaDamaged] != "" {
-		list = append(list, FileDamaged(h.Metadata[metaPDF]))
+	about, path := h.Metadata, h.Metadata[metaPDF]
+	if about[metaDamaged] != "" {
+		list = append(list, path+" is damaged; its pages were found by searching the file, and some may be missing")
 	}
-	declared, unsaid := strconv.Atoi(h.Metadata[metaDeclared])
-	found, unknown := strconv.Atoi(h.Metadata[MetaPages])
+	declared, unsaid := strconv.Atoi(about[metaDeclared])
+	found, unknown := strconv.Atoi(about[MetaPages])
 	if unsaid == nil && unknown == nil {
-		list = append(list, PagesMissing(h.Metadata[metaPDF], declared, found))
+		list = append(list, fmt.Sprintf("%s says that it has %d pages, of which %d were found: %d are not searched, and pages behind them have too low a number",
+			path, declared, found, declared-found))
 	}
-	if pages := h.Metadata[metaUnreadable]; pages != "" {
-		list = append(list, fmt.Sprintf("%s has pages that cannot be read and were not searched: %s (of %s)", h.Metadata[metaPDF], pages, h.Metadata[MetaPages]))
+	if pages := about[metaUnreadable]; pages != "" {
+		list = append(list, fmt.Sprintf("%s has pages that cannot be read and were not searched: %s (of %d)", path, pages, found))
 	}
 	return list
-}
-
-// FileDamaged says what searching a file for its pages means for the answers.
-func FileDamaged(path string) string {
-	return path + " is damaged; its pages were found by searching the file, and some may be missing"
-}
-
-// PagesMissing says how much of a file is lost.
-func PagesMissing(path string, declared, found int) string {
-	return fmt.Sprintf("%s says that it has %d pages, of which %d were found: %d are not searched, and pages behind them have too low a number",
-		path, declared, found, declared-found)
 }

@@ -235,16 +235,13 @@ func Citations(answer string) []int {
 	var pages []int
 	for _, found := range citation().FindAllStringSubmatch(answer, maxCitations) {
 		page, err := strconv.Atoi(found[1])
-		if err != nil || page > MaxPage {
+		if err != nil {
 			page = 0
 		}
 		pages = append(pages, page)
 	}
 	return pages
 }
-
-// MaxPage is the largest number that a citation may have.
-const MaxPage = 1_000_000
 
 var (
 	// moreThan and lessThan stand before a number; \b knows ASCII letters only.

@@ -68,9 +68,6 @@ func ScoreOrder() []string {
 	return []string{Primary, IncludeRate, SafeOK, BaseScore, CitationPenalty, HasCitation}
 }
 
-// MaxAnswer bounds an answer, in bytes: more is no answer to a question.
-const MaxAnswer = 1 << 20
-
 // Answerer is the system under test: it answers questions about a document
 // that it knows. An *outcome.Failure in the chain of an error says its class.
 // It is called by many goroutines at once.
@@ -91,8 +88,7 @@ type Task struct {
 	Answerer Answerer
 }
 
-// Do asks. An input that is no question fails with class item, an answer of
-// more than MaxAnswer bytes with class invalid_output.
+// Do asks. An input that is no question fails with class item.
 func (t Task) Do(ctx context.Context, item experiment.Item) (experiment.TaskResult, error) {
 	question, err := DecodeInput(item.Input)
 	if err != nil {
@@ -105,9 +101,6 @@ func (t Task) Do(ctx context.Context, item experiment.Item) (experiment.TaskResu
 	}
 	if err != nil {
 		return result, err
-	}
-	if len(answer.Text) > MaxAnswer {
-		return result, &outcome.Failure{Class: outcome.InvalidOutput, Message: "the answer is longer than 1 MiB"}
 	}
 	result.Output = encode(answer)
 	return result, nil

@@ -206,9 +206,6 @@ func (g BenchmarkGate) Word() string {
 	return "FAIL"
 }
 
-// Passed reports whether no gate failed.
-func (r BenchmarkReport) Passed() bool { return !slices.ContainsFunc(r.Gates, BenchmarkGate.Failed) }
-
 // Judge judges every gate; those against a base are skipped without one. A
 // bound that is met exactly passes. What has no score passes nothing.
 func (r BenchmarkReport) Judge(g BenchmarkGates, base *BenchmarkReport) []BenchmarkGate {

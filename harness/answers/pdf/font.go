@@ -3,7 +3,6 @@ package pdf
 import (
 	"bytes"
 	"cmp"
-	"iter"
 	"slices"
 	"sort"
 	"strings"
@@ -124,32 +123,6 @@ func (f *font) cidWidths(file *File, list Array) {
 			f.setWidth(file, c, list[i+2])
 		}
 		i += 3
-	}
-}
-
-// char is one code of a string.
-type char struct {
-	text  string
-	width float64 // in text space, at size 1
-	space bool    // a single byte 32, which word spacing widens
-}
-
-// decode takes a string apart, one code at a time: a string may be as long as
-// its stream.
-func (f *font) decode(s String) iter.Seq[char] {
-	return func(yield func(char) bool) {
-		for len(s) > 0 {
-			size := 1
-			if f.composite {
-				size = min(2, len(s))
-			}
-			code := codeOf(s[:size])
-			text := f.text(code)
-			if !yield(char{text, f.width(code, text) * f.scale, size == 1 && code == 32}) {
-				return
-			}
-			s = s[size:]
-		}
 	}
 }
 

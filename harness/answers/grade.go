@@ -85,9 +85,6 @@ func (j judge) scores(g Grade) []outcome.Score {
 // comment says in one line how the score came about.
 func (g Grade) comment() string {
 	text := fmt.Sprintf("%d/%d required groups found", g.Hits, g.Groups)
-	if g.Groups == 0 {
-		text = "nothing required"
-	}
 	if n := len(g.Explanation.Forbidden); n > 0 {
 		text += ", " + textutil.Counted(n, "forbidden term")
 	}

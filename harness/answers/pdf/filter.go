@@ -13,8 +13,8 @@ import (
 	"golang.org/x/image/tiff/lzw"
 )
 
-// maxFilters bounds how many filters one stream may go through.
-const maxFilters = 8
+// filterCost is taken off the budget for each filter of a stream, rather for its time.
+const filterCost = 1 << 10
 
 // Decode returns the bytes of a stream, decrypted and through its filters. With
 // an error comes what was decoded before it. Safe to repeat; each time it is
@@ -25,9 +25,6 @@ func (f *File) Decode(s *Stream) ([]byte, error) {
 	}
 	filters := f.oneOrMore(cmp.Or(s.Dict["Filter"], s.Dict["F"]))
 	params := f.oneOrMore(cmp.Or(s.Dict["DecodeParms"], s.Dict["DP"]))
-	if len(filters) > maxFilters {
-		return nil, fmt.Errorf("it goes through more than %d filters", maxFilters)
-	}
 	data := s.raw
 	if f.crypt != nil && s.ref != (Ref{}) {
 		data = f.crypt.decrypt(s.ref, data)
@@ -39,7 +36,7 @@ func (f *File) Decode(s *Stream) ([]byte, error) {
 		}
 		var err error
 		data, err = f.filter(f.Name(name), data, param)
-		if !f.Spend(int64(len(data))) {
+		if !f.Spend(int64(len(data)) + filterCost) {
 			return nil, f.spent
 		}
 		if err != nil {

@@ -90,8 +90,8 @@ func ReadFile(ctx context.Context, path string) iter.Seq2[Located, error] {
 // metadata.NAME and unknown columns hold text that becomes a string in the
 // metadata; an empty cell is absent; "\r\n" inside a cell becomes "\n".
 //
-// A byte order mark and CRLF are tolerated. One item is in memory at a time,
-// beside the ids, for finding duplicates.
+// A byte order mark and CRLF are tolerated. One item is in memory at a time, of JSON the
+// file of at most 256 MiB, beside the ids, for finding duplicates.
 //
 // An error is a *SyntaxError with file and line; reading goes on after it
 // wherever the next item can be found, so that all problems can be listed (see
@@ -196,7 +196,7 @@ func (d *decoder) values(values, metadata map[string]json.RawMessage, line int) 
 	return d.yield(located, nil)
 }
 
-func (d *decoder) notAnObject(raw []byte, line int, err error) error {
+func (d *decoder) notAnObject(raw []byte, line int, err error) *SyntaxError {
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		before := raw[:min(int(syntax.Offset), len(raw))]
 		bad := line + bytes.Count(before, []byte("\n"))

@@ -179,10 +179,6 @@ type reader struct {
 
 // newReader makes a schema ready to validate records.
 func newReader(document string, schema json.RawMessage) (reader, error) {
-	const most = 1 << 20 // bytes
-	if len(schema) > most {
-		return reader{}, fmt.Errorf("it has more than %d bytes", most)
-	}
 	parsed, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
 	if err != nil {
 		return reader{}, err

@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"embed"
@@ -132,11 +131,8 @@ func BuiltIn(opt Options) ([]Case, error) {
 	return r.result()
 }
 
-// The limits of a dataset.
-const (
-	maxFile  = 1 << 30 // bytes
-	maxCases = 100_000
-)
+// maxFile bounds a dataset, in bytes.
+const maxFile = 1 << 30
 
 type caseReader struct {
 	seen     map[string]string // where an id stands
@@ -160,31 +156,18 @@ func (r *caseReader) file(ctx context.Context, opt Options, path string) {
 }
 
 func (r *caseReader) text(opt Options, path string, text []byte) {
-	c := Case{File: path}
-	for line := range bytes.Lines(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))) {
-		c.Line++
-		if line = bytes.TrimSpace(line); len(line) > 0 {
-			r.line(opt, c, line)
-		}
+	for n, line := range dataset.Lines(text) {
+		r.line(opt, Case{File: path, Line: n}, line)
 	}
 }
 
 // line reads the case of one line.
 func (r *caseReader) line(opt Options, c Case, line []byte) {
-	f := fields{bad: func(format string, args ...any) { r.problems.Add(c.problem(format, args...)) }}
-	switch {
-	case len(r.cases) == maxCases:
-		f.bad("there are more than %d cases", maxCases)
+	values, err := dataset.ReadObject(line)
+	f := fields{values, func(format string, args ...any) { r.problems.Add(c.problem(format, args...)) }}
+	if err != nil {
+		f.bad("expected one JSON object: %s", plainly(err))
 		return
-	case !utf8.Valid(line):
-		f.bad("it is not valid UTF-8: convert the file first")
-		return
-	case json.Unmarshal(line, &f.values) != nil || f.values == nil:
-		f.bad("expected one JSON object")
-		return
-	}
-	if key := dataset.RepeatedKey(line); key != "" {
-		f.bad("the key %q is there twice", key)
 	}
 	f.read(&c, opt)
 	if first, twice := r.seen[c.CaseID]; twice && c.CaseID != "" {

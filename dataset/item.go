@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"iter"
 	"strings"
 	"unicode/utf8"
 
@@ -120,6 +121,38 @@ func Decode(raw json.RawMessage) (any, error) {
 		return nil, errors.New("is more than one JSON value")
 	}
 	return v, nil
+}
+
+// Lines yields the lines of a file that say something, with their numbers from 1, without a
+// byte order mark and the white space around them.
+func Lines(text []byte) iter.Seq2[int, []byte] {
+	return func(yield func(int, []byte) bool) {
+		n := 0
+		for line := range bytes.Lines(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))) {
+			n++
+			if line = bytes.TrimSpace(line); len(line) > 0 && !yield(n, line) {
+				return
+			}
+		}
+	}
+}
+
+// ReadObject takes a JSON object in UTF-8 apart. A key that is given twice in it is an error:
+// whichever counted, the other would be lost without a word.
+func ReadObject(raw []byte) (values map[string]json.RawMessage, err error) {
+	raw = bytes.TrimSpace(raw)
+	switch err = json.Unmarshal(raw, new(json.RawMessage)); {
+	case !utf8.Valid(raw):
+		return nil, errors.New("it is not valid UTF-8: convert it first")
+	case err != nil:
+		return nil, err
+	case raw[0] != '{':
+		return nil, fmt.Errorf("found %s", textutil.Cut(string(raw), 60))
+	}
+	if key := RepeatedKey(raw); key != "" {
+		return nil, fmt.Errorf("the key %q is given twice", key)
+	}
+	return values, json.Unmarshal(raw, &values)
 }
 
 // RepeatedKey returns a key that an object of valid JSON has twice, such as

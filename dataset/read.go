@@ -90,8 +90,8 @@ func ReadFile(ctx context.Context, path string) iter.Seq2[Located, error] {
 // metadata.NAME and unknown columns hold text that becomes a string in the
 // metadata; an empty cell is absent; "\r\n" inside a cell becomes "\n".
 //
-// A byte order mark and CRLF are tolerated. One item is in memory at a time,
-// beside the ids, for finding duplicates.
+// A byte order mark and CRLF are tolerated. One item is in memory at a time, of JSON the
+// file of at most 256 MiB, beside the ids, for finding duplicates.
 //
 // An error is a *SyntaxError with file and line; reading goes on after it
 // wherever the next item can be found, so that all problems can be listed (see
@@ -155,18 +155,15 @@ func (d *decoder) problem(line int, path, format string, args ...any) *SyntaxErr
 // fail yields an error and tells whether to go on. Problems inside an item get
 // their file and line here; one item with several problems yields several.
 func (d *decoder) fail(line int, err error) bool {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		for _, one := range joined.Unwrap() {
-			if !d.fail(line, one) {
-				return false
-			}
+	for _, one := range cli.Separate(err) {
+		if inner, ok := errors.AsType[*SyntaxError](one); ok && inner.Line == 0 {
+			inner.File, inner.Line = d.name, line
 		}
-		return true
+		if !d.yield(Located{}, one) {
+			return false
+		}
 	}
-	if inner, ok := errors.AsType[*SyntaxError](err); ok && inner.Line == 0 {
-		inner.File, inner.Line = d.name, line
-	}
-	return d.yield(Located{}, err)
+	return true
 }
 
 // object decodes one raw JSON item that begins at a line.
@@ -199,7 +196,7 @@ func (d *decoder) values(values, metadata map[string]json.RawMessage, line int) 
 	return d.yield(located, nil)
 }
 
-func (d *decoder) notAnObject(raw []byte, line int, err error) error {
+func (d *decoder) notAnObject(raw []byte, line int, err error) *SyntaxError {
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		before := raw[:min(int(syntax.Offset), len(raw))]
 		bad := line + bytes.Count(before, []byte("\n"))

@@ -10,152 +10,62 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"strings"
 
 	"extraction-experiment/internal/textutil"
 )
 
-// json reads a list of items, or an object that has the list under "items", one
-// item at a time, so that the file never stands in memory. What is no JSON ends it:
-// nobody knows where the next item begins then.
-func (d *decoder) json(in *bufio.Reader) {
-	source := &lineReader{budgetReader: budgetReader{in: in, left: d.limit}, line: 1}
-	s := &stream{json.NewDecoder(source), source}
-	err := d.document(s)
-	line := source.lineOf(s.InputOffset())
-	var syntax *json.SyntaxError
-	switch {
-	case err == nil || errors.Is(err, errStopped):
-	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
-		d.fail(line, d.problem(line, "", "the file ends in the middle of the JSON"))
-	case errors.Is(err, errBudget):
-		d.fail(line, d.tooLong(line))
-	case errors.As(err, &syntax):
-		d.fail(line, d.problem(line, "", "is not JSON: %v", syntax))
-	case errors.As(err, new(*SyntaxError)):
-		d.fail(line, err)
-	default:
-		d.fail(line, fmt.Errorf("reading %s: %w", d.name, err))
-	}
-}
+// maxList bounds a JSON file, in bytes: it is in memory as a whole.
+const maxList = 256 << 20
 
-// errStopped means that the consumer wants no more.
-var errStopped = errors.New("stopped")
-
-func (d *decoder) document(s *stream) error {
-	first, err := s.Token()
-	switch {
-	case errors.Is(err, io.EOF):
-		return d.problem(1, "", "the file is empty: expected a list of items")
-	case err != nil:
-		return err
-	case first == json.Delim('['):
-		err = d.list(s)
-	case first == json.Delim('{'):
-		err = d.envelope(s)
-	default:
-		return d.problem(s.source.line, "", "expected a list of items, or an object with the list under \"items\"")
-	}
-	if err != nil {
-		return err
-	}
-	if _, err := s.Token(); !errors.Is(err, io.EOF) {
-		return d.problem(s.source.lineOf(s.InputOffset()), "", "there is more after the end of the JSON; a file with one object per line is named .jsonl")
-	}
-	return nil
-}
-
-// list reads the items up to the closing bracket.
-func (d *decoder) list(s *stream) error {
-	for s.More() {
-		raw, line, err := d.value(s)
-		if err != nil {
-			return err
-		}
-		if !d.object(raw, line) {
-			return errStopped
+// json reads a list of items, or an object that has the list under "items". What is no JSON
+// ends it: nobody knows where the next item begins then.
+func (d *decoder) json(in io.Reader) {
+	text, broken := io.ReadAll(io.LimitReader(in, maxList+1))
+	lists, list := 0, text
+	for key, value := range textutil.JSONMembers(text) {
+		if key == "items" {
+			list, lists = value, lists+1
 		}
 	}
-	_, err := s.Token()
-	return err
-}
-
-// envelope finds the list under "items" and passes over everything else.
-func (d *decoder) envelope(s *stream) error {
-	found := false
-	for s.More() {
-		key, err := s.Token()
-		var begin any
+	line, counted := 1, 0
+	for raw := range textutil.JSONElements(list) {
+		at := cap(text) - cap(raw) // where it begins, as a part of the text
+		line += bytes.Count(text[counted:at], []byte("\n"))
+		counted = at
 		switch {
-		case err != nil:
-		case key != "items":
-			_, _, err = d.value(s)
-		default:
-			begin, err = s.Token()
-			if err == nil && (found || begin != json.Delim('[')) {
-				err = d.problem(s.source.lineOf(s.InputOffset()), "items", "expected one list")
-			}
-			if found = true; err == nil {
-				err = d.list(s)
-			}
-		}
-		if err != nil {
-			return err
+		case !textutil.ValidJSON(raw): // what comes is said below
+		case len(raw) > d.limit:
+			d.fail(line, d.tooLong(line))
+			return
+		case !d.object(raw, line):
+			return
 		}
 	}
-	_, err := s.Token()
-	if err == nil && !found {
-		err = d.problem(s.source.lineOf(s.InputOffset()), "items",
-			"is missing: expected a list of items, or an object with the list under \"items\"")
+	if broken != nil {
+		d.fail(line, fmt.Errorf("reading %s: %w", d.name, broken))
+	} else if err := d.around(text, list, lists); err != nil {
+		d.fail(line, err)
 	}
-	return err
 }
 
-// stream is the JSON of a file.
-type stream struct {
-	*json.Decoder
-	source *lineReader
-}
-
-// value reads the next value, and returns its line.
-func (d *decoder) value(s *stream) (raw json.RawMessage, line int, err error) {
-	s.source.left = d.limit
-	err = s.Decode(&raw)
-	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok && !strings.HasPrefix(syntax.Error(), "expected comma") {
-		rest, _ := io.ReadAll(s.Buffered()) // it begins with the value, and tells the place
-		return nil, 0, d.notAnObject(rest, s.source.lineOf(s.InputOffset()), json.Unmarshal(rest, new(any)))
-	}
-	if err == nil && len(raw) > d.limit {
-		err = errBudget
-	}
-	return raw, s.source.lineOf(s.InputOffset() - int64(len(raw))), err
-}
-
-// lineReader knows on which line a place of what was read stands. Places are asked
-// for in their order.
-type lineReader struct {
-	budgetReader
-	read int64   // bytes
-	ends []int64 // places of line ends behind the last place that was asked for
-	line int     // of that place
-}
-
-func (l *lineReader) Read(p []byte) (int, error) {
-	n, err := l.budgetReader.Read(p)
-	for i, c := range p[:n] {
-		if c == '\n' {
-			l.ends = append(l.ends, l.read+int64(i))
+// around returns what is wrong with a JSON file around its items.
+func (d *decoder) around(text, list []byte, lists int) error {
+	trimmed := bytes.TrimSpace(text)
+	switch {
+	case len(text) > maxList:
+		return d.problem(1, "", "the file is larger than %d MiB: write one item a line, and name the file .jsonl", maxList>>20)
+	case len(trimmed) == 0:
+		return d.problem(1, "", "the file is empty: expected a list of items")
+	case !textutil.ValidJSON(text):
+		problem := d.notAnObject(text, 1, json.Unmarshal(text, new(any)))
+		if _, more := textutil.CutJSON(trimmed); len(more) > 0 {
+			problem.Msg += "; a file with one object per line is named .jsonl"
 		}
+		return problem
+	case trimmed[0] == '[', trimmed[0] == '{' && lists == 1 && list[0] == '[':
+		return nil
 	}
-	l.read += int64(n)
-	return n, err
-}
-
-func (l *lineReader) lineOf(place int64) int {
-	for len(l.ends) > 0 && l.ends[0] < place {
-		l.ends, l.line = l.ends[1:], l.line+1
-	}
-	return l.line
+	return d.problem(1, "", "expected a list of items, or an object with one list of them under \"items\"")
 }
 
 // jsonl reads one object per line.

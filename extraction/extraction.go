@@ -227,7 +227,7 @@ func decodeEntities(r *reader, top fields) []Entity {
 			Name:        f.label("name"),
 			Type:        f.label("type"),
 			Description: f.text("description"),
-			Aliases:     f.labels("aliases"),
+			Aliases:     f.texts("aliases"),
 			Properties:  f.raw("properties"),
 			Mentions:    decodeMentions(r, f),
 		})

@@ -16,14 +16,10 @@ import (
 // mostMentions bounds the mentions that are found for one entity by its names.
 const mostMentions = 100
 
-// Grounding says which entities stand in the document; each is in exactly one of
-// the first three lists, by name, in the order of the extraction.
+// Grounding says what does not stand in the document, in the order of the extraction.
 type Grounding struct {
-	// Grounded entities have a name or an alias that occurs.
-	Grounded []string
-	// Quoted entities have none that occurs, but a quote that does.
-	Quoted []string
-	// Invented entities have neither.
+	// Invented are the names of entities of which neither a quote, nor the name, nor an alias
+	// occurs.
 	Invented []string
 	// Lost are the quotes that do not occur, each as often as it was given.
 	Lost []string
@@ -49,17 +45,11 @@ func (x *Index) Ground(e Extraction) (Extraction, Grounding) {
 		one := &e.Entities[i]
 		spans, lost := x.mentions(*one)
 		report.Lost = append(report.Lost, lost...)
-		quoted := len(spans) > 0
-		if !quoted {
+		if len(spans) == 0 {
 			spans = x.named(*one)
 		}
-		switch {
-		case !quoted && len(spans) == 0:
+		if len(spans) == 0 {
 			report.Invented = append(report.Invented, one.Name)
-		case quoted && !x.Named(*one):
-			report.Quoted = append(report.Quoted, one.Name)
-		default:
-			report.Grounded = append(report.Grounded, one.Name)
 		}
 		one.Mentions = distinct(spans)
 	}

@@ -179,26 +179,14 @@ func (f fields) label(keys ...string) string {
 	text := f.text(keys...)
 	if len(text) > MaxLabel {
 		key, _ := f.take(keys)
-		f.tooLong(f.join(key), text)
+		f.r.tooLong(f.join(key), text)
 		return ""
 	}
 	return text
 }
 
-// labels is texts of at most MaxLabel bytes each.
-func (f fields) labels(key string) []string {
-	texts := f.texts(key)
-	for i, text := range texts {
-		if len(text) > MaxLabel {
-			f.tooLong(f.index(key, i), text)
-			return nil
-		}
-	}
-	return texts
-}
-
-func (f fields) tooLong(path, text string) {
-	f.r.problem(path, "has %d bytes, and no name has more than %d", len(text), MaxLabel)
+func (r *reader) tooLong(path, text string) {
+	r.problem(path, "has %d bytes, and no name has more than %d", len(text), MaxLabel)
 }
 
 func (f fields) integer(key string) int {
@@ -226,15 +214,19 @@ func (f fields) list(key string) []json.RawMessage {
 	return slices.AppendSeq(make([]json.RawMessage, 0, 16), textutil.JSONElements(raw))
 }
 
+// texts reads a list of labels.
 func (f fields) texts(key string) []string {
 	var texts []string
 	for i, raw := range f.list(key) {
 		s, ok := f.r.string(raw)
-		if !ok {
+		switch {
+		case !ok:
 			f.r.problem(f.index(key, i), "expected a string, got %s", describe(raw))
-			continue
+		case len(s) > MaxLabel:
+			f.r.tooLong(f.index(key, i), s)
+		default:
+			texts = append(texts, s)
 		}
-		texts = append(texts, s)
 	}
 	return texts
 }

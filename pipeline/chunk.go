@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"extraction-experiment/internal/cli"
 )
 
 // Long documents are cut into overlapping chunks that fit a model's window: splitText
@@ -59,6 +61,13 @@ func splitText(text string, most, overlap int) []chunk {
 		c.borders = slices.Delete(c.borders, 0, next)
 	}
 	return append(chunks, chunk{Text: text[c.borders[0].offset:], Start: start, End: start + len(c.borders)})
+}
+
+// Pieces cuts a text as long documents are cut: into pieces of at most so many code points, of
+// which each begins with up to overlap of the one before.
+func Pieces(text string, most, overlap int) []string {
+	chunks := splitText(text, chunking{MaxRunes: most, Overlap: overlap})
+	return cli.Each(chunks, func(c chunk) string { return c.Text })
 }
 
 // border stands between two code points of a text.

@@ -178,8 +178,11 @@ func (s session) answers(ctx context.Context, cfg answersConfig, opened *system.
 	if err != nil {
 		return config, err
 	}
-	notes := append(first(mostNotes, unreadable(doc), "about pages"), first(mostNotes, questions.Warnings, "about questions")...)
 	cfg.Header.Metadata, cfg.Header.Scorer = answers.Describe(cfg.Header.Metadata, doc, questions), answers.Pin()
+	unreadable := cli.Each(doc.Problems(), func(p pdf.Page) string {
+		return fmt.Sprintf("%s: page %d cannot be read and is not searched: %s", doc.Path, p.Number, p.Problem)
+	})
+	notes := slices.Concat(answers.DocumentWarnings(cfg.Header), first(mostNotes, unreadable, "about pages"), first(mostNotes, questions.Warnings, "about questions"))
 	config = s.engine(cfg.runConfig, opened)
 	config.Keep.Metadata = false // it says what was asked of which document
 	config.Source = questions
@@ -226,20 +229,6 @@ func readDocument(ctx context.Context, path string, getenv func(string) string) 
 		return nil, cli.Usage("%s is damaged or was cut off: no page that was found in it can be read; page 1: %s", path, first.Problem)
 	}
 	return nil, cli.Usage("%s: no page has text that can be read: page 1: %s", path, first.Problem)
-}
-
-// unreadable says which pages cannot be answered from.
-func unreadable(doc *answers.Document) []string {
-	var notes []string
-	if doc.Repaired {
-		notes = append(notes, answers.FileDamaged(doc.Path))
-	}
-	if doc.Declared > 0 {
-		notes = append(notes, answers.PagesMissing(doc.Path, doc.Declared, len(doc.Pages)))
-	}
-	return append(notes, cli.Each(doc.Problems(), func(p pdf.Page) string {
-		return fmt.Sprintf("%s: page %d cannot be read and is not searched: %s", doc.Path, p.Number, p.Problem)
-	})...)
 }
 
 // questions reads the questions from a file, which output must not replace, or from a

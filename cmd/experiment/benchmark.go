@@ -76,21 +76,17 @@ func newBenchmark(ctx context.Context, env cli.Env, values settings.Values) (*be
 	cfg, p := readAnswersSystem(values)
 	cfg.system.Limits.Limiters = map[string]*limit.Limiter{} // one provider for all runs
 	b := &benchmarkJob{env: env, cfg: cfg}
-	path := values.Text("config")
-	if path == "" {
-		p.Add("--config is missing: name the file that lists the datasets")
-	}
 	b.cfg.Header.Name, b.cfg.output = values.Text("name"), values.Text("out")
-	if err := p.Err(); err != nil {
-		return nil, cli.Errorf(cli.ExitUsage, "%w", err)
-	}
 	var err error
-	if b.file, err = configs.LoadBenchmark(path, b.cfg.Header.Name); err != nil {
-		return nil, cli.Errorf(cli.ExitUsage, "%w", err)
+	if path := values.Text("config"); path == "" {
+		p.Add("--config is missing: name the file that lists the datasets")
+	} else if b.file, err = configs.LoadBenchmark(path, b.cfg.Header.Name); err != nil {
+		p.Join(err)
+	} else {
+		b.cfg.settle(p, b.file.Name, "which benchmark, with the --name that its runs begin with")
 	}
-	b.cfg.settle(p, b.file.Name, "which benchmark, with the --name that its runs begin with")
 	if err := p.Err(); err != nil {
-		return nil, cli.Errorf(cli.ExitUsage, "%w", err)
+		return nil, cli.Usage("%w", err)
 	}
 	if from := values.Text("baseline"); from != "" {
 		if b.base, err = readBaseline(ctx, from); err != nil {

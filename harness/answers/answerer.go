@@ -1,7 +1,6 @@
 package answers
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	_ "embed" // the text of the built-in prompt
@@ -12,10 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"extraction-experiment/dataset"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/limit"
-	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 	"extraction-experiment/pipeline/provider"
@@ -152,25 +149,6 @@ func compile(t pipeline.Template, question string, found []Found) ([]pipeline.Me
 	}
 	texts := map[string]string{QuestionVar: question, PassagesVar: strings.Join(passages, "\n\n")}
 	return pipeline.Compile(t, pipeline.Vars{Texts: texts})
-}
-
-// readObject takes a JSON object apart. A key that is given twice is an error:
-// whichever counted, the other would be lost without a word.
-func readObject(raw []byte) (map[string]json.RawMessage, error) {
-	raw = bytes.TrimSpace(raw)
-	switch {
-	case bytes.Equal(raw, []byte("null")):
-		return nil, errors.New("it is null")
-	case !json.Valid(raw):
-		return nil, json.Unmarshal(raw, new(json.RawMessage))
-	case raw[0] != '{':
-		return nil, fmt.Errorf("found %s", textutil.Cut(string(raw), 60))
-	}
-	if key := dataset.RepeatedKey(raw); key != "" {
-		return nil, fmt.Errorf("the key %q is given twice", textutil.Cut(key, 60))
-	}
-	var values map[string]json.RawMessage
-	return values, json.Unmarshal(raw, &values)
 }
 
 // texts is a list of texts; null is none.

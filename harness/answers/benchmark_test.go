@@ -3,6 +3,7 @@ package answers_test
 import (
 	"encoding/json"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -90,7 +91,7 @@ func TestReport_Judge(t *testing.T) {
 		r := worse
 		r.Gates = r.Judge(tt.gates, tt.base)
 		raw, err := json.Marshal(r.Gates)
-		if err != nil || r.Passed() != tt.passed || !strings.Contains(string(raw), tt.says) {
+		if err != nil || slices.ContainsFunc(r.Gates, answers.BenchmarkGate.Failed) == tt.passed || !strings.Contains(string(raw), tt.says) {
 			t.Errorf("%s: %s %v", name, raw, err)
 		}
 	}

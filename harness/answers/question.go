@@ -11,7 +11,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/experiment"
@@ -55,9 +54,7 @@ func Collect(ctx context.Context, source experiment.Source) (Questions, error) {
 		if err != nil {
 			return q, fmt.Errorf("listing the questions: %w", err)
 		}
-		if q.Items = append(q.Items, page...); len(q.Items) > MaxQuestions {
-			return q, &dataset.SyntaxError{File: "the dataset", Msg: fmt.Sprintf("has more than %d questions: give a part of it", MaxQuestions)}
-		}
+		q.Items = append(q.Items, page...)
 	}
 	slices.SortFunc(q.Items, func(a, b dataset.Item) int { return strings.Compare(a.ID, b.ID) })
 	var problems dataset.Problems
@@ -163,7 +160,7 @@ func DecodeExpected(raw json.RawMessage) (Expected, error) {
 	if raw = bytes.TrimSpace(raw); len(raw) == 0 || bytes.Equal(raw, []byte("null")) {
 		return e, nil
 	}
-	values, err := readObject(raw)
+	values, err := dataset.ReadObject(raw)
 	if err != nil {
 		return e, fmt.Errorf("the expected output is no object with must_include and the like: %w", err)
 	}
@@ -223,12 +220,8 @@ func (e Expected) Odd() []string {
 // enough.
 const MaxWeight = 1e6
 
-// The limits of a file of questions.
-const (
-	maxFile      = 1 << 30 // bytes
-	MaxLine      = 1 << 20 // bytes
-	MaxQuestions = 100_000
-)
+// maxFile bounds a file of questions, in bytes.
+const maxFile = 1 << 30
 
 // Read reads questions from JSONL, one object per line; blank lines are
 // skipped, a byte order mark and CRLF are tolerated. name stands for the file
@@ -241,15 +234,9 @@ const (
 // can never be found, and weights of 0.
 func Read(text []byte, name string) (questions []Question, warnings []string, err error) {
 	r := &reader{name: name, lines: map[string]int{}}
-	for raw := range bytes.Lines(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))) {
-		r.line++
-		if raw = bytes.TrimSpace(raw); len(raw) > 0 {
-			r.row(raw)
-		}
-		if len(r.questions) > MaxQuestions {
-			r.fail("", "there are more than %d questions", MaxQuestions)
-			break
-		}
+	for n, raw := range dataset.Lines(text) {
+		r.line = n
+		r.row(raw)
 	}
 	if r.problems.Len() == 0 && len(r.questions) == 0 {
 		r.line = 0
@@ -276,15 +263,7 @@ func (r *reader) fail(path, format string, args ...any) {
 
 // row reads one line.
 func (r *reader) row(raw []byte) {
-	switch {
-	case len(raw) > MaxLine:
-		r.fail("", "the line is longer than %d bytes", MaxLine)
-		return
-	case !utf8.Valid(raw):
-		r.fail("", "is not valid UTF-8")
-		return
-	}
-	values, err := readObject(raw)
+	values, err := dataset.ReadObject(raw)
 	if err != nil {
 		r.fail("", "is no JSON object: %v", err)
 		return

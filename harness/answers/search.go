@@ -10,6 +10,8 @@ import (
 
 	"github.com/kljensen/snowball/english"
 	"github.com/kljensen/snowball/russian"
+
+	"extraction-experiment/pipeline"
 )
 
 // Passage is a part of one page.
@@ -97,49 +99,14 @@ func (x *searchIndex) score(p indexed, stems []string) float64 {
 	return sum
 }
 
-// splitPassages cuts pages into passages of about so many characters, at the ends of
-// lines, and of sentences where a line is longer. Passages of a page share a
-// line, so that what stands across a cut is found. Empty pages have none.
+// splitPassages cuts pages into passages of at most so many characters, of which each repeats
+// the end of the one before: what stands across a cut is found. Empty pages have none.
 func splitPassages(pages []Passage, characters int) []Passage {
 	var out []Passage
 	for _, p := range pages {
-		var now []string
-		size := 0
-		flush := func() {
-			if text := strings.TrimSpace(strings.Join(now, "\n")); text != "" {
+		for _, text := range pipeline.Pieces(p.Text, characters, characters/8) {
+			if text = strings.TrimSpace(text); text != "" {
 				out = append(out, Passage{p.Page, text})
-			}
-		}
-		for _, line := range pieces(p.Text, characters) {
-			n := utf8.RuneCountInString(line)
-			if size > 0 && size+n > characters {
-				flush()
-				last := now[len(now)-1]
-				now, size = nil, 0
-				if overlap := utf8.RuneCountInString(last); overlap+n <= characters {
-					now, size = []string{last}, overlap
-				}
-			}
-			now, size = append(now, line), size+n
-		}
-		flush()
-	}
-	return out
-}
-
-// pieces are the lines of a text, long ones cut into sentences, and those, if
-// they must be, anywhere.
-func pieces(text string, most int) []string {
-	var out []string
-	for line := range strings.Lines(text) {
-		line = strings.TrimRight(line, "\r\n")
-		if utf8.RuneCountInString(line) <= most {
-			out = append(out, line)
-			continue
-		}
-		for _, sentence := range Sentences(line) {
-			for part := range slices.Chunk([]rune(sentence), most) {
-				out = append(out, string(part))
 			}
 		}
 	}

@@ -68,9 +68,6 @@ func ScoreOrder() []string {
 	return []string{Primary, IncludeRate, SafeOK, BaseScore, CitationPenalty, HasCitation}
 }
 
-// MaxAnswer bounds an answer, in bytes: more is no answer to a question.
-const MaxAnswer = 1 << 20
-
 // Answerer is the system under test: it answers questions about a document
 // that it knows. An *outcome.Failure in the chain of an error says its class.
 // It is called by many goroutines at once.
@@ -91,8 +88,7 @@ type Task struct {
 	Answerer Answerer
 }
 
-// Do asks. An input that is no question fails with class item, an answer of
-// more than MaxAnswer bytes with class invalid_output.
+// Do asks. An input that is no question fails with class item.
 func (t Task) Do(ctx context.Context, item experiment.Item) (experiment.TaskResult, error) {
 	question, err := DecodeInput(item.Input)
 	if err != nil {
@@ -105,9 +101,6 @@ func (t Task) Do(ctx context.Context, item experiment.Item) (experiment.TaskResu
 	}
 	if err != nil {
 		return result, err
-	}
-	if len(answer.Text) > MaxAnswer {
-		return result, &outcome.Failure{Class: outcome.InvalidOutput, Message: "the answer is longer than 1 MiB"}
 	}
 	result.Output = encode(answer)
 	return result, nil
@@ -147,27 +140,18 @@ func Describe(metadata map[string]string, doc *Document, questions Questions) ma
 // a run of another harness has no document.
 func DocumentWarnings(h outcome.Header) []string {
 	var list []string
-	if h.Metadata[metaDamaged] != "" {
-		list = append(list, FileDamaged(h.Metadata[metaPDF]))
+	about, path := h.Metadata, h.Metadata[metaPDF]
+	if about[metaDamaged] != "" {
+		list = append(list, path+" is damaged; its pages were found by searching the file, and some may be missing")
 	}
-	declared, unsaid := strconv.Atoi(h.Metadata[metaDeclared])
-	found, unknown := strconv.Atoi(h.Metadata[MetaPages])
+	declared, unsaid := strconv.Atoi(about[metaDeclared])
+	found, unknown := strconv.Atoi(about[MetaPages])
 	if unsaid == nil && unknown == nil {
-		list = append(list, PagesMissing(h.Metadata[metaPDF], declared, found))
+		list = append(list, fmt.Sprintf("%s says that it has %d pages, of which %d were found: %d are not searched, and pages behind them have too low a number",
+			path, declared, found, declared-found))
 	}
-	if pages := h.Metadata[metaUnreadable]; pages != "" {
-		list = append(list, fmt.Sprintf("%s has pages that cannot be read and were not searched: %s (of %s)", h.Metadata[metaPDF], pages, h.Metadata[MetaPages]))
+	if pages := about[metaUnreadable]; pages != "" {
+		list = append(list, fmt.Sprintf("%s has pages that cannot be read and were not searched: %s (of %d)", path, pages, found))
 	}
 	return list
-}
-
-// FileDamaged says what searching a file for its pages means for the answers.
-func FileDamaged(path string) string {
-	return path + " is damaged; its pages were found by searching the file, and some may be missing"
-}
-
-// PagesMissing says how much of a file is lost.
-func PagesMissing(path string, declared, found int) string {
-	return fmt.Sprintf("%s says that it has %d pages, of which %d were found: %d are not searched, and pages behind them have too low a number",
-		path, declared, found, declared-found)
 }

@@ -7,6 +7,7 @@ package textutil
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -29,10 +30,10 @@ func Block(s string) string {
 			b.WriteByte('\n')
 		case r == '\t':
 			b.WriteString("    ")
-		case r == utf8.RuneError && !strings.HasPrefix(s[i:], "\ufffd"):
+		case r == utf8.RuneError && !strings.HasPrefix(s[i:], "\ufffd"), r < utf8.RuneSelf && Steers(r):
 			fmt.Fprintf(&b, `\x%02x`, s[i])
 		case Steers(r):
-			b.WriteString(escaped(r))
+			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
 		default:
 			b.WriteRune(r)
 		}
@@ -51,17 +52,6 @@ func Steers(r rune) bool {
 		return false
 	}
 	return unicode.In(r, unicode.Cc, unicode.Cf)
-}
-
-func escaped(r rune) string {
-	switch {
-	case r < 0x80:
-		return fmt.Sprintf(`\x%02x`, r)
-	case r <= 0xffff:
-		return fmt.Sprintf(`\u%04x`, r)
-	default:
-		return fmt.Sprintf(`\U%08x`, r)
-	}
 }
 
 // Cut returns the beginning of a text as valid UTF-8: at most so many bytes, up

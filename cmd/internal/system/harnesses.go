@@ -66,7 +66,7 @@ func (o Opener) openModelAnswerer(ctx context.Context, cfg AnswersConfig, doc *a
 		return nil, s, err
 	}
 	s.Close, s.Header.Prompt = s.Asks.closing, pin
-	s.Header.Pipeline = strings.TrimSpace(s.Header.Pipeline + " retrieve@1 passages:" + strconv.Itoa(cfg.Passages))
+	s.Header.Pipeline = strings.TrimSpace(s.Header.Pipeline + " retrieve@2 passages:" + strconv.Itoa(cfg.Passages))
 	return answers.Asking{
 		Document: doc, Model: s.Asks.Model, Name: s.Header.Model, Provider: s.Header.Provider,
 		Prompt: template, Parameters: cfg.Parameters, Passages: cfg.Passages,

@@ -13,10 +13,10 @@ import (
 	"slices"
 )
 
-// crypt decrypts strings and streams.
+// crypt decrypts streams. Strings are not: those that pages are read by stand in streams.
 type crypt struct {
 	key                            []byte
-	strings, streams               Name // how they are encrypted: V2 is RC4, AESV2 and AESV3; others are not
+	method                         Name // how they are encrypted: V2 is RC4, AESV2 and AESV3; others are not
 	metadata                       bool // metadata is encrypted, too
 	revision, size                 int  // size is that of a key of RC4 or AES-128, in bytes
 	permissions                    uint32
@@ -27,10 +27,10 @@ type crypt struct {
 // prepareCrypt finds the key by the password, which is that of the user or the
 // owner, else by none.
 func (f *File) prepareCrypt() {
-	if f.crypt != nil || f.trailer["Encrypt"] == nil {
+	if f.trailer["Encrypt"] == nil {
 		return
 	}
-	d := f.Dict(f.trailer["Encrypt"]) // read before there is a key: its strings are plain
+	d := f.Dict(f.trailer["Encrypt"])
 	text := func(o Object) []byte { return []byte(resolved[String](f, o)) }
 	version, revision := f.Int(d["V"]), f.Int(d["R"])
 	c := &crypt{
@@ -45,11 +45,10 @@ func (f *File) prepareCrypt() {
 	} else if revision >= 4 {
 		c.size = 16
 	}
-	method := func(which Name) Name { return f.Name(f.Dict(f.Dict(d["CF"])[f.Name(d[which])])["CFM"]) }
-	if c.strings, c.streams = "V2", "V2"; version >= 4 {
-		c.strings, c.streams = method("StrF"), method("StmF")
+	if c.method = "V2"; version >= 4 {
+		c.method = f.Name(f.Dict(f.Dict(d["CF"])[f.Name(d["StmF"])])["CFM"])
 	}
-	f.crypt, f.objects = c, map[int]Object{}
+	f.crypt = c
 	if f.Name(d["Filter"]) != "Standard" || version < 1 || version > 5 || version == 3 {
 		f.locked = ErrCipher
 		return
@@ -144,7 +143,7 @@ func rc4Of(key, data []byte) []byte {
 	return out
 }
 
-func (c *crypt) decrypt(method Name, ref Ref, data []byte) []byte {
+func (c *crypt) decrypt(ref Ref, data []byte) []byte {
 	objectKey := func(salt string) []byte {
 		number := []byte{byte(ref.Num), byte(ref.Num >> 8), byte(ref.Num >> 16), byte(ref.Gen), byte(ref.Gen >> 8)}
 		sum := md5.Sum(slices.Concat(c.key, number, []byte(salt)))
@@ -153,11 +152,11 @@ func (c *crypt) decrypt(method Name, ref Ref, data []byte) []byte {
 	switch {
 	case c.key == nil:
 		return data
-	case method == "V2":
+	case c.method == "V2":
 		return rc4Of(objectKey(""), data)
-	case method == "AESV2":
+	case c.method == "AESV2":
 		return unCBC(objectKey("sAlT"), data)
-	case method == "AESV3":
+	case c.method == "AESV3":
 		return unCBC(c.key, data)
 	}
 	return data

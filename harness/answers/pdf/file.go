@@ -6,8 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
+	"iter"
 )
 
 // MaxFile is the size, in bytes, above which a file is refused.
@@ -34,7 +33,7 @@ type File struct {
 	ctx     context.Context
 	opt     Options
 	data    []byte
-	xref    map[int]entry
+	entries map[int]entry
 	trailer Dict
 	crypt   *crypt
 	locked  error // why it cannot be decrypted
@@ -42,19 +41,18 @@ type File struct {
 	depth   int // of objects that are loaded for others
 	decoded int64
 	spent   error // why the budget is spent; nil while it is not
-	// Repaired says that the cross-reference table could not be used.
+	// Repaired says that the file is damaged: it says wrongly where its list of objects is.
 	Repaired bool
 }
 
 // entry says where an object is.
 type entry struct {
-	offset int // in the file; not used for an object in a pack
+	offset int // in the file: of the object, or of the pack
 	pack   int // object stream that holds it; 0 for none
-	free   bool
 }
 
 // entryCost is about what an entry takes of memory, in bytes: a few bytes of a
-// compressed table must not ask for gigabytes.
+// compressed list must not ask for gigabytes.
 const entryCost = 100
 
 // Open reads the structure of a file, whose bytes are kept.
@@ -67,36 +65,26 @@ func Open(ctx context.Context, data []byte, opt Options) (*File, error) {
 	if head < 0 {
 		return nil, ErrNotPDF
 	}
-	f := &File{ctx: ctx, opt: opt, data: data[head:]}
-	f.reset()
-	ok := f.readXref() && f.hasPages()
-	if !ok && f.spent == nil && f.locked != ErrPassword && f.locked != ErrWrong {
-		f.reset()
-		f.repair()
-		ok = f.hasPages()
+	f := &File{ctx: ctx, opt: opt, data: data[head:], entries: map[int]entry{}, trailer: Dict{}, objects: map[int]Object{}}
+	packs := f.findObjects()
+	f.Repaired = f.isDamaged()
+	f.prepareCrypt()
+	if f.locked != nil {
+		return nil, f.locked
+	}
+	f.findPacked(packs)
+	if f.pageTree() == nil {
+		f.findCatalogue()
 	}
 	switch end := f.data[max(0, len(f.data)-2048):]; {
-	case f.locked != nil:
-		return nil, f.locked
 	case f.spent != nil:
 		return nil, f.spent
-	case ok:
+	case f.pageTree() != nil:
 		return f, nil
 	case !bytes.Contains(end, []byte("%%EOF")):
 		return nil, fmt.Errorf("%w; its end is missing: it was cut off, copy it again", ErrDamaged)
 	}
 	return nil, ErrDamaged
-}
-
-func (f *File) reset() {
-	f.xref, f.trailer, f.crypt, f.locked = map[int]entry{}, Dict{}, nil, nil
-	f.objects = map[int]Object{}
-}
-
-// hasPages prepares decryption and looks for the tree of pages.
-func (f *File) hasPages() bool {
-	f.prepareCrypt()
-	return f.locked == nil && f.pageTree() != nil
 }
 
 // pageTree is the root of the pages.
@@ -121,47 +109,46 @@ func (f *File) load(ref Ref) Object {
 	if o, ok := f.objects[ref.Num]; ok {
 		return o
 	}
-	e, ok := f.xref[ref.Num]
-	if !ok || e.free || f.depth > maxDepth || !f.Spend(64) {
+	e, ok := f.entries[ref.Num]
+	if !ok || f.depth > maxDepth || !f.Spend(64) {
 		return nil
 	}
 	f.objects[ref.Num] = nil // for what needs itself, and if it is not there
 	f.depth++
 	defer func() { f.depth-- }()
 	if e.pack == 0 {
-		f.objects[ref.Num] = f.indirect(e.offset, ref.Num)
-	} else {
-		for num, o := range f.unpack(e.pack) {
-			if f.xref[num].pack == e.pack {
-				f.objects[num] = o
-			}
+		f.objects[ref.Num], _ = f.indirect(e.offset, ref.Num)
+		return f.objects[ref.Num]
+	}
+	for num, l := range f.packed(e.pack) {
+		if f.entries[num].pack == e.pack {
+			at := l.pos
+			f.objects[num], _ = l.object()
+			f.spendOn(l, at)
 		}
 	}
 	return f.objects[ref.Num]
 }
 
-// indirect reads "N G obj …" at an offset. A wrong number there is no object.
-func (f *File) indirect(offset, num int) Object {
+// indirect reads "N G obj …" at an offset, and returns where it ends, but for a stream
+// that is not as long as it says. A wrong number there is no object.
+func (f *File) indirect(offset, num int) (o Object, end int) {
 	l := &Lexer{data: f.data, pos: max(0, offset)}
 	number, ok1 := l.int()
 	gen, ok2 := l.int()
 	if !ok1 || !ok2 || number != num || l.word0() != Keyword("obj") {
-		return nil
-	}
-	ref := Ref{number, gen}
-	if f.crypt != nil {
-		l.decrypt = func(s String) String { return String(f.crypt.decrypt(f.crypt.strings, ref, []byte(s))) }
+		return nil, 0
 	}
 	before := l.pos
-	o, _ := l.object()
+	o, _ = l.object()
 	f.spendOn(l, before)
 	if d, isDict := o.(Dict); isDict {
 		if s := f.stream(l, d); s != nil {
-			s.ref = ref
-			return s
+			s.ref = Ref{number, gen}
+			o = s
 		}
 	}
-	return o
+	return o, l.pos
 }
 
 // spendOn takes the cost of an object off the budget that was read from a place
@@ -187,7 +174,8 @@ func (l *Lexer) int() (int, bool) {
 	return int(n), ok
 }
 
-// stream reads the bytes behind a dictionary, if there are any.
+// stream reads the bytes behind a dictionary, if there are any, and passes over them where
+// they are as many as it says.
 func (f *File) stream(l *Lexer, d Dict) *Stream {
 	l.space()
 	body, is := bytes.CutPrefix(l.data[l.pos:], []byte("stream"))
@@ -196,171 +184,40 @@ func (f *File) stream(l *Lexer, d Dict) *Stream {
 	}
 	body = bytes.TrimPrefix(bytes.TrimPrefix(body, []byte("\r")), []byte("\n"))
 	l.pos = len(l.data) - len(body)
-	if n, ok := f.Number(d["Length"]); ok && n >= 0 && n <= float64(len(body)) {
-		raw, rest := body[:int(n)], body[int(n):]
-		tail := bytes.TrimLeft(rest[:min(len(rest), 20)], "\r\n \t")
-		if bytes.HasPrefix(tail, []byte("endstream")) {
-			return &Stream{Dict: d, raw: raw}
-		}
+	size := f.Int(d["Length"])
+	if size >= 0 && size <= len(body) && endsStream(body[size:]) {
+		l.pos += size
+		return &Stream{Dict: d, raw: body[:size]}
 	}
 	raw, _, _ := bytes.Cut(body, []byte("endstream"))
 	f.Spend(int64(len(raw)))
 	return &Stream{Dict: d, raw: raw}
 }
 
-// readXref reads the cross-reference sections, newest first; an entry that is
-// known already is not replaced.
-func (f *File) readXref() bool {
-	tail := f.data[max(0, len(f.data)-2048):]
-	at := bytes.LastIndex(tail, []byte("startxref"))
-	if at < 0 {
-		return false
-	}
-	l := &Lexer{data: tail, pos: at + len("startxref")}
-	start, ok := l.int()
-	if !ok {
-		return false
-	}
-	seen := map[int]bool{}
-	for queue := []int{start}; len(queue) > 0 && len(seen) < 10_000; queue = queue[1:] {
-		if seen[queue[0]] {
-			continue
+// endsStream reports whether no more of a stream comes.
+func endsStream(rest []byte) bool {
+	return bytes.HasPrefix(bytes.TrimLeft(rest[:min(len(rest), 20)], "\r\n \t"), []byte("endstream"))
+}
+
+// packed yields the numbers of the objects in an object stream, and readers that stand in
+// front of them.
+func (f *File) packed(pack int) iter.Seq2[int, *Lexer] {
+	return func(yield func(int, *Lexer) bool) {
+		s := f.Stream(Ref{Num: pack})
+		if s == nil {
+			return
 		}
-		seen[queue[0]] = true
-		d, ok := f.section(queue[0])
-		if !ok {
-			return false
-		}
-		for _, next := range []Object{d["XRefStm"], d["Prev"]} {
-			if offset, ok := f.Number(next); ok {
-				queue = append(queue, clampInt(offset))
+		data, _ := f.Decode(s) // what was decoded before an error is used
+		first, head := f.Int(s.Dict["First"]), &Lexer{data: data}
+		for range f.Int(s.Dict["N"]) {
+			num, ok1 := head.int()
+			offset, ok2 := head.int()
+			if !ok1 || !ok2 || !f.Spend(entryCost) {
+				return
 			}
-		}
-		maps.Copy(d, f.trailer) // what is newer counts
-		f.trailer = d
-	}
-	return f.trailer["Root"] != nil
-}
-
-// section reads one table or stream and returns its trailer.
-func (f *File) section(offset int) (Dict, bool) {
-	l := &Lexer{data: f.data, pos: max(0, offset)}
-	first := l.word0()
-	if first == Keyword("xref") {
-		return f.table(l)
-	}
-	num, _ := first.(int64)
-	if s, ok := f.indirect(offset, int(num)).(*Stream); ok {
-		return s.Dict, f.tableOf(s)
-	}
-	return nil, false
-}
-
-func (f *File) table(l *Lexer) (Dict, bool) {
-	for {
-		o := l.word0()
-		if o == Keyword("trailer") {
-			o, _ := l.object()
-			d, ok := o.(Dict)
-			return d, ok
-		}
-		start, ok1 := o.(int64)
-		count, ok2 := l.int()
-		if !ok1 || !ok2 || count < 0 {
-			return nil, false
-		}
-		for i := range count {
-			offset, ok1 := l.int()
-			_, ok2 := l.int() // the generation
-			c := l.word0()
-			e := entry{offset: offset, free: c == Keyword("f")}
-			if !ok1 || !ok2 || c != Keyword("n") && !e.free || !f.enter(int(start)+i, e) {
-				return nil, false
+			if at := first + offset; at >= 0 && at < len(data) && !yield(num, &Lexer{data: data, pos: at}) {
+				return
 			}
 		}
 	}
-}
-
-// enter enters an object that is not known yet; false where the budget is spent.
-func (f *File) enter(num int, e entry) bool {
-	if _, known := f.xref[num]; !known && num >= 0 && num < 1<<31 {
-		f.xref[num] = e
-	}
-	return f.Spend(entryCost)
-}
-
-// tableOf reads a cross-reference stream.
-func (f *File) tableOf(s *Stream) bool {
-	var width [3]int
-	for i, n := range f.numbers(s.Dict["W"], len(width)) {
-		if width[i] = clampInt(n); width[i] < 0 || width[i] > 8 {
-			return false
-		}
-	}
-	row := width[0] + width[1] + width[2]
-	data, _ := f.Decode(s) // what was decoded before an error is used
-	if row == 0 || len(data) == 0 {
-		return false
-	}
-	index := f.Array(s.Dict["Index"])
-	if index == nil {
-		index = Array{int64(0), s.Dict["Size"]}
-	}
-	for of := range slices.Chunk(index[:len(index)/2*2], 2) {
-		start, count := f.Int(of[0]), f.Int(of[1])
-		for n := 0; n < count && len(data) >= row; n++ {
-			if !f.enter(start+n, entryOf(data, width)) {
-				return false
-			}
-			data = data[row:]
-		}
-	}
-	return true
-}
-
-func entryOf(row []byte, width [3]int) entry {
-	var fields [3]int
-	for i, n := range width {
-		for _, c := range row[:n] {
-			fields[i] = fields[i]<<8 | int(c)
-		}
-		row = row[n:]
-	}
-	if width[0] == 0 {
-		fields[0] = 1
-	}
-	switch fields[0] {
-	case 1:
-		return entry{offset: fields[1]}
-	case 2:
-		return entry{pack: fields[1]}
-	}
-	return entry{free: true}
-}
-
-// unpack reads the objects in an object stream; one that cannot be read has none.
-func (f *File) unpack(num int) map[int]Object {
-	objects := map[int]Object{}
-	if f.xref[num].pack != 0 {
-		return objects // an object stream is never in another one
-	}
-	s := f.Stream(Ref{Num: num})
-	if s == nil {
-		return objects
-	}
-	data, _ := f.Decode(s) // what was decoded before an error is used
-	first, head := f.Int(s.Dict["First"]), &Lexer{data: data}
-	for range f.Int(s.Dict["N"]) {
-		id, ok1 := head.int()
-		offset, ok2 := head.int()
-		if !ok1 || !ok2 || !f.Spend(entryCost) {
-			break
-		}
-		if at := first + offset; at >= 0 && at < len(data) {
-			l := &Lexer{data: data, pos: at}
-			objects[id], _ = l.object()
-			f.spendOn(l, at)
-		}
-	}
-	return objects
 }

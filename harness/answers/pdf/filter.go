@@ -13,8 +13,8 @@ import (
 	"golang.org/x/image/tiff/lzw"
 )
 
-// maxFilters bounds how many filters one stream may go through.
-const maxFilters = 8
+// filterCost is taken off the budget for each filter of a stream, rather for its time.
+const filterCost = 1 << 10
 
 // Decode returns the bytes of a stream, decrypted and through its filters. With
 // an error comes what was decoded before it. Safe to repeat; each time it is
@@ -25,12 +25,9 @@ func (f *File) Decode(s *Stream) ([]byte, error) {
 	}
 	filters := f.oneOrMore(cmp.Or(s.Dict["Filter"], s.Dict["F"]))
 	params := f.oneOrMore(cmp.Or(s.Dict["DecodeParms"], s.Dict["DP"]))
-	if len(filters) > maxFilters {
-		return nil, fmt.Errorf("it goes through more than %d filters", maxFilters)
-	}
 	data := s.raw
-	if f.crypt != nil && s.ref != (Ref{}) && !f.isPlain(s, filters) {
-		data = f.crypt.decrypt(f.crypt.streams, s.ref, data)
+	if f.crypt != nil && s.ref != (Ref{}) {
+		data = f.crypt.decrypt(s.ref, data)
 	}
 	for i, name := range filters {
 		var param Dict
@@ -39,7 +36,7 @@ func (f *File) Decode(s *Stream) ([]byte, error) {
 		}
 		var err error
 		data, err = f.filter(f.Name(name), data, param)
-		if !f.Spend(int64(len(data))) {
+		if !f.Spend(int64(len(data)) + filterCost) {
 			return nil, f.spent
 		}
 		if err != nil {
@@ -47,12 +44,6 @@ func (f *File) Decode(s *Stream) ([]byte, error) {
 		}
 	}
 	return data, nil
-}
-
-// isPlain reports whether a stream of an encrypted file is not encrypted.
-func (f *File) isPlain(s *Stream, filters Array) bool {
-	kind := f.Name(s.Dict["Type"])
-	return kind == "XRef" || kind == "Metadata" && !f.crypt.metadata || len(filters) > 0 && f.Name(filters[0]) == "Crypt"
 }
 
 // oneOrMore resolves to a list; what is none is the only one.
@@ -67,14 +58,14 @@ func (f *File) oneOrMore(o Object) Array {
 }
 
 func (f *File) filter(name Name, data []byte, param Dict) ([]byte, error) {
-	var err error
+	if f.Int(param["Predictor"]) > 1 {
+		return nil, errors.New("a filter with a predictor, as of pictures, is not decoded")
+	}
 	switch name {
 	case "FlateDecode", "Fl":
-		data, err = inflate(data)
-		return f.unpredict(data, param, err)
+		return inflate(data)
 	case "LZWDecode", "LZW":
-		data, err = unLZW(data, maxStream)
-		return f.unpredict(data, param, err)
+		return unLZW(data, maxStream)
 	case "ASCIIHexDecode", "AHx":
 		return []byte((&Lexer{data: data}).hex()), nil
 	case "ASCII85Decode", "A85":
@@ -105,64 +96,6 @@ func inflate(data []byte) ([]byte, error) {
 		err = nil
 	}
 	return out, err
-}
-
-// unpredict undoes the predictors of PNG; that of TIFF is for pictures only.
-func (f *File) unpredict(data []byte, param Dict, err error) ([]byte, error) {
-	predictor := f.Int(param["Predictor"])
-	if predictor <= 2 {
-		return data, err
-	}
-	colors, bits := cmp.Or(f.Int(param["Colors"]), 1), cmp.Or(f.Int(param["BitsPerComponent"]), 8)
-	columns := cmp.Or(f.Int(param["Columns"]), 1)
-	if colors < 1 || colors > 32 || bits < 1 || bits > 16 || columns < 1 || columns > 1<<20 {
-		return nil, errors.New("the parameters of a predictor make no sense")
-	}
-	// No row is longer than all of the data: it would only take memory.
-	size, row := max(1, colors*bits/8), min((colors*bits*columns+7)/8, max(1, len(data)))
-	return unPNG(data, size, row), err
-}
-
-func unPNG(data []byte, size, row int) []byte {
-	out := make([]byte, 0, len(data))
-	above := make([]byte, row)
-	for len(data) > 1 {
-		kind := data[0]
-		line := make([]byte, row)
-		n := copy(line, data[1:])
-		data = data[1+n:]
-		for i := range line {
-			var left, up, corner int
-			up = int(above[i])
-			if i >= size {
-				left, corner = int(line[i-size]), int(above[i-size])
-			}
-			switch kind {
-			case 1:
-				line[i] += byte(left)
-			case 2:
-				line[i] += byte(up)
-			case 3:
-				line[i] += byte((left + up) / 2)
-			case 4:
-				line[i] += byte(paeth(left, up, corner))
-			}
-		}
-		out = append(out, line[:n]...)
-		above = line
-	}
-	return out
-}
-
-func paeth(a, b, c int) int {
-	distance := func(v int) int { return max(a+b-c-v, v-(a+b-c)) }
-	switch {
-	case distance(a) <= distance(b) && distance(a) <= distance(c):
-		return a
-	case distance(b) <= distance(c):
-		return b
-	}
-	return c
 }
 
 // un85 decodes ASCII base 85; what is no digit of it is passed over.

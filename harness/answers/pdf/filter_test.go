@@ -33,22 +33,6 @@ func TestFilters_inverse(t *testing.T) {
 	})
 }
 
-// TestUnPNG undoes each predictor of a row 10 20 30 below a row 1 2 3.
-func TestUnPNG(t *testing.T) {
-	for kind, row := range map[byte][]byte{
-		0: {10, 20, 30},
-		1: {10, 10, 10},                       // minus left
-		2: {9, 18, 27},                        // minus above
-		3: {10, 20 - (10+2)/2, 30 - (20+3)/2}, // minus mean of both
-		4: {10 - 1, 20 - 10, 30 - 20},         // minus Paeth: 1, 10 and 20 are nearest
-	} {
-		got := unPNG(append([]byte{0, 1, 2, 3, kind}, row...), 1, 3)
-		if want := []byte{1, 2, 3, 10, 20, 30}; !bytes.Equal(got, want) {
-			t.Errorf("predictor %d: %v, want %v", kind, got, want)
-		}
-	}
-}
-
 func TestLexer(t *testing.T) {
 	tests := map[string]string{
 		`12 -3.5 +7 .5 -.25 4.`: "[12 -3.5 7 0.5 -0.25 4]",
@@ -102,6 +86,5 @@ func FuzzFilters(f *testing.F) {
 			t.Error("longer than the limit")
 		}
 		un85(data)
-		unPNG(bytes.Clone(data), 1, 7)
 	})
 }

@@ -3,7 +3,6 @@ package pdf
 import (
 	"bytes"
 	"cmp"
-	"iter"
 	"slices"
 	"sort"
 	"strings"
@@ -17,8 +16,7 @@ import (
 // font turns strings of a content stream into text and widths.
 type font struct {
 	toUnicode cmap
-	composite bool
-	codes     cmap // of a composite font
+	composite bool // its codes have two bytes
 	encoding  simpleEncoding
 	ucs2      bool // codes of a composite font are UTF-16
 	widths    map[uint32]float64
@@ -43,7 +41,7 @@ func openFont(file *File, d Dict) *font {
 	} else {
 		f.openSimple(file, d)
 	}
-	file.Spend(int64(rangeCost * (len(f.toUnicode.ranges) + len(f.codes.ranges))))
+	file.Spend(int64(rangeCost * len(f.toUnicode)))
 	return f
 }
 
@@ -65,7 +63,7 @@ func (f *font) openSimple(file *File, d Dict) {
 // whose head is plain text: "dup 65 /A put".
 func (f *font) builtIn(file *File, d Dict) {
 	s := file.Stream(file.Dict(d["FontDescriptor"])["FontFile"])
-	if s == nil || f.toUnicode.ranges != nil {
+	if s == nil || f.toUnicode != nil {
 		return
 	}
 	data, _ := file.Decode(s)
@@ -84,7 +82,6 @@ func (f *font) builtIn(file *File, d Dict) {
 }
 
 func (f *font) openComposite(file *File, d Dict) {
-	f.codes = file.cmapOf(d["Encoding"])
 	name := string(file.Name(d["Encoding"]))
 	f.ucs2 = strings.Contains(name, "UCS2") || strings.Contains(name, "UTF16")
 	f.fallback = 1000
@@ -129,31 +126,6 @@ func (f *font) cidWidths(file *File, list Array) {
 	}
 }
 
-// char is one code of a string.
-type char struct {
-	text  string
-	width float64 // in text space, at size 1
-	space bool    // a single byte 32, which word spacing widens
-}
-
-// decode takes a string apart, one code at a time: a string may be as long as
-// its stream.
-func (f *font) decode(s String) iter.Seq[char] {
-	return func(yield func(char) bool) {
-		for len(s) > 0 {
-			code, size := uint32(s[0]), 1
-			if f.composite {
-				code, size = f.codes.next(s)
-			}
-			text := f.text(code)
-			if !yield(char{text, f.width(code, text) * f.scale, size == 1 && code == 32}) {
-				return
-			}
-			s = s[size:]
-		}
-	}
-}
-
 // text is what a code stands for; U+FFFD where nobody knows.
 func (f *font) text(code uint32) string {
 	text, ok := f.toUnicode.text(code)
@@ -191,14 +163,8 @@ func guessWidth(text string) float64 {
 	return 550
 }
 
-// cmap says how long character codes are, and maps them to text (ToUnicode).
-type cmap struct {
-	spaces []codespace // by length
-	ranges []codeRange // by low
-}
-
-// codespace is a range of codes of so many bytes.
-type codespace struct{ low, high String }
+// cmap maps character codes to text (ToUnicode): ranges of them, by low.
+type cmap []codeRange
 
 // codeRange maps low..high to text whose last unit is stepped.
 type codeRange struct {
@@ -220,8 +186,6 @@ func (f *File) cmapOf(o Object) (c cmap) {
 	l := &Lexer{data: data}
 	for word, args := range l.operations() {
 		switch word {
-		case "endcodespacerange":
-			c.addSpaces(args)
 		case "endbfchar":
 			for of := range slices.Chunk(args[:len(args)/2*2], 2) {
 				c.addRange(of[0], of[0], of[1])
@@ -232,19 +196,8 @@ func (f *File) cmapOf(o Object) (c cmap) {
 			}
 		}
 	}
-	slices.SortStableFunc(c.spaces, func(a, b codespace) int { return len(a.low) - len(b.low) })
-	slices.SortStableFunc(c.ranges, func(a, b codeRange) int { return cmp.Compare(a.low, b.low) })
+	slices.SortStableFunc(c, func(a, b codeRange) int { return cmp.Compare(a.low, b.low) })
 	return c
-}
-
-func (c *cmap) addSpaces(args []Object) {
-	for of := range slices.Chunk(args[:len(args)/2*2], 2) {
-		low, _ := of[0].(String)
-		high, _ := of[1].(String)
-		if n := len(low); n == len(high) && n >= 1 && n <= 4 && len(c.spaces) < 100 {
-			c.spaces = append(c.spaces, codespace{low, high})
-		}
-	}
 }
 
 // addRange maps a range to one text, or each code of it to one of a list.
@@ -265,8 +218,8 @@ func (c *cmap) addRange(from, to, text Object) {
 }
 
 func (c *cmap) add(r codeRange) {
-	if r.low <= r.high && r.text != nil && len(c.ranges) < maxRanges {
-		c.ranges = append(c.ranges, r)
+	if r.low <= r.high && r.text != nil && len(*c) < maxRanges {
+		*c = append(*c, r)
 	}
 }
 
@@ -298,9 +251,9 @@ func unitsOf(o Object) []uint16 {
 // holds it; ranges rarely overlap, so only a few are looked at. The last 16-bit unit of a
 // range's text is stepped as a whole: stepping only its last byte is what turns Cyrillic
 // into nonsense elsewhere.
-func (c *cmap) text(code uint32) (text string, ok bool) {
-	at := sort.Search(len(c.ranges), func(i int) bool { return c.ranges[i].low > code })
-	for _, r := range slices.Backward(c.ranges[max(0, at-16):at]) {
+func (c cmap) text(code uint32) (text string, ok bool) {
+	at := sort.Search(len(c), func(i int) bool { return c[i].low > code })
+	for _, r := range slices.Backward(c[max(0, at-16):at]) {
 		if code > r.high {
 			continue
 		}
@@ -322,28 +275,6 @@ func textOfUnits(units []uint16) string {
 		return ""
 	}
 	return string(runes)
-}
-
-// next takes one code off a string: of 1 to 4 bytes as the codespaces say, else of 2.
-func (c *cmap) next(s String) (code uint32, size int) {
-	size = min(2, len(s))
-	for _, space := range c.spaces {
-		if n := len(space.low); n <= len(s) && space.has(s[:n]) {
-			size = n
-			break
-		}
-	}
-	return codeOf(s[:size]), size
-}
-
-// has compares byte by byte, as codespaces are rectangles.
-func (c codespace) has(code String) bool {
-	for i := range len(code) {
-		if code[i] < c.low[i] || code[i] > c.high[i] {
-			return false
-		}
-	}
-	return true
 }
 
 // simpleEncoding is what the 256 codes of a simple font stand for; "" is not

@@ -181,19 +181,26 @@ func (in *interpreter) advance(x float64) {
 	}
 }
 
-// show places the glyphs of a string.
+// show places the glyphs of a string, one code after the other: a string may be as long
+// as its stream.
 func (in *interpreter) show(s String) {
 	if in.font == nil {
 		in.font = &font{scale: 0.001}
 	}
-	for c := range in.font.decode(s) {
+	for size := 1; len(s) > 0; s = s[size:] {
 		if len(in.glyphs) >= maxGlyphs {
 			in.full = true
 			return
 		}
-		in.place(c)
-		step := c.width*in.size + in.charSpace
-		if c.space {
+		if in.font.composite {
+			size = min(2, len(s))
+		}
+		code := codeOf(s[:size])
+		text := in.font.text(code)
+		width := in.font.width(code, text) * in.font.scale * in.size
+		in.place(text, width)
+		step := width + in.charSpace
+		if size == 1 && code == ' ' {
 			step += in.wordSpace
 		}
 		in.advance(step * in.scale)
@@ -201,11 +208,12 @@ func (in *interpreter) show(s String) {
 }
 
 // place appends one glyph, in the frame of its direction.
-func (in *interpreter) place(c char) {
+func (in *interpreter) place(text string, width float64) {
 	m := in.tm.times(in.ctm)
 	g := glyph{
-		text: c.text, size: math.Hypot(m[2], m[3]) * math.Abs(in.size),
-		width: math.Hypot(m[0], m[1]) * math.Abs(c.width*in.size*in.scale),
+		text: text, size: math.Hypot(m[2], m[3]) * math.Abs(in.size),
+		width: math.Hypot(m[0], m[1]) * math.Abs(width*in.scale),
+		x:     m[2]*in.rise + m[4], y: m[3]*in.rise + m[5],
 	}
 	dx, dy := m[0]*in.size, m[1]*in.size
 	switch level := math.Abs(dx) >= math.Abs(dy); {
@@ -216,7 +224,6 @@ func (in *interpreter) place(c char) {
 	case !level:
 		g.direction = 3
 	}
-	g.x, g.y = m.apply(0, in.rise)
 	for range g.direction {
 		g.x, g.y = g.y, -g.x
 	}
@@ -270,10 +277,6 @@ func (m matrix) times(n matrix) matrix {
 		m[2]*n[0] + m[3]*n[2], m[2]*n[1] + m[3]*n[3],
 		m[4]*n[0] + m[5]*n[2] + n[4], m[4]*n[1] + m[5]*n[3] + n[5],
 	}
-}
-
-func (m matrix) apply(x, y float64) (float64, float64) {
-	return m[0]*x + m[2]*y + m[4], m[1]*x + m[3]*y + m[5]
 }
 
 // finite reports whether nothing overflowed.

@@ -105,7 +105,7 @@ func spelling(text string) (judged, nonsense, joined int) {
 		switch {
 		case n > longestWord:
 			joined += n
-		case latins > 1 && cyrillics > 1 || isMojibake(word, n) || !alphabet.likely([]rune(word)):
+		case latins > 1 && cyrillics > 1 || isMojibake(word, n) || !alphabet.likely(word):
 			nonsense += n
 		}
 	}
@@ -206,8 +206,8 @@ var cyrillic = alphabet{'а', []string{
 
 // likely tells words of some language from letters by chance: a word costs at
 // most mostBits for each pair of its letters, with its edges. Letters that the
-// alphabet does not have count for nothing; in camelCase are two words.
-func (a alphabet) likely(word []rune) bool {
+// alphabet does not have count for nothing.
+func (a alphabet) likely(word string) bool {
 	bits, pairs, last := 0, 0, 0
 	add := func(at int) {
 		if last >= 0 && at >= 0 {
@@ -216,19 +216,11 @@ func (a alphabet) likely(word []rune) bool {
 		}
 		last = at
 	}
-	for i, r := range word {
-		if isHump(word, i) {
-			add(0)
-		}
+	for _, r := range word {
 		add(a.index(r))
 	}
 	add(0)
 	return float64(bits) <= mostBits*float64(pairs)
-}
-
-// isHump reports whether a new word begins in camelCase.
-func isHump(word []rune, i int) bool {
-	return i > 0 && i+1 < len(word) && unicode.IsLower(word[i-1]) && unicode.IsUpper(word[i]) && unicode.IsLower(word[i+1])
 }
 
 // index is the row of a letter; -1 for none.

@@ -20,7 +20,7 @@ type Object any
 // Name is a name without its slash.
 type Name string
 
-// String is a string of bytes, decrypted.
+// String is a string of bytes.
 type String string
 
 // Keyword is a bare word: an operator, or obj and the like.
@@ -126,8 +126,6 @@ type Lexer struct {
 	data []byte
 	pos  int
 	kept int // elements of lists of the object that is read
-	// decrypt, if set, is applied to every string.
-	decrypt func(String) String
 }
 
 // operations yields the operators of a content stream or a CMap, each with what stands
@@ -195,12 +193,12 @@ func (l *Lexer) token(depth int) (Object, bool) {
 	case '/':
 		return l.name(), true
 	case '(':
-		return l.secret(l.literal()), true
+		return l.literal(), true
 	case '<':
 		if l.skip('<') {
 			return l.dict(depth), true
 		}
-		return l.secret(l.hex()), true
+		return l.hex(), true
 	case '>':
 		l.skip('>')
 		return Keyword(">>"), true
@@ -220,13 +218,6 @@ func (l *Lexer) skip(c byte) bool {
 		l.pos++
 	}
 	return next
-}
-
-func (l *Lexer) secret(s String) String {
-	if l.decrypt == nil {
-		return s
-	}
-	return l.decrypt(s)
 }
 
 // space passes over white space and comments.

@@ -13,9 +13,8 @@
 //     of which no language has the pairs of letters, or without spaces between
 //     them, make the page unreadable.
 //
-// The structure of the file comes first (Open): cross-reference sections from the end
-// of the file, or, where they are damaged, a search for objects; decryption with an
-// empty or given password; the tree of pages.
+// The structure of the file comes first (Open): a search for all objects, whether the file
+// is damaged or not; decryption with an empty or given password; the tree of pages.
 //
 // A file is hostile data. Nothing here panics or recurses without bound, and every
 // file has a Budget: what decoding it may cost in bytes and time is limited as a
@@ -40,13 +39,13 @@ import (
 )
 
 // Version changes when the text of a page may.
-const Version = "5"
+const Version = "6"
 
 // Document is the text of a file.
 type Document struct {
 	SHA256 string // of the file
 	Pages  []Page
-	// Repaired says that the file is damaged and was searched for its objects.
+	// Repaired says that the file is damaged; what could be found of it was read.
 	Repaired bool
 	// Declared is how many pages the file says that it has, where fewer of them
 	// could be found; else 0.

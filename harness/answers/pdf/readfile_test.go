@@ -1,6 +1,8 @@
 package pdf_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"extraction-experiment/harness/answers/pdf"
@@ -23,6 +25,34 @@ func TestReadFile(t *testing.T) {
 	for _, path := range []string{"testdata/none.pdf", "testdata", "readfile_test.go"} {
 		if _, err := pdf.ReadFile(t.Context(), path, pdf.Options{}); cli.ExitCode(err) != 64 {
 			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+// TestRead_changed: of an object that was written again the last one counts, whether it stands
+// by itself or in an object stream; a file within a stream is none of it.
+func TestRead_changed(t *testing.T) {
+	font := "/Resources<</Font<</F<</Subtype/Type1/BaseFont/Helvetica>>>>>>"
+	page := func(content int) string {
+		return fmt.Sprintf("<</Type/Page/Parent 2 0 R/MediaBox[0 0 600 800]/Contents %d 0 R %s>>", content, font)
+	}
+	stream := func(dict, content string) string {
+		return fmt.Sprintf("<<%s/Length %d>>stream\n%s\nendstream", dict, len(content), content)
+	}
+	show := func(text string) string { return stream("", "BT /F 9 Tf 9 700 Td ("+text+") Tj ET") }
+	pack := stream("/Type/ObjStm/N 1/First 4", "3 0 "+page(6))
+	attached := stream("/Type/EmbeddedFile", "3 0 obj"+page(7)+" endobj trailer<</Root 9 0 R>>")
+	for name, tt := range map[string]struct{ want, appended string }{
+		"nothing":            {"the first", attached},
+		"an object":          {"the third", "<<>> endobj 3 0 obj" + page(7)},
+		"a stream":           {"the second", pack},
+		"an object, changed": {"the third", pack + " endobj 3 0 obj" + page(7)},
+		"a stream, changed":  {"the second", "<<>> endobj 3 0 obj" + page(7) + " endobj 8 0 obj" + pack},
+	} {
+		file := string(build(font, "BT /F 9 Tf 9 700 Td (the first) Tj ET", "<<>>", show("the second"), show("the third"), tt.appended))
+		doc, err := pdf.Read(t.Context(), []byte(file), pdf.Options{})
+		if err != nil || !strings.Contains(doc.Pages[0].Text, tt.want) {
+			t.Errorf("%s: %v %q, want %q", name, err, doc.Pages[0].Text, tt.want)
 		}
 	}
 }

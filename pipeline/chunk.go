@@ -66,7 +66,7 @@ func splitText(text string, most, overlap int) []chunk {
 // Pieces cuts a text as long documents are cut: into pieces of at most so many code points, of
 // which each begins with up to overlap of the one before.
 func Pieces(text string, most, overlap int) []string {
-	chunks := splitText(text, chunking{MaxRunes: most, Overlap: overlap})
+	chunks := splitText(text, most, overlap)
 	return cli.Each(chunks, func(c chunk) string { return c.Text })
 }
 

@@ -3,6 +3,8 @@ package scoring
 import (
 	"cmp"
 	"slices"
+
+	"extraction-experiment/internal/textutil"
 )
 
 // node is a group of things on one side that have equal names, in pools by
@@ -115,8 +117,8 @@ func (c *call) assign(m *matching, family string, search *budget) {
 	}
 	m.solve(&budget{assignAllowance})
 	if m.degraded > 0 {
-		c.warn("%s: %s too many similar names for the best assignment; its best pairs were taken first",
-			family, counted(m.degraded, "group has", "groups have"))
+		c.warn("%s: %s with too many similar names for the best assignment; the best pairs were taken first",
+			family, textutil.Counted(m.degraded, "group"))
 	}
 }
 

@@ -112,7 +112,7 @@ func (c *call) prepareEntities(s *side, aliases bool) {
 	}
 	s.entities = kept
 	if empty > 0 {
-		c.warn("%s: %s an empty name; it counts and never matches", s.word, counted(empty, "entity has", "entities have"))
+		c.warn("%s: %s with an empty name, which counts and never matches", s.word, textutil.Counted(empty, "entity"))
 	}
 }
 
@@ -147,8 +147,8 @@ func (c *call) prepareRelationships(s *side) {
 		}
 	}
 	if dangling > 0 {
-		c.warn("%s: %s an end that refers to no entity; it counts and never matches",
-			s.word, counted(dangling, "relationship has", "relationships have"))
+		c.warn("%s: %s with an end that refers to no entity, which counts and never matches",
+			s.word, textutil.Counted(dangling, "relationship"))
 	}
 	first, collapse := c.sameFacts(s), c.options.Dedupe == Exact
 	for i, of := range first {

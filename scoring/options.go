@@ -177,9 +177,6 @@ func parseThreshold(text string) (threshold, error) {
 	return threshold{text: value.FloatString(decimals), num: value.Num().Uint64(), den: value.Denom().Uint64()}, nil
 }
 
-// String returns the shortest decimal text of the threshold.
-func (t threshold) String() string { return t.text }
-
 // moreThan is the threshold that only higher similarities exceed.
 func moreThan(s similarity) threshold { return threshold{num: uint64(s.num), den: uint64(s.den)} }
 

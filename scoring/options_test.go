@@ -48,8 +48,8 @@ func TestParseOptions_problems(t *testing.T) {
 	tests := map[string]string{
 		`[]`:                                  "expected a JSON object",
 		`{} {}`:                               "after the JSON object",
-		`{"treshold":0.8}`:                    `unknown option "treshold"; did you mean "threshold"?`,
-		`{"normalize":"none"}`:                `did you mean "normalise"?`,
+		`{"treshold":0.8}`:                    `(did you mean "threshold"?)`,
+		`{"normalize":"none"}`:                `unknown option "normalize"; there are: normalise, threshold, `,
 		`{"threshold":1.01}`:                  "expected a number from 0 to 1 with at most 18 decimals",
 		`{"threshold":-0.1}`:                  "expected a number from 0 to 1 with at most 18 decimals",
 		`{"threshold":"high"}`:                "expected a number from 0 to 1 with at most 18 decimals",
@@ -150,8 +150,8 @@ func TestThreshold_maxDistance(t *testing.T) {
 		if d < -1 || d > m || d >= 0 && !matches(d) || d < m && matches(d+1) {
 			t.Fatalf("the largest distance at %s and length %d is not %d", text, m, d)
 		}
-		if again, err := parseThreshold(limit.String()); err != nil || again.num != limit.num || again.den != limit.den {
-			t.Fatalf("%s reads back as %v (%v)", limit, again, err)
+		if again, err := parseThreshold(limit.text); err != nil || again.num != limit.num || again.den != limit.den {
+			t.Fatalf("%s reads back as %v (%v)", limit.text, again, err)
 		}
 	})
 }

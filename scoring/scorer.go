@@ -148,12 +148,13 @@ func (s *Scorer) Measure(expected, extracted extraction.Extraction) Result {
 }
 
 func (c *call) score() Result {
-	r := Result{Duplicates: Duplicates{
+	var r Result
+	r.Duplicates = Duplicates{
 		c.expected.repeatedEntities, c.extracted.repeatedEntities,
 		c.expected.repeatedFacts, c.extracted.repeatedFacts,
-	}}
+	}
 	if n := len(r.Duplicates.ExpectedEntities) + len(r.Duplicates.ExpectedRelationships); n > 0 && c.options.Dedupe != Exact {
-		c.warn("expected: %s another; only one of them can match each extracted one", counted(n, "entry repeats", "entries repeat"))
+		c.warn("expected: %s; only one of those that are alike can match each extracted one", textutil.Counted(n, "repetition"))
 	}
 	if c.expected.given.Entities != nil {
 		r.Counts.Entities = c.scoreEntities(&r)
@@ -281,8 +282,18 @@ func (s *Scorer) Undelivered(expected extraction.Extraction) []outcome.Score {
 
 // Result is everything that scoring one extraction yields.
 type Result struct {
-	Counts Counts          `json:"counts"`
-	Scores []outcome.Score `json:"scores"`
+	Counts Counts
+	Scores []outcome.Score
+	Explanation
+	// Groups are the counts by type, for breakdowns.
+	Groups []outcome.Group
+	// Warnings are oddities of the input, and limits that were reached.
+	Warnings []string
+}
+
+// Explanation is how the numbers came about: what was matched with what, and what was
+// not and why.
+type Explanation struct {
 	// Entities and Relationships are the matched pairs, in the order of the
 	// expected list.
 	Entities      []EntityMatch       `json:"entities"`
@@ -294,10 +305,8 @@ type Result struct {
 	MissedRelationships   []RelationshipMiss `json:"missed_relationships,omitempty"`
 	SpuriousRelationships []RelationshipMiss `json:"spurious_relationships,omitempty"`
 	Duplicates            Duplicates         `json:"duplicates,omitzero"`
-	// Groups are the counts by type, for breakdowns.
-	Groups []outcome.Group `json:"groups,omitempty"`
-	// Warnings are oddities of the input, and limits that were reached.
-	Warnings []string `json:"warnings,omitempty"`
+	// Faults give everything that is wrong a cause; whoever asked Classify fills them in.
+	Faults []Fault `json:"faults,omitempty"`
 }
 
 // EntityMatchKind says why two entities match.
@@ -500,12 +509,4 @@ func (c *call) collect(s *side, aliases bool) {
 
 func (c *call) warn(format string, args ...any) {
 	c.warnings = append(c.warnings, fmt.Sprintf(format, args...))
-}
-
-// counted writes a number with its noun: "1 entity", "3 entities".
-func counted(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/internal/cli"
@@ -99,8 +98,8 @@ func (r *collector) pair(base, cand *unit) {
 		r.scored++
 		r.addGroups(base.groups, cand.groups)
 	}
-	r.cost.add(base.cost, cand.cost, len(base.results), len(cand.results))
-	r.latency.add(base.latency, cand.latency, base.latency.n, cand.latency.n)
+	r.cost.add(base.meanCost(), cand.meanCost())
+	r.latency.add(base.latency.MeanOrNil(), cand.latency.MeanOrNil())
 	r.change(base, cand)
 }
 
@@ -142,12 +141,12 @@ type clusters struct {
 	key     string // "" takes every item for itself
 	of      map[string]int
 	numbers map[string]int
-	keys    map[string]bool // of items that have no value
 	without int             // items that have no value
+	bare    json.RawMessage // the metadata of the first of them
 }
 
 func newClusters(key string) *clusters {
-	return &clusters{key: key, of: map[string]int{}, numbers: map[string]int{}, keys: map[string]bool{}}
+	return &clusters{key: key, of: map[string]int{}, numbers: map[string]int{}}
 }
 
 // add takes an item into account. One without a value is a cluster of its own.
@@ -158,8 +157,9 @@ func (c *clusters) add(item Item) {
 	next := len(c.of) // no other item has it
 	value, ok := lookup(item.Metadata, c.key)
 	if !ok {
-		c.without++
-		c.note(item.Metadata, "")
+		if c.without++; c.without == 1 {
+			c.bare = item.Metadata
+		}
 	} else if number, known := c.numbers[value]; known {
 		next = number
 	} else {
@@ -174,29 +174,10 @@ func (c *clusters) check() error {
 	if c.key == "" || len(c.of) == 0 || c.without < len(c.of) {
 		return nil
 	}
-	known := slices.Sorted(maps.Keys(c.keys))
-	if len(known) == 0 {
-		return cli.Usage("cluster-by: no item has %q in its metadata, and none has any other key", c.key)
-	}
-	return cli.Usage("cluster-by: no item has %q in its metadata (there are: %s)%s", c.key, strings.Join(known, ", "), textutil.Hint(c.key, known))
-}
-
-// mostKeys bounds the keys that are listed for a person.
-const mostKeys = 50
-
-// note lists the keys of an item, those of nested objects with dots.
-func (c *clusters) note(raw json.RawMessage, prefix string) {
 	var object map[string]json.RawMessage
-	if len(prefix) > maxRule || json.Unmarshal(raw, &object) != nil {
-		return
-	}
-	for _, key := range slices.Sorted(maps.Keys(object)) {
-		if value := object[key]; value[0] == '{' {
-			c.note(value, prefix+key+".")
-		} else if len(c.keys) < mostKeys {
-			c.keys[prefix+key] = true
-		}
-	}
+	_ = json.Unmarshal(c.bare, &object) // what is no object has no keys
+	known := slices.Sorted(maps.Keys(object))
+	return cli.Usage("cluster-by: no item has %q in its metadata; the first has: %s", c.key, textutil.Listed(c.key, known))
 }
 
 // lookup returns the value at a path below a JSON object as text: a string as
@@ -341,28 +322,25 @@ type amounts struct {
 	unknown                [2]int
 }
 
-func (a *amounts) add(base, cand amount, baseTrials, candTrials int) {
-	b, inBase := base.mean(baseTrials)
-	c, inCand := cand.mean(candTrials)
-	if !inBase {
-		a.unknown[0]++
+// add takes an item into account; nil is not known.
+func (a *amounts) add(base, cand *float64) {
+	for i, known := range []*float64{base, cand} {
+		if known == nil {
+			a.unknown[i]++
+		}
 	}
-	if !inCand {
-		a.unknown[1]++
-	}
-	if inBase && inCand {
-		a.base.Add(b)
-		a.cand.Add(c)
-		a.difference.Add(c - b)
+	if base != nil && cand != nil {
+		a.base.Add(*base)
+		a.cand.Add(*cand)
+		a.difference.Add(*cand - *base)
 	}
 }
 
 func (a *amounts) amount() Amount {
+	e, _ := a.difference.Estimate()
 	out := Amount{
-		N: a.difference.N(), Base: a.base.MeanOrNil(), Candidate: a.cand.MeanOrNil(), Difference: a.difference.MeanOrNil(),
-	}
-	if lo, hi, ok := a.difference.Interval95(); ok {
-		out.CI95 = &[2]float64{lo, hi}
+		N: a.difference.N(), Base: a.base.MeanOrNil(), Candidate: a.cand.MeanOrNil(),
+		Difference: a.difference.MeanOrNil(), CI95: e.CI95,
 	}
 	if out.Base != nil && *out.Base > 0 {
 		if ratio := *out.Candidate / *out.Base; finite(ratio) {
@@ -370,17 +348,4 @@ func (a *amounts) amount() Amount {
 		}
 	}
 	return out
-}
-
-// amount is something consumed by an item, over its trials.
-type amount struct {
-	sum float64
-	n   int
-}
-
-func (a amount) mean(trials int) (float64, bool) {
-	if a.n == 0 || a.n < trials {
-		return 0, false
-	}
-	return a.sum / float64(a.n), true
 }

@@ -132,13 +132,11 @@ func open(ctx context.Context, s Source, clusterBy string) (r run, err error) {
 
 // unfinished returns a Mismatch for a run that is not complete.
 func (r run) unfinished(called string) []Mismatch {
-	switch {
-	case !r.ended:
-		return []Mismatch{{What: "the " + called + " is not finished: it is going on, or it was killed; finish it with --resume"}}
-	case r.footer.Status != outcome.Complete:
-		return []Mismatch{{What: fmt.Sprintf("the %s is not complete (%s); finish it with --resume", called, r.footer.Status)}}
+	if r.ended && r.footer.Status == outcome.Complete {
+		return nil
 	}
-	return nil
+	status := cmp.Or(r.footer.Status, outcome.Unfinished) // going on, or killed
+	return []Mismatch{{What: fmt.Sprintf("the %s is not complete (%s); finish it with --resume", called, status)}}
 }
 
 // side sums up the run, of which all outcomes were read.

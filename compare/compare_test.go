@@ -252,18 +252,18 @@ func TestCompare_clusters(t *testing.T) {
 
 // TestCompare_unknownCluster: a mistyped key would take every item for itself.
 func TestCompare_unknownCluster(t *testing.T) {
-	c, err := New(Config{ClusterBy: "source.dok"})
+	c, err := New(Config{ClusterBy: "suorces"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	base, cand, bare := newRun("b", .5, .6), newRun("c", .5, .7), newRun("bare", .5)
-	base.items[0].Metadata = json.RawMessage(`{"tags":["x"],"source":{"doc":"d","page":3}}`)
+	base.items[0].Metadata = json.RawMessage(`{"tags":["x"],"sources":{"doc":"d","page":3}}`)
 	bare.items[0].Metadata = nil
 	_, err = c.Compare(t.Context(), base, cand)
-	if cli.ExitCode(err) != cli.ExitUsage || !strings.Contains(err.Error(), `(there are: source.doc, source.page, tags); did you mean "source.doc"`) {
+	if cli.ExitCode(err) != cli.ExitUsage || !strings.Contains(err.Error(), `the first has: sources, tags (did you mean "sources"?)`) {
 		t.Errorf("%v", err)
 	}
-	if _, err = c.Compare(t.Context(), bare, cand); cli.ExitCode(err) != cli.ExitUsage || !strings.Contains(err.Error(), "none has any other key") {
+	if _, err = c.Compare(t.Context(), bare, cand); cli.ExitCode(err) != cli.ExitUsage || !strings.Contains(err.Error(), "the first has: none") {
 		t.Errorf("%v", err)
 	}
 	if _, err = c.Rank(t.Context(), base, cand); cli.ExitCode(err) != cli.ExitUsage {

@@ -114,8 +114,8 @@ type unit struct {
 	failed  int
 	values  []value
 	groups  []outcome.Group
-	cost    amount
-	latency amount
+	cost    stats.Moments   // of the trials where it is known
+	latency stats.Moments   // milliseconds
 	results []result        // of the trials
 	first   outcome.Outcome // of the first trial, without its calls and output
 }
@@ -181,13 +181,19 @@ func (u *unit) add(o outcome.Outcome) {
 	}
 	u.groups = append(u.groups, o.Groups...)
 	if o.CostUSD != nil && usable(*o.CostUSD) {
-		u.cost.sum += *o.CostUSD
-		u.cost.n++
+		u.cost.Add(*o.CostUSD)
 	}
 	if o.Latency > 0 && o.FromCache == 0 { // a hit says nothing of the model
-		u.latency.sum += float64(o.Latency) / float64(time.Millisecond)
-		u.latency.n++
+		u.latency.Add(float64(o.Latency) / float64(time.Millisecond))
 	}
+}
+
+// meanCost is what a trial cost; nil where it is not known of every one.
+func (u *unit) meanCost() *float64 {
+	if u.cost.N() < len(u.results) {
+		return nil
+	}
+	return u.cost.MeanOrNil()
 }
 
 // add takes a score into account. Without a value it counts as 0 when the item

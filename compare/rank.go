@@ -87,10 +87,7 @@ func (c *Comparer) enter(ctx context.Context, s Source, metric *string) (*entry,
 			m.Add(value)
 		}
 	}
-	e.N, e.Mean = m.N(), m.MeanOrNil()
-	if lo, hi, ok := m.ScoreInterval95(); ok {
-		e.CI95 = &[2]float64{lo, hi}
-	}
+	e.N, e.Mean, e.CI95 = m.N(), m.MeanOrNil(), m.ScoreInterval95()
 	e.CostPerItem, e.CostPartly = measured("cost_per_item", e.Summary)
 	return e, nil
 }

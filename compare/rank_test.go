@@ -145,7 +145,7 @@ func TestRank_incompatible(t *testing.T) {
 	if cli.ExitCode(err) != cli.ExitIncompatible {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"a and b cannot be compared:\nfingerprint of the dataset: f00d in the first, beef in the second", "a and c cannot be compared:", "the run c is not finished"} {
+	for _, want := range []string{"a and b cannot be compared:\nfingerprint of the dataset: f00d in the first, beef in the second", "a and c cannot be compared:", "the run c is not complete (unfinished)"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%v\nwant %q", err, want)
 		}

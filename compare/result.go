@@ -368,7 +368,7 @@ func (c Comparison) Err() error {
 
 // unknownMetric says that a score that was asked for is in no outcome, and which are.
 func unknownMetric(metric string, known []string) error {
-	return cli.Usage("no item of the runs has a score %q; there are: %s", metric, cmp.Or(strings.Join(known, ", "), "none"))
+	return cli.Usage("no item of the runs has a score %q; there are: %s", metric, textutil.Listed(metric, known))
 }
 
 // incompatible says that two runs cannot be compared, and lists everything that differs.

@@ -169,12 +169,10 @@ func (c *Comparer) score(name string, col *column) Score {
 func (c *Comparer) estimate(s *Score, col *column) {
 	m, _ := stats.MomentsOf(col.differences)
 	s.Difference = m.MeanOrNil()
-	plain, ok := stats.PairedMean(col.differences)
+	plain, ok := m.Estimate()
 	flipped := col.differences
 	if c.clustered() && s.N > 0 {
-		if ok {
-			s.Unclustered = &[2]float64{plain.Lo, plain.Hi}
-		}
+		s.Unclustered = plain.CI95
 		plain, ok = stats.ClusteredMean(col.differences, col.clusters)
 		flipped = stats.ClusterSums(col.differences, col.clusters)
 		s.Clusters = len(flipped)
@@ -183,7 +181,7 @@ func (c *Comparer) estimate(s *Score, col *column) {
 		s.P, s.PExact = &p.P, p.Exact
 	}
 	if ok {
-		s.SE, s.DF, s.CI95 = &plain.SE, &plain.DF, &[2]float64{plain.Lo, plain.Hi}
+		s.SE, s.DF, s.CI95 = &plain.SE, &plain.DF, plain.CI95
 	}
 	if col.bounded() { // what is cut away holds no possible difference
 		for _, ci := range []*[2]float64{s.CI95, s.Unclustered} {

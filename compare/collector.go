@@ -27,7 +27,7 @@ type collector struct {
 	scored       int  // items that failed in neither run
 	differs      bool // the results of an item do, or are not known
 	columns      map[string]*column
-	seenClusters map[int]bool
+	seenClusters map[string]bool
 	cost         amounts
 	latency      amounts
 	groups       map[[2]string]*[2]outcome.Group // by kind and name: base, candidate
@@ -44,7 +44,7 @@ type collector struct {
 func newCollector(c *Comparer, metric string, base, cand run) *collector {
 	return &collector{
 		Comparer: c, metric: metric, runs: [2]run{base, cand},
-		columns: map[string]*column{}, seenClusters: map[int]bool{}, groups: map[[2]string]*[2]outcome.Group{},
+		columns: map[string]*column{}, seenClusters: map[string]bool{}, groups: map[[2]string]*[2]outcome.Group{},
 		changed:   stats.NewShortlist(c.config.Changed, compareChanged),
 		regressed: stats.NewShortlist(MaxRegressed, compareRegressed),
 	}
@@ -136,36 +136,30 @@ func compareRegressed(a, b ItemChange) int {
 	return cmp.Or(cmp.Compare(a.Delta, b.Delta), cmp.Compare(a.Item, b.Item))
 }
 
-// clusters numbers the clusters of items. The zero value knows no clusters.
+// clusters knows the clusters of items.
 type clusters struct {
-	key     string // "" takes every item for itself
-	of      map[string]int
-	numbers map[string]int
-	without int             // items that have no value
-	bare    json.RawMessage // the metadata of the first of them
+	key     string            // "" takes every item for itself
+	of      map[string]string // by item, what its cluster has in common
+	without int               // items that have no value
+	bare    json.RawMessage   // the metadata of the first of them
 }
 
-func newClusters(key string) *clusters {
-	return &clusters{key: key, of: map[string]int{}, numbers: map[string]int{}}
-}
+func newClusters(key string) *clusters { return &clusters{key: key, of: map[string]string{}} }
 
 // add takes an item into account. One without a value is a cluster of its own.
 func (c *clusters) add(item Item) {
 	if c.key == "" {
 		return
 	}
-	next := len(c.of) // no other item has it
 	value, ok := lookup(item.Metadata, c.key)
 	if !ok {
 		if c.without++; c.without == 1 {
 			c.bare = item.Metadata
 		}
-	} else if number, known := c.numbers[value]; known {
-		next = number
-	} else {
-		c.numbers[value] = next
+		c.of[item.ID] = "item " + item.ID
+		return
 	}
-	c.of[item.ID] = next
+	c.of[item.ID] = "value " + value
 }
 
 // check is an error of usage where no item has the key: each would silently stand for

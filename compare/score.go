@@ -43,12 +43,12 @@ type column struct {
 	yesNo       YesNo
 	differences []float64
 	items       []int // the number of each
-	clusters    []int
+	clusters    []string
 	base, cand  stats.Moments
 	weights     weights // of those items that have one
 
 	ratios        []stats.PairedRatio
-	ratioClusters []int
+	ratioClusters []string
 	noRatio       int // scored items without
 
 	boolean, between bool // values mean no or yes; one is neither 0 nor 1
@@ -56,7 +56,7 @@ type column struct {
 
 // add takes the score of one item into account; nil is a run whose outcome does
 // not list it.
-func (c *column) add(base, cand *value, item, cluster int, scored bool) {
+func (c *column) add(base, cand *value, item int, cluster string, scored bool) {
 	b, inBase := base.defined()
 	d, inCand := cand.defined()
 	if !inBase || !inCand {
@@ -107,7 +107,7 @@ func (c *column) countYesNo(b, d float64) {
 }
 
 // ratio keeps the counts of an item; one that failed has those of error alone.
-func (c *column) ratio(base, cand *value, cluster int, scored bool) {
+func (c *column) ratio(base, cand *value, cluster string, scored bool) {
 	if base.ratios < base.n || cand.ratios < cand.n {
 		if scored {
 			c.noRatio++

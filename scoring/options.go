@@ -102,21 +102,12 @@ func (o Options) check() (threshold, error) {
 	}
 	t, err := parseThreshold(o.Threshold)
 	problems = append(problems, err)
-	isEmpty := func(typ string) bool { return textutil.FoldType(typ) == "" }
+	types := slices.Concat(o.Symmetric, slices.Collect(maps.Keys(o.TypeAliases)), slices.Collect(maps.Values(o.TypeAliases)))
 	for _, pair := range o.Inverse {
-		if slices.ContainsFunc(pair[:], isEmpty) {
-			add("inverse: the pair %q has an empty type", pair)
-		}
+		types = append(types, pair[:]...)
 	}
-	for i, symmetric := range o.Symmetric {
-		if isEmpty(symmetric) {
-			add("symmetric[%d]: the type is empty", i)
-		}
-	}
-	for _, alias := range slices.Sorted(maps.Keys(o.TypeAliases)) {
-		if isEmpty(alias) || isEmpty(o.TypeAliases[alias]) {
-			add("type_aliases: the entry %q: %q has an empty type", alias, o.TypeAliases[alias])
-		}
+	if slices.ContainsFunc(types, func(typ string) bool { return textutil.FoldType(typ) == "" }) {
+		add("inverse, symmetric, type_aliases: there is an empty type")
 	}
 	if err := errors.Join(problems...); err != nil {
 		return threshold{}, optionsError(err)

@@ -61,10 +61,10 @@ func TestParseOptions_problems(t *testing.T) {
 		`{"dedupe":true}`:                     "dedupe: expected a string",
 		`{"initials":"yes"}`:                  "initials: expected true or false",
 		`{"inverse":[["a"]]}`:                 "inverse: entry 0 names 1 types",
-		`{"inverse":[["a","-"]]}`:             "has an empty type",
+		`{"inverse":[["a","-"]]}`:             "there is an empty type",
 		`{"inverse":"mine"}`:                  `there is no table "mine"`,
 		`{"symmetric":{"a":"b"}}`:             "expected a list of types",
-		`{"symmetric":[""]}`:                  "symmetric[0]: the type is empty",
+		`{"symmetric":[""]}`:                  "there is an empty type",
 		`{"type_aliases":{"a":["b"]}}`:        "expected an object",
 	}
 	for in, want := range tests {

@@ -128,7 +128,7 @@ func TestScore_oddities(t *testing.T) {
 		if len(r.SpuriousEntities) != 1 || r.SpuriousEntities[0].Reason != ReasonDuplicate {
 			t.Errorf("spurious: %+v", r.SpuriousEntities)
 		}
-		if diff := cmp.Diff(map[string]int64{"duplicate_extracted_entities": 1}, r.Duplicates.Counts()); diff != "" {
+		if diff := cmp.Diff(Duplicates{ExtractedEntities: []Duplicate{{Index: 1, Of: 0}}}, r.Duplicates); diff != "" {
 			t.Error(diff)
 		}
 	})

@@ -79,9 +79,6 @@ func New(o Options) (*Scorer, error) {
 	return s, nil
 }
 
-// Options returns the options of the scorer.
-func (s *Scorer) Options() Options { return s.options.clone() }
-
 // typeText brings a type into normal form; of aliases of one another, one
 // stands for all.
 func (s *Scorer) typeText(raw string) string {

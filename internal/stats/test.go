@@ -25,8 +25,8 @@ type Estimate struct {
 //
 // n_g is the size of cluster g. With G clusters of one size these are the usual
 // G/(G−1) and G−1; where the sizes differ, large clusters weigh more, and DF is
-// less: one of 60 items beside nine of 2 leaves 1.6. cluster holds a number for
-// each difference; equal numbers are one cluster. With every difference in a
+// less: one of 60 items beside nine of 2 leaves 1.6. cluster holds what
+// the cluster of each difference is called; equal ones are one cluster. With every difference in a
 // cluster of its own it is Moments.Estimate. Undefined for fewer than two clusters,
 // for lists of different length, where a difference is not finite or so large that
 // a square of a cluster's sum passes Limit, and where nothing varies between the
@@ -38,7 +38,7 @@ type Estimate struct {
 // alone and independent differences; recommended by Imbens and Kolesár 2016,
 // "Robust Standard Errors in Small Samples". Miller 2024, section 2.2, has the
 // simpler form, which finds too much where sizes differ.
-func ClusteredMean(differences []float64, cluster []int) (e Estimate, ok bool) {
+func ClusteredMean[C comparable](differences []float64, cluster []C) (e Estimate, ok bool) {
 	if len(differences) != len(cluster) {
 		return Estimate{}, false
 	}
@@ -75,8 +75,8 @@ type group struct {
 
 // Grouped makes a group of the values of every cluster, in the order in which the clusters
 // first appear. The lists have the same length; the caller sees to that.
-func Grouped[V, G any](values []V, cluster []int, add func(to *G, v V)) (groups []G) {
-	at := map[int]int{}
+func Grouped[V, G any, C comparable](values []V, cluster []C, add func(to *G, v V)) (groups []G) {
+	at := map[C]int{}
 	for i, v := range values {
 		j, known := at[cluster[i]]
 		if !known {
@@ -102,7 +102,7 @@ func newEstimate(mean, se, df, largest float64) (e Estimate, ok bool) {
 // ClusterSums returns Σ d_i of every cluster, in the order in which the
 // clusters first appear: what SignFlip is given when whole clusters are
 // flipped. The lists have the same length; the caller sees to that.
-func ClusterSums(differences []float64, cluster []int) []float64 {
+func ClusterSums[C comparable](differences []float64, cluster []C) []float64 {
 	sums := Grouped(differences, cluster, func(sum *Sum, d float64) { sum.Add(d) })
 	values := make([]float64, len(sums))
 	for i, sum := range sums {

@@ -337,7 +337,7 @@ func (a *amounts) amount() Amount {
 		Difference: a.difference.MeanOrNil(), CI95: e.CI95,
 	}
 	if out.Base != nil && *out.Base > 0 {
-		if ratio := *out.Candidate / *out.Base; finite(ratio) {
+		if ratio := *out.Candidate / *out.Base; usable(ratio) {
 			out.Ratio = &ratio
 		}
 	}

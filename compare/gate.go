@@ -84,7 +84,7 @@ func (g Gate) check() error {
 	if !slices.Contains([]Policy{"", InconclusiveFails, InconclusivePasses, InconclusiveSays}, g.Inconclusive) {
 		problems = append(problems, fmt.Errorf("inconclusive: expected fail, pass or 6, not %q", g.Inconclusive))
 	}
-	if g.MinDelta != nil && !finite(*g.MinDelta) {
+	if g.MinDelta != nil && !usable(*g.MinDelta) {
 		problems = append(problems, errors.New("min-delta: expected a finite number"))
 	}
 	if g.MaxRegressions != nil && *g.MaxRegressions < 0 {

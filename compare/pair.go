@@ -139,12 +139,9 @@ func sameJSON(a, b json.RawMessage) bool {
 	if bytes.Equal(a, b) {
 		return true
 	}
-	x, err := dataset.Canonical(a)
-	if err != nil {
-		return false
-	}
-	y, err := dataset.Canonical(b)
-	return err == nil && bytes.Equal(x, y)
+	x, errX := dataset.Canonical(a)
+	y, errY := dataset.Canonical(b)
+	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 
 // value is one score of an item over its trials.

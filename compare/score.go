@@ -149,8 +149,6 @@ func (c *column) repeats(d *column) bool {
 	return false
 }
 
-func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
-
 // score turns a column into the comparison of one score.
 func (c *Comparer) score(name string, col *column) Score {
 	s := col.score

@@ -225,6 +225,15 @@ type transport struct {
 	supply []int
 	demand []int
 	arcs   [][]arc // by row
+
+	// The working memory of solve.
+	into     [][][2]int // by column: the (row, arc) that lead to it
+	rowPrice []gain
+	colPrice []gain
+	rows     []reach
+	columns  []reach
+	gaining  []*arc // of the way found, those that get units
+	losing   []*arc
 }
 
 // reach is how a row or a column was reached while looking for a way.
@@ -234,18 +243,6 @@ type reach struct {
 	arc     int // of that row; of a row, that by which it was reached
 	reached bool
 	done    bool
-}
-
-// solver is the working memory of transport.solve.
-type solver struct {
-	*transport
-	into     [][][2]int // by column: the (row, arc) that lead to it
-	rowPrice []gain
-	colPrice []gain
-	rows     []reach
-	columns  []reach
-	gaining  []*arc // of the way found, those that get units
-	losing   []*arc
 }
 
 // solve computes the flows and reports whether the budget sufficed; if it did
@@ -258,86 +255,81 @@ type solver struct {
 // optimal solutions the choice depends on the order of rows and arcs only.
 // Time O(rows · (arcs + columns²)) in the worst case.
 func (t *transport) solve(left *budget) bool {
-	s := t.start()
+	t.start()
 	for row := range t.supply {
-		s.enter(row)
+		t.enter(row)
 		for t.supply[row] > 0 {
-			end, ok := s.search(row, left)
+			end, ok := t.search(row, left)
 			if !ok {
 				return false
 			}
-			s.reprice(end)
-			s.push(row, end)
+			t.reprice(end)
+			t.push(row, end)
 		}
 	}
 	return true
 }
 
-func (t *transport) start() *solver {
+// start adds the last column, and makes room.
+func (t *transport) start() {
 	units := 0
 	for row := range t.arcs {
 		units += t.supply[row]
 		t.arcs[row] = append(t.arcs[row], arc{column: len(t.demand)})
 	}
 	t.demand = append(t.demand, units)
-	s := &solver{
-		transport: t,
-		into:      make([][][2]int, len(t.demand)),
-		rowPrice:  make([]gain, len(t.supply)),
-		colPrice:  make([]gain, len(t.demand)),
-		rows:      make([]reach, len(t.supply)),
-		columns:   make([]reach, len(t.demand)),
-	}
+	t.into = make([][][2]int, len(t.demand))
+	t.rowPrice, t.colPrice = make([]gain, len(t.supply)), make([]gain, len(t.demand))
+	t.rows, t.columns = make([]reach, len(t.supply)), make([]reach, len(t.demand))
 	for row, arcs := range t.arcs {
 		for k, a := range arcs {
-			s.into[a.column] = append(s.into[a.column], [2]int{row, k})
+			t.into[a.column] = append(t.into[a.column], [2]int{row, k})
 		}
 	}
-	return s
 }
 
 // reduced is the cost of an arc (its gain, negated) less the prices of its
 // ends; never negative for a row that has entered, 0 where units flow.
-func (s *solver) reduced(row int, a arc) gain {
-	return gain{}.minus(a.gain).minus(s.rowPrice[row]).minus(s.colPrice[a.column])
+func (t *transport) reduced(row int, a arc) gain {
+	return gain{}.minus(a.gain).minus(t.rowPrice[row]).minus(t.colPrice[a.column])
 }
 
 // enter gives a new row the price at which its best arc costs nothing.
-func (s *solver) enter(row int) {
-	best := s.reduced(row, s.arcs[row][0])
-	for _, a := range s.arcs[row][1:] {
-		if cost := s.reduced(row, a); cost.less(best) {
+func (t *transport) enter(row int) {
+	best := t.reduced(row, t.arcs[row][0])
+	for _, a := range t.arcs[row][1:] {
+		if cost := t.reduced(row, a); cost.less(best) {
 			best = cost
 		}
 	}
-	s.rowPrice[row] = best
+	t.rowPrice[row] = best
 }
 
 // search finds the cheapest way from a row to a column with demand left.
-func (s *solver) search(from int, left *budget) (int, bool) {
-	clear(s.rows)
-	clear(s.columns)
-	s.rows[from] = reach{reached: true}
-	s.relax(from)
-	work := len(s.rows) + len(s.columns) + len(s.arcs[from])
+func (t *transport) search(from int, left *budget) (int, bool) {
+	clear(t.rows)
+	clear(t.columns)
+	t.rows[from] = reach{reached: true}
+	t.relax(from)
+	work := len(t.rows) + len(t.columns) + len(t.arcs[from])
 	for {
-		next := s.cheapest()
-		work += len(s.columns)
-		column := &s.columns[next]
+		next := t.cheapest()
+		work += len(t.columns)
+		column := &t.columns[next]
 		column.done = true
-		if s.demand[next] > 0 {
+		if t.demand[next] > 0 {
 			return next, left.spend(work)
 		}
-		for _, in := range s.into[next] {
+		for _, in := range t.into[next] {
 			row, k := in[0], in[1]
-			if s.arcs[row][k].flow == 0 || s.rows[row].reached {
+			if t.arcs[row][k].flow == 0 || t.rows[row].reached {
 				continue
 			}
-			s.rows[row] = reach{cost: column.cost, arc: k, reached: true}
-			s.relax(row)
-			work += len(s.arcs[row])
+			t.rows[row] = reach{cost: column.cost, arc: k, reached: true}
+			t.relax(row)
+			work += len(t.arcs[row])
 		}
-		work += len(s.into[next])
+		work += len(t.into[next])
 		if !left.spend(work) {
 			return 0, false
 		}
@@ -345,13 +337,13 @@ func (s *solver) search(from int, left *budget) (int, bool) {
 	}
 }
 
-func (s *solver) relax(row int) {
-	for k, a := range s.arcs[row] {
-		column := &s.columns[a.column]
+func (t *transport) relax(row int) {
+	for k, a := range t.arcs[row] {
+		column := &t.columns[a.column]
 		if column.done {
 			continue
 		}
-		cost := s.rows[row].cost.plus(s.reduced(row, a))
+		cost := t.rows[row].cost.plus(t.reduced(row, a))
 		if !column.reached || cost.less(column.cost) {
 			*column = reach{cost: cost, row: row, arc: k, reached: true}
 		}
@@ -360,13 +352,13 @@ func (s *solver) relax(row int) {
 
 // cheapest returns the reached column of least cost that is not done. There
 // is one: the last column is always reached, and taken when it is done.
-func (s *solver) cheapest() int {
+func (t *transport) cheapest() int {
 	best := -1
-	for c := range s.columns {
-		if s.columns[c].done || !s.columns[c].reached {
+	for c := range t.columns {
+		if t.columns[c].done || !t.columns[c].reached {
 			continue
 		}
-		if best < 0 || s.columns[c].cost.less(s.columns[best].cost) {
+		if best < 0 || t.columns[c].cost.less(t.columns[best].cost) {
 			best = c
 		}
 	}
@@ -375,42 +367,42 @@ func (s *solver) cheapest() int {
 
 // reprice keeps every reduced cost non-negative after a search that ended at
 // a column, and those along the way found 0.
-func (s *solver) reprice(end int) {
-	total := s.columns[end].cost
-	for row := range s.rows {
-		if r := s.rows[row]; r.reached {
-			s.rowPrice[row] = s.rowPrice[row].plus(total.minus(r.cost))
+func (t *transport) reprice(end int) {
+	total := t.columns[end].cost
+	for row := range t.rows {
+		if r := t.rows[row]; r.reached {
+			t.rowPrice[row] = t.rowPrice[row].plus(total.minus(r.cost))
 		}
 	}
-	for c := range s.columns {
-		if column := s.columns[c]; column.done {
-			s.colPrice[c] = s.colPrice[c].minus(total.minus(column.cost))
+	for c := range t.columns {
+		if column := t.columns[c]; column.done {
+			t.colPrice[c] = t.colPrice[c].minus(total.minus(column.cost))
 		}
 	}
 }
 
 // push sends as many units as fit along the way found.
-func (s *solver) push(from, end int) {
-	units := min(s.supply[from], s.demand[end])
-	s.gaining, s.losing = s.gaining[:0], s.losing[:0]
+func (t *transport) push(from, end int) {
+	units := min(t.supply[from], t.demand[end])
+	t.gaining, t.losing = t.gaining[:0], t.losing[:0]
 	for column := end; ; {
-		row := s.columns[column].row
-		s.gaining = append(s.gaining, &s.arcs[row][s.columns[column].arc])
+		row := t.columns[column].row
+		t.gaining = append(t.gaining, &t.arcs[row][t.columns[column].arc])
 		if row == from {
 			break
 		}
-		back := &s.arcs[row][s.rows[row].arc]
-		s.losing = append(s.losing, back)
+		back := &t.arcs[row][t.rows[row].arc]
+		t.losing = append(t.losing, back)
 		units, column = min(units, back.flow), back.column
 	}
-	for _, a := range s.gaining {
+	for _, a := range t.gaining {
 		a.flow += units
 	}
-	for _, a := range s.losing {
+	for _, a := range t.losing {
 		a.flow -= units
 	}
-	s.supply[from] -= units
-	s.demand[end] -= units
+	t.supply[from] -= units
+	t.demand[end] -= units
 }
 
 // solveBest solves one component as a transport between pools. It reports

@@ -50,9 +50,15 @@ type Scorer struct {
 	options   Options
 	catalog   []Definition
 	threshold threshold
-	oneType   map[string]string          // types that are another's alias, normal spelling
-	symmetric map[string]bool            // normal spelling
-	inverse   map[string]map[string]bool // normal spelling, both ways
+	oneType   map[string]string     // types that are another's alias, normal spelling
+	converses map[string][]converse // by type, normal spelling, both ways
+}
+
+// converse is a type that says with swapped ends what another type says: an inverse,
+// or the type itself where it is symmetric.
+type converse struct {
+	typ     string
+	inverse bool
 }
 
 // New returns a scorer, or an error of exit code 64 with everything that is wrong.
@@ -62,19 +68,15 @@ func New(o Options) (*Scorer, error) {
 		return nil, err
 	}
 	s := &Scorer{options: o.clone(), catalog: Catalog(), threshold: t, oneType: oneTypeOf(o.TypeAliases)}
-	s.symmetric = map[string]bool{}
+	s.converses = map[string][]converse{}
+	add := func(a, b string, inverse bool) { s.converses[a] = append(s.converses[a], converse{b, inverse}) }
 	for _, name := range o.Symmetric {
-		s.symmetric[s.typeText(name)] = true
+		add(s.typeText(name), s.typeText(name), false)
 	}
-	s.inverse = map[string]map[string]bool{}
 	for _, pair := range o.Inverse {
 		a, b := s.typeText(pair[0]), s.typeText(pair[1])
-		for _, p := range [][2]string{{a, b}, {b, a}} {
-			if s.inverse[p[0]] == nil {
-				s.inverse[p[0]] = map[string]bool{}
-			}
-			s.inverse[p[0]][p[1]] = true
-		}
+		add(a, b, true)
+		add(b, a, true)
 	}
 	return s, nil
 }

@@ -19,9 +19,8 @@ import (
 
 // collector keeps what a comparison needs of the items of two runs.
 type collector struct {
-	*Comparer
-	metric string
-	runs   [2]run // base, candidate
+	Config
+	runs [2]run // base, candidate
 
 	items        int
 	scored       int  // items that failed in neither run
@@ -32,7 +31,7 @@ type collector struct {
 	latency      amounts
 	groups       map[[2]string]*[2]outcome.Group // by kind and name: base, candidate
 	grouped      [2]bool                         // base, candidate: there are counts by type
-	changed      *stats.Shortlist[changed]
+	most         *stats.Shortlist[changed]
 	regressed    *stats.Shortlist[ItemChange]
 
 	onlyBase, onlyCand []string // ids without an outcome in the other run
@@ -41,11 +40,11 @@ type collector struct {
 	uneven             [2]int   // items with fewer trials than the header says
 }
 
-func newCollector(c *Comparer, metric string, base, cand run) *collector {
+func newCollector(c Config, base, cand run) *collector {
 	return &collector{
-		Comparer: c, metric: metric, runs: [2]run{base, cand},
+		Config: c, runs: [2]run{base, cand},
 		columns: map[string]*column{}, seenClusters: map[string]bool{}, groups: map[[2]string]*[2]outcome.Group{},
-		changed:   stats.NewShortlist(c.config.Changed, compareChanged),
+		most:      stats.NewShortlist(c.Changed, compareChanged),
 		regressed: stats.NewShortlist(MaxRegressed, compareRegressed),
 	}
 }
@@ -53,7 +52,7 @@ func newCollector(c *Comparer, metric string, base, cand run) *collector {
 // collect streams both runs.
 func (r *collector) collect(ctx context.Context) error {
 	left, byID := maps.Clone(r.runs[0].hashes), func(a, b *unit) int { return cmp.Compare(a.id, b.id) }
-	order := r.config.Order
+	order := r.Order
 	for both, err := range stats.Merge(byID, r.runs[0].units(ctx, order), r.runs[1].units(ctx, order)) {
 		if err != nil {
 			return err
@@ -236,15 +235,15 @@ type changed struct {
 // change offers an item to the lists of those that changed most. Delta is
 // turned round where less is better, so that below 0 is always worse.
 func (r *collector) change(base, cand *unit) {
-	b, inBase := base.find(r.metric).defined()
-	c, inCand := cand.find(r.metric).defined()
+	b, inBase := base.find(r.Metric).defined()
+	c, inCand := cand.find(r.Metric).defined()
 	if !inBase || !inCand || math.Abs(c-b) <= Epsilon {
 		return
 	}
 	item := ItemChange{Item: base.id, Base: b, Candidate: c, Delta: c - b}
-	r.changed.Offer(changed{item, base.first, cand.first})
+	r.most.Offer(changed{item, base.first, cand.first})
 	worse := item
-	if r.config.lower(r.metric) {
+	if r.lower(r.Metric) {
 		worse.Delta = -worse.Delta
 	}
 	if worse.Delta < -Epsilon {
@@ -260,9 +259,9 @@ func compareChanged(a, b changed) int {
 // changes explains the items of the shortlist.
 func (r *collector) changes() ([]Change, error) {
 	list := []Change{}
-	for _, item := range r.changed.Values() {
-		was, _ := outcome.Lookup(item.base.Scores, r.metric)
-		is, _ := outcome.Lookup(item.cand.Scores, r.metric)
+	for _, item := range r.most.Values() {
+		was, _ := outcome.Lookup(item.base.Scores, r.Metric)
+		is, _ := outcome.Lookup(item.cand.Scores, r.Metric)
 		c := Change{
 			ItemChange: item.ItemChange, BaseComment: was.Comment, CandidateComment: is.Comment,
 			BaseFailure: failure(item.base), CandidateFailure: failure(item.cand),
@@ -280,10 +279,10 @@ func (r *collector) changes() ([]Change, error) {
 }
 
 func (r *collector) matches(o outcome.Outcome) ([]string, error) {
-	if r.config.Matches == nil || !isValue(o.Explanation) {
+	if r.Matches == nil || !isValue(o.Explanation) {
 		return nil, nil
 	}
-	return r.config.Matches(o.Explanation)
+	return r.Matches(o.Explanation)
 }
 
 // without returns the lines of a that b does not have, each as often as a has

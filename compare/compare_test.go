@@ -187,7 +187,7 @@ func TestCompare_undefined(t *testing.T) {
 	if s.CI95 != nil || s.Verdict != Unclear || s.Needed != nil {
 		t.Errorf("one item: %+v", s)
 	}
-	c, _ := New(Config{Metric: "f2"})
+	c := Config{Metric: "f2"}
 	if _, err := c.Compare(context.Background(), newRun("b", .5), newRun("c", .6)); cli.ExitCode(err) != cli.ExitUsage || !strings.Contains(err.Error(), "there are: error, f1") {
 		t.Errorf("unknown metric: %v", err)
 	}
@@ -252,14 +252,11 @@ func TestCompare_clusters(t *testing.T) {
 
 // TestCompare_unknownCluster: a mistyped key would take every item for itself.
 func TestCompare_unknownCluster(t *testing.T) {
-	c, err := New(Config{ClusterBy: "suorces"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := Config{ClusterBy: "suorces"}
 	base, cand, bare := newRun("b", .5, .6), newRun("c", .5, .7), newRun("bare", .5)
 	base.items[0].Metadata = json.RawMessage(`{"tags":["x"],"sources":{"doc":"d","page":3}}`)
 	bare.items[0].Metadata = nil
-	_, err = c.Compare(t.Context(), base, cand)
+	_, err := c.Compare(t.Context(), base, cand)
 	if cli.ExitCode(err) != cli.ExitUsage || !strings.Contains(err.Error(), `the first has: sources, tags (did you mean "sources"?)`) {
 		t.Errorf("%v", err)
 	}

@@ -337,10 +337,7 @@ func TestGate_answers(t *testing.T) {
 			}
 			gate.Rules = append(gate.Rules, r)
 		}
-		c, err := New(Config{Gate: gate})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := Config{Gate: gate}
 		out, err := c.Compare(context.Background(), base, cand)
 		if err != nil {
 			t.Fatal(err)
@@ -363,7 +360,7 @@ func TestGate_answers(t *testing.T) {
 
 func TestNew_problems(t *testing.T) {
 	least := -3
-	_, err := New(Config{Gate: Gate{Inconclusive: "maybe", MaxRegressions: &least}})
+	err := Gate{Inconclusive: "maybe", MaxRegressions: &least}.Check()
 	for _, want := range []string{"maybe", "max-regressions"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not name %s", err, want)
@@ -383,7 +380,7 @@ func TestCorrect(t *testing.T) {
 		}
 		candidates = append(candidates, newRun(fmt.Sprint("c", i), values...))
 	}
-	c, _ := New(Config{})
+	c := Config{}
 	out, err := c.Compare(context.Background(), base, candidates...)
 	if err != nil {
 		t.Fatal(err)

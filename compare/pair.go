@@ -20,7 +20,7 @@ import (
 
 // pairUp compares two runs, all but what depends on the other pairs, which the
 // score is for.
-func (c *Comparer) pairUp(metric string, first, second *entry) (Pair, *Score) {
+func (c Config) pairUp(first, second *entry) (Pair, *Score) {
 	p := Pair{First: first.header.Name, Second: second.header.Name, Verdict: Unclear}
 	p.Incompatible = append([]Mismatch{}, compareHeaders(first.header, second.header)...)
 	for _, e := range []*entry{first, second} {
@@ -36,8 +36,8 @@ func (c *Comparer) pairUp(metric string, first, second *entry) (Pair, *Score) {
 	for i, id := range slices.Sorted(maps.Keys(first.items)) {
 		col.add(first.items[id], second.items[id], i, first.clusters.of[id], false)
 	}
-	s := c.score(metric, col)
-	s.Incomparable = incomparable(metric, first.Summary, second.Summary)
+	s := c.score(c.Metric, col)
+	s.Incomparable = incomparable(c.Metric, first.Summary, second.Summary)
 	if !s.same() && !s.claims() || s.Incomparable != "" {
 		s.P = nil // too few items or clusters, or evaluators, to claim anything
 	}

@@ -67,7 +67,7 @@ func TestCompare_incompatible(t *testing.T) {
 					change.change(change.run)
 				}
 			}
-			c, _ := New(Config{})
+			c := Config{}
 			out, err := c.Compare(context.Background(), base, cand)
 			if err != nil {
 				t.Fatal(err)
@@ -99,7 +99,7 @@ func checkIncompatible(t *testing.T, out Comparison, want bool) {
 func TestCompare_someIncompatible(t *testing.T) {
 	odd := newRun("odd", .1, .2)
 	odd.header.Scorer.Version = "0"
-	c, _ := New(Config{})
+	c := Config{}
 	out, err := c.Compare(context.Background(), newRun("b", .1, .2), odd, newRun("c", .1, .2))
 	if err != nil || len(out.Candidates[0].Incompatible) != 1 || out.Candidates[1].Verdict != Same {
 		t.Errorf("%+v, %v", out, err)

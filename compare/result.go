@@ -340,7 +340,7 @@ func (r *collector) warnOfClusters(primary Score, warn func(format string, args 
 }
 
 // warnOfMany warns where several candidates were tried.
-func (c *Comparer) warnOfMany(results []Result) {
+func (c Config) warnOfMany(results []Result) {
 	if len(results) < 2 {
 		return
 	}

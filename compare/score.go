@@ -150,10 +150,10 @@ func (c *column) repeats(d *column) bool {
 }
 
 // score turns a column into the comparison of one score.
-func (c *Comparer) score(name string, col *column) Score {
+func (c Config) score(name string, col *column) Score {
 	s := col.score
 	s.Name, s.Verdict = name, Unclear // until the p-values are corrected
-	if s.LowerIsBetter = c.config.lower(name); s.LowerIsBetter {
+	if s.LowerIsBetter = c.lower(name); s.LowerIsBetter {
 		s.Wins, s.Losses = s.Losses, s.Wins
 	}
 	s.Base, s.Candidate = col.base.MeanOrNil(), col.cand.MeanOrNil()
@@ -164,7 +164,7 @@ func (c *Comparer) score(name string, col *column) Score {
 }
 
 // estimate fills in what follows from the differences.
-func (c *Comparer) estimate(s *Score, col *column) {
+func (c Config) estimate(s *Score, col *column) {
 	m, _ := stats.MomentsOf(col.differences)
 	s.Difference = m.MeanOrNil()
 	plain, ok := m.Estimate()
@@ -175,7 +175,7 @@ func (c *Comparer) estimate(s *Score, col *column) {
 		flipped = stats.ClusterSums(col.differences, col.clusters)
 		s.Clusters = len(flipped)
 	}
-	if p, ok := stats.SignFlip(flipped, c.config.Flips, c.config.Seed); ok && s.N > 0 {
+	if p, ok := stats.SignFlip(flipped, c.Flips, c.Seed); ok && s.N > 0 {
 		s.P, s.PExact = &p.P, p.Exact
 	}
 	if ok {
@@ -203,7 +203,7 @@ func (c *Comparer) estimate(s *Score, col *column) {
 }
 
 // pooled is nil where an item was scored without counts.
-func (c *Comparer) pooled(col *column) *Pooled {
+func (c Config) pooled(col *column) *Pooled {
 	if col.noRatio > 0 || len(col.ratios) == 0 {
 		return nil
 	}
@@ -211,7 +211,7 @@ func (c *Comparer) pooled(col *column) *Pooled {
 	if c.clustered() {
 		units = stats.Grouped(col.ratios, col.ratioClusters, func(sum *stats.PairedRatio, r stats.PairedRatio) { *sum = sum.Plus(r) })
 	}
-	p, ok := stats.PooledDifference(units, c.config.Seed)
+	p, ok := stats.PooledDifference(units, c.Seed)
 	if !ok {
 		return nil
 	}
@@ -297,7 +297,7 @@ func holm(sets [][]*Score) {
 // score is one when it says so and is 0 or 1 in every item of both runs: averages
 // over trials may not be. Items of a cluster are not independent, as the test takes
 // them to be: with clusters there is no p-value but the score's own.
-func (c *Comparer) mcNemar(name string, col *column) YesNo {
+func (c Config) mcNemar(name string, col *column) YesNo {
 	y := col.yesNo
 	y.Name = name
 	if p, ok := stats.McNemar(y.Gained, y.Lost); ok && !c.clustered() {

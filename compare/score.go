@@ -52,6 +52,7 @@ type column struct {
 	noRatio       int // scored items without
 
 	boolean, between bool // values mean no or yes; one is neither 0 nor 1
+	beyond           bool // one lies outside of [0,1], and differences may outside of [-1,1]
 }
 
 // add takes the score of one item into account; nil is a run whose outcome does
@@ -87,6 +88,7 @@ func (c *column) add(base, cand *value, item int, cluster string, scored bool) {
 	c.clusters = append(c.clusters, cluster)
 	c.weights.add(base, cand, b, d)
 	c.boolean = c.boolean || base.boolean || cand.boolean
+	c.beyond = c.beyond || min(b, d) < 0 || max(b, d) > 1
 	c.countYesNo(b, d)
 	c.ratio(base, cand, cluster, scored)
 }
@@ -118,21 +120,10 @@ func (c *column) ratio(base, cand *value, cluster string, scored bool) {
 	c.ratioClusters = append(c.ratioClusters, cluster)
 }
 
-// bounded reports whether all values of both runs lie in [0,1], and differences in
-// [-1,1] therefore.
-func (c *column) bounded() bool {
-	for _, m := range []stats.Moments{c.base, c.cand} {
-		if least, top, ok := m.Range(); ok && (least < 0 || top > 1) {
-			return false
-		}
-	}
-	return true
-}
-
 // whole reports whether every difference is −1, 0 or 1, of values from 0 to 1: that
 // of a yes/no score, or of any score of which no item differs.
 func (c *column) whole() bool {
-	return c.bounded() && c.score.Wins+c.score.Losses == c.yesNo.Gained+c.yesNo.Lost
+	return !c.beyond && c.score.Wins+c.score.Losses == c.yesNo.Gained+c.yesNo.Lost
 }
 
 // repeats reports whether d differs as c does: over the same items by the same, or by
@@ -181,7 +172,7 @@ func (c Config) estimate(s *Score, col *column) {
 	if ok {
 		s.SE, s.DF, s.CI95 = &plain.SE, &plain.DF, plain.CI95
 	}
-	if col.bounded() { // what is cut away holds no possible difference
+	if !col.beyond { // what is cut away holds no possible difference
 		for _, ci := range []*[2]float64{s.CI95, s.Unclustered} {
 			if ci != nil {
 				ci[0], ci[1] = max(ci[0], -1), min(ci[1], 1)

@@ -16,6 +16,7 @@ type node struct {
 	left  int // not matched yet
 
 	closed bool // see closeNodes
+	place  int  // of its first pool among the rows or columns of a transport, + 1
 }
 
 // pool is a group of equal things: only their spelling and their place in the
@@ -71,10 +72,8 @@ type matching struct {
 	pairs               []pairing
 	degraded            int // components that were too large for the best solution
 
-	// Of takeBest: the best links, and the extracted nodes that were seen there, or
-	// that one of them leads to.
-	best        []int
-	seen, taken []bool
+	transport     *transport // of the component that is solved
+	rows, columns []int      // its pools, by their numbers within their nodes
 }
 
 // withTypes returns the gain of a pair of these types; it prefers the most
@@ -115,6 +114,7 @@ func (c *call) assign(m *matching, family string, search *budget) {
 	if search.exhausted() {
 		c.warn("%s: too many or too long names to compare all of them; from some length on only equal ones were matched", family)
 	}
+	m.transport = &c.transport
 	m.solve(&budget{assignAllowance})
 	if m.degraded > 0 {
 		c.warn("%s: %s with too many similar names for the best assignment; the best pairs were taken first",
@@ -137,13 +137,12 @@ func (m *matching) sortLinks() {
 // assignment: the one of largest total gain. Components that share no node are solved apart.
 func (m *matching) solve(left *budget) {
 	m.pairs = make([]pairing, 0, min(len(m.expected), len(m.extracted)))
-	m.seen, m.taken = make([]bool, len(m.extracted)), make([]bool, len(m.extracted))
 	components := m.components()
 	for root := range m.expected {
 		component := components.of(root)
 		if len(component) == 1 {
 			m.pushAll(component[0])
-		} else if !m.takeBest(component, left) && !m.solveBest(component, left) {
+		} else if !m.solveBest(component, left) {
 			m.degraded++
 			m.solveGreedily(component)
 		}
@@ -165,50 +164,6 @@ func (m *matching) components() index {
 	return newIndex(len(m.expected), roots)
 }
 
-// takeBest solves a component of single things in which each expected one has one
-// best link, and no two of these lead to the same extracted one: no assignment is
-// better. It spends what transport.solve would, which finds the same with one step a
-// row. It reports false, having changed nothing, where it does not apply.
-func (m *matching) takeBest(component []int, left *budget) bool {
-	m.best = m.best[:0]
-	columns := 0
-	for rest := component; len(rest) > 0; {
-		var most gain
-		best, tied, row := 0, false, m.links[rest[0]].expected
-		for ; len(rest) > 0 && m.links[rest[0]].expected == row; rest = rest[1:] {
-			l := &m.links[rest[0]]
-			e, x := &m.expected[row], &m.extracted[l.extracted]
-			if e.size > 1 || x.size > 1 {
-				return false
-			}
-			if !m.seen[l.extracted] {
-				m.seen[l.extracted] = true
-				columns++
-			}
-			if g := l.withTypes(e.pools[0].typ, x.pools[0].typ); most.less(g) {
-				best, most, tied = rest[0], g, false
-			} else {
-				tied = tied || g == most
-			}
-		}
-		if tied || m.taken[m.links[best].extracted] {
-			return false
-		}
-		m.taken[m.links[best].extracted] = true
-		m.best = append(m.best, best)
-	}
-	rows := len(m.best)
-	work := rows*(rows+2*(columns+1)) + len(component) + rows
-	if len(component) > arcLimit || rows+columns > unitLimit || int64(work) > left.left {
-		return false
-	}
-	left.spend(work)
-	for _, i := range m.best {
-		m.take(i, 0, 0, 1)
-	}
-	return true
-}
-
 // arc lets units of a row go to a column.
 type arc struct {
 	column int
@@ -220,7 +175,7 @@ type arc struct {
 // transport distributes the supply of rows over the demand of columns, along
 // arcs, so that the total gain is as large as possible. Rows and columns stand
 // for groups of equal things; with all supplies and demands 1 it is the
-// assignment problem.
+// assignment problem. One takes the room of the one before.
 type transport struct {
 	supply []int
 	demand []int
@@ -278,9 +233,9 @@ func (t *transport) start() {
 		t.arcs[row] = append(t.arcs[row], arc{column: len(t.demand)})
 	}
 	t.demand = append(t.demand, units)
-	t.into = make([][][2]int, len(t.demand))
-	t.rowPrice, t.colPrice = make([]gain, len(t.supply)), make([]gain, len(t.demand))
-	t.rows, t.columns = make([]reach, len(t.supply)), make([]reach, len(t.demand))
+	t.into = grown(t.into[:0], len(t.demand))
+	t.rowPrice, t.colPrice = zeros(t.rowPrice, len(t.supply)), zeros(t.colPrice, len(t.demand))
+	t.rows, t.columns = zeros(t.rows, len(t.supply)), zeros(t.columns, len(t.demand))
 	for row, arcs := range t.arcs {
 		for k, a := range arcs {
 			t.into[a.column] = append(t.into[a.column], [2]int{row, k})
@@ -405,63 +360,78 @@ func (t *transport) push(from, end int) {
 	t.demand[end] -= units
 }
 
+// grown makes a list of lists longer, by empty ones that have the room that was there.
+func grown[T any](lists [][]T, n int) [][]T {
+	lists = slices.Grow(lists, n-len(lists))
+	for k := len(lists); k < n; k++ {
+		lists = append(lists, lists[:k+1][k][:0])
+	}
+	return lists
+}
+
+// zeros returns a list of so many zeros, in the room of another.
+func zeros[T any](list []T, n int) []T {
+	list = slices.Grow(list[:0], n)[:n]
+	clear(list)
+	return list
+}
+
 // solveBest solves one component as a transport between pools. It reports
 // false, having changed nothing, where that would take too much.
 func (m *matching) solveBest(component []int, left *budget) bool {
-	t, rows, columns, ok := m.transportOf(component)
-	if !ok || !t.solve(left) {
+	if !m.load(component) || !m.transport.solve(left) {
 		return false
 	}
-	for r, arcs := range t.arcs {
+	for r, arcs := range m.transport.arcs {
 		for _, a := range arcs {
-			if a.flow == 0 || a.column == len(columns) {
+			if a.flow == 0 || a.column == len(m.columns) {
 				continue
 			}
-			m.take(a.link, rows[r], columns[a.column], a.flow)
+			m.take(a.link, m.rows[r], m.columns[a.column], a.flow)
 		}
 	}
 	return true
 }
 
-// transportOf returns the transport of a component, and the pools of which its
-// rows and columns are; false where it is too large.
-func (m *matching) transportOf(component []int) (t *transport, rows, columns []int, ok bool) {
-	t = &transport{}
-	firstRow, firstColumn := map[int]int{}, map[int]int{}
+// load makes the transport that of a component; false where it is too large.
+func (m *matching) load(component []int) bool {
+	t := m.transport
+	t.supply, t.demand, t.arcs = t.supply[:0], t.demand[:0], t.arcs[:0]
+	m.rows, m.columns = m.rows[:0], m.columns[:0]
 	arcs, units := 0, 0
 	for _, i := range component {
 		l := m.links[i]
-		expected, extracted := m.expected[l.expected].pools, m.extracted[l.extracted].pools
-		if arcs += len(expected) * len(extracted); arcs > arcLimit {
-			return nil, nil, nil, false
+		from, to := &m.expected[l.expected], &m.extracted[l.extracted]
+		if arcs += len(from.pools) * len(to.pools); arcs > arcLimit {
+			return false
 		}
-		row := placePools(firstRow, l.expected, expected, &rows, &t.supply)
-		column := placePools(firstColumn, l.extracted, extracted, &columns, &t.demand)
-		t.arcs = append(t.arcs, make([][]arc, len(rows)-len(t.arcs))...)
-		for p, from := range expected {
-			for q, to := range extracted {
-				t.arcs[row+p] = append(t.arcs[row+p], arc{column: column + q, gain: l.withTypes(from.typ, to.typ), link: i})
+		row, column := from.placeIn(&m.rows, &t.supply), to.placeIn(&m.columns, &t.demand)
+		t.arcs = grown(t.arcs, len(m.rows))
+		for p, expected := range from.pools {
+			for q, extracted := range to.pools {
+				gain := l.withTypes(expected.typ, extracted.typ)
+				t.arcs[row+p] = append(t.arcs[row+p], arc{column: column + q, gain: gain, link: i})
 			}
 		}
 	}
-	for _, n := range slices.Concat(t.supply, t.demand) {
-		units += n
+	for _, sizes := range [2][]int{t.supply, t.demand} {
+		for _, n := range sizes {
+			units += n
+		}
 	}
-	return t, rows, columns, units <= unitLimit
+	return units <= unitLimit
 }
 
-// placePools returns the first of the rows or columns that are the pools of a node,
-// and adds them, with their sizes, where the node is new.
-func placePools(known map[int]int, node int, pools []pool, places, sizes *[]int) int {
-	first, ok := known[node]
-	if !ok {
-		first = len(*places)
-		known[node] = first
-		for p, pool := range pools {
+// placeIn returns the first of the rows or columns that are the pools of a node,
+// and adds them, with their sizes, where the node is new. A node is in one component only.
+func (n *node) placeIn(places, sizes *[]int) int {
+	if n.place == 0 {
+		n.place = len(*places) + 1
+		for p, pool := range n.pools {
 			*places, *sizes = append(*places, p), append(*sizes, len(pool.members))
 		}
 	}
-	return first
+	return n.place - 1
 }
 
 // solveGreedily takes the best link first and pairs as much along it as there

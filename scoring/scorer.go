@@ -444,6 +444,7 @@ type call struct {
 	types     *dictionary
 	reversals [][]reversal // by type
 	editor    editor
+	transport transport
 	expected  side
 	extracted side
 	endNames  endNames

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/internal/cli"
@@ -20,20 +19,19 @@ import (
 
 // collector keeps what a comparison needs of the items of two runs.
 type collector struct {
-	*Comparer
-	metric string
-	runs   [2]run // base, candidate
+	Config
+	runs [2]run // base, candidate
 
 	items        int
 	scored       int  // items that failed in neither run
 	differs      bool // the results of an item do, or are not known
 	columns      map[string]*column
-	seenClusters map[int]bool
+	seenClusters map[string]bool
 	cost         amounts
 	latency      amounts
 	groups       map[[2]string]*[2]outcome.Group // by kind and name: base, candidate
 	grouped      [2]bool                         // base, candidate: there are counts by type
-	changed      *stats.Shortlist[changed]
+	most         *stats.Shortlist[changed]
 	regressed    *stats.Shortlist[ItemChange]
 
 	onlyBase, onlyCand []string // ids without an outcome in the other run
@@ -42,11 +40,11 @@ type collector struct {
 	uneven             [2]int   // items with fewer trials than the header says
 }
 
-func newCollector(c *Comparer, metric string, base, cand run) *collector {
+func newCollector(c Config, base, cand run) *collector {
 	return &collector{
-		Comparer: c, metric: metric, runs: [2]run{base, cand},
-		columns: map[string]*column{}, seenClusters: map[int]bool{}, groups: map[[2]string]*[2]outcome.Group{},
-		changed:   stats.NewShortlist(c.config.Changed, compareChanged),
+		Config: c, runs: [2]run{base, cand},
+		columns: map[string]*column{}, seenClusters: map[string]bool{}, groups: map[[2]string]*[2]outcome.Group{},
+		most:      stats.NewShortlist(c.Changed, compareChanged),
 		regressed: stats.NewShortlist(MaxRegressed, compareRegressed),
 	}
 }
@@ -54,7 +52,7 @@ func newCollector(c *Comparer, metric string, base, cand run) *collector {
 // collect streams both runs.
 func (r *collector) collect(ctx context.Context) error {
 	left, byID := maps.Clone(r.runs[0].hashes), func(a, b *unit) int { return cmp.Compare(a.id, b.id) }
-	order := r.config.Order
+	order := r.Order
 	for both, err := range stats.Merge(byID, r.runs[0].units(ctx, order), r.runs[1].units(ctx, order)) {
 		if err != nil {
 			return err
@@ -99,8 +97,8 @@ func (r *collector) pair(base, cand *unit) {
 		r.scored++
 		r.addGroups(base.groups, cand.groups)
 	}
-	r.cost.add(base.cost, cand.cost, len(base.results), len(cand.results))
-	r.latency.add(base.latency, cand.latency, base.latency.n, cand.latency.n)
+	r.cost.add(base.meanCost(), cand.meanCost())
+	r.latency.add(base.latency.MeanOrNil(), cand.latency.MeanOrNil())
 	r.change(base, cand)
 }
 
@@ -137,35 +135,30 @@ func compareRegressed(a, b ItemChange) int {
 	return cmp.Or(cmp.Compare(a.Delta, b.Delta), cmp.Compare(a.Item, b.Item))
 }
 
-// clusters numbers the clusters of items. The zero value knows no clusters.
+// clusters knows the clusters of items.
 type clusters struct {
-	key     string // "" takes every item for itself
-	of      map[string]int
-	numbers map[string]int
-	keys    map[string]bool // of items that have no value
-	without int             // items that have no value
+	key     string            // "" takes every item for itself
+	of      map[string]string // by item, what its cluster has in common
+	without int               // items that have no value
+	bare    json.RawMessage   // the metadata of the first of them
 }
 
-func newClusters(key string) *clusters {
-	return &clusters{key: key, of: map[string]int{}, numbers: map[string]int{}, keys: map[string]bool{}}
-}
+func newClusters(key string) *clusters { return &clusters{key: key, of: map[string]string{}} }
 
 // add takes an item into account. One without a value is a cluster of its own.
 func (c *clusters) add(item Item) {
 	if c.key == "" {
 		return
 	}
-	next := len(c.of) // no other item has it
 	value, ok := lookup(item.Metadata, c.key)
 	if !ok {
-		c.without++
-		c.note(item.Metadata, "")
-	} else if number, known := c.numbers[value]; known {
-		next = number
-	} else {
-		c.numbers[value] = next
+		if c.without++; c.without == 1 {
+			c.bare = item.Metadata
+		}
+		c.of[item.ID] = "item " + item.ID
+		return
 	}
-	c.of[item.ID] = next
+	c.of[item.ID] = "value " + value
 }
 
 // check is an error of usage where no item has the key: each would silently stand for
@@ -174,29 +167,10 @@ func (c *clusters) check() error {
 	if c.key == "" || len(c.of) == 0 || c.without < len(c.of) {
 		return nil
 	}
-	known := slices.Sorted(maps.Keys(c.keys))
-	if len(known) == 0 {
-		return cli.Usage("cluster-by: no item has %q in its metadata, and none has any other key", c.key)
-	}
-	return cli.Usage("cluster-by: no item has %q in its metadata (there are: %s)%s", c.key, strings.Join(known, ", "), textutil.Hint(c.key, known))
-}
-
-// mostKeys bounds the keys that are listed for a person.
-const mostKeys = 50
-
-// note lists the keys of an item, those of nested objects with dots.
-func (c *clusters) note(raw json.RawMessage, prefix string) {
 	var object map[string]json.RawMessage
-	if len(prefix) > maxRule || json.Unmarshal(raw, &object) != nil {
-		return
-	}
-	for _, key := range slices.Sorted(maps.Keys(object)) {
-		if value := object[key]; value[0] == '{' {
-			c.note(value, prefix+key+".")
-		} else if len(c.keys) < mostKeys {
-			c.keys[prefix+key] = true
-		}
-	}
+	_ = json.Unmarshal(c.bare, &object) // what is no object has no keys
+	known := slices.Sorted(maps.Keys(object))
+	return cli.Usage("cluster-by: no item has %q in its metadata; the first has: %s", c.key, textutil.Listed(c.key, known))
 }
 
 // lookup returns the value at a path below a JSON object as text: a string as
@@ -261,15 +235,15 @@ type changed struct {
 // change offers an item to the lists of those that changed most. Delta is
 // turned round where less is better, so that below 0 is always worse.
 func (r *collector) change(base, cand *unit) {
-	b, inBase := base.find(r.metric).defined()
-	c, inCand := cand.find(r.metric).defined()
+	b, inBase := base.find(r.Metric).defined()
+	c, inCand := cand.find(r.Metric).defined()
 	if !inBase || !inCand || math.Abs(c-b) <= Epsilon {
 		return
 	}
 	item := ItemChange{Item: base.id, Base: b, Candidate: c, Delta: c - b}
-	r.changed.Offer(changed{item, base.first, cand.first})
+	r.most.Offer(changed{item, base.first, cand.first})
 	worse := item
-	if r.config.lower(r.metric) {
+	if r.lower(r.Metric) {
 		worse.Delta = -worse.Delta
 	}
 	if worse.Delta < -Epsilon {
@@ -285,9 +259,9 @@ func compareChanged(a, b changed) int {
 // changes explains the items of the shortlist.
 func (r *collector) changes() ([]Change, error) {
 	list := []Change{}
-	for _, item := range r.changed.Values() {
-		was, _ := outcome.Lookup(item.base.Scores, r.metric)
-		is, _ := outcome.Lookup(item.cand.Scores, r.metric)
+	for _, item := range r.most.Values() {
+		was, _ := outcome.Lookup(item.base.Scores, r.Metric)
+		is, _ := outcome.Lookup(item.cand.Scores, r.Metric)
 		c := Change{
 			ItemChange: item.ItemChange, BaseComment: was.Comment, CandidateComment: is.Comment,
 			BaseFailure: failure(item.base), CandidateFailure: failure(item.cand),
@@ -305,10 +279,10 @@ func (r *collector) changes() ([]Change, error) {
 }
 
 func (r *collector) matches(o outcome.Outcome) ([]string, error) {
-	if r.config.Matches == nil || !isValue(o.Explanation) {
+	if r.Matches == nil || !isValue(o.Explanation) {
 		return nil, nil
 	}
-	return r.config.Matches(o.Explanation)
+	return r.Matches(o.Explanation)
 }
 
 // without returns the lines of a that b does not have, each as often as a has
@@ -341,46 +315,30 @@ type amounts struct {
 	unknown                [2]int
 }
 
-func (a *amounts) add(base, cand amount, baseTrials, candTrials int) {
-	b, inBase := base.mean(baseTrials)
-	c, inCand := cand.mean(candTrials)
-	if !inBase {
-		a.unknown[0]++
+// add takes an item into account; nil is not known.
+func (a *amounts) add(base, cand *float64) {
+	for i, known := range []*float64{base, cand} {
+		if known == nil {
+			a.unknown[i]++
+		}
 	}
-	if !inCand {
-		a.unknown[1]++
-	}
-	if inBase && inCand {
-		a.base.Add(b)
-		a.cand.Add(c)
-		a.difference.Add(c - b)
+	if base != nil && cand != nil {
+		a.base.Add(*base)
+		a.cand.Add(*cand)
+		a.difference.Add(*cand - *base)
 	}
 }
 
 func (a *amounts) amount() Amount {
+	e, _ := a.difference.Estimate()
 	out := Amount{
-		N: a.difference.N(), Base: a.base.MeanOrNil(), Candidate: a.cand.MeanOrNil(), Difference: a.difference.MeanOrNil(),
-	}
-	if lo, hi, ok := a.difference.Interval95(); ok {
-		out.CI95 = &[2]float64{lo, hi}
+		N: a.difference.N(), Base: a.base.MeanOrNil(), Candidate: a.cand.MeanOrNil(),
+		Difference: a.difference.MeanOrNil(), CI95: e.CI95,
 	}
 	if out.Base != nil && *out.Base > 0 {
-		if ratio := *out.Candidate / *out.Base; finite(ratio) {
+		if ratio := *out.Candidate / *out.Base; usable(ratio) {
 			out.Ratio = &ratio
 		}
 	}
 	return out
-}
-
-// amount is something consumed by an item, over its trials.
-type amount struct {
-	sum float64
-	n   int
-}
-
-func (a amount) mean(trials int) (float64, bool) {
-	if a.n == 0 || a.n < trials {
-		return 0, false
-	}
-	return a.sum / float64(a.n), true
 }

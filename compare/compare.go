@@ -25,8 +25,7 @@
 // The formulas stand in package stats. Exchanging base and candidate negates
 // every difference and leaves every p-value.
 //
-//	c, err := compare.New(compare.Config{Gate: gate})
-//	result, err := c.Compare(ctx, base, candidate)
+//	result, err := compare.Config{Gate: gate}.Compare(ctx, base, candidate)
 //	os.Exit(cli.ExitCode(result.Err()))
 package compare
 
@@ -46,7 +45,7 @@ import (
 )
 
 // conclude says what the corrected p-values allow to, and judges the gate.
-func (c *Comparer) conclude(base Side, r *Result) (err error) {
+func (c Config) conclude(base Side, r *Result) (err error) {
 	if len(r.Incompatible) > 0 {
 		return nil
 	}
@@ -54,7 +53,7 @@ func (c *Comparer) conclude(base Side, r *Result) (err error) {
 		r.Scores[i].Verdict = r.Scores[i].verdict()
 	}
 	r.Verdict = r.Primary().Verdict
-	r.Gate, err = c.config.Gate.judge(base, *r)
+	r.Gate, err = c.Gate.judge(base, *r)
 	return err
 }
 
@@ -65,24 +64,27 @@ func (c *Comparer) conclude(base Side, r *Result) (err error) {
 // score, about 50 bytes. Measured on two busy cores: 2,000 items of 12 scores and
 // 10 KB in 1 s, 20,000 in 12 s with 30 MB, most of it spent on resampling.
 //
-// Errors: those of the sources; one of usage when no item has the primary
+// Errors: those of the sources, and of Gate.Check; one of usage when no item has the primary
 // score, or a rule names a score that is not there; or when no item of
 // the base has Config.ClusterBy.
-func (c *Comparer) Compare(ctx context.Context, base Source, candidates ...Source) (Comparison, error) {
+func (c Config) Compare(ctx context.Context, base Source, candidates ...Source) (Comparison, error) {
 	if len(candidates) == 0 {
 		return Comparison{}, errors.New("comparing: there is no candidate")
 	}
-	opened, err := open(ctx, base, c.config.ClusterBy)
+	if err := c.Gate.Check(); err != nil {
+		return Comparison{}, err
+	}
+	opened, err := open(ctx, base, c.ClusterBy)
 	if err != nil {
 		return Comparison{}, err
 	}
-	metric := cmp.Or(c.config.Metric, opened.header.Scorer.Primary)
-	if metric == "" {
+	c = c.filled(opened.header)
+	if c.Metric == "" {
 		return Comparison{}, errors.New("comparing: the base names no primary score: name one")
 	}
-	out := Comparison{Metric: metric, ClusterBy: c.config.ClusterBy, Seed: c.config.Seed, Candidates: []Result{}}
+	out := Comparison{Metric: c.Metric, ClusterBy: c.ClusterBy, Seed: c.Seed, Candidates: []Result{}}
 	for _, cand := range candidates {
-		result, side, err := c.compareOne(ctx, metric, opened, cand)
+		result, side, err := c.compareOne(ctx, opened, cand)
 		if err != nil {
 			return Comparison{}, err
 		}
@@ -132,13 +134,11 @@ func open(ctx context.Context, s Source, clusterBy string) (r run, err error) {
 
 // unfinished returns a Mismatch for a run that is not complete.
 func (r run) unfinished(called string) []Mismatch {
-	switch {
-	case !r.ended:
-		return []Mismatch{{What: "the " + called + " is not finished: it is going on, or it was killed; finish it with --resume"}}
-	case r.footer.Status != outcome.Complete:
-		return []Mismatch{{What: fmt.Sprintf("the %s is not complete (%s); finish it with --resume", called, r.footer.Status)}}
+	if r.ended && r.footer.Status == outcome.Complete {
+		return nil
 	}
-	return nil
+	status := cmp.Or(r.footer.Status, outcome.Unfinished) // going on, or killed
+	return []Mismatch{{What: fmt.Sprintf("the %s is not complete (%s); finish it with --resume", called, status)}}
 }
 
 // side sums up the run, of which all outcomes were read.
@@ -151,12 +151,12 @@ func (r run) side() Side {
 }
 
 // compareOne compares one candidate, and sums the base up beside it.
-func (c *Comparer) compareOne(ctx context.Context, metric string, base run, candidate Source) (Result, Side, error) {
+func (c Config) compareOne(ctx context.Context, base run, candidate Source) (Result, Side, error) {
 	cand, err := open(ctx, candidate, "")
 	if err != nil {
 		return Result{}, Side{}, err
 	}
-	both := newCollector(c, metric, base, cand)
+	both := newCollector(c, base, cand)
 	if err := both.collect(ctx); err != nil {
 		return Result{}, Side{}, err
 	}
@@ -204,8 +204,8 @@ func (r *collector) result(ctx context.Context, base, cand Side) (Result, error)
 	if r.clustered() {
 		out.Clusters = len(r.seenClusters)
 	}
-	if r.columns[r.metric] == nil {
-		return out, unknownMetric(r.metric, slices.Sorted(maps.Keys(r.columns)))
+	if r.columns[r.Metric] == nil {
+		return out, unknownMetric(r.Metric, slices.Sorted(maps.Keys(r.columns)))
 	}
 	order := r.order()
 	for i, name := range order {
@@ -217,7 +217,7 @@ func (r *collector) result(ctx context.Context, base, cand Side) (Result, error)
 		if out.Identical && s.same() {
 			s.CI95, s.Unclustered = nil, nil // there is nothing that chance may hide
 		}
-		if s.Primary = name == r.metric; s.Primary {
+		if s.Primary = name == r.Metric; s.Primary {
 			out.Regressions = s.Losses
 		}
 		if at := slices.IndexFunc(order[:i], func(before string) bool { return r.columns[before].repeats(r.columns[name]) }); at >= 0 {
@@ -242,7 +242,7 @@ func (r *collector) result(ctx context.Context, base, cand Side) (Result, error)
 // order lists the scores: the primary one, those of Config.Order, the rest.
 func (r *collector) order() []string {
 	var names []string
-	for _, name := range slices.Concat([]string{r.metric}, r.config.Order, slices.Sorted(maps.Keys(r.columns))) {
+	for _, name := range slices.Concat([]string{r.Metric}, r.Order, slices.Sorted(maps.Keys(r.columns))) {
 		if r.columns[name] != nil && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
@@ -254,7 +254,8 @@ func (r *collector) order() []string {
 // of an item below −Epsilon, and a value this near to a threshold is at it.
 const Epsilon = 1e-9
 
-// Config says how runs are compared. The zero value is usable.
+// Config says how runs are compared. The zero value is usable. Safe for concurrent use if
+// Matches is.
 type Config struct {
 	// Metric is the primary score, the one that decides; "" is the primary
 	// score of the base.
@@ -284,20 +285,15 @@ type Config struct {
 	Gate Gate
 }
 
-// Comparer compares runs. Safe for concurrent use if Config.Matches is.
-type Comparer struct{ config Config }
-
-// New checks the configuration and returns all that is wrong with it at once.
-func New(cfg Config) (*Comparer, error) {
-	if err := cfg.Gate.check(); err != nil {
-		return nil, err
-	}
-	cfg.Seed, cfg.Flips, cfg.Changed = cmp.Or(cfg.Seed, 1), cmp.Or(cfg.Flips, 10_000), cmp.Or(cfg.Changed, 10)
-	return &Comparer{cfg}, nil
+// filled has the defaults, the first run's primary score among them.
+func (c Config) filled(first outcome.Header) Config {
+	c.Metric = cmp.Or(c.Metric, first.Scorer.Primary)
+	c.Seed, c.Flips, c.Changed = cmp.Or(c.Seed, 1), cmp.Or(c.Flips, 10_000), cmp.Or(c.Changed, 10)
+	return c
 }
 
 // clustered reports whether items are taken by clusters.
-func (c *Comparer) clustered() bool { return c.config.ClusterBy != "" }
+func (c Config) clustered() bool { return c.ClusterBy != "" }
 
 // lower reports whether less of a score is better.
 func (c Config) lower(score string) bool {

@@ -187,7 +187,7 @@ func TestCompare_undefined(t *testing.T) {
 	if s.CI95 != nil || s.Verdict != Unclear || s.Needed != nil {
 		t.Errorf("one item: %+v", s)
 	}
-	c, _ := New(Config{Metric: "f2"})
+	c := Config{Metric: "f2"}
 	if _, err := c.Compare(context.Background(), newRun("b", .5), newRun("c", .6)); cli.ExitCode(err) != cli.ExitUsage || !strings.Contains(err.Error(), "there are: error, f1") {
 		t.Errorf("unknown metric: %v", err)
 	}
@@ -252,18 +252,15 @@ func TestCompare_clusters(t *testing.T) {
 
 // TestCompare_unknownCluster: a mistyped key would take every item for itself.
 func TestCompare_unknownCluster(t *testing.T) {
-	c, err := New(Config{ClusterBy: "source.dok"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := Config{ClusterBy: "suorces"}
 	base, cand, bare := newRun("b", .5, .6), newRun("c", .5, .7), newRun("bare", .5)
-	base.items[0].Metadata = json.RawMessage(`{"tags":["x"],"source":{"doc":"d","page":3}}`)
+	base.items[0].Metadata = json.RawMessage(`{"tags":["x"],"sources":{"doc":"d","page":3}}`)
 	bare.items[0].Metadata = nil
-	_, err = c.Compare(t.Context(), base, cand)
-	if cli.ExitCode(err) != cli.ExitUsage || !strings.Contains(err.Error(), `(there are: source.doc, source.page, tags); did you mean "source.doc"`) {
+	_, err := c.Compare(t.Context(), base, cand)
+	if cli.ExitCode(err) != cli.ExitUsage || !strings.Contains(err.Error(), `the first has: sources, tags (did you mean "sources"?)`) {
 		t.Errorf("%v", err)
 	}
-	if _, err = c.Compare(t.Context(), bare, cand); cli.ExitCode(err) != cli.ExitUsage || !strings.Contains(err.Error(), "none has any other key") {
+	if _, err = c.Compare(t.Context(), bare, cand); cli.ExitCode(err) != cli.ExitUsage || !strings.Contains(err.Error(), "the first has: none") {
 		t.Errorf("%v", err)
 	}
 	if _, err = c.Rank(t.Context(), base, cand); cli.ExitCode(err) != cli.ExitUsage {

@@ -79,12 +79,13 @@ func (g GateResult) ExitCode() int {
 	return 1
 }
 
-func (g Gate) check() error {
+// Check returns all that is wrong with what the gate was made of, but for its rules.
+func (g Gate) Check() error {
 	var problems []error
 	if !slices.Contains([]Policy{"", InconclusiveFails, InconclusivePasses, InconclusiveSays}, g.Inconclusive) {
 		problems = append(problems, fmt.Errorf("inconclusive: expected fail, pass or 6, not %q", g.Inconclusive))
 	}
-	if g.MinDelta != nil && !finite(*g.MinDelta) {
+	if g.MinDelta != nil && !usable(*g.MinDelta) {
 		problems = append(problems, errors.New("min-delta: expected a finite number"))
 	}
 	if g.MaxRegressions != nil && *g.MaxRegressions < 0 {
@@ -192,7 +193,7 @@ var errNoBase = errors.New("it speaks of a base, and one run has none: use exper
 // run is paid for: no rule speaks of a base, and every score is one of those
 // that the run will have. All problems are returned at once.
 func (g Gate) CheckRun(scores []string) error {
-	problems := []error{g.check()}
+	problems := []error{g.Check()}
 	add := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
 	if g.MinDelta != nil {
 		add("min-delta: %w", errNoBase)

@@ -20,7 +20,7 @@ import (
 
 // pairUp compares two runs, all but what depends on the other pairs, which the
 // score is for.
-func (c *Comparer) pairUp(metric string, first, second *entry) (Pair, *Score) {
+func (c Config) pairUp(first, second *entry) (Pair, *Score) {
 	p := Pair{First: first.header.Name, Second: second.header.Name, Verdict: Unclear}
 	p.Incompatible = append([]Mismatch{}, compareHeaders(first.header, second.header)...)
 	for _, e := range []*entry{first, second} {
@@ -36,8 +36,8 @@ func (c *Comparer) pairUp(metric string, first, second *entry) (Pair, *Score) {
 	for i, id := range slices.Sorted(maps.Keys(first.items)) {
 		col.add(first.items[id], second.items[id], i, first.clusters.of[id], false)
 	}
-	s := c.score(metric, col)
-	s.Incomparable = incomparable(metric, first.Summary, second.Summary)
+	s := c.score(c.Metric, col)
+	s.Incomparable = incomparable(c.Metric, first.Summary, second.Summary)
 	if !s.same() && !s.claims() || s.Incomparable != "" {
 		s.P = nil // too few items or clusters, or evaluators, to claim anything
 	}
@@ -114,8 +114,8 @@ type unit struct {
 	failed  int
 	values  []value
 	groups  []outcome.Group
-	cost    amount
-	latency amount
+	cost    stats.Moments   // of the trials where it is known
+	latency stats.Moments   // milliseconds
 	results []result        // of the trials
 	first   outcome.Outcome // of the first trial, without its calls and output
 }
@@ -139,12 +139,9 @@ func sameJSON(a, b json.RawMessage) bool {
 	if bytes.Equal(a, b) {
 		return true
 	}
-	x, err := dataset.Canonical(a)
-	if err != nil {
-		return false
-	}
-	y, err := dataset.Canonical(b)
-	return err == nil && bytes.Equal(x, y)
+	x, errX := dataset.Canonical(a)
+	y, errY := dataset.Canonical(b)
+	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 
 // value is one score of an item over its trials.
@@ -181,13 +178,19 @@ func (u *unit) add(o outcome.Outcome) {
 	}
 	u.groups = append(u.groups, o.Groups...)
 	if o.CostUSD != nil && usable(*o.CostUSD) {
-		u.cost.sum += *o.CostUSD
-		u.cost.n++
+		u.cost.Add(*o.CostUSD)
 	}
 	if o.Latency > 0 && o.FromCache == 0 { // a hit says nothing of the model
-		u.latency.sum += float64(o.Latency) / float64(time.Millisecond)
-		u.latency.n++
+		u.latency.Add(float64(o.Latency) / float64(time.Millisecond))
 	}
+}
+
+// meanCost is what a trial cost; nil where it is not known of every one.
+func (u *unit) meanCost() *float64 {
+	if u.cost.N() < len(u.results) {
+		return nil
+	}
+	return u.cost.MeanOrNil()
 }
 
 // add takes a score into account. Without a value it counts as 0 when the item

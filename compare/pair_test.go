@@ -34,7 +34,7 @@ func TestCompare_incompatible(t *testing.T) {
 			r.header.Scorer.Options = json.RawMessage(`{ "initials" : false, "threshold": "0.85" }`)
 		}, nil},
 		"harness":     {nil, func(r *memory) { r.header.Harness = "answers" }, []string{"harness: extraction in the base, answers in the candidate"}},
-		"unfinished":  {nil, func(r *memory) { r.footer = nil }, []string{"the candidate is not finished"}},
+		"unfinished":  {nil, func(r *memory) { r.footer = nil }, []string{"the candidate is not complete (unfinished)"}},
 		"interrupted": {func(r *memory) { r.footer.Status = outcome.Interrupted }, nil, []string{"the base is not complete (interrupted)"}},
 		"missing outcomes": {nil, func(r *memory) { r.outcomes = r.outcomes[1:3] },
 			[]string{"2 items without an outcome in the candidate: item-0000, item-0003"}},
@@ -54,7 +54,7 @@ func TestCompare_incompatible(t *testing.T) {
 		"answers without hashes": {func(r *memory) { r.header.Harness = "answers" }, func(r *memory) { r.header.Harness = "answers" },
 			[]string{"pdf_sha256: unknown", "questions_sha256: unknown"}},
 		"several at once": {func(r *memory) { r.footer = nil }, func(r *memory) { r.header.Scorer.Version, r.footer = "2", nil },
-			[]string{"scorer version", "the base is not finished", "the candidate is not finished"}},
+			[]string{"scorer version", "the base is not complete (unfinished)", "the candidate is not complete (unfinished)"}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -67,7 +67,7 @@ func TestCompare_incompatible(t *testing.T) {
 					change.change(change.run)
 				}
 			}
-			c, _ := New(Config{})
+			c := Config{}
 			out, err := c.Compare(context.Background(), base, cand)
 			if err != nil {
 				t.Fatal(err)
@@ -99,7 +99,7 @@ func checkIncompatible(t *testing.T, out Comparison, want bool) {
 func TestCompare_someIncompatible(t *testing.T) {
 	odd := newRun("odd", .1, .2)
 	odd.header.Scorer.Version = "0"
-	c, _ := New(Config{})
+	c := Config{}
 	out, err := c.Compare(context.Background(), newRun("b", .1, .2), odd, newRun("c", .1, .2))
 	if err != nil || len(out.Candidates[0].Incompatible) != 1 || out.Candidates[1].Verdict != Same {
 		t.Errorf("%+v, %v", out, err)

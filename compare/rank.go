@@ -22,35 +22,35 @@ import (
 //
 // Errors: those of the sources; one of usage when no item of any run has the
 // metric; or when no item of a run has Config.ClusterBy.
-func (c *Comparer) Rank(ctx context.Context, sources ...Source) (Leaderboard, error) {
-	out := Leaderboard{Metric: c.config.Metric, ClusterBy: c.config.ClusterBy, Seed: c.config.Seed, Runs: []Ranked{}, Pairs: []Pair{}, Warnings: []string{}}
+func (c Config) Rank(ctx context.Context, sources ...Source) (Leaderboard, error) {
 	if len(sources) == 0 {
-		return out, errors.New("ranking: there are no runs")
+		return Leaderboard{}, errors.New("ranking: there are no runs")
 	}
 	var entries []*entry
 	for _, s := range sources {
-		e, err := c.enter(ctx, s, &out.Metric)
+		e, err := c.enter(ctx, s)
 		if err != nil {
-			return out, err
+			return Leaderboard{}, err
 		}
 		entries = append(entries, e)
 	}
+	out := Leaderboard{Metric: c.Metric, ClusterBy: c.ClusterBy, Seed: c.Seed, Pairs: []Pair{}}
 	if !slices.ContainsFunc(entries, func(e *entry) bool { return e.Mean != nil }) {
-		return out, unknownMetric(out.Metric, scoreNames(entries[0].Summary))
+		return out, unknownMetric(c.Metric, scoreNames(entries[0].Summary))
 	}
-	slices.SortStableFunc(entries, c.better(out.Metric))
+	slices.SortStableFunc(entries, c.better)
 	var scores []*Score
 	for i, first := range entries {
 		for _, second := range entries[i+1:] {
 			if err := ctx.Err(); err != nil {
 				return out, err
 			}
-			pair, score := c.pairUp(out.Metric, first, second)
+			pair, score := c.pairUp(first, second)
 			out.Pairs, scores = append(out.Pairs, pair), append(scores, score)
 		}
 	}
 	concludePairs(out.Pairs, scores)
-	out.Runs = place(entries, out.Pairs, c.config.lower(out.Metric))
+	out.Runs = place(entries, out.Pairs, c.lower(c.Metric))
 	out.Warnings = rankWarnings(out)
 	return out, nil
 }
@@ -63,20 +63,20 @@ type entry struct {
 }
 
 // enter reads a run; the first one names the metric where nothing else does.
-func (c *Comparer) enter(ctx context.Context, s Source, metric *string) (*entry, error) {
-	opened, err := open(ctx, s, c.config.ClusterBy)
+func (c *Config) enter(ctx context.Context, s Source) (*entry, error) {
+	opened, err := open(ctx, s, c.ClusterBy)
 	if err != nil {
 		return nil, err
 	}
 	opened.hashes = nil // the fingerprints of the datasets vouch for the content
-	*metric = cmp.Or(*metric, opened.header.Scorer.Primary)
+	*c = c.filled(opened.header)
 	e := &entry{run: opened, items: map[string]*value{}}
-	for u, err := range e.units(ctx, c.config.Order) {
+	for u, err := range e.units(ctx, c.Order) {
 		if err != nil {
 			return nil, err
 		}
 		e.items[u.id] = nil
-		if v := u.find(*metric); v != nil {
+		if v := u.find(c.Metric); v != nil {
 			e.items[u.id] = new(*v)
 		}
 	}
@@ -87,19 +87,16 @@ func (c *Comparer) enter(ctx context.Context, s Source, metric *string) (*entry,
 			m.Add(value)
 		}
 	}
-	e.N, e.Mean = m.N(), m.MeanOrNil()
-	if lo, hi, ok := m.ScoreInterval95(); ok {
-		e.CI95 = &[2]float64{lo, hi}
-	}
+	e.N, e.Mean, e.CI95 = m.N(), m.MeanOrNil(), m.ScoreInterval95()
 	e.CostPerItem, e.CostPartly = measured("cost_per_item", e.Summary)
 	return e, nil
 }
 
 // better orders runs: by mean, then by cost, then by name; what has no mean is
 // last.
-func (c *Comparer) better(metric string) func(a, b *entry) int {
+func (c Config) better(a, b *entry) int {
 	sign := -1.0
-	if c.config.lower(metric) {
+	if c.lower(c.Metric) {
 		sign = 1
 	}
 	key := func(v *float64, sign float64) float64 {
@@ -108,10 +105,8 @@ func (c *Comparer) better(metric string) func(a, b *entry) int {
 		}
 		return sign * *v
 	}
-	return func(a, b *entry) int {
-		return cmp.Or(cmp.Compare(key(a.Mean, sign), key(b.Mean, sign)),
-			cmp.Compare(key(a.CostPerItem, 1), key(b.CostPerItem, 1)), cmp.Compare(a.header.Name, b.header.Name))
-	}
+	return cmp.Or(cmp.Compare(key(a.Mean, sign), key(b.Mean, sign)),
+		cmp.Compare(key(a.CostPerItem, 1), key(b.CostPerItem, 1)), cmp.Compare(a.header.Name, b.header.Name))
 }
 
 // Leaderboard is what ranking several runs of the same items comes to; its JSON

@@ -47,15 +47,11 @@ func ranked(t interface {
 	Context() context.Context
 }, cfg Config, runs ...*memory) Leaderboard {
 	t.Helper()
-	c, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var sources []Source
 	for _, r := range runs {
 		sources = append(sources, r)
 	}
-	out, err := c.Rank(t.Context(), sources...)
+	out, err := cfg.Rank(t.Context(), sources...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +141,7 @@ func TestRank_incompatible(t *testing.T) {
 	if cli.ExitCode(err) != cli.ExitIncompatible {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"a and b cannot be compared:\nfingerprint of the dataset: f00d in the first, beef in the second", "a and c cannot be compared:", "the run c is not finished"} {
+	for _, want := range []string{"a and b cannot be compared:\nfingerprint of the dataset: f00d in the first, beef in the second", "a and c cannot be compared:", "the run c is not complete (unfinished)"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%v\nwant %q", err, want)
 		}
@@ -157,7 +153,7 @@ func TestRank_incompatible(t *testing.T) {
 	if err := ranked(t, Config{}, a, c).Err(); err == nil || !strings.Contains(err.Error(), "1 item without an outcome in c: item-0029") {
 		t.Error(err)
 	}
-	comparer, _ := New(Config{Metric: "nonsense"})
+	comparer := Config{Metric: "nonsense"}
 	if _, err := comparer.Rank(t.Context(), a); cli.ExitCode(err) != cli.ExitUsage {
 		t.Error(err)
 	}

@@ -340,7 +340,7 @@ func (r *collector) warnOfClusters(primary Score, warn func(format string, args 
 }
 
 // warnOfMany warns where several candidates were tried.
-func (c *Comparer) warnOfMany(results []Result) {
+func (c Config) warnOfMany(results []Result) {
 	if len(results) < 2 {
 		return
 	}
@@ -368,7 +368,7 @@ func (c Comparison) Err() error {
 
 // unknownMetric says that a score that was asked for is in no outcome, and which are.
 func unknownMetric(metric string, known []string) error {
-	return cli.Usage("no item of the runs has a score %q; there are: %s", metric, cmp.Or(strings.Join(known, ", "), "none"))
+	return cli.Usage("no item of the runs has a score %q; there are: %s", metric, textutil.Listed(metric, known))
 }
 
 // incompatible says that two runs cannot be compared, and lists everything that differs.

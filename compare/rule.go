@@ -249,8 +249,7 @@ func (r Rule) judge(base Side, result Result) (RuleResult, error) {
 			return r.judgeDifference(s, result), nil
 		}
 	}
-	names := slices.Concat(scoreNames(result.Candidate.Summary), measures)
-	return RuleResult{}, fmt.Errorf("%w%s", unknownMetric(r.Metric, names), textutil.Hint(r.Metric, names))
+	return RuleResult{}, unknownMetric(r.Metric, slices.Concat(scoreNames(result.Candidate.Summary), measures))
 }
 
 // judgeDifference answers a rule about a score against the base by the
@@ -350,8 +349,7 @@ func (r Rule) judgeRun(s outcome.Summary) (out RuleResult, known bool) {
 		return out.unclear(r.name() + " is defined for no item"), known
 	}
 	if stat.Unanswered > 0 { // their values could be anything
-		return out.unclear(fmt.Sprintf("%s has no value for %s: the evaluator gave none; it is %s with them as 0 and %s without them (n = %d)",
-			r.name(), unanswered(stat), decimal(*out.Value), optional(stat.Mean), stat.N)), known
+		return out.unclear(fmt.Sprintf("%s has no value for %s: the evaluator gave none", r.name(), unanswered(stat))), known
 	}
 	failed, all, noun := stat.Failed, stat.Failed+stat.N, "item"
 	if s.Trials != nil { // pooled over all outcomes, and Failed counts items of which all did
@@ -363,14 +361,6 @@ func (r Rule) judgeRun(s outcome.Summary) (out RuleResult, known bool) {
 	out.Answer = answer(r.holds(*out.Value, r.Offset))
 	out.Reason = fmt.Sprintf("%s is %s", r.name(), decimal(*out.Value))
 	return out, known
-}
-
-// optional writes a number that may not be there.
-func optional(v *float64) string {
-	if v == nil {
-		return "undefined"
-	}
-	return decimal(*v)
 }
 
 // judgeMeasure answers a rule about an observed amount. Without a base nothing

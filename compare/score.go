@@ -43,20 +43,21 @@ type column struct {
 	yesNo       YesNo
 	differences []float64
 	items       []int // the number of each
-	clusters    []int
+	clusters    []string
 	base, cand  stats.Moments
 	weights     weights // of those items that have one
 
 	ratios        []stats.PairedRatio
-	ratioClusters []int
+	ratioClusters []string
 	noRatio       int // scored items without
 
 	boolean, between bool // values mean no or yes; one is neither 0 nor 1
+	beyond           bool // one lies outside of [0,1], and differences may outside of [-1,1]
 }
 
 // add takes the score of one item into account; nil is a run whose outcome does
 // not list it.
-func (c *column) add(base, cand *value, item, cluster int, scored bool) {
+func (c *column) add(base, cand *value, item int, cluster string, scored bool) {
 	b, inBase := base.defined()
 	d, inCand := cand.defined()
 	if !inBase || !inCand {
@@ -87,6 +88,7 @@ func (c *column) add(base, cand *value, item, cluster int, scored bool) {
 	c.clusters = append(c.clusters, cluster)
 	c.weights.add(base, cand, b, d)
 	c.boolean = c.boolean || base.boolean || cand.boolean
+	c.beyond = c.beyond || min(b, d) < 0 || max(b, d) > 1
 	c.countYesNo(b, d)
 	c.ratio(base, cand, cluster, scored)
 }
@@ -107,7 +109,7 @@ func (c *column) countYesNo(b, d float64) {
 }
 
 // ratio keeps the counts of an item; one that failed has those of error alone.
-func (c *column) ratio(base, cand *value, cluster int, scored bool) {
+func (c *column) ratio(base, cand *value, cluster string, scored bool) {
 	if base.ratios < base.n || cand.ratios < cand.n {
 		if scored {
 			c.noRatio++
@@ -118,21 +120,10 @@ func (c *column) ratio(base, cand *value, cluster int, scored bool) {
 	c.ratioClusters = append(c.ratioClusters, cluster)
 }
 
-// bounded reports whether all values of both runs lie in [0,1], and differences in
-// [-1,1] therefore.
-func (c *column) bounded() bool {
-	for _, m := range []stats.Moments{c.base, c.cand} {
-		if least, top, ok := m.Range(); ok && (least < 0 || top > 1) {
-			return false
-		}
-	}
-	return true
-}
-
 // whole reports whether every difference is −1, 0 or 1, of values from 0 to 1: that
 // of a yes/no score, or of any score of which no item differs.
 func (c *column) whole() bool {
-	return c.bounded() && c.score.Wins+c.score.Losses == c.yesNo.Gained+c.yesNo.Lost
+	return !c.beyond && c.score.Wins+c.score.Losses == c.yesNo.Gained+c.yesNo.Lost
 }
 
 // repeats reports whether d differs as c does: over the same items by the same, or by
@@ -149,13 +140,11 @@ func (c *column) repeats(d *column) bool {
 	return false
 }
 
-func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
-
 // score turns a column into the comparison of one score.
-func (c *Comparer) score(name string, col *column) Score {
+func (c Config) score(name string, col *column) Score {
 	s := col.score
 	s.Name, s.Verdict = name, Unclear // until the p-values are corrected
-	if s.LowerIsBetter = c.config.lower(name); s.LowerIsBetter {
+	if s.LowerIsBetter = c.lower(name); s.LowerIsBetter {
 		s.Wins, s.Losses = s.Losses, s.Wins
 	}
 	s.Base, s.Candidate = col.base.MeanOrNil(), col.cand.MeanOrNil()
@@ -166,26 +155,24 @@ func (c *Comparer) score(name string, col *column) Score {
 }
 
 // estimate fills in what follows from the differences.
-func (c *Comparer) estimate(s *Score, col *column) {
+func (c Config) estimate(s *Score, col *column) {
 	m, _ := stats.MomentsOf(col.differences)
 	s.Difference = m.MeanOrNil()
-	plain, ok := stats.PairedMean(col.differences)
+	plain, ok := m.Estimate()
 	flipped := col.differences
 	if c.clustered() && s.N > 0 {
-		if ok {
-			s.Unclustered = &[2]float64{plain.Lo, plain.Hi}
-		}
+		s.Unclustered = plain.CI95
 		plain, ok = stats.ClusteredMean(col.differences, col.clusters)
 		flipped = stats.ClusterSums(col.differences, col.clusters)
 		s.Clusters = len(flipped)
 	}
-	if p, ok := stats.SignFlip(flipped, c.config.Flips, c.config.Seed); ok && s.N > 0 {
+	if p, ok := stats.SignFlip(flipped, c.Flips, c.Seed); ok && s.N > 0 {
 		s.P, s.PExact = &p.P, p.Exact
 	}
 	if ok {
-		s.SE, s.DF, s.CI95 = &plain.SE, &plain.DF, &[2]float64{plain.Lo, plain.Hi}
+		s.SE, s.DF, s.CI95 = &plain.SE, &plain.DF, plain.CI95
 	}
-	if col.bounded() { // what is cut away holds no possible difference
+	if !col.beyond { // what is cut away holds no possible difference
 		for _, ci := range []*[2]float64{s.CI95, s.Unclustered} {
 			if ci != nil {
 				ci[0], ci[1] = max(ci[0], -1), min(ci[1], 1)
@@ -207,7 +194,7 @@ func (c *Comparer) estimate(s *Score, col *column) {
 }
 
 // pooled is nil where an item was scored without counts.
-func (c *Comparer) pooled(col *column) *Pooled {
+func (c Config) pooled(col *column) *Pooled {
 	if col.noRatio > 0 || len(col.ratios) == 0 {
 		return nil
 	}
@@ -215,7 +202,7 @@ func (c *Comparer) pooled(col *column) *Pooled {
 	if c.clustered() {
 		units = stats.Grouped(col.ratios, col.ratioClusters, func(sum *stats.PairedRatio, r stats.PairedRatio) { *sum = sum.Plus(r) })
 	}
-	p, ok := stats.PooledDifference(units, c.config.Seed)
+	p, ok := stats.PooledDifference(units, c.Seed)
 	if !ok {
 		return nil
 	}
@@ -301,7 +288,7 @@ func holm(sets [][]*Score) {
 // score is one when it says so and is 0 or 1 in every item of both runs: averages
 // over trials may not be. Items of a cluster are not independent, as the test takes
 // them to be: with clusters there is no p-value but the score's own.
-func (c *Comparer) mcNemar(name string, col *column) YesNo {
+func (c Config) mcNemar(name string, col *column) YesNo {
 	y := col.yesNo
 	y.Name = name
 	if p, ok := stats.McNemar(y.Gained, y.Lost); ok && !c.clustered() {

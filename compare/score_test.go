@@ -153,10 +153,7 @@ func TestVerdict_noWidth(t *testing.T) {
 // TestVerdict_candidates: of several candidates, verdict and gate go by the
 // corrected p-value: 2/2^6 of one, three times that of three.
 func TestVerdict_candidates(t *testing.T) {
-	c, err := New(Config{Gate: Gate{Rules: []Rule{mustRule(t, "f1 > base"), mustRule(t, "f1 >= base - 0.05")}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := Config{Gate: Gate{Rules: []Rule{mustRule(t, "f1 > base"), mustRule(t, "f1 >= base - 0.05")}}}
 	base := newRun("b", slices.Repeat([]float64{.5}, 30)...)
 	var candidates []Source
 	for i := range 3 {

@@ -117,11 +117,7 @@ func compared(t interface {
 	Fatal(...any)
 }, cfg Config, base, cand *memory) Result {
 	t.Helper()
-	c, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := c.Compare(context.Background(), base, cand)
+	out, err := cfg.Compare(context.Background(), base, cand)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +187,7 @@ func TestCompare_sourceErrors(t *testing.T) {
 		"candidate": {newRun("b", 1, 1), broken, "disk is gone"},
 		"order":     {newRun("b", 1, 1, 1), unordered, "in order of their ids"},
 	} {
-		c, _ := New(Config{})
+		c := Config{}
 		if _, err := c.Compare(context.Background(), tt.base, tt.cand); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v", name, err)
 		}

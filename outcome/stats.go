@@ -147,12 +147,12 @@ func (t *tally) stat(name string) Stat {
 // describe fills in what follows from the values; owed has those with a 0 for
 // each that is owed.
 func (s *Stat) describe(values, owed stats.Moments, outputOnly bool) {
-	s.N, s.Mean, s.CI95 = values.N(), values.MeanOrNil(), scoreInterval(values)
+	s.N, s.Mean, s.CI95 = values.N(), values.MeanOrNil(), values.ScoreInterval95()
 	if least, top, ok := values.Range(); ok {
 		s.Min, s.Max = &least, &top
 	}
 	if !outputOnly {
-		s.FailuresAsZero, s.CI95AsZero = owed.MeanOrNil(), scoreInterval(owed)
+		s.FailuresAsZero, s.CI95AsZero = owed.MeanOrNil(), owed.ScoreInterval95()
 	}
 }
 
@@ -162,13 +162,6 @@ func defined(value float64, ok bool) *float64 {
 		return nil
 	}
 	return &value
-}
-
-func scoreInterval(m stats.Moments) *[2]float64 {
-	if lo, hi, ok := m.ScoreInterval95(); ok {
-		return &[2]float64{lo, hi}
-	}
-	return nil
 }
 
 // quotient is num/den; 0/0 is 1 where there was nothing to find, else 0.

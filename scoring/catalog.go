@@ -2,8 +2,6 @@ package scoring
 
 import (
 	"cmp"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -129,28 +127,28 @@ type Counts struct {
 
 // EntityCounts are the counts of entities.
 type EntityCounts struct {
-	Expected  int64 `json:"expected_entities"`
-	Extracted int64 `json:"extracted_entities"`
-	Matched   int64 `json:"matched_entities"`
+	Expected  int64
+	Extracted int64
+	Matched   int64
 	// Exact were matched with equal normalised names (or aliases).
-	Exact int64 `json:"exact_entities"`
+	Exact int64
 	// TypeJudged were matched and the expected entity has a type.
-	TypeJudged  int64 `json:"type_judged"`
-	TypeCorrect int64 `json:"type_correct"`
+	TypeJudged  int64
+	TypeCorrect int64
 	// Strict have an exact name and the correct type.
-	Strict int64 `json:"strict_entities"`
+	Strict int64
 }
 
 // RelationshipCounts are the counts of relationships; Correct is the sum of
 // the four ways to match.
 type RelationshipCounts struct {
-	Expected     int64 `json:"expected_relationships"`
-	Extracted    int64 `json:"extracted_relationships"`
-	Correct      int64 `json:"correct_relationships"`
-	Exact        int64 `json:"rel_exact"`
-	Inverse      int64 `json:"rel_inverse"`
-	Fuzzy        int64 `json:"rel_fuzzy"`
-	InverseFuzzy int64 `json:"rel_inverse_fuzzy"`
+	Expected     int64
+	Extracted    int64
+	Correct      int64
+	Exact        int64
+	Inverse      int64
+	Fuzzy        int64
+	InverseFuzzy int64
 }
 
 // namedCount is one count with its name; it is not defined where its family is not
@@ -201,28 +199,6 @@ func (c Counts) MarshalJSON() ([]byte, error) {
 	}
 	w.Close()
 	return w.B, w.Err
-}
-
-// UnmarshalJSON reads what MarshalJSON writes; a family whose expected count
-// is absent or null is nil.
-func (c *Counts) UnmarshalJSON(raw []byte) error {
-	var has struct {
-		Entities      *int64 `json:"expected_entities"`
-		Relationships *int64 `json:"expected_relationships"`
-	}
-	entities, relationships := &EntityCounts{}, &RelationshipCounts{}
-	err := errors.Join(json.Unmarshal(raw, &has), json.Unmarshal(raw, entities), json.Unmarshal(raw, relationships))
-	if err != nil {
-		return fmt.Errorf("reading counts: %w", err)
-	}
-	*c = Counts{}
-	if has.Entities != nil {
-		c.Entities = entities
-	}
-	if has.Relationships != nil {
-		c.Relationships = relationships
-	}
-	return nil
 }
 
 // untyped is the group of what has no type.

@@ -349,23 +349,6 @@ type Duplicates struct {
 	ExtractedRelationships []Duplicate `json:"extracted_relationships,omitempty"`
 }
 
-// Counts returns how many repetitions each list has, by its JSON name with
-// "duplicate_" before it; lists without any are left out.
-func (d Duplicates) Counts() map[string]int64 {
-	counts := map[string]int64{}
-	for name, list := range map[string][]Duplicate{
-		"duplicate_expected_entities":       d.ExpectedEntities,
-		"duplicate_extracted_entities":      d.ExtractedEntities,
-		"duplicate_expected_relationships":  d.ExpectedRelationships,
-		"duplicate_extracted_relationships": d.ExtractedRelationships,
-	} {
-		if len(list) > 0 {
-			counts[name] = int64(len(list))
-		}
-	}
-	return counts
-}
-
 // sameFacts returns for each relationship of a side the first one that states
 // the same fact, itself included.
 func (c *call) sameFacts(s *side) []int {

@@ -3,6 +3,8 @@ package scoring
 import (
 	"cmp"
 	"slices"
+
+	"extraction-experiment/internal/textutil"
 )
 
 // node is a group of things on one side that have equal names, in pools by
@@ -14,6 +16,7 @@ type node struct {
 	left  int // not matched yet
 
 	closed bool // see closeNodes
+	place  int  // of its first pool among the rows or columns of a transport, + 1
 }
 
 // pool is a group of equal things: only their spelling and their place in the
@@ -69,10 +72,8 @@ type matching struct {
 	pairs               []pairing
 	degraded            int // components that were too large for the best solution
 
-	// Of takeBest: the best links, and the extracted nodes that were seen there, or
-	// that one of them leads to.
-	best        []int
-	seen, taken []bool
+	transport     *transport // of the component that is solved
+	rows, columns []int      // its pools, by their numbers within their nodes
 }
 
 // withTypes returns the gain of a pair of these types; it prefers the most
@@ -113,10 +114,11 @@ func (c *call) assign(m *matching, family string, search *budget) {
 	if search.exhausted() {
 		c.warn("%s: too many or too long names to compare all of them; from some length on only equal ones were matched", family)
 	}
+	m.transport = &c.transport
 	m.solve(&budget{assignAllowance})
 	if m.degraded > 0 {
-		c.warn("%s: %s too many similar names for the best assignment; its best pairs were taken first",
-			family, counted(m.degraded, "group has", "groups have"))
+		c.warn("%s: %s with too many similar names for the best assignment; the best pairs were taken first",
+			family, textutil.Counted(m.degraded, "group"))
 	}
 }
 
@@ -135,13 +137,12 @@ func (m *matching) sortLinks() {
 // assignment: the one of largest total gain. Components that share no node are solved apart.
 func (m *matching) solve(left *budget) {
 	m.pairs = make([]pairing, 0, min(len(m.expected), len(m.extracted)))
-	m.seen, m.taken = make([]bool, len(m.extracted)), make([]bool, len(m.extracted))
 	components := m.components()
 	for root := range m.expected {
 		component := components.of(root)
 		if len(component) == 1 {
 			m.pushAll(component[0])
-		} else if !m.takeBest(component, left) && !m.solveBest(component, left) {
+		} else if !m.solveBest(component, left) {
 			m.degraded++
 			m.solveGreedily(component)
 		}
@@ -163,50 +164,6 @@ func (m *matching) components() index {
 	return newIndex(len(m.expected), roots)
 }
 
-// takeBest solves a component of single things in which each expected one has one
-// best link, and no two of these lead to the same extracted one: no assignment is
-// better. It spends what transport.solve would, which finds the same with one step a
-// row. It reports false, having changed nothing, where it does not apply.
-func (m *matching) takeBest(component []int, left *budget) bool {
-	m.best = m.best[:0]
-	columns := 0
-	for rest := component; len(rest) > 0; {
-		var most gain
-		best, tied, row := 0, false, m.links[rest[0]].expected
-		for ; len(rest) > 0 && m.links[rest[0]].expected == row; rest = rest[1:] {
-			l := &m.links[rest[0]]
-			e, x := &m.expected[row], &m.extracted[l.extracted]
-			if e.size > 1 || x.size > 1 {
-				return false
-			}
-			if !m.seen[l.extracted] {
-				m.seen[l.extracted] = true
-				columns++
-			}
-			if g := l.withTypes(e.pools[0].typ, x.pools[0].typ); most.less(g) {
-				best, most, tied = rest[0], g, false
-			} else {
-				tied = tied || g == most
-			}
-		}
-		if tied || m.taken[m.links[best].extracted] {
-			return false
-		}
-		m.taken[m.links[best].extracted] = true
-		m.best = append(m.best, best)
-	}
-	rows := len(m.best)
-	work := rows*(rows+2*(columns+1)) + len(component) + rows
-	if len(component) > arcLimit || rows+columns > unitLimit || int64(work) > left.left {
-		return false
-	}
-	left.spend(work)
-	for _, i := range m.best {
-		m.take(i, 0, 0, 1)
-	}
-	return true
-}
-
 // arc lets units of a row go to a column.
 type arc struct {
 	column int
@@ -218,11 +175,20 @@ type arc struct {
 // transport distributes the supply of rows over the demand of columns, along
 // arcs, so that the total gain is as large as possible. Rows and columns stand
 // for groups of equal things; with all supplies and demands 1 it is the
-// assignment problem.
+// assignment problem. One takes the room of the one before.
 type transport struct {
 	supply []int
 	demand []int
 	arcs   [][]arc // by row
+
+	// The working memory of solve.
+	into     [][][2]int // by column: the (row, arc) that lead to it
+	rowPrice []gain
+	colPrice []gain
+	rows     []reach
+	columns  []reach
+	gaining  []*arc // of the way found, those that get units
+	losing   []*arc
 }
 
 // reach is how a row or a column was reached while looking for a way.
@@ -232,18 +198,6 @@ type reach struct {
 	arc     int // of that row; of a row, that by which it was reached
 	reached bool
 	done    bool
-}
-
-// solver is the working memory of transport.solve.
-type solver struct {
-	*transport
-	into     [][][2]int // by column: the (row, arc) that lead to it
-	rowPrice []gain
-	colPrice []gain
-	rows     []reach
-	columns  []reach
-	gaining  []*arc // of the way found, those that get units
-	losing   []*arc
 }
 
 // solve computes the flows and reports whether the budget sufficed; if it did
@@ -256,86 +210,81 @@ type solver struct {
 // optimal solutions the choice depends on the order of rows and arcs only.
 // Time O(rows · (arcs + columns²)) in the worst case.
 func (t *transport) solve(left *budget) bool {
-	s := t.start()
+	t.start()
 	for row := range t.supply {
-		s.enter(row)
+		t.enter(row)
 		for t.supply[row] > 0 {
-			end, ok := s.search(row, left)
+			end, ok := t.search(row, left)
 			if !ok {
 				return false
 			}
-			s.reprice(end)
-			s.push(row, end)
+			t.reprice(end)
+			t.push(row, end)
 		}
 	}
 	return true
 }
 
-func (t *transport) start() *solver {
+// start adds the last column, and makes room.
+func (t *transport) start() {
 	units := 0
 	for row := range t.arcs {
 		units += t.supply[row]
 		t.arcs[row] = append(t.arcs[row], arc{column: len(t.demand)})
 	}
 	t.demand = append(t.demand, units)
-	s := &solver{
-		transport: t,
-		into:      make([][][2]int, len(t.demand)),
-		rowPrice:  make([]gain, len(t.supply)),
-		colPrice:  make([]gain, len(t.demand)),
-		rows:      make([]reach, len(t.supply)),
-		columns:   make([]reach, len(t.demand)),
-	}
+	t.into = grown(t.into[:0], len(t.demand))
+	t.rowPrice, t.colPrice = zeros(t.rowPrice, len(t.supply)), zeros(t.colPrice, len(t.demand))
+	t.rows, t.columns = zeros(t.rows, len(t.supply)), zeros(t.columns, len(t.demand))
 	for row, arcs := range t.arcs {
 		for k, a := range arcs {
-			s.into[a.column] = append(s.into[a.column], [2]int{row, k})
+			t.into[a.column] = append(t.into[a.column], [2]int{row, k})
 		}
 	}
-	return s
 }
 
 // reduced is the cost of an arc (its gain, negated) less the prices of its
 // ends; never negative for a row that has entered, 0 where units flow.
-func (s *solver) reduced(row int, a arc) gain {
-	return gain{}.minus(a.gain).minus(s.rowPrice[row]).minus(s.colPrice[a.column])
+func (t *transport) reduced(row int, a arc) gain {
+	return gain{}.minus(a.gain).minus(t.rowPrice[row]).minus(t.colPrice[a.column])
 }
 
 // enter gives a new row the price at which its best arc costs nothing.
-func (s *solver) enter(row int) {
-	best := s.reduced(row, s.arcs[row][0])
-	for _, a := range s.arcs[row][1:] {
-		if cost := s.reduced(row, a); cost.less(best) {
+func (t *transport) enter(row int) {
+	best := t.reduced(row, t.arcs[row][0])
+	for _, a := range t.arcs[row][1:] {
+		if cost := t.reduced(row, a); cost.less(best) {
 			best = cost
 		}
 	}
-	s.rowPrice[row] = best
+	t.rowPrice[row] = best
 }
 
 // search finds the cheapest way from a row to a column with demand left.
-func (s *solver) search(from int, left *budget) (int, bool) {
-	clear(s.rows)
-	clear(s.columns)
-	s.rows[from] = reach{reached: true}
-	s.relax(from)
-	work := len(s.rows) + len(s.columns) + len(s.arcs[from])
+func (t *transport) search(from int, left *budget) (int, bool) {
+	clear(t.rows)
+	clear(t.columns)
+	t.rows[from] = reach{reached: true}
+	t.relax(from)
+	work := len(t.rows) + len(t.columns) + len(t.arcs[from])
 	for {
-		next := s.cheapest()
-		work += len(s.columns)
-		column := &s.columns[next]
+		next := t.cheapest()
+		work += len(t.columns)
+		column := &t.columns[next]
 		column.done = true
-		if s.demand[next] > 0 {
+		if t.demand[next] > 0 {
 			return next, left.spend(work)
 		}
-		for _, in := range s.into[next] {
+		for _, in := range t.into[next] {
 			row, k := in[0], in[1]
-			if s.arcs[row][k].flow == 0 || s.rows[row].reached {
+			if t.arcs[row][k].flow == 0 || t.rows[row].reached {
 				continue
 			}
-			s.rows[row] = reach{cost: column.cost, arc: k, reached: true}
-			s.relax(row)
-			work += len(s.arcs[row])
+			t.rows[row] = reach{cost: column.cost, arc: k, reached: true}
+			t.relax(row)
+			work += len(t.arcs[row])
 		}
-		work += len(s.into[next])
+		work += len(t.into[next])
 		if !left.spend(work) {
 			return 0, false
 		}
@@ -343,13 +292,13 @@ func (s *solver) search(from int, left *budget) (int, bool) {
 	}
 }
 
-func (s *solver) relax(row int) {
-	for k, a := range s.arcs[row] {
-		column := &s.columns[a.column]
+func (t *transport) relax(row int) {
+	for k, a := range t.arcs[row] {
+		column := &t.columns[a.column]
 		if column.done {
 			continue
 		}
-		cost := s.rows[row].cost.plus(s.reduced(row, a))
+		cost := t.rows[row].cost.plus(t.reduced(row, a))
 		if !column.reached || cost.less(column.cost) {
 			*column = reach{cost: cost, row: row, arc: k, reached: true}
 		}
@@ -358,13 +307,13 @@ func (s *solver) relax(row int) {
 
 // cheapest returns the reached column of least cost that is not done. There
 // is one: the last column is always reached, and taken when it is done.
-func (s *solver) cheapest() int {
+func (t *transport) cheapest() int {
 	best := -1
-	for c := range s.columns {
-		if s.columns[c].done || !s.columns[c].reached {
+	for c := range t.columns {
+		if t.columns[c].done || !t.columns[c].reached {
 			continue
 		}
-		if best < 0 || s.columns[c].cost.less(s.columns[best].cost) {
+		if best < 0 || t.columns[c].cost.less(t.columns[best].cost) {
 			best = c
 		}
 	}
@@ -373,101 +322,116 @@ func (s *solver) cheapest() int {
 
 // reprice keeps every reduced cost non-negative after a search that ended at
 // a column, and those along the way found 0.
-func (s *solver) reprice(end int) {
-	total := s.columns[end].cost
-	for row := range s.rows {
-		if r := s.rows[row]; r.reached {
-			s.rowPrice[row] = s.rowPrice[row].plus(total.minus(r.cost))
+func (t *transport) reprice(end int) {
+	total := t.columns[end].cost
+	for row := range t.rows {
+		if r := t.rows[row]; r.reached {
+			t.rowPrice[row] = t.rowPrice[row].plus(total.minus(r.cost))
 		}
 	}
-	for c := range s.columns {
-		if column := s.columns[c]; column.done {
-			s.colPrice[c] = s.colPrice[c].minus(total.minus(column.cost))
+	for c := range t.columns {
+		if column := t.columns[c]; column.done {
+			t.colPrice[c] = t.colPrice[c].minus(total.minus(column.cost))
 		}
 	}
 }
 
 // push sends as many units as fit along the way found.
-func (s *solver) push(from, end int) {
-	units := min(s.supply[from], s.demand[end])
-	s.gaining, s.losing = s.gaining[:0], s.losing[:0]
+func (t *transport) push(from, end int) {
+	units := min(t.supply[from], t.demand[end])
+	t.gaining, t.losing = t.gaining[:0], t.losing[:0]
 	for column := end; ; {
-		row := s.columns[column].row
-		s.gaining = append(s.gaining, &s.arcs[row][s.columns[column].arc])
+		row := t.columns[column].row
+		t.gaining = append(t.gaining, &t.arcs[row][t.columns[column].arc])
 		if row == from {
 			break
 		}
-		back := &s.arcs[row][s.rows[row].arc]
-		s.losing = append(s.losing, back)
+		back := &t.arcs[row][t.rows[row].arc]
+		t.losing = append(t.losing, back)
 		units, column = min(units, back.flow), back.column
 	}
-	for _, a := range s.gaining {
+	for _, a := range t.gaining {
 		a.flow += units
 	}
-	for _, a := range s.losing {
+	for _, a := range t.losing {
 		a.flow -= units
 	}
-	s.supply[from] -= units
-	s.demand[end] -= units
+	t.supply[from] -= units
+	t.demand[end] -= units
+}
+
+// grown makes a list of lists longer, by empty ones that have the room that was there.
+func grown[T any](lists [][]T, n int) [][]T {
+	lists = slices.Grow(lists, n-len(lists))
+	for k := len(lists); k < n; k++ {
+		lists = append(lists, lists[:k+1][k][:0])
+	}
+	return lists
+}
+
+// zeros returns a list of so many zeros, in the room of another.
+func zeros[T any](list []T, n int) []T {
+	list = slices.Grow(list[:0], n)[:n]
+	clear(list)
+	return list
 }
 
 // solveBest solves one component as a transport between pools. It reports
 // false, having changed nothing, where that would take too much.
 func (m *matching) solveBest(component []int, left *budget) bool {
-	t, rows, columns, ok := m.transportOf(component)
-	if !ok || !t.solve(left) {
+	if !m.load(component) || !m.transport.solve(left) {
 		return false
 	}
-	for r, arcs := range t.arcs {
+	for r, arcs := range m.transport.arcs {
 		for _, a := range arcs {
-			if a.flow == 0 || a.column == len(columns) {
+			if a.flow == 0 || a.column == len(m.columns) {
 				continue
 			}
-			m.take(a.link, rows[r], columns[a.column], a.flow)
+			m.take(a.link, m.rows[r], m.columns[a.column], a.flow)
 		}
 	}
 	return true
 }
 
-// transportOf returns the transport of a component, and the pools of which its
-// rows and columns are; false where it is too large.
-func (m *matching) transportOf(component []int) (t *transport, rows, columns []int, ok bool) {
-	t = &transport{}
-	firstRow, firstColumn := map[int]int{}, map[int]int{}
+// load makes the transport that of a component; false where it is too large.
+func (m *matching) load(component []int) bool {
+	t := m.transport
+	t.supply, t.demand, t.arcs = t.supply[:0], t.demand[:0], t.arcs[:0]
+	m.rows, m.columns = m.rows[:0], m.columns[:0]
 	arcs, units := 0, 0
 	for _, i := range component {
 		l := m.links[i]
-		expected, extracted := m.expected[l.expected].pools, m.extracted[l.extracted].pools
-		if arcs += len(expected) * len(extracted); arcs > arcLimit {
-			return nil, nil, nil, false
+		from, to := &m.expected[l.expected], &m.extracted[l.extracted]
+		if arcs += len(from.pools) * len(to.pools); arcs > arcLimit {
+			return false
 		}
-		row := placePools(firstRow, l.expected, expected, &rows, &t.supply)
-		column := placePools(firstColumn, l.extracted, extracted, &columns, &t.demand)
-		t.arcs = append(t.arcs, make([][]arc, len(rows)-len(t.arcs))...)
-		for p, from := range expected {
-			for q, to := range extracted {
-				t.arcs[row+p] = append(t.arcs[row+p], arc{column: column + q, gain: l.withTypes(from.typ, to.typ), link: i})
+		row, column := from.placeIn(&m.rows, &t.supply), to.placeIn(&m.columns, &t.demand)
+		t.arcs = grown(t.arcs, len(m.rows))
+		for p, expected := range from.pools {
+			for q, extracted := range to.pools {
+				gain := l.withTypes(expected.typ, extracted.typ)
+				t.arcs[row+p] = append(t.arcs[row+p], arc{column: column + q, gain: gain, link: i})
 			}
 		}
 	}
-	for _, n := range slices.Concat(t.supply, t.demand) {
-		units += n
+	for _, sizes := range [2][]int{t.supply, t.demand} {
+		for _, n := range sizes {
+			units += n
+		}
 	}
-	return t, rows, columns, units <= unitLimit
+	return units <= unitLimit
 }
 
-// placePools returns the first of the rows or columns that are the pools of a node,
-// and adds them, with their sizes, where the node is new.
-func placePools(known map[int]int, node int, pools []pool, places, sizes *[]int) int {
-	first, ok := known[node]
-	if !ok {
-		first = len(*places)
-		known[node] = first
-		for p, pool := range pools {
+// placeIn returns the first of the rows or columns that are the pools of a node,
+// and adds them, with their sizes, where the node is new. A node is in one component only.
+func (n *node) placeIn(places, sizes *[]int) int {
+	if n.place == 0 {
+		n.place = len(*places) + 1
+		for p, pool := range n.pools {
 			*places, *sizes = append(*places, p), append(*sizes, len(pool.members))
 		}
 	}
-	return first
+	return n.place - 1
 }
 
 // solveGreedily takes the best link first and pairs as much along it as there

@@ -112,7 +112,7 @@ func (c *call) prepareEntities(s *side, aliases bool) {
 	}
 	s.entities = kept
 	if empty > 0 {
-		c.warn("%s: %s an empty name; it counts and never matches", s.word, counted(empty, "entity has", "entities have"))
+		c.warn("%s: %s with an empty name, which counts and never matches", s.word, textutil.Counted(empty, "entity"))
 	}
 }
 
@@ -147,8 +147,8 @@ func (c *call) prepareRelationships(s *side) {
 		}
 	}
 	if dangling > 0 {
-		c.warn("%s: %s an end that refers to no entity; it counts and never matches",
-			s.word, counted(dangling, "relationship has", "relationships have"))
+		c.warn("%s: %s with an end that refers to no entity, which counts and never matches",
+			s.word, textutil.Counted(dangling, "relationship"))
 	}
 	first, collapse := c.sameFacts(s), c.options.Dedupe == Exact
 	for i, of := range first {
@@ -174,8 +174,7 @@ func (c *call) prepareRelationships(s *side) {
 	s.relationships = kept
 }
 
-// reversal is a type that says with swapped ends what another type says: an
-// inverse, or the type itself where it is symmetric.
+// reversal is a converse by its number.
 type reversal struct {
 	typ     int
 	inverse bool
@@ -185,17 +184,15 @@ type reversal struct {
 func (c *call) reversalsOf() [][]reversal {
 	all := make([][]reversal, len(c.types.texts))
 	for typ, text := range c.types.texts {
-		if c.symmetric[text] {
-			all[typ] = append(all[typ], reversal{typ, false})
-		}
-		for inverse := range c.inverse[text] {
-			if id, ok := slices.BinarySearch(c.types.texts, inverse); ok {
-				all[typ] = append(all[typ], reversal{id, true})
+		for _, other := range c.converses[text] {
+			if id, ok := slices.BinarySearch(c.types.texts, other.typ); ok {
+				all[typ] = append(all[typ], reversal{id, other.inverse})
 			}
 		}
 		slices.SortFunc(all[typ], func(a, b reversal) int {
 			return cmp.Or(falseFirst(a.inverse, b.inverse), cmp.Compare(a.typ, b.typ))
 		})
+		all[typ] = slices.Compact(all[typ])
 	}
 	return all
 }

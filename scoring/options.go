@@ -102,21 +102,12 @@ func (o Options) check() (threshold, error) {
 	}
 	t, err := parseThreshold(o.Threshold)
 	problems = append(problems, err)
-	isEmpty := func(typ string) bool { return textutil.FoldType(typ) == "" }
+	types := slices.Concat(o.Symmetric, slices.Collect(maps.Keys(o.TypeAliases)), slices.Collect(maps.Values(o.TypeAliases)))
 	for _, pair := range o.Inverse {
-		if slices.ContainsFunc(pair[:], isEmpty) {
-			add("inverse: the pair %q has an empty type", pair)
-		}
+		types = append(types, pair[:]...)
 	}
-	for i, symmetric := range o.Symmetric {
-		if isEmpty(symmetric) {
-			add("symmetric[%d]: the type is empty", i)
-		}
-	}
-	for _, alias := range slices.Sorted(maps.Keys(o.TypeAliases)) {
-		if isEmpty(alias) || isEmpty(o.TypeAliases[alias]) {
-			add("type_aliases: the entry %q: %q has an empty type", alias, o.TypeAliases[alias])
-		}
+	if slices.ContainsFunc(types, func(typ string) bool { return textutil.FoldType(typ) == "" }) {
+		add("inverse, symmetric, type_aliases: there is an empty type")
 	}
 	if err := errors.Join(problems...); err != nil {
 		return threshold{}, optionsError(err)
@@ -176,9 +167,6 @@ func parseThreshold(text string) (threshold, error) {
 	}
 	return threshold{text: value.FloatString(decimals), num: value.Num().Uint64(), den: value.Denom().Uint64()}, nil
 }
-
-// String returns the shortest decimal text of the threshold.
-func (t threshold) String() string { return t.text }
 
 // moreThan is the threshold that only higher similarities exceed.
 func moreThan(s similarity) threshold { return threshold{num: uint64(s.num), den: uint64(s.den)} }

@@ -2,7 +2,6 @@ package scoring
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
@@ -43,7 +41,8 @@ func ParseOptions(raw []byte, base Options) (Options, error) {
 		at := slices.IndexFunc(options, func(option option) bool { return option.name == key })
 		switch {
 		case at < 0:
-			problems = append(problems, unknownOption(key, options))
+			names := cli.Each(options, func(o option) string { return o.name })
+			problems = append(problems, fmt.Errorf("unknown option %q; there are: %s", shorten(key), textutil.Listed(key, names)))
 		case string(values[key]) != "null":
 			if err := options[at].read(values[key]); err != nil {
 				problems = append(problems, fmt.Errorf("%s: %w", key, err))
@@ -89,13 +88,6 @@ func (o *Options) list() []option {
 		{"type_aliases", &o.TypeAliases, `an object such as {"PER": "Person"}`},
 		{"dedupe", &o.Dedupe, "a string"},
 	}
-}
-
-func unknownOption(key string, options []option) error {
-	names := cli.Each(options, func(o option) string { return o.name })
-	slices.Sort(names)
-	hint := cmp.Or(textutil.Hint(key, names), "; there are: "+strings.Join(names, ", "))
-	return fmt.Errorf("unknown option %q%s", shorten(key), hint)
 }
 
 // read replaces the option; nothing of a table that was there stays.

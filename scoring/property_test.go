@@ -139,7 +139,10 @@ func contents(r Result) map[string]any {
 	slices.Sort(lines)
 	return map[string]any{
 		"counts": r.Counts, "scores": r.Scores, "groups": r.Groups, "warnings": r.Warnings, "lines": lines,
-		"duplicates": r.Duplicates.Counts(),
+		"duplicates": []int{
+			len(r.Duplicates.ExpectedEntities), len(r.Duplicates.ExtractedEntities),
+			len(r.Duplicates.ExpectedRelationships), len(r.Duplicates.ExtractedRelationships),
+		},
 	}
 }
 

@@ -50,9 +50,15 @@ type Scorer struct {
 	options   Options
 	catalog   []Definition
 	threshold threshold
-	oneType   map[string]string          // types that are another's alias, normal spelling
-	symmetric map[string]bool            // normal spelling
-	inverse   map[string]map[string]bool // normal spelling, both ways
+	oneType   map[string]string     // types that are another's alias, normal spelling
+	converses map[string][]converse // by type, normal spelling, both ways
+}
+
+// converse is a type that says with swapped ends what another type says: an inverse,
+// or the type itself where it is symmetric.
+type converse struct {
+	typ     string
+	inverse bool
 }
 
 // New returns a scorer, or an error of exit code 64 with everything that is wrong.
@@ -62,25 +68,18 @@ func New(o Options) (*Scorer, error) {
 		return nil, err
 	}
 	s := &Scorer{options: o.clone(), catalog: Catalog(), threshold: t, oneType: oneTypeOf(o.TypeAliases)}
-	s.symmetric = map[string]bool{}
+	s.converses = map[string][]converse{}
+	add := func(a, b string, inverse bool) { s.converses[a] = append(s.converses[a], converse{b, inverse}) }
 	for _, name := range o.Symmetric {
-		s.symmetric[s.typeText(name)] = true
+		add(s.typeText(name), s.typeText(name), false)
 	}
-	s.inverse = map[string]map[string]bool{}
 	for _, pair := range o.Inverse {
 		a, b := s.typeText(pair[0]), s.typeText(pair[1])
-		for _, p := range [][2]string{{a, b}, {b, a}} {
-			if s.inverse[p[0]] == nil {
-				s.inverse[p[0]] = map[string]bool{}
-			}
-			s.inverse[p[0]][p[1]] = true
-		}
+		add(a, b, true)
+		add(b, a, true)
 	}
 	return s, nil
 }
-
-// Options returns the options of the scorer.
-func (s *Scorer) Options() Options { return s.options.clone() }
 
 // typeText brings a type into normal form; of aliases of one another, one
 // stands for all.
@@ -148,12 +147,13 @@ func (s *Scorer) Measure(expected, extracted extraction.Extraction) Result {
 }
 
 func (c *call) score() Result {
-	r := Result{Duplicates: Duplicates{
+	var r Result
+	r.Duplicates = Duplicates{
 		c.expected.repeatedEntities, c.extracted.repeatedEntities,
 		c.expected.repeatedFacts, c.extracted.repeatedFacts,
-	}}
+	}
 	if n := len(r.Duplicates.ExpectedEntities) + len(r.Duplicates.ExpectedRelationships); n > 0 && c.options.Dedupe != Exact {
-		c.warn("expected: %s another; only one of them can match each extracted one", counted(n, "entry repeats", "entries repeat"))
+		c.warn("expected: %s; only one of those that are alike can match each extracted one", textutil.Counted(n, "repetition"))
 	}
 	if c.expected.given.Entities != nil {
 		r.Counts.Entities = c.scoreEntities(&r)
@@ -281,8 +281,18 @@ func (s *Scorer) Undelivered(expected extraction.Extraction) []outcome.Score {
 
 // Result is everything that scoring one extraction yields.
 type Result struct {
-	Counts Counts          `json:"counts"`
-	Scores []outcome.Score `json:"scores"`
+	Counts Counts
+	Scores []outcome.Score
+	Explanation
+	// Groups are the counts by type, for breakdowns.
+	Groups []outcome.Group
+	// Warnings are oddities of the input, and limits that were reached.
+	Warnings []string
+}
+
+// Explanation is how the numbers came about: what was matched with what, and what was
+// not and why.
+type Explanation struct {
 	// Entities and Relationships are the matched pairs, in the order of the
 	// expected list.
 	Entities      []EntityMatch       `json:"entities"`
@@ -294,10 +304,8 @@ type Result struct {
 	MissedRelationships   []RelationshipMiss `json:"missed_relationships,omitempty"`
 	SpuriousRelationships []RelationshipMiss `json:"spurious_relationships,omitempty"`
 	Duplicates            Duplicates         `json:"duplicates,omitzero"`
-	// Groups are the counts by type, for breakdowns.
-	Groups []outcome.Group `json:"groups,omitempty"`
-	// Warnings are oddities of the input, and limits that were reached.
-	Warnings []string `json:"warnings,omitempty"`
+	// Faults give everything that is wrong a cause; whoever asked Classify fills them in.
+	Faults []Fault `json:"faults,omitempty"`
 }
 
 // EntityMatchKind says why two entities match.
@@ -436,6 +444,7 @@ type call struct {
 	types     *dictionary
 	reversals [][]reversal // by type
 	editor    editor
+	transport transport
 	expected  side
 	extracted side
 	endNames  endNames
@@ -500,12 +509,4 @@ func (c *call) collect(s *side, aliases bool) {
 
 func (c *call) warn(format string, args ...any) {
 	c.warnings = append(c.warnings, fmt.Sprintf(format, args...))
-}
-
-// counted writes a number with its noun: "1 entity", "3 entities".
-func counted(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }

@@ -67,8 +67,7 @@ func compareAction(c *urfave.Context, env cli.Env) (err error) {
 	ctx := c.Context
 	most, old := runs.ParseAge(c.String("base-max-age"))
 	cfg, err := compareConfig(c)
-	comparer, wrong := compare.New(cfg)
-	if err := errors.Join(err, wrong, old); err != nil {
+	if err := errors.Join(err, cfg.Gate.Check(), old); err != nil {
 		return cli.Usage("%w", err)
 	}
 	if base, err = resolveBase(ctx, env, base, c.String("dataset"), candidates); err != nil {
@@ -80,7 +79,7 @@ func compareAction(c *urfave.Context, env cli.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	result, err := comparer.Compare(ctx, sources[0], sources[1:]...)
+	result, err := cfg.Compare(ctx, sources[0], sources[1:]...)
 	if err != nil {
 		return err
 	}

@@ -175,10 +175,6 @@ type leaderboard struct {
 // rank compares the runs of the sweep with each other and prints what comes of
 // it.
 func (s session) rank(ctx context.Context, sweep *experiment.Sweep, cfg runConfig) (err error) {
-	comparer, err := compare.New(runs.Comparison())
-	if err != nil {
-		return err
-	}
 	sources, done, err := runs.Sources(ctx, s.env, sweep.Paths(), "", false)
 	defer func() { err = errors.Join(err, done()) }()
 	if err != nil {
@@ -192,7 +188,7 @@ func (s session) rank(ctx context.Context, sweep *experiment.Sweep, cfg runConfi
 		}
 		ids[source.Where()] = first.ID
 	}
-	ranked, err := comparer.Rank(ctx, sources...)
+	ranked, err := runs.Comparison().Rank(ctx, sources...)
 	if errors.Is(err, context.Canceled) {
 		return cli.Errorf(cli.ExitInterrupted, "stopped before the runs were compared; go on with: %s", resumeCommand(s.env.Args))
 	}

@@ -161,7 +161,7 @@ func TestScorer(t *testing.T) {
 			t.Errorf("%s is %+v, want %v", name, s, want)
 		}
 	}
-	var why harness.Explanation
+	var why scoring.Explanation
 	if err := json.Unmarshal(scored.Explanation, &why); err != nil || len(why.Entities) != 1 || len(why.MissedEntities) != 1 {
 		t.Errorf("the explanation is %s (%v)", scored.Explanation, err)
 	}
@@ -195,7 +195,7 @@ func TestScorer_causes(t *testing.T) {
 		if diff := cmp.Diff(want, scored.Causes); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", input, diff)
 		}
-		var why harness.Explanation
+		var why scoring.Explanation
 		if err := json.Unmarshal(scored.Explanation, &why); err != nil || len(why.Faults) != 3 {
 			t.Errorf("%v %+v", err, why.Faults)
 		}

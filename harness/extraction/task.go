@@ -216,13 +216,8 @@ func (j judge) ScoreContext(_ context.Context, output json.RawMessage, decoded a
 		}
 	}
 	result := j.rules.Score(j.expected, extracted)
-	why := Explanation{
-		result.Entities, result.Relationships,
-		result.MissedEntities, result.SpuriousEntities,
-		result.MissedRelationships, result.SpuriousRelationships,
-		result.Duplicates, scoring.Classify(result, j.contains()),
-	}
-	explanation, err := json.Marshal(why)
+	result.Faults = scoring.Classify(result, j.contains())
+	explanation, err := json.Marshal(result.Explanation)
 	if err != nil {
 		return experiment.Scored{}, fmt.Errorf("encoding the matches: %w", err)
 	}
@@ -233,7 +228,7 @@ func (j judge) ScoreContext(_ context.Context, output json.RawMessage, decoded a
 	return experiment.Scored{
 		Scores:      scores,
 		Groups:      result.Groups,
-		Causes:      causes(why.Faults),
+		Causes:      causes(result.Faults),
 		Counts:      result.Counts.Map(),
 		Explanation: explanation,
 		Warnings:    slices.Concat(j.warnings, warnings, result.Warnings),
@@ -255,20 +250,6 @@ func (j judge) Undelivered() []outcome.Score { return j.rules.Undelivered(j.expe
 func isAbsent(raw json.RawMessage) bool {
 	raw = bytes.TrimSpace(raw)
 	return len(raw) == 0 || bytes.Equal(raw, []byte("null"))
-}
-
-// Explanation is what an outcome keeps of a judgement beside its numbers: what
-// was matched with what, and what was not and why.
-type Explanation struct {
-	Entities              []scoring.EntityMatch       `json:"entities"`
-	Relationships         []scoring.RelationshipMatch `json:"relationships"`
-	MissedEntities        []scoring.EntityMiss        `json:"missed_entities,omitempty"`
-	SpuriousEntities      []scoring.EntityMiss        `json:"spurious_entities,omitempty"`
-	MissedRelationships   []scoring.RelationshipMiss  `json:"missed_relationships,omitempty"`
-	SpuriousRelationships []scoring.RelationshipMiss  `json:"spurious_relationships,omitempty"`
-	Duplicates            scoring.Duplicates          `json:"duplicates,omitzero"`
-	// Faults give everything that is wrong a cause.
-	Faults []scoring.Fault `json:"faults,omitempty"`
 }
 
 // contains looks for names in the document; without one, all are there.

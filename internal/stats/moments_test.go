@@ -40,8 +40,8 @@ func TestMoments_byHand(t *testing.T) {
 			if got, ok := m.Variance(); got != tt.variance || ok != tt.varianceIsOK {
 				t.Errorf("Variance = %v, %v; want %v, %v", got, ok, tt.variance, tt.varianceIsOK)
 			}
-			if _, _, ok := m.Interval95(); ok != (tt.variance > 0) {
-				t.Errorf("Interval95 ok = %v of the variance %v", ok, tt.variance)
+			if _, ok := m.Estimate(); ok != (tt.variance > 0) {
+				t.Errorf("Estimate ok = %v of the variance %v", ok, tt.variance)
 			}
 		})
 	}
@@ -138,7 +138,8 @@ func TestMoments_orderAndMergeChangeNothing(t *testing.T) {
 			a.n = m.N()
 			a.mean, a.meanOK = m.Mean()
 			a.variance, a.varianceOK = m.Variance()
-			a.lo, a.hi, _ = m.Interval95()
+			e, _ := m.Estimate()
+			a.lo, a.hi, _ = ends(e.CI95)
 			a.least, a.top, a.rangeOK = m.Range()
 			return a
 		}

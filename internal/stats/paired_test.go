@@ -19,25 +19,33 @@ var maize = []float64{49, -67, 8, 16, 6, 23, 28, 41, 14, 29, 56, 24, 75, 60, -48
 
 func near(a, b, within float64) bool { return math.Abs(a-b) <= within }
 
-func TestPairedMean_published(t *testing.T) {
-	e, ok := PairedMean(sleep)
-	if !ok || !near(e.Mean, 1.58, 1e-12) || !near(e.Lo, 0.7001142, 5e-8) || !near(e.Hi, 2.4598858, 5e-8) || e.DF != 9 {
+// ends are those of an interval; 0 where there is none.
+func ends(ci *[2]float64) (lo, hi float64, ok bool) {
+	if ci == nil {
+		return 0, 0, false
+	}
+	return ci[0], ci[1], true
+}
+
+func TestEstimate_published(t *testing.T) {
+	e, ok := moments(sleep...).Estimate()
+	if !ok || !near(e.Mean, 1.58, 1e-12) || !near(e.CI95[0], 0.7001142, 5e-8) || !near(e.CI95[1], 2.4598858, 5e-8) || e.DF != 9 {
 		t.Errorf("Student's sleep: %+v, %v", e, ok)
 	}
-	e, ok = PairedMean(maize)
+	e, ok = moments(maize...).Estimate()
 	if !ok || !near(e.Mean, 314.0/15, 1e-12) || !near(e.Mean/e.SE, 2.148, 5e-4) {
 		t.Errorf("Darwin's maize: %+v, %v", e, ok)
 	}
 }
 
-func TestPairedMean_undefined(t *testing.T) {
+func TestEstimate_undefined(t *testing.T) {
 	for name, d := range map[string][]float64{"none": nil, "one": {1}, "NaN": {1, math.NaN()}, "infinite": {1, math.Inf(1)}} {
-		if _, ok := PairedMean(d); ok {
+		if _, ok := moments(d...).Estimate(); ok {
 			t.Errorf("%s: defined", name)
 		}
 	}
 	for name, d := range map[string][]float64{"equal": {0.1, 0.1, 0.1}, "equal but for rounding": {.6 - .5, .8 - .7, .4 - .3}, "none": {0, 0, 0}} {
-		if e, ok := PairedMean(d); ok {
+		if e, ok := moments(d...).Estimate(); ok {
 			t.Errorf("%s: %+v, of no width", name, e)
 		}
 		if e, ok := ClusteredMean(d, []int{1, 2, 2}); ok {
@@ -54,7 +62,7 @@ func TestClusteredMean_byHand(t *testing.T) {
 	// SE² = (4+4)/(1−2/4)/4² = 1; a = 4/2 twice, n²/(8 + 16 − 8) = 1 degree of
 	// freedom, t = 12.7062.
 	e, ok := ClusteredMean([]float64{1, 3, 0, 0}, []int{7, 7, 2, 2})
-	if !ok || e.Mean != 1 || !near(e.SE, 1, 1e-12) || !near(e.DF, 1, 1e-12) || !near(e.Hi, 1+math.Tan(math.Pi*0.475), 1e-9) {
+	if !ok || e.Mean != 1 || !near(e.SE, 1, 1e-12) || !near(e.DF, 1, 1e-12) || !near(e.CI95[1], 1+math.Tan(math.Pi*0.475), 1e-9) {
 		t.Errorf("two clusters: %+v, %v", e, ok)
 	}
 	// Unequal sizes: values 1, 1, 4, mean 2, clusters sum to −2 and 2:
@@ -79,7 +87,7 @@ func TestClusteredMean_byHand(t *testing.T) {
 	if e, ok := ClusteredMean(tiny, []int{1, 2, 3}); ok {
 		t.Errorf("squares below what a float holds: defined as %+v", e)
 	}
-	if e, ok := PairedMean(tiny); ok {
+	if e, ok := moments(tiny...).Estimate(); ok {
 		t.Errorf("squares below what a float holds, paired: defined as %+v", e)
 	}
 	// The square of 1e80 is over Limit: an interval without it would have no width.
@@ -103,9 +111,11 @@ func TestClusteredMean_closedForms(t *testing.T) {
 				repeated, cluster = append(repeated, v), append(cluster, i)
 			}
 		}
-		plain, varies := PairedMean(d)
+		plain, varies := moments(d...).Estimate()
 		got, ok := ClusteredMean(repeated, cluster)
-		if ok != varies || !near(got.SE, plain.SE, 1e-12) || !near(got.DF, plain.DF, 1e-9) || !near(got.Lo, plain.Lo, 1e-10) {
+		lo, _, _ := ends(got.CI95)
+		wantLo, _, _ := ends(plain.CI95)
+		if ok != varies || !near(got.SE, plain.SE, 1e-12) || !near(got.DF, plain.DF, 1e-9) || !near(lo, wantLo, 1e-10) {
 			t.Fatalf("%+v, want %+v", got, plain)
 		}
 		sums := ClusterSums(repeated, cluster)
@@ -129,7 +139,7 @@ func TestDifferences_symmetric(t *testing.T) {
 		}
 		a, ok := ClusteredMean(d, cluster)
 		b, ok2 := ClusteredMean(negated, cluster)
-		if ok != ok2 || a.Mean != -b.Mean || a.SE != b.SE || a.Lo != -b.Hi || a.Hi != -b.Lo {
+		if ok != ok2 || a.Mean != -b.Mean || a.SE != b.SE || ok && *a.CI95 != [2]float64{-b.CI95[1], -b.CI95[0]} {
 			t.Fatalf("%+v and %+v", a, b)
 		}
 		p, _ := SignFlip(d, 200, 3)

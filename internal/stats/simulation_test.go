@@ -96,7 +96,7 @@ func TestSimulation_falseAlarms(t *testing.T) {
 					for i := range d {
 						d[i] = null.draw(random)
 					}
-					e, ok := PairedMean(d)
+					e, ok := moments(d...).Estimate()
 					alarms.count(e, ok, d, flips, random)
 				}
 				limit := null.limit
@@ -114,7 +114,7 @@ type alarms struct{ interval, permutation, both int }
 
 // count takes one comparison: its interval, and what is flipped.
 func (a *alarms) count(e Estimate, ok bool, flipped []float64, flips int, random *rand.Rand) {
-	out := ok && (e.Lo > 0 || e.Hi < 0)
+	out := ok && (e.CI95[0] > 0 || e.CI95[1] < 0)
 	p, ok := SignFlip(flipped, flips, random.Uint64())
 	low := ok && p.P <= 0.05
 	if out {
@@ -157,7 +157,7 @@ func TestSimulation_clusters(t *testing.T) {
 				naive, alarms := 0, alarms{}
 				for range repeats {
 					d, cluster := clustered(random, clusters, shape.size)
-					if e, ok := PairedMean(d); ok && (e.Lo > 0 || e.Hi < 0) {
+					if e, ok := moments(d...).Estimate(); ok && (e.CI95[0] > 0 || e.CI95[1] < 0) {
 						naive++
 					}
 					e, ok := ClusteredMean(d, cluster)
@@ -313,11 +313,12 @@ func TestSimulation_mean(t *testing.T) {
 					for range n {
 						m.Add(shape.draw(random))
 					}
-					lo, hi, _ := m.ScoreInterval95()
+					lo, hi, _ := ends(m.ScoreInterval95())
 					if shape.mean < lo || shape.mean > hi {
 						wrong++
 					}
-					low, high, ok := m.Interval95()
+					e, ok := m.Estimate()
+					low, high, _ := ends(e.CI95)
 					if !ok || shape.mean < low || shape.mean > high {
 						wrongT++
 					}

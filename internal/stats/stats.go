@@ -15,9 +15,8 @@
 //	m.Add(0.5)
 //	m.Add(1)
 //	mean, _ := m.Mean()            // 0.75
-//	lo, hi, ok := m.Interval95()   // ok from two different values on
+//	e, ok := m.Estimate()          // ok from two different values on: e.Mean, e.CI95
 //
-//	e, ok := stats.PairedMean(differences)      // e.Mean, e.Lo, e.Hi
 //	p, ok := stats.SignFlip(differences, 10_000, seed)
 package stats
 
@@ -148,17 +147,18 @@ func (m Moments) SD() (sd float64, ok bool) {
 	return math.Sqrt(v), ok
 }
 
-// Interval95 returns Student's 95 % interval of the mean, mean ±
-// t(0.975, n−1)·sd/√n. It is not cut at the range of the values: the interval of
-// scores near 1 may reach beyond 1; see ScoreInterval95. Undefined for n < 2, and
-// where all values are equal: nothing is known of their spread.
-func (m Moments) Interval95() (lo, hi float64, ok bool) {
-	e, ok := m.estimate()
-	return e.Lo, e.Hi, ok
-}
-
-// estimate is undefined as Interval95 is.
-func (m Moments) estimate() (e Estimate, ok bool) {
+// Estimate returns the mean with Student's 95 % interval, mean ± t(0.975, n−1)·SE,
+// SE = sd/√n: of differences of pairs the paired t-test. It is not cut at the range
+// of the values: the interval of scores near 1 may reach beyond 1; see
+// ScoreInterval95. Undefined for n < 2, and where all values are equal: an interval
+// of no width would be certain of what was never seen to vary.
+//
+// It is exact for normal values and good for others from about 20 on; with very many
+// ties it is too wide rather than too narrow.
+//
+// Source: Student 1908, "The probable error of a mean"; for evaluations Miller
+// 2024, "Adding Error Bars to Evals", arXiv 2411.00640, section 4.2.
+func (m Moments) Estimate() (e Estimate, ok bool) {
 	sd, _ := m.SD()
 	mean, _ := m.Mean()
 	return newEstimate(mean, sd/math.Sqrt(float64(m.n)), float64(m.n-1), m.largest())
@@ -174,19 +174,20 @@ func (m Moments) estimate() (e Estimate, ok bool) {
 // Where all values are 0 or 1 that is BinomialInterval, exactly; it has a width
 // where all values are equal, too. Student's interval, which knows of no bounds, is
 // narrower and covers too little where most values are 1: docs/comparing.md has the
-// numbers. With a value beyond 0 or 1 it is Interval95. Undefined for n < 2.
+// numbers. With a value beyond 0 or 1 it is that of Estimate. Nil, undefined, for n < 2.
 //
 // Source: Gaffke 2005, "Three test statistics for a nonparametric one-sided
 // hypothesis on the mean of a nonnegative variable", whose weights are drawn; here
 // their distribution is the beta one of equal mean and variance.
-func (m Moments) ScoreInterval95() (lo, hi float64, ok bool) {
+func (m Moments) ScoreInterval95() *[2]float64 {
 	switch {
 	case m.n < 2:
-		return 0, 0, false
+		return nil
 	case m.least < 0 || m.top > 1:
-		return m.Interval95()
+		e, _ := m.Estimate()
+		return e.CI95
 	}
-	return m.scoreEnd(0, 0.025), m.scoreEnd(1, 0.975), true
+	return &[2]float64{m.scoreEnd(0, 0.025), m.scoreEnd(1, 0.975)}
 }
 
 // scoreEnd is one end of ScoreInterval95, with that value added.

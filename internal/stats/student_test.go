@@ -30,22 +30,23 @@ func TestStudentQuantile(t *testing.T) {
 	}
 }
 
-// TestInterval95: NIST/SEMATECH e-Handbook 1.3.5.2, data set ZARR13: 195 values,
+// TestEstimate_interval: NIST/SEMATECH e-Handbook 1.3.5.2, data set ZARR13: 195 values,
 // mean 9.261460, standard deviation 0.02278881, interval 9.258242 to 9.264679.
-func TestInterval95(t *testing.T) {
+func TestEstimate_interval(t *testing.T) {
 	e, ok := newEstimate(9.261460, 0.02278881/math.Sqrt(195), 194, 9.3)
-	if !ok || math.Abs(e.Lo-9.258242) > 1e-6 || math.Abs(e.Hi-9.264679) > 1e-6 {
-		t.Errorf("interval %.6f to %.6f, want 9.258242 to 9.264679", e.Lo, e.Hi)
+	if !ok || math.Abs(e.CI95[0]-9.258242) > 1e-6 || math.Abs(e.CI95[1]-9.264679) > 1e-6 {
+		t.Errorf("interval %.6f to %.6f, want 9.258242 to 9.264679", e.CI95[0], e.CI95[1])
 	}
 	// 0 and 1: mean 1/2, sd √½, half = tan(π·0.475)·√½/√2 = 12.7062/2
-	lo, hi, ok := moments(0, 1).Interval95()
+	e, ok = moments(0, 1).Estimate()
+	lo, hi, _ := ends(e.CI95)
 	half := math.Tan(math.Pi*0.475) / 2
 	if !ok || math.Abs(lo-(0.5-half)) > 1e-9 || math.Abs(hi-(0.5+half)) > 1e-9 {
 		t.Errorf("interval %v to %v, want 0.5 ± %v", lo, hi, half)
 	}
 	for name, m := range map[string]Moments{"no values": {}, "one value": moments(1), "equal values": moments(3, 3, 3), "equal but for rounding": moments(.6-.5, .8-.7, .4-.3)} {
-		if lo, hi, ok := m.Interval95(); ok {
-			t.Errorf("%s: %v to %v", name, lo, hi)
+		if e, ok := m.Estimate(); ok || e.CI95 != nil {
+			t.Errorf("%s: %+v", name, e)
 		}
 	}
 }
@@ -73,7 +74,7 @@ func TestScoreInterval95(t *testing.T) {
 		"no value":       {nil, none, none},
 		"nearly nothing": {[]float64{1e-320, 0, 0, 0}, 0, 0.602365},
 	} {
-		lo, hi, ok := moments(tt.values...).ScoreInterval95()
+		lo, hi, ok := ends(moments(tt.values...).ScoreInterval95())
 		if ok == math.IsNaN(tt.lo) || ok && (math.Abs(lo-tt.lo) > 1e-6 || math.Abs(hi-tt.hi) > 1e-6) {
 			t.Errorf("%s: %v to %v, %v, want %v to %v", name, lo, hi, ok, tt.lo, tt.hi)
 		}
@@ -86,7 +87,7 @@ func TestScoreInterval95_binary(t *testing.T) {
 		for _, k := range []int{0, 1, 2, n / 3, n - 1, n} {
 			m := moments(slices.Repeat([]float64{1}, k)...)
 			m.Merge(moments(make([]float64, n-k)...))
-			lo, hi, _ := m.ScoreInterval95()
+			lo, hi, _ := ends(m.ScoreInterval95())
 			if wantLo, wantHi, _ := BinomialInterval(k, n, 0.95); math.Abs(lo-wantLo) > 1e-9 || math.Abs(hi-wantHi) > 1e-9 {
 				t.Errorf("%d of %d: %v to %v, want %v to %v", k, n, lo, hi, wantLo, wantHi)
 			}
@@ -105,12 +106,12 @@ func TestScoreInterval95_bounds(t *testing.T) {
 			turned = append(turned, 1-v)
 		}
 		m := moments(values...)
-		lo, hi, ok := m.ScoreInterval95()
+		lo, hi, ok := ends(m.ScoreInterval95())
 		mean, _ := m.Mean()
 		if !ok || !(0 <= lo && lo <= mean && mean <= hi && hi <= 1 && hi-lo > 0.01) {
 			t.Fatalf("%v to %v, mean %v", lo, hi, mean)
 		}
-		if back, forth, _ := moments(turned...).ScoreInterval95(); math.Abs(1-forth-lo) > 1e-7 || math.Abs(1-back-hi) > 1e-7 {
+		if back, forth, _ := ends(moments(turned...).ScoreInterval95()); math.Abs(1-forth-lo) > 1e-7 || math.Abs(1-back-hi) > 1e-7 {
 			t.Fatalf("%v to %v, turned %v to %v", lo, hi, back, forth)
 		}
 	})

@@ -5,36 +5,19 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+
+	"gonum.org/v1/gonum/mathext"
 )
 
 // Estimate is a mean with its uncertainty.
 type Estimate struct {
 	Mean float64
-	SE   float64 // standard error of Mean
-	DF   float64 // degrees of freedom of SE
-	// Lo and Hi are the ends of the 95 % interval Mean ± t(0.975, DF)·SE.
-	Lo, Hi float64
+	SE   float64     // standard error of Mean
+	DF   float64     // degrees of freedom of SE
+	CI95 *[2]float64 // the ends of the 95 % interval Mean ± t(0.975, DF)·SE
 }
 
-// PairedMean estimates the mean of differences of pairs: SE = sd/√n with n−1
-// degrees of freedom. Undefined for fewer than two differences, where one is not
-// finite, and where nothing varies: an interval of no width would be certain of
-// what was never seen to vary.
-//
-// The interval is exact for normal differences and good for others from about
-// 20 on; with very many ties it is too wide rather than too narrow.
-//
-// Source: Student 1908, "The probable error of a mean"; for evaluations Miller
-// 2024, "Adding Error Bars to Evals", arXiv 2411.00640, section 4.2.
-func PairedMean(differences []float64) (e Estimate, ok bool) {
-	m, finite := MomentsOf(differences)
-	if !finite {
-		return Estimate{}, false
-	}
-	return m.estimate()
-}
-
-// ClusteredMean estimates the same mean when differences of one cluster
+// ClusteredMean estimates the mean, as Moments.Estimate does, when differences of one cluster
 // resemble each other, because the items share a document, say:
 //
 //	SE² = Σ_g (Σ_{i in g} (d_i − mean))² / (1 − n_g/n) / n²
@@ -42,9 +25,9 @@ func PairedMean(differences []float64) (e Estimate, ok bool) {
 //
 // n_g is the size of cluster g. With G clusters of one size these are the usual
 // G/(G−1) and G−1; where the sizes differ, large clusters weigh more, and DF is
-// less: one of 60 items beside nine of 2 leaves 1.6. cluster holds a number for
-// each difference; equal numbers are one cluster. With every difference in a
-// cluster of its own it is PairedMean. Undefined for fewer than two clusters,
+// less: one of 60 items beside nine of 2 leaves 1.6. cluster holds what
+// the cluster of each difference is called; equal ones are one cluster. With every difference in a
+// cluster of its own it is Moments.Estimate. Undefined for fewer than two clusters,
 // for lists of different length, where a difference is not finite or so large that
 // a square of a cluster's sum passes Limit, and where nothing varies between the
 // clusters. Cost: O(n).
@@ -55,7 +38,7 @@ func PairedMean(differences []float64) (e Estimate, ok bool) {
 // alone and independent differences; recommended by Imbens and Kolesár 2016,
 // "Robust Standard Errors in Small Samples". Miller 2024, section 2.2, has the
 // simpler form, which finds too much where sizes differ.
-func ClusteredMean(differences []float64, cluster []int) (e Estimate, ok bool) {
+func ClusteredMean[C comparable](differences []float64, cluster []C) (e Estimate, ok bool) {
 	if len(differences) != len(cluster) {
 		return Estimate{}, false
 	}
@@ -92,8 +75,8 @@ type group struct {
 
 // Grouped makes a group of the values of every cluster, in the order in which the clusters
 // first appear. The lists have the same length; the caller sees to that.
-func Grouped[V, G any](values []V, cluster []int, add func(to *G, v V)) (groups []G) {
-	at := map[int]int{}
+func Grouped[V, G any, C comparable](values []V, cluster []C, add func(to *G, v V)) (groups []G) {
+	at := map[C]int{}
 	for i, v := range values {
 		j, known := at[cluster[i]]
 		if !known {
@@ -113,13 +96,13 @@ func newEstimate(mean, se, df, largest float64) (e Estimate, ok bool) {
 		return Estimate{}, false
 	}
 	half := studentQuantile(0.975, df) * se
-	return Estimate{Mean: mean, SE: se, DF: df, Lo: mean - half, Hi: mean + half}, true
+	return Estimate{Mean: mean, SE: se, DF: df, CI95: &[2]float64{mean - half, mean + half}}, true
 }
 
 // ClusterSums returns Σ d_i of every cluster, in the order in which the
 // clusters first appear: what SignFlip is given when whole clusters are
 // flipped. The lists have the same length; the caller sees to that.
-func ClusterSums(differences []float64, cluster []int) []float64 {
+func ClusterSums[C comparable](differences []float64, cluster []C) []float64 {
 	sums := Grouped(differences, cluster, func(sum *Sum, d float64) { sum.Add(d) })
 	values := make([]float64, len(sums))
 	for i, sum := range sums {
@@ -234,24 +217,17 @@ func drawn(sizes []float64, total, bound float64, flips int, seed uint64) int {
 //
 //	min(1, 2 · Σ_{k ≤ min(gained, lost)} C(n,k) / 2^n),  n = gained + lost
 //
-// In [0,1]; 1 for n = 0 and for equal counts. Undefined for negative counts.
-// Computed by logarithms of factorials, right to about 12 digits.
+// In [0,1]; 1 for n = 0 and for equal counts. Undefined for negative counts. The sum
+// is an incomplete beta function.
 //
 // Source: McNemar 1947; the exact form as in Agresti, Categorical Data
 // Analysis, section 11.1.1.
 func McNemar(gained, lost int) (p float64, ok bool) {
-	if gained < 0 || lost < 0 {
-		return 0, false
+	least, most := min(gained, lost), max(gained, lost)
+	if least < 0 || least == most {
+		return 1, least >= 0
 	}
-	n := gained + lost
-	whole, _ := math.Lgamma(float64(n + 1))
-	var tail Sum
-	for k := range min(gained, lost) + 1 {
-		a, _ := math.Lgamma(float64(k + 1))
-		b, _ := math.Lgamma(float64(n - k + 1))
-		tail.Add(math.Exp(whole - a - b - float64(n)*math.Ln2))
-	}
-	return min(1, 2*tail.Value()), true
+	return min(1, 2*mathext.RegIncBeta(float64(most), float64(least+1), 0.5)), true
 }
 
 // YesNoInterval95 returns the 95 % interval of the share of items that go from no

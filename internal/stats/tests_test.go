@@ -111,7 +111,7 @@ func TestPower(t *testing.T) {
 		n int
 		e Estimate
 	}{
-		"no difference": {10, Estimate{SE: 1, DF: 9}}, "nothing varies": {10, Estimate{Mean: 1, DF: 9}}, "no pairs": {0, Estimate{1, 1, 1, 0, 0}},
+		"no difference": {10, Estimate{SE: 1, DF: 9}}, "nothing varies": {10, Estimate{Mean: 1, DF: 9}}, "no pairs": {0, Estimate{1, 1, 1, nil}},
 		"NaN": {10, Estimate{Mean: math.NaN(), SE: 1, DF: 9}}, "infinite": {10, Estimate{Mean: 1, SE: math.Inf(1), DF: 9}}, "absurd": {1000, Estimate{Mean: 1e-9, SE: 1, DF: 999}},
 	} {
 		if n, ok := NeededPairs(tt.n, tt.e); ok {

@@ -204,10 +204,6 @@ func (s source) Outcomes(context.Context) iter.Seq2[outcome.Outcome, error] {
 // compared compares built runs, the first with each of the others.
 func compared(t *testing.T, runs []report.Run, cfg compare.Config, thresholds ...string) compare.Comparison {
 	t.Helper()
-	comparer, err := compare.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var sources []compare.Source
 	for i, r := range runs {
 		s := source{r, "0.8"}
@@ -216,7 +212,7 @@ func compared(t *testing.T, runs []report.Run, cfg compare.Config, thresholds ..
 		}
 		sources = append(sources, s)
 	}
-	c, err := comparer.Compare(t.Context(), sources[0], sources[1:]...)
+	c, err := cfg.Compare(t.Context(), sources[0], sources[1:]...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -215,20 +215,17 @@ func (r *rescorer) overNow(ctx context.Context, name string) (err error) {
 // the verdicts and gates of all against the first. before and after are the same runs in
 // the same order.
 func shift(ctx context.Context, r *report.Regold, cfg compare.Config, before, after []compare.Source) error {
-	comparer, err := compare.New(cfg)
-	if err != nil {
-		return err
-	}
+	var err error
 	var ranks [2]compare.Leaderboard
 	var against [2]compare.Comparison
 	for i, sources := range [][]compare.Source{before, after} {
-		if ranks[i], err = comparer.Rank(ctx, sources...); err != nil {
+		if ranks[i], err = cfg.Rank(ctx, sources...); err != nil {
 			return err
 		}
 		if len(sources) < 2 {
 			continue
 		}
-		if against[i], err = comparer.Compare(ctx, sources[0], sources[1:]...); err != nil {
+		if against[i], err = cfg.Compare(ctx, sources[0], sources[1:]...); err != nil {
 			return err
 		}
 	}

@@ -201,11 +201,7 @@ func (s *Sensitivity) compare(ctx context.Context, ways []way) ([][]compare.Sett
 		}
 		cfg := s.Config
 		cfg.Metric = w.metric
-		comparer, err := compare.New(cfg)
-		if err != nil {
-			return nil, err
-		}
-		result, err := comparer.Compare(ctx, sources[0], sources[1:]...)
+		result, err := cfg.Compare(ctx, sources[0], sources[1:]...)
 		if err != nil {
 			return nil, err
 		}

@@ -96,11 +96,7 @@ func made(t testing.TB, rules *scoring.Scorer, item dataset.Item, trial int,
 
 func compared(t testing.TB, cfg compare.Config, s Sensitivity) compare.Comparison {
 	t.Helper()
-	comparer, err := compare.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	result, err := comparer.Compare(t.Context(), s.Sources[0], s.Sources[1:]...)
+	result, err := cfg.Compare(t.Context(), s.Sources[0], s.Sources[1:]...)
 	if err != nil {
 		t.Fatal(err)
 	}

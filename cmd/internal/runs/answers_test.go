@@ -43,15 +43,13 @@ func TestBenchmarkRun(t *testing.T) {
 	cfg.Gate = compare.Gate{MaxRegressions: &most, MinDelta: &least}
 	compared := func(cand answers.BenchmarkReport) compare.Comparison {
 		t.Helper()
-		comparer, err := compare.New(cfg)
-		must(t, err)
 		source := func(name string, r answers.BenchmarkReport) compare.Source {
 			run, err := benchmarkRun(name, r)
 			must(t, err)
 			run = inOrder(run)
 			return remoteSource{run}
 		}
-		result, err := comparer.Compare(t.Context(), source("base.json", base), source("cand.json", cand))
+		result, err := cfg.Compare(t.Context(), source("base.json", base), source("cand.json", cand))
 		must(t, err)
 		return result
 	}

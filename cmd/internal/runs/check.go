@@ -139,8 +139,7 @@ func newCheck(c *urfave.Context, env cli.Env, runTable []settings.Setting) (*che
 	p.Join(err)
 	k.cfg.Gate, k.cfg.Metric, k.cfg.ClusterBy = gate, cmp.Or(k.values.Text("metric"), metric), k.values.Text("cluster-by")
 	k.cfg.Seed, k.cfg.Changed = 1, compare.MaxRegressed
-	_, err = compare.New(k.cfg)
-	p.Join(err)
+	p.Join(k.cfg.Gate.Check())
 	for _, flag := range []string{"junit", "html"} {
 		if out := k.values.Text(flag); out != "" {
 			p.Join(cli.CanWrite(out))
@@ -277,11 +276,7 @@ func (k *check) compare(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	comparer, err := compare.New(k.cfg)
-	if err != nil {
-		return err
-	}
-	result, err := comparer.Compare(ctx, sources[0], sources[1:]...)
+	result, err := k.cfg.Compare(ctx, sources[0], sources[1:]...)
 	if err != nil {
 		return err
 	}

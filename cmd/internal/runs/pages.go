@@ -312,11 +312,7 @@ func comparePage(ctx context.Context, w io.Writer, r *http.Request) (err error) 
 		sources, headers = append(sources, Source{Reader: run}), append(headers, header)
 		cfg.Links = append(cfg.Links, runAddress(path))
 	}
-	comparer, err := compare.New(Comparison())
-	if err != nil {
-		return err
-	}
-	result, err := comparer.Compare(ctx, sources[0], sources[1:]...)
+	result, err := Comparison().Compare(ctx, sources[0], sources[1:]...)
 	if err != nil {
 		return err
 	}

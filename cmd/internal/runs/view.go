@@ -99,7 +99,7 @@ func itemView(h outcome.Header, item runstore.Item, o outcome.Outcome) (report.I
 	if len(o.Explanation) == 0 {
 		return view, nil
 	}
-	var why harness.Explanation
+	var why scoring.Explanation
 	if err := json.Unmarshal(o.Explanation, &why); err != nil {
 		return view, fmt.Errorf("reading the matches of item %q: %w", item.ID, err)
 	}
@@ -314,7 +314,7 @@ func Comparison() compare.Config {
 // match.
 func matchedLines(explanation json.RawMessage) (lines []string, err error) {
 	var why struct {
-		harness.Explanation
+		scoring.Explanation
 		Groups []answers.GroupHit `json:"groups"`
 	}
 	if err := json.Unmarshal(explanation, &why); err != nil {

@@ -56,7 +56,7 @@ type site struct {
 //  1. anything but GET and HEAD is refused, and so is what another web site
 //     loads as a part of itself;
 //  2. the address is turned into a page; addresses of Langfuse's web interface
-//     lead to the page that shows the same;
+//     lead to the page of the same run or trace, or else to the list;
 //  3. the page is written as a stream. An error before the first byte is an
 //     answer of its own, in plain text; a later one breaks the connection, so
 //     that no browser takes half a page for the whole.

@@ -92,7 +92,7 @@ func (c Check) comment(folded bool) string {
 		scores := view.ScoreTable()
 		scores.Title, scores.folded = "All scores", true
 		m.table(scores)
-		m.table(view.groupTables(Options{}.filled().Groups)...)
+		m.table(view.groupTables(mostTypes)...)
 		if c.Details {
 			m.table(view.ChangeTable())
 		}

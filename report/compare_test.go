@@ -85,7 +85,7 @@ func TestCompare_golden(t *testing.T) {
 }
 
 func TestCompareMarkdown_golden(t *testing.T) {
-	golden(t, "compare.md", printed(t, func(b *bytes.Buffer) error { return CompareMarkdown(b, comparison(), Options{Groups: 1}) }))
+	golden(t, "compare.md", printed(t, func(b *bytes.Buffer) error { return CompareMarkdown(b, comparison(), Options{}) }))
 }
 
 // TestCompareMarkdown_hostile: whatever is in a name, rows keep their cells and

@@ -298,7 +298,7 @@ func (p *page) candidate(r ResultView) {
 		p.notes(r.Notes()...)
 	}
 	p.table(r.ScoreTable())
-	p.table(r.Tables(p.Groups)...)
+	p.table(r.Tables(mostTypes)...)
 	p.table(r.SensitivityTable(), gateTable("", r.Gate))
 	p.warnings("Read with care", r.Warnings, 0)
 }
@@ -306,19 +306,19 @@ func (p *page) candidate(r ResultView) {
 // CompareMarkdown writes a comparison as GitHub-flavoured Markdown, fit for a
 // comment on a pull request: verdict and gate first, then the scores; what is
 // long is folded. Names, comments and messages stand in code spans, so that
-// nothing in them is a link, a mention, a tag or the end of a cell. Of the
-// options only Groups counts.
+// nothing in them is a link, a mention, a tag or the end of a cell. No option
+// counts.
 //
 // It writes once; the error is that of the writer.
-func CompareMarkdown(w io.Writer, c compare.Comparison, opt Options) error {
+func CompareMarkdown(w io.Writer, c compare.Comparison, _ Options) error {
 	m := &markdown{}
 	for _, r := range (ComparisonView{c}).Results() {
-		m.candidate(r, opt.filled().Groups)
+		m.candidate(r)
 	}
 	return write(w, m.text.String())
 }
 
-func (m *markdown) candidate(r ResultView, groups int) {
+func (m *markdown) candidate(r ResultView) {
 	cand, base := code(r.Candidate.Summary.Run.Name), code(r.of.Base.Summary.Run.Name)
 	if len(r.Incompatible) > 0 {
 		m.paragraph("### %s cannot be compared with %s", cand, base)
@@ -336,7 +336,7 @@ func (m *markdown) candidate(r ResultView, groups int) {
 	m.line("")
 	m.table(gateTable("", r.Gate), r.ScoreTable())
 	m.warnings(r.Warnings)
-	m.table(append(r.Tables(groups), r.SensitivityTable())...)
+	m.table(append(r.Tables(mostTypes), r.SensitivityTable())...)
 }
 
 // shownMatches is how many of the matches that only one side has are shown of an

@@ -81,7 +81,7 @@ func AgreementText(w io.Writer, a Agreement, opt Options) error {
 	types := SummaryView{Summary: outcome.Summary{Groups: a.BAgainstA.Groups}}
 	for _, t := range types.GroupTables() {
 		t.Notes = []string{"expected are those of A, extracted those of B"}
-		p.table(t.First(p.Groups))
+		p.table(t.First(mostTypes))
 	}
 	p.warnings("Read with care", a.Warnings, 0)
 	return p.writeTo(w)

@@ -220,22 +220,23 @@ const mostCauses = 20
 // lowered them, and the cases that drift. Lines fit Options.Width. It writes once; the error
 // is that of the writer.
 func Bench(w io.Writer, r bench.Report, opt Options) error {
-	p := newPage(opt)
+	p, b := newPage(opt), r.Breadth
 	p.wrapped(textutil.Line(fmt.Sprintf("bench %s: %s, %s, %s of %s", r.Run, r.Mode, r.Model,
-		Counted(r.Trials, "trial"), Counted(r.Breadth.TotalCaseCount, "case"))), 0, 2, p.bold)
-	p.parts("cases", textutil.Line(r.Sources), Count(r.Breadth.SmokeCaseCount)+" smoke",
-		Count(r.Breadth.RegressionCaseCount)+" regression in "+textutil.Counted(r.Breadth.RegressionCategoryCount, "category"))
+		Counted(r.Trials, "trial"), Counted(b.TotalCaseCount, "case"))), 0, 2, p.bold)
+	p.parts("cases", textutil.Line(r.Sources), Count(b.SmokeCaseCount)+" smoke",
+		Count(b.RegressionCaseCount)+" regression in "+textutil.Counted(b.RegressionCategoryCount, "category"))
 	p.parts("calls", Count(r.Answered)+" answered", when(r.FailedCalls > 0, p.red(Count(r.FailedCalls)+" failed")),
 		when(r.Answered == 0, "there is nothing to measure"))
-	failures := Table{Title: "Failed calls", Columns: []Column{{Title: "class", Name: true, Pill: true}, number("calls"), name("such as"), {Below: true}}}
+	failures := Table{Title: "Failed calls", Columns: []Column{{Title: "class", Name: true, Pill: true}, number("calls"),
+		name("such as"), {Below: true}}}
 	for _, f := range r.Failures {
 		failures.add(string(f.Class), Count(f.Count), f.CaseID, quoted(f.Message)).State = string(compare.Fail)
 	}
 	p.table(failures)
 	if r.Answered > 0 {
 		p.table(benchMetrics(r), benchCategories(r), benchCauses(r))
-		drifting := listed(r.DriftingCases, mostCauses, textutil.Line)
-		p.notes(when(len(drifting) > 0, Counted(len(r.DriftingCases), "case")+" came to different things: "+strings.Join(drifting, ", ")))
+		drifting := strings.Join(listed(r.DriftingCases, mostCauses, textutil.Line), ", ")
+		p.notes(when(drifting != "", Counted(len(r.DriftingCases), "case")+" came to different things: "+drifting))
 	}
 	p.warnings("Read with care", r.Warnings, 0)
 	return p.writeTo(w)
@@ -261,8 +262,8 @@ func benchMetrics(r bench.Report) Table {
 }
 
 func benchCategories(r bench.Report) Table {
-	t := Table{Title: "Categories", Columns: []Column{name("category"), number("cases"), number("success"), number("schema"),
-		number("quote"), number("coverage")}}
+	t := Table{Title: "Categories", Columns: []Column{name("category"), number("cases"), number("success"),
+		number("schema"), number("quote"), number("coverage")}}
 	for _, c := range r.Categories {
 		t.add(c.Name, Count(c.Cases), Score(&c.SuccessRate, 4), Score(&c.SchemaValidRate, 4), Score(&c.QuoteInvariantRate, 4),
 			Score(&c.CoverageRate, 4))
@@ -272,13 +273,14 @@ func benchCategories(r bench.Report) Table {
 
 // benchCauses has a row for what is the same but for its trial: such causes follow one another.
 func benchCauses(r bench.Report) Table {
-	t := Table{Title: "What lowered them", noun: "cause", Columns: []Column{name("case"), {Title: "metric"}, {Title: "code"},
-		number("times"), number("first trial").wide(1), {Below: true}}}
+	t := Table{Title: "What lowered them", noun: "cause", Columns: []Column{name("case"), {Title: "metric"},
+		{Title: "code"}, number("times"), number("first trial").wide(1), {Below: true}}}
 	for i, n := 0, 0; i < len(r.Causes); i += n {
 		c := r.Causes[i]
 		for n = 1; i+n < len(r.Causes) && alike(c, r.Causes[i+n]); n++ {
 		}
-		t.add(c.CaseID, c.Metric, string(c.Code), Count(n), Count(c.Trial), when(c.Quote != "", quoted(c.Quote)+": ")+quoted(c.Detail))
+		why := when(c.Quote != "", quoted(c.Quote)+": ") + quoted(c.Detail)
+		t.add(c.CaseID, c.Metric, string(c.Code), Count(n), Count(c.Trial), why)
 	}
 	t = t.First(mostCauses)
 	t.note(r.MoreCauses > 0, Count(r.MoreCauses)+" more than these are not kept")

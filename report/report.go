@@ -38,8 +38,6 @@ type Options struct {
 	// Where are lines that say where to look further, links or commands. They
 	// are printed whole, however long, so that they can be copied.
 	Where []string
-	// Groups is how many rows a breakdown has at most; 0 is 15, negative all.
-	Groups int
 	// Document is how many characters of a document are shown; 0 is 2,000,
 	// negative all.
 	Document int
@@ -49,7 +47,7 @@ type Options struct {
 
 func (o Options) filled() Options {
 	o.Width = max(50, cmp.Or(o.Width, 80))
-	o.Groups, o.Document = cmp.Or(o.Groups, 15), cmp.Or(o.Document, 2000)
+	o.Document = cmp.Or(o.Document, 2000)
 	return o
 }
 

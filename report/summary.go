@@ -204,8 +204,8 @@ func (v SummaryView) GroupTables() (tables []Table) {
 	return tables
 }
 
-// mostKinds is how many kinds of type are shown.
-const mostKinds = 20
+// mostKinds is how many kinds of type are shown, mostTypes how many types of each; pages show more.
+const mostKinds, mostTypes = 20, 15
 
 // kinds divides groups that are sorted by their kind into one list for each.
 func kinds[G any](groups []G, kind func(G) string) (lists [][]G) {
@@ -256,15 +256,15 @@ func (v SummaryView) worstTable() Table {
 	return t
 }
 
-// tables are those of a run in their order, of each kind of type so many rows.
-func (v SummaryView) tables(groups int) []Table {
+// tables are those of a run in their order.
+func (v SummaryView) tables() []Table {
 	list := []Table{v.ScoreTable()}
 	if v.Trials != nil {
 		list = append(list, v.TrialTable(), v.SpreadTable(), v.FlakyTable())
 	}
 	list = append(list, v.failureTable())
 	for _, t := range v.GroupTables() {
-		list = append(list, t.First(groups))
+		list = append(list, t.First(mostTypes))
 	}
 	return append(list, v.causeTable(), v.worstTable())
 }
@@ -285,7 +285,7 @@ func Text(w io.Writer, s outcome.Summary, opt Options) error {
 		paint := map[string]func(string) string{"": p.faint, "warn": p.yellow, "bad": p.red}[f.State]
 		p.parts(paint(f.Label), f.Parts...)
 	}
-	p.table(v.tables(p.Groups)...)
+	p.table(v.tables()...)
 	p.warnings("Read with care", s.Warnings, 0)
 	p.where()
 	return p.writeTo(w)
@@ -364,7 +364,7 @@ func (m *markdown) summary(v SummaryView) {
 	if v.Answers != nil {
 		m.paragraph("**weighted_score** %s", Score(v.WeightedScore, 4))
 	}
-	m.table(v.tables(30)...)
+	m.table(v.tables()...)
 	m.warnings(v.Warnings)
 	if link, ok := WebLink(v.Run.URL); ok {
 		m.paragraph("[The run in Langfuse](<%s>)", link)

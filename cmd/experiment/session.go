@@ -394,15 +394,27 @@ func namesProgram(flag string) bool {
 	return slices.Contains([]string{"pipeline", "command", "url"}, strings.TrimLeft(flag, "-")) && strings.HasPrefix(flag, "-")
 }
 
-// goOn is the resume command; behind a budget that is used up it has MORE for a larger one,
-// which counts in the place of the first.
+// goOn is the resume command, with MORE in the place of a budget that is used up.
 func goOn(args []string, ran error) string {
-	used, is := errors.AsType[*pipeline.BudgetError](ran)
-	if !is {
+	var used *pipeline.BudgetError
+	if !errors.As(ran, &used) {
 		return resumeCommand(args)
 	}
-	flag := map[bool]string{true: "--budget-tokens", false: "--budget-usd"}[used.Tokens]
-	return resumeCommand(append(slices.Clone(args), flag, "MORE")) + ", a larger budget in the place of MORE"
+	flag := "budget-usd"
+	if used.Tokens {
+		flag = "budget-tokens"
+	}
+	var kept []string
+	for i := 0; i < len(args); i++ {
+		name, _, joined := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
+		switch {
+		case name != flag || !strings.HasPrefix(args[i], "-"):
+			kept = append(kept, args[i])
+		case !joined:
+			i++ // its value
+		}
+	}
+	return resumeCommand(append(kept, "--"+flag, "MORE")) + ", a larger budget in the place of MORE"
 }
 
 // sendLater says how to send what of a run could not be sent.

@@ -47,7 +47,9 @@ func RunList(w io.Writer, title string, runs []RunLink, asked string, problems [
 	if len(runs) > 0 && !slices.ContainsFunc(runs, func(r RunLink) bool { return r.Primary != runs[0].Primary }) {
 		page.Primary = cmp.Or(named(runs[0].Primary), "score")
 	}
-	page.Problems = cli.Each(first(problems, mostLines), func(p string) string { return textutil.Block(report.Brief(p, 1000)) })
+	page.Problems = cli.Each(first(problems, mostLines), func(p string) string {
+		return textutil.Block(report.Brief(p, 1000))
+	})
 	return writeStill(w, page.Title, "runlist", page)
 }
 

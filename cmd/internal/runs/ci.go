@@ -170,7 +170,8 @@ func Comment(ctx context.Context, getenv func(string) string, body, marker strin
 	if err != nil {
 		return "", err
 	}
-	content, done := map[string]string{"body": body}, "updated"
+	done := "updated"
+	content, _ := json.Marshal(map[string]string{"body": body}) // texts never fail
 	if len(found) == 0 {
 		if err := h.call(ctx, http.MethodPost, h.list, content, nil); err != nil {
 			return "", err
@@ -258,35 +259,29 @@ func (h *host) marked(ctx context.Context, marker, author string) (found []comme
 	return found, nil
 }
 
-// call sends a request and reads its answer.
-func (h *host) call(ctx context.Context, method, address string, body, into any) error {
-	var content io.Reader
-	if body != nil {
-		raw, err := json.Marshal(body)
-		if err != nil {
-			return err
-		}
-		content = bytes.NewReader(raw)
-	}
-	request, err := http.NewRequestWithContext(ctx, method, address, content)
+// call sends a request and reads its answer. No error names the token, which the host may
+// have repeated.
+func (h *host) call(ctx context.Context, method, address string, body []byte, into any) error {
+	request, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
 	if err != nil {
-		return h.hidden(err)
+		return err
 	}
 	request.Header.Set(h.header, h.value)
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Accept", "application/json")
 	response, err := h.client.Do(request)
 	if err != nil {
-		return h.hidden(err)
+		return err
 	}
 	defer response.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(response.Body, mostAnswer))
-	switch {
+	switch status := response.StatusCode; {
 	case err != nil:
-		return h.hidden(err)
-	case response.StatusCode >= 300:
-		err := h.hidden(fmt.Errorf("%s %s: %s: %.200q", method, address, response.Status, answer))
-		if slices.Contains([]int{http.StatusForbidden, http.StatusUnauthorized, http.StatusNotFound}, response.StatusCode) {
+		return err
+	case status >= 300:
+		said := strings.ReplaceAll(string(answer), h.token, "***")
+		err := fmt.Errorf("%s %s: %s: %.200q", method, address, response.Status, said)
+		if status == http.StatusForbidden || status == http.StatusUnauthorized || status == http.StatusNotFound {
 			return fmt.Errorf("%w: %w", err, errDenied)
 		}
 		return err
@@ -294,9 +289,4 @@ func (h *host) call(ctx context.Context, method, address string, body, into any)
 		return json.Unmarshal(answer, into)
 	}
 	return nil
-}
-
-// hidden is an error without the token.
-func (h *host) hidden(err error) error {
-	return fmt.Errorf("%s", strings.ReplaceAll(err.Error(), h.token, "***"))
 }

@@ -56,7 +56,7 @@ type site struct {
 //  1. anything but GET and HEAD is refused, and so is what another web site
 //     loads as a part of itself;
 //  2. the address is turned into a page; addresses of Langfuse's web interface
-//     lead to the page that shows the same;
+//     lead to the page of the same run or trace, or else to the list;
 //  3. the page is written as a stream. An error before the first byte is an
 //     answer of its own, in plain text; a later one breaks the connection, so
 //     that no browser takes half a page for the whole.
@@ -83,7 +83,6 @@ func (s site) handler() http.Handler {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { s.write(w, r, write) })
 	}
 	mux.HandleFunc("GET /project/{project}/datasets/{dataset}/runs/{id}", s.found)
-	mux.HandleFunc("GET /project/{project}/datasets/{dataset}/compare", s.foundAll)
 	mux.HandleFunc("GET /project/", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/", http.StatusFound) })
 	mux.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {
@@ -122,23 +121,6 @@ func (s site) found(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	http.Redirect(w, r, runAddress(path), http.StatusFound)
-}
-
-// foundAll leads from an address of Langfuse to the comparison of its runs.
-func (s site) foundAll(w http.ResponseWriter, r *http.Request) {
-	query := url.Values{}
-	for i, id := range r.URL.Query()["runs"] {
-		path, err := s.find(r.Context(), id)
-		if err != nil {
-			refuse(w, err)
-			return
-		}
-		query.Add(map[bool]string{true: "base", false: "cand"}[i == 0], path)
-		if i > mostCandidates {
-			break
-		}
-	}
-	http.Redirect(w, r, "/compare?"+query.Encode(), http.StatusFound)
 }
 
 // guarded lets through what reads, and is not a part of another web site: a

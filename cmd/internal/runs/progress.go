@@ -97,9 +97,14 @@ func (p *Progress) Planned(total, done int) {
 		p.pool = mpb.New(mpb.WithOutput(p.out), mpb.WithWidth(min(30, max(10, p.width/4))), mpb.WithAutoRefresh())
 		// A bar made with no total is not complete before close says so, and is
 		// drawn anew while the results are sent.
-		p.bar = p.pool.AddBar(0,
-			mpb.PrependDecorators(decor.Any(func(decor.Statistics) string { return p.counts() })),
-			mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return p.pace() })))
+		drawn := func(text func() string) decor.Decorator {
+			return decor.Any(func(decor.Statistics) string { // by the bar's own goroutine
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				return " " + text() + " "
+			})
+		}
+		p.bar = p.pool.AddBar(0, mpb.PrependDecorators(drawn(p.counts)), mpb.AppendDecorators(drawn(p.pace)))
 		p.bar.SetTotal(int64(total), false)
 		p.bar.SetCurrent(int64(done))
 	}
@@ -197,10 +202,13 @@ func (p *Progress) Close() {
 	}
 }
 
-// state prints how far the run is. Of a run that was taken up again the items
-// count from its beginning; failures and the score are of this process alone.
-func (p *Progress) state() {
-	p.line("%d/%d done, %d failed%s, %s%s", p.done, p.total, p.failed, p.session(), p.inFlight(), p.meanText())
+// state prints how far the run is.
+func (p *Progress) state() { p.line("%s, %s%s", p.counts(), p.inFlight(), p.meanText()) }
+
+// counts are the items. Of a run that was taken up again they count from its beginning;
+// failures and the score are of this process alone.
+func (p *Progress) counts() string {
+	return fmt.Sprintf("%d/%d done, %d failed%s", p.done, p.total, p.failed, p.session())
 }
 
 func (p *Progress) line(format string, args ...any) {
@@ -209,29 +217,21 @@ func (p *Progress) line(format string, args ...any) {
 	}
 }
 
-// counts and pace are drawn by the bar's own goroutine.
-func (p *Progress) counts() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return fmt.Sprintf("%d/%d %d failed%s ", p.done, p.total, p.failed, p.session())
-}
-
+// pace is how fast the run is, and what it is at.
 func (p *Progress) pace() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	if p.ended {
-		return fmt.Sprintf(" in %s%s", time.Since(p.began).Round(100*time.Millisecond), p.meanText())
+		return fmt.Sprintf("in %s%s", time.Since(p.began).Round(100*time.Millisecond), p.meanText())
 	}
 	if p.sending {
-		return fmt.Sprintf(" publishing, %d sent%s", p.inLangfuse, p.meanText())
+		return fmt.Sprintf("publishing, %d sent%s", p.inLangfuse, p.meanText())
 	}
 	elapsed := time.Since(p.began)
 	fresh := p.done - p.earlier
 	if fresh == 0 {
-		return " " + p.inFlight()
+		return p.inFlight()
 	}
 	left := time.Duration(float64(elapsed) / float64(fresh) * float64(p.total-p.done)).Round(time.Second)
-	return fmt.Sprintf(" %s, %.1f/s, %s left%s", p.inFlight(), float64(fresh)/elapsed.Seconds(), left, p.meanText())
+	return fmt.Sprintf("%s, %.1f/s, %s left%s", p.inFlight(), float64(fresh)/elapsed.Seconds(), left, p.meanText())
 }
 
 // meanText is the mean of the primary score, failed items as 0, with that of the

@@ -93,7 +93,8 @@ func Find(ctx context.Context, named, dataset string) (string, error) {
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) > 1:
-		return "", cli.Usage("there are several runs %q: add --dataset, or name the file: %s", named, strings.Join(found, ", "))
+		return "", cli.Usage("there are several runs %q: add --dataset, or name the file: %s",
+			named, strings.Join(found, ", "))
 	case len(elsewhere) > 0:
 		return "", cli.Usage("there is no run %q of dataset %q; there is one of %s", named, dataset, strings.Join(elsewhere, ", "))
 	}

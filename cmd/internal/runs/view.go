@@ -51,7 +51,8 @@ func Whole(ctx context.Context, run *runstore.Reader, documents bool) (report.Ru
 	return report.Run{Summary: summary, Items: mapped(outcomes, view)}, nil
 }
 
-// Item gathers what is known of one item: its newest attempt.
+// Item gathers what is known of one item: its newest attempt. Where there is none, the
+// error says which may be meant.
 func Item(ctx context.Context, run *runstore.Reader, id string, trial int) (report.ItemView, error) {
 	header, err := run.Header(ctx)
 	if err != nil {
@@ -62,7 +63,7 @@ func Item(ctx context.Context, run *runstore.Reader, id string, trial int) (repo
 	}
 	item, err := run.Item(ctx, id)
 	if errors.Is(err, runstore.ErrUnknown) {
-		return report.ItemView{}, cli.Usage("the run has no item %q", id)
+		return report.ItemView{}, cli.Usage("the run has no item %q%s", id, nearestItem(ctx, run, id))
 	}
 	if err != nil {
 		return report.ItemView{}, err
@@ -74,6 +75,18 @@ func Item(ctx context.Context, run *runstore.Reader, id string, trial int) (repo
 		return itemView(header, item, o)
 	}
 	return itemView(header, item, outcome.Outcome{Item: id, Trial: trial})
+}
+
+// nearestItem proposes an id for a mistyped one.
+func nearestItem(ctx context.Context, run *runstore.Reader, id string) string {
+	var ids []string
+	for item, err := range run.Hashes(ctx) {
+		if err != nil || len(ids) == 10_000 {
+			break
+		}
+		ids = append(ids, item.ID)
+	}
+	return textutil.Hint(id, ids)
 }
 
 // itemView puts together what is known of an item for a person to read.

@@ -62,22 +62,6 @@ type TraceParts struct {
 	ExpandMetadata []string
 	// Roots leaves all observations but the root out, on v4.
 	Roots bool
-	// From and To bound the start of the spans that ReadTraces and GetTrace look
-	// for on v4, which spares a large server much searching; spans outside are not
-	// found. Zero: no bound. ListTraces has those of its query.
-	From, To time.Time
-}
-
-// query returns a query for observations with the groups of fields that are wanted.
-func (p TraceParts) query() ObservationsQuery {
-	fields := []string{"basic", "model", "usage", "prompt", "trace_context"}
-	if p.IO {
-		fields = append(fields, "io")
-	}
-	if p.Metadata {
-		fields = append(fields, "metadata")
-	}
-	return ObservationsQuery{Fields: fields, ExpandMetadata: p.ExpandMetadata, Roots: p.Roots, From: p.From, To: p.To}
 }
 
 // GetTrace returns a trace with its observations. Retried; errors: ErrNotFound
@@ -132,8 +116,7 @@ func (c *Client) ReadTraces(ctx context.Context, server Capabilities, ids []stri
 // readNewTraces reads traces from observations. A server that does not know the
 // filter for many traces (400) is asked for each.
 func (c *Client) readNewTraces(ctx context.Context, ids []string, want TraceParts) ([]Trace, error) {
-	query := want.query()
-	query.TraceIDs, query.Limit = ids, maxObservations
+	query := ObservationsQuery{TraceParts: want, TraceIDs: ids, Limit: maxObservations}
 	if want.IO {
 		query.Limit = defaultPageLimit
 	}

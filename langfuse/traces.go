@@ -217,9 +217,10 @@ func (c *Client) listRootTraces(ctx context.Context, q TraceQuery, want TracePar
 
 // observations returns the queries that find the roots.
 func (q TraceQuery) observations(want TraceParts) []ObservationsQuery {
-	base := want.query()
-	base.Roots, base.From, base.To, base.Limit = true, q.From, q.To, q.Limit
-	base.Environments, base.Tags = q.Environments, q.Tags
+	want.Roots = true
+	base := ObservationsQuery{
+		TraceParts: want, Environments: q.Environments, Tags: q.Tags, From: q.From, To: q.To, Limit: q.Limit,
+	}
 	if q.Name == "" {
 		return []ObservationsQuery{base}
 	}
@@ -249,8 +250,8 @@ func (q TraceQuery) has(t Trace) bool {
 		(len(q.Environments) == 0 || slices.Contains(q.Environments, strings.ToLower(t.Environment)))
 }
 
-// Observation is a span as v4 keeps it. Which fields are filled depends on
-// ObservationsQuery.Fields.
+// Observation is a span as v4 keeps it. Input, output and metadata are there where
+// TraceParts says so.
 type Observation struct {
 	ID        string    `json:"id"`
 	TraceID   string    `json:"traceId"`
@@ -259,7 +260,6 @@ type Observation struct {
 	StartTime time.Time `json:"startTime"`
 	EndTime   time.Time `json:"endTime"`
 
-	// Group basic.
 	Name          string `json:"name"`
 	Level         string `json:"level"`
 	StatusMessage string `json:"statusMessage"`
@@ -268,28 +268,25 @@ type Observation struct {
 	SessionID     string `json:"sessionId"`
 	Version       string `json:"version"`
 
-	// Group io; see DecodeIO.
+	// See DecodeIO.
 	Input  json.RawMessage `json:"input"`
 	Output json.RawMessage `json:"output"`
-	// Group metadata: values over 200 characters are cut unless the key is in
-	// ObservationsQuery.ExpandMetadata.
+	// Metadata: values over 200 characters are cut unless the key is in
+	// TraceParts.ExpandMetadata.
 	Metadata json.RawMessage `json:"metadata"`
 
-	// Group model. Servers use either name; see ModelName.
+	// Servers use either name; see ModelName.
 	Model             string          `json:"model"`
 	ProvidedModelName string          `json:"providedModelName"`
 	ModelParameters   json.RawMessage `json:"modelParameters"`
 
-	// Group usage.
 	UsageDetails map[string]Number `json:"usageDetails"`
 	CostDetails  map[string]Number `json:"costDetails"` // USD
 	TotalCost    Number            `json:"totalCost"`   // USD
 
-	// Group prompt.
 	PromptName    string `json:"promptName"`
 	PromptVersion Number `json:"promptVersion"`
 
-	// Group trace_context.
 	TraceName string   `json:"traceName"`
 	Tags      []string `json:"tags"`
 	Release   string   `json:"release"`
@@ -304,6 +301,7 @@ const maxObservations = 1000
 // ObservationsQuery selects observations; empty fields select all. Give traces
 // or a time window, else the server reads everything.
 type ObservationsQuery struct {
+	TraceParts
 	TraceIDs []string // any of; at most a few dozen fit into a query
 	Name     string
 	// TraceName is the name given to the trace; where none was given it is
@@ -311,13 +309,8 @@ type ObservationsQuery struct {
 	TraceName    string
 	Environments []string  // any of
 	Tags         []string  // of the trace: every one
-	Roots        bool      // root observations only: one per trace
 	From, To     time.Time // of StartTime
-	// Fields names groups: basic, time, io, metadata, model, usage, prompt,
-	// metrics, trace_context. Core is always there. Empty: core and basic.
-	Fields         []string
-	ExpandMetadata []string
-	Limit          int // of a page, at most 1000; 0 is 64
+	Limit        int       // of a page, at most 1000; 0 is 64
 }
 
 // ListObservations yields observations, the newest first. Only where
@@ -333,7 +326,14 @@ func (c *Client) ListObservations(ctx context.Context, q ObservationsQuery) iter
 	}
 	setTime(query, "fromStartTime", q.From)
 	setTime(query, "toStartTime", q.To)
-	query.Set("fields", "core,"+cmp.Or(strings.Join(q.Fields, ","), "basic"))
+	fields := "core,basic,model,usage,prompt,trace_context"
+	if q.IO {
+		fields += ",io"
+	}
+	if q.Metadata {
+		fields += ",metadata"
+	}
+	query.Set("fields", fields)
 	setList(query, "expandMetadata", q.ExpandMetadata)
 	return listCursor[Observation](ctx, c, "v2/observations", query, q.Limit, maxObservations)
 }

@@ -144,7 +144,7 @@ func TestTraceWithoutItsRoot(t *testing.T) {
 }
 
 func TestListTraces(t *testing.T) {
-	query := TraceQuery{Name: "extract", Tags: []string{"validated", "x"}, Environments: []string{"production"}, From: testVersion}
+	query := TraceQuery{Name: "extract", Tags: []string{"validated", "x"}, Environment: "production", From: testVersion}
 	client, record := serve(t, answers(t, "traces_v3.json"))
 	var got []string
 	for trace, err := range client.ListTraces(t.Context(), newV3, query, TraceParts{IO: true}) {

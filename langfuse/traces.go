@@ -181,11 +181,10 @@ func (c *Client) compressed(plain []byte) ([]byte, error) {
 type TraceQuery struct {
 	// Name is that of the trace; on v4 also that of the root observation, as
 	// many traces have no name of their own there.
-	Name         string
-	Tags         []string  // every one
-	Environments []string  // any of
-	From, To     time.Time // of the start
-	Limit        int       // of a page, at most 100; 0 is 64
+	Name        string
+	Tags        []string // every one
+	Environment string
+	From, To    time.Time // of the start
 }
 
 // ListTraces yields traces that match, through whichever endpoint the server
@@ -218,9 +217,7 @@ func (c *Client) listRootTraces(ctx context.Context, q TraceQuery, want TracePar
 // observations returns the queries that find the roots.
 func (q TraceQuery) observations(want TraceParts) []ObservationsQuery {
 	want.Roots = true
-	base := ObservationsQuery{
-		TraceParts: want, Environments: q.Environments, Tags: q.Tags, From: q.From, To: q.To, Limit: q.Limit,
-	}
+	base := ObservationsQuery{TraceParts: want, Tags: q.Tags, Environment: q.Environment, From: q.From, To: q.To}
 	if q.Name == "" {
 		return []ObservationsQuery{base}
 	}
@@ -230,24 +227,25 @@ func (q TraceQuery) observations(want TraceParts) []ObservationsQuery {
 }
 
 func (c *Client) listLegacyTraces(ctx context.Context, q TraceQuery, want TraceParts) iter.Seq2[Trace, error] {
-	query := url.Values{"orderBy": {"timestamp.desc"}, "fields": {"core"}, "tags": q.Tags, "environment": q.Environments}
+	query := url.Values{"orderBy": {"timestamp.desc"}, "fields": {"core"}, "tags": q.Tags}
 	// Without fields the answer holds inputs and outputs, which may be large.
 	// Metadata belongs to the same group as they do.
 	if want.IO || want.Metadata {
 		query.Set("fields", "core,io")
 	}
 	setText(query, "name", q.Name)
+	setText(query, "environment", q.Environment)
 	setTime(query, "fromTimestamp", q.From)
 	setTime(query, "toTimestamp", q.To)
 	trace := func(found listedTrace) (Trace, bool) { return found.Trace.decoded(), q.has(found.Trace) }
-	return convert(listPages[listedTrace](ctx, c, "traces", query, q.Limit), trace, "listing traces")
+	return convert(listPages[listedTrace](ctx, c, "traces", query, 0), trace, "listing traces")
 }
 
 // has checks what old servers may ignore in the query.
 func (q TraceQuery) has(t Trace) bool {
 	untagged := func(tag string) bool { return !slices.Contains(t.Tags, tag) }
 	return !slices.ContainsFunc(q.Tags, untagged) && (q.Name == "" || q.Name == t.Name) &&
-		(len(q.Environments) == 0 || slices.Contains(q.Environments, strings.ToLower(t.Environment)))
+		(q.Environment == "" || q.Environment == strings.ToLower(t.Environment))
 }
 
 // Observation is a span as v4 keeps it. Input, output and metadata are there where
@@ -306,11 +304,11 @@ type ObservationsQuery struct {
 	Name     string
 	// TraceName is the name given to the trace; where none was given it is
 	// empty, also where the web interface shows the root's.
-	TraceName    string
-	Environments []string  // any of
-	Tags         []string  // of the trace: every one
-	From, To     time.Time // of StartTime
-	Limit        int       // of a page, at most 1000; 0 is 64
+	TraceName   string
+	Environment string
+	Tags        []string  // of the trace: every one
+	From, To    time.Time // of StartTime
+	Limit       int       // of a page, at most 1000; 0 is 64
 }
 
 // ListObservations yields observations, the newest first. Only where
@@ -342,7 +340,7 @@ func (c *Client) ListObservations(ctx context.Context, q ObservationsQuery) iter
 // those can say it, else everything as a filter, beside which the server does
 // not look at some of the plain ones.
 func (q ObservationsQuery) conditions(query url.Values) {
-	if len(q.TraceIDs) <= 1 && len(q.Environments) == 0 && len(q.Tags) == 0 && q.TraceName == "" {
+	if len(q.TraceIDs) <= 1 && q.Environment == "" && len(q.Tags) == 0 && q.TraceName == "" {
 		setList(query, "traceId", q.TraceIDs)
 		setText(query, "name", q.Name)
 		return
@@ -356,7 +354,7 @@ func (q ObservationsQuery) conditions(query url.Values) {
 	add("stringOptions", "name", "any of", []string{q.Name})
 	add("stringOptions", "traceId", "any of", q.TraceIDs)
 	add("stringOptions", "traceName", "any of", []string{q.TraceName})
-	add("stringOptions", "environment", "any of", q.Environments)
+	add("stringOptions", "environment", "any of", []string{q.Environment})
 	add("arrayOptions", "tags", "all of", q.Tags)
 	setFilter(query, conditions...)
 }

@@ -67,7 +67,7 @@ func TestExperimentIDOfWhatTheServerSees(t *testing.T) {
 func TestListExperiments(t *testing.T) {
 	client, record := serve(t, answers(t, "experiments.json"))
 	n := 0
-	for e, err := range client.ListExperiments(t.Context(), ExperimentsQuery{From: testVersion, IDs: []string{"x", "y"}}) {
+	for e, err := range client.ListExperiments(t.Context(), testVersion, "x", "y") {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,7 +85,7 @@ func TestListExperiments(t *testing.T) {
 func TestListExperimentItems(t *testing.T) {
 	client, record := serve(t, answers(t, "experiment_items.json"))
 	var items []ExperimentItem
-	for item, err := range client.ListExperimentItems(t.Context(), ExperimentItemsQuery{From: testVersion, ExperimentIDs: []string{"x"}, IO: true}) {
+	for item, err := range client.ListExperimentItems(t.Context(), testVersion, "x") {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -139,11 +139,6 @@ func convert[T, U any](
 // every is a turn of convert that keeps elements as they are.
 func every[T any](element T) (T, bool) { return element, true }
 
-// failing returns an iterator that yields one error.
-func failing[T any](err error) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) { yield(*new(T), err) }
-}
-
 // check makes sure of the page size that a caller asked for.
 func (l *list[T]) check() error {
 	if l.limit < 0 || l.limit > l.most {

@@ -154,8 +154,9 @@ func (c *Client) listDatasetRuns(ctx context.Context, datasetName string) iter.S
 		segment = url.PathEscape(segment)
 	}
 	if datasetName == "" || datasetName == "." || datasetName == ".." {
-		return failing[Run](&UsageError{fmt.Errorf("langfuse: %q cannot stand in a path, which is how this server is asked for a run: "+
-			"give the dataset another name", datasetName)})
+		err := fmt.Errorf("langfuse: %q cannot stand in a path, which is how this server is asked for a run: "+
+			"give the dataset another name", datasetName)
+		return func(yield func(Run, error) bool) { yield(Run{}, &UsageError{err}) }
 	}
 	return listPages[Run](ctx, c, "datasets/"+segment+"/runs", url.Values{}, maxPageLimit)
 }

@@ -91,8 +91,8 @@ func (p *publisher) withdrawOnce(ctx context.Context) (left int, err error) {
 	}
 }
 
-// withdrawOf deletes what can be read of one attempt's scores: at once what
-// appeared, again what stays. It reports whether some are left, or may still come.
+// withdrawOf deletes what can be read of one attempt's scores: at once when some
+// appeared, again when they stay. It reports whether some are left, or may still come.
 func (p *publisher) withdrawOf(
 	ctx context.Context, o runstore.Pending, ids []string, readable map[string]bool,
 ) (left bool, err error) {
@@ -100,33 +100,25 @@ func (p *publisher) withdrawOf(
 	if err != nil {
 		return false, err
 	}
-	again := p.cfg.Now().Sub(w.deleted) >= deleteAgain
-	var todo []string
-	grown := false
-	for _, id := range ids {
-		if !readable[id] {
-			continue
+	unseen := func(id string) bool { return !w.seen[id] }
+	shown := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !readable[id] })
+	grown := slices.ContainsFunc(shown, unseen)
+	if grown { // noted before the deletion: another process must not wait for what is gone
+		for _, id := range shown {
+			w.seen[id] = true
 		}
-		left = true
-		if again || !w.seen[id] {
-			todo = append(todo, id)
-		}
-		grown = grown || !w.seen[id]
-		w.seen[id] = true
-	}
-	if grown { // before the deletion: another process must not wait for what is gone
 		if err := p.cfg.Run.SetDeleting(ctx, o.OID, slices.Sorted(maps.Keys(w.seen))); err != nil {
 			return true, err
 		}
 	}
-	if len(todo) > 0 {
+	if grown || len(shown) > 0 && p.cfg.Now().Sub(w.deleted) >= deleteAgain {
 		w.deleted = p.cfg.Now()
+		if err := p.cfg.deleteScores(ctx, shown); err != nil {
+			return true, err
+		}
 	}
-	if err := p.cfg.deleteScores(ctx, todo); err != nil {
-		return true, err
-	}
-	if left || !slices.ContainsFunc(ids, func(id string) bool { return !w.seen[id] }) {
-		return left, nil
+	if len(shown) > 0 || !slices.ContainsFunc(ids, unseen) {
+		return len(shown) > 0, nil
 	}
 	return p.late(ctx, o, w)
 }

@@ -111,8 +111,8 @@ func (p *publisher) withdrawOf(
 			return true, err
 		}
 	}
-	if grown || len(shown) > 0 && p.cfg.Now().Sub(w.deleted) >= deleteAgain {
-		w.deleted = p.cfg.Now()
+	if grown || len(shown) > 0 && time.Since(w.deleted) >= deleteAgain {
+		w.deleted = time.Now()
 		if err := p.cfg.deleteScores(ctx, shown); err != nil {
 			return true, err
 		}
@@ -132,7 +132,7 @@ func (p *publisher) withdrawal(ctx context.Context, oid int64) (*withdrawal, err
 	if err != nil {
 		return nil, err
 	}
-	w := &withdrawal{since: p.cfg.Now(), seen: map[string]bool{}}
+	w := &withdrawal{since: time.Now(), seen: map[string]bool{}}
 	for _, id := range before {
 		w.seen[id] = true
 	}
@@ -145,14 +145,14 @@ func (p *publisher) withdrawal(ctx context.Context, oid int64) (*withdrawal, err
 // now and then; what it did not may never have been sent.
 func (p *publisher) late(ctx context.Context, o runstore.Pending, w *withdrawal) (bool, error) {
 	if !o.Published.Has(runstore.Scores) {
-		return p.cfg.Now().Sub(w.since) < p.cfg.Patience/2, nil
+		return time.Since(w.since) < p.cfg.Patience/2, nil
 	}
 	attempts, err := p.cfg.Run.Attempts(ctx, o.Item, o.Trial)
 	if err != nil || len(attempts) == 0 {
 		return true, err
 	}
 	newest := attempts[len(attempts)-1]
-	if p.cfg.Now().Sub(newest.Ended) < lostAfter {
+	if time.Since(newest.Ended) < lostAfter {
 		return true, nil
 	}
 	ids := scoreIDs(p.header, newest)

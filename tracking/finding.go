@@ -145,12 +145,10 @@ const maxListed = 1000
 
 // sort brings findings into an order that does not depend on that of the run.
 func (v *Verdict) sort() {
-	rank := map[Kind]int{}
-	for i, kind := range Kinds() {
-		rank[kind] = i
-	}
+	kinds := Kinds()
 	slices.SortStableFunc(v.Findings, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(rank[a.Kind], rank[b.Kind]), cmp.Compare(a.Trial, b.Trial), cmp.Compare(a.Item, b.Item), cmp.Compare(a.Score, b.Score))
+		byKind := cmp.Compare(slices.Index(kinds, a.Kind), slices.Index(kinds, b.Kind))
+		return cmp.Or(byKind, cmp.Compare(a.Trial, b.Trial), cmp.Compare(a.Item, b.Item), cmp.Compare(a.Score, b.Score))
 	})
 	slices.SortStableFunc(v.Others, func(a, b OtherScore) int {
 		return cmp.Or(cmp.Compare(a.Trial, b.Trial), cmp.Compare(a.Item, b.Item), cmp.Compare(a.Score, b.Score), cmp.Compare(a.ID, b.ID))

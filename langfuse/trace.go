@@ -205,7 +205,6 @@ func uniqueSpans(observations []Observation) []Observation {
 type legacyTrace struct {
 	Trace
 	Observations []legacyObservation `json:"observations"`
-	Scores       []Score             `json:"scores"`
 }
 
 // listedTrace is a trace in a list of v3, where the observations and scores are ids only.
@@ -260,7 +259,7 @@ func (c *Client) readLegacyTrace(ctx context.Context, ids []string) ([]Trace, er
 		spans[i] = o.observation()
 		spans[i].TraceID = cmp.Or(spans[i].TraceID, id)
 	}
-	trace.Observations, trace.Scores = uniqueSpans(spans), found.Scores
+	trace.Observations = uniqueSpans(spans)
 	for i, score := range trace.Scores {
 		if score.Subject.Kind == "observation" {
 			trace.Scores[i].Subject.TraceID = cmp.Or(score.Subject.TraceID, id)

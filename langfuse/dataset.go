@@ -124,8 +124,6 @@ type DatasetItemsQuery struct {
 	// Limit is the number of items of a page, at most 100; 0 is 64. Pages whose
 	// answer is larger than the client's cap are asked for again in halves.
 	Limit int
-	// SourceTraceID, if set, selects the items made from one trace.
-	SourceTraceID string
 }
 
 // ListDatasetItems yields the active items of a dataset as of one version, the
@@ -163,7 +161,6 @@ func (c *Client) BeginDatasetItems(ctx context.Context, q DatasetItemsQuery) (*D
 	}
 	query := url.Values{"datasetName": {q.DatasetName}}
 	setTime(query, "version", q.Version)
-	setText(query, "sourceTraceId", q.SourceTraceID)
 	list := &listing[DatasetItem]{size: DatasetItem.size, list: list[DatasetItem]{
 		client: c, path: "dataset-items", query: query, limit: q.Limit, most: maxPageLimit,
 	}}

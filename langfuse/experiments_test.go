@@ -67,7 +67,7 @@ func TestExperimentIDOfWhatTheServerSees(t *testing.T) {
 func TestListExperiments(t *testing.T) {
 	client, record := serve(t, answers(t, "experiments.json"))
 	n := 0
-	for e, err := range client.ListExperiments(t.Context(), ExperimentsQuery{From: testVersion, IDs: []string{"x", "y"}}) {
+	for e, err := range client.ListExperiments(t.Context(), testVersion, "x", "y") {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,7 +85,7 @@ func TestListExperiments(t *testing.T) {
 func TestListExperimentItems(t *testing.T) {
 	client, record := serve(t, answers(t, "experiment_items.json"))
 	var items []ExperimentItem
-	for item, err := range client.ListExperimentItems(t.Context(), ExperimentItemsQuery{From: testVersion, ExperimentIDs: []string{"x"}, IO: true}) {
+	for item, err := range client.ListExperimentItems(t.Context(), testVersion, "x") {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -113,7 +113,7 @@ func TestListExperimentItems(t *testing.T) {
 func TestListObservations(t *testing.T) {
 	client, record := serve(t, answers(t, "observations.json"))
 	var seen []Observation
-	for o, err := range client.ListObservations(t.Context(), ObservationsQuery{Tags: []string{"validated", "x"}, Roots: true, From: testVersion, Fields: []string{"io", "usage"}, ExpandMetadata: []string{"k"}}) {
+	for o, err := range client.ListObservations(t.Context(), ObservationsQuery{TraceParts: TraceParts{Roots: true, IO: true, ExpandMetadata: []string{"k"}}, Tags: []string{"validated", "x"}, From: testVersion}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -125,7 +125,7 @@ func TestListObservations(t *testing.T) {
 	if o := seen[1]; o.ModelName() != "gpt-x" || o.UsageDetails["input"] != 812 || o.UsageDetails["output"] != 64 || o.TotalCost != 0.0031 || o.PromptVersion != 7 || o.Tags[0] != "validated" {
 		t.Errorf("%+v", o)
 	}
-	want := "/api/public/v2/observations?expandMetadata=k&fields=core%2Cio%2Cusage&filter=%5B%7B%22column%22%3A%22tags%22%2C%22operator%22%3A%22all+of%22%2C%22type%22%3A%22arrayOptions%22%2C%22value%22%3A%5B%22validated%22%2C%22x%22%5D%7D%5D&fromStartTime=2026-11-21T02%3A00%3A00.123Z&isRootObservation=true&limit=64"
+	want := "/api/public/v2/observations?expandMetadata=k&fields=core%2Cbasic%2Cmodel%2Cusage%2Cprompt%2Ctrace_context%2Cio&filter=%5B%7B%22column%22%3A%22tags%22%2C%22operator%22%3A%22all+of%22%2C%22type%22%3A%22arrayOptions%22%2C%22value%22%3A%5B%22validated%22%2C%22x%22%5D%7D%5D&fromStartTime=2026-11-21T02%3A00%3A00.123Z&isRootObservation=true&limit=64"
 	if got := record.seen()[0].uri; got != want {
 		t.Errorf("asked\n%s, want\n%s", got, want)
 	}

@@ -72,8 +72,8 @@ func (d deployment) checkTraces() {
 		"both tags":   {langfuse.TraceQuery{Tags: []string{"validated", "i1"}}, 2},
 		"name":        {langfuse.TraceQuery{Name: "extract", Tags: []string{"i2"}}, 1},
 		"other name":  {langfuse.TraceQuery{Name: "other"}, 0},
-		"environment": {langfuse.TraceQuery{Environments: []string{"sdk-experiment", "x"}}, 3},
-		"other place": {langfuse.TraceQuery{Environments: []string{"production"}}, 0},
+		"environment": {langfuse.TraceQuery{Environment: "sdk-experiment"}, 3},
+		"other place": {langfuse.TraceQuery{Environment: "production"}, 0},
 		"since":       {langfuse.TraceQuery{From: d.start.Add(2 * time.Second)}, 2},
 		"until":       {langfuse.TraceQuery{To: d.start.Add(2 * time.Second)}, 1},
 	} {

@@ -7,9 +7,13 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"math"
 	"net/url"
 	"strconv"
+	"strings"
 	"sync"
+
+	"extraction-experiment/internal/textutil"
 )
 
 // maxPageLimit is the largest page that Langfuse serves on most endpoints.
@@ -139,11 +143,6 @@ func convert[T, U any](
 // every is a turn of convert that keeps elements as they are.
 func every[T any](element T) (T, bool) { return element, true }
 
-// failing returns an iterator that yields one error.
-func failing[T any](err error) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) { yield(*new(T), err) }
-}
-
 // check makes sure of the page size that a caller asked for.
 func (l *list[T]) check() error {
 	if l.limit < 0 || l.limit > l.most {
@@ -243,4 +242,23 @@ func together[T any](n int, get func(i int) (T, error)) []answer[T] {
 	}
 	underWay.Wait()
 	return answers
+}
+
+// Number is a finite number of an answer that servers write as a JSON number
+// or, where a database column is wider than a double, as a string. Null is 0.
+type Number float64
+
+// UnmarshalJSON reads a number, a string that holds one, or null.
+func (n *Number) UnmarshalJSON(raw []byte) error {
+	if string(raw) == "null" {
+		*n = 0
+		return nil
+	}
+	text := strings.Trim(string(raw), `"`)
+	value, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsNaN(value) || math.IsInf(value, 0) {
+		return fmt.Errorf("%q is not a finite number", textutil.Cut(text, 40))
+	}
+	*n = Number(value)
+	return nil
 }

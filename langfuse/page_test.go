@@ -93,7 +93,7 @@ func TestOneItemThatIsTooLargeEndsTheList(t *testing.T) {
 func TestListDatasetItems(t *testing.T) {
 	client, record := serve(t, answers(t, "dataset_items.json"))
 	var items []DatasetItem
-	for item, err := range client.ListDatasetItems(t.Context(), DatasetItemsQuery{DatasetName: "a/b c%", Version: testVersion, SourceTraceID: "t"}) {
+	for item, err := range client.ListDatasetItems(t.Context(), DatasetItemsQuery{DatasetName: "a/b c%", Version: testVersion}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,7 +103,7 @@ func TestListDatasetItems(t *testing.T) {
 		items[1].SourceObservationID != "b7ad6b7169203331" || items[0].Status != ItemActive {
 		t.Errorf("%+v", items)
 	}
-	want := "/api/public/dataset-items?datasetName=a%2Fb+c%25&limit=64&page=1&sourceTraceId=t&version=2026-11-21T02%3A00%3A00.123Z"
+	want := "/api/public/dataset-items?datasetName=a%2Fb+c%25&limit=64&page=1&version=2026-11-21T02%3A00%3A00.123Z"
 	if got := record.seen()[0].uri; got != want {
 		t.Errorf("asked\n%s, want\n%s", got, want)
 	}

@@ -85,8 +85,7 @@ func (c *Client) GetRun(ctx context.Context, server Server, view View, ref RunRe
 	if err != nil {
 		return Run{}, err
 	}
-	query := ExperimentsQuery{From: cmp.Or(ref.Since, time.Unix(0, 0)), IDs: []string{id}, Limit: 1}
-	for found, err := range c.ListExperiments(ctx, query) {
+	for found, err := range c.ListExperiments(ctx, cmp.Or(ref.Since, time.Unix(0, 0)), id) {
 		if err != nil {
 			return Run{}, fmt.Errorf("run %q: %w", cmp.Or(ref.Name, id), err)
 		}
@@ -155,8 +154,9 @@ func (c *Client) listDatasetRuns(ctx context.Context, datasetName string) iter.S
 		segment = url.PathEscape(segment)
 	}
 	if datasetName == "" || datasetName == "." || datasetName == ".." {
-		return failing[Run](&UsageError{fmt.Errorf("langfuse: %q cannot stand in a path, which is how this server is asked for a run: "+
-			"give the dataset another name", datasetName)})
+		err := fmt.Errorf("langfuse: %q cannot stand in a path, which is how this server is asked for a run: "+
+			"give the dataset another name", datasetName)
+		return func(yield func(Run, error) bool) { yield(Run{}, &UsageError{err}) }
 	}
 	return listPages[Run](ctx, c, "datasets/"+segment+"/runs", url.Values{}, maxPageLimit)
 }
@@ -171,8 +171,7 @@ func (c *Client) ListRuns(ctx context.Context, view View, dataset Dataset) iter.
 		return c.listDatasetRuns(ctx, dataset.Name)
 	}
 	turn := func(run Run) (Run, bool) { return run, run.DatasetID == dataset.ID }
-	experiments := c.ListExperiments(ctx, ExperimentsQuery{From: time.Unix(0, 0)})
-	return convert(experiments, turn, "runs of dataset %q", dataset.Name)
+	return convert(c.ListExperiments(ctx, time.Unix(0, 0)), turn, "runs of dataset %q", dataset.Name)
 }
 
 // RunItem is one item of a run, as one view of the server shows it.
@@ -229,9 +228,7 @@ func (c *Client) listRoots(ctx context.Context, server Server, ref RunRef) iter.
 			yield(RunItem{}, err)
 			return
 		}
-		query := url.Values{"fields": {"core,dataset"}, "experimentId": {id}}
-		setTime(query, "fromStartTime", cmp.Or(ref.Since, time.Unix(0, 0)))
-		roots := listCursor[ExperimentItem](ctx, c, "experiment-items", query, maxPageLimit, maxPageLimit)
+		roots := c.experimentItems(ctx, cmp.Or(ref.Since, time.Unix(0, 0)), id, "core,dataset")
 		convert(roots, func(e ExperimentItem) (RunItem, bool) {
 			return RunItem{ItemID: e.ItemID, TraceID: e.TraceID, ObservationID: e.ID, Time: e.StartTime, Level: e.Level}, true
 		}, "items of run %q", cmp.Or(ref.Name, id))(yield)
@@ -309,22 +306,15 @@ func ExperimentID(projectID, datasetID, runName string) string {
 // likeJavaScript takes back what encoding/json escapes and JSON.stringify does not.
 var likeJavaScript = strings.NewReplacer(`\\`, `\\`, `\u2028`, "\u2028", `\u2029`, "\u2029", `\ufffd`, "\ufffd")
 
-// ExperimentsQuery selects experiments; empty fields select all.
-type ExperimentsQuery struct {
-	From  time.Time // required: of the spans' start
-	IDs   []string
-	Limit int // of a page, at most 100; 0 is 64
-}
-
 // ListExperiments yields runs as v4 sees them, with metadata, the latest activity
-// first. Only where Capabilities.NewReads. Retried; the first error ends the
-// iteration: ErrEndpointGone on v3, *APIError, *ConnectionError.
+// first: those of the ids, or all, with spans that start at an instant or later. Only
+// where Capabilities.NewReads. Retried; the first error ends the iteration:
+// ErrEndpointGone on v3, *APIError, *ConnectionError.
 //
 // API: GET /api/public/experiments
-func (c *Client) ListExperiments(ctx context.Context, q ExperimentsQuery) iter.Seq2[Run, error] {
-	query := url.Values{"fields": {"core,metadata"}}
-	setTime(query, "fromStartTime", q.From)
-	setList(query, "id", q.IDs)
+func (c *Client) ListExperiments(ctx context.Context, from time.Time, ids ...string) iter.Seq2[Run, error] {
+	query := url.Values{"fields": {"core,metadata"}, "fromStartTime": {FormatTime(from)}}
+	setList(query, "id", ids)
 	type experiment struct {
 		Run
 		StartTime time.Time `json:"startTime"` // cut to the window that was asked for
@@ -334,7 +324,7 @@ func (c *Client) ListExperiments(ctx context.Context, q ExperimentsQuery) iter.S
 		e.Run.Time, e.Run.ItemCount = e.StartTime, int(e.ItemCount)
 		return e.Run, true
 	}
-	return convert(listCursor[experiment](ctx, c, "experiments", query, q.Limit, maxPageLimit), run, "experiments")
+	return convert(listCursor[experiment](ctx, c, "experiments", query, 0, maxPageLimit), run, "experiments")
 }
 
 // ExperimentItem is one item of a run as v4 sees it: the root span of one
@@ -357,30 +347,19 @@ type ExperimentItem struct {
 	Scores []Score `json:"scores"`
 }
 
-// ExperimentItemsQuery selects items of experiments; empty fields select all.
-type ExperimentItemsQuery struct {
-	From          time.Time // required: of the spans' start
-	ExperimentIDs []string
-	// IO adds input, output and expected output, which may be large.
-	IO    bool
-	Limit int // of a page, at most 100; 0 is 64
-}
-
-// ListExperimentItems yields the items of experiments with metadata and scores,
-// the newest first. Only where Capabilities.NewReads. Reads show a span twice
-// for a while when it was sent twice: count by (TraceID, ID). Retried; the first
-// error ends the iteration.
+// ListExperimentItems yields the items of an experiment with all that there is of
+// them, the newest first, from an instant on. Only where Capabilities.NewReads. Reads
+// show a span twice for a while when it was sent twice: count by (TraceID, ID). Retried;
+// the first error ends the iteration.
 //
 // API: GET /api/public/experiment-items
-func (c *Client) ListExperimentItems(ctx context.Context, q ExperimentItemsQuery) iter.Seq2[ExperimentItem, error] {
-	fields := "core,dataset,metadata,itemMetadata,experimentMetadata,scores"
-	if q.IO {
-		fields += ",io"
-	}
-	query := url.Values{"fields": {fields}}
-	setTime(query, "fromStartTime", q.From)
-	setList(query, "experimentId", q.ExperimentIDs)
-	return listCursor[ExperimentItem](ctx, c, "experiment-items", query, q.Limit, maxPageLimit)
+func (c *Client) ListExperimentItems(ctx context.Context, from time.Time, id string) iter.Seq2[ExperimentItem, error] {
+	return c.experimentItems(ctx, from, id, "core,dataset,metadata,itemMetadata,experimentMetadata,scores,io")
+}
+
+func (c *Client) experimentItems(ctx context.Context, from time.Time, id, fields string) iter.Seq2[ExperimentItem, error] {
+	query := url.Values{"fields": {fields}, "fromStartTime": {FormatTime(from)}, "experimentId": {id}}
+	return listCursor[ExperimentItem](ctx, c, "experiment-items", query, maxPageLimit, maxPageLimit)
 }
 
 // DecodeIO returns what an input or output holds. Some reads give the JSON

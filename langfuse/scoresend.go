@@ -213,6 +213,40 @@ func (c *Client) sendScores(ctx context.Context, events []scoreEvent) error {
 	return nil
 }
 
+// ingestionAnswer is the body of a 207.
+type ingestionAnswer struct {
+	Successes []struct {
+		ID string `json:"id"`
+	} `json:"successes"`
+	Errors []struct {
+		ID      string          `json:"id"`
+		Status  Number          `json:"status"`
+		Message json.RawMessage `json:"message"`
+		Error   json.RawMessage `json:"error"`
+	} `json:"errors"`
+}
+
+// states returns what is wrong with each event by its envelope's id, nil where it was
+// accepted. An event that is in both lists counts as failed; statuses that may pass with
+// time (408, 429, 5xx) are no refusals.
+func (a ingestionAnswer) states() map[string]*ScoreError {
+	states := make(map[string]*ScoreError, len(a.Successes)+len(a.Errors))
+	for _, success := range a.Successes {
+		states[success.ID] = nil
+	}
+	for _, failure := range a.Errors {
+		status := int(max(0, min(failure.Status, 999)))
+		passing := status < 400 || status >= 500 || status == http.StatusRequestTimeout || status == http.StatusTooManyRequests
+		text := jsonText(failure.Message)
+		if detail := jsonText(failure.Error); detail != "" && detail != text && detail != "null" {
+			text += ": " + detail
+		}
+		said := fmt.Errorf("%d: %s", status, textutil.Cut(text, maxMessage))
+		states[failure.ID] = &ScoreError{Refused: !passing, Err: said}
+	}
+	return states
+}
+
 // deliver sends events in one request, and again those of which the server says that it
 // failed on them alone; in halves where that is too large, and one by one where the
 // server no longer takes batches.

@@ -1,16 +1,20 @@
 package langfuse
 
 import (
-	"encoding/json"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"iter"
-	"math"
 	"net/http"
-	"strconv"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"extraction-experiment/internal/textutil"
 )
@@ -144,55 +148,157 @@ func isID(id string, n int) bool {
 // inNanoseconds reports whether nanoseconds since 1970 can hold the time.
 func inNanoseconds(t time.Time) bool { return t.Year() >= 1970 && t.Year() < 2262 }
 
-// ingestionAnswer is the body of a 207.
-type ingestionAnswer struct {
-	Successes []struct {
-		ID string `json:"id"`
-	} `json:"successes"`
-	Errors []struct {
-		ID      string          `json:"id"`
-		Status  Number          `json:"status"`
-		Message json.RawMessage `json:"message"`
-		Error   json.RawMessage `json:"error"`
-	} `json:"errors"`
+// Scope names the program that made the spans.
+type Scope struct {
+	// Name is the service and the instrumentation scope. A name that begins
+	// with "langfuse-sdk" would claim to be an official SDK.
+	Name    string
+	Version string
 }
 
-// states returns what is wrong with each event by its envelope's id, nil where it was
-// accepted. An event that is in both lists counts as failed; statuses that may pass with
-// time (408, 429, 5xx) are no refusals.
-func (a ingestionAnswer) states() map[string]*ScoreError {
-	states := make(map[string]*ScoreError, len(a.Successes)+len(a.Errors))
-	for _, success := range a.Successes {
-		states[success.ID] = nil
-	}
-	for _, failure := range a.Errors {
-		status := int(max(0, min(failure.Status, 999)))
-		passing := status < 400 || status >= 500 || status == http.StatusRequestTimeout || status == http.StatusTooManyRequests
-		text := jsonText(failure.Message)
-		if detail := jsonText(failure.Error); detail != "" && detail != text && detail != "null" {
-			text += ": " + detail
+// maxReported is how many invalid spans one error lists.
+const maxReported = 10
+
+// ExportSpans sends spans: OTLP as protobuf, compressed, marked for direct storage
+// (x-langfuse-ingestion-version: 4), in requests of DefaultBatchBytes and
+// DefaultBatchSpans at most, one after the other. Nothing is sent when a span is
+// invalid: the error lists up to ten of them. No spans are no request.
+//
+// A success means queued. Retried with the same bytes; the same spans may be
+// sent again any time. After a *ConnectionError it is unknown whether they
+// arrived: send them again. Errors: *APIError (400 refuses the whole request;
+// ErrTooLarge: send less at once), *ConnectionError.
+//
+// API: POST /api/public/otel/v1/traces
+func (c *Client) ExportSpans(ctx context.Context, scope Scope, spans []Span) error {
+	var invalid problems
+	for _, span := range spans {
+		if err := span.Validate(); err != nil && len(invalid) < maxReported {
+			invalid = append(invalid, err)
 		}
-		said := fmt.Errorf("%d: %s", status, textutil.Cut(text, maxMessage))
-		states[failure.ID] = &ScoreError{Refused: !passing, Err: said}
 	}
-	return states
+	if len(invalid) > 0 {
+		return fmt.Errorf("langfuse: nothing sent: %w", errors.Join(invalid...))
+	}
+	for batch := range splitSpans(spans, DefaultBatchBytes, DefaultBatchSpans) {
+		if err := c.exportBatch(ctx, scope, batch); err != nil {
+			return fmt.Errorf("exporting %d spans: %w", len(batch), err)
+		}
+	}
+	return nil
 }
 
-// Number is a finite number of an answer that servers write as a JSON number
-// or, where a database column is wider than a double, as a string. Null is 0.
-type Number float64
+// exportBatch sends spans in one request.
+func (c *Client) exportBatch(ctx context.Context, scope Scope, spans []Span) (err error) {
+	r := request{method: http.MethodPost, path: "otel/v1/traces", body: encodeSpans(scope, spans)}
+	r.header = map[string]string{"Content-Type": "application/x-protobuf", "x-langfuse-ingestion-version": "4"}
+	if !c.config.Uncompressed {
+		r.header["Content-Encoding"] = "gzip"
+		if r.body, err = c.compressed(r.body); err != nil {
+			return err
+		}
+	}
+	_, err = c.do(ctx, r, nil)
+	return err
+}
 
-// UnmarshalJSON reads a number, a string that holds one, or null.
-func (n *Number) UnmarshalJSON(raw []byte) error {
-	if string(raw) == "null" {
-		*n = 0
-		return nil
+// encodeSpans returns an export request of OTLP in protobuf; the same spans give the same
+// bytes. The numbers of the fields are those of trace.proto: a request holds ResourceSpans
+// (1) with a resource (1) and ScopeSpans (2) with a scope (1) and spans (2).
+func encodeSpans(scope Scope, spans []Span) []byte {
+	resource := TextAttribute("service.name", scope.Name).proto(nil)
+	scoped := appendBytes(nil, 1, appendText(appendText(nil, 1, scope.Name), 2, scope.Version))
+	size := 0
+	for _, span := range spans {
+		size += span.size()
 	}
-	text := strings.Trim(string(raw), `"`)
-	value, err := strconv.ParseFloat(text, 64)
-	if err != nil || math.IsNaN(value) || math.IsInf(value, 0) {
-		return fmt.Errorf("%q is not a finite number", textutil.Cut(text, 40))
+	body := make([]byte, 0, size+512)
+	var one []byte
+	for _, span := range spans {
+		one = span.proto(one[:0])
+		body = appendBytes(body, 2, one)
 	}
-	*n = Number(value)
-	return nil
+	head := appendBytes(nil, 1, appendBytes(nil, 1, resource))
+	head = append(appendLength(head, 2, len(scoped)+len(body)), scoped...)
+	whole := appendLength(nil, 1, len(head)+len(body))
+	return slices.Insert(body, 0, append(whole, head...)...)
+}
+
+// proto appends a valid span as OTLP writes it: a message Span.
+func (s Span) proto(b []byte) []byte {
+	const internal, status, failed = 1, 15, 2
+	for i, id := range []string{s.TraceID, s.SpanID, s.ParentID} {
+		if id != "" {
+			b = appendLength(b, []protowire.Number{1, 2, 4}[i], len(id)/2)
+			b, _ = hex.AppendDecode(b, []byte(id)) // Validate looked at it
+		}
+	}
+	b = appendText(b, 5, s.Name)
+	b = protowire.AppendVarint(protowire.AppendTag(b, 6, protowire.VarintType), internal)
+	b = protowire.AppendFixed64(protowire.AppendTag(b, 7, protowire.Fixed64Type), uint64(s.Start.UnixNano()))
+	b = protowire.AppendFixed64(protowire.AppendTag(b, 8, protowire.Fixed64Type), uint64(s.End.UnixNano()))
+	for _, attribute := range s.Attributes {
+		b = attribute.proto(appendLength(b, 9, attribute.size()))
+	}
+	ended := appendText(nil, 2, s.StatusMessage)
+	if s.Failed {
+		ended = protowire.AppendVarint(protowire.AppendTag(ended, 3, protowire.VarintType), failed)
+	}
+	return appendBytes(b, status, ended)
+}
+
+// proto appends an attribute as OTLP writes it: a message KeyValue with an AnyValue.
+func (a Attribute) proto(b []byte) []byte {
+	b = appendLength(appendText(b, 1, a.Key), 2, a.valueSize())
+	if a.isNumber {
+		return protowire.AppendVarint(protowire.AppendTag(b, 3, protowire.VarintType), uint64(a.number))
+	}
+	return protowire.AppendString(protowire.AppendTag(b, 1, protowire.BytesType), a.text)
+}
+
+// size is how many bytes proto appends.
+func (a Attribute) size() int {
+	return protowire.SizeTag(1) + protowire.SizeBytes(len(a.Key)) + protowire.SizeTag(2) + protowire.SizeBytes(a.valueSize())
+}
+
+func (a Attribute) valueSize() int {
+	if a.isNumber {
+		return protowire.SizeTag(3) + protowire.SizeVarint(uint64(a.number))
+	}
+	return protowire.SizeTag(1) + protowire.SizeBytes(len(a.text))
+}
+
+// appendText appends a field with a text, as protobuf does: an empty one is left out.
+func appendText(b []byte, number protowire.Number, text string) []byte {
+	if text == "" {
+		return b
+	}
+	return protowire.AppendString(protowire.AppendTag(b, number, protowire.BytesType), text)
+}
+
+// appendLength begins a field of so many bytes, which are to follow.
+func appendLength(b []byte, number protowire.Number, length int) []byte {
+	return protowire.AppendVarint(protowire.AppendTag(b, number, protowire.BytesType), uint64(length))
+}
+
+// appendBytes appends a field with a message.
+func appendBytes(b []byte, number protowire.Number, message []byte) []byte {
+	return protowire.AppendBytes(protowire.AppendTag(b, number, protowire.BytesType), message)
+}
+
+// compressed returns what unpacks to plain. A compressor takes 0.8 MB, so that they are kept.
+func (c *Client) compressed(plain []byte) ([]byte, error) {
+	out := bytes.NewBuffer(make([]byte, 0, len(plain)/8))
+	compressor, kept := c.compressors.Get().(*gzip.Writer)
+	if kept {
+		compressor.Reset(out)
+	} else {
+		compressor, _ = gzip.NewWriterLevel(out, gzip.BestSpeed) // the level is one that there is
+	}
+	defer c.compressors.Put(compressor)
+	if _, err := compressor.Write(plain); err != nil {
+		return nil, err
+	}
+	err := compressor.Close()
+	return out.Bytes(), err
 }

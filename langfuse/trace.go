@@ -62,22 +62,6 @@ type TraceParts struct {
 	ExpandMetadata []string
 	// Roots leaves all observations but the root out, on v4.
 	Roots bool
-	// From and To bound the start of the spans that ReadTraces and GetTrace look
-	// for on v4, which spares a large server much searching; spans outside are not
-	// found. Zero: no bound. ListTraces has those of its query.
-	From, To time.Time
-}
-
-// query returns a query for observations with the groups of fields that are wanted.
-func (p TraceParts) query() ObservationsQuery {
-	fields := []string{"basic", "model", "usage", "prompt", "trace_context"}
-	if p.IO {
-		fields = append(fields, "io")
-	}
-	if p.Metadata {
-		fields = append(fields, "metadata")
-	}
-	return ObservationsQuery{Fields: fields, ExpandMetadata: p.ExpandMetadata, Roots: p.Roots, From: p.From, To: p.To}
 }
 
 // GetTrace returns a trace with its observations. Retried; errors: ErrNotFound
@@ -132,8 +116,7 @@ func (c *Client) ReadTraces(ctx context.Context, server Capabilities, ids []stri
 // readNewTraces reads traces from observations. A server that does not know the
 // filter for many traces (400) is asked for each.
 func (c *Client) readNewTraces(ctx context.Context, ids []string, want TraceParts) ([]Trace, error) {
-	query := want.query()
-	query.TraceIDs, query.Limit = ids, maxObservations
+	query := ObservationsQuery{TraceParts: want, TraceIDs: ids, Limit: maxObservations}
 	if want.IO {
 		query.Limit = defaultPageLimit
 	}
@@ -222,7 +205,6 @@ func uniqueSpans(observations []Observation) []Observation {
 type legacyTrace struct {
 	Trace
 	Observations []legacyObservation `json:"observations"`
-	Scores       []Score             `json:"scores"`
 }
 
 // listedTrace is a trace in a list of v3, where the observations and scores are ids only.
@@ -277,11 +259,83 @@ func (c *Client) readLegacyTrace(ctx context.Context, ids []string) ([]Trace, er
 		spans[i] = o.observation()
 		spans[i].TraceID = cmp.Or(spans[i].TraceID, id)
 	}
-	trace.Observations, trace.Scores = uniqueSpans(spans), found.Scores
+	trace.Observations = uniqueSpans(spans)
 	for i, score := range trace.Scores {
 		if score.Subject.Kind == "observation" {
 			trace.Scores[i].Subject.TraceID = cmp.Or(score.Subject.TraceID, id)
 		}
 	}
 	return []Trace{trace}, nil
+}
+
+// TraceQuery selects traces; empty fields select all. Give a time window, else
+// the server reads everything.
+type TraceQuery struct {
+	// Name is that of the trace; on v4 also that of the root observation, as
+	// many traces have no name of their own there.
+	Name        string
+	Tags        []string // every one
+	Environment string
+	From, To    time.Time // of the start
+}
+
+// ListTraces yields traces that match, through whichever endpoint the server
+// has, each once, the newest first (with a Name on v4: those named so, then those
+// whose root is named so). Their observations are read with ReadTraces. Retried;
+// the first error ends the iteration.
+//
+// API: GET /api/public/v2/observations, or GET /api/public/traces
+func (c *Client) ListTraces(ctx context.Context, server Capabilities, q TraceQuery, want TraceParts) iter.Seq2[Trace, error] {
+	traces := c.listRootTraces(ctx, q, want)
+	if !server.NewReads {
+		traces = c.listLegacyTraces(ctx, q, want)
+	}
+	return onceEach(traces, func(t Trace) string { return t.ID })
+}
+
+func (c *Client) listRootTraces(ctx context.Context, q TraceQuery, want TraceParts) iter.Seq2[Trace, error] {
+	trace := func(root Observation) (Trace, bool) { return newTrace(root.TraceID, []Observation{root}), true }
+	return func(yield func(Trace, error) bool) {
+		for _, query := range q.observations(want) {
+			for trace, err := range convert(c.ListObservations(ctx, query), trace, "listing traces") {
+				if !yield(trace, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// observations returns the queries that find the roots.
+func (q TraceQuery) observations(want TraceParts) []ObservationsQuery {
+	want.Roots = true
+	base := ObservationsQuery{TraceParts: want, Tags: q.Tags, Environment: q.Environment, From: q.From, To: q.To}
+	if q.Name == "" {
+		return []ObservationsQuery{base}
+	}
+	byTrace, byRoot := base, base
+	byTrace.TraceName, byRoot.Name = q.Name, q.Name
+	return []ObservationsQuery{byTrace, byRoot}
+}
+
+func (c *Client) listLegacyTraces(ctx context.Context, q TraceQuery, want TraceParts) iter.Seq2[Trace, error] {
+	query := url.Values{"orderBy": {"timestamp.desc"}, "fields": {"core"}, "tags": q.Tags}
+	// Without fields the answer holds inputs and outputs, which may be large.
+	// Metadata belongs to the same group as they do.
+	if want.IO || want.Metadata {
+		query.Set("fields", "core,io")
+	}
+	setText(query, "name", q.Name)
+	setText(query, "environment", q.Environment)
+	setTime(query, "fromTimestamp", q.From)
+	setTime(query, "toTimestamp", q.To)
+	trace := func(found listedTrace) (Trace, bool) { return found.Trace.decoded(), q.has(found.Trace) }
+	return convert(listPages[listedTrace](ctx, c, "traces", query, 0), trace, "listing traces")
+}
+
+// has checks what old servers may ignore in the query.
+func (q TraceQuery) has(t Trace) bool {
+	untagged := func(tag string) bool { return !slices.Contains(t.Tags, tag) }
+	return !slices.ContainsFunc(q.Tags, untagged) && (q.Name == "" || q.Name == t.Name) &&
+		(q.Environment == "" || q.Environment == strings.ToLower(t.Environment))
 }

@@ -145,10 +145,7 @@ func validTraceID(id string) error {
 func (t *traceSeeder) search(ctx context.Context, s Selection) (list []candidate, err error) {
 	var answers []iter.Seq2[string, error]
 	if s.filters() {
-		query := langfuse.TraceQuery{Name: s.Name, Tags: s.Tags, From: s.Since, To: s.Until}
-		if s.Environment != "" {
-			query.Environments = []string{s.Environment}
-		}
+		query := langfuse.TraceQuery{Name: s.Name, Tags: s.Tags, Environment: s.Environment, From: s.Since, To: s.Until}
 		answers = append(answers, idsOf(t.client.ListTraces(ctx, t.traces, query, langfuse.TraceParts{}),
 			func(trace langfuse.Trace) (string, error) { return trace.ID, nil }))
 	}

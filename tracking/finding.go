@@ -3,15 +3,14 @@ package tracking
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
-	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
 )
 
@@ -146,12 +145,10 @@ const maxListed = 1000
 
 // sort brings findings into an order that does not depend on that of the run.
 func (v *Verdict) sort() {
-	rank := map[Kind]int{}
-	for i, kind := range Kinds() {
-		rank[kind] = i
-	}
+	kinds := Kinds()
 	slices.SortStableFunc(v.Findings, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(rank[a.Kind], rank[b.Kind]), cmp.Compare(a.Trial, b.Trial), cmp.Compare(a.Item, b.Item), cmp.Compare(a.Score, b.Score))
+		byKind := cmp.Compare(slices.Index(kinds, a.Kind), slices.Index(kinds, b.Kind))
+		return cmp.Or(byKind, cmp.Compare(a.Trial, b.Trial), cmp.Compare(a.Item, b.Item), cmp.Compare(a.Score, b.Score))
 	})
 	slices.SortStableFunc(v.Others, func(a, b OtherScore) int {
 		return cmp.Or(cmp.Compare(a.Trial, b.Trial), cmp.Compare(a.Item, b.Item), cmp.Compare(a.Score, b.Score), cmp.Compare(a.ID, b.ID))
@@ -191,6 +188,28 @@ func (v Verdict) mayCome(sent bool) bool {
 		n += v.Counts[kind]
 	}
 	return n == v.Total() || sent && v.LeftCount == 0
+}
+
+// unchanged returns the scores that were changed before they were sent again, and
+// still are.
+func (v *Verdict) unchanged(before Verdict) []*Finding {
+	var still []*Finding
+	for i := range v.Findings {
+		f := &v.Findings[i]
+		same := func(b Finding) bool { return b.Kind == ChangedScore && b.ScoreID == f.ScoreID }
+		if f.Kind == ChangedScore && slices.ContainsFunc(before.Findings, same) {
+			still = append(still, f)
+		}
+	}
+	return still
+}
+
+// explainUnchanged explains such scores.
+func (v *Verdict) explainUnchanged(before Verdict) {
+	for _, f := range v.unchanged(before) {
+		f.Detail += "; sent again, and Langfuse keeps it: it was stored as of a later time, by a clock that is ahead; " +
+			"its deletion shows no effect yet: repair again later, and if that changes nothing delete score " + f.ScoreID + " there"
+	}
 }
 
 // Err returns what a verdict comes to: nil or a *DifferentError.
@@ -258,6 +277,29 @@ func (r *repairs) apply(ctx context.Context, v *verifier) error {
 	return nil
 }
 
+// deleteUnchanged deletes the scores that were sent again, and that Langfuse keeps as
+// they were, and reports whether they are gone: what is sent before that would go
+// with them.
+func (v *verifier) deleteUnchanged(ctx context.Context, before, after Verdict, try int) (gone bool, err error) {
+	ids := cli.Each(after.unchanged(before), func(f *Finding) string { return f.ScoreID })
+	if try == 0 || len(ids) == 0 {
+		return true, nil
+	}
+	// Each of them was read, so that no deletion comes before its score.
+	if err := v.cfg.deleteScores(ctx, ids); err != nil {
+		return false, fmt.Errorf("deleting scores that Langfuse keeps: %w", err)
+	}
+	err = v.cfg.Wait.Until(ctx, func(ctx context.Context) (bool, error) {
+		left, err := v.cfg.readable(ctx, ids)
+		gone = len(left) == 0
+		return gone, err
+	})
+	if _, late := errors.AsType[*langfuse.NotYetError](err); late {
+		err = nil
+	}
+	return gone, err
+}
+
 // deleteScores deletes scores, of which some may be gone.
 func (s Site) deleteScores(ctx context.Context, ids []string) error {
 	for _, id := range ids {
@@ -285,51 +327,112 @@ func (v *verifier) resetTotals(ctx context.Context, trial int, later time.Time) 
 	return v.mend.Run.SetTotals(ctx, said)
 }
 
-// recordKey is the key of a root span's metadata that holds the outcome: whoever has
-// nothing but Langfuse finds there what the run file has of scores and counts.
-const recordKey = "outcome"
-
-// record returns the outcome as the run file and its export write it, as one text,
-// so that no server takes it for more keys. Left out are what the span says itself
-// (output, calls, failure, warnings), the comments of scores, and the explanation.
-func record(o outcome.Outcome) string {
-	o.Output, o.Calls, o.Failure, o.Warnings, o.Explanation = nil, nil, nil, nil, nil
-	o.Scores = slices.Clone(o.Scores)
-	for i := range o.Scores {
-		o.Scores[i].Comment = ""
-	}
-	text, err := o.AppendJSON(make([]byte, 0, 512+150*len(o.Scores)+90*len(o.Groups)))
-	if err != nil { // an outcome that is stored can be written
-		panic(err)
-	}
-	return textutil.TextIn(text)
+// byProgram reports whether a score came through the API; others are those of
+// people and of evaluators that Langfuse runs.
+func byProgram(s langfuse.Score) bool {
+	return s.AuthorUserID == "" && (s.Source == "" || s.Source == "API")
 }
 
-// recorded reads the outcome of an item from its root span; ok is false where none
-// is recorded there, or that of another item.
-func recorded(root langfuse.Observation, item string, trial int) (o outcome.Outcome, ok bool) {
-	raw := langfuse.Texts(root.Metadata)[recordKey] // a text, of which v3 gives the JSON that it holds
-	if json.Unmarshal([]byte(raw), &o) != nil || o.Item != item {
-		return outcome.Outcome{}, false
-	}
-	o.Trial = trial
-	if !o.Failed() {
-		o.Output = root.Output
-		return o, true
-	}
-	var shown struct{ Error outcome.Failure } // in place of an output
-	if json.Unmarshal(root.Output, &shown) != nil || shown.Error.Message == "" {
-		shown.Error = outcome.Failure{Class: o.Class}
-	}
-	o.Failure = knownFailure(shown.Error.Class, shown.Error.Message)
-	o.Class = o.Failure.Class
-	return o, true
+// comparison is the difference between the scores that should be on a trace, or
+// on a run, and those that are.
+type comparison struct {
+	findings []Finding
+	right    int
+	wrong    bool     // a wanted score is missing or changed
+	changed  bool     // one is changed
+	doubled  []string // ids of scores that should not be there and are to be deleted
+	others   []OtherScore
+	newest   time.Time // of the changed ones
 }
 
-// knownFailure is a failure of a class that there is; other words are a message.
-func knownFailure(class outcome.Class, message string) *outcome.Failure {
-	if class == outcome.OK || !slices.Contains(outcome.Classes(), class) {
-		class = outcome.Provider
+// compareScores compares by id. Scores under other names are other people's, and
+// so are those that people and evaluators of Langfuse set. One that a program set
+// under a wanted name is a double if its id is of our making, which derived knows,
+// or if it stands on the same subject beside the score that is wanted; otherwise it
+// is somebody else's, and told of. A double of our making is to be deleted, and so
+// is one of another id that has the wanted value: a copy.
+func compareScores(want []langfuse.ScoreCreate, derived func(id string) bool, there []langfuse.Score) comparison {
+	byID := map[string]langfuse.Score{}
+	for _, s := range there {
+		byID[s.ID] = s
 	}
-	return &outcome.Failure{Class: class, Message: cmp.Or(message, "Langfuse does not say why")}
+	var c comparison
+	ours, names := map[string]bool{}, map[string]bool{}
+	beside := map[string]langfuse.ScoreCreate{} // wanted scores that are there, by name
+	for _, w := range want {
+		ours[w.ID], names[w.Name] = true, true
+		s, found := byID[w.ID]
+		if found {
+			beside[w.Name] = w
+		}
+		c.own(w, s, found)
+	}
+	slices.SortFunc(there, func(a, b langfuse.Score) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
+	})
+	for _, s := range there {
+		if !ours[s.ID] && names[s.Name] && byProgram(s) {
+			c.foreign(s, beside[s.Name], derived(s.ID))
+		}
+	}
+	return c
+}
+
+// own compares a score with what is there under its id.
+func (c *comparison) own(w langfuse.ScoreCreate, s langfuse.Score, found bool) {
+	f := Finding{Kind: ChangedScore, Score: w.Name, ScoreID: w.ID}
+	switch {
+	case !found:
+		f = Finding{Kind: MissingScore, Score: w.Name, Detail: w.Value.String() + " is not there"}
+	case s.Name != w.Name:
+		f.Detail = fmt.Sprintf("it is called %q there", textutil.Cut(s.Name, maxBrief))
+	case s.Value != w.Value:
+		f.Detail = fmt.Sprintf("%s instead of %s", brief(s.Value), w.Value)
+	default:
+		c.right++
+		return
+	}
+	if found {
+		c.changed, c.newest = true, latest(c.newest, s.Timestamp)
+	}
+	c.wrong, c.findings = true, append(c.findings, f)
+}
+
+// foreign files a score of a wanted name under another id, which may be derived by this
+// run, or stand beside the wanted one, in its place and environment.
+func (c *comparison) foreign(s langfuse.Score, w langfuse.ScoreCreate, derived bool) {
+	beside := w.ID != "" && s.Subject.ID == cmp.Or(w.ObservationID, w.DatasetRunID) &&
+		s.Environment == cmp.Or(w.Environment, "default")
+	f := Finding{
+		Kind: DoubledScore, Score: s.Name, ScoreID: s.ID,
+		Detail: fmt.Sprintf("also there as %s, with the value %s", s.ID, brief(s.Value)),
+	}
+	switch {
+	case derived, beside && s.Value == w.Value:
+		c.doubled = append(c.doubled, s.ID)
+	case beside:
+		f.Left = true
+		f.Detail += fmt.Sprintf(" beside %s, by another program: who wrote it must say which counts; "+
+			"delete score %s in Langfuse, or give it another name", w.Value, s.ID)
+	default:
+		c.others = append(c.others, OtherScore{Score: s.Name, ID: s.ID, Value: s.Value.String(), Environment: s.Environment})
+		return
+	}
+	c.findings = append(c.findings, f)
+}
+
+// maxBrief bounds what a finding quotes of a server, in bytes.
+const maxBrief = 80
+
+// brief returns a value for a finding; texts can be of any length.
+func brief(v langfuse.ScoreValue) string { return textutil.Cut(v.String(), maxBrief) }
+
+// later returns the time from which corrected scores count: after everything
+// that the server has seen. It is zero where nothing was changed: what is only
+// missing is sent unchanged.
+func (c comparison) later(server langfuse.Server) time.Time {
+	if !c.changed {
+		return time.Time{}
+	}
+	return latest(time.Now().Add(max(0, server.Skew)), c.newest.Add(time.Millisecond)).UTC()
 }

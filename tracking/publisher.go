@@ -51,8 +51,6 @@ type Config struct {
 	// replaced attempts are gone; 0 means two minutes: Langfuse queues deletions.
 	// Those that it took and did not show meanwhile stay to be withdrawn.
 	Patience time.Duration
-	// Now is the clock; nil means time.Now.
-	Now func() time.Time
 	// Log takes what a person need not see; nil means nowhere.
 	Log *slog.Logger
 	// Published is told how many outcomes are in Langfuse now; nil is told nothing.
@@ -119,9 +117,6 @@ func Publish(ctx context.Context, cfg Config, finished <-chan struct{}) error {
 	cfg.LastTries = cmp.Or(cfg.LastTries, 3)
 	cfg.Patience = cmp.Or(cfg.Patience, 2*time.Minute)
 	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
 	if cfg.Published == nil {
 		cfg.Published = func(int) {}
 	}

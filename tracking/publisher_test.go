@@ -334,8 +334,7 @@ func (w *world) stored(t *testing.T, name string) (items map[string]langfuse.Exp
 	}
 	id := langfuse.ExperimentID(w.server.Project.ID, found.ID, name)
 	traces := map[string]string{}
-	query := langfuse.ExperimentItemsQuery{From: start.Add(-time.Hour), ExperimentIDs: []string{id}, IO: true}
-	for item, err := range w.client.ListExperimentItems(t.Context(), query) {
+	for item, err := range w.client.ListExperimentItems(t.Context(), start.Add(-time.Hour), id) {
 		if err != nil {
 			t.Fatal(err)
 		}

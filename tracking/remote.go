@@ -312,3 +312,32 @@ func (r *remoteReader) finish() {
 			"cost and latency are not known", n, textutil.Counted(len(r.Outcomes), "result")))
 	}
 }
+
+// recorded reads the outcome of an item from its root span; ok is false where none
+// is recorded there, or that of another item.
+func recorded(root langfuse.Observation, item string, trial int) (o outcome.Outcome, ok bool) {
+	raw := langfuse.Texts(root.Metadata)[recordKey] // a text, of which v3 gives the JSON that it holds
+	if json.Unmarshal([]byte(raw), &o) != nil || o.Item != item {
+		return outcome.Outcome{}, false
+	}
+	o.Trial = trial
+	if !o.Failed() {
+		o.Output = root.Output
+		return o, true
+	}
+	var shown struct{ Error outcome.Failure } // in place of an output
+	if json.Unmarshal(root.Output, &shown) != nil || shown.Error.Message == "" {
+		shown.Error = outcome.Failure{Class: o.Class}
+	}
+	o.Failure = knownFailure(shown.Error.Class, shown.Error.Message)
+	o.Class = o.Failure.Class
+	return o, true
+}
+
+// knownFailure is a failure of a class that there is; other words are a message.
+func knownFailure(class outcome.Class, message string) *outcome.Failure {
+	if class == outcome.OK || !slices.Contains(outcome.Classes(), class) {
+		class = outcome.Provider
+	}
+	return &outcome.Failure{Class: class, Message: cmp.Or(message, "Langfuse does not say why")}
+}

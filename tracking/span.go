@@ -6,10 +6,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/extraction"
@@ -359,112 +357,22 @@ func behind(s outcome.Score, all []outcome.Score) json.RawMessage {
 	return nil
 }
 
-// byProgram reports whether a score came through the API; others are those of
-// people and of evaluators that Langfuse runs.
-func byProgram(s langfuse.Score) bool {
-	return s.AuthorUserID == "" && (s.Source == "" || s.Source == "API")
-}
+// recordKey is the key of a root span's metadata that holds the outcome: whoever has
+// nothing but Langfuse finds there what the run file has of scores and counts.
+const recordKey = "outcome"
 
-// comparison is the difference between the scores that should be on a trace, or
-// on a run, and those that are.
-type comparison struct {
-	findings []Finding
-	right    int
-	wrong    bool     // a wanted score is missing or changed
-	changed  bool     // one is changed
-	doubled  []string // ids of scores that should not be there and are to be deleted
-	others   []OtherScore
-	newest   time.Time // of the changed ones
-}
-
-// compareScores compares by id. Scores under other names are other people's, and
-// so are those that people and evaluators of Langfuse set. One that a program set
-// under a wanted name is a double if its id is of our making, which derived knows,
-// or if it stands on the same subject beside the score that is wanted; otherwise it
-// is somebody else's, and told of. A double of our making is to be deleted, and so
-// is one of another id that has the wanted value: a copy.
-func compareScores(want []langfuse.ScoreCreate, derived func(id string) bool, there []langfuse.Score) comparison {
-	byID := map[string]langfuse.Score{}
-	for _, s := range there {
-		byID[s.ID] = s
+// record returns the outcome as the run file and its export write it, as one text,
+// so that no server takes it for more keys. Left out are what the span says itself
+// (output, calls, failure, warnings), the comments of scores, and the explanation.
+func record(o outcome.Outcome) string {
+	o.Output, o.Calls, o.Failure, o.Warnings, o.Explanation = nil, nil, nil, nil, nil
+	o.Scores = slices.Clone(o.Scores)
+	for i := range o.Scores {
+		o.Scores[i].Comment = ""
 	}
-	var c comparison
-	ours, names := map[string]bool{}, map[string]bool{}
-	beside := map[string]langfuse.ScoreCreate{} // wanted scores that are there, by name
-	for _, w := range want {
-		ours[w.ID], names[w.Name] = true, true
-		s, found := byID[w.ID]
-		if found {
-			beside[w.Name] = w
-		}
-		c.own(w, s, found)
+	text, err := o.AppendJSON(make([]byte, 0, 512+150*len(o.Scores)+90*len(o.Groups)))
+	if err != nil { // an outcome that is stored can be written
+		panic(err)
 	}
-	slices.SortFunc(there, func(a, b langfuse.Score) int {
-		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
-	})
-	for _, s := range there {
-		if !ours[s.ID] && names[s.Name] && byProgram(s) {
-			c.foreign(s, beside[s.Name], derived(s.ID))
-		}
-	}
-	return c
-}
-
-// own compares a score with what is there under its id.
-func (c *comparison) own(w langfuse.ScoreCreate, s langfuse.Score, found bool) {
-	f := Finding{Kind: ChangedScore, Score: w.Name, ScoreID: w.ID}
-	switch {
-	case !found:
-		f = Finding{Kind: MissingScore, Score: w.Name, Detail: w.Value.String() + " is not there"}
-	case s.Name != w.Name:
-		f.Detail = fmt.Sprintf("it is called %q there", textutil.Cut(s.Name, maxBrief))
-	case s.Value != w.Value:
-		f.Detail = fmt.Sprintf("%s instead of %s", brief(s.Value), w.Value)
-	default:
-		c.right++
-		return
-	}
-	if found {
-		c.changed, c.newest = true, latest(c.newest, s.Timestamp)
-	}
-	c.wrong, c.findings = true, append(c.findings, f)
-}
-
-// foreign files a score of a wanted name under another id, which may be derived by this
-// run, or stand beside the wanted one, in its place and environment.
-func (c *comparison) foreign(s langfuse.Score, w langfuse.ScoreCreate, derived bool) {
-	beside := w.ID != "" && s.Subject.ID == cmp.Or(w.ObservationID, w.DatasetRunID) &&
-		s.Environment == cmp.Or(w.Environment, "default")
-	f := Finding{
-		Kind: DoubledScore, Score: s.Name, ScoreID: s.ID,
-		Detail: fmt.Sprintf("also there as %s, with the value %s", s.ID, brief(s.Value)),
-	}
-	switch {
-	case derived, beside && s.Value == w.Value:
-		c.doubled = append(c.doubled, s.ID)
-	case beside:
-		f.Left = true
-		f.Detail += fmt.Sprintf(" beside %s, by another program: who wrote it must say which counts; "+
-			"delete score %s in Langfuse, or give it another name", w.Value, s.ID)
-	default:
-		c.others = append(c.others, OtherScore{Score: s.Name, ID: s.ID, Value: s.Value.String(), Environment: s.Environment})
-		return
-	}
-	c.findings = append(c.findings, f)
-}
-
-// maxBrief bounds what a finding quotes of a server, in bytes.
-const maxBrief = 80
-
-// brief returns a value for a finding; texts can be of any length.
-func brief(v langfuse.ScoreValue) string { return textutil.Cut(v.String(), maxBrief) }
-
-// later returns the time from which corrected scores count: after everything
-// that the server has seen. It is zero where nothing was changed: what is only
-// missing is sent unchanged.
-func (c comparison) later(server langfuse.Server) time.Time {
-	if !c.changed {
-		return time.Time{}
-	}
-	return latest(time.Now().Add(max(0, server.Skew)), c.newest.Add(time.Millisecond)).UTC()
+	return textutil.TextIn(text)
 }

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
@@ -446,49 +445,4 @@ func (v *verifier) superseded(o runstore.Pending, id string, scores []langfuse.S
 		v.repairs.gone[o.OID] = slices.Sorted(maps.Keys(gone))
 		v.repairs.again(o.OID, runstore.Withdrawn)
 	}
-}
-
-// unchanged returns the scores that were changed before they were sent again, and
-// still are.
-func (v *Verdict) unchanged(before Verdict) []*Finding {
-	var still []*Finding
-	for i := range v.Findings {
-		f := &v.Findings[i]
-		same := func(b Finding) bool { return b.Kind == ChangedScore && b.ScoreID == f.ScoreID }
-		if f.Kind == ChangedScore && slices.ContainsFunc(before.Findings, same) {
-			still = append(still, f)
-		}
-	}
-	return still
-}
-
-// explainUnchanged explains such scores.
-func (v *Verdict) explainUnchanged(before Verdict) {
-	for _, f := range v.unchanged(before) {
-		f.Detail += "; sent again, and Langfuse keeps it: it was stored as of a later time, by a clock that is ahead; " +
-			"its deletion shows no effect yet: repair again later, and if that changes nothing delete score " + f.ScoreID + " there"
-	}
-}
-
-// deleteUnchanged deletes the scores that were sent again, and that Langfuse keeps as
-// they were, and reports whether they are gone: what is sent before that would go
-// with them.
-func (v *verifier) deleteUnchanged(ctx context.Context, before, after Verdict, try int) (gone bool, err error) {
-	ids := cli.Each(after.unchanged(before), func(f *Finding) string { return f.ScoreID })
-	if try == 0 || len(ids) == 0 {
-		return true, nil
-	}
-	// Each of them was read, so that no deletion comes before its score.
-	if err := v.cfg.deleteScores(ctx, ids); err != nil {
-		return false, fmt.Errorf("deleting scores that Langfuse keeps: %w", err)
-	}
-	err = v.cfg.Wait.Until(ctx, func(ctx context.Context) (bool, error) {
-		left, err := v.cfg.readable(ctx, ids)
-		gone = len(left) == 0
-		return gone, err
-	})
-	if _, late := errors.AsType[*langfuse.NotYetError](err); late {
-		err = nil
-	}
-	return gone, err
 }

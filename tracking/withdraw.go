@@ -91,8 +91,8 @@ func (p *publisher) withdrawOnce(ctx context.Context) (left int, err error) {
 	}
 }
 
-// withdrawOf deletes what can be read of one attempt's scores: at once what
-// appeared, again what stays. It reports whether some are left, or may still come.
+// withdrawOf deletes what can be read of one attempt's scores: at once when some
+// appeared, again when they stay. It reports whether some are left, or may still come.
 func (p *publisher) withdrawOf(
 	ctx context.Context, o runstore.Pending, ids []string, readable map[string]bool,
 ) (left bool, err error) {
@@ -100,33 +100,25 @@ func (p *publisher) withdrawOf(
 	if err != nil {
 		return false, err
 	}
-	again := p.cfg.Now().Sub(w.deleted) >= deleteAgain
-	var todo []string
-	grown := false
-	for _, id := range ids {
-		if !readable[id] {
-			continue
+	unseen := func(id string) bool { return !w.seen[id] }
+	shown := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !readable[id] })
+	grown := slices.ContainsFunc(shown, unseen)
+	if grown { // noted before the deletion: another process must not wait for what is gone
+		for _, id := range shown {
+			w.seen[id] = true
 		}
-		left = true
-		if again || !w.seen[id] {
-			todo = append(todo, id)
-		}
-		grown = grown || !w.seen[id]
-		w.seen[id] = true
-	}
-	if grown { // before the deletion: another process must not wait for what is gone
 		if err := p.cfg.Run.SetDeleting(ctx, o.OID, slices.Sorted(maps.Keys(w.seen))); err != nil {
 			return true, err
 		}
 	}
-	if len(todo) > 0 {
-		w.deleted = p.cfg.Now()
+	if grown || len(shown) > 0 && time.Since(w.deleted) >= deleteAgain {
+		w.deleted = time.Now()
+		if err := p.cfg.deleteScores(ctx, shown); err != nil {
+			return true, err
+		}
 	}
-	if err := p.cfg.deleteScores(ctx, todo); err != nil {
-		return true, err
-	}
-	if left || !slices.ContainsFunc(ids, func(id string) bool { return !w.seen[id] }) {
-		return left, nil
+	if len(shown) > 0 || !slices.ContainsFunc(ids, unseen) {
+		return len(shown) > 0, nil
 	}
 	return p.late(ctx, o, w)
 }
@@ -140,7 +132,7 @@ func (p *publisher) withdrawal(ctx context.Context, oid int64) (*withdrawal, err
 	if err != nil {
 		return nil, err
 	}
-	w := &withdrawal{since: p.cfg.Now(), seen: map[string]bool{}}
+	w := &withdrawal{since: time.Now(), seen: map[string]bool{}}
 	for _, id := range before {
 		w.seen[id] = true
 	}
@@ -153,14 +145,14 @@ func (p *publisher) withdrawal(ctx context.Context, oid int64) (*withdrawal, err
 // now and then; what it did not may never have been sent.
 func (p *publisher) late(ctx context.Context, o runstore.Pending, w *withdrawal) (bool, error) {
 	if !o.Published.Has(runstore.Scores) {
-		return p.cfg.Now().Sub(w.since) < p.cfg.Patience/2, nil
+		return time.Since(w.since) < p.cfg.Patience/2, nil
 	}
 	attempts, err := p.cfg.Run.Attempts(ctx, o.Item, o.Trial)
 	if err != nil || len(attempts) == 0 {
 		return true, err
 	}
 	newest := attempts[len(attempts)-1]
-	if p.cfg.Now().Sub(newest.Ended) < lostAfter {
+	if time.Since(newest.Ended) < lostAfter {
 		return true, nil
 	}
 	ids := scoreIDs(p.header, newest)

@@ -221,8 +221,8 @@ func TestPublisher_lostScore(t *testing.T) {
 		}
 		ended := attempts[1].Ended
 		follow := func(at time.Time) error {
-			offset := at.Sub(time.Now())
-			cfg := tracking.Config{Site: tracking.Site{Client: w.client, Server: w.server}, Run: run, Now: func() time.Time { return time.Now().Add(offset) }}
+			time.Sleep(time.Until(at))
+			cfg := tracking.Config{Site: tracking.Site{Client: w.client, Server: w.server}, Run: run}
 			return tracking.Publish(t.Context(), cfg, closed())
 		}
 		var left *tracking.UnpublishedError

@@ -109,7 +109,7 @@ func itemsOnce(t *testing.T, client *langfuse.Client, id string, header outcome.
 	t.Helper()
 	since := time.Unix(0, 0)
 	runs := 0
-	for e, err := range client.ListExperiments(t.Context(), langfuse.ExperimentsQuery{From: since, IDs: []string{id}}) {
+	for e, err := range client.ListExperiments(t.Context(), since, id) {
 		must(t, err)
 		runs++
 		metadataOf(t, e, header)
@@ -118,7 +118,7 @@ func itemsOnce(t *testing.T, client *langfuse.Client, id string, header outcome.
 		t.Errorf("run %s is in Langfuse %d times", header.Name, runs)
 	}
 	seen := map[string]int{}
-	for item, err := range client.ListExperimentItems(t.Context(), langfuse.ExperimentItemsQuery{From: since, ExperimentIDs: []string{id}}) {
+	for item, err := range client.ListExperimentItems(t.Context(), since, id) {
 		must(t, err)
 		seen[item.ItemID]++
 		errorScores := 0

@@ -149,7 +149,7 @@ func (b bench) generation(traceID, promptVersion string) {
 	b.t.Helper()
 	b.langfuse(func(client *langfuse.Client) {
 		for o, err := range client.ListObservations(b.t.Context(), langfuse.ObservationsQuery{
-			TraceIDs: []string{traceID}, From: time.Unix(0, 0), Fields: []string{"core", "basic", "model", "usage", "prompt", "io"},
+			TraceIDs: []string{traceID}, From: time.Unix(0, 0), TraceParts: langfuse.TraceParts{IO: true},
 		}) {
 			if err != nil {
 				b.t.Fatal(err)

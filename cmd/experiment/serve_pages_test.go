@@ -186,7 +186,7 @@ func TestServe_langfuseAddresses(t *testing.T) {
 	}
 	trace := ""
 	s.langfuse(func(client *langfuse.Client) {
-		for o, err := range client.ListObservations(t.Context(), langfuse.ObservationsQuery{Fields: []string{"basic"}}) {
+		for o, err := range client.ListObservations(t.Context(), langfuse.ObservationsQuery{}) {
 			if err != nil {
 				t.Fatal(err)
 			}

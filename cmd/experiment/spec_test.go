@@ -71,8 +71,7 @@ func (b bench) stored(id string) stored {
 	s := stored{map[string]langfuse.ExperimentItem{}, map[string]map[string]langfuse.Score{}}
 	b.langfuse(func(client *langfuse.Client) {
 		traces := map[string]string{}
-		query := langfuse.ExperimentItemsQuery{From: time.Unix(0, 0), ExperimentIDs: []string{id}, IO: true}
-		for item, err := range client.ListExperimentItems(b.t.Context(), query) {
+		for item, err := range client.ListExperimentItems(b.t.Context(), time.Unix(0, 0), id) {
 			if err != nil {
 				b.t.Fatal(err)
 			}

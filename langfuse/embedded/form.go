@@ -199,6 +199,45 @@ func (f *form) nullNumber(key string) (n sql.NullFloat64) {
 	return n
 }
 
+// readValue reads a field the way Langfuse does: null is no value, control
+// characters are taken out of strings, the empty string clears the value, and
+// a string at the top that is JSON is stored as what it says.
+func readValue(f *form, key string) *sql.NullString {
+	if !f.has(key) {
+		return nil
+	}
+	decoded := stripControls(parsedText(string(f.raw(key))))
+	if text, isText := decoded.(string); isText {
+		decoded = parsedText(text)
+	}
+	if decoded == nil || decoded == "" {
+		return &sql.NullString{}
+	}
+	text, err := textutil.MarshalJSON(decoded)
+	if err != nil {
+		f.add("invalid_type", key, "Invalid JSON value")
+	}
+	return &sql.NullString{String: string(text), Valid: true}
+}
+
+// stripControls takes C0 and C1 control characters out of all strings, keys
+// excepted; tab, line feed, form feed and carriage return stay. Its depth is
+// bounded by the decoder.
+func stripControls(v any) any {
+	return eachLeaf("", v, func(_ string, leaf any) any {
+		text, isText := leaf.(string)
+		if !isText {
+			return leaf
+		}
+		return strings.Map(func(r rune) rune {
+			if (r < 0x20 && r != '\t' && r != '\n' && r != '\f' && r != '\r') || (r >= 0x7f && r <= 0x9f) {
+				return -1
+			}
+			return r
+		}, text)
+	})
+}
+
 // instant returns a timestamp that may be absent, in milliseconds.
 func (f *form) instant(key string) (int64, bool) {
 	s := f.text(key)

@@ -2,9 +2,11 @@ package embedded
 
 // migrations returns what brings a file from each version to the next; a new
 // file has version 0. Steps are added, never changed: files made by earlier
-// programs have taken them already.
+// programs have taken them already. Only tables, columns and indices that nothing
+// uses any more, or that a later step replaces, are not made in new files; the third
+// step is one of these.
 func migrations() []string {
-	return []string{schemaEvents, schemaLegacy, schemaDoubles, schemaIdentity, schemaSaid, schemaNarrow, schemaInbox, schemaPacking}
+	return []string{schemaEvents, schemaLegacy, "", schemaIdentity, schemaSaid, schemaNarrow, schemaInbox, schemaPacking}
 }
 
 // schemaEvents is what Langfuse 4 keeps. Instants are milliseconds since 1970,
@@ -45,12 +47,8 @@ CREATE TABLE observations(
 	experiment_description TEXT NOT NULL, experiment_metadata TEXT NOT NULL,
 	experiment_item_metadata TEXT NOT NULL, metadata TEXT NOT NULL,
 	input TEXT, output TEXT, expected TEXT);
-CREATE UNIQUE INDEX observations_identity ON observations(trace_id, span_id, start_ms);
-CREATE INDEX observations_by_start ON observations(start_ms, trace_id, span_id);
-CREATE INDEX observations_roots ON observations(start_ms, trace_id, span_id) WHERE is_root = 1;
 CREATE INDEX observations_of_experiment ON observations(experiment_id, start_ms, end_ms, is_item_root)
 	WHERE experiment_id != '';
-CREATE INDEX observations_of_items ON observations(start_ms, trace_id, span_id) WHERE is_item_root = 1;
 
 CREATE TABLE experiments(
 	id TEXT PRIMARY KEY, name TEXT NOT NULL, description TEXT NOT NULL, dataset_id TEXT NOT NULL, metadata TEXT NOT NULL);
@@ -61,11 +59,7 @@ CREATE TABLE scores(
 	source TEXT NOT NULL, environment TEXT NOT NULL, config_id TEXT NOT NULL, queue_id TEXT NOT NULL,
 	author_id TEXT NOT NULL, trace_id TEXT NOT NULL, observation_id TEXT NOT NULL, session_id TEXT NOT NULL,
 	run_id TEXT NOT NULL, created INTEGER NOT NULL, updated INTEGER NOT NULL, metadata TEXT NOT NULL, comment TEXT NOT NULL);
-CREATE INDEX scores_by_time ON scores(timestamp, id);
-CREATE INDEX scores_of_trace ON scores(trace_id, observation_id) WHERE trace_id != '';
 CREATE INDEX scores_of_run ON scores(run_id) WHERE run_id != '';
-CREATE INDEX scores_of_session ON scores(session_id) WHERE session_id != '';
-CREATE INDEX scores_by_name ON scores(name, timestamp, id);
 
 CREATE TABLE score_configs(
 	id TEXT PRIMARY KEY, name TEXT NOT NULL, data_type TEXT NOT NULL, min_value REAL, max_value REAL,
@@ -81,12 +75,9 @@ CREATE TABLE prompt_labels(
 `
 
 // schemaLegacy is what Langfuse 3 keeps besides: traces, dataset runs with
-// their items; and what people add: annotation queues and comments. Nothing uses
-// the models any more, nor the columns that it adds to observations. A trace is merged
+// their items; and what people add: annotation queues and comments. A trace is merged
 // from its events. Every link of a run and an item stays, and reads show the newest.
 const schemaLegacy = `
-ALTER TABLE observations ADD COLUMN event_at INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE observations ADD COLUMN legacy_metadata TEXT NOT NULL DEFAULT '';
 CREATE INDEX observations_by_span ON observations(span_id);
 
 CREATE TABLE traces(
@@ -94,8 +85,6 @@ CREATE TABLE traces(
 	release TEXT NOT NULL, version TEXT NOT NULL, environment TEXT NOT NULL, public INTEGER NOT NULL, tags TEXT NOT NULL,
 	event_at INTEGER NOT NULL, created INTEGER NOT NULL, updated INTEGER NOT NULL,
 	metadata TEXT NOT NULL, input TEXT, output TEXT);
-CREATE INDEX traces_by_time ON traces(timestamp, id);
-CREATE INDEX traces_of_session ON traces(session_id) WHERE session_id != '';
 
 CREATE TABLE runs(
 	id TEXT PRIMARY KEY, dataset_id TEXT NOT NULL REFERENCES datasets(id), name TEXT NOT NULL,
@@ -119,22 +108,11 @@ CREATE TABLE comments(
 	id TEXT PRIMARY KEY, object_type TEXT NOT NULL, object_id TEXT NOT NULL, content TEXT NOT NULL,
 	author_id TEXT NOT NULL, created INTEGER NOT NULL, updated INTEGER NOT NULL);
 CREATE INDEX comments_of ON comments(object_type, object_id, created DESC);
-
-CREATE TABLE models(
-	id TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, pattern TEXT NOT NULL, start INTEGER, unit TEXT NOT NULL,
-	tokenizer TEXT NOT NULL, tokenizer_config TEXT, prices TEXT NOT NULL, created INTEGER NOT NULL);
-`
-
-// schemaDoubles is not used any more.
-const schemaDoubles = `
-CREATE TABLE doubles(
-	trace_id TEXT NOT NULL, span_id TEXT NOT NULL, start_ms INTEGER NOT NULL, until INTEGER NOT NULL,
-	PRIMARY KEY(trace_id, span_id, start_ms)) WITHOUT ROWID;
 `
 
 // schemaIdentity says that a span has one row, wherever it starts.
 const schemaIdentity = `
-DROP INDEX observations_identity;
+DROP INDEX IF EXISTS observations_identity;
 DELETE FROM observations WHERE rowid NOT IN (SELECT max(rowid) FROM observations GROUP BY trace_id, span_id);
 CREATE UNIQUE INDEX observations_identity ON observations(trace_id, span_id);
 `
@@ -145,19 +123,19 @@ const schemaSaid = `ALTER TABLE observations ADD COLUMN said INTEGER NOT NULL DE
 // schemaNarrow has indices hold no more than what they find rows by: the ids behind an
 // instant only decide between rows of the same millisecond.
 const schemaNarrow = `
-DROP INDEX observations_by_start;
+DROP INDEX IF EXISTS observations_by_start;
 CREATE INDEX observations_by_start ON observations(start_ms);
-DROP INDEX observations_roots;
+DROP INDEX IF EXISTS observations_roots;
 CREATE INDEX observations_roots ON observations(start_ms) WHERE is_root = 1;
-DROP INDEX observations_of_items;
+DROP INDEX IF EXISTS observations_of_items;
 CREATE INDEX observations_of_items ON observations(start_ms) WHERE is_item_root = 1;
-DROP INDEX scores_by_time;
+DROP INDEX IF EXISTS scores_by_time;
 CREATE INDEX scores_by_time ON scores(timestamp);
-DROP INDEX scores_of_trace;
+DROP INDEX IF EXISTS scores_of_trace;
 CREATE INDEX scores_of_trace ON scores(trace_id) WHERE trace_id != '';
-DROP INDEX scores_by_name;
+DROP INDEX IF EXISTS scores_by_name;
 CREATE INDEX scores_by_name ON scores(name, timestamp);
-DROP INDEX traces_by_time;
+DROP INDEX IF EXISTS traces_by_time;
 CREATE INDEX traces_by_time ON traces(timestamp);
 `
 

@@ -4,7 +4,6 @@
 package gold
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,7 +11,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 
 	urfave "github.com/urfave/cli/v2"
 
@@ -209,13 +207,7 @@ func (a annotator) without(other annotator) []string {
 }
 
 // firstIDs names the first of some items.
-func firstIDs(ids []string) string {
-	names := cli.Each(ids[:min(5, len(ids))], named)
-	if more := len(ids) - len(names); more > 0 {
-		names[len(names)-1] += fmt.Sprintf(" and %d more", more)
-	}
-	return cmp.Or(strings.Join(names, ", "), "none")
-}
+func firstIDs(ids []string) string { return textutil.First(cli.Each(ids, named), 5) }
 
 // Ceiling reads the file of --ceiling, which is what experiment agreement --json printed;
 // nil without the flag. Another file is an error of ExitUsage.

@@ -47,13 +47,10 @@ func agreementAction(c *urfave.Context, env cli.Env) error {
 	if c.NArg() != 2 || c.Args().Get(0) == "-" && c.Args().Get(1) == "-" {
 		return cli.Usage("agreement takes two files of items, one of each annotator; one of them may be -, standard input")
 	}
-	options, err := settings.ScoringOptions(c.String("options"))
-	if err != nil {
-		return err
-	}
+	options, errOptions := settings.ScoringOptions(c.String("options"))
 	a, errA := annotations(c.Context, env, c.Args().Get(0))
 	b, errB := annotations(c.Context, env, c.Args().Get(1))
-	if err := errors.Join(errA, errB); err != nil {
+	if err := errors.Join(errOptions, errA, errB); err != nil {
 		return err
 	}
 	agreement, err := agree(a, b, options)

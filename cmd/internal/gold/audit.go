@@ -52,16 +52,10 @@ func AuditCommand(env cli.Env) *urfave.Command {
 }
 
 func auditAction(c *urfave.Context, env cli.Env) (err error) {
-	if err := checkAuditFlags(c); err != nil {
-		return err
-	}
 	ctx := c.Context
-	options, err := settings.ScoringOptions(c.String("options"))
-	if err != nil {
-		return err
-	}
-	chosen, err := readNamed(c, "decisions", "the decisions", parseDecisions)
-	if err != nil {
+	options, errOptions := settings.ScoringOptions(c.String("options"))
+	chosen, errChosen := readNamed(c, "decisions", "the decisions", parseDecisions)
+	if err := errors.Join(checkAuditFlags(c), errOptions, errChosen); err != nil {
 		return err
 	}
 	sources, done, err := runs.Sources(ctx, env, c.Args().Slice(), c.String("dataset"), false)

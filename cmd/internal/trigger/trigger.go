@@ -114,10 +114,7 @@ func open(ctx context.Context, cfg Config) (t *server, err error) {
 		cfg.Now = time.Now
 	}
 	cfg.Grace, cfg.Pause = cmp.Or(cfg.Grace, 20*time.Second), cmp.Or(cfg.Pause, time.Minute)
-	t = &server{cfg: cfg}
-	if t.log, err = settings.NewLog(cfg.Env.Stderr, "info", "text"); err != nil {
-		return nil, err
-	}
+	t = &server{cfg: cfg, log: slog.New(slog.NewTextHandler(cfg.Env.Stderr, nil))}
 	t.secrets, err = readSecrets(cfg.Env.Getenv(EnvSecret))
 	var wrong error
 	if t.file, wrong = configs.LoadTrigger(cfg.File); wrong == nil {

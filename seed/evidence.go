@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
 )
 
@@ -274,6 +274,9 @@ func (es evidenceSearch) value(s langfuse.Score) string {
 	return s.Value.String()
 }
 
+// mostListed is how many names a reason lists.
+const mostListed = 8
+
 // couldCount names the tags and scores of a trace without evidence, and how they
 // are made to count.
 func (es evidenceSearch) couldCount() string {
@@ -286,16 +289,7 @@ func (es evidenceSearch) couldCount() string {
 		}
 	}
 	return fmt.Sprintf("tags: %s (--accept-tag TAG makes one count); scores: %s (--accept-score 'NAME>=V'); --accept-unvalidated takes it as it is",
-		listed(es.trace.Tags), listed(scores))
-}
-
-// listed names the first few of a list.
-func listed(names []string) string {
-	const shown = 8
-	if n := len(names) - shown; n > 0 {
-		names = append(slices.Clone(names[:shown]), fmt.Sprintf("%d more", n))
-	}
-	return cmp.Or(strings.Join(names, ", "), "none")
+		textutil.First(es.trace.Tags, mostListed), textutil.First(scores, mostListed))
 }
 
 // lacking says why there is no evidence, and what was there that is none.

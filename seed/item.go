@@ -193,7 +193,7 @@ func (m *mapper) choose(trace langfuse.Trace, scores []langfuse.Score) (chosen, 
 		}
 	}
 	if !found {
-		return chosen{}, refuse(NoObservation, "", "has no observation of {name: %q, type: %q}; it has %s", m.cfg.Mapping.Observation.Name, m.cfg.Mapping.Observation.Type, m.excerpt("%s", listed(names)))
+		return chosen{}, refuse(NoObservation, "", "has no observation of {name: %q, type: %q}; it has %s", m.cfg.Mapping.Observation.Name, m.cfg.Mapping.Observation.Type, m.excerpt("%s", textutil.First(names, mostListed)))
 	}
 	return m.newChosen(trace, best)
 }

@@ -300,7 +300,7 @@ func TestEvidenceSearch_couldCount(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 	w.private, w.trace.Tags = true, strings.Split("abcdefghijk", "")
-	if got := w.couldCount(); !strings.Contains(got, "g, h, 3 more (--accept-tag") || strings.Contains(got, "good") {
+	if got := w.couldCount(); !strings.Contains(got, "g, h and 3 more (--accept-tag") || strings.Contains(got, "good") {
 		t.Errorf("%s", got)
 	}
 	if got := (evidenceSearch{}).couldCount(); !strings.HasPrefix(got, "tags: none (") || !strings.Contains(got, "scores: none (") {

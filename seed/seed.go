@@ -134,11 +134,8 @@ func (c Config) progress(p Progress) {
 // POST /api/public/dataset-items
 func File(ctx context.Context, client *langfuse.Client, items iter.Seq2[dataset.Located, error], cfg Config) (Result, error) {
 	var result Result
-	if err := cfg.validate(); err != nil {
-		return result, err
-	}
 	c, err := newChecker(cfg)
-	if err != nil {
+	if err := errors.Join(cfg.validate(), err); err != nil {
 		return result, err
 	}
 	if cfg.Redaction != nil {

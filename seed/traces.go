@@ -303,14 +303,12 @@ func (t *traceSeeder) completedItems(ctx context.Context, only string) (map[stri
 // refusalOf says whether an error is about one trace alone; any other ends the
 // work.
 func refusalOf(err error) error {
-	var api *langfuse.APIError
+	api, answered := errors.AsType[*langfuse.APIError](err)
 	switch {
 	case errors.Is(err, langfuse.ErrNotFound):
 		return refuse(UnknownTrace, "", "there is no such trace in this project: the id is wrong, of another project, or has not arrived yet")
-	case errors.Is(err, langfuse.ErrRateLimited):
-		return refuse(NotRead, "", "could not be read: %v; the same command again goes on where this one stopped", err)
-	case errors.As(err, &api) && api.Status >= 400 && api.Status < 500 && !errors.Is(err, langfuse.ErrUnauthorized) && !errors.Is(err, langfuse.ErrEndpointGone):
-		return refuse(NotRead, "", "could not be read: %v", err)
+	case answered && api.Status >= 400 && api.Status < 500 && !errors.Is(err, langfuse.ErrUnauthorized) && !errors.Is(err, langfuse.ErrEndpointGone):
+		return refuse(NotRead, "", "could not be read: %v; the same command again reads it once more", err)
 	}
 	return nil
 }

@@ -331,9 +331,6 @@ func inOrder[In, Out any](ctx context.Context, values iter.Seq[In], do func(In) 
 	})
 	group.Go(func() error {
 		for out := range order {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
 			if err := emit(<-out); err != nil {
 				return err
 			}

@@ -1,6 +1,7 @@
 package textutil
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -121,17 +122,20 @@ func Hint(word string, candidates []string) string {
 	return ""
 }
 
+// First joins the first few of some words, and says how many more there are; "none" where
+// there is none.
+func First(words []string, most int) string {
+	text := cmp.Or(strings.Join(words[:min(most, len(words))], ", "), "none")
+	if more := len(words) - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
 // Listed returns the candidates in their order, at most 30 of them, and
 // ` (did you mean "x"?)` where one is near.
 func Listed(word string, candidates []string) string {
-	const most = 30
-	if len(candidates) == 0 {
-		return "none"
-	}
-	text := strings.Join(candidates[:min(most, len(candidates))], ", ")
-	if more := len(candidates) - most; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
+	text := First(candidates, 30)
 	if near := Nearest(word, candidates); near != "" {
 		text += fmt.Sprintf(" (did you mean %q?)", near)
 	}

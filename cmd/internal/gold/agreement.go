@@ -4,7 +4,6 @@
 package gold
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,7 +11,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 
 	urfave "github.com/urfave/cli/v2"
 
@@ -49,13 +47,10 @@ func agreementAction(c *urfave.Context, env cli.Env) error {
 	if c.NArg() != 2 || c.Args().Get(0) == "-" && c.Args().Get(1) == "-" {
 		return cli.Usage("agreement takes two files of items, one of each annotator; one of them may be -, standard input")
 	}
-	options, err := settings.ScoringOptions(c.String("options"))
-	if err != nil {
-		return err
-	}
+	options, errOptions := settings.ScoringOptions(c.String("options"))
 	a, errA := annotations(c.Context, env, c.Args().Get(0))
 	b, errB := annotations(c.Context, env, c.Args().Get(1))
-	if err := errors.Join(errA, errB); err != nil {
+	if err := errors.Join(errOptions, errA, errB); err != nil {
 		return err
 	}
 	agreement, err := agree(a, b, options)
@@ -209,13 +204,7 @@ func (a annotator) without(other annotator) []string {
 }
 
 // firstIDs names the first of some items.
-func firstIDs(ids []string) string {
-	names := cli.Each(ids[:min(5, len(ids))], named)
-	if more := len(ids) - len(names); more > 0 {
-		names[len(names)-1] += fmt.Sprintf(" and %d more", more)
-	}
-	return cmp.Or(strings.Join(names, ", "), "none")
-}
+func firstIDs(ids []string) string { return textutil.First(cli.Each(ids, named), 5) }
 
 // Ceiling reads the file of --ceiling, which is what experiment agreement --json printed;
 // nil without the flag. Another file is an error of ExitUsage.

@@ -1,6 +1,7 @@
 package gold
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,6 +19,7 @@ import (
 	"extraction-experiment/compare"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/stats"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 	"extraction-experiment/report"
@@ -52,16 +54,10 @@ func AuditCommand(env cli.Env) *urfave.Command {
 }
 
 func auditAction(c *urfave.Context, env cli.Env) (err error) {
-	if err := checkAuditFlags(c); err != nil {
-		return err
-	}
 	ctx := c.Context
-	options, err := settings.ScoringOptions(c.String("options"))
-	if err != nil {
-		return err
-	}
-	chosen, err := readNamed(c, "decisions", "the decisions", parseDecisions)
-	if err != nil {
+	options, errOptions := settings.ScoringOptions(c.String("options"))
+	chosen, errChosen := readNamed(c, "decisions", "the decisions", parseDecisions)
+	if err := errors.Join(checkAuditFlags(c), errOptions, errChosen); err != nil {
 		return err
 	}
 	sources, done, err := runs.Sources(ctx, env, c.Args().Slice(), c.String("dataset"), false)
@@ -259,44 +255,58 @@ func Doubtful(ctx context.Context, sources []compare.Source) (map[string]bool, e
 	return doubtful, err
 }
 
-// items gives every item that the first run has with the outputs of all systems.
+// items gives every item that the first run has with the outputs of all systems: of several
+// runs those of the first trial.
 func (a *audited) items(ctx context.Context) iter.Seq2[harness.AuditItem, error] {
+	var systems []iter.Seq2[*outcome.Outcome, error]
+	for i := range a.systems {
+		if len(a.runs) == 1 {
+			systems = append(systems, ofTrial(ctx, a.runs[0], i+1))
+		} else {
+			systems = append(systems, ofTrial(ctx, a.runs[i], 1))
+		}
+	}
+	byItem := func(x, y *outcome.Outcome) int { return cmp.Compare(x.Item, y.Item) }
 	return func(yield func(harness.AuditItem, error) bool) {
 		a.outdated = 0
-		for item, err := range a.runs[0].Reader.Items(ctx) {
+		for row, err := range stats.Merge(byItem, systems...) {
+			if err != nil {
+				yield(harness.AuditItem{}, err)
+				return
+			}
+			if row[0] == nil {
+				continue
+			}
+			item, err := a.runs[0].Item(ctx, row[0].Item)
 			if err == nil && a.gold != nil && a.changed(item.Item) {
 				a.outdated++
 				continue
 			}
-			one := harness.AuditItem{ID: item.ID, Input: item.Input, Expected: item.Expected, Outputs: make([]json.RawMessage, len(a.systems))}
-			if err == nil {
-				err = a.readOutputs(ctx, one)
-			}
-			if !yield(one, err) || err != nil {
+			outputs := cli.Each(row, delivered)
+			if !yield(harness.AuditItem{ID: item.ID, Input: item.Input, Expected: item.Expected, Outputs: outputs}, err) || err != nil {
 				return
 			}
 		}
 	}
 }
 
-// readOutputs fills in the outputs of an item: those of the trials of the only run, or of
-// several runs that of the first trial of each that did not fail.
-func (a *audited) readOutputs(ctx context.Context, item harness.AuditItem) error {
-	for i, run := range a.runs {
-		for o, err := range run.Reader.Outcomes(ctx, runstore.Query{Newest: true, Judged: true, Item: item.ID}) {
-			if err != nil {
-				return err
-			}
-			at := i
-			if len(a.runs) == 1 {
-				at = o.Trial - 1
-			}
-			if !o.Failed() && len(item.Outputs[at]) == 0 {
-				item.Outputs[at] = o.Output
+// ofTrial gives the outcomes of one trial, in the order of their items.
+func ofTrial(ctx context.Context, run runs.Source, trial int) iter.Seq2[*outcome.Outcome, error] {
+	return func(yield func(*outcome.Outcome, error) bool) {
+		for o, err := range run.Reader.Outcomes(ctx, runstore.Query{Newest: true, Judged: true, Trial: trial}) {
+			if !yield(&o, err) {
+				return
 			}
 		}
 	}
-	return nil
+}
+
+// delivered is the output of an outcome; nil where there is none.
+func delivered(o *outcome.Outcome) json.RawMessage {
+	if o == nil || o.Failed() {
+		return nil
+	}
+	return o.Output
 }
 
 // named shortens an id for a message.

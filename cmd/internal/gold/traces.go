@@ -176,7 +176,7 @@ func seedTraces(c *urfave.Context, env cli.Env, lf *settings.Langfuse, selection
 	if result.Selected == 0 && result.Refused == 0 {
 		fmt.Fprintln(env.Stderr, "warning: no trace matches the selection")
 	}
-	return errors.Join(cli.Written(p.close(result)), result.Err(), err)
+	return errors.Join(p.close(env, result), result.Err(), err)
 }
 
 // preview writes what is done: in a dry run each trace, in the end what it came to.
@@ -202,26 +202,22 @@ func (p *preview) show(s seed.Seeded) {
 }
 
 // close writes the summary, or with --json the result.
-func (p *preview) close(r seed.TraceResult) error {
+func (p *preview) close(env cli.Env, r seed.TraceResult) error {
 	c := p.c
-	if c.Bool("json") {
-		var value any = r
-		if c.Bool("dry-run") {
-			value = struct {
-				Items  []seed.Seeded    `json:"items"`
-				Result seed.TraceResult `json:"result"`
-			}{p.items, r}
-		}
-		_ = report.JSON(p.out, value, false) // the writer keeps the error
-		return p.out.Flush()
+	var value any = r
+	if c.Bool("dry-run") {
+		value = struct {
+			Items  []seed.Seeded    `json:"items"`
+			Result seed.TraceResult `json:"result"`
+		}{p.items, r}
 	}
-	_ = p.table.Flush()
 	text := summary(c, fmt.Sprintf(" from %d traces", r.Selected), r.Result)
 	if path := c.String("out"); path != "" {
 		text = fmt.Sprintf("%d items of %d traces in %s, %d refused\n", r.Written, r.Selected, path, r.Refused)
 	}
-	p.out.WriteString(text + counted("evidence", r.Evidence) + counted("redacted", r.Redacted))
-	return p.out.Flush()
+	text += counted("evidence", r.Evidence) + counted("redacted", r.Redacted)
+	_ = p.table.Flush() // the writer keeps the error
+	return errors.Join(cli.Written(p.out.Flush()), runs.PrintText(env, c.Bool("json"), value, text))
 }
 
 // row writes a line of the table.

@@ -38,7 +38,6 @@ import (
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 	"extraction-experiment/report/html"
-	"extraction-experiment/runstore"
 )
 
 // EnvSecret names the variable with the secrets of signatures, with commas between.
@@ -115,10 +114,7 @@ func open(ctx context.Context, cfg Config) (t *server, err error) {
 		cfg.Now = time.Now
 	}
 	cfg.Grace, cfg.Pause = cmp.Or(cfg.Grace, 20*time.Second), cmp.Or(cfg.Pause, time.Minute)
-	t = &server{cfg: cfg}
-	if t.log, err = settings.NewLog(cfg.Env.Stderr, "info", "text"); err != nil {
-		return nil, err
-	}
+	t = &server{cfg: cfg, log: slog.New(slog.NewTextHandler(cfg.Env.Stderr, nil))}
 	t.secrets, err = readSecrets(cfg.Env.Getenv(EnvSecret))
 	var wrong error
 	if t.file, wrong = configs.LoadTrigger(cfg.File); wrong == nil {
@@ -294,7 +290,8 @@ func (t *server) carryOut(ctx context.Context, r request, away bool) (code int, 
 	if err != nil {
 		return cli.ExitUsage, err.Error() // the configuration is another one by now
 	}
-	if r.Starts > 1 && begun(ctx, r) {
+	// A process may have been killed before the folder had the run.
+	if _, err := runs.Find(ctx, r.Run, r.Dataset); r.Starts > 1 && err == nil {
 		line = append(line, map[bool]string{false: "--resume", true: "--retry-failed=" + string(outcome.Provider)}[away])
 	}
 	t.log.Info("run begins", "run", r.Run, "dataset", r.Dataset, "start", r.Starts)
@@ -305,13 +302,4 @@ func (t *server) carryOut(ctx context.Context, r request, away bool) (code int, 
 		time.AfterFunc(t.cfg.Grace, stop)
 	})()
 	return t.command(running, &bytes.Buffer{}, line)
-}
-
-// begun reports whether the folder has the run: a process may have been killed before.
-func begun(ctx context.Context, r request) bool {
-	entries, err := runs.List(ctx)
-	return err != nil || slices.ContainsFunc(entries, func(e runstore.Entry) bool {
-		named := e.Header.Name == r.Run && e.Header.Dataset.Name == r.Dataset
-		return named || e.Err != nil && e.Placed(r.Dataset, r.Run)
-	})
 }

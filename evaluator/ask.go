@@ -114,7 +114,7 @@ func (a address) Generate(ctx context.Context, req pipeline.Request) (pipeline.R
 func oneObject(raw []byte) (map[string]json.RawMessage, error) {
 	trimmed := bytes.TrimSpace(raw)
 	if !utf8.Valid(trimmed) || !json.Valid(trimmed) || trimmed[0] != '{' {
-		return nil, errors.New("that is not one JSON object, in UTF-8 and without NaN; print everything else to standard error")
+		return nil, errors.New("that is not one JSON object, without NaN and in UTF-8; print all else to standard error")
 	}
 	if key := dataset.RepeatedKey(trimmed); key != "" {
 		return nil, fmt.Errorf("the key %q is there twice", key)

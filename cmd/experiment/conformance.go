@@ -129,5 +129,6 @@ func conformanceVerdict(r conformance.Report) error {
 	if r.Passed() {
 		return nil
 	}
-	return cli.Errorf(cli.ExitGate, "the evaluator is not certified: %d of %d fixtures failed", r.TotalFixtures-r.PassedFixtures(), r.TotalFixtures)
+	failed := r.TotalFixtures - r.PassedFixtures()
+	return cli.Errorf(cli.ExitGate, "the evaluator is not certified: %d of %d fixtures failed", failed, r.TotalFixtures)
 }

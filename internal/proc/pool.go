@@ -78,9 +78,6 @@ func (p *Pool) Call(ctx context.Context, request []byte) ([]byte, error) {
 
 // enter waits for a free slot.
 func (p *Pool) enter(ctx context.Context) error {
-	if limit.Closed(p.closed) {
-		return ErrClosed
-	}
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("waiting for %s: %w", p.name, err)
 	}
@@ -114,15 +111,10 @@ func (p *Pool) take() (*process, error) {
 // been killed; untouched says that it ended before it read any of the request,
 // which another process may therefore be given.
 func (p *Pool) ask(ctx context.Context, c *process, request []byte) (answer []byte, untouched bool, err error) {
-	select {
-	case l, more := <-c.lines:
-		if !more {
-			_, err = p.died(ctx, c, nil, l, request)
-			return nil, true, err
-		}
+	if len(c.lines) > 0 { // which only this goroutine takes
+		l := <-c.lines
 		c.end(nil)
 		return nil, false, p.refuse(c, l, l.text, "without being asked")
-	default:
 	}
 	sent := c.send(request, false)
 	l, more, interrupted := wait(ctx, p.closed, c.lines)
@@ -169,7 +161,7 @@ func (p *Pool) died(ctx context.Context, c *process, sent <-chan struct{}, l lin
 	if l.partial {
 		rest = "; its last line had no newline"
 	}
-	untouched = late == nil && !l.partial && unread >= int64(len(request))
+	untouched = !l.partial && unread >= int64(len(request))
 	return untouched, c.fail(Died, nil, "ended without an answer (%s, after %d answers)%s", status, c.answers, rest)
 }
 

@@ -32,8 +32,8 @@ type process struct {
 	program *program
 	cmd     *exec.Cmd
 	stdin   *os.File
-	stdout  *os.File
-	stderr  *os.File
+	stdout  io.ReadCloser
+	stderr  io.ReadCloser
 	// unread is our own copy of the child's end of standard input: what is
 	// still in it when the process has ended was never read.
 	unread *os.File
@@ -59,30 +59,21 @@ func (p *program) start(mark string) (*process, error) {
 		cmd.Env = append(cmd.Env, envMark+"="+mark)
 	}
 	isolate(cmd)
-	var files []*os.File // child's end and ours, in turn
-	var err error
-	for range 3 {
-		var r, w *os.File
-		if r, w, err = os.Pipe(); err != nil {
-			break
-		}
-		files = append(files, r, w)
+	c := &process{
+		program: p, cmd: cmd, mark: mark, lines: make(chan line, 1), quit: make(chan struct{}), ended: make(chan struct{}),
 	}
+	var noInput, noOutput, noErrors error
+	c.unread, c.stdin, noInput = os.Pipe()
+	c.stdout, noOutput = cmd.StdoutPipe()
+	c.stderr, noErrors = cmd.StderrPipe()
+	err := errors.Join(noInput, noOutput, noErrors)
 	if err == nil {
-		cmd.Stdin, cmd.Stdout, cmd.Stderr = files[0], files[3], files[5]
+		cmd.Stdin = c.unread
 		err = cmd.Start()
 	}
 	if err != nil {
-		for _, f := range files {
-			f.Close()
-		}
+		_ = errors.Join(c.stdin.Close(), c.unread.Close()) // nothing was written; the library closes the others
 		return nil, &StartError{Program: p.name, Err: err}
-	}
-	files[3].Close()
-	files[5].Close()
-	c := &process{
-		program: p, cmd: cmd, stdin: files[1], unread: files[0], stdout: files[2], stderr: files[4], mark: mark,
-		lines: make(chan line, 1), quit: make(chan struct{}), ended: make(chan struct{}),
 	}
 	var readers sync.WaitGroup
 	readers.Go(c.readOutput)
@@ -103,8 +94,9 @@ type onlyReader struct{ io.Reader }
 // wait reaps the process and ends what belongs to it: its group, and its
 // output, which a process outside of the group may still hold open.
 func (c *process) wait(readers *sync.WaitGroup) {
-	// The error is the status, which ProcessState holds too.
-	_ = c.cmd.Wait()
+	// That of Cmd would close the output, which is still read. Nobody else waits, so that
+	// there is no error.
+	c.cmd.ProcessState, _ = c.cmd.Process.Wait()
 	c.orphans = endOrphans(c.mark, c.cmd.Process.Pid)
 	// The group outlives its leader as long as it has members; an empty one
 	// could only be taken by a new process with the same id in this instant.

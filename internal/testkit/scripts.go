@@ -75,9 +75,6 @@ func condition(name string) (bool, error) {
 // setup gives a script an environment without any setting of the machine, but for
 // how often garbage is collected and how many processors a process has.
 func setup(env *testscript.Env) error {
-	for _, name := range []string{"LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY", "LANGFUSE_BASE_URL", "LANGFUSE_HOST"} {
-		env.Setenv(name, "")
-	}
 	env.Setenv("NO_COLOR", "1")
 	env.Setenv("GOGC", os.Getenv("GOGC"))
 	env.Setenv("GOMAXPROCS", os.Getenv("GOMAXPROCS"))

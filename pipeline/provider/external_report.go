@@ -182,20 +182,18 @@ func (a *answer) readCalls() {
 // usage in total is a span; and where calls were lost, a generation of unknown
 // cost stands for them.
 func withTotal(calls []outcome.Call, total outcome.Call, lost bool) []outcome.Call {
-	costs := false
 	for _, c := range calls {
 		if c.Usage != (outcome.Usage{}) {
 			total.Usage = outcome.Usage{}
 		}
-		costs = costs || c.CostUSD != nil
-	}
-	switch {
-	case costs:
-		total.CostUSD = nil
-		if !lost {
-			total.Kind = "span"
+		if c.CostUSD != nil {
+			total.CostUSD = nil
+			if !lost {
+				total.Kind = "span"
+			}
 		}
-	case total.CostUSD != nil:
+	}
+	if total.CostUSD != nil {
 		for i := range calls {
 			calls[i].Kind = "span"
 		}

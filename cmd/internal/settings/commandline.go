@@ -11,6 +11,7 @@ import (
 
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
+	"extraction-experiment/outcome"
 )
 
 // Run carries out one command line of a program, which may have commands or none, and
@@ -154,6 +155,9 @@ func WantsHelp(args []string) bool {
 func unknownCommand(app *urfave.App, word string) error {
 	if app.Command(word) != nil {
 		return cli.Usage("the command stands before its flags: %s %s …", app.Name, word)
+	}
+	if first, _, _ := strings.Cut(word, ","); slices.Contains(outcome.Classes(), outcome.Class(first)) {
+		return cli.Usage("there is no command %q; for a class of failure write --retry-failed=%s", word, word)
 	}
 	names := cli.Each(app.Commands, func(c *urfave.Command) string { return c.Name })
 	hint := cmp.Or(textutil.Hint(word, names), "; there are: "+strings.Join(names, ", "))

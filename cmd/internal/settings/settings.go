@@ -192,7 +192,7 @@ func (v Values) On(flag string) bool {
 
 // Problems collects what is wrong with the settings. Its methods read values; one
 // that cannot be read is a problem.
-type Problems struct{ Found []error }
+type Problems struct{ Found []error } // nil among them is none
 
 // Add notes a problem; %w works as in fmt.Errorf.
 func (p *Problems) Add(format string, args ...any) {
@@ -200,13 +200,7 @@ func (p *Problems) Add(format string, args ...any) {
 }
 
 // Join notes errors; nil is none.
-func (p *Problems) Join(errs ...error) {
-	for _, err := range errs {
-		if err != nil {
-			p.Found = append(p.Found, err)
-		}
-	}
-}
+func (p *Problems) Join(errs ...error) { p.Found = append(p.Found, errs...) }
 
 // Err returns all problems as one error, or nil.
 func (p *Problems) Err() error { return errors.Join(p.Found...) }
@@ -286,7 +280,8 @@ func CheckRunName(p *Problems, flag, name string) {
 		p.Add("--%s: %q contains a slash or comma, which Langfuse cannot look up", flag, name)
 	case TrialName().MatchString(name):
 		p.Add("--%s: %q ends in # and digits, which is kept for trials", flag, name)
-	case name == "." || name == ".." || len(name) > 200 || name != strings.TrimSpace(name) || !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl):
-		p.Add("--%s: %.200q is no name: up to 200 bytes of text, without spaces around it and control characters, and not . or ..", flag, name)
+	case name == "." || name == ".." || len(name) > 200 || name != strings.TrimSpace(name),
+		!utf8.ValidString(name), strings.ContainsFunc(name, unicode.IsControl):
+		p.Add("--%s: %.200q is no name: up to 200 bytes of text without control characters and spaces around it", flag, name)
 	}
 }

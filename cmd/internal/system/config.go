@@ -85,11 +85,13 @@ func Read(p *settings.Problems, s settings.Values) Config {
 		}
 		c.Parameters.Seed = &n
 	}
-	if label, version, file := c.Prompt.Label != "", c.Prompt.Version != 0, c.PromptFile != ""; label && version || file && (label || version) {
+	label, version := c.Prompt.Label != "", c.Prompt.Version != 0
+	if label && version || c.PromptFile != "" && (label || version) {
 		p.Add("--prompt-label, --prompt-version and --prompt-file each name a version: give one of them")
 	}
 	if c.Pipeline != "" && (c.Record != "" || c.TwoStages || len(c.Vars) > 0 || c.Limits.Limited() || c.AsksPrompt()) {
-		p.Add("--pipeline asks its model itself: leave --record, --two-stages, --var, --prompt and its relatives, --rpm, --tpm, --cache and --budget-… out")
+		p.Add("--pipeline asks its model itself: leave --record, --two-stages, --var, --prompt and its relatives, " +
+			"--rpm, --tpm, --cache and --budget-… out")
 	}
 	return c
 }

@@ -142,7 +142,8 @@ const answerTimeout = time.Minute
 // but the beginning of the public key.
 func (d *doctor) keys() {
 	set := d.given(langfuse.EnvPublicKey, langfuse.EnvSecretKey, langfuse.EnvBaseURL, langfuse.EnvHost)
-	if key := strings.TrimSpace(d.env.Getenv(langfuse.EnvPublicKey)); strings.HasPrefix(key, "pk-lf-") && len(key) >= 16 {
+	key := strings.TrimSpace(d.env.Getenv(langfuse.EnvPublicKey))
+	if strings.HasPrefix(key, "pk-lf-") && len(key) >= 16 {
 		set[0] += " (" + key[:10] + "…)"
 	}
 	switch {

@@ -91,11 +91,7 @@ func (o Opener) judgeModel(ctx context.Context, spec conformance.Spec, dir strin
 func (o Opener) judgePrompt(ctx context.Context, spec conformance.Spec, dir string) (template pipeline.Template, err error) {
 	switch {
 	case spec.PromptFile != "":
-		raw, err := files.Read(ctx, filepath.Join(dir, spec.PromptFile), files.MaxText)
-		if err != nil {
-			return template, cli.Usage("reading the judge's prompt: %w", err)
-		}
-		return pipeline.ParseText(string(raw)), nil
+		return readPrompt(ctx, filepath.Join(dir, spec.PromptFile), func(pipeline.Template) error { return nil })
 	case spec.Prompt == "":
 		return evaluator.DefaultPrompt(), nil
 	}

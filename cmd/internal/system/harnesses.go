@@ -35,8 +35,8 @@ func (o Opener) OpenAnswerer(ctx context.Context, cfg AnswersConfig, doc *answer
 		if cfg.AsksPrompt() || cfg.Limits.Limited() || cfg.Parameters != (pipeline.Parameters{}) {
 			return nil, System{}, cli.Usage("the baseline reads no prompt and has no temperature and the like: name a model with --model")
 		}
-		info := provider.Info{Provider: "baseline", Model: "baseline", Pipeline: answers.ExtractiveName}
-		return answers.Extractive{Document: doc}, System{Header: describe(provider.Opened{Info: info}, cfg.Config, outcome.Prompt{}), Close: nothing}, nil
+		opened := provider.Opened{Info: provider.Info{Provider: "baseline", Model: "baseline", Pipeline: answers.ExtractiveName}}
+		return answers.Extractive{Document: doc}, System{Header: describe(opened, cfg.Config, outcome.Prompt{}), Close: nothing}, nil
 	}
 	return o.openModelAnswerer(ctx, cfg, doc)
 }

@@ -187,7 +187,9 @@ func LabelPrompt(ctx context.Context, client *langfuse.Client, name, version str
 		return "", err
 	}
 	// Langfuse keeps latest on the newest version itself, and lets nobody set it.
-	kept := slices.DeleteFunc(target.Labels, func(label string) bool { return label == "latest" || slices.Contains(labels, label) })
+	kept := slices.DeleteFunc(target.Labels, func(label string) bool {
+		return label == "latest" || slices.Contains(labels, label)
+	})
 	if target, err = client.SetPromptLabels(ctx, name, n, slices.Concat(labels, kept)); err != nil {
 		return "", err
 	}

@@ -148,7 +148,8 @@ func (o Opener) openExternal(target, model string, cfg Config, maxAnswer int) (*
 		return nil, System{}, err
 	}
 	info := provider.Info{Provider: provider.ExternalName, Model: cmp.Or(model, provider.ExternalName), Pipeline: asks.Target()}
-	return asks, System{Header: describe(provider.Opened{Info: info}, cfg, outcome.Prompt{}), Close: asks.Close, reached: asks.Reached}, nil
+	header := describe(provider.Opened{Info: info}, cfg, outcome.Prompt{})
+	return asks, System{Header: header, Close: asks.Close, reached: asks.Reached}, nil
 }
 
 func (o Opener) openPipeline(cfg Config) (System, error) {

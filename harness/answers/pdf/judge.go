@@ -81,7 +81,8 @@ func torn(text string) (n int) {
 // letters and more, and no abbreviations in capitals; those in words that no language
 // has; and those in words that are too long for one.
 func spelling(text string) (judged, nonsense, joined int) {
-	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsMark(r) }) {
+	ends := func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsMark(r) }
+	for word := range strings.FieldsFuncSeq(text, ends) {
 		latins := count(word, func(r rune) bool { return unicode.Is(unicode.Latin, r) })
 		cyrillics := count(word, func(r rune) bool { return unicode.Is(unicode.Cyrillic, r) })
 		capitals, n := count(word, unicode.IsUpper), utf8.RuneCountInString(word)

@@ -20,7 +20,8 @@ type column struct {
 
 // csv reads a header row and one item per row.
 func (d *decoder) csv(in *bufio.Reader) {
-	budget := &budgetReader{in: in, left: d.limit}
+	// An open quote would pull the rest of the file into memory: each row has a budget.
+	budget := &io.LimitedReader{R: in, N: int64(d.limit)}
 	r := csv.NewReader(budget)
 	r.ReuseRecord = true
 	header, err := r.Read()
@@ -36,24 +37,25 @@ func (d *decoder) csv(in *bufio.Reader) {
 	}
 	line := 1
 	for {
-		budget.left = d.limit
+		budget.N = int64(d.limit)
 		record, err := r.Read()
-		if err == io.EOF {
-			return
-		}
 		if len(record) > 0 {
 			line, _ = r.FieldPos(0)
 		} else {
 			line++ // an unreadable row has no position
 		}
-		if err != nil {
+		switch {
+		case budget.N <= 0:
+			d.fail(line, d.problem(line, "", "the row is larger than %d MiB: is a quote left open?", d.limit>>20))
+			return
+		case err == io.EOF:
+			return
+		case err != nil:
 			problem := d.csvProblem(err, line)
-			if !d.fail(line, problem) || !errors.As(problem, new(*SyntaxError)) || errors.Is(err, errBudget) {
+			if !d.fail(line, problem) || !errors.As(problem, new(*SyntaxError)) {
 				return
 			}
-			continue
-		}
-		if !d.row(columns, record, line) {
+		case !d.row(columns, record, line):
 			return
 		}
 	}
@@ -148,30 +150,10 @@ func (c column) value(cell string) (json.RawMessage, error) {
 func (d *decoder) csvProblem(err error, line int) error {
 	var parse *csv.ParseError
 	switch {
-	case errors.Is(err, errBudget):
-		return d.problem(line, "", "the row is larger than %d MiB: is a quote left open?", d.limit>>20)
 	case errors.Is(err, csv.ErrFieldCount):
 		return d.problem(line, "", "the row has another number of cells than the header")
 	case errors.As(err, &parse):
 		return d.problem(parse.StartLine, "", "is not CSV: %v (line %d, column %d)", parse.Err, parse.Line, parse.Column)
 	}
 	return fmt.Errorf("reading %s: %w", d.name, err)
-}
-
-var errBudget = errors.New("too many bytes")
-
-// budgetReader hands out whole lines until the budget of one row is used up:
-// an open quote would otherwise pull the rest of the file into memory.
-type budgetReader struct {
-	in   *bufio.Reader
-	left int
-}
-
-func (b *budgetReader) Read(p []byte) (int, error) {
-	if b.left <= 0 {
-		return 0, errBudget
-	}
-	n, err := b.in.Read(p[:min(len(p), b.left)])
-	b.left -= n
-	return n, err
 }

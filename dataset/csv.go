@@ -13,10 +13,11 @@ import (
 
 // column is what the cells below one header become.
 type column struct {
-	key  string // key of the item, or of its metadata
+	key  string // of the item, or behind inMetadata of its metadata
 	json bool   // the cell holds JSON, not text
-	meta bool   // a key of the metadata
 }
+
+const inMetadata = "metadata."
 
 // csv reads a header row and one item per row.
 func (d *decoder) csv(in *bufio.Reader) {
@@ -72,10 +73,10 @@ func (d *decoder) columns(header []string) ([]column, error) {
 			return nil, d.problem(1, "", "the header of column %d is not valid UTF-8; convert the file to UTF-8", i+1)
 		case name == "":
 			return nil, d.problem(1, "", "column %d has no header", i+1)
-		case seen[c.id()]:
+		case seen[c.key]:
 			return nil, d.problem(1, "", "the column %q is there twice", name)
 		}
-		seen[c.id()] = true
+		seen[c.key] = true
 		columns = append(columns, c)
 	}
 	return columns, nil
@@ -83,8 +84,8 @@ func (d *decoder) columns(header []string) ([]column, error) {
 
 // columnOf finds what a header means; known names may be in any case.
 func columnOf(name string) column {
-	if key, ok := strings.CutPrefix(name, "metadata."); ok && key != "" {
-		return column{key: key, meta: true}
+	if key, ok := strings.CutPrefix(name, inMetadata); ok && key != "" {
+		return column{key: name}
 	}
 	for known, f := range fields {
 		switch {
@@ -94,14 +95,7 @@ func columnOf(name string) column {
 			return column{key: string(f), json: f == fieldInput || f == fieldExpected || f == fieldMetadata}
 		}
 	}
-	return column{key: name, meta: true}
-}
-
-func (c column) id() string {
-	if c.meta {
-		return "metadata." + c.key
-	}
-	return c.key
+	return column{key: inMetadata + name}
 }
 
 // row makes an item of one record; all bad cells are named.
@@ -114,11 +108,12 @@ func (d *decoder) row(columns []column, record []string, line int) bool {
 			continue
 		}
 		raw, err := c.value(cell)
+		name, isMetadata := strings.CutPrefix(c.key, inMetadata)
 		switch {
 		case err != nil:
 			problems = append(problems, err)
-		case c.meta:
-			metadata[c.key] = raw
+		case isMetadata:
+			metadata[name] = raw
 		default:
 			values[c.key] = raw
 		}
@@ -132,7 +127,7 @@ func (d *decoder) row(columns []column, record []string, line int) bool {
 func (c column) value(cell string) (json.RawMessage, error) {
 	switch {
 	case invalidUTF8([]byte(cell)) >= 0:
-		return nil, wrong(field(c.id()), "is not valid UTF-8; convert the file to UTF-8")
+		return nil, wrong(field(c.key), "is not valid UTF-8; convert the file to UTF-8")
 	case !c.json:
 		return Marshal(cell)
 	case !json.Valid([]byte(cell)):
@@ -140,7 +135,7 @@ func (c column) value(cell string) (json.RawMessage, error) {
 		if c.key == string(fieldInput) {
 			hint = "; a plain text belongs into a column document_text"
 		}
-		return nil, wrong(field(c.id()), "the cell is not JSON%s", hint)
+		return nil, wrong(field(c.key), "the cell is not JSON%s", hint)
 	}
 	return json.RawMessage(cell), nil
 }

@@ -136,22 +136,14 @@ func (q Question) Item() dataset.Item {
 // text by itself.
 func DecodeInput(raw json.RawMessage) (string, error) {
 	var text string
-	if json.Unmarshal(raw, &text) != nil {
-		var object struct {
-			Question *string `json:"question"`
-		}
-		if err := json.Unmarshal(raw, &object); err != nil {
-			return "", errors.New(`the input is neither a question nor an object with a text "question"`)
-		}
-		if object.Question == nil {
-			return "", errors.New(`the input has no "question"`)
-		}
-		text = *object.Question
+	if json.Unmarshal(raw, &text) == nil {
+		raw = encode(map[string]string{"question": text})
 	}
-	if strings.TrimSpace(text) == "" {
-		return "", errors.New("the question is empty")
+	values, err := dataset.ReadObject(raw)
+	if err != nil {
+		return "", errors.New(`the input is neither a question nor an object with a text "question"`)
 	}
-	return text, nil
+	return textAt(values, "question")
 }
 
 // DecodeExpected reads the expected output of an item; absent is no demands.

@@ -203,17 +203,13 @@ func (cfg Config) header(leftOut int) outcome.Header {
 	if leftOut > 0 {
 		about[keyLeftOut] = fmt.Sprint(leftOut)
 	}
-	counts := map[string]int{}
-	var files []string
-	for _, c := range cfg.Cases {
-		if counts[c.File]++; counts[c.File] == 1 {
-			files = append(files, c.File)
-		}
+	counts, files := map[string]int{}, cli.Each(cfg.Cases, func(c Case) string { return c.File })
+	for _, file := range files {
+		counts[file]++
 	}
-	for i, file := range files {
-		files[i] = fmt.Sprintf("%d of %s", counts[file], cmp.Or(file, "the caller"))
-	}
-	about[keySources] = strings.Join(files, ", ")
+	about[keySources] = strings.Join(cli.Each(slices.Compact(files), func(file string) string {
+		return fmt.Sprintf("%d of %s", counts[file], cmp.Or(file, "the caller"))
+	}), ", ")
 	return outcome.Header{
 		Name:    cmp.Or(cfg.Name, strings.TrimSuffix(filepath.Base(cfg.Out), filepath.Ext(cfg.Out))),
 		Harness: Name, Dataset: outcome.Dataset{Name: "bench"}, System: cfg.System, Trials: cfg.Trials,

@@ -43,7 +43,7 @@ func TestParse_malformed(t *testing.T) {
 		"documentText is missing": {"documentText": nil}, "documentText is empty": {"documentText": ""},
 		"instructions is missing": {"instructions": nil}, `instructions: "tbd" is a placeholder`: {"instructions": "tbd"},
 		"targetSchema is missing": {"targetSchema": nil}, "targetSchema: expected an object": {"targetSchema": "x"}, "targetSchema: ": {"targetSchema": map[string]any{"type": 7}},
-		"is outside the schema":           {"targetSchema": map[string]any{"$ref": "file:///etc/passwd"}},
+		"no URLLoader registered":         {"targetSchema": map[string]any{"$ref": "file:///etc/passwd"}},
 		"providerResponseText is missing": {"providerResponseText": nil}, "providerResponseText: expected a text": {"providerResponseText": map[string]any{}},
 		"expected is missing":                              {"expected": nil},
 		"expected: expected an object, got number":         {"expected": 7},

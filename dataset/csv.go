@@ -13,14 +13,16 @@ import (
 
 // column is what the cells below one header become.
 type column struct {
-	key  string // key of the item, or of its metadata
+	key  string // of the item, or behind inMetadata of its metadata
 	json bool   // the cell holds JSON, not text
-	meta bool   // a key of the metadata
 }
+
+const inMetadata = "metadata."
 
 // csv reads a header row and one item per row.
 func (d *decoder) csv(in *bufio.Reader) {
-	budget := &budgetReader{in: in, left: d.limit}
+	// An open quote would pull the rest of the file into memory: each row has a budget.
+	budget := &io.LimitedReader{R: in, N: int64(d.limit)}
 	r := csv.NewReader(budget)
 	r.ReuseRecord = true
 	header, err := r.Read()
@@ -36,24 +38,25 @@ func (d *decoder) csv(in *bufio.Reader) {
 	}
 	line := 1
 	for {
-		budget.left = d.limit
+		budget.N = int64(d.limit)
 		record, err := r.Read()
-		if err == io.EOF {
-			return
-		}
 		if len(record) > 0 {
 			line, _ = r.FieldPos(0)
 		} else {
 			line++ // an unreadable row has no position
 		}
-		if err != nil {
+		switch {
+		case budget.N <= 0:
+			d.fail(line, d.problem(line, "", "the row is larger than %d MiB: is a quote left open?", d.limit>>20))
+			return
+		case err == io.EOF:
+			return
+		case err != nil:
 			problem := d.csvProblem(err, line)
-			if !d.fail(line, problem) || !errors.As(problem, new(*SyntaxError)) || errors.Is(err, errBudget) {
+			if !d.fail(line, problem) || !errors.As(problem, new(*SyntaxError)) {
 				return
 			}
-			continue
-		}
-		if !d.row(columns, record, line) {
+		case !d.row(columns, record, line):
 			return
 		}
 	}
@@ -70,10 +73,10 @@ func (d *decoder) columns(header []string) ([]column, error) {
 			return nil, d.problem(1, "", "the header of column %d is not valid UTF-8; convert the file to UTF-8", i+1)
 		case name == "":
 			return nil, d.problem(1, "", "column %d has no header", i+1)
-		case seen[c.id()]:
+		case seen[c.key]:
 			return nil, d.problem(1, "", "the column %q is there twice", name)
 		}
-		seen[c.id()] = true
+		seen[c.key] = true
 		columns = append(columns, c)
 	}
 	return columns, nil
@@ -81,8 +84,8 @@ func (d *decoder) columns(header []string) ([]column, error) {
 
 // columnOf finds what a header means; known names may be in any case.
 func columnOf(name string) column {
-	if key, ok := strings.CutPrefix(name, "metadata."); ok && key != "" {
-		return column{key: key, meta: true}
+	if key, ok := strings.CutPrefix(name, inMetadata); ok && key != "" {
+		return column{key: name}
 	}
 	for known, f := range fields {
 		switch {
@@ -92,14 +95,7 @@ func columnOf(name string) column {
 			return column{key: string(f), json: f == fieldInput || f == fieldExpected || f == fieldMetadata}
 		}
 	}
-	return column{key: name, meta: true}
-}
-
-func (c column) id() string {
-	if c.meta {
-		return "metadata." + c.key
-	}
-	return c.key
+	return column{key: inMetadata + name}
 }
 
 // row makes an item of one record; all bad cells are named.
@@ -112,11 +108,12 @@ func (d *decoder) row(columns []column, record []string, line int) bool {
 			continue
 		}
 		raw, err := c.value(cell)
+		name, isMetadata := strings.CutPrefix(c.key, inMetadata)
 		switch {
 		case err != nil:
 			problems = append(problems, err)
-		case c.meta:
-			metadata[c.key] = raw
+		case isMetadata:
+			metadata[name] = raw
 		default:
 			values[c.key] = raw
 		}
@@ -130,7 +127,7 @@ func (d *decoder) row(columns []column, record []string, line int) bool {
 func (c column) value(cell string) (json.RawMessage, error) {
 	switch {
 	case invalidUTF8([]byte(cell)) >= 0:
-		return nil, wrong(field(c.id()), "is not valid UTF-8; convert the file to UTF-8")
+		return nil, wrong(field(c.key), "is not valid UTF-8; convert the file to UTF-8")
 	case !c.json:
 		return Marshal(cell)
 	case !json.Valid([]byte(cell)):
@@ -138,7 +135,7 @@ func (c column) value(cell string) (json.RawMessage, error) {
 		if c.key == string(fieldInput) {
 			hint = "; a plain text belongs into a column document_text"
 		}
-		return nil, wrong(field(c.id()), "the cell is not JSON%s", hint)
+		return nil, wrong(field(c.key), "the cell is not JSON%s", hint)
 	}
 	return json.RawMessage(cell), nil
 }
@@ -148,30 +145,10 @@ func (c column) value(cell string) (json.RawMessage, error) {
 func (d *decoder) csvProblem(err error, line int) error {
 	var parse *csv.ParseError
 	switch {
-	case errors.Is(err, errBudget):
-		return d.problem(line, "", "the row is larger than %d MiB: is a quote left open?", d.limit>>20)
 	case errors.Is(err, csv.ErrFieldCount):
 		return d.problem(line, "", "the row has another number of cells than the header")
 	case errors.As(err, &parse):
 		return d.problem(parse.StartLine, "", "is not CSV: %v (line %d, column %d)", parse.Err, parse.Line, parse.Column)
 	}
 	return fmt.Errorf("reading %s: %w", d.name, err)
-}
-
-var errBudget = errors.New("too many bytes")
-
-// budgetReader hands out whole lines until the budget of one row is used up:
-// an open quote would otherwise pull the rest of the file into memory.
-type budgetReader struct {
-	in   *bufio.Reader
-	left int
-}
-
-func (b *budgetReader) Read(p []byte) (int, error) {
-	if b.left <= 0 {
-		return 0, errBudget
-	}
-	n, err := b.in.Read(p[:min(len(p), b.left)])
-	b.left -= n
-	return n, err
 }

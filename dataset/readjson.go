@@ -53,7 +53,7 @@ func (d *decoder) around(text, list []byte, lists int) error {
 	trimmed := bytes.TrimSpace(text)
 	switch {
 	case len(text) > maxList:
-		return d.problem(1, "", "the file is larger than %d MiB: write one item a line, and name the file .jsonl", maxList>>20)
+		return d.problem(1, "", "the file is larger than %d MiB: write a line for each item, as .jsonl", maxList>>20)
 	case len(trimmed) == 0:
 		return d.problem(1, "", "the file is empty: expected a list of items")
 	case !textutil.ValidJSON(text):

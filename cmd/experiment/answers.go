@@ -182,7 +182,9 @@ func (s session) answers(ctx context.Context, cfg answersConfig, opened *system.
 	unreadable := cli.Each(doc.Problems(), func(p pdf.Page) string {
 		return fmt.Sprintf("%s: page %d cannot be read and is not searched: %s", doc.Path, p.Number, p.Problem)
 	})
-	notes := slices.Concat(answers.DocumentWarnings(cfg.Header), first(mostNotes, unreadable, "about pages"), first(mostNotes, questions.Warnings, "about questions"))
+	notes := answers.DocumentWarnings(cfg.Header)
+	notes = append(notes, first(unreadable, "about pages")...)
+	notes = append(notes, first(questions.Warnings, "about questions")...)
 	config = s.engine(cfg.runConfig, opened)
 	config.Keep.Metadata = false // it says what was asked of which document
 	config.Source = questions
@@ -199,11 +201,9 @@ func (s session) answers(ctx context.Context, cfg answersConfig, opened *system.
 	return config, nil
 }
 
-// mostNotes is how many notes of one kind a person is shown.
-const mostNotes = 10
-
-// first keeps the first notes, and counts the others.
-func first(most int, notes []string, about string) []string {
+// first keeps the first ten notes, and counts the others.
+func first(notes []string, about string) []string {
+	const most = 10
 	if len(notes) <= most {
 		return notes
 	}

@@ -26,14 +26,11 @@ type Scorer struct {
 // Judge reads what is expected of an item. What cannot be read is an error of
 // class item.
 func (s Scorer) Judge(item dataset.Item) (experiment.Judge, error) {
-	if _, err := DecodeInput(item.Input); err != nil {
+	question, err := ReadItem(item)
+	if err != nil {
 		return nil, &outcome.Failure{Class: outcome.Item, Message: err.Error()}
 	}
-	expected, err := DecodeExpected(item.Expected)
-	if err != nil {
-		return nil, &outcome.Failure{Class: outcome.Item, Message: fmt.Sprintf("the expected output cannot be used: %v", err)}
-	}
-	return judge{expected, s.Pages}, nil
+	return judge{question.Expected, s.Pages}, nil
 }
 
 type judge struct {

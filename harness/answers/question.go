@@ -136,22 +136,14 @@ func (q Question) Item() dataset.Item {
 // text by itself.
 func DecodeInput(raw json.RawMessage) (string, error) {
 	var text string
-	if json.Unmarshal(raw, &text) != nil {
-		var object struct {
-			Question *string `json:"question"`
-		}
-		if err := json.Unmarshal(raw, &object); err != nil {
-			return "", errors.New(`the input is neither a question nor an object with a text "question"`)
-		}
-		if object.Question == nil {
-			return "", errors.New(`the input has no "question"`)
-		}
-		text = *object.Question
+	if json.Unmarshal(raw, &text) == nil {
+		raw = encode(map[string]string{"question": text})
 	}
-	if strings.TrimSpace(text) == "" {
-		return "", errors.New("the question is empty")
+	values, err := dataset.ReadObject(raw)
+	if err != nil {
+		return "", errors.New(`the input is neither a question nor an object with a text "question"`)
 	}
-	return text, nil
+	return textAt(values, "question")
 }
 
 // DecodeExpected reads the expected output of an item; absent is no demands.
@@ -164,17 +156,16 @@ func DecodeExpected(raw json.RawMessage) (Expected, error) {
 	if err != nil {
 		return e, fmt.Errorf("the expected output is no object with must_include and the like: %w", err)
 	}
-	var problems []error
-	e.read(values, func(field, format string, args ...any) {
-		problems = append(problems, fmt.Errorf("%s: %s", field, fmt.Sprintf(format, args...)))
-	})
-	return e, errors.Join(problems...)
+	return e, e.read(values)
 }
 
-// read takes the fields out of an object; null is absent, and fail is told what is
-// wrong. Keys that are neither fields nor among the others are: a demand would be lost
-// without a word.
-func (e *Expected) read(values map[string]json.RawMessage, fail func(field, format string, args ...any), others ...string) {
+// read takes the fields out of an object; null is absent. What is wrong is joined. Keys that
+// are neither fields nor among the others are: a demand would be lost without a word.
+func (e *Expected) read(values map[string]json.RawMessage, others ...string) error {
+	var problems []error
+	fail := func(field, format string, args ...any) {
+		problems = append(problems, fmt.Errorf("%s: %s", field, fmt.Sprintf(format, args...)))
+	}
 	known := append([]string{"must_include", "must_include_any", "must_not_include", "require_citation", "weight"}, others...)
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		if !slices.Contains(known, key) {
@@ -195,6 +186,7 @@ func (e *Expected) read(values map[string]json.RawMessage, fail func(field, form
 	if w := e.Importance(); !(w >= 0 && w <= MaxWeight) {
 		fail("weight", "%g is not a number from 0 to %g", w, float64(MaxWeight))
 	}
+	return errors.Join(problems...)
 }
 
 // Odd says what is allowed and probably a mistake.
@@ -233,67 +225,59 @@ const maxFile = 1 << 30
 // a *dataset.SyntaxError with its line (exit code 64). Warnings name terms that
 // can never be found, and weights of 0.
 func Read(text []byte, name string) (questions []Question, warnings []string, err error) {
-	r := &reader{name: name, lines: map[string]int{}}
+	var problems dataset.Problems
+	lines := map[string]int{} // of each id
 	for n, raw := range dataset.Lines(text) {
-		r.line = n
-		r.row(raw)
+		q, err := readRow(raw)
+		wrong := cli.Separate(err)
+		if first, taken := lines[q.ID]; taken {
+			wrong = append(wrong, fmt.Errorf("id: %q is the id of line %d already", q.ID, first))
+		}
+		for _, problem := range wrong {
+			problems.Add(&dataset.SyntaxError{File: name, Line: n, Msg: problem.Error()})
+		}
+		if len(wrong) > 0 {
+			continue
+		}
+		lines[q.ID] = n
+		for _, text := range q.Odd() {
+			warnings = append(warnings, fmt.Sprintf("%s: line %d: %s", name, n, text))
+		}
+		questions = append(questions, q)
 	}
-	if r.problems.Len() == 0 && len(r.questions) == 0 {
-		r.line = 0
-		r.fail("", `there is no question in it; a line is an object such as {"id":"q001","question":"…","must_include":["2023"]}`)
+	if problems.Len() == 0 && len(questions) == 0 {
+		problems.Add(&dataset.SyntaxError{File: name,
+			Msg: `there is no question in it; a line is an object such as {"id":"q001","question":"…","must_include":["2023"]}`})
 	}
-	if err := r.problems.Err(); err != nil {
+	if err := problems.Err(); err != nil {
 		return nil, nil, err
 	}
-	return r.questions, r.warnings, nil
+	return questions, warnings, nil
 }
 
-type reader struct {
-	name      string
-	line      int
-	lines     map[string]int // of each id
-	questions []Question
-	warnings  []string
-	problems  dataset.Problems
-}
-
-func (r *reader) fail(path, format string, args ...any) {
-	r.problems.Add(&dataset.SyntaxError{File: r.name, Line: r.line, Path: path, Msg: fmt.Sprintf(format, args...)})
-}
-
-// row reads one line.
-func (r *reader) row(raw []byte) {
+// readRow reads a line of a file; all that is wrong with it is joined.
+func readRow(raw []byte) (q Question, err error) {
 	values, err := dataset.ReadObject(raw)
 	if err != nil {
-		r.fail("", "is no JSON object: %v", err)
-		return
+		return q, fmt.Errorf("is no JSON object: %w", err)
 	}
-	before := r.problems.Len()
-	q := Question{ID: r.text(values, "id"), Question: r.text(values, "question")}
-	q.Expected.read(values, r.fail, "id", "question")
-	if first, taken := r.lines[q.ID]; taken && q.ID != "" {
-		r.fail("id", "%q is the id of line %d already", q.ID, first)
-	}
-	if r.problems.Len() > before {
-		return
-	}
-	r.lines[q.ID] = r.line
-	for _, text := range q.Odd() {
-		r.warnings = append(r.warnings, fmt.Sprintf("%s: line %d: %s", r.name, r.line, text))
-	}
-	r.questions = append(r.questions, q)
+	var unnamed, unasked error
+	q.ID, unnamed = textAt(values, "id")
+	q.Question, unasked = textAt(values, "question")
+	unexpected := q.Expected.read(values, "id", "question")
+	return q, errors.Join(append([]error{unnamed, unasked}, cli.Separate(unexpected)...)...)
 }
 
-// text reads a text that must be there.
-func (r *reader) text(values map[string]json.RawMessage, field string) (text string) {
+// textAt reads a text that must be there.
+func textAt(values map[string]json.RawMessage, field string) (text string, err error) {
 	raw, ok := values[field]
 	switch {
 	case !ok:
-		r.fail(field, "is missing")
+		err = fmt.Errorf("%s: is missing", field)
 	case json.Unmarshal(raw, &text) != nil || string(raw) == "null":
-		r.fail(field, "expected a text, found %s", textutil.Cut(string(raw), 60))
+		err = fmt.Errorf("%s: expected a text, found %s", field, textutil.Cut(string(raw), 60))
 	case strings.TrimSpace(text) == "":
-		r.fail(field, "is empty")
+		err = fmt.Errorf("%s: is empty", field)
 	}
-	return text
+	return text, err
 }

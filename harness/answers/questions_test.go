@@ -124,7 +124,7 @@ func TestCollect(t *testing.T) {
 	}
 	_, err = answers.Collect(t.Context(), onePage{good, {ID: "b", Input: json.RawMessage(`{}`)}, {ID: "c", Input: json.RawMessage(`"q"`), Expected: json.RawMessage(`{"weight":-1}`)}})
 	var coded interface{ ExitCode() int }
-	if !errors.As(err, &coded) || coded.ExitCode() != 64 || !strings.Contains(err.Error(), `item "b": the input has no "question"`) || !strings.Contains(err.Error(), `item "c": weight: -1`) {
+	if !errors.As(err, &coded) || coded.ExitCode() != 64 || !strings.Contains(err.Error(), `item "b": question: is missing`) || !strings.Contains(err.Error(), `item "c": weight: -1`) {
 		t.Error(err)
 	}
 }

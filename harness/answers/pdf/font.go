@@ -2,9 +2,7 @@ package pdf
 
 import (
 	"bytes"
-	"cmp"
 	"slices"
-	"sort"
 	"strings"
 	"unicode"
 	"unicode/utf16"
@@ -15,7 +13,7 @@ import (
 
 // font turns strings of a content stream into text and widths.
 type font struct {
-	toUnicode cmap
+	toUnicode map[uint32]string
 	composite bool // its codes have two bytes
 	encoding  simpleEncoding
 	ucs2      bool // codes of a composite font are UTF-16
@@ -24,24 +22,23 @@ type font struct {
 	scale     float64 // from glyph space to text space
 }
 
-// The memory that a font takes for each width, range of codes and name, in bytes,
+// The memory that a font takes for each width, code and name, in bytes,
 // about: a few bytes of a file can ask for 65,536 of them, again and again.
 const (
 	widthCost = 40
-	rangeCost = 72
+	codeCost  = 72
 	nameCost  = 16 // rather for its time
 )
 
 // openFont reads a font and takes its memory off the file's budget; what is
 // missing of it makes glyphs unreadable, not the page.
 func openFont(file *File, d Dict) *font {
-	f := &font{widths: map[uint32]float64{}, scale: 0.001, toUnicode: file.cmapOf(d["ToUnicode"])}
+	f := &font{widths: map[uint32]float64{}, scale: 0.001, toUnicode: file.codesOf(d["ToUnicode"])}
 	if f.composite = file.Name(d["Subtype"]) == "Type0"; f.composite {
 		f.openComposite(file, d)
 	} else {
 		f.openSimple(file, d)
 	}
-	file.Spend(int64(rangeCost * len(f.toUnicode)))
 	return f
 }
 
@@ -63,7 +60,7 @@ func (f *font) openSimple(file *File, d Dict) {
 // whose head is plain text: "dup 65 /A put".
 func (f *font) builtIn(file *File, d Dict) {
 	s := file.Stream(file.Dict(d["FontDescriptor"])["FontFile"])
-	if s == nil || f.toUnicode != nil {
+	if s == nil || len(f.toUnicode) > 0 {
 		return
 	}
 	data, _ := file.Decode(s)
@@ -128,7 +125,7 @@ func (f *font) cidWidths(file *File, list Array) {
 
 // text is what a code stands for; U+FFFD where nobody knows.
 func (f *font) text(code uint32) string {
-	text, ok := f.toUnicode.text(code)
+	text, ok := f.toUnicode[code]
 	switch {
 	case ok:
 		return text
@@ -163,24 +160,16 @@ func guessWidth(text string) float64 {
 	return 550
 }
 
-// cmap maps character codes to text (ToUnicode): ranges of them, by low.
-type cmap []codeRange
+// maxCode is the highest code of a glyph: there are no codes of more than two bytes.
+const maxCode = 1<<16 - 1
 
-// codeRange maps low..high to text whose last unit is stepped.
-type codeRange struct {
-	low, high uint32
-	text      []uint16
-}
-
-// maxRanges bounds a map; the real ones have a few thousand.
-const maxRanges = 300_000
-
-// cmapOf reads what matters of the CMap program in a stream; none has no ranges.
-// Whatever is not understood is passed over.
-func (f *File) cmapOf(o Object) (c cmap) {
+// codesOf reads what matters of the CMap program in a stream (ToUnicode): the text of each
+// code. Whatever is not understood is passed over.
+func (f *File) codesOf(o Object) map[uint32]string {
+	texts := map[uint32]string{}
 	s := f.Stream(o)
 	if s == nil {
-		return c
+		return texts
 	}
 	data, _ := f.Decode(s)
 	l := &Lexer{data: data}
@@ -188,38 +177,41 @@ func (f *File) cmapOf(o Object) (c cmap) {
 		switch word {
 		case "endbfchar":
 			for of := range slices.Chunk(args[:len(args)/2*2], 2) {
-				c.addRange(of[0], of[0], of[1])
+				f.addCodes(texts, of[0], of[0], of[1])
 			}
 		case "endbfrange":
 			for of := range slices.Chunk(args[:len(args)/3*3], 3) {
-				c.addRange(of[0], of[1], of[2])
+				f.addCodes(texts, of[0], of[1], of[2])
 			}
 		}
 	}
-	slices.SortStableFunc(c, func(a, b codeRange) int { return cmp.Compare(a.low, b.low) })
-	return c
+	return texts
 }
 
-// addRange maps a range to one text, or each code of it to one of a list.
-func (c *cmap) addRange(from, to, text Object) {
+// addCodes maps a range of codes to one text, or each of them to one of a list. The last
+// 16-bit unit of a range's text is stepped as a whole: stepping only its last byte is what
+// turns Cyrillic into nonsense elsewhere.
+func (f *File) addCodes(texts map[uint32]string, from, to, text Object) {
 	low, ok1 := from.(String)
 	high, ok2 := to.(String)
-	if !ok1 || !ok2 {
-		return
-	}
 	list, isList := text.(Array)
-	if !isList {
-		c.add(codeRange{codeOf(low), codeOf(high), unitsOf(text)})
+	first, size := codeOf(low), int(min(codeOf(high), maxCode))-int(codeOf(low))+1
+	if isList {
+		size = min(size, len(list))
 	}
-	for i, o := range list {
-		code := codeOf(low) + uint32(i)
-		c.add(codeRange{code, min(code, codeOf(high)), unitsOf(o)})
-	}
-}
-
-func (c *cmap) add(r codeRange) {
-	if r.low <= r.high && r.text != nil && len(*c) < maxRanges {
-		*c = append(*c, r)
+	for i := 0; i < size && ok1 && ok2; i++ {
+		var units []uint16
+		if isList {
+			units = unitsOf(list[i])
+		} else if units = unitsOf(text); len(units) > 0 {
+			units[len(units)-1] += uint16(i)
+		}
+		if !f.Spend(codeCost + 2*int64(len(units))) {
+			return
+		}
+		if shown := textOfUnits(units); shown != "" || units != nil && len(units) == 0 {
+			texts[first+uint32(i)] = shown
+		}
 	}
 }
 
@@ -245,27 +237,6 @@ func unitsOf(o Object) []uint16 {
 		units = append(units, uint16(s[i])<<8|uint16(s[i+1]))
 	}
 	return units
-}
-
-// text returns what a code stands for, by the last range that begins at or before it and
-// holds it; ranges rarely overlap, so only a few are looked at. The last 16-bit unit of a
-// range's text is stepped as a whole: stepping only its last byte is what turns Cyrillic
-// into nonsense elsewhere.
-func (c cmap) text(code uint32) (text string, ok bool) {
-	at := sort.Search(len(c), func(i int) bool { return c[i].low > code })
-	for _, r := range slices.Backward(c[max(0, at-16):at]) {
-		if code > r.high {
-			continue
-		}
-		units := r.text
-		if step := uint16(code - r.low); step > 0 && len(units) > 0 {
-			units = slices.Clone(units)
-			units[len(units)-1] += step
-		}
-		text = textOfUnits(units)
-		return text, text != "" || len(units) == 0
-	}
-	return "", false
 }
 
 // textOfUnits is the text of UTF-16; "" if it is none.

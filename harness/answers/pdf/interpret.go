@@ -215,15 +215,8 @@ func (in *interpreter) place(text string, width float64) {
 		width: math.Hypot(m[0], m[1]) * math.Abs(width*in.scale),
 		x:     m[2]*in.rise + m[4], y: m[3]*in.rise + m[5],
 	}
-	dx, dy := m[0]*in.size, m[1]*in.size
-	switch level := math.Abs(dx) >= math.Abs(dy); {
-	case level && dx < 0:
-		g.direction = 2
-	case !level && dy > 0:
-		g.direction = 1
-	case !level:
-		g.direction = 3
-	}
+	quarters := math.Atan2(m[1]*in.size, m[0]*in.size) / (math.Pi / 2)
+	g.direction = int(math.RoundToEven(quarters)) & 3
 	for range g.direction {
 		g.x, g.y = g.y, -g.x
 	}

@@ -69,28 +69,20 @@ func count(text string, is func(rune) bool) int {
 
 // torn counts signs that are no letters between two letters, as where one
 // encoding was read for another: т╨▓о, Ð¾Ñ€.
-func torn(text string) int {
-	count, between := 0, 0
-	inWord := false
-	for _, r := range text {
-		switch {
-		case unicode.IsLetter(r):
-			count += between
-			inWord, between = true, 0
-		case inWord && unicode.In(r, unicode.So, unicode.Sk, unicode.Sc):
-			between++
-		default:
-			inWord, between = false, 0
-		}
+func torn(text string) (n int) {
+	isSign := func(r rune) bool { return unicode.In(r, unicode.So, unicode.Sk, unicode.Sc) }
+	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return !unicode.IsLetter(r) && !isSign(r) }) {
+		n += count(strings.TrimFunc(word, isSign), isSign)
 	}
-	return count
+	return n
 }
 
 // spelling counts letters of words in Latin and Cyrillic that can be judged: of four
 // letters and more, and no abbreviations in capitals; those in words that no language
 // has; and those in words that are too long for one.
 func spelling(text string) (judged, nonsense, joined int) {
-	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsMark(r) }) {
+	ends := func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsMark(r) }
+	for word := range strings.FieldsFuncSeq(text, ends) {
 		latins := count(word, func(r rune) bool { return unicode.Is(unicode.Latin, r) })
 		cyrillics := count(word, func(r rune) bool { return unicode.Is(unicode.Cyrillic, r) })
 		capitals, n := count(word, unicode.IsUpper), utf8.RuneCountInString(word)

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/textutil"
 )
 
 // layout turns the glyphs of a page into text: of the direction that most of
@@ -24,7 +25,7 @@ func layout(glyphs []glyph) string {
 	for _, direction := range order {
 		lines = append(lines, readingOrder(aligned(chunksOf(by[direction])), 0, line.text)...)
 	}
-	return strings.ReplaceAll(strings.Join(join(lines), "\n"), "\u00ad", "")
+	return strings.ReplaceAll(join(lines), "\u00ad", "")
 }
 
 // readingOrder returns the lines of text, columns of prose one after the other;
@@ -128,38 +129,17 @@ func isProse(chunks []chunk) bool {
 	return runes >= 18*len(lines) && letters*10 >= runes*6 && median >= 0.7*(high-low)
 }
 
-// join puts words together that were divided at the end of a line.
-func join(lines []string) []string {
-	var out []string
-	for _, l := range lines {
-		l = strings.TrimSpace(l)
-		if n := len(out) - 1; n >= 0 && unicode.IsLower(first(l)) {
-			if head, ok := divided(out[n]); ok {
-				word, rest, _ := strings.Cut(l, " ")
-				out[n], l = head+word, rest
-			}
-		}
-		if l != "" {
-			out = append(out, l)
-		}
-	}
-	return out
-}
+// hyphenated is a word that is divided at the end of a line, with what follows its end.
+var hyphenated = textutil.Pattern(`(\pL)[-\x{2010}\x{ad}]\n(\p{Ll}[^ \n]*)[ \n]?`)
 
-// divided takes the hyphen off a line that ends in a letter and one.
-func divided(l string) (head string, ok bool) {
-	for _, hyphen := range []string{"-", "\u2010", "\u00ad"} {
-		if head, ok := strings.CutSuffix(l, hyphen); ok {
-			last, _ := utf8.DecodeLastRuneInString(head)
-			return head, unicode.IsLetter(last)
-		}
+// join makes a text of lines, in which words are whole that were divided at the end of a line.
+func join(lines []string) string {
+	lines = slices.DeleteFunc(cli.Each(lines, strings.TrimSpace), func(l string) bool { return l == "" })
+	text := strings.Join(lines, "\n")
+	for hyphenated().MatchString(text) { // a word may be divided twice
+		text = hyphenated().ReplaceAllString(text, "${1}${2}\n")
 	}
-	return l, false
-}
-
-func first(text string) rune {
-	r, _ := utf8.DecodeRuneInString(text)
-	return r
+	return strings.TrimSuffix(text, "\n")
 }
 
 // line is what stands at one height, from left to right.
@@ -238,7 +218,10 @@ func (in *interpreter) close(shown []glyph) {
 	}
 }
 
-func isLetter(text string) bool { return unicode.IsLetter(first(text)) }
+func isLetter(text string) bool {
+	first, _ := utf8.DecodeRuneInString(text)
+	return unicode.IsLetter(first)
+}
 
 // spacing is the distance between the letters of a run that is spaced out for
 // emphasis, glyph by glyph; 0 for all others. Between its words is more.

@@ -67,7 +67,7 @@ func New(o Options) (*Scorer, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Scorer{options: o.clone(), catalog: Catalog(), threshold: t, oneType: oneTypeOf(o.TypeAliases)}
+	s := &Scorer{options: o, catalog: Catalog(), threshold: t, oneType: oneTypeOf(o.TypeAliases)}
 	s.converses = map[string][]converse{}
 	add := func(a, b string, inverse bool) { s.converses[a] = append(s.converses[a], converse{b, inverse}) }
 	for _, name := range o.Symmetric {

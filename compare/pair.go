@@ -27,8 +27,9 @@ func (c Config) pairUp(first, second *entry) (Pair, *Score) {
 		p.Incompatible = append(p.Incompatible, e.unfinished("run "+e.header.Name)...)
 	}
 	if len(p.Incompatible) == 0 {
-		p.Incompatible = append(p.Incompatible, affected(onlyIn(first.items, second.items), "without an outcome in "+p.Second)...)
-		p.Incompatible = append(p.Incompatible, affected(onlyIn(second.items, first.items), "without an outcome in "+p.First)...)
+		p.Incompatible = append(p.Incompatible, slices.Concat(
+			affected(onlyIn(first.items, second.items), "without an outcome in "+p.Second),
+			affected(onlyIn(second.items, first.items), "without an outcome in "+p.First))...)
 	}
 	if len(p.Incompatible) > 0 {
 		return p, &Score{Verdict: Unclear}

@@ -102,9 +102,12 @@ func (o Options) check() (threshold, error) {
 	}
 	t, err := parseThreshold(o.Threshold)
 	problems = append(problems, err)
-	types := slices.Concat(o.Symmetric, slices.Collect(maps.Keys(o.TypeAliases)), slices.Collect(maps.Values(o.TypeAliases)))
+	types := slices.Clone(o.Symmetric)
 	for _, pair := range o.Inverse {
 		types = append(types, pair[:]...)
+	}
+	for alias, to := range o.TypeAliases {
+		types = append(types, alias, to)
 	}
 	if slices.ContainsFunc(types, func(typ string) bool { return textutil.FoldType(typ) == "" }) {
 		add("inverse, symmetric, type_aliases: there is an empty type")

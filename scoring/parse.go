@@ -36,8 +36,8 @@ func ParseOptions(raw []byte, base Options) (Options, error) {
 		at := slices.IndexFunc(options, func(option option) bool { return option.name == key })
 		switch {
 		case at < 0:
-			names := cli.Each(options, func(o option) string { return o.name })
-			problems = append(problems, fmt.Errorf("unknown option %q; there are: %s", shorten(key), textutil.Listed(key, names)))
+			known := textutil.Listed(key, cli.Each(options, func(o option) string { return o.name }))
+			problems = append(problems, fmt.Errorf("unknown option %q; there are: %s", shorten(key), known))
 		case string(values[key]) != "null":
 			if err := options[at].read(values[key]); err != nil {
 				problems = append(problems, fmt.Errorf("%s: %w", key, err))

@@ -153,7 +153,7 @@ func (c *call) score() Result {
 		c.expected.repeatedFacts, c.extracted.repeatedFacts,
 	}
 	if n := len(r.Duplicates.ExpectedEntities) + len(r.Duplicates.ExpectedRelationships); n > 0 && c.options.Dedupe != Exact {
-		c.warn("expected: %s; only one of those that are alike can match each extracted one", textutil.Counted(n, "repetition"))
+		c.warn("expected: %s; only one of those alike can match each extracted one", textutil.Counted(n, "repetition"))
 	}
 	if c.expected.given.Entities != nil {
 		r.Counts.Entities = c.scoreEntities(&r)

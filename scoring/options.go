@@ -304,12 +304,7 @@ func canonicalPairs(pairs [][2]string) [][2]string {
 	return slices.Compact(out)
 }
 
-// canonicalTypes spells every type in normal form, sorted, once.
+// canonicalTypes spells every type in normal form, sorted, once; it is never nil.
 func canonicalTypes(types []string) []string {
-	out := make([]string, 0, len(types))
-	for _, t := range types {
-		out = append(out, textutil.FoldType(t))
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
+	return sortedSet(append([]string{}, cli.Each(types, textutil.FoldType)...))
 }

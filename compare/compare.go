@@ -337,19 +337,12 @@ type Item struct {
 // decimal writes a number for a reason, with at most six significant digits.
 func decimal(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
 
-// signed writes a difference with its sign.
+// signed writes a difference with its sign, with at most four significant digits.
 func signed(v float64) string {
-	text := strconv.FormatFloat(v, 'f', 4, 64)
-	if strings.Trim(text, "-0.") == "" {
-		if v == 0 {
-			return "0"
-		}
-		text = strconv.FormatFloat(v, 'g', 2, 64)
+	if v == 0 {
+		return "0"
 	}
-	if v > 0 {
-		text = "+" + text
-	}
-	return text
+	return fmt.Sprintf("%+.4g", v)
 }
 
 // list joins the first of total words.

@@ -144,8 +144,8 @@ func TestCompare_opposed(t *testing.T) {
 		small, large float64
 		want         string
 	}{
-		"the mean rose, pooled fell": {0.7, 0.3, "opposite directions, each beyond its interval: f1 (mean +0.1000, pooled -0.4604)"}, // (60·0.2 − 10·0.5)/70, (60·0.2 − 1000·0.5)/1060
-		"the reverse":                {0.3, 0.9, "f1 (mean -0.1571, pooled +0.0830)"},                                                // (−60·0.2 + 10·0.1)/70, (−60·0.2 + 1000·0.1)/1060
+		"the mean rose, pooled fell": {0.7, 0.3, "opposite directions, each beyond its interval: f1 (mean +0.1, pooled -0.4604)"}, // (60·0.2 − 10·0.5)/70, (60·0.2 − 1000·0.5)/1060
+		"the reverse":                {0.3, 0.9, "f1 (mean -0.1571, pooled +0.08302)"},                                            // (−60·0.2 + 10·0.1)/70, (−60·0.2 + 1000·0.1)/1060
 		"both rose":                  {0.7, 0.9, ""},
 	}
 	for name, tt := range tests {

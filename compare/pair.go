@@ -27,7 +27,9 @@ func (c Config) pairUp(first, second *entry) (Pair, *Score) {
 		p.Incompatible = append(p.Incompatible, e.unfinished("run "+e.header.Name)...)
 	}
 	if len(p.Incompatible) == 0 {
-		p.Incompatible = append(p.Incompatible, first.unmatched(second)...)
+		p.Incompatible = append(p.Incompatible, slices.Concat(
+			affected(onlyIn(first.items, second.items), "without an outcome in "+p.Second),
+			affected(onlyIn(second.items, first.items), "without an outcome in "+p.First))...)
 	}
 	if len(p.Incompatible) > 0 {
 		return p, &Score{Verdict: Unclear}
@@ -44,12 +46,6 @@ func (c Config) pairUp(first, second *entry) (Pair, *Score) {
 	p.N, p.Difference, p.CI95, p.P = s.N, s.Difference, s.CI95, s.P
 	p.Wins, p.Losses, p.Ties = s.Wins, s.Losses, s.Ties
 	return p, &s
-}
-
-// unmatched lists items that have an outcome in one of two runs only.
-func (e *entry) unmatched(other *entry) []Mismatch {
-	return slices.Concat(affected(onlyIn(e.items, other.items), "without an outcome in "+other.header.Name),
-		affected(onlyIn(other.items, e.items), "without an outcome in "+e.header.Name))
 }
 
 // onlyIn returns the ids that one of two runs has and the other has not.

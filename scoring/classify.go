@@ -53,7 +53,7 @@ type loose struct {
 	text   string
 	reason Reason
 	names  []string
-	cause  Cause // that it has in common with the nearest of the other side; "" for none
+	cause  Cause // that it has in common with the nearest of the other side, where that is free; "" for none
 	near   near
 }
 
@@ -65,19 +65,50 @@ type near struct {
 }
 
 func (m EntityMiss) loose() loose {
-	l := loose{m.Index, m.Name + "\x00" + m.Type, m.Reason, []string{m.Name}, m.explained(), near{}}
-	if n := m.Nearest; n != nil {
-		l.near = near{n.Index, n.Name + "\x00" + n.Type, n.Similarity}
+	l := loose{index: m.Index, text: m.Name + "\x00" + m.Type, reason: m.Reason, names: []string{m.Name}}
+	n := m.Nearest
+	if n == nil {
+		return l
+	}
+	l.near = near{n.Index, n.Name + "\x00" + n.Type, n.Similarity}
+	if n.TakenBy == nil && (m.Reason == ReasonFuzzyOff ||
+		m.Reason == ReasonUnderThreshold && (n.Similarity >= leastBoundary || partOf(m.Name, n.Name))) {
+		l.cause = CauseBoundary
 	}
 	return l
 }
 
 func (m RelationshipMiss) loose() loose {
-	l := loose{m.Index, m.text(), m.Reason, []string{m.Source, m.Target}, m.explained(), near{}}
-	if n := m.Nearest; n != nil {
-		l.near = near{n.Index, n.text(), n.SourceSimilarity + n.TargetSimilarity}
+	l := loose{index: m.Index, text: m.text(), reason: m.Reason, names: []string{m.Source, m.Target}}
+	n := m.Nearest
+	if n == nil {
+		return l
+	}
+	l.near = near{n.Index, n.text(), n.SourceSimilarity + n.TargetSimilarity}
+	switch {
+	case n.TakenBy != nil:
+	case m.Reason == ReasonWrongDirection:
+		l.cause = CauseSwapped
+	case m.Reason == ReasonWrongType:
+		l.cause = CauseWrongRelationshipType
+	case m.Reason == ReasonFuzzyOff, m.Reason == ReasonWrongEnd && n.hasNear(m.Statement):
+		l.cause = CauseBoundary
 	}
 	return l
+}
+
+// leastBoundary is the similarity from which a name that did not match is still
+// called similar.
+const leastBoundary = 0.5
+
+// hasNear reports whether the end of a statement that is less similar is still so, or a
+// part of a name here.
+func (n *NearestRelationship) hasNear(s Statement) bool {
+	end := s.Source
+	if n.TargetSimilarity < n.SourceSimilarity {
+		end = s.Target
+	}
+	return min(n.SourceSimilarity, n.TargetSimilarity) >= leastBoundary || partOf(end, n.Source) || partOf(end, n.Target)
 }
 
 func (s Statement) text() string { return s.Source + "\x00" + s.Type + "\x00" + s.Target }
@@ -172,49 +203,6 @@ func (c *classifier) pairs(repeated map[int]bool) []faultPair {
 			cmp.Compare(a.text, b.text), cmp.Compare(a.expected, b.expected), cmp.Compare(a.extracted, b.extracted))
 	})
 	return pairs
-}
-
-// leastBoundary is the similarity from which a name that did not match is still
-// called similar.
-const leastBoundary = 0.5
-
-// explained returns the cause that a free nearest entity gives to a miss; "" for
-// none.
-func (m EntityMiss) explained() Cause {
-	if m.Nearest == nil || m.Nearest.TakenBy != nil {
-		return ""
-	}
-	isNear := m.Nearest.Similarity >= leastBoundary || partOf(m.Name, m.Nearest.Name)
-	if m.Reason == ReasonFuzzyOff || m.Reason == ReasonUnderThreshold && isNear {
-		return CauseBoundary
-	}
-	return ""
-}
-
-// explained returns the cause that a free nearest statement gives to a miss; ""
-// for none.
-func (m RelationshipMiss) explained() Cause {
-	if m.Nearest == nil || m.Nearest.TakenBy != nil {
-		return ""
-	}
-	switch m.Reason {
-	case ReasonWrongDirection:
-		return CauseSwapped
-	case ReasonWrongType:
-		return CauseWrongRelationshipType
-	case ReasonFuzzyOff:
-		return CauseBoundary
-	case ReasonWrongEnd:
-		end := m.Source
-		if m.Nearest.TargetSimilarity < m.Nearest.SourceSimilarity {
-			end = m.Target
-		}
-		if min(m.Nearest.SourceSimilarity, m.Nearest.TargetSimilarity) >= leastBoundary ||
-			partOf(end, m.Nearest.Source) || partOf(end, m.Nearest.Target) {
-			return CauseBoundary
-		}
-	}
-	return ""
 }
 
 // partOf reports whether the words of one name stand in a row in the other, and

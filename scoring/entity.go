@@ -32,33 +32,28 @@ func (s *side) compareEntities(i, j int) int {
 	return cmp.Or(cmp.Compare(x.Name, y.Name), cmp.Compare(x.Type, y.Type))
 }
 
-// entityMatching links and matches the entities of both sides.
-type entityMatching struct {
-	matching
-	byName []int // extracted nodes + 1
-}
-
-func (c *call) matchEntities() *entityMatching {
-	m := &entityMatching{byName: make([]int, len(c.names.texts))}
-	m.expected, m.extracted = c.expected.entityNodes(), c.extracted.entityNodes()
-	c.exactEntities(m)
+// matchEntities links and matches the entities of both sides.
+func (c *call) matchEntities() *matching {
+	m := &matching{expected: c.expected.entityNodes(), extracted: c.extracted.entityNodes()}
+	byName := make([]int, len(c.names.texts)) // extracted nodes + 1
+	c.exactEntities(m, byName)
 	search := budget{searchAllowance}
 	if c.options.FuzzyEntities {
-		c.similarEntities(m, &search)
+		c.similarEntities(m, byName, &search)
 	}
-	c.assign(&m.matching, "entities", &search)
+	c.assign(m, "entities", &search)
 	return m
 }
 
 // exactEntities links nodes that share a name.
-func (c *call) exactEntities(m *entityMatching) {
+func (c *call) exactEntities(m *matching, byName []int) {
 	for x, n := range m.extracted {
-		m.byName[c.extracted.entities[n.first].name] = x + 1
+		byName[c.extracted.entities[n.first].name] = x + 1
 	}
 	m.links = make([]link, 0, len(m.expected))
 	for e, n := range m.expected {
 		for _, name := range c.expected.entities[n.first].names {
-			if x := m.byName[name] - 1; x >= 0 {
+			if x := byName[name] - 1; x >= 0 {
 				match := statementMatch{ends: ends{source: equalNames}}
 				m.links = append(m.links, link{e, x, true, gain{field + 1, equalNames.ppm()}, match})
 			}
@@ -68,7 +63,7 @@ func (c *call) exactEntities(m *entityMatching) {
 
 // similarEntities links nodes that share no name and have similar ones; the
 // most similar names decide.
-func (c *call) similarEntities(m *entityMatching, search *budget) {
+func (c *call) similarEntities(m *matching, byName []int, search *budget) {
 	m.closeNodes()
 	var ours, theirs []int
 	var owners [][2]int
@@ -95,7 +90,7 @@ func (c *call) similarEntities(m *entityMatching, search *budget) {
 					break
 				}
 				match := statementMatch{ends: ends{source: other.similarity}}
-				m.links = append(m.links, link{e, m.byName[other.name] - 1, false, gain{1, other.ppm()}, match})
+				m.links = append(m.links, link{e, byName[other.name] - 1, false, gain{1, other.ppm()}, match})
 			}
 		}
 	}
@@ -157,7 +152,7 @@ func (n *EntityCounts) add(m EntityMatch) {
 	}
 }
 
-func (c *call) entityMatch(m *entityMatching, p pairing) EntityMatch {
+func (c *call) entityMatch(m *matching, p pairing) EntityMatch {
 	e, x := c.expected.entities[p.expected], c.extracted.entities[p.extracted]
 	expected, extracted := c.expected.given.Entities[e.index], c.extracted.given.Entities[x.index]
 	link := m.links[p.link]

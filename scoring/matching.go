@@ -13,7 +13,6 @@ type node struct {
 	first int // of its members
 	pools []pool
 	size  int
-	left  int // not matched yet
 
 	closed bool // see closeNodes
 	place  int  // of its first pool among the rows or columns of a transport, + 1
@@ -44,7 +43,6 @@ func nodesOf(order []int, compare func(i, j int) int, equal func(i, j int) bool,
 		last := &n.pools[len(n.pools)-1]
 		last.members = last.members[:len(last.members)+1]
 		n.size++
-		n.left++
 	}
 	return nodes
 }
@@ -455,9 +453,6 @@ func (m *matching) solveGreedily(component []int) {
 func (m *matching) pushAll(i int) {
 	l := m.links[i]
 	expected, extracted := &m.expected[l.expected], &m.extracted[l.extracted]
-	if expected.left == 0 || extracted.left == 0 {
-		return
-	}
 	for p := range expected.pools {
 		q, ok := slices.BinarySearchFunc(extracted.pools, expected.pools[p].typ, func(x pool, typ int) int { return cmp.Compare(x.typ, typ) })
 		if ok {
@@ -485,8 +480,6 @@ func (m *matching) take(i, p, q, n int) {
 		m.pairs = append(m.pairs, pairing{from.members[k], to.members[k], i})
 	}
 	from.members, to.members = from.members[n:], to.members[n:]
-	m.expected[l.expected].left -= n
-	m.extracted[l.extracted].left -= n
 }
 
 // gain is what one matched pair is worth, or a sum or difference of such:

@@ -197,9 +197,9 @@ func (c *call) reversalsOf() [][]reversal {
 	return all
 }
 
-func sortedSet(ids []int) []int {
-	slices.Sort(ids)
-	return slices.Compact(ids)
+func sortedSet[T cmp.Ordered](list []T) []T {
+	slices.Sort(list)
+	return slices.Compact(list)
 }
 
 // maxTokens is how many words a name may have to be read with initials; a

@@ -102,9 +102,12 @@ func (o Options) check() (threshold, error) {
 	}
 	t, err := parseThreshold(o.Threshold)
 	problems = append(problems, err)
-	types := slices.Concat(o.Symmetric, slices.Collect(maps.Keys(o.TypeAliases)), slices.Collect(maps.Values(o.TypeAliases)))
+	types := slices.Clone(o.Symmetric)
 	for _, pair := range o.Inverse {
 		types = append(types, pair[:]...)
+	}
+	for alias, to := range o.TypeAliases {
+		types = append(types, alias, to)
 	}
 	if slices.ContainsFunc(types, func(typ string) bool { return textutil.FoldType(typ) == "" }) {
 		add("inverse, symmetric, type_aliases: there is an empty type")
@@ -301,12 +304,7 @@ func canonicalPairs(pairs [][2]string) [][2]string {
 	return slices.Compact(out)
 }
 
-// canonicalTypes spells every type in normal form, sorted, once.
+// canonicalTypes spells every type in normal form, sorted, once; it is never nil.
 func canonicalTypes(types []string) []string {
-	out := make([]string, 0, len(types))
-	for _, t := range types {
-		out = append(out, textutil.FoldType(t))
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
+	return sortedSet(append([]string{}, cli.Each(types, textutil.FoldType)...))
 }

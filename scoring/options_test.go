@@ -48,7 +48,7 @@ func TestParseOptions(t *testing.T) {
 func TestParseOptions_problems(t *testing.T) {
 	tests := map[string]string{
 		`[]`:                                  "expected a JSON object",
-		`{} {}`:                               "after the JSON object",
+		`{} {}`:                               "and nothing after it",
 		`{"treshold":0.8}`:                    `(did you mean "threshold"?)`,
 		`{"normalize":"none"}`:                `unknown option "normalize"; there are: normalise, threshold, `,
 		`{"threshold":1.01}`:                  "expected a number from 0 to 1 with at most 18 decimals",

@@ -1,11 +1,9 @@
 package scoring
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"reflect"
 	"slices"
@@ -15,7 +13,8 @@ import (
 )
 
 // ParseOptions reads options from a JSON object. A key that is absent or null
-// keeps the value of base; a table that is given replaces the table of base.
+// keeps the value of base, with which it shares its tables; a table that is given
+// replaces the table of base.
 //
 // Accepted forms: threshold as a number or as text (its decimal text is what
 // counts); inverse as the name of a table ("specification", "extended"), a
@@ -27,22 +26,18 @@ import (
 // one, and names the nearest known key.
 func ParseOptions(raw []byte, base Options) (Options, error) {
 	var values map[string]json.RawMessage
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	if err := decoder.Decode(&values); err != nil || values == nil {
-		return Options{}, optionsError(errors.New(`expected a JSON object such as {"threshold": 0.85}`))
+	if err := json.Unmarshal(raw, &values); err != nil || values == nil {
+		return Options{}, optionsError(errors.New(`expected a JSON object such as {"threshold": 0.85}, and nothing after it`))
 	}
-	if _, err := decoder.Token(); err != io.EOF {
-		return Options{}, optionsError(errors.New("there is text after the JSON object"))
-	}
-	o := base.clone()
+	o := base
 	options := o.list()
 	var problems []error
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		at := slices.IndexFunc(options, func(option option) bool { return option.name == key })
 		switch {
 		case at < 0:
-			names := cli.Each(options, func(o option) string { return o.name })
-			problems = append(problems, fmt.Errorf("unknown option %q; there are: %s", shorten(key), textutil.Listed(key, names)))
+			known := textutil.Listed(key, cli.Each(options, func(o option) string { return o.name }))
+			problems = append(problems, fmt.Errorf("unknown option %q; there are: %s", shorten(key), known))
 		case string(values[key]) != "null":
 			if err := options[at].read(values[key]); err != nil {
 				problems = append(problems, fmt.Errorf("%s: %w", key, err))
@@ -52,17 +47,7 @@ func ParseOptions(raw []byte, base Options) (Options, error) {
 	if len(problems) > 0 {
 		return Options{}, optionsError(errors.Join(problems...))
 	}
-	if err := o.Validate(); err != nil {
-		return Options{}, err
-	}
-	return o, nil
-}
-
-func (o Options) clone() Options {
-	o.Inverse = slices.Clone(o.Inverse)
-	o.Symmetric = slices.Clone(o.Symmetric)
-	o.TypeAliases = maps.Clone(o.TypeAliases)
-	return o
+	return o, o.Validate()
 }
 
 // option is one of Options in JSON.

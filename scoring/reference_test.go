@@ -220,13 +220,15 @@ func TestScore_relationships_likeEveryAssignment(t *testing.T) {
 }
 
 // TestTransport_likeEveryAssignment compares the solver itself, supplies and
-// demands of several units included.
+// demands of several units included. One transport takes the room of the one before.
 func TestTransport_likeEveryAssignment(t *testing.T) {
+	var p transport
 	rapid.Check(t, func(t *rapid.T) {
 		rows := rapid.SliceOfN(rapid.IntRange(1, 2), 1, 3).Draw(t, "supply")
 		columns := rapid.SliceOfN(rapid.IntRange(1, 2), 1, 3).Draw(t, "demand")
 		gains := make([][][]int64, len(rows))
-		p := &transport{supply: slices.Clone(rows), demand: slices.Clone(columns), arcs: make([][]arc, len(rows))}
+		p.supply, p.demand = append(p.supply[:0], rows...), append(p.demand[:0], columns...)
+		p.arcs = grown(p.arcs[:0], len(rows))
 		for r := range rows {
 			gains[r] = make([][]int64, len(columns))
 			for c := range columns {

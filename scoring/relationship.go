@@ -387,7 +387,9 @@ func (s *statementSearch) judge(f form, i int, left *budget) candidate {
 		c := candidate{i, ReasonNothingSimilar, unrelated, both}
 		switch source, target := s.holds(c.source), s.holds(c.target); {
 		case source && target && right:
-			c.reason, c.rank = s.whyNot(c), 1
+			if c.reason, c.rank = ReasonTaken, 1; !s.c.options.FuzzyRelationships && !c.equal() {
+				c.reason = ReasonFuzzyOff
+			}
 		case source && target && (sameType || reverse):
 			c.reason, c.rank = ReasonWrongDirection, 2
 		case source && target:
@@ -402,14 +404,6 @@ func (s *statementSearch) judge(f form, i int, left *budget) candidate {
 		return crossed
 	}
 	return straight
-}
-
-// whyNot says why a statement that could match did not.
-func (s *statementSearch) whyNot(c candidate) Reason {
-	if !s.c.options.FuzzyRelationships && !c.equal() {
-		return ReasonFuzzyOff
-	}
-	return ReasonTaken
 }
 
 // holds reports whether two ends are similar enough to be one.

@@ -67,7 +67,7 @@ func New(o Options) (*Scorer, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Scorer{options: o.clone(), catalog: Catalog(), threshold: t, oneType: oneTypeOf(o.TypeAliases)}
+	s := &Scorer{options: o, catalog: Catalog(), threshold: t, oneType: oneTypeOf(o.TypeAliases)}
 	s.converses = map[string][]converse{}
 	add := func(a, b string, inverse bool) { s.converses[a] = append(s.converses[a], converse{b, inverse}) }
 	for _, name := range o.Symmetric {
@@ -153,7 +153,7 @@ func (c *call) score() Result {
 		c.expected.repeatedFacts, c.extracted.repeatedFacts,
 	}
 	if n := len(r.Duplicates.ExpectedEntities) + len(r.Duplicates.ExpectedRelationships); n > 0 && c.options.Dedupe != Exact {
-		c.warn("expected: %s; only one of those that are alike can match each extracted one", textutil.Counted(n, "repetition"))
+		c.warn("expected: %s; only one of those alike can match each extracted one", textutil.Counted(n, "repetition"))
 	}
 	if c.expected.given.Entities != nil {
 		r.Counts.Entities = c.scoreEntities(&r)

@@ -169,8 +169,9 @@ func (r *rescorer) overNow(ctx context.Context, name string) (err error) {
 	}
 	cfg := runs.Comparison()
 	cfg.Changed = -1
-	if cfg.Gate, cfg.Metric, err = runs.ReadGate(r.c.StringSlice("gate"), ""); err != nil {
-		return err
+	cfg.Gate, cfg.Metric, err = runs.ReadGate(r.c.StringSlice("gate"), "")
+	if err := errors.Join(err, cfg.Gate.Check()); err != nil {
+		return cli.Usage("%w", err)
 	}
 	gold, closeGold, err := datasetNow(ctx, r.env, name)
 	if err != nil {

@@ -408,7 +408,7 @@ func (cfg Config) taken(ctx context.Context, name string) (where string, taken b
 	}
 	h.Name = name
 	for trial := 1; trial <= h.Trials; trial++ {
-		known, err := tracking.RunExists(ctx, cfg.Langfuse.Site(), h.Dataset.ID, tracking.RunName(h, trial))
+		known, err := tracking.RunExists(ctx, cfg.Langfuse.Site, h.Dataset.ID, tracking.RunName(h, trial))
 		if err != nil || known {
 			return "", known, err
 		}

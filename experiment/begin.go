@@ -97,9 +97,6 @@ func (cfg Config) complete() (Config, error) {
 	h := &cfg.Header
 	h.Format, h.RunUID, h.Started = outcome.FormatVersion, newUID(), cfg.Now().UTC()
 	h.Trials = max(1, h.Trials)
-	if cfg.Langfuse != nil {
-		h.Project = cfg.Langfuse.Server.Project.ID
-	}
 	if h.Environment == "" {
 		h.Environment = outcome.SpanEnvironment
 	}
@@ -117,9 +114,12 @@ func newUID() string {
 	return hex.EncodeToString(id[:])
 }
 
-// place says what the dataset is called, and where the run file is.
+// place says what project and dataset are called, and where the run file is.
 func (cfg *Config) place() {
 	h := &cfg.Header
+	if cfg.Langfuse != nil {
+		h.Project = cfg.Langfuse.Server.Project.ID
+	}
 	if h.Dataset.Name == "" {
 		h.Dataset.Name = cfg.Dataset
 	}
@@ -361,13 +361,9 @@ type NameTakenError struct {
 // Place says where the run is.
 func (e *NameTakenError) Place() string { return cmp.Or(e.Where, "in Langfuse") }
 
-// Error says where the run is, and a name that is free.
+// Error says where the run is.
 func (e *NameTakenError) Error() string {
-	text := fmt.Sprintf("the run name %q is taken (%s)", e.Name, e.Place())
-	if e.Free != "" {
-		text += "; " + e.Free + " is free"
-	}
-	return text
+	return fmt.Sprintf("the run name %q is taken (%s)", e.Name, e.Place())
 }
 
 // ExitCode returns 64.
@@ -408,7 +404,7 @@ func (cfg Config) taken(ctx context.Context, name string) (where string, taken b
 	}
 	h.Name = name
 	for trial := 1; trial <= h.Trials; trial++ {
-		known, err := tracking.RunExists(ctx, cfg.Langfuse.Site(), h.Dataset.ID, tracking.RunName(h, trial))
+		known, err := tracking.RunExists(ctx, cfg.Langfuse.Site, h.Dataset.ID, tracking.RunName(h, trial))
 		if err != nil || known {
 			return "", known, err
 		}

@@ -212,7 +212,7 @@ type execution struct {
 	run    *runstore.Run
 	source Source
 	system System
-	added  *outcome.Summariser             // see plan; nil where outcomes are read
+	added  *outcome.Summariser             // see execution.plan; nil where outcomes are read
 	sum    func() (outcome.Summary, error) // what the run came to, once
 	result Result
 

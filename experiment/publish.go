@@ -14,14 +14,7 @@ import (
 )
 
 // Langfuse is a server that was found to answer, with its client.
-type Langfuse struct {
-	Client *langfuse.Client
-	// Server is what the client's Probe found.
-	Server langfuse.Server
-	// Embedded says that it is the server of this folder, which has no pages for
-	// links to lead to, and shows at once what it has taken.
-	Embedded bool
-}
+type Langfuse struct{ tracking.Site }
 
 // Connect makes a client and finds out what the server can do. Errors are those of
 // langfuse.New and of langfuse.Client.Probe.
@@ -34,26 +27,13 @@ func Connect(ctx context.Context, cfg langfuse.Config) (*Langfuse, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connecting to Langfuse at %s: %w", client.BaseURL(), err)
 	}
-	return &Langfuse{Client: client, Server: server}, nil
-}
-
-// Place is what the server is called in a run file.
-func (l *Langfuse) Place() string {
-	if l.Embedded {
-		return tracking.Embedded
-	}
-	return l.Client.BaseURL()
-}
-
-// Site is the server as tracking knows it.
-func (l *Langfuse) Site() tracking.Site {
-	return tracking.Site{Client: l.Client, Server: l.Server, Place: l.Place(), Pages: !l.Embedded}
+	return &Langfuse{tracking.Site{Client: client, Server: server}}, nil
 }
 
 // publishing says how a run is published.
 func (l *Langfuse) publishing(run *runstore.Run, log *slog.Logger, obs Observer) tracking.Config {
 	return tracking.Config{
-		Site: l.Site(), Run: run, Log: log,
+		Site: l.Site, Run: run, Log: log,
 		Published: obs.Published, Withdrawing: obs.Withdrawing,
 		Runner: langfuse.Scope{Name: "extraction-experiment", Version: cli.Version()},
 	}
@@ -180,7 +160,7 @@ func (l *Langfuse) verifying(ctx context.Context, run *runstore.Reader, timeout 
 		all = *timeout
 	}
 	within, end := Within(ctx, all)
-	return within, end, tracking.VerifyConfig{Site: l.Site(), Run: run, Wait: wait, Looked: looked}
+	return within, end, tracking.VerifyConfig{Site: l.Site, Run: run, Wait: wait, Looked: looked}
 }
 
 // Within is a context that ends after the time to verify a run; 0 is none.

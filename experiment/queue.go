@@ -23,8 +23,10 @@ type Unit struct {
 	judge Judge // what is expected, which stays where the run file is
 }
 
-func newUnit(from runstore.Item, trial, attempt int) Unit {
-	return Unit{from: from, Item: Item{ID: from.ID, Input: from.Input, Metadata: from.Metadata, Trial: trial, Attempt: attempt}}
+func newUnit(from runstore.Item, trial int) *Unit {
+	return &Unit{from: from, Item: Item{
+		ID: from.ID, Input: from.Input, Metadata: from.Metadata, Trial: trial, Attempt: from.Tried + 1,
+	}}
 }
 
 // Done is what came of a Unit.

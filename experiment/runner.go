@@ -55,7 +55,7 @@ func (e *execution) work(ctx context.Context) error {
 			err = e.pass(ctx, trial, e.failed)
 		}
 		if err == nil {
-			err = e.pass(ctx, trial, e.unrun)
+			err = e.pass(ctx, trial, e.run.Unrun)
 		}
 	}
 	return e.end(planned, err)
@@ -174,27 +174,13 @@ func stopped(ctx context.Context, err error) error {
 // Reader.Unrun. Two pages at most wait in memory for a worker.
 const handOut = 64
 
-// upcoming returns the next units of a trial, in order of arrival, beginning
-// after the item with that seq; none says that there are no more.
-type upcoming func(ctx context.Context, trial int, after int64) ([]Unit, error)
+// upcoming returns the next items of a trial, in order of arrival, beginning
+// after the one with that seq; none says that there are no more.
+type upcoming func(ctx context.Context, trial int, after int64, limit int) ([]runstore.Item, error)
 
-// unrun finds the items that have no outcome in the trial.
-func (e *execution) unrun(ctx context.Context, trial int, after int64) ([]Unit, error) {
-	page, err := e.run.Unrun(ctx, trial, after, handOut)
-	return cli.Each(page, func(item runstore.Item) Unit { return newUnit(item, trial, 1) }), err
-}
-
-// failed finds the items that failed before and are to be tried again.
-func (e *execution) failed(ctx context.Context, trial int, after int64) (units []Unit, err error) {
-	page, err := e.run.Failed(ctx, trial, e.cfg.RetryClasses, after, handOut)
-	for _, f := range page {
-		item, err := e.run.Item(ctx, f.ID)
-		if err != nil {
-			return nil, err
-		}
-		units = append(units, newUnit(item, trial, f.Attempt+1))
-	}
-	return units, err
+// failed are the items that failed before and are to be tried again.
+func (e *execution) failed(ctx context.Context, trial int, after int64, limit int) ([]runstore.Item, error) {
+	return e.run.Failed(ctx, trial, e.cfg.RetryClasses, after, limit)
 }
 
 // pass takes what is to come in this trial through the workers. A soft stop is
@@ -226,7 +212,8 @@ func (e *execution) pass(ctx context.Context, trial int, next upcoming) error {
 // handOut reads what is to come in order of arrival and gives it to the
 // workers, and reports whether it gave out all of it or was stopped softly.
 func (e *execution) handOut(ctx context.Context, trial int, next upcoming, jobs chan<- *Unit, halting <-chan struct{}) (all bool, err error) {
-	for u, err := range runstore.Ahead(func(last Unit) ([]Unit, error) { return next(ctx, trial, last.from.Seq) }) {
+	page := func(last runstore.Item) ([]runstore.Item, error) { return next(ctx, trial, last.Seq, handOut) }
+	for item, err := range runstore.Ahead(page) {
 		if err != nil {
 			return false, err
 		}
@@ -235,7 +222,7 @@ func (e *execution) handOut(ctx context.Context, trial int, next upcoming, jobs 
 			return false, nil
 		}
 		select {
-		case jobs <- &u:
+		case jobs <- newUnit(item, trial):
 		case <-e.cfg.Stop:
 			return false, nil
 		case <-halting:

@@ -36,7 +36,7 @@ type Sweep struct {
 	Resume, Retry bool
 	// What names the sweep in errors, such as "this sweep".
 	What string
-	// Note is told what a person should know before it begins.
+	// Note is told what a person should know before it begins; "" is nothing.
 	Note func(string)
 
 	paths  []string
@@ -62,9 +62,7 @@ func (s *Sweep) Prepare(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if note != "" && s.Note != nil {
-			s.Note(note)
-		}
+		s.Note(note)
 	case len(begun) > 0:
 		return cli.Usage("runs of %s are there already (%s): use --resume to go on with it, or another --name", s.What, strings.Join(begun, ", "))
 	}
@@ -73,9 +71,6 @@ func (s *Sweep) Prepare(ctx context.Context) error {
 
 func (s *Sweep) placed(run SweepRun) Config {
 	cfg := Config{Header: outcome.Header{Name: run.Name}, Dataset: run.Dataset, Langfuse: s.Langfuse}
-	if s.Langfuse != nil {
-		cfg.Header.Project = s.Langfuse.Server.Project.ID
-	}
 	cfg.place()
 	return cfg
 }

@@ -163,6 +163,7 @@ func (t *trials) stat(s Stat, outputOnly bool) Stat {
 	out := Stat{Name: s.Name, Pooled: s.Pooled}
 	var means, zeros stats.Moments
 	var weighted weightedSum
+	var all presence // of items; unanswered are also those of which another trial has a value
 	for v := range t.of(s.Name) {
 		if mean, ok := v.with(0).Mean(); ok {
 			means.Add(mean)
@@ -174,17 +175,9 @@ func (t *trials) stat(s Stat, outputOnly bool) Stat {
 		if v.unanswered > 0 {
 			out.Unanswered++
 		}
-		switch {
-		case len(v.values) > 0 && v.vacuous == len(v.values):
-			out.Vacuous++
-		case len(v.values) > 0:
-		case v.failed > 0:
-			out.Failed++
-		case v.unanswered > 0:
-		default:
-			out.Undefined++
-		}
+		all.add(len(v.values) > 0, v.vacuous == len(v.values), v.failed > 0, v.unanswered > 0)
 	}
+	out.Failed, out.Undefined, out.Vacuous = all.failed, all.undefined, all.vacuous
 	out.describe(means, zeros, outputOnly)
 	out.WeightedMean = weighted.mean()
 	return out

@@ -50,7 +50,7 @@ func TestFailed(t *testing.T) {
 				if f.ID != fmt.Sprintf("item-%06d", f.Seq-1) {
 					t.Errorf("%s: the item number %d is %s", name, f.Seq, f.ID)
 				}
-				got, after = got+fmt.Sprintf("%d.%d ", f.Seq, f.Attempt), f.Seq
+				got, after = got+fmt.Sprintf("%d.%d ", f.Seq, f.Tried), f.Seq
 			}
 		}
 		if n, err := run.CountFailed(ctx, test.classes); got != test.want || n != test.count || err != nil {

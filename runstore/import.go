@@ -225,7 +225,7 @@ func parseItem(text []byte) (itemRow, error) {
 		return itemRow{}, badItem(l.ID, errors.New("it has no seq or no hash"))
 	}
 	l.Item.ID = l.ID
-	item := Item{l.Item, l.Seq, l.Hash}
+	item := Item{Item: l.Item, Seq: l.Seq, Hash: l.Hash}
 	if err := matchesHash(item); err != nil {
 		return itemRow{}, badItem(l.ID, err)
 	}

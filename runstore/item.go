@@ -23,8 +23,9 @@ const maxValue = 256 << 20
 // Item is an item as it lies in a run.
 type Item struct {
 	dataset.Item
-	Seq  int64  // order of arrival, from 1
-	Hash string // of input and expected output
+	Seq   int64  // order of arrival, from 1
+	Hash  string // of input and expected output
+	Tried int    // the newest attempt, where Failed returns it
 }
 
 // AddItems writes a page of items in one transaction, in their order: all or
@@ -122,10 +123,15 @@ func (r *Reader) Hashes(ctx context.Context) iter.Seq2[ItemHash, error] {
 	})
 }
 
-const itemColumns = "seq, id, hash, input, expected, metadata, source"
+const itemColumns = "item.seq, item.id, item.hash, item.input, item.expected, item.metadata, item.source"
 
 // items reads items until the rows end or the page is full.
 func (v view) items(ctx context.Context, where string, args ...any) ([]Item, error) {
+	return v.tried(ctx, "0", "item "+where, args...)
+}
+
+// tried is items with their newest attempt.
+func (v view) tried(ctx context.Context, attempt, from string, args ...any) ([]Item, error) {
 	have, err := v.form(ctx)
 	if err != nil {
 		return nil, err
@@ -136,14 +142,15 @@ func (v view) items(ctx context.Context, where string, args ...any) ([]Item, err
 			err = faultOf(v.path, ErrDamaged, badItem(item.ID, err))
 		}
 		return item, len(item.ID) + len(item.Input) + len(item.Expected) + len(item.Metadata), err
-	}, "SELECT "+itemColumns+column(have.sums, "item.sum")+" FROM item "+where, args...)
+	}, "SELECT "+itemColumns+column(have.sums, "item.sum")+", "+attempt+" FROM "+from, args...)
 }
 
 // scanItem returns an item with its id, also where an error says what is wrong with it.
 func (v view) scanItem(ctx context.Context, rows *sql.Rows) (item Item, err error) {
 	var input, expected, metadata, from []byte
 	var written sql.NullInt64
-	if err := rows.Scan(&item.Seq, &item.ID, &item.Hash, &input, &expected, &metadata, &from, &written); err != nil {
+	err = rows.Scan(&item.Seq, &item.ID, &item.Hash, &input, &expected, &metadata, &from, &written, &item.Tried)
+	if err != nil {
 		return item, err
 	}
 	for _, value := range []*[]byte{&input, &expected, &metadata} {

@@ -414,24 +414,14 @@ func (d *scoreDecoder) word() string {
 	return string(d.bytes(int(length)))
 }
 
-// FailedItem is an item whose newest attempt failed.
-type FailedItem struct {
-	Seq     int64
-	ID      string
-	Attempt int // the newest one
-}
-
 // Failed returns the items whose newest attempt in the trial failed with one of
 // the classes (none given: with any), in order of arrival, beginning after the
-// one with that seq. A page holds at most limit items; an empty one says that
-// there are no more. An item whose next attempt fails too is met again by a
+// one with that seq. Pages as Unrun. An item whose next attempt fails too is met again by a
 // call that begins before it.
-func (r *Reader) Failed(ctx context.Context, trial int, classes []outcome.Class, after int64, limit int) (page []FailedItem, err error) {
+func (r *Reader) Failed(ctx context.Context, trial int, classes []outcome.Class, after int64, limit int) ([]Item, error) {
 	where, args := Query{Newest: true, Trial: trial, Classes: classes}.conditions(failed)
-	return queryPage(ctx, r.view, func(rows *sql.Rows) (f FailedItem, _ int, err error) {
-		return f, 0, rows.Scan(&f.Seq, &f.ID, &f.Attempt)
-	}, `SELECT o.seq, i.id, o.attempt FROM outcome o CROSS JOIN item i ON i.seq = o.seq
-		WHERE `+where+" AND o.seq > ? ORDER BY o.seq LIMIT ?", append(args, after, limit)...)
+	return r.tried(ctx, "o.attempt", "outcome o CROSS JOIN item ON item.seq = o.seq WHERE "+where+
+		" AND o.seq > ? ORDER BY o.seq LIMIT ?", append(args, after, limit)...)
 }
 
 // CountFailed returns how many items Failed would return, in all trials.

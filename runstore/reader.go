@@ -103,12 +103,12 @@ func load(path string) (*Reader, error) {
 		return nil, fault(path, ErrRead, err)
 	}
 	ctx, r := context.Background(), &Reader{pool: db}
-	if r.view, err = newView(ctx, path, db); err == nil {
-		for _, check := range []func(context.Context) error{r.checkMeta, r.checkLog} {
-			if err == nil {
-				err = check(ctx)
-			}
-		}
+	r.view, err = newView(ctx, path, db)
+	if err == nil {
+		err = r.checkMeta(ctx)
+	}
+	if err == nil {
+		err = r.checkLog(ctx)
 	}
 	if err == nil {
 		_, err = r.Header(ctx)
@@ -143,10 +143,7 @@ func (r *Reader) Check(ctx context.Context) error {
 	if small, err := r.quickCheck(ctx); err != nil || !small {
 		return err
 	}
-	for item, err := range r.Items(ctx) {
-		if err == nil {
-			err = wholeItem(r.path, item)
-		}
+	for _, err := range r.Items(ctx) {
 		if err != nil {
 			return err
 		}

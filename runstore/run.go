@@ -166,9 +166,6 @@ func isFile(path string) error {
 // CompleteListing records that every item is in the run, by its fingerprint:
 // see Hashes and Reader.Listed. Safe to repeat. Errors as Commit.
 func (r *Run) CompleteListing(ctx context.Context, fingerprint string) error {
-	if fingerprint == "" {
-		return errors.New("completing the listing: the fingerprint is empty")
-	}
 	return r.ChangeHeader(ctx, func(h *outcome.Header) { h.Dataset.Fingerprint = fingerprint })
 }
 

@@ -176,3 +176,22 @@ func TestOpen_refusedKeepsLog(t *testing.T) {
 	noError(t, err)
 	noError(t, again.Close())
 }
+
+// TestExport_itemThatIsNoJSON: what no checksum speaks of may be no JSON; the rest is written.
+func TestExport_itemThatIsNoJSON(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "r.run")
+	run, err := Create(path, testHeader())
+	noError(t, err)
+	noError(t, run.AddItems(t.Context(), testItems(0, 3), testHash))
+	noError(t, run.Close())
+	change(t, path, "UPDATE item SET input = '{', sum = NULL, hash = 'x' WHERE seq = 2")
+	r, err := Load(path)
+	noError(t, err)
+	defer r.Close()
+	var out bytes.Buffer
+	err = r.Export(t.Context(), &out)
+	loss, is := errors.AsType[*Loss](err)
+	if !is || loss.Items != 1 || loss.WrittenItems != 2 || len(loss.Named) != 1 {
+		t.Errorf("%v", err)
+	}
+}

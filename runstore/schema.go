@@ -113,19 +113,16 @@ func build(path string, h outcome.Header) error {
 // past SQLite: closing such a descriptor would drop the locks that SQLite holds
 // for other connections of this process.
 func (v view) check(ctx context.Context) error {
-	id, err := one[int](ctx, v, "PRAGMA application_id")
+	var id, format int
+	const query = "SELECT application_id, user_version FROM pragma_application_id, pragma_user_version"
+	err := v.db.QueryRowContext(ctx, query).Scan(&id, &format)
 	switch {
 	case sqliteCode(err) == sqlite3.SQLITE_NOTADB:
 		return fault(v.path, ErrNotRun, nil)
 	case err != nil:
-		return err
+		return faultOf(v.path, ErrRead, err)
 	case id != applicationID:
 		return fault(v.path, ErrNotRun, errors.New("it is the SQLite database of another program"))
-	}
-	format, err := one[int](ctx, v, "PRAGMA user_version")
-	switch {
-	case err != nil:
-		return err
 	case format > fileVersion:
 		return fault(v.path, ErrNewer, fmt.Errorf("format %d, and this program knows %d", format, fileVersion))
 	}

@@ -33,11 +33,9 @@ type Site struct {
 	Client *langfuse.Client
 	// Server is what the client's Probe found.
 	Server langfuse.Server
-	// Place is what the server is called in the run file, which is published to
-	// one server only; empty is the client's address. See Embedded.
-	Place string
-	// Pages says that the server has a web interface that links can lead to.
-	Pages bool
+	// Embedded says that it is the server of this folder, which has no pages for
+	// links to lead to, and shows at once what it has taken.
+	Embedded bool
 }
 
 // Config says what to publish, and where. Site.Client and Run are required.
@@ -326,7 +324,7 @@ func (p *publisher) experimentID(ctx context.Context, o *runstore.Pending) (stri
 func (s Site) page(h outcome.Header, id string) string {
 	base, project := s.Client.BaseURL(), s.Server.Project.ID
 	switch {
-	case !s.Pages:
+	case s.Embedded:
 		return ""
 	case h.Dataset.ID != "":
 		return langfuse.RunURL(base, project, h.Dataset.ID, id)

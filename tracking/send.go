@@ -25,7 +25,7 @@ import (
 // as spans, as it is sent and as it is received.
 func (f *inFlightBatch) traces(ctx context.Context) error {
 	atOnce, most := 4, langfuse.DefaultBatchBytes
-	if f.cfg.Place == Embedded {
+	if f.cfg.Embedded {
 		atOnce, most = 1, 1<<20
 	}
 	group, inner := errgroup.WithContext(ctx)

@@ -289,12 +289,12 @@ func (p period) within(root period, earlier time.Duration) period {
 // folder, whose address is another one each time.
 const Embedded = "embedded"
 
-// name is what the server is called in a run file.
+// name is what the server is called in a run file, which is published to one server only.
 func (s Site) name() string {
-	if s.Place == "" {
-		return s.Client.BaseURL()
+	if s.Embedded {
+		return Embedded
 	}
-	return s.Place
+	return s.Client.BaseURL()
 }
 
 // ElsewhereError says that this is not the place of a run: it was published to

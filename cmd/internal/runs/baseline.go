@@ -271,7 +271,7 @@ func (f Finder) latestRemote(ctx context.Context, fits func(langfuse.Run) bool) 
 	}
 	list := slices.SortedFunc(maps.Values(found), func(a, b langfuse.Run) int { return cmp.Or(b.Time.Compare(a.Time), cmp.Compare(a.Name, b.Name)) })
 	for _, run := range list[:min(mostLooked, len(list))] {
-		read, err := tracking.ReadRun(ctx, lf.Site(), f.Dataset, run.Name)
+		read, err := tracking.ReadRun(ctx, lf.Site, f.Dataset, run.Name)
 		if err != nil {
 			return Base{}, err
 		}

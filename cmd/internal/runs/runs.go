@@ -159,7 +159,7 @@ func readRemote(ctx context.Context, lf *settings.Langfuse, dataset, name string
 	if name == "" {
 		return nil, cli.Usage("%s needs the name of a run behind it", InLangfuse)
 	}
-	run, err := tracking.ReadRun(ctx, lf.Site(), dataset, name)
+	run, err := tracking.ReadRun(ctx, lf.Site, dataset, name)
 	if errors.Is(err, langfuse.ErrNotFound) {
 		return nil, cli.Usage("there is no run %q of dataset %q in Langfuse (%s): %w", name, dataset, lf.Client.BaseURL(), err)
 	}

@@ -18,6 +18,7 @@ import (
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/langfuse/embedded"
+	"extraction-experiment/tracking"
 )
 
 // Folder is where a project folder keeps runs and the embedded store.
@@ -94,7 +95,7 @@ func dial(ctx context.Context, config langfuse.Config, mode langfuse.Mode, ask f
 	if err != nil {
 		return nil, fmt.Errorf("connecting to Langfuse at %s: %w", client.BaseURL(), err)
 	}
-	return &Langfuse{Langfuse: experiment.Langfuse{Client: client, Server: server}, paused: paused, stop: func() error {
+	return &Langfuse{Langfuse: experiment.Langfuse{Site: tracking.Site{Client: client, Server: server}}, paused: paused, stop: func() error {
 		client.CloseIdleConnections()
 		return nil
 	}}, nil

@@ -185,13 +185,12 @@ func (o *Coordinator) prepare(ctx context.Context) error {
 // beat says once a second that the run is coordinated. A server that was emptied is told
 // all anew.
 func (o *Coordinator) beat(ctx context.Context) {
-	ticker := time.NewTicker(o.conn.cfg.beat)
-	defer ticker.Stop()
+	tick := time.Tick(o.conn.cfg.beat)
 	for count := 1; ; count++ {
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
+		case <-tick:
 		}
 		if count%30 == 5 {
 			o.missWorkers()

@@ -186,13 +186,11 @@ func (o *Coordinator) send(ctx context.Context, name string, w *waiting) {
 
 // keepAsking publishes again what the server has lost.
 func (o *Coordinator) keepAsking(ctx context.Context) error {
-	ticker := time.NewTicker(o.run.Lease / 4)
-	defer ticker.Stop()
-	for {
+	for tick := time.Tick(o.run.Lease / 4); ; {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-ticker.C:
+		case <-tick:
 		}
 		if o.halted(ctx) || len(o.silent()) == 0 {
 			continue

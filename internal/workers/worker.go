@@ -82,8 +82,7 @@ func (c *Conn) Work(ctx context.Context, cfg WorkerConfig) error {
 		jobs: map[string]*job{}, refused: map[string]string{},
 	}
 	var working sync.WaitGroup
-	ticker := time.NewTicker(c.cfg.beat)
-	defer ticker.Stop()
+	tick := time.Tick(c.cfg.beat)
 	soft, stop := context.WithCancel(ctx)
 	defer stop()
 	go func() {
@@ -97,7 +96,7 @@ func (c *Conn) Work(ctx context.Context, cfg WorkerConfig) error {
 		w.look(ctx, &working)
 		w.announce()
 		select {
-		case <-ticker.C:
+		case <-tick:
 		case <-soft.Done():
 		}
 	}
@@ -111,7 +110,7 @@ func (c *Conn) Work(ctx context.Context, cfg WorkerConfig) error {
 		case <-ended:
 			w.announce()
 			return ctx.Err()
-		case <-ticker.C:
+		case <-tick:
 			w.announce()
 		}
 	}

@@ -46,14 +46,13 @@ type Coordinator struct {
 	mu      sync.Mutex
 	changed chan struct{} // closed and replaced when something of the following changes
 	present map[string]seen
-	early   map[string]jetstream.Msg // results of units that the engine has not handed out yet, and second ones
-	again   int                      // deliveries of a unit beyond its first
-	cut     bool                     // work was cut short
+	again   int  // deliveries of a unit beyond its first
+	cut     bool // work was cut short
 
 	// The Work under way.
 	queue   experiment.Queue
 	done    func()          // ends what goes on beside
-	there   map[string]bool // units that a coordinator before this one has published
+	there   map[string]bool // units that a coordinator before this one has published, until they are home
 	old     map[string]bool // those of them whose results were there when it began
 	waiting map[string]*waiting
 	bytes   int
@@ -77,7 +76,7 @@ func (c *Conn) Coordinate(ctx context.Context, run Run, admit func(group string)
 	run.Protocol, run.Version, run.Lease = Protocol, c.cfg.Version, c.cfg.Lease
 	o := &Coordinator{
 		conn: c, run: run, taken: make(chan struct{}), stopping: make(chan struct{}), changed: make(chan struct{}),
-		present: map[string]seen{}, early: map[string]jetstream.Msg{},
+		present: map[string]seen{},
 	}
 	if err := o.reserve(ctx); err != nil {
 		return nil, err

@@ -106,15 +106,6 @@ func (o *Coordinator) lookThere(ctx context.Context) (err error) {
 	return nil
 }
 
-// keep keeps a result until the engine hands out its unit. The mutex is held.
-func (o *Coordinator) keep(msg jetstream.Msg) {
-	if len(o.early) >= mostUnits {
-		_ = msg.Ack() // more than are waited for
-		return
-	}
-	o.early[keyOf(msg.Subject())] = msg
-}
-
 func keyOf(subject string) string { return subject[strings.LastIndexByte(subject, '.')+1:] }
 
 // publishAll publishes units, several at once, until the engine has no more.
@@ -133,7 +124,7 @@ func (o *Coordinator) publish(ctx context.Context) error {
 	for {
 		err := o.wait(ctx, func() bool {
 			_, capacity, _, _ := o.working()
-			room := min(2*capacity+len(o.early), mostUnits) // to meet those whose results are there
+			room := min(2*capacity+len(o.old), mostUnits) // to meet those whose results are there
 			return o.halted(ctx) || len(o.waiting) < room && o.bytes < mostBytes
 		})
 		if err != nil {
@@ -154,20 +145,14 @@ func (o *Coordinator) publish(ctx context.Context) error {
 			}
 			continue
 		}
-		var msg jetstream.Msg
+		there := false
 		o.change(func() {
-			o.waiting[name], o.bytes, msg = w, o.bytes+w.size, o.early[name]
-			delete(o.early, name)
-		})
-		switch {
-		case msg != nil:
-			if err := o.take(ctx, msg); err != nil {
-				return err
+			o.waiting[name], o.bytes, there = w, o.bytes+w.size, o.there[name]
+			if there { // and its result comes, or keepAsking finds that it was lost
+				w.onWay, w.sent = false, time.Now()
 			}
-		case o.halted(ctx):
-		case o.there[name]: // and its result comes, or keepAsking finds that it was lost
-			o.change(func() { w.onWay, w.sent = false, time.Now() })
-		default:
+		})
+		if !there && !o.halted(ctx) {
 			o.send(ctx, name, w)
 		}
 	}
@@ -262,16 +247,18 @@ func (o *Coordinator) receiveAll(ctx context.Context) error {
 func (o *Coordinator) take(ctx context.Context, msg jetstream.Msg) error {
 	name := keyOf(msg.Subject())
 	o.mu.Lock()
-	w, old := o.waiting[name], o.old[name]
+	w, old, there := o.waiting[name], o.old[name], o.there[name]
 	mine := w != nil && !w.judged
 	if mine {
 		w.judged, w.onWay = true, false
 		delete(o.old, name)
-	} else if w == nil {
-		o.keep(msg)
+		delete(o.there, name)
 	}
 	o.mu.Unlock()
-	if !mine { // kept, or given to this process twice
+	if !mine { // it came twice, or the engine has not handed out its unit yet
+		if w == nil && there {
+			_ = msg.NakWithDelay(o.conn.cfg.beat)
+		}
 		return nil
 	}
 	var r result
@@ -338,10 +325,8 @@ func (o *Coordinator) takeBack(ctx context.Context, home func() bool) error {
 	if err := o.conn.purge(ctx, unitStream, unitSubject+o.run.ID+".*"); err != nil {
 		return fmt.Errorf("taking back what no worker has begun: %w", err)
 	}
-	kept := 0
 	for taken := time.Now(); ; {
 		err := o.wait(ctx, func() bool {
-			kept = len(o.early)
 			_, _, inHand, quiet := o.working()
 			// Who took a unit just before has said so once a second has passed.
 			return home() || o.all && inHand == 0 && quiet.After(taken.Add(2*o.conn.cfg.beat))
@@ -349,7 +334,11 @@ func (o *Coordinator) takeBack(ctx context.Context, home func() bool) error {
 		if err != nil {
 			return err
 		}
-		if info, err := o.results.Info(ctx); err != nil || info.NumPending == 0 && info.NumAckPending <= kept {
+		results, err := o.conn.stored(ctx, resultStream, resultSubject+o.run.ID+".*")
+		o.mu.Lock()
+		maps.DeleteFunc(results, func(name string, _ bool) bool { return o.waiting[name] == nil })
+		o.mu.Unlock()
+		if err != nil || len(results) == 0 {
 			break
 		}
 		sleep(ctx, o.conn.cfg.beat/10)

@@ -69,7 +69,7 @@ type seen struct {
 // coordinated it. admit makes the admission of a LimitGroup, for a PermitServer; nil has
 // none. A run that another process coordinates is refused with exit code 64; one whose
 // coordinator died is taken over after five seconds. Work and the end of ctx do not end it, Close does.
-func (c *Conn) Coordinate(ctx context.Context, run Run, admit func(group string) (pipeline.Admission, error)) (*Coordinator, error) {
+func (c *Conn) Coordinate(ctx context.Context, run Run, admit func(group string) pipeline.Admission) (*Coordinator, error) {
 	if !valid(run.ID) {
 		return nil, fmt.Errorf("workers: the id %q of a run cannot stand in a subject", run.ID)
 	}

@@ -85,15 +85,11 @@ func (l *line) exchange(ctx context.Context, request []byte) ([]byte, error) {
 func newLimiter(t rapid.TB, cfg limit.Config) *limit.Limiter {
 	t.Helper()
 	cfg.Jitter = func() float64 { return 0 }
-	limiter, err := limit.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return limiter
+	return limit.New(cfg)
 }
 
 func newServer(ctx context.Context, admission pipeline.Admission) *workers.PermitServer {
-	return workers.NewPermitServer(ctx, func(string) (pipeline.Admission, error) { return admission, nil })
+	return workers.NewPermitServer(ctx, func(string) pipeline.Admission { return admission })
 }
 
 // stubborn is an admission that only ever says no.
@@ -123,23 +119,16 @@ func TestPermits_errors(t *testing.T) {
 		"usage":   {cli.Usage("no price"), 64, func(err error) bool { return strings.Contains(err.Error(), "no price") }},
 		"another": {errors.New("odd"), 70, func(err error) bool { return strings.Contains(err.Error(), "odd") }},
 	} {
-		for _, opening := range []bool{false, true} {
-			synctest.Test(t, func(t *testing.T) {
-				server := workers.NewPermitServer(t.Context(), func(string) (pipeline.Admission, error) {
-					if opening {
-						return nil, c.err
-					}
-					return stubborn{c.err}, nil
-				})
-				defer server.Close()
-				permits := workers.NewPermits((&line{server: server}).exchange, "m", "w")
-				defer permits.Close()
-				_, err := permits.Admit(t.Context(), pipeline.Estimate{})
-				if err == nil || !c.is(err) || !limit.StopsRun(err) || cli.ExitCode(err) != c.code {
-					t.Errorf("%s, when opened %v: %v, exit code %d", name, opening, err, cli.ExitCode(err))
-				}
-			})
-		}
+		synctest.Test(t, func(t *testing.T) {
+			server := newServer(t.Context(), stubborn{c.err})
+			defer server.Close()
+			permits := workers.NewPermits((&line{server: server}).exchange, "m", "w")
+			defer permits.Close()
+			_, err := permits.Admit(t.Context(), pipeline.Estimate{})
+			if err == nil || !c.is(err) || !limit.StopsRun(err) || cli.ExitCode(err) != c.code {
+				t.Errorf("%s: %v, exit code %d", name, err, cli.ExitCode(err))
+			}
+		})
 	}
 }
 

@@ -33,7 +33,7 @@ const (
 type PermitServer struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
-	open    func(group string) (pipeline.Admission, error)
+	open    func(group string) pipeline.Admission
 	running sync.WaitGroup
 
 	mu     sync.Mutex
@@ -41,8 +41,8 @@ type PermitServer struct {
 }
 
 // NewPermitServer makes a server; open makes the admission of a LimitGroup that is
-// asked for the first time, and its error is what the worker gets.
-func NewPermitServer(ctx context.Context, open func(group string) (pipeline.Admission, error)) *PermitServer {
+// asked for the first time.
+func NewPermitServer(ctx context.Context, open func(group string) pipeline.Admission) *PermitServer {
 	s := &PermitServer{open: open, groups: map[string]*permitGroup{}}
 	s.ctx, s.cancel = context.WithCancel(ctx)
 	return s
@@ -102,11 +102,7 @@ func (s *PermitServer) group(name string) (*permitGroup, error) {
 	case len(s.groups) >= mostGroups:
 		return nil, cli.Usage("a run has at most %d models, hosts and keys", mostGroups)
 	}
-	admission, err := s.open(name)
-	if err != nil {
-		return nil, err
-	}
-	g = &permitGroup{PermitServer: s, admission: admission, workers: map[string]*permitWorker{}}
+	g = &permitGroup{PermitServer: s, admission: s.open(name), workers: map[string]*permitWorker{}}
 	s.groups[name] = g
 	return g, nil
 }

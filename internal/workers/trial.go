@@ -1,6 +1,7 @@
 package workers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,8 +40,11 @@ func (o *Coordinator) Work(ctx context.Context, queue experiment.Queue) error {
 		o.queue, o.done, o.waiting, o.bytes, o.all = queue, done, map[string]*waiting{}, 0, false
 	})
 	group, inner := errgroup.WithContext(inner)
-	if err := o.lookThere(inner); err != nil {
-		return err
+	for err := o.lookThere(inner); err != nil; err = o.lookThere(inner) { // the server is away: it comes back
+		if sleep(inner, o.conn.cfg.beat); inner.Err() != nil || o.halted(ctx) {
+			o.cut = true
+			return cmp.Or(ctx.Err(), fmt.Errorf("asking for what is on the server: %w", err))
+		}
 	}
 	for _, f := range []func(context.Context) error{o.publishAll, o.receiveAll, o.keepAsking, o.finish} {
 		group.Go(func() error {
@@ -96,11 +100,12 @@ func (o *Coordinator) halted(ctx context.Context) bool {
 // first: a worker stores its result before it acknowledges the unit, so that what is in
 // neither is nowhere.
 func (o *Coordinator) lookThere(ctx context.Context) (err error) {
-	if o.there, err = o.conn.stored(ctx, unitStream, unitSubject+o.run.ID+".*"); err != nil {
-		return fmt.Errorf("asking for units: %w", err)
+	o.there, err = o.conn.stored(ctx, unitStream, unitSubject+o.run.ID+".*")
+	if err == nil {
+		o.old, err = o.conn.stored(ctx, resultStream, resultSubject+o.run.ID+".*")
 	}
-	if o.old, err = o.conn.stored(ctx, resultStream, resultSubject+o.run.ID+".*"); err != nil {
-		return fmt.Errorf("asking for results: %w", err)
+	if err != nil {
+		return err
 	}
 	maps.Copy(o.there, o.old)
 	return nil

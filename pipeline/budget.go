@@ -135,7 +135,7 @@ func (b *Budget) reserve(ctx context.Context, e Estimate) (amount, error) {
 	defer limit.Waiting(ctx)()
 	for {
 		b.mu.Lock()
-		a := b.most(e)
+		a := b.worth(nil, outcome.Usage{}, outcome.Usage{Input: e.Input, Output: e.outputTokens(b.outputs.largest())})
 		fits := b.fits(a)
 		switch {
 		case b.refused == nil && fits == nil:

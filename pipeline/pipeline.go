@@ -220,7 +220,8 @@ func (q *question) answer(ctx context.Context) (extraction.Extraction, error) {
 		case last:
 			return *readable, nil
 		}
-		complaint := "Your answer has problems:\n- " + strings.Join(problems[:min(len(problems), maxProblemsShown)], "\n- ") +
+		said := problems[:min(len(problems), maxProblemsShown)]
+		complaint := "Your answer has problems:\n- " + strings.Join(said, "\n- ") +
 			"\nAnswer again with the whole corrected JSON object and nothing else."
 		req.Messages = append(req.Messages, Message{RoleAssistant, res.Text}, Message{RoleUser, complaint})
 	}

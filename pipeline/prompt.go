@@ -182,7 +182,8 @@ func Compile(t Template, vars Vars) ([]Message, error) {
 			inserted = []Message{one}
 		}
 		if !filled {
-			return nil, promptError(t.unfilled(slices.Sorted(maps.Keys(vars.Texts)), slices.Sorted(maps.Keys(vars.Messages)))...)
+			texts, messages := slices.Sorted(maps.Keys(vars.Texts)), slices.Sorted(maps.Keys(vars.Messages))
+			return nil, promptError(t.unfilled(texts, messages)...)
 		}
 		for _, one := range inserted {
 			if left -= len(one.Content); left < 0 {
@@ -265,7 +266,8 @@ func (t Template) CheckUse(known []string, needed ...string) error {
 
 // unfilled says which identifiers and placeholders are not among those that are filled.
 func (t Template) unfilled(texts, messages []string) []string {
-	return append(missing("the identifier {{%s}}", t.Identifiers(), texts), missing("the message placeholder %q", t.Placeholders(), messages)...)
+	return append(missing("the identifier {{%s}}", t.Identifiers(), texts),
+		missing("the message placeholder %q", t.Placeholders(), messages)...)
 }
 
 // missing says of the first names that are not among those that are filled.

@@ -137,7 +137,8 @@ func (o *Coordinator) reserve(ctx context.Context) error {
 			_ = decode(entry.Value(), &other)
 			return cli.Usage("the run %q is coordinated by another process (%s): wait for its end, or stop it and resume the run", o.run.Name, other.Coordinator)
 		case time.Since(began) >= o.conn.cfg.lost():
-			if _, err = o.conn.runs.Update(ctx, name, value, old); !errors.Is(err, jetstream.ErrKeyRevisionMismatch) { // else it has given a sign just now
+			_, err = o.conn.runs.Update(ctx, name, value, old)
+			if !errors.Is(err, jetstream.ErrKeyRevisionMismatch) { // else it has given a sign just now
 				return err
 			}
 		}

@@ -109,15 +109,17 @@ func (s *PermitServer) group(name string) (*permitGroup, error) {
 
 // readPermitRequest refuses what no worker sends.
 func readPermitRequest(raw []byte) (req permitRequest, err error) {
-	well := len(raw) <= mostMessage && json.Unmarshal(raw, &req) == nil && req.Worker != "" && len(req.Worker) <= mostName &&
-		len(req.Group) <= mostName && req.Seq > 0 && len(req.Wants) <= mostWants && len(req.Ended) <= mostEnded
+	well := len(raw) <= mostMessage && json.Unmarshal(raw, &req) == nil &&
+		req.Worker != "" && len(req.Worker) <= mostName && len(req.Group) <= mostName && req.Seq > 0 &&
+		len(req.Wants) <= mostWants && len(req.Ended) <= mostEnded
 	for _, want := range req.Wants {
 		well = well && !odd(want[1], want[2], want[3]+1)
 	}
 	for _, e := range req.Ended {
 		u, a := e.Usage, e.Assumed
-		well = well && !odd(e.Tokens, u.Input, u.Output, u.Cached, u.Reasoning, a.Input, a.Output, a.Cached, a.Reasoning) &&
-			(e.CostUSD == nil || *e.CostUSD >= 0 && *e.CostUSD <= 1e9) && e.RetryAfter >= 0 && e.RetryAfter <= 24*time.Hour &&
+		well = well && !odd(e.Tokens, u.Input, u.Output, u.Cached, u.Reasoning) &&
+			!odd(a.Input, a.Output, a.Cached, a.Reasoning) && (e.CostUSD == nil || *e.CostUSD >= 0 && *e.CostUSD <= 1e9) &&
+			e.RetryAfter >= 0 && e.RetryAfter <= 24*time.Hour &&
 			e.Kind >= limit.Answered && e.Kind <= limit.Abandoned && len(e.Reason) <= 2*mostReason
 	}
 	if !well {

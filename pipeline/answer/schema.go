@@ -63,7 +63,8 @@ func makeSchema(doc extraction.Document, part Part) json.RawMessage {
 	if len(kinds)+len(statements) > maxEnums {
 		kinds, statements = nil, nil
 	}
-	entities, relationships := fmt.Sprintf(entitiesSchema, enum(kinds)), fmt.Sprintf(relationshipsSchema, enum(statements))
+	entities := fmt.Sprintf(entitiesSchema, enum(kinds))
+	relationships := fmt.Sprintf(relationshipsSchema, enum(statements))
 	lists, names := entities+","+relationships, `"entities","relationships"`
 	switch part {
 	case EntitiesOnly:

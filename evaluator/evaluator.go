@@ -120,9 +120,8 @@ func New(cfg Config) (*Evaluator, error) {
 		wrong("give exactly one of a script, a URL and a model")
 	}
 	if model != nil {
-		limiter, err := limit.New(limit.Config{Most: mostAtOnce, Backoff: cfg.Pause})
-		problems = append(problems, err)
-		e.limiter, e.asked = limiter, cfg.within(model, limiter, nil)
+		e.limiter = limit.New(limit.Config{Most: mostAtOnce, Backoff: cfg.Pause})
+		e.asked = cfg.within(model, e.limiter, nil)
 	}
 	if err := errors.Join(problems...); err != nil {
 		return nil, err

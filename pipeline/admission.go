@@ -108,11 +108,6 @@ func (a *admitted) Done(_ context.Context, e Ended) error {
 	return a.Permit.Done(e.Result)
 }
 
-// most is what a request may take.
-func (b *Budget) most(e Estimate) amount {
-	return b.worth(nil, outcome.Usage{}, outcome.Usage{Input: e.Input, Output: e.outputTokens(b.outputs.largest())})
-}
-
 // worth is what a usage takes of the budget, with what was assumed beside it;
 // its cost where that is not known follows from the price.
 func (b *Budget) worth(usd *float64, used, assumed outcome.Usage) amount {

@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"sync"
@@ -14,7 +13,7 @@ import (
 )
 
 // BudgetConfig bounds what a run may take. At least one of the bounds must be
-// set.
+// set, and none is negative.
 type BudgetConfig struct {
 	// USD is what may be spent, 0: without bound. It needs Prices.
 	USD float64
@@ -83,26 +82,16 @@ type amount struct {
 
 func (a amount) plus(b amount) amount { return amount{a.usd + b.usd, a.tokens + b.tokens} }
 
-// NewBudget checks the configuration and returns every problem of it at once; a
-// bound in USD for a model without a known price has exit code 64.
+// NewBudget makes a budget; a bound in USD for a model without a known price is an error of
+// exit code 64.
 func NewBudget(cfg BudgetConfig) (*Budget, error) {
 	b := &Budget{cfg: cfg, account: &account{settled: make(chan struct{})}}
-	var problems []error
-	if !(cfg.USD >= 0) || cfg.Tokens < 0 || cfg.USD == 0 && cfg.Tokens == 0 {
-		problems = append(problems, errors.New("pipeline: a budget needs a bound in USD or tokens, and none may be negative"))
-	}
 	if cfg.USD > 0 {
-		known := false
-		if cfg.Prices != nil {
-			b.price, known = cfg.Prices(cfg.Model)
+		var known bool
+		if b.price, known = cfg.Prices(cfg.Model); !known {
+			return nil, cli.Usage("the price of %q is not known, so that it cannot be held to a budget in USD: "+
+				"add it to a file of prices, or bound the tokens", cfg.Model)
 		}
-		if !known {
-			problems = append(problems, cli.Usage("the price of %q is not known, so that it cannot be held to a budget in USD: "+
-				"add it to a file of prices, or bound the tokens", cfg.Model))
-		}
-	}
-	if err := errors.Join(problems...); err != nil {
-		return nil, err
 	}
 	return b, nil
 }
@@ -146,7 +135,7 @@ func (b *Budget) reserve(ctx context.Context, e Estimate) (amount, error) {
 	defer limit.Waiting(ctx)()
 	for {
 		b.mu.Lock()
-		a := b.most(e)
+		a := b.worth(nil, outcome.Usage{}, outcome.Usage{Input: e.Input, Output: e.outputTokens(b.outputs.largest())})
 		fits := b.fits(a)
 		switch {
 		case b.refused == nil && fits == nil:

@@ -32,10 +32,11 @@ import (
 func Cached(model Model, folder *Cache, source CacheSource) Model {
 	return ModelFunc(func(ctx context.Context, req Request) (Response, error) {
 		trial := TrialOf(ctx)
-		key, err := cacheKey(source, trial.Number, req)
+		question, err := json.Marshal(cacheQuestion{format, source, trial.Number, req})
 		if err != nil { // a schema that is no JSON: for the model to refuse
 			return model.Generate(ctx, req)
 		}
+		key := cacheSum(question)
 		if !trial.Again && ctx.Err() == nil {
 			if response, ok := folder.load(ctx, key); ok {
 				response.Usage, response.CostUSD = outcome.Usage{}, new(0.0)
@@ -157,16 +158,10 @@ type CacheSource struct {
 	Model    string `json:"model"`
 }
 
-// cacheQuestion is what a key is made of. To add a member is to lose what is cached.
+// cacheQuestion is what a key is the SHA-256 of, in hexadecimal. To add a member is to lose what is cached.
 type cacheQuestion struct {
 	Format int `json:"format"`
 	CacheSource
 	Trial   int     `json:"trial"`
 	Request Request `json:"request"`
-}
-
-// cacheKey returns the SHA-256 of a cacheQuestion, in hexadecimal.
-func cacheKey(source CacheSource, trial int, req Request) (string, error) {
-	raw, err := json.Marshal(cacheQuestion{format, source, trial, req})
-	return cacheSum(raw), err
 }

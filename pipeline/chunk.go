@@ -44,7 +44,10 @@ func splitText(text string, most, overlap int) []chunk {
 	case len(text) <= most:
 		return []chunk{{Text: text, End: utf8.RuneCountInString(text)}}
 	}
-	c := newCutter(most, overlap)
+	// Every chunk ends at least a quarter of the most (and one code point) after the one
+	// before: this makes it linear.
+	overlap = min(overlap, most/2)
+	c := cutter{limit: most, overlap: overlap, earliest: min(max(most/2, overlap+max(1, most/4)), most)}
 	s := scanner{text: text}
 	var chunks []chunk
 	start := 0
@@ -82,13 +85,6 @@ type cutter struct {
 	limit    int // code points of a chunk
 	overlap  int
 	earliest int // fewest code points of a chunk that is not the last
-}
-
-// newCutter settles the sizes such that every chunk ends at least a quarter of
-// the limit (and one code point) after the one before: this makes splitText linear.
-func newCutter(most, overlap int) cutter {
-	overlap = min(overlap, most/2)
-	return cutter{limit: most, overlap: overlap, earliest: min(max(most/2, overlap+max(1, most/4)), most)}
 }
 
 // end returns where a chunk ends.
@@ -129,10 +125,6 @@ func isTerminator(r rune) bool {
 // the white space after it.
 func isCloser(r rune) bool {
 	return r == '"' || r == '\'' || unicode.In(r, unicode.Pe, unicode.Pf)
-}
-
-func isOpener(r rune) bool {
-	return r == '"' || r == '\'' || unicode.In(r, unicode.Ps, unicode.Pi)
 }
 
 // abbreviates reports whether a full stop after the word is more likely part of
@@ -238,7 +230,7 @@ func (s *scanner) step(i int, r rune) {
 		// The sentence still ends here: „So.“ and (Yes!)
 	default:
 		s.end = none
-		if s.word == i && isOpener(r) {
+		if s.word == i && (r == '"' || r == '\'' || unicode.In(r, unicode.Ps, unicode.Pi)) { // it opens
 			s.word = i + utf8.RuneLen(r)
 		}
 	}

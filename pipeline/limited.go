@@ -114,8 +114,7 @@ func (l *limited) Generate(ctx context.Context, req Request) (response Response,
 		if err == nil || call.over {
 			break
 		}
-		call.tell(err)
-		if stop := call.pause(ctx); stop != nil {
+		if stop := call.pause(ctx, err); stop != nil {
 			if !limit.StopsRun(stop) {
 				stop = errors.Join(stop, err)
 			}
@@ -223,33 +222,27 @@ func (t *tries) judge(ctx context.Context, response Response, err error) limit.R
 	return result
 }
 
-// tell says that the request will be sent again.
-func (t *tries) tell(err error) {
-	var fault *ModelError
-	if t.cfg.Waits == nil || !errors.As(err, &fault) {
-		return
+// pause tells that the request will be sent again, and waits for that; the permit is given
+// back already.
+func (t *tries) pause(ctx context.Context, err error) error {
+	limits, pause := t.cfg.Admission.State(), t.retryPause
+	if fault, ok := errors.AsType[*ModelError](err); ok && t.cfg.Waits != nil {
+		until := time.Now().Add(pause)
+		if limits.PausedUntil.After(until) {
+			until = limits.PausedUntil
+		}
+		t.cfg.Waits(Wait{Until: until, Asked: fault.RetryAfter, GivesUp: limits.GivesUp, Reason: fault.Error()})
 	}
-	until, limits := time.Now().Add(t.retryPause), t.cfg.Admission.State()
-	if limits.PausedUntil.After(until) {
-		until = limits.PausedUntil
-	}
-	t.cfg.Waits(Wait{Until: until, Asked: fault.RetryAfter, GivesUp: limits.GivesUp, Reason: fault.Error()})
-}
-
-// pause waits after a request that failed; the permit is given back already.
-func (t *tries) pause(ctx context.Context) error {
-	if t.retryPause <= 0 {
+	if pause <= 0 {
 		return nil
 	}
 	defer limit.Waiting(ctx)()
-	pause := t.retryPause - time.Duration(t.cfg.Jitter()*float64(t.retryPause)/2)
-	if givesUp := t.cfg.Admission.State().GivesUp; !givesUp.IsZero() {
-		pause = min(pause, time.Until(givesUp))
+	pause -= time.Duration(t.cfg.Jitter() * float64(pause) / 2)
+	if !limits.GivesUp.IsZero() {
+		pause = min(pause, time.Until(limits.GivesUp))
 	}
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(pause):
 		return nil
 	case <-limit.Stop(ctx):
 		return limit.ErrStopped

@@ -43,10 +43,7 @@ func newLimited(t *testing.T, cfg pipeline.LimitedConfig) pipeline.Model {
 	t.Helper()
 	still := func() float64 { return 0 }
 	if cfg.Admission == nil {
-		limiter, err := limit.New(limit.Config{Jitter: still})
-		if err != nil {
-			t.Fatal(err)
-		}
+		limiter := limit.New(limit.Config{Jitter: still})
 		cfg.Admission = pipeline.NewAdmission(limiter, nil)
 	}
 	cfg.Jitter = still
@@ -112,10 +109,7 @@ func TestLimited_whatIsTriedAgain(t *testing.T) {
 // one that is larger than the limit, ends after 10 rejections and one more.
 func TestLimited_rejectedAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		limiter, err := limit.New(limit.Config{Most: 2})
-		if err != nil {
-			t.Fatal(err)
-		}
+		limiter := limit.New(limit.Config{Most: 2})
 		large := &asked{answer: func(context.Context, int) (pipeline.Response, error) {
 			return pipeline.Response{Attempts: 1}, fault(outcome.RateLimited, 429, true)
 		}}
@@ -166,10 +160,7 @@ func TestLimited_hanging(t *testing.T) {
 // With one place, a call that pauses after a failure leaves it to another.
 func TestLimited_noPlaceHeldWhilePausing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		limiter, err := limit.New(limit.Config{Most: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		limiter := limit.New(limit.Config{Most: 1})
 		failing := &asked{answer: func(_ context.Context, n int) (pipeline.Response, error) {
 			if n == 1 {
 				return pipeline.Response{Attempts: 1}, fault(outcome.Provider, 500, true)
@@ -312,10 +303,7 @@ func TestLimited_stoppedWhileUnderWay(t *testing.T) {
 // its turn.
 func TestLimited_panic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		limiter, err := limit.New(limit.Config{Most: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		limiter := limit.New(limit.Config{Most: 1})
 		model := newLimited(t, pipeline.LimitedConfig{Admission: pipeline.NewAdmission(limiter, nil), Model: &asked{answer: func(_ context.Context, n int) (pipeline.Response, error) {
 			if n == 1 {
 				panic("a fault of the provider's library")
@@ -357,10 +345,7 @@ func TestLimited_neverConnected(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				limiter, err := limit.New(limit.Config{Most: 8})
-				if err != nil {
-					t.Fatal(err)
-				}
+				limiter := limit.New(limit.Config{Most: 8})
 				var sent, told atomic.Int64
 				model := newLimited(t, pipeline.LimitedConfig{Admission: pipeline.NewAdmission(limiter, nil), Tries: c.tries,
 					Waits: func(w pipeline.Wait) {

@@ -157,18 +157,18 @@ func (m *merger) uniteEntities() {
 
 // divide makes clusters of the members of one name by type.
 func (m *merger) divide(members []member) {
-	v := vote(members)
-	if !v.homonym {
-		m.clusters = append(m.clusters, cluster{v.winner.typ, members})
-		if len(v.types) > 1 {
-			m.warnings = append(m.warnings, fmt.Sprintf("entity %q: chunks disagree about its type (%s); %q is kept",
-				shown(members[0].Name), v, shown(v.winner.Type)))
+	winner, types, homonym := vote(members)
+	if !homonym {
+		m.clusters = append(m.clusters, cluster{winner.typ, members})
+		if types > 1 {
+			m.warnings = append(m.warnings, fmt.Sprintf("entity %q: chunks disagree about its type; of %d %q is kept",
+				shown(members[0].Name), types, shown(winner.Type)))
 		}
 		return
 	}
 	byType := map[string][]member{}
 	for _, e := range members {
-		typ := cmp.Or(e.typ, v.winner.typ)
+		typ := cmp.Or(e.typ, winner.typ)
 		byType[typ] = append(byType[typ], e)
 	}
 	for typ, members := range byType {
@@ -210,51 +210,30 @@ func (c cluster) unite() extraction.Entity {
 	return e
 }
 
-// votes are the parts that list a name under each type.
-type votes struct {
-	types   []member // the first of each type
-	count   map[string]int
-	winner  member
-	homonym bool // one part lists the name under two types
-}
-
-func vote(members []member) votes {
+// vote returns the first member of the type under which most parts list a name, under how
+// many types they do, and whether one part lists it under two.
+func vote(members []member) (winner member, types int, homonym bool) {
 	type ballot struct {
 		part int
 		typ  string
 	}
-	v, cast, last := votes{count: map[string]int{}}, map[ballot]bool{}, -1
+	cast, count, last := map[ballot]bool{}, map[string]int{}, -1
 	for _, e := range members {
 		b := ballot{e.part, e.typ}
 		if e.typ == "" || cast[b] {
 			continue
 		}
 		cast[b] = true
-		v.homonym = v.homonym || e.part == last
+		homonym = homonym || e.part == last
 		last = e.part
-		if v.count[e.typ]++; v.count[e.typ] == 1 {
-			v.types = append(v.types, e)
+		count[e.typ]++
+	}
+	for _, e := range members {
+		if count[e.typ] > count[winner.typ] {
+			winner = e
 		}
 	}
-	for _, e := range v.types {
-		if v.count[e.typ] > v.count[v.winner.typ] {
-			v.winner = e
-		}
-	}
-	return v
-}
-
-// String lists the types with the number of chunks that say so.
-func (v votes) String() string {
-	const most = 5
-	var parts []string
-	for _, e := range v.types[:min(most, len(v.types))] {
-		parts = append(parts, fmt.Sprintf("%q in %d", shown(e.Type), v.count[e.typ]))
-	}
-	if len(v.types) > most {
-		parts = append(parts, fmt.Sprintf("%d more", len(v.types)-most))
-	}
-	return strings.Join(parts, ", ")
+	return winner, len(count), homonym
 }
 
 // statement is a relationship in the form in which it is compared.

@@ -83,7 +83,7 @@ func TestMerge(t *testing.T) {
 				extract{Entities: []entity{{Name: "A", Type: "Person"}}},
 				extract{Entities: []entity{{Name: "A", Type: "person"}}}),
 			want:  extract{Entities: []entity{{Name: "A", Type: "Person"}}},
-			warns: []string{`entity "A": chunks disagree about its type ("City" in 1, "Person" in 2); "Person" is kept`},
+			warns: []string{`entity "A": chunks disagree about its type; of 2 "Person" is kept`},
 		},
 		"of a tie the first chunk": {
 			parts: at(extract{Entities: []entity{{Name: "A", Type: "City"}}}, extract{Entities: []entity{{Name: "A", Type: "Person"}}}),

@@ -220,9 +220,10 @@ func (q *question) answer(ctx context.Context) (extraction.Extraction, error) {
 		case last:
 			return *readable, nil
 		}
-		req.Messages = append(req.Messages,
-			Message{Role: RoleAssistant, Content: res.Text},
-			Message{Role: RoleUser, Content: complaint(problems)})
+		said := problems[:min(len(problems), maxProblemsShown)]
+		complaint := "Your answer has problems:\n- " + strings.Join(said, "\n- ") +
+			"\nAnswer again with the whole corrected JSON object and nothing else."
+		req.Messages = append(req.Messages, Message{RoleAssistant, res.Text}, Message{RoleUser, complaint})
 	}
 }
 
@@ -287,12 +288,6 @@ func (q *question) read(text string) (extraction.Extraction, []string, error) {
 		problems = append(problems, "the answer ends before its JSON does")
 	}
 	return result.Extraction, problems, nil
-}
-
-// complaint asks for a corrected answer.
-func complaint(problems []string) string {
-	return "Your answer has problems:\n- " + strings.Join(problems[:min(len(problems), maxProblemsShown)], "\n- ") +
-		"\nAnswer again with the whole corrected JSON object and nothing else."
 }
 
 // Ask is Record for whom an answer that is of no use, whatever it says, is an

@@ -15,12 +15,6 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// The limits of a template; beyond them it is refused, as a mistake or an attack.
-const (
-	MaxTemplate = 4 << 20 // bytes of all messages together
-	MaxMessages = 1000
-)
-
 // The roles of a message.
 const (
 	RoleSystem    = "system"
@@ -188,7 +182,8 @@ func Compile(t Template, vars Vars) ([]Message, error) {
 			inserted = []Message{one}
 		}
 		if !filled {
-			return nil, promptError(t.unfilled(slices.Sorted(maps.Keys(vars.Texts)), slices.Sorted(maps.Keys(vars.Messages)))...)
+			texts, messages := slices.Sorted(maps.Keys(vars.Texts)), slices.Sorted(maps.Keys(vars.Messages))
+			return nil, promptError(t.unfilled(texts, messages)...)
 		}
 		for _, one := range inserted {
 			if left -= len(one.Content); left < 0 {
@@ -233,15 +228,11 @@ func (t Template) Check(vars []Var, placeholders []string) error {
 			problems = append(problems, fmt.Sprintf(format, args...))
 		}
 	}
-	size := 0
-	for i, m := range t.Messages[:min(len(t.Messages), MaxMessages)] {
-		size += len(m.Content)
+	for i, m := range t.Messages {
 		add(m.Placeholder == "" && !isRole(m.Role), "message %d has the role %q: known are system, user and assistant", i+1, shown(m.Role))
 		add(!utf8.ValidString(m.Content), "message %d is not valid UTF-8: convert the prompt first", i+1)
 	}
 	add(len(t.Messages) == 0, "the prompt has no messages")
-	add(len(t.Messages) > MaxMessages, "the prompt has %d messages, at most %d are sent", len(t.Messages), MaxMessages)
-	add(size > MaxTemplate, "the prompt has %d bytes, at most %d are read", size, MaxTemplate)
 	filled, shows := KnownVars(), []string{DocumentText}
 	for _, v := range vars {
 		if problem := v.problem(); problem != "" {
@@ -275,23 +266,17 @@ func (t Template) CheckUse(known []string, needed ...string) error {
 
 // unfilled says which identifiers and placeholders are not among those that are filled.
 func (t Template) unfilled(texts, messages []string) []string {
-	return append(missing("the identifier {{%s}}", t.Identifiers(), texts), missing("the message placeholder %q", t.Placeholders(), messages)...)
+	return append(missing("the identifier {{%s}}", t.Identifiers(), texts),
+		missing("the message placeholder %q", t.Placeholders(), messages)...)
 }
 
-// missing says of each name that it is not among those that are filled.
+// missing says of the first names that are not among those that are filled.
 func missing(what string, names, filled []string) []string {
 	const most = 20
-	var problems []string
-	for _, name := range names {
-		if slices.Contains(filled, name) {
-			continue
-		}
-		if len(problems) == most {
-			return append(problems, "and more that nothing fills")
-		}
-		problems = append(problems, fmt.Sprintf(what+" is filled by nothing: known are %s", shown(name), textutil.Listed(name, filled)))
-	}
-	return problems
+	names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(filled, name) })
+	return cli.Each(names[:min(len(names), most)], func(name string) string {
+		return fmt.Sprintf(what+" is filled by nothing: known are %s", shown(name), textutil.Listed(name, filled))
+	})
 }
 
 // promptError says everything that is wrong with a template, its variables or the

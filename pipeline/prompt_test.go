@@ -56,8 +56,6 @@ func TestTemplate_Check(t *testing.T) {
 		"not UTF-8":                {ParseText("{{document_text}}\xff"), nil, nil, []string{"not valid UTF-8"}},
 		"a filled placeholder":     {chat(TemplateMessage{Placeholder: "history"}, TemplateMessage{Role: RoleUser, Content: "{{document_text}}"}), nil, []string{"history"}, nil},
 		"an unfilled placeholder":  {chat(TemplateMessage{Placeholder: "history"}, TemplateMessage{Role: RoleUser, Content: "{{document_text}}"}), nil, nil, []string{`"history" is filled by nothing: known are none`}},
-		"too long":                 {ParseText("{{document_text}}" + strings.Repeat("x", MaxTemplate)), nil, nil, []string{"at most 4194304 are read"}},
-		"too many":                 {chat(slices.Repeat([]TemplateMessage{{Role: RoleUser, Content: "{{document_text}}"}}, MaxMessages+1)...), nil, nil, []string{"1001 messages"}},
 		"a variable twice":         {ParseText("{{document_text}}"), []Var{title, title}, nil, []string{`"title" is given twice`}},
 		"a variable of no path":    {ParseText("{{document_text}}"), []Var{{"x", "title"}}, nil, []string{"must begin with input or metadata"}},
 		"a built-in name":          {ParseText("{{document_text}}"), []Var{{"document_text", "input.x"}}, nil, []string{"fills this name itself"}},

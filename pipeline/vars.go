@@ -165,12 +165,15 @@ func writeShared(doc extraction.Document) (s sharedTexts) {
 	}
 	s.texts = map[string]string{}
 	for name, value := range map[string]any{
-		ObjectSchemas:       orEmpty(doc.Objects),
-		RelationshipSchemas: orEmpty(doc.Relationships),
+		ObjectSchemas:       doc.Objects,
+		RelationshipSchemas: doc.Relationships,
 		AllowedTypes:        append([]string{}, allowed...),
 		AvailableTags:       append([]string{}, doc.AvailableTags...),
 	} {
 		raw, err := json.Marshal(value)
+		if string(raw) == "null" { // an item without schemas
+			raw = []byte("{}")
+		}
 		if err == nil {
 			s.texts[name], err = canonical(raw)
 		}
@@ -179,14 +182,6 @@ func writeShared(doc extraction.Document) (s sharedTexts) {
 		}
 	}
 	return s
-}
-
-// orEmpty writes a schema-less item as {}, not as null.
-func orEmpty[V any](m map[string]V) map[string]V {
-	if m == nil {
-		return map[string]V{}
-	}
-	return m
 }
 
 // canonical writes JSON compactly with sorted keys; numbers keep their spelling.

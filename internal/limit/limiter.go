@@ -4,7 +4,7 @@
 // It knows nothing of models and sends nothing; one Limiter stands for one
 // model of one provider and is shared by all that call it.
 //
-//	limiter, err := limit.New(limit.Config{Most: 32})
+//	limiter := limit.New(limit.Config{Most: 32})
 //	permit, err := limiter.Acquire(ctx, 1200) // tokens, as estimated
 //	// … the call …
 //	permit.Done(limit.Result{Kind: limit.Answered, Tokens: 1310})
@@ -221,12 +221,8 @@ const (
 	mostAlike = 10
 )
 
-// New makes a Limiter; the error says that a number of the configuration is negative.
-func New(cfg Config) (*Limiter, error) {
-	if cfg.Most < 0 || cfg.Start < 0 || cfg.Latency < 0 || cfg.RequestsPerMinute < 0 || cfg.TokensPerMinute < 0 || cfg.Backoff < 0 {
-		return nil, fmt.Errorf("limit: no limit can be negative: %d calls at once, %d requests and %d tokens a minute, a backoff of %s",
-			cfg.Most, cfg.RequestsPerMinute, cfg.TokensPerMinute, cfg.Backoff)
-	}
+// New makes a Limiter; no number of its configuration is negative.
+func New(cfg Config) *Limiter {
 	cfg.Most = cmp.Or(cfg.Most, 4)
 	cfg.Backoff = cmp.Or(cfg.Backoff, 500*time.Millisecond)
 	if cfg.Jitter == nil {
@@ -243,7 +239,7 @@ func New(cfg Config) (*Limiter, error) {
 		defer l.mu.Unlock()
 		l.dispatch()
 	})
-	return l, nil
+	return l
 }
 
 // Kind says how a call ended, as far as limits are concerned.

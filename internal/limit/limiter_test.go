@@ -3,7 +3,6 @@ package limit_test
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -17,11 +16,7 @@ func open(t *testing.T, cfg limit.Config) *limit.Limiter {
 	if cfg.Jitter == nil {
 		cfg.Jitter = func() float64 { return 0 }
 	}
-	l, err := limit.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
+	return limit.New(cfg)
 }
 
 func acquire(t *testing.T, l *limit.Limiter, tokens int64) *limit.Permit {
@@ -37,14 +32,6 @@ func done(t *testing.T, p *limit.Permit, r limit.Result) {
 	t.Helper()
 	if err := p.Done(r); err != nil {
 		t.Fatal(err)
-	}
-}
-
-func TestNew_negative(t *testing.T) {
-	for _, cfg := range []limit.Config{{Most: -1}, {RequestsPerMinute: -1}, {TokensPerMinute: -2}, {Backoff: -1}} {
-		if _, err := limit.New(cfg); err == nil || !strings.Contains(err.Error(), "negative") {
-			t.Errorf("%+v: %v", cfg, err)
-		}
 	}
 }
 

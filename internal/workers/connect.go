@@ -179,15 +179,12 @@ func (c *Conn) prepare(ctx context.Context) error {
 	if errors.Is(err, jetstream.ErrBucketNotFound) {
 		runs, err = c.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: runBucket, TTL: kept, Replicas: replicas})
 	}
-	if err != nil {
-		return fmt.Errorf("bucket %s: %w", runBucket, err)
+	big, failed := c.js.ObjectStore(ctx, largeBucket)
+	if errors.Is(failed, jetstream.ErrBucketNotFound) {
+		big, failed = c.js.CreateOrUpdateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: largeBucket, TTL: kept, Replicas: replicas})
 	}
-	big, err := c.js.ObjectStore(ctx, largeBucket)
-	if errors.Is(err, jetstream.ErrBucketNotFound) {
-		big, err = c.js.CreateOrUpdateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: largeBucket, TTL: kept, Replicas: replicas})
-	}
-	if err != nil {
-		return fmt.Errorf("bucket %s: %w", largeBucket, err)
+	if err = errors.Join(err, failed); err != nil {
+		return fmt.Errorf("buckets %s and %s: %w", runBucket, largeBucket, err)
 	}
 	if c.runs == nil { // by Connect; they go by names, also on a server that was emptied
 		c.runs, c.big = runs, big

@@ -46,14 +46,13 @@ type Coordinator struct {
 	mu      sync.Mutex
 	changed chan struct{} // closed and replaced when something of the following changes
 	present map[string]seen
-	early   map[string]jetstream.Msg // results of units that the engine has not handed out yet, and second ones
-	again   int                      // deliveries of a unit beyond its first
-	cut     bool                     // work was cut short
+	again   int  // deliveries of a unit beyond its first
+	cut     bool // work was cut short
 
 	// The Work under way.
 	queue   experiment.Queue
 	done    func()          // ends what goes on beside
-	there   map[string]bool // units that a coordinator before this one has published
+	there   map[string]bool // units that a coordinator before this one has published, until they are home
 	old     map[string]bool // those of them whose results were there when it began
 	waiting map[string]*waiting
 	bytes   int
@@ -70,14 +69,14 @@ type seen struct {
 // coordinated it. admit makes the admission of a LimitGroup, for a PermitServer; nil has
 // none. A run that another process coordinates is refused with exit code 64; one whose
 // coordinator died is taken over after five seconds. Work and the end of ctx do not end it, Close does.
-func (c *Conn) Coordinate(ctx context.Context, run Run, admit func(group string) (pipeline.Admission, error)) (*Coordinator, error) {
+func (c *Conn) Coordinate(ctx context.Context, run Run, admit func(group string) pipeline.Admission) (*Coordinator, error) {
 	if !valid(run.ID) {
 		return nil, fmt.Errorf("workers: the id %q of a run cannot stand in a subject", run.ID)
 	}
 	run.Protocol, run.Version, run.Lease = Protocol, c.cfg.Version, c.cfg.Lease
 	o := &Coordinator{
 		conn: c, run: run, taken: make(chan struct{}), stopping: make(chan struct{}), changed: make(chan struct{}),
-		present: map[string]seen{}, early: map[string]jetstream.Msg{},
+		present: map[string]seen{},
 	}
 	if err := o.reserve(ctx); err != nil {
 		return nil, err
@@ -138,7 +137,8 @@ func (o *Coordinator) reserve(ctx context.Context) error {
 			_ = decode(entry.Value(), &other)
 			return cli.Usage("the run %q is coordinated by another process (%s): wait for its end, or stop it and resume the run", o.run.Name, other.Coordinator)
 		case time.Since(began) >= o.conn.cfg.lost():
-			if _, err = o.conn.runs.Update(ctx, name, value, old); !errors.Is(err, jetstream.ErrKeyRevisionMismatch) { // else it has given a sign just now
+			_, err = o.conn.runs.Update(ctx, name, value, old)
+			if !errors.Is(err, jetstream.ErrKeyRevisionMismatch) { // else it has given a sign just now
 				return err
 			}
 		}
@@ -185,13 +185,12 @@ func (o *Coordinator) prepare(ctx context.Context) error {
 // beat says once a second that the run is coordinated. A server that was emptied is told
 // all anew.
 func (o *Coordinator) beat(ctx context.Context) {
-	ticker := time.NewTicker(o.conn.cfg.beat)
-	defer ticker.Stop()
+	tick := time.Tick(o.conn.cfg.beat)
 	for count := 1; ; count++ {
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
+		case <-tick:
 		}
 		if count%30 == 5 {
 			o.missWorkers()

@@ -134,6 +134,23 @@ func TestWork_comesAgain(t *testing.T) {
 	}
 }
 
+// A server that is away when a coordinator begins comes back, and nothing has failed.
+func TestWork_serverAway(t *testing.T) {
+	t.Parallel()
+	f := newServer(t, 2*time.Second)
+	f.work("a", nil)
+	o, delivered, ended := f.coordinate(), atomic.Int64{}, make(chan error, 1)
+	f.server.Stop()
+	go func() {
+		ended <- o.Work(t.Context(), &list{left: 3, deliver: func(*experiment.Unit, experiment.Done) { delivered.Add(1) }})
+	}()
+	time.Sleep(2 * o.conn.cfg.beat)
+	f.server.Restart(false)
+	if err := <-ended; err != nil || delivered.Load() != 3 {
+		t.Errorf("%d of 3 delivered, %v", delivered.Load(), err)
+	}
+}
+
 // A worker that sends what cannot be read fails the item in the end, and nothing else.
 func TestWork_damaged(t *testing.T) {
 	t.Parallel()

@@ -33,7 +33,7 @@ const (
 type PermitServer struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
-	open    func(group string) (pipeline.Admission, error)
+	open    func(group string) pipeline.Admission
 	running sync.WaitGroup
 
 	mu     sync.Mutex
@@ -41,8 +41,8 @@ type PermitServer struct {
 }
 
 // NewPermitServer makes a server; open makes the admission of a LimitGroup that is
-// asked for the first time, and its error is what the worker gets.
-func NewPermitServer(ctx context.Context, open func(group string) (pipeline.Admission, error)) *PermitServer {
+// asked for the first time.
+func NewPermitServer(ctx context.Context, open func(group string) pipeline.Admission) *PermitServer {
 	s := &PermitServer{open: open, groups: map[string]*permitGroup{}}
 	s.ctx, s.cancel = context.WithCancel(ctx)
 	return s
@@ -102,43 +102,28 @@ func (s *PermitServer) group(name string) (*permitGroup, error) {
 	case len(s.groups) >= mostGroups:
 		return nil, cli.Usage("a run has at most %d models, hosts and keys", mostGroups)
 	}
-	admission, err := s.open(name)
-	if err != nil {
-		return nil, err
-	}
-	g = &permitGroup{PermitServer: s, admission: admission, workers: map[string]*permitWorker{}}
+	g = &permitGroup{PermitServer: s, admission: s.open(name), workers: map[string]*permitWorker{}}
 	s.groups[name] = g
 	return g, nil
 }
 
 // readPermitRequest refuses what no worker sends.
 func readPermitRequest(raw []byte) (req permitRequest, err error) {
-	if len(raw) > mostMessage {
-		return req, cli.Usage("a request for permits has %d bytes, at most %d are read", len(raw), mostMessage)
-	}
-	if err := json.Unmarshal(raw, &req); err != nil {
-		return req, cli.Usage("a request for permits cannot be read: %w", err)
-	}
-	if req.Worker == "" || len(req.Worker) > mostName || len(req.Group) > mostName || req.Seq < 1 ||
-		len(req.Wants) > mostWants || len(req.Ended) > mostEnded {
-		return req, cli.Usage("a request for permits needs a worker and a number, and has at most %d that wait and %d that ended", mostWants, mostEnded)
-	}
-	last := int64(-1)
+	well := len(raw) <= mostMessage && json.Unmarshal(raw, &req) == nil &&
+		req.Worker != "" && len(req.Worker) <= mostName && len(req.Group) <= mostName && req.Seq > 0 &&
+		len(req.Wants) <= mostWants && len(req.Ended) <= mostEnded
 	for _, want := range req.Wants {
-		if want.id() <= last {
-			return req, cli.Usage("a request for permits counts up what waits: %d follows %d", want.id(), last)
-		}
-		if last = want.id(); odd(want[1], want[2], want[3]+1) {
-			return req, cli.Usage("a request for permits estimates what cannot be: %v", want)
-		}
+		well = well && !odd(want[1], want[2], want[3]+1)
 	}
 	for _, e := range req.Ended {
 		u, a := e.Usage, e.Assumed
-		if odd(e.Tokens, u.Input, u.Output, u.Cached, u.Reasoning, a.Input, a.Output, a.Cached, a.Reasoning) ||
-			e.CostUSD != nil && !(*e.CostUSD >= 0 && *e.CostUSD <= 1e9) || e.RetryAfter < 0 || e.RetryAfter > 24*time.Hour ||
-			e.Kind < limit.Answered || e.Kind > limit.Abandoned || len(e.Reason) > 2*mostReason {
-			return req, cli.Usage("a request for permits says of %d what cannot be", e.ID)
-		}
+		well = well && !odd(e.Tokens, u.Input, u.Output, u.Cached, u.Reasoning) &&
+			!odd(a.Input, a.Output, a.Cached, a.Reasoning) && (e.CostUSD == nil || *e.CostUSD >= 0 && *e.CostUSD <= 1e9) &&
+			e.RetryAfter >= 0 && e.RetryAfter <= 24*time.Hour &&
+			e.Kind >= limit.Answered && e.Kind <= limit.Abandoned && len(e.Reason) <= 2*mostReason
+	}
+	if !well {
+		return req, errDamaged
 	}
 	return req, nil
 }
@@ -224,10 +209,10 @@ func (g *permitGroup) take(req permitRequest) (*permitWorker, error) {
 	wanted := map[int64]bool{}
 	var waiting []permitWant
 	for _, want := range req.Wants {
-		wanted[want.id()] = true
-		if w.refused[want.id()] == nil && w.leases[want.id()] == nil {
+		if !wanted[want.id()] && w.refused[want.id()] == nil && w.leases[want.id()] == nil {
 			waiting = append(waiting, want)
 		}
+		wanted[want.id()] = true
 	}
 	w.wait(waiting)
 	maps.DeleteFunc(w.refused, func(id int64, _ *refusal) bool { return !wanted[id] })

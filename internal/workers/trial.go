@@ -1,6 +1,7 @@
 package workers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,8 +40,11 @@ func (o *Coordinator) Work(ctx context.Context, queue experiment.Queue) error {
 		o.queue, o.done, o.waiting, o.bytes, o.all = queue, done, map[string]*waiting{}, 0, false
 	})
 	group, inner := errgroup.WithContext(inner)
-	if err := o.lookThere(inner); err != nil {
-		return err
+	for err := o.lookThere(inner); err != nil; err = o.lookThere(inner) { // the server is away: it comes back
+		if sleep(inner, o.conn.cfg.beat); inner.Err() != nil || o.halted(ctx) {
+			o.cut = true
+			return cmp.Or(ctx.Err(), fmt.Errorf("asking for what is on the server: %w", err))
+		}
 	}
 	for _, f := range []func(context.Context) error{o.publishAll, o.receiveAll, o.keepAsking, o.finish} {
 		group.Go(func() error {
@@ -96,23 +100,15 @@ func (o *Coordinator) halted(ctx context.Context) bool {
 // first: a worker stores its result before it acknowledges the unit, so that what is in
 // neither is nowhere.
 func (o *Coordinator) lookThere(ctx context.Context) (err error) {
-	if o.there, err = o.conn.stored(ctx, unitStream, unitSubject+o.run.ID+".*"); err != nil {
-		return fmt.Errorf("asking for units: %w", err)
+	o.there, err = o.conn.stored(ctx, unitStream, unitSubject+o.run.ID+".*")
+	if err == nil {
+		o.old, err = o.conn.stored(ctx, resultStream, resultSubject+o.run.ID+".*")
 	}
-	if o.old, err = o.conn.stored(ctx, resultStream, resultSubject+o.run.ID+".*"); err != nil {
-		return fmt.Errorf("asking for results: %w", err)
+	if err != nil {
+		return err
 	}
 	maps.Copy(o.there, o.old)
 	return nil
-}
-
-// keep keeps a result until the engine hands out its unit. The mutex is held.
-func (o *Coordinator) keep(msg jetstream.Msg) {
-	if len(o.early) >= mostUnits {
-		_ = msg.Ack() // more than are waited for
-		return
-	}
-	o.early[keyOf(msg.Subject())] = msg
 }
 
 func keyOf(subject string) string { return subject[strings.LastIndexByte(subject, '.')+1:] }
@@ -133,7 +129,7 @@ func (o *Coordinator) publish(ctx context.Context) error {
 	for {
 		err := o.wait(ctx, func() bool {
 			_, capacity, _, _ := o.working()
-			room := min(2*capacity+len(o.early), mostUnits) // to meet those whose results are there
+			room := min(2*capacity+len(o.old), mostUnits) // to meet those whose results are there
 			return o.halted(ctx) || len(o.waiting) < room && o.bytes < mostBytes
 		})
 		if err != nil {
@@ -154,20 +150,14 @@ func (o *Coordinator) publish(ctx context.Context) error {
 			}
 			continue
 		}
-		var msg jetstream.Msg
+		there := false
 		o.change(func() {
-			o.waiting[name], o.bytes, msg = w, o.bytes+w.size, o.early[name]
-			delete(o.early, name)
-		})
-		switch {
-		case msg != nil:
-			if err := o.take(ctx, msg); err != nil {
-				return err
+			o.waiting[name], o.bytes, there = w, o.bytes+w.size, o.there[name]
+			if there { // and its result comes, or keepAsking finds that it was lost
+				w.onWay, w.sent = false, time.Now()
 			}
-		case o.halted(ctx):
-		case o.there[name]: // and its result comes, or keepAsking finds that it was lost
-			o.change(func() { w.onWay, w.sent = false, time.Now() })
-		default:
+		})
+		if !there && !o.halted(ctx) {
 			o.send(ctx, name, w)
 		}
 	}
@@ -186,13 +176,11 @@ func (o *Coordinator) send(ctx context.Context, name string, w *waiting) {
 
 // keepAsking publishes again what the server has lost.
 func (o *Coordinator) keepAsking(ctx context.Context) error {
-	ticker := time.NewTicker(o.run.Lease / 4)
-	defer ticker.Stop()
-	for {
+	for tick := time.Tick(o.run.Lease / 4); ; {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-ticker.C:
+		case <-tick:
 		}
 		if o.halted(ctx) || len(o.silent()) == 0 {
 			continue
@@ -264,16 +252,18 @@ func (o *Coordinator) receiveAll(ctx context.Context) error {
 func (o *Coordinator) take(ctx context.Context, msg jetstream.Msg) error {
 	name := keyOf(msg.Subject())
 	o.mu.Lock()
-	w, old := o.waiting[name], o.old[name]
+	w, old, there := o.waiting[name], o.old[name], o.there[name]
 	mine := w != nil && !w.judged
 	if mine {
 		w.judged, w.onWay = true, false
 		delete(o.old, name)
-	} else if w == nil {
-		o.keep(msg)
+		delete(o.there, name)
 	}
 	o.mu.Unlock()
-	if !mine { // kept, or given to this process twice
+	if !mine { // it came twice, or the engine has not handed out its unit yet
+		if w == nil && there {
+			_ = msg.NakWithDelay(o.conn.cfg.beat)
+		}
 		return nil
 	}
 	var r result
@@ -340,10 +330,8 @@ func (o *Coordinator) takeBack(ctx context.Context, home func() bool) error {
 	if err := o.conn.purge(ctx, unitStream, unitSubject+o.run.ID+".*"); err != nil {
 		return fmt.Errorf("taking back what no worker has begun: %w", err)
 	}
-	kept := 0
 	for taken := time.Now(); ; {
 		err := o.wait(ctx, func() bool {
-			kept = len(o.early)
 			_, _, inHand, quiet := o.working()
 			// Who took a unit just before has said so once a second has passed.
 			return home() || o.all && inHand == 0 && quiet.After(taken.Add(2*o.conn.cfg.beat))
@@ -351,7 +339,11 @@ func (o *Coordinator) takeBack(ctx context.Context, home func() bool) error {
 		if err != nil {
 			return err
 		}
-		if info, err := o.results.Info(ctx); err != nil || info.NumPending == 0 && info.NumAckPending <= kept {
+		results, err := o.conn.stored(ctx, resultStream, resultSubject+o.run.ID+".*")
+		o.mu.Lock()
+		maps.DeleteFunc(results, func(name string, _ bool) bool { return o.waiting[name] == nil })
+		o.mu.Unlock()
+		if err != nil || len(results) == 0 {
 			break
 		}
 		sleep(ctx, o.conn.cfg.beat/10)

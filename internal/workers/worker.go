@@ -82,8 +82,7 @@ func (c *Conn) Work(ctx context.Context, cfg WorkerConfig) error {
 		jobs: map[string]*job{}, refused: map[string]string{},
 	}
 	var working sync.WaitGroup
-	ticker := time.NewTicker(c.cfg.beat)
-	defer ticker.Stop()
+	tick := time.Tick(c.cfg.beat)
 	soft, stop := context.WithCancel(ctx)
 	defer stop()
 	go func() {
@@ -97,7 +96,7 @@ func (c *Conn) Work(ctx context.Context, cfg WorkerConfig) error {
 		w.look(ctx, &working)
 		w.announce()
 		select {
-		case <-ticker.C:
+		case <-tick:
 		case <-soft.Done():
 		}
 	}
@@ -111,7 +110,7 @@ func (c *Conn) Work(ctx context.Context, cfg WorkerConfig) error {
 		case <-ended:
 			w.announce()
 			return ctx.Err()
-		case <-ticker.C:
+		case <-tick:
 			w.announce()
 		}
 	}
@@ -197,9 +196,16 @@ func (w *worker) carryOut(ctx context.Context, j *job) {
 			w.refuse(j.run, refused)
 		}
 	}
+	exchange := func(ctx context.Context, request []byte) ([]byte, error) { // with the coordinator
+		reply, err := w.conn.nats.RequestWithContext(ctx, permitSubject+j.run.ID, request)
+		if err != nil {
+			return nil, err
+		}
+		return reply.Data, nil
+	}
 	var permits []*Permits
 	opened, err := w.cfg.Open(ctx, j.run, func(group string) pipeline.Admission {
-		permits = append(permits, NewPermits(j.exchange, group, w.cfg.Name))
+		permits = append(permits, NewPermits(exchange, group, w.cfg.Name))
 		return permits[len(permits)-1]
 	})
 	defer func() {
@@ -226,15 +232,6 @@ func (w *worker) carryOut(ctx context.Context, j *job) {
 	w.tidy(j.run.ID)
 	w.cfg.Log.Info("has ended working for a run", "run", j.run.Name, "error", err)
 	leave(nil)
-}
-
-// exchange asks the coordinator for permits.
-func (j *job) exchange(ctx context.Context, request []byte) ([]byte, error) {
-	reply, err := j.conn.nats.RequestWithContext(ctx, permitSubject+j.run.ID, request)
-	if err != nil {
-		return nil, err
-	}
-	return reply.Data, nil
 }
 
 // tidy removes results that came when the run was complete: second ones, of units that were

@@ -42,67 +42,50 @@ func Schema(doc extraction.Document, part Part) json.RawMessage {
 	return extraction.Derive(doc, part, func(doc extraction.Document) json.RawMessage { return makeSchema(doc, part) })
 }
 
+// The lists of a schema; for %s stands what enum says.
+const (
+	entitiesSchema = `"entities":{"type":"array","description":"every entity that the document names",` +
+		`"items":{"type":"object","properties":{` +
+		`"name":{"type":"string","description":"the name as the document writes it"},` +
+		`"type":{"type":"string","description":"the type of the entity"%s}},` +
+		`"required":["name","type"],"additionalProperties":false}}`
+	relationshipsSchema = `"relationships":{"type":"array","description":"every relationship that the document states",` +
+		`"items":{"type":"object","properties":{` +
+		`"source_name":{"type":"string","description":"the name of one of the entities"},` +
+		`"target_name":{"type":"string","description":"the name of one of the entities"},` +
+		`"relationship_type":{"type":"string","description":"the type, read from source to target"%s}},` +
+		`"required":["source_name","target_name","relationship_type"],"additionalProperties":false}}`
+)
+
 func makeSchema(doc extraction.Document, part Part) json.RawMessage {
 	types := typesOf(doc)
 	kinds, statements := types.entities.names, types.relationships.names
 	if len(kinds)+len(statements) > maxEnums {
 		kinds, statements = nil, nil
 	}
-	entity := object(
-		property{"name", text("the name as the document writes it", nil)},
-		property{"type", text("the type of the entity", kinds)},
-	)
-	relationship := object(
-		property{"source_name", text("the name of one of the entities", nil)},
-		property{"target_name", text("the name of one of the entities", nil)},
-		property{"relationship_type", text("the type, read from source to target", statements)},
-	)
-	var top []property
-	if part != RelationshipsOnly {
-		top = append(top, property{"entities", listOf(entity, "every entity that the document names")})
+	entities := fmt.Sprintf(entitiesSchema, enum(kinds))
+	relationships := fmt.Sprintf(relationshipsSchema, enum(statements))
+	lists, names := entities+","+relationships, `"entities","relationships"`
+	switch part {
+	case EntitiesOnly:
+		lists, names = entities, `"entities"`
+	case RelationshipsOnly:
+		lists, names = relationships, `"relationships"`
 	}
-	if part != EntitiesOnly {
-		top = append(top, property{"relationships", listOf(relationship, "every relationship that the document states")})
+	return fmt.Appendf(nil, `{"type":"object","properties":{%s},"required":[%s],"additionalProperties":false}`, lists, names)
+}
+
+// enum allows one of the values, if there are any, and not too many.
+func enum(values []string) string {
+	if n := len(values); n == 0 || n > maxLong && len(strings.Join(values, "")) > maxLongText {
+		return ""
 	}
-	return json.RawMessage(object(top...))
+	raw, _ := textutil.MarshalJSON(values) // texts can always be written
+	return `,"enum":` + string(raw)
 }
 
 // Instruction asks in words for what Schema demands, for a model or a server
 // that takes no JSON Schema.
 func Instruction(doc extraction.Document, part Part) string {
 	return "Answer with one JSON object and nothing else: no explanation, no Markdown, no comments. It must satisfy this JSON Schema:\n" + string(Schema(doc, part))
-}
-
-// property is a property of an object with its schema.
-type property struct{ name, schema string }
-
-// object is the schema of an object that has exactly these properties.
-func object(properties ...property) string {
-	var names, schemas []string
-	for _, p := range properties {
-		names = append(names, p.name)
-		schemas = append(schemas, asJSON(p.name)+":"+p.schema)
-	}
-	return fmt.Sprintf(`{"type":"object","properties":{%s},"required":%s,"additionalProperties":false}`,
-		strings.Join(schemas, ","), asJSON(names))
-}
-
-func listOf(items, description string) string {
-	return fmt.Sprintf(`{"type":"array","description":%s,"items":%s}`, asJSON(description), items)
-}
-
-// text is the schema of a text, one of the values if there are any, and not too
-// many.
-func text(description string, values []string) string {
-	enum := ""
-	if n := len(values); n > 0 && (n <= maxLong || len(strings.Join(values, "")) <= maxLongText) {
-		enum = `,"enum":` + asJSON(values)
-	}
-	return fmt.Sprintf(`{"type":"string","description":%s%s}`, asJSON(description), enum)
-}
-
-// asJSON writes texts as JSON.
-func asJSON(value any) string {
-	text, _ := textutil.MarshalJSON(value) // texts can always be written
-	return string(text)
 }

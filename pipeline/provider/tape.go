@@ -184,19 +184,6 @@ func canonical(model string, req pipeline.Request) (text json.RawMessage, key st
 	return text, keyOf(text), nil
 }
 
-// decodeHeader reads the first line.
-func decodeHeader(line []byte) (Recording, error) {
-	var h firstLine
-	err := json.Unmarshal(line, &h)
-	switch {
-	case err != nil || h.Cassette == 0 || h.Model == "":
-		return Recording{}, errors.New(`this is no cassette: its first line must be such as {"cassette":1,"provider":"openai","model":"gpt-4o"}`)
-	case h.Cassette != version:
-		return Recording{}, fmt.Errorf("the format is version %d, this program knows version %d: record again", h.Cassette, version)
-	}
-	return h.Recording, nil
-}
-
 // decode reads the line of an exchange with model and checks that it is whole:
 // the key must be that of the request as it stands in the line.
 func decode(line []byte, model string) (x recordedCall, err error) {
@@ -285,12 +272,16 @@ func scan(r io.Reader, path string, limit int) (*recorded, error) {
 
 // add takes in one line.
 func (x *recorded) add(line []byte, number int) error {
-	if number == 1 {
-		source, err := decodeHeader(line)
-		x.source = source
-		return err
-	}
-	if len(bytes.TrimSpace(line)) == 0 {
+	var first firstLine
+	switch {
+	case number == 1 && (json.Unmarshal(line, &first) != nil || first.Cassette == 0 || first.Model == ""):
+		return errors.New(`this is no cassette: its first line must be such as {"cassette":1,"provider":"openai","model":"gpt-4o"}`)
+	case number == 1 && first.Cassette != version:
+		return fmt.Errorf("the format is version %d, this program knows version %d: record again", first.Cassette, version)
+	case number == 1:
+		x.source = first.Recording
+		return nil
+	case len(bytes.TrimSpace(line)) == 0:
 		return nil
 	}
 	found, err := decode(line, x.source.Model)

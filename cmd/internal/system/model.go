@@ -61,15 +61,11 @@ type Model struct {
 
 // Admission is that of a workers.LimitGroup: the model's own, or one of a worker with
 // another key or host, for which the same numbers hold, and the same budget.
-func (a Model) Admission(group string) (pipeline.Admission, error) {
+func (a Model) Admission(group string) pipeline.Admission {
 	if group == a.group {
-		return a.own, nil
+		return a.own
 	}
-	limiter, err := limit.New(a.limits.config(pace{}))
-	if err != nil {
-		return nil, err
-	}
-	return pipeline.NewAdmission(limiter, a.Budget), nil
+	return pipeline.NewAdmission(limit.New(a.limits.config(pace{})), a.Budget)
 }
 
 // waiting is told why requests to a provider wait.
@@ -121,9 +117,7 @@ func (o Opener) within(opened provider.Opened, known Catalogue, c Limits) (Model
 func (a *Model) limit(opened provider.Opened, known Catalogue) (err error) {
 	a.window = windowOf(opened)
 	if a.limiter = a.limits.Limiters[a.window]; a.limiter == nil {
-		if a.limiter, err = limit.New(a.limits.config(readWindows()[a.window])); err != nil {
-			return err
-		}
+		a.limiter = limit.New(a.limits.config(readWindows()[a.window]))
 		if a.limits.Limiters != nil {
 			a.limits.Limiters[a.window] = a.limiter
 		}

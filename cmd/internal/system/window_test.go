@@ -17,10 +17,7 @@ func TestWindow(t *testing.T) {
 	run := func(most, answers int, rejected bool) {
 		t.Helper()
 		a := Model{window: at("http://localhost:1/v1")}
-		var err error
-		if a.limiter, err = limit.New(Limits{Concurrency: most}.config(readWindows()[a.window])); err != nil {
-			t.Fatal(err)
-		}
+		a.limiter = limit.New(Limits{Concurrency: most}.config(readWindows()[a.window]))
 		ended := func(kind limit.Kind) {
 			permit, err := a.limiter.Acquire(t.Context(), 0)
 			if err != nil {

@@ -282,8 +282,8 @@ func (a *audited) items(ctx context.Context) iter.Seq2[harness.AuditItem, error]
 				a.outdated++
 				continue
 			}
-			outputs := cli.Each(row, delivered)
-			if !yield(harness.AuditItem{ID: item.ID, Input: item.Input, Expected: item.Expected, Outputs: outputs}, err) || err != nil {
+			one := harness.AuditItem{ID: item.ID, Input: item.Input, Expected: item.Expected, Outputs: cli.Each(row, delivered)}
+			if !yield(one, err) || err != nil {
 				return
 			}
 		}

@@ -333,6 +333,7 @@ func noteUnfinished(ctx context.Context, env cli.Env, from *runstore.Reader) err
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(env.Stderr, "note: the run is not finished: %d of %d are there; it goes on, or was stopped\n", counts.Done, counts.Planned)
+	_, err = fmt.Fprintf(env.Stderr, "note: the run is not finished: %d of %d are there; it goes on, or was stopped\n",
+		counts.Done, counts.Planned)
 	return cli.Written(err)
 }

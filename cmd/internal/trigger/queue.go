@@ -47,8 +47,9 @@ func (r request) state() string {
 // recorded may be sent again. The same dataset and settings, signed within a minute of the
 // first, or before the run ended, are one.
 func (r request) same(press request) bool {
+	at := press.Signed
 	return r.Dataset == press.Dataset && maps.Equal(r.Settings, press.Settings) &&
-		(r.Ended.IsZero() || press.Signed.Before(r.Signed.Add(time.Minute)) || press.Signed.Before(r.Ended.Truncate(time.Second)))
+		(r.Ended.IsZero() || at.Before(r.Signed.Add(time.Minute)) || at.Before(r.Ended.Truncate(time.Second)))
 }
 
 const (

@@ -1,10 +1,10 @@
 package extraction
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -159,9 +159,15 @@ func (d *Decoder) schemas(in fields) Document {
 
 func decodeSchemas[T any](in fields, key string, decode func(f fields, name string) T) map[string]T {
 	schemas := map[string]T{}
-	entries := in.entries(key)
-	for _, name := range slices.Sorted(maps.Keys(entries)) {
-		f := in.r.object(in.path+"."+key+"."+name, entries[name])
+	raw := in.raw(key)
+	if raw == nil {
+		return schemas
+	}
+	entries := in.r.object(in.join(key), raw).members
+	slices.SortStableFunc(entries, func(a, b member) int { return bytes.Compare(a.key, b.key) })
+	for _, entry := range entries {
+		name := string(entry.key)
+		f := in.r.object(in.join(key)+"."+name, entry.value)
 		schemas[name] = decode(f, cmp.Or(f.text("name"), name))
 	}
 	return schemas

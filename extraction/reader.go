@@ -231,18 +231,6 @@ func (f fields) texts(key string) []string {
 	return texts
 }
 
-func (f fields) entries(key string) map[string]json.RawMessage {
-	_, raw := f.take([]string{key})
-	if raw == nil {
-		return nil
-	}
-	entries := map[string]json.RawMessage{}
-	for _, m := range f.r.object(f.join(key), raw).members {
-		entries[string(m.key)] = m.value
-	}
-	return entries
-}
-
 // done names the keys that nothing asked for, and gives the room back: those within the object
 // are done.
 func (f fields) done() {

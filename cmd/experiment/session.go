@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 
@@ -39,6 +40,7 @@ type session struct {
 	lf      *settings.Langfuse // nil for the bench
 	signals *signals
 	log     *slog.Logger
+	git     func() runs.Revision // asked once
 }
 
 // withSession connects to Langfuse, has the work done, and disconnects. ask is what
@@ -51,6 +53,9 @@ func withSession(ctx context.Context, env cli.Env, cfg runConfig,
 	}
 	ctx, signals := watchSignals(ctx, env.Stderr, leftForResume)
 	defer signals.stop()
+	revision := sync.OnceValue(runs.ReadRevision)
+	go revision() // git takes its time, in which Langfuse is connected to
+	defer revision()
 	lf, err := settings.ConnectAsking(ctx, settings.InMode(cfg.langfuseMode, env.Getenv), ask)
 	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return cli.Errorf(cli.ExitUnavailable, "%w: %w", context.Cause(ctx), err)
@@ -63,7 +68,7 @@ func withSession(ctx context.Context, env cli.Env, cfg runConfig,
 	if !cfg.quiet {
 		fmt.Fprintln(env.Stderr, lf.Describe())
 	}
-	err = work(ctx, session{env, lf, signals, log})
+	err = work(ctx, session{env, lf, signals, log, revision})
 	return cli.Distinct([]error{err, lf.Close()}...)
 }
 
@@ -77,10 +82,9 @@ func (s session) note(text string) {
 // engine is the experiment that the settings of a run describe, all but the system,
 // which opened is once it is open.
 func (s session) engine(cfg runConfig, opened *system.System) experiment.Config {
-	sha, branch, modified := runs.Revision()
-	metadata := runs.Metadata(s.env.Getenv, sha, branch)
+	metadata := runs.Metadata(s.env.Getenv, s.git())
 	maps.Copy(metadata, cfg.Header.Metadata)
-	cfg.Header.Metadata, cfg.Header.GitSHA, cfg.Header.Runner = metadata, runs.GitSHA(sha, modified), cli.Version()
+	cfg.Header.Metadata, cfg.Header.GitSHA, cfg.Header.Runner = metadata, s.git().String(), cli.Version()
 	cfg.Langfuse, cfg.Order, cfg.Log, cfg.Stop = &s.lf.Langfuse, runs.ScoreOrder(), s.log, s.signals.first.Done()
 	cfg.Observer = s.watched(cfg, opened)
 	return cfg.Config

@@ -130,8 +130,7 @@ func (r *rescorer) complete(ctx context.Context, cfg *experiment.RescoreConfig, 
 		return err
 	}
 	cfg.Describe = func(h *outcome.Header) {
-		sha, _, modified := runs.Revision()
-		h.Runner, h.GitSHA = cli.Version(), runs.GitSHA(sha, modified)
+		h.Runner, h.GitSHA = cli.Version(), runs.ReadRevision().String()
 		if h.Harness == answers.Name {
 			h.Publication.Scores = []string{outcome.AllScores}
 		}

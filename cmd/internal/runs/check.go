@@ -117,8 +117,7 @@ func newCheck(c *urfave.Context, env cli.Env, runTable []settings.Setting) (*che
 	if from := runValues["name"].From; k.candidate == "" || from == path {
 		k.candidate = MadeName(cmp.Or(k.candidate, "check"))
 	}
-	sha, branch, _ := Revision()
-	k.metadata = Metadata(env.Getenv, sha, branch)
+	k.metadata = Metadata(env.Getenv, ReadRevision())
 	maps.Copy(k.metadata, p.Pairs("metadata", runValues.All("metadata")))
 	if k.dataset == "" {
 		p.Add("--dataset is missing: name a dataset in Langfuse or a file of items; extraction-eval is the built-in one")
@@ -352,7 +351,7 @@ func given[T any](flag string, value *T) []string {
 
 // link adds the addresses where more is to be seen. What cannot be found out is left out.
 func (k *check) link(ctx context.Context) {
-	if job := Metadata(k.env.Getenv, "", "")[MetaJobURL]; job != "" {
+	if job := Metadata(k.env.Getenv, Revision{})[MetaJobURL]; job != "" {
 		k.Links = append(k.Links, report.Link{Title: "job and report", URL: job})
 	}
 	lf, err := settings.Connect(ctx, k.env.Getenv)

@@ -48,28 +48,35 @@ func git(args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// Revision returns what git says of the folder: the revision, its branch, which is ""
-// where none is checked out, and whether files differ from it. All are empty outside of
-// a repository and without git.
-func Revision() (sha, branch string, modified bool) {
-	sha, branch, _ = strings.Cut(git("rev-parse", "HEAD", "--abbrev-ref", "HEAD"), "\n")
-	if branch = strings.TrimSpace(branch); branch == "HEAD" {
-		branch = ""
-	}
-	return sha, branch, sha != "" && git("status", "--porcelain", "--untracked-files=no") != ""
+// Revision is what git says of a folder; all is empty outside of a repository and without
+// git.
+type Revision struct {
+	SHA      string
+	Branch   string // "" where none is checked out
+	Modified bool   // files differ from the revision
 }
 
-// GitSHA is the revision as a run's header has it: 12 digits, with "-modified" where
+// ReadRevision asks git about this folder, for up to four seconds.
+func ReadRevision() (r Revision) {
+	r.SHA, r.Branch, _ = strings.Cut(git("rev-parse", "HEAD", "--abbrev-ref", "HEAD"), "\n")
+	if r.Branch = strings.TrimSpace(r.Branch); r.Branch == "HEAD" {
+		r.Branch = ""
+	}
+	r.Modified = r.SHA != "" && git("status", "--porcelain", "--untracked-files=no") != ""
+	return r
+}
+
+// String is the revision as a run's header has it: 12 digits, with "-modified" where
 // files differ from it; that of the program outside of a repository.
-func GitSHA(sha string, modified bool) string {
-	if sha == "" {
+func (r Revision) String() string {
+	switch short := r.SHA[:min(12, len(r.SHA))]; {
+	case r.SHA == "":
 		return cli.Revision()
+	case r.Modified:
+		return short + "-modified"
+	default:
+		return short
 	}
-	sha = sha[:min(12, len(sha))]
-	if modified {
-		sha += "-modified"
-	}
-	return sha
 }
 
 // pullRef is the ref of a pull request's merge on GitHub.
@@ -78,7 +85,7 @@ var pullRef = textutil.Pattern(`^refs/pull/([0-9]+)/`)
 // Metadata returns what the run's metadata say of the job: on GitHub what the official
 // action writes, on GitLab the same keys out of its variables, elsewhere branch and
 // revision as git said them. What is not known has no key.
-func Metadata(getenv func(string) string, sha, branch string) map[string]string {
+func Metadata(getenv func(string) string, git Revision) map[string]string {
 	first := func(names ...string) string {
 		for _, name := range names {
 			if value := getenv(name); value != "" {
@@ -87,7 +94,7 @@ func Metadata(getenv func(string) string, sha, branch string) map[string]string 
 		}
 		return ""
 	}
-	said := map[string]string{MetaSHA: sha, MetaBranch: branch}
+	said := map[string]string{MetaSHA: git.SHA, MetaBranch: git.Branch}
 	switch {
 	case getenv("GITHUB_ACTIONS") == "true":
 		repository := strings.TrimSuffix(first("GITHUB_SERVER_URL"), "/") + "/" + first("GITHUB_REPOSITORY")

@@ -35,7 +35,7 @@ func TestMetadata(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := Metadata(func(name string) string { return tt.env[name] }, "1234", "here")
+			got := Metadata(func(name string) string { return tt.env[name] }, Revision{SHA: "1234", Branch: "here"})
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Error(diff)
 			}
@@ -45,8 +45,8 @@ func TestMetadata(t *testing.T) {
 
 func TestRevision(t *testing.T) {
 	t.Chdir(t.TempDir())
-	if sha, branch, modified := Revision(); sha+branch != "" || modified {
-		t.Errorf("outside of a repository: %q, %q, %v", sha, branch, modified)
+	if r := ReadRevision(); r != (Revision{}) {
+		t.Errorf("outside of a repository: %+v", r)
 	}
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("no git")
@@ -59,13 +59,13 @@ func TestRevision(t *testing.T) {
 			t.Fatal(err, string(out))
 		}
 	}
-	if sha, branch, modified := Revision(); len(sha) != 40 || branch != "trunk" || modified {
-		t.Errorf("got %q, %q, %v", sha, branch, modified)
+	if r := ReadRevision(); len(r.SHA) != 40 || r.Branch != "trunk" || r.Modified {
+		t.Errorf("got %+v", r)
 	}
 	if err := os.WriteFile("a", []byte("b"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if sha, _, modified := Revision(); !modified || GitSHA(sha, modified) != sha[:12]+"-modified" {
+	if r := ReadRevision(); !r.Modified || r.String() != r.SHA[:12]+"-modified" {
 		t.Errorf("a changed file is not noticed")
 	}
 }

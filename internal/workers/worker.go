@@ -60,6 +60,7 @@ type job struct {
 	*worker
 	run   Run
 	units jetstream.Consumer
+	pulls chan struct{} // one for each request for a unit under way
 
 	wanted context.Context // ends with the run, or when the worker is told to stop
 	end    context.CancelFunc
@@ -180,7 +181,7 @@ func (w *worker) join(ctx context.Context, run Run) (*job, error) {
 	if err != nil {
 		return nil, nil
 	}
-	j := &job{worker: w, run: run, units: units, inHand: map[string]jetstream.Msg{}, heard: time.Now()}
+	j := &job{worker: w, run: run, units: units, pulls: make(chan struct{}, mostPulls), inHand: map[string]jetstream.Msg{}, heard: time.Now()}
 	j.wanted, j.end = context.WithCancel(w.soft)
 	return j, nil
 }
@@ -290,8 +291,18 @@ func (j *job) Take(ctx context.Context) (*experiment.Unit, error) {
 	return nil, cmp.Or(ctx.Err(), io.EOF)
 }
 
+// mostPulls is how many places ask for a unit at once: those that have nothing to do ask again
+// and again.
+const mostPulls = 16
+
 // next is a unit that comes within a moment; nil says that there is none.
 func (j *job) next(ctx context.Context) jetstream.Msg {
+	select {
+	case j.pulls <- struct{}{}:
+		defer func() { <-j.pulls }()
+	case <-j.wanted.Done():
+		return nil
+	}
 	wait := j.conn.cfg.beat
 	j.mu.Lock()
 	if len(j.jobs) > 1 {

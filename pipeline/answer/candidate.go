@@ -31,6 +31,7 @@ type candidate struct {
 	wrapped  bool // a list whose first element has the lists
 	err      error
 	other    string // a key that nobody asked for with a list of objects
+	repaired bool   // the text is no JSON as it stands
 	problems []string
 	warnings []string
 }
@@ -50,7 +51,7 @@ func (c *candidate) filled() bool {
 func read(text string, start int) *candidate {
 	s := &scanner{text: text, pos: start}
 	c := &candidate{start: start, lists: map[string]json.RawMessage{}, err: s.value()}
-	c.end = s.pos
+	c.end, c.repaired = s.pos, s.repaired
 	c.open = c.err != nil && bytes.IndexByte(s.open[:s.within], ']') >= 0
 	raw := s.json(c.err)
 	if raw[0] == '{' {
@@ -172,7 +173,7 @@ func (c *candidate) spell(raw []byte, unit json.RawMessage) (spelled []byte, kno
 		case !has(known, name):
 			known = append(known, name)
 			if given != name {
-				key = fmt.Appendf(nil, "%q", name)
+				c.repaired, key = true, fmt.Appendf(nil, "%q", name)
 			}
 		}
 		raw = append(append(append(comma(raw), key...), ':'), value...)

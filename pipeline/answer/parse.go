@@ -5,8 +5,9 @@
 // Models are asked for one JSON object and answer with something near it. Parse
 // takes the first JSON in the text that lists entities or relationships, in a
 // code fence or between sentences, with trailing commas, comments, single
-// quotes, Python's words, raw line breaks, or cut off in the middle. It never guesses:
-// what is not clearly meant is a problem, with its line and column.
+// quotes, Python's words, raw line breaks, or cut off in the middle; that it was
+// repaired is said in the Result. It never guesses: what is not clearly meant is a
+// problem, with its line and column.
 //
 // The steps: Schema is sent with the request, or Instruction where the server
 // takes no JSON Schema; Parse reads the answer; Normalise spells types as the
@@ -44,7 +45,8 @@ type Result struct {
 	// Truncated says that the text ended before the answer did. The extraction
 	// holds the entities and relationships that were complete.
 	Truncated bool
-	// Warnings are about what was said: unknown keys, another answer beside it.
+	// Warnings are about what was said: unknown keys, a cut answer, one that was no
+	// JSON and was read all the same.
 	Warnings []string
 }
 
@@ -73,7 +75,7 @@ func problem(format string, args ...any) error {
 // "relationships", in itself or in an object in it; or a list of objects with the
 // fields of entities, or of relationships, where it is the only JSON in the text.
 // Text around it, a code fence and a leading <think>…</think> are left out. Read as
-// if they were JSON: trailing and doubled commas, comments, keys in
+// if they were JSON, with a warning: trailing and doubled commas, comments, keys in
 // another case, single quotes where they cannot be apostrophes, raw control
 // characters in texts, backslashes that escape nothing, the words of Python (NaN,
 // None, undefined are null). Invalid UTF-8 reads as U+FFFD. Entities and
@@ -119,7 +121,12 @@ func finish(text string, c *candidate) (Result, error) {
 		return Result{}, &Error{Problems: strings.Split(err.Error(), "\n")}
 	}
 	result := Result{Extraction: e, Truncated: c.cut(), Warnings: append(c.warnings, warnings...)}
-	if another, _ := search(text, c.end); another != nil && !another.bare && another.filled() {
+	if c.repaired {
+		result.Warnings = append(result.Warnings, "the answer is no JSON as it stands, and was repaired")
+	}
+	if result.Truncated {
+		result.Warnings = append(result.Warnings, fmt.Sprintf("the answer was cut off: %d complete entities and %d complete relationships were kept", len(e.Entities), len(e.Relationships)))
+	} else if another, _ := search(text, c.end); another != nil && !another.bare && another.filled() {
 		result.Warnings = append(result.Warnings, "the answer holds more than one JSON object with entities or relationships; the first was read")
 	}
 	return result, nil

@@ -28,44 +28,47 @@ const plain = `{"entities":[{"name":"Ann","type":"P"},{"name":"Bob","type":"P"}]
 const plainNames = "Ann:P Bob:P Ann-knows-Bob"
 
 func TestParse(t *testing.T) {
-	tests := map[string]struct{ text, want string }{
-		"as asked for":           {plain, plainNames},
-		"pretty":                 {strings.ReplaceAll(plain, ",", " ,\n\t"), plainNames},
-		"a fence":                {"```json\n" + plain + "\n```\n", plainNames},
-		"a fence of no language": {"```\n" + plain + "```", plainNames},
-		"an open fence":          {"```json\n" + plain, plainNames},
-		"text around":            {"Sure! Here {it} is [1]: " + plain + " Anything else?", plainNames},
-		"a byte order mark":      {"\ufeff" + plain, plainNames},
-		"thoughts":               {"<think>maybe {\"entities\":[{\"name\":\"Z\"}]}</think>" + plain, plainNames},
-		"another object first":   {`{"plan":["read"]} ` + plain, plainNames},
-		"the format shown first": {`As {"entities": [...]}: ` + plain, plainNames},
-		"a schema echoed first":  {`{"type":"object","properties":{"entities":{"type":"array"}}} ` + plain, plainNames},
-		"a stray bracket first":  {`["tis: ` + plain, plainNames},
-		"wrapped":                {`{"result":{"data":` + plain + `},"n":1}`, plainNames},
-		"in a list":              {"[" + plain + "]", plainNames},
-		"entities alone":         {`[{"name":"Ann","type":"P"}]`, "Ann:P"},
-		"relationships alone":    {`[{"source":"A","target":"B","type":"r"}]`, "A-r-B"},
-		"only one list":          {`{"entities":[]}`, ""},
-		"null lists":             {`{"entities":null,"relationships":null}`, ""},
-		"trailing commas":        {`{"entities":[{"name":"A","type":"P",},],}`, "A:P"},
-		"doubled commas":         {`{,"entities":[,{"name":"A"},,{"name":"B"}]}`, "A: B:"},
-		"comments":               {"{// x\n\"entities\":/* {} */[{\"name\":\"A\" // y\n}]}", "A:"},
-		"single quotes":          {`{'entities':[{'name':'Ann "A"','type':'P'}]}`, `Ann "A":P`},
-		"apostrophes":            {`{'entities':[{'name':'Ann O'Neil'}]}`, `Ann O'Neil:`},
-		"an escaped apostrophe":  {`{"entities":[{"name":"O\'Neil"}]}`, `O'Neil:`},
-		"keys in other cases":    {`{"Entities":[{"Name":"A","TYPE":"P"}],"RELATIONSHIPS":[{"sourceName":"A","Target-Name":"A","RelationshipType":"r"}]}`, "A:P A-r-A"},
-		"near names of keys":     {`{"relations":[{"source":"A","target":"B","relation_type":"r"}],"entities":[{"entity_name":"A","entity_type":"P"}]}`, "A:P A-r-B"},
-		"both spellings":         {`{"entities":[{"name":"A","Name":"B"}]}`, "A:"},
-		"both, the other way":    {`{"entities":[{"Name":"B","name":"A"}]}`, "A:"},
-		"properties keep theirs": {`{"entities":[{"name":"A","properties":{"Name":"x","Type":true}}]}`, "A:"},
-		"Python":                 {`{"entities":[{"name":"A","type":None,"properties":{"a":True,"b":False,"c":nan}}]}`, "A:"},
-		"infinity":               {`{"entities":[{"name":"A","properties":{"a":NaN,"b":-Infinity}}]}`, "A:"},
-		"a raw line break":       {"{\"entities\":[{\"name\":\"Ann\nLee\"}]}", "Ann\nLee:"},
-		"a backslash":            {`{"entities":[{"name":"\alpha \u12"}]}`, `\alpha \u12:`},
-		"no-break spaces":        {"{\u00a0\"entities\"\u200b:\u2003[\ufeff]}", ""},
-		"not UTF-8":              {"{\"entities\":[{\"name\":\"A\xff\"}]}", "A\ufffd:"},
-		"references":             {`{"relationships":[{"source_ref":"e1","target":"B","type":"r"}],"entities":[{"temp_id":"e1","name":"A"}]}`, "A: A-r-B"},
-		"braces in texts":        {`{"entities":[{"name":"{\"entities\":[]} [x] // y"}]}`, `{"entities":[]} [x] // y:`},
+	tests := map[string]struct {
+		text, want string
+		repaired   bool
+	}{
+		"as asked for":           {plain, plainNames, false},
+		"pretty":                 {strings.ReplaceAll(plain, ",", " ,\n\t"), plainNames, false},
+		"a fence":                {"```json\n" + plain + "\n```\n", plainNames, false},
+		"a fence of no language": {"```\n" + plain + "```", plainNames, false},
+		"an open fence":          {"```json\n" + plain, plainNames, false},
+		"text around":            {"Sure! Here {it} is [1]: " + plain + " Anything else?", plainNames, false},
+		"a byte order mark":      {"\ufeff" + plain, plainNames, false},
+		"thoughts":               {"<think>maybe {\"entities\":[{\"name\":\"Z\"}]}</think>" + plain, plainNames, false},
+		"another object first":   {`{"plan":["read"]} ` + plain, plainNames, false},
+		"the format shown first": {`As {"entities": [...]}: ` + plain, plainNames, false},
+		"a schema echoed first":  {`{"type":"object","properties":{"entities":{"type":"array"}}} ` + plain, plainNames, false},
+		"a stray bracket first":  {`["tis: ` + plain, plainNames, false},
+		"wrapped":                {`{"result":{"data":` + plain + `},"n":1}`, plainNames, false},
+		"in a list":              {"[" + plain + "]", plainNames, false},
+		"entities alone":         {`[{"name":"Ann","type":"P"}]`, "Ann:P", false},
+		"relationships alone":    {`[{"source":"A","target":"B","type":"r"}]`, "A-r-B", false},
+		"only one list":          {`{"entities":[]}`, "", false},
+		"null lists":             {`{"entities":null,"relationships":null}`, "", false},
+		"trailing commas":        {`{"entities":[{"name":"A","type":"P",},],}`, "A:P", true},
+		"doubled commas":         {`{,"entities":[,{"name":"A"},,{"name":"B"}]}`, "A: B:", true},
+		"comments":               {"{// x\n\"entities\":/* {} */[{\"name\":\"A\" // y\n}]}", "A:", true},
+		"single quotes":          {`{'entities':[{'name':'Ann "A"','type':'P'}]}`, `Ann "A":P`, true},
+		"apostrophes":            {`{'entities':[{'name':'Ann O'Neil'}]}`, `Ann O'Neil:`, true},
+		"an escaped apostrophe":  {`{"entities":[{"name":"O\'Neil"}]}`, `O'Neil:`, true},
+		"keys in other cases":    {`{"Entities":[{"Name":"A","TYPE":"P"}],"RELATIONSHIPS":[{"sourceName":"A","Target-Name":"A","RelationshipType":"r"}]}`, "A:P A-r-A", true},
+		"near names of keys":     {`{"relations":[{"source":"A","target":"B","relation_type":"r"}],"entities":[{"entity_name":"A","entity_type":"P"}]}`, "A:P A-r-B", true},
+		"both spellings":         {`{"entities":[{"name":"A","Name":"B"}]}`, "A:", false},
+		"both, the other way":    {`{"entities":[{"Name":"B","name":"A"}]}`, "A:", true},
+		"properties keep theirs": {`{"entities":[{"name":"A","properties":{"Name":"x","Type":true}}]}`, "A:", false},
+		"Python":                 {`{"entities":[{"name":"A","type":None,"properties":{"a":True,"b":False,"c":nan}}]}`, "A:", true},
+		"infinity":               {`{"entities":[{"name":"A","properties":{"a":NaN,"b":-Infinity}}]}`, "A:", true},
+		"a raw line break":       {"{\"entities\":[{\"name\":\"Ann\nLee\"}]}", "Ann\nLee:", true},
+		"a backslash":            {`{"entities":[{"name":"\alpha \u12"}]}`, `\alpha \u12:`, true},
+		"no-break spaces":        {"{\u00a0\"entities\"\u200b:\u2003[\ufeff]}", "", false},
+		"not UTF-8":              {"{\"entities\":[{\"name\":\"A\xff\"}]}", "A\ufffd:", false},
+		"references":             {`{"relationships":[{"source_ref":"e1","target":"B","type":"r"}],"entities":[{"temp_id":"e1","name":"A"}]}`, "A: A-r-B", false},
+		"braces in texts":        {`{"entities":[{"name":"{\"entities\":[]} [x] // y"}]}`, `{"entities":[]} [x] // y:`, false},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -75,6 +78,9 @@ func TestParse(t *testing.T) {
 			}
 			if got.Truncated || names(got.Extraction) != tt.want {
 				t.Errorf("got %q (truncated %v), want %q", names(got.Extraction), got.Truncated, tt.want)
+			}
+			if repaired := strings.Contains(strings.Join(got.Warnings, "|"), "was repaired"); repaired != tt.repaired {
+				t.Errorf("repaired %v, want %v", repaired, tt.repaired)
 			}
 		})
 	}
@@ -104,6 +110,9 @@ func TestParse_truncated(t *testing.T) {
 			}
 			if !got.Truncated || names(got.Extraction) != tt.want {
 				t.Errorf("got %q (truncated %v), want %q", names(got.Extraction), got.Truncated, tt.want)
+			}
+			if len(got.Warnings) == 0 || !strings.Contains(got.Warnings[len(got.Warnings)-1], "was cut off") {
+				t.Errorf("warnings %q do not say it", got.Warnings)
 			}
 		})
 	}

@@ -21,11 +21,12 @@ var errCut = errors.New("the text ends inside a value")
 // looks at every byte once, apart from the white space behind a single quote,
 // and stops at what it does not understand.
 type scanner struct {
-	text   string
-	pos    int
-	out    []byte
-	open   []byte // the brackets that close the containers around pos
-	values int
+	text     string
+	pos      int
+	out      []byte
+	open     []byte // the brackets that close the containers around pos
+	values   int
+	repaired bool // something was not JSON
 
 	complete, within int // bytes of out that can be kept, and how many of the containers are open there
 }
@@ -107,15 +108,20 @@ func (s *scanner) container(opening byte) error {
 // separator reads what stands before the next member or element: nothing,
 // commas, or the closing bracket.
 func (s *scanner) separator(closing byte, first bool) error {
-	err, comma := s.skip(), first
-	for ; err == nil && s.text[s.pos] == ','; comma = true {
+	err, commas := s.skip(), 0
+	for ; err == nil && s.text[s.pos] == ','; commas++ {
 		s.pos++
 		err = s.skip()
 	}
-	if err == nil && !comma && s.text[s.pos] != closing {
-		err = s.unexpected("a comma or " + string(closing))
+	if err != nil {
+		return err
 	}
-	return err
+	ends := s.text[s.pos] == closing
+	if commas == 0 && !first && !ends {
+		return s.unexpected("a comma or " + string(closing))
+	}
+	s.repaired = s.repaired || commas > 1 || commas == 1 && (first || ends)
+	return nil
 }
 
 // key reads a key and the colon.
@@ -161,6 +167,7 @@ func (s *scanner) skip() error {
 func (s *scanner) comment(end string) {
 	_, after, _ := strings.Cut(s.text[s.pos+2:], end)
 	s.pos = len(s.text) - len(after)
+	s.repaired = true
 }
 
 // literals are the words of Python and JavaScript.
@@ -186,6 +193,7 @@ func (s *scanner) literal() error {
 	case token == "":
 		return s.unexpected("a value")
 	case known:
+		s.repaired = true
 	case json.Valid([]byte(token)):
 		written = token
 	default:
@@ -202,6 +210,7 @@ func (s *scanner) literal() error {
 // the end of everything follows; any other is an apostrophe.
 func (s *scanner) quoted() error {
 	quote := s.text[s.pos]
+	s.repaired = s.repaired || quote == '\''
 	s.pos++
 	s.out = append(s.out, '"')
 	plain := s.pos // the first byte that is not yet written
@@ -223,6 +232,7 @@ func (s *scanner) quoted() error {
 				return err
 			}
 		default: // a control character, or a double quote in single quotes
+			s.repaired = true
 			s.out = fmt.Appendf(s.out, `\u%04x`, c)
 			s.pos++
 		}
@@ -251,8 +261,10 @@ func (s *scanner) escape() error {
 	case size == 6 && notHex == nil, strings.IndexByte(`"\/bfnrt`, rest[1]) >= 0:
 		s.out = append(s.out, rest[:size]...)
 	case rest[1] == '\'':
+		s.repaired = true
 		s.out = append(s.out, '\'')
 	default:
+		s.repaired = true
 		s.out = append(s.out, '\\', '\\')
 		size = 1
 	}

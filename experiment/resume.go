@@ -36,13 +36,10 @@ func (e *execution) resume() (listed bool, err error) {
 	if err == nil {
 		err = sameExperiment(began, h, e.cfg.Keep)
 	}
-	if err == nil {
-		listed, err = run.Listed(context.Background())
-	}
 	if err != nil {
 		return false, errors.Join(err, run.Close())
 	}
-	if !listed {
+	if began.Dataset.Fingerprint == "" { // not all items are listed
 		return false, errors.Join(run.Close(), os.Remove(e.cfg.Path))
 	}
 	e.run, e.result.Header = run, began

@@ -92,8 +92,8 @@ func (e *execution) plan(ctx context.Context) (int, error) {
 	var header outcome.Header
 	var counts runstore.Counts
 	var again int64
-	listed, err := e.run.Listed(ctx)
-	if err == nil && !listed {
+	var err error
+	if e.result.Header.Dataset.Fingerprint == "" { // not all items are listed
 		err = e.list(ctx)
 	}
 	if err == nil {

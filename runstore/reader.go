@@ -156,12 +156,6 @@ func (r *Reader) Check(ctx context.Context) error {
 	return nil
 }
 
-// Listed reports whether every item of the dataset is in the run.
-func (r *Reader) Listed(ctx context.Context) (bool, error) {
-	h, err := r.Header(ctx)
-	return h.Dataset.Fingerprint != "", err
-}
-
 // Counts is what stands in a run, newest attempts only.
 type Counts struct {
 	Items     int64 // listed so far

@@ -164,7 +164,7 @@ func isFile(path string) error {
 }
 
 // CompleteListing records that every item is in the run, by its fingerprint:
-// see Hashes and Reader.Listed. Safe to repeat. Errors as Commit.
+// see Hashes. Safe to repeat. Errors as Commit.
 func (r *Run) CompleteListing(ctx context.Context, fingerprint string) error {
 	return r.ChangeHeader(ctx, func(h *outcome.Header) { h.Dataset.Fingerprint = fingerprint })
 }

@@ -62,12 +62,12 @@ func TestRun_syncsEveryCommit(t *testing.T) {
 func TestRun_headerFooterListing(t *testing.T) {
 	run := newRun(t, 2)
 	ctx := t.Context()
-	if listed, err := run.Listed(ctx); err != nil || listed {
-		t.Errorf("listed %v %v before the listing is complete", listed, err)
+	if h, err := run.Header(ctx); err != nil || h.Dataset.Fingerprint != "" {
+		t.Errorf("%v, %v before the listing is complete", h.Dataset, err)
 	}
 	noError(t, run.CompleteListing(ctx, "f1"))
-	if listed, err := run.Listed(ctx); err != nil || !listed {
-		t.Errorf("listed %v %v after it is", listed, err)
+	if h, err := run.Header(ctx); err != nil || h.Dataset.Fingerprint == "" {
+		t.Errorf("%v, %v after it is", h.Dataset, err)
 	}
 	if err := run.ChangeHeader(ctx, func(h *outcome.Header) { h.RunUID = "other" }); err == nil {
 		t.Error("the uid of the run was changed")

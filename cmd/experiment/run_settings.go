@@ -96,10 +96,8 @@ type runConfig struct {
 	json, quiet, estimate bool
 }
 
-// readRun reads the settings and returns every problem of them at once; scores
-// are the names of those that the run will have.
-func readRun(s settings.Values, scores []string) (runConfig, error) {
-	p := &settings.Problems{}
+// readRun reads the settings of a run; scores are the names of those that it will have.
+func readRun(p *settings.Problems, s settings.Values, scores []string) runConfig {
 	cfg := readRunOf(p, s, harness.Name, scores)
 	if cfg.estimate && cfg.Resume {
 		p.Add("--estimate tells what a whole run would take, and not what is left of one: leave out --resume")
@@ -117,7 +115,7 @@ func readRun(s settings.Values, scores []string) (runConfig, error) {
 	if name != "" || !cfg.estimate {
 		settings.CheckRunName(p, "name", name)
 	}
-	return cfg, p.Err()
+	return cfg
 }
 
 // readRunOf reads what runs of every harness have.

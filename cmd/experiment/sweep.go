@@ -123,11 +123,11 @@ func aboutModels() []string {
 func readRuns(s settings.Values, sweepRuns []experiment.SweepSettings, scores []string) ([]runConfig, error) {
 	p := &settings.Problems{}
 	if len(sweepRuns) == 0 {
-		cfg, err := readRun(s, scores)
+		cfg := readRun(p, s, scores)
 		if cfg.html != "" {
 			p.Add("--html is the page of a sweep; that of one run is written by: experiment report RUN --format html --output FILE")
 		}
-		return []runConfig{cfg}, errors.Join(err, p.Err())
+		return []runConfig{cfg}, p.Err()
 	}
 	p.Join(runs.CanWritePage(s.Text("html")))
 	for _, flag := range []string{"record", "output"} {
@@ -143,8 +143,7 @@ func readRuns(s settings.Values, sweepRuns []experiment.SweepSettings, scores []
 	var cfgs []runConfig
 	limiters := map[string]*limit.Limiter{}
 	for _, sweepRun := range sweepRuns {
-		cfg, err := readRun(sweepRunSettings(s, sweepRun), scores)
-		p.Join(cli.Separate(err)...)
+		cfg := readRun(p, sweepRunSettings(s, sweepRun), scores)
 		cfg.sweepRun, cfg.system.Limits.Limiters = true, limiters
 		cfgs = append(cfgs, cfg)
 	}

@@ -154,14 +154,12 @@ func (f *inFlightBatch) scores(ctx context.Context) error {
 // createScores sends scores in requests of a hundred, several at once, and returns what
 // became of each, in their order.
 func (p *publisher) createScores(ctx context.Context, scores []langfuse.ScoreCreate) []error {
-	results := make([]error, 0, len(scores))
+	results := make([]error, len(scores))
 	group := new(errgroup.Group)
 	group.SetLimit(requests)
-	for some := range slices.Chunk(scores, scoreBatch) {
-		first := len(results)
-		results = results[:first+len(some)]
+	for first := 0; first < len(scores); first += scoreBatch {
 		group.Go(func() error {
-			copy(results[first:], p.cfg.Client.CreateScores(ctx, some))
+			copy(results[first:], p.cfg.Client.CreateScores(ctx, scores[first:min(first+scoreBatch, len(scores))]))
 			return nil
 		})
 	}

@@ -72,6 +72,11 @@ type matching struct {
 
 	transport     *transport // of the component that is solved
 	rows, columns []int      // its pools, by their numbers within their nodes
+
+	// Of takeBest: the best links, and the extracted nodes that were seen there, or
+	// that one of them leads to.
+	best        []int
+	seen, taken []bool
 }
 
 // withTypes returns the gain of a pair of these types; it prefers the most
@@ -135,12 +140,13 @@ func (m *matching) sortLinks() {
 // assignment: the one of largest total gain. Components that share no node are solved apart.
 func (m *matching) solve(left *budget) {
 	m.pairs = make([]pairing, 0, min(len(m.expected), len(m.extracted)))
+	m.seen, m.taken = make([]bool, len(m.extracted)), make([]bool, len(m.extracted))
 	components := m.components()
 	for root := range m.expected {
 		component := components.of(root)
 		if len(component) == 1 {
 			m.pushAll(component[0])
-		} else if !m.solveBest(component, left) {
+		} else if !m.takeBest(component, left) && !m.solveBest(component, left) {
 			m.degraded++
 			m.solveGreedily(component)
 		}
@@ -160,6 +166,50 @@ func (m *matching) components() index {
 		roots[i] = [2]int{set.find(l.expected), i}
 	}
 	return newIndex(len(m.expected), roots)
+}
+
+// takeBest solves a component of single things in which each expected one has one
+// best link, and no two of these lead to the same extracted one: no assignment is
+// better. It spends what transport.solve would, which finds the same with one step a
+// row. It reports false, having changed nothing, where it does not apply.
+func (m *matching) takeBest(component []int, left *budget) bool {
+	m.best = m.best[:0]
+	columns := 0
+	for rest := component; len(rest) > 0; {
+		var most gain
+		best, tied, row := 0, false, m.links[rest[0]].expected
+		for ; len(rest) > 0 && m.links[rest[0]].expected == row; rest = rest[1:] {
+			l := &m.links[rest[0]]
+			e, x := &m.expected[row], &m.extracted[l.extracted]
+			if e.size > 1 || x.size > 1 {
+				return false
+			}
+			if !m.seen[l.extracted] {
+				m.seen[l.extracted] = true
+				columns++
+			}
+			if g := l.withTypes(e.pools[0].typ, x.pools[0].typ); most.less(g) {
+				best, most, tied = rest[0], g, false
+			} else {
+				tied = tied || g == most
+			}
+		}
+		if tied || m.taken[m.links[best].extracted] {
+			return false
+		}
+		m.taken[m.links[best].extracted] = true
+		m.best = append(m.best, best)
+	}
+	rows := len(m.best)
+	work := rows*(rows+2*(columns+1)) + len(component) + rows
+	if len(component) > arcLimit || rows+columns > unitLimit || int64(work) > left.left {
+		return false
+	}
+	left.spend(work)
+	for _, i := range m.best {
+		m.take(i, 0, 0, 1)
+	}
+	return true
 }
 
 // arc lets units of a row go to a column.

@@ -1,0 +1,70 @@
+package runs
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"extraction-experiment/compare"
+	"extraction-experiment/configs"
+	harness "extraction-experiment/harness/extraction"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/outcome"
+)
+
+// ReadGate puts rules and files of rules together, and the metric that a file
+// names. Flags win over files, a later file over an earlier one; rules add up.
+// All problems are returned at once.
+func ReadGate(words []string, inconclusive string) (gate compare.Gate, metric string, err error) {
+	var problems []error
+	for _, word := range words {
+		rules := []string{word}
+		if isRuleFile(word) {
+			file, err := configs.LoadGate(word)
+			problems = append(problems, err)
+			rules = file.Rules
+			metric = cmp.Or(file.Metric, metric)
+			gate.Inconclusive = compare.Policy(cmp.Or(file.Inconclusive, string(gate.Inconclusive)))
+			gate.MinDelta = cmp.Or(file.MinDelta, gate.MinDelta)
+			gate.MaxRegressions = cmp.Or(file.MaxRegressions, gate.MaxRegressions)
+		}
+		for _, text := range rules {
+			rule, err := parseRule(text)
+			problems = append(problems, err)
+			gate.Rules = append(gate.Rules, rule)
+		}
+	}
+	gate.Inconclusive = compare.Policy(cmp.Or(inconclusive, string(gate.Inconclusive)))
+	if err := errors.Join(problems...); err != nil {
+		return gate, metric, cli.Usage("%w", err)
+	}
+	return gate, metric, nil
+}
+
+// parseRule reads a rule. One about a score of this program, all of which lie from
+// 0 to 1, must decide something.
+func parseRule(text string) (compare.Rule, error) {
+	rule, err := compare.ParseRule(text)
+	if err == nil && rule.Metric == harness.InventedRate {
+		err = fmt.Errorf("rule %q: %s is no score any more, being 1 - %s: write %q", rule.Text, rule.Metric, harness.GroundedRate, rule.Complement(harness.GroundedRate))
+	}
+	if err != nil || !slices.Contains(ScoreOrder(), rule.Metric) {
+		return rule, err
+	}
+	lower := append(Comparison().LowerIsBetter, outcome.ErrorScore)
+	if err := rule.Decides(0, 1, slices.Contains(lower, rule.Metric)); err != nil {
+		return rule, fmt.Errorf("rule %q: %w", rule.Text, err)
+	}
+	return rule, nil
+}
+
+// isRuleFile tells a file of rules from a rule: it is there, or its name ends as
+// those of YAML files do, which no rule does.
+func isRuleFile(word string) bool {
+	info, err := os.Stat(word)
+	return slices.Contains([]string{".yaml", ".yml"}, strings.ToLower(filepath.Ext(word))) || err == nil && !info.IsDir()
+}

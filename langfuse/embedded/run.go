@@ -40,14 +40,15 @@ func runOf(c *call, q querier, column string) (string, error) {
 
 // getRun answers GET /datasets/{name}/runs/{run}: the run and all its links.
 func (s *Server) getRun(c *call) (any, error) {
-	out := object{}
 	text, err := runOf(c, s.store.r, runJSON)
-	if err == nil {
-		err = json.Unmarshal([]byte(text), &out)
-	}
 	if err != nil {
 		return nil, err
 	}
+	run, err := decodeJSON([]byte(text))
+	if err != nil {
+		return nil, err
+	}
+	out, _ := run.(object)
 	out["datasetRunItems"], err = collect(s.store.r, shown(link.json), "SELECT "+linkColumns+" FROM run_items i WHERE i.run_id = ? AND "+
 		newestLink+" ORDER BY i.created DESC, i.seq DESC", out["id"])
 	return out, err

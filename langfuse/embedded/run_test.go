@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/url"
 	"os"
@@ -139,6 +140,18 @@ func TestRun_names(t *testing.T) {
 			equal(t, "escaped once", r.get(api+"/datasets/d/runs/"+url.PathEscape(tc.name)).status, tc.once)
 			equal(t, "escaped twice", r.get(api+"/datasets/d/runs/"+url.PathEscape(url.PathEscape(tc.name))).status, tc.twice)
 		})
+	}
+}
+
+// Numbers of metadata that a double cannot hold are read as they were written.
+func TestRun_numbersOfMetadata(t *testing.T) {
+	r := newModes(t, 1, ModeV3)[ModeV3]
+	r.must(200, r.post(api+"/dataset-run-items", json.RawMessage(
+		`{"runName":"run","datasetItemId":"i1","traceId":"t","metadata":[9007199254740993,1e400]}`)))
+	for _, path := range []string{"", "/run"} {
+		if a := r.must(200, r.get(api+"/datasets/d/runs"+path)); !strings.Contains(a.text, `[9007199254740993,1e400]`) {
+			t.Errorf("%q: %s", path, a.text)
+		}
 	}
 }
 

@@ -101,6 +101,7 @@ func (l list[T]) get(ctx context.Context, at place) (got page[T], err error) {
 // that leads back to the page it came with.
 func (l list[T]) pages(ctx context.Context, at place) iter.Seq2[[]T, error] {
 	return func(yield func([]T, error) bool) {
+		l, at := l, at // for each loop
 		if err := l.check(); err != nil {
 			yield(nil, err)
 			return

@@ -269,7 +269,9 @@ func (w *permitWorker) index(id int64) int {
 
 // drop forgets a worker; its permits are lost. The mutex is held.
 func (g *permitGroup) drop(w *permitWorker) {
-	delete(g.workers, w.name)
+	if g.workers[w.name] == w { // else it came back, and the timer was set once more by a request held before
+		delete(g.workers, w.name)
+	}
 	w.timer.Stop()
 	w.wait(nil)
 	for _, l := range w.leases {

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -293,4 +294,32 @@ func TestResult_done(t *testing.T) {
 			t.Errorf("%q: %v", class, err)
 		}
 	}
+}
+
+// A worker that was forgotten and came back keeps its place, whatever is left of the first one:
+// a process that stood still hears of a request that it held when it has forgotten the worker.
+func TestPermitServer_backAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewPermitServer(t.Context(), func(string) pipeline.Admission { return nil })
+		g, err := s.group("m")
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.mu.Lock()
+		first, _ := g.worker("a")
+		g.drop(first)
+		first.heard()
+		second, _ := g.worker("a")
+		second.heard()
+		g.mu.Unlock()
+		for began := time.Now(); time.Since(began) < 2*leaseTime; time.Sleep(time.Second) {
+			g.mu.Lock()
+			second.heard()
+			g.mu.Unlock()
+		}
+		if again, err := g.worker("a"); again != second {
+			t.Errorf("the worker was forgotten while it was there, %v", err)
+		}
+		s.Close()
+	})
 }

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -574,4 +575,44 @@ func TestLimitGroup(t *testing.T) {
 	if b := workers.LimitGroup("m", "h", "sk-other"); a == b || strings.Contains(a, "secret") || a != workers.LimitGroup("m", "h", "sk-secret") {
 		t.Error(a, b)
 	}
+}
+
+// atStop is an admission that grants a permit when the run is stopped.
+type atStop struct {
+	stubborn
+	stop chan struct{}
+}
+
+func (a atStop) Admit(ctx context.Context, e pipeline.Estimate) (pipeline.Admitted, error) {
+	<-a.stop
+	return pipeline.NewAdmission(limit.New(limit.Config{}), nil).Admit(ctx, e)
+}
+
+// A stop that comes beside a grant is heard by all others that wait.
+func TestPermits_stopBesideGrant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		admission := atStop{stop: make(chan struct{})}
+		server := newServer(limit.WithStop(t.Context(), admission.stop), admission)
+		permits := workers.NewPermits((&line{server: server}).exchange, "m", "a")
+		var granted, stopped atomic.Int64
+		var calls sync.WaitGroup
+		for range 10 {
+			calls.Go(func() {
+				switch _, err := permits.Admit(t.Context(), pipeline.Estimate{}); {
+				case err == nil:
+					granted.Add(1)
+				case errors.Is(err, limit.ErrStopped):
+					stopped.Add(1)
+				}
+			})
+		}
+		time.Sleep(time.Second)
+		close(admission.stop)
+		calls.Wait()
+		if granted.Load() != 1 || stopped.Load() != 9 {
+			t.Errorf("%d were granted and %d stopped, of 10 that waited", granted.Load(), stopped.Load())
+		}
+		permits.Close()
+		server.Close()
+	})
 }

@@ -269,7 +269,9 @@ func (w *permitWorker) index(id int64) int {
 
 // drop forgets a worker; its permits are lost. The mutex is held.
 func (g *permitGroup) drop(w *permitWorker) {
-	delete(g.workers, w.name)
+	if g.workers[w.name] == w { // else it came back, and the timer was set once more by a request held before
+		delete(g.workers, w.name)
+	}
 	w.timer.Stop()
 	w.wait(nil)
 	for _, l := range w.leases {
@@ -283,7 +285,8 @@ func (g *permitGroup) drop(w *permitWorker) {
 func (g *permitGroup) dispatch(w *permitWorker) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for len(w.waiting) > 0 && g.ctx.Err() == nil {
+	isStopped := func() bool { return limit.Closed(limit.Stop(g.ctx)) }
+	for stopped := isStopped(); len(w.waiting) > 0 && g.ctx.Err() == nil; {
 		want := w.waiting[0]
 		ctx, cancel := context.WithCancel(g.ctx)
 		w.asked, w.withdraw = want.id(), cancel
@@ -299,14 +302,17 @@ func (g *permitGroup) dispatch(w *permitWorker) {
 		case err == nil:
 			w.leases[want.id()] = admitted
 			w.waiting = slices.Delete(w.waiting, at, at+1)
-		case errors.Is(err, limit.ErrStopped): // what comes later belongs to calls that were begun
-			for _, want := range w.waiting {
-				w.refused[want.id()] = newRefusal(err)
-			}
-			w.waiting = nil
-		default:
+		case !errors.Is(err, limit.ErrStopped):
 			w.refused[want.id()] = newRefusal(err)
 			w.waiting = slices.Delete(w.waiting, at, at+1)
+		}
+		before := stopped
+		// What comes later belongs to calls that were begun. The stop may come beside a grant.
+		if stopped = isStopped(); errors.Is(err, limit.ErrStopped) || stopped && !before {
+			for _, want := range w.waiting {
+				w.refused[want.id()] = newRefusal(limit.ErrStopped)
+			}
+			w.waiting = nil
 		}
 		w.tell()
 	}

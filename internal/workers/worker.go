@@ -61,6 +61,7 @@ type job struct {
 	run   Run
 	units jetstream.Consumer
 	pulls chan struct{} // one for each request for a unit under way
+	turn  chan struct{} // of the only such request while there are other runs
 
 	wanted context.Context // ends with the run, or when the worker is told to stop
 	end    context.CancelFunc
@@ -181,7 +182,8 @@ func (w *worker) join(ctx context.Context, run Run) (*job, error) {
 	if err != nil {
 		return nil, nil
 	}
-	j := &job{worker: w, run: run, units: units, pulls: make(chan struct{}, mostPulls), inHand: map[string]jetstream.Msg{}, heard: time.Now()}
+	j := &job{worker: w, run: run, units: units, inHand: map[string]jetstream.Msg{}, heard: time.Now()}
+	j.pulls, j.turn = make(chan struct{}, mostPulls), make(chan struct{}, 1)
 	j.wanted, j.end = context.WithCancel(w.soft)
 	return j, nil
 }
@@ -274,19 +276,12 @@ func (j *job) alone() bool {
 // or the worker is to end. While the coordinator is lost it takes none.
 func (j *job) Take(ctx context.Context) (*experiment.Unit, error) {
 	for ctx.Err() == nil && j.wanted.Err() == nil {
-		select {
-		case j.slots <- struct{}{}:
-		case <-ctx.Done():
-			continue
-		case <-j.wanted.Done():
-			continue
-		}
 		if msg := j.next(ctx); msg != nil {
 			if u := j.read(ctx, msg); u != nil {
 				return u, nil
 			}
+			<-j.slots
 		}
-		<-j.slots // another run may have units
 	}
 	return nil, cmp.Or(ctx.Err(), io.EOF)
 }
@@ -295,27 +290,38 @@ func (j *job) Take(ctx context.Context) (*experiment.Unit, error) {
 // and again.
 const mostPulls = 16
 
-// next is a unit that comes within a moment; nil says that there is none.
+// next is a unit that comes within a moment, with a slot; nil says that there is none. A slot is
+// held while the server is asked: a run without units holds no more than one that others need.
 func (j *job) next(ctx context.Context) jetstream.Msg {
+	wait, pulls := j.conn.cfg.beat, j.pulls
+	j.mu.Lock()
+	if len(j.jobs) > 1 {
+		wait, pulls = wait/10, j.turn
+	}
+	j.mu.Unlock()
 	select {
-	case j.pulls <- struct{}{}:
-		defer func() { <-j.pulls }()
+	case pulls <- struct{}{}:
+		defer func() { <-pulls }()
 	case <-j.wanted.Done():
 		return nil
 	}
-	wait := j.conn.cfg.beat
-	j.mu.Lock()
-	if len(j.jobs) > 1 {
-		wait /= 10
-	}
-	j.mu.Unlock()
 	if j.alone() {
 		sleep(ctx, wait/4)
+		return nil
+	}
+	select {
+	case j.slots <- struct{}{}:
+	case <-ctx.Done():
+		return nil
+	case <-j.wanted.Done():
 		return nil
 	}
 	msg, err := j.units.Next(jetstream.FetchMaxWait(wait))
 	if err != nil && !errors.Is(err, nats.ErrTimeout) { // the server is away, or was emptied
 		sleep(ctx, wait/4)
+	}
+	if msg == nil {
+		<-j.slots
 	}
 	return msg
 }

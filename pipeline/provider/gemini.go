@@ -98,12 +98,13 @@ func (*gemini) read(body []byte) (r decoded, err error) {
 		return r, nil
 	}
 	candidate := answer.Candidates[0]
+	var text strings.Builder // an answer may have any number of parts
 	for _, part := range candidate.Content.Parts {
 		if !part.Thought {
-			r.Text += part.Text
+			text.WriteString(part.Text)
 		}
 	}
-	r.Finish = finish(candidate.FinishReason)
+	r.Text, r.Finish = text.String(), finish(candidate.FinishReason)
 	r.empty = fmt.Sprintf("the answer is empty (finish reason %.300q)", candidate.FinishReason)
 	if r.Finish == pipeline.FinishRefused && strings.TrimSpace(r.Text) == "" {
 		r.Text = "the answer was blocked: " + candidate.FinishReason

@@ -346,3 +346,14 @@ func TestGemini_environment(t *testing.T) {
 		t.Error("a key was taken from the environment")
 	}
 }
+
+// An answer in very many parts takes time in proportion to its length.
+func TestGemini_manyParts(t *testing.T) {
+	const parts = 200_000
+	body := `{"candidates":[{"content":{"parts":[{"text":"ab"}` + strings.Repeat(`,{"text":"ab"}`, parts-1) + `]},"finishReason":"STOP"}]}`
+	began := time.Now()
+	answer, err := (&gemini{}).read([]byte(body))
+	if err != nil || len(answer.Text) != 2*parts || time.Since(began) > 10*time.Second {
+		t.Errorf("%d characters after %s, %v", len(answer.Text), time.Since(began), err)
+	}
+}

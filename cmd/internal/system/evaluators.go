@@ -94,6 +94,8 @@ func (o Opener) judgePrompt(ctx context.Context, spec conformance.Spec, dir stri
 		return readPrompt(ctx, filepath.Join(dir, spec.PromptFile), func(pipeline.Template) error { return nil })
 	case spec.Prompt == "":
 		return evaluator.DefaultPrompt(), nil
+	case spec.PromptVersion < 0 || spec.PromptVersion > 0 && spec.PromptLabel != "":
+		return template, cli.Usage("the prompt %q of the judge: give prompt_label, or a prompt_version from 1 on", spec.Prompt)
 	}
 	lf, err := settings.Connect(ctx, o.Getenv)
 	if err != nil {

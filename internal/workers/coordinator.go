@@ -78,12 +78,12 @@ func (c *Conn) Coordinate(ctx context.Context, run Run, admit func(group string)
 		conn: c, run: run, taken: make(chan struct{}), stopping: make(chan struct{}), changed: make(chan struct{}),
 		present: map[string]seen{},
 	}
-	if err := o.reserve(ctx); err != nil {
+	revision, err := o.reserve(ctx)
+	if err != nil {
 		return nil, err
 	}
 	// What a coordinator that died had in hand would else be held back for it.
-	err := c.removeConsumer(ctx, resultStream, run.ID)
-	if err == nil {
+	if err = c.removeConsumer(ctx, resultStream, run.ID); err == nil {
 		err = o.prepare(ctx)
 	}
 	if err != nil {
@@ -111,7 +111,7 @@ func (c *Conn) Coordinate(ctx context.Context, run Run, admit func(group string)
 			go func() { _ = msg.Respond(o.permits.Answer(inner, msg.Data)) }() // it waits until there is a permit
 		})
 	}
-	o.beating.Go(func() { o.beat(inner) })
+	o.beating.Go(func() { o.beat(inner, revision) })
 	if err != nil {
 		return nil, errors.Join(err, o.Close())
 	}
@@ -120,26 +120,27 @@ func (c *Conn) Coordinate(ctx context.Context, run Run, admit func(group string)
 
 // reserve takes the run's beat, at once where there is none, and where nobody has
 // beaten for a while.
-func (o *Coordinator) reserve(ctx context.Context) error {
+func (o *Coordinator) reserve(ctx context.Context) (revision uint64, err error) {
 	name, value := beatOf+o.run.ID, o.value(0)
 	for began, old := time.Now(), uint64(0); ; {
-		if _, err := o.conn.runs.Create(ctx, name, value); !errors.Is(err, jetstream.ErrKeyExists) {
-			return err
+		revision, err = o.conn.runs.Create(ctx, name, value)
+		if !errors.Is(err, jetstream.ErrKeyExists) {
+			return revision, err
 		}
 		entry, err := o.conn.runs.Get(ctx, name)
 		switch {
 		case errors.Is(err, jetstream.ErrKeyNotFound):
 			continue
 		case err != nil:
-			return err
+			return 0, err
 		case old != 0 && entry.Revision() != old:
 			var other beat
 			_ = decode(entry.Value(), &other)
-			return cli.Usage("the run %q is coordinated by another process (%s): wait for its end, or stop it and resume the run", o.run.Name, other.Coordinator)
+			return 0, cli.Usage("the run %q is coordinated by another process (%s): wait for its end, or stop it and resume the run", o.run.Name, other.Coordinator)
 		case time.Since(began) >= o.conn.cfg.lost():
-			_, err = o.conn.runs.Update(ctx, name, value, old)
+			revision, err = o.conn.runs.Update(ctx, name, value, old)
 			if !errors.Is(err, jetstream.ErrKeyRevisionMismatch) { // else it has given a sign just now
-				return err
+				return revision, err
 			}
 		}
 		if old == 0 {
@@ -147,7 +148,7 @@ func (o *Coordinator) reserve(ctx context.Context) error {
 		}
 		old = entry.Revision()
 		if sleep(ctx, o.conn.cfg.beat*3/2); ctx.Err() != nil {
-			return ctx.Err()
+			return 0, ctx.Err()
 		}
 	}
 }
@@ -184,7 +185,7 @@ func (o *Coordinator) prepare(ctx context.Context) error {
 
 // beat says once a second that the run is coordinated. A server that was emptied is told
 // all anew.
-func (o *Coordinator) beat(ctx context.Context) {
+func (o *Coordinator) beat(ctx context.Context, revision uint64) {
 	tick := time.Tick(o.conn.cfg.beat)
 	for count := 1; ; count++ {
 		select {
@@ -195,16 +196,22 @@ func (o *Coordinator) beat(ctx context.Context) {
 		if count%30 == 5 {
 			o.missWorkers()
 		}
-		entry, err := o.conn.runs.Get(ctx, beatOf+o.run.ID)
+		next, err := o.conn.runs.Update(ctx, beatOf+o.run.ID, o.value(count), revision)
+		if err == nil {
+			revision = next
+			continue
+		}
+		entry, failed := o.conn.runs.Get(ctx, beatOf+o.run.ID)
 		switch {
-		case err == nil && !strings.Contains(string(entry.Value()), o.conn.id):
+		case failed == nil && strings.Contains(string(entry.Value()), o.conn.id): // ours, of which the answer was lost
+			revision = entry.Revision()
+		case failed == nil:
 			close(o.taken)
 			return
-		case errors.Is(err, jetstream.ErrKeyNotFound), errors.Is(err, jetstream.ErrBucketNotFound), errors.Is(err, nats.ErrNoResponders), errors.Is(err, jetstream.ErrStreamNotFound):
-			err = errors.Join(o.conn.prepare(ctx), o.prepare(ctx))
-		}
-		if err == nil { // what is lost is said again in a second
-			_, _ = o.conn.runs.Put(ctx, beatOf+o.run.ID, o.value(count))
+		case errors.Is(failed, jetstream.ErrKeyNotFound), errors.Is(failed, jetstream.ErrBucketNotFound), errors.Is(failed, nats.ErrNoResponders), errors.Is(failed, jetstream.ErrStreamNotFound):
+			if o.conn.prepare(ctx) == nil && o.prepare(ctx) == nil {
+				revision, _ = o.conn.runs.Create(ctx, beatOf+o.run.ID, o.value(count))
+			}
 		}
 	}
 }

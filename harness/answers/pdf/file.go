@@ -141,6 +141,7 @@ func (f *File) indirect(offset, num int) (o Object, end int) {
 	}
 	before := l.pos
 	o, _ = l.object()
+	l.space()
 	f.spendOn(l, before)
 	if d, isDict := o.(Dict); isDict {
 		if s := f.stream(l, d); s != nil {

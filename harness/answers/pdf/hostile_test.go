@@ -62,6 +62,8 @@ func hostile(t testing.TB) map[string][]byte {
 		"a map of four billion codes":           build("/Resources<</Font<</F<</Subtype/Type0/Encoding/Identity-H/ToUnicode 5 0 R/DescendantFonts[<</W[0 9999999999 5]>>]>>>>>>", "BT /F 1e9 Tf <00010002> Tj ET", "<</Length 60>>stream\n1 beginbfrange <00000000> <ffffffff> <0041> endbfrange\nendstream"),
 		"the same widths over and over":         build("/Resources<</Font<</F<</Subtype/Type0/Encoding/Identity-H/DescendantFonts[<</W["+strings.Repeat("0 65534 5 ", 100_000)+"]>>]>>>>>>", "BT /F 9 Tf <00010002> Tj ET"),
 		"numbers beyond all measure":            build("/Rotate 9e99", "9e300 0 0 9e300 9e300 9e300 cm BT 9e300 0 0 9e300 9 9 Tm /F -9e300 Tf (x) Tj (y) Tj ET"),
+		"objects that are never closed":         []byte("%PDF-1.4\n" + strings.Repeat("1 0 obj[(", deep) + "\n%%EOF"),
+		"comments behind objects":               []byte("%PDF-1.4\n" + strings.Repeat("1 0 obj<<>>%", deep) + "\n%%EOF"),
 		"nothing":                               {},
 		"a header":                              []byte("%PDF-1.7"),
 	}

@@ -64,6 +64,7 @@ func hostile(t testing.TB) map[string][]byte {
 		"numbers beyond all measure":            build("/Rotate 9e99", "9e300 0 0 9e300 9e300 9e300 cm BT 9e300 0 0 9e300 9 9 Tm /F -9e300 Tf (x) Tj (y) Tj ET"),
 		"objects that are never closed":         []byte("%PDF-1.4\n" + strings.Repeat("1 0 obj[(", deep) + "\n%%EOF"),
 		"comments behind objects":               []byte("%PDF-1.4\n" + strings.Repeat("1 0 obj<<>>%", deep) + "\n%%EOF"),
+		"filters of nothing":                    []byte(strings.Replace(string(build("", "")), "<</Length", "<</Filter["+strings.Repeat("/Fl ", deep)+"]/Length", 1)),
 		"nothing":                               {},
 		"a header":                              []byte("%PDF-1.7"),
 	}

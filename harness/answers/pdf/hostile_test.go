@@ -155,6 +155,11 @@ func TestRead_limits(t *testing.T) {
 	if _, err := pdf.Read(t.Context(), again, pdf.Options{MaxDecoded: 16 << 20}); !errors.Is(err, pdf.ErrBudget) {
 		t.Errorf("an encoding that is read over and over: %v", err)
 	}
+	all := build("/Resources<</Font<</F<</Subtype/Type0/Encoding/Identity-H/ToUnicode 5 0 R/DescendantFonts[<</DW 500>>]>>>>>>",
+		"BT /F 9 Tf <00420041> Tj ET", "<</Length 44>>stream\n1 beginbfrange <0000><ffff><0000> endbfrange \nendstream")
+	if doc, err := pdf.Read(t.Context(), all, pdf.Options{MaxDecoded: 16 << 10}); err != nil || doc.Pages[0].Text != "BA" {
+		t.Errorf("a range of all codes: %v %v", doc, err)
+	}
 	if _, err := pdf.Read(t.Context(), data, pdf.Options{Timeout: time.Nanosecond}); err == nil || !strings.Contains(err.Error(), "longer than 1ns") {
 		t.Errorf("a nanosecond: %v", err)
 	}

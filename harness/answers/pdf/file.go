@@ -69,8 +69,8 @@ func Open(ctx context.Context, data []byte, opt Options) (*File, error) {
 	packs := f.findObjects()
 	f.Repaired = f.isDamaged()
 	f.prepareCrypt()
-	if f.locked != nil {
-		return nil, f.locked
+	if err := cmp.Or(f.spent, f.locked); err != nil {
+		return nil, err
 	}
 	f.findPacked(packs)
 	if f.pageTree() == nil {

@@ -168,6 +168,10 @@ func TestRead_limits(t *testing.T) {
 	if _, err := pdf.Read(ctx, data, pdf.Options{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
+	locked := []byte("%PDF-1.4\ntrailer<</Encrypt 1 0 R>> 1 0 obj null endobj")
+	if _, err := pdf.Read(ctx, locked, pdf.Options{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled, encrypted: %v", err)
+	}
 	if _, err := pdf.Read(t.Context(), []byte("<html>"), pdf.Options{}); !errors.Is(err, pdf.ErrNotPDF) {
 		t.Errorf("a page of HTML: %v", err)
 	}

@@ -223,8 +223,7 @@ var citation = textutil.Pattern(`(?i)(?:^|[^\p{L}\p{N}])стр\.[\s\x{00a0}\x{20
 const maxCitations = 1000
 
 // Citations returns the pages that an answer cites as "стр. N", in order; a
-// number that is no page of any document is 0. The answer is taken as it is,
-// not normalised.
+// number that is too large for one is 0. The answer is taken as it is, not normalised.
 func Citations(answer string) []int {
 	var pages []int
 	for _, found := range citation().FindAllStringSubmatch(answer, maxCitations) {

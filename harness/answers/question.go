@@ -141,7 +141,7 @@ func DecodeInput(raw json.RawMessage) (string, error) {
 	}
 	values, err := dataset.ReadObject(raw)
 	if err != nil {
-		return "", errors.New(`the input is neither a question nor an object with a text "question"`)
+		return "", fmt.Errorf(`the input is neither a question nor an object with a text "question": %w`, err)
 	}
 	return textAt(values, "question")
 }

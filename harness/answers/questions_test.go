@@ -122,6 +122,10 @@ func TestCollect(t *testing.T) {
 	if err != nil || len(q.Items) != 1 || len(q.Warnings) != 1 || !strings.Contains(q.Warnings[0], `item "a": the weight is 0`) {
 		t.Errorf("%+v %v", q, err)
 	}
+	twice := dataset.Item{ID: "d", Input: json.RawMessage(`{"question":"a","question":"b"}`)}
+	if _, err = answers.Collect(t.Context(), onePage{twice}); err == nil || !strings.Contains(err.Error(), `the key "question" is given twice`) {
+		t.Error(err)
+	}
 	_, err = answers.Collect(t.Context(), onePage{good, {ID: "b", Input: json.RawMessage(`{}`)}, {ID: "c", Input: json.RawMessage(`"q"`), Expected: json.RawMessage(`{"weight":-1}`)}})
 	var coded interface{ ExitCode() int }
 	if !errors.As(err, &coded) || coded.ExitCode() != 64 || !strings.Contains(err.Error(), `item "b": question: is missing`) || !strings.Contains(err.Error(), `item "c": weight: -1`) {

@@ -69,8 +69,8 @@ func Open(ctx context.Context, data []byte, opt Options) (*File, error) {
 	packs := f.findObjects()
 	f.Repaired = f.isDamaged()
 	f.prepareCrypt()
-	if f.locked != nil {
-		return nil, f.locked
+	if err := cmp.Or(f.spent, f.locked); err != nil {
+		return nil, err
 	}
 	f.findPacked(packs)
 	if f.pageTree() == nil {
@@ -141,6 +141,7 @@ func (f *File) indirect(offset, num int) (o Object, end int) {
 	}
 	before := l.pos
 	o, _ = l.object()
+	l.space()
 	f.spendOn(l, before)
 	if d, isDict := o.(Dict); isDict {
 		if s := f.stream(l, d); s != nil {

@@ -30,6 +30,9 @@ func (f *File) Decode(s *Stream) ([]byte, error) {
 		data = f.crypt.decrypt(s.ref, data)
 	}
 	for i, name := range filters {
+		if len(data) == 0 {
+			break // no filter makes anything of nothing, and a list of them may be long
+		}
 		var param Dict
 		if i < len(params) {
 			param = f.Dict(params[i])

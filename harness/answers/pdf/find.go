@@ -8,10 +8,26 @@ import (
 )
 
 // findObjects searches the file for objects, "N G obj", and for trailers, but not within
-// streams; of several with the same number the last one counts, as in a file to which
+// objects; of several with the same number the last one counts, as in a file to which
 // changes were appended. The tables of objects, which a file has beside them, are not
 // read: where they are right, they say the same. It returns the object streams.
 func (f *File) findObjects() (packs []int) {
+	// What is never closed is read to the end of the file: of that there may not be much.
+	const times, spare = 16, 1 << 20
+	most := f.opt.MaxDecoded
+	f.opt.MaxDecoded = min(most, times*int64(len(f.data))+spare)
+	packs, late := f.search()
+	if late {
+		f.trailer = Dict{}
+		packs, _ = f.search()
+	}
+	f.opt.MaxDecoded = most
+	return packs
+}
+
+// search is one pass over the file. The length of a stream may be an object behind it: late
+// says that another pass knows more of them.
+func (f *File) search() (packs []int, late bool) {
 	for rest := 0; rest < len(f.data); {
 		before, _, found := bytes.Cut(f.data[rest:], []byte("obj"))
 		f.findTrailers(rest, before)
@@ -23,13 +39,20 @@ func (f *File) findObjects() (packs []int) {
 		if !f.Spend(entryCost) {
 			break
 		}
-		f.entries[num] = entry{offset: start}
 		o, end := f.indirect(start, num)
+		if end == 0 {
+			continue
+		}
+		f.entries[num] = entry{offset: start}
 		s, is := o.(*Stream)
+		if is || bytes.HasPrefix(f.data[end:], []byte("endobj")) {
+			rest = end
+		}
 		if !is {
 			continue
 		}
-		rest = end
+		_, byRef := s.Dict["Length"].(Ref)
+		late = late || byRef
 		switch s.Dict["Type"] {
 		case Name("ObjStm"):
 			packs = append(packs, num)
@@ -38,7 +61,7 @@ func (f *File) findObjects() (packs []int) {
 		}
 	}
 	clear(f.objects) // lengths, which may have changed later
-	return packs
+	return packs, late
 }
 
 // headerBefore reads the two numbers in front of "obj", backwards.

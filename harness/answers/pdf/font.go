@@ -13,7 +13,7 @@ import (
 
 // font turns strings of a content stream into text and widths.
 type font struct {
-	toUnicode map[uint32]string
+	toUnicode codes
 	composite bool // its codes have two bytes
 	encoding  simpleEncoding
 	ucs2      bool // codes of a composite font are UTF-16
@@ -60,7 +60,7 @@ func (f *font) openSimple(file *File, d Dict) {
 // whose head is plain text: "dup 65 /A put".
 func (f *font) builtIn(file *File, d Dict) {
 	s := file.Stream(file.Dict(d["FontDescriptor"])["FontFile"])
-	if s == nil || len(f.toUnicode) > 0 {
+	if s == nil || len(f.toUnicode.texts)+len(f.toUnicode.long) > 0 {
 		return
 	}
 	data, _ := file.Decode(s)
@@ -125,7 +125,7 @@ func (f *font) cidWidths(file *File, list Array) {
 
 // text is what a code stands for; U+FFFD where nobody knows.
 func (f *font) text(code uint32) string {
-	text, ok := f.toUnicode[code]
+	text, ok := f.toUnicode.text(code)
 	switch {
 	case ok:
 		return text
@@ -163,13 +163,46 @@ func guessWidth(text string) float64 {
 // maxCode is the highest code of a glyph: there are no codes of more than two bytes.
 const maxCode = 1<<16 - 1
 
+// codes are the texts of the codes of a font.
+type codes struct {
+	texts map[uint32]string
+	long  []codeRange // of which nothing is in texts: some fonts have all codes in one
+}
+
+// codeRange maps codes to text whose last 16-bit unit is stepped as a whole: stepping only
+// its last byte is what turns Cyrillic into nonsense elsewhere.
+type codeRange struct {
+	first, size uint32
+	units       []uint16
+}
+
+// at is the text of the code at a place of the range.
+func (r codeRange) at(step uint32) (text string, ok bool) {
+	units := slices.Clone(r.units)
+	if len(units) > 0 {
+		units[len(units)-1] += uint16(step)
+	}
+	text = textOfUnits(units)
+	return text, text != "" || units != nil && len(units) == 0
+}
+
+func (c codes) text(code uint32) (text string, ok bool) {
+	text, ok = c.texts[code]
+	for i := 0; i < len(c.long) && !ok; i++ {
+		if step := code - c.long[i].first; step < c.long[i].size {
+			text, ok = c.long[i].at(step)
+		}
+	}
+	return text, ok
+}
+
 // codesOf reads what matters of the CMap program in a stream (ToUnicode): the text of each
 // code. Whatever is not understood is passed over.
-func (f *File) codesOf(o Object) map[uint32]string {
-	texts := map[uint32]string{}
+func (f *File) codesOf(o Object) codes {
+	c := codes{texts: map[uint32]string{}}
 	s := f.Stream(o)
 	if s == nil {
-		return texts
+		return c
 	}
 	data, _ := f.Decode(s)
 	l := &Lexer{data: data}
@@ -177,21 +210,20 @@ func (f *File) codesOf(o Object) map[uint32]string {
 		switch word {
 		case "endbfchar":
 			for of := range slices.Chunk(args[:len(args)/2*2], 2) {
-				f.addCodes(texts, of[0], of[0], of[1])
+				f.addCodes(&c, of[0], of[0], of[1])
 			}
 		case "endbfrange":
 			for of := range slices.Chunk(args[:len(args)/3*3], 3) {
-				f.addCodes(texts, of[0], of[1], of[2])
+				f.addCodes(&c, of[0], of[1], of[2])
 			}
 		}
 	}
-	return texts
+	return c
 }
 
-// addCodes maps a range of codes to one text, or each of them to one of a list. The last
-// 16-bit unit of a range's text is stepped as a whole: stepping only its last byte is what
-// turns Cyrillic into nonsense elsewhere.
-func (f *File) addCodes(texts map[uint32]string, from, to, text Object) {
+// addCodes maps a range of codes to one text, or each of them to one of a list.
+func (f *File) addCodes(c *codes, from, to, text Object) {
+	const long, mostLong = 256, 16
 	low, ok1 := from.(String)
 	high, ok2 := to.(String)
 	list, isList := text.(Array)
@@ -199,18 +231,24 @@ func (f *File) addCodes(texts map[uint32]string, from, to, text Object) {
 	if isList {
 		size = min(size, len(list))
 	}
-	for i := 0; i < size && ok1 && ok2; i++ {
-		var units []uint16
+	if !ok1 || !ok2 || size < 1 {
+		return
+	}
+	r := codeRange{first, uint32(size), unitsOf(text)}
+	if !isList && size > long && len(c.long) < mostLong {
+		c.long = append(c.long, r)
+		return
+	}
+	for i := range uint32(size) {
+		step := i
 		if isList {
-			units = unitsOf(list[i])
-		} else if units = unitsOf(text); len(units) > 0 {
-			units[len(units)-1] += uint16(i)
+			r.units, step = unitsOf(list[i]), 0
 		}
-		if !f.Spend(codeCost + 2*int64(len(units))) {
+		if !f.Spend(codeCost + 2*int64(len(r.units))) {
 			return
 		}
-		if shown := textOfUnits(units); shown != "" || units != nil && len(units) == 0 {
-			texts[first+uint32(i)] = shown
+		if shown, ok := r.at(step); ok {
+			c.texts[first+i] = shown
 		}
 	}
 }

@@ -62,6 +62,9 @@ func hostile(t testing.TB) map[string][]byte {
 		"a map of four billion codes":           build("/Resources<</Font<</F<</Subtype/Type0/Encoding/Identity-H/ToUnicode 5 0 R/DescendantFonts[<</W[0 9999999999 5]>>]>>>>>>", "BT /F 1e9 Tf <00010002> Tj ET", "<</Length 60>>stream\n1 beginbfrange <00000000> <ffffffff> <0041> endbfrange\nendstream"),
 		"the same widths over and over":         build("/Resources<</Font<</F<</Subtype/Type0/Encoding/Identity-H/DescendantFonts[<</W["+strings.Repeat("0 65534 5 ", 100_000)+"]>>]>>>>>>", "BT /F 9 Tf <00010002> Tj ET"),
 		"numbers beyond all measure":            build("/Rotate 9e99", "9e300 0 0 9e300 9e300 9e300 cm BT 9e300 0 0 9e300 9 9 Tm /F -9e300 Tf (x) Tj (y) Tj ET"),
+		"objects that are never closed":         []byte("%PDF-1.4\n" + strings.Repeat("1 0 obj[(", deep) + "\n%%EOF"),
+		"comments behind objects":               []byte("%PDF-1.4\n" + strings.Repeat("1 0 obj<<>>%", deep) + "\n%%EOF"),
+		"filters of nothing":                    []byte(strings.Replace(string(build("", "")), "<</Length", "<</Filter["+strings.Repeat("/Fl ", deep)+"]/Length", 1)),
 		"nothing":                               {},
 		"a header":                              []byte("%PDF-1.7"),
 	}
@@ -152,6 +155,11 @@ func TestRead_limits(t *testing.T) {
 	if _, err := pdf.Read(t.Context(), again, pdf.Options{MaxDecoded: 16 << 20}); !errors.Is(err, pdf.ErrBudget) {
 		t.Errorf("an encoding that is read over and over: %v", err)
 	}
+	all := build("/Resources<</Font<</F<</Subtype/Type0/Encoding/Identity-H/ToUnicode 5 0 R/DescendantFonts[<</DW 500>>]>>>>>>",
+		"BT /F 9 Tf <00420041> Tj ET", "<</Length 44>>stream\n1 beginbfrange <0000><ffff><0000> endbfrange \nendstream")
+	if doc, err := pdf.Read(t.Context(), all, pdf.Options{MaxDecoded: 16 << 10}); err != nil || doc.Pages[0].Text != "BA" {
+		t.Errorf("a range of all codes: %v %v", doc, err)
+	}
 	if _, err := pdf.Read(t.Context(), data, pdf.Options{Timeout: time.Nanosecond}); err == nil || !strings.Contains(err.Error(), "longer than 1ns") {
 		t.Errorf("a nanosecond: %v", err)
 	}
@@ -159,6 +167,10 @@ func TestRead_limits(t *testing.T) {
 	cancel()
 	if _, err := pdf.Read(ctx, data, pdf.Options{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
+	}
+	locked := []byte("%PDF-1.4\ntrailer<</Encrypt 1 0 R>> 1 0 obj null endobj")
+	if _, err := pdf.Read(ctx, locked, pdf.Options{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled, encrypted: %v", err)
 	}
 	if _, err := pdf.Read(t.Context(), []byte("<html>"), pdf.Options{}); !errors.Is(err, pdf.ErrNotPDF) {
 		t.Errorf("a page of HTML: %v", err)

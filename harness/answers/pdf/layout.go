@@ -130,16 +130,16 @@ func isProse(chunks []chunk) bool {
 }
 
 // hyphenated is a word that is divided at the end of a line, with what follows its end.
-var hyphenated = textutil.Pattern(`(\pL)[-\x{2010}\x{ad}]\n(\p{Ll}[^ \n]*)[ \n]?`)
+var hyphenated = textutil.Pattern(`(\pL)[-\x{2010}\x{ad}]\n(\p{Ll}[^ \n]*)(?:\n|( ?))`)
 
 // join makes a text of lines, in which words are whole that were divided at the end of a line.
 func join(lines []string) string {
 	lines = slices.DeleteFunc(cli.Each(lines, strings.TrimSpace), func(l string) bool { return l == "" })
 	text := strings.Join(lines, "\n")
-	for hyphenated().MatchString(text) { // a word may be divided twice
-		text = hyphenated().ReplaceAllString(text, "${1}${2}\n")
+	for hyphenated().MatchString(text) { // a word may be divided twice, but not at a space that ended it
+		text = hyphenated().ReplaceAllString(text, "${1}${2}\n${3}")
 	}
-	return strings.TrimSuffix(text, "\n")
+	return strings.TrimSuffix(strings.ReplaceAll(text, "\n ", "\n"), "\n")
 }
 
 // line is what stands at one height, from left to right.

@@ -53,6 +53,9 @@ func TestLayout_tables(t *testing.T) {
 		"a word that a soft hyphen divides": {
 			at(50, 700, "An exam\u00ad") + at(50, 686, "ple of\u00ad three"),
 			"An example\nof three"},
+		"a word with a hyphen of its own, divided": {
+			at(50, 700, "An infor-") + at(50, 686, "ma-") + at(50, 672, "tion- and more"),
+			"An information-\nand more"},
 		"columns that do not agree": {
 			at(50, 700, "Profit and loss") + at(180, 700, "of a year") +
 				at(50, 686, "Debt") + at(110, 686, "in thousands of euros") +

@@ -96,13 +96,15 @@ func (s session) watched(cfg runConfig, opened *system.System) experiment.Observ
 	observer := view.Observer()
 	observer.Opened = func(path string, begun bool, notes []string) {
 		s.log.Info("run file", "path", path, "new", begun)
-		view.Workers = opened.Workers
 		for _, text := range notes {
 			s.note(text)
 		}
 		opened.Asks.Follow(view.Waiting)
 	}
 	observer.Working = func(working bool) {
+		if working { // they are known from here on
+			view.Workers = opened.Workers
+		}
 		s.signals.working.Store(working) // else a signal ends the publishing at once: nothing is lost
 		if !working && s.lf != nil {
 			view.WatchSending(cfg.Header.Name, s.lf.Paused)

@@ -39,7 +39,10 @@ func TestWorkers_export(t *testing.T) {
 	f.run(t, cli.ExitOK, "--dataset", "docs.jsonl", "--name", "live", "--model", "openai/gpt-4o", "--record", "tape.jsonl", "--quiet")
 	f.run(t, cli.ExitOK, "--dataset", "docs.jsonl", "--name", "local", "--model", "recorded/tape.jsonl", "--output", "local.jsonl", "--quiet")
 	started := workers(t, f, nats, n, "--model", "recorded/tape.jsonl", "--concurrency", "2")
-	f.run(t, cli.ExitOK, "--dataset", "docs.jsonl", "--name", "spread", "--model", "recorded/tape.jsonl", "--output", "spread.jsonl", "--quiet", "--workers", nats.URL(), "--verify")
+	c := f.run(t, cli.ExitOK, "--dataset", "docs.jsonl", "--name", "spread", "--model", "recorded/tape.jsonl", "--output", "spread.jsonl", "--workers", nats.URL(), "--verify")
+	if text := c.stderr.String(); !strings.Contains(text, "0 in flight (") || !strings.Contains(text, ", 0 in hand)") {
+		t.Errorf("the progress does not say who works:\n%s", text)
+	}
 	local, spread := steadyExport(t, f.path("local.jsonl")), steadyExport(t, f.path("spread.jsonl"))
 	if !strings.Contains(spread, `"worker":"w`) {
 		t.Error("no worker stands in the export")

@@ -3,6 +3,7 @@ package compare
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -138,7 +139,7 @@ func compareRegressed(a, b ItemChange) int {
 // clusters knows the clusters of items.
 type clusters struct {
 	key     string            // "" takes every item for itself
-	of      map[string]string // by item, what its cluster has in common
+	of      map[string]string // by item, what is its cluster's alone
 	without int               // items that have no value
 	bare    json.RawMessage   // the metadata of the first of them
 }
@@ -158,7 +159,8 @@ func (c *clusters) add(item Item) {
 		c.of[item.ID] = "item " + item.ID
 		return
 	}
-	c.of[item.ID] = "value " + value
+	sum := sha256.Sum256([]byte(value)) // which may be long
+	c.of[item.ID] = "value " + string(sum[:])
 }
 
 // check is an error of usage where no item has the key: each would silently stand for

@@ -274,10 +274,11 @@ func (a *audited) items(ctx context.Context) iter.Seq2[harness.AuditItem, error]
 				yield(harness.AuditItem{}, err)
 				return
 			}
-			if row[0] == nil {
+			if len(a.runs) > 1 && row[0] == nil {
 				continue
 			}
-			item, err := a.runs[0].Item(ctx, row[0].Item)
+			first := row[slices.IndexFunc(row, func(o *outcome.Outcome) bool { return o != nil })] // a trial may lack it
+			item, err := a.runs[0].Item(ctx, first.Item)
 			if err == nil && a.gold != nil && a.changed(item.Item) {
 				a.outdated++
 				continue

@@ -153,6 +153,30 @@ func TestAudit_decisions(t *testing.T) {
 	}
 }
 
+// TestAudit_firstTrialLacks: a run that was stopped while its first trial ended has items of
+// later trials alone.
+func TestAudit_firstTrialLacks(t *testing.T) {
+	t.Chdir(t.TempDir())
+	item := dataset.Item{ID: "a", Input: json.RawMessage(`{"text":"Ada Lovelace knew Charles Babbage."}`), Expected: json.RawMessage(`{"entities":[{"name":"Ada Lovelace"}]}`)}
+	path := runstore.Path(experiment.Folder, "", "items.jsonl", "s")
+	run, err := runstore.Create(path, outcome.Header{Name: "s", RunUID: strings.Repeat("0", 32), Harness: harness.Name, Trials: 3, Dataset: outcome.Dataset{Name: "items.jsonl"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = errors.Join(run.AddItems(t.Context(), []dataset.Item{item}, dataset.Hash), run.CompleteListing(t.Context(), strings.Repeat("0", 64)))
+	for _, trial := range []int{2, 3} {
+		o := outcome.Outcome{Item: "a", Trial: trial, Attempt: 1, Started: time.Unix(1e9, 0), Ended: time.Unix(1e9, 0)}
+		o.Output = json.RawMessage(`{"entities":[{"name":"Ada Lovelace"},{"name":"Charles Babbage"}]}`)
+		err = errors.Join(err, run.Commit(t.Context(), o))
+	}
+	if err := errors.Join(err, run.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if a := auditJSON(t, nil, "s"); a.Items != 1 || len(a.Findings) != 1 {
+		t.Errorf("%+v", a)
+	}
+}
+
 // TestAudit_refused: what cannot be audited, with its exit code.
 func TestAudit_refused(t *testing.T) {
 	auditFolder(t)

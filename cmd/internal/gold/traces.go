@@ -82,9 +82,12 @@ func readSelection(c *urfave.Context, env cli.Env) (seed.Selection, error) {
 func readIDs(c *urfave.Context, env cli.Env, path string) (ids []string, err error) {
 	var raw []byte
 	if path == "-" {
-		raw, err = io.ReadAll(env.Stdin)
+		raw, err = io.ReadAll(io.LimitReader(env.Stdin, files.MaxText+1))
 	} else {
 		raw, err = files.Read(c.Context, path, files.MaxText)
+	}
+	if len(raw) > files.MaxText {
+		err = fmt.Errorf("more than %d MB are no list of ids", files.MaxText>>20)
 	}
 	if err != nil {
 		return nil, cli.Usage("reading trace ids: %w", err)

@@ -62,7 +62,7 @@ func (s *Sweep) Prepare(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		s.Note(note)
+		call(s.Note != nil, func() { s.Note(note) })
 	case len(begun) > 0:
 		return cli.Usage("runs of %s are there already (%s): use --resume to go on with it, or another --name", s.What, strings.Join(begun, ", "))
 	}

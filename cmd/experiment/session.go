@@ -54,8 +54,10 @@ func withSession(ctx context.Context, env cli.Env, cfg runConfig,
 	ctx, signals := watchSignals(ctx, env.Stderr, leftForResume)
 	defer signals.stop()
 	revision := sync.OnceValue(runs.ReadRevision)
-	go revision() // git takes its time, in which Langfuse is connected to
-	defer revision()
+	if cfg.Header.Name != "" { // a run is to begin: git takes its time, in which Langfuse is connected to
+		go revision()
+		defer revision()
+	}
 	lf, err := settings.ConnectAsking(ctx, settings.InMode(cfg.langfuseMode, env.Getenv), ask)
 	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return cli.Errorf(cli.ExitUnavailable, "%w: %w", context.Cause(ctx), err)

@@ -40,7 +40,14 @@ func (o *Coordinator) Work(ctx context.Context, queue experiment.Queue) error {
 		o.queue, o.done, o.waiting, o.bytes, o.all = queue, done, map[string]*waiting{}, 0, false
 	})
 	group, inner := errgroup.WithContext(inner)
-	for err := o.lookThere(inner); err != nil; err = o.lookThere(inner) { // the server is away: it comes back
+	for tries := 1; ; tries++ { // the server may be away: it comes back
+		err := o.lookThere(inner)
+		if err == nil {
+			break
+		}
+		if tries == 5 {
+			o.conn.cfg.Note("waiting for the workers' server, which does not say what it has of the run: " + err.Error())
+		}
 		if sleep(inner, o.conn.cfg.beat); inner.Err() != nil || o.halted(ctx) {
 			o.cut = true
 			return cmp.Or(ctx.Err(), fmt.Errorf("asking for what is on the server: %w", err))

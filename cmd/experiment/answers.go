@@ -182,7 +182,7 @@ func (s session) answers(ctx context.Context, cfg answersConfig, opened *system.
 	unreadable := cli.Each(doc.Problems(), func(p pdf.Page) string {
 		return fmt.Sprintf("%s: page %d cannot be read and is not searched: %s", doc.Path, p.Number, p.Problem)
 	})
-	notes := answers.DocumentWarnings(cfg.Header)
+	notes := answers.FileWarnings(cfg.Header)
 	notes = append(notes, first(unreadable, "about pages")...)
 	notes = append(notes, first(questions.Warnings, "about questions")...)
 	config = s.engine(cfg.runConfig, opened)

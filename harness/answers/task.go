@@ -139,6 +139,16 @@ func Describe(metadata map[string]string, doc *Document, questions Questions) ma
 // DocumentWarnings says what of the document of a run no answer could be made of;
 // a run of another harness has no document.
 func DocumentWarnings(h outcome.Header) []string {
+	list := FileWarnings(h)
+	if pages := h.Metadata[metaUnreadable]; pages != "" {
+		list = append(list, fmt.Sprintf("%s has pages that cannot be read and were not searched: %s (of %s)",
+			h.Metadata[metaPDF], pages, h.Metadata[MetaPages]))
+	}
+	return list
+}
+
+// FileWarnings says what is wrong with the file of that document, its single pages left aside.
+func FileWarnings(h outcome.Header) []string {
 	var list []string
 	about, path := h.Metadata, h.Metadata[metaPDF]
 	if about[metaDamaged] != "" {
@@ -149,9 +159,6 @@ func DocumentWarnings(h outcome.Header) []string {
 	if unsaid == nil && unknown == nil {
 		list = append(list, fmt.Sprintf("%s says that it has %d pages, of which %d were found: %d are not searched, and pages behind them have too low a number",
 			path, declared, found, declared-found))
-	}
-	if pages := about[metaUnreadable]; pages != "" {
-		list = append(list, fmt.Sprintf("%s has pages that cannot be read and were not searched: %s (of %d)", path, pages, found))
 	}
 	return list
 }

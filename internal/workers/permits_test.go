@@ -93,13 +93,13 @@ func newServer(ctx context.Context, admission pipeline.Admission) *workers.Permi
 	return workers.NewPermitServer(ctx, func(string) pipeline.Admission { return admission })
 }
 
-// stubborn is an admission that only ever says no.
-type stubborn struct{ err error }
+// refusing is an admission that only ever says no.
+type refusing struct{ err error }
 
-func (s stubborn) Admit(context.Context, pipeline.Estimate) (pipeline.Admitted, error) {
+func (s refusing) Admit(context.Context, pipeline.Estimate) (pipeline.Admitted, error) {
 	return nil, s.err
 }
-func (s stubborn) State() limit.State { return limit.State{} }
+func (s refusing) State() limit.State { return limit.State{} }
 
 // Errors of the coordinator's admission arrive as those of one process.
 func TestPermits_errors(t *testing.T) {
@@ -121,7 +121,7 @@ func TestPermits_errors(t *testing.T) {
 		"another": {errors.New("odd"), 70, func(err error) bool { return strings.Contains(err.Error(), "odd") }},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			server := newServer(t.Context(), stubborn{c.err})
+			server := newServer(t.Context(), refusing{c.err})
 			defer server.Close()
 			permits := workers.NewPermits((&line{server: server}).exchange, "m", "w")
 			defer permits.Close()
@@ -579,7 +579,7 @@ func TestLimitGroup(t *testing.T) {
 
 // atStop is an admission that grants a permit when the run is stopped.
 type atStop struct {
-	stubborn
+	refusing
 	stop chan struct{}
 }
 

@@ -50,7 +50,7 @@ func (c *call) exactEntities(m *matching, byName []int) {
 	for x, n := range m.extracted {
 		byName[c.extracted.entities[n.first].name] = x + 1
 	}
-	m.links = make([]link, 0, len(m.expected))
+	m.links = slices.Grow(c.links[:0], len(m.expected))
 	for e, n := range m.expected {
 		for _, name := range c.expected.entities[n.first].names {
 			if x := byName[name] - 1; x >= 0 {
@@ -104,13 +104,17 @@ func (c *call) scoreEntities(r *Result) *EntityCounts {
 	m := c.matchEntities()
 	expected, extracted := c.expected.entities, c.extracted.entities
 	counts := &EntityCounts{Expected: int64(len(expected)), Extracted: int64(len(extracted))}
-	r.Entities = make([]EntityMatch, 0, len(m.pairs))
+	if c.explains {
+		r.Entities = make([]EntityMatch, 0, len(m.pairs))
+	}
 	groups := make([]outcome.Group, len(c.types.texts)) // by type
 	for _, p := range m.pairs {
 		match := c.entityMatch(m, p)
 		counts.add(match)
 		expected[p.expected].partner, extracted[p.extracted].partner = p.extracted, p.expected
-		r.Entities = append(r.Entities, match)
+		if c.explains {
+			r.Entities = append(r.Entities, match)
+		}
 	}
 	for _, e := range expected {
 		groups[e.typ].Expected++

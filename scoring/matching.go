@@ -117,7 +117,7 @@ func (c *call) assign(m *matching, family string, search *budget) {
 	if search.exhausted() {
 		c.warn("%s: too many or too long names to compare all of them; from some length on only equal ones were matched", family)
 	}
-	m.transport = &c.transport
+	m.transport, c.links = &c.transport, m.links
 	m.solve(&budget{assignAllowance})
 	if m.degraded > 0 {
 		c.warn("%s: %s with too many similar names for the best assignment; the best pairs were taken first",
@@ -129,7 +129,7 @@ func (c *call) assign(m *matching, family string, search *budget) {
 // similarity of entities.
 func (m *matching) sortLinks() {
 	slices.SortStableFunc(m.links, func(a, b link) int {
-		if d := cmp.Or(cmp.Compare(a.expected, b.expected), cmp.Compare(a.extracted, b.extracted)); d != 0 {
+		if d := cmp.Or(a.expected-b.expected, a.extracted-b.extracted); d != 0 {
 			return d
 		}
 		return compareBest(a.match.source, b.match.source)

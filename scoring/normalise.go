@@ -380,7 +380,7 @@ var matchTypes = [...]MatchType{ExactMatch, InverseMatch, FuzzyMatch, InverseFuz
 
 // statementMatch is how an expected statement can be matched with an extracted one.
 type statementMatch struct {
-	rank int // of matchTypes
+	rank int32 // of matchTypes
 	ends
 }
 

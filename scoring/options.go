@@ -189,7 +189,7 @@ func (t threshold) maxDistance(m int) int {
 }
 
 // exceeded reports whether a similarity of edits is enough.
-func (t threshold) exceeded(s similarity) bool { return s.den-s.num <= t.maxDistance(s.den) }
+func (t threshold) exceeded(s similarity) bool { return int(s.den-s.num) <= t.maxDistance(int(s.den)) }
 
 // shorten cuts text that goes into a message.
 func shorten(s string) string { return textutil.Cut(s, 40) }

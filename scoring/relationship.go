@@ -26,8 +26,8 @@ func (c *call) matchRelationships() *relationMatching {
 	m.byForm = make(map[form]int, len(m.extracted))
 	m.last = make([]int, len(m.extracted))
 	m.similar = make([][]similarTo, len(c.names.texts))
-	m.room = make([]similarTo, 0, 2*len(m.expected)) // not nil, and so are its parts
-	m.links = make([]link, 0, len(m.expected)+len(m.extracted))
+	m.room = slices.Grow(c.reachable[:0], 2*len(m.expected)+1) // not nil, and so are its parts
+	m.links = c.links[:0]
 	for x, n := range m.extracted {
 		for _, f := range c.extracted.relationships[n.first].forms {
 			m.byForm[f] = x
@@ -40,6 +40,7 @@ func (c *call) matchRelationships() *relationMatching {
 	}
 	m.findOthers()
 	m.sortLinks()
+	c.reachable = m.room
 	c.assign(&m.matching, "relationships", &m.search)
 	return m
 }
@@ -187,14 +188,18 @@ func (c *call) scoreRelationships(r *Result) *RelationshipCounts {
 	expected, extracted := c.expected.relationships, c.extracted.relationships
 	counts := &RelationshipCounts{Expected: int64(len(expected)), Extracted: int64(len(extracted))}
 	ways := [...]*int64{&counts.Exact, &counts.Inverse, &counts.Fuzzy, &counts.InverseFuzzy}
-	r.Relationships = make([]RelationshipMatch, 0, len(m.pairs))
+	if c.explains {
+		r.Relationships = make([]RelationshipMatch, 0, len(m.pairs))
+	}
 	groups := make([]outcome.Group, len(c.types.texts)) // by type
 	for _, p := range m.pairs {
 		w := m.links[p.link].match
 		counts.Correct++
 		*ways[w.rank]++
 		expected[p.expected].partner, extracted[p.extracted].partner = p.extracted, p.expected
-		r.Relationships = append(r.Relationships, c.relationshipMatch(p, w))
+		if c.explains {
+			r.Relationships = append(r.Relationships, c.relationshipMatch(p, w))
+		}
 	}
 	for _, e := range expected {
 		groups[e.forms[0].typ].Expected++

@@ -1,7 +1,7 @@
 // Package scoring compares an extraction with what was expected and says how
 // good it is, item by item: counts, scores, matches, misses and reasons.
 //
-// It is pure: nothing is read, written, sent or kept between calls, and it
+// It is pure: nothing is read, written or sent, no result depends on another, and it
 // knows nothing of items, runs or Langfuse. It averages nothing either; means
 // and pooled values are made by package outcome from the ratios given here.
 //
@@ -33,6 +33,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 
 	"extraction-experiment/extraction"
 	"extraction-experiment/internal/textutil"
@@ -52,6 +53,7 @@ type Scorer struct {
 	threshold threshold
 	oneType   map[string]string     // types that are another's alias, normal spelling
 	converses map[string][]converse // by type, normal spelling, both ways
+	buffers   sync.Pool             // of *buffers
 }
 
 // converse is a type that says with swapped ends what another type says: an inverse,
@@ -140,8 +142,8 @@ func (s *Scorer) Score(expected, extracted extraction.Extraction) Result {
 	return newCall(s, expected, extracted, true).score()
 }
 
-// Measure is Score for who wants the numbers alone: misses are not explained, and
-// scores are without their counts.
+// Measure is Score for who wants the numbers alone: matches are not listed, misses are
+// not explained, and scores are without their counts.
 func (s *Scorer) Measure(expected, extracted extraction.Extraction) Result {
 	return newCall(s, expected, extracted, false).score()
 }
@@ -163,6 +165,7 @@ func (c *call) score() Result {
 	}
 	r.Scores = c.scoresOf(r.Counts)
 	r.Warnings = c.warnings
+	c.Scorer.buffers.Put(c.buffers)
 	return r
 }
 
@@ -286,15 +289,21 @@ type call struct {
 	names     *names
 	types     *dictionary
 	reversals [][]reversal // by type
-	editor    editor
-	transport transport
 	expected  side
 	extracted side
 	endNames  endNames
 	nearest   budget
 	warnings  []string
+	*buffers
+}
 
-	similarNames []similarTo // room for those that similarAmong finds
+// buffers are memory that calls use one after the other; no result holds any of it.
+type buffers struct {
+	editor       editor
+	transport    transport
+	links        []link      // of the family that is matched
+	similarNames []similarTo // those that similarAmong finds
+	reachable    []similarTo // names that ends may be matched with
 }
 
 // side is one of the two extractions, prepared.
@@ -315,6 +324,9 @@ func newCall(s *Scorer, expected, extracted extraction.Extraction, explains bool
 		expected:  side{word: "expected", given: expected},
 		extracted: side{word: "extracted", given: extracted},
 		nearest:   budget{nearestAllowance},
+	}
+	if c.buffers, _ = s.buffers.Get().(*buffers); c.buffers == nil {
+		c.buffers = &buffers{}
 	}
 	c.collect(&c.expected, true)
 	c.collect(&c.extracted, false)

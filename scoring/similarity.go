@@ -7,7 +7,7 @@ import (
 
 // similarity is how much alike two names are: num/den, 1 when equal.
 type similarity struct {
-	num, den int
+	num, den int32
 	initials bool // the initials rule decided
 }
 
@@ -121,7 +121,7 @@ func (c *call) within(a, b, limit int, left *budget) (similarity, bool) {
 	d, work := c.editor.distance(c.names.profile(a).runes, c.names.profile(b).runes, limit)
 	left.spend(editCost * work)
 	longer := c.longer(a, b)
-	return similarity{num: longer - d, den: longer}, d >= 0
+	return similarity{num: int32(longer - d), den: int32(longer)}, d >= 0
 }
 
 // longer returns the length of the longer name.

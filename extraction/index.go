@@ -58,6 +58,7 @@ func (x *Index) Ground(e Extraction) (Extraction, Grounding) {
 
 // mentions returns where the given mentions stand, and the quotes of those that do not occur.
 func (x *Index) mentions(e Entity) (spans []Span, lost []string) {
+	spans = slices.Grow(spans, len(e.Mentions))
 	for _, given := range e.Mentions {
 		if span, ok := x.mention(given); ok {
 			spans = append(spans, span)
@@ -117,11 +118,13 @@ func (x *Index) words(stretches []stretch) iter.Seq[Span] {
 	}
 }
 
-// Mentioned returns how many of the entity's mentions occur in the document, found as
+// Mentioned reports whether a mention of the entity occurs in the document, found as
 // Ground finds them.
-func (x *Index) Mentioned(e Entity) int {
-	found, _ := x.mentions(e)
-	return len(found)
+func (x *Index) Mentioned(e Entity) bool {
+	return slices.ContainsFunc(e.Mentions, func(given Span) bool {
+		_, found := x.mention(given)
+		return found
+	})
 }
 
 // Named reports whether the name of the entity or an alias occurs in the document, as

@@ -70,7 +70,7 @@ type Client struct {
 	redact  func(string) string // replaces every key in a text by "***"; fmt would print a replacer's fields
 	reached *atomic.Bool        // the server has given a proper answer
 
-	compressors *sync.Pool // of *gzip.Writer
+	compressors *sync.Pool // of *compressor
 }
 
 // New returns a client, or a *UsageError with all problems of the

@@ -190,11 +190,13 @@ func (c *Client) ExportSpans(ctx context.Context, scope Scope, spans []Span) err
 
 // exportBatch sends spans in one request.
 func (c *Client) exportBatch(ctx context.Context, scope Scope, spans []Span) (err error) {
-	r := request{method: http.MethodPost, path: "otel/v1/traces", body: encodeSpans(scope, spans)}
+	r := request{method: http.MethodPost, path: "otel/v1/traces"}
 	r.header = map[string]string{"Content-Type": "application/x-protobuf", "x-langfuse-ingestion-version": "4"}
-	if !c.config.Uncompressed {
+	if c.config.Uncompressed {
+		r.body = encodeSpans(nil, scope, spans)
+	} else {
 		r.header["Content-Encoding"] = "gzip"
-		if r.body, err = c.compressed(r.body); err != nil {
+		if r.body, err = c.compressedSpans(scope, spans); err != nil {
 			return err
 		}
 	}
@@ -202,17 +204,17 @@ func (c *Client) exportBatch(ctx context.Context, scope Scope, spans []Span) (er
 	return err
 }
 
-// encodeSpans returns an export request of OTLP in protobuf; the same spans give the same
+// encodeSpans writes an export request of OTLP in protobuf over b; the same spans give the same
 // bytes. The numbers of the fields are those of trace.proto: a request holds ResourceSpans
 // (1) with a resource (1) and ScopeSpans (2) with a scope (1) and spans (2).
-func encodeSpans(scope Scope, spans []Span) []byte {
+func encodeSpans(b []byte, scope Scope, spans []Span) []byte {
 	resource := TextAttribute("service.name", scope.Name).proto(nil)
 	scoped := appendBytes(nil, 1, appendText(appendText(nil, 1, scope.Name), 2, scope.Version))
 	size := 0
 	for _, span := range spans {
 		size += span.size()
 	}
-	body := make([]byte, 0, size+512)
+	body := slices.Grow(b[:0], size+512)
 	var one []byte
 	for _, span := range spans {
 		one = span.proto(one[:0])
@@ -286,19 +288,26 @@ func appendBytes(b []byte, number protowire.Number, message []byte) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(b, number, protowire.BytesType), message)
 }
 
-// compressed returns what unpacks to plain. A compressor takes 0.8 MB, so that they are kept.
-func (c *Client) compressed(plain []byte) ([]byte, error) {
-	out := bytes.NewBuffer(make([]byte, 0, len(plain)/8))
-	compressor, kept := c.compressors.Get().(*gzip.Writer)
-	if kept {
-		compressor.Reset(out)
-	} else {
-		compressor, _ = gzip.NewWriterLevel(out, gzip.BestSpeed) // the level is one that there is
+// compressor packs requests, one after the other. It takes 0.8 MB, so that it is kept.
+type compressor struct {
+	gzip  *gzip.Writer
+	plain []byte // the last request
+}
+
+// compressedSpans returns what unpacks to the request that encodeSpans makes.
+func (c *Client) compressedSpans(scope Scope, spans []Span) ([]byte, error) {
+	packer, kept := c.compressors.Get().(*compressor)
+	if !kept {
+		writer, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // the level is one that there is
+		packer = &compressor{gzip: writer}
 	}
-	defer c.compressors.Put(compressor)
-	if _, err := compressor.Write(plain); err != nil {
+	defer c.compressors.Put(packer)
+	packer.plain = encodeSpans(packer.plain, scope, spans)
+	out := bytes.NewBuffer(make([]byte, 0, len(packer.plain)/8))
+	packer.gzip.Reset(out)
+	if _, err := packer.gzip.Write(packer.plain); err != nil {
 		return nil, err
 	}
-	err := compressor.Close()
+	err := packer.gzip.Close()
 	return out.Bytes(), err
 }

@@ -262,8 +262,8 @@ func TestSplitSpansKeepsEverySpanWithinBounds(t *testing.T) {
 			if len(batch) == 0 || len(batch) > maxSpans {
 				t.Fatalf("a batch of %d spans", len(batch))
 			}
-			body := encodeSpans(Scope{Name: "s"}, batch)
-			if again := encodeSpans(Scope{Name: "s"}, batch); !bytes.Equal(body, again) {
+			body := encodeSpans(nil, Scope{Name: "s"}, batch)
+			if again := encodeSpans([]byte("from before"), Scope{Name: "s"}, batch); !bytes.Equal(body, again) {
 				t.Fatal("the same spans give other bytes")
 			}
 			if want := library(t, batch); !bytes.Equal(body, want) {

@@ -182,7 +182,7 @@ const (
 
 // scoresOf derives every score of the catalogue from the counts.
 func (c *call) scoresOf(n Counts) []outcome.Score {
-	scores, values := make([]outcome.Score, 0, len(c.catalog)), make([]float64, len(c.catalog))
+	scores, values := make([]outcome.Score, 0, len(c.catalog)+2), make([]float64, len(c.catalog))
 	counts, typed := n.Map(), c.typed()
 	for i, d := range c.catalog {
 		s := outcome.Score{Name: d.Name, Boolean: d.Boolean, Reason: n.undefined(d, typed)}

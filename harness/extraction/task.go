@@ -128,7 +128,7 @@ func Grounding(index *extraction.Index, found extraction.Extraction) outcome.Sco
 			quoted++
 		}
 		switch {
-		case index.Mentioned(e) > 0:
+		case index.Mentioned(e):
 			inText++
 		case !index.Named(e):
 			invented++

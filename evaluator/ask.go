@@ -144,10 +144,10 @@ func objectIn(text string) []byte {
 
 // The identifiers that the prompt of a judge may hold.
 const (
-	VarQuestion  = "question"
-	VarCriteria  = "criteria"
-	VarCandidate = "candidate_answer"
-	VarReference = "reference_answer"
+	varQuestion  = "question"
+	varCriteria  = "criteria"
+	varCandidate = "candidate_answer"
+	varReference = "reference_answer"
 )
 
 // DefaultPrompt is a prompt for a judge, used where Langfuse keeps none.
@@ -165,7 +165,7 @@ Reply with one JSON object and nothing else:
 
 // askModel asks a language model by the prompt.
 func (e *Evaluator) askModel(ctx context.Context, c Case) (Verdict, error) {
-	texts := map[string]string{VarQuestion: c.Question, VarCriteria: c.Criteria, VarCandidate: c.Candidate, VarReference: c.Reference}
+	texts := map[string]string{varQuestion: c.Question, varCriteria: c.Criteria, varCandidate: c.Candidate, varReference: c.Reference}
 	guard(e.cfg.Prompt, texts)
 	messages, err := pipeline.Compile(e.cfg.Prompt, pipeline.Vars{Texts: texts})
 	if err != nil {

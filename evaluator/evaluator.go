@@ -114,7 +114,7 @@ func New(cfg Config) (*Evaluator, error) {
 		if len(cfg.Prompt.Messages) == 0 {
 			wrong("the judge has no prompt")
 		}
-		problems = append(problems, cfg.Prompt.CheckUse([]string{VarQuestion, VarCriteria, VarCandidate, VarReference}, VarCandidate))
+		problems = append(problems, cfg.Prompt.CheckUse([]string{varQuestion, varCriteria, varCandidate, varReference}, varCandidate))
 	}
 	if named != 1 {
 		wrong("give exactly one of a script, a URL and a model")

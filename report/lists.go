@@ -105,7 +105,7 @@ func (v LeaderboardView) RankTable() Table {
 		}
 		tied = append(tied, given(when(i > 0 && r.Tied, label(r.Summary.Run.Name)))...)
 		t.add(place(r), r.Summary.Run.Name, Score(r.Mean, 3), Interval(r.CI95), Delta(best.Difference), pValue(best.PHolm),
-			Count(r.Summary.Items.Failed), CostPerItem(r), p95, front)
+			Count(r.Summary.Items.Failed), costPerItem(r), p95, front)
 	}
 	t.names("not shown to differ from the best", tied)
 	return t
@@ -113,9 +113,9 @@ func (v LeaderboardView) RankTable() Table {
 
 func place(r compare.Ranked) string { return cmp.Or(when(r.Rank > 0, Count(r.Rank)), none) }
 
-// CostPerItem is what one item of a ranked run costs; "≥" where that is only
+// costPerItem is what one item of a ranked run costs; "≥" where that is only
 // partly known.
-func CostPerItem(r compare.Ranked) string {
+func costPerItem(r compare.Ranked) string {
 	return known(r.CostPerItem, func(cost float64) string { return when(r.CostPartly, "≥") + dollars(cost) })
 }
 

@@ -386,7 +386,7 @@ func (p *publisher) link(
 	of := identify(h, o.Outcome)
 	link := langfuse.DatasetRunItemCreate{
 		RunName:        RunName(h, o.Trial),
-		RunDescription: Description(h),
+		RunDescription: description(h),
 		Metadata:       metadata,
 		DatasetItemID:  o.Item,
 		TraceID:        of.trace(),

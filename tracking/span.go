@@ -37,7 +37,7 @@ func newBuilder(h outcome.Header, trial int, experiment string) builder {
 		langfuse.TextAttribute("langfuse.trace.name", rootName),
 		langfuse.TextAttribute("langfuse.experiment.id", experiment),
 		langfuse.TextAttribute("langfuse.experiment.name", RunName(h, trial)),
-		langfuse.TextAttribute("langfuse.experiment.description", Description(h)),
+		langfuse.TextAttribute("langfuse.experiment.description", description(h)),
 		langfuse.TextAttribute("langfuse.experiment.metadata", string(encode(metadata))),
 	}
 	if h.Dataset.ID != "" {

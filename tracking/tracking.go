@@ -211,9 +211,9 @@ func optional[T int | int64 | float64](v *T) string {
 	return fmt.Sprint(*v)
 }
 
-// Description returns the text that stands beside a run in Langfuse: what
+// description returns the text that stands beside a run in Langfuse: what
 // comparison pages do not show otherwise, then the user's words.
-func Description(h outcome.Header) string {
+func description(h outcome.Header) string {
 	text := h.System.Model
 	if p := h.System.Prompt; p.Name != "" {
 		text += ", prompt " + p.Name + "@" + strconv.Itoa(p.Version)

@@ -119,8 +119,8 @@ const PromptName = "answers"
 
 // The identifiers that a prompt for answers may use; it must use both.
 const (
-	QuestionVar = "question"
-	PassagesVar = "passages"
+	questionVar = "question"
+	passagesVar = "passages"
 )
 
 //go:embed prompt_system.txt
@@ -137,7 +137,7 @@ func DefaultPrompt() pipeline.Template {
 // CheckPrompt refuses a prompt that asks for what nothing fills, or never shows
 // the question or the passages.
 func CheckPrompt(t pipeline.Template) error {
-	return t.CheckUse([]string{QuestionVar, PassagesVar}, QuestionVar, PassagesVar)
+	return t.CheckUse([]string{questionVar, passagesVar}, questionVar, passagesVar)
 }
 
 // compile puts question and passages into a prompt, the passages in the order
@@ -147,7 +147,7 @@ func compile(t pipeline.Template, question string, found []Found) ([]pipeline.Me
 	for _, p := range slices.SortedStableFunc(slices.Values(found), func(a, b Found) int { return a.Page - b.Page }) {
 		passages = append(passages, fmt.Sprintf("(стр. %d)\n%s", p.Page, p.Text))
 	}
-	texts := map[string]string{QuestionVar: question, PassagesVar: strings.Join(passages, "\n\n")}
+	texts := map[string]string{questionVar: question, passagesVar: strings.Join(passages, "\n\n")}
 	return pipeline.Compile(t, pipeline.Vars{Texts: texts})
 }
 

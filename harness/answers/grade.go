@@ -367,6 +367,6 @@ func row(header, cells []string) string {
 
 // ScorerOf scores the answers of a run again.
 func ScorerOf(h outcome.Header) Scorer {
-	pages, _ := strconv.Atoi(h.Metadata[MetaPages]) // 0 if it is not known
+	pages, _ := strconv.Atoi(h.Metadata[metaPages]) // 0 if it is not known
 	return Scorer{Pages: pages}
 }

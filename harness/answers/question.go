@@ -183,8 +183,8 @@ func (e *Expected) read(values map[string]json.RawMessage, others ...string) err
 	take("must_not_include", (*texts)(&e.MustNotInclude), "a list of texts")
 	take("require_citation", &e.RequireCitation, "true or false")
 	take("weight", &e.Weight, "a number")
-	if w := e.Importance(); !(w >= 0 && w <= MaxWeight) {
-		fail("weight", "%g is not a number from 0 to %g", w, float64(MaxWeight))
+	if w := e.Importance(); !(w >= 0 && w <= maxWeight) {
+		fail("weight", "%g is not a number from 0 to %g", w, float64(maxWeight))
 	}
 	return errors.Join(problems...)
 }
@@ -208,9 +208,9 @@ func (e Expected) Odd() []string {
 	return list
 }
 
-// MaxWeight bounds the weight of a question, so that sums of them stay exact
+// maxWeight bounds the weight of a question, so that sums of them stay exact
 // enough.
-const MaxWeight = 1e6
+const maxWeight = 1e6
 
 // maxFile bounds a file of questions, in bytes.
 const maxFile = 1 << 30

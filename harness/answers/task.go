@@ -109,7 +109,7 @@ func (t Task) Do(ctx context.Context, item experiment.Item) (experiment.TaskResu
 // The keys of a run's metadata beside the two hashes.
 const (
 	metaPDF        = "pdf"
-	MetaPages      = "pdf_pages" // how many pages the document has
+	metaPages      = "pdf_pages" // how many pages the document has
 	metaUnreadable = "pdf_unreadable_pages"
 	metaDeclared   = "pdf_declared_pages" // where fewer were found
 	metaDamaged    = "pdf_damaged"
@@ -121,7 +121,7 @@ func Describe(metadata map[string]string, doc *Document, questions Questions) ma
 	about := map[string]string{}
 	maps.Copy(about, metadata)
 	about[outcome.PDFSHA256], about[outcome.QuestionsSHA256] = doc.SHA256, questions.SHA256
-	about[metaPDF], about[MetaPages] = filepath.Base(doc.Path), strconv.Itoa(len(doc.Pages))
+	about[metaPDF], about[metaPages] = filepath.Base(doc.Path), strconv.Itoa(len(doc.Pages))
 	about[metaReader] = "pdftext@" + pdf.Version
 	if doc.Declared > 0 {
 		about[metaDeclared] = strconv.Itoa(doc.Declared)
@@ -142,7 +142,7 @@ func DocumentWarnings(h outcome.Header) []string {
 	list := FileWarnings(h)
 	if pages := h.Metadata[metaUnreadable]; pages != "" {
 		list = append(list, fmt.Sprintf("%s has pages that cannot be read and were not searched: %s (of %s)",
-			h.Metadata[metaPDF], pages, h.Metadata[MetaPages]))
+			h.Metadata[metaPDF], pages, h.Metadata[metaPages]))
 	}
 	return list
 }
@@ -155,7 +155,7 @@ func FileWarnings(h outcome.Header) []string {
 		list = append(list, path+" is damaged; its pages were found by searching the file, and some may be missing")
 	}
 	declared, unsaid := strconv.Atoi(about[metaDeclared])
-	found, unknown := strconv.Atoi(about[MetaPages])
+	found, unknown := strconv.Atoi(about[metaPages])
 	if unsaid == nil && unknown == nil {
 		list = append(list, fmt.Sprintf("%s says that it has %d pages, of which %d were found: %d are not searched, and pages behind them have too low a number",
 			path, declared, found, declared-found))

@@ -134,8 +134,8 @@ func neverAsked(answers [][]answer) error {
 	return answers[0][0].err
 }
 
-// Confidence of all intervals of a report.
-const Confidence = 0.95
+// confidence of all intervals of a report.
+const confidence = 0.95
 
 // Statistics are what the runs say about the evaluator as a whole.
 type Statistics struct {
@@ -169,7 +169,7 @@ type Statistics struct {
 	CostUSD *float64 `json:"cost_usd"`
 }
 
-// Rate is Count / Of with its exact (Clopper-Pearson) interval at Confidence;
+// Rate is Count / Of with its exact (Clopper-Pearson) interval at the confidence of the report;
 // all null where Of is 0. The interval takes runs as independent; repetitions
 // of one fixture resemble each other, so that few fixtures say less than it
 // seems.
@@ -183,7 +183,7 @@ type Rate struct {
 
 func newRate(count, of int) Rate {
 	r := Rate{Count: count, Of: of}
-	if lo, hi, ok := stats.BinomialInterval(count, of, Confidence); ok {
+	if lo, hi, ok := stats.BinomialInterval(count, of, confidence); ok {
 		r.Value, r.Lower, r.Upper = new(float64(count)/float64(of)), &lo, &hi
 	}
 	return r
@@ -260,7 +260,7 @@ func (t *tally) statistics(cfg Config) Statistics {
 		return newRate(n, of)
 	}
 	s, both := t.Statistics, t.runs[Pass]+t.runs[Fail]
-	s.Confidence = Confidence
+	s.Confidence = confidence
 	s.FlipRate = newRate(t.flips, t.comparisons)
 	s.Divisor = "comparisons with the first valid run of a pass or fail fixture; a fixture's own flip_rate is divided by its valid runs"
 	s.Agreement = rate(both, graded{Pass, evaluator.Pass}, graded{Fail, evaluator.Fail})
@@ -281,7 +281,7 @@ func (t *tally) statistics(cfg Config) Statistics {
 
 func (t *tally) certification(cfg Config) Certification {
 	c := Certification{Needed: []Needed{}}
-	if hi, ok := stats.UpperRate(t.flips, t.comparisons, Confidence); ok {
+	if hi, ok := stats.UpperRate(t.flips, t.comparisons, confidence); ok {
 		c.FlipRate = &hi
 	}
 	rates := []float64{0.1, 0.05, 0.01}
@@ -289,7 +289,7 @@ func (t *tally) certification(cfg Config) Certification {
 		rates = append([]float64{own}, slices.DeleteFunc(rates, func(rate float64) bool { return rate == own })...)
 	}
 	for _, rate := range rates {
-		if n, ok := stats.TrialsNeeded(t.flips, rate, Confidence); ok && t.unambiguous > 0 {
+		if n, ok := stats.TrialsNeeded(t.flips, rate, confidence); ok && t.unambiguous > 0 {
 			perFixture := (n+t.unambiguous-1)/t.unambiguous + 1 // the first run compares with nothing
 			c.Needed = append(c.Needed, Needed{rate, n, perFixture})
 		}

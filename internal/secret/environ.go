@@ -32,9 +32,9 @@ var ours = []string{"EXPERIMENT_", "LANGFUSE_", "OPENAI_", "GEMINI_", "GOOGLE_GE
 // Named reports whether the name of an environment variable speaks of a secret.
 func Named(name string) bool { return speaking().MatchString(strings.ToUpper(name)) }
 
-// Variable reports whether an environment variable holds a secret: its name says
+// variable reports whether an environment variable holds a secret: its name says
 // so, or its value has a user and password.
-func Variable(name, value string) bool { return Named(name) || login().MatchString(value) }
+func variable(name, value string) bool { return Named(name) || login().MatchString(value) }
 
 // Withhold parts an environment ("NAME=value") into what a program may have that
 // is not trusted with secrets, and the names of the rest: variables that steer
@@ -45,7 +45,7 @@ func Withhold(environ, handed []string) (given, withheld []string) {
 		upper := strings.ToUpper(name)
 		own := slices.ContainsFunc(ours, func(prefix string) bool { return strings.HasPrefix(upper, prefix) })
 		switch {
-		case slices.Contains(handed, name) || !own && !Variable(name, value):
+		case slices.Contains(handed, name) || !own && !variable(name, value):
 			given = append(given, entry)
 		case value != "":
 			withheld = append(withheld, name)
@@ -128,32 +128,32 @@ func isKey(text string) bool {
 	return strings.ContainsFunc(strings.TrimPrefix(text, "AIza"), func(r rune) bool { return unicode.IsDigit(r) || unicode.IsUpper(r) })
 }
 
-// ArgumentError says that an argument of a command holds a secret. It does not
+// argumentError says that an argument of a command holds a secret. It does not
 // repeat it.
-type ArgumentError struct {
+type argumentError struct {
 	Number int // 1 is the first behind the program
 	Holds  string
 }
 
 // Error says what the argument holds, and what to do.
-func (e *ArgumentError) Error() string {
+func (e *argumentError) Error() string {
 	return fmt.Sprintf("argument %d of the command holds %s: arguments are kept with the run, and everyone on this machine can see them; let the program read it from its environment", e.Number, e.Holds)
 }
 
 // ExitCode is that of a wrong usage.
-func (*ArgumentError) ExitCode() int { return 64 }
+func (*argumentError) ExitCode() int { return 64 }
 
 // CheckArguments refuses a command one of whose arguments holds the secret of a
-// variable, or what looks like a key. The error is an *ArgumentError.
+// variable, or what looks like a key. The error is an *argumentError.
 func (m *Masker) CheckArguments(words []string) error {
 	for i, word := range words {
 		for _, s := range m.secrets {
 			if s.variable != "" && strings.Contains(word, s.text) {
-				return &ArgumentError{i, "the value of " + s.variable}
+				return &argumentError{i, "the value of " + s.variable}
 			}
 		}
 		if slices.ContainsFunc(known().FindAllString(word, -1), isKey) {
-			return &ArgumentError{i, "what looks like a key"}
+			return &argumentError{i, "what looks like a key"}
 		}
 	}
 	return nil

@@ -116,7 +116,7 @@ func TestCheckArguments(t *testing.T) {
 		"--api-key=X":                       "", "/dev/null": "", "disk-usage-of-2024": "", "sk-learn-extractor": "", "--lang=sk-SK": "", "secret-1": "",
 	} {
 		err := m.CheckArguments([]string{"prog", word})
-		var refused *ArgumentError
+		var refused *argumentError
 		switch {
 		case want == "" && err != nil:
 			t.Errorf("%s: %v", word, err)

@@ -69,7 +69,7 @@ func NewMasker(environ, command []string) *Masker {
 	m := &Masker{}
 	for _, entry := range environ {
 		name, value, _ := strings.Cut(entry, "=")
-		if !Variable(name, value) {
+		if !variable(name, value) {
 			continue
 		}
 		for _, text := range values(value) {

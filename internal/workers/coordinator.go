@@ -73,7 +73,7 @@ func (c *Conn) Coordinate(ctx context.Context, run Run, admit func(group string)
 	if !valid(run.ID) {
 		return nil, fmt.Errorf("workers: the id %q of a run cannot stand in a subject", run.ID)
 	}
-	run.Protocol, run.Version, run.Lease = Protocol, c.cfg.Version, c.cfg.Lease
+	run.Protocol, run.Version, run.Lease = protocol, c.cfg.Version, c.cfg.Lease
 	o := &Coordinator{
 		conn: c, run: run, taken: make(chan struct{}), stopping: make(chan struct{}), changed: make(chan struct{}),
 		present: map[string]seen{},

@@ -28,8 +28,8 @@ import (
 	"extraction-experiment/pipeline"
 )
 
-// Protocol is the number of the protocol; both sides must have the same.
-const Protocol = 1
+// protocol is the number of the protocol; both sides must have the same.
+const protocol = 1
 
 // Names on the server: all begin alike, so that others can share it.
 const (
@@ -210,8 +210,8 @@ type welcome struct {
 func (h hello) answer(version string, now time.Time) welcome {
 	skew := h.Clock.Sub(now)
 	switch {
-	case h.Protocol != Protocol:
-		return welcome{fmt.Sprintf("worker %s speaks protocol %d and the run's coordinator protocol %d: start the same program on both", h.Worker, h.Protocol, Protocol)}
+	case h.Protocol != protocol:
+		return welcome{fmt.Sprintf("worker %s speaks protocol %d and the run's coordinator protocol %d: start the same program on both", h.Worker, h.Protocol, protocol)}
 	case h.Version != version:
 		return welcome{fmt.Sprintf("worker %s is version %q and the run's coordinator version %q: start the same program on both", h.Worker, h.Version, version)}
 	case skew.Abs() > mostSkew:

@@ -166,7 +166,7 @@ func (w *worker) refuse(run Run, why error) {
 // join asks the coordinator and opens the system. An error refuses the run; none of both
 // says that nobody answered.
 func (w *worker) join(ctx context.Context, run Run) (*job, error) {
-	question, err := json.Marshal(hello{w.cfg.Name, Protocol, w.conn.cfg.Version, time.Now()})
+	question, err := json.Marshal(hello{w.cfg.Name, protocol, w.conn.cfg.Version, time.Now()})
 	if err != nil {
 		return nil, err
 	}
@@ -252,7 +252,7 @@ func (w *worker) announce() {
 	host, _ := os.Hostname()
 	w.mu.Lock()
 	p := Presence{
-		ID: w.conn.id, Name: w.cfg.Name, Host: host, PID: os.Getpid(), Protocol: Protocol, Version: w.conn.cfg.Version,
+		ID: w.conn.id, Name: w.cfg.Name, Host: host, PID: os.Getpid(), Protocol: protocol, Version: w.conn.cfg.Version,
 		Concurrency: w.cfg.Concurrency, Systems: w.cfg.Systems, InHand: map[string]int{}, Refused: maps.Clone(w.refused),
 		Done: w.done, PerSecond: float64(w.done) / max(1, time.Since(w.began).Seconds()), Clock: time.Now(),
 	}

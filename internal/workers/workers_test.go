@@ -418,11 +418,11 @@ func TestWork_refused(t *testing.T) {
 	}
 	now := time.Now()
 	for want, h := range map[string]hello{
-		"":                       {"w", Protocol, "1", now.Add(29 * time.Second)},
+		"":                       {"w", protocol, "1", now.Add(29 * time.Second)},
 		"speaks protocol 99":     {"w", 99, "1", now},
-		`w is version "2"`:       {"w", Protocol, "2", now},
-		"worker w is off by 31s": {"w", Protocol, "1", now.Add(31 * time.Second)},
-		"worker w is off by -1m": {"w", Protocol, "1", now.Add(-time.Minute)},
+		`w is version "2"`:       {"w", protocol, "2", now},
+		"worker w is off by 31s": {"w", protocol, "1", now.Add(31 * time.Second)},
+		"worker w is off by -1m": {"w", protocol, "1", now.Add(-time.Minute)},
 	} {
 		if got := h.answer("1", now).Refused; !strings.Contains(got, want) || (got == "") != (want == "") {
 			t.Errorf("%v: %q, not %q", h, got, want)

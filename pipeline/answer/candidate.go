@@ -122,8 +122,8 @@ func (c *candidate) extraction() []byte {
 				raw = c.unit(comma(raw), name, n, unit)
 				n++
 			}
-			if raw = append(raw, ']'); n > MaxListed {
-				c.problems = append(c.problems, fmt.Sprintf("the answer lists more than %d %s", MaxListed, name))
+			if raw = append(raw, ']'); n > maxListed {
+				c.problems = append(c.problems, fmt.Sprintf("the answer lists more than %d %s", maxListed, name))
 			}
 		}
 	}

@@ -33,10 +33,10 @@ import (
 // The limits of an answer; one beyond them is a problem, and costs no more than
 // reading it up to there.
 const (
-	MaxText   = 32 << 20  // bytes
-	MaxDepth  = 64        // levels of objects and lists
-	MaxListed = 250_000   // entities, and relationships
-	MaxValues = 3_000_000 // texts, numbers, objects and lists together
+	maxText   = 32 << 20  // bytes
+	maxDepth  = 64        // levels of objects and lists
+	maxListed = 250_000   // entities, and relationships
+	maxValues = 3_000_000 // texts, numbers, objects and lists together
 )
 
 // Result is what an answer said.
@@ -87,8 +87,8 @@ func problem(format string, args ...any) error {
 // The error is an *Error that says what is wrong and where. Time and memory are
 // linear in the text, within the limits above. Never panics.
 func Parse(text string) (Result, error) {
-	if len(text) > MaxText {
-		return Result{}, problem("the answer has %d bytes, at most %d are read", len(text), MaxText)
+	if len(text) > maxText {
+		return Result{}, problem("the answer has %d bytes, at most %d are read", len(text), maxText)
 	}
 	text = strings.ToValidUTF8(text, string(utf8.RuneError))
 	if strings.Trim(text, " \t\r\n\ufeff") == "" {

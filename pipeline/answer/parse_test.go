@@ -119,7 +119,7 @@ func TestParse_truncated(t *testing.T) {
 }
 
 func TestParse_problems(t *testing.T) {
-	many := `{"entities":[` + strings.Repeat(`{},`, MaxListed) + `{}]}`
+	many := `{"entities":[` + strings.Repeat(`{},`, maxListed) + `{}]}`
 	tests := map[string]struct {
 		text string
 		want []string
@@ -147,9 +147,9 @@ func TestParse_problems(t *testing.T) {
 		"cut before the lists":     {`{"enti`, []string{"no JSON object"}},
 		"deep":                     {`{"entities":[{"name":"A","properties":` + strings.Repeat("[", 100), []string{"nested deeper than 64 levels"}},
 		"deep, and nothing else":   {strings.Repeat("[", 1<<20), []string{"no JSON object"}},
-		"too long":                 {strings.Repeat(" ", MaxText+1), []string{"at most 33554432 are read"}},
+		"too long":                 {strings.Repeat(" ", maxText+1), []string{"at most 33554432 are read"}},
 		"too many":                 {many, []string{"lists more than 250000 entities"}},
-		"too many values":          {`{"entities":[{"name":"A","aliases":[` + strings.Repeat("1,", MaxValues) + `1]}]}`, []string{"more than 3000000 values"}},
+		"too many values":          {`{"entities":[{"name":"A","aliases":[` + strings.Repeat("1,", maxValues) + `1]}]}`, []string{"more than 3000000 values"}},
 		"an object of nothing":     {"{}", []string{"no JSON object"}},
 		"a list of nothing":        {"[]", []string{"no JSON object"}},
 		"a long key in a language": {`{"entities":[{"` + strings.Repeat("é", 1000) + `":1}]}`, []string{"…"}},

@@ -61,8 +61,8 @@ func (s *scanner) value() error {
 	if err := s.skip(); err != nil {
 		return err
 	}
-	if s.values++; s.values > MaxValues {
-		return fmt.Errorf("the answer has more than %d values", MaxValues)
+	if s.values++; s.values > maxValues {
+		return fmt.Errorf("the answer has more than %d values", maxValues)
 	}
 	switch c := s.text[s.pos]; c {
 	case '{', '[':
@@ -75,8 +75,8 @@ func (s *scanner) value() error {
 
 // container reads an object or a list.
 func (s *scanner) container(opening byte) error {
-	if len(s.open) >= MaxDepth {
-		return fmt.Errorf("the answer is nested deeper than %d levels", MaxDepth)
+	if len(s.open) >= maxDepth {
+		return fmt.Errorf("the answer is nested deeper than %d levels", maxDepth)
 	}
 	closing := opening + 2 // in ASCII, of both kinds
 	s.out, s.open = append(s.out, opening), append(s.open, closing)

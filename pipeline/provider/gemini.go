@@ -147,13 +147,13 @@ const defaultGeminiURL = "https://generativelanguage.googleapis.com"
 // with the exit code 64. Nothing is sent.
 func newGemini(cfg modelConfig) (pipeline.Model, error) {
 	cfg.BaseURL = cmp.Or(cfg.BaseURL, defaultGeminiURL)
-	c := newChat(Gemini, cfg, EnvGeminiKey, EnvGeminiBaseURL)
-	c.keyVariable += " (or " + EnvGoogleKey + ")"
+	c := newChat(Gemini, cfg, envGeminiKey, envGeminiBaseURL)
+	c.keyVariable += " (or " + envGoogleKey + ")"
 	name := strings.TrimPrefix(cfg.Model, "models/")
 	c.problem(strings.TrimSpace(name) == "", "the model's name is missing")
 	c.problem(strings.ContainsAny(name, "?&#%{}\\: \t\r\n") || strings.Contains(name, ".."),
 		"the model's name contains a character that no name has: it looks like gemini-2.5-flash")
-	c.problem(cfg.APIKey.Reveal() == "", "the key is missing: set %s or %s", EnvGeminiKey, EnvGoogleKey)
+	c.problem(cfg.APIKey.Reveal() == "", "the key is missing: set %s or %s", envGeminiKey, envGoogleKey)
 	if !strings.HasPrefix(cfg.Model, "models/") && !strings.HasPrefix(cfg.Model, "tunedModels/") {
 		cfg.Model = "models/" + cfg.Model
 	}

@@ -142,12 +142,12 @@ func newOpenAI(cfg modelConfig) (pipeline.Model, error) {
 	if cfg.BaseURL == "" && !cfg.Azure {
 		cfg.BaseURL = defaultOpenAIURL
 	}
-	c := newChat(OpenAI, cfg, EnvOpenAIKey, EnvOpenAIBaseURL)
+	c := newChat(OpenAI, cfg, envOpenAIKey, EnvOpenAIBaseURL)
 	base, keyHeader, keyPrefix, query := c.BaseURL, "Authorization", "Bearer ", ""
 	deployments := cfg.Azure && !strings.HasSuffix(base, azureV1)
 	c.problem(strings.TrimSpace(cfg.Model) == "", "the model's name is missing")
 	c.problem(cfg.APIKey.Reveal() == "" && (cfg.Azure || base == defaultOpenAIURL),
-		"the key is missing: set %s, or %s to a server that needs none", EnvOpenAIKey, EnvOpenAIBaseURL)
+		"the key is missing: set %s, or %s to a server that needs none", envOpenAIKey, EnvOpenAIBaseURL)
 	c.problem(deployments && cfg.APIVersion == "", "Azure needs an api-version such as 2024-10-21, or a base URL that ends in %s", azureV1)
 	c.problem(!cfg.Azure && cfg.APIVersion != "", "an api-version is only sent to Azure")
 	if cfg.Azure {

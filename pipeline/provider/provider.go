@@ -121,11 +121,11 @@ const (
 
 // The variables of the environment that Open reads.
 const (
-	EnvOpenAIKey     = "OPENAI_API_KEY"
+	envOpenAIKey     = "OPENAI_API_KEY"
 	EnvOpenAIBaseURL = "OPENAI_BASE_URL"
-	EnvGeminiKey     = "GEMINI_API_KEY" // comes before EnvGoogleKey
-	EnvGoogleKey     = "GOOGLE_API_KEY"
-	EnvGeminiBaseURL = "GOOGLE_GEMINI_BASE_URL"
+	envGeminiKey     = "GEMINI_API_KEY" // comes before envGoogleKey
+	envGoogleKey     = "GOOGLE_API_KEY"
+	envGeminiBaseURL = "GOOGLE_GEMINI_BASE_URL"
 	envAzureVersion  = "OPENAI_API_VERSION"
 	envAPIType       = "OPENAI_API_TYPE"
 	// envHeaders holds headers that a gateway wants, as a JSON object.
@@ -162,14 +162,14 @@ func openOpenAI(name string, cfg Config) (Opened, error) {
 		return Opened{}, err
 	}
 	return cfg.opened(OpenAI, newOpenAI, modelConfig{
-		Headers: headers, Model: name, APIKey: secret.New(cfg.Getenv(EnvOpenAIKey)), BaseURL: cfg.Getenv(EnvOpenAIBaseURL),
+		Headers: headers, Model: name, APIKey: secret.New(cfg.Getenv(envOpenAIKey)), BaseURL: cfg.Getenv(EnvOpenAIBaseURL),
 		Azure: cfg.Getenv(envAPIType) == "azure", APIVersion: cfg.Getenv(envAzureVersion),
 	})
 }
 
 func openGemini(name string, cfg Config) (Opened, error) {
-	key := cmp.Or(cfg.Getenv(EnvGeminiKey), cfg.Getenv(EnvGoogleKey))
-	return cfg.opened(Gemini, newGemini, modelConfig{Model: name, APIKey: secret.New(key), BaseURL: cfg.Getenv(EnvGeminiBaseURL)})
+	key := cmp.Or(cfg.Getenv(envGeminiKey), cfg.Getenv(envGoogleKey))
+	return cfg.opened(Gemini, newGemini, modelConfig{Model: name, APIKey: secret.New(key), BaseURL: cfg.Getenv(envGeminiBaseURL)})
 }
 
 // opened makes a model that is asked over HTTP.
@@ -209,7 +209,7 @@ func unknown(spec string) error {
 // the order of a page.
 func Variables() []string {
 	return []string{
-		EnvOpenAIKey, EnvOpenAIBaseURL, envHeaders, envAPIType, envAzureVersion,
-		EnvGeminiKey, EnvGoogleKey, EnvGeminiBaseURL,
+		envOpenAIKey, EnvOpenAIBaseURL, envHeaders, envAPIType, envAzureVersion,
+		envGeminiKey, envGoogleKey, envGeminiBaseURL,
 	}
 }

@@ -41,8 +41,8 @@ const (
 	mostBaselines = 1 << 20
 )
 
-// ErrNoBaseline is returned where nobody has said what the base is.
-var ErrNoBaseline = errors.New("no baseline is configured")
+// errNoBaseline is returned where nobody has said what the base is.
+var errNoBaseline = errors.New("no baseline is configured")
 
 // ReadBaselines reads the file of this folder; none is an empty one.
 func ReadBaselines(ctx context.Context) (map[string]string, error) {
@@ -72,8 +72,8 @@ func WriteBaselines(known map[string]string) error {
 	})
 }
 
-// ErrFirst is returned where no run is as a rule says, and the candidate will be.
-var ErrFirst = errors.New("no run is so yet: this is the first")
+// errFirst is returned where no run is as a rule says, and the candidate will be.
+var errFirst = errors.New("no run is so yet: this is the first")
 
 // Base is the run that was found for a name or a rule.
 type Base struct {
@@ -133,7 +133,7 @@ type Finder struct {
 }
 
 // Find finds the run of a name or a rule in this folder and in Langfuse. Errors:
-// ErrNoBaseline, ErrFirst; exit code 2 where it is configured and not there, 69 where Langfuse
+// errNoBaseline, errFirst; exit code 2 where it is configured and not there, 69 where Langfuse
 // cannot be asked.
 func (f Finder) Find(ctx context.Context, word string) (Base, error) {
 	if word == Baseline {
@@ -143,7 +143,7 @@ func (f Finder) Find(ctx context.Context, word string) (Base, error) {
 		}
 		switch word = known[f.Dataset]; word {
 		case "":
-			return Base{}, cli.Usage("%w for dataset %q: experiment baseline set RUN sets one", ErrNoBaseline, f.Dataset)
+			return Base{}, cli.Usage("%w for dataset %q: experiment baseline set RUN sets one", errNoBaseline, f.Dataset)
 		case Baseline:
 			return Base{}, cli.Usage("%s: the baseline of %q is itself", BaselineFile, f.Dataset)
 		}
@@ -193,7 +193,7 @@ func parseLatest(rule string) (map[string]string, error) {
 			return nil, cli.Usage("the base %q: expected %s KEY=VALUE…, such as %s branch=main", rule, latest, latest)
 		}
 		if key == "branch" {
-			key = MetaBranch
+			key = metaBranch
 		}
 		want[key] = value
 	}
@@ -240,7 +240,7 @@ func (f Finder) latest(ctx context.Context, rule string) (Base, error) {
 	case here.Named != "":
 		return here, nil
 	case f.Own != nil && fits("", f.Own):
-		return Base{}, cli.Errorf(cli.ExitIncompatible, "the base %q: %w", rule, ErrFirst)
+		return Base{}, cli.Errorf(cli.ExitIncompatible, "the base %q: %w", rule, errFirst)
 	}
 	return Base{}, cli.Errorf(cli.ExitIncompatible, "the base %q: no complete run of dataset %q, in this folder or in Langfuse, is so", rule, f.Dataset)
 }

@@ -39,7 +39,7 @@ func TestBase_age(t *testing.T) {
 // TestParseLatest: branch is the name of a column in Langfuse, other keys stand for themselves.
 func TestParseLatest(t *testing.T) {
 	want, err := parseLatest("latest branch=main model=gpt-4o")
-	if err != nil || len(want) != 2 || want[MetaBranch] != "main" || want["model"] != "gpt-4o" {
+	if err != nil || len(want) != 2 || want[metaBranch] != "main" || want["model"] != "gpt-4o" {
 		t.Errorf("%v, %v", want, err)
 	}
 	for _, rule := range []string{"latest main", "latest =main", "latest branch="} {

@@ -176,7 +176,7 @@ func (k *check) finder() Finder {
 func (k *check) dryRun(ctx context.Context) error {
 	base, err := k.finder().Find(ctx, k.values.Text("base"))
 	found := base.Header.Name + ", " + base.Age(time.Now())
-	if errors.Is(err, ErrNoBaseline) || errors.Is(err, ErrFirst) {
+	if errors.Is(err, errNoBaseline) || errors.Is(err, errFirst) {
 		found, err = "none: "+err.Error(), nil
 	}
 	if err != nil {
@@ -206,9 +206,9 @@ func (k *check) dryRun(ctx context.Context) error {
 func (k *check) judge(ctx context.Context) error {
 	base, err := k.finder().Find(ctx, k.values.Text("base"))
 	switch {
-	case errors.Is(err, ErrNoBaseline):
+	case errors.Is(err, errNoBaseline):
 		k.NotCompared = "no baseline is configured; experiment baseline set RUN sets one"
-	case errors.Is(err, ErrFirst):
+	case errors.Is(err, errFirst):
 		k.NotCompared = err.Error()
 	case err != nil:
 		return err
@@ -347,7 +347,7 @@ func given[T any](flag string, value *T) []string {
 
 // link adds the addresses where more is to be seen. What cannot be found out is left out.
 func (k *check) link(ctx context.Context) {
-	if job := Metadata(k.env.Getenv, Revision{})[MetaJobURL]; job != "" {
+	if job := Metadata(k.env.Getenv, Revision{})[metaJobURL]; job != "" {
 		k.Links = append(k.Links, report.Link{Title: "job and report", URL: job})
 	}
 	lf, err := settings.Connect(ctx, k.env.Getenv)
@@ -389,7 +389,7 @@ func WarnOfAge(result *compare.Comparison, most time.Duration) {
 func (k *check) tell(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
 	marker := Marker(k.Name)
-	body := k.Comment(marker, CommentLimit)
+	body := k.Comment(marker, commentLimit)
 	problem := errors.Join(PrintText(k.env, false, nil, body), StepSummary(k.env, func(w io.Writer) error {
 		_, err := io.WriteString(w, body)
 		return err

@@ -24,15 +24,15 @@ import (
 // The keys of a run's metadata that Langfuse shows as columns, those of the official
 // action langfuse/experiment-action.
 const (
-	MetaSHA        = "langfuse.git_sha"
-	MetaBranch     = "langfuse.branch"
+	metaSHA        = "langfuse.git_sha"
+	metaBranch     = "langfuse.branch"
 	metaEvent      = "langfuse.event"
 	metaActor      = "langfuse.actor"
 	metaPR         = "langfuse.pr_url"
 	metaWorkflow   = "langfuse.github_workflow_name"
 	metaJob        = "langfuse.github_job_name"
 	metaJobAttempt = "langfuse.github_job_attempt"
-	MetaJobURL     = "langfuse.github_job_url"
+	metaJobURL     = "langfuse.github_job_url"
 )
 
 // gitTime bounds how long git is waited for: what it says is a note on the run.
@@ -94,12 +94,12 @@ func Metadata(getenv func(string) string, git Revision) map[string]string {
 		}
 		return ""
 	}
-	said := map[string]string{MetaSHA: git.SHA, MetaBranch: git.Branch}
+	said := map[string]string{metaSHA: git.SHA, metaBranch: git.Branch}
 	switch {
 	case getenv("GITHUB_ACTIONS") == "true":
 		repository := strings.TrimSuffix(first("GITHUB_SERVER_URL"), "/") + "/" + first("GITHUB_REPOSITORY")
 		said = map[string]string{
-			MetaSHA: first("GITHUB_SHA"), MetaBranch: first("GITHUB_REF_NAME"), metaEvent: first("GITHUB_EVENT_NAME"),
+			metaSHA: first("GITHUB_SHA"), metaBranch: first("GITHUB_REF_NAME"), metaEvent: first("GITHUB_EVENT_NAME"),
 			metaActor: first("GITHUB_TRIGGERING_ACTOR", "GITHUB_ACTOR"), metaWorkflow: first("GITHUB_WORKFLOW"),
 			metaJob: first("GITHUB_JOB"), metaJobAttempt: first("GITHUB_RUN_ATTEMPT"),
 		}
@@ -107,13 +107,13 @@ func Metadata(getenv func(string) string, git Revision) map[string]string {
 			said[metaPR] = repository + "/pull/" + pull[1]
 		}
 		if run := first("GITHUB_RUN_ID"); run != "" {
-			said[MetaJobURL] = repository + "/actions/runs/" + run
+			said[metaJobURL] = repository + "/actions/runs/" + run
 		}
 	case getenv("GITLAB_CI") == "true":
 		said = map[string]string{
-			MetaSHA: first("CI_COMMIT_SHA"), MetaBranch: first("CI_MERGE_REQUEST_SOURCE_BRANCH_NAME", "CI_COMMIT_REF_NAME"),
+			metaSHA: first("CI_COMMIT_SHA"), metaBranch: first("CI_MERGE_REQUEST_SOURCE_BRANCH_NAME", "CI_COMMIT_REF_NAME"),
 			metaEvent: first("CI_PIPELINE_SOURCE"), metaActor: first("GITLAB_USER_LOGIN"), metaWorkflow: first("CI_PIPELINE_NAME"),
-			metaJob: first("CI_JOB_NAME"), MetaJobURL: first("CI_JOB_URL"),
+			metaJob: first("CI_JOB_NAME"), metaJobURL: first("CI_JOB_URL"),
 		}
 		if pull := first("CI_MERGE_REQUEST_IID"); pull != "" {
 			said[metaPR] = first("CI_MERGE_REQUEST_PROJECT_URL", "CI_PROJECT_URL") + "/-/merge_requests/" + pull
@@ -124,8 +124,8 @@ func Metadata(getenv func(string) string, git Revision) map[string]string {
 }
 
 const (
-	// CommentLimit is how many characters the comment of a host may have.
-	CommentLimit = 65_536
+	// commentLimit is how many characters the comment of a host may have.
+	commentLimit = 65_536
 	// mostPages bounds how many pages of comments are looked through, of 100 each.
 	mostPages = 50
 	// mostAnswer bounds the answer of the host, in bytes.

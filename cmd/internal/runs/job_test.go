@@ -12,25 +12,25 @@ import (
 func TestMetadata(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ env, want map[string]string }{
-		"nothing": {nil, map[string]string{MetaSHA: "1234", MetaBranch: "here"}},
+		"nothing": {nil, map[string]string{metaSHA: "1234", metaBranch: "here"}},
 		"GitHub, as the official action": {map[string]string{
 			"GITHUB_ACTIONS": "true", "GITHUB_REPOSITORY": "o/r", "GITHUB_SERVER_URL": "https://github.com", "GITHUB_RUN_ID": "42",
 			"GITHUB_RUN_ATTEMPT": "1", "GITHUB_SHA": "abc123", "GITHUB_REF_NAME": "17/merge",
 			"GITHUB_ACTOR": "alice", "GITHUB_TRIGGERING_ACTOR": "bob", "GITHUB_EVENT_NAME": "pull_request",
 			"GITHUB_REF": "refs/pull/17/merge", "GITHUB_WORKFLOW": "CI", "GITHUB_JOB": "check",
 		}, map[string]string{
-			MetaSHA: "abc123", MetaBranch: "17/merge", metaActor: "bob", metaEvent: "pull_request", metaWorkflow: "CI", metaJob: "check",
-			metaJobAttempt: "1", metaPR: "https://github.com/o/r/pull/17", MetaJobURL: "https://github.com/o/r/actions/runs/42",
+			metaSHA: "abc123", metaBranch: "17/merge", metaActor: "bob", metaEvent: "pull_request", metaWorkflow: "CI", metaJob: "check",
+			metaJobAttempt: "1", metaPR: "https://github.com/o/r/pull/17", metaJobURL: "https://github.com/o/r/actions/runs/42",
 		}},
 		"a push has no pull request": {map[string]string{"GITHUB_ACTIONS": "true", "GITHUB_REF": "refs/heads/main", "GITHUB_REF_NAME": "main"},
-			map[string]string{MetaBranch: "main"}},
+			map[string]string{metaBranch: "main"}},
 		"GitLab fills the same keys": {map[string]string{
 			"GITLAB_CI": "true", "CI_COMMIT_SHA": "abc", "CI_MERGE_REQUEST_SOURCE_BRANCH_NAME": "feat", "CI_COMMIT_REF_NAME": "x",
 			"CI_PIPELINE_SOURCE": "merge_request_event", "GITLAB_USER_LOGIN": "alice", "CI_JOB_NAME": "check", "CI_JOB_URL": "https://l/j/1",
 			"CI_MERGE_REQUEST_IID": "7", "CI_PROJECT_URL": "https://l/o/r",
 		}, map[string]string{
-			MetaSHA: "abc", MetaBranch: "feat", metaEvent: "merge_request_event", metaActor: "alice", metaJob: "check",
-			MetaJobURL: "https://l/j/1", metaPR: "https://l/o/r/-/merge_requests/7",
+			metaSHA: "abc", metaBranch: "feat", metaEvent: "merge_request_event", metaActor: "alice", metaJob: "check",
+			metaJobURL: "https://l/j/1", metaPR: "https://l/o/r/-/merge_requests/7",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -299,7 +299,7 @@ func comparePage(ctx context.Context, w io.Writer, r *http.Request) (err error) 
 		return err
 	}
 	cfg.Trace = func(run int, o outcome.Outcome) string { return traceAddress(tracking.TraceID(headers[run], o)) }
-	return ComparisonPage(ctx, w, result, sources, cfg)
+	return comparisonPage(ctx, w, result, sources, cfg)
 }
 
 // findByID returns the path of the run that Langfuse knows by this id.

@@ -362,13 +362,13 @@ func WriteComparison(ctx context.Context, path string, result compare.Comparison
 		return nil
 	}
 	return cli.WriteFile(path, func(w io.Writer) error {
-		return cli.Written(ComparisonPage(ctx, w, result, sources, html.Config{}))
+		return cli.Written(comparisonPage(ctx, w, result, sources, html.Config{}))
 	})
 }
 
-// ComparisonPage writes the page of a comparison: sources are the base and the
+// comparisonPage writes the page of a comparison: sources are the base and the
 // candidates, which are read once more for their items.
-func ComparisonPage(ctx context.Context, w io.Writer, result compare.Comparison, sources []compare.Source, cfg html.Config) error {
+func comparisonPage(ctx context.Context, w io.Writer, result compare.Comparison, sources []compare.Source, cfg html.Config) error {
 	var runs []report.Run
 	for i, source := range sources {
 		side := result.Base

@@ -209,40 +209,57 @@ func (l *listing[T]) pages(ctx context.Context) iter.Seq2[[]T, error] {
 	}
 }
 
-// readAhead yields the pages behind the first in their order, so many fetched together.
+// readAhead yields the pages behind the first in their order; so many are fetched at once.
 func (l *listing[T]) readAhead(ctx context.Context, pages int, yield func([]T, error) bool) {
-	last := int(l.first.Meta.TotalPages)
-	for next := 2; next <= last; next += pages {
-		got := together(min(pages, last-next+1), func(i int) (page[T], error) {
-			return l.get(ctx, place{skip: (next + i - 1) * l.limit})
-		})
-		for i, page := range got {
-			if errors.Is(page.err, ErrTooLarge) {
-				l.list.pages(ctx, place{skip: (next + i - 1) * l.limit})(yield)
-				return
+	get := func(ctx context.Context, i int) (page[T], error) { return l.get(ctx, place{skip: (i + 1) * l.limit}) }
+	skip := l.limit
+	for page, err := range inTurn(ctx, int(l.first.Meta.TotalPages)-1, pages, pages, get) {
+		if errors.Is(err, ErrTooLarge) {
+			break
+		}
+		if !yield(page.Data, err) || err != nil || len(page.Data) == 0 {
+			return
+		}
+		skip += l.limit
+	}
+	if skip < int(l.first.Meta.TotalPages)*l.limit { // by smaller pages, one after the other
+		l.list.pages(ctx, place{skip: skip})(yield)
+	}
+}
+
+// inTurn sends n requests and yields their answers in order, up to the first error. So many
+// are under way at once, and so many more are sent or answered beyond the one that is
+// waited for: one that is slow, or sent again, does not hold up the others.
+func inTurn[T any](ctx context.Context, n, atOnce, ahead int, get func(ctx context.Context, i int) (T, error)) iter.Seq2[T, error] {
+	type answer struct {
+		value T
+		err   error
+	}
+	return func(yield func(T, error) bool) {
+		var underWay sync.WaitGroup
+		defer underWay.Wait()
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		var waiting []chan answer
+		places := make(chan struct{}, atOnce)
+		for i, sent := 0, 0; i < n; i++ {
+			for ; sent < min(n, i+ahead); sent++ {
+				one, number := make(chan answer, 1), sent
+				waiting = append(waiting, one)
+				underWay.Go(func() {
+					places <- struct{}{}
+					defer func() { <-places }()
+					value, err := get(ctx, number)
+					one <- answer{value, err}
+				})
 			}
-			if !yield(page.value.Data, page.err) || page.err != nil || len(page.value.Data) == 0 {
+			got := <-waiting[0]
+			waiting = waiting[1:]
+			if !yield(got.value, got.err) || got.err != nil {
 				return
 			}
 		}
 	}
-}
-
-// answer is what a request got.
-type answer[T any] struct {
-	value T
-	err   error
-}
-
-// together sends n requests at once and returns their answers when all are there.
-func together[T any](n int, get func(i int) (T, error)) []answer[T] {
-	answers := make([]answer[T], n)
-	var underWay sync.WaitGroup
-	for i := range answers {
-		underWay.Go(func() { answers[i].value, answers[i].err = get(i) })
-	}
-	underWay.Wait()
-	return answers
 }
 
 // Number is a finite number of an answer that servers write as a JSON number

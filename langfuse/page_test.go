@@ -1,6 +1,7 @@
 package langfuse
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -279,5 +280,39 @@ func BenchmarkListDatasetItems(b *testing.B) {
 				b.Fatal(fmt.Errorf("listing: %w", err))
 			}
 		}
+	}
+}
+
+// TestInTurn: what is slow comes first all the same and holds up no more than its share; the
+// first error ends it, and nothing is left under way.
+func TestInTurn(t *testing.T) {
+	var begun, underWay, most atomic.Int32
+	others := make(chan struct{}) // closed when all that may be ahead of the first were answered
+	get := func(ctx context.Context, i int) (int, error) {
+		most.Store(max(most.Load(), underWay.Add(1)))
+		defer underWay.Add(-1)
+		if i == 0 {
+			<-others
+		} else if begun.Add(1) == 7 {
+			close(others)
+		}
+		if i == 15 {
+			return 0, errors.New("no")
+		}
+		return i, nil
+	}
+	var got []int
+	for i, err := range inTurn(t.Context(), 30, 4, 8, get) {
+		if err != nil {
+			got = append(got, -1)
+			continue
+		}
+		got = append(got, i)
+	}
+	if want := []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, -1}; !slices.Equal(got, want) {
+		t.Errorf("got %v", got)
+	}
+	if n := most.Load(); n > 4 || underWay.Load() != 0 {
+		t.Errorf("%d at once, %d left under way", n, underWay.Load())
 	}
 }

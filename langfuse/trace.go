@@ -87,26 +87,25 @@ const tracesAtOnce = 8
 //
 // API: GET /api/public/v2/observations, or GET /api/public/traces/{id}
 func (c *Client) ReadTraces(ctx context.Context, server Capabilities, ids []string, want TraceParts) iter.Seq2[Trace, error] {
-	read, each, atOnce := c.readLegacyTrace, 1, tracesAtOnce
+	read, each, atOnce, ahead := c.readLegacyTrace, 1, tracesAtOnce, 2*tracesAtOnce
 	if server.NewReads {
 		each = maxListed
 		read = func(ctx context.Context, ids []string) ([]Trace, error) { return c.readNewTraces(ctx, ids, want) }
 		if want.IO && !want.Roots {
-			atOnce = 1
+			atOnce, ahead = 1, 1
 		}
 	}
 	return func(yield func(Trace, error) bool) {
-		for some := range slices.Chunk(ids, each*atOnce) {
-			parts := slices.Collect(slices.Chunk(some, each))
-			for _, got := range together(len(parts), func(i int) ([]Trace, error) { return read(ctx, parts[i]) }) {
-				if got.err != nil {
-					yield(Trace{}, got.err)
+		parts := slices.Collect(slices.Chunk(ids, each))
+		get := func(ctx context.Context, i int) ([]Trace, error) { return read(ctx, parts[i]) }
+		for traces, err := range inTurn(ctx, len(parts), atOnce, ahead, get) {
+			if err != nil {
+				yield(Trace{}, err)
+				return
+			}
+			for _, trace := range traces {
+				if !yield(trace, nil) {
 					return
-				}
-				for _, trace := range got.value {
-					if !yield(trace, nil) {
-						return
-					}
 				}
 			}
 		}

@@ -77,8 +77,11 @@ func (c *Client) GetTrace(ctx context.Context, server Capabilities, id string, p
 }
 
 // tracesAtOnce is how many requests for traces are under way at once, where none of the
-// answers is large.
-const tracesAtOnce = 8
+// answers is large, and tracesAhead how many of them the slowest may fall behind.
+const (
+	tracesAtOnce = 8
+	tracesAhead  = 64
+)
 
 // ReadTraces yields the traces of the ids with their observations, in the order
 // of the ids; those that the server does not have are left out. v4 is asked for
@@ -87,7 +90,7 @@ const tracesAtOnce = 8
 //
 // API: GET /api/public/v2/observations, or GET /api/public/traces/{id}
 func (c *Client) ReadTraces(ctx context.Context, server Capabilities, ids []string, want TraceParts) iter.Seq2[Trace, error] {
-	read, each, atOnce, ahead := c.readLegacyTrace, 1, tracesAtOnce, 2*tracesAtOnce
+	read, each, atOnce, ahead := c.readLegacyTrace, 1, tracesAtOnce, tracesAhead
 	if server.NewReads {
 		each = maxListed
 		read = func(ctx context.Context, ids []string) ([]Trace, error) { return c.readNewTraces(ctx, ids, want) }

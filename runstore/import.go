@@ -268,8 +268,8 @@ func possible(o outcome.Outcome, trials int) error {
 		refuse(min(g.Expected, g.Extracted, g.Matched) < 0, "a count of %s is negative", g.Kind)
 	}
 	for _, s := range o.Scores {
-		if v := s.Value; v != nil {
-			refuse(!(*v >= 0 && *v <= 1), "score %s is %g, and scores are from 0 to 1", s.Name, *v)
+		if v := s.Value; v != nil && s.Ratio != nil { // a scorer of somebody's own may give any number
+			refuse(!(*v >= 0 && *v <= 1), "score %s is %g, and a share is from 0 to 1", s.Name, *v)
 		}
 		if r := s.Ratio; r != nil {
 			refuse(!r.Usable(), "score %s is made of %d and %d, which count nothing", s.Name, r.Num, r.Den)

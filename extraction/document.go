@@ -108,6 +108,9 @@ var schemaKeys = []string{"object_schemas", "relationship_schemas", "allowed_typ
 // Document is DecodeDocument. The schemas of what it returns are shared: nobody may
 // change them.
 func (d *Decoder) Document(raw []byte) (Document, []string, error) {
+	if len(bytes.TrimSpace(raw)) == 0 {
+		return Document{}, nil, ErrNoText
+	}
 	r := &reader{}
 	in := r.object("input", raw)
 	text, kind := in.text("document_text", "text"), in.text("document_type")

@@ -321,7 +321,8 @@ func checkAction(c *urfave.Context, env cli.Env) error {
 	if !c.Bool("json") {
 		warn(env, found.Warnings, "seed --check FILE --json")
 	}
-	text := fmt.Sprintf("%s: %d items, %d problems, %d warnings\n", path, found.Items, found.Problems.Total, found.Warnings.Total)
+	text := fmt.Sprintf("%s: %s, %s, %s\n", path, textutil.Counted(found.Items, "item"),
+		textutil.Counted(found.Problems.Total, "problem"), textutil.Counted(found.Warnings.Total, "warning"))
 	return errors.Join(runs.PrintText(env, c.Bool("json"), found, text), found.Err())
 }
 

@@ -194,7 +194,8 @@ func baselineAction(c *urfave.Context, env cli.Env) (err error) {
 		return showBaselines(ctx, env, known, dataset)
 	case len(words) == 1 && words[0] == "clear":
 		if _, ok := known[dataset]; !ok {
-			return cli.Usage("there is no baseline of dataset %q; --dataset is one of: %s", dataset, slices.Sorted(maps.Keys(known)))
+			names := slices.Sorted(maps.Keys(known))
+			return cli.Usage("there is no baseline of dataset %q; there are: %s", dataset, cmp.Or(textutil.Listed(dataset, names), "none"))
 		}
 		delete(known, dataset)
 		return runs.WriteBaselines(known)

@@ -77,7 +77,7 @@ func (c *Client) GetTrace(ctx context.Context, server Capabilities, id string, p
 }
 
 // tracesAtOnce is how many requests for traces are under way at once, where none of the
-// answers is large, and tracesAhead how many of them the slowest may fall behind.
+// answers is large. Asked for one by one, up to tracesAhead are read while one is slow.
 const (
 	tracesAtOnce = 8
 	tracesAhead  = 64
@@ -90,18 +90,18 @@ const (
 //
 // API: GET /api/public/v2/observations, or GET /api/public/traces/{id}
 func (c *Client) ReadTraces(ctx context.Context, server Capabilities, ids []string, want TraceParts) iter.Seq2[Trace, error] {
-	read, each, atOnce, ahead := c.readLegacyTrace, 1, tracesAtOnce, tracesAhead
+	read, each, atOnce := c.readLegacyTrace, 1, tracesAtOnce
 	if server.NewReads {
 		each = maxListed
 		read = func(ctx context.Context, ids []string) ([]Trace, error) { return c.readNewTraces(ctx, ids, want) }
 		if want.IO && !want.Roots {
-			atOnce, ahead = 1, 1
+			atOnce = 1
 		}
 	}
 	return func(yield func(Trace, error) bool) {
 		parts := slices.Collect(slices.Chunk(ids, each))
 		get := func(ctx context.Context, i int) ([]Trace, error) { return read(ctx, parts[i]) }
-		for traces, err := range inTurn(ctx, len(parts), atOnce, ahead, get) {
+		for traces, err := range inTurn(ctx, len(parts), atOnce, max(atOnce, tracesAhead/each), get) {
 			if err != nil {
 				yield(Trace{}, err)
 				return

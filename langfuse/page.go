@@ -227,9 +227,9 @@ func (l *listing[T]) readAhead(ctx context.Context, pages int, yield func([]T, e
 	}
 }
 
-// inTurn sends n requests and yields their answers in order, up to the first error. So many
-// are under way at once, and so many more are sent or answered beyond the one that is
-// waited for: one that is slow, or sent again, does not hold up the others.
+// inTurn sends n requests and yields their answers in order, up to the first error: atOnce
+// are under way at most, and ahead of them not yielded. Where that is more, one that is slow,
+// or sent again, does not hold up the others.
 func inTurn[T any](ctx context.Context, n, atOnce, ahead int, get func(ctx context.Context, i int) (T, error)) iter.Seq2[T, error] {
 	type answer struct {
 		value T

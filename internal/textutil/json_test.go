@@ -94,3 +94,16 @@ func TestJSONDepth(t *testing.T) {
 		}
 	}
 }
+
+// FuzzText compares with the standard library.
+func FuzzText(f *testing.F) {
+	for _, text := range []string{"", "name", "12345678\"", "a&<>\\\b\f\n\r\t\x00\x1f\x7f", "1234567é8\u2028\u2029", "\xff1234567\xe2\x80", "Он пошёл домой"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		want, err := json.Marshal(text)
+		if got := AppendJSONText(nil, text); err != nil || !bytes.Equal(got, want) {
+			t.Fatalf("%q: %s, want %s (%v)", text, got, want, err)
+		}
+	})
+}

@@ -1,45 +1,66 @@
 package textutil
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"math"
+	"math/bits"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
+	"unsafe"
 )
 
 // AppendJSONText appends a text as encoding/json writes it.
 func AppendJSONText(b []byte, text string) []byte {
 	const hex = "0123456789abcdef"
 	b = append(b, '"')
+	raw := unsafe.Slice(unsafe.StringData(text), len(text))
 	plain := 0 // where what is not written yet begins
-	// The bytes of "&<>\ as bits of two words.
-	const low, high = 1<<'"' | 1<<'&' | 1<<'<' | 1<<'>' | 1<<' ' - 1, 1 << ('\\' - 64)
-	for i := 0; i < len(text); {
-		c := text[i]
-		if c < 64 && low>>c&1 == 0 || c >= 64 && c < utf8.RuneSelf && high>>(c-64)&1 == 0 {
-			i++
-			continue
-		}
+	for i := asciiEnd(raw, 0); i < len(raw); {
+		c := raw[i]
 		r, size := rune(c), 1
 		if c >= utf8.RuneSelf {
-			if r, size = utf8.DecodeRuneInString(text[i:]); r != '\u2028' && r != '\u2029' && (r != utf8.RuneError || size > 1) {
-				i += size
+			if r, size = utf8.DecodeRune(raw[i:]); r != '\u2028' && r != '\u2029' && (r != utf8.RuneError || size > 1) {
+				if i += size; i < len(raw) && raw[i] < utf8.RuneSelf {
+					i = asciiEnd(raw, i)
+				}
 				continue
 			}
 		}
-		b = append(b, text[plain:i]...)
+		b = append(b, raw[plain:i]...)
 		if short := strings.IndexByte("\"\\\b\f\n\r\t", c); short >= 0 {
 			b = append(b, '\\', `"\bfnrt`[short])
 		} else {
 			b = append(b, '\\', 'u', hex[r>>12], hex[r>>8&15], hex[r>>4&15], hex[r&15])
 		}
-		i += size
-		plain = i
+		plain = i + size
+		i = asciiEnd(raw, plain)
 	}
-	return append(append(b, text[plain:]...), '"')
+	return append(append(b, raw[plain:]...), '"')
+}
+
+// asciiEnd returns the first place from i on of a byte that is not ASCII or not written as it
+// is: one of "&<>\ and control characters. It looks at eight bytes at a time.
+func asciiEnd(raw []byte, i int) int {
+	const ones, tops = 0x0101010101010101, 0x8080808080808080
+	for ; i+8 <= len(raw); i += 8 {
+		eight := binary.LittleEndian.Uint64(raw[i:])
+		// A quotation mark and an ampersand differ in one bit, and so do the angle brackets.
+		quote, slash, angle := (eight|ones*4)^ones*'&', eight^ones*'\\', (eight|ones*2)^ones*'>'
+		// The lowest top bit that is set is that of a byte looked for; those above it need not be.
+		if found := ((quote - ones) | (slash - ones) | (angle - ones) | (eight - ones*' ') | eight) & tops; found != 0 {
+			return i + bits.TrailingZeros64(found)/8
+		}
+	}
+	for ; i < len(raw); i++ {
+		if c := raw[i]; c < ' ' || c >= utf8.RuneSelf || c == '"' || c == '&' || c == '<' || c == '>' || c == '\\' {
+			break
+		}
+	}
+	return i
 }
 
 // JSONWriter writes members of JSON objects as encoding/json does, without its reflection.

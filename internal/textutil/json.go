@@ -129,13 +129,25 @@ func JSONDepth(raw []byte) int {
 // it is, not as a copy. The error is that of encoding/json.
 func CompactJSON(raw []byte) ([]byte, error) {
 	s := scanner{raw: raw}
-	if s.whole() && !s.spaces {
+	switch {
+	case !s.whole():
+		return nil, json.Compact(new(bytes.Buffer), raw)
+	case !s.spaces:
 		return raw, nil
 	}
-	var b bytes.Buffer
-	b.Grow(len(raw))
-	err := json.Compact(&b, raw)
-	return b.Bytes(), err
+	b := make([]byte, 0, len(raw))
+	for i := s.spaceFrom(0); i < len(raw); i = s.spaceFrom(i) {
+		end := i + 1
+		if raw[i] == '"' {
+			end = s.text(i)
+		} else {
+			for end < len(raw) && raw[end] > ' ' && raw[end] != '"' {
+				end++
+			}
+		}
+		b, i = append(b, raw[i:end]...), end
+	}
+	return b, nil
 }
 
 // scanner checks a JSON text. Its methods take the place of what they read, and return

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"extraction-experiment/internal/limit"
+	"extraction-experiment/internal/proc"
 	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
 )
@@ -127,7 +128,11 @@ func (p Pool) do(ctx context.Context, u *Unit) Done {
 	began := p.Now()
 	result, err := guard(func() (TaskResult, error) { return p.Task.Do(inner, u.Item) })
 	if err != nil && errors.Is(inner.Err(), context.DeadlineExceeded) && ctx.Err() == nil && !limit.StopsRun(err) {
-		err = &outcome.Failure{Class: outcome.Timeout, Message: fmt.Sprintf("no result within %s (--timeout)", p.Timeout)}
+		message := fmt.Sprintf("no result within %s (--timeout)", p.Timeout)
+		if program, ok := errors.AsType[*proc.Error](err); ok {
+			message += ": " + program.Error()
+		}
+		err = &outcome.Failure{Class: outcome.Timeout, Message: message}
 	}
 	return Done{TaskResult: result, Err: err, Started: began, Took: p.Now().Sub(began)}
 }

@@ -73,14 +73,16 @@ func commands(env cli.Env) []*urfave.Command {
 
 // Run carries out one command line and returns the exit code.
 func Run(ctx context.Context, env cli.Env) int {
-	run := runCommand(env)
+	inner := env // the last words go past the bar, also where it is not ended
+	inner.Stderr = runs.NewScreen(env.Stderr)
+	run := runCommand(inner)
 	return settings.Run(ctx, env, &urfave.App{
 		Name:      "experiment",
 		Usage:     "run knowledge extraction experiments and record them in Langfuse",
 		UsageText: "experiment --dataset extraction-eval --name baseline-v1\nexperiment COMMAND [flags] [arguments]",
 		Flags:     run.Flags,
 		Action:    run.Action,
-		Commands:  commands(env),
+		Commands:  commands(inner),
 	})
 }
 

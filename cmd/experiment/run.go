@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"os"
 	"slices"
 
 	urfave "github.com/urfave/cli/v2"
@@ -75,7 +74,7 @@ func runAction(c *urfave.Context, env cli.Env, table []settings.Setting) error {
 
 // opener opens what is measured; lf may be nil where that asks no Langfuse.
 func opener(env cli.Env, lf *settings.Langfuse) system.Opener {
-	o := system.Opener{Getenv: env.Getenv, Stderr: os.Stderr}
+	o := system.Opener{Getenv: env.Getenv, Stderr: env.Stderr}
 	if lf != nil {
 		o.Langfuse = &lf.Langfuse
 	}

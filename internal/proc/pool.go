@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"extraction-experiment/internal/limit"
 )
@@ -21,6 +22,7 @@ type Pool struct {
 	idle     chan *process // has room for all
 	started  atomic.Int64
 	answered atomic.Bool // some process has answered at least once
+	reminded sync.Once
 }
 
 // New makes a Pool and starts nothing. It looks whether the program is there:
@@ -117,6 +119,9 @@ func (p *Pool) ask(ctx context.Context, c *process, request []byte) (answer []by
 		return nil, false, p.refuse(c, l, l.text, "without being asked")
 	}
 	sent := c.send(request, false)
+	if !p.answered.Load() {
+		defer time.AfterFunc(p.cfg.Patience, func() { p.reminded.Do(p.remind) }).Stop()
+	}
 	l, more, interrupted := wait(ctx, p.closed, c.lines)
 	switch {
 	case interrupted != nil:
@@ -131,7 +136,10 @@ func (p *Pool) ask(ctx context.Context, c *process, request []byte) (answer []by
 	}
 	if interrupted != nil {
 		c.end(sent)
-		return nil, false, c.interrupted(interrupted)
+		if err = c.interrupted(interrupted); !p.answered.Load() && errors.Is(interrupted, context.DeadlineExceeded) {
+			err = c.fail(Interrupted, interrupted, "was killed before it answered: %s", howToAnswer)
+		}
+		return nil, false, err
 	}
 	answer = p.mask.JSON(l.text)
 	if p.cfg.Accept != nil {
@@ -142,6 +150,17 @@ func (p *Pool) ask(ctx context.Context, c *process, request []byte) (answer []by
 	}
 	c.answers++
 	return answer, false, nil
+}
+
+// howToAnswer is what programs do wrong that never answer.
+const howToAnswer = "it must answer each line as it comes, not at the end of its input, and flush"
+
+// remind says on standard error why nothing may come.
+func (p *Pool) remind() {
+	if !p.answered.Load() {
+		// An error is no matter, as with what the program itself writes there.
+		_, _ = fmt.Fprintf(p.stderr, "%s has not answered for %s: %s\n", p.name, p.cfg.Patience, howToAnswer)
+	}
 }
 
 // died waits for the end of a process that closed its output, and reports

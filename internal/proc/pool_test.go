@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -266,6 +267,35 @@ func TestCall_contextEnds(t *testing.T) {
 		if _, err := pool.Call(ctx, request); !errors.Is(err, context.Canceled) || pool.Started() != 1 {
 			t.Errorf("%s: after the end: %v, %d processes", behaviour, err, pool.Started())
 		}
+	}
+}
+
+// A program that waits for the end of its input is told, once, what is wanted of it; one of
+// which a process has answered is not.
+func TestCall_neverAnswers(t *testing.T) {
+	var said bytes.Buffer
+	pool := open(t, "slow", func(c *Config) { c.Patience, c.Stderr, c.Processes = time.Millisecond, &said, 2 })
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	var calls sync.WaitGroup
+	for range 2 {
+		calls.Go(func() {
+			if _, err := pool.Call(ctx, []byte("{}")); !Is(err, Interrupted) || !strings.Contains(err.Error(), "must answer each line as it comes") {
+				t.Error(err)
+			}
+		})
+	}
+	calls.Wait()
+	pool.stderr.mu.Lock()
+	defer pool.stderr.mu.Unlock()
+	if text := said.String(); strings.Count(text, "has not answered for 1ms: it must answer each line as it comes") != 1 {
+		t.Errorf("it said %q", text)
+	}
+	pool.answered.Store(true)
+	late, end := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer end()
+	if _, err := pool.Call(late, []byte("{}")); !Is(err, Interrupted) || strings.Contains(err.Error(), "must answer") {
+		t.Errorf("one that has answered: %v", err)
 	}
 }
 

@@ -76,6 +76,9 @@ type Config struct {
 	// Grace is how long a process may take to end after Close has closed its
 	// input, or after it has closed its output; 0 means 2 seconds.
 	Grace time.Duration
+	// Patience is how long the first answer may take until a line on Stderr says what
+	// programs that never answer do wrong; 0 means 20 seconds.
+	Patience time.Duration
 }
 
 // program is a Config that was found usable.
@@ -100,6 +103,7 @@ func newProgram(cfg Config) (*program, error) {
 	cfg.Processes = cmp.Or(cfg.Processes, 1)
 	cfg.MaxLine = cmp.Or(cfg.MaxLine, 64<<20)
 	cfg.Grace = cmp.Or(cfg.Grace, 2*time.Second)
+	cfg.Patience = cmp.Or(cfg.Patience, 20*time.Second)
 	p := &program{cfg: cfg, name: shorten(cfg.Command[0]), mask: mask, stderr: &tee{to: cfg.Stderr}}
 	if _, err := exec.LookPath(p.path()); err != nil {
 		return nil, &StartError{Program: p.name, Err: err}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -119,7 +120,9 @@ func (a *answer) readFound() {
 	if entities, relationships := len(found.Entities), len(found.Relationships); max(entities, relationships) > maxFound {
 		err = fmt.Errorf("it has %d entities and %d relationships; the limit is %d of each", entities, relationships, maxFound)
 	} else if missing == len(own) {
-		err = errors.New("it has neither entities nor relationships; write empty lists where nothing was found")
+		keys := strings.Join(slices.Sorted(maps.Keys(a.fields)), ", ")
+		err = fmt.Errorf("it has neither entities nor relationships, but %s; write empty lists where nothing was found",
+			cmp.Or(textutil.Cut(keys, 200), "nothing"))
 	}
 	a.found = found
 	if err != nil {

@@ -1,10 +1,13 @@
 package runs
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/vbauerster/mpb/v8"
@@ -21,12 +24,36 @@ import (
 // plainEvery is how often a line is printed where there is no terminal.
 const plainEvery = 5 * time.Second
 
+// Screen is standard error: while a bar is drawn there, what else is written stands above it
+// as whole lines. It is safe for concurrent use.
+type Screen struct {
+	to  io.Writer
+	bar atomic.Pointer[mpb.Progress]
+}
+
+// NewScreen makes a Screen of a writer.
+func NewScreen(to io.Writer) *Screen { return &Screen{to: to} }
+
+// Write writes above the bar, or at once where there is none.
+func (s *Screen) Write(text []byte) (int, error) {
+	if bar := s.bar.Load(); bar != nil {
+		lines := text
+		if !bytes.HasSuffix(text, []byte("\n")) {
+			lines = append(bytes.Clone(text), '\n')
+		}
+		if _, err := bar.Write(lines); !errors.Is(err, mpb.ErrDone) {
+			return len(text), err
+		}
+	}
+	return s.to.Write(text)
+}
+
 // Progress shows on standard error how far a run is: a bar on a terminal,
 // a line now and then elsewhere, with --quiet only that the run waits for a
 // provider to which there never was a connection.
 type Progress struct {
 	mu    sync.Mutex
-	out   io.Writer
+	out   *Screen
 	width int    // of the terminal; 0 where there is none
 	noun  string // what is counted, such as "item"
 	quiet bool
@@ -58,7 +85,11 @@ type Progress struct {
 // sees, and log is told of every item.
 func NewProgress(env cli.Env, quiet bool, primary string, log *slog.Logger) *Progress {
 	now := time.Now()
-	p := &Progress{out: env.Stderr, noun: "item", quiet: quiet, primary: primary, log: log, last: now, answered: now}
+	screen, ok := env.Stderr.(*Screen)
+	if !ok {
+		screen = NewScreen(env.Stderr)
+	}
+	p := &Progress{out: screen, noun: "item", quiet: quiet, primary: primary, log: log, last: now, answered: now}
 	if !quiet {
 		p.width = env.Terminal()
 	}
@@ -94,7 +125,7 @@ func (p *Progress) Planned(total, done int) {
 	p.last, p.answered = p.began, p.began
 	p.mu.Unlock()
 	if p.width > 0 {
-		p.pool = mpb.New(mpb.WithOutput(p.out), mpb.WithWidth(min(30, max(10, p.width/4))), mpb.WithAutoRefresh())
+		p.pool = mpb.New(mpb.WithOutput(p.out.to), mpb.WithWidth(min(30, max(10, p.width/4))), mpb.WithAutoRefresh())
 		// A bar made with no total is not complete before close says so, and is
 		// drawn anew while the results are sent.
 		drawn := func(text func() string) decor.Decorator {
@@ -107,6 +138,7 @@ func (p *Progress) Planned(total, done int) {
 		p.bar = p.pool.AddBar(0, mpb.PrependDecorators(drawn(p.counts)), mpb.AppendDecorators(drawn(p.pace)))
 		p.bar.SetTotal(int64(total), false)
 		p.bar.SetCurrent(int64(done))
+		p.out.bar.Store(p.pool)
 	}
 	p.line("%s to run, %d done earlier", textutil.Counted(total-done, p.noun), done)
 }
@@ -315,7 +347,7 @@ func (p *Progress) unsent(now time.Time, paused func() (error, time.Time)) (sile
 // it must not be held.
 func (p *Progress) above(format string, args ...any) {
 	if p.pool != nil {
-		fmt.Fprintf(p.pool, format+"\n", args...)
+		fmt.Fprintf(p.out, format+"\n", args...)
 		return
 	}
 	p.mu.Lock()

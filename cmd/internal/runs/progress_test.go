@@ -3,6 +3,7 @@ package runs
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"strings"
@@ -200,5 +201,29 @@ func TestProgress_bar(t *testing.T) {
 	case <-over:
 	case <-time.After(10 * time.Second):
 		t.Fatal("the progress of a run stands still")
+	}
+}
+
+// What is written while a bar is drawn stands above it in whole lines; after its end it is
+// written at once.
+func TestScreen(t *testing.T) {
+	var out bytes.Buffer
+	screen := NewScreen(&out)
+	p := NewProgress(cli.Env{Stderr: screen, Terminal: func() int { return 80 }}, false, "f1", slog.New(slog.DiscardHandler))
+	fmt.Fprintln(screen, "before")
+	if got := out.String(); got != "before\n" {
+		t.Errorf("without a bar it wrote %q", got)
+	}
+	p.Planned(2, 0)
+	fmt.Fprint(screen, "the program says")
+	fmt.Fprint(screen, "something\n")
+	p.Close()
+	drawn := out.String()
+	if said, bar := strings.Index(drawn, "the program says\nsomething\n"), strings.LastIndex(drawn, "0/2 done"); said < 0 || bar < said {
+		t.Errorf("with a bar: %q", drawn)
+	}
+	fmt.Fprintln(screen, "behind")
+	if got := out.String(); got != drawn+"behind\n" {
+		t.Errorf("behind it: %q", got[len(drawn):])
 	}
 }

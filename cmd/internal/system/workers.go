@@ -124,7 +124,7 @@ func workUntilStopped(c *urfave.Context, env cli.Env, until func(context.Context
 	if err != nil {
 		return err
 	}
-	opener := Opener{Getenv: env.Getenv, Stderr: os.Stderr}
+	opener := Opener{Getenv: env.Getenv, Stderr: env.Stderr}
 	limits := Limits{Concurrency: c.Int("concurrency"), Cache: c.String("cache")}
 	if limits.Concurrency < 1 || limits.Concurrency > 1000 {
 		return cli.Usage("--concurrency: %d is not between 1 and 1000", limits.Concurrency)

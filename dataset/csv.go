@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"encoding/csv"
 	"encoding/json"
@@ -24,7 +25,7 @@ func (d *decoder) csv(in *bufio.Reader) {
 	// An open quote would pull the rest of the file into memory: each row has a budget.
 	budget := &io.LimitedReader{R: in, N: int64(d.limit)}
 	r := csv.NewReader(budget)
-	r.ReuseRecord = true
+	r.ReuseRecord, r.Comma = true, separator(in)
 	header, err := r.Read()
 	if err == io.EOF {
 		err = d.problem(1, "", "the file is empty: expected a header row such as id,input,expected_output,metadata")
@@ -60,6 +61,20 @@ func (d *decoder) csv(in *bufio.Reader) {
 			return
 		}
 	}
+}
+
+// separator is the comma, or what spreadsheets of some countries write in its place, where the
+// header has no comma.
+func separator(in *bufio.Reader) rune {
+	_, _ = in.Peek(1)                  // an error is met again
+	start, _ := in.Peek(in.Buffered()) // as much as came at once
+	header, _, _ := bytes.Cut(start, []byte("\n"))
+	for _, c := range ",;\t" {
+		if bytes.ContainsRune(header, c) {
+			return c
+		}
+	}
+	return ','
 }
 
 func (d *decoder) columns(header []string) ([]column, error) {

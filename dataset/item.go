@@ -59,7 +59,11 @@ type Located struct {
 func identify(located *Located) error {
 	if located.ID == "" {
 		if located.Input == nil {
-			return wrong(fieldID, "is missing, and there is no input to derive one from")
+			var keys []string
+			for key := range textutil.JSONMembers(located.Metadata) {
+				keys = append(keys, key)
+			}
+			return wrong(fieldID, "is missing, and so is an input or document_text to derive one from; other keys: %s", textutil.First(keys, 10))
 		}
 		id, err := DeriveID(located.Item)
 		if err != nil {

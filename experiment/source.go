@@ -13,6 +13,7 @@ import (
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/runstore"
 	"extraction-experiment/tracking"
@@ -137,7 +138,7 @@ func Open(ctx context.Context, lf *Langfuse, name string) (Source, error) {
 	}
 	pinned, err := tracking.OpenDataset(ctx, lf.Client, name)
 	if errors.Is(err, langfuse.ErrNotFound) {
-		return nil, &DatasetError{Name: name, Server: lf.Client.BaseURL()}
+		return nil, &DatasetError{Name: name, Server: lf.Client.BaseURL(), Hint: hint(ctx, lf.Client, name)}
 	}
 	if err != nil {
 		return nil, err
@@ -145,12 +146,27 @@ func Open(ctx context.Context, lf *Langfuse, name string) (Source, error) {
 	return pinned, nil
 }
 
-// DatasetError says that Langfuse has no dataset of that name.
-type DatasetError struct{ Name, Server string }
+// hint names a dataset of Langfuse whose name is near; what cannot be listed gives no hint.
+func hint(ctx context.Context, client *langfuse.Client, name string) string {
+	var names []string
+	for d, err := range client.ListDatasets(ctx) {
+		if err != nil || len(names) == maxNamesForHint {
+			break
+		}
+		names = append(names, d.Name)
+	}
+	return textutil.Hint(name, names)
+}
+
+const maxNamesForHint = 500
+
+// DatasetError says that Langfuse has no dataset of that name. The Hint is empty, or follows
+// the words of Error.
+type DatasetError struct{ Name, Server, Hint string }
 
 // Error names dataset and server.
 func (e *DatasetError) Error() string {
-	return fmt.Sprintf("there is no dataset %q in Langfuse (%s)", e.Name, e.Server)
+	return fmt.Sprintf("there is no dataset %q in Langfuse (%s)%s", e.Name, e.Server, e.Hint)
 }
 
 // ExitCode returns 64.

@@ -112,6 +112,9 @@ func TestDecodeDocument(t *testing.T) {
 	if len(warnings) != 1 || !strings.Contains(warnings[0], `"colour"`) {
 		t.Errorf("warnings %q do not name the unknown key", warnings)
 	}
+	if _, _, err := DecodeDocument([]byte(`"a text"`)); !errors.Is(err, ErrNoText) || !strings.Contains(err.Error(), "is a string") {
+		t.Errorf("a plain string: %v", err)
+	}
 	if _, _, err := DecodeDocument([]byte(`{"document_text":"  \n"}`)); err != ErrNoText {
 		t.Errorf("blank text: got %v", err)
 	}

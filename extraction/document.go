@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -108,8 +109,11 @@ var schemaKeys = []string{"object_schemas", "relationship_schemas", "allowed_typ
 // Document is DecodeDocument. The schemas of what it returns are shared: nobody may
 // change them.
 func (d *Decoder) Document(raw []byte) (Document, []string, error) {
-	if len(bytes.TrimSpace(raw)) == 0 {
+	switch trimmed := bytes.TrimSpace(raw); {
+	case len(trimmed) == 0:
 		return Document{}, nil, ErrNoText
+	case trimmed[0] == '"':
+		return Document{}, nil, fmt.Errorf("%w (the input is a string, not an object)", ErrNoText)
 	}
 	r := &reader{}
 	in := r.object("input", raw)

@@ -93,7 +93,7 @@ func (*Task) Accepts(first []experiment.Item) error {
 	if slices.ContainsFunc(first, func(item experiment.Item) bool { return !isAbsent(item.Input) && !IsQuestion(item.Input) }) {
 		return nil
 	}
-	return cli.Usage("the items have no document in their input: questions about a document are asked by experiment answers run")
+	return cli.Usage("the items have no document: it belongs into input.document_text, or a column document_text; questions about a document are asked by experiment answers run")
 }
 
 // IsQuestion reports whether an input is that of another harness: a question, and no

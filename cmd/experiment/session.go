@@ -24,6 +24,7 @@ import (
 	"extraction-experiment/experiment"
 	"extraction-experiment/harness/answers"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/limit"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
@@ -402,9 +403,14 @@ func namesProgram(flag string) bool {
 	return slices.Contains([]string{"pipeline", "command", "url"}, strings.TrimLeft(flag, "-")) && strings.HasPrefix(flag, "-")
 }
 
-// goOn is the resume command, with MORE in the place of a budget that is used up.
+// goOn is the resume command, with MORE in the place of a budget that is used up; what failed
+// until the run stopped because everything fails is tried again.
 func goOn(args []string, ran error) string {
 	var used *pipeline.BudgetError
+	var tripped *limit.TrippedError
+	if errors.As(ran, &tripped) && !slices.Contains(args, "--retry-failed") {
+		args = append(slices.Clip(args), "--retry-failed")
+	}
 	if !errors.As(ran, &used) {
 		return resumeCommand(args)
 	}

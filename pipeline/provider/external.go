@@ -17,6 +17,7 @@ import (
 
 	"extraction-experiment/extraction"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/limit"
 	"extraction-experiment/internal/proc"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
@@ -83,7 +84,13 @@ type External struct {
 	address *proc.Address
 	closer  io.Closer // of either
 	asked   atomic.Int64
+	// answered says that there was an answer, failed how many requests ended without one before.
+	answered atomic.Bool
+	failed   atomic.Int64
 }
+
+// mostUnanswered is how many requests may end without an answer where none ever had one.
+const mostUnanswered = 10
 
 // NewExternal makes an External. It sends nothing and starts nothing, but looks whether
 // the program is there. An error of exit code 64 joins everything that is
@@ -185,7 +192,8 @@ func ShownTarget(target string) string {
 // Errors have a *pipeline.ModelError in their chain, which says the class, the
 // HTTP status, Retry-After, and whether the same request may succeed later; the
 // errors of package proc are in the chain as well. When ctx ends, the process
-// is killed or the connection closed, and the error wraps ctx.Err().
+// is killed or the connection closed, and the error wraps ctx.Err(). The tenth request
+// without an answer, where none ever had one, is a *limit.TrippedError, which stops a run.
 func (e *External) Extract(ctx context.Context, doc extraction.Document) (extraction.Extraction, []outcome.Call, error) {
 	id := e.nextID()
 	request, err := encodeRequest(id, doc, e.cfg)
@@ -230,6 +238,7 @@ func (e *External) nextID() string { return strconv.FormatInt(e.asked.Add(1), 10
 func (e *External) exchange(ctx context.Context, name string, request []byte) *answer {
 	span := outcome.Call{Name: name, Kind: "span", Provider: ExternalName, Model: e.cfg.Model, Attempts: 1, Started: e.cfg.Now().UTC()}
 	raw, err := e.ask(ctx, request)
+	err = e.stopping(ctx, err)
 	span.Ended = e.cfg.Now().UTC()
 	if err == nil {
 		return readReport(raw, span)
@@ -240,6 +249,19 @@ func (e *External) exchange(ctx context.Context, name string, request []byte) *a
 		a.calls[0].Error = a.problem()
 	}
 	return a
+}
+
+// stopping makes an error that stops the run of one after which no other request is of use.
+func (e *External) stopping(ctx context.Context, err error) error {
+	switch {
+	case err == nil:
+		e.answered.Store(true)
+	case errors.Is(ctx.Err(), context.Canceled) || e.answered.Load():
+	case e.failed.Add(1) >= mostUnanswered:
+		why := fmt.Sprintf("the pipeline answered none of %d requests", mostUnanswered)
+		return &limit.TrippedError{Reason: textutil.Line(outcome.FailureOf(err, outcome.Provider).Message), Why: why}
+	}
+	return err
 }
 
 // documentRequest is what a pipeline is asked. Every key but model and parameters is

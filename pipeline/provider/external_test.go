@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"sync"
@@ -14,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"extraction-experiment/extraction"
+	"extraction-experiment/internal/limit"
 	"extraction-experiment/internal/proc"
 	"extraction-experiment/internal/testkit/suite"
 	"extraction-experiment/outcome"
@@ -243,4 +247,49 @@ func BenchmarkExtract(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "documents/s")
+}
+
+// TestExternal_neverAnswers: the tenth request without an answer stops the run where none ever
+// had one; requests that were given up do not count, and one answer is enough to go on.
+func TestExternal_neverAnswers(t *testing.T) {
+	answers := false
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !answers {
+			w.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		_, _ = io.WriteString(w, `{"entities": []}`)
+	}))
+	defer server.Close()
+	open := func() func(ctx context.Context) error {
+		e, err := NewExternal(ExternalConfig{Target: server.URL})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = e.Close() })
+		return func(ctx context.Context) error {
+			_, _, err := e.Extract(ctx, extraction.Document{Text: "a"})
+			return err
+		}
+	}
+	given, up := context.WithCancel(t.Context())
+	up()
+	never, once := open(), open()
+	for n := range 10 {
+		_ = never(given)
+		err := never(t.Context())
+		if tripped, ok := errors.AsType[*limit.TrippedError](err); ok != (n == 9) || ok && !strings.Contains(tripped.Reason, "502") {
+			t.Errorf("request %d: %v", n+1, err)
+		}
+	}
+	answers = true
+	if err := once(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	answers = false
+	for range 20 {
+		if err := once(t.Context()); err == nil || limit.StopsRun(err) {
+			t.Fatalf("after an answer: %v", err)
+		}
+	}
 }

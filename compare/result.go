@@ -279,8 +279,8 @@ func (r *collector) warnings(out Result, base, cand Side) []string {
 	}
 	for _, s := range out.Scores {
 		if b, c := s.UndefinedBase, s.UndefinedCandidate; b+c > 0 {
-			warn("different coverage: %s is undefined in %s of the base only and %d of the candidate only, left out of its comparison",
-				s.Name, textutil.Counted(b, "item"), c)
+			warn("different coverage: %s is undefined in %s of one run only (base %d, candidate %d), left out of its comparison",
+				s.Name, textutil.Counted(b+c, "item"), b, c)
 		}
 	}
 	if r.trials[0] != r.trials[1] {

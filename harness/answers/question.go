@@ -169,7 +169,7 @@ func (e *Expected) read(values map[string]json.RawMessage, others ...string) err
 	known := append([]string{"must_include", "must_include_any", "must_not_include", "require_citation", "weight"}, others...)
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		if !slices.Contains(known, key) {
-			fail(textutil.Cut(key, 60), "is no key of a question%s", textutil.Hint(key, known))
+			fail(textutil.Cut(key, 60), "is no key of a question%s", cmp.Or(textutil.Hint(key, known), "; they are "+strings.Join(known, ", ")))
 		}
 	}
 	take := func(field string, to any, want string) {

@@ -73,7 +73,7 @@ func TestRead_namesEveryProblem(t *testing.T) {
 		"{\"id\"": "q.jsonl: line 1: is no JSON object",
 		"\n\xff":  "q.jsonl: line 2: is no JSON object: it is not valid UTF-8",
 		`{"id":"a","question":"b","must_inlcude":["x"]}`:            `q.jsonl: line 1: must_inlcude: is no key of a question; did you mean "must_include"?`,
-		`{"id":"a","question":"b","note":1}`:                        "q.jsonl: line 1: note: is no key of a question",
+		`{"id":"a","question":"b","note":1}`:                        "q.jsonl: line 1: note: is no key of a question; they are must_include, must_include_any, ",
 		`{"id":"","question":""}`:                                   "question: is empty",
 		`{"id":"a","question":"b","must_include":[null]}`:           "q.jsonl: line 1: must_include: expected a list of texts, found [null]",
 		`{"id":"a","question":"b","must_not_include":["x",null]}`:   "q.jsonl: line 1: must_not_include: expected a list of texts",

@@ -214,9 +214,9 @@ func (p *preview) close(env cli.Env, r seed.TraceResult) error {
 			Result seed.TraceResult `json:"result"`
 		}{p.items, r}
 	}
-	text := summary(c, fmt.Sprintf(" from %d traces", r.Selected), r.Result)
+	text := summary(c, " from "+textutil.Counted(r.Selected, "trace"), r.Result)
 	if path := c.String("out"); path != "" {
-		text = fmt.Sprintf("%d items of %d traces in %s, %d refused\n", r.Written, r.Selected, path, r.Refused)
+		text = fmt.Sprintf("%s of %s in %s, %d refused\n", textutil.Counted(r.Written, "item"), textutil.Counted(r.Selected, "trace"), path, r.Refused)
 	}
 	text += counted("evidence", r.Evidence) + counted("redacted", r.Redacted)
 	_ = p.table.Flush() // the writer keeps the error

@@ -33,7 +33,7 @@ func TestWork_kills(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	items := 60*kills + 100
 	f := newFixture(t, items)
-	f.lease = 5 * time.Second       // a busy machine extends it in time
+	f.lease = 3 * time.Second       // a busy machine extends it in time
 	var calls, allowed atomic.Int64 // later calls wait: the run must not end before the kills
 	pace := task(func(ctx context.Context, _ experiment.Item) error {
 		for n := calls.Add(1); ctx.Err() == nil; {

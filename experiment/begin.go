@@ -154,7 +154,7 @@ func (e *execution) reserve(ctx context.Context) error {
 	}
 	var begun sync.WaitGroup
 	if pinned, ok := e.source.(*tracking.Dataset); ok {
-		begun.Go(func() { pinned.Begin(ctx) })
+		begun.Go(func() { pinned.Begin(ctx, e.cfg.Filter.Limit) })
 	}
 	err := e.nameIsFree(ctx)
 	begun.Wait()

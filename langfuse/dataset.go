@@ -124,6 +124,9 @@ type DatasetItemsQuery struct {
 	// Limit is the number of items of a page, at most 100; 0 is 64. Pages whose
 	// answer is larger than the client's cap are asked for again in halves.
 	Limit int
+	// Expected is how many items there probably are, of ItemSize bytes each: the pages of
+	// so many are asked for at once. 0 waits for the first page, which tells.
+	Expected, ItemSize int
 }
 
 // ListDatasetItems yields the active items of a dataset as of one version, the
@@ -144,15 +147,15 @@ func (c *Client) ListDatasetItems(ctx context.Context, q DatasetItemsQuery) iter
 	}
 }
 
-// DatasetItems is a list of items whose first page is here already. It may be read
-// more than once, and holds that page as long as it lives.
+// DatasetItems is a list of items whose first pages are here already. It may be read
+// more than once, and holds those pages as long as it lives.
 type DatasetItems struct {
 	dataset string
 	list    *listing[DatasetItem]
 }
 
 // BeginDatasetItems is ListDatasetItems for those who can do something else while
-// the first page is on its way. Retried; errors: those of ListDatasetItems.
+// the first pages are on their way. Retried; errors: those of ListDatasetItems.
 //
 // API: GET /api/public/dataset-items
 func (c *Client) BeginDatasetItems(ctx context.Context, q DatasetItemsQuery) (*DatasetItems, error) {
@@ -164,7 +167,7 @@ func (c *Client) BeginDatasetItems(ctx context.Context, q DatasetItemsQuery) (*D
 	list := &listing[DatasetItem]{size: DatasetItem.size, list: list[DatasetItem]{
 		client: c, path: "dataset-items", query: query, limit: q.Limit, most: maxPageLimit,
 	}}
-	if err := list.begin(ctx); err != nil {
+	if err := list.begin(ctx, q.Expected, q.ItemSize); err != nil {
 		return nil, fmt.Errorf("items of dataset %q: %w", q.DatasetName, err)
 	}
 	return &DatasetItems{q.DatasetName, list}, nil
@@ -227,14 +230,20 @@ func (c *Client) SetDatasetItemStatus(ctx context.Context, datasetName, id strin
 	return c.UpsertDatasetItem(ctx, DatasetItem{DatasetName: datasetName, ID: id, Status: status})
 }
 
+// DatasetNow is what a dataset holds at an instant: so many items, the newest of that size.
+type DatasetNow struct {
+	Version         time.Time
+	Items, ItemSize int
+}
+
 // CurrentDatasetVersion returns the version to pin listings of a dataset to that
-// holds what is in it now: an instant of the server's clock, or the time of the
+// holds what is in it now, and how much that is: an instant of the server's clock, or the time of the
 // newest item where that clock is behind it (a proxy may set an old Date). It
 // may wait a second, for a second of the server to end. Retried; errors: those
 // of GetHealth and ListDatasetItems, ErrNotFound among them.
 //
 // API: GET /api/public/health, GET /api/public/dataset-items
-func (c *Client) CurrentDatasetVersion(ctx context.Context, name string) (time.Time, error) {
+func (c *Client) CurrentDatasetVersion(ctx context.Context, name string) (DatasetNow, error) {
 	var newest page[DatasetItem]
 	var unlisted error
 	var asked sync.WaitGroup
@@ -249,16 +258,19 @@ func (c *Client) CurrentDatasetVersion(ctx context.Context, name string) (time.T
 	after := time.Now()
 	asked.Wait()
 	if err := cmp.Or(err, unlisted); err != nil {
-		return time.Time{}, err
+		return DatasetNow{}, err
 	}
 	now, wait := serverNow(health.Time, before, after)
 	if err := sleep(ctx, wait); err != nil {
-		return time.Time{}, err
+		return DatasetNow{}, err
 	}
-	if len(newest.Data) > 0 && newest.Data[0].CreatedAt.After(now) {
-		now = newest.Data[0].CreatedAt
+	found := DatasetNow{Version: now.UTC(), Items: int(newest.Meta.TotalItems)}
+	for _, item := range newest.Data {
+		if found.ItemSize = item.size(); item.CreatedAt.After(now) {
+			found.Version = item.CreatedAt.UTC()
+		}
 	}
-	return now.UTC(), nil
+	return found, nil
 }
 
 // serverNow returns the server's time from its clock, which tells seconds only,

@@ -168,52 +168,68 @@ const (
 	maxBytesAhead = 8 << 20 // by the size of the first page
 )
 
-// listing is a numbered list that does not change while it is read: once the first
-// page tells how many there are, the next ones are fetched together, so that a long
-// list does not take as many round trips as it has pages. At most maxPagesAhead
-// pages, or about maxBytesAhead, are in memory; size tells the bytes of an element.
-// Where a page is too large the rest is read one page after the other. No request
-// outlives a loop over it.
+// listing is a numbered list that does not change while it is read: once it is known how
+// many pages there are, they are fetched together, so that a long list does not take as
+// many round trips as it has pages. At most maxPagesAhead pages, or about maxBytesAhead,
+// are in memory; size tells the bytes of an element. Where a page is too large the rest
+// is read one page after the other. No request outlives begin, or a loop over the pages.
 type listing[T any] struct {
 	list[T]
 	size  func(T) int
-	first *page[T] // nil where it is too large
+	begun []page[T] // the first pages; none where the first is too large
 }
 
-// begin reads the first page.
-func (l *listing[T]) begin(ctx context.Context) error {
+// begin reads the first page and, of a list that probably has so many elements of that size,
+// the others that may be in memory with it.
+func (l *listing[T]) begin(ctx context.Context, elements, size int) error {
 	if err := l.check(); err != nil {
 		return err
 	}
-	first, err := l.get(ctx, place{})
-	if errors.Is(err, ErrTooLarge) {
-		return nil
+	n := max(1, min((elements+l.limit-1)/l.limit, pagesAhead(size*l.limit)))
+	get := func(ctx context.Context, i int) (page[T], error) { return l.get(ctx, place{skip: i * l.limit}) }
+	for page, err := range inTurn(ctx, n, n, n, get) {
+		if errors.Is(err, ErrTooLarge) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if l.begun = append(l.begun, page); len(page.Data) == 0 {
+			break // there are fewer
+		}
 	}
-	l.first = &first
-	return err
+	return nil
 }
+
+// pagesAhead is how many pages of so many bytes may be in memory.
+func pagesAhead(bytes int) int { return min(max(maxBytesAhead/max(bytes, 1), 1), maxPagesAhead) }
 
 // pages yields the pages of a list that was begun.
 func (l *listing[T]) pages(ctx context.Context) iter.Seq2[[]T, error] {
-	if l.first == nil {
+	if len(l.begun) == 0 {
 		return l.list.pages(ctx, place{})
 	}
-	bytes := 1
-	for _, element := range l.first.Data {
+	bytes := 0
+	for _, element := range l.begun[0].Data {
 		bytes += l.size(element)
 	}
 	return func(yield func([]T, error) bool) {
-		if yield(l.first.Data, nil) && len(l.first.Data) > 0 {
-			l.readAhead(ctx, min(max(maxBytesAhead/bytes, 1), maxPagesAhead), yield)
+		var first []T
+		for _, page := range l.begun {
+			first = append(first, page.Data...)
+		}
+		if yield(first, nil) && len(l.begun[len(l.begun)-1].Data) > 0 {
+			l.readAhead(ctx, pagesAhead(bytes), yield)
 		}
 	}
 }
 
-// readAhead yields the pages behind the first in their order; so many are fetched at once.
+// readAhead yields the pages behind those of begin in their order; so many are fetched at once.
 func (l *listing[T]) readAhead(ctx context.Context, pages int, yield func([]T, error) bool) {
-	get := func(ctx context.Context, i int) (page[T], error) { return l.get(ctx, place{skip: (i + 1) * l.limit}) }
-	skip := l.limit
-	for page, err := range inTurn(ctx, int(l.first.Meta.TotalPages)-1, pages, pages, get) {
+	skip, total := len(l.begun)*l.limit, int(l.begun[0].Meta.TotalPages)
+	first := skip
+	get := func(ctx context.Context, i int) (page[T], error) { return l.get(ctx, place{skip: first + i*l.limit}) }
+	for page, err := range inTurn(ctx, total-len(l.begun), pages, pages, get) {
 		if errors.Is(err, ErrTooLarge) {
 			break
 		}
@@ -222,7 +238,7 @@ func (l *listing[T]) readAhead(ctx context.Context, pages int, yield func([]T, e
 		}
 		skip += l.limit
 	}
-	if skip < int(l.first.Meta.TotalPages)*l.limit { // by smaller pages, one after the other
+	if skip < total*l.limit { // by smaller pages, one after the other
 		l.list.pages(ctx, place{skip: skip})(yield)
 	}
 }

@@ -53,7 +53,8 @@ func TestPagesShrinkAndLoseNothing(t *testing.T) {
 		limit := rapid.IntRange(0, 100).Draw(t, "limit")
 		big := rapid.IntRange(0, n).Draw(t, "big")
 		fit := rapid.IntRange(1, 120).Draw(t, "fit")
-		version := testVersion
+		expected := rapid.IntRange(0, 400).Draw(t, "expected") // right or wrong
+		size := rapid.SampledFrom([]int{0, 600, maxBytesAhead}).Draw(t, "size")
 		client, err := New(Config{
 			BaseURL: "http://langfuse.test", PublicKey: testPublic, SecretKey: NewSecret(testSecret), MaxAttempts: 1,
 			HTTPClient: &http.Client{Transport: inProcess{pagedItems(n, big, fit)}},
@@ -62,7 +63,9 @@ func TestPagesShrinkAndLoseNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		next := 0
-		for item, err := range client.ListDatasetItems(t.Context(), DatasetItemsQuery{DatasetName: "d", Version: version, Limit: limit}) {
+		for item, err := range client.ListDatasetItems(t.Context(), DatasetItemsQuery{
+			DatasetName: "d", Version: testVersion, Limit: limit, Expected: expected, ItemSize: size,
+		}) {
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -231,21 +231,23 @@ func TestDataset_begin(t *testing.T) {
 	}
 	want := read(d)
 	w.refuse("dataset-items", http.StatusBadGateway)
-	d.Begin(t.Context())
+	d.Begin(t.Context(), 0)
 	w.front.Store(nil)
 	if got := read(d); got != want {
 		t.Errorf("after a failure: %s", got)
 	}
-	calls := w.calls.Load()
-	d.Begin(t.Context())
-	begun := w.calls.Load() - calls
-	if got := read(d); got != want || begun != 1 || w.calls.Load()-calls != 3 { // pages of 100
-		t.Errorf("%d requests, then %d: %s", begun, w.calls.Load()-calls-begun, got)
+	for most, first := range map[int]int64{0: 3, 100: 1, 101: 2, 1000: 3} { // pages of 100
+		calls := w.calls.Load()
+		d.Begin(t.Context(), most)
+		begun := w.calls.Load() - calls
+		if got := read(d); got != want || begun != first || w.calls.Load()-calls != 3 {
+			t.Errorf("for %d items %d requests, then %d: %s", most, begun, w.calls.Load()-calls-begun, got)
+		}
 	}
 	if got := read(d); got != want {
 		t.Errorf("read again: %s", got)
 	}
-	calls = w.calls.Load()
+	calls := w.calls.Load()
 	for range d.Pages(t.Context()) {
 		break
 	}

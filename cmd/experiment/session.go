@@ -408,7 +408,8 @@ func namesProgram(flag string) bool {
 func goOn(args []string, ran error) string {
 	var used *pipeline.BudgetError
 	var tripped *limit.TrippedError
-	if errors.As(ran, &tripped) && !slices.Contains(args, "--retry-failed") {
+	again := func(arg string) bool { return strings.HasPrefix(arg, "--retry-failed") }
+	if errors.As(ran, &tripped) && !slices.ContainsFunc(args, again) {
 		args = append(slices.Clip(args), "--retry-failed")
 	}
 	if !errors.As(ran, &used) {

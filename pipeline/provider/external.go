@@ -84,13 +84,11 @@ type External struct {
 	address *proc.Address
 	closer  io.Closer // of either
 	asked   atomic.Int64
-	// answered says that there was an answer, failed how many requests ended without one before.
-	answered atomic.Bool
-	failed   atomic.Int64
+	failed  atomic.Int64 // of the first requests
 }
 
-// mostUnanswered is how many requests may end without an answer where none ever had one.
-const mostUnanswered = 10
+// firstRequests is how many requests decide whether others are of use.
+const firstRequests = 10
 
 // NewExternal makes an External. It sends nothing and starts nothing, but looks whether
 // the program is there. An error of exit code 64 joins everything that is
@@ -192,15 +190,15 @@ func ShownTarget(target string) string {
 // Errors have a *pipeline.ModelError in their chain, which says the class, the
 // HTTP status, Retry-After, and whether the same request may succeed later; the
 // errors of package proc are in the chain as well. When ctx ends, the process
-// is killed or the connection closed, and the error wraps ctx.Err(). The tenth request
-// without an answer, where none ever had one, is a *limit.TrippedError, which stops a run.
+// is killed or the connection closed, and the error wraps ctx.Err(). Where the first
+// ten requests all had no answer, it is a *limit.TrippedError, which stops a run.
 func (e *External) Extract(ctx context.Context, doc extraction.Document) (extraction.Extraction, []outcome.Call, error) {
-	id := e.nextID()
-	request, err := encodeRequest(id, doc, e.cfg)
+	n := e.asked.Add(1)
+	request, err := encodeRequest(strconv.FormatInt(n, 10), doc, e.cfg)
 	if err != nil {
 		return extraction.Extraction{}, nil, err
 	}
-	a := e.exchange(ctx, "external-extract", request)
+	a := e.exchange(ctx, "external-extract", n, request)
 	if a.err == nil {
 		a.readFound()
 	}
@@ -219,26 +217,25 @@ func (e *External) Extract(ctx context.Context, doc extraction.Document) (extrac
 // "error" in the answer is an error here. Errors as of Extract. Secrets of the
 // environment that the answer repeats are masked.
 func (e *External) Ask(ctx context.Context, request map[string]any) (map[string]json.RawMessage, []outcome.Call, error) {
-	whole := map[string]any{"id": e.nextID()}
+	n := e.asked.Add(1)
+	whole := map[string]any{"id": strconv.FormatInt(n, 10)}
 	maps.Copy(whole, request)
 	line, err := json.Marshal(whole)
 	if err != nil {
 		return nil, nil, fmt.Errorf("writing the request: %w", err)
 	}
-	a := e.exchange(ctx, "external-ask", line)
+	a := e.exchange(ctx, "external-ask", n, line)
 	if a.err != nil {
 		return nil, a.all(), a.err
 	}
 	return a.fields, a.all(), nil
 }
 
-func (e *External) nextID() string { return strconv.FormatInt(e.asked.Add(1), 10) }
-
-// exchange sends a request and reads what the answer says of itself.
-func (e *External) exchange(ctx context.Context, name string, request []byte) *answer {
+// exchange sends the n-th request and reads what the answer says of itself.
+func (e *External) exchange(ctx context.Context, name string, n int64, request []byte) *answer {
 	span := outcome.Call{Name: name, Kind: "span", Provider: ExternalName, Model: e.cfg.Model, Attempts: 1, Started: e.cfg.Now().UTC()}
 	raw, err := e.ask(ctx, request)
-	err = e.stopping(ctx, err)
+	err = e.stopping(ctx, n, err)
 	span.Ended = e.cfg.Now().UTC()
 	if err == nil {
 		return readReport(raw, span)
@@ -251,17 +248,22 @@ func (e *External) exchange(ctx context.Context, name string, request []byte) *a
 	return a
 }
 
-// stopping makes an error that stops the run of one after which no other request is of use.
-func (e *External) stopping(ctx context.Context, err error) error {
-	switch {
-	case err == nil:
-		e.answered.Store(true)
-	case errors.Is(ctx.Err(), context.Canceled) || e.answered.Load():
-	case e.failed.Add(1) >= mostUnanswered:
-		why := fmt.Sprintf("the pipeline answered none of %d requests", mostUnanswered)
-		return &limit.TrippedError{Reason: textutil.Line(outcome.FailureOf(err, outcome.Provider).Message), Why: why}
+// stopping makes the error of the n-th request one that stops the run where the first requests all
+// failed: later ones that fail sooner than those are answered say nothing. Somebody is there who
+// refuses a document, or asks to wait.
+func (e *External) stopping(ctx context.Context, n int64, err error) error {
+	if err == nil || errors.Is(ctx.Err(), context.Canceled) {
+		return err
 	}
-	return err
+	failure := outcome.FailureOf(err, outcome.Provider)
+	alive := failure.Class == outcome.Item || failure.Class == outcome.RateLimited
+	if n <= firstRequests && !alive {
+		e.failed.Add(1)
+	}
+	if e.failed.Load() < firstRequests {
+		return err
+	}
+	return &limit.TrippedError{Reason: textutil.Line(failure.Message), Why: fmt.Sprintf("the pipeline answered none of the first %d requests", firstRequests)}
 }
 
 // documentRequest is what a pipeline is asked. Every key but model and parameters is

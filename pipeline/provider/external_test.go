@@ -11,6 +11,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -249,47 +250,75 @@ func BenchmarkExtract(b *testing.B) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "documents/s")
 }
 
-// TestExternal_neverAnswers: the tenth request without an answer stops the run where none ever
-// had one; requests that were given up do not count, and one answer is enough to go on.
+// TestExternal_neverAnswers: the run stops where the first ten requests had no answer; a document
+// that is refused, and later requests that fail sooner than the first are answered, do not stop it.
 func TestExternal_neverAnswers(t *testing.T) {
-	answers := false
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !answers {
-			w.WriteHeader(http.StatusBadGateway)
-			return
-		}
-		_, _ = io.WriteString(w, `{"entities": []}`)
-	}))
-	defer server.Close()
-	open := func() func(ctx context.Context) error {
-		e, err := NewExternal(ExternalConfig{Target: server.URL})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = e.Close() })
-		return func(ctx context.Context) error {
-			_, _, err := e.Extract(ctx, extraction.Document{Text: "a"})
-			return err
-		}
-	}
-	given, up := context.WithCancel(t.Context())
-	up()
-	never, once := open(), open()
-	for n := range 10 {
-		_ = never(given)
-		err := never(t.Context())
-		if tripped, ok := errors.AsType[*limit.TrippedError](err); ok != (n == 9) || ok && !strings.Contains(tripped.Reason, "502") {
-			t.Errorf("request %d: %v", n+1, err)
+	for name, test := range map[string]struct {
+		statuses map[int64]int // by request; others are 502
+		stops    int           // the request that stops the run; 0 is none
+	}{
+		"nothing":          {nil, 10},
+		"one answer":       {map[int64]int{10: http.StatusOK}, 0},
+		"a refusal":        {map[int64]int{3: http.StatusUnprocessableEntity}, 0},
+		"too many at once": {map[int64]int{3: http.StatusTooManyRequests}, 0},
+	} {
+		var asked atomic.Int64
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			status, given := test.statuses[asked.Add(1)]
+			if !given {
+				status = http.StatusBadGateway
+			}
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, `{"entities": []}`)
+		}))
+		defer server.Close()
+		extract := openTarget(t, server.URL)
+		for n := range 20 {
+			err := extract(t.Context())
+			if tripped, ok := errors.AsType[*limit.TrippedError](err); ok != (test.stops > 0 && n+1 >= test.stops) || ok && !strings.Contains(tripped.Reason, "502") {
+				t.Errorf("%s: request %d: %v", name, n+1, err)
+			}
 		}
 	}
-	answers = true
-	if err := once(t.Context()); err != nil {
+	t.Run("slower than those that fail", func(t *testing.T) {
+		var asked atomic.Int64
+		begun, over := make(chan struct{}), make(chan struct{})
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if asked.Add(1) > 1 {
+				w.WriteHeader(http.StatusBadGateway)
+				return
+			}
+			close(begun)
+			<-over
+			_, _ = io.WriteString(w, `{"entities": []}`)
+		}))
+		defer server.Close()
+		extract := openTarget(t, server.URL)
+		first := make(chan error, 1)
+		go func() { first <- extract(t.Context()) }()
+		<-begun
+		for range 20 {
+			if err := extract(t.Context()); err == nil || limit.StopsRun(err) {
+				t.Errorf("while the first is on its way: %v", err)
+			}
+		}
+		close(over)
+		if err := <-first; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// openTarget returns what asks an address about a document.
+func openTarget(t *testing.T, address string) func(ctx context.Context) error {
+	t.Helper()
+	e, err := NewExternal(ExternalConfig{Target: address, Concurrency: 2})
+	if err != nil {
 		t.Fatal(err)
 	}
-	answers = false
-	for range 20 {
-		if err := once(t.Context()); err == nil || limit.StopsRun(err) {
-			t.Fatalf("after an answer: %v", err)
-		}
+	t.Cleanup(func() { _ = e.Close() })
+	return func(ctx context.Context) error {
+		_, _, err := e.Extract(ctx, extraction.Document{Text: "a"})
+		return err
 	}
 }

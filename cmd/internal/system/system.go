@@ -4,6 +4,7 @@
 package system
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -141,7 +142,7 @@ func (o Opener) openModel(name string) (opened provider.Opened, known Catalogue,
 // maxAnswer bounds its answers, 0 is the usual bound.
 func (o Opener) openExternal(target, model string, cfg Config, maxAnswer int) (*provider.External, System, error) {
 	asks, err := provider.NewExternal(provider.ExternalConfig{
-		Target: target, Concurrency: cfg.Limits.Concurrency, Stderr: harmless{o.Stderr}, Token: o.Getenv(EnvPipelineToken),
+		Target: target, Concurrency: cfg.Limits.Concurrency, Stderr: &harmless{to: o.Stderr}, Token: o.Getenv(EnvPipelineToken),
 		MaxAnswer: maxAnswer, Model: model, Parameters: cfg.Parameters,
 	})
 	if err != nil {
@@ -198,14 +199,36 @@ func describe(opened provider.Opened, cfg Config, pin outcome.Prompt) outcome.Sy
 // refused gives a refused configuration exit code 64 where it has none.
 func refused(err error) error { return cli.WithCode(cli.ExitUsage, err) }
 
-// harmless passes on what a team's program writes to standard error, so that it cannot
-// steer a terminal.
-type harmless struct{ to io.Writer }
+// harmless passes on what a team's program writes to standard error in whole lines, so that it
+// cannot steer a terminal; of a line that it wrote over, as progress bars do, the last state.
+// One write at a time.
+type harmless struct {
+	to   io.Writer
+	kept []byte // a line that has not ended
+}
 
-func (h harmless) Write(text []byte) (int, error) {
-	_, err := io.WriteString(h.to, textutil.Block(string(text)))
+// mostKept is how long a line may be that has not ended.
+const mostKept = 4 << 10
+
+func (h *harmless) Write(text []byte) (int, error) {
+	h.kept = append(h.kept, text...)
+	end := bytes.LastIndexByte(h.kept, '\n') + 1
+	var whole []byte
+	for line := range bytes.Lines(h.kept[:end]) {
+		whole = append(append(whole, lastState(bytes.TrimRight(line, "\r\n"))...), '\n')
+	}
+	if h.kept = bytes.Clone(lastState(h.kept[end:])); len(h.kept) > mostKept {
+		whole, h.kept = append(append(whole, h.kept...), '\n'), nil
+	}
+	if len(whole) == 0 {
+		return len(text), nil
+	}
+	_, err := io.WriteString(h.to, textutil.Block(string(whole)))
 	return len(text), err
 }
+
+// lastState is what a terminal shows of a line.
+func lastState(line []byte) []byte { return line[bytes.LastIndexByte(line, '\r')+1:] }
 
 // OpenModel opens a model alone, within its limits; Asks.Model is nil of an extractor
 // that needs none.

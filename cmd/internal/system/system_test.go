@@ -44,10 +44,31 @@ func TestEndpoint(t *testing.T) {
 	}
 }
 
-// TestHarmless: what a program writes cannot steer the terminal.
+// TestHarmless: what a program writes cannot steer the terminal, and comes in whole lines; a
+// progress bar is what it was at the end of its line.
 func TestHarmless(t *testing.T) {
-	var b strings.Builder
-	if n, err := (harmless{&b}).Write([]byte("loading\x1b[2J\nmodel\n")); n != 18 || err != nil || b.String() != "loading\\x1b[2J\nmodel\n" {
-		t.Errorf("%d, %v: %q", n, err, b.String())
+	long := strings.Repeat("x", mostKept)
+	for name, test := range map[string]struct {
+		writes []string
+		want   string
+	}{
+		"escapes":      {[]string{"loading\x1b[2J\nmodel\n"}, "loading\\x1b[2J\nmodel\n"},
+		"parts":        {[]string{"load", "ing\nmo", "del\n"}, "loading\nmodel\n"},
+		"no end":       {[]string{"a\nb"}, "a\n"},
+		"a bar":        {[]string{"\r 1%", "\r 50%", "\r100%\n", "b\n"}, "100%\nb\n"},
+		"a bar behind": {[]string{" 1%\r", " 50%\r", "100%\r\n"}, "100%\n"},
+		"windows":      {[]string{"a\r\nb\r\n"}, "a\nb\n"},
+		"too long":     {[]string{long, "y", "z\n"}, long + "y\nz\n"},
+	} {
+		var b strings.Builder
+		h := &harmless{to: &b}
+		for _, text := range test.writes {
+			if n, err := h.Write([]byte(text)); n != len(text) || err != nil {
+				t.Errorf("%s: %d, %v", name, n, err)
+			}
+		}
+		if b.String() != test.want {
+			t.Errorf("%s: %q, want %q", name, b.String(), test.want)
+		}
 	}
 }

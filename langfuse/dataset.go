@@ -120,13 +120,10 @@ type DatasetItemsQuery struct {
 	// Version pins all pages to the dataset as it was at one instant of the server's clock
 	// (see CurrentDatasetVersion), to the millisecond. It is required: pages that are not pinned lose and repeat items while someone
 	// writes. Servers before 3.150.1 do not know it (Capabilities.DatasetVersions).
-	Version time.Time
+	Version DatasetVersion
 	// Limit is the number of items of a page, at most 100; 0 is 64. Pages whose
 	// answer is larger than the client's cap are asked for again in halves.
 	Limit int
-	// Expected is how many items there probably are, of ItemSize bytes each: the pages of
-	// so many are asked for at once. 0 waits for the first page, which tells.
-	Expected, ItemSize int
 }
 
 // ListDatasetItems yields the active items of a dataset as of one version, the
@@ -159,15 +156,15 @@ type DatasetItems struct {
 //
 // API: GET /api/public/dataset-items
 func (c *Client) BeginDatasetItems(ctx context.Context, q DatasetItemsQuery) (*DatasetItems, error) {
-	if q.DatasetName == "" || q.Version.IsZero() {
+	if q.DatasetName == "" || q.Version.At.IsZero() {
 		return nil, errors.New("langfuse: listing dataset items needs the dataset's name and a version")
 	}
 	query := url.Values{"datasetName": {q.DatasetName}}
-	setTime(query, "version", q.Version)
+	setTime(query, "version", q.Version.At)
 	list := &listing[DatasetItem]{size: DatasetItem.size, list: list[DatasetItem]{
 		client: c, path: "dataset-items", query: query, limit: q.Limit, most: maxPageLimit,
 	}}
-	if err := list.begin(ctx, q.Expected, q.ItemSize); err != nil {
+	if err := list.begin(ctx, q.Version.Items, q.Version.ItemSize); err != nil {
 		return nil, fmt.Errorf("items of dataset %q: %w", q.DatasetName, err)
 	}
 	return &DatasetItems{q.DatasetName, list}, nil
@@ -230,20 +227,22 @@ func (c *Client) SetDatasetItemStatus(ctx context.Context, datasetName, id strin
 	return c.UpsertDatasetItem(ctx, DatasetItem{DatasetName: datasetName, ID: id, Status: status})
 }
 
-// DatasetNow is what a dataset holds at an instant: so many items, the newest of that size.
-type DatasetNow struct {
-	Version         time.Time
+// DatasetVersion is a dataset as it was at an instant.
+type DatasetVersion struct {
+	At time.Time
+	// Items is how many items of it will be read, probably, of ItemSize bytes each: as many of
+	// their pages as may be in memory are asked for at once. 0 waits for the first, which tells.
 	Items, ItemSize int
 }
 
 // CurrentDatasetVersion returns the version to pin listings of a dataset to that
-// holds what is in it now, and how much that is: an instant of the server's clock, or the time of the
-// newest item where that clock is behind it (a proxy may set an old Date). It
-// may wait a second, for a second of the server to end. Retried; errors: those
+// holds what is in it now, with the number of its items and the size of the newest:
+// an instant of the server's clock, or the time of the newest item where that clock
+// is behind it (a proxy may set an old Date). It may wait a second, for a second of the server to end. Retried; errors: those
 // of GetHealth and ListDatasetItems, ErrNotFound among them.
 //
 // API: GET /api/public/health, GET /api/public/dataset-items
-func (c *Client) CurrentDatasetVersion(ctx context.Context, name string) (DatasetNow, error) {
+func (c *Client) CurrentDatasetVersion(ctx context.Context, name string) (DatasetVersion, error) {
 	var newest page[DatasetItem]
 	var unlisted error
 	var asked sync.WaitGroup
@@ -258,16 +257,16 @@ func (c *Client) CurrentDatasetVersion(ctx context.Context, name string) (Datase
 	after := time.Now()
 	asked.Wait()
 	if err := cmp.Or(err, unlisted); err != nil {
-		return DatasetNow{}, err
+		return DatasetVersion{}, err
 	}
 	now, wait := serverNow(health.Time, before, after)
 	if err := sleep(ctx, wait); err != nil {
-		return DatasetNow{}, err
+		return DatasetVersion{}, err
 	}
-	found := DatasetNow{Version: now.UTC(), Items: int(newest.Meta.TotalItems)}
+	found := DatasetVersion{At: now.UTC(), Items: int(newest.Meta.TotalItems)}
 	for _, item := range newest.Data {
 		if found.ItemSize = item.size(); item.CreatedAt.After(now) {
-			found.Version = item.CreatedAt.UTC()
+			found.At = item.CreatedAt.UTC()
 		}
 	}
 	return found, nil

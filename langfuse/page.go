@@ -165,7 +165,7 @@ func smallerLimit(limit int) int {
 // How far pages are fetched ahead of the one that is yielded.
 const (
 	maxPagesAhead = 32
-	maxBytesAhead = 8 << 20 // by the size of the first page
+	maxBytesAhead = 8 << 20 // by the size of the first page, or of the newest element
 )
 
 // listing is a numbered list that does not change while it is read: once it is known how
@@ -204,7 +204,7 @@ func (l *listing[T]) begin(ctx context.Context, elements, size int) error {
 // pagesAhead is how many pages of so many bytes may be in memory.
 func pagesAhead(bytes int) int { return min(max(maxBytesAhead/max(bytes, 1), 1), maxPagesAhead) }
 
-// pages yields the pages of a list that was begun.
+// pages yields the pages of a list that was begun, the first of them as one.
 func (l *listing[T]) pages(ctx context.Context) iter.Seq2[[]T, error] {
 	if len(l.begun) == 0 {
 		return l.list.pages(ctx, place{})
@@ -226,20 +226,22 @@ func (l *listing[T]) pages(ctx context.Context) iter.Seq2[[]T, error] {
 
 // readAhead yields the pages behind those of begin in their order; so many are fetched at once.
 func (l *listing[T]) readAhead(ctx context.Context, pages int, yield func([]T, error) bool) {
-	skip, total := len(l.begun)*l.limit, int(l.begun[0].Meta.TotalPages)
-	first := skip
-	get := func(ctx context.Context, i int) (page[T], error) { return l.get(ctx, place{skip: first + i*l.limit}) }
-	for page, err := range inTurn(ctx, total-len(l.begun), pages, pages, get) {
+	begun, total := len(l.begun), int(l.begun[0].Meta.TotalPages)
+	get := func(ctx context.Context, i int) (page[T], error) {
+		return l.get(ctx, place{skip: (begun + i) * l.limit})
+	}
+	read := begun
+	for page, err := range inTurn(ctx, total-begun, pages, pages, get) {
 		if errors.Is(err, ErrTooLarge) {
 			break
 		}
 		if !yield(page.Data, err) || err != nil || len(page.Data) == 0 {
 			return
 		}
-		skip += l.limit
+		read++
 	}
-	if skip < total*l.limit { // by smaller pages, one after the other
-		l.list.pages(ctx, place{skip: skip})(yield)
+	if read < total { // by smaller pages, one after the other
+		l.list.pages(ctx, place{skip: read * l.limit})(yield)
 	}
 }
 

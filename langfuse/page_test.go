@@ -64,7 +64,7 @@ func TestPagesShrinkAndLoseNothing(t *testing.T) {
 		}
 		next := 0
 		for item, err := range client.ListDatasetItems(t.Context(), DatasetItemsQuery{
-			DatasetName: "d", Version: testVersion, Limit: limit, Expected: expected, ItemSize: size,
+			DatasetName: "d", Version: DatasetVersion{At: testVersion, Items: expected, ItemSize: size}, Limit: limit,
 		}) {
 			if err != nil {
 				t.Fatal(err)
@@ -83,7 +83,7 @@ func TestPagesShrinkAndLoseNothing(t *testing.T) {
 func TestOneItemThatIsTooLargeEndsTheList(t *testing.T) {
 	client, _ := serve(t, pagedItems(3, 0, 0))
 	n := 0
-	for _, err := range client.ListDatasetItems(t.Context(), DatasetItemsQuery{DatasetName: "docs", Version: testVersion}) {
+	for _, err := range client.ListDatasetItems(t.Context(), DatasetItemsQuery{DatasetName: "docs", Version: DatasetVersion{At: testVersion}}) {
 		n++
 		if !errors.Is(err, ErrTooLarge) || !strings.Contains(err.Error(), `"docs"`) {
 			t.Errorf("error %v", err)
@@ -97,7 +97,7 @@ func TestOneItemThatIsTooLargeEndsTheList(t *testing.T) {
 func TestListDatasetItems(t *testing.T) {
 	client, record := serve(t, answers(t, "dataset_items.json"))
 	var items []DatasetItem
-	for item, err := range client.ListDatasetItems(t.Context(), DatasetItemsQuery{DatasetName: "a/b c%", Version: testVersion}) {
+	for item, err := range client.ListDatasetItems(t.Context(), DatasetItemsQuery{DatasetName: "a/b c%", Version: DatasetVersion{At: testVersion}}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -116,7 +116,7 @@ func TestListDatasetItems(t *testing.T) {
 func TestListsThatAskForTheImpossible(t *testing.T) {
 	client, record := serve(t, answers(t, "dataset_items.json"))
 	var errs []error
-	for _, q := range []DatasetItemsQuery{{DatasetName: "d"}, {Version: testVersion}, {DatasetName: "d", Version: testVersion, Limit: 101}, {DatasetName: "d", Version: testVersion, Limit: -1}} {
+	for _, q := range []DatasetItemsQuery{{DatasetName: "d"}, {Version: DatasetVersion{At: testVersion}}, {DatasetName: "d", Version: DatasetVersion{At: testVersion}, Limit: 101}, {DatasetName: "d", Version: DatasetVersion{At: testVersion}, Limit: -1}} {
 		for _, err := range client.ListDatasetItems(t.Context(), q) {
 			errs = append(errs, err)
 		}
@@ -128,7 +128,7 @@ func TestListsThatAskForTheImpossible(t *testing.T) {
 
 func TestIterationStopsWhereTheCallerStops(t *testing.T) {
 	client, record := serve(t, pagedItems(30, 30, 0))
-	for item, err := range client.ListDatasetItems(t.Context(), DatasetItemsQuery{DatasetName: "d", Version: testVersion, Limit: 10}) {
+	for item, err := range client.ListDatasetItems(t.Context(), DatasetItemsQuery{DatasetName: "d", Version: DatasetVersion{At: testVersion}, Limit: 10}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -173,7 +173,7 @@ func TestPagesAhead(t *testing.T) {
 				_ = json.NewEncoder(w).Encode(map[string]any{"data": []DatasetItem{item}, "meta": map[string]any{"totalPages": pages}})
 			})
 			var got []string
-			for item, err := range client.ListDatasetItems(t.Context(), DatasetItemsQuery{DatasetName: "d", Version: testVersion, Limit: 1}) {
+			for item, err := range client.ListDatasetItems(t.Context(), DatasetItemsQuery{DatasetName: "d", Version: DatasetVersion{At: testVersion}, Limit: 1}) {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -278,7 +278,7 @@ func BenchmarkListDatasetItems(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		for _, err := range client.ListDatasetItems(b.Context(), DatasetItemsQuery{DatasetName: "d", Version: testVersion, Limit: 100}) {
+		for _, err := range client.ListDatasetItems(b.Context(), DatasetItemsQuery{DatasetName: "d", Version: DatasetVersion{At: testVersion}, Limit: 100}) {
 			if err != nil {
 				b.Fatal(fmt.Errorf("listing: %w", err))
 			}

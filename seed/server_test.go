@@ -101,7 +101,7 @@ func (s *server) breaks(broken func(w http.ResponseWriter, r *http.Request, n in
 func (s *server) items(dataset string) map[string]langfuse.DatasetItem {
 	s.t.Helper()
 	items := map[string]langfuse.DatasetItem{}
-	q := langfuse.DatasetItemsQuery{DatasetName: dataset, Version: time.Now().Add(time.Minute)}
+	q := langfuse.DatasetItemsQuery{DatasetName: dataset, Version: langfuse.DatasetVersion{At: time.Now().Add(time.Minute)}}
 	for item, err := range s.ListDatasetItems(context.Background(), q) {
 		if err != nil {
 			s.t.Fatal(err)

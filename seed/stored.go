@@ -174,11 +174,11 @@ func Export(ctx context.Context, client *langfuse.Client, name string, w *datase
 
 // EachStored gives all active items of a dataset as they are now, in one version.
 func EachStored(ctx context.Context, client *langfuse.Client, name string, give func(langfuse.DatasetItem)) error {
-	now, err := client.CurrentDatasetVersion(ctx, name)
+	version, err := client.CurrentDatasetVersion(ctx, name)
 	if err != nil {
 		return err
 	}
-	for stored, err := range client.ListDatasetItems(ctx, langfuse.DatasetItemsQuery{DatasetName: name, Version: now.Version, Expected: now.Items, ItemSize: now.ItemSize}) {
+	for stored, err := range client.ListDatasetItems(ctx, langfuse.DatasetItemsQuery{DatasetName: name, Version: version}) {
 		if err != nil {
 			return err
 		}

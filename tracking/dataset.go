@@ -21,10 +21,10 @@ const pageSize = 100
 
 // Dataset is a Langfuse dataset, pinned to one version of its items.
 type Dataset struct {
-	client *langfuse.Client
-	name   string
-	id     string
-	pin    langfuse.DatasetNow
+	client  *langfuse.Client
+	name    string
+	id      string
+	version langfuse.DatasetVersion
 	// begun is the list of items with its first pages; nil without.
 	begun *langfuse.DatasetItems
 }
@@ -41,7 +41,7 @@ func OpenDataset(ctx context.Context, client *langfuse.Client, name string) (*Da
 		d.id = found.ID
 	})
 	asked.Go(func() {
-		if d.pin, unpinned = client.CurrentDatasetVersion(ctx, name); unpinned != nil {
+		if d.version, unpinned = client.CurrentDatasetVersion(ctx, name); unpinned != nil {
 			unpinned = fmt.Errorf("finding the current version of dataset %q: %w", name, unpinned)
 		}
 	})
@@ -55,30 +55,28 @@ func ReopenDataset(client *langfuse.Client, id, name, version string) (*Dataset,
 	if err != nil {
 		return nil, fmt.Errorf("the run's dataset version %q is not a time: %w", version, err)
 	}
-	return &Dataset{client: client, name: name, id: id, pin: langfuse.DatasetNow{Version: t}}, nil
+	return &Dataset{client: client, name: name, id: id, version: langfuse.DatasetVersion{At: t}}, nil
 }
 
 // ID returns the dataset's id in Langfuse.
 func (d *Dataset) ID() string { return d.id }
 
 // Version returns the pin in the form that the run file and Langfuse keep.
-func (d *Dataset) Version() string { return langfuse.FormatTime(d.pin.Version) }
+func (d *Dataset) Version() string { return langfuse.FormatTime(d.version.At) }
 
 // Begin reads the first pages of items, which Pages then has at once, where at most so many
 // items are wanted: 0 is all. It is not needed; Pages asks again where it failed. Not for
 // concurrent use with Pages.
 func (d *Dataset) Begin(ctx context.Context, most int) {
-	wanted := d.pin.Items
+	wanted := d.version
 	if most > 0 {
-		wanted = min(wanted, most)
+		wanted.Items = min(wanted.Items, most)
 	}
 	d.begun, _ = d.list(ctx, wanted)
 }
 
-func (d *Dataset) list(ctx context.Context, wanted int) (*langfuse.DatasetItems, error) {
-	return d.client.BeginDatasetItems(ctx, langfuse.DatasetItemsQuery{
-		DatasetName: d.name, Version: d.pin.Version, Limit: pageSize, Expected: wanted, ItemSize: d.pin.ItemSize,
-	})
+func (d *Dataset) list(ctx context.Context, v langfuse.DatasetVersion) (*langfuse.DatasetItems, error) {
+	return d.client.BeginDatasetItems(ctx, langfuse.DatasetItemsQuery{DatasetName: d.name, Version: v, Limit: pageSize})
 }
 
 // Pages yields the items of the pinned version. The order is that of the
@@ -89,7 +87,7 @@ func (d *Dataset) Pages(ctx context.Context) iter.Seq2[[]dataset.Item, error] {
 		d.begun = nil // its pages may be large
 		if begun == nil {
 			var err error
-			if begun, err = d.list(ctx, 0); err != nil {
+			if begun, err = d.list(ctx, langfuse.DatasetVersion{At: d.version.At}); err != nil {
 				yield(nil, err)
 				return
 			}

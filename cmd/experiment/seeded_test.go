@@ -188,7 +188,7 @@ func TestSeeded_run(t *testing.T) {
 			p.annotate(embedded.Annotation{TraceID: annotated, ObservationID: annotatedRoot, ConfigID: verdict, Value: true})
 			p.seed("gold", corrected, annotated)
 			links := map[string]string{}
-			for item, err := range p.client.ListDatasetItems(t.Context(), langfuse.DatasetItemsQuery{DatasetName: "gold", Version: time.Now().Add(time.Minute)}) {
+			for item, err := range p.client.ListDatasetItems(t.Context(), langfuse.DatasetItemsQuery{DatasetName: "gold", Version: langfuse.DatasetVersion{At: time.Now().Add(time.Minute)}}) {
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -249,15 +249,14 @@ func (e *External) exchange(ctx context.Context, name string, n int64, request [
 }
 
 // stopping makes the error of the n-th request one that stops the run where the first requests all
-// failed: later ones that fail sooner than those are answered say nothing. Somebody is there who
-// refuses a document, or asks to wait.
+// failed. Only those count: later ones may fail at once while these still wait for their answers.
+// A pipeline that refuses a document, or asks to wait, has answered.
 func (e *External) stopping(ctx context.Context, n int64, err error) error {
 	if err == nil || errors.Is(ctx.Err(), context.Canceled) {
 		return err
 	}
 	failure := outcome.FailureOf(err, outcome.Provider)
-	alive := failure.Class == outcome.Item || failure.Class == outcome.RateLimited
-	if n <= firstRequests && !alive {
+	if n <= firstRequests && failure.Class != outcome.Item && failure.Class != outcome.RateLimited {
 		e.failed.Add(1)
 	}
 	if e.failed.Load() < firstRequests {

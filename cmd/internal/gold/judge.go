@@ -36,7 +36,7 @@ const (
 // that cannot be used is noted as that. The cost is nil where one of the requests has an
 // unknown one.
 func (a *audited) judge(ctx context.Context, model string, result *harness.AuditResult) (said *report.Judging, err error) {
-	opened, err := system.Opener{Getenv: a.env.Getenv, Stderr: a.env.Stderr}.OpenModel(system.Config{Model: model, Limits: system.Limits{Retries: pipeline.DefaultTries - 1, Concurrency: judgedAtOnce}})
+	opened, err := system.Opener{Getenv: a.env.Getenv}.OpenModel(system.Config{Model: model, Limits: system.Limits{Retries: pipeline.DefaultTries - 1, Concurrency: judgedAtOnce}})
 	if err != nil {
 		return nil, err
 	}

@@ -314,7 +314,7 @@ func evaluatorsAgain(ctx context.Context, env cli.Env, path string) (system.Scor
 	if len(file.Scorers) == 0 {
 		return system.Scorers{}, cli.Usage("%s names no evaluators under scorers:", path)
 	}
-	opened, err := system.Opener{Getenv: env.Getenv, Stderr: env.Stderr}.OpenScorers(ctx, file, path)
+	opened, err := system.Opener{Getenv: env.Getenv}.OpenScorers(ctx, file, path)
 	if err != nil {
 		return system.Scorers{}, err
 	}

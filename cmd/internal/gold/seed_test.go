@@ -63,7 +63,7 @@ func TestSpec_SeedDatasetFromProductionTraces(t *testing.T) {
 				t.Fatal(err)
 			}
 			n := 0
-			for item, err := range client.ListDatasetItems(t.Context(), langfuse.DatasetItemsQuery{DatasetName: "extraction-eval", Version: time.Now().Add(time.Minute)}) {
+			for item, err := range client.ListDatasetItems(t.Context(), langfuse.DatasetItemsQuery{DatasetName: "extraction-eval", Version: langfuse.DatasetVersion{At: time.Now().Add(time.Minute)}}) {
 				if err != nil {
 					t.Fatal(err)
 				}

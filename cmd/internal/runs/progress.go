@@ -1,7 +1,6 @@
 package runs
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -24,8 +23,8 @@ import (
 // plainEvery is how often a line is printed where there is no terminal.
 const plainEvery = 5 * time.Second
 
-// Screen is standard error: while a bar is drawn there, what else is written stands above it
-// as whole lines. It is safe for concurrent use.
+// Screen is standard error: while a bar is drawn there, the lines that others write stand
+// above it. It is safe for concurrent use.
 type Screen struct {
 	to  io.Writer
 	bar atomic.Pointer[mpb.Progress]
@@ -34,15 +33,11 @@ type Screen struct {
 // NewScreen makes a Screen of a writer.
 func NewScreen(to io.Writer) *Screen { return &Screen{to: to} }
 
-// Write writes above the bar, or at once where there is none.
+// Write writes whole lines above the bar, or anything at once where there is none.
 func (s *Screen) Write(text []byte) (int, error) {
 	if bar := s.bar.Load(); bar != nil {
-		lines := text
-		if !bytes.HasSuffix(text, []byte("\n")) {
-			lines = append(bytes.Clone(text), '\n')
-		}
-		if _, err := bar.Write(lines); !errors.Is(err, mpb.ErrDone) {
-			return len(text), err
+		if n, err := bar.Write(text); !errors.Is(err, mpb.ErrDone) {
+			return n, err
 		}
 	}
 	return s.to.Write(text)

@@ -204,8 +204,7 @@ func TestProgress_bar(t *testing.T) {
 	}
 }
 
-// What is written while a bar is drawn stands above it in whole lines; after its end it is
-// written at once.
+// What is written while a bar is drawn stands above it; after its end it is written at once.
 func TestScreen(t *testing.T) {
 	var out bytes.Buffer
 	screen := NewScreen(&out)
@@ -215,8 +214,8 @@ func TestScreen(t *testing.T) {
 		t.Errorf("without a bar it wrote %q", got)
 	}
 	p.Planned(2, 0)
-	fmt.Fprint(screen, "the program says")
-	fmt.Fprint(screen, "something\n")
+	fmt.Fprintln(screen, "the program says")
+	fmt.Fprintln(screen, "something")
 	p.Close()
 	drawn := out.String()
 	if said, bar := strings.Index(drawn, "the program says\nsomething\n"), strings.LastIndex(drawn, "0/2 done"); said < 0 || bar < said {

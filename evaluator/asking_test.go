@@ -95,6 +95,7 @@ func TestEvaluate_wrongKey(t *testing.T) {
 }
 
 func TestEvaluate_addressAgain(t *testing.T) {
+	t.Parallel()
 	var asked atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)

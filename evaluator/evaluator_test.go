@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"extraction-experiment/evaluator"
+	"extraction-experiment/internal/testkit/suite"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
 )
@@ -27,6 +28,9 @@ const mode = "EVALUATOR_TEST_CHILD"
 func TestMain(m *testing.M) {
 	if behaviour := os.Getenv(mode); behaviour != "" {
 		os.Exit(child(behaviour))
+	}
+	if err := suite.AtOnce(4); err != nil {
+		panic(err)
 	}
 	goleak.VerifyTestMain(m)
 }
@@ -109,6 +113,7 @@ func TestEvaluate_program(t *testing.T) {
 }
 
 func TestEvaluate_faults(t *testing.T) {
+	t.Parallel()
 	for behaviour, want := range map[string]evaluator.Kind{
 		"hang": evaluator.TimedOut, "exit": evaluator.Exited, "flood": evaluator.Flooded, "deaf": evaluator.Unread, "fork": evaluator.Strayed,
 		`{"score":1.5,"hits":[],"misses":[]}`: evaluator.BadVerdict, `{"score":1}`: evaluator.BadVerdict, `{"score":NaN}`: evaluator.NotJSON, "{\"score\":1,\"hits\":[\"\xff\"],\"misses\":[]}": evaluator.NotJSON, good + good: evaluator.NotJSON, "hello": evaluator.NotJSON,

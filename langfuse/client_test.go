@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"extraction-experiment/internal/testkit/suite"
 )
 
 const (
@@ -48,6 +50,13 @@ func (r *recorder) seen() []recorded {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return append([]recorded(nil), r.requests...)
+}
+
+func TestMain(m *testing.M) {
+	if err := suite.AtOnce(8); err != nil { // most wait for a pause
+		panic(err)
+	}
+	os.Exit(m.Run())
 }
 
 // serve starts a server and returns a client of it that sends every request

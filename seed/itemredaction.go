@@ -118,13 +118,14 @@ var errTooMuch = errors.New("redacting: the patterns take out so much of it that
 func (w *itemRedaction) search(in *mask, text string, give func(at int)) {
 	const place = 1000 // what one costs
 	w.work += 100 + len(in.folded)
+	short := utf8.RuneCountInString(text) < 3
 	for at := 0; text != "" && w.work < maxWork; at++ {
 		next := strings.Index(in.folded[at:], text)
 		if next < 0 {
 			return
 		}
 		w.work += place
-		if at += next; utf8.RuneCountInString(text) > 2 || in.isWord(at, at+len(text)) {
+		if at += next; !short || in.isWord(at, at+len(text)) {
 			give(at)
 		}
 	}

@@ -30,6 +30,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if err := suite.AtOnce(4); err != nil { // most wait for a server
+		panic(err)
+	}
 	debug.SetGCPercent(400) // servers and clients of a moment leave little behind
 	suite.InMemory()
 	goleak.VerifyTestMain(m)

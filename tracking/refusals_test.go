@@ -76,6 +76,7 @@ func TestPublisher_refusedScores(t *testing.T) {
 // TestModes_itemsGone: some items can be linked no more. The reason is one, and
 // final, and names the first.
 func TestModes_itemsGone(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []embedded.Mode{embedded.ModeV3, embedded.ModeV4Dual} {
 		t.Run(string(mode), func(t *testing.T) {
 			w := newWorldIn(t, mode)

@@ -21,6 +21,7 @@ import (
 // goes on, and when it is complete and an item was run again. Its outcomes are those
 // of the run file; those of an older version are made of its scores.
 func TestModes_readRun(t *testing.T) {
+	t.Parallel()
 	for _, mode := range embedded.Modes() {
 		t.Run(string(mode), func(t *testing.T) { testReadRun(t, newWorldIn(t, mode), (*world).sameAsFile) })
 		t.Run(string(mode)+"/of before", func(t *testing.T) {

@@ -60,6 +60,7 @@ func scoredSpans(t *testing.T, r *http.Request) (spans []string) {
 // answer, the spans of the next ones come in, and while their spans do, the links;
 // no score is sent before the server has the span that it is on.
 func TestModes_roundsOverlap(t *testing.T) {
+	t.Parallel()
 	for _, mode := range suite.Of([]embedded.Mode{embedded.ModeV3}, embedded.Modes()) {
 		t.Run(string(mode), func(t *testing.T) {
 			w := newWorldIn(t, mode)
@@ -139,6 +140,7 @@ func (a *arrivals) await(t *testing.T, what string) {
 // TestPublisher_lastRound: when the run ends, its last outcomes are linked and its own
 // scores sent although no link of the round before was answered.
 func TestPublisher_lastRound(t *testing.T) {
+	t.Parallel()
 	for _, first := range []int{30, 40} {
 		t.Run(fmt.Sprintf("%d of 40 before", first), func(t *testing.T) { lastRound(t, first, 40) })
 	}
@@ -193,6 +195,7 @@ func lastRound(t *testing.T, first, all int) {
 // outcomes ends as that of a few does, and how many are published is told when
 // they are.
 func TestPublisher_scoresFail(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	run := w.newRun(t, "base", 210)
 	w.refuse("ingestion", http.StatusBadGateway)

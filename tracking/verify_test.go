@@ -324,6 +324,7 @@ func (s *scene) demand(h harm) {
 // TestModes_runDeleted: somebody deletes the run. Linked again it has another id,
 // which everything must follow.
 func TestModes_runDeleted(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []embedded.Mode{embedded.ModeV4Dual, embedded.ModeV3} {
 		t.Run(string(mode), func(t *testing.T) {
 			s := newScene(t, mode, harm{})
@@ -445,6 +446,7 @@ func (w *world) backlog(t *testing.T, apart time.Duration, kept int) {
 // an error, 2 of them entity_f1; 5 are of the run) stores one every 30 s. What
 // still comes is told from what does not come.
 func TestVerify_stillWorking(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		kept    int           // of the scores
 		timeout time.Duration // 0: none
@@ -527,6 +529,7 @@ func exitCode(err error) int {
 // TestRepair_deadline: whatever the server does, a repair ends in time, and sends
 // nothing while what it would send is still arriving.
 func TestRepair_deadline(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		server embedded.Config
 		harm   func(*scene)

@@ -112,6 +112,7 @@ func TestModes_slowServer(t *testing.T) {
 // TestPublisher_scoresBetweenLooks: the scores of a replaced attempt come after the publisher
 // looked for them, and before it looked for those of the newest. They are withdrawn.
 func TestPublisher_scoresBetweenLooks(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	run := w.newRun(t, "base", 3)
 	if err := w.follow(t, t.Context(), run); err != nil {
@@ -140,6 +141,7 @@ func TestPublisher_scoresBetweenLooks(t *testing.T) {
 // TestPublisher_lostDeletion: a server whose deletions have no effect does not
 // keep the publisher for ever, and nothing is forgotten.
 func TestPublisher_lostDeletion(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	run := w.newRun(t, "base", 3)
 	if err := w.follow(t, t.Context(), run); err != nil {
@@ -166,6 +168,7 @@ func TestPublisher_lostDeletion(t *testing.T) {
 // them only later. That they are withdrawn is not written down before they were
 // seen; another process completes it, and needs not see again what is gone.
 func TestPublisher_backlog(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newStillWorld(t, embedded.Config{IngestionDelay: 5 * time.Minute, DeleteDelay: 3 * time.Minute})
 		run := w.newRun(t, "base", 3)

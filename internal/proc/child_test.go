@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"extraction-experiment/internal/testkit/suite"
+
 	"go.uber.org/goleak"
 )
 
@@ -20,6 +22,9 @@ const mode = "PROC_TEST_CHILD"
 func TestMain(m *testing.M) {
 	if behaviour := os.Getenv(mode); behaviour != "" {
 		os.Exit(child(behaviour))
+	}
+	if err := suite.AtOnce(4); err != nil {
+		panic(err)
 	}
 	goleak.VerifyTestMain(m)
 }

@@ -61,6 +61,7 @@ func TestOnce_faults(t *testing.T) {
 }
 
 func TestOnce_hangs(t *testing.T) {
+	t.Parallel()
 	for name, script := range map[string]string{
 		"hangs":                  "sleep 60",
 		"forks and hangs":        "sleep 60 & sleep 60",
@@ -83,12 +84,16 @@ func TestOnce_hangs(t *testing.T) {
 }
 
 func TestOnce_orphans(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("only Linux shows what left the group")
-	}
+	t.Parallel()
+	onlyLinux(t)
 	if _, err := shell(t, t.Context(), "cat; sleep 60 & exit 0", "x"); !Is(err, Orphaned) || !strings.Contains(err.Error(), "left a process running, which was killed") {
 		t.Errorf("a child in the group: %v", err)
 	}
+}
+
+func TestOnce_daemon(t *testing.T) {
+	t.Parallel()
+	onlyLinux(t)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -106,6 +111,12 @@ func TestOnce_orphans(t *testing.T) {
 	}
 	if gone := endedSoon(pid); !gone {
 		t.Errorf("the daemon %d lives on", pid)
+	}
+}
+
+func onlyLinux(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux shows what left the group")
 	}
 }
 

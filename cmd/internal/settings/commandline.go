@@ -190,9 +190,11 @@ type Action struct {
 // does the usual one; "" is none.
 func SetActions(command *urfave.Command, list []Action, usual string) *urfave.Command {
 	command.UsageText = strings.Join(cli.Each(list, func(a Action) string { return a.Usage }), "\n")
+	known := byName(command.Flags)
 	for _, a := range list {
 		for _, f := range a.Flags {
-			if byName(command.Flags)[f.Names()[0]] == nil {
+			if name := f.Names()[0]; known[name] == nil {
+				known[name] = f
 				command.Flags = append(command.Flags, f)
 			}
 		}

@@ -206,7 +206,8 @@ func (g Gate) CheckRun(scores []string) error {
 		case r.Relative:
 			add("rule %q: %w", cut(r.Text), errNoBase)
 		case !r.measure() && !slices.Contains(scores, r.Metric):
-			hint := textutil.Hint(r.Metric, slices.Concat(scores, measures))
+			known := slices.Concat(scores, measures)
+			hint := cmp.Or(textutil.Hint(r.Metric, known), "; there are: "+strings.Join(known, ", "))
 			add("rule %q: there is no score %q%s", cut(r.Text), cut(r.Metric), hint)
 		}
 	}

@@ -121,7 +121,7 @@ func (c *answersConfig) settle(p *settings.Problems, beginning, which string) {
 
 // readAnswersSystem reads what all runs of answers have.
 func readAnswersSystem(s settings.Values) (answersConfig, *settings.Problems) {
-	p := &settings.Problems{}
+	p := &settings.Problems{Values: s}
 	scores := append(answers.ScoreOrder(), outcome.ErrorScore)
 	c := answersConfig{runConfig: readRunOf(p, s, answers.Name, scores), command: s.Text("command"), url: s.Text("url")}
 	c.Header.Publication.Scores = []string{outcome.AllScores} // there are few, and no others

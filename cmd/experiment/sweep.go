@@ -121,7 +121,7 @@ func aboutModels() []string {
 // readRuns reads the settings of every run and returns every problem once;
 // scores are the names of those that the runs will have.
 func readRuns(s settings.Values, sweepRuns []experiment.SweepSettings, scores []string) ([]runConfig, error) {
-	p := &settings.Problems{}
+	p := &settings.Problems{Values: s}
 	if len(sweepRuns) == 0 {
 		cfg := readRun(p, s, scores)
 		if cfg.html != "" {
@@ -147,7 +147,7 @@ func readRuns(s settings.Values, sweepRuns []experiment.SweepSettings, scores []
 		cfg.sweepRun, cfg.system.Limits.Limiters = true, limiters
 		cfgs = append(cfgs, cfg)
 	}
-	return cfgs, cli.Distinct(p.Found...)
+	return cfgs, p.Err()
 }
 
 // sweepRunSettings are the settings of one run of a sweep.

@@ -108,7 +108,7 @@ func newCheck(c *urfave.Context, env cli.Env, runTable []settings.Setting) (*che
 	}
 	runValues := settings.Resolve(c, runTable, env.Getenv, file.Lookup, path)
 	k := &check{env: env, values: settings.Resolve(c, checkTable(), env.Getenv, file.Check.Lookup, path)}
-	p := &settings.Problems{}
+	p := &settings.Problems{Values: k.values}
 	k.dataset, k.candidate = runValues.Text("dataset"), runValues.Text("name")
 	if from := runValues["name"].From; k.candidate == "" || from == path {
 		k.candidate = MadeName(cmp.Or(k.candidate, "check"))

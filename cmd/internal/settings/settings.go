@@ -4,7 +4,6 @@
 package settings
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -192,7 +191,10 @@ func (v Values) On(flag string) bool {
 
 // Problems collects what is wrong with the settings. Its methods read values; one
 // that cannot be read is a problem.
-type Problems struct{ Found []error } // nil among them is none
+type Problems struct {
+	Found  []error // nil among them is none
+	Values Values  // say where a value is from that no flag gave
+}
 
 // Add notes a problem; %w works as in fmt.Errorf.
 func (p *Problems) Add(format string, args ...any) {
@@ -202,8 +204,23 @@ func (p *Problems) Add(format string, args ...any) {
 // Join notes errors; nil is none.
 func (p *Problems) Join(errs ...error) { p.Found = append(p.Found, errs...) }
 
-// Err returns all problems as one error, or nil.
-func (p *Problems) Err() error { return errors.Join(p.Found...) }
+// Err returns all problems as one error, each once, or nil.
+func (p *Problems) Err() error { return cli.Distinct(cli.Each(p.Found, p.traced)...) }
+
+// traced says of a problem with a flag which variable or file the value is from.
+func (p *Problems) traced(err error) error {
+	if err == nil {
+		return nil
+	}
+	word, _, _ := strings.Cut(err.Error(), " ")
+	flag, found := strings.CutPrefix(strings.TrimSuffix(word, ":"), "--")
+	switch from := p.Values[flag].From; {
+	case !found, from == "", from == fromFlag, from == FromDefault, from == NotSet:
+		return err
+	default:
+		return fmt.Errorf("%w (from %s)", err, from)
+	}
+}
 
 // Switch reads a switch, which the environment may write as 1 or true.
 func (p *Problems) Switch(v Values, flag string) bool {

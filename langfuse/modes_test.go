@@ -24,7 +24,6 @@ type deployment struct {
 	client  *langfuse.Client
 	server  langfuse.Server
 	dataset langfuse.Dataset
-	version time.Time
 	start   time.Time
 }
 

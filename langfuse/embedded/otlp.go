@@ -91,6 +91,9 @@ func (check *spanCheck) message(kind protoreflect.MessageDescriptor, raw []byte,
 		if n < 0 {
 			return protowire.ParseError(n)
 		}
+		if number > protowire.MaxValidNumber {
+			return fmt.Errorf("%d is no number of a field", number)
+		}
 		_, _, tag := protowire.ConsumeTag(raw)
 		field, value := kind.Fields().ByNumber(number), raw[tag:n]
 		raw = raw[n:]

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	tracev1 "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -311,6 +312,7 @@ func FuzzDecodeSpans(f *testing.F) {
 	f.Add(sample)
 	f.Add([]byte(`{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"a","spanId":"b","attributes":[{"key":"k","value":{"kvlistValue":{"values":[{"key":"x","value":{"intValue":"9"}}]}}}]}]}]}]}`))
 	f.Add(protobufOf(f, sample))
+	f.Add(protowire.AppendVarint(protowire.AppendTag(nil, protowire.MaxValidNumber+1, protowire.VarintType), 0))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for _, name := range []string{"application/json", "application/x-protobuf"} {
 			kind, wire, err := new(Server).spansIn(name, body)
@@ -327,6 +329,7 @@ func FuzzDecodeSpans(f *testing.F) {
 				continue
 			}
 			for o := range observationsOf(data, message{kind: kind, received: 1}) {
+				o.expand() // as it is read
 				if o.trace == "" || o.span == "" || !json.Valid([]byte(o.metadata)) || !json.Valid([]byte(o.tags)) {
 					t.Fatalf("%s: a bad span got through: %+v", name, o)
 				}

@@ -43,7 +43,7 @@ func arrange(app *urfave.App, args []string) ([]string, error) {
 		return args, nil
 	}
 	if len(args) == 0 || isFlag(args[0]) || len(app.Commands) == 0 {
-		ordered, err := order(app, append([]urfave.Flag{urfave.HelpFlag, urfave.VersionFlag}, app.Flags...), args)
+		ordered, err := order(app, app.Name, append([]urfave.Flag{urfave.HelpFlag, urfave.VersionFlag}, app.Flags...), args)
 		if at := slices.Index(ordered, "--"); at >= 0 && len(app.Commands) > 0 {
 			return nil, unknownCommand(app, ordered[at+1])
 		}
@@ -56,7 +56,7 @@ func arrange(app *urfave.App, args []string) ([]string, error) {
 	if WantsHelp(args) {
 		return []string{command.Name, "--help"}, nil
 	}
-	ordered, err := order(app, append([]urfave.Flag{urfave.HelpFlag}, command.Flags...), args[1:])
+	ordered, err := order(app, app.Name+" "+command.Name, append([]urfave.Flag{urfave.HelpFlag}, command.Flags...), args[1:])
 	return append([]string{command.Name}, ordered...), err
 }
 
@@ -69,7 +69,7 @@ func arrange(app *urfave.App, args []string) ([]string, error) {
 // anything is one. A flag of a command that names a file is refused with an empty name,
 // as a variable of a shell that is not set leaves it: the work would be done, and the
 // file written nowhere.
-func order(app *urfave.App, list []urfave.Flag, args []string) ([]string, error) {
+func order(app *urfave.App, command string, list []urfave.Flag, args []string) ([]string, error) {
 	known := byName(list)
 	var flags, words []string
 	for i := 0; i < len(args); i++ {
@@ -87,7 +87,7 @@ func order(app *urfave.App, list []urfave.Flag, args []string) ([]string, error)
 		name := strings.TrimLeft(flag, "-")
 		switch f := known[name]; {
 		case f == nil:
-			return nil, unknownFlag(known, app.Name, name)
+			return nil, unknownFlag(known, command, name)
 		case standsAlone(f):
 			continue
 		case inline:
@@ -165,16 +165,16 @@ func unknownCommand(app *urfave.App, word string) error {
 }
 
 // unknownFlag says that there is no flag of that name, and which one may be meant.
-func unknownFlag(known map[string]urfave.Flag, program, name string) error {
+func unknownFlag(known map[string]urfave.Flag, command, name string) error {
 	if meant := textutil.Nearest(name, slices.Collect(maps.Keys(known))); meant != "" {
 		return cli.Usage("there is no flag --%s; did you mean --%s?", name, meant)
 	}
-	return cli.Usage("there is no flag --%s (%s --help lists the flags)", name, program)
+	return cli.Usage("there is no flag --%s (%s --help lists the flags)", name, command)
 }
 
 // usageError is what becomes of the library's own errors.
 func usageError(c *urfave.Context, err error, _ bool) error {
-	return cli.Usage("%w (%s --help lists the flags)", err, c.App.Name)
+	return cli.Usage("%w (%s --help lists the flags)", err, c.Command.HelpName)
 }
 
 // Action is what a command can be told to do by its first argument: the command

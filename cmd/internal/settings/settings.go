@@ -25,7 +25,7 @@ import (
 func NoWords(action urfave.ActionFunc) urfave.ActionFunc {
 	return func(c *urfave.Context) error {
 		if c.Args().Present() {
-			return cli.Usage("%s takes no argument, got %q", c.Command.Name, c.Args().First())
+			return cli.Usage("%s takes no argument, got %q (%s --help lists the flags)", c.Command.Name, c.Args().First(), c.Command.HelpName)
 		}
 		return action(c)
 	}

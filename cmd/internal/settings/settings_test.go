@@ -32,7 +32,7 @@ func TestOrder(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got, err := order(app, list, tt.in); err != nil || !slices.Equal(got, tt.want) {
+			if got, err := order(app, app.Name, list, tt.in); err != nil || !slices.Equal(got, tt.want) {
 				t.Errorf("got %q, %v, want %q", got, err, tt.want)
 			}
 		})
@@ -47,7 +47,7 @@ func TestOrder(t *testing.T) {
 		"--jsn; did you mean --json?":              {"a", "--jsn"},
 		"no flag --xyzzy (p --help":                {"--xyzzy", "a"},
 	} {
-		if got, err := order(app, list, in); cli.ExitCode(err) != 64 || !strings.Contains(err.Error(), want) {
+		if got, err := order(app, app.Name, list, in); cli.ExitCode(err) != 64 || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %q, %v, want %q", in, got, err, want)
 		}
 	}

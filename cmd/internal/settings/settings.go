@@ -207,7 +207,7 @@ func (p *Problems) Join(errs ...error) { p.Found = append(p.Found, errs...) }
 // Err returns all problems as one error, each once, or nil.
 func (p *Problems) Err() error { return cli.Distinct(cli.Each(p.Found, p.traced)...) }
 
-// traced says of a problem with a flag which variable or file the value is from.
+// traced names before a problem with a flag the variable or file that its value is from.
 func (p *Problems) traced(err error) error {
 	if err == nil {
 		return nil
@@ -218,7 +218,7 @@ func (p *Problems) traced(err error) error {
 	case !found, from == "", from == fromFlag, from == FromDefault, from == NotSet:
 		return err
 	default:
-		return fmt.Errorf("%w (from %s)", err, from)
+		return fmt.Errorf("%s: %w", from, err)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -152,13 +153,13 @@ type Values map[string]Value
 // Resolve looks every setting up: flag, then environment, then the file that is at path,
 // then default. An environment variable that is set but empty counts as not set.
 func Resolve(c *urfave.Context, table []Setting, getenv func(string) string, file func(flag string) []string, path string) Values {
-	out := Values{}
+	out, given := Values{}, c.FlagNames()
 	for _, s := range table {
-		value := Value{nil, NotSet}
+		value, isGiven := Value{nil, NotSet}, slices.Contains(given, s.Flag)
 		switch words := file(s.Flag); {
-		case c.IsSet(s.Flag) && s.Many:
+		case isGiven && s.Many:
 			value = Value{c.StringSlice(s.Flag), fromFlag}
-		case c.IsSet(s.Flag):
+		case isGiven:
 			value = Value{[]string{c.String(s.Flag)}, fromFlag} // of any flag
 		case s.Env != "" && getenv(s.Env) != "":
 			value = Value{[]string{getenv(s.Env)}, s.Env}

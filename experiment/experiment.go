@@ -245,11 +245,7 @@ func (e *execution) carryOut(ctx context.Context) {
 		e.result.Stopped = err
 		return
 	}
-	publishing, err := e.publish(ctx)
-	if err != nil {
-		e.result.Stopped = err
-		return
-	}
+	publishing := e.publish(ctx)
 	call(obs.Working != nil, func() { obs.Working(true) })
 	e.result.Stopped = e.work(stopping)
 	call(obs.Working != nil, func() { obs.Working(false) })
@@ -268,9 +264,9 @@ func call(wanted bool, f func()) {
 }
 
 // publish begins to publish; what it returns waits for the end.
-func (e *execution) publish(ctx context.Context) (wait func() error, err error) {
+func (e *execution) publish(ctx context.Context) (wait func() error) {
 	if e.cfg.Langfuse == nil {
-		return func() error { return nil }, nil
+		return func() error { return nil }
 	}
 	cfg := e.cfg.Langfuse.publishing(e.run, e.cfg.Log, e.cfg.Observer)
 	cfg.Summary = e.sum
@@ -279,7 +275,7 @@ func (e *execution) publish(ctx context.Context) (wait func() error, err error) 
 	return func() error {
 		close(finished)
 		return <-sent
-	}, nil
+	}
 }
 
 // verify reads the run back, if that was asked for and everything is in Langfuse.

@@ -72,7 +72,9 @@ const no = "\x00"
 func quoted(s string) string { return "\x01" + label(Brief(s, mostQuoted)) + "\x02" }
 
 // unquoted takes the marks away.
-func unquoted(cell string) string { return strings.ReplaceAll(strings.ReplaceAll(cell, "\x01", ""), "\x02", "") }
+func unquoted(cell string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(cell, "\x01", ""), "\x02", "")
+}
 
 // add appends a row; it may be completed until the next one is added.
 func (t *Table) add(cells ...string) *Row {

@@ -23,6 +23,9 @@ import (
 // plainEvery is how often a line is printed where there is no terminal.
 const plainEvery = 5 * time.Second
 
+// wide is how many columns hold the bar with the means of all and of the scored items.
+const wide = 110
+
 // Screen is standard error: while a bar is drawn there, the lines that others write stand
 // above it. It is safe for concurrent use.
 type Screen struct {
@@ -36,6 +39,10 @@ func NewScreen(to io.Writer) *Screen { return &Screen{to: to} }
 // Write writes whole lines above the bar, or anything at once where there is none.
 func (s *Screen) Write(text []byte) (int, error) {
 	if bar := s.bar.Load(); bar != nil {
+		// The terminal shows ^C where the cursor is, and the bar clears from there on.
+		if _, err := io.WriteString(s.to, "\r"); err != nil {
+			return 0, err
+		}
 		if n, err := bar.Write(text); !errors.Is(err, mpb.ErrDone) {
 			return n, err
 		}
@@ -226,6 +233,7 @@ func (p *Progress) Close() {
 	if p.pool != nil {
 		p.bar.SetTotal(-1, true)
 		p.pool.Wait()
+		p.out.bar.Store(nil)
 	}
 }
 
@@ -269,7 +277,7 @@ func (p *Progress) meanText() string {
 		return ""
 	}
 	text := ", " + p.primary + " " + report.Score(new(p.sum/float64(owed)), 3)
-	if p.unscored > 0 && p.scored > 0 {
+	if p.unscored > 0 && p.scored > 0 && (p.width == 0 || p.width >= wide) {
 		text += fmt.Sprintf(" (%s of %d scored)", report.Score(new(p.sum/float64(p.scored)), 3), p.scored)
 	}
 	return text + p.session()

@@ -221,6 +221,9 @@ func TestScreen(t *testing.T) {
 	if said, bar := strings.Index(drawn, "the program says\nsomething\n"), strings.LastIndex(drawn, "0/2 done"); said < 0 || bar < said {
 		t.Errorf("with a bar: %q", drawn)
 	}
+	if got := strings.Count(drawn, "\r"); got != 2 {
+		t.Errorf("the cursor was sent to the beginning of its row %d times for two lines: behind ^C the bar would not be cleared whole", got)
+	}
 	fmt.Fprintln(screen, "behind")
 	if got := out.String(); got != drawn+"behind\n" {
 		t.Errorf("behind it: %q", got[len(drawn):])

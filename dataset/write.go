@@ -116,7 +116,7 @@ func Canonical(raw json.RawMessage) ([]byte, error) {
 		_, err := Decode(raw)
 		return nil, err
 	}
-	w := canonicalWriter{rest: raw, out: make([]byte, 0, len(raw))}
+	w := canonicalWriter{raw: raw, out: make([]byte, 0, len(raw))}
 	w.skipSpace()
 	w.value()
 	return w.out, nil
@@ -124,25 +124,29 @@ func Canonical(raw json.RawMessage) ([]byte, error) {
 
 // canonicalWriter writes valid JSON in its canonical form, in one pass.
 type canonicalWriter struct {
-	rest, out []byte
-	members   []canonicalMember // of the objects that are open
-	scratch   []byte
+	raw, out []byte
+	at       int               // in raw, what comes next
+	members  []canonicalMember // of the objects that are open
+	keys     []byte            // theirs, without quotes and escapes
+	scratch  []byte
 }
 
-// canonicalMember is a member that is written.
+// canonicalMember is a member that is written. It holds no pointers: there are many.
 type canonicalMember struct {
-	key        []byte
-	begin, end int // in out
+	key, keyEnd int // in keys
+	begin, end  int // in out
 }
+
+func (w *canonicalWriter) key(m canonicalMember) []byte { return w.keys[m.key:m.keyEnd] }
 
 func (w *canonicalWriter) skipSpace() {
-	for len(w.rest) > 0 && (w.rest[0] == ' ' || w.rest[0] == '\n' || w.rest[0] == '\t' || w.rest[0] == '\r') {
-		w.rest = w.rest[1:]
+	for w.at < len(w.raw) && (w.raw[w.at] == ' ' || w.raw[w.at] == '\n' || w.raw[w.at] == '\t' || w.raw[w.at] == '\r') {
+		w.at++
 	}
 }
 
 func (w *canonicalWriter) value() {
-	switch w.rest[0] {
+	switch w.raw[w.at] {
 	case '{':
 		w.object()
 	case '[':
@@ -171,47 +175,54 @@ func (w *canonicalWriter) text(token []byte) {
 
 // scalar takes the string, number or word that comes next.
 func (w *canonicalWriter) scalar() (token []byte) {
-	token, w.rest = textutil.CutJSON(w.rest)
+	token, _ = textutil.CutJSON(w.raw[w.at:])
+	w.at += len(token)
 	return token
 }
 
 // parts writes the brackets, and one part after another between them.
 func (w *canonicalWriter) parts(closing byte, part func()) {
-	w.out = append(w.out, w.rest[0])
-	w.rest = w.rest[1:]
+	w.out = append(w.out, w.raw[w.at])
+	w.at++
 	for first := true; ; first = false {
-		if w.skipSpace(); w.rest[0] == closing {
+		if w.skipSpace(); w.raw[w.at] == closing {
 			break
 		}
 		if !first {
 			w.out = append(w.out, ',')
-			w.rest = w.rest[1:]
+			w.at++
 			w.skipSpace()
 		}
 		part()
 	}
 	w.out = append(w.out, closing)
-	w.rest = w.rest[1:]
+	w.at++
 }
 
 // object writes the members as they come, and then in the order of their keys.
 func (w *canonicalWriter) object() {
-	begin, first := len(w.out), len(w.members)
+	begin, first, keys := len(w.out), len(w.members), len(w.keys)
 	w.parts('}', w.member)
 	members := w.members[first:]
-	w.members = w.members[:first]
 	rising := true
 	for i := 1; i < len(members) && rising; i++ {
-		rising = compareUTF16(members[i-1].key, members[i].key) < 0
+		rising = compareUTF16(w.key(members[i-1]), w.key(members[i])) < 0
 	}
-	if rising {
-		return
+	if !rising {
+		w.sort(begin, members)
 	}
-	slices.SortStableFunc(members, func(a, b canonicalMember) int { return compareUTF16(a.key, b.key) })
+	w.members, w.keys = w.members[:first], w.keys[:keys]
+}
+
+// sort writes the object from begin on anew, in the order of its keys.
+func (w *canonicalWriter) sort(begin int, members []canonicalMember) {
+	slices.SortFunc(members, func(a, b canonicalMember) int {
+		return cmp.Or(compareUTF16(w.key(a), w.key(b)), a.begin-b.begin)
+	})
 	w.scratch = append(w.scratch[:0], w.out[begin:]...)
 	w.out = append(w.out[:begin], '{')
 	for i, m := range members {
-		if i+1 < len(members) && bytes.Equal(members[i+1].key, m.key) {
+		if i+1 < len(members) && bytes.Equal(w.key(members[i+1]), w.key(m)) {
 			continue // the last of a repeated key counts
 		}
 		if len(w.out) > begin+1 {
@@ -224,14 +235,17 @@ func (w *canonicalWriter) object() {
 
 func (w *canonicalWriter) member() {
 	token := w.scalar()
-	m := canonicalMember{key: token[1 : len(token)-1], begin: len(w.out)}
+	m := canonicalMember{key: len(w.keys), begin: len(w.out)}
 	if bytes.IndexByte(token, '\\') >= 0 {
-		m.key = []byte(textutil.JSONText(token))
+		w.keys = append(w.keys, textutil.JSONText(token)...)
+	} else {
+		w.keys = append(w.keys, token[1:len(token)-1]...)
 	}
+	m.keyEnd = len(w.keys)
 	w.text(token)
 	w.out = append(w.out, ':')
 	w.skipSpace()
-	w.rest = w.rest[1:] // the colon
+	w.at++ // the colon
 	w.skipSpace()
 	w.value()
 	m.end = len(w.out)
@@ -269,18 +283,21 @@ func compareUTF16(a, b []byte) int {
 
 func appendString(b []byte, s string) []byte {
 	b = append(b, '"')
-	for _, r := range s {
-		short := strings.IndexRune("\"\\\b\t\n\f\r", r)
-		switch {
-		case short >= 0:
+	plain := 0 // the beginning of what needs no escape
+	for i := range len(s) {
+		c := s[i]
+		if c >= ' ' && c != '"' && c != '\\' {
+			continue
+		}
+		b = append(b, s[plain:i]...)
+		plain = i + 1
+		if short := strings.IndexByte("\"\\\b\t\n\f\r", c); short >= 0 {
 			b = append(b, '\\', `"\btnfr`[short])
-		case r < 0x20:
-			b = fmt.Appendf(b, `\u%04x`, r)
-		default:
-			b = utf8.AppendRune(b, r)
+		} else {
+			b = fmt.Appendf(b, `\u%04x`, c)
 		}
 	}
-	return append(b, '"')
+	return append(append(b, s[plain:]...), '"')
 }
 
 // maxExponent bounds the exponents that are told apart: beyond it numbers are

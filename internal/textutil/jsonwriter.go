@@ -31,8 +31,10 @@ func AppendJSONText(b []byte, text string) []byte {
 			}
 		}
 		b = append(b, raw[plain:i]...)
-		if short := strings.IndexByte("\"\\\b\f\n\r\t", c); short >= 0 {
-			b = append(b, '\\', `"\bfnrt`[short])
+		if c == '"' || c == '\\' {
+			b = append(b, '\\', c)
+		} else if short := strings.IndexByte("\b\f\n\r\t", c); short >= 0 {
+			b = append(b, '\\', "bfnrt"[short])
 		} else {
 			b = append(b, '\\', 'u', hex[r>>12], hex[r>>8&15], hex[r>>4&15], hex[r&15])
 		}

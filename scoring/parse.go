@@ -162,8 +162,14 @@ func vocabularyOf(raw []byte) (Vocabulary, error) {
 // is.
 func named(value any) any {
 	for name, v := range vocabularies() {
-		inverse, symmetric := canonicalPairs(v.Inverse), canonicalTypes(v.Symmetric)
-		if reflect.DeepEqual(value, (*inverseTable)(&inverse)) || reflect.DeepEqual(value, (*symmetricTable)(&symmetric)) {
+		same := false
+		switch table := value.(type) {
+		case *inverseTable:
+			same = slices.Equal(*table, canonicalPairs(v.Inverse))
+		case *symmetricTable:
+			same = slices.Equal(*table, canonicalTypes(v.Symmetric))
+		}
+		if same {
 			return name
 		}
 	}

@@ -170,7 +170,10 @@ func WithoutLookedUp(raw json.RawMessage) json.RawMessage {
 	b, rest := []byte(nil), raw
 	for {
 		before, after, found := bytes.Cut(rest, end) // in a text its quotation marks were escaped
-		start := bytes.LastIndex(before, begin)
+		start := bytes.LastIndexByte(before, '{')
+		for start >= 0 && !bytes.HasPrefix(before[start:], begin) { // a brace of the quote
+			start = bytes.LastIndexByte(before[:start], '{')
+		}
 		if !found || start < 0 {
 			break
 		}

@@ -99,7 +99,7 @@ type publisher struct {
 // next stage of the round before are on their way together. A round begins when 20
 // outcomes wait, a fifth of a second after the one before at the earliest, or a second
 // after it with fewer. Spans of many outcomes share a request (4 MiB, to the embedded
-// server 256 KiB, and 512 spans), and so do 100 scores. With the last round go the scores of
+// server 512 KiB, and 512 spans), and so do 100 scores. With the last round go the scores of
 // the run as a whole, if the run file has a footer, and then what was published of attempts
 // that newer ones replaced is withdrawn.
 //

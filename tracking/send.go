@@ -26,7 +26,7 @@ import (
 func (f *inFlightBatch) traces(ctx context.Context) error {
 	atOnce, most := 4, langfuse.DefaultBatchBytes
 	if f.cfg.Embedded {
-		atOnce, most = 1, 256<<10
+		atOnce, most = 1, 512<<10
 	}
 	group, inner := errgroup.WithContext(ctx)
 	group.SetLimit(atOnce)

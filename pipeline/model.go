@@ -40,6 +40,9 @@ type Request struct {
 	// Schema, if set, is the JSON Schema that the answer must satisfy; the
 	// provider enforces it where it can.
 	Schema *Schema `json:"schema,omitempty"`
+	// Sent is where a model puts what AppendMessages writes of the messages, if it has that
+	// at hand; nil asks for nothing.
+	Sent *json.RawMessage `json:"-"`
 }
 
 // Message is one turn of a conversation.

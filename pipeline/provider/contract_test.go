@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -176,11 +177,15 @@ func parameters(t *testing.T, open openAt, wire wireForm) {
 		t.Run(name, func(t *testing.T) {
 			s := serve(t, reply(http.StatusOK, wire.Answer("x")))
 			req := smallRequest("hello")
-			req.Parameters = c.parameters
+			var sent json.RawMessage
+			req.Parameters, req.Sent = c.parameters, &sent
 			if _, err := open(t, s.URL).Generate(t.Context(), req); err != nil {
 				t.Fatal(err)
 			}
 			body := s.once(t)
+			if want := pipeline.AppendMessages(nil, req.Messages); sent != nil && (string(sent) != string(want) || !bytes.Contains(body, want)) {
+				t.Errorf("the messages are said to be %s, want %s as in %s", sent, want, body)
+			}
 			if got := at(t, body, wire.Temperature); got != c.wantT {
 				t.Errorf("temperature is %q on the wire, want %q: %s", got, c.wantT, body)
 			}

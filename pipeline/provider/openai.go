@@ -59,7 +59,9 @@ func (*openAI) body(model modelConfig, req pipeline.Request) ([]byte, error) {
 		w.Int(name, int64(*parameters.MaxTokens))
 	}
 	w.Name("messages")
+	begin := len(w.B)
 	w.B = pipeline.AppendMessages(w.B, req.Messages)
+	end := len(w.B)
 	w.Text("model", model.Model)
 	if req.Schema != nil && model.Capabilities.SendsSchema() { // the answer is to satisfy it
 		w.Open("response_format")
@@ -82,6 +84,9 @@ func (*openAI) body(model modelConfig, req pipeline.Request) ([]byte, error) {
 		w.Float("top_p", *parameters.TopP)
 	}
 	w.Close()
+	if req.Sent != nil {
+		*req.Sent = bytes.Clone(w.B[begin:end]) // it is kept for longer than the rest
+	}
 	return w.B, w.Err
 }
 

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"maps"
 	"path/filepath"
 	"strings"
 	"unicode/utf8"
@@ -172,11 +171,14 @@ func (d *decoder) object(raw []byte, line int) bool {
 		bad := line + bytes.Count(raw[:at], []byte("\n"))
 		return d.fail(line, d.problem(bad, "", "byte 0x%02x is not valid UTF-8; convert the file to UTF-8", raw[at]))
 	}
-	if trimmed := bytes.TrimSpace(raw); len(trimmed) == 0 || trimmed[0] != '{' || !textutil.ValidJSON(raw) {
-		var values map[string]json.RawMessage
+	values := map[string]json.RawMessage{}
+	if !textutil.ReadJSONObject(bytes.Clone(raw), func(key []byte, value json.RawMessage) bool {
+		values[textutil.JSONText(key)] = value
+		return true
+	}) {
 		return d.fail(line, d.notAnObject(raw, line, json.Unmarshal(raw, &values)))
 	}
-	return d.values(maps.Collect(textutil.JSONMembers(bytes.Clone(raw))), map[string]json.RawMessage{}, line)
+	return d.values(values, map[string]json.RawMessage{}, line)
 }
 
 // values finishes an item: identity, duplicates, place.

@@ -28,12 +28,11 @@ func (d *decoder) json(in io.Reader) {
 		}
 	}
 	line, counted := 1, 0
-	for raw := range textutil.JSONElements(list) {
+	for raw := range textutil.JSONElements(list) { // up to what is no JSON, of which more below
 		at := cap(text) - cap(raw) // where it begins, as a part of the text
 		line += bytes.Count(text[counted:at], []byte("\n"))
 		counted = at
 		switch {
-		case !textutil.ValidJSON(raw): // what comes is said below
 		case len(raw) > d.limit:
 			d.fail(line, d.tooLong(line))
 			return

@@ -23,7 +23,7 @@ const maxProblems = 20
 type reader struct {
 	problems []error
 	warnings []string
-	valid    bool     // what is read is JSON in UTF-8
+	valid    bool     // what is read is UTF-8
 	room     []member // for the next objects
 	texts    strings.Builder
 	dropped  int
@@ -86,37 +86,34 @@ func (r *reader) object(path string, raw []byte) fields {
 // element opens an object that is an element of a list.
 func (r *reader) element(list string, at int, raw []byte) fields {
 	f := fields{r: r, path: list, at: at, from: len(r.room)}
-	if len(bytes.TrimSpace(raw)) == 0 {
-		r.problem(f.where(), "is missing")
+	if !r.valid && !utf8.Valid(raw) { // the first object holds all others
+		r.problem(f.where(), "is not valid UTF-8; convert the source first")
 		return f
 	}
-	if !r.valid { // the first object holds all others
-		if !utf8.Valid(raw) {
-			r.problem(f.where(), "is not valid UTF-8; convert the source first")
-			return f
-		}
-		if !textutil.ValidJSON(raw) {
-			r.problem(f.where(), "expected an object, got %s", describe(raw))
-			return f
-		}
-		r.valid = true
-	}
-	if bytes.TrimSpace(raw)[0] != '{' {
-		r.problem(f.where(), "expected an object, got %s", describe(raw))
-	}
+	r.valid = true
 	if cap(r.room)-len(r.room) < 8 { // most objects have fewer
 		r.room = make([]member, 0, max(16, min(2*cap(r.room), 128)))
 	}
 	from := len(r.room)
-	for key, value := range textutil.RawJSONMembers(raw) {
-		text := key[1 : len(key)-1]
-		if bytes.IndexByte(text, '\\') >= 0 {
-			text = []byte(textutil.JSONText(key))
-		}
-		r.room = append(r.room, member{key: text, value: value})
+	switch ok := textutil.ReadJSONObject(raw, r.member); {
+	case ok:
+		f.members = slices.Clip(r.room[from:])
+	case len(bytes.TrimSpace(raw)) == 0:
+		r.problem(f.where(), "is missing")
+	default:
+		r.problem(f.where(), "expected an object, got %s", describe(raw))
 	}
-	f.members = slices.Clip(r.room[from:])
 	return f
+}
+
+// member adds one to those of the object that is read.
+func (r *reader) member(key []byte, value json.RawMessage) bool {
+	text := key[1 : len(key)-1]
+	if bytes.IndexByte(text, '\\') >= 0 {
+		text = []byte(textutil.JSONText(key))
+	}
+	r.room = append(r.room, member{key: text, value: value})
+	return true
 }
 
 // value returns that of a key; nil where it is not there.
@@ -211,7 +208,7 @@ func (f fields) list(key string) []json.RawMessage {
 		f.r.problem(f.join(key), "expected a list, got %s", describe(raw))
 		return nil
 	}
-	return slices.AppendSeq(make([]json.RawMessage, 0, 16), textutil.JSONElements(raw))
+	return slices.AppendSeq(make([]json.RawMessage, 0, len(raw)/48+4), textutil.JSONElements(raw))
 }
 
 // texts reads a list of labels.

@@ -110,10 +110,7 @@ func readPair(line []byte) (p pair, err error) {
 	if !utf8.Valid(line) {
 		line = bytes.ToValidUTF8(line, []byte("\ufffd"))
 	}
-	if !textutil.ValidJSON(line) {
-		return p, fmt.Errorf("not JSON: %w", json.Unmarshal(line, new(any)))
-	}
-	for key, value := range textutil.RawJSONMembers(line) {
+	if !textutil.ReadJSONObject(line, func(key []byte, value json.RawMessage) bool {
 		switch key := textutil.JSONTextIn(key); key {
 		case "expected":
 			p.Expected = value
@@ -126,9 +123,14 @@ func readPair(line []byte) (p pair, err error) {
 		case "error":
 			p.Error, err = text(key, value)
 		}
-		if err != nil {
-			return p, err
+		return err == nil
+	}) {
+		if broken := json.Unmarshal(line, new(any)); broken != nil {
+			return p, fmt.Errorf("not JSON: %w", broken)
 		}
+	}
+	if err != nil {
+		return p, err
 	}
 	if p.Expected == nil || p.Extracted == nil {
 		return p, errors.New("expected an object with id, expected and extracted; the last two must both be there, and null says that there is none")

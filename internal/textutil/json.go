@@ -26,43 +26,31 @@ func JSONMembers(raw []byte) iter.Seq2[string, json.RawMessage] {
 
 // RawJSONMembers is JSONMembers with the keys as they are written, parts of raw too.
 func RawJSONMembers(raw []byte) iter.Seq2[[]byte, json.RawMessage] {
-	return func(yield func([]byte, json.RawMessage) bool) {
-		raw := skip(raw, ' ')
-		if len(raw) == 0 || raw[0] != '{' {
-			return
-		}
-		for rest := raw[1:]; ; {
-			rest = skip(rest, ',')
-			if len(rest) == 0 || rest[0] != '"' {
-				return
-			}
-			var key, value []byte
-			key, rest = CutJSON(rest)
-			value, rest = CutJSON(skip(rest, ':'))
-			if !yield(key, value) {
-				return
-			}
-		}
+	return func(yield func([]byte, json.RawMessage) bool) { ReadJSONObject(raw, yield) }
+}
+
+// ReadJSONObject hands the members of a JSON object out as RawJSONMembers does, until member
+// returns false, and reports whether raw is one JSON object and all of it was handed out. What
+// is handed out is valid, also before something that is not.
+func ReadJSONObject(raw []byte, member func(key []byte, value json.RawMessage) bool) bool {
+	return handOut(raw, '{', '}', member)
+}
+
+// handOut hands the parts of an object or list out, and reports whether raw is one.
+func handOut(raw []byte, opening, closing byte, part func(key []byte, value json.RawMessage) bool) bool {
+	s := scanner{raw: raw}
+	begin := s.space(0)
+	if s.at(begin) != opening {
+		return false
 	}
+	end := s.list(begin, closing, part)
+	return end >= 0 && s.space(end) == len(raw)
 }
 
 // JSONElements returns the values of a JSON list, as JSONMembers does those of an object.
 func JSONElements(raw []byte) iter.Seq[json.RawMessage] {
 	return func(yield func(json.RawMessage) bool) {
-		raw := skip(raw, ' ')
-		if len(raw) == 0 || raw[0] != '[' {
-			return
-		}
-		for rest := raw[1:]; ; {
-			rest = skip(rest, ',')
-			if len(rest) == 0 || rest[0] == ']' {
-				return
-			}
-			var value []byte
-			if value, rest = CutJSON(rest); !yield(value) {
-				return
-			}
-		}
+		handOut(raw, '[', ']', func(_ []byte, value json.RawMessage) bool { return yield(value) })
 	}
 }
 
@@ -95,16 +83,6 @@ func JSONTextIn(raw []byte) string {
 
 // TextIn is string(raw), but a part of raw: nobody may change that as long as the text is used.
 func TextIn(raw []byte) string { return unsafe.String(unsafe.SliceData(raw), len(raw)) }
-
-// skip returns what follows white space and the other byte.
-func skip(raw []byte, other byte) []byte {
-	for i, c := range raw {
-		if c != ' ' && c != '\n' && c != '\t' && c != '\r' && c != other {
-			return raw[i:]
-		}
-	}
-	return nil
-}
 
 // maxDepth is how deep encoding/json lets values nest.
 const maxDepth = 10_000
@@ -192,9 +170,9 @@ func (s *scanner) value(i int) int {
 	case '"':
 		return s.text(i)
 	case '{':
-		return s.list(i, '}')
+		return s.list(i, '}', nil)
 	case '[':
-		return s.list(i, ']')
+		return s.list(i, ']', nil)
 	case 't':
 		return s.word(i, "true")
 	case 'f':
@@ -206,8 +184,9 @@ func (s *scanner) value(i int) int {
 	}
 }
 
-// list reads an object or array.
-func (s *scanner) list(i int, closing byte) int {
+// list reads an object or array. Its members or elements go to part, unless that is nil;
+// where part returns false it ends.
+func (s *scanner) list(i int, closing byte, part func(key []byte, value json.RawMessage) bool) int {
 	if s.depth++; s.depth > maxDepth {
 		return -1
 	}
@@ -217,11 +196,19 @@ func (s *scanner) list(i int, closing byte) int {
 		return i + 1
 	}
 	for {
+		from := i
 		if closing == '}' {
 			i = s.key(i)
 		}
+		begin := i
 		if i = s.value(i); i < 0 {
 			return -1
+		}
+		if part != nil {
+			key := s.raw[from:begin]
+			if key = key[:bytes.LastIndexByte(key, '"')+1]; !part(key, s.raw[begin:i]) { // without the colon
+				return -1
+			}
 		}
 		switch i = s.space(i); s.at(i) {
 		case closing:

@@ -91,15 +91,22 @@ func Catalog() []Definition {
 	}
 }
 
-// ratio returns the score of the counts, and how it is said.
-func (d Definition) ratio(counts map[string]int64) (*outcome.Ratio, string) {
+// ratio returns the score of the counts.
+func (d Definition) ratio(counts map[string]int64) *outcome.Ratio {
+	n, m := counts[d.numerator], counts[d.denominator[0]]
+	if len(d.denominator) == 2 {
+		n, m = 2*n, m+counts[d.denominator[1]]
+	}
+	return &outcome.Ratio{Num: n, Den: m}
+}
+
+// comment says in words what the score is made of.
+func (d Definition) comment(counts map[string]int64) string {
 	n, m := counts[d.numerator], counts[d.denominator[0]]
 	if len(d.denominator) == 1 {
-		return &outcome.Ratio{Num: n, Den: m}, fmt.Sprintf("%d/%d %s", n, m, d.matched)
+		return fmt.Sprintf("%d/%d %s", n, m, d.matched)
 	}
-	other := counts[d.denominator[1]]
-	return &outcome.Ratio{Num: 2 * n, Den: m + other},
-		fmt.Sprintf("%d %s of %d expected and %d extracted", n, d.matched, m, other)
+	return fmt.Sprintf("%d %s of %d expected and %d extracted", n, d.matched, m, counts[d.denominator[1]])
 }
 
 // countsOf returns the counts that stand with the score.

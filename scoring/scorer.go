@@ -143,7 +143,7 @@ func (s *Scorer) Score(expected, extracted extraction.Extraction) Result {
 }
 
 // Measure is Score for who wants the numbers alone: matches are not listed, misses are
-// not explained, and scores are without their counts.
+// not explained, and scores are without their counts and comments.
 func (s *Scorer) Measure(expected, extracted extraction.Extraction) Result {
 	return newCall(s, expected, extracted, false).score()
 }
@@ -193,12 +193,12 @@ func (c *call) scoresOf(n Counts) []outcome.Score {
 		if d.Family == ItemFamily {
 			judgeItem(&s, scores)
 		} else {
-			s.Ratio, s.Comment = d.ratio(counts)
-			if s.Vacuous = n.vacuous(d.Family); s.Vacuous {
-				s.Comment = "nothing expected, nothing extracted"
-			}
+			s.Ratio, s.Vacuous = d.ratio(counts), n.vacuous(d.Family)
 			if c.explains {
-				s.Counts = d.countsOf(counts)
+				s.Counts, s.Comment = d.countsOf(counts), d.comment(counts)
+				if s.Vacuous {
+					s.Comment = "nothing expected, nothing extracted"
+				}
 			}
 		}
 		s.Value = &values[i]

@@ -208,7 +208,7 @@ func (f fields) list(key string) []json.RawMessage {
 		f.r.problem(f.join(key), "expected a list, got %s", describe(raw))
 		return nil
 	}
-	return slices.AppendSeq(make([]json.RawMessage, 0, len(raw)/48+4), textutil.JSONElements(raw))
+	return slices.AppendSeq(make([]json.RawMessage, 0, min(len(raw)/48, 64)+4), textutil.JSONElements(raw))
 }
 
 // texts reads a list of labels.

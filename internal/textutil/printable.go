@@ -46,7 +46,7 @@ func Block(s string) string {
 // Persian and many emoji break, and the Arabic number signs, which are visible.
 func Steers(r rune) bool {
 	switch {
-	case r == '\u200c' || r == '\u200d':
+	case r >= ' ' && r <= '~', r == '\u200c', r == '\u200d':
 		return false
 	case r >= '\u0600' && r <= '\u0605', r == '\u06dd', r == '\u08e2':
 		return false

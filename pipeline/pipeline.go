@@ -320,12 +320,12 @@ func Ask(ctx context.Context, model Model, req Request, call *outcome.Call, now 
 func Record(ctx context.Context, model Model, req Request, call *outcome.Call, now func() time.Time) (res Response, err error) {
 	call.Kind = "generation"
 	call.Started = now().UTC()
-	req.Sent = &call.Input
+	call.Input, req.Sent = nil, &call.Input
 	res, err = model.Generate(ctx, req)
 	call.Ended = now().UTC()
 	call.Parameters = encoded(req.Parameters)
 	if call.Input == nil {
-		call.Input = AppendMessages(nil, req.Messages) // not to be held while the model works
+		call.Input = AppendMessages(nil, req.Messages)
 	}
 	call.Started = call.Started.Add(res.Waited)
 	call.Waited, call.Cached, call.Attempts = res.Waited, res.Cached, res.Attempts

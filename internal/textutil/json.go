@@ -11,9 +11,8 @@ import (
 )
 
 // JSONMembers returns the keys of a JSON object and their values, parts of raw, in their
-// order; repeated keys too. Of anything that is no object there are none. Raw must be
-// valid JSON in UTF-8: what comes of other bytes is not said, but it ends, and does not panic.
-// Time is linear.
+// order; repeated keys too. Of anything that is no object there are none, and of what is no
+// JSON those before the fault. Raw must be UTF-8. Time is linear.
 func JSONMembers(raw []byte) iter.Seq2[string, json.RawMessage] {
 	return func(yield func(string, json.RawMessage) bool) {
 		for key, value := range RawJSONMembers(raw) {

@@ -183,8 +183,8 @@ func parameters(t *testing.T, open openAt, wire wireForm) {
 				t.Fatal(err)
 			}
 			body := s.once(t)
-			if want := pipeline.AppendMessages(nil, req.Messages); sent != nil && (string(sent) != string(want) || !bytes.Contains(body, want)) {
-				t.Errorf("the messages are said to be %s, want %s as in %s", sent, want, body)
+			if want := pipeline.AppendMessages(nil, req.Messages); bytes.Contains(body, want) != (string(sent) == string(want)) || sent != nil && string(sent) != string(want) {
+				t.Errorf("the messages %s are said to be %q in %s", want, sent, body)
 			}
 			if got := at(t, body, wire.Temperature); got != c.wantT {
 				t.Errorf("temperature is %q on the wire, want %q: %s", got, c.wantT, body)

@@ -2,6 +2,7 @@ package pipeline_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"sync"
@@ -255,5 +256,17 @@ func TestRecord_oddUsage(t *testing.T) {
 	}
 	if call.Usage != (outcome.Usage{}) || call.Assumed.Total() == 0 || call.CostUSD != nil {
 		t.Errorf("used %+v, assumed %+v, cost %v", call.Usage, call.Assumed, call.CostUSD)
+	}
+}
+
+// TestRecord_again: a record that is used again says what was asked last, also of a model that
+// does not hand back what it sent.
+func TestRecord_again(t *testing.T) {
+	call := outcome.Call{Name: "extract", Input: json.RawMessage(`[{"role":"user","content":"before"}]`)}
+	if _, err := pipeline.Record(t.Context(), oddModel{}, ten(), &call, time.Now); err != nil {
+		t.Fatal(err)
+	}
+	if want := `[{"role":"user","content":"abc"}]`; string(call.Input) != want {
+		t.Errorf("asked %s, want %s", call.Input, want)
 	}
 }

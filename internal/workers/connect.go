@@ -48,6 +48,9 @@ type Config struct {
 // lost is after how long without a beat a coordinator or a worker counts as gone.
 func (c Config) lost() time.Duration { return 5 * c.beat }
 
+// comesBack is how long a server may be away when a run ends.
+func (c Config) comesBack() time.Duration { return 20 * c.beat }
+
 // Conn is a connection to a NATS server with JetStream. Safe for concurrent use.
 type Conn struct {
 	cfg  Config

@@ -68,7 +68,8 @@ type seen struct {
 // Coordinate takes the run: it announces it, and takes the results that came while nobody
 // coordinated it. admit makes the admission of a LimitGroup, for a PermitServer; nil has
 // none. A run that another process coordinates is refused with exit code 64; one whose
-// coordinator died is taken over after five seconds. Work and the end of ctx do not end it, Close does.
+// coordinator died is taken over after five seconds. What the server refuses has exit code
+// 69. Work and the end of ctx do not end it, Close does.
 func (c *Conn) Coordinate(ctx context.Context, run Run, admit func(group string) pipeline.Admission) (*Coordinator, error) {
 	if !valid(run.ID) {
 		return nil, fmt.Errorf("workers: the id %q of a run cannot stand in a subject", run.ID)
@@ -80,14 +81,14 @@ func (c *Conn) Coordinate(ctx context.Context, run Run, admit func(group string)
 	}
 	revision, err := o.reserve(ctx)
 	if err != nil {
-		return nil, err
+		return nil, cli.WithCode(cli.ExitUnavailable, err)
 	}
 	// What a coordinator that died had in hand would else be held back for it.
 	if err = c.removeConsumer(ctx, resultStream, run.ID); err == nil {
 		err = o.prepare(ctx)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("announcing the run to the workers: %w", err)
+		return nil, cli.Errorf(cli.ExitUnavailable, "announcing the run to the workers: %w", err)
 	}
 	listen := func(subject string, handle nats.MsgHandler) {
 		sub, failed := c.nats.Subscribe(subject, handle)
@@ -113,7 +114,7 @@ func (c *Conn) Coordinate(ctx context.Context, run Run, admit func(group string)
 	}
 	o.beating.Go(func() { o.beat(inner, revision) })
 	if err != nil {
-		return nil, errors.Join(err, o.Close())
+		return nil, cli.WithCode(cli.ExitUnavailable, errors.Join(err, o.Close()))
 	}
 	return o, nil
 }
@@ -279,8 +280,8 @@ func (o *Coordinator) State() string {
 	return text
 }
 
-// Close ends the coordination and takes what is the run's off the server. After a Work
-// that was cut short, results stay there for who resumes the run.
+// Close ends the coordination and takes what is the run's off the server: where that fails,
+// with exit code 69. After a Work that was cut short, results stay there for who resumes the run.
 func (o *Coordinator) Close() error {
 	o.end()
 	if o.permits != nil {
@@ -298,22 +299,31 @@ func (o *Coordinator) Close() error {
 	if limit.Closed(o.taken) { // it is another's now
 		return errors.Join(problems...)
 	}
-	// A server that others take the place of may leave a request without an answer.
-	err := o.remove()
-	for began := time.Now(); err != nil && !o.cut && time.Since(began) < 20*time.Second; {
-		time.Sleep(time.Second)
-		err = o.remove()
+	patience := o.conn.cfg.comesBack()
+	if o.cut {
+		patience = 0
 	}
-	if err != nil {
-		err = fmt.Errorf("taking the run off the NATS server: %w; it goes by itself after two weeks", err)
+	if err := o.insist(context.Background(), patience, o.remove); err != nil {
+		problems = append(problems, fmt.Errorf("taking the run off the NATS server: %w; it goes by itself after two weeks", err))
 	}
-	return errors.Join(append(problems, err)...)
+	return cli.WithCode(cli.ExitUnavailable, errors.Join(problems...))
+}
+
+// insist tries once at least what a server that is away refuses. One that others take the
+// place of may leave a request without an answer.
+func (o *Coordinator) insist(ctx context.Context, patience time.Duration, try func(context.Context) error) error {
+	for began := time.Now(); ; sleep(ctx, o.conn.cfg.beat) {
+		once, cancel := context.WithTimeout(ctx, o.conn.cfg.lost())
+		err := try(once)
+		cancel()
+		if err == nil || ctx.Err() != nil || time.Since(began) >= patience {
+			return err
+		}
+	}
 }
 
 // remove takes what is the run's off the server; it may be called again.
-func (o *Coordinator) remove() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
+func (o *Coordinator) remove(ctx context.Context) error {
 	problems := []error{o.conn.purge(ctx, runStream, runSubject+beatOf+o.run.ID)}
 	if o.cut { // the announcement stays: workers keep their results
 		return errors.Join(append(problems, o.conn.purge(ctx, unitStream, unitSubject+o.run.ID+".*"))...)

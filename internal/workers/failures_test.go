@@ -17,6 +17,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"extraction-experiment/experiment"
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/limit"
 	"extraction-experiment/internal/testkit/natsserver"
 	"extraction-experiment/internal/testkit/suite"
 	"extraction-experiment/outcome"
@@ -149,6 +151,44 @@ func TestWork_serverAway(t *testing.T) {
 	f.server.Restart(false)
 	if err := <-ended; err != nil || delivered.Load() != 3 {
 		t.Errorf("%d of 3 delivered, %v", delivered.Load(), err)
+	}
+}
+
+// A run that is interrupted while the server is away can be resumed, also where the server
+// does not come back.
+func TestWork_stoppedAway(t *testing.T) {
+	t.Parallel()
+	for name, comesBack := range map[string]bool{"comes back": true, "stays away": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newServer(t, 2*time.Second)
+			o, stop, ended := f.coordinate(), make(chan struct{}), make(chan error, 1)
+			o.meet([]byte(`{"id":"w","concurrency":1,"in_hand":{"0123":0}}`))
+			given := make(chan error, 1)
+			go func() {
+				ended <- o.Work(limit.WithStop(t.Context(), stop), &list{left: 1, giveBack: func(cause error) { given <- cause }})
+			}()
+			waitFor(t, "the unit on the server", func() bool {
+				units, err := o.conn.stored(t.Context(), unitStream, unitSubject+"0123.*")
+				return err == nil && len(units) == 1
+			})
+			f.server.Stop()
+			close(stop)
+			if comesBack {
+				time.Sleep(2 * o.conn.cfg.beat)
+				f.server.Restart(true)
+				if err := <-ended; err != nil || len(given) != 1 {
+					t.Errorf("%d units given back, %v", len(given), err)
+				}
+				return
+			}
+			if err := <-ended; !errors.Is(err, experiment.ErrInterrupted) || cli.ExitCode(err) != cli.ExitInterrupted {
+				t.Errorf("exit code %d: %v", cli.ExitCode(err), err)
+			}
+			if err := o.Close(); cli.ExitCode(err) != cli.ExitUnavailable {
+				t.Errorf("closing: exit code %d: %v", cli.ExitCode(err), err)
+			}
+		})
 	}
 }
 

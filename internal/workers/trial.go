@@ -50,7 +50,7 @@ func (o *Coordinator) Work(ctx context.Context, queue experiment.Queue) error {
 		}
 		if sleep(inner, o.conn.cfg.beat); inner.Err() != nil || o.halted(ctx) {
 			o.cut = true
-			return cmp.Or(ctx.Err(), fmt.Errorf("asking for what is on the server: %w", err))
+			return cmp.Or(ctx.Err(), away("asking for what is on the server: %w", err))
 		}
 	}
 	for _, f := range []func(context.Context) error{o.publishAll, o.receiveAll, o.keepAsking, o.finish} {
@@ -101,6 +101,11 @@ func (o *Coordinator) wait(ctx context.Context, holds func() bool) error {
 // halted reports whether nothing more is handed out.
 func (o *Coordinator) halted(ctx context.Context) bool {
 	return limit.Closed(limit.Stop(ctx)) || limit.Closed(o.stopping)
+}
+
+// away says that a run that was stopped could not be ended as it should, as the server is away.
+func away(format string, err error) error {
+	return &experiment.StoppedError{Cause: fmt.Errorf(format, err)}
 }
 
 // lookThere asks what is on the server before anything is published. The units are looked at
@@ -334,8 +339,9 @@ func (o *Coordinator) finish(ctx context.Context) error {
 // takeBack takes what no worker has begun off the server, waits for what is in their
 // hands, and gives back the rest.
 func (o *Coordinator) takeBack(ctx context.Context, home func() bool) error {
-	if err := o.conn.purge(ctx, unitStream, unitSubject+o.run.ID+".*"); err != nil {
-		return fmt.Errorf("taking back what no worker has begun: %w", err)
+	purge := func(ctx context.Context) error { return o.conn.purge(ctx, unitStream, unitSubject+o.run.ID+".*") }
+	if err := o.insist(ctx, o.conn.cfg.comesBack(), purge); err != nil {
+		return away("taking back what no worker has begun: %w", err)
 	}
 	for taken := time.Now(); ; {
 		err := o.wait(ctx, func() bool {

@@ -192,12 +192,9 @@ func WorkersCommand(env cli.Env) *urfave.Command {
 			}
 			defer conn.Close()
 			list, err := conn.List(c.Context)
-			if err != nil {
-				return err
-			}
-			known, err := conn.Runs(c.Context)
-			if err != nil {
-				return err
+			known, failed := conn.Runs(c.Context)
+			if err = errors.Join(err, failed); err != nil {
+				return cli.WithCode(cli.ExitUnavailable, err)
 			}
 			return runs.PrintText(env, c.Bool("json"), list, workersTable(list, known))
 		},

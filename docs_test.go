@@ -50,7 +50,7 @@ func TestDocs_paths(t *testing.T) {
 		for row := range strings.Lines(table) {
 			for _, folder := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(strings.Split(row, "|")[1], -1) {
 				if info, err := os.Stat(folder[1]); err != nil || !info.IsDir() {
-					t.Errorf("%s names %s, which is no folder", page, folder[1])
+					t.Errorf("%s names %s, which is not a folder", page, folder[1])
 				}
 			}
 		}

@@ -65,7 +65,7 @@ var fences = []struct {
 	{"configs", []string{"cmd/"}, "configuration files are known to the commands only"},
 	{"langfuse/embedded", []string{"cmd/"}, "the embedded server is met over HTTP"},
 	{"tracking", []string{"experiment", "cmd/"}, "what is recorded in Langfuse follows from the run file"},
-	{"internal/testkit/natsserver", nil, "the NATS server is no part of the program, only tests start it"},
+	{"internal/testkit/natsserver", nil, "the NATS server is not part of the program, only tests start it"},
 	{"runstore", []string{"experiment", "tracking", "bench", "cmd/"}, "libraries must not compile SQLite"},
 }
 

@@ -49,10 +49,10 @@ type Record struct {
 	Class string `json:"class"`
 	Quote string `json:"quote"`
 	Mode  string `json:"offset_mode"`
-	// Start and End are as stated; nil where they are no whole numbers.
+	// Start and End are as stated; nil where they are not whole numbers.
 	Start *int `json:"start"`
 	End   *int `json:"end"`
-	// Stated are the offsets as the answer writes them, where they are no whole
+	// Stated are the offsets as the answer writes them, where they are not whole
 	// numbers: "1.5 to 7".
 	Stated string `json:"stated,omitempty"`
 	// Spans are the offsets in every mode, where they name a stretch.
@@ -97,7 +97,7 @@ type Code string
 // The codes, in the order in which they are looked for.
 const (
 	UnsupportedMode Code = "UNSUPPORTED_OFFSET_MODE" // none of the three
-	InvalidOffsets  Code = "INVALID_OFFSETS"         // missing, no whole numbers, negative, or the end not behind the start
+	InvalidOffsets  Code = "INVALID_OFFSETS"         // missing, no whole numbers, negative, or the end not after the start
 	OutOfRange      Code = "OFFSETS_OUT_OF_RANGE"    // beyond the end of the document
 	OffsetMismatch  Code = "OFFSET_MISMATCH"         // inside a character, or stated twice and differently
 	QuoteMismatch   Code = "QUOTE_MISMATCH"          // the document has something else there
@@ -256,7 +256,7 @@ type wire struct {
 func (r reader) record(raw json.RawMessage) Record {
 	var w wire
 	if err := json.Unmarshal(raw, &w); err != nil {
-		return Record{Shape: "it is no record: " + shortened(plainly(err)), Code: InvalidOffsets}
+		return Record{Shape: "it is not a record: " + shortened(plainly(err)), Code: InvalidOffsets}
 	}
 	at := cmp.Or(w.Span, &w.stretch)
 	differs := w.Mode != "" && w.Mode != at.Mode ||
@@ -330,7 +330,7 @@ func wrongScript(mode, text string, script map[string]any) string {
 	}
 	kind := strings.TrimSuffix(fmt.Sprint(script["failureKind"]), "_failure")
 	if kinds := []string{FailJSON, FailShape, FailQuote}; mode == multiPass && !slices.Contains(kinds, kind) {
-		return fmt.Sprintf("the failureKind %q is none of %s", shortened(kind), strings.Join(kinds, ", "))
+		return fmt.Sprintf("the failureKind %q is not one of %s", shortened(kind), strings.Join(kinds, ", "))
 	}
 	return ""
 }
@@ -339,13 +339,13 @@ func wrongScript(mode, text string, script map[string]any) string {
 // a mode and has no list of extractions.
 //
 // multi_pass_v1: the draft must fail with failureKind (json_pipeline,
-// payload_shape or quote_invariant, also with _failure behind it), then the
+// payload_shape or quote_invariant, also with _failure after it), then the
 // repair is the answer. structured_split_v1: every case has a schema, so that
 // generateStructured is asked; generate is the answer where that fails. A script
 // that does not do what it says is a failure of its own.
 func (r reader) stored(text string) Answer {
 	var script map[string]any
-	_ = json.Unmarshal([]byte(text), &script) // what is no object is no script
+	_ = json.Unmarshal([]byte(text), &script) // what is not an object is no script
 	mode, named := script["mode"].(string)
 	if _, plain := script["extractions"]; plain || !named {
 		return r.plain(text, 1)

@@ -268,7 +268,7 @@ func TestQuoteCodes(t *testing.T) {
 	}
 }
 
-// TestCause_offsets: offsets that are no whole numbers are shown as they were
+// TestCause_offsets: offsets that are not whole numbers are shown as they were
 // stated, and what cannot be read is said without the words of Go.
 func TestCause_offsets(t *testing.T) {
 	wants, records := map[string]string{
@@ -276,8 +276,8 @@ func TestCause_offsets(t *testing.T) {
 		`{"extractionClass":"letter","quote":"z","span":{"offsetMode":"rune","charStart":"1"}}`: `at "1" to none (rune)`,
 		`{"extractionClass":"letter","quote":"z","charStart":0,"charEnd":-1}`:                   "at 0 to -1 (utf16_code_unit)",
 		`{"extractionClass":"letter","quote":"z"}`:                                              "no offsets are stated",
-		`{"extractionClass":"letter","quote":7}`:                                                "it is no record: quote: expected a text, got number",
-		`7`:                                                                                     "it is no record: expected an object, got number",
+		`{"extractionClass":"letter","quote":7}`:                                                "it is not a record: quote: expected a text, got number",
+		`7`:                                                                                     "it is not a record: expected an object, got number",
 	}, map[string]string{}
 	for record, want := range wants {
 		records[want] = record
@@ -402,7 +402,7 @@ func TestGates(t *testing.T) {
 
 func TestRun_usage(t *testing.T) {
 	for want, cfg := range map[string]bench.Config{
-		"no dataset":               {},
+		"no cases to run":               {},
 		`no mode "fast"`:           {Mode: "fast", Cases: []bench.Case{{}}},
 		"one is not enough":        {Mode: bench.VarianceMode, Trials: 1, Cases: []bench.Case{{}}},
 		"leave the model out":      {Mode: bench.DeterministicMode, Answerer: &noisy{}, Cases: []bench.Case{{}}},
@@ -469,7 +469,7 @@ func TestRun_unanswered(t *testing.T) {
 	}
 }
 
-// TestResume stops a run and goes on with it. What is missing is no drift, and
+// TestResume stops a run and goes on with it. What is missing is not drift, and
 // nothing is asked twice.
 func TestResume(t *testing.T) {
 	list := cases(t, line("p", "a b", "a"), line("q", "a c", "a"), line("r", "a d", "a"))

@@ -142,7 +142,7 @@ type caseReader struct {
 
 func (r *caseReader) result() ([]Case, error) {
 	if r.problems.Len() == 0 && len(r.cases) == 0 {
-		return nil, cli.Usage("there is no case to run: no dataset has one")
+		return nil, cli.Usage("there are no cases to run: the datasets have none")
 	}
 	return r.cases, r.problems.Err()
 }
@@ -217,7 +217,7 @@ func (f fields) read(c *Case, opt Options) {
 	}
 	u, err := url.Parse(c.SourceURL)
 	if c.SourceURL != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
-		f.bad("sourceUrl: %q is no address with http:// or https://", c.SourceURL)
+		f.bad("sourceUrl: %q is not an address with http:// or https://", c.SourceURL)
 	}
 	if n := utf8.RuneCountInString(c.SourceQuote); n > longestSourceQuote {
 		f.bad("sourceQuote has %d characters, at most %d are allowed", n, longestSourceQuote)
@@ -292,9 +292,9 @@ func (f fields) expected(x *Expected) {
 	}
 	switch {
 	case len(missing(values, "emptyResultKind", "minExtractions", "maxExtractions")) > 0:
-		f.bad("expected: emptyResultKind, minExtractions and maxExtractions must all be there")
+		f.bad("expected: emptyResultKind, minExtractions and maxExtractions are all required")
 	case !slices.Contains([]string{NonEmpty, EmptyByEvidence, EmptyByFailure}, x.EmptyResultKind):
-		f.bad("expected.emptyResultKind: %q is none of %s, %s, %s",
+		f.bad("expected.emptyResultKind: %q is not one of %s, %s, %s",
 			x.EmptyResultKind, NonEmpty, EmptyByEvidence, EmptyByFailure)
 	case x.MinExtractions < 0:
 		f.bad("expected.minExtractions: %d is negative", x.MinExtractions)

@@ -23,11 +23,11 @@ type Report struct {
 	Mode   string `json:"mode"`
 	Model  string `json:"model"`
 	Trials int    `json:"trials"`
-	// Sources says how many cases were read from where; runs of before have none.
+	// Sources says how many cases were read from where; runs of earlier versions have none.
 	Sources string `json:"cases"`
 
 	// FailedCalls counts the cases and trials that nobody answered, Failures says
-	// why, by class. They are no successes and cover nothing, whatever was
+	// why, by class. They are not successes and cover nothing, whatever was
 	// expected. Where nobody answered anything, the rates of records and the
 	// stability are 0.
 	FailedCalls int           `json:"failedCalls"`
@@ -253,7 +253,7 @@ func (m *measurer) countCases() {
 // judge judges the outcome of a case, and notes what is wrong with it. Outcomes come in
 // the order of case and trial.
 func (m *measurer) judge(o outcome.Outcome) {
-	a := failedAnswer(0, string(o.Class), "the output is no answer")
+	a := failedAnswer(0, string(o.Class), "the output is not an answer")
 	if !o.Failed() {
 		_ = json.Unmarshal(o.Output, &a) // else it stays so
 	}

@@ -165,10 +165,10 @@ func See(caseInput, expected, output json.RawMessage) (Seen, error) {
 	var g gold
 	var a Answer
 	if err := cmp.Or(json.Unmarshal(caseInput, &in), json.Unmarshal(expected, &g)); err != nil {
-		return Seen{}, fmt.Errorf("the input is no case, or what is expected: %w", err)
+		return Seen{}, fmt.Errorf("the input is not a case, or what is expected: %w", err)
 	}
 	if err := json.Unmarshal(output, &a); err != nil && len(output) > 0 {
-		return Seen{}, fmt.Errorf("the output is no answer: %w", err)
+		return Seen{}, fmt.Errorf("the output is not an answer: %w", err)
 	}
 	s := Seen{DocumentText: in.DocumentText, Records: a.Records, Covered: g.coveredBy(a)}
 	for _, span := range g.GoldSpans {

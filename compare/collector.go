@@ -170,13 +170,13 @@ func (c *clusters) check() error {
 		return nil
 	}
 	var object map[string]json.RawMessage
-	_ = json.Unmarshal(c.bare, &object) // what is no object has no keys
+	_ = json.Unmarshal(c.bare, &object) // what is not an object has no keys
 	known := slices.Sorted(maps.Keys(object))
 	return cli.Usage("cluster-by: no item has %q in its metadata; the first has: %s", c.key, textutil.Listed(c.key, known))
 }
 
 // lookup returns the value at a path below a JSON object as text: a string as
-// it is, anything else in canonical form. Null is no value.
+// it is, anything else in canonical form. Null is not a value.
 func lookup(raw json.RawMessage, path string) (string, bool) {
 	for value := range dataset.ValuesAt(raw, path) {
 		var text *string

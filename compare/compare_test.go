@@ -86,7 +86,7 @@ func TestCompare_yesNo(t *testing.T) {
 	if len(r.YesNo) != 2 {
 		t.Errorf("%+v", r.YesNo)
 	}
-	// f1 is no yes/no score, even where it is 0 or 1 in every item.
+	// f1 is not a yes/no score, even where it is 0 or 1 in every item.
 	if r := compared(t, Config{}, newRun("b", 1, 0, 1), newRun("c", 1, 1, 0)); len(r.YesNo) != 2 {
 		t.Errorf("%+v", r.YesNo)
 	}
@@ -281,7 +281,7 @@ func TestLookup(t *testing.T) {
 		}
 	}
 	if _, ok := lookup(json.RawMessage(`not json`), "a"); ok {
-		t.Error("what is no JSON has a value")
+		t.Error("what is not JSON has a value")
 	}
 }
 

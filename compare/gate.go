@@ -133,12 +133,12 @@ func (g Gate) sumUp(rules []RuleResult) *GateResult {
 }
 
 // minDelta looks at the difference of the means, weighted where items have
-// weights. Rounding of up to Epsilon is no difference. Where there must be
-// weights and they are not known, the plain means are no answer.
+// weights. Rounding of up to Epsilon is not a difference. Where there must be
+// weights and they are not known, the plain means are not an answer.
 func minDelta(least float64, s Score, weighted bool) RuleResult {
 	out := RuleResult{Rule: "min-delta " + decimal(least), Threshold: least, Value: s.Difference}
 	if s.Difference == nil {
-		return out.unclear(s.Name + " is defined for no item in both runs")
+		return out.unclear(s.Name + " is not defined in both runs for any item")
 	}
 	if s.Incomparable != "" {
 		return out.unclear(s.Name + " " + s.Incomparable)

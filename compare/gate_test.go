@@ -49,9 +49,9 @@ func TestParseRule(t *testing.T) {
 		"entity_f1 >= 5ms":              "expected a number",
 		"latency_p95 <= 2":              "such as 2s or 2ms",
 		"latency_p95 <= base + 2":       "such as 2s or 2ms",
-		"latency_p95 <= 5%":             "no share",
+		"latency_p95 <= 5%":             "is not a share",
 		"latency_p95 <= base + 10%":     "base * 1.1",
-		"cost <= 5%":                    "no share",
+		"cost <= 5%":                    "is not a share",
 		"cost <= -1":                    "nothing can keep it: cost is never below 0",
 		"cost >= 0":                     "everything keeps it",
 		"failures <= 2%":                "coverage >= 98%",
@@ -420,7 +420,7 @@ func TestGate_weighted(t *testing.T) {
 	if r.Scores[0].Weighted != nil || r.Gate.Rules[0].Answer != Fail {
 		t.Errorf("%+v %+v", r.Scores[0].Weighted, r.Gate.Rules[0])
 	}
-	for _, run := range []*memory{base, cand} { // answers, of which the plain mean is no measure
+	for _, run := range []*memory{base, cand} { // answers, of which the plain mean is not a measure
 		run.header.Harness, run.header.Metadata = "answers", map[string]string{"pdf_sha256": "a", "questions_sha256": "b"}
 	}
 	r = compared(t, Config{Gate: Gate{MinDelta: &least}}, base, cand)
@@ -452,7 +452,7 @@ func TestWeights_absurd(t *testing.T) {
 func TestGate_scoreOfNoItem(t *testing.T) {
 	none := slices.Repeat([]float64{undefined}, 8)
 	r := compared(t, Config{Gate: Gate{Rules: []Rule{mustRule(t, "f1 >= base - 0.02")}}}, newRun("b", none...), newRun("c", append([]float64{.5}, none[1:]...)...))
-	if rule := r.Gate.Rules[0]; rule.Answer != Inconclusive || rule.Reason != "f1: it is defined for no item in both runs" {
+	if rule := r.Gate.Rules[0]; rule.Answer != Inconclusive || rule.Reason != "f1: it is not defined in both runs for any item" {
 		t.Errorf("%+v", rule)
 	}
 }
@@ -502,8 +502,8 @@ func TestGate_JudgeRun(t *testing.T) {
 		"fail beats unclear":   {alone(), "6", []string{"f1 > 1", "cost <= 1"}, []Answer{Fail, Inconclusive}, "", 1},
 		"unclear fails":        {alone(), "", []string{"cost <= 1"}, []Answer{Inconclusive}, "", 1},
 		"unclear passes":       {alone(), "pass", []string{"cost <= 1"}, []Answer{Inconclusive}, "", 0},
-		"no value":             {alone(), "6", []string{"empty > 0"}, []Answer{Inconclusive}, "empty is defined for no item", 6},
-		"no item has it":       {alone(), "6", []string{"other > 0"}, []Answer{Inconclusive}, "other is defined for no item", 6},
+		"no value":             {alone(), "6", []string{"empty > 0"}, []Answer{Inconclusive}, "empty is not defined for any item", 6},
+		"no item has it":       {alone(), "6", []string{"other > 0"}, []Answer{Inconclusive}, "other is not defined for any item", 6},
 		"no latency":           {alone(), "6", []string{"latency_p95 < 1s"}, []Answer{Inconclusive}, "not known", 6},
 		"unanswered": {silent(), "6", []string{"f1 >= 0.1", "f1 < 2"}, []Answer{Inconclusive, Inconclusive},
 			"f1 has no value for 2 of 12 items: the evaluator gave none", 6},

@@ -81,7 +81,7 @@ func (r *run) units(ctx context.Context, order []string) iter.Seq2[*unit, error]
 		var u *unit
 		for o, err := range r.Outcomes(ctx) {
 			if err == nil && u != nil && o.Item < u.id {
-				err = fmt.Errorf("reading %s: item %q stands behind %q, outcomes must come in order of their ids",
+				err = fmt.Errorf("reading %s: item %q comes after %q, outcomes must come in order of their ids",
 					r.Where(), o.Item, u.id)
 			}
 			if err != nil {
@@ -249,7 +249,7 @@ func differing(what, base, cand string) Mismatch {
 }
 
 // compareHeaders lists what differs between the descriptions of two runs. A
-// hash that is missing is no hash that is equal.
+// hash that is missing is not a hash that is equal.
 func compareHeaders(base, cand outcome.Header) []Mismatch {
 	var list []Mismatch
 	check := func(equal bool, what, b, c string) {
@@ -279,7 +279,7 @@ func compareHeaders(base, cand outcome.Header) []Mismatch {
 }
 
 // CompareScorers lists what differs between two ways to score: the version, first, and
-// each option. A version that is missing is no version that is equal.
+// each option. A version that is missing is not a version that is equal.
 func CompareScorers(base, cand outcome.Scorer) (list []Mismatch) {
 	if b, c := base.Version, cand.Version; b != c || b == "" {
 		list = append(list, differing("scorer version", b, c))

@@ -108,7 +108,7 @@ func TestCompare_someIncompatible(t *testing.T) {
 		t.Error(m.What)
 	}
 	if _, err := c.Compare(context.Background(), newRun("b", 1)); err == nil {
-		t.Error("no candidate is no error")
+		t.Error("no candidate is not an error")
 	}
 }
 

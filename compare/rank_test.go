@@ -158,7 +158,7 @@ func TestRank_incompatible(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := comparer.Rank(t.Context()); err == nil {
-		t.Error("no runs are no error")
+		t.Error("no runs are not an error")
 	}
 }
 

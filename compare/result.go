@@ -158,7 +158,7 @@ type Score struct {
 	Detectable *float64 `json:"minimum_detectable_effect"`
 	Needed     *int     `json:"needed_items"`
 
-	// Incomparable, behind the name, says why Difference says nothing of the runs:
+	// Incomparable, after the name, says why Difference says nothing of the runs:
 	// Verdict is then Unclear, and rules about it are inconclusive.
 	Incomparable string  `json:"doubt,omitempty"`
 	Verdict      Verdict `json:"verdict"`
@@ -351,7 +351,7 @@ func (c Config) warnOfMany(results []Result) {
 	}
 }
 
-// Err returns why the comparison is no success: candidates that cannot be
+// Err returns why the comparison is not a success: candidates that cannot be
 // compared (exit code 2) or did not pass their gate (1 or 6); nil if all did.
 func (c Comparison) Err() error {
 	var problems []error

@@ -88,7 +88,7 @@ func parseRule(text string) (Rule, error) {
 	return r, r.possible()
 }
 
-// readMargin reads what stands behind the base: a sign and a number.
+// readMargin reads what follows the base: a sign and a number.
 func (r *Rule) readMargin(sign byte, number string) error {
 	if !strings.ContainsRune("+-*", rune(sign)) {
 		return fmt.Errorf("expected base, base - NUMBER, base + NUMBER or base * NUMBER, not base %c%s", sign, number)
@@ -120,7 +120,7 @@ func (r Rule) number(text string, multiple bool) (float64, error) {
 	case strings.HasSuffix(text, "%"):
 		digits, factor = strings.TrimSuffix(text, "%"), 0.01
 		if r.measure() && !multiple && !r.share() {
-			return 0, fmt.Errorf("%s is no share: a share of the items is coverage, such as coverage >= 98%%, "+
+			return 0, fmt.Errorf("%s is not a share: a share of the items is coverage, such as coverage >= 98%%, "+
 				"and 10 %% more than the base is base * 1.1", r.Metric)
 		}
 	case latency && strings.HasSuffix(text, "ms"):
@@ -270,7 +270,7 @@ func (r Rule) judgeDifference(s Score, result Result) RuleResult {
 	why := ""
 	switch {
 	case s.N == 0:
-		why = "it is defined for no item in both runs"
+		why = "it is not defined in both runs for any item"
 	case !s.enough():
 		out.CI95, why = nil, grouping(s)+" are too few to claim anything"
 	case s.CI95 == nil:
@@ -346,7 +346,7 @@ func (r Rule) judgeRun(s outcome.Summary) (out RuleResult, known bool) {
 		out.Value, out.CI95 = stat.Pooled, nil
 	}
 	if out.Value == nil {
-		return out.unclear(r.name() + " is defined for no item"), known
+		return out.unclear(r.name() + " is not defined for any item"), known
 	}
 	if stat.Unanswered > 0 { // their values could be anything
 		return out.unclear(fmt.Sprintf("%s has no value for %s: the evaluator gave none", r.name(), unanswered(stat))), known

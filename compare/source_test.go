@@ -164,7 +164,7 @@ func TestCompare_hostile(t *testing.T) {
 		}
 		rule, _ := ParseRule("f1 >= base")
 		r := compared(t, Config{ClusterBy: rapid.SampledFrom([]string{"", "source.doc"}).Draw(t, "key"), Gate: Gate{Rules: []Rule{rule}}}, base, cand)
-		// encoding/json refuses what is no number.
+		// encoding/json refuses what is not a number.
 		if _, err := json.Marshal(r.Scores); err != nil {
 			t.Fatal(err)
 		}

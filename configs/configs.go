@@ -66,7 +66,7 @@ type Check struct {
 
 	CheckName      string `yaml:"check_name"`
 	BaseMaxAge     string `yaml:"base_max_age"`
-	RefreshBase    string `yaml:"refresh_base"` // dollars that running the base anew may cost
+	RefreshBase    string `yaml:"refresh_base"` // dollars that running the base again may cost
 	FailOn         string `yaml:"fail_on"`
 	ClusterBy      string `yaml:"cluster_by"`
 	CommentDetails string `yaml:"comment_details"`
@@ -192,7 +192,7 @@ func LoadGate(path string) (Gate, error) {
 	case len(g.Rules) > maxRules:
 		return Gate{}, fmt.Errorf("reading %s: %d rules are more than %d", path, len(g.Rules), maxRules)
 	case g.MinDelta != nil && (math.IsNaN(*g.MinDelta) || math.IsInf(*g.MinDelta, 0)):
-		return Gate{}, fmt.Errorf("reading %s: min_delta is no finite number", path)
+		return Gate{}, fmt.Errorf("reading %s: min_delta is not a finite number", path)
 	}
 	return g, nil
 }
@@ -248,7 +248,7 @@ var sampleLines string
 
 // OpenSample returns a reader of the built-in dataset extraction-eval: invented documents
 // in several forms and languages, annotated by hand with the entities and relationships
-// that a careful reader finds in them. It is no benchmark: the items are few and public.
+// that a careful reader finds in them. It is not a benchmark: the items are few and public.
 // The README in configs/sample is the annotation guideline. It reads the whole dataset from its beginning. Every call
 // returns a reader of its own, which needs no closing; safe for concurrent use.
 func OpenSample() io.Reader {
@@ -321,7 +321,7 @@ func (c Benchmark) check() error {
 	if c.Name == "" {
 		add("name: is missing, here or as --name")
 	} else if !datasetIDs().MatchString(c.Name) {
-		add("name: %q is no name: letters, digits, . _ and -", c.Name)
+		add("name: %q is not a name: letters, digits, . _ and -", c.Name)
 	}
 	if len(c.Datasets) == 0 {
 		add("datasets: there is none")
@@ -330,10 +330,10 @@ func (c Benchmark) check() error {
 	for i, d := range c.Datasets {
 		at := fmt.Sprintf("datasets[%d]", i)
 		if !datasetIDs().MatchString(d.ID) {
-			add("%s.id: %q is no id: letters, digits, . _ and -", at, d.ID)
+			add("%s.id: %q is not an id: letters, digits, . _ and -", at, d.ID)
 		}
 		if seen[d.ID] {
-			add("%s.id: %q is there twice", at, d.ID)
+			add("%s.id: %q appears twice", at, d.ID)
 		}
 		seen[d.ID] = true
 		if d.PDF == "" || d.Questions == "" {

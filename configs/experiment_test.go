@@ -48,7 +48,7 @@ func TestLoad_problems(t *testing.T) {
 		})
 	}
 	if _, err := Load(filepath.Join(t.TempDir(), "missing.yaml")); err == nil {
-		t.Error("a missing file is no error")
+		t.Error("a missing file is not an error")
 	}
 }
 

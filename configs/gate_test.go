@@ -49,6 +49,6 @@ func TestLoadGate(t *testing.T) {
 		})
 	}
 	if _, err := configs.LoadGate(filepath.Join(t.TempDir(), "missing.yaml")); err == nil {
-		t.Error("a missing file is no error")
+		t.Error("a missing file is not an error")
 	}
 }

@@ -52,7 +52,7 @@ func LoadModels(path string) (Models, error) {
 	return Models{rows}, err
 }
 
-// loadRows reads a file, whose rows come before the built-in ones; "" is no file.
+// loadRows reads a file, whose rows come before the built-in ones; "" is not a file.
 func loadRows[T any](builtin []byte, name, path string, parse func(text []byte, where string) (map[string]T, error)) ([]map[string]T, error) {
 	rows, err := parse(builtin, name)
 	if err != nil || path == "" {
@@ -138,7 +138,7 @@ type priceRow struct {
 //
 // A file must have as_of, a date, and source; every row must have input,
 // cached_input and output. Unknown keys, names given twice, negative numbers
-// and what is no number are errors; those of content are returned all at once.
+// and what is not a number are errors; those of content are returned all at once.
 func LoadPrices(path string) (Prices, error) {
 	rows, err := loadRows(pricesFile, "the built-in prices", path, parsePrices)
 	return Prices{rows}, err
@@ -229,7 +229,7 @@ func checkPattern(pattern string) error {
 	return nil
 }
 
-// join names the file in front of all its problems; nil if there are none.
+// join names the file before all its problems; nil if there are none.
 func join(where string, problems []error) error {
 	if err := errors.Join(problems...); err != nil {
 		return fmt.Errorf("reading %s: %w", where, err)

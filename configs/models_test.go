@@ -12,7 +12,7 @@ import (
 )
 
 // TestModel_capabilities: a row says what pipeline.Capabilities holds, apart
-// from what is no property of the model.
+// from what is not a property of the model.
 func TestModel_capabilities(t *testing.T) {
 	keys := func(s reflect.Type, without string) []string {
 		var found []string
@@ -71,7 +71,7 @@ func TestModels_Lookup(t *testing.T) {
 	}{
 		"plain":                         {builtin, "gpt-4o", Model{Provider: "openai"}},
 		"exact without a provider":      {builtin, "gpt-4", Model{Provider: "openai", NoSchema: true}},
-		"gpt-4.1 is no gpt-4":           {builtin, "gpt-4.1", Model{Provider: "openai"}},
+		"gpt-4.1 is not a gpt-4":        {builtin, "gpt-4.1", Model{Provider: "openai"}},
 		"reasons":                       {builtin, "gpt-5-mini", reasons},
 		"o3":                            {builtin, "o3", reasons},
 		"longest":                       {builtin, "o1-mini-2024-09-12", noSchema},
@@ -123,7 +123,7 @@ func TestLoadModels_problems(t *testing.T) {
 		})
 	}
 	if _, err := LoadModels("no/such/file.yaml"); err == nil {
-		t.Error("a missing file is no error")
+		t.Error("a missing file is not an error")
 	}
 	if _, err := LoadModels(write(t, "")); err != nil {
 		t.Errorf("an empty file says nothing, which is allowed: %v", err)

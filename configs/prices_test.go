@@ -62,7 +62,7 @@ func TestPrices_Lookup(t *testing.T) {
 		"exact beats pattern":                 {builtin, "gpt-4o-2024-05-13", 5},
 		"a relative is not known":             {builtin, "gpt-4o-audio-preview", -1},
 		"capitals count":                      {builtin, "GPT-4o", -1},
-		"a pattern is no name":                {builtin, "gpt-4o-2024", -1},
+		"a pattern is not a name":             {builtin, "gpt-4o-2024", -1},
 		"empty":                               {builtin, "", -1},
 		"own pattern before built-in exact":   {withOwn, "gpt-4o", 1},
 		"own longest":                         {withOwn, "gpt-4o-x", 3},
@@ -121,7 +121,7 @@ func TestLoadPrices_problems(t *testing.T) {
 		})
 	}
 	if _, err := LoadPrices(filepath.Join(t.TempDir(), "missing.yaml")); err == nil {
-		t.Error("a missing file is no error")
+		t.Error("a missing file is not an error")
 	}
 }
 

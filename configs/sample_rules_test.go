@@ -46,13 +46,13 @@ func checkForm(it item, report func(string, ...any)) {
 		report("the text is empty or has white space around it")
 	}
 	if !utf8.ValidString(it.Input.Text) || strings.ContainsFunc(it.Input.Text, unwanted) {
-		report("the text has control characters or bytes that are no UTF-8")
+		report("the text has control characters or bytes that are not UTF-8")
 	}
 	if it.Metadata.Category == "" || it.Metadata.Language == "" {
 		report("category or language is missing")
 	}
 	if !slices.Contains([]string{"easy", "medium", "hard"}, it.Metadata.Difficulty) {
-		report("difficulty %q is none of easy, medium, hard", it.Metadata.Difficulty)
+		report("difficulty %q is not one of easy, medium, hard", it.Metadata.Difficulty)
 	}
 }
 

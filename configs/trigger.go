@@ -134,7 +134,7 @@ func (a Allowed) Canonical(setting, value string) (string, error) {
 		if slices.Contains(a.Values, value) {
 			return value, nil
 		}
-		return "", fmt.Errorf("%s: %s is none of %s", setting, textutil.Brief(value, 100), strings.Join(a.Values, ", "))
+		return "", fmt.Errorf("%s: %s is not one of %s", setting, textutil.Brief(value, 100), strings.Join(a.Values, ", "))
 	}
 	n, err := strconv.ParseFloat(value, 64)
 	within := n >= a.From && n <= a.To
@@ -167,7 +167,7 @@ func (a Allowed) check(setting string) error {
 			return fmt.Errorf("%s: %q is not one value", setting, value)
 		}
 		if _, err := strconv.ParseFloat(value, 64); number && err != nil {
-			return fmt.Errorf("%s: %q is no number", setting, value)
+			return fmt.Errorf("%s: %q is not a number", setting, value)
 		}
 	}
 	return nil

@@ -21,7 +21,7 @@ func TestLoadTrigger_example(t *testing.T) {
 func TestLoadTrigger(t *testing.T) {
 	for name, tt := range map[string]struct {
 		text string
-		want []string // what the error says; none is no error
+		want []string // what the error says; none is not an error
 	}{
 		"the least":       {"datasets: {d: {config: c.yaml}}", nil},
 		"a list":          {"datasets: {d: {config: c.yaml, allow: {model: [a], seed: [1, 2], temperature: {from: 0, to: 0.5}}}}", nil},
@@ -31,7 +31,7 @@ func TestLoadTrigger(t *testing.T) {
 		"everything at once": {"runs_per_day: 0\nqueue: 1000\ndatasets: {d: {name: x, budget_usd: free}, e: {config: c.yaml, name: '{time}{model}', allow: {pipeline: [a], " +
 			"model: {from: 0, to: 1}, prompt: ['a,b'], seed: [much], budget_usd: [1], promt_label: [a]}}}",
 			[]string{"runs_per_day is 0", "queue is 1000", `"d": config is missing`, `"d": the name "x" needs {time}`, `"d": budget_usd: "free"`, `"e": the name "{time}{model}"`,
-				`never set "pipeline"`, "model: a list of the values", `prompt: "a,b" is not one value`, `seed: "much" is no number`, `never set "budget_usd"`, `did you mean "prompt_label"`}},
+				`never set "pipeline"`, "model: a list of the values", `prompt: "a,b" is not one value`, `seed: "much" is not a number`, `never set "budget_usd"`, `did you mean "prompt_label"`}},
 		"a range of one end":   {"datasets: {d: {config: c.yaml, allow: {limit: {from: 1}}}}", []string{"line 1: a list of values is expected, or {from: 0, to: 1}"}},
 		"a range of neither":   {"datasets: {d: {config: c.yaml, allow: {limit: {from: .nan, to: 1}}}}", []string{"or {from"}},
 		"a range upside down":  {"datasets: {d: {config: c.yaml, allow: {limit: {from: 2, to: 1}}}}", []string{"or {from"}},

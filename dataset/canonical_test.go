@@ -66,7 +66,7 @@ func TestCanonical_problems(t *testing.T) {
 	}
 }
 
-// A float64 that is no large integer is written as JavaScript writes it, which
+// A float64 that is not a large integer is written as JavaScript writes it, which
 // encoding/json follows.
 func TestCanonical_numbersAsJavaScript(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {

@@ -14,7 +14,7 @@ import (
 
 // column is what the cells below one header become.
 type column struct {
-	key  string // of the item, or behind inMetadata of its metadata
+	key  string // of the item, or after inMetadata of its metadata
 	json bool   // the cell holds JSON, not text
 }
 
@@ -89,7 +89,7 @@ func (d *decoder) columns(header []string) ([]column, error) {
 		case name == "":
 			return nil, d.problem(1, "", "column %d has no header", i+1)
 		case seen[c.key]:
-			return nil, d.problem(1, "", "the column %q is there twice", name)
+			return nil, d.problem(1, "", "the column %q appears twice", name)
 		}
 		seen[c.key] = true
 		columns = append(columns, c)

@@ -67,7 +67,7 @@ func parseCondition(text string) (condition, error) {
 	case !found || c.path == "":
 		return c, fmt.Errorf("filter %q: expected path=value, such as metadata.difficulty=hard", text)
 	case c.path == "id" && c.value == "":
-		return c, fmt.Errorf("filter %q: expected an id behind the =", text)
+		return c, fmt.Errorf("filter %q: expected an id after the =", text)
 	case c.path != "id" && (rest == "" || f != fieldMetadata && f != fieldInput && f != fieldExpected):
 		return c, fmt.Errorf("filter %q: a path begins with metadata., input., expectedOutput., or is id", text)
 	}

@@ -66,7 +66,7 @@ func TestFilter_Match(t *testing.T) {
 				t.Errorf("got %t", got)
 			}
 			if f.Match(Item{ID: "a-1", Metadata: json.RawMessage(`{`)}) && strings.Contains(text, "=") && !strings.Contains(text, "!=") && !strings.Contains(text, "id=a-1") {
-				t.Error("metadata that is no JSON matched")
+				t.Error("metadata that is not JSON matched")
 			}
 		})
 	}

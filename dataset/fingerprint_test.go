@@ -55,7 +55,7 @@ func TestFingerprint(t *testing.T) {
 	if f.Sum() != want {
 		t.Errorf("got %s, want %s", f.Sum(), want)
 	}
-	for id, message := range map[string]string{"é": "is there twice", "b": `"b" came after "é"`} {
+	for id, message := range map[string]string{"é": "appears twice", "b": `"b" came after "é"`} {
 		if err := f.Add(id, "h"); err == nil || !strings.Contains(err.Error(), message) {
 			t.Errorf("%s: got %v", id, err)
 		}

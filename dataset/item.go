@@ -213,7 +213,7 @@ func Hash(item Item) (string, error) {
 }
 
 // GoldHash names an expected output: the first 16 hex digits of the sha256 of its
-// canonical JSON, "" where there is none. What is no JSON is taken as it is.
+// canonical JSON, "" where there is none. What is not JSON is taken as it is.
 func GoldHash(expected json.RawMessage) string {
 	canonical, err := Canonical(expected)
 	if err != nil {
@@ -243,7 +243,7 @@ func (f *Fingerprint) Add(id, hash string) error {
 	case f.sum == nil:
 		f.sum = sha256.New()
 	case id == f.last:
-		return fmt.Errorf("fingerprint: the id %q is there twice", id)
+		return fmt.Errorf("fingerprint: the id %q appears twice", id)
 	case id < f.last:
 		return fmt.Errorf("fingerprint: ids must be sorted, but %q came after %q", id, f.last)
 	}

@@ -54,7 +54,7 @@ func unknownFormat(name string) error {
 const MaxItem = 64 << 20
 
 // ReadFile reads the items of a file; its name tells the format. The file is
-// open only while the sequence is consumed, and can be read again, if it is no pipe.
+// open only while the sequence is consumed, and can be read again, if it is not a pipe.
 // Devices are refused; reading stops when ctx is done.
 func ReadFile(ctx context.Context, path string) iter.Seq2[Located, error] {
 	return func(yield func(Located, error) bool) {
@@ -94,7 +94,7 @@ func ReadFile(ctx context.Context, path string) iter.Seq2[Located, error] {
 //
 // An error is a *SyntaxError with file and line; reading goes on after it
 // wherever the next item can be found, so that all problems can be listed (see
-// Problems); in a JSON list it cannot, after what is no JSON. After any other error
+// Problems); in a JSON list it cannot, after what is not JSON. After any other error
 // (of the reader), and an item above MaxItem, the sequence ends.
 func Read(r io.Reader, format Format, name string) iter.Seq2[Located, error] {
 	return readItems(r, format, name, MaxItem)

@@ -17,7 +17,7 @@ import (
 // maxList bounds a JSON file, in bytes: it is in memory as a whole.
 const maxList = 256 << 20
 
-// json reads a list of items, or an object that has the list under "items". What is no JSON
+// json reads a list of items, or an object that has the list under "items". What is not JSON
 // ends it: nobody knows where the next item begins then.
 func (d *decoder) json(in io.Reader) {
 	text, broken := io.ReadAll(io.LimitReader(in, maxList+1))
@@ -28,7 +28,7 @@ func (d *decoder) json(in io.Reader) {
 		}
 	}
 	line, counted := 1, 0
-	for raw := range textutil.JSONElements(list) { // up to what is no JSON, of which more below
+	for raw := range textutil.JSONElements(list) { // up to what is not JSON, of which more below
 		at := cap(text) - cap(raw) // where it begins, as a part of the text
 		line += bytes.Count(text[counted:at], []byte("\n"))
 		counted = at

@@ -214,7 +214,7 @@ func (w *canonicalWriter) object() {
 	w.members, w.keys = w.members[:first], w.keys[:keys]
 }
 
-// sort writes the object from begin on anew, in the order of its keys.
+// sort writes the object from begin on again, in the order of its keys.
 func (w *canonicalWriter) sort(begin int, members []canonicalMember) {
 	slices.SortFunc(members, func(a, b canonicalMember) int {
 		return cmp.Or(compareUTF16(w.key(a), w.key(b)), a.begin-b.begin)
@@ -252,7 +252,7 @@ func (w *canonicalWriter) member() {
 	w.members = append(w.members, m)
 }
 
-// CanonicalValue writes a value of Decode as Canonical does. A value that is no JSON is a
+// CanonicalValue writes a value of Decode as Canonical does. A value that is not JSON is a
 // fault of the caller and panics.
 func CanonicalValue(v any) []byte {
 	raw, err := json.Marshal(v)

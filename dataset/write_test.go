@@ -118,7 +118,7 @@ func TestWriter_forms(t *testing.T) {
 			}
 		}
 		if err := w.Write(Item{ID: "bad", Input: json.RawMessage(`{`)}); err == nil {
-			t.Errorf("%s: a value that is no JSON was written", format)
+			t.Errorf("%s: a value that is not JSON was written", format)
 		}
 		if err := w.Close(); err != nil {
 			t.Fatal(err)

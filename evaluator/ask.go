@@ -117,7 +117,7 @@ func oneObject(raw []byte) (map[string]json.RawMessage, error) {
 		return nil, errors.New("that is not one JSON object, without NaN and in UTF-8; print all else to standard error")
 	}
 	if key := dataset.RepeatedKey(trimmed); key != "" {
-		return nil, fmt.Errorf("the key %q is there twice", key)
+		return nil, fmt.Errorf("the key %q appears twice", key)
 	}
 	var fields map[string]json.RawMessage
 	return fields, json.Unmarshal(trimmed, &fields)
@@ -178,7 +178,7 @@ func (e *Evaluator) askModel(ctx context.Context, c Case) (Verdict, error) {
 	if err == nil {
 		v, err = parseVerdict(objectIn(resp.Text))
 	}
-	if err != nil { // also of an answer that is no verdict
+	if err != nil { // also of an answer that is not a verdict
 		call.Error = err.Error()
 	}
 	// Its name is left to who knows what the verdict is for.

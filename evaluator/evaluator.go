@@ -366,7 +366,7 @@ func (v *Verdict) readAssertions(raw json.RawMessage) error {
 	for i, a := range list {
 		switch {
 		case a.Text == nil || a.Passed == nil:
-			return fmt.Errorf("assertions[%d]: text and passed must both be there", i)
+			return fmt.Errorf("assertions[%d]: text and passed are both required", i)
 		case *a.Passed:
 			v.Hits = append(v.Hits, *a.Text)
 		default:

@@ -181,7 +181,7 @@ func TestEvaluate_cancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := script(t, good, 0).Evaluate(ctx, question); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v: the end of the caller's context is no fault of the evaluator", err)
+		t.Errorf("got %v: the end of the caller's context is not a fault of the evaluator", err)
 	}
 }
 

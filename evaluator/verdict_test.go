@@ -33,7 +33,7 @@ func TestParseVerdict_faults(t *testing.T) {
 		`{"score":-Infinity}`:                 "not_json: that is not one JSON object",
 		`{"score":1,"hits":[],"misses":[]}{"score":0}`:    "not_json: that is not one JSON object",
 		`{"score":1,"hits":[],"misses":[]} done`:          "not_json: that is not one JSON object",
-		`{"score":1,"score":0,"hits":[],"misses":[]}`:     `the key "score" is there twice`,
+		`{"score":1,"score":0,"hits":[],"misses":[]}`:     `the key "score" appears twice`,
 		`{"score":1.5,"hits":[],"misses":[]}`:             "bad_verdict: score: 1.5 is not from 0 to 1",
 		`{"score":-0.1,"hits":[],"misses":[]}`:            "score: -0.1 is not from 0 to 1",
 		`{"score":1e999,"hits":[],"misses":[]}`:           "score: expected a number",
@@ -84,7 +84,7 @@ func FuzzParseVerdict(f *testing.F) {
 		v, err := parseVerdict(raw)
 		var fault *Fault
 		if err != nil && !errors.As(err, &fault) {
-			t.Fatalf("%v is no fault", err)
+			t.Fatalf("%v is not a fault", err)
 		}
 		if err == nil && !(v.Score >= 0 && v.Score <= 1) {
 			t.Fatalf("accepted %+v", v)

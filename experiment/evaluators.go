@@ -156,7 +156,7 @@ func (e *AbsentError) Unwrap() error { return e.Fault }
 // ExitCode is 69: it cannot be reached, started or authorised.
 func (*AbsentError) ExitCode() int { return 69 }
 
-// StopsRun marks errors that are no failure of the item; see limit.StopsRun.
+// StopsRun marks errors that are not a failure of the item; see limit.StopsRun.
 func (*AbsentError) StopsRun() {}
 
 // score asks the evaluator; call is that of a judging model. The error is one

@@ -87,7 +87,7 @@ func TestScorer_baseFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := j.Score(nil); err == nil || asked {
-		t.Errorf("%v, asked %v: what is no output is not judged by others", err, asked)
+		t.Errorf("%v, asked %v: what is not an output is not judged by others", err, asked)
 	}
 }
 

@@ -22,7 +22,7 @@ import (
 type RescoreConfig struct {
 	From   *runstore.Reader
 	Name   string         // of the new run
-	Pin    outcome.Scorer // how it is scored; Custom are the evaluators that are asked anew
+	Pin    outcome.Scorer // how it is scored; Custom are the evaluators that are asked again
 	Scorer Scorer
 	// Gold, if set, are the items over which the results are scored, of the version
 	// GoldVersion: items that From has, too, with the same input. Left is told of
@@ -43,11 +43,11 @@ var ErrSameGold = errors.New("the dataset has the expected outputs that the run 
 // it; the path is that of the file. The task is not called: the calls come along
 // marked as cached, and cost nothing. Of several attempts the newest one is taken, as
 // attempt 1. Scores of external evaluators are taken over as they are, unless Pin
-// asks the evaluator anew. A name that is taken is a *NameTakenError; after any other
+// asks the evaluator again. A name that is taken is a *NameTakenError; after any other
 // error there is no new run.
 //
 // An item that failed stays failed with its class, but for class
-// invalid_output, item and internal, which are judged anew where there is an
+// invalid_output, item and internal, which are judged again where there is an
 // output. Memory: a page of items, and one outcome for each processor.
 func Rescore(ctx context.Context, cfg RescoreConfig) (h outcome.Header, path string, err error) {
 	if h, err = cfg.From.Header(ctx); err != nil {

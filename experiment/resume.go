@@ -49,7 +49,7 @@ func (e *execution) resume() (listed bool, err error) {
 // NeverBegun says that none of the named runs has begun, as a process leaves them
 // that was killed at its start: they begin then; "" where one is there. A run of a
 // similar name beside one of the files is an error, as it may be meant; names that
-// differ in their numbers only are no mistakes.
+// differ in their numbers only are not mistakes.
 func NeverBegun(ctx context.Context, names, paths []string) (note string, err error) {
 	for _, path := range paths {
 		if _, err := os.Stat(path); err == nil {

@@ -191,7 +191,7 @@ func TestRunner_failuresAreOutcomes(t *testing.T) {
 		Run: run, Source: list(8), Task: task(failing), Scorer: scorer, Timeout: 20 * time.Millisecond,
 	})
 	if err != nil || footer.Status != outcome.Complete {
-		t.Fatalf("%v, %+v: failed items are no error", err, footer)
+		t.Fatalf("%v, %+v: failed items are not an error", err, footer)
 	}
 	want := map[string]struct {
 		class   outcome.Class

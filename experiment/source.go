@@ -134,7 +134,7 @@ func Open(ctx context.Context, lf *Langfuse, name string) (Source, error) {
 		return File(name), nil
 	}
 	if lf == nil {
-		return nil, cli.Usage("the dataset %q is no file, and there is no Langfuse to ask for it", name)
+		return nil, cli.Usage("the dataset %q is not a file, and there is no Langfuse to ask for it", name)
 	}
 	pinned, err := tracking.OpenDataset(ctx, lf.Client, name)
 	if errors.Is(err, langfuse.ErrNotFound) {

@@ -135,12 +135,12 @@ func ParseAllowance(text string) (Allowance, error) {
 	if share, ok := strings.CutSuffix(text, "%"); ok {
 		p, err := strconv.ParseFloat(strings.TrimSpace(share), 64)
 		if err != nil || !(p >= 0 && p <= 100) {
-			return "", fmt.Errorf("%q is no share of failed items: write a number from 0%% to 100%%", text)
+			return "", fmt.Errorf("%q is not a share of failed items: write a number from 0%% to 100%%", text)
 		}
 		return Allowance(text), nil
 	}
 	if n, err := strconv.Atoi(text); err != nil || n < 0 {
-		return "", fmt.Errorf("%q is no number of failed items: write one such as 3, or a share such as 5%%", text)
+		return "", fmt.Errorf("%q is not a number of failed items: write one such as 3, or a share such as 5%%", text)
 	}
 	return Allowance(text), nil
 }

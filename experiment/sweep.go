@@ -64,7 +64,7 @@ func (s *Sweep) Prepare(ctx context.Context) error {
 		}
 		call(s.Note != nil, func() { s.Note(note) })
 	case len(begun) > 0:
-		return cli.Usage("runs of %s are there already (%s): use --resume to go on with it, or another --name", s.What, strings.Join(begun, ", "))
+		return cli.Usage("runs of %s exist already (%s): use --resume to go on with it, or another --name", s.What, strings.Join(begun, ", "))
 	}
 	return nil
 }
@@ -325,7 +325,7 @@ func nameWords(axes []Axis) (map[Setting]string, error) {
 	return words, nil
 }
 
-// name puts the words of a run behind the base; a prompt and its version are
+// name puts the words of a run after the base; a prompt and its version are
 // one word, as extraction@3.
 func name(base string, settings []Setting, words map[Setting]string) string {
 	parts := []string{base}

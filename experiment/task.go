@@ -77,7 +77,7 @@ type Scorer interface {
 
 // Judge knows what is expected of one item.
 type Judge interface {
-	// Score judges what the task made of it. An output that is no extraction
+	// Score judges what the task made of it. An output that is not an extraction
 	// is an *outcome.Failure of class "invalid_output".
 	Score(output json.RawMessage) (Scored, error)
 	// Undelivered returns the scores that the expected output defines, without

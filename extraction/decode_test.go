@@ -217,7 +217,7 @@ func TestDecoder(t *testing.T) {
 		t.Errorf("%d sets are kept", len(decoder.sets))
 	}
 	if _, _, err := decoder.Document([]byte(`{"document_text":"x","object_schemas":[]}`)); err == nil {
-		t.Error("a list is no schemas")
+		t.Error("a list is not schemas")
 	}
 }
 

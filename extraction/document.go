@@ -96,7 +96,7 @@ const (
 )
 
 // Decoder reads documents of which many have the same schemas: those are read once. It
-// remembers up to 16 sets of at most 1 MiB each, and begins anew with one more. The zero
+// remembers up to 16 sets of at most 1 MiB each, and starts over with one more. The zero
 // value is ready, and safe for concurrent use.
 type Decoder struct {
 	mu   sync.Mutex

@@ -36,7 +36,7 @@ type Grounding struct {
 // white space), the longer of two that overlap, at most the first 100 of those
 // that are looked at. An inflected form of a name is another word.
 //
-// Ends of relationships that are no entities are not looked at. Time is linear
+// Ends of relationships that are not entities are not looked at. Time is linear
 // in document and extraction but for logarithms, and bounded for any names.
 func (x *Index) Ground(e Extraction) (Extraction, Grounding) {
 	var report Grounding
@@ -191,7 +191,7 @@ const (
 )
 
 // haystack is a text in which many strings are looked for. The first searches
-// read it; when that has become dear it builds a suffix array, after which a
+// read it; when that has become expensive it builds a suffix array, after which a
 // search costs O(len(needle)·log n + places). So the work for a hostile set of
 // needles is bounded, and a single search costs no index. Safe for concurrent
 // use.
@@ -205,7 +205,7 @@ type haystack struct {
 
 // places returns where the needle occurs, in order, overlapping ones too: all
 // places if there are at most mostPlaces, and some of them otherwise: those
-// around near, as long as finding them is not too dear.
+// around near, as long as finding them is not too expensive.
 func (h *haystack) places(needle []byte, near int) []int {
 	if len(needle) == 0 || len(needle) > len(h.data) {
 		return nil

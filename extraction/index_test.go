@@ -215,7 +215,7 @@ func FuzzLocate(f *testing.F) {
 			t.Fatalf("%+v does not quote %q", span, there)
 		}
 		if match != exactMatch && utf8.ValidString(quote) && strings.Contains(text, quote) {
-			t.Fatalf("%+v is no exact match of %q", span, quote)
+			t.Fatalf("%+v is not an exact match of %q", span, quote)
 		}
 		if match == tolerantMatch && string(fold(span.Quote).text) != string(fold(quote).text) {
 			t.Fatalf("%q and %q do not fold to the same", span.Quote, quote)

@@ -82,7 +82,7 @@ func TestClockSkew(t *testing.T) {
 			}
 		})
 	}
-	// 10:00:00 read between 10:00:00.4 and 10:00:00.9 is no skew: the second is
+	// 10:00:00 read between 10:00:00.4 and 10:00:00.9 is not a skew: the second is
 	// cut off.
 	at := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 	if got := clockSkew(at.Add(400*time.Millisecond), at.Add(900*time.Millisecond), at); got != 0 {

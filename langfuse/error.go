@@ -58,7 +58,7 @@ type APIError struct {
 	foreign bool
 }
 
-// answered returns the error of an answer that is no success, or one that says too
+// answered returns the error of an answer that is not a success, or one that says too
 // little; class may be nil.
 func (c *Client) answered(r request, status int, class error, message string) *APIError {
 	return &APIError{
@@ -237,7 +237,7 @@ func readErrorBody(header http.Header, body []byte) errorBody {
 	if answer.message == "" {
 		answer.message = string(body)
 	}
-	// A value that is no string is repeated as the bytes that came.
+	// A value that is not a string is repeated as the bytes that came.
 	answer.message = strings.ToValidUTF8(answer.message, "\uFFFD")
 	var details struct {
 		RetryAfterSeconds Number `json:"retryAfterSeconds"`

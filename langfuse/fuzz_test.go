@@ -146,7 +146,7 @@ func FuzzExperimentID(f *testing.F) {
 	})
 }
 
-// TestReadErrorBody_invalidUTF8: a value that is no string keeps its bytes in
+// TestReadErrorBody_invalidUTF8: a value that is not a string keeps its bytes in
 // JSON; the message must be text all the same.
 func TestReadErrorBody_invalidUTF8(t *testing.T) {
 	answer := readErrorBody(nil, []byte("{\"message\":{\"a\xff\":1}}"))

@@ -32,7 +32,7 @@ type page[T any] struct {
 	} `json:"meta"`
 }
 
-// place is where a list goes on: behind so many elements, or at a cursor.
+// place is where a list goes on: after so many elements, or at a cursor.
 type place struct {
 	skip   int
 	cursor string
@@ -224,7 +224,7 @@ func (l *listing[T]) pages(ctx context.Context) iter.Seq2[[]T, error] {
 	}
 }
 
-// readAhead yields the pages behind those of begin in their order; so many are fetched at once.
+// readAhead yields the pages after those of begin in their order; so many are fetched at once.
 func (l *listing[T]) readAhead(ctx context.Context, pages int, yield func([]T, error) bool) {
 	begun, total := len(l.begun), int(l.begun[0].Meta.TotalPages)
 	get := func(ctx context.Context, i int) (page[T], error) {

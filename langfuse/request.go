@@ -224,7 +224,7 @@ const (
 	maxRetryAfter = time.Minute
 )
 
-// What is no answer of Langfuse's is most likely a wrong address as long as this
+// What is not an answer of Langfuse's is most likely a wrong address as long as this
 // server never gave one: it is asked unreachedAttempts times within unreachedTime.
 const (
 	unreachedAttempts = 3

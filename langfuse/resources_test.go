@@ -130,13 +130,13 @@ func TestGetPrompt(t *testing.T) {
 		ref  PromptRef
 		want []string
 	}{
-		"production":       {PromptRef{Name: "extract"}, []string{"/api/public/v2/prompts/extract"}},
-		"a label":          {PromptRef{Name: "ex tract", Label: "staging"}, []string{"/api/public/v2/prompts/ex%20tract?label=staging"}},
-		"a version":        {PromptRef{Name: "50%", Version: 3}, []string{"/api/public/v2/prompts/50%25?version=3"}},
-		"slash, version":   {PromptRef{Name: "team/50%", Version: 3}, []string{"/api/public/prompts?name=team%2F50%2525&version=3"}},
-		"slash, label":     {PromptRef{Name: "team/extract", Label: "staging"}, []string{"/api/public/v2/prompts?label=staging&limit=64&name=team%2Fextract&page=1", "/api/public/prompts?name=team%2Fextract&version=3"}},
-		"slash, no label":  {PromptRef{Name: "team/extract"}, []string{"/api/public/v2/prompts?label=production&limit=64&name=team%2Fextract&page=1", "/api/public/prompts?name=team%2Fextract&version=3"}},
-		"dots are no path": {PromptRef{Name: "..", Version: 1}, []string{"/api/public/prompts?name=..&version=1"}},
+		"production":          {PromptRef{Name: "extract"}, []string{"/api/public/v2/prompts/extract"}},
+		"a label":             {PromptRef{Name: "ex tract", Label: "staging"}, []string{"/api/public/v2/prompts/ex%20tract?label=staging"}},
+		"a version":           {PromptRef{Name: "50%", Version: 3}, []string{"/api/public/v2/prompts/50%25?version=3"}},
+		"slash, version":      {PromptRef{Name: "team/50%", Version: 3}, []string{"/api/public/prompts?name=team%2F50%2525&version=3"}},
+		"slash, label":        {PromptRef{Name: "team/extract", Label: "staging"}, []string{"/api/public/v2/prompts?label=staging&limit=64&name=team%2Fextract&page=1", "/api/public/prompts?name=team%2Fextract&version=3"}},
+		"slash, no label":     {PromptRef{Name: "team/extract"}, []string{"/api/public/v2/prompts?label=production&limit=64&name=team%2Fextract&page=1", "/api/public/prompts?name=team%2Fextract&version=3"}},
+		"dots are not a path": {PromptRef{Name: "..", Version: 1}, []string{"/api/public/prompts?name=..&version=1"}},
 	} {
 		client, record := serve(t, func(w http.ResponseWriter, r *http.Request) {
 			name := "prompt_text.json"

@@ -47,7 +47,7 @@ type Run struct {
 }
 
 // Texts returns the values of metadata by key: texts as they are, everything else as
-// JSON; none where it is no object.
+// JSON; none where it is not an object.
 func Texts(metadata json.RawMessage) map[string]string {
 	var values map[string]json.RawMessage
 	texts := map[string]string{}

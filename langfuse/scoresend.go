@@ -104,7 +104,7 @@ func newScoreEvents(scores []ScoreCreate, results []error) []scoreEvent {
 		event := scoreEvent{score: &scores[i], result: &results[i]}
 		err := event.encode()
 		if err == nil && used[event.id] {
-			err = errors.New("its id and timestamp are there twice: the answers could not be told apart")
+			err = errors.New("its id and timestamp appear twice: the answers could not be told apart")
 		}
 		if err != nil {
 			event.refuse(err)
@@ -228,7 +228,7 @@ type ingestionAnswer struct {
 
 // states returns what is wrong with each event by its envelope's id, nil where it was
 // accepted. An event that is in both lists counts as failed; statuses that may pass with
-// time (408, 429, 5xx) are no refusals.
+// time (408, 429, 5xx) are not refusals.
 func (a ingestionAnswer) states() map[string]*ScoreError {
 	states := make(map[string]*ScoreError, len(a.Successes)+len(a.Errors))
 	for _, success := range a.Successes {

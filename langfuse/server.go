@@ -232,7 +232,7 @@ const (
 )
 
 // ParseMode reads a mode as a person writes it: events_only or v4, dual or
-// v4-dual, legacy or v3, in any case. Nothing and "auto" are no mode (""): the
+// v4-dual, legacy or v3, in any case. Nothing and "auto" are not a mode (""): the
 // server is asked. Anything else is a *UsageError.
 func ParseMode(text string) (Mode, error) {
 	mode, known := map[string]Mode{
@@ -244,7 +244,7 @@ func ParseMode(text string) (Mode, error) {
 	if known {
 		return mode, nil
 	}
-	return "", &UsageError{fmt.Errorf("%q is no mode of Langfuse: use v4 (%s), v4-dual (%s, which keeps v3's tables too), v3 (%s) or auto",
+	return "", &UsageError{fmt.Errorf("%q is not a mode of Langfuse: use v4 (%s), v4-dual (%s, which keeps v3's tables too), v3 (%s) or auto",
 		textutil.Cut(text, 40), ModeEventsOnly, ModeDual, ModeLegacy)}
 }
 

@@ -91,11 +91,11 @@ func (s Span) Validate() error {
 	return fmt.Errorf("span %q (%s): %w", textutil.Cut(s.Name, 80), textutil.Cut(s.SpanID, 80), errors.Join(found...))
 }
 
-// problem tells what is wrong with an attribute behind others; "" where nothing is.
+// problem tells what is wrong with an attribute after others; "" where nothing is.
 func (a Attribute) problem(before []Attribute) string {
 	for _, other := range before { // there are few
 		if other.Key == a.Key {
-			return "it is there twice"
+			return "it appears twice"
 		}
 	}
 	if a.Key == "" || !utf8.ValidString(a.Key) {
@@ -162,7 +162,7 @@ const maxReported = 10
 // ExportSpans sends spans: OTLP as protobuf, compressed, marked for direct storage
 // (x-langfuse-ingestion-version: 4), in requests of DefaultBatchBytes and
 // DefaultBatchSpans at most, one after the other. Nothing is sent when a span is
-// invalid: the error lists up to ten of them. No spans are no request.
+// invalid: the error lists up to ten of them. No spans are not a request.
 //
 // A success means queued. Retried with the same bytes; the same spans may be
 // sent again any time. After a *ConnectionError it is unknown whether they

@@ -18,7 +18,7 @@ func TestFailureOf(t *testing.T) {
 		class   outcome.Class
 		message string
 	}{
-		"no error is no failure":            {nil, outcome.OK, ""},
+		"no error is not a failure":         {nil, outcome.OK, ""},
 		"a failure keeps its class":         {limited, outcome.RateLimited, "429 from the server"},
 		"wrapped once":                      {fmt.Errorf("asking the model: %w", limited), outcome.RateLimited, "asking the model: 429 from the server"},
 		"joined with others":                {errors.Join(errors.New("first"), limited), outcome.RateLimited, "first\n429 from the server"},

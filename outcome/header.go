@@ -115,7 +115,7 @@ type System struct {
 	Provider string `json:"provider"`
 	Pipeline string `json:"pipeline,omitempty"`
 	// Endpoint tells servers of one provider apart: host and part of a hash.
-	// Runs of before have none.
+	// Runs of earlier versions have none.
 	Endpoint string `json:"endpoint,omitempty"`
 
 	Temperature *float64 `json:"temperature,omitempty"`

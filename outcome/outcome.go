@@ -153,7 +153,7 @@ const (
 	RateLimited Class = "rate_limited"
 	// Provider: the model or its server failed otherwise.
 	Provider Class = "provider"
-	// InvalidOutput: the extractor answered with something that is no extraction.
+	// InvalidOutput: the extractor answered with something that is not an extraction.
 	InvalidOutput Class = "invalid_output"
 	// Item: the dataset item itself cannot be used.
 	Item Class = "item"
@@ -269,7 +269,7 @@ type Waits []wait
 type wait struct{ from, to time.Time }
 
 // WaitsOf returns those of the calls of a task. While one of them waits, a model
-// call that is under way at the same time is no waiting. Time O(n log n) for n
+// call that is under way at the same time is not waiting. Time O(n log n) for n
 // calls.
 func WaitsOf(calls []Call) Waits {
 	type edge struct {

@@ -104,7 +104,7 @@ type tally struct {
 	ratios     int // values that came with a usable ratio
 	num, den   int64
 	weighted   weightedSum
-	refused    int // values that are no finite number
+	refused    int // values that are not a finite number
 	last       int // ordinal of the outcome that was added last
 }
 

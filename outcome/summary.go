@@ -22,7 +22,7 @@ const Unfinished Status = "unfinished"
 // not rounded here. A nil pointer is null: there is no such number.
 type Summary struct {
 	Run    RunInfo `json:"run"`
-	Status Status  `json:"status,omitempty"` // empty for what is no run, such as scored pairs
+	Status Status  `json:"status,omitempty"` // empty for what is not a run, such as scored pairs
 	Items  Items   `json:"items"`
 
 	// Answers is what only runs about documents have; nil for others.
@@ -54,10 +54,10 @@ type Items struct {
 	Scored  int `json:"scored"`
 	Failed  int `json:"failed"`
 	// NothingToFind counts items of which nothing was expected, whatever became of
-	// them; of runs of before, those of which nothing was extracted either.
+	// them; of runs of earlier versions, those of which nothing was extracted either.
 	NothingToFind int `json:"nothing_to_find"`
 	// FromCache counts outcomes of which a model call was answered from a
-	// cache; their time is none of the Latencies.
+	// cache; their time is not one of the Latencies.
 	FromCache int `json:"from_cache,omitempty"`
 }
 
@@ -225,7 +225,7 @@ func (f *Failure) Error() string { return string(f.Class) + ": " + f.Message }
 // through: a failed item must never look like a success.
 //
 // The message is the text of the whole chain, so that what wrappers added is
-// not lost, with the class in front of the Failure's own message removed. It is
+// not lost, with the class before the Failure's own message removed. It is
 // valid UTF-8 (invalid bytes become U+FFFD) and at most MaxMessage bytes, cut
 // at a character's border. For nil it is the zero Failure.
 func FailureOf(err error, stage Class) Failure {
@@ -313,7 +313,7 @@ func cut(message string) string { return textutil.Cut(message, messageLimit) }
 const JudgingKind = "evaluator"
 
 // Judging is what language models took that judged an outcome, or all those of a
-// run. It is no part of Usage and CostUSD, which are those of what was judged.
+// run. It is not part of Usage and CostUSD, which are those of what was judged.
 type Judging struct {
 	Calls int   `json:"calls"`
 	Usage Usage `json:"usage,omitzero"`

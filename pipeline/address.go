@@ -37,7 +37,7 @@ func Post(ctx context.Context, at *proc.Address, request []byte) ([]byte, error)
 	return reply.Body, nil
 }
 
-// refused makes the error for a status that is no success. A JSON body with an
+// refused makes the error for a status that is not a success. A JSON body with an
 // "error" says its class and message; otherwise the status and the beginning of
 // the body do.
 func refused(at *proc.Address, reply proc.Reply) error {

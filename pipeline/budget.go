@@ -35,13 +35,13 @@ type BudgetError struct {
 
 // Error says what happened and what to do.
 func (e *BudgetError) Error() string {
-	return fmt.Sprintf("the budget of %s is used up but for less than the next call may take (%s so far); raise it and resume the run", e.Bound, e.Spent)
+	return fmt.Sprintf("the budget of %s has less left than the next call may take (%s so far); raise it and resume the run", e.Bound, e.Spent)
 }
 
 // ExitCode is 5: stopped, can be resumed.
 func (*BudgetError) ExitCode() int { return 5 }
 
-// StopsRun marks errors that are no failure of the item; see limit.TrippedError.
+// StopsRun marks errors that are not a failure of the item; see limit.TrippedError.
 func (*BudgetError) StopsRun() {}
 
 // Budget is what a run may still take. When a request is about to be sent, the

@@ -26,14 +26,14 @@ import (
 // answer as it was given; its cost is 0, and so are its usage, attempts and
 // waiting. In a context of a Trial the answers of different trials are
 // kept apart, and none is given Again: a new one replaces it. Errors are those
-// of the model and not kept; an answer that cannot be kept is no error, see
+// of the model and not kept; an answer that cannot be kept is not an error, see
 // Cache.Err. Equal requests that run at the same time may both be sent. Safe
 // for concurrent use if the model is.
 func Cached(model Model, folder *Cache, source CacheSource) Model {
 	return ModelFunc(func(ctx context.Context, req Request) (Response, error) {
 		trial := TrialOf(ctx)
 		question, err := json.Marshal(cacheQuestion{format, source, trial.Number, req})
-		if err != nil { // a schema that is no JSON: for the model to refuse
+		if err != nil { // a schema that is not JSON: for the model to refuse
 			return model.Generate(ctx, req)
 		}
 		key := cacheSum(question)

@@ -257,7 +257,7 @@ func TestMerge_ends(t *testing.T) {
 		for _, r := range merged.Relationships {
 			for _, end := range []string{r.Source, r.Target} {
 				if len(parts) > 1 && textutil.FoldName(end) != "" && had[textutil.FoldName(end)] && !spelled[end] {
-					t.Fatalf("%q is at the end of %v and is no entity", end, r)
+					t.Fatalf("%q is at the end of %v and is not an entity", end, r)
 				}
 			}
 		}

@@ -112,7 +112,7 @@ type Response struct {
 	// Odd says what the provider reported and cannot be, see OddTokens; "" if nothing.
 	Odd string `json:"-"`
 	// Assumed is what requests are estimated to have used that reported nothing
-	// though the provider may have worked on them; it is no part of Usage.
+	// though the provider may have worked on them; it is not part of Usage.
 	Assumed outcome.Usage `json:"-"`
 	// CostUSD is nil where it is not known.
 	CostUSD *float64 `json:"cost_usd,omitempty"`

@@ -219,7 +219,7 @@ func fill(text string, values map[string]string) (filled string, ok bool) {
 // not among the given names, or one that never shows the document
 // (document_text, or a variable whose path is that of the text). Variables are
 // checked as well: two of one name, names and paths that cannot be. One that
-// the template does not use is no problem. The error, of exit code 64, holds every
+// the template does not use is not a problem. The error, of exit code 64, holds every
 // problem. Time is linear in the template.
 func (t Template) Check(vars []Var, placeholders []string) error {
 	var problems []string

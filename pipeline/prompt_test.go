@@ -58,7 +58,7 @@ func TestTemplate_Check(t *testing.T) {
 		"an unfilled placeholder":  {chat(TemplateMessage{Placeholder: "history"}, TemplateMessage{Role: RoleUser, Content: "{{document_text}}"}), nil, nil, []string{`"history" is filled by nothing: known are none`}},
 		"a variable twice":         {ParseText("{{document_text}}"), []Var{title, title}, nil, []string{`"title" is given twice`}},
 		"a variable of no path":    {ParseText("{{document_text}}"), []Var{{"x", "title"}}, nil, []string{"must begin with input or metadata"}},
-		"a built-in name":          {ParseText("{{document_text}}"), []Var{{"document_text", "input.x"}}, nil, []string{"fills this name itself"}},
+		"a built-in name":          {ParseText("{{document_text}}"), []Var{{"document_text", "input.x"}}, nil, []string{"sets this name"}},
 		"all problems at once":     {chat(TemplateMessage{Role: "x", Content: "{{a}}"}), nil, nil, []string{"role", "{{a}}", "never shows"}},
 	}
 	for name, tt := range tests {
@@ -409,8 +409,8 @@ func TestDocumentVars_variables(t *testing.T) {
 		"a list in a list":   {"input.list.1", `["b"]`, ""},
 		"the text":           {"input.document_text", "part", ""}, // the chunk, not the item's
 		"no such key":        {"input.section.titel", "", `the variable "v" takes input.section.titel, and the item has no "titel" in input.section, which has n, null, on, title (did you mean "title"?)`},
-		"no such place":      {"input.list.2", "", `input.list is a list of 2, which has no place "2"`},
-		"a name in a list":   {"input.list.a", "", `has no place "a"`},
+		"no such place":      {"input.list.2", "", `input.list is a list of 2, which has no element "2"`},
+		"a name in a list":   {"input.list.a", "", `has no element "a"`},
 		"through a string":   {"metadata.lang.x", "", "neither an object nor a list at metadata.lang"},
 		"null":               {"input.section.null", "", "no value at input.section.null"},
 		"no such long thing": {"metadata." + strings.Repeat("x", 5000), "", "…"},

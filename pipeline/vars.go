@@ -44,7 +44,7 @@ func (v Var) problem() string {
 		return fmt.Sprintf("the variable %q: a name holds letters, digits, _ and single dots, and begins with a letter or _", shown(v.Name))
 	}
 	if slices.Contains(KnownVars(), v.Name) {
-		return fmt.Sprintf("the variable %q: the document fills this name itself, choose another", v.Name)
+		return fmt.Sprintf("the variable %q: the document sets this name, choose another", v.Name)
 	}
 	segments := strings.Split(v.Path, ".")
 	if segments[0] != "input" && segments[0] != "metadata" || slices.Contains(segments, "") {
@@ -71,7 +71,7 @@ func lookUp(roots map[string]json.RawMessage, path string) (text, problem string
 		case json.Unmarshal(raw, &list) == nil && list != nil:
 			i, err := strconv.Atoi(segment)
 			if err != nil || i < 0 || i >= len(list) {
-				return "", fmt.Sprintf("%s is a list of %d, which has no place %q (the first is 0)", shown(walked), len(list), shown(segment))
+				return "", fmt.Sprintf("%s is a list of %d, which has no element %q (the first is 0)", shown(walked), len(list), shown(segment))
 			}
 			raw = list[i]
 		default:

@@ -51,7 +51,7 @@ func JSON(w io.Writer, v any, indent bool) error {
 	return write(w, b.String())
 }
 
-// Indented spreads JSON over lines; a text, and what is no JSON, stays as it is.
+// Indented spreads JSON over lines; a text, and what is not JSON, stays as it is.
 func Indented(raw json.RawMessage) string {
 	var text *string
 	if json.Unmarshal(raw, &text) == nil && text != nil {

@@ -102,7 +102,7 @@ func FuzzClean(f *testing.F) {
 			}
 		}
 		if !utf8.ValidString(textutil.Block(s)) {
-			t.Fatalf("%q is no UTF-8", textutil.Block(s))
+			t.Fatalf("%q is not UTF-8", textutil.Block(s))
 		}
 		if textutil.Line(textutil.Line(s)) != textutil.Line(s) {
 			t.Fatalf("%q changes when cleaned again", textutil.Line(s))

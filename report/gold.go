@@ -80,7 +80,7 @@ func AgreementText(w io.Writer, a Agreement, opt Options) error {
 	p.table(a.scoreTable())
 	types := SummaryView{Summary: outcome.Summary{Groups: a.BAgainstA.Groups}}
 	for _, t := range types.GroupTables() {
-		t.Notes = []string{"expected are those of A, extracted those of B"}
+		t.Notes = []string{"expected: A's; extracted: B's"}
 		p.table(t.First(mostTypes))
 	}
 	p.warnings("Read with care", a.Warnings, 0)

@@ -79,7 +79,7 @@ type Miss struct {
 	// Nearest is the most similar thing of the other side, if any is similar.
 	Nearest    string  `json:"nearest,omitempty"`
 	Similarity float64 `json:"similarity,omitempty"` // to Nearest
-	Reason     string  `json:"reason,omitempty"`     // why it is no match
+	Reason     string  `json:"reason,omitempty"`     // why it is not a match
 }
 
 // Item writes one item for a person at a terminal: its fate and scores, the

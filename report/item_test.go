@@ -29,7 +29,7 @@ func itemView() ItemView {
 			{What: "relationship", Kind: "fuzzy", Similarity: 0.97, Expected: "Ada Lovelace works_with Charles Babbage", Extracted: "Ada Lovelace works_with Charles Babage"},
 		},
 		Missed:   []Miss{{What: "entity", Value: "London (Place)", Nearest: "Analytical Engines (Organisation)", Similarity: 0.2222, Reason: "similarity 0.222 is not over 0.85"}},
-		Spurious: []Miss{{What: "entity", Value: "Paris (Place)"}, {What: "relationship", Value: "Ada Lovelace lives_in e9", Reason: "its target is no entity"}},
+		Spurious: []Miss{{What: "entity", Value: "Paris (Place)"}, {What: "relationship", Value: "Ada Lovelace lives_in e9", Reason: "its target is not an entity"}},
 		Outcome: outcome.Outcome{Item: "doc-05", Trial: 2, Attempt: 2, Latency: 1234 * time.Millisecond, CostUSD: ptr(0.00042),
 			Usage: outcome.Usage{Input: 1200, Output: 300, Cached: 100, Reasoning: 50},
 			Scores: []outcome.Score{{Name: "entity_f1", Value: ptr(0.75), Comment: "3 of 4 expected and 4 extracted entities matched"},

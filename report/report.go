@@ -30,7 +30,7 @@ import (
 type Options struct {
 	// Width is that of the terminal in cells; 0 is 80, less than 50 is 50.
 	Width int
-	// Whole is for what is no terminal, as a pipe: tables are as wide as they
+	// Whole is for what is not a terminal, as a pipe: tables are as wide as they
 	// need, no column is left out and no name is cut. Text is wrapped as ever.
 	Whole bool
 	// Color allows colours. The caller decides, by the terminal and NO_COLOR.

@@ -115,7 +115,7 @@ func costParts[N int | int64](cost *float64, unknown N, noun string) []string {
 	return []string{dollars(*cost)}
 }
 
-// judgingParts say what judging models took, which is no part of the cost; nothing
+// judgingParts say what judging models took, which is not part of the cost; nothing
 // without any.
 func judgingParts(j *outcome.Judging) []string {
 	if j == nil {
@@ -306,7 +306,7 @@ func (v SummaryView) Facts() (list []Fact) {
 		}
 	}
 	counted := func(n int, text string) string { return when(n > 0, Counted(n, v.Noun())+text) }
-	if v.Status != outcome.Complete && v.Status != "" { // what is no run has none
+	if v.Status != outcome.Complete && v.Status != "" { // what is not a run has none
 		add("status", "warn", textutil.Line(string(v.Status)), counted(v.Items.NotRun(), " not run"))
 	}
 	if a := v.Answers; a != nil {

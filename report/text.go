@@ -46,13 +46,13 @@ func (p *page) heading() {
 	}
 }
 
-// wrapped writes text in lines that fit, each behind the indent; at most so
+// wrapped writes text in lines that fit, each after the indent; at most so
 // many lines, 0 for all.
 func (p *page) wrapped(s string, indent, most int, paint func(string) string) {
 	p.hang(strings.Repeat(" ", indent), s, most, paint)
 }
 
-// hang writes text in lines that fit, behind a lead, and its further lines below the
+// hang writes text in lines that fit, after a lead, and its further lines below the
 // text; at most so many lines, 0 for all.
 func (p *page) hang(lead, s string, most int, paint func(string) string) {
 	indent := text.StringWidthWithoutEscSequences(lead)
@@ -224,7 +224,7 @@ func (m *markdown) warnings(list []string) {
 	m.line("")
 }
 
-// paragraph writes a line with an empty one behind it.
+// paragraph writes a line with an empty one after it.
 func (m *markdown) paragraph(format string, args ...any) { m.line(format+"\n", args...) }
 
 // note writes a paragraph, if there is one.
@@ -292,10 +292,10 @@ func (m *markdown) rows(t Table) {
 	m.note(t.More)
 }
 
-// plain is for what is no quoted text: two amounts of money must not be read as a formula.
+// plain is for what is not a quoted text: two amounts of money must not be read as a formula.
 var plain = strings.NewReplacer("$", `\$`, "\n", " · ")
 
-// spans puts the quoted texts of a cell into code spans, and what were lines behind one
+// spans puts the quoted texts of a cell into code spans, and what were lines after one
 // another.
 func spans(cell string) string {
 	var out strings.Builder

@@ -34,7 +34,7 @@ func summary() outcome.Summary {
 	failures := []outcome.Failure{
 		{Class: outcome.Timeout, Message: "no answer within 30s"},
 		{Class: outcome.Provider, Message: "POST https://api.example.com/v1/chat/completions: 503 Service Unavailable: the server is overloaded, please try again later; request id req_0123456789abcdef"},
-		{Class: outcome.InvalidOutput, Message: "answer is no JSON: unexpected end of input at character 4096"},
+		{Class: outcome.InvalidOutput, Message: "answer is not JSON: unexpected end of input at character 4096"},
 	}
 	for i := range 24 {
 		o := outcome.Outcome{Item: fmt.Sprintf("doc-%02d", i+1), Seq: int64(i + 1), Latency: time.Duration(400+37*i) * time.Millisecond,

@@ -24,7 +24,7 @@ const maxLine = maxValue + 16<<20
 // may have 272 MiB. Errors speak of the name.
 //
 // Errors: one with exit code 64 names the first line that is not what it should be, such as one
-// with a negative latency, or the one behind the end if the export was cut off; it is ErrNewer when the
+// with a negative latency, or the one after the end if the export was cut off; it is ErrNewer when the
 // export has a later format; ErrExists; ErrWrite.
 func Import(ctx context.Context, r io.Reader, name, path string) error {
 	im := &importer{file: name, lines: bufio.NewScanner(r)}
@@ -57,7 +57,7 @@ type importable interface {
 	insert(t *tx) error
 }
 
-// next returns what the next line says; nil behind the last one.
+// next returns what the next line says; nil after the last one.
 func (im *importer) next() (importable, error) {
 	im.line++
 	if im.lines.Scan() {
@@ -75,7 +75,7 @@ func (im *importer) next() (importable, error) {
 	return nil, nil
 }
 
-// all writes the lines behind the first, some in each transaction.
+// all writes the lines after the first, some in each transaction.
 func (im *importer) all(ctx context.Context, run *Run) error {
 	for more := true; more; {
 		err := run.writer.submit(ctx, 0, func(t *tx) (err error) {
@@ -162,7 +162,7 @@ func (p *lineParser) parse(text []byte) (importable, error) {
 		Kind string `json:"kind"`
 	}
 	if err := json.Unmarshal(text, &head); err != nil {
-		return nil, fmt.Errorf("it is no JSON object: %w", err)
+		return nil, fmt.Errorf("it is not a JSON object: %w", err)
 	}
 	if err := p.inOrder(head.Kind); err != nil {
 		return nil, err
@@ -191,7 +191,7 @@ func (p *lineParser) inOrder(kind string) error {
 	this, last := slices.Index(order, kind), slices.Index(order, p.kind)
 	switch {
 	case this < 1:
-		return fmt.Errorf("its kind is %q, which is none of %q", kind, order[1:])
+		return fmt.Errorf("its kind is %q, which is not one of %q", kind, order[1:])
 	case last == 0 && kind != kindHeader:
 		return fmt.Errorf("its kind is %q, but an export begins with its header", kind)
 	case this < last, this == last && (kind == kindHeader || kind == kindFooter):

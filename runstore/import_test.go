@@ -27,7 +27,7 @@ func TestImport_errors(t *testing.T) {
 		text, want string
 	}{
 		"empty":             {"", "line 1: the export ends without its footer"},
-		"no JSON":           {with(4, "{\n"), "line 4: it is no JSON object"},
+		"no JSON":           {with(4, "{\n"), "line 4: it is not a JSON object"},
 		"blank line":        {with(4, "\n"), "line 4"},
 		"unknown kind":      {with(4, `{"kind":"x"}`+"\n"), `line 4: its kind is "x"`},
 		"unknown key":       {with(4, strings.Replace(lines[3], `"seq"`, `"sequence"`, 1)), "line 4: it is not as an export"},
@@ -49,7 +49,7 @@ func TestImport_errors(t *testing.T) {
 		"negative cost":     {with(6, strings.Replace(lines[5], `"scores":[`, `"cost_usd":-1,"scores":[`, 1)), "a cost is negative"},
 		"score below 0":     {with(6, strings.Replace(lines[5], `"scores":[`, `"scores":[{"name":"x","value":-5,"ratio":{"num":5,"den":-1}},`, 1)), "score x is -5, and a share is from 0 to 1"},
 		"score of nothing":  {with(6, strings.Replace(lines[5], `"scores":[`, `"scores":[{"name":"x","value":null,"ratio":{"num":5,"den":-1}},`, 1)), "score x is made of 5 and -1"},
-		"cut in a line":     {strings.Join(lines[:6], "") + lines[6][:50], "line 7: it is no JSON object"},
+		"cut in a line":     {strings.Join(lines[:6], "") + lines[6][:50], "line 7: it is not a JSON object"},
 	}
 	for name, test := range tests {
 		folder := t.TempDir()
@@ -64,7 +64,7 @@ func TestImport_errors(t *testing.T) {
 }
 
 func TestOpenAny(t *testing.T) {
-	// The first score is that of a scorer of somebody's own, which is no share.
+	// The first score is that of a scorer of somebody's own, which is not a share.
 	text := strings.Replace(smallRun(t), `"scores":[`, `"scores":[{"name":"distance","value":-2.5},`, 1)
 	folder := t.TempDir()
 	t.Setenv("TMPDIR", folder)

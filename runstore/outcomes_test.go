@@ -68,7 +68,7 @@ func TestRun_refusals(t *testing.T) {
 		"trial 0":             {change(func(o *outcome.Outcome) { o.Trial = 0 }), nil, "count from 1"},
 		"NaN score":           {change(func(o *outcome.Outcome) { o.Scores[0].Value = &nan }), nil, "entity_precision"},
 		"NaN cost":            {change(func(o *outcome.Outcome) { o.CostUSD = &nan }), nil, "cost"},
-		"output is no JSON":   {change(func(o *outcome.Outcome) { o.Output = []byte("{") }), nil, "item-000001"},
+		"output is not JSON":  {change(func(o *outcome.Outcome) { o.Output = []byte("{") }), nil, "item-000001"},
 		"far future":          {change(func(o *outcome.Outcome) { o.Ended = time.Date(2300, 1, 1, 0, 0, 0, 0, time.UTC) }), nil, "2262"},
 		"failed without why":  {change(func(o *outcome.Outcome) { o.Class = outcome.Item }), nil, "failure"},
 		"failure on success":  {change(func(o *outcome.Outcome) { o.Failure = &outcome.Failure{} }), nil, "failure"},

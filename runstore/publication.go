@@ -172,7 +172,7 @@ type Experiment struct {
 }
 
 // SetExperiment records the id that Langfuse knows a trial by, and where to
-// look at it. A trial keeps its id for ever, because the ids of everything sent
+// look at it. A trial keeps its id forever, because the ids of everything sent
 // hang on it: another id is an error that is ErrDuplicate. The url may change.
 // Otherwise errors as Commit.
 func (r *Run) SetExperiment(ctx context.Context, e Experiment) error {

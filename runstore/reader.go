@@ -235,7 +235,7 @@ func (v view) checkLog(ctx context.Context) error {
 }
 
 // meta returns sql.ErrNoRows if there is no such key, and an ErrDamaged if
-// its value is no JSON of the right form.
+// its value is not JSON of the right form.
 func (v view) meta(ctx context.Context, key string, into any) error {
 	var text string
 	if err := v.db.QueryRowContext(ctx, "SELECT value FROM meta WHERE key = ?", key).Scan(&text); err != nil {

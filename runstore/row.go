@@ -91,11 +91,11 @@ func checkOutcome(o outcome.Outcome) error {
 		problems = append(problems, fmt.Errorf("class is %q, and failure must be set exactly when it is not empty", o.Class))
 	}
 	if !isFinite(o.CostUSD) {
-		problems = append(problems, errors.New("its cost is no finite number"))
+		problems = append(problems, errors.New("its cost is not a finite number"))
 	}
 	for _, s := range o.Scores {
 		if !isFinite(s.Value) || !isFinite(s.Weight) {
-			problems = append(problems, fmt.Errorf("score %s is no finite number; an undefined one has no value", s.Name))
+			problems = append(problems, fmt.Errorf("score %s is not a finite number; an undefined one has no value", s.Name))
 		}
 	}
 	for _, t := range []time.Time{o.Started, o.Ended} {

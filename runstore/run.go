@@ -158,7 +158,7 @@ func isFile(path string) error {
 		return faultOf(path, ErrRead, err)
 	}
 	if !info.Mode().IsRegular() {
-		return fault(path, ErrNotRun, errors.New("it is no plain file"))
+		return fault(path, ErrNotRun, errors.New("it is not a plain file"))
 	}
 	return nil
 }
@@ -212,7 +212,7 @@ const Extension = ".run"
 const (
 	runsFolder   = "runs"
 	maxReadable  = 60 // bytes of the readable part of a name that is not
-	hashedSuffix = 16 // hex digits of sha256 behind the readable part
+	hashedSuffix = 16 // hex digits of sha256 after the readable part
 )
 
 // Path returns where the run of that name belongs:

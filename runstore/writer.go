@@ -53,7 +53,7 @@ type writer struct {
 	mu       sync.Mutex
 	stopped  bool
 	senders  sync.WaitGroup
-	changed  chan struct{} // closed, and made anew, at every commit
+	changed  chan struct{} // closed, and made again, at every commit
 }
 
 func startWriter(path string) (*writer, error) {

@@ -115,7 +115,7 @@ func (m *matching) closeNodes() {
 // assign chooses among the links of a family, and warns of what was not looked at.
 func (c *call) assign(m *matching, family string, search *budget) {
 	if search.exhausted() {
-		c.warn("%s: too many or too long names to compare all of them; from some length on only equal ones were matched", family)
+		c.warn("%s: too many or too long names to compare all of them; above a certain length only equal ones were matched", family)
 	}
 	m.transport, c.links = &c.transport, m.links
 	m.solve(&budget{assignAllowance})

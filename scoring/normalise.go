@@ -203,7 +203,7 @@ func sortedSet[T cmp.Ordered](list []T) []T {
 }
 
 // maxTokens is how many words a name may have to be read with initials; a
-// longer one is no person's name, and comparing it is quadratic in the words.
+// longer one is not a person's name, and comparing it is quadratic in the words.
 const maxTokens = 32
 
 // tokensOf returns the words of a name without their dots, or none where the

@@ -179,7 +179,7 @@ func named(value any) any {
 // oneOrMore is a type, or a list of them.
 type oneOrMore []string
 
-// UnmarshalJSON reads what is no list as the only type of one.
+// UnmarshalJSON reads what is not a list as the only type of one.
 func (l *oneOrMore) UnmarshalJSON(raw []byte) error {
 	if raw[0] == '[' {
 		return json.Unmarshal(raw, (*[]string)(l))

@@ -251,7 +251,7 @@ func TestSameByInitials(t *testing.T) {
 	}{
 		{"J. Smith", "John Smith", true},
 		{"John D. Smith", "John Smith", true},
-		{"John David Smith", "John Smith", false}, // David is no single letter
+		{"John David Smith", "John Smith", false}, // David is not a single letter
 		{"J. D. Smith", "John David Smith", true},
 		{"J D Smith", "John Smith", true},
 		{"J. Smith", "Jane Smyth", false},
@@ -260,7 +260,7 @@ func TestSameByInitials(t *testing.T) {
 		{"J. R. R. Tolkien", "John Ronald Reuel Tolkien", true},
 		{"J. R. Tolkien", "John Ronald Reuel Tolkien", false},
 		{"A. B Smith", "A. B. Bea Smith", true}, // B agrees with Bea, and B. is left over
-		{"JR Smith", "John Smith", false},       // JR is no single letter
+		{"JR Smith", "John Smith", false},       // JR is not a single letter
 		{"1 Smith", "1st Smith", false},         // nor is a digit a letter
 	}
 	for _, tt := range tests {

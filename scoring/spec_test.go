@@ -210,7 +210,7 @@ func TestSpec_InverseRelationshipTypesSupported(t *testing.T) {
 	if got := len(DefaultOptions().Inverse); got != len(pairs) {
 		t.Errorf("%d pairs by default, want %d", got, len(pairs))
 	}
-	// Never chained: contains_location is no inverse of contained_in.
+	// Never chained: contains_location is not an inverse of contained_in.
 	wantMatchType(t, scoreRelationships(t, DefaultOptions(), rels("A", "contained_in", "B"), rels("B", "contains_location", "A")), "")
 	wantMatchType(t, scoreRelationships(t, DefaultOptions(), rels("A", "located_in", "B"), rels("A", "contained_in", "B")), "")
 }

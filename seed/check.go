@@ -213,14 +213,14 @@ func (n *notes) checkEntities(document extraction.Document, entities []extractio
 			n.warn(NotInText, path+".name", "%q does not occur in the document", e.Name)
 		}
 		if unknown(known, e.Type) {
-			n.warn(UnknownType, path+".type", "%q is none of the object_schemas", e.Type)
+			n.warn(UnknownType, path+".type", "%q is not one of the object_schemas", e.Type)
 		} else if unknown(allowed, e.Type) {
-			n.warn(UnknownType, path+".type", "%q is none of the allowed_types", e.Type)
+			n.warn(UnknownType, path+".type", "%q is not one of the allowed_types", e.Type)
 		}
 	}
 }
 
-// unknown reports whether there are known types and this is none of them.
+// unknown reports whether there are known types and this is not one of them.
 func unknown(known map[string]bool, kind string) bool {
 	kind = textutil.FoldType(kind)
 	return kind != "" && len(known) > 0 && !known[kind]
@@ -268,7 +268,7 @@ func (n *notes) checkRelationships(document extraction.Document, expected extrac
 			n.checkFact(said, f, i, path, fmt.Sprintf("%s(%s, %s)", r.Type, r.Source, r.Target))
 		}
 		if unknown(known, r.Type) {
-			n.warn(UnknownType, path+".relationship_type", "%q is none of the relationship_schemas", r.Type)
+			n.warn(UnknownType, path+".relationship_type", "%q is not one of the relationship_schemas", r.Type)
 		}
 	}
 }

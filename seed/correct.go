@@ -33,7 +33,7 @@ func experimentSign(trace langfuse.Trace) string {
 	}
 	for _, raw := range []json.RawMessage{trace.Metadata, root.Metadata} {
 		var metadata, attributes map[string]json.RawMessage
-		_ = json.Unmarshal(raw, &metadata) // what is no object has no such keys
+		_ = json.Unmarshal(raw, &metadata) // what is not an object has no such keys
 		_ = json.Unmarshal(metadata["attributes"], &attributes)
 		for key := range attributes {
 			metadata["attributes."+key] = nil
@@ -345,8 +345,8 @@ func Reviews(metadata json.RawMessage) []Review {
 	return list
 }
 
-// WithReview adds a review to an item's metadata, behind those that are there. Metadata
-// that are no object, or have another review, are refused.
+// WithReview adds a review to an item's metadata, after those that are there. Metadata
+// that are not an object, or have another review, are refused.
 func WithReview(metadata json.RawMessage, review Review) (json.RawMessage, error) {
 	var fields map[string]json.RawMessage
 	var list []json.RawMessage
@@ -355,7 +355,7 @@ func WithReview(metadata json.RawMessage, review Review) (json.RawMessage, error
 		err = json.Unmarshal(orNothing(fields["review"], json.RawMessage("[]")), &list)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the metadata are no object with a list of reviews, to which one could be added: %w", err)
+		return nil, fmt.Errorf("the metadata are not an object with a list of reviews, to which one could be added: %w", err)
 	}
 	reviews := append(cli.Each(list, func(raw json.RawMessage) any { return raw }), review)
 	if fields["review"], err = dataset.Marshal(reviews); err != nil {

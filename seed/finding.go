@@ -16,8 +16,8 @@ type Kind string
 // for a person to judge.
 const (
 	Syntax    Kind = "syntax"     // the file cannot be read as items there
-	Input     Kind = "input"      // the input is no document with a text
-	Expected  Kind = "expected"   // the expected output is no extraction
+	Input     Kind = "input"      // the input is not a document with a text
+	Expected  Kind = "expected"   // the expected output is not an extraction
 	Foreign   Kind = "foreign"    // the item is of another harness, which cannot use it
 	EmptyName Kind = "empty_name" // a gold name, end or relationship type is empty
 	Schema    Kind = "schema"     // breaks the dataset's JSON Schema
@@ -36,7 +36,7 @@ const (
 	NotJSON       Kind = "not_json"       // the answer is not JSON
 	Truncated     Kind = "truncated"      // the trace was cut
 	Unredacted    Kind = "unredacted"     // something cannot be taken out
-	OfExperiment  Kind = "experiment"     // the trace is of an experiment: its answer is no gold
+	OfExperiment  Kind = "experiment"     // the trace is of an experiment: its answer is not gold
 	NotLinked     Kind = "not_linked"     // the trace is linked to no item of the dataset
 	GoldChanged   Kind = "gold_changed"   // the item has another gold than the one that was looked at
 
@@ -44,7 +44,7 @@ const (
 	NotAnnotated Kind = "not_annotated" // gold is absent, its scores are not computed
 	Duplicate    Kind = "duplicate"     // the same gold twice
 	Redundant    Kind = "redundant"     // gold that follows from other gold
-	Unlisted     Kind = "unlisted_end"  // an end of a relationship is no listed entity
+	Unlisted     Kind = "unlisted_end"  // an end of a relationship is not a listed entity
 	NotInText    Kind = "not_in_text"   // a gold name does not occur in the document
 	UnknownType  Kind = "unknown_type"  // a type that the item's schemas do not have
 	NoSchemas    Kind = "no_schemas"    // nothing says what is to be extracted

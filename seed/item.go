@@ -143,7 +143,7 @@ func (m *mapper) demandEvidence(out *made, es evidenceSearch) error {
 	case reason == "" && other != "" && !corrected:
 		out.warn(PassedOver, "", "is taken as it was answered; %s", other)
 	case reason == "":
-	case no != "": // that is no lack of evidence; seeding takes nothing out
+	case no != "": // that is not a lack of evidence; seeding takes nothing out
 		return refuse(JudgedWrong, "", "%s; if it was seeded before: experiment seed --dataset %s --archive %s takes its item out",
 			no, m.cfg.Dataset, m.cfg.IDPrefix+out.item.ID)
 	case !m.cfg.AcceptUnvalidated:
@@ -206,7 +206,7 @@ func (m *mapper) judged(scores []langfuse.Score) map[string]bool {
 			ids[s.Subject.ID] = true
 		}
 	}
-	for id := range m.queues { // those of traces are no ids of observations
+	for id := range m.queues { // those of traces are not ids of observations
 		ids[id] = true
 	}
 	return ids

@@ -308,7 +308,7 @@ func TestEvidenceSearch_couldCount(t *testing.T) {
 	}
 }
 
-// TestParseScoreRule_operators: what is no operator is not the beginning of a text.
+// TestParseScoreRule_operators: what is not an operator is not the beginning of a text.
 func TestParseScoreRule_operators(t *testing.T) {
 	for text, want := range map[string]string{
 		"quality=>0.9":   "write 'quality>=0.9'",

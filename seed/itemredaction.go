@@ -235,7 +235,7 @@ func (w *itemRedaction) replace(item map[string]any) {
 	}
 }
 
-// moveMentions finds where the quotes of mentions are in the new document: behind
+// moveMentions finds where the quotes of mentions are in the new document: after
 // what the text before them becomes. What it returns writes that down.
 func (w *itemRedaction) moveMentions(item map[string]any) (moves []func()) {
 	found, _ := Path{steps: []step{{key: "expectedoutput"}, {key: "entities"}, {kind: stepAll}, {key: "mentions"}}}.Find(item)
@@ -338,7 +338,7 @@ func firstOf(a, b byte) byte {
 	return a
 }
 
-// at returns the first byte of folded whose character begins at or behind a place
+// at returns the first byte of folded whose character begins at or after a place
 // of text.
 func (m *mask) at(place int) int {
 	return sort.Search(len(m.folded), func(i int) bool { return int(m.from[i]) >= place })

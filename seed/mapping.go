@@ -315,7 +315,7 @@ func ParseScoreRule(text string) (ScoreRule, error) {
 	r := ScoreRule{Name: m[1], Operator: m[2], Value: m[3]}
 	if operators := []string{">=", "<=", "!=", "==", ">", "<", "="}; !slices.Contains(operators, r.Operator) {
 		meant := map[string]string{"=<": "<=", "=!": "!=", "<>": "!=", "===": "=", "!": "!="}[r.Operator]
-		return r, cli.Usage("score %q: %s is no operator (there are %s): write '%s%s%s'",
+		return r, cli.Usage("score %q: %s is not an operator (there are %s): write '%s%s%s'",
 			text, r.Operator, strings.Join(operators, " "), r.Name, cmp.Or(meant, ">="), r.Value)
 	}
 	if r.Operator == "==" {

@@ -19,7 +19,7 @@ import (
 // Redaction takes what must not leave out of items. Everything it takes out of
 // an item is replaced by a name with a number, such as [EMAIL-1], the same
 // wherever it stands in the item, in whatever case: the text and its gold still
-// agree afterwards. Numbers begin anew with each item, and say nothing about
+// agree afterwards. Numbers start again with each item, and say nothing about
 // what they stand for.
 type Redaction struct{ rules []redactRule }
 
@@ -149,7 +149,7 @@ func (r *Redaction) fieldAround(path []string) byte {
 	}))
 }
 
-// shown replaces what the patterns match in a text that is no part of an item, a
+// shown replaces what the patterns match in a text that is not part of an item, a
 // message to a person. Replacements have no number.
 func (r *Redaction) shown(text string) string {
 	m := newMask(text)

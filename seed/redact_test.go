@@ -501,7 +501,7 @@ func TestMapper_correctionBesideThePath(t *testing.T) {
 	s.annotate(embedded.Annotation{TraceID: traceID(0), Correction: "nothing at all", Author: "ann"})
 	result = s.mustSeedTraces(Selection{IDs: []string{traceID(0)}}, TraceConfig{Mapping: Mapping{Expected: Paths{path("input.guess")}}})
 	if result.Report.Problems.Kinds[NotJSON] != 1 {
-		t.Errorf("%v: the newest correction is no JSON", result.Err())
+		t.Errorf("%v: the newest correction is not JSON", result.Err())
 	}
 }
 

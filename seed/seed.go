@@ -3,7 +3,7 @@
 // checks items before anything is sent, writes only what changed, and archives
 // and exports.
 //
-// It is no runner and does not score; what makes good gold is checked here,
+// It is not a runner and does not score; what makes good gold is checked here,
 // once, so that a run need not.
 //
 // The steps of File: check every item and name all problems with file, line

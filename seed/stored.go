@@ -71,7 +71,7 @@ func itemOf(stored langfuse.DatasetItem) dataset.Item {
 // storedForm returns the canonical form of what Langfuse keeps of a value:
 // control characters are removed from strings, a string at the top is read as
 // JSON where it is JSON (the empty one is null), numbers become float64. Given
-// what Langfuse returned, it gives the same again. A value that is no JSON
+// what Langfuse returned, it gives the same again. A value that is not JSON
 // counts as null.
 func storedForm(raw json.RawMessage) []byte {
 	v, err := dataset.Decode(raw)

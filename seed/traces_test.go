@@ -98,7 +98,7 @@ func rule(text string) ScoreRule {
 	return r
 }
 
-// What is no evidence, and what is no gold, is refused by name, and the good
+// What is not evidence, and what is not gold, is refused by name, and the good
 // trace beside it is seeded.
 func TestFromTraces_refusals(t *testing.T) {
 	inModes(t, func(t *testing.T, s *server) {

@@ -33,7 +33,7 @@ const (
 	WrongRunItem Kind = "wrong_run_item"
 	// NotInExperiment: the list of experiments (v4 and dual) does not have the item.
 	NotInExperiment Kind = "not_in_experiment"
-	// RunReplaced: the run was deleted there and made anew, and has another id
+	// RunReplaced: the run was deleted there and made again, and has another id
 	// now: what hangs on the old one is not to be seen.
 	RunReplaced Kind = "run_replaced"
 	// DoubledItem: an item is in the run a second time, by a trace that this run
@@ -207,7 +207,7 @@ func (v *Verdict) unchanged(before Verdict) []*Finding {
 // explainUnchanged explains such scores.
 func (v *Verdict) explainUnchanged(before Verdict) {
 	for _, f := range v.unchanged(before) {
-		f.Detail += "; sent again, and Langfuse keeps it: it was stored as of a later time, by a clock that is ahead; " +
+		f.Detail += "; sent again, and Langfuse keeps it: it was stored with a later time, by a clock that is ahead; " +
 			"its deletion shows no effect yet: repair again later, and if that changes nothing delete score " + f.ScoreID + " there"
 	}
 }

@@ -20,7 +20,7 @@ const (
 
 // inFlightBatch is a round on its way: its outcomes go through links, spans and scores, so
 // that a slow server is asked for the links of one round, the spans of another and
-// the scores of a third at the same time. Each stage goes behind that of the round
+// the scores of a third at the same time. Each stage goes after that of the round
 // before, until the run has ended: then all go at once.
 type inFlightBatch struct {
 	*publisher
@@ -32,7 +32,7 @@ type inFlightBatch struct {
 	incomplete map[int64]bool
 
 	left   [stages]chan struct{} // closed when it has left the stage
-	errs   [stages]error         // to be read behind it
+	errs   [stages]error         // to be read after it
 	before *inFlightBatch        // nil for the first
 }
 
@@ -156,7 +156,7 @@ func (p *publisher) count(f *inFlightBatch) (finished int) {
 	return finished
 }
 
-// wait returns after d (0 is for ever), on a commit, or when the run finishes.
+// wait returns after d (0 is forever), on a commit, or when the run finishes.
 func (p *publisher) wait(ctx context.Context, d time.Duration, more, finished <-chan struct{}) {
 	var after <-chan time.Time
 	if d > 0 {

@@ -13,7 +13,7 @@ import (
 )
 
 // TestModes_otherScores: another tool scores a trace, its root span and the run,
-// under names that the run has. That is no difference, and Repair leaves it.
+// under names that the run has. That is not a difference, and Repair leaves it.
 func TestModes_otherScores(t *testing.T) {
 	for _, mode := range modesOrSample() {
 		t.Run(string(mode), func(t *testing.T) {

@@ -235,7 +235,7 @@ func (p *publisher) round(ctx context.Context, ready, last bool) (progress, erro
 }
 
 // next returns outcomes that are not published, those set aside left out. As long
-// as others are on their way, only those behind them: what failed before is taken
+// as others are on their way, only those after them: what failed before is taken
 // up again when no others come.
 func (p *publisher) next(ctx context.Context) ([]runstore.Pending, error) {
 	after := int64(0)

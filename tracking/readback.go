@@ -63,7 +63,7 @@ func (v *verifier) replaced(ctx context.Context, trial int, id string, ref langf
 	if err != nil {
 		return err
 	}
-	v.found(Finding{Kind: RunReplaced, Trial: trial, Detail: fmt.Sprintf("its id is %s there, and was %s: it was deleted and made anew", there.ID, id)})
+	v.found(Finding{Kind: RunReplaced, Trial: trial, Detail: fmt.Sprintf("its id is %s there, and was %s: it was deleted and made again", there.ID, id)})
 	v.moved[trial] = v.cfg.Server.NewReads // there, the spans carry the id
 	if v.mend == nil {
 		return nil

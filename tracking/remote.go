@@ -235,7 +235,7 @@ func outcomeFrom(item langfuse.RunItem, trial int, scores map[string]langfuse.Sc
 	return o
 }
 
-// scoreFrom reads what builder.scores wrote; a text is no score here.
+// scoreFrom reads what builder.scores wrote; a text is not a score here.
 func scoreFrom(s langfuse.Score) (outcome.Score, bool) {
 	value, ok := s.Value.Number()
 	out := outcome.Score{Name: s.Name, Value: &value, Boolean: s.Type == langfuse.ScoreBoolean, Comment: s.Comment}
@@ -252,7 +252,7 @@ func scoreFrom(s langfuse.Score) (outcome.Score, bool) {
 func isCount(n float64) bool { return n >= 0 && n < 1<<53 && n == math.Trunc(n) }
 
 // behindScore returns the numbers in the metadata of a score, which servers give as
-// numbers or as their texts; none where it is no object.
+// numbers or as their texts; none where it is not an object.
 func behindScore(s langfuse.Score) map[string]float64 {
 	numbers := map[string]float64{}
 	for key, text := range langfuse.Texts(s.Metadata) {

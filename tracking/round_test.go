@@ -260,7 +260,7 @@ func TestDataset_begin(t *testing.T) {
 }
 
 // TestModes_foreignLink: where links are stored, what a gateway answers instead of
-// Langfuse is no link, neither for the first, which opens the run, nor for others.
+// Langfuse is not a link, neither for the first, which opens the run, nor for others.
 func TestModes_foreignLink(t *testing.T) {
 	for _, mode := range []embedded.Mode{embedded.ModeV3, embedded.ModeV4Dual} {
 		for _, answer := range []int{http.StatusOK, http.StatusNotFound} {

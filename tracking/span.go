@@ -317,7 +317,7 @@ func (b builder) scores(o runstore.Pending) []langfuse.ScoreCreate {
 }
 
 // weightKey is where the metadata of a score has its weight; the error score has
-// those of scores without a value behind heldWeight and their names.
+// those of scores without a value after heldWeight and their names.
 const (
 	weightKey  = "weight"
 	heldWeight = "weight_of_"

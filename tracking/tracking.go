@@ -78,7 +78,7 @@ func digest(bytes int, parts ...string) string {
 	return hex.EncodeToString(sum[:bytes])
 }
 
-// maxAttempts bounds for how many attempts ids are computed anew.
+// maxAttempts bounds for how many attempts ids are computed again.
 const maxAttempts = 1000
 
 // scoreOfAny returns a function that reports whether an id is that of a score
@@ -239,7 +239,7 @@ type period struct{ start, end time.Time }
 // and one for each call. Langfuse shows the length of the root as the latency of
 // the item, so it is that of the run file: what was waited is left out, and the
 // calls move together as if it had not been. Calls keep their length and whether
-// they overlap, and lie within the root. What a judging model took is no part of
+// they overlap, and lie within the root. What a judging model took is not part of
 // the latency: its calls stand at the end of the root, without a length. The real
 // times are in the metadata.
 //
@@ -365,7 +365,7 @@ func (s Site) checkDataset(ctx context.Context, header outcome.Header) error {
 	}
 	if found.ID != header.Dataset.ID {
 		return &ElsewhereError{fmt.Sprintf("the run %q was made over the dataset %q with the id %s, and on %s the dataset of that name has the id %s: "+
-			"it was deleted and made again, or this is another server; nothing was written; run anew over this dataset, or set %s to the server of the run",
+			"it was deleted and made again, or this is another server; nothing was written; run again over this dataset, or set %s to the server of the run",
 			header.Name, header.Dataset.Name, header.Dataset.ID, placeName(s.name()), found.ID, langfuse.EnvBaseURL)}
 	}
 	return nil

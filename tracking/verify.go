@@ -45,7 +45,7 @@ type VerifyConfig struct {
 // and scores, and about 50 bytes per outcome. Requests for n items: n/50 for
 // traces on v4 (n on v3), as many hundreds as there are scores, and n/100 per view.
 //
-// A difference is no error. Errors are those of reading: of the run file, or of
+// A difference is not an error. Errors are those of reading: of the run file, or of
 // the client (ExitCode 69 where the server cannot be reached, or the deadline comes
 // before the first look has ended), or an *ElsewhereError for another server than the
 // run was published to.

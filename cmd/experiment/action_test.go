@@ -178,7 +178,7 @@ func TestAction(t *testing.T) {
 		t.Errorf("%d comments: %.300v", len(comments), comments)
 	}
 	forbidden = true
-	expect(1, map[string]string{"args": "--pipeline=oracle -share 0.3"}, "warning: the comment is not posted, it stands above: ")
+	expect(1, map[string]string{"args": "--pipeline=oracle -share 0.3"}, "warning: the comment was not posted, it is printed above: ")
 	if summary, err := os.ReadFile(filepath.Join(dir, "summary.md")); err != nil || strings.Count(string(summary), "### worse") != 3 {
 		t.Errorf("the step summary is not of every check: %v", err)
 	}

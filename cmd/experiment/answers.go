@@ -96,9 +96,9 @@ func readAnswers(s settings.Values) (answersConfig, error) {
 	c.Header.Name, c.output = runAndFile(s.Text("out"), s.Text("name"))
 	c.report, c.Overwrite = filepath.Ext(c.output) == ".json", s.On("overwrite")
 	if c.Overwrite && c.Resume {
-		p.Add("--overwrite begins anew, and --resume goes on: choose one")
+		p.Add("--overwrite starts over, and --resume continues: choose one")
 	}
-	c.settle(p, "answers", "which run, with --out or --name")
+	c.settle(p, "answers", "name the run with --out or --name")
 	return c, p.Err()
 }
 
@@ -226,7 +226,7 @@ func readDocument(ctx context.Context, path string, getenv func(string) string) 
 	case slices.ContainsFunc(doc.Pages, func(p pdf.Page) bool { return p.Kind == pdf.Readable }):
 		return doc, nil
 	case doc.Repaired && first.Kind == pdf.Unreadable:
-		return nil, cli.Usage("%s is damaged or was cut off: no page that was found in it can be read; page 1: %s", path, first.Problem)
+		return nil, cli.Usage("%s is damaged or was cut off: none of the pages found in it can be read; page 1: %s", path, first.Problem)
 	}
 	return nil, cli.Usage("%s: no page has text that can be read: page 1: %s", path, first.Problem)
 }

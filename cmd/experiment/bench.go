@@ -37,7 +37,7 @@ func benchActions(env cli.Env) []settings.Action {
 				&urfave.StringFlag{Name: "mode", Usage: "`MODE`: deterministic answers from the cases, variance repeats trials (default: deterministic, variance with a model)"},
 				&urfave.StringFlag{Name: "trials", Usage: "`N` trials of each case (default: 1, in mode variance 5)"},
 				dataset,
-				&urfave.StringFlag{Name: "model", Aliases: []string{"m"}, Usage: "`MODEL` that answers, as of experiment run"},
+				&urfave.StringFlag{Name: "model", Aliases: []string{"m"}, Usage: "`MODEL` that answers, as for experiment run"},
 				&urfave.StringFlag{Name: "pipeline", Usage: "`PROGRAM|URL` of a team's own pipeline that answers"},
 				&urfave.StringFlag{Name: "out", Aliases: []string{"o"}, Usage: "`RUN|FILE` is the name of the run, or a file that ends in .run"},
 				&urfave.BoolFlag{Name: "resume", Usage: "go on with the run of --out, which was stopped", DisableDefaultText: true},
@@ -94,7 +94,7 @@ func benchRun(c *urfave.Context, env cli.Env, _ []string) (err error) {
 	result, ran := benches.Run(ctx, cfg)
 	if result.Run == "" {
 		if _, taken := errors.AsType[*experiment.NameTakenError](ran); taken {
-			return cli.Usage("the run %s is there already: choose another with --out, or go on with it with --resume", cfg.Out)
+			return cli.Usage("the run %s exists already: choose another with --out, or go on with it with --resume", cfg.Out)
 		}
 		return ran
 	}
@@ -231,7 +231,7 @@ func newestBench(ctx context.Context) (string, error) {
 		}
 	}
 	if newest.Path == "" {
-		return "", cli.Usage("there is no run of the bench here: experiment bench run makes one")
+		return "", cli.Usage("there is no run of the bench here: experiment bench run creates one")
 	}
 	return newest.Path, nil
 }

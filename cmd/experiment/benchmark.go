@@ -83,7 +83,7 @@ func newBenchmark(ctx context.Context, env cli.Env, values settings.Values) (*be
 	} else if b.file, err = configs.LoadBenchmark(path, b.cfg.Header.Name); err != nil {
 		p.Join(err)
 	} else {
-		b.cfg.settle(p, b.file.Name, "which benchmark, with the --name that its runs begin with")
+		b.cfg.settle(p, b.file.Name, "name the benchmark with --name, with which its runs begin")
 	}
 	if err := p.Err(); err != nil {
 		return nil, cli.Usage("%w", err)
@@ -103,7 +103,7 @@ func readBaseline(ctx context.Context, path string) (*answers.BenchmarkReport, e
 	}
 	var r answers.BenchmarkReport
 	if json.Unmarshal(raw, &r) != nil || len(r.Datasets) == 0 {
-		return nil, cli.Usage("reading the baseline: %s is no report of answers benchmark", path)
+		return nil, cli.Usage("reading the baseline: %s is not a report of answers benchmark", path)
 	}
 	return &r, nil
 }

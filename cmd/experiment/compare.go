@@ -46,7 +46,7 @@ func compareCommand(env cli.Env) *urfave.Command {
 			&urfave.Uint64Flag{Name: "seed", Usage: "seed of the permutation test and the bootstrap", Value: 1},
 			&urfave.BoolFlag{Name: "sensitivity", Usage: "also score the outputs in other ways, and say whether the verdict stays", DisableDefaultText: true},
 			&urfave.StringFlag{Name: "html", Usage: "also write the comparison to `FILE`, a page to look at", TakesFile: true},
-			&urfave.BoolFlag{Name: "markdown", Usage: "print Markdown, fit for a comment on a pull request", DisableDefaultText: true},
+			&urfave.BoolFlag{Name: "markdown", Usage: "print Markdown for a comment on a pull request", DisableDefaultText: true},
 			settings.JSONFlag(),
 		},
 		Action: func(c *urfave.Context) error { return compareAction(c, env) },
@@ -213,7 +213,7 @@ func setBaseline(ctx context.Context, env cli.Env, known map[string]string, data
 		dataset = run.Header.Dataset.Name
 	}
 	if word == runs.Baseline {
-		return cli.Usage("%s is no run", word)
+		return cli.Usage("%s is not a run", word)
 	}
 	known[dataset] = word
 	if err := showBaselines(ctx, env, known, dataset); err != nil {

@@ -65,7 +65,7 @@ func conformanceConfig(c *urfave.Context) (conformance.Config, time.Duration, er
 	switch out := c.String("output"); out {
 	case "":
 	case "-":
-		p.Add("--output - is no file: --json prints the report on standard output")
+		p.Add("--output - is not a file: --json prints the report on standard output")
 	default:
 		p.Join(cli.CanWrite(out))
 	}

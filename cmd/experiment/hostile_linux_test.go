@@ -130,7 +130,7 @@ func hostileModel(w http.ResponseWriter, r *http.Request) {
 			if err != nil {
 				panic(err)
 			}
-			if name == "notutf8" { // as bytes that are no text
+			if name == "notutf8" { // as bytes that are not text
 				answer = []byte(`"{\"entities\":[{\"name\":\"` + "\xff\xfe" + `\",\"type\":\"Person\"}]}"`)
 			}
 			w.Header().Set("Content-Type", "application/json")

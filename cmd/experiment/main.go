@@ -212,7 +212,7 @@ func doctorCommand(env cli.Env) *urfave.Command {
 		UsageText: "experiment doctor [--model MODEL] [--score-configs] [--json]",
 		Flags: []urfave.Flag{
 			&urfave.StringFlag{Name: "model", Aliases: []string{"m"}, Usage: "send one short request to `MODEL`, which may cost a little"},
-			&urfave.BoolFlag{Name: "score-configs", Usage: "make the score configurations that people who annotate choose from, where Langfuse has none of that name", DisableDefaultText: true},
+			&urfave.BoolFlag{Name: "score-configs", Usage: "create the score configurations that annotators choose from, where Langfuse has none of that name", DisableDefaultText: true},
 			settings.ModeFlag(),
 			settings.JSONFlag(),
 		},

@@ -197,7 +197,7 @@ func readClasses(p *settings.Problems, text string) []outcome.Class {
 	for _, word := range listed([]string{text}) {
 		class := outcome.Class(word)
 		if !slices.Contains(outcome.Classes(), class) {
-			p.Add("--retry-failed: %q is no class of failure; there are: %s", word, strings.Trim(fmt.Sprint(outcome.Classes()), "[]"))
+			p.Add("--retry-failed: %q is not a class of failure; there are: %s", word, strings.Trim(fmt.Sprint(outcome.Classes()), "[]"))
 			continue
 		}
 		classes = append(classes, class)

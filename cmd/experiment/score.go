@@ -61,6 +61,6 @@ func scoreAction(c *urfave.Context, env cli.Env) (err error) {
 	pairs.Scored = sum.Add
 	scored := cli.Written(pairs.Score(ctx, in, nil))
 	summary := sum.Summary()
-	summary.Status = "" // pairs are no run, finished or not
+	summary.Status = "" // pairs are not a run, finished or not
 	return errors.Join(scored, runs.Print(env, c.Bool("json"), summary, report.Text))
 }

@@ -320,7 +320,7 @@ func verifyCommand(env cli.Env) *urfave.Command {
 func verifyAction(c *urfave.Context, env cli.Env) error {
 	timeout := c.Duration("timeout")
 	if timeout < 0 {
-		return cli.Usage("--timeout: %s is no time to wait", timeout)
+		return cli.Usage("--timeout: %s is not a time to wait", timeout)
 	}
 	return withSent(c, env, timeout, func(ctx context.Context, s session, path string) (err error) {
 		cfg := experiment.VerifyConfig{Repair: c.Bool("repair"), Looked: runs.StillMissing(env), Log: s.log}
@@ -370,7 +370,7 @@ func exportTo(ctx context.Context, env cli.Env, run *runstore.Reader, path strin
 		return cli.Written(run.Export(ctx, env.Stdout))
 	}
 	if cli.SameFile(path, run.Path()) {
-		return cli.Usage("%s is the run itself: name another file", path)
+		return cli.Usage("%s is the run file itself: name another file", path)
 	}
 	var loss *runstore.Loss // what can be read of a damaged run is a file too
 	err := cli.WriteFile(path, func(w io.Writer) error {

@@ -226,7 +226,7 @@ func TestSweep_comparePage(t *testing.T) {
 		t.Errorf("%q, want %q", board.URL, want)
 	}
 	if r := board.Runs[0]; r.N != 4 || r.Summary.Trials == nil || r.Summary.Trials.Count != 2 {
-		t.Errorf("trials are no items: %+v", r)
+		t.Errorf("trials are not items: %+v", r)
 	}
 	if a, b := board.Runs[0].Summary.Run, board.Runs[1].Summary.Run; a.DatasetVersion == "" || a.DatasetVersion != b.DatasetVersion {
 		t.Errorf("the runs read the dataset at %q and %q", a.DatasetVersion, b.DatasetVersion)

@@ -109,7 +109,7 @@ func readAnswer(fields map[string]json.RawMessage) (Answer, error) {
 		return a, &outcome.Failure{Class: outcome.InvalidOutput, Message: `the reply has no text "answer"`}
 	}
 	if raw, ok := fields["pages"]; ok && json.Unmarshal(raw, &a.Pages) != nil {
-		return a, &outcome.Failure{Class: outcome.InvalidOutput, Message: `the reply's "pages" is no list of numbers`}
+		return a, &outcome.Failure{Class: outcome.InvalidOutput, Message: `the reply's "pages" is not a list of numbers`}
 	}
 	return a, nil
 }

@@ -245,7 +245,7 @@ func (r BenchmarkReport) Judge(g BenchmarkGates, base *BenchmarkReport) []Benchm
 }
 
 // Incompatible lists why a report cannot be compared with a base: other
-// datasets, weights, documents, questions. A hash that is missing is no hash
+// datasets, weights, documents, questions. A hash that is missing is not a hash
 // that is equal.
 func (r BenchmarkReport) Incompatible(base BenchmarkReport) (reasons []string) {
 	add := func(format string, args ...any) { reasons = append(reasons, fmt.Sprintf(format, args...)) }

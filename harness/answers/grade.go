@@ -42,7 +42,7 @@ type judge struct {
 func (j judge) Score(raw json.RawMessage) (experiment.Scored, error) {
 	var answer Answer
 	if err := json.Unmarshal(raw, &answer); err != nil {
-		return experiment.Scored{}, &outcome.Failure{Class: outcome.InvalidOutput, Message: "the result is no answer: " + err.Error()}
+		return experiment.Scored{}, &outcome.Failure{Class: outcome.InvalidOutput, Message: "the result is not an answer: " + err.Error()}
 	}
 	g := Judge(j.expected, answer.Text)
 	cited := g.Explanation.Citations
@@ -271,7 +271,7 @@ func Normalise(text string) string {
 }
 
 // joinGroups joins a head of up to three digits with the groups of exactly
-// three that follow it; the end of a decimal fraction is no head.
+// three that follow it; the end of a decimal fraction is not a head.
 func joinGroups(run string) string {
 	first, rest, _ := strings.Cut(run, " ")
 	joined := []byte(first)
@@ -347,7 +347,7 @@ func statements(text string) []statement {
 const longestHeading = 60
 
 // isHeading recognises a short line without a point at its end, with text that
-// begins anew below it.
+// starts over below it.
 func isHeading(line string, below []string) bool {
 	if len(below) == 0 || len([]rune(line)) > longestHeading || strings.ContainsAny(line[len(line)-1:], ".!?;:,") {
 		return false

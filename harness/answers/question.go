@@ -28,7 +28,7 @@ type Questions struct {
 	Warnings []string
 }
 
-// ReadFile reads a file of questions until ctx is done. Errors as of Read, and a
+// ReadFile reads a file of questions until ctx is done. Errors as for Read, and a
 // file that cannot be read has exit code 64, too.
 func ReadFile(ctx context.Context, path string) (Questions, error) {
 	text, err := files.Read(ctx, path, maxFile)
@@ -45,7 +45,7 @@ func ReadFile(ctx context.Context, path string) (Questions, error) {
 	return q, err
 }
 
-// Collect reads the questions of a dataset. Items that are no questions are
+// Collect reads the questions of a dataset. Items that are not questions are
 // errors as in a file, all of them at once: without them weighted_score would be
 // that of other questions.
 func Collect(ctx context.Context, source experiment.Source) (Questions, error) {
@@ -154,7 +154,7 @@ func DecodeExpected(raw json.RawMessage) (Expected, error) {
 	}
 	values, err := dataset.ReadObject(raw)
 	if err != nil {
-		return e, fmt.Errorf("the expected output is no object with must_include and the like: %w", err)
+		return e, fmt.Errorf("the expected output is not an object with must_include and the like: %w", err)
 	}
 	return e, e.read(values)
 }
@@ -169,7 +169,7 @@ func (e *Expected) read(values map[string]json.RawMessage, others ...string) err
 	known := append([]string{"must_include", "must_include_any", "must_not_include", "require_citation", "weight"}, others...)
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		if !slices.Contains(known, key) {
-			fail(textutil.Cut(key, 60), "is no key of a question%s", cmp.Or(textutil.Hint(key, known), "; they are "+strings.Join(known, ", ")))
+			fail(textutil.Cut(key, 60), "is not a key of a question%s", cmp.Or(textutil.Hint(key, known), "; they are "+strings.Join(known, ", ")))
 		}
 	}
 	take := func(field string, to any, want string) {
@@ -220,7 +220,7 @@ const maxFile = 1 << 30
 // in messages.
 //
 // A row needs a text id and a text question. A duplicate id, a field of the
-// wrong type, a key that is no field, a weight that is negative or no number, and
+// wrong type, a key that is not a field, a weight that is negative or no number, and
 // a file without any question are errors: all of them are returned at once, each
 // a *dataset.SyntaxError with its line (exit code 64). Warnings name terms that
 // can never be found, and weights of 0.

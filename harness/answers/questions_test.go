@@ -72,8 +72,8 @@ func TestRead_namesEveryProblem(t *testing.T) {
 		`null`:    "q.jsonl: line 1: is no JSON object: found null",
 		"{\"id\"": "q.jsonl: line 1: is no JSON object",
 		"\n\xff":  "q.jsonl: line 2: is no JSON object: it is not valid UTF-8",
-		`{"id":"a","question":"b","must_inlcude":["x"]}`:            `q.jsonl: line 1: must_inlcude: is no key of a question; did you mean "must_include"?`,
-		`{"id":"a","question":"b","note":1}`:                        "q.jsonl: line 1: note: is no key of a question; they are must_include, must_include_any, ",
+		`{"id":"a","question":"b","must_inlcude":["x"]}`:            `q.jsonl: line 1: must_inlcude: is not a key of a question; did you mean "must_include"?`,
+		`{"id":"a","question":"b","note":1}`:                        "q.jsonl: line 1: note: is not a key of a question; they are must_include, must_include_any, ",
 		`{"id":"","question":""}`:                                   "question: is empty",
 		`{"id":"a","question":"b","must_include":[null]}`:           "q.jsonl: line 1: must_include: expected a list of texts, found [null]",
 		`{"id":"a","question":"b","must_not_include":["x",null]}`:   "q.jsonl: line 1: must_not_include: expected a list of texts",
@@ -100,7 +100,7 @@ func TestRead_inWords(t *testing.T) {
 	}
 }
 
-// TestReadFile_folder: a folder is no fault of this program.
+// TestReadFile_folder: a folder is not a fault of this program.
 func TestReadFile_folder(t *testing.T) {
 	_, err := answers.ReadFile(t.Context(), t.TempDir())
 	var syntax *dataset.SyntaxError

@@ -113,7 +113,7 @@ func splitPassages(pages []Passage, characters int) []Passage {
 	return out
 }
 
-// Sentences cuts a text behind . ! ? and …, where white space and a capital
+// Sentences cuts a text after . ! ? and …, where white space and a capital
 // letter, a digit or a quotation mark follow, and no abbreviation stands before:
 // a usual one, a single letter, or a single digit. White space collapses.
 func Sentences(text string) []string {

@@ -2,7 +2,7 @@
 // asks a system a question about a PDF, the scorer looks for the terms that
 // the answer must and must not contain, and for the page that it cites.
 //
-// It is no judge of style or truth: an answer is right when the terms are in
+// It is not a judge of style or truth: an answer is right when the terms are in
 // it. The steps:
 //
 //  1. Read reads questions from JSONL, each line checked;
@@ -88,7 +88,7 @@ type Task struct {
 	Answerer Answerer
 }
 
-// Do asks. An input that is no question fails with class item.
+// Do asks. An input that is not a question fails with class item.
 func (t Task) Do(ctx context.Context, item experiment.Item) (experiment.TaskResult, error) {
 	question, err := DecodeInput(item.Input)
 	if err != nil {
@@ -157,7 +157,7 @@ func FileWarnings(h outcome.Header) []string {
 	declared, unsaid := strconv.Atoi(about[metaDeclared])
 	found, unknown := strconv.Atoi(about[metaPages])
 	if unsaid == nil && unknown == nil {
-		list = append(list, fmt.Sprintf("%s says that it has %d pages, of which %d were found: %d are not searched, and pages behind them have too low a number",
+		list = append(list, fmt.Sprintf("%s says that it has %d pages, of which %d were found: %d are not searched, and pages after them have too low a number",
 			path, declared, found, declared-found))
 	}
 	return list

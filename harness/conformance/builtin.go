@@ -24,12 +24,12 @@ type Builtin struct {
 }
 
 // NewBuiltin returns the score of that name; the error names the nearest one and
-// lists those that there are, and has exit code 64. What is no score of one
+// lists those that there are, and has exit code 64. What is not a score of one
 // extraction, such as error, which is about a run, is none of them.
 func NewBuiltin(name string, rules *scoring.Scorer) (Builtin, error) {
 	names := append(cli.Each(scoring.Catalog(), func(d scoring.Definition) string { return d.Name }), harness.GroundedRate)
 	if !slices.Contains(names, name) {
-		return Builtin{}, cli.Usage("evaluator.scorer: %q is no score of an extraction%s; there are: %s", name, textutil.Hint(name, names), strings.Join(names, ", "))
+		return Builtin{}, cli.Usage("evaluator.scorer: %q is not a score of an extraction%s; there are: %s", name, textutil.Hint(name, names), strings.Join(names, ", "))
 	}
 	return Builtin{name, rules}, nil
 }
@@ -41,7 +41,7 @@ func (b Builtin) Command() []string { return []string{"scorer", b.name} }
 // an evaluator must always answer.
 func (b Builtin) Evaluate(_ context.Context, c evaluator.Case) (evaluator.Verdict, error) {
 	fault := func(field string, err error) error {
-		return &evaluator.Fault{Kind: evaluator.BadVerdict, Message: field + " is no extraction: " + err.Error(), Err: err}
+		return &evaluator.Fault{Kind: evaluator.BadVerdict, Message: field + " is not an extraction: " + err.Error(), Err: err}
 	}
 	extracted, _, err := extraction.DecodeExtraction([]byte(c.Candidate))
 	if err != nil {

@@ -167,7 +167,7 @@ func (r *reader) fixture(row fixtureRow, line int) Fixture {
 		r.problem(line, "the fixture has no id")
 	}
 	if !slices.Contains([]Label{Pass, Fail, Ambiguous}, row.Label) {
-		r.problem(line, "fixture %q: the label %q is none of pass, fail, ambiguous", row.ID, row.Label)
+		r.problem(line, "fixture %q: the label %q is not one of pass, fail, ambiguous", row.ID, row.Label)
 	}
 	if candidate == nil {
 		r.problem(line, "fixture %q: candidate_answer is missing (an empty text is an answer)", row.ID)

@@ -221,7 +221,7 @@ func (r Report) Weak() []string {
 		say("a flip rate of %s was allowed", decimal(r.MaxFlipRate))
 	}
 	if r.ScoreTolerance > 0.2 {
-		say("with a tolerance of %s a pass fixture passes below 0.8, which is no pass", decimal(r.ScoreTolerance))
+		say("with a tolerance of %s a pass fixture passes below 0.8, which is not a pass", decimal(r.ScoreTolerance))
 	}
 	return list
 }

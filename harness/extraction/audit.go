@@ -86,7 +86,7 @@ type AuditedSystem struct {
 // inverse where it has what gold has. Rates are counted over all items, apart for entities
 // and relationships, and shrunk by ten observations towards 0.7, 0.05 and 0.9.
 // w = 1/(1 + (S−1)ρ) with the mean correlation ρ of the misses of two of S systems:
-// systems that err alike count less. The doubt orders findings; it is no probability.
+// systems that err alike count less. The doubt orders findings; it is not a probability.
 //
 // Extractions are compared as Rules does. Cost: three passes over the items, of which the
 // last reads those of the findings that are kept; each scores every output once or twice.

@@ -110,7 +110,7 @@ func TestTask_decoded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The input is no document: only what was decoded can have been taken.
+	// The input is not a document: only what was decoded can have been taken.
 	with, err := task.Do(t.Context(), experiment.Item{ID: "a", Input: json.RawMessage(`[]`), Decoded: shared})
 	if err != nil || !cmp.Equal(extractor.documents[0], extractor.documents[1], cmpopts.IgnoreUnexported(extraction.Document{})) || !cmp.Equal(alone, with) || len(with.Warnings) == 0 {
 		t.Errorf("%v, %+v and %+v", err, alone, with)
@@ -169,7 +169,7 @@ func TestScorer(t *testing.T) {
 		t.Errorf("counts %v, groups %v", scored.Counts, scored.Groups)
 	}
 	if _, err := j.Score(json.RawMessage(`{"entities":7}`)); err == nil || !strings.Contains(err.Error(), "invalid_output") {
-		t.Errorf("an output that is no extraction: %v", err)
+		t.Errorf("an output that is not an extraction: %v", err)
 	}
 }
 

@@ -133,7 +133,7 @@ func readPair(line []byte) (p pair, err error) {
 		return p, err
 	}
 	if p.Expected == nil || p.Extracted == nil {
-		return p, errors.New("expected an object with id, expected and extracted; the last two must both be there, and null says that there is none")
+		return p, errors.New("expected an object with id, expected and extracted; the last two are required, and null says that there is none")
 	}
 	return p, nil
 }

@@ -42,7 +42,7 @@ type document struct {
 	err      error
 }
 
-// Do extracts. An input that is no document fails with class "item"; an error of
+// Do extracts. An input that is not a document fails with class "item"; an error of
 // the extractor is returned as it is.
 func (t *Task) Do(ctx context.Context, item experiment.Item) (result experiment.TaskResult, err error) {
 	read, ok := item.Decoded.(*document)
@@ -100,7 +100,7 @@ func (*Task) Accepts(first []experiment.Item) error {
 // document.
 func IsQuestion(input json.RawMessage) bool {
 	var keys map[string]json.RawMessage
-	_ = json.Unmarshal(input, &keys) // what is no object has no keys
+	_ = json.Unmarshal(input, &keys) // what is not an object has no keys
 	return keys["question"] != nil && keys["document_text"] == nil && keys["text"] == nil
 }
 
@@ -114,7 +114,7 @@ const GroundedRate = "grounded_rate"
 // GroundedRate, but for entities that occur with another quote. Less is better.
 const InventedRate = "invented_rate"
 
-// inventedEntities counts, behind GroundedRate, the entities of which neither a
+// inventedEntities counts, for GroundedRate, the entities of which neither a
 // quote, nor the name, nor an alias occurs.
 const inventedEntities = "invented_entities"
 

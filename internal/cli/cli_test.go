@@ -131,7 +131,7 @@ func TestCanWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{
-		filepath.Join(file, "b"):      "a is no folder",
+		filepath.Join(file, "b"):      "a is not a folder",
 		filepath.Join(dir, "no", "b"): "writing ",
 		dir:                           "it is a folder",
 	} {

@@ -127,7 +127,7 @@ func Separate(err error) []error {
 }
 
 // Report prints an error for a person, each of several joined ones on lines of
-// its own, behind the name of the program. Text of strangers in it cannot steer
+// its own, after the name of the program. Text of strangers in it cannot steer
 // the terminal.
 func Report(w io.Writer, program string, err error) {
 	// Other errors with several causes have a text of their own, which says more than the causes.

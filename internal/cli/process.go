@@ -30,7 +30,7 @@ type Env struct {
 	Stdout io.Writer
 	Stderr io.Writer
 	Getenv func(string) string
-	// Terminal reports the width of the terminal behind Stderr, 0 if there is none.
+	// Terminal reports the width of the terminal of Stderr, 0 if there is none.
 	// It is asked again each time, because windows are resized.
 	Terminal func() int
 }
@@ -129,7 +129,7 @@ func WriteFile(path string, write func(io.Writer) error) error {
 func CanWrite(path string) error {
 	info, err := os.Stat(filepath.Dir(path))
 	if err == nil && !info.IsDir() {
-		err = fmt.Errorf("%s is no folder", filepath.Dir(path))
+		err = fmt.Errorf("%s is not a folder", filepath.Dir(path))
 	}
 	if err != nil {
 		return Usage("writing %s: %w", path, err)

@@ -95,7 +95,7 @@ func Open(ctx context.Context, path string) (*File, error) {
 	case info.IsDir():
 		return nil, fmt.Errorf("%s is a folder", path)
 	case !info.Mode().IsRegular() && info.Mode().Type() != fs.ModeNamedPipe:
-		return nil, fmt.Errorf("%s is no file", path)
+		return nil, fmt.Errorf("%s is not a file", path)
 	}
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe does not wait for its writer
 	if err != nil {

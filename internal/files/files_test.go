@@ -62,7 +62,7 @@ func TestRead_refused(t *testing.T) {
 	for _, tt := range []struct {
 		path string
 		want string
-	}{{path, "a is larger than 3 bytes"}, {dir, "is a folder"}, {os.DevNull, "is no file"}, {path + "x", "no such file"}} {
+	}{{path, "a is larger than 3 bytes"}, {dir, "is a folder"}, {os.DevNull, "is not a file"}, {path + "x", "no such file"}} {
 		if raw, err := Read(t.Context(), tt.path, 3); err == nil || !strings.Contains(err.Error(), tt.want) || raw != nil {
 			t.Errorf("%q, %v, want %q", raw, err, tt.want)
 		}

@@ -20,7 +20,7 @@ func (stopped) Error() string {
 // ExitCode is 5: stopped, can be resumed.
 func (stopped) ExitCode() int { return 5 }
 
-// StopsRun marks errors that are no failure of the item; see TrippedError.
+// StopsRun marks errors that are not a failure of the item; see TrippedError.
 func (stopped) StopsRun() {}
 
 type stopKey struct{}
@@ -37,7 +37,7 @@ func Stop(ctx context.Context) <-chan struct{} {
 	return stop
 }
 
-// Closed reports whether a channel that is only ever closed is so.
+// Closed reports whether a channel that is only ever closed is closed.
 func Closed(c <-chan struct{}) bool {
 	select {
 	case <-c:

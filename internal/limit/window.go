@@ -233,7 +233,7 @@ func (e *TrippedError) Error() string {
 // ExitCode is 69: the provider cannot be reached or does not authorise.
 func (*TrippedError) ExitCode() int { return 69 }
 
-// StopsRun marks errors that are no failure of the item: it was not tried, or
+// StopsRun marks errors that are not a failure of the item: it was not tried, or
 // would fail like all others, and is to be run again when the run is resumed.
 func (*TrippedError) StopsRun() {}
 

@@ -7,7 +7,7 @@
 //	go run ./internal/load -case trivial,real -runs 1 -profile /tmp/p
 //	go run ./internal/load -binary OLD         the same for another build
 //
-// It is no test: nothing fails when a number is bad. docs/performance.md has the
+// It is not a test: nothing fails when a number is bad. docs/performance.md has the
 // numbers, before and after.
 package main
 

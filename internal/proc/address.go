@@ -83,7 +83,7 @@ type Reply struct {
 // OK reports whether the status is a success.
 func (r Reply) OK() bool { return r.Status/100 == 2 }
 
-// Refusal says what a status that is no success means, with what to do and what the
+// Refusal says what a status that is not a success means, with what to do and what the
 // answer says.
 func (a *Address) Refusal(r Reply, said string) string {
 	advice := ""

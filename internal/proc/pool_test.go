@@ -129,7 +129,7 @@ func TestCall_diesAtEveryTenth(t *testing.T) {
 }
 
 // Once a process has answered, the program can be started: what dies of its first
-// request then is no failed start.
+// request then is not a failed start.
 func TestCall_diesOfItsFirstRequest(t *testing.T) {
 	pool := open(t, "mortal", nil)
 	var start *StartError

@@ -19,7 +19,7 @@
 // What a program was given in confidence (secret.Masker) is masked in everything
 // that comes back from it: answers, standard error, messages.
 //
-// It is no sandbox: a program runs with the rights and, but for Config.Withhold,
+// It is not a sandbox: a program runs with the rights and, but for Config.Withhold,
 // the environment of this process, and a grandchild that leaves the process
 // group (a daemon) outlives it, though nothing here waits for it. Once finds such
 // ones on Linux by a mark in their environment, unless they clear that too.

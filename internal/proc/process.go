@@ -80,7 +80,7 @@ func (p *program) start(mark string) (*process, error) {
 	readers.Go(func() {
 		masked := p.mask.Writer(io.MultiWriter(&c.said, p.stderr))
 		// An error here is the end of the pipe, however it came about: the writers
-		// behind it never fail.
+		// after it never fail.
 		_, _ = io.Copy(masked, onlyReader{c.stderr})
 		_ = masked.Close()
 	})
@@ -191,7 +191,7 @@ func (c *process) excerpt(text []byte) string {
 // line is what the reader of standard output reports.
 type line struct {
 	text    []byte // without the end of line
-	surplus []byte // what stood behind the line already, if it is not blank
+	surplus []byte // what followed the line already, if it is not blank
 	flood   bool   // longer than allowed; nothing is read after it
 	partial bool   // the output ended within it
 }

@@ -45,7 +45,7 @@ func endOrphans(mark string, group int) int {
 		}
 		left = max(left, len(found))
 		for _, pid := range found {
-			// That it has ended in the meantime is no error.
+			// That it has ended in the meantime is not an error.
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 		time.Sleep(time.Millisecond)
@@ -97,5 +97,5 @@ func isolate(cmd *exec.Cmd) {
 }
 
 // killGroup kills the process and every process of its group. That the group is
-// gone already is no error.
+// gone already is not an error.
 func killGroup(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

@@ -13,7 +13,7 @@ import (
 func isolate(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
 // killGroup kills the process and every process of its group. That the group is
-// gone already is no error.
+// gone already is not an error.
 func killGroup(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 
 // endOrphans finds nothing: only Linux shows the environment of processes. What

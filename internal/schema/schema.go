@@ -57,7 +57,7 @@ func Refused(raw []byte) error {
 	}
 	c := checker{described: map[string]bool{}, seen: map[string]bool{"#": true}, known: keywords()}
 	if json.Unmarshal(raw, &c.root) != nil || c.root == nil {
-		return errors.New("it is no object")
+		return errors.New("it is not an object")
 	}
 	if named, given := c.root["$schema"]; given && named != draft7 && named != draft7+"#" {
 		return fmt.Errorf("$schema is %q, and Langfuse only knows %q", named, draft7)
@@ -197,7 +197,7 @@ func (c *checker) schema(value any, path string, types []any) {
 	for _, name := range slices.Sorted(maps.Keys(schema)) {
 		k, ok := c.known[name]
 		if !ok {
-			c.problem(path, "%q is no keyword of draft-07, and Langfuse takes no others", name)
+			c.problem(path, "%q is not a keyword of draft-07, and Langfuse takes no others", name)
 		}
 		if of := strings.Fields(k.of); len(of) > 0 && !slices.ContainsFunc(of, func(one string) bool { return slices.Contains(types, any(one)) }) {
 			c.problem(path, "Langfuse takes %q only beside \"type\": %q", name, of[0])

@@ -17,8 +17,8 @@ func TestRefused(t *testing.T) {
 		`{"type": "object", "dependencies": {"a": ["b"]}, "propertyNames": {"pattern": "^a"}}`:                                                                  "",
 		`{"type": ["string", "null"], "minLength": 1, "allOf": [{"maxLength": 2}], "nullable": true}`:                                                           "",
 		`{"type": "object", "properties": {"self": {"$ref": "#"}}}`:                                                                                             "",
-		`{"anyOf": [{"type": "string"}, {"x-order": 1}]}`:                                                                                                       `at "/anyOf/1/": "x-order" is no keyword of draft-07, and Langfuse takes no others`,
-		`{"prefixItems": []}`: `at "/": "prefixItems" is no keyword`,
+		`{"anyOf": [{"type": "string"}, {"x-order": 1}]}`:                                                                                                       `at "/anyOf/1/": "x-order" is not a keyword of draft-07, and Langfuse takes no others`,
+		`{"prefixItems": []}`: `at "/": "prefixItems" is not a keyword`,
 		`{"type": "object", "required": ["a", "b"], "properties": {"a": {}}}`:                      `at "/": Langfuse requires "b" only where properties describe it`,
 		`{"$ref": "#/definitions/a", "definitions": {"a": {"type": "object", "required": ["q"]}}}`: `at "#/definitions/a/": Langfuse requires "q"`,
 		`{"properties": {"a": {}}}`: `at "/": Langfuse takes "properties" only beside "type": "object"`,
@@ -33,8 +33,8 @@ func TestRefused(t *testing.T) {
 		`{"$schema": "https://json-schema.org/draft/2020-12/schema"}`: `$schema is "https://json-schema.org/draft/2020-12/schema", and Langfuse only knows "http://json-schema.org/draft-07/schema"`,
 		`{"type": 7}`:               "at '/type'",
 		`{"$ref": "file:///etc/x"}`: "file:///etc/x",
-		`[]`:                        "it is no object",
-		`null`:                      "it is no object",
+		`[]`:                        "it is not an object",
+		`null`:                      "it is not an object",
 		`{`:                         "it is not JSON",
 		`{"title": "` + strings.Repeat("é", 10_000-11) + `"  }`: "it has 10001 characters, Langfuse takes 10000", // 9 for {"title":, 2 quotes and } make 12
 	} {

@@ -131,7 +131,7 @@ func isKey(text string) bool {
 // argumentError says that an argument of a command holds a secret. It does not
 // repeat it.
 type argumentError struct {
-	Number int // 1 is the first behind the program
+	Number int // 1 is the first after the program
 	Holds  string
 }
 

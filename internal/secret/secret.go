@@ -139,12 +139,12 @@ next:
 	return append(masked, text[copied:]...), done
 }
 
-// fieldName is what keys of a protocol look like; they are no secrets, whatever a
+// fieldName is what keys of a protocol look like; they are not secrets, whatever a
 // secret is.
 var fieldName = textutil.Pattern(`^[a-z_]+$`)
 
 // JSON masks the texts of a JSON value, keys included, which stays one; numbers
-// with a secret become texts. What is no JSON is masked as a text.
+// with a secret become texts. What is not JSON is masked as a text.
 func (m *Masker) JSON(raw []byte) []byte {
 	if len(m.secrets) == 0 {
 		return raw

@@ -19,7 +19,7 @@ func TestQuantile(t *testing.T) {
 		"nothing":           {nil, 0.5, 0, false},
 		"p too small":       {[]float64{1}, -0.1, 0, false},
 		"p too large":       {[]float64{1}, 1.1, 0, false},
-		"p is no number":    {[]float64{1}, math.NaN(), 0, false},
+		"p is not a number": {[]float64{1}, math.NaN(), 0, false},
 		"one value":         {[]float64{3}, 0.95, 3, true},
 		"middle of two":     {[]float64{1, 2}, 0.5, 1.5, true},             // h = 0.5
 		"quarter of four":   {[]float64{1, 2, 3, 4}, 0.25, 1.75, true},     // h = 0.75

@@ -37,7 +37,7 @@ func DecodeYAML(text []byte, where string, into any, rows ...any) error {
 		return fmt.Errorf("reading %s: %s", where, keyHints(err, append(rows, into)))
 	}
 	if err := dec.Decode(new(any)); !errors.Is(err, io.EOF) {
-		return fmt.Errorf("reading %s: one document is expected, there is a second behind a --- line", where)
+		return fmt.Errorf("reading %s: one document is expected, there is a second after a --- line", where)
 	}
 	return nil
 }

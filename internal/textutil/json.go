@@ -11,7 +11,7 @@ import (
 )
 
 // JSONMembers returns the keys of a JSON object and their values, parts of raw, in their
-// order; repeated keys too. Of anything that is no object there are none, and of what is no
+// order; repeated keys too. Of anything that is not an object there are none, and of what is no
 // JSON those before the fault. Raw must be UTF-8. Time is linear.
 func JSONMembers(raw []byte) iter.Seq2[string, json.RawMessage] {
 	return func(yield func(string, json.RawMessage) bool) {
@@ -128,7 +128,7 @@ func CompactJSON(raw []byte) ([]byte, error) {
 }
 
 // scanner checks a JSON text. Its methods take the place of what they read, and return
-// the place after it, or -1 where it is no JSON.
+// the place after it, or -1 where it is not JSON.
 type scanner struct {
 	raw            []byte
 	depth, deepest int
@@ -140,7 +140,7 @@ func (s *scanner) whole() bool {
 	return end >= 0 && s.space(end) == len(s.raw)
 }
 
-// at returns the byte at a place; 0, which begins no token, behind the end and at -1.
+// at returns the byte at a place; 0, which begins no token, past the end and at -1.
 func (s *scanner) at(i int) byte {
 	if uint(i) < uint(len(s.raw)) {
 		return s.raw[i]
@@ -221,7 +221,7 @@ func (s *scanner) list(i int, closing byte, part func(key []byte, value json.Raw
 	}
 }
 
-// key reads a key and the colon behind it.
+// key reads a key and the colon after it.
 func (s *scanner) key(i int) int {
 	if s.at(i) != '"' {
 		return -1

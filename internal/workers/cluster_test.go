@@ -171,7 +171,7 @@ func TestConnect_credentials(t *testing.T) {
 		"none":         {"", "refuses the token or credentials", 69},
 		"of a system":  {file(system, time.Time{}), "gives this account no JetStream", 69},
 		"run out":      {file(allowed, time.Now().Add(-time.Hour)), "refuses the token or credentials", 69},
-		"no such":      {garbage, "x.creds is no credentials file, which nsc makes", 64},
+		"no such":      {garbage, "x.creds is not a credentials file, which nsc makes", 64},
 		"no JetStream": {file(without, time.Time{}), "gives this account no JetStream", 69},
 		"two streams":  {file(small, time.Time{}), "maximum number of streams reached", 69},
 	} {

@@ -133,7 +133,7 @@ func check(cfg Config) (string, error) {
 			return "", cli.Usage("%s: %w", EnvCredentials, err)
 		}
 		if _, err := nkeys.ParseDecoratedUserNKey(content); err != nil {
-			return "", cli.Usage("%s: %s is no credentials file, which nsc makes: %w", EnvCredentials, cfg.Credentials, err)
+			return "", cli.Usage("%s: %s is not a credentials file, which nsc makes: %w", EnvCredentials, cfg.Credentials, err)
 		}
 	}
 	return strings.Join(shown, ", "), nil

@@ -83,7 +83,7 @@ func (c *Conn) Coordinate(ctx context.Context, run Run, admit func(group string)
 	if err != nil {
 		return nil, cli.WithCode(cli.ExitUnavailable, err)
 	}
-	// What a coordinator that died had in hand would else be held back for it.
+	// What a coordinator that died had in hand would otherwise be held back for it.
 	if err = c.removeConsumer(ctx, resultStream, run.ID); err == nil {
 		err = o.prepare(ctx)
 	}
@@ -185,7 +185,7 @@ func (o *Coordinator) prepare(ctx context.Context) error {
 }
 
 // beat says once a second that the run is coordinated. A server that was emptied is told
-// all anew.
+// all again.
 func (o *Coordinator) beat(ctx context.Context, revision uint64) {
 	tick := time.Tick(o.conn.cfg.beat)
 	for count := 1; ; count++ {

@@ -178,7 +178,7 @@ func (p *Permits) State() limit.State {
 	return p.state
 }
 
-// Admit waits until the server grants a permit. The errors are as of one process.
+// Admit waits until the server grants a permit. The errors are as for one process.
 func (p *Permits) Admit(ctx context.Context, e pipeline.Estimate) (pipeline.Admitted, error) {
 	defer limit.Waiting(ctx)()
 	c := &permit{permits: p, ready: make(chan struct{}), taken: make(chan struct{})}

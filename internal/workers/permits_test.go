@@ -133,7 +133,7 @@ func TestPermits_errors(t *testing.T) {
 	}
 }
 
-// A key that is not accepted stops the run and is no failure of the item, as locally:
+// A key that is not accepted stops the run and is not a failure of the item, as locally:
 // the worker waits for what the server says.
 func TestPermits_trips(t *testing.T) {
 	for _, status := range []int{401, 403} {

@@ -128,7 +128,7 @@ func readPermitRequest(raw []byte) (req permitRequest, err error) {
 	return req, nil
 }
 
-// odd reports whether one of the counts is none of tokens of a request.
+// odd reports whether one of the counts is not one of tokens of a request.
 func odd(counts ...int64) bool {
 	return slices.ContainsFunc(counts, func(n int64) bool { return n < 0 || n > 1<<40 })
 }

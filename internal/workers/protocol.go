@@ -146,7 +146,7 @@ func (e *refusedError) Error() string { return e.Text }
 // ExitCode is that of the other side.
 func (e *refusedError) ExitCode() int { return cmp.Or(e.Code, 1) }
 
-// StopsRun marks errors that are no failure of the item; see limit.TrippedError.
+// StopsRun marks errors that are not a failure of the item; see limit.TrippedError.
 func (*refusedError) StopsRun() {}
 
 // resultOf packs what came of a unit.

@@ -286,7 +286,7 @@ func (o *Coordinator) take(ctx context.Context, msg jetstream.Msg) error {
 	case err != nil && !errors.Is(err, errDamaged): // the server is away: the result comes again
 		o.change(func() { w.judged = false })
 		return nil
-	case err != nil || old && r.Stop != nil: // it is asked again, but not for ever
+	case err != nil || old && r.Stop != nil: // it is asked again, but not forever
 		_ = msg.DoubleAck(ctx)
 		if w.again++; w.again < mostDeliveries {
 			o.change(func() { w.judged, w.onWay = false, true })

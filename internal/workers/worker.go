@@ -163,7 +163,7 @@ func (w *worker) refuse(run Run, why error) {
 	w.cfg.Log.Warn("does not work for a run", "run", run.Name, "reason", why.Error())
 }
 
-// join asks the coordinator and opens the system. An error refuses the run; none of both
+// join asks the coordinator and opens the system. An error refuses the run; neither
 // says that nobody answered.
 func (w *worker) join(ctx context.Context, run Run) (*job, error) {
 	question, err := json.Marshal(hello{w.cfg.Name, protocol, w.conn.cfg.Version, time.Now()})

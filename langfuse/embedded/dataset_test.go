@@ -354,7 +354,7 @@ func FuzzReadValue(f *testing.F) {
 			return
 		}
 		if !json.Valid([]byte(v.String)) {
-			t.Fatalf("%q became %q, which is no JSON", raw, v.String)
+			t.Fatalf("%q became %q, which is not JSON", raw, v.String)
 		}
 		again := &form{fields: []field{{key: "input", value: json.RawMessage(v.String)}}}
 		if second := readValue(again, "input"); v.String[0] != '"' && (second == nil || *second != *v) {

@@ -199,7 +199,7 @@ func (f *form) nullNumber(key string) (n sql.NullFloat64) {
 	return n
 }
 
-// readValue reads a field the way Langfuse does: null is no value, control
+// readValue reads a field the way Langfuse does: null is not a value, control
 // characters are taken out of strings, the empty string clears the value, and
 // a string at the top that is JSON is stored as what it says.
 func readValue(f *form, key string) *sql.NullString {
@@ -291,7 +291,7 @@ func parseInstant(s string) (int64, bool) {
 	return 0, false
 }
 
-// eachLeaf changes what of a decoded JSON value is no list and no object; a member has its key.
+// eachLeaf changes what of a decoded JSON value is not a list and no object; a member has its key.
 func eachLeaf(key string, v any, change func(key string, leaf any) any) any {
 	switch node := v.(type) {
 	case []any:

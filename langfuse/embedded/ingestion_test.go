@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// legacyEvent is an event that is no score.
+// legacyEvent is an event that is not a score.
 func legacyEvent(kind, envelope, at string, body object) object {
 	return object{"id": envelope, "type": kind, "timestamp": at, "body": body}
 }

@@ -92,7 +92,7 @@ func (check *spanCheck) message(kind protoreflect.MessageDescriptor, raw []byte,
 			return protowire.ParseError(n)
 		}
 		if number > protowire.MaxValidNumber {
-			return fmt.Errorf("%d is no number of a field", number)
+			return fmt.Errorf("%d is not a number of a field", number)
 		}
 		_, _, tag := protowire.ConsumeTag(raw)
 		field, value := kind.Fields().ByNumber(number), raw[tag:n]

@@ -335,7 +335,7 @@ func FuzzDecodeSpans(f *testing.F) {
 				}
 				for _, text := range []string{o.usage, o.cost, o.parameters, o.experimentMetadata} {
 					if text != "" && !json.Valid([]byte(text)) {
-						t.Fatalf("%s: %q is no JSON", name, text)
+						t.Fatalf("%s: %q is not JSON", name, text)
 					}
 				}
 			}

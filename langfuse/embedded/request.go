@@ -77,7 +77,7 @@ func (c *call) instant(key string) (int64, bool) {
 }
 
 // list reads values separated by commas. Blanks around a value are dropped and
-// empty values are no values, so a name with either cannot be asked for.
+// empty values are not values, so a name with either cannot be asked for.
 func (c *call) list(key string) []string {
 	var values []string
 	for part := range strings.SplitSeq(c.query.Get(key), ",") {
@@ -190,17 +190,17 @@ func (w *where) add(term string, args ...any) {
 	w.args = append(w.args, args...)
 }
 
-// given adds a condition on a value; an empty value is no condition.
+// given adds a condition on a value; an empty value is not a condition.
 func (w *where) given(term, value string) {
 	if value != "" {
 		w.add(term, value)
 	}
 }
 
-// equal adds "column is value"; an empty value is no condition.
+// equal adds "column is value"; an empty value is not a condition.
 func (w *where) equal(column, value string) { w.given(column+" = ?", value) }
 
-// in adds "column is one of values"; no values is no condition. The values are
+// in adds "column is one of values"; no values is not a condition. The values are
 // one argument, since SQLite takes no more than 32766 of them.
 func (w *where) in(column string, values []string) {
 	if len(values) == 0 {

@@ -282,7 +282,7 @@ func FuzzIngest(f *testing.F) {
 			t.Fatalf("accepted half a score: %+v", sc)
 		}
 		if tr := ev.trace; tr != nil && !json.Valid([]byte(tr.tags)) {
-			t.Fatalf("tags that are no list: %+v", tr)
+			t.Fatalf("tags that are not a list: %+v", tr)
 		}
 		if o := ev.observation; o != nil {
 			again := *o

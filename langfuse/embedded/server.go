@@ -74,7 +74,7 @@ import (
 	"time"
 )
 
-// The keys and the project of every server. The keys are no secret: they open a
+// The keys and the project of every server. The keys are not a secret: they open a
 // server that only this machine can reach.
 const (
 	DefaultPublicKey = "pk-lf-embedded"

@@ -253,7 +253,7 @@ func TestServer_projects(t *testing.T) {
 func TestOpen_problems(t *testing.T) {
 	dir := t.TempDir()
 	garbage := filepath.Join(dir, "garbage")
-	if err := os.WriteFile(garbage, []byte(strings.Repeat("this is no database ", 100)), 0o600); err != nil {
+	if err := os.WriteFile(garbage, []byte(strings.Repeat("this is not a database ", 100)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	cases := map[string]struct {

@@ -26,12 +26,12 @@ type candidate struct {
 	// lists are those of the answer as strict JSON, by name; what an object has in
 	// place of one too.
 	lists    map[string]json.RawMessage
-	open     bool // a list may go on behind the end
+	open     bool // a list may go on after the end
 	bare     bool // a list of entities or relationships without an object around it
 	wrapped  bool // a list whose first element has the lists
 	err      error
 	other    string // a key that nobody asked for with a list of objects
-	repaired bool   // the text is no JSON as it stands
+	repaired bool   // the text is not JSON as it stands
 	problems []string
 	warnings []string
 }
@@ -130,7 +130,7 @@ func (c *candidate) extraction() []byte {
 	return append(raw, '}')
 }
 
-// comma appends a comma behind a value.
+// comma appends a comma after a value.
 func comma(raw []byte) []byte {
 	if last := raw[len(raw)-1]; last == '{' || last == '[' {
 		return raw

@@ -122,7 +122,7 @@ func finish(text string, c *candidate) (Result, error) {
 	}
 	result := Result{Extraction: e, Truncated: c.cut(), Warnings: append(c.warnings, warnings...)}
 	if c.repaired {
-		result.Warnings = append(result.Warnings, "the answer is no JSON as it stands, and was repaired")
+		result.Warnings = append(result.Warnings, "the answer is not JSON as it stands, and was repaired")
 	}
 	if result.Truncated {
 		result.Warnings = append(result.Warnings, fmt.Sprintf("the answer was cut off: %d complete entities and %d complete relationships were kept", len(e.Entities), len(e.Relationships)))
@@ -133,7 +133,7 @@ func finish(text string, c *candidate) (Result, error) {
 }
 
 // maxRestarts bounds how often a part of the text is read again because what
-// began before it was no answer; it keeps the cost linear.
+// began before it was not an answer; it keeps the cost linear.
 const maxRestarts = 16
 
 // maxCandidates bounds how many brackets of a text are looked at.

@@ -18,7 +18,7 @@ import (
 var errCut = errors.New("the text ends inside a value")
 
 // scanner reads something near JSON and writes it as strict JSON to out. It
-// looks at every byte once, apart from the white space behind a single quote,
+// looks at every byte once, apart from the white space after a single quote,
 // and stops at what it does not understand.
 type scanner struct {
 	text     string
@@ -136,7 +136,7 @@ func (s *scanner) key() error {
 		return err
 	}
 	if s.text[s.pos] != ':' {
-		return s.unexpected("a colon behind the key")
+		return s.unexpected("a colon after the key")
 	}
 	s.pos++
 	s.out = append(s.out, ':')

@@ -20,7 +20,7 @@ const Baseline = "baseline"
 const baselineVersion = "2"
 
 // baseline extracts entities and relationships by rules: the floor that every language
-// model must beat. It is no model, it learns nothing, and no rule or list in it was made
+// model must beat. It is not a model, it learns nothing, and no rule or list in it was made
 // from expected output. It is safe for concurrent use: all that it holds is only read.
 //
 // The steps: the text is cut into sentences and tokens; patterns take addresses

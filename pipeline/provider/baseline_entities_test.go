@@ -31,11 +31,11 @@ func TestExtract_entities(t *testing.T) {
 			"The Bank of Elmford hired Rosa Klein. Procter & Tamble Inc. sued her in Leeds.",
 			map[string]string{"Bank of Elmford": "Organization", "Rosa Klein": "Person", "Procter & Tamble Inc.": "Organization", "Leeds": "Location"},
 		},
-		"English: a beginning is no name": {
+		"English: a beginning is not a name": {
 			"Yesterday it rained. However, nothing else happened. Walking helps.",
 			map[string]string{},
 		},
-		"English: titles are no part of a name": {
+		"English: titles are not part of a name": {
 			"The report was read by Dr. Omar Said and President Lena Brandt.",
 			map[string]string{"Omar Said": "Person", "Lena Brandt": "Person"},
 		},
@@ -55,7 +55,7 @@ func TestExtract_entities(t *testing.T) {
 			"it cost $25 million, 7 euros, 12% more; 40 km away.",
 			map[string]string{"$25 million": "Money", "7 euros": "Money", "12%": "Percentage", "40 km": "Quantity"},
 		},
-		"German: nouns are no names": {
+		"German: nouns are not names": {
 			"Die Firma Kessler GmbH hat in der Sitzung die Kosten mit Karin Vogt besprochen. Das Ergebnis und die Planung sind der Abteilung nicht bekannt.",
 			map[string]string{"Kessler GmbH": "Organization", "Karin Vogt": "Person"},
 		},

@@ -122,7 +122,7 @@ func (d *document) names(s *sentence) []mention {
 	return found
 }
 
-// joins reports whether a small word goes on a name: "of" does behind a word of
+// joins reports whether a small word goes on a name: "of" does after a word of
 // an institution only.
 func (d *document) joins(run []token, word string) bool {
 	if word != "of" && word != "the" {
@@ -131,7 +131,7 @@ func (d *document) joins(run []token, word string) bool {
 	return slices.ContainsFunc(run, func(t token) bool { return d.nameKinds[strings.ToLower(t.text)] > 0 })
 }
 
-// trimmed returns a run without the title or the article in front of it and without
+// trimmed returns a run without the title or the article before it and without
 // what is only capitalised because a sentence begins; whether it begins one, and what
 // the title speaks for.
 func (d *document) trimmed(toks []token, from, to int) (first, last int, begins bool, ev evidence) {
@@ -211,7 +211,7 @@ func (d *document) name(s *sentence, from, to int) mention {
 }
 
 // enter adds a mention to the entity of its name, which may be new, an alias of
-// one that is there, or the short form in brackets behind it. It returns nil
+// one that is there, or the short form in brackets after it. It returns nil
 // where there are too many.
 func (d *document) enter(s *sentence, from, to int, ev evidence) *entity {
 	d.counts.Mentions++

@@ -331,7 +331,7 @@ func statuses(t *testing.T, open openAt, wire wireForm) {
 	}
 }
 
-// longReasons: a server's page is no reason for a message of a megabyte, and
+// longReasons: a server's page is not a reason for a message of a megabyte, and
 // the cut does not leave half a key.
 func longReasons(t *testing.T, open openAt, wire wireForm) {
 	for _, message := range []string{strings.Repeat("日", 1<<19), strings.Repeat("-"+contractKey, 1<<15), strings.Repeat(" ", 3<<10-10) + strings.Repeat(contractKey, 9)} {
@@ -351,7 +351,7 @@ func longReasons(t *testing.T, open openAt, wire wireForm) {
 	}
 }
 
-// brokenBodies: a good status over something that is no answer.
+// brokenBodies: a good status over something that is not an answer.
 func brokenBodies(t *testing.T, open openAt, wire wireForm) {
 	whole := wire.Answer("a text")
 	for name, c := range map[string]struct{ body, kind, want string }{

@@ -70,7 +70,7 @@ type ExternalConfig struct {
 //  2. asks the program or endpoint,
 //  3. reads the extraction, and the calls, usage, cost and warnings that the
 //     pipeline reports, within limits,
-//  4. returns them, with one span of its own in front of the calls.
+//  4. returns them, with one span of its own before the calls.
 //
 // A short example:
 //
@@ -213,8 +213,8 @@ func (e *External) Extract(ctx context.Context, doc extraction.Document) (extrac
 
 // Ask sends one request of any form, once, with an "id" added, and returns the
 // fields of the answer. The calls are a span "external-ask" and those that the
-// answer reports with "calls", "usage", "cost_usd" and "model", as of Extract; an
-// "error" in the answer is an error here. Errors as of Extract. Secrets of the
+// answer reports with "calls", "usage", "cost_usd" and "model", as for Extract; an
+// "error" in the answer is an error here. Errors as for Extract. Secrets of the
 // environment that the answer repeats are masked.
 func (e *External) Ask(ctx context.Context, request map[string]any) (map[string]json.RawMessage, []outcome.Call, error) {
 	n := e.asked.Add(1)

@@ -69,7 +69,7 @@ func TestReadAnswer_usageAndCostCountOnce(t *testing.T) {
 		"usage on top, cost in calls":    {`"usage":{"input":5},"calls":[{"cost_usd":0.5}]`, 5, "0.5"},
 		"usage on top, bare calls":       {`"usage":{"input":5},"calls":[{"name":"a"}]`, 5, "unknown"},
 		"an unreadable call":             {`"calls":[{"cost_usd":0.5},7]`, 0, "unknown"},
-		"calls that are no list":         {`"calls":{"a":1},"cost_usd":0.5`, 0, "0.5"},
+		"calls that are not a list":      {`"calls":{"a":1},"cost_usd":0.5`, 0, "0.5"},
 		"negative cost":                  {`"cost_usd":-1`, 0, "unknown"},
 		"cost as text":                   {`"cost_usd":"0.5"`, 0, "unknown"},
 		"broken, negative, absurd usage": {`"usage":{"input":1.5,"output":-1,"cached":1e300,"reasoning":"x"}`, 0, "unknown"},

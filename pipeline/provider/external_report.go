@@ -126,7 +126,7 @@ func (a *answer) readFound() {
 	}
 	a.found = found
 	if err != nil {
-		a.err = fail(outcome.InvalidOutput, false, "the pipeline's answer is no extraction: "+err.Error(), err)
+		a.err = fail(outcome.InvalidOutput, false, "the pipeline's answer is not an extraction: "+err.Error(), err)
 	}
 }
 

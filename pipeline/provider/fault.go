@@ -132,7 +132,7 @@ var wrongKey = []string{"API_KEY_INVALID", "API_KEY_EXPIRED", "invalid_api_key"}
 // spent are the words that make a 429 stay: no credit is left.
 var spent = []string{"insufficient_quota", "billing_hard_limit_reached"}
 
-// refused is the fault of an answer whose status is no success.
+// refused is the fault of an answer whose status is not a success.
 func (c *chat) refused(x *exchange) *pipeline.ModelError {
 	reason := x.reason()
 	said := c.short(reason.Text)

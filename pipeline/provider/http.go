@@ -107,7 +107,7 @@ func newChat(provider string, cfg modelConfig, keyVariable, baseVariable string)
 	return c
 }
 
-// problem notes what is wrong with the configuration, if it is so.
+// problem notes what is wrong with the configuration, if anything is.
 func (c *chat) problem(wrong bool, format string, args ...any) {
 	if wrong {
 		c.problems = append(c.problems, fmt.Errorf(format, args...))

@@ -92,7 +92,7 @@ func (*openAI) body(model modelConfig, req pipeline.Request) ([]byte, error) {
 
 func (*openAI) read(body []byte) (r decoded, err error) {
 	var answer openAIAnswer
-	// What some servers write behind the JSON is passed over.
+	// What some servers write after the JSON is passed over.
 	if err := json.NewDecoder(bytes.NewReader(body)).Decode(&answer); err != nil {
 		return r, err
 	}

@@ -140,7 +140,7 @@ func readHeaders(text string) (map[string]secret.Secret, error) {
 	}
 	var plain map[string]string
 	if json.Unmarshal([]byte(text), &plain) != nil {
-		return nil, configError(OpenAI, errors.New(envHeaders+` is no JSON object of texts, such as {"X-Team": "knowledge"}`))
+		return nil, configError(OpenAI, errors.New(envHeaders+` is not a JSON object of texts, such as {"X-Team": "knowledge"}`))
 	}
 	headers := map[string]secret.Secret{}
 	for name, value := range plain {

@@ -16,7 +16,7 @@ import (
 )
 
 // cassette answers with what a Tape recorded, without a network, so that a whole run can
-// be repeated to the byte. It is no cache: a request that was not recorded is an error,
+// be repeated to the byte. It is not a cache: a request that was not recorded is an error,
 // and the model is never asked in its lineAt.
 //
 // A cassette is JSON Lines. The first line says what was recorded:
@@ -54,11 +54,11 @@ func openCassette(path string) (*cassette, error) {
 	return &cassette{path: path, recorded: found, asked: map[string]int{}}, errors.Join(err, file.Close())
 }
 
-// openRegular opens a file that is no folder, device or pipe.
+// openRegular opens a file that is not a folder, device or pipe.
 func openRegular(path string, flag int) (*os.File, error) {
 	info, err := os.Stat(path)
 	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("it is no regular file")
+		err = errors.New("it is not a regular file")
 	}
 	var file *os.File
 	if err == nil {

@@ -261,7 +261,7 @@ func TestConcurrent(t *testing.T) {
 	together(replayed)
 }
 
-// A call that is not made because the run stops is no exchange: made again when
+// A call that is not made because the run stops is not an exchange: made again when
 // the run is resumed, it is the only one, and what is replayed.
 func TestRecord_runStops(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.cassette")
@@ -439,13 +439,13 @@ func TestOpen_problems(t *testing.T) {
 	swap := func(old, now string) string { return lines[0] + strings.Replace(lines[3], old, now, 1) }
 	tests := map[string]struct{ text, want string }{
 		"empty":             {"", "it is empty"},
-		"no cassette":       {"hello\n", "line 1: this is no cassette"},
-		"a run file":        {`{"format":3}` + "\n", "line 1: this is no cassette"},
+		"no cassette":       {"hello\n", "line 1: this is not a cassette"},
+		"a run file":        {`{"format":3}` + "\n", "line 1: this is not a cassette"},
 		"a later version":   {`{"cassette":2,"model":"m"}` + "\n", "line 1: the format is version 2"},
-		"no model":          {`{"cassette":1}` + "\n", "line 1: this is no cassette"},
-		"garbage":           {lines[0] + lines[1] + "garbage\n" + lines[2], "line 3: this is no exchange"},
-		"cut in the middle": {lines[0] + lines[1][:100] + "\n" + lines[2], "line 2: this is no exchange: unexpected EOF"},
-		"cut at the end":    {lines[0] + lines[1] + lines[2][:100], "line 3: this is no exchange: unexpected EOF; the recording was interrupted"},
+		"no model":          {`{"cassette":1}` + "\n", "line 1: this is not a cassette"},
+		"garbage":           {lines[0] + lines[1] + "garbage\n" + lines[2], "line 3: this is not an exchange"},
+		"cut in the middle": {lines[0] + lines[1][:100] + "\n" + lines[2], "line 2: this is not an exchange: unexpected EOF"},
+		"cut at the end":    {lines[0] + lines[1] + lines[2][:100], "line 3: this is not an exchange: unexpected EOF; the recording was interrupted"},
 		"two in a line":     {lines[0] + strings.TrimSpace(lines[1]) + lines[2], "line 2: something follows"},
 		"a changed prompt":  {swap("other", "OTHER"), "line 2: the key is not that of the request"},
 		"another model":     {swap(`"model":"gpt-4o"`, `"model":"gpt-5"`), `line 2: the request is for the model "gpt-5"`},
@@ -483,7 +483,7 @@ func neither() string {
 	return head + fmt.Sprintf(`{"key":"%s","n":1,"request":%s}`, sum, text) + "\n"
 }
 
-// TestOpen_edited: what a person's editor does to a file is no damage.
+// TestOpen_edited: what a person's editor does to a file is not damage.
 func TestOpen_edited(t *testing.T) {
 	golden, err := os.ReadFile(filepath.Join("testdata", "golden.cassette"))
 	if err != nil {
@@ -510,7 +510,7 @@ func TestOpen_edited(t *testing.T) {
 
 func TestScan_longLine(t *testing.T) {
 	const limit = 100_000 // above the size of the reader's buffer
-	for size, want := range map[int]string{limit: "no exchange", limit + 1: "line 2: it is longer than 100000 bytes"} {
+	for size, want := range map[int]string{limit: "this is not an exchange", limit + 1: "line 2: it is longer than 100000 bytes"} {
 		_, err := scan(strings.NewReader(head+strings.Repeat("x", size-1)+"\n"), "x", limit)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%d bytes: got %v, want %q", size, err, want)

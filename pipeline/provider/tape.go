@@ -37,7 +37,7 @@ type Tape struct {
 func CreateTape(path string, source Recording) (*Tape, error) {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, os.ErrExist) {
-		return nil, fileError(path, 0, errors.New("it exists already and is not overwritten: give another name or remove it"))
+		return nil, fileError(path, 0, errors.New("it already exists and is not overwritten: give another name or remove it"))
 	}
 	if err != nil {
 		return nil, writeError(path, err)
@@ -190,7 +190,7 @@ func decode(line []byte, model string) (x recordedCall, err error) {
 	dec := json.NewDecoder(bytes.NewReader(line))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&x); err != nil {
-		return x, fmt.Errorf("this is no exchange: %w", err)
+		return x, fmt.Errorf("this is not an exchange: %w", err)
 	}
 	var asked struct {
 		Model string `json:"model"`
@@ -225,7 +225,7 @@ type lineAt struct {
 type recorded struct {
 	source  Recording
 	answers map[string][]lineAt // by the key, ordered by n
-	// end is the offset behind the last good line, and newline whether a line
+	// end is the offset after the last good line, and newline whether a line
 	// feed stands before it.
 	end     int64
 	newline bool
@@ -275,7 +275,7 @@ func (x *recorded) add(line []byte, number int) error {
 	var first firstLine
 	switch {
 	case number == 1 && (json.Unmarshal(line, &first) != nil || first.Cassette == 0 || first.Model == ""):
-		return errors.New(`this is no cassette: its first line must be such as {"cassette":1,"provider":"openai","model":"gpt-4o"}`)
+		return errors.New(`this is not a cassette: its first line must be such as {"cassette":1,"provider":"openai","model":"gpt-4o"}`)
 	case number == 1 && first.Cassette != version:
 		return fmt.Errorf("the format is version %d, this program knows version %d: record again", first.Cassette, version)
 	case number == 1:

@@ -287,7 +287,7 @@ func compareSeveral(t *testing.T, chromium *testkit.Chromium) {
 	b.Choose("#against", "2")
 	want(b, found, "12 items · entity_f1, base against same")
 	b.Choose("#state", "same")
-	want(b, found, "12 items · entity_f1, base against same") // failed in both is no difference
+	want(b, found, "12 items · entity_f1, base against same") // failed in both is not a difference
 	b.Press("j", kb.Enter)
 	want(b, `document.querySelector("#item .verdictline b:last-child").textContent`, "no difference")
 	value[string](b, `location.hash = "#/item/doc-0001/1"`)

@@ -42,7 +42,7 @@ const (
 type byteBudget struct{ bytes, items int }
 
 // fit encodes as much of an item as its share allows, and says whether anything
-// was left out: what is too large is made anew with half of each text and list.
+// was left out: what is too large is made again with half of each text and list.
 func (b *byteBudget) fit(row []*report.ItemView, w *writer) (raw []byte, cut bool) {
 	least := leastDetail * len(row)
 	share := min(mostDetail, b.bytes, max(least, b.bytes/max(1, b.items)))

@@ -29,7 +29,7 @@ func details(t *testing.T, page string) map[string]json.RawMessage {
 	for _, m := range blocks.FindAllStringSubmatch(page, -1) {
 		if name := id.FindStringSubmatch(m[1]); name != nil {
 			if !json.Valid([]byte(m[2])) {
-				t.Errorf("%s is no JSON", name[1])
+				t.Errorf("%s is not JSON", name[1])
 			}
 			found[name[1]] = json.RawMessage(m[2])
 		}

@@ -139,7 +139,7 @@ func (w *writer) row(views []*report.ItemView) (r listRow) {
 	return r
 }
 
-// rounded returns a score with six digits behind the point, which a list never shows
+// rounded returns a score with six digits after the point, which a list never shows
 // all of; but one that is not whole does not become so.
 func rounded(v *float64) *float64 {
 	if v == nil {

@@ -57,7 +57,7 @@ func TestLeaderboard(t *testing.T) {
 	if err := Leaderboard(full{}, ranked()); !errors.Is(err, errFull) {
 		t.Error(err)
 	}
-	if err := Leaderboard(&b, compare.Leaderboard{}); err != nil { // nothing to show is no panic
+	if err := Leaderboard(&b, compare.Leaderboard{}); err != nil { // nothing to show is not a panic
 		t.Error(err)
 	}
 }

@@ -35,18 +35,18 @@ func AuditCommand(env cli.Env) *urfave.Command {
 		Usage:     "find gold that is probably wrong by what several systems extracted",
 		UsageText: "experiment audit RUN RUN… [--top N] [--html FILE] [--queue NAME]",
 		Description: "Runs of different systems over the same items, or one run of several trials; names of runs, run files or exports.\n" +
-			"No model is called but that of --judge. A doubt is from 0 to 1 and orders the findings; it is no probability. docs/gold.md explains it.\n" +
+			"No model is called but that of --judge. A doubt is from 0 to 1 and orders the findings; it is not a probability. docs/gold.md explains it.\n" +
 			"Exit codes: 0 audited; 2 the runs are not over the same items; 4 some items could not be queued; 64 wrong usage.",
 		Flags: []urfave.Flag{
 			settings.DatasetFlag(),
 			&urfave.IntFlag{Name: "top", Usage: "keep the `N` findings of the highest doubt", Value: 50},
 			settings.OptionsFlag(),
 			&urfave.StringFlag{Name: "judge", Usage: "ask `MODEL`, such as openai/gpt-4o-mini, about the findings that are kept"},
-			&urfave.StringFlag{Name: "html", TakesFile: true, Usage: "write a page to `FILE` on which to accept and reject findings"},
+			&urfave.StringFlag{Name: "html", TakesFile: true, Usage: "write a page to `FILE` to accept and reject findings on"},
 			&urfave.StringFlag{Name: "decisions", TakesFile: true, Usage: "`FILE` of what was accepted and rejected on the page"},
 			&urfave.StringFlag{Name: "corrected", TakesFile: true, Usage: "write the items that --decisions changes to `FILE`, for experiment seed --file"},
-			&urfave.StringFlag{Name: "queue", Usage: "put the items into the annotation queue `NAME` of Langfuse, each with what is doubtful"},
-			&urfave.BoolFlag{Name: "create-queue", Usage: "make the queue where it is not there", DisableDefaultText: true},
+			&urfave.StringFlag{Name: "queue", Usage: "add the items to the annotation queue `NAME` of Langfuse, each with what is doubtful"},
+			&urfave.BoolFlag{Name: "create-queue", Usage: "create the queue if it does not exist", DisableDefaultText: true},
 			settings.JSONFlag(),
 		},
 		Action: func(c *urfave.Context) error { return auditAction(c, env) },
@@ -216,7 +216,7 @@ func (a *audited) sameItems() error {
 		case h.Dataset.Fingerprint == "":
 			return cli.Usage("the run %q is still listing its items: audit it once it has run", h.Name)
 		case h.Dataset.Fingerprint != a.header.Dataset.Fingerprint:
-			return cli.Errorf(cli.ExitIncompatible, "%q and %q are not over the same items: other ids, inputs or expected outputs; experiment rescore --dataset %s@now scores both over the gold of now",
+			return cli.Errorf(cli.ExitIncompatible, "%q and %q are not over the same items: their ids, inputs or expected outputs differ; experiment rescore --dataset %s@now scores both against the current gold",
 				a.header.Name, h.Name, cli.Quote(a.header.Dataset.Name))
 		}
 	}

@@ -145,7 +145,7 @@ func TestAudit_decisions(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, _, said := audit(t, nil, "s1", "s2", "--decisions", "decisions.json", "--corrected", "corrected.jsonl")
-	if code != cli.ExitUsage || !strings.Contains(said, "is not the one that was decided about") {
+	if code != cli.ExitUsage || !strings.Contains(said, "has changed since the decision") {
 		t.Errorf("%d: %s", code, said)
 	}
 	if _, err := os.Stat("corrected.jsonl"); !os.IsNotExist(err) {
@@ -189,23 +189,23 @@ func TestAudit_refused(t *testing.T) {
 		}
 	}
 	for want, args := range map[string][]string{
-		"two runs or more":              {},
-		"two systems or more":           {"s1"},
-		"named twice":                   {"s1", "s1"},
-		"there is no run \"s3\"":        {"s1", "s3"},
-		"its outputs are needed":        {"s1", "langfuse:s2"},
-		"--top: 0 is less":              {"s1", "s2", "--top", "0"},
-		"give both or none":             {"s1", "s2", "--corrected", "c.jsonl"},
-		"add --queue":                   {"s1", "s2", "--create-queue"},
-		"it holds no decision":          {"s1", "s2", "--decisions", "none.json", "--corrected", "c.jsonl"},
-		"is no file of decisions":       {"s1", "s2", "--decisions", "nojson.json", "--corrected", "c.jsonl"},
-		"is decided twice":              {"s1", "s2", "--decisions", "twice.json", "--corrected", "c.jsonl"},
-		"neither accepted nor rejected": {"s1", "s2", "--decisions", "word.json", "--corrected", "c.jsonl"},
-		"is none of this audit":         {"s1", "s2", "--decisions", "unknown.json", "--corrected", "c.jsonl"},
-		"reading the decisions":         {"s1", "s2", "--decisions", "missing.json", "--corrected", "c.jsonl"},
-		"baseline is no language model": {"s1", "s2", "--judge", "baseline"},
-		"the scoring options":           {"s1", "s2", "--options", "{\"treshold\": 1}"},
-		"takes a file":                  {"s1", "s2", "--html", "-"},
+		"two runs or more":                 {},
+		"two systems or more":              {"s1"},
+		"named twice":                      {"s1", "s1"},
+		"there is no run \"s3\"":           {"s1", "s3"},
+		"its outputs are needed":           {"s1", "langfuse:s2"},
+		"--top: 0 is less":                 {"s1", "s2", "--top", "0"},
+		"give both or none":                {"s1", "s2", "--corrected", "c.jsonl"},
+		"add --queue":                      {"s1", "s2", "--create-queue"},
+		"it holds no decision":             {"s1", "s2", "--decisions", "none.json", "--corrected", "c.jsonl"},
+		"is not a file of decisions":       {"s1", "s2", "--decisions", "nojson.json", "--corrected", "c.jsonl"},
+		"is decided twice":                 {"s1", "s2", "--decisions", "twice.json", "--corrected", "c.jsonl"},
+		"neither accepted nor rejected":    {"s1", "s2", "--decisions", "word.json", "--corrected", "c.jsonl"},
+		"is not one of this audit":         {"s1", "s2", "--decisions", "unknown.json", "--corrected", "c.jsonl"},
+		"reading the decisions":            {"s1", "s2", "--decisions", "missing.json", "--corrected", "c.jsonl"},
+		"baseline is not a language model": {"s1", "s2", "--judge", "baseline"},
+		"the scoring options":              {"s1", "s2", "--options", "{\"treshold\": 1}"},
+		"takes a file":                     {"s1", "s2", "--html", "-"},
 	} {
 		if code, _, said := audit(t, nil, args...); code != cli.ExitUsage || !strings.Contains(said, want) {
 			t.Errorf("%v: %d: %s, want %q", args, code, said, want)

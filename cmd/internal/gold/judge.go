@@ -42,7 +42,7 @@ func (a *audited) judge(ctx context.Context, model string, result *harness.Audit
 	}
 	defer func() { err = errors.Join(err, opened.Close()) }()
 	if opened.Asks.Model == nil {
-		return nil, cli.Usage("--judge: %s is no language model, such as openai/gpt-4o-mini", model)
+		return nil, cli.Usage("--judge: %s is not a language model, such as openai/gpt-4o-mini", model)
 	}
 	costs := make([]*float64, len(result.Findings))
 	group, inner := errgroup.WithContext(ctx)

@@ -42,7 +42,7 @@ func RescoreCommand(env cli.Env) *urfave.Command {
 		Flags: []urfave.Flag{
 			settings.DatasetFlag(),
 			settings.OptionsFlag(),
-			&urfave.StringFlag{Name: "config", TakesFile: true, Usage: "ask the evaluators under scorers: in the YAML `FILE` anew (nothing else of it is read)"},
+			&urfave.StringFlag{Name: "config", TakesFile: true, Usage: "ask the evaluators under scorers: in the YAML `FILE` again (nothing else of it is read)"},
 			&urfave.StringFlag{Name: "name", Aliases: []string{"n"}, Usage: "`NAME` of the new run (default: RUN-rescored; with @now RUN and the version of the dataset)"},
 			&urfave.StringSliceFlag{Name: "gate", Usage: "with @now: `RULE|FILE` to judge before and after; may be repeated"},
 			&urfave.BoolFlag{Name: "json", Usage: "print what moved as JSON", DisableDefaultText: true},
@@ -331,7 +331,7 @@ func noteUnfinished(ctx context.Context, env cli.Env, from *runstore.Reader) err
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(env.Stderr, "note: the run is not finished: %d of %d are there; it goes on, or was stopped\n",
+	_, err = fmt.Fprintf(env.Stderr, "note: the run is not finished: %d of %d are there; it is still running, or was stopped\n",
 		counts.Done, counts.Planned)
 	return cli.Written(err)
 }

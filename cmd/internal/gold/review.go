@@ -44,7 +44,7 @@ type decision struct {
 // parseDecisions reads that file.
 func parseDecisions(raw []byte) (d decisions, err error) {
 	if err := json.Unmarshal(raw, &d); err != nil {
-		return d, cli.Usage("it is no file of decisions, as the page of experiment audit --html saves it: %w", err)
+		return d, cli.Usage("it is not a file of decisions, as the page of experiment audit --html saves it: %w", err)
 	}
 	var problems []error
 	seen := map[string]bool{}
@@ -137,9 +137,9 @@ func (a *audited) writeCorrected(ctx context.Context, path string, d decisions, 
 	for _, one := range d.Decisions {
 		switch f, known := found[one.Finding]; {
 		case !known:
-			problems = append(problems, fmt.Errorf("finding %q of item %q is none of this audit: its gold changed, it was answered, or other runs were audited", one.Finding, named(one.Item)))
+			problems = append(problems, fmt.Errorf("finding %q of item %q is not one of this audit: its gold has changed, it was already decided, or other runs were audited", one.Finding, named(one.Item)))
 		case f.Gold != one.Gold:
-			problems = append(problems, fmt.Errorf("finding %q: the gold of item %q is not the one that was decided about", one.Finding, named(f.Item)))
+			problems = append(problems, fmt.Errorf("finding %q: the gold of item %q has changed since the decision", one.Finding, named(f.Item)))
 		default:
 			byItem[f.Item] = append(byItem[f.Item], one)
 		}
@@ -274,7 +274,7 @@ func (a *audited) traces(ctx context.Context, project langfuse.Project) (h outco
 		}
 	}
 	if newest < 0 {
-		return h, nil, cli.Usage("none of the runs is in this Langfuse (%s), so that there is no trace to look at: experiment publish %s sends one there",
+		return h, nil, cli.Usage("none of the runs is in this Langfuse (%s), so there is no trace to look at: experiment publish %s sends it there",
 			a.langfuse.Client.BaseURL(), cli.Quote(a.header.Name))
 	}
 	h, traces = a.headers[newest], map[string]string{}
@@ -294,7 +294,7 @@ func openQueue(ctx context.Context, client *langfuse.Client, name string, create
 		return queue, false, err
 	}
 	if !create {
-		return queue, false, cli.Usage("%w; --create-queue makes it", err)
+		return queue, false, cli.Usage("%w; --create-queue creates it", err)
 	}
 	const task = "The gold of this item was looked at. Correct the output of the trace where gold is wrong, then complete the item."
 	config := langfuse.ScoreConfig{Name: checkedConfig, Type: langfuse.ScoreBoolean, Description: task}

@@ -94,7 +94,7 @@ func traceFlags() []urfave.Flag {
 		&urfave.StringFlag{Name: "queue", Usage: "seed from the completed items of the annotation queue `NAME`"},
 		&urfave.StringFlag{Name: "corrections", Usage: "correct and confirm the gold of items by the completed items of the annotation queue `NAME`, which are traces of experiments"},
 		&urfave.StringSliceFlag{Name: "score", Usage: "seed from traces with a score such as `'NAME>=V'`; repeated: with all of them"},
-		&urfave.IntFlag{Name: "limit", DefaultText: "all", Usage: "take the first `N` traces, the newest ones"},
+		&urfave.IntFlag{Name: "limit", DefaultText: "all", Usage: "take the first `N` traces, the newest"},
 		&urfave.IntFlag{Name: "sample", DefaultText: "all", Usage: "draw `N` of the traces at random"},
 		&urfave.Uint64Flag{Name: "seed", Usage: "`S` decides which traces are drawn", DefaultText: "0"},
 		&urfave.StringFlag{Name: "stratify", Usage: "spread the sample over the values of `metadata.KEY`"},
@@ -171,10 +171,10 @@ func (j job) takes(c *urfave.Context, name string) error {
 	for _, flag := range c.Command.Flags {
 		flag := flag.Names()[0]
 		if c.IsSet(flag) && !slices.Contains(known, flag) {
-			problems = append(problems, cli.Usage("--%s means nothing with %s: leave it away", flag, name))
+			problems = append(problems, cli.Usage("--%s means nothing with %s: leave it out", flag, name))
 		}
 		if c.IsSet(flag) && isEmpty(c.Value(flag)) && flag != "description" && flag != "id-prefix" {
-			problems = append(problems, cli.Usage("--%s has no value: leave it away, or say what is meant", flag))
+			problems = append(problems, cli.Usage("--%s has no value: leave it out, or say what is meant", flag))
 		}
 	}
 	return errors.Join(problems...)

@@ -103,7 +103,7 @@ func (s *Sensitivity) ways(ctx context.Context) (list []way, err error) {
 	}
 	known := slices.ContainsFunc(scoring.Catalog(), func(d scoring.Definition) bool { return d.Name == s.metric })
 	if s.header.Harness != harness.Name || !known {
-		return nil, cli.Usage("--sensitivity scores extractions again: %s of the harness %s is none of their scores",
+		return nil, cli.Usage("--sensitivity scores extractions again: %s of the harness %s is not one of their scores",
 			textutil.Line(s.metric), textutil.Line(s.header.Harness))
 	}
 	if s.options, err = scoring.ParseOptions(s.header.Scorer.Options, scoring.DefaultOptions()); err != nil {

@@ -87,7 +87,7 @@ func readIDs(c *urfave.Context, env cli.Env, path string) (ids []string, err err
 		raw, err = files.Read(c.Context, path, files.MaxText)
 	}
 	if len(raw) > files.MaxText {
-		err = fmt.Errorf("more than %d MB are no list of ids", files.MaxText>>20)
+		err = fmt.Errorf("more than %d MB are not a list of ids", files.MaxText>>20)
 	}
 	if err != nil {
 		return nil, cli.Usage("reading trace ids: %w", err)

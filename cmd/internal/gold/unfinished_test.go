@@ -34,7 +34,7 @@ func TestNoteUnfinished(t *testing.T) {
 		must(t, noteUnfinished(t.Context(), cli.Env{Stderr: &b}, r))
 		return b.String()
 	}
-	const want = "note: the run is not finished: 1 of 3 are there; it goes on, or was stopped\n"
+	const want = "note: the run is not finished: 1 of 3 are there; it is still running, or was stopped\n"
 	if got := noted(); got != want {
 		t.Errorf("while it is written: %q, want %q", got, want)
 	}

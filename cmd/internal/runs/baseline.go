@@ -73,7 +73,7 @@ func WriteBaselines(known map[string]string) error {
 }
 
 // errFirst is returned where no run is as a rule says, and the candidate will be.
-var errFirst = errors.New("no run is so yet: this is the first")
+var errFirst = errors.New("no such run yet: this is the first")
 
 // Base is the run that was found for a name or a rule.
 type Base struct {
@@ -113,7 +113,7 @@ func ParseAge(text string) (time.Duration, error) {
 		age = time.Duration(n) * 24 * time.Hour
 	}
 	if err != nil || age <= 0 || age > mostDays*24*time.Hour {
-		return 0, cli.Usage("--base-max-age: %q is no time such as 14d or 36h", text)
+		return 0, cli.Usage("--base-max-age: %q is not a time such as 14d or 36h", text)
 	}
 	return age, nil
 }
@@ -242,10 +242,10 @@ func (f Finder) latest(ctx context.Context, rule string) (Base, error) {
 	case f.Own != nil && fits("", f.Own):
 		return Base{}, cli.Errorf(cli.ExitIncompatible, "the base %q: %w", rule, errFirst)
 	}
-	return Base{}, cli.Errorf(cli.ExitIncompatible, "the base %q: no complete run of dataset %q, in this folder or in Langfuse, is so", rule, f.Dataset)
+	return Base{}, cli.Errorf(cli.ExitIncompatible, "the base %q: no complete run of dataset %q, in this folder or in Langfuse matches", rule, f.Dataset)
 }
 
-// latestRemote returns the newest complete run in Langfuse that fits; none is no error.
+// latestRemote returns the newest complete run in Langfuse that fits; none is not an error.
 func (f Finder) latestRemote(ctx context.Context, fits func(langfuse.Run) bool) (base Base, err error) {
 	lf, err := settings.Connect(ctx, f.Env.Getenv)
 	if err != nil {

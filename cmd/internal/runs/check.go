@@ -32,7 +32,7 @@ func checkTable() []settings.Setting {
 		{Flag: "check-name", Usage: "`NAME` of the check, which has one comment on a pull request (default: the dataset)"},
 		{Flag: "base", Default: Baseline, Usage: "`RUN` to compare with: a name, a file, langfuse:NAME, or 'latest branch=main'"},
 		{Flag: "base-max-age", Usage: "warn if the base is older than `AGE`, such as 14d or 36h"},
-		{Flag: "refresh-base", Usage: "run a base over another version of the dataset anew, for at most `USD`"},
+		{Flag: "refresh-base", Usage: "run a base over another version of the dataset again, for at most `USD`"},
 		{Flag: "gate", Many: true, Usage: "`RULE|FILE` that must be kept, or a YAML file of rules; may be repeated"},
 		{Flag: "inconclusive", Usage: "what an inconclusive rule counts as: fail, pass, or `6`, which is an exit code of its own (default: fail)"},
 		{Flag: "fail-on", Default: "gate", Usage: "`WHEN` to fail after comparing: gate, worse (a gate that fails, or a worse primary score) or never"},
@@ -124,7 +124,7 @@ func newCheck(c *urfave.Context, env cli.Env, runTable []settings.Setting) (*che
 	k.Name, k.Details = cmp.Or(k.values.Text("check-name"), k.dataset), p.Switch(k.values, "comment-details")
 	p.Switch(k.values, "comment")
 	if on := k.values.Text("fail-on"); !slices.Contains([]string{"gate", "worse", "never"}, on) {
-		p.Add("--fail-on: %q is none of gate, worse, never", on)
+		p.Add("--fail-on: %q is not one of gate, worse, never", on)
 	}
 	k.maxAge, err = ParseAge(k.values.Text("base-max-age"))
 	p.Join(err)
@@ -196,7 +196,7 @@ func (k *check) dryRun(ctx context.Context) error {
 		return err
 	}
 	if code := k.carryOut(ctx, k.env.Stdout, k.line); code != cli.ExitOK {
-		return cli.Errorf(code, "the run could not begin so")
+		return cli.Errorf(code, "the run could not be started")
 	}
 	return nil
 }
@@ -289,7 +289,7 @@ func (k *check) compare(ctx context.Context) (err error) {
 	return errors.Join(WriteComparison(ctx, k.values.Text("html"), result, sources), failed)
 }
 
-// refreshed runs the base anew over the items of the candidate, where those are others,
+// refreshed runs the base again over the items of the candidate, where those are others,
 // if what the base was is known from its header alone and costs no more than allowed.
 func (k *check) refreshed(ctx context.Context) error {
 	candidate, err := k.finder().Find(ctx, k.candidate)
@@ -313,7 +313,7 @@ func (k *check) refreshed(ctx context.Context) error {
 	var out bytes.Buffer
 	var e report.Estimate
 	if code := k.carryOut(ctx, &out, append(slices.Clone(line), "--estimate", "--json")); code != cli.ExitOK {
-		return cli.Errorf(code, "--refresh-base: what running %s anew costs is not known", h.Name)
+		return cli.Errorf(code, "--refresh-base: what running %s again costs is not known", h.Name)
 	}
 	if err := json.Unmarshal(out.Bytes(), &e); err != nil {
 		return err
@@ -321,7 +321,7 @@ func (k *check) refreshed(ctx context.Context) error {
 	switch {
 	case !e.Asks:
 	case e.CostUSD == nil:
-		return refuse("would cost nobody knows what, as the model has no price, and %g USD are allowed", *k.refresh)
+		return refuse("has an unknown cost, as the model has no price, and %g USD are allowed", *k.refresh)
 	case *e.CostUSD > *k.refresh:
 		return refuse("would cost %.2f USD, and %g USD are allowed", *e.CostUSD, *k.refresh)
 	default:
@@ -332,7 +332,7 @@ func (k *check) refreshed(ctx context.Context) error {
 	}
 	k.base, err = k.finder().Find(ctx, name)
 	if now := k.base.Header.System; err == nil && (now.Prompt.SHA256 != h.System.Prompt.SHA256 || now.Pipeline != h.System.Pipeline) {
-		return refuse("was asked otherwise, or had another prompt than there is in Langfuse now")
+		return refuse("had other settings, or another prompt than Langfuse has now")
 	}
 	return err
 }
@@ -402,7 +402,7 @@ func (k *check) tell(ctx context.Context) error {
 		return problem
 	}
 	if done, err := Comment(ctx, k.env.Getenv, body, marker); err != nil {
-		fmt.Fprintf(k.env.Stderr, "warning: the comment is not posted, it stands above: %s\n", textutil.Line(err.Error()))
+		fmt.Fprintf(k.env.Stderr, "warning: the comment was not posted, it is printed above: %s\n", textutil.Line(err.Error()))
 	} else {
 		fmt.Fprintf(k.env.Stderr, "the comment was %s\n", done)
 	}

@@ -221,7 +221,7 @@ func newHost(getenv func(string) string) (*host, error) {
 		h.token, h.header = getenv("GITLAB_TOKEN"), "PRIVATE-TOKEN"
 		h.value = h.token
 	default:
-		return nil, fmt.Errorf("this is no job of GitHub or GitLab: there is nothing to comment on")
+		return nil, fmt.Errorf("this is not a job of GitHub or GitLab: there is nothing to comment on")
 	}
 	if h.token == "" {
 		return nil, fmt.Errorf("no token to comment with: set GITHUB_TOKEN (GitHub) or GITLAB_TOKEN (GitLab)")
@@ -230,7 +230,7 @@ func newHost(getenv func(string) string) (*host, error) {
 }
 
 // errDenied says that the host lets the token not do something.
-var errDenied = errors.New("the token has no right to comment, as that of a fork's pull request, or without pull-requests: write")
+var errDenied = errors.New("the token may not comment, as with a fork's pull request or without pull-requests: write")
 
 // me is whose the token is. That of a job of GitHub may not ask.
 func (h *host) me(ctx context.Context) (string, error) {

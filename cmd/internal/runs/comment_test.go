@@ -43,7 +43,7 @@ func (f *fakeHost) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case strings.HasSuffix(r.URL.Path, "/user"): // as GitHub answers the token of a job
 		http.Error(w, "not for a job", http.StatusForbidden)
 	case r.Method == http.MethodGet && r.ContentLength != 0:
-		http.Error(w, "a body is no part of GET", http.StatusBadRequest)
+		http.Error(w, "a body is not part of GET", http.StatusBadRequest)
 	case r.Method == http.MethodGet:
 		page := 0
 		fmt.Sscan(r.URL.Query().Get("page"), &page)
@@ -132,13 +132,13 @@ func TestComment_refused(t *testing.T) {
 		env    map[string]string
 		want   string
 	}{
-		"a fork's pull request": {http.StatusForbidden, pull, nil, "the token has no right to comment, as that of a fork's pull request"},
-		"an unknown token":      {0, pull, map[string]string{"GITHUB_TOKEN": "open"}, "the token has no right"},
+		"a fork's pull request": {http.StatusForbidden, pull, nil, "the token may not comment, as with a fork's pull request"},
+		"an unknown token":      {0, pull, map[string]string{"GITHUB_TOKEN": "open"}, "the token may not comment"},
 		"no token":              {0, pull, map[string]string{"GITHUB_TOKEN": ""}, "no token to comment with"},
 		"a push":                {0, "refs/heads/main", nil, "the job has no pull request"},
 		"the host is ill":       {http.StatusBadGateway, pull, nil, "502 Bad Gateway"},
 		"the host is away":      {0, pull, map[string]string{"GITHUB_API_URL": "http://127.0.0.1:1"}, "connection refused"},
-		"no job":                {0, pull, map[string]string{"GITHUB_ACTIONS": ""}, "no job of GitHub or GitLab"},
+		"no job":                {0, pull, map[string]string{"GITHUB_ACTIONS": ""}, "not a job of GitHub or GitLab"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

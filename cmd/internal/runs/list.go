@@ -85,14 +85,14 @@ func readRow(ctx context.Context, path string) (row report.RunRow, err error) {
 }
 
 const (
-	runCacheFormat  = 1        // another one is made anew
+	runCacheFormat  = 1        // another one is made again
 	mostRunCache    = 64 << 20 // bytes
 	runCacheSettled = 2 * time.Second
 )
 
 // cachedRow is the row of a file as it was. Rows are kept by path, so that a list opens only the
 // files that changed. They are worth nothing without them: what is damaged, of another program,
-// or of a file of another size or time is read anew, and without the cache all is.
+// or of a file of another size or time is read again, and without the cache all is.
 type cachedRow struct {
 	Stamp [4]int64      `json:"stamp"` // sizes and times of change of the file and its log
 	Row   report.RunRow `json:"row"`

@@ -135,7 +135,7 @@ func guarded(next http.Handler) http.Handler {
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Cache-Control", "no-store")
 		if from := r.Header.Get("Sec-Fetch-Site"); (from == "cross-site" || from == "same-site") && r.Header.Get("Sec-Fetch-Mode") != "navigate" {
-			http.Error(w, "These pages are no part of another site.", http.StatusForbidden)
+			http.Error(w, "These pages are not part of another site.", http.StatusForbidden)
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -129,7 +129,7 @@ func (p *Progress) Planned(total, done int) {
 	if p.width > 0 {
 		p.pool = mpb.New(mpb.WithOutput(p.out.to), mpb.WithWidth(min(30, max(10, p.width/4))), mpb.WithAutoRefresh())
 		// A bar made with no total is not complete before close says so, and is
-		// drawn anew while the results are sent.
+		// drawn again while the results are sent.
 		drawn := func(text func() string) decor.Decorator {
 			return decor.Any(func(decor.Statistics) string { // by the bar's own goroutine
 				p.mu.Lock()
@@ -226,7 +226,7 @@ func (p *Progress) Close() {
 		close(p.sent)
 		p.sent = nil
 	}
-	if !again && p.pool == nil && p.done > p.earlier && p.done < p.total { // stopped: the last line is of before that
+	if !again && p.pool == nil && p.done > p.earlier && p.done < p.total { // stopped: the last line is from before that
 		p.state()
 	}
 	p.mu.Unlock()

@@ -56,7 +56,7 @@ func Open(ctx context.Context, named, dataset string) (*runstore.Reader, error) 
 	run, err := runstore.OpenAny(ctx, path)
 	if err != nil {
 		if report, is, _ := openAnswersReport(ctx, path); is {
-			return nil, cli.Usage("%s is a report, which compare reads; name the run (%s)", path, report.run.Header.Name)
+			return nil, cli.Usage("%s is a report, which only compare reads; name the run (%s)", path, report.run.Header.Name)
 		}
 	}
 	return run, err
@@ -157,7 +157,7 @@ func readRemote(ctx context.Context, lf *settings.Langfuse, dataset, name string
 		return nil, cli.Usage("%s%s: a run in Langfuse is found by its dataset, too: add --dataset", InLangfuse, name)
 	}
 	if name == "" {
-		return nil, cli.Usage("%s needs the name of a run behind it", InLangfuse)
+		return nil, cli.Usage("%s needs the name of a run after it", InLangfuse)
 	}
 	run, err := tracking.ReadRun(ctx, lf.Site, dataset, name)
 	if errors.Is(err, langfuse.ErrNotFound) {
@@ -175,7 +175,7 @@ type Source struct {
 // Where is the path of the file.
 func (s Source) Where() string { return s.Path() }
 
-// Outcomes are the newest ones, with what comparing needs.
+// Outcomes are the newest, with what comparing needs.
 func (s Source) Outcomes(ctx context.Context) iter.Seq2[outcome.Outcome, error] {
 	return s.Reader.Outcomes(ctx, runstore.Query{Newest: true, Judged: true})
 }

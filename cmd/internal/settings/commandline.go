@@ -36,7 +36,7 @@ func Run(ctx context.Context, env cli.Env, app *urfave.App) (code int) {
 }
 
 // arrange brings a command line into the order that the command library needs: the
-// command, its flags, its arguments. A word that is no command is an error that names
+// command, its flags, its arguments. A word that is not a command is an error that names
 // the nearest one: the library would do what the program does without a command.
 func arrange(app *urfave.App, args []string) ([]string, error) {
 	if len(args) > 0 && args[len(args)-1] == "--generate-bash-completion" {
@@ -65,7 +65,7 @@ func arrange(app *urfave.App, args []string) ([]string, error) {
 // lone "-" is an argument.
 //
 // A flag that needs a value and has none is an error of usage: what begins with a dash
-// is no value, but for "-" and negative numbers, with or without a unit. Behind =
+// is no value, but for "-" and negative numbers, with or without a unit. After =
 // anything is one. A flag of a command that names a file is refused with an empty name,
 // as a variable of a shell that is not set leaves it: the work would be done, and the
 // file written nowhere.
@@ -128,7 +128,7 @@ func isValue(word string) bool {
 	return !dashed || rest == "" || strings.ContainsRune(".0123456789", rune(rest[0]))
 }
 
-// standsAlone reports whether the word behind the flag is not its value.
+// standsAlone reports whether the word after the flag is not its value.
 func standsAlone(f urfave.Flag) bool {
 	switch f.(type) {
 	case *urfave.BoolFlag, *urfave.GenericFlag: // which is Setting.Bare
@@ -178,10 +178,10 @@ func usageError(c *urfave.Context, err error, _ bool) error {
 }
 
 // Action is what a command can be told to do by its first argument: the command
-// library knows no flags behind the arguments of commands within commands.
+// library knows no flags after the arguments of commands within commands.
 type Action struct {
 	Name, Usage string        // Usage is a whole command line
-	Least, Most int           // arguments behind the name; Most is -1 for any number
+	Least, Most int           // arguments after the name; Most is -1 for any number
 	Flags       []urfave.Flag // those that mean something here
 	Run         func(c *urfave.Context, words []string) error
 }

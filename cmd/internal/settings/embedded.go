@@ -119,7 +119,7 @@ func readAddress(ctx context.Context) (at address, err error) {
 		host, err = netip.ParseAddrPort(strings.TrimPrefix(at.URL, "http://"))
 	}
 	if err = errors.Join(err, embedded.Config{Mode: at.Mode}.Validate()); err != nil || !host.Addr().IsLoopback() {
-		return address{}, cli.Usage("%s is no note of a server of this machine (%s): remove it", addressPath(), textutil.Cut(textutil.Line(at.URL), 100))
+		return address{}, cli.Usage("%s is not a note of a server of this machine (%s): remove it", addressPath(), textutil.Cut(textutil.Line(at.URL), 100))
 	}
 	return at, nil
 }

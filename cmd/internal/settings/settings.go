@@ -80,7 +80,7 @@ func LogFlags() []urfave.Flag {
 func NewLog(w io.Writer, level, form string) (*slog.Logger, error) {
 	var at slog.Level
 	if err := at.UnmarshalText([]byte(level)); err != nil {
-		return nil, cli.Usage("--log-level: %q is none of debug, info, warn, error", level)
+		return nil, cli.Usage("--log-level: %q is not one of debug, info, warn, error", level)
 	}
 	options := &slog.HandlerOptions{Level: at}
 	switch form {
@@ -300,6 +300,6 @@ func CheckRunName(p *Problems, flag, name string) {
 		p.Add("--%s: %q ends in # and digits, which is kept for trials", flag, name)
 	case name == "." || name == ".." || len(name) > 200 || name != strings.TrimSpace(name),
 		!utf8.ValidString(name), strings.ContainsFunc(name, unicode.IsControl):
-		p.Add("--%s: %.200q is no name: up to 200 bytes of text without control characters and spaces around it", flag, name)
+		p.Add("--%s: %.200q is not a name: up to 200 bytes of text without control characters and spaces around it", flag, name)
 	}
 }

@@ -45,7 +45,7 @@ type doctor struct {
 	json     bool // else a finding is printed at once: a server that does not answer takes long
 	findings []finding
 	problems []error
-	failed   error // what is no finding, as of writing
+	failed   error // what is not a finding, such as a write error
 }
 
 // DoctorConfig is what the doctor is asked beside the usual.
@@ -161,7 +161,7 @@ func (d *doctor) given(names ...string) []string {
 	return slices.DeleteFunc(names, func(name string) bool { return strings.TrimSpace(d.env.Getenv(name)) == "" })
 }
 
-// server says what was found behind the keys.
+// server says what the keys lead to.
 func (d *doctor) server(lf *settings.Langfuse) {
 	s := lf.Server
 	address := lf.Client.BaseURL()

@@ -78,7 +78,7 @@ func (o Opener) judgeModel(ctx context.Context, spec conformance.Spec, dir strin
 		return "", err
 	}
 	if opened.Model == nil {
-		return "", cli.Usage("%s is no language model and cannot judge", spec.Model)
+		return "", cli.Usage("%s is not a language model and cannot judge", spec.Model)
 	}
 	cfg.Model = pipeline.Priced(opened.Model, opened.Info.Model, known.Price)
 	cfg.ModelName = opened.Info.Provider + "/" + opened.Info.Model
@@ -236,7 +236,7 @@ func certify(ctx context.Context, c *outcome.CustomScorer, entry configs.Scorer,
 	}
 	var r conformance.Report
 	if json.Unmarshal(raw, &r) != nil || len(r.Evaluator) == 0 {
-		return cli.Usage("the certificate %s is no report of experiment conformance: give the file that its --output wrote", entry.Certificate)
+		return cli.Usage("the certificate %s is not a report of experiment conformance: give the file that its --output wrote", entry.Certificate)
 	}
 	switch {
 	case !slices.Equal(r.Evaluator, opened.Evaluator.Command()):

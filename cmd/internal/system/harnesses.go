@@ -43,7 +43,7 @@ func (o Opener) OpenAnswerer(ctx context.Context, cfg AnswersConfig, doc *answer
 
 func (o Opener) openExternalAnswerer(cfg AnswersConfig, doc *answers.Document) (answers.Answerer, System, error) {
 	if cfg.URL != "" && !strings.Contains(cfg.URL, "://") {
-		return nil, System{}, cli.Usage("--url %q is no address such as http://localhost:8080/answer", cfg.URL)
+		return nil, System{}, cli.Usage("--url %q is not an address such as http://localhost:8080/answer", cfg.URL)
 	}
 	service, s, err := o.openExternal(cmp.Or(cfg.URL, cfg.Command), "", cfg.Config, maxExternalAnswer)
 	absolute := *doc

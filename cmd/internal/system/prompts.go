@@ -136,7 +136,7 @@ func choices(of langfuse.PromptSummary) string {
 }
 
 // ComparePrompts returns the difference between two versions of a prompt, each named by its
-// number or a label. A number that is none of its versions may be a label.
+// number or a label. A number that is not one of its versions may be a label.
 func ComparePrompts(ctx context.Context, client *langfuse.Client, name, a, b string) (string, error) {
 	summary, err := findSummary(ctx, client, name)
 	if err != nil {
@@ -176,7 +176,7 @@ func LabelPrompt(ctx context.Context, client *langfuse.Client, name, version str
 	}
 	n := versionOf(version)
 	if n == 0 {
-		return "", cli.Usage("%q is no version of the prompt %q: versions are numbers from 1; %s", version, name, choices(summary))
+		return "", cli.Usage("%q is not a version of the prompt %q: versions are numbers from 1; %s", version, name, choices(summary))
 	}
 	target, err := GetPrompt(ctx, client, langfuse.PromptRef{Name: name, Version: n})
 	if err != nil {
@@ -250,7 +250,7 @@ func promptDiff(a, b langfuse.Prompt) string {
 	}
 	var out strings.Builder
 	fmt.Fprintf(&out, "--- %s\n+++ %s\n", versionTitle(a), versionTitle(b))
-	for _, line := range strings.Split(strings.TrimSuffix(string(raw), "\n"), "\n")[3:] { // behind its own titles
+	for _, line := range strings.Split(strings.TrimSuffix(string(raw), "\n"), "\n")[3:] { // after its own titles
 		if strings.HasPrefix(line, "@@") {
 			out.WriteString(line + "\n")
 		} else {
@@ -357,7 +357,7 @@ func (o Opener) findPrompt(ctx context.Context, cfg Config, name string, check f
 }
 
 // promptFromFile is how else a run comes to a prompt.
-const promptFromFile = "--prompt-file FILE makes one"
+const promptFromFile = "--prompt-file FILE creates one"
 
 // FetchPrompt finds a prompt in Langfuse; without label and version, that of
 // production. otherwise tells a person what to do where there is none.

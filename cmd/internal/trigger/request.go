@@ -87,7 +87,7 @@ func readBody(body []byte) (r request, err error) {
 		Payload     json.RawMessage `json:"payload"`
 	}
 	if err := json.Unmarshal(body, &sent); err != nil {
-		return r, fmt.Errorf("the body is no JSON object as Langfuse sends it: %w", err)
+		return r, fmt.Errorf("the body is not a JSON object as Langfuse sends it: %w", err)
 	}
 	if sent.DatasetName == "" {
 		return r, errors.New("the body names no dataset (datasetName): only the Run button of a dataset is served here")
@@ -116,7 +116,7 @@ func readPayload(raw json.RawMessage) (map[string]string, error) {
 	}
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &object); err != nil {
-		return nil, fmt.Errorf(`the payload is no JSON object of settings, such as {"temperature": 0}: %w`, err)
+		return nil, fmt.Errorf(`the payload is not a JSON object of settings, such as {"temperature": 0}: %w`, err)
 	}
 	settings := map[string]string{}
 	for _, key := range slices.Sorted(maps.Keys(object)) {

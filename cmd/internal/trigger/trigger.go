@@ -139,7 +139,7 @@ func open(ctx context.Context, cfg Config) (t *server, err error) {
 	return t, nil
 }
 
-// shortestSecret keeps out what is no secret; one of Langfuse has 73 characters.
+// shortestSecret keeps out what is not a secret; one of Langfuse has 73 characters.
 const shortestSecret = 16
 
 func readSecrets(text string) (secrets []secret.Secret, err error) {

@@ -202,7 +202,7 @@ func TestServe_answers(t *testing.T) {
 		"old signature":    {body(``), signed(noon.Add(-time.Hour), body(``), testSecret), 401, "1h0m0s off"},
 		"no signature":     {body(``), "", 401, "not of the form"},
 		"large":            {large, signed(noon, large, testSecret), 413, "more than 1048576 bytes"},
-		"no JSON":          {`{`, signed(noon, `{`, testSecret), 400, "no JSON object as Langfuse"},
+		"no JSON":          {`{`, signed(noon, `{`, testSecret), 400, "is not a JSON object as Langfuse"},
 		"not allowed":      {body(`{"pipeline":"sh"}`), signed(noon, body(`{"pipeline":"sh"}`), testSecret), 400, "may not set pipeline"},
 		"refused by a try": {body(`{"limit":13}`), signed(noon, body(`{"limit":13}`), testSecret), 400, "13 brings; bad luck"},
 	} {

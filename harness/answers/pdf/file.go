@@ -20,7 +20,7 @@ const (
 
 // The reasons why a file cannot be read at all.
 var (
-	ErrNotPDF   = errors.New("it is no PDF file: it does not begin with %PDF-")
+	ErrNotPDF   = errors.New("it is not a PDF file: it does not begin with %PDF-")
 	ErrDamaged  = errors.New("the PDF file is damaged: no pages can be found in it")
 	ErrPassword = errors.New("the PDF file is encrypted and needs a password")
 	ErrWrong    = errors.New("the PDF file is encrypted, and the password is not that of its user or owner")
@@ -159,7 +159,7 @@ func (f *File) spendOn(l *Lexer, from int) {
 	f.Spend(int64(l.pos-from) + element*int64(max(0, l.kept-usual)))
 }
 
-// word0 reads one token that is no string: what is in front of an object. Where there is
+// word0 reads one token that is not a string: what comes before an object. Where there is
 // none it is nil.
 func (l *Lexer) word0() Object {
 	l.space()
@@ -175,7 +175,7 @@ func (l *Lexer) int() (int, bool) {
 	return int(n), ok
 }
 
-// stream reads the bytes behind a dictionary, if there are any, and passes over them where
+// stream reads the bytes after a dictionary, if there are any, and passes over them where
 // they are as many as it says.
 func (f *File) stream(l *Lexer, d Dict) *Stream {
 	l.space()

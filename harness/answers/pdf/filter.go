@@ -62,7 +62,7 @@ func (f *File) oneOrMore(o Object) Array {
 
 func (f *File) filter(name Name, data []byte, param Dict) ([]byte, error) {
 	if f.Int(param["Predictor"]) > 1 {
-		return nil, errors.New("a filter with a predictor, as of pictures, is not decoded")
+		return nil, errors.New("a filter with a predictor, as images have, is not decoded")
 	}
 	switch name {
 	case "FlateDecode", "Fl":
@@ -101,7 +101,7 @@ func inflate(data []byte) ([]byte, error) {
 	return out, err
 }
 
-// un85 decodes ASCII base 85; what is no digit of it is passed over.
+// un85 decodes ASCII base 85; what is not a digit of it is passed over.
 func un85(data []byte) []byte {
 	data, _, _ = bytes.Cut(data, []byte("~"))
 	digits := only(data, func(r rune) bool { return r >= '!' && r <= 'u' || r == 'z' })

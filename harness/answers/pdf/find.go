@@ -25,7 +25,7 @@ func (f *File) findObjects() (packs []int) {
 	return packs
 }
 
-// search is one pass over the file. The length of a stream may be an object behind it: late
+// search is one pass over the file. The length of a stream may be an object after it: late
 // says that another pass knows more of them.
 func (f *File) search() (packs []int, late bool) {
 	for rest := 0; rest < len(f.data); {
@@ -64,7 +64,7 @@ func (f *File) search() (packs []int, late bool) {
 	return packs, late
 }
 
-// headerBefore reads the two numbers in front of "obj", backwards.
+// headerBefore reads the two numbers before "obj", backwards.
 func (f *File) headerBefore(at int) (num, start int, ok bool) {
 	const spaces, digits, most = " \n\r\t\f\x00", "0123456789", 40
 	window := f.data[max(0, at-most):at]

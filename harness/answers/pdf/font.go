@@ -91,7 +91,7 @@ func (f *font) openComposite(file *File, d Dict) {
 	}
 }
 
-// setWidth takes its memory off the budget, each time anew.
+// setWidth takes its memory off the budget, each time again.
 func (f *font) setWidth(file *File, code int, o Object) {
 	if w, ok := file.Number(o); ok && file.Spend(widthCost) {
 		f.widths[uint32(code)] = w
@@ -261,7 +261,7 @@ func codeOf(s String) uint32 {
 	return v
 }
 
-// unitsOf reads UTF-16; nil for what is no string.
+// unitsOf reads UTF-16; nil for what is not a string.
 func unitsOf(o Object) []uint16 {
 	s, ok := o.(String)
 	if !ok || len(s) > 256 {
@@ -291,7 +291,7 @@ func textOfUnits(units []uint16) string {
 type simpleEncoding [256]string
 
 // encodingOf reads the Encoding of a simple font: nothing where there is none to go by,
-// as of a symbolic font whose codes only its program explains.
+// as in a symbolic font whose codes only its program explains.
 func encodingOf(file *File, font Dict) (e simpleEncoding) {
 	descriptor := file.Dict(font["FontDescriptor"])
 	symbolic := file.Int(descriptor["Flags"])&4 != 0

@@ -13,7 +13,7 @@ import (
 )
 
 // textOfGlyph returns the text of a glyph's name, as the Adobe Glyph List and
-// its rules give it: uniXXXX and uXXXXXX, names joined by _, a suffix behind a
+// its rules give it: uniXXXX and uXXXXXX, names joined by _, a suffix after a
 // point, Latin letters with accents, Cyrillic by afii numbers; "" if it is not known.
 // Not every one of the list's 4,000 names is: those that encodings of European text use.
 func textOfGlyph(name string) string {

@@ -47,7 +47,7 @@ func hostile(t testing.TB) map[string][]byte {
 		lengths = append(lengths, fmt.Sprintf("<</Length %d 0 R>>stream\nx\nendstream", i+1))
 	}
 	return map[string][]byte{
-		"bytes that are no operators":           build("", bomb),
+		"bytes that are not operators":          build("", bomb),
 		"a bomb":                                []byte(strings.Replace(string(build("", bomb)), "<</Length", "<</Filter/FlateDecode/Length", 1)),
 		"a bomb in a bomb":                      []byte(strings.Replace(string(build("", bomb)), "<</Length", "<</Filter[/FlateDecode/FlateDecode/FlateDecode]/Length", 1)),
 		"forms without end":                     build("/Resources 5 0 R", "/A Do", forms...),

@@ -67,7 +67,7 @@ func count(text string, is func(rune) bool) int {
 	return n
 }
 
-// torn counts signs that are no letters between two letters, as where one
+// torn counts signs that are not letters between two letters, as where one
 // encoding was read for another: т╨▓о, Ð¾Ñ€.
 func torn(text string) (n int) {
 	isSign := func(r rune) bool { return unicode.In(r, unicode.So, unicode.Sk, unicode.Sc) }

@@ -167,7 +167,7 @@ func (l *Lexer) SkipImage() {
 }
 
 // maxKept bounds the elements of all lists of one object; the largest real ones
-// have some ten thousand. What comes behind is passed over.
+// have some ten thousand. What follows is passed over.
 const maxKept = 1 << 20
 
 // object reads one object, or a Keyword; ok is false at the end.
@@ -377,7 +377,7 @@ func unescaped(escape []byte) []byte {
 	return escape[1:]
 }
 
-// hex reads a string in angle brackets, the first of which was read; what is no digit
+// hex reads a string in angle brackets, the first of which was read; what is not a digit
 // of it is passed over.
 func (l *Lexer) hex() String {
 	text, _, _ := bytes.Cut(l.data[l.pos:], []byte(">"))

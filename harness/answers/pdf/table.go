@@ -90,7 +90,7 @@ func (l line) divided(borders []border) line {
 	return l
 }
 
-// jumpAt is the part in front of which is the widest jump in a border; 0 for
+// jumpAt is the part before which is the widest jump in a border; 0 for
 // none.
 func (c chunk) jumpAt(b border) int {
 	best, at := 0.0, 0

@@ -1,5 +1,5 @@
 // Package natsserver starts a NATS server with JetStream for tests. Only tests import it:
-// the server is no part of the program.
+// the server is not part of the program.
 package natsserver
 
 import (

@@ -133,7 +133,7 @@ type Ranked struct {
 	// With CostPartly it is only a lower bound.
 	CostPerItem *float64 `json:"cost_per_item_usd"`
 	CostPartly  bool     `json:"cost_partly_unknown"`
-	// Front says that no other run is at least as good and at most as dear, and
+	// Front says that no other run is at least as good and at most as expensive, and
 	// better in one of the two: by the means as they are. Nil where mean or cost
 	// are not known.
 	Front *bool `json:"pareto_front"`
@@ -224,7 +224,7 @@ func place(entries []*entry, pairs []Pair, lower bool) []Ranked {
 func (r Ranked) hasMeanAndCost() bool { return r.Mean != nil && r.CostPerItem != nil && !r.CostPartly }
 
 // dominates reports whether r is at least as good as the other and at most as
-// dear, and better in one of the two.
+// expensive, and better in one of the two.
 func (r Ranked) dominates(other Ranked, lower bool) bool {
 	if !r.hasMeanAndCost() {
 		return false

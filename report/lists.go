@@ -94,7 +94,7 @@ func (v LeaderboardView) RankTable() Table {
 	t := Table{Title: "Leaderboard by " + quoted(v.Metric), noun: "run", Columns: []Column{number("#"), name("run"), number("mean").strong(), interval(),
 		number("to the best").wide(5).hint("mean of the paired differences to the first run"),
 		number("p (Holm)").wide(6).hint("corrected for the number of pairs"), number("failed").wide(2), number("per item").wide(4),
-		number("p95").wide(7), Column{Title: "front", cyan: true, Wide: 3}.hint("no other run is at least as good and at most as dear, " +
+		number("p95").wide(7), Column{Title: "front", cyan: true, Wide: 3}.hint("no other run is at least as good and at most as expensive, " +
 			"and better in one of the two")}}
 	var tied []string
 	for i, r := range v.Runs {

@@ -130,7 +130,7 @@ func export(t testing.TB, r *Reader) string {
 	return b.String()
 }
 
-// files returns the names in a folder.
+// fileNames returns the names in a folder.
 func fileNames(t testing.TB, folder string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(folder)

@@ -51,7 +51,7 @@ func (p *publisher) start(ctx context.Context, batch []runstore.Pending, builder
 	go f.run(ctx)
 }
 
-// run goes through the stages. Behind one that failed the others are skipped. When
+// run goes through the stages. After one that failed the others are skipped. When
 // links may start, round decides.
 func (f *inFlightBatch) run(ctx context.Context) {
 	failed := false

@@ -197,7 +197,7 @@ type progress struct {
 
 // round sends the next outcomes on their way. Where more are to follow soon it does
 // not wait for them to arrive; see inFlightBatch. What was acknowledged before an error stays
-// acknowledged. Where it is not ready, as inFlight.ready says, nothing new is sent.
+// acknowledged. Where it is not ready, as inFlightBatches.ready says, nothing new is sent.
 // Last says that the run has ended: its own scores go beside its last outcomes, also
 // where those are on their way already.
 func (p *publisher) round(ctx context.Context, ready, last bool) (progress, error) {

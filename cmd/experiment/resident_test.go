@@ -157,7 +157,7 @@ func (r *resident) ask(line commandLine) (a residentAnswer, err error) {
 	return a, nil
 }
 
-// params are the parameters of the scripts in a folder.
+// scriptParams are the parameters of the scripts in a folder.
 func scriptParams(folder string) testscript.Params {
 	params := testkit.ScriptParams(folder, byResident)
 	before := params.Setup

@@ -209,7 +209,7 @@ func readClasses(p *settings.Problems, text string) []outcome.Class {
 // silently turn into "default".
 var environments = textutil.Pattern(`^[a-z0-9_-]{1,40}$`)
 
-// publishScores reads which scores go to Langfuse besides the default ones; known are
+// readPublishScores reads which scores go to Langfuse besides the default ones; known are
 // those that the run will have.
 func readPublishScores(p *settings.Problems, text string, known []string) []string {
 	names := slices.DeleteFunc(listed([]string{text}), func(name string) bool { return name == "" })

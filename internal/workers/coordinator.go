@@ -185,7 +185,7 @@ func (o *Coordinator) prepare(ctx context.Context) error {
 }
 
 // beat says once a second that the run is coordinated. A server that was emptied is told
-// all again.
+// everything again.
 func (o *Coordinator) beat(ctx context.Context, revision uint64) {
 	tick := time.Tick(o.conn.cfg.beat)
 	for count := 1; ; count++ {

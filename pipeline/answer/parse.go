@@ -1,6 +1,6 @@
 // Package answer reads what a language model answered into an extraction, and
 // says what is wrong with it in words that can be sent back to the model. It
-// asks no model: the question is package prompt, the asking package pipeline.
+// asks no model; package pipeline does.
 //
 // Models are asked for one JSON object and answer with something near it. Parse
 // takes the first JSON in the text that lists entities or relationships, in a

@@ -19,7 +19,7 @@ func stated(e extraction.Extraction) []string {
 	return out
 }
 
-// between makes a document whose only relationship type has these ends.
+// relating makes a document whose only relationship type has these ends.
 func relating(text, name, description string, source, target []string) extraction.Document {
 	doc := generalDocument(text)
 	doc.Relationships = map[string]extraction.RelationshipSchema{

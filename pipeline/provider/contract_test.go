@@ -211,7 +211,7 @@ func at(t *testing.T, body []byte, way []string) string {
 	return string(body)
 }
 
-// unsupported: what no model can do is refused before anything is sent.
+// unsupportedParameters: what no model can do is refused before anything is sent.
 func unsupportedParameters(t *testing.T, open openAt, wire wireForm) {
 	broken := smallRequest("hello")
 	broken.Parameters.Temperature = new(math.NaN())

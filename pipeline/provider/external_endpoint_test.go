@@ -17,7 +17,7 @@ import (
 	"extraction-experiment/pipeline"
 )
 
-// serve makes an extractor over a server.
+// servePipeline makes an extractor over a server.
 func servePipeline(t *testing.T, handler http.HandlerFunc, change func(*ExternalConfig)) *External {
 	t.Helper()
 	server := httptest.NewServer(handler)

@@ -17,7 +17,7 @@ import (
 
 // cassette answers with what a Tape recorded, without a network, so that a whole run can
 // be repeated to the byte. It is not a cache: a request that was not recorded is an error,
-// and the model is never asked in its lineAt.
+// and the model is never asked in its place.
 //
 // A cassette is JSON Lines. The first line says what was recorded:
 //
@@ -27,7 +27,7 @@ import (
 //
 //	{"key":"9f86…","n":1,"request":{"model":…,"messages":…,"parameters":…},"response":{…}}
 //
-// with an "error" beside or in lineAt of the response where the model failed. The key is
+// with an "error" beside or in place of the response where the model failed. The key is
 // the SHA-256 of the request as it stands in the line, n counts equal requests. Only what
 // a pipeline.Request and a pipeline.Response hold is written: no address, no header, no
 // key. Prompts, documents and answers are in it, so the file is for its owner only.

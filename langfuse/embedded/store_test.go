@@ -101,3 +101,24 @@ func TestServer_Import(t *testing.T) {
 		t.Errorf("asked %d times, %q, want %q (%v)", asked, ids, want, err)
 	}
 }
+
+// TestIsBusy: a store that another connection writes is told from one that is damaged.
+func TestIsBusy(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "langfuse.db")
+	pool, err := openPool("file:"+path, 2, "busy_timeout(1)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	tx, err := pool.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
+	if _, err := pool.Begin(); !IsBusy(fmt.Errorf("opening: %w", err)) {
+		t.Errorf("%v is not busy", err)
+	}
+	if _, err := tx.Exec("no SQL"); err == nil || IsBusy(err) {
+		t.Errorf("%v is busy", err)
+	}
+}

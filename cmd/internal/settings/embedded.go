@@ -152,6 +152,10 @@ func serve(ctx context.Context, listener net.Listener, insisted langfuse.Mode, m
 	if _, other := errors.AsType[*embedded.ModeError](err); other {
 		return nil, errors.Join(err, listener.Close())
 	}
+	if embedded.IsBusy(err) {
+		err = cli.Errorf(cli.ExitUnavailable, "%w: another process of this folder holds it and does not go on; resume that one (fg), or end it", err)
+		return nil, errors.Join(err, listener.Close())
+	}
 	if err != nil {
 		return nil, folderError(errors.Join(err, listener.Close()))
 	}

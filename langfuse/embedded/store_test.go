@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -105,7 +106,7 @@ func TestServer_Import(t *testing.T) {
 // TestIsBusy: a store that another connection writes is told from one that is damaged.
 func TestIsBusy(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "langfuse.db")
-	pool, err := openPool("file:"+path, 2, "busy_timeout(1)")
+	pool, err := sql.Open("sqlite", "file:"+path+"?_txlock=immediate") // it waits for nobody
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -70,7 +70,7 @@ type AuditedSystem struct {
 	Relationships systemRates `json:"relationships"`
 }
 
-// Audit finds gold that is probably wrong by what several systems extracted.
+// Audit finds gold that may be wrong by what several systems extracted.
 //
 // A finding is a claim that an element of gold is none, that another one stands in its
 // place, or that gold lacks one; for the last two at least two systems must agree. Its

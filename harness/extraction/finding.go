@@ -14,7 +14,7 @@ import (
 	"extraction-experiment/scoring"
 )
 
-// Doubt is a finding: gold that is probably wrong.
+// Doubt is a finding: gold that may be wrong.
 type Doubt struct {
 	// Key names the finding; it depends on the item, the gold element and the change
 	// alone, so that it is the same in the next audit.

@@ -32,7 +32,7 @@ import (
 func AuditCommand(env cli.Env) *urfave.Command {
 	return &urfave.Command{
 		Name:      "audit",
-		Usage:     "find gold that is probably wrong by what several systems extracted",
+		Usage:     "find gold that may be wrong by what several systems extracted",
 		UsageText: "experiment audit RUN RUN… [--top N] [--html FILE] [--queue NAME]",
 		Description: "Runs of different systems over the same items, or one run of several trials; names of runs, run files or exports.\n" +
 			"No model is called but that of --judge. A doubt is from 0 to 1 and orders the findings; it is not a probability. docs/gold.md explains it.\n" +

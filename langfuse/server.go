@@ -61,8 +61,9 @@ type Server struct {
 func (c *Client) Probe(ctx context.Context) (Server, error) {
 	var server Server
 	var identified error
-	// Without a start time this endpoint answers 400 whether it is on or off.
-	window := url.Values{"fromStartTime": {FormatTime(time.Now())}, "limit": {"1"}}
+	// Without a start time this endpoint answers 400 whether it is on or off. An experiment that
+	// is not there is asked for: a server need not look at all of them.
+	window := url.Values{"fromStartTime": {FormatTime(time.Now())}, "limit": {"1"}, "id": {"0000000000000000"}}
 	newReads := endpoint{path: "experiments", query: window}
 	legacyReads := endpoint{path: "v2/scores", query: url.Values{"limit": {"1"}}}
 	var asked sync.WaitGroup

@@ -33,6 +33,8 @@ type loadCase struct {
 	serve []string
 	// seeded puts the items into that Langfuse first.
 	seeded bool
+	// second has a run of another name go before, in the same folder.
+	second bool
 	// args follow the command; %s is the file of items.
 	args []string
 	peer bool // the official runner can do the same
@@ -47,6 +49,7 @@ func cases() []loadCase {
 		{name: "trivial", n: 2000, kind: "trivial", latency: 50 * time.Millisecond, concurrency: 50, args: file, peer: true},
 		{name: "real", n: 2000, kind: "real", latency: 50 * time.Millisecond, concurrency: 50, args: file},
 		{name: "fast", n: 20_000, kind: "trivial", latency: time.Millisecond, concurrency: 200, args: file, peer: true},
+		{name: "second", n: 20_000, kind: "trivial", latency: time.Millisecond, concurrency: 200, second: true, args: file},
 		{name: "slow", n: 5000, kind: "trivial", latency: 500 * time.Millisecond, concurrency: 500, args: file, peer: true},
 		{name: "langfuse-v4", n: 2000, kind: "trivial", latency: 200 * time.Millisecond, concurrency: 50, serve: slow, seeded: true, args: named},
 		{name: "langfuse-v3", n: 2000, kind: "trivial", latency: 200 * time.Millisecond, concurrency: 50, serve: append(slices.Clip(slow), "--mode", "v3"), seeded: true, args: named},
@@ -151,6 +154,12 @@ func (c loadCase) run(ctx context.Context, o options, dir string, model *modelSe
 	if c.concurrency > 0 {
 		args = append(args, "--concurrency", fmt.Sprint(c.concurrency))
 	}
+	if c.second {
+		before := strings.Fields(strings.Replace(strings.Join(args, " "), "--name load", "--name before", 1))
+		if out, err := command(before...).CombinedOutput(); err != nil {
+			return r, fmt.Errorf("the run before: %w\n%s", err, out)
+		}
+	}
 	if o.profile != "" || c.name != "version" {
 		env = append(env, "EXPERIMENT_PROFILE="+profile)
 	}
@@ -159,6 +168,9 @@ func (c loadCase) run(ctx context.Context, o options, dir string, model *modelSe
 		return r, err
 	}
 	r.runFile, r.store = sizeOf(filepath.Join(dir, ".experiment", "runs")), sizeOf(filepath.Join(dir, ".experiment", "langfuse.db"))
+	if c.second {
+		r.runFile, r.store = r.runFile/2, r.store/2 // those of both runs
+	}
 	if text, failed := os.ReadFile(memory); failed == nil {
 		err = json.Unmarshal(text, &r)
 	}

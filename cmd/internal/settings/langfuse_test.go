@@ -1,12 +1,14 @@
 package settings
 
 import (
+	"database/sql"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -41,6 +43,57 @@ func TestProbe_silent(t *testing.T) {
 				t.Errorf("mode %q: %v", mode, err)
 			}
 		})
+	}
+}
+
+// TestProbe_waits: to begin a run in a folder, nobody waits until all spans of the last one are
+// in the tables of the embedded server.
+func TestProbe_waits(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "langfuse.db")
+	server, err := embedded.Open(embedded.Config{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	waiting := func() (n int) {
+		if err := store.QueryRow("SELECT count(*) FROM inbox").Scan(&n); err != nil {
+			t.Error(err)
+		}
+		return n
+	}
+	hs := httptest.NewServer(server.Handler())
+	l, err := dial(t.Context(), withKeys(hs.URL), "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		hs.Close()
+		if err := errors.Join(l.Close(), server.Close()); err != nil {
+			t.Error(err)
+		}
+	}()
+	now := time.Now()
+	span := langfuse.Span{
+		TraceID: strings.Repeat("1", 32), SpanID: strings.Repeat("1", 16), Name: "item", Start: now.Add(time.Hour), End: now.Add(2 * time.Hour),
+		Attributes: []langfuse.Attribute{langfuse.TextAttribute("langfuse.experiment.id", "e")},
+	}
+	if err := l.Client.ExportSpans(t.Context(), langfuse.Scope{Name: "test"}, []langfuse.Span{span}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Client.Probe(t.Context()); err != nil || waiting() != 1 {
+		t.Errorf("%d messages wait after the probe (%v)", waiting(), err)
+	}
+	for _, err := range l.Client.ListExperiments(t.Context(), now) {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	if waiting() != 0 {
+		t.Errorf("%d messages wait though experiments were listed", waiting())
 	}
 }
 

@@ -402,7 +402,7 @@ func TestGates(t *testing.T) {
 
 func TestRun_usage(t *testing.T) {
 	for want, cfg := range map[string]bench.Config{
-		"no cases to run":               {},
+		"no cases to run":          {},
 		`no mode "fast"`:           {Mode: "fast", Cases: []bench.Case{{}}},
 		"one is not enough":        {Mode: bench.VarianceMode, Trials: 1, Cases: []bench.Case{{}}},
 		"leave the model out":      {Mode: bench.DeterministicMode, Answerer: &noisy{}, Cases: []bench.Case{{}}},

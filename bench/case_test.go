@@ -47,7 +47,7 @@ func TestParse_malformed(t *testing.T) {
 		"providerResponseText is missing": {"providerResponseText": nil}, "providerResponseText: expected a text": {"providerResponseText": map[string]any{}},
 		"expected is missing":                              {"expected": nil},
 		"expected: expected an object, got number":         {"expected": 7},
-		"are all required":                                {"expected": map[string]any{"emptyResultKind": "non_empty"}},
+		"are all required":                                 {"expected": map[string]any{"emptyResultKind": "non_empty"}},
 		`expected.emptyResultKind: "full" is not one of`:   {"expected": expected("full", 0, 1)},
 		"expected.minExtractions: -1 is negative":          {"expected": expected("non_empty", -1, 1)},
 		"expected.maxExtractions: 1 is less than":          {"expected": expected("non_empty", 2, 1)},

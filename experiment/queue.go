@@ -164,6 +164,7 @@ func (q *fileQueue) Take(ctx context.Context) (*Unit, error) {
 		judge, err := guard(func() (Judge, error) { return q.system.Scorer.Judge(u.from.Item) })
 		if err == nil {
 			u.judge, u.Decoded = judge, decoded(judge)
+			q.run.Expect(1)
 			return u, nil
 		}
 		o.Ended = q.cfg.Now().UTC()
@@ -176,17 +177,19 @@ func (q *fileQueue) Take(ctx context.Context) (*Unit, error) {
 // Deliver judges what came of a unit and commits it.
 func (q *fileQueue) Deliver(ctx context.Context, u *Unit, done Done) error {
 	o, stop := outcomeOf(ctx, u, done)
-	switch {
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case stop != nil:
+	if stop != nil && ctx.Err() == nil {
 		return q.GiveBack(ctx, u, stop)
+	}
+	defer q.run.Expect(-1)
+	if ctx.Err() != nil {
+		return ctx.Err()
 	}
 	return q.commit(ctx, u, o, done.Brief)
 }
 
 // GiveBack leaves the unit to the next session of the run. A cause ends this one softly.
 func (q *fileQueue) GiveBack(_ context.Context, _ *Unit, cause error) error {
+	q.run.Expect(-1)
 	if cause != nil {
 		q.halt(cause)
 	}

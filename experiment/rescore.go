@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/outcome"
@@ -48,7 +49,8 @@ var ErrSameGold = errors.New("the dataset has the expected outputs that the run 
 //
 // An item that failed stays failed with its class, but for class
 // invalid_output, item and internal, which are judged again where there is an
-// output. Memory: a page of items, and one outcome for each processor.
+// output. Memory: a page of items, one outcome for each processor, and 16 MiB of those
+// that are committed.
 func Rescore(ctx context.Context, cfg RescoreConfig) (h outcome.Header, path string, err error) {
 	if h, err = cfg.From.Header(ctx); err != nil {
 		return h, "", err
@@ -210,15 +212,21 @@ func sameInput(a, b dataset.Item) (bool, error) {
 	return x == y, errors.Join(errX, errY)
 }
 
+// Bounds of the outcomes that are committed at once, to share transactions, and of their bytes.
+const committedAtOnce, committedBytes = 64, 16 << 20
+
 func (r *rescoring) outcomes(ctx context.Context) error {
-	group, inner := errgroup.WithContext(ctx)
-	group.SetLimit(runtime.GOMAXPROCS(0))
+	committing, ctx := errgroup.WithContext(ctx)
+	committing.SetLimit(committedAtOnce)
+	room := semaphore.NewWeighted(committedBytes)
+	scoring, inner := errgroup.WithContext(ctx)
+	scoring.SetLimit(runtime.GOMAXPROCS(0))
 	for before, err := range r.From.Outcomes(inner, runstore.Query{Newest: true, Detail: true}) {
 		if err != nil {
-			group.Go(func() error { return err })
+			scoring.Go(func() error { return err })
 			break
 		}
-		group.Go(func() error {
+		scoring.Go(func() error {
 			item, err := r.to.Item(inner, before.Item)
 			if errors.Is(err, runstore.ErrUnknown) {
 				return nil // no longer in the dataset, or listed after the items were copied
@@ -230,16 +238,34 @@ func (r *rescoring) outcomes(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			if err := r.to.Commit(inner, after); err != nil {
+			size := min(committedBytes, sizeOf(after))
+			if err := room.Acquire(inner, size); err != nil {
 				return err
 			}
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			r.Moved(before, after)
+			committing.Go(func() error {
+				defer room.Release(size)
+				if err := r.to.Commit(ctx, after); err != nil {
+					return err
+				}
+				r.mu.Lock()
+				defer r.mu.Unlock()
+				r.Moved(before, after)
+				return nil
+			})
 			return nil
 		})
 	}
-	return group.Wait()
+	err := scoring.Wait()
+	return cmp.Or(committing.Wait(), err)
+}
+
+// sizeOf is about how many bytes an outcome has in memory.
+func sizeOf(o outcome.Outcome) int64 {
+	n := len(o.Output) + len(o.Explanation)
+	for _, call := range o.Calls {
+		n += len(call.Input) + len(call.Output)
+	}
+	return int64(n)
 }
 
 // again scores what an outcome holds.

@@ -44,7 +44,8 @@ type writer struct {
 	db   *sql.DB
 	tx   *tx
 
-	marked   bool // the file itself says that there is a log
+	marked   bool         // the file itself says that there is a log
+	expected atomic.Int64 // see Run.Expect
 	queue    chan *write
 	finished chan struct{} // closed when the goroutine has ended
 	failed   error         // owned by the goroutine until finished is closed
@@ -135,7 +136,8 @@ func (w *writer) take(first *write, more bool) []*write {
 		select {
 		case wr = <-w.queue:
 		default:
-			if !gathers {
+			expected := w.expected.Load()
+			if !gathers || expected > 0 && int64(len(batch)) >= expected {
 				return batch
 			}
 			select {
@@ -201,6 +203,10 @@ func (w *writer) announce() {
 	close(w.changed)
 	w.changed = make(chan struct{})
 }
+
+// Expect changes how many outcomes are on their way: a transaction does not wait for more.
+// Where nobody says so, it waits for any.
+func (r *Run) Expect(more int) { r.writer.expected.Add(int64(more)) }
 
 // Changed returns a channel that is closed after the next transaction, or when
 // the run is closed. Taken before a look at Unpublished it misses nothing:

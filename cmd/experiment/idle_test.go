@@ -100,7 +100,7 @@ func TestRun_asksAtOnce(t *testing.T) {
 					until(dataset, "the dataset")
 				case path == "v2/datasets/made":
 					asked()
-				case path == "experiments" && r.URL.Query().Has("id"):
+				case path == "experiments" && r.FormValue("limit") != "1": // not the probe
 					until(page, "the first page")
 				case path == "dataset-items" && r.FormValue("limit") == "100":
 					listed()

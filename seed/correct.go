@@ -262,7 +262,7 @@ func (t *traceSeeder) linked(c candidate) (*linkedItem, link, error) {
 			"it is of another dataset, was run again, or its link has not arrived yet", sign)
 	}
 	if !ok {
-		return nil, l, refuse(NotLinked, "", "is no trace of an experiment over this dataset: "+
+		return nil, l, refuse(NotLinked, "", "is not a trace of an experiment over this dataset: "+
 			"experiment seed --queue makes items of production's traces")
 	}
 	item := t.items[l.item]

@@ -137,7 +137,7 @@ func validTraceID(id string) error {
 	if dataset.ValidID(id) == nil && !strings.ContainsAny(id, " /\\?#%&,\"<>") {
 		return nil
 	}
-	return refuse(BadTraceID, "", "is no trace id: empty, too long, or of odd characters (OpenTelemetry has 32 of 0-9a-f)")
+	return refuse(BadTraceID, "", "is not a trace id: empty, too long, or of odd characters (OpenTelemetry has 32 of 0-9a-f)")
 }
 
 // search asks the server: by queue and scores for ids, by everything else for

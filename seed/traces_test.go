@@ -111,7 +111,7 @@ func TestFromTraces_refusals(t *testing.T) {
 		approve(good)
 		refused := map[string]string{
 			"nowhere-to-be-found": "no such trace in this project",
-			"two words":           "is no trace id",
+			"two words":           "is not a trace id",
 			s.extracted(1, "Ada lived in London.", answer): "nothing shows that a person validated it",
 		}
 		bad := func(n int, text string, output any, want string) {

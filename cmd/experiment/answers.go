@@ -98,7 +98,7 @@ func readAnswers(s settings.Values) (answersConfig, error) {
 	if c.Overwrite && c.Resume {
 		p.Add("--overwrite starts over, and --resume continues: choose one")
 	}
-	c.settle(p, "answers", "name the run with --out or --name")
+	c.settle(p, "answers", "which run, with --out or --name")
 	return c, p.Err()
 }
 

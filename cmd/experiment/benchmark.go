@@ -83,7 +83,7 @@ func newBenchmark(ctx context.Context, env cli.Env, values settings.Values) (*be
 	} else if b.file, err = configs.LoadBenchmark(path, b.cfg.Header.Name); err != nil {
 		p.Join(err)
 	} else {
-		b.cfg.settle(p, b.file.Name, "name the benchmark with --name, with which its runs begin")
+		b.cfg.settle(p, b.file.Name, "which benchmark, with the --name that its runs begin with")
 	}
 	if err := p.Err(); err != nil {
 		return nil, cli.Usage("%w", err)

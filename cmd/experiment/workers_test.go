@@ -83,7 +83,7 @@ func TestWorkers_budget(t *testing.T) {
 	workers(t, f, nats, 2, "--model", "openai/gpt-4o")
 	const budget, answer = 5000, 120 // tokens
 	c := f.run(t, cli.ExitInterrupted, "--dataset", "docs.jsonl", "--name", "r", "--model", "openai/gpt-4o", "--budget-tokens", fmt.Sprint(budget), "--json", "--workers", nats.URL())
-	if text := c.stderr.String(); !strings.Contains(text, "the budget of 5000 tokens is used up") || !strings.Contains(text, "--budget-tokens MORE") {
+	if text := c.stderr.String(); !strings.Contains(text, "the budget of 5000 tokens has less left") || !strings.Contains(text, "--budget-tokens MORE") {
 		t.Errorf("stderr:\n%s", text)
 	}
 	usage := summaryOf(t, c.stdout.String()).Usage

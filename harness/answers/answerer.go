@@ -158,7 +158,7 @@ type texts []string
 func (t *texts) UnmarshalJSON(raw []byte) error {
 	var list []*string
 	if json.Unmarshal(raw, &list) != nil || list == nil || slices.Contains(list, nil) {
-		return errors.New("is no list of texts")
+		return errors.New("is not a list of texts")
 	}
 	*t = append(texts{}, cli.Each(list, func(text *string) string { return *text })...)
 	return nil

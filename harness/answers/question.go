@@ -259,7 +259,7 @@ func Read(text []byte, name string) (questions []Question, warnings []string, er
 func readRow(raw []byte) (q Question, err error) {
 	values, err := dataset.ReadObject(raw)
 	if err != nil {
-		return q, fmt.Errorf("is no JSON object: %w", err)
+		return q, fmt.Errorf("is not a JSON object: %w", err)
 	}
 	var unnamed, unasked error
 	q.ID, unnamed = textAt(values, "id")

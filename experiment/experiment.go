@@ -242,7 +242,7 @@ func (e *execution) carryOut(ctx context.Context) {
 		e.result.Note = <-changed
 	}()
 	if err := e.staff(stopping); err != nil {
-		e.result.Stopped = err
+		e.result.Stopped = stopped(ctx, err)
 		return
 	}
 	publishing := e.publish(ctx)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"extraction-experiment/experiment"
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
 )
@@ -82,6 +83,22 @@ func TestRun_nothing(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "Config."+field) {
 			t.Errorf("%v does not name %s", err, field)
 		}
+	}
+}
+
+// TestRun_staffInterrupted: a run that is interrupted while it looks for its workers can be resumed.
+func TestRun_staffInterrupted(t *testing.T) {
+	ctx, interrupt := context.WithCancel(t.Context())
+	cfg := experiment.Config{Header: outcome.Header{Name: "r"}, Source: broken{}, Path: filepath.Join(t.TempDir(), "r.run")}
+	cfg.Open = func(context.Context, bool) (experiment.System, error) {
+		return experiment.System{Task: task(echo), Scorer: half{}, Workers: func(ctx context.Context, _ outcome.Header) (experiment.Workers, error) {
+			interrupt()
+			return nil, cli.WithCode(cli.ExitUnavailable, ctx.Err())
+		}}, nil
+	}
+	r, err := experiment.Run(ctx, cfg)
+	if !errors.Is(err, experiment.ErrInterrupted) || cli.ExitCode(err) != cli.ExitInterrupted || r.Removed {
+		t.Errorf("exit code %d: %v, %+v", cli.ExitCode(err), err, r)
 	}
 }
 

@@ -155,7 +155,8 @@ func (c loadCase) run(ctx context.Context, o options, dir string, model *modelSe
 		args = append(args, "--concurrency", fmt.Sprint(c.concurrency))
 	}
 	if c.second {
-		before := strings.Fields(strings.Replace(strings.Join(args, " "), "--name load", "--name before", 1))
+		before := slices.Clone(args)
+		before[slices.Index(before, "load")] = "before"
 		if out, err := command(before...).CombinedOutput(); err != nil {
 			return r, fmt.Errorf("the run before: %w\n%s", err, out)
 		}

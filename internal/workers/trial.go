@@ -50,7 +50,7 @@ func (o *Coordinator) Work(ctx context.Context, queue experiment.Queue) error {
 		}
 		if sleep(inner, o.conn.cfg.beat); inner.Err() != nil || o.halted(ctx) {
 			o.cut = true
-			return cmp.Or(ctx.Err(), away("asking for what is on the server: %w", err))
+			return cmp.Or(ctx.Err(), away("asking for what is on the server", err))
 		}
 	}
 	for _, f := range []func(context.Context) error{o.publishAll, o.receiveAll, o.keepAsking, o.finish} {
@@ -104,8 +104,8 @@ func (o *Coordinator) halted(ctx context.Context) bool {
 }
 
 // away says that a run that was stopped could not be ended as it should, as the server is away.
-func away(format string, err error) error {
-	return &experiment.StoppedError{Cause: fmt.Errorf(format, err)}
+func away(doing string, err error) error {
+	return &experiment.StoppedError{Cause: fmt.Errorf("%s: %w", doing, err)}
 }
 
 // lookThere asks what is on the server before anything is published. The units are looked at
@@ -341,7 +341,7 @@ func (o *Coordinator) finish(ctx context.Context) error {
 func (o *Coordinator) takeBack(ctx context.Context, home func() bool) error {
 	purge := func(ctx context.Context) error { return o.conn.purge(ctx, unitStream, unitSubject+o.run.ID+".*") }
 	if err := o.insist(ctx, o.conn.cfg.comesBack(), purge); err != nil {
-		return away("taking back what no worker has begun: %w", err)
+		return away("taking back what no worker has begun", err)
 	}
 	for taken := time.Now(); ; {
 		err := o.wait(ctx, func() bool {

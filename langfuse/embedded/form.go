@@ -291,7 +291,7 @@ func parseInstant(s string) (int64, bool) {
 	return 0, false
 }
 
-// eachLeaf changes what of a decoded JSON value is not a list and no object; a member has its key.
+// eachLeaf changes what of a decoded JSON value is neither a list nor an object; a member has its key.
 func eachLeaf(key string, v any, change func(key string, leaf any) any) any {
 	switch node := v.(type) {
 	case []any:

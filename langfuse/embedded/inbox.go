@@ -154,13 +154,6 @@ func (m message) store(tx *transaction) error {
 	return fmt.Errorf("no message is of kind %q", textutil.Cut(m.kind, 100))
 }
 
-// IsBusy reports whether another process holds the store and does not let go of it: half a
-// minute was waited for that.
-func IsBusy(err error) bool {
-	var of *sqlite.Error
-	return errors.As(err, &of) && of.Code()&0xff == sqlite3.SQLITE_BUSY
-}
-
 // passing says whether an error is of the disk or of who else has the file, and not of
 // what was to be stored.
 func passing(err error) bool {

@@ -12,7 +12,8 @@ import (
 	"sync"
 	"time"
 
-	_ "modernc.org/sqlite" // the driver "sqlite"
+	"modernc.org/sqlite" // with the driver "sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 
 	"extraction-experiment/internal/files"
 )
@@ -339,6 +340,13 @@ const (
 func scanJSON(rows *sql.Rows) (any, error) {
 	text, err := scanValue[string](rows)
 	return jsonText(text), err
+}
+
+// IsBusy reports whether another process holds the store and does not let go of it: half a
+// minute was waited for that.
+func IsBusy(err error) bool {
+	var of *sqlite.Error
+	return errors.As(err, &of) && of.Code()&0xff == sqlite3.SQLITE_BUSY
 }
 
 // ModeError says that a store is open in another mode: what a server of one mode

@@ -136,7 +136,7 @@ func (s *scanner) key() error {
 		return err
 	}
 	if s.text[s.pos] != ':' {
-		return s.unexpected("a colon after the key")
+		return s.unexpected("a colon behind the key")
 	}
 	s.pos++
 	s.out = append(s.out, ':')

@@ -63,7 +63,7 @@ func (v *validator) entity(i int, e extraction.Entity) {
 	if kind == "" {
 		kind = shown(e.Type)
 		if len(v.entities.names) > 0 {
-			v.problem("entities[%d] %q: the type %q is not one of the allowed types: %s",
+			v.problem("entities[%d] %q: the type %q is none of the allowed types: %s",
 				i, shown(e.Name), kind, listed{v.entities, e.Type})
 		}
 	}
@@ -81,7 +81,7 @@ func (v *validator) entity(i int, e extraction.Entity) {
 func (v *validator) relationship(i int, r extraction.Relationship) {
 	kind := v.relationships.spell(r.Type)
 	if kind == "" && len(v.relationships.names) > 0 {
-		v.problem("%s: the relationship_type is not one of the relationship schemas: %s",
+		v.problem("%s: the relationship_type is none of the relationship schemas: %s",
 			statement(i, r), listed{v.relationships, r.Type})
 	}
 	if wrong := v.end(r.Source, r.SourceRef, v.sources[kind]); wrong != "" {

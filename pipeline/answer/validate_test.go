@@ -52,10 +52,10 @@ func TestValidate(t *testing.T) {
 		"all well":               {extraction.Extraction{Entities: ann, Relationships: rel("Ann", "works_for", "Acme")}, nil, nil},
 		"other spellings":        {extraction.Extraction{Entities: entities("Ann Lee", "PERSON", "Acme", "organisation", "R v A", "legal case"), Relationships: rel("ann  lee", "Works For", "ACME")}, nil, nil},
 		"an empty name":          {extraction.Extraction{Entities: entities(" \t", "Person")}, nil, []string{"entities[0]: the name is empty"}},
-		"an unknown type":        {extraction.Extraction{Entities: entities("Ann", "Persn")}, nil, []string{`entities[0] "Ann": the type "Persn" is not one of the allowed types: Legal_Case, Organization, Person (did you mean "Person"?)`}},
-		"no type":                {extraction.Extraction{Entities: entities("Ann", "")}, nil, []string{`entities[0] "Ann": the type "" is not one of the allowed types: Legal_Case, Organization, Person`}},
-		"not allowed here":       {extraction.Extraction{Entities: ann}, allowed("Person"), []string{`entities[1] "Acme": the type "Organization" is not one of the allowed types: Person`}},
-		"an unknown statement":   {extraction.Extraction{Entities: ann, Relationships: rel("Ann", "know", "Acme")}, nil, []string{`relationships[0] "Ann" know "Acme": the relationship_type is not one of the relationship schemas: knows, works_for (did you mean "knows"?)`}},
+		"an unknown type":        {extraction.Extraction{Entities: entities("Ann", "Persn")}, nil, []string{`entities[0] "Ann": the type "Persn" is none of the allowed types: Legal_Case, Organization, Person (did you mean "Person"?)`}},
+		"no type":                {extraction.Extraction{Entities: entities("Ann", "")}, nil, []string{`entities[0] "Ann": the type "" is none of the allowed types: Legal_Case, Organization, Person`}},
+		"not allowed here":       {extraction.Extraction{Entities: ann}, allowed("Person"), []string{`entities[1] "Acme": the type "Organization" is none of the allowed types: Person`}},
+		"an unknown statement":   {extraction.Extraction{Entities: ann, Relationships: rel("Ann", "know", "Acme")}, nil, []string{`relationships[0] "Ann" know "Acme": the relationship_type is none of the relationship schemas: knows, works_for (did you mean "knows"?)`}},
 		"an end of no entity":    {extraction.Extraction{Entities: ann, Relationships: rel("Ann", "knows", "Bob")}, nil, []string{`relationships[0] "Ann" knows "Bob": the target is the name of no entity: add the entity, or leave the relationship out`}},
 		"empty ends":             {extraction.Extraction{Entities: ann, Relationships: rel("", "knows", " ")}, nil, []string{`relationships[0] "" knows " ": the source is empty`, `relationships[0] "" knows " ": the target is empty`}},
 		"a dangling end":         {extraction.Extraction{Entities: ann, Relationships: []extraction.Relationship{{SourceRef: "e9", Target: "Ann", Type: "knows"}}}, nil, []string{`relationships[0] "" knows "Ann": the source refers to "e9", which is the id of no entity`}},
@@ -63,7 +63,7 @@ func TestValidate(t *testing.T) {
 		"two of one name":        {extraction.Extraction{Entities: append(entities("Acme", "Person"), ann...), Relationships: rel("Ann", "works_for", "Acme")}, nil, nil},
 		"an alias is a name":     {extraction.Extraction{Entities: []extraction.Entity{{Name: "Ann Lee", Aliases: []string{"Ann"}, Type: "Person"}}, Relationships: rel("Ann", "knows", "ann lee")}, nil, nil},
 		"without any schema":     {extraction.Extraction{Entities: entities("Ann", "", "Acme", "Anything"), Relationships: rel("Ann", "", "Acme")}, func(d *extraction.Document) { d.Objects, d.Relationships = nil, nil }, nil},
-		"types without schemas":  {extraction.Extraction{Entities: entities("Ann", "Dog")}, func(d *extraction.Document) { d.Objects = nil; d.AllowedTypes = []string{"Cat", "Cat"} }, []string{`entities[0] "Ann": the type "Dog" is not one of the allowed types: Cat`}},
+		"types without schemas":  {extraction.Extraction{Entities: entities("Ann", "Dog")}, func(d *extraction.Document) { d.Objects = nil; d.AllowedTypes = []string{"Cat", "Cat"} }, []string{`entities[0] "Ann": the type "Dog" is none of the allowed types: Cat`}},
 		"an untyped end will do": {extraction.Extraction{Entities: entities("Ann", "", "Acme", ""), Relationships: rel("Ann", "works_for", "Acme")}, func(d *extraction.Document) { d.Objects = nil }, nil},
 	}
 	for name, tt := range tests {

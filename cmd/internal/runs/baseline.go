@@ -242,7 +242,7 @@ func (f Finder) latest(ctx context.Context, rule string) (Base, error) {
 	case f.Own != nil && fits("", f.Own):
 		return Base{}, cli.Errorf(cli.ExitIncompatible, "the base %q: %w", rule, errFirst)
 	}
-	return Base{}, cli.Errorf(cli.ExitIncompatible, "the base %q: no complete run of dataset %q, in this folder or in Langfuse matches", rule, f.Dataset)
+	return Base{}, cli.Errorf(cli.ExitIncompatible, "the base %q: no complete run of dataset %q, in this folder or in Langfuse, matches", rule, f.Dataset)
 }
 
 // latestRemote returns the newest complete run in Langfuse that fits; none is not an error.

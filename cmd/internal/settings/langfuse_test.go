@@ -46,6 +46,23 @@ func TestProbe_silent(t *testing.T) {
 	}
 }
 
+// dialed connects to a server behind a handler, until the test ends.
+func dialed(t *testing.T, server *embedded.Server, handler http.Handler) *Langfuse {
+	t.Helper()
+	hs := httptest.NewServer(handler)
+	l, err := dial(t.Context(), withKeys(hs.URL), "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		hs.Close()
+		if err := errors.Join(l.Close(), server.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return l
+}
+
 // TestProbe_waits: to begin a run in a folder, nobody waits until all spans of the last one are
 // in the tables of the embedded server.
 func TestProbe_waits(t *testing.T) {
@@ -65,17 +82,7 @@ func TestProbe_waits(t *testing.T) {
 		}
 		return n
 	}
-	hs := httptest.NewServer(server.Handler())
-	l, err := dial(t.Context(), withKeys(hs.URL), "", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		hs.Close()
-		if err := errors.Join(l.Close(), server.Close()); err != nil {
-			t.Error(err)
-		}
-	}()
+	l := dialed(t, server, server.Handler())
 	now := time.Now()
 	span := langfuse.Span{
 		TraceID: strings.Repeat("1", 32), SpanID: strings.Repeat("1", 16), Name: "item", Start: now.Add(time.Hour), End: now.Add(2 * time.Hour),
@@ -104,7 +111,7 @@ func TestLangfuse_paused(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused := false
-	hs := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	l := dialed(t, server, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/v2/datasets") && !refused {
 			refused = true
 			w.Header().Set("Retry-After", "0.001")
@@ -113,16 +120,6 @@ func TestLangfuse_paused(t *testing.T) {
 		}
 		server.Handler().ServeHTTP(w, r)
 	}))
-	l, err := dial(t.Context(), withKeys(hs.URL), "", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		hs.Close()
-		if err := errors.Join(l.Close(), server.Close()); err != nil {
-			t.Error(err)
-		}
-	}()
 	if reason, _ := l.Paused(); reason != nil {
 		t.Errorf("before: %v", reason)
 	}

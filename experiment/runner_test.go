@@ -188,7 +188,7 @@ func TestRunner_failuresAreOutcomes(t *testing.T) {
 	}
 	run := create(t)
 	found, footer, err := carryOut(t, t.Context(), experiment.RunnerConfig{
-		Run: run, Source: list(8), Task: task(failing), Scorer: scorer, Timeout: 20 * time.Millisecond,
+		Run: run, Source: list(8), Task: task(failing), Scorer: scorer, Timeout: 200 * time.Millisecond,
 	})
 	if err != nil || footer.Status != outcome.Complete {
 		t.Fatalf("%v, %+v: failed items are not an error", err, footer)
@@ -198,7 +198,7 @@ func TestRunner_failuresAreOutcomes(t *testing.T) {
 		message string
 	}{
 		"i00": {outcome.Provider, "no such model"},
-		"i01": {outcome.Timeout, "no result within 20ms (--timeout)"},
+		"i01": {outcome.Timeout, "no result within 200ms (--timeout)"},
 		"i02": {outcome.Internal, "panic: boom"},
 		"i03": {outcome.RateLimited, "asking: slow down"},
 		"i04": {outcome.Item, "gold of the wrong shape"},

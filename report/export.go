@@ -38,6 +38,10 @@ func JSON(w io.Writer, v any, indent bool) error {
 	if err := e.Encode(v); err != nil {
 		return fmt.Errorf("encoding the report: %w", err)
 	}
+	if !bytes.ContainsFunc(raw.Bytes(), unsettling) {
+		_, err := raw.WriteTo(w)
+		return err
+	}
 	var b strings.Builder
 	for _, r := range raw.String() { // what steers can only stand inside strings there
 		if !unsettling(r) {

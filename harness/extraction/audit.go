@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"iter"
 	"slices"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"extraction-experiment/dataset"
 	"extraction-experiment/extraction"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/stats"
 	"extraction-experiment/scoring"
 	"extraction-experiment/seed"
 )
@@ -143,24 +143,26 @@ type audit struct {
 // eachItem reads every item that is wanted on all processors, and calls what find makes of
 // it in order. It returns how many cannot be used.
 func (a *audit) eachItem(ctx context.Context, wanted func(id string) bool, find func(id string, r *reading) (take func())) (skipped int, err error) {
-	var failed error
-	items := func(yield func(AuditItem) bool) {
+	items := func(yield func(AuditItem, error) bool) {
 		for item, err := range a.cfg.Items() {
-			if failed = err; err != nil || wanted(item.ID) && !yield(item) {
+			if (err != nil || wanted(item.ID)) && !yield(item, err) {
 				return
 			}
 		}
 	}
-	err = inOrder(ctx, items, func(item AuditItem) func() {
+	found := stats.Parallel(items, func(item AuditItem) (take func(), err error) {
 		if r, ok := a.read(item); ok {
-			return find(item.ID, r)
+			return find(item.ID, r), nil
 		}
-		return func() { skipped++ }
-	}, func(take func()) error {
-		take()
-		return nil
+		return func() { skipped++ }, nil
 	})
-	return skipped, errors.Join(err, failed)
+	for take, err := range found {
+		if err := cmp.Or(ctx.Err(), err); err != nil {
+			return skipped, err
+		}
+		take()
+	}
+	return skipped, nil
 }
 
 // read compares an item; not ok without gold, or without two outputs.

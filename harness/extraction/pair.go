@@ -10,16 +10,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
-	"runtime"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
-	"golang.org/x/sync/errgroup"
-
 	"extraction-experiment/dataset"
 	"extraction-experiment/extraction"
+	"extraction-experiment/internal/stats"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 	"extraction-experiment/scoring"
@@ -210,24 +207,26 @@ func (p Pairs) Score(ctx context.Context, r io.Reader, w io.Writer) error {
 	var problems dataset.Problems
 	seen := map[[sha256.Size]byte]int{} // the line of each id
 	number := 0
-	var broken error // the input ends there; what was read before it is scored all the same
-	batches := func(yield func([]scored) bool) {
-		for broken == nil {
+	batches := func(yield func([]scored, error) bool) {
+		for {
 			lines, err := readLines(in, &number)
-			if err != nil {
-				broken = fmt.Errorf("reading %s: line %d: %w", p.Name, number, err)
+			if len(lines) > 0 && !yield(lines, nil) {
+				return
 			}
-			if len(lines) == 0 || !yield(lines) {
+			if err != nil { // the input ends there; what was read before it is scored all the same
+				yield(nil, fmt.Errorf("reading %s: line %d: %w", p.Name, number, err))
+			}
+			if err != nil || len(lines) == 0 {
 				return
 			}
 		}
 	}
-	score := func(lines []scored) []scored {
+	score := func(lines []scored) ([]scored, error) {
 		rules := lineRules{base: base, options: p.Options, write: w != nil}
 		for i := range lines {
 			rules.fill(&lines[i])
 		}
-		return lines
+		return lines, nil
 	}
 	emit := func(batch []scored) error {
 		for _, s := range batch {
@@ -252,8 +251,15 @@ func (p Pairs) Score(ctx context.Context, r io.Reader, w io.Writer) error {
 		}
 		return nil
 	}
-	err = inOrder(ctx, batches, score, emit)
-	return errors.Join(err, out.Flush(), broken, problems.Err())
+	for batch, broken := range stats.Parallel(batches, score) {
+		if err = cmp.Or(ctx.Err(), broken); err == nil {
+			err = emit(batch)
+		}
+		if err != nil {
+			break
+		}
+	}
+	return errors.Join(err, out.Flush(), problems.Err())
 }
 
 // scored is a line, and what comes of it.
@@ -304,40 +310,4 @@ func (l *lineRules) fill(s *scored) {
 		s.text, s.err = textutil.MarshalJSON(out)
 		s.text = append(s.text, '\n')
 	}
-}
-
-// inOrder passes values through do on all processors and gives the results to
-// emit in the order of the values. The first error of emit, or the end of ctx, stops
-// it. A few values per processor are in memory at a time.
-func inOrder[In, Out any](ctx context.Context, values iter.Seq[In], do func(In) Out, emit func(Out) error) error {
-	workers := runtime.GOMAXPROCS(0)
-	group, ctx := errgroup.WithContext(ctx)
-	order := make(chan chan Out, 2*workers)
-	group.Go(func() error {
-		defer close(order)
-		var working errgroup.Group
-		working.SetLimit(workers)
-		for value := range values {
-			out := make(chan Out, 1)
-			select {
-			case order <- out:
-				working.Go(func() error {
-					out <- do(value)
-					return nil
-				})
-			case <-ctx.Done():
-				return errors.Join(working.Wait(), ctx.Err())
-			}
-		}
-		return working.Wait()
-	})
-	group.Go(func() error {
-		for out := range order {
-			if err := emit(<-out); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	return group.Wait()
 }

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
@@ -58,3 +60,60 @@ func TestMerge(t *testing.T) {
 		})
 	}
 }
+
+// TestParallel: results come in the order of the values, up to the first error, and all
+// that was begun has ended when the loop has.
+func TestParallel(t *testing.T) {
+	gone := errors.New("the disk is gone")
+	hundred := make([]int, 100)
+	for i := range hundred {
+		hundred[i] = i
+	}
+	tests := map[string]struct {
+		values    iter.Seq2[*int, error]
+		bad, stop int
+		want      int // results before the end
+		err       error
+	}{
+		"all":                    {values: sequence(nil, hundred...), bad: -1, stop: -1, want: 100},
+		"none":                   {values: sequence(nil), bad: -1, stop: -1},
+		"values that break off":  {values: sequence(gone, hundred[:7]...), bad: -1, stop: -1, want: 7, err: gone},
+		"one that fails":         {values: sequence(nil, hundred...), bad: 5, stop: -1, want: 5, err: errBad},
+		"a loop that stops":      {values: sequence(nil, hundred...), bad: -1, stop: 3, want: 3},
+		"one that fails at once": {values: sequence(gone, hundred...), bad: 0, stop: -1, err: errBad},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			var working atomic.Int32
+			double := func(v *int) (int, error) {
+				defer working.Add(-1)
+				working.Add(1)
+				for range (100 - *v) * 100 { // the first take longest
+					runtime.Gosched()
+				}
+				if *v == tt.bad {
+					return 0, errBad
+				}
+				return 2 * *v, nil
+			}
+			n, failed := 0, error(nil)
+			for got, err := range Parallel(tt.values, double) {
+				if failed = err; err != nil || n == tt.stop {
+					break
+				}
+				if got != 2*n {
+					t.Fatalf("result %d is %d, want %d", n, got, 2*n)
+				}
+				n++
+			}
+			if n != tt.want || !errors.Is(failed, tt.err) || failed != nil && tt.err == nil {
+				t.Errorf("%d results and %v, want %d and %v", n, failed, tt.want, tt.err)
+			}
+			if left := working.Load(); left != 0 {
+				t.Errorf("%d still work", left)
+			}
+		})
+	}
+}
+
+var errBad = errors.New("a bad value")

@@ -24,8 +24,11 @@ import (
 	"iter"
 	"math"
 	"math/big"
+	"runtime"
 	"slices"
+	"sync"
 
+	"golang.org/x/sync/errgroup"
 	"gonum.org/v1/gonum/mathext"
 )
 
@@ -381,6 +384,51 @@ func Merge[T any](order func(a, b *T) int, seqs ...iter.Seq2[*T, error]) iter.Se
 				}
 			}
 			if !yield(row, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Parallel passes values through do on all processors and yields the results in the order of
+// the values, up to the first error of either. Some three values per processor are in memory
+// at a time. Nothing runs on when the loop over it has ended.
+func Parallel[In, Out any](values iter.Seq2[In, error], do func(In) (Out, error)) iter.Seq2[Out, error] {
+	type result struct {
+		value Out
+		err   error
+	}
+	return func(yield func(Out, error) bool) {
+		workers := runtime.GOMAXPROCS(0)
+		order, ended := make(chan chan result, workers), make(chan struct{})
+		var reading sync.WaitGroup
+		defer reading.Wait()
+		defer close(ended)
+		reading.Go(func() {
+			defer close(order)
+			var working errgroup.Group
+			defer working.Wait()
+			working.SetLimit(workers)
+			for value, err := range values {
+				out := make(chan result, 1)
+				select {
+				case order <- out:
+				case <-ended:
+					return
+				}
+				if err != nil {
+					out <- result{err: err}
+					return
+				}
+				working.Go(func() error {
+					value, err := do(value)
+					out <- result{value, err}
+					return nil
+				})
+			}
+		})
+		for out := range order {
+			if r := <-out; !yield(r.value, r.err) || r.err != nil {
 				return
 			}
 		}

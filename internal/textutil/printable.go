@@ -21,6 +21,9 @@ func Line(s string) string {
 
 // Block makes a string harmless and keeps its lines.
 func Block(s string) string {
+	if !strings.ContainsFunc(s, func(r rune) bool { return r > '~' || r < ' ' && r != '\n' }) {
+		return s // as most texts are
+	}
 	s = strings.ReplaceAll(s, "\r\n", "\n")
 	var b strings.Builder
 	b.Grow(len(s))

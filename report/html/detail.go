@@ -39,30 +39,40 @@ const (
 // byteBudget shares the bytes of a page among its items: each may use an equal
 // share of what is left, so that what small items leave over is there for later
 // ones.
-type byteBudget struct{ bytes, items int }
+type byteBudget struct {
+	bytes, items int
+	halved       int // how often the limits of the last item were
+}
 
 // fit encodes as much of an item as its share allows, and says whether anything
-// was left out: what is too large is made again with half of each text and list.
+// was left out: limits are halved as often as it is too large. As items are much alike,
+// it is tried first with what was right for the last one.
 func (b *byteBudget) fit(row []*report.ItemView, w *writer) (raw []byte, cut bool) {
 	least := leastDetail * len(row)
 	share := min(mostDetail, b.bytes, max(least, b.bytes/max(1, b.items)))
 	b.items--
-	l := limits{max(leastText, min(mostText, share)), mostList}
-	for share >= least/2 { // hardly an item has less
-		d := w.detail(row, l)
-		raw, err := json.Marshal(d)
-		if err == nil && len(raw) <= share {
-			b.bytes -= len(raw)
-			return raw, d.cut()
+	raw, cut = []byte(nothing), true
+	if share >= least/2 { // hardly an item has less
+		text := max(leastText, min(mostText, share))
+		most := 0
+		for l := (limits{text, mostList}); l != (limits{leastText, leastList}); most++ {
+			l = limits{max(leastText, l.text/2), max(leastList, l.list/2)}
 		}
-		smaller := limits{max(leastText, l.text/2), max(leastList, l.list/2)}
-		if err != nil || smaller == l {
-			break
+		fits, at := most+1, min(b.halved, most)
+		for tooLarge := -1; tooLarge < at && at < fits; {
+			d := w.detail(row, limits{max(leastText, text>>at), max(leastList, mostList>>at)})
+			if encoded, err := json.Marshal(d); err == nil && len(encoded) <= share {
+				raw, cut, fits = encoded, d.cut(), at
+				at--
+			} else {
+				tooLarge = at
+				at++
+			}
 		}
-		l = smaller
+		b.halved = min(fits, most)
 	}
-	b.bytes -= len(nothing)
-	return []byte(nothing), true
+	b.bytes -= len(raw)
+	return raw, cut
 }
 
 // detail is everything that the page of an item shows, by run. A comparison has its

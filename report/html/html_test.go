@@ -152,6 +152,27 @@ func TestByteBudget_leftOver(t *testing.T) {
 	}
 }
 
+// TestByteBudget_lastItem: how much of an item is shown does not depend on the item before
+// it, which only says where to begin to try.
+func TestByteBudget_lastItem(t *testing.T) {
+	for _, size := range []int{10, 5_000, 60_000, 400_000} {
+		v := view("r", 0, 4)
+		v.Text = strings.Repeat("x", size)
+		v.Outcome.Output = []byte(`"` + strings.Repeat("y", size/2) + `"`)
+		var first string
+		for halved := range 15 {
+			p := byteBudget{bytes: 100_000, items: 2, halved: halved}
+			raw, cut := p.fit([]*report.ItemView{&v}, &writer{})
+			if halved == 0 {
+				first = string(raw)
+			}
+			if string(raw) != first || len(raw) > 50_000 || cut != (size > 20_000) {
+				t.Errorf("%d characters after %d halvings: %d bytes, cut: %t; after none %d bytes", size, halved, len(raw), cut, len(first))
+			}
+		}
+	}
+}
+
 func TestWrite_errors(t *testing.T) {
 	gone := errors.New("gone")
 	run := built("r", 3, nil)

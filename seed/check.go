@@ -14,6 +14,7 @@ import (
 	"extraction-experiment/extraction"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/schema"
+	"extraction-experiment/internal/stats"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/scoring"
 )
@@ -49,16 +50,34 @@ func newChecker(cfg Config) (*checker, error) {
 // run checks all items.
 func (c *checker) run(items iter.Seq2[dataset.Located, error]) (Report, error) {
 	var report Report
-	for located, err := range items {
-		if syntax, ok := errors.AsType[*dataset.SyntaxError](err); ok {
+	type read struct {
+		dataset.Located
+		notes notes
+		err   error
+	}
+	values := func(yield func(read, error) bool) {
+		for located, err := range items {
+			if !yield(read{Located: located, err: err}, nil) {
+				return
+			}
+		}
+	}
+	checked := stats.Parallel(values, func(r read) (read, error) {
+		if r.err == nil {
+			r.notes = c.item(r.Located)
+		}
+		return r, nil
+	})
+	for r := range checked {
+		if syntax, ok := errors.AsType[*dataset.SyntaxError](r.err); ok {
 			at := dataset.Located{File: syntax.File, Line: syntax.Line}
 			report.Problems.add(at, Finding{Kind: Syntax, Path: syntax.Path, Message: syntax.Msg})
 			continue
 		}
-		if err != nil {
-			return report, err
+		if r.err != nil {
+			return report, r.err
 		}
-		report.add(located, c.item(located))
+		report.add(r.Located, r.notes)
 		c.cfg.progress(Progress{Phase: Checking, Done: report.Items})
 	}
 	return report, nil

@@ -187,7 +187,7 @@ type seeder struct {
 	inOrder      bool // one item at a time
 	show         func(dataset.Located, Change)
 	there        map[string]digest // by id
-	similar      similarDocuments  // nil: not looked for
+	similar      *similarDocuments // nil: not looked for
 
 	mu          sync.Mutex // guards what follows, and calls of show
 	result      *Result
@@ -216,7 +216,7 @@ func (s *seeder) open(ctx context.Context) error {
 			item := itemOf(stored)
 			s.there[item.ID] = digestOf(item)
 			if s.similar != nil {
-				s.similar[item.ID] = documentSketch(item)
+				s.similar.put(item.ID, documentSketch(item))
 			}
 			s.cfg.progress(Progress{Phase: Comparing, Done: len(s.there)})
 		})

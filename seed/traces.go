@@ -236,7 +236,7 @@ func (t *traceSeeder) open(ctx context.Context) error {
 		return fmt.Errorf("seeding from traces: %w", err)
 	}
 	schemas := Schemas{orNothing(cfg.Schemas.Input, found.InputSchema), orNothing(cfg.Schemas.Expected, found.ExpectedOutputSchema)}
-	t.seeder = &seeder{client: t.client, cfg: cfg, result: &t.result.Result, keepArchived: true, similar: similarDocuments{}, inOrder: cfg.DryRun && t.cfg.Show != nil,
+	t.seeder = &seeder{client: t.client, cfg: cfg, result: &t.result.Result, keepArchived: true, similar: newSimilarDocuments(), inOrder: cfg.DryRun && t.cfg.Show != nil,
 		show: func(located dataset.Located, change Change) { t.show(ctx, located.Item, change) }}
 	if t.cfg.Out == nil {
 		if err := t.seeder.open(ctx); err != nil {

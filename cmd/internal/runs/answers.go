@@ -1,7 +1,7 @@
 package runs
 
 import (
-	"bytes"
+	"bufio"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -100,9 +100,14 @@ func openAnswersReport(ctx context.Context, path string) (source remoteSource, o
 	if ext := filepath.Ext(path); err != nil || !info.Mode().IsRegular() || ext == runstore.Extension || ext == ".jsonl" {
 		return source, false, nil // a pipe can be read once only
 	}
-	raw, err := files.Read(ctx, path, maxReport)
+	f, err := files.Open(ctx, path)
 	if err != nil {
 		return source, false, cli.Errorf(cli.ExitIO, "reading %s: %w", path, err)
+	}
+	defer f.Close() // only read: nothing can be lost
+	in := bufio.NewReader(io.LimitReader(f, maxReport))
+	if first, _ := in.Peek(1); string(first) != "{" {
+		return source, false, nil // who reads it as a run says what is wrong with it
 	}
 	var file struct {
 		Run     *outcome.Header
@@ -111,10 +116,7 @@ func openAnswersReport(ctx context.Context, path string) (source remoteSource, o
 		answers.BenchmarkReport
 		Summary json.RawMessage // of either form
 	}
-	if err := json.Unmarshal(raw, &file); err != nil {
-		if first, _, _ := bytes.Cut(raw, []byte("\n")); len(raw) == 0 || raw[0] != '{' || json.Valid(first) {
-			return source, false, nil // who reads it as a run, or an export, says what is wrong with it
-		}
+	if err := json.NewDecoder(in).Decode(&file); err != nil { // of an export it reads the first line alone
 		return source, false, cli.Usage("reading %s: it is neither a run nor a whole report of answers: %w", path, err)
 	}
 	run := tracking.Remote{Where: path, Footer: file.Footer}

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"runtime"
 	"strings"
 	"testing"
@@ -174,4 +175,15 @@ func TestCrash_interruptedByHand(t *testing.T) {
 	client, stop := f.langfuse(t)
 	defer stop()
 	onceInLangfuse(t, client, path)
+
+	pipe := f.path("pipe") // an export that never comes
+	must(t, exec.Command("mkfifo", pipe).Run())
+	for _, args := range [][]string{{"show", "pipe"}, {"report", "pipe", "--output", "report"}, {"export", "pipe", "--output", "report"}} {
+		c := f.start(t, args...)
+		says, err := os.OpenFile(pipe, os.O_WRONLY, 0) // waits until it is read
+		must(t, err)
+		must(t, c.Process.Signal(os.Interrupt))
+		c.exits(t, cli.ExitInterrupted)
+		must(t, says.Close())
+	}
 }

@@ -105,7 +105,9 @@ type VerifyConfig struct {
 	Repair bool
 	// Looked is told what is still missing; nil is told nothing.
 	Looked func(tracking.Verdict)
-	Log    *slog.Logger
+	// Compared is told how many outcomes were compared; nil is told nothing.
+	Compared func(outcomes int)
+	Log      *slog.Logger
 }
 
 // Verify reads the run of a file back from Langfuse and compares it with the file.
@@ -124,7 +126,7 @@ func Verify(ctx context.Context, lf *Langfuse, path string, cfg VerifyConfig) (n
 		if err := lf.sameProject(ctx, reader); err != nil {
 			return now, nil, err
 		}
-		now, err = lf.verify(ctx, reader, cfg.Timeout, cfg.Looked)
+		now, err = lf.verify(ctx, reader, cfg)
 		return now, nil, err
 	}
 	run, err := runstore.Open(path)
@@ -135,7 +137,7 @@ func Verify(ctx context.Context, lf *Langfuse, path string, cfg VerifyConfig) (n
 	if err := lf.sameProject(ctx, run.Reader); err != nil {
 		return now, nil, err
 	}
-	within, end, verify := lf.verifying(ctx, run.Reader, cfg.Timeout, cfg.Looked)
+	within, end, verify := lf.verifying(ctx, run.Reader, cfg)
 	defer end()
 	was, now, err := tracking.Repair(within, verify, lf.publishing(run, cfg.Log, Observer{}))
 	if !was.OK() && !was.OnItsWay { // else nothing was sent
@@ -144,15 +146,15 @@ func Verify(ctx context.Context, lf *Langfuse, path string, cfg VerifyConfig) (n
 	return now, before, err
 }
 
-func (l *Langfuse) verify(ctx context.Context, run *runstore.Reader, timeout *time.Duration, looked func(tracking.Verdict)) (tracking.Verdict, error) {
-	within, end, cfg := l.verifying(ctx, run, timeout, looked)
+func (l *Langfuse) verify(ctx context.Context, run *runstore.Reader, cfg VerifyConfig) (tracking.Verdict, error) {
+	within, end, verify := l.verifying(ctx, run, cfg)
 	defer end()
-	return tracking.Verify(within, cfg)
+	return tracking.Verify(within, verify)
 }
 
 // verifying says what to verify, how patiently, and within which time.
-func (l *Langfuse) verifying(ctx context.Context, run *runstore.Reader, timeout *time.Duration, looked func(tracking.Verdict)) (context.Context, context.CancelFunc, tracking.VerifyConfig) {
-	wait, all := langfuse.Wait{Timeout: patience}, verifyTime
+func (l *Langfuse) verifying(ctx context.Context, run *runstore.Reader, cfg VerifyConfig) (context.Context, context.CancelFunc, tracking.VerifyConfig) {
+	wait, all, timeout := langfuse.Wait{Timeout: patience}, verifyTime, cfg.Timeout
 	switch {
 	case timeout == nil && l.Embedded, timeout != nil && *timeout == 0:
 		wait.Timeout, all = -1, 0
@@ -160,7 +162,7 @@ func (l *Langfuse) verifying(ctx context.Context, run *runstore.Reader, timeout 
 		all = *timeout
 	}
 	within, end := Within(ctx, all)
-	return within, end, tracking.VerifyConfig{Site: l.Site, Run: run, Wait: wait, Looked: looked}
+	return within, end, tracking.VerifyConfig{Site: l.Site, Run: run, Wait: wait, Looked: cfg.Looked, Compared: cfg.Compared}
 }
 
 // Within is a context that ends after the time to verify a run; 0 is none.

@@ -26,6 +26,8 @@ type VerifyConfig struct {
 	Wait langfuse.Wait
 	// Looked is told what each look found; nil is told nothing.
 	Looked func(Verdict)
+	// Compared is told how many outcomes a look has compared; nil is told nothing.
+	Compared func(outcomes int)
 }
 
 // Verify reads a run back from Langfuse and compares it with the run file: the
@@ -229,6 +231,7 @@ func (v *verifier) pass(ctx context.Context) error {
 			return err
 		}
 	}
+	compared := 0
 	for after := int64(0); ; {
 		page, err := v.cfg.Run.Committed(ctx, after, 100)
 		if err != nil {
@@ -244,6 +247,9 @@ func (v *verifier) pass(ctx context.Context) error {
 		}
 		if err := v.repairs.apply(ctx, v); err != nil {
 			return err
+		}
+		if compared += len(page); v.cfg.Compared != nil {
+			v.cfg.Compared(compared)
 		}
 	}
 }

@@ -81,6 +81,7 @@ func reportAction(c *urfave.Context, env cli.Env, list []format, names []string)
 		return cli.Usage("--ceiling is for text, json, md and html; %s has no room for it", names[at])
 	}
 	var all []report.Run
+	var readers []*runstore.Reader
 	for _, named := range c.Args().Slice() {
 		run, opening := runs.Open(c.Context, named, c.String("dataset"))
 		if opening != nil {
@@ -94,12 +95,15 @@ func reportAction(c *urfave.Context, env cli.Env, list []format, names []string)
 		if reading := gold.Beside(c.Context, run, ceiling, &whole); reading != nil {
 			return reading
 		}
-		all = append(all, whole)
+		all, readers = append(all, whole), append(readers, run)
 	}
 	write := func(w io.Writer) error { return cli.Written(list[at].write(w, all)) }
 	if output := c.String("output"); output != "-" {
 		if err := cli.CanWrite(output); err != nil {
 			return err
+		}
+		for i := range all {
+			all[i].Items = runs.Watched(c.Context, runs.NewStatus(env), readers[i], 0, all[i].Items)
 		}
 		return cli.WriteFile(output, write)
 	}
@@ -323,12 +327,15 @@ func verifyAction(c *urfave.Context, env cli.Env) error {
 		return cli.Usage("--timeout: %s is not a time to wait", timeout)
 	}
 	return withSent(c, env, timeout, func(ctx context.Context, s session, path string) (err error) {
+		status := runs.NewStatus(env)
 		cfg := experiment.VerifyConfig{Repair: c.Bool("repair"), Looked: runs.StillMissing(env), Log: s.log}
+		cfg.Compared = func(items int) { status.Say("%s compared", report.Count(int64(items))) }
 		if c.IsSet("timeout") {
 			cfg.Timeout = &timeout
 		}
 		checked := runs.Verification{Langfuse: s.lf.Client.BaseURL(), Version: s.lf.Server.Version.String()}
 		checked.Verdict, checked.Before, err = experiment.Verify(ctx, &s.lf.Langfuse, path, cfg)
+		status.End()
 		checked.OK = checked.Verdict.OK()
 		if _, unsent := errors.AsType[*tracking.UnpublishedError](err); err != nil && !unsent {
 			return notPublished(err)

@@ -24,7 +24,6 @@ import (
 	"extraction-experiment/outcome"
 	"extraction-experiment/report"
 	"extraction-experiment/report/html"
-	"extraction-experiment/runstore"
 	"extraction-experiment/scoring"
 )
 
@@ -294,7 +293,7 @@ func (a *audited) items(ctx context.Context) iter.Seq2[harness.AuditItem, error]
 // ofTrial gives the outcomes of one trial, in the order of their items.
 func ofTrial(ctx context.Context, run runs.Source, trial int) iter.Seq2[*outcome.Outcome, error] {
 	return func(yield func(*outcome.Outcome, error) bool) {
-		for o, err := range run.Reader.Outcomes(ctx, runstore.Query{Newest: true, Judged: true, Trial: trial}) {
+		for o, err := range run.OfTrial(ctx, trial) {
 			if !yield(&o, err) {
 				return
 			}

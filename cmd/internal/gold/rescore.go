@@ -103,8 +103,14 @@ func (r *rescorer) rescore(ctx context.Context, cfg experiment.RescoreConfig, su
 		return report.MovesResult{}, "", err
 	}
 	moves := report.NewMoves(cfg.Pin.Primary)
-	cfg.Moved = moves.Add
+	status, scored := runs.NewStatus(r.env), 0
+	cfg.Moved = func(before, after outcome.Outcome) {
+		moves.Add(before, after)
+		scored++
+		status.Say("%s: %s scored again", cfg.Name, report.Count(int64(scored)))
+	}
 	made, path, err := experiment.Rescore(ctx, cfg)
+	status.End()
 	_, taken := errors.AsType[*experiment.NameTakenError](err)
 	switch {
 	case taken:

@@ -259,18 +259,15 @@ func counted[K ~string](title string, n map[K]int) string {
 // progress lets seeding write on a terminal how far it is, and returns what takes
 // that away; elsewhere nothing is written.
 func progress(env cli.Env, cfg *seed.Config) (end func()) {
-	if env.Terminal() == 0 {
-		return func() {}
-	}
-	const anew = "\r\x1b[K"
+	status := runs.NewStatus(env)
 	cfg.Progress = func(p seed.Progress) {
 		of := ""
 		if p.Total > 0 {
 			of = fmt.Sprintf(" of %d", p.Total)
 		}
-		fmt.Fprintf(env.Stderr, "%s%s %d%s", anew, p.Phase, p.Done, of)
+		status.Say("%s %d%s", p.Phase, p.Done, of)
 	}
-	return func() { fmt.Fprint(env.Stderr, anew) }
+	return status.End
 }
 
 // seedConfig reads what the flags say about every way of seeding.

@@ -3,9 +3,11 @@ package runs
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"strconv"
 	"strings"
@@ -18,6 +20,7 @@ import (
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/report"
+	"extraction-experiment/runstore"
 	"extraction-experiment/tracking"
 )
 
@@ -211,6 +214,60 @@ func StillMissing(env cli.Env) func(tracking.Verdict) {
 		if !v.OK() && time.Since(said) >= stillEvery {
 			said = time.Now()
 			fmt.Fprintf(env.Stderr, "waiting for Langfuse: %d more came while looking; not there yet: %s\n", v.Came, kinds(v))
+		}
+	}
+}
+
+// Status is a line on a terminal that says how far a command is which takes more than a
+// second; elsewhere nothing is written. Its zero value shows nothing. It is not safe for
+// concurrent use.
+type Status struct {
+	env         cli.Env
+	began, last time.Time // last: when it was written; zero where it is not there
+}
+
+// NewStatus shows nothing yet.
+func NewStatus(env cli.Env) *Status { return &Status{env: env} }
+
+// clearLine is what a Status begins its line with.
+const clearLine = "\r\x1b[K"
+
+// Say changes the line, five times a second at most.
+func (s *Status) Say(format string, args ...any) {
+	now := time.Now()
+	if s.began.IsZero() {
+		s.began = now
+	}
+	if s.env.Terminal == nil || now.Sub(s.began) < time.Second || now.Sub(s.last) < time.Second/5 {
+		return
+	}
+	if width := s.env.Terminal(); width > 0 {
+		s.last = now
+		fmt.Fprint(s.env.Stderr, clearLine, textutil.Cut(textutil.Line(fmt.Sprintf(format, args...)), width-2))
+	}
+}
+
+// End takes the line away.
+func (s *Status) End() {
+	if !s.last.IsZero() {
+		fmt.Fprint(s.env.Stderr, clearLine)
+	}
+	s.last = time.Time{}
+}
+
+// Watched says how much of a run was read, while it is.
+func Watched[T any](ctx context.Context, s *Status, run *runstore.Reader, trials int, list iter.Seq2[T, error]) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		defer s.End()
+		header, _ := run.Header(ctx) // who reads the run says what is wrong with it
+		items, _ := run.CountItems(ctx)
+		n, total := 0, items*int64(max(1, cmp.Or(trials, header.Trials)))
+		for v, err := range list {
+			n++
+			s.Say("%s: %s of %s read", header.Name, report.Count(int64(n)), report.Count(total))
+			if !yield(v, err) {
+				return
+			}
 		}
 	}
 }

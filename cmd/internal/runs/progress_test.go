@@ -229,3 +229,38 @@ func TestScreen(t *testing.T) {
 		t.Errorf("behind it: %q", got[len(drawn):])
 	}
 }
+
+// TestStatus: nothing in the first second, then a line five times a second that fits the
+// terminal, and nothing that stays.
+func TestStatus(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out strings.Builder
+		width := 20
+		s := NewStatus(cli.Env{Stderr: &out, Terminal: func() int { return width }})
+		for range 30 { // 3 seconds: written at 1.0, 1.2, 1.4, … 2.8
+			s.Say("%s compared, and\nmore of it", "1,500")
+			time.Sleep(100 * time.Millisecond)
+		}
+		if n := strings.Count(out.String(), clearLine); n != 10 {
+			t.Errorf("written %d times, want 10", n)
+		}
+		for line := range strings.SplitSeq(out.String(), clearLine) {
+			if len([]rune(line)) >= width || strings.Contains(line, "\n") {
+				t.Errorf("%q does not fit", line)
+			}
+		}
+		s.End()
+		s.End()
+		if !strings.HasSuffix(out.String(), clearLine) || strings.HasSuffix(out.String(), clearLine+clearLine) {
+			t.Errorf("it ends with %q", out.String()[max(0, out.Len()-40):])
+		}
+		out.Reset()
+		width = 0
+		time.Sleep(2 * time.Second)
+		s.Say("x")
+		s.End()
+		if out.Len() > 0 {
+			t.Errorf("written where there is no terminal: %q", out.String())
+		}
+	})
+}

@@ -124,7 +124,7 @@ func Sources(ctx context.Context, env cli.Env, names []string, dataset string, m
 			var run *runstore.Reader
 			if run, err = Open(ctx, named, dataset); err == nil {
 				closers = append(closers, run.Close)
-				sources[i] = Source{run, metadata}
+				sources[i] = Source{run, metadata, Status{env: env}}
 			}
 		}
 		if err == nil && beside.Dataset.Name == "" {
@@ -170,6 +170,7 @@ func readRemote(ctx context.Context, lf *settings.Langfuse, dataset, name string
 type Source struct {
 	*runstore.Reader
 	Metadata bool // the items' metadata is wanted
+	status   Status
 }
 
 // Where is the path of the file.
@@ -177,7 +178,13 @@ func (s Source) Where() string { return s.Path() }
 
 // Outcomes are the newest, with what comparing needs.
 func (s Source) Outcomes(ctx context.Context) iter.Seq2[outcome.Outcome, error] {
-	return s.Reader.Outcomes(ctx, runstore.Query{Newest: true, Judged: true})
+	return s.OfTrial(ctx, 0)
+}
+
+// OfTrial are the outcomes of one trial alone; 0 is all.
+func (s Source) OfTrial(ctx context.Context, trial int) iter.Seq2[outcome.Outcome, error] {
+	list := s.Reader.Outcomes(ctx, runstore.Query{Newest: true, Judged: true, Trial: trial})
+	return Watched(ctx, &s.status, s.Reader, min(1, trial), list)
 }
 
 // Items reads whole items only for their metadata: documents can be large.

@@ -389,7 +389,9 @@ func comparisonPage(ctx context.Context, w io.Writer, result compare.Comparison,
 // has outcomes, and no documents.
 func wholeSource(ctx context.Context, source compare.Source, side compare.Side) (report.Run, error) {
 	if local, ok := source.(Source); ok {
-		return Whole(ctx, local.Reader, true)
+		whole, err := Whole(ctx, local.Reader, true)
+		whole.Items = Watched(ctx, &local.status, local.Reader, 0, whole.Items)
+		return whole, err
 	}
 	run := side.Summary.Run
 	items := mapped(source.Outcomes(ctx), func(o outcome.Outcome) (report.ItemView, error) {

@@ -139,7 +139,7 @@ func (d *Doubt) complete(systems []string, r *reading, items int) {
 		if output == nil {
 			continue
 		}
-		before, after := r.results[s].Scores, r.rules.Score(changed, *output).Scores
+		before, after := r.results[s].Scores, r.rules.Measure(changed, *output).Scores
 		for _, name := range []string{scoring.EntityF1, scoring.RelationshipF1} {
 			was, _ := outcome.Lookup(before, name)
 			is, _ := outcome.Lookup(after, name)

@@ -287,7 +287,7 @@ func (s *scoredAgain) score(gold, output json.RawMessage, ways []way) error {
 		switch {
 		case i > 0 && w.rules == ways[i-1].rules: // looks at other scores of the same result
 		case delivered:
-			scores = w.rules.Score(expected, extracted).Scores
+			scores = w.rules.Measure(expected, extracted).Scores
 		default:
 			scores = w.rules.Undelivered(expected)
 		}

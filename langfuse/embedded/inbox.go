@@ -17,8 +17,8 @@ import (
 
 // message is something that was acknowledged and is not in the tables yet: a row of
 // inbox. Langfuse has a queue there. It is stored, as it was sent, before it is
-// acknowledged, and goes into the tables when somebody reads them, or when nobody asks
-// for anything: a program that sends much need not wait for indices.
+// acknowledged, and goes into the tables when somebody reads them, or with SettleIdle when
+// nobody asks for anything: a program that sends much need not wait for indices.
 type message struct {
 	seq      int64
 	mode     Mode   // of the server that took it
@@ -162,9 +162,10 @@ func passing(err error) bool {
 	return errors.As(err, &of) && !slices.Contains(refused, of.Code()&0xff)
 }
 
-// settleIdle puts messages into the tables while nobody has asked for anything for a
-// second, until ctx is done. Of an error who reads is told.
-func (s *Server) settleIdle(ctx context.Context) {
+// SettleIdle puts what was sent into the tables while nobody has asked for anything for a
+// second, until ctx is done. Without it, who first reads what was sent waits for that. Of an
+// error who reads is told.
+func (s *Server) SettleIdle(ctx context.Context) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
 	for {

@@ -1,9 +1,11 @@
 package embedded
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/klauspost/compress/s2"
@@ -95,6 +97,32 @@ func TestInbox_packing(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
+}
+
+// What was sent goes into the tables when nobody has asked for anything for a second.
+func TestInbox_idle(t *testing.T) {
+	r := newRig(t, Config{})
+	r.must(200, r.post(api+"/scores", object{"id": "a", "name": "n", "value": 1, "traceId": "t"}))
+	waiting := func() int {
+		n, err := count(r.server.store.r, "SELECT count(*) FROM inbox")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		go r.server.SettleIdle(ctx)
+		time.Sleep(1500 * time.Millisecond)
+		if n := waiting(); n != 1 {
+			t.Errorf("%d wait in the second after a request, want 1", n)
+		}
+		time.Sleep(time.Second)
+		if n := waiting(); n != 0 {
+			t.Errorf("%d wait after two seconds, want none", n)
+		}
+	})
 }
 
 // Who asks for experiments has those that a message may have changed, and does not wait for

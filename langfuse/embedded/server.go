@@ -185,7 +185,7 @@ type Server struct {
 	// tests can lower them.
 	maxSpans   int64
 	maxSettled int
-	asked      atomic.Bool // somebody asked for something, see settleIdle
+	asked      atomic.Bool // somebody asked for something, see SettleIdle
 	faults     atomic.Pointer[faulty]
 	pages      atomic.Pointer[http.Handler]
 	// small and large are pools of *bytes.Buffer, see buffer.
@@ -269,11 +269,6 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	hs.RegisterOnShutdown(silent.close) // when no connection comes any more
 	ended := make(chan error, 1)
 	go func() { ended <- hs.Serve(l) }()
-	settling, stop := context.WithCancel(ctx)
-	var settled sync.WaitGroup
-	settled.Go(func() { s.settleIdle(settling) })
-	defer settled.Wait()
-	defer stop()
 	select {
 	case err := <-ended:
 		return fmt.Errorf("serving embedded Langfuse: %w", err)

@@ -220,10 +220,15 @@ func Serve(ctx context.Context, port int, next bool, play embedded.Config, pages
 	}
 	if err == nil {
 		started(url)
-		select {
-		case <-ctx.Done():
-		case <-l.gone: // by an error, which stop returns
-		}
+		serving, stop := context.WithCancel(ctx)
+		go func() {
+			defer stop()
+			select {
+			case <-serving.Done():
+			case <-l.gone: // by an error, which Close returns
+			}
+		}()
+		l.server.SettleIdle(serving)
 	}
 	return errors.Join(err, withdraw(url), l.Close())
 }

@@ -28,7 +28,6 @@ import (
 	"embed"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"html/template"
 	"io"
@@ -230,7 +229,7 @@ func (b *bundle) write(w *writer) error {
 	text := base64.NewEncoder(base64.StdEncoding, w)
 	packed := gzip.NewWriter(text)
 	fmt.Fprintf(packed, "[%s]", bytes.Join(b.values, []byte{','}))
-	err := errors.Join(packed.Close(), text.Close())
+	err := cmp.Or(packed.Close(), text.Close())
 	fmt.Fprint(w, "</script>\n")
 	b.first, b.values, b.bytes = b.first+len(b.values), nil, 0
 	return err

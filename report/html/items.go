@@ -3,7 +3,6 @@ package html
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"iter"
 	"math"
 	"slices"
@@ -61,12 +60,12 @@ func (w *writer) items() error {
 		if cut {
 			w.shorter++
 		}
-		if err := errors.Join(rows.add(w, listed), details.add(w, detail)); err != nil {
+		if err := cmp.Or(rows.add(w, listed), details.add(w, detail)); err != nil {
 			return err
 		}
 		w.listed++
 	}
-	return errors.Join(rows.write(w), details.write(w))
+	return cmp.Or(rows.write(w), details.write(w))
 }
 
 // listRow is what the list of items shows of one.

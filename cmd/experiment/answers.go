@@ -170,11 +170,11 @@ func runAnswersAction(c *urfave.Context, env cli.Env, values settings.Values) er
 // answers is a run of answers: it reads document and questions. opened is its system
 // once that is open.
 func (s session) answers(ctx context.Context, cfg answersConfig, opened *system.System) (config experiment.Config, err error) {
-	doc, err := readDocument(ctx, cfg.pdf, s.env.Getenv)
+	questions, err := s.questions(ctx, cfg.Dataset, cfg.output, &cfg.Header.Dataset) // first: a document takes long
 	if err != nil {
 		return config, err
 	}
-	questions, err := s.questions(ctx, cfg.Dataset, cfg.output, &cfg.Header.Dataset)
+	doc, err := readDocument(ctx, cfg.pdf, s.env.Getenv)
 	if err != nil {
 		return config, err
 	}

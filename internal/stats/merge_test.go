@@ -116,4 +116,16 @@ func TestParallel(t *testing.T) {
 	}
 }
 
+// TestParallel_panics: a panic comes to who has the loop, who may know what to do about it.
+func TestParallel_panics(t *testing.T) {
+	defer func() {
+		if p := fmt.Sprint(recover()); !strings.Contains(p, "a fault") || !strings.Contains(p, "merge_test.go") {
+			t.Errorf("%s: want the panic and where it was", p)
+		}
+	}()
+	for range Parallel(sequence(nil, 1, 2, 3), func(*int) (int, error) { panic("a fault") }) {
+	}
+	t.Error("the loop has ended")
+}
+
 var errBad = errors.New("a bad value")

@@ -21,10 +21,12 @@
 package stats
 
 import (
+	"fmt"
 	"iter"
 	"math"
 	"math/big"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"sync"
 
@@ -392,11 +394,13 @@ func Merge[T any](order func(a, b *T) int, seqs ...iter.Seq2[*T, error]) iter.Se
 
 // Parallel passes values through do on all processors and yields the results in the order of
 // the values, up to the first error of either. Some three values per processor are in memory
-// at a time. Nothing runs on when the loop over it has ended.
+// at a time. Nothing runs on when the loop over it has ended, and who has the loop gets the
+// panics of do.
 func Parallel[In, Out any](values iter.Seq2[In, error], do func(In) (Out, error)) iter.Seq2[Out, error] {
 	type result struct {
-		value Out
-		err   error
+		value    Out
+		err      error
+		panicked any
 	}
 	return func(yield func(Out, error) bool) {
 		workers := runtime.GOMAXPROCS(0)
@@ -421,14 +425,24 @@ func Parallel[In, Out any](values iter.Seq2[In, error], do func(In) (Out, error)
 					return
 				}
 				working.Go(func() error {
-					value, err := do(value)
-					out <- result{value, err}
+					var r result
+					defer func() {
+						if p := recover(); p != nil {
+							r.panicked = fmt.Sprintf("%v\n%s", p, debug.Stack())
+						}
+						out <- r
+					}()
+					r.value, r.err = do(value)
 					return nil
 				})
 			}
 		})
 		for out := range order {
-			if r := <-out; !yield(r.value, r.err) || r.err != nil {
+			r := <-out
+			if r.panicked != nil {
+				panic(r.panicked)
+			}
+			if !yield(r.value, r.err) || r.err != nil {
 				return
 			}
 		}

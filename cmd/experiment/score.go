@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"io"
 	"runtime/debug"
 
 	urfave "github.com/urfave/cli/v2"
@@ -40,8 +41,11 @@ func scoreAction(c *urfave.Context, env cli.Env) (err error) {
 		return err
 	}
 	ctx := c.Context
-	in, name := env.Stdin, "standard input"
-	if path := c.Args().First(); path != "-" {
+	var in io.Reader
+	name := "standard input"
+	if path := c.Args().First(); path == "-" {
+		in = files.Until(ctx, env.Stdin)
+	} else {
 		f, err := files.Open(ctx, path)
 		if err != nil {
 			return cli.Usage("reading pairs: %w", err)

@@ -131,6 +131,18 @@ func (f *File) Close() error {
 	return f.file.Close()
 }
 
+// Until reads r, such as standard input, until ctx is done, also where r says nothing: then
+// with ctx's error, and the read that waits is left to the end of the process.
+func Until(ctx context.Context, r io.Reader) io.Reader {
+	in, out := io.Pipe()
+	go func() {
+		_, err := io.Copy(out, r)
+		out.CloseWithError(err)
+	}()
+	context.AfterFunc(ctx, func() { out.CloseWithError(ctx.Err()) })
+	return in
+}
+
 // Read returns the content of a file that Open opens, if it is at most so many bytes;
 // a larger one is an error that names it.
 func Read(ctx context.Context, path string, most int64) ([]byte, error) {

@@ -21,6 +21,7 @@ import (
 	"extraction-experiment/extraction"
 	harness "extraction-experiment/harness/extraction"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/files"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 	"extraction-experiment/report"
@@ -78,7 +79,7 @@ func annotations(ctx context.Context, env cli.Env, path string) (annotator, erro
 	items := dataset.ReadFile(ctx, path)
 	if path == "-" {
 		out.name = "standard input"
-		items = dataset.Read(env.Stdin, dataset.JSONL, out.name)
+		items = dataset.Read(files.Until(ctx, env.Stdin), dataset.JSONL, out.name)
 	}
 	var problems dataset.Problems
 	for item, err := range items {

@@ -113,7 +113,6 @@ func TestOpen_pipe(t *testing.T) {
 	}
 }
 
-// TestIsNew: what Write fills is beside the file, and is known by its name.
 // TestUntil: all is read, and what says nothing is not waited for longer than the context lasts.
 func TestUntil(t *testing.T) {
 	if all, err := io.ReadAll(Until(t.Context(), strings.NewReader("some text"))); string(all) != "some text" || err != nil {
@@ -128,6 +127,7 @@ func TestUntil(t *testing.T) {
 	}
 }
 
+// TestIsNew: what Write fills is beside the file, and is known by its name.
 func TestIsNew(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a[1].txt")
 	if err := Write(path, func(w io.Writer) error {

@@ -87,7 +87,7 @@ func order(app *urfave.App, command string, list []urfave.Flag, args []string) (
 		name := strings.TrimLeft(flag, "-")
 		switch f := known[name]; {
 		case f == nil:
-			return nil, unknownFlag(known, command, name)
+			return nil, unknownFlag(known, command, flag)
 		case standsAlone(f):
 			continue
 		case inline:
@@ -165,11 +165,12 @@ func unknownCommand(app *urfave.App, word string) error {
 }
 
 // unknownFlag says that there is no flag of that name, and which one may be meant.
-func unknownFlag(known map[string]urfave.Flag, command, name string) error {
-	if meant := textutil.Nearest(name, slices.Collect(maps.Keys(known))); meant != "" {
-		return cli.Usage("there is no flag --%s; did you mean --%s?", name, meant)
+func unknownFlag(known map[string]urfave.Flag, command, flag string) error {
+	name := strings.TrimLeft(flag, "-")
+	if meant := textutil.Nearest(name, slices.Collect(maps.Keys(known))); len(name) > 1 && meant != "" {
+		return cli.Usage("there is no flag %s; did you mean --%s?", flag, meant)
 	}
-	return cli.Usage("there is no flag --%s (%s --help lists the flags)", name, command)
+	return cli.Usage("there is no flag %s (%s --help lists the flags)", flag, command)
 }
 
 // usageError is what becomes of the library's own errors.

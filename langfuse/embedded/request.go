@@ -275,6 +275,10 @@ func listed[T any](s *Server, c *call, usual int, scan func(*sql.Rows) (T, error
 	}
 	data, err := collect(s.store.r, scan, "SELECT "+columns+" FROM "+table+" WHERE "+w.String()+" ORDER BY "+order+
 		" LIMIT ? OFFSET ?", append(w.args, limit, (number-1)*limit)...)
+	return pageOf(data, number, limit, total), err
+}
+
+func pageOf(data any, number, limit, total int) object {
 	return object{"data": data, "meta": object{"page": number, "limit": limit, "totalItems": total,
-		"totalPages": (total + limit - 1) / limit}}, err
+		"totalPages": (total + limit - 1) / limit}}
 }

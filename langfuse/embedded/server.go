@@ -188,6 +188,7 @@ type Server struct {
 	asked      atomic.Bool // somebody asked for something, see SettleIdle
 	faults     atomic.Pointer[faulty]
 	pages      atomic.Pointer[http.Handler]
+	past       atomic.Pointer[pastList] // see pastItems
 	// small and large are pools of *bytes.Buffer, see buffer.
 	small, large sync.Pool
 }

@@ -3,7 +3,9 @@
 // the same items the paired mean with its interval, also clustered, the
 // sign-flip permutation test, Holm's correction, McNemar's test, the bootstrap
 // of pooled ratios, and what a comparison could have detected; and exact
-// intervals of rates, with the trials that it takes to bound one. It is not a
+// intervals of rates, with the trials that it takes to bound one. And it goes through
+// what is too many for memory: the few that are best (Shortlist), several sequences side
+// by side (Merge), one on all processors (Parallel). It is not a
 // general library, and it knows neither runs nor scores: package compare does.
 //
 // Every function says when its result is undefined and then returns ok ==

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -116,7 +117,11 @@ func openAnswersReport(ctx context.Context, path string) (source remoteSource, o
 		answers.BenchmarkReport
 		Summary json.RawMessage // of either form
 	}
-	if err := json.NewDecoder(in).Decode(&file); err != nil { // of an export it reads the first line alone
+	err = json.NewDecoder(in).Decode(&file) // of an export it reads the first line alone
+	if _, other := errors.AsType[*json.UnmarshalTypeError](err); other {
+		return source, false, nil
+	}
+	if err != nil {
 		return source, false, cli.Usage("reading %s: it is neither a run nor a whole report of answers: %w", path, err)
 	}
 	run := tracking.Remote{Where: path, Footer: file.Footer}

@@ -195,6 +195,10 @@ func TestStoredForm(t *testing.T) {
 		"text":               {`"hard"`, `"hard"`},
 		"nested string":      {`{"a":"123"}`, `{"a":"123"}`},
 		"control characters": {`{"a\u0001":"x\u0000\u0007\t\n\f\r\u007f\u0085y"}`, `{"a\u0001":"x\t\n\f\ry"}`},
+		"backspace":          {`{"a":"x\by"}`, `{"a":"xy"}`},
+		"no letter":          {`{"a":"x\u0000y"}`, `{"a":"xy"}`},
+		"delete":             {`{"a":"x\u007fy"}`, `{"a":"xy"}`},
+		"next line":          {`{"a":"x\u0085y"}`, `{"a":"xy"}`},
 		"large integer":      {`[12345678901234567890,1e400]`, `[12345678901234567000,1e+400]`},
 		"not JSON":           {`{`, `null`},
 	}

@@ -42,8 +42,10 @@ func (d *document) mentions(s *sentence) []mention {
 		}
 		return ok
 	}
+	ascii := !strings.ContainsFunc(s.text, func(r rune) bool { return r >= utf8.RuneSelf })
 	for _, p := range d.patterns {
-		if p.kind == role && !d.wanted[role] || p.hint != "" && !strings.ContainsAny(s.text, p.hint) {
+		foreign := ascii && p.hint != "" && p.hint[0] >= utf8.RuneSelf // that none of these is there is seen at once
+		if p.kind == role && !d.wanted[role] || foreign || p.hint != "" && !strings.ContainsAny(s.text, p.hint) {
 			continue
 		}
 		for _, at := range p.re.FindAllStringSubmatchIndex(s.text, -1) {

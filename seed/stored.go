@@ -46,7 +46,7 @@ func (c *checker) checkStored(n *notes, item dataset.Item) {
 		plain, err := dataset.Canonical(field.raw)
 		if err != nil {
 			n.problem(Syntax, field.path, "%v", err)
-		} else if field.raw != nil && !staysSo(plain) && !bytes.Equal(plain, storedForm(field.raw)) {
+		} else if field.raw != nil && !unaltered(plain) && !bytes.Equal(plain, storedForm(field.raw)) {
 			n.warn(Altered, field.path, "Langfuse will store another value: it removes control characters, "+
 				"reads a string at the top as JSON, and keeps 17 digits of a number")
 		}
@@ -77,13 +77,14 @@ func itemOf(stored langfuse.DatasetItem) dataset.Item {
 // what Langfuse returned, it gives the same again. A value that is not JSON
 // counts as null.
 func storedForm(raw json.RawMessage) []byte {
-	if plain, err := dataset.Canonical(raw); err == nil && staysSo(plain) {
+	if plain, err := dataset.Canonical(raw); err == nil && unaltered(plain) {
 		return plain
 	}
-	return rewritten(raw)
+	return decodedStoredForm(raw)
 }
 
-func rewritten(raw json.RawMessage) []byte {
+// decodedStoredForm is storedForm of any value, which it takes apart.
+func decodedStoredForm(raw json.RawMessage) []byte {
 	v, err := dataset.Decode(raw)
 	if err != nil {
 		return []byte("null")
@@ -96,10 +97,10 @@ func rewritten(raw json.RawMessage) []byte {
 	return dataset.CanonicalValue(v)
 }
 
-// staysSo reports whether a value in canonical form certainly is its stored form, which
+// unaltered reports whether a value in canonical form certainly is its stored form, which
 // goes without taking it apart: it is not a string, and has no control character, no
 // escape that may be one, and no number of more than 15 digits in a row.
-func staysSo(canonical []byte) bool {
+func unaltered(canonical []byte) bool {
 	digits, before := 0, byte(0)
 	for _, b := range canonical {
 		if digits++; b < '0' || b > '9' {

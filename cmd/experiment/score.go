@@ -44,7 +44,7 @@ func scoreAction(c *urfave.Context, env cli.Env) (err error) {
 	var in io.Reader
 	name := "standard input"
 	if path := c.Args().First(); path == "-" {
-		in = files.Until(ctx, env.Stdin)
+		in = files.ContextReader(ctx, env.Stdin)
 	} else {
 		f, err := files.Open(ctx, path)
 		if err != nil {

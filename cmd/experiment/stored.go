@@ -81,7 +81,6 @@ func reportAction(c *urfave.Context, env cli.Env, list []format, names []string)
 		return cli.Usage("--ceiling is for text, json, md and html; %s has no room for it", names[at])
 	}
 	var all []report.Run
-	var readers []*runstore.Reader
 	for _, named := range c.Args().Slice() {
 		run, opening := runs.Open(c.Context, named, c.String("dataset"))
 		if opening != nil {
@@ -95,15 +94,15 @@ func reportAction(c *urfave.Context, env cli.Env, list []format, names []string)
 		if reading := gold.Beside(c.Context, run, ceiling, &whole); reading != nil {
 			return reading
 		}
-		all, readers = append(all, whole), append(readers, run)
+		if c.String("output") != "-" { // else the terminal may show what is written
+			whole.Items = runs.Watched(c.Context, runs.NewStatus(env), run, 0, whole.Items)
+		}
+		all = append(all, whole)
 	}
 	write := func(w io.Writer) error { return cli.Written(list[at].write(w, all)) }
 	if output := c.String("output"); output != "-" {
 		if err := cli.CanWrite(output); err != nil {
 			return err
-		}
-		for i := range all {
-			all[i].Items = runs.Watched(c.Context, runs.NewStatus(env), readers[i], 0, all[i].Items)
 		}
 		return cli.WriteFile(output, write)
 	}

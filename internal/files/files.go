@@ -131,9 +131,9 @@ func (f *File) Close() error {
 	return f.file.Close()
 }
 
-// Until reads r, such as standard input, until ctx is done, also where r says nothing: then
+// ContextReader reads r, such as standard input, until ctx is done, also where r says nothing: then
 // with ctx's error, and the read that waits is left to the end of the process.
-func Until(ctx context.Context, r io.Reader) io.Reader {
+func ContextReader(ctx context.Context, r io.Reader) io.Reader {
 	in, out := io.Pipe()
 	go func() {
 		_, err := io.Copy(out, r)

@@ -113,16 +113,16 @@ func TestOpen_pipe(t *testing.T) {
 	}
 }
 
-// TestUntil: all is read, and what says nothing is not waited for longer than the context lasts.
-func TestUntil(t *testing.T) {
-	if all, err := io.ReadAll(Until(t.Context(), strings.NewReader("some text"))); string(all) != "some text" || err != nil {
+// TestContextReader: all is read, and what says nothing is not waited for longer than the context lasts.
+func TestContextReader(t *testing.T) {
+	if all, err := io.ReadAll(ContextReader(t.Context(), strings.NewReader("some text"))); string(all) != "some text" || err != nil {
 		t.Errorf("%q, %v", all, err)
 	}
 	silent, end := io.Pipe()
 	defer end.Close()
 	ctx, stop := context.WithCancel(t.Context())
 	go stop()
-	if all, err := io.ReadAll(Until(ctx, silent)); len(all) > 0 || !errors.Is(err, context.Canceled) {
+	if all, err := io.ReadAll(ContextReader(ctx, silent)); len(all) > 0 || !errors.Is(err, context.Canceled) {
 		t.Errorf("%q, %v, want the end of the context", all, err)
 	}
 }

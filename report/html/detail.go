@@ -34,6 +34,8 @@ const (
 	leastText, leastList    = 256, 8
 	mostDetail, leastDetail = 1 << 20, 8 << 10
 	nothing                 = `{"runs":[]}`
+	// mostHalved is how often limits are halved from the most to the least.
+	mostHalved = 10
 )
 
 // byteBudget shares the bytes of a page among its items: each may use an equal
@@ -53,12 +55,8 @@ func (b *byteBudget) fit(row []*report.ItemView, w *writer) (raw []byte, cut boo
 	b.items--
 	raw, cut = []byte(nothing), true
 	if share >= least/2 { // hardly an item has less
-		text := max(leastText, min(mostText, share))
-		most := 0
-		for l := (limits{text, mostList}); l != (limits{leastText, leastList}); most++ {
-			l = limits{max(leastText, l.text/2), max(leastList, l.list/2)}
-		}
-		fits, at := most+1, min(b.halved, most)
+		text := min(mostText, share)
+		fits, at := mostHalved+1, b.halved
 		for tooLarge := -1; tooLarge < at && at < fits; {
 			d := w.detail(row, limits{max(leastText, text>>at), max(leastList, mostList>>at)})
 			if encoded, err := json.Marshal(d); err == nil && len(encoded) <= share {
@@ -69,7 +67,7 @@ func (b *byteBudget) fit(row []*report.ItemView, w *writer) (raw []byte, cut boo
 				at++
 			}
 		}
-		b.halved = min(fits, most)
+		b.halved = min(fits, mostHalved)
 	}
 	b.bytes -= len(raw)
 	return raw, cut

@@ -160,7 +160,7 @@ func TestByteBudget_lastItem(t *testing.T) {
 		v.Text = strings.Repeat("x", size)
 		v.Outcome.Output = []byte(`"` + strings.Repeat("y", size/2) + `"`)
 		var first string
-		for halved := range 15 {
+		for halved := range mostHalved + 1 {
 			p := byteBudget{bytes: 100_000, items: 2, halved: halved}
 			raw, cut := p.fit([]*report.ItemView{&v}, &writer{})
 			if halved == 0 {

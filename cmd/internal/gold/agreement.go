@@ -79,7 +79,7 @@ func annotations(ctx context.Context, env cli.Env, path string) (annotator, erro
 	items := dataset.ReadFile(ctx, path)
 	if path == "-" {
 		out.name = "standard input"
-		items = dataset.Read(files.Until(ctx, env.Stdin), dataset.JSONL, out.name)
+		items = dataset.Read(files.ContextReader(ctx, env.Stdin), dataset.JSONL, out.name)
 	}
 	var problems dataset.Problems
 	for item, err := range items {

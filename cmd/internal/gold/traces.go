@@ -82,7 +82,7 @@ func readSelection(c *urfave.Context, env cli.Env) (seed.Selection, error) {
 func readIDs(c *urfave.Context, env cli.Env, path string) (ids []string, err error) {
 	var raw []byte
 	if path == "-" {
-		raw, err = io.ReadAll(io.LimitReader(files.Until(c.Context, env.Stdin), files.MaxText+1))
+		raw, err = io.ReadAll(io.LimitReader(files.ContextReader(c.Context, env.Stdin), files.MaxText+1))
 	} else {
 		raw, err = files.Read(c.Context, path, files.MaxText)
 	}

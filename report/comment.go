@@ -1,6 +1,7 @@
 package report
 
 import (
+	"encoding/xml"
 	"fmt"
 	"io"
 	"strings"
@@ -183,5 +184,5 @@ func (c Check) JUnit(w io.Writer) error {
 	}
 	suite := junitSuite(c.Name, len(cases), failures)
 	suite.Parts = cases
-	return writeJUnit(w, "experiment check", len(cases), failures, suite)
+	return writeJUnit(w, "experiment check", len(cases), failures, func(e *xml.Encoder) error { return e.Encode(suite) })
 }

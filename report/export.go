@@ -194,31 +194,55 @@ func inert(s string) string {
 // stand in the case's output, what was run in the suite's properties. Characters
 // that XML cannot hold become U+FFFD, or escapes in names.
 //
-// It writes once; the errors are those of the runs and of the writer.
+// It writes item by item; the errors are those of the runs and of the writer.
 func JUnit(w io.Writer, runs []Run) error {
-	var suites []xmlElement
 	tests, failures := 0, 0
 	for _, r := range runs {
-		suite, n := r.junitSuite(), r.Summary.Items
-		tests, failures = tests+n.Scored+n.Failed, failures+n.Failed
-		err := eachItemOf([]Run{r}, func(_ Run, v ItemView) error {
-			suite.Parts = append(suite.Parts, v.junitCase())
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-		suites = append(suites, suite)
+		tests, failures = tests+r.Summary.Items.Scored+r.Summary.Items.Failed, failures+r.Summary.Items.Failed
 	}
-	return writeJUnit(w, "experiment", tests, failures, suites...)
+	return writeJUnit(w, "experiment", tests, failures, func(e *xml.Encoder) error {
+		for _, r := range runs {
+			err := r.junitSuite().write(e, func() error {
+				return eachItemOf([]Run{r}, func(_ Run, v ItemView) error { return e.Encode(v.junitCase()) })
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
-func writeJUnit(w io.Writer, name string, tests, failures int, suites ...xmlElement) error {
+// writeJUnit writes the suites that one function writes as a whole report.
+func writeJUnit(w io.Writer, name string, tests, failures int, suites func(*xml.Encoder) error) error {
+	if err := write(w, xml.Header); err != nil {
+		return err
+	}
+	e := xml.NewEncoder(w)
+	e.Indent("", "  ")
 	all := element("testsuites", "name", name, "tests", strconv.Itoa(tests), "failures", strconv.Itoa(failures))
-	all.Parts = suites
-	raw, err := xml.MarshalIndent(all, "", "  ")
+	err := all.write(e, func() error { return suites(e) })
 	if err == nil {
-		_, err = fmt.Fprintf(w, "%s%s\n", xml.Header, raw)
+		err = e.Close()
+	}
+	if err == nil {
+		err = write(w, "\n")
+	}
+	return err
+}
+
+// write writes the element with its parts, and in it then what more writes.
+func (x xmlElement) write(e *xml.Encoder, more func() error) error {
+	start := xml.StartElement{Name: x.XMLName, Attr: x.Attrs}
+	err := e.EncodeToken(start)
+	if err == nil {
+		err = e.Encode(x.Parts)
+	}
+	if err == nil {
+		err = more()
+	}
+	if err == nil {
+		err = e.EncodeToken(start.End())
 	}
 	return err
 }

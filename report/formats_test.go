@@ -98,6 +98,26 @@ func TestFormats_errors(t *testing.T) {
 	}
 }
 
+// TestFormats_itemByItem: what was written of 2,000 items is written while they are read.
+func TestFormats_itemByItem(t *testing.T) {
+	for name, write := range map[string]func(io.Writer, []Run) error{"csv": CSV, "junit": JUnit, "jsonl": JSONL} {
+		var b bytes.Buffer
+		run := shown()
+		most, last := 0, 0 // bytes between two items
+		run.Items = func(yield func(ItemView, error) bool) {
+			for range 2000 {
+				most, last = max(most, b.Len()-last), b.Len()
+				if !yield(itemView(), nil) {
+					return
+				}
+			}
+		}
+		if err := write(&b, []Run{run}); err != nil || most > 10_000 || b.Len()-last > 10_000 {
+			t.Errorf("%s: %v, %d bytes at once, %d at the end", name, err, most, b.Len()-last)
+		}
+	}
+}
+
 // TestCSV_everyField reads any text back as it was, and finds none that a
 // spreadsheet would calculate.
 func TestCSV_everyField(t *testing.T) {

@@ -106,7 +106,7 @@ func (r *collector) pair(base, cand *unit) {
 // column returns that of a score, a new one at first.
 func (r *collector) column(score string) *column {
 	if r.columns[score] == nil {
-		r.columns[score] = &column{}
+		r.columns[score] = &column{clustered: r.clustered()}
 	}
 	return r.columns[score]
 }

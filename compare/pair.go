@@ -34,7 +34,7 @@ func (c Config) pairUp(first, second *entry) (Pair, *Score) {
 	if len(p.Incompatible) > 0 {
 		return p, &Score{Verdict: Unclear}
 	}
-	col := &column{}
+	col := &column{clustered: c.clustered()}
 	for i, id := range slices.Sorted(maps.Keys(first.items)) {
 		col.add(first.items[id], second.items[id], i, first.clusters.of[id], false)
 	}

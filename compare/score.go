@@ -42,13 +42,14 @@ type column struct {
 	score       Score // its counts of items; a win is a difference above 0
 	yesNo       YesNo
 	differences []float64
-	items       []int // the number of each
+	items       []int32 // the number of each
 	clusters    []string
 	base, cand  stats.Moments
 	weights     weights // of those items that have one
 
 	ratios        []stats.PairedRatio
 	ratioClusters []string
+	clustered     bool // clusters are kept
 	noRatio       int // scored items without
 
 	boolean, between bool // values mean no or yes; one is neither 0 nor 1
@@ -84,8 +85,10 @@ func (c *column) add(base, cand *value, item int, cluster string, scored bool) {
 	c.base.Add(b)
 	c.cand.Add(d)
 	c.differences = append(c.differences, difference)
-	c.items = append(c.items, item)
-	c.clusters = append(c.clusters, cluster)
+	c.items = append(c.items, int32(item))
+	if c.clustered {
+		c.clusters = append(c.clusters, cluster)
+	}
 	c.weights.add(base, cand, b, d)
 	c.boolean = c.boolean || base.boolean || cand.boolean
 	c.beyond = c.beyond || min(b, d) < 0 || max(b, d) > 1
@@ -117,7 +120,9 @@ func (c *column) ratio(base, cand *value, cluster string, scored bool) {
 		return
 	}
 	c.ratios = append(c.ratios, stats.PairedRatio{BaseNum: base.num, BaseDen: base.den, CandNum: cand.num, CandDen: cand.den})
-	c.ratioClusters = append(c.ratioClusters, cluster)
+	if c.clustered {
+		c.ratioClusters = append(c.ratioClusters, cluster)
+	}
 }
 
 // whole reports whether every difference is −1, 0 or 1, of values from 0 to 1: that

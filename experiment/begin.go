@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -114,11 +113,8 @@ func (cfg *Config) place() {
 	if cfg.Langfuse != nil {
 		h.Project = cfg.Langfuse.Server.Project.ID
 	}
-	if h.Dataset.Name == "" {
-		h.Dataset.Name = cfg.Dataset
-	}
-	if IsFile(cfg.Dataset) {
-		h.Dataset.Name = filepath.Base(cfg.Dataset)
+	if h.Dataset.Name == "" || IsFile(cfg.Dataset) {
+		h.Dataset.Name = DatasetName(cfg.Dataset)
 	}
 	if cfg.Path == "" {
 		cfg.Path = runstore.Path(Folder, h.Project, h.Dataset.Name, h.Name)

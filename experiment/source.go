@@ -119,6 +119,14 @@ func IsFile(name string) bool {
 	return err == nil || filepath.IsAbs(name)
 }
 
+// DatasetName is what runs of a dataset call it: that of a file without its folders.
+func DatasetName(name string) string {
+	if IsFile(name) {
+		return filepath.Base(name)
+	}
+	return name
+}
+
 // Open returns the items of a dataset: of the file of that name, or of the dataset
 // in Langfuse, pinned to what it holds now. One that is not there is a
 // *DatasetError.

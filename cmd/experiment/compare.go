@@ -16,6 +16,7 @@ import (
 	"extraction-experiment/cmd/internal/runs"
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/compare"
+	"extraction-experiment/experiment"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/report"
@@ -186,7 +187,7 @@ func baselineAction(c *urfave.Context, env cli.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	dataset := c.String("dataset")
+	dataset := experiment.DatasetName(c.String("dataset"))
 	switch words := c.Args().Slice(); {
 	case len(words) == 2 && words[0] == "set":
 		return setBaseline(ctx, env, known, dataset, words[1])

@@ -178,7 +178,8 @@ func TestCrash_interruptedByHand(t *testing.T) {
 
 	pipe := f.path("pipe") // an export that never comes
 	must(t, exec.Command("mkfifo", pipe).Run())
-	for _, args := range [][]string{{"show", "pipe"}, {"report", "pipe", "--output", "report"}, {"export", "pipe", "--output", "report"}} {
+	for _, args := range [][]string{{"show", "pipe"}, {"report", "pipe", "--output", "report"}, {"export", "pipe", "--output", "report"},
+		{"check", "--dataset", file, "--base", "pipe", "--limit", "1"}} {
 		c := f.start(t, args...)
 		says, err := os.OpenFile(pipe, os.O_WRONLY, 0) // waits until it is read
 		must(t, err)

@@ -45,7 +45,7 @@ func commands(env cli.Env) []*urfave.Command {
 		interruptible(showCommand(env)),
 		interruptible(compareCommand(env)),
 		interruptible(baselineCommand(env)),
-		runs.CheckCommand(env, runTable(), Run),
+		interruptible(runs.CheckCommand(env, runTable(), Run)),
 		interruptible(reportCommand(env)),
 		publishCommand(env),
 		verifyCommand(env),

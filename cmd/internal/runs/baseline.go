@@ -16,6 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"extraction-experiment/cmd/internal/settings"
+	"extraction-experiment/experiment"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/files"
 	"extraction-experiment/internal/textutil"
@@ -123,7 +124,7 @@ func IsRule(word string) bool {
 	return word == Baseline || word == latest || strings.HasPrefix(word, latest+" ")
 }
 
-// Finder finds the base of runs of a dataset. Except are the runs that it is not, Own is
+// Finder finds the base of runs of a dataset, which may be a file. Except are the runs that it is not, Own is
 // the metadata of the candidate, nil where that has run.
 type Finder struct {
 	Env     cli.Env
@@ -136,6 +137,7 @@ type Finder struct {
 // errNoBaseline, errFirst; exit code 2 where it is configured and not there, 69 where Langfuse
 // cannot be asked.
 func (f Finder) Find(ctx context.Context, word string) (Base, error) {
+	f.Dataset = experiment.DatasetName(f.Dataset)
 	if word == Baseline {
 		known, err := ReadBaselines(ctx)
 		if err != nil {

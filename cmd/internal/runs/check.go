@@ -96,6 +96,9 @@ func checkAction(c *urfave.Context, env cli.Env, runTable []settings.Setting, ru
 	default:
 		line, _, _ := strings.Cut(judged.Error(), "\n")
 		k.NotJudged = strings.TrimSuffix(line, ":")
+		if c.Context.Err() != nil {
+			k.NotJudged = "interrupted"
+		}
 	}
 	return errors.Join(judged, k.tell(c.Context))
 }
@@ -161,11 +164,11 @@ func runLine(c *urfave.Context, runTable []settings.Setting, name string) []stri
 	return line
 }
 
-// carryOut runs a command line of this program.
+// carryOut runs a command line of this program, which stops by itself at a signal.
 func (k *check) carryOut(ctx context.Context, out io.Writer, line []string) int {
 	env := k.env
 	env.Args, env.Stdout = line, out
-	return k.run(ctx, env)
+	return k.run(context.WithoutCancel(ctx), env)
 }
 
 func (k *check) finder() Finder {

@@ -18,6 +18,7 @@ import (
 
 	"extraction-experiment/cmd/internal/settings"
 	"extraction-experiment/compare"
+	"extraction-experiment/experiment"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
@@ -62,8 +63,10 @@ func Open(ctx context.Context, named, dataset string) (*runstore.Reader, error) 
 	return run, err
 }
 
-// Find returns the file of a run that was named.
+// Find returns the file of a run that was named; a dataset that is a file may be given with
+// its folders.
 func Find(ctx context.Context, named, dataset string) (string, error) {
+	dataset = experiment.DatasetName(dataset)
 	if info, err := os.Stat(named); err == nil && !info.IsDir() {
 		return named, nil
 	}

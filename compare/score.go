@@ -50,7 +50,7 @@ type column struct {
 	ratios        []stats.PairedRatio
 	ratioClusters []string
 	clustered     bool // clusters are kept
-	noRatio       int // scored items without
+	noRatio       int  // scored items without
 
 	boolean, between bool // values mean no or yes; one is neither 0 nor 1
 	beyond           bool // one lies outside of [0,1], and differences may outside of [-1,1]

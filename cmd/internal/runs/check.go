@@ -238,7 +238,7 @@ func (k *check) judge(ctx context.Context) error {
 
 // alone judges the rules about the candidate by itself.
 func (k *check) alone(ctx context.Context) error {
-	run, err := Open(ctx, k.candidate, "")
+	run, err := Open(ctx, k.candidate, k.dataset)
 	if err != nil {
 		return err
 	}
@@ -268,8 +268,11 @@ func (k *check) alone(ctx context.Context) error {
 
 // compare compares the candidate with the base, and judges every rule.
 func (k *check) compare(ctx context.Context) (err error) {
-	names := []string{k.base.Named, k.candidate}
-	sources, done, err := Sources(ctx, k.env, names, k.base.Header.Dataset.Name, k.cfg.ClusterBy != "")
+	path, err := Find(ctx, k.candidate, k.dataset)
+	if err != nil {
+		return err
+	}
+	sources, done, err := Sources(ctx, k.env, []string{k.base.Named, path}, k.base.Header.Dataset.Name, k.cfg.ClusterBy != "")
 	defer func() { err = errors.Join(err, done()) }()
 	if err != nil {
 		return err

@@ -74,7 +74,7 @@ func WriteBaselines(known map[string]string) error {
 }
 
 // errFirst is returned where no run is as a rule says, and the candidate will be.
-var errFirst = errors.New("no such run yet: this is the first")
+var errFirst = errors.New("this is the first such run")
 
 // Base is the run that was found for a name or a rule.
 type Base struct {
@@ -236,15 +236,19 @@ func (f Finder) latest(ctx context.Context, rule string) (Base, error) {
 	base, err := f.latestRemote(ctx, func(run langfuse.Run) bool {
 		return run.Time.After(here.Header.Started) && !known[run.Name] && fits(run.Name, langfuse.Texts(run.Metadata))
 	})
+	where := "in this folder or in Langfuse"
+	if experiment.IsFile(f.Dataset) {
+		where = "in this folder (those of a file are found nowhere else)"
+	}
 	switch {
 	case err != nil || base.Named != "":
 		return base, err
 	case here.Named != "":
 		return here, nil
 	case f.Own != nil && fits("", f.Own):
-		return Base{}, cli.Errorf(cli.ExitIncompatible, "the base %q: %w", rule, errFirst)
+		return Base{}, cli.Errorf(cli.ExitIncompatible, "the base %q: %w %s", rule, errFirst, where)
 	}
-	return Base{}, cli.Errorf(cli.ExitIncompatible, "the base %q: no complete run of dataset %q, in this folder or in Langfuse, matches", rule, f.Dataset)
+	return Base{}, cli.Errorf(cli.ExitIncompatible, "the base %q: no complete run of dataset %q, %s, matches", rule, f.Dataset, where)
 }
 
 // latestRemote returns the newest complete run in Langfuse that fits; none is not an error.

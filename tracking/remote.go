@@ -103,25 +103,33 @@ func (r *remoteReader) read(ctx context.Context, run langfuse.Run, trial int) er
 			items[item.ItemID] = item // the newest attempt
 		}
 	}
-	var traces, others []string
-	for _, item := range items {
-		traces = append(traces, item.TraceID)
+	byTrace := map[string][]string{} // the items of those traces that are to come
+	for id, item := range items {
+		byTrace[item.TraceID] = append(byTrace[item.TraceID], id)
 	}
-	slices.Sort(traces)
-	parts := langfuse.TraceParts{IO: true, Metadata: true, ExpandMetadata: []string{recordKey}, Roots: true}
-	there, err := r.readTraces(ctx, traces, parts)
-	if err != nil {
-		return err
-	}
+	var others []string // traces with scores alone
 	first := len(r.unrecorded)
-	for _, id := range slices.Sorted(maps.Keys(items)) {
-		root, _ := there[items[id].TraceID].Root()
-		o, ok := recorded(root, id, trial)
-		if !ok {
-			o.Item, o.Output = id, root.Output
-			others, r.unrecorded = append(others, items[id].TraceID), append(r.unrecorded, len(r.Outcomes))
+	add := func(trace string, root langfuse.Observation) {
+		for _, id := range byTrace[trace] {
+			o, ok := recorded(root, id, trial)
+			if !ok {
+				o.Item, o.Output = id, root.Output
+				others, r.unrecorded = append(others, trace), append(r.unrecorded, len(r.Outcomes))
+			}
+			r.Outcomes = append(r.Outcomes, o)
 		}
-		r.Outcomes = append(r.Outcomes, o)
+		delete(byTrace, trace)
+	}
+	parts := langfuse.TraceParts{IO: true, Metadata: true, ExpandMetadata: []string{recordKey}, Roots: true}
+	for trace, err := range r.Client.ReadTraces(ctx, r.Server.Capabilities, slices.Sorted(maps.Keys(byTrace)), parts) {
+		if err != nil {
+			return err
+		}
+		root, _ := trace.Root()
+		add(trace.ID, root)
+	}
+	for trace := range byTrace {
+		add(trace, langfuse.Observation{})
 	}
 	scores, err := r.scores(ctx, others)
 	if err != nil {

@@ -80,12 +80,16 @@ func (t *traceSeeder) openLinked(ctx context.Context, list []candidate) error {
 	for _, l := range t.links {
 		t.items[l.item] = nil
 	}
-	return EachStored(ctx, t.client, t.cfg.Dataset, func(stored langfuse.DatasetItem) {
+	for stored, err := range Stored(ctx, t.client, t.cfg.Dataset) {
+		if err != nil {
+			return err
+		}
 		if _, wanted := t.items[stored.ID]; wanted {
 			t.items[stored.ID] = &linkedItem{Item: itemOf(stored), since: stored.CreatedAt}
 			t.seeder.there[stored.ID] = digestOf(itemOf(stored))
 		}
-	})
+	}
+	return nil
 }
 
 func (t *traceSeeder) findLinks(ctx context.Context, of langfuse.Dataset, list []candidate) error {

@@ -211,18 +211,22 @@ func (s *seeder) open(ctx context.Context) error {
 		found, err = s.client.UpsertDataset(ctx, want)
 	}
 	s.result.Dataset, s.there = found, map[string]digest{}
-	if err == nil && !s.result.DatasetCreated {
-		err = EachStored(ctx, s.client, s.cfg.Dataset, func(stored langfuse.DatasetItem) {
-			item := itemOf(stored)
-			s.there[item.ID] = digestOf(item)
-			if s.similar != nil {
-				s.similar.put(item.ID, documentSketch(item))
-			}
-			s.cfg.progress(Progress{Phase: Comparing, Done: len(s.there)})
-		})
-	}
 	if err != nil {
 		return fmt.Errorf("seeding: %w", err)
+	}
+	if s.result.DatasetCreated {
+		return nil
+	}
+	for stored, err := range Stored(ctx, s.client, s.cfg.Dataset) {
+		if err != nil {
+			return fmt.Errorf("seeding: %w", err)
+		}
+		item := itemOf(stored)
+		s.there[item.ID] = digestOf(item)
+		if s.similar != nil {
+			s.similar.put(item.ID, documentSketch(item))
+		}
+		s.cfg.progress(Progress{Phase: Comparing, Done: len(s.there)})
 	}
 	return nil
 }

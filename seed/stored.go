@@ -1,6 +1,7 @@
 package seed
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -9,6 +10,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -176,43 +179,84 @@ func (d digest) over(stored digest) (changes bool, kept []string) {
 
 // Export writes the active items of a dataset, sorted by id so that two exports
 // of the same items are equal byte for byte. It returns how many items there
-// were; the caller closes the writer. All items are in memory meanwhile.
+// were; the caller closes the writer. Until all are there, they lie in a temporary file,
+// and only their ids in memory.
 //
 // Errors: langfuse.ErrNotFound for an unknown dataset, those of Langfuse, and
 // of the writer.
 //
 // API: GET /api/public/health, GET /api/public/dataset-items
-func Export(ctx context.Context, client *langfuse.Client, name string, w *dataset.Writer) (int, error) {
-	var items []dataset.Item
-	err := EachStored(ctx, client, name, func(stored langfuse.DatasetItem) { items = append(items, itemOf(stored)) })
+func Export(ctx context.Context, client *langfuse.Client, name string, w *dataset.Writer) (n int, err error) {
+	defer func() {
+		if err != nil {
+			n, err = 0, fmt.Errorf("exporting: %w", err)
+		}
+	}()
+	file, err := os.CreateTemp("", "items-*")
 	if err != nil {
-		return 0, fmt.Errorf("exporting: %w", err)
+		return 0, cli.Written(err)
+	}
+	defer func() { err = errors.Join(err, file.Close(), os.Remove(file.Name())) }()
+	var places []place
+	var end int64
+	out := bufio.NewWriter(file)
+	for stored, err := range Stored(ctx, client, name) {
+		if err != nil {
+			return 0, err
+		}
+		p := place{Item: itemOf(stored), at: end}
+		for i, value := range p.values() {
+			p.sizes[i], _ = out.Write(*value) // an error comes back when it is flushed
+			end += int64(p.sizes[i])
+			*value = nil
+		}
+		places = append(places, p)
+	}
+	if err := out.Flush(); err != nil {
+		return 0, cli.Written(err)
 	}
 	// Of an id that came twice, because somebody wrote while the list was read, the
 	// first is taken: the newest.
-	slices.SortStableFunc(items, func(a, b dataset.Item) int { return cmp.Compare(a.ID, b.ID) })
-	items = slices.CompactFunc(items, func(a, b dataset.Item) bool { return a.ID == b.ID })
-	for _, item := range items {
-		if err := w.Write(item); err != nil {
-			return 0, fmt.Errorf("exporting: %w", err)
+	slices.SortStableFunc(places, func(a, b place) int { return cmp.Compare(a.ID, b.ID) })
+	places = slices.CompactFunc(places, func(a, b place) bool { return a.ID == b.ID })
+	for _, p := range places {
+		for i, value := range p.values() {
+			if p.sizes[i] > 0 {
+				*value = make(json.RawMessage, p.sizes[i])
+				if _, err := file.ReadAt(*value, p.at); err != nil {
+					return 0, cli.Written(err)
+				}
+				p.at += int64(p.sizes[i])
+			}
+		}
+		if err := w.Write(p.Item); err != nil {
+			return 0, err
 		}
 	}
-	return len(items), nil
+	return len(places), nil
 }
 
-// EachStored gives all active items of a dataset as they are now, in one version.
-func EachStored(ctx context.Context, client *langfuse.Client, name string, give func(langfuse.DatasetItem)) error {
-	version, err := client.CurrentDatasetVersion(ctx, name)
-	if err != nil {
-		return err
-	}
-	for stored, err := range client.ListDatasetItems(ctx, langfuse.DatasetItemsQuery{DatasetName: name, Version: version}) {
+// place is an item whose values stand in a file, one behind the other.
+type place struct {
+	dataset.Item
+	at    int64
+	sizes [3]int // 0 is no value
+}
+
+func (p *place) values() []*json.RawMessage {
+	return []*json.RawMessage{&p.Input, &p.Expected, &p.Metadata}
+}
+
+// Stored yields all active items of a dataset as they are now, in one version.
+func Stored(ctx context.Context, client *langfuse.Client, name string) iter.Seq2[langfuse.DatasetItem, error] {
+	return func(yield func(langfuse.DatasetItem, error) bool) {
+		version, err := client.CurrentDatasetVersion(ctx, name)
 		if err != nil {
-			return err
+			yield(langfuse.DatasetItem{}, err)
+			return
 		}
-		give(stored)
+		client.ListDatasetItems(ctx, langfuse.DatasetItemsQuery{DatasetName: name, Version: version})(yield)
 	}
-	return nil
 }
 
 // Archive takes items out of a dataset's listing; runs that were made with them

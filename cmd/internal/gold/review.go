@@ -95,11 +95,11 @@ func (a *audited) readDataset(ctx context.Context) error {
 		return err
 	}
 	name := a.header.Dataset.Name
-	err := seed.EachStored(ctx, a.langfuse.Client, name, func(item langfuse.DatasetItem) {
+	for item, err := range seed.Stored(ctx, a.langfuse.Client, name) {
+		if err != nil {
+			return fmt.Errorf("reading the dataset %q as it is now: %w", name, err)
+		}
 		a.gold[item.ID] = storedGold(item.ExpectedOutput, item.Metadata)
-	})
-	if err != nil {
-		return fmt.Errorf("reading the dataset %q as it is now: %w", name, err)
 	}
 	return nil
 }

@@ -62,7 +62,7 @@ func (c *checker) run(items iter.Seq2[dataset.Located, error]) (Report, error) {
 			}
 		}
 	}
-	checked := stats.Parallel(values, func(r read) (read, error) {
+	checked := stats.Parallel(0, values, func(r read) (read, error) {
 		if r.err == nil {
 			r.notes = c.item(r.Located)
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/stats"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
@@ -38,16 +39,25 @@ func (v *verifier) trial(ctx context.Context, trial int) error {
 		return err
 	}
 	for _, view := range v.views() {
-		for item, err := range v.cfg.Client.ListRunItems(ctx, v.cfg.Server, view, ref) {
-			if err == nil {
-				err = v.item(ctx, view, trial, item)
-			}
+		items := v.cfg.Client.ListRunItems(ctx, v.cfg.Server, view, ref)
+		for s, err := range stats.Parallel(0, items, func(item langfuse.RunItem) (s shownItem, err error) {
+			s.RunItem = item
+			s.attempts, err = v.cfg.Run.Attempts(ctx, item.ItemID, trial)
+			return s, err
+		}) {
 			if err != nil {
 				return err
 			}
+			v.item(view, trial, s)
 		}
 	}
 	return v.totals(ctx, trial, ref)
+}
+
+// shownItem is an item of a view, with the attempts of it in the run file.
+type shownItem struct {
+	langfuse.RunItem
+	attempts []runstore.Pending
 }
 
 // replaced finds out whether the run has another id in the list of runs than in
@@ -84,20 +94,16 @@ func (v *verifier) views() []langfuse.View {
 }
 
 // item files one item that a view shows under the attempt that it belongs to.
-func (v *verifier) item(ctx context.Context, view langfuse.View, trial int, item langfuse.RunItem) error {
-	attempts, err := v.cfg.Run.Attempts(ctx, item.ItemID, trial)
-	if err != nil {
-		return err
-	}
+func (v *verifier) item(view langfuse.View, trial int, item shownItem) {
 	f := Finding{Kind: DoubledItem, Trial: trial, Item: item.ItemID, Trace: item.TraceID, Left: true}
-	if len(attempts) == 0 {
+	if len(item.attempts) == 0 {
 		f.Detail = "the view of " + string(view) + " has an item that the run file has no result of"
 		v.found(f)
-		return nil
+		return
 	}
 	var newest runstore.Pending
 	made := false // by this run
-	for _, o := range attempts {
+	for _, o := range item.attempts {
 		id := identify(v.header, o.Outcome)
 		ours := id.trace() == item.TraceID && (item.ObservationID == "" || item.ObservationID == id.span(0))
 		made = made || ours
@@ -108,7 +114,7 @@ func (v *verifier) item(ctx context.Context, view langfuse.View, trial int, item
 		if ours {
 			v.shown[o.OID] |= map[langfuse.View]sighting{langfuse.ViewRuns: inRuns, langfuse.ViewExperiments: inExperiments}[view]
 			v.verdict.Checked.Shown[view]++
-			return nil
+			return
 		}
 	}
 	switch {
@@ -117,12 +123,11 @@ func (v *verifier) item(ctx context.Context, view langfuse.View, trial int, item
 		f.Kind, f.Left, f.Detail = WrongRunItem, false, fmt.Sprintf("the run shows trace %s, and the newest attempt is %s", item.TraceID, TraceID(v.header, newest.Outcome))
 		v.repairs.again(newest.OID, runstore.Link)
 	case made:
-		return nil // a superseded attempt
+		return // a superseded attempt
 	default:
 		f.Detail = "the experiment has a trace of the item that this run did not make"
 	}
 	v.found(f)
-	return nil
 }
 
 // totals compares the scores on the run itself with what the run file comes to.

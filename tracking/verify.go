@@ -5,11 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"math"
 	"slices"
 	"time"
 
+	"extraction-experiment/internal/stats"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
 	"extraction-experiment/runstore"
@@ -231,25 +233,41 @@ func (v *verifier) pass(ctx context.Context) error {
 			return err
 		}
 	}
+	atOnce := 1 // where a page is one request for each trace
+	if v.cfg.Server.NewReads {
+		atOnce = pagesAtOnce
+	}
+	known := maps.Clone(v.inOrder) // pages are read ahead, while those before are compared
+	read := func(page []runstore.Pending) (pageRead, error) { return v.read(ctx, known, page) }
 	compared := 0
-	for after := int64(0); ; {
-		page, err := v.cfg.Run.Committed(ctx, after, 100)
+	for page, err := range stats.Parallel(atOnce, v.committed(ctx), read) {
 		if err != nil {
 			return err
 		}
-		if len(page) == 0 {
-			v.verdict.sort()
-			return v.repairs.apply(ctx, v)
-		}
-		after = page[len(page)-1].OID
-		if err := v.page(ctx, page); err != nil {
-			return err
-		}
+		v.page(page)
 		if err := v.repairs.apply(ctx, v); err != nil {
 			return err
 		}
-		if compared += len(page); v.cfg.Compared != nil {
+		if compared += len(page.outcomes); v.cfg.Compared != nil {
 			v.cfg.Compared(compared)
+		}
+	}
+	v.verdict.sort()
+	return v.repairs.apply(ctx, v)
+}
+
+// pagesAtOnce is how many pages are read at once: of each the traces, and then the scores.
+const pagesAtOnce = 4
+
+// committed yields all outcomes, in pages.
+func (v *verifier) committed(ctx context.Context) iter.Seq2[[]runstore.Pending, error] {
+	return func(yield func([]runstore.Pending, error) bool) {
+		for after := int64(0); ; {
+			page, err := v.cfg.Run.Committed(ctx, after, 100)
+			if err == nil && len(page) == 0 || !yield(page, err) || err != nil {
+				return
+			}
+			after = page[len(page)-1].OID
 		}
 	}
 }
@@ -289,11 +307,20 @@ func (v *verifier) compared(c comparison, trial int, item, trace string) {
 	v.repairs.deletes = append(v.repairs.deletes, c.doubled...)
 }
 
-// page compares some outcomes with their traces and scores.
-func (v *verifier) page(ctx context.Context, page []runstore.Pending) error {
+// pageRead is a page of outcomes with what Langfuse has of them, by trace.
+type pageRead struct {
+	outcomes []runstore.Pending
+	traces   map[string]langfuse.Trace
+	scores   map[string][]langfuse.Score
+}
+
+// read reads the traces and scores of some outcomes back, but of those that are known to be
+// in order.
+func (v *verifier) read(ctx context.Context, known map[int64]bool, page []runstore.Pending) (r pageRead, err error) {
+	r.outcomes = page
 	var newest, all []string
 	for _, o := range page {
-		if v.inOrder[o.OID] {
+		if known[o.OID] {
 			continue
 		}
 		id := TraceID(v.header, o.Outcome)
@@ -302,26 +329,25 @@ func (v *verifier) page(ctx context.Context, page []runstore.Pending) error {
 			newest = append(newest, id)
 		}
 	}
-	traces, err := v.cfg.readTraces(ctx, newest, langfuse.TraceParts{})
-	if err != nil {
-		return err
+	if r.traces, err = v.cfg.readTraces(ctx, newest, langfuse.TraceParts{}); err == nil {
+		r.scores, err = v.cfg.scores(ctx, all)
 	}
-	scores, err := v.cfg.scores(ctx, all)
-	if err != nil {
-		return err
-	}
-	for _, o := range page {
+	return r, err
+}
+
+// page compares some outcomes with their traces and scores.
+func (v *verifier) page(r pageRead) {
+	for _, o := range r.outcomes {
 		id := TraceID(v.header, o.Outcome)
 		if o.Published.Has(runstore.Superseded) {
-			v.superseded(o, id, scores[id])
+			v.superseded(o, id, r.scores[id])
 			continue
 		}
 		if v.moved[o.Trial] {
 			v.repairs.again(o.OID, runstore.Spans)
 		}
-		v.outcome(o, id, traces[id], scores[id])
+		v.outcome(o, id, r.traces[id], r.scores[id])
 	}
-	return nil
 }
 
 // outcome compares one newest attempt. When nothing differs it is in order.

@@ -150,7 +150,7 @@ func (a *audit) eachItem(ctx context.Context, wanted func(id string) bool, find 
 			}
 		}
 	}
-	found := stats.Parallel(items, func(item AuditItem) (take func(), err error) {
+	found := stats.Parallel(0, items, func(item AuditItem) (take func(), err error) {
 		if r, ok := a.read(item); ok {
 			return find(item.ID, r), nil
 		}

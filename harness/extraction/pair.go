@@ -251,7 +251,7 @@ func (p Pairs) Score(ctx context.Context, r io.Reader, w io.Writer) error {
 		}
 		return nil
 	}
-	for batch, broken := range stats.Parallel(batches, score) {
+	for batch, broken := range stats.Parallel(0, batches, score) {
 		if err = cmp.Or(ctx.Err(), broken); err == nil {
 			err = emit(batch)
 		}

@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"iter"
@@ -70,12 +71,15 @@ func TestParallel(t *testing.T) {
 		hundred[i] = i
 	}
 	tests := map[string]struct {
+		atOnce    int
 		values    iter.Seq2[*int, error]
 		bad, stop int
 		want      int // results before the end
 		err       error
 	}{
 		"all":                    {values: sequence(nil, hundred...), bad: -1, stop: -1, want: 100},
+		"one at a time":          {atOnce: 1, values: sequence(nil, hundred...), bad: -1, stop: -1, want: 100},
+		"five at once":           {atOnce: 5, values: sequence(nil, hundred...), bad: -1, stop: -1, want: 100},
 		"none":                   {values: sequence(nil), bad: -1, stop: -1},
 		"values that break off":  {values: sequence(gone, hundred[:7]...), bad: -1, stop: -1, want: 7, err: gone},
 		"one that fails":         {values: sequence(nil, hundred...), bad: 5, stop: -1, want: 5, err: errBad},
@@ -87,7 +91,9 @@ func TestParallel(t *testing.T) {
 			var working atomic.Int32
 			double := func(v *int) (int, error) {
 				defer working.Add(-1)
-				working.Add(1)
+				if n := int(working.Add(1)); n > cmp.Or(tt.atOnce, runtime.GOMAXPROCS(0)) {
+					t.Errorf("%d at once", n)
+				}
 				for range (100 - *v) * 100 { // the first take longest
 					runtime.Gosched()
 				}
@@ -97,7 +103,7 @@ func TestParallel(t *testing.T) {
 				return 2 * *v, nil
 			}
 			n, failed := 0, error(nil)
-			for got, err := range Parallel(tt.values, double) {
+			for got, err := range Parallel(tt.atOnce, tt.values, double) {
 				if failed = err; err != nil || n == tt.stop {
 					break
 				}
@@ -123,7 +129,7 @@ func TestParallel_panics(t *testing.T) {
 			t.Errorf("%s: want the panic and where it was", p)
 		}
 	}()
-	for range Parallel(sequence(nil, 1, 2, 3), func(*int) (int, error) { panic("a fault") }) {
+	for range Parallel(0, sequence(nil, 1, 2, 3), func(*int) (int, error) { panic("a fault") }) {
 	}
 	t.Error("the loop has ended")
 }

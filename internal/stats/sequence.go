@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"runtime"
@@ -94,18 +95,18 @@ func Merge[T any](order func(a, b *T) int, seqs ...iter.Seq2[*T, error]) iter.Se
 	}
 }
 
-// Parallel passes values through do on all processors and yields the results in the order of
-// the values, up to the first error of either. Some three values per processor are in memory
-// at a time. Nothing runs on when the loop over it has ended, and who has the loop gets the
-// panics of do.
-func Parallel[In, Out any](values iter.Seq2[In, error], do func(In) (Out, error)) iter.Seq2[Out, error] {
+// Parallel passes values through do, so many at once, on all processors where that is 0, and
+// yields the results in the order of the values, up to the first error of either. Some three
+// values for each of those are in memory at a time. Nothing runs on when the loop over it has
+// ended, and who has the loop gets the panics of do.
+func Parallel[In, Out any](atOnce int, values iter.Seq2[In, error], do func(In) (Out, error)) iter.Seq2[Out, error] {
 	type result struct {
 		value    Out
 		err      error
 		panicked any
 	}
 	return func(yield func(Out, error) bool) {
-		workers := runtime.GOMAXPROCS(0)
+		workers := cmp.Or(atOnce, runtime.GOMAXPROCS(0))
 		order, ended := make(chan chan result, workers), make(chan struct{})
 		var reading sync.WaitGroup
 		defer reading.Wait()

@@ -49,7 +49,7 @@ func Whole(ctx context.Context, run *runstore.Reader, documents bool) (report.Ru
 		return itemView(header, item, o)
 	}
 	outcomes := run.Outcomes(ctx, runstore.Query{Newest: true, Detail: true})
-	return report.Run{Summary: summary, Items: stats.Parallel(outcomes, view)}, nil
+	return report.Run{Summary: summary, Items: stats.Parallel(0, outcomes, view)}, nil
 }
 
 // Item gathers what is known of one item: its newest attempt. Where there is none, the

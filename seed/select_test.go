@@ -175,8 +175,8 @@ func TestFromTraces_rateLimitOfMany(t *testing.T) {
 		s.correct(s.extracted(i, fmt.Sprintf("Ada lived in London, %d.", i*104729), nil), gold("Ada", "London"))
 		ids = append(ids, traceID(i))
 	}
-	s.breaks(func(w http.ResponseWriter, r *http.Request, n int) bool {
-		busy := strings.HasSuffix(r.URL.Path, "/v2/observations") && n == 1
+	s.breaks(func(w http.ResponseWriter, r *http.Request, _ int) bool {
+		busy := strings.HasSuffix(r.URL.Path, "/v2/observations") && strings.Contains(r.URL.RawQuery, traceID(0))
 		if busy {
 			http.Error(w, "429 - rate limit exceeded", http.StatusTooManyRequests)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/stats"
 	"extraction-experiment/langfuse"
 )
 
@@ -81,21 +82,25 @@ func (r TraceResult) Err() error {
 	return r.refused(said)
 }
 
-// atOnce is how many traces are in memory at a time.
-const atOnce = 16
+// atOnce traces are read together, and partsAtOnce times as many at a time while those before
+// are written.
+const (
+	atOnce      = 16
+	partsAtOnce = 2
+)
 
 // FromTraces makes dataset items of production traces that people validated,
 // and seeds a dataset with them as File does: the same checks, the same
 // comparison before writing, so that seeding again changes nothing.
 //
 // The steps: select; read the completed items of the annotation queues; then, of
-// 16 traces at a time: read them with their scores, demand evidence, map, redact,
-// check and write. A trace of which no item can be made is refused by name in the
+// 16 traces at a time: read them with their scores, while those before are looked at; demand
+// evidence, map, redact, check and write. A trace of which no item can be made is refused by name in the
 // result's problems, and the others go on; so is one that the server is too busy
 // for. An item's id is itemID.
 //
 // The error is for what ends the work: a bad configuration, an unknown queue,
-// Langfuse out of reach. Safe to repeat. Memory: 16 traces, and about a hundred
+// Langfuse out of reach. Safe to repeat. Memory: up to 96 traces, and about a hundred
 // bytes for each trace selected and each item of the dataset.
 //
 // API: GET /api/public/v2/observations or /traces and /observations, /v3/scores,
@@ -159,13 +164,19 @@ func (t *traceSeeder) run(ctx context.Context, selection Selection) error {
 	if t.mapper.queues, err = t.completedItems(ctx, only); err != nil {
 		return err
 	}
-	done := 0
-	for part := range slices.Chunk(list, atOnce) {
-		part = slices.Clone(part) // what is read of them ends with this
-		if err := t.read(ctx, part); err != nil {
-			return err
+	parts := func(yield func([]candidate, error) bool) {
+		for part := range slices.Chunk(list, atOnce) {
+			if !yield(slices.Clone(part), nil) { // what is read of them ends with this
+				return
+			}
 		}
-		if err := each(ctx, part); err != nil {
+	}
+	done := 0
+	for part, err := range stats.Parallel(partsAtOnce, parts, func(part []candidate) ([]candidate, error) { return part, t.read(ctx, part) }) {
+		if err == nil {
+			err = each(ctx, part)
+		}
+		if err != nil {
 			return err
 		}
 		done += len(part)
@@ -331,19 +342,27 @@ func (t *traceSeeder) read(ctx context.Context, list []candidate) error {
 	group, working := errgroup.WithContext(ctx)
 	group.SetLimit(4)
 	for part := range slices.Chunk(ids, together) {
-		group.Go(func() error { return t.readTraces(working, byID, part) })
+		group.Go(func() error {
+			if err := t.readTraces(working, byID, part); err != nil {
+				return fmt.Errorf("reading traces: %w", err)
+			}
+			return nil
+		})
 	}
+	var refused error // to tell the scores
+	group.Go(func() error {
+		for score, err := range t.client.ReadScores(working, t.server, langfuse.ScoresQuery{TraceIDs: ids, Limit: 100}) {
+			if refused = refusalOf(err); err != nil && refused == nil {
+				return fmt.Errorf("reading scores: %w", err)
+			}
+			if c := byID[score.TraceID()]; c != nil {
+				c.scores = append(c.scores, score)
+			}
+		}
+		return nil
+	})
 	if err := group.Wait(); err != nil {
-		return fmt.Errorf("reading traces: %w", err)
-	}
-	var refused error
-	for score, err := range t.client.ReadScores(ctx, t.server, langfuse.ScoresQuery{TraceIDs: ids, Limit: 100}) {
-		if refused = refusalOf(err); err != nil && refused == nil {
-			return fmt.Errorf("reading scores: %w", err)
-		}
-		if c := byID[score.TraceID()]; c != nil {
-			c.scores = append(c.scores, score)
-		}
+		return err
 	}
 	for _, c := range byID {
 		c.bad = cmp.Or(c.bad, refused)

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"extraction-experiment/internal/stats"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
@@ -316,8 +318,8 @@ type pageRead struct {
 
 // read reads the traces and scores of some outcomes back, but of those that are known to be
 // in order.
-func (v *verifier) read(ctx context.Context, known map[int64]bool, page []runstore.Pending) (r pageRead, err error) {
-	r.outcomes = page
+func (v *verifier) read(ctx context.Context, known map[int64]bool, page []runstore.Pending) (pageRead, error) {
+	r := pageRead{outcomes: page}
 	var newest, all []string
 	for _, o := range page {
 		if known[o.OID] {
@@ -329,9 +331,16 @@ func (v *verifier) read(ctx context.Context, known map[int64]bool, page []runsto
 			newest = append(newest, id)
 		}
 	}
-	if r.traces, err = v.cfg.readTraces(ctx, newest, langfuse.TraceParts{}); err == nil {
+	both, ctx := errgroup.WithContext(ctx)
+	both.Go(func() (err error) {
+		r.traces, err = v.cfg.readTraces(ctx, newest, langfuse.TraceParts{})
+		return err
+	})
+	both.Go(func() (err error) {
 		r.scores, err = v.cfg.scores(ctx, all)
-	}
+		return err
+	})
+	err := both.Wait()
 	return r, err
 }
 

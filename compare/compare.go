@@ -41,6 +41,7 @@ import (
 	"strconv"
 	"strings"
 
+	"extraction-experiment/internal/stats"
 	"extraction-experiment/outcome"
 )
 
@@ -208,11 +209,18 @@ func (r *collector) result(ctx context.Context, base, cand Side) (Result, error)
 		return out, unknownMetric(r.Metric, slices.Sorted(maps.Keys(r.columns)))
 	}
 	order := r.order()
-	for i, name := range order {
-		if err := ctx.Err(); err != nil {
+	names := func(yield func(string, error) bool) {
+		for _, name := range order {
+			if !yield(name, ctx.Err()) {
+				return
+			}
+		}
+	}
+	for s, err := range stats.Parallel(0, names, func(name string) (Score, error) { return r.score(name, r.columns[name]), nil }) {
+		if err != nil {
 			return out, err
 		}
-		s := r.score(name, r.columns[name])
+		name, i := s.Name, len(out.Scores)
 		s.Incomparable = incomparable(name, base.Summary, cand.Summary)
 		if out.Identical && s.same() {
 			s.CI95, s.Unclustered = nil, nil // there is nothing that chance may hide

@@ -2,6 +2,8 @@ package outcome
 
 import (
 	"encoding/json"
+	"strconv"
+	"unicode/utf8"
 
 	"extraction-experiment/internal/textutil"
 )
@@ -113,7 +115,19 @@ func (c Counts) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads the object. Of a name that it has twice the last count holds.
 func (c *Counts) UnmarshalJSON(raw []byte) error {
-	var m map[string]int64
+	counts, plain := make(Counts, 0, 8), utf8.Valid(raw)
+	whole := plain && textutil.ReadJSONObject(raw, func(key []byte, value json.RawMessage) bool {
+		n, err := strconv.ParseInt(string(value), 10, 64)
+		if plain = err == nil; plain {
+			counts.Set(textutil.JSONText(key), n)
+		}
+		return plain
+	})
+	if whole {
+		*c = counts
+		return nil
+	}
+	var m map[string]int64 // encoding/json says what is wrong
 	err := json.Unmarshal(raw, &m)
 	*c = CountsOf(m)
 	return err

@@ -39,3 +39,18 @@ func TestCounts_asMap(t *testing.T) {
 		}
 	})
 }
+
+// TestCounts_oddTexts: what is odd is read as encoding/json reads it into a map.
+func TestCounts_oddTexts(t *testing.T) {
+	for _, text := range []string{
+		`{}`, ` { "b" : 1 , "a":2 } `, `{"a":1,"a":2}`, `{"\u00e9\n":1}`, "{\"\xff\":1}", `{"a":-0}`, `{"a":null}`, `null`,
+		`{"a":1.5}`, `{"a":1e3}`, `{"a":"1"}`, `{"a":{}}`, `{"a":9223372036854775808}`, `{"a":1,"b":true}`, `[1]`, `1`,
+	} {
+		var want map[string]int64
+		var got Counts
+		wrong, err := json.Unmarshal([]byte(text), &want), json.Unmarshal([]byte(text), &got)
+		if (wrong == nil) != (err == nil) || !slices.Equal(got, CountsOf(want)) {
+			t.Errorf("%s: %v (%v), want %v (%v)", text, got, err, want, wrong)
+		}
+	}
+}

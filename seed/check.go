@@ -37,6 +37,7 @@ func Check(items iter.Seq2[dataset.Located, error], cfg Config) (Report, error) 
 type checker struct {
 	cfg     Config
 	schemas map[string]*schema.Schema // by field; nil accepts everything
+	inputs  extraction.Decoder
 }
 
 func newChecker(cfg Config) (*checker, error) {
@@ -107,7 +108,7 @@ func (c *checker) item(located dataset.Located) notes {
 		n.problem(BadID, "id", "with the prefix %q it %v", c.cfg.IDPrefix, err)
 	}
 	if !c.foreign(&n, located.Item) {
-		document, readable := n.input(located.Item)
+		document, readable := n.input(&c.inputs, located.Item)
 		if expected, ok := n.expected(located.Item); ok && readable {
 			n.checkGold(document, expected)
 		}
@@ -137,8 +138,8 @@ func (c *checker) foreign(n *notes, item dataset.Item) bool {
 	return true
 }
 
-func (n *notes) input(item dataset.Item) (extraction.Document, bool) {
-	document, warnings, err := extraction.DecodeDocument(item.Input)
+func (n *notes) input(inputs *extraction.Decoder, item dataset.Item) (extraction.Document, bool) {
+	document, warnings, err := inputs.Document(item.Input)
 	n.read(Input, "input", warnings, err)
 	if err == nil && len(document.Objects) == 0 && len(document.Relationships) == 0 {
 		n.warn(NoSchemas, "input", "has neither object_schemas nor relationship_schemas: nothing tells an extractor what to look for")

@@ -224,7 +224,7 @@ func (s *seeder) open(ctx context.Context) error {
 		item := itemOf(stored)
 		s.there[item.ID] = digestOf(item)
 		if s.similar != nil {
-			s.similar.put(item.ID, documentSketch(item))
+			s.similar.put(item.ID, s.similar.sketchOf(item))
 		}
 		s.cfg.progress(Progress{Phase: Comparing, Done: len(s.there)})
 	}

@@ -427,10 +427,11 @@ func (s sketch) similarity(other sketch) float64 {
 type similarDocuments struct {
 	sketches map[string]sketch
 	having   map[uint32][]string // the ids by each of the first hashes
+	inputs   extraction.Decoder
 }
 
 func newSimilarDocuments() *similarDocuments {
-	return &similarDocuments{map[string]sketch{}, map[uint32][]string{}}
+	return &similarDocuments{sketches: map[string]sketch{}, having: map[uint32][]string{}}
 }
 
 // firstHashes is how many of two similar sketches have one in common: of the 128 hashes that
@@ -467,10 +468,10 @@ func (d *similarDocuments) nearest(id string, s sketch) (name string, best float
 	return name, best
 }
 
-// documentSketch is the sketch of an item's document; nothing where its input
+// sketchOf is the sketch of an item's document; nothing where its input
 // cannot be read as one.
-func documentSketch(item dataset.Item) sketch {
-	document, _, err := extraction.DecodeDocument(item.Input)
+func (d *similarDocuments) sketchOf(item dataset.Item) sketch {
+	document, _, err := d.inputs.Document(item.Input)
 	if err != nil {
 		return nil
 	}
@@ -482,7 +483,7 @@ func (s *seeder) nameSimilar(located dataset.Located) {
 	if s.similar == nil {
 		return
 	}
-	id, sketch := s.cfg.IDPrefix+located.ID, documentSketch(located.Item)
+	id, sketch := s.cfg.IDPrefix+located.ID, s.similar.sketchOf(located.Item)
 	if other, similarity := s.similar.nearest(id, sketch); other != "" {
 		s.warn(located, Similar, "input.document_text", fmt.Sprintf("is %.0f%% similar to the document of the item %s", 100*similarity, other))
 	}

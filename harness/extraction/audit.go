@@ -138,6 +138,7 @@ type audit struct {
 	cfg    AuditConfig
 	result *AuditResult
 	rates  map[string]rates // by what they are about
+	inputs extraction.Decoder
 }
 
 // eachItem reads every item that is wanted on all processors, and calls what find makes of
@@ -171,7 +172,7 @@ func (a *audit) read(item AuditItem) (*reading, bool) {
 	if err != nil || gold.Entities == nil && gold.Relationships == nil {
 		return nil, false
 	}
-	document, _, err := extraction.DecodeDocument(item.Input)
+	document, _, err := a.inputs.Document(item.Input)
 	if err != nil {
 		return nil, false
 	}

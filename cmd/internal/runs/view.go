@@ -38,6 +38,7 @@ func Whole(ctx context.Context, run *runstore.Reader, documents bool) (report.Ru
 	if err != nil {
 		return report.Run{}, err
 	}
+	var decoder extraction.Decoder
 	view := func(o outcome.Outcome) (report.ItemView, error) {
 		if !documents {
 			return report.ItemView{Run: header.Name, Dataset: header.Dataset.Name, Outcome: o}, nil
@@ -46,7 +47,7 @@ func Whole(ctx context.Context, run *runstore.Reader, documents bool) (report.Ru
 		if err != nil {
 			return report.ItemView{}, err
 		}
-		return itemView(header, item, o)
+		return itemView(&decoder, header, item, o)
 	}
 	outcomes := run.Outcomes(ctx, runstore.Query{Newest: true, Detail: true})
 	return report.Run{Summary: summary, Items: stats.Parallel(0, outcomes, view)}, nil
@@ -73,9 +74,9 @@ func Item(ctx context.Context, run *runstore.Reader, id string, trial int) (repo
 		if err != nil {
 			return report.ItemView{}, err
 		}
-		return itemView(header, item, o)
+		return itemView(new(extraction.Decoder), header, item, o)
 	}
-	return itemView(header, item, outcome.Outcome{Item: id, Trial: trial})
+	return itemView(new(extraction.Decoder), header, item, outcome.Outcome{Item: id, Trial: trial})
 }
 
 // nearestItem proposes an id for a mistyped one.
@@ -93,7 +94,7 @@ func nearestItem(ctx context.Context, run *runstore.Reader, id string) string {
 // itemView puts together what is known of an item for a person to read.
 // What cannot be decoded any more is left out: the raw values are in the
 // outcome.
-func itemView(h outcome.Header, item runstore.Item, o outcome.Outcome) (report.ItemView, error) {
+func itemView(documents *extraction.Decoder, h outcome.Header, item runstore.Item, o outcome.Outcome) (report.ItemView, error) {
 	view := report.ItemView{Run: h.Name, Dataset: h.Dataset.Name, Outcome: o}
 	switch h.Harness {
 	case answers.Name:
@@ -101,7 +102,7 @@ func itemView(h outcome.Header, item runstore.Item, o outcome.Outcome) (report.I
 	case benches.Name:
 		return newBenchView(view, item)
 	}
-	if doc, _, err := extraction.DecodeDocument(item.Input); err == nil {
+	if doc, _, err := documents.Document(item.Input); err == nil {
 		view.Text = doc.Text
 	}
 	if gold, _, err := extraction.DecodeExtraction(item.Expected); err == nil && len(item.Expected) > 0 {

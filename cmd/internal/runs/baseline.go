@@ -45,9 +45,10 @@ const (
 // errNoBaseline is returned where nobody has said what the base is.
 var errNoBaseline = errors.New("no baseline is configured")
 
-// ReadBaselines reads the file of this folder; none is an empty one.
+// ReadBaselines reads the file of this folder; none is an empty one. A dataset that is a file
+// may stand there with its folders.
 func ReadBaselines(ctx context.Context) (map[string]string, error) {
-	known := map[string]string{}
+	written, known := map[string]string{}, map[string]string{}
 	text, err := files.Read(ctx, BaselineFile, mostBaselines)
 	if errors.Is(err, fs.ErrNotExist) {
 		return known, nil
@@ -55,8 +56,11 @@ func ReadBaselines(ctx context.Context) (map[string]string, error) {
 	if err != nil {
 		return nil, cli.Errorf(cli.ExitIO, "reading %s: %w", BaselineFile, err)
 	}
-	if err := textutil.DecodeYAML(text, BaselineFile, &known); err != nil {
+	if err := textutil.DecodeYAML(text, BaselineFile, &written); err != nil {
 		return nil, cli.Usage("%w", err)
+	}
+	for dataset, word := range written {
+		known[experiment.DatasetName(dataset)] = word
 	}
 	return known, nil
 }

@@ -216,7 +216,8 @@ func (r *collector) result(ctx context.Context, base, cand Side) (Result, error)
 			}
 		}
 	}
-	for s, err := range stats.Parallel(0, names, func(name string) (Score, error) { return r.score(name, r.columns[name]), nil }) {
+	score := func(name string) (Score, error) { return r.score(name, r.columns[name]), nil }
+	for s, err := range stats.Parallel(0, names, score) {
 		if err != nil {
 			return out, err
 		}

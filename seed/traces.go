@@ -171,8 +171,9 @@ func (t *traceSeeder) run(ctx context.Context, selection Selection) error {
 			}
 		}
 	}
+	read := func(part []candidate) ([]candidate, error) { return part, t.read(ctx, part) }
 	done := 0
-	for part, err := range stats.Parallel(partsAtOnce, parts, func(part []candidate) ([]candidate, error) { return part, t.read(ctx, part) }) {
+	for part, err := range stats.Parallel(partsAtOnce, parts, read) {
 		if err == nil {
 			err = each(ctx, part)
 		}

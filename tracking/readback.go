@@ -40,15 +40,15 @@ func (v *verifier) trial(ctx context.Context, trial int) error {
 	}
 	for _, view := range v.views() {
 		items := v.cfg.Client.ListRunItems(ctx, v.cfg.Server, view, ref)
-		for s, err := range stats.Parallel(0, items, func(item langfuse.RunItem) (s shownItem, err error) {
-			s.RunItem = item
-			s.attempts, err = v.cfg.Run.Attempts(ctx, item.ItemID, trial)
-			return s, err
-		}) {
+		find := func(item langfuse.RunItem) (shownItem, error) {
+			attempts, err := v.cfg.Run.Attempts(ctx, item.ItemID, trial)
+			return shownItem{item, attempts}, err
+		}
+		for item, err := range stats.Parallel(0, items, find) {
 			if err != nil {
 				return err
 			}
-			v.item(view, trial, s)
+			v.item(view, trial, item)
 		}
 	}
 	return v.totals(ctx, trial, ref)

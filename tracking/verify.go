@@ -258,7 +258,7 @@ func (v *verifier) pass(ctx context.Context) error {
 	return v.repairs.apply(ctx, v)
 }
 
-// pagesAtOnce is how many pages are read at once: of each the traces, and then the scores.
+// pagesAtOnce is how many pages are read at once where a request reads many traces.
 const pagesAtOnce = 4
 
 // committed yields all outcomes, in pages.

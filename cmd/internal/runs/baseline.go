@@ -128,8 +128,8 @@ func IsRule(word string) bool {
 	return word == Baseline || word == latest || strings.HasPrefix(word, latest+" ")
 }
 
-// Finder finds the base of runs of a dataset, which may be a file. Except are the runs that it is not, Own is
-// the metadata of the candidate, nil where that has run.
+// Finder finds the base of runs of a dataset, which may be a file. Except are the runs that it
+// is not, Own is the metadata of the candidate, nil where that has run.
 type Finder struct {
 	Env     cli.Env
 	Dataset string
@@ -252,7 +252,8 @@ func (f Finder) latest(ctx context.Context, rule string) (Base, error) {
 	case f.Own != nil && fits("", f.Own):
 		return Base{}, cli.Errorf(cli.ExitIncompatible, "the base %q: %w %s", rule, errFirst, where)
 	}
-	return Base{}, cli.Errorf(cli.ExitIncompatible, "the base %q: no complete run of dataset %q, %s, matches", rule, f.Dataset, where)
+	return Base{}, cli.Errorf(cli.ExitIncompatible, "the base %q: no complete run of dataset %q, %s, matches",
+		rule, f.Dataset, where)
 }
 
 // latestRemote returns the newest complete run in Langfuse that fits; none is not an error.

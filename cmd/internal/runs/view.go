@@ -94,7 +94,7 @@ func nearestItem(ctx context.Context, run *runstore.Reader, id string) string {
 // itemView puts together what is known of an item for a person to read.
 // What cannot be decoded any more is left out: the raw values are in the
 // outcome.
-func itemView(documents *extraction.Decoder, h outcome.Header, item runstore.Item, o outcome.Outcome) (report.ItemView, error) {
+func itemView(in *extraction.Decoder, h outcome.Header, item runstore.Item, o outcome.Outcome) (report.ItemView, error) {
 	view := report.ItemView{Run: h.Name, Dataset: h.Dataset.Name, Outcome: o}
 	switch h.Harness {
 	case answers.Name:
@@ -102,7 +102,7 @@ func itemView(documents *extraction.Decoder, h outcome.Header, item runstore.Ite
 	case benches.Name:
 		return newBenchView(view, item)
 	}
-	if doc, _, err := documents.Document(item.Input); err == nil {
+	if doc, _, err := in.Document(item.Input); err == nil {
 		view.Text = doc.Text
 	}
 	if gold, _, err := extraction.DecodeExtraction(item.Expected); err == nil && len(item.Expected) > 0 {

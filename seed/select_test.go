@@ -205,6 +205,43 @@ func TestFromTraces_unreachable(t *testing.T) {
 	}
 }
 
+// What ends the work does not wait for traces that are read ahead.
+func TestFromTraces_endsAtOnce(t *testing.T) {
+	s := newServer(t)
+	var ids []string
+	for i := range 20 { // 16 at a time
+		s.correct(s.extracted(i, fmt.Sprintf("Ada lived in London, %d.", i*104729), nil), gold("Ada", "London"))
+		ids = append(ids, traceID(i))
+	}
+	waits := make(chan struct{})
+	s.breaks(func(w http.ResponseWriter, r *http.Request, _ int) bool {
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/v2/observations") && strings.Contains(r.URL.RawQuery, traceID(19)):
+			close(waits)
+			<-r.Context().Done() // its client has gone
+		case r.Method == "POST" && strings.HasSuffix(r.URL.Path, "/dataset-items"):
+			<-waits
+			http.Error(w, "the key was taken back", http.StatusUnauthorized)
+		default:
+			return false
+		}
+		return true
+	})
+	ended := make(chan error)
+	go func() {
+		_, err := s.seedTraces(Selection{IDs: ids}, TraceConfig{})
+		ended <- err
+	}()
+	select {
+	case err := <-ended:
+		if exitCode(err) != 69 {
+			t.Errorf("%v: want exit code 69", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("it waits for what it reads ahead")
+	}
+}
+
 // The schemas that the dataset has are checked before anything is sent, and all
 // breaks are named with their paths.
 func TestFromTraces_schemas(t *testing.T) {

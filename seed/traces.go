@@ -171,13 +171,16 @@ func (t *traceSeeder) run(ctx context.Context, selection Selection) error {
 			}
 		}
 	}
-	read := func(part []candidate) ([]candidate, error) { return part, t.read(ctx, part) }
+	reading, stop := context.WithCancel(ctx) // what is read ahead ends with the first error
+	defer stop()
+	read := func(part []candidate) ([]candidate, error) { return part, t.read(reading, part) }
 	done := 0
 	for part, err := range stats.Parallel(partsAtOnce, parts, read) {
 		if err == nil {
 			err = each(ctx, part)
 		}
 		if err != nil {
+			stop()
 			return err
 		}
 		done += len(part)

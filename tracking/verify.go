@@ -239,15 +239,18 @@ func (v *verifier) pass(ctx context.Context) error {
 	if v.cfg.Server.NewReads {
 		atOnce = pagesAtOnce
 	}
-	known := maps.Clone(v.inOrder) // pages are read ahead, while those before are compared
-	read := func(page []runstore.Pending) (pageRead, error) { return v.read(ctx, known, page) }
+	known := maps.Clone(v.inOrder)           // pages are read ahead, while those before are compared
+	reading, stop := context.WithCancel(ctx) // it ends with the first error
+	defer stop()
+	read := func(page []runstore.Pending) (pageRead, error) { return v.read(reading, known, page) }
 	compared := 0
 	for page, err := range stats.Parallel(atOnce, v.committed(ctx), read) {
-		if err != nil {
-			return err
+		if err == nil {
+			v.page(page)
+			err = v.repairs.apply(ctx, v)
 		}
-		v.page(page)
-		if err := v.repairs.apply(ctx, v); err != nil {
+		if err != nil {
+			stop()
 			return err
 		}
 		if compared += len(page.outcomes); v.cfg.Compared != nil {

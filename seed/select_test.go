@@ -166,15 +166,20 @@ func TestFromTraces_rateLimits(t *testing.T) {
 	}
 }
 
-// Where many traces are read with one request, all of them are named, after that
-// one request.
-func TestFromTraces_rateLimitOfMany(t *testing.T) {
-	s := newServer(t)
-	var ids []string
-	for i := range 20 { // 16 at a time
+// twentyTraces are more than are read together.
+func twentyTraces(t *testing.T) (s *server, ids []string) {
+	s = newServer(t)
+	for i := range 20 {
 		s.correct(s.extracted(i, fmt.Sprintf("Ada lived in London, %d.", i*104729), nil), gold("Ada", "London"))
 		ids = append(ids, traceID(i))
 	}
+	return s, ids
+}
+
+// Where many traces are read with one request, all of them are named, after that
+// one request.
+func TestFromTraces_rateLimitOfMany(t *testing.T) {
+	s, ids := twentyTraces(t)
 	s.breaks(func(w http.ResponseWriter, r *http.Request, _ int) bool {
 		busy := strings.HasSuffix(r.URL.Path, "/v2/observations") && strings.Contains(r.URL.RawQuery, traceID(0))
 		if busy {
@@ -207,12 +212,7 @@ func TestFromTraces_unreachable(t *testing.T) {
 
 // What ends the work does not wait for traces that are read ahead.
 func TestFromTraces_endsAtOnce(t *testing.T) {
-	s := newServer(t)
-	var ids []string
-	for i := range 20 { // 16 at a time
-		s.correct(s.extracted(i, fmt.Sprintf("Ada lived in London, %d.", i*104729), nil), gold("Ada", "London"))
-		ids = append(ids, traceID(i))
-	}
+	s, ids := twentyTraces(t)
 	waits := make(chan struct{})
 	s.breaks(func(w http.ResponseWriter, r *http.Request, _ int) bool {
 		switch {

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/stats"
@@ -206,6 +209,54 @@ func (s Site) scores(ctx context.Context, traces []string) (map[string][]langfus
 		found[score.TraceID()] = append(found[score.TraceID()], score)
 	}
 	return found, nil
+}
+
+// committed yields all outcomes, in pages.
+func (v *verifier) committed(ctx context.Context) iter.Seq2[[]runstore.Pending, error] {
+	return func(yield func([]runstore.Pending, error) bool) {
+		for after := int64(0); ; {
+			page, err := v.cfg.Run.Committed(ctx, after, 100)
+			if err == nil && len(page) == 0 || !yield(page, err) || err != nil {
+				return
+			}
+			after = page[len(page)-1].OID
+		}
+	}
+}
+
+// pageRead is a page of outcomes with what Langfuse has of them, by trace.
+type pageRead struct {
+	outcomes []runstore.Pending
+	traces   map[string]langfuse.Trace
+	scores   map[string][]langfuse.Score
+}
+
+// read reads the traces and scores of some outcomes back, but of those that are known to be
+// in order.
+func (v *verifier) read(ctx context.Context, known map[int64]bool, page []runstore.Pending) (pageRead, error) {
+	r := pageRead{outcomes: page}
+	var newest, all []string
+	for _, o := range page {
+		if known[o.OID] {
+			continue
+		}
+		id := TraceID(v.header, o.Outcome)
+		all = append(all, id)
+		if !o.Published.Has(runstore.Superseded) {
+			newest = append(newest, id)
+		}
+	}
+	both, ctx := errgroup.WithContext(ctx)
+	both.Go(func() (err error) {
+		r.traces, err = v.cfg.readTraces(ctx, newest, langfuse.TraceParts{})
+		return err
+	})
+	both.Go(func() (err error) {
+		r.scores, err = v.cfg.scores(ctx, all)
+		return err
+	})
+	err := both.Wait()
+	return r, err
 }
 
 // readTraces reads traces by their ids.

@@ -5,13 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"maps"
 	"math"
 	"slices"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"extraction-experiment/internal/stats"
 	"extraction-experiment/langfuse"
@@ -264,19 +261,6 @@ func (v *verifier) pass(ctx context.Context) error {
 // pagesAtOnce is how many pages are read at once where a request reads many traces.
 const pagesAtOnce = 4
 
-// committed yields all outcomes, in pages.
-func (v *verifier) committed(ctx context.Context) iter.Seq2[[]runstore.Pending, error] {
-	return func(yield func([]runstore.Pending, error) bool) {
-		for after := int64(0); ; {
-			page, err := v.cfg.Run.Committed(ctx, after, 100)
-			if err == nil && len(page) == 0 || !yield(page, err) || err != nil {
-				return
-			}
-			after = page[len(page)-1].OID
-		}
-	}
-}
-
 // listed appends to a list of a Verdict, up to its bound.
 func listed[T any](list []T, entry T) []T {
 	if len(list) < maxListed {
@@ -310,41 +294,6 @@ func (v *verifier) compared(c comparison, trial int, item, trace string) {
 		v.found(f)
 	}
 	v.repairs.deletes = append(v.repairs.deletes, c.doubled...)
-}
-
-// pageRead is a page of outcomes with what Langfuse has of them, by trace.
-type pageRead struct {
-	outcomes []runstore.Pending
-	traces   map[string]langfuse.Trace
-	scores   map[string][]langfuse.Score
-}
-
-// read reads the traces and scores of some outcomes back, but of those that are known to be
-// in order.
-func (v *verifier) read(ctx context.Context, known map[int64]bool, page []runstore.Pending) (pageRead, error) {
-	r := pageRead{outcomes: page}
-	var newest, all []string
-	for _, o := range page {
-		if known[o.OID] {
-			continue
-		}
-		id := TraceID(v.header, o.Outcome)
-		all = append(all, id)
-		if !o.Published.Has(runstore.Superseded) {
-			newest = append(newest, id)
-		}
-	}
-	both, ctx := errgroup.WithContext(ctx)
-	both.Go(func() (err error) {
-		r.traces, err = v.cfg.readTraces(ctx, newest, langfuse.TraceParts{})
-		return err
-	})
-	both.Go(func() (err error) {
-		r.scores, err = v.cfg.scores(ctx, all)
-		return err
-	})
-	err := both.Wait()
-	return r, err
 }
 
 // page compares some outcomes with their traces and scores.

@@ -125,7 +125,7 @@ func TestParallel(t *testing.T) {
 // TestParallel_panics: a panic comes to who has the loop, who may know what to do about it.
 func TestParallel_panics(t *testing.T) {
 	defer func() {
-		if p := fmt.Sprint(recover()); !strings.Contains(p, "a fault") || !strings.Contains(p, "merge_test.go") {
+		if p := fmt.Sprint(recover()); !strings.Contains(p, "a fault") || !strings.Contains(p, "sequence_test.go") {
 			t.Errorf("%s: want the panic and where it was", p)
 		}
 	}()

@@ -42,6 +42,9 @@ func arrange(app *urfave.App, args []string) ([]string, error) {
 	if len(args) > 0 && args[len(args)-1] == "--generate-bash-completion" {
 		return args, nil
 	}
+	if len(args) > 0 && len(app.Commands) > 0 && args[0] == "help" {
+		args = append(slices.Clone(args[1:]), "--help")
+	}
 	if len(args) == 0 || isFlag(args[0]) || len(app.Commands) == 0 {
 		ordered, err := order(app, app.Name, append([]urfave.Flag{urfave.HelpFlag, urfave.VersionFlag}, app.Flags...), args)
 		if at := slices.Index(ordered, "--"); at >= 0 && len(app.Commands) > 0 {

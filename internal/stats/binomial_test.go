@@ -20,9 +20,26 @@ func TestBinomialInterval(t *testing.T) {
 	if math.Abs(lo-0.187086) > 1e-6 || math.Abs(hi-0.812914) > 1e-6 {
 		t.Errorf("5 of 10: %v %v", lo, hi)
 	}
-	for _, bad := range [][2]int{{0, 0}, {-1, 3}, {4, 3}} {
-		if _, _, ok := BinomialInterval(bad[0], bad[1], 0.95); ok {
-			t.Errorf("%v has no interval", bad)
+}
+
+func TestBinomial_undefined(t *testing.T) {
+	for _, bad := range []struct {
+		k, n       int
+		confidence float64
+	}{{0, 0, 0.95}, {-1, 3, 0.95}, {4, 3, 0.95}, {1, 3, 0}, {1, 3, 1}, {1, 3, math.NaN()}} {
+		if _, _, ok := BinomialInterval(bad.k, bad.n, bad.confidence); ok {
+			t.Errorf("%v has an interval", bad)
+		}
+		if _, ok := UpperRate(bad.k, bad.n, bad.confidence); ok {
+			t.Errorf("%v has an upper rate", bad)
+		}
+	}
+	for _, bad := range []struct {
+		k                int
+		rate, confidence float64
+	}{{-1, 0.1, 0.95}, {0, 0, 0.95}, {0, 1, 0.95}, {0, math.NaN(), 0.95}, {0, 0.1, 0}, {0, 0.1, 1}, {0, 0.1, math.NaN()}, {0, 1e-10, 0.95}} {
+		if n, ok := TrialsNeeded(bad.k, bad.rate, bad.confidence); ok {
+			t.Errorf("%v: %d trials are enough", bad, n)
 		}
 	}
 }
@@ -39,10 +56,7 @@ func TestTrialsNeeded(t *testing.T) {
 			t.Errorf("%d flips, %v: %d, want %d", c.k, c.rate, n, c.want)
 		}
 	}
-	if _, ok := TrialsNeeded(0, 0, 0.95); ok {
-		t.Error("no number of runs certifies a rate of 0")
-	}
-	if hi, _ := UpperRate(0, 59, 0.95); hi > 0.05 {
+	if hi, ok := UpperRate(0, 59, 0.95); !ok || hi > 0.05 {
 		t.Errorf("59 runs leave %v possible", hi)
 	}
 }

@@ -23,8 +23,11 @@ func TestMoments_byHand(t *testing.T) {
 		mean, variance       float64
 		meanOK, varianceIsOK bool
 	}{
-		"nothing":   {nil, 0, 0, false, false},
-		"one value": {[]float64{0.7}, 0.7, 0, true, false},
+		"nothing":  {nil, 0, 0, false, false},
+		"negative": {[]float64{-3, -1}, -2, 2, true, true},
+		// x² is below half of the least float: 0, and (Σx)² is not
+		"squares that are lost": {[]float64{1.5e-162, 1.5e-162}, 1.5e-162, 0, true, true},
+		"one value":             {[]float64{0.7}, 0.7, 0, true, false},
 		// mean 3/4; deviations ±1/4; 2·(1/16)/1 = 1/8
 		"two values": {[]float64{0.5, 1}, 0.75, 0.125, true, true},
 		// mean 5; squared deviations 9+1+1+1+0+0+4+16 = 32; 32/7
@@ -39,6 +42,16 @@ func TestMoments_byHand(t *testing.T) {
 			}
 			if got, ok := m.Variance(); got != tt.variance || ok != tt.varianceIsOK {
 				t.Errorf("Variance = %v, %v; want %v, %v", got, ok, tt.variance, tt.varianceIsOK)
+			}
+			if got := m.MeanOrNil(); (got != nil) != tt.meanOK || got != nil && *got != tt.mean {
+				t.Errorf("MeanOrNil = %v, want %v, %v", got, tt.mean, tt.meanOK)
+			}
+			least, top, ok := m.Range()
+			if n := len(tt.values); ok != (n > 0) || n > 0 && (least != slices.Min(tt.values) || top != slices.Max(tt.values)) {
+				t.Errorf("Range = %v to %v, %v", least, top, ok)
+			}
+			if all, ok := MomentsOf(append([]float64{math.NaN()}, tt.values...)); ok || all.N() != m.N() {
+				t.Errorf("with NaN: %d values, %v", all.N(), ok)
 			}
 			if _, ok := m.Estimate(); ok != (tt.variance > 0) {
 				t.Errorf("Estimate ok = %v of the variance %v", ok, tt.variance)

@@ -44,6 +44,14 @@ func TestEstimate_undefined(t *testing.T) {
 			t.Errorf("%s: defined", name)
 		}
 	}
+	for name, d := range map[string][]float64{"NaN": {math.NaN(), 1, 2}, "too large to be squared": {1e149, -1e149, 0}} {
+		if e, ok := ClusteredMean(d, []int{1, 2, 2}); ok {
+			t.Errorf("%s in clusters: %+v", name, e)
+		}
+	}
+	if e, ok := ClusteredMean([]float64{1, 2}, []int{1, 1}); ok {
+		t.Errorf("one cluster: %+v", e)
+	}
 	for name, d := range map[string][]float64{"equal": {0.1, 0.1, 0.1}, "equal but for rounding": {.6 - .5, .8 - .7, .4 - .3}, "none": {0, 0, 0}} {
 		if e, ok := moments(d...).Estimate(); ok {
 			t.Errorf("%s: %+v, of no width", name, e)

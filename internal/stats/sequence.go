@@ -29,15 +29,12 @@ func NewShortlist[T any](limit int, order func(a, b T) int) *Shortlist[T] {
 // Offer keeps x if it is among the first. It costs O(limit).
 func (l *Shortlist[T]) Offer(x T) {
 	at, _ := slices.BinarySearchFunc(l.kept, x, l.order)
-	if at >= l.limit {
-		return
-	}
 	l.kept = slices.Insert(l.kept, at, x)
 	l.kept = l.kept[:min(len(l.kept), l.limit)]
 }
 
-// Replace is Offer of what takes the place of another that is the same: of a list to which the
-// same thing comes again and each time further in front, the first ones are kept once each.
+// Replace is Offer of a thing that may have come before: where it was further in front it stays,
+// and else it takes its new place. The first ones are kept, once each.
 func (l *Shortlist[T]) Replace(x T, same func(T) bool) {
 	if at := slices.IndexFunc(l.kept, same); at >= 0 {
 		if l.order(l.kept[at], x) <= 0 {

@@ -36,8 +36,8 @@ func TestShortlist_values(t *testing.T) {
 	}
 }
 
-// TestShortlist_Replace: of things that come again, each time further in front, the first are
-// kept, once each.
+// TestShortlist_Replace: of things that come again the first are kept, once each, where they were
+// furthest in front.
 func TestShortlist_Replace(t *testing.T) {
 	type thing struct{ value, id int }
 	order := func(a, b thing) int { return cmp.Or(cmp.Compare(a.value, b.value), cmp.Compare(a.id, b.id)) }
@@ -46,8 +46,10 @@ func TestShortlist_Replace(t *testing.T) {
 		limit := rapid.IntRange(0, 4).Draw(t, "limit")
 		l, last := NewShortlist(limit, order), map[int]thing{}
 		for _, id := range ids {
-			now := thing{last[id].value - rapid.IntRange(0, 3).Draw(t, "step"), id}
-			last[id] = now
+			now := thing{rapid.IntRange(-3, 3).Draw(t, "value"), id}
+			if before, again := last[id]; !again || order(now, before) < 0 {
+				last[id] = now
+			}
 			l.Replace(now, func(other thing) bool { return other.id == id })
 		}
 		want := slices.SortedFunc(maps.Values(last), order)

@@ -258,7 +258,7 @@ func YesNoInterval95(gained, lost, n int) (lo, hi float64, ok bool) {
 	switch {
 	case g+l == 1: // all changed: what one share has less the other has more
 		r = 1
-	case g > 0 && l > 0:
+	default:
 		r = math.Sqrt(g * l / ((1 - g) * (1 - l)))
 	}
 	apart := func(x, y float64) float64 { return math.Sqrt(x*x + y*y + 2*r*x*y) }
@@ -318,7 +318,7 @@ func DetectableDifference(e Estimate) (effect float64, ok bool) {
 // the degrees of freedom are more as well.
 func NeededPairs(n int, e Estimate) (pairs int, ok bool) {
 	effect, ok := DetectableDifference(e)
-	if !ok || n < 1 || e.Mean == 0 || math.IsNaN(e.Mean) || math.IsInf(e.Mean, 0) {
+	if !ok || n < 1 || math.IsNaN(e.Mean) || math.IsInf(e.Mean, 0) {
 		return 0, false
 	}
 	needed := math.Ceil(float64(n)*(effect/e.Mean)*(effect/e.Mean) - 1e-9)

@@ -82,7 +82,7 @@ func TestYesNoInterval95(t *testing.T) {
 	if lo, hi, _ := YesNoInterval95(5, 5, 20); !near(hi, 0.333278, 1e-6) || lo != -hi {
 		t.Errorf("5 and 5 of 20: %v to %v", lo, hi)
 	}
-	for _, bad := range [][3]int{{0, 0, 0}, {-1, 0, 3}, {2, 2, 3}} {
+	for _, bad := range [][3]int{{0, 0, 0}, {-1, 0, 3}, {0, -1, 3}, {2, 2, 3}} {
 		if _, _, ok := YesNoInterval95(bad[0], bad[1], bad[2]); ok {
 			t.Errorf("%v: defined", bad)
 		}
@@ -112,7 +112,8 @@ func TestPower(t *testing.T) {
 		e Estimate
 	}{
 		"no difference": {10, Estimate{SE: 1, DF: 9}}, "nothing varies": {10, Estimate{Mean: 1, DF: 9}}, "no pairs": {0, Estimate{1, 1, 1, nil}},
-		"NaN": {10, Estimate{Mean: math.NaN(), SE: 1, DF: 9}}, "infinite": {10, Estimate{Mean: 1, SE: math.Inf(1), DF: 9}}, "absurd": {1000, Estimate{Mean: 1e-9, SE: 1, DF: 999}},
+		"NaN": {10, Estimate{Mean: math.NaN(), SE: 1, DF: 9}}, "infinite": {10, Estimate{Mean: 1, SE: math.Inf(1), DF: 9}}, "infinite mean": {10, Estimate{Mean: math.Inf(1), SE: 1, DF: 9}},
+		"no degrees": {10, Estimate{Mean: 1, SE: 1}}, "infinite degrees": {10, Estimate{Mean: 1, SE: 1, DF: math.Inf(1)}}, "absurd": {1000, Estimate{Mean: 1e-9, SE: 1, DF: 999}},
 	} {
 		if n, ok := NeededPairs(tt.n, tt.e); ok {
 			t.Errorf("%s: %d", name, n)
@@ -168,13 +169,21 @@ func passes(n int, away float64) float64 {
 }
 
 func TestPooledDifference(t *testing.T) {
-	// 3/6 − 2/8 = 1/4; two items are too few for an interval.
-	p, ok := PooledDifference([]PairedRatio{{1, 4, 2, 4}, {1, 4, 1, 2}}, 1)
+	// 3/6 − 2/8 = 1/4; two items are too few for an interval, as they vary.
+	p, ok := PooledDifference([]PairedRatio{{0, 4, 2, 4}, {2, 4, 1, 2}}, 1)
 	if !ok || p != (Pooled{Base: 0.25, Candidate: 0.5, Difference: 0.25}) {
 		t.Errorf("two items: %+v, %v", p, ok)
 	}
-	if _, ok := PooledDifference([]PairedRatio{{0, 0, 1, 2}}, 1); ok {
-		t.Error("a base without denominator: defined")
+	for name, none := range map[string]PairedRatio{"base": {0, 0, 1, 2}, "candidate": {1, 2, 0, 0}} {
+		if _, ok := PooledDifference([]PairedRatio{none}, 1); ok {
+			t.Errorf("a %s without denominator: defined", name)
+		}
+	}
+	// One item has all there is: of the resamples a third lacks it, (1 − 1/60)^60 = 0.365, and
+	// differs by nothing.
+	one := append(make([]PairedRatio, 59), PairedRatio{0, 1, 1, 1})
+	if p, ok := PooledDifference(one, 1); !ok || p.CI95 == nil || *p.CI95 != [2]float64{0, 1} {
+		t.Errorf("all in one item: %+v, %v", p, ok)
 	}
 	// The same difference everywhere: nothing varies.
 	same := slices.Repeat([]PairedRatio{{1, 4, 2, 4}}, LeastResampled)

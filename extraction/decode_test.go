@@ -34,6 +34,18 @@ func TestDecodeExtraction(t *testing.T) {
 			`{"entities":[{"name":"Ann"}],"relationships":[{"source_ref":"Ann","target":"Bob","type":"knows"}]}`,
 			Extraction{[]Entity{{Name: "Ann"}}, []Relationship{{Source: "Ann", Target: "Bob", Type: "knows"}}},
 		},
+		"an end that is not there is that of no entity": {
+			`{"entities":[{"name":"Ann"}],"relationships":[{"target":"Bob","type":"knows"}]}`,
+			Extraction{[]Entity{{Name: "Ann"}}, []Relationship{{Target: "Bob", Type: "knows"}}},
+		},
+		"of an id that is used twice the first counts": {
+			`{"entities":[{"id":"e","name":"Ann"},{"id":"e","name":"Bob"}],"relationships":[{"source":"e","target":"Bob","type":"knows"}]}`,
+			Extraction{[]Entity{{ID: "e", Name: "Ann"}, {ID: "e", Name: "Bob"}}, []Relationship{{Source: "Ann", Target: "Bob", Type: "knows"}}},
+		},
+		"a key with an escape, and one that is there twice": {
+			`{"entities":[{"n\u0061me":"Ann","type":"x","type":"P"}]}`,
+			Extraction{[]Entity{{Name: "Ann", Type: "P"}}, nil},
+		},
 		"a reference to nothing stays, the end is empty": {
 			`{"relationships":[{"source_ref":"e9","target":"Bob","type":"knows"}]}`,
 			Extraction{nil, []Relationship{{SourceRef: "e9", Target: "Bob", Type: "knows"}}},
@@ -43,8 +55,8 @@ func TestDecodeExtraction(t *testing.T) {
 			Extraction{nil, []Relationship{}},
 		},
 		"numbers are read as their spelling": {
-			`{"entities":[{"name":1905,"type":"Year"}]}`,
-			Extraction{[]Entity{{Name: "1905", Type: "Year"}}, nil},
+			`{"entities":[{"name":1905,"type":-4.5}]}`,
+			Extraction{[]Entity{{Name: "1905", Type: "-4.5"}}, nil},
 		},
 	}
 	for name, tt := range tests {
@@ -60,6 +72,34 @@ func TestDecodeExtraction(t *testing.T) {
 	}
 }
 
+// TestDecodeExtraction_warnings: unknown keys are named wherever they are, each once.
+func TestDecodeExtraction_warnings(t *testing.T) {
+	_, got, err := DecodeExtraction([]byte(`{"z":1,"a":2,"z":3,"entities":[{"name":"A","id":"e","b":1,"mentions":[{"c":1}]},{"id":"e"}],"relationships":[{"d":1}]}`))
+	want := []string{
+		`entities[0].mentions[0]: unknown keys are kept but not used: "c"`,
+		`entities[0]: unknown keys are kept but not used: "b"`,
+		`entities: the id "e" is used twice; the first entity keeps it`,
+		`relationships[0]: unknown keys are kept but not used: "d"`,
+		`extraction: unknown keys are kept but not used: "a", "z"`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("%v %s", err, diff)
+	}
+	if _, got, _ = DecodeExtraction([]byte(`{"entities":[` + strings.Repeat(`{"a":1},`, 2*maxProblems) + `{}]}`)); len(got) != maxProblems {
+		t.Errorf("%d warnings", len(got))
+	}
+}
+
+func TestRelationship_Dangling(t *testing.T) {
+	for want, list := range map[bool][]Relationship{true: {{SourceRef: "e"}, {TargetRef: "e"}}, false: {{}, {Source: "a", Target: "b"}}} {
+		for _, r := range list {
+			if r.Dangling() != want {
+				t.Errorf("%+v: %v", r, !want)
+			}
+		}
+	}
+}
+
 func TestDecodeExtraction_problems(t *testing.T) {
 	long := strings.Repeat("x", MaxLabel+1)
 	tests := map[string]struct{ in, want string }{
@@ -69,6 +109,10 @@ func TestDecodeExtraction_problems(t *testing.T) {
 		"entity":        {`{"entities":["Ann"]}`, "entities[0]: expected an object, got a string"},
 		"name":          {`{"entities":[{"name":["x"]}]}`, "entities[0].name: expected a string, got a list"},
 		"alias":         {`{"entities":[{"name":"x","aliases":[1]}]}`, "entities[0].aliases[0]: expected a string, got a number"},
+		"offset":        {`{"entities":[{"mentions":[{"quote":"x","start":1.5}]}]}`, "entities[0].mentions[0].start: expected a whole number, got a number"},
+		"boolean":       {`{"entities":[{"name":true}]}`, "entities[0].name: expected a string, got a boolean"},
+		"nothing":       {` `, "extraction: is missing"},
+		"many":          {`{"entities":[` + strings.Repeat("1,", maxProblems+1) + `1]}`, "and 2 more problems"},
 		"UTF-8":         {"{\"a\":\"\xff\"}", "is not valid UTF-8"},
 		"long name":     {`{"entities":[{"name":"` + long + `"}]}`, "entities[0].name: has 4097 bytes, and no name has more than 4096"},
 		"long type":     {`{"entities":[{"name":"x","type":"` + long + `"}]}`, "entities[0].type: has 4097 bytes"},
@@ -115,8 +159,10 @@ func TestDecodeDocument(t *testing.T) {
 	if _, _, err := DecodeDocument([]byte(`"a text"`)); !errors.Is(err, ErrNoText) || !strings.Contains(err.Error(), "is a string") {
 		t.Errorf("a plain string: %v", err)
 	}
-	if _, _, err := DecodeDocument([]byte(`{"document_text":"  \n"}`)); err != ErrNoText {
-		t.Errorf("blank text: got %v", err)
+	for _, blank := range []string{`{"document_text":"  \n"}`, "{}", "", " \n"} {
+		if _, _, err := DecodeDocument([]byte(blank)); err != ErrNoText {
+			t.Errorf("%q: got %v", blank, err)
+		}
 	}
 }
 
@@ -135,6 +181,55 @@ func TestExtraction_MarshalJSON(t *testing.T) {
 			t.Errorf("%s came back as %s (%v)", in, out, err)
 		}
 	}
+}
+
+// TestReadsBack: what is said to read back does so without a warning, and what has plain labels
+// alone is said to.
+func TestReadsBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		odd := false
+		text := func(name string) string {
+			s := rapid.SampledFrom([]string{"Ann", "Ann", "Ann", "e1", strings.Repeat("x", MaxLabel), strings.Repeat("x", MaxLabel+1), "\xff"}).Draw(t, name)
+			odd = odd || len(s) > MaxLabel || s == "\xff"
+			return s
+		}
+		rarely := func(name string) bool {
+			there := rapid.IntRange(0, 9).Draw(t, name) == 0
+			odd = odd || there
+			return there
+		}
+		e := Extraction{Entities: []Entity{}, Relationships: []Relationship{}}
+		for range rapid.IntRange(0, 2).Draw(t, "entities") {
+			one := Entity{Name: text("name"), Type: text("type"), Aliases: []string{"A", text("alias")}, Description: text("description"),
+				Mentions: []Span{{Quote: text("quote"), Start: 1, End: 4}}}
+			if rarely("has an id") {
+				one.ID = "e1"
+			}
+			if rarely("has properties") {
+				one.Properties = json.RawMessage(`{"a": 1}`)
+			}
+			e.Entities = append(e.Entities, one)
+		}
+		for range rapid.IntRange(0, 2).Draw(t, "relationships") {
+			r := Relationship{Source: text("source"), Target: text("target"), Type: text("type"), Description: text("description")}
+			if rarely("source is a reference") {
+				r.Source, r.SourceRef = "", "Ann"
+			}
+			if rarely("target is a reference") {
+				r.Target, r.TargetRef = "", "Ann"
+			}
+			e.Relationships = append(e.Relationships, r)
+		}
+		raw, err := e.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		back, warnings, err := DecodeExtraction(raw)
+		same := err == nil && len(warnings) == 0 && cmp.Equal(e, back)
+		if said := ReadsBack(e); said && !same || !said && !odd {
+			t.Fatalf("said to read back: %v\n%s\n%v, %v", said, cmp.Diff(e, back), warnings, err)
+		}
+	})
 }
 
 // TestWithoutLookedUp_drawn: what is left out of the JSON is what is left out of the extraction.
@@ -210,14 +305,30 @@ func TestDecoder(t *testing.T) {
 	if derive(changed) != 0 || derive(Document{}) != 0 || made != 4 {
 		t.Errorf("made %d times: a changed document has nothing to share", made)
 	}
+	for i, change := range []func(*Document){
+		func(d *Document) { d.Relationships = map[string]RelationshipSchema{} },
+		func(d *Document) { d.AllowedTypes = []string{"Person"} },
+		func(d *Document) { d.AvailableTags = []string{"new"} },
+	} {
+		changed := read("d", one)
+		if change(&changed); derive(changed) != 1 || made != 5+i {
+			t.Errorf("change %d has something to share", i)
+		}
+	}
+	if doc, _, err := decoder.Document([]byte(`{"text":"x","object_schemas":` + one + `,"allowed_types":["Person"]}`)); err != nil || len(doc.AllowedTypes) != 1 {
+		t.Errorf("allowed types %q, %v", doc.AllowedTypes, err)
+	}
 	for i := range 3 * maxSchemaSets {
 		read("e", fmt.Sprintf(`{"T%d":{}}`, i))
 	}
-	if len(decoder.sets) != 2 { // of 2 and 3·16, as 16 are forgotten together
+	read("f", `{"`+strings.Repeat("T", maxSchemaBytes)+`":{}}`)
+	if len(decoder.sets) != 3 { // of 3 and 3·16, as 16 are forgotten together; one that is too large is none
 		t.Errorf("%d sets are kept", len(decoder.sets))
 	}
-	if _, _, err := decoder.Document([]byte(`{"document_text":"x","object_schemas":[]}`)); err == nil {
-		t.Error("a list is not schemas")
+	for range 2 { // what is wrong is not remembered as if it were right
+		if _, _, err := decoder.Document([]byte(`{"document_text":"x","object_schemas":[]}`)); err == nil {
+			t.Error("a list is not schemas")
+		}
 	}
 }
 

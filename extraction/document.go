@@ -170,9 +170,7 @@ func decodeSchemas[T any](in fields, key string, decode func(f fields, name stri
 	if raw == nil {
 		return schemas
 	}
-	entries := in.r.object(in.join(key), raw).members
-	slices.SortStableFunc(entries, func(a, b member) int { return bytes.Compare(a.key, b.key) })
-	for _, entry := range entries {
+	for _, entry := range in.r.object(in.join(key), raw).members {
 		name := string(entry.key)
 		f := in.r.object(in.join(key)+"."+name, entry.value)
 		schemas[name] = decode(f, cmp.Or(f.text("name"), name))

@@ -67,6 +67,15 @@ func TestLocate(t *testing.T) {
 		"no hyphenation over a blank":    {"a well-\n\nknown man", "wellknown", 0, "", 0, noMatch},
 		"no hyphenation of numbers":      {"10-\n12", "1012", 0, "", 0, noMatch},
 		"zero width and direction marks": {"\u200EAc\u200Dme\u200F", "acme", 0, "Ac\u200Dme", 1, tolerantMatch},
+		"minus sign":                     {"at −5 °C", "-5 °c", 0, "−5 °C", 3, tolerantMatch},
+		"grave accents":                  {"he said `so`", "'SO'", 0, "`so`", 8, tolerantMatch},
+		"variation selector":             {"call ☎\uFE0F now", "☎ now", 0, "☎\uFE0F now", 5, tolerantMatch},
+		"line end of an old Mac":         {"inter-\rnational", "international", 0, "inter-\rnational", 0, tolerantMatch},
+		"no hyphenation before a number": {"covid-\n19", "covid19", 0, "", 0, noMatch},
+		"no hyphenation after a number":  {"19-\nto", "19to", 0, "", 0, noMatch},
+		"a dash alone is no hyphen":      {"well -\nknown", "well known", 0, "", 0, noMatch},
+		"marks before white space":       {"cafe\u0301 noir", "CAFÉ NOIR", 0, "cafe\u0301 noir", 0, tolerantMatch},
+		"marks before a sign":            {"cafe\u0301-bar", "CAFÉ-BAR", 0, "cafe\u0301-bar", 0, tolerantMatch},
 		"absent":                         {"She joined Acme.", "Apex", 0, "", 0, noMatch},
 		"empty":                          {"text", "", 0, "", 0, noMatch},
 		"white space only":               {"text", " \n", 0, "", 0, noMatch},
@@ -116,7 +125,7 @@ func TestIndex_manySearches(t *testing.T) {
 }
 
 func TestGround(t *testing.T) {
-	text := "Ann Smith (Ann) joined ACME\nCorp. Also Al, ann; 北京大学 and Roman."
+	text := "Ann Smith (Ann) joined ACME\nCorp. Also Al, ann; 北京大学 and Roman. JoAnn IBM北京 at End"
 	given := Extraction{Entities: []Entity{
 		{Name: "Ann", Aliases: []string{"Ann Smith"}},
 		{Name: "Acme Corp"},
@@ -127,17 +136,25 @@ func TestGround(t *testing.T) {
 		{Name: "Ann", Mentions: []Span{{Quote: "Ann", Start: 10, End: 14}, {Quote: "nowhere"}, {Start: 11, End: 14}}},
 		{Name: "Bob", Mentions: []Span{{Quote: "Bob was here", Start: 0, End: 12}}},
 		{Name: ""},
+		{Name: "IBM"},
+		{Name: "End"},
+		{Name: "x", Mentions: []Span{{Quote: "acme", LookedUp: true}, {Quote: "Ann", Start: 12, End: 15}, {Quote: "Ann", Start: 0, End: 9}, {Quote: "Ann", Start: 11, End: 14}}},
+		{Name: "Al", Mentions: []Span{{Start: 3, End: 3}, {Start: 500, End: 600}}},
 	}, Relationships: []Relationship{{Source: "Ann", Target: "Zed"}}}
 	want := Extraction{Entities: []Entity{
 		{Name: "Ann", Aliases: []string{"Ann Smith"}, Mentions: []Span{{Quote: "Ann Smith", Start: 0, End: 9, LookedUp: true}, {Quote: "Ann", Start: 11, End: 14, LookedUp: true}, {Quote: "ann", Start: 43, End: 46, LookedUp: true}}},
 		{Name: "Acme Corp", Mentions: []Span{{Quote: "ACME\nCorp", Start: 23, End: 32, LookedUp: true}}},
 		{Name: "Al", Mentions: []Span{{Quote: "Al", Start: 39, End: 41, LookedUp: true}}},
 		{Name: "Rome"},
-		{Name: "北京", Mentions: []Span{{Quote: "北京", Start: 48, End: 50, LookedUp: true}}},
+		{Name: "北京", Mentions: []Span{{Quote: "北京", Start: 48, End: 50, LookedUp: true}, {Quote: "北京", Start: 73, End: 75, LookedUp: true}}},
 		{Name: "Roma", Mentions: []Span{{Quote: "Roman", Start: 57, End: 62}}},
 		{Name: "Ann", Mentions: []Span{{Quote: "Ann", Start: 11, End: 14}}},
 		{Name: "Bob"},
 		{Name: ""},
+		{Name: "IBM", Mentions: []Span{{Quote: "IBM", Start: 70, End: 73, LookedUp: true}}},
+		{Name: "End", Mentions: []Span{{Quote: "End", Start: 79, End: 82, LookedUp: true}}},
+		{Name: "x", Mentions: []Span{{Quote: "Ann", Start: 0, End: 3}, {Quote: "Ann", Start: 11, End: 14}, {Quote: "ACME", Start: 23, End: 27, LookedUp: true}}},
+		{Name: "Al", Mentions: []Span{{Quote: "Al", Start: 39, End: 41, LookedUp: true}}},
 	}, Relationships: given.Relationships}
 	before := fmt.Sprint(given)
 	got, report := NewIndex(text).Ground(given)
@@ -146,7 +163,7 @@ func TestGround(t *testing.T) {
 	}
 	wantReport := Grounding{
 		Invented: []string{"Rome", "Bob", ""},
-		Lost:     []string{"nowhere", "Bob was here"},
+		Lost:     []string{"nowhere", "Bob was here", "", ""},
 	}
 	if diff := cmp.Diff(wantReport, report); diff != "" {
 		t.Error(diff)
@@ -156,6 +173,38 @@ func TestGround(t *testing.T) {
 	}
 	if again, _ := NewIndex(text).Ground(got); !cmp.Equal(again, got) {
 		t.Error("grounding what is grounded changes it")
+	}
+}
+
+// TestIndex_looks: an entity is named by its name or an alias, as whole words, and mentioned
+// where a mention of it stands.
+func TestIndex_looks(t *testing.T) {
+	x := NewIndex("JoAnn met Bob and Bob at ACME.")
+	for _, tt := range []struct {
+		e                Entity
+		named, mentioned bool
+	}{
+		{Entity{}, false, false},
+		{Entity{Name: "Ann"}, false, false},
+		{Entity{Name: "bob"}, true, false},
+		{Entity{Name: "Zed", Aliases: []string{"", "Zoe", "Acme", "Bob"}}, true, false},
+		{Entity{Name: "Zed", Mentions: []Span{{Quote: "nowhere"}, {Quote: "acme"}}}, false, true},
+		{Entity{Name: "Zed", Mentions: []Span{{Quote: "nowhere"}}}, false, false},
+	} {
+		if named, mentioned := x.Named(tt.e), x.Mentioned(tt.e); named != tt.named || mentioned != tt.mentioned {
+			t.Errorf("%+v: named %v, mentioned %v", tt.e, named, mentioned)
+		}
+	}
+	doc := Document{Text: "Bob"}
+	if doc.Index().Named(Entity{Name: "Ann"}) || !doc.Index().Named(Entity{Name: "Bob"}) {
+		t.Error("of a document of no Decoder")
+	}
+	doc, _, _ = DecodeDocument([]byte(`{"text":"Bob"}`))
+	if doc.Index() != doc.Index() {
+		t.Error("the same document is indexed twice")
+	}
+	if doc.Text = "Ann"; !doc.Index().Named(Entity{Name: "Ann"}) {
+		t.Error("the index is that of another text")
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// TestSummary_causes: of causes as frequent, what and name decide.
 func TestSummary_causes(t *testing.T) {
 	causes := func(list ...outcome.Cause) outcome.Detail { return outcome.Detail{Causes: list} }
 	sum := outcome.NewSummariser(outcome.Header{}, outcome.SummaryConfig{Worst: 2})
@@ -15,11 +16,14 @@ func TestSummary_causes(t *testing.T) {
 		{Item: "c", Detail: causes(outcome.Cause{What: "entity", Name: "missed", Count: 2})},
 		{Item: "b", Detail: causes(outcome.Cause{What: "entity", Name: "missed", Count: 2}, outcome.Cause{What: "relationship", Name: "missed", Count: 5})},
 		{Item: "a", Detail: causes(outcome.Cause{What: "entity", Name: "missed", Count: 1}, outcome.Cause{What: "entity", Name: "boundary", Count: -7})},
+		{Item: "d", Detail: causes(outcome.Cause{What: "entity", Name: "boundary", Count: 5}, outcome.Cause{What: "entity", Name: "extra", Count: 6})},
 		{Item: "failed", Class: outcome.Timeout, Detail: causes(outcome.Cause{What: "entity", Name: "missed", Count: 100})},
 	} {
 		sum.Add(o)
 	}
 	want := []outcome.CauseCount{ // 2+2+1 of three items, of which two are kept; a failed item and a negative count say nothing
+		{What: "entity", Name: "extra", Count: 6, Items: 1, Worst: []outcome.CauseItem{{ID: "d", Count: 6}}},
+		{What: "entity", Name: "boundary", Count: 5, Items: 1, Worst: []outcome.CauseItem{{ID: "d", Count: 5}}},
 		{What: "entity", Name: "missed", Count: 5, Items: 3, Worst: []outcome.CauseItem{{ID: "b", Count: 2}, {ID: "c", Count: 2}}},
 		{What: "relationship", Name: "missed", Count: 5, Items: 1, Worst: []outcome.CauseItem{{ID: "b", Count: 5}}},
 	}
@@ -29,17 +33,17 @@ func TestSummary_causes(t *testing.T) {
 }
 
 // TestSummary_causesOfTrials: trials are no more items. a misses
-// 1 + 3 + 3, b 2 + 0.
+// 1 + 3 + 3 + 3, most of it first in its second, b 2 + 0.
 func TestSummary_causesOfTrials(t *testing.T) {
-	sum := outcome.NewSummariser(outcome.Header{Trials: 3}, outcome.SummaryConfig{Worst: 1})
+	sum := outcome.NewSummariser(outcome.Header{Trials: 4}, outcome.SummaryConfig{Worst: 1})
 	for _, o := range []struct {
 		item   string
 		trial  int
 		missed int64
-	}{{"b", 1, 2}, {"a", 3, 3}, {"a", 1, 1}, {"b", 2, 0}, {"a", 2, 3}} {
+	}{{"b", 1, 2}, {"a", 3, 3}, {"a", 1, 1}, {"b", 2, 0}, {"a", 2, 3}, {"a", 4, 3}} {
 		sum.Add(outcome.Outcome{Item: o.item, Trial: o.trial, Detail: outcome.Detail{Causes: []outcome.Cause{{What: "entity", Name: "missed", Count: o.missed}}}})
 	}
-	want := []outcome.CauseCount{{What: "entity", Name: "missed", Count: 9, Items: 2, Worst: []outcome.CauseItem{{ID: "a", Trial: 2, Count: 7}}}}
+	want := []outcome.CauseCount{{What: "entity", Name: "missed", Count: 12, Items: 2, Worst: []outcome.CauseItem{{ID: "a", Trial: 2, Count: 10}}}}
 	for range 2 { // summing up twice changes nothing
 		if diff := cmp.Diff(want, sum.Summary().Causes); diff != "" {
 			t.Errorf("causes (-want +got):\n%s", diff)

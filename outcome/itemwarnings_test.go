@@ -22,6 +22,11 @@ func TestItemWarnings(t *testing.T) {
 	if len(w.texts) != maxWarningTexts {
 		t.Errorf("%d texts are kept", len(w.texts))
 	}
+	// 1000 texts, of which 3 are shown with 4, 2 and 1 items: 8 + 2000 + 1 warnings in all.
+	w.add(warning("y", 1, "d"), 1) // one of those that are kept still counts
+	if got, want := w.list(), []string{"d (4 items)", "b (2 items)", "0 (1 item)", "and 2002 other warnings of items"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
 }
 
 func warning(item string, trial int, texts ...string) Outcome {

@@ -211,6 +211,72 @@ func TestSummary_hostileScores(t *testing.T) {
 	}
 }
 
+// TestGroup_Add: one count that is negative or absurd, and the row says nothing.
+func TestGroup_Add(t *testing.T) {
+	g := Group{Kind: "k", Name: "n", Expected: 1, Extracted: 2, Matched: 1}
+	for _, odd := range []Group{{Expected: -1}, {Extracted: -1}, {Matched: -1}, {Expected: largestCount + 1}, {Extracted: largestCount + 1}, {Matched: largestCount + 1}} {
+		if g.Add(odd) || g != (Group{"k", "n", 1, 2, 1}) {
+			t.Errorf("%+v was added: %+v", odd, g)
+		}
+	}
+	if !g.Add(Group{Expected: 3, Extracted: 4, Matched: 2}) || g != (Group{"k", "n", 4, 6, 3}) {
+		t.Errorf("%+v", g)
+	}
+}
+
+// TestSummary_evaluators: what a certificate does not show is said of each evaluator.
+func TestSummary_evaluators(t *testing.T) {
+	h := header()
+	h.Scorer.Custom = []CustomScorer{{Name: "tone", Evaluator: "t", Uncertified: "it was never asked"}, {Name: "style", Evaluator: "s", Weak: "of 3 cases"}, {Name: "old", Carried: "r0"}, {Name: "fine"}}
+	want := []string{
+		"tone comes from an external evaluator that is not certified (t): it was never asked",
+		"style comes from an external evaluator whose certificate says little (s): of 3 cases",
+		"old was taken over from the run r0: the evaluator was not asked again",
+	}
+	if diff := cmp.Diff(want, NewSummariser(h, SummaryConfig{}).Summary().Warnings); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestStats_Lead: the mean with failures as 0 leads where any score of the run owes a value.
+func TestStats_Lead(t *testing.T) {
+	f1 := Stat{Name: "f1", Mean: ptr(0.8), CI95: &[2]float64{0.7, 0.9}, FailuresAsZero: ptr(0.4), CI95AsZero: &[2]float64{0.3, 0.5}}
+	whole := Stat{Name: "whole", Mean: ptr(0.5), FailuresAsZero: ptr(0.5)}
+	for name, tt := range map[string]struct {
+		stats Stats
+		zero  bool
+	}{
+		"nothing failed":               {Stats{whole, {Name: "grounded_rate", Mean: ptr(1.0)}, {Name: "none", FailuresAsZero: ptr(0.0)}}, false},
+		"an item failed":               {Stats{whole, {Failed: 1}}, true},
+		"an evaluator gave no value":   {Stats{whole, {Unanswered: 1}}, true},
+		"one trial of several, of one": {Stats{whole, f1}, true},
+	} {
+		mean, ci := tt.stats.Lead(f1)
+		if want := map[bool]float64{true: 0.4, false: 0.8}[tt.zero]; *mean != want || ci[0] != map[bool]float64{true: 0.3, false: 0.7}[tt.zero] {
+			t.Errorf("%s: %v %v", name, *mean, *ci)
+		}
+	}
+	if _, found := (Stats{whole}).Lookup("f1"); found {
+		t.Error("a score that is not there was found")
+	}
+}
+
+func TestStats_UnmarshalJSON(t *testing.T) {
+	for raw, wrong := range map[string]string{`[1]`: "an object is expected, not [1]", `3`: "an object is expected, not 3", `{"f1":{"n":"many"}}`: `score "f1": `} {
+		var s Stats
+		if err := json.Unmarshal([]byte(raw), &s); err == nil || !strings.Contains(err.Error(), wrong) {
+			t.Errorf("%s: %v", raw, err)
+		}
+	}
+	s := Stats{{Name: "f1"}}
+	if err := json.Unmarshal([]byte(`{"scores":null}`), &struct{ Scores *Stats }{&s}); err != nil {
+		t.Error(err)
+	}
+	if err := s.UnmarshalJSON([]byte("null")); err != nil || s != nil {
+		t.Errorf("null: %v, %v", s, err)
+	}
+}
+
 func TestSummary_finish(t *testing.T) {
 	s := NewSummariser(header(), SummaryConfig{})
 	for _, o := range fourOutcomes() {

@@ -88,6 +88,31 @@ func TestSummary_trialsUneven(t *testing.T) {
 	}
 }
 
+// TestSummary_oddTrials: of a score that is listed twice the first counts; a value that is no
+// number is none; of different weights the least counts, (0.5·1 + 1·1)/2 = 0.75.
+func TestSummary_oddTrials(t *testing.T) {
+	h := header()
+	h.Trials, h.Metadata = 2, map[string]string{PDFSHA256: "aa"}
+	s := NewSummariser(h, SummaryConfig{})
+	add := func(item string, trial int, value, weight float64) {
+		s.Add(Outcome{Item: item, Trial: trial, Scores: []Score{{Name: "f1", Value: &value, Weight: &weight}, {Name: "f1", Value: ptr(0.0), Weight: ptr(0.0)}}})
+	}
+	add("a", 1, 0.25, 3)
+	add("a", 2, 0.75, 1)
+	add("b", 1, 1, 1)
+	add("b", 2, math.NaN(), 2)
+	got := s.Summary()
+	if stat := got.Scores[0]; stat.N != 2 || *stat.Mean != 0.75 || *stat.WeightedMean != 0.75 || stat.Undefined != 0 {
+		t.Errorf("%+v", stat)
+	}
+	if runs := got.Trials.Runs; *runs[0].Mean != 0.625 || *runs[1].Mean != 0.75 {
+		t.Errorf("%+v", runs)
+	}
+	if spread := got.Trials.Scores[0]; spread.N != 1 || spread.Consistent != 0 {
+		t.Errorf("%+v", spread)
+	}
+}
+
 // TestSummary_trialsAreNoItems: repeating every outcome exactly changes neither
 // mean nor interval, whatever the number of trials.
 func TestSummary_trialsAreNoItems(t *testing.T) {

@@ -59,6 +59,20 @@ func TestSummary_weightless(t *testing.T) {
 	}
 }
 
+// TestSummary_oddWeights: a value whose weight is none, and one that is too large to be
+// weighted, count for nothing: (1·1 + 0·3)/4 of the two that are left.
+func TestSummary_oddWeights(t *testing.T) {
+	header := outcome.Header{Scorer: outcome.Scorer{Primary: "q"}, Metadata: map[string]string{outcome.PDFSHA256: "aa"}}
+	sum := outcome.NewSummariser(header, outcome.SummaryConfig{})
+	for _, o := range []struct{ value, weight float64 }{{1, 1}, {0, 3}, {0.5, -1}, {0.5, math.NaN()}, {0.5, 2e12}, {2e12, 1}} {
+		sum.Add(outcome.Outcome{Scores: []outcome.Score{{Name: "q", Value: &o.value, Weight: &o.weight}}})
+	}
+	sum.Add(outcome.Outcome{Scores: []outcome.Score{{Name: "q", Value: new(0.5)}}})
+	if got := sum.Summary().WeightedScore; got == nil || *got != 0.25 {
+		t.Errorf("%v", got)
+	}
+}
+
 // TestSummary_weightedTrials: trials are no more items. a has (1 + 0.5)/2 with
 // weight 1, b (0.5 + 0 for the failed trial)/2 with weight 3: (0.75 + 3·0.25)/4.
 func TestSummary_weightedTrials(t *testing.T) {

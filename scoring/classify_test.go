@@ -28,6 +28,7 @@ func TestClassify(t *testing.T) {
 	const document = "ada lovelace wrote to charles babbage from london about microsoft corporation"
 	cases := map[string]struct {
 		expected, extracted extraction.Extraction
+		exactOnly           bool
 		want                []string
 	}{
 		"nothing wrong": {
@@ -43,6 +44,22 @@ func TestClassify(t *testing.T) {
 			expected:  extraction.Extraction{Entities: ents("Microsoft Corporation", "Company")},
 			extracted: extraction.Extraction{Entities: ents("Microsoft", "Company")},
 			want:      []string{"boundary entity 0>0"},
+		},
+		"a name that is a part of it, in other letters": { // 12/21 edits: similarity 0.43
+			expected:  extraction.Extraction{Entities: ents("Microsoft", "Company")},
+			extracted: extraction.Extraction{Entities: ents("MICROSOFT CORPORATION", "Company")},
+			want:      []string{"boundary entity 0>0"},
+		},
+		"a name that matches where spelling may differ": { // 1/13 edits
+			expected:  extraction.Extraction{Entities: ents("Ada Lovelace", "Person"), Relationships: rels("Ada Lovelace", "lives_in", "London")},
+			extracted: extraction.Extraction{Entities: ents("Ada Lovelaces", "Person"), Relationships: rels("Ada Lovelaces", "lives_in", "London")},
+			exactOnly: true,
+			want:      []string{"boundary entity 0>0", "boundary relationship 0>0"},
+		},
+		"in the order of what is expected": {
+			expected:  extraction.Extraction{Entities: ents("London", "Place", "Charles Babbage", "Person")},
+			extracted: extraction.Extraction{Entities: ents("Microsoft", "Company", "Charles Babb", "Person")},
+			want:      []string{"missed entity 0>-", "boundary entity 1>1", "spurious entity ->0"},
 		},
 		"a similar name is a boundary": { // 3/10 edits: similarity 0.7
 			expected:  extraction.Extraction{Entities: ents("John Smith", "Person")},
@@ -88,6 +105,46 @@ func TestClassify(t *testing.T) {
 			extracted: extraction.Extraction{Relationships: rels("Ada Lovelace", "wrote_to", "Charles Babbage", "Charles Babbage", "wrote_to", "Ada Lovelace")},
 			want:      []string{"swapped_direction relationship ->1"},
 		},
+		"of the misses the nearest is one of another pair": { // 8/10 and 7/10 to the first, 6/10 to the second
+			expected:  extraction.Extraction{Entities: ents("abcdefghij", "T", "abcdefgxyz", "T")},
+			extracted: extraction.Extraction{Entities: ents("abcdefghkk", "T", "abcqqqqxyz", "T")},
+			want:      []string{"boundary entity 0>0", "boundary entity 1>1"},
+		},
+		"the same the other way round": {
+			expected:  extraction.Extraction{Entities: ents("abcdefghkk", "T", "abcqqqqxyz", "T")},
+			extracted: extraction.Extraction{Entities: ents("abcdefghij", "T", "abcdefgxyz", "T")},
+			want:      []string{"boundary entity 0>0", "boundary entity 1>1"},
+		},
+		"a repetition explains no miss": { // 6/8 edits apart
+			expected:  extraction.Extraction{Entities: ents("London", "City", "Londoner", "Person")},
+			extracted: extraction.Extraction{Entities: ents("London", "City", "London", "City")},
+			want:      []string{"missed entity 1>-", "duplicate entity ->1"},
+		},
+		"names that have little in common": { // 2/6
+			expected:  extraction.Extraction{Entities: ents("Prague", "City")},
+			extracted: extraction.Extraction{Entities: ents("Paris", "City")},
+			want:      []string{"missed entity 0>-", "invented entity ->0"},
+		},
+		"another type of a relationship that is there": {
+			expected:  extraction.Extraction{Relationships: rels("Ada Lovelace", "lives_in", "London")},
+			extracted: extraction.Extraction{Relationships: rels("Ada Lovelace", "lives_in", "London", "Ada Lovelace", "born_in", "London")},
+			want:      []string{"wrong_relationship_type relationship ->1"},
+		},
+		"an end that has little in common": {
+			expected:  extraction.Extraction{Relationships: rels("Ada Lovelace", "lives_in", "London")},
+			extracted: extraction.Extraction{Relationships: rels("Ada Lovelace", "lives_in", "Microsoft Corporation")},
+			want:      []string{"missed relationship 0>-", "spurious relationship ->0"},
+		},
+		"a source that is a part of the name": { // 8/15
+			expected:  extraction.Extraction{Relationships: rels("Charles Babbage", "lives_in", "London")},
+			extracted: extraction.Extraction{Relationships: rels("Babbage", "lives_in", "London")},
+			want:      []string{"boundary relationship 0>0"},
+		},
+		"a source that is similar": { // 3/10
+			expected:  extraction.Extraction{Relationships: rels("John Smith", "lives_in", "London")},
+			extracted: extraction.Extraction{Relationships: rels("Jane Smith", "lives_in", "London")},
+			want:      []string{"boundary relationship 0>0"},
+		},
 		"an end that is a reference to nothing": {
 			expected:  extraction.Extraction{Relationships: rels("Ada Lovelace", "wrote_to", "Charles Babbage")},
 			extracted: extraction.Extraction{Relationships: []extraction.Relationship{{Source: "Ada Lovelace", Type: "wrote_to", TargetRef: "e9"}}},
@@ -96,7 +153,9 @@ func TestClassify(t *testing.T) {
 	}
 	for name, tt := range cases {
 		t.Run(name, func(t *testing.T) {
-			r := mustNew(t, DefaultOptions()).Score(tt.expected, tt.extracted)
+			o := DefaultOptions()
+			o.FuzzyEntities, o.FuzzyRelationships = !tt.exactOnly, !tt.exactOnly
+			r := mustNew(t, o).Score(tt.expected, tt.extracted)
 			faults := Classify(r, func(name string) bool { return strings.Contains(document, strings.ToLower(name)) })
 			var got []string
 			for _, f := range faults {

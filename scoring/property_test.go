@@ -93,8 +93,8 @@ func drawOptions(t *rapid.T) Options {
 
 func drawExtraction(t *rapid.T, label string, aliases bool) extraction.Extraction {
 	return extraction.Extraction{
-		Entities:      drawEntities(t, label+" entity", 8, aliases),
-		Relationships: drawRelationships(t, label+" relationship", 8),
+		Entities:      drawEntities(t, label+" entity", 8, someNames, aliases),
+		Relationships: drawRelationships(t, label+" relationship", 8, someEnds, someRelations),
 	}
 }
 

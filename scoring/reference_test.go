@@ -157,27 +157,33 @@ var someNames = []string{
 
 var someThresholds = []string{"0.85", "0.7", "0.875", "0.5", "0.9", "1", "0"}
 
-func drawEntities(t *rapid.T, label string, most int, aliases bool) []extraction.Entity {
+var someEnds, someRelations = []string{"", "anna berg", "anna bergh", "anne berg", "item 001", "item 002", "rome"},
+	[]string{"", "owns", "owned_by", "holds", "married_to", "mirrors", "at"}
+
+// drawFew draws some of a list: among few there is more to choose from.
+func drawFew(t *rapid.T, label string, list []string) []string {
+	return rapid.SliceOfN(rapid.SampledFrom(list), 2, 4).Draw(t, label)
+}
+
+func drawEntities(t *rapid.T, label string, most int, names []string, aliases bool) []extraction.Entity {
 	n := rapid.IntRange(0, most).Draw(t, label)
 	list := make([]extraction.Entity, 0, n)
 	for i := range n {
 		e := extraction.Entity{
-			Name: rapid.SampledFrom(someNames).Draw(t, fmt.Sprint(label, i, " name")),
+			Name: rapid.SampledFrom(names).Draw(t, fmt.Sprint(label, i, " name")),
 			Type: rapid.SampledFrom([]string{"", "person", "place", "thing"}).Draw(t, fmt.Sprint(label, i, " type")),
 		}
 		if aliases && rapid.IntRange(0, 2).Draw(t, fmt.Sprint(label, i, " has alias")) == 0 {
-			e.Aliases = rapid.SliceOfN(rapid.SampledFrom(someNames), 1, 2).Draw(t, fmt.Sprint(label, i, " aliases"))
+			e.Aliases = rapid.SliceOfN(rapid.SampledFrom(names), 1, 2).Draw(t, fmt.Sprint(label, i, " aliases"))
 		}
 		list = append(list, e)
 	}
 	return list
 }
 
-func drawRelationships(t *rapid.T, label string, most int) []extraction.Relationship {
+func drawRelationships(t *rapid.T, label string, most int, ends, types []string) []extraction.Relationship {
 	n := rapid.IntRange(0, most).Draw(t, label)
 	list := make([]extraction.Relationship, 0, n)
-	ends := []string{"", "anna berg", "anna bergh", "anne berg", "item 001", "item 002", "rome"}
-	types := []string{"", "owns", "owned_by", "holds", "married_to", "mirrors", "at"}
 	for i := range n {
 		list = append(list, extraction.Relationship{
 			Source: rapid.SampledFrom(ends).Draw(t, fmt.Sprint(label, i, " source")),
@@ -193,12 +199,16 @@ func TestScore_entities_likeEveryAssignment(t *testing.T) {
 		o := DefaultOptions()
 		o.Threshold = rapid.SampledFrom(someThresholds).Draw(t, "threshold")
 		o.ThresholdInclusive = rapid.Bool().Draw(t, "inclusive")
-		expected := drawEntities(t, "expected", 5, true)
-		extracted := drawEntities(t, "extracted", 5, false)
-		want := refOptions{threshold: o.Threshold, inclusive: o.ThresholdInclusive}.refEntities(expected, extracted)
-		r := mustNew(t, o).Score(extraction.Extraction{Entities: expected}, extraction.Extraction{Entities: extracted})
-		if *r.Counts.Entities != want {
-			t.Fatalf("got  %+v\nwant %+v", *r.Counts.Entities, want)
+		s, reference := mustNew(t, o), refOptions{threshold: o.Threshold, inclusive: o.ThresholdInclusive}
+		for range 10 {
+			names := drawFew(t, "names", someNames)
+			expected := drawEntities(t, "expected", 5, names, true)
+			extracted := drawEntities(t, "extracted", 5, names, false)
+			want := reference.refEntities(expected, extracted)
+			r := s.Score(extraction.Extraction{Entities: expected}, extraction.Extraction{Entities: extracted})
+			if *r.Counts.Entities != want {
+				t.Fatalf("got  %+v\nwant %+v", *r.Counts.Entities, want)
+			}
 		}
 	})
 }
@@ -209,12 +219,17 @@ func TestScore_relationships_likeEveryAssignment(t *testing.T) {
 		o := DefaultOptions()
 		o.Inverse = [][2]string{{"owns", "owned_by"}, {"holds", "owned_by"}, {"mirrors", "mirrors"}}
 		o.Threshold = rapid.SampledFrom(someThresholds).Draw(t, "threshold")
-		expected := drawRelationships(t, "expected", 5)
-		extracted := drawRelationships(t, "extracted", 5)
-		want := refOptions{threshold: o.Threshold, inverse: inverse, symmetric: map[string]bool{"married_to": true}}.refRelationships(expected, extracted)
-		r := mustNew(t, o).Score(extraction.Extraction{Relationships: expected}, extraction.Extraction{Relationships: extracted})
-		if *r.Counts.Relationships != want {
-			t.Fatalf("got  %+v\nwant %+v", *r.Counts.Relationships, want)
+		s := mustNew(t, o)
+		reference := refOptions{threshold: o.Threshold, inverse: inverse, symmetric: map[string]bool{"married_to": true}}
+		for range 10 {
+			ends, types := drawFew(t, "ends", someEnds), drawFew(t, "types", someRelations)
+			expected := drawRelationships(t, "expected", 5, ends, types)
+			extracted := drawRelationships(t, "extracted", 5, ends, types)
+			want := reference.refRelationships(expected, extracted)
+			r := s.Score(extraction.Extraction{Relationships: expected}, extraction.Extraction{Relationships: extracted})
+			if *r.Counts.Relationships != want {
+				t.Fatalf("got  %+v\nwant %+v", *r.Counts.Relationships, want)
+			}
 		}
 	})
 }

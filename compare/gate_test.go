@@ -22,6 +22,9 @@ func TestParseRule(t *testing.T) {
 		"coverage >= 99%":               {Metric: "coverage", Op: ">=", Factor: 1, Offset: 0.99},
 		"cost <= base * 1.1":            {Metric: "cost", Op: "<=", Relative: true, Factor: 1.1},
 		"cost_per_item < $0.01":         {Metric: "cost_per_item", Op: "<", Factor: 1, Offset: 0.01},
+		"coverage >= 2%":                {Metric: "coverage", Op: ">=", Factor: 1, Offset: 0.02},
+		"coverage >= 7%":                {Metric: "coverage", Op: ">=", Factor: 1, Offset: 0.07},
+		"latency_p95 <= base + 0":       {Metric: "latency_p95", Op: "<=", Relative: true, Factor: 1},
 		"latency_p95 <= 2s":             {Metric: "latency_p95", Op: "<=", Factor: 1, Offset: 2000},
 		"latency_mean <= base + 250 ms": {Metric: "latency_mean", Op: "<=", Relative: true, Factor: 1, Offset: 250},
 	}
@@ -42,6 +45,8 @@ func TestParseRule(t *testing.T) {
 		"entity_f1 => 0.5":              "expected >=",
 		"entity_f1 >= much":             "expected a number",
 		"entity_f1 >= NaN":              "expected a number",
+		"entity_f1 <= 1e13":             "expected a number",
+		"cost <= 5s":                    "expected a number",
 		"entity_f1 >= 0x1p3":            "expected a number",
 		"entity_f1 >= base / 2":         "expected base",
 		"entity_f1 >= base - -0.1":      "two signs",

@@ -314,6 +314,32 @@ func TestGate_seed(t *testing.T) {
 	}
 }
 
+// TestGate_reasons: what the rules without an interval say.
+func TestGate_reasons(t *testing.T) {
+	none := []float64{undefined, undefined}
+	few := slices.Repeat([]float64{.5}, 7)
+	for name, tt := range map[string]struct {
+		metric     string
+		base, cand []float64
+		want       []Answer
+		says       []string
+	}{
+		"not defined": {"f1", none, none, []Answer{Inconclusive, Pass},
+			[]string{"f1 is not defined in both runs for any item", "0 items worse in f1"}},
+		"less is better": {"error", []float64{.5, .5, .5, .5}, []float64{failed, .5, .5, .5}, []Answer{Fail, Fail},
+			[]string{"error changed by +0.25 on average", "1 item worse in error: item-0000 (+1)"}},
+		"many": {"f1", few, slices.Repeat([]float64{.25}, 7), []Answer{Fail, Fail},
+			[]string{"f1 changed by -0.25 on average", "7 items worse in f1: item-0000 (-0.25), item-0001 (-0.25), item-0002 (-0.25), item-0003 (-0.25), item-0004 (-0.25) and 2 more"}},
+	} {
+		r := compared(t, Config{Metric: tt.metric, Gate: Gate{MinDelta: new(float64), MaxRegressions: new(int)}}, newRun("b", tt.base...), newRun("c", tt.cand...))
+		for i, rule := range r.Gate.Rules {
+			if rule.Answer != tt.want[i] || rule.Reason != tt.says[i] {
+				t.Errorf("%s: %s, %q; want %s, %q", name, rule.Answer, rule.Reason, tt.want[i], tt.says[i])
+			}
+		}
+	}
+}
+
 // TestGate_answers: fail beats inconclusive, every rule is answered, and the
 // policy decides what inconclusive counts as.
 func TestGate_answers(t *testing.T) {
@@ -364,9 +390,9 @@ func TestGate_answers(t *testing.T) {
 }
 
 func TestNew_problems(t *testing.T) {
-	least := -3
-	err := Gate{Inconclusive: "maybe", MaxRegressions: &least}.Check()
-	for _, want := range []string{"maybe", "max-regressions"} {
+	least, none := -3, math.NaN()
+	err := Gate{Inconclusive: "maybe", MaxRegressions: &least, MinDelta: &none}.Check()
+	for _, want := range []string{"maybe", "max-regressions", "min-delta"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not name %s", err, want)
 		}

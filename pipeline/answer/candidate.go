@@ -53,7 +53,7 @@ func read(text string, start int) *candidate {
 	c := &candidate{start: start, lists: map[string]json.RawMessage{}, err: s.value()}
 	c.end, c.repaired = s.pos, s.repaired
 	c.open = c.err != nil && bytes.IndexByte(s.open[:s.within], ']') >= 0
-	raw := s.json(c.err)
+	raw := s.json()
 	if raw[0] == '{' {
 		c.object(raw, 0)
 	} else if holdsObjects(raw) {

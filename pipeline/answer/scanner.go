@@ -31,12 +31,9 @@ type scanner struct {
 	complete, within int // bytes of out that can be kept, and how many of the containers are open there
 }
 
-// json returns what was written; after an error as far as it is complete, with what is
-// open there closed. An element of a list is kept as a whole, or not at all.
-func (s *scanner) json(err error) []byte {
-	if err == nil {
-		return s.out
-	}
+// json returns what was written as far as it is complete, with what is open there closed. An
+// element of a list is kept as a whole, or not at all.
+func (s *scanner) json() []byte {
 	open := s.open[:s.within]
 	slices.Reverse(open)
 	return append(s.out[:s.complete], open...)

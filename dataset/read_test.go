@@ -180,6 +180,11 @@ func TestRead_brokenReader(t *testing.T) {
 		if items != 1 || failures != 1 {
 			t.Errorf("%s: %d items and %d errors, want one of each", format, items, failures)
 		}
+		for item, err := range Read(iotest.ErrReader(broken), format, "f") {
+			if !errors.Is(err, broken) || item.ID != "" {
+				t.Errorf("%s, at once: got %+v, %v", format, item, err)
+			}
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"math"
@@ -12,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	diff "github.com/google/go-cmp/cmp"
 
 	"extraction-experiment/configs"
 	"extraction-experiment/dataset"
@@ -521,6 +524,12 @@ func TestAudit_kinds(t *testing.T) {
 		{"a type that the schemas do not have", list(`{"name":"London","type":"Town"}`, ""), list(`{"name":"London","type":"City"}`, ""), "other_type: London (Town) → London (City)"},
 		{"two names", list(`{"name":"Babbage","type":"Person"},`+babbage, ""), list(babbage, ""),
 			"not_found: take out Babbage (Person)"},
+		{"a relationship that gold lacks", list(ada, ""), list(ada, `{"source_name":"Ada Lovelace","relationship_type":"lives_in","target_name":"London"}`),
+			"not_in_gold: add lives_in(Ada Lovelace, London)"},
+		{"a relationship that nobody finds", list(ada, `{"source_name":"Ada Lovelace","relationship_type":"lives_in","target_name":"Paris"}`), list(ada, ""),
+			"not_found: take out lives_in(Ada Lovelace, Paris)"},
+		{"in other letters", list(ada, ""), list(`{"name":"ADA LOVELACE","type":"person"}`, ""), ""},
+		{"of no type", list(ada, ""), list(`{"name":"Ada Lovelace"}`, ""), ""},
 		{"not annotated", `{"entities":[` + ada + `]}`, list(ada, `{"source_name":"Ada Lovelace","relationship_type":"lives_in","target_name":"London"}`), ""},
 	} {
 		var got []string
@@ -552,6 +561,111 @@ func TestAudit_effects(t *testing.T) {
 	place := list[0].Places[0]
 	if place.Quote != "Charles Babbage" || place.Start != 18 || place.Before != "Ada Lovelace knew " || place.After != "." {
 		t.Errorf("%+v", place)
+	}
+}
+
+// TestAudit_says: of four systems two have another type, one has gold's, one a third one, and
+// one failed.
+func TestAudit_says(t *testing.T) {
+	of := func(kind string) string { return `{"entities":[{"name":"London","type":"` + kind + `"}]}` }
+	list := one(t, "She lived in London.", of("Person"), of("City"), of("City"), of("Person"), of("Port"), "null")
+	if len(list) != 1 || list[0].Reason != "2 of 4 systems have this other type" {
+		t.Fatalf("%+v", list)
+	}
+	want := []SystemSays{{"system-1", new(true), ""}, {"system-2", new(true), ""}, {"system-3", new(false), ""}, {"system-4", nil, "London (Port)"}, {"system-5", nil, ""}}
+	if d := diff.Diff(want, list[0].Says); d != "" {
+		t.Error(d)
+	}
+	// What a relationship of gold names is missed rather than invented: the prior is even.
+	const gold = `{"entities":[{"name":"Ada"}],"relationships":[{"source_name":"Ada","relationship_type":"lives_in","target_name":"Paris"}]}`
+	both := strings.Replace(gold, `{"name":"Ada"}`, `{"name":"Ada"},{"name":"Paris"}`, 1)
+	list = one(t, "Ada lived in Paris.", gold, both, both)
+	if len(list) != 1 || list[0].Reason != "2 of 2 systems have it, and a relationship of gold names it" || list[0].Doubt < 0.9 {
+		t.Errorf("%+v", list)
+	}
+	for want, said := range map[string]Judged{"gold is wrong": {Wrong: new(true)}, "gold is right": {Wrong: new(false)}, "no usable answer": {}} {
+		if got := said.Verdict(); got != want {
+			t.Errorf("%+v: %q", said, got)
+		}
+	}
+}
+
+// TestAudit_config: what is kept, what is confirmed, and what cannot be used.
+func TestAudit_config(t *testing.T) {
+	const input, gold, both, ada = `{"document_text":"Ada met Bob"}`, `{"entities":[{"name":"Ada"}]}`, `{"entities":[{"name":"Ada"},{"name":"Bob"}]}`, `{"entities":[{"name":"Ada"}]}`
+	item := func(id, input, gold string, outputs ...string) AuditItem {
+		a := AuditItem{ID: id, Input: json.RawMessage(input), Expected: json.RawMessage(gold)}
+		for _, output := range outputs {
+			a.Outputs = append(a.Outputs, json.RawMessage(output))
+		}
+		return a
+	}
+	items := []AuditItem{
+		item("a", input, gold, both, both), item("b", input, gold, both, both), item("fine", input, gold, ada, ada),
+		item("of no gold", input, "null", both, both), item("of broken gold", input, `{"entities":1}`, both, both), item("of none", input, "{}", both, both),
+		item("of no text", `{}`, gold, both, both), item("of one system", input, gold, both, ""), item("of a broken output", input, gold, both, "[]"),
+	}
+	rules, err := scoring.New(scoring.DefaultOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken := fmt.Errorf("the disk is gone")
+	run := func(ctx context.Context, cfg AuditConfig, err error) (AuditResult, error) {
+		cfg.Systems, cfg.Rules = []string{"x", "y"}, rules
+		cfg.Items = func() iter.Seq2[AuditItem, error] {
+			return func(yield func(AuditItem, error) bool) {
+				for _, item := range items {
+					if !yield(item, nil) {
+						return
+					}
+				}
+				if err != nil {
+					yield(AuditItem{}, err)
+				}
+			}
+		}
+		return Audit(ctx, cfg)
+	}
+	r, err := run(t.Context(), AuditConfig{Top: 10}, nil)
+	if err != nil || r.Items != 3 || r.Skipped != 6 || r.Total != 2 || len(r.Findings) != 2 || len(r.Systems) != 2 || r.Systems[1].Name != "y" || r.Weight.Entities == 0 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	first, second := r.Findings[0], r.Findings[1]
+	if tenth := min(9, int(first.Doubt*10)); first.Item != "a" || second.Item != "b" || first.Key == second.Key || r.Tenths[tenth] != 2 {
+		t.Errorf("%+v, %+v, %v", first, second, r.Tenths)
+	}
+	keep := map[string]bool{second.Key: true}
+	for name, tt := range map[string]struct {
+		cfg              AuditConfig
+		items            string
+		total, confirmed int
+	}{
+		"the first":             {AuditConfig{Top: 1}, "a", 2, 0},
+		"one that is asked for": {AuditConfig{Top: 1, Keep: keep}, "a b", 2, 0},
+		"of a high doubt":       {AuditConfig{Top: 10, Least: 0.99}, "", 2, 0},
+		"that, or asked for":    {AuditConfig{Top: 10, Least: 0.99, Keep: keep}, "b", 2, 0},
+		"confirmed":             {AuditConfig{Top: 10, Confirmed: func(item, key string) bool { return item == "a" && key == first.Key }}, "b", 1, 1},
+		"in brief":              {AuditConfig{Top: 10, Brief: true}, "a b", 2, 0},
+	} {
+		r, err := run(t.Context(), tt.cfg, nil)
+		var got []string
+		for _, d := range r.Findings {
+			got = append(got, d.Item)
+			if (d.Gold == "") != tt.cfg.Brief || (len(d.Places) == 0) != tt.cfg.Brief {
+				t.Errorf("%s: %+v", name, d)
+			}
+		}
+		if err != nil || strings.Join(got, " ") != tt.items || r.Total != tt.total || r.Confirmed != tt.confirmed {
+			t.Errorf("%s: %q, %d in all, %d confirmed, %v", name, got, r.Total, r.Confirmed, err)
+		}
+	}
+	if _, err := run(t.Context(), AuditConfig{Top: 1}, broken); !errors.Is(err, broken) {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := run(ctx, AuditConfig{Top: 1}, nil); !errors.Is(err, context.Canceled) {
+		t.Error(err)
 	}
 }
 
@@ -599,5 +713,19 @@ func TestCorrected(t *testing.T) {
 	}
 	if _, err := Corrected(json.RawMessage(gold), []Doubt{chosen[0], chosen[0]}); err == nil {
 		t.Error("two findings about one element were carried out")
+	}
+	if _, err := Corrected(json.RawMessage("[]"), chosen); err == nil {
+		t.Error("gold that cannot be read was corrected")
+	}
+	// Relationships, and a name that is no longer where it was said to be.
+	const before = `{"entities":[{"name":"Lovelace","type":"Person","mentions":[{"quote":"Lovelace","start":4,"end":12}]}],"relationships":[
+		{"source_name":"A","relationship_type":"parent_of","target_name":"B"},{"source_name":"B","relationship_type":"lives_in","target_name":"C"}]}`
+	const both = `{"entities":[{"name":"Ada Lovelace","type":"Person"}],"relationships":[
+		{"source_name":"B","relationship_type":"parent_of","target_name":"A"},{"source_name":"C","relationship_type":"parent_of","target_name":"A"}]}`
+	got, err = Corrected(json.RawMessage(before), one(t, "Ada Lovelace, A, B and C", before, both, both))
+	const after = `{"entities":[{"name":"Ada Lovelace","type":"Person"}],"relationships":[{"source_name":"B","target_name":"A","relationship_type":"parent_of"},` +
+		`{"source_name":"C","target_name":"A","relationship_type":"parent_of"}]}`
+	if err != nil || string(got) != after {
+		t.Errorf("%v\n%s\n%s", err, got, after)
 	}
 }

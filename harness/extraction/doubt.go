@@ -292,12 +292,12 @@ func (r *reading) changes(gold claim) []claim {
 		}
 	}
 	var list []claim
-	for form, systems := range by {
-		if len(systems) < 2 || form == gold.expected.folded() {
+	for _, systems := range by {
+		proposed := gold.others[systems[0]].inPlaceOf(*gold.expected)
+		if len(systems) < 2 || proposed.folded() == gold.expected.folded() { // or it lacks the type alone
 			continue
 		}
 		c := gold
-		proposed := gold.others[systems[0]].inPlaceOf(*gold.expected)
 		c.proposed, c.kind = &proposed, kindOfChange(*gold.expected, proposed)
 		c.suspect = c.kind == OtherType && gold.expected.what == scoring.AnEntity && r.warned[gold.place()].Kind == seed.UnknownType
 		c.stances, c.others = slices.Clone(gold.stances), slices.Clone(gold.others)

@@ -473,6 +473,34 @@ func TestTally_rates(t *testing.T) {
 	if got, want := alike.rates().systems[0].Shared, (3.8375+0.5)/28.5; math.Abs(got-want) > 1e-12 {
 		t.Errorf("shared %v, want %v", got, want)
 	}
+	// One that failed says nothing.
+	before := alike.rates()
+	alike.element([]stance{absent, against})
+	alike.beyond([]stance{absent, agrees})
+	if after := alike.rates(); after.systems[0] != before.systems[0] || after.weight != before.weight {
+		t.Errorf("%+v, before %+v", after, before)
+	}
+	// Nor is a statement that nobody shares one that a system could have.
+	alike.beyond([]stance{agrees, against})
+	if after := alike.rates(); after.systems[0] != before.systems[0] {
+		t.Errorf("%+v, before %+v", after, before)
+	}
+	// Of 20, each misses one for itself, and both the same one, which 0.05·20 excuse: nothing in
+	// common is left.
+	excused := newTally(2)
+	for i := range 20 {
+		st := []stance{against, against}
+		if i < 2 {
+			st[0] = agrees
+		}
+		if i == 0 || i == 2 {
+			st[1] = agrees
+		}
+		excused.element(st)
+	}
+	if w := excused.rates().weight; w != 1 {
+		t.Errorf("the weight is %v, want 1", w)
+	}
 	// Misses that have nothing in common: phi is below 0, the weight 1.
 	apart := newTally(2)
 	for i := range 30 {
@@ -528,6 +556,10 @@ func TestAudit_kinds(t *testing.T) {
 			"not_in_gold: add lives_in(Ada Lovelace, London)"},
 		{"a relationship that nobody finds", list(ada, `{"source_name":"Ada Lovelace","relationship_type":"lives_in","target_name":"Paris"}`), list(ada, ""),
 			"not_found: take out lives_in(Ada Lovelace, Paris)"},
+		{"a relationship of another name", list(ada, `{"source_name":"Lovelace","relationship_type":"lives_in","target_name":"London"}`),
+			list(ada, `{"source_name":"Ada Lovelace","relationship_type":"lives_in","target_name":"London"}`), "other_name: lives_in(Lovelace, London) → lives_in(Ada Lovelace, London)"},
+		{"another type, in other letters", list(`{"name":"London","type":"Person"}`, ""), list(`{"name":"LONDON","type":"City"}`, ""), "other_type: London (Person) → London (City)"},
+		{"an alias, too", list(`{"name":"Ada Lovelace","type":"Person","aliases":["Anne"]}`, ""), list(ada+`,{"name":"anne","type":"Person"}`, ""), ""},
 		{"in other letters", list(ada, ""), list(`{"name":"ADA LOVELACE","type":"person"}`, ""), ""},
 		{"of no type", list(ada, ""), list(`{"name":"Ada Lovelace"}`, ""), ""},
 		{"not annotated", `{"entities":[` + ada + `]}`, list(ada, `{"source_name":"Ada Lovelace","relationship_type":"lives_in","target_name":"London"}`), ""},
@@ -575,6 +607,35 @@ func TestAudit_says(t *testing.T) {
 	want := []SystemSays{{"system-1", new(true), ""}, {"system-2", new(true), ""}, {"system-3", new(false), ""}, {"system-4", nil, "London (Port)"}, {"system-5", nil, ""}}
 	if d := diff.Diff(want, list[0].Says); d != "" {
 		t.Error(d)
+	}
+	// Of two other types the first by name comes first; one that has nothing says nothing.
+	list = one(t, "She lived in London.", of("Person"), of("Port"), of("City"), of("Port"), of("City"), `{"entities":[]}`)
+	if len(list) != 2 || list[0].Proposed != "London (City)" || list[1].Proposed != "London (Port)" || list[0].Says[4].For != nil || list[0].Says[0].Has != "London (Port)" {
+		t.Errorf("%+v", list)
+	}
+	// Right is (0 + 9)/(1 + 10) of each, the odds are (9/2)²: over 1/19, and 1 where the schemas
+	// do not know the type of gold.
+	for kind, prior := range map[string]float64{"Person": 1. / 19, "Town": 1} {
+		odds := prior * 81 / 4
+		if list := one(t, "She lived in London.", of(kind), of("City"), of("City")); len(list) != 1 || math.Abs(list[0].Doubt-odds/(1+odds)) > 1e-12 {
+			t.Errorf("%s: %+v, want %v", kind, list, odds/(1+odds))
+		}
+	}
+	// Beyond gold: one lacks it, one failed.
+	bob := `{"entities":[{"name":"Ann"},{"name":"Bob"}]}`
+	list = one(t, "Ann and Bob", `{"entities":[{"name":"Ann"}]}`, bob, bob, `{"entities":[{"name":"Ann"}]}`, "null")
+	want = []SystemSays{{"system-1", new(true), ""}, {"system-2", new(true), ""}, {"system-3", new(false), ""}, {"system-4", nil, ""}}
+	if len(list) != 1 || list[0].Reason != "2 of 3 systems have it, and gold does not" {
+		t.Fatalf("%+v", list)
+	}
+	if d := diff.Diff(want, list[0].Says); d != "" {
+		t.Error(d)
+	}
+	// A relationship has two places, of which the second is looked for near the first.
+	list = one(t, "Paris. Ann went to Paris.", `{"entities":[{"name":"Ann"}],"relationships":[{"source_name":"Ann","relationship_type":"lives_in","target_name":"Paris"},{"source_name":"Zed","relationship_type":"lives_in","target_name":"Ann"}]}`,
+		`{"entities":[{"name":"Ann"}],"relationships":[]}`, `{"entities":[{"name":"Ann"}],"relationships":[]}`)
+	if len(list) != 2 || len(list[0].Places) != 2 || list[0].Places[0].Start != 7 || list[0].Places[1].Start != 0 || len(list[1].Places) != 1 {
+		t.Errorf("%+v", list)
 	}
 	// What a relationship of gold names is missed rather than invented: the prior is even.
 	const gold = `{"entities":[{"name":"Ada"}],"relationships":[{"source_name":"Ada","relationship_type":"lives_in","target_name":"Paris"}]}`
@@ -629,6 +690,11 @@ func TestAudit_config(t *testing.T) {
 	r, err := run(t.Context(), AuditConfig{Top: 10}, nil)
 	if err != nil || r.Items != 3 || r.Skipped != 6 || r.Total != 2 || len(r.Findings) != 2 || len(r.Systems) != 2 || r.Systems[1].Name != "y" || r.Weight.Entities == 0 {
 		t.Fatalf("%+v, %v", r, err)
+	}
+	// Found (3 + 7)/(3 + 10), right (3 + 9)/(3 + 10). Beyond gold, of what another has, 2 of 2; 0.05·3
+	// of those are taken for true: (1.85 + 0.5)/(1.85 + 10).
+	if got := r.Systems[0].Entities; math.Abs(got.Found-10./13) > 1e-12 || math.Abs(got.Right-12./13) > 1e-12 || math.Abs(got.Shared-2.35/11.85) > 1e-12 {
+		t.Errorf("%+v", got)
 	}
 	first, second := r.Findings[0], r.Findings[1]
 	if tenth := min(9, int(first.Doubt*10)); first.Item != "a" || second.Item != "b" || first.Key == second.Key || r.Tenths[tenth] != 2 {
@@ -716,6 +782,13 @@ func TestCorrected(t *testing.T) {
 	}
 	if _, err := Corrected(json.RawMessage("[]"), chosen); err == nil {
 		t.Error("gold that cannot be read was corrected")
+	}
+	// A place stays where only the type changes.
+	const typed = `{"entities":[{"name":"London","type":"Person","mentions":[{"quote":"London","start":0,"end":6}]}]}`
+	const city = `{"entities":[{"name":"London","type":"City"}]}`
+	got, err = Corrected(json.RawMessage(typed), one(t, "London", typed, city, city))
+	if want := strings.Replace(typed, "Person", "City", 1); err != nil || string(got) != want {
+		t.Errorf("%v\n%s\n%s", err, got, want)
 	}
 	// Relationships, and a name that is no longer where it was said to be.
 	const before = `{"entities":[{"name":"Lovelace","type":"Person","mentions":[{"quote":"Lovelace","start":4,"end":12}]}],"relationships":[

@@ -3,6 +3,7 @@ package textutil
 import (
 	"strings"
 	"testing"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -50,6 +51,32 @@ func TestCounted(t *testing.T) {
 	} {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// TestBlock: lines stay, and nothing that is left steers a terminal.
+func TestBlock(t *testing.T) {
+	for in, want := range map[string]string{
+		"plain\nlines":               "plain\nlines",
+		"a\r\nb\u0085c\u2028d\u2029": "a\nb\nc\nd\n",
+		"a\tb":                       "a    b",
+		"\x1b[31mred\x07\x7f":        `\x1b[31mred\x07\x7f`,
+		"a\u202eb\u200bc\U000e0001":  `a\u202eb\u200bc\U000e0001`,
+		"a\u009bb":                   `a\u009bb`,
+		"\xffé\ufffd":                "\\xffé\ufffd",
+		"\u0646\u200c\u0647 \u0600 👩\u200d👧": "\u0646\u200c\u0647 \u0600 👩\u200d👧",
+	} {
+		if got := Block(in); got != want {
+			t.Errorf("%q: got %q, want %q", in, got, want)
+		}
+	}
+	if got := Line(" a\u2028\tb\x1b \r\n c "); got != `a b\x1b c` {
+		t.Errorf("one line: %q", got)
+	}
+	for r := range rune(unicode.MaxRune) {
+		if strings.ContainsFunc(Block(string(r)), func(r rune) bool { return r != '\n' && Steers(r) }) {
+			t.Errorf("%q comes through", r)
 		}
 	}
 }

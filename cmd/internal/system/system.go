@@ -154,9 +154,6 @@ func (o Opener) openExternal(target, model string, cfg Config, maxAnswer int) (*
 }
 
 func (o Opener) openPipeline(cfg Config) (System, error) {
-	if cfg.ModelGiven && IsBaseline(cfg.Model) {
-		return System{}, cli.Usage("--model baseline and --pipeline cannot both be measured in one run")
-	}
 	model := ""
 	if cfg.ModelGiven {
 		model = cfg.Model

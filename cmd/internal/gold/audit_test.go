@@ -204,7 +204,7 @@ func TestAudit_refused(t *testing.T) {
 		"is not one of this audit":         {"s1", "s2", "--decisions", "unknown.json", "--corrected", "c.jsonl"},
 		"reading the decisions":            {"s1", "s2", "--decisions", "missing.json", "--corrected", "c.jsonl"},
 		"baseline is not a language model": {"s1", "s2", "--judge", "baseline"},
-		"the scoring options":              {"s1", "s2", "--options", "{\"treshold\": 1}"},
+		"scoring options: unknown option":  {"s1", "s2", "--options", "{\"treshold\": 1}"},
 		"takes a file":                     {"s1", "s2", "--html", "-"},
 	} {
 		if code, _, said := audit(t, nil, args...); code != cli.ExitUsage || !strings.Contains(said, want) {

@@ -56,11 +56,7 @@ func ScoringOptions(word string) (scoring.Options, error) {
 			return options, cli.Usage("%w", err)
 		}
 	}
-	options, err := scoring.ParseOptions(raw, options)
-	if err != nil {
-		return options, cli.Usage("the scoring options: %w", err)
-	}
-	return options, nil
+	return scoring.ParseOptions(raw, options)
 }
 
 // DatasetFlag is --dataset of a command that finds a run by its name.

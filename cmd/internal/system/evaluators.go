@@ -282,7 +282,7 @@ func ReadRules(file configs.Experiment) (Rules, error) {
 func NewRules(options scoring.Options) (Rules, error) {
 	rules, err := scoring.New(options)
 	if err != nil {
-		return Rules{}, cli.Usage("the scoring options: %w", err)
+		return Rules{}, err
 	}
 	raw, err := json.Marshal(options)
 	return Rules{Scorer: rules, Raw: raw}, err

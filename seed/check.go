@@ -268,11 +268,15 @@ func entityNames(entities []extraction.Entity) map[string]string {
 }
 
 // checkRelationships looks at each relationship: whether it is complete, whether its
-// type is one of the schemas', and what it says or denies of earlier ones.
+// type is one of the schemas' and they take its ends, and what it says or denies of earlier ones.
 func (n *notes) checkRelationships(document extraction.Document, expected extraction.Extraction) {
-	known := map[string]bool{}
+	schemas, types := map[string]extraction.RelationshipSchema{}, map[string][]string{}
 	for key, s := range document.Relationships {
-		known[textutil.FoldType(key)], known[textutil.FoldType(s.Name)] = true, true
+		schemas[textutil.FoldType(key)], schemas[textutil.FoldType(s.Name)] = s, s
+	}
+	for _, e := range expected.Entities {
+		name := textutil.FoldName(e.Name)
+		types[name] = append(types[name], e.Type)
 	}
 	names, said := entityNames(expected.Entities), map[fact]saying{}
 	for i, r := range expected.Relationships {
@@ -287,9 +291,25 @@ func (n *notes) checkRelationships(document extraction.Document, expected extrac
 		if f.source != "" && f.kind != "" && f.target != "" {
 			n.checkFact(said, f, i, path, fmt.Sprintf("%s(%s, %s)", r.Type, r.Source, r.Target))
 		}
-		if unknown(known, r.Type) {
+		switch schema, known := schemas[f.kind]; {
+		case known:
+			n.checkEndType(path+".source_name", r.Source, types[f.source], schema.SourceTypes)
+			n.checkEndType(path+".target_name", r.Target, types[f.target], schema.TargetTypes)
+		case f.kind != "" && len(schemas) > 0:
 			n.warn(UnknownType, path+".relationship_type", "%q is not one of the relationship_schemas", r.Type)
 		}
+	}
+}
+
+// checkEndType looks whether an end that is listed has one of the types that a schema takes;
+// none takes all. What has no type may be any.
+func (n *notes) checkEndType(path, name string, types, takes []string) {
+	fits := func(kind string) bool {
+		kind = textutil.FoldType(kind)
+		return kind == "" || slices.ContainsFunc(takes, func(taken string) bool { return textutil.FoldType(taken) == kind })
+	}
+	if len(types) > 0 && len(takes) > 0 && !slices.ContainsFunc(types, fits) {
+		n.warn(EndType, path, "%q is of the type %s, and the relationship's schema takes %s there", name, types[0], textutil.First(takes, 5))
 	}
 }
 

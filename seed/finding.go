@@ -47,6 +47,7 @@ const (
 	Unlisted     Kind = "unlisted_end"  // an end of a relationship is not a listed entity
 	NotInText    Kind = "not_in_text"   // a gold name does not occur in the document
 	UnknownType  Kind = "unknown_type"  // a type that the item's schemas do not have
+	EndType      Kind = "end_type"      // an end of a type that the relationship's schema does not take
 	NoSchemas    Kind = "no_schemas"    // nothing says what is to be extracted
 	Altered      Kind = "altered"       // Langfuse will store another value
 	Kept         Kind = "kept"          // absent in the file, kept in Langfuse

@@ -199,7 +199,7 @@ func (a *audit) read(item AuditItem) (*reading, bool) {
 	}
 	for _, f := range seed.CheckGold(document, gold) {
 		place, _, ok := strings.Cut(f.Path, "]")
-		if ok && slices.Contains([]seed.Kind{seed.Duplicate, seed.Redundant, seed.Contradicts, seed.UnknownType, seed.EmptyName}, f.Kind) {
+		if ok && slices.Contains([]seed.Kind{seed.Duplicate, seed.Redundant, seed.Contradicts, seed.UnknownType, seed.EndType, seed.EmptyName}, f.Kind) {
 			r.warned[place] = f
 		}
 	}

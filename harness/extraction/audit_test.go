@@ -515,7 +515,7 @@ func TestTally_rates(t *testing.T) {
 func one(t *testing.T, text, expected string, outputs ...string) []Doubt {
 	t.Helper()
 	input, err := json.Marshal(map[string]any{"document_text": text, "object_schemas": map[string]any{"Person": map[string]any{}, "City": map[string]any{}},
-		"relationship_schemas": map[string]any{"lives_in": map[string]any{}, "parent_of": map[string]any{}}})
+		"relationship_schemas": map[string]any{"lives_in": map[string]any{"source_types": []string{"Person"}, "target_types": []string{"City"}}, "parent_of": map[string]any{}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -529,7 +529,7 @@ func one(t *testing.T, text, expected string, outputs ...string) []Doubt {
 // TestAudit_kinds: what is found where, with two systems that say the same.
 func TestAudit_kinds(t *testing.T) {
 	const text = "Ada Lovelace lived in London. Charles Babbage, who lived in Paris, knew her. Anne was the mother of Ada."
-	ada, babbage := `{"name":"Ada Lovelace","type":"Person"}`, `{"name":"Charles Babbage","type":"Person"}`
+	ada, babbage, london := `{"name":"Ada Lovelace","type":"Person"}`, `{"name":"Charles Babbage","type":"Person"}`, `,{"name":"London","type":"City"}`
 	list := func(entities, relationships string) string {
 		return `{"entities":[` + entities + `],"relationships":[` + relationships + `]}`
 	}
@@ -550,6 +550,10 @@ func TestAudit_kinds(t *testing.T) {
 			list(ada, `{"source_name":"Ada Lovelace","relationship_type":"lives_in","target_name":"London"}`), "other_type: parent_of(Ada Lovelace, London) → lives_in(Ada Lovelace, London)"},
 		{"twice", list(ada+","+ada, ""), list(ada, ""), "contradiction: take out Ada Lovelace (Person)"},
 		{"a type that the schemas do not have", list(`{"name":"London","type":"Town"}`, ""), list(`{"name":"London","type":"City"}`, ""), "other_type: London (Town) → London (City)"},
+		{"an end of a type that the schema does not take", list(ada+london, `{"source_name":"London","relationship_type":"lives_in","target_name":"Ada Lovelace"}`),
+			list(ada+london, ""), "contradiction: take out lives_in(London, Ada Lovelace)"},
+		{"the other direction, as the schema wants it", list(ada+london, `{"source_name":"London","relationship_type":"lives_in","target_name":"Ada Lovelace"}`),
+			list(ada+london, `{"source_name":"Ada Lovelace","relationship_type":"lives_in","target_name":"London"}`), "reversed: lives_in(London, Ada Lovelace) → lives_in(Ada Lovelace, London)"},
 		{"two names", list(`{"name":"Babbage","type":"Person"},`+babbage, ""), list(babbage, ""),
 			"not_found: take out Babbage (Person)"},
 		{"a relationship that gold lacks", list(ada, ""), list(ada, `{"source_name":"Ada Lovelace","relationship_type":"lives_in","target_name":"London"}`),
@@ -618,6 +622,17 @@ func TestAudit_says(t *testing.T) {
 	for kind, prior := range map[string]float64{"Person": 1. / 19, "Town": 1} {
 		odds := prior * 81 / 4
 		if list := one(t, "She lived in London.", of(kind), of("City"), of("City")); len(list) != 1 || math.Abs(list[0].Doubt-odds/(1+odds)) > 1e-12 {
+			t.Errorf("%s: %+v, want %v", kind, list, odds/(1+odds))
+		}
+	}
+	// So of the other direction, where the schema does not take the ends as gold has them.
+	turned := func(kind, source, target string) string {
+		return `{"entities":[{"name":"Ann","type":"Person"},{"name":"London","type":"City"}],"relationships":[{"source_name":"` + source + `","relationship_type":"` + kind + `","target_name":"` + target + `"}]}`
+	}
+	for kind, prior := range map[string]float64{"parent_of": 1. / 19, "lives_in": 1} {
+		odds := prior * 81 / 4
+		list := one(t, "Ann lived in London.", turned(kind, "London", "Ann"), turned(kind, "Ann", "London"), turned(kind, "Ann", "London"))
+		if len(list) != 1 || list[0].Kind != Reversed || math.Abs(list[0].Doubt-odds/(1+odds)) > 1e-12 {
 			t.Errorf("%s: %+v, want %v", kind, list, odds/(1+odds))
 		}
 	}
@@ -762,7 +777,7 @@ func TestAudit_tooFew(t *testing.T) {
 // same.
 func TestCorrected(t *testing.T) {
 	const gold = `{"entities":[{"name":"Lovelace","type":"City","description":"kept"},{"name":"Newton"},{"name":"Newton"}],
-		"relationships":[{"source_name":"Lovelace","relationship_type":"lives_in","target_name":"Babbage"}]}`
+		"relationships":[{"source_name":"Lovelace","relationship_type":"parent_of","target_name":"Babbage"}]}`
 	findings := one(t, "Ada Lovelace and Charles Babbage", gold,
 		`{"entities":[{"name":"Ada Lovelace","type":"City"},{"name":"Charles Babbage"}],"relationships":[]}`, `{"entities":[{"name":"Ada Lovelace","type":"City"},{"name":"Charles Babbage"}],"relationships":[]}`)
 	var chosen []Doubt
@@ -773,7 +788,7 @@ func TestCorrected(t *testing.T) {
 	}
 	got, err := Corrected(json.RawMessage(gold), chosen)
 	const want = `{"entities":[{"name":"Ada Lovelace","type":"City","description":"kept"},{"name":"Charles Babbage"}],` +
-		`"relationships":[{"source_name":"Ada Lovelace","target_name":"Babbage","relationship_type":"lives_in"}]}`
+		`"relationships":[{"source_name":"Ada Lovelace","target_name":"Babbage","relationship_type":"parent_of"}]}`
 	if err != nil || string(got) != want {
 		t.Errorf("%v\n%s\n%s", err, got, want)
 	}

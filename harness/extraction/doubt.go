@@ -270,7 +270,7 @@ func (r *reading) removal(gold claim, changed bool) (claim, bool) {
 	c.kind, c.others = NotFound, nil
 	warning, warned := r.warned[c.place()]
 	switch {
-	case warned && !(changed && warning.Kind == seed.UnknownType):
+	case warned && !(changed && (warning.Kind == seed.UnknownType || warning.Kind == seed.EndType)):
 		c.kind, c.reason, c.suspect = Contradiction, warning.Message, true
 		return c, true
 	case c.expected.what == scoring.AnEntity && !slices.ContainsFunc(c.expected.names(), r.contains):
@@ -299,7 +299,8 @@ func (r *reading) changes(gold claim) []claim {
 		}
 		c := gold
 		c.proposed, c.kind = &proposed, kindOfChange(*gold.expected, proposed)
-		c.suspect = c.kind == OtherType && gold.expected.what == scoring.AnEntity && r.warned[gold.place()].Kind == seed.UnknownType
+		warned := r.warned[gold.place()].Kind
+		c.suspect = c.kind == OtherType && gold.expected.what == scoring.AnEntity && warned == seed.UnknownType || c.kind == Reversed && warned == seed.EndType
 		c.stances, c.others = slices.Clone(gold.stances), slices.Clone(gold.others)
 		for s, st := range c.stances {
 			switch {

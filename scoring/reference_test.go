@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/agnivade/levenshtein"
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"extraction-experiment/extraction"
@@ -192,6 +193,57 @@ func drawRelationships(t *rapid.T, label string, most int, ends, types []string)
 		})
 	}
 	return list
+}
+
+// TestScore_best: of the assignments of as many pairs the best is the one that is said, in
+// whatever order the lists are. "anna berg" and "anna bergh", "item 001" and "item 002" are similar.
+func TestScore_best(t *testing.T) {
+	entities := map[string]struct {
+		expected, extracted []extraction.Entity
+		want                EntityCounts
+	}{
+		"an equal name, though fewer pairs": {ents("anna berg", "", "anna bergx", ""), ents("anna berg", "", "ann berg", ""),
+			EntityCounts{Expected: 2, Extracted: 2, Matched: 1, Exact: 1}},
+		"an equal type on an equal name": {ents("anna berg", "", "anna berg", "person"), ents("anna bergh", "", "anna berg", "person"),
+			EntityCounts{Expected: 2, Extracted: 2, Matched: 2, Exact: 1, TypeJudged: 1, TypeCorrect: 1, Strict: 1}},
+		"that rather than on a similar one": {ents("anna bergh", "", "anna bergh", "place"), ents("anna bergh", "place", "anna berg", "place"),
+			EntityCounts{Expected: 2, Extracted: 2, Matched: 2, Exact: 1, TypeJudged: 1, TypeCorrect: 1, Strict: 1}},
+		"an equal type on a similar name": {ents("anna berg", "", "anna berg", "place"), ents("anna bergh", "place"),
+			EntityCounts{Expected: 2, Extracted: 1, Matched: 1, TypeJudged: 1, TypeCorrect: 1}},
+		"no type rather than a wrong one": {ents("anna berg", "", "anna berg", "place"), ents("anna berg", "person"),
+			EntityCounts{Expected: 2, Extracted: 1, Matched: 1, Exact: 1}},
+	}
+	for name, tt := range entities {
+		for range 2 {
+			if diff := cmp.Diff(tt.want, *scoreEntities(t, DefaultOptions(), tt.expected, tt.extracted).Counts.Entities); diff != "" {
+				t.Errorf("%s: %s", name, diff)
+			}
+			slices.Reverse(tt.expected)
+		}
+	}
+	relationships := map[string]struct {
+		expected, extracted []extraction.Relationship
+		want                RelationshipCounts
+	}{
+		"equal ends of an inverse rather than two that are as similar": {rels("item 001", "mirrors", "item 001", "item 002", "mirrors", "item 001"),
+			rels("item 001", "mirrors", "item 002", "item 002", "mirrors", "item 002"),
+			RelationshipCounts{Expected: 2, Extracted: 2, Correct: 2, Inverse: 1, Fuzzy: 1}},
+		"the same type of two that are as similar": {rels("item 001", "owns", "item 001", "item 001", "owned_by", "item 001"), rels("item 001", "owns", "item 002"),
+			RelationshipCounts{Expected: 2, Extracted: 1, Correct: 1, Fuzzy: 1}},
+		"an exact one, though fewer pairs": {rels("A", "owned_by", "B", "B", "holds", "A"), rels("A", "owned_by", "B", "B", "owns", "A"),
+			RelationshipCounts{Expected: 2, Extracted: 2, Correct: 1, Exact: 1}},
+	}
+	o := with(func(o *Options) {
+		o.Inverse = [][2]string{{"owns", "owned_by"}, {"holds", "owned_by"}, {"mirrors", "mirrors"}}
+	})
+	for name, tt := range relationships {
+		for range 2 {
+			if diff := cmp.Diff(tt.want, *scoreRelationships(t, o, tt.expected, tt.extracted).Counts.Relationships); diff != "" {
+				t.Errorf("%s: %s", name, diff)
+			}
+			slices.Reverse(tt.expected)
+		}
+	}
 }
 
 func TestScore_entities_likeEveryAssignment(t *testing.T) {

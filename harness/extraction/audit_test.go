@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	diff "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp"
 
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/testkit/suite"
@@ -214,7 +214,7 @@ func TestAudit_says(t *testing.T) {
 		t.Fatalf("%+v", list)
 	}
 	want := []SystemSays{{"system-1", new(true), ""}, {"system-2", new(true), ""}, {"system-3", new(false), ""}, {"system-4", nil, "London (Port)"}, {"system-5", nil, ""}}
-	if d := diff.Diff(want, list[0].Says); d != "" {
+	if d := cmp.Diff(want, list[0].Says); d != "" {
 		t.Error(d)
 	}
 	// Of two other types the first by name comes first; one that has nothing says nothing.
@@ -248,7 +248,7 @@ func TestAudit_says(t *testing.T) {
 	if len(list) != 1 || list[0].Reason != "2 of 3 systems have it, and gold does not" {
 		t.Fatalf("%+v", list)
 	}
-	if d := diff.Diff(want, list[0].Says); d != "" {
+	if d := cmp.Diff(want, list[0].Says); d != "" {
 		t.Error(d)
 	}
 	// A relationship has two places, of which the second is looked for near the first.

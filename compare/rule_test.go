@@ -1,0 +1,285 @@
+package compare
+
+import (
+	"strings"
+	"testing"
+
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/outcome"
+)
+
+func TestParseRule(t *testing.T) {
+	tests := map[string]Rule{
+		"entity_f1 >= base - 0.02":      {Metric: "entity_f1", Op: ">=", Relative: true, Factor: 1, Offset: -0.02},
+		" entity_f1>base ":              {Text: "entity_f1>base", Metric: "entity_f1", Op: ">", Relative: true, Factor: 1},
+		"error <= base + 1%":            {Metric: "error", Op: "<=", Relative: true, Factor: 1, Offset: 0.01},
+		"pooled(entity_f1) >= base-2%":  {Metric: "entity_f1", Pooled: true, Op: ">=", Relative: true, Factor: 1, Offset: -0.02},
+		"relationship_f1 >= 0.6":        {Metric: "relationship_f1", Op: ">=", Factor: 1, Offset: 0.6},
+		"coverage >= 99%":               {Metric: "coverage", Op: ">=", Factor: 1, Offset: 0.99},
+		"cost <= base * 1.1":            {Metric: "cost", Op: "<=", Relative: true, Factor: 1.1},
+		"cost_per_item < $0.01":         {Metric: "cost_per_item", Op: "<", Factor: 1, Offset: 0.01},
+		"coverage >= 2%":                {Metric: "coverage", Op: ">=", Factor: 1, Offset: 0.02},
+		"coverage >= 7%":                {Metric: "coverage", Op: ">=", Factor: 1, Offset: 0.07},
+		"latency_p95 <= base + 0":       {Metric: "latency_p95", Op: "<=", Relative: true, Factor: 1},
+		"latency_p95 <= 2s":             {Metric: "latency_p95", Op: "<=", Factor: 1, Offset: 2000},
+		"latency_mean <= base + 250 ms": {Metric: "latency_mean", Op: "<=", Relative: true, Factor: 1, Offset: 250},
+	}
+	for text, want := range tests {
+		if want.Text == "" {
+			want.Text = text
+		}
+		if got, err := ParseRule(text); err != nil || got != want {
+			t.Errorf("%s: %+v, %v; want %+v", text, got, err, want)
+		}
+	}
+	for text, want := range map[string]string{
+		"":                              "between a score and a value",
+		"entity_f1":                     "between a score and a value",
+		">= 0.5":                        "between a score and a value",
+		"entity_f1 >=":                  "expected a number or base",
+		"entity_f1 = 0.5":               "expected >=",
+		"entity_f1 => 0.5":              "expected >=",
+		"entity_f1 >= much":             "expected a number",
+		"entity_f1 >= NaN":              "expected a number",
+		"entity_f1 <= 1e13":             "expected a number",
+		"cost <= 5s":                    "expected a number",
+		"entity_f1 >= 0x1p3":            "expected a number",
+		"entity_f1 >= base / 2":         "expected base",
+		"entity_f1 >= base - -0.1":      "two signs",
+		"entity_f1 >= base * 0.9":       "multiple of the base",
+		"entity_f1 >= 5ms":              "expected a number",
+		"latency_p95 <= 2":              "such as 2s or 2ms",
+		"latency_p95 <= base + 2":       "such as 2s or 2ms",
+		"latency_p95 <= 5%":             "is not a share",
+		"latency_p95 <= base + 10%":     "base * 1.1",
+		"cost <= 5%":                    "is not a share",
+		"cost <= -1":                    "nothing can keep it: cost is never below 0",
+		"cost >= 0":                     "everything keeps it",
+		"failures <= 2%":                "coverage >= 98%",
+		"failures < 0":                  "nothing can keep it",
+		"coverage >= 99":                "nothing can keep it: coverage lies from 0 to 1; did you mean 99%?",
+		"coverage >= 0":                 "everything keeps it",
+		"coverage > base + 1":           "nothing can keep it: a difference of coverage lies from -1 to 1",
+		"entity f1 >= 0.5":              "between a score and a value",
+		"pooled(cost) <= 3":             "pooled(SCORE)",
+		"pooled(entity_f1 >= 0.5":       "pooled(SCORE)",
+		strings.Repeat("x", 600) + ">1": "longer than",
+	} {
+		if _, err := ParseRule(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
+
+// TestRule_Complement: what x of a score asks, 1 - x of its complement does.
+func TestRule_Complement(t *testing.T) {
+	for text, want := range map[string]string{
+		"lost <= 0.1":                   "kept >= 0.9",
+		"lost < 10%":                    "kept > 0.9",
+		"lost <= base":                  "kept >= base",
+		"lost <= base + 0.02":           "kept >= base - 0.02",
+		"pooled(lost) < base - 1%":      "pooled(kept) > base + 0.01",
+		"pooled(lost) <= 0.333333":      "pooled(kept) >= 0.666667",
+		"lost >= 0.9":                   "kept <= 0.1",
+		"lost <= base + 0.000000000001": "kept >= base - 1e-12",
+	} {
+		rule, err := ParseRule(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := rule.Complement("kept")
+		if _, err := ParseRule(got); got != want || err != nil {
+			t.Errorf("%s: %s (%v), want %s", text, got, err, want)
+		}
+	}
+}
+
+// TestRule_Decides: a rule about a score from 0 to 1.
+func TestRule_Decides(t *testing.T) {
+	for text, want := range map[string]string{
+		"f1 >= 0.5":             "",
+		"f1 >= 1":               "",
+		"f1 > 0":                "",
+		"f1 < 0.9":              "", // one run by itself: no worse than thought
+		"f1 >= base - 0.02":     "",
+		"f1 > base - 1":         "",
+		"f1 >= base + 1":        "",
+		"f1 >= base - 1":        "everything keeps it",
+		"f1 >= base - 2":        "everything keeps it: a difference of f1 lies from -1 to 1; did you mean 2%?",
+		"f1 > base + 1":         "nothing can keep it",
+		"f1 >= 70":              "nothing can keep it: f1 lies from 0 to 1; did you mean 70%?",
+		"f1 >= 0":               "everything keeps it",
+		"f1 > 1":                "nothing can keep it",
+		"f1 <= 1":               "everything keeps it",
+		"f1 < base":             "did you mean f1 > base?",
+		"pooled(f1) <= base":    "more of pooled f1 is better",
+		"pooled(f1) >= base-3%": "",
+	} {
+		err := mustRule(t, text).Decides(0, 1, false)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+	if err := mustRule(t, "error <= base + 1%").Decides(0, 1, true); err != nil {
+		t.Error(err)
+	}
+	if err := mustRule(t, "error > base").Decides(0, 1, true); err == nil || !strings.Contains(err.Error(), "less of error is better") {
+		t.Error(err)
+	}
+}
+
+func FuzzParseRule(f *testing.F) {
+	for _, seed := range []string{"entity_f1 >= base - 0.02", "pooled(a)>1%", "latency_p95 <= base * 1.1", "latency_p95<=base*110%", "coverage>=99", "cost<$1e3", "<", "a>=base*", "a!=1"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		r, err := ParseRule(text)
+		if err != nil {
+			return
+		}
+		if again, err := ParseRule(r.Text); err != nil || again != r {
+			t.Fatalf("%q is read as %+v, and its text as %+v, %v", text, r, again, err)
+		}
+		if r.holds(2, 1) == r.holds(1, 2) || r.holds(1, 2) != r.upper() {
+			t.Fatalf("%+v points in no direction", r)
+		}
+	})
+}
+
+// difference is a score whose interval is given, with a p-value of 0.01.
+func difference(lo, hi float64) Score {
+	mid, p := (lo+hi)/2, 0.01
+	return Score{Name: "f1", N: 50, Difference: &mid, CI95: &[2]float64{lo, hi}, P: &p, PHolm: &p, Verdict: Unclear}
+}
+
+// doubtful is the same with a p-value that is 0.125 once corrected.
+func doubtful(lo, hi float64) Score {
+	s, p := difference(lo, hi), 0.125
+	s.PHolm = &p
+	return s
+}
+
+func TestRule_judgeDifference(t *testing.T) {
+	few, fewClusters, constant := difference(.01, .02), difference(.01, .02), difference(.1, .1)
+	few.N, fewClusters.Clusters, constant.CI95 = 5, 5, nil
+	pooled, unpooled := difference(-.5, .5), difference(.1, .2)
+	pooled.N = 60
+	failing := pooled
+	failing.N = 80
+	pooled.Pooled = &Pooled{N: 60, Difference: .15, CI95: &[2]float64{.1, .2}}
+	unpooled.Pooled = &Pooled{N: 50, Difference: .15}
+	failing.Pooled = pooled.Pooled
+	tests := []struct {
+		rule  string
+		score Score
+		want  Answer
+	}{
+		{"f1 >= base - 0.02", difference(-.01, .05), Pass},
+		{"f1 >= base - 0.02", difference(-.02, .05), Pass}, // at the threshold
+		{"f1 > base - 0.02", difference(-.02, .05), Inconclusive},
+		{"f1 >= base - 0.02", difference(-.03, .05), Inconclusive},
+		{"f1 >= base - 0.02", difference(-.05, -.02), Inconclusive}, // the upper end still keeps it
+		{"f1 > base - 0.02", difference(-.05, -.02), Fail},
+		{"f1 >= base - 0.02", difference(-.05, -.03), Fail},
+		{"f1 > base", difference(.001, .05), Pass},
+		{"f1 > base", difference(0, .05), Inconclusive},
+		{"f1 > base", difference(-.05, 0), Fail},
+		{"f1 <= base + 0.01", difference(-.05, .01), Pass},
+		{"f1 <= base + 0.01", difference(-.05, .02), Inconclusive},
+		{"f1 <= base + 0.01", difference(.02, .05), Fail},
+		{"f1 < base", difference(-.05, -.01), Pass},
+		{"f1 >= base - 0.02", difference(.78-.8, .78-.8), Pass}, // -0.020000000000000018
+		{"f1 > base - 0.02", difference(.8-.78-.04, .8-.78-.04), Fail},
+		{"f1 > base", difference(1e-10, .05), Inconclusive},
+		{"f1 > base", doubtful(.001, .05), Inconclusive},
+		{"f1 >= base", doubtful(-.05, -.001), Inconclusive},
+		{"f1 >= base - 0.02", doubtful(-.05, -.03), Inconclusive},
+		{"f1 >= base - 0.02", doubtful(-.01, .05), Pass}, // no difference would pass, too
+		{"f1 > base", doubtful(-.05, 0), Fail},           // and would fail here
+		{"f1 >= base", few, Inconclusive},
+		{"f1 >= base", fewClusters, Inconclusive},
+		{"f1 > base", constant, Inconclusive},
+		{"f1 >= base", Score{Name: "f1"}, Inconclusive},
+		{"pooled(f1) > base", pooled, Pass},
+		{"pooled(f1) > base", unpooled, Inconclusive},
+		{"pooled(f1) > base", difference(.1, .2), Inconclusive},
+		{"pooled(f1) > base", failing, Inconclusive}, // the 20 that failed have no counts
+	}
+	for _, tt := range tests {
+		r, err := ParseRule(tt.rule)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := r.judgeDifference(tt.score, Result{})
+		if got.Answer != tt.want || got.Reason == "" {
+			t.Errorf("%s on %v: %s (%s), want %s", tt.rule, tt.score.CI95, got.Answer, got.Reason, tt.want)
+		}
+	}
+}
+
+func TestRule_measures(t *testing.T) {
+	cost, zero := 2.0, 0.5
+	base := Side{Summary: outcome.Summary{Items: outcome.Items{Planned: 10, Scored: 10}, Usage: outcome.UsageSum{CostUSD: &cost}, LatencyMS: &outcome.Latencies{P95: 100}}}
+	run := outcome.Summary{
+		Items:     outcome.Items{Planned: 10, Scored: 8, Failed: 2},
+		Usage:     outcome.UsageSum{CostUSD: &cost},
+		LatencyMS: &outcome.Latencies{P50: 50, P95: 110, Mean: 60, Max: 200},
+		Scores:    outcome.Stats{{Name: "f1", FailuresAsZero: &zero}, {Name: "nothing"}},
+	}
+	partly, unknown := run, run
+	partly.Usage.CostUnknown = 3
+	unknown.Usage, unknown.LatencyMS = outcome.UsageSum{}, nil
+	tests := []struct {
+		rule string
+		run  outcome.Summary
+		want Answer
+	}{
+		{"coverage >= 80%", run, Pass}, // at the threshold
+		{"coverage > 80%", run, Fail},
+		{"coverage >= base", run, Fail},
+		{"failures <= 2", run, Pass},
+		{"failures < base + 2", run, Fail},
+		{"cost <= base", run, Pass},
+		{"cost <= 1.99", run, Fail},
+		{"cost_per_item <= 0.2", run, Pass},
+		{"cost <= 3", partly, Inconclusive}, // at least 2
+		{"cost <= 1", partly, Fail},
+		{"cost >= 1", partly, Pass},
+		{"cost >= 3", partly, Inconclusive},
+		{"cost <= 3", unknown, Inconclusive},
+		{"latency_p95 <= base * 1.1", run, Pass},
+		{"latency_p95 <= base * 1.05", run, Fail},
+		{"latency_max <= 0.2s", run, Pass},
+		{"latency_p50 <= 49ms", run, Fail},
+		{"latency_mean <= 1s", unknown, Inconclusive},
+		{"f1 >= 0.5", run, Pass},
+		{"f1 > 0.5", run, Fail},
+		{"nothing >= 0", run, Inconclusive},
+		{"pooled(f1) >= 0", run, Inconclusive},
+	}
+	for _, tt := range tests {
+		r, err := ParseRule(tt.rule)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := r.judge(base, Result{Candidate: Side{Summary: tt.run}})
+		if err != nil || got.Answer != tt.want || got.Reason == "" {
+			t.Errorf("%s: %s (%s), %v; want %s", tt.rule, got.Answer, got.Reason, err, tt.want)
+		}
+	}
+	for _, text := range []string{"f2 >= 0.5", "f2 >= base"} {
+		r, _ := ParseRule(text)
+		if _, err := r.judge(base, Result{Candidate: Side{Summary: run}}); cli.ExitCode(err) != cli.ExitUsage || !strings.Contains(err.Error(), `did you mean`) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+func mustRule(t *testing.T, text string) Rule {
+	t.Helper()
+	r, err := ParseRule(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}

@@ -299,6 +299,9 @@ func (r *reading) changes(gold claim) []claim {
 		}
 		c := gold
 		c.proposed, c.kind = &proposed, kindOfChange(*gold.expected, proposed)
+		if c.kind == OtherName && r.invents(*gold.expected, proposed) {
+			continue
+		}
 		warned := r.warned[gold.place()].Kind
 		c.suspect = c.kind == OtherType && gold.expected.what == scoring.AnEntity && warned == seed.UnknownType || c.kind == Reversed && warned == seed.EndType
 		c.stances, c.others = slices.Clone(gold.stances), slices.Clone(gold.others)
@@ -314,6 +317,14 @@ func (r *reading) changes(gold claim) []claim {
 	}
 	slices.SortFunc(list, func(a, b claim) int { return cmp.Compare(a.proposed.folded(), b.proposed.folded()) })
 	return list
+}
+
+// invents reports whether a change names what the text does not have.
+func (r *reading) invents(gold, proposed element) bool {
+	is := func(was, name string) bool {
+		return textutil.FoldName(was) != textutil.FoldName(name) && !r.contains(name)
+	}
+	return is(gold.name, proposed.name) || is(gold.target, proposed.target)
 }
 
 // inPlaceOf is the element of gold as the systems have it: what they do not say of it

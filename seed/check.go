@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -309,7 +310,8 @@ func (n *notes) checkEndType(path, name string, types, takes []string) {
 		return kind == "" || slices.ContainsFunc(takes, func(taken string) bool { return textutil.FoldType(taken) == kind })
 	}
 	if len(types) > 0 && len(takes) > 0 && !slices.ContainsFunc(types, fits) {
-		n.warn(EndType, path, "%q is of the type %s, and the relationship's schema takes %s there", name, types[0], textutil.First(takes, 5))
+		n.warn(EndType, path, "%q is of the type %q, and the relationship's schema takes %s there",
+			name, types[0], textutil.First(cli.Each(takes, strconv.Quote), 5))
 	}
 }
 

@@ -130,7 +130,7 @@ func TrialsNeeded(k int, rate, confidence float64) (n int, ok bool) {
 			return 0, false
 		}
 	}
-	return sort.Search(high, func(n int) bool { return enough(n) }), true
+	return sort.Search(high, enough), true
 }
 
 func upperRate(k, n int, tail float64) float64 {

@@ -254,11 +254,8 @@ func YesNoInterval95(gained, lost, n int) (lo, hi float64, ok bool) {
 	if !ok || !ok2 || gained+lost > n {
 		return 0, 0, false
 	}
-	g, l, r := float64(gained)/float64(n), float64(lost)/float64(n), 0.0
-	switch {
-	case g+l == 1: // all changed: what one share has less the other has more
-		r = 1
-	default:
+	g, l, r := float64(gained)/float64(n), float64(lost)/float64(n), 1.0
+	if gained+lost < n { // else all changed: what one share has less the other has more
 		r = math.Sqrt(g * l / ((1 - g) * (1 - l)))
 	}
 	apart := func(x, y float64) float64 { return math.Sqrt(x*x + y*y + 2*r*x*y) }

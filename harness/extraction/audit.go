@@ -12,6 +12,7 @@ import (
 	"extraction-experiment/extraction"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/stats"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/scoring"
 	"extraction-experiment/seed"
 )
@@ -179,7 +180,13 @@ func (a *audit) read(item AuditItem) (*reading, bool) {
 	n := len(item.Outputs)
 	r := &reading{gold: gold, expected: item.Expected, rules: a.cfg.Rules, index: extraction.NewIndex(document.Text),
 		outputs: make([]*extraction.Extraction, n), results: make([]scoring.Result, n), faults: make([][]scoring.Fault, n),
-		pooled: map[string][][]stance{}, warned: map[string]seed.Finding{}}
+		pooled: map[string][][]stance{}, warned: map[string]seed.Finding{}, types: map[string][]string{}}
+	for name, s := range document.Objects {
+		r.types[scoring.AnEntity] = append(r.types[scoring.AnEntity], textutil.FoldType(name), textutil.FoldType(s.Name))
+	}
+	for name, s := range document.Relationships {
+		r.types[scoring.ARelationship] = append(r.types[scoring.ARelationship], textutil.FoldType(name), textutil.FoldType(s.Name))
+	}
 	delivered := 0
 	for s, raw := range item.Outputs {
 		if output, _, err := extraction.DecodeExtraction(raw); err == nil {

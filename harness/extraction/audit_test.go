@@ -119,7 +119,7 @@ func TestTally_rates(t *testing.T) {
 // one audits one item, of which several systems have what is written.
 func one(t *testing.T, text, expected string, outputs ...string) []Doubt {
 	t.Helper()
-	input, err := json.Marshal(map[string]any{"document_text": text, "object_schemas": map[string]any{"Person": map[string]any{}, "City": map[string]any{}},
+	input, err := json.Marshal(map[string]any{"document_text": text, "object_schemas": map[string]any{"Person": map[string]any{}, "City": map[string]any{}, "Port": map[string]any{}},
 		"relationship_schemas": map[string]any{"lives_in": map[string]any{"source_types": []string{"Person"}, "target_types": []string{"City"}}, "parent_of": map[string]any{}}})
 	if err != nil {
 		t.Fatal(err)
@@ -164,6 +164,8 @@ func TestAudit_kinds(t *testing.T) {
 		{"another name that the text does not have", list(`{"name":"Lovelace","type":"Person"}`, ""), list(`{"name":"Ada King Lovelace","type":"Person"}`, ""), ""},
 		{"an end that the text does not have", list(ada, `{"source_name":"Lovelace","relationship_type":"lives_in","target_name":"London"}`),
 			list(ada, `{"source_name":"Ada King Lovelace","relationship_type":"lives_in","target_name":"London"}`), ""},
+		{"another type that the schemas do not have", list(`{"name":"London","type":"City"}`, ""), list(`{"name":"London","type":"Town"}`, ""), ""},
+		{"more of a type that the schemas do not have", list(ada, ""), list(ada+`,{"name":"Paris","type":"Town"}`, `{"source_name":"Ada Lovelace","relationship_type":"lived_in","target_name":"London"}`), ""},
 		{"a relationship that gold lacks", list(ada, ""), list(ada, `{"source_name":"Ada Lovelace","relationship_type":"lives_in","target_name":"London"}`),
 			"not_in_gold: add lives_in(Ada Lovelace, London)"},
 		{"a relationship that nobody finds", list(ada, `{"source_name":"Ada Lovelace","relationship_type":"lives_in","target_name":"Paris"}`), list(ada, ""),

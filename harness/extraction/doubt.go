@@ -146,6 +146,13 @@ type reading struct {
 	pooled   map[string][][]stance // of the pool, by what they are about
 	rules    *scoring.Scorer
 	warned   map[string]seed.Finding // by claim.place
+	types    map[string][]string     // of the schemas, folded, by what they are of; none are all
+}
+
+// lacks reports whether the schemas of the item do not have the type of an element.
+func (r *reading) lacks(e element) bool {
+	kind, known := textutil.FoldType(e.kind), r.types[e.what]
+	return kind != "" && len(known) > 0 && !slices.Contains(known, kind)
 }
 
 func (r *reading) contains(name string) bool {
@@ -299,7 +306,7 @@ func (r *reading) changes(gold claim) []claim {
 		}
 		c := gold
 		c.proposed, c.kind = &proposed, kindOfChange(*gold.expected, proposed)
-		if c.kind == OtherName && r.invents(*gold.expected, proposed) {
+		if r.lacks(proposed) || c.kind == OtherName && r.invents(*gold.expected, proposed) {
 			continue
 		}
 		warned := r.warned[gold.place()].Kind
@@ -359,7 +366,7 @@ func (r *reading) additions() []claim {
 	var list []claim
 	for i, e := range elementsOf(&r.pool) {
 		stances := r.pooled[e.what][i]
-		if countOf(stances)[agrees] >= 2 {
+		if countOf(stances)[agrees] >= 2 && !r.lacks(e) {
 			suspect := e.what == scoring.AnEntity && ends[textutil.FoldName(e.name)]
 			list = append(list, claim{kind: NotInGold, proposed: &e, stances: stances, suspect: suspect})
 		}

@@ -204,6 +204,9 @@ func (a *audit) read(item AuditItem) (*reading, bool) {
 			r.addToPool(s)
 		}
 	}
+	for i, kinds := range r.kinds {
+		r.pool.Entities[i].Type = r.commonest(kinds)
+	}
 	for _, f := range seed.CheckGold(document, gold) {
 		place, _, ok := strings.Cut(f.Path, "]")
 		if ok && slices.Contains([]seed.Kind{seed.Duplicate, seed.Redundant, seed.Contradicts, seed.UnknownType, seed.EndType, seed.EmptyName}, f.Kind) {

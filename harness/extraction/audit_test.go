@@ -256,6 +256,17 @@ func TestAudit_says(t *testing.T) {
 	if d := cmp.Diff(want, list[0].Says); d != "" {
 		t.Error(d)
 	}
+	// Of what is added the type is the one that most have; of as many the first.
+	add := func(kind string) string { return `{"entities":[{"name":"Ann"},{"name":"Bob","type":"` + kind + `"}]}` }
+	for _, tt := range []struct {
+		kinds []string
+		want  string
+	}{{[]string{"City", "Person", "person"}, "Bob (Person)"}, {[]string{"City", "Person"}, "Bob (City)"}, {[]string{"", "Person", ""}, "Bob (Person)"}, {[]string{"", ""}, "Bob"}, {[]string{"Town", "Person", "Town", "Person"}, "Bob (Person)"}} {
+		list := one(t, "Ann and Bob", `{"entities":[{"name":"Ann"}]}`, cli.Each(tt.kinds, add)...)
+		if len(list) != 1 || list[0].Proposed != tt.want {
+			t.Errorf("%q: %+v, want %s", tt.kinds, list, tt.want)
+		}
+	}
 	// A relationship has two places, of which the second is looked for near the first.
 	list = one(t, "Paris. Ann went to Paris.", `{"entities":[{"name":"Ann"}],"relationships":[{"source_name":"Ann","relationship_type":"lives_in","target_name":"Paris"},{"source_name":"Zed","relationship_type":"lives_in","target_name":"Ann"}]}`,
 		`{"entities":[{"name":"Ann"}],"relationships":[]}`, `{"entities":[{"name":"Ann"}],"relationships":[]}`)

@@ -144,6 +144,7 @@ type reading struct {
 	index    *extraction.Index
 	pool     extraction.Extraction // what systems have and gold does not
 	pooled   map[string][][]stance // of the pool, by what they are about
+	kinds    [][]string            // of the pool's entities, the types that systems gave
 	rules    *scoring.Scorer
 	warned   map[string]seed.Finding // by claim.place
 	types    map[string][]string     // of the schemas, folded, by what they are of; none are all
@@ -183,18 +184,39 @@ func (r *reading) addToPool(s int) {
 	stand := func(what string) { r.pooled[what] = append(r.pooled[what], r.stated(s)) }
 	for _, m := range result.Entities {
 		r.pooled[scoring.AnEntity][m.ExpectedIndex][s] = agrees
+		r.kinds[m.ExpectedIndex] = append(r.kinds[m.ExpectedIndex], extra.Entities[m.ExtractedIndex].Type)
 	}
 	for _, m := range result.Relationships {
 		r.pooled[scoring.ARelationship][m.ExpectedIndex][s] = agrees
 	}
 	for _, m := range result.SpuriousEntities {
 		r.pool.Entities = append(r.pool.Entities, extra.Entities[m.Index])
+		r.kinds = append(r.kinds, []string{extra.Entities[m.Index].Type})
 		stand(scoring.AnEntity)
 	}
 	for _, m := range result.SpuriousRelationships {
 		r.pool.Relationships = append(r.pool.Relationships, extra.Relationships[m.Index])
 		stand(scoring.ARelationship)
 	}
+}
+
+// commonest is the type that most of the systems gave, of those that gold could have; of as many
+// the first.
+func (r *reading) commonest(kinds []string) (best string) {
+	n := map[string]int{}
+	for _, kind := range kinds {
+		kind = textutil.FoldType(kind)
+		if n[kind]++; kind == "" || r.lacks(element{what: scoring.AnEntity, kind: kind}) {
+			n[kind] = 0
+		}
+	}
+	best = kinds[0]
+	for _, kind := range kinds {
+		if n[textutil.FoldType(kind)] > n[textutil.FoldType(best)] {
+			best = kind
+		}
+	}
+	return best
 }
 
 // names reports whether gold has an entity of that name or alias.

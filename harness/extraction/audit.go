@@ -181,11 +181,14 @@ func (a *audit) read(item AuditItem) (*reading, bool) {
 	r := &reading{gold: gold, expected: item.Expected, rules: a.cfg.Rules, index: extraction.NewIndex(document.Text),
 		outputs: make([]*extraction.Extraction, n), results: make([]scoring.Result, n), faults: make([][]scoring.Fault, n),
 		pooled: map[string][][]stance{}, warned: map[string]seed.Finding{}, types: map[string][]string{}}
-	for name, s := range document.Objects {
-		r.types[scoring.AnEntity] = append(r.types[scoring.AnEntity], textutil.FoldType(name), textutil.FoldType(s.Name))
+	known := func(what, key, name string) {
+		r.types[what] = append(r.types[what], textutil.FoldType(key), textutil.FoldType(name))
 	}
-	for name, s := range document.Relationships {
-		r.types[scoring.ARelationship] = append(r.types[scoring.ARelationship], textutil.FoldType(name), textutil.FoldType(s.Name))
+	for key, s := range document.Objects {
+		known(scoring.AnEntity, key, s.Name)
+	}
+	for key, s := range document.Relationships {
+		known(scoring.ARelationship, key, s.Name)
 	}
 	delivered := 0
 	for s, raw := range item.Outputs {

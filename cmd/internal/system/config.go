@@ -90,7 +90,8 @@ func Read(p *settings.Problems, s settings.Values) Config {
 		p.Add("--prompt-label, --prompt-version and --prompt-file each name a version: give one of them")
 	}
 	if c.Pipeline != "" && c.ModelGiven && IsBaseline(c.Model) {
-		p.Add("--model baseline and --pipeline cannot both be measured in one run: leave one out, or set it aside with --model= or --pipeline=")
+		p.Add("--model baseline and --pipeline cannot both be measured in one run: " +
+			"leave one out, or set it aside with --model= or --pipeline=")
 	}
 	if c.Pipeline != "" && (c.Record != "" || c.TwoStages || len(c.Vars) > 0 || c.Limits.Limited() || c.AsksPrompt()) {
 		p.Add("--pipeline asks its model itself: leave --record, --two-stages, --var, --prompt and its relatives, " +

@@ -190,6 +190,9 @@ func (a *audit) read(item AuditItem) (*reading, bool) {
 	for key, s := range document.Relationships {
 		known(scoring.ARelationship, key, s.Name)
 	}
+	if len(document.AllowedTypes) > 0 {
+		r.types[scoring.AnEntity] = cli.Each(document.AllowedTypes, textutil.FoldType)
+	}
 	delivered := 0
 	for s, raw := range item.Outputs {
 		if output, _, err := extraction.DecodeExtraction(raw); err == nil {

@@ -267,6 +267,15 @@ func TestAudit_says(t *testing.T) {
 			t.Errorf("%q: %+v, want %s", tt.kinds, list, tt.want)
 		}
 	}
+	// Allowed types narrow those of the schemas.
+	for kind, want := range map[string]int{"Person": 1, "City": 0} {
+		output := json.RawMessage(`{"entities":[{"name":"Ann"},{"name":"Bob","type":"` + kind + `"}]}`)
+		item := AuditItem{ID: "i", Input: json.RawMessage(`{"document_text":"Ann and Bob","object_schemas":{"Person":{},"City":{}},"allowed_types":["person"]}`),
+			Expected: json.RawMessage(`{"entities":[{"name":"Ann"}]}`), Outputs: []json.RawMessage{output, output}}
+		if r := (damaged{items: []AuditItem{item}}).audit(t, 10); len(r.Findings) != want {
+			t.Errorf("%s: %+v", kind, r.Findings)
+		}
+	}
 	// A relationship has two places, of which the second is looked for near the first.
 	list = one(t, "Paris. Ann went to Paris.", `{"entities":[{"name":"Ann"}],"relationships":[{"source_name":"Ann","relationship_type":"lives_in","target_name":"Paris"},{"source_name":"Zed","relationship_type":"lives_in","target_name":"Ann"}]}`,
 		`{"entities":[{"name":"Ann"}],"relationships":[]}`, `{"entities":[{"name":"Ann"}],"relationships":[]}`)

@@ -147,7 +147,7 @@ type reading struct {
 	kinds    [][]string            // of the pool's entities, the types that systems gave
 	rules    *scoring.Scorer
 	warned   map[string]seed.Finding // by claim.place
-	types    map[string][]string     // of the schemas, folded, by what they are of; none are all
+	types    map[string][]string     // those of the schemas that are allowed, folded; none are all
 }
 
 // lacks reports whether the schemas of the item do not have the type of an element.

@@ -255,7 +255,7 @@ func (x damage) hits(d Doubt) bool {
 	}
 	is, was := fold(d.claim.expected), fold(d.claim.proposed)
 	switch x.kind {
-	case "removed": // a type that one system has may win
+	case "removed": // another type may be the commonest
 		name, _, _ := strings.Cut(x.was, " (")
 		return d.Kind == NotInGold && (was == x.was || x.what == scoring.AnEntity && strings.HasPrefix(was, name+" ("))
 	case "invented":

@@ -150,7 +150,8 @@ type reading struct {
 	types    map[string][]string     // those of the schemas that are allowed, folded; none are all
 }
 
-// lacks reports whether the schemas of the item do not have the type of an element.
+// lacks reports whether the schemas of the item do not have, or do not allow, the type of an
+// element.
 func (r *reading) lacks(e element) bool {
 	kind, known := textutil.FoldType(e.kind), r.types[e.what]
 	return kind != "" && len(known) > 0 && !slices.Contains(known, kind)
@@ -202,21 +203,14 @@ func (r *reading) addToPool(s int) {
 
 // commonest is the type that most of the systems gave, of those that gold could have; of as many
 // the first.
-func (r *reading) commonest(kinds []string) (best string) {
+func (r *reading) commonest(kinds []string) string {
 	n := map[string]int{}
 	for _, kind := range kinds {
-		kind = textutil.FoldType(kind)
-		if n[kind]++; kind == "" || r.lacks(element{what: scoring.AnEntity, kind: kind}) {
-			n[kind] = 0
+		if kind = textutil.FoldType(kind); kind != "" && !r.lacks(element{what: scoring.AnEntity, kind: kind}) {
+			n[kind]++
 		}
 	}
-	best = kinds[0]
-	for _, kind := range kinds {
-		if n[textutil.FoldType(kind)] > n[textutil.FoldType(best)] {
-			best = kind
-		}
-	}
-	return best
+	return slices.MaxFunc(kinds, func(a, b string) int { return n[textutil.FoldType(a)] - n[textutil.FoldType(b)] })
 }
 
 // names reports whether gold has an entity of that name or alias.
@@ -350,10 +344,10 @@ func (r *reading) changes(gold claim) []claim {
 
 // invents reports whether a change names what the text does not have.
 func (r *reading) invents(gold, proposed element) bool {
-	is := func(was, name string) bool {
+	missing := func(was, name string) bool {
 		return textutil.FoldName(was) != textutil.FoldName(name) && !r.contains(name)
 	}
-	return is(gold.name, proposed.name) || is(gold.target, proposed.target)
+	return missing(gold.name, proposed.name) || missing(gold.target, proposed.target)
 }
 
 // inPlaceOf is the element of gold as the systems have it: what they do not say of it

@@ -42,7 +42,7 @@ func arrange(app *urfave.App, args []string) ([]string, error) {
 	if len(args) > 0 && args[len(args)-1] == "--generate-bash-completion" {
 		return args, nil
 	}
-	if len(args) > 0 && len(app.Commands) > 0 && args[0] == "help" {
+	if len(args) > 0 && len(app.Commands) > 0 && args[0] == "help" { // as other tools have it
 		args = append(slices.Clone(args[1:]), "--help")
 	}
 	if len(args) == 0 || isFlag(args[0]) || len(app.Commands) == 0 {

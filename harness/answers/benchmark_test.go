@@ -111,3 +111,88 @@ func TestReport_Incompatible(t *testing.T) {
 		}
 	}
 }
+
+// TestReport_Judge_undecided: without a score nothing passes, whatever is asked; with a spread,
+// or a base without a score, each bound decides by itself.
+func TestReport_Judge_undecided(t *testing.T) {
+	whole := answers.SumBenchmark("b", []answers.BenchmarkDataset{documentOf("x", 1, []float64{0.4}, []float64{0.6})}) // mean .5, deviation .2/√2 = .1414
+	broken := answers.SumBenchmark("b", []answers.BenchmarkDataset{documentOf("x", 1, []float64{1}), {ID: "z", Weight: 1, Runs: []answers.BenchmarkRun{{Error: "no"}}}})
+	all := answers.BenchmarkGates{MinScore: of(0), MaxDrop: of(1), MaxStddev: of(1), MaxRegressions: new(9)}
+	for _, gate := range broken.Judge(all, &whole) {
+		if gate.Passed || gate.Skipped || gate.Word() != "FAIL" || gate.Reason != "there is no weighted_score: a dataset has none" {
+			t.Errorf("without a score: %+v", gate)
+		}
+	}
+	for _, tt := range []struct {
+		name  string
+		gates answers.BenchmarkGates
+		base  *answers.BenchmarkReport
+		word  string
+	}{
+		{"a spread that is allowed", answers.BenchmarkGates{MaxStddev: of(0.1415)}, nil, "pass"},
+		{"a spread beyond", answers.BenchmarkGates{MaxStddev: of(0.1414)}, nil, "FAIL"},
+		{"a base without a score", answers.BenchmarkGates{MaxDrop: of(1)}, &broken, "FAIL"},
+		{"no base", answers.BenchmarkGates{MaxDrop: of(1)}, nil, "skip"},
+		{"no drop", answers.BenchmarkGates{MaxDrop: of(0)}, &whole, "pass"},
+		{"no regression", answers.BenchmarkGates{MaxRegressions: new(0)}, &whole, "pass"},
+	} {
+		got := whole.Judge(tt.gates, tt.base)
+		if len(got) != 1 || got[0].Word() != tt.word || got[0].Failed() != (tt.word == "FAIL") {
+			t.Errorf("%s: %+v, want %s", tt.name, got, tt.word)
+		}
+	}
+	// A question that is asked no longer is worse; one that is new is not.
+	two := answers.SumBenchmark("b", []answers.BenchmarkDataset{documentOf("x", 1, []float64{0.4, 1})})
+	if got := whole.Judge(answers.BenchmarkGates{MaxRegressions: new(0)}, &two); got[0].Passed || !strings.HasSuffix(got[0].Reason, ": x/b") {
+		t.Errorf("%+v", got)
+	}
+	// x/a has .4 and .6 now, .4 and nothing then: means .5 and .4.
+	if got := two.Judge(answers.BenchmarkGates{MaxRegressions: new(0)}, &whole); got[0].Passed || !strings.HasSuffix(got[0].Reason, ": x/a") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestSum_uneven: datasets of different numbers of runs, weights of 0, failed questions.
+func TestSum_uneven(t *testing.T) {
+	one, two := documentOf("x", 1, []float64{1}), documentOf("y", 1, []float64{0.5}, []float64{0.7})
+	two.Runs[0].Failed, two.Runs[1].Failed = 1, 2
+	r := answers.SumBenchmark("b", []answers.BenchmarkDataset{one, two})
+	// The second runs have no score together, as x was run once: there is no deviation.
+	if r.Summary.Failed != 3 || r.Summary.Broken != 0 || r.Summary.Stddev != nil || math.Abs(*r.Summary.WeightedScore-0.8) > 1e-12 || r.Datasets[0].Stddev != nil {
+		t.Errorf("%+v, %+v", r.Summary, r.Datasets)
+	}
+	half := documentOf("x", 1, []float64{1}, []float64{1})
+	half.Runs[1] = answers.BenchmarkRun{Error: "cut"}
+	if r = answers.SumBenchmark("b", []answers.BenchmarkDataset{half}); r.Datasets[0].WeightedScore != nil || r.Datasets[0].Broken() != "cut" {
+		t.Errorf("%+v", r.Datasets[0])
+	}
+	if got := (answers.BenchmarkDataset{Runs: []answers.BenchmarkRun{{WeightedScore: of(1), Error: "beside"}, {}}}).Broken(); got != "it was not run to its end, or its weights sum up to 0" {
+		t.Error(got)
+	}
+	none := documentOf("x", 0, []float64{1})
+	if r = answers.SumBenchmark("b", []answers.BenchmarkDataset{none}); r.Summary.WeightedScore != nil {
+		t.Errorf("only weights of 0 came to %v", *r.Summary.WeightedScore)
+	}
+}
+
+// TestReport_Incompatible_broken: where a side never came to know its document, that is said.
+func TestReport_Incompatible_broken(t *testing.T) {
+	broken := answers.BenchmarkDataset{ID: "x", Weight: 1, Runs: []answers.BenchmarkRun{{Error: "no"}}}
+	report := func(list ...answers.BenchmarkDataset) answers.BenchmarkReport { return answers.SumBenchmark("b", list) }
+	whole := report(documentOf("x", 1, []float64{1}))
+	if got := whole.Incompatible(report(broken)); !slices.Equal(got, []string{"dataset x came to nothing in the baseline"}) {
+		t.Errorf("%q", got)
+	}
+	if got := report(broken).Incompatible(whole); !slices.Equal(got, []string{"dataset x: another document (pdf_sha256)", "dataset x: other questions (questions_sha256)"}) {
+		t.Errorf("%q", got)
+	}
+	// The first run that knows it speaks for all.
+	late := documentOf("x", 1, []float64{1})
+	late.Runs = append([]answers.BenchmarkRun{{Error: "no"}}, late.Runs...)
+	if got := report(late).Incompatible(whole); got != nil {
+		t.Errorf("%q", got)
+	}
+	if got := report(documentOf("z", 1, []float64{1})).Incompatible(whole); !slices.Equal(got, []string{"dataset z is not in the baseline", "dataset x is in the baseline only"}) {
+		t.Errorf("%q", got)
+	}
+}

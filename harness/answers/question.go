@@ -200,12 +200,31 @@ func (e Expected) Odd() []string {
 			list = append(list, "an empty term is never found")
 		}
 	}
+	for _, term := range e.MustInclude {
+		if unsafe := e.forbidden(term); unsafe != "" {
+			list = append(list, fmt.Sprintf("whoever says %q of must_include says %q of must_not_include", term, unsafe))
+		}
+	}
 	for _, group := range e.MustIncludeAny {
-		if !slices.ContainsFunc(group, func(term string) bool { return Normalise(term) != "" }) {
+		usable := slices.DeleteFunc(slices.Clone(group), func(term string) bool { return Normalise(term) == "" })
+		switch {
+		case len(usable) == 0:
 			list = append(list, "a group of must_include_any has no term: it is never hit")
+		case !slices.ContainsFunc(usable, func(term string) bool { return e.forbidden(term) == "" }):
+			list = append(list, fmt.Sprintf("whoever says one of %q of must_include_any says a term of must_not_include", usable))
 		}
 	}
 	return list
+}
+
+// forbidden returns the first forbidden term that is found wherever this one is; "" if there is none.
+func (e Expected) forbidden(term string) string {
+	for _, unsafe := range e.MustNotInclude {
+		if find(Normalise(term), unsafe) != nil {
+			return unsafe
+		}
+	}
+	return ""
 }
 
 // maxWeight bounds the weight of a question, so that sums of them stay exact
@@ -223,7 +242,7 @@ const maxFile = 1 << 30
 // wrong type, a key that is not a field, a weight that is negative or no number, and
 // a file without any question are errors: all of them are returned at once, each
 // a *dataset.SyntaxError with its line (exit code 64). Warnings name terms that
-// can never be found, and weights of 0.
+// can never be found, or only with a forbidden one, and weights of 0.
 func Read(text []byte, name string) (questions []Question, warnings []string, err error) {
 	var problems dataset.Problems
 	lines := map[string]int{} // of each id

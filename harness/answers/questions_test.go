@@ -7,6 +7,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -86,6 +87,27 @@ func TestRead_namesEveryProblem(t *testing.T) {
 		var coded interface{ ExitCode() int }
 		if err == nil || !strings.Contains(err.Error(), want) || !errors.As(err, &coded) || coded.ExitCode() != 64 {
 			t.Errorf("%.80q: %v, want %s and exit code 64", text, err, want)
+		}
+	}
+}
+
+// TestExpected_Odd: what no answer can have, or only together with what it must not have.
+func TestExpected_Odd(t *testing.T) {
+	for name, tt := range map[string]struct {
+		expected answers.Expected
+		want     []string
+	}{
+		"nothing":             {answers.Expected{}, nil},
+		"as it should be":     {answers.Expected{MustInclude: []string{"95 млн"}, MustIncludeAny: []answers.Group{{"x", ""}}, MustNotInclude: []string{"195 млн"}}, nil},
+		"an empty term":       {answers.Expected{MustInclude: []string{" "}, MustNotInclude: []string{""}}, []string{"an empty term is never found", "an empty term is never found"}},
+		"an empty group":      {answers.Expected{MustIncludeAny: []answers.Group{{}, {"", " "}}}, []string{"a group of must_include_any has no term: it is never hit", "a group of must_include_any has no term: it is never hit"}},
+		"both at once":        {answers.Expected{MustInclude: []string{"Не более 5 млн"}, MustNotInclude: []string{"x", "БОЛЕЕ 5"}}, []string{`whoever says "Не более 5 млн" of must_include says "БОЛЕЕ 5" of must_not_include`}},
+		"a whole group":       {answers.Expected{MustIncludeAny: []answers.Group{{"a x", "", "b x"}}, MustNotInclude: []string{"X"}}, []string{`whoever says one of ["a x" "b x"] of must_include_any says a term of must_not_include`}},
+		"another of a group":  {answers.Expected{MustIncludeAny: []answers.Group{{"a x", "b"}}, MustNotInclude: []string{"x"}}, nil},
+		"forbidden is longer": {answers.Expected{MustInclude: []string{"x"}, MustNotInclude: []string{"a x"}}, nil},
+	} {
+		if got := tt.expected.Odd(); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
 		}
 	}
 }
@@ -180,10 +202,19 @@ func TestScorer(t *testing.T) {
 	if len(scored.Warnings) != 1 || len(scored.Scores) != len(answers.ScoreOrder()) {
 		t.Errorf("warnings %q, scores %v", scored.Warnings, scored.Scores)
 	}
+	// Of an answer that never came, every score but the penalty is missing.
+	names := []string{}
 	for _, s := range judge.Undelivered() {
+		names = append(names, s.Name)
 		if s.Value != nil || s.Name == answers.CitationPenalty || s.Name == answers.Primary && *s.Weight != 3 {
 			t.Errorf("undelivered %+v", s)
 		}
+	}
+	if !slices.Equal(names, []string{answers.Primary, answers.IncludeRate, answers.SafeOK, answers.BaseScore, answers.HasCitation}) {
+		t.Errorf("undelivered %q", names)
+	}
+	if _, err := judge.Score(json.RawMessage(`7`)); outcome.FailureOf(err, outcome.OK).Class != outcome.InvalidOutput {
+		t.Errorf("what is no answer: %v", err)
 	}
 	for _, bad := range []dataset.Item{
 		{Input: json.RawMessage(`{}`)}, {Input: json.RawMessage(`""`)}, {Input: json.RawMessage(`7`)},
@@ -191,6 +222,56 @@ func TestScorer(t *testing.T) {
 	} {
 		if _, err := (answers.Scorer{}).Judge(bad); outcome.FailureOf(err, outcome.OK).Class != outcome.Item {
 			t.Errorf("%s %s: %v", bad.Input, bad.Expected, err)
+		}
+	}
+}
+
+// TestScorer_parts: every part of a score, its ratio and comment, and which cited pages are warned of.
+func TestScorer_parts(t *testing.T) {
+	for name, tt := range map[string]struct {
+		expected answers.Expected
+		pages    int
+		answer   string
+		comment  string
+		parts    [6]float64 // question_score, include_rate, safe_ok, base_score, citation_penalty, has_citation
+		warned   bool
+	}{
+		// (0.7·1/2 + 0.3·0) − 0.2
+		"everything wrong": {answers.Expected{MustInclude: []string{"x", "y"}, MustNotInclude: []string{"bad"}, RequireCitation: true}, 5, "x, bad", "1/2 required groups found, 1 forbidden term, no page cited",
+			[6]float64{0.15, 0.5, 0, 0.35, 0.2, 0}, false},
+		"nothing asked for":                  {answers.Expected{}, 5, "x (стр. 5)", "0/0 required groups found", [6]float64{1, 1, 1, 1, 0, 1}, false},
+		"page 0":                             {answers.Expected{}, 5, "x (стр. 0)", "0/0 required groups found", [6]float64{1, 1, 1, 1, 0, 1}, true},
+		"a page of which nothing is known":   {answers.Expected{}, 0, "x (стр. 6)", "0/0 required groups found", [6]float64{1, 1, 1, 1, 0, 1}, false},
+		"page 0 of which nothing is known":   {answers.Expected{}, 0, "x (стр. 0)", "0/0 required groups found", [6]float64{1, 1, 1, 1, 0, 1}, true},
+		"forbidden, and no term is required": {answers.Expected{MustNotInclude: []string{"x", "z"}}, 5, "x z", "0/0 required groups found, 2 forbidden terms", [6]float64{0.7, 1, 0, 0.7, 0, 0}, false},
+	} {
+		judge, err := answers.Scorer{Pages: tt.pages}.Judge(answers.Question{ID: "a", Question: "b", Expected: tt.expected}.Item())
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := json.Marshal(answers.Answer{Text: tt.answer})
+		if err != nil {
+			t.Fatal(err)
+		}
+		scored, err := judge.Score(answer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, want := range answers.ScoreOrder() {
+			s := scored.Scores[i]
+			if s.Name != want || *s.Value != tt.parts[i] {
+				t.Errorf("%s: %s is %v, want %s %v", name, s.Name, *s.Value, want, tt.parts[i])
+			}
+			if yesNo := want == answers.SafeOK || want == answers.HasCitation; yesNo != s.Boolean || yesNo && (s.Ratio.Num != int64(tt.parts[i]) || s.Ratio.Den != 1) {
+				t.Errorf("%s: %+v", name, s)
+			}
+		}
+		rate, groups := scored.Scores[1], scored.Counts["include_total"]
+		if rate.Ratio.Num != scored.Counts["include_hits"] || rate.Ratio.Den != groups || rate.Vacuous != (groups == 0) || rate.Comment != strings.SplitN(tt.comment, ",", 2)[0] {
+			t.Errorf("%s: %+v, %v", name, rate, scored.Counts)
+		}
+		if got := scored.Scores[0].Comment; got != tt.comment || (len(scored.Warnings) > 0) != tt.warned {
+			t.Errorf("%s: %q, warnings %q", name, got, scored.Warnings)
 		}
 	}
 }

@@ -112,19 +112,11 @@ func Load(path string) (Experiment, error) {
 
 // decode reads a file as textutil.DecodeYAML does.
 func decode(path string, into any, rows ...any) error {
-	text, err := read(path)
+	text, err := files.Read(context.Background(), path, maxSize)
 	if err != nil {
 		return err
 	}
 	return textutil.DecodeYAML(text, path, into, rows...)
-}
-
-func read(path string) ([]byte, error) {
-	text, err := files.Read(context.Background(), path, maxSize)
-	if err != nil {
-		return nil, fmt.Errorf("reading the configuration: %w", err)
-	}
-	return text, nil
 }
 
 // Lookup returns what the file says of a flag, as the words that one would
@@ -218,7 +210,7 @@ func optionsJSON(options map[string]any, where string) ([]byte, error) {
 // and returns it as JSON; an empty file of YAML has none of them. A second
 // document is an error. Which options there are, the scorer knows.
 func LoadScoring(path string) ([]byte, error) {
-	text, err := read(path)
+	text, err := files.Read(context.Background(), path, maxSize)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package configs
 
 import (
 	"cmp"
+	"context"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"extraction-experiment/internal/files"
 	"extraction-experiment/internal/textutil"
 )
 
@@ -58,7 +60,7 @@ func loadRows[T any](builtin []byte, name, path string, parse func(text []byte, 
 	if err != nil || path == "" {
 		return []map[string]T{rows}, err
 	}
-	text, err := read(path)
+	text, err := files.Read(context.Background(), path, maxSize)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@
 package files
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -91,7 +92,7 @@ func Open(ctx context.Context, path string) (*File, error) {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
-		return nil, err
+		return nil, &fs.PathError{Op: "open", Path: path, Err: cmp.Or(errors.Unwrap(err), err)} // and not "stat"
 	case info.IsDir():
 		return nil, fmt.Errorf("%s is a folder", path)
 	case !info.Mode().IsRegular() && info.Mode().Type() != fs.ModeNamedPipe:

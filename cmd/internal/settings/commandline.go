@@ -176,8 +176,30 @@ func unknownFlag(known map[string]urfave.Flag, command, flag string) error {
 	return cli.Usage("there is no flag %s (%s --help lists the flags)", flag, command)
 }
 
+// badValue is how the library says that a value is not of the kind of its flag.
+var badValue = textutil.Pattern(`^invalid (?:boolean )?value (".*") for (?:flag )?-(\S+): (parse error|value out of range)$`)
+
 // usageError is what becomes of the library's own errors.
 func usageError(c *urfave.Context, err error, _ bool) error {
+	if found := badValue().FindStringSubmatch(err.Error()); found != nil {
+		wanted := "of the kind that is expected"
+		switch byName(append(c.App.Flags, c.Command.Flags...))[found[2]].(type) {
+		case *urfave.IntFlag:
+			wanted = "a whole number"
+		case *urfave.Uint64Flag:
+			wanted = "a whole number from 0"
+		case *urfave.Float64Flag:
+			wanted = "a number"
+		case *urfave.DurationFlag:
+			wanted = "a time such as 90s, 2m or 1m30s"
+		case *urfave.BoolFlag:
+			wanted = "true or false"
+		}
+		if found[3] != "parse error" {
+			wanted = "within what a number can be"
+		}
+		return cli.Usage("%s: %s is not %s", strings.Repeat("-", min(2, len(found[2])))+found[2], found[1], wanted)
+	}
 	return cli.Usage("%w (%s --help lists the flags)", err, c.Command.HelpName)
 }
 

@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -52,3 +53,37 @@ func TestOrder(t *testing.T) {
 		}
 	}
 }
+
+// TestRun_values: a value that is not of the kind of its flag is refused in the words of the help.
+func TestRun_values(t *testing.T) {
+	list := func() []urfave.Flag {
+		return []urfave.Flag{
+			&urfave.BoolFlag{Name: "yes"}, &urfave.IntFlag{Name: "n", Aliases: []string{"number"}}, &urfave.Uint64Flag{Name: "seed"},
+			&urfave.Float64Flag{Name: "share"}, &urfave.DurationFlag{Name: "timeout"},
+		}
+	}
+	for _, command := range [][]string{nil, {"do"}} {
+		for word, want := range map[string]string{
+			"--yes=perhaps":      `--yes: "perhaps" is not true or false`,
+			"--number=1.5":       `--number: "1.5" is not a whole number`,
+			"-n=x":               `-n: "x" is not a whole number`,
+			"--number=":          `--number: "" is not a whole number`,
+			"--number=\"a\nb\"":  `--number: "\"a\nb\"" is not a whole number`,
+			"--number=" + digits: `--number: "` + digits + `" is not within what a number can be`,
+			"--seed=-1":          `--seed: "-1" is not a whole number from 0`,
+			"--share=much":       `--share: "much" is not a number`,
+			"--share=1e999":      `--share: "1e999" is not within what a number can be`,
+			"--timeout=soon":     `--timeout: "soon" is not a time such as 90s, 2m or 1m30s`,
+		} {
+			var said strings.Builder
+			env := cli.Env{Args: append(slices.Clone(command), word), Stdout: io.Discard, Stderr: &said}
+			code := Run(t.Context(), env, &urfave.App{Name: "p", Flags: list(), Commands: []*urfave.Command{{Name: "do", Flags: list()}}})
+			if code != 64 || said.String() != "p: "+want+"\n" {
+				t.Errorf("%q %q: exit code %d, %q; want %q", command, word, code, said.String(), want)
+			}
+		}
+	}
+}
+
+// digits are of a number that no flag can hold.
+const digits = "99999999999999999999"

@@ -60,9 +60,6 @@ func withSession(ctx context.Context, env cli.Env, cfg runConfig,
 		defer revision()
 	}
 	lf, err := settings.ConnectAsking(ctx, settings.InMode(cfg.langfuseMode, env.Getenv), ask)
-	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return cli.Errorf(cli.ExitUnavailable, "%w: %w", context.Cause(ctx), err)
-	}
 	if err != nil {
 		return signals.cutShort(err)
 	}

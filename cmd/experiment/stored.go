@@ -287,9 +287,13 @@ func withSent(c *urfave.Context, env cli.Env, timeout time.Duration,
 		logLevel: c.String("log-level"), logForm: c.String("log-format")}
 	ctx, cancel := experiment.Within(c.Context, timeout)
 	defer cancel()
-	return withSession(ctx, env, cfg, nil, func(ctx context.Context, s session) error {
+	err = withSession(ctx, env, cfg, nil, func(ctx context.Context, s session) error {
 		return s.signals.cutShort(do(ctx, s, path))
 	})
+	if errors.Is(err, context.DeadlineExceeded) && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return cli.Errorf(cli.ExitUnavailable, "%w: %w", context.Cause(ctx), err)
+	}
+	return err
 }
 
 // notPublished says of a run that is in no Langfuse what can be done with it.

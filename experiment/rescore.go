@@ -64,10 +64,10 @@ func Rescore(ctx context.Context, cfg RescoreConfig) (h outcome.Header, path str
 	if err != nil {
 		return h, path, err
 	}
-	if err = rescore(ctx, cfg, to, carry); err != nil {
-		return h, path, errors.Join(err, to.Close(), os.Remove(path)) // half a run is of no use
+	if err = errors.Join(rescore(ctx, cfg, to, carry), to.Close()); err != nil {
+		err = errors.Join(err, os.Remove(path)) // half a run is of no use
 	}
-	return h, path, to.Close()
+	return h, path, err
 }
 
 // describe makes the header of the new run of that of the old one, and returns the

@@ -119,12 +119,13 @@ func open(path string, l *os.File) (*Run, error) {
 	return &Run{Reader: r, lock: l, writer: w}, nil
 }
 
-// removeUnfinished removes what killed processes left that were creating the run at
-// path, whose lock is held.
-func removeUnfinished(path string) error {
+// removeLeft removes what killed processes left that were creating the run at path, whose
+// lock is held, and the log of a run that is no longer there: SQLite would write it into the new one.
+func removeLeft(path string) error {
+	name := filepath.Base(path)
 	entries, err := os.ReadDir(filepath.Dir(path))
 	for _, e := range entries {
-		if files.IsNew(e.Name(), path) {
+		if files.IsNew(e.Name(), path) || e.Name() == name+"-wal" || e.Name() == name+"-shm" {
 			err = errors.Join(err, ignoreMissing(os.Remove(filepath.Join(filepath.Dir(path), e.Name()))))
 		}
 	}
@@ -139,7 +140,7 @@ func place(path string, h outcome.Header) error {
 	if h.Format == 0 {
 		h.Format = outcome.FormatVersion
 	}
-	err := removeUnfinished(path)
+	err := removeLeft(path)
 	if err == nil {
 		err = files.Write(path, func(w io.Writer) error { return build(w.(*os.File).Name(), h) })
 	}

@@ -155,3 +155,28 @@ func TestCreate_afterKill(t *testing.T) {
 		t.Errorf("left: %s, want %s", got, want)
 	}
 }
+
+// TestCreate_besideOldLog: of a run that was killed and whose file was removed, or is replaced,
+// the log stays behind; none of it comes into the new run of that name.
+func TestCreate_besideOldLog(t *testing.T) {
+	old := newRun(t, 50)
+	path := filepath.Join(t.TempDir(), "again.run")
+	for _, end := range []string{"-wal", "-shm"} {
+		noError(t, copyPlain(old.Path()+end, path+end))
+	}
+	run, err := Create(path, testHeader())
+	noError(t, err)
+	noError(t, run.AddItems(t.Context(), testItems(100, 101), testHash))
+	noError(t, run.Close())
+	run, err = Open(path) // which checks all of it
+	noError(t, err)
+	var ids []string
+	for item, err := range run.Items(t.Context()) {
+		noError(t, err)
+		ids = append(ids, item.ID)
+	}
+	noError(t, run.Close())
+	if want := testItems(100, 101)[0].ID; len(ids) != 1 || ids[0] != want {
+		t.Errorf("the new run has the items %q, want %q alone", ids, want)
+	}
+}

@@ -14,6 +14,7 @@ import (
 
 	sqlite3 "modernc.org/sqlite/lib"
 
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/files"
 	"extraction-experiment/outcome"
 )
@@ -341,7 +342,7 @@ func openExport(ctx context.Context, f *files.File, otherwise error) (*Reader, e
 	}
 	folder, err := os.MkdirTemp("", "run-*")
 	if err != nil {
-		return nil, fault(f.Name(), ErrWrite, err)
+		return nil, cli.Errorf(cli.ExitIO, "reading the export %s takes a temporary folder (TMPDIR): %w", f.Name(), err)
 	}
 	imported := filepath.Join(folder, "imported")
 	if err = Import(ctx, in, f.Name(), imported); err == nil {

@@ -175,9 +175,9 @@ func File(ctx context.Context, client *langfuse.Client, items iter.Seq2[dataset.
 	})
 }
 
-// maxUnanswered is how many writes in a row without an answer end the work: the
-// server is gone then, and each would wait through all its attempts.
-const maxUnanswered = 5
+// mostFailedWrites is how many writes in a row, without an answer or refused for limits, end the
+// work: the server is gone or closed then, and each would wait through all its attempts.
+const mostFailedWrites = 5
 
 // seeder writes items into one dataset.
 type seeder struct {
@@ -192,7 +192,7 @@ type seeder struct {
 	mu          sync.Mutex // guards what follows, and calls of show
 	result      *Result
 	unanswered  int
-	inRow       int // of the unanswered ones
+	inRow       int // failed writes since one was done
 	lastSilence error
 }
 
@@ -244,7 +244,7 @@ const (
 )
 
 // write writes the items that each gives it, some at a time. An item whose write
-// is not answered is named, and the others go on, up to maxUnanswered in a row.
+// is not answered is named, and the others go on, up to mostFailedWrites in a row.
 // The first other error that is not about one item stops it; writes under way are
 // finished, so that the counts are right.
 func (s *seeder) write(ctx context.Context, each func(write func(dataset.Located)) error) error {
@@ -341,14 +341,21 @@ func (s *seeder) proposal() string {
 func (s *seeder) failed(ctx context.Context, located dataset.Located, change Change, err error) error {
 	_, lost := errors.AsType[*langfuse.ConnectionError](err)
 	api, answered := errors.AsType[*langfuse.APIError](err)
+	silent := ctx.Err() == nil && (lost || answered && api.Status >= http.StatusInternalServerError)
 	switch {
-	case ctx.Err() == nil && (lost || answered && api.Status >= http.StatusInternalServerError):
-		s.refuse(located, change, fmt.Sprintf("was not answered, it may be in the dataset or not: %v; the same command again goes on with it", err))
+	case silent, errors.Is(err, langfuse.ErrRateLimited):
+		reason := err.Error()
+		if silent {
+			reason = "was not answered, it may be in the dataset or not: " + reason + "; the same command again goes on with it"
+		}
+		s.refuse(located, change, reason)
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.unanswered, s.inRow, s.lastSilence = s.unanswered+1, s.inRow+1, err
-		if s.inRow >= maxUnanswered {
-			return fmt.Errorf("%d writes in a row were not answered, the same command again goes on: %w", s.inRow, err)
+		if s.inRow++; silent {
+			s.unanswered, s.lastSilence = s.unanswered+1, err
+		}
+		if s.inRow >= mostFailedWrites {
+			return fmt.Errorf("%d writes in a row failed, the same command again goes on: %w", s.inRow, err)
 		}
 	case errors.Is(err, langfuse.ErrConflict), errors.Is(err, langfuse.ErrNotFound): // it is of another dataset
 		reason := err.Error() + ": " + s.proposal()
@@ -356,7 +363,7 @@ func (s *seeder) failed(ctx context.Context, located dataset.Located, change Cha
 			reason = s.taken(found)
 		}
 		s.refuse(located, change, reason)
-	case errors.Is(err, langfuse.ErrTooLarge), errors.Is(err, langfuse.ErrRateLimited), answered && api.Status == http.StatusBadRequest:
+	case errors.Is(err, langfuse.ErrTooLarge), answered && api.Status == http.StatusBadRequest:
 		s.refuse(located, change, err.Error())
 	default:
 		return err

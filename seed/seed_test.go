@@ -288,6 +288,31 @@ func TestFile_unanswered(t *testing.T) {
 	}
 }
 
+// A server that refuses every write for its limits ends the work, too; the same call finishes it.
+func TestFile_rateLimited(t *testing.T) {
+	s := newServer(t)
+	var text strings.Builder
+	for i := range 40 {
+		text.WriteString(line(fmt.Sprint("i", i), "x"))
+	}
+	s.breaks(func(w http.ResponseWriter, r *http.Request, n int) bool {
+		busy := r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/dataset-items") && n > 7
+		if busy {
+			w.Header().Set("Retry-After", "0")
+			http.Error(w, "429 - rate limit exceeded", http.StatusTooManyRequests)
+		}
+		return busy
+	})
+	result, err := s.seed(text.String(), Config{})
+	if exitCode(err) != 69 || counts(result) != [4]int{7, 0, 0, 33} || !strings.Contains(err.Error(), "writes in a row failed") {
+		t.Errorf("%v after %v", err, counts(result))
+	}
+	s.breaks(nil)
+	if got := counts(s.mustSeed(text.String(), Config{})); got != [4]int{33, 0, 7, 0} {
+		t.Errorf("repeated: %v", got)
+	}
+}
+
 func TestFile_cancelled(t *testing.T) {
 	s := newServer(t)
 	ctx, cancel := context.WithCancel(context.Background())

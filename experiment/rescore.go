@@ -45,7 +45,7 @@ var ErrSameGold = errors.New("the dataset has the expected outputs that the run 
 // marked as cached, and cost nothing. Of several attempts the newest one is taken, as
 // attempt 1. Scores of external evaluators are taken over as they are, unless Pin
 // asks the evaluator again. A name that is taken is a *NameTakenError; after any other
-// error there is no new run.
+// error, or a crash, there is no new run.
 //
 // An item that failed stays failed with its class, but for class
 // invalid_output, item and internal, which are judged again where there is an
@@ -60,14 +60,7 @@ func Rescore(ctx context.Context, cfg RescoreConfig) (h outcome.Header, path str
 	if _, err := os.Stat(path); err == nil {
 		return h, path, &NameTakenError{Name: h.Name, Where: path}
 	}
-	to, err := runstore.Create(path, h)
-	if err != nil {
-		return h, path, err
-	}
-	if err = errors.Join(rescore(ctx, cfg, to, carry), to.Close()); err != nil {
-		err = errors.Join(err, os.Remove(path)) // half a run is of no use
-	}
-	return h, path, err
+	return h, path, runstore.Build(path, h, func(to *runstore.Run) error { return rescore(ctx, cfg, to, carry) })
 }
 
 // describe makes the header of the new run of that of the old one, and returns the

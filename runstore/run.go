@@ -69,20 +69,35 @@ type Run struct {
 // Errors: ErrExists when there is something under the name, ErrLocked,
 // ErrWrite. A zero h.Format becomes the current one.
 func Create(path string, h outcome.Header) (*Run, error) {
+	l, err := reserve(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := place(path, h, nil); err != nil {
+		return nil, errors.Join(err, unlock(l))
+	}
+	return open(path, l)
+}
+
+// Build makes a run file at path that is complete when it appears: fill gets the run, and an
+// error of it, or a crash, leaves no run. Errors: those of Create, Close and fill.
+func Build(path string, h outcome.Header, fill func(*Run) error) error {
+	l, err := reserve(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(place(path, h, fill), unlock(l))
+}
+
+// reserve takes the lock of a run that is to be made at path.
+func reserve(path string) (*os.File, error) {
 	if _, err := os.Lstat(path); err == nil {
 		return nil, fault(path, ErrExists, nil)
 	}
 	if err := makeFolder(path); err != nil {
 		return nil, fault(path, ErrWrite, err)
 	}
-	l, err := lockRun(path)
-	if err != nil {
-		return nil, err
-	}
-	if err := place(path, h); err != nil {
-		return nil, errors.Join(err, unlock(l))
-	}
-	return open(path, l)
+	return lockRun(path)
 }
 
 // Open takes a run up again for writing, after whatever ended it: a footer, an
@@ -132,17 +147,32 @@ func removeLeft(path string) error {
 	return err
 }
 
-// place builds a run in a file that gets its name when it is complete. The lock is held.
-func place(path string, h outcome.Header) error {
-	if _, err := os.Lstat(path); err == nil { // made since Create looked
+// place builds a run in a file that gets its name when it is complete, and filled if fill is
+// not nil. The lock is held.
+func place(path string, h outcome.Header, fill func(*Run) error) error {
+	if _, err := os.Lstat(path); err == nil { // made since it was reserved
 		return fault(path, ErrExists, nil)
 	}
 	if h.Format == 0 {
 		h.Format = outcome.FormatVersion
 	}
+	var unfilled error
 	err := removeLeft(path)
 	if err == nil {
-		err = files.Write(path, func(w io.Writer) error { return build(w.(*os.File).Name(), h) })
+		err = files.Write(path, func(w io.Writer) error {
+			name := w.(*os.File).Name()
+			err := build(name, h)
+			if err == nil && fill != nil {
+				unfilled = filled(name, fill)
+			}
+			return errors.Join(err, unfilled)
+		})
+	}
+	if unfilled != nil {
+		if f, ok := errors.AsType[*Fault](unfilled); ok {
+			f.Path = path
+		}
+		return unfilled
 	}
 	if err == nil {
 		err = files.SyncFolder(filepath.Dir(path))
@@ -151,6 +181,19 @@ func place(path string, h outcome.Header) error {
 		return fault(path, ErrWrite, err)
 	}
 	return nil
+}
+
+// filled fills the run at path, which nobody knows of yet.
+func filled(path string, fill func(*Run) error) error {
+	l, err := lockRun(path)
+	if err != nil {
+		return err
+	}
+	run, err := open(path, l)
+	if err != nil {
+		return err
+	}
+	return errors.Join(fill(run), run.Close())
 }
 
 func isFile(path string) error {

@@ -180,3 +180,44 @@ func TestCreate_besideOldLog(t *testing.T) {
 		t.Errorf("the new run has the items %q, want %q alone", ids, want)
 	}
 }
+
+// TestBuild: a run appears when it is complete; neither an error nor a kill leaves one, and what
+// a kill left goes with the next.
+func TestBuild(t *testing.T) {
+	folder := t.TempDir()
+	path := filepath.Join(folder, "a.run")
+	fill := func(run *Run) error {
+		if _, err := os.Lstat(path); err == nil {
+			t.Error("the run is there before it is complete")
+		}
+		if _, err := Create(path, testHeader()); !errors.Is(err, ErrLocked) {
+			t.Errorf("another of that name: %v", err)
+		}
+		return run.AddItems(t.Context(), testItems(0, 3), testHash)
+	}
+	fails := errors.New("fails")
+	if err := Build(path, testHeader(), func(run *Run) error { return errors.Join(fill(run), fails) }); !errors.Is(err, fails) || len(fileNames(t, folder)) != 0 {
+		t.Errorf("%v, left: %q", err, fileNames(t, folder))
+	}
+	for _, end := range []string{"", "-wal", "-shm", ".lock"} {
+		noError(t, os.WriteFile(filepath.Join(folder, ".a.run.new-123"+end), []byte("killed"), 0o600))
+	}
+	noError(t, Build(path, testHeader(), fill))
+	if got := fileNames(t, folder); len(got) != 1 || got[0] != "a.run" {
+		t.Errorf("left: %q", got)
+	}
+	run, err := Open(path)
+	noError(t, err)
+	items := 0
+	for _, err := range run.Items(t.Context()) {
+		noError(t, err)
+		items++
+	}
+	noError(t, run.Close())
+	if items != 3 {
+		t.Errorf("%d items", items)
+	}
+	if err := Build(path, testHeader(), nil); !errors.Is(err, ErrExists) {
+		t.Errorf("over a run: %v", err)
+	}
+}

@@ -304,7 +304,7 @@ func TestFile_rateLimited(t *testing.T) {
 		return busy
 	})
 	result, err := s.seed(text.String(), Config{})
-	if exitCode(err) != 69 || counts(result) != [4]int{7, 0, 0, 33} || !strings.Contains(err.Error(), "writes in a row failed") {
+	if exitCode(err) != 69 || result.Created != 7 || result.Refused < 5 || !strings.Contains(err.Error(), "writes in a row failed") {
 		t.Errorf("%v after %v", err, counts(result))
 	}
 	s.breaks(nil)

@@ -49,7 +49,7 @@ func checkTable() []settings.Setting {
 // out a command line of the program.
 func CheckCommand(env cli.Env, runTable []settings.Setting, run func(context.Context, cli.Env) int) *urfave.Command {
 	// The check decides these.
-	own := []string{"gate", "inconclusive", "html", "json", "quiet", "estimate", "resume", "retry-failed"}
+	own := []string{"gate", "inconclusive", "html", "json", "quiet", "estimate"}
 	runTable = slices.DeleteFunc(runTable, func(s settings.Setting) bool { return slices.Contains(own, s.Flag) })
 	return &urfave.Command{
 		Name:      "check",
@@ -115,6 +115,9 @@ func newCheck(c *urfave.Context, env cli.Env, runTable []settings.Setting) (*che
 	k.dataset, k.candidate = runValues.Text("dataset"), runValues.Text("name")
 	if from := runValues["name"].From; k.candidate == "" || from == path {
 		k.candidate = MadeName(cmp.Or(k.candidate, "check"))
+		if runValues.On("resume") || !slices.Contains([]string{"", "false"}, runValues.Text("retry-failed")) {
+			p.Add("--resume and --retry-failed go on with the run of --name: give its name")
+		}
 	}
 	k.metadata = Metadata(env.Getenv, ReadRevision())
 	maps.Copy(k.metadata, p.Pairs("metadata", runValues.All("metadata")))

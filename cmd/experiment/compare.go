@@ -198,8 +198,7 @@ func baselineAction(c *urfave.Context, env cli.Env) (err error) {
 			names := slices.Sorted(maps.Keys(known))
 			return cli.Usage("there is no baseline of dataset %q; there are: %s", dataset, cmp.Or(textutil.Listed(dataset, names), "none"))
 		}
-		delete(known, dataset)
-		return runs.WriteBaselines(known)
+		return runs.SetBaseline(ctx, dataset, "")
 	}
 	return cli.Usage("baseline takes: set RUN, show, or clear --dataset NAME")
 }
@@ -220,7 +219,7 @@ func setBaseline(ctx context.Context, env cli.Env, known map[string]string, data
 	if err := showBaselines(ctx, env, known, dataset); err != nil {
 		return err
 	}
-	return runs.WriteBaselines(known)
+	return runs.SetBaseline(ctx, dataset, word) // others may have been set meanwhile
 }
 
 // showBaselines lists the baselines with the run that each is now.

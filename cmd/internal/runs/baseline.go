@@ -65,8 +65,16 @@ func ReadBaselines(ctx context.Context) (map[string]string, error) {
 	return known, nil
 }
 
-// WriteBaselines replaces the file of this folder.
-func WriteBaselines(known map[string]string) error {
+// SetBaseline writes the baseline of a dataset into the file of this folder as it is by now;
+// "" is none.
+func SetBaseline(ctx context.Context, dataset, word string) error {
+	known, err := ReadBaselines(ctx)
+	if err != nil {
+		return err
+	}
+	if known[dataset] = word; word == "" {
+		delete(known, dataset)
+	}
 	raw, err := yaml.Marshal(known)
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", BaselineFile, err)

@@ -137,7 +137,7 @@ func (w *itemRedaction) checkKeys() error {
 		delete(w.keys, key)
 	}
 	return w.check(slices.Collect(maps.Keys(w.keys)),
-		"a key of an object holds what %s takes out, and keys are not changed: leave that object out of the mapping")
+		"a key of an object holds what %s takes out, and keys are not changed: rename it, or leave that object out")
 }
 
 // check refuses an item whose texts that cannot be changed hold a secret, by the message

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -17,6 +18,7 @@ import (
 	"extraction-experiment/dataset"
 	"extraction-experiment/extraction"
 	"extraction-experiment/internal/textutil"
+	"extraction-experiment/langfuse"
 	"extraction-experiment/langfuse/embedded"
 )
 
@@ -406,6 +408,66 @@ patterns:
 			t.Errorf("again: %+v", again.Result)
 		}
 	})
+}
+
+// Of the items of a file nothing that is to be taken out is sent or said: not in texts, gold and
+// metadata, nor in ids that are derived of them, warnings and problems.
+func TestFile_redaction(t *testing.T) {
+	const good = `{"id":"a","input":{"document_text":"Ada (ada@x.org) was born in London."},"expectedOutput":{"entities":[` +
+		`{"name":"Ada","mentions":[{"quote":"Ada","start":0,"end":3}]}],"relationships":[]},"metadata":{"ssn":4711,"by":"4711 of ADA@X.ORG"}}
+{"input":{"document_text":"Call bo@x.org."},"expectedOutput":{"entities":[],"relationships":[]}}
+{"input":{"document_text":"Call cy@x.org."},"expectedOutput":{"entities":[{"name":"nobody@x.org"}],"relationships":[]}}
+{"input":{"document_text":"Call dee@x.org, please."},"expectedOutput":{"entities":[],"relationships":[]},"status":"hal@x.org"}
+`
+	const bad = `{"id":"eve@x.org","input":{"document_text":"Eve"}}
+{"id":"f","input":{"document_text":"F"},"metadata":{"fay@x.org":1}}
+{"id":"g","input":{"document_text":"G"},"gus@x.org":1
+`
+	cfg := Config{KeepGoing: true, Redaction: mustRedaction(t, "{patterns: [{name: mail, regex: '[a-z]+@x[.]org'}, {name: name, regex: 'Ada'}], fields: [ssn]}")}
+	s := newServer(t)
+	s.mu.Lock()
+	s.sent = &bytes.Buffer{}
+	s.mu.Unlock()
+	result, err := s.seed(good+bad, cfg)
+	if err != nil || result.Created != 3 {
+		t.Fatalf("%v after %v: %+v", err, counts(result), result.Report)
+	}
+	everything := s.sent.String() + fmt.Sprint(result.Report, result.Err())
+	for _, secret := range []string{"ada (", `"ada"`, "bo@", "cy@", "nobody", "dee", "eve@", "fay", "gus@", "4711", "x.org"} {
+		if strings.Contains(strings.ToLower(everything), secret) {
+			t.Errorf("%q left: %s", secret, everything)
+		}
+	}
+	// Lines 2 and 3 have the same input by now, and no id.
+	for _, want := range []string{
+		"line 3: redacting: has the same input as line 2 once both are redacted, and no id", "line 5: redacting: its id holds what MAIL takes out",
+		"line 6: redacting: a key of an object holds what MAIL takes out", "line 7: ",
+	} {
+		if !strings.Contains(everything, want) {
+			t.Errorf("%s does not say %q", everything, want)
+		}
+	}
+	// ssn and where it stands else. The mail in metadata, that of lines 2 and 4, and the one in the
+	// text, which is two, as the gold name stands in it; so the name goes, too, in text, name and quote.
+	if want := map[string]int{"MAIL": 8, "NAME": 0, "SSN": 2}; !reflect.DeepEqual(result.Redacted, want) {
+		t.Errorf("replaced %v, want %v", result.Redacted, want)
+	}
+	items := map[string]langfuse.DatasetItem{}
+	for stored, err := range Stored(t.Context(), s.Client, "docs") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		items[stored.ID] = stored
+		if derived, err := dataset.DeriveID(itemOf(stored)); stored.ID != "a" && (err != nil || derived != stored.ID) {
+			t.Errorf("%s: the id is not that of what was sent, %s, %v", stored.ID, derived, err)
+		}
+	}
+	if got := string(items["a"].Input); !strings.Contains(got, "was born in London") {
+		t.Error(got)
+	}
+	if again, err := s.seed(good, cfg); err != nil || counts(again) != [4]int{0, 0, 3, 0} {
+		t.Errorf("again: %v, %v", counts(again), err)
+	}
 }
 
 // The author of an annotation may be somebody's address: neither the item nor

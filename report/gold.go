@@ -273,9 +273,10 @@ func RegoldText(w io.Writer, r Regold, opt Options) error {
 	}
 	p.table(ranks, verdicts, gates)
 	for _, m := range r.Runs {
-		t := movedTable(m)
-		t.Title += " · " + textutil.Line(m.From.Name)
-		p.table(t)
+		if t := movedTable(m); len(t.Rows) > 0 {
+			t.Title += " · " + textutil.Line(m.From.Name)
+			p.table(t)
+		}
 	}
 	p.notes("experiment publish NEW RUN sends a new run to Langfuse")
 	return p.writeTo(w)

@@ -309,7 +309,9 @@ func MovesText(w io.Writer, r MovesResult, opt Options) error {
 	still := len(r.Scores) - len(t.Rows)
 	p.table(t)
 	p.notes(when(still > 0, Counted(still, "other score")+" did not move"))
-	p.table(movedTable(r))
+	if len(r.Moved) > 0 {
+		p.table(movedTable(r))
+	}
 	return p.writeTo(w)
 }
 

@@ -118,11 +118,14 @@ func (c *call) scoreEntities(r *Result) *EntityCounts {
 	}
 	for _, e := range expected {
 		groups[e.typ].Expected++
-		if e.partner >= 0 && extracted[e.partner].typ == e.typ {
+		if e.partner >= 0 && (e.typ == 0 || extracted[e.partner].typ == e.typ) {
 			groups[e.typ].Matched++
 		}
 	}
 	for _, x := range extracted {
+		if x.partner >= 0 && expected[x.partner].typ == 0 {
+			x.typ = 0 // it is not judged
+		}
 		groups[x.typ].Extracted++
 	}
 	r.addGroups("entity_type", groups, c.types.texts)

@@ -351,6 +351,19 @@ func TestScore_groups(t *testing.T) {
 	}
 }
 
+// TestScore_groups_untyped: what is matched with an entity of no expected type, which is not
+// judged, stands beside it, and not as a wrong one of another type.
+func TestScore_groups_untyped(t *testing.T) {
+	r := scoreEntities(t, DefaultOptions(), ents("Ada", "", "Bob", "", "Cy", "person"), ents("Ada", "person", "Bob", "-", "Cy", "person", "Dee", "person"))
+	want := []outcome.Group{
+		{Kind: "entity_type", Name: "(no type)", Expected: 2, Extracted: 2, Matched: 2},
+		{Kind: "entity_type", Name: "person", Expected: 1, Extracted: 2, Matched: 1},
+	}
+	if diff := cmp.Diff(want, r.Groups); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestCounts_JSON(t *testing.T) {
 	r := scoreEntities(t, DefaultOptions(), ents("Ada", "person"), ents("ada", "person", "Bob", ""))
 	raw, err := json.Marshal(r.Counts)

@@ -312,8 +312,11 @@ func (k *check) refreshed(ctx context.Context) error {
 	if h.System.Provider == provider.ExternalName || h.System.Pipeline == provider.Recorded || h.Dataset.Selection != "" {
 		return refuse("is of a pipeline, or of a selection of items: check out %s and run it", cmp.Or(h.GitSHA, "its revision"))
 	}
-	name := MadeName(h.Name + "-refreshed")
-	line := []string{"run", "--quiet", "--dataset=" + k.dataset, "--name=" + name, "--model=" + h.System.Model}
+	name, model := MadeName(h.Name+"-refreshed"), h.System.Model
+	if h.System.Provider != model { // the baseline is both
+		model = h.System.Provider + "/" + model
+	}
+	line := []string{"run", "--quiet", "--dataset=" + k.dataset, "--name=" + name, "--model=" + model}
 	if p := h.System.Prompt; p.Name != "" {
 		line = append(line, "--prompt="+p.Name, fmt.Sprintf("--prompt-version=%d", p.Version))
 	}

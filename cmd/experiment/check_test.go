@@ -1,0 +1,110 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// fakeGitHub keeps the comments of one pull request, as the token of a job sees them.
+type fakeGitHub struct {
+	mu       sync.Mutex
+	comments []map[string]any
+}
+
+func (f *fakeGitHub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var body map[string]any
+	_ = json.NewDecoder(r.Body).Decode(&body)
+	switch {
+	case strings.HasSuffix(r.URL.Path, "/user"):
+		http.Error(w, "not for a job", http.StatusForbidden)
+		return
+	case r.Method == http.MethodPost:
+		body["id"], body["user"] = len(f.comments)+1, map[string]string{"login": "github-actions[bot]"}
+		f.comments = append(f.comments, body)
+		w.WriteHeader(http.StatusCreated)
+	case r.Method == http.MethodPatch:
+		f.comments[0]["body"] = body["body"]
+	}
+	_ = json.NewEncoder(w).Encode(f.comments)
+}
+
+// TestCheck_job is a check as the job of a pull request: the comment is posted once and then
+// updated, says where the job is, and warns of an old base.
+func TestCheck_job(t *testing.T) {
+	host := &fakeGitHub{}
+	server := httptest.NewServer(host)
+	t.Cleanup(server.Close)
+	f := newFolder(t, "GITHUB_ACTIONS=true", "GITHUB_API_URL="+server.URL, "GITHUB_SERVER_URL=https://github.example", "GITHUB_REPOSITORY=o/r",
+		"GITHUB_REF=refs/pull/7/merge", "GITHUB_RUN_ID=99", "GITHUB_TOKEN=sesame", "GITHUB_STEP_SUMMARY=")
+	must(t, os.WriteFile(f.path("items.jsonl"), []byte(`{"id":"a","input":{"document_text":"Ada Lovelace wrote.","object_schemas":{"Person":{}}},"expectedOutput":{"entities":[{"name":"Ada Lovelace"}]}}`+"\n"), 0o600))
+	f.run(t, 0, "--dataset", "items.jsonl", "--name", "base", "--quiet")
+	for i, want := range []string{"the comment was created", "the comment was updated"} {
+		c := f.run(t, 0, "check", "--dataset", "items.jsonl", "--base", "base")
+		if !strings.Contains(c.stderr.String(), want) || len(host.comments) != 1 {
+			t.Fatalf("check %d: %d comments, %s", i+1, len(host.comments), c.stderr.String())
+		}
+		if body := host.comments[0]["body"].(string); strings.TrimSpace(body) != strings.TrimSpace(c.stdout.String()) || !strings.Contains(body, "[job and report](<https://github.example/o/r/actions/runs/99>)") {
+			t.Errorf("the comment is\n%s\nand what was printed\n%s", body, c.stdout.String())
+		}
+	}
+	// An export of the same run, begun long ago.
+	c := f.run(t, 0, "export", "base")
+	header, rest, _ := strings.Cut(c.stdout.String(), "\n")
+	var head map[string]any
+	must(t, json.Unmarshal([]byte(header), &head))
+	head["started"] = "2026-01-02T03:04:05Z"
+	old, err := json.Marshal(head)
+	must(t, err)
+	must(t, os.WriteFile(f.path("old.jsonl"), append(append(old, '\n'), rest...), 0o600))
+	for age, warned := range map[string]bool{"14d": true, "36500d": false} {
+		c := f.run(t, 0, "check", "--dataset", "items.jsonl", "--base", "old.jsonl", "--base-max-age", age, "--comment", "false")
+		if got := strings.Contains(c.stdout.String(), "days old, more than "); got != warned {
+			t.Errorf("--base-max-age %s: warned %v, want %v:\n%s", age, got, warned, c.stdout.String())
+		}
+	}
+	if len(host.comments) != 1 || host.comments[0]["id"] != 1 {
+		t.Errorf("--comment false: %v", host.comments)
+	}
+}
+
+// TestCheck_refresh: a base over fewer items is run again, with its own model and settings, if
+// that is estimated to cost no more than is allowed.
+func TestCheck_refresh(t *testing.T) {
+	model := newPaidModel(t)
+	f := newFolder(t, "OPENAI_API_KEY=sk-test", "OPENAI_BASE_URL="+model.url+"/r")
+	line := func(id string) string {
+		return `{"id":"` + id + `","input":{"document_text":"` + id + ` Lovelace wrote."},"expectedOutput":{"entities":[{"name":"` + id + ` Lovelace"}]}}` + "\n"
+	}
+	seed := func(lines string) {
+		must(t, os.WriteFile(f.path("items.jsonl"), []byte(lines), 0o600))
+		f.run(t, 0, "seed", "--dataset", "d", "--file", "items.jsonl", "--quiet")
+	}
+	seed(line("one"))
+	for _, name := range []string{"gpt-4o-mini", "custom"} {
+		f.run(t, 0, "--dataset", "d", "--name", "base-"+name, "--model", "openai/"+name, "--temperature", "0.5", "--max-tokens", "200", "--quiet")
+	}
+	seed(line("one") + line("two"))
+	check := func(code int, name string, args ...string) string {
+		c := f.run(t, code, append([]string{"check", "--dataset", "d", "--model", "openai/" + name, "--temperature", "0.5", "--max-tokens", "200", "--base", "base-" + name}, args...)...)
+		return c.stdout.String()
+	}
+	if got := check(2, "gpt-4o-mini"); !strings.Contains(got, "fingerprint of the dataset") {
+		t.Errorf("other items are compared: %s", got)
+	}
+	if got := check(2, "gpt-4o-mini", "--refresh-base", "0.0000001"); !strings.Contains(got, "would cost ") {
+		t.Errorf("beyond what is allowed: %s", got)
+	}
+	if got := check(2, "custom", "--refresh-base", "5"); !strings.Contains(got, "has an unknown cost, as the model has no price") {
+		t.Errorf("without a price: %s", got)
+	}
+	if got := check(0, "gpt-4o-mini", "--refresh-base", "5"); !strings.Contains(got, "base `base-gpt-4o-mini-refreshed-") {
+		t.Errorf("%s", got)
+	}
+}

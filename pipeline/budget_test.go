@@ -114,6 +114,48 @@ func TestBudget_whatCounts(t *testing.T) {
 	}
 }
 
+// TestBudget_longContext: above its largest known input a price is not known, and counts twice;
+// a cost that is reported stands, and tokens are tokens.
+func TestBudget_longContext(t *testing.T) {
+	price := func(string) (pipeline.Price, bool) {
+		return pipeline.Price{Input: 1e6, CachedInput: 1e6, Output: 1e6, MaxInput: 20}, true
+	}
+	half := 0.5
+	for name, c := range map[string]struct {
+		usage outcome.Usage
+		cost  *float64
+		usd   float64
+	}{
+		"at the limit":       {outcome.Usage{Input: 20, Output: 2}, nil, 22},
+		"beyond":             {outcome.Usage{Input: 21, Output: 2}, nil, 46},
+		"beyond, but stated": {outcome.Usage{Input: 21, Output: 2}, &half, 0.5},
+	} {
+		budget, err := pipeline.NewBudget(pipeline.BudgetConfig{USD: 100, Model: "m", Prices: price})
+		if err != nil {
+			t.Fatal(err)
+		}
+		budget.Book(c.cost, c.usage, outcome.Usage{})
+		if usd, tokens := budget.Spent(); usd != c.usd || tokens != c.usage.Total() {
+			t.Errorf("%s: %v USD, %d tokens, want %v, %d", name, usd, tokens, c.usd, c.usage.Total())
+		}
+	}
+}
+
+// TestBudgetError: sums are written so that two digits of small ones are seen.
+func TestBudgetError(t *testing.T) {
+	for usd, want := range map[float64]string{2: "2.00 USD", 0.5: "0.50 USD", 0.0123: "0.012 USD", 0.000456: "0.00046 USD"} {
+		budget, err := pipeline.NewBudget(pipeline.BudgetConfig{USD: usd, Model: "known", Prices: dollar})
+		if err != nil {
+			t.Fatal(err)
+		}
+		model := pipeline.Limited(pipeline.LimitedConfig{Model: steadyModel(func() pipeline.Response { panic("asked") }), Admission: pipeline.NewAdmission(limit.New(limit.Config{}), budget)})
+		_, err = model.Generate(t.Context(), ten())
+		if err == nil || !strings.Contains(err.Error(), "the budget of "+want+" has less left than the next call may take (0.00 USD so far)") {
+			t.Errorf("%v: %v, want %s", usd, err, want)
+		}
+	}
+}
+
 // Ten calls that are estimated at 10 and take 1 fit into 20, as those that come
 // later wait for those under way.
 func TestBudget_waitsForWhatIsUnderWay(t *testing.T) {

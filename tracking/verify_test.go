@@ -230,6 +230,14 @@ func harms() map[string]harm {
 			},
 			want: map[tracking.Kind]int{tracking.PromptNotLinked: 5},
 		},
+		"a trace that no longer says that its item failed": {
+			after: func(s *scene) { s.resend(5, s.inExperiment(5)...) },
+			want:  kinds(tracking.WrongLevel), events: true,
+		},
+		"a trace that was taken out of the experiment": {
+			after: func(s *scene) { s.resend(1) },
+			want:  kinds(tracking.NotInExperiment), events: true,
+		},
 		"somebody else's trace in the run": {
 			after: func(s *scene) { s.intrude() },
 			want:  kinds(tracking.DoubledItem), events: true, stays: true,
@@ -242,18 +250,31 @@ func (s *scene) staleID() string { return tracking.ScoreID(s.run, s.t, itemID(2)
 
 // intrude adds a root span of item 1 to the experiment.
 func (s *scene) intrude() {
+	const id = "ffffffffffffffff"
+	s.export(id+id, id, append(s.inExperiment(1), langfuse.TextAttribute("langfuse.experiment.item.root_observation_id", id))...)
+}
+
+// resend sends the root span of an item again, as another program may.
+func (s *scene) resend(item int, attributes ...langfuse.Attribute) {
+	id := tracking.SpanID(s.run, s.t, itemID(item), 1, 0)
+	if len(attributes) > 0 {
+		attributes = append(attributes, langfuse.TextAttribute("langfuse.experiment.item.root_observation_id", id))
+	}
+	s.export(s.trace(item, 1), id, attributes...)
+}
+
+// inExperiment are the attributes that put a trace of the item into the experiment.
+func (s *scene) inExperiment(item int) []langfuse.Attribute {
 	e, _, err := s.run.Experiment(s.t.Context(), 1)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	text := langfuse.TextAttribute
-	root := langfuse.Span{
-		TraceID: "ffffffffffffffffffffffffffffffff", SpanID: "ffffffffffffffff", Name: "other", Start: start, End: start.Add(time.Second),
-		Attributes: []langfuse.Attribute{
-			text("langfuse.experiment.id", e.ID), text("langfuse.experiment.name", "base"), text("langfuse.experiment.item.id", itemID(1)),
-			text("langfuse.experiment.item.root_observation_id", "ffffffffffffffff"),
-		},
-	}
+	return []langfuse.Attribute{text("langfuse.experiment.id", e.ID), text("langfuse.experiment.name", "base"), text("langfuse.experiment.item.id", itemID(item))}
+}
+
+func (s *scene) export(trace, id string, attributes ...langfuse.Attribute) {
+	root := langfuse.Span{TraceID: trace, SpanID: id, Name: "other", Start: start, End: start.Add(time.Second), Attributes: attributes}
 	if err := s.client.ExportSpans(s.t.Context(), langfuse.Scope{Name: "test"}, []langfuse.Span{root}); err != nil {
 		s.t.Fatal(err)
 	}

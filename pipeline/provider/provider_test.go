@@ -2,6 +2,10 @@ package provider_test
 
 import (
 	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -75,5 +79,47 @@ func TestOpen_models(t *testing.T) {
 	}
 	if _, err := provider.Open("openai/gpt-4o", provider.Config{}); err == nil || !strings.Contains(err.Error(), "OPENAI_API_KEY") {
 		t.Errorf("without a key: %v", err)
+	}
+}
+
+// TestOpen_headers: what OPENAI_EXTRA_HEADERS holds goes along with every request, wins over our
+// own headers, and is in no error.
+func TestOpen_headers(t *testing.T) {
+	got := http.Header{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got = r.Header.Clone()
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"choices":[{"message":{"content":"{}"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":1}}`)
+	}))
+	t.Cleanup(server.Close)
+	open := func(headers string) (provider.Opened, error) {
+		env := map[string]string{"OPENAI_API_KEY": "sk-1", "OPENAI_BASE_URL": server.URL + "/v1", "OPENAI_EXTRA_HEADERS": headers}
+		return provider.Open("openai/m", provider.Config{Getenv: func(name string) string { return env[name] }})
+	}
+	for headers, want := range map[string]http.Header{
+		``: {"Authorization": {"Bearer sk-1"}},
+		`{"X-Team":"knowledge","x-cost-centre":"7"}`: {"X-Team": {"knowledge"}, "X-Cost-Centre": {"7"}, "Authorization": {"Bearer sk-1"}},
+		`{"Authorization":"Bearer gateway"}`:         {"Authorization": {"Bearer gateway"}},
+	} {
+		opened, err := open(headers)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := opened.Model.Generate(t.Context(), pipeline.Request{Messages: []pipeline.Message{{Role: "user", Content: "x"}}}); err != nil {
+			t.Fatal(err)
+		}
+		for name, values := range want {
+			if !slices.Equal(got[name], values) {
+				t.Errorf("%s: %s is %q, want %q", headers, name, got[name], values)
+			}
+		}
+	}
+	for headers, want := range map[string]string{
+		`[]`: "is not a JSON object of texts", `{"X":1}`: "is not a JSON object of texts", `{"X":"sesame"`: "is not a JSON object of texts",
+		"{\"X\":\"sesame\\nY: z\"}": "contains a line break", `{"a b":"sesame"}`: `the header name "a b" is not one`, `{"":"sesame"}`: `the header name "" is not one`,
+	} {
+		if _, err := open(headers); cli.ExitCode(err) != 64 || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "sesame") {
+			t.Errorf("%s: %v, want %q", headers, err, want)
+		}
 	}
 }

@@ -1,0 +1,56 @@
+package tracking
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"extraction-experiment/outcome"
+)
+
+// TestUsageDetails: the parts add up to the total, as Langfuse counts them.
+func TestUsageDetails(t *testing.T) {
+	for want, usage := range map[string]outcome.Usage{
+		``:                                  {},
+		`{"input":7,"output":0,"total":7}`:  {Input: 7},
+		`{"input":7,"output":3,"total":10}`: {Input: 7, Output: 3},
+		`{"input":2,"input_cached_tokens":5,"output":1,"output_reasoning_tokens":2,"total":10}`: {Input: 7, Cached: 5, Output: 3, Reasoning: 2},
+		`{"input":0,"input_cached_tokens":7,"output":0,"output_reasoning_tokens":3,"total":10}`: {Input: 7, Cached: 7, Output: 3, Reasoning: 3},
+	} {
+		if got := usageDetails(usage); got != want {
+			t.Errorf("%+v: %s, want %s", usage, got, want)
+		}
+	}
+}
+
+// TestField: what is too large for a server is replaced by its size, its hash and its beginning,
+// as JSON and in whole characters.
+func TestField(t *testing.T) {
+	whole := json.RawMessage(`"` + strings.Repeat("a", maxField-2) + `"`)
+	if got := field(whole); got != string(whole) {
+		t.Errorf("%d bytes became %d", len(whole), len(got))
+	}
+	large := json.RawMessage(`"` + strings.Repeat("ä", maxField/2) + `"`) // the 65,536th byte is the first half of one
+	var got struct {
+		Truncated      bool
+		Bytes          int
+		SHA256, Begins string
+	}
+	if err := json.Unmarshal([]byte(field(large)), &got); err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(large)
+	if !got.Truncated || got.Bytes != len(large) || got.SHA256 != hex.EncodeToString(sum[:]) || got.Begins != `"`+strings.Repeat("ä", 32767) {
+		t.Errorf("%d bytes, %s, begins with %d bytes", got.Bytes, got.SHA256, len(got.Begins))
+	}
+	for raw, want := range map[string]string{`"spoken"`: "spoken", `{"a":1}`: `{"a":1}`, ``: ``, `"\ud800"`: "\uFFFD"} {
+		if got := spoken(json.RawMessage(raw)); got != want {
+			t.Errorf("%s is said as %q, want %q", raw, got, want)
+		}
+	}
+	if got := spoken(large); got != field(large) {
+		t.Errorf("a large text has %d bytes", len(got))
+	}
+}

@@ -170,7 +170,7 @@ func (v ResultView) ConsumptionTable() Table {
 	t := Table{Title: "Cost and latency", folded: true, Columns: []Column{{Markdown: "mean of the items", Below: true}}}
 	base, cand := v.of.Base.Summary, v.Candidate.Summary
 	if b, c := base.Usage.CostUSD, cand.Usage.CostUSD; b != nil && c != nil && *b+*c > 0 {
-		t.add(amountLine("cost per item", v.Cost, dollars))
+		t.add(amountLine("cost per item", v.Cost, Dollars))
 	}
 	if b, c := base.LatencyMS, cand.LatencyMS; b != nil && c != nil {
 		t.add(amountLine("latency per item", v.Latency, Milliseconds))

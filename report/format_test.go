@@ -57,7 +57,7 @@ func TestNumbers(t *testing.T) {
 		Counted(1, "item"): "1 item", Counted(2000, "item"): "2,000 items",
 		Milliseconds(0.2): "200 µs", Milliseconds(1.25): "1.2 ms", Milliseconds(826.4): "826 ms",
 		Milliseconds(1234): "1.2 s", Milliseconds(99_960): "1m40s", Milliseconds(3_723_000): "1h2m3s",
-		dollars(0): "$0.00", dollars(12.345): "$12.35", dollars(0.25): "$0.25", dollars(0.00882): "$0.0088", dollars(0.00042): "$0.00042",
+		Dollars(0): "$0.00", Dollars(12.345): "$12.35", Dollars(0.25): "$0.25", Dollars(0.00882): "$0.0088", Dollars(0.00042): "$0.00042",
 		bar(ptr(0.5), 4): "██  ", bar(ptr(0.53), 4): "██▏ ", // 0.53·32 = 16.96 eighths
 		bar(ptr(7.0), 2): "██", bar(ptr(-1.0), 2): "  ", bar(nil, 3): "   ", bar(ptr(0.01), 1): " ",
 	}

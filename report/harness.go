@@ -178,7 +178,7 @@ func (e Estimate) Text() string {
 		line("tokens", "about %s in · %s out (as long as what is expected)", Count(e.InputTokens), Count(e.OutputTokens))
 		cost := "unknown: there is no price for " + textutil.Line(e.Model)
 		if e.CostUSD != nil {
-			cost = "about " + dollars(*e.CostUSD) + ", by list prices"
+			cost = "about " + Dollars(*e.CostUSD) + ", by list prices"
 		}
 		line("cost", "%s", cost)
 	}
@@ -208,7 +208,7 @@ func EstimateSum(list []Estimate) string {
 			cost += *e.CostUSD
 		}
 	}
-	line := fmt.Sprintf("%s together: %s, about %s tokens in and %s out, about %s", Counted(len(list), "run"), Counted(requests, "request"), Count(input), Count(output), dollars(cost))
+	line := fmt.Sprintf("%s together: %s, about %s tokens in and %s out, about %s", Counted(len(list), "run"), Counted(requests, "request"), Count(input), Count(output), Dollars(cost))
 	return line + when(unknown > 0, ", and "+Counted(unknown, "run")+" without a known price") +
 		when(judging > 0, "; and "+Counted(judging, "call")+" of judging models: "+judgingNote) + "\n"
 }

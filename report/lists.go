@@ -116,7 +116,7 @@ func place(r compare.Ranked) string { return cmp.Or(when(r.Rank > 0, Count(r.Ran
 // costPerItem is what one item of a ranked run costs; "≥" where that is only
 // partly known.
 func costPerItem(r compare.Ranked) string {
-	return known(r.CostPerItem, func(cost float64) string { return when(r.CostPartly, "≥") + dollars(cost) })
+	return known(r.CostPerItem, func(cost float64) string { return when(r.CostPartly, "≥") + Dollars(cost) })
 }
 
 // PairTable compares every two runs, each with its place.

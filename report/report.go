@@ -145,9 +145,9 @@ func Milliseconds(ms float64) string {
 
 func duration(d time.Duration) string { return Milliseconds(float64(d) / float64(time.Millisecond)) }
 
-// dollars shows money with two decimals, small amounts with as many as two
+// Dollars shows money with two decimals, small amounts with as many as two
 // digits need.
-func dollars(v float64) string {
+func Dollars(v float64) string {
 	decimals := 2
 	if v != 0 {
 		decimals = min(max(2, 1-int(math.Floor(math.Log10(math.Abs(v))))), 12)

@@ -96,10 +96,10 @@ func (v SummaryView) cost() []string {
 	}
 	parts := costParts(u.CostUSD, u.CostUnknown, "item")
 	if n := v.Items.Scored + v.Items.Failed; n > 0 && u.CostUSD != nil && u.CostUnknown == 0 && *u.CostUSD > 0 {
-		parts = append(parts, dollars(*u.CostUSD/float64(n))+" per item"+when(v.Trials != nil, " and trial"))
+		parts = append(parts, Dollars(*u.CostUSD/float64(n))+" per item"+when(v.Trials != nil, " and trial"))
 	}
 	if all := u.AllCostUSD; all != nil && (u.CostUSD == nil || *all != *u.CostUSD) {
-		parts = append(parts, "newest attempts; "+dollars(*all)+" in all")
+		parts = append(parts, "newest attempts; "+Dollars(*all)+" in all")
 	}
 	return parts
 }
@@ -110,9 +110,9 @@ func costParts[N int | int64](cost *float64, unknown N, noun string) []string {
 	case cost == nil:
 		return []string{"unknown"}
 	case unknown > 0:
-		return []string{"at least " + dollars(*cost), "unknown for " + Counted(unknown, noun)}
+		return []string{"at least " + Dollars(*cost), "unknown for " + Counted(unknown, noun)}
 	}
-	return []string{dollars(*cost)}
+	return []string{Dollars(*cost)}
 }
 
 // judgingParts say what judging models took, which is not part of the cost; nothing

@@ -383,10 +383,10 @@ func shownObservation(o langfuse.Observation) html.Observation {
 		out.Facts = append(out.Facts, fmt.Sprintf("prompt %s@%v", o.PromptName, o.PromptVersion))
 	}
 	for _, kind := range slices.Sorted(maps.Keys(o.UsageDetails)) {
-		out.Facts = append(out.Facts, fmt.Sprintf("%v %s tokens", o.UsageDetails[kind], kind))
+		out.Facts = append(out.Facts, fmt.Sprintf("%s %s tokens", report.Count(int64(o.UsageDetails[kind])), kind))
 	}
 	if o.TotalCost > 0 {
-		out.Facts = append(out.Facts, fmt.Sprintf("$%v", o.TotalCost))
+		out.Facts = append(out.Facts, report.Dollars(float64(o.TotalCost)))
 	}
 	return out
 }

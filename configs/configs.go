@@ -295,9 +295,7 @@ func LoadBenchmark(path, name string) (Benchmark, error) {
 	}
 	for i := range c.Datasets {
 		for _, file := range []*string{&c.Datasets[i].PDF, &c.Datasets[i].Questions} {
-			if !filepath.IsAbs(*file) {
-				*file = filepath.Join(filepath.Dir(path), *file)
-			}
+			*file = files.In(filepath.Dir(path), *file)
 		}
 	}
 	c.Runs = max(1, c.Runs)

@@ -13,6 +13,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"extraction-experiment/internal/files"
 	"extraction-experiment/internal/textutil"
 )
 
@@ -105,8 +106,8 @@ func LoadTrigger(path string) (Trigger, error) {
 		run.Name = cmp.Or(run.Name, defaultRunName)
 		if run.Config == "" {
 			add("dataset %q: config is missing: name an experiment file", name)
-		} else if !filepath.IsAbs(run.Config) {
-			run.Config = filepath.Join(filepath.Dir(path), run.Config)
+		} else {
+			run.Config = files.In(filepath.Dir(path), run.Config)
 		}
 		usd, err := strconv.ParseFloat(run.BudgetUSD, 64)
 		if run.BudgetUSD != "" && (err != nil || !(usd > 0) || math.IsInf(usd, 0)) {

@@ -71,6 +71,14 @@ func SyncFolder(path string) error {
 	return errors.Join(folder.Sync(), folder.Close())
 }
 
+// In returns a path that a file of the folder names: relative to the folder, unless it is absolute.
+func In(folder, path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(folder, path)
+}
+
 // MaxText is the most bytes that a prompt, a mapping, a report or another text of a
 // person has.
 const MaxText = 64 << 20

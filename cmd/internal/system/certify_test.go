@@ -1,6 +1,7 @@
 package system
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"os"
@@ -34,6 +35,7 @@ func TestCertify(t *testing.T) {
 		problem     string
 	}{
 		"as it was":        {},
+		"an absolute path": {file: "/"},
 		"none is named":    {file: "-", uncertified: "it has no certificate"},
 		"not there":        {file: "gone.json", uncertified: "its certificate gone.json is not there"},
 		"another's":        {change: func(r *conformance.Report) string { r.Evaluator[1] = "other.sh"; return "" }, uncertified: "the certificate cert.json is that of sh other.sh"},
@@ -60,9 +62,12 @@ func TestCertify(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "cert.json"), raw, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		entry := configs.Scorer{Certificate: map[string]string{"": "cert.json", "-": ""}[tt.file]}
-		if tt.file != "" && tt.file != "-" {
-			entry.Certificate = tt.file
+		entry := configs.Scorer{Certificate: cmp.Or(tt.file, "cert.json")}
+		switch tt.file {
+		case "-":
+			entry.Certificate = ""
+		case "/":
+			entry.Certificate = filepath.Join(dir, "cert.json")
 		}
 		var c outcome.CustomScorer
 		opened := Evaluator{Evaluator: constant{good.Evaluator}, Fingerprint: "f1"}

@@ -91,7 +91,7 @@ func (o Opener) judgeModel(ctx context.Context, spec conformance.Spec, dir strin
 func (o Opener) judgePrompt(ctx context.Context, spec conformance.Spec, dir string) (template pipeline.Template, err error) {
 	switch {
 	case spec.PromptFile != "":
-		return readPrompt(ctx, filepath.Join(dir, spec.PromptFile), func(pipeline.Template) error { return nil })
+		return readPrompt(ctx, files.In(dir, spec.PromptFile), func(pipeline.Template) error { return nil })
 	case spec.Prompt == "":
 		return evaluator.DefaultPrompt(), nil
 	case spec.PromptVersion < 0 || spec.PromptVersion > 0 && spec.PromptLabel != "":
@@ -226,7 +226,7 @@ func certify(ctx context.Context, c *outcome.CustomScorer, entry configs.Scorer,
 		c.Uncertified = "it has no certificate (experiment conformance --output FILE writes one)"
 		return nil
 	}
-	raw, err := files.Read(ctx, filepath.Join(dir, entry.Certificate), files.MaxText)
+	raw, err := files.Read(ctx, files.In(dir, entry.Certificate), files.MaxText)
 	if errors.Is(err, os.ErrNotExist) {
 		c.Uncertified = fmt.Sprintf("its certificate %s is not there", entry.Certificate)
 		return nil

@@ -97,7 +97,7 @@ var advice = map[error]string{
 	ErrLocked:  "wait until the other process has ended, or stop it",
 	ErrNotRun:  "name a file that ends in " + Extension + ", or an export of one",
 	ErrNewer:   "read it with the version that wrote it, or a later one",
-	ErrDamaged: "export what can still be read, replace the file and its log (-wal) by a copy, or run again under another name",
+	ErrDamaged: "export what can be read, replace the file and its log (-wal) by a copy, or run again under another name",
 	ErrWrite:   "make room or allow writing there, then resume: what was committed is safe",
 }
 

@@ -211,7 +211,7 @@ func (e Expected) Odd() []string {
 		case len(usable) == 0:
 			list = append(list, "a group of must_include_any has no term: it is never hit")
 		case !slices.ContainsFunc(usable, func(term string) bool { return e.forbidden(term) == "" }):
-			list = append(list, fmt.Sprintf("whoever says one of %q of must_include_any says a term of must_not_include", usable))
+			list = append(list, fmt.Sprintf("whoever says any of %q of must_include_any says one of must_not_include", usable))
 		}
 	}
 	return list

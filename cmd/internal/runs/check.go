@@ -226,7 +226,8 @@ func (k *check) judge(ctx context.Context) error {
 	case cli.ExitFailures, cli.ExitGate:
 		failures = cli.Errorf(code, "the run of the candidate %s ended with exit code %d", k.candidate, code)
 	default:
-		return cli.Errorf(code, "the candidate %s was not judged: its run ended with exit code %d; the log says why", k.candidate, code)
+		return cli.Errorf(code, "the candidate %s was not judged: its run ended with exit code %d; the log says why",
+			k.candidate, code)
 	}
 	judge := k.compare
 	if base.Named == "" {

@@ -183,7 +183,7 @@ var badValue = textutil.Pattern(`^invalid (?:boolean )?value (".*") for (?:flag 
 func usageError(c *urfave.Context, err error, _ bool) error {
 	if found := badValue().FindStringSubmatch(err.Error()); found != nil {
 		wanted := "of the kind that is expected"
-		switch byName(append(c.App.Flags, c.Command.Flags...))[found[2]].(type) {
+		switch byName(slices.Concat(c.App.Flags, c.Command.Flags))[found[2]].(type) {
 		case *urfave.IntFlag:
 			wanted = "a whole number"
 		case *urfave.Uint64Flag:

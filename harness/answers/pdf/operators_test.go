@@ -1,0 +1,89 @@
+package pdf_test
+
+import (
+	"encoding/ascii85"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"testing"
+
+	"extraction-experiment/harness/answers/pdf"
+)
+
+// helvetica is a font of the reader's own.
+const helvetica = "/Resources<</Font<</F<</Subtype/Type1/BaseFont/Helvetica>>>>>>"
+
+func pageText(t *testing.T, file []byte) string {
+	t.Helper()
+	doc, err := pdf.Read(t.Context(), file, pdf.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return doc.Pages[0].Text
+}
+
+// TestOperators: each way in which a page moves on and shows text, and what stands between texts.
+func TestOperators(t *testing.T) {
+	for name, tt := range map[string]struct{ content, want string }{
+		"the next line":            {"/F 10 Tf 50 700 Td 14 TL (One) Tj T* (Two) Tj (Three) ' 0 0 (Four) \"", "One\nTwo\nThree\nFour"},
+		"lines by TD":              {"/F 10 Tf 50 700 Td (One) Tj 0 -14 TD (Two) Tj T* (Three) Tj", "One\nTwo\nThree"},
+		"space between letters":    {"/F 10 Tf 50 700 Td 1 Tc (spread) Tj 0 Tc 200 Tz (wide) Tj", "spreadwide"},
+		"space between words":      {"/F 10 Tf 50 700 Td 2 Tw (a b) Tj 0 Tw 30 0 Td (c d) Tj", "a b | c d"},
+		"gaps of TJ":               {"/F 10 Tf 50 700 Td [(one) -600 (two) 20 (three)] TJ", "one twothree"},
+		"raised and lowered":       {"/F 10 Tf 50 700 Td (H) Tj -2 Ts (2) Tj 0 Ts (O) Tj", "H2O"},
+		"an inline image":          {"/F 10 Tf 50 700 Td (before) Tj ET q 9 0 0 9 0 0 cm BI /W 2 /H 2 /BPC 8 /CS /G ID (\xff)\xfeTj EI Q BT /F 10 Tf 50 686 Td (after) Tj", "before\nafter"},
+		"an image without its end": {"/F 10 Tf 50 700 Td (before) Tj ET BI /W 9 ID abc", "before"},
+		"a state that is restored": {"/F 10 Tf ET q 1 0 0 1 300 0 cm Q BT /F 10 Tf 50 700 Td (left) Tj 1 0 0 1 80 700 Tm (right) Tj", "left | right"},
+	} {
+		if got := pageText(t, build(helvetica, "BT "+tt.content+" ET")); got != tt.want {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		}
+	}
+}
+
+// TestFilters: a content stream in each form that writers give it, alone and one upon another.
+func TestFilters(t *testing.T) {
+	const plain = "BT /F 10 Tf 50 700 Td (Filtered text) Tj ET"
+	hexed := hex.EncodeToString([]byte(plain)) + ">"
+	in85 := func(text string) string {
+		b := make([]byte, ascii85.MaxEncodedLen(len(text)))
+		return string(b[:ascii85.Encode(b, []byte(text))]) + "~>"
+	}
+	for filter, content := range map[string]string{
+		"":                                  plain,
+		"/Filter/ASCIIHexDecode":            hexed,
+		"/Filter/AHx":                       strings.ToUpper(hexed),
+		"/Filter/ASCII85Decode":             in85(plain),
+		"/Filter[/A85]":                     in85(plain),
+		"/Filter/FlateDecode":               deflated(t, plain),
+		"/Filter[/ASCII85Decode/Fl]":        in85(deflated(t, plain)),
+		"/Filter[/ASCIIHexDecode/A85/Fl]":   hex.EncodeToString([]byte(in85(deflated(t, plain)))) + ">",
+		"/Filter/Crypt":                     plain, // which is Identity where nothing else is said
+		"/Filter[/LZWDecode]/DecodeParms 0": string(lzw(plain)),
+	} {
+		file := strings.Replace(string(build(helvetica, content)), "<</Length", "<<"+filter+"/Length", 1)
+		if got := pageText(t, []byte(file)); got != "Filtered text" {
+			t.Errorf("%s: %q", filter, got)
+		}
+	}
+}
+
+// lzw writes every byte as a code of nine bits, and clears the table before it would grow.
+func lzw(text string) []byte {
+	var bits strings.Builder
+	for i := range len(text) {
+		if i%200 == 0 {
+			fmt.Fprintf(&bits, "%09b", 256)
+		}
+		fmt.Fprintf(&bits, "%09b", text[i])
+	}
+	fmt.Fprintf(&bits, "%09b", 257)
+	all := bits.String() + "0000000"
+	var out []byte
+	for ; len(all) >= 8; all = all[8:] {
+		var b byte
+		fmt.Sscanf(all[:8], "%b", &b)
+		out = append(out, b)
+	}
+	return out
+}

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 
 	"extraction-experiment/internal/cli"
@@ -33,14 +32,7 @@ func Import(ctx context.Context, r io.Reader, name, path string) error {
 	if err != nil {
 		return err
 	}
-	run, err := Create(path, first.(headerLine).Header)
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(im.all(ctx, run), run.Close()); err != nil {
-		return errors.Join(err, os.Remove(path))
-	}
-	return nil
+	return Build(path, first.(headerLine).Header, func(run *Run) error { return im.all(ctx, run) })
 }
 
 // importer turns lines into writes.

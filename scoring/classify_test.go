@@ -86,6 +86,16 @@ func TestClassify(t *testing.T) {
 			extracted: extraction.Extraction{Relationships: rels("Charles Babbage", "child_of", "Ada Lovelace", "Ada Lovelace", "parent_of", "Charles Babbage")},
 			want:      []string{"duplicate relationship ->0"},
 		},
+		"what is listed thrice and nowhere expected": {
+			expected:  extraction.Extraction{Entities: ents()},
+			extracted: extraction.Extraction{Entities: ents("Xyzzy", "Place", "Xyzzy", "Place", "XYZZY", "Place")},
+			want:      []string{"duplicate entity ->0", "duplicate entity ->1", "invented entity ->2"}, // capitals sort first
+		},
+		"a relationship that is listed twice and nowhere expected": {
+			expected:  extraction.Extraction{Relationships: rels()},
+			extracted: extraction.Extraction{Relationships: rels("Ada Lovelace", "parent_of", "Charles Babbage", "Charles Babbage", "child_of", "Ada Lovelace")},
+			want:      []string{"spurious relationship ->0", "duplicate relationship ->1"},
+		},
 		"gold that repeats itself": {
 			expected:  extraction.Extraction{Entities: ents("London", "City", "London", "City")},
 			extracted: extraction.Extraction{Entities: ents("London", "City")},

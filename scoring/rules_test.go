@@ -364,6 +364,57 @@ func TestScore_groups_untyped(t *testing.T) {
 	}
 }
 
+// TestScore_explained: what a score says of itself, and the counts that stand with it.
+func TestScore_explained(t *testing.T) {
+	s := mustNew(t, DefaultOptions())
+	r := s.Score(
+		extraction.Extraction{Entities: ents("Ada", "Person", "Rome", "Place", "Bob", ""), Relationships: rels("A", "owns", "B", "C", "owns", "D")},
+		extraction.Extraction{Entities: ents("ada", "person", "Rome", "Person"), Relationships: rels("B", "owned_by", "A", "X", "leads", "Y")})
+	nothing := s.Score(extraction.Extraction{Entities: ents()}, extraction.Extraction{})
+	tests := map[string]struct {
+		result          Result
+		score           string
+		comment, counts string
+	}{
+		"a ratio":                   {r, EntityPrecision, "2/2 extracted entities matched", `{"matched_entities":2,"extracted_entities":2}`},
+		"of both sides":             {r, EntityF1, "2 matched of 3 expected and 2 extracted", `{"matched_entities":2,"expected_entities":3,"extracted_entities":2}`},
+		"with what was matched":     {r, TypeAccuracy, "1/2 judged types correct", `{"type_correct":1,"type_judged":2,"matched_entities":2}`},
+		"with the ways to match":    {r, RelationshipAccuracy, "1/2 extracted relationships correct", `{"correct_relationships":1,"extracted_relationships":2,"rel_exact":0,"rel_inverse":1,"rel_fuzzy":0,"rel_inverse_fuzzy":0}`},
+		"nothing to find, or found": {nothing, EntityRecall, "nothing expected, nothing extracted", `{"matched_entities":0,"expected_entities":0}`},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, _ := outcome.Lookup(tt.result.Scores, tt.score)
+			var want map[string]int64
+			if err := json.Unmarshal([]byte(tt.counts), &want); err != nil {
+				t.Fatal(err)
+			}
+			counts := map[string]int64{}
+			for _, c := range got.Counts {
+				counts[c.Name] = c.N
+			}
+			if diff := cmp.Diff(want, counts); diff != "" || got.Comment != tt.comment {
+				t.Errorf("%q, counts %s", got.Comment, diff)
+			}
+		})
+	}
+}
+
+// TestScore_repeatedGold: gold that says a thing twice is warned of, as one of both cannot match;
+// not where such repetitions are taken out.
+func TestScore_repeatedGold(t *testing.T) {
+	gold := extraction.Extraction{Entities: ents("Ada", "Person", "ada", "Person"), Relationships: rels("A", "owns", "B", "B", "owned_by", "A")}
+	for dedupe, want := range map[Dedupe][]string{
+		KeepAll: {"expected: 2 repetitions; only one of those alike can match each extracted one"},
+		Exact:   nil,
+	} {
+		r := mustNew(t, with(func(o *Options) { o.Dedupe = dedupe })).Score(gold, extraction.Extraction{})
+		if diff := cmp.Diff(want, r.Warnings); diff != "" {
+			t.Errorf("%s: %s", dedupe, diff)
+		}
+	}
+}
+
 func TestCounts_JSON(t *testing.T) {
 	r := scoreEntities(t, DefaultOptions(), ents("Ada", "person"), ents("ada", "person", "Bob", ""))
 	raw, err := json.Marshal(r.Counts)

@@ -84,6 +84,22 @@ func TestCompare_golden(t *testing.T) {
 	fits(t, string(page), opt)
 }
 
+// TestCompare_otherTrials: what more trials count more of does not look like a change.
+func TestCompare_otherTrials(t *testing.T) {
+	c := comparison()
+	c.Candidates = c.Candidates[:1]
+	c.Base.Summary.Trials = &outcome.Trials{Count: 3}
+	group := outcome.GroupStat{Expected: 45, Extracted: 73, Matched: 1, F1: ptr(2.0 / 118)}
+	c.Candidates[0].Groups = []compare.Group{{Kind: "entity_type", Name: "place", Base: group,
+		Candidate: outcome.GroupStat{Expected: 15, Extracted: 24, Matched: 1, F1: ptr(2.0 / 39)}, Difference: ptr(2.0/39 - 2.0/118)}}
+	page := string(printed(t, func(b *bytes.Buffer) error { return Compare(b, c, Options{Width: 100}) }))
+	for _, want := range []string{"place     45→15        1      73→24    0.017     0.051  +0.034", "counts are of all trials: 3 of the base, 1 of the candidate"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("%q is not in\n%s", want, page)
+		}
+	}
+}
+
 func TestCompareMarkdown_golden(t *testing.T) {
 	golden(t, "compare.md", printed(t, func(b *bytes.Buffer) error { return CompareMarkdown(b, comparison(), Options{}) }))
 }

@@ -199,13 +199,15 @@ func (v ResultView) groupTables(rows int) (tables []Table) {
 			number("matched"), number("extracted").wide(2), number("base F1"), number("cand. F1"), diff()}}
 		for _, g := range list {
 			b, c := g.Base, g.Candidate
-			row := t.add(g.Name, Count(c.Expected), arrow(b.Matched, c.Matched), arrow(b.Extracted, c.Extracted),
+			row := t.add(g.Name, arrow(b.Expected, c.Expected), arrow(b.Matched, c.Matched), arrow(b.Extracted, c.Extracted),
 				Score(b.F1, 3), Score(c.F1, 3), Delta(g.Difference))
 			if d := g.Difference; d != nil && math.Abs(*d) > compare.Epsilon {
 				row.State = turned(*d < 0)
 			}
 		}
 		t.note(v.Scored < v.Items, "over the counts of "+v.counts())
+		base, cand := SummaryView{Summary: v.of.Base.Summary}.trials(), SummaryView{Summary: v.Candidate.Summary}.trials()
+		t.note(base != cand, fmt.Sprintf("counts are of all trials: %d of the base, %d of the candidate", base, cand))
 		tables = append(tables, t.First(rows))
 	}
 	return tables

@@ -28,7 +28,15 @@ func (v SummaryView) Planned() string {
 	if v.Trials == nil {
 		return Counted(v.Items.Planned, "item")
 	}
-	return Counted(v.Items.Planned/max(1, v.Trials.Count), "item") + " × " + Counted(v.Trials.Count, "trial")
+	return Counted(v.Items.Planned/v.trials(), "item") + " × " + Counted(v.Trials.Count, "trial")
+}
+
+// trials counts those of every item.
+func (v SummaryView) trials() int {
+	if v.Trials == nil {
+		return 1
+	}
+	return max(1, v.Trials.Count)
 }
 
 // Noun is that of what is counted: items, or outcomes where there are several

@@ -25,7 +25,8 @@ type Doubt struct {
 	// Doubt is from 0 to 1, and no probability.
 	Doubt float64 `json:"doubt"`
 	// Expected is what gold says, and Proposed what would stand instead: "" where
-	// gold lacks it, and where it would be taken out.
+	// gold lacks it, and where it would be taken out. Both are "" where an entity is
+	// taken out that has neither name nor type.
 	Expected string `json:"expected,omitempty"`
 	Proposed string `json:"proposed,omitempty"`
 	Reason   string `json:"reason"`
@@ -45,6 +46,8 @@ type Doubt struct {
 func (d Doubt) Change() string {
 	expected, proposed := textutil.Line(d.Expected), textutil.Line(d.Proposed)
 	switch {
+	case d.Expected == "" && d.Proposed == "":
+		return "take out what has no name and no type"
 	case d.Expected == "":
 		return "add " + proposed
 	case d.Proposed == "":

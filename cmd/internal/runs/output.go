@@ -139,6 +139,9 @@ func VerificationText(w io.Writer, v Verification, opt report.Options) error {
 	default:
 		fmt.Fprintf(&b, "%s\n", differences(v.Verdict))
 		findings(&b, v.Verdict, opt)
+		if v.Before == nil {
+			fmt.Fprintf(&b, "experiment verify %s --repair sends it again\n", cli.Quote(v.Run))
+		}
 	}
 	_, err := w.Write(b.Bytes())
 	return err

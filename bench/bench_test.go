@@ -183,6 +183,7 @@ func TestVariance(t *testing.T) {
 	near("stability", r.UniqueExtractionStability, 0.695)
 	near("mean", r.Variance.Mean, 3.6)
 	near("variance", r.Variance.Variance, 0.24)
+	near("standard deviation", r.Variance.StdDev*r.Variance.StdDev, 0.24)
 	near("stability of counts", r.Variance.Stability, 0.75)
 	near("drift", r.CaseOutcomeDriftRate, 1)
 	near("success", r.SuccessRate, 1)

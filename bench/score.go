@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"extraction-experiment/dataset"
@@ -251,7 +252,7 @@ func Verdict(gates int, violations []Violation) (line string, err error) {
 	line = fmt.Sprintf("%d of %d gates do not hold", len(violations), gates)
 	list := line + ":"
 	for _, v := range violations {
-		list += fmt.Sprintf("\n%.6g is not within --%s %g", v.Value, v.Gate, v.Limit)
+		list += fmt.Sprintf("\n%.6g is not within --%s %s", v.Value, v.Gate, strconv.FormatFloat(v.Limit, 'f', -1, 64))
 	}
 	return line, cli.Errorf(cli.ExitGate, "%s", list)
 }

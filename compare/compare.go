@@ -344,14 +344,20 @@ type Item struct {
 }
 
 // decimal writes a number for a reason, with at most six significant digits.
-func decimal(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
+func decimal(v float64) string { return digits(v, 6) }
 
 // signed writes a difference with its sign, with at most four significant digits.
 func signed(v float64) string {
-	if v == 0 {
-		return "0"
+	if v > 0 {
+		return "+" + digits(v, 4)
 	}
-	return fmt.Sprintf("%+.4g", v)
+	return digits(v, 4)
+}
+
+// digits writes a number with so many significant digits, and no exponent.
+func digits(v float64, significant int) string {
+	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', significant, 64), 64) // what was written can be read
+	return strconv.FormatFloat(rounded+0, 'f', -1, 64)                                 // no "-0"
 }
 
 // list joins the first of total words.

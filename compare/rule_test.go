@@ -71,6 +71,18 @@ func TestParseRule(t *testing.T) {
 	}
 }
 
+// TestDigits: no exponent, which few people read at a glance.
+func TestDigits(t *testing.T) {
+	for v, want := range map[float64][2]string{
+		0: {"0", "0"}, 0.00002: {"0.00002", "+0.00002"}, -0.0000412345678: {"-0.0000412346", "-0.00004123"},
+		1234567.89: {"1234570", "+1235000"}, 0.1 + 0.2: {"0.3", "+0.3"}, 1: {"1", "+1"},
+	} {
+		if got := [2]string{decimal(v), signed(v)}; got != want {
+			t.Errorf("%v: %q, want %q", v, got, want)
+		}
+	}
+}
+
 // TestRule_Complement: what x of a score asks, 1 - x of its complement does.
 func TestRule_Complement(t *testing.T) {
 	for text, want := range map[string]string{
@@ -81,7 +93,7 @@ func TestRule_Complement(t *testing.T) {
 		"pooled(lost) < base - 1%":      "pooled(kept) > base + 0.01",
 		"pooled(lost) <= 0.333333":      "pooled(kept) >= 0.666667",
 		"lost >= 0.9":                   "kept <= 0.1",
-		"lost <= base + 0.000000000001": "kept >= base - 1e-12",
+		"lost <= base + 0.000000000001": "kept >= base - 0.000000000001",
 	} {
 		rule, err := ParseRule(text)
 		if err != nil {

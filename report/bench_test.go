@@ -39,7 +39,8 @@ Metrics
     standard deviation       0.0000
   coverageRate               0.0000
   caseOutcomeDriftRate       0.0000
-  extractions per trial: min 0, max 0, mean 0, stability 0.0000, variance 0
+  extractions per trial: min 0, max 0, mean 0.0, stability 0.0000, variance
+  0.0000
 
 Categories
   category  cases  success  schema   quote  coverage

@@ -256,8 +256,8 @@ func benchMetrics(r bench.Report) Table {
 	row("coverageRate", r.CoverageRate)
 	row("caseOutcomeDriftRate", r.CaseOutcomeDriftRate)
 	v := r.Variance
-	t.Notes = []string{fmt.Sprintf("extractions per trial: min %d, max %d, mean %.4g, stability %.4f, variance %.4g",
-		v.Min, v.Max, v.Mean, v.Stability, v.Variance)}
+	t.Notes = []string{fmt.Sprintf("extractions per trial: min %d, max %d, mean %s, stability %.4f, variance %s",
+		v.Min, v.Max, Score(&v.Mean, 1), v.Stability, Score(&v.Variance, 4))}
 	return t
 }
 

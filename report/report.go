@@ -99,8 +99,10 @@ func Score(v *float64, decimals int) string {
 	}
 	x, whole := *v, math.Round(*v)
 	switch {
-	case math.Abs(x) >= 1e4:
+	case math.Abs(x) >= 1e9:
 		return strconv.FormatFloat(x, 'g', 4, 64)
+	case math.Abs(x) >= 1e4:
+		return strconv.FormatFloat(x, 'f', 0, 64)
 	case math.Abs(x-whole) <= 1e-9:
 		return strconv.FormatFloat(whole+0, 'f', decimals, 64) // no "-0.000"
 	}

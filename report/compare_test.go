@@ -93,7 +93,8 @@ func TestCompare_otherTrials(t *testing.T) {
 	c.Candidates[0].Groups = []compare.Group{{Kind: "entity_type", Name: "place", Base: group,
 		Candidate: outcome.GroupStat{Expected: 15, Extracted: 24, Matched: 1, F1: ptr(2.0 / 39)}, Difference: ptr(2.0/39 - 2.0/118)}}
 	page := string(printed(t, func(b *bytes.Buffer) error { return Compare(b, c, Options{Width: 100}) }))
-	for _, want := range []string{"place     45→15        1      73→24    0.017     0.051  +0.034", "counts are of all trials: 3 of the base, 1 of the candidate"} {
+	for _, want := range []string{"place     45→15        1      73→24    0.017     0.051  +0.034", "counts are of all trials: 3 of the base, 1 of the candidate",
+		"over the counts of 58 of 60 items: of the others a trial failed"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("%q is not in\n%s", want, page)
 		}

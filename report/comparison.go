@@ -148,8 +148,15 @@ func (v ResultView) PooledTable() Table {
 
 // counts says which items have counts: those that failed have none.
 func (v ResultView) counts() string {
-	some := Count(v.Scored) + " of " + Counted(v.Items, "item") + ": the others failed"
+	base, cand := v.trials()
+	others := cmp.Or(when(max(base, cand) > 1, "of the others a trial failed"), "the others failed")
+	some := Count(v.Scored) + " of " + Counted(v.Items, "item") + ": " + others
 	return cmp.Or(when(v.Scored != v.Items, some), "all items")
+}
+
+// trials counts those of every item in both runs.
+func (v ResultView) trials() (base, cand int) {
+	return SummaryView{Summary: v.of.Base.Summary}.trials(), SummaryView{Summary: v.Candidate.Summary}.trials()
 }
 
 // YesNoTable has a row for each score that is yes or no.
@@ -206,7 +213,7 @@ func (v ResultView) groupTables(rows int) (tables []Table) {
 			}
 		}
 		t.note(v.Scored < v.Items, "over the counts of "+v.counts())
-		base, cand := SummaryView{Summary: v.of.Base.Summary}.trials(), SummaryView{Summary: v.Candidate.Summary}.trials()
+		base, cand := v.trials()
 		t.note(base != cand, fmt.Sprintf("counts are of all trials: %d of the base, %d of the candidate", base, cand))
 		tables = append(tables, t.First(rows))
 	}

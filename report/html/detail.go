@@ -98,12 +98,6 @@ type pane struct {
 	Shorter       bool             `json:"shorter,omitempty"` // something else was left out
 }
 
-// shownText is a document with the places that are marked in it.
-type shownText struct {
-	Document []segment `json:"document"`
-	Cut      int       `json:"cut,omitempty"` // characters that are left out
-}
-
 type scoreRow struct {
 	Name  string   `json:"name"`
 	Value *float64 `json:"value"`
@@ -249,10 +243,10 @@ func (p *pane) call(c outcome.Call, l limits) call {
 }
 
 // itemRow is a row of the table of entities, of relationships or of terms: a
-// matched pair, a missed and a spurious one that are at fault together, or one that
-// was matched with nothing.
+// matched pair, a missed and a spurious one that are at fault together, one that
+// was matched with nothing, or one that nobody judged.
 type itemRow struct {
-	State     string `json:"state"` // ok, type (the wrong one), missed, spurious, or near: both, as one fault
+	State     string `json:"state"` // ok, type (the wrong one), missed, spurious, near: both, as one fault, or unjudged
 	Expected  *side  `json:"expected,omitempty"`
 	Extracted *side  `json:"extracted,omitempty"`
 	// Kind of the match, or the cause of the fault.
@@ -339,98 +333,42 @@ func rowsOf(v report.ItemView, kind string) []itemRow {
 		}
 		list = append(list, r)
 	}
-	return list
-}
-
-// segment is a stretch of a document under which the same entities lie; those
-// that overlap share segments. In JSON it is its text, or [text, indices of the
-// first extraction, of the second, …].
-type segment struct {
-	text  string
-	under [][]int // by extraction
-}
-
-// MarshalJSON writes plain text as a string, to save room.
-func (s segment) MarshalJSON() ([]byte, error) {
-	if len(s.under) == 0 {
-		return json.Marshal(s.text)
+	if ofAnswer(kind) {
+		return list
 	}
-	list := []any{s.text}
-	for _, indices := range s.under {
-		list = append(list, append([]int{}, indices...))
-	}
-	return json.Marshal(list)
+	return append(list, unjudged(v, kind, list)...)
 }
 
-// mostSpans bounds the places that are highlighted in one document.
-const mostSpans = 20_000
-
-// span is a place of an entity; its ends count code points.
-type span struct {
-	from, to, entity int
-	of               int // which extraction
-}
-
-// highlighted cuts a document and divides it into segments. The entities of the
-// extractions stand where their mentions quote the document, or else wherever a
-// name of theirs does (extraction.Index.Ground). The extractions share the number of
-// places, so that none marks all of them.
-func highlighted(document string, most int, extractions ...*extraction.Extraction) shownText {
-	text, left := report.FirstRunes(document, most)
-	shown := shownText{Document: []segment{}, Cut: left}
-	if text == "" {
-		return shown
+// unjudged are rows of what the others do not have: what was expected of an item that failed, what
+// was extracted where the expected output does not annotate it, a repetition that counts nowhere.
+func unjudged(v report.ItemView, kind string, judged []itemRow) (list []itemRow) {
+	why := ""
+	switch {
+	case v.Outcome.Failed():
+		why = "the item failed"
+	case v.Expected == nil || kind == "entity" && v.Expected.Entities == nil || kind == "relationship" && v.Expected.Relationships == nil:
+		why = "not annotated"
 	}
-	index := extraction.NewIndex(text)
-	var spans []span
-	for of, e := range extractions {
-		if e == nil {
-			continue
+	add := func(e *extraction.Extraction, of func(*itemRow) **side) {
+		seen := map[int]bool{}
+		for _, r := range judged {
+			if s := *of(&r); s != nil {
+				seen[s.Index] = true
+			}
 		}
-		grounded, _ := index.Ground(extraction.Extraction{Entities: e.Entities})
-		most := len(spans) + mostSpans/len(extractions)
-		for i, entity := range grounded.Entities {
-			for _, m := range entity.Mentions {
-				if m.Start < m.End && len(spans) < most {
-					spans = append(spans, span{m.Start, m.End, i, of})
-				}
+		for i := 0; ; i++ {
+			s := sideOf(e, kind, i, "")
+			if s == nil {
+				return
+			}
+			if !seen[i] {
+				r := itemRow{State: "unjudged", Kind: "not judged", Why: why}
+				*of(&r) = s
+				list = append(list, r)
 			}
 		}
 	}
-	shown.Document = divide([]rune(text), spans, len(extractions))
-	return shown
-}
-
-// divide cuts the text wherever a span begins or ends. Cost O(n·log n + n·k)
-// for n spans of which at most k overlap.
-func divide(text []rune, spans []span, extractions int) []segment {
-	edges := []int{0, len(text)}
-	for _, s := range spans {
-		edges = append(edges, min(s.from, len(text)), min(s.to, len(text)))
-	}
-	slices.Sort(edges)
-	edges = slices.Compact(edges)
-	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.from, b.from) })
-	segments := []segment{}
-	var open []span
-	for i := 0; i+1 < len(edges); i++ {
-		from, to := edges[i], edges[i+1]
-		for len(spans) > 0 && spans[0].from <= from {
-			open, spans = append(open, spans[0]), spans[1:]
-		}
-		open = slices.DeleteFunc(open, func(s span) bool { return s.to <= from })
-		s := segment{text: string(text[from:to])}
-		if len(open) > 0 {
-			s.under = make([][]int, extractions)
-		}
-		for _, o := range open {
-			s.under[o.of] = append(s.under[o.of], o.entity)
-		}
-		for of := range s.under {
-			slices.Sort(s.under[of])
-			s.under[of] = slices.Compact(s.under[of])
-		}
-		segments = append(segments, s)
-	}
-	return segments
+	add(v.Expected, func(r *itemRow) **side { return &r.Expected })
+	add(v.Extracted, func(r *itemRow) **side { return &r.Extracted })
+	return list
 }

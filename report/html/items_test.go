@@ -144,3 +144,43 @@ func TestListRow(t *testing.T) {
 		t.Errorf("%d bytes, %v", len(raw), err)
 	}
 }
+
+// TestRowsOf_unjudged: what nobody judged has rows, too: nothing of it is to look as if it were not
+// there.
+func TestRowsOf_unjudged(t *testing.T) {
+	gold := &extraction.Extraction{Entities: []extraction.Entity{{Name: "Ada", Type: "Person"}, {Name: "London", Type: "City"}}}
+	found := &extraction.Extraction{Entities: []extraction.Entity{{Name: "Ada", Type: "Person"}},
+		Relationships: []extraction.Relationship{{Source: "Ada", Type: "lives_in", Target: "London"}}}
+	matched := report.Match{What: "entity", Kind: "exact", Similarity: 1, Expected: "Ada (Person)", Extracted: "Ada (Person)"}
+	scored := report.ItemView{Expected: gold, Extracted: found, Matches: []report.Match{matched}, Missed: []report.Miss{{What: "entity", Index: 1, Value: "London (City)"}}}
+	failed := report.ItemView{Expected: gold}
+	failed.Outcome.Class = outcome.Provider
+	again := scored // a repetition of gold that is collapsed
+	again.Missed = nil
+	for name, tt := range map[string]struct {
+		view report.ItemView
+		kind string
+		want []string
+	}{
+		"all judged":     {scored, "entity", []string{"ok Ada Ada ", "missed London - "}},
+		"not annotated":  {scored, "relationship", []string{"unjudged - Ada not annotated"}},
+		"a failed item":  {failed, "entity", []string{"unjudged Ada - the item failed", "unjudged London - the item failed"}},
+		"and none there": {failed, "relationship", nil},
+		"counts nowhere": {again, "entity", []string{"ok Ada Ada ", "unjudged London - "}},
+		"not of answers": {again, "term", nil},
+	} {
+		var got []string
+		nameOf := func(s *side) string {
+			if s == nil {
+				return "-"
+			}
+			return s.Name
+		}
+		for _, r := range rowsOf(tt.view, tt.kind) {
+			got = append(got, strings.Join([]string{r.State, nameOf(r.Expected), nameOf(r.Extracted), r.Why}, " "))
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}

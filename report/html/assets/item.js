@@ -41,7 +41,7 @@ const noThings = () => el("p", { class: "dim" }, meta.answers ? "none asked for,
 
 function thingTable(title, things, kind) {
   if (!things.length) return el("div", null, el("h3", null, title), noThings());
-  const order = ["near", "type", "missed", "spurious", "ok"];
+  const order = ["near", "type", "missed", "spurious", "ok", "unjudged"];
   const sorted = things.map((t, row) => ({ ...t, row })).sort((a, b) => order.indexOf(a.state) - order.indexOf(b.state));
   return el("div", null, el("h3", null, title + " ", el("span", { class: "count" }, String(things.length))),
     el("div", { class: "card scroll" }, el("table", { class: "things " + kind },

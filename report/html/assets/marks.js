@@ -1,7 +1,7 @@
 // A document with what was expected and extracted marked in it, and the rows of
 // a table that the marks belong to.
 
-const states = { ok: "matched", type: "wrong type", near: "near miss", missed: "missed", spurious: "spurious" };
+const states = { ok: "matched", type: "wrong type", near: "near miss", missed: "missed", spurious: "spurious", unjudged: "not judged" };
 
 // documentCard marks the parts of a document: of tells what of a part is worth a
 // mark, as {row, state, hint, who}, and counts says how many there are of each

@@ -4,6 +4,7 @@
 const changes = {
   lost: "lost", broken: "type lost", stray: "newly spurious", gained: "gained", mended: "type gained", gone: "spurious no more",
   missed: "missed by both", spurious: "spurious in both", ok: "as before",
+  unjudged: "not judged",
 };
 const matched = (t) => t && (t.state === "ok" || t.state === "type");
 
@@ -73,7 +74,8 @@ function joined(panes, kind) {
       let row = found.get(key);
       if (!row || !t.expected && row.sides[k]) rows.push(row = { expected: t.expected || null, sides: [null, null] });
       found.set(key, row);
-      row.sides[k] = t;
+      if (t.state === "unjudged") row.unjudged = true;
+      if (t.state !== "unjudged" || !t.expected) row.sides[k] = t;
     }
   });
   for (const row of rows) row.change = changeOf(row);
@@ -81,7 +83,8 @@ function joined(panes, kind) {
   return rows.sort((a, b) => order.indexOf(a.change) - order.indexOf(b.change));
 }
 
-function changeOf({ expected, sides: [b, c] }) {
+function changeOf({ expected, sides: [b, c], unjudged }) {
+  if (unjudged && (!expected || !b && !c)) return "unjudged";
   if (!expected) return b && c ? "spurious" : b ? "gone" : "stray";
   if (!matched(b) && !matched(c)) return "missed";
   if (!matched(b) || !matched(c)) return matched(c) ? "gained" : "lost";
@@ -115,6 +118,6 @@ function changeTable(title, rows, kind) {
 function foundBy(t) {
   if (!t) return el("span", { class: "dim" }, "–");
   if (!t.extracted) return [el("span", { class: "dim" }, "nothing"), t.nearest ? el("span", { class: "note" }, "nearest: ", bdi(t.nearest)) : null];
-  const judged = t.state === "ok" ? t.kind + (t.similarity && t.similarity < 1 ? " " + ratio(t.similarity, 2) : "") : t.state === "spurious" ? null : t.state === "type" ? "wrong type" : t.kind;
+  const judged = t.state === "ok" ? t.kind + (t.similarity && t.similarity < 1 ? " " + ratio(t.similarity, 2) : "") : t.state === "spurious" || t.state === "unjudged" ? null : t.state === "type" ? "wrong type" : t.kind;
   return [sideOf(t.extracted), judged ? el("span", { class: "note" }, judged) : null];
 }

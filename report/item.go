@@ -83,7 +83,7 @@ type Miss struct {
 }
 
 // Item writes one item for a person at a terminal: its fate and scores, the
-// document, what was extracted, matches, what was missed and what was
+// document, what was expected of an item that failed, what was extracted, matches, what was missed and what was
 // spurious, the calls that were made. A document longer than Options.Document
 // is cut, with a note.
 //
@@ -98,7 +98,10 @@ func Item(w io.Writer, v ItemView, opt Options) error {
 	for _, s := range v.Sections {
 		p.section(s.Title, s.Text)
 	}
-	p.extracted(v.Extracted)
+	if v.Outcome.Failed() { // else matches and misses have it
+		p.things("Expected", v.Expected)
+	}
+	p.things("Extracted", v.Extracted)
 	p.matches(v.Matches)
 	p.table(missTable("Missed", v.Missed), missTable("Spurious", v.Spurious), callTable(v.Outcome.Calls))
 	p.warnings("Warnings", v.Outcome.Warnings, messageLines)
@@ -160,11 +163,12 @@ func (p *page) section(title, text string) {
 	}
 }
 
-func (p *page) extracted(e *extraction.Extraction) {
+// things lists the entities and relationships that were expected, or extracted.
+func (p *page) things(title string, e *extraction.Extraction) {
 	if e == nil {
 		return
 	}
-	p.title("Extracted")
+	p.title(title)
 	if len(e.Entities)+len(e.Relationships) == 0 {
 		p.line("  " + p.faint("nothing"))
 		return

@@ -54,7 +54,8 @@ func TestItem_golden(t *testing.T) {
 }
 
 func TestItem_failed(t *testing.T) {
-	v := ItemView{Run: "r", Dataset: "d", Text: "文档" + hostile, Outcome: outcome.Outcome{Item: "项目 " + hostile, Class: outcome.Timeout,
+	expected := &extraction.Extraction{Entities: []extraction.Entity{{Name: "Ada " + hostile, Type: "Person"}}}
+	v := ItemView{Run: "r", Dataset: "d", Text: "文档" + hostile, Expected: expected, Outcome: outcome.Outcome{Item: "项目 " + hostile, Class: outcome.Timeout,
 		Detail: outcome.Detail{Failure: &outcome.Failure{Class: outcome.Timeout, Message: "no answer within 30s " + hostile}}}}
 	got := printed(t, func(b *bytes.Buffer) error { return Item(b, v, Options{}) })
 	fits(t, string(got), Options{})

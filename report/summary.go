@@ -163,7 +163,33 @@ func (v SummaryView) ScoreTable() Table {
 			span(s.Min, s.Max, 2), Count(s.N), Score(s.Pooled, 3), v.people(s.Name))
 		row.Primary = s.Name == v.Run.Primary
 	}
+	t.Notes = append(t.Notes, v.nothingToFind()...)
 	return t
+}
+
+// nothingToFind says what means are worth that are higher as a tenth of the values or more are 1
+// because nothing was expected and nothing extracted: who takes them for skill is misled.
+func (v SummaryView) nothingToFind() (notes []string) {
+	others := map[string][]string{} // means of what is left, by how often it is so
+	var order []string
+	for _, s := range v.Scores {
+		if s.Vacuous == 0 || s.Vacuous*10 < s.N {
+			continue
+		}
+		mean := (*s.Mean*float64(s.N) - float64(s.Vacuous)) / float64(s.N-s.Vacuous) // NaN where none is left
+		if *s.Mean-mean < 0.0005 {
+			continue
+		}
+		often := Count(s.Vacuous) + " of " + Counted(s.N, "item")
+		if others[often] == nil {
+			order = append(order, often)
+		}
+		others[often] = append(others[often], textutil.Line(s.Name)+" "+Score(&mean, 3))
+	}
+	for _, often := range order {
+		notes = append(notes, "1 in "+often+", as nothing was expected and nothing extracted; the mean of the others: "+strings.Join(others[often], ", "))
+	}
+	return notes
 }
 
 // people is the agreement of people by a score, with the way to the farther end of its

@@ -156,3 +156,20 @@ func TestKinds(t *testing.T) {
 		}
 	}
 }
+
+// TestScoreTable_nothingToFind: of 20 items, 4 have nothing to find: a mean of 0.6 is (0.6·20-4)/16 =
+// 0.5 in the others. It is not said of one of 20, nor where the others are as good.
+func TestScoreTable_nothingToFind(t *testing.T) {
+	v := SummaryView{Summary: outcome.Summary{Scores: outcome.Stats{
+		{Name: "entity_f1", Mean: ptr(0.6), N: 20, Vacuous: 4}, {Name: "entity_recall", Mean: ptr(0.2), N: 20, Vacuous: 4},
+		{Name: "relationship_f1", Mean: ptr(1.0), N: 7, Vacuous: 7}, {Name: "item_perfect", Mean: ptr(0.3), N: 20, Vacuous: 1}, {Name: "entity_exact_f1", Mean: ptr(1.0), N: 20, Vacuous: 4},
+		{Name: "type_accuracy", N: 0},
+	}}}
+	want := []string{
+		"1 in 4 of 20 items, as nothing was expected and nothing extracted; the mean of the others: entity_f1 0.500, entity_recall 0.000",
+		"1 in 7 of 7 items, as nothing was expected and nothing extracted; the mean of the others: relationship_f1 –",
+	}
+	if diff := cmp.Diff(want, v.ScoreTable().Notes); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"extraction-experiment/dataset"
 	"extraction-experiment/internal/cli"
@@ -76,8 +77,8 @@ func (r *collector) collect(ctx context.Context) error {
 func (r *collector) pair(base, cand *unit) {
 	r.items++
 	for i, u := range []*unit{base, cand} {
-		r.trials[i] = max(r.trials[i], len(u.results))
-		if len(u.results) < r.runs[i].header.Trials {
+		r.trials[i] = max(r.trials[i], len(u.trials))
+		if len(u.trials) < r.runs[i].header.Trials {
 			r.uneven[i]++
 		}
 	}
@@ -231,7 +232,7 @@ func (r *collector) groupList() []Group {
 // changed is an item on the shortlist, with the outcomes that explain it.
 type changed struct {
 	ItemChange
-	base, cand outcome.Outcome
+	base, cand []outcome.Outcome // by trial
 }
 
 // change offers an item to the lists of those that changed most. Delta is
@@ -243,7 +244,7 @@ func (r *collector) change(base, cand *unit) {
 		return
 	}
 	item := ItemChange{Item: base.id, Base: b, Candidate: c, Delta: c - b}
-	r.most.Offer(changed{item, base.first, cand.first})
+	r.most.Offer(changed{item, base.trials, cand.trials})
 	worse := item
 	if r.lower(r.Metric) {
 		worse.Delta = -worse.Delta
@@ -262,10 +263,8 @@ func compareChanged(a, b changed) int {
 func (r *collector) changes() ([]Change, error) {
 	list := []Change{}
 	for _, item := range r.most.Values() {
-		was, _ := outcome.Lookup(item.base.Scores, r.Metric)
-		is, _ := outcome.Lookup(item.cand.Scores, r.Metric)
 		c := Change{
-			ItemChange: item.ItemChange, BaseComment: was.Comment, CandidateComment: is.Comment,
+			ItemChange: item.ItemChange, BaseComment: r.comments(item.base), CandidateComment: r.comments(item.cand),
 			BaseFailure: failure(item.base), CandidateFailure: failure(item.cand),
 		}
 		before, err := r.matches(item.base)
@@ -273,18 +272,68 @@ func (r *collector) changes() ([]Change, error) {
 		if err := errors.Join(err, errAfter); err != nil {
 			return nil, fmt.Errorf("reading what was matched in item %q: %w", item.Item, err)
 		}
-		c.Lost, c.Gained = without(before, after), without(after, before)
-		c.Kept = len(before) - len(c.Lost)
+		if len(item.base) > 1 || len(item.cand) > 1 {
+			c.Lost, c.Gained, c.Kept = oftener(before, after, len(item.base), len(item.cand))
+		} else {
+			c.Lost, c.Gained = without(before, after), without(after, before)
+			c.Kept = len(before) - len(c.Lost)
+		}
 		list = append(list, c)
 	}
 	return list, nil
 }
 
-func (r *collector) matches(o outcome.Outcome) ([]string, error) {
-	if r.Matches == nil || !isValue(o.Explanation) {
-		return nil, nil
+// comments is what the trials say of the primary score, each thing once.
+func (r *collector) comments(trials []outcome.Outcome) string {
+	var said []string
+	for _, o := range trials {
+		if s, _ := outcome.Lookup(o.Scores, r.Metric); s.Comment != "" && !slices.Contains(said, s.Comment) {
+			said = append(said, s.Comment)
+		}
 	}
-	return r.Matches(o.Explanation)
+	return strings.Join(said, " · ")
+}
+
+// matches are those of all trials, one after the other.
+func (r *collector) matches(trials []outcome.Outcome) (all []string, err error) {
+	for _, o := range trials {
+		if r.Matches == nil || !isValue(o.Explanation) {
+			continue
+		}
+		lines, err := r.Matches(o.Explanation)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, lines...)
+	}
+	return all, nil
+}
+
+// oftener returns which lines a trial has more often in the one, which in the other, with the number
+// of times, and how many as often.
+func oftener(base, cand []string, trialsOfBase, trialsOfCand int) (lost, gained []string, kept int) {
+	times := map[string][2]int{}
+	for i, lines := range [2][]string{base, cand} {
+		for _, line := range lines {
+			n := times[line]
+			n[i]++
+			times[line] = n
+		}
+	}
+	lost, gained = []string{}, []string{}
+	for _, line := range slices.Sorted(maps.Keys(times)) {
+		n := times[line]
+		shown := fmt.Sprintf("%s (%d/%d → %d/%d)", line, n[0], trialsOfBase, n[1], trialsOfCand)
+		switch cmp.Compare(n[0]*trialsOfCand, n[1]*trialsOfBase) {
+		case 1:
+			lost = append(lost, shown)
+		case -1:
+			gained = append(gained, shown)
+		default:
+			kept++
+		}
+	}
+	return lost, gained, kept
 }
 
 // without returns the lines of a that b does not have, each as often as a has
@@ -302,11 +351,20 @@ func without(a, b []string) []string {
 	return rest
 }
 
-func failure(o outcome.Outcome) string {
-	if o.Failed() && o.Failure != nil {
-		return o.Failure.Error()
+// failure is that of the first trial that failed, with how many did; "" where none did.
+func failure(trials []outcome.Outcome) string {
+	failed := slices.DeleteFunc(slices.Clone(trials), func(o outcome.Outcome) bool { return !o.Failed() })
+	if len(failed) == 0 {
+		return ""
 	}
-	return string(o.Class) // "" of one that did not fail
+	text := string(failed[0].Class)
+	if len(failed) < len(trials) {
+		text += fmt.Sprintf(" in %d of %d trials", len(failed), len(trials))
+	}
+	if why := failed[0].Failure; why != nil {
+		text += ": " + why.Message
+	}
+	return text
 }
 
 func isValue(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }

@@ -12,6 +12,7 @@ import (
 	"extraction-experiment/outcome"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 )
 
@@ -306,6 +307,16 @@ func TestCompare_trials(t *testing.T) {
 		if !strings.Contains(strings.Join(r.Warnings, "\n"), want) {
 			t.Errorf("no %q in %q", want, r.Warnings)
 		}
+	}
+	// What changed is said of all trials: 5 matches in one, 6 and 8 in two, 6 and none in two.
+	want := []Change{
+		{ItemChange{"item-0001", .5, .3, -.2}, "50 matched", "60 matched", "", "timeout in 1 of 2 trials: no answer", []string{}, []string{"Ada (5/1 → 6/2)"}, 0},
+		{ItemChange{"item-0000", .5, .7, .2}, "50 matched", "60 matched · 80 matched", "", "", []string{"Ada (5/1 → 14/2)"}, []string{}, 0},
+		{ItemChange{"item-0002", .5, .6, .1}, "50 matched", "60 matched", "", "", []string{"Ada (5/1 → 12/2)"}, []string{}, 0},
+	}
+	r = compared(t, Config{Matches: matchesOf}, base, cand)
+	if diff := cmp.Diff(want, r.Changed, cmpopts.EquateApprox(0, 1e-12)); diff != "" {
+		t.Error(diff)
 	}
 	cand.outcomes = cand.outcomes[:5]
 	if r := compared(t, Config{}, base, cand); len(r.Incompatible) != 1 || !strings.Contains(r.Incompatible[0].What, "not run in every trial of the candidate") {

@@ -187,7 +187,8 @@ func answer(holds bool) Answer {
 }
 
 // errNoBase says that a rule cannot be asked of one run.
-var errNoBase = errors.New("it speaks of a base, and one run has none: use experiment compare BASE CANDIDATE --gate")
+var errNoBase = errors.New("it speaks of a base, and one run has none: use experiment compare BASE CANDIDATE --gate, " +
+	"or experiment check, in whose file such rules stand below check:")
 
 // CheckRun says whether the gate can be asked of one run by itself, before the
 // run is paid for: no rule speaks of a base, and every score is one of those

@@ -110,23 +110,16 @@ type unit struct {
 	failed  int
 	values  []value
 	groups  []outcome.Group
-	cost    stats.Moments   // of the trials where it is known
-	latency stats.Moments   // milliseconds
-	results []result        // of the trials
-	first   outcome.Outcome // of the first trial, without its calls and output
-}
-
-// result is what a trial came to.
-type result struct {
-	class  outcome.Class
-	output json.RawMessage
+	cost    stats.Moments     // of the trials where it is known
+	latency stats.Moments     // milliseconds
+	trials  []outcome.Outcome // without their calls, groups and warnings
 }
 
 // sameResults reports whether every trial is known to have failed in the same way
 // in both runs, or to have the same output.
 func (u *unit) sameResults(v *unit) bool {
-	return slices.EqualFunc(u.results, v.results, func(a, b result) bool {
-		return a.class == b.class && (a.class != outcome.OK || isValue(a.output)) && sameJSON(a.output, b.output)
+	return slices.EqualFunc(u.trials, v.trials, func(a, b outcome.Outcome) bool {
+		return a.Class == b.Class && (a.Class != outcome.OK || isValue(a.Output)) && sameJSON(a.Output, b.Output)
 	})
 }
 
@@ -152,14 +145,12 @@ type value struct {
 }
 
 func newUnit(o outcome.Outcome) *unit {
-	u := &unit{id: o.Item, first: o}
-	u.first.Output, u.first.Calls, u.first.Groups, u.first.Warnings = nil, nil, nil, nil
+	u := &unit{id: o.Item}
 	u.add(o)
 	return u
 }
 
 func (u *unit) add(o outcome.Outcome) {
-	u.results = append(u.results, result{o.Class, o.Output})
 	if o.Failed() {
 		u.failed++
 	}
@@ -179,11 +170,13 @@ func (u *unit) add(o outcome.Outcome) {
 	if o.Latency > 0 && o.FromCache == 0 { // a hit says nothing of the model
 		u.latency.Add(float64(o.Latency) / float64(time.Millisecond))
 	}
+	o.Calls, o.Groups, o.Warnings = nil, nil, nil
+	u.trials = append(u.trials, o)
 }
 
 // meanCost is what a trial cost; nil where it is not known of every one.
 func (u *unit) meanCost() *float64 {
-	if u.cost.N() < len(u.results) {
+	if u.cost.N() < len(u.trials) {
 		return nil
 	}
 	return u.cost.MeanOrNil()

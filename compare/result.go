@@ -224,8 +224,9 @@ type ItemChange struct {
 	Delta     float64 `json:"delta"`
 }
 
-// Change is an ItemChange with what is known of its reasons, from the first
-// trial.
+// Change is an ItemChange with what is known of its reasons. Of several trials it has what
+// each of them says, and Gained and Lost are what the trials of one run match more often than
+// those of the other, as "Ada (2/3 → 0/2)".
 type Change struct {
 	ItemChange
 	BaseComment      string   `json:"base_comment"`

@@ -139,7 +139,7 @@ func (c Check) changes(m *markdown, view ResultView) {
 	worse := Table{Title: Counted(view.Regressions, "item") + " got worse", Columns: []Column{name("item"),
 		number("base"), number("candidate"), number("difference"), {Title: "what changed"}}}
 	for _, item := range view.Regressed[:min(commentItems, len(view.Regressed))] {
-		why := c.reason(changed[item.Item])
+		why := c.reason(view, changed[item.Item])
 		worse.add(item.Item, Score(&item.Base, 3), Score(&item.Candidate, 3), Delta(&item.Delta), why)
 	}
 	cost := view.ConsumptionTable()
@@ -150,15 +150,13 @@ func (c Check) changes(m *markdown, view ResultView) {
 }
 
 // reason says what changed in an item: counts and classes, texts with Details.
-func (c Check) reason(change compare.Change) string {
+func (c Check) reason(view ResultView, change compare.Change) string {
 	if c.Details {
-		return whatChanged(change)
+		return view.whatChanged(change)
 	}
-	if change.CandidateFailure != "" {
-		class, _, _ := strings.Cut(change.CandidateFailure, ":")
-		return "failed: " + quoted(class)
-	}
-	return fmt.Sprintf("matches: %d lost, %d gained, %d kept", len(change.Lost), len(change.Gained), change.Kept)
+	class, _, _ := strings.Cut(change.CandidateFailure, ":")
+	return when(class != "", "failed: "+quoted(class)+" · ") +
+		fmt.Sprintf("matches: %d lost, %d gained, %d kept", len(change.Lost), len(change.Gained), change.Kept)
 }
 
 // JUnit writes the check as a suite with a case for every rule, in the form that CI

@@ -358,26 +358,30 @@ func (v ResultView) ChangeTable() Table {
 		name("item"), number("base").wide(2), candidate().wide(1), diff(),
 		{Markdown: "what changed", Page: "what changed", Below: true}}}
 	for _, c := range v.Changed {
-		row := t.add(c.Item, Score(&c.Base, 3), Score(&c.Candidate, 3), Delta(&c.Delta), whatChanged(c))
+		row := t.add(c.Item, Score(&c.Base, 3), Score(&c.Candidate, 3), Delta(&c.Delta), v.whatChanged(c))
 		row.State = turned((c.Delta < 0) != v.Primary().LowerIsBetter)
 	}
 	return t
 }
 
-// whatChanged explains an item in lines: why a side failed or what is said of its score,
-// and what only one side matched.
-func whatChanged(c compare.Change) string {
+// whatChanged explains an item in lines: why a side failed, what is said of its score,
+// and what only one side matched, or one of several trials each more often.
+func (v ResultView) whatChanged(c compare.Change) string {
+	base, cand := v.trials()
+	several := base > 1 || cand > 1
 	var lines []string
 	add := func(title string, words ...string) {
 		if len(words) > 0 && words[0] != "" {
 			lines = append(lines, title+": "+strings.Join(listed(words, shownMatches, quoted), "; "))
 		}
 	}
-	for _, side := range [][3]string{{"base", c.BaseComment, c.BaseFailure}, {"candidate", c.CandidateComment, c.CandidateFailure}} {
-		add(side[0]+when(side[2] != "", " failed"), cmp.Or(side[2], side[1]))
-	}
-	add("matched by the candidate only", c.Gained...)
-	add("matched by the base only", c.Lost...)
+	add("base failed", c.BaseFailure)
+	add("base", c.BaseComment)
+	add("candidate failed", c.CandidateFailure)
+	add("candidate", c.CandidateComment)
+	than := cmp.Or(when(several, "more often"), "only")
+	add("matched by the candidate "+than, c.Gained...)
+	add("matched by the base "+than, c.Lost...)
 	return strings.Join(lines, "\n")
 }
 

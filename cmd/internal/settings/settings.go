@@ -224,7 +224,7 @@ func (p *Problems) Switch(v Values, flag string) bool {
 	text := v.Text(flag)
 	on, err := strconv.ParseBool(text)
 	if text != "" && err != nil {
-		p.Add("%s: %q is neither true nor false", v[flag].From, text)
+		p.Add("--%s: %q is neither true nor false", flag, text)
 	}
 	return on
 }

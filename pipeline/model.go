@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -160,6 +161,11 @@ type ModelError struct {
 // Error returns the message of the failure with its class.
 func (e *ModelError) Error() string { return e.Failure.Error() }
 
+// refused reports whether the provider did not work on the request.
+func (e *ModelError) refused() bool {
+	return e.Failure.Class != outcome.Timeout && (e.Status >= 400 || e.Unreached)
+}
+
 // Unwrap returns the failure and the cause.
 func (e *ModelError) Unwrap() []error { return []error{&e.Failure, e.Err} }
 
@@ -240,8 +246,10 @@ func (c Capabilities) Check(req Request) error {
 //
 // The cost stays nil where no price is known or no usage was reported; one
 // that the response already states is kept. An answer that comes with an error
-// is priced too, because it was paid for. Nothing else is changed and nothing
-// sent. It is safe for concurrent use if model and prices are.
+// is priced too, because it was paid for; a request without usage that the provider
+// answered with an error status other than that of a timeout, or that did not reach it,
+// costs 0. Nothing else is changed and nothing sent. It is safe for concurrent use if
+// model and prices are.
 func Priced(model Model, name string, prices Prices) Model { return &priced{model, name, prices} }
 
 // priced is no ModelFunc: another call between would have each call in flight need twice
@@ -262,6 +270,10 @@ func (p *priced) Generate(ctx context.Context, req Request) (response Response, 
 	}
 	if known {
 		response.CostUSD = price.Cost(response.Usage)
+	}
+	fault, failed := errors.AsType[*ModelError](err)
+	if known && failed && response.Usage == (outcome.Usage{}) && fault.refused() {
+		response.CostUSD = new(0.0)
 	}
 	return response, err
 }

@@ -99,6 +99,12 @@ func TestPriced(t *testing.T) {
 		"a stated cost is kept":             {"asked", fixed{response: pipeline.Response{CostUSD: &stated, Usage: million}}, 7},
 		"an answer with an error was paid":  {"asked", fixed{response: pipeline.Response{Usage: million}, err: failure}, 1},
 		"an error alone has no known price": {"asked", fixed{err: failure}, -1},
+		"what was refused costs nothing":    {"asked", fixed{err: &pipeline.ModelError{Status: 429}}, 0},
+		"nor what did not get there":        {"asked", fixed{err: &pipeline.ModelError{Unreached: true}}, 0},
+		"unless it was paid for":            {"asked", fixed{response: pipeline.Response{Usage: million}, err: &pipeline.ModelError{Status: 400}}, 1},
+		"nor is it known without a price":   {"other", fixed{err: &pipeline.ModelError{Status: 429}}, -1},
+		"what was cut off is not known":     {"asked", fixed{err: &pipeline.ModelError{Status: 200}}, -1},
+		"nor what was given up":             {"asked", fixed{err: &pipeline.ModelError{Status: 504, Failure: outcome.Failure{Class: outcome.Timeout}}}, -1},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -155,7 +155,11 @@ func tiles(v report.SummaryView) (list []tile) {
 		list = append(list, tile{named(stat.Name), report.Score(mean, 3), strings.Join(notes, ", "), "primary"})
 	}
 	for _, f := range v.Facts() {
-		list = append(list, tile{f.Label, named(f.Parts[0]), long(strings.Join(f.Parts[1:], ", ")), f.State})
+		title, value := f.Label, f.Parts[0]
+		if number, ok := strings.CutPrefix(value, "weighted_score "); ok { // the name is too long for a number's place
+			title, value = "weighted_score", number
+		}
+		list = append(list, tile{title, named(value), long(strings.Join(f.Parts[1:], ", ")), f.State})
 	}
 	return list
 }

@@ -26,8 +26,8 @@ function paneOf(run, part, pane) {
     pane.warnings.map((w) => el("p", { class: "notice warn" }, w)),
     pane.shorter ? el("p", { class: "notice warn cut" }, "Parts of this item are left out to keep the file small.") : null,
     el("div", { class: "split" }, documentCard(pane, states, tallied(pane.entities.map((t) => t.state)), marksOf(pane.entities)),
-      el("div", null, meta.answers ? thingTable("Terms", pane.terms || [], "terms")
-        : [thingTable("Entities", pane.entities, "entities"), thingTable("Relationships", pane.relationships, "relationships")])),
+      el("div", null, meta.answers ? thingTable("Terms", pane.terms || [], "terms", pane.failure)
+        : [thingTable("Entities", pane.entities, "entities", pane.failure), thingTable("Relationships", pane.relationships, "relationships", pane.failure)])),
     callList(pane)));
 }
 
@@ -37,10 +37,10 @@ function scoreChips(pane) {
   }, s.name, el("b", null, ratio(s.value)))));
 }
 
-const noThings = () => el("p", { class: "dim" }, meta.answers ? "none asked for, none forbidden" : "none expected, none extracted");
+const noThings = (failed) => el("p", { class: "dim" }, failed ? meta.answers ? "not judged: it failed" : "none expected" : meta.answers ? "none asked for, none forbidden" : "none expected, none extracted");
 
-function thingTable(title, things, kind) {
-  if (!things.length) return el("div", null, el("h3", null, title), noThings());
+function thingTable(title, things, kind, failed) {
+  if (!things.length) return el("div", null, el("h3", null, title), noThings(failed));
   const order = ["near", "type", "missed", "spurious", "ok", "unjudged"];
   const sorted = things.map((t, row) => ({ ...t, row })).sort((a, b) => order.indexOf(a.state) - order.indexOf(b.state));
   return el("div", null, el("h3", null, title + " ", el("span", { class: "count" }, String(things.length))),

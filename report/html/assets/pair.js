@@ -13,11 +13,12 @@ function itemBody(row, detail) {
   const panes = [detail.runs[base], detail.runs[i]];
   if (!detail.runs.length) return el("p", { class: "notice warn" }, "There was no room for this item in the file: experiment show RUN ITEM shows it.");
   const entities = joined(panes, "entities"), relationships = joined(panes, "relationships"), terms = joined(panes, "terms");
+  const failed = panes.every((p) => !p || p.failure);
   return selecting(el("section", { class: "pane panes one changing" }, verdictOf(row), failuresOf(panes), scoresOf(panes, i),
     panes.some((p) => p && p.shorter) ? el("p", { class: "notice warn cut" }, "Parts of this item are left out to keep the file small.") : null,
     el("div", { class: "split" }, documentCard(detail, changes, tallied(entities.map((t) => t.change)), changesIn(entities, i), whose()),
-      el("div", null, meta.answers ? changeTable("Terms", terms, "terms")
-        : [changeTable("Entities", entities, "entities"), changeTable("Relationships", relationships, "relationships")])),
+      el("div", null, meta.answers ? changeTable("Terms", terms, "terms", failed)
+        : [changeTable("Entities", entities, "entities", failed), changeTable("Relationships", relationships, "relationships", failed)])),
     el("div", { class: "columns" }, panes.map((pane, k) => el("div", null, el("h2", null, sideName(k, i)), answerOf(pane), pane ? callList(pane) : el("p", { class: "notice" }, "This run has no such item."))))));
 }
 
@@ -103,8 +104,8 @@ function changesIn(rows, i) {
     .map((f) => ({ row: f.row, state: f.state, who: who[k], hint: words[k] + ": " + f.name + " – " + changes[f.state] })));
 }
 
-function changeTable(title, rows, kind) {
-  if (!rows.length) return el("div", null, el("h3", null, title), noThings());
+function changeTable(title, rows, kind, failed) {
+  if (!rows.length) return el("div", null, el("h3", null, title), noThings(failed));
   return el("div", null, el("h3", null, title + " ", el("span", { class: "count" }, String(rows.length))),
     el("div", { class: "card scroll" }, el("table", { class: "things changes " + kind },
       el("thead", null, el("tr", null, ["expected", "base", "candidate", "change"].map((t) => el("th", { scope: "col" }, t)))),

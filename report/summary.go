@@ -168,7 +168,8 @@ func (v SummaryView) ScoreTable() Table {
 }
 
 // nothingToFind says what means are worth that are higher as a tenth of the values or more are 1
-// because nothing was expected and nothing extracted: who takes them for skill is misled.
+// because there is nothing to count, as where nothing was expected and nothing extracted: who takes
+// them for skill is misled.
 func (v SummaryView) nothingToFind() (notes []string) {
 	others := map[string][]string{} // means of what is left, by how often it is so
 	var order []string
@@ -187,7 +188,7 @@ func (v SummaryView) nothingToFind() (notes []string) {
 		others[often] = append(others[often], textutil.Line(s.Name)+" "+Score(&mean, 3))
 	}
 	for _, often := range order {
-		notes = append(notes, "1 in "+often+", as nothing was expected and nothing extracted; the mean of the others: "+strings.Join(others[often], ", "))
+		notes = append(notes, "1 in "+often+", where there is nothing to count; the mean of the others: "+strings.Join(others[often], ", "))
 	}
 	return notes
 }
@@ -408,7 +409,9 @@ func (m *markdown) summary(v SummaryView) {
 // TrialTable has a row for each trial.
 func (v SummaryView) TrialTable() Table {
 	primary := label(v.Run.Primary)
-	t := Table{Title: "Trials", Columns: []Column{number("trial"), {Title: "run", flex: true, key: true}, number("scored").wide(1), number("failed"),
+	run := when(!slices.ContainsFunc(v.Trials.Runs, func(t outcome.Trial) bool { return t.Name != "" }), no) // in Langfuse, if it is there
+	t := Table{Title: "Trials", Columns: []Column{number("trial"), {Title: "run", Text: run, Markdown: run, Page: run, flex: true, key: true},
+		number("scored").wide(1), number("failed"),
 		{Title: primary, Text: text.Snip(primary, 20, "…"), Right: true, Strong: true}}}
 	t.note(v.Trials.Uneven > 0, Counted(v.Trials.Uneven, "item")+" not run in every trial")
 	for _, run := range v.Trials.Runs {

@@ -234,16 +234,16 @@ func compareWalk(t *testing.T, chromium *testkit.Chromium) {
 	want(b, visible, "overview")
 	want(b, `document.querySelectorAll("#overview svg.interval").length`, 4) // the verdict and three scores
 	b.Click(`.routes a[href*="worse"]`)
-	want(b, found, "4 of 20 items · entity_f1, base against candidate")
+	want(b, found, "4 of 20 items · entity_f1, candidate against base")
 	want(b, firstRow, "doc-0005")
 	want(b, deltas, "−0.263,−0.100,−0.100,−0.100") // doc-0005 had 5/19
 	want(b, `document.querySelector("#list .text").textContent`, "rate_limited: asked too often")
 
 	b.Choose("#state", "better") // 1, 7, 9, 11, 13, 15 and 19 by less: it had 1
-	want(b, found, "6 of 20 items · entity_f1, base against candidate")
+	want(b, found, "6 of 20 items · entity_f1, candidate against base")
 	want(b, `document.querySelectorAll("#list tbody .up").length`, 6)
 	b.Choose("#state", "failed") // 3, 10, 17 in both, 5 in the candidate
-	want(b, found, "4 of 20 items · entity_f1, base against candidate")
+	want(b, found, "4 of 20 items · entity_f1, candidate against base")
 	b.Choose("#state", "")
 	want(b, rowCount, 20)
 	want(b, firstRow, "doc-0005") // the largest loss
@@ -283,11 +283,11 @@ func compareSeveral(t *testing.T, chromium *testkit.Chromium) {
 	b := openPage(t, chromium, comparePage(t, compared(t, runs, compare.Config{}), runs, Config{}))
 	want(b, `document.querySelectorAll(".board tbody tr").length`, 2)
 	b.Press("j")
-	want(b, found, "12 items · entity_f1, base against candidate")
+	want(b, found, "12 items · entity_f1, candidate against base")
 	b.Choose("#against", "2")
-	want(b, found, "12 items · entity_f1, base against same")
+	want(b, found, "12 items · entity_f1, same against base")
 	b.Choose("#state", "same")
-	want(b, found, "12 items · entity_f1, base against same") // failed in both is not a difference
+	want(b, found, "12 items · entity_f1, same against base") // failed in both is not a difference
 	b.Press("j", kb.Enter)
 	want(b, `document.querySelector("#item .verdictline b:last-child").textContent`, "no difference")
 	value[string](b, `location.hash = "#/item/doc-0001/1"`)

@@ -38,6 +38,6 @@ const columns = [
 ];
 const firstSort = "delta";
 
-const foundNote = () => (meta.primary >= 0 ? " · " + meta.scores[meta.primary] : "") + ", " + meta.runs[base].name + " against " + meta.runs[against()].name;
+const foundNote = () => (meta.primary >= 0 ? " · " + meta.scores[meta.primary] : "") + ", " + meta.runs[against()].name + " against " + meta.runs[base].name;
 
 const routeOf = (row) => "#/item/" + encodeURIComponent(row.id) + "/" + row.trial + (list.against ? "/" + list.against : "");

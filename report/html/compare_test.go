@@ -173,6 +173,19 @@ func tracePageOf(t *testing.T) string {
 	return b.String()
 }
 
+// TestWriteTrace_levels: what failed, and what went wrong on the way, is marked before it is opened.
+func TestWriteTrace_levels(t *testing.T) {
+	for level, want := range map[string]string{"ERROR": ">error</span>", "WARNING": ">warning</span>", "DEFAULT": "", "": ""} {
+		var b strings.Builder
+		if err := WriteTrace(&b, Trace{Observations: []Observation{{ID: "a", Name: "extract", Level: level}}}, "/"); err != nil {
+			t.Fatal(err)
+		}
+		if marked := strings.Contains(b.String(), `<span class="pill`); marked != (want != "") || !strings.Contains(b.String(), want) {
+			t.Errorf("%q is not shown as %q", level, want)
+		}
+	}
+}
+
 func TestCompare_bounded(t *testing.T) {
 	long := func(i int, v *report.ItemView) { v.Text = strings.Repeat("Ada Lovelace <b>\u2028</b> ", 500) }
 	runs := pairOf(t, 30, long)

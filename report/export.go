@@ -303,7 +303,7 @@ func (r Run) junitSuite() xmlElement {
 func (v ItemView) junitCase() xmlElement {
 	o, message := v.Outcome, v.message()
 	c := element("testcase", "name", o.Item, "classname", v.Dataset, "time", fmt.Sprintf("%.6f", o.Latency.Seconds()))
-	c.Attrs[0].Value += when(o.Trial > 1, fmt.Sprintf(" #%d", o.Trial))
+	c.Attrs[0].Value += trialMark(o.Trial)
 	if o.Failed() {
 		failure := element("failure", "type", string(o.Class), "message", message)
 		failure.Text = textutil.Block(message)
@@ -342,7 +342,7 @@ func GitHub(w io.Writer, runs []Run) error {
 		for _, class := range v.Failures {
 			for _, item := range class.Items[:min(len(class.Items), 9-shown)] {
 				shown++
-				annotate("error", label(string(class.Class))+": "+label(item.ID), label(item.Message))
+				annotate("error", label(string(class.Class))+": "+label(item.ID)+trialMark(item.Trial), label(item.Message))
 			}
 		}
 		if more := v.Items.Failed - shown; more > 0 {

@@ -188,7 +188,8 @@ func (v SummaryView) nothingToFind() (notes []string) {
 		others[often] = append(others[often], textutil.Line(s.Name)+" "+Score(&mean, 3))
 	}
 	for _, often := range order {
-		notes = append(notes, "1 in "+often+", where there is nothing to count; the mean of the others: "+strings.Join(others[often], ", "))
+		means := strings.Join(others[often], ", ")
+		notes = append(notes, "1 in "+often+", where there is nothing to count; the mean of the others: "+means)
 	}
 	return notes
 }
@@ -260,7 +261,7 @@ func (v SummaryView) failureTable() Table {
 		{Markdown: "items", Below: true}}}
 	for _, f := range v.Failures {
 		items := cli.Each(f.Items, func(item outcome.FailedItem) string {
-			return quoted(item.ID) + ": " + quoted(item.Message)
+			return quoted(item.ID) + trialMark(item.Trial) + ": " + quoted(item.Message)
 		})
 		more := f.Count - len(f.Items)
 		items = append(items, given(when(more > 0 && len(items) > 0, "and "+Count(more)+" more"))...)
@@ -409,9 +410,10 @@ func (m *markdown) summary(v SummaryView) {
 // TrialTable has a row for each trial.
 func (v SummaryView) TrialTable() Table {
 	primary := label(v.Run.Primary)
-	run := when(!slices.ContainsFunc(v.Trials.Runs, func(t outcome.Trial) bool { return t.Name != "" }), no) // in Langfuse, if it is there
-	t := Table{Title: "Trials", Columns: []Column{number("trial"), {Title: "run", Text: run, Markdown: run, Page: run, flex: true, key: true},
-		number("scored").wide(1), number("failed"),
+	inLangfuse := slices.ContainsFunc(v.Trials.Runs, func(t outcome.Trial) bool { return t.Name != "" })
+	run := when(!inLangfuse, no)
+	t := Table{Title: "Trials", Columns: []Column{number("trial"),
+		{Title: "run", Text: run, Markdown: run, Page: run, flex: true, key: true}, number("scored").wide(1), number("failed"),
 		{Title: primary, Text: text.Snip(primary, 20, "…"), Right: true, Strong: true}}}
 	t.note(v.Trials.Uneven > 0, Counted(v.Trials.Uneven, "item")+" not run in every trial")
 	for _, run := range v.Trials.Runs {

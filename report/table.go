@@ -144,7 +144,10 @@ func (t Table) forText() (rows, below Table) {
 }
 
 // trial says of which trial a row is, where that is to be said.
-func (r Row) trial() string { return when(r.Trial > 0, fmt.Sprintf(" #%d", r.Trial)) }
+func (r Row) trial() string { return trialMark(r.Trial) }
+
+// trialMark tells a trial from the first one, which has the name of the item alone.
+func trialMark(trial int) string { return when(trial > 1, fmt.Sprintf(" #%d", trial)) }
 
 // Text is the table as it stands in a pipe: no column is left out and no name is cut.
 func (t Table) Text() string {

@@ -346,7 +346,8 @@ func unjudged(v report.ItemView, kind string, judged []itemRow) (list []itemRow)
 	switch {
 	case v.Outcome.Failed():
 		why = "the item failed"
-	case v.Expected == nil || kind == "entity" && v.Expected.Entities == nil || kind == "relationship" && v.Expected.Relationships == nil:
+	case v.Expected == nil, kind == "entity" && v.Expected.Entities == nil,
+		kind == "relationship" && v.Expected.Relationships == nil:
 		why = "not annotated"
 	}
 	add := func(e *extraction.Extraction, of func(*itemRow) **side) {

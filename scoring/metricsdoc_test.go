@@ -96,7 +96,7 @@ const docIntro = `means, pooled values and what a failed item counts are made fr
 
 An expected list that is absent or null is *not annotated*: the scores of its family have no value, and a reason. An expected list that is empty is *annotated, and there is none*. An extracted list that is absent counts as empty.
 
-A score without a value is never recorded as a number. A value of 1 because nothing was expected and nothing extracted is marked *vacuous*; such items can lift a mean a good deal, so their number is shown beside it.
+A score without a value is never recorded as a number. A value of 1 because nothing was expected and nothing extracted is marked *vacuous*; such items can lift a mean a good deal: where they are a tenth or more, their number and the mean of the others are shown below the scores, and always in the JSON of a summary, as *vacuous*.
 `
 
 const docRules = `

@@ -244,7 +244,7 @@ func (r *collector) change(base, cand *unit) {
 		return
 	}
 	item := ItemChange{Item: base.id, Base: b, Candidate: c, Delta: c - b}
-	r.most.Offer(changed{item, base.trials, cand.trials})
+	r.most.Offer(changed{item, withoutOutput(base.trials), withoutOutput(cand.trials)})
 	worse := item
 	if r.lower(r.Metric) {
 		worse.Delta = -worse.Delta
@@ -252,6 +252,14 @@ func (r *collector) change(base, cand *unit) {
 	if worse.Delta < -Epsilon {
 		r.regressed.Offer(worse)
 	}
+}
+
+// withoutOutput copies outcomes that are kept for their explanations.
+func withoutOutput(trials []outcome.Outcome) []outcome.Outcome {
+	return cli.Each(trials, func(o outcome.Outcome) outcome.Outcome {
+		o.Output = nil
+		return o
+	})
 }
 
 // compareChanged puts the largest changes first, of equal ones the losses.
@@ -309,8 +317,8 @@ func (r *collector) matches(trials []outcome.Outcome) (all []string, err error) 
 	return all, nil
 }
 
-// oftener returns which lines a trial has more often in the one, which in the other, with the number
-// of times, and how many as often.
+// oftener returns the lines that a trial of the base has more often than one of the candidate, those
+// that it has less often, each with how often all trials have it, and how many it has as often.
 func oftener(base, cand []string, trialsOfBase, trialsOfCand int) (lost, gained []string, kept int) {
 	times := map[string][2]int{}
 	for i, lines := range [2][]string{base, cand} {

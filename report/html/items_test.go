@@ -155,6 +155,8 @@ func TestRowsOf_unjudged(t *testing.T) {
 	scored := report.ItemView{Expected: gold, Extracted: found, Matches: []report.Match{matched}, Missed: []report.Miss{{What: "entity", Index: 1, Value: "London (City)"}}}
 	failed := report.ItemView{Expected: gold}
 	failed.Outcome.Class = outcome.Provider
+	quoted := report.ItemView{Extracted: &extraction.Extraction{Entities: found.Entities},
+		Matches: []report.Match{{What: "entity", Kind: "quoted", Similarity: 1, ExpectedIndex: -1}}}
 	again := scored // a repetition of gold that is collapsed
 	again.Missed = nil
 	for name, tt := range map[string]struct {
@@ -162,12 +164,13 @@ func TestRowsOf_unjudged(t *testing.T) {
 		kind string
 		want []string
 	}{
-		"all judged":     {scored, "entity", []string{"ok Ada Ada ", "missed London - "}},
-		"not annotated":  {scored, "relationship", []string{"unjudged - Ada not annotated"}},
-		"a failed item":  {failed, "entity", []string{"unjudged Ada - the item failed", "unjudged London - the item failed"}},
-		"and none there": {failed, "relationship", nil},
-		"counts nowhere": {again, "entity", []string{"ok Ada Ada ", "unjudged London - "}},
-		"not of answers": {again, "term", nil},
+		"all judged":      {scored, "entity", []string{"ok Ada Ada ", "missed London - "}},
+		"not annotated":   {scored, "relationship", []string{"unjudged - Ada not annotated"}},
+		"a failed item":   {failed, "entity", []string{"unjudged Ada - the item failed", "unjudged London - the item failed"}},
+		"and none there":  {failed, "relationship", nil},
+		"counts nowhere":  {again, "entity", []string{"ok Ada Ada ", "unjudged London - "}},
+		"a record quoted": {quoted, "entity", []string{"ok - Ada "}},
+		"not of answers":  {again, "term", nil},
 	} {
 		var got []string
 		nameOf := func(s *side) string {

@@ -86,7 +86,7 @@ function joined(panes, kind) {
 
 function changeOf({ expected, sides: [b, c], unjudged }) {
   if (unjudged && (!expected || !b && !c)) return "unjudged";
-  if (!expected) return b && c ? "spurious" : b ? "gone" : "stray";
+  if (!expected && !matched(b) && !matched(c)) return b && c ? "spurious" : b ? "gone" : "stray"; // a record of the bench may quote what nobody expects
   if (!matched(b) && !matched(c)) return "missed";
   if (!matched(b) || !matched(c)) return matched(c) ? "gained" : "lost";
   return b.state === c.state ? "ok" : c.state === "ok" ? "mended" : "broken";

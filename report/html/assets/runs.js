@@ -21,7 +21,7 @@ for (const score of many ? [meta.primary].filter((p) => p >= 0) : meta.shown) {
     });
   }
 }
-columns.push({ key: "faults", title: "faults", number: true, worstHigh: true, value: (r) => failed(r) && !r.faults ? null : r.faults, show: (v) => v === null ? "–" : count(v) });
+columns.push({ key: "faults", title: many ? "faults in all" : "faults", number: true, worstHigh: true, value: (r) => failed(r) && !r.faults ? null : r.faults, show: (v) => v === null ? "–" : count(v) });
 if (!many) columns.push({ key: "ms", title: "latency", number: true, worstHigh: true, extra: true, value: (r) => r.runs[0] ? r.runs[0].ms : null, show: milliseconds });
 if (!many && rows.some((r) => r.runs[0] && r.runs[0].cost)) {
   columns.push({ key: "cost", title: "cost", number: true, worstHigh: true, extra: true, value: (r) => r.runs[0] ? r.runs[0].cost : null, show: dollars });

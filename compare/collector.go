@@ -280,12 +280,7 @@ func (r *collector) changes() ([]Change, error) {
 		if err := errors.Join(err, errAfter); err != nil {
 			return nil, fmt.Errorf("reading what was matched in item %q: %w", item.Item, err)
 		}
-		if len(item.base) > 1 || len(item.cand) > 1 {
-			c.Lost, c.Gained, c.Kept = oftener(before, after, len(item.base), len(item.cand))
-		} else {
-			c.Lost, c.Gained = without(before, after), without(after, before)
-			c.Kept = len(before) - len(c.Lost)
-		}
+		c.Lost, c.Gained, c.Kept = oftener(before, after, len(item.base), len(item.cand))
 		list = append(list, c)
 	}
 	return list, nil
@@ -317,8 +312,9 @@ func (r *collector) matches(trials []outcome.Outcome) (all []string, err error) 
 	return all, nil
 }
 
-// oftener returns the lines that a trial of the base has more often than one of the candidate, those
-// that it has less often, each with how often all trials have it, and how many it has as often.
+// oftener returns the lines that the base has more often than the candidate, those that it has less
+// often, and how many it has as often. Of several trials, how often counts by trial, and stands with
+// the line.
 func oftener(base, cand []string, trialsOfBase, trialsOfCand int) (lost, gained []string, kept int) {
 	times := map[string][2]int{}
 	for i, lines := range [2][]string{base, cand} {
@@ -331,32 +327,17 @@ func oftener(base, cand []string, trialsOfBase, trialsOfCand int) (lost, gained 
 	lost, gained = []string{}, []string{}
 	for _, line := range slices.Sorted(maps.Keys(times)) {
 		n := times[line]
-		shown := fmt.Sprintf("%s (%d/%d → %d/%d)", line, n[0], trialsOfBase, n[1], trialsOfCand)
-		switch cmp.Compare(n[0]*trialsOfCand, n[1]*trialsOfBase) {
-		case 1:
-			lost = append(lost, shown)
-		case -1:
-			gained = append(gained, shown)
-		default:
-			kept++
+		more, same := n[0]-n[1], min(n[0], n[1])
+		if trialsOfBase > 1 || trialsOfCand > 1 {
+			more = cmp.Compare(n[0]*trialsOfCand, n[1]*trialsOfBase)
+			same = 1 - more*more
+			line = fmt.Sprintf("%s (%d/%d → %d/%d)", line, n[0], trialsOfBase, n[1], trialsOfCand)
 		}
+		lost = append(lost, slices.Repeat([]string{line}, max(0, more))...)
+		gained = append(gained, slices.Repeat([]string{line}, max(0, -more))...)
+		kept += same
 	}
 	return lost, gained, kept
-}
-
-// without returns the lines of a that b does not have, each as often as a has
-// it more.
-func without(a, b []string) []string {
-	left := slices.Clone(b)
-	rest := []string{}
-	for _, line := range a {
-		if i := slices.Index(left, line); i >= 0 {
-			left = slices.Delete(left, i, i+1)
-		} else {
-			rest = append(rest, line)
-		}
-	}
-	return rest
 }
 
 // failure is that of the first trial that failed, with how many did; "" where none did.

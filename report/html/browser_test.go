@@ -237,7 +237,7 @@ func compareWalk(t *testing.T, chromium *testkit.Chromium) {
 	want(b, found, "4 of 20 items · entity_f1, candidate against base")
 	want(b, firstRow, "doc-0005")
 	want(b, deltas, "−0.263,−0.100,−0.100,−0.100") // doc-0005 had 5/19
-	want(b, `document.querySelector("#list .text").textContent`, "rate_limited: asked too often")
+	want(b, `document.querySelector("#list .text").textContent`, "candidate: rate_limited: asked too often")
 
 	b.Choose("#state", "better") // 1, 7, 9, 11, 13, 15 and 19 by less: it had 1
 	want(b, found, "6 of 20 items · entity_f1, candidate against base")

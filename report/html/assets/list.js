@@ -77,7 +77,7 @@ function showList() {
 function listRow(row) {
   const bad = sides(row).find((r) => r && r.class);
   const name = el("a", { href: routeOf(row) }, bdi(row.id), row.trial > 1 ? " #" + row.trial : "");
-  const text = bad ? el("span", { class: "text bad" }, bad.class + (bad.why ? ": " + bad.why : "")) : el("span", { class: "text", dir: "auto" }, row.text);
+  const text = bad ? el("span", { class: "text bad" }, (many ? meta.runs[row.runs.indexOf(bad)].name + ": " : "") + bad.class + (bad.why ? ": " + bad.why : "")) : el("span", { class: "text", dir: "auto" }, row.text);
   return el("tr", { class: row.key === list.at ? "at" : "", "data-key": row.key, onclick: (e) => { if (!e.target.closest("a")) visit(routeOf(row)); } },
     columns.map((c) => c.key === "id" ? el("td", { class: "what" }, name, text) : cell(c, c.value(row), row)));
 }

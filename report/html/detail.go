@@ -265,8 +265,20 @@ type side struct {
 	Plain  bool   `json:"plain,omitempty"` // a text that is marked nowhere
 }
 
+// kindOf is the table in which a thing stands: a record of the bench is an entity, what is no entity
+// and no relationship a term, as a part of an answer.
+func kindOf(what string) string {
+	switch what {
+	case "entity", "record":
+		return "entity"
+	case "relationship":
+		return what
+	}
+	return "term"
+}
+
 // ofAnswer reports whether what was expected or found is a part of an answer.
-func ofAnswer(what string) bool { return what != "entity" && what != "relationship" }
+func ofAnswer(what string) bool { return kindOf(what) == "term" }
 
 // sideOf is a thing by its place, or by its text where it is a part of an answer; nil for
 // no thing.
@@ -276,7 +288,7 @@ func sideOf(e *extraction.Extraction, what string, i int, text string) *side {
 		return &side{Index: i, Name: named(text), Plain: true}
 	case e == nil || i < 0:
 		return nil
-	case what == "entity" && i < len(e.Entities):
+	case kindOf(what) == "entity" && i < len(e.Entities):
 		return &side{Index: i, Name: named(e.Entities[i].Name), Type: named(e.Entities[i].Type)}
 	case what == "relationship" && i < len(e.Relationships):
 		r := e.Relationships[i]
@@ -288,7 +300,7 @@ func sideOf(e *extraction.Extraction, what string, i int, text string) *side {
 // rowsOf lists the entities or the relationships, or else what an answer should have and
 // should not have: the matched ones first, then what was missed and what is spurious.
 func rowsOf(v report.ItemView, kind string) []itemRow {
-	is := func(what string) bool { return what == kind || ofAnswer(what) && ofAnswer(kind) }
+	is := func(what string) bool { return kindOf(what) == kind }
 	list := []itemRow{}
 	for _, m := range v.Matches {
 		if !is(m.What) {

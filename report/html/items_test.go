@@ -156,7 +156,7 @@ func TestRowsOf_unjudged(t *testing.T) {
 	failed := report.ItemView{Expected: gold}
 	failed.Outcome.Class = outcome.Provider
 	quoted := report.ItemView{Extracted: &extraction.Extraction{Entities: found.Entities},
-		Matches: []report.Match{{What: "entity", Kind: "quoted", Similarity: 1, ExpectedIndex: -1}}}
+		Matches: []report.Match{{What: "record", Kind: "quoted", Similarity: 1, ExpectedIndex: -1}}}
 	again := scored // a repetition of gold that is collapsed
 	again.Missed = nil
 	for name, tt := range map[string]struct {

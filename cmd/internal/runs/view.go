@@ -214,9 +214,9 @@ func newBenchView(view report.ItemView, item runstore.Item) (report.ItemView, er
 			view.Spurious = append(view.Spurious, report.Miss{What: scoring.AnEntity, Index: i, Value: r.String(), Reason: why})
 			continue
 		}
-		match := report.Match{What: scoring.AnEntity, Kind: "quoted", Similarity: 1, Expected: r.String(), Extracted: r.String(), ExpectedIndex: -1, ExtractedIndex: i}
+		match := report.Match{What: "record", Kind: "quoted", Similarity: 1, Expected: r.String(), Extracted: r.String(), ExpectedIndex: -1, ExtractedIndex: i}
 		if span := slices.Index(seen.Covered, i); span >= 0 {
-			match.Kind, match.ExpectedIndex = "gold span", span
+			match.What, match.Kind, match.ExpectedIndex = scoring.AnEntity, "gold span", span
 		}
 		view.Matches = append(view.Matches, match)
 	}

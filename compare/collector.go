@@ -280,7 +280,7 @@ func (r *collector) changes() ([]Change, error) {
 		if err := errors.Join(err, errAfter); err != nil {
 			return nil, fmt.Errorf("reading what was matched in item %q: %w", item.Item, err)
 		}
-		c.Lost, c.Gained, c.Kept = oftener(before, after, len(item.base), len(item.cand))
+		c.Lost, c.Gained, c.Kept = movedMatches(before, after, len(item.base), len(item.cand))
 		list = append(list, c)
 	}
 	return list, nil
@@ -312,10 +312,10 @@ func (r *collector) matches(trials []outcome.Outcome) (all []string, err error) 
 	return all, nil
 }
 
-// oftener returns the lines that the base has more often than the candidate, those that it has less
-// often, and how many it has as often. Of several trials, how often counts by trial, and stands with
-// the line.
-func oftener(base, cand []string, trialsOfBase, trialsOfCand int) (lost, gained []string, kept int) {
+// movedMatches returns what the base matched more often than the candidate, what it matched less
+// often, and how many it matched as often. Of several trials a match counts by how often a trial has
+// it, and that stands with it.
+func movedMatches(base, cand []string, trialsOfBase, trialsOfCand int) (lost, gained []string, kept int) {
 	times := map[string][2]int{}
 	for i, lines := range [2][]string{base, cand} {
 		for _, line := range lines {
@@ -329,8 +329,9 @@ func oftener(base, cand []string, trialsOfBase, trialsOfCand int) (lost, gained 
 		n := times[line]
 		more, same := n[0]-n[1], min(n[0], n[1])
 		if trialsOfBase > 1 || trialsOfCand > 1 {
-			more = cmp.Compare(n[0]*trialsOfCand, n[1]*trialsOfBase)
-			same = 1 - more*more
+			if more, same = cmp.Compare(n[0]*trialsOfCand, n[1]*trialsOfBase), 0; more == 0 {
+				same = 1
+			}
 			line = fmt.Sprintf("%s (%d/%d → %d/%d)", line, n[0], trialsOfBase, n[1], trialsOfCand)
 		}
 		lost = append(lost, slices.Repeat([]string{line}, max(0, more))...)

@@ -251,16 +251,18 @@ func (t *tries) pause(ctx context.Context, err error) error {
 	}
 }
 
-// add counts what a request took.
+// add counts what a request took. That one was refused, and cost nothing, does not make the cost
+// of the others known.
 func (t *tries) add(response Response) {
+	first, none := t.spent.Attempts == 0, outcome.Usage{}
 	t.spent.Attempts += max(1, response.Attempts)
-	switch {
-	case response.CostUSD != nil && t.spent.CostUSD != nil:
+	switch known := response.CostUSD != nil; {
+	case known && t.spent.CostUSD != nil:
 		sum := *t.spent.CostUSD + *response.CostUSD
 		t.spent.CostUSD = &sum
-	case response.CostUSD != nil && t.spent.Usage == (outcome.Usage{}):
+	case known && t.spent.Usage == none && (first || response.Usage != none || *response.CostUSD > 0):
 		t.spent.CostUSD = response.CostUSD
-	case response.Usage != (outcome.Usage{}):
+	case !known && (response.Usage != none || t.spent.Usage == none):
 		t.spent.CostUSD = nil
 	}
 	t.spent.Usage, t.spent.Assumed = t.spent.Usage.Add(response.Usage), t.spent.Assumed.Add(response.Assumed)

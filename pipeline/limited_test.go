@@ -399,3 +399,44 @@ func openModel(t *testing.T, address string, client *http.Client) pipeline.Model
 	}
 	return opened.Model
 }
+
+// TestLimited_cost: what was refused costs nothing, and says nothing of the other requests of the
+// call: one that was given up, or an answer without usage, leaves the cost unknown.
+func TestLimited_cost(t *testing.T) {
+	type reply func() (pipeline.Response, error)
+	prices := func(string) (pipeline.Price, bool) { return pipeline.Price{Input: 1e6}, true }
+	answer := func(input int64) reply {
+		return func() (pipeline.Response, error) { return pipeline.Response{Usage: outcome.Usage{Input: input}}, nil }
+	}
+	fails := func(class outcome.Class, status int) reply {
+		return func() (pipeline.Response, error) { return pipeline.Response{}, fault(class, status, true) }
+	}
+	paid := func() (pipeline.Response, error) {
+		return pipeline.Response{Usage: outcome.Usage{Input: 2}}, fault(outcome.Provider, 500, true)
+	}
+	refused, givenUp := fails(outcome.Provider, 500), fails(outcome.Timeout, 0)
+	for name, tt := range map[string]struct {
+		requests []reply
+		want     float64 // below 0: unknown
+	}{
+		"refused":                     {[]reply{refused, refused}, 0},
+		"refused, then given up":      {[]reply{refused, givenUp}, -1},
+		"given up, then refused":      {[]reply{givenUp, refused}, -1},
+		"refused, then answered":      {[]reply{refused, answer(3)}, 3},
+		"refused, then without usage": {[]reply{refused, answer(0)}, -1},
+		"given up, then answered":     {[]reply{givenUp, answer(3)}, 3},
+		"refused, given up, then not": {[]reply{refused, givenUp, answer(3)}, 3},
+		"paid for with an error, too": {[]reply{paid, refused}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				model := &asked{answer: func(_ context.Context, n int) (pipeline.Response, error) { return tt.requests[n-1]() }}
+				limited := newLimited(t, pipeline.LimitedConfig{Model: pipeline.Priced(model, "m", prices), Tries: len(tt.requests)})
+				r, _ := limited.Generate(t.Context(), request)
+				if (r.CostUSD == nil) != (tt.want < 0) || r.CostUSD != nil && *r.CostUSD != tt.want {
+					t.Errorf("cost %v, want %v", r.CostUSD, tt.want)
+				}
+			})
+		})
+	}
+}

@@ -83,9 +83,9 @@ type Miss struct {
 }
 
 // Item writes one item for a person at a terminal: its fate and scores, the
-// document, what was expected of an item that failed, what was extracted, matches, what was missed and what was
-// spurious, the calls that were made. A document longer than Options.Document
-// is cut, with a note.
+// document, what was expected of an item that failed, what was extracted, matches,
+// what was missed and what was spurious, the calls that were made. A document longer
+// than Options.Document is cut, with a note.
 //
 // It writes once; the error is that of the writer.
 func Item(w io.Writer, v ItemView, opt Options) error {

@@ -188,8 +188,8 @@ func (v SummaryView) nothingToFind() (notes []string) {
 		others[often] = append(others[often], textutil.Line(s.Name)+" "+Score(&mean, 3))
 	}
 	for _, often := range order {
-		means := strings.Join(others[often], ", ")
-		notes = append(notes, "1 in "+often+", where there is nothing to count; the mean of the others: "+means)
+		what := "where there is nothing to count; the mean of the others" + when(v.Scores.AnyFailed(), " scored")
+		notes = append(notes, "1 in "+often+", "+what+": "+strings.Join(others[often], ", "))
 	}
 	return notes
 }
@@ -411,9 +411,9 @@ func (m *markdown) summary(v SummaryView) {
 func (v SummaryView) TrialTable() Table {
 	primary := label(v.Run.Primary)
 	inLangfuse := slices.ContainsFunc(v.Trials.Runs, func(t outcome.Trial) bool { return t.Name != "" })
-	run := when(!inLangfuse, no)
+	names := when(!inLangfuse, no)
 	t := Table{Title: "Trials", Columns: []Column{number("trial"),
-		{Title: "run", Text: run, Markdown: run, Page: run, flex: true, key: true}, number("scored").wide(1), number("failed"),
+		{Title: "run", Text: names, Markdown: names, Page: names, flex: true, key: true}, number("scored").wide(1), number("failed"),
 		{Title: primary, Text: text.Snip(primary, 20, "…"), Right: true, Strong: true}}}
 	t.note(v.Trials.Uneven > 0, Counted(v.Trials.Uneven, "item")+" not run in every trial")
 	for _, run := range v.Trials.Runs {

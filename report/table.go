@@ -137,14 +137,11 @@ func (t Table) forText() (rows, below Table) {
 	below = t.in(func(c Column) string { return cmp.Or(when(!c.Below, no), c.Text) }, clean)
 	for _, row := range rows.Rows {
 		if len(row.Cells) > 0 {
-			row.Cells[0] += row.trial()
+			row.Cells[0] += trialMark(row.Trial)
 		}
 	}
 	return rows, below
 }
-
-// trial says of which trial a row is, where that is to be said.
-func (r Row) trial() string { return trialMark(r.Trial) }
 
 // trialMark tells a trial from the first one, which has the name of the item alone.
 func trialMark(trial int) string { return when(trial > 1, fmt.Sprintf(" #%d", trial)) }

@@ -284,7 +284,7 @@ func (m *markdown) rows(t Table) {
 			if c := t.Columns[i]; row.Primary && (c.Name || c.Strong) {
 				cell = "**" + cell + "**"
 			}
-			line += cellOf(cell + when(i == 0, row.trial()))
+			line += cellOf(cell + when(i == 0, trialMark(row.Trial)))
 		}
 		m.line("%s", line)
 	}

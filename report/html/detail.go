@@ -362,26 +362,28 @@ func unjudged(v report.ItemView, kind string, judged []itemRow) (list []itemRow)
 		kind == "relationship" && v.Expected.Relationships == nil:
 		why = "not annotated"
 	}
-	add := func(e *extraction.Extraction, of func(*itemRow) **side) {
+	rest := func(e *extraction.Extraction, of func(itemRow) *side) (sides []*side) {
 		seen := map[int]bool{}
 		for _, r := range judged {
-			if s := *of(&r); s != nil {
+			if s := of(r); s != nil {
 				seen[s.Index] = true
 			}
 		}
 		for i := 0; ; i++ {
 			s := sideOf(e, kind, i, "")
 			if s == nil {
-				return
+				return sides
 			}
 			if !seen[i] {
-				r := itemRow{State: "unjudged", Kind: "not judged", Why: why}
-				*of(&r) = s
-				list = append(list, r)
+				sides = append(sides, s)
 			}
 		}
 	}
-	add(v.Expected, func(r *itemRow) **side { return &r.Expected })
-	add(v.Extracted, func(r *itemRow) **side { return &r.Extracted })
+	for _, s := range rest(v.Expected, func(r itemRow) *side { return r.Expected }) {
+		list = append(list, itemRow{State: "unjudged", Kind: "not judged", Why: why, Expected: s})
+	}
+	for _, s := range rest(v.Extracted, func(r itemRow) *side { return r.Extracted }) {
+		list = append(list, itemRow{State: "unjudged", Kind: "not judged", Why: why, Extracted: s})
+	}
 	return list
 }

@@ -214,6 +214,7 @@ func (r *rescoring) outcomes(ctx context.Context) error {
 	room := semaphore.NewWeighted(committedBytes)
 	scoring, inner := errgroup.WithContext(ctx)
 	scoring.SetLimit(runtime.GOMAXPROCS(0))
+	r.to.Expect(committedAtOnce)
 	for before, err := range r.From.Outcomes(inner, runstore.Query{Newest: true, Detail: true}) {
 		if err != nil {
 			scoring.Go(func() error { return err })
@@ -249,6 +250,7 @@ func (r *rescoring) outcomes(ctx context.Context) error {
 		})
 	}
 	err := scoring.Wait()
+	r.to.Expect(-committedAtOnce)
 	return cmp.Or(committing.Wait(), err)
 }
 

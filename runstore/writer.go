@@ -17,14 +17,15 @@ import (
 // A transaction takes what is waiting, up to these bounds: one sync then serves
 // all of it. A single larger write is a transaction of its own.
 //
-// Where outcomes come side by side, from the workers of a run, a transaction waits
-// gather for those that come soon: fewer transactions cost fewer syncs and fewer pages
-// written. Neither one that comes alone is made to wait, nor anything else: workers may wait
-// for what was published to be acknowledged.
+// Where more outcomes are expected (Run.Expect), a transaction waits gather for those that
+// come soon, until it has gatheredWrites: fewer transactions cost fewer syncs and fewer pages
+// written. Nothing else is made to wait: workers may wait for what was published to be
+// acknowledged.
 const (
 	maxBatchWrites = 512
 	maxBatchBytes  = 4 << 20
-	gather         = 5 * time.Millisecond
+	gather         = 15 * time.Millisecond
+	gatheredWrites = 16 // fewer than the engine delivers at once, so that workers do not stand still
 )
 
 // write is one change that somebody waits for.
@@ -106,10 +107,8 @@ func (w *writer) wait(ctx context.Context, wr *write) error {
 
 func (w *writer) loop() {
 	defer close(w.finished)
-	shared := false
 	for first := range w.queue {
-		batch := w.take(first, shared)
-		shared = len(batch) > 1
+		batch := w.take(first)
 		results := make([]error, len(batch))
 		if w.failed == nil {
 			w.failed = w.commit(batch, results)
@@ -125,20 +124,19 @@ func (w *writer) loop() {
 }
 
 // take returns the first write and what else waits, or comes soon, within the bounds.
-func (w *writer) take(first *write, more bool) []*write {
-	batch, bytes, gathers := []*write{first}, first.bytes, more && first.shares
+func (w *writer) take(first *write) []*write {
+	batch, bytes, gathers := []*write{first}, first.bytes, first.shares
 	var over <-chan time.Time
-	if gathers {
-		over = time.After(gather)
-	}
 	for len(batch) < maxBatchWrites && bytes < maxBatchBytes {
 		var wr *write
 		select {
 		case wr = <-w.queue:
 		default:
-			expected := w.expected.Load()
-			if !gathers || expected > 0 && int64(len(batch)) >= expected {
+			if !gathers || len(batch) >= min(gatheredWrites, int(w.expected.Load())) {
 				return batch
+			}
+			if over == nil {
+				over = time.After(gather)
 			}
 			select {
 			case wr = <-w.queue:
@@ -204,8 +202,8 @@ func (w *writer) announce() {
 	w.changed = make(chan struct{})
 }
 
-// Expect changes how many outcomes are on their way: a transaction does not wait for more.
-// Where nobody says so, it waits for any.
+// Expect changes how many outcomes are on their way, for which a transaction waits a moment.
+// Where nobody says so, it waits for none.
 func (r *Run) Expect(more int) { r.writer.expected.Add(int64(more)) }
 
 // Changed returns a channel that is closed after the next transaction, or when

@@ -88,6 +88,18 @@ func (f Finding) String() string {
 	return strings.Join(append(parts, f.Message), ": ")
 }
 
+// reasonOf is the reason of a refusal: the first of its problems, and how many more there are.
+func reasonOf(first Finding, all int) string {
+	reason := first.Message
+	if first.Path != "" {
+		reason = first.Path + ": " + reason
+	}
+	if all > 1 {
+		reason += fmt.Sprintf(" (and %d more)", all-1)
+	}
+	return reason
+}
+
 // maxFindings is how many findings a list keeps.
 const maxFindings = 100
 

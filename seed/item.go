@@ -313,6 +313,8 @@ func (m *mapper) input(places map[string]any) (json.RawMessage, error) {
 		sought := m.excerpt("its input has the keys %q;", slices.Sorted(maps.Keys(fields))) + " a mapping file says which one it is"
 		if paths := slices.Concat(m.cfg.Mapping.Input["document_text"], m.cfg.Mapping.Input["text"]); len(paths) > 0 {
 			sought = fmt.Sprint(paths) + " lead to no text"
+		} else if isText {
+			sought = "the text is empty"
 		}
 		return nil, refuse(NoInput, "input.document_text", "the trace has no document there: %s", sought)
 	}

@@ -165,8 +165,7 @@ func File(ctx context.Context, client *langfuse.Client, items iter.Seq2[dataset.
 			case errors.As(err, &syntax): // reported when it was checked
 			case err != nil || ctx.Err() != nil:
 				return errors.Join(err, ctx.Err())
-			case hasBad && len(c.item(located).problems) > 0:
-				s.skip(located)
+			case hasBad && s.skips(located, c.item(located).problems):
 			default:
 				write(located)
 			}
@@ -379,9 +378,13 @@ func (s *seeder) refuse(located dataset.Located, change Change, reason string) {
 	s.count(located, change)
 }
 
-// skip counts an item that the check found bad.
-func (s *seeder) skip(located dataset.Located) {
-	s.count(located, Change{Item: s.cfg.IDPrefix + located.ID, Line: located.Line, Action: NotDone, Reason: "see its problems"})
+// skips counts an item as refused if the check found problems, and reports that.
+func (s *seeder) skips(located dataset.Located, problems []Finding) bool {
+	if len(problems) == 0 {
+		return false
+	}
+	s.count(located, Change{Item: s.cfg.IDPrefix + located.ID, Line: located.Line, Action: NotDone, Reason: reasonOf(problems[0], len(problems))})
+	return true
 }
 
 func (s *seeder) warn(located dataset.Located, kind Kind, path, message string) {

@@ -208,10 +208,8 @@ func (t *traceSeeder) seed(ctx context.Context, traces []candidate) error {
 		n := t.checker.item(located)
 		t.result.Report.Warnings.add(located, out.warnings...)
 		t.result.Report.add(located, n)
-		t.result.Evidence[out.evidence.Kind]++
-		if len(n.problems) > 0 {
-			t.seeder.skip(located)
-		} else {
+		if !t.seeder.skips(located, n.problems) {
+			t.result.Evidence[out.evidence.Kind]++
 			list = append(list, located)
 		}
 	}
@@ -265,12 +263,13 @@ func (t *traceSeeder) open(ctx context.Context) error {
 
 // refuse names a trace of which no item is made.
 func (t *traceSeeder) refuse(id string, err error) {
-	for _, why := range refusals(err) {
+	problems := refusals(err)
+	for _, why := range problems {
 		t.result.Report.Problems.add(dataset.Located{File: traceLabel(id)}, *why)
 	}
 	t.result.Refused++
 	if t.cfg.Show != nil {
-		t.cfg.Show(Seeded{Trace: id, Change: Change{Action: NotDone, Reason: err.Error()}})
+		t.cfg.Show(Seeded{Trace: id, Change: Change{Action: NotDone, Reason: reasonOf(*problems[0], len(problems))}})
 	}
 }
 

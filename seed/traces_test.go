@@ -119,7 +119,7 @@ func TestFromTraces_refusals(t *testing.T) {
 			approve(id)
 			refused[id] = want
 		}
-		bad(2, " ", answer, "has no document")
+		bad(2, " ", answer, "has no document there: the text is empty")
 		bad(3, "Ada lived in London.", "I am sorry, I cannot.", "not JSON")
 		bad(4, "Ada lived in London.", `{"entities":[{"name":"Ada","type":"Person"},{"name":"Lon`, "ends in the middle")
 		bad(5, "Ada lived in London.", nil, "has no value")
@@ -139,12 +139,23 @@ func TestFromTraces_refusals(t *testing.T) {
 		for id := range refused {
 			ids = append(ids, id)
 		}
+		shown := map[string]string{}
+		s.mustSeedTraces(Selection{IDs: ids}, TraceConfig{Config: Config{DryRun: true}, Show: func(one Seeded) { shown[one.Trace] = one.Reason }})
 		result := s.mustSeedTraces(Selection{IDs: ids}, TraceConfig{})
 		got := result.refusals()
 		for id, want := range refused {
 			if !strings.Contains(got[id], want) {
 				t.Errorf("trace %s: %q, want %q", id, got[id], want)
 			}
+			if strings.Count(got[id], "\n") > 1 {
+				want = " (and 1 more)"
+			}
+			if !strings.Contains(shown[id], want) {
+				t.Errorf("trace %s is shown with %q, want %q", id, shown[id], want)
+			}
+		}
+		if made := result.Evidence[ByAnnotation]; made != 1 {
+			t.Errorf("%d items by annotation, want 1", made)
 		}
 		if result.Created != 1 || result.Refused != len(refused) || result.Report.Warnings.Kinds[Repeated] != 1 {
 			t.Errorf("%d created, %d refused of %d, warnings %v", result.Created, result.Refused, len(refused), result.Report.Warnings.Kinds)

@@ -177,7 +177,7 @@ func TestDisk_fullFailsEverybodyAndThenAll(t *testing.T) {
 	if refused == 0 {
 		t.Error("the disk was never full")
 	}
-	if err := run.Ack(t.Context(), Ack{1, Link}); !errors.Is(err, ErrWrite) {
+	if err := run.Ack(t.Context(), Link, 1); !errors.Is(err, ErrWrite) {
 		t.Errorf("a broken run takes more: %v", err)
 	}
 	if got := collect(t, run.Reader, Query{}); len(got) != promised {

@@ -254,7 +254,7 @@ func compact(what string, raw json.RawMessage) (json.RawMessage, error) {
 
 func (row itemRow) insert(t *tx) error {
 	added, err := changed(t.prepared[sqlAddItem].Exec(row.values...))
-	if err == nil && !added {
+	if err == nil && added == 0 {
 		err = badItem(row.id, ErrDuplicate)
 	}
 	return err

@@ -82,7 +82,7 @@ func (row *outcomeRow) insert(t *tx) error {
 		cost, scores, o.Item, o.Seq, sumOfOutcome(o, row.started, row.ended, row.tokens, scores).column())
 	if added, err := changed(result, err); err != nil {
 		return err
-	} else if !added {
+	} else if added == 0 {
 		return t.whyNotAdded(o)
 	}
 	oid, err := result.LastInsertId()

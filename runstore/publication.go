@@ -5,9 +5,11 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"extraction-experiment/dataset"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
 )
 
@@ -44,14 +46,8 @@ type Pending struct {
 	Source *dataset.Item
 }
 
-// Ack says that Langfuse acknowledged the bits of the outcome OID.
-type Ack struct {
-	OID  int64
-	Bits Published
-}
-
 const (
-	sqlAcknowledge = "UPDATE outcome SET published = published | ? WHERE oid = ?"
+	sqlAcknowledge = "UPDATE outcome SET published = published | ? WHERE oid IN (SELECT value FROM json_each(?))"
 	sqlReset       = "UPDATE outcome SET published = published & ~? WHERE oid = ?"
 )
 
@@ -59,20 +55,27 @@ const (
 // Reset takes them away. It shares transactions with Commit, and returns when it is
 // durable. Errors: ErrUnknown when there is no such outcome, and then none of
 // the given is recorded; otherwise as Commit.
-func (r *Run) Ack(ctx context.Context, acks ...Ack) error {
-	err := writeAll(ctx, r, 64*len(acks), acks, (*tx).acknowledgeOne)
-	for _, a := range acks {
-		if a.Bits.Has(Spans) { // scores need little of it
-			r.writer.tx.recent.drop(a.OID)
+func (r *Run) Ack(ctx context.Context, bits Published, oids ...int64) error {
+	err := r.writer.submit(ctx, 64*len(oids), func(t *tx) error {
+		return t.atomically(func() error { return t.acknowledge(bits, oids) })
+	})
+	if bits.Has(Spans) { // scores need little of it
+		for _, oid := range oids {
+			r.writer.tx.recent.drop(oid)
 		}
 	}
 	return err
 }
 
-func (t *tx) acknowledgeOne(a Ack) error {
-	known, err := changed(t.prepared[sqlAcknowledge].Exec(int64(a.Bits), a.OID))
-	if err := checkBits(a.Bits, known, err); err != nil {
-		return fmt.Errorf("acknowledging outcome %d: %w", a.OID, err)
+func (t *tx) acknowledge(bits Published, oids []int64) error {
+	distinct := slices.Compact(slices.Sorted(slices.Values(oids)))
+	list, err := json.Marshal(distinct)
+	if err != nil {
+		return err
+	}
+	n, err := changed(t.prepared[sqlAcknowledge].Exec(int64(bits), string(list)))
+	if err := checkBits(bits, n == len(distinct), err); err != nil {
+		return fmt.Errorf("acknowledging %s: %w", textutil.Counted(len(oids), "outcome"), err)
 	}
 	return nil
 }
@@ -244,8 +247,8 @@ func (r *Run) Reset(ctx context.Context, resets ...Reset) error {
 
 func (t *tx) reset(reset Reset) error {
 	ctx, key := context.Background(), correctedKey(reset.OID)
-	known, err := changed(t.prepared[sqlReset].Exec(int64(reset.Bits), reset.OID))
-	if err := checkBits(reset.Bits, known, err); err != nil || reset.Corrected.IsZero() {
+	n, err := changed(t.prepared[sqlReset].Exec(int64(reset.Bits), reset.OID))
+	if err := checkBits(reset.Bits, n > 0, err); err != nil || reset.Corrected.IsZero() {
 		return err
 	}
 	before, _, err := optionalMeta[time.Time](ctx, t.view, key)

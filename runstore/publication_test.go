@@ -47,13 +47,14 @@ func TestPublishing(t *testing.T) {
 		}
 	}
 	check("committed", "1:0 2:0 3:0", "")
-	noError(t, run.Ack(ctx, Ack{1, Link | Spans}, Ack{2, Link}))
-	noError(t, run.Ack(ctx, Ack{2, Spans | Scores}, Ack{2, Link}))
+	noError(t, run.Ack(ctx, Link, 1, 2))
+	noError(t, run.Ack(ctx, Spans, 1))
+	noError(t, run.Ack(ctx, Spans|Scores, 2, 2)) // named twice
 	check("acknowledged", "1:3 3:0", "")
-	if err := run.Ack(ctx, Ack{3, All}, Ack{99, All}); !errors.Is(err, ErrUnknown) {
+	if err := run.Ack(ctx, All, 3, 99); !errors.Is(err, ErrUnknown) {
 		t.Errorf("unknown outcome: %v", err)
 	}
-	if err := run.Ack(ctx, Ack{3, Superseded}); err == nil {
+	if err := run.Ack(ctx, Superseded, 3); err == nil {
 		t.Error("the publisher may not supersede")
 	}
 	check("refused", "1:3 3:0", "")
@@ -63,7 +64,8 @@ func TestPublishing(t *testing.T) {
 		noError(t, run.Commit(ctx, o))
 	}
 	check("superseded", "4:0 5:0 6:0", "1:11 2:15")
-	noError(t, run.Ack(ctx, Ack{1, Withdrawn}, Ack{4, All}))
+	noError(t, run.Ack(ctx, Withdrawn, 1))
+	noError(t, run.Ack(ctx, All, 4))
 	check("withdrawn", "5:0 6:0", "2:15")
 	c, err := run.Counts(ctx)
 	noError(t, err)

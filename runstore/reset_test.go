@@ -18,7 +18,8 @@ func TestReset(t *testing.T) {
 	second := testOutcome(0, 0)
 	second.Attempt = 2
 	noError(t, run.Commit(ctx, second)) // oid 4 supersedes oid 1
-	noError(t, run.Ack(ctx, Ack{1, All | Withdrawn}, Ack{2, All}, Ack{3, All}, Ack{4, All}))
+	noError(t, run.Ack(ctx, All, 1, 2, 3, 4))
+	noError(t, run.Ack(ctx, Withdrawn, 1))
 	check := func(step, unpublished, retracted string) {
 		t.Helper()
 		list := func(page []Pending, err error) (text string) {
@@ -53,7 +54,7 @@ func TestReset_corrected(t *testing.T) {
 	for n := range 2 {
 		noError(t, run.Commit(ctx, testOutcome(n, 0)))
 	}
-	noError(t, run.Ack(ctx, Ack{1, All}, Ack{2, All}))
+	noError(t, run.Ack(ctx, All, 1, 2))
 	late := testTime.Add(time.Hour)
 	noError(t, run.Reset(ctx, Reset{OID: 2, Bits: Scores, Corrected: late}))
 	noError(t, run.Reset(ctx, Reset{OID: 2, Bits: Scores, Corrected: late.Add(-time.Minute)})) // never earlier

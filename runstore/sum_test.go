@@ -162,7 +162,7 @@ func TestUnpublished_fromMemory(t *testing.T) {
 	if page, err := run.Unpublished(t.Context(), 1, 10); err != nil || len(page) != 2 || page[0].Source != nil {
 		t.Errorf("what is not in memory is read: %+v %v", page, err)
 	}
-	noError(t, run.Ack(t.Context(), Ack{1, Spans})) // scores need little of it
+	noError(t, run.Ack(t.Context(), Spans, 1)) // scores need little of it
 	if recent := run.writer.tx.recent; recent.bytes != 0 || len(recent.rows) != 0 {
 		t.Errorf("%d bytes of %d rows are kept", recent.bytes, len(recent.rows))
 	}
@@ -190,7 +190,7 @@ func TestRoom(t *testing.T) {
 			t.Fatalf("room when %d of 5 are published", oid-1)
 		default:
 		}
-		noError(t, run.Ack(t.Context(), Ack{oid, All}))
+		noError(t, run.Ack(t.Context(), All, oid))
 	}
 	<-room
 	if run.Room() != nil {

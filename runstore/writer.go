@@ -313,13 +313,13 @@ func (t *tx) exec(query string, args ...any) error {
 	return err
 }
 
-// changed reports whether a statement changed a row.
-func changed(result sql.Result, err error) (bool, error) {
+// changed returns how many rows a statement changed.
+func changed(result sql.Result, err error) (int, error) {
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	n, err := result.RowsAffected()
-	return n > 0, err
+	return int(n), err
 }
 
 // atomically undoes what f did if f refuses, so that a refusal leaves nothing

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -254,7 +255,7 @@ func (w *world) halfPublishedBefore(t *testing.T, before *sent) *runstore.Run {
 	w.post(t, "/api/public/ingestion", map[string]any{"batch": scores})
 	err = run.SetExperiment(t.Context(), runstore.Experiment{Trial: 1, ID: experiment})
 	if err == nil {
-		err = run.Ack(t.Context(), runstore.Ack{OID: outcomes[0].OID, Bits: runstore.All}, runstore.Ack{OID: outcomes[1].OID, Bits: runstore.Link | runstore.Spans})
+		err = errors.Join(run.Ack(t.Context(), runstore.All, outcomes[0].OID), run.Ack(t.Context(), runstore.Link|runstore.Spans, outcomes[1].OID))
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/limit"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
@@ -260,11 +261,8 @@ func (p *publisher) ack(ctx context.Context, stage runstore.Published, some []ru
 	if len(some) == 0 {
 		return nil
 	}
-	acks := make([]runstore.Ack, len(some))
-	for i, o := range some {
-		acks[i] = runstore.Ack{OID: o.OID, Bits: stage}
-	}
-	return p.cfg.Run.Ack(context.WithoutCancel(ctx), acks...)
+	oids := cli.Each(some, func(o runstore.Pending) int64 { return o.OID })
+	return p.cfg.Run.Ack(context.WithoutCancel(ctx), stage, oids...)
 }
 
 // open makes sure that the batch may go to this server, and that every trial of it has

@@ -84,11 +84,11 @@ func grow(b *testing.B, path string, n int) {
 	}
 	pending, err := run.Unpublished(b.Context(), 0, 500)
 	for len(pending) > 0 && err == nil {
-		var acks []runstore.Ack
+		var oids []int64
 		for _, p := range pending {
-			acks = append(acks, runstore.Ack{OID: p.OID, Bits: runstore.All})
+			oids = append(oids, p.OID)
 		}
-		must(b, run.Ack(b.Context(), acks...))
+		must(b, run.Ack(b.Context(), runstore.All, oids...))
 		pending, err = run.Unpublished(b.Context(), 0, 500)
 	}
 	must(b, err)

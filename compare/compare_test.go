@@ -71,6 +71,34 @@ func TestCompare_byHand(t *testing.T) {
 	}
 }
 
+// TestCompare_weak: what is said of a comparison that rests on little.
+func TestCompare_weak(t *testing.T) {
+	list := func(n int, v float64) []float64 { return slices.Repeat([]float64{v}, n) }
+	halves := slices.Concat(list(8, 0.6), list(7, 0.4)) // of 15 items, gained and lost
+	for name, tt := range map[string]struct {
+		base, cand []float64
+		want       []string
+	}{
+		"five items":      {list(5, 0.5), halves[:5], []string{"5 items with f1: too few to claim anything"}},
+		"six":             {list(6, 0.5), halves[3:9], []string{"few items (6): the interval is rough, and only large differences can be found"}},
+		"nothing changed": {list(30, 0.5), list(30, 0.5), []string{}},
+		"half of it":      {list(30, 0.5), append(list(15, 0.5), halves...), []string{}},
+		"most of it":      {list(31, 0.5), append(list(16, 0.5), halves...), []string{"16 of 31 items tie: the difference rests on the other 15"}},
+		"all by the same": {list(20, 0.5), list(20, 0.75), []string{"f1 changed by the same in all of 20 items: nothing is known of how it varies, so that there is no interval, and nothing can be claimed"}},
+	} {
+		if diff := cmp.Diff(tt.want, compared(t, Config{}, newRun("b", tt.base...), newRun("c", tt.cand...)).Warnings); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+	// Of a score that an outcome names twice the first counts, as everywhere.
+	base, cand := newRun("b", 0.5, 0.5), newRun("c", 0.6, 0.6)
+	zero := 0.0
+	cand.outcomes[0].Scores = append(cand.outcomes[0].Scores, outcome.Score{Name: "f1", Value: &zero})
+	if s := primaryOf(t, compared(t, Config{}, base, cand)); !near(s.Candidate, 0.6) {
+		t.Errorf("named twice: %+v", s)
+	}
+}
+
 func TestCompare_yesNo(t *testing.T) {
 	// perfect: items 0–4 gained, 5 lost, 6 both, 7 neither: 2·(1+6)/2^6 = 0.21875.
 	base := newRun("b", .5, .5, .5, .5, .5, 1, 1, .5)

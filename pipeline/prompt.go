@@ -163,7 +163,8 @@ func isName(s string) bool {
 // between them: every second one is a name. Time is linear.
 func parts(text string) []string {
 	var list []string
-	start, from := 0, 0 // of the text before the next identifier; of what was not looked at
+	start := 0 // of the text before the next identifier
+	from := 0  // of what was not looked at
 	for {
 		before, _, closed := strings.Cut(text[from:], "}}")
 		if !closed {

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"extraction-experiment/internal/cli"
@@ -142,44 +141,24 @@ func (t Template) Placeholders() []string {
 // shown is a hostile word as a message can hold it.
 func shown(word string) string { return textutil.Cut(word, 80) }
 
-// isName reports whether a text is an identifier: letters, digits, marks and underscores,
-// neither a digit nor a mark first; what follows a dot may be the position in a list.
-func isName(s string) bool {
-	begins := true // the name, or what follows a dot
-	for i, r := range s {
-		switch {
-		case r == '.' && !begins:
-			begins = true
-		case r == '_', unicode.IsLetter(r), i > 0 && unicode.IsDigit(r), !begins && unicode.IsMark(r):
-			begins = false
-		default:
-			return false
-		}
-	}
-	return !begins
-}
+// namePattern is an expression for identifiers: what follows a dot may be the position in a list.
+const namePattern = `[\p{L}_][\p{L}\p{Nd}\p{M}_]*(?:\.[\p{L}\p{Nd}_][\p{L}\p{Nd}\p{M}_]*)*`
+
+var (
+	wholeName  = textutil.Pattern("^" + namePattern + "$")
+	identifier = textutil.Pattern(`\{\{[ \t\r\n]*(` + namePattern + `)[ \t\r\n]*\}\}`)
+)
 
 // parts returns the texts around the identifiers of a template, with the identifiers
 // between them: every second one is a name. Time is linear.
 func parts(text string) []string {
 	var list []string
-	start := 0 // of the text before the next identifier
-	from := 0  // of what was not looked at
-	for {
-		before, _, closed := strings.Cut(text[from:], "}}")
-		if !closed {
-			return append(list, text[start:])
-		}
-		end := from + len(before)
-		from = end + 1
-		if open := strings.LastIndex(before, "{{"); open >= 0 {
-			if name := strings.Trim(before[open+2:], " \t\r\n"); isName(name) {
-				from = end + 2
-				list = append(list, text[start:end-len(before)+open], name)
-				start = from
-			}
-		}
+	start := 0
+	for _, at := range identifier().FindAllStringSubmatchIndex(text, -1) {
+		list = append(list, text[start:at[0]], text[at[2]:at[3]])
+		start = at[1]
 	}
+	return append(list, text[start:])
 }
 
 // MaxCompiled bounds what Compile returns, in bytes: a template that repeats a

@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -12,25 +11,6 @@ import (
 	"extraction-experiment/extraction"
 	"extraction-experiment/internal/cli"
 )
-
-// TestParts_drawn: the identifiers of a template are those that an expression finds.
-func TestParts_drawn(t *testing.T) {
-	const name = `[\p{L}_][\p{L}\p{Nd}\p{M}_]*(?:\.[\p{L}\p{Nd}_][\p{L}\p{Nd}\p{M}_]*)*`
-	identifier := regexp.MustCompile(`\{\{[ \t\r\n]*(` + name + `)[ \t\r\n]*\}\}`)
-	word := rapid.SampledFrom([]string{"{", "{{", "}", "}}", "a", "b.c", "é", "\xff", " ", "\n", "1", "\u0301", "_", ".", "{{a}}", "\u00a0"})
-	rapid.Check(t, func(t *rapid.T) {
-		text := strings.Join(rapid.SliceOfN(word, 0, 12).Draw(t, "words"), "")
-		var want []string
-		start := 0
-		for _, at := range identifier.FindAllStringSubmatchIndex(text, -1) {
-			want = append(want, text[start:at[0]], text[at[2]:at[3]])
-			start = at[1]
-		}
-		if got := parts(text); !slices.Equal(got, append(want, text[start:])) {
-			t.Errorf("%q: %q, want %q", text, got, append(want, text[start:]))
-		}
-	})
-}
 
 func TestParseChat_problems(t *testing.T) {
 	tests := map[string]struct{ raw, want string }{

@@ -40,7 +40,7 @@ func (v Var) ShowsDocument() bool {
 }
 
 func (v Var) problem() string {
-	if !isName(v.Name) {
+	if !wholeName().MatchString(v.Name) {
 		return fmt.Sprintf("the variable %q: a name holds letters, digits, _ and single dots, and begins with a letter or _", shown(v.Name))
 	}
 	if slices.Contains(KnownVars(), v.Name) {

@@ -165,7 +165,7 @@ func File(ctx context.Context, client *langfuse.Client, items iter.Seq2[dataset.
 			case errors.As(err, &syntax): // reported when it was checked
 			case err != nil || ctx.Err() != nil:
 				return errors.Join(err, ctx.Err())
-			case hasBad && s.skips(located, c.item(located).problems):
+			case hasBad && s.skips(located, c.item(located).problems): // and so is this one
 			default:
 				write(located)
 			}

@@ -19,7 +19,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	"pgregory.net/rapid"
 )
 
 // TestMain has temporary folders in memory.
@@ -49,30 +48,6 @@ func TestTask(t *testing.T) {
 	if want := `{"entities":[{"name":"Ann","type":"P"}],"relationships":[]}`; string(result.Output) != want || len(result.Calls) != 1 {
 		t.Errorf("output %s, %d calls", result.Output, len(result.Calls))
 	}
-}
-
-// TestTask_brief: what traces show of a result is what they show of its JSON, where it is read
-// from the run file; there is none where that is the whole.
-func TestTask_brief(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		found := extraction.Extraction{Entities: []extraction.Entity{}}
-		for range rapid.IntRange(0, 3).Draw(t, "entities") {
-			one := extraction.Entity{Name: "Ruth"}
-			for range rapid.IntRange(0, 3).Draw(t, "mentions") {
-				one.Mentions = append(one.Mentions, extraction.Span{Quote: "Ruth", End: 4, LookedUp: rapid.Bool().Draw(t, "looked up")})
-			}
-			found.Entities = append(found.Entities, one)
-		}
-		task := &harness.Task{Extractor: extractor(func(extraction.Document) (extraction.Extraction, error) { return found, nil })}
-		result, err := task.Do(context.Background(), experiment.Item{Input: json.RawMessage(`{"document_text":"Ruth."}`)})
-		want := string(extraction.WithoutLookedUp(result.Output))
-		if want == string(result.Output) {
-			want = ""
-		}
-		if string(result.Brief) != want || err != nil {
-			t.Errorf("%s of %s, want %s (%v)", result.Brief, result.Output, want, err)
-		}
-	})
 }
 
 func TestTask_failures(t *testing.T) {

@@ -78,31 +78,13 @@ func write(result *experiment.TaskResult, found extraction.Extraction) (err erro
 		result.Decoded = found
 	}
 	result.Output, err = found.MarshalJSON()
+	if brief := extraction.WithoutLookedUp(result.Output); len(brief) < len(result.Output) {
+		result.Brief = brief
+	}
 	if err != nil {
 		return &outcome.Failure{Class: outcome.InvalidOutput, Message: err.Error()}
 	}
-	if brief, shorter := withoutLookedUp(found); shorter { // as extraction.WithoutLookedUp
-		result.Brief, err = brief.MarshalJSON()
-	}
-	return err
-}
-
-// withoutLookedUp returns an extraction without the mentions that were looked up, and whether
-// there were any.
-func withoutLookedUp(e extraction.Extraction) (brief extraction.Extraction, shorter bool) {
-	brief = e
-	brief.Entities = slices.Clone(e.Entities)
-	for i, one := range e.Entities {
-		var stated []extraction.Span
-		for _, mention := range one.Mentions {
-			if !mention.LookedUp {
-				stated = append(stated, mention)
-			}
-		}
-		brief.Entities[i].Mentions = stated
-		shorter = shorter || len(stated) < len(one.Mentions)
-	}
-	return brief, shorter
+	return nil
 }
 
 // Accepts refuses items of which none has a document, but questions or nothing, with

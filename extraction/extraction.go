@@ -26,7 +26,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
-	"strconv"
 	"unicode/utf8"
 
 	"extraction-experiment/internal/textutil"
@@ -121,13 +120,10 @@ func (e Entity) write(w *textutil.JSONWriter) {
 }
 
 func (s Span) write(w *textutil.JSONWriter) {
-	b := textutil.AppendJSONText(append(w.B, `"quote":`...), s.Quote)
-	b = strconv.AppendInt(append(b, `,"start":`...), int64(s.Start), 10)
-	b = strconv.AppendInt(append(b, `,"end":`...), int64(s.End), 10)
-	if s.LookedUp {
-		b = append(b, `,"looked_up":true`...)
-	}
-	w.B = b
+	w.Text("quote", s.Quote)
+	w.Int("start", int64(s.Start))
+	w.Int("end", int64(s.End))
+	w.Flag("looked_up", s.LookedUp)
 }
 
 func (r Relationship) write(w *textutil.JSONWriter) {

@@ -215,8 +215,10 @@ func (c *Client) sendScores(ctx context.Context, events []scoreEvent) error {
 
 // ingestionAnswer is the body of a 207.
 type ingestionAnswer struct {
-	Successes json.RawMessage `json:"successes"` // a list of objects with an id
-	Errors    []struct {
+	Successes []struct {
+		ID string `json:"id"`
+	} `json:"successes"`
+	Errors []struct {
 		ID      string          `json:"id"`
 		Status  Number          `json:"status"`
 		Message json.RawMessage `json:"message"`
@@ -228,13 +230,9 @@ type ingestionAnswer struct {
 // accepted. An event that is in both lists counts as failed; statuses that may pass with
 // time (408, 429, 5xx) are not refusals.
 func (a ingestionAnswer) states() map[string]*ScoreError {
-	states := map[string]*ScoreError{}
-	for success := range textutil.JSONElements(a.Successes) {
-		for key, value := range textutil.RawJSONMembers(success) {
-			if textutil.JSONTextIn(key) == "id" {
-				states[textutil.JSONTextIn(value)] = nil
-			}
-		}
+	states := make(map[string]*ScoreError, len(a.Successes)+len(a.Errors))
+	for _, success := range a.Successes {
+		states[success.ID] = nil
 	}
 	for _, failure := range a.Errors {
 		status := int(max(0, min(failure.Status, 999)))

@@ -27,9 +27,9 @@ func (r *outcomeRow) kept() int {
 }
 
 // put keeps a row that is as it would be read: the file has another text where one is
-// not UTF-8, written as \ufffd. It is looked for by the part that begins with a rare letter.
+// not UTF-8, written as \ufffd. It is looked for without the backslash, of which there are many.
 func (r *recent) put(oid int64, row *outcomeRow) {
-	if row.source == nil || row.Seq == 0 || bytes.Contains(row.body, []byte("fffd")) || bytes.Contains(row.large, []byte("fffd")) {
+	if row.source == nil || row.Seq == 0 || bytes.Contains(row.body, []byte("ufffd")) || bytes.Contains(row.large, []byte("ufffd")) {
 		return
 	}
 	if row.brief != nil {

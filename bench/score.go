@@ -195,16 +195,16 @@ type Gate struct {
 // Gates returns the gates of the specification with their limits.
 func Gates() []Gate {
 	return []Gate{
-		{"min-success-rate", "cases that come to what is expected", 1, 1, false},
-		{"min-schema-validity-rate", "records of valid shape", 1, 1, false},
-		{"min-quote-invariant-pass-rate", "records that quote the document", 1, 1, false},
-		{"min-coverage-rate", "gold spans that are extracted", 1, 1, false},
-		{"min-stability", "extractions that the trials share, uniqueExtractionStability", 0.95, 1, false},
-		{"max-extraction-count-variance", "variance of the trials' numbers of extractions", 0.25, math.MaxFloat64, false},
-		{"max-success-rate-stddev", "standard deviation of the trials' success rates", 0.05, 1, false},
-		{"max-case-outcome-drift-rate", "cases that differ between trials", 0.05, 1, false},
-		{"min-regression-category-count", "categories of regression records", 1, math.MaxInt32, true},
-		{"min-total-case-count", "cases", 1, math.MaxInt32, true},
+		{"min-success-rate", "share of cases with the expected result", 1, 1, false},
+		{"min-schema-validity-rate", "share of records with a valid shape", 1, 1, false},
+		{"min-quote-invariant-pass-rate", "share of records that quote the document", 1, 1, false},
+		{"min-coverage-rate", "share of gold spans that are extracted", 1, 1, false},
+		{"min-stability", "share of extractions that two trials have in common, uniqueExtractionStability", 0.95, 1, false},
+		{"max-extraction-count-variance", "variance of the number of extractions per trial", 0.25, math.MaxFloat64, false},
+		{"max-success-rate-stddev", "standard deviation of the success rate over trials", 0.05, 1, false},
+		{"max-case-outcome-drift-rate", "share of cases that differ between trials", 0.05, 1, false},
+		{"min-regression-category-count", "number of categories of regression records", 1, math.MaxInt32, true},
+		{"min-total-case-count", "number of cases", 1, math.MaxInt32, true},
 	}
 }
 

@@ -46,16 +46,16 @@ var sharedSettings = []string{
 
 // answersSystemTable lists the settings that say what answers, and how.
 func answersSystemTable() []settings.Setting {
-	table := []settings.Setting{
-		{Flag: "model", Alias: "m", Env: "EXPERIMENT_MODEL", Default: "baseline", Usage: "`MODEL` that answers from the best passages; baseline answers with the best sentence, without a model"},
-		{Flag: "prompt", Env: "EXPERIMENT_ANSWERS_PROMPT", Usage: "`NAME` of a prompt in Langfuse with {{question}} and {{passages}} (default: a built-in one)"},
-		{Flag: "prompt-label", Usage: "`LABEL` of the prompt (default: production)"},
-		{Flag: "prompt-version", Usage: "`N` is the version of the prompt"},
-		{Flag: "prompt-file", Usage: "push the prompt in `FILE` where it differs from the newest, and use that"},
-		{Flag: "passages", Default: "6", Usage: "`N` passages are given to the model"},
-		{Flag: "command", Env: "EXPERIMENT_ANSWERS_COMMAND", Usage: "`PROGRAM` of a team's own that answers (docs/answers.md)"},
-		{Flag: "url", Env: "EXPERIMENT_ANSWERS_URL", Usage: "`URL` of a team's own service that answers"},
-	}
+	table := settings.Under("Model", []settings.Setting{
+		{Flag: "model", Alias: "m", Env: "EXPERIMENT_MODEL", Default: "baseline", Usage: "answer with `MODEL` from the best passages; baseline needs no model and gives the best sentence"},
+		{Flag: "prompt", Env: "EXPERIMENT_ANSWERS_PROMPT", Usage: "use the Langfuse prompt `NAME`, with {{question}} and {{passages}} (default: a built-in prompt)"},
+		{Flag: "prompt-label", Usage: "use the version of the prompt that has `LABEL` (default: production)"},
+		{Flag: "prompt-version", Usage: "use version `N` of the prompt"},
+		{Flag: "prompt-file", Usage: "use the prompt in `FILE`; it is pushed as a new version if it differs from the newest"},
+		{Flag: "passages", Default: "6", Usage: "give the model `N` passages"},
+		{Flag: "command", Env: "EXPERIMENT_ANSWERS_COMMAND", Usage: "answer with your own `PROGRAM` (docs/answers.md)"},
+		{Flag: "url", Env: "EXPERIMENT_ANSWERS_URL", Usage: "answer with your own service at `URL`"},
+	})
 	for _, s := range runTable() {
 		if slices.Contains(sharedSettings, s.Flag) {
 			table = append(table, s)
@@ -67,12 +67,12 @@ func answersSystemTable() []settings.Setting {
 // answersRunTable lists the settings of "answers run".
 func answersRunTable() []settings.Setting {
 	return append([]settings.Setting{
-		{Flag: "pdf", Usage: "`FILE` that the questions are about; EXPERIMENT_PDF_PASSWORD opens an encrypted one"},
-		{Flag: "questions", Usage: "`FILE` of questions in JSONL, or the name of a dataset in Langfuse"},
-		{Flag: "out", Alias: "o", Usage: "`RUN|FILE` is the name of the run, or a file: its report as FILE.json, the run as FILE.jsonl (default: a name with the time)"},
-		{Flag: "name", Alias: "n", Usage: "`NAME` of the run, where --out is a file"},
-		{Flag: "overwrite", Switch: true, Usage: "replace the run of that name, unless it is published to Langfuse"},
-		{Flag: "verify", Switch: true, Usage: "read the run back from Langfuse at the end and compare it with the run file"},
+		{Flag: "pdf", Usage: "the PDF `FILE` that the questions are about; EXPERIMENT_PDF_PASSWORD opens an encrypted one"},
+		{Flag: "questions", Usage: "the questions: a JSONL `FILE`, or the name of a dataset in Langfuse"},
+		{Flag: "out", Alias: "o", Usage: "where to write: `RUN|FILE`, the name of a run, or a file: FILE.json for the report, FILE.jsonl for the run (default: a name with the time)"},
+		{Flag: "name", Alias: "n", Usage: "`NAME` of the run if --out is a file"},
+		{Flag: "overwrite", Switch: true, Usage: "replace a run of that name, unless it was published to Langfuse"},
+		{Flag: "verify", Switch: true, Usage: "at the end, read the run back from Langfuse and compare it with the run file"},
 	}, answersSystemTable()...)
 }
 

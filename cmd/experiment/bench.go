@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	urfave "github.com/urfave/cli/v2"
 
@@ -29,22 +30,22 @@ func benchActions(env cli.Env) []settings.Action {
 		return func(c *urfave.Context, words []string) error { return do(c, env, words) }
 	}
 	asJSON := settings.JSONFlag()
-	dataset := &urfave.StringSliceFlag{Name: "dataset", Aliases: []string{"d"}, Usage: "`FILE` of cases; may be repeated"}
-	strict := &urfave.BoolFlag{Name: "strict", Usage: "also demand the grammars of caseId and packId", DisableDefaultText: true}
+	dataset := &urfave.StringSliceFlag{Name: "dataset", Aliases: []string{"d"}, Usage: "read cases from `FILE`; may be repeated"}
+	strict := &urfave.BoolFlag{Name: "strict", Usage: "also check the grammar of caseId and packId", DisableDefaultText: true}
 	return []settings.Action{
 		{Name: "run", Usage: "experiment bench run [--mode deterministic|variance] [--trials N] [--dataset FILE...] [--model MODEL | --pipeline PROGRAM] [--out RUN] [--resume]",
 			Run: with(benchRun), Flags: []urfave.Flag{
-				&urfave.StringFlag{Name: "mode", Usage: "`MODE`: deterministic answers from the cases, variance repeats trials (default: deterministic, variance with a model)"},
-				&urfave.StringFlag{Name: "trials", Usage: "`N` trials of each case (default: 1, in mode variance 5)"},
+				&urfave.StringFlag{Name: "mode", Usage: "run in `MODE`: deterministic answers from the cases, variance repeats trials (default: deterministic; variance with a model)"},
+				&urfave.StringFlag{Name: "trials", Usage: "run each case `N` times (default: 1; 5 in mode variance)"},
 				dataset,
-				&urfave.StringFlag{Name: "model", Aliases: []string{"m"}, Usage: "`MODEL` that answers, as for experiment run"},
-				&urfave.StringFlag{Name: "pipeline", Usage: "`PROGRAM|URL` of a team's own pipeline that answers"},
-				&urfave.StringFlag{Name: "out", Aliases: []string{"o"}, Usage: "`RUN|FILE` is the name of the run, or a file that ends in .run"},
-				&urfave.BoolFlag{Name: "resume", Usage: "go on with the run of --out, which was stopped", DisableDefaultText: true},
-				&urfave.BoolFlag{Name: "retry-failed", Usage: "go on with it, and ask again what nobody answered", DisableDefaultText: true},
-				&urfave.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show no progress", DisableDefaultText: true},
-				&urfave.StringFlag{Name: "concurrency", Aliases: []string{"c"}, Value: "4", Usage: "`N` cases at once"},
-				&urfave.StringFlag{Name: "timeout", Value: "5m", Usage: "`TIME` that one case may take"},
+				&urfave.StringFlag{Name: "model", Aliases: []string{"m"}, Usage: "answer with `MODEL`, as for experiment run"},
+				&urfave.StringFlag{Name: "pipeline", Usage: "answer with your own pipeline, a `PROGRAM|URL`"},
+				&urfave.StringFlag{Name: "out", Aliases: []string{"o"}, Usage: "write to `RUN|FILE`: the name of a run, or a file that ends in .run"},
+				&urfave.BoolFlag{Name: "resume", Usage: "resume the run of --out", DisableDefaultText: true},
+				&urfave.BoolFlag{Name: "retry-failed", Usage: "resume it, and ask again what was not answered", DisableDefaultText: true},
+				&urfave.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print no progress", DisableDefaultText: true},
+				&urfave.StringFlag{Name: "concurrency", Aliases: []string{"c"}, Value: "4", Usage: "work on `N` cases at once"},
+				&urfave.StringFlag{Name: "timeout", Value: "5m", Usage: "allow each case `TIME`"},
 				strict, asJSON,
 			}},
 		{Name: "score", Usage: "experiment bench score [RUN] [--min-success-rate X ...] [--json]", Most: 1,
@@ -66,8 +67,8 @@ func benchCommand(env cli.Env) *urfave.Command {
 	return settings.SetActions(&urfave.Command{
 		Name:  "bench",
 		Usage: "measure how stable and well-formed extraction is",
-		Description: "Without --dataset the files of ./bench/datasets are run, or where there are none the cases that come with the program.\n" +
-			"docs/bench.md explains files and metrics.",
+		Description: "Without --dataset, the files in ./bench/datasets are run, or if there are none, the cases that come with the program.\n" +
+			"See docs/bench.md for the files and the metrics.",
 	}, actions, "")
 }
 
@@ -161,7 +162,11 @@ func benchConfig(c *urfave.Context) (benches.Config, error) {
 // gateFlags are the gates of bench score.
 func gateFlags() []urfave.Flag {
 	return cli.Each(benches.Gates(), func(g benches.Gate) urfave.Flag {
-		return &urfave.StringFlag{Name: g.Name, Value: fmt.Sprintf("%g", g.Limit), Usage: "`X` is a gate: " + g.About}
+		usage := "fail above `X`: " + g.About
+		if strings.HasPrefix(g.Name, "min-") {
+			usage = "fail below `X`: " + g.About
+		}
+		return &urfave.StringFlag{Category: "Gates", Name: g.Name, Value: fmt.Sprintf("%g", g.Limit), Usage: usage}
 	})
 }
 

@@ -27,10 +27,10 @@ import (
 // answersBenchmarkTable lists the settings of "answers benchmark".
 func answersBenchmarkTable() []settings.Setting {
 	return append([]settings.Setting{
-		{Flag: "config", Usage: "`FILE` that lists datasets, weights, repeated runs and gates (docs/answers.md)"},
+		{Flag: "config", Usage: "read datasets, weights, repeated runs and gates from `FILE` (docs/answers.md)"},
 		{Flag: "out", Alias: "o", Usage: "also write the report as JSON to `FILE`; a later --baseline reads it"},
-		{Flag: "name", Alias: "n", Usage: "`NAME` that the runs begin with (default: that of the configuration and the time)"},
-		{Flag: "baseline", Usage: "`FILE` is the report that drop and regressions are measured against"},
+		{Flag: "name", Alias: "n", Usage: "let the names of the runs begin with `NAME` (default: name of the configuration, and the time)"},
+		{Flag: "baseline", Usage: "measure drop and regressions against the report in `FILE`"},
 	}, answersSystemTable()...)
 }
 

@@ -25,29 +25,30 @@ import (
 func compareCommand(env cli.Env) *urfave.Command {
 	return &urfave.Command{
 		Name:      "compare",
-		Usage:     "say whether a run did better than another, by how much, and whether to trust it",
+		Usage:     "say whether a run is better than another, by how much, and how far to trust that",
 		UsageText: "experiment compare BASE CANDIDATE… [--gate RULE|FILE] [--html FILE]",
-		Description: "BASE and CANDIDATE are names of runs, run files, exports, reports of answers, or langfuse:NAME for a run that is only there.\n" +
-			"BASE may be @baseline, which experiment baseline sets, or a rule: 'latest branch=main' is the newest complete run so described.\n" +
-			"Rules: entity_f1 >= base - 0.1 (the whole 95 % interval keeps it), entity_f1 > base, pooled(entity_f1) >= base - 0.1,\n" +
+		Description: "BASE and CANDIDATE are names of runs, run files, exports, reports of answers, or langfuse:NAME for a run that is only in Langfuse.\n" +
+			"BASE may also be @baseline, which experiment baseline sets, or a rule: 'latest branch=main' is the newest complete run with\n" +
+			"branch=main in its metadata.\n" +
+			"Rules: entity_f1 >= base - 0.1 (must hold for the whole 95 % interval), entity_f1 > base, pooled(entity_f1) >= base - 0.1,\n" +
 			"entity_f1 >= 0.7, coverage >= 99%, failures <= 2, cost <= base * 1.1, cost_per_item <= 0.01, latency_p95 <= 2s.\n" +
 			"Exit codes: 0 compared, and every rule passed; 1 a rule failed; 2 the runs cannot be compared; 6 inconclusive, with --inconclusive 6.",
 		Flags: []urfave.Flag{
-			&urfave.StringFlag{Name: "base", Usage: "the run to compare with; then all words are candidates"},
+			&urfave.StringFlag{Name: "base", Usage: "the run to compare with; all arguments are candidates then"},
 			&urfave.StringFlag{Name: "base-max-age", Usage: "warn if the base is older than `AGE`, such as 14d or 36h", DefaultText: "any age"},
 			&urfave.StringSliceFlag{Name: "cand", Aliases: []string{"candidate"}, Usage: "`RUN` to compare with the base; may be repeated"},
 			settings.DatasetFlag(),
 			&urfave.StringFlag{Name: "metric", Usage: "the primary `SCORE`, which decides (default: that of the runs, entity_f1)"},
-			&urfave.StringFlag{Name: "cluster-by", Usage: "`KEY` of the items' metadata; items of equal value share a source and are not independent"},
-			&urfave.StringSliceFlag{Name: "gate", Usage: "`RULE|FILE` that must be kept, or a YAML file of rules; may be repeated"},
-			&urfave.Float64Flag{Name: "min-delta", Usage: "fail if the mean of the primary score changed by less than `X`, whatever the interval", DefaultText: "no limit"},
-			&urfave.IntFlag{Name: "max-regressions", Usage: "fail if more than `N` items became worse in the primary score", DefaultText: "no limit"},
-			&urfave.StringFlag{Name: "inconclusive", Usage: "what an inconclusive rule counts as: fail, pass, or 6, which is an exit code of its own", DefaultText: "fail"},
+			&urfave.StringFlag{Name: "cluster-by", Usage: "treat items with the same value of `KEY` in their metadata as dependent, since they share a source"},
+			&urfave.StringSliceFlag{Name: "gate", Usage: "judge by `RULE|FILE`, a rule or a YAML file of rules; may be repeated"},
+			&urfave.Float64Flag{Name: "min-delta", Usage: "fail if the mean of the primary score changed by less than `X`, whatever its interval", DefaultText: "no limit"},
+			&urfave.IntFlag{Name: "max-regressions", Usage: "fail if more than `N` items got worse in the primary score", DefaultText: "no limit"},
+			&urfave.StringFlag{Name: "inconclusive", Usage: "what an inconclusive rule counts as: fail, pass, or 6, an exit code of its own", DefaultText: "fail"},
 			&urfave.IntFlag{Name: "changed", Usage: "show the `N` items that changed most", Value: 10},
 			&urfave.Uint64Flag{Name: "seed", Usage: "seed of the permutation test and the bootstrap", Value: 1},
-			&urfave.BoolFlag{Name: "sensitivity", Usage: "also score the outputs in other ways, and say whether the verdict stays", DisableDefaultText: true},
-			&urfave.StringFlag{Name: "html", Usage: "also write the comparison to `FILE`, a page to look at", TakesFile: true},
-			&urfave.BoolFlag{Name: "markdown", Usage: "print Markdown for a comment on a pull request", DisableDefaultText: true},
+			&urfave.BoolFlag{Name: "sensitivity", Usage: "also score the outputs in other ways, and say whether the verdict stays the same", DisableDefaultText: true},
+			&urfave.StringFlag{Name: "html", Usage: "also write the comparison to `FILE`, as a web page", TakesFile: true},
+			&urfave.BoolFlag{Name: "markdown", Usage: "print Markdown, for a comment on a pull request", DisableDefaultText: true},
 			settings.JSONFlag(),
 		},
 		Action: func(c *urfave.Context) error { return compareAction(c, env) },
@@ -172,10 +173,10 @@ func compareConfig(c *urfave.Context) (compare.Config, error) {
 func baselineCommand(env cli.Env) *urfave.Command {
 	return &urfave.Command{
 		Name:      "baseline",
-		Usage:     "say which run others are compared with: set RUN, show, clear",
+		Usage:     "set, show or clear the run that others are compared with",
 		UsageText: "experiment baseline set RUN\nexperiment baseline show\nexperiment baseline clear --dataset NAME",
-		Description: "Writes " + runs.BaselineFile + " of this folder, which a repository keeps: a run for each dataset, as compare\n" +
-			"@baseline CANDIDATE and check find it. RUN is a name, a file, langfuse:NAME, or a rule: 'latest branch=main'.",
+		Description: "Writes " + runs.BaselineFile + " in this folder, a file to commit: it names a run for each dataset, which check and compare\n" +
+			"@baseline CANDIDATE use. RUN is a name, a file, langfuse:NAME, or a rule: 'latest branch=main'.",
 		Flags:  []urfave.Flag{settings.DatasetFlag()},
 		Action: func(c *urfave.Context) error { return baselineAction(c, env) },
 	}

@@ -25,20 +25,20 @@ func conformanceCommand(env cli.Env) *urfave.Command {
 		Usage:     "certify that an evaluator gives valid and stable scores on labelled fixtures",
 		UsageText: "experiment conformance [--fixture FILE] [--runs N] [--max-flip-rate X] [--output FILE]",
 		Description: "The fixture file names the evaluator: a script, url, model or scorer (docs/evaluators.md).\n" +
-			"A pass fixture must score 1, a fail fixture 0, but for the share of runs that --max-flip-rate allows; an ambiguous one\n" +
-			"must stay within its score_bounds. Consistent is only what needed no such allowance.\n" +
-			"Exit code 0: every fixture passed; 1: one did not; 64: the file cannot be used; 69: the evaluator cannot be asked;\n" +
-			"5: stopped before every fixture was evaluated, nothing is written.",
+			"A pass fixture must score 1 and a fail fixture 0, except in the share of runs that --max-flip-rate allows; an ambiguous\n" +
+			"one must stay within its score_bounds. An evaluator is consistent only if it needed no such allowance.\n" +
+			"Exit codes: 0 every fixture passed; 1 one did not; 5 stopped before every fixture was evaluated, and nothing written;\n" +
+			"64 the file cannot be used; 69 the evaluator cannot be reached.",
 		Flags: []urfave.Flag{
-			&urfave.StringFlag{Name: "fixture", Value: "fixtures.yaml", Usage: "`FILE` of labelled fixtures"},
-			&urfave.StringFlag{Name: "runs", Value: "5", Usage: "`N` evaluations of each fixture"},
-			&urfave.StringFlag{Name: "max-flip-rate", Value: "0", Usage: "`X`, from 0 to 1, of the runs of a pass or fail fixture may score otherwise, and may differ from the first"},
-			&urfave.StringFlag{Name: "score-tolerance", Value: "0", Usage: "`X` by which a pass may score below 1 and a fail above 0, for judges that never give the extremes"},
-			&urfave.StringFlag{Name: "timeout", Value: "1m", Usage: "`TIME` that one evaluation may take"},
-			&urfave.StringFlag{Name: "concurrency", Value: "4", Usage: "`N` evaluations at once"},
+			&urfave.StringFlag{Name: "fixture", Value: "fixtures.yaml", Usage: "read labelled fixtures from `FILE`"},
+			&urfave.StringFlag{Name: "runs", Value: "5", Usage: "evaluate each fixture `N` times"},
+			&urfave.StringFlag{Name: "max-flip-rate", Value: "0", Usage: "allow this share `X`, from 0 to 1, of the runs of a pass or fail fixture to score otherwise, and to differ from the first"},
+			&urfave.StringFlag{Name: "score-tolerance", Value: "0", Usage: "let a pass score down to 1-`X` and a fail up to X, for judges that never give the extremes"},
+			&urfave.StringFlag{Name: "timeout", Value: "1m", Usage: "allow each evaluation `TIME`"},
+			&urfave.StringFlag{Name: "concurrency", Value: "4", Usage: "run `N` evaluations at once"},
 			&urfave.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the report as JSON to `FILE`"},
 			&urfave.BoolFlag{Name: "json", Usage: "print the report as JSON instead of the table", DisableDefaultText: true},
-			&urfave.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "no progress on standard error", DisableDefaultText: true},
+			&urfave.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print no progress", DisableDefaultText: true},
 		},
 		Action: settings.NoWords(func(c *urfave.Context) error { return conformanceAction(c, env) }),
 	}

@@ -151,22 +151,22 @@ func completionCommand(env cli.Env) *urfave.Command {
 func serveCommand(env cli.Env) *urfave.Command {
 	return &urfave.Command{
 		Name:      "serve",
-		Usage:     "show the runs of this folder in a browser, and keep its Langfuse running for other programs",
+		Usage:     "serve the runs of this folder as web pages, and its embedded Langfuse to other programs",
 		UsageText: "experiment serve [--port N] [--mode v4|v4-dual|v3] [--trigger FILE]",
-		Description: "The pages list the runs of this folder, show and compare them, and show the traces of the embedded\n" +
-			"Langfuse; they only read, and ask for no key. The server behaves as Langfuse 4 unless --mode says else. To see how a program copes with a\n" +
-			"bad server, slow it down or let requests fail: a failed request may have been carried out.\n\n" +
-			"With --trigger it also receives the request that the Run button of a dataset in Langfuse sends (POST /trigger), and carries\n" +
-			"out what FILE allows (docs/langfuse.md). " + trigger.EnvSecret + " holds the signing secret. Langfuse sends to ports 80 and 443\n" +
+		Description: "The pages list the runs of this folder, show and compare them, and show the traces in the embedded Langfuse.\n" +
+			"They are read-only and need no key. The server behaves as Langfuse 4 unless --mode says otherwise. To test how a program\n" +
+			"copes with a bad server, delay its answers or let requests fail; a failed request may still have been carried out.\n\n" +
+			"With --trigger it also receives the request that the Run button of a dataset in Langfuse sends (POST /trigger), and starts\n" +
+			"what FILE allows (docs/langfuse.md). " + trigger.EnvSecret + " holds the signing secret. Langfuse sends to ports 80 and 443\n" +
 			"only: put a reverse proxy or a tunnel in front.",
 		Flags: []urfave.Flag{
-			&urfave.IntFlag{Name: "port", Aliases: []string{"p"}, Value: settings.DefaultPort, Usage: "`N` is the port on the loopback address; 0 takes a free one"},
-			&urfave.StringFlag{Name: "mode", Value: string(embedded.ModeV4), Usage: "`MODE` is the Langfuse to behave as: v4, v4-dual or v3"},
-			&urfave.DurationFlag{Name: "latency", Usage: "each answer takes this `TIME` longer, such as 100ms"},
-			&urfave.Float64Flag{Name: "fail", Usage: "this `SHARE` of all requests fails, from 0 to 1"},
-			&urfave.IntFlag{Name: "rate-limit", Usage: "`N` is how many requests a minute each kind of route takes before it answers 429"},
-			&urfave.StringFlag{Name: "trigger", Usage: "carry out what the Run button of Langfuse asks for and the YAML `FILE` allows"},
-			&urfave.StringFlag{Name: "trigger-listen", Value: trigger.DefaultListen, Usage: "`ADDR` is the host and port that receives it, behind a proxy with port 80 or 443"},
+			&urfave.IntFlag{Name: "port", Aliases: []string{"p"}, Value: settings.DefaultPort, Usage: "listen on port `N` of the loopback address; 0 takes a free port"},
+			&urfave.StringFlag{Name: "mode", Value: string(embedded.ModeV4), Usage: "behave as Langfuse in `MODE`: v4, v4-dual or v3"},
+			&urfave.DurationFlag{Name: "latency", Usage: "delay each answer by `TIME`, such as 100ms"},
+			&urfave.Float64Flag{Name: "fail", Usage: "let this `SHARE` of all requests fail, from 0 to 1"},
+			&urfave.IntFlag{Name: "rate-limit", Usage: "answer 429 beyond `N` requests a minute for each kind of route"},
+			&urfave.StringFlag{Name: "trigger", Usage: "start the runs that the Run button in Langfuse asks for and the YAML file `FILE` allows"},
+			&urfave.StringFlag{Name: "trigger-listen", Value: trigger.DefaultListen, Usage: "receive these requests at `ADDR`, a host and port behind a proxy on port 80 or 443"},
 		},
 		Action: settings.NoWords(func(c *urfave.Context) error {
 			play := embedded.Config{Mode: embedded.Mode(c.String("mode")), Faults: embedded.Faults{
@@ -208,11 +208,11 @@ export LANGFUSE_SECRET_KEY=%s
 func doctorCommand(env cli.Env) *urfave.Command {
 	return &urfave.Command{
 		Name:      "doctor",
-		Usage:     "look at keys, Langfuse, model and folder, and say what to do about what is wrong",
+		Usage:     "check keys, Langfuse, model and folder, and say how to fix what is wrong",
 		UsageText: "experiment doctor [--model MODEL] [--score-configs] [--json]",
 		Flags: []urfave.Flag{
-			&urfave.StringFlag{Name: "model", Aliases: []string{"m"}, Usage: "send one short request to `MODEL`, which may cost a little"},
-			&urfave.BoolFlag{Name: "score-configs", Usage: "create the score configurations that annotators choose from, where Langfuse has none of that name", DisableDefaultText: true},
+			&urfave.StringFlag{Name: "model", Aliases: []string{"m"}, Usage: "also send one short request to `MODEL`, which may cost a little"},
+			&urfave.BoolFlag{Name: "score-configs", Usage: "create the score configurations that annotators choose from, unless Langfuse has one of that name", DisableDefaultText: true},
 			settings.ModeFlag(),
 			settings.JSONFlag(),
 		},
@@ -240,7 +240,7 @@ func promptsCommand(env cli.Env) *urfave.Command {
 		return a
 	}
 	flags := []urfave.Flag{
-		&urfave.StringFlag{Name: "prompt-label", Usage: "show the version of `LABEL` (default: production)"},
+		&urfave.StringFlag{Name: "prompt-label", Usage: "show the version that has `LABEL` (default: production)"},
 		&urfave.IntFlag{Name: "prompt-version", Usage: "show version `N`", DefaultText: "that of the label"},
 		settings.JSONFlag(),
 	}

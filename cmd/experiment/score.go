@@ -22,11 +22,11 @@ func scoreCommand(env cli.Env) *urfave.Command {
 		Name:        "score",
 		Usage:       "score pairs of expected and extracted, without a model and without Langfuse",
 		UsageText:   "experiment score FILE.jsonl [--options FILE|JSON] [--summary]",
-		Description: `A line is {"id", "expected": {…}, "extracted": {…} or null, "error"?, "options"?}; - reads standard input.`,
+		Description: `Each line is {"id", "expected": {…}, "extracted": {…} or null, "error"?, "options"?}; - reads standard input.`,
 		Flags: []urfave.Flag{
 			settings.OptionsFlag(),
-			&urfave.BoolFlag{Name: "summary", Usage: "print the means and pooled values instead of a line for each pair", DisableDefaultText: true},
-			&urfave.BoolFlag{Name: "json", Usage: "print the summary, as JSON", DisableDefaultText: true},
+			&urfave.BoolFlag{Name: "summary", Usage: "print means and pooled values instead of one line per pair", DisableDefaultText: true},
+			&urfave.BoolFlag{Name: "json", Usage: "print the summary as JSON", DisableDefaultText: true},
 		},
 		Action: func(c *urfave.Context) error { return scoreAction(c, env) },
 	}

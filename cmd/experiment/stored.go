@@ -52,13 +52,13 @@ func reportCommand(env cli.Env) *urfave.Command {
 	names := cli.Each(list, func(f format) string { return f.name })
 	return &urfave.Command{
 		Name:      "report",
-		Usage:     "write runs as a page to look at, or in a form that other tools read",
+		Usage:     "write runs as a web page, or in a format that other tools read",
 		UsageText: "experiment report RUN… --format html --output report.html [--ceiling FILE]",
 		Flags: []urfave.Flag{
 			settings.DatasetFlag(),
-			&urfave.StringFlag{Name: "format", Aliases: []string{"f"}, Value: "text", Usage: "`FORM`: " + strings.Join(names, ", ")},
-			&urfave.StringFlag{Name: "ceiling", TakesFile: true, Usage: "show what experiment agreement --json prints, in `FILE`, beside the scores"},
-			&urfave.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "-", Usage: "`FILE` to write; - is standard output"},
+			&urfave.StringFlag{Name: "format", Aliases: []string{"f"}, Value: "text", Usage: "write in `FORMAT`: " + strings.Join(names, ", ")},
+			&urfave.StringFlag{Name: "ceiling", TakesFile: true, Usage: "show the agreement of people beside the scores, from the output of experiment agreement --json in `FILE`"},
+			&urfave.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "-", Usage: "write to `FILE`; - is standard output"},
 		},
 		Action: func(c *urfave.Context) error { return reportAction(c, env, list, names) },
 	}
@@ -181,7 +181,7 @@ func showCommand(env cli.Env) *urfave.Command {
 		Flags: []urfave.Flag{
 			settings.DatasetFlag(),
 			settings.JSONFlag(),
-			&urfave.IntFlag{Name: "trial", Value: 1, Usage: "`N` shows the item of this trial"},
+			&urfave.IntFlag{Name: "trial", Value: 1, Usage: "show the item in trial `N`"},
 			&urfave.BoolFlag{Name: "full", Usage: "show the whole document", DisableDefaultText: true},
 		},
 		Action: func(c *urfave.Context) error { return showAction(c, env) },
@@ -246,7 +246,7 @@ func showRun(c *urfave.Context, env cli.Env, run *runstore.Reader) error {
 func publishCommand(env cli.Env) *urfave.Command {
 	return &urfave.Command{
 		Name:      "publish",
-		Usage:     "send to Langfuse what a run holds and Langfuse has not acknowledged",
+		Usage:     "send to Langfuse what it has not acknowledged of a run",
 		UsageText: "experiment publish RUN",
 		Flags:     append([]urfave.Flag{settings.DatasetFlag(), settings.ModeFlag()}, settings.LogFlags()...),
 		Action:    func(c *urfave.Context) error { return publishAction(c, env) },
@@ -309,16 +309,16 @@ func verifyCommand(env cli.Env) *urfave.Command {
 		Name:      "verify",
 		Usage:     "read a run back from Langfuse and compare it with the run file",
 		UsageText: "experiment verify RUN [--repair] [--json] [--timeout 10m]",
-		Description: "Compared are traces and spans (that they are there, the level of failed items, the prompt of generations), the place of every item in the run, and names and values of scores. " +
-			"Not compared are inputs, outputs, metadata, tokens and cost of spans, nor comments of scores.\n\n" +
-			"As long as more comes, it is waited for: what has not come when nothing came for a minute (with --timeout, in the second half of its time) is missing.\n\n" +
-			"Exit code 0: nothing differs, 1: something does, 64: no such run, one that is being written, or another server than the run was published to, 69: Langfuse cannot be reached, or is still at work.",
+		Description: "It compares traces and spans (whether they exist, the level of failed items, the prompt of generations), whether every item is in the run once, and names and values of scores. " +
+			"It does not compare inputs, outputs, metadata, tokens and cost of spans, nor comments of scores.\n\n" +
+			"As long as data still arrives, it waits. What is not there when nothing new arrived for a minute (with --timeout, for half of that time) is reported as missing.\n\n" +
+			"Exit codes: 0 nothing differs; 1 something does; 64 no such run, a run that is being written, or another server than the run was published to; 69 Langfuse cannot be reached, or is still processing.",
 		Flags: append([]urfave.Flag{
 			settings.DatasetFlag(),
 			settings.ModeFlag(),
 			settings.JSONFlag(),
-			&urfave.BoolFlag{Name: "repair", Usage: "send again what is missing or different, delete copies of the run's scores, and verify again", DisableDefaultText: true},
-			&urfave.DurationFlag{Name: "timeout", Usage: "end after this `TIME`, the repair included; 0s looks once, and so does the embedded Langfuse unless told otherwise, as it stores before it answers", DefaultText: "10m"},
+			&urfave.BoolFlag{Name: "repair", Usage: "send again what is missing or differs, delete duplicate scores, and verify again", DisableDefaultText: true},
+			&urfave.DurationFlag{Name: "timeout", Usage: "stop after `TIME`, repair included; 0s looks once, which is the default with the embedded Langfuse", DefaultText: "10m"},
 		}, settings.LogFlags()...),
 		Action: func(c *urfave.Context) error { return verifyAction(c, env) },
 	}
@@ -353,11 +353,11 @@ func exportCommand(env cli.Env) *urfave.Command {
 		Name:      "export",
 		Usage:     "write a run as plain JSONL: header, items, outcomes, footer",
 		UsageText: "experiment export RUN [--output FILE]",
-		Description: "Of a damaged run everything is written that can still be read; what is missing is named, and the\n" +
+		Description: "Of a damaged run, everything that can still be read is written; what is missing is named, and the\n" +
 			"exit code is 74.",
 		Flags: []urfave.Flag{
 			settings.DatasetFlag(),
-			&urfave.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "-", Usage: "`FILE` to write; - is standard output"},
+			&urfave.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "-", Usage: "write to `FILE`; - is standard output"},
 		},
 		Action: func(c *urfave.Context) (err error) {
 			path, err := oneRun(c)

@@ -33,12 +33,11 @@ import (
 func AgreementCommand(env cli.Env) *urfave.Command {
 	return &urfave.Command{
 		Name:      "agreement",
-		Usage:     "say how far two annotators of the same items agree: what a system can reach at most",
+		Usage:     "measure how far two annotators of the same items agree: the ceiling for any system",
 		UsageText: "experiment agreement A.jsonl B.jsonl [--options FILE|JSON] [--json]",
-		Description: "Both are files of items as experiment seed takes them; only id and expected output count.\n" +
-			"- reads one of them from standard input, as JSONL. What --json prints is what experiment report RUN --ceiling FILE\n" +
-			"shows beside a run.\n" +
-			"Exit codes: 0 compared; 2 the files have no item in common; 64 a file or a line of it cannot be used.",
+		Description: "Both are files of items as for experiment seed; only id and expected output are used. - reads one of them from\n" +
+			"standard input, as JSONL. The output of --json is the file for experiment report RUN --ceiling FILE.\n" +
+			"Exit codes: 0 compared; 2 the files have no item in common; 64 a file, or a line in it, cannot be used.",
 		Flags:  []urfave.Flag{settings.OptionsFlag(), settings.JSONFlag()},
 		Action: func(c *urfave.Context) error { return agreementAction(c, env) },
 	}

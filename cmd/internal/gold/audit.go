@@ -31,20 +31,20 @@ import (
 func AuditCommand(env cli.Env) *urfave.Command {
 	return &urfave.Command{
 		Name:      "audit",
-		Usage:     "find gold that may be wrong by what several systems extracted",
+		Usage:     "find gold that may be wrong, from what several systems extracted",
 		UsageText: "experiment audit RUN RUN… [--top N] [--html FILE] [--queue NAME]",
-		Description: "Runs of different systems over the same items, or one run of several trials; names of runs, run files or exports.\n" +
-			"No model is called but that of --judge. A doubt is from 0 to 1 and orders the findings; it is not a probability. docs/gold.md explains it.\n" +
+		Description: "Each RUN is a name, a run file or an export: runs of different systems over the same items, or one run with several trials.\n" +
+			"No model is called, except by --judge. Findings are ordered by their doubt, from 0 to 1, which is not a probability; see docs/gold.md.\n" +
 			"Exit codes: 0 audited; 2 the runs are not over the same items; 4 some items could not be queued; 64 wrong usage.",
 		Flags: []urfave.Flag{
 			settings.DatasetFlag(),
-			&urfave.IntFlag{Name: "top", Usage: "keep the `N` findings of the highest doubt", Value: 50},
+			&urfave.IntFlag{Name: "top", Usage: "keep the `N` findings with the highest doubt", Value: 50},
 			settings.OptionsFlag(),
-			&urfave.StringFlag{Name: "judge", Usage: "ask `MODEL`, such as openai/gpt-4o-mini, about the findings that are kept"},
-			&urfave.StringFlag{Name: "html", TakesFile: true, Usage: "write a page to `FILE` to accept and reject findings on"},
-			&urfave.StringFlag{Name: "decisions", TakesFile: true, Usage: "`FILE` of what was accepted and rejected on the page"},
+			&urfave.StringFlag{Name: "judge", Usage: "ask `MODEL`, such as openai/gpt-4o-mini, about these findings"},
+			&urfave.StringFlag{Name: "html", TakesFile: true, Usage: "write a web page to `FILE`, on which to accept and reject findings"},
+			&urfave.StringFlag{Name: "decisions", TakesFile: true, Usage: "read from `FILE` what was accepted and rejected on that page"},
 			&urfave.StringFlag{Name: "corrected", TakesFile: true, Usage: "write the items that --decisions changes to `FILE`, for experiment seed --file"},
-			&urfave.StringFlag{Name: "queue", Usage: "add the items to the annotation queue `NAME` of Langfuse, each with what is doubtful"},
+			&urfave.StringFlag{Name: "queue", Usage: "add the items to the annotation queue `NAME` in Langfuse, each with what is doubtful"},
 			&urfave.BoolFlag{Name: "create-queue", Usage: "create the queue if it does not exist", DisableDefaultText: true},
 			settings.JSONFlag(),
 		},

@@ -32,19 +32,19 @@ import (
 func RescoreCommand(env cli.Env) *urfave.Command {
 	return &urfave.Command{
 		Name:      "rescore",
-		Usage:     "score the results of a run again, with other options or a newer scorer, without the model",
+		Usage:     "score the stored results of a run again, with other options or a newer scorer, without the model",
 		UsageText: "experiment rescore RUN [--options FILE|JSON] [--config FILE] [--name NEW]\nexperiment rescore --dataset NAME@now RUN… [--gate RULE|FILE]",
-		Description: "The results become a new run of the same items, beside the old one. It is not in Langfuse\n" +
-			"until experiment publish NEW sends it there. Scores of external evaluators are taken over as they are;\n" +
-			"--config asks the evaluators that it names.\n" +
-			"--dataset NAME@now scores over the expected outputs that the dataset has now, with the options of each run, and says what that\n" +
-			"changes: ranks, verdicts against the first run, and gates.",
+		Description: "The results become a new run of the same items; the old one stays. The new run is not in Langfuse until\n" +
+			"experiment publish NEW sends it. Scores of external evaluators are copied; with --config, the evaluators\n" +
+			"in that file are asked again.\n" +
+			"--dataset NAME@now scores against the expected outputs that the dataset has now, with the options of each run, and reports\n" +
+			"what that changes: ranks, verdicts against the first run, and gates.",
 		Flags: []urfave.Flag{
 			settings.DatasetFlag(),
 			settings.OptionsFlag(),
-			&urfave.StringFlag{Name: "config", TakesFile: true, Usage: "ask the evaluators under scorers: in the YAML `FILE` again (nothing else of it is read)"},
-			&urfave.StringFlag{Name: "name", Aliases: []string{"n"}, Usage: "`NAME` of the new run (default: RUN-rescored; with @now RUN and the version of the dataset)"},
-			&urfave.StringSliceFlag{Name: "gate", Usage: "with @now: `RULE|FILE` to judge before and after; may be repeated"},
+			&urfave.StringFlag{Name: "config", TakesFile: true, Usage: "ask the evaluators under scorers: in the YAML file `FILE` again (nothing else in it is read)"},
+			&urfave.StringFlag{Name: "name", Aliases: []string{"n"}, Usage: "`NAME` of the new run (default: RUN-rescored; with @now, RUN and the version of the dataset)"},
+			&urfave.StringSliceFlag{Name: "gate", Usage: "with @now: judge `RULE|FILE` before and after; may be repeated"},
 			&urfave.BoolFlag{Name: "json", Usage: "print what moved as JSON", DisableDefaultText: true},
 		},
 		Action: func(c *urfave.Context) error { return rescoreAction(c, env) },

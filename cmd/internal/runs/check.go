@@ -29,19 +29,19 @@ import (
 // file under check.
 func checkTable() []settings.Setting {
 	return []settings.Setting{
-		{Flag: "check-name", Usage: "`NAME` of the check, which has one comment on a pull request (default: the dataset)"},
-		{Flag: "base", Default: Baseline, Usage: "`RUN` to compare with: a name, a file, langfuse:NAME, or 'latest branch=main'"},
+		{Flag: "check-name", Usage: "`NAME` of the check; each check has one comment on a pull request (default: the dataset)"},
+		{Flag: "base", Default: Baseline, Usage: "compare with `RUN`: a name, a file, langfuse:NAME, or 'latest branch=main'"},
 		{Flag: "base-max-age", Usage: "warn if the base is older than `AGE`, such as 14d or 36h"},
-		{Flag: "refresh-base", Usage: "run a base over another version of the dataset again, for at most `USD`"},
-		{Flag: "gate", Many: true, Usage: "`RULE|FILE` that must be kept, or a YAML file of rules; may be repeated"},
-		{Flag: "inconclusive", Usage: "what an inconclusive rule counts as: fail, pass, or `6`, which is an exit code of its own (default: fail)"},
-		{Flag: "fail-on", Default: "gate", Usage: "`WHEN` to fail after comparing: gate, worse (a gate that fails, or a worse primary score) or never"},
+		{Flag: "refresh-base", Usage: "if the base is over another version of the dataset, run it again, for at most `USD`"},
+		{Flag: "gate", Many: true, Usage: "judge by `RULE|FILE`, a rule or a YAML file of rules; may be repeated"},
+		{Flag: "inconclusive", Usage: "what an inconclusive rule counts as: fail, pass, or `6`, an exit code of its own (default: fail)"},
+		{Flag: "fail-on", Default: "gate", Usage: "`WHEN` to fail after comparing: gate, worse (a failed gate, or a worse primary score) or never"},
 		{Flag: "metric", Usage: "the primary `SCORE`, which decides (default: that of the runs)"},
-		{Flag: "cluster-by", Usage: "`KEY` of the items' metadata; items of equal value share a source and are not independent"},
-		{Flag: "comment", Default: "true", Usage: "`true|false`: post the comment on the pull request of the job, or update it"},
-		{Flag: "comment-details", Switch: true, Usage: "show texts of documents, gold and messages in the comment, too"},
+		{Flag: "cluster-by", Usage: "treat items with the same value of `KEY` in their metadata as dependent, since they share a source"},
+		{Flag: "comment", Default: "true", Usage: "`true|false`: post or update the comment on the pull request of the job"},
+		{Flag: "comment-details", Switch: true, Usage: "also show texts of documents, gold and messages in the comment"},
 		{Flag: "junit", Usage: "write the rules as JUnit to `FILE`"},
-		{Flag: "html", Usage: "write the comparison to `FILE`, a page to look at"},
+		{Flag: "html", Usage: "write the comparison to `FILE`, as a web page"},
 	}
 }
 
@@ -53,11 +53,11 @@ func CheckCommand(env cli.Env, runTable []settings.Setting, run func(context.Con
 	runTable = slices.DeleteFunc(runTable, func(s settings.Setting) bool { return slices.Contains(own, s.Flag) })
 	return &urfave.Command{
 		Name:      "check",
-		Usage:     "run a change, compare it with the baseline and judge it: what CI calls",
+		Usage:     "run a change, compare it with the baseline, and judge it: the command for CI",
 		UsageText: "experiment check --config experiment.yaml [flags of run]",
-		Description: "Runs the candidate, finds the base, compares, judges the rules, writes the comment, and posts it where the job has a\n" +
-			"pull request (docs/ci.md). The file has the settings of run, and under check: those below. Without a baseline the rules\n" +
-			"about the candidate alone are judged.\n" +
+		Description: "Finds the base, runs the candidate, compares them, judges the rules, and writes the comment; it is posted if the job has a\n" +
+			"pull request (docs/ci.md). The file has the settings of run, and under check: those below. Without a baseline, only the\n" +
+			"rules about the candidate alone are judged.\n" +
 			"Exit codes: 0 every rule passed; 1 a rule failed; 2 no such base, or not comparable; 4 more failed items than allowed;\n" +
 			"6 inconclusive, with --inconclusive 6; 69 Langfuse or the model cannot be reached.",
 		Flags:  cli.Each(append(checkTable(), runTable...), settings.Setting.AsFlag),

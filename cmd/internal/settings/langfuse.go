@@ -179,7 +179,7 @@ func busy(err error) bool {
 }
 
 // ModeUsage is the help of --langfuse-mode.
-const ModeUsage = "insist on `MODE` of Langfuse, v3, v4 or v4-dual: an error where the server is found not to have it (default: found out)"
+const ModeUsage = "treat Langfuse as `MODE`, v3, v4 or v4-dual; an error if the server turns out to be another (default: detected)"
 
 // ModeFlag is --langfuse-mode of a command that has no settings.
 func ModeFlag() urfave.Flag {

@@ -39,7 +39,7 @@ func JSONFlag() urfave.Flag {
 
 // OptionsFlag is --options of a command that scores; ScoringOptions reads it.
 func OptionsFlag() urfave.Flag {
-	return &urfave.StringFlag{Name: "options", Usage: "scoring options, as `FILE|JSON` (the file YAML or JSON); docs/metrics.md explains them"}
+	return &urfave.StringFlag{Name: "options", Usage: "scoring options from `FILE|JSON` (a YAML or JSON file); see docs/metrics.md"}
 }
 
 // ScoringOptions reads scoring options from a file or from the word itself; none are
@@ -61,14 +61,14 @@ func ScoringOptions(word string) (scoring.Options, error) {
 
 // DatasetFlag is --dataset of a command that finds a run by its name.
 func DatasetFlag() urfave.Flag {
-	return &urfave.StringFlag{Name: "dataset", Aliases: []string{"d"}, Usage: "`NAME` of the dataset, where runs of several have the same name"}
+	return &urfave.StringFlag{Name: "dataset", Aliases: []string{"d"}, Usage: "`NAME` of the dataset, if runs over several datasets have the same name"}
 }
 
 // LogFlags are those of a command that has no settings.
 func LogFlags() []urfave.Flag {
 	return []urfave.Flag{
-		&urfave.StringFlag{Name: "log-level", Value: "warn", Usage: "`LEVEL` is debug, info, warn or error"},
-		&urfave.StringFlag{Name: "log-format", Value: "text", Usage: "`FORM` is text or json"},
+		&urfave.StringFlag{Name: "log-level", Value: "warn", Usage: "log at `LEVEL`: debug, info, warn or error"},
+		&urfave.StringFlag{Name: "log-format", Value: "text", Usage: "log in `FORMAT`: text or json"},
 	}
 }
 
@@ -97,6 +97,16 @@ type Setting struct {
 	Switch, Many, Bare bool
 	// Usage is the help; the word in backquotes stands for the value.
 	Usage string
+	// Category is the heading of the help under which it stands.
+	Category string
+}
+
+// Under puts settings under a heading of the help.
+func Under(heading string, list []Setting) []Setting {
+	for i := range list {
+		list[i].Category = heading
+	}
+	return list
 }
 
 // AsFlag translates the setting for the command library. Its default is not given to
@@ -112,13 +122,13 @@ func (s Setting) AsFlag() urfave.Flag {
 	aliases := strings.Fields(s.Alias)
 	switch {
 	case s.Many:
-		return &urfave.StringSliceFlag{Name: s.Flag, Aliases: aliases, Usage: usage}
+		return &urfave.StringSliceFlag{Category: s.Category, Name: s.Flag, Aliases: aliases, Usage: usage}
 	case s.Bare:
-		return &urfave.GenericFlag{Name: s.Flag, Aliases: aliases, Usage: usage, Value: &optional{}}
+		return &urfave.GenericFlag{Category: s.Category, Name: s.Flag, Aliases: aliases, Usage: usage, Value: &optional{}}
 	case s.Switch:
-		return &urfave.BoolFlag{Name: s.Flag, Aliases: aliases, Usage: usage, DisableDefaultText: true}
+		return &urfave.BoolFlag{Category: s.Category, Name: s.Flag, Aliases: aliases, Usage: usage, DisableDefaultText: true}
 	}
-	return &urfave.StringFlag{Name: s.Flag, Aliases: aliases, Usage: usage}
+	return &urfave.StringFlag{Category: s.Category, Name: s.Flag, Aliases: aliases, Usage: usage}
 }
 
 // optional is a flag that may stand alone or with a value: --flag, --flag=VALUE. The

@@ -83,7 +83,7 @@ func Coordinate(ctx context.Context, env cli.Env, s WorkersServer, cfg Config, o
 
 // insecureFlag is --insecure of worker and workers.
 func insecureFlag() urfave.Flag {
-	return &urfave.BoolFlag{Name: "insecure", Usage: "without TLS also beyond this machine: documents travel in clear"}
+	return &urfave.BoolFlag{Name: "insecure", Usage: "allow a server on another machine without TLS: documents travel unencrypted"}
 }
 
 // serverOf reads the address, the only word of a command.
@@ -100,18 +100,18 @@ func serverOf(c *urfave.Context, env cli.Env) (WorkersServer, error) {
 func WorkerCommand(env cli.Env, until func(context.Context) (ctx context.Context, soft <-chan struct{}, end func())) *urfave.Command {
 	return &urfave.Command{
 		Name:      "worker",
-		Usage:     "carry out items of runs that experiment run --workers hands out",
+		Usage:     "work on items that experiment run --workers hands out",
 		UsageText: "experiment worker nats://HOST:4222 --model MODEL | --pipeline PROGRAM|URL [flags]",
-		Description: "A worker runs only what its own command line names, and a run that measures anything else is refused. Prompt and\n" +
-			"parameters come with the run; keys, addresses and programs are the worker's, and what is expected of an item never reaches it.\n" +
-			"It works until it is interrupted, and then finishes what it has (docs/workers.md).",
+		Description: "A worker runs only what its own command line names; a run that measures anything else is refused. Prompt and parameters\n" +
+			"come with the run. Keys, addresses and programs are the worker's own, and the expected output of an item never reaches it.\n" +
+			"It works until it is interrupted, and then finishes the items it has (docs/workers.md).",
 		Flags: []urfave.Flag{
-			&urfave.StringSliceFlag{Name: "model", Aliases: []string{"m"}, Usage: "`MODEL` that it may ask; may be repeated"},
-			&urfave.StringSliceFlag{Name: "pipeline", Usage: "`PROGRAM|URL` of a team's own pipeline; may be repeated"},
-			&urfave.IntFlag{Name: "concurrency", Aliases: []string{"c"}, Value: 4, Usage: "`N` items are worked on at once"},
+			&urfave.StringSliceFlag{Name: "model", Aliases: []string{"m"}, Usage: "a `MODEL` that the worker may ask; may be repeated"},
+			&urfave.StringSliceFlag{Name: "pipeline", Usage: "your own pipeline that the worker may use, a `PROGRAM|URL`; may be repeated"},
+			&urfave.IntFlag{Name: "concurrency", Aliases: []string{"c"}, Value: 4, Usage: "work on `N` items at once"},
 			&urfave.StringFlag{Name: "run", Usage: "work only for the run `NAME`"},
 			&urfave.StringFlag{Name: "as", Usage: "`NAME` of the worker in outcomes and traces (default: host and process)"},
-			&urfave.StringFlag{Name: "cache", Usage: "keep answers in the folder `DIR`, and do not pay for them again"},
+			&urfave.StringFlag{Name: "cache", Usage: "cache answers in the folder `DIR`; a cached answer costs nothing"},
 			insecureFlag(),
 		},
 		Action: func(c *urfave.Context) error { return workUntilStopped(c, env, until) },
@@ -178,7 +178,7 @@ func workUntilStopped(c *urfave.Context, env cli.Env, until func(context.Context
 func WorkersCommand(env cli.Env) *urfave.Command {
 	return &urfave.Command{
 		Name:      "workers",
-		Usage:     "list the workers at a NATS server, what they do and how fast",
+		Usage:     "list the workers at a NATS server, what they do, and how fast",
 		UsageText: "experiment workers nats://HOST:4222 [--json]",
 		Flags:     []urfave.Flag{insecureFlag(), settings.JSONFlag()},
 		Action: func(c *urfave.Context) error {

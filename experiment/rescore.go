@@ -38,7 +38,7 @@ type RescoreConfig struct {
 }
 
 // ErrSameGold is returned by Rescore over other Gold that is the same.
-var ErrSameGold = errors.New("the dataset has the expected outputs that the run was scored over")
+var ErrSameGold = errors.New("the dataset still has the expected outputs that the run was scored with")
 
 // Rescore makes a new run file of the results of another one, scored again, beside
 // it; the path is that of the file. The task is not called: the calls come along
@@ -173,7 +173,7 @@ func (r *rescoring) golden(ctx context.Context) iter.Seq2[dataset.Item, error] {
 					same, err = sameInput(item, had.Item)
 				}
 				if err == nil && !same {
-					r.left(item.ID, "its input is another one by now")
+					r.left(item.ID, "its input has changed")
 					continue
 				}
 				if !yield(item, err) || err != nil {

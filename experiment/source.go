@@ -200,7 +200,7 @@ func (e *execution) changedSource(ctx context.Context) string {
 	if e.result.Begun || header.Dataset.ID != "" { // in Langfuse its version is pinned
 		return ""
 	}
-	const goesOn = "the run goes on with the items that it began with"
+	const goesOn = "the run continues with the items that it began with"
 	source := e.cfg.Source
 	if e.cfg.Dataset != "" {
 		if _, err := os.Stat(e.cfg.Dataset); err != nil {

@@ -64,7 +64,7 @@ func (s *Sweep) Prepare(ctx context.Context) error {
 		}
 		call(s.Note != nil, func() { s.Note(note) })
 	case len(begun) > 0:
-		return cli.Usage("runs of %s exist already (%s): use --resume to go on with it, or another --name", s.What, strings.Join(begun, ", "))
+		return cli.Usage("runs of %s exist already (%s): use --resume to continue it, or another --name", s.What, strings.Join(begun, ", "))
 	}
 	return nil
 }

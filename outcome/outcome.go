@@ -157,7 +157,7 @@ const (
 	InvalidOutput Class = "invalid_output"
 	// Item: the dataset item itself cannot be used.
 	Item Class = "item"
-	// Internal: a fault of this program.
+	// Internal: a bug in this program.
 	Internal Class = "internal"
 )
 

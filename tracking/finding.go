@@ -230,7 +230,7 @@ func (e *DifferentError) Error() string {
 	if !e.Verdict.OnItsWay {
 		return differs
 	}
-	return fmt.Sprintf("still on its way: %d more came while looking, and %s yet; verify again later", e.Verdict.Came, differs)
+	return fmt.Sprintf("still on its way: %d more arrived, and %s so far; verify again later", e.Verdict.Came, differs)
 }
 
 // ExitCode returns 1: a check failed; 69 where the server did not do in time what it

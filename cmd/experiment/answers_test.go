@@ -155,7 +155,7 @@ func TestAnswers_takenUpAgain(t *testing.T) {
 	bench := []string{"answers", "benchmark", "--config", "benchmark.yaml", "--model", "openai/gpt-test", "--concurrency", "1", "--max-tokens", "50", "--out", "report.json"}
 	server.asked = 0
 	code, _, stderr = b.with(env, append(bench, "--budget-tokens", "2500")...)
-	made = regexp.MustCompile(`go on with: experiment answers benchmark .*--name (b-[0-9.-]+) --budget-tokens MORE --resume`).FindStringSubmatch(stderr)
+	made = regexp.MustCompile(`resume with: experiment answers benchmark .*--name (b-[0-9.-]+) --budget-tokens MORE --resume`).FindStringSubmatch(stderr)
 	if code != cli.ExitInterrupted || made == nil || server.asked == 0 {
 		t.Fatalf("a benchmark whose budget is used up: exit %d: %s", code, stderr)
 	}

@@ -102,7 +102,7 @@ func benchRun(c *urfave.Context, env cli.Env, _ []string) (err error) {
 	failed, again := result.Err(), benchResume(c, env.Args, cfg.Name)
 	switch {
 	case ran != nil:
-		ran = cli.Errorf(cli.ExitCode(ran), "%w; go on with: %s", ran, again)
+		ran = cli.Errorf(cli.ExitCode(ran), "%w; resume with: %s", ran, again)
 	case failed != nil:
 		failed = cli.Errorf(cli.ExitCode(failed), "%w; ask again about these with: %s --retry-failed", failed, again)
 	}

@@ -180,7 +180,7 @@ func (b *benchmarkJob) runAll(ctx context.Context, s session) ([]answers.Benchma
 		done := &list[i]
 		for n := 1; n <= b.file.Runs; n++ {
 			if s.signals.came() { // while the run before was published
-				return list, cli.Errorf(cli.ExitInterrupted, "stopped before dataset %s, run %d; go on with: %s",
+				return list, cli.Errorf(cli.ExitInterrupted, "stopped before dataset %s, run %d; resume with: %s",
 					d.ID, n, resumeCommand(named(b.env.Args, b.cfg.nameMade)))
 			}
 			run, err := b.runOne(ctx, s, i*b.file.Runs+n-1, d, n)

@@ -161,7 +161,7 @@ func TestCrash_interruptedByHand(t *testing.T) {
 	if counts := counted(t, path); counts.Published != counts.Done {
 		t.Errorf("%d of %d outcomes are published: the first Ctrl-C still sends what is done", counts.Published, counts.Done)
 	}
-	for _, advice := range []string{"go on with: experiment --dataset", "--dataset made.jsonl", "--name 'by hand'", "--resume"} {
+	for _, advice := range []string{"resume with: experiment --dataset", "--dataset made.jsonl", "--name 'by hand'", "--resume"} {
 		if !strings.Contains(c.stderr.String(), advice) {
 			t.Errorf("standard error lacks %q:\n%s", advice, &c.stderr)
 		}

@@ -87,7 +87,7 @@ func TestGoldLoop(t *testing.T) {
 				}
 			}
 			_, stderr := d.exits(cli.ExitUsage, "rescore", "--dataset", "loop@now", names[0])
-			if !strings.Contains(stderr, "has the expected outputs that the run was scored over") {
+			if !strings.Contains(stderr, "still has the expected outputs that the run was scored with") {
 				t.Error(stderr)
 			}
 		})

@@ -112,7 +112,7 @@ type runConfig struct {
 func readRun(p *settings.Problems, s settings.Values, scores []string) runConfig {
 	cfg := readRunOf(p, s, harness.Name, scores)
 	if cfg.estimate && cfg.Resume {
-		p.Add("--estimate tells what a whole run would take, and not what is left of one: leave out --resume")
+		p.Add("--estimate is about a whole run, not about the rest of one: leave out --resume")
 	}
 	if cfg.Dataset == "" {
 		p.Add("--dataset is missing: name a dataset in Langfuse or a file of items; extraction-eval is the built-in one")

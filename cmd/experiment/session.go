@@ -149,7 +149,7 @@ func (s session) stopped(cfg runConfig, err error) error {
 	if err == nil || !errors.Is(err, experiment.ErrInterrupted) && code != cli.ExitInterrupted && code != cli.ExitIO {
 		return err
 	}
-	return cli.Errorf(code, "%w; go on with: %s", err, goOn(named(s.env.Args, cfg.nameMade), err))
+	return cli.Errorf(code, "%w; resume with: %s", err, goOn(named(s.env.Args, cfg.nameMade), err))
 }
 
 // verified says on standard error what --verify found.
@@ -227,12 +227,12 @@ func verdict(cfg runConfig, r experiment.Result) error {
 	s := r.Summary
 	for _, f := range s.Failures {
 		if f.Class == outcome.Internal {
-			return cli.Errorf(cli.ExitBug, "%d items met a fault of this program: %s", f.Count, f.Items[0].Message)
+			return cli.Errorf(cli.ExitBug, "a bug in this program failed %d items: %s", f.Count, f.Items[0].Message)
 		}
 	}
 	if r.Begun && s.Items.Scored == 0 && len(s.Failures) == 1 && s.Failures[0].Class == outcome.Provider && !r.Reached {
 		advice := strings.Join(named([]string{"--resume --retry-failed"}, cfg.nameMade), " ")
-		return cli.Errorf(cli.ExitUnavailable, "the service was never reached: %s; when it can be, go on with %s", s.Failures[0].Items[0].Message, advice)
+		return cli.Errorf(cli.ExitUnavailable, "the service was never reached: %s; when it can be, resume with %s", s.Failures[0].Items[0].Message, advice)
 	}
 	if cfg.allowance.Exceeded(s.Items.Failed, s.Items.Planned) {
 		return cli.Errorf(cli.ExitFailures, "%d of %d items failed, %s allowed (--max-failures)", s.Items.Failed, s.Items.Planned, cfg.allowance)
@@ -248,7 +248,7 @@ func (s session) explained(err error, harnessName string) error {
 	case errors.As(err, &taken):
 		hint := ""
 		if taken.Where != "" {
-			hint = ", or --resume to go on with it"
+			hint = ", or --resume to continue it"
 		}
 		if taken.Where != "" && harnessName == answers.Name {
 			hint += ", or --overwrite to replace it"
@@ -426,7 +426,7 @@ func goOn(args []string, ran error) string {
 			i++ // its value
 		}
 	}
-	return resumeCommand(append(kept, "--"+flag, "MORE")) + ", a larger budget in the place of MORE"
+	return resumeCommand(append(kept, "--"+flag, "MORE")) + ", with a larger budget in place of MORE"
 }
 
 // sendLater says how to send what of a run could not be sent.

@@ -72,7 +72,7 @@ func TestSignals_publishing(t *testing.T) {
 	}{
 		{[]string{"--dataset", file, "--name", "r", "--max-failures", "2"}, "r", ""},
 		{[]string{"publish", "r"}, "r", ""},
-		{[]string{"--dataset", file, "--name", "s", "--max-failures", "2", "--prompt", "plain", "--model", "baseline,recorded/none.jsonl"}, "s-baseline", "1 of 2 runs are done; go on with: experiment --dataset"},
+		{[]string{"--dataset", file, "--name", "s", "--max-failures", "2", "--prompt", "plain", "--model", "baseline,recorded/none.jsonl"}, "s-baseline", "1 of 2 runs are done; resume with: experiment --dataset"},
 	} {
 		c := f.start(t, test.args...)
 		select {

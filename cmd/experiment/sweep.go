@@ -72,7 +72,7 @@ func (s session) runSweep(ctx context.Context, cfgs []runConfig, rules system.Ru
 }
 
 func (s session) sweepInterrupted(done, all int) error {
-	return cli.Errorf(cli.ExitInterrupted, "%w: %d of %d runs are done; go on with: %s", experiment.ErrInterrupted, done, all, resumeCommand(s.env.Args))
+	return cli.Errorf(cli.ExitInterrupted, "%w: %d of %d runs are done; resume with: %s", experiment.ErrInterrupted, done, all, resumeCommand(s.env.Args))
 }
 
 // sweepRunsOf returns the runs of a sweep: one for every combination of the values
@@ -189,7 +189,7 @@ func (s session) rank(ctx context.Context, sweep *experiment.Sweep, cfg runConfi
 	}
 	ranked, err := runs.Comparison().Rank(ctx, sources...)
 	if errors.Is(err, context.Canceled) {
-		return cli.Errorf(cli.ExitInterrupted, "stopped before the runs were compared; go on with: %s", resumeCommand(s.env.Args))
+		return cli.Errorf(cli.ExitInterrupted, "stopped before the runs were compared; resume with: %s", resumeCommand(s.env.Args))
 	}
 	if err != nil {
 		return err

@@ -188,7 +188,7 @@ func TestSweep_interruptedByHand(t *testing.T) {
 	c.reach(t, first, instant{done: 3}, rand.New(rand.NewPCG(3, 3)))
 	must(t, c.Process.Signal(os.Interrupt))
 	c.exits(t, cli.ExitInterrupted)
-	for _, advice := range []string{"go on with: experiment --dataset", "--name 'by hand'", "--model 'baseline,recorded/none.jsonl'", "--resume"} {
+	for _, advice := range []string{"resume with: experiment --dataset", "--name 'by hand'", "--model 'baseline,recorded/none.jsonl'", "--resume"} {
 		if !strings.Contains(c.stderr.String(), advice) {
 			t.Errorf("standard error lacks %q:\n%s", advice, &c.stderr)
 		}

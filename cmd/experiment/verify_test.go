@@ -42,9 +42,9 @@ func TestVerification_write(t *testing.T) {
 		before, after tracking.Verdict
 		want          string
 	}{
-		"all":     {verdict(lost), verdict(), "sent again  1; mended: 1; still different: 0\nbefore      1 difference: 1 missing_trace\n"},
-		"nothing": {verdict(lost), verdict(lost), "sent again  1; mended: 0; still different: 1\n1 difference: 1 missing_trace\n"},
-		"left":    {verdict(lost, doubled), verdict(doubled), "sent again  1; mended: 1; still different: 1\n1 difference: 1 doubled_item\n"},
+		"all":     {verdict(lost), verdict(), "sent again  1; repaired: 1; still different: 0\nbefore      1 difference: 1 missing_trace\n"},
+		"nothing": {verdict(lost), verdict(lost), "sent again  1; repaired: 0; still different: 1\n1 difference: 1 missing_trace\n"},
+		"left":    {verdict(lost, doubled), verdict(doubled), "sent again  1; repaired: 1; still different: 1\n1 difference: 1 doubled_item\n"},
 	} {
 		var b strings.Builder
 		must(t, runs.VerificationText(&b, runs.Verification{OK: tc.after.OK(), Verdict: tc.after, Before: &tc.before}, report.Options{Whole: true}))
@@ -67,14 +67,14 @@ func TestVerification_onItsWay(t *testing.T) {
 	}
 	var b strings.Builder
 	must(t, runs.VerificationText(&b, runs.Verification{Verdict: v}, report.Options{Whole: true}))
-	want := "came        283 spans, scores and places in lists more while looking\nstill on its way: 273 missing_score; experiment verify r --timeout TIME waits longer\n"
+	want := "came        283 more spans, scores and list entries arrived meanwhile\nstill on its way: 273 missing_score; experiment verify r --timeout TIME waits longer\n"
 	if !strings.HasSuffix(b.String(), want) || strings.Contains(b.String(), "1 is not there") || cli.ExitCode(v.Err()) != cli.ExitUnavailable {
 		t.Errorf("%v\n%s", v.Err(), b.String())
 	}
 	v.OnItsWay = false
 	b.Reset()
 	must(t, runs.VerificationText(&b, runs.Verification{Verdict: v}, report.Options{Whole: true}))
-	if !strings.Contains(b.String(), "more while looking\n273 differences: 273 missing_score\n") || !strings.Contains(b.String(), "1 is not there") || cli.ExitCode(v.Err()) != 1 {
+	if !strings.Contains(b.String(), "more spans, scores and list entries arrived meanwhile\n273 differences: 273 missing_score\n") || !strings.Contains(b.String(), "1 is not there") || cli.ExitCode(v.Err()) != 1 {
 		t.Errorf("%v\n%s", v.Err(), b.String())
 	}
 }
@@ -88,7 +88,7 @@ func TestVerify_still(t *testing.T) {
 			looked(tracking.Verdict{Came: came, Counts: map[tracking.Kind]int{tracking.MissingScore: 4 - came}})
 			time.Sleep(5 * time.Second)
 		}
-		if got, want := b.String(), "waiting for Langfuse: 2 more came while looking; not there yet: 2 missing_score\n"; got != want {
+		if got, want := b.String(), "waiting for Langfuse: 2 more arrived; not there yet: 2 missing_score\n"; got != want {
 			t.Errorf("said %q", got)
 		}
 	})

@@ -164,7 +164,7 @@ func TestWorkers_stopped(t *testing.T) {
 	if took := time.Since(stopped); took > 45*time.Second {
 		t.Errorf("it took %s: it waited for the next minute", took)
 	}
-	if text := c.stderr.String(); !strings.Contains(text, "go on with: experiment --dataset docs.jsonl") {
+	if text := c.stderr.String(); !strings.Contains(text, "resume with: experiment --dataset docs.jsonl") {
 		t.Errorf("stderr:\n%s", text)
 	}
 }

@@ -122,7 +122,7 @@ func TestRead_inWords(t *testing.T) {
 	}
 }
 
-// TestReadFile_folder: a folder is not a fault of this program.
+// TestReadFile_folder: a folder is not a bug in this program.
 func TestReadFile_folder(t *testing.T) {
 	_, err := answers.ReadFile(t.Context(), t.TempDir())
 	var syntax *dataset.SyntaxError

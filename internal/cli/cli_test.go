@@ -66,7 +66,7 @@ func TestRecover(t *testing.T) {
 		defer Recover(&b, &code)
 		panic("\x1b[2Jworse")
 	}()
-	if code != ExitBug || !strings.Contains(b.String(), `a fault of this program: \x1b[2Jworse`) || !strings.Contains(b.String(), "please report") {
+	if code != ExitBug || !strings.Contains(b.String(), `a bug in this program: \x1b[2Jworse`) || !strings.Contains(b.String(), "please report") {
 		t.Errorf("code %d: %q", code, b.String())
 	}
 }

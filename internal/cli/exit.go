@@ -24,7 +24,7 @@ const (
 	ExitInconclusive = 6  // only where it was asked for
 	ExitUsage        = 64 // usage, unknown dataset, malformed input
 	ExitUnavailable  = 69 // Langfuse, model or evaluator cannot be reached
-	ExitBug          = 70 // a fault of this program
+	ExitBug          = 70 // a bug in this program
 	ExitIO           = 74 // cannot write; can be resumed
 )
 
@@ -146,6 +146,6 @@ func Report(w io.Writer, program string, err error) {
 func Recover(w io.Writer, code *int) {
 	if p := recover(); p != nil {
 		*code = ExitBug
-		fmt.Fprintf(w, "a fault of this program: %s\n%s\nplease report it with the command that you gave\n", textutil.Block(fmt.Sprint(p)), debug.Stack())
+		fmt.Fprintf(w, "a bug in this program: %s\n%s\nplease report it with the command that you gave\n", textutil.Block(fmt.Sprint(p)), debug.Stack())
 	}
 }

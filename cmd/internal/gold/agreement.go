@@ -162,7 +162,7 @@ func agree(a, b annotator, options scoring.Options) (report.Agreement, error) {
 			a.name, b.name, a.name, firstIDs(out.OnlyA), b.name, firstIDs(out.OnlyB))
 	}
 	if len(otherInput) > 0 {
-		out.Warnings = append(out.Warnings, fmt.Sprintf("the input is another one in %s of the same id: %s",
+		out.Warnings = append(out.Warnings, fmt.Sprintf("items with the same id have different inputs in %s: %s",
 			textutil.Counted(len(otherInput), "item"), firstIDs(otherInput)))
 	}
 	sumUp(&out, sums)
@@ -235,7 +235,7 @@ func Beside(ctx context.Context, run *runstore.Reader, ceiling *report.Agreement
 	whole.Ceiling = ceiling
 	for _, m := range compare.CompareScorers(ceiling.Scorer, header.Scorer) {
 		whole.Summary.Warnings = append(whole.Summary.Warnings,
-			fmt.Sprintf("the human agreement was scored otherwise: %s is %s there, and %s in the run",
+			fmt.Sprintf("the human agreement was scored in another way: %s is %s there, and %s in the run",
 				m.What, m.Base, m.Candidate))
 	}
 	return nil

@@ -81,7 +81,7 @@ func auditAction(c *urfave.Context, env cli.Env) (err error) {
 		return err
 	}
 	if result.Items == 0 {
-		return cli.Errorf(cli.ExitIncompatible, "nothing to audit: no item has gold of the dataset as it is now, and outputs of two systems (%d have not, and of %d the dataset has other gold by now)", result.Skipped, a.outdated)
+		return cli.Errorf(cli.ExitIncompatible, "nothing to audit: no item has both current gold and outputs of two systems (%d lack one of them; the gold of %d has changed since)", result.Skipped, a.outdated)
 	}
 	return a.report(c, result, chosen)
 }

@@ -105,7 +105,7 @@ func (a *audited) ask(ctx context.Context, model pipeline.Model, name string, d 
 		Reason string `json:"reason"`
 	}
 	if err := json.Unmarshal([]byte(answer.Text), &said); err != nil || said.Wrong == nil {
-		d.Judged.Reason = "the answer is not what was asked for: " + textutil.Cut(answer.Text, 200)
+		d.Judged.Reason = "the answer is not in the requested form: " + textutil.Cut(answer.Text, 200)
 		return answer.CostUSD, nil
 	}
 	d.Judged.Wrong, d.Judged.Reason = said.Wrong, said.Reason

@@ -47,7 +47,7 @@ func SeedCommand(env cli.Env) *urfave.Command {
 			c.Context = ctx
 			err := seedAction(c, env)
 			if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-				return cli.Errorf(cli.ExitInterrupted, "stopped; the same command goes on where it was: items that are there already are not written again")
+				return cli.Errorf(cli.ExitInterrupted, "stopped; the same command continues: items that are already there are not written again")
 			}
 			return err
 		},

@@ -116,7 +116,7 @@ func newCheck(c *urfave.Context, env cli.Env, runTable []settings.Setting) (*che
 	if from := runValues["name"].From; k.candidate == "" || from == path {
 		k.candidate = MadeName(cmp.Or(k.candidate, "check"))
 		if runValues.On("resume") || !slices.Contains([]string{"", "false"}, runValues.Text("retry-failed")) {
-			p.Add("--resume and --retry-failed go on with the run of --name: give its name")
+			p.Add("--resume and --retry-failed continue the run of --name: give its name")
 		}
 	}
 	k.metadata = Metadata(env.Getenv, ReadRevision())

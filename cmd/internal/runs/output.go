@@ -112,11 +112,11 @@ func VerificationText(w io.Writer, v Verification, opt report.Options) error {
 		}
 	}
 	if v.Came > 0 {
-		line("came", "%d spans, scores and places in lists more while looking", v.Came)
+		line("came", "%d more spans, scores and list entries arrived meanwhile", v.Came)
 	}
 	if v.Before != nil {
 		sent := v.Before.Total() - v.Before.LeftCount
-		line("sent again", "%d; mended: %d; still different: %d", sent, mended(*v.Before, v.Verdict), v.Total())
+		line("sent again", "%d; repaired: %d; still different: %d", sent, mended(*v.Before, v.Verdict), v.Total())
 	}
 	if n := v.OthersCount; n > 0 {
 		first := v.Others[0]
@@ -216,7 +216,7 @@ func StillMissing(env cli.Env) func(tracking.Verdict) {
 	return func(v tracking.Verdict) {
 		if !v.OK() && time.Since(said) >= stillEvery {
 			said = time.Now()
-			fmt.Fprintf(env.Stderr, "waiting for Langfuse: %d more came while looking; not there yet: %s\n", v.Came, kinds(v))
+			fmt.Fprintf(env.Stderr, "waiting for Langfuse: %d more arrived; not there yet: %s\n", v.Came, kinds(v))
 		}
 	}
 }

@@ -338,7 +338,7 @@ func hasID(ctx context.Context, e runstore.Entry, id string) (found bool, err er
 func tracePage(ctx context.Context, w io.Writer, l *settings.Langfuse, id string) error {
 	trace, err := l.Client.GetTrace(ctx, l.Server.Capabilities, id, langfuse.TraceParts{IO: true, Metadata: true})
 	if errors.Is(err, langfuse.ErrNotFound) {
-		return notFound(fmt.Sprintf("there is no trace %q in the Langfuse of this folder; what was sent to another one is there", id))
+		return notFound(fmt.Sprintf("there is no trace %q in the embedded Langfuse of this folder; traces that were sent to another server are there", id))
 	}
 	if err != nil {
 		return err

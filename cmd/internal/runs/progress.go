@@ -336,7 +336,7 @@ func (p *Progress) unsent(now time.Time, paused func() (error, time.Time)) (sile
 		return silent, fmt.Sprintf("all is sent; for %.0f s Langfuse has not shown, or not deleted, the scores of %s",
 			silent.Seconds(), textutil.Counted(p.withdrawing, "replaced attempt"))
 	}
-	text = fmt.Sprintf("nothing more has got to Langfuse for %.0f s", silent.Seconds())
+	text = fmt.Sprintf("nothing has reached Langfuse for %.0f s", silent.Seconds())
 	if reason, until := paused(); reason != nil && !until.Before(p.taken) {
 		text += ": " + textutil.Cut(textutil.Line(reason.Error()), mostReason)
 		if until.After(now) {
@@ -398,7 +398,7 @@ func (p *Progress) stalled(provider string, w pipeline.Wait, now time.Time) (tex
 	case now.Before(p.paused), silent < plainEvery, now.Sub(p.last) < plainEvery:
 		return ""
 	default:
-		text = fmt.Sprintf("nothing done for %.0f s, asking %s again: %s", silent.Seconds(), provider, reason)
+		text = fmt.Sprintf("no progress for %.0f s, asking %s again: %s", silent.Seconds(), provider, reason)
 	}
 	p.last = now
 	return text

@@ -82,7 +82,7 @@ func TestProgress_waiting(t *testing.T) {
 		again()
 		again() // said
 		want := []string{"4 items to run, 0 done earlier", "paused until 00:01:00: openai asks to wait 60 s", "paused until 00:03:01: openai asks to wait 60 s",
-			"1/4 done, 0 failed, 0 in flight", "nothing done for 10 s, asking openai again: provider: connection refused", ""}
+			"1/4 done, 0 failed, 0 in flight", "no progress for 10 s, asking openai again: provider: connection refused", ""}
 		start := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).Local().Format(time.TimeOnly)
 		got := out.String()
 		if start == "00:00:00" && got != strings.Join(want, "\n") || strings.Count(got, "paused") != 2 || strings.Count(got, "again") != 1 {
@@ -144,10 +144,10 @@ func TestProgress_watchSending(t *testing.T) {
 			synctest.Wait()
 			again, rest := until.Format(time.TimeOnly), "; interrupt keeps everything, experiment publish 'my run' sends it later"
 			want := strings.Join([]string{
-				"nothing more has got to Langfuse for 10 s" + rest,
-				"nothing more has got to Langfuse for 40 s: 429: busy, asked again at " + again + rest,
-				"nothing more has got to Langfuse for 10 s: 429: busy, asked again at " + again + rest,
-				"nothing more has got to Langfuse for 20 s" + rest, "",
+				"nothing has reached Langfuse for 10 s" + rest,
+				"nothing has reached Langfuse for 40 s: 429: busy, asked again at " + again + rest,
+				"nothing has reached Langfuse for 10 s: 429: busy, asked again at " + again + rest,
+				"nothing has reached Langfuse for 20 s" + rest, "",
 			}, "\n")
 			if quiet {
 				want = ""

@@ -333,7 +333,7 @@ func matchedLines(explanation json.RawMessage) (lines []string, err error) {
 		Groups []answers.GroupHit `json:"groups"`
 	}
 	if err := json.Unmarshal(explanation, &why); err != nil {
-		return nil, fmt.Errorf("the explanation is not one of this program: %w", err)
+		return nil, fmt.Errorf("the explanation was not written by this program: %w", err)
 	}
 	for _, group := range why.Groups {
 		if group.Hit != nil {

@@ -182,7 +182,7 @@ var badValue = textutil.Pattern(`^invalid (?:boolean )?value (".*") for (?:flag 
 // usageError is what becomes of the library's own errors.
 func usageError(c *urfave.Context, err error, _ bool) error {
 	if found := badValue().FindStringSubmatch(err.Error()); found != nil {
-		wanted := "of the kind that is expected"
+		wanted := "of the expected kind"
 		switch byName(slices.Concat(c.App.Flags, c.Command.Flags))[found[2]].(type) {
 		case *urfave.IntFlag:
 			wanted = "a whole number"

@@ -153,7 +153,7 @@ func serve(ctx context.Context, listener net.Listener, insisted langfuse.Mode, m
 		return nil, errors.Join(err, listener.Close())
 	}
 	if embedded.IsBusy(err) {
-		err = cli.Errorf(cli.ExitUnavailable, "%w: another process of this folder holds it and does not go on; resume that one (fg), or end it", err)
+		err = cli.Errorf(cli.ExitUnavailable, "%w: another process of this folder holds it and does not go on; continue that one (fg), or end it", err)
 		return nil, errors.Join(err, listener.Close())
 	}
 	if err != nil {

@@ -195,7 +195,7 @@ func (d *doctor) clock(s langfuse.Server) {
 			where = "ahead of"
 		}
 		d.note("clock", fmt.Sprintf("this machine is %s %s the server", skew.Abs().Round(time.Second), where),
-			"set the clock of one of them: Langfuse sorts and joins traces and scores by time")
+			"correct the clock: Langfuse sorts and joins traces and scores by time")
 	}
 }
 

@@ -106,7 +106,7 @@ func (q *queue) read() error {
 	}
 	if err != nil {
 		return fmt.Errorf("%s, which holds the runs that were asked for, cannot be read: %w; "+
-			"mend it, or move it away to begin without them", q.path, err)
+			"repair it, or move it away to begin without them", q.path, err)
 	}
 	return nil
 }
@@ -134,7 +134,7 @@ func (q *queue) replace(list []request) error {
 		err = files.WriteSynced(q.path, raw)
 	}
 	if err != nil {
-		return cli.Errorf(cli.ExitIO, "writing down what was asked for: %w", err)
+		return cli.Errorf(cli.ExitIO, "recording the request: %w", err)
 	}
 	q.list = list
 	return nil

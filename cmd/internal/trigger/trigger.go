@@ -253,7 +253,7 @@ func (t *server) carryOutAll(ctx context.Context) error {
 			return err
 		}
 		code, reason := cli.ExitBug, fmt.Sprintf("it began %d times, and each time the process ended before the run: "+
-			"go on with it by hand, with --resume", mostStarts)
+			"continue it by hand, with --resume", mostStarts)
 		if r.Starts <= mostStarts {
 			if code, reason = t.carryOut(ctx, r, away); ctx.Err() != nil && !finished(code) {
 				t.log.Info("left for the next start", "run", r.Run)

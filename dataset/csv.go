@@ -161,7 +161,7 @@ func (d *decoder) csvProblem(err error, line int) error {
 	var parse *csv.ParseError
 	switch {
 	case errors.Is(err, csv.ErrFieldCount):
-		return d.problem(line, "", "the row has another number of cells than the header")
+		return d.problem(line, "", "the row and the header have different numbers of cells")
 	case errors.As(err, &parse):
 		return d.problem(parse.StartLine, "", "is not CSV: %v (line %d, column %d)", parse.Err, parse.Line, parse.Column)
 	}

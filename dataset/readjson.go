@@ -154,7 +154,7 @@ func decodeItem(values, metadata map[string]json.RawMessage) (Located, error) {
 		return Located{}, err
 	}
 	if len(unknown) > 0 {
-		located.Warnings = append(located.Warnings, fmt.Sprintf("the keys %q are none of an item and were put into its metadata", unknown))
+		located.Warnings = append(located.Warnings, fmt.Sprintf("the keys %q do not belong to an item and were put into its metadata", unknown))
 	}
 	return located, identify(&located)
 }
@@ -201,7 +201,7 @@ func addMetadata(item *Item, more map[string]json.RawMessage) (err error) {
 	}
 	merged, names := map[string]json.RawMessage{}, slices.Sorted(maps.Keys(more))
 	if item.Metadata != nil && json.Unmarshal(item.Metadata, &merged) != nil {
-		return wrong(fieldMetadata, "must be an object to take the keys %q, which are none of an item", names)
+		return wrong(fieldMetadata, "must be an object to take the keys %q, which do not belong to an item", names)
 	}
 	for _, name := range names {
 		if _, taken := merged[name]; taken {

@@ -86,7 +86,7 @@ func (v ResultView) Notes() (notes []string) {
 			Counted(s.Clusters, "cluster"), textutil.Line(v.of.ClusterBy), Deltas(s.Unclustered)))
 	}
 	if s.Detectable != nil {
-		text := fmt.Sprintf("a true difference of %s would be found 4 times of 5", Score(s.Detectable, 3))
+		text := fmt.Sprintf("a true difference of %s would be found 4 times out of 5", Score(s.Detectable, 3))
 		if s.Needed != nil && *s.Needed > s.N {
 			text += fmt.Sprintf("; to find one of %s it takes about %s", Delta(s.Difference), Counted(*s.Needed, "item"))
 		}
@@ -112,7 +112,7 @@ func (v ResultView) ScoreTable() Table {
 		candidate().wide(2), diff(), interval(), p,
 		number("p (Holm)").wide(5).hint("corrected for the number of scores below the first that differ"),
 		number("+/-/=").wide(6).hint("items that are better, worse, equal"), number("n").wide(7),
-		text("found", "the least difference found 4 times of 5", 8), text("needs", "items to find the one seen", 9)}}
+		text("found", "the least difference found 4 times out of 5", 8), text("needs", "items to find the one seen", 9)}}
 	for _, s := range v.Scores {
 		row := t.add(s.Name, Score(s.Base, 3), Score(s.Candidate, 3), Delta(s.Difference), Deltas(s.CI95), pValue(s.P), pValue(s.PHolm),
 			Count(s.Wins)+"/"+Count(s.Losses)+"/"+Count(s.Ties), Count(s.N), Score(s.Detectable, 3), known(s.Needed, Count))

@@ -96,7 +96,7 @@ func (p *page) only(label string, ids []string) {
 
 func (a Agreement) scoreTable() Table {
 	t := Table{Title: "Scores", Notes: []string{
-		"B against A: A is taken for the gold, precision is how much of B's A has, too, recall how much of A's B has; A against B is the reverse",
+		"B against A: A is the gold, precision is the share of B's that A has too, recall the share of A's that B has; A against B is the reverse",
 		"mean over items, an item where both are empty as 1 · pooled: over the counts of all items",
 	}, Columns: []Column{name("score"), number("B against A").strong(), interval(), number("pooled").wide(2),
 		number("A against B").strong(), interval(), number("pooled").wide(2), number("n").wide(3)}}
@@ -109,7 +109,7 @@ func (a Agreement) scoreTable() Table {
 		t.add(b.Name, Score(b.Mean, 3), Interval(b.CI95), Score(b.Pooled, 3), Score(r.Mean, 3), Interval(r.CI95),
 			Score(r.Pooled, 3), Count(b.N))
 	}
-	t.names("not the same both ways, as one has aliases, or types, that the other has not", directed)
+	t.names("not the same both ways, since one has aliases, or types, that the other lacks", directed)
 	return t
 }
 
@@ -159,8 +159,8 @@ func AuditText(w io.Writer, a Audit, opt Options) error {
 		systems.add(s.Name, rate(e.Found), rate(e.Shared), rate(e.Right), rate(r.Found), rate(r.Shared), rate(r.Right))
 	}
 	p.table(systems)
-	p.notes(fmt.Sprintf("their words together count for %s (entities) and %s (relationships) "+
-		"of what independent systems' would", rate(a.Weight.Entities), rate(a.Weight.Relationships)))
+	p.notes(fmt.Sprintf("together they count for %s (entities) and %s (relationships) "+
+		"of as many independent systems", rate(a.Weight.Entities), rate(a.Weight.Relationships)))
 	p.title("Findings")
 	for _, d := range a.Findings {
 		p.heading()
@@ -172,11 +172,11 @@ func AuditText(w io.Writer, a Audit, opt Options) error {
 		}
 	}
 	more := a.Total - len(a.Findings)
-	p.notes(when(more > 0, Counted(more, "finding")+" of less doubt; --top shows more"))
+	p.notes(when(more > 0, Counted(more, "finding")+" with less doubt; --top shows more"))
 	p.table(a.Moves())
 	counted := func(n int, text string) string { return when(n > 0, Count(n)+" "+text) }
 	p.notes(counted(a.Confirmed, "left out, since people confirmed the gold"),
-		counted(a.Outdated, "left out, since the dataset has other gold by now: experiment rescore --dataset "+
+		counted(a.Outdated, "left out, since their gold in the dataset has changed: experiment rescore --dataset "+
 			textutil.Line(a.Dataset)+"@now"),
 		counted(a.Skipped, "without gold, or without the output of two systems"))
 	if j := a.Judging; j != nil {

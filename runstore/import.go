@@ -275,7 +275,7 @@ func (p *lineParser) footer(text []byte) (footerLine, error) {
 	l, err := decodeLine[footerLine](text)
 	p.lost = l.Lost != nil
 	if err == nil && (l.Items != p.items || l.Outcomes != p.outcomes) {
-		err = fmt.Errorf("the footer counts %d items and %d outcomes, but %d and %d stand above: lines are missing or doubled",
+		err = fmt.Errorf("the footer counts %d items and %d outcomes, but %d and %d stand above: lines are missing or duplicated",
 			l.Items, l.Outcomes, p.items, p.outcomes)
 	}
 	return l, err
@@ -286,7 +286,7 @@ func decodeLine[T any](text []byte) (line T, err error) {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&line); err != nil {
-		return line, fmt.Errorf("it is not as an export is written: %w", err)
+		return line, fmt.Errorf("it is not in the form of an export: %w", err)
 	}
 	return line, nil
 }

@@ -30,7 +30,7 @@ func TestImport_errors(t *testing.T) {
 		"no JSON":           {with(4, "{\n"), "line 4: it is not a JSON object"},
 		"blank line":        {with(4, "\n"), "line 4"},
 		"unknown kind":      {with(4, `{"kind":"x"}`+"\n"), `line 4: its kind is "x"`},
-		"unknown key":       {with(4, strings.Replace(lines[3], `"seq"`, `"sequence"`, 1)), "line 4: it is not as an export"},
+		"unknown key":       {with(4, strings.Replace(lines[3], `"seq"`, `"sequence"`, 1)), "line 4: it is not in the form of an export"},
 		"item twice":        {with(4, lines[2]), `line 4: item "item-000000": is in the run already`},
 		"outcome twice":     {with(7, lines[5]), "line 7: outcome of item"},
 		"unknown item":      {with(7, strings.Replace(lines[6], "item-000001", "item-9", 1)), "line 7: outcome of item \"item-9\""},

@@ -89,7 +89,7 @@ func (s sum) is(stored sql.NullInt64, what string) error {
 	if !stored.Valid || stored.Int64 == s.column() {
 		return nil
 	}
-	return fmt.Errorf("%s is not what was written (its checksum is another)", what)
+	return fmt.Errorf("%s is not what was written (its checksum differs)", what)
 }
 
 // matchesHash checks an item by the hash of input and expected output, where
@@ -100,7 +100,7 @@ func matchesHash(item Item) error {
 	}
 	hash, err := dataset.Hash(item.Item)
 	if err == nil && hash != item.Hash {
-		err = errors.New("its input or expected output is not what was listed (their hash is another)")
+		err = errors.New("its input or expected output is not what was listed (their hash differs)")
 	}
 	return err
 }

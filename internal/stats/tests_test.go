@@ -138,7 +138,7 @@ func TestMargins(t *testing.T) {
 		}
 	}
 	// Of a score whose differences have that standard deviation and the mean 0: the
-	// rule passes 4 times of 5.
+	// rule passes 4 times out of 5.
 	for sd, want := range map[float64][4]int{0.1: {199, 34, 10, 6}, 0.2: {787, 128, 34, 16}, 0.25: {1229, 199, 52, 24}, 0.3: {1768, 285, 73, 34}, 0.4: {3142, 505, 128, 58}} {
 		for i, margin := range []float64{0.02, 0.05, 0.1, 0.15} {
 			at := func(n int) float64 { return passes(n, margin*math.Sqrt(float64(n))/sd) }

@@ -1,9 +1,9 @@
-// Package compare says whether a candidate run did better than a base run over
-// the same items, by how much, and whether that can be trusted.
+// Package compare says whether a candidate run is better than a base run over the same
+// items, by how much, and whether that can be trusted.
 //
-// It is pure: runs come as streams of outcome values through a Source, results
-// go out as data (Comparison), nothing is printed and nothing opened. It knows
-// no harness: what was matched is turned into words by the caller.
+// It is pure: runs come in as streams of outcomes through a Source, and results go out as
+// data (Comparison); nothing is printed or opened. It knows no harness: the caller turns
+// matches into words.
 //
 // One comparison goes through these steps:
 //
@@ -259,8 +259,8 @@ func (r *collector) order() []string {
 	return names
 }
 
-// Epsilon is up to what size a difference is none: a regression is a difference
-// of an item below −Epsilon, and a value this near to a threshold is at it.
+// Epsilon is the size up to which a difference counts as none: a regression is a difference
+// of an item below −Epsilon, and a value this close to a threshold is at it.
 const Epsilon = 1e-9
 
 // Config says how runs are compared. The zero value is usable. Safe for concurrent use if
@@ -327,8 +327,8 @@ type Source interface {
 	Outcomes(ctx context.Context) iter.Seq2[outcome.Outcome, error]
 }
 
-// Cautious is a Source that knows what cannot be checked of it; a comparison
-// with it says so.
+// Cautious is a Source that knows what cannot be checked about it; a comparison with it
+// says so.
 type Cautious interface {
 	Unchecked() []string
 }

@@ -13,7 +13,7 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// Gate is what a candidate must keep to. The zero value has no rules.
+// Gate is the rules that a candidate must satisfy. The zero value has none.
 type Gate struct {
 	Rules []Rule
 	// MinDelta is the least difference of the means of the primary score,
@@ -28,7 +28,7 @@ type Gate struct {
 	Inconclusive Policy
 }
 
-// Policy says what to make of an inconclusive rule.
+// Policy says what an inconclusive rule counts as.
 type Policy string
 
 // The policies.
@@ -38,7 +38,7 @@ const (
 	InconclusiveSays   Policy = "6" // exit code 6
 )
 
-// Answer is what a rule comes to.
+// Answer is the result of a rule.
 type Answer string
 
 // The answers.
@@ -60,8 +60,8 @@ type RuleResult struct {
 	Threshold float64     `json:"threshold"`
 }
 
-// GateResult is what all rules come to. Answer is Fail when any fails, else
-// Inconclusive when any is; the policy decides what that counts as.
+// GateResult is the result of all rules. Answer is Fail if any fails, else Inconclusive if
+// any is; the policy decides what that counts as.
 type GateResult struct {
 	Answer       Answer       `json:"answer"`
 	Inconclusive Policy       `json:"inconclusive_counts_as"`
@@ -79,7 +79,7 @@ func (g GateResult) ExitCode() int {
 	return 1
 }
 
-// Check returns all that is wrong with what the gate was made of, but for its rules.
+// Check returns everything that is wrong with the gate, except for its rules.
 func (g Gate) Check() error {
 	var problems []error
 	if !slices.Contains([]Policy{"", InconclusiveFails, InconclusivePasses, InconclusiveSays}, g.Inconclusive) {

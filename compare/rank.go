@@ -109,8 +109,8 @@ func (c Config) better(a, b *entry) int {
 		cmp.Compare(key(a.CostPerItem, 1), key(b.CostPerItem, 1)), cmp.Compare(a.header.Name, b.header.Name))
 }
 
-// Leaderboard is what ranking several runs of the same items comes to; its JSON
-// is what --json prints of a sweep. Numbers are not rounded.
+// Leaderboard is the result of ranking several runs over the same items; its JSON is what
+// --json prints for a sweep. Numbers are not rounded.
 type Leaderboard struct {
 	Metric    string   `json:"metric"`
 	ClusterBy string   `json:"cluster_by"`

@@ -11,9 +11,8 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// Comparison is what comparing a base with candidates comes to; its JSON is
-// what --json prints. Numbers are not rounded. A nil pointer is null: there is
-// no such number.
+// Comparison is the result of comparing a base with candidates; its JSON is what --json
+// prints. Numbers are not rounded. A nil pointer is null: there is no such number.
 type Comparison struct {
 	Base       Side     `json:"base"`
 	Metric     string   `json:"metric"` // the primary score
@@ -194,8 +193,8 @@ type YesNo struct {
 	P      *float64 `json:"p"` // nil with ClusterBy: the test takes every item for itself
 }
 
-// Amount is something that is consumed per item. N counts the items where it is
-// known in both runs.
+// Amount is something consumed per item. N counts the items for which it is known in both
+// runs.
 type Amount struct {
 	N          int         `json:"n"`
 	Base       *float64    `json:"base"`

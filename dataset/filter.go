@@ -11,8 +11,7 @@ import (
 
 // Filter narrows a dataset to some of its items. The zero value takes all.
 type Filter struct {
-	// Limit is how many items are taken at most, in the order in which they
-	// come; 0 takes all.
+	// Limit is the maximum number of items, in the order in which they come; 0 is no limit.
 	Limit int
 
 	ids        []string // sorted, each once; empty takes every id
@@ -83,8 +82,8 @@ func (f Filter) WithIDs(ids ...string) Filter {
 	return f
 }
 
-// Match reports whether the item is one that the filter takes, its limit
-// aside. Values that are not JSON match nothing.
+// Match reports whether the filter selects the item, ignoring its limit. Values that are
+// not JSON match nothing.
 func (f Filter) Match(item Item) bool {
 	if len(f.ids) > 0 {
 		if _, ok := slices.BinarySearch(f.ids, item.ID); !ok {
@@ -154,8 +153,8 @@ func matchValue(value any, text string) bool {
 	return false
 }
 
-// String describes the selection for a run's header: the same selection always
-// gives the same text, and taking everything gives the empty one.
+// String describes the selection for a run's header: the same selection always gives the
+// same text, and selecting everything gives the empty text.
 func (f Filter) String() string {
 	var parts []string
 	for _, c := range f.conditions {
@@ -176,9 +175,8 @@ func (f Filter) String() string {
 	return text
 }
 
-// Selection applies a Filter to items as they come, from whatever source. It
-// counts, and remembers which of the ids that were asked for have come. Not
-// safe for concurrent use.
+// Selection applies a Filter to a sequence of items. It counts them, and remembers which of
+// the requested ids have come. Not safe for concurrent use.
 type Selection struct {
 	filter Filter
 	taken  int
@@ -202,8 +200,8 @@ func (s *Selection) Take(item Item) bool {
 	return true
 }
 
-// Full reports whether nothing more will be taken: the limit is reached, or
-// every id that was asked for has come.
+// Full reports whether no further item will be selected: the limit is reached, or every
+// requested id has come.
 func (s *Selection) Full() bool {
 	if s.filter.Limit > 0 && s.taken >= s.filter.Limit {
 		return true
@@ -211,8 +209,8 @@ func (s *Selection) Full() bool {
 	return len(s.filter.ids) > 0 && len(s.found) == len(s.filter.ids)
 }
 
-// Missing returns the ids that were asked for and were not taken, sorted. With
-// a limit, or other conditions, they may exist all the same.
+// Missing returns the requested ids that were not selected, sorted. With a limit or other
+// conditions, they may exist nevertheless.
 func (s *Selection) Missing() []string {
 	return slices.DeleteFunc(slices.Clone(s.filter.ids), func(id string) bool { return s.found[id] })
 }

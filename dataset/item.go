@@ -1,8 +1,8 @@
 // Package dataset holds evaluation items: reading and writing them as JSONL,
 // JSON and CSV, their canonical form and fingerprint, and filters over them.
 //
-// To this package input, expected output and metadata are JSON and nothing
-// more; what they mean is the business of a harness.
+// For this package, input, expected output and metadata are just JSON; what they mean is up
+// to a harness.
 //
 // The steps, in the order in which a command takes them:
 //
@@ -127,8 +127,8 @@ func Decode(raw json.RawMessage) (any, error) {
 	return v, nil
 }
 
-// Lines yields the lines of a file that say something, with their numbers from 1, without a
-// byte order mark and the white space around them.
+// Lines yields the lines of a file that are not blank, with their numbers from 1, without a
+// byte order mark and surrounding white space.
 func Lines(text []byte) iter.Seq2[int, []byte] {
 	return func(yield func(int, []byte) bool) {
 		n := 0
@@ -141,8 +141,8 @@ func Lines(text []byte) iter.Seq2[int, []byte] {
 	}
 }
 
-// ReadObject takes a JSON object in UTF-8 apart. A key that is given twice in it is an error:
-// whichever counted, the other would be lost without a word.
+// ReadObject returns the members of a JSON object in UTF-8. A duplicate key is an error,
+// since one of its values would be lost silently.
 func ReadObject(raw []byte) (values map[string]json.RawMessage, err error) {
 	raw = bytes.TrimSpace(raw)
 	switch err = json.Unmarshal(raw, new(json.RawMessage)); {
@@ -159,8 +159,8 @@ func ReadObject(raw []byte) (values map[string]json.RawMessage, err error) {
 	return values, json.Unmarshal(raw, &values)
 }
 
-// RepeatedKey returns a key that an object of valid JSON has twice, such as
-// "expected.weight", or "" where there is none: of two values only one would count.
+// RepeatedKey returns a key that occurs twice in an object of valid JSON, such as
+// "expected.weight", or "" if there is none: of two values only one would count.
 func RepeatedKey(raw json.RawMessage) string {
 	return textutil.Brief(repeatedIn(json.NewDecoder(bytes.NewReader(raw)), ""), 300)
 }
@@ -212,8 +212,8 @@ func Hash(item Item) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// GoldHash names an expected output: the first 16 hex digits of the sha256 of its
-// canonical JSON, "" where there is none. What is not JSON is taken as it is.
+// GoldHash identifies an expected output: the first 16 hex digits of the sha256 of its
+// canonical JSON, or "" if there is none. What is not JSON is hashed as it is.
 func GoldHash(expected json.RawMessage) string {
 	canonical, err := Canonical(expected)
 	if err != nil {
@@ -225,12 +225,12 @@ func GoldHash(expected json.RawMessage) string {
 	return hexSum(canonical)[:16]
 }
 
-// Fingerprint sums up a whole dataset: the sha256 over the lines
-// "id TAB hash LF", one per item, sorted by the bytes of the id. Two runs are
-// comparable only on equal fingerprints.
+// Fingerprint identifies a whole dataset: the sha256 over the lines "id TAB hash LF", one
+// per item, sorted by the bytes of the id. Two runs are comparable only on equal
+// fingerprints.
 //
-// It takes the items one by one, already sorted, and keeps none of them. The
-// zero value is ready to use; not safe for concurrent use.
+// It takes the items one by one, already sorted, and stores none of them. The zero value is
+// ready to use; not safe for concurrent use.
 type Fingerprint struct {
 	sum  hash.Hash // nil before the first
 	last string

@@ -31,8 +31,8 @@ const (
 	CSV Format = "csv"
 )
 
-// FormatOf tells the format from the end of a file name: .jsonl or .ndjson,
-// .json, .csv, in any case. The error names what is accepted.
+// FormatOf derives the format from the extension of a file name: .jsonl or .ndjson, .json,
+// .csv, in upper or lower case. The error names what is accepted.
 func FormatOf(name string) (Format, error) {
 	switch strings.ToLower(filepath.Ext(name)) {
 	case ".jsonl", ".ndjson":
@@ -220,7 +220,7 @@ func invalidUTF8(b []byte) int {
 	return -1
 }
 
-// SyntaxError is something in a file of items that cannot be used.
+// SyntaxError is a part of a file of items that cannot be used.
 type SyntaxError struct {
 	File string
 	Line int    // from 1; 0 when the whole file is meant
@@ -246,9 +246,8 @@ func (e *SyntaxError) ExitCode() int { return 64 }
 // maxProblems bounds how many problems are kept of one file.
 const maxProblems = 100
 
-// Problems collects what is wrong with a file, so that a person sees all of it
-// at once; of a hopeless file the first hundred are kept and the rest is
-// counted. The zero value is ready to use.
+// Problems collects what is wrong with a file, so that a person sees all problems at once;
+// the first hundred are kept, and the rest is counted. The zero value is ready to use.
 type Problems struct {
 	kept []error
 	more int

@@ -252,8 +252,8 @@ func (w *canonicalWriter) member() {
 	w.members = append(w.members, m)
 }
 
-// CanonicalValue writes a value of Decode as Canonical does. A value that is not JSON is a
-// fault of the caller and panics.
+// CanonicalValue writes a value of Decode as Canonical does. It panics if the value is not
+// JSON.
 func CanonicalValue(v any) []byte {
 	raw, err := json.Marshal(v)
 	if err == nil {

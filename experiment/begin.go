@@ -185,7 +185,7 @@ func (e *execution) openRun(ctx context.Context) error {
 	return err
 }
 
-// NameTakenError says that the name of a new run is used already.
+// NameTakenError says that the name of a new run is already in use.
 type NameTakenError struct {
 	Name string
 	// Where is the run file, or empty where only Langfuse knows the run.

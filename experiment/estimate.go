@@ -5,18 +5,18 @@ import (
 	"errors"
 )
 
-// Estimated is what a run would take, as far as the items tell.
+// Estimated is what a run would take, as far as that follows from the items.
 type Estimated struct {
 	Items int
-	// Unusable items fail before anybody is asked.
+	// Unusable items fail before a model is asked.
 	Unusable int
 	// ExpectedBytes is the size of all expected outputs.
 	ExpectedBytes int64
 }
 
-// Estimate takes every item through the task, which is one that asks nobody and
-// counts what it would ask. ask is told the system once it is open; where it
-// returns false, the items are only counted. Nothing is written.
+// Estimate takes every item through the task, which should be one that asks no model and
+// counts what it would ask. Once the system is open, ask is called with it; if it returns
+// false, the items are only counted. Nothing is written.
 func Estimate(ctx context.Context, cfg Config, ask func(System) bool) (e Estimated, err error) {
 	if cfg, err = cfg.complete(); err != nil {
 		return e, err

@@ -16,23 +16,23 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// Evaluator judges one case within a time of its own; it is called by many
-// goroutines at once.
+// Evaluator judges one case, within its own time limit. It is called by many goroutines at
+// once.
 type Evaluator interface {
 	Evaluate(ctx context.Context, c evaluator.Case) (evaluator.Verdict, error)
 }
 
-// Evaluated is one score that an evaluator gives.
+// Evaluated is a score that an evaluator gives.
 type Evaluated struct {
 	// Name of the score: small letters, digits and _, beginning with a letter.
 	Name string
-	// Criteria are handed to the evaluator; may be empty.
+	// Criteria are passed to the evaluator; they may be empty.
 	Criteria  string
 	Evaluator Evaluator
 }
 
-// EvaluatedScorer is a harness's scorer with the scores of evaluators added. It is safe
-// for concurrent use if they are.
+// EvaluatedScorer is the scorer of a harness with the scores of evaluators added. It is
+// safe for concurrent use if they are.
 type EvaluatedScorer struct {
 	base  Scorer
 	extra []*asked
@@ -47,14 +47,14 @@ type asked struct {
 // scoreNames is how scores may be called; Langfuse shows them as they are.
 var scoreNames = textutil.Pattern(`^[a-z][a-z0-9_]{0,62}$`)
 
-// WithEvaluators returns base with the scores of external evaluators: for each output
-// base judges, whose failures count as ever; then every evaluator is asked in turn, with
-// the document as question, the output as candidate answer and the expected output as
-// reference answer. An evaluator never fails an item: without a valid answer its score
-// has no value, with the reason. One that is not there when it is asked first stops the
-// run, and so does a budget that is used up. Package conformance says whether an
-// evaluator can be trusted.
-// Taken are the names of the scores that base gives. The error joins every name that is wrong, taken or used twice.
+// WithEvaluators adds the scores of external evaluators to those of base. For each output,
+// base judges first, and its failures count as always; then every evaluator is asked in
+// turn, with the document as question, the output as candidate answer and the expected
+// output as reference answer. An evaluator never fails an item: without a valid answer, its
+// score has no value, with the reason. An evaluator that cannot be asked at its first call
+// stops the run, and so does a budget that is used up. Package conformance tests whether an
+// evaluator can be trusted. Taken are the names of the scores of base. The error joins
+// every name that is invalid, taken or used twice.
 func WithEvaluators(base Scorer, taken []string, extra ...Evaluated) (*EvaluatedScorer, error) {
 	var problems []error
 	seen := map[string]bool{outcome.ErrorScore: true}
@@ -138,14 +138,14 @@ func (j judge) Undelivered() []outcome.Score {
 	return scores
 }
 
-// AbsentError says that an evaluator is not there: nothing is known of how it
-// judges, and every item would be paid for without its score.
+// AbsentError says that an evaluator cannot be asked at all: every item would be paid for
+// without its score.
 type AbsentError struct {
 	Score string
 	Fault *evaluator.Fault
 }
 
-// Error names the score and says what is the matter.
+// Error names the score and the reason.
 func (e *AbsentError) Error() string {
 	return fmt.Sprintf("the evaluator of %s cannot be asked: %v", e.Score, e.Fault)
 }

@@ -1,5 +1,5 @@
-// Package experiment runs a task over a dataset, scores every item, keeps the
-// outcomes in a run file and records them in Langfuse.
+// Package experiment runs a task over a dataset, scores every item, stores the outcomes in
+// a run file and records them in Langfuse.
 //
 //	result, err := experiment.Run(ctx, experiment.Config{
 //		Header:   outcome.Header{Name: "baseline-v1"},
@@ -12,12 +12,12 @@
 // The package is not about extraction: input, output and expected output are JSON
 // that only task and scorer understand.
 //
-// Run reserves the name, lists the items into the run file, and gives each to a
-// worker, which calls the task and the scorer and commits the outcome. A publisher
-// follows the file and carries it into Langfuse; workers never wait for it. When
-// all is sent, the run is summed up from its file alone. A run that was stopped or
-// killed goes on with Config.Resume: what has an outcome is not run again, what
-// Langfuse has is not sent again.
+// Run reserves the name, lists the items into the run file, and gives each to a worker,
+// which calls the task and the scorer and commits the outcome. A publisher follows the file
+// and carries it into Langfuse; workers never wait for it. When everything is sent, the run
+// is summed up from its file alone. A run that was stopped or killed continues with
+// Config.Resume: items with an outcome are not run again, and what Langfuse has is not sent
+// again.
 package experiment
 
 import (
@@ -42,25 +42,25 @@ const Folder = ".experiment"
 
 // Config says what to run. Header.Name, a dataset, a task and a scorer are required.
 type Config struct {
-	// Header describes the run: its Name, and what else is to be kept of it. Run
-	// fills in the format, the random id, the time, the project and the dataset. A
-	// resumed run whose Header has the Fingerprint of the dataset must be of its items.
+	// Header describes the run: its Name, and what else is recorded about it. Run fills in
+	// the format, the random id, the time, the project and the dataset. If the Header of a
+	// resumed run has the Fingerprint of the dataset, the run must have these items.
 	Header outcome.Header
 	// Dataset is the name of a dataset in Langfuse, or a file of items.
 	Dataset string
-	// Source has the items in place of Dataset; see Source. A *tracking.Dataset is
-	// one that was pinned before.
+	// Source provides the items in place of Dataset; see Source. A *tracking.Dataset is one
+	// that was pinned before.
 	Source Source
 	// Filter narrows the dataset.
 	Filter dataset.Filter
 
-	// Task is measured by Scorer. Where the task must be opened first, Open returns
-	// both, once the name is known to be free.
+	// Task is measured by Scorer. If the task must be opened first, Open returns both, once
+	// the name is known to be free.
 	Task   Task
 	Scorer Scorer
 	Open   func(ctx context.Context, resumed bool) (System, error)
-	// OpenEarly says that Open changes nothing anywhere, so that it may be called
-	// while the name is reserved.
+	// OpenEarly says that Open has no side effects, so that it may be called while the name
+	// is being reserved.
 	OpenEarly bool
 
 	// Langfuse is where the run is published; nil is nowhere.
@@ -68,9 +68,9 @@ type Config struct {
 	// Path is the run file; empty is one below Folder, named after project,
 	// dataset and run.
 	Path string
-	// Resume goes on with the run of that name, or begins it where it never began.
-	// Retry does so and gives every item a new attempt whose newest one failed, with
-	// one of RetryClasses (none: with any class).
+	// Resume continues the run of that name, or begins it if it never began. Retry also
+	// gives a new attempt to every item whose newest one failed, with one of RetryClasses
+	// (none: with any class).
 	Resume, Retry bool
 	RetryClasses  []outcome.Class
 	// Keep says which settings were not given: a resumed run keeps its own.
@@ -80,19 +80,19 @@ type Config struct {
 	// Verify reads the run back from Langfuse at the end.
 	Verify bool
 
-	// Concurrency is how many items are worked on at once; 0 means 4.
+	// Concurrency is the number of items worked on at once; 0 means 4.
 	Concurrency int
 	// Timeout bounds the task of one item; 0 means 5 minutes.
 	Timeout time.Duration
-	// Stop, when closed, ends the run softly: nothing more is handed out, what
-	// is in flight is finished and committed. Cancelling the context of Run
-	// stops at once instead. Nil never stops.
+	// Stop, when closed, ends the run gracefully: nothing more is handed out, and what is
+	// in flight is finished and committed. Cancelling the context of Run stops at once
+	// instead. Nil never stops.
 	Stop <-chan struct{}
 	// Observer is told of progress.
 	Observer Observer
 	// Order is that of the scores in the summary; see outcome.SummaryConfig.
 	Order []string
-	// Log takes what a person need not see; nil means nowhere.
+	// Log gets what a person need not see; nil discards it.
 	Log *slog.Logger
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
@@ -100,7 +100,7 @@ type Config struct {
 	siblings []string // the run files of its sweep, whose cost is of the same budget
 }
 
-// Keep names settings that a person did not give when a run is resumed.
+// Keep says which settings a person did not give when resuming a run.
 type Keep struct{ Description, Metadata, Environment bool }
 
 // System is what is measured.
@@ -109,16 +109,16 @@ type System struct {
 	Scorer Scorer
 	Header outcome.System // describes it
 	Notes  []string       // what a person should know before it begins
-	// Workers, if set, makes what carries out the task in place of a Pool of this
-	// process, once the run is there; they keep Config.Timeout, and not Concurrency.
+	// Workers, if set, creates the workers that carry out the task in place of a Pool of
+	// this process, once the run exists. They observe Config.Timeout, but not Concurrency.
 	Workers func(ctx context.Context, h outcome.Header) (Workers, error)
-	// Spent is told every outcome that the run, and its siblings in a sweep, have
-	// already: they belong to its budget. Nil has none.
+	// Spent is called with every outcome that the run, and its siblings in a sweep, already
+	// have, since these count in its budget. Nil ignores them.
 	Spent func(outcome.Outcome)
-	// Reached reports whether there was ever anything from the model or service;
-	// nil where that is not known.
+	// Reached reports whether the model or service ever answered in any way; nil if that is
+	// not known.
 	Reached func() bool
-	// Close lets go of it; nil has nothing to let go of.
+	// Close releases its resources; it may be nil.
 	Close func() error
 }
 
@@ -129,56 +129,56 @@ func (s System) close() error {
 	return s.Close()
 }
 
-// Observer is told what happens in a run, one call at a time. Nil functions are
-// not called. They must not block for long: workers wait for them.
+// Observer is told what happens in a run, one call at a time. Nil functions are not called.
+// The functions must not block for long, since workers wait for them.
 type Observer struct {
-	// Opened is called when the run file is there; Notes are for a person.
+	// Opened is called when the run file exists; notes are for a person.
 	Opened func(path string, begun bool, notes []string)
 	// Listed is called while the items are listed, with how many there are.
 	Listed func(items int)
-	// Planned is called once, when the items are known: how many outcomes the
-	// run will have, and how many it has already because it was resumed.
+	// Planned is called once, when the items are known, with how many outcomes the run will
+	// have, and how many a resumed run already has.
 	Planned func(total, done int)
 	// Working is called when the first item is about to be handed out, and when
 	// nothing is in flight any more.
 	Working func(bool)
 	// Started is called when an item is handed to a worker.
 	Started func(item string)
-	// Done is called when its outcome is committed.
+	// Done is called when the item's outcome is committed.
 	Done func(outcome.Outcome)
 	// Published is told how many outcomes are in Langfuse; Withdrawing, of how many
-	// replaced attempts the scores are still to go there.
+	// replaced attempts the scores still have to be deleted there.
 	Published, Withdrawing func(int)
-	// Sending is called when only publishing is left, Ended when that has ended.
+	// Sending is called when only publishing is left, Ended when publishing has ended.
 	Sending, Ended func()
-	// Missing is told what a verification does not find yet.
+	// Missing is told what a verification has not found yet.
 	Missing func(tracking.Verdict)
 }
 
-// Result is what came of a run.
+// Result is the result of a run.
 type Result struct {
 	Header  outcome.Header
 	Path    string // of the run file
 	Begun   bool   // by this call
 	Removed bool   // nothing came of it, for a reason that will stay: its file is gone
 	Summary outcome.Summary
-	// Reached is false where every connection to the system failed.
+	// Reached is false if every connection to the system failed.
 	Reached bool
-	// Note is what a person should know of the items; "" is nothing.
+	// Note is what a person should know about the items; "" is nothing.
 	Note string
-	// Stopped says why items are left without an outcome; nil: none are.
+	// Stopped says why some items have no outcome; nil if all have one.
 	Stopped error
 	// Unpublished says why not everything is in Langfuse.
 	Unpublished error
-	// Verdict is what Config.Verify found; nil where nothing was verified.
+	// Verdict is what Config.Verify found; nil if nothing was verified.
 	Verdict *tracking.Verdict
-	// Unverified says why it found nothing out.
+	// Unverified says why the verification failed.
 	Unverified error
 	// Fault says what else went wrong at the end: summing up, closing.
 	Fault error
 }
 
-// Err joins what went wrong. Failed items are outcomes, no error.
+// Err joins what went wrong. Failed items are outcomes, not errors.
 func (r Result) Err() error {
 	found := []error{r.Stopped, r.Unpublished, r.Unverified, r.Fault}
 	if r.Verdict != nil {
@@ -187,14 +187,13 @@ func (r Result) Err() error {
 	return errors.Join(found...)
 }
 
-// Run carries one run from its beginning to its summary.
+// Run carries out one run, from its beginning to its summary.
 //
-// An error before the run file is there leaves nothing behind, and Result.Path is
-// empty. From then on everything committed stays, whatever happens, and the error
-// is Result.Err. Errors with an ExitCode method say what a command should exit with:
-// 5 is ErrInterrupted, 64 a wrong Config, 69 a server that is not there, 74 a file
-// that cannot be written. Run may be called for several runs at once, and again for
-// the same run with Resume.
+// An error before the run file exists leaves nothing behind, and Result.Path is empty. From
+// then on everything committed stays, whatever happens, and the error is Result.Err. Errors
+// with an ExitCode method say what a command should exit with: 5 is ErrInterrupted, 64 a
+// wrong Config, 69 a server that cannot be reached, 74 a file that cannot be written. Run
+// may be called for several runs at once, and again for the same run with Resume.
 func Run(ctx context.Context, cfg Config) (Result, error) {
 	e, err := begin(ctx, cfg)
 	if err != nil {

@@ -13,11 +13,11 @@ import (
 	"extraction-experiment/tracking"
 )
 
-// Langfuse is a server that was found to answer, with its client.
+// Langfuse is a server that answered, with its client.
 type Langfuse struct{ tracking.Site }
 
-// Connect makes a client and finds out what the server can do. Errors are those of
-// langfuse.New and of langfuse.Client.Probe.
+// Connect creates a client and finds out what the server can do. Errors: those of
+// langfuse.New and langfuse.Client.Probe.
 func Connect(ctx context.Context, cfg langfuse.Config) (*Langfuse, error) {
 	client, err := langfuse.New(cfg)
 	if err != nil {
@@ -39,9 +39,9 @@ func (l *Langfuse) publishing(run *runstore.Run, log *slog.Logger, obs Observer)
 	}
 }
 
-// Publish sends what a run holds and Langfuse has not acknowledged, and returns
-// what is there then. Where Langfuse takes nothing, the error is a
-// *tracking.UnpublishedError, and nothing is lost. Safe to repeat.
+// Publish sends what Langfuse has not acknowledged of a run, and returns what is there
+// afterwards. If Langfuse accepts nothing, the error is a *tracking.UnpublishedError, and
+// nothing is lost. It is safe to repeat.
 func Publish(ctx context.Context, lf *Langfuse, path string, log *slog.Logger, obs Observer) (counts runstore.Counts, err error) {
 	run, err := runstore.Open(path)
 	if err != nil {
@@ -98,8 +98,8 @@ const (
 
 // VerifyConfig says how to verify a run.
 type VerifyConfig struct {
-	// Timeout ends it; nil leaves the time to the server, 0 looks once. The embedded
-	// server stores before it answers: unless told otherwise, it is looked at once.
+	// Timeout bounds it; 0 looks once, and nil chooses by the server. The embedded server
+	// stores before it answers, so nil looks once there.
 	Timeout *time.Duration
 	// Repair sends again what is missing or different, and verifies again.
 	Repair bool
@@ -110,9 +110,9 @@ type VerifyConfig struct {
 	Log      *slog.Logger
 }
 
-// Verify reads the run of a file back from Langfuse and compares it with the file.
-// before is what was found before a repair; nil where nothing was sent again. Only to
-// repair it is the file opened for writing.
+// Verify reads the run of a file back from Langfuse and compares it with the file. The
+// verdict before is that before a repair; it is nil if nothing was sent again. The file is
+// opened for writing only to repair.
 func Verify(ctx context.Context, lf *Langfuse, path string, cfg VerifyConfig) (now tracking.Verdict, before *tracking.Verdict, err error) {
 	if !cfg.Repair {
 		if err := runstore.Writing(path); err != nil {
@@ -165,7 +165,7 @@ func (l *Langfuse) verifying(ctx context.Context, run *runstore.Reader, cfg Veri
 	return within, end, tracking.VerifyConfig{Site: l.Site, Run: run, Wait: wait, Looked: cfg.Looked, Compared: cfg.Compared}
 }
 
-// Within is a context that ends after the time to verify a run; 0 is none.
+// Within returns a context that ends after the time allowed to verify a run; 0 is no limit.
 func Within(ctx context.Context, all time.Duration) (context.Context, context.CancelFunc) {
 	if all == 0 {
 		return ctx, func() {}

@@ -17,7 +17,7 @@ import (
 	"extraction-experiment/runstore"
 )
 
-// Unit is one attempt of an item that is to be worked on.
+// Unit is one attempt of an item.
 type Unit struct {
 	Item
 	from  runstore.Item
@@ -30,43 +30,43 @@ func newUnit(from runstore.Item, trial int) *Unit {
 	}}
 }
 
-// Done is what came of a Unit.
+// Done is the result of a Unit.
 type Done struct {
 	TaskResult
 	// Err is why there is no output: it fails the item, see Task.
 	Err error
-	// Started is when the task began, and Took what it took, all waiting included.
+	// Started is when the task began, and Took how long it took, including all waiting.
 	Started time.Time
 	Took    time.Duration
 	// Worker is the name of the worker on another machine; empty in this process.
 	Worker string
 }
 
-// Queue is where workers find units and leave what came of them. The run file of a
-// run in this process is one, the stream of a run on another machine another. It is
-// used by many goroutines at once.
+// Queue is where workers take units and deliver their results: the run file of a run in
+// this process, or the stream of a run on another machine. It is used by many goroutines at
+// once.
 //
-// Every unit that Take returns is ended by one Deliver or GiveBack. An error of any
+// Every unit that Take returns is finished by one Deliver or GiveBack. An error of any
 // method ends the work.
 type Queue interface {
-	// Take waits for a unit; io.EOF says that there are no more.
+	// Take waits for a unit; io.EOF means that there are no more.
 	Take(ctx context.Context) (*Unit, error)
-	// Deliver hands in what came of a unit.
+	// Deliver hands in the result of a unit.
 	Deliver(ctx context.Context, u *Unit, done Done) error
-	// GiveBack hands back a unit that was not tried. A cause says that no other can
-	// be tried either, see limit.StopsRun; nil says only that this worker ends.
+	// GiveBack returns a unit that was not tried. A cause says that no other unit can be
+	// tried either, see limit.StopsRun; nil says only that this worker ends.
 	GiveBack(ctx context.Context, u *Unit, cause error) error
 }
 
-// Workers carry out what is in a queue, until that is empty or ctx is done, whose
-// error they return then; what is in flight is given up.
+// Workers work on a queue until it is empty or ctx is done. In that case they return its
+// error, and give up what is in flight.
 type Workers interface {
 	Work(ctx context.Context, q Queue) error
 }
 
-// Pool is Workers in this process. Its task is called by as many goroutines as
-// Concurrency says. An item that takes longer than Timeout fails, time that a model's
-// limits make it wait not counted.
+// Pool is the Workers of this process. Its task is called by as many goroutines as
+// Concurrency says. An item that takes longer than Timeout fails; time spent waiting for a
+// model's limits does not count.
 type Pool struct {
 	Task        Task
 	Concurrency int

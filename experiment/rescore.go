@@ -25,32 +25,30 @@ type RescoreConfig struct {
 	Name   string         // of the new run
 	Pin    outcome.Scorer // how it is scored; Custom are the evaluators that are asked again
 	Scorer Scorer
-	// Gold, if set, are the items over which the results are scored, of the version
-	// GoldVersion: items that From has, too, with the same input. Left is told of
-	// the others, and of items of From that are not there any more.
+	// Gold, if set, provides the items that the results are scored against, in the version
+	// GoldVersion. It uses items that From also has, with the same input. Left is told
+	// about the others, and about items of From that no longer exist.
 	Gold        Source
 	GoldVersion string
 	Left        func(item, why string)
-	// Describe changes the header of the new run before it begins; nil leaves it.
+	// Describe changes the header of the new run before it begins; nil leaves it as it is.
 	Describe func(*outcome.Header)
-	// Moved is told what each outcome was and is, one call at a time.
+	// Moved is called with each outcome before and after, one call at a time.
 	Moved func(before, after outcome.Outcome)
 }
 
-// ErrSameGold is returned by Rescore over other Gold that is the same.
+// ErrSameGold is returned by Rescore if Gold is the same as that of the run.
 var ErrSameGold = errors.New("the dataset still has the expected outputs that the run was scored with")
 
-// Rescore makes a new run file of the results of another one, scored again, beside
-// it; the path is that of the file. The task is not called: the calls come along
-// marked as cached, and cost nothing. Of several attempts the newest one is taken, as
-// attempt 1. Scores of external evaluators are taken over as they are, unless Pin
-// asks the evaluator again. A name that is taken is a *NameTakenError; after any other
-// error, or a crash, there is no new run.
+// Rescore scores the results of a run again, into a new run file beside the old one, and
+// returns its path. The task is not called: the calls are copied, marked as cached, and
+// cost nothing. Of several attempts, the newest becomes attempt 1. Scores of external
+// evaluators are copied, unless Pin asks the evaluator again. If the name is taken, the
+// error is a *NameTakenError; after any other error, or a crash, there is no new run.
 //
-// An item that failed stays failed with its class, but for class
-// invalid_output, item and internal, which are judged again where there is an
-// output. Memory: a page of items, one outcome for each processor, and 16 MiB of those
-// that are committed.
+// An item that failed stays failed with its class. Only the classes invalid_output, item
+// and internal are judged again, if there is an output. Memory: a page of items, one
+// outcome per processor, and 16 MiB of outcomes that are being committed.
 func Rescore(ctx context.Context, cfg RescoreConfig) (h outcome.Header, path string, err error) {
 	if h, err = cfg.From.Header(ctx); err != nil {
 		return h, "", err

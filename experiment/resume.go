@@ -46,10 +46,10 @@ func (e *execution) resume() (listed bool, err error) {
 	return true, nil
 }
 
-// NeverBegun says that none of the named runs has begun, as a process leaves them
-// that was killed at its start: they begin then; "" where one is there. A run of a
-// similar name beside one of the files is an error, as it may be meant; names that
-// differ in their numbers only are not mistakes.
+// NeverBegun returns a note if none of the named runs has begun, as after a process that
+// was killed at its start: they begin then. The note is empty if one of them exists. If
+// there is a run with a similar name beside one of the files, that is an error, since it
+// may be meant; names that differ only in their numbers are not mistakes.
 func NeverBegun(ctx context.Context, names, paths []string) (note string, err error) {
 	for _, path := range paths {
 		if _, err := os.Stat(path); err == nil {

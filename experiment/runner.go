@@ -19,9 +19,8 @@ import (
 // an outcome. Its exit code is 5: the run can be resumed.
 var ErrInterrupted = cli.Errorf(cli.ExitInterrupted, "the run was stopped before every item was done")
 
-// StoppedError is an ErrInterrupted for a reason of the task's own: its budget
-// is used up, or the provider accepts nothing. Its exit code is that of the
-// reason.
+// StoppedError is an ErrInterrupted for a reason that lies in the task: its budget is used
+// up, or the provider accepts nothing. Its exit code is that of the reason.
 type StoppedError struct{ Cause error }
 
 // Error returns the reason.
@@ -30,7 +29,7 @@ func (e *StoppedError) Error() string { return e.Cause.Error() }
 // Unwrap returns ErrInterrupted and the reason.
 func (e *StoppedError) Unwrap() []error { return []error{ErrInterrupted, e.Cause} }
 
-// ExitCode is that of the reason, else 5.
+// ExitCode is that of the reason, or else 5.
 func (e *StoppedError) ExitCode() int {
 	return cli.ExitCode(cli.WithCode(cli.ExitInterrupted, e.Cause))
 }

@@ -52,8 +52,8 @@ func inPages(items iter.Seq2[dataset.Item, error]) iter.Seq2[[]dataset.Item, err
 // File is a Source over a file of items, in the order of its lines.
 type File string
 
-// Pages yields the items of the file. A malformed one ends it with every
-// problem of the file, each with its line.
+// Pages yields the items of the file. A malformed item ends it with an error that has every
+// problem of the file, with its line.
 func (path File) Pages(ctx context.Context) iter.Seq2[[]dataset.Item, error] {
 	return inPages(func(yield func(dataset.Item, error) bool) {
 		var problems dataset.Problems
@@ -80,8 +80,8 @@ type Selected struct {
 	Filter dataset.Filter
 }
 
-// Pages yields the items that the filter takes. Ids that were asked for and are
-// not there end it with an error that names them.
+// Pages yields the items that the filter selects. If ids that were asked for do not exist,
+// it ends with an error that names them.
 func (s Selected) Pages(ctx context.Context) iter.Seq2[[]dataset.Item, error] {
 	return func(yield func([]dataset.Item, error) bool) {
 		selection := s.Filter.Start()
@@ -109,8 +109,8 @@ func (s Selected) Pages(ctx context.Context) iter.Seq2[[]dataset.Item, error] {
 	}
 }
 
-// IsFile reports whether a dataset is meant to be a file: it is there, or
-// its name ends as the names of item files do.
+// IsFile reports whether a dataset is meant to be a file: the file exists, or the name has
+// an extension of item files.
 func IsFile(name string) bool {
 	if info, err := os.Stat(name); err == nil && !info.IsDir() {
 		return true
@@ -119,7 +119,8 @@ func IsFile(name string) bool {
 	return err == nil || filepath.IsAbs(name)
 }
 
-// DatasetName is what runs of a dataset call it: that of a file without its folders.
+// DatasetName returns the name by which runs know a dataset: for a file, its name without
+// folders.
 func DatasetName(name string) string {
 	if IsFile(name) {
 		return filepath.Base(name)
@@ -127,8 +128,8 @@ func DatasetName(name string) string {
 	return name
 }
 
-// Open returns the items of a dataset: of the file of that name, or of the dataset
-// in Langfuse, pinned to what it holds now. One that is not there is a
+// Open returns the items of a dataset: of the file of that name, or of the dataset in
+// Langfuse, pinned to its current version. If it does not exist, the error is a
 // *DatasetError.
 func Open(ctx context.Context, lf *Langfuse, name string) (Source, error) {
 	if IsFile(name) {
@@ -168,8 +169,8 @@ func hint(ctx context.Context, client *langfuse.Client, name string) string {
 
 const maxNamesForHint = 500
 
-// DatasetError says that Langfuse has no dataset of that name. The Hint is empty, or follows
-// the words of Error.
+// DatasetError says that Langfuse has no dataset of that name. The Hint, if any, is
+// appended to the message.
 type DatasetError struct{ Name, Server, Hint string }
 
 // Error names dataset and server.
@@ -222,8 +223,8 @@ func (e *execution) changedSource(ctx context.Context) string {
 	return ""
 }
 
-// Fingerprint is that of the items of a source, as the header of a run has it. It
-// reads the source to its end and keeps ids and hashes alone.
+// Fingerprint computes the fingerprint of the items of a source, as in the header of a run.
+// It reads the source to its end, and keeps only ids and hashes in memory.
 func Fingerprint(ctx context.Context, source Source) (string, error) {
 	type line struct{ id, hash string }
 	var lines []line

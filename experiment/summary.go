@@ -14,15 +14,14 @@ import (
 	"extraction-experiment/tracking"
 )
 
-// Summarise sums a run up from its file alone. Newest attempts count only, but for
-// what all of them cost. order is that in which scores are shown; see
-// outcome.SummaryConfig.
+// Summarise sums a run up from its file alone. Only newest attempts count, except for what
+// all of them cost. The order is that in which scores are shown; see outcome.SummaryConfig.
 func Summarise(ctx context.Context, run *runstore.Reader, order []string) (outcome.Summary, error) {
 	return published(ctx, run, order, runstore.Query{Brief: true})
 }
 
-// Glance is Summarise without what only the details of outcomes say, such as groups and
-// causes: a third of the time.
+// Glance is like Summarise, without what needs the details of outcomes, such as groups and
+// causes. It takes a third of the time.
 func Glance(ctx context.Context, run *runstore.Reader) (outcome.Summary, error) {
 	return published(ctx, run, nil, runstore.Query{})
 }
@@ -125,8 +124,8 @@ func whereTrials(ctx context.Context, run *runstore.Reader, h outcome.Header, t 
 	return nil
 }
 
-// Allowance is how many items may fail before a finished run counts as bad: an absolute
-// number, "3", or a share of the planned items, "5%" (also "2.5%").
+// Allowance is how many items may fail before a finished run counts as bad: a number, "3",
+// or a share of the planned items, "5%" (also "2.5%").
 type Allowance string
 
 // ParseAllowance checks the form.
@@ -145,8 +144,8 @@ func ParseAllowance(text string) (Allowance, error) {
 	return Allowance(text), nil
 }
 
-// Exceeded reports whether failed items are more than allowed of those
-// planned. Exactly the allowed number is not exceeded.
+// Exceeded reports whether more of the planned items failed than are allowed. Exactly the
+// allowed number does not exceed it.
 func (a Allowance) Exceeded(failed, planned int) bool {
 	number, isShare := strings.CutSuffix(string(a), "%")
 	// In decimals, as it was written: 0.57*10000 is less than 5700 in float64.

@@ -26,13 +26,13 @@ type SweepRun struct {
 	Check func(ctx context.Context) error
 }
 
-// Sweep is a list of runs that belong together: they are of one budget, and those
-// over a dataset in Langfuse are of one version of it.
+// Sweep is a list of runs that belong together: they share a budget, and those over a
+// dataset in Langfuse use the same version of it.
 type Sweep struct {
 	Runs     []SweepRun
 	Langfuse *Langfuse
-	// Resume goes on with the runs that have begun; Retry gives their failed items
-	// another attempt.
+	// Resume continues the runs that have begun; Retry gives their failed items another
+	// attempt.
 	Resume, Retry bool
 	// What names the sweep in errors, such as "this sweep".
 	What string
@@ -43,8 +43,8 @@ type Sweep struct {
 	pinned Source
 }
 
-// Prepare finds out where the runs are and which have begun, and refuses what
-// Resume and Retry do not fit. It is called once, before Pin and Run.
+// Prepare finds out where the runs are and which have begun, and returns an error if Resume
+// or Retry do not fit. It is called once, before Pin and Run.
 func (s *Sweep) Prepare(ctx context.Context) error {
 	var begun, names []string
 	for _, run := range s.Runs {
@@ -75,9 +75,10 @@ func (s *Sweep) placed(run SweepRun) Config {
 	return cfg
 }
 
-// Pin is for sweeps over one dataset. It has every run take the dataset as the first one
-// had it: runs over other items could not be compared. It also finds names that are taken
-// in Langfuse, and calls Check of every run; all problems are joined.
+// Pin is for sweeps over one dataset. It makes every run use the version of the dataset
+// that the first one had, since runs over different items could not be compared. It also
+// finds names that are taken in Langfuse, and calls Check of every run; all problems are
+// joined.
 func (s *Sweep) Pin(ctx context.Context) error {
 	var problems []error
 	if !IsFile(s.Runs[0].Dataset) {
@@ -157,8 +158,8 @@ func (s *Sweep) checkNames(ctx context.Context) (problems []error) {
 	return problems
 }
 
-// Run carries out the run of that place; of cfg everything but Langfuse, Resume and
-// Retry counts, and Source only where nothing is pinned.
+// Run carries out the run with that index. It ignores Langfuse, Resume and Retry in cfg,
+// and Source if the dataset is pinned.
 func (s *Sweep) Run(ctx context.Context, i int, cfg Config) (Result, error) {
 	cfg.Langfuse, cfg.siblings = s.Langfuse, s.paths
 	if s.pinned != nil {
@@ -169,10 +170,11 @@ func (s *Sweep) Run(ctx context.Context, i int, cfg Config) (Result, error) {
 	return Run(ctx, cfg)
 }
 
-// MaxSweep bounds a sweep: more are a mistake, or nobody's to read.
+// MaxSweep bounds the number of runs of a sweep: more are probably a mistake, and nobody
+// would read them.
 const MaxSweep = 100
 
-// Axis is a setting with the values that are to be tried.
+// Axis is a setting with the values to try.
 type Axis struct {
 	Flag   string // one of SweepFlags
 	Values []string
@@ -190,16 +192,15 @@ type SweepSettings struct {
 	Bare bool
 }
 
-// SweepConfig says what to try.
+// SweepConfig says which settings to try.
 type SweepConfig struct {
 	// Base is what every name begins with.
 	Base string
 	// Axes may come in any order; one of a single value is part of the names,
 	// too, so that adding a value later changes no name.
 	Axes []Axis
-	// Bare reports whether a model reads no prompt and has no parameters: such a
-	// model is one run, because all its others would be the same run. Nil is
-	// never.
+	// Bare reports whether a model reads no prompt and has no parameters. Such a model has
+	// one run, since all others would be the same. Nil means that no model is so.
 	Bare func(model string) bool
 }
 
@@ -292,7 +293,7 @@ func combinations(axes []Axis) ([][]Setting, error) {
 	return all, nil
 }
 
-// SweepFlags lists what can be swept, in the order in which it stands in a name.
+// SweepFlags lists the settings that can be swept, in their order within a name.
 func SweepFlags() []string {
 	return []string{"model", "prompt", "prompt-label", "prompt-version", "temperature", "top-p", "max-tokens", "seed"}
 }

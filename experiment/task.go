@@ -9,15 +9,15 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// Source lists the items of a dataset, a page at a time, each item once, in an
-// order of its own. It is read once, from the start, also when a run that was
-// interrupted while listing goes on.
+// Source lists the items of a dataset, a page at a time, each item once, in any order. It
+// is read once, from the start, also when a run is resumed that was interrupted while
+// listing.
 type Source interface {
 	Pages(ctx context.Context) iter.Seq2[[]dataset.Item, error]
 }
 
-// Item is what a task is given of a dataset item: everything but the expected
-// output, so that it cannot leak.
+// Item is what a task gets of a dataset item: everything except the expected output, so
+// that it cannot leak.
 type Item struct {
 	ID       string
 	Input    json.RawMessage
@@ -25,12 +25,12 @@ type Item struct {
 	// Trial and Attempt count from 1: the trial of the run, and how often the
 	// item was tried in it, this time included.
 	Trial, Attempt int
-	// Decoded is what the scorer made of Input, for a task that knows its type, so
-	// that nothing is parsed twice; nil where the scorer says nothing of it.
+	// Decoded is what the scorer decoded from Input, for a task that knows its type, so
+	// that nothing is parsed twice; nil if the scorer decodes nothing.
 	Decoded any
 }
 
-// TaskResult is what a task made of an item.
+// TaskResult is the result of a task for one item.
 type TaskResult struct {
 	Output json.RawMessage
 	// Brief is Output without what traces do not show, see outcome.Publication.Mentions;
@@ -75,16 +75,16 @@ type Scorer interface {
 	Judge(item dataset.Item) (Judge, error)
 }
 
-// Judge knows what is expected of one item.
+// Judge knows the expected output of one item.
 type Judge interface {
-	// Score judges what the task made of it. An output that is not an extraction
-	// is an *outcome.Failure of class "invalid_output".
+	// Score judges the output of the task. If the output is not valid, the error is an
+	// *outcome.Failure of class "invalid_output".
 	Score(output json.RawMessage) (Scored, error)
 	// Undelivered returns the scores that the expected output defines, without
 	// values, for an item that failed.
 	//
-	// A Judge may also have NothingExpected() bool, see outcome.Detail, and
-	// Decoded() any, see Item.Decoded: never of what is expected.
+	// A Judge may also have NothingExpected() bool, see outcome.Detail, and Decoded() any,
+	// see Item.Decoded; the latter must not reveal what is expected.
 	Undelivered() []outcome.Score
 }
 
@@ -104,14 +104,14 @@ func decoded(j Judge) any {
 	return nil
 }
 
-// ContextJudge is a Judge that takes its time, because it asks somebody, or can do
-// with what the task has decoded. The runner calls ScoreContext in place of Score.
+// ContextJudge is a Judge that may take long, because it asks a model or program, or one
+// that can use what the task has decoded. The runner calls ScoreContext in place of Score.
 type ContextJudge interface {
 	Judge
-	// ScoreContext is Score that returns soon after ctx is done; what it then
-	// returns is not recorded. An error for which limit.StopsRun holds stops the
-	// run: the item is run again when that is resumed. Decoded is that of the
-	// TaskResult, or nil; it says the same as the output.
+	// ScoreContext is like Score, and returns soon after ctx is done; what it then returns
+	// is not recorded. An error for which limit.StopsRun holds stops the run, and the item
+	// is run again when the run is resumed. Decoded is that of the TaskResult, or nil; it
+	// has the same content as the output.
 	ScoreContext(ctx context.Context, output json.RawMessage, decoded any) (Scored, error)
 }
 
@@ -131,6 +131,6 @@ type Scored struct {
 	Counts      map[string]int64
 	Explanation json.RawMessage
 	Warnings    []string
-	// Calls are those of models that judged: no part of what the task took.
+	// Calls are those of judging models; they are not part of what the task took.
 	Calls []outcome.Call
 }

@@ -15,7 +15,7 @@ import (
 // ErrNoText is returned for a document that has no text to extract from.
 var ErrNoText = errors.New("the item has no document text: put it into input.document_text")
 
-// Document is what an extractor is given: a text and what to look for in it.
+// Document is the input of an extractor: a text, and what to look for in it.
 type Document struct {
 	// Text is the whole document, valid UTF-8.
 	Text string
@@ -95,9 +95,9 @@ const (
 	maxSchemaBytes = 1 << 20 // of one set
 )
 
-// Decoder reads documents of which many have the same schemas: those are read once. It
-// remembers up to 16 sets of at most 1 MiB each, and starts over with one more. The zero
-// value is ready, and safe for concurrent use.
+// Decoder reads documents, and decodes schemas that many of them share only once. It
+// remembers up to 16 sets of at most 1 MiB each, and then starts over. The zero value is
+// ready to use, and safe for concurrent use.
 type Decoder struct {
 	mu   sync.Mutex
 	sets map[string]Document // by their JSON: documents without a text

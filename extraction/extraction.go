@@ -1,7 +1,6 @@
-// Package extraction holds the words of knowledge extraction: a Document with
-// its schemas goes into an extractor, an Extraction with entities and
-// relationships comes out. It knows how these look as JSON, and nothing of
-// models, scores or Langfuse.
+// Package extraction holds the types of knowledge extraction: a Document with its schemas
+// goes into an extractor, and an Extraction with entities and relationships comes out. It
+// knows their JSON forms, and nothing about models, scores or Langfuse.
 //
 // Reading is tolerant where writers differ (synonyms of keys, references by
 // identifier) and strict where a wrong guess would change a score: a list that

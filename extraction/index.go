@@ -16,7 +16,7 @@ import (
 // mostMentions bounds the mentions that are found for one entity by its names.
 const mostMentions = 100
 
-// Grounding says what does not stand in the document, in the order of the extraction.
+// Grounding says what does not occur in the document, in the order of the extraction.
 type Grounding struct {
 	// Invented are the names of entities of which neither a quote, nor the name, nor an alias
 	// occurs.
@@ -270,8 +270,7 @@ func (h *haystack) scan(needle []byte, from, to, most int) []int {
 }
 
 // Index finds quotes in one document. It is safe for concurrent use. It does not decide
-// whether a statement is supported by the document, only whether words stand in it, and
-// where.
+// whether the document supports a statement, only whether words occur in it, and where.
 type Index struct {
 	*Offsets
 	exact haystack

@@ -74,8 +74,8 @@ func (h Header) ScoreEnvironment() string {
 	return h.Publication.ScoreEnvironment
 }
 
-// PublishedAnew returns the form in which a run that is made of this one now is
-// published: the newest, with what a person chose for this one.
+// PublishedAnew returns the form of publication for a run that is made from this one now:
+// the newest form, with what a person chose for this run.
 func (h Header) PublishedAnew() Publication {
 	p := h.Publication
 	if p.Form == 0 && h.Environment == SpanEnvironment {
@@ -134,8 +134,8 @@ type Prompt struct {
 	SHA256  string `json:"sha256"`
 }
 
-// Scorer pins how outcomes are scored: two runs are comparable only when both
-// fields are equal.
+// Scorer records how outcomes are scored: two runs are comparable only if both fields are
+// equal.
 type Scorer struct {
 	Version string          `json:"version"`
 	Options json.RawMessage `json:"options,omitempty"`
@@ -187,8 +187,7 @@ const (
 	Interrupted Status = "interrupted" // stopped by the user; can be resumed
 )
 
-// Footer is written when a run ends, however it ends; a run without one was
-// killed.
+// Footer is written when a run ends, in whatever way; a run without one was killed.
 type Footer struct {
 	Status  Status    `json:"status"`
 	Planned int       `json:"planned"` // items listed × trials

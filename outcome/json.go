@@ -113,7 +113,7 @@ func (c Counts) MarshalJSON() ([]byte, error) {
 	return append(w.B, '}'), nil
 }
 
-// UnmarshalJSON reads the object. Of a name that it has twice the last count holds.
+// UnmarshalJSON reads the object. Of a duplicate name, the last count holds.
 func (c *Counts) UnmarshalJSON(raw []byte) error {
 	counts, plain := make(Counts, 0, 8), utf8.Valid(raw)
 	whole := plain && textutil.ReadJSONObject(raw, func(key []byte, value json.RawMessage) bool {

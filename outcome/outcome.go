@@ -1,7 +1,6 @@
-// Package outcome holds the words that every harness shares: what a run is
-// (Header, Footer), what happened to one item (Outcome, with its Calls and
-// Scores), and what the run comes to (Summary). It is data and arithmetic
-// only: nothing is read, written or sent here.
+// Package outcome holds the types that every harness shares: what a run is (Header,
+// Footer), what happened to one item (Outcome, with its Calls and Scores), and the Summary
+// of a run. It is data and arithmetic only: nothing is read, written or sent here.
 //
 // An item that failed is an Outcome like any other, with a Class and a
 // Failure. An undefined score has a nil Value and a Reason; it is never NaN
@@ -37,8 +36,8 @@ type Outcome struct {
 	Detail
 }
 
-// Detail is the large part of an Outcome; a run file keeps it apart so that
-// sums over many items need not read it.
+// Detail is the large part of an Outcome. A run file stores it separately, so that sums
+// over many items need not read it.
 type Detail struct {
 	Output   json.RawMessage `json:"output,omitempty"`
 	Calls    []Call          `json:"calls,omitempty"`
@@ -49,7 +48,7 @@ type Detail struct {
 	Worker string `json:"worker,omitempty"`
 
 	// NothingExpected says that the expected output is annotated and empty: there was
-	// nothing to find, whatever was found.
+	// nothing to find.
 	NothingExpected bool `json:"nothing_expected,omitempty"`
 
 	// Assumed and FromCache are the sums of the calls' Assumed and Cached, in a
@@ -98,8 +97,9 @@ func (u Usage) bounded() Usage {
 // Total returns input and output tokens together.
 func (u Usage) Total() int64 { return u.Input + u.Output }
 
-// Call is one step that the task took outside or inside: a model call, or a
-// stage of the pipeline; or that of a model which judged the outcome. Each becomes a span under the item's root span.
+// Call is one step of the task, such as a call of a model or a stage of the pipeline, or
+// the call of a model that judged the outcome. Each becomes a span under the item's root
+// span.
 type Call struct {
 	Name string `json:"name"`
 	// Kind is "generation" for a model call of the task, JudgingKind for that of
@@ -117,8 +117,8 @@ type Call struct {
 	CostUSD  *float64 `json:"cost_usd,omitempty"`
 	Finish   string   `json:"finish_reason,omitempty"`
 	Attempts int      `json:"attempts,omitempty"` // requests made, retries included
-	// Cached says that nobody was asked: the answer is that of an earlier call,
-	// and CostUSD is 0.
+	// Cached says that the answer is that of an earlier call: no request was made, and
+	// CostUSD is 0.
 	Cached bool `json:"cached,omitempty"`
 	// Started is when the request was sent that gave the answer: what was waited
 	// before it, for limits and after requests that failed, is Waited.
@@ -171,7 +171,7 @@ func Classes() []Class {
 // rate. Every outcome has it.
 const ErrorScore = "error"
 
-// Score is one named value of one outcome.
+// Score is a named value of one outcome.
 //
 // Of a failed item the scores that its expected output would define stand
 // there without a value: they are the ones that count as zero in
@@ -198,8 +198,9 @@ type Score struct {
 	Counts Counts `json:"counts,omitempty"`
 }
 
-// Counts are integers by name, each name once, sorted by it; in JSON an object such as
-// {"matched":3}. Every outcome is full of them: a map takes four times the memory.
+// Counts are integers by name, sorted by name, each name once; in JSON an object such as
+// {"matched":3}. Every outcome has many of them, and a map would take four times the
+// memory.
 type Counts []Count
 
 // Count is an integer with its name.
@@ -262,8 +263,8 @@ func Lookup(scores []Score, name string) (Score, bool) {
 	return Score{}, false
 }
 
-// Waits are the times at which nothing was done about an item but to wait, for
-// limits and before a request was sent again; in their order.
+// Waits are the times during which an item only waited, for limits and before a request was
+// sent again, in their order.
 type Waits []wait
 
 type wait struct{ from, to time.Time }

@@ -24,7 +24,7 @@ func (s Stats) Lookup(name string) (Stat, bool) {
 	return Stat{}, false
 }
 
-// AnyFailed reports whether an outcome owes a value of a score: it failed, or an
+// AnyFailed reports whether any outcome lacks a value that counts as 0: it failed, or an
 // evaluator gave none.
 func (s Stats) AnyFailed() bool {
 	return slices.ContainsFunc(s, func(stat Stat) bool {
@@ -33,8 +33,8 @@ func (s Stats) AnyFailed() bool {
 	})
 }
 
-// Lead returns the mean of one of the scores that a summary leads with, and its
-// interval: the one with failures as zero where AnyFailed, else the plain one.
+// Lead returns the mean of a score that a summary shows first, and its interval: the one
+// with failures as zero if AnyFailed, else the plain one.
 func (s Stats) Lead(stat Stat) (mean *float64, ci95 *[2]float64) {
 	if s.AnyFailed() {
 		return stat.FailuresAsZero, stat.CI95AsZero

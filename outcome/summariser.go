@@ -24,7 +24,7 @@ type SummaryConfig struct {
 	Messages int
 }
 
-// Summariser makes the Summary of a run from its outcomes, one by one.
+// Summariser computes the Summary of a run from its outcomes, one by one.
 //
 // The order of Add changes no digit of the Summary: sums are exact
 // (stats.Sum), lists are sorted by rules without ties. Memory is bounded by
@@ -112,8 +112,7 @@ func (s *Summariser) Add(o Outcome) {
 	}
 }
 
-// AddReplaced takes into account what an attempt cost that a newer one
-// replaced.
+// AddReplaced takes into account the cost of an attempt that was replaced by a newer one.
 func (s *Summariser) AddReplaced(o Outcome) {
 	s.judging.add(o.Judging)
 	if o.CostUSD != nil && s.replaced.Add(*o.CostUSD) {
@@ -289,8 +288,8 @@ func (s *Summariser) addGroups(groups []Group) {
 	}
 }
 
-// Add adds the counts of h to those of g. Negative and absurd ones are refused:
-// nothing changes and the result is false.
+// Add adds the counts of h to those of g. If they are negative or absurdly large, nothing
+// changes and the result is false.
 func (g *Group) Add(h Group) bool {
 	if !countable(h.Expected) || !countable(h.Extracted) || !countable(h.Matched) {
 		return false

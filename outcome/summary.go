@@ -18,8 +18,8 @@ import (
 // or it was killed.
 const Unfinished Status = "unfinished"
 
-// Summary is what a run comes to; its JSON is what --json prints. Numbers are
-// not rounded here. A nil pointer is null: there is no such number.
+// Summary sums up a run; its JSON is what --json prints. Numbers are not rounded here. A
+// nil pointer is null: there is no such number.
 type Summary struct {
 	Run    RunInfo `json:"run"`
 	Status Status  `json:"status,omitempty"` // empty for what is not a run, such as scored pairs
@@ -170,7 +170,7 @@ type PublishedCount struct {
 	Waiting  int `json:"waiting"`  // a part is not acknowledged
 }
 
-// Finish takes over what the footer of a run says.
+// Finish adds what the footer of a run says.
 func (s *Summary) Finish(f Footer) {
 	s.Status = f.Status
 	s.Items.Planned = max(f.Planned, s.Items.Scored+s.Items.Failed)
@@ -203,11 +203,11 @@ func (s *Summariser) answers(scores Stats) *Answers {
 	return &Answers{primary.WeightedMean, pdf, s.header.Metadata[QuestionsSHA256]}
 }
 
-// MaxMessage bounds the message of a failure, in bytes: a server's error page
-// is no reason to store a megabyte with each item.
+// MaxMessage bounds the message of a failure, in bytes, so that the error page of a server
+// does not take a megabyte for each item.
 const MaxMessage = 4 << 10
 
-// Failure is the reason of a failed item, as a person reads it.
+// Failure is the reason why an item failed, as a person reads it.
 type Failure struct {
 	Class   Class  `json:"class"`
 	Message string `json:"message"`
@@ -217,7 +217,7 @@ type Failure struct {
 // say it: "timeout: no answer within 30s".
 func (f *Failure) Error() string { return string(f.Class) + ": " + f.Message }
 
-// FailureOf says how an error counts that failed an item.
+// FailureOf returns the class and message of an error that failed an item.
 //
 // The first rule that holds decides: a *Failure anywhere in the chain gives its
 // own class; context.DeadlineExceeded is a timeout; everything else has the

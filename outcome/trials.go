@@ -10,10 +10,9 @@ import (
 	"extraction-experiment/internal/stats"
 )
 
-// Trials is what the repetitions of a run come to. A trial is no more items: an
-// item's value is the mean over its trials. Here, a failed trial counts as 0
-// wherever the expected output defines the score, so that every trial is over
-// the same items.
+// Trials sums up the repetitions of a run. Trials do not count as more items: an item's
+// value is the mean over its trials. Here, a failed trial counts as 0 wherever the expected
+// output defines the score, so that every trial is over the same items.
 type Trials struct {
 	Count  int     `json:"count"`
 	Items  int     `json:"items"`  // with an outcome in any trial
@@ -38,7 +37,7 @@ type Trial struct {
 	Mean   *float64 `json:"mean"` // of the primary score
 }
 
-// Spread is how much one score varies where nothing was changed.
+// Spread is how much a score varies between repetitions.
 type Spread struct {
 	Name string `json:"name"`
 	// Least and Top are the lowest and the highest mean of a trial, Between the

@@ -7,9 +7,8 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// Admission says when a request may be sent: within the limits of the provider and
-// the budget together. NewAdmission makes that of one process.
-// Implementations are safe for concurrent use.
+// Admission decides when a request may be sent, within the limits of the provider and the
+// budget. NewAdmission is that of one process. Implementations are safe for concurrent use.
 type Admission interface {
 	// Admit waits until a request may be sent, which must then end with Done. The
 	// errors are those of limit.Limiter.Acquire, or a *BudgetError, or wrap
@@ -21,8 +20,9 @@ type Admission interface {
 
 // Admitted is a request that may be sent.
 type Admitted interface {
-	// Done says how the request ended; only the first counts. It returns what keeps
-	// all further requests from being sent, such as a *limit.TrippedError, or nil.
+	// Done reports how the request ended; only the first call counts. It returns an error
+	// that keeps all further requests from being sent, such as a *limit.TrippedError, or
+	// nil.
 	Done(ctx context.Context, e Ended) error
 }
 

@@ -44,12 +44,11 @@ func (*BudgetError) ExitCode() int { return 5 }
 // StopsRun marks errors that are not a failure of the item; see limit.TrippedError.
 func (*BudgetError) StopsRun() {}
 
-// Budget is what a run may still take. When a request is about to be sent, the
-// most that it may take is put aside, after it what it really took is booked;
-// none is sent that could pass the bound together with all those under way. So
-// the bound is passed by no more than requests under way take beyond what was
-// estimated for them. Requests that wait for anything else hold nothing. See
-// NewAdmission. Safe for concurrent use.
+// Budget is what a run may still take. When a request is about to be sent, its estimated
+// maximum is reserved; afterwards, what it really took is booked. No request is sent that
+// could exceed the bound together with all those under way. So the bound is exceeded by no
+// more than what requests under way take beyond their estimates. Requests that wait for
+// anything else reserve nothing. See NewAdmission. Safe for concurrent use.
 //
 // The input is estimated at a token for every three bytes, the output is the
 // largest of the last 32, or the limit of the request, or 1,024 tokens; the
@@ -252,12 +251,11 @@ func (r *recent) largest() int64 {
 	return most
 }
 
-// Estimator is a Model that asks nobody: it adds up what the requests would
-// take, and answers each with an empty extraction. Under a Pipeline it tells
-// what a dataset would cost, prompts, schemas and parts of long documents as
-// they would be sent. What comes later, such as the second stage of two, repairs
-// and retries, it does not meet. Safe for concurrent use; the zero value is
-// ready.
+// Estimator is a Model that makes no requests: it adds up what they would take, and answers
+// each with an empty extraction. Under a Pipeline it estimates what a dataset would cost,
+// with prompts, schemas and parts of long documents as they would be sent. It does not see
+// what comes later, such as the second of two stages, repairs and retries. Safe for
+// concurrent use; the zero value is ready to use.
 type Estimator struct{ requests, input atomic.Int64 }
 
 // Generate counts the request.

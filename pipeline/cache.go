@@ -65,8 +65,8 @@ const (
 	MaxEntry = 16 << 20
 )
 
-// Cache is a folder of answers. Any number of processes may use it at once;
-// it is safe for concurrent use.
+// Cache is a folder of cached answers. Any number of processes may use it at once, and it
+// is safe for concurrent use.
 type Cache struct {
 	path string
 
@@ -74,8 +74,8 @@ type Cache struct {
 	err error
 }
 
-// OpenCache makes the folder, and its parents, where they are missing, and checks
-// that it can be written. The error has exit code 74.
+// OpenCache creates the folder and its parents if they are missing, and checks that it can
+// be written. The error has exit code 74.
 func OpenCache(path string) (*Cache, error) {
 	err := os.MkdirAll(path, 0o700)
 	if err == nil {
@@ -90,8 +90,8 @@ func OpenCache(path string) (*Cache, error) {
 	return &Cache{path: path}, nil
 }
 
-// Err returns why the first answer that could not be kept was not; nil if all
-// were. The run is not harmed by it.
+// Err returns why the first answer that could not be cached was not; nil if all were. The
+// run is not affected by it.
 func (f *Cache) Err() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

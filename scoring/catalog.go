@@ -24,9 +24,8 @@ const (
 	ItemPerfect          = "item_perfect"
 )
 
-// Headlines returns the scores that say most, for where there is no room for all of
-// the catalogue: those of the specification, and what its relationship_accuracy,
-// being a precision, lacks.
+// Headlines returns the most important scores, if there is no room for all: those of the
+// specification, and the recall and F1 that its relationship_accuracy, a precision, lacks.
 func Headlines() []string {
 	return []string{EntityPrecision, EntityRecall, EntityF1, RelationshipAccuracy, RelationshipRecall, RelationshipF1, TypeAccuracy}
 }

@@ -1,9 +1,9 @@
 // Package scoring compares an extraction with what was expected and says how
 // good it is, item by item: counts, scores, matches, misses and reasons.
 //
-// It is pure: nothing is read, written or sent, no result depends on another, and it
-// knows nothing of items, runs or Langfuse. It averages nothing either; means
-// and pooled values are made by package outcome from the ratios given here.
+// It is pure: nothing is read, written or sent, no result depends on another, and it knows
+// nothing about items, runs or Langfuse. It does not average either; package outcome
+// computes means and pooled values from the ratios.
 //
 // One call goes through these steps:
 //
@@ -23,9 +23,9 @@
 //	result := scorer.Score(expected, extracted)
 //	for _, s := range result.Scores { fmt.Println(s.Name, s.Comment) }
 //
-// Work on hostile input is bounded by fixed allowances (see options.go). When
-// one runs out, the matching is still one-to-one, still independent of the
-// order of the lists, and Result.Warnings says what was not looked at.
+// Work on hostile input is bounded by fixed limits (see options.go). If one is reached, the
+// matching is still one-to-one and independent of the order of the lists, and
+// Result.Warnings says what was left out.
 package scoring
 
 import (

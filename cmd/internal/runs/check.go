@@ -34,7 +34,7 @@ func checkTable() []settings.Setting {
 		{Flag: "base-max-age", Usage: "warn if the base is older than `AGE`, such as 14d or 36h"},
 		{Flag: "refresh-base", Usage: "if the base is over another version of the dataset, run it again, for at most `USD`"},
 		{Flag: "gate", Many: true, Usage: "judge by `RULE|FILE`, a rule or a YAML file of rules; may be repeated"},
-		{Flag: "inconclusive", Usage: "what an inconclusive rule counts as: fail, pass, or `6`, an exit code of its own (default: fail)"},
+		{Flag: "inconclusive", Usage: "count an inconclusive rule as `fail|pass|6`; 6 is an exit code of its own (default: fail)"},
 		{Flag: "fail-on", Default: "gate", Usage: "`WHEN` to fail after comparing: gate, worse (a failed gate, or a worse primary score) or never"},
 		{Flag: "metric", Usage: "the primary `SCORE`, which decides (default: that of the runs)"},
 		{Flag: "cluster-by", Usage: "treat items with the same value of `KEY` in their metadata as dependent, since they share a source"},

@@ -362,28 +362,19 @@ func unjudged(v report.ItemView, kind string, judged []itemRow) (list []itemRow)
 		kind == "relationship" && v.Expected.Relationships == nil:
 		why = "not annotated"
 	}
-	rest := func(e *extraction.Extraction, of func(itemRow) *side) (sides []*side) {
+	for i, e := range []*extraction.Extraction{v.Expected, v.Extracted} {
 		seen := map[int]bool{}
 		for _, r := range judged {
-			if s := of(r); s != nil {
+			if s := []*side{r.Expected, r.Extracted}[i]; s != nil {
 				seen[s.Index] = true
 			}
 		}
-		for i := 0; ; i++ {
-			s := sideOf(e, kind, i, "")
-			if s == nil {
-				return sides
-			}
-			if !seen[i] {
-				sides = append(sides, s)
+		for n, s := 0, sideOf(e, kind, 0, ""); s != nil; n, s = n+1, sideOf(e, kind, n+1, "") {
+			if sides := [2]*side{}; !seen[n] {
+				sides[i] = s
+				list = append(list, itemRow{State: "unjudged", Kind: "not judged", Why: why, Expected: sides[0], Extracted: sides[1]})
 			}
 		}
-	}
-	for _, s := range rest(v.Expected, func(r itemRow) *side { return r.Expected }) {
-		list = append(list, itemRow{State: "unjudged", Kind: "not judged", Why: why, Expected: s})
-	}
-	for _, s := range rest(v.Extracted, func(r itemRow) *side { return r.Extracted }) {
-		list = append(list, itemRow{State: "unjudged", Kind: "not judged", Why: why, Extracted: s})
 	}
 	return list
 }

@@ -86,7 +86,7 @@ type Config struct {
 	System outcome.System
 	// Out is the run file; empty keeps none.
 	Out string
-	// Resume goes on with the run of that file: the same cases, mode, trials and
+	// Resume continues with the run of that file: the same cases, mode, trials and
 	// system. RetryFailed then also asks again about what nobody answered.
 	Resume, RetryFailed bool
 	// Name of the run; empty is the name of the file. Runner names the program and its
@@ -128,7 +128,7 @@ func Run(ctx context.Context, cfg Config) (report Report, err error) {
 		items = append(items, item)
 	}
 	header := cfg.header(leftOut)
-	// A run that is resumed goes on with the same cases only.
+	// A run that is resumed continues with the same cases only.
 	if header.Dataset.Fingerprint, err = experiment.Fingerprint(ctx, items); err != nil {
 		return Report{}, err
 	}

@@ -470,7 +470,7 @@ func TestRun_unanswered(t *testing.T) {
 	}
 }
 
-// TestResume stops a run and goes on with it. What is missing is not drift, and
+// TestResume stops a run and continues with it. What is missing is not drift, and
 // nothing is asked twice.
 func TestResume(t *testing.T) {
 	list := cases(t, line("p", "a b", "a"), line("q", "a c", "a"), line("r", "a d", "a"))

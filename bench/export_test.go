@@ -11,7 +11,7 @@ func Stored(document string, schema json.RawMessage, answer string) (Answer, err
 	return r.stored(answer), nil
 }
 
-// Parse reads one text of cases, for which path stands in messages.
+// Parse reads one text of cases, for which path is in messages.
 func Parse(opt Options, path string, text []byte) ([]Case, error) {
 	r := caseReader{seen: map[string]string{}}
 	r.text(opt, path, text)

@@ -22,7 +22,7 @@
 // Rank compares every two of several runs in the same way and puts them in order
 // (Leaderboard); Gate.JudgeRun asks the rules of one run by itself.
 //
-// The formulas stand in package stats. Exchanging base and candidate negates
+// The formulas are in package stats. Exchanging base and candidate negates
 // every difference and leaves every p-value.
 //
 //	result, err := compare.Config{Gate: gate}.Compare(ctx, base, candidate)

@@ -183,7 +183,7 @@ func (u *unit) meanCost() *float64 {
 }
 
 // add takes a score into account. Without a value it counts as 0 when the item
-// failed, since it stands there only if the expected output defines it.
+// failed, since it is there only if the expected output defines it.
 func (v *value) add(s outcome.Score, failed bool) {
 	if v.weight == nil && s.Weight != nil && *s.Weight >= 0 && usable(*s.Weight) {
 		v.weight = s.Weight

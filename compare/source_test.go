@@ -132,7 +132,7 @@ func primaryOf(t *testing.T, r Result) Score {
 	return r.Scores[0]
 }
 
-// TestCompare_hostile: whatever stands in the outcomes of a file that somebody
+// TestCompare_hostile: whatever is in the outcomes of a file that somebody
 // wrote, there is a result, and no number in it is none.
 func TestCompare_hostile(t *testing.T) {
 	number := rapid.SampledFrom([]float64{0, 1, -1, 0.5, math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64, -1e150, 1e-320})

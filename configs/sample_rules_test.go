@@ -11,7 +11,7 @@ import (
 )
 
 // inverseTypes and symmetricTypes are the specification's tables, written out
-// here so that this test stands on nothing but itself.
+// here so that this test rests on nothing but itself.
 var inverseTypes = [][2]string{
 	{"parent_of", "child_of"}, {"employs", "employed_by"}, {"contains", "contained_in"},
 	{"owns", "owned_by"}, {"manages", "managed_by"}, {"created", "created_by"},
@@ -105,7 +105,7 @@ func checkEntities(it item, report func(string, ...any)) {
 	}
 }
 
-// occurs tells whether the name stands in the text as whole words. Chinese has
+// occurs tells whether the name is in the text as whole words. Chinese has
 // no spaces and Arabic joins particles to names: there, any place will do.
 func occurs(text, name, language string) bool {
 	if name == "" || strings.TrimSpace(name) != name {

@@ -118,7 +118,7 @@ func wrong(path field, format string, args ...any) error {
 }
 
 // decodeItem makes an item of the keys and values of one object or row, and of
-// what else is to stand in its metadata. All problems are returned together.
+// what else is to be in its metadata. All problems are returned together.
 func decodeItem(values, metadata map[string]json.RawMessage) (Located, error) {
 	var (
 		located  Located

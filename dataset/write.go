@@ -266,7 +266,7 @@ func CanonicalValue(v any) []byte {
 }
 
 // compareUTF16 orders as JavaScript does, by UTF-16 code units: that of the bytes, but for
-// characters beyond U+FFFF (from byte 0xF0 on), which stand before U+E000…U+FFFF (from 0xEE on).
+// characters beyond U+FFFF (from byte 0xF0 on), which come before U+E000…U+FFFF (from 0xEE on).
 func compareUTF16(a, b []byte) int {
 	for i := range min(len(a), len(b)) {
 		x, y := a[i], b[i]

@@ -164,7 +164,7 @@ func (e *execution) openRun(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if listed { // it goes on with the items that it has
+		if listed { // it continues with the items that it has
 			return nil
 		}
 		if err := e.reserve(ctx); err != nil {

@@ -22,7 +22,7 @@ import (
 
 // resume opens the run of that name, if its items were listed, and checks that
 // it is the same experiment. A run that was stopped before that has nothing to
-// go on with, and its source may have changed: it is removed to begin again.
+// continue with, and its source may have changed: it is removed to begin again.
 func (e *execution) resume() (listed bool, err error) {
 	h := e.cfg.Header
 	if _, err := os.Stat(e.cfg.Path); err != nil {
@@ -83,7 +83,7 @@ func withoutDigits(name string) string {
 	}, name)
 }
 
-// sameExperiment refuses to go on with a run under other settings: its numbers
+// sameExperiment refuses to continue with a run under other settings: its numbers
 // would be a mixture.
 func sameExperiment(began, now outcome.Header, keep Keep) error {
 	// What only describes the run may be left out when it is resumed.

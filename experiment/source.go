@@ -194,7 +194,7 @@ func (e *execution) openSource(ctx context.Context) (err error) {
 	return nil
 }
 
-// changedSource says what is known of the items of a run that goes on with those that it
+// changedSource says what is known of the items of a run that continues with those that it
 // has: whether their file has changed since. It is "" where nothing has, or ctx ends.
 func (e *execution) changedSource(ctx context.Context) string {
 	header := e.result.Header

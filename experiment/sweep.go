@@ -298,7 +298,7 @@ func SweepFlags() []string {
 	return []string{"model", "prompt", "prompt-label", "prompt-version", "temperature", "top-p", "max-tokens", "seed"}
 }
 
-// marks stand before a value that says nothing by itself.
+// marks precede a value that says nothing by itself.
 func marks() map[string]string {
 	return map[string]string{"prompt-version": "v", "temperature": "t", "top-p": "p", "max-tokens": "max", "seed": "seed"}
 }
@@ -355,7 +355,7 @@ func number(text string) string {
 	return text
 }
 
-// readable leaves of a text what may stand in a name of a run.
+// readable leaves of a text what may be in a name of a run.
 func readable(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("._-@", r) {

@@ -75,7 +75,7 @@ type ObjectSchema struct {
 }
 
 // RelationshipSchema describes one relationship type and which entity types
-// may stand at its ends; an empty list of types allows any.
+// may be at its ends; an empty list of types allows any.
 type RelationshipSchema struct {
 	Name        string   `json:"name"`
 	Description string   `json:"description,omitempty"`

@@ -13,7 +13,7 @@
 // quotation marks and dashes, invisible characters and hyphenation at line ends do not
 // matter; Index.Ground does so for all mentions of an extraction, and looks for the names
 // of what has none. All offsets count code points of the original text, and every Span
-// quotes exactly what stands there; Offsets converts to bytes and UTF-16.
+// quotes exactly what is there; Offsets converts to bytes and UTF-16.
 //
 //	doc, warnings, err := extraction.DecodeDocument(item.Input)
 //	want, warnings, err := extraction.DecodeExtraction(item.Expected)

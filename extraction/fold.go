@@ -183,7 +183,7 @@ func (f *folder) step(text string, i int) int {
 }
 
 // hyphen returns where the word goes on after a dash that ends at byte i, or 0
-// if the dash does not stand inside a word.
+// if the dash is not inside a word.
 func (f *folder) hyphen(text string, i int) int {
 	if !unicode.In(f.prev, unicode.L, unicode.M) {
 		return 0
@@ -224,7 +224,7 @@ func (f *folder) spell(r rune) string {
 	return s
 }
 
-// write appends the folded form of what stands in the original at start.
+// write appends the folded form of what is in the original at start.
 func (f *folder) write(s string, start, end int) {
 	for _, r := range s {
 		var class uint8
@@ -241,7 +241,7 @@ func (f *folder) write(s string, start, end int) {
 }
 
 // flush appends the combining marks in canonical order. Marks that change places
-// stand together for all of their stretch.
+// are together for all of their stretch.
 func (f *folder) flush() {
 	byClass := func(a, b mark) int { return int(a.class) - int(b.class) }
 	if len(f.marks) > 1 && !slices.IsSortedFunc(f.marks, byClass) {

@@ -224,7 +224,7 @@ func TestGround_mentionsAreBounded(t *testing.T) {
 	}
 }
 
-// TestLocate_frequent: "ab" stands at 2000 and 2002, as close to 2001.
+// TestLocate_frequent: "ab" is at 2000 and 2002, as close to 2001.
 func TestLocate_frequent(t *testing.T) {
 	span, match := locate(NewIndex(strings.Repeat("ab", 3000)), "ab", 2001)
 	if span.Start != 2000 || match != exactMatch {

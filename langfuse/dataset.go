@@ -39,7 +39,7 @@ type DatasetUpsert struct {
 	ExpectedOutputSchema json.RawMessage `json:"expectedOutputSchema,omitempty"`
 }
 
-// GetDataset returns the dataset of that name. A name that cannot stand safely
+// GetDataset returns the dataset of that name. A name that cannot be used safely
 // in a path (slash, backslash, percent sign) is looked for in the list of
 // datasets instead: one request per 64 datasets. Retried; errors: ErrNotFound,
 // ErrUnauthorized, *APIError, *ConnectionError.

@@ -96,7 +96,7 @@ func (l list[T]) get(ctx context.Context, at place) (got page[T], err error) {
 	return got, err
 }
 
-// pages yields the pages from a place on. When a page is too large it goes on with
+// pages yields the pages from a place on. When a page is too large it continues with
 // smaller ones, down to one element. The first error ends it, and so does a cursor
 // that leads back to the page it came with.
 func (l list[T]) pages(ctx context.Context, at place) iter.Seq2[[]T, error] {

@@ -67,7 +67,7 @@ type PromptRef struct {
 	Version int
 }
 
-// GetPrompt returns one version of a prompt. A name that cannot stand safely in
+// GetPrompt returns one version of a prompt. A name that cannot be used safely in
 // a path (with a slash or a backslash) is asked for by query instead, which takes
 // one request more for a label. Retried; errors: ErrNotFound (its message
 // says whether the label or the version is missing), *APIError,

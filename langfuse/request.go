@@ -189,7 +189,7 @@ func (c *Client) connectionError(ctx, within context.Context, r request, err err
 	}
 }
 
-// pathSafe reports whether a name may stand in a path. Slashes are refused by
+// pathSafe reports whether a name may be in a path. Slashes are refused by
 // some proxies even when escaped, dot segments are folded away on the way, and
 // percent signs are decoded twice by the server on some routes.
 func pathSafe(name string) bool {

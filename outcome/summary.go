@@ -178,7 +178,7 @@ func (s *Summary) Finish(f Footer) {
 }
 
 // Answers is the summary of a run that answered questions about a document: its
-// keys stand in the summary itself.
+// keys are in the summary itself.
 type Answers struct {
 	// WeightedScore is the WeightedMean of the primary score; nil is undefined:
 	// no question, or weights that sum up to 0.

@@ -28,14 +28,14 @@ type Admitted interface {
 
 // Estimate is what a request may take, in tokens.
 type Estimate struct {
-	// Input is rather too much than too little, Output the largest of late or, where
+	// Input is rather too much than too little, Output the largest recently or, where
 	// there was none, as MaxOutput says.
 	Input, Output int64
 	// MaxOutput is the limit of the request; -1: it has none.
 	MaxOutput int64
 }
 
-// estimate is what a request may take, given the largest output of late; 0 says that
+// estimate is what a request may take, given the largest output recently; 0 says that
 // there was none. See inputTokens and outputTokens.
 func estimate(req Request, largest int64) Estimate {
 	e := Estimate{Input: inputTokens(req), MaxOutput: -1}

@@ -213,7 +213,7 @@ func inputTokens(req Request) int64 {
 	return int64(bytes/3 + 8*len(req.Messages))
 }
 
-// outputTokens is the largest output of late, or else what the request limits
+// outputTokens is the largest output recently, or else what the request limits
 // it to, or else 1,024; never more than the request's limit.
 func (e Estimate) outputTokens(largest int64) int64 {
 	switch {

@@ -98,7 +98,7 @@ func (f *Cache) Err() error {
 	return f.err
 }
 
-// cacheEntry is a file. Checksum is the SHA-256 of Response as it stands there.
+// cacheEntry is a file. Checksum is the SHA-256 of Response as it is there.
 type cacheEntry struct {
 	Format   int             `json:"format"`
 	Key      string          `json:"key"`

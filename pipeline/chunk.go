@@ -17,7 +17,7 @@ import (
 // chunk is a stretch of a document.
 type chunk struct {
 	Text string
-	// Start and End say where the text stands in the document, in code points;
+	// Start and End say where the text is in the document, in code points;
 	// End is exclusive.
 	Start, End int
 }
@@ -28,7 +28,7 @@ type chunk struct {
 // A chunk ends at the last paragraph border of its later part, else at the last
 // sentence end, line break or white space there, else where it is full. The later part
 // is the second half, or begins later where a large overlap needs it. White space
-// belongs to what stands before it, so that a chunk begins with a word.
+// belongs to what precedes it, so that a chunk begins with a word.
 //
 // The next chunk begins at the earliest sentence start within the overlap, at most half
 // of a chunk, before that end. Without one it begins at the end itself if that is a
@@ -121,7 +121,7 @@ func isTerminator(r rune) bool {
 	return r == '…' || unicode.Is(unicode.Sentence_Terminal, r)
 }
 
-// isCloser reports characters that may stand between the end of a sentence and
+// isCloser reports characters that may be between the end of a sentence and
 // the white space after it.
 func isCloser(r rune) bool {
 	return r == '"' || r == '\'' || unicode.In(r, unicode.Pe, unicode.Pf)

@@ -374,7 +374,7 @@ func fortyPages() string {
 	return b.String()
 }
 
-// read is a deterministic model: it finds the people and companies that stand in
+// read is a deterministic model: it finds the people and companies that are in
 // a chunk, each at every place, and who works for whom.
 func read(text string) extract {
 	e := extract{Entities: []entity{}, Relationships: []state{}}

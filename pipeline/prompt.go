@@ -37,7 +37,7 @@ type TemplateMessage struct {
 //
 //	{{ identifier }}
 //
-// stands for a value. An identifier begins with a letter or _, goes on with
+// stands for a value. An identifier begins with a letter or _, continues with
 // letters, digits and _, and may hold single dots; white space around it is
 // optional. Every other brace is text and stays as it is: {"a": 1}, {{ "a": 1 }},
 // {{}}, a {{ without its end. In {{{name}}} the inner pair is the identifier's.

@@ -285,7 +285,7 @@ func segment(t *rapid.T, value string) (written, compiled string) {
 	return text, text
 }
 
-// Whatever stands around the identifiers and in the value, exactly the
+// Whatever is around the identifiers and in the value, exactly the
 // identifiers are replaced, by exactly the value.
 func TestCompile_replacesExactly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -39,7 +39,7 @@ const (
 // Comment writes the comment on a pull request: the verdict in the first line, gate, the
 // scores that moved, the items that got worse, cost and time, links; what is long is folded.
 // It ends with last, a marker, and is at most limit characters long: first the folded
-// tables are left out, then lines at the end. Names and all other text of strangers stand in
+// tables are left out, then lines at the end. Names and all other text of strangers are in
 // code spans, so that nothing in them is a link, a mention, a tag or the end of a cell. Texts
 // of documents and gold are shown with Details only: else ids, counts and scores.
 func (c Check) Comment(last string, limit int) string {

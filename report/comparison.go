@@ -54,7 +54,7 @@ func says(verdict compare.Verdict) string {
 }
 
 // Evidence says what the verdict goes by; "" without an interval. The corrected
-// p-value, which decides, stands there where it is another one.
+// p-value, which decides, is there where it is another one.
 func (v ResultView) Evidence() string {
 	s := v.Primary()
 	corrected := s.P != nil && s.PHolm != nil && *s.P != *s.PHolm
@@ -314,7 +314,7 @@ func (p *page) candidate(r ResultView) {
 
 // CompareMarkdown writes a comparison as GitHub-flavoured Markdown, fit for a
 // comment on a pull request: verdict and gate first, then the scores; what is
-// long is folded. Names, comments and messages stand in code spans, so that
+// long is folded. Names, comments and messages are in code spans, so that
 // nothing in them is a link, a mention, a tag or the end of a cell. No option
 // counts.
 //

@@ -43,7 +43,7 @@ func JSON(w io.Writer, v any, indent bool) error {
 		return err
 	}
 	var b strings.Builder
-	for _, r := range raw.String() { // what steers can only stand inside strings there
+	for _, r := range raw.String() { // what steers can only be inside strings there
 		if !unsettling(r) {
 			b.WriteRune(r)
 			continue
@@ -191,7 +191,7 @@ func inert(s string) string {
 // JUnit writes one test suite per run with one test case per item, in the form
 // that CI servers read. An item that failed is a failure with its class as type
 // and its message; a low score is none: that is for gates to judge. The scores
-// stand in the case's output, what was run in the suite's properties. Characters
+// are in the case's output, what was run in the suite's properties. Characters
 // that XML cannot hold become U+FFFD, or escapes in names.
 //
 // It writes item by item; the errors are those of the runs and of the writer.

@@ -20,7 +20,7 @@ type ItemView struct {
 	Dataset string `json:"dataset"`
 	// Text is the document.
 	Text string `json:"text"`
-	// Sections are what Item shows in the place of the document, if there are any:
+	// Sections are what Item shows in place of the document, if there are any:
 	// a question, its answer, the passages that were searched.
 	Sections []Section `json:"sections,omitempty"`
 	// Expected is the gold; nil when there is none.

@@ -42,7 +42,7 @@ func (r RunRow) TimesTrials() string {
 
 // Runs writes a table of runs in the order given, times in the zone that they
 // carry. Failed items count as 0; where there are any, the mean of the others
-// stands beside. At a terminal the start, the model, the dataset and that mean
+// is beside it. At a terminal the start, the model, the dataset and that mean
 // are left out, in that order, before the name of a run is cut.
 //
 // It writes once; the error is that of the writer.

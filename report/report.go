@@ -87,7 +87,7 @@ func known[T any](v *T, show func(T) string) string {
 	return show(*v)
 }
 
-// none stands where there is no number.
+// none is shown where there is no number.
 const none = "–"
 
 // Score shows a ratio with so many decimals, rounded to the nearest; with more of

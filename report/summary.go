@@ -380,7 +380,7 @@ func short(what, hash string) string {
 // request: scores with intervals, failures, top causes, the breakdown by type
 // folded away, and the worst items.
 //
-// Whatever strangers wrote stands in code spans: it cannot format, link, embed
+// Whatever strangers wrote is in code spans: it cannot format, link, embed
 // or call anybody by name. It writes once; the error is that of the writer.
 func Markdown(w io.Writer, runs []Run) error {
 	m := &markdown{}

@@ -62,7 +62,7 @@ func TestTrials_areNoItems(t *testing.T) {
 	}
 }
 
-// TestMarkdown_trials: how much the trials vary stands in Markdown, too.
+// TestMarkdown_trials: how much the trials vary is in Markdown, too.
 func TestMarkdown_trials(t *testing.T) {
 	golden(t, "run-trials.md", printed(t, func(b *bytes.Buffer) error {
 		return Markdown(b, []Run{{Summary: repeated(), Items: func(func(ItemView, error) bool) {}}})
@@ -98,7 +98,7 @@ func answered() Run {
 }
 
 // TestFormats_answers: the headline of answers is in every form of a report, and
-// weights stand beside the items.
+// weights are beside the items.
 func TestFormats_answers(t *testing.T) {
 	for name, form := range map[string]struct {
 		write func(io.Writer, []Run) error

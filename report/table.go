@@ -31,7 +31,7 @@ type Column struct {
 	Title, Text, Markdown, Page string
 
 	Name   bool // text of strangers, as it is: each form makes it harmless in its way
-	Right  bool // numbers stand at the right
+	Right  bool // numbers are at the right
 	Strong bool // what matters most in a row
 
 	Diff  bool   // a difference: a page colours it by the state of the row
@@ -125,7 +125,7 @@ func (t Table) in(title func(Column) string, clean func(Column, string) string) 
 	return out
 }
 
-// forText is the table as a terminal shows it: the rows, and what stands below them.
+// forText is the table as a terminal shows it: the rows, and what is below them.
 func (t Table) forText() (rows, below Table) {
 	clean := func(c Column, cell string) string {
 		if c.Name {
@@ -146,7 +146,7 @@ func (t Table) forText() (rows, below Table) {
 // trialMark tells a trial from the first one, which has the name of the item alone.
 func trialMark(trial int) string { return when(trial > 1, fmt.Sprintf(" #%d", trial)) }
 
-// Text is the table as it stands in a pipe: no column is left out and no name is cut.
+// Text is the table as it is in a pipe: no column is left out and no name is cut.
 func (t Table) Text() string {
 	p := newPage(Options{Whole: true})
 	p.table(t)

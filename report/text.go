@@ -270,7 +270,7 @@ func (m *markdown) rows(t Table) {
 		return spans(cell)
 	})
 	// A bar within a cell is shown as a broken one: it would end the cell even inside of
-	// code, and an escaped one too if a backslash stands before it.
+	// code, and an escaped one too if a backslash precedes it.
 	cellOf := func(s string) string { return " " + strings.ReplaceAll(s, "|", "¦") + " |" }
 	titles, rules := "|", "|"
 	for _, c := range t.Columns {

@@ -29,7 +29,7 @@ type Item struct {
 }
 
 // AddItems writes a page of items in one transaction, in their order: all or
-// none. hash gives what stands in the hash column (dataset.Hash); it is called by several
+// none. hash gives what is in the hash column (dataset.Hash); it is called by several
 // goroutines at once. White space between JSON tokens is dropped, an absent input becomes
 // null, an absent expected output or metadata stays absent.
 //

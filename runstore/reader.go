@@ -157,7 +157,7 @@ func (r *Reader) Check(ctx context.Context) error {
 	return nil
 }
 
-// Counts is what stands in a run, newest attempts only.
+// Counts is what is in a run, newest attempts only.
 type Counts struct {
 	Items     int64 // listed so far
 	Planned   int64 // Items × trials
@@ -363,7 +363,7 @@ type Entry struct {
 	Err    error
 }
 
-// Placed reports whether the file stands where Path puts the run of that name
+// Placed reports whether the file is where Path puts the run of that name
 // and dataset, whatever lies in it; "" is any dataset.
 func (e Entry) Placed(dataset, name string) bool {
 	if filepath.Base(e.Path) != safeName(name)+Extension {

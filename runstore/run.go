@@ -264,7 +264,7 @@ const (
 //
 // A name of lower-case ASCII letters, digits, '.', '_' and '-' that begins
 // with a letter or digit, does not end in '.', is at most 80 bytes long and is
-// not reserved on Windows stands there unchanged. Any other becomes its letters
+// not reserved on Windows is there unchanged. Any other becomes its letters
 // and digits in lower case, '-' for the rest, then '~' and 16 hex digits of its
 // sha256: readable, the same every time, never outside dir, and different for
 // names that differ only in case. The empty name is "_".

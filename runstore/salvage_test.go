@@ -159,7 +159,7 @@ func TestLoad_logMissing(t *testing.T) {
 	}
 }
 
-// TestOpen_refusedKeepsLog: who cannot go on with a killed run leaves its log.
+// TestOpen_refusedKeepsLog: who cannot continue with a killed run leaves its log.
 func TestOpen_refusedKeepsLog(t *testing.T) {
 	run := newRun(t, 3)
 	noError(t, run.Commit(t.Context(), testOutcome(0, 500)))

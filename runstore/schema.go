@@ -130,7 +130,7 @@ func (v view) check(ctx context.Context) error {
 }
 
 // checkLength recognises a file that was cut off. It says nothing while a
-// write-ahead log stands beside the file, which may hold the missing pages. A writer may
+// write-ahead log is beside the file, which may hold the missing pages. A writer may
 // begin or end meanwhile: so the log is looked for last, and the length after the pages.
 func (v view) checkLength(ctx context.Context) error {
 	whole, err := one[int64](ctx, v, "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")
@@ -166,7 +166,7 @@ func (v view) quickCheck(ctx context.Context) (small bool, err error) {
 }
 
 // Names and reasons of scores repeat in every row, so that the rows refer to a
-// list in the meta table. What does not fit stands in the row itself.
+// list in the meta table. What does not fit is in the row itself.
 const (
 	maxScoreNames      = 512
 	maxScoreNameLength = 200

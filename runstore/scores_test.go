@@ -38,7 +38,7 @@ func TestScores_damaged(t *testing.T) {
 	good := appendScores(nil, w, []outcome.Score{
 		{Name: "f1", Value: &third, Ratio: &outcome.Ratio{Num: 1, Den: 3}, Weight: &half, Vacuous: true},
 		{Name: "judge", Value: &half, Boolean: true},
-		{Name: strings.Repeat("n", maxScoreNameLength+1), Reason: "nothing was expected"}, // stands there itself, without a number
+		{Name: strings.Repeat("n", maxScoreNameLength+1), Reason: "nothing was expected"}, // is there itself, without a number
 	})
 	_, err := decodeScores(good, w)
 	noError(t, err)

@@ -68,7 +68,7 @@ func change(t *testing.T, path, statement string) {
 }
 
 // downgrade makes the form of version 1 of a run: nothing is packed, and what is large
-// stands in the body.
+// is in the body.
 func downgrade(t *testing.T, path string) {
 	t.Helper()
 	r, err := Load(path)

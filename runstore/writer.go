@@ -152,7 +152,7 @@ func (w *writer) take(first *write) []*write {
 }
 
 // commit makes the batch one durable transaction. The result of a write that
-// was refused (an unknown item, say) stands in results and hinders no other; an
+// was refused (an unknown item, say) is in results and hinders no other; an
 // error of the database is returned, and nothing of the batch is there.
 func (w *writer) commit(batch []*write, results []error) error {
 	if err := w.tx.exec("BEGIN IMMEDIATE"); err != nil {

@@ -22,7 +22,7 @@ import (
 // the expected side is missed, or a duplicate where the gold repeats itself.
 //
 // A boundary fault needs a similarity of at least 0.5, or one name whose words
-// stand in a row within the other's. inDocument says whether a name stands in
+// are in a row within the other's. inDocument says whether a name is in
 // the document; nil calls nothing invented. Faults are in the order of the
 // expected list, entities first, then the rest in the order of the extracted
 // one. The counts by cause do not depend on the order of the lists, but for
@@ -205,7 +205,7 @@ func (c *classifier) pairs(repeated map[int]bool) []faultPair {
 	return pairs
 }
 
-// partOf reports whether the words of one name stand in a row in the other, and
+// partOf reports whether the words of one name are in a row in the other, and
 // the names differ.
 func partOf(a, b string) bool {
 	a, b = textutil.FoldName(a), textutil.FoldName(b)

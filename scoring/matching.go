@@ -25,7 +25,7 @@ type pool struct {
 	members []int // sorted by spelling; the first are taken first
 }
 
-// nodesOf groups members by content, in an order in which equal ones stand together,
+// nodesOf groups members by content, in an order in which equal ones are together,
 // and of those the ones of a type, the smallest type first.
 func nodesOf(order []int, compare func(i, j int) int, equal func(i, j int) bool, typ func(i int) int) []node {
 	slices.SortFunc(order, func(i, j int) int { return cmp.Or(compare(i, j), cmp.Compare(i, j)) })

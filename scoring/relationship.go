@@ -12,7 +12,7 @@ type relationMatching struct {
 	matching
 	c       *call
 	byForm  map[form]int  // extracted node of a form
-	ends    []bool        // by name, whether it stands at the end of an extracted one
+	ends    []bool        // by name, whether it is at the end of an extracted one
 	similar [][]similarTo // by name of expected ends, such names
 	reach   [][]similarTo // by expected end, equal names included
 	room    []similarTo   // for the next of reach
@@ -205,7 +205,7 @@ func (c *call) scoreRelationships(r *Result) *RelationshipCounts {
 		groups[e.forms[0].typ].Expected++
 	}
 	for _, x := range extracted {
-		// What matched by an inverse type stands in the group of that type.
+		// What matched by an inverse type is in the group of that type.
 		typ := x.forms[0].typ
 		if x.partner >= 0 {
 			typ = expected[x.partner].forms[0].typ

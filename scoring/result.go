@@ -7,7 +7,7 @@ type Result struct {
 	Counts Counts
 	Scores []outcome.Score
 	Explanation
-	// Groups are the counts by type, for breakdowns. What was matched stands where its
+	// Groups are the counts by type, for breakdowns. What was matched is where its
 	// expected partner does if that has no type.
 	Groups []outcome.Group
 	// Warnings are oddities of the input, and limits that were reached.

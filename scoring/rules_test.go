@@ -352,7 +352,7 @@ func TestScore_groups(t *testing.T) {
 }
 
 // TestScore_groups_untyped: what is matched with an entity of no expected type, which is not
-// judged, stands beside it, and not as a wrong one of another type.
+// judged, is beside it, and not as a wrong one of another type.
 func TestScore_groups_untyped(t *testing.T) {
 	r := scoreEntities(t, DefaultOptions(), ents("Ada", "", "Bob", "", "Cy", "person"), ents("Ada", "person", "Bob", "-", "Cy", "person", "Dee", "person"))
 	want := []outcome.Group{

@@ -89,7 +89,7 @@ func perturbed(r *rand.Rand, gold extraction.Extraction) extraction.Extraction {
 func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }
 
 // within fails if scoring takes longer than a hang would: the limits are
-// generous for a busy machine, what is measured stands beside each.
+// generous for a busy machine, what is measured is beside each.
 func within(t *testing.T, limit time.Duration, expected, extracted extraction.Extraction) Result {
 	t.Helper()
 	start := time.Now()

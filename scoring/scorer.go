@@ -16,7 +16,7 @@
 //  5. count, derive the scores from the counts, and explain every match and
 //     every miss.
 //
-// What each score means stands in Catalog and, for readers, in docs/metrics.md.
+// What each score means is in Catalog and, for readers, in docs/metrics.md.
 //
 //	scorer, err := scoring.New(scoring.DefaultOptions())
 //	if err != nil { … }

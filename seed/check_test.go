@@ -95,7 +95,7 @@ func TestCheck_large(t *testing.T) {
 	suite.Slow(t, "two items of 4.7 MB")
 	for size, want := range map[int]string{
 		maxBody - 155: "f.jsonl: line 1: item a: is 4.7 MB (4718593 bytes) as a request, Langfuse takes 4718592 bytes: split the document",
-		maxBody - 156: "", // 156 bytes stand around the text
+		maxBody - 156: "", // 156 bytes are around the text
 	} {
 		text := `{"id":"a","input":{"document_text":"` + strings.Repeat("x", size) + `","object_schemas":{"A":{}}},"expectedOutput":{"entities":[],"relationships":[]}}`
 		report, err := Check(read(text), Config{Dataset: "docs"})

@@ -189,7 +189,7 @@ type Result struct {
 	Created   int `json:"created"`
 	Updated   int `json:"updated"`
 	Unchanged int `json:"unchanged"`
-	// Refused counts items that were not written; why stands in the problems
+	// Refused counts items that were not written; why is in the problems
 	// of the report.
 	Refused int `json:"refused"`
 	// Redacted counts the replacements by name, in all items made; a name at 0

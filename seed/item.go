@@ -339,7 +339,7 @@ func (m *mapper) canonical(path string, value any) (json.RawMessage, error) {
 }
 
 // expected finds the gold, in the correction, else where the mapping says, and
-// writes it in the native form, names in the place of references. A correction has the
+// writes it in the native form, names in place of references. A correction has the
 // form of the output that it corrects, or is the gold itself; paths that lead past the
 // output lead past it.
 func (m *mapper) expected(out *made, c chosen, correction langfuse.Score, corrected bool) (json.RawMessage, error) {

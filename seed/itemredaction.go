@@ -21,7 +21,7 @@ import (
 type itemRedaction struct {
 	r            *Redaction
 	masks        map[string]*mask // by text
-	secrets      map[string]byte  // texts that must not stand anywhere, folded, and their labels
+	secrets      map[string]byte  // texts that must not be anywhere, folded, and their labels
 	keys         map[string]bool  // of all objects
 	gold         []*mask          // texts of the expected output
 	document     *mask            // nil where the input has no text
@@ -169,7 +169,7 @@ func (w *itemRedaction) check(texts []string, message string) error {
 const maxAligned = 2000
 
 // align marks gold texts and their places in the document alike, until nothing
-// changes: a name that is taken out in one place for what stands beside it is then
+// changes: a name that is taken out in one place for what is beside it is then
 // taken out in every place. It ends where the work would be too much.
 func (w *itemRedaction) align() {
 	if w.document == nil {
@@ -329,7 +329,7 @@ func foldRune(b *strings.Builder, r rune) {
 	b.WriteString(cmp.Or(strings.TrimSpace(textutil.FoldCase(string(r))), string(r)))
 }
 
-// firstOf combines two labels: the one that stands first in the pattern file
+// firstOf combines two labels: the one that is first in the pattern file
 // wins. It only ever lowers, which is why repeating it ends.
 func firstOf(a, b byte) byte {
 	if a == 0 || b != 0 && b < a {

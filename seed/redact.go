@@ -18,7 +18,7 @@ import (
 
 // Redaction takes what must not leave out of items. Everything it takes out of
 // an item is replaced by a name with a number, such as [EMAIL-1], the same
-// wherever it stands in the item, in whatever case: the text and its gold still
+// wherever it is in the item, in whatever case: the text and its gold still
 // agree afterwards. Numbers start again with each item, and say nothing about
 // what they stand for.
 type Redaction struct{ rules []redactRule }
@@ -141,7 +141,7 @@ func (r *Redaction) matches(text string, give func(from, to int, label byte)) {
 }
 
 // fieldAround returns the label of the field at the end of a path of lower-case
-// keys, or of one that it stands in, or 0.
+// keys, or of one that it is in, or 0.
 func (r *Redaction) fieldAround(path []string) byte {
 	place := "." + strings.Join(path, ".") + "."
 	return byte(1 + slices.IndexFunc(r.rules, func(one redactRule) bool {
@@ -245,9 +245,9 @@ func (r *Redaction) located(located dataset.Located, derived, replaced map[strin
 
 // item returns the item without what the redaction takes out, and what it knows of
 // it then, the replacements by name among it. A text that a pattern matched anywhere in the
-// item, or that a field held, is taken out wherever it stands in the item, case
+// item, or that a field held, is taken out wherever it is in the item, case
 // and white space aside (one of under three characters only where it is a word
-// of its own). Where a gold text stands in the document, both are covered alike,
+// of its own). Where a gold text is in the document, both are covered alike,
 // and mentions move with the text. Ids that link to Langfuse stay as they are.
 //
 // The error names a key of an object that would have to be taken out: keys are
@@ -373,7 +373,7 @@ func (p *placeholders) of(label byte, folded string) string {
 // placeholder is the form of what stands for a secret, in any case.
 var placeholder = textutil.Pattern(`(?i)\[[A-Z][A-Z0-9_]*-[0-9]+\]`)
 
-// reserve keeps the numbers free that stand in a text already: they are another's.
+// reserve keeps the numbers free that are in a text already: they are another's.
 func (p *placeholders) reserve(text string) {
 	for _, found := range placeholder().FindAllString(text, -1) {
 		p.taken[strings.ToUpper(found)] = true

@@ -192,7 +192,7 @@ func TestParseRedaction_problems(t *testing.T) {
 }
 
 // Whatever the text, the gold and the patterns: nothing that a pattern matched
-// is left, gold that stood in the text still stands in it, ends of relationships
+// is left, gold that was in the text still is in it, ends of relationships
 // are still the names of their entities, and mentions quote the text.
 func TestRedaction_agrees(t *testing.T) {
 	const alphabet = "aAbBé ß-.1"
@@ -262,7 +262,7 @@ func checkAgreement(t *rapid.T, r *Redaction, text string, before []extraction.E
 	}
 }
 
-// plain puts a letter that nothing matches in the place of what was put in.
+// plain puts a letter that nothing matches in place of what was put in.
 func plain(text string) string {
 	for label := range 3 {
 		for n := range 60 {
@@ -318,7 +318,7 @@ func TestRedaction_bounded(t *testing.T) {
 	}
 }
 
-// The file that docs/seeding.md shows does what stands beside it.
+// The file that docs/seeding.md shows does what is beside it.
 func TestParseRedaction_documented(t *testing.T) {
 	page, err := os.ReadFile("../docs/seeding.md")
 	if err != nil {
@@ -345,7 +345,7 @@ func TestParseRedaction_documented(t *testing.T) {
 }
 
 // With a redaction no request says what was taken out, nothing that is shown
-// does, and the gold still stands in the text.
+// does, and the gold is still in the text.
 func TestFromTraces_redaction(t *testing.T) {
 	inModes(t, func(t *testing.T, s *server) {
 		secrets := []string{"Ada Lovelace", "ADA LOVELACE", "ada@example.org", "555-0199", "Lovelace", "K-4711"}
@@ -448,7 +448,7 @@ func TestFile_redaction(t *testing.T) {
 		}
 	}
 	// ssn and where it stands else. The mail in metadata, that of lines 2 and 4, and the one in the
-	// text, which is two, as the gold name stands in it; so the name goes, too, in text, name and quote.
+	// text, which is two, as the gold name is in it; so the name goes, too, in text, name and quote.
 	if want := map[string]int{"MAIL": 8, "NAME": 0, "SSN": 2}; !reflect.DeepEqual(result.Redacted, want) {
 		t.Errorf("replaced %v, want %v", result.Redacted, want)
 	}

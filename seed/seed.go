@@ -314,7 +314,7 @@ func (s *seeder) one(ctx context.Context, located dataset.Located) error {
 }
 
 // find returns the item of that id, of whatever dataset and status, or nil. An
-// id that cannot stand safely in a path (proxies refuse an escaped slash) is
+// id that cannot be used safely in a path (proxies refuse an escaped slash) is
 // not looked for: the listing and the server's answer to the write must do.
 func (s *seeder) find(ctx context.Context, id string) (*langfuse.DatasetItem, error) {
 	if strings.ContainsAny(id, `/\%`) || id == "." || id == ".." {

@@ -158,7 +158,7 @@ func TestFile_badItemsKeepEverythingOut(t *testing.T) {
 	}
 }
 
-// Items of a JSON list may all stand on one line: the bad ones alone are kept out.
+// Items of a JSON list may all be on one line: the bad ones alone are kept out.
 func TestFile_badItemsOfOneLine(t *testing.T) {
 	s := newServer(t)
 	one := func(id, text string) string { return strings.TrimSpace(line(id, text)) }
@@ -425,7 +425,7 @@ func TestFile_sharedData(t *testing.T) {
 }
 
 // The public data is good gold: nothing is wrong with it, and what is odd is
-// known. Three statements of documents60 stand there in both directions although
+// known. Three statements of documents60 are there in both directions although
 // their types are not symmetric, two of them between names of the same thing.
 func TestCheck_sharedData(t *testing.T) {
 	tests := map[string]struct {

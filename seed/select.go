@@ -273,8 +273,8 @@ func (t *traceSeeder) stratify(ctx context.Context, list []candidate, s Selectio
 }
 
 // draw takes n candidates at random, of each stratum as its share of all asks for:
-// the ids of a stratum are shuffled, the k-th of m stands at (k−½)/m, and those that
-// stand first are taken, of equals the first stratum by name (the method of
+// the ids of a stratum are shuffled, the k-th of m is at (k−½)/m, and those that
+// are first are taken, of equals the first stratum by name (the method of
 // Sainte-Laguë). Which ones are drawn depends on the seed and on the set of ids, not
 // on their order; they come back in the order given. n ≥ len(list) takes all.
 func draw(list []candidate, n int, seed uint64) []candidate {

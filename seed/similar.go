@@ -87,7 +87,7 @@ const firstHashes = sketchSize/5 + 1
 
 func (s sketch) firsts() sketch { return s[:min(firstHashes, len(s))] }
 
-// put remembers a document, in the place of what its item had before.
+// put remembers a document, in place of what its item had before.
 func (d *similarDocuments) put(id string, s sketch) {
 	d.sketches[id] = s
 	for _, hash := range s.firsts() {

@@ -234,7 +234,7 @@ func Export(ctx context.Context, client *langfuse.Client, name string, w *datase
 	return len(list), nil
 }
 
-// spooledItem is an item whose values stand in a file, one behind the other.
+// spooledItem is an item whose values are in a file, one behind the other.
 type spooledItem struct {
 	dataset.Item
 	at    int64

@@ -243,7 +243,7 @@ func TestFromTraces_decisions(t *testing.T) {
 }
 
 // ingested sends a trace the older way: name, tags, input, output and metadata
-// stand on the trace, and its span has nothing but a name.
+// are on the trace, and its span has nothing but a name.
 func (s *server) ingested(n int, text string, output any) string {
 	s.t.Helper()
 	at := began.Add(time.Duration(n) * time.Minute).Format(time.RFC3339)

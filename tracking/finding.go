@@ -348,7 +348,7 @@ type comparison struct {
 // compareScores compares by id. Scores under other names are other people's, and
 // so are those that people and evaluators of Langfuse set. One that a program set
 // under a wanted name is a double if its id is of our making, which derived knows,
-// or if it stands on the same subject beside the score that is wanted; otherwise it
+// or if it is on the same subject beside the score that is wanted; otherwise it
 // is somebody else's, and told of. A double of our making is to be deleted, and so
 // is one of another id that has the wanted value: a copy.
 func compareScores(want []langfuse.ScoreCreate, derived func(id string) bool, there []langfuse.Score) comparison {
@@ -399,7 +399,7 @@ func (c *comparison) own(w langfuse.ScoreCreate, s langfuse.Score, found bool) {
 }
 
 // foreign files a score of a wanted name under another id, which may be derived by this
-// run, or stand beside the wanted one, in its place and environment.
+// run, or are beside the wanted one, in its place and environment.
 func (c *comparison) foreign(s langfuse.Score, w langfuse.ScoreCreate, derived bool) {
 	beside := w.ID != "" && s.Subject.ID == cmp.Or(w.ObservationID, w.DatasetRunID) &&
 		s.Environment == cmp.Or(w.Environment, "default")

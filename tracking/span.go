@@ -279,7 +279,7 @@ const maxComment = 4000
 
 // publishes reports whether a run has the score of that name in Langfuse. Unless
 // more was asked for, that are few: its pages give each a column, and list all of
-// them in every cell of a comparison. The others stand in the metadata of the root
+// them in every cell of a comparison. The others are in the metadata of the root
 // span; see record. Form 0 published all.
 func publishes(h outcome.Header, score string) bool {
 	p := h.Publication

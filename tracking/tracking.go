@@ -211,7 +211,7 @@ func optional[T int | int64 | float64](v *T) string {
 	return fmt.Sprint(*v)
 }
 
-// description returns the text that stands beside a run in Langfuse: what
+// description returns the text that is beside a run in Langfuse: what
 // comparison pages do not show otherwise, then the user's words.
 func description(h outcome.Header) string {
 	text := h.System.Model
@@ -240,7 +240,7 @@ type period struct{ start, end time.Time }
 // the item, so it is that of the run file: what was waited is left out, and the
 // calls move together as if it had not been. Calls keep their length and whether
 // they overlap, and lie within the root. What a judging model took is not part of
-// the latency: its calls stand at the end of the root, without a length. The real
+// the latency: its calls are at the end of the root, without a length. The real
 // times are in the metadata.
 //
 // With Form 0 everything is where it was.

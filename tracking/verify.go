@@ -69,7 +69,7 @@ func Verify(ctx context.Context, cfg VerifyConfig) (Verdict, error) {
 // clock that it was stored by is ahead, it is deleted first), deletes doubled
 // scores, of which only those with an id that this run derives and copies that say
 // the same as its own, and verifies again. Findings that are Left stay. It returns
-// what was found before and after. What it will send again stands in the run file
+// what was found before and after. What it will send again is in the run file
 // before it is sent. Where Langfuse is still at work after half of the time that a
 // deadline of ctx leaves, nothing is changed; at the deadline it ends with what was
 // seen, or with an *UnpublishedError. The errors are those of Verify and
@@ -161,7 +161,7 @@ type verifier struct {
 	// shown says, by outcome, which views show it in this pass.
 	shown map[int64]sighting
 	// fine counts what belongs to the outcomes that were found in order, which
-	// stand in inOrder.
+	// are in inOrder.
 	fine    Checked
 	inOrder map[int64]bool
 	others  []OtherScore // on the traces of outcomes in order

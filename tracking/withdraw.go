@@ -17,7 +17,7 @@ import (
 // Withdrawing the scores of an attempt that a newer one replaced. Langfuse loses
 // a deletion that it handles before it has stored the score, and takes its time
 // for the others, so each score is deleted once it can be read, and then looked
-// for until it is gone. What is to be withdrawn, and what was seen of it, stands in
+// for until it is gone. What is to be withdrawn, and what was seen of it, is in
 // the run file.
 const (
 	withdrawPage = 50 // attempts looked at together

@@ -44,7 +44,7 @@ func readAction(t *testing.T, path string) (file actionFile) {
 	return file
 }
 
-// TestAction_form: no input stands in a shell block, foreign actions are pinned by
+// TestAction_form: no input is in a shell block, foreign actions are pinned by
 // commit, and the workflow runs with few rights.
 func TestAction_form(t *testing.T) {
 	t.Parallel()

@@ -117,7 +117,7 @@ func benchRun(c *urfave.Context, env cli.Env, _ []string) (err error) {
 	return errors.Join(ran, failed, runs.Print(env, c.Bool("json"), result, text))
 }
 
-// benchResume is the command line that goes on with the run of this name.
+// benchResume is the command line that continues with the run of this name.
 func benchResume(c *urfave.Context, args []string, name string) string {
 	kept := slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return arg == "--retry-failed" })
 	if !c.IsSet("out") {

@@ -197,7 +197,7 @@ func (b *benchmarkJob) runAll(ctx context.Context, s session) ([]answers.Benchma
 	return list, nil
 }
 
-// runOne runs one dataset once, or goes on with that run, and reads its run file
+// runOne runs one dataset once, or continues with that run, and reads its run file
 // back; at is its place in the sweep.
 func (b *benchmarkJob) runOne(ctx context.Context, s session, at int, d configs.BenchmarkDataset, n int) (answers.BenchmarkRun, error) {
 	cfg := b.cfg

@@ -18,7 +18,7 @@ import (
 	"extraction-experiment/tracking"
 )
 
-// witness stands in front of Langfuse and looks into the run file at every
+// witness is in front of Langfuse and looks into the run file at every
 // write: what it is told of must be committed there already.
 type witness struct {
 	behind http.Handler

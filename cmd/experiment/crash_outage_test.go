@@ -15,7 +15,7 @@ import (
 	"extraction-experiment/runstore"
 )
 
-// gateway stands in front of an embedded Langfuse and goes down while a run is
+// gateway is in front of an embedded Langfuse and goes down while a run is
 // published: it passes the first request to some path on, but not its answer,
 // the worst that can happen to a sender, and refuses everything from then on.
 type gateway struct {

@@ -66,7 +66,7 @@ func (c *crashes) exported(t *testing.T, run string) string {
 	return path
 }
 
-// resumed goes on with a run that was ended and demands that it becomes what it
+// resumed continues with a run that was ended and demands that it becomes what it
 // would have been, with no call paid twice whose outcome was committed.
 func (c *crashes) resumed(t *testing.T, run string) {
 	t.Helper()

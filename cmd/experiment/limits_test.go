@@ -225,7 +225,7 @@ func TestRun_cacheEntryNotKept(t *testing.T) {
 	if len(entries) != 1 {
 		t.Fatalf("the cache holds %v", entries)
 	}
-	// A folder that is not empty is in the place of the entry.
+	// A folder that is not empty is in place of the entry.
 	if err := errors.Join(os.Remove(entries[0]), os.MkdirAll(filepath.Join(entries[0], "x"), 0o700)); err != nil {
 		t.Fatal(err)
 	}

@@ -82,7 +82,7 @@ func modesOrSample() []embedded.Mode {
 
 // TestModes runs the same experiments on each kind of server: the baseline over
 // the sample dataset, and a language model with a prompt, which answers nonsense
-// at first, so that its items have two attempts. What stands there afterwards is
+// at first, so that its items have two attempts. What is there afterwards is
 // read through the views that the server has.
 func TestModes(t *testing.T) {
 	for _, mode := range modesOrSample() {

@@ -11,7 +11,7 @@ import (
 )
 
 // TestNames_inPaths: a server of v3 is asked for runs by names in a path. One that
-// cannot stand there is a wrong name, and no fault of this program.
+// cannot be there is a wrong name, and no fault of this program.
 func TestNames_inPaths(t *testing.T) {
 	t.Parallel()
 	server, err := embedded.Open(embedded.Config{Mode: embedded.ModeV3})

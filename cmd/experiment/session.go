@@ -143,7 +143,7 @@ func (s session) finish(cfg runConfig, opened system.System, r experiment.Result
 	return errors.Join(cli.Distinct(append(problems, r.Fault)...), unverified)
 }
 
-// stopped says how to go on with a run that was stopped.
+// stopped says how to continue with a run that was stopped.
 func (s session) stopped(cfg runConfig, err error) error {
 	code := cli.ExitCode(err)
 	if err == nil || !errors.Is(err, experiment.ErrInterrupted) && code != cli.ExitInterrupted && code != cli.ExitIO {
@@ -376,7 +376,7 @@ func named(args []string, made string) []string {
 	return append(slices.Clone(args), "--name", made)
 }
 
-// resumeCommand returns the command line that goes on with this run: the same
+// resumeCommand returns the command line that continues with this run: the same
 // one, with --resume. Keys among the arguments of a program are masked.
 func resumeCommand(args []string) string {
 	command := "experiment"
@@ -400,7 +400,7 @@ func namesProgram(flag string) bool {
 	return slices.Contains([]string{"pipeline", "command", "url"}, strings.TrimLeft(flag, "-")) && strings.HasPrefix(flag, "-")
 }
 
-// goOn is the resume command, with MORE in the place of a budget that is used up; what failed
+// goOn is the resume command, with MORE in place of a budget that is used up; what failed
 // until the run stopped because everything fails is tried again.
 func goOn(args []string, ran error) string {
 	var used *pipeline.BudgetError

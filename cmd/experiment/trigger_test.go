@@ -137,7 +137,7 @@ func (f folder) writeTrigger(t *testing.T, dataset string) {
 }
 
 // TestTrigger: a press is answered and becomes a complete run, the same again does not
-// become another, and what is asked for stands on the page.
+// become another, and what is asked for is on the page.
 func TestTrigger(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {

@@ -176,7 +176,7 @@ func TestPublish_refused(t *testing.T) {
 	}
 }
 
-// newFront stands before a server and answers what answer gives a status.
+// newFront is in front of a server and answers what answer gives a status.
 func newFront(t *testing.T, server string, answer func(*http.Request) int) string {
 	t.Helper()
 	to, err := url.Parse(server)

@@ -216,7 +216,7 @@ func find(text, term string) *TermHit {
 }
 
 // citation is a reference to a page: "стр. N", in brackets or not, any case.
-// No letter stands before it: "регистр. 5" cites nothing.
+// No letter precedes it: "регистр. 5" cites nothing.
 var citation = textutil.Pattern(`(?i)(?:^|[^\p{L}\p{N}])стр\.[\s\x{00a0}\x{202f}\x{2009}]*(\d+)`)
 
 // maxCitations bounds how many citations of an answer are looked at.
@@ -237,7 +237,7 @@ func Citations(answer string) []int {
 }
 
 var (
-	// moreThan and lessThan stand before a number; \b knows ASCII letters only.
+	// moreThan and lessThan precede a number; \b knows ASCII letters only.
 	moreThan = textutil.Pattern(`(^|[^\p{L}\p{N}])(?:более|свыше) ?(\d)`)
 	lessThan = textutil.Pattern(`(^|[^\p{L}\p{N}])менее ?(\d)`)
 	// digitGroups are numbers with a space between them, such as the groups of one, with

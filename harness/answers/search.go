@@ -106,7 +106,7 @@ func splitPassages(pages []Passage, characters int) []Passage {
 }
 
 // Sentences cuts a text after . ! ? and …, where white space and a capital
-// letter, a digit or a quotation mark follow, and no abbreviation stands before:
+// letter, a digit or a quotation mark follow, and no abbreviation precedes it:
 // a usual one, a single letter, or a single digit. White space collapses.
 func Sentences(text string) []string {
 	words := strings.Fields(text)

@@ -73,9 +73,9 @@ type AuditedSystem struct {
 
 // Audit finds gold that may be wrong by what several systems extracted.
 //
-// A finding is a claim that an element of gold is none, that another one stands in its
+// A finding is a claim that an element of gold is none, that another one is in its
 // place, or that gold lacks one; for the last two at least two systems must agree, on a type
-// that the item's schemas have and, in the place of another, on a name that the text has. Its
+// that the item's schemas have and, in place of another, on a name that the text has. Its
 // doubt is
 //
 //	σ( ln(p/(1−p)) + w · Σ_s ln LR_s )

@@ -67,7 +67,7 @@ func (e element) relationship() extraction.Relationship {
 	return extraction.Relationship{Source: e.name, Target: e.target, Type: e.kind}
 }
 
-// names are those that must stand in the text.
+// names are those that must be in the text.
 func (e element) names() []string {
 	if e.what == scoring.ARelationship {
 		return []string{e.name, e.target}
@@ -115,11 +115,11 @@ type claim struct {
 	expected *element // of gold; nil where gold lacks it
 	index    int      // of expected in its list
 	nth      int      // how many elements before it look the same
-	proposed *element // what would stand instead; nil takes the expected one out
+	proposed *element // what would be instead; nil takes the expected one out
 	suspect  bool     // gold itself gives a reason: the prior is even
 	reason   string   // of a contradiction
 	stances  []stance
-	others   []*element // by system: what it has in the place of the expected one; nil without any
+	others   []*element // by system: what it has in place of the expected one; nil without any
 }
 
 // about is the element of gold, or the one that it lacks.
@@ -304,7 +304,7 @@ func (r *reading) removal(gold claim, changed bool) (claim, bool) {
 	return c, n[agrees] > n[against]+n[silent]
 }
 
-// changes are the claims that something else stands in an element's place: one
+// changes are the claims that something else is in an element's place: one
 // for what at least two systems have there.
 func (r *reading) changes(gold claim) []claim {
 	by := map[string][]int{}

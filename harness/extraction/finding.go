@@ -24,7 +24,7 @@ type Doubt struct {
 	What string    `json:"what"` // "entity" or "relationship"
 	// Doubt is from 0 to 1, and no probability.
 	Doubt float64 `json:"doubt"`
-	// Expected is what gold says, and Proposed what would stand instead: "" where
+	// Expected is what gold says, and Proposed what would be instead: "" where
 	// gold lacks it, and where it would be taken out. Both are "" where an entity is
 	// taken out that has neither name nor type.
 	Expected string `json:"expected,omitempty"`
@@ -74,7 +74,7 @@ func (j Judged) Verdict() string {
 	return "gold is right"
 }
 
-// Place is a stretch of the document with what stands around it; offsets count code
+// Place is a stretch of the document with what is around it; offsets count code
 // points.
 type Place struct {
 	extraction.Span
@@ -82,7 +82,7 @@ type Place struct {
 	After  string `json:"after"`
 }
 
-// around is how many code points of the document stand on each side of a place.
+// around is how many code points of the document are on each side of a place.
 const around = 160
 
 // SystemSays is what one system has to do with a finding.

@@ -104,7 +104,7 @@ func IsQuestion(input json.RawMessage) bool {
 	return keys["question"] != nil && keys["document_text"] == nil && keys["text"] == nil
 }
 
-// GroundedRate is the share of the extracted entities that stand in the document:
+// GroundedRate is the share of the extracted entities that are in the document:
 // one that carries quotes if at least one of them occurs, any other if its name or
 // an alias does. 0 to 1, more is better. It needs no expected output, only the
 // document.
@@ -157,7 +157,7 @@ type Scorer struct {
 }
 
 // Judge reads the expected output of an item. An item without any is judged
-// by nothing but whether it failed and what of it stands in the document. Gold
+// by nothing but whether it failed and what of it is in the document. Gold
 // of the wrong shape is an error.
 func (s Scorer) Judge(item dataset.Item) (experiment.Judge, error) {
 	documents := cmp.Or(s.Documents, new(extraction.Decoder))

@@ -9,7 +9,7 @@ import (
 )
 
 // TryLock takes the lock of the file, alone or beside others that are not alone with it
-// either; it never waits. It locks a byte far beyond the end, so that what stands in
+// either; it never waits. It locks a byte far beyond the end, so that what is in
 // the file stays readable: locks are mandatory on Windows. A file is tried once.
 func TryLock(f *os.File, alone bool) (held bool, err error) {
 	at := &windows.Overlapped{Offset: math.MaxInt32}

@@ -56,7 +56,7 @@ func TestLimiter_trips(t *testing.T) {
 		}},
 		// 180 s of patience for what never answered: the call that begins after
 		// 3 min of failures; each takes a minute, and 0.5, 1, … s of pauses come
-		// only when more than half of the calls failed of late.
+		// only when more than half of the calls failed recently.
 		"never reached": {apart: time.Minute, result: func(int) limit.Result {
 			return limit.Result{Kind: limit.Failed, Reason: "connection refused"}
 		}, after: 4},

@@ -40,7 +40,7 @@ type Limiter struct {
 	breaker  breaker
 	requests rate
 	tokens   rate
-	// failing is the share of calls that failed of late, rejected ones apart.
+	// failing is the share of calls that failed recently, rejected ones apart.
 	failing  float64
 	queue    []*waiter
 	underWay int
@@ -181,7 +181,7 @@ type State struct {
 	Limited bool
 	// Answers is how many calls were answered so far.
 	Answers int64
-	// Latency is how long an answered call took, of late.
+	// Latency is how long an answered call took, recently.
 	Latency time.Duration
 }
 

@@ -49,7 +49,7 @@ func (l *Shortlist[T]) Replace(x T, same func(T) bool) {
 func (l *Shortlist[T]) Values() []T { return append([]T{}, l.kept...) }
 
 // Merge goes through several sequences at once, each in this order and without two equal
-// values. It yields what stands first in any of them, at the place of each sequence that
+// values. It yields what is first in any of them, at the place of each sequence that
 // has it and nil at the others: a list of its own. It stops at the first error.
 func Merge[T any](order func(a, b *T) int, seqs ...iter.Seq2[*T, error]) iter.Seq2[[]*T, error] {
 	return func(yield func([]*T, error) bool) {

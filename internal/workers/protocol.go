@@ -240,7 +240,7 @@ func decode[T any](raw []byte, into *T) error {
 	return nil
 }
 
-// valid reports whether an id can stand in a subject.
+// valid reports whether an id can be in a subject.
 func valid(id string) bool {
 	return id != "" && len(id) <= 64 && !strings.ContainsFunc(id, func(r rune) bool {
 		return (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && r != '-' && r != '_'

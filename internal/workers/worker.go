@@ -23,7 +23,7 @@ import (
 
 // WorkerConfig says what a worker does. Open is needed.
 type WorkerConfig struct {
-	Name        string // for people; it stands in outcomes
+	Name        string // for people; it is in outcomes
 	Concurrency int    // units at once, of all runs together; 0 means 4
 	Run         string // the name or id of the only run to work for; empty is any
 	Systems     []string

@@ -13,7 +13,7 @@ import (
 
 var update = flag.Bool("update", false, "write the answers into testdata/conversation*.json")
 
-// exchange is one request with its answer, as it stands in the file.
+// exchange is one request with its answer, as it is in the file.
 type exchange struct {
 	Method string          `json:"method"`
 	Path   string          `json:"path"`

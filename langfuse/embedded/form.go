@@ -24,7 +24,7 @@ const (
 // form is a JSON object from outside. Its readers collect issues instead of
 // failing, so that one answer names every field that is wrong.
 type form struct {
-	fields  []field // of a key that stands there twice the last counts
+	fields  []field // of a key that is there twice the last counts
 	issues  []issue
 	problem error // why there are no fields
 }
@@ -76,7 +76,7 @@ func readBody(into *bytes.Buffer, r io.Reader, limit, said int64) ([]byte, error
 	return into.Bytes(), nil
 }
 
-// open reads what is known to be JSON, or is absent, in the place of what the form was
+// open reads what is known to be JSON, or is absent, in place of what the form was
 // before. Keys and texts of the form are parts of it, so that it must not change.
 func (f *form) open(raw json.RawMessage) {
 	*f = form{fields: f.fields[:0]}
@@ -309,7 +309,7 @@ func eachLeaf(key string, v any, change func(key string, leaf any) any) any {
 }
 
 // maxDepth is how deep JSON may nest. The encoder refuses what the decoder took
-// once it stands deeper inside of an answer, so a page with it could never be
+// once it is deeper inside of an answer, so a page with it could never be
 // read again.
 const maxDepth = 1000
 

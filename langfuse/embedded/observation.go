@@ -104,7 +104,7 @@ func readObservations(q querier, contents bool, rest string, args ...any) ([]obs
 	}, "SELECT "+columns+" FROM observations o "+rest, args...)
 }
 
-// write stores one observation in the place of what was sent of the same span
+// write stores one observation in place of what was sent of the same span
 // before. Langfuse 3 moves an end before the start to the start, and knows nothing
 // of experiments.
 func (o observation) write(tx *transaction, mode Mode, described map[string]bool) error {

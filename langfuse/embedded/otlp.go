@@ -80,7 +80,7 @@ func (check *spanCheck) read(body []byte) error {
 	return nil
 }
 
-// message checks a message of a kind, in which others may stand so many levels deep.
+// message checks a message of a kind, in which others may be so many levels deep.
 func (check *spanCheck) message(kind protoreflect.MessageDescriptor, raw []byte, levels int) error {
 	if levels == 0 {
 		return errors.New("nested too deep")

@@ -109,7 +109,7 @@ func checkSample(t *testing.T, got answer) {
 	}
 }
 
-// What a span says of its experiment stands in the metadata as it came, though it is
+// What a span says of its experiment is in the metadata as it came, though it is
 // stored once: whatever of it the span has, in whichever form, root or child.
 func TestExportSpans_experimentMetadata(t *testing.T) {
 	long := strings.Repeat("gold ", 100)

@@ -10,7 +10,7 @@ func migrations() []string {
 }
 
 // schemaEvents is what Langfuse 4 keeps. Instants are milliseconds since 1970,
-// JSON is text. Wide columns stand last, so that a scan over the narrow ones
+// JSON is text. Wide columns are last, so that a scan over the narrow ones
 // does not read them. An item has a row for each version, of which the current one
 // has no valid_to. An experiment has what its spans say about it, the first text that
 // is not empty.

@@ -229,7 +229,7 @@ func (sc score) subject() object {
 }
 
 // legacyJSON is a score as the versions 1 and 2 of the API show it: booleans
-// are 0 and 1 with a text beside, texts stand beside the value 0.
+// are 0 and 1 with a text beside, texts are beside the value 0.
 func (sc score) legacyJSON() object {
 	out := sc.whole()
 	delete(out, "subject")

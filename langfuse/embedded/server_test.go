@@ -488,7 +488,7 @@ func TestOpen_otherMode(t *testing.T) {
 	}
 }
 
-// TestServer_pages: pages stand beside the API, under the same check of the
+// TestServer_pages: pages are beside the API, under the same check of the
 // host, without keys and without faults.
 func TestServer_pages(t *testing.T) {
 	r := newRig(t, Config{})

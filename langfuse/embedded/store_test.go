@@ -68,7 +68,7 @@ func TestStore_together(t *testing.T) {
 }
 
 // TestServer_Import: a dataset is put in whole, once, in the order of its items, and not
-// in the place of another of its name.
+// in place of another of its name.
 func TestServer_Import(t *testing.T) {
 	s, err := Open(Config{})
 	if err != nil {

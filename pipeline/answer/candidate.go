@@ -10,7 +10,7 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// maxWrapped is how many objects may stand around the lists:
+// maxWrapped is how many objects may be around the lists:
 // {"result": {"extraction": {"entities": …}}}.
 const maxWrapped = 4
 

@@ -47,7 +47,7 @@ func (s *scanner) mark() {
 	}
 }
 
-// unexpected says what was awaited and what stands there.
+// unexpected says what was awaited and what is there.
 func (s *scanner) unexpected(awaited string) error {
 	r, _ := utf8.DecodeRuneInString(s.text[s.pos:])
 	return fmt.Errorf("expected %s, found %q", awaited, r)
@@ -102,7 +102,7 @@ func (s *scanner) container(opening byte) error {
 	}
 }
 
-// separator reads what stands before the next member or element: nothing,
+// separator reads what precedes the next member or element: nothing,
 // commas, or the closing bracket.
 func (s *scanner) separator(closing byte, first bool) error {
 	err, commas := s.skip(), 0

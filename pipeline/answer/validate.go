@@ -138,7 +138,7 @@ type types struct {
 	sources, targets        map[string]allowed // by relationship type
 }
 
-// allowed are the entity types that may stand at an end; none of them allow every one.
+// allowed are the entity types that may be at an end; none of them allow every one.
 type allowed struct {
 	types  []string
 	folded map[string]bool

@@ -91,7 +91,7 @@ func TestValidate_bounded(t *testing.T) {
 	}
 }
 
-// A name of more types than are kept apart may stand anywhere.
+// A name of more types than are kept apart may be anywhere.
 func TestValidate_manyTypesOfOneName(t *testing.T) {
 	var e extraction.Extraction
 	for i := range maxKinds + 10 {

@@ -81,7 +81,7 @@ type document struct {
 // Extract finds the entities and relationships of a document.
 //
 // The result is a function of the document alone: the same document gives the
-// same bytes. Entities stand in the order of their first mentions, each name
+// same bytes. Entities are in the order of their first mentions, each name
 // once; relationships in the order of the sentences that state them. Types are
 // those of the schemas that AllowedTypes leaves; without any type nothing is
 // extracted. Both lists are never nil.
@@ -263,7 +263,7 @@ func (d *document) pair(s *sentence, a, b mention) {
 
 // cuesIn returns the relationships that words speak for, and whether the other
 // way round. A cue is the beginning of a word; where words are written without
-// spaces it may stand inside.
+// spaces it may be inside.
 func (d *document) cuesIn(words []string) map[int]bool {
 	found := map[int]bool{}
 	for _, w := range words {

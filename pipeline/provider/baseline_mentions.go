@@ -69,7 +69,7 @@ func (d *document) mentions(s *sentence) []mention {
 	return found
 }
 
-// alone reports whether no letter or digit stands directly around a stretch.
+// alone reports whether no letter or digit is directly around a stretch.
 func alone(text string, from, to int) bool {
 	before, _ := utf8.DecodeLastRuneInString(text[:from])
 	after, _ := utf8.DecodeRuneInString(text[to:])

@@ -172,7 +172,7 @@ type reason struct {
 	// Text is the server's message: the text of an error object, else the body
 	// itself. Valid UTF-8, of any length; empty for an empty body or a page.
 	Text string
-	// Codes are the short words that stand beside the message, such as
+	// Codes are the short words that are beside the message, such as
 	// "insufficient_quota" or "API_KEY_INVALID".
 	Codes []string
 	// Stated says that the body is JSON with an error in it.

@@ -28,7 +28,7 @@ import (
 //	{"key":"9f86…","n":1,"request":{"model":…,"messages":…,"parameters":…},"response":{…}}
 //
 // with an "error" beside or in place of the response where the model failed. The key is
-// the SHA-256 of the request as it stands in the line, n counts equal requests. Only what
+// the SHA-256 of the request as it is in the line, n counts equal requests. Only what
 // a pipeline.Request and a pipeline.Response hold is written: no address, no header, no
 // key. Prompts, documents and answers are in it, so the file is for its owner only.
 type cassette struct {

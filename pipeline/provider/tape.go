@@ -49,7 +49,7 @@ func CreateTape(path string, source Recording) (*Tape, error) {
 	return tape, nil
 }
 
-// ContinueTape goes on with a cassette of the same source, as the resumption of a
+// ContinueTape continues with a cassette of the same source, as the resumption of a
 // run does. A last line that a killed recording left unfinished is removed; any
 // other damage, and another source, is an error of exit code 64. Close it.
 func ContinueTape(path string, source Recording) (tape *Tape, err error) {
@@ -185,7 +185,7 @@ func canonical(model string, req pipeline.Request) (text json.RawMessage, key st
 }
 
 // decode reads the line of an exchange with model and checks that it is whole:
-// the key must be that of the request as it stands in the line.
+// the key must be that of the request as it is in the line.
 func decode(line []byte, model string) (x recordedCall, err error) {
 	dec := json.NewDecoder(bytes.NewReader(line))
 	dec.DisallowUnknownFields()
@@ -217,7 +217,7 @@ func decode(line []byte, model string) (x recordedCall, err error) {
 // maxLine bounds one exchange, in bytes.
 const maxLine = 64 << 20
 
-// lineAt is where an exchange stands in a cassette.
+// lineAt is where an exchange is in a cassette.
 type lineAt struct {
 	n, line int
 	offset  int64 // in bytes
@@ -229,7 +229,7 @@ type recorded struct {
 	source  Recording
 	answers map[string][]lineAt // by the key, ordered by n
 	// end is the offset after the last good line, and newline whether a line
-	// feed stands before it.
+	// feed precedes it.
 	end     int64
 	newline bool
 	// cut is set if the file ends within a line that cannot be read, as a

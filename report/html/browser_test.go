@@ -113,7 +113,7 @@ func keyboard(t *testing.T, chromium *testkit.Chromium) {
 	b.Press("j")
 	want(b, heading, "doc-0002")
 	b.Press(kb.ArrowRight)
-	want(b, heading, "doc-0004") // 3 failed and stands last
+	want(b, heading, "doc-0004") // 3 failed and is last
 	b.Press("k", kb.ArrowLeft, "k", "k")
 	want(b, heading, "doc-0000") // and no further
 	b.Press(kb.Escape)
@@ -139,7 +139,7 @@ func hostileText(t *testing.T, chromium *testkit.Chromium) {
 	want(b, `document.querySelectorAll("script.details").length`, 1)
 	b.Quiet()
 
-	// The policy holds even against a script that stands in the page.
+	// The policy holds even against a script that is in the page.
 	value[bool](b, `(() => { const s = document.createElement("script"); s.textContent = "window.pwned = 1"; document.body.append(s); return true; })()`)
 	value[bool](b, `(() => { const i = document.createElement("img"); i.src = "http://192.0.2.1/x.png"; document.body.append(i); return true; })()`)
 	want(b, `window.pwned === undefined`, true)

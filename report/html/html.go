@@ -98,7 +98,7 @@ const (
 )
 
 // joined reads files with the line ends that a browser sees, whatever a
-// checkout made of them: their hash stands in the policy. The files are part of the
+// checkout made of them: their hash is in the policy. The files are part of the
 // program: without one of them it is broken, and panics.
 func joined(names string) (text string) {
 	for name := range strings.FieldsSeq(names) {
@@ -136,7 +136,7 @@ type writer struct {
 	cfg           Config
 	titles        []string
 	runs          []report.Run
-	places        []int // where each run stands in the list of the caller
+	places        []int // where each run is in the list of the caller
 	scores        []string
 	primary       string  // the score that matters most
 	lower         bool    // less of it is better
@@ -276,13 +276,13 @@ func long(s string) string  { return short(s, 1000) }
 // short is so much of a text of strangers in a line.
 func short(s string, most int) string { return textutil.Line(report.Brief(s, most)) }
 
-// table is a report.Table on a page, where drawings may stand beside the numbers.
+// table is a report.Table on a page, where drawings may be beside the numbers.
 type table struct {
 	report.Table
 	Class    string
 	Count    int // rows, with those that are not shown
 	Against  string
-	At       int        // the column that the drawings stand before; 0 for none
+	At       int        // the column that the drawings are before; 0 for none
 	Scale    []string   // their title: the ends of a drawing, and what it is
 	Drawings []*drawing // one for each row
 }

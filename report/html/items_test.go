@@ -133,7 +133,7 @@ func TestVersus_groups(t *testing.T) {
 	}
 }
 
-// TestListRow: whatever stands in an outcome, a row of the list stays small.
+// TestListRow: whatever is in an outcome, a row of the list stays small.
 func TestListRow(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	v := report.ItemView{Text: long}

@@ -45,7 +45,7 @@ type span struct {
 }
 
 // highlighted cuts a document and divides it into segments. The entities of the
-// extractions stand where their mentions quote the document, or else wherever a
+// extractions are where their mentions quote the document, or else wherever a
 // name of theirs does (extraction.Index.Ground). The extractions share the number of
 // places, so that none marks all of them.
 func highlighted(document string, most int, extractions ...*extraction.Extraction) shownText {

@@ -82,7 +82,7 @@ type goldNow struct {
 // hash an item.
 func (a *audited) readDataset(ctx context.Context) error {
 	a.gold = map[string]goldNow{}
-	if a.header.Dataset.ID == "" { // a file: what people said stands in the items of the run
+	if a.header.Dataset.ID == "" { // a file: what people said is in the items of the run
 		for item, err := range a.runs[0].Reader.Items(ctx) {
 			if err != nil {
 				return err

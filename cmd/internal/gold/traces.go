@@ -272,7 +272,7 @@ func lines(item *dataset.Item) []byte {
 		return nil
 	}
 	fields := *item
-	fields.ID = ""                    // stands above
+	fields.ID = ""                    // is above
 	raw, _ := dataset.Marshal(fields) // its values were read as JSON
 	raw, _ = dataset.Canonical(raw)
 	return []byte(report.Indented(raw) + "\n")

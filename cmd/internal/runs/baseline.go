@@ -46,7 +46,7 @@ const (
 var errNoBaseline = errors.New("no baseline is configured")
 
 // ReadBaselines reads the file of this folder; none is an empty one. A dataset that is a file
-// may stand there with its folders.
+// may be there with its folders.
 func ReadBaselines(ctx context.Context) (map[string]string, error) {
 	written, known := map[string]string{}, map[string]string{}
 	text, err := files.Read(ctx, BaselineFile, mostBaselines)

@@ -25,7 +25,7 @@ import (
 	"extraction-experiment/report"
 )
 
-// checkTable lists the settings of a check beside those of its run, which stand in the
+// checkTable lists the settings of a check beside those of its run, which are in the
 // file under check.
 func checkTable() []settings.Setting {
 	return []settings.Setting{

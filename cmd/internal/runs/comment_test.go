@@ -81,7 +81,7 @@ func TestComment(t *testing.T) {
 	t.Parallel()
 	f := &fakeHost{}
 	env := github(t, f, pull)
-	for range 150 { // so that ours stands on the second page
+	for range 150 { // so that ours is on the second page
 		f.comments = append(f.comments, f.by("somebody", "hello"))
 	}
 	f.comments[3].Body = "mine\n" + Marker("a") // who quotes it is not we

@@ -117,7 +117,7 @@ func (p *Progress) inFlight() string {
 	return text
 }
 
-// Counting sets what is counted in the place of items.
+// Counting sets what is counted in place of items.
 func (p *Progress) Counting(noun string) { p.noun = noun }
 
 // Planned is told how many items there are.

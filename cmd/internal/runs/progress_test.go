@@ -204,7 +204,7 @@ func TestProgress_bar(t *testing.T) {
 	}
 }
 
-// What is written while a bar is drawn stands above it; after its end it is written at once.
+// What is written while a bar is drawn is above it; after its end it is written at once.
 func TestScreen(t *testing.T) {
 	var out bytes.Buffer
 	screen := NewScreen(&out)

@@ -104,7 +104,7 @@ func Find(ctx context.Context, named, dataset string) (string, error) {
 	return "", cli.Usage("there is no run %q in this folder%s", named, cmp.Or(textutil.Hint(named, names), "; experiment runs lists those that are"))
 }
 
-// InLangfuse stands before the name of a run that is read from Langfuse.
+// InLangfuse is the prefix of the name of a run that is read from Langfuse.
 const InLangfuse = "langfuse:"
 
 // Sources opens the runs that were named, in this order. done closes what was

@@ -243,7 +243,7 @@ func recordEntity(r benches.Record) extraction.Entity {
 }
 
 // newAnswerView shows a question with its answer and the passages that were
-// searched in the place of a document, the terms that were found, those that were
+// searched in place of a document, the terms that were found, those that were
 // not, and the forbidden ones.
 func newAnswerView(view report.ItemView, item runstore.Item) (report.ItemView, error) {
 	o := view.Outcome

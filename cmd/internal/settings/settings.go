@@ -92,7 +92,7 @@ func NewLog(w io.Writer, level, form string) (*slog.Logger, error) {
 // file or its default, in this order of precedence.
 type Setting struct {
 	Flag, Alias, Env, Default string
-	// Switch takes no value; Many may be repeated; Bare may stand without a value,
+	// Switch takes no value; Many may be repeated; Bare may be without a value,
 	// which then is "true".
 	Switch, Many, Bare bool
 	// Usage is the help; the word in backquotes stands for the value.

@@ -106,7 +106,7 @@ func TestRanges(t *testing.T) {
 }
 
 // FuzzPage: whatever Langfuse serves, the page and the diff can be looked
-// at, and only headings stand at the margin: their number follows from the
+// at, and only headings are at the margin: their number follows from the
 // lines, not from what is in them.
 func FuzzPage(f *testing.F) {
 	f.Add("chat", `[{"role":"a\nb","content":"x\r\ny\u2028z"}]`, `{"a":[1]}`)

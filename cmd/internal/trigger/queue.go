@@ -119,7 +119,7 @@ func (q *queue) close() error {
 	return q.lock.Close()
 }
 
-// replace writes the list, then goes on with it. Of what has ended the oldest go.
+// replace writes the list, then continues with it. Of what has ended the oldest go.
 func (q *queue) replace(list []request) error {
 	since, left := q.now().Add(-day), len(list)
 	list = slices.DeleteFunc(slices.Clone(list), func(r request) bool {

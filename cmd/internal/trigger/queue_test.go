@@ -178,7 +178,7 @@ func TestQueue_bounds(t *testing.T) {
 	}
 }
 
-// TestQueue_restart: a process that ends at any point leaves what the next one goes on with.
+// TestQueue_restart: a process that ends at any point leaves what the next one continues with.
 func TestQueue_restart(t *testing.T) {
 	t.Chdir(t.TempDir())
 	c := &clock{noon}

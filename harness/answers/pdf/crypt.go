@@ -13,7 +13,7 @@ import (
 	"slices"
 )
 
-// crypt decrypts streams. Strings are not: those that pages are read by stand in streams.
+// crypt decrypts streams. Strings are not: those that pages are read by are in streams.
 type crypt struct {
 	key                            []byte
 	method                         Name // how they are encrypted: V2 is RC4, AESV2 and AESV3; others are not

@@ -200,7 +200,7 @@ func endsStream(rest []byte) bool {
 	return bytes.HasPrefix(bytes.TrimLeft(rest[:min(len(rest), 20)], "\r\n \t"), []byte("endstream"))
 }
 
-// packed yields the numbers of the objects in an object stream, and readers that stand in
+// packed yields the numbers of the objects in an object stream, and readers that are in
 // front of them.
 func (f *File) packed(pack int) iter.Seq2[int, *Lexer] {
 	return func(yield func(int, *Lexer) bool) {

@@ -142,7 +142,7 @@ func join(lines []string) string {
 	return strings.TrimSuffix(strings.ReplaceAll(text, "\n ", "\n"), "\n")
 }
 
-// line is what stands at one height, from left to right.
+// line is what is at one height, from left to right.
 type line []chunk
 
 // linesOf sorts chunks into lines, from the top down.

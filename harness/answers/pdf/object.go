@@ -357,7 +357,7 @@ func (l *Lexer) literal() String {
 	return String(raw)
 }
 
-// escapes are what a backslash stands before, and the ends of lines.
+// escapes are what follows a backslash, and the ends of lines.
 var escapes = textutil.Pattern(`(?s)\\([0-7]{1,3}|\r\n|.)|\r\n?`)
 
 // unescaped is what one of the escapes stands for.

@@ -3,22 +3,28 @@ package settings
 import (
 	"cmp"
 	"context"
+	"io"
 	"maps"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	urfave "github.com/urfave/cli/v2"
+	"golang.org/x/term"
 
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/outcome"
+	"extraction-experiment/report"
 )
 
 // Run carries out one command line of a program, which may have commands or none, and
 // returns the exit code.
 func Run(ctx context.Context, env cli.Env, app *urfave.App) (code int) {
 	defer cli.Recover(env.Stderr, &code)
-	app.Version, app.Writer, app.ErrWriter = cli.Version(), env.Stdout, env.Stderr
+	app.Version, app.Writer, app.ErrWriter = cli.Version(), helpWriter(env), env.Stderr
 	app.EnableBashCompletion, app.HideHelpCommand, app.DisableSliceFlagSeparator = true, true, true
 	app.OnUsageError = usageError
 	app.ExitErrHandler = func(*urfave.Context, error) {} // it is decided below
@@ -33,6 +39,57 @@ func Run(ctx context.Context, env cli.Env, app *urfave.App) (code int) {
 		cli.Report(env.Stderr, app.Name, err)
 	}
 	return cli.ExitCode(err)
+}
+
+// helpWriter is where the command library writes help: standard output, with lines that fit
+// its terminal, or COLUMNS.
+func helpWriter(env cli.Env) io.Writer {
+	width, _ := strconv.Atoi(env.Getenv("COLUMNS"))
+	if width <= 0 {
+		width, _, _ = term.GetSize(int(os.Stdout.Fd()))
+	}
+	if width <= 0 {
+		return env.Stdout
+	}
+	return &helpFolder{to: env.Stdout, width: max(40, width)}
+}
+
+// helpFolder breaks the lines of help. It holds the beginning of a line until its end.
+type helpFolder struct {
+	to    io.Writer
+	width int
+	begun string
+}
+
+func (f *helpFolder) Write(text []byte) (int, error) {
+	f.begun += string(text)
+	end := strings.LastIndex(f.begun, "\n") + 1
+	whole := f.begun[:end]
+	f.begun = f.begun[end:]
+	for line := range strings.Lines(whole) {
+		if _, err := io.WriteString(f.to, foldHelp(strings.TrimSuffix(line, "\n"), f.width)); err != nil {
+			return 0, err
+		}
+	}
+	return len(text), nil
+}
+
+// foldHelp breaks a line of help: what is said of a flag stays right of its name, or below it
+// where the name takes half of the width.
+func foldHelp(line string, width int) string {
+	if utf8.RuneCountInString(line) <= width {
+		return line + "\n"
+	}
+	name := line[:len(line)-len(strings.TrimLeft(line, " "))] // the margin
+	if end := strings.Index(strings.TrimLeft(line, " "), "  "); end >= 0 && len(name)+end <= width {
+		rest := strings.TrimLeft(line[len(name)+end:], " ")
+		name = line[:len(line)-len(rest)]
+	}
+	said, indent := line[len(name):], utf8.RuneCountInString(name)
+	if indent > width/2 {
+		name, indent = strings.TrimRight(name, " ")+"\n"+strings.Repeat(" ", 10), 10
+	}
+	return name + strings.Join(report.Wrap(said, width-indent), "\n"+strings.Repeat(" ", indent)) + "\n"
 }
 
 // arrange brings a command line into the order that the command library needs: the

@@ -5,8 +5,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
+	"github.com/google/go-cmp/cmp"
 	urfave "github.com/urfave/cli/v2"
+	"pgregory.net/rapid"
 
 	"extraction-experiment/internal/cli"
 )
@@ -76,7 +79,7 @@ func TestRun_values(t *testing.T) {
 			"--timeout=soon":     `--timeout: "soon" is not a time such as 90s, 2m or 1m30s`,
 		} {
 			var said strings.Builder
-			env := cli.Env{Args: append(slices.Clone(command), word), Stdout: io.Discard, Stderr: &said}
+			env := cli.Env{Args: append(slices.Clone(command), word), Stdout: io.Discard, Stderr: &said, Getenv: func(string) string { return "" }}
 			code := Run(t.Context(), env, &urfave.App{Name: "p", Flags: list(), Commands: []*urfave.Command{{Name: "do", Flags: list()}}})
 			if code != 64 || said.String() != "p: "+want+"\n" {
 				t.Errorf("%q %q: exit code %d, %q; want %q", command, word, code, said.String(), want)
@@ -87,3 +90,45 @@ func TestRun_values(t *testing.T) {
 
 // digits are of a number that no flag can hold.
 const digits = "99999999999999999999"
+
+// TestHelpWriter: lines of help fit the terminal, what is said of a flag stays beside or below
+// its name, and no word is lost, however the text comes.
+func TestHelpWriter(t *testing.T) {
+	const help = "OPTIONS:\n" +
+		"   --limit N       run at most N items [$EXPERIMENT_LIMIT]\n" +
+		"   --quiet         print nothing\n" +
+		"   --gate RULE|FILE [ --gate RULE|FILE ]  judge by a rule or a file of rules\n" +
+		"   Exit codes: 0 compared, and every rule passed; 1 a rule failed.\n\n"
+	const want = "OPTIONS:\n" +
+		"   --limit N       run at most N items\n" +
+		"                   [$EXPERIMENT_LIMIT]\n" +
+		"   --quiet         print nothing\n" +
+		"   --gate RULE|FILE [ --gate RULE|FILE ]\n" +
+		"          judge by a rule or a file of rules\n" +
+		"   Exit codes: 0 compared, and every rule passed;\n" +
+		"   1 a rule failed.\n\n"
+	for _, size := range []int{1, 7, len(help)} {
+		var b strings.Builder
+		w := helpWriter(cli.Env{Stdout: &b, Getenv: func(name string) string { return map[string]string{"COLUMNS": "50"}[name] }})
+		for part := range slices.Chunk([]byte(help), size) {
+			if n, err := w.Write(part); n != len(part) || err != nil {
+				t.Fatal(n, err)
+			}
+		}
+		if diff := cmp.Diff(want, b.String()); diff != "" {
+			t.Errorf("%d bytes at a time:\n%s", size, diff)
+		}
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		line, width := rapid.StringMatching(` {0,8}[a-zé-]{1,20}( {1,4}[a-zé]{1,12}){0,20}`).Draw(rt, "line"), rapid.IntRange(40, 90).Draw(rt, "width")
+		folded := foldHelp(line, width)
+		if !slices.Equal(strings.Fields(line), strings.Fields(folded)) {
+			rt.Fatalf("%q became %q", line, folded)
+		}
+		for l := range strings.Lines(folded) {
+			if n := utf8.RuneCountInString(strings.TrimSpace(l)); n > width {
+				rt.Fatalf("%q has %d of %d columns", l, n, width)
+			}
+		}
+	})
+}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"extraction-experiment/dataset"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/langfuse/embedded"
 )
@@ -68,7 +69,7 @@ func TestFromTraces_selection(t *testing.T) {
 			if result.Refused != tt.refused || (result.Err() == nil) != (tt.refused == 0) {
 				t.Errorf("%s: %d refused: %v", tt.name, result.Refused, result.Err())
 			}
-			said := fmt.Sprintf("0 of %d traces were refused, and %d items of the queue:", result.Selected, tt.refused)
+			said := fmt.Sprintf("0 of %s refused, and %d items of the queue:", textutil.Counted(result.Selected, "trace"), tt.refused)
 			if tt.refused > 0 && !strings.HasPrefix(result.Err().Error(), said) {
 				t.Errorf("%s: %v, want %q", tt.name, result.Err(), said)
 			}

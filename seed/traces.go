@@ -14,6 +14,7 @@ import (
 	"extraction-experiment/dataset"
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/stats"
+	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
 )
 
@@ -75,7 +76,7 @@ type TraceResult struct {
 // Err returns nil when an item was made of every trace, else an error with exit
 // code 4 that lists those refused.
 func (r TraceResult) Err() error {
-	said := fmt.Sprintf("%d of %d traces were refused", r.Refused-r.RefusedQueueItems, r.Selected)
+	said := fmt.Sprintf("%d of %s refused", r.Refused-r.RefusedQueueItems, textutil.Counted(r.Selected, "trace"))
 	if r.RefusedQueueItems > 0 {
 		said += fmt.Sprintf(", and %d items of the queue", r.RefusedQueueItems)
 	}

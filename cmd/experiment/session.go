@@ -255,7 +255,8 @@ func (s session) explained(err error, harnessName string) error {
 		}
 		return cli.Usage("the run name %q is taken (%s): use --name %s%s", taken.Name, taken.Place(), taken.Free, hint)
 	case errors.As(err, &missing):
-		return cli.Usage("%w; seed --list shows those that are, seed --dataset %s --file FILE creates it", err, cli.Quote(missing.Name))
+		return cli.Usage("%w; experiment seed --list shows those that are, experiment seed --dataset %s --file FILE creates it",
+			err, cli.Quote(missing.Name))
 	}
 	return s.signals.cutShort(err)
 }

@@ -291,7 +291,7 @@ func fileAction(c *urfave.Context, env cli.Env) error {
 		end := progress(env, &cfg)
 		result, err := seed.File(c.Context, lf.Client, items, cfg)
 		end()
-		warn(env, result.Report.Warnings, "seed --check FILE --json")
+		warn(env, result.Report.Warnings, "experiment seed --check FILE --json")
 		if err != nil && result.Done() == 0 { // it did not come to that
 			return err
 		}
@@ -316,7 +316,7 @@ func checkAction(c *urfave.Context, env cli.Env) error {
 		return err
 	}
 	if !c.Bool("json") {
-		warn(env, found.Warnings, "seed --check FILE --json")
+		warn(env, found.Warnings, "experiment seed --check FILE --json")
 	}
 	text := fmt.Sprintf("%s: %s, %s, %s\n", path, textutil.Counted(found.Items, "item"),
 		textutil.Counted(found.Problems.Total, "problem"), textutil.Counted(found.Warnings.Total, "warning"))

@@ -201,7 +201,7 @@ func baselineAction(c *urfave.Context, env cli.Env) (err error) {
 		}
 		return runs.SetBaseline(ctx, dataset, "")
 	}
-	return cli.Usage("baseline takes: set RUN, show, or clear --dataset NAME")
+	return cli.Usage("use baseline set RUN, baseline show, or baseline clear --dataset NAME")
 }
 
 // setBaseline shows a run that is there, and writes it down.

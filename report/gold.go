@@ -215,9 +215,9 @@ func rate(v float64) string { return fmt.Sprintf("%.2f", v) }
 // Regold is what scoring runs over other gold comes to; its JSON is what experiment
 // rescore --dataset NAME@now prints.
 type Regold struct {
-	Metric string        `json:"metric"`
-	Runs   []MovesResult `json:"runs"`
-	Ranks  []RankShift   `json:"ranks"`
+	Metric string                `json:"metric"`
+	Runs   []compare.MovesResult `json:"runs"`
+	Ranks  []RankShift           `json:"ranks"`
 	// Verdicts and Gates are those against the first run.
 	Verdicts []VerdictShift `json:"verdicts"`
 	Gates    []GateShift    `json:"gates"`

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strings"
 	"testing"
 
 	"extraction-experiment/compare"
+	"extraction-experiment/outcome"
 
 	"pgregory.net/rapid"
 )
@@ -89,4 +91,18 @@ func TestLeaderboard_anything(t *testing.T) {
 		}
 		fits(t, b.String(), opt)
 	})
+}
+
+// TestMovesText: what moved by little does not look as if it had not.
+func TestMovesText(t *testing.T) {
+	r := compare.MovesResult{Scorer: outcome.Scorer{Primary: "f1"}, Items: 1,
+		Scores: []compare.MovedScore{{Score: "f1", Before: ptr(0.5), After: ptr(0.50001), NOld: 1, NNew: 1, Up: 1}},
+		Moved:  []compare.MovedItem{{Item: "a", Trial: 1, Score: "f1", Before: 0.5, After: 0.50001}}}
+	var b strings.Builder
+	if err := MovesText(&b, r, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Count(b.String(), "+0.00001") != 2 || strings.Contains(b.String(), "+0.000 ") {
+		t.Error(b.String())
+	}
 }

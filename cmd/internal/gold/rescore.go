@@ -94,15 +94,15 @@ type rescorer struct {
 
 // rescore makes the new run and says what moved; its name gets the suffix unless --name
 // says another one.
-func (r *rescorer) rescore(ctx context.Context, cfg experiment.RescoreConfig, suffix string) (report.MovesResult, string, error) {
+func (r *rescorer) rescore(ctx context.Context, cfg experiment.RescoreConfig, suffix string) (compare.MovesResult, string, error) {
 	err := r.complete(ctx, &cfg, suffix)
 	if err == nil {
 		err = noteUnfinished(ctx, r.env, cfg.From)
 	}
 	if err != nil {
-		return report.MovesResult{}, "", err
+		return compare.MovesResult{}, "", err
 	}
-	moves := report.NewMoves(cfg.Pin.Primary)
+	moves := compare.NewMoves(cfg.Pin.Primary)
 	status, scored := runs.NewStatus(r.env), 0
 	cfg.Moved = func(before, after outcome.Outcome) {
 		moves.Add(before, after)
@@ -119,7 +119,7 @@ func (r *rescorer) rescore(ctx context.Context, cfg experiment.RescoreConfig, su
 		err = cli.Usage("%s: %w: there is nothing to score again", textutil.Line(made.Rescored.Name), err)
 	}
 	if err != nil {
-		return report.MovesResult{}, "", err
+		return compare.MovesResult{}, "", err
 	}
 	return moves.Result(made, runs.ScoreOrder()), path, nil
 }

@@ -1,4 +1,4 @@
-package report_test
+package compare
 
 import (
 	"encoding/json"
@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"extraction-experiment/outcome"
-	"extraction-experiment/report"
 )
 
 func scored(item string, values map[string]float64) outcome.Outcome {
@@ -26,7 +25,7 @@ func scored(item string, values map[string]float64) outcome.Outcome {
 // TestMoves: f1 goes from (0.2 + 0.6)/2 = 0.4 to (0.5 + 0.6 + 1)/3 = 0.7 with
 // one up and one newly defined; other falls from 1 to 0.5 on one of two.
 func TestMoves(t *testing.T) {
-	m := report.NewMoves("f1")
+	m := NewMoves("f1")
 	m.Add(scored("a", map[string]float64{"f1": 0.2, "other": 1}), scored("a", map[string]float64{"f1": 0.5, "other": 0}))
 	m.Add(scored("b", map[string]float64{"f1": 0.6, "other": 1}), scored("b", map[string]float64{"f1": 0.6, "other": 1}))
 	m.Add(scored("c", nil), scored("c", map[string]float64{"f1": 1}))
@@ -47,7 +46,7 @@ func TestMoves(t *testing.T) {
 // the outcomes come; item i moves by i/500.
 func TestMoves_anyOrder(t *testing.T) {
 	for seed := range uint64(5) {
-		m := report.NewMoves("f1")
+		m := NewMoves("f1")
 		for _, i := range rand.New(rand.NewPCG(seed, 1)).Perm(500) {
 			name := fmt.Sprintf("i%03d", i)
 			m.Add(scored(name, map[string]float64{"f1": 0}), scored(name, map[string]float64{"f1": float64(i) / 500}))
@@ -80,7 +79,7 @@ func TestMoves_anyOrderOfScores(t *testing.T) {
 	}
 	want := ""
 	for seed := range uint64(20) {
-		m := report.NewMoves("f1")
+		m := NewMoves("f1")
 		for _, i := range rand.New(rand.NewPCG(seed, 2)).Perm(len(before)) {
 			m.Add(before[i], after[i])
 		}
@@ -94,18 +93,5 @@ func TestMoves_anyOrderOfScores(t *testing.T) {
 		if string(raw) != want {
 			t.Fatalf("seed %d:\n%s\nwant\n%s", seed, raw, want)
 		}
-	}
-}
-
-// TestMovesText: what moved by little does not look as if it had not.
-func TestMovesText(t *testing.T) {
-	m := report.NewMoves("f1")
-	m.Add(scored("a", map[string]float64{"f1": 0.5}), scored("a", map[string]float64{"f1": 0.50001}))
-	var b strings.Builder
-	if err := report.MovesText(&b, m.Result(outcome.Header{Scorer: outcome.Scorer{Primary: "f1"}}, nil), report.Options{}); err != nil {
-		t.Fatal(err)
-	}
-	if strings.Count(b.String(), "+0.00001") != 2 || strings.Contains(b.String(), "+0.000 ") {
-		t.Error(b.String())
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/pprof"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -48,6 +49,18 @@ func terminalWidth() int {
 	width, _, err := term.GetSize(fd)
 	if err != nil || width <= 0 {
 		return 80 // a terminal that does not tell, as over a serial line
+	}
+	return width
+}
+
+// Columns is how wide standard output is: as COLUMNS says, else as its terminal is; 0 for a
+// file or pipe.
+func (e Env) Columns() (width int) {
+	if n, err := strconv.Atoi(e.Getenv("COLUMNS")); err == nil && n > 0 {
+		return n
+	}
+	if file, ok := e.Stdout.(*os.File); ok {
+		width, _, _ = term.GetSize(int(file.Fd()))
 	}
 	return width
 }

@@ -9,7 +9,6 @@ import (
 	"io"
 	"iter"
 	"os"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -66,11 +65,7 @@ func StepSummary(env cli.Env, write func(io.Writer) error) error {
 // is comfortable.
 func TextOptions(env cli.Env, where []string) report.Options {
 	opt := report.Options{Color: isTerminal(os.Stdout) && env.Getenv("NO_COLOR") == "", Where: where}
-	if n, err := strconv.Atoi(env.Getenv("COLUMNS")); err == nil && n > 0 {
-		opt.Width = n
-	} else if n, _, err := term.GetSize(int(os.Stdout.Fd())); err == nil && n > 0 {
-		opt.Width = n
-	} else {
+	if opt.Width = env.Columns(); opt.Width == 0 {
 		opt.Width, opt.Whole = 100, true
 	}
 	return opt

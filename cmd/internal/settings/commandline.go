@@ -5,14 +5,11 @@ import (
 	"context"
 	"io"
 	"maps"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	urfave "github.com/urfave/cli/v2"
-	"golang.org/x/term"
 
 	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
@@ -44,14 +41,10 @@ func Run(ctx context.Context, env cli.Env, app *urfave.App) (code int) {
 // helpWriter is where the command library writes help: standard output, with lines that fit
 // its terminal, or COLUMNS.
 func helpWriter(env cli.Env) io.Writer {
-	width, _ := strconv.Atoi(env.Getenv("COLUMNS"))
-	if width <= 0 {
-		width, _, _ = term.GetSize(int(os.Stdout.Fd()))
+	if width := env.Columns(); width > 0 {
+		return &helpFolder{to: env.Stdout, width: max(40, width)}
 	}
-	if width <= 0 {
-		return env.Stdout
-	}
-	return &helpFolder{to: env.Stdout, width: max(40, width)}
+	return env.Stdout
 }
 
 // helpFolder breaks the lines of help. It holds the beginning of a line until its end.

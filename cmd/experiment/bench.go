@@ -31,7 +31,7 @@ func benchActions(env cli.Env) []settings.Action {
 	}
 	asJSON := settings.JSONFlag()
 	dataset := &urfave.StringSliceFlag{Name: "dataset", Aliases: []string{"d"}, Usage: "read cases from `FILE`; may be repeated"}
-	strict := &urfave.BoolFlag{Name: "strict", Usage: "also check the grammar of caseId and packId", DisableDefaultText: true}
+	strict := &urfave.BoolFlag{Name: "strict", Usage: "also check the grammar of caseId and packId"}
 	return []settings.Action{
 		{Name: "run", Usage: "experiment bench run [--mode deterministic|variance] [--trials N] [--dataset FILE...] [--model MODEL | --pipeline PROGRAM] [--out RUN] [--resume]",
 			Run: with(benchRun), Flags: []urfave.Flag{
@@ -41,9 +41,9 @@ func benchActions(env cli.Env) []settings.Action {
 				&urfave.StringFlag{Name: "model", Aliases: []string{"m"}, Usage: "answer with `MODEL`, as for experiment run"},
 				&urfave.StringFlag{Name: "pipeline", Usage: "answer with your own pipeline, a `PROGRAM|URL`"},
 				&urfave.StringFlag{Name: "out", Aliases: []string{"o"}, Usage: "write to `RUN|FILE`: the name of a run, or a file that ends in .run"},
-				&urfave.BoolFlag{Name: "resume", Usage: "resume the run of --out", DisableDefaultText: true},
-				&urfave.BoolFlag{Name: "retry-failed", Usage: "resume it, and ask again what was not answered", DisableDefaultText: true},
-				&urfave.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print no progress", DisableDefaultText: true},
+				&urfave.BoolFlag{Name: "resume", Usage: "resume the run of --out"},
+				&urfave.BoolFlag{Name: "retry-failed", Usage: "resume it, and ask again what was not answered"},
+				&urfave.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print no progress"},
 				&urfave.StringFlag{Name: "concurrency", Aliases: []string{"c"}, Value: "4", Usage: "work on `N` cases at once"},
 				&urfave.StringFlag{Name: "timeout", Value: "5m", Usage: "allow each case `TIME`"},
 				strict, asJSON,

@@ -37,8 +37,8 @@ func conformanceCommand(env cli.Env) *urfave.Command {
 			&urfave.StringFlag{Name: "timeout", Value: "1m", Usage: "allow each evaluation `TIME`"},
 			&urfave.StringFlag{Name: "concurrency", Value: "4", Usage: "run `N` evaluations at once"},
 			&urfave.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the report as JSON to `FILE`"},
-			&urfave.BoolFlag{Name: "json", Usage: "print the report as JSON instead of the table", DisableDefaultText: true},
-			&urfave.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print no progress", DisableDefaultText: true},
+			&urfave.BoolFlag{Name: "json", Usage: "print the report as JSON instead of the table"},
+			&urfave.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print no progress"},
 		},
 		Action: settings.NoWords(func(c *urfave.Context) error { return conformanceAction(c, env) }),
 	}

@@ -212,7 +212,7 @@ func doctorCommand(env cli.Env) *urfave.Command {
 		UsageText: "experiment doctor [--model MODEL] [--score-configs] [--json]",
 		Flags: []urfave.Flag{
 			&urfave.StringFlag{Name: "model", Aliases: []string{"m"}, Usage: "also send one short request to `MODEL`, which may cost a little"},
-			&urfave.BoolFlag{Name: "score-configs", Usage: "create the score configurations that annotators choose from, unless Langfuse has one of that name", DisableDefaultText: true},
+			&urfave.BoolFlag{Name: "score-configs", Usage: "create the score configurations that annotators choose from, unless Langfuse has one of that name"},
 			settings.ModeFlag(),
 			settings.JSONFlag(),
 		},

@@ -25,8 +25,8 @@ func scoreCommand(env cli.Env) *urfave.Command {
 		Description: `Each line is {"id", "expected": {…}, "extracted": {…} or null, "error"?, "options"?}; - reads standard input.`,
 		Flags: []urfave.Flag{
 			settings.OptionsFlag(),
-			&urfave.BoolFlag{Name: "summary", Usage: "print means and pooled values instead of one line per pair", DisableDefaultText: true},
-			&urfave.BoolFlag{Name: "json", Usage: "print the summary as JSON", DisableDefaultText: true},
+			&urfave.BoolFlag{Name: "summary", Usage: "print means and pooled values instead of one line per pair"},
+			&urfave.BoolFlag{Name: "json", Usage: "print the summary as JSON"},
 		},
 		Action: func(c *urfave.Context) error { return scoreAction(c, env) },
 	}

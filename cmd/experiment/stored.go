@@ -182,7 +182,7 @@ func showCommand(env cli.Env) *urfave.Command {
 			settings.DatasetFlag(),
 			settings.JSONFlag(),
 			&urfave.IntFlag{Name: "trial", Value: 1, Usage: "show the item in trial `N`"},
-			&urfave.BoolFlag{Name: "full", Usage: "show the whole document", DisableDefaultText: true},
+			&urfave.BoolFlag{Name: "full", Usage: "show the whole document"},
 		},
 		Action: func(c *urfave.Context) error { return showAction(c, env) },
 	}
@@ -317,7 +317,7 @@ func verifyCommand(env cli.Env) *urfave.Command {
 			settings.DatasetFlag(),
 			settings.ModeFlag(),
 			settings.JSONFlag(),
-			&urfave.BoolFlag{Name: "repair", Usage: "send again what is missing or differs, delete duplicate scores, and verify again", DisableDefaultText: true},
+			&urfave.BoolFlag{Name: "repair", Usage: "send again what is missing or differs, delete duplicate scores, and verify again"},
 			&urfave.DurationFlag{Name: "timeout", Usage: "stop after `TIME`, repair included; 0s looks once, which is the default with the embedded Langfuse", DefaultText: "10m"},
 		}, settings.LogFlags()...),
 		Action: func(c *urfave.Context) error { return verifyAction(c, env) },

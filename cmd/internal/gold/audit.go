@@ -45,7 +45,7 @@ func AuditCommand(env cli.Env) *urfave.Command {
 			&urfave.StringFlag{Name: "decisions", TakesFile: true, Usage: "read from `FILE` what was accepted and rejected on that page"},
 			&urfave.StringFlag{Name: "corrected", TakesFile: true, Usage: "write the items that --decisions changes to `FILE`, for experiment seed --file"},
 			&urfave.StringFlag{Name: "queue", Usage: "add the items to the annotation queue `NAME` in Langfuse, each with what is doubtful"},
-			&urfave.BoolFlag{Name: "create-queue", Usage: "create the queue if it does not exist", DisableDefaultText: true},
+			&urfave.BoolFlag{Name: "create-queue", Usage: "create the queue if it does not exist"},
 			settings.JSONFlag(),
 		},
 		Action: func(c *urfave.Context) error { return auditAction(c, env) },

@@ -70,14 +70,14 @@ func fileFlags() []urfave.Flag {
 		&urfave.StringFlag{Name: "check", Usage: "check the items in `FILE`, and send nothing"},
 		&urfave.StringFlag{Name: "export", Usage: "write the dataset's items to `FILE`, in the format of its extension; - is JSONL on standard output"},
 		&urfave.StringSliceFlag{Name: "archive", Usage: "archive the item `ID`; may be repeated"},
-		&urfave.BoolFlag{Name: "list", DisableDefaultText: true, Aliases: []string{"l"}, Usage: "list the datasets"},
+		&urfave.BoolFlag{Name: "list", Aliases: []string{"l"}, Usage: "list the datasets"},
 		&urfave.StringFlag{Name: "schema", Usage: "JSON Schemas of the dataset from `FILE`: {\"input\": …, \"expectedOutput\": …}"},
 		&urfave.StringFlag{Name: "description", Usage: "describe the dataset with `TEXT`"},
 		&urfave.StringFlag{Name: "id-prefix", Usage: "put `P` before every id"},
-		&urfave.BoolFlag{Name: "keep-going", Usage: "seed the good items of a file that also has bad ones", DisableDefaultText: true},
-		&urfave.BoolFlag{Name: "dry-run", Usage: "show what would be written, and write nothing", DisableDefaultText: true},
-		&urfave.BoolFlag{Name: "json", Usage: "print JSON on standard output", DisableDefaultText: true},
-		&urfave.BoolFlag{Name: "quiet", DisableDefaultText: true, Aliases: []string{"q"}, Usage: "print no progress and no warnings"},
+		&urfave.BoolFlag{Name: "keep-going", Usage: "seed the good items of a file that also has bad ones"},
+		&urfave.BoolFlag{Name: "dry-run", Usage: "show what would be written, and write nothing"},
+		&urfave.BoolFlag{Name: "json", Usage: "print JSON on standard output"},
+		&urfave.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print no progress and no warnings"},
 	}
 }
 
@@ -102,9 +102,9 @@ func traceFlags() []urfave.Flag {
 		&urfave.StringFlag{Category: "Traces", Name: "redact", Usage: "replace the patterns and fields in `FILE` before anything is sent (docs/seeding.md)"},
 		&urfave.StringSliceFlag{Category: "Traces", Name: "accept-tag", Usage: "count a trace with the tag `T` as validated"},
 		&urfave.StringSliceFlag{Category: "Traces", Name: "accept-score", Usage: "count a trace with a score such as `'NAME>=V'` as validated"},
-		&urfave.BoolFlag{Category: "Traces", Name: "accept-unvalidated", DisableDefaultText: true, Usage: "also seed from traces that nobody validated, and mark their items"},
+		&urfave.BoolFlag{Category: "Traces", Name: "accept-unvalidated", Usage: "also seed from traces that nobody validated, and mark their items"},
 		&urfave.StringFlag{Category: "Traces", Name: "out", Usage: "write the items of the traces to `FILE` instead of Langfuse"},
-		&urfave.BoolFlag{Category: "Traces", Name: "diff", DisableDefaultText: true, Usage: "with --dry-run: show how items differ from those in the dataset"},
+		&urfave.BoolFlag{Category: "Traces", Name: "diff", Usage: "with --dry-run: show how items differ from those in the dataset"},
 	}
 }
 

@@ -27,7 +27,9 @@ func Run(ctx context.Context, env cli.Env, app *urfave.App) (code int) {
 	app.ExitErrHandler = func(*urfave.Context, error) {} // it is decided below
 	for _, c := range app.Commands {
 		c.OnUsageError, c.HideHelpCommand = usageError, true // a run may be called help
+		plainDefaults(c.Flags)
 	}
+	plainDefaults(app.Flags)
 	args, err := arrange(app, env.Args)
 	if err == nil {
 		err = app.RunContext(ctx, append([]string{app.Name}, args...))
@@ -36,6 +38,18 @@ func Run(ctx context.Context, env cli.Env, app *urfave.App) (code int) {
 		cli.Report(env.Stderr, app.Name, err)
 	}
 	return cli.ExitCode(err)
+}
+
+// plainDefaults has help show defaults as they are typed, and none of switches.
+func plainDefaults(flags []urfave.Flag) {
+	for _, flag := range flags {
+		switch f := flag.(type) {
+		case *urfave.BoolFlag:
+			f.DisableDefaultText = true
+		case *urfave.StringFlag:
+			f.DefaultText = cmp.Or(f.DefaultText, f.Value)
+		}
+	}
 }
 
 // helpWriter is where the command library writes help: standard output, with lines that fit

@@ -34,7 +34,7 @@ func NoWords(action urfave.ActionFunc) urfave.ActionFunc {
 
 // JSONFlag is --json.
 func JSONFlag() urfave.Flag {
-	return &urfave.BoolFlag{Name: "json", Usage: "print JSON on standard output", DisableDefaultText: true}
+	return &urfave.BoolFlag{Name: "json", Usage: "print JSON on standard output"}
 }
 
 // OptionsFlag is --options of a command that scores; ScoringOptions reads it.
@@ -126,7 +126,7 @@ func (s Setting) AsFlag() urfave.Flag {
 	case s.Bare:
 		return &urfave.GenericFlag{Category: s.Category, Name: s.Flag, Aliases: aliases, Usage: usage, Value: &optional{}}
 	case s.Switch:
-		return &urfave.BoolFlag{Category: s.Category, Name: s.Flag, Aliases: aliases, Usage: usage, DisableDefaultText: true}
+		return &urfave.BoolFlag{Category: s.Category, Name: s.Flag, Aliases: aliases, Usage: usage}
 	}
 	return &urfave.StringFlag{Category: s.Category, Name: s.Flag, Aliases: aliases, Usage: usage}
 }

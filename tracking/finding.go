@@ -245,8 +245,7 @@ func (e *DifferentError) ExitCode() int {
 // repairs gathers what would mend the differences of a page.
 type repairs struct {
 	resets  []runstore.Reset
-	gone    map[int64][]string // scores of withdrawn attempts, some of which are back
-	deletes []string           // ids of scores
+	deletes []string // ids of scores
 }
 
 // again has a part of an outcome sent again, unchanged.
@@ -258,14 +257,9 @@ func (r *repairs) again(oid int64, part runstore.Published) {
 // and deletes doubled scores. Without v.mend it only forgets them.
 func (r *repairs) apply(ctx context.Context, v *verifier) error {
 	todo := *r
-	*r = repairs{gone: map[int64][]string{}}
+	*r = repairs{}
 	if v.mend == nil {
 		return nil
-	}
-	for oid, gone := range todo.gone {
-		if err := v.mend.Run.SetDeleting(ctx, oid, gone); err != nil {
-			return err
-		}
 	}
 	if err := v.mend.Run.Reset(ctx, todo.resets...); err != nil {
 		return err

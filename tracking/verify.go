@@ -170,7 +170,7 @@ type verifier struct {
 }
 
 func newVerifier(cfg VerifyConfig, header outcome.Header) *verifier {
-	return &verifier{cfg: cfg, header: header, inOrder: map[int64]bool{}, repairs: repairs{gone: map[int64][]string{}}}
+	return &verifier{cfg: cfg, header: header, inOrder: map[int64]bool{}}
 }
 
 // patiently looks until nothing differs, until nothing more came for the time of
@@ -418,24 +418,18 @@ func (v *verifier) superseded(o runstore.Pending, id string, scores []langfuse.S
 	v.verdict.SupersededCount++
 	v.verdict.Superseded = listed(v.verdict.Superseded,
 		SupersededEntry{Trial: o.Trial, Item: o.Item, Attempt: o.Attempt, Trace: id, Class: string(o.Class)})
-	gone := map[string]bool{}
-	for _, id := range scoreIDs(v.header, o) {
-		gone[id] = true
-	}
-	stale := false
+	ids, stale := scoreIDs(v.header, o), false
 	for _, s := range scores {
-		if !gone[s.ID] {
+		if !slices.Contains(ids, s.ID) {
 			continue
 		}
 		stale = true
-		delete(gone, s.ID)
 		v.found(Finding{
 			Kind: StaleScore, Trial: o.Trial, Item: o.Item, Trace: id, Score: s.Name,
 			Detail: fmt.Sprintf("attempt %d was replaced, and its score is still there", o.Attempt),
 		})
 	}
 	if stale && o.Published.Has(runstore.Withdrawn) {
-		v.repairs.gone[o.OID] = slices.Sorted(maps.Keys(gone))
 		v.repairs.again(o.OID, runstore.Withdrawn)
 	}
 }

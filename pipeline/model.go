@@ -41,8 +41,8 @@ type Request struct {
 	// Schema, if set, is the JSON Schema that the answer must satisfy; the
 	// provider enforces it where it can.
 	Schema *Schema `json:"schema,omitempty"`
-	// Sent is where a model puts what AppendMessages writes of the messages, if it has that
-	// at hand; nil asks for nothing.
+	// Sent, unless nil, is set by a model whose request has the messages exactly as
+	// AppendMessages writes them: to these bytes.
 	Sent *json.RawMessage `json:"-"`
 }
 

@@ -157,14 +157,30 @@ const docLimits = `
 Work is bounded by counted steps, so that hostile input cannot stall a run; reaching a limit is a warning on the item. Comparing names: %d million steps for entities and as many for relationships, or %d million similar pairs; names are taken from the shortest, and from where the steps are used up only equal names match. Assignment: %d million steps; groups of similar names beyond that are matched best pair first, which is still one-to-one and independent of the order of the lists but may miss the best total. A name of more than %d words has no initials. The nearest misses are looked for within limits of their own; no score depends on them.
 `
 
+// formula is what ratio computes: each count alone tells its factors.
 func (d Definition) formula() string {
-	switch len(d.denominator) {
-	case 0:
+	if len(d.denominator) == 0 {
 		return "entity_f1 = 1 and relationship_f1 = 1, where annotated, and type_accuracy is 1 or undefined"
-	case 1:
-		return d.numerator + " / " + d.denominator[0]
 	}
-	return "2·" + d.numerator + " / (" + strings.Join(d.denominator, " + ") + ")"
+	var above, below []string
+	term := func(terms []string, factor int64, name string) []string {
+		switch factor {
+		case 0:
+			return terms
+		case 1:
+			return append(terms, name)
+		}
+		return append(terms, fmt.Sprintf("%d·%s", factor, name))
+	}
+	for _, name := range append([]string{d.numerator}, d.denominator...) {
+		r := d.ratio(map[string]int64{name: 1})
+		above, below = term(above, r.Num, name), term(below, r.Den, name)
+	}
+	divisor := strings.Join(below, " + ")
+	if len(below) > 1 {
+		divisor = "(" + divisor + ")"
+	}
+	return strings.Join(above, " + ") + " / " + divisor
 }
 
 // nothing says what 0/0 is.

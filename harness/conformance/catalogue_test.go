@@ -177,7 +177,7 @@ func shuffled(e extraction.Extraction, seed uint64) extraction.Extraction {
 }
 
 func TestBuiltin_faults(t *testing.T) {
-	if _, err := conformance.NewBuiltin("entity_f2", rules(t)); cli.ExitCode(err) != 64 {
+	if _, err := conformance.NewBuiltin("entity_f0", rules(t)); cli.ExitCode(err) != 64 {
 		t.Errorf("an unknown score: %v", err)
 	}
 	b, err := conformance.NewBuiltin("type_accuracy", rules(t))

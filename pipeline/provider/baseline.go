@@ -16,6 +16,11 @@ import (
 // Baseline is the name of the extractor by rules, as --model takes it.
 const Baseline = "baseline"
 
+func openBaseline(_ string, cfg Config) (Opened, error) {
+	info := Info{Provider: Baseline, Model: Baseline, Pipeline: Baseline + "@" + baselineVersion}
+	return Opened{Info: info, Extractor: newBaseline(cfg.Now)}, nil
+}
+
 // baselineVersion changes whenever a rule changes, because every score does with it.
 const baselineVersion = "2"
 

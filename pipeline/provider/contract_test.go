@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,6 +19,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"extraction-experiment/internal/secret"
 	"extraction-experiment/internal/testkit/suite"
 	"extraction-experiment/outcome"
 	"extraction-experiment/pipeline"
@@ -184,7 +186,7 @@ func parameters(t *testing.T, open openAt, wire wireForm) {
 			}
 			body := s.once(t)
 			if want := pipeline.AppendMessages(nil, req.Messages); bytes.Contains(body, want) != (string(sent) == string(want)) || sent != nil && string(sent) != string(want) {
-				t.Errorf("the messages %s are said to be %q in %s", want, sent, body)
+				t.Errorf("Request.Sent is %q: it must be the messages, %s, if the body has them so, and nothing else: %s", sent, want, body)
 			}
 			if got := at(t, body, wire.Temperature); got != c.wantT {
 				t.Errorf("temperature is %q on the wire, want %q: %s", got, c.wantT, body)
@@ -513,3 +515,22 @@ func fuzzModel(f *testing.F, open func(t testing.TB, client *http.Client) pipeli
 type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+// TestVariables: a row has every variable that its provider reads, and programs that are
+// not trusted with secrets get none of them.
+func TestVariables(t *testing.T) {
+	for _, r := range table() {
+		read := func(name string) string {
+			if !slices.Contains(r.variables, name) {
+				t.Errorf("%s reads %s, which its row in the table does not have", r.name, name)
+			}
+			return ""
+		}
+		_, _ = Open(r.name+r.rest, Config{Getenv: read}) // a missing key is an error
+		for _, name := range r.variables {
+			if given, _ := secret.Withhold([]string{name + "=x"}, nil); len(given) > 0 {
+				t.Errorf("evaluators get %s: internal/secret/environ.go lists what they do not get", name)
+			}
+		}
+	}
+}

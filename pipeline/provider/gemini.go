@@ -7,8 +7,24 @@ import (
 	"strings"
 
 	"extraction-experiment/internal/cli"
+	"extraction-experiment/internal/secret"
 	"extraction-experiment/pipeline"
 )
+
+// Gemini is the name of the provider.
+const Gemini = "gemini"
+
+// The variables of the environment that openGemini reads.
+const (
+	envGeminiKey     = "GEMINI_API_KEY" // comes before envGoogleKey
+	envGoogleKey     = "GOOGLE_API_KEY"
+	envGeminiBaseURL = "GOOGLE_GEMINI_BASE_URL"
+)
+
+func openGemini(name string, cfg Config) (Opened, error) {
+	key := cmp.Or(cfg.Getenv(envGeminiKey), cfg.Getenv(envGoogleKey))
+	return cfg.opened(Gemini, newGemini, modelConfig{Model: name, APIKey: secret.New(key), BaseURL: cfg.Getenv(envGeminiBaseURL)})
+}
 
 // gemini is the protocol of the Gemini API of Google. The request is
 // POST {BaseURL}/v1beta/models/{Model}:generateContent with the key in the header

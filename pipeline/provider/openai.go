@@ -4,13 +4,58 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 	"strings"
 
+	"extraction-experiment/internal/secret"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/pipeline"
 )
+
+// OpenAI is the name of the provider.
+const OpenAI = "openai"
+
+// The variables of the environment that openOpenAI reads.
+const (
+	envOpenAIKey     = "OPENAI_API_KEY"
+	EnvOpenAIBaseURL = "OPENAI_BASE_URL"
+	envAzureVersion  = "OPENAI_API_VERSION"
+	envAPIType       = "OPENAI_API_TYPE"
+	// envHeaders holds headers that a gateway wants, as a JSON object.
+	envHeaders = "OPENAI_EXTRA_HEADERS"
+)
+
+// readHeaders reads the extra headers; the error does not repeat them, as they may hold
+// keys.
+func readHeaders(text string) (map[string]secret.Secret, error) {
+	if text == "" {
+		return nil, nil
+	}
+	var plain map[string]string
+	if json.Unmarshal([]byte(text), &plain) != nil {
+		return nil, configError(OpenAI, errors.New(envHeaders+` is not a JSON object of texts, such as {"X-Team": "knowledge"}`))
+	}
+	headers := map[string]secret.Secret{}
+	for name, value := range plain {
+		headers[name] = secret.New(value)
+	}
+	return headers, nil
+}
+
+// openOpenAI reads the key and the address of the environment; OPENAI_API_TYPE
+// azure asks for Azure's header, with the version of OPENAI_API_VERSION.
+func openOpenAI(name string, cfg Config) (Opened, error) {
+	headers, err := readHeaders(cfg.Getenv(envHeaders))
+	if err != nil {
+		return Opened{}, err
+	}
+	return cfg.opened(OpenAI, newOpenAI, modelConfig{
+		Headers: headers, Model: name, APIKey: secret.New(cfg.Getenv(envOpenAIKey)), BaseURL: cfg.Getenv(EnvOpenAIBaseURL),
+		Azure: cfg.Getenv(envAPIType) == "azure", APIVersion: cfg.Getenv(envAzureVersion),
+	})
+}
 
 // openAI is the protocol of OpenAI's chat completions and of every server that speaks the
 // same: Azure, vLLM, Ollama, llama.cpp, LM Studio, OpenRouter, LiteLLM and others. The

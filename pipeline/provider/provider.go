@@ -8,9 +8,6 @@
 package provider
 
 import (
-	"cmp"
-	"encoding/json"
-	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -59,18 +56,19 @@ type Opened struct {
 
 // row is one provider.
 type row struct {
-	name string
-	rest string // how a spec goes on: "", "/NAME"
-	open func(name string, cfg Config) (Opened, error)
+	name      string
+	rest      string // how a spec goes on: "", "/NAME"
+	open      func(name string, cfg Config) (Opened, error)
+	variables []string // of the environment, which open reads
 }
 
 // table lists the providers in the order in which they are shown.
 func table() []row {
 	return []row{
-		{Baseline, "", openBaseline},
-		{OpenAI, "/NAME", openOpenAI},
-		{Gemini, "/NAME", openGemini},
-		{Recorded, "/FILE", openRecorded},
+		{Baseline, "", openBaseline, nil},
+		{OpenAI, "/NAME", openOpenAI, []string{envOpenAIKey, EnvOpenAIBaseURL, envHeaders, envAPIType, envAzureVersion}},
+		{Gemini, "/NAME", openGemini, []string{envGeminiKey, envGoogleKey, envGeminiBaseURL}},
+		{Recorded, "/FILE", openRecorded, nil},
 	}
 }
 
@@ -112,66 +110,6 @@ func Open(spec string, cfg Config) (Opened, error) {
 	return found.open(name, cfg)
 }
 
-// The names of the providers, beside that of the baseline.
-const (
-	OpenAI   = "openai"
-	Gemini   = "gemini"
-	Recorded = "recorded"
-)
-
-// The variables of the environment that Open reads.
-const (
-	envOpenAIKey     = "OPENAI_API_KEY"
-	EnvOpenAIBaseURL = "OPENAI_BASE_URL"
-	envGeminiKey     = "GEMINI_API_KEY" // comes before envGoogleKey
-	envGoogleKey     = "GOOGLE_API_KEY"
-	envGeminiBaseURL = "GOOGLE_GEMINI_BASE_URL"
-	envAzureVersion  = "OPENAI_API_VERSION"
-	envAPIType       = "OPENAI_API_TYPE"
-	// envHeaders holds headers that a gateway wants, as a JSON object.
-	envHeaders = "OPENAI_EXTRA_HEADERS"
-)
-
-// readHeaders reads the extra headers; the error does not repeat them, as they may hold
-// keys.
-func readHeaders(text string) (map[string]secret.Secret, error) {
-	if text == "" {
-		return nil, nil
-	}
-	var plain map[string]string
-	if json.Unmarshal([]byte(text), &plain) != nil {
-		return nil, configError(OpenAI, errors.New(envHeaders+` is not a JSON object of texts, such as {"X-Team": "knowledge"}`))
-	}
-	headers := map[string]secret.Secret{}
-	for name, value := range plain {
-		headers[name] = secret.New(value)
-	}
-	return headers, nil
-}
-
-func openBaseline(_ string, cfg Config) (Opened, error) {
-	info := Info{Provider: Baseline, Model: Baseline, Pipeline: Baseline + "@" + baselineVersion}
-	return Opened{Info: info, Extractor: newBaseline(cfg.Now)}, nil
-}
-
-// openOpenAI reads the key and the address of the environment; OPENAI_API_TYPE
-// azure asks for Azure's header, with the version of OPENAI_API_VERSION.
-func openOpenAI(name string, cfg Config) (Opened, error) {
-	headers, err := readHeaders(cfg.Getenv(envHeaders))
-	if err != nil {
-		return Opened{}, err
-	}
-	return cfg.opened(OpenAI, newOpenAI, modelConfig{
-		Headers: headers, Model: name, APIKey: secret.New(cfg.Getenv(envOpenAIKey)), BaseURL: cfg.Getenv(EnvOpenAIBaseURL),
-		Azure: cfg.Getenv(envAPIType) == "azure", APIVersion: cfg.Getenv(envAzureVersion),
-	})
-}
-
-func openGemini(name string, cfg Config) (Opened, error) {
-	key := cmp.Or(cfg.Getenv(envGeminiKey), cfg.Getenv(envGoogleKey))
-	return cfg.opened(Gemini, newGemini, modelConfig{Model: name, APIKey: secret.New(key), BaseURL: cfg.Getenv(envGeminiBaseURL)})
-}
-
 // opened makes a model that is asked over HTTP.
 func (c Config) opened(provider string, make func(modelConfig) (pipeline.Model, error), cfg modelConfig) (Opened, error) {
 	cfg.HTTPClient, cfg.Now, cfg.Capabilities = c.HTTPClient, c.Now, c.Capabilities(cfg.Model)
@@ -181,17 +119,6 @@ func (c Config) opened(provider string, make func(modelConfig) (pipeline.Model, 
 	}
 	info := Info{Provider: provider, Model: cfg.Model}
 	return Opened{Info: info, Model: model, Capabilities: cfg.Capabilities, Address: cfg.BaseURL, Key: cfg.APIKey}, nil
-}
-
-// openRecorded replays a cassette under the names of what was recorded.
-func openRecorded(path string, cfg Config) (Opened, error) {
-	model, err := openCassette(path)
-	if err != nil {
-		return Opened{}, err
-	}
-	source := model.source
-	info := Info{Provider: source.Provider, Model: source.Model, Pipeline: Recorded}
-	return Opened{Info: info, Model: model, Capabilities: cfg.Capabilities(source.Model)}, nil
 }
 
 // unknown is the error of a spec that no provider takes; it names the nearest form
@@ -207,9 +134,9 @@ func unknown(spec string) error {
 
 // Variables names the environment variables that Open reads by Config.Getenv, in
 // the order of a page.
-func Variables() []string {
-	return []string{
-		envOpenAIKey, EnvOpenAIBaseURL, envHeaders, envAPIType, envAzureVersion,
-		envGeminiKey, envGoogleKey, envGeminiBaseURL,
+func Variables() (names []string) {
+	for _, r := range table() {
+		names = append(names, r.variables...)
 	}
+	return names
 }

@@ -15,6 +15,20 @@ import (
 	"extraction-experiment/pipeline"
 )
 
+// Recorded is the name of the provider.
+const Recorded = "recorded"
+
+// openRecorded replays a cassette under the names of what was recorded.
+func openRecorded(path string, cfg Config) (Opened, error) {
+	model, err := openCassette(path)
+	if err != nil {
+		return Opened{}, err
+	}
+	source := model.source
+	info := Info{Provider: source.Provider, Model: source.Model, Pipeline: Recorded}
+	return Opened{Info: info, Model: model, Capabilities: cfg.Capabilities(source.Model)}, nil
+}
+
 // cassette answers with what a Tape recorded, without a network, so that a whole run can
 // be repeated to the byte. It is not a cache: a request that was not recorded is an error,
 // and the model is never asked in its place.

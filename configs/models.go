@@ -22,8 +22,7 @@ var modelsFile []byte
 // Model is what is known of a model; the zero value is one that can do
 // everything and belongs to no provider.
 type Model struct {
-	// Provider is where a bare name goes: "openai" or "gemini"; "" if that is
-	// not known.
+	// Provider is where a bare name goes, such as "openai"; "" if that is not known.
 	Provider string `yaml:"provider"`
 	// NoTemperature, NoTopP and NoSeed: the parameter is not accepted.
 	NoTemperature bool `yaml:"no_temperature"`
@@ -84,6 +83,9 @@ func (m Models) Lookup(name string) (Model, bool) {
 	return best, true
 }
 
+// providers are those that take a name of a model.
+var providers = []string{"openai", "gemini"}
+
 func parseModels(text []byte, where string) (map[string]Model, error) {
 	var file modelFile
 	if err := textutil.DecodeYAML(text, where, &file, Model{}); err != nil {
@@ -94,8 +96,8 @@ func parseModels(text []byte, where string) (map[string]Model, error) {
 		if err := checkPattern(name); err != nil {
 			problems = append(problems, err)
 		}
-		if provider := file.Models[name].Provider; !slices.Contains([]string{"", "openai", "gemini"}, provider) {
-			problems = append(problems, fmt.Errorf("%s: the provider is %.40q: it must be openai or gemini", name, provider))
+		if provider := file.Models[name].Provider; provider != "" && !slices.Contains(providers, provider) {
+			problems = append(problems, fmt.Errorf("%s: the provider is %.40q: it must be %s", name, provider, strings.Join(providers, " or ")))
 		}
 	}
 	return file.Models, join(where, problems)

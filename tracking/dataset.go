@@ -133,7 +133,9 @@ func FindPrompt(ctx context.Context, client *langfuse.Client, ref langfuse.Promp
 }
 
 // PushPrompt makes the template the newest version of the named prompt, unless
-// the newest says the same already, and pins that version. No label is moved.
+// the newest says the same already, and pins that version. No label is moved. A prompt of
+// messages stays one, also if it is a single one; one that is a text in Langfuse cannot become
+// several messages, which is an error of exit code 64.
 func PushPrompt(ctx context.Context, client *langfuse.Client, name string, t pipeline.Template) (pipeline.Template, outcome.Prompt, error) {
 	newest, err := client.GetPrompt(ctx, langfuse.PromptRef{Name: name, Label: "latest"})
 	if err == nil {
@@ -144,16 +146,23 @@ func PushPrompt(ctx context.Context, client *langfuse.Client, name string, t pip
 	} else if !errors.Is(err, langfuse.ErrNotFound) {
 		return pipeline.Template{}, outcome.Prompt{}, err
 	}
-	stored, err := client.CreatePrompt(ctx, newPrompt(name, t))
+	chat := err == nil && newest.Type == langfuse.PromptChat
+	create := newPrompt(name, t, chat)
+	if err == nil && create.Type == langfuse.PromptChat && !chat {
+		return pipeline.Template{}, outcome.Prompt{}, cli.Usage("the prompt %q is a text in Langfuse and cannot become messages: "+
+			"choose another name with --prompt", name)
+	}
+	stored, err := client.CreatePrompt(ctx, create)
 	if err != nil {
 		return pipeline.Template{}, outcome.Prompt{}, err
 	}
 	return pinned(stored, "")
 }
 
-// newPrompt writes a template as Langfuse keeps it.
-func newPrompt(name string, t pipeline.Template) langfuse.Prompt {
-	if len(t.Messages) == 1 && t.Messages[0].Role == pipeline.RoleUser && t.Messages[0].Placeholder == "" {
+// newPrompt writes a template as Langfuse keeps it: a single message of the user as a text,
+// unless it is to be a chat.
+func newPrompt(name string, t pipeline.Template, chat bool) langfuse.Prompt {
+	if !chat && len(t.Messages) == 1 && t.Messages[0].Role == pipeline.RoleUser && t.Messages[0].Placeholder == "" {
 		return langfuse.Prompt{Name: name, Type: langfuse.PromptText, Prompt: encode(t.Messages[0].Content)}
 	}
 	var messages []langfuse.PromptMessage
@@ -174,7 +183,7 @@ func CreateDefaultPrompt(ctx context.Context, client *langfuse.Client) error {
 	if !errors.Is(err, langfuse.ErrNotFound) {
 		return err
 	}
-	create := newPrompt(pipeline.DefaultPromptName, pipeline.DefaultPrompt())
+	create := newPrompt(pipeline.DefaultPromptName, pipeline.DefaultPrompt(), true)
 	create.Labels = []string{"production"}
 	_, err = client.CreatePrompt(ctx, create)
 	return err

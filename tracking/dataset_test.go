@@ -1,0 +1,50 @@
+package tracking_test
+
+import (
+	"strings"
+	"testing"
+
+	"extraction-experiment/internal/cli"
+	"extraction-experiment/langfuse"
+	"extraction-experiment/pipeline"
+	"extraction-experiment/tracking"
+)
+
+// TestPushPrompt: what the newest version says already is not pushed again, a text may follow
+// messages, as one of them, and messages no text.
+func TestPushPrompt(t *testing.T) {
+	client := newWorld(t).client
+	chat, err := pipeline.ParseChat([]byte(`[{"role": "system", "content": "Be exact."}, {"role": "user", "content": "{{document_text}}"}]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, two := pipeline.ParseText("One: {{document_text}}"), pipeline.ParseText("Two: {{document_text}}")
+	for i, step := range []struct {
+		name    string
+		push    pipeline.Template
+		version int // 0: refused
+		kind    string
+	}{
+		{"text", one, 1, langfuse.PromptText},
+		{"text", one, 1, langfuse.PromptText},
+		{"text", two, 2, langfuse.PromptText},
+		{"text", chat, 0, langfuse.PromptText},
+		{"chat", chat, 1, langfuse.PromptChat},
+		{"chat", one, 2, langfuse.PromptChat},
+		{"chat", one, 2, langfuse.PromptChat},
+		{"chat", chat, 3, langfuse.PromptChat},
+	} {
+		template, pin, err := tracking.PushPrompt(t.Context(), client, step.name, step.push)
+		if step.version == 0 {
+			if cli.ExitCode(err) != 64 || !strings.Contains(err.Error(), "--prompt") {
+				t.Errorf("step %d: %v", i, err)
+			}
+		} else if err != nil || pin.Version != step.version || pin.SHA256 != step.push.SHA256() || template.SHA256() != step.push.SHA256() {
+			t.Errorf("step %d: %+v, %v; want version %d", i, pin, err, step.version)
+		}
+		stored, err := client.GetPrompt(t.Context(), langfuse.PromptRef{Name: step.name, Label: "latest"})
+		if err != nil || stored.Type != step.kind {
+			t.Errorf("step %d: stored %+v, %v", i, stored, err)
+		}
+	}
+}

@@ -54,7 +54,7 @@ func says(verdict compare.Verdict) string {
 }
 
 // Evidence says what the verdict goes by; "" without an interval. The corrected
-// p-value, which decides, is there where it is another one.
+// p-value, which decides, is given where it differs.
 func (v ResultView) Evidence() string {
 	s := v.Primary()
 	corrected := s.P != nil && s.PHolm != nil && *s.P != *s.PHolm

@@ -21,7 +21,7 @@ import (
 type itemRedaction struct {
 	r            *Redaction
 	masks        map[string]*mask // by text
-	secrets      map[string]byte  // texts that must not be anywhere, folded, and their labels
+	secrets      map[string]byte  // texts that must not occur anywhere, folded, and their labels
 	keys         map[string]bool  // of all objects
 	gold         []*mask          // texts of the expected output
 	document     *mask            // nil where the input has no text

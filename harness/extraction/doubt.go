@@ -115,7 +115,7 @@ type claim struct {
 	expected *element // of gold; nil where gold lacks it
 	index    int      // of expected in its list
 	nth      int      // how many elements before it look the same
-	proposed *element // what would be instead; nil takes the expected one out
+	proposed *element // what would replace the expected one; nil takes it out
 	suspect  bool     // gold itself gives a reason: the prior is even
 	reason   string   // of a contradiction
 	stances  []stance

@@ -24,7 +24,7 @@ type Doubt struct {
 	What string    `json:"what"` // "entity" or "relationship"
 	// Doubt is from 0 to 1, and no probability.
 	Doubt float64 `json:"doubt"`
-	// Expected is what gold says, and Proposed what would be instead: "" where
+	// Expected is what gold says, and Proposed what would replace it: "" where
 	// gold lacks it, and where it would be taken out. Both are "" where an entity is
 	// taken out that has neither name nor type.
 	Expected string `json:"expected,omitempty"`

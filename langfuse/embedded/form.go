@@ -24,7 +24,7 @@ const (
 // form is a JSON object from outside. Its readers collect issues instead of
 // failing, so that one answer names every field that is wrong.
 type form struct {
-	fields  []field // of a key that is there twice the last counts
+	fields  []field // if a key occurs twice, the last counts
 	issues  []issue
 	problem error // why there are no fields
 }

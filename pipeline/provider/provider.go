@@ -1,6 +1,6 @@
-// Package provider opens what --model names: the baseline, models that are asked
-// over HTTP, each provider by its protocol, and the recorded answers of one; and what --pipeline
-// names, a team's own (External). A provider is added by its file and a row in the table.
+// Package provider opens what --model names: the baseline, models that are
+// asked over HTTP, each provider by its protocol, and the recorded answers of one; and what
+// --pipeline names, a team's own (External). A provider is added by its file and a row in the table.
 // A model asks once for each call: repetitions, limits, caches and prices are the business
 // of the decorators in package pipeline.
 //

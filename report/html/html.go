@@ -282,7 +282,7 @@ type table struct {
 	Class    string
 	Count    int // rows, with those that are not shown
 	Against  string
-	At       int        // the column that the drawings are before; 0 for none
+	At       int        // the drawings are before this column; 0 for none
 	Scale    []string   // their title: the ends of a drawing, and what it is
 	Drawings []*drawing // one for each row
 }

@@ -76,7 +76,7 @@ func fileFlags() []urfave.Flag {
 		&urfave.StringFlag{Name: "id-prefix", Usage: "put `P` before every id"},
 		&urfave.BoolFlag{Name: "keep-going", Usage: "seed the good items of a file that also has bad ones"},
 		&urfave.BoolFlag{Name: "dry-run", Usage: "show what would be written, and write nothing"},
-		&urfave.BoolFlag{Name: "json", Usage: "print JSON on standard output"},
+		settings.JSONFlag(),
 		&urfave.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print no progress and no warnings"},
 	}
 }

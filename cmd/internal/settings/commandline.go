@@ -21,7 +21,8 @@ import (
 // returns the exit code.
 func Run(ctx context.Context, env cli.Env, app *urfave.App) (code int) {
 	defer cli.Recover(env.Stderr, &code)
-	app.Version, app.Writer, app.ErrWriter = cli.Version(), helpWriter(env), env.Stderr
+	var help strings.Builder // the command library writes nothing else
+	app.Version, app.Writer, app.ErrWriter = cli.Version(), &help, env.Stderr
 	app.EnableBashCompletion, app.HideHelpCommand, app.DisableSliceFlagSeparator = true, true, true
 	app.OnUsageError = usageError
 	app.ExitErrHandler = func(*urfave.Context, error) {} // it is decided below
@@ -33,6 +34,10 @@ func Run(ctx context.Context, env cli.Env, app *urfave.App) (code int) {
 	args, err := arrange(app, env.Args)
 	if err == nil {
 		err = app.RunContext(ctx, append([]string{app.Name}, args...))
+	}
+	if help.Len() > 0 {
+		_, written := io.WriteString(env.Stdout, foldHelp(help.String(), env.Columns()))
+		err = cmp.Or(err, cli.Written(written))
 	}
 	if err != nil {
 		cli.Report(env.Stderr, app.Name, err)
@@ -52,51 +57,30 @@ func plainDefaults(flags []urfave.Flag) {
 	}
 }
 
-// helpWriter is where the command library writes help: standard output, with lines that fit
-// its terminal, or COLUMNS.
-func helpWriter(env cli.Env) io.Writer {
-	if width := env.Columns(); width > 0 {
-		return &helpFolder{to: env.Stdout, width: max(40, width)}
+// foldHelp breaks the lines of help at a width; 0 leaves them. What is said of a flag stays
+// right of its name, or below it where the name takes half of the width.
+func foldHelp(text string, width int) string {
+	if width <= 0 {
+		return text
 	}
-	return env.Stdout
-}
-
-// helpFolder breaks the lines of help. It holds the beginning of a line until its end.
-type helpFolder struct {
-	to    io.Writer
-	width int
-	begun string
-}
-
-func (f *helpFolder) Write(text []byte) (int, error) {
-	f.begun += string(text)
-	end := strings.LastIndex(f.begun, "\n") + 1
-	whole := f.begun[:end]
-	f.begun = f.begun[end:]
-	for line := range strings.Lines(whole) {
-		if _, err := io.WriteString(f.to, foldHelp(strings.TrimSuffix(line, "\n"), f.width)); err != nil {
-			return 0, err
+	width = max(40, width)
+	var folded strings.Builder
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		if utf8.RuneCountInString(line) > width {
+			name := line[:len(line)-len(strings.TrimLeft(line, " "))] // the margin
+			if end := strings.Index(line[len(name):], "  "); end >= 0 && len(name)+end <= width {
+				name = line[:len(line)-len(strings.TrimLeft(line[len(name)+end:], " "))]
+			}
+			said, indent := line[len(name):], utf8.RuneCountInString(name)
+			if indent > width/2 {
+				name, indent = strings.TrimRight(name, " ")+"\n"+strings.Repeat(" ", 10), 10
+			}
+			line = name + strings.Join(report.Wrap(said, width-indent), "\n"+strings.Repeat(" ", indent))
 		}
+		folded.WriteString(line + "\n")
 	}
-	return len(text), nil
-}
-
-// foldHelp breaks a line of help: what is said of a flag stays right of its name, or below it
-// where the name takes half of the width.
-func foldHelp(line string, width int) string {
-	if utf8.RuneCountInString(line) <= width {
-		return line + "\n"
-	}
-	name := line[:len(line)-len(strings.TrimLeft(line, " "))] // the margin
-	if end := strings.Index(strings.TrimLeft(line, " "), "  "); end >= 0 && len(name)+end <= width {
-		rest := strings.TrimLeft(line[len(name)+end:], " ")
-		name = line[:len(line)-len(rest)]
-	}
-	said, indent := line[len(name):], utf8.RuneCountInString(name)
-	if indent > width/2 {
-		name, indent = strings.TrimRight(name, " ")+"\n"+strings.Repeat(" ", 10), 10
-	}
-	return name + strings.Join(report.Wrap(said, width-indent), "\n"+strings.Repeat(" ", indent)) + "\n"
+	return folded.String()
 }
 
 // arrange brings a command line into the order that the command library needs: the

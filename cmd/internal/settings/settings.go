@@ -97,7 +97,7 @@ type Setting struct {
 	Switch, Many, Bare bool
 	// Usage is the help; the word in backquotes stands for the value.
 	Usage string
-	// Category is the heading of the help under which it stands.
+	// Category is its heading in the help.
 	Category string
 }
 

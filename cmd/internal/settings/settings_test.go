@@ -79,7 +79,7 @@ func TestRun_values(t *testing.T) {
 			"--timeout=soon":     `--timeout: "soon" is not a time such as 90s, 2m or 1m30s`,
 		} {
 			var said strings.Builder
-			env := cli.Env{Args: append(slices.Clone(command), word), Stdout: io.Discard, Stderr: &said, Getenv: func(string) string { return "" }}
+			env := cli.Env{Args: append(slices.Clone(command), word), Stdout: io.Discard, Stderr: &said}
 			code := Run(t.Context(), env, &urfave.App{Name: "p", Flags: list(), Commands: []*urfave.Command{{Name: "do", Flags: list()}}})
 			if code != 64 || said.String() != "p: "+want+"\n" {
 				t.Errorf("%q %q: exit code %d, %q; want %q", command, word, code, said.String(), want)
@@ -91,9 +91,9 @@ func TestRun_values(t *testing.T) {
 // digits are of a number that no flag can hold.
 const digits = "99999999999999999999"
 
-// TestHelpWriter: lines of help fit the terminal, what is said of a flag stays beside or below
+// TestFoldHelp: lines of help fit the terminal, what is said of a flag stays beside or below
 // its name, and no word is lost, however the text comes.
-func TestHelpWriter(t *testing.T) {
+func TestFoldHelp(t *testing.T) {
 	const help = "OPTIONS:\n" +
 		"   --limit N       run at most N items [$EXPERIMENT_LIMIT]\n" +
 		"   --quiet         print nothing\n" +
@@ -107,21 +107,15 @@ func TestHelpWriter(t *testing.T) {
 		"          judge by a rule or a file of rules\n" +
 		"   Exit codes: 0 compared, and every rule passed;\n" +
 		"   1 a rule failed.\n\n"
-	for _, size := range []int{1, 7, len(help)} {
-		var b strings.Builder
-		w := helpWriter(cli.Env{Stdout: &b, Getenv: func(name string) string { return map[string]string{"COLUMNS": "50"}[name] }})
-		for part := range slices.Chunk([]byte(help), size) {
-			if n, err := w.Write(part); n != len(part) || err != nil {
-				t.Fatal(n, err)
-			}
-		}
-		if diff := cmp.Diff(want, b.String()); diff != "" {
-			t.Errorf("%d bytes at a time:\n%s", size, diff)
-		}
+	if diff := cmp.Diff(want, foldHelp(help, 50)); diff != "" {
+		t.Error(diff)
+	}
+	if got := foldHelp(help, 0); got != help {
+		t.Errorf("without a width: %q", got)
 	}
 	rapid.Check(t, func(rt *rapid.T) {
 		line, width := rapid.StringMatching(` {0,8}[a-zé-]{1,20}( {1,4}[a-zé]{1,12}){0,20}`).Draw(rt, "line"), rapid.IntRange(40, 90).Draw(rt, "width")
-		folded := foldHelp(line, width)
+		folded := foldHelp(line+"\n", width)
 		if !slices.Equal(strings.Fields(line), strings.Fields(folded)) {
 			rt.Fatalf("%q became %q", line, folded)
 		}
@@ -131,4 +125,15 @@ func TestHelpWriter(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestRun_helpNotWritten: help that cannot be written is an error of exit code 74.
+func TestRun_helpNotWritten(t *testing.T) {
+	var said strings.Builder
+	closed, w := io.Pipe()
+	_ = closed.Close()
+	env := cli.Env{Args: []string{"--help"}, Stdout: w, Stderr: &said, Getenv: func(string) string { return "" }}
+	if code := Run(t.Context(), env, &urfave.App{Name: "p"}); code != 74 || said.String() != "p: io: read/write on closed pipe\n" {
+		t.Errorf("exit code %d, %q", code, said.String())
+	}
 }

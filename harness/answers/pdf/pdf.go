@@ -77,7 +77,7 @@ type Options struct {
 	// fonts take, each stream as often as it is decoded, in bytes; 0 means 512 MiB.
 	MaxDecoded int64
 
-	name string // is before what is wrong with the file
+	name string // errors begin with it
 }
 
 // Read extracts the text of every page. A page that fails is unreadable with

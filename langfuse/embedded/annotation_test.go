@@ -32,7 +32,7 @@ func TestQueue_items(t *testing.T) {
 	}
 	first := add("t1", "TRACE", "")
 	add("o1", "OBSERVATION", "COMPLETED")
-	add("t1", "TRACE", "PENDING") // queued twice, as in Langfuse
+	add("t1", "TRACE", "PENDING") // queued again, as in Langfuse
 	list := r.get(path + "/items")
 	equal(t, "newest first", list.column("objectId"), []string{"t1", "o1", "t1"})
 	equal(t, "completed at", list.column("completedAt"), []any{nil, "2026-11-21T03:00:02.000Z", nil})
@@ -66,7 +66,7 @@ func TestQueue_items(t *testing.T) {
 	}
 }
 
-// What a person sets is told from what came over the API by its author.
+// TestServer_annotate: annotations have an author, scores from the API have none.
 func TestServer_annotate(t *testing.T) {
 	for _, mode := range Modes() {
 		t.Run(string(mode), func(t *testing.T) {

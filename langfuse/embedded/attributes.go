@@ -17,13 +17,13 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// origin is what the spans of one resource and scope have in common.
-type origin struct {
+// spanScope holds what the spans of one resource and instrumentation scope share.
+type spanScope struct {
 	resource                attributes
 	scopeName, scopeVersion string
 }
 
-// attributes holds string, bool, int64, float64, []any and map[string]any.
+// attributes maps names to values of type string, bool, int64, float64, []any or map[string]any.
 type attributes map[string]any
 
 func attributesOf(list []*commonv1.KeyValue) attributes {
@@ -58,7 +58,7 @@ func valueOf(v *commonv1.AnyValue) any {
 	return nil
 }
 
-// text returns the first of the keys whose value is a text that is not empty.
+// text returns the value of the first key that holds a non-empty string, or "".
 func (a attributes) text(keys ...string) string {
 	for _, key := range keys {
 		if s, isText := a[key].(string); isText && s != "" {
@@ -68,8 +68,8 @@ func (a attributes) text(keys ...string) string {
 	return ""
 }
 
-// content returns the first of the keys that is there, as text; the empty text
-// is a content too.
+// content returns the value of the first key that is present, as text. An empty string counts as
+// present.
 func (a attributes) content(keys ...string) sql.NullString {
 	for _, key := range keys {
 		if v, given := a[key]; given && v != nil {
@@ -79,8 +79,9 @@ func (a attributes) content(keys ...string) sql.NullString {
 	return sql.NullString{}
 }
 
-// first looks for each key in the span, then in the resource.
-func first(a, resource attributes, keys ...string) string {
+// firstText looks up each key in the span, then in the resource, and returns the first non-empty
+// string.
+func firstText(a, resource attributes, keys ...string) string {
 	for _, key := range keys {
 		if s := cmp.Or(a.text(key), resource.text(key)); s != "" {
 			return s
@@ -89,37 +90,36 @@ func first(a, resource attributes, keys ...string) string {
 	return ""
 }
 
-// observe maps a span of a message, with its attributes, to an observation by the
-// attribute names of Langfuse. Instants that are missing are replaced by the other one or
-// by the receipt.
-func observe(b origin, sp *tracev1.Span, a attributes, m message) observation {
+// newObservation maps a span of a message, with its attributes, to an observation by Langfuse's
+// attribute names. A missing start or end is replaced by the other one or by the time of receipt.
+func newObservation(scope spanScope, span *tracev1.Span, a attributes, m message) observation {
 	o := observation{
-		trace: idText(m.kind, sp.GetTraceId()), span: idText(m.kind, sp.GetSpanId()),
-		parent: idText(m.kind, sp.GetParentSpanId()), created: m.received, updated: m.received,
-		name: cmp.Or(a.text("gen_ai.tool.name", "logfire.msg"), sp.GetName()),
-		kind: kindOf(a), level: levelOf(a, sp.GetStatus().GetCode() == tracev1.Status_STATUS_CODE_ERROR),
-		statusMessage: cmp.Or(a.text("langfuse.observation.status_message"), sp.GetStatus().GetMessage()),
-		environment:   environment(first(a, b.resource, "langfuse.environment", "deployment.environment.name", "deployment.environment")),
-		release:       first(a, b.resource, "langfuse.release"),
-		version:       cmp.Or(first(a, b.resource, "langfuse.version"), b.resource.text("service.version")),
+		trace: idText(m.kind, span.GetTraceId()), span: idText(m.kind, span.GetSpanId()),
+		parent: idText(m.kind, span.GetParentSpanId()), created: m.received, updated: m.received,
+		name: cmp.Or(a.text("gen_ai.tool.name", "logfire.msg"), span.GetName()),
+		kind: observationType(a), level: levelOf(a, span.GetStatus().GetCode() == tracev1.Status_STATUS_CODE_ERROR),
+		statusMessage: cmp.Or(a.text("langfuse.observation.status_message"), span.GetStatus().GetMessage()),
+		environment:   environment(firstText(a, scope.resource, "langfuse.environment", "deployment.environment.name", "deployment.environment")),
+		release:       firstText(a, scope.resource, "langfuse.release"),
+		version:       cmp.Or(firstText(a, scope.resource, "langfuse.version"), scope.resource.text("service.version")),
 		user:          a.text("langfuse.user.id", "user.id"),
 		session:       a.text("langfuse.session.id", "session.id", "gen_ai.conversation.id"),
 		traceName:     a.text("langfuse.trace.name"),
 		model:         a.text("langfuse.observation.model.name", "gen_ai.response.model", "gen_ai.request.model"),
-		parameters:    objectText(a.text("langfuse.observation.model.parameters")),
+		parameters:    objectOrEmpty(a.text("langfuse.observation.model.parameters")),
 		tags:          tagsOf(a["langfuse.trace.tags"]),
 		input:         a.content("langfuse.observation.input", "gen_ai.prompt", "input.value"),
 		output:        a.content("langfuse.observation.output", "gen_ai.completion", "output.value"),
 	}
 	o.root = o.parent == "" || a["langfuse.internal.as_root"] == true || a["langfuse.internal.is_app_root"] == true
 	o.public, _ = a["langfuse.trace.public"].(bool)
-	end := millis(sp.GetEndTimeUnixNano())
-	o.start = cmp.Or(millis(sp.GetStartTimeUnixNano()), end, m.received)
+	end := millis(span.GetEndTimeUnixNano())
+	o.start = cmp.Or(millis(span.GetStartTimeUnixNano()), end, m.received)
 	o.end = cmp.Or(end, o.start)
-	first := strings.Trim(a.text("langfuse.observation.completion_start_time"), `"`)
-	o.completionStart.Int64, o.completionStart.Valid = parseInstant(first)
-	o.usage, o.cost, o.totalCost = accounts(a)
-	// A link to a prompt: generations only, both parts or none.
+	completionStart := strings.Trim(a.text("langfuse.observation.completion_start_time"), `"`)
+	o.completionStart.Int64, o.completionStart.Valid = parseInstant(completionStart)
+	o.usage, o.cost, o.totalCost = usageAndCost(a)
+	// Only a generation is linked to a prompt, and only by both name and version.
 	version, err := strconv.ParseInt(a.content("langfuse.observation.prompt.version").String, 10, 64)
 	if name := a.text("langfuse.observation.prompt.name"); o.kind == "GENERATION" && name != "" && err == nil {
 		o.promptName, o.promptVersion = name, sql.NullInt64{Int64: version, Valid: true}
@@ -127,11 +127,11 @@ func observe(b origin, sp *tracev1.Span, a attributes, m message) observation {
 	if o.experiment = a.text("langfuse.experiment.id"); o.experiment != "" {
 		o.readExperiment(a)
 	}
-	o.readMetadata(b, a)
+	o.readMetadata(scope, a)
 	return o
 }
 
-// experimentKey begins the attributes of an experiment.
+// experimentKey is the prefix of the attributes of an experiment.
 const experimentKey = "langfuse.experiment."
 
 func (o *observation) readExperiment(a attributes) {
@@ -139,17 +139,17 @@ func (o *observation) readExperiment(a attributes) {
 	o.experimentDescription = a.text("langfuse.experiment.description")
 	o.experimentDataset = a.text("langfuse.experiment.dataset.id")
 	o.experimentItem = a.text("langfuse.experiment.item.id")
-	o.experimentMetadata = objectOrFlat(a, "langfuse.experiment.metadata")
-	o.experimentItemValues = objectOrFlat(a, "langfuse.experiment.item.metadata")
+	o.experimentMetadata = experimentJSON(a, "langfuse.experiment.metadata")
+	o.experimentItemMetadata = experimentJSON(a, "langfuse.experiment.item.metadata")
 	o.expected = a.content("langfuse.experiment.item.expected_output")
 	o.itemRoot = a.text("langfuse.experiment.item.root_observation_id") == o.span
 	version := &o.experimentItemVersion
 	version.Int64, version.Valid = parseInstant(a.text("langfuse.experiment.item.version"))
 }
 
-// kindOf tells the type of an observation: by Langfuse's own attribute, else by
-// a model.
-func kindOf(a attributes) string {
+// observationType returns the type of an observation: that of Langfuse's own attribute, or
+// GENERATION if the span names a model, or SPAN.
+func observationType(a attributes) string {
 	given := strings.ToUpper(a.text("langfuse.observation.type"))
 	switch {
 	case slices.Contains([]string{"SPAN", "GENERATION", "EVENT", "AGENT", "TOOL", "CHAIN", "RETRIEVER", "EVALUATOR", "EMBEDDING",
@@ -172,9 +172,8 @@ func levelOf(a attributes, failed bool) string {
 	return "DEFAULT"
 }
 
-// environment brings a name into the form that Langfuse accepts: lower case,
-// without "langfuse" in front, at most 40 of letters, digits, - and _; any other
-// name is "default".
+// environment converts a name into the form that Langfuse accepts: lower case, without a leading
+// "langfuse", cut to 40 bytes of letters, digits, - and _. Any other name becomes "default".
 func environment(name string) string {
 	name = strings.ToLower(name)
 	for strings.HasPrefix(name, "langfuse") {
@@ -190,8 +189,8 @@ func environment(name string) string {
 	return name
 }
 
-// objectText returns a text that is a JSON object, or nothing.
-func objectText(s string) string {
+// objectOrEmpty returns s if it is a JSON object, and "" otherwise.
+func objectOrEmpty(s string) string {
 	raw := []byte(s)
 	if !strings.HasPrefix(strings.TrimLeft(s, " \t\r\n"), "{") || !storable(raw) {
 		return ""
@@ -199,9 +198,9 @@ func objectText(s string) string {
 	return s
 }
 
-// flatText gathers an attribute that is a JSON object and the attributes below
-// it into one flat JSON object of texts; nested keys are joined by dots.
-func flatText(a attributes, key string) string {
+// flatJSON merges an attribute that is a JSON object and the attributes below its key into one
+// flat JSON object of strings; nested keys are joined by dots. It returns "" if there are none.
+func flatJSON(a attributes, key string) string {
 	flat := map[string]string{}
 	flattenAttribute(flat, a, key)
 	if len(flat) == 0 {
@@ -212,7 +211,7 @@ func flatText(a attributes, key string) string {
 
 func flattenAttribute(flat map[string]string, a attributes, key string) {
 	if s := a.text(key); s != "" {
-		if objectText(s) != "" {
+		if objectOrEmpty(s) != "" {
 			budget := 4*len(s) + 64<<10
 			flatten(flat, "", json.RawMessage(strings.TrimSpace(s)), &budget)
 		} else {
@@ -226,8 +225,8 @@ func flattenAttribute(flat map[string]string, a attributes, key string) {
 	}
 }
 
-// flatten puts the fields of objects under joined keys. An object whose joined
-// keys would be many times as long as the whole text stays JSON.
+// flatten stores the fields of an object under joined keys. An object whose joined keys would be
+// many times as long as the whole text is stored as JSON.
 func flatten(flat map[string]string, prefix string, raw json.RawMessage, budget *int) {
 	fields := maps.Collect(textutil.JSONMembers(raw))
 	cost := len(fields) * len(prefix)
@@ -241,7 +240,7 @@ func flatten(flat map[string]string, prefix string, raw json.RawMessage, budget 
 			flatten(flat, key, child, budget)
 		}
 	case raw[0] == '{' || raw[0] == '[':
-		flat[prefix] = asText(parsedText(string(raw)))
+		flat[prefix] = asText(parseIfJSON(string(raw)))
 	case raw[0] == '"':
 		flat[prefix] = textutil.JSONText(raw)
 	default:
@@ -249,12 +248,12 @@ func flatten(flat map[string]string, prefix string, raw json.RawMessage, budget 
 	}
 }
 
-// objectOrFlat returns what flatText makes flat, as it came where it is all in one
-// attribute: it is made flat when it is read.
-func objectOrFlat(a attributes, key string) string {
+// experimentJSON returns the result of flatJSON if the value is spread over several attributes. A
+// value in a single attribute is returned unchanged, and flattened when it is read.
+func experimentJSON(a attributes, key string) string {
 	for name := range a {
 		if strings.HasPrefix(name, key+".") {
-			return flatText(a, key)
+			return flatJSON(a, key)
 		}
 	}
 	if s := a.text(key); strings.Trim(s, "{} \t\r\n") != "" {
@@ -263,28 +262,28 @@ func objectOrFlat(a attributes, key string) string {
 	return ""
 }
 
-// readMetadata reads what was said as metadata, and besides, unless a Langfuse SDK sent
-// the span, every attribute that has no column of its own; said has those that have one.
-func (o *observation) readMetadata(b origin, a attributes) {
-	flat, said := map[string]string{}, map[string]bool{}
-	others := !strings.HasPrefix(b.scopeName, "langfuse-sdk")
-	for i, saying := range o.sayings() {
-		if key := experimentKey + saying[0]; others && saying[1] != "" && a[key] == saying[1] {
-			o.said |= 1 << i
-			said[key] = true
+// readMetadata collects the metadata attributes, the resource attributes and the scope. Unless a
+// Langfuse SDK sent the span, it adds every attribute that has no column of its own.
+func (o *observation) readMetadata(scope spanScope, a attributes) {
+	flat, stored := map[string]string{}, map[string]bool{}
+	keepOthers := !strings.HasPrefix(scope.scopeName, "langfuse-sdk")
+	for i, attribute := range o.experimentAttributes() {
+		if key := experimentKey + attribute[0]; keepOthers && attribute[1] != "" && a[key] == attribute[1] {
+			o.experimentBits |= 1 << i
+			stored[key] = true
 		}
 	}
 	flattenAttribute(flat, a, "langfuse.trace.metadata")
 	flattenAttribute(flat, a, "langfuse.observation.metadata")
 	for key, v := range a {
-		if others && !mapped(key) && !said[key] {
+		if keepOthers && !hasField(key) && !stored[key] {
 			flat["attributes."+key] = asText(v)
 		}
 	}
-	for key, v := range b.resource {
+	for key, v := range scope.resource {
 		flat["resourceAttributes."+key] = asText(v)
 	}
-	for key, text := range map[string]string{"scope.name": b.scopeName, "scope.version": b.scopeVersion} {
+	for key, text := range map[string]string{"scope.name": scope.scopeName, "scope.version": scope.scopeVersion} {
 		if text != "" {
 			flat[key] = text
 		}
@@ -292,17 +291,17 @@ func (o *observation) readMetadata(b origin, a attributes) {
 	o.metadata = asText(flat)
 }
 
-// mapped says whether an attribute has a field of its own.
-func mapped(key string) bool {
+// hasField reports whether an observation has a field for the attribute.
+func hasField(key string) bool {
 	return strings.HasPrefix(key, "langfuse.observation.") || strings.HasPrefix(key, "langfuse.trace.") ||
 		slices.Contains([]string{"langfuse.environment", "langfuse.release", "langfuse.version", "langfuse.user.id",
 			"user.id", "langfuse.session.id", "session.id"}, key)
 }
 
-// tagsOf reads tags from a list or from the text of a JSON list.
+// tagsOf reads tags from a list or from a string with a JSON list, and returns a JSON list.
 func tagsOf(v any) string {
 	if s, isText := v.(string); isText && s != "" {
-		if v, isText = parsedText(s).([]any); !isText {
+		if v, isText = parseIfJSON(s).([]any); !isText {
 			v = []any{s}
 		}
 	}
@@ -313,23 +312,23 @@ func tagsOf(v any) string {
 			tags = append(tags, s)
 		}
 	}
-	return joined(tags)
+	return jsonList(tags)
 }
 
-// numbers are those of a usage or cost object, by kind.
+// numbers holds the values of a usage or cost object by kind.
 type numbers map[string]float64
 
-// accounts reads tokens and money. Both attributes are texts of JSON objects. A
-// total that is not given is the sum of the rest.
-func accounts(a attributes) (usage, cost string, total sql.NullFloat64) {
+// usageAndCost reads tokens and costs, each from an attribute with a JSON object. A missing total
+// is the sum of the other values.
+func usageAndCost(a attributes) (usage, cost string, total sql.NullFloat64) {
 	tokens := numbersOf(a.text("langfuse.observation.usage_details"))
 	maps.DeleteFunc(tokens, func(_ string, n float64) bool { return n != math.Trunc(n) })
 	if len(tokens) > 0 {
 		usage = asText(tokens.withTotal())
 	}
-	if money := numbersOf(a.text("langfuse.observation.cost_details")); len(money) > 0 {
-		money = money.withTotal()
-		cost, total = asText(money), sql.NullFloat64{Float64: money["total"], Valid: true}
+	if costs := numbersOf(a.text("langfuse.observation.cost_details")); len(costs) > 0 {
+		costs = costs.withTotal()
+		cost, total = asText(costs), sql.NullFloat64{Float64: costs["total"], Valid: true}
 	}
 	return usage, cost, total
 }
@@ -339,15 +338,14 @@ func (n numbers) withTotal() numbers {
 		return n
 	}
 	sum := 0.0
-	for _, kind := range slices.Sorted(maps.Keys(n)) { // in one order: sums of floats depend on it
+	for _, kind := range slices.Sorted(maps.Keys(n)) { // in a fixed order, because sums of floats depend on it
 		sum += n[kind]
 	}
 	n["total"] = sum
 	return n
 }
 
-// numbersOf reads a JSON object of numbers that are not negative; other values
-// are left out.
+// numbersOf reads a JSON object of numbers. It leaves out negative numbers and all other values.
 func numbersOf(text string) numbers {
 	var fields map[string]any
 	if json.Unmarshal([]byte(text), &fields) != nil {

@@ -8,20 +8,20 @@ import (
 	"time"
 )
 
-// newLoaded is a rig whose store holds runs of 1000 items with three spans and
-// two scores each.
-func newLoaded(b *testing.B, runs int) *rig {
+// newLoadedRig returns a rig whose store holds runs of 1000 items with three spans and two scores
+// each.
+func newLoadedRig(b *testing.B, runs int) *rig {
 	b.Helper()
 	r := newRig(b, Config{Path: b.TempDir() + "/bench.db"})
 	doc := sql.NullString{String: strings.Repeat("extraction ", 200), Valid: true}
 	for n := range runs {
 		err := r.server.store.update(func(tx *transaction) error {
-			described := map[string]bool{}
+			seenExperiments := map[string]bool{}
 			for i := range 3000 {
 				o := observation{trace: fmt.Sprintf("t%d-%d", n, i/3), span: fmt.Sprintf("s%d-%d", n, i), start: int64(n*1e6 + i),
 					end: int64(n*1e6 + i + 500), root: i%3 == 0, itemRoot: i%3 == 0, kind: "SPAN", level: "DEFAULT",
 					experiment: fmt.Sprint("e", n), experimentName: fmt.Sprint("run ", n), tags: "[]", metadata: "{}", input: doc, output: doc}
-				if err := o.write(tx, ModeV4, described); err != nil {
+				if err := o.write(tx, ModeV4, seenExperiments); err != nil {
 					return err
 				}
 				if i%3 == 2 {
@@ -43,7 +43,7 @@ func newLoaded(b *testing.B, runs int) *rig {
 
 // BenchmarkRead reads from a store of 100 runs: 300,000 spans, 200,000 scores.
 func BenchmarkRead(b *testing.B) {
-	r := newLoaded(b, 100)
+	r := newLoadedRig(b, 100)
 	window := "?fromStartTime=1970-01-01T00:00:00Z&limit=100"
 	for name, path := range map[string]string{
 		"experiments":           "/experiments" + window,
@@ -63,7 +63,7 @@ func BenchmarkRead(b *testing.B) {
 	}
 }
 
-// BenchmarkWrite sends requests that each end in one synchronous commit.
+// BenchmarkWrite sends requests that each cause one synchronous commit.
 func BenchmarkWrite(b *testing.B) {
 	r := newRig(b, Config{Path: b.TempDir() + "/bench.db", Now: time.Now})
 	r.must(200, r.post(api+"/v2/datasets", object{"name": "d"}))
@@ -84,8 +84,8 @@ func BenchmarkWrite(b *testing.B) {
 	})
 }
 
-// BenchmarkExport sends 100 traces of three spans and their links, as a run of
-// 100 items does, in each mode.
+// BenchmarkExport sends 100 traces of three spans and their links, as a run of 100 items does, in
+// each mode.
 func BenchmarkExport(b *testing.B) {
 	for _, mode := range Modes() {
 		b.Run(string(mode), func(b *testing.B) {

@@ -13,7 +13,7 @@ import (
 
 var update = flag.Bool("update", false, "write the answers into testdata/conversation*.json")
 
-// exchange is one request with its answer, as it is in the file.
+// exchange is a request and its answer in a file.
 type exchange struct {
 	Method string          `json:"method"`
 	Path   string          `json:"path"`
@@ -23,16 +23,16 @@ type exchange struct {
 	Text   string          `json:"text,omitempty"`
 }
 
-// The files hold the requests of a run, a seed and their reading back, in order,
-// and what is answered, one file for each mode. Ids that are made up are
-// numbered. A second passes between two requests.
+// TestConversation sends the requests of a seed, a run and their reading back, which are in one
+// file per mode, and compares the answers. Random ids are replaced by numbered ones. The clock
+// advances by a second after each request.
 func TestConversation(t *testing.T) {
 	for mode, file := range map[Mode]string{ModeV4: "conversation.json", ModeV4Dual: "conversation_v4-dual.json", ModeV3: "conversation_v3.json"} {
-		t.Run(string(mode), func(t *testing.T) { converse(t, mode, "testdata/"+file) })
+		t.Run(string(mode), func(t *testing.T) { replayConversation(t, mode, "testdata/"+file) })
 	}
 }
 
-func converse(t *testing.T, mode Mode, file string) {
+func replayConversation(t *testing.T, mode Mode, file string) {
 	t.Helper()
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -46,7 +46,7 @@ func converse(t *testing.T, mode Mode, file string) {
 	ids := map[string]string{}
 	got := make([]exchange, len(wanted))
 	for i, want := range wanted {
-		got[i] = talk(t, r, want, ids)
+		got[i] = replayRequest(t, r, want, ids)
 		r.clock.advance(time.Second)
 		if *update {
 			continue
@@ -65,22 +65,22 @@ func converse(t *testing.T, mode Mode, file string) {
 	}
 }
 
-func talk(t *testing.T, r *rig, ask exchange, ids map[string]string) exchange {
+func replayRequest(t *testing.T, r *rig, request exchange, ids map[string]string) exchange {
 	t.Helper()
 	body := any(nil)
-	if ask.Body != nil {
-		body = []byte(ask.Body)
+	if request.Body != nil {
+		body = []byte(request.Body)
 	}
-	a := r.do(ask.Method, ask.Path, body)
+	a := r.do(request.Method, request.Path, body)
 	for _, id := range regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`).FindAllString(a.text, -1) {
 		if ids[id] == "" {
 			ids[id] = fmt.Sprintf("uuid-%d", len(ids)+1)
 		}
 		a.text = strings.ReplaceAll(a.text, id, ids[id])
 	}
-	// the experiment id is computed from the made up id of the dataset
+	// The experiment id is computed from the random id of the dataset.
 	a.text = regexp.MustCompile(`"datasetRunId":"[0-9a-f]{16}"`).ReplaceAllString(a.text, `"datasetRunId":"computed"`)
-	out := exchange{Method: ask.Method, Path: ask.Path, Body: ask.Body, Status: a.status}
+	out := exchange{Method: request.Method, Path: request.Path, Body: request.Body, Status: a.status}
 	if json.Valid([]byte(a.text)) {
 		out.Answer = json.RawMessage(a.text)
 	} else {

@@ -15,7 +15,7 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// dataset is one row of datasets.
+// dataset is a row of the table datasets.
 type dataset struct {
 	id, name                    string
 	description, metadata       sql.NullString
@@ -29,34 +29,34 @@ func (d *dataset) columns() []any {
 	return []any{&d.id, &d.name, &d.description, &d.metadata, &d.inputSchema, &d.expectedSchema, &d.created, &d.updated}
 }
 
-// selectDataset is a query for the dataset of a name.
+// selectDataset is the query for a dataset by name.
 const selectDataset = "SELECT " + datasetColumns + " FROM datasets WHERE name = ?"
 
-// findDataset returns the dataset of a name, if there is one.
+// findDataset returns the dataset with the name and whether it exists.
 func findDataset(q querier, name string) (dataset, bool, error) {
-	return one(q, scanned[dataset], selectDataset, name)
+	return queryRow(q, scanRow[dataset], selectDataset, name)
 }
 
-// datasetByName is findDataset for one that has to be there.
-func datasetByName(q querier, name string) (dataset, error) {
-	return mustOne(q, notFound("Dataset not found"), scanned[dataset], selectDataset, name)
+// requireDataset returns the dataset with the name, or a 404 error.
+func requireDataset(q querier, name string) (dataset, error) {
+	return requireRow(q, notFound("Dataset not found"), scanRow[dataset], selectDataset, name)
 }
 
 func (d dataset) json() object {
 	return object{
 		"id": d.id, "projectId": DefaultProjectID, "name": d.name,
-		"description": orNull(d.description), "metadata": jsonText(d.metadata.String),
-		"inputSchema": jsonText(d.inputSchema.String), "expectedOutputSchema": jsonText(d.expectedSchema.String),
+		"description": valueOrNull(d.description), "metadata": jsonOrNull(d.metadata.String),
+		"inputSchema": jsonOrNull(d.inputSchema.String), "expectedOutputSchema": jsonOrNull(d.expectedSchema.String),
 		"createdAt": iso(d.created), "updatedAt": iso(d.updated),
 	}
 }
 
-// upsertDataset answers POST /v2/datasets. The name is the key. Description and
-// metadata that are absent or null stay; a schema that is null is cleared, one
-// that is absent stays, a new one must hold for every current item.
+// upsertDataset answers POST /v2/datasets. The name is the key. Description and metadata that are
+// absent or null keep their value. A schema that is null is cleared, an absent one is kept, and
+// every current item must satisfy a new one.
 func (s *Server) upsertDataset(c *call) (any, error) {
 	f := c.form(smallBody)
-	name, description, metadata := f.must("name"), f.nullText("description"), f.nullJSON("metadata")
+	name, description, metadata := f.required("name"), f.nullText("description"), f.nullJSON("metadata")
 	checkDatasetName(f, name)
 	input, expected := f.raw("inputSchema"), f.raw("expectedOutputSchema")
 	var d dataset
@@ -70,10 +70,10 @@ func (s *Server) upsertDataset(c *call) (any, error) {
 		}
 		d.description, d.metadata = cmp.Or(description, d.description), cmp.Or(metadata, d.metadata)
 		d.updated = s.now()
-		if d.inputSchema, err = newSchema(d.inputSchema, input); err != nil {
+		if d.inputSchema, err = mergeSchema(d.inputSchema, input); err != nil {
 			return err
 		}
-		if d.expectedSchema, err = newSchema(d.expectedSchema, expected); err != nil {
+		if d.expectedSchema, err = mergeSchema(d.expectedSchema, expected); err != nil {
 			return err
 		}
 		if exists && (input != nil || expected != nil) {
@@ -98,57 +98,58 @@ func checkDatasetName(f *form, name string) {
 	trimmed := strings.TrimSpace(name)
 	switch {
 	case trimmed == "":
-		f.add("too_small", "name", "Dataset name is required")
+		f.addIssue("too_small", "name", "Dataset name is required")
 	case regexp.MustCompile(`<[^>]*>`).MatchString(trimmed):
-		f.add("custom", "name", "Text cannot contain HTML tags")
+		f.addIssue("custom", "name", "Text cannot contain HTML tags")
 	case strings.HasPrefix(trimmed, "/"), strings.HasSuffix(trimmed, "/"), strings.Contains(trimmed, "//"):
-		f.add("custom", "name", "Dataset name must not start or end with a slash or hold two in a row")
+		f.addIssue("custom", "name", "Dataset name must not start or end with a slash or hold two in a row")
 	}
 }
 
 // listDatasets answers GET /v2/datasets, newest first.
 func (s *Server) listDatasets(c *call) (any, error) {
-	return listed(s, c, 50, shown(dataset.json), datasetColumns, "datasets", &where{}, "created DESC, id")
+	return numberedPage(s, c, 50, scanObject(dataset.json), datasetColumns, "datasets", &where{}, "created DESC, id")
 }
 
-// dataset finds the dataset that the path names.
-func (s *Server) dataset(c *call) (dataset, error) {
-	name := c.decodedAgain(c.path("name"))
+// pathDataset returns the dataset that the path names, or a 404 error.
+func (s *Server) pathDataset(c *call) (dataset, error) {
+	name := c.decodeAgain(c.path("name"))
 	if err := c.err(); err != nil {
 		return dataset{}, err
 	}
-	return datasetByName(s.store.r, name)
+	return requireDataset(s.store.r, name)
 }
 
 // getDataset answers GET /v2/datasets/{name}.
 func (s *Server) getDataset(c *call) (any, error) {
-	d, err := s.dataset(c)
+	d, err := s.pathDataset(c)
 	return d.json(), err
 }
 
-// newSchema returns the schema that a dataset has after a request: the old one
-// where the field is absent, none where it is null, else the given one.
-func newSchema(old sql.NullString, given json.RawMessage) (sql.NullString, error) {
-	if given == nil {
+// mergeSchema returns the schema of a dataset after a request: the old one if the field is
+// absent, none if it is null, else the sent one.
+func mergeSchema(old sql.NullString, change json.RawMessage) (sql.NullString, error) {
+	if change == nil {
 		return old, nil
 	}
-	if string(given) == "null" {
+	if string(change) == "null" {
 		return sql.NullString{}, nil
 	}
-	text, err := textutil.CompactJSON(given)
+	text, err := textutil.CompactJSON(change)
 	if err != nil {
 		return old, err
 	}
 	if err := schema.Refused(text); err != nil {
-		return old, invalid("Must be a valid JSON Schema: %s", textutil.Cut(err.Error(), 500))
+		return old, invalidRequest("Must be a valid JSON Schema: %s", textutil.Cut(err.Error(), 500))
 	}
 	return sql.NullString{String: string(text), Valid: true}, nil
 }
 
-// itemSchemas are those of the inputs and of the expected outputs of a dataset; nil is none.
+// itemSchemas holds the schemas of the inputs and of the expected outputs of a dataset; nil means
+// none.
 type itemSchemas [2]*schema.Schema
 
-// schemas reads the stored schemas.
+// schemas compiles the stored schemas.
 func (d dataset) schemas() (compiled itemSchemas, err error) {
 	for i, text := range []sql.NullString{d.inputSchema, d.expectedSchema} {
 		if text.Valid {
@@ -160,53 +161,54 @@ func (d dataset) schemas() (compiled itemSchemas, err error) {
 	return compiled, nil
 }
 
-// check describes what of an item does not fit; an empty text means all does.
+// check describes why an item does not satisfy the schemas; "" means that it does.
 func (s itemSchemas) check(input, expected sql.NullString) (string, error) {
 	for i, value := range []sql.NullString{input, expected} {
 		if s[i] == nil {
 			continue
 		}
-		breaks, err := s[i].Check([]byte(cmp.Or(value.String, "null")))
+		violations, err := s[i].Check([]byte(cmp.Or(value.String, "null")))
 		if err != nil {
 			return "", err
 		}
-		if len(breaks) > 0 {
-			what := []string{"Input", "Expected output"}[i]
-			return what + " validation failed: " + textutil.Cut(breaks[0].Text, 300), nil
+		if len(violations) > 0 {
+			field := []string{"Input", "Expected output"}[i]
+			return field + " validation failed: " + textutil.Cut(violations[0].Text, 300), nil
 		}
 	}
 	return "", nil
 }
 
-// checkStoredItems holds the current items of a dataset against its schemas.
-// Items pass one by one, and the first ten that do not fit are named.
+// checkStoredItems checks the current items of a dataset against its schemas. It reads one item
+// at a time, and its error names the first ten invalid items.
 func checkStoredItems(tx *transaction, d dataset) error {
 	schemas, err := d.schemas()
 	if err != nil {
 		return err
 	}
 	var details []object
-	_, err = collect(tx, func(rows *sql.Rows) (none struct{}, err error) {
+	_, err = queryRows(tx, func(rows *sql.Rows) (none struct{}, err error) {
 		var id string
 		var input, expected sql.NullString
 		if err := rows.Scan(&id, &input, &expected); err != nil {
 			return none, err
 		}
-		finding, err := schemas.check(input, expected)
-		if finding != "" {
-			details = append(details, object{"datasetItemId": id, "message": finding})
+		problem, err := schemas.check(input, expected)
+		if problem != "" {
+			details = append(details, object{"datasetItemId": id, "message": problem})
 		}
 		return none, err
 	}, `SELECT id, input, expected FROM items WHERE dataset_id = ? AND valid_to IS NULL AND deleted = 0`, d.id)
 	if err != nil || len(details) == 0 {
 		return err
 	}
-	return invalid("Schema validation failed for %d item(s). Details: %s", len(details), asText(details[:min(10, len(details))]))
+	return invalidRequest("Schema validation failed for %d item(s). Details: %s", len(details), asText(details[:min(10, len(details))]))
 }
 
-// Import puts a dataset with its items into the store, in one transaction, unless there
-// is one of that name: items gives what would be the bodies of POST /dataset-items, and
-// is asked only then. They are stored as if they had come a millisecond after each other.
+// Import stores a dataset with its items in one transaction. If a dataset with that name exists,
+// it does nothing and does not call items. items returns the bodies of POST /dataset-items. The
+// items are stored as if they had arrived one millisecond after each other. Import may be called
+// again.
 func (s *Server) Import(name, description string, items func() ([]json.RawMessage, error)) error {
 	if _, exists, err := findDataset(s.store.r, name); err != nil || exists {
 		return err

@@ -42,8 +42,8 @@ func TestDatasets_names(t *testing.T) {
 	}
 	for _, name := range []string{"a/b/c", "50%off", "a b", "Ünïcode 中文 😀", "100%2Fx", "?&=\"+", "..x"} {
 		r.must(200, r.post(api+"/v2/datasets", object{"name": name}))
-		twice := url.PathEscape(strings.ReplaceAll(name, "%", "%25"))
-		equal(t, "read back "+name, r.must(200, r.get(api+"/v2/datasets/"+twice)).at("name"), name)
+		escapedTwice := url.PathEscape(strings.ReplaceAll(name, "%", "%25"))
+		equal(t, "read back "+name, r.must(200, r.get(api+"/v2/datasets/"+escapedTwice)).at("name"), name)
 	}
 	malformed := r.must(500, r.get(api+"/v2/datasets/"+url.PathEscape("50%off")))
 	equal(t, "percent sent once", malformed.at("error"), "URI malformed")
@@ -83,18 +83,19 @@ func TestDatasets_schema(t *testing.T) {
 	}
 }
 
-// What counts is the schema as it is stored: without white space, in characters.
+// TestDatasets_schemaLength: the limit is in characters of the stored schema, which has no white
+// space.
 func TestDatasets_schemaLength(t *testing.T) {
 	r := newRig(t, Config{})
 	body := func(n int) string {
 		return `{"name":"d","inputSchema":{"description":` + strings.Repeat(" ", 9_000) + `"` + strings.Repeat("é", n) + `"}}`
 	}
-	// {"description":""} are 18 characters
+	// {"description":""} has 18 characters.
 	r.must(200, r.post(api+"/v2/datasets", body(10_000-18)))
 	r.must(400, r.post(api+"/v2/datasets", body(10_000-17)))
 }
 
-// newItems is a rig with a dataset d and items 1 to n, a minute apart.
+// newItems returns a rig with a dataset d and items i1 to in, a minute apart.
 func newItems(t *testing.T, n int) *rig {
 	r := newRig(t, Config{})
 	r.must(200, r.post(api+"/v2/datasets", object{"name": "d"}))
@@ -183,7 +184,7 @@ func TestItems_refusals(t *testing.T) {
 	r.must(400, r.get(api+"/dataset-items?datasetName=d&version=yesterday"))
 }
 
-// A pinned snapshot does not move while the dataset does.
+// TestItems_snapshot: a pinned version stays the same while the dataset changes.
 func TestItems_snapshot(t *testing.T) {
 	r := newItems(t, 9)
 	pin := url.QueryEscape(iso(r.clock.now().UnixMilli()))
@@ -224,8 +225,8 @@ func TestItems_bySource(t *testing.T) {
 	equal(t, "by trace", r.get(api+"/dataset-items?sourceTraceId=t").column("id"), []string{"a", "b"})
 }
 
-// Whatever is done to one item, its last content is what is read, and every
-// instant in between still shows what was true then.
+// TestItems_history: after any changes to an item, its last content is read, and every time in
+// between still shows the content of that time.
 func TestItems_history(t *testing.T) {
 	s := newRig(t, Config{}).server
 	rapid.Check(t, func(rt *rapid.T) {
@@ -271,7 +272,7 @@ func TestExperimentID(t *testing.T) {
 	if got := experimentID("d1", "run A"); got != "fac7107fa54469f8" {
 		t.Errorf("got %s", got)
 	}
-	text := javaScript([]string{"a\u2028b\u2029c\"\\\b\f\n\r\t\x01\x7f<é😀\\u2028"})
+	text := jsonStringify([]string{"a\u2028b\u2029c\"\\\b\f\n\r\t\x01\x7f<é😀\\u2028"})
 	if want := "[\"a\u2028b\u2029c\\\"\\\\\\b\\f\\n\\r\\t\\u0001\x7f<é😀\\\\u2028\"]"; text != want {
 		t.Errorf("got %s, want %s", text, want)
 	}
@@ -325,7 +326,8 @@ func TestLinkItem(t *testing.T) {
 	}
 }
 
-// What nests too deep is refused: it could be stored, but never be read again.
+// TestItems_depth: JSON that is nested too deep is refused, because it could be stored, but never
+// read.
 func TestItems_depth(t *testing.T) {
 	r := newItems(t, 0)
 	nest := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
@@ -336,7 +338,7 @@ func TestItems_depth(t *testing.T) {
 	r.must(400, send(nest(maxDepth)))
 	r.must(400, send(nest(20_000)))
 	r.must(200, r.get(api+"/dataset-items?datasetName=d"))
-	r.must(200, send(`"`+nest(9_999)+`"`)) // a text that would be parsed stays a text
+	r.must(200, send(`"`+nest(9_999)+`"`)) // a string with JSON that is too deep stays a string
 	equal(t, "text", r.get(api+"/dataset-items?datasetName=d").at("data", 0, "input"), nest(9_999))
 }
 

@@ -12,88 +12,87 @@ import (
 	"time"
 )
 
-// Faults says how a server behaves badly, for tests of what talks to it. The
-// zero value behaves well.
+// Faults configures how a server misbehaves, for tests of its clients. The zero value means no
+// faults.
 type Faults struct {
-	// Latency passes before each answer.
+	// Latency is the delay before each answer.
 	Latency time.Duration
-	// Fail is the share of requests that fail, from 0 to 1: with 500 or 503, with
-	// 429 with or without Retry-After, by a connection that is cut before or
-	// after the work was done or in the middle of the answer, and for
-	// POST /ingestion also by a 207 that refuses some events with status 500.
-	// The same requests in the same order fail in the same way.
+	// Fail is the share of requests that fail, from 0 to 1. A request fails with 500 or 503, with
+	// 429 with or without Retry-After, or by a connection that is cut before or after the work is
+	// done or in the middle of the answer. POST /ingestion may also answer 207 and refuse some
+	// events with status 500. The same requests in the same order fail in the same way.
 	Fail float64
-	// RateLimit is how many requests each bucket of Langfuse Cloud takes in a
-	// minute; the next ones are 429 with Retry-After. 0 means no limit.
+	// RateLimit is the number of requests per minute that each bucket of Langfuse Cloud accepts.
+	// Further requests get 429 with Retry-After. 0 means no limit.
 	RateLimit int
 }
 
 func (f Faults) check() error {
 	return errors.Join(
-		unless(f.Fail >= 0 && f.Fail <= 1, "the share of failing requests is %v: give a number from 0 to 1", f.Fail),
-		unless(f.Latency >= 0, "the latency cannot be negative"),
-		unless(f.RateLimit >= 0, "the rate limit is %d: give a number of requests, or 0 for none", f.RateLimit))
+		errorUnless(f.Fail >= 0 && f.Fail <= 1, "the share of failing requests is %v: give a number from 0 to 1", f.Fail),
+		errorUnless(f.Latency >= 0, "the latency cannot be negative"),
+		errorUnless(f.RateLimit >= 0, "the rate limit is %d: give a number of requests, or 0 for none", f.RateLimit))
 }
 
-// unless is an error where something does not hold.
-func unless(holds bool, format string, args ...any) error {
-	if holds {
+// errorUnless returns an error if the condition is false, and nil otherwise.
+func errorUnless(condition bool, format string, args ...any) error {
+	if condition {
 		return nil
 	}
 	return fmt.Errorf(format, args...)
 }
 
-// faulty makes requests fail. It is safe for concurrent use.
-type faulty struct {
+// faultInjector makes requests fail. It is safe for concurrent use.
+type faultInjector struct {
 	Faults
 	mu      sync.Mutex
-	dice    *rand.Rand
+	random  *rand.Rand
 	windows map[string]window // by bucket
 }
 
-// window is a minute in which a bucket takes so many requests.
+// window counts the requests of a bucket within one minute.
 type window struct {
 	ends time.Time
 	used int
 }
 
-// newFaulty returns nil for the zero value, which costs nothing.
-func newFaulty(f Faults) *faulty {
+// newFaultInjector returns nil for the zero value of Faults.
+func newFaultInjector(f Faults) *faultInjector {
 	if f == (Faults{}) {
 		return nil
 	}
-	return &faulty{Faults: f, dice: rand.New(rand.NewPCG(1, 1)), windows: map[string]window{}}
+	return &faultInjector{Faults: f, random: rand.New(rand.NewPCG(1, 1)), windows: map[string]window{}}
 }
 
-// serve answers a call with what work returns, or lets it fail.
-func (f *faulty) serve(c *call, rt route, now time.Time, work func() response) {
+// serve answers a call with the result of work, or makes it fail.
+func (f *faultInjector) serve(c *call, rt route, now time.Time, work func() response) {
 	select {
 	case <-time.After(f.Latency):
 	case <-c.r.Context().Done():
-		panic(http.ErrAbortHandler) // the caller is gone
+		panic(http.ErrAbortHandler) // the client is gone
 	}
-	if ends, met := f.limit(bucket(rt.pattern), now); met {
-		wait := int(math.Ceil(ends.Sub(now).Seconds()))
-		tooMany(c.w, wait, object{"retryAfterSeconds": wait, "limit": f.RateLimit, "remaining": 0, "resetAt": iso(ends.UnixMilli())})
+	if resetAt, exceeded := f.countRequest(bucket(rt.pattern), now); exceeded {
+		wait := int(math.Ceil(resetAt.Sub(now).Seconds()))
+		writeTooManyRequests(c.w, wait, object{"retryAfterSeconds": wait, "limit": f.RateLimit, "remaining": 0, "resetAt": iso(resetAt.UnixMilli())})
 		return
 	}
 	f.mu.Lock()
-	fails, way, seed := f.dice.Float64() < f.Fail, f.dice.IntN(9), f.dice.Uint64()
+	fails, failure, seed := f.random.Float64() < f.Fail, f.random.IntN(9), f.random.Uint64()
 	f.mu.Unlock()
 	if !fails {
 		work().write(c.w)
 		return
 	}
 	if !strings.HasSuffix(rt.pattern, "/ingestion") {
-		way %= 7
+		failure %= 7
 	}
-	switch way {
+	switch failure {
 	case 0:
 		jsonAnswer(http.StatusInternalServerError, object{"message": "Internal Server Error"}).write(c.w)
 	case 1:
-		page(http.StatusServiceUnavailable, "<html><h1>503 Service Unavailable</h1></html>").write(c.w)
+		htmlAnswer(http.StatusServiceUnavailable, "<html><h1>503 Service Unavailable</h1></html>").write(c.w)
 	case 2:
-		tooMany(c.w, 1, object{"retryAfterSeconds": 1})
+		writeTooManyRequests(c.w, 1, object{"retryAfterSeconds": 1})
 	case 3:
 		response{http.StatusTooManyRequests, "text/plain; charset=utf-8", []byte("429 - rate limit exceeded")}.write(c.w)
 	case 4:
@@ -102,24 +101,24 @@ func (f *faulty) serve(c *call, rt route, now time.Time, work func() response) {
 		work()
 		panic(http.ErrAbortHandler)
 	case 6:
-		whole := work()
-		c.w.Header().Set("Content-Length", strconv.Itoa(len(whole.body)))
-		whole.body = whole.body[:len(whole.body)/2]
-		whole.write(c.w)
-		_ = http.NewResponseController(c.w).Flush() // the half arrives or it does not
+		answer := work()
+		c.w.Header().Set("Content-Length", strconv.Itoa(len(answer.body)))
+		answer.body = answer.body[:len(answer.body)/2]
+		answer.write(c.w)
+		_ = http.NewResponseController(c.w).Flush() // the client may be gone
 		panic(http.ErrAbortHandler)
 	default:
-		dice := rand.New(rand.NewPCG(1, seed))
-		c.refuse = func() bool { return dice.IntN(2) == 0 }
+		random := rand.New(rand.NewPCG(1, seed))
+		c.refuse = func() bool { return random.IntN(2) == 0 }
 		work().write(c.w)
 	}
 }
 
-// limit counts a request in the minute of its bucket, and says whether the
-// bucket had taken as many as it takes, and when it takes more.
-func (f *faulty) limit(name string, now time.Time) (ends time.Time, met bool) {
+// countRequest counts a request of a bucket. It returns when the current minute of the bucket
+// ends, and whether the bucket is over its limit.
+func (f *faultInjector) countRequest(name string, now time.Time) (resetAt time.Time, exceeded bool) {
 	if f.RateLimit == 0 || name == "" {
-		return ends, false
+		return resetAt, false
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -132,8 +131,8 @@ func (f *faulty) limit(name string, now time.Time) (ends time.Time, met bool) {
 	return current.ends, current.used > f.RateLimit
 }
 
-// bucket names the group of routes that share a limit; prompts, health and
-// projects have none, nor has what is not of Langfuse.
+// bucket returns the name of the group of routes that share a limit. Prompts, health, projects
+// and routes that Langfuse does not have belong to none.
 func bucket(pattern string) string {
 	method, path, _ := strings.Cut(pattern, " ")
 	path, public := strings.CutPrefix(path, "/api/public/")
@@ -155,8 +154,8 @@ func bucket(pattern string) string {
 	return "public-api"
 }
 
-// tooMany answers 429 as Langfuse Cloud does.
-func tooMany(w http.ResponseWriter, seconds int, details object) {
+// writeTooManyRequests answers 429 as Langfuse Cloud does.
+func writeTooManyRequests(w http.ResponseWriter, seconds int, details object) {
 	w.Header().Set("Retry-After", strconv.Itoa(seconds))
 	jsonAnswer(http.StatusTooManyRequests,
 		object{"message": "Rate limit exceeded", "code": "rate_limited", "details": details}).write(w)

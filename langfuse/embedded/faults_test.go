@@ -15,8 +15,8 @@ func TestFaults_check(t *testing.T) {
 	}
 }
 
-// outcomes sends n different requests, each once, and says what became of each.
-func outcomes(t *testing.T, n int, f Faults) []string {
+// sendEach sends n different requests once each and returns their results.
+func sendEach(t *testing.T, n int, f Faults) []string {
 	t.Helper()
 	r := newRig(t, Config{Faults: f})
 	list := make([]string, n)
@@ -34,11 +34,11 @@ func outcomes(t *testing.T, n int, f Faults) []string {
 	return list
 }
 
-// The share that was asked for fails, in every way that there is, and the same
-// requests in the same order fail in the same way.
+// TestFaults_fail: the configured share of requests fails, in all ways, and the same requests in
+// the same order fail in the same way.
 func TestFaults_fail(t *testing.T) {
 	const n = 400
-	got := outcomes(t, n, Faults{Fail: 0.5})
+	got := sendEach(t, n, Faults{Fail: 0.5})
 	ways, good := map[string]int{}, 0
 	for _, outcome := range got {
 		ways[outcome]++
@@ -46,8 +46,8 @@ func TestFaults_fail(t *testing.T) {
 			good++
 		}
 	}
-	// 200 of 400 succeed, and of the 200 that fail 2/9 are 207 with refusals, of
-	// which 1/4 refuse none of two events: 211; 5 sigma of 400 halves are 50
+	// 200 of 400 succeed. Of the other 200, 2/9 are 207 with refusals, and 1/4 of those refuse
+	// none of two events: 211 in all. 5 sigma of 400 requests are 50.
 	if good < 161 || good > 261 {
 		t.Errorf("%d of %d succeeded: %v", good, n, ways)
 	}
@@ -56,11 +56,11 @@ func TestFaults_fail(t *testing.T) {
 			t.Errorf("never %q: %v", way, ways)
 		}
 	}
-	equal(t, "again", outcomes(t, 50, Faults{Fail: 0.5}), got[:50])
+	equal(t, "again", sendEach(t, 50, Faults{Fail: 0.5}), got[:50])
 }
 
-// What a client did not hear of may have been done: of requests that all fail
-// some are stored. Who sends again until it is told so has everything once.
+// TestFaults_doneAfterAll: of requests that all fail, some are stored. A client that sends again
+// until it succeeds stores everything once.
 func TestFaults_doneAfterAll(t *testing.T) {
 	r := newRig(t, Config{Faults: Faults{Fail: 1}})
 	for i := range 40 {
@@ -68,7 +68,7 @@ func TestFaults_doneAfterAll(t *testing.T) {
 			t.Errorf("%d succeeded", i)
 		}
 	}
-	stored, err := count(r.server.store.r, "SELECT count(*) FROM datasets")
+	stored, err := queryInt(r.server.store.r, "SELECT count(*) FROM datasets")
 	if err != nil || stored == 0 || stored == 40 {
 		t.Errorf("%d of 40 are stored, %v", stored, err)
 	}
@@ -95,7 +95,7 @@ func TestFaults_doneAfterAll(t *testing.T) {
 	if err := r.server.settle(); err != nil {
 		t.Fatal(err)
 	}
-	stored, err = count(r.server.store.r, "SELECT count(*) FROM scores")
+	stored, err = queryInt(r.server.store.r, "SELECT count(*) FROM scores")
 	if err != nil || stored != 150 {
 		t.Errorf("%d of 150 are stored, %v", stored, err)
 	}
@@ -136,7 +136,7 @@ func TestBucket(t *testing.T) {
 	}
 }
 
-// Faults begin and end while the server runs.
+// TestServer_setFaults: faults can begin and end while the server runs.
 func TestServer_setFaults(t *testing.T) {
 	r := newRig(t, Config{Faults: Faults{RateLimit: 1}})
 	r.must(200, r.get(api+"/v2/datasets"))
@@ -160,8 +160,8 @@ func TestFaults_latency(t *testing.T) {
 	}
 }
 
-// Things become visible only after the delay; a deletion that is done before
-// its score was stored is lost.
+// TestConfig_delays: objects are visible only after the delay, and a deletion that is due before
+// its score is stored has no effect.
 func TestConfig_delays(t *testing.T) {
 	r := newRig(t, Config{Mode: ModeV4Dual, IngestionDelay: 15 * time.Second, DeleteDelay: 10 * time.Second})
 	r.must(200, r.post(api+"/v2/datasets", object{"name": "d"}))
@@ -185,7 +185,7 @@ func TestConfig_delays(t *testing.T) {
 	equal(t, "deleted", seen(), []int{1, 1, 1, 1})
 }
 
-// A server that accepts and loses.
+// TestConfig_drop: the server acknowledges objects and loses them.
 func TestConfig_drop(t *testing.T) {
 	lost := map[string]bool{"span s1": true, "score a": true, "run-item i1": true, "score b": true}
 	r := newModes(t, 0, ModeV3)[ModeV3]

@@ -15,18 +15,18 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// The sizes of request bodies, by route; the texts are part of the contract.
+// The size limits of request bodies in bytes. The messages about them are part of the API.
 const (
 	smallBody = 1 << 20
 	largeBody = 4<<20 + 1<<19 // 4.5 MB, for dataset items and ingestion
 )
 
-// form is a JSON object from outside. Its readers collect issues instead of
-// failing, so that one answer names every field that is wrong.
+// form is a JSON object from a client. Its readers collect issues instead of failing, so that one
+// answer names every invalid field.
 type form struct {
-	fields  []field // if a key occurs twice, the last counts
+	fields  []field // if a key occurs twice, the last value counts
 	issues  []issue
-	problem error // why there are no fields
+	problem error // why the form could not be parsed
 }
 
 type field struct {
@@ -35,12 +35,13 @@ type field struct {
 	read  bool
 }
 
-// form reads the body of a call as one JSON object. One that is none has no
-// fields, and err says why.
-func (c *call) form(limit int64) *form { return c.formIn(new(bytes.Buffer), limit) }
+// form reads the body of a call as a JSON object. If that fails, the form has no fields and err
+// returns the reason.
+func (c *call) form(limit int64) *form { return c.formInBuffer(new(bytes.Buffer), limit) }
 
-// formIn is form with a buffer for the body, whose texts are those of the form.
-func (c *call) formIn(buffer *bytes.Buffer, limit int64) *form {
+// formInBuffer is form with a given buffer for the body. The form is valid as long as the buffer
+// is unchanged.
+func (c *call) formInBuffer(buffer *bytes.Buffer, limit int64) *form {
 	body, err := readBody(buffer, c.r.Body, limit, c.r.ContentLength)
 	switch {
 	case err != nil:
@@ -54,34 +55,35 @@ func (c *call) formIn(buffer *bytes.Buffer, limit int64) *form {
 func newForm(body json.RawMessage) *form {
 	if depth := textutil.JSONDepth(body); depth > maxDepth {
 		text := fmt.Sprintf("Invalid input: nested deeper than %d", maxDepth)
-		return &form{problem: badData(issue{Code: "custom", Path: []any{}, Message: text})}
+		return &form{problem: invalidData(issue{Code: "custom", Path: []any{}, Message: text})}
 	} else if depth < 0 {
-		return &form{problem: &fault{http.StatusBadRequest, "Invalid JSON"}}
+		return &form{problem: &apiError{http.StatusBadRequest, "Invalid JSON"}}
 	}
 	f := new(form)
-	f.open(body)
+	f.parse(body)
 	return f
 }
 
-// readBody reads a body up to a limit, into an empty buffer, of what is said to have that
-// many bytes; -1 is unknown.
-func readBody(into *bytes.Buffer, r io.Reader, limit, said int64) ([]byte, error) {
-	into.Grow(int(min(max(0, said), 8<<20)) + bytes.MinRead)
-	if _, err := into.ReadFrom(io.LimitReader(r, limit+1)); err != nil {
-		return nil, spanFault("Failed to read the request body: " + err.Error())
+// readBody reads a body of at most limit bytes into an empty buffer. The content length may be -1
+// for unknown.
+func readBody(buffer *bytes.Buffer, r io.Reader, limit, contentLength int64) ([]byte, error) {
+	buffer.Grow(int(min(max(0, contentLength), 8<<20)) + bytes.MinRead)
+	if _, err := buffer.ReadFrom(io.LimitReader(r, limit+1)); err != nil {
+		return nil, spanError("Failed to read the request body: " + err.Error())
 	}
-	if int64(into.Len()) > limit {
-		return nil, &fault{http.StatusRequestEntityTooLarge, fmt.Sprintf("Body exceeded %gmb limit", float64(limit)/(1<<20))}
+	if int64(buffer.Len()) > limit {
+		return nil, &apiError{http.StatusRequestEntityTooLarge,
+			fmt.Sprintf("Body exceeded %gmb limit", float64(limit)/(1<<20))}
 	}
-	return into.Bytes(), nil
+	return buffer.Bytes(), nil
 }
 
-// open reads what is known to be JSON, or is absent, in place of what the form was
-// before. Keys and texts of the form are parts of it, so that it must not change.
-func (f *form) open(raw json.RawMessage) {
+// parse replaces the form by raw, which must be valid JSON or empty. The keys and strings of the
+// form share the memory of raw, so raw must not change.
+func (f *form) parse(raw json.RawMessage) {
 	*f = form{fields: f.fields[:0]}
 	if raw = bytes.TrimSpace(raw); len(raw) == 0 || raw[0] != '{' {
-		f.problem = badData(issue{Code: "invalid_type", Path: []any{}, Message: "Invalid input: expected object"})
+		f.problem = invalidData(issue{Code: "invalid_type", Path: []any{}, Message: "Invalid input: expected object"})
 		return
 	}
 	for key, value := range textutil.RawJSONMembers(raw) {
@@ -89,23 +91,24 @@ func (f *form) open(raw json.RawMessage) {
 	}
 }
 
-func (f *form) add(code, key, message string) {
+func (f *form) addIssue(code, key, message string) {
 	f.issues = append(f.issues, issue{Code: code, Path: []any{key}, Message: message})
 }
 
-// sized wants a text of so many characters, unless something else is wrong with the field.
-func (f *form) sized(key, text string, low, high int) {
-	if n := utf8.RuneCountInString(text); (n < low || n > high) && !f.failed(key) {
-		f.add("custom", key, fmt.Sprintf("Invalid input: expected %d to %d characters", low, high))
+// checkLength adds an issue if text does not have minimum to maximum characters, unless the field
+// has one already.
+func (f *form) checkLength(key, text string, minimum, maximum int) {
+	if n := utf8.RuneCountInString(text); (n < minimum || n > maximum) && !f.hasIssue(key) {
+		f.addIssue("custom", key, fmt.Sprintf("Invalid input: expected %d to %d characters", minimum, maximum))
 	}
 }
 
-// failed says whether an issue names a field.
-func (f *form) failed(key string) bool {
+// hasIssue reports whether an issue names the field.
+func (f *form) hasIssue(key string) bool {
 	return slices.ContainsFunc(f.issues, func(found issue) bool { return len(found.Path) > 0 && found.Path[0] == key })
 }
 
-// raw returns a field as it came, nil where it is absent. null is returned.
+// raw returns the JSON of a field, or nil if it is absent. A null is returned as null.
 func (f *form) raw(key string) (value json.RawMessage) {
 	for i := range f.fields {
 		if f.fields[i].key == key {
@@ -115,34 +118,35 @@ func (f *form) raw(key string) (value json.RawMessage) {
 	return value
 }
 
-// has says whether a field is there and not null.
+// has reports whether a field is present and not null.
 func (f *form) has(key string) bool {
 	raw := f.raw(key)
 	return raw != nil && string(raw) != "null"
 }
 
-// into reads a field that may be absent or null; the bool says whether it is there.
-func (f *form) into(key string, v any, kind string) bool {
+// decode unmarshals a field into v, and adds an issue if that fails. It reports whether the field
+// is present and not null.
+func (f *form) decode(key string, v any, expected string) bool {
 	if !f.has(key) {
 		return false
 	}
 	if json.Unmarshal(f.raw(key), v) != nil {
-		f.add("invalid_type", key, "Invalid input: expected "+kind)
+		f.addIssue("invalid_type", key, "Invalid input: expected "+expected)
 	}
 	return true
 }
 
-// elements returns the values of a list, which has to be there.
+// elements returns the elements of a required list.
 func (f *form) elements(key string) []json.RawMessage {
 	raw := f.raw(key)
 	if len(raw) == 0 || raw[0] != '[' {
-		f.add("invalid_type", key, "Invalid input: expected array")
+		f.addIssue("invalid_type", key, "Invalid input: expected array")
 		return nil
 	}
 	return slices.Collect(textutil.JSONElements(raw))
 }
 
-// text returns a string that may be absent or null.
+// text returns an optional string; absent and null are "".
 func (f *form) text(key string) string {
 	raw := f.raw(key)
 	if len(raw) > 0 && raw[0] == '"' && utf8.Valid(raw) {
@@ -152,40 +156,39 @@ func (f *form) text(key string) string {
 		return ""
 	}
 	var s string
-	f.into(key, &s, "string")
+	f.decode(key, &s, "string")
 	return s
 }
 
-// must returns a string that has to be there; it may be empty.
-func (f *form) must(key string) string {
+// required returns a string that must be present; it may be empty.
+func (f *form) required(key string) string {
 	if !f.has(key) {
-		f.add("invalid_type", key, "Invalid input: expected string, received undefined")
+		f.addIssue("invalid_type", key, "Invalid input: expected string, received undefined")
 	}
 	return f.text(key)
 }
 
-// oneOf returns a string that has to be one of some; an empty one where it is
-// absent.
-func (f *form) oneOf(key string, known ...string) string {
+// oneOf returns an optional string that must be one of the options; absent is "".
+func (f *form) oneOf(key string, options ...string) string {
 	s := f.text(key)
-	if f.has(key) && !slices.Contains(known, s) && !f.failed(key) {
-		f.add("invalid_value", key, "Invalid option: expected one of "+strings.Join(known, "|"))
+	if f.has(key) && !slices.Contains(options, s) && !f.hasIssue(key) {
+		f.addIssue("invalid_value", key, "Invalid option: expected one of "+strings.Join(options, "|"))
 	}
 	return s
 }
 
-// texts returns a list of strings that may be absent.
+// texts returns an optional list of strings.
 func (f *form) texts(key string) (list []string) {
-	f.into(key, &list, "array of strings")
+	f.decode(key, &list, "array of strings")
 	return list
 }
 
-// nullText returns a string that may be null.
+// nullText returns an optional string; absent and null are invalid.
 func (f *form) nullText(key string) sql.NullString {
 	return sql.NullString{String: f.text(key), Valid: f.has(key)}
 }
 
-// nullJSON returns a field as the text of its JSON.
+// nullJSON returns the JSON of a field; absent and null are invalid.
 func (f *form) nullJSON(key string) sql.NullString {
 	if !f.has(key) {
 		return sql.NullString{}
@@ -193,38 +196,37 @@ func (f *form) nullJSON(key string) sql.NullString {
 	return sql.NullString{String: string(f.raw(key)), Valid: true}
 }
 
-// nullNumber returns a number that may be null.
+// nullNumber returns an optional number; absent and null are invalid.
 func (f *form) nullNumber(key string) (n sql.NullFloat64) {
-	n.Valid = f.into(key, &n.Float64, "number")
+	n.Valid = f.decode(key, &n.Float64, "number")
 	return n
 }
 
-// readValue reads a field the way Langfuse does: null is not a value, control
-// characters are taken out of strings, the empty string clears the value, and
-// a string at the top that is JSON is stored as what it says.
+// readValue reads a field as Langfuse does: it returns nil for null, removes control characters
+// from strings, and returns an invalid value for an empty string, which clears the stored value.
+// A string that contains JSON is parsed if it is the whole value.
 func readValue(f *form, key string) *sql.NullString {
 	if !f.has(key) {
 		return nil
 	}
-	decoded := stripControls(parsedText(string(f.raw(key))))
+	decoded := stripControls(parseIfJSON(string(f.raw(key))))
 	if text, isText := decoded.(string); isText {
-		decoded = parsedText(text)
+		decoded = parseIfJSON(text)
 	}
 	if decoded == nil || decoded == "" {
 		return &sql.NullString{}
 	}
 	text, err := textutil.MarshalJSON(decoded)
 	if err != nil {
-		f.add("invalid_type", key, "Invalid JSON value")
+		f.addIssue("invalid_type", key, "Invalid JSON value")
 	}
 	return &sql.NullString{String: string(text), Valid: true}
 }
 
-// stripControls takes C0 and C1 control characters out of all strings, keys
-// excepted; tab, line feed, form feed and carriage return stay. Its depth is
-// bounded by the decoder.
+// stripControls removes C0 and C1 control characters from all strings, but not from keys. Tab,
+// line feed, form feed and carriage return stay. The decoder limits the depth.
 func stripControls(v any) any {
-	return eachLeaf("", v, func(_ string, leaf any) any {
+	return mapLeaves("", v, func(_ string, leaf any) any {
 		text, isText := leaf.(string)
 		if !isText {
 			return leaf
@@ -238,7 +240,7 @@ func stripControls(v any) any {
 	})
 }
 
-// instant returns a timestamp that may be absent, in milliseconds.
+// instant returns an optional timestamp in milliseconds and whether it is present and valid.
 func (f *form) instant(key string) (int64, bool) {
 	s := f.text(key)
 	if s == "" {
@@ -246,34 +248,34 @@ func (f *form) instant(key string) (int64, bool) {
 	}
 	ms, valid := parseInstant(s)
 	if !valid {
-		f.add("invalid_format", key, "Invalid ISO datetime")
+		f.addIssue("invalid_format", key, "Invalid ISO datetime")
 	}
 	return ms, valid
 }
 
-// only adds an issue for the fields that no reader has asked for.
-func (f *form) only() *form {
-	var extra []string
+// rejectUnknown adds an issue for the fields that have not been read.
+func (f *form) rejectUnknown() *form {
+	var unknown []string
 	for _, field := range f.fields {
 		if !field.read {
-			extra = append(extra, field.key)
+			unknown = append(unknown, field.key)
 		}
 	}
-	if len(extra) > 0 {
-		f.issues = append(f.issues, unrecognized(extra))
+	if len(unknown) > 0 {
+		f.issues = append(f.issues, unknownKeys(unknown))
 	}
 	return f
 }
 
-// err returns the 400 for the issues, or nil.
+// err returns a 400 error with all issues, or nil.
 func (f *form) err() error {
 	if f.problem != nil || len(f.issues) == 0 {
 		return f.problem
 	}
-	return badData(f.issues...)
+	return invalidData(f.issues...)
 }
 
-// update works in a transaction, unless something is wrong with the form.
+// update runs work in a transaction, unless the form has issues.
 func (s *Server) update(f *form, work func(*transaction) error) error {
 	if err := f.err(); err != nil {
 		return err
@@ -281,7 +283,7 @@ func (s *Server) update(f *form, work func(*transaction) error) error {
 	return s.store.update(work)
 }
 
-// parseInstant reads RFC 3339, or a bare date as its midnight in UTC.
+// parseInstant parses RFC 3339, or a date, which means midnight UTC, into milliseconds.
 func parseInstant(s string) (int64, bool) {
 	for _, layout := range []string{time.RFC3339Nano, time.DateOnly} {
 		if t, err := time.Parse(layout, s); err == nil {
@@ -291,16 +293,17 @@ func parseInstant(s string) (int64, bool) {
 	return 0, false
 }
 
-// eachLeaf changes what of a decoded JSON value is neither a list nor an object; a member has its key.
-func eachLeaf(key string, v any, change func(key string, leaf any) any) any {
+// mapLeaves replaces, in place, every value in decoded JSON that is neither list nor object by
+// the result of change. The key is "" except for members of objects.
+func mapLeaves(key string, v any, change func(key string, leaf any) any) any {
 	switch node := v.(type) {
 	case []any:
 		for i := range node {
-			node[i] = eachLeaf("", node[i], change)
+			node[i] = mapLeaves("", node[i], change)
 		}
 	case map[string]any:
 		for key := range node {
-			node[key] = eachLeaf(key, node[key], change)
+			node[key] = mapLeaves(key, node[key], change)
 		}
 	default:
 		return change(key, v)
@@ -308,18 +311,18 @@ func eachLeaf(key string, v any, change func(key string, leaf any) any) any {
 	return v
 }
 
-// maxDepth is how deep JSON may nest. The encoder refuses what the decoder took
-// once it is deeper inside of an answer, so a page with it could never be
-// read again.
+// maxDepth is the greatest nesting depth of JSON that is stored. The encoder would refuse a value
+// that the decoder accepted if it is nested deeper inside an answer, and a page with it could never
+// be read.
 const maxDepth = 1000
 
-// storable says whether a text is JSON that does not nest deeper.
+// storable reports whether raw is valid JSON within maxDepth.
 func storable(raw []byte) bool {
 	depth := textutil.JSONDepth(raw)
 	return depth >= 0 && depth <= maxDepth
 }
 
-// decodeJSON reads one value and keeps numbers as they are written.
+// decodeJSON decodes exactly one value and keeps numbers as they are written.
 func decodeJSON(raw []byte) (any, error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
@@ -333,8 +336,9 @@ func decodeJSON(raw []byte) (any, error) {
 	return v, nil
 }
 
-// parsedText reads a text that is JSON as what it says; any other stays a text.
-func parsedText(text string) any {
+// parseIfJSON returns the decoded value of a text that is storable JSON, and any other text
+// unchanged.
+func parseIfJSON(text string) any {
 	if storable([]byte(text)) {
 		if decoded, err := decodeJSON([]byte(text)); err == nil {
 			return decoded

@@ -19,9 +19,8 @@ import (
 	"extraction-experiment/langfuse/embedded"
 )
 
-// A program in production that was written years ago, with a library that we did
-// not write and that knows nothing but batches of events, sends its traces to a
-// server in mode v3; they are read back as v3 shows them.
+// TestHenomis: an independent library for Langfuse, which only knows batches of events, sends
+// traces to a server in mode v3, and they are read back in the form of v3.
 func TestHenomis(t *testing.T) {
 	server := serveV3(t)
 	server.call("POST", "/api/public/v2/prompts", `{"name":"answer","prompt":"Answer {{q}}","labels":["production"]}`)
@@ -31,21 +30,21 @@ func TestHenomis(t *testing.T) {
 		return &moment
 	}
 
-	trace, span, generation := server.produce(at)
+	trace, span, generation := server.sendTraces(at)
 	got := server.trace(trace, 3, 2)
 	slices.SortFunc(got["tags"].([]any), func(a, b any) int { return strings.Compare(a.(string), b.(string)) })
 	equal(t, "the trace", pick(got, "id", "name", "userId", "sessionId", "release", "version", "public", "tags", "input", "output", "metadata", "timestamp", "latency", "totalCost"), `{
 		"id": "`+trace+`", "name": "question", "userId": "ann", "sessionId": "s-1", "release": "2.1", "version": "7", "public": true,
 		"tags": ["paper", "validated"], "input": {"q": "Ünï?"}, "output": {"a": [1, null]}, "metadata": {"team": "blue"},
-		"timestamp": "`+stamp(at(0))+`", "latency": 0.9, "totalCost": 0.75}`)
+		"timestamp": "`+formatTime(at(0))+`", "latency": 0.9, "totalCost": 0.75}`)
 	observations := byID(got["observations"])
 	equal(t, "the span", pick(observations[span], "traceId", "type", "name", "parentObservationId", "startTime", "endTime", "level", "statusMessage", "input", "output"), `{
-		"traceId": "`+trace+`", "type": "SPAN", "name": "retrieve", "parentObservationId": null, "startTime": "`+stamp(at(0))+`", "endTime": "`+stamp(at(900))+`",
+		"traceId": "`+trace+`", "type": "SPAN", "name": "retrieve", "parentObservationId": null, "startTime": "`+formatTime(at(0))+`", "endTime": "`+formatTime(at(900))+`",
 		"level": "WARNING", "statusMessage": "slow", "input": "plain text", "output": {"documents": 3}}`)
 	equal(t, "the generation", pick(observations[generation], "type", "name", "parentObservationId", "model", "modelParameters", "input", "output", "usageDetails", "promptName", "promptVersion", "completionStartTime", "endTime"), `{
 		"type": "GENERATION", "name": "chat", "parentObservationId": "`+span+`", "model": "m-1", "modelParameters": {"temperature": 0},
 		"input": [{"role": "user", "content": "Answer Ünï?"}], "output": {"content": "1"}, "usageDetails": {"input": 11, "output": 3, "total": 14},
-		"promptName": "answer", "promptVersion": 1, "completionStartTime": "`+stamp(at(300))+`", "endTime": "`+stamp(at(800))+`"}`)
+		"promptName": "answer", "promptVersion": 1, "completionStartTime": "`+formatTime(at(300))+`", "endTime": "`+formatTime(at(800))+`"}`)
 	equal(t, "the event", pick(observations["event-1"], "type", "name", "parentObservationId"),
 		`{"type": "EVENT", "name": "cache miss", "parentObservationId": "`+span+`"}`)
 
@@ -57,7 +56,7 @@ func TestHenomis(t *testing.T) {
 		t.Error("a score of 0 leaves this library without a value, and the server made one up")
 	}
 
-	since := url.QueryEscape(stamp(at(-1000)))
+	since := url.QueryEscape(formatTime(at(-1000)))
 	list := server.call("GET", "/api/public/traces?tags=validated&fromTimestamp="+since, "")
 	equal(t, "the traces by tag", pick(list["data"].([]any)[0].(map[string]any), "id", "name"), `{"id": "`+trace+`", "name": "question"}`)
 	equal(t, "of another tag", list["meta"], `{"page": 1, "limit": 50, "totalItems": 1, "totalPages": 1}`)
@@ -65,9 +64,9 @@ func TestHenomis(t *testing.T) {
 	equal(t, "the subject of the score", v3["data"].([]any)[0].(map[string]any)["subject"], `{"kind": "trace", "id": "`+trace+`"}`)
 }
 
-// produce does what a program does: it opens and ends spans and scores them. The
-// ids of the trace, the span and the generation are the library's.
-func (s *server) produce(at func(int) *time.Time) (trace, span, generation string) {
+// sendTraces begins, ends and scores spans as a program does. The library generates the ids of
+// trace, span and generation.
+func (s *server) sendTraces(at func(int) *time.Time) (trace, span, generation string) {
 	s.t.Helper()
 	check := func(err error) {
 		s.t.Helper()
@@ -109,13 +108,13 @@ func (s *server) produce(at func(int) *time.Time) (trace, span, generation strin
 	return tr.ID, sp.ID, gen.ID
 }
 
-// server is the embedded server in mode v3 on a real socket.
+// server is an embedded server in mode v3 on a real socket.
 type server struct {
 	t   *testing.T
 	url string
 }
 
-// serveV3 opens the server and points the library's environment to it.
+// serveV3 starts a server and sets the library's environment variables for it.
 func serveV3(t *testing.T) *server {
 	t.Helper()
 	s, err := embedded.Open(embedded.Config{Mode: embedded.ModeV3})
@@ -169,8 +168,8 @@ func (s *server) try(method, path, body string) (int, map[string]any) {
 	return response.StatusCode, answer
 }
 
-// trace reads a trace once it has that much. Flush of the library returns while
-// a batch of its ticker may still be on its way, hence the patience.
+// trace reads a trace when it has that many observations and scores. It waits for them because
+// the library's Flush may return before a batch of its ticker has arrived.
 func (s *server) trace(id string, observations, scores int) map[string]any {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), 5*time.Second)
@@ -217,4 +216,4 @@ func equal(t *testing.T, what string, got any, want string) {
 	}
 }
 
-func stamp(moment *time.Time) string { return moment.UTC().Format("2006-01-02T15:04:05.000Z") }
+func formatTime(moment *time.Time) string { return moment.UTC().Format("2006-01-02T15:04:05.000Z") }

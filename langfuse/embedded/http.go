@@ -16,61 +16,60 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// handler answers one call: with the body of a 200, with a response where the
-// status is another one, or with an error that is a *fault where the caller is
-// to blame.
+// handler answers a call. It returns the body of a 200 answer, or a response with another status,
+// or an error, which is an *apiError if the request is to blame.
 type handler func(*Server, *call) (any, error)
 
-// access says who may call a route, and where it exists.
+// access defines who may call a route and in which modes it exists.
 type access int
 
 const (
-	keyPair access = iota // basic authentication with the key pair
-	early                 // the key pair, and what waits in the inbox may wait longer
-	anyone                // no authentication
-	legacy                // the key pair, and 404 in ModeV4
+	keyPair    access = iota // basic authentication with the key pair; the inbox is settled first
+	noSettle                 // like keyPair, but the inbox need not be settled first
+	noAuth                   // no authentication
+	legacyOnly               // like keyPair, but 404 in ModeV4
 )
 
-// route is one row of the table; the pattern is one of http.ServeMux.
+// route is a row of the route table. The pattern is one of http.ServeMux.
 type route struct {
 	pattern string
 	handle  handler
 	access  access
 }
 
-// routes returns the whole API.
+// routes returns the table of all routes of the API.
 func routes() []route {
 	return []route{
-		{"GET /api/public/health", (*Server).health, anyone},
-		{"GET /api/public/projects", (*Server).projects, early},
+		{"GET /api/public/health", (*Server).health, noAuth},
+		{"GET /api/public/projects", (*Server).projects, noSettle},
 
-		{"POST /api/public/v2/datasets", (*Server).upsertDataset, early},
-		{"GET /api/public/v2/datasets", (*Server).listDatasets, early},
-		{"GET /api/public/v2/datasets/{name}", (*Server).getDataset, early},
-		{"POST /api/public/dataset-items", (*Server).upsertItem, early},
-		{"GET /api/public/dataset-items", (*Server).listItems, early},
-		{"GET /api/public/dataset-items/{id}", (*Server).getItem, early},
-		{"DELETE /api/public/dataset-items/{id}", (*Server).deleteItem, early},
+		{"POST /api/public/v2/datasets", (*Server).upsertDataset, noSettle},
+		{"GET /api/public/v2/datasets", (*Server).listDatasets, noSettle},
+		{"GET /api/public/v2/datasets/{name}", (*Server).getDataset, noSettle},
+		{"POST /api/public/dataset-items", (*Server).upsertItem, noSettle},
+		{"GET /api/public/dataset-items", (*Server).listItems, noSettle},
+		{"GET /api/public/dataset-items/{id}", (*Server).getItem, noSettle},
+		{"DELETE /api/public/dataset-items/{id}", (*Server).deleteItem, noSettle},
 
-		{"POST /api/public/dataset-run-items", (*Server).linkItem, early},
-		{"GET /api/public/dataset-run-items", (*Server).listRunItems, legacy},
-		{"GET /api/public/datasets/{name}/runs", (*Server).listRuns, legacy},
-		{"GET /api/public/datasets/{name}/runs/{run}", (*Server).getRun, legacy},
-		{"DELETE /api/public/datasets/{name}/runs/{run}", (*Server).deleteRun, legacy},
-		{"GET /api/public/experiments", (*Server).listExperiments, early},
+		{"POST /api/public/dataset-run-items", (*Server).linkItem, noSettle},
+		{"GET /api/public/dataset-run-items", (*Server).listRunItems, legacyOnly},
+		{"GET /api/public/datasets/{name}/runs", (*Server).listRuns, legacyOnly},
+		{"GET /api/public/datasets/{name}/runs/{run}", (*Server).getRun, legacyOnly},
+		{"DELETE /api/public/datasets/{name}/runs/{run}", (*Server).deleteRun, legacyOnly},
+		{"GET /api/public/experiments", (*Server).listExperiments, noSettle},
 		{"GET /api/public/experiment-items", (*Server).listExperimentItems, keyPair},
 
-		{"POST /api/public/otel/v1/traces", (*Server).exportSpans, early},
-		{"POST /api/public/ingestion", (*Server).ingest, early},
+		{"POST /api/public/otel/v1/traces", (*Server).exportSpans, noSettle},
+		{"POST /api/public/ingestion", (*Server).ingest, noSettle},
 		{"GET /api/public/v2/observations", (*Server).listObservations, keyPair},
-		{"GET /api/public/observations/{id}", (*Server).getLegacyObservation, legacy},
-		{"GET /api/public/traces", (*Server).listTraces, legacy},
-		{"GET /api/public/traces/{id}", (*Server).getTrace, legacy},
+		{"GET /api/public/observations/{id}", (*Server).getLegacyObservation, legacyOnly},
+		{"GET /api/public/traces", (*Server).listTraces, legacyOnly},
+		{"GET /api/public/traces/{id}", (*Server).getTrace, legacyOnly},
 
-		{"POST /api/public/scores", (*Server).createScore, early},
-		{"DELETE /api/public/scores/{id}", (*Server).deleteScore, early},
+		{"POST /api/public/scores", (*Server).createScore, noSettle},
+		{"DELETE /api/public/scores/{id}", (*Server).deleteScore, noSettle},
 		{"GET /api/public/v3/scores", (*Server).listScores, keyPair},
-		{"GET /api/public/v2/scores", (*Server).listLegacyScores, legacy},
+		{"GET /api/public/v2/scores", (*Server).listLegacyScores, legacyOnly},
 
 		{"POST /api/public/score-configs", (*Server).createScoreConfig, keyPair},
 		{"GET /api/public/score-configs", (*Server).listScoreConfigs, keyPair},
@@ -82,32 +81,32 @@ func routes() []route {
 		{"PATCH /api/public/annotation-queues/{id}/items/{item}", (*Server).updateQueueItem, keyPair},
 		{"POST /api/public/comments", (*Server).createComment, keyPair},
 		{"GET /api/public/comments", (*Server).listComments, keyPair},
-		{"POST /api/embedded/annotations", (*Server).createAnnotation, keyPair},       // not of Langfuse
-		{"POST /api/embedded/datasets/{name}/run", (*Server).startRemoteRun, keyPair}, // nor is this one
+		{"POST /api/embedded/annotations", (*Server).createAnnotation, keyPair},       // not in Langfuse
+		{"POST /api/embedded/datasets/{name}/run", (*Server).startRemoteRun, keyPair}, // not in Langfuse
 
-		{"POST /api/public/v2/prompts", (*Server).createPrompt, early},
-		{"GET /api/public/v2/prompts", (*Server).listPrompts, early},
-		{"GET /api/public/v2/prompts/{name}", (*Server).getPrompt, early},
-		{"DELETE /api/public/v2/prompts/{name}", (*Server).deletePrompt, early},
-		{"PATCH /api/public/v2/prompts/{name}/versions/{version}", (*Server).labelPrompt, early},
-		{"GET /api/public/prompts", (*Server).getPromptByQuery, early},
+		{"POST /api/public/v2/prompts", (*Server).createPrompt, noSettle},
+		{"GET /api/public/v2/prompts", (*Server).listPrompts, noSettle},
+		{"GET /api/public/v2/prompts/{name}", (*Server).getPrompt, noSettle},
+		{"DELETE /api/public/v2/prompts/{name}", (*Server).deletePrompt, noSettle},
+		{"PATCH /api/public/v2/prompts/{name}/versions/{version}", (*Server).labelPrompt, noSettle},
+		{"GET /api/public/prompts", (*Server).getPromptByQuery, noSettle},
 	}
 }
 
-// newMux returns what finds the route of a request.
+// newMux returns a mux with all routes.
 func (s *Server) newMux() *http.ServeMux {
 	mux := http.NewServeMux()
 	for _, rt := range routes() {
 		mux.HandleFunc(rt.pattern, func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, rt) })
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		page(http.StatusNotFound, "<!DOCTYPE html><html><head><title>404</title></head><body><h1>404</h1>"+
+		htmlAnswer(http.StatusNotFound, "<!DOCTYPE html><html><head><title>404</title></head><body><h1>404</h1>"+
 			"<p>This page could not be found.</p></body></html>").write(w)
 	})
 	return mux
 }
 
-// serveHTTP checks the host and tells the API from the pages.
+// serveHTTP checks the host and dispatches to the API or to the pages.
 func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	if !loopback(r.Host) { // a web page that rebinds its name to this machine must not read the store
 		jsonAnswer(http.StatusForbidden, object{
@@ -121,7 +120,7 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mux.ServeHTTP(w, r)
 }
 
-// loopback says whether a Host header names this machine, with or without port.
+// loopback reports whether a Host header, with or without port, names this machine.
 func loopback(host string) bool {
 	name, _, err := net.SplitHostPort(host)
 	if err != nil {
@@ -134,7 +133,7 @@ func loopback(host string) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
-// serve answers a request, unless its turn to fail has come.
+// serve answers a request, with faults if they are configured.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, rt route) {
 	c := &call{r: r, w: w}
 	work := func() response {
@@ -152,16 +151,16 @@ func (s *Server) handle(c *call, rt route) (any, error) {
 	if err := s.authorise(c.r, rt); err != nil {
 		return nil, err
 	}
-	if rt.access == legacy && !s.cfg.Mode.legacy() {
-		return nil, &fault{http.StatusNotFound, object{"message": "This endpoint is not available on deployments running in " +
+	if rt.access == legacyOnly && !s.cfg.Mode.hasTraces() {
+		return nil, &apiError{http.StatusNotFound, object{"message": "This endpoint is not available on deployments running in " +
 			"Langfuse v4 events_only mode. Learn more about Langfuse v4 at: https://langfuse.com/docs/v4"}}
 	}
 	var err error
 	if c.query, err = url.ParseQuery(c.r.URL.RawQuery); err != nil {
-		return nil, badQuery("", "The query is not URL-encoded: "+err.Error())
+		return nil, invalidQuery("", "The query is not URL-encoded: "+err.Error())
 	}
-	s.asked.Store(true)
-	if rt.access == keyPair || rt.access == legacy {
+	s.requested.Store(true)
+	if rt.access == keyPair || rt.access == legacyOnly {
 		if err := s.settle(); err != nil {
 			return nil, err
 		}
@@ -169,21 +168,21 @@ func (s *Server) handle(c *call, rt route) (any, error) {
 	return rt.handle(s, c)
 }
 
-// onlyV4 is what Langfuse 3 answers for an API that came with Langfuse 4.
-func (s *Server) onlyV4(name string) error {
-	if s.cfg.Mode.events() {
+// requireV4 returns the 404 error of Langfuse 3 for an API that came with Langfuse 4, or nil.
+func (s *Server) requireV4(name string) error {
+	if s.cfg.Mode.hasExperiments() {
 		return nil
 	}
 	return notFound("The %s API is only available in a Langfuse v4 write mode. Learn more at: https://langfuse.com/docs/v4", name)
 }
 
-// authorise lets a request through or says 401 the way Langfuse does.
+// authorise returns nil if the request may use the route, and Langfuse's 401 error otherwise.
 func (s *Server) authorise(r *http.Request, rt route) error {
-	if rt.access == anyone {
+	if rt.access == noAuth {
 		return nil
 	}
 	unauthorised := func(message string) error {
-		return &fault{http.StatusUnauthorized, object{"message": message}}
+		return &apiError{http.StatusUnauthorized, object{"message": message}}
 	}
 	if r.Header.Get("Authorization") == "" {
 		return unauthorised("No authorization header")
@@ -207,7 +206,7 @@ func (s *Server) health(*call) (any, error) {
 	return object{"status": "OK", "version": version}, nil
 }
 
-// projects answers GET /projects: the one project of the key pair.
+// projects answers GET /projects with the only project.
 func (s *Server) projects(*call) (any, error) {
 	project := object{
 		"id": DefaultProjectID, "name": s.cfg.ProjectName, "metadata": object{},
@@ -216,26 +215,25 @@ func (s *Server) projects(*call) (any, error) {
 	return object{"data": []any{project}}, nil
 }
 
-// object is a JSON object on its way out.
+// object is a JSON object of an answer.
 type object = map[string]any
 
-// response is an answer as it is written, and what a handler returns where the status
-// is not 200.
+// response is a complete answer. A handler returns one if the status is not 200.
 type response struct {
-	status int
-	kind   string // content type
-	body   []byte
+	status      int
+	contentType string
+	body        []byte
 }
 
-// respond makes the answer of what a handler returned.
+// respond converts the results of a handler into an answer.
 func respond(body any, err error) response {
-	var f *fault
+	var apiErr *apiError
 	switch ready, isReady := body.(response); {
-	case errors.As(err, &f):
-		if text, isText := f.body.(string); isText {
-			return response{f.status, "text/plain; charset=utf-8", []byte(text)}
+	case errors.As(err, &apiErr):
+		if text, isText := apiErr.body.(string); isText {
+			return response{apiErr.status, "text/plain; charset=utf-8", []byte(text)}
 		}
-		return jsonAnswer(f.status, f.body)
+		return jsonAnswer(apiErr.status, apiErr.body)
 	case err != nil:
 		return jsonAnswer(http.StatusInternalServerError, object{"message": "Internal Server Error", "error": err.Error()})
 	case isReady:
@@ -252,30 +250,31 @@ func jsonAnswer(status int, body any) response {
 	return response{status, "application/json; charset=utf-8", append(text, '\n')}
 }
 
-func page(status int, html string) response {
+func htmlAnswer(status int, html string) response {
 	return response{status, "text/html; charset=utf-8", []byte(html)}
 }
 
 func (res response) write(w http.ResponseWriter) {
-	if res.kind != "" {
-		w.Header().Set("Content-Type", res.kind)
+	if res.contentType != "" {
+		w.Header().Set("Content-Type", res.contentType)
 	}
 	w.WriteHeader(res.status)
-	_, _ = w.Write(res.body) // a client that is gone by now cannot be told anything
+	_, _ = w.Write(res.body) // the client may be gone
 }
 
-// fault is an answer that blames the request: an object, or a plain text.
-type fault struct {
+// apiError is the answer to an invalid request. The body is an object, or a string for plain
+// text.
+type apiError struct {
 	status int
 	body   any
 }
 
-// Error describes the answer.
-func (f *fault) Error() string {
+// Error returns the status and the body.
+func (f *apiError) Error() string {
 	return fmt.Sprintf("%d %v", f.status, f.body)
 }
 
-// issue is one finding about one field, in the shape of Langfuse's validator.
+// issue is a problem with one field, in the form of Langfuse's validator.
 type issue struct {
 	Code    string   `json:"code"`
 	Path    []any    `json:"path"`
@@ -283,27 +282,27 @@ type issue struct {
 	Keys    []string `json:"keys,omitempty"`
 }
 
-func badData(issues ...issue) *fault {
-	return &fault{http.StatusBadRequest, object{"message": "Invalid request data", "error": issues}}
+func invalidData(issues ...issue) *apiError {
+	return &apiError{http.StatusBadRequest, object{"message": "Invalid request data", "error": issues}}
 }
 
-func badQuery(key, message string) *fault {
-	return badData(issue{Code: "custom", Path: []any{key}, Message: message})
+func invalidQuery(key, message string) *apiError {
+	return invalidData(issue{Code: "custom", Path: []any{key}, Message: message})
 }
 
-func blame(status int, class, format string, args []any) *fault {
-	return &fault{status, object{"message": fmt.Sprintf(format, args...), "error": class}}
+func newAPIError(status int, class, format string, args []any) *apiError {
+	return &apiError{status, object{"message": fmt.Sprintf(format, args...), "error": class}}
 }
 
-func invalid(format string, args ...any) *fault {
-	return blame(http.StatusBadRequest, "InvalidRequestError", format, args)
+func invalidRequest(format string, args ...any) *apiError {
+	return newAPIError(http.StatusBadRequest, "InvalidRequestError", format, args)
 }
 
-func notFound(format string, args ...any) *fault {
-	return blame(http.StatusNotFound, "LangfuseNotFoundError", format, args)
+func notFound(format string, args ...any) *apiError {
+	return newAPIError(http.StatusNotFound, "LangfuseNotFoundError", format, args)
 }
 
-// iso writes milliseconds as the API writes instants.
+// iso formats milliseconds as the API formats timestamps.
 func iso(ms int64) string {
 	return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z")
 }
@@ -315,41 +314,41 @@ func isoOrNull(ms sql.NullInt64) any {
 	return iso(ms.Int64)
 }
 
-// nullable is how an absent text is written: as null.
-func nullable(s string) any {
+// textOrNull returns nil, which is encoded as null, for an empty string.
+func textOrNull(s string) any {
 	if s == "" {
 		return nil
 	}
 	return s
 }
 
-// orNull is the value of a column that may be null.
-func orNull(column driver.Valuer) any {
-	v, _ := column.Value() // of sql.NullString and its like: there is no error
+// valueOrNull returns the value of a nullable column.
+func valueOrNull(column driver.Valuer) any {
+	v, _ := column.Value() // sql.NullString and the other nullable types return no error
 	return v
 }
 
-// jsonText passes stored JSON on as it is; nothing stored is null.
-func jsonText(s string) any {
+// jsonOrNull returns stored JSON unchanged, and nil for an empty string.
+func jsonOrNull(s string) any {
 	if s == "" {
 		return nil
 	}
 	return json.RawMessage(s)
 }
 
-// asText writes a value as text: a text as it is, anything else as JSON.
+// asText returns a string unchanged and any other value as JSON.
 func asText(v any) string {
 	if s, isText := v.(string); isText {
 		return s
 	}
 	text, err := textutil.MarshalJSON(v)
-	if err != nil { // a number that JSON cannot write
+	if err != nil { // a number that JSON cannot represent
 		return ""
 	}
 	return string(text)
 }
 
-// joined is a list as JSON.
-func joined(list []string) string {
+// jsonList encodes a list as JSON; nil becomes [].
+func jsonList(list []string) string {
 	return asText(append([]string{}, list...))
 }

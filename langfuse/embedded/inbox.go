@@ -15,19 +15,20 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// message is something that was acknowledged and is not in the tables yet: a row of
-// inbox. Langfuse has a queue there. It is stored, as it was sent, before it is
-// acknowledged, and goes into the tables when somebody reads them, or with SettleIdle when
-// nobody asks for anything: a program that sends much need not wait for indices.
+// message is a row of the table inbox: a request that is acknowledged and not yet in the other
+// tables. Langfuse has a queue in its place. The server stores a message as it was sent before it
+// acknowledges the request. The message goes into the tables before the next request that reads
+// them, or with SettleIdle when the server is idle. So a program that sends much does not wait
+// for indices.
 type message struct {
 	seq      int64
-	mode     Mode   // of the server that took it
+	mode     Mode   // of the server that received it
 	kind     string // see store
 	received int64
-	body     []byte // packed in the table
+	body     []byte // compressed in the table
 }
 
-// unpack brings the body of a message into the form in which it came.
+// unpack decompresses the body of a message.
 func (m *message) unpack() error {
 	n, err := s2.DecodedLen(m.body)
 	if err == nil && n > 2*maxSpansBody {
@@ -39,22 +40,22 @@ func (m *message) unpack() error {
 	return err
 }
 
-// reach are the ids of the experiments whose list a message may change by its spans, or
-// by its scores.
-type reach []string
+// experimentIDs lists the experiments whose entry in the list of experiments a message may
+// change, by spans or by scores.
+type experimentIDs []string
 
-// anyExperiment stands for all of them, and among events for spans.
+// anyExperiment stands for all experiments. An event with it may replace a span.
 const anyExperiment = "*"
 
-// add adds an experiment, if there is one.
-func (r *reach) add(id string) {
+// add adds an id, unless it is empty or already in the list.
+func (r *experimentIDs) add(id string) {
 	if id != "" && !slices.Contains(*r, id) {
 		*r = append(*r, id)
 	}
 }
 
-// take stores a message, which is put into the tables after the delay at the earliest.
-func (s *Server) take(delay time.Duration, kind string, body []byte, about reach) error {
+// enqueue stores a message, which goes into the tables after the delay at the earliest.
+func (s *Server) enqueue(delay time.Duration, kind string, body []byte, experiments experimentIDs) error {
 	received, due := s.now(), int64(0)
 	if delay > 0 {
 		due = received + delay.Milliseconds()
@@ -66,63 +67,65 @@ func (s *Server) take(delay time.Duration, kind string, body []byte, about reach
 	packed := s2.Encode(buffer.AvailableBuffer()[:buffer.Available()], body)
 	return s.store.update(func(tx *transaction) error {
 		_, err := tx.Exec("INSERT INTO inbox(due, received, mode, kind, packing, body, latest, experiments) VALUES(?,?,?,?,'s2',?,0,?)",
-			due, received, string(s.cfg.Mode), kind, packed, joined(about))
+			due, received, string(s.cfg.Mode), kind, packed, jsonList(experiments))
 		return err
 	})
 }
 
-// maxSettled bounds what is put into the tables in one transaction, in bytes as they came.
-const maxSettled = 2 << 20
+// maxSettleBytes is the uncompressed size of the messages that one transaction stores in the
+// tables.
+const maxSettleBytes = 2 << 20
 
-// settle puts what is due into the tables, in the order in which it is: all that was there
-// when it was called.
+// settle stores all messages that are due at the time of the call in the tables, in the order of
+// their due times.
 func (s *Server) settle() error {
-	last, err := count(s.store.r, "SELECT coalesce(max(seq), 0) FROM inbox")
-	for more := err == nil && last > 0; more && err == nil; {
-		more, err = s.settleSome(last)
+	maxSeq, err := queryInt(s.store.r, "SELECT coalesce(max(seq), 0) FROM inbox")
+	for more := err == nil && maxSeq > 0; more && err == nil; {
+		more, err = s.settleBatch(maxSeq)
 	}
 	return err
 }
 
-// settleExperiments is settle where a message may change what is listed of the experiments
-// of those ids, or of all where none are given, with their scores or without: to begin a
-// run, somebody asks for that, and need not wait until all of the last one is in the tables.
+// settleExperiments calls settle if a waiting message may change the list entries of the
+// experiments, or of any experiment if no ids are given. Messages that only change scores count
+// if scores is set. A new run lists experiments, and need not wait until all of the previous run
+// is in the tables.
 func (s *Server) settleExperiments(ids []string, scores bool) error {
-	n, err := count(s.store.r, `SELECT count(*) FROM inbox, json_each(experiments) e
+	n, err := queryInt(s.store.r, `SELECT count(*) FROM inbox, json_each(experiments) e
 		WHERE (?1 OR kind IN (?2, ?3) OR kind = 'events' AND e.value = ?4)
 			AND (?5 = '[]' OR e.value = ?4 OR e.value IN (SELECT value FROM json_each(?5)))`,
-		scores, protobufSpans, jsonSpans, anyExperiment, joined(ids))
+		scores, protobufSpans, jsonSpans, anyExperiment, jsonList(ids))
 	if err != nil || n == 0 {
 		return err
 	}
 	return s.settle()
 }
 
-// settleSome does one transaction of it, of the messages up to that number, and reports
-// whether there may be more. A message that cannot be stored is set aside, with the reason
-// beside it, so that it holds up nothing.
-func (s *Server) settleSome(last int) (more bool, err error) {
+// settleBatch stores due messages up to maxSeq in one transaction and reports whether there may
+// be more. If a message cannot be stored, it is set aside with the reason, so that it does not
+// block others.
+func (s *Server) settleBatch(maxSeq int) (more bool, err error) {
 	now := s.now()
-	const next = " FROM inbox WHERE due <= ? AND seq <= ? ORDER BY due, seq LIMIT 1"
-	if _, more, err = one(s.store.r, scanValue[string], "SELECT kind"+next, now, last); err != nil || !more {
+	const fromDue = " FROM inbox WHERE due <= ? AND seq <= ? ORDER BY due, seq LIMIT 1"
+	if _, more, err = queryRow(s.store.r, scanValue[string], "SELECT kind"+fromDue, now, maxSeq); err != nil || !more {
 		return false, err
 	}
-	var failed int64 // the number of the message
+	var failedSeq int64 // of the message that could not be stored
 	err = s.store.update(func(tx *transaction) error {
-		failed = 0
-		for size := 0; size < s.maxSettled; {
-			m, found, err := one(tx, scanned[message], "SELECT seq, mode, kind, received, body"+next, now, last)
+		failedSeq = 0
+		for size := 0; size < s.maxSettleBytes; {
+			m, found, err := queryRow(tx, scanRow[message], "SELECT seq, mode, kind, received, body"+fromDue, now, maxSeq)
 			if err != nil || !found {
 				return err
 			}
-			failed = m.seq
+			failedSeq = m.seq
 			if err = m.unpack(); err == nil {
 				err = m.store(tx)
 			}
 			if err != nil {
 				return err
 			}
-			failed = 0
+			failedSeq = 0
 			if _, err := tx.Exec("DELETE FROM inbox WHERE seq = ?", m.seq); err != nil {
 				return err
 			}
@@ -130,16 +133,16 @@ func (s *Server) settleSome(last int) (more bool, err error) {
 		}
 		return nil
 	})
-	if err == nil || failed == 0 || passing(err) {
+	if err == nil || failedSeq == 0 || isTransient(err) {
 		return true, err
 	}
 	return true, s.store.update(func(tx *transaction) error {
-		_, err := tx.Exec("UPDATE inbox SET due = ?, problem = ? WHERE seq = ?", math.MaxInt64, err.Error(), failed)
+		_, err := tx.Exec("UPDATE inbox SET due = ?, problem = ? WHERE seq = ?", math.MaxInt64, err.Error(), failedSeq)
 		return err
 	})
 }
 
-// store puts a message into the tables.
+// store writes the content of a message to the tables.
 func (m message) store(tx *transaction) error {
 	switch m.kind {
 	case protobufSpans, jsonSpans:
@@ -154,17 +157,17 @@ func (m message) store(tx *transaction) error {
 	return fmt.Errorf("no message is of kind %q", textutil.Cut(m.kind, 100))
 }
 
-// passing says whether an error is of the disk or of who else has the file, and not of
-// what was to be stored.
-func passing(err error) bool {
-	var of *sqlite.Error
-	refused := []int{sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH}
-	return errors.As(err, &of) && !slices.Contains(refused, of.Code()&0xff)
+// isTransient reports whether an error comes from the disk or from another process that uses the
+// file, and not from the data.
+func isTransient(err error) bool {
+	var sqliteErr *sqlite.Error
+	permanent := []int{sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH}
+	return errors.As(err, &sqliteErr) && !slices.Contains(permanent, sqliteErr.Code()&0xff)
 }
 
-// SettleIdle puts what was sent into the tables while nobody has asked for anything for a
-// second, until ctx is done. Without it, who first reads what was sent waits for that. Of an
-// error who reads is told.
+// SettleIdle stores waiting messages in the tables whenever no request has arrived for a second,
+// until ctx is done. Without it, the next request that reads them has to wait. SettleIdle ignores
+// errors; that request returns them.
 func (s *Server) SettleIdle(ctx context.Context) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
@@ -174,9 +177,9 @@ func (s *Server) SettleIdle(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		idle := !s.asked.Swap(false)
-		for more := true; idle && more && !s.asked.Load() && ctx.Err() == nil; {
-			more, _ = s.settleSome(math.MaxInt)
+		idle := !s.requested.Swap(false)
+		for more := true; idle && more && !s.requested.Load() && ctx.Err() == nil; {
+			more, _ = s.settleBatch(math.MaxInt)
 		}
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/klauspost/compress/s2"
 )
 
-// What was acknowledged is in the file, whatever becomes of the server, and is shown when
-// it is due.
+// TestInbox_survives: acknowledged requests are in the file, also for another server, and visible
+// when they are due.
 func TestInbox_survives(t *testing.T) {
 	cfg := Config{Path: t.TempDir() + "/s.db", IngestionDelay: time.Hour}
 	first := newRig(t, cfg)
@@ -27,7 +27,7 @@ func TestInbox_survives(t *testing.T) {
 	equal(t, "deleted", second.get(api+"/v3/scores").column("id"), []string{"a"})
 }
 
-// A message is stored in the way of the server that took it, however long it waits.
+// TestInbox_modeOfItsTime: a message is stored in the mode of the server that received it.
 func TestInbox_modeOfItsTime(t *testing.T) {
 	path := t.TempDir() + "/s.db"
 	t.Run("v3", func(t *testing.T) {
@@ -39,13 +39,13 @@ func TestInbox_modeOfItsTime(t *testing.T) {
 	equal(t, "experiments", second.get(api+"/experiments?fromStartTime=2020-01-01").column("id"), []string{})
 }
 
-// More waits than one transaction stores, and several ask for it at once.
+// TestInbox_manyReaders: several readers wait for more messages than one transaction stores.
 func TestInbox_manyReaders(t *testing.T) {
 	path := t.TempDir() + "/s.db"
 	rigs := []*rig{newRig(t, Config{Path: path}), newRig(t, Config{Path: path})}
 	const spans = 40
 	for _, r := range rigs {
-		r.server.maxSettled = 1000
+		r.server.maxSettleBytes = 1000
 	}
 	for i := range spans {
 		id := fmt.Sprintf("%02d", i)
@@ -62,23 +62,24 @@ func TestInbox_manyReaders(t *testing.T) {
 	}
 }
 
-// A message that cannot be stored holds up nothing, and is kept with the reason.
+// TestInbox_unstorable: a message that cannot be stored is kept with the reason and blocks no
+// others.
 func TestInbox_unstorable(t *testing.T) {
 	r := newRig(t, Config{})
 	for _, kind := range []string{"smoke", "link", protobufSpans} {
-		if err := r.server.take(0, kind, []byte("\xff"), nil); err != nil {
+		if err := r.server.enqueue(0, kind, []byte("\xff"), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
 	r.must(200, r.post(api+"/scores", object{"id": "a", "name": "n", "value": 1, "traceId": "t"}))
 	equal(t, "scores", r.get(api+"/v3/scores").column("id"), []string{"a"})
-	problems, err := collect(r.server.store.r, scanValue[string], "SELECT problem FROM inbox ORDER BY seq")
+	problems, err := queryRows(r.server.store.r, scanValue[string], "SELECT problem FROM inbox ORDER BY seq")
 	if err != nil || len(problems) != 3 || !strings.Contains(problems[0], `"smoke"`) {
 		t.Errorf("%q, %v", problems, err)
 	}
 }
 
-// A message whose size cannot be is set aside.
+// TestInbox_packing: a message with an impossible size is set aside.
 func TestInbox_packing(t *testing.T) {
 	r := newRig(t, Config{})
 	for _, id := range []string{"whole", "damaged"} {
@@ -92,19 +93,19 @@ func TestInbox_packing(t *testing.T) {
 		t.Fatal(err)
 	}
 	equal(t, "scores", r.get(api+"/v3/scores").column("id"), []string{"whole"})
-	problems, err := collect(r.server.store.r, scanValue[string], "SELECT problem FROM inbox")
+	problems, err := queryRows(r.server.store.r, scanValue[string], "SELECT problem FROM inbox")
 	equal(t, "problems", problems, []string{s2.ErrTooLarge.Error()})
 	if err != nil {
 		t.Error(err)
 	}
 }
 
-// What was sent goes into the tables when nobody has asked for anything for a second.
+// TestInbox_idle: messages are stored in the tables after a second without requests.
 func TestInbox_idle(t *testing.T) {
 	r := newRig(t, Config{})
 	r.must(200, r.post(api+"/scores", object{"id": "a", "name": "n", "value": 1, "traceId": "t"}))
 	waiting := func() int {
-		n, err := count(r.server.store.r, "SELECT count(*) FROM inbox")
+		n, err := queryInt(r.server.store.r, "SELECT count(*) FROM inbox")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -125,12 +126,12 @@ func TestInbox_idle(t *testing.T) {
 	})
 }
 
-// Who asks for experiments has those that a message may have changed, and does not wait for
-// others.
+// TestInbox_experiments: a list of experiments waits for the messages that may change it, and for
+// no others.
 func TestInbox_experiments(t *testing.T) {
 	r := newRig(t, Config{})
 	waiting := func() int {
-		n, err := count(r.server.store.r, "SELECT count(*) FROM inbox")
+		n, err := queryInt(r.server.store.r, "SELECT count(*) FROM inbox")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -138,9 +139,9 @@ func TestInbox_experiments(t *testing.T) {
 	}
 	list := func(query string) []any { return r.get(api + "/experiments?" + query).column("id") }
 	for name, step := range map[string]struct {
-		send func()
-		near []string // queries that a message may concern
-		far  []string
+		send       func()
+		affected   []string // queries that the message may affect
+		unaffected []string
 	}{
 		"span": {
 			func() { r.must(200, r.post(api+"/otel/v1/traces", export(rootSpan("t", "s", "e", "i")))) },
@@ -165,13 +166,13 @@ func TestInbox_experiments(t *testing.T) {
 			[]string{"fromStartTime=2020-01-01"},
 		},
 	} {
-		for _, query := range step.far {
+		for _, query := range step.unaffected {
 			step.send()
 			if list(query); waiting() == 0 {
 				t.Errorf("%s: %s did not have to wait", name, query)
 			}
 		}
-		for _, query := range step.near {
+		for _, query := range step.affected {
 			step.send()
 			if list(query); waiting() != 0 {
 				t.Errorf("%s: %s does not have it", name, query)

@@ -15,9 +15,8 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// event is one envelope of a batch that can be stored: a score, or else what
-// was said of a trace or of an observation. One that has neither is a log line,
-// or an entity without an id, which is acknowledged and lost.
+// event is a valid event of a batch with a score, a trace or an observation. An event without any
+// of them is a log line, or an entity without an id, which Langfuse acknowledges and loses.
 type event struct {
 	id, kind    string
 	at          int64
@@ -26,22 +25,21 @@ type event struct {
 	observation *observation
 }
 
-// ingest answers POST /ingestion with 207: one entry per event, among the
-// successes or among the errors. In events_only mode only scores and log lines
-// are taken.
+// ingest answers POST /ingestion with 207 and one entry per event, in successes or in errors. In
+// events_only mode it accepts only scores and log lines.
 func (s *Server) ingest(c *call) (any, error) {
 	buffer, release := s.buffer(c.r.ContentLength)
 	defer release()
-	f := c.formIn(buffer, largeBody)
-	raws := f.elements("batch")
+	f := c.formInBuffer(buffer, largeBody)
+	rawEvents := f.elements("batch")
 	if err := f.err(); err != nil {
 		return nil, err
 	}
-	successes, failures := make([]acceptedEvent, 0, len(raws)), []object{}
-	taken := make([][]byte, 0, len(raws))
+	successes, failures := make([]acceptedEvent, 0, len(rawEvents)), []object{}
+	kept := make([][]byte, 0, len(rawEvents))
 	reader := eventReader{mode: s.cfg.Mode}
-	var about reach
-	for _, raw := range raws {
+	var experiments experimentIDs
+	for _, raw := range rawEvents {
 		ev, err := reader.read(raw)
 		switch {
 		case c.refuse != nil && c.refuse():
@@ -51,36 +49,36 @@ func (s *Server) ingest(c *call) (any, error) {
 			failures = append(failures, eventError(ev.id, err))
 		default:
 			successes = append(successes, acceptedEvent{ev.id, http.StatusCreated})
-			if !s.loses(ev) {
-				taken = append(taken, raw)
-				if ev.observation != nil { // it may take the place of a span
-					about.add(anyExperiment)
+			if !s.discards(ev) {
+				kept = append(kept, raw)
+				if ev.observation != nil { // it may replace a span
+					experiments.add(anyExperiment)
 				} else if ev.score != nil {
-					about.add(ev.score.run)
+					experiments.add(ev.score.run)
 				}
 			}
 		}
 	}
 	answer := jsonAnswer(http.StatusMultiStatus, object{"successes": successes, "errors": failures})
 	batch := f.raw("batch")
-	switch len(taken) {
+	switch len(kept) {
 	case 0:
 		return answer, nil
-	case len(raws):
+	case len(rawEvents):
 	default:
-		batch = slices.Concat([]byte{'['}, bytes.Join(taken, []byte{','}), []byte{']'})
+		batch = slices.Concat([]byte{'['}, bytes.Join(kept, []byte{','}), []byte{']'})
 	}
-	return answer, s.take(s.cfg.IngestionDelay, "events", batch, about)
+	return answer, s.enqueue(s.cfg.IngestionDelay, "events", batch, experiments)
 }
 
-// acceptedEvent is an entry among the successes.
+// acceptedEvent is an entry of successes.
 type acceptedEvent struct {
 	ID     string `json:"id"`
 	Status int    `json:"status"`
 }
 
-// loses says whether nothing is to be stored of an event.
-func (s *Server) loses(ev event) bool {
+// discards reports whether the server acknowledges the event without storing it.
+func (s *Server) discards(ev event) bool {
 	switch {
 	case ev.score != nil:
 		return s.cfg.drops(DropScore, ev.score.id)
@@ -90,8 +88,8 @@ func (s *Server) loses(ev event) bool {
 	return ev.trace == nil
 }
 
-// storeEvents puts what a batch holds into the tables: scores in the order in which they
-// stand, the rest by instant, what creates before what updates.
+// storeEvents stores the events of a batch in the tables: scores in the order of the batch, all
+// others by timestamp, and creations before updates.
 func storeEvents(tx *transaction, m message) error {
 	var events []event
 	reader := eventReader{mode: m.mode, received: m.received}
@@ -108,7 +106,7 @@ func storeEvents(tx *transaction, m message) error {
 		}
 		return cmp.Or(cmp.Compare(a.at, b.at), strings.Compare(a.action(), b.action()))
 	})
-	described := map[string]bool{}
+	seenExperiments := map[string]bool{}
 	for _, ev := range events {
 		var err error
 		switch {
@@ -117,7 +115,7 @@ func storeEvents(tx *transaction, m message) error {
 		case ev.trace != nil:
 			err = ev.trace.store(tx)
 		case ev.observation != nil:
-			err = ev.observation.merge(tx, m.mode, ev.at, described)
+			err = ev.observation.merge(tx, m.mode, ev.at, seenExperiments)
 		}
 		if err != nil {
 			return err
@@ -126,35 +124,35 @@ func storeEvents(tx *transaction, m message) error {
 	return nil
 }
 
-// action is create or update.
+// action returns "create" or "update".
 func (ev event) action() string {
 	_, action, _ := strings.Cut(ev.kind, "-")
 	return action
 }
 
-// eventReader reads envelopes as the server does that took them.
+// eventReader parses events in the mode of the server that received them. It reuses its forms.
 type eventReader struct {
-	mode             Mode
-	received         int64
-	envelope, inside form
+	mode           Mode
+	received       int64
+	envelope, body form
 }
 
-// read reads one envelope. On an error the event has its id, if one was readable.
+// read parses one event. If it returns an error, the event has its id if that could be read.
 func (r *eventReader) read(raw json.RawMessage) (ev event, err error) {
-	f, body := &r.envelope, &r.inside
-	f.open(raw)
-	ev.id, ev.kind = f.text("id"), f.must("type")
+	f, body := &r.envelope, &r.body
+	f.parse(raw)
+	ev.id, ev.kind = f.text("id"), f.required("type")
 	at, given := f.instant("timestamp")
-	if !given && !f.failed("timestamp") {
-		f.add("invalid_type", "timestamp", "Invalid input: expected ISO datetime")
+	if !given && !f.hasIssue("timestamp") {
+		f.addIssue("invalid_type", "timestamp", "Invalid input: expected ISO datetime")
 	}
-	if ev.id == "" && !f.failed("id") {
-		f.add("too_small", "id", "Too small: expected string to have >=1 characters")
+	if ev.id == "" && !f.hasIssue("id") {
+		f.addIssue("too_small", "id", "Too small: expected string to have >=1 characters")
 	}
 	ev.at = at
-	if ev.kind != "score-create" && ev.kind != "sdk-log" && !r.mode.legacy() {
+	if ev.kind != "score-create" && ev.kind != "sdk-log" && !r.mode.hasTraces() {
 		ev.id = cmp.Or(ev.id, "unknown")
-		return ev, &fault{http.StatusBadRequest, object{"message": "Event type not accepted",
+		return ev, &apiError{http.StatusBadRequest, object{"message": "Event type not accepted",
 			"error": fmt.Sprintf("Event type %q is not accepted by /api/public/ingestion when LANGFUSE_MIGRATION_V4_WRITE_MODE "+
 				"is events_only. This endpoint only accepts score and log events. Send traces to /api/public/otel/v1/traces.",
 				textutil.Cut(cmp.Or(ev.kind, "unknown"), 100))}}
@@ -162,9 +160,9 @@ func (r *eventReader) read(raw json.RawMessage) (ev event, err error) {
 	if err := f.err(); err != nil || ev.kind == "sdk-log" {
 		return ev, err
 	}
-	body.open(f.raw("body"))
+	body.parse(f.raw("body"))
 	if body.problem != nil {
-		return ev, badQuery("body", "Invalid input: expected object")
+		return ev, invalidQuery("body", "Invalid input: expected object")
 	}
 	switch ev.kind {
 	case "score-create":
@@ -177,7 +175,7 @@ func (r *eventReader) read(raw json.RawMessage) (ev event, err error) {
 		kind, _, _ := strings.Cut(ev.kind, "-")
 		ev.observation = readObservation(body, strings.ToUpper(kind), r.received)
 	default:
-		body.add("custom", "type", "Invalid input: unknown event type "+textutil.Cut(ev.kind, 100))
+		body.addIssue("custom", "type", "Invalid input: unknown event type "+textutil.Cut(ev.kind, 100))
 	}
 	if body.text("id") == "" {
 		ev.score, ev.trace, ev.observation = nil, nil, nil
@@ -187,8 +185,8 @@ func (r *eventReader) read(raw json.RawMessage) (ev event, err error) {
 
 func eventError(id string, err error) object {
 	out := object{"id": id, "status": http.StatusBadRequest, "message": "Invalid request data", "error": err.Error()}
-	if f := new(fault); errors.As(err, &f) {
-		if body, isObject := f.body.(object); isObject {
+	if apiErr := new(apiError); errors.As(err, &apiErr) {
+		if body, isObject := apiErr.body.(object); isObject {
 			out["message"], out["error"] = body["message"], asText(body["error"])
 		}
 	}
@@ -202,14 +200,14 @@ func readTrace(f *form, at, now int64) *trace {
 	timestamp, _ := f.instant("timestamp")
 	t := trace{id: f.text("id"), timestamp: cmp.Or(timestamp, at), name: f.text("name"), user: f.text("userId"), session: f.text("sessionId"),
 		release: f.text("release"), version: f.text("version"), environment: environment(f.text("environment")),
-		tags: joined(slices.Compact(tags)), created: now, updated: now,
+		tags: jsonList(slices.Compact(tags)), created: now, updated: now,
 		metadata: metadataOf(f), input: contentOf(f, "input"), output: contentOf(f, "output")}
-	f.into("public", &t.public, "boolean")
+	f.decode("public", &t.public, "boolean")
 	return &t
 }
 
-// readObservation reads the body of an event that creates or updates an
-// observation. Zero values stand for what it leaves out.
+// readObservation reads the body of an event that creates or updates an observation. Fields that
+// are absent have their zero value.
 func readObservation(f *form, kind string, now int64) *observation {
 	o := observation{trace: f.text("traceId"), span: f.text("id"), parent: f.text("parentObservationId"), kind: kind,
 		name: f.text("name"), level: f.oneOf("level", "DEBUG", "DEFAULT", "WARNING", "ERROR"), statusMessage: f.text("statusMessage"),
@@ -219,20 +217,20 @@ func readObservation(f *form, kind string, now int64) *observation {
 	o.end, _ = f.instant("endTime")
 	o.completionStart.Int64, o.completionStart.Valid = f.instant("completionStartTime")
 	o.parameters = f.nullJSON("modelParameters").String
-	if o.parameters != "" && objectText(o.parameters) == "" {
-		f.add("invalid_type", "modelParameters", "Invalid input: expected record")
+	if o.parameters != "" && objectOrEmpty(o.parameters) == "" {
+		f.addIssue("invalid_type", "modelParameters", "Invalid input: expected record")
 	}
 	o.readUsage(f)
 	version := f.nullNumber("promptVersion")
 	o.promptName, o.promptVersion = f.text("promptName"), sql.NullInt64{Int64: int64(version.Float64), Valid: version.Valid}
 	if (o.promptName != "") != (version.Float64 != 0) {
-		f.add("custom", "promptName", "Invalid input: promptName and promptVersion belong together")
+		f.addIssue("custom", "promptName", "Invalid input: promptName and promptVersion belong together")
 	}
 	return &o
 }
 
-// readUsage reads tokens and money, from usageDetails and costDetails or else
-// from the older usage.
+// readUsage reads tokens and costs from usageDetails and costDetails, or from the older field
+// usage.
 func (o *observation) readUsage(f *form) {
 	tokens, money := numbers{}, numbers{}
 	for kind, n := range numbersOf(string(f.raw("usage"))) {
@@ -242,14 +240,13 @@ func (o *observation) readUsage(f *form) {
 			tokens[kind] = n
 		}
 	}
-	o.usage, o.cost, o.totalCost = accounts(attributes{
+	o.usage, o.cost, o.totalCost = usageAndCost(attributes{
 		"langfuse.observation.usage_details": cmp.Or(f.nullJSON("usageDetails").String, asText(tokens)),
 		"langfuse.observation.cost_details":  cmp.Or(f.nullJSON("costDetails").String, asText(money)),
 	})
 }
 
-// contentOf returns an input or output as text: a text as it is, anything else
-// as JSON.
+// contentOf returns an input or output: a string unchanged, any other value as JSON.
 func contentOf(f *form, key string) sql.NullString {
 	content := f.nullJSON(key)
 	if strings.HasPrefix(content.String, `"`) {
@@ -258,19 +255,18 @@ func contentOf(f *form, key string) sql.NullString {
 	return content
 }
 
-// metadataOf returns the metadata of a body as a JSON object.
+// metadataOf returns the metadata of a body as a JSON object, or "".
 func metadataOf(f *form) string {
 	text := f.nullJSON("metadata").String
-	if text != "" && objectText(text) == "" {
+	if text != "" && objectOrEmpty(text) == "" {
 		text = asText(object{"metadata": json.RawMessage(text)})
 	}
 	return text
 }
 
-// merge lays what an event says of an observation over what is stored of it. An
-// update may leave out the trace; an observation that belongs to none becomes a
-// trace of its own.
-func (o observation) merge(tx *transaction, mode Mode, at int64, described map[string]bool) error {
+// merge merges the observation of an event with the stored one. An update may omit the trace. An
+// observation without a trace becomes a trace of its own.
+func (o observation) merge(tx *transaction, mode Mode, at int64, seenExperiments map[string]bool) error {
 	old, err := readObservations(tx, true, "WHERE o.span_id = ?1 AND (?2 = '' OR o.trace_id = ?2) ORDER BY o.updated DESC LIMIT 1",
 		o.span, o.trace)
 	if err != nil {
@@ -282,9 +278,9 @@ func (o observation) merge(tx *transaction, mode Mode, at int64, described map[s
 	}
 	if o.trace == "" {
 		o.trace = o.span
-		lone := trace{id: o.span, timestamp: at, name: o.name, environment: o.environment, created: o.created, updated: o.updated,
+		ownTrace := trace{id: o.span, timestamp: at, name: o.name, environment: o.environment, created: o.created, updated: o.updated,
 			metadata: o.metadata, input: o.input, output: o.output}
-		if err := lone.store(tx); err != nil {
+		if err := ownTrace.store(tx); err != nil {
 			return err
 		}
 	}
@@ -295,10 +291,10 @@ func (o observation) merge(tx *transaction, mode Mode, at int64, described map[s
 		o.end = max(o.end, o.start)
 	}
 	o.level, o.tags, o.root = cmp.Or(o.level, "DEFAULT"), cmp.Or(o.tags, "[]"), o.parent == ""
-	return o.write(tx, mode, described)
+	return o.write(tx, mode, seenExperiments)
 }
 
-// fill takes from what is stored each field that an event leaves out.
+// fill copies each field that the event omits from the stored observation.
 func (o *observation) fill(old observation) {
 	for _, text := range [][2]*string{{&o.trace, &old.trace}, {&o.parent, &old.parent}, {&o.name, &old.name}, {&o.level, &old.level},
 		{&o.statusMessage, &old.statusMessage}, {&o.version, &old.version}, {&o.model, &old.model}, {&o.parameters, &old.parameters},
@@ -310,14 +306,14 @@ func (o *observation) fill(old observation) {
 	o.completionStart = cmp.Or(o.completionStart, old.completionStart)
 	o.input, o.output = cmp.Or(o.input, old.input), cmp.Or(o.output, old.output)
 	o.start, o.end = cmp.Or(o.start, old.start), cmp.Or(o.end, old.end)
-	o.metadata = merged(old.metadata, o.metadata)
+	o.metadata = mergeJSON(old.metadata, o.metadata)
 	o.kind, o.created = old.kind, old.created
 }
 
-// merged lays one JSON object over another.
-func merged(under, over string) string {
+// mergeJSON returns a JSON object with the fields of both; changes takes precedence.
+func mergeJSON(base, changes string) string {
 	fields := map[string]json.RawMessage{}
-	for _, text := range []string{under, over} {
+	for _, text := range []string{base, changes} {
 		var more map[string]json.RawMessage
 		if json.Unmarshal([]byte(cmp.Or(text, "{}")), &more) == nil {
 			maps.Copy(fields, more)

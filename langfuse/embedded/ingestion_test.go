@@ -5,29 +5,29 @@ import (
 	"testing"
 )
 
-// legacyEvent is an event that is not a score.
+// legacyEvent returns an event that is not a score.
 func legacyEvent(kind, envelope, at string, body object) object {
 	return object{"id": envelope, "type": kind, "timestamp": at, "body": body}
 }
 
-const second = "2026-11-21T03:00:01.000Z"
+const oneSecondLater = "2026-11-21T03:00:01.000Z"
 
-// What a legacy producer sends of one trace: the pieces come in events that are
-// merged, whatever their order and however they are spread over batches.
+// TestIngest_legacyEvents: the events of one trace are merged, in any order and spread over any
+// batches.
 func TestIngest_legacyEvents(t *testing.T) {
 	events := []object{
 		legacyEvent("trace-create", "e1", at1, object{"id": "t", "name": "first", "userId": "u", "tags": []string{"b"},
 			"metadata": object{"a": object{"x": 1}}, "input": object{"text": "in"}}),
-		legacyEvent("trace-create", "e2", second, object{"id": "t", "name": "second", "tags": []string{"a"},
+		legacyEvent("trace-create", "e2", oneSecondLater, object{"id": "t", "name": "second", "tags": []string{"a"},
 			"metadata": object{"a": object{"y": 2}}, "output": "plain", "public": true}),
 		legacyEvent("generation-create", "e3", at1, object{"id": "g", "traceId": "t", "parentObservationId": "s", "name": "call",
 			"startTime": at1, "model": "m", "modelParameters": object{"temperature": 0}, "input": []string{"x"},
 			"promptName": "p", "promptVersion": 1, "metadata": object{"k": "v"}}),
-		legacyEvent("generation-update", "e4", second, object{"id": "g", "endTime": "2026-11-21T03:00:02.000Z", "level": "WARNING",
+		legacyEvent("generation-update", "e4", oneSecondLater, object{"id": "g", "endTime": "2026-11-21T03:00:02.000Z", "level": "WARNING",
 			"output": object{"a": 1}, "usage": object{"input": 3, "output": 4, "total": 7, "totalCost": 0.5}}),
 		legacyEvent("span-create", "e5", at1, object{"id": "s", "traceId": "t", "name": "step", "startTime": at1}),
-		legacyEvent("span-update", "e6", second, object{"id": "s", "endTime": second, "usage": object{"input": 1}}),
-		legacyEvent("event-create", "e7", second, object{"id": "v", "traceId": "t", "name": "note"}),
+		legacyEvent("span-update", "e6", oneSecondLater, object{"id": "s", "endTime": oneSecondLater, "usage": object{"input": 1}}),
+		legacyEvent("event-create", "e7", oneSecondLater, object{"id": "v", "traceId": "t", "name": "note"}),
 		scoreEvent("e8", "f1", 0, at1),
 	}
 	reversed := make([]object, len(events))
@@ -71,14 +71,14 @@ func checkLegacyTrace(t *testing.T, r *rig) {
 		equal(t, key, g.at(key), want)
 	}
 	v := r.must(200, r.get(api+"/observations/v"))
-	equal(t, "an event", []any{v.at("type"), v.at("endTime"), v.at("latency"), v.at("startTime")}, []any{"EVENT", nil, nil, second})
+	equal(t, "an event", []any{v.at("type"), v.at("endTime"), v.at("latency"), v.at("startTime")}, []any{"EVENT", nil, nil, oneSecondLater})
 	if r.server.cfg.Mode == ModeV4Dual {
 		equal(t, "roots", r.get(api+"/v2/observations?traceId=t&isRootObservation=true&fields=core").column("id"), []string{"v", "s"})
 	}
 }
 
-// An observation without a trace becomes a trace of its own; without an id it is
-// acknowledged and lost.
+// TestIngest_loneObservation: an observation without a trace becomes a trace of its own; one
+// without an id is acknowledged and lost.
 func TestIngest_loneObservation(t *testing.T) {
 	r := newRig(t, Config{Mode: ModeV3})
 	a := r.must(207, r.post(api+"/ingestion", batchOf(legacyEvent("span-create", "e1", at1, object{"id": "s", "name": "n"}),

@@ -12,8 +12,7 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// item is one version of a dataset item. A text of input, expected and metadata
-// is JSON; null is an absent value.
+// item is one version of a dataset item. Input, expected and metadata are JSON.
 type item struct {
 	id, datasetID, dataset    string
 	status                    string
@@ -22,7 +21,7 @@ type item struct {
 	created, updated          int64
 }
 
-// itemColumns are read from items i.
+// itemColumns lists the columns of items i.
 const itemColumns = `i.id, i.dataset_id, (SELECT d.name FROM datasets d WHERE d.id = i.dataset_id), i.status, i.input, i.expected,
 	i.metadata, i.source_trace, i.source_observation, i.created, i.updated`
 
@@ -34,23 +33,23 @@ func (it *item) columns() []any {
 func (it item) json() object {
 	return object{
 		"id": it.id, "status": it.status, "datasetId": it.datasetID, "datasetName": it.dataset,
-		"input": jsonText(it.input.String), "expectedOutput": jsonText(it.expected.String), "metadata": jsonText(it.metadata.String),
-		"sourceTraceId": nullable(it.sourceTrace), "sourceObservationId": nullable(it.sourceSpan),
+		"input": jsonOrNull(it.input.String), "expectedOutput": jsonOrNull(it.expected.String), "metadata": jsonOrNull(it.metadata.String),
+		"sourceTraceId": textOrNull(it.sourceTrace), "sourceObservationId": textOrNull(it.sourceSpan),
 		"createdAt": iso(it.created), "updatedAt": iso(it.updated), "mediaReferences": []any{},
 	}
 }
 
-// findItem returns the item as it was at an instant, or as it is where at is
-// zero. A deleted item is not found, an archived one is.
+// findItem returns the item as it was at a time in milliseconds, or its current version if at is
+// 0. It finds archived items, but not deleted ones.
 func findItem(q querier, id string, at int64) (item, bool, error) {
 	var w where
 	w.add("i.id = ? AND i.deleted = 0", id)
 	w.validAt(at)
-	return one(q, scanned[item], "SELECT "+itemColumns+" FROM items i WHERE "+w.String()+" ORDER BY i.valid_from DESC LIMIT 1", w.args...)
+	return queryRow(q, scanRow[item], "SELECT "+itemColumns+" FROM items i WHERE "+w.String()+" ORDER BY i.valid_from DESC LIMIT 1", w.args...)
 }
 
-// mustItem is findItem for an item as it is, which has to be there.
-func mustItem(q querier, id string) (item, error) {
+// requireItem returns the current version of an item, or a 404 error.
+func requireItem(q querier, id string) (item, error) {
 	it, exists, err := findItem(q, id, 0)
 	if err == nil && !exists {
 		err = notFound("Dataset item not found")
@@ -58,7 +57,7 @@ func mustItem(q querier, id string) (item, error) {
 	return it, err
 }
 
-// validAt selects the versions that counted at an instant; zero means now.
+// validAt selects the versions that were valid at a time in milliseconds; 0 means now.
 func (w *where) validAt(at int64) {
 	if at == 0 {
 		w.add("i.valid_to IS NULL")
@@ -67,28 +66,28 @@ func (w *where) validAt(at int64) {
 	w.add("i.valid_from <= ? AND (i.valid_to IS NULL OR i.valid_to > ?)", at, at)
 }
 
-// listItems answers GET /dataset-items: active items, newest version first,
-// then by id. With ?version they are those of that instant, which later
-// updates, archiving and deletions do not change.
+// listItems answers GET /dataset-items with the active items, by version, newest first, then by
+// id. With ?version it lists the items at that time, which later updates, archiving and deletions
+// do not change.
 func (s *Server) listItems(c *call) (any, error) {
 	at, pinned := c.instant("version")
 	name := c.query.Get("datasetName")
 	if pinned && name == "" {
-		c.blame(badQuery("version", "version requires datasetName"))
+		c.reject(invalidQuery("version", "version requires datasetName"))
 	}
 	var w where
 	w.add("i.deleted = 0 AND i.status = 'ACTIVE'")
 	w.validAt(at)
 	if name != "" {
-		d, err := datasetByName(s.store.r, name)
-		c.blame(err)
+		d, err := requireDataset(s.store.r, name)
+		c.reject(err)
 		w.add("i.dataset_id = ?", d.id)
 	}
-	// The second condition lets the partial index be used.
-	w.given("i.source_trace = ? AND i.source_trace != ''", c.query.Get("sourceTraceId"))
+	// The second condition makes the partial index usable.
+	w.addIfSet("i.source_trace = ? AND i.source_trace != ''", c.query.Get("sourceTraceId"))
 	const order = "i.valid_from DESC, i.id"
 	if !pinned || at >= s.now() {
-		return listed(s, c, 50, shown(item.json), itemColumns, "items i", &w, order)
+		return numberedPage(s, c, 50, scanObject(item.json), itemColumns, "items i", &w, order)
 	}
 	number, limit := c.number("page", 1, math.MaxInt32), c.number("limit", 50, 100)
 	if err := c.err(); err != nil {
@@ -98,22 +97,23 @@ func (s *Server) listItems(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	asked := rows[min(len(rows), (number-1)*limit):min(len(rows), number*limit)]
-	data, err := collect(s.store.r, shown(item.json), "SELECT "+itemColumns+" FROM json_each(?) k JOIN items i ON i.rowid = k.value ORDER BY k.key", asText(asked))
+	pageRows := rows[min(len(rows), (number-1)*limit):min(len(rows), number*limit)]
+	data, err := queryRows(s.store.r, scanObject(item.json), "SELECT "+itemColumns+
+		" FROM json_each(?) k JOIN items i ON i.rowid = k.value ORDER BY k.key", asText(pageRows))
 	return pageOf(data, number, limit, len(rows)), err
 }
 
-// pastItems returns the rows of items that counted at a past instant, which nothing changes
-// any more. Those of the last query are remembered, eight bytes each: who reads a dataset
-// asks for one page after another, and each would be counted off from the first row.
+// pastItems returns the row ids of the items at a past time, which never change. It keeps the
+// result of the last query, eight bytes per row, because clients ask for one page after another,
+// and SQLite would count the rows before each page.
 func (s *Server) pastItems(w *where, order string) ([]int64, error) {
 	query := fmt.Sprint(w.String(), w.args)
-	if last := s.past.Load(); last != nil && last.query == query {
+	if last := s.pastCache.Load(); last != nil && last.query == query {
 		return last.rows, nil
 	}
-	rows, err := collect(s.store.r, scanValue[int64], "SELECT i.rowid FROM items i WHERE "+w.String()+" ORDER BY "+order, w.args...)
+	rows, err := queryRows(s.store.r, scanValue[int64], "SELECT i.rowid FROM items i WHERE "+w.String()+" ORDER BY "+order, w.args...)
 	if err == nil {
-		s.past.Store(&pastList{query, rows})
+		s.pastCache.Store(&pastList{query, rows})
 	}
 	return rows, err
 }
@@ -123,17 +123,17 @@ type pastList struct {
 	rows  []int64
 }
 
-// getItem answers GET /dataset-items/{id}, archived ones included.
+// getItem answers GET /dataset-items/{id}, also for archived items.
 func (s *Server) getItem(c *call) (any, error) {
-	it, err := mustItem(s.store.r, c.path("id"))
+	it, err := requireItem(s.store.r, c.path("id"))
 	return it.json(), err
 }
 
-// deleteItem answers DELETE /dataset-items/{id}: a version that says deleted.
-// Earlier instants still show the item.
+// deleteItem answers DELETE /dataset-items/{id}. It adds a version that is marked as deleted, so
+// that the item is still found at earlier times.
 func (s *Server) deleteItem(c *call) (any, error) {
 	err := s.store.update(func(tx *transaction) error {
-		it, err := mustItem(tx, c.path("id"))
+		it, err := requireItem(tx, c.path("id"))
 		if err != nil {
 			return err
 		}
@@ -143,11 +143,11 @@ func (s *Server) deleteItem(c *call) (any, error) {
 	return object{"message": "Dataset item successfully deleted"}, err
 }
 
-// insertVersion ends the current version of an item and stores the next, which
-// begins now, or a millisecond after the last began, so that no version is ever
-// hidden by a clock that stands still or goes back.
+// insertVersion ends the current version of an item and stores the next one, which begins now, or
+// a millisecond after the current one began if that is later. So a clock that stands still or
+// goes back hides no version.
 func insertVersion(tx *transaction, it *item, now int64, deleted bool) error {
-	ended, _, err := one(tx, scanValue[int64], `UPDATE items
+	ended, _, err := queryRow(tx, scanValue[int64], `UPDATE items
 		SET valid_to = max(?1, valid_from + 1), updated = max(?1, valid_from + 1)
 		WHERE id = ?2 AND valid_to IS NULL RETURNING valid_to`, now, it.id)
 	if err != nil {
@@ -162,27 +162,26 @@ func insertVersion(tx *transaction, it *item, now int64, deleted bool) error {
 	return err
 }
 
-// itemChange is what a request says about an item; a value that is nil keeps
-// what is stored.
+// itemChange holds the fields of a request about an item. A nil value keeps the stored one.
 type itemChange struct {
 	id, status                string
 	input, expected, metadata *sql.NullString
 	sourceTrace, sourceSpan   string
 }
 
-// upsertItem answers POST /dataset-items. The id is the key, unique over all
-// datasets of the project. Absent and null fields keep their value, and every
-// request writes a new version even if it changes nothing.
+// upsertItem answers POST /dataset-items. The id is the key, unique across all datasets of the
+// project. Absent and null fields keep their value. Every request stores a new version, even if
+// nothing changes.
 func (s *Server) upsertItem(c *call) (any, error) {
 	f := c.form(largeBody)
-	change, name := readItem(f), f.must("datasetName")
+	change, name := readItem(f), f.required("datasetName")
 	if f.has("id") {
-		f.sized("id", change.id, 1, 255)
+		f.checkLength("id", change.id, 1, 255)
 	}
 	var stored item
 	err := s.update(f, func(tx *transaction) error {
-		missing := notFound("Dataset %s not found for project %s", textutil.Cut(name, 300), DefaultProjectID)
-		d, err := mustOne(tx, missing, scanned[dataset], selectDataset, name)
+		errMissing := notFound("Dataset %s not found for project %s", textutil.Cut(name, 300), DefaultProjectID)
+		d, err := requireRow(tx, errMissing, scanRow[dataset], selectDataset, name)
 		if err != nil {
 			return err
 		}
@@ -193,9 +192,9 @@ func (s *Server) upsertItem(c *call) (any, error) {
 		if err != nil {
 			return err
 		}
-		finding, err := schemas.check(stored.input, stored.expected)
-		if err == nil && finding != "" {
-			err = invalid("Dataset item validation failed: %s", finding)
+		problem, err := schemas.check(stored.input, stored.expected)
+		if err == nil && problem != "" {
+			err = invalidRequest("Dataset item validation failed: %s", problem)
 		}
 		if err != nil {
 			return err
@@ -213,11 +212,11 @@ func readItem(f *form) itemChange {
 	}
 }
 
-// mergeItem lays a change over the stored item, or over an empty one.
+// mergeItem applies a change to the stored item, or to an empty one.
 func mergeItem(tx *transaction, d dataset, change itemChange) (item, error) {
 	if change.id == "" {
 		if change.input == nil || !change.input.Valid {
-			return item{}, invalid("Dataset item input cannot be null")
+			return item{}, invalidRequest("Dataset item input cannot be null")
 		}
 		change.id = uuid.NewString()
 	}
@@ -226,7 +225,7 @@ func mergeItem(tx *transaction, d dataset, change itemChange) (item, error) {
 		return item{}, err
 	}
 	if exists && it.datasetID != d.id {
-		return item{}, blame(http.StatusConflict, "LangfuseConflictError",
+		return item{}, newAPIError(http.StatusConflict, "LangfuseConflictError",
 			"Dataset item with id %s already exists in another dataset of the project", []any{change.id})
 	}
 	if !exists {

@@ -10,32 +10,32 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// observation is one span as Langfuse understands it. Texts that are absent are
-// empty; the JSON columns hold an object or nothing.
+// observation is a span as Langfuse stores it. Absent strings are empty. The JSON columns hold an
+// object or "".
 type observation struct {
-	trace, span, parent                      string
-	start, end                               int64
-	root                                     bool
-	kind, name, level, statusMessage         string
-	environment, version, release            string
-	user, session, traceName                 string
-	tags                                     string
-	public                                   bool
-	model, parameters, usage, cost           string
-	totalCost                                sql.NullFloat64
-	completionStart                          sql.NullInt64
-	promptID, promptName                     string // no id is ever known
-	promptVersion                            sql.NullInt64
-	experiment, experimentName               string
-	experimentDataset, experimentItem        string
-	experimentItemVersion                    sql.NullInt64
-	itemRoot                                 bool
-	created, updated                         int64
-	experimentDescription                    string
-	experimentMetadata, experimentItemValues string
-	metadata                                 string // flat: its values are texts
-	said                                     int64  // see sayings
-	input, output, expected                  sql.NullString
+	trace, span, parent                        string
+	start, end                                 int64
+	root                                       bool
+	kind, name, level, statusMessage           string
+	environment, version, release              string
+	user, session, traceName                   string
+	tags                                       string
+	public                                     bool
+	model, parameters, usage, cost             string
+	totalCost                                  sql.NullFloat64
+	completionStart                            sql.NullInt64
+	promptID, promptName                       string // the id is always empty
+	promptVersion                              sql.NullInt64
+	experiment, experimentName                 string
+	experimentDataset, experimentItem          string
+	experimentItemVersion                      sql.NullInt64
+	itemRoot                                   bool
+	created, updated                           int64
+	experimentDescription                      string
+	experimentMetadata, experimentItemMetadata string
+	metadata                                   string // flat, with string values
+	experimentBits                             int64  // see experimentAttributes
+	input, output, expected                    sql.NullString
 }
 
 const observationColumns = `trace_id, span_id, start_ms, end_ms, parent_id, is_root, kind, name, level, status_message,
@@ -46,21 +46,22 @@ const observationColumns = `trace_id, span_id, start_ms, end_ms, parent_id, is_r
 
 const contentColumns = `, input, output, expected`
 
-// columns are the fields in the order of observationColumns and contentColumns,
-// to be read into or written from.
+// columns returns pointers to the fields in the order of observationColumns and contentColumns,
+// for reading and writing.
 func (o *observation) columns() []any {
 	return []any{&o.trace, &o.span, &o.start, &o.end, &o.parent, &o.root, &o.kind, &o.name, &o.level, &o.statusMessage,
 		&o.environment, &o.version, &o.release, &o.user, &o.session, &o.traceName, &o.tags, &o.public, &o.model,
 		&o.parameters, &o.usage, &o.cost, &o.totalCost, &o.completionStart, &o.promptID, &o.promptName,
 		&o.promptVersion, &o.experiment, &o.experimentName, &o.experimentDataset, &o.experimentItem,
 		&o.experimentItemVersion, &o.itemRoot, &o.created, &o.updated, &o.experimentDescription,
-		&o.experimentMetadata, &o.experimentItemValues, &o.metadata, &o.said, &o.input, &o.output, &o.expected}
+		&o.experimentMetadata, &o.experimentItemMetadata, &o.metadata, &o.experimentBits, &o.input, &o.output, &o.expected}
 }
 
-// sayings are the attributes of an experiment that a span can have, whose values stand
-// in other columns. Those that Langfuse shows in the metadata besides are not stored
-// twice: bit i of said says that the span had the one at i.
-func (o *observation) sayings() [10][2]string {
+// experimentAttributes returns the names and values of the attributes of an experiment that a
+// span can have. Their values are in other columns. Langfuse shows the attributes in the
+// metadata, too. To store each value only once, bit i of experimentBits says that the span had
+// attribute i.
+func (o *observation) experimentAttributes() [10][2]string {
 	version, root := "", o.parent
 	if o.experimentItemVersion.Valid {
 		version = iso(o.experimentItemVersion.Int64)
@@ -69,52 +70,52 @@ func (o *observation) sayings() [10][2]string {
 		root = o.span
 	}
 	return [10][2]string{{"id", o.experiment}, {"name", o.experimentName}, {"description", o.experimentDescription},
-		{"metadata", o.experimentMetadata}, {"dataset.id", o.experimentDataset}, {"item.id", o.experimentItem}, {"item.version", version},
-		{"item.metadata", o.experimentItemValues}, {"item.expected_output", o.expected.String}, {"item.root_observation_id", root}}
+		{"metadata", o.experimentMetadata}, {"dataset.id", o.experimentDataset}, {"item.id", o.experimentItem},
+		{"item.version", version}, {"item.metadata", o.experimentItemMetadata},
+		{"item.expected_output", o.expected.String}, {"item.root_observation_id", root}}
 }
 
-// expand puts into the metadata what said says, and makes those of the experiment flat.
-// The observation must have its contents.
+// expand adds the attributes in experimentBits to the metadata and flattens the metadata of
+// experiment and item. The observation must have been read with its contents.
 func (o *observation) expand() {
-	if o.said != 0 {
+	if o.experimentBits != 0 {
 		more := map[string]string{}
-		for i, saying := range o.sayings() {
-			if o.said>>i&1 == 1 {
-				more["attributes."+experimentKey+saying[0]] = saying[1]
+		for i, attribute := range o.experimentAttributes() {
+			if o.experimentBits>>i&1 == 1 {
+				more["attributes."+experimentKey+attribute[0]] = attribute[1]
 			}
 		}
-		o.metadata, o.said = merged(o.metadata, asText(more)), 0
+		o.metadata, o.experimentBits = mergeJSON(o.metadata, asText(more)), 0
 	}
-	o.experimentMetadata = flatText(attributes{"": o.experimentMetadata}, "")
-	o.experimentItemValues = flatText(attributes{"": o.experimentItemValues}, "")
+	o.experimentMetadata = flatJSON(attributes{"": o.experimentMetadata}, "")
+	o.experimentItemMetadata = flatJSON(attributes{"": o.experimentItemMetadata}, "")
 }
 
-// readObservations selects observations; the wide columns, which expand needs, only where
-// asked for.
-func readObservations(q querier, contents bool, rest string, args ...any) ([]observation, error) {
-	columns, wide := observationColumns, strings.Count(contentColumns, ",")
+// readObservations selects observations. It reads the wide columns, which expand needs, only if
+// contents is set.
+func readObservations(q querier, contents bool, clause string, args ...any) ([]observation, error) {
+	columns, skipped := observationColumns, strings.Count(contentColumns, ",")
 	if contents {
-		columns, wide = columns+contentColumns, 0
+		columns, skipped = columns+contentColumns, 0
 	}
-	return collect(q, func(rows *sql.Rows) (observation, error) {
+	return queryRows(q, func(rows *sql.Rows) (observation, error) {
 		var o observation
 		into := o.columns()
-		err := rows.Scan(into[:len(into)-wide]...)
+		err := rows.Scan(into[:len(into)-skipped]...)
 		return o, err
-	}, "SELECT "+columns+" FROM observations o "+rest, args...)
+	}, "SELECT "+columns+" FROM observations o "+clause, args...)
 }
 
-// write stores one observation in place of what was sent of the same span
-// before. Langfuse 3 moves an end before the start to the start, and knows nothing
-// of experiments.
-func (o observation) write(tx *transaction, mode Mode, described map[string]bool) error {
-	if !mode.events() {
+// write stores an observation and replaces an earlier one of the same span. Like Langfuse 3,
+// ModeV3 moves an end before the start to the start and stores nothing about experiments.
+func (o observation) write(tx *transaction, mode Mode, seenExperiments map[string]bool) error {
+	if !mode.hasExperiments() {
 		if o.end != 0 {
 			o.end = max(o.end, o.start)
 		}
 		o.expand()
 		o.experiment, o.experimentName, o.experimentDescription, o.experimentMetadata = "", "", "", ""
-		o.experimentDataset, o.experimentItem, o.experimentItemValues = "", "", ""
+		o.experimentDataset, o.experimentItem, o.experimentItemMetadata = "", "", ""
 		o.experimentItemVersion, o.expected, o.itemRoot = sql.NullInt64{}, sql.NullString{}, false
 	}
 	const columns = observationColumns + contentColumns
@@ -127,19 +128,19 @@ func (o observation) write(tx *transaction, mode Mode, described map[string]bool
 	if err != nil {
 		return err
 	}
-	return o.describeExperiment(tx, described)
+	return o.describeExperiment(tx, seenExperiments)
 }
 
-// describeExperiment keeps the first name, description, dataset and metadata
-// that the spans of an experiment carry. What was described already, in the same
-// request, is not written again.
-func (o observation) describeExperiment(tx *transaction, described map[string]bool) error {
+// describeExperiment stores the first non-empty name, description, dataset and metadata that the
+// spans of an experiment have. It skips descriptions in seenExperiments, which it has stored for
+// the same request.
+func (o observation) describeExperiment(tx *transaction, seenExperiments map[string]bool) error {
 	key := strings.Join([]string{o.experiment, o.experimentName, o.experimentDescription, o.experimentDataset,
 		o.experimentMetadata}, "\x00")
-	if o.experiment == "" || described[key] {
+	if o.experiment == "" || seenExperiments[key] {
 		return nil
 	}
-	described[key] = true
+	seenExperiments[key] = true
 	_, err := tx.Exec(`INSERT INTO experiments(id, name, description, dataset_id, metadata) VALUES(?,?,?,?,?)
 		ON CONFLICT(id) DO UPDATE SET
 			name = CASE name WHEN '' THEN excluded.name ELSE name END,
@@ -150,23 +151,23 @@ func (o observation) describeExperiment(tx *transaction, described map[string]bo
 	return err
 }
 
-// ended is the end of an observation as it is written out. One that was made by
-// an event may have none.
-func (o observation) ended() any {
+// endTime returns the formatted end, or nil. An observation that an event created may have no
+// end.
+func (o observation) endTime() any {
 	return isoOrNull(sql.NullInt64{Int64: o.end, Valid: o.end != 0})
 }
 
-// latency is in seconds.
+// latency returns the duration in seconds, or nil without an end.
 func (o observation) latency() any {
-	return orNull(sql.NullFloat64{Float64: float64(o.end-o.start) / 1000, Valid: o.end != 0})
+	return valueOrNull(sql.NullFloat64{Float64: float64(o.end-o.start) / 1000, Valid: o.end != 0})
 }
 
 func (o observation) timeToFirstToken() any {
 	first := o.completionStart
-	return orNull(sql.NullFloat64{Float64: float64(first.Int64-o.start) / 1000, Valid: first.Valid})
+	return valueOrNull(sql.NullFloat64{Float64: float64(first.Int64-o.start) / 1000, Valid: first.Valid})
 }
 
-// observationPage answers with a page of observations, the latest start first.
+// observationPage answers with a page of observations, latest start first.
 func (s *Server) observationPage(c *call, contents bool, w *where, limit int,
 	show func(observation) (object, error)) (any, error) {
 	if at, given := c.cursor(); given {
@@ -181,15 +182,15 @@ func (s *Server) observationPage(c *call, contents bool, w *where, limit int,
 		return nil, err
 	}
 	last := func(o observation) cursor { return cursor{At: o.start, Trace: o.trace, ID: o.span} }
-	return paged(found, limit, object{}, last, show)
+	return cursorPage(found, limit, object{}, last, show)
 }
 
-// listObservations answers GET /v2/observations, up to 1000 a page.
+// listObservations answers GET /v2/observations with up to 1000 observations per page.
 func (s *Server) listObservations(c *call) (any, error) {
-	c.strictly("traceId", "name", "environment", "isRootObservation", "filter", "fromStartTime", "toStartTime", "fields",
+	c.allowKeys("traceId", "name", "environment", "isRootObservation", "filter", "fromStartTime", "toStartTime", "fields",
 		"expandMetadata", "limit", "cursor")
 	groups := map[string]bool{"core": true, "basic": !c.query.Has("fields")}
-	for _, group := range c.list("fields") { // unknown ones are passed over
+	for _, group := range c.list("fields") { // unknown groups are ignored
 		groups[group] = true
 	}
 	limit := c.number("limit", 50, 1000)
@@ -198,39 +199,40 @@ func (s *Server) listObservations(c *call) (any, error) {
 		"environment": "o.environment", "tags": "o.tags"})
 	w.equal("o.trace_id", c.query.Get("traceId"))
 	w.equal("o.name", c.query.Get("name"))
-	w.in("o.environment", c.all("environment"))
+	w.in("o.environment", c.values("environment"))
 	switch c.query.Get("isRootObservation") {
 	case "":
 	case "true":
-		w.add("o.is_root = 1") // a constant, so that the partial index can be used
+		w.add("o.is_root = 1") // a constant makes the partial index usable
 	default:
-		c.blame(badQuery("isRootObservation", "Invalid input: expected true"))
+		c.reject(invalidQuery("isRootObservation", "Invalid input: expected true"))
 	}
 	w.between(c, "o.start_ms", "fromStartTime", "toStartTime")
-	c.blame(s.onlyV4("observations v2")) // only now: a bad query is 400 in Langfuse 3 too
+	c.reject(s.requireV4("observations v2")) // last, because an invalid query is 400 in Langfuse 3 too
 	return s.observationPage(c, groups["io"] || groups["metadata"], &w, limit, func(o observation) (object, error) {
 		return o.json(groups, c.list("expandMetadata")), nil
 	})
 }
 
 func (o observation) json(groups map[string]bool, expanded []string) object {
-	out := object{"id": o.span, "traceId": o.trace, "startTime": iso(o.start), "endTime": o.ended(),
-		"projectId": DefaultProjectID, "parentObservationId": nullable(o.parent), "type": o.kind,
+	out := object{"id": o.span, "traceId": o.trace, "startTime": iso(o.start), "endTime": o.endTime(),
+		"projectId": DefaultProjectID, "parentObservationId": textOrNull(o.parent), "type": o.kind,
 		"modelId": nil, "inputPrice": nil, "outputPrice": nil, "totalPrice": nil}
-	choose(out, groups, map[string]object{
-		"basic": {"isRootObservation": o.root, "name": o.name, "level": o.level, "statusMessage": nullable(o.statusMessage),
-			"version": nullable(o.version), "environment": o.environment, "bookmarked": false, "public": o.public,
-			"userId": nullable(o.user), "sessionId": nullable(o.session)},
+	addGroups(out, groups, map[string]object{
+		"basic": {"isRootObservation": o.root, "name": o.name, "level": o.level, "statusMessage": textOrNull(o.statusMessage),
+			"version": textOrNull(o.version), "environment": o.environment, "bookmarked": false, "public": o.public,
+			"userId": textOrNull(o.user), "sessionId": textOrNull(o.session)},
 		"time": {"completionStartTime": isoOrNull(o.completionStart), "createdAt": iso(o.created), "updatedAt": iso(o.updated)},
-		"io":   {"input": orNull(o.input), "output": orNull(o.output)},
-		"model": {"providedModelName": nullable(o.model), "internalModelId": nil,
-			"modelParameters": jsonText(o.parameters)},
-		"usage": {"usageDetails": jsonText(cmp.Or(o.usage, "{}")), "costDetails": jsonText(cmp.Or(o.cost, "{}")),
-			"totalCost": orNull(o.totalCost)},
-		"prompt": {"promptId": nil, "promptName": nullable(o.promptName),
-			"promptVersion": orNull(o.promptVersion)},
-		"metrics":       {"latency": o.latency(), "timeToFirstToken": o.timeToFirstToken()},
-		"trace_context": {"tags": jsonText(cmp.Or(o.tags, "[]")), "release": nullable(o.release), "traceName": nullable(o.traceName)},
+		"io":   {"input": valueOrNull(o.input), "output": valueOrNull(o.output)},
+		"model": {"providedModelName": textOrNull(o.model), "internalModelId": nil,
+			"modelParameters": jsonOrNull(o.parameters)},
+		"usage": {"usageDetails": jsonOrNull(cmp.Or(o.usage, "{}")), "costDetails": jsonOrNull(cmp.Or(o.cost, "{}")),
+			"totalCost": valueOrNull(o.totalCost)},
+		"prompt": {"promptId": nil, "promptName": textOrNull(o.promptName),
+			"promptVersion": valueOrNull(o.promptVersion)},
+		"metrics": {"latency": o.latency(), "timeToFirstToken": o.timeToFirstToken()},
+		"trace_context": {"tags": jsonOrNull(cmp.Or(o.tags, "[]")), "release": textOrNull(o.release),
+			"traceName": textOrNull(o.traceName)},
 	})
 	if groups["metadata"] {
 		o.expand()
@@ -239,18 +241,17 @@ func (o observation) json(groups map[string]bool, expanded []string) object {
 	return out
 }
 
-// cutMetadata shortens values of more than 200 characters, those of the named
-// keys excepted.
+// cutMetadata cuts values to 200 characters, except those of the keys in expanded.
 func cutMetadata(text string, expanded []string) any {
-	const most = 200
+	const maxCharacters = 200
 	var flat map[string]string
 	if json.Unmarshal([]byte(cmp.Or(text, "{}")), &flat) != nil {
-		return jsonText(text)
+		return jsonOrNull(text)
 	}
 	for key, value := range flat {
-		if len(value) > most && !slices.Contains(expanded, key) {
+		if len(value) > maxCharacters && !slices.Contains(expanded, key) {
 			runes := []rune(value)
-			flat[key] = string(runes[:min(len(runes), most)])
+			flat[key] = string(runes[:min(len(runes), maxCharacters)])
 		}
 	}
 	return flat
@@ -268,45 +269,44 @@ func (s *Server) getLegacyObservation(c *call) (any, error) {
 	return found[0].legacyJSON(), nil
 }
 
-// legacyJSON is an observation as Langfuse 3 shows it, with parsed contents.
+// legacyJSON returns an observation in the form of Langfuse 3, with parsed contents.
 func (o observation) legacyJSON() object {
 	o.expand()
 	return object{
-		"id": o.span, "traceId": nullable(o.trace), "projectId": DefaultProjectID, "type": o.kind, "name": nullable(o.name),
-		"parentObservationId": nullable(o.parent), "environment": o.environment, "version": nullable(o.version),
-		"startTime": iso(o.start), "endTime": o.ended(), "completionStartTime": isoOrNull(o.completionStart),
-		"createdAt": iso(o.created), "updatedAt": iso(o.updated), "level": o.level, "statusMessage": nullable(o.statusMessage),
+		"id": o.span, "traceId": textOrNull(o.trace), "projectId": DefaultProjectID, "type": o.kind,
+		"name": textOrNull(o.name), "parentObservationId": textOrNull(o.parent), "environment": o.environment,
+		"version": textOrNull(o.version), "startTime": iso(o.start), "endTime": o.endTime(), "completionStartTime": isoOrNull(o.completionStart),
+		"createdAt": iso(o.created), "updatedAt": iso(o.updated), "level": o.level, "statusMessage": textOrNull(o.statusMessage),
 		"input": parsedContent(o.input), "output": parsedContent(o.output), "metadata": parsedMetadata(o.metadata),
-		"model": nullable(o.model), "modelParameters": jsonText(o.parameters), "modelId": nil,
-		"promptId": nil, "promptName": nullable(o.promptName),
-		"promptVersion": orNull(o.promptVersion), "usageDetails": jsonText(cmp.Or(o.usage, "{}")),
-		"costDetails":         jsonText(cmp.Or(o.cost, "{}")),
-		"calculatedTotalCost": orNull(o.totalCost), "latency": o.latency(), "timeToFirstToken": o.timeToFirstToken(),
+		"model": textOrNull(o.model), "modelParameters": jsonOrNull(o.parameters), "modelId": nil,
+		"promptId": nil, "promptName": textOrNull(o.promptName),
+		"promptVersion": valueOrNull(o.promptVersion), "usageDetails": jsonOrNull(cmp.Or(o.usage, "{}")),
+		"costDetails":         jsonOrNull(cmp.Or(o.cost, "{}")),
+		"calculatedTotalCost": valueOrNull(o.totalCost), "latency": o.latency(), "timeToFirstToken": o.timeToFirstToken(),
 	}
 }
 
-// parsedContent is an input or output as Langfuse 3 returns it: what is JSON as
-// its value, any other text as it is.
+// parsedContent returns an input or output as Langfuse 3 does: JSON is decoded, any other text
+// unchanged.
 func parsedContent(text sql.NullString) any {
 	if !text.Valid {
 		return nil
 	}
-	return parsedText(text.String)
+	return parseIfJSON(text.String)
 }
 
-// parsedMetadata is metadata as Langfuse 3 returns it: texts that are JSON as
-// their values.
+// parsedMetadata returns metadata as Langfuse 3 does: strings that contain JSON are decoded.
 func parsedMetadata(text string) any {
-	fields, _ := parsedText(cmp.Or(text, "{}")).(map[string]any)
+	fields, _ := parseIfJSON(cmp.Or(text, "{}")).(map[string]any)
 	for key, v := range fields {
 		if s, isText := v.(string); isText {
-			fields[key] = parsedText(s)
+			fields[key] = parseIfJSON(s)
 		}
 	}
 	return fields
 }
 
-// trace is one row of traces: what the events and spans of one trace add up to.
+// trace is a row of the table traces, merged from the events and spans of the trace.
 type trace struct {
 	id                  string
 	timestamp           int64
@@ -314,9 +314,9 @@ type trace struct {
 	release, version    string
 	environment         string
 	public              bool
-	tags                string // a JSON list of texts, in order
+	tags                string // a sorted JSON list of strings
 	created, updated    int64
-	metadata            string // a JSON object, or nothing
+	metadata            string // a JSON object or ""
 	input, output       sql.NullString
 }
 
@@ -328,15 +328,16 @@ func (t *trace) columns() []any {
 		&t.created, &t.updated, &t.metadata, &t.input, &t.output}
 }
 
-// traceOf is what a span says of its trace: all of it where it is the root,
-// what it carries as attributes of the trace, or else only that it exists.
+// traceOf returns the trace of a span: from all fields if it is the root, from the trace
+// attributes if it has any, and otherwise with the id, environment and times only.
 func traceOf(o observation, a attributes) trace {
 	t := trace{id: o.trace, timestamp: o.start, created: o.created, updated: o.updated, environment: o.environment,
-		metadata: flatText(a, "langfuse.trace.metadata"), input: a.content("langfuse.trace.input"),
+		metadata: flatJSON(a, "langfuse.trace.metadata"), input: a.content("langfuse.trace.input"),
 		output: a.content("langfuse.trace.output")}
 	isRoot := o.parent == "" || a["langfuse.internal.as_root"] == true
-	says := o.traceName+o.user+o.session+t.metadata != "" || o.tags != "[]" || o.public || t.input.Valid || t.output.Valid
-	if isRoot || says {
+	hasFields := o.traceName+o.user+o.session+t.metadata != "" || o.tags != "[]" || o.public ||
+		t.input.Valid || t.output.Valid
+	if isRoot || hasFields {
 		t.name, t.user, t.session, t.release, t.version, t.tags = o.traceName, o.user, o.session, o.release, o.version, o.tags
 		t.public = o.public
 	}
@@ -347,17 +348,16 @@ func traceOf(o observation, a attributes) trace {
 	return t
 }
 
-// store lays what was said of a trace over what is stored of it: each field is
-// the last that was given. Tags are united, metadata is merged, the first instant
-// stays.
+// store merges the trace into the stored one: the last given value of a field counts, tags are
+// united, metadata is merged, and the first timestamp stays.
 func (t trace) store(tx *transaction) error {
 	t.tags = cmp.Or(t.tags, "[]")
 	values := t.columns()
-	last := func(column string) string {
+	set := func(column string) string {
 		return column + " = CASE excluded." + column + " WHEN '' THEN " + column + " ELSE excluded." + column + " END, "
 	}
 	_, err := tx.Exec("INSERT INTO traces("+traceColumns+", event_at) VALUES("+strings.Repeat("?,", len(values))+`0)
-		ON CONFLICT(id) DO UPDATE SET `+last("name")+last("user_id")+last("session_id")+last("release")+last("version")+`
+		ON CONFLICT(id) DO UPDATE SET `+set("name")+set("user_id")+set("session_id")+set("release")+set("version")+`
 			public = max(public, excluded.public), updated = excluded.updated,
 			environment = CASE excluded.environment WHEN 'default' THEN environment ELSE excluded.environment END,
 			tags = (SELECT json_group_array(value) FROM (SELECT value FROM json_each(tags)
@@ -368,13 +368,13 @@ func (t trace) store(tx *transaction) error {
 	return err
 }
 
-// json is a trace without its observations, scores and metrics, as a list shows
-// it; those are empty lists and -1 until they are filled in.
+// json returns a trace in the form of a list entry. Observations and scores are empty lists, and
+// the metrics are -1, unless the caller sets them.
 func (t trace) json(contents bool) object {
-	out := object{"id": t.id, "externalId": nil, "timestamp": iso(t.timestamp), "name": nullable(t.name),
-		"userId": nullable(t.user), "sessionId": nullable(t.session), "release": nullable(t.release),
-		"version": nullable(t.version), "projectId": DefaultProjectID, "environment": t.environment, "public": t.public,
-		"bookmarked": false, "tags": jsonText(cmp.Or(t.tags, "[]")), "createdAt": iso(t.created), "updatedAt": iso(t.updated),
+	out := object{"id": t.id, "externalId": nil, "timestamp": iso(t.timestamp), "name": textOrNull(t.name),
+		"userId": textOrNull(t.user), "sessionId": textOrNull(t.session), "release": textOrNull(t.release),
+		"version": textOrNull(t.version), "projectId": DefaultProjectID, "environment": t.environment, "public": t.public,
+		"bookmarked": false, "tags": jsonOrNull(cmp.Or(t.tags, "[]")), "createdAt": iso(t.created), "updatedAt": iso(t.updated),
 		"htmlPath": "/project/" + DefaultProjectID + "/traces/" + t.id, "observations": []any{}, "scores": []any{},
 		"latency": -1, "totalCost": -1, "metadata": object{}}
 	if contents {
@@ -384,13 +384,13 @@ func (t trace) json(contents bool) object {
 	return out
 }
 
-// getTrace answers GET /traces/{id}: the trace with its observations and scores.
-// Its latency is the time from the first start to the last end in seconds, its
-// cost the sum of theirs in US dollars.
+// getTrace answers GET /traces/{id} with the trace, its observations and its scores. The latency
+// is the time in seconds from the first start to the last end, and the cost is the sum over the
+// observations in US dollars.
 func (s *Server) getTrace(c *call) (any, error) {
 	id := c.path("id")
-	missing := notFound("Trace %s not found within authorized project", textutil.Cut(id, 300))
-	t, err := mustOne(s.store.r, missing, scanned[trace], "SELECT "+traceColumns+" FROM traces WHERE id = ?", id)
+	errMissing := notFound("Trace %s not found within authorized project", textutil.Cut(id, 300))
+	t, err := requireRow(s.store.r, errMissing, scanRow[trace], "SELECT "+traceColumns+" FROM traces WHERE id = ?", id)
 	if err != nil {
 		return nil, err
 	}
@@ -408,26 +408,26 @@ func (s *Server) getTrace(c *call) (any, error) {
 		latency = float64(max(0, last-spans[0].start)) / 1000
 	}
 	out["observations"], out["latency"], out["totalCost"] = observations, latency, cost
-	out["scores"], err = s.scores(score.legacyJSON, -1, "trace_id = ? AND trace_id != '' AND data_type != 'CORRECTION'", id)
+	out["scores"], err = s.newestScores(score.legacyJSON, -1, "trace_id = ? AND trace_id != '' AND data_type != 'CORRECTION'", id)
 	return out, err
 }
 
-// listTraces answers GET /traces, the newest first. Without ?fields whole inputs
-// and outputs are returned, whatever their size; observations, scores and metrics
-// are not. Every one of the tags has to be there.
+// listTraces answers GET /traces, newest first. Without ?fields it returns complete inputs and
+// outputs of any size, but no observations, scores and metrics. A trace must have all tags in
+// ?tags.
 func (s *Server) listTraces(c *call) (any, error) {
-	c.strictly("name", "environment", "tags", "fromTimestamp", "toTimestamp", "orderBy", "fields", "page", "limit")
+	c.allowKeys("name", "environment", "tags", "fromTimestamp", "toTimestamp", "orderBy", "fields", "page", "limit")
 	if order := cmp.Or(c.query.Get("orderBy"), "timestamp.desc"); order != "timestamp.desc" {
-		c.blame(badQuery("orderBy", "Invalid input: expected timestamp.desc"))
+		c.reject(invalidQuery("orderBy", "Invalid input: expected timestamp.desc"))
 	}
 	var w where
 	w.equal("name", c.query.Get("name"))
-	w.in("environment", c.all("environment"))
-	for _, tag := range c.all("tags") {
+	w.in("environment", c.values("environment"))
+	for _, tag := range c.values("tags") {
 		w.add("EXISTS (SELECT 1 FROM json_each(tags) WHERE value = ?)", tag)
 	}
 	w.between(c, "timestamp", "fromTimestamp", "toTimestamp")
 	contents := len(c.list("fields")) == 0 || slices.Contains(c.list("fields"), "io")
 	show := func(t trace) object { return t.json(contents) }
-	return listed(s, c, 50, shown(show), traceColumns, "traces", &w, "timestamp DESC, id")
+	return numberedPage(s, c, 50, scanObject(show), traceColumns, "traces", &w, "timestamp DESC, id")
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// The sample export as the legacy reads show it, the same in both modes.
+// TestLegacy_trace: the legacy reads of the sample export are the same in both modes.
 func TestLegacy_trace(t *testing.T) {
 	sample, err := os.ReadFile("testdata/otlp.json")
 	if err != nil {
@@ -30,7 +30,7 @@ func TestLegacy_trace(t *testing.T) {
 				"htmlPath": "/project/embedded/traces/" + id, "input": object{"text": "…document…"}, "output": ""} {
 				equal(t, key, a.at(key), want)
 			}
-			root, gen := 0, 1 // by start
+			root, gen := 0, 1 // ordered by start
 			for _, want := range []struct {
 				row   int
 				key   string
@@ -64,7 +64,7 @@ func TestLegacy_trace(t *testing.T) {
 	}
 }
 
-// A span that is sent twice: what the later request changed, by mode.
+// TestLegacy_resend: a span that is sent again replaces the first one.
 func TestLegacy_resend(t *testing.T) {
 	first := rootSpan("t", "s", "e", "i")
 	renamed := rootSpan("t", "s", "e", "i")
@@ -100,7 +100,7 @@ func TestLegacy_resend(t *testing.T) {
 	}
 }
 
-// One bad span beside a good one.
+// TestLegacy_badSpan: an invalid span rejects a valid one with it.
 func TestLegacy_badSpan(t *testing.T) {
 	bad := rootSpan("t", "s2", "e", "i")
 	bad["traceId"] = 7
@@ -108,7 +108,7 @@ func TestLegacy_badSpan(t *testing.T) {
 		r := newRig(t, Config{Mode: mode})
 		r.must(status, r.post(api+"/otel/v1/traces", export(rootSpan("t", "s1", "e", "i"), bad)))
 		r.must(400, r.post(api+"/otel/v1/traces", "{"))
-		left, err := count(r.server.store.r, "SELECT count(*) FROM observations")
+		left, err := queryInt(r.server.store.r, "SELECT count(*) FROM observations")
 		if err != nil || left != 0 {
 			t.Errorf("%s: %d rows, %v", mode, left, err)
 		}
@@ -172,15 +172,14 @@ func TestLegacy_scores(t *testing.T) {
 	r.must(400, r.get(api+"/v2/scores?source=ANNOTATION"))
 }
 
-// A store that the version before this one made is brought up to date and keeps
-// its data.
+// TestOpen_migrates: a store of version 1 is upgraded and keeps its data.
 func TestOpen_migrates(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "old.db")
 	db, err := openPool("file:"+path, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	old := &store{w: db, r: db, prepared: map[string]*sql.Stmt{}, wanted: map[string]bool{}}
+	old := &store{w: db, r: db, prepared: map[string]*sql.Stmt{}, toPrepare: map[string]bool{}}
 	err = old.update(func(tx *transaction) error {
 		_, err := tx.Exec(schemaEvents + `;
 			INSERT INTO meta VALUES('project_id', 'p1');
@@ -195,7 +194,7 @@ func TestOpen_migrates(t *testing.T) {
 	if err := old.close(); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // the second time there is nothing left to do
+	for range 2 { // the second time no step is left
 		r := newRig(t, Config{Path: path, Mode: ModeV3})
 		equal(t, "items", r.get(api+"/dataset-items?datasetName=d").column("id"), []string{"i1"})
 		r.must(200, r.post(api+"/dataset-run-items", object{"runName": "r", "datasetItemId": "i1", "traceId": "t"}))

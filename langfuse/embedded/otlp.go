@@ -24,68 +24,68 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// maxSpansBody bounds an OTLP request after decompression.
+// maxSpansBody is the size limit of an OTLP request in bytes, before and after decompression.
 const maxSpansBody = 64 << 20
 
-// exportSpans answers POST /otel/v1/traces: protobuf or JSON, gzipped or not. One bad
-// span rejects the whole request. The answer is a queue job, as Langfuse answers, not an
-// OTLP response. Langfuse 3 answers so even where it then drops the request because of a
-// bad span.
+// exportSpans answers POST /otel/v1/traces with protobuf or JSON, optionally gzipped. One invalid
+// span rejects the whole request. Like Langfuse, it answers with a queue job and not with an OTLP
+// response. In ModeV3 it gives that answer even if it drops the request because of an invalid
+// span, as Langfuse 3 does.
 func (s *Server) exportSpans(c *call) (any, error) {
 	buffer, release := s.buffer(c.r.ContentLength)
 	defer release()
-	body, err := readSpans(c, buffer, s.maxSpans)
+	body, err := readSpans(c, buffer, s.maxSpansBody)
 	if err != nil {
 		return nil, err
 	}
-	kind, body, err := s.spansIn(c.r.Header.Get("Content-Type"), body)
+	kind, body, err := s.toProtobuf(c.r.Header.Get("Content-Type"), body)
 	var check spanCheck
 	if err == nil {
 		err = check.read(body)
 	}
-	queued := object{"id": uuid.NewString(), "name": "otel-ingestion-job", "timestamp": iso(s.now()),
+	job := object{"id": uuid.NewString(), "name": "otel-ingestion-job", "timestamp": iso(s.now()),
 		"data": object{"authCheck": object{"projectId": DefaultProjectID}}}
 	switch {
 	case err != nil:
-		return nil, spanFault(err.Error())
+		return nil, spanError(err.Error())
 	case check.bad > 0 && s.cfg.Mode == ModeV3:
-		return queued, nil // and all of it is lost
+		return job, nil // the whole request is lost
 	case check.bad > 0:
-		return nil, spanFault(fmt.Sprintf("Rejected the export: %d of %d spans are invalid: missing or non-string ids",
+		return nil, spanError(fmt.Sprintf("Rejected the export: %d of %d spans are invalid: missing or non-string ids",
 			check.bad, check.spans))
 	case check.spans == 0:
 		return object{}, nil
 	}
-	return queued, s.take(s.cfg.IngestionDelay, kind, body, check.reach)
+	return job, s.enqueue(s.cfg.IngestionDelay, kind, body, check.experiments)
 }
 
-// spanCheck checks the spans of a request before they are stored, and looks up which
-// experiments they may change.
+// spanCheck validates the spans of a request before they are stored and collects the experiments
+// that they may change.
 type spanCheck struct {
-	spans, bad int // bad ones lack an id
-	reach      reach
+	spans, bad  int // bad counts spans without an id
+	experiments experimentIDs
 
-	hasTrace, hasID bool   // of the span that is looked at
-	key, text       []byte // of the newest attribute
+	hasTrace, hasID bool   // of the current span
+	key, text       []byte // of the current attribute
 }
 
-// read finds what proto.Unmarshal would find wrong with the spans of a request, without
-// making messages of them, and their reach. Where a span is sent again for another
-// experiment, only that one is named: the former loses it with whatever is stored next.
+// read finds the errors that proto.Unmarshal would find, without building messages, and collects
+// experiments. If a span is sent again for another experiment, it collects only the
+// new one, because the old one loses the span with the next settle.
 func (check *spanCheck) read(body []byte) error {
-	kind := (*tracev1.TracesData)(nil).ProtoReflect().Descriptor()
-	if err := check.message(kind, body, protowire.DefaultRecursionLimit); err != nil {
+	descriptor := (*tracev1.TracesData)(nil).ProtoReflect().Descriptor()
+	if err := check.message(descriptor, body, protowire.DefaultRecursionLimit); err != nil {
 		return fmt.Errorf("Failed to parse OTel Protobuf Trace: %w", err)
 	}
 	return nil
 }
 
-// message checks a message of a kind, in which others may be so many levels deep.
-func (check *spanCheck) message(kind protoreflect.MessageDescriptor, raw []byte, levels int) error {
-	if levels == 0 {
+// message checks a message of a type. maxLevels limits the nesting.
+func (check *spanCheck) message(descriptor protoreflect.MessageDescriptor, raw []byte, maxLevels int) error {
+	if maxLevels == 0 {
 		return errors.New("nested too deep")
 	}
-	isSpan := kind.Name() == "Span"
+	isSpan := descriptor.Name() == "Span"
 	for len(raw) > 0 {
 		number, wire, n := protowire.ConsumeField(raw)
 		if n < 0 {
@@ -95,7 +95,7 @@ func (check *spanCheck) message(kind protoreflect.MessageDescriptor, raw []byte,
 			return fmt.Errorf("%d is not a number of a field", number)
 		}
 		_, _, tag := protowire.ConsumeTag(raw)
-		field, value := kind.Fields().ByNumber(number), raw[tag:n]
+		field, value := descriptor.Fields().ByNumber(number), raw[tag:n]
 		raw = raw[n:]
 		if field == nil || wire != protowire.BytesType {
 			continue
@@ -103,7 +103,7 @@ func (check *spanCheck) message(kind protoreflect.MessageDescriptor, raw []byte,
 		value, _ = protowire.ConsumeBytes(value)
 		switch name := field.Name(); {
 		case field.Kind() == protoreflect.MessageKind:
-			if err := check.message(field.Message(), value, levels-1); err != nil {
+			if err := check.message(field.Message(), value, maxLevels-1); err != nil {
 				return err
 			}
 		case field.Kind() == protoreflect.StringKind && !utf8.Valid(value):
@@ -119,9 +119,9 @@ func (check *spanCheck) message(kind protoreflect.MessageDescriptor, raw []byte,
 		}
 	}
 	switch {
-	case kind.Name() == "KeyValue":
+	case descriptor.Name() == "KeyValue":
 		if string(check.key) == experimentKey+"id" {
-			check.reach.add(string(check.text))
+			check.experiments.add(string(check.text))
 		}
 		check.key, check.text = nil, nil
 	case isSpan:
@@ -133,43 +133,43 @@ func (check *spanCheck) message(kind protoreflect.MessageDescriptor, raw []byte,
 	return nil
 }
 
-// storeSpans puts the spans of a request into the tables.
+// storeSpans stores the spans of a request in the tables.
 func storeSpans(tx *transaction, m message) error {
 	data := new(tracev1.TracesData)
 	if err := proto.Unmarshal(m.body, data); err != nil {
 		return err
 	}
-	described := map[string]bool{}
+	seenExperiments := map[string]bool{}
 	for o, a := range observationsOf(data, m) {
-		if m.mode.legacy() {
+		if m.mode.hasTraces() {
 			if err := traceOf(o, a).store(tx); err != nil {
 				return err
 			}
 		}
-		if err := o.write(tx, m.mode, described); err != nil {
+		if err := o.write(tx, m.mode, seenExperiments); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// readSpans reads and unpacks a body. Neither form may exceed the limit, so a
-// small archive cannot unfold into more.
-func readSpans(c *call, into *bytes.Buffer, limit int64) ([]byte, error) {
-	body, err := readBody(into, c.r.Body, limit, c.r.ContentLength)
+// readSpans reads and decompresses a body. The limit applies to both forms, so that a small
+// archive cannot expand beyond it.
+func readSpans(c *call, buffer *bytes.Buffer, limit int64) ([]byte, error) {
+	body, err := readBody(buffer, c.r.Body, limit, c.r.ContentLength)
 	if err != nil || !strings.EqualFold(c.r.Header.Get("Content-Encoding"), "gzip") {
 		return body, err
 	}
 	zr, err := gzip.NewReader(bytes.NewReader(body))
 	if err != nil {
-		return nil, spanFault("Failed to decompress the request body: " + err.Error())
+		return nil, spanError("Failed to decompress the request body: " + err.Error())
 	}
 	return readBody(new(bytes.Buffer), zr, limit, 0)
 }
 
-// spanFault is an error of this route: JSON without the usual message.
-func spanFault(text string) *fault {
-	return &fault{http.StatusBadRequest, object{"error": text}}
+// spanError is a 400 error of this route: JSON with "error" instead of "message".
+func spanError(text string) *apiError {
+	return &apiError{http.StatusBadRequest, object{"error": text}}
 }
 
 // The encodings of spans.
@@ -178,17 +178,17 @@ const (
 	jsonSpans     = "application/json"
 )
 
-// spansIn returns the encoding that a content type names, and what was sent as an export
-// request in protobuf, without the spans that are to be lost.
-func (s *Server) spansIn(contentType string, body []byte) (kind string, _ []byte, err error) {
-	data, form := new(tracev1.TracesData), "Protobuf" // has the bytes of an export request
+// toProtobuf returns the encoding that the content type names, and the body as an export request
+// in protobuf, without the spans that Config.Drop selects.
+func (s *Server) toProtobuf(contentType string, body []byte) (kind string, _ []byte, err error) {
+	data, encoding := new(tracev1.TracesData), "Protobuf" // TracesData has the same encoding as an export request
 	switch {
 	case strings.Contains(contentType, protobufSpans) && s.cfg.Drop == nil:
 		return protobufSpans, body, nil
 	case strings.Contains(contentType, protobufSpans):
 		kind, err = protobufSpans, proto.Unmarshal(body, data)
 	case strings.Contains(contentType, jsonSpans):
-		kind, form, err = jsonSpans, "JSON", decodeJSONSpans(body, data)
+		kind, encoding, err = jsonSpans, "JSON", decodeJSONSpans(body, data)
 	default:
 		return "", nil, errors.New("Invalid content type: use application/x-protobuf or application/json")
 	}
@@ -203,13 +203,13 @@ func (s *Server) spansIn(contentType string, body []byte) (kind string, _ []byte
 		body, err = proto.Marshal(data)
 	}
 	if err != nil {
-		err = fmt.Errorf("Failed to parse OTel %s Trace: %w", form, err)
+		err = fmt.Errorf("Failed to parse OTel %s Trace: %w", encoding, err)
 	}
 	return kind, body, err
 }
 
-// idText is how an id is written: in protobuf it is bytes, which are written as
-// hexadecimal digits; in JSON it is a text.
+// idText returns an id as a string. In protobuf an id is binary and becomes hexadecimal; in JSON
+// it is a string.
 func idText(kind string, id []byte) string {
 	if kind == jsonSpans {
 		return string(id)
@@ -217,16 +217,17 @@ func idText(kind string, id []byte) string {
 	return hex.EncodeToString(id)
 }
 
-// observationsOf yields what the spans of a message are, with their attributes.
+// observationsOf yields the observations of the spans of a message, with the attributes of each
+// span.
 func observationsOf(data *tracev1.TracesData, m message) iter.Seq2[observation, attributes] {
 	return func(yield func(observation, attributes) bool) {
 		for _, rs := range data.GetResourceSpans() {
-			from := origin{resource: attributesOf(rs.GetResource().GetAttributes())}
+			scope := spanScope{resource: attributesOf(rs.GetResource().GetAttributes())}
 			for _, ss := range rs.GetScopeSpans() {
-				from.scopeName, from.scopeVersion = ss.GetScope().GetName(), ss.GetScope().GetVersion()
+				scope.scopeName, scope.scopeVersion = ss.GetScope().GetName(), ss.GetScope().GetVersion()
 				for _, sp := range ss.GetSpans() {
 					a := attributesOf(sp.GetAttributes())
-					if !yield(observe(from, sp, a, m), a) {
+					if !yield(newObservation(scope, sp, a, m), a) {
 						return
 					}
 				}
@@ -235,15 +236,14 @@ func observationsOf(data *tracev1.TracesData, m message) iter.Seq2[observation, 
 	}
 }
 
-// decodeJSONSpans reads the JSON form. Its ids are hexadecimal digits, where the
-// JSON of protobuf has base64: the digits become the bytes of the ids. An id that
-// is no text is none.
+// decodeJSONSpans parses OTLP JSON. Its ids are hexadecimal strings, where protojson expects
+// base64; the digits become the bytes of the ids. An id that is not a string becomes empty.
 func decodeJSONSpans(body []byte, data *tracev1.TracesData) error {
 	decoded, err := decodeJSON(body)
 	if err != nil {
 		return err
 	}
-	text, err := json.Marshal(eachLeaf("", decoded, func(key string, leaf any) any {
+	text, err := json.Marshal(mapLeaves("", decoded, func(key string, leaf any) any {
 		if key != "traceId" && key != "spanId" && key != "parentSpanId" {
 			return leaf
 		}

@@ -48,9 +48,9 @@ func export(spans ...object) object {
 	return object{"resourceSpans": []object{{"scopeSpans": []object{{"scope": object{"name": "runner", "version": "1"}, "spans": spans}}}}}
 }
 
-const everything = "&fields=core,basic,time,io,metadata,model,usage,prompt,metrics,trace_context"
+const allFields = "&fields=core,basic,time,io,metadata,model,usage,prompt,metrics,trace_context"
 
-// The JSON sample and its protobuf twin give the same observations.
+// TestExportSpans_mapping: the JSON sample and its protobuf form give the same observations.
 func TestExportSpans_mapping(t *testing.T) {
 	sample, err := os.ReadFile("testdata/otlp.json")
 	if err != nil {
@@ -73,7 +73,7 @@ func TestExportSpans_mapping(t *testing.T) {
 			if a.at("resourceSpans") != nil || a.at("id") == nil {
 				t.Errorf("not a queue job: %s", a.text)
 			}
-			got := r.must(200, r.get(api+"/v2/observations?traceId=0af7651916cd43dd8448eb211c80319c"+everything))
+			got := r.must(200, r.get(api+"/v2/observations?traceId=0af7651916cd43dd8448eb211c80319c"+allFields))
 			checkSample(t, got)
 		})
 	}
@@ -81,7 +81,7 @@ func TestExportSpans_mapping(t *testing.T) {
 
 func checkSample(t *testing.T, got answer) {
 	t.Helper()
-	equal(t, "ids", got.column("id"), []string{"c7ad6b7169203332", "b7ad6b7169203331"}) // the later start first
+	equal(t, "ids", got.column("id"), []string{"c7ad6b7169203332", "b7ad6b7169203331"}) // latest start first
 	gen, root := 0, 1
 	for _, want := range []struct {
 		row   int
@@ -109,11 +109,12 @@ func checkSample(t *testing.T, got answer) {
 	}
 }
 
-// What a span says of its experiment is in the metadata as it came, though it is
-// stored once: whatever of it the span has, in whichever form, root or child.
+// TestExportSpans_experimentMetadata: the attributes of an experiment are unchanged in the
+// metadata, although they are stored once, whichever of them a span has, in any form, for root
+// and child.
 func TestExportSpans_experimentMetadata(t *testing.T) {
 	long := strings.Repeat("gold ", 100)
-	said := map[string]string{"id": "e1", "name": "run e1", "description": "d", "metadata": `{"a": {"b":[1]}}`, "dataset.id": "ds", "item.id": "i1",
+	given := map[string]string{"id": "e1", "name": "run e1", "description": "d", "metadata": `{"a": {"b":[1]}}`, "dataset.id": "ds", "item.id": "i1",
 		"item.version": "2025-11-21T03:00:00.000Z", "item.metadata": "a text", "item.expected_output": long, "item.root_observation_id": "00a1"}
 	for name, change := range map[string]map[string]string{
 		"all of it": {}, "another form of the version": {"item.version": "2025-11-21"}, "parts": {"metadata.c": "7"}, "less": {"description": "", "item.root_observation_id": ""},
@@ -122,7 +123,7 @@ func TestExportSpans_experimentMetadata(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, Config{})
 			want, attributes := object{}, []object{}
-			for key, value := range merge(said, change) {
+			for key, value := range merge(given, change) {
 				want["attributes.langfuse.experiment."+key] = value
 				attributes = append(attributes, attr("langfuse.experiment."+key, value))
 			}
@@ -161,7 +162,7 @@ func zipped(t testing.TB, data []byte) []byte {
 	return out.Bytes()
 }
 
-// protobufOf translates the JSON form, with ids that are bytes.
+// protobufOf converts the JSON form to protobuf, with binary ids.
 func protobufOf(t testing.TB, sample []byte) []byte {
 	t.Helper()
 	var data tracev1.TracesData
@@ -201,8 +202,8 @@ func TestExportSpans_refusals(t *testing.T) {
 		bad[key] = value
 		return bad
 	}
-	r.server.maxSpans = 1 << 20
-	bomb := zipped(t, make([]byte, r.server.maxSpans+1))
+	r.server.maxSpansBody = 1 << 20
+	bomb := zipped(t, make([]byte, r.server.maxSpansBody+1))
 	cases := map[string]struct {
 		body    any
 		headers []string
@@ -234,7 +235,7 @@ func TestExportSpans_refusals(t *testing.T) {
 	}
 }
 
-// What a span may leave out or misuse without being refused.
+// TestExportSpans_leniency: a span may omit or misuse attributes without being refused.
 func TestExportSpans_leniency(t *testing.T) {
 	r := newRig(t, Config{})
 	bare := object{"traceId": "zzz", "spanId": "ABC", "attributes": []object{
@@ -242,7 +243,7 @@ func TestExportSpans_leniency(t *testing.T) {
 		attr("langfuse.observation.level", "fine"), attr("langfuse.environment", "No Such!"),
 		attr("langfuse.trace.tags", `["a","b","a"]`), attr("langfuse.observation.metadata", `{"a":{"b":1}}`)}}
 	r.must(200, r.post(api+"/otel/v1/traces", export(bare)))
-	a := r.get(api + "/v2/observations?traceId=zzz" + everything)
+	a := r.get(api + "/v2/observations?traceId=zzz" + allFields)
 	for key, want := range map[string]any{"id": "ABC", "startTime": "2026-11-21T03:00:00.000Z", "endTime": "2026-11-21T03:00:00.000Z",
 		"usageDetails": object{}, "totalCost": nil, "promptName": nil, "level": "DEFAULT", "environment": "default",
 		"tags": []string{"a", "b"}, "name": "", "input": nil} {
@@ -282,7 +283,7 @@ func TestExportSpans_resend(t *testing.T) {
 	}
 }
 
-func TestAccounts(t *testing.T) {
+func TestUsageAndCost(t *testing.T) {
 	cases := map[string]struct {
 		attrs       attributes
 		usage, cost string
@@ -296,7 +297,7 @@ func TestAccounts(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			usage, cost, _ := accounts(tc.attrs)
+			usage, cost, _ := usageAndCost(tc.attrs)
 			if usage != tc.usage || cost != tc.cost {
 				t.Errorf("got %q and %q, want %q and %q", usage, cost, tc.usage, tc.cost)
 			}
@@ -315,7 +316,7 @@ func FuzzDecodeSpans(f *testing.F) {
 	f.Add(protowire.AppendVarint(protowire.AppendTag(nil, protowire.MaxValidNumber+1, protowire.VarintType), 0))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for _, name := range []string{"application/json", "application/x-protobuf"} {
-			kind, wire, err := new(Server).spansIn(name, body)
+			kind, wire, err := new(Server).toProtobuf(name, body)
 			if err != nil {
 				continue
 			}
@@ -329,7 +330,7 @@ func FuzzDecodeSpans(f *testing.F) {
 				continue
 			}
 			for o := range observationsOf(data, message{kind: kind, received: 1}) {
-				o.expand() // as it is read
+				o.expand() // as readers do
 				if o.trace == "" || o.span == "" || !json.Valid([]byte(o.metadata)) || !json.Valid([]byte(o.tags)) {
 					t.Fatalf("%s: a bad span got through: %+v", name, o)
 				}
@@ -343,7 +344,7 @@ func FuzzDecodeSpans(f *testing.F) {
 	})
 }
 
-// BenchmarkExportSpans sends requests of 100 item traces with three spans each.
+// BenchmarkExportSpans sends requests with the traces of 100 items, of three spans each.
 func BenchmarkExportSpans(b *testing.B) {
 	r := newRig(b, Config{Path: b.TempDir() + "/bench.db"})
 	doc := strings.Repeat("extraction ", 200)
@@ -373,7 +374,7 @@ func BenchmarkExportSpans(b *testing.B) {
 	b.ReportMetric(float64(300*b.N)/b.Elapsed().Seconds(), "spans/s")
 }
 
-func TestFlatText(t *testing.T) {
+func TestFlatJSON(t *testing.T) {
 	long := strings.Repeat("k", 10_000)
 	var leaves []string
 	for i := range 1000 {
@@ -394,17 +395,17 @@ func TestFlatText(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			equal(t, "fields", jsonText(flatText(attributes{"k": tc.text}, "k")), tc.want)
+			equal(t, "fields", jsonOrNull(flatJSON(attributes{"k": tc.text}, "k")), tc.want)
 		})
 	}
-	if flat := flatText(attributes{"k": `{"` + long + `":` + many + `}`}, "k"); len(flat) > 100_000 {
+	if flat := flatJSON(attributes{"k": `{"` + long + `":` + many + `}`}, "k"); len(flat) > 100_000 {
 		t.Errorf("keys that multiply give %d bytes", len(flat))
 	}
 }
 
-// Some instrumentations name a span in an attribute, which counts then.
-func TestObserve_name(t *testing.T) {
+// TestNewObservation_name: an attribute can name a span.
+func TestNewObservation_name(t *testing.T) {
 	for want, a := range map[string]attributes{"span": {}, "tool": {"gen_ai.tool.name": "tool", "logfire.msg": "m"}, "m": {"logfire.msg": "m", "gen_ai.tool.name": 7}} {
-		equal(t, "name", observe(origin{}, &tracev1.Span{Name: "span"}, a, message{}).name, want)
+		equal(t, "name", newObservation(spanScope{}, &tracev1.Span{Name: "span"}, a, message{}).name, want)
 	}
 }

@@ -85,8 +85,8 @@ func TestPrompts_names(t *testing.T) {
 	for _, name := range []string{"a/b/c", "50%off", "Ünïcode 😀", "a b?&"} {
 		r.must(201, r.post(api+"/v2/prompts", object{"name": name, "prompt": "x", "labels": []string{"production"}}))
 		equal(t, name, r.must(200, r.get(api+"/v2/prompts/"+url.PathEscape(name))).at("name"), name)
-		twice := url.QueryEscape(strings.ReplaceAll(name, "%", "%25")) // this route decodes once more
-		equal(t, name+" by query", r.must(200, r.get(api+"/prompts?name="+twice)).at("name"), name)
+		escapedTwice := url.QueryEscape(strings.ReplaceAll(name, "%", "%25")) // this route decodes twice
+		equal(t, name+" by query", r.must(200, r.get(api+"/prompts?name="+escapedTwice)).at("name"), name)
 	}
 	equal(t, "percent sent once", r.must(500, r.get(api+"/prompts?name="+url.QueryEscape("50%off"))).at("error"), "URI malformed")
 	r.must(201, r.post(api+"/v2/prompts", object{"name": "a b?&", "prompt": "y", "labels": []string{"next"}}))
@@ -125,7 +125,7 @@ func TestPrompts_composition(t *testing.T) {
 	for i := 1; i <= 5; i++ {
 		name, below := fmt.Sprint("deep", i), fmt.Sprint("deep", i-1)
 		if i == 1 {
-			below = "mid" // two more levels below
+			below = "mid" // with two more levels below it
 		}
 		a := create(name, tag(below))
 		if want := map[bool]int{true: 201, false: 400}[i <= 3]; a.status != want {

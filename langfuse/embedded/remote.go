@@ -19,39 +19,39 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// remotePatience is how long Langfuse waits for the answer.
-const remotePatience = 20 * time.Second
+// remoteTimeout is the time that Langfuse waits for the answer.
+const remoteTimeout = 20 * time.Second
 
-// startRemoteRun answers POST /api/embedded/datasets/{name}/run, which Langfuse has not:
-// it presses the Run button of a dataset, which is in Langfuse's user interface. The
-// request is sent as Langfuse 4.16 does, to loopback addresses only, and no redirect is
-// followed. The answer has the status of what came within 20 s and the beginning of its
-// text, which Langfuse shows nobody. Each call sends once.
+// startRemoteRun answers POST /api/embedded/datasets/{name}/run, which Langfuse does not have. It
+// does what the Run button of a dataset in Langfuse's user interface does. It sends the request
+// of Langfuse 4.16 once per call, to loopback addresses only, and follows no redirects. The
+// answer has the status that arrived within 20 s and the beginning of the text, which Langfuse
+// does not show.
 func (s *Server) startRemoteRun(c *call) (any, error) {
 	f := c.form(smallBody)
-	address, secret, payload := f.must("url"), f.text("secret"), f.text("payload")
-	if err := f.only().err(); err != nil {
+	address, secret, payload := f.required("url"), f.text("secret"), f.text("payload")
+	if err := f.rejectUnknown().err(); err != nil {
 		return nil, err
 	}
-	d, err := datasetByName(s.store.r, c.path("name"))
+	d, err := requireDataset(s.store.r, c.path("name"))
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(c.r.Context(), remotePatience)
+	ctx, cancel := context.WithTimeout(c.r.Context(), remoteTimeout)
 	defer cancel()
 	request, err := s.remoteRequest(ctx, d, address, secret, payload)
 	var answer object
 	if err == nil {
-		answer, err = press(request)
+		answer, err = sendRemoteRun(request)
 	}
 	if err != nil {
-		return nil, invalid("starting a remote run: %s", err)
+		return nil, invalidRequest("starting a remote run: %s", err)
 	}
 	return answer, nil
 }
 
-// press sends the request, to this machine only, and follows no redirect.
-func press(request *http.Request) (object, error) {
+// sendRemoteRun sends the request to a loopback address and follows no redirects.
+func sendRemoteRun(request *http.Request) (object, error) {
 	dialer := net.Dialer{Control: loopbackOnly}
 	transport := &http.Transport{DialContext: dialer.DialContext}
 	defer transport.CloseIdleConnections()
@@ -66,8 +66,8 @@ func press(request *http.Request) (object, error) {
 	return object{"status": response.StatusCode, "answer": string(text)}, errors.Join(err, response.Body.Close())
 }
 
-// remoteRequest makes the request, the keys in Langfuse's order. A secret signs it, and
-// payload is the text of the Config box.
+// remoteRequest builds the request, with the keys in Langfuse's order. A secret, if not empty,
+// signs it. The payload is the text of the Config box.
 func (s *Server) remoteRequest(ctx context.Context, d dataset, url, secret, payload string) (*http.Request, error) {
 	body, err := textutil.MarshalJSON(struct {
 		ProjectID   string `json:"projectId"`
@@ -78,9 +78,9 @@ func (s *Server) remoteRequest(ctx context.Context, d dataset, url, secret, payl
 	if err != nil {
 		return nil, err
 	}
-	stamp := fmt.Sprint(s.cfg.Now().Unix())
+	timestamp := fmt.Sprint(s.cfg.Now().Unix())
 	mac := hmac.New(sha256.New, []byte(secret))
-	mac.Write([]byte(stamp + "." + string(body)))
+	mac.Write([]byte(timestamp + "." + string(body)))
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
@@ -88,12 +88,12 @@ func (s *Server) remoteRequest(ctx context.Context, d dataset, url, secret, payl
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("User-Agent", "Langfuse/1.0")
 	if secret != "" {
-		request.Header.Set("X-Langfuse-Signature", "t="+stamp+",v1="+hex.EncodeToString(mac.Sum(nil)))
+		request.Header.Set("X-Langfuse-Signature", "t="+timestamp+",v1="+hex.EncodeToString(mac.Sum(nil)))
 	}
 	return request, nil
 }
 
-// loopbackOnly lets a connection be made to this machine only, whatever the name was.
+// loopbackOnly returns an error unless a connection goes to this machine, whatever its name was.
 func loopbackOnly(network, address string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
 	if err == nil && !(at.Addr().IsLoopback() && strings.HasPrefix(network, "tcp")) {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// TestServer_startRemoteRun: the request is byte for byte what Langfuse sends.
+// TestServer_startRemoteRun: the request equals that of Langfuse byte for byte.
 func TestServer_startRemoteRun(t *testing.T) {
 	r := newRig(t, Config{})
 	id, _ := r.must(200, r.post(api+"/v2/datasets", object{"name": "team/gold"})).at("id").(string)
@@ -49,7 +49,7 @@ func TestServer_startRemoteRun(t *testing.T) {
 	equal(t, "no signature", got.Header.Values("X-Langfuse-Signature"), []string(nil))
 	equal(t, "no payload", strings.HasSuffix(body, `"payload":""}`), true)
 
-	// Redirects are not followed, and nothing goes to another machine.
+	// Redirects are not followed, and no request goes to another machine.
 	equal(t, "moved", r.must(200, press(object{"url": receiver.URL + "/moved"})).at("status"), float64(307))
 	for url, want := range map[string]string{"http://192.0.2.7/": "192.0.2.7:80 is not an address of this machine", "http://[2001:db8::1]:80/": "is not an address of this machine",
 		"ftp://127.0.0.1/": "unsupported protocol", "://": "missing protocol", "http://127.0.0.1:1/": "refused"} {
@@ -62,8 +62,8 @@ func TestServer_startRemoteRun(t *testing.T) {
 	r.must(400, r.post("/api/embedded/datasets/team%2Fgold/run", object{}))
 }
 
-// TestServer_remoteRequest holds the signature to one of another program:
-// printf '<t>.<body>' | openssl dgst -sha256 -hmac lf-whsec_x
+// TestServer_remoteRequest compares the signature with that of printf '<t>.<body>' | openssl dgst
+// -sha256 -hmac lf-whsec_x
 func TestServer_remoteRequest(t *testing.T) {
 	r := newRig(t, Config{})
 	r.clock.ms.Store(time.Unix(1795435200, 0).UnixMilli())

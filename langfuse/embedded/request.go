@@ -17,21 +17,20 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// call is one request on its way through a handler. Readers of its query
-// remember the first thing that is wrong, for err.
+// call is a request and its answer. The readers of its query keep the first error for err.
 type call struct {
 	r       *http.Request
 	w       http.ResponseWriter
 	query   url.Values
 	problem error
-	// refuse, where it is set, says which events of a batch fail.
+	// refuse, if not nil, reports whether the next event of a batch fails.
 	refuse func() bool
 }
 
-// err returns what is wrong with the query, or nil.
+// err returns the first error of the query, or nil.
 func (c *call) err() error { return c.problem }
 
-func (c *call) blame(err error) {
+func (c *call) reject(err error) {
 	if c.problem == nil {
 		c.problem = err
 	}
@@ -40,30 +39,31 @@ func (c *call) blame(err error) {
 // path returns a segment of the path, decoded once.
 func (c *call) path(key string) string { return c.r.PathValue(key) }
 
-// decodedAgain is what the server makes of a name that it decodes a second time: in a
-// path, a percent sign has to be sent as %2525.
-func (c *call) decodedAgain(text string) string {
+// decodeAgain decodes a name that the server decodes twice. In a path, clients have to send a
+// percent sign as %2525.
+func (c *call) decodeAgain(text string) string {
 	name, err := url.PathUnescape(text)
 	if err != nil {
-		c.blame(&fault{http.StatusInternalServerError, object{"message": "Internal Server Error", "error": "URI malformed"}})
+		body := object{"message": "Internal Server Error", "error": "URI malformed"}
+		c.reject(&apiError{http.StatusInternalServerError, body})
 	}
 	return name
 }
 
-// number reads a whole number from 1 on.
-func (c *call) number(key string, usual, high int) int {
+// number reads an integer from 1 to maximum.
+func (c *call) number(key string, defaultValue, maximum int) int {
 	text := c.query.Get(key)
 	if text == "" {
-		return usual
+		return defaultValue
 	}
 	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 || n > high {
-		c.blame(badQuery(key, fmt.Sprintf("Invalid input: expected a number from 1 to %d", high)))
+	if err != nil || n < 1 || n > maximum {
+		c.reject(invalidQuery(key, fmt.Sprintf("Invalid input: expected a number from 1 to %d", maximum)))
 	}
 	return n
 }
 
-// instant reads a timestamp; the bool says whether it was given.
+// instant reads a timestamp in milliseconds and reports whether it is present and valid.
 func (c *call) instant(key string) (int64, bool) {
 	text := c.query.Get(key)
 	if text == "" {
@@ -71,13 +71,13 @@ func (c *call) instant(key string) (int64, bool) {
 	}
 	ms, valid := parseInstant(text)
 	if !valid {
-		c.blame(badQuery(key, "Invalid ISO datetime"))
+		c.reject(invalidQuery(key, "Invalid ISO datetime"))
 	}
 	return ms, valid
 }
 
-// list reads values separated by commas. Blanks around a value are dropped and
-// empty values are not values, so a name with either cannot be asked for.
+// list reads values separated by commas. It drops spaces around values and empty values, so names
+// with leading or trailing spaces cannot be selected.
 func (c *call) list(key string) []string {
 	var values []string
 	for part := range strings.SplitSeq(c.query.Get(key), ",") {
@@ -88,49 +88,49 @@ func (c *call) list(key string) []string {
 	return values
 }
 
-// all returns the values of a query key that may be repeated.
-func (c *call) all(key string) []string {
+// values returns the non-empty values of a query key that may be repeated.
+func (c *call) values(key string) []string {
 	return slices.DeleteFunc(slices.Clone(c.query[key]), func(s string) bool { return s == "" })
 }
 
-// fields reads the groups of fields that are asked for; the usual ones are the first.
-func (c *call) fields(usual int, known ...string) map[string]bool {
+// fields reads the requested groups of fields. The default is the first ones of the known groups.
+func (c *call) fields(defaults int, known ...string) map[string]bool {
 	wanted := c.list("fields")
 	if len(wanted) == 0 {
-		wanted = known[:usual]
+		wanted = known[:defaults]
 	}
 	groups := map[string]bool{}
 	for _, group := range wanted {
 		if !slices.Contains(known, group) {
-			c.blame(badQuery("fields", "Invalid option: expected one of "+strings.Join(known, "|")))
+			c.reject(invalidQuery("fields", "Invalid option: expected one of "+strings.Join(known, "|")))
 		}
 		groups[group] = true
 	}
 	return groups
 }
 
-// strictly refuses query keys that are not known: to pass one over would be to answer
-// another question. Langfuse does so on some routes only.
-func (c *call) strictly(known ...string) {
-	extra := slices.Collect(maps.Keys(c.query))
-	extra = slices.DeleteFunc(extra, func(key string) bool { return slices.Contains(known, key) })
-	if len(extra) > 0 {
-		c.blame(badData(unrecognized(extra)))
+// allowKeys rejects unknown query keys, because ignoring one would answer a different question.
+// Langfuse does so on some routes only.
+func (c *call) allowKeys(known ...string) {
+	unknown := slices.Collect(maps.Keys(c.query))
+	unknown = slices.DeleteFunc(unknown, func(key string) bool { return slices.Contains(known, key) })
+	if len(unknown) > 0 {
+		c.reject(invalidData(unknownKeys(unknown)))
 	}
 }
 
-// unrecognized names keys that are not known.
-func unrecognized(keys []string) issue {
+// unknownKeys returns the issue that keys are unknown.
+func unknownKeys(keys []string) issue {
 	for i, key := range keys {
 		keys[i] = textutil.Cut(key, 100)
 	}
 	slices.Sort(keys)
 	keys = slices.Compact(keys)
 	return issue{Code: "unrecognized_keys", Path: []any{}, Keys: keys,
-		Message: "Unrecognized keys: " + textutil.Cut(joined(keys), 400)}
+		Message: "Unrecognized keys: " + textutil.Cut(jsonList(keys), 400)}
 }
 
-// cursor is the last row of a page: what it was ordered by, and its ids.
+// cursor identifies the last row of a page by its sort key and its ids.
 type cursor struct {
 	Version int    `json:"v"`
 	At      int64  `json:"at"`
@@ -145,22 +145,23 @@ func (c *call) cursor() (at cursor, given bool) {
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(text, "="))
 	if err != nil || json.Unmarshal(raw, &at) != nil || at.Version != 1 {
-		c.blame(invalid("Invalid cursor format"))
+		c.reject(invalidRequest("Invalid cursor format"))
 	}
 	return at, true
 }
 
-// paged answers with rows, of which one more was read only to know whether there is more:
-// then the cursor is set to the last that is shown.
-func paged[T any](found []T, limit int, meta object, last func(T) cursor, show func(T) (object, error)) (any, error) {
-	if len(found) > limit {
-		at := last(found[limit-1])
+// cursorPage answers with up to limit rows. If there are more rows, the answer has a cursor of
+// the last row shown; callers read one row more than limit.
+func cursorPage[T any](rows []T, limit int, meta object, last func(T) cursor,
+	show func(T) (object, error)) (any, error) {
+	if len(rows) > limit {
+		at := last(rows[limit-1])
 		at.Version = 1
 		meta["cursor"] = base64.RawURLEncoding.EncodeToString([]byte(asText(at)))
-		found = found[:limit]
+		rows = rows[:limit]
 	}
-	data := make([]object, len(found))
-	for i, row := range found {
+	data := make([]object, len(rows))
+	for i, row := range rows {
 		var err error
 		if data[i], err = show(row); err != nil {
 			return nil, err
@@ -169,8 +170,8 @@ func paged[T any](found []T, limit int, meta object, last func(T) cursor, show f
 	return object{"data": data, "meta": meta}, nil
 }
 
-// choose adds to an object the groups of fields that are wanted.
-func choose(out object, wanted map[string]bool, groups map[string]object) object {
+// addGroups adds the wanted groups of fields to an object and returns it.
+func addGroups(out object, wanted map[string]bool, groups map[string]object) object {
 	for group, fields := range groups {
 		if wanted[group] {
 			maps.Copy(out, fields)
@@ -190,26 +191,26 @@ func (w *where) add(term string, args ...any) {
 	w.args = append(w.args, args...)
 }
 
-// given adds a condition on a value; an empty value is not a condition.
-func (w *where) given(term, value string) {
+// addIfSet adds a condition on a value, unless the value is empty.
+func (w *where) addIfSet(term, value string) {
 	if value != "" {
 		w.add(term, value)
 	}
 }
 
-// equal adds "column is value"; an empty value is not a condition.
-func (w *where) equal(column, value string) { w.given(column+" = ?", value) }
+// equal adds the condition column = value, unless the value is empty.
+func (w *where) equal(column, value string) { w.addIfSet(column+" = ?", value) }
 
-// in adds "column is one of values"; no values is not a condition. The values are
-// one argument, since SQLite takes no more than 32766 of them.
+// in adds the condition that a column has one of the values, unless there are none. The values
+// are a single argument, because SQLite accepts no more than 32766.
 func (w *where) in(column string, values []string) {
 	if len(values) == 0 {
 		return
 	}
-	w.add(column+" IN (SELECT value FROM json_each(?))", joined(values))
+	w.add(column+" IN (SELECT value FROM json_each(?))", jsonList(values))
 }
 
-// between adds the window of two query keys; its end does not belong to it.
+// between adds the time range of two query keys; the end is exclusive.
 func (w *where) between(c *call, column, from, to string) {
 	if at, given := c.instant(from); given {
 		w.add(column+" >= ?", at)
@@ -226,54 +227,53 @@ func (w *where) String() string {
 	return strings.Join(w.terms, " AND ")
 }
 
-// filter adds the conditions of the JSON list in ?filter, as far as they are
-// used: a text is, is one of, or a list has any or all of some. The columns are
-// looked up, never inserted.
+// filter adds the conditions of the JSON list in ?filter. It supports strings that are equal to
+// or one of some values, and lists that contain any or all of some values. Columns are looked up
+// and never inserted.
 func (w *where) filter(c *call, columns map[string]string) {
 	var conditions []struct {
 		Type, Column, Operator string
 		Value                  json.RawMessage
 	}
 	if err := json.Unmarshal([]byte(cmp.Or(c.query.Get("filter"), "[]")), &conditions); err != nil {
-		c.blame(invalid("Invalid JSON in filter parameter"))
+		c.reject(invalidRequest("Invalid JSON in filter parameter"))
 	}
 	for _, cond := range conditions {
 		column := columns[cond.Column]
 		if column == "" {
-			c.blame(invalid("Column %s does not match", textutil.Cut(cond.Column, 100)))
+			c.reject(invalidRequest("Column %s does not match", textutil.Cut(cond.Column, 100)))
 		}
-		var one string
+		var text string
 		var list []string
-		badText, badList := json.Unmarshal(cond.Value, &one), json.Unmarshal(cond.Value, &list)
-		const listed = " IN (SELECT value FROM json_each(?))"
+		badText, badList := json.Unmarshal(cond.Value, &text), json.Unmarshal(cond.Value, &list)
+		const inList = " IN (SELECT value FROM json_each(?))"
 		switch kind := cond.Type + " " + cond.Operator; {
 		case kind == "string =" && badText == nil:
-			w.add(column+" = ?", one)
+			w.add(column+" = ?", text)
 		case kind == "stringOptions any of" && badList == nil:
-			w.add(column+listed, joined(list))
+			w.add(column+inList, jsonList(list))
 		case kind == "arrayOptions any of" && badList == nil:
-			w.add("EXISTS (SELECT 1 FROM json_each("+column+") WHERE value"+listed+")", joined(list))
+			w.add("EXISTS (SELECT 1 FROM json_each("+column+") WHERE value"+inList+")", jsonList(list))
 		case kind == "arrayOptions all of" && badList == nil:
-			w.add("NOT EXISTS (SELECT 1 FROM json_each(?) WHERE value NOT IN (SELECT value FROM json_each("+column+")))", joined(list))
+			w.add("NOT EXISTS (SELECT 1 FROM json_each(?) WHERE value NOT IN (SELECT value FROM json_each("+column+")))", jsonList(list))
 		default:
-			c.blame(badQuery("filter", fmt.Sprintf("Invalid filter on column %s", textutil.Cut(cond.Column, 100))))
+			c.reject(invalidQuery("filter", fmt.Sprintf("Invalid filter on column %s", textutil.Cut(cond.Column, 100))))
 		}
 	}
 }
 
-// listed answers with one page of a table: the newest rows by the order, as
-// scan reads their columns.
-func listed[T any](s *Server, c *call, usual int, scan func(*sql.Rows) (T, error), columns, table string, w *where,
-	order string) (any, error) {
-	number, limit := c.number("page", 1, math.MaxInt32), c.number("limit", usual, 100)
+// numberedPage answers with one page of the rows of a table, in the given order.
+func numberedPage[T any](s *Server, c *call, defaultLimit int, scan func(*sql.Rows) (T, error), columns, table string,
+	w *where, order string) (any, error) {
+	number, limit := c.number("page", 1, math.MaxInt32), c.number("limit", defaultLimit, 100)
 	if err := c.err(); err != nil {
 		return nil, err
 	}
-	total, err := count(s.store.r, "SELECT count(*) FROM "+table+" WHERE "+w.String(), w.args...)
+	total, err := queryInt(s.store.r, "SELECT count(*) FROM "+table+" WHERE "+w.String(), w.args...)
 	if err != nil {
 		return nil, err
 	}
-	data, err := collect(s.store.r, scan, "SELECT "+columns+" FROM "+table+" WHERE "+w.String()+" ORDER BY "+order+
+	data, err := queryRows(s.store.r, scan, "SELECT "+columns+" FROM "+table+" WHERE "+w.String()+" ORDER BY "+order+
 		" LIMIT ? OFFSET ?", append(w.args, limit, (number-1)*limit)...)
 	return pageOf(data, number, limit, total), err
 }

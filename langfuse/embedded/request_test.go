@@ -8,7 +8,7 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// Whatever a query says, it is answered or refused; it never breaks the server.
+// FuzzQuery: every query is answered or refused.
 func FuzzQuery(f *testing.F) {
 	s, err := Open(Config{Mode: ModeV4Dual})
 	if err != nil {
@@ -19,7 +19,7 @@ func FuzzQuery(f *testing.F) {
 			f.Error(err)
 		}
 	})
-	err = s.take(0, "events", []byte(`[
+	err = s.enqueue(0, "events", []byte(`[
 		{"id":"1","type":"trace-create","timestamp":"2026-11-21T03:00:00Z","body":{"id":"t","tags":["a"],"metadata":{"k":"v"}}},
 		{"id":"2","type":"span-create","timestamp":"2026-11-21T03:00:00Z","body":{"id":"s","traceId":"t","name":"n"}},
 		{"id":"3","type":"score-create","timestamp":"2026-11-21T03:00:00Z","body":{"id":"x","name":"n","value":1,"traceId":"t"}}]`), nil)

@@ -12,35 +12,35 @@ import (
 	"github.com/google/uuid"
 )
 
-// runJSON is a dataset run of Langfuse 3 as the API shows it, read from runs r.
+// runJSON is the SQL expression for a dataset run of Langfuse 3 in the API's form, from runs r.
 const runJSON = `json_object('createdAt', ` + isoCreated + `, 'datasetId', r.dataset_id,
 	'datasetName', (SELECT d.name FROM datasets d WHERE d.id = r.dataset_id), 'description', r.description, 'id', r.id,
 	'metadata', json(r.metadata), 'name', r.name, 'updatedAt', ` + isoUpdated + `)`
 
-// listRuns answers GET /datasets/{name}/runs, the newest first.
+// listRuns answers GET /datasets/{name}/runs, newest first.
 func (s *Server) listRuns(c *call) (any, error) {
-	d, err := s.dataset(c)
+	d, err := s.pathDataset(c)
 	if err != nil {
 		return nil, err
 	}
 	var w where
 	w.add("r.dataset_id = ?", d.id)
-	return listed(s, c, 50, scanJSON, runJSON, "runs r", &w, "r.created DESC, r.id")
+	return numberedPage(s, c, 50, scanJSON, runJSON, "runs r", &w, "r.created DESC, r.id")
 }
 
-// runOf reads a column of the run that the path names.
-func runOf(c *call, q querier, column string) (string, error) {
-	dataset, name := c.decodedAgain(c.path("name")), c.decodedAgain(c.path("run"))
+// runColumn returns a column of the run that the path names, or a 404 error.
+func runColumn(c *call, q querier, column string) (string, error) {
+	dataset, name := c.decodeAgain(c.path("name")), c.decodeAgain(c.path("run"))
 	if err := c.err(); err != nil {
 		return "", err
 	}
-	return mustOne(q, notFound("Dataset run not found"), scanValue[string], "SELECT "+column+` FROM runs r WHERE r.name = ?
+	return requireRow(q, notFound("Dataset run not found"), scanValue[string], "SELECT "+column+` FROM runs r WHERE r.name = ?
 		AND r.dataset_id = (SELECT id FROM datasets WHERE name = ?)`, name, dataset)
 }
 
-// getRun answers GET /datasets/{name}/runs/{run}: the run and all its links.
+// getRun answers GET /datasets/{name}/runs/{run} with the run and all its links.
 func (s *Server) getRun(c *call) (any, error) {
-	text, err := runOf(c, s.store.r, runJSON)
+	text, err := runColumn(c, s.store.r, runJSON)
 	if err != nil {
 		return nil, err
 	}
@@ -49,15 +49,15 @@ func (s *Server) getRun(c *call) (any, error) {
 		return nil, err
 	}
 	out, _ := run.(object)
-	out["datasetRunItems"], err = collect(s.store.r, shown(link.json), "SELECT "+linkColumns+" FROM run_items i WHERE i.run_id = ? AND "+
-		newestLink+" ORDER BY i.created DESC, i.seq DESC", out["id"])
+	out["datasetRunItems"], err = queryRows(s.store.r, scanObject(link.json), "SELECT "+linkColumns+
+		" FROM run_items i WHERE i.run_id = ? AND "+newestLink+" ORDER BY i.created DESC, i.seq DESC", out["id"])
 	return out, err
 }
 
 // deleteRun answers DELETE /datasets/{name}/runs/{run}. Traces and scores stay.
 func (s *Server) deleteRun(c *call) (any, error) {
 	err := s.store.update(func(tx *transaction) error {
-		id, err := runOf(c, tx, "r.id")
+		id, err := runColumn(c, tx, "r.id")
 		if err == nil {
 			_, err = tx.Exec("DELETE FROM run_items WHERE run_id = ?", id)
 		}
@@ -69,7 +69,7 @@ func (s *Server) deleteRun(c *call) (any, error) {
 	return object{"message": "Dataset run successfully deleted"}, err
 }
 
-// link makes an item part of a run.
+// link adds an item to a run.
 type link struct {
 	id, runID, run        string
 	description, metadata sql.NullString
@@ -80,7 +80,7 @@ type link struct {
 const linkColumns = `i.id, i.run_id, (SELECT r.name FROM runs r WHERE r.id = i.run_id), i.item_id, i.trace_id, i.observation_id,
 	i.created`
 
-// newestLink selects of each item of a run the link that was made last.
+// newestLink is the condition that a link is the newest one of its run and item.
 const newestLink = `NOT EXISTS (SELECT 1 FROM run_items n WHERE n.run_id = i.run_id AND n.item_id = i.item_id
 	AND (n.created, n.seq) > (i.created, i.seq))`
 
@@ -90,24 +90,24 @@ func (l *link) columns() []any {
 
 func (l link) json() object {
 	return object{"id": l.id, "datasetRunId": l.runID, "datasetRunName": l.run, "datasetItemId": l.item,
-		"traceId": l.trace, "observationId": nullable(l.span), "createdAt": iso(l.created), "updatedAt": iso(l.created)}
+		"traceId": l.trace, "observationId": textOrNull(l.span), "createdAt": iso(l.created), "updatedAt": iso(l.created)}
 }
 
-// linkItem answers POST /dataset-run-items. The body is checked strictly, the
-// item has to be active now or at datasetVersion, and the trace has to be given. In
-// events_only mode the experiment id is computed and nothing is stored; else the run
-// is made where it does not exist, and every request makes another link.
+// linkItem answers POST /dataset-run-items. It rejects unknown fields. The item must be active
+// now or at datasetVersion, and the trace is required. In events_only mode it computes the
+// experiment id and stores nothing. In other modes it creates the run if necessary, and every
+// request adds a link.
 func (s *Server) linkItem(c *call) (any, error) {
 	f := c.form(smallBody)
-	l := link{id: uuid.NewString(), run: f.must("runName"), item: f.must("datasetItemId"), description: f.nullText("runDescription"),
-		trace: f.text("traceId"), span: f.text("observationId"), metadata: f.nullJSON("metadata")}
+	l := link{id: uuid.NewString(), run: f.required("runName"), item: f.required("datasetItemId"),
+		description: f.nullText("runDescription"), trace: f.text("traceId"), span: f.text("observationId"), metadata: f.nullJSON("metadata")}
 	l.version, _ = f.instant("datasetVersion")
 	created, _ := f.instant("createdAt")
 	l.created = cmp.Or(created, s.now())
 	if l.trace == "" {
-		f.add("custom", "traceId", "traceId must be provided")
+		f.addIssue("custom", "traceId", "traceId must be provided")
 	}
-	if err := f.only().err(); err != nil {
+	if err := f.rejectUnknown().err(); err != nil {
 		return nil, err
 	}
 	it, exists, err := findItem(s.store.r, l.item, l.version)
@@ -117,7 +117,7 @@ func (s *Server) linkItem(c *call) (any, error) {
 	if !exists || it.status != "ACTIVE" {
 		return nil, notFound("Dataset item not found")
 	}
-	if s.cfg.Mode.legacy() {
+	if s.cfg.Mode.hasTraces() {
 		err = s.storeLink(it, &l)
 	} else {
 		l.runID = experimentID(it.datasetID, l.run)
@@ -125,7 +125,7 @@ func (s *Server) linkItem(c *call) (any, error) {
 	return l.json(), err
 }
 
-// storeLink makes the run at once, and takes the link.
+// storeLink creates the run immediately and enqueues the link.
 func (s *Server) storeLink(it item, l *link) error {
 	err := s.store.update(func(tx *transaction) (err error) {
 		l.runID, err = findOrCreateRun(tx, it.datasetID, *l)
@@ -134,10 +134,10 @@ func (s *Server) storeLink(it item, l *link) error {
 	if err != nil || s.cfg.drops(DropRunItem, it.id) {
 		return err
 	}
-	return s.take(s.cfg.IngestionDelay, "link", []byte(asText([]any{l.id, l.runID, it.id, l.trace, l.span, l.created})), nil)
+	return s.enqueue(s.cfg.IngestionDelay, "link", []byte(asText([]any{l.id, l.runID, it.id, l.trace, l.span, l.created})), nil)
 }
 
-// storeRunItem puts a link into the table.
+// storeRunItem stores a link in the table.
 func storeRunItem(tx *transaction, m message) error {
 	var columns []any
 	if err := json.Unmarshal(m.body, &columns); err != nil {
@@ -147,12 +147,12 @@ func storeRunItem(tx *transaction, m message) error {
 	return err
 }
 
-// findOrCreateRun returns the id of the run that a link names. The first link
-// fixes description and metadata; what later ones say of them is not heard. The
-// metadata is an object, into which anything else is wrapped, with the version
-// of the dataset where the link has one.
+// findOrCreateRun returns the id of the run of a link. The first link determines description and
+// metadata. Metadata that is not an object is wrapped in one. If the link has a dataset version,
+// the metadata includes it.
 func findOrCreateRun(tx *transaction, dataset string, l link) (string, error) {
-	id, exists, err := one(tx, scanValue[string], "SELECT id FROM runs WHERE dataset_id = ? AND name = ?", dataset, l.run)
+	id, exists, err := queryRow(tx, scanValue[string],
+		"SELECT id FROM runs WHERE dataset_id = ? AND name = ?", dataset, l.run)
 	if err != nil || exists {
 		return id, err
 	}
@@ -169,15 +169,15 @@ func findOrCreateRun(tx *transaction, dataset string, l link) (string, error) {
 	return id, err
 }
 
-// listRunItems answers GET /dataset-run-items?datasetId&runName: one link per
-// item, the newest one, the latest first.
+// listRunItems answers GET /dataset-run-items?datasetId&runName with the newest link of each
+// item, newest first.
 func (s *Server) listRunItems(c *call) (any, error) {
 	for _, key := range []string{"datasetId", "runName"} {
 		if !c.query.Has(key) {
-			return nil, badQuery(key, "Invalid input: expected string, received undefined")
+			return nil, invalidQuery(key, "Invalid input: expected string, received undefined")
 		}
 	}
-	id, err := mustOne(s.store.r, notFound("Dataset run not found for the given project and dataset id"), scanValue[string],
+	id, err := requireRow(s.store.r, notFound("Dataset run not found for the given project and dataset id"), scanValue[string],
 		"SELECT id FROM runs WHERE dataset_id = ? AND name = ?", c.query.Get("datasetId"), c.query.Get("runName"))
 	if err != nil {
 		return nil, err
@@ -185,32 +185,31 @@ func (s *Server) listRunItems(c *call) (any, error) {
 	var w where
 	w.add("i.run_id = ?", id)
 	w.add(newestLink)
-	return listed(s, c, 50, shown(link.json), linkColumns, "run_items i", &w, "i.created DESC, i.seq DESC")
+	return numberedPage(s, c, 50, scanObject(link.json), linkColumns, "run_items i", &w, "i.created DESC, i.seq DESC")
 }
 
-// experimentID is the id of a run: the first 16 hexadecimal digits of the
-// SHA-256 of the JSON list of a constant, project, dataset and run name,
-// written as JavaScript writes it.
+// experimentID returns the id of a run: the first 16 hexadecimal digits of the SHA-256 of the
+// JSON list of a constant, project, dataset and run name, encoded as in JavaScript.
 func experimentID(dataset, run string) string {
-	sum := sha256.Sum256([]byte(javaScript([]string{"langfuse-experiment-v1", DefaultProjectID, dataset, run})))
+	sum := sha256.Sum256([]byte(jsonStringify([]string{"langfuse-experiment-v1", DefaultProjectID, dataset, run})))
 	return hex.EncodeToString(sum[:])[:16]
 }
 
-// javaScript writes a list like JSON.stringify. The encoder of the standard library
-// escapes U+2028 and U+2029 besides, which gives another hash.
-func javaScript(list []string) string {
-	return strings.NewReplacer(`\\`, `\\`, `\u2028`, "\u2028", `\u2029`, "\u2029").Replace(joined(list))
+// jsonStringify encodes a list like JSON.stringify of JavaScript, which does not escape U+2028
+// and U+2029.
+func jsonStringify(list []string) string {
+	return strings.NewReplacer(`\\`, `\\`, `\u2028`, "\u2028", `\u2029`, "\u2029").Replace(jsonList(list))
 }
 
-// window reads fromStartTime, which has to be given, and toStartTime.
-func (w *where) window(c *call) {
+// startWindow adds the time range of fromStartTime, which is required, and toStartTime.
+func (w *where) startWindow(c *call) {
 	if c.query.Get("fromStartTime") == "" {
-		c.blame(badQuery("fromStartTime", "Invalid input: expected string, received undefined"))
+		c.reject(invalidQuery("fromStartTime", "Invalid input: expected string, received undefined"))
 	}
 	w.between(c, "o.start_ms", "fromStartTime", "toStartTime")
 }
 
-// experiment is what the spans of one experiment add up to within a window.
+// experiment summarizes the spans of an experiment within a time range.
 type experiment struct {
 	id, name, description, dataset, metadata string
 	start, end                               int64
@@ -221,28 +220,28 @@ func (e *experiment) columns() []any {
 	return []any{&e.id, &e.name, &e.description, &e.dataset, &e.metadata, &e.start, &e.end, &e.items}
 }
 
-// mostScores is how many scores are shown of an experiment or of one of its items.
-const mostScores = 50
+// maxScores is the number of scores shown for an experiment or for one of its items.
+const maxScores = 50
 
-// listExperiments answers GET /experiments, the latest start first. The number
-// of items counts root spans, so an item that was tried twice counts twice.
+// listExperiments answers GET /experiments, latest start first. The number of items counts root
+// spans, so an item with two attempts counts twice.
 func (s *Server) listExperiments(c *call) (any, error) {
-	c.strictly("fields", "limit", "cursor", "fromStartTime", "toStartTime", "id")
+	c.allowKeys("fields", "limit", "cursor", "fromStartTime", "toStartTime", "id")
 	groups, limit := c.fields(1, "core", "metadata", "scores"), c.number("limit", 50, 100)
 	var w, having where
-	w.window(c)
+	w.startWindow(c)
 	w.in("e.id", c.list("id"))
 	if at, given := c.cursor(); given {
 		having.add("(first, e.id) < (?, ?)", at.At, at.ID)
 	}
-	c.blame(s.onlyV4("experiments")) // only now: a bad query is 400 in Langfuse 3 too
+	c.reject(s.requireV4("experiments")) // last, because an invalid query is 400 in Langfuse 3 too
 	if err := c.err(); err != nil {
 		return nil, err
 	}
 	if err := s.settleExperiments(c.list("id"), groups["scores"]); err != nil {
 		return nil, err
 	}
-	found, err := collect(s.store.r, scanned[experiment], `SELECT e.id, e.name, e.description, e.dataset_id, e.metadata,
+	found, err := queryRows(s.store.r, scanRow[experiment], `SELECT e.id, e.name, e.description, e.dataset_id, e.metadata,
 			min(o.start_ms) AS first, max(o.end_ms), sum(o.is_item_root)
 		FROM experiments e CROSS JOIN observations o INDEXED BY observations_of_experiment
 			ON o.experiment_id = e.id AND o.experiment_id != ''
@@ -252,38 +251,39 @@ func (s *Server) listExperiments(c *call) (any, error) {
 		return nil, err
 	}
 	last := func(e experiment) cursor { return cursor{At: e.start, ID: e.id} }
-	return paged(found, limit, object{}, last, func(e experiment) (out object, err error) {
-		out = object{"id": e.id, "name": e.name, "description": nullable(e.description), "datasetId": e.dataset,
+	return cursorPage(found, limit, object{}, last, func(e experiment) (out object, err error) {
+		out = object{"id": e.id, "name": e.name, "description": textOrNull(e.description), "datasetId": e.dataset,
 			"startTime": iso(e.start), "endTime": iso(e.end), "itemCount": e.items}
 		if groups["metadata"] {
-			out["metadata"] = jsonText(flatText(attributes{"": e.metadata}, ""))
+			out["metadata"] = jsonOrNull(flatJSON(attributes{"": e.metadata}, ""))
 		}
 		if groups["scores"] {
-			out["scores"], err = s.scores(score.whole, mostScores, "run_id = ? AND run_id != ''", e.id)
+			out["scores"], err = s.newestScores(score.fullJSON, maxScores, "run_id = ? AND run_id != ''", e.id)
 		}
 		return out, err
 	})
 }
 
-// listExperimentItems answers GET /experiment-items: the root span of every
-// item, every attempt of it, the latest start first. Scores are those of the
-// root span and of its trace that lie within a day of the item.
+// listExperimentItems answers GET /experiment-items with the root span of every attempt of every
+// item, latest start first. It shows the scores of the root span and its trace that are at most a
+// day before its start or after its end.
 func (s *Server) listExperimentItems(c *call) (any, error) {
-	c.strictly("fields", "limit", "cursor", "fromStartTime", "toStartTime", "experimentId")
+	c.allowKeys("fields", "limit", "cursor", "fromStartTime", "toStartTime", "experimentId")
 	groups := c.fields(2, "core", "dataset", "io", "metadata", "itemMetadata", "experimentMetadata", "scores")
 	limit := c.number("limit", 50, 100)
 	var w where
 	w.add("o.experiment_id != '' AND o.is_item_root = 1")
-	w.window(c)
-	// The plus has SQLite go by the start. By the experiment it would sort all items for each page.
+	w.startWindow(c)
+	// The plus makes SQLite use the index on the start. The index on the experiment would sort
+	// all items for each page.
 	w.in("+o.experiment_id", c.list("experimentId"))
-	c.blame(s.onlyV4("experiment items")) // only now: a bad query is 400 in Langfuse 3 too
+	c.reject(s.requireV4("experiment items")) // last, because an invalid query is 400 in Langfuse 3 too
 	contents := groups["io"] || groups["metadata"]
 	return s.observationPage(c, contents, &w, limit, func(o observation) (out object, err error) {
 		out = o.itemJSON(groups)
 		if groups["scores"] {
 			const day = 24 * 60 * 60 * 1000
-			out["scores"], err = s.scores(score.whole, mostScores, `trace_id = ? AND trace_id != '' AND observation_id IN ('', ?)
+			out["scores"], err = s.newestScores(score.fullJSON, maxScores, `trace_id = ? AND trace_id != '' AND observation_id IN ('', ?)
 				AND timestamp BETWEEN ? AND ?`, o.trace, o.span, o.start-day, o.end+day)
 		}
 		return out, err
@@ -294,14 +294,16 @@ func (o observation) itemJSON(groups map[string]bool) object {
 	if groups["metadata"] || groups["itemMetadata"] || groups["experimentMetadata"] {
 		o.expand()
 	}
-	return choose(object{"id": o.span, "traceId": o.trace, "startTime": iso(o.start), "endTime": o.ended(),
+	return addGroups(object{"id": o.span, "traceId": o.trace, "startTime": iso(o.start), "endTime": o.endTime(),
 		"level": o.level, "environment": o.environment, "experimentId": o.experiment, "experimentName": o.experimentName,
 		"experimentItemId": o.experimentItem}, groups, map[string]object{
-		"dataset":      {"experimentDatasetId": nullable(o.experimentDataset), "experimentItemVersion": isoOrNull(o.experimentItemVersion)},
-		"io":           {"input": orNull(o.input), "output": orNull(o.output), "expectedOutput": orNull(o.expected)},
-		"metadata":     {"metadata": jsonText(o.metadata)},
-		"itemMetadata": {"experimentItemMetadata": jsonText(o.experimentItemValues)},
-		"experimentMetadata": {"experimentMetadata": jsonText(o.experimentMetadata),
-			"experimentDescription": nullable(o.experimentDescription)},
+		"dataset": {"experimentDatasetId": textOrNull(o.experimentDataset),
+			"experimentItemVersion": isoOrNull(o.experimentItemVersion)},
+		"io": {"input": valueOrNull(o.input), "output": valueOrNull(o.output),
+			"expectedOutput": valueOrNull(o.expected)},
+		"metadata":     {"metadata": jsonOrNull(o.metadata)},
+		"itemMetadata": {"experimentItemMetadata": jsonOrNull(o.experimentItemMetadata)},
+		"experimentMetadata": {"experimentMetadata": jsonOrNull(o.experimentMetadata),
+			"experimentDescription": textOrNull(o.experimentDescription)},
 	})
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// newModes returns a server with a dataset and items in each mode.
+// newModes returns a server with a dataset and items for each mode.
 func newModes(t *testing.T, items int, modes ...Mode) map[Mode]*rig {
 	t.Helper()
 	rigs := map[Mode]*rig{}
@@ -27,7 +27,7 @@ func newModes(t *testing.T, items int, modes ...Mode) map[Mode]*rig {
 	return rigs
 }
 
-// The same run, written in each mode: what a reader sees of it where.
+// TestRun_modes writes the same run in each mode and reads it back.
 func TestRun_modes(t *testing.T) {
 	for mode, r := range newModes(t, 2, Modes()...) {
 		t.Run(string(mode), func(t *testing.T) {
@@ -45,7 +45,7 @@ func TestRun_modes(t *testing.T) {
 					t.Errorf("the run of %s is %s, not %s", trace, again, run)
 				}
 			}
-			if isUUID := regexp.MustCompile(`^[0-9a-f-]{36}$`).MatchString(run); isUUID != mode.legacy() {
+			if isUUID := regexp.MustCompile(`^[0-9a-f-]{36}$`).MatchString(run); isUUID != mode.hasTraces() {
 				t.Errorf("run id %q", run)
 			}
 			for trace, item := range map[string]string{"t1": "i1", "t2": "i1", "t3": "i2"} {
@@ -58,7 +58,7 @@ func TestRun_modes(t *testing.T) {
 	}
 }
 
-// Every attempt is an item of an experiment: 3 root spans of 2 items.
+// checkExperiments expects every attempt to be an item of an experiment: 3 root spans of 2 items.
 func checkExperiments(t *testing.T, r *rig, mode Mode, run string) {
 	t.Helper()
 	experiments := r.get(api + "/experiments?fromStartTime=2020-01-01&id=" + run)
@@ -79,13 +79,13 @@ func checkExperiments(t *testing.T, r *rig, mode Mode, run string) {
 	equal(t, "spans", len(spans.column("id")), 3)
 }
 
-// A run has one link per item, the newest: t3 for i2, then t2 for i1.
+// checkRuns expects one link per item, the newest: t3 for i2, then t2 for i1.
 func checkRuns(t *testing.T, r *rig, mode Mode, run, datasetID string) {
 	t.Helper()
 	const path = api + "/datasets/d/runs"
 	list := r.get(path)
 	items := r.get(api + "/dataset-run-items?datasetId=" + datasetID + "&runName=run%20A")
-	if !mode.legacy() {
+	if !mode.hasTraces() {
 		for what, a := range map[string]answer{"list": list, "items": items, "get": r.get(path + "/run%20A"),
 			"delete": r.do("DELETE", path+"/run%20A", nil), "trace": r.get(api + "/traces/t1"), "scores": r.get(api + "/v2/scores?limit=1")} {
 			if a.status != 404 || !strings.Contains(a.text, "events_only mode") || a.at("error") != nil {
@@ -113,7 +113,7 @@ func checkRuns(t *testing.T, r *rig, mode Mode, run, datasetID string) {
 	equal(t, "the trace stays", r.get(api+"/traces/t2").status, 200)
 }
 
-// Which names can be read through the path, escaped once or twice.
+// TestRun_names reads runs through the path, with names that are escaped once or twice.
 func TestRun_names(t *testing.T) {
 	r := newModes(t, 1, ModeV3)[ModeV3]
 	datasetID, _ := r.get(api + "/v2/datasets/d").at("id").(string)
@@ -143,7 +143,7 @@ func TestRun_names(t *testing.T) {
 	}
 }
 
-// Numbers of metadata that a double cannot hold are read as they were written.
+// TestRun_numbersOfMetadata: numbers that a float64 cannot represent stay as they are written.
 func TestRun_numbersOfMetadata(t *testing.T) {
 	r := newModes(t, 1, ModeV3)[ModeV3]
 	r.must(200, r.post(api+"/dataset-run-items", json.RawMessage(
@@ -193,7 +193,7 @@ func TestLinkItem_legacy(t *testing.T) {
 	equal(t, "no such dataset", r.get(api+"/datasets/none/runs").at("message"), "Dataset not found")
 }
 
-const since = "?fromStartTime=2020-01-01T00:00:00Z"
+const allTime = "?fromStartTime=2020-01-01T00:00:00Z"
 
 func TestExperiments_sample(t *testing.T) {
 	sample, err := os.ReadFile("testdata/otlp.json")
@@ -209,16 +209,16 @@ func TestExperiments_sample(t *testing.T) {
 		scoreEvent("4", "call", 1, "2025-11-21T03:05:02Z", "traceId", "0af7651916cd43dd8448eb211c80319c", "observationId", "c7ad6b7169203332"),
 		scoreEvent("5", "late", 1, "2025-11-23T03:05:02Z", "traceId", "0af7651916cd43dd8448eb211c80319c"))))
 
-	plainly := r.must(200, r.get(api+"/experiments"+since))
-	equal(t, "core", plainly.at("data"), []object{{"id": "e1", "name": "run A", "description": "nightly", "datasetId": "d1",
+	core := r.must(200, r.get(api+"/experiments"+allTime))
+	equal(t, "core", core.at("data"), []object{{"id": "e1", "name": "run A", "description": "nightly", "datasetId": "d1",
 		"startTime": "2025-11-21T03:00:00.000Z", "endTime": "2025-11-21T03:00:01.500Z", "itemCount": 1}})
-	equal(t, "no cursor on the last page", plainly.at("meta"), object{})
-	whole := r.get(api + "/experiments" + since + "&fields=core,metadata,scores")
+	equal(t, "no cursor on the last page", core.at("meta"), object{})
+	whole := r.get(api + "/experiments" + allTime + "&fields=core,metadata,scores")
 	equal(t, "metadata is flat", whole.at("data", 0, "metadata"), object{"model": "model-x", "limits.tokens": "5"})
 	equal(t, "run-level scores only", len(whole.at("data", 0, "scores").([]any)), 1)
 	equal(t, "its subject", whole.at("data", 0, "scores", 0, "subject"), object{"kind": "experiment", "id": "e1"})
 
-	items := r.must(200, r.get(api+"/experiment-items"+since+"&fields=core,dataset,io,metadata,itemMetadata,experimentMetadata,scores"))
+	items := r.must(200, r.get(api+"/experiment-items"+allTime+"&fields=core,dataset,io,metadata,itemMetadata,experimentMetadata,scores"))
 	equal(t, "one row", len(items.column("id")), 1)
 	for key, want := range map[string]any{"id": "b7ad6b7169203331", "traceId": "0af7651916cd43dd8448eb211c80319c", "level": "ERROR",
 		"experimentId": "e1", "experimentName": "run A", "experimentItemId": "inv-1", "experimentDatasetId": "d1",
@@ -232,16 +232,16 @@ func TestExperiments_sample(t *testing.T) {
 		ids = append(ids, items.at("data", 0, "scores", i, "id"))
 	}
 	equal(t, "scores of the root and its trace, within a day", ids, []string{"trace", "f1"})
-	equal(t, "without fields there is no io", r.get(api+"/experiment-items"+since).at("data", 0, "input"), nil)
+	equal(t, "without fields there is no io", r.get(api+"/experiment-items"+allTime).at("data", 0, "input"), nil)
 }
 
-// Both attempts of an item are listed and counted, as Langfuse 4 does.
+// TestExperiments_twoAttempts: both attempts of an item are listed and counted, as in Langfuse 4.
 func TestExperiments_twoAttempts(t *testing.T) {
 	r := newRig(t, Config{})
 	failed := rootSpan("t1", "r1", "e", "i", attr("langfuse.observation.level", "ERROR"))
 	r.must(200, r.post(api+"/otel/v1/traces", export(failed, rootSpan("t2", "r2", "e", "i"), rootSpan("t3", "r3", "e", "j"))))
-	equal(t, "count", r.get(api+"/experiments"+since).at("data", 0, "itemCount"), 3)
-	equal(t, "rows", r.get(api+"/experiment-items"+since).column("experimentItemId"), []string{"j", "i", "i"})
+	equal(t, "count", r.get(api+"/experiments"+allTime).at("data", 0, "itemCount"), 3)
+	equal(t, "rows", r.get(api+"/experiment-items"+allTime).column("experimentItemId"), []string{"j", "i", "i"})
 }
 
 func TestExperiments_namesAndPages(t *testing.T) {
@@ -255,15 +255,15 @@ func TestExperiments_namesAndPages(t *testing.T) {
 	}
 	r.must(200, r.post(api+"/otel/v1/traces", export(spans...)))
 	want := []string{"e7", "e6", "e5", "e4", "e3", "e2", "e1", "e0"}
-	equal(t, "experiments by cursor", r.pages(api+"/experiments"+since+"&limit=3"), want)
-	equal(t, "items by cursor", r.pages(api+"/experiment-items"+since+"&limit=3"), []string{"r7", "r6", "r5", "r4", "r3", "r2", "r1", "r0"})
+	equal(t, "experiments by cursor", r.pages(api+"/experiments"+allTime+"&limit=3"), want)
+	equal(t, "items by cursor", r.pages(api+"/experiment-items"+allTime+"&limit=3"), []string{"r7", "r6", "r5", "r4", "r3", "r2", "r1", "r0"})
 	equal(t, "observations by cursor", r.pages(api+"/v2/observations?limit=3"), []string{"r7", "r6", "r5", "r4", "r3", "r2", "r1", "r0"})
 	for i, name := range names {
-		equal(t, "by id", r.get(api+"/experiment-items"+since+"&experimentId="+fmt.Sprint("e", i)).column("experimentName"), []string{name})
+		equal(t, "by id", r.get(api+"/experiment-items"+allTime+"&experimentId="+fmt.Sprint("e", i)).column("experimentName"), []string{name})
 	}
 	equal(t, "a window", r.get(api+"/experiments?fromStartTime=2025-11-21T03:00:01Z&toStartTime=2025-11-21T03:00:02Z").column("id"), []string{"e3", "e2"})
 	for _, query := range []string{"&limit=0", "&limit=101", "&fields=x", "&cursor=x", "&filter=x", "&name=x"} {
-		r.must(400, r.get(api+"/experiments"+since+query))
-		r.must(400, r.get(api+"/experiment-items"+since+query))
+		r.must(400, r.get(api+"/experiments"+allTime+query))
+		r.must(400, r.get(api+"/experiment-items"+allTime+query))
 	}
 }

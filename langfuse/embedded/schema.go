@@ -1,19 +1,17 @@
 package embedded
 
-// migrations returns what brings a file from each version to the next; a new
-// file has version 0. Steps are added, never changed: files made by earlier
-// programs have taken them already. Only tables, columns and indices that nothing
-// uses any more, or that a later step replaces, are not made in new files; the third
-// step is one of these.
+// migrations returns the statements that upgrade a file from each version to the next; a new file
+// has version 0. Steps are added and never changed, because existing files have taken them. The
+// exceptions are tables, columns and indices that are unused or that a later step replaces: their
+// statements were removed, as from the third step.
 func migrations() []string {
 	return []string{schemaEvents, schemaLegacy, "", schemaIdentity, schemaSaid, schemaNarrow, schemaInbox, schemaPacking}
 }
 
-// schemaEvents is what Langfuse 4 keeps. Instants are milliseconds since 1970,
-// JSON is text. Wide columns are last, so that a scan over the narrow ones
-// does not read them. An item has a row for each version, of which the current one
-// has no valid_to. An experiment has what its spans say about it, the first text that
-// is not empty.
+// schemaEvents creates the tables of Langfuse 4. Times are in milliseconds since 1970, and JSON
+// is text. Wide columns are last, so that a scan of the narrow ones does not read them. An item
+// has a row per version; the current one has no valid_to. An experiment has the first non-empty
+// texts of its spans.
 const schemaEvents = `
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 
@@ -74,9 +72,9 @@ CREATE TABLE prompt_labels(
 	PRIMARY KEY(name, label)) WITHOUT ROWID;
 `
 
-// schemaLegacy is what Langfuse 3 keeps besides: traces, dataset runs with
-// their items; and what people add: annotation queues and comments. A trace is merged
-// from its events. Every link of a run and an item stays, and reads show the newest.
+// schemaLegacy adds the tables of Langfuse 3, which are traces and dataset runs with their items,
+// and those of people's work, which are annotation queues and comments. A trace is merged from
+// its events. All links of a run and an item are kept, and reads show the newest one.
 const schemaLegacy = `
 CREATE INDEX observations_by_span ON observations(span_id);
 
@@ -110,18 +108,19 @@ CREATE TABLE comments(
 CREATE INDEX comments_of ON comments(object_type, object_id, created DESC);
 `
 
-// schemaIdentity says that a span has one row, wherever it starts.
+// schemaIdentity allows one row per span, whatever its start.
 const schemaIdentity = `
 DROP INDEX IF EXISTS observations_identity;
 DELETE FROM observations WHERE rowid NOT IN (SELECT max(rowid) FROM observations GROUP BY trace_id, span_id);
 CREATE UNIQUE INDEX observations_identity ON observations(trace_id, span_id);
 `
 
-// schemaSaid has the metadata of a span say nothing twice.
+// schemaSaid avoids that the metadata of a span repeats other columns; see
+// observation.experimentAttributes.
 const schemaSaid = `ALTER TABLE observations ADD COLUMN said INTEGER NOT NULL DEFAULT 0;`
 
-// schemaNarrow has indices hold no more than what they find rows by: the ids behind an
-// instant only decide between rows of the same millisecond.
+// schemaNarrow makes indices narrow: the ids behind a time only ordered rows of the same
+// millisecond.
 const schemaNarrow = `
 DROP INDEX IF EXISTS observations_by_start;
 CREATE INDEX observations_by_start ON observations(start_ms);
@@ -139,7 +138,8 @@ DROP INDEX IF EXISTS traces_by_time;
 CREATE INDEX traces_by_time ON traces(timestamp);
 `
 
-// schemaInbox is what was acknowledged and is not in the tables yet, see message.
+// schemaInbox adds the table of messages that are acknowledged and not yet in the other tables;
+// see message.
 const schemaInbox = `
 CREATE TABLE inbox(
 	seq INTEGER PRIMARY KEY, due INTEGER NOT NULL, received INTEGER NOT NULL, mode TEXT NOT NULL, kind TEXT NOT NULL,
@@ -147,5 +147,5 @@ CREATE TABLE inbox(
 CREATE INDEX inbox_due ON inbox(due, seq);
 `
 
-// schemaPacking says how the body of a message is packed.
+// schemaPacking records how the body of a message is compressed.
 const schemaPacking = `ALTER TABLE inbox ADD COLUMN packing TEXT NOT NULL DEFAULT 'zstd';`

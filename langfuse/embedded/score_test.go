@@ -9,8 +9,8 @@ import (
 
 func batchOf(events ...object) object { return object{"batch": events} }
 
-// scoreEvent is a score-create event; more are keys and values of its body,
-// where nil removes a key.
+// scoreEvent returns a score-create event. more has keys and values of its body; nil removes a
+// key.
 func scoreEvent(event, id string, value any, at string, more ...any) object {
 	body := object{"id": id, "name": "f1", "value": value, "traceId": "t"}
 	for i := 0; i+1 < len(more); i += 2 {
@@ -27,7 +27,7 @@ const (
 	at2 = "2026-11-22T03:00:00.000Z" // another UTC day
 )
 
-// The rule that decides between two events with one score id.
+// TestIngest_replacement: which of two events with the same score id counts.
 func TestIngest_replacement(t *testing.T) {
 	cases := map[string]struct {
 		first, second object
@@ -64,7 +64,7 @@ func TestIngest_perEvent(t *testing.T) {
 	cases := []struct {
 		name   string
 		event  object
-		reason string // empty: accepted
+		reason string // empty if accepted
 	}{
 		{"zero", scoreEvent("e1", "zero", 0, at1), ""},
 		{"boolean 0", scoreEvent("e2", "no", 0, at1, "dataType", "BOOLEAN"), ""},
@@ -157,7 +157,7 @@ func TestCreateScore(t *testing.T) {
 	equal(t, "after the delete", r.get(api+"/v3/scores").column("id"), []string{})
 }
 
-// The later of two requests counts, also within one millisecond.
+// TestCreateScore_again: the later of two requests counts, also within the same millisecond.
 func TestCreateScore_again(t *testing.T) {
 	r := newRig(t, Config{})
 	for i, value := range []float64{0.1, 0.2, 0.3} {
@@ -210,7 +210,7 @@ func TestListScores(t *testing.T) {
 	equal(t, "pages of two", r.pages(api+"/v3/scores?limit=2"), []string{"f", "e", "d", "c", "b", "a"})
 }
 
-// pages follows cursors to the end and returns all ids in order.
+// pages follows cursors to the last page and returns all ids in order.
 func (r *rig) pages(path string) []any {
 	r.t.Helper()
 	var ids []any
@@ -228,7 +228,7 @@ func (r *rig) pages(path string) []any {
 	return nil
 }
 
-// A score that does not fit its configuration is acknowledged and dropped.
+// TestScoreConfigs: a score that its configuration does not allow is acknowledged and dropped.
 func TestScoreConfigs(t *testing.T) {
 	r := newRig(t, Config{})
 	number := r.must(200, r.post(api+"/score-configs", object{"name": "quality", "dataType": "NUMERIC", "minValue": 0, "maxValue": 1})).at("id")

@@ -27,7 +27,7 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// clock is a time that moves only when it is told to.
+// clock is a clock that only advance moves.
 type clock struct{ ms atomic.Int64 }
 
 func newClock() *clock {
@@ -39,7 +39,7 @@ func newClock() *clock {
 func (c *clock) now() time.Time          { return time.UnixMilli(c.ms.Load()) }
 func (c *clock) advance(d time.Duration) { c.ms.Add(d.Milliseconds()) }
 
-// rig is a server on a real socket with a clock in hand.
+// rig is a server on a real socket with a test clock.
 type rig struct {
 	t      testing.TB
 	url    string
@@ -69,8 +69,7 @@ func newRig(t testing.TB, cfg Config) *rig {
 	return r
 }
 
-// answer is what came back: the status, the body, and the body as JSON where
-// it is JSON.
+// answer is the answer to a request, with its body also as decoded JSON, if it is JSON.
 type answer struct {
 	status int
 	text   string
@@ -87,7 +86,7 @@ func (r *rig) do(method, path string, body any, headers ...string) answer {
 	return a
 }
 
-// try is do for a server that may go away.
+// try is do with an error if there is no complete answer.
 func (r *rig) try(method, path string, body any, headers ...string) (answer, error) {
 	var in io.Reader
 	switch b := body.(type) {
@@ -129,7 +128,7 @@ func (r *rig) try(method, path string, body any, headers ...string) (answer, err
 		return answer{}, err
 	}
 	a := answer{status: res.StatusCode, text: string(text), header: res.Header}
-	_ = json.Unmarshal(text, &a.json) // text/plain and HTML stay nil
+	_ = json.Unmarshal(text, &a.json) // nil for plain text and HTML
 	return a, nil
 }
 
@@ -143,7 +142,7 @@ func (r *rig) must(status int, a answer) answer {
 	return a
 }
 
-// at walks into the JSON of an answer: names for objects, ints for lists.
+// at returns the value at a path in the JSON of an answer: names select members, ints elements.
 func (a answer) at(path ...any) any {
 	v := a.json
 	for _, step := range path {
@@ -162,7 +161,7 @@ func (a answer) at(path ...any) any {
 	return v
 }
 
-// column gathers one field of all entries of data.
+// column returns one field of all entries of data.
 func (a answer) column(key string) []any {
 	list, _ := a.at("data").([]any)
 	out := make([]any, len(list))
@@ -196,7 +195,7 @@ func TestServer_failureShapes(t *testing.T) {
 		body         any
 		headers      []string
 		status       int
-		kind, text   string // start of the content type, part of the body
+		kind, text   string // beginning of the content type, part of the body
 	}{
 		"health needs no key":        {"GET", "/health", nil, []string{"Authorization", ""}, 200, "application/json", `"version":"4.16.0"`},
 		"no header":                  {"GET", "/projects", nil, []string{"Authorization", ""}, 401, "application/json", `{"message":"No authorization header"}`},
@@ -279,7 +278,7 @@ func TestOpen_problems(t *testing.T) {
 	}
 }
 
-func fileOf(t *testing.T, dir string) string {
+func newStoreFile(t *testing.T, dir string) string {
 	t.Helper()
 	path := filepath.Join(dir, "store ?%.db")
 	s, err := Open(Config{Path: path})
@@ -293,7 +292,7 @@ func fileOf(t *testing.T, dir string) string {
 }
 
 func TestOpen_fileIsPrivate(t *testing.T) {
-	path := fileOf(t, t.TempDir())
+	path := newStoreFile(t, t.TempDir())
 	if err := os.Chmod(path, 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -311,7 +310,7 @@ func TestOpen_fileIsPrivate(t *testing.T) {
 }
 
 func TestOpen_refusesLaterVersion(t *testing.T) {
-	path := fileOf(t, t.TempDir())
+	path := newStoreFile(t, t.TempDir())
 	s, err := Open(Config{Path: path})
 	if err != nil {
 		t.Fatal(err)
@@ -327,8 +326,8 @@ func TestOpen_refusesLaterVersion(t *testing.T) {
 	}
 }
 
-// Everything that was acknowledged is there after the file is read by another
-// server while the first one has never been closed, which is what a kill leaves.
+// TestServer_acknowledgedSurvives: all acknowledged data is in the file while the server is open,
+// as a killed server leaves it.
 func TestServer_acknowledgedSurvives(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	first := newRig(t, Config{Path: path})
@@ -338,7 +337,7 @@ func TestServer_acknowledgedSurvives(t *testing.T) {
 	first.must(201, first.post(api+"/v2/prompts", object{"name": "p", "prompt": "x"}))
 	first.must(200, first.post(api+"/otel/v1/traces", export(rootSpan("t1", "r1", "e", "i"))))
 
-	copied := filepath.Join(t.TempDir(), "copy.db") // what the disk holds at this instant
+	copied := filepath.Join(t.TempDir(), "copy.db") // the files at this moment
 	for _, suffix := range []string{"", "-wal"} {
 		data, err := os.ReadFile(path + suffix)
 		if err != nil {
@@ -385,8 +384,7 @@ func TestServer_serveStops(t *testing.T) {
 	}
 }
 
-// Many clients write and read the same things at once; nobody meets a lock and
-// nothing is lost.
+// TestServer_manyClients: concurrent clients meet no lock and lose nothing.
 func TestServer_manyClients(t *testing.T) {
 	for name, path := range map[string]string{"file": filepath.Join(t.TempDir(), "s.db"), "memory": ""} {
 		t.Run(name, func(t *testing.T) {
@@ -426,7 +424,7 @@ func TestServer_manyClients(t *testing.T) {
 	}
 }
 
-// Two servers on one file wait for each other.
+// TestServer_twoOnOneFile: two servers on one file wait for each other.
 func TestServer_twoOnOneFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s.db")
 	one, two := newRig(t, Config{Path: path}), newRig(t, Config{Path: path})
@@ -488,8 +486,7 @@ func TestOpen_otherMode(t *testing.T) {
 	}
 }
 
-// TestServer_pages: pages are beside the API, under the same check of the
-// host, without keys and without faults.
+// TestServer_pages: pages check the host as the API does, and need no keys and have no faults.
 func TestServer_pages(t *testing.T) {
 	r := newRig(t, Config{})
 	if a := r.get("/runs/x"); a.status != http.StatusNotFound || !strings.Contains(a.text, "This page could not be found") {
@@ -538,8 +535,7 @@ func TestServer_pages(t *testing.T) {
 	}
 }
 
-// TestServe_stopsAtOnce: a connection on which nothing was ever said does not
-// hold up the end.
+// TestServe_stopsAtOnce: connections without a request do not delay the end.
 func TestServe_stopsAtOnce(t *testing.T) {
 	server, err := Open(Config{})
 	if err != nil {
@@ -570,12 +566,12 @@ func TestServe_stopsAtOnce(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	if took := time.Since(began); took > 4*time.Second { // without care it is five
+	if took := time.Since(began); took > 4*time.Second { // a plain http.Server takes five
 		t.Errorf("it took %s", took)
 	}
 }
 
-// childEnv makes the test binary a server on the file that it names.
+// childEnv makes the test binary serve the file that the variable names.
 const childEnv = "EMBEDDED_TEST_SERVE"
 
 func TestMain(m *testing.M) {
@@ -600,8 +596,8 @@ func serveForever(path string) error {
 	return http.Serve(l, s.Handler())
 }
 
-// A server that is killed in the middle of many writes has lost nothing that
-// it acknowledged.
+// TestServer_killed: a server that is killed during many writes loses nothing that it
+// acknowledged.
 func TestServer_killed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	child := exec.Command(os.Args[0])
@@ -621,7 +617,7 @@ func TestServer_killed(t *testing.T) {
 	r.must(200, r.post(api+"/v2/datasets", object{"name": "d"}))
 
 	var mu sync.Mutex
-	acknowledged := map[string]string{} // path of the item or score -> id
+	acknowledged := map[string]string{} // ids
 	var all sync.WaitGroup
 	for c := range 4 {
 		all.Go(func() {
@@ -658,7 +654,7 @@ func TestServer_killed(t *testing.T) {
 		})
 	}
 	all.Wait()
-	_ = child.Wait() // says that it was killed
+	_ = child.Wait() // returns an error, because the process was killed
 	r.http.CloseIdleConnections()
 	if len(acknowledged) < 60 {
 		t.Fatalf("only %d writes were acknowledged", len(acknowledged))

@@ -12,39 +12,37 @@ import (
 	"sync"
 	"time"
 
-	"modernc.org/sqlite" // with the driver "sqlite"
+	"modernc.org/sqlite" // registers the driver "sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"extraction-experiment/internal/files"
 )
 
-// store is the SQLite file. One connection writes, behind a mutex, so that no
-// request ever meets a locked database; a small pool reads beside it. In memory
-// both are the same single connection.
+// store is the SQLite file. One connection writes, behind a mutex, so that no request meets a
+// locked database; a small pool reads. In memory both are the same single connection.
 //
-// Statements carry no context: each is bounded by a page or by a request body,
-// and a write that was cut short by a client going away would leave nobody
-// knowing whether it happened.
+// Statements have no context: each is limited by a page or by a request body, and if a
+// disconnecting client cancelled a write, nobody would know whether it happened.
 type store struct {
-	queue   sync.Mutex // of waiting
-	waiting []*write
-	mu      sync.Mutex // held by who writes
-	w, r    *sql.DB
-	mode    *os.File // keeps servers of other modes away; nil in memory
-	// prepared are the statements of w that were used, by their text: to parse one
-	// takes about as long as to carry it out. wanted were not ready when they were
-	// used.
-	prepared map[string]*sql.Stmt
-	wanted   map[string]bool
+	queueMu  sync.Mutex // guards waiting
+	waiting  []*pendingWrite
+	writeMu  sync.Mutex // held while writing
+	w, r     *sql.DB
+	modeLock *os.File // excludes servers of other modes; nil in memory
+	// prepared holds the statements of w that have been used, by their text, because parsing one
+	// takes about as long as running it. toPrepare holds those that were used and are not yet
+	// prepared.
+	prepared  map[string]*sql.Stmt
+	toPrepare map[string]bool
 }
 
-// querier reads: a pool, or a transaction.
+// querier runs queries: a pool or a transaction.
 type querier interface {
 	Query(query string, args ...any) (*sql.Rows, error)
 }
 
 func openStore(path string, mode Mode) (*store, error) {
-	s := &store{prepared: map[string]*sql.Stmt{}, wanted: map[string]bool{}}
+	s := &store{prepared: map[string]*sql.Stmt{}, toPrepare: map[string]bool{}}
 	err := s.open(path, mode)
 	if err == nil {
 		err = s.migrate()
@@ -61,7 +59,7 @@ func (s *store) open(path string, mode Mode) (err error) {
 		s.r = s.w
 		return err
 	}
-	if s.mode, err = claimMode(path, mode); err != nil {
+	if s.modeLock, err = claimMode(path, mode); err != nil {
 		return err
 	}
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
@@ -84,11 +82,11 @@ func (s *store) open(path string, mode Mode) (err error) {
 	return err
 }
 
-// openPool opens so many connections, whose transactions write.
+// openPool opens a pool of size connections whose transactions take the write lock at once.
 func openPool(dsn string, size int, pragmas ...string) (*sql.DB, error) {
-	usual := []string{"busy_timeout(30000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)",
+	common := []string{"busy_timeout(30000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)",
 		"temp_store(MEMORY)", "wal_autocheckpoint(4000)"}
-	options := url.Values{"_txlock": {"immediate"}, "_pragma": append(usual, pragmas...)}
+	options := url.Values{"_txlock": {"immediate"}, "_pragma": append(common, pragmas...)}
 	db, err := sql.Open("sqlite", dsn+"?"+options.Encode())
 	if err != nil {
 		return nil, err
@@ -98,11 +96,11 @@ func openPool(dsn string, size int, pragmas ...string) (*sql.DB, error) {
 	return db, nil
 }
 
-// migrate creates the tables of a new file, brings those of an older file up to
-// date, and refuses a file of a later version. It happens whole or not at all.
+// migrate creates the tables of a new file, upgrades an older file, and returns an error for a
+// file of a later version. It runs in one transaction.
 func (s *store) migrate() error {
 	return s.update(func(tx *transaction) error {
-		version, err := count(tx, "PRAGMA user_version")
+		version, err := queryInt(tx, "PRAGMA user_version")
 		if err != nil {
 			return fmt.Errorf("reading the version of the file: %w", err)
 		}
@@ -121,55 +119,54 @@ func (s *store) migrate() error {
 	})
 }
 
-// write is what somebody waits for to be done. Its work may be done again where what it
-// did was undone.
-type write struct {
+// pendingWrite is a write that a caller waits for. work may run again after a rollback.
+type pendingWrite struct {
 	work func(*transaction) error
-	done chan error // holds one
+	done chan error // has room for the result
 }
 
-// update does fn in a write transaction and commits before it returns. An error of fn
-// undoes what it did. What is asked for at the same time shares one transaction, and so
-// one sync of the disk: the first to come does it for all.
+// update runs fn in a write transaction and commits before it returns. An error of fn undoes its
+// changes. Concurrent calls share one transaction, and so one sync of the disk; the first caller
+// runs it for all. fn may run twice.
 func (s *store) update(fn func(*transaction) error) error {
-	mine := &write{fn, make(chan error, 1)}
-	s.queue.Lock()
-	s.waiting = append(s.waiting, mine)
-	s.queue.Unlock()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(mine.done) == 0 {
-		s.queue.Lock()
-		all := s.waiting
+	own := &pendingWrite{fn, make(chan error, 1)}
+	s.queueMu.Lock()
+	s.waiting = append(s.waiting, own)
+	s.queueMu.Unlock()
+	s.writeMu.Lock()
+	defer s.writeMu.Unlock()
+	if len(own.done) == 0 {
+		s.queueMu.Lock()
+		batch := s.waiting
 		s.waiting = nil
-		s.queue.Unlock()
-		s.commit(all)
+		s.queueMu.Unlock()
+		s.commitWrites(batch)
 	}
-	return <-mine.done
+	return <-own.done
 }
 
-// commit does writes in one transaction and tells each how it ended. Where one fails,
-// which is rare, nothing of the transaction is there, and each is done in one of its
-// own: a savepoint for each would have SQLite copy every page that it changes.
-func (s *store) commit(all []*write) {
-	err := s.together(all)
-	for _, one := range all {
-		if err != nil && len(all) > 1 {
-			one.done <- s.together([]*write{one})
+// commitWrites runs writes in one transaction and sends each its result. If one of several fails,
+// which is rare, the transaction is rolled back and each write runs in its own: savepoints would
+// make SQLite copy every changed page.
+func (s *store) commitWrites(batch []*pendingWrite) {
+	err := s.runWrites(batch)
+	for _, w := range batch {
+		if err != nil && len(batch) > 1 {
+			w.done <- s.runWrites([]*pendingWrite{w})
 		} else {
-			one.done <- err
+			w.done <- err
 		}
 	}
-	for query := range s.wanted { // now that the connection is free
-		if stmt, err := s.w.Prepare(query); err == nil { // a script cannot be, and goes on without
+	for query := range s.toPrepare { // the connection is free at this point
+		if stmt, err := s.w.Prepare(query); err == nil { // a script cannot be prepared and runs unprepared
 			s.prepared[query] = stmt
 		}
 	}
-	clear(s.wanted)
+	clear(s.toPrepare)
 }
 
-// together does writes in one transaction: all or none.
-func (s *store) together(all []*write) (err error) {
+// runWrites runs writes in one transaction: all or none.
+func (s *store) runWrites(batch []*pendingWrite) (err error) {
 	tx, err := s.w.Begin()
 	if err != nil {
 		return err
@@ -178,28 +175,27 @@ func (s *store) together(all []*write) (err error) {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v", p)
 		}
-		_ = tx.Rollback() // says ErrTxDone after a commit
+		_ = tx.Rollback() // returns ErrTxDone after a commit
 	}()
-	for _, one := range all {
-		if err := one.work(&transaction{tx, s}); err != nil {
+	for _, w := range batch {
+		if err := w.work(&transaction{tx, s}); err != nil {
 			return err
 		}
 	}
 	return tx.Commit()
 }
 
-// transaction is a write transaction that uses prepared statements where they are
-// ready. Each is one statement, whose text is the program's; scripts go through
-// the Tx itself.
+// transaction is a write transaction that uses prepared statements if they are ready. A query
+// must be one constant statement; scripts use Tx directly.
 type transaction struct {
 	*sql.Tx
 	store *store
 }
 
-// Exec is Tx.Exec. Arguments may point to what is meant, as columns do.
+// Exec is Tx.Exec. Arguments may be pointers to values, as those of columns are.
 func (t *transaction) Exec(query string, args ...any) (sql.Result, error) {
 	args = slices.Clone(args)
-	for i, arg := range args { // database/sql does the same by reflection
+	for i, arg := range args { // database/sql would do it by reflection
 		switch arg := arg.(type) {
 		case *string:
 			args[i] = *arg
@@ -215,8 +211,8 @@ func (t *transaction) Exec(query string, args ...any) (sql.Result, error) {
 	return t.Tx.Exec(query, args...)
 }
 
-// insert adds a row to a table, and reports whether there was none of that identity.
-// INSERT OR REPLACE would have SQLite copy every page that it changes.
+// insert adds a row to a table, and reports whether it did; it does nothing if a row with that
+// key exists. INSERT OR REPLACE would make SQLite copy every changed page.
 func (t *transaction) insert(table, columns string, values ...any) (bool, error) {
 	result, err := t.Exec("INSERT INTO "+table+"("+columns+") VALUES(?"+strings.Repeat(",?", len(values)-1)+
 		") ON CONFLICT DO NOTHING", values...)
@@ -235,12 +231,12 @@ func (t *transaction) Query(query string, args ...any) (*sql.Rows, error) {
 	return t.Tx.Query(query, args...)
 }
 
-// prepared returns the statement; nil where it is not ready yet.
+// prepared returns the prepared statement, or nil if it is not ready.
 func (t *transaction) prepared(query string) *sql.Stmt {
 	if stmt := t.store.prepared[query]; stmt != nil {
 		return t.Stmt(stmt)
 	}
-	t.store.wanted[query] = true
+	t.store.toPrepare[query] = true
 	return nil
 }
 
@@ -250,17 +246,17 @@ func (s *store) close() error {
 		errs = append(errs, s.r.Close())
 	}
 	if s.w != nil {
-		errs = append(errs, s.w.Close()) // with what is prepared
+		errs = append(errs, s.w.Close()) // closes the prepared statements, too
 	}
-	if s.mode != nil {
-		errs = append(errs, s.mode.Close())
+	if s.modeLock != nil {
+		errs = append(errs, s.modeLock.Close())
 	}
 	return errors.Join(errs...)
 }
 
-// collect reads all rows of a query. It closes the rows before it returns, so
-// the next query finds a connection even where there is only one.
-func collect[T any](q querier, scan func(*sql.Rows) (T, error), query string, args ...any) ([]T, error) {
+// queryRows reads all rows of a query. It closes the rows before it returns, so that the next
+// query gets a connection even if there is only one.
+func queryRows[T any](q querier, scan func(*sql.Rows) (T, error), query string, args ...any) ([]T, error) {
 	rows, err := q.Query(query, args...)
 	if err != nil {
 		return nil, err
@@ -268,92 +264,93 @@ func collect[T any](q querier, scan func(*sql.Rows) (T, error), query string, ar
 	defer rows.Close()
 	list := []T{}
 	for rows.Next() {
-		one, err := scan(rows)
+		value, err := scan(rows)
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, one)
+		list = append(list, value)
 	}
 	return list, rows.Err()
 }
 
-func count(q querier, query string, args ...any) (int, error) {
-	n, _, err := one(q, scanValue[int], query, args...)
+func queryInt(q querier, query string, args ...any) (int, error) {
+	n, _, err := queryRow(q, scanValue[int], query, args...)
 	return n, err
 }
 
-// one is the first row that collect reads; the bool says whether there is one.
-func one[T any](q querier, scan func(*sql.Rows) (T, error), query string, args ...any) (T, bool, error) {
-	found, err := collect(q, scan, query, args...)
-	if err != nil || len(found) == 0 {
+// queryRow returns the first row of a query and whether there is one. It reads all rows.
+func queryRow[T any](q querier, scan func(*sql.Rows) (T, error), query string, args ...any) (T, bool, error) {
+	rows, err := queryRows(q, scan, query, args...)
+	if err != nil || len(rows) == 0 {
 		return *new(T), false, err
 	}
-	return found[0], true, nil
+	return rows[0], true, nil
 }
 
-// mustOne is one for a row that has to be there; missing is the error where it is not.
-func mustOne[T any](q querier, missing error, scan func(*sql.Rows) (T, error), query string, args ...any) (T, error) {
-	found, exists, err := one(q, scan, query, args...)
+// requireRow returns the first row of a query, or errMissing if there is none.
+func requireRow[T any](q querier, errMissing error, scan func(*sql.Rows) (T, error), query string,
+	args ...any) (T, error) {
+	row, exists, err := queryRow(q, scan, query, args...)
 	if err == nil && !exists {
-		err = missing
+		err = errMissing
 	}
-	return found, err
+	return row, err
 }
 
-// columned is a type whose fields are columns, in their order, to be read into or
-// written from.
-type columned[T any] interface {
+// rowType is a pointer to a type whose fields are columns. columns returns pointers to them, in
+// order, for reading and writing.
+type rowType[T any] interface {
 	*T
 	columns() []any
 }
 
-// scanned reads a row of all the columns of a type.
-func scanned[T any, P columned[T]](rows *sql.Rows) (T, error) {
+// scanRow reads a row with all columns of a type.
+func scanRow[T any, P rowType[T]](rows *sql.Rows) (T, error) {
 	var v T
 	err := rows.Scan(P(&v).columns()...)
 	return v, err
 }
 
-// shown reads a row as an object of the API.
-func shown[T any, P columned[T]](show func(T) object) func(*sql.Rows) (object, error) {
+// scanObject returns a function that reads a row and converts it into an object of the API.
+func scanObject[T any, P rowType[T]](show func(T) object) func(*sql.Rows) (object, error) {
 	return func(rows *sql.Rows) (object, error) {
-		v, err := scanned[T, P](rows)
+		v, err := scanRow[T, P](rows)
 		return show(v), err
 	}
 }
 
-// scanValue reads a row of one column.
+// scanValue reads a row with one column.
 func scanValue[T any](rows *sql.Rows) (T, error) {
 	var v T
 	err := rows.Scan(&v)
 	return v, err
 }
 
-// How SQLite writes the instant of a column as the API does.
+// The SQL expressions that format the time of a column as the API does.
 const (
 	isoCreated   = "strftime('%Y-%m-%dT%H:%M:%fZ', created / 1000.0, 'unixepoch')"
 	isoUpdated   = "strftime('%Y-%m-%dT%H:%M:%fZ', updated / 1000.0, 'unixepoch')"
 	isoCompleted = "strftime('%Y-%m-%dT%H:%M:%fZ', completed / 1000.0, 'unixepoch')"
 )
 
-// scanJSON reads a row of one column, the text of an object of the API.
+// scanJSON reads a row with one column that holds an object of the API as JSON.
 func scanJSON(rows *sql.Rows) (any, error) {
 	text, err := scanValue[string](rows)
-	return jsonText(text), err
+	return jsonOrNull(text), err
 }
 
-// IsBusy reports whether another process holds the store and does not let go of it: half a
-// minute was waited for that.
+// IsBusy reports whether an error means that another process locks the store, and did so for the
+// half minute that was waited.
 func IsBusy(err error) bool {
-	var of *sqlite.Error
-	return errors.As(err, &of) && of.Code()&0xff == sqlite3.SQLITE_BUSY
+	var sqliteErr *sqlite.Error
+	return errors.As(err, &sqliteErr) && sqliteErr.Code()&0xff == sqlite3.SQLITE_BUSY
 }
 
-// ModeError says that a store is open in another mode: what a server of one mode
-// writes is not where that of another looks for it.
+// ModeError means that the store is open in another mode. Servers of different modes store their
+// data in different places.
 type ModeError struct {
 	Asked, Open Mode
-	PID         string // of the process that opened it first
+	PID         string // the process that opened it first
 }
 
 // Error names both modes and the process.
@@ -362,57 +359,56 @@ func (e *ModeError) Error() string {
 		e.Open, e.PID, e.Asked)
 }
 
-// ExitCode returns 69: later it can be opened.
+// ExitCode returns 69, because a later attempt can succeed.
 func (e *ModeError) ExitCode() int { return 69 }
 
-// claimMode keeps servers of other modes from the store at path until the file that
-// it returns is closed. Servers of one mode hold the lock beside the store together;
-// who finds another mode noted there must be alone with it to note its own.
+// claimMode excludes servers of other modes from the store at path until the returned file is
+// closed. Servers of the same mode share the lock file beside the store, which holds the mode. A
+// server that finds another mode in it must lock it exclusively to write its own.
 func claimMode(path string, mode Mode) (*os.File, error) {
-	const pause, tries, conflicts = 5 * time.Millisecond, 4000, 40
-	other, met := &ModeError{Asked: mode}, 0
-	for range tries { // who is alone with it is so for an instant, and who looks at it
+	const pause, maxTries, maxConflicts = 5 * time.Millisecond, 4000, 40
+	conflict, conflicts := &ModeError{Asked: mode}, 0
+	for range maxTries { // exclusive locks, and locks to read the file, last only an instant
 		f, err := lockStore(path, false)
 		if err == nil && f != nil {
-			if _, err = fmt.Fscan(f, &other.Open, &other.PID); err == nil && other.Open == mode {
+			if _, err = fmt.Fscan(f, &conflict.Open, &conflict.PID); err == nil && conflict.Open == mode {
 				return f, nil
 			}
 			if err = f.Close(); err == nil {
-				met++
+				conflicts++
 				f, err = lockStore(path, true)
 			}
 			if err == nil && f != nil {
 				_, err = f.WriteAt(fmt.Appendf(nil, "%-8s %-12d\n", mode, os.Getpid()), 0)
 				err = errors.Join(err, f.Close())
-				met = 0
+				conflicts = 0
 			}
 		}
 		switch {
 		case err != nil:
 			return nil, err
-		case met == conflicts:
-			return nil, other
+		case conflicts == maxConflicts:
+			return nil, conflict
 		}
 		time.Sleep(pause)
 	}
 	return nil, fmt.Errorf("its lock %s.lock is held", path)
 }
 
-// lockStore tries the lock of the store at path; nil where others are in the way.
-func lockStore(path string, alone bool) (*os.File, error) {
+// lockStore tries to lock the store at path. It returns nil if others hold the lock.
+func lockStore(path string, exclusive bool) (*os.File, error) {
 	f, err := os.OpenFile(path+".lock", os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	held, err := files.TryLock(f, alone)
+	held, err := files.TryLock(f, exclusive)
 	if err == nil && held {
 		return f, nil
 	}
 	return nil, errors.Join(err, f.Close())
 }
 
-// InUse reports whether a server, of this process or another, has the store at path
-// open.
+// InUse reports whether a server, in this process or another, has the store at path open.
 func InUse(path string) bool {
 	if _, err := os.Stat(path + ".lock"); err != nil {
 		return false

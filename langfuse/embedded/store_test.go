@@ -12,9 +12,9 @@ import (
 	"testing"
 )
 
-// TestStore_together: writes that wait for each other share a transaction, and one that
-// fails, or panics, undoes only itself.
-func TestStore_together(t *testing.T) {
+// TestStore_runWrites: concurrent writes share a transaction, and one that fails or panics undoes
+// only itself.
+func TestStore_runWrites(t *testing.T) {
 	st, err := openStore(filepath.Join(t.TempDir(), "langfuse.db"), ModeV4)
 	if err != nil {
 		t.Fatal(err)
@@ -24,7 +24,7 @@ func TestStore_together(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	put := func(key string, then error) func(*transaction) error {
+	put := func(key string, result error) func(*transaction) error {
 		return func(tx *transaction) error {
 			if _, err := tx.Exec("INSERT INTO meta(key, value) VALUES(?, '')", key); err != nil {
 				return err
@@ -32,7 +32,7 @@ func TestStore_together(t *testing.T) {
 			if key == "panics" {
 				panic(key)
 			}
-			return then
+			return result
 		}
 	}
 	broken := errors.New("broken")
@@ -43,7 +43,7 @@ func TestStore_together(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	<-begun // the others gather behind it
+	<-begun // the other writes gather behind this one
 	for key, want := range map[string]error{"a": nil, "b": broken, "c": nil, "panics": errors.New("panic: panics")} {
 		wg.Go(func() {
 			if err := st.update(put(key, want)); fmt.Sprint(err) != fmt.Sprint(want) {
@@ -52,23 +52,23 @@ func TestStore_together(t *testing.T) {
 		})
 	}
 	for waiting := 0; waiting < 4; {
-		st.queue.Lock()
+		st.queueMu.Lock()
 		waiting = len(st.waiting)
-		st.queue.Unlock()
+		st.queueMu.Unlock()
 		runtime.Gosched()
 	}
 	close(release)
 	wg.Wait()
-	if n, err := count(st.r, "SELECT count(*) FROM meta WHERE key IN ('a', 'c')"); err != nil || n != 2 {
+	if n, err := queryInt(st.r, "SELECT count(*) FROM meta WHERE key IN ('a', 'c')"); err != nil || n != 2 {
 		t.Errorf("%d of 2: %v", n, err)
 	}
-	if n, err := count(st.r, "SELECT count(*) FROM meta WHERE key IN ('b', 'panics')"); err != nil || n != 0 {
+	if n, err := queryInt(st.r, "SELECT count(*) FROM meta WHERE key IN ('b', 'panics')"); err != nil || n != 0 {
 		t.Errorf("%d rows of what failed: %v", n, err)
 	}
 }
 
-// TestServer_Import: a dataset is put in whole, once, in the order of its items, and not
-// in place of another of its name.
+// TestServer_Import: a dataset is imported completely, once, in the order of its items, and
+// replaces none with its name.
 func TestServer_Import(t *testing.T) {
 	s, err := Open(Config{})
 	if err != nil {
@@ -97,16 +97,16 @@ func TestServer_Import(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	ids, err := collect(s.store.r, scanValue[string], "SELECT id || input FROM items ORDER BY valid_from")
+	ids, err := queryRows(s.store.r, scanValue[string], "SELECT id || input FROM items ORDER BY valid_from")
 	if want := []string{`b{"a":2,"b":1}`, `a"x"`}; err != nil || asked != 2 || !slices.Equal(ids, want) {
 		t.Errorf("asked %d times, %q, want %q (%v)", asked, ids, want, err)
 	}
 }
 
-// TestIsBusy: a store that another connection writes is told from one that is damaged.
+// TestIsBusy distinguishes a locked store from other errors.
 func TestIsBusy(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "langfuse.db")
-	pool, err := sql.Open("sqlite", "file:"+path+"?_txlock=immediate") // it waits for nobody
+	pool, err := sql.Open("sqlite", "file:"+path+"?_txlock=immediate") // without a timeout
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -60,9 +61,7 @@ func TestQueue_items(t *testing.T) {
 		"a patch of nothing": {r.do("PATCH", path+"/items/x", object{}), 404, "item not found"},
 	}
 	for name, tc := range cases {
-		if tc.a.status != tc.status || !strings.Contains(tc.a.text, tc.text) {
-			t.Errorf("%s: got %d %s, want %d …%s…", name, tc.a.status, tc.a.text, tc.status, tc.text)
-		}
+		tc.a.expect(t, name, tc.status, tc.text)
 	}
 }
 
@@ -120,10 +119,7 @@ func TestServer_annotateRefuses(t *testing.T) {
 			t.Errorf("%s: got %q, %v, want …%s…", name, id, err, tc.want)
 		}
 	}
-	a := r.post("/api/embedded/annotations", object{"traceId": "x", "correction": "y"})
-	if a.status != 400 || !strings.Contains(a.text, "no such trace") {
-		t.Errorf("got %d %s", a.status, a.text)
-	}
+	r.post("/api/embedded/annotations", object{"traceId": "x", "correction": "y"}).expect(t, "over HTTP", 400, "no such trace")
 	equal(t, "an unknown key", r.post("/api/embedded/annotations", object{"traceId": "t", "colour": 1}).status, 400)
 	equal(t, "nothing is stored", r.get(api+"/v3/scores").column("id"), []string{})
 }
@@ -132,31 +128,29 @@ func TestComments(t *testing.T) {
 	for _, mode := range Modes() {
 		t.Run(string(mode), func(t *testing.T) {
 			r := newRig(t, Config{Mode: mode})
-			comment := func(more ...any) object {
+			comment := func(changes object) answer {
 				body := object{"projectId": DefaultProjectID, "objectType": "TRACE", "objectId": "t", "content": " good "}
-				for i := 0; i+1 < len(more); i += 2 {
-					body[more[i].(string)] = more[i+1]
-				}
-				return body
+				maps.Copy(body, changes)
+				return r.post(api+"/comments", body)
 			}
-			early := r.post(api+"/comments", comment())
+			early := comment(nil)
 			equal(t, "before the trace", []any{early.status, early.at("message")},
 				[]any{404, "Reference object, TRACE: t not found. Skipping comment creation."})
 			r.must(200, r.post(api+"/otel/v1/traces", export(rootSpan("t", "s", "e", "i", attr("session.id", "s1")))))
-			id, _ := r.must(200, r.post(api+"/comments", comment("authorUserId", "ann"))).at("id").(string)
+			id, _ := r.must(200, comment(object{"authorUserId": "ann"})).at("id").(string)
 			r.clock.advance(time.Second)
-			r.must(200, r.post(api+"/comments", comment("objectType", "OBSERVATION", "objectId", "s")))
+			r.must(200, comment(object{"objectType": "OBSERVATION", "objectId": "s"}))
 			equal(t, "types", r.get(api+"/comments").column("objectType"), []string{"OBSERVATION", "TRACE"})
 			trace := r.get(api + "/comments?objectType=TRACE&objectId=t")
 			equal(t, "of the trace", trace.column("id"), []string{id})
 			equal(t, "author and content", []any{trace.at("data", 0, "authorUserId"), trace.at("data", 0, "content")}, []any{"ann", "good"})
 			for what, a := range map[string]answer{"no type": r.get(api + "/comments?objectId=t"), "a strange key": r.get(api + "/comments?x=1"),
-				"no content":     r.post(api+"/comments", comment("content", " ")),
-				"a long one":     r.post(api+"/comments", comment("content", strings.Repeat("x", 5001))),
-				"a strange body": r.post(api+"/comments", comment("x", 1)), "a type": r.post(api+"/comments", comment("objectType", "X"))} {
+				"no content":     comment(object{"content": " "}),
+				"a long one":     comment(object{"content": strings.Repeat("x", 5001)}),
+				"a strange body": comment(object{"x": 1}), "a type": comment(object{"objectType": "X"})} {
 				equal(t, what, a.status, 400)
 			}
-			equal(t, "another project", r.post(api+"/comments", comment("projectId", "p2")).status, 404)
+			equal(t, "another project", comment(object{"projectId": "p2"}).status, 404)
 		})
 	}
 }

@@ -3,6 +3,7 @@ package embedded
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/url"
 	"strings"
 	"testing"
@@ -14,16 +15,12 @@ import (
 func TestDatasets(t *testing.T) {
 	r := newRig(t, Config{})
 	first := r.must(200, r.post(api+"/v2/datasets", object{"name": "d", "description": "one", "metadata": object{"owner": "ops"}}))
-	for key, want := range map[string]any{"name": "d", "projectId": DefaultProjectID, "description": "one", "metadata": object{"owner": "ops"},
-		"inputSchema": nil, "expectedOutputSchema": nil, "createdAt": at1, "updatedAt": at1} {
-		equal(t, key, first.at(key), want)
-	}
+	equalFields(t, first, object{"name": "d", "projectId": DefaultProjectID, "description": "one", "metadata": object{"owner": "ops"},
+		"inputSchema": nil, "expectedOutputSchema": nil, "createdAt": at1, "updatedAt": at1})
 	r.clock.advance(time.Second)
 	again := r.must(200, r.post(api+"/v2/datasets", object{"name": "d", "description": nil}))
-	for key, want := range map[string]any{"id": first.at("id"), "description": "one", "metadata": object{"owner": "ops"},
-		"createdAt": at1, "updatedAt": "2026-11-21T03:00:01.000Z"} {
-		equal(t, "after an upsert: "+key, again.at(key), want)
-	}
+	equalFields(t, again, object{"id": first.at("id"), "description": "one", "metadata": object{"owner": "ops"},
+		"createdAt": at1, "updatedAt": "2026-11-21T03:00:01.000Z"})
 	r.must(200, r.post(api+"/v2/datasets", object{"name": "e"}))
 	list := r.must(200, r.get(api+"/v2/datasets?limit=1"))
 	equal(t, "newest first", list.column("name"), []string{"e"})
@@ -36,9 +33,7 @@ func TestDatasets(t *testing.T) {
 func TestDatasets_names(t *testing.T) {
 	r := newRig(t, Config{})
 	for _, name := range []string{"", " ", "/a", "a/", "a//b", "<b>x</b>"} {
-		if a := r.post(api+"/v2/datasets", object{"name": name}); a.status != 400 {
-			t.Errorf("%q: %d", name, a.status)
-		}
+		r.post(api+"/v2/datasets", object{"name": name}).expect(t, name, 400, "")
 	}
 	for _, name := range []string{"a/b/c", "50%off", "a b", "Ünïcode 中文 😀", "100%2Fx", "?&=\"+", "..x"} {
 		r.must(200, r.post(api+"/v2/datasets", object{"name": name}))
@@ -57,13 +52,10 @@ func TestDatasets_schema(t *testing.T) {
 		return r.post(api+"/dataset-items", object{"datasetName": "d", "id": id, "input": object{"text": "t"}, "expectedOutput": expected})
 	}
 	r.must(200, item("a", object{"total": 1}))
-	bad := r.must(400, item("b", object{"total": "1"}))
-	if text, _ := bad.at("message").(string); !strings.HasPrefix(text, "Dataset item validation failed: Expected output validation failed: ") {
-		t.Errorf("got %q", text)
-	}
-	if a := r.must(400, r.post(api+"/v2/datasets", object{"name": "d", "inputSchema": object{"type": "string"}})); !strings.Contains(a.text, "Schema validation failed for 1 item(s). Details: [") {
-		t.Errorf("got %s", a.text)
-	}
+	item("b", object{"total": "1"}).expect(t, "an item that breaks the schema", 400,
+		`"message":"Dataset item validation failed: Expected output validation failed: `)
+	r.post(api+"/v2/datasets", object{"name": "d", "inputSchema": object{"type": "string"}}).
+		expect(t, "a schema that the item breaks", 400, "Schema validation failed for 1 item(s). Details: [")
 	equal(t, "a refused schema is not kept", r.get(api+"/v2/datasets/d").at("inputSchema"), nil)
 	equal(t, "an absent schema stays", r.must(200, r.post(api+"/v2/datasets", object{"name": "d"})).at("expectedOutputSchema"), number)
 	equal(t, "a null schema is cleared", r.must(200, r.post(api+"/v2/datasets", object{"name": "d", "expectedOutputSchema": nil})).at("expectedOutputSchema"), nil)
@@ -77,9 +69,7 @@ func TestDatasets_schema(t *testing.T) {
 		"not strict":       object{"properties": object{}},
 		"too long":         object{"description": strings.Repeat("x", 10_001)},
 	} {
-		if a := r.post(api+"/v2/datasets", object{"name": "d", "inputSchema": schema}); a.status != 400 {
-			t.Errorf("%s: %d %s", name, a.status, a.text)
-		}
+		r.post(api+"/v2/datasets", object{"name": "d", "inputSchema": schema}).expect(t, name, 400, "")
 	}
 }
 
@@ -142,9 +132,7 @@ func TestItems_merge(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r.must(200, r.post(api+"/dataset-items", base))
 			change := object{"datasetName": "d", "id": "i"}
-			for key, value := range tc.change {
-				change[key] = value
-			}
+			maps.Copy(change, tc.change)
 			answered := r.must(200, r.post(api+"/dataset-items", change))
 			equal(t, "answer", answered.at(tc.key), tc.want)
 			equal(t, "stored", r.get(api+"/dataset-items/i").at(tc.key), tc.want)
@@ -170,10 +158,7 @@ func TestItems_refusals(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			a := r.post(api+"/dataset-items", tc.body)
-			if a.status != tc.status || !strings.Contains(a.text, tc.text) {
-				t.Errorf("got %d %s, want %d …%s…", a.status, a.text, tc.status, tc.text)
-			}
+			r.post(api+"/dataset-items", tc.body).expect(t, "answer", tc.status, tc.text)
 		})
 	}
 	r.must(200, r.post(api+"/dataset-items", object{"datasetName": "d", "id": strings.Repeat("ü", 255)}))
@@ -285,19 +270,15 @@ func TestLinkItem(t *testing.T) {
 	r.clock.advance(time.Minute)
 	a := r.must(200, r.post(api+"/dataset-run-items", object{"runName": "run A", "datasetItemId": "i1", "traceId": "t", "observationId": "o",
 		"runDescription": "x", "metadata": []int{1}}))
-	for key, want := range map[string]any{"datasetRunId": experimentID(datasetID, "run A"), "datasetRunName": "run A",
-		"datasetItemId": "i1", "traceId": "t", "observationId": "o"} {
-		equal(t, key, a.at(key), want)
-	}
+	equalFields(t, a, object{"datasetRunId": experimentID(datasetID, "run A"), "datasetRunName": "run A",
+		"datasetItemId": "i1", "traceId": "t", "observationId": "o"})
 	equal(t, "nothing is stored", r.get(api+"/experiments?fromStartTime=2020-01-01").column("id"), []string{})
 	r.must(200, r.post(api+"/dataset-items", object{"datasetName": "d", "id": "i1", "status": "ARCHIVED"}))
 	r.must(200, r.do("DELETE", api+"/dataset-items/i2", nil))
 	r.must(200, r.post(api+"/otel/v1/traces", export(rootSpan("tt", "oo", "e", "i"))))
 	link := func(more object) object {
 		body := object{"runName": "r", "datasetItemId": "i1", "traceId": "t"}
-		for key, value := range more {
-			body[key] = value
-		}
+		maps.Copy(body, more)
 		return body
 	}
 	cases := map[string]struct {
@@ -319,9 +300,7 @@ func TestLinkItem(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if a := r.post(api+"/dataset-run-items", tc.body); a.status != tc.status || !strings.Contains(a.text, tc.text) {
-				t.Errorf("got %d %s, want %d …%s…", a.status, a.text, tc.status, tc.text)
-			}
+			r.post(api+"/dataset-run-items", tc.body).expect(t, "answer", tc.status, tc.text)
 		})
 	}
 }

@@ -68,9 +68,8 @@ func TestFaults_doneAfterAll(t *testing.T) {
 			t.Errorf("%d succeeded", i)
 		}
 	}
-	stored, err := queryInt(r.server.store.r, "SELECT count(*) FROM datasets")
-	if err != nil || stored == 0 || stored == 40 {
-		t.Errorf("%d of 40 are stored, %v", stored, err)
+	if stored := r.count("datasets"); stored == 0 || stored == 40 {
+		t.Errorf("%d of 40 are stored", stored)
 	}
 
 	r = newRig(t, Config{Faults: Faults{Fail: 0.5}})
@@ -95,10 +94,7 @@ func TestFaults_doneAfterAll(t *testing.T) {
 	if err := r.server.settle(); err != nil {
 		t.Fatal(err)
 	}
-	stored, err = queryInt(r.server.store.r, "SELECT count(*) FROM scores")
-	if err != nil || stored != 150 {
-		t.Errorf("%d of 150 are stored, %v", stored, err)
-	}
+	equal(t, "stored", r.count("scores"), 150)
 }
 
 func TestFaults_rateLimit(t *testing.T) {

@@ -104,23 +104,16 @@ func TestInbox_packing(t *testing.T) {
 func TestInbox_idle(t *testing.T) {
 	r := newRig(t, Config{})
 	r.must(200, r.post(api+"/scores", object{"id": "a", "name": "n", "value": 1, "traceId": "t"}))
-	waiting := func() int {
-		n, err := queryInt(r.server.store.r, "SELECT count(*) FROM inbox")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return n
-	}
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
 		go r.server.SettleIdle(ctx)
 		time.Sleep(1500 * time.Millisecond)
-		if n := waiting(); n != 1 {
+		if n := r.count("inbox"); n != 1 {
 			t.Errorf("%d wait in the second after a request, want 1", n)
 		}
 		time.Sleep(time.Second)
-		if n := waiting(); n != 0 {
+		if n := r.count("inbox"); n != 0 {
 			t.Errorf("%d wait after two seconds, want none", n)
 		}
 	})
@@ -130,13 +123,6 @@ func TestInbox_idle(t *testing.T) {
 // no others.
 func TestInbox_experiments(t *testing.T) {
 	r := newRig(t, Config{})
-	waiting := func() int {
-		n, err := queryInt(r.server.store.r, "SELECT count(*) FROM inbox")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return n
-	}
 	list := func(query string) []any { return r.get(api + "/experiments?" + query).column("id") }
 	for name, step := range map[string]struct {
 		send       func()
@@ -168,13 +154,13 @@ func TestInbox_experiments(t *testing.T) {
 	} {
 		for _, query := range step.unaffected {
 			step.send()
-			if list(query); waiting() == 0 {
+			if list(query); r.count("inbox") == 0 {
 				t.Errorf("%s: %s did not have to wait", name, query)
 			}
 		}
 		for _, query := range step.affected {
 			step.send()
-			if list(query); waiting() != 0 {
+			if list(query); r.count("inbox") != 0 {
 				t.Errorf("%s: %s does not have it", name, query)
 			}
 		}

@@ -6,18 +6,14 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"extraction-experiment/internal/textutil"
 )
 
 func TestPrompts_versionsAndLabels(t *testing.T) {
 	r := newRig(t, Config{})
 	first := r.must(201, r.post(api+"/v2/prompts", object{"name": "p", "prompt": "one {{x}}", "labels": []string{"production", "a"},
 		"config": object{"model": "m"}, "tags": []string{"t"}, "commitMessage": "why"}))
-	for key, want := range map[string]any{"version": 1, "type": "text", "prompt": "one {{x}}", "labels": []string{"a", "latest", "production"},
-		"config": object{"model": "m"}, "tags": []string{"t"}, "commitMessage": "why", "resolutionGraph": nil, "projectId": DefaultProjectID} {
-		equal(t, key, first.at(key), want)
-	}
+	equalFields(t, first, object{"version": 1, "type": "text", "prompt": "one {{x}}", "labels": []string{"a", "latest", "production"},
+		"config": object{"model": "m"}, "tags": []string{"t"}, "commitMessage": "why", "resolutionGraph": nil, "projectId": DefaultProjectID})
 	r.clock.advance(time.Second)
 	second := r.must(201, r.post(api+"/v2/prompts", object{"name": "p", "prompt": "two", "labels": []string{"a"}}))
 	equal(t, "labels of the second", second.at("labels"), []string{"a", "latest"})
@@ -73,9 +69,7 @@ func TestPrompts_messages(t *testing.T) {
 		"missing part":   {"name": "x", "prompt": "@@@langfusePrompt:name=none|label=a@@@"},
 		"broken tag":     {"name": "x", "prompt": "@@@langfusePrompt:none@@@"},
 	} {
-		if a := r.post(api+"/v2/prompts", body); a.status != 400 {
-			t.Errorf("%s: %d %s", name, a.status, a.text)
-		}
+		r.post(api+"/v2/prompts", body).expect(t, name, 400, "")
 	}
 	equal(t, "nothing of it was kept", r.get(api+"/v2/prompts").column("name"), []string{"p"})
 }
@@ -116,10 +110,7 @@ func TestPrompts_composition(t *testing.T) {
 	raw := r.must(200, r.get(api+"/v2/prompts/top?resolve=false"))
 	equal(t, "raw", raw.at("prompt", 0, "content"), "a "+tag("mid")+" b")
 
-	circle := r.must(400, create("leaf", "back to "+tag("mid")))
-	if !strings.Contains(circle.text, "Circular") {
-		t.Errorf("got %s", circle.text)
-	}
+	create("leaf", "back to "+tag("mid")).expect(t, "a circle", 400, "Circular")
 	equal(t, "the refused version is gone", r.get(api+"/v2/prompts/leaf?label=latest").at("version"), 1)
 	r.must(400, create("uses-chat", tag("top")))
 	for i := 1; i <= 5; i++ {
@@ -127,13 +118,8 @@ func TestPrompts_composition(t *testing.T) {
 		if i == 1 {
 			below = "mid" // with two more levels below it
 		}
-		a := create(name, tag(below))
-		if want := map[bool]int{true: 201, false: 400}[i <= 3]; a.status != want {
-			t.Errorf("%s: %d %s, want %d", name, a.status, a.text, want)
-		}
+		create(name, tag(below)).expect(t, name, map[bool]int{true: 201, false: 400}[i <= 3], "")
 	}
 	r.must(201, create("wide1", strings.Repeat(tag("leaf"), 1000)))
-	if a := create("wide2", strings.Repeat(tag("wide1"), 1000)); a.status != 400 || !strings.Contains(a.text, "too long") {
-		t.Errorf("a prompt that multiplies: %d %s", a.status, textutil.Cut(a.text, 200))
-	}
+	create("wide2", strings.Repeat(tag("wide1"), 1000)).expect(t, "a prompt that multiplies", 400, "too long")
 }

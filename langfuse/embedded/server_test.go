@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -54,19 +55,41 @@ func newRig(t testing.TB, cfg Config) *rig {
 	if cfg.Now == nil {
 		cfg.Now = r.clock.now
 	}
+	r.server = openServer(t, cfg)
+	hs := httptest.NewServer(r.server.Handler())
+	t.Cleanup(hs.Close)
+	r.url, r.http = hs.URL, hs.Client()
+	return r
+}
+
+// openServer opens a server that is closed at the end of the test.
+func openServer(t testing.TB, cfg Config) *Server {
+	t.Helper()
 	s, err := Open(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	hs := httptest.NewServer(s.Handler())
-	r.server, r.url, r.http = s, hs.URL, hs.Client()
 	t.Cleanup(func() {
-		hs.Close()
 		if err := s.Close(); err != nil {
 			t.Errorf("closing: %v", err)
 		}
 	})
-	return r
+	return s
+}
+
+// serve runs Serve on a real socket. It returns the address, and a function that stops the server
+// and returns the result of Serve.
+func serve(t *testing.T) (address string, stop func() error) {
+	t.Helper()
+	s := openServer(t, Config{})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(ctx, l) }()
+	return l.Addr().String(), func() error { cancel(); return <-ended }
 }
 
 // answer is the answer to a request, with its body also as decoded JSON, if it is JSON.
@@ -171,6 +194,32 @@ func (a answer) column(key string) []any {
 	return out
 }
 
+// expect reports an error unless the answer has the status, and the text in its body.
+func (a answer) expect(t *testing.T, what string, status int, text string) {
+	t.Helper()
+	if a.status != status || !strings.Contains(a.text, text) {
+		t.Errorf("%s: got %d %s, want %d …%s…", what, a.status, textutil.Cut(a.text, 300), status, text)
+	}
+}
+
+// count returns the number of rows of a table.
+func (r *rig) count(table string) int {
+	r.t.Helper()
+	n, err := queryInt(r.server.store.r, "SELECT count(*) FROM "+table)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return n
+}
+
+// equalFields compares some fields of the object at a path in an answer.
+func equalFields(t *testing.T, a answer, want object, path ...any) {
+	t.Helper()
+	for key, value := range want {
+		equal(t, key, a.at(append(slices.Clone(path), key)...), value)
+	}
+}
+
 func equal(t *testing.T, what string, got, want any) {
 	t.Helper()
 	g, err := json.Marshal(got)
@@ -237,9 +286,7 @@ func TestServer_failureShapes(t *testing.T) {
 
 func TestServer_eventsOnlyAnswerHasNoErrorKey(t *testing.T) {
 	r := newRig(t, Config{})
-	if a := r.must(404, r.get(api+"/v2/scores")); a.at("error") != nil {
-		t.Errorf("got %s", a.text)
-	}
+	equal(t, "error", r.must(404, r.get(api+"/v2/scores")).at("error"), nil)
 }
 
 func TestServer_projects(t *testing.T) {
@@ -355,31 +402,19 @@ func TestServer_acknowledgedSurvives(t *testing.T) {
 }
 
 func TestServer_serveStops(t *testing.T) {
-	s, err := Open(Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- s.Serve(ctx, l) }()
+	address, stop := serve(t)
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	res, err := client.Get("http://" + l.Addr().String() + api + "/health")
+	res, err := client.Get("http://" + address + api + "/health")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := res.Body.Close(); err != nil {
 		t.Fatal(err)
 	}
-	cancel()
-	if err := <-ended; err != nil {
+	if err := stop(); err != nil {
 		t.Error(err)
 	}
-	if _, err := net.Dial("tcp", l.Addr().String()); err == nil {
+	if _, err := net.Dial("tcp", address); err == nil {
 		t.Error("still listening")
 	}
 }
@@ -489,72 +524,31 @@ func TestOpen_otherMode(t *testing.T) {
 // TestServer_pages: pages check the host as the API does, and need no keys and have no faults.
 func TestServer_pages(t *testing.T) {
 	r := newRig(t, Config{})
-	if a := r.get("/runs/x"); a.status != http.StatusNotFound || !strings.Contains(a.text, "This page could not be found") {
-		t.Errorf("before there are pages: %d %s", a.status, a.text)
-	}
+	r.get("/runs/x").expect(t, "before there are pages", 404, "This page could not be found")
 	r.server.SetPages(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		_, _ = io.WriteString(w, "page "+req.URL.Path)
 	}))
 	if err := r.server.SetFaults(Faults{Fail: 1}); err != nil {
 		t.Fatal(err)
 	}
-	request := func(path, host string) (int, string) {
+	get := func(path string, headers ...string) answer {
 		t.Helper()
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.url+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if host != "" {
-			req.Host = host
-		}
-		answer, err := r.http.Do(req)
-		if err != nil {
-			return 0, ""
-		}
-		defer answer.Body.Close()
-		raw, err := io.ReadAll(answer.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return answer.StatusCode, string(raw)
+		return r.do("GET", path, nil, append(headers, "Authorization", "")...)
 	}
-	if status, text := request("/runs/x", ""); status != 200 || text != "page /runs/x" {
-		t.Errorf("%d %s", status, text)
-	}
-	if status, _ := request("/runs/x", "rebound.example"); status != http.StatusForbidden {
-		t.Errorf("another host is answered %d", status)
-	}
+	equal(t, "a page", get("/runs/x").text, "page /runs/x")
+	equal(t, "another host", get("/runs/x", "Host", "rebound.example").status, 403)
 	if err := r.server.SetFaults(Faults{}); err != nil {
 		t.Fatal(err)
 	}
-	if status, text := request("/api/public/projects", ""); status != http.StatusUnauthorized || strings.HasPrefix(text, "page") {
-		t.Errorf("the API without a key: %d %s", status, text)
-	}
-	if status, text := request("/api/nothing", ""); status != http.StatusNotFound || strings.HasPrefix(text, "page") {
-		t.Errorf("what the API lacks: %d %s", status, text)
-	}
+	get("/api/public/projects").expect(t, "the API without a key", 401, "No authorization header")
+	get("/api/nothing").expect(t, "a missing route", 404, "<!DOCTYPE html>")
 }
 
 // TestServe_stopsAtOnce: connections without a request do not delay the end.
 func TestServe_stopsAtOnce(t *testing.T) {
-	server, err := Open(Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := server.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(ctx, listener) }()
+	address, stop := serve(t)
 	for range 3 {
-		c, err := net.Dial("tcp", listener.Addr().String())
+		c, err := net.Dial("tcp", address)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -562,8 +556,7 @@ func TestServe_stopsAtOnce(t *testing.T) {
 		time.Sleep(20 * time.Millisecond) // until it is accepted
 	}
 	began := time.Now()
-	cancel()
-	if err := <-ended; err != nil {
+	if err := stop(); err != nil {
 		t.Error(err)
 	}
 	if took := time.Since(began); took > 4*time.Second { // a plain http.Server takes five
@@ -617,31 +610,32 @@ func TestServer_killed(t *testing.T) {
 	r.must(200, r.post(api+"/v2/datasets", object{"name": "d"}))
 
 	var mu sync.Mutex
-	acknowledged := map[string]string{} // ids
+	acknowledged := map[string]bool{} // by id
 	var all sync.WaitGroup
 	for c := range 4 {
 		all.Go(func() {
 			for i := 0; ; i++ {
 				id := fmt.Sprintf("%d-%d", c, i)
-				item, err := r.try("POST", api+"/dataset-items", object{"datasetName": "d", "id": id, "input": 1})
-				if err != nil {
-					return // killed
-				}
-				score, err := r.try("POST", api+"/ingestion", batchOf(scoreEvent(id, id, 0, at1)))
-				if err != nil {
-					return
-				}
-				link, err := r.try("POST", api+"/dataset-run-items", object{"runName": "r", "datasetItemId": id, "traceId": id})
-				if err != nil {
-					return
-				}
-				spans, err := r.try("POST", api+"/otel/v1/traces", export(rootSpan(id, "r"+id, "e", id)))
-				if err != nil {
-					return
+				good := true
+				for _, request := range []struct {
+					path   string
+					body   object
+					status int
+				}{
+					{"/dataset-items", object{"datasetName": "d", "id": id, "input": 1}, 200},
+					{"/ingestion", batchOf(scoreEvent(id, id, 0, at1)), 207},
+					{"/dataset-run-items", object{"runName": "r", "datasetItemId": id, "traceId": id}, 200},
+					{"/otel/v1/traces", export(rootSpan(id, "r"+id, "e", id)), 200},
+				} {
+					a, err := r.try("POST", api+request.path, request.body)
+					if err != nil {
+						return // killed
+					}
+					good = good && a.status == request.status
 				}
 				mu.Lock()
-				if item.status == 200 && score.status == 207 && link.status == 200 && spans.status == 200 {
-					acknowledged[id] = id
+				if good {
+					acknowledged[id] = true
 				}
 				enough := len(acknowledged) == 60
 				mu.Unlock()

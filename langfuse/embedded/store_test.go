@@ -70,15 +70,7 @@ func TestStore_runWrites(t *testing.T) {
 // TestServer_Import: a dataset is imported completely, once, in the order of its items, and
 // replaces none with its name.
 func TestServer_Import(t *testing.T) {
-	s, err := Open(Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
+	s := openServer(t, Config{})
 	asked := 0
 	bodies := func(texts ...string) func() ([]json.RawMessage, error) {
 		return func() (list []json.RawMessage, err error) {

@@ -218,21 +218,18 @@ func (s *Server) createComment(c *call) (any, error) {
 	f.oneOf("objectType", "TRACE", "OBSERVATION")
 	content := strings.TrimSpace(f.required("content"))
 	f.checkLength("content", content, 1, 5000)
-	if err := f.rejectUnknown().err(); err != nil {
-		return nil, err
-	}
-	n, err := queryInt(s.store.r, `SELECT count(*) FROM (SELECT 'TRACE' AS kind FROM traces WHERE id = ?1
-		UNION ALL SELECT 'TRACE' FROM observations WHERE trace_id = ?1
-		UNION ALL SELECT 'OBSERVATION' FROM observations WHERE span_id = ?1) WHERE kind = ?2`, objectID, objectType)
-	if err != nil {
-		return nil, err
-	}
-	if n == 0 || project != DefaultProjectID {
-		return nil, notFound("Reference object, %s: %s not found. Skipping comment creation.", objectType, textutil.Cut(objectID, 300))
-	}
 	id, now := uuid.NewString(), s.now()
-	return object{"id": id}, s.store.update(func(tx *transaction) error {
-		_, err := tx.insert("comments", commentColumns, id, objectType, objectID, content, author, now, now)
+	return object{"id": id}, s.update(f.rejectUnknown(), func(tx *transaction) error {
+		n, err := queryInt(tx, `SELECT count(*) FROM (SELECT 'TRACE' AS kind FROM traces WHERE id = ?1
+			UNION ALL SELECT 'TRACE' FROM observations WHERE trace_id = ?1
+			UNION ALL SELECT 'OBSERVATION' FROM observations WHERE span_id = ?1) WHERE kind = ?2`, objectID, objectType)
+		if err == nil && (n == 0 || project != DefaultProjectID) {
+			err = notFound("Reference object, %s: %s not found. Skipping comment creation.", objectType,
+				textutil.Cut(objectID, 300))
+		}
+		if err == nil {
+			_, err = tx.insert("comments", commentColumns, id, objectType, objectID, content, author, now, now)
+		}
 		return err
 	})
 }

@@ -72,7 +72,7 @@ func (a attributes) text(keys ...string) string {
 // present.
 func (a attributes) content(keys ...string) sql.NullString {
 	for _, key := range keys {
-		if v, given := a[key]; given && v != nil {
+		if v := a[key]; v != nil {
 			return sql.NullString{String: asText(v), Valid: true}
 		}
 	}
@@ -191,8 +191,7 @@ func environment(name string) string {
 
 // objectOrEmpty returns s if it is a JSON object, and "" otherwise.
 func objectOrEmpty(s string) string {
-	raw := []byte(s)
-	if !strings.HasPrefix(strings.TrimLeft(s, " \t\r\n"), "{") || !storable(raw) {
+	if !strings.HasPrefix(strings.TrimLeft(s, " \t\r\n"), "{") || !storable([]byte(s)) {
 		return ""
 	}
 	return s

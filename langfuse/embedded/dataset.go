@@ -114,8 +114,8 @@ func (s *Server) listDatasets(c *call) (any, error) {
 // pathDataset returns the dataset that the path names, or a 404 error.
 func (s *Server) pathDataset(c *call) (dataset, error) {
 	name := c.decodeAgain(c.path("name"))
-	if err := c.err(); err != nil {
-		return dataset{}, err
+	if c.err != nil {
+		return dataset{}, c.err
 	}
 	return requireDataset(s.store.r, name)
 }

@@ -178,23 +178,18 @@ func (s *Server) requireV4(name string) error {
 
 // authorise returns nil if the request may use the route, and Langfuse's 401 error otherwise.
 func (s *Server) authorise(r *http.Request, rt route) error {
-	if rt.access == noAuth {
+	message := "Invalid credentials. Confirm that you've configured the correct host."
+	switch public, secret, isBasic := r.BasicAuth(); {
+	case rt.access == noAuth:
+		return nil
+	case r.Header.Get("Authorization") == "":
+		message = "No authorization header"
+	case !isBasic:
+		message = "Invalid authorization header"
+	case public == DefaultPublicKey && subtle.ConstantTimeCompare([]byte(secret), []byte(s.cfg.SecretKey)) == 1:
 		return nil
 	}
-	unauthorised := func(message string) error {
-		return &apiError{http.StatusUnauthorized, object{"message": message}}
-	}
-	if r.Header.Get("Authorization") == "" {
-		return unauthorised("No authorization header")
-	}
-	public, secret, isBasic := r.BasicAuth()
-	if !isBasic {
-		return unauthorised("Invalid authorization header")
-	}
-	if public != DefaultPublicKey || subtle.ConstantTimeCompare([]byte(secret), []byte(s.cfg.SecretKey)) == 0 {
-		return unauthorised("Invalid credentials. Confirm that you've configured the correct host.")
-	}
-	return nil
+	return &apiError{http.StatusUnauthorized, object{"message": message}}
 }
 
 // health answers GET /health.

@@ -80,7 +80,7 @@ const maxSettleBytes = 2 << 20
 // their due times.
 func (s *Server) settle() error {
 	maxSeq, err := queryInt(s.store.r, "SELECT coalesce(max(seq), 0) FROM inbox")
-	for more := err == nil && maxSeq > 0; more && err == nil; {
+	for more := maxSeq > 0; more && err == nil; {
 		more, err = s.settleBatch(maxSeq)
 	}
 	return err

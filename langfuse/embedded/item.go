@@ -90,8 +90,8 @@ func (s *Server) listItems(c *call) (any, error) {
 		return numberedPage(s, c, 50, scanObject(item.json), itemColumns, "items i", &w, order)
 	}
 	number, limit := c.number("page", 1, math.MaxInt32), c.number("limit", 50, 100)
-	if err := c.err(); err != nil {
-		return nil, err
+	if c.err != nil {
+		return nil, c.err
 	}
 	rows, err := s.pastItems(&w, order)
 	if err != nil {

@@ -173,8 +173,8 @@ func (s *Server) observationPage(c *call, contents bool, w *where, limit int,
 	if at, given := c.cursor(); given {
 		w.add("(o.start_ms, o.trace_id, o.span_id) < (?, ?, ?)", at.At, at.Trace, at.ID)
 	}
-	if err := c.err(); err != nil {
-		return nil, err
+	if c.err != nil {
+		return nil, c.err
 	}
 	found, err := readObservations(s.store.r, contents, "WHERE "+w.String()+
 		" ORDER BY o.start_ms DESC, o.trace_id DESC, o.span_id DESC LIMIT ?", append(w.args, limit+1)...)

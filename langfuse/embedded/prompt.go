@@ -93,8 +93,8 @@ func (s *Server) answerPrompt(c *call, name string) (any, error) {
 	if label != "" && version != 0 {
 		c.reject(invalidRequest("Cannot specify both version and label"))
 	}
-	if err := c.err(); err != nil {
-		return nil, err
+	if c.err != nil {
+		return nil, c.err
 	}
 	if label == "" && version == 0 {
 		label = "production"
@@ -176,7 +176,7 @@ func readPrompt(f *form) prompt {
 // readMessages validates a chat prompt: messages with role and content, and placeholders with a
 // name.
 func readMessages(f *form) string {
-	var messages []map[string]any
+	messages := []map[string]any{} // encoded as [] and not as null
 	if !f.decode("prompt", &messages, "array of messages") {
 		f.addIssue("invalid_type", "prompt", "Invalid input: expected array of messages")
 	}
@@ -192,7 +192,7 @@ func readMessages(f *form) string {
 			delete(message, "type") // Langfuse does not return it
 		}
 	}
-	return asText(append([]map[string]any{}, messages...))
+	return asText(messages)
 }
 
 // assignVersion gives a new prompt the next version of its name. All versions of a name share
@@ -265,8 +265,8 @@ func (s *Server) labelPrompt(c *call) (any, error) {
 // deletePrompt answers DELETE /v2/prompts/{name} with 204 and deletes all versions. Prompts that
 // refer to them can then not be resolved.
 func (s *Server) deletePrompt(c *call) (any, error) {
-	if c.allowKeys(); c.err() != nil { // a single version cannot be deleted
-		return nil, c.err()
+	if c.allowKeys(); c.err != nil { // a single version cannot be deleted
+		return nil, c.err
 	}
 	return response{status: http.StatusNoContent}, s.store.update(func(tx *transaction) error {
 		_, err := requirePrompt(tx, c.path("name"), latestLabel, 0)

@@ -17,23 +17,18 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// call is a request and its answer. The readers of its query keep the first error for err.
+// call is a request and its answer. The readers of its query keep the first error in err.
 type call struct {
-	r       *http.Request
-	w       http.ResponseWriter
-	query   url.Values
-	problem error
+	r     *http.Request
+	w     http.ResponseWriter
+	query url.Values
+	err   error // the first problem of the query
 	// refuse, if not nil, reports whether the next event of a batch fails.
 	refuse func() bool
 }
 
-// err returns the first error of the query, or nil.
-func (c *call) err() error { return c.problem }
-
 func (c *call) reject(err error) {
-	if c.problem == nil {
-		c.problem = err
-	}
+	c.err = cmp.Or(c.err, err)
 }
 
 // path returns a segment of the path, decoded once.
@@ -204,10 +199,9 @@ func (w *where) equal(column, value string) { w.addIfSet(column+" = ?", value) }
 // in adds the condition that a column has one of the values, unless there are none. The values
 // are a single argument, because SQLite accepts no more than 32766.
 func (w *where) in(column string, values []string) {
-	if len(values) == 0 {
-		return
+	if len(values) > 0 {
+		w.add(column+" IN (SELECT value FROM json_each(?))", jsonList(values))
 	}
-	w.add(column+" IN (SELECT value FROM json_each(?))", jsonList(values))
 }
 
 // between adds the time range of two query keys; the end is exclusive.
@@ -266,8 +260,8 @@ func (w *where) filter(c *call, columns map[string]string) {
 func numberedPage[T any](s *Server, c *call, defaultLimit int, scan func(*sql.Rows) (T, error), columns, table string,
 	w *where, order string) (any, error) {
 	number, limit := c.number("page", 1, math.MaxInt32), c.number("limit", defaultLimit, 100)
-	if err := c.err(); err != nil {
-		return nil, err
+	if c.err != nil {
+		return nil, c.err
 	}
 	total, err := queryInt(s.store.r, "SELECT count(*) FROM "+table+" WHERE "+w.String(), w.args...)
 	if err != nil {

@@ -31,8 +31,8 @@ func (s *Server) listRuns(c *call) (any, error) {
 // runColumn returns a column of the run that the path names, or a 404 error.
 func runColumn(c *call, q querier, column string) (string, error) {
 	dataset, name := c.decodeAgain(c.path("name")), c.decodeAgain(c.path("run"))
-	if err := c.err(); err != nil {
-		return "", err
+	if c.err != nil {
+		return "", c.err
 	}
 	return requireRow(q, notFound("Dataset run not found"), scanValue[string], "SELECT "+column+` FROM runs r WHERE r.name = ?
 		AND r.dataset_id = (SELECT id FROM datasets WHERE name = ?)`, name, dataset)
@@ -235,8 +235,8 @@ func (s *Server) listExperiments(c *call) (any, error) {
 		having.add("(first, e.id) < (?, ?)", at.At, at.ID)
 	}
 	c.reject(s.requireV4("experiments")) // last, because an invalid query is 400 in Langfuse 3 too
-	if err := c.err(); err != nil {
-		return nil, err
+	if c.err != nil {
+		return nil, c.err
 	}
 	if err := s.settleExperiments(c.list("id"), groups["scores"]); err != nil {
 		return nil, err

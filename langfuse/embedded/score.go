@@ -284,8 +284,8 @@ func (s *Server) listScores(c *call) (any, error) {
 	if at, given := c.cursor(); given {
 		w.add("(timestamp, id) < (?, ?)", at.At, at.ID)
 	}
-	if err := c.err(); err != nil {
-		return nil, err
+	if c.err != nil {
+		return nil, c.err
 	}
 	found, err := queryRows(s.store.r, scanRow[score], selectScores+w.String()+" ORDER BY timestamp DESC, id DESC LIMIT ?",
 		append(w.args, limit+1)...)

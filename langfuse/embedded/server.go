@@ -151,7 +151,7 @@ func (c Config) Validate() error {
 // withDefaults returns the configuration with every empty field filled in, or all its problems.
 func (c Config) withDefaults() (Config, error) {
 	c.Path = cmp.Or(c.Path, ":memory:")
-	c.Mode = Mode(cmp.Or(string(c.Mode), string(ModeV4)))
+	c.Mode = cmp.Or(c.Mode, ModeV4)
 	c.SecretKey = cmp.Or(c.SecretKey, DefaultSecretKey)
 	c.ProjectName = cmp.Or(c.ProjectName, DefaultProjectID)
 	if c.Now == nil {

@@ -215,7 +215,8 @@ func Open(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// SetFaults replaces the faults, from the next request on. It returns the same errors as Open.
+// SetFaults replaces the faults, from the next request on. It returns an error, and keeps the
+// former faults, if Open would refuse them.
 func (s *Server) SetFaults(f Faults) error {
 	err := f.check()
 	if err == nil {

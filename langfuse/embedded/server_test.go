@@ -535,7 +535,7 @@ func TestServer_pages(t *testing.T) {
 		t.Helper()
 		return r.do("GET", path, nil, append(headers, "Authorization", "")...)
 	}
-	equal(t, "a page", get("/runs/x").text, "page /runs/x")
+	get("/runs/x").expect(t, "a page", 200, "page /runs/x")
 	equal(t, "another host", get("/runs/x", "Host", "rebound.example").status, 403)
 	if err := r.server.SetFaults(Faults{}); err != nil {
 		t.Fatal(err)

@@ -22,8 +22,8 @@ func TestQueue_items(t *testing.T) {
 	queues := r.get(api + "/annotation-queues")
 	equal(t, "queue", []any{queues.at("data", 0, "name"), queues.at("data", 0, "description"), queues.at("data", 0, "scoreConfigIds")},
 		[]any{"q", nil, []string{config}})
-	add := func(subject, kind, status string) string {
-		body := object{"objectId": subject, "objectType": kind}
+	add := func(objectID, objectType, status string) string {
+		body := object{"objectId": objectID, "objectType": objectType}
 		if status != "" {
 			body["status"] = status
 		}

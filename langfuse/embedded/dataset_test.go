@@ -217,18 +217,18 @@ func TestItems_history(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		steps := rapid.SliceOfN(rapid.SampledFrom([]string{"write", "archive", "delete"}), 1, 12).Draw(rt, "steps")
 		d := dataset{id: "ds", name: "d"}
-		begun, err := s.store.w.Begin()
+		sqlTx, err := s.store.w.Begin()
 		if err != nil {
 			rt.Fatal(err)
 		}
-		defer begun.Rollback()
-		tx := &transaction{begun, s.store}
+		defer sqlTx.Rollback()
+		tx := &transaction{sqlTx, s.store}
 		if err := saveDataset(tx, d); err != nil {
 			rt.Fatal(err)
 		}
 		type state struct {
 			at     int64
-			live   bool
+			exists bool
 			status string
 		}
 		var history []state
@@ -244,10 +244,10 @@ func TestItems_history(t *testing.T) {
 			}
 			history = append(history, state{it.created, step != "delete", it.status})
 		}
-		for _, was := range append(history, state{0, history[len(history)-1].live, history[len(history)-1].status}) {
-			it, live, err := findItem(tx, "i", was.at)
-			if err != nil || live != was.live || (live && it.status != was.status) {
-				rt.Fatalf("at %d: got %v %q %v, want %v %q", was.at, live, it.status, err, was.live, was.status)
+		for _, want := range append(history, state{0, history[len(history)-1].exists, history[len(history)-1].status}) {
+			it, exists, err := findItem(tx, "i", want.at)
+			if err != nil || exists != want.exists || (exists && it.status != want.status) {
+				rt.Fatalf("at %d: got %v %q %v, want %v %q", want.at, exists, it.status, err, want.exists, want.status)
 			}
 		}
 	})

@@ -39,9 +39,9 @@ func sendEach(t *testing.T, n int, f Faults) []string {
 func TestFaults_fail(t *testing.T) {
 	const n = 400
 	got := sendEach(t, n, Faults{Fail: 0.5})
-	ways, good := map[string]int{}, 0
+	counts, good := map[string]int{}, 0
 	for _, outcome := range got {
-		ways[outcome]++
+		counts[outcome]++
 		if outcome == "207 {" {
 			good++
 		}
@@ -49,11 +49,11 @@ func TestFaults_fail(t *testing.T) {
 	// 200 of 400 succeed. Of the other 200, 2/9 are 207 with refusals, and 1/4 of those refuse
 	// none of two events: 211 in all. 5 sigma of 400 requests are 50.
 	if good < 161 || good > 261 {
-		t.Errorf("%d of %d succeeded: %v", good, n, ways)
+		t.Errorf("%d of %d succeeded: %v", good, n, counts)
 	}
 	for _, way := range []string{"500 {", "503 <", "429 1{", "429 4", "cut", "refused"} {
-		if ways[way] == 0 {
-			t.Errorf("never %q: %v", way, ways)
+		if counts[way] == 0 {
+			t.Errorf("never %q: %v", way, counts)
 		}
 	}
 	equal(t, "again", sendEach(t, 50, Faults{Fail: 0.5}), got[:50])

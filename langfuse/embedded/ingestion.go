@@ -232,17 +232,17 @@ func readObservation(f *form, kind string, now int64) *observation {
 // readUsage reads tokens and costs from usageDetails and costDetails, or from the older field
 // usage.
 func (o *observation) readUsage(f *form) {
-	tokens, money := numbers{}, numbers{}
+	tokens, costs := numbers{}, numbers{}
 	for kind, n := range numbersOf(string(f.raw("usage"))) {
 		if part, isMoney := strings.CutSuffix(kind, "Cost"); isMoney {
-			money[part] = n
+			costs[part] = n
 		} else {
 			tokens[kind] = n
 		}
 	}
 	o.usage, o.cost, o.totalCost = usageAndCost(attributes{
 		"langfuse.observation.usage_details": cmp.Or(f.nullJSON("usageDetails").String, asText(tokens)),
-		"langfuse.observation.cost_details":  cmp.Or(f.nullJSON("costDetails").String, asText(money)),
+		"langfuse.observation.cost_details":  cmp.Or(f.nullJSON("costDetails").String, asText(costs)),
 	})
 }
 

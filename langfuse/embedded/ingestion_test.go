@@ -33,12 +33,12 @@ func TestIngest_legacyEvents(t *testing.T) {
 	}
 	reversed := slices.Clone(events)
 	slices.Reverse(reversed)
-	var apart []object
+	var separate []object
 	for _, ev := range events {
-		apart = append(apart, batchOf(ev))
+		separate = append(separate, batchOf(ev))
 	}
 	for how, batches := range map[string][]object{"one batch": {batchOf(events...)}, "reversed": {batchOf(reversed...)},
-		"one by one": apart, "twice": {batchOf(events...), batchOf(events...)}} {
+		"one by one": separate, "twice": {batchOf(events...), batchOf(events...)}} {
 		for _, mode := range []Mode{ModeV3, ModeV4Dual} {
 			t.Run(how+" "+string(mode), func(t *testing.T) {
 				r := newRig(t, Config{Mode: mode})

@@ -147,13 +147,13 @@ func (s *Server) deleteItem(c *call) (any, error) {
 // a millisecond after the current one began if that is later. So a clock that stands still or
 // goes back hides no version.
 func insertVersion(tx *transaction, it *item, now int64, deleted bool) error {
-	ended, _, err := queryRow(tx, scanValue[int64], `UPDATE items
+	validTo, _, err := queryRow(tx, scanValue[int64], `UPDATE items
 		SET valid_to = max(?1, valid_from + 1), updated = max(?1, valid_from + 1)
 		WHERE id = ?2 AND valid_to IS NULL RETURNING valid_to`, now, it.id)
 	if err != nil {
 		return err
 	}
-	now = max(now, ended)
+	now = max(now, validTo)
 	it.created, it.updated = now, now
 	_, err = tx.Exec(`INSERT INTO items(id, dataset_id, valid_from, valid_to, deleted, status,
 			source_trace, source_observation, created, updated, metadata, expected, input)

@@ -39,8 +39,8 @@ func TestLegacy_trace(t *testing.T) {
 
 			core := r.must(200, r.get(api+"/traces?fields=core"))
 			equalFields(t, core, object{"id": id, "input": nil, "observations": []any{}, "scores": []any{}, "latency": -1, "totalCost": -1}, "data", 0)
-			one := r.must(200, r.get(api+"/observations/c7ad6b7169203332"))
-			equal(t, "one observation", one.at("usageDetails"), object{"input": 812, "output": 64, "total": 876})
+			observation := r.must(200, r.get(api+"/observations/c7ad6b7169203332"))
+			equal(t, "one observation", observation.at("usageDetails"), object{"input": 812, "output": 64, "total": 876})
 			for path, text := range map[string]string{"/traces/none": "Trace none not found within authorized project",
 				"/observations/none": "Observation not found within authorized project"} {
 				r.get(api+path).expect(t, path, 404, text)

@@ -293,8 +293,8 @@ func FuzzDecodeSpans(f *testing.F) {
 			var check spanCheck
 			err = check.read(wire)
 			data := new(tracev1.TracesData)
-			if wrong := proto.Unmarshal(wire, data); (wrong != nil) != (err != nil) {
-				t.Fatalf("%s: the check says %v, reading it %v", name, err, wrong)
+			if unmarshalErr := proto.Unmarshal(wire, data); (unmarshalErr != nil) != (err != nil) {
+				t.Fatalf("%s: the check says %v, reading it %v", name, err, unmarshalErr)
 			}
 			if err != nil || check.bad > 0 {
 				continue

@@ -87,9 +87,12 @@ func serve(t *testing.T) (address string, stop func() error) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- s.Serve(ctx, l) }()
-	return l.Addr().String(), func() error { cancel(); return <-ended }
+	result := make(chan error, 1)
+	go func() { result <- s.Serve(ctx, l) }()
+	return l.Addr().String(), func() error {
+		cancel()
+		return <-result
+	}
 }
 
 // answer is the answer to a request, with its body also as decoded JSON, if it is JSON.
@@ -490,7 +493,7 @@ func TestOpen_otherMode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	beside, err := open(ModeV4Dual)
+	second, err := open(ModeV4Dual)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -506,7 +509,7 @@ func TestOpen_otherMode(t *testing.T) {
 	if !InUse(path) {
 		t.Error("an open store is not in use")
 	}
-	if err := beside.Close(); err != nil {
+	if err := second.Close(); err != nil {
 		t.Error(err)
 	}
 	if InUse(path) {

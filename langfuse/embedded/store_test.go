@@ -36,14 +36,14 @@ func TestStore_runWrites(t *testing.T) {
 		}
 	}
 	broken := errors.New("broken")
-	begun, release := make(chan struct{}), make(chan struct{})
+	started, release := make(chan struct{}), make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		if err := st.update(func(*transaction) error { close(begun); <-release; return nil }); err != nil {
+		if err := st.update(func(*transaction) error { close(started); <-release; return nil }); err != nil {
 			t.Error(err)
 		}
 	})
-	<-begun // the other writes gather behind this one
+	<-started // the other writes gather behind this one
 	for key, want := range map[string]error{"a": nil, "b": broken, "c": nil, "panics": errors.New("panic: panics")} {
 		wg.Go(func() {
 			if err := st.update(put(key, want)); fmt.Sprint(err) != fmt.Sprint(want) {
@@ -71,10 +71,10 @@ func TestStore_runWrites(t *testing.T) {
 // replaces none with its name.
 func TestServer_Import(t *testing.T) {
 	s := openServer(t, Config{})
-	asked := 0
+	calls := 0
 	bodies := func(texts ...string) func() ([]json.RawMessage, error) {
 		return func() (list []json.RawMessage, err error) {
-			asked++
+			calls++
 			for _, text := range texts {
 				list = append(list, json.RawMessage(text))
 			}
@@ -90,8 +90,8 @@ func TestServer_Import(t *testing.T) {
 		}
 	}
 	ids, err := queryRows(s.store.r, scanValue[string], "SELECT id || input FROM items ORDER BY valid_from")
-	if want := []string{`b{"a":2,"b":1}`, `a"x"`}; err != nil || asked != 2 || !slices.Equal(ids, want) {
-		t.Errorf("asked %d times, %q, want %q (%v)", asked, ids, want, err)
+	if want := []string{`b{"a":2,"b":1}`, `a"x"`}; err != nil || calls != 2 || !slices.Equal(ids, want) {
+		t.Errorf("asked %d times, %q, want %q (%v)", calls, ids, want, err)
 	}
 }
 

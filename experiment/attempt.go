@@ -12,18 +12,16 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// outcome is that of the unit, begun at that time, before anything is known.
-func (u *Unit) outcome(began time.Time) outcome.Outcome {
-	return outcome.Outcome{Item: u.ID, Seq: u.from.Seq, Trial: u.Trial, Attempt: u.Attempt, Started: began.UTC()}
+// newOutcome returns an outcome with the identity of the unit and its start only.
+func (u *Unit) newOutcome(started time.Time) outcome.Outcome {
+	return outcome.Outcome{Item: u.ID, Seq: u.item.Seq, Trial: u.Trial, Attempt: u.Attempt, Started: started.UTC()}
 }
 
-// outcomeOf makes the outcome of a unit of what came of it. It never fails: whatever went
-// wrong is the outcome.
-//
-// Its second result is an error that stops the run instead: one for which the output
-// could not be judged, see limit.StopsRun.
+// outcomeOf makes the outcome of a unit from the result of its task. Whatever went wrong is
+// part of the outcome. The error is only one that prevented judging and stops the run, see
+// limit.StopsRun.
 func outcomeOf(ctx context.Context, u *Unit, done Done) (outcome.Outcome, error) {
-	o := u.outcome(done.Started)
+	o := u.newOutcome(done.Started)
 	o.NothingExpected = nothingExpected(u.judge)
 	o.Ended = o.Started.Add(done.Took)
 	o.Latency = max(0, done.Took-outcome.WaitsOf(done.Calls).Sum())
@@ -34,21 +32,21 @@ func outcomeOf(ctx context.Context, u *Unit, done Done) (outcome.Outcome, error)
 			o.FromCache++
 		}
 	}
-	o.CostUSD = cost(done.Calls)
+	o.CostUSD = totalCost(done.Calls)
 	if done.Err != nil {
-		return fail(o, u.judge, outcome.FailureOf(done.Err, outcome.Provider)), nil
+		return withFailure(o, u.judge, outcome.FailureOf(done.Err, outcome.Provider)), nil
 	}
-	return judged(ctx, o, u.judge, done.Decoded)
+	return scoreOutcome(ctx, o, u.judge, done.Decoded)
 }
 
-// judged scores the output of an outcome. The error is one that stops the run.
-func judged(ctx context.Context, o outcome.Outcome, judge Judge, decoded any) (outcome.Outcome, error) {
-	scored, err := guard(func() (Scored, error) { return score(ctx, judge, o.Output, decoded) })
+// scoreOutcome judges the output of an outcome. The error is one that stops the run.
+func scoreOutcome(ctx context.Context, o outcome.Outcome, judge Judge, decoded any) (outcome.Outcome, error) {
+	scored, err := recoverPanic(func() (Scored, error) { return score(ctx, judge, o.Output, decoded) })
 	switch {
 	case limit.StopsRun(err):
 		return o, err
 	case err != nil:
-		return fail(o, judge, outcome.FailureOf(err, outcome.Internal)), nil
+		return withFailure(o, judge, outcome.FailureOf(err, outcome.Internal)), nil
 	}
 	o.Scores = append(scored.Scores, errorScore(nil))
 	o.Groups, o.Counts, o.Explanation = scored.Groups, outcome.CountsOf(scored.Counts), scored.Explanation
@@ -62,18 +60,18 @@ func judged(ctx context.Context, o outcome.Outcome, judge Judge, decoded any) (o
 	return o, nil
 }
 
-// guard turns a panic of f into a failure of class internal, with the place.
-func guard[T any](f func() (T, error)) (result T, err error) {
+// recoverPanic turns a panic of f into a failure of class internal that has the location.
+func recoverPanic[T any](f func() (T, error)) (result T, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = &outcome.Failure{Class: outcome.Internal, Message: fmt.Sprintf("panic: %v\n%s", p, place())}
+			err = &outcome.Failure{Class: outcome.Internal, Message: fmt.Sprintf("panic: %v\n%s", p, panicLocation())}
 		}
 	}()
 	return f()
 }
 
-// place returns the innermost few frames below the panic.
-func place() string {
+// panicLocation returns the innermost three frames below the panic.
+func panicLocation() string {
 	lines := strings.Split(string(debug.Stack()), "\n")
 	for i, line := range lines {
 		if strings.HasPrefix(line, "panic(") && i+2 < len(lines) {
@@ -84,7 +82,7 @@ func place() string {
 	return strings.Join(lines[:min(len(lines), 6)], "\n")
 }
 
-func fail(o outcome.Outcome, judge Judge, f outcome.Failure) outcome.Outcome {
+func withFailure(o outcome.Outcome, judge Judge, f outcome.Failure) outcome.Outcome {
 	o.Class, o.Failure = f.Class, &f
 	if judge != nil {
 		o.Scores = judge.Undelivered()
@@ -93,7 +91,8 @@ func fail(o outcome.Outcome, judge Judge, f outcome.Failure) outcome.Outcome {
 	return o
 }
 
-// errorScore says whether the item failed; its mean is the failure rate.
+// errorScore returns the score that is 1 for a failed item and 0 otherwise; its mean is the
+// failure rate.
 func errorScore(f *outcome.Failure) outcome.Score {
 	s := outcome.Score{Name: outcome.ErrorScore, Boolean: true, Value: new(float64), Ratio: &outcome.Ratio{Den: 1}}
 	if f != nil {
@@ -102,8 +101,8 @@ func errorScore(f *outcome.Failure) outcome.Score {
 	return s
 }
 
-// cost sums what the model calls cost; it is unknown as soon as one of them is.
-func cost(calls []outcome.Call) *float64 {
+// totalCost sums the cost of the model calls. It is nil if the cost of one of them is unknown.
+func totalCost(calls []outcome.Call) *float64 {
 	var sum float64
 	for _, call := range calls {
 		if call.Kind != "generation" {

@@ -17,10 +17,10 @@ import (
 	"extraction-experiment/tracking"
 )
 
-// begin reserves the name, opens the system and makes the run file, or takes the
-// run up again.
+// begin reserves the name, opens the system and creates the run file, or opens the file of a
+// run that is resumed.
 func begin(ctx context.Context, cfg Config) (*execution, error) {
-	cfg, err := cfg.complete()
+	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, err
 	}
@@ -43,8 +43,8 @@ func begin(ctx context.Context, cfg Config) (*execution, error) {
 		return e.reserve(ctx)
 	})
 	if cfg.OpenEarly {
-		go reserve() // at the same time: both wait for Langfuse only
-	} else if err := reserve(); err != nil { // found before a prompt is pushed
+		go reserve() // concurrently, since both only wait for Langfuse
+	} else if err := reserve(); err != nil { // before Open, which may push a prompt
 		return nil, err
 	}
 	if err := e.openSystem(ctx, reserve); err != nil {
@@ -59,26 +59,26 @@ func begin(ctx context.Context, cfg Config) (*execution, error) {
 	if e.result.Begun {
 		e.system.Notes = append(e.system.Notes, notes...)
 	}
-	if err := e.spend(ctx); err != nil {
+	if err := e.restoreSpent(ctx); err != nil {
 		return nil, errors.Join(err, e.run.Close(), e.system.close())
 	}
 	return e, nil
 }
 
-// complete checks the Config and fills in what can be known without asking anybody.
-func (cfg Config) complete() (Config, error) {
+// complete checks the Config and fills in the defaults that need no request.
+func (cfg Config) withDefaults() (Config, error) {
 	var problems []error
-	refuse := func(wrong bool, what string) {
-		if wrong {
-			problems = append(problems, cli.Usage("experiment: Config.%s", what))
+	check := func(invalid bool, problem string) {
+		if invalid {
+			problems = append(problems, cli.Usage("experiment: Config.%s", problem))
 		}
 	}
-	refuse(cfg.Header.Name == "", "Header.Name is missing")
-	refuse(cfg.Dataset == "" && cfg.Source == nil, "Dataset is missing")
-	refuse(cfg.Open == nil && cfg.Task == nil, "Task is missing")
-	refuse(cfg.Open == nil && cfg.Scorer == nil, "Scorer is missing")
-	refuse(cfg.Concurrency < 0, "Concurrency is negative")
-	refuse(cfg.Timeout < 0, "Timeout is negative")
+	check(cfg.Header.Name == "", "Header.Name is missing")
+	check(cfg.Dataset == "" && cfg.Source == nil, "Dataset is missing")
+	check(cfg.Open == nil && cfg.Task == nil, "Task is missing")
+	check(cfg.Open == nil && cfg.Scorer == nil, "Scorer is missing")
+	check(cfg.Concurrency < 0, "Concurrency is negative")
+	check(cfg.Timeout < 0, "Timeout is negative")
 	if err := errors.Join(problems...); err != nil {
 		return cfg, err
 	}
@@ -96,19 +96,19 @@ func (cfg Config) complete() (Config, error) {
 	if h.Publication.Form == 0 {
 		h.Publication = outcome.Publication{Form: outcome.PublicationForm, ScoreEnvironment: outcome.ScoreEnvironment, Scores: h.Publication.Scores}
 	}
-	cfg.place()
+	cfg.setLocation()
 	return cfg, nil
 }
 
-// newUID makes the random id of a run, 32 hex digits.
+// newUID returns a random id for a run, 32 hex digits.
 func newUID() string {
 	var id [16]byte
 	_, _ = rand.Read(id[:]) // documented never to fail
 	return hex.EncodeToString(id[:])
 }
 
-// place says what project and dataset are called, and where the run file is.
-func (cfg *Config) place() {
+// setLocation fills in the names of project and dataset, and the path of the run file.
+func (cfg *Config) setLocation() {
 	h := &cfg.Header
 	if cfg.Langfuse != nil {
 		h.Project = cfg.Langfuse.Server.Project.ID
@@ -121,17 +121,17 @@ func (cfg *Config) place() {
 	}
 }
 
-// openSystem opens the system and waits for the name to be reserved.
+// openSystem opens the system and waits until reserve has reserved the name.
 func (e *execution) openSystem(ctx context.Context, reserve func() error) (err error) {
 	e.system = System{Task: e.cfg.Task, Scorer: e.cfg.Scorer, Header: e.cfg.Header.System}
 	if e.cfg.Open != nil {
 		e.system, err = e.cfg.Open(ctx, e.cfg.Resume)
 	}
-	switch reserved := reserve(); {
-	case reserved != nil && err == nil:
-		return errors.Join(reserved, e.system.close())
-	case reserved != nil:
-		return reserved
+	switch reserveErr := reserve(); {
+	case reserveErr != nil && err == nil:
+		return errors.Join(reserveErr, e.system.close())
+	case reserveErr != nil:
+		return reserveErr
 	case err != nil:
 		return err
 	}
@@ -139,32 +139,32 @@ func (e *execution) openSystem(ctx context.Context, reserve func() error) (err e
 	return nil
 }
 
-// reserve finds the items of a new run and checks that its name is free, while the
-// first of them are on their way.
+// reserve opens the source of a new run and checks that its name is free, while the first items
+// are being fetched.
 func (e *execution) reserve(ctx context.Context) error {
 	if err := e.openSource(ctx); err != nil {
 		return err
 	}
-	if err := e.replaceable(ctx); err != nil {
+	if err := e.checkReplaceable(ctx); err != nil {
 		return err
 	}
-	var begun sync.WaitGroup
+	var prefetch sync.WaitGroup
 	if pinned, ok := e.source.(*tracking.Dataset); ok {
-		begun.Go(func() { pinned.Begin(ctx, e.cfg.Filter.Limit) })
+		prefetch.Go(func() { pinned.Begin(ctx, e.cfg.Filter.Limit) })
 	}
-	err := e.nameIsFree(ctx)
-	begun.Wait()
+	err := e.checkNameFree(ctx)
+	prefetch.Wait()
 	return err
 }
 
-// openRun makes the run file, or opens that of a run that goes on.
+// openRun creates the run file, or opens that of a run that is resumed.
 func (e *execution) openRun(ctx context.Context) error {
 	if e.cfg.Resume {
 		listed, err := e.resume()
 		if err != nil {
 			return err
 		}
-		if listed { // it continues with the items that it has
+		if listed {
 			return nil
 		}
 		if err := e.reserve(ctx); err != nil {
@@ -173,30 +173,30 @@ func (e *execution) openRun(ctx context.Context) error {
 	}
 	e.source = Selected{Source: e.source, Filter: e.cfg.Filter}
 	e.result.Begun = true
-	if e.cfg.Overwrite { // as late as can be: what failed until here has cost nothing
+	if e.cfg.Overwrite { // as late as possible: earlier errors leave the old run alone
 		if err := os.Remove(e.cfg.Path); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return cli.Errorf(cli.ExitIO, "replacing the run: %w", err)
 		}
 	}
-	e.cfg.Header.Dataset.Fingerprint = "" // it says that the items are listed
+	e.cfg.Header.Dataset.Fingerprint = "" // the header has it only after the items are listed
 	var err error
 	e.run, err = runstore.Create(e.cfg.Path, e.cfg.Header)
 	e.result.Header = e.cfg.Header
 	return err
 }
 
-// NameTakenError says that the name of a new run is already in use.
+// NameTakenError is the error for a new run whose name is already in use.
 type NameTakenError struct {
 	Name string
-	// Where is the run file, or empty where only Langfuse knows the run.
+	// Where is the path of the run file; empty if the run is only in Langfuse.
 	Where string
-	Free  string // a name that is free, where one was looked for
+	Free  string // a name that is free, or empty
 }
 
-// Place says where the run is.
+// Place returns the path of the run file, or "in Langfuse".
 func (e *NameTakenError) Place() string { return cmp.Or(e.Where, "in Langfuse") }
 
-// Error says where the run is.
+// Error names the run and its place.
 func (e *NameTakenError) Error() string {
 	return fmt.Sprintf("the run name %q is taken (%s)", e.Name, e.Place())
 }
@@ -204,16 +204,16 @@ func (e *NameTakenError) Error() string {
 // ExitCode returns 64.
 func (*NameTakenError) ExitCode() int { return cli.ExitUsage }
 
-// nameIsFree checks that neither a run file nor Langfuse knows the run's name;
-// else it proposes one that is free.
-func (e *execution) nameIsFree(ctx context.Context) error {
-	where, taken, err := e.cfg.taken(ctx, e.cfg.Header.Name)
+// checkNameFree returns a *NameTakenError, with a name that is free, if the name of the run
+// belongs to a run file or to a run in Langfuse.
+func (e *execution) checkNameFree(ctx context.Context) error {
+	where, taken, err := e.cfg.nameTaken(ctx, e.cfg.Header.Name)
 	if err != nil || !taken {
 		return err
 	}
 	for i := 2; ; i++ {
 		free := fmt.Sprintf("%s-%d", e.cfg.Header.Name, i)
-		_, taken, err := e.cfg.taken(ctx, free)
+		_, taken, err := e.cfg.nameTaken(ctx, free)
 		if err != nil {
 			return err
 		}
@@ -223,9 +223,9 @@ func (e *execution) nameIsFree(ctx context.Context) error {
 	}
 }
 
-// taken reports whether a run of that name is there: where its file is, or "" in
-// Langfuse.
-func (cfg Config) taken(ctx context.Context, name string) (where string, taken bool, err error) {
+// nameTaken reports whether a run of that name exists. where is the path of its file, or empty
+// if the run is in Langfuse.
+func (cfg Config) nameTaken(ctx context.Context, name string) (where string, taken bool, err error) {
 	h := cfg.Header
 	path := cfg.Path
 	if name != h.Name {
@@ -239,18 +239,17 @@ func (cfg Config) taken(ctx context.Context, name string) (where string, taken b
 	}
 	h.Name = name
 	for trial := 1; trial <= h.Trials; trial++ {
-		known, err := tracking.RunExists(ctx, cfg.Langfuse.Site, h.Dataset.ID, tracking.RunName(h, trial))
-		if err != nil || known {
-			return "", known, err
+		exists, err := tracking.RunExists(ctx, cfg.Langfuse.Site, h.Dataset.ID, tracking.RunName(h, trial))
+		if err != nil || exists {
+			return "", exists, err
 		}
 	}
 	return "", false, nil
 }
 
-// replaceable checks with Overwrite that the run of the name, if there is one,
-// may go: nobody is writing it, and it is in no Langfuse but that of this folder,
-// where runs of one name do not meet.
-func (e *execution) replaceable(ctx context.Context) (err error) {
+// checkReplaceable checks for Overwrite that no process writes the old run, and that it is not
+// published, except to the embedded server, where runs of one name do not collide.
+func (e *execution) checkReplaceable(ctx context.Context) (err error) {
 	if !e.cfg.Overwrite {
 		return nil
 	}
@@ -273,26 +272,26 @@ func (e *execution) replaceable(ctx context.Context) (err error) {
 	return err
 }
 
-// spend tells the budget what the run took before it was resumed, and what the
-// other runs of its sweep took.
-func (e *execution) spend(ctx context.Context) error {
+// restoreSpent charges the earlier outcomes of the run, and those of the other runs of its
+// sweep, to the budget.
+func (e *execution) restoreSpent(ctx context.Context) error {
 	if e.system.Spent == nil {
 		return nil
 	}
-	for _, path := range e.cfg.siblings {
+	for _, path := range e.cfg.sweepPaths {
 		if path == e.cfg.Path {
 			continue
 		}
-		if err := spent(ctx, path, e.system.Spent); err != nil {
+		if err := visitFile(ctx, path, e.system.Spent); err != nil {
 			return err
 		}
 	}
-	return outcomesOf(ctx, e.run.Reader, e.system.Spent)
+	return visitOutcomes(ctx, e.run.Reader, e.system.Spent)
 }
 
-// spent tells the outcomes of a run file; one that is not there has none.
-func spent(ctx context.Context, path string, tell func(outcome.Outcome)) (err error) {
-	if _, missing := os.Stat(path); missing != nil {
+// visitFile calls visit with the outcomes of a run file, if it exists.
+func visitFile(ctx context.Context, path string, visit func(outcome.Outcome)) (err error) {
+	if _, statErr := os.Stat(path); statErr != nil {
 		return nil
 	}
 	run, err := runstore.Load(path)
@@ -300,15 +299,15 @@ func spent(ctx context.Context, path string, tell func(outcome.Outcome)) (err er
 		return err
 	}
 	defer func() { err = errors.Join(err, run.Close()) }()
-	return outcomesOf(ctx, run, tell)
+	return visitOutcomes(ctx, run, visit)
 }
 
-func outcomesOf(ctx context.Context, run *runstore.Reader, tell func(outcome.Outcome)) error {
+func visitOutcomes(ctx context.Context, run *runstore.Reader, visit func(outcome.Outcome)) error {
 	for o, err := range run.Outcomes(ctx, runstore.Query{Brief: true}) {
 		if err != nil {
 			return err
 		}
-		tell(o)
+		visit(o)
 	}
 	return nil
 }

@@ -12,10 +12,10 @@ import (
 	"extraction-experiment/runstore"
 )
 
-// paged is the Source list in pages of 64, as Langfuse and files give them.
-type paged int
+// pagedList is the Source list with pages of 64 items, like those of Langfuse and files.
+type pagedList int
 
-func (n paged) Pages(ctx context.Context) iter.Seq2[[]dataset.Item, error] {
+func (n pagedList) Pages(ctx context.Context) iter.Seq2[[]dataset.Item, error] {
 	return func(yield func([]dataset.Item, error) bool) {
 		var page []dataset.Item
 		for one, err := range list(n).Pages(ctx) {
@@ -33,8 +33,8 @@ func (n paged) Pages(ctx context.Context) iter.Seq2[[]dataset.Item, error] {
 	}
 }
 
-// BenchmarkRun measures what the runner costs by itself: items whose task and
-// scorer take no time, from listing to footer, each outcome durable.
+// BenchmarkRun measures the cost of the runner alone, from listing to footer: task and scorer
+// take no time, and each outcome is durable.
 func BenchmarkRun(b *testing.B) {
 	const items = 2000
 	for b.Loop() {
@@ -42,7 +42,7 @@ func BenchmarkRun(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		r := experiment.NewRunner(experiment.RunnerConfig{Run: run, Source: paged(items), Task: task(echo), Scorer: half{}, Concurrency: 8})
+		r := experiment.NewRunner(experiment.RunnerConfig{Run: run, Source: pagedList(items), Task: task(echo), Scorer: half{}, Concurrency: 8})
 		if _, err := r.Run(b.Context()); err != nil {
 			b.Fatal(err)
 		}

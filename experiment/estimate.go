@@ -5,20 +5,20 @@ import (
 	"errors"
 )
 
-// Estimated is what a run would take, as far as that follows from the items.
+// Estimated is what a run would take, as far as that can be computed from the items.
 type Estimated struct {
 	Items int
-	// Unusable items fail before a model is asked.
+	// Unusable is the number of items that fail before a model is asked.
 	Unusable int
-	// ExpectedBytes is the size of all expected outputs.
+	// ExpectedBytes is the total size of the expected outputs.
 	ExpectedBytes int64
 }
 
-// Estimate takes every item through the task, which should be one that asks no model and
-// counts what it would ask. Once the system is open, ask is called with it; if it returns
-// false, the items are only counted. Nothing is written.
+// Estimate passes every item to the task, which should ask no model but count what it would
+// ask. Once the system is open, Estimate calls ask with it; if ask returns false, it only
+// counts the items. It writes nothing. Without items, the error is ErrNoItems.
 func Estimate(ctx context.Context, cfg Config, ask func(System) bool) (e Estimated, err error) {
-	if cfg, err = cfg.complete(); err != nil {
+	if cfg, err = cfg.withDefaults(); err != nil {
 		return e, err
 	}
 	run := &execution{cfg: cfg}
@@ -29,7 +29,7 @@ func Estimate(ctx context.Context, cfg Config, ask func(System) bool) (e Estimat
 		return e, err
 	}
 	defer func() { err = errors.Join(err, run.system.close()) }()
-	asks := ask(run.system)
+	asksModel := ask(run.system)
 	for page, err := range (Selected{Source: run.source, Filter: cfg.Filter}).Pages(ctx) {
 		if err != nil {
 			return e, err
@@ -37,7 +37,7 @@ func Estimate(ctx context.Context, cfg Config, ask func(System) bool) (e Estimat
 		for _, item := range page {
 			e.Items++
 			e.ExpectedBytes += int64(len(item.Expected))
-			if !asks {
+			if !asksModel {
 				continue
 			}
 			_, err := run.system.Task.Do(ctx, Item{ID: item.ID, Input: item.Input, Metadata: item.Metadata})

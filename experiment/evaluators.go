@@ -16,45 +16,46 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// Evaluator judges one case, within its own time limit. It is called by many goroutines at
-// once.
+// Evaluator judges one case, within its own time limit. It must be safe for concurrent use.
 type Evaluator interface {
 	Evaluate(ctx context.Context, c evaluator.Case) (evaluator.Verdict, error)
 }
 
-// Evaluated is a score that an evaluator gives.
+// Evaluated is a score and the evaluator that gives it.
 type Evaluated struct {
-	// Name of the score: small letters, digits and _, beginning with a letter.
+	// Name is the name of the score: small letters, digits and _, at most 63, beginning with a
+	// letter.
 	Name string
 	// Criteria are passed to the evaluator; they may be empty.
 	Criteria  string
 	Evaluator Evaluator
 }
 
-// EvaluatedScorer is the scorer of a harness with the scores of evaluators added. It is
-// safe for concurrent use if they are.
+// EvaluatedScorer is a Scorer that adds the scores of evaluators to those of another Scorer. It
+// is safe for concurrent use if both are.
 type EvaluatedScorer struct {
 	base  Scorer
-	extra []*asked
+	extra []*scoreEvaluator
 }
 
-// asked is an Evaluated of which it is known whether it was ever there.
-type asked struct {
+// scoreEvaluator is an Evaluated that records whether its evaluator ever responded.
+type scoreEvaluator struct {
 	Evaluated
-	there atomic.Bool
+	reached atomic.Bool
 }
 
-// scoreNames is how scores may be called; Langfuse shows them as they are.
-var scoreNames = textutil.Pattern(`^[a-z][a-z0-9_]{0,62}$`)
+var scoreNamePattern = textutil.Pattern(`^[a-z][a-z0-9_]{0,62}$`)
 
-// WithEvaluators adds the scores of external evaluators to those of base. For each output,
-// base judges first, and its failures count as always; then every evaluator is asked in
-// turn, with the document as question, the output as candidate answer and the expected
+// WithEvaluators returns a Scorer that adds the scores of external evaluators to those of base.
+// taken are the names of the scores of base. The error joins every name that is invalid, taken
+// or used twice.
+//
+// For each output, base judges first, and its failures count as always. Then every evaluator is
+// asked in turn, with the document as question, the output as candidate answer and the expected
 // output as reference answer. An evaluator never fails an item: without a valid answer, its
-// score has no value, with the reason. An evaluator that cannot be asked at its first call
-// stops the run, and so does a budget that is used up. Package conformance tests whether an
-// evaluator can be trusted. Taken are the names of the scores of base. The error joins
-// every name that is invalid, taken or used twice.
+// score has no value but a reason. If an evaluator cannot be asked at its first call, or a
+// budget is used up, the run stops. Package conformance tests whether an evaluator can be
+// trusted.
 func WithEvaluators(base Scorer, taken []string, extra ...Evaluated) (*EvaluatedScorer, error) {
 	var problems []error
 	seen := map[string]bool{outcome.ErrorScore: true}
@@ -63,7 +64,7 @@ func WithEvaluators(base Scorer, taken []string, extra ...Evaluated) (*Evaluated
 	}
 	for _, e := range extra {
 		switch {
-		case !scoreNames().MatchString(e.Name):
+		case !scoreNamePattern().MatchString(e.Name):
 			problems = append(problems, fmt.Errorf("scorers: the name %q is not of small letters, digits and _, beginning with a letter", e.Name))
 		case seen[e.Name]:
 			problems = append(problems, fmt.Errorf("scorers: the name %q is taken by another score", e.Name))
@@ -77,33 +78,33 @@ func WithEvaluators(base Scorer, taken []string, extra ...Evaluated) (*Evaluated
 	}
 	s := &EvaluatedScorer{base: base}
 	for _, e := range extra {
-		s.extra = append(s.extra, &asked{Evaluated: e})
+		s.extra = append(s.extra, &scoreEvaluator{Evaluated: e})
 	}
 	return s, nil
 }
 
-// Judge reads what is expected of an item; see Scorer.
+// Judge reads the expected output of an item; see Scorer.
 func (s *EvaluatedScorer) Judge(item dataset.Item) (Judge, error) {
 	base, err := s.base.Judge(item)
 	if err != nil {
 		return nil, err
 	}
-	return judge{base, s.extra, item}, nil
+	return evaluatedJudge{base, s.extra, item}, nil
 }
 
-type judge struct {
+type evaluatedJudge struct {
 	base  Judge
-	extra []*asked
+	extra []*scoreEvaluator
 	item  dataset.Item
 }
 
-// Score judges without a limit but the evaluators' own.
-func (j judge) Score(output json.RawMessage) (Scored, error) {
+// Score judges without a time limit, except those of the evaluators.
+func (j evaluatedJudge) Score(output json.RawMessage) (Scored, error) {
 	return j.ScoreContext(context.Background(), output, nil)
 }
 
-// ScoreContext judges; the evaluators are not asked any more when ctx is done.
-func (j judge) ScoreContext(ctx context.Context, output json.RawMessage, decoded any) (Scored, error) {
+// ScoreContext judges with base and then with the evaluators, to which it passes ctx.
+func (j evaluatedJudge) ScoreContext(ctx context.Context, output json.RawMessage, decoded any) (Scored, error) {
 	scored, err := score(ctx, j.base, output, decoded)
 	if err != nil {
 		return scored, err
@@ -123,14 +124,14 @@ func (j judge) ScoreContext(ctx context.Context, output json.RawMessage, decoded
 	return scored, nil
 }
 
-// NothingExpected is that of the scorer to which scores are added.
-func (j judge) NothingExpected() bool { return nothingExpected(j.base) }
+// NothingExpected is the NothingExpected of the base Judge.
+func (j evaluatedJudge) NothingExpected() bool { return nothingExpected(j.base) }
 
-// Decoded is that of the scorer to which scores are added.
-func (j judge) Decoded() any { return decoded(j.base) }
+// Decoded is the Decoded of the base Judge.
+func (j evaluatedJudge) Decoded() any { return decoded(j.base) }
 
-// Undelivered returns the scores of a failed item, those of evaluators included.
-func (j judge) Undelivered() []outcome.Score {
+// Undelivered returns the scores of a failed item, including those of evaluators.
+func (j evaluatedJudge) Undelivered() []outcome.Score {
 	scores := j.base.Undelivered()
 	for _, e := range j.extra {
 		scores = append(scores, outcome.Score{Name: e.Name, Reason: "the item failed"})
@@ -138,8 +139,8 @@ func (j judge) Undelivered() []outcome.Score {
 	return scores
 }
 
-// AbsentError says that an evaluator cannot be asked at all: every item would be paid for
-// without its score.
+// AbsentError is the error for an evaluator that cannot be asked at all. It stops the run,
+// since the other items would be paid for without this score.
 type AbsentError struct {
 	Score string
 	Fault *evaluator.Fault
@@ -153,65 +154,64 @@ func (e *AbsentError) Error() string {
 // Unwrap returns the fault.
 func (e *AbsentError) Unwrap() error { return e.Fault }
 
-// ExitCode is 69: it cannot be reached, started or authorised.
+// ExitCode returns 69: the evaluator cannot be reached, started or authorised.
 func (*AbsentError) ExitCode() int { return 69 }
 
 // StopsRun marks errors that are not a failure of the item; see limit.StopsRun.
 func (*AbsentError) StopsRun() {}
 
-// score asks the evaluator; call is that of a judging model. The error is one
-// that stops the run. A panic in the evaluator would be one of ours, and is left
-// to the runner.
-func (e *asked) score(ctx context.Context, c evaluator.Case) (s outcome.Score, call *outcome.Call, err error) {
+// score asks the evaluator. call is the call of a judging model, or nil. The error is one that
+// stops the run. A panic of the evaluator is a bug of this program, and the runner reports it.
+func (e *scoreEvaluator) score(ctx context.Context, c evaluator.Case) (s outcome.Score, call *outcome.Call, err error) {
 	s = outcome.Score{Name: e.Name}
-	v, err := e.Evaluator.Evaluate(ctx, c)
-	if call = v.Call; call != nil {
+	verdict, err := e.Evaluator.Evaluate(ctx, c)
+	if call = verdict.Call; call != nil {
 		call.Name = e.Name
 	}
 	var fault *evaluator.Fault
 	switch {
 	case err == nil:
-		e.there.Store(true)
-		s.Value, s.Comment = &v.Score, comment(v)
+		e.reached.Store(true)
+		s.Value, s.Comment = &verdict.Score, scoreComment(verdict)
 		return s, call, nil
 	case limit.StopsRun(err):
 		return s, nil, err
-	case errors.As(err, &fault) && fault.Unavailable() && !e.there.Load():
+	case errors.As(err, &fault) && fault.Unavailable() && !e.reached.Load():
 		return s, nil, &AbsentError{e.Name, fault}
 	}
-	e.there.Store(true)
-	s.Reason = "the evaluator gave no score: " + cut(err.Error())
+	e.reached.Store(true)
+	s.Reason = "the evaluator gave no score: " + shorten(err.Error())
 	return s, call, nil
 }
 
-// comment is the reasoning, with the hits and misses.
-func comment(v evaluator.Verdict) string {
-	if len(v.Hits)+len(v.Misses) == 0 {
-		return cut(v.Reasoning)
+// scoreComment returns the reasoning, with hits and misses.
+func scoreComment(verdict evaluator.Verdict) string {
+	if len(verdict.Hits)+len(verdict.Misses) == 0 {
+		return shorten(verdict.Reasoning)
 	}
-	text := textutil.Counted(len(v.Hits), "hit") + ", " + textutil.Counted(len(v.Misses), "miss")
-	if len(v.Misses) > 0 {
-		text += ": " + strings.Join(v.Misses[:min(len(v.Misses), 10)], "; ")
+	text := textutil.Counted(len(verdict.Hits), "hit") + ", " + textutil.Counted(len(verdict.Misses), "miss")
+	if len(verdict.Misses) > 0 {
+		text += ": " + strings.Join(verdict.Misses[:min(len(verdict.Misses), 10)], "; ")
 	}
-	if v.Reasoning != "" {
-		text = cut(v.Reasoning) + " (" + text + ")"
+	if verdict.Reasoning != "" {
+		text = shorten(verdict.Reasoning) + " (" + text + ")"
 	}
-	return cut(text)
+	return shorten(text)
 }
 
-// cut bounds text that is stored with every item.
-func cut(text string) string { return textutil.Brief(text, 500) }
+// shorten limits the length of text that is stored with every item.
+func shorten(text string) string { return textutil.Brief(text, 500) }
 
-// caseOf makes a case of an item: the question is the document's text where the
-// input has one, else the input itself.
+// caseOf makes a case of an item. The question is the document's text if the input has one, or
+// else the input itself.
 func caseOf(item dataset.Item, output json.RawMessage) evaluator.Case {
-	var in struct {
+	var input struct {
 		Document string `json:"document_text"`
 		Text     string `json:"text"`
 	}
-	_ = json.Unmarshal(item.Input, &in) // what has another form has no text
+	_ = json.Unmarshal(item.Input, &input) // input of another form has no text
 	return evaluator.Case{
-		Question: cmp.Or(in.Document, in.Text, string(item.Input)), Candidate: string(output), Reference: string(item.Expected),
+		Question: cmp.Or(input.Document, input.Text, string(item.Input)), Candidate: string(output), Reference: string(item.Expected),
 		Item: &evaluator.Item{ID: item.ID, Input: item.Input, Expected: item.Expected, Extracted: output, Metadata: item.Metadata},
 	}
 }

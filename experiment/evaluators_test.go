@@ -15,7 +15,7 @@ import (
 	"extraction-experiment/pipeline"
 )
 
-// base is a harness's scorer with one score.
+// base is a Scorer with one score.
 type base struct{ err error }
 
 func (b base) Judge(dataset.Item) (experiment.Judge, error) { return b, nil }
@@ -27,9 +27,9 @@ func (b base) Score(json.RawMessage) (experiment.Scored, error) {
 
 func (base) Undelivered() []outcome.Score { return []outcome.Score{{Name: "own", Reason: "failed"}} }
 
-type judge func(context.Context, evaluator.Case) (evaluator.Verdict, error)
+type evaluatorFunc func(context.Context, evaluator.Case) (evaluator.Verdict, error)
 
-func (j judge) Evaluate(ctx context.Context, c evaluator.Case) (evaluator.Verdict, error) {
+func (j evaluatorFunc) Evaluate(ctx context.Context, c evaluator.Case) (evaluator.Verdict, error) {
 	return j(ctx, c)
 }
 
@@ -37,11 +37,11 @@ var item = dataset.Item{ID: "a", Input: json.RawMessage(`{"document_text":"Ann m
 
 func TestScorer(t *testing.T) {
 	var seen evaluator.Case
-	good := judge(func(_ context.Context, c evaluator.Case) (evaluator.Verdict, error) {
+	good := evaluatorFunc(func(_ context.Context, c evaluator.Case) (evaluator.Verdict, error) {
 		seen = c
 		return evaluator.Verdict{Score: 0.25, Hits: []string{"h"}, Misses: []string{"m\nn"}}, nil
 	})
-	bad := judge(func(context.Context, evaluator.Case) (evaluator.Verdict, error) {
+	bad := evaluatorFunc(func(context.Context, evaluator.Case) (evaluator.Verdict, error) {
 		return evaluator.Verdict{}, &evaluator.Fault{Kind: evaluator.TimedOut, Message: "no answer within 1s"}
 	})
 	s, err := experiment.WithEvaluators(base{}, []string{"own"}, experiment.Evaluated{Name: "good", Criteria: "be kind", Evaluator: good}, experiment.Evaluated{Name: "bad", Evaluator: bad})
@@ -75,7 +75,7 @@ func TestScorer(t *testing.T) {
 
 func TestScorer_baseFails(t *testing.T) {
 	asked := false
-	s, err := experiment.WithEvaluators(base{errors.New("no extraction")}, nil, experiment.Evaluated{Name: "x", Evaluator: judge(func(context.Context, evaluator.Case) (evaluator.Verdict, error) {
+	s, err := experiment.WithEvaluators(base{errors.New("no extraction")}, nil, experiment.Evaluated{Name: "x", Evaluator: evaluatorFunc(func(context.Context, evaluator.Case) (evaluator.Verdict, error) {
 		asked = true
 		return evaluator.Verdict{}, nil
 	})})
@@ -92,7 +92,7 @@ func TestScorer_baseFails(t *testing.T) {
 }
 
 func TestNew_names(t *testing.T) {
-	ok := judge(nil)
+	ok := evaluatorFunc(nil)
 	_, err := experiment.WithEvaluators(base{}, []string{"entity_f1"},
 		experiment.Evaluated{Name: "entity_f1", Evaluator: ok}, experiment.Evaluated{Name: "error", Evaluator: ok}, experiment.Evaluated{Name: "My judge", Evaluator: ok},
 		experiment.Evaluated{Name: "twice", Evaluator: ok}, experiment.Evaluated{Name: "twice", Evaluator: ok}, experiment.Evaluated{Name: "nobody"})
@@ -103,12 +103,12 @@ func TestNew_names(t *testing.T) {
 	}
 }
 
-// TestScorer_absent: an evaluator that is not there when it is asked first stops
-// the run; one that goes away later leaves its score without a value.
+// TestScorer_absent checks that an evaluator that cannot be reached at its first call stops the
+// run, and that one that fails later leaves its score without a value.
 func TestScorer_absent(t *testing.T) {
 	answers := []error{nil, &evaluator.Fault{Kind: evaluator.Unreachable, Message: "gone"}}
 	cost := 0.5
-	flaky := judge(func(context.Context, evaluator.Case) (evaluator.Verdict, error) {
+	flaky := evaluatorFunc(func(context.Context, evaluator.Case) (evaluator.Verdict, error) {
 		err := answers[0]
 		answers = answers[1:]
 		return evaluator.Verdict{Score: 1, Reasoning: "It is right.", Hits: []string{"h", "g"}, Call: &outcome.Call{Kind: outcome.JudgingKind, CostUSD: &cost}}, err

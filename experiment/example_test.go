@@ -15,7 +15,7 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// length is a task of one's own: it answers a text with its length.
+// length is a Task that answers a text with its length.
 type length struct{}
 
 func (length) Do(_ context.Context, item experiment.Item) (experiment.TaskResult, error) {
@@ -24,7 +24,7 @@ func (length) Do(_ context.Context, item experiment.Item) (experiment.TaskResult
 	return experiment.TaskResult{Output: fmt.Append(nil, len(text))}, err
 }
 
-// exact is a scorer of one's own: 1 where the output is what is expected.
+// exact is a Scorer that gives 1 if the output equals the expected output.
 type exact struct{ expected string }
 
 func (exact) Judge(item dataset.Item) (experiment.Judge, error) {
@@ -41,7 +41,7 @@ func (e exact) Score(output json.RawMessage) (experiment.Scored, error) {
 
 func (exact) Undelivered() []outcome.Score { return []outcome.Score{{Name: "correct"}} }
 
-// A task of one's own over a dataset in Langfuse. LANGFUSE_* variables give the
+// This example runs its own task over a dataset in Langfuse. LANGFUSE_* variables give the
 // address and the keys of a server; here it is the embedded one.
 func Example() {
 	lookup, done := startServer() // in a program: os.LookupEnv
@@ -74,8 +74,8 @@ func Example() {
 	// differences between run file and Langfuse: 0
 }
 
-// startServer starts a server with a dataset of two items in an empty folder, and
-// returns the environment that leads to it.
+// startServer starts a server with a dataset of two items in an empty folder, and returns the
+// environment with its address and keys.
 func startServer() (lookup func(string) (string, bool), done func()) {
 	dir, err := os.MkdirTemp("", "example-*")
 	must(err)

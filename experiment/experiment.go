@@ -4,20 +4,20 @@
 //	result, err := experiment.Run(ctx, experiment.Config{
 //		Header:   outcome.Header{Name: "baseline-v1"},
 //		Dataset:  "extraction-eval", // in Langfuse, or a file of items
-//		Task:     task,              // what is measured
-//		Scorer:   scorer,            // how it is judged
-//		Langfuse: lf,                // from Connect; nil keeps the run file only
+//		Task:     task,              // is measured
+//		Scorer:   scorer,            // judges the outputs
+//		Langfuse: lf,                // from Connect; nil writes the run file only
 //	})
 //
-// The package is not about extraction: input, output and expected output are JSON
-// that only task and scorer understand.
+// The package is not limited to extraction: input, output and expected output are JSON that
+// only task and scorer interpret.
 //
-// Run reserves the name, lists the items into the run file, and gives each to a worker,
-// which calls the task and the scorer and commits the outcome. A publisher follows the file
-// and carries it into Langfuse; workers never wait for it. When everything is sent, the run
-// is summed up from its file alone. A run that was stopped or killed continues with
-// Config.Resume: items with an outcome are not run again, and what Langfuse has is not sent
-// again.
+// Run reserves the name, lists the items into the run file, and gives each to a worker, which
+// calls the task and the scorer and commits the outcome. A publisher follows the file and sends
+// it to Langfuse. Workers do not wait for it, except briefly for the embedded server. The
+// summary at the end equals what the run file alone comes to. A run that was stopped or killed
+// continues with Config.Resume: items with an outcome are not run again, and what Langfuse has
+// is not sent again.
 package experiment
 
 import (
@@ -37,88 +37,91 @@ import (
 	"extraction-experiment/tracking"
 )
 
-// Folder is where runs are kept, below the current folder.
+// Folder is the folder that holds the runs, relative to the current folder.
 const Folder = ".experiment"
 
-// Config says what to run. Header.Name, a dataset, a task and a scorer are required.
+// Config is the configuration of a run. Header.Name, a dataset, a task and a scorer are
+// required.
 type Config struct {
-	// Header describes the run: its Name, and what else is recorded about it. Run fills in
-	// the format, the random id, the time, the project and the dataset. If the Header of a
-	// resumed run has the Fingerprint of the dataset, the run must have these items.
+	// Header describes the run: its Name and what else is recorded about it. Run fills in the
+	// format, the random id, the time, the project and the dataset. If the Header of a resumed
+	// run has a Fingerprint of the dataset, it must equal that of the run.
 	Header outcome.Header
-	// Dataset is the name of a dataset in Langfuse, or a file of items.
+	// Dataset is the name of a dataset in Langfuse, or the path of a file of items.
 	Dataset string
-	// Source provides the items in place of Dataset; see Source. A *tracking.Dataset is one
-	// that was pinned before.
+	// Source, if set, provides the items instead of Dataset. It may be a *tracking.Dataset,
+	// which is already pinned to a version.
 	Source Source
-	// Filter narrows the dataset.
+	// Filter selects items of the dataset.
 	Filter dataset.Filter
 
-	// Task is measured by Scorer. If the task must be opened first, Open returns both, once
-	// the name is known to be free.
+	// Task is measured with Scorer. If the task must be opened first, set Open instead, which
+	// returns both. Run calls it after it has checked that the name is free.
 	Task   Task
 	Scorer Scorer
 	Open   func(ctx context.Context, resumed bool) (System, error)
-	// OpenEarly says that Open has no side effects, so that it may be called while the name
-	// is being reserved.
+	// OpenEarly allows Run to call Open while it checks the name, since Open has no side
+	// effects.
 	OpenEarly bool
 
-	// Langfuse is where the run is published; nil is nowhere.
+	// Langfuse is the server that the run is published to; nil publishes nothing.
 	Langfuse *Langfuse
-	// Path is the run file; empty is one below Folder, named after project,
+	// Path is the run file. If it is empty, the file is below Folder, named after project,
 	// dataset and run.
 	Path string
-	// Resume continues the run of that name, or begins it if it never began. Retry also
-	// gives a new attempt to every item whose newest one failed, with one of RetryClasses
-	// (none: with any class).
+	// Resume continues the run of that name, or begins it if there is none. Retry implies
+	// Resume, requires that the run exists, and gives a new attempt to every item whose newest
+	// attempt failed with one of RetryClasses (none means any class).
 	Resume, Retry bool
 	RetryClasses  []outcome.Class
-	// Keep says which settings were not given: a resumed run keeps its own.
+	// Keep names settings that a resumed run keeps, since they were not given.
 	Keep Keep
-	// Overwrite replaces the run of that name, unless it is published.
+	// Overwrite replaces the run of that name. It is an error if that run is published to a
+	// server other than the embedded one.
 	Overwrite bool
-	// Verify reads the run back from Langfuse at the end.
+	// Verify reads the run back from Langfuse after it is published.
 	Verify bool
 
-	// Concurrency is the number of items worked on at once; 0 means 4.
+	// Concurrency is the number of items that the task works on at once; 0 means 4.
 	Concurrency int
-	// Timeout bounds the task of one item; 0 means 5 minutes.
+	// Timeout is the time limit of the task for one item; 0 means 5 minutes.
 	Timeout time.Duration
-	// Stop, when closed, ends the run gracefully: nothing more is handed out, and what is
-	// in flight is finished and committed. Cancelling the context of Run stops at once
-	// instead. Nil never stops.
+	// Stop, when closed, ends the run gracefully: no more items are handed out, and those in
+	// flight are finished and committed. Cancelling the context of Run gives up the items in
+	// flight. Nil never stops.
 	Stop <-chan struct{}
-	// Observer is told of progress.
+	// Observer is called with the progress of the run.
 	Observer Observer
-	// Order is that of the scores in the summary; see outcome.SummaryConfig.
+	// Order is the order of the scores in the summary; see outcome.SummaryConfig.
 	Order []string
-	// Log gets what a person need not see; nil discards it.
+	// Log receives messages that are not for the user; nil discards them.
 	Log *slog.Logger
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 
-	siblings []string // the run files of its sweep, whose cost is of the same budget
+	sweepPaths []string // the run files of the sweep, which share its budget
 }
 
-// Keep says which settings a person did not give when resuming a run.
+// Keep marks the settings that were not given when a run was resumed.
 type Keep struct{ Description, Metadata, Environment bool }
 
-// System is what is measured.
+// System is the system that a run measures, with its scorer.
 type System struct {
 	Task   Task
 	Scorer Scorer
-	Header outcome.System // describes it
-	Notes  []string       // what a person should know before it begins
-	// Workers, if set, creates the workers that carry out the task in place of a Pool of
-	// this process, once the run exists. They observe Config.Timeout, but not Concurrency.
+	Header outcome.System // describes the system
+	Notes  []string       // for the user, before the run begins
+	// Workers, if set, creates the workers that call the task, instead of a Pool in this
+	// process. Run calls it once the run file exists. The workers apply Config.Timeout, but not
+	// Concurrency.
 	Workers func(ctx context.Context, h outcome.Header) (Workers, error)
-	// Spent is called with every outcome that the run, and its siblings in a sweep, already
-	// have, since these count in its budget. Nil ignores them.
+	// Spent, if not nil, is called with every outcome that the run and the other runs of its
+	// sweep already have, since these count in its budget.
 	Spent func(outcome.Outcome)
-	// Reached reports whether the model or service ever answered in any way; nil if that is
-	// not known.
+	// Reached reports whether the model or service ever gave any response, errors included; nil
+	// if that is unknown.
 	Reached func() bool
-	// Close releases its resources; it may be nil.
+	// Close releases the resources of the system; it may be nil.
 	Close func() error
 }
 
@@ -129,71 +132,73 @@ func (s System) close() error {
 	return s.Close()
 }
 
-// Observer is told what happens in a run, one call at a time. Nil functions are not called.
-// The functions must not block for long, since workers wait for them.
+// Observer is called with the events of a run, one call at a time. Functions may be nil. They
+// must not block for long, since workers wait for them.
 type Observer struct {
-	// Opened is called when the run file exists; notes are for a person.
+	// Opened is called when the run file exists; notes are for the user.
 	Opened func(path string, begun bool, notes []string)
-	// Listed is called while the items are listed, with how many there are.
+	// Listed is called while the items are listed, with their number so far.
 	Listed func(items int)
-	// Planned is called once, when the items are known, with how many outcomes the run will
-	// have, and how many a resumed run already has.
+	// Planned is called once, when the items are known, with the number of outcomes that the
+	// run will have, and the number that a resumed run already has.
 	Planned func(total, done int)
-	// Working is called when the first item is about to be handed out, and when
-	// nothing is in flight any more.
+	// Working is called with true before the first item is handed out, and with false after the
+	// last one.
 	Working func(bool)
 	// Started is called when an item is handed to a worker.
 	Started func(item string)
 	// Done is called when the item's outcome is committed.
 	Done func(outcome.Outcome)
-	// Published is told how many outcomes are in Langfuse; Withdrawing, of how many
-	// replaced attempts the scores still have to be deleted there.
+	// Published is called with the number of outcomes in Langfuse; Withdrawing with the number
+	// of replaced attempts whose scores Langfuse has yet to delete, and with 0 when the wait
+	// ends.
 	Published, Withdrawing func(int)
 	// Sending is called when only publishing is left, Ended when publishing has ended.
 	Sending, Ended func()
-	// Missing is told what a verification has not found yet.
+	// Missing is called with what a verification has not found yet.
 	Missing func(tracking.Verdict)
 }
 
 // Result is the result of a run.
 type Result struct {
 	Header  outcome.Header
-	Path    string // of the run file
-	Begun   bool   // by this call
-	Removed bool   // nothing came of it, for a reason that will stay: its file is gone
+	Path    string
+	Begun   bool // this call began the run
+	Removed bool // the run has no outcome, for a permanent reason: its file was removed
 	Summary outcome.Summary
 	// Reached is false if every connection to the system failed.
 	Reached bool
-	// Note is what a person should know about the items; "" is nothing.
+	// Note is a message for the user about the items; it may be empty.
 	Note string
-	// Stopped says why some items have no outcome; nil if all have one.
+	// Stopped is the reason why some items have no outcome; nil if all have one.
 	Stopped error
-	// Unpublished says why not everything is in Langfuse.
+	// Unpublished is the reason why outcomes are missing in Langfuse; nil if none are.
 	Unpublished error
-	// Verdict is what Config.Verify found; nil if nothing was verified.
+	// Verdict is the result of Config.Verify; nil if the run was not verified.
 	Verdict *tracking.Verdict
-	// Unverified says why the verification failed.
+	// Unverified is the reason why the verification failed.
 	Unverified error
-	// Fault says what else went wrong at the end: summing up, closing.
+	// Fault is any other error at the end: of the summary, or of closing files.
 	Fault error
 }
 
-// Err joins what went wrong. Failed items are outcomes, not errors.
+// Err joins the errors of the result, including differences that a verification found. Failed
+// items are outcomes, not errors.
 func (r Result) Err() error {
-	found := []error{r.Stopped, r.Unpublished, r.Unverified, r.Fault}
+	problems := []error{r.Stopped, r.Unpublished, r.Unverified, r.Fault}
 	if r.Verdict != nil {
-		found = append(found, r.Verdict.Err())
+		problems = append(problems, r.Verdict.Err())
 	}
-	return errors.Join(found...)
+	return errors.Join(problems...)
 }
 
-// Run carries out one run, from its beginning to its summary.
+// Run carries out one run, from reserving its name to its summary.
 //
 // An error before the run file exists leaves nothing behind, and Result.Path is empty. From
-// then on everything committed stays, whatever happens, and the error is Result.Err. Errors
-// with an ExitCode method say what a command should exit with: 5 is ErrInterrupted, 64 a
-// wrong Config, 69 a server that cannot be reached, 74 a file that cannot be written. Run
-// may be called for several runs at once, and again for the same run with Resume.
+// then on, everything that was committed stays, whatever happens, and the error is Result.Err.
+// Errors with an ExitCode method say what a command should exit with: 5 for ErrInterrupted, 64
+// for a wrong Config, 69 for a server that cannot be reached, 74 for a file that cannot be
+// written. Run may be called for several runs at once, and again for the same run with Resume.
 func Run(ctx context.Context, cfg Config) (Result, error) {
 	e, err := begin(ctx, cfg)
 	if err != nil {
@@ -205,79 +210,82 @@ func Run(ctx context.Context, cfg Config) (Result, error) {
 	return e.result, e.result.Err()
 }
 
-// execution is a run that is carried out.
+// execution is the state of one call of Run.
 type execution struct {
 	cfg    Config
 	run    *runstore.Run
 	source Source
 	system System
-	added  *outcome.Summariser             // see execution.plan; nil where outcomes are read
-	sum    func() (outcome.Summary, error) // what the run came to, once
-	result Result
+	// summariser adds up outcomes as they are committed, see plan; nil if the summary is read
+	// from the file.
+	summariser *outcome.Summariser
+	summary    func() (outcome.Summary, error) // the summary at the end, computed once
+	result     Result
 
-	workers  Workers
-	mentions bool // traces show all of an output
-	// awaitPublisher says that the workers wait where publishing lags behind: it is done by the
-	// processors of this machine, too.
+	workers       Workers
+	tracesShowAll bool // traces show whole outputs
+	// awaitPublisher makes workers wait if publishing lags behind, since the embedded server
+	// shares the processors of this machine.
 	awaitPublisher bool
-	told           sync.Mutex // while an Observer is told something by workers
+	observerMu     sync.Mutex // held during calls of the Observer by workers
 }
 
-// carryOut runs the items and publishes them at the same time. Publishing ends
-// when the run has ended and everything is sent, or cannot be.
+// carryOut runs the items and publishes them at the same time. Publishing ends when the run has
+// ended and everything is sent, or cannot be sent.
 func (e *execution) carryOut(ctx context.Context) {
-	e.sum = sync.OnceValues(e.summarise)
+	e.summary = sync.OnceValues(e.summarise)
 	obs := e.cfg.Observer
-	call(obs.Opened != nil, func() { obs.Opened(e.result.Path, e.result.Begun, e.system.Notes) })
-	stopping := limit.WithStop(ctx, e.cfg.Stop)
-	checking, giveUp := context.WithCancel(ctx)
-	defer giveUp()
-	changed := make(chan string, 1)
-	go func() { changed <- e.changedSource(checking) }() // a large file takes longer to read than a run to go on
+	callIf(obs.Opened != nil, func() { obs.Opened(e.result.Path, e.result.Begun, e.system.Notes) })
+	stopCtx := limit.WithStop(ctx, e.cfg.Stop)
+	checkCtx, cancelCheck := context.WithCancel(ctx)
+	defer cancelCheck()
+	note := make(chan string, 1)
+	// A large file takes longer to read than the rest of a resumed run.
+	go func() { note <- e.sourceNote(checkCtx) }()
 	defer func() {
-		if e.result.Stopped != nil { // who resumes it again is told
-			giveUp()
+		if e.result.Stopped != nil { // the next resume repeats the check
+			cancelCheck()
 		}
-		e.result.Note = <-changed
+		e.result.Note = <-note
 	}()
-	if err := e.staff(stopping); err != nil {
-		e.result.Stopped = stopped(ctx, err)
+	if err := e.openWorkers(stopCtx); err != nil {
+		e.result.Stopped = asInterrupted(ctx, err)
 		return
 	}
-	publishing := e.publish(ctx)
-	call(obs.Working != nil, func() { obs.Working(true) })
-	e.result.Stopped = e.work(stopping)
-	call(obs.Working != nil, func() { obs.Working(false) })
+	waitPublished := e.publish(ctx)
+	callIf(obs.Working != nil, func() { obs.Working(true) })
+	e.result.Stopped = e.runItems(stopCtx)
+	callIf(obs.Working != nil, func() { obs.Working(false) })
 	if e.result.Stopped == nil || errors.Is(e.result.Stopped, ErrInterrupted) {
-		go e.sum() // while Langfuse takes the rest; finish waits for it
-		call(obs.Sending != nil, obs.Sending)
+		go e.summary() // while the rest is sent; finish waits for the summary
+		callIf(obs.Sending != nil, obs.Sending)
 	}
-	e.result.Unpublished = publishing()
-	call(obs.Ended != nil, obs.Ended)
+	e.result.Unpublished = waitPublished()
+	callIf(obs.Ended != nil, obs.Ended)
 }
 
-func call(wanted bool, f func()) {
-	if wanted {
+func callIf(condition bool, f func()) {
+	if condition {
 		f()
 	}
 }
 
-// publish begins to publish; what it returns waits for the end.
+// publish starts publishing. The function that it returns waits for the end.
 func (e *execution) publish(ctx context.Context) (wait func() error) {
 	if e.cfg.Langfuse == nil {
 		return func() error { return nil }
 	}
-	cfg := e.cfg.Langfuse.publishing(e.run, e.cfg.Log, e.cfg.Observer)
-	cfg.Summary = e.sum
-	finished, sent := make(chan struct{}), make(chan error, 1)
-	go func() { sent <- tracking.Publish(ctx, cfg, finished) }()
+	cfg := e.cfg.Langfuse.publishConfig(e.run, e.cfg.Log, e.cfg.Observer)
+	cfg.Summary = e.summary
+	runEnded, result := make(chan struct{}), make(chan error, 1)
+	go func() { result <- tracking.Publish(ctx, cfg, runEnded) }()
 	return func() error {
-		close(finished)
-		return <-sent
+		close(runEnded)
+		return <-result
 	}
 }
 
-// verify reads the run back, if that was asked for and everything is in Langfuse.
+// verify reads the run back if Config.Verify is set and everything is in Langfuse.
 func (e *execution) verify(ctx context.Context) {
 	lf := e.cfg.Langfuse
 	if !e.cfg.Verify || lf == nil || e.result.Stopped != nil || e.result.Unpublished != nil {
@@ -291,28 +299,28 @@ func (e *execution) verify(ctx context.Context) {
 	e.result.Verdict = &verdict
 }
 
-// finish sums the run up and closes it. A run of which
-// nothing came, for a reason that will stay, is removed, so that its name stays free.
+// finish sums the run up and closes it. If removable allows it, the file is removed, so that
+// the name of the run is free again.
 func (e *execution) finish() {
 	r := &e.result
 	r.Reached = e.system.Reached == nil || e.system.Reached()
-	if r.Stopped != nil && e.unbegun() {
+	if r.Stopped != nil && e.removable() {
 		r.Removed = true
 		r.Fault = errors.Join(e.run.Close(), os.Remove(r.Path), e.system.close())
 		return
 	}
-	summary, err := e.sum()
+	summary, err := e.summary()
 	if err == nil {
-		err = publicationState(context.Background(), e.run.Reader, &summary)
+		err = fillPublication(context.Background(), e.run.Reader, &summary)
 	}
 	r.Summary = summary
 	r.Fault = errors.Join(err, e.run.Close(), e.system.close())
 }
 
-// unbegun reports whether this process made the run and nothing came of it for
-// a reason that will stay. After an interruption, or when the disk is full, the
-// run is kept to be resumed.
-func (e *execution) unbegun() bool {
+// removable reports whether this process created the run and it has no outcome, for a permanent
+// reason. After an interruption, or if the disk is full, the run is kept, so that it can be
+// resumed.
+func (e *execution) removable() bool {
 	if code := cli.ExitCode(e.result.Stopped); !e.result.Begun || code == cli.ExitInterrupted || code == cli.ExitIO {
 		return false
 	}
@@ -320,9 +328,9 @@ func (e *execution) unbegun() bool {
 	return err == nil && counts.Done == 0
 }
 
-// staff finds who carries out the task, and what the run file keeps for the publisher.
-func (e *execution) staff(ctx context.Context) (err error) {
-	e.mentions = e.result.Header.Publication.ShowsAll()
+// openWorkers sets the workers and what depends on the settings of publication.
+func (e *execution) openWorkers(ctx context.Context) (err error) {
+	e.tracesShowAll = e.result.Header.Publication.ShowsAll()
 	e.awaitPublisher = e.cfg.Langfuse != nil && e.cfg.Langfuse.Embedded
 	e.workers = Pool{Task: e.system.Task, Concurrency: e.cfg.Concurrency, Timeout: e.cfg.Timeout, Now: e.cfg.Now}
 	if e.system.Workers != nil {
@@ -331,11 +339,11 @@ func (e *execution) staff(ctx context.Context) (err error) {
 	return err
 }
 
-// tell is call of one function at a time.
-func (e *execution) tell(wanted bool, f func()) {
-	if wanted {
-		e.told.Lock()
-		defer e.told.Unlock()
+// notify is callIf with a lock, for functions that several workers call.
+func (e *execution) notify(condition bool, f func()) {
+	if condition {
+		e.observerMu.Lock()
+		defer e.observerMu.Unlock()
 		f()
 	}
 }

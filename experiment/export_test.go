@@ -9,7 +9,7 @@ import (
 	"extraction-experiment/runstore"
 )
 
-// RunnerConfig is a run whose file is there, for the tests of what is done to its items.
+// RunnerConfig is a run with an existing file, for tests of how its items are run.
 type RunnerConfig struct {
 	Run          *runstore.Run
 	Source       Source
@@ -27,36 +27,36 @@ type RunnerConfig struct {
 // Runner takes the items of a run through its workers.
 type Runner struct{ run *execution }
 
-func NewRunner(c RunnerConfig) Runner {
+func NewRunner(cfg RunnerConfig) Runner {
 	e := &execution{
-		cfg: Config{Concurrency: cmp.Or(c.Concurrency, 4), Timeout: cmp.Or(c.Timeout, 5*time.Minute), Stop: c.Stop,
-			Retry: c.Retry, RetryClasses: c.RetryClasses, Observer: c.Observer, Now: time.Now},
-		run: c.Run, source: c.Source, system: System{Task: c.Task, Scorer: c.Scorer},
+		cfg: Config{Concurrency: cmp.Or(cfg.Concurrency, 4), Timeout: cmp.Or(cfg.Timeout, 5*time.Minute), Stop: cfg.Stop,
+			Retry: cfg.Retry, RetryClasses: cfg.RetryClasses, Observer: cfg.Observer, Now: time.Now},
+		run: cfg.Run, source: cfg.Source, system: System{Task: cfg.Task, Scorer: cfg.Scorer},
 	}
-	if c.Workers != nil {
-		e.system.Workers = func(context.Context, outcome.Header) (Workers, error) { return c.Workers, nil }
+	if cfg.Workers != nil {
+		e.system.Workers = func(context.Context, outcome.Header) (Workers, error) { return cfg.Workers, nil }
 	}
 	return Runner{e}
 }
 
 func (r Runner) Run(ctx context.Context) (outcome.Footer, error) {
-	err := r.run.staff(ctx)
+	err := r.run.openWorkers(ctx)
 	if err == nil {
 		r.run.result.Header, err = r.run.run.Header(context.Background())
 	}
 	if err != nil {
 		return outcome.Footer{}, err
 	}
-	err = r.run.work(ctx)
-	footer, _, failed := r.run.run.Footer(context.Background())
-	return footer, cmp.Or(err, failed)
+	err = r.run.runItems(ctx)
+	footer, _, footerErr := r.run.run.Footer(context.Background())
+	return footer, cmp.Or(err, footerErr)
 }
 
-// RescoreRun fills a run and returns its footer.
+// RescoreRun scores into an existing run and returns its footer.
 func RescoreRun(ctx context.Context, cfg RescoreConfig, to *runstore.Run, carry []string) (outcome.Footer, error) {
 	err := rescore(ctx, cfg, to, carry)
-	footer, _, failed := to.Footer(context.Background())
-	return footer, cmp.Or(err, failed)
+	footer, _, footerErr := to.Footer(context.Background())
+	return footer, cmp.Or(err, footerErr)
 }
 
-var Ahead = ahead
+var Prefetch = prefetch

@@ -12,15 +12,16 @@ import (
 	"extraction-experiment/pipeline"
 )
 
-// judged is a Scorer that asks a model, which cost 0.25 a call, so often.
-type judged struct {
+// judgingScorer is a Scorer that asks a model, at 0.25 a call. After the given number of calls
+// its budget is used up.
+type judgingScorer struct {
 	half
 	calls *int
 }
 
-func (j judged) Judge(dataset.Item) (experiment.Judge, error) { return j, nil }
+func (j judgingScorer) Judge(dataset.Item) (experiment.Judge, error) { return j, nil }
 
-func (j judged) ScoreContext(context.Context, json.RawMessage, any) (experiment.Scored, error) {
+func (j judgingScorer) ScoreContext(context.Context, json.RawMessage, any) (experiment.Scored, error) {
 	if *j.calls--; *j.calls < 0 {
 		return experiment.Scored{}, &pipeline.BudgetError{Bound: "1.00 USD", Spent: "1.00 USD"}
 	}
@@ -31,11 +32,11 @@ func (j judged) ScoreContext(context.Context, json.RawMessage, any) (experiment.
 	}, nil
 }
 
-// TestRunner_judging: what a judging model takes is kept with the outcome, apart
-// from what the task took; where its budget is used up, the run stops.
+// TestRunner_judging checks that the usage of a judging model is stored with the outcome, apart
+// from that of the task, and that the run stops when the model's budget is used up.
 func TestRunner_judging(t *testing.T) {
 	run, calls := create(t), 3
-	cfg := experiment.RunnerConfig{Run: run, Source: list(5), Task: task(echo), Scorer: judged{calls: &calls}, Concurrency: 1}
+	cfg := experiment.RunnerConfig{Run: run, Source: list(5), Task: task(echo), Scorer: judgingScorer{calls: &calls}, Concurrency: 1}
 	found, footer, err := carryOut(t, t.Context(), cfg)
 	var used *pipeline.BudgetError
 	if !errors.As(err, &used) || !errors.Is(err, experiment.ErrInterrupted) || len(found) != 3 || footer.Status != outcome.Interrupted {

@@ -13,11 +13,11 @@ import (
 	"extraction-experiment/tracking"
 )
 
-// Langfuse is a server that answered, with its client.
+// Langfuse is a server that answered, with the client for it.
 type Langfuse struct{ tracking.Site }
 
-// Connect creates a client and finds out what the server can do. Errors: those of
-// langfuse.New and langfuse.Client.Probe.
+// Connect creates a client and asks the server what it can do. Errors are those of langfuse.New
+// and langfuse.Client.Probe.
 func Connect(ctx context.Context, cfg langfuse.Config) (*Langfuse, error) {
 	client, err := langfuse.New(cfg)
 	if err != nil {
@@ -30,8 +30,8 @@ func Connect(ctx context.Context, cfg langfuse.Config) (*Langfuse, error) {
 	return &Langfuse{tracking.Site{Client: client, Server: server}}, nil
 }
 
-// publishing says how a run is published.
-func (l *Langfuse) publishing(run *runstore.Run, log *slog.Logger, obs Observer) tracking.Config {
+// publishConfig returns the configuration for publishing a run.
+func (l *Langfuse) publishConfig(run *runstore.Run, log *slog.Logger, obs Observer) tracking.Config {
 	return tracking.Config{
 		Site: l.Site, Run: run, Log: log,
 		Published: obs.Published, Withdrawing: obs.Withdrawing,
@@ -39,32 +39,32 @@ func (l *Langfuse) publishing(run *runstore.Run, log *slog.Logger, obs Observer)
 	}
 }
 
-// Publish sends what Langfuse has not acknowledged of a run, and returns what is there
+// Publish sends what Langfuse has not acknowledged of a run, and returns the counts of the run
 // afterwards. If Langfuse accepts nothing, the error is a *tracking.UnpublishedError, and
-// nothing is lost. It is safe to repeat.
+// nothing is lost. Publish may be repeated.
 func Publish(ctx context.Context, lf *Langfuse, path string, log *slog.Logger, obs Observer) (counts runstore.Counts, err error) {
 	run, err := runstore.Open(path)
 	if err != nil {
 		return counts, err
 	}
 	defer func() { err = errors.Join(err, run.Close()) }()
-	if err := lf.sameProject(ctx, run.Reader); err != nil {
+	if err := lf.checkProject(ctx, run.Reader); err != nil {
 		return counts, err
 	}
-	ended := make(chan struct{})
-	close(ended)
-	call(obs.Sending != nil, obs.Sending)
-	err = tracking.Publish(ctx, lf.publishing(run, log, obs), ended)
-	call(obs.Ended != nil, obs.Ended)
+	runEnded := make(chan struct{})
+	close(runEnded)
+	callIf(obs.Sending != nil, obs.Sending)
+	err = tracking.Publish(ctx, lf.publishConfig(run, log, obs), runEnded)
+	callIf(obs.Ended != nil, obs.Ended)
 	if err != nil {
 		return counts, err
 	}
 	return run.Counts(ctx)
 }
 
-// sameProject refuses to publish a run into another project than it was made
-// for: its dataset is not there. A run without Langfuse has none anywhere.
-func (l *Langfuse) sameProject(ctx context.Context, run *runstore.Reader) error {
+// checkProject returns an error if the run was made for another project than that of l, which
+// does not have its dataset, or without Langfuse.
+func (l *Langfuse) checkProject(ctx context.Context, run *runstore.Reader) error {
 	header, err := run.Header(ctx)
 	if err != nil {
 		return err
@@ -78,10 +78,10 @@ func (l *Langfuse) sameProject(ctx context.Context, run *runstore.Reader) error 
 	return nil
 }
 
-// UnpublishableError says that a run was made without Langfuse.
+// UnpublishableError is the error for publishing a run that was made without Langfuse.
 type UnpublishableError struct{ Name, Harness string }
 
-// Error names run and harness.
+// Error names the run and its harness.
 func (e *UnpublishableError) Error() string {
 	return fmt.Sprintf("the run %q is of the %s, and runs of the %s are not published to Langfuse", e.Name, e.Harness, e.Harness)
 }
@@ -89,86 +89,86 @@ func (e *UnpublishableError) Error() string {
 // ExitCode returns 64.
 func (*UnpublishableError) ExitCode() int { return cli.ExitUsage }
 
-// How patient a verification is with what Langfuse has accepted and does not show
-// yet.
+// Time limits of a verification, for accepted data that Langfuse does not show yet.
 const (
-	patience   = time.Minute      // nothing more has come for so long
-	verifyTime = 10 * time.Minute // in all, what comes included
+	verifyIdle  = time.Minute      // since the last new data
+	verifyTotal = 10 * time.Minute // in total
 )
 
-// VerifyConfig says how to verify a run.
+// VerifyConfig configures Verify.
 type VerifyConfig struct {
-	// Timeout bounds it; 0 looks once, and nil chooses by the server. The embedded server
-	// stores before it answers, so nil looks once there.
+	// Timeout limits the verification; 0 reads once. Nil means 10 minutes, but once for the
+	// embedded server, which stores before it answers. Verify also stops waiting if Langfuse
+	// shows no more data for a minute.
 	Timeout *time.Duration
-	// Repair sends again what is missing or different, and verifies again.
+	// Repair sends what is missing or different again, and verifies again.
 	Repair bool
-	// Looked is told what is still missing; nil is told nothing.
+	// Looked, if not nil, is called with what is still missing.
 	Looked func(tracking.Verdict)
-	// Compared is told how many outcomes were compared; nil is told nothing.
+	// Compared, if not nil, is called with the number of outcomes that were compared.
 	Compared func(outcomes int)
 	Log      *slog.Logger
 }
 
-// Verify reads the run of a file back from Langfuse and compares it with the file. The
-// verdict before is that before a repair; it is nil if nothing was sent again. The file is
-// opened for writing only to repair.
-func Verify(ctx context.Context, lf *Langfuse, path string, cfg VerifyConfig) (now tracking.Verdict, before *tracking.Verdict, err error) {
+// Verify reads the run of a file back from Langfuse and compares it with the file. beforeRepair
+// is the verdict before a repair; it is nil if nothing was sent again. Verify opens the file
+// for writing only to repair.
+func Verify(ctx context.Context, lf *Langfuse, path string, cfg VerifyConfig) (verdict tracking.Verdict, beforeRepair *tracking.Verdict, err error) {
 	if !cfg.Repair {
 		if err := runstore.Writing(path); err != nil {
-			return now, nil, err
+			return verdict, nil, err
 		}
 		reader, err := runstore.Load(path)
 		if err != nil {
-			return now, nil, err
+			return verdict, nil, err
 		}
 		defer func() { err = errors.Join(err, reader.Close()) }()
-		if err := lf.sameProject(ctx, reader); err != nil {
-			return now, nil, err
+		if err := lf.checkProject(ctx, reader); err != nil {
+			return verdict, nil, err
 		}
-		now, err = lf.verify(ctx, reader, cfg)
-		return now, nil, err
+		verdict, err = lf.verify(ctx, reader, cfg)
+		return verdict, nil, err
 	}
 	run, err := runstore.Open(path)
 	if err != nil {
-		return now, nil, err
+		return verdict, nil, err
 	}
 	defer func() { err = errors.Join(err, run.Close()) }()
-	if err := lf.sameProject(ctx, run.Reader); err != nil {
-		return now, nil, err
+	if err := lf.checkProject(ctx, run.Reader); err != nil {
+		return verdict, nil, err
 	}
-	within, end, verify := lf.verifying(ctx, run.Reader, cfg)
-	defer end()
-	was, now, err := tracking.Repair(within, verify, lf.publishing(run, cfg.Log, Observer{}))
-	if !was.OK() && !was.OnItsWay { // else nothing was sent
-		before = &was
+	verifyCtx, cancel, verifyCfg := lf.verifyConfig(ctx, run.Reader, cfg)
+	defer cancel()
+	first, verdict, err := tracking.Repair(verifyCtx, verifyCfg, lf.publishConfig(run, cfg.Log, Observer{}))
+	if !first.OK() && !first.OnItsWay { // otherwise nothing was sent
+		beforeRepair = &first
 	}
-	return now, before, err
+	return verdict, beforeRepair, err
 }
 
 func (l *Langfuse) verify(ctx context.Context, run *runstore.Reader, cfg VerifyConfig) (tracking.Verdict, error) {
-	within, end, verify := l.verifying(ctx, run, cfg)
-	defer end()
-	return tracking.Verify(within, verify)
+	verifyCtx, cancel, verifyCfg := l.verifyConfig(ctx, run, cfg)
+	defer cancel()
+	return tracking.Verify(verifyCtx, verifyCfg)
 }
 
-// verifying says what to verify, how patiently, and within which time.
-func (l *Langfuse) verifying(ctx context.Context, run *runstore.Reader, cfg VerifyConfig) (context.Context, context.CancelFunc, tracking.VerifyConfig) {
-	wait, all, timeout := langfuse.Wait{Timeout: patience}, verifyTime, cfg.Timeout
+// verifyConfig returns the configuration of a verification, and a context with its time limit.
+func (l *Langfuse) verifyConfig(ctx context.Context, run *runstore.Reader, cfg VerifyConfig) (context.Context, context.CancelFunc, tracking.VerifyConfig) {
+	wait, total, timeout := langfuse.Wait{Timeout: verifyIdle}, verifyTotal, cfg.Timeout
 	switch {
 	case timeout == nil && l.Embedded, timeout != nil && *timeout == 0:
-		wait.Timeout, all = -1, 0
+		wait.Timeout, total = -1, 0
 	case timeout != nil:
-		all = *timeout
+		total = *timeout
 	}
-	within, end := Within(ctx, all)
-	return within, end, tracking.VerifyConfig{Site: l.Site, Run: run, Wait: wait, Looked: cfg.Looked, Compared: cfg.Compared}
+	verifyCtx, cancel := Within(ctx, total)
+	return verifyCtx, cancel, tracking.VerifyConfig{Site: l.Site, Run: run, Wait: wait, Looked: cfg.Looked, Compared: cfg.Compared}
 }
 
-// Within returns a context that ends after the time allowed to verify a run; 0 is no limit.
-func Within(ctx context.Context, all time.Duration) (context.Context, context.CancelFunc) {
-	if all == 0 {
+// Within returns a context with the time limit of a verification; 0 means no limit.
+func Within(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	if timeout == 0 {
 		return ctx, func() {}
 	}
-	return context.WithTimeoutCause(ctx, all, fmt.Errorf("the time to verify, %s, is over (--timeout)", all))
+	return context.WithTimeoutCause(ctx, timeout, fmt.Errorf("the time to verify, %s, is over (--timeout)", timeout))
 }

@@ -20,53 +20,52 @@ import (
 // Unit is one attempt of an item.
 type Unit struct {
 	Item
-	from  runstore.Item
-	judge Judge // what is expected, which stays where the run file is
+	item  runstore.Item
+	judge Judge // stays in the process of the run file
 }
 
-func newUnit(from runstore.Item, trial int) *Unit {
-	return &Unit{from: from, Item: Item{
-		ID: from.ID, Input: from.Input, Metadata: from.Metadata, Trial: trial, Attempt: from.Tried + 1,
+func newUnit(item runstore.Item, trial int) *Unit {
+	return &Unit{item: item, Item: Item{
+		ID: item.ID, Input: item.Input, Metadata: item.Metadata, Trial: trial, Attempt: item.Tried + 1,
 	}}
 }
 
-// Done is the result of a Unit.
+// Done is the result of the task for a Unit.
 type Done struct {
 	TaskResult
-	// Err is why there is no output: it fails the item, see Task.
+	// Err is the reason why there is no output. It fails the item, see Task.
 	Err error
-	// Started is when the task began, and Took how long it took, including all waiting.
+	// Started is when the task began; Took is its duration, including all waiting.
 	Started time.Time
 	Took    time.Duration
 	// Worker is the name of the worker on another machine; empty in this process.
 	Worker string
 }
 
-// Queue is where workers take units and deliver their results: the run file of a run in
-// this process, or the stream of a run on another machine. It is used by many goroutines at
-// once.
+// Queue hands out units to workers and takes their results: from the run file in this process,
+// or from the stream of a run on another machine. It is safe for concurrent use.
 //
-// Every unit that Take returns is finished by one Deliver or GiveBack. An error of any
-// method ends the work.
+// Every unit that Take returns must be finished with one Deliver or GiveBack. After an error of
+// any method, workers must stop.
 type Queue interface {
-	// Take waits for a unit; io.EOF means that there are no more.
+	// Take waits for a unit. The error is io.EOF if there are no more.
 	Take(ctx context.Context) (*Unit, error)
 	// Deliver hands in the result of a unit.
 	Deliver(ctx context.Context, u *Unit, done Done) error
-	// GiveBack returns a unit that was not tried. A cause says that no other unit can be
-	// tried either, see limit.StopsRun; nil says only that this worker ends.
+	// GiveBack returns a unit that was not tried. A cause means that no other unit can be tried
+	// either, see limit.StopsRun; without one, only this worker ends.
 	GiveBack(ctx context.Context, u *Unit, cause error) error
 }
 
-// Workers work on a queue until it is empty or ctx is done. In that case they return its
-// error, and give up what is in flight.
+// Workers work on a queue until it is empty or ctx is done. If ctx is done, they return its
+// error, and give up the units in flight.
 type Workers interface {
 	Work(ctx context.Context, q Queue) error
 }
 
-// Pool is the Workers of this process. Its task is called by as many goroutines as
-// Concurrency says. An item that takes longer than Timeout fails; time spent waiting for a
-// model's limits does not count.
+// Pool is the Workers of this process. It calls Task from up to Concurrency goroutines at once.
+// An item that takes longer than Timeout fails; time spent waiting for a model's limits does
+// not count.
 type Pool struct {
 	Task        Task
 	Concurrency int
@@ -74,27 +73,29 @@ type Pool struct {
 	Now         func() time.Time
 }
 
-// delivering is of how many units at most what came of them is delivered while the task is
-// at others already: enough to share a commit, and each has a stack that scoring made large.
-const delivering = 32
+// maxDelivering is the number of units at most that are delivered while the task works on
+// others. It is large enough to share commits, and bounded since each has a goroutine whose
+// stack scoring made large.
+const maxDelivering = 32
 
-// Work takes units from the queue until there are none.
+// Work takes units from the queue until there are none; see Workers.
 func (p Pool) Work(ctx context.Context, q Queue) error {
-	group, inner := errgroup.WithContext(ctx)
-	places := make(chan struct{}, p.Concurrency)
-	for range p.Concurrency + min(p.Concurrency-1, delivering) {
-		group.Go(func() error { return p.work(inner, q, places) })
+	group, workCtx := errgroup.WithContext(ctx)
+	slots := make(chan struct{}, p.Concurrency)
+	for range p.Concurrency + min(p.Concurrency-1, maxDelivering) {
+		group.Go(func() error { return p.runWorker(workCtx, q, slots) })
 	}
 	return group.Wait()
 }
 
-// work holds a place while it has a unit that is not done.
-func (p Pool) work(ctx context.Context, q Queue, places chan struct{}) error {
+// runWorker holds a slot while the task works on its unit, but not while it delivers the
+// result.
+func (p Pool) runWorker(ctx context.Context, q Queue, slots chan struct{}) error {
 	for {
-		places <- struct{}{}
+		slots <- struct{}{}
 		u, err := q.Take(ctx)
 		if err != nil {
-			<-places
+			<-slots
 		}
 		switch {
 		case errors.Is(err, io.EOF):
@@ -102,17 +103,17 @@ func (p Pool) work(ctx context.Context, q Queue, places chan struct{}) error {
 		case err != nil:
 			return err
 		}
-		done := p.do(ctx, u)
-		stops := ctx.Err() == nil && limit.StopsRun(done.Err)
-		if stops { // before another takes its place
+		done := p.runTask(ctx, u)
+		stopsRun := ctx.Err() == nil && limit.StopsRun(done.Err)
+		if stopsRun { // before another worker takes the slot
 			err = q.GiveBack(ctx, u, done.Err)
 		}
-		<-places
-		runtime.Gosched() // what others have to send goes before
+		<-slots
+		runtime.Gosched() // lets workers with a new slot begin their requests first
 		switch {
-		case ctx.Err() != nil: // its unit is run again
+		case ctx.Err() != nil: // the unit is run again when the run is resumed
 			return ctx.Err()
-		case !stops:
+		case !stopsRun:
 			err = q.Deliver(ctx, u, done)
 		}
 		if err != nil {
@@ -121,64 +122,64 @@ func (p Pool) work(ctx context.Context, q Queue, places chan struct{}) error {
 	}
 }
 
-// do calls the task within the time that an item has.
-func (p Pool) do(ctx context.Context, u *Unit) Done {
-	inner, cancel := limit.WithTimeout(ctx, p.Timeout)
+// runTask calls the task with the time limit of an item.
+func (p Pool) runTask(ctx context.Context, u *Unit) Done {
+	taskCtx, cancel := limit.WithTimeout(ctx, p.Timeout)
 	defer cancel()
-	began := p.Now()
-	result, err := guard(func() (TaskResult, error) { return p.Task.Do(inner, u.Item) })
-	if err != nil && errors.Is(inner.Err(), context.DeadlineExceeded) && ctx.Err() == nil && !limit.StopsRun(err) {
+	started := p.Now()
+	result, err := recoverPanic(func() (TaskResult, error) { return p.Task.Do(taskCtx, u.Item) })
+	if err != nil && errors.Is(taskCtx.Err(), context.DeadlineExceeded) && ctx.Err() == nil && !limit.StopsRun(err) {
 		message := fmt.Sprintf("no result within %s (--timeout)", p.Timeout)
 		if program, ok := errors.AsType[*proc.Error](err); ok {
 			message += ": " + program.Error()
 		}
 		err = &outcome.Failure{Class: outcome.Timeout, Message: message}
 	}
-	return Done{TaskResult: result, Err: err, Started: began, Took: p.Now().Sub(began)}
+	return Done{TaskResult: result, Err: err, Started: started, Took: p.Now().Sub(started)}
 }
 
-// fileQueue is the queue of one trial of a run in its run file: what is handed out of
-// it is judged and committed when it comes back.
+// fileQueue is the queue of one trial of a run in its run file. It judges and commits the
+// results that workers deliver.
 type fileQueue struct {
 	*execution
 	units <-chan *Unit
 	halt  context.CancelCauseFunc
 }
 
-// Take returns the next unit whose expected output can be read; of others the outcome
-// is committed at once.
+// Take returns the next unit whose expected output can be read. Other units fail, and their
+// outcomes are committed at once.
 func (q *fileQueue) Take(ctx context.Context) (*Unit, error) {
 	for {
 		var u *Unit
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
-		case next, open := <-q.units:
-			if !open {
+		case next, more := <-q.units:
+			if !more {
 				return nil, io.EOF
 			}
 			u = next
 		}
-		q.tell(q.cfg.Observer.Started != nil, func() { q.cfg.Observer.Started(u.ID) })
-		o := u.outcome(q.cfg.Now())
-		judge, err := guard(func() (Judge, error) { return q.system.Scorer.Judge(u.from.Item) })
+		q.notify(q.cfg.Observer.Started != nil, func() { q.cfg.Observer.Started(u.ID) })
+		o := u.newOutcome(q.cfg.Now())
+		judge, err := recoverPanic(func() (Judge, error) { return q.system.Scorer.Judge(u.item.Item) })
 		if err == nil {
 			u.judge, u.Decoded = judge, decoded(judge)
 			q.run.Expect(1)
 			return u, nil
 		}
 		o.Ended = q.cfg.Now().UTC()
-		if err := q.commit(ctx, u, fail(o, nil, outcome.FailureOf(err, outcome.Item)), nil); err != nil {
+		if err := q.commit(ctx, u, withFailure(o, nil, outcome.FailureOf(err, outcome.Item)), nil); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// Deliver judges what came of a unit and commits it.
+// Deliver judges the result of a unit and commits the outcome.
 func (q *fileQueue) Deliver(ctx context.Context, u *Unit, done Done) error {
-	o, stop := outcomeOf(ctx, u, done)
-	if stop != nil && ctx.Err() == nil {
-		return q.GiveBack(ctx, u, stop)
+	o, stopErr := outcomeOf(ctx, u, done)
+	if stopErr != nil && ctx.Err() == nil {
+		return q.GiveBack(ctx, u, stopErr)
 	}
 	defer q.run.Expect(-1)
 	if ctx.Err() != nil {
@@ -187,7 +188,8 @@ func (q *fileQueue) Deliver(ctx context.Context, u *Unit, done Done) error {
 	return q.commit(ctx, u, o, done.Brief)
 }
 
-// GiveBack leaves the unit to the next session of the run. A cause ends this one softly.
+// GiveBack leaves the unit to the next session of the run. A cause stops this session
+// gracefully.
 func (q *fileQueue) GiveBack(_ context.Context, _ *Unit, cause error) error {
 	q.run.Expect(-1)
 	if cause != nil {
@@ -196,19 +198,19 @@ func (q *fileQueue) GiveBack(_ context.Context, _ *Unit, cause error) error {
 	return nil
 }
 
-// commit writes an outcome, also when the time to work is over: it is paid for.
+// commit writes an outcome, even if ctx is done: the outcome is paid for.
 func (q *fileQueue) commit(ctx context.Context, u *Unit, o outcome.Outcome, brief json.RawMessage) error {
-	if q.mentions || o.Failed() {
+	if q.tracesShowAll || o.Failed() {
 		brief = nil
 	}
-	if err := q.run.CommitItem(context.WithoutCancel(ctx), u.from.Item, o, brief); err != nil {
+	if err := q.run.CommitItem(context.WithoutCancel(ctx), u.item.Item, o, brief); err != nil {
 		return err
 	}
-	q.tell(true, func() {
-		if q.added != nil {
-			q.added.Add(o)
+	q.notify(true, func() {
+		if q.summariser != nil {
+			q.summariser.Add(o)
 		}
-		call(q.cfg.Observer.Done != nil, func() { q.cfg.Observer.Done(o) })
+		callIf(q.cfg.Observer.Done != nil, func() { q.cfg.Observer.Done(o) })
 	})
 	return nil
 }

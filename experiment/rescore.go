@@ -19,41 +19,43 @@ import (
 	"extraction-experiment/runstore"
 )
 
-// RescoreConfig says which run is scored again. Gold, GoldVersion, Left and Describe may be left out.
+// RescoreConfig is the configuration of Rescore. Gold, GoldVersion, Left and Describe are
+// optional.
 type RescoreConfig struct {
 	From   *runstore.Reader
-	Name   string         // of the new run
-	Pin    outcome.Scorer // how it is scored; Custom are the evaluators that are asked again
+	Name   string         // name of the new run
+	Pin    outcome.Scorer // how to score; Custom are the evaluators that are asked again
 	Scorer Scorer
 	// Gold, if set, provides the items that the results are scored against, in the version
-	// GoldVersion. It uses items that From also has, with the same input. Left is told
-	// about the others, and about items of From that no longer exist.
+	// GoldVersion. Rescore uses those that From also has, with the same input. It calls Left,
+	// if not nil, with items whose input has changed, and with items of From that no longer
+	// exist.
 	Gold        Source
 	GoldVersion string
 	Left        func(item, why string)
-	// Describe changes the header of the new run before it begins; nil leaves it as it is.
+	// Describe, if not nil, changes the header of the new run before it begins.
 	Describe func(*outcome.Header)
-	// Moved is called with each outcome before and after, one call at a time.
+	// Moved is called with each outcome before and after scoring, one call at a time.
 	Moved func(before, after outcome.Outcome)
 }
 
-// ErrSameGold is returned by Rescore if Gold is the same as that of the run.
+// ErrSameGold is returned by Rescore if Gold has the same items as the run.
 var ErrSameGold = errors.New("the dataset still has the expected outputs that the run was scored with")
 
 // Rescore scores the results of a run again, into a new run file beside the old one, and
-// returns its path. The task is not called: the calls are copied, marked as cached, and
-// cost nothing. Of several attempts, the newest becomes attempt 1. Scores of external
-// evaluators are copied, unless Pin asks the evaluator again. If the name is taken, the
-// error is a *NameTakenError; after any other error, or a crash, there is no new run.
+// returns its header and path. The task is not called: calls are copied, marked as cached, and
+// cost nothing. The newest of several attempts becomes attempt 1. Scores of external evaluators
+// are copied, unless Pin asks the evaluator again. If the name is taken, the error is a
+// *NameTakenError; after any other error, or a crash, there is no new run.
 //
-// An item that failed stays failed with its class. Only the classes invalid_output, item
-// and internal are judged again, if there is an output. Memory: a page of items, one
-// outcome per processor, and 16 MiB of outcomes that are being committed.
+// An item that failed stays failed with its class. Only failures of the classes invalid_output,
+// item and internal are judged again, if there is an output. Rescore needs memory for a page of
+// items, one outcome per processor, and 16 MiB of outcomes that are being committed.
 func Rescore(ctx context.Context, cfg RescoreConfig) (h outcome.Header, path string, err error) {
 	if h, err = cfg.From.Header(ctx); err != nil {
 		return h, "", err
 	}
-	carry := cfg.describe(&h)
+	carry := cfg.newHeader(&h)
 	path = runstore.Path(Folder, h.Project, h.Dataset.Name, h.Name)
 	if _, err := os.Stat(path); err == nil {
 		return h, path, &NameTakenError{Name: h.Name, Where: path}
@@ -61,10 +63,10 @@ func Rescore(ctx context.Context, cfg RescoreConfig) (h outcome.Header, path str
 	return h, path, runstore.Build(path, h, func(to *runstore.Run) error { return rescore(ctx, cfg, to, carry) })
 }
 
-// describe makes the header of the new run of that of the old one, and returns the
-// scores of evaluators that are taken over.
-func (cfg RescoreConfig) describe(h *outcome.Header) (carry []string) {
-	before := h.Scorer.Custom
+// newHeader turns the header of the old run into that of the new one, and returns the names of
+// the evaluators' scores to copy.
+func (cfg RescoreConfig) newHeader(h *outcome.Header) (carry []string) {
+	oldScorers := h.Scorer.Custom
 	h.Rescored = &outcome.Origin{Name: h.Name, RunUID: h.RunUID}
 	if cfg.Gold != nil {
 		h.Rescored.DatasetVersion = h.Dataset.Version
@@ -74,8 +76,8 @@ func (cfg RescoreConfig) describe(h *outcome.Header) (carry []string) {
 	h.Format, h.RunUID, h.Started = outcome.FormatVersion, newUID(), time.Now().UTC()
 	h.Name, h.Scorer = cfg.Name, cfg.Pin
 	h.Scorer.Custom = nil
-	for _, c := range before {
-		if slices.ContainsFunc(cfg.Pin.Custom, func(a outcome.CustomScorer) bool { return a.Name == c.Name }) {
+	for _, c := range oldScorers {
+		if slices.ContainsFunc(cfg.Pin.Custom, func(asked outcome.CustomScorer) bool { return asked.Name == c.Name }) {
 			continue
 		}
 		c.Carried = cmp.Or(c.Carried, h.Rescored.Name)
@@ -88,13 +90,12 @@ func (cfg RescoreConfig) describe(h *outcome.Header) (carry []string) {
 	return carry
 }
 
-// rescore fills the new run and finishes it; the scores that carry names are taken
-// over.
+// rescore fills the new run and finishes it. carry are the names of the scores to copy.
 func rescore(ctx context.Context, cfg RescoreConfig, to *runstore.Run, carry []string) error {
-	r := &rescoring{RescoreConfig: cfg, to: to, carry: carry}
-	err := r.items(ctx)
+	r := &rescorer{RescoreConfig: cfg, to: to, carry: carry}
+	err := r.addItems(ctx)
 	if err == nil {
-		err = r.outcomes(ctx)
+		err = r.addOutcomes(ctx)
 	}
 	if err == nil {
 		err = r.finish(ctx)
@@ -102,25 +103,25 @@ func rescore(ctx context.Context, cfg RescoreConfig, to *runstore.Run, carry []s
 	return err
 }
 
-type rescoring struct {
+type rescorer struct {
 	RescoreConfig
 	to    *runstore.Run
-	carry []string   // the scores that are taken over
-	mu    sync.Mutex // while Moved is told
+	carry []string   // names of the scores to copy
+	mu    sync.Mutex // held during calls of Moved
 }
 
-// items lists the items and the fingerprint: those of the other run, or those of
-// the gold that it has.
-func (r *rescoring) items(ctx context.Context) error {
+// addItems writes the items and their fingerprint: those of the other run, or those of Gold
+// that the other run has.
+func (r *rescorer) addItems(ctx context.Context) error {
 	header, err := r.From.Header(ctx)
 	if err != nil {
 		return err
 	}
-	source := r.copied(ctx)
+	items := r.runItems(ctx)
 	if r.Gold != nil {
-		source = r.golden(ctx)
+		items = r.goldItems(ctx)
 	}
-	for page, err := range inPages(source) {
+	for page, err := range paginate(items) {
 		if err == nil {
 			err = r.to.AddItems(ctx, page, dataset.Hash)
 		}
@@ -129,7 +130,7 @@ func (r *rescoring) items(ctx context.Context) error {
 		}
 	}
 	fingerprint := header.Dataset.Fingerprint
-	if fingerprint == "" { // it is still being listed
+	if fingerprint == "" { // the run is still being listed
 		return nil
 	}
 	if r.Gold != nil {
@@ -143,9 +144,9 @@ func (r *rescoring) items(ctx context.Context) error {
 	return r.to.CompleteListing(ctx, fingerprint)
 }
 
-// copied are the items of the other run. A fingerprint that is there before they are
-// read speaks of all of them.
-func (r *rescoring) copied(ctx context.Context) iter.Seq2[dataset.Item, error] {
+// runItems yields the items of the other run. If the header had a fingerprint before they are
+// read, these are all items.
+func (r *rescorer) runItems(ctx context.Context) iter.Seq2[dataset.Item, error] {
 	return func(yield func(dataset.Item, error) bool) {
 		for item, err := range r.From.Items(ctx) {
 			if !yield(item.Item, err) || err != nil {
@@ -155,23 +156,23 @@ func (r *rescoring) copied(ctx context.Context) iter.Seq2[dataset.Item, error] {
 	}
 }
 
-// golden are the items of the gold that the other run has with the same input.
-func (r *rescoring) golden(ctx context.Context) iter.Seq2[dataset.Item, error] {
+// goldItems yields the items of Gold that the other run has with the same input.
+func (r *rescorer) goldItems(ctx context.Context) iter.Seq2[dataset.Item, error] {
 	return func(yield func(dataset.Item, error) bool) {
-		there := map[string]bool{}
+		inGold := map[string]bool{}
 		for page, err := range r.Gold.Pages(ctx) {
 			for _, item := range page {
-				there[item.ID] = true
-				had, err := r.From.Item(ctx, item.ID)
+				inGold[item.ID] = true
+				runItem, err := r.From.Item(ctx, item.ID)
 				if errors.Is(err, runstore.ErrUnknown) {
-					continue // new in the dataset: the run knows nothing of it
+					continue // new in the dataset, without an outcome
 				}
 				var same bool
 				if err == nil {
-					same, err = sameInput(item, had.Item)
+					same, err = sameInput(item, runItem.Item)
 				}
 				if err == nil && !same {
-					r.left(item.ID, "its input has changed")
+					r.reportLeft(item.ID, "its input has changed")
 					continue
 				}
 				if !yield(item, err) || err != nil {
@@ -183,19 +184,19 @@ func (r *rescoring) golden(ctx context.Context) iter.Seq2[dataset.Item, error] {
 				return
 			}
 		}
-		for had, err := range r.From.Hashes(ctx) {
+		for runItem, err := range r.From.Hashes(ctx) {
 			if err != nil {
 				yield(dataset.Item{}, err)
 				return
 			}
-			if !there[had.ID] {
-				r.left(had.ID, "it is not in the dataset any more")
+			if !inGold[runItem.ID] {
+				r.reportLeft(runItem.ID, "it is not in the dataset any more")
 			}
 		}
 	}
 }
 
-func (r *rescoring) left(id, why string) { call(r.Left != nil, func() { r.Left(id, why) }) }
+func (r *rescorer) reportLeft(id, why string) { callIf(r.Left != nil, func() { r.Left(id, why) }) }
 
 func sameInput(a, b dataset.Item) (bool, error) {
 	x, errX := dataset.Hash(dataset.Item{Input: a.Input})
@@ -203,39 +204,39 @@ func sameInput(a, b dataset.Item) (bool, error) {
 	return x == y, errors.Join(errX, errY)
 }
 
-// Bounds of the outcomes that are committed at once, to share transactions, and of their bytes.
-const committedAtOnce, committedBytes = 64, 16 << 20
+// Limits of the outcomes that are committed at once, to share transactions, and of their bytes.
+const maxCommits, maxCommitBytes = 64, 16 << 20
 
-func (r *rescoring) outcomes(ctx context.Context) error {
-	committing, ctx := errgroup.WithContext(ctx)
-	committing.SetLimit(committedAtOnce)
-	room := semaphore.NewWeighted(committedBytes)
-	scoring, inner := errgroup.WithContext(ctx)
-	scoring.SetLimit(runtime.GOMAXPROCS(0))
-	r.to.Expect(committedAtOnce)
-	for before, err := range r.From.Outcomes(inner, runstore.Query{Newest: true, Detail: true}) {
+func (r *rescorer) addOutcomes(ctx context.Context) error {
+	commits, ctx := errgroup.WithContext(ctx)
+	commits.SetLimit(maxCommits)
+	freeBytes := semaphore.NewWeighted(maxCommitBytes)
+	scorers, scoreCtx := errgroup.WithContext(ctx)
+	scorers.SetLimit(runtime.GOMAXPROCS(0))
+	r.to.Expect(maxCommits)
+	for before, err := range r.From.Outcomes(scoreCtx, runstore.Query{Newest: true, Detail: true}) {
 		if err != nil {
-			scoring.Go(func() error { return err })
+			scorers.Go(func() error { return err })
 			break
 		}
-		scoring.Go(func() error {
-			item, err := r.to.Item(inner, before.Item)
+		scorers.Go(func() error {
+			item, err := r.to.Item(scoreCtx, before.Item)
 			if errors.Is(err, runstore.ErrUnknown) {
-				return nil // no longer in the dataset, or listed after the items were copied
+				return nil // not in the dataset, or listed after the items were copied
 			}
 			if err != nil {
 				return err
 			}
-			after, err := r.again(inner, before, item)
+			after, err := r.rescoreOutcome(scoreCtx, before, item)
 			if err != nil {
 				return err
 			}
-			size := min(committedBytes, sizeOf(after))
-			if err := room.Acquire(inner, size); err != nil {
+			size := min(maxCommitBytes, sizeOf(after))
+			if err := freeBytes.Acquire(scoreCtx, size); err != nil {
 				return err
 			}
-			committing.Go(func() error {
-				defer room.Release(size)
+			commits.Go(func() error {
+				defer freeBytes.Release(size)
 				if err := r.to.Commit(ctx, after); err != nil {
 					return err
 				}
@@ -247,12 +248,12 @@ func (r *rescoring) outcomes(ctx context.Context) error {
 			return nil
 		})
 	}
-	err := scoring.Wait()
-	r.to.Expect(-committedAtOnce)
-	return cmp.Or(committing.Wait(), err)
+	err := scorers.Wait()
+	r.to.Expect(-maxCommits)
+	return cmp.Or(commits.Wait(), err)
 }
 
-// sizeOf is about how many bytes an outcome has in memory.
+// sizeOf returns the approximate size of an outcome in memory, in bytes.
 func sizeOf(o outcome.Outcome) int64 {
 	n := len(o.Output) + len(o.Explanation)
 	for _, call := range o.Calls {
@@ -261,31 +262,31 @@ func sizeOf(o outcome.Outcome) int64 {
 	return int64(n)
 }
 
-// again scores what an outcome holds.
-func (r *rescoring) again(ctx context.Context, before outcome.Outcome, item runstore.Item) (outcome.Outcome, error) {
+// rescoreOutcome scores the output of an outcome.
+func (r *rescorer) rescoreOutcome(ctx context.Context, before outcome.Outcome, item runstore.Item) (outcome.Outcome, error) {
 	o := before
 	o.Seq, o.Attempt, o.Class, o.Failure, o.Scores = 0, 1, outcome.OK, nil, nil
 	o.Groups, o.Counts, o.Causes, o.Explanation = nil, nil, nil, nil
-	o.CostUSD, o.Calls, o.Judging = new(float64), r.calls(before.Calls), nil
-	judge, err := guard(func() (Judge, error) { return r.Scorer.Judge(item.Item) })
+	o.CostUSD, o.Calls, o.Judging = new(float64), r.cachedCalls(before.Calls), nil
+	judge, err := recoverPanic(func() (Judge, error) { return r.Scorer.Judge(item.Item) })
 	o.NothingExpected = err == nil && nothingExpected(judge)
 	switch {
 	case err != nil:
-		o = fail(o, nil, outcome.FailureOf(err, outcome.Item))
-	case before.Failed() && (len(before.Output) == 0 || paid(before.Class)):
-		o = fail(o, judge, *before.Failure)
+		o = withFailure(o, nil, outcome.FailureOf(err, outcome.Item))
+	case before.Failed() && (len(before.Output) == 0 || isTaskFailure(before.Class)):
+		o = withFailure(o, judge, *before.Failure)
 	default:
-		if o, err = judged(ctx, o, judge, nil); err != nil {
+		if o, err = scoreOutcome(ctx, o, judge, nil); err != nil {
 			return o, err
 		}
 	}
-	o.Scores = append(o.Scores, r.carried(before)...)
+	o.Scores = append(o.Scores, r.carriedScores(before)...)
 	return o, nil
 }
 
-// calls are those that come along: they cost nothing. Those of judging models
-// belong to scores that are carried over.
-func (r *rescoring) calls(before []outcome.Call) []outcome.Call {
+// cachedCalls returns the calls of an outcome, marked as cached and without cost. Calls of
+// judging models are only kept for scores that are copied.
+func (r *rescorer) cachedCalls(before []outcome.Call) []outcome.Call {
 	var calls []outcome.Call
 	for _, call := range before {
 		if call.Kind == outcome.JudgingKind && !slices.Contains(r.carry, call.Name) {
@@ -297,8 +298,8 @@ func (r *rescoring) calls(before []outcome.Call) []outcome.Call {
 	return calls
 }
 
-// carried are the scores that are taken over as they are.
-func (r *rescoring) carried(before outcome.Outcome) []outcome.Score {
+// carriedScores returns the scores that are copied unchanged.
+func (r *rescorer) carriedScores(before outcome.Outcome) []outcome.Score {
 	var scores []outcome.Score
 	for _, name := range r.carry {
 		if s, ok := outcome.Lookup(before.Scores, name); ok {
@@ -308,15 +309,15 @@ func (r *rescoring) carried(before outcome.Outcome) []outcome.Score {
 	return scores
 }
 
-// paid reports whether a class of failure is of the task, not of the scoring.
-func paid(class outcome.Class) bool {
+// isTaskFailure reports whether a class of failure is the task's, not the scoring's.
+func isTaskFailure(class outcome.Class) bool {
 	return class == outcome.Timeout || class == outcome.RateLimited || class == outcome.Provider
 }
 
-// finish writes the footer: the new run is as complete as the other one. Of one
-// that has no footer, because it goes on or was killed, it is an interrupted one
-// that ended now.
-func (r *rescoring) finish(ctx context.Context) error {
+// finish writes the footer: the new run is as complete as the other one. If the other run has
+// no footer, because it is still running or was killed, the new run is interrupted and ends at
+// the current time.
+func (r *rescorer) finish(ctx context.Context) error {
 	footer, ended, err := r.From.Footer(ctx)
 	if err != nil {
 		return err

@@ -28,8 +28,9 @@ func (full) Score(json.RawMessage) (experiment.Scored, error) {
 	return experiment.Scored{Scores: []outcome.Score{{Name: "half", Value: &one}}, Warnings: []string{"seen"}}, nil
 }
 
-// TestRescore: two attempts, a failure of the provider, one of the scoring and
-// three results; no task is called, and the newest attempts are judged anew.
+// TestRescore scores a run with an item of two attempts, a failure of the provider, one of the
+// scoring and two more results. The task is not called, and the newest attempts are judged
+// again.
 func TestRescore(t *testing.T) {
 	from := create(t)
 	if err := from.AddItems(t.Context(), itemsOf(t, 5), dataset.Hash); err != nil {
@@ -99,9 +100,8 @@ func TestRescore(t *testing.T) {
 	}
 }
 
-// TestRescore_carries takes scores of evaluators over as they are, with the calls
-// of their models, which cost nothing now; a call of a score that is not carried
-// stays behind.
+// TestRescore_carries checks that scores of evaluators are copied unchanged, with the calls of
+// their models at no cost, and that calls of other scores are not.
 func TestRescore_carries(t *testing.T) {
 	from := create(t)
 	if err := from.AddItems(t.Context(), itemsOf(t, 1), dataset.Hash); err != nil {
@@ -110,12 +110,12 @@ func TestRescore_carries(t *testing.T) {
 	if err := from.CompleteListing(t.Context(), "print"); err != nil {
 		t.Fatal(err)
 	}
-	began, cost, kept := time.Unix(1e9, 0).UTC(), 0.5, 0.75
+	began, cost, value := time.Unix(1e9, 0).UTC(), 0.5, 0.75
 	judging := func(name string) outcome.Call {
 		return outcome.Call{Name: name, Kind: outcome.JudgingKind, CostUSD: &cost, Started: began, Ended: began}
 	}
 	o := outcome.Outcome{Item: "i00", Trial: 1, Attempt: 1, Started: began, Ended: began,
-		Scores: []outcome.Score{{Name: "half"}, {Name: "judge", Value: &kept, Comment: "it said so"}, {Name: "silent", Reason: "the evaluator gave no score"}, {Name: "other", Value: &kept}}}
+		Scores: []outcome.Score{{Name: "half"}, {Name: "judge", Value: &value, Comment: "it said so"}, {Name: "silent", Reason: "the evaluator gave no score"}, {Name: "other", Value: &value}}}
 	o.Output, o.Judging = json.RawMessage(`{}`), outcome.JudgingOf([]outcome.Call{judging("judge"), judging("other")})
 	o.Calls = []outcome.Call{judging("judge"), judging("other")}
 	if err := from.Commit(t.Context(), o); err != nil {
@@ -134,9 +134,9 @@ func TestRescore_carries(t *testing.T) {
 			t.Fatal(err)
 		}
 		judge, _ := outcome.Lookup(o.Scores, "judge")
-		silent, there := outcome.Lookup(o.Scores, "silent")
+		silent, ok := outcome.Lookup(o.Scores, "silent")
 		_, other := outcome.Lookup(o.Scores, "other")
-		if judge.Value == nil || *judge.Value != kept || judge.Comment != "it said so" || !there || silent.Reason == "" || other {
+		if judge.Value == nil || *judge.Value != value || judge.Comment != "it said so" || !ok || silent.Reason == "" || other {
 			t.Errorf("the scores are %+v", o.Scores)
 		}
 		if len(o.Calls) != 1 || o.Calls[0].Name != "judge" || *o.Calls[0].CostUSD != 0 || o.Judging != nil {
@@ -145,7 +145,7 @@ func TestRescore_carries(t *testing.T) {
 	}
 }
 
-// TestRescore_stops: a damaged or foreign result ends it with an error.
+// TestRescore_stops checks that Rescore into a run that is not empty is an error.
 func TestRescore_stops(t *testing.T) {
 	from, to := create(t), create(t)
 	if err := from.AddItems(t.Context(), itemsOf(t, 1), dataset.Hash); err != nil {
@@ -171,8 +171,8 @@ func itemsOf(t *testing.T, n int) []dataset.Item {
 	return items
 }
 
-// TestRescore_unfinished: of a run that is still being listed and run, what is
-// there is scored, and the footer says when.
+// TestRescore_unfinished checks that Rescore of a run that is still being listed and run scores
+// its outcomes, and that the footer has the current time.
 func TestRescore_unfinished(t *testing.T) {
 	from, to := create(t), create(t)
 	if err := from.AddItems(t.Context(), itemsOf(t, 3), dataset.Hash); err != nil {
@@ -211,7 +211,7 @@ func (p pagesOf) Pages(context.Context) iter.Seq2[[]dataset.Item, error] {
 	return func(yield func([]dataset.Item, error) bool) { yield(p, nil) }
 }
 
-// gold is a Scorer that gives 1 where the output is what is expected.
+// gold is a Scorer that gives 1 if the output equals the expected output.
 type gold struct{ want string }
 
 func (gold) Judge(item dataset.Item) (experiment.Judge, error) {
@@ -228,8 +228,9 @@ func (g gold) Score(output json.RawMessage) (experiment.Scored, error) {
 
 func (g gold) Undelivered() []outcome.Score { return []outcome.Score{{Name: "equal"}} }
 
-// TestRescore_gold scores results over other gold: of four items one has other gold, one
-// another input, one is gone, and one is as it was; a fifth is new and left alone.
+// TestRescore_gold scores results against changed gold: of four items, one has another expected
+// output, one has another input, one is gone, and one is unchanged. A fifth item is new and
+// ignored.
 func TestRescore_gold(t *testing.T) {
 	t.Chdir(t.TempDir())
 	item := func(id, input, expected string) dataset.Item {

@@ -20,9 +20,9 @@ import (
 	"extraction-experiment/runstore"
 )
 
-// resume opens the run of that name, if its items were listed, and checks that
-// it is the same experiment. A run that was stopped before that has nothing to
-// continue with, and its source may have changed: it is removed to begin again.
+// resume opens the run of that name and checks that it is the same experiment. listed is false
+// if the run was stopped before its items were listed: it is removed to begin again, since its
+// source may have changed.
 func (e *execution) resume() (listed bool, err error) {
 	h := e.cfg.Header
 	if _, err := os.Stat(e.cfg.Path); err != nil {
@@ -32,24 +32,24 @@ func (e *execution) resume() (listed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	began, err := run.Header(context.Background())
+	header, err := run.Header(context.Background())
 	if err == nil {
-		err = sameExperiment(began, h, e.cfg.Keep)
+		err = checkSameExperiment(header, h, e.cfg.Keep)
 	}
 	if err != nil {
 		return false, errors.Join(err, run.Close())
 	}
-	if began.Dataset.Fingerprint == "" { // not all items are listed
+	if header.Dataset.Fingerprint == "" {
 		return false, errors.Join(run.Close(), os.Remove(e.cfg.Path))
 	}
-	e.run, e.result.Header = run, began
+	e.run, e.result.Header = run, header
 	return true, nil
 }
 
-// NeverBegun returns a note if none of the named runs has begun, as after a process that
-// was killed at its start: they begin then. The note is empty if one of them exists. If
-// there is a run with a similar name beside one of the files, that is an error, since it
-// may be meant; names that differ only in their numbers are not mistakes.
+// NeverBegun checks runs that are to be resumed. If none of them exists, as after a process
+// that was killed at its start, it returns a note that they begin; otherwise the note is empty.
+// If none exists but a run with a similar name is beside one of the files, that is an error,
+// since that run may be meant. Names that differ only in their numbers are not mistakes.
 func NeverBegun(ctx context.Context, names, paths []string) (note string, err error) {
 	for _, path := range paths {
 		if _, err := os.Stat(path); err == nil {
@@ -83,37 +83,37 @@ func withoutDigits(name string) string {
 	}, name)
 }
 
-// sameExperiment refuses to continue with a run under other settings: its numbers
-// would be a mixture.
-func sameExperiment(began, now outcome.Header, keep Keep) error {
-	// What only describes the run may be left out when it is resumed.
+// checkSameExperiment refuses to continue a run with other settings, since its numbers would be
+// a mixture.
+func checkSameExperiment(old, current outcome.Header, keep Keep) error {
+	// Settings that only describe the run may be left out when it is resumed.
 	if keep.Description {
-		now.Description = began.Description
+		current.Description = old.Description
 	}
 	if keep.Metadata {
-		now.Metadata = began.Metadata
+		current.Metadata = old.Metadata
 	}
 	if keep.Environment {
-		now.Environment, now.Publication.ScoreEnvironment = began.Environment, began.ScoreEnvironment()
+		current.Environment, current.Publication.ScoreEnvironment = old.Environment, old.ScoreEnvironment()
 	}
-	// So may mentions, which versions that asked nothing sent always.
-	if began.Publication.Form == 0 || began.Publication.Mentions {
-		now.Publication.Mentions = began.Publication.Mentions
+	// So may mentions, which older versions always sent.
+	if old.Publication.Form == 0 || old.Publication.Mentions {
+		current.Publication.Mentions = old.Publication.Mentions
 	}
-	if now.Publication.Scores == nil {
-		now.Publication.Scores = scoresToPublish(began)
+	if current.Publication.Scores == nil {
+		current.Publication.Scores = scoresToPublish(old)
 	}
-	if began.Dataset.Fingerprint == "" || now.Dataset.Fingerprint == "" { // not all items are known
-		now.Dataset.Fingerprint = began.Dataset.Fingerprint
+	if old.Dataset.Fingerprint == "" || current.Dataset.Fingerprint == "" { // not all items are listed
+		current.Dataset.Fingerprint = old.Dataset.Fingerprint
 	}
-	if began.System.Endpoint == "" { // of a version that did not note it
-		now.System.Endpoint = ""
+	if old.System.Endpoint == "" { // older versions did not record it
+		current.System.Endpoint = ""
 	}
-	before, after := facts(began), facts(now)
-	all := maps.Clone(before)
-	maps.Copy(all, after)
+	before, after := settingsOf(old), settingsOf(current)
+	names := maps.Clone(before)
+	maps.Copy(names, after)
 	var differences []string
-	for _, name := range slices.Sorted(maps.Keys(all)) {
+	for _, name := range slices.Sorted(maps.Keys(names)) {
 		if before[name] != after[name] {
 			differences = append(differences, name+": began with "+cmp.Or(before[name], "none")+", now "+cmp.Or(after[name], "none"))
 		}
@@ -122,11 +122,11 @@ func sameExperiment(began, now outcome.Header, keep Keep) error {
 		return nil
 	}
 	return cli.Usage("the run %q is another experiment:\n  %s\nresume it with the settings that it began with, or use another name such as %s-%s",
-		began.Name, strings.Join(differences, "\n  "), began.Name, time.Now().UTC().Format("0102-1504"))
+		old.Name, strings.Join(differences, "\n  "), old.Name, time.Now().UTC().Format("0102-1504"))
 }
 
-// scoresToPublish are those that a run sends besides the default ones; one of a
-// version that did not choose sends all.
+// scoresToPublish returns the scores that a run sends besides the default ones. A run of a
+// version without that choice sends all.
 func scoresToPublish(h outcome.Header) []string {
 	if h.Publication.Form == 0 {
 		return []string{outcome.AllScores}
@@ -134,38 +134,39 @@ func scoresToPublish(h outcome.Header) []string {
 	return h.Publication.Scores
 }
 
-// facts are what makes a run the experiment that it is, by name. The label that led to a prompt's
-// version may have moved since; the version and its text are what counts.
-func facts(h outcome.Header) map[string]string {
+// settingsOf returns the settings that make a run the experiment that it is, by name. The label
+// of a prompt is not among them, since it may move to another version; the prompt's version and
+// text count.
+func settingsOf(h outcome.Header) map[string]string {
 	s := h.System
-	all := map[string]string{
+	settings := map[string]string{
 		"description": h.Description, "environment": h.Environment, "environment of scores": h.ScoreEnvironment(),
 		"looked-up mentions": "not sent", "scores to publish": strings.Join(scoresToPublish(h), ","),
 		"items (sha256)": h.Dataset.Fingerprint, "selection of items": h.Dataset.Selection,
 		"trials": strconv.Itoa(max(1, h.Trials)),
 		"model":  s.Model, "provider": s.Provider, "pipeline": s.Pipeline, "server of the model": s.Endpoint,
-		"temperature": given(s.Temperature), "top_p": given(s.TopP), "max_tokens": given(s.MaxTokens), "seed": given(s.Seed),
+		"temperature": formatOptional(s.Temperature), "top_p": formatOptional(s.TopP), "max_tokens": formatOptional(s.MaxTokens), "seed": formatOptional(s.Seed),
 		"text of the prompt (sha256)": s.Prompt.SHA256,
 		"scorer version":              h.Scorer.Version, "scoring options": string(h.Scorer.Options), "harness": h.Harness,
 	}
 	if h.Publication.Mentions {
-		all["looked-up mentions"] = "sent"
+		settings["looked-up mentions"] = "sent"
 	}
 	if s.Prompt.Name != "" {
-		all["prompt"] = fmt.Sprintf("%s@%d", s.Prompt.Name, s.Prompt.Version)
+		settings["prompt"] = fmt.Sprintf("%s@%d", s.Prompt.Name, s.Prompt.Version)
 	}
 	for _, c := range h.Scorer.Custom {
-		all["scorer "+c.Name] = fmt.Sprintf("%s (%s) %s", c.Evaluator, c.Fingerprint, c.Criteria)
+		settings["scorer "+c.Name] = fmt.Sprintf("%s (%s) %s", c.Evaluator, c.Fingerprint, c.Criteria)
 	}
 	for key, value := range h.Metadata {
-		if !strings.HasPrefix(key, "langfuse.") { // where it began; it may go on elsewhere
-			all["metadata "+key] = value
+		if !strings.HasPrefix(key, "langfuse.") { // where the run began; it may continue elsewhere
+			settings["metadata "+key] = value
 		}
 	}
-	return all
+	return settings
 }
 
-func given[T any](value *T) string {
+func formatOptional[T any](value *T) string {
 	if value == nil {
 		return ""
 	}

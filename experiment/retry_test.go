@@ -13,13 +13,13 @@ import (
 	"extraction-experiment/runstore"
 )
 
-// TestRunner_retry: 12 items, of which 3 fail by time and 3 by the provider;
-// every third command tries some of them again.
+// TestRunner_retry runs 12 items, of which 3 time out and 3 fail with the provider, and then
+// retries some of them.
 func TestRunner_retry(t *testing.T) {
 	run := create(t)
 	var calls atomic.Int32
 	broken := true
-	unsteady := func(ctx context.Context, item experiment.Item) (experiment.TaskResult, error) {
+	flaky := func(ctx context.Context, item experiment.Item) (experiment.TaskResult, error) {
 		n := calls.Add(1)
 		var i int
 		if _, err := fmt.Sscanf(item.ID, "i%d", &i); err != nil {
@@ -35,7 +35,7 @@ func TestRunner_retry(t *testing.T) {
 	}
 	do := func(cfg experiment.RunnerConfig) map[outcome.Class]int {
 		t.Helper()
-		cfg.Run, cfg.Source, cfg.Task, cfg.Scorer = run, list(12), task(unsteady), half{}
+		cfg.Run, cfg.Source, cfg.Task, cfg.Scorer = run, list(12), task(flaky), half{}
 		r := experiment.NewRunner(cfg)
 		if footer, err := r.Run(t.Context()); err != nil || footer.Status != outcome.Complete || footer.Planned != 12 {
 			t.Fatalf("%v, %+v", err, footer)
@@ -49,10 +49,10 @@ func TestRunner_retry(t *testing.T) {
 		}
 		return newest
 	}
-	check := func(found map[outcome.Class]int, timeouts, provider, made int32) {
+	check := func(found map[outcome.Class]int, timeouts, provider, total int32) {
 		t.Helper()
-		if found[outcome.Timeout] != int(timeouts) || found[outcome.Provider] != int(provider) || calls.Load() != made {
-			t.Errorf("%v after %d calls; want %d timeouts, %d of the provider, %d calls", found, calls.Load(), timeouts, provider, made)
+		if found[outcome.Timeout] != int(timeouts) || found[outcome.Provider] != int(provider) || calls.Load() != total {
+			t.Errorf("%v after %d calls; want %d timeouts, %d of the provider, %d calls", found, calls.Load(), timeouts, provider, total)
 		}
 	}
 	check(do(experiment.RunnerConfig{}), 3, 3, 12)
@@ -73,8 +73,8 @@ func TestRunner_retry(t *testing.T) {
 	}
 }
 
-// TestRunner_retryStopped: a complete run stays one when it is stopped before
-// anything was tried again.
+// TestRunner_retryStopped checks that a complete run stays complete if it is stopped before an
+// item was tried again.
 func TestRunner_retryStopped(t *testing.T) {
 	run := create(t)
 	refuses := func(context.Context, experiment.Item) (experiment.TaskResult, error) {

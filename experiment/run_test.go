@@ -16,8 +16,8 @@ import (
 	"extraction-experiment/runstore"
 )
 
-// TestRun takes one run through its life without Langfuse: stopped, taken up again,
-// its name used, replaced, its failures tried again.
+// TestRun stops a run without Langfuse, resumes it, uses its name again, retries its failures,
+// and replaces it.
 func TestRun(t *testing.T) {
 	var calls atomic.Int64
 	stop, failing := make(chan struct{}), true
@@ -67,8 +67,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestRun_nothing: of a run of which nothing can come no file is left, and every
-// missing field is named.
+// TestRun_nothing checks that the file of a run that can never succeed is removed, and that
+// every missing field is named.
 func TestRun_nothing(t *testing.T) {
 	cfg := experiment.Config{Header: outcome.Header{Name: "r"}, Source: broken{}, Task: task(echo), Scorer: half{}, Path: filepath.Join(t.TempDir(), "r.run")}
 	r, err := experiment.Run(t.Context(), cfg)
@@ -86,8 +86,9 @@ func TestRun_nothing(t *testing.T) {
 	}
 }
 
-// TestRun_staffInterrupted: a run that is interrupted while it looks for its workers can be resumed.
-func TestRun_staffInterrupted(t *testing.T) {
+// TestRun_workersInterrupted checks that a run that is interrupted while its workers are opened
+// can be resumed.
+func TestRun_workersInterrupted(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	cfg := experiment.Config{Header: outcome.Header{Name: "r"}, Source: broken{}, Path: filepath.Join(t.TempDir(), "r.run")}
 	cfg.Open = func(context.Context, bool) (experiment.System, error) {
@@ -102,8 +103,7 @@ func TestRun_staffInterrupted(t *testing.T) {
 	}
 }
 
-// sameAsFile checks that what was added up while the run went on, where it was, is what
-// the run file comes to.
+// sameAsFile checks that the summary of the result equals that of the run file.
 func sameAsFile(t *testing.T, r experiment.Result) {
 	t.Helper()
 	run, err := runstore.Load(r.Path)
@@ -122,8 +122,8 @@ func sameAsFile(t *testing.T, r experiment.Result) {
 	}
 }
 
-// TestRun_addedUp: whatever outcomes say and in whatever order they come, the summary is
-// that of the run file.
+// TestRun_addedUp checks that a summary that was added up during the run equals that of the run
+// file, for outcomes of all kinds in any order.
 func TestRun_addedUp(t *testing.T) {
 	for _, trials := range []int{1, 3} {
 		r, err := experiment.Run(t.Context(), experiment.Config{

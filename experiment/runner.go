@@ -15,12 +15,12 @@ import (
 	"extraction-experiment/runstore"
 )
 
-// ErrInterrupted is returned by Run when it was stopped before every item had
-// an outcome. Its exit code is 5: the run can be resumed.
+// ErrInterrupted is returned by Run if it was stopped before every item had an outcome. Its
+// exit code is 5; the run can be resumed.
 var ErrInterrupted = cli.Errorf(cli.ExitInterrupted, "the run was stopped before every item was done")
 
-// StoppedError is an ErrInterrupted for a reason that lies in the task: its budget is used
-// up, or the provider accepts nothing. Its exit code is that of the reason.
+// StoppedError is an ErrInterrupted with a reason that lies in the task: its budget is used up,
+// or the provider accepts nothing.
 type StoppedError struct{ Cause error }
 
 // Error returns the reason.
@@ -29,46 +29,46 @@ func (e *StoppedError) Error() string { return e.Cause.Error() }
 // Unwrap returns ErrInterrupted and the reason.
 func (e *StoppedError) Unwrap() []error { return []error{ErrInterrupted, e.Cause} }
 
-// ExitCode is that of the reason, or else 5.
+// ExitCode returns the exit code of the reason, or 5 if it has none.
 func (e *StoppedError) ExitCode() int {
 	return cli.ExitCode(cli.WithCode(cli.ExitInterrupted, e.Cause))
 }
 
-// work takes the items of the run through the workers, until every item has an outcome
-// in every trial, and with Config.Retry every failed one another attempt:
+// runItems takes the items of the run through the workers, until every item has an outcome in
+// every trial, and with Config.Retry every failed one another attempt:
 //
 //  1. plan: list the items into the run file and fix the fingerprint;
 //  2. hand out: give the items without an outcome to the workers, in order;
-//  3. work: call the task and the scorer, never letting one item stop the rest;
-//  4. commit every outcome, then tell the observer;
+//  3. work: call the task and the scorer; a failing item does not stop the others;
+//  4. commit every outcome, then call the observer;
 //  5. end: write the footer.
 //
-// The footer is written also beside ErrInterrupted, which may be a *StoppedError. Failed items are
-// outcomes, not errors; an error other than ErrInterrupted means that items could
-// not be listed or outcomes not be written. Everything committed before the error
-// stays; working again on the same file goes on from there.
-func (e *execution) work(ctx context.Context) error {
+// The footer is also written after ErrInterrupted, which may be a *StoppedError. Failed items
+// are outcomes, not errors; an error other than ErrInterrupted means that items could not be
+// listed or outcomes not be written. Everything committed before the error stays; calling
+// runItems again for the same file continues there.
+func (e *execution) runItems(ctx context.Context) error {
 	planned, err := e.plan(ctx)
 	for trial := 1; err == nil && trial <= max(1, e.result.Header.Trials); trial++ {
-		if e.cfg.Retry { // first, or what fails now would be tried again at once
-			err = e.pass(ctx, trial, e.failed)
+		if e.cfg.Retry { // before items without an outcome, whose failures would be retried at once
+			err = e.runPass(ctx, trial, e.failedItems)
 		}
 		if err == nil {
-			err = e.pass(ctx, trial, e.run.Unrun)
+			err = e.runPass(ctx, trial, e.run.Unrun)
 		}
 	}
-	return e.end(planned, err)
+	return e.writeFooter(planned, err)
 }
 
-// end writes the footer, whatever happened, which says whether the run is
-// complete. A complete run to which nothing was added stays as it is: nothing was
-// left to do, or it was stopped before an item was tried again.
-func (e *execution) end(planned int, cause error) error {
+// writeFooter writes the footer, which says whether the run is complete, and returns cause,
+// joined with an error of writing. A footer of a complete run to which nothing was added stays:
+// nothing was left to do, or the run was stopped before an item was tried again.
+func (e *execution) writeFooter(planned int, cause error) error {
 	ctx := context.Background()
-	if kept, ok, err := e.run.Footer(ctx); err == nil && ok && kept.Status == outcome.Complete {
+	if footer, ok, err := e.run.Footer(ctx); err == nil && ok && footer.Status == outcome.Complete {
 		return cause
 	}
-	if planned == 0 { // the plan was not finished: what an earlier process knew
+	if planned == 0 { // plan failed: use what an earlier process planned
 		if counts, err := e.run.Counts(ctx); err == nil {
 			planned = int(counts.Planned)
 		}
@@ -80,20 +80,19 @@ func (e *execution) end(planned int, cause error) error {
 	return errors.Join(cause, e.run.Finish(ctx, footer))
 }
 
-// ErrNoItems is returned when there is nothing to run; its exit code is 64.
+// ErrNoItems is returned if there are no items to run. Its exit code is 64.
 var ErrNoItems = cli.Usage("no items to run: the dataset is empty, or the filters leave nothing of it")
 
-// plan lists the items into the run file, unless an earlier process finished
-// doing so, and returns how many outcomes the run will have. Outcomes are added up as they
-// are committed where there are none before and each is the only one of its item: what
-// tally would read in the end is known then.
+// plan lists the items into the run file, unless an earlier process finished that, and returns
+// the number of outcomes that the run will have. If the run has no outcomes, the summary is
+// added up while outcomes are committed, which saves reading them at the end.
 func (e *execution) plan(ctx context.Context) (int, error) {
 	var header outcome.Header
 	var counts runstore.Counts
-	var again int64
+	var retries int64
 	var err error
-	if e.result.Header.Dataset.Fingerprint == "" { // not all items are listed
-		err = e.list(ctx)
+	if e.result.Header.Dataset.Fingerprint == "" {
+		err = e.listItems(ctx)
 	}
 	if err == nil {
 		header, err = e.run.Header(ctx)
@@ -102,27 +101,27 @@ func (e *execution) plan(ctx context.Context) (int, error) {
 		counts, err = e.run.Counts(ctx)
 	}
 	if err == nil && e.cfg.Retry {
-		again, err = e.run.CountFailed(ctx, e.cfg.RetryClasses)
+		retries, err = e.run.CountFailed(ctx, e.cfg.RetryClasses)
 	}
 	if err != nil {
-		return 0, stopped(ctx, err)
+		return 0, asInterrupted(ctx, err)
 	}
 	if counts.Done == 0 {
-		e.added = outcome.NewSummariser(header, outcome.SummaryConfig{Order: e.cfg.Order})
+		e.summariser = outcome.NewSummariser(header, outcome.SummaryConfig{Order: e.cfg.Order})
 	}
 	if planned := e.cfg.Observer.Planned; planned != nil {
-		planned(int(counts.Planned), int(counts.Done-again))
+		planned(int(counts.Planned), int(counts.Done-retries))
 	}
 	return int(counts.Planned), nil
 }
 
-// list writes the items of the source into the run file, and then their fingerprint: the
-// listing is complete.
-func (e *execution) list(ctx context.Context) error {
+// listItems writes the items of the source into the run file, and then their fingerprint, which
+// marks the listing as complete.
+func (e *execution) listItems(ctx context.Context) error {
 	listed := 0
-	for page, err := range ahead(e.source.Pages(ctx)) {
+	for page, err := range prefetch(e.source.Pages(ctx)) {
 		if err == nil && listed == 0 {
-			err = accepts(e.system.Task, page)
+			err = checkAccepts(e.system.Task, page)
 		}
 		if err == nil {
 			err = e.run.AddItems(ctx, page, dataset.Hash)
@@ -131,100 +130,100 @@ func (e *execution) list(ctx context.Context) error {
 			return fmt.Errorf("listing the items: %w", err)
 		}
 		listed += len(page)
-		call(e.cfg.Observer.Listed != nil, func() { e.cfg.Observer.Listed(listed) })
+		callIf(e.cfg.Observer.Listed != nil, func() { e.cfg.Observer.Listed(listed) })
 		if limit.Closed(e.cfg.Stop) {
 			return ErrInterrupted
 		}
 	}
-	print, err := fingerprintOf(ctx, e.run.Reader)
+	fingerprint, err := fingerprintOf(ctx, e.run.Reader)
 	if err != nil {
 		return err
 	}
-	return e.run.CompleteListing(ctx, print)
+	return e.run.CompleteListing(ctx, fingerprint)
 }
 
-// fingerprintOf is that of the items that a run has listed; ErrNoItems without any.
+// fingerprintOf computes the fingerprint of the items that a run has listed. The error is
+// ErrNoItems if there are none.
 func fingerprintOf(ctx context.Context, run *runstore.Reader) (string, error) {
-	var print dataset.Fingerprint
+	var fingerprint dataset.Fingerprint
 	for item, err := range run.Hashes(ctx) {
 		if err == nil {
-			err = print.Add(item.ID, item.Hash)
+			err = fingerprint.Add(item.ID, item.Hash)
 		}
 		if err != nil {
 			return "", err
 		}
 	}
-	if print == (dataset.Fingerprint{}) {
+	if fingerprint == (dataset.Fingerprint{}) {
 		return "", ErrNoItems
 	}
-	return print.Sum(), nil
+	return fingerprint.Sum(), nil
 }
 
-// stopped turns an error that only says that the context ended into
-// ErrInterrupted.
-func stopped(ctx context.Context, err error) error {
+// asInterrupted turns an error that only says that ctx ended into ErrInterrupted.
+func asInterrupted(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return ErrInterrupted
 	}
 	return err
 }
 
-// handOut is how many items are read at once: fewer where they are large, see
-// Reader.Unrun. Two pages at most wait in memory for a worker.
-const handOut = 64
+// pageUnits is the number of items that are read at once; fewer if they are large, see
+// Reader.Unrun. At most two pages wait in memory for a worker.
+const pageUnits = 64
 
-// upcoming returns the next items of a trial, in order of arrival, beginning
-// after the one with that seq; none says that there are no more.
-type upcoming func(ctx context.Context, trial int, after int64, limit int) ([]runstore.Item, error)
+// nextItems returns the next items of a trial, in order of arrival, beginning after the item
+// with that seq. An empty result means that there are no more.
+type nextItems func(ctx context.Context, trial int, after int64, limit int) ([]runstore.Item, error)
 
-// failed are the items that failed before and are to be tried again.
-func (e *execution) failed(ctx context.Context, trial int, after int64, limit int) ([]runstore.Item, error) {
+// failedItems returns the next items that failed before and are to be tried again.
+func (e *execution) failedItems(ctx context.Context, trial int, after int64, limit int) ([]runstore.Item, error) {
 	return e.run.Failed(ctx, trial, e.cfg.RetryClasses, after, limit)
 }
 
-// pass takes what is to come in this trial through the workers. A soft stop is
-// no error to the group: it would cancel what is in flight.
-func (e *execution) pass(ctx context.Context, trial int, next upcoming) error {
-	group, inner := errgroup.WithContext(ctx)
-	jobs := make(chan *Unit)
-	halting, halt := context.WithCancelCause(context.Background()) // softly, because nothing more can be tried
+// runPass takes the items of a trial that next returns through the workers. A graceful stop is
+// not an error of the group, which would cancel the items in flight.
+func (e *execution) runPass(ctx context.Context, trial int, next nextItems) error {
+	group, workCtx := errgroup.WithContext(ctx)
+	units := make(chan *Unit)
+	haltCtx, halt := context.WithCancelCause(context.Background()) // graceful stop: nothing more can be tried
 	defer halt(nil)
-	var all bool
+	var complete bool
 	group.Go(func() (err error) {
-		defer close(jobs)
-		all, err = e.handOut(inner, trial, next, jobs, halting.Done())
+		defer close(units)
+		complete, err = e.handOut(workCtx, trial, next, units, haltCtx.Done())
 		return err
 	})
-	group.Go(func() error { return e.workers.Work(inner, &fileQueue{e, jobs, halt}) })
+	group.Go(func() error { return e.workers.Work(workCtx, &fileQueue{e, units, halt}) })
 	if err := group.Wait(); err != nil {
-		return stopped(ctx, err)
+		return asInterrupted(ctx, err)
 	}
-	if cause := context.Cause(halting); cause != nil {
+	if cause := context.Cause(haltCtx); cause != nil {
 		return &StoppedError{cause}
 	}
-	if !all {
+	if !complete {
 		return ErrInterrupted
 	}
 	return nil
 }
 
-// handOut reads what is to come in order of arrival and gives it to the
-// workers, and reports whether it gave out all of it or was stopped softly.
-func (e *execution) handOut(ctx context.Context, trial int, next upcoming, jobs chan<- *Unit, halting <-chan struct{}) (all bool, err error) {
-	page := func(last runstore.Item) ([]runstore.Item, error) { return next(ctx, trial, last.Seq, handOut) }
+// handOut gives the items that next returns to the workers, and reports whether it gave out all
+// of them, or was stopped gracefully.
+func (e *execution) handOut(ctx context.Context, trial int, next nextItems, units chan<- *Unit, halted <-chan struct{}) (complete bool, err error) {
+	page := func(last runstore.Item) ([]runstore.Item, error) { return next(ctx, trial, last.Seq, pageUnits) }
 	for item, err := range runstore.Ahead(page) {
 		if err != nil {
 			return false, err
 		}
-		e.letPublish(ctx, halting)
-		if limit.Closed(halting) || limit.Closed(e.cfg.Stop) { // also where somebody waits for a unit
+		e.waitForPublisher(ctx, halted)
+		if limit.Closed(halted) || limit.Closed(e.cfg.Stop) { // even if a worker is ready for a unit
 			return false, nil
 		}
 		select {
-		case jobs <- newUnit(item, trial):
+		case units <- newUnit(item, trial):
 		case <-e.cfg.Stop:
 			return false, nil
-		case <-halting:
+		case <-halted:
 			return false, nil
 		case <-ctx.Done():
 			return false, ctx.Err()
@@ -233,24 +232,25 @@ func (e *execution) handOut(ctx context.Context, trial int, next upcoming, jobs 
 	return true, nil
 }
 
-// catchUp is how long publishing may take to catch up before nobody waits for it any more.
-const catchUp = 5 * time.Second
+// maxPublishWait is how long workers wait for the publisher once, before they stop waiting for
+// the rest of the run.
+const maxPublishWait = 5 * time.Second
 
-// letPublish waits until what is published has caught up so far that all of it is in memory:
-// to read it back would cost more than the wait.
-func (e *execution) letPublish(ctx context.Context, halting <-chan struct{}) {
+// waitForPublisher waits until the publisher has caught up so far that all unpublished outcomes
+// fit in memory: reading them back would cost more than the wait.
+func (e *execution) waitForPublisher(ctx context.Context, halted <-chan struct{}) {
 	room := e.run.Room()
 	if room == nil || !e.awaitPublisher {
 		return
 	}
-	timer := time.NewTimer(catchUp)
+	timer := time.NewTimer(maxPublishWait)
 	defer timer.Stop()
 	select {
 	case <-room:
 	case <-timer.C:
 		e.awaitPublisher = false
 	case <-e.cfg.Stop:
-	case <-halting:
+	case <-halted:
 	case <-ctx.Done():
 	}
 }

@@ -58,7 +58,7 @@ func echo(_ context.Context, item experiment.Item) (experiment.TaskResult, error
 	return experiment.TaskResult{Output: item.Input}, nil
 }
 
-// half is a Scorer that gives every output 1/2, unless told otherwise.
+// half is a Scorer that gives every output 1/2, unless its functions return an error.
 type half struct {
 	judge func(dataset.Item) error
 	score func(json.RawMessage) error
@@ -87,7 +87,7 @@ func (h half) Undelivered() []outcome.Score {
 	return []outcome.Score{{Name: "half", Reason: "failed"}}
 }
 
-// create makes a run file of its own for the test.
+// create makes a run file for the test.
 func create(t *testing.T) *runstore.Run {
 	t.Helper()
 	run, err := runstore.Create(filepath.Join(t.TempDir(), "r.run"), outcome.Header{RunUID: strings.Repeat("a", 32), Name: "r", Trials: 1})
@@ -102,30 +102,29 @@ func create(t *testing.T) *runstore.Run {
 	return run
 }
 
-// carryOut runs and returns the outcomes by item.
 func carryOut(t *testing.T, ctx context.Context, cfg experiment.RunnerConfig) (map[string]outcome.Outcome, outcome.Footer, error) {
 	t.Helper()
 	r := experiment.NewRunner(cfg)
-	footer, ran := r.Run(ctx)
+	footer, runErr := r.Run(ctx)
 	found := map[string]outcome.Outcome{}
 	for o, err := range cfg.Run.Outcomes(context.Background(), runstore.Query{Detail: true}) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, twice := found[o.Item]; twice {
+		if _, duplicate := found[o.Item]; duplicate {
 			t.Errorf("%s has two outcomes", o.Item)
 		}
 		found[o.Item] = o
 	}
-	return found, footer, ran
+	return found, footer, runErr
 }
 
 func TestRunner_everyItemHasAnOutcome(t *testing.T) {
 	run := create(t)
-	var flying, most atomic.Int32
+	var inFlight, maxInFlight atomic.Int32
 	slow := func(ctx context.Context, item experiment.Item) (experiment.TaskResult, error) {
-		most.Store(max(most.Load(), flying.Add(1)))
-		defer flying.Add(-1)
+		maxInFlight.Store(max(maxInFlight.Load(), inFlight.Add(1)))
+		defer inFlight.Add(-1)
 		time.Sleep(time.Millisecond)
 		return echo(ctx, item)
 	}
@@ -136,8 +135,8 @@ func TestRunner_everyItemHasAnOutcome(t *testing.T) {
 	if len(found) != 24 || footer.Status != outcome.Complete || footer.Planned != 24 {
 		t.Errorf("%d outcomes, footer %+v", len(found), footer)
 	}
-	if most.Load() > 3 {
-		t.Errorf("%d items were worked on at once, 3 allowed", most.Load())
+	if maxInFlight.Load() > 3 {
+		t.Errorf("%d items were worked on at once, 3 allowed", maxInFlight.Load())
 	}
 	o := found["i07"]
 	if string(o.Output) != `{"n":7}` || o.Seq != 8 || o.Trial != 1 || o.Attempt != 1 {
@@ -278,7 +277,7 @@ func TestRunner_cancelGivesUpWhatIsInFlight(t *testing.T) {
 	}
 }
 
-// broken is a Source that ends in an error after two items.
+// broken is a Source that ends with an error after two items.
 type broken struct{}
 
 func (broken) Pages(ctx context.Context) iter.Seq2[[]dataset.Item, error] {
@@ -305,10 +304,10 @@ func TestRunner_listing(t *testing.T) {
 	}
 }
 
-// diary is an Observer that writes down what it is told.
-type diary []string
+// eventLog is an Observer that records its calls.
+type eventLog []string
 
-func (d *diary) observer() experiment.Observer {
+func (d *eventLog) observer() experiment.Observer {
 	note := func(format string, args ...any) { *d = append(*d, fmt.Sprintf(format, args...)) }
 	return experiment.Observer{
 		Planned: func(total, done int) { note("planned %d %d", total, done) },
@@ -319,13 +318,13 @@ func (d *diary) observer() experiment.Observer {
 }
 
 func TestRunner_observer(t *testing.T) {
-	var d diary
-	_, _, err := carryOut(t, t.Context(), experiment.RunnerConfig{Run: create(t), Source: list(2), Task: task(echo), Scorer: half{}, Concurrency: 1, Observer: d.observer()})
+	var log eventLog
+	_, _, err := carryOut(t, t.Context(), experiment.RunnerConfig{Run: create(t), Source: list(2), Task: task(echo), Scorer: half{}, Concurrency: 1, Observer: log.observer()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := diary{"listed 1", "listed 2", "planned 2 0", "started i00", "done i00", "started i01", "done i01"}
-	if diff := cmp.Diff(want, d); diff != "" {
+	want := eventLog{"listed 1", "listed 2", "planned 2 0", "started i00", "done i00", "started i01", "done i01"}
+	if diff := cmp.Diff(want, log); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -339,8 +338,9 @@ func TestRun_namesEveryProblem(t *testing.T) {
 	}
 }
 
-// TestAhead: one page is read while one is looked at, no more, and none when the loop ends.
-func TestAhead(t *testing.T) {
+// TestPrefetch checks that one page is read while another is processed, no more, and none after
+// the loop.
+func TestPrefetch(t *testing.T) {
 	broken := errors.New("broken")
 	for _, last := range []int{1, 3, 9} {
 		synctest.Test(t, func(t *testing.T) {
@@ -356,7 +356,7 @@ func TestAhead(t *testing.T) {
 				yield(nil, broken)
 			}
 			seen := 0
-			for page, err := range experiment.Ahead(source) {
+			for page, err := range experiment.Prefetch(source) {
 				if seen++; seen <= 3 && (err != nil || page[0].ID != fmt.Sprint(seen)) || seen == 4 && !errors.Is(err, broken) {
 					t.Errorf("step %d: %v, %v", seen, page, err)
 				}

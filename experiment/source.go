@@ -19,12 +19,12 @@ import (
 	"extraction-experiment/tracking"
 )
 
-// pageItems and pageBytes are how many items are in memory at once: each page is a
-// transaction of the run file, which waits for the disk.
-const pageItems, pageBytes = 512, 1 << 20
+// maxPageItems and maxPageBytes limit the items in memory at once. Each page is a transaction
+// of the run file, which waits for the disk.
+const maxPageItems, maxPageBytes = 512, 1 << 20
 
-// inPages gathers items; an error ends them.
-func inPages(items iter.Seq2[dataset.Item, error]) iter.Seq2[[]dataset.Item, error] {
+// paginate gathers items into pages. An error ends them.
+func paginate(items iter.Seq2[dataset.Item, error]) iter.Seq2[[]dataset.Item, error] {
 	return func(yield func([]dataset.Item, error) bool) {
 		var page []dataset.Item
 		size := 0
@@ -35,7 +35,7 @@ func inPages(items iter.Seq2[dataset.Item, error]) iter.Seq2[[]dataset.Item, err
 			}
 			page = append(page, item)
 			size += len(item.Input) + len(item.Expected) + len(item.Metadata)
-			if len(page) < pageItems && size < pageBytes {
+			if len(page) < maxPageItems && size < maxPageBytes {
 				continue
 			}
 			if !yield(page, nil) {
@@ -49,13 +49,13 @@ func inPages(items iter.Seq2[dataset.Item, error]) iter.Seq2[[]dataset.Item, err
 	}
 }
 
-// File is a Source over a file of items, in the order of its lines.
+// File is a Source that reads the file with this path, in the order of its lines.
 type File string
 
-// Pages yields the items of the file. A malformed item ends it with an error that has every
-// problem of the file, with its line.
+// Pages yields the items of the file. After a malformed item it yields no more, but an error
+// that joins all problems of the file with their lines.
 func (path File) Pages(ctx context.Context) iter.Seq2[[]dataset.Item, error] {
-	return inPages(func(yield func(dataset.Item, error) bool) {
+	return paginate(func(yield func(dataset.Item, error) bool) {
 		var problems dataset.Problems
 		for located, err := range dataset.ReadFile(ctx, string(path)) {
 			if ctx.Err() != nil {
@@ -74,14 +74,14 @@ func (path File) Pages(ctx context.Context) iter.Seq2[[]dataset.Item, error] {
 	})
 }
 
-// Selected is a Source narrowed by a filter.
+// Selected is a Source of the items of another Source that a filter selects.
 type Selected struct {
 	Source Source
 	Filter dataset.Filter
 }
 
-// Pages yields the items that the filter selects. If ids that were asked for do not exist,
-// it ends with an error that names them.
+// Pages yields the items that the filter selects. If the filter has ids that do not exist, the
+// pages end with an error that names them.
 func (s Selected) Pages(ctx context.Context) iter.Seq2[[]dataset.Item, error] {
 	return func(yield func([]dataset.Item, error) bool) {
 		selection := s.Filter.Start()
@@ -90,13 +90,13 @@ func (s Selected) Pages(ctx context.Context) iter.Seq2[[]dataset.Item, error] {
 				yield(nil, err)
 				return
 			}
-			var taken []dataset.Item
+			var selected []dataset.Item
 			for _, item := range page {
 				if selection.Take(item) {
-					taken = append(taken, item)
+					selected = append(selected, item)
 				}
 			}
-			if len(taken) > 0 && !yield(taken, nil) {
+			if len(selected) > 0 && !yield(selected, nil) {
 				return
 			}
 			if selection.Full() {
@@ -109,8 +109,8 @@ func (s Selected) Pages(ctx context.Context) iter.Seq2[[]dataset.Item, error] {
 	}
 }
 
-// IsFile reports whether a dataset is meant to be a file: the file exists, or the name has
-// an extension of item files.
+// IsFile reports whether the name of a dataset means a file: the file exists, or the name has
+// an extension of item files or is an absolute path.
 func IsFile(name string) bool {
 	if info, err := os.Stat(name); err == nil && !info.IsDir() {
 		return true
@@ -119,7 +119,7 @@ func IsFile(name string) bool {
 	return err == nil || filepath.IsAbs(name)
 }
 
-// DatasetName returns the name by which runs know a dataset: for a file, its name without
+// DatasetName returns the name of a dataset in runs; for a file, that is its name without
 // folders.
 func DatasetName(name string) string {
 	if IsFile(name) {
@@ -128,8 +128,8 @@ func DatasetName(name string) string {
 	return name
 }
 
-// Open returns the items of a dataset: of the file of that name, or of the dataset in
-// Langfuse, pinned to its current version. If it does not exist, the error is a
+// Open returns the items of a dataset: of the file with that name, or of the dataset in
+// Langfuse, pinned to its current version. If Langfuse has no such dataset, the error is a
 // *DatasetError.
 func Open(ctx context.Context, lf *Langfuse, name string) (Source, error) {
 	if IsFile(name) {
@@ -147,7 +147,7 @@ func Open(ctx context.Context, lf *Langfuse, name string) (Source, error) {
 	}
 	pinned, err := tracking.OpenDataset(ctx, lf.Client, name)
 	if errors.Is(err, langfuse.ErrNotFound) {
-		return nil, &DatasetError{Name: name, Server: lf.Client.BaseURL(), Hint: hint(ctx, lf.Client, name)}
+		return nil, &DatasetError{Name: name, Server: lf.Client.BaseURL(), Hint: datasetHint(ctx, lf.Client, name)}
 	}
 	if err != nil {
 		return nil, err
@@ -155,8 +155,9 @@ func Open(ctx context.Context, lf *Langfuse, name string) (Source, error) {
 	return pinned, nil
 }
 
-// hint names a dataset of Langfuse whose name is near; what cannot be listed gives no hint.
-func hint(ctx context.Context, client *langfuse.Client, name string) string {
+// datasetHint returns a hint to a dataset of Langfuse with a similar name. If the datasets
+// cannot be listed, there is no hint.
+func datasetHint(ctx context.Context, client *langfuse.Client, name string) string {
 	var names []string
 	for d, err := range client.ListDatasets(ctx) {
 		if err != nil || len(names) == maxNamesForHint {
@@ -169,11 +170,11 @@ func hint(ctx context.Context, client *langfuse.Client, name string) string {
 
 const maxNamesForHint = 500
 
-// DatasetError says that Langfuse has no dataset of that name. The Hint, if any, is
-// appended to the message.
+// DatasetError is the error for a dataset that Langfuse does not have. Hint is appended to the
+// message; it may be empty.
 type DatasetError struct{ Name, Server, Hint string }
 
-// Error names dataset and server.
+// Error names the dataset and the server.
 func (e *DatasetError) Error() string {
 	return fmt.Sprintf("there is no dataset %q in Langfuse (%s)%s", e.Name, e.Server, e.Hint)
 }
@@ -181,7 +182,8 @@ func (e *DatasetError) Error() string {
 // ExitCode returns 64.
 func (*DatasetError) ExitCode() int { return cli.ExitUsage }
 
-// openSource finds the items, and notes in the header where they are from.
+// openSource opens the source of the items, and records the id and version of the dataset in
+// the header.
 func (e *execution) openSource(ctx context.Context) (err error) {
 	if e.source = e.cfg.Source; e.source == nil {
 		if e.source, err = Open(ctx, e.cfg.Langfuse, e.cfg.Dataset); err != nil {
@@ -194,18 +196,18 @@ func (e *execution) openSource(ctx context.Context) (err error) {
 	return nil
 }
 
-// changedSource says what is known of the items of a run that continues with those that it
-// has: whether their file has changed since. It is "" where nothing has, or ctx ends.
-func (e *execution) changedSource(ctx context.Context) string {
+// sourceNote returns a note for the user if the file of a resumed run has changed since the run
+// began. It is empty if the file is the same, or ctx ends.
+func (e *execution) sourceNote(ctx context.Context) string {
 	header := e.result.Header
-	if e.result.Begun || header.Dataset.ID != "" { // in Langfuse its version is pinned
+	if e.result.Begun || header.Dataset.ID != "" { // the version of a dataset in Langfuse is pinned
 		return ""
 	}
-	const goesOn = "the run continues with the items that it began with"
+	const continues = "the run continues with the items that it began with"
 	source := e.cfg.Source
 	if e.cfg.Dataset != "" {
 		if _, err := os.Stat(e.cfg.Dataset); err != nil {
-			return fmt.Sprintf("the dataset %s is not there any more; %s", e.cfg.Dataset, goesOn)
+			return fmt.Sprintf("the dataset %s is not there any more; %s", e.cfg.Dataset, continues)
 		}
 		if source == nil {
 			source = File(e.cfg.Dataset)
@@ -216,19 +218,19 @@ func (e *execution) changedSource(ctx context.Context) string {
 	case ctx.Err() != nil:
 		return ""
 	case err != nil:
-		return fmt.Sprintf("the dataset changed since the run began (%v); %s", err, goesOn)
+		return fmt.Sprintf("the dataset changed since the run began (%v); %s", err, continues)
 	case sum != header.Dataset.Fingerprint:
-		return "the dataset changed since the run began; " + goesOn
+		return "the dataset changed since the run began; " + continues
 	}
 	return ""
 }
 
-// Fingerprint computes the fingerprint of the items of a source, as in the header of a run.
-// It reads the source to its end, and keeps only ids and hashes in memory.
+// Fingerprint computes the fingerprint of the items of a source, as in the header of a run. It
+// reads the whole source, and keeps only ids and hashes in memory.
 func Fingerprint(ctx context.Context, source Source) (string, error) {
-	type line struct{ id, hash string }
-	var lines []line
-	for page, err := range ahead(source.Pages(ctx)) {
+	type itemHash struct{ id, hash string }
+	var hashes []itemHash
+	for page, err := range prefetch(source.Pages(ctx)) {
 		if err != nil {
 			return "", err
 		}
@@ -237,12 +239,12 @@ func Fingerprint(ctx context.Context, source Source) (string, error) {
 			if err != nil {
 				return "", err
 			}
-			lines = append(lines, line{item.ID, hash})
+			hashes = append(hashes, itemHash{item.ID, hash})
 		}
 	}
-	slices.SortFunc(lines, func(a, b line) int { return cmp.Compare(a.id, b.id) })
+	slices.SortFunc(hashes, func(a, b itemHash) int { return cmp.Compare(a.id, b.id) })
 	var f dataset.Fingerprint
-	for _, l := range lines {
+	for _, l := range hashes {
 		if err := f.Add(l.id, l.hash); err != nil {
 			return "", err
 		}
@@ -250,8 +252,8 @@ func Fingerprint(ctx context.Context, source Source) (string, error) {
 	return f.Sum(), nil
 }
 
-// ahead gives the pages of a source, and has it read the next one while one is looked at.
-func ahead(pages iter.Seq2[[]dataset.Item, error]) iter.Seq2[[]dataset.Item, error] {
+// prefetch yields the pages of a source, and reads the next page while one is processed.
+func prefetch(pages iter.Seq2[[]dataset.Item, error]) iter.Seq2[[]dataset.Item, error] {
 	return func(yield func([]dataset.Item, error) bool) {
 		next, stop := iter.Pull2(pages)
 		defer stop()

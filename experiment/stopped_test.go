@@ -12,47 +12,47 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// watchedPool is a pool that says when a unit was given back.
+// watchedPool is a Pool that calls a function when a unit was given back.
 type watchedPool struct {
 	experiment.Pool
-	then func()
+	onGiveBack func()
 }
 
 func (p watchedPool) Work(ctx context.Context, q experiment.Queue) error {
-	return p.Pool.Work(ctx, watchedQueue{q, p.then})
+	return p.Pool.Work(ctx, watchedQueue{q, p.onGiveBack})
 }
 
 type watchedQueue struct {
 	experiment.Queue
-	then func()
+	onGiveBack func()
 }
 
 func (q watchedQueue) GiveBack(ctx context.Context, u *experiment.Unit, cause error) error {
-	defer q.then()
+	defer q.onGiveBack()
 	return q.Queue.GiveBack(ctx, u, cause)
 }
 
-// When nothing more can be tried, what is in flight is committed, what was not
-// tried is not, and the run can be resumed.
+// TestRunner_stopsWhenNothingCanBeTried checks that items in flight are committed, that untried
+// ones are not, and that the run can be resumed.
 func TestRunner_stopsWhenNothingCanBeTried(t *testing.T) {
 	run := create(t)
 	var calls atomic.Int32
-	spent := &limit.TrippedError{Reason: "no credit", Why: "the account is used up"}
-	slow := make(chan struct{})
+	tripped := &limit.TrippedError{Reason: "no credit", Why: "the account is used up"}
+	gaveBack := make(chan struct{})
 	stopping := func(ctx context.Context, item experiment.Item) (experiment.TaskResult, error) {
 		switch calls.Add(1) {
 		case 1:
-			<-slow // in flight while another finds out
+			<-gaveBack // in flight during the failing call
 		case 4:
-			return experiment.TaskResult{}, spent
+			return experiment.TaskResult{}, tripped
 		}
 		return echo(ctx, item)
 	}
 	cfg := experiment.RunnerConfig{Run: run, Source: list(20), Task: task(stopping), Scorer: half{}, Concurrency: 2}
-	cfg.Workers = watchedPool{experiment.Pool{Task: cfg.Task, Concurrency: 2, Timeout: time.Minute, Now: time.Now}, func() { close(slow) }}
+	cfg.Workers = watchedPool{experiment.Pool{Task: cfg.Task, Concurrency: 2, Timeout: time.Minute, Now: time.Now}, func() { close(gaveBack) }}
 	found, footer, err := carryOut(t, t.Context(), cfg)
 	var stopped *experiment.StoppedError
-	if !errors.As(err, &stopped) || !errors.Is(err, experiment.ErrInterrupted) || !errors.Is(err, spent) || stopped.ExitCode() != 69 {
+	if !errors.As(err, &stopped) || !errors.Is(err, experiment.ErrInterrupted) || !errors.Is(err, tripped) || stopped.ExitCode() != 69 {
 		t.Fatalf("%v", err)
 	}
 	if _, ok := found["i00"]; !ok || len(found) < 3 || len(found) > 5 || footer.Status != outcome.Interrupted {
@@ -70,7 +70,8 @@ func TestRunner_stopsWhenNothingCanBeTried(t *testing.T) {
 	}
 }
 
-// Waiting for limits uses up neither the item's time nor counts as latency.
+// TestRunner_waitingIsNoLatency checks that time spent waiting for limits counts neither for
+// the timeout nor as latency.
 func TestRunner_waitingIsNoLatency(t *testing.T) {
 	const timeout, wait = 500 * time.Millisecond, 700 * time.Millisecond
 	waiting := func(ctx context.Context, item experiment.Item) (experiment.TaskResult, error) {

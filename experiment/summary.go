@@ -14,56 +14,58 @@ import (
 	"extraction-experiment/tracking"
 )
 
-// Summarise sums a run up from its file alone. Only newest attempts count, except for what
-// all of them cost. The order is that in which scores are shown; see outcome.SummaryConfig.
+// Summarise computes the summary of a run from its file alone. Only newest attempts count,
+// except for the cost, which includes all. order is the order in which scores are shown; see
+// outcome.SummaryConfig.
 func Summarise(ctx context.Context, run *runstore.Reader, order []string) (outcome.Summary, error) {
-	return published(ctx, run, order, runstore.Query{Brief: true})
+	return summarise(ctx, run, order, runstore.Query{Brief: true})
 }
 
 // Glance is like Summarise, without what needs the details of outcomes, such as groups and
 // causes. It takes a third of the time.
 func Glance(ctx context.Context, run *runstore.Reader) (outcome.Summary, error) {
-	return published(ctx, run, nil, runstore.Query{})
+	return summarise(ctx, run, nil, runstore.Query{})
 }
 
-func published(
+func summarise(
 	ctx context.Context, run *runstore.Reader, order []string, read runstore.Query,
 ) (s outcome.Summary, err error) {
 	if s, err = tally(ctx, run, order, read); err == nil {
-		err = publicationState(ctx, run, &s)
+		err = fillPublication(ctx, run, &s)
 	}
 	return s, err
 }
 
-// tally is Summarise but for what is in Langfuse.
+// tally computes the summary without what is in Langfuse.
 func tally(ctx context.Context, run *runstore.Reader, order []string, read runstore.Query) (outcome.Summary, error) {
 	header, err := run.Header(ctx)
 	if err != nil {
 		return outcome.Summary{}, err
 	}
 	sum := outcome.NewSummariser(header, outcome.SummaryConfig{Order: order})
-	var held *outcome.Outcome // until it is known whether a newer attempt follows
+	var previous *outcome.Outcome // the previous outcome, which a newer attempt may replace
 	for o, err := range run.Outcomes(ctx, read) {
 		switch {
 		case err != nil:
 			return outcome.Summary{}, err
-		case held == nil:
-		case held.Item == o.Item && held.Trial == o.Trial:
-			sum.AddReplaced(*held)
+		case previous == nil:
+		case previous.Item == o.Item && previous.Trial == o.Trial:
+			sum.AddReplaced(*previous)
 		default:
-			sum.Add(*held)
+			sum.Add(*previous)
 		}
-		held = &o
+		previous = &o
 	}
-	if held != nil {
-		sum.Add(*held)
+	if previous != nil {
+		sum.Add(*previous)
 	}
 	s := sum.Summary()
 	err = finishSummary(ctx, run, &s)
 	return s, err
 }
 
-// finishSummary fills in what is not of outcomes: how many were planned, and the footer.
+// finishSummary fills in what outcomes do not contain: the number of planned ones, and the
+// footer.
 func finishSummary(ctx context.Context, run *runstore.Reader, s *outcome.Summary) error {
 	counts, err := run.Counts(ctx)
 	if err != nil {
@@ -77,12 +79,13 @@ func finishSummary(ctx context.Context, run *runstore.Reader, s *outcome.Summary
 	return err
 }
 
-// summarise is tally of a run that has ended.
+// summarise computes the summary of a run that has ended. It reads the outcomes only if they
+// were not all added up as they were committed.
 func (e *execution) summarise() (outcome.Summary, error) {
 	ctx := context.Background()
 	counts, err := e.run.Counts(ctx)
-	if err == nil && e.added != nil {
-		if s := e.added.Summary(); int64(s.Items.Scored+s.Items.Failed) == counts.Done {
+	if err == nil && e.summariser != nil {
+		if s := e.summariser.Summary(); int64(s.Items.Scored+s.Items.Failed) == counts.Done {
 			err = finishSummary(ctx, e.run.Reader, &s)
 			return s, err
 		}
@@ -90,14 +93,14 @@ func (e *execution) summarise() (outcome.Summary, error) {
 	return tally(ctx, e.run.Reader, e.cfg.Order, runstore.Query{Brief: true})
 }
 
-// publicationState tells how much of a run is in Langfuse, and where.
-func publicationState(ctx context.Context, run *runstore.Reader, s *outcome.Summary) error {
+// fillPublication fills in how much of a run is in Langfuse, and where.
+func fillPublication(ctx context.Context, run *runstore.Reader, s *outcome.Summary) error {
 	if filepath.Ext(run.Path()) != runstore.Extension {
-		return nil // an export does not say what was published, nor where
+		return nil // exports do not contain what was published
 	}
 	header, err := run.Header(ctx)
 	if err != nil || header.Project == "" {
-		return err // it is published nowhere
+		return err // runs without a project are not published
 	}
 	counts, err := run.Counts(ctx)
 	if err != nil {
@@ -106,11 +109,11 @@ func publicationState(ctx context.Context, run *runstore.Reader, s *outcome.Summ
 	s.Published = &outcome.PublishedCount{Outcomes: int(counts.Published), Waiting: int(counts.Done - counts.Published)}
 	e, _, err := run.Experiment(ctx, 1)
 	s.Run.ID, s.Run.URL = e.ID, e.URL
-	return errors.Join(err, whereTrials(ctx, run, header, s.Trials))
+	return errors.Join(err, fillTrials(ctx, run, header, s.Trials))
 }
 
-// whereTrials fills in what each trial is called in Langfuse, and where it is.
-func whereTrials(ctx context.Context, run *runstore.Reader, h outcome.Header, t *outcome.Trials) error {
+// fillTrials fills in the name, id and URL of each trial in Langfuse.
+func fillTrials(ctx context.Context, run *runstore.Reader, h outcome.Header, t *outcome.Trials) error {
 	if t == nil {
 		return nil
 	}
@@ -124,11 +127,11 @@ func whereTrials(ctx context.Context, run *runstore.Reader, h outcome.Header, t 
 	return nil
 }
 
-// Allowance is how many items may fail before a finished run counts as bad: a number, "3",
-// or a share of the planned items, "5%" (also "2.5%").
+// Allowance is the number of items that may fail before a finished run counts as bad: a number,
+// "3", or a share of the planned items, "5%" (also "2.5%").
 type Allowance string
 
-// ParseAllowance checks the form.
+// ParseAllowance checks the form of an Allowance and removes spaces around it.
 func ParseAllowance(text string) (Allowance, error) {
 	text = strings.TrimSpace(text)
 	if share, ok := strings.CutSuffix(text, "%"); ok {
@@ -145,12 +148,12 @@ func ParseAllowance(text string) (Allowance, error) {
 }
 
 // Exceeded reports whether more of the planned items failed than are allowed. Exactly the
-// allowed number does not exceed it.
+// allowed number does not exceed it. An Allowance that ParseAllowance would refuse counts as 0.
 func (a Allowance) Exceeded(failed, planned int) bool {
 	number, isShare := strings.CutSuffix(string(a), "%")
-	// In decimals, as it was written: 0.57*10000 is less than 5700 in float64.
+	// Exact decimals: in float64, 0.57*10000 is less than 5700.
 	allowed, ok := new(big.Rat).SetString(strings.TrimSpace(number))
-	if !ok { // it is as good as none, or nobody parsed it
+	if !ok {
 		return failed > 0
 	}
 	if isShare {

@@ -17,68 +17,68 @@ import (
 	"extraction-experiment/tracking"
 )
 
-// SweepRun is one run of several that are carried out one after the other.
+// SweepRun is one run of a Sweep.
 type SweepRun struct {
-	// Name and Dataset are those of the run; Trials is how often it takes every item.
+	// Name and Dataset are those of the run; Trials is its number of trials.
 	Name, Dataset string
 	Trials        int
-	// Check finds what would fail when its turn comes; nil finds nothing.
+	// Check, if not nil, finds errors that the run would have once its turn comes.
 	Check func(ctx context.Context) error
 }
 
-// Sweep is a list of runs that belong together: they share a budget, and those over a
-// dataset in Langfuse use the same version of it.
+// Sweep is a list of runs that are carried out one after the other. They share a budget, and
+// runs over a dataset in Langfuse use the same version of it.
 type Sweep struct {
 	Runs     []SweepRun
 	Langfuse *Langfuse
-	// Resume continues the runs that have begun; Retry gives their failed items another
+	// Resume continues the runs that have begun; Retry also gives their failed items another
 	// attempt.
 	Resume, Retry bool
-	// What names the sweep in errors, such as "this sweep".
+	// What is the name of the sweep in errors, for example "this sweep".
 	What string
-	// Note is told what a person should know before it begins; "" is nothing.
+	// Note, if not nil, is called by Prepare with a message for the user when a sweep is
+	// resumed; the message may be empty.
 	Note func(string)
 
 	paths  []string
 	pinned Source
 }
 
-// Prepare finds out where the runs are and which have begun, and returns an error if Resume
-// or Retry do not fit. It is called once, before Pin and Run.
+// Prepare determines the paths of the runs and which have begun. It returns an error if Resume
+// and Retry do not fit. Call it once, before Pin and Run.
 func (s *Sweep) Prepare(ctx context.Context) error {
-	var begun, names []string
+	var existing, names []string
 	for _, run := range s.Runs {
-		cfg := s.placed(run)
+		cfg := s.locatedConfig(run)
 		s.paths, names = append(s.paths, cfg.Path), append(names, run.Name)
 		if _, err := os.Stat(cfg.Path); err == nil {
-			begun = append(begun, run.Name)
+			existing = append(existing, run.Name)
 		}
 	}
 	switch {
-	case s.Retry && len(begun) == 0:
+	case s.Retry && len(existing) == 0:
 		return cli.Usage("no run of %s has begun, there is nothing to try again: leave --retry-failed out", s.What)
 	case s.Resume || s.Retry:
 		note, err := NeverBegun(ctx, names, s.paths)
 		if err != nil {
 			return err
 		}
-		call(s.Note != nil, func() { s.Note(note) })
-	case len(begun) > 0:
-		return cli.Usage("runs of %s exist already (%s): use --resume to continue it, or another --name", s.What, strings.Join(begun, ", "))
+		callIf(s.Note != nil, func() { s.Note(note) })
+	case len(existing) > 0:
+		return cli.Usage("runs of %s exist already (%s): use --resume to continue it, or another --name", s.What, strings.Join(existing, ", "))
 	}
 	return nil
 }
 
-func (s *Sweep) placed(run SweepRun) Config {
+func (s *Sweep) locatedConfig(run SweepRun) Config {
 	cfg := Config{Header: outcome.Header{Name: run.Name}, Dataset: run.Dataset, Langfuse: s.Langfuse}
-	cfg.place()
+	cfg.setLocation()
 	return cfg
 }
 
-// Pin is for sweeps over one dataset. It makes every run use the version of the dataset
-// that the first one had, since runs over different items could not be compared. It also
-// finds names that are taken in Langfuse, and calls Check of every run; all problems are
-// joined.
+// Pin is for sweeps over one dataset. It makes every run use the version of the dataset that
+// the first one had, since runs over different items could not be compared. It also finds names
+// that are taken in Langfuse, and calls Check of every run. The error joins all problems.
 func (s *Sweep) Pin(ctx context.Context) error {
 	var problems []error
 	if !IsFile(s.Runs[0].Dataset) {
@@ -114,7 +114,7 @@ func (s *Sweep) pin(ctx context.Context) error {
 	return err
 }
 
-// DatasetID is the id in Langfuse of the dataset that Pin pinned; empty for a file.
+// DatasetID returns the id in Langfuse of the dataset that Pin pinned, or "" for a file.
 func (s *Sweep) DatasetID() string {
 	if pinned, ok := s.pinned.(*tracking.Dataset); ok {
 		return pinned.ID()
@@ -122,7 +122,7 @@ func (s *Sweep) DatasetID() string {
 	return ""
 }
 
-// Paths are the run files, in the order of the runs; known once Prepare was called.
+// Paths returns the run files, in the order of the runs. Call Prepare first.
 func (s *Sweep) Paths() []string { return s.paths }
 
 // headerOf reads the header of a run file.
@@ -135,7 +135,7 @@ func headerOf(ctx context.Context, path string) (h outcome.Header, err error) {
 	return run.Header(ctx)
 }
 
-// checkNames finds names that Langfuse knows already.
+// checkNames returns an error for each name that Langfuse already has.
 func (s *Sweep) checkNames(ctx context.Context) (problems []error) {
 	pinned, ok := s.pinned.(*tracking.Dataset)
 	if !ok {
@@ -145,9 +145,9 @@ func (s *Sweep) checkNames(ctx context.Context) (problems []error) {
 		if _, err := os.Stat(s.paths[i]); err == nil {
 			continue
 		}
-		cfg := s.placed(run)
+		cfg := s.locatedConfig(run)
 		cfg.Header.Dataset.ID, cfg.Header.Trials = pinned.ID(), max(1, run.Trials)
-		_, taken, err := cfg.taken(ctx, run.Name)
+		_, taken, err := cfg.nameTaken(ctx, run.Name)
 		switch {
 		case err != nil:
 			return append(problems, err)
@@ -158,10 +158,10 @@ func (s *Sweep) checkNames(ctx context.Context) (problems []error) {
 	return problems
 }
 
-// Run carries out the run with that index. It ignores Langfuse, Resume and Retry in cfg,
-// and Source if the dataset is pinned.
+// Run carries out the run with the index i. It sets Langfuse, Resume and Retry in cfg, and
+// Source if the dataset is pinned. See the function Run for errors.
 func (s *Sweep) Run(ctx context.Context, i int, cfg Config) (Result, error) {
-	cfg.Langfuse, cfg.siblings = s.Langfuse, s.paths
+	cfg.Langfuse, cfg.sweepPaths = s.Langfuse, s.paths
 	if s.pinned != nil {
 		cfg.Source = s.pinned
 	}
@@ -170,8 +170,7 @@ func (s *Sweep) Run(ctx context.Context, i int, cfg Config) (Result, error) {
 	return Run(ctx, cfg)
 }
 
-// MaxSweep bounds the number of runs of a sweep: more are probably a mistake, and nobody
-// would read them.
+// MaxSweep is the largest number of runs of a sweep. More are probably a mistake.
 const MaxSweep = 100
 
 // Axis is a setting with the values to try.
@@ -187,31 +186,28 @@ type Setting struct{ Flag, Value string }
 type SweepSettings struct {
 	Name     string
 	Settings []Setting // in the order of SweepFlags
-	// Bare says that the model reads no prompt and no parameters: Settings has
-	// the model only.
+	// Bare means that the model reads no prompt and no parameters: Settings has the model only.
 	Bare bool
 }
 
-// SweepConfig says which settings to try.
+// SweepConfig is the configuration of Matrix.
 type SweepConfig struct {
-	// Base is what every name begins with.
+	// Base is the beginning of every name.
 	Base string
-	// Axes may come in any order; one of a single value is part of the names,
-	// too, so that adding a value later changes no name.
+	// Axes are in any order. An axis with a single value is part of the names too, so that
+	// adding a value later changes no name.
 	Axes []Axis
-	// Bare reports whether a model reads no prompt and has no parameters. Such a model has
-	// one run, since all others would be the same. Nil means that no model is so.
+	// Bare, if not nil, reports whether a model reads no prompt and has no parameters. Such a
+	// model has one run, since others would be the same.
 	Bare func(model string) bool
 }
 
-// Matrix returns the runs of a sweep, by model, then prompt, then parameters, in
-// the order of the values. The same configuration always gives the same runs,
-// and values that are added at the end of an axis leave the names of the others
-// as they are.
+// Matrix returns the runs of a sweep, by model, then prompt, then parameters, in the order of
+// the values. The same configuration always gives the same runs, and values that are added at
+// the end of an axis do not change the names of the others.
 //
-// Errors, all at once: an unknown axis, one that is given twice or has no values,
-// a value that is empty or there twice, names that are the same, more than
-// MaxSweep runs.
+// The error joins all problems: an axis that is unknown, is given twice or has no values; a
+// value that is empty or repeated; names that are the same; more than MaxSweep runs.
 func Matrix(cfg SweepConfig) ([]SweepSettings, error) {
 	axes, err := orderAxes(cfg.Axes)
 	if err != nil {
@@ -223,29 +219,29 @@ func Matrix(cfg SweepConfig) ([]SweepSettings, error) {
 	}
 	var runs []SweepSettings
 	var problems []error
-	all, err := combinations(axes)
-	for _, settings := range all {
-		one := SweepSettings{Settings: settings}
+	combined, err := combinations(axes)
+	for _, settings := range combined {
+		run := SweepSettings{Settings: settings}
 		if model := settings[0]; model.Flag == "model" && cfg.Bare != nil && cfg.Bare(model.Value) {
-			one = SweepSettings{Settings: settings[:1:1], Bare: true}
+			run = SweepSettings{Settings: settings[:1:1], Bare: true}
 		}
-		one.Name = name(cfg.Base, one.Settings, words)
-		if one.Bare && slices.ContainsFunc(runs, func(c SweepSettings) bool { return c.Bare && c.Settings[0] == one.Settings[0] }) {
+		run.Name = runName(cfg.Base, run.Settings, words)
+		if run.Bare && slices.ContainsFunc(runs, func(c SweepSettings) bool { return c.Bare && c.Settings[0] == run.Settings[0] }) {
 			continue
 		}
-		if slices.ContainsFunc(runs, func(c SweepSettings) bool { return c.Name == one.Name }) {
-			problems = append(problems, fmt.Errorf("two runs of the sweep would be called %q", one.Name))
+		if slices.ContainsFunc(runs, func(c SweepSettings) bool { return c.Name == run.Name }) {
+			problems = append(problems, fmt.Errorf("two runs of the sweep would be called %q", run.Name))
 		}
-		runs = append(runs, one)
+		runs = append(runs, run)
 	}
 	return runs, errors.Join(append(problems, err)...)
 }
 
-// orderAxes checks the axes and brings them into the order of SweepFlags.
-func orderAxes(given []Axis) ([]Axis, error) {
+// orderAxes checks the axes and sorts them into the order of SweepFlags.
+func orderAxes(axes []Axis) ([]Axis, error) {
 	var problems []error
 	seen := map[string]bool{}
-	for _, a := range given {
+	for _, a := range axes {
 		switch {
 		case !slices.Contains(SweepFlags(), a.Flag):
 			problems = append(problems, fmt.Errorf("%q cannot be swept%s; what can: %s", a.Flag, textutil.Hint(a.Flag, SweepFlags()), strings.Join(SweepFlags(), ", ")))
@@ -263,60 +259,61 @@ func orderAxes(given []Axis) ([]Axis, error) {
 			}
 		}
 	}
-	if len(given) == 0 {
+	if len(axes) == 0 {
 		problems = append(problems, errors.New("there is nothing to sweep"))
 	}
 	if err := errors.Join(problems...); err != nil {
 		return nil, err
 	}
-	sorted := slices.Clone(given)
+	sorted := slices.Clone(axes)
 	slices.SortFunc(sorted, func(a, b Axis) int {
 		return slices.Index(SweepFlags(), a.Flag) - slices.Index(SweepFlags(), b.Flag)
 	})
 	return sorted, nil
 }
 
-// combinations are of one value of each axis, the last axis changing fastest.
+// combinations returns all combinations of one value of each axis. The last axis changes
+// fastest.
 func combinations(axes []Axis) ([][]Setting, error) {
 	all := [][]Setting{nil}
 	for _, a := range axes {
-		var longer [][]Setting
+		var extended [][]Setting
 		for _, settings := range all {
 			for _, value := range a.Values {
-				longer = append(longer, append(slices.Clip(settings), Setting{a.Flag, value}))
+				extended = append(extended, append(slices.Clip(settings), Setting{a.Flag, value}))
 			}
 		}
-		if all = longer; len(all) > MaxSweep {
+		if all = extended; len(all) > MaxSweep {
 			return nil, fmt.Errorf("the sweep has more than %d runs: try fewer values at once", MaxSweep)
 		}
 	}
 	return all, nil
 }
 
-// SweepFlags lists the settings that can be swept, in their order within a name.
+// SweepFlags returns the settings that can be swept, in their order within a name.
 func SweepFlags() []string {
 	return []string{"model", "prompt", "prompt-label", "prompt-version", "temperature", "top-p", "max-tokens", "seed"}
 }
 
-// marks precede a value that says nothing by itself.
-func marks() map[string]string {
+// valuePrefixes returns the prefixes of values that are not clear by themselves.
+func valuePrefixes() map[string]string {
 	return map[string]string{"prompt-version": "v", "temperature": "t", "top-p": "p", "max-tokens": "max", "seed": "seed"}
 }
 
-// nameWords finds a word for every value of every axis. Of two models with the
-// same short name the later one has its provider before it.
+// nameWords returns the word of every value of every axis. If two models have the same short
+// name, that of the later one includes its provider.
 func nameWords(axes []Axis) (map[Setting]string, error) {
 	words := map[Setting]string{}
 	for _, a := range axes {
 		var taken []string
 		for _, value := range a.Values {
-			word := marks()[a.Flag] + number(value)
+			word := valuePrefixes()[a.Flag] + canonicalNumber(value)
 			if a.Flag == "model" {
 				if word = shortModel(value); slices.Contains(taken, word) {
-					word = readable(strings.TrimSuffix(value, ".jsonl"))
+					word = safeName(strings.TrimSuffix(value, ".jsonl"))
 				}
 			}
-			if word = readable(word); word == "" || slices.Contains(taken, word) {
+			if word = safeName(word); word == "" || slices.Contains(taken, word) {
 				return nil, fmt.Errorf("%s %q has no name of its own: %q", a.Flag, value, word)
 			}
 			taken = append(taken, word)
@@ -326,13 +323,13 @@ func nameWords(axes []Axis) (map[Setting]string, error) {
 	return words, nil
 }
 
-// name puts the words of a run after the base; a prompt and its version are
-// one word, as extraction@3.
-func name(base string, settings []Setting, words map[Setting]string) string {
+// runName joins the words of a run to the base. A prompt and its version are one word, such as
+// extraction@3.
+func runName(base string, settings []Setting, words map[Setting]string) string {
 	parts := []string{base}
 	for i, s := range settings {
 		if s.Flag == "prompt-version" && i > 0 && settings[i-1].Flag == "prompt" {
-			parts[len(parts)-1] += "@" + readable(number(s.Value))
+			parts[len(parts)-1] += "@" + safeName(canonicalNumber(s.Value))
 			continue
 		}
 		parts = append(parts, words[s])
@@ -340,23 +337,24 @@ func name(base string, settings []Setting, words map[Setting]string) string {
 	return strings.Join(parts, "-")
 }
 
-// shortModel is the model without its provider, or the name of a file without
-// folder and ending.
+// shortModel returns the model without its provider, or the name of a file without folder and
+// extension.
 func shortModel(model string) string {
 	short := model[strings.LastIndexAny(model, `/\`)+1:]
-	return readable(strings.TrimSuffix(short, ".jsonl"))
+	return safeName(strings.TrimSuffix(short, ".jsonl"))
 }
 
-// number writes a number in the one way that it has: 0.70 is 0.7.
-func number(text string) string {
+// canonicalNumber returns a number in its shortest form, such as 0.7 for 0.70, and other text
+// unchanged.
+func canonicalNumber(text string) string {
 	if v, err := strconv.ParseFloat(text, 64); err == nil && !strings.ContainsAny(text, "xXpP_nN") {
 		return strconv.FormatFloat(v, 'f', -1, 64)
 	}
 	return text
 }
 
-// readable leaves of a text what may be in a name of a run.
-func readable(text string) string {
+// safeName replaces the characters of a text that the name of a run cannot have with -.
+func safeName(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("._-@", r) {
 			return r

@@ -9,9 +9,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-func namesOf(cells []experiment.SweepSettings) []string {
+func namesOf(runs []experiment.SweepSettings) []string {
 	var names []string
-	for _, c := range cells {
+	for _, c := range runs {
 		names = append(names, c.Name)
 	}
 	return names
@@ -77,8 +77,8 @@ func TestMatrix_refused(t *testing.T) {
 	}
 }
 
-// TestMatrix_stable: the order of axes changes nothing, every combination is there
-// once under a name of its own, and adding a value leaves the others' names.
+// TestMatrix_stable checks that the order of axes changes nothing, that every combination
+// occurs once under its own name, and that adding a value does not change the other names.
 func TestMatrix_stable(t *testing.T) {
 	values := rapid.SliceOfNDistinct(rapid.StringMatching(`[a-zé0-9./:#]{1,8}`), 1, 4, rapid.ID)
 	rapid.Check(t, func(t *rapid.T) {
@@ -86,7 +86,7 @@ func TestMatrix_stable(t *testing.T) {
 		cfg := experiment.SweepConfig{Base: "base", Axes: axes}
 		got, err := experiment.Matrix(cfg)
 		if err != nil {
-			return // names that meet are refused
+			return // equal names are refused
 		}
 		if want := len(axes[0].Values) * len(axes[1].Values) * len(axes[2].Values); len(got) != want {
 			t.Fatalf("%d cells, want %d", len(got), want)

@@ -9,69 +9,67 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// Source lists the items of a dataset, a page at a time, each item once, in any order. It
-// is read once, from the start, also when a run is resumed that was interrupted while
-// listing.
+// Source lists the items of a dataset in pages, each item once, in any order. A run reads it
+// once, from the start, even if it is resumed after an interruption while listing.
 type Source interface {
 	Pages(ctx context.Context) iter.Seq2[[]dataset.Item, error]
 }
 
-// Item is what a task gets of a dataset item: everything except the expected output, so
-// that it cannot leak.
+// Item is the part of a dataset item that a task receives: everything except the expected
+// output, so that it cannot leak.
 type Item struct {
 	ID       string
 	Input    json.RawMessage
 	Metadata json.RawMessage
-	// Trial and Attempt count from 1: the trial of the run, and how often the
-	// item was tried in it, this time included.
+	// Trial and Attempt count from 1. Trial is the trial of the run, Attempt the number of
+	// times that the item was tried in it, including this one.
 	Trial, Attempt int
-	// Decoded is what the scorer decoded from Input, for a task that knows its type, so
-	// that nothing is parsed twice; nil if the scorer decodes nothing.
+	// Decoded is what the scorer decoded from Input, so that a task that knows its type need
+	// not parse Input again; nil if the scorer decodes nothing.
 	Decoded any
 }
 
 // TaskResult is the result of a task for one item.
 type TaskResult struct {
 	Output json.RawMessage
-	// Brief is Output without what traces do not show, see outcome.Publication.Mentions;
-	// nil is all of it. Only what waits to be published is kept so.
+	// Brief is Output without what traces do not show, see outcome.Publication.Mentions; nil
+	// means that they show all of it. It is only kept in memory until the outcome is published.
 	Brief    json.RawMessage
 	Warnings []string
-	// Decoded is what Output says, for a ContextJudge that knows its type, so that
-	// nothing is parsed twice; nil is fine.
+	// Decoded is the content of Output, so that a ContextJudge that knows its type need not
+	// parse Output again; it may be nil.
 	Decoded any
-	// Calls are the steps taken, also those of a task that failed.
+	// Calls are the steps that the task took, even if it failed.
 	Calls []outcome.Call
 }
 
-// Task is what is done to an item. An error fails the item, not the run; an
-// *outcome.Failure in its chain says the class. It must return soon after ctx
-// is done, and is called by many goroutines at once.
+// Task processes an item. An error fails the item, not the run; an *outcome.Failure in its
+// chain gives the class. Do must return soon after ctx is done, and must be safe for concurrent
+// use.
 //
-// A Task may also have Accepts(first []Item) error, which is asked about the first
-// page of items, before anything is paid for: an error ends the run.
+// A Task may also have the method Accepts(first []Item) error. It is called with the first page
+// of items, before anything is paid for; an error ends the run.
 type Task interface {
 	Do(ctx context.Context, item Item) (TaskResult, error)
 }
 
-// accepts asks the task whether items are what it works on.
-func accepts(task Task, page []dataset.Item) error {
-	of, asked := task.(interface{ Accepts(first []Item) error })
-	if !asked {
+// checkAccepts asks the task whether it can process the items of a page.
+func checkAccepts(task Task, page []dataset.Item) error {
+	checker, ok := task.(interface{ Accepts(first []Item) error })
+	if !ok {
 		return nil
 	}
 	items := make([]Item, len(page))
 	for i, item := range page {
 		items[i] = Item{ID: item.ID, Input: item.Input, Metadata: item.Metadata}
 	}
-	return of.Accepts(items)
+	return checker.Accepts(items)
 }
 
-// Scorer judges outputs against expected output. It is called by many
-// goroutines at once.
+// Scorer judges outputs against expected outputs. It must be safe for concurrent use.
 type Scorer interface {
-	// Judge reads what is expected of an item. An error fails the item with
-	// class "item" before the task is paid for.
+	// Judge reads the expected output of an item. An error fails the item with class "item"
+	// before the task is called.
 	Judge(item dataset.Item) (Judge, error)
 }
 
@@ -80,50 +78,49 @@ type Judge interface {
 	// Score judges the output of the task. If the output is not valid, the error is an
 	// *outcome.Failure of class "invalid_output".
 	Score(output json.RawMessage) (Scored, error)
-	// Undelivered returns the scores that the expected output defines, without
-	// values, for an item that failed.
+	// Undelivered returns the scores that the expected output defines, without values, for an
+	// item that failed.
 	//
-	// A Judge may also have NothingExpected() bool, see outcome.Detail, and Decoded() any,
-	// see Item.Decoded; the latter must not reveal what is expected.
+	// A Judge may also have the methods NothingExpected() bool, see outcome.Detail, and
+	// Decoded() any, see Item.Decoded. Decoded must not reveal the expected output.
 	Undelivered() []outcome.Score
 }
 
-// nothingExpected reports whether a Judge says that there is nothing to find: its
-// expected output is annotated and empty. One that has no such method expects
-// something.
+// nothingExpected reports whether a Judge says that its expected output is annotated and empty.
+// A Judge without such a method expects something.
 func nothingExpected(j Judge) bool {
-	of, says := j.(interface{ NothingExpected() bool })
-	return says && of.NothingExpected()
+	expecter, ok := j.(interface{ NothingExpected() bool })
+	return ok && expecter.NothingExpected()
 }
 
-// decoded is what a Judge made of the input of its item; nil if it has not said.
+// decoded returns what a Judge decoded from the input of its item, or nil.
 func decoded(j Judge) any {
-	if of, says := j.(interface{ Decoded() any }); says {
-		return of.Decoded()
+	if decoder, ok := j.(interface{ Decoded() any }); ok {
+		return decoder.Decoded()
 	}
 	return nil
 }
 
-// ContextJudge is a Judge that may take long, because it asks a model or program, or one
-// that can use what the task has decoded. The runner calls ScoreContext in place of Score.
+// ContextJudge is a Judge that may take long, since it asks a model or program, or that can use
+// what the task has decoded. The runner calls ScoreContext instead of Score.
 type ContextJudge interface {
 	Judge
-	// ScoreContext is like Score, and returns soon after ctx is done; what it then returns
-	// is not recorded. An error for which limit.StopsRun holds stops the run, and the item
-	// is run again when the run is resumed. Decoded is that of the TaskResult, or nil; it
-	// has the same content as the output.
+	// ScoreContext is like Score, but returns soon after ctx is done; its result is not
+	// recorded then. An error for which limit.StopsRun is true stops the run, and the item is
+	// run again when the run is resumed. decoded is TaskResult.Decoded and has the content of
+	// output; it may be nil.
 	ScoreContext(ctx context.Context, output json.RawMessage, decoded any) (Scored, error)
 }
 
-// score judges by the richer method that a Judge has.
+// score calls ScoreContext if the Judge has it, or else Score.
 func score(ctx context.Context, j Judge, output json.RawMessage, decoded any) (Scored, error) {
-	if of, can := j.(ContextJudge); can {
-		return of.ScoreContext(ctx, output, decoded)
+	if contextJudge, ok := j.(ContextJudge); ok {
+		return contextJudge.ScoreContext(ctx, output, decoded)
 	}
 	return j.Score(output)
 }
 
-// Scored is a judgement with its reasons.
+// Scored is the judgement of one output, with its reasons.
 type Scored struct {
 	Scores      []outcome.Score
 	Groups      []outcome.Group
@@ -131,6 +128,6 @@ type Scored struct {
 	Counts      map[string]int64
 	Explanation json.RawMessage
 	Warnings    []string
-	// Calls are those of judging models; they are not part of what the task took.
+	// Calls are the calls of judging models. They do not count as usage of the task.
 	Calls []outcome.Call
 }

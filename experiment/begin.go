@@ -90,9 +90,7 @@ func (cfg Config) withDefaults() (Config, error) {
 	h := &cfg.Header
 	h.Format, h.RunUID, h.Started = outcome.FormatVersion, newUID(), cfg.Now().UTC()
 	h.Trials = max(1, h.Trials)
-	if h.Environment == "" {
-		h.Environment = outcome.SpanEnvironment
-	}
+	h.Environment = cmp.Or(h.Environment, outcome.SpanEnvironment)
 	if h.Publication.Form == 0 {
 		h.Publication = outcome.Publication{Form: outcome.PublicationForm, ScoreEnvironment: outcome.ScoreEnvironment, Scores: h.Publication.Scores}
 	}

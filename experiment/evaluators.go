@@ -58,6 +58,7 @@ var scoreNamePattern = textutil.Pattern(`^[a-z][a-z0-9_]{0,62}$`)
 // trusted.
 func WithEvaluators(base Scorer, taken []string, extra ...Evaluated) (*EvaluatedScorer, error) {
 	var problems []error
+	s := &EvaluatedScorer{base: base}
 	seen := map[string]bool{outcome.ErrorScore: true}
 	for _, name := range taken {
 		seen[name] = true
@@ -72,13 +73,10 @@ func WithEvaluators(base Scorer, taken []string, extra ...Evaluated) (*Evaluated
 			problems = append(problems, fmt.Errorf("scorers: %q has no evaluator", e.Name))
 		}
 		seen[e.Name] = true
+		s.extra = append(s.extra, &scoreEvaluator{Evaluated: e})
 	}
 	if err := errors.Join(problems...); err != nil {
 		return nil, err
-	}
-	s := &EvaluatedScorer{base: base}
-	for _, e := range extra {
-		s.extra = append(s.extra, &scoreEvaluator{Evaluated: e})
 	}
 	return s, nil
 }

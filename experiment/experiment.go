@@ -309,11 +309,10 @@ func (e *execution) finish() {
 		r.Fault = errors.Join(e.run.Close(), os.Remove(r.Path), e.system.close())
 		return
 	}
-	summary, err := e.summary()
-	if err == nil {
-		err = fillPublication(context.Background(), e.run.Reader, &summary)
+	var err error
+	if r.Summary, err = e.summary(); err == nil {
+		err = fillPublication(context.Background(), e.run.Reader, &r.Summary)
 	}
-	r.Summary = summary
 	r.Fault = errors.Join(err, e.run.Close(), e.system.close())
 }
 

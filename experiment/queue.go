@@ -96,11 +96,9 @@ func (p Pool) runWorker(ctx context.Context, q Queue, slots chan struct{}) error
 		u, err := q.Take(ctx)
 		if err != nil {
 			<-slots
-		}
-		switch {
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil:
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
 			return err
 		}
 		done := p.runTask(ctx, u)

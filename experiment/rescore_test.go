@@ -6,7 +6,6 @@ import (
 	"errors"
 	"iter"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -32,7 +31,7 @@ func (full) Score(json.RawMessage) (experiment.Scored, error) {
 // scoring and two more results. The task is not called, and the newest attempts are judged
 // again.
 func TestRescore(t *testing.T) {
-	from := create(t)
+	from, to := create(t), create(t)
 	if err := from.AddItems(t.Context(), itemsOf(t, 5), dataset.Hash); err != nil {
 		t.Fatal(err)
 	}
@@ -64,11 +63,6 @@ func TestRescore(t *testing.T) {
 	if err := from.Finish(t.Context(), outcome.Footer{Status: outcome.Interrupted, Planned: 5, Ended: began}); err != nil {
 		t.Fatal(err)
 	}
-	to, err := runstore.Create(filepath.Join(t.TempDir(), "to.run"), outcome.Header{RunUID: strings.Repeat("b", 32), Name: "to", Trials: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = to.Close() }()
 	moved := 0
 	footer, err := experiment.RescoreRun(t.Context(), experiment.RescoreConfig{From: from.Reader, Scorer: full{}, Moved: func(before, after outcome.Outcome) { moved++ }}, to, nil)
 	if err != nil || footer.Status != outcome.Interrupted || footer.Planned != 5 || moved != 4 {
@@ -103,7 +97,7 @@ func TestRescore(t *testing.T) {
 // TestRescore_carries checks that scores of evaluators are copied unchanged, with the calls of
 // their models at no cost, and that calls of other scores are not.
 func TestRescore_carries(t *testing.T) {
-	from := create(t)
+	from, to := create(t), create(t)
 	if err := from.AddItems(t.Context(), itemsOf(t, 1), dataset.Hash); err != nil {
 		t.Fatal(err)
 	}
@@ -121,11 +115,6 @@ func TestRescore_carries(t *testing.T) {
 	if err := from.Commit(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	to, err := runstore.Create(filepath.Join(t.TempDir(), "to.run"), outcome.Header{RunUID: strings.Repeat("b", 32), Name: "to", Trials: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = to.Close() }()
 	if _, err := experiment.RescoreRun(t.Context(), experiment.RescoreConfig{From: from.Reader, Scorer: full{}, Moved: func(outcome.Outcome, outcome.Outcome) {}}, to, []string{"judge", "silent"}); err != nil {
 		t.Fatal(err)
 	}
@@ -211,23 +200,6 @@ func (p pagesOf) Pages(context.Context) iter.Seq2[[]dataset.Item, error] {
 	return func(yield func([]dataset.Item, error) bool) { yield(p, nil) }
 }
 
-// gold is a Scorer that gives 1 if the output equals the expected output.
-type gold struct{ want string }
-
-func (gold) Judge(item dataset.Item) (experiment.Judge, error) {
-	return gold{string(item.Expected)}, nil
-}
-
-func (g gold) Score(output json.RawMessage) (experiment.Scored, error) {
-	value := 0.0
-	if string(output) == g.want {
-		value = 1
-	}
-	return experiment.Scored{Scores: []outcome.Score{{Name: "equal", Value: &value}}}, nil
-}
-
-func (g gold) Undelivered() []outcome.Score { return []outcome.Score{{Name: "equal"}} }
-
 // TestRescore_gold scores results against changed gold: of four items, one has another expected
 // output, one has another input, one is gone, and one is unchanged. A fifth item is new and
 // ignored.
@@ -258,7 +230,7 @@ func TestRescore_gold(t *testing.T) {
 	}
 	left := map[string]string{}
 	made, path, err := experiment.Rescore(t.Context(), experiment.RescoreConfig{
-		From: from.Reader, Name: "after", Scorer: gold{}, Moved: func(before, after outcome.Outcome) {},
+		From: from.Reader, Name: "after", Scorer: exact{}, Moved: func(before, after outcome.Outcome) {},
 		Gold: pagesOf{item("asis", `"a"`, `1`), item("gold", `"o"`, `2`), item("input", `"x"`, `2`), item("new", `"n"`, `2`)}, GoldVersion: "now",
 		Left: func(item, why string) { left[item] = why },
 	})
@@ -291,10 +263,10 @@ func TestRescore_gold(t *testing.T) {
 	if err != nil || errFooter != nil || header.Dataset.Fingerprint == "" || header.Dataset.Fingerprint == "print" || footer.Planned != 2 || footer.Status != outcome.Complete {
 		t.Errorf("%v %v %+v %+v", err, errFooter, header.Dataset, footer)
 	}
-	if _, _, err := experiment.Rescore(t.Context(), experiment.RescoreConfig{From: from.Reader, Name: "none", Scorer: gold{}, Gold: pagesOf{item("new", `"n"`, `2`)}}); !errors.Is(err, experiment.ErrNoItems) {
+	if _, _, err := experiment.Rescore(t.Context(), experiment.RescoreConfig{From: from.Reader, Name: "none", Scorer: exact{}, Gold: pagesOf{item("new", `"n"`, `2`)}}); !errors.Is(err, experiment.ErrNoItems) {
 		t.Errorf("no item is left: %v", err)
 	}
-	again := experiment.RescoreConfig{From: to, Name: "same", Scorer: gold{}, Gold: pagesOf{item("asis", `"a"`, `1`), item("gold", `"o"`, `2`)}}
+	again := experiment.RescoreConfig{From: to, Name: "same", Scorer: exact{}, Gold: pagesOf{item("asis", `"a"`, `1`), item("gold", `"o"`, `2`)}}
 	if _, path, err := experiment.Rescore(t.Context(), again); !errors.Is(err, experiment.ErrSameGold) || exists(path) {
 		t.Errorf("the same gold: %v", err)
 	}

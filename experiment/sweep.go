@@ -137,16 +137,12 @@ func headerOf(ctx context.Context, path string) (h outcome.Header, err error) {
 
 // checkNames returns an error for each name that Langfuse already has.
 func (s *Sweep) checkNames(ctx context.Context) (problems []error) {
-	pinned, ok := s.pinned.(*tracking.Dataset)
-	if !ok {
-		return nil
-	}
 	for i, run := range s.Runs {
 		if _, err := os.Stat(s.paths[i]); err == nil {
 			continue
 		}
 		cfg := s.locatedConfig(run)
-		cfg.Header.Dataset.ID, cfg.Header.Trials = pinned.ID(), max(1, run.Trials)
+		cfg.Header.Dataset.ID, cfg.Header.Trials = s.DatasetID(), max(1, run.Trials)
 		_, taken, err := cfg.nameTaken(ctx, run.Name)
 		switch {
 		case err != nil:

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestSummary_causes: of causes as frequent, what and name decide.
+// TestSummary_causes checks that equally frequent causes are sorted by what and name.
 func TestSummary_causes(t *testing.T) {
 	causes := func(list ...outcome.Cause) outcome.Detail { return outcome.Detail{Causes: list} }
 	sum := outcome.NewSummariser(outcome.Header{}, outcome.SummaryConfig{Worst: 2})
@@ -21,7 +21,7 @@ func TestSummary_causes(t *testing.T) {
 	} {
 		sum.Add(o)
 	}
-	want := []outcome.CauseCount{ // 2+2+1 of three items, of which two are kept; a failed item and a negative count say nothing
+	want := []outcome.CauseCount{ // 2+2+1 of three items, two of which are kept; a failed item and a negative count do not count
 		{What: "entity", Name: "extra", Count: 6, Items: 1, Worst: []outcome.CauseItem{{ID: "d", Count: 6}}},
 		{What: "entity", Name: "boundary", Count: 5, Items: 1, Worst: []outcome.CauseItem{{ID: "d", Count: 5}}},
 		{What: "entity", Name: "missed", Count: 5, Items: 3, Worst: []outcome.CauseItem{{ID: "b", Count: 2}, {ID: "c", Count: 2}}},
@@ -32,8 +32,8 @@ func TestSummary_causes(t *testing.T) {
 	}
 }
 
-// TestSummary_causesOfTrials: trials are no more items. a misses
-// 1 + 3 + 3 + 3, most of it first in its second, b 2 + 0.
+// TestSummary_causesOfTrials checks that trials do not count as items. Item a misses 1 + 3 + 3
+// + 3, of which trial 2 is the first with most; b misses 2 + 0.
 func TestSummary_causesOfTrials(t *testing.T) {
 	sum := outcome.NewSummariser(outcome.Header{Trials: 4}, outcome.SummaryConfig{Worst: 1})
 	for _, o := range []struct {
@@ -44,7 +44,7 @@ func TestSummary_causesOfTrials(t *testing.T) {
 		sum.Add(outcome.Outcome{Item: o.item, Trial: o.trial, Detail: outcome.Detail{Causes: []outcome.Cause{{What: "entity", Name: "missed", Count: o.missed}}}})
 	}
 	want := []outcome.CauseCount{{What: "entity", Name: "missed", Count: 12, Items: 2, Worst: []outcome.CauseItem{{ID: "a", Trial: 2, Count: 10}}}}
-	for range 2 { // summing up twice changes nothing
+	for range 2 { // Summary can be called again
 		if diff := cmp.Diff(want, sum.Summary().Causes); diff != "" {
 			t.Errorf("causes (-want +got):\n%s", diff)
 		}

@@ -12,7 +12,7 @@ const FormatVersion = 1
 // Header is everything that is fixed when a run begins.
 type Header struct {
 	Format  int    `json:"format"`
-	RunUID  string `json:"run_uid"` // 32 hex digits, random, made once; every id derives from it
+	RunUID  string `json:"run_uid"` // 32 random hex digits; all other ids derive from it
 	Name    string `json:"name"`
 	Harness string `json:"harness"` // "extraction"
 
@@ -20,12 +20,12 @@ type Header struct {
 	System  System  `json:"system"`
 	Scorer  Scorer  `json:"scorer"`
 
-	// Rescored is the run whose results were scored again to make this one.
+	// Rescored is the run whose results were scored again to make this run.
 	Rescored *Origin `json:"rescored,omitempty"`
 
 	Trials      int               `json:"trials"` // at least 1
 	Description string            `json:"description,omitempty"`
-	Environment string            `json:"environment"` // of the spans in Langfuse
+	Environment string            `json:"environment"` // environment of the spans in Langfuse
 	Publication Publication       `json:"publication,omitzero"`
 	Metadata    map[string]string `json:"metadata,omitempty"` // the user's own keys
 	GitSHA      string            `json:"git_sha,omitempty"`
@@ -34,33 +34,32 @@ type Header struct {
 	Started     time.Time         `json:"started"`
 }
 
-// Publication is the form in which a run is published to Langfuse. It is fixed
-// when the run begins, so that publishing, verifying and repairing it by a later
-// version of this program write and expect the same. The zero value is the form
-// of the versions that noted none.
+// Publication is the form in which a run is published to Langfuse. It is fixed when the run
+// begins, so that later versions of this program publish, verify and repair the run in the same
+// form. The zero value is the form of versions that recorded none.
 type Publication struct {
 	Form int `json:"form"` // PublicationForm of the version that began the run
-	// ScoreEnvironment is the environment of the scores; with Form 0 they are
-	// in the environment of the spans.
+	// ScoreEnvironment is the environment of the scores. With Form 0 they are in the
+	// environment of the spans.
 	ScoreEnvironment string `json:"score_environment,omitempty"`
-	// Scores are the names of scores to publish besides the default ones;
-	// AllScores stands for every score.
+	// Scores are the names of scores that are published besides the default ones. AllScores
+	// stands for every score.
 	Scores []string `json:"scores,omitempty"`
 	// Mentions publishes positions in the text that the scorer looked up.
 	Mentions bool `json:"mentions,omitempty"`
 }
 
-// ShowsAll reports whether traces show outputs with positions that were looked up.
+// ShowsAll reports whether traces show whole outputs, including positions that were looked up.
 func (p Publication) ShowsAll() bool { return p.Form == 0 || p.Mentions }
 
 // AllScores in Publication.Scores publishes every score.
 const AllScores = "all"
 
-// PublicationForm is the form in which runs that begin now are published.
+// PublicationForm is the form in which new runs are published.
 const PublicationForm = 1
 
-// The environments of runs that name none, as Langfuse's own experiment runners
-// have them: its pages hide that of the spans, and show that of the scores.
+// The default environments, which are those of Langfuse's own experiment runners: its pages
+// hide the environment of the spans and show that of the scores.
 const (
 	SpanEnvironment  = "sdk-experiment"
 	ScoreEnvironment = "default"
@@ -74,8 +73,8 @@ func (h Header) ScoreEnvironment() string {
 	return h.Publication.ScoreEnvironment
 }
 
-// PublishedAnew returns the form of publication for a run that is made from this one now:
-// the newest form, with what a person chose for this run.
+// PublishedAnew returns the form of publication for a new run that is made from this one: the
+// newest form, with the settings of this run.
 func (h Header) PublishedAnew() Publication {
 	p := h.Publication
 	if p.Form == 0 && h.Environment == SpanEnvironment {
@@ -91,8 +90,8 @@ func (h Header) PublishedAnew() Publication {
 type Origin struct {
 	Name   string `json:"name"`
 	RunUID string `json:"run_uid"`
-	// DatasetVersion is that of the gold that the other run was scored over, where
-	// this one is scored over another version; "" where over the same.
+	// DatasetVersion is the version of the dataset that the other run was scored against, or
+	// empty if this run is scored against the same version.
 	DatasetVersion string `json:"dataset_version,omitempty"`
 }
 
@@ -100,22 +99,21 @@ type Origin struct {
 type Dataset struct {
 	ID      string `json:"id,omitempty"` // Langfuse dataset id; empty for a file
 	Name    string `json:"name"`
-	Version string `json:"version,omitempty"` // the pin, RFC 3339; empty for a file
-	// Fingerprint is sha256 over ids, inputs and expected outputs, set when
-	// the listing is complete; see dataset.Fingerprint.
+	Version string `json:"version,omitempty"` // the pinned version, RFC 3339; empty for a file
+	// Fingerprint is the SHA-256 over ids, inputs and expected outputs. It is set when the
+	// listing is complete; see dataset.Fingerprint.
 	Fingerprint string `json:"fingerprint,omitempty"`
-	// Selection describes filters and limits that narrowed the dataset;
-	// empty when every item was taken.
+	// Selection describes the filters and limits of the dataset; empty if every item was taken.
 	Selection string `json:"selection,omitempty"`
 }
 
-// System is what is measured: the extractor or model with its parameters.
+// System describes the system: the extractor, or the model with its parameters.
 type System struct {
 	Model    string `json:"model"`
 	Provider string `json:"provider"`
 	Pipeline string `json:"pipeline,omitempty"`
-	// Endpoint tells servers of one provider apart: host and part of a hash.
-	// Runs of earlier versions have none.
+	// Endpoint distinguishes servers of one provider: host and part of a hash. Runs of earlier
+	// versions have none.
 	Endpoint string `json:"endpoint,omitempty"`
 
 	Temperature *float64 `json:"temperature,omitempty"`
@@ -134,17 +132,17 @@ type Prompt struct {
 	SHA256  string `json:"sha256"`
 }
 
-// Scorer records how outcomes are scored: two runs are comparable only if both fields are
-// equal.
+// Scorer records how outcomes are scored. Two runs are comparable only if Version and Options
+// are equal.
 type Scorer struct {
 	Version string          `json:"version"`
 	Options json.RawMessage `json:"options,omitempty"`
-	// Primary is the score that worst items and gates look at by default.
+	// Primary is the default score for the worst items and for gates.
 	Primary string `json:"primary"`
-	// Custom are the scores that external evaluators gave.
+	// Custom are the scores of external evaluators.
 	Custom []CustomScorer `json:"custom,omitempty"`
-	// OutputOnly names the scores of what was extracted, whatever was expected: a
-	// failed item has none, and counts for nothing.
+	// OutputOnly names the scores that depend on what was extracted alone. A failed item has no
+	// such score and does not count in it.
 	OutputOnly []string `json:"output_only,omitempty"`
 }
 
@@ -153,51 +151,51 @@ func (s Scorer) External(score string) bool {
 	return slices.ContainsFunc(s.Custom, func(c CustomScorer) bool { return c.Name == score })
 }
 
-// CustomScorer is one score that an external evaluator gave.
+// CustomScorer is a score of an external evaluator.
 type CustomScorer struct {
 	Name      string `json:"name"`
-	Evaluator string `json:"evaluator"` // who was asked, as a person reads it
+	Evaluator string `json:"evaluator"` // a description for people
 	Criteria  string `json:"criteria,omitempty"`
-	// Fingerprint names the evaluator's words and files.
+	// Fingerprint identifies the texts and files of the evaluator.
 	Fingerprint string `json:"fingerprint,omitempty"`
-	// Uncertified says why the evaluator counts as not certified; empty for one
-	// that passed its conformance fixtures and has not changed since.
+	// Uncertified is the reason why the evaluator is not certified. It is empty if the
+	// evaluator passed its conformance fixtures and has not changed since.
 	Uncertified string `json:"uncertified,omitempty"`
-	// Certified says on what terms it passed; Weak says which of them make that
-	// worth little.
+	// Certified describes the conditions under which the evaluator passed; Weak those that make
+	// this worth little.
 	Certified string `json:"certified,omitempty"`
 	Weak      string `json:"weak,omitempty"`
-	// Carried names the run in which the evaluator was asked, where the scores of
-	// that were taken over without asking again.
+	// Carried is the name of the run in which the evaluator was asked, if its scores were
+	// copied from there.
 	Carried string `json:"carried,omitempty"`
 }
 
-// Same reports whether two scores come from one and the same evaluator, asked
-// for the same.
-func (c CustomScorer) Same(as CustomScorer) bool {
-	return c.Evaluator == as.Evaluator && c.Fingerprint == as.Fingerprint && c.Criteria == as.Criteria
+// Same reports whether two scores come from the same evaluator with the same criteria.
+func (c CustomScorer) Same(other CustomScorer) bool {
+	return c.Evaluator == other.Evaluator && c.Fingerprint == other.Fingerprint && c.Criteria == other.Criteria
 }
 
-// Status says how a run ended.
+// Status is the way in which a run ended.
 type Status string
 
-// The ways in which a run ends.
+// The values of Status. See also Unfinished.
 const (
 	Complete    Status = "complete"    // every planned item has an outcome
 	Interrupted Status = "interrupted" // stopped by the user; can be resumed
 )
 
-// Footer is written when a run ends, in whatever way; a run without one was killed.
+// Footer is written when a run ends, whatever the reason. A run without a footer was killed or
+// is still running.
 type Footer struct {
 	Status  Status    `json:"status"`
 	Planned int       `json:"planned"` // items listed × trials
 	Ended   time.Time `json:"ended"`
 }
 
-// RunInfo says which run a Summary is of, with the keys of the run's metadata.
+// RunInfo describes the run of a Summary, with the keys of the run's metadata.
 type RunInfo struct {
 	Name    string `json:"name"`
-	ID      string `json:"id"` // the experiment's id in Langfuse, filled in by the caller
+	ID      string `json:"id"` // id of the experiment in Langfuse, set by the caller
 	UID     string `json:"run_uid"`
 	Harness string `json:"harness"`
 
@@ -206,7 +204,8 @@ type RunInfo struct {
 	DatasetFingerprint string `json:"dataset_fingerprint"`
 	Selection          string `json:"selection"`
 
-	// RescoredFrom is the run whose extractions were scored again, if they were.
+	// RescoredFrom is the run whose extractions were scored again; empty if this run was not
+	// rescored.
 	RescoredFrom string `json:"rescored_from,omitempty"`
 
 	Model         string   `json:"model"`
@@ -233,10 +232,10 @@ type RunInfo struct {
 
 	Started time.Time  `json:"started,omitzero"`
 	Ended   *time.Time `json:"ended"` // nil without a Footer
-	URL     string     `json:"url"`   // filled in by the caller
+	URL     string     `json:"url"`   // set by the caller
 }
 
-func describe(h Header) RunInfo {
+func runInfo(h Header) RunInfo {
 	info := RunInfo{
 		Name: h.Name, UID: h.RunUID, Harness: h.Harness,
 		Dataset: h.Dataset.Name, DatasetVersion: h.Dataset.Version,

@@ -13,7 +13,8 @@ func TestPublication_ShowsAll(t *testing.T) {
 	}
 }
 
-// TestHeader_ScoreEnvironment: runs of before have spans and scores in the same environment.
+// TestHeader_ScoreEnvironment checks that runs of earlier versions have spans and scores in the
+// same environment.
 func TestHeader_ScoreEnvironment(t *testing.T) {
 	h := Header{Environment: "ci", Publication: Publication{ScoreEnvironment: "other"}}
 	if got := h.ScoreEnvironment(); got != "ci" {
@@ -26,16 +27,16 @@ func TestHeader_ScoreEnvironment(t *testing.T) {
 }
 
 func TestCustomScorer_Same(t *testing.T) {
-	one := CustomScorer{Name: "a", Evaluator: "e", Fingerprint: "f", Criteria: "c"}
-	same := one
+	original := CustomScorer{Name: "a", Evaluator: "e", Fingerprint: "f", Criteria: "c"}
+	same := original
 	same.Name, same.Carried = "b", "r0"
-	if !one.Same(same) {
+	if !original.Same(same) {
 		t.Error("another name, and taken over: not the same")
 	}
 	for i := range 3 {
-		other := one
+		other := original
 		*[]*string{&other.Evaluator, &other.Fingerprint, &other.Criteria}[i] = "x"
-		if one.Same(other) {
+		if original.Same(other) {
 			t.Errorf("%+v: the same", other)
 		}
 	}
@@ -48,8 +49,8 @@ func TestSummary_rescored(t *testing.T) {
 	}
 }
 
-// TestHeader_PublishedAnew: what is made of an old run is published as runs of
-// today are, in the environment that a person chose for it.
+// TestHeader_PublishedAnew checks that a run that is made from an old run is published in the
+// newest form, in the environment of the old run.
 func TestHeader_PublishedAnew(t *testing.T) {
 	for name, tt := range map[string]struct {
 		of     Header

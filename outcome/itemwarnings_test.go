@@ -22,8 +22,8 @@ func TestItemWarnings(t *testing.T) {
 	if len(w.texts) != maxWarningTexts {
 		t.Errorf("%d texts are kept", len(w.texts))
 	}
-	// 1000 texts, of which 3 are shown with 4, 2 and 1 items: 8 + 2000 + 1 warnings in all.
-	w.add(warning("y", 1, "d"), 1) // one of those that are kept still counts
+	// 1000 texts; 3 are shown with 4, 2 and 1 items: 8 + 2000 + 1 warnings in all.
+	w.add(warning("y", 1, "d"), 1) // a text that is kept still counts
 	if got, want := w.list(), []string{"d (4 items)", "b (2 items)", "0 (1 item)", "and 2002 other warnings of items"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -33,8 +33,8 @@ func warning(item string, trial int, texts ...string) Outcome {
 	return Outcome{Item: item, Trial: trial, Detail: Detail{Warnings: texts}}
 }
 
-// TestItemWarnings_once: an item counts once, in however many trials it is warned
-// of, however often in one, and in whatever order its trials come.
+// TestItemWarnings_once checks that an item counts once for a warning, whatever the number and
+// order of its trials and repetitions.
 func TestItemWarnings_once(t *testing.T) {
 	outcomes := []Outcome{warning("x", 1, "odd", "odd"), warning("y", 1, "odd"), warning("x", 2, "odd"), warning("y", 2), warning("x", 3, "odd", "rare")}
 	for _, backwards := range []bool{false, true} {

@@ -8,8 +8,8 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// AppendJSON appends the outcome as encoding/json writes it, without its reflection. The
-// raw values are compact JSON. An error is of a number that is not finite, or of a time outside
+// AppendJSON appends the same JSON as encoding/json writes, without using reflection. Raw
+// values must be compact JSON. The error is for a number that is not finite, or a time outside
 // of the years 0 to 9999.
 func (o Outcome) AppendJSON(b []byte) ([]byte, error) {
 	w := textutil.JSONWriter{B: append(b, '{')}
@@ -32,7 +32,8 @@ func (o Outcome) AppendJSON(b []byte) ([]byte, error) {
 	return append(w.B, '}'), w.Err
 }
 
-// Write writes the members of a detail as encoding/json does. Of what is raw JSON see Outcome.AppendJSON.
+// Write writes the members of the detail as encoding/json does. Raw values must be compact
+// JSON.
 func (d Detail) Write(w *textutil.JSONWriter) {
 	w.Raw("output", d.Output)
 	if len(d.Calls) > 0 {
@@ -103,7 +104,7 @@ func (s Score) write(w *textutil.JSONWriter) {
 	s.Counts.WriteIf(w)
 }
 
-// MarshalJSON writes the object.
+// MarshalJSON writes the counts as an object.
 func (c Counts) MarshalJSON() ([]byte, error) {
 	if c == nil {
 		return []byte("null"), nil
@@ -113,27 +114,27 @@ func (c Counts) MarshalJSON() ([]byte, error) {
 	return append(w.B, '}'), nil
 }
 
-// UnmarshalJSON reads the object. Of a duplicate name, the last count holds.
+// UnmarshalJSON reads an object. The last count of a repeated name holds.
 func (c *Counts) UnmarshalJSON(raw []byte) error {
-	counts, plain := make(Counts, 0, 8), utf8.Valid(raw)
-	whole := plain && textutil.ReadJSONObject(raw, func(key []byte, value json.RawMessage) bool {
+	counts, valid := make(Counts, 0, 8), utf8.Valid(raw)
+	ok := valid && textutil.ReadJSONObject(raw, func(key []byte, value json.RawMessage) bool {
 		n, err := strconv.ParseInt(string(value), 10, 64)
-		if plain = err == nil; plain {
+		if valid = err == nil; valid {
 			counts.Set(textutil.JSONText(key), n)
 		}
-		return plain
+		return valid
 	})
-	if whole {
+	if ok {
 		*c = counts
 		return nil
 	}
-	var m map[string]int64 // encoding/json says what is wrong
+	var m map[string]int64 // for the errors of encoding/json
 	err := json.Unmarshal(raw, &m)
 	*c = CountsOf(m)
 	return err
 }
 
-// WriteIf writes them as the member counts, where there are any.
+// WriteIf writes the counts as the member "counts", unless there are none.
 func (c Counts) WriteIf(w *textutil.JSONWriter) {
 	if len(c) > 0 {
 		w.Open("counts")
@@ -143,7 +144,7 @@ func (c Counts) WriteIf(w *textutil.JSONWriter) {
 }
 
 func (c Counts) write(w *textutil.JSONWriter) {
-	for _, one := range c {
-		w.Int(one.Name, one.N)
+	for _, count := range c {
+		w.Int(count.Name, count.N)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestAppendJSON: it is what encoding/json writes, whatever is in the outcome, and what that
-// refuses is refused.
+// TestAppendJSON checks that AppendJSON writes the same as encoding/json for any outcome, and
+// fails for the same.
 func TestAppendJSON(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "a\"\\\b\f\n\r\t\x00\x7f<>&", "\u2028\u2029é\xff�"}))
@@ -48,10 +48,10 @@ func TestAppendJSON(t *testing.T) {
 				Causes:      rapid.SampledFrom([][]Cause{nil, {{What: "entity", Name: "missed", Count: 2}}}).Draw(t, "causes"),
 				Groups:      rapid.SampledFrom([][]Group{nil, {{Kind: "entity_type", Name: "<P>", Expected: 1}, {}}}).Draw(t, "groups"),
 				Explanation: raw.Draw(t, "explanation"), Counts: counts.Draw(t, "counts")}}
-		want, wrong := json.Marshal(o)
+		want, wantErr := json.Marshal(o)
 		got, err := o.AppendJSON([]byte("before"))
-		if (err != nil) != (wrong != nil) || err == nil && string(got) != "before"+string(want) {
-			t.Fatalf("got %s (%v), want %s (%v)", got, err, want, wrong)
+		if (err != nil) != (wantErr != nil) || err == nil && string(got) != "before"+string(want) {
+			t.Fatalf("got %s (%v), want %s (%v)", got, err, want, wantErr)
 		}
 	})
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// TestJudgingOf: cached calls were paid for by another run; 0.1 + 0.2 is a lower bound beside
-// one call whose cost is not known.
+// TestJudgingOf checks that cached calls do not count, and that 0.1 + 0.2 is a lower bound if
+// the cost of another call is unknown.
 func TestJudgingOf(t *testing.T) {
 	calls := []Call{
 		{Usage: Usage{Input: 10, Output: 1}, CostUSD: ptr(0.1)},
@@ -29,19 +29,20 @@ func TestJudgingOf(t *testing.T) {
 	}
 }
 
-// TestSummary_replaced: an attempt that a newer one replaced was paid for, and is in no score.
+// TestSummary_replaced checks that an attempt that a newer one replaced counts in the cost, but
+// in no score.
 func TestSummary_replaced(t *testing.T) {
 	s := NewSummariser(header(), SummaryConfig{})
-	now := Outcome{Item: "a", Scores: []Score{ratio("f1", 1, 2)}, CostUSD: ptr(0.25), Detail: Detail{Judging: JudgingOf([]Call{{CostUSD: ptr(1.0)}})}}
-	before := Outcome{Item: "a", Class: Timeout, CostUSD: ptr(0.5), Detail: Detail{Judging: JudgingOf([]Call{{CostUSD: ptr(2.0)}})}}
-	s.Add(now)
-	before.CostUSD, before.Judging = nil, nil
-	s.AddReplaced(before)
+	newer := Outcome{Item: "a", Scores: []Score{ratio("f1", 1, 2)}, CostUSD: ptr(0.25), Detail: Detail{Judging: JudgingOf([]Call{{CostUSD: ptr(1.0)}})}}
+	older := Outcome{Item: "a", Class: Timeout, CostUSD: ptr(0.5), Detail: Detail{Judging: JudgingOf([]Call{{CostUSD: ptr(2.0)}})}}
+	s.Add(newer)
+	older.CostUSD, older.Judging = nil, nil
+	s.AddReplaced(older)
 	if u := s.Summary().Usage; u.AllCostUSD != nil {
 		t.Errorf("nothing is known of what was replaced: %v", *u.AllCostUSD)
 	}
-	before.CostUSD, before.Judging = ptr(0.5), JudgingOf([]Call{{CostUSD: ptr(2.0)}})
-	s.AddReplaced(before)
+	older.CostUSD, older.Judging = ptr(0.5), JudgingOf([]Call{{CostUSD: ptr(2.0)}})
+	s.AddReplaced(older)
 	got := s.Summary()
 	if u := got.Usage; *u.CostUSD != 0.25 || u.AllCostUSD == nil || *u.AllCostUSD != 0.75 {
 		t.Errorf("usage %+v", u)
@@ -54,7 +55,7 @@ func TestSummary_replaced(t *testing.T) {
 	}
 }
 
-// TestSummary_fromCache: what was not asked anew says nothing of how long it takes.
+// TestSummary_fromCache checks that cached answers do not count in the latencies.
 func TestSummary_fromCache(t *testing.T) {
 	s := NewSummariser(header(), SummaryConfig{})
 	s.Add(Outcome{Item: "a", Latency: time.Second, Detail: Detail{FromCache: 1}})

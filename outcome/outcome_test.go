@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestCounts_asMap: counts are written and read as encoding/json does it for a map.
+// TestCounts_asMap checks that counts are written and read like a map by encoding/json.
 func TestCounts_asMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		plain := rapid.MapOf(rapid.String(), rapid.Int64()).Draw(t, "counts")
@@ -40,7 +40,7 @@ func TestCounts_asMap(t *testing.T) {
 	})
 }
 
-// TestCounts_oddTexts: what is odd is read as encoding/json reads it into a map.
+// TestCounts_oddTexts checks that unusual JSON is read as encoding/json reads it into a map.
 func TestCounts_oddTexts(t *testing.T) {
 	for _, text := range []string{
 		`{}`, ` { "b" : 1 , "a":2 } `, `{"a":1,"a":2}`, `{"\u00e9\n":1}`, "{\"\xff\":1}", `{"a":-0}`, `{"a":null}`, `null`,
@@ -48,9 +48,9 @@ func TestCounts_oddTexts(t *testing.T) {
 	} {
 		var want map[string]int64
 		var got Counts
-		wrong, err := json.Unmarshal([]byte(text), &want), json.Unmarshal([]byte(text), &got)
-		if (wrong == nil) != (err == nil) || !slices.Equal(got, CountsOf(want)) {
-			t.Errorf("%s: %v (%v), want %v (%v)", text, got, err, want, wrong)
+		wantErr, err := json.Unmarshal([]byte(text), &want), json.Unmarshal([]byte(text), &got)
+		if (wantErr == nil) != (err == nil) || !slices.Equal(got, CountsOf(want)) {
+			t.Errorf("%s: %v (%v), want %v (%v)", text, got, err, want, wantErr)
 		}
 	}
 }

@@ -10,11 +10,11 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// Stats is the list of a run's scores. In JSON it is one object, name to
-// values, whose keys keep the order of the list.
+// Stats are the statistics of a run's scores. In JSON they are an object from names to values,
+// in the order of the list.
 type Stats []Stat
 
-// Lookup returns the values of the score of that name.
+// Lookup returns the statistics of the score with that name.
 func (s Stats) Lookup(name string) (Stat, bool) {
 	for _, stat := range s {
 		if stat.Name == name {
@@ -24,17 +24,17 @@ func (s Stats) Lookup(name string) (Stat, bool) {
 	return Stat{}, false
 }
 
-// AnyFailed reports whether any outcome lacks a value that counts as 0: it failed, or an
-// evaluator gave none.
+// AnyFailed reports whether any outcome lacks a value that counts as 0, because the item failed
+// or an evaluator gave none.
 func (s Stats) AnyFailed() bool {
 	return slices.ContainsFunc(s, func(stat Stat) bool {
 		zero := stat.FailuresAsZero
-		return stat.Failed+stat.Unanswered > 0 || zero != nil && stat.Mean != nil && *zero != *stat.Mean // one trial of several
+		return stat.Failed+stat.Unanswered > 0 || zero != nil && stat.Mean != nil && *zero != *stat.Mean // some trials failed
 	})
 }
 
-// Lead returns the mean of a score that a summary shows first, and its interval: the one
-// with failures as zero if AnyFailed, else the plain one.
+// Lead returns the mean of a score that a summary shows first, and its interval: with failures
+// as zero if AnyFailed, otherwise without.
 func (s Stats) Lead(stat Stat) (mean *float64, ci95 *[2]float64) {
 	if s.AnyFailed() {
 		return stat.FailuresAsZero, stat.CI95AsZero
@@ -71,21 +71,19 @@ func (s *Stats) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// largestCount bounds the integers that are taken from outcomes; with fewer
-// than 2³¹ outcomes no sum of such can overflow.
-const largestCount = 1 << 31
+// maxCount limits the integers that are accepted from outcomes. Sums over fewer than 2³¹
+// outcomes cannot overflow.
+const maxCount = 1 << 31
 
-// presence counts how often a score has no value, by what became of it, and how often one
-// that says nothing.
-type presence struct{ failed, undefined, unanswered, vacuous int }
+// presence counts scores without a value, by the reason, and vacuous ones.
+type absences struct{ failed, undefined, unanswered, vacuous int }
 
-// add takes a score into account, of which a value was taken or not; external says that
-// an evaluator owes it for every output.
-func (p *presence) add(taken, vacuous, failed, external bool) {
+// add counts a score. external means that an evaluator owes a value for every output.
+func (p *absences) add(hasValue, vacuous, failed, external bool) {
 	switch {
-	case taken && vacuous:
+	case hasValue && vacuous:
 		p.vacuous++
-	case taken:
+	case hasValue:
 	case failed:
 		p.failed++
 	case external:
@@ -96,47 +94,47 @@ func (p *presence) add(taken, vacuous, failed, external bool) {
 }
 
 // tally accumulates one score.
-type tally struct {
-	presence
-	moments    stats.Moments
-	external   bool // an evaluator owes a value for every output
-	outputOnly bool
-	ratios     int // values that came with a usable ratio
-	num, den   int64
-	weighted   weightedSum
-	refused    int // values that are not a finite number
-	last       int // ordinal of the outcome that was added last
+type scoreTally struct {
+	absences
+	moments     stats.Moments
+	external    bool // an evaluator owes a value for every output
+	outputOnly  bool
+	ratios      int // values with a usable ratio
+	num, den    int64
+	weighted    weightedSum
+	notFinite   int // values that are not a finite number
+	lastOutcome int // number of the outcome that was added last
 }
 
-func (t *tally) add(s Score, failed bool) {
-	taken := s.Value != nil && t.moments.Add(*s.Value)
-	t.presence.add(taken, s.Vacuous, failed, t.external)
-	if s.Value != nil && !taken {
-		t.refused++
+func (t *scoreTally) add(s Score, failed bool) {
+	hasValue := s.Value != nil && t.moments.Add(*s.Value)
+	t.absences.add(hasValue, s.Vacuous, failed, t.external)
+	if s.Value != nil && !hasValue {
+		t.notFinite++
 	}
 	switch {
-	case taken:
-		t.weighted.add(*s.Value, usable(s.Weight))
+	case hasValue:
+		t.weighted.add(*s.Value, usableWeight(s.Weight))
 		if r := s.Ratio; r.Usable() {
 			t.ratios++
 			t.num += r.Num
 			t.den += r.Den
 		}
 	case failed:
-		t.weighted.add(0, usable(s.Weight))
+		t.weighted.add(0, usableWeight(s.Weight))
 	}
 }
 
-func countable(n int64) bool { return n >= 0 && n <= largestCount }
+func countable(n int64) bool { return n >= 0 && n <= maxCount }
 
-func (t *tally) stat(name string) Stat {
+func (t *scoreTally) stat(name string) Stat {
 	s := Stat{Name: name, Failed: t.failed, Undefined: t.undefined, Unanswered: t.unanswered, Vacuous: t.vacuous}
 	var owed stats.Moments
 	owed.Merge(t.moments)
 	for range t.failed + t.unanswered {
 		owed.Add(0)
 	}
-	s.describe(t.moments, owed, t.outputOnly)
+	s.setMeans(t.moments, owed, t.outputOnly)
 	s.WeightedMean = t.weighted.mean()
 	if s.N > 0 && t.ratios == s.N {
 		s.Pooled = new(quotient(t.num, t.den, t.vacuous == s.N))
@@ -144,45 +142,45 @@ func (t *tally) stat(name string) Stat {
 	return s
 }
 
-// describe fills in what follows from the values; owed has those with a 0 for
-// each that is owed.
-func (s *Stat) describe(values, owed stats.Moments, outputOnly bool) {
+// setMeans sets the fields that depend on the values only. owed are the values with a 0 for
+// each missing one that counts as 0.
+func (s *Stat) setMeans(values, owed stats.Moments, outputOnly bool) {
 	s.N, s.Mean, s.CI95 = values.N(), values.MeanOrNil(), values.ScoreInterval95()
-	if least, top, ok := values.Range(); ok {
-		s.Min, s.Max = &least, &top
+	if lowest, highest, ok := values.Range(); ok {
+		s.Min, s.Max = &lowest, &highest
 	}
 	if !outputOnly {
 		s.FailuresAsZero, s.CI95AsZero = owed.MeanOrNil(), owed.ScoreInterval95()
 	}
 }
 
-// defined returns a number, or nil where it is none.
-func defined(value float64, ok bool) *float64 {
+// ptrIf returns a pointer to the value if ok, and nil otherwise.
+func ptrIf(value float64, ok bool) *float64 {
 	if !ok {
 		return nil
 	}
 	return &value
 }
 
-// quotient is num/den; 0/0 is 1 where there was nothing to find, else 0.
-func quotient(num, den int64, nothing bool) float64 {
+// quotient returns num/den; 0/0 is 1 if vacuous, otherwise 0.
+func quotient(num, den int64, vacuous bool) float64 {
 	switch {
 	case den > 0:
 		return float64(num) / float64(den)
-	case nothing:
+	case vacuous:
 		return 1
 	default:
 		return 0
 	}
 }
 
-// heaviest bounds weights and what they are multiplied with, so that sums of
-// products are exact to the last digits.
-const heaviest = 1e12
+// maxWeight limits weights and weighted values, so that sums of products are exact to the last
+// digits.
+const maxWeight = 1e12
 
-// usable returns a weight, nil where it cannot be used.
-func usable(weight *float64) *float64 {
-	if weight == nil || !(*weight >= 0 && *weight <= heaviest) {
+// usableWeight returns the weight, or nil if it is not a number from 0 to maxWeight.
+func usableWeight(weight *float64) *float64 {
+	if weight == nil || !(*weight >= 0 && *weight <= maxWeight) {
 		return nil
 	}
 	return weight
@@ -191,17 +189,17 @@ func usable(weight *float64) *float64 {
 // weightedSum accumulates Σ value·weight and Σ weight.
 type weightedSum struct{ products, weights stats.Sum }
 
-// add takes a value into account; without a weight it counts for nothing.
+// add adds a value; without a weight, the value does not count.
 func (w *weightedSum) add(value float64, weight *float64) {
-	if weight == nil || math.Abs(value) > heaviest {
+	if weight == nil || math.Abs(value) > maxWeight {
 		return
 	}
 	w.products.Add(value * *weight)
 	w.weights.Add(*weight)
 }
 
-// mean is nil where the weights sum up to 0.
+// mean returns the weighted mean, or nil if the weights sum to 0.
 func (w weightedSum) mean() *float64 {
 	weights := w.weights.Value()
-	return defined(w.products.Value()/weights, weights > 0)
+	return ptrIf(w.products.Value()/weights, weights > 0)
 }

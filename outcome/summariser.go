@@ -11,47 +11,47 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// SummaryConfig says what a Summariser keeps. The zero value is usable.
+// SummaryConfig configures a Summariser. The zero value is usable.
 type SummaryConfig struct {
-	// Order lists score names in the order in which they are shown; scores
-	// that it does not name follow in alphabetical order.
+	// Order lists score names in the order in which they are shown. Other scores follow in
+	// alphabetical order.
 	Order []string
-	// Worst is how many of the worst items are kept, of the run and of each
-	// cause; 0 is 5, negative none.
+	// Worst is the number of worst items that are kept, for the run and for each cause; 0 means
+	// 5, and a negative number none.
 	Worst int
-	// Messages is how many failed items are kept per class, the first by order
-	// of arrival; 0 is 3, negative none.
+	// Messages is the number of failed items that are kept for each class, the first by order
+	// of arrival; 0 means 3, and a negative number none.
 	Messages int
 }
 
 // Summariser computes the Summary of a run from its outcomes, one by one.
 //
-// The order of Add changes no digit of the Summary: sums are exact
-// (stats.Sum), lists are sorted by rules without ties. Memory is bounded by
-// the number of score names, groups, causes and failure classes, the items kept, and 8
-// bytes per timed outcome; a run of several trials also keeps each score of each
-// item, about 100 bytes and 8 a trial, and which items each warning is of. Not safe for concurrent use.
+// The order of Add does not change the Summary in any digit: sums are exact (stats.Sum), and
+// lists are sorted without ties. Memory is bounded by the number of score names, groups, causes
+// and failure classes, by the items kept, and by 8 bytes per timed outcome. A run of several
+// trials also needs about 100 bytes for each score of each item, 8 for each trial of it, and
+// the items of each warning. A Summariser is not safe for concurrent use.
 type Summariser struct {
 	header Header
 	config SummaryConfig
 
-	items     Items
-	scores    map[string]*tally
-	failures  map[Class]*failureTally
-	groups    map[groupKey]Group
-	oddGroups int
-	causes    map[groupKey]*causeTally
+	items         Items
+	scores        map[string]*scoreTally
+	failures      map[Class]*failureTally
+	groups        map[groupKey]Group
+	invalidGroups int
+	causes        map[groupKey]*causeTally
 
-	itemWarnings itemWarnings
-	judging      judgingSum
-	usage        Usage
-	cost         stats.Sum
-	costKnown    int
-	replaced     stats.Sum // the cost of attempts that newer ones replaced
-	anyReplaced  bool
-	latencies    []float64 // milliseconds
-	worst        *stats.Shortlist[WorstItem]
-	trials       *trials // nil for a run of one trial
+	itemWarnings  itemWarnings
+	judging       judgingSum
+	usage         Usage
+	cost          stats.Sum
+	costKnown     int
+	replacedCost  stats.Sum // cost of attempts that newer ones replaced
+	replacedKnown bool
+	latencies     []float64 // milliseconds
+	worst         *stats.Shortlist[WorstItem]
+	trials        *trials // nil for a run of one trial
 }
 
 // NewSummariser returns a Summariser for the run that h describes.
@@ -64,7 +64,7 @@ func NewSummariser(h Header, cfg SummaryConfig) *Summariser {
 	}
 	s := &Summariser{
 		header: h, config: cfg,
-		scores:       map[string]*tally{},
+		scores:       map[string]*scoreTally{},
 		failures:     map[Class]*failureTally{},
 		groups:       map[groupKey]Group{},
 		causes:       map[groupKey]*causeTally{},
@@ -77,10 +77,9 @@ func NewSummariser(h Header, cfg SummaryConfig) *Summariser {
 	return s
 }
 
-// Add takes one outcome into account. Of an item that was run again only the
-// newest attempt must be added, and each outcome once. Of the Detail only
-// Failure, NothingExpected, Groups, Causes, FromCache, Judging and Warnings are looked
-// at; without Failure the comment of the error score is the message.
+// Add adds an outcome. Each outcome must be added once, and only the newest attempt of an item.
+// Of the Detail, only Failure, NothingExpected, Groups, Causes, FromCache, Judging and Warnings
+// are used. Without Failure, the message is the comment of the error score.
 func (s *Summariser) Add(o Outcome) {
 	if s.trials != nil {
 		s.trials.add(o)
@@ -112,21 +111,21 @@ func (s *Summariser) Add(o Outcome) {
 	}
 }
 
-// AddReplaced takes into account the cost of an attempt that was replaced by a newer one.
+// AddReplaced adds the cost of an attempt that a newer one replaced.
 func (s *Summariser) AddReplaced(o Outcome) {
 	s.judging.add(o.Judging)
-	if o.CostUSD != nil && s.replaced.Add(*o.CostUSD) {
-		s.anyReplaced = true
+	if o.CostUSD != nil && s.replacedCost.Add(*o.CostUSD) {
+		s.replacedKnown = true
 	}
 }
 
-// Summary returns what was added so far; more may be added afterwards. Status
-// is Unfinished until Summary.Finish is given the footer. It sorts the
-// latencies: O(n log n).
+// Summary returns the summary of the outcomes so far; more may be added afterwards. Status is
+// Unfinished until Summary.Finish is called. Time: O(n log n) for n latencies, which are
+// sorted.
 func (s *Summariser) Summary() Summary {
 	scores := s.scoreStats()
-	out := Summary{
-		Run:       describe(s.header),
+	sum := Summary{
+		Run:       runInfo(s.header),
 		Status:    Unfinished,
 		Items:     s.items,
 		Answers:   s.answers(scores),
@@ -140,33 +139,33 @@ func (s *Summariser) Summary() Summary {
 		Worst:     s.worst.Values(),
 		Warnings:  s.warnings(),
 	}
-	out.Items.Planned = s.items.Scored + s.items.Failed
+	sum.Items.Planned = s.items.Scored + s.items.Failed
 	if s.trials != nil {
-		out.Trials = s.trials.summary(s.header.Trials, s.header.Scorer.Primary, scores)
+		sum.Trials = s.trials.summary(s.header.Trials, s.header.Scorer.Primary, scores)
 	}
-	return out
+	return sum
 }
 
 func (s *Summariser) addScores(o Outcome) {
 	ordinal := s.items.Scored + s.items.Failed
 	scorer := &s.header.Scorer
 	for _, score := range o.Scores {
-		t := entry(s.scores, score.Name, func() *tally {
-			return &tally{external: scorer.External(score.Name), outputOnly: slices.Contains(scorer.OutputOnly, score.Name)}
+		t := getOrCreate(s.scores, score.Name, func() *scoreTally {
+			return &scoreTally{external: scorer.External(score.Name), outputOnly: slices.Contains(scorer.OutputOnly, score.Name)}
 		})
-		if t.last == ordinal {
-			continue // named twice in one outcome: the first counts, as in Lookup
+		if t.lastOutcome == ordinal {
+			continue // repeated name: the first counts, as in Lookup
 		}
-		t.last = ordinal
+		t.lastOutcome = ordinal
 		t.add(score, o.Failed())
 	}
 }
 
-// entry returns what a map has under a key, made where there is nothing.
-func entry[K comparable, V any](m map[K]*V, key K, make func() *V) *V {
+// getOrCreate returns the value of a key, which create makes if the map has none.
+func getOrCreate[K comparable, V any](m map[K]*V, key K, create func() *V) *V {
 	value := m[key]
 	if value == nil {
-		value = make()
+		value = create()
 		m[key] = value
 	}
 	return value
@@ -175,10 +174,10 @@ func entry[K comparable, V any](m map[K]*V, key K, make func() *V) *V {
 func (s *Summariser) scoreStats() Stats {
 	list := make(Stats, 0, len(s.scores))
 	names := slices.Concat(s.config.Order, slices.Sorted(maps.Keys(s.scores)))
-	done := map[string]bool{}
+	seen := map[string]bool{}
 	for _, name := range names {
-		if t := s.scores[name]; t != nil && !done[name] {
-			done[name] = true
+		if t := s.scores[name]; t != nil && !seen[name] {
+			seen[name] = true
 			stat := t.stat(name)
 			if s.trials != nil {
 				stat = s.trials.stat(stat, t.outputOnly)
@@ -191,8 +190,8 @@ func (s *Summariser) scoreStats() Stats {
 
 func (s *Summariser) warnings() []string {
 	list := []string{}
-	warn := func(there bool, format string, args ...any) {
-		if there {
+	warn := func(condition bool, format string, args ...any) {
+		if condition {
 			list = append(list, fmt.Sprintf(format, args...))
 		}
 	}
@@ -207,11 +206,11 @@ func (s *Summariser) warnings() []string {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.scores)) {
-		n := s.scores[name].refused
+		n := s.scores[name].notFinite
 		warn(n > 0, "%s: not finite, and taken for undefined: %s", name, textutil.Counted(n, "value"))
 	}
-	odd := textutil.Counted(s.oddGroups, "row")
-	warn(s.oddGroups > 0, "left out of the breakdown by type: %s of which a count is negative or absurd", odd)
+	rows := textutil.Counted(s.invalidGroups, "row")
+	warn(s.invalidGroups > 0, "left out of the breakdown by type: %s of which a count is negative or absurd", rows)
 	return append(list, s.itemWarnings.list()...)
 }
 
@@ -230,13 +229,13 @@ func (s *Summariser) addPrimary(o Outcome) {
 	}
 	value := *score.Value
 	if !(value < 1 && value >= -stats.Limit) {
-		return // perfect, or no number
+		return // perfect, or not a usable number
 	}
-	w := WorstItem{ID: o.Item, Score: value, Comment: cut(score.Comment)}
+	w := WorstItem{ID: o.Item, Score: value, Comment: shorten(score.Comment)}
 	if s.trials != nil {
 		w.Trial = o.Trial
 	}
-	s.worst.Replace(w, func(other WorstItem) bool { return other.ID == w.ID }) // each by its worst trial
+	s.worst.Replace(w, func(other WorstItem) bool { return other.ID == w.ID }) // the worst trial of each item
 }
 
 func compareWorst(a, b WorstItem) int {
@@ -247,12 +246,12 @@ func (s *Summariser) usageSum() UsageSum {
 	u := s.usage
 	sum := UsageSum{Input: u.Input, Output: u.Output, Total: u.Total(), Cached: u.Cached, Reasoning: u.Reasoning}
 	sum.CostUnknown = s.items.Scored + s.items.Failed - s.costKnown
-	sum.CostUSD = defined(s.cost.Value(), s.costKnown > 0)
-	if s.anyReplaced {
-		var all stats.Sum
-		all.Merge(s.cost)
-		all.Merge(s.replaced)
-		sum.AllCostUSD = new(all.Value())
+	sum.CostUSD = ptrIf(s.cost.Value(), s.costKnown > 0)
+	if s.replacedKnown {
+		var total stats.Sum
+		total.Merge(s.cost)
+		total.Merge(s.replacedCost)
+		sum.AllCostUSD = new(total.Value())
 	}
 	return sum
 }
@@ -280,7 +279,7 @@ func (s *Summariser) addGroups(groups []Group) {
 		key := groupKey{g.Kind, g.Name}
 		sum := s.groups[key]
 		if !sum.Add(g) {
-			s.oddGroups++
+			s.invalidGroups++
 			continue
 		}
 		sum.Kind, sum.Name = g.Kind, g.Name
@@ -288,8 +287,8 @@ func (s *Summariser) addGroups(groups []Group) {
 	}
 }
 
-// Add adds the counts of h to those of g. If they are negative or absurdly large, nothing
-// changes and the result is false.
+// Add adds the counts of h to those of g. If a count of h is negative or absurdly large, Add
+// changes nothing and returns false.
 func (g *Group) Add(h Group) bool {
 	if !countable(h.Expected) || !countable(h.Extracted) || !countable(h.Matched) {
 		return false
@@ -311,7 +310,7 @@ func (g Group) Stat() GroupStat {
 	return s
 }
 
-// groupStats sorts by kind, then the most frequent first, then by name.
+// groupStats returns the groups by kind, then the most frequent first, then by name.
 func (s *Summariser) groupStats() []GroupStat {
 	list := make([]GroupStat, 0, len(s.groups))
 	for _, g := range s.groups {

@@ -24,8 +24,8 @@ func header() Header {
 	return Header{Name: "r1", Trials: 1, Scorer: Scorer{Version: "1", Primary: "f1"}}
 }
 
-// fourOutcomes is two scored items, one with nothing to find, one failed, with nothing
-// to find either.
+// fourOutcomes returns two scored items, one with nothing to find, and one that failed and also
+// had nothing to find.
 func fourOutcomes() []Outcome {
 	ok := Score{Name: ErrorScore, Value: ptr(0.0), Boolean: true}
 	return []Outcome{
@@ -49,7 +49,7 @@ func TestSummary_byHand(t *testing.T) {
 		s.Add(o)
 	}
 	got := s.Summary()
-	near := cmpopts.EquateApprox(0, 1e-12)
+	approx := cmpopts.EquateApprox(0, 1e-12)
 
 	if diff := cmp.Diff(Items{Planned: 4, Scored: 3, Failed: 1, NothingToFind: 2}, got.Items); diff != "" {
 		t.Error(diff)
@@ -77,18 +77,18 @@ func TestSummary_byHand(t *testing.T) {
 		t.Error(diff)
 	}
 	// 0.1 + 0.2 is exactly summed and then rounded: the float64 next to 0.3
-	if diff := cmp.Diff(UsageSum{Input: 60, Output: 6, Total: 66, Cached: 5, CostUSD: ptr(0.3), CostUnknown: 2}, got.Usage, near); diff != "" {
+	if diff := cmp.Diff(UsageSum{Input: 60, Output: 6, Total: 66, Cached: 5, CostUSD: ptr(0.3), CostUnknown: 2}, got.Usage, approx); diff != "" {
 		t.Error(diff)
 	}
 	// 100 200 400 800: p50 at h = 1.5: 300; p95 at h = 2.85: 400+0.85·400 = 740; mean 1500/4
-	if diff := cmp.Diff(&Latencies{N: 4, P50: 300, P95: 740, Mean: 375, Max: 800}, got.LatencyMS, near); diff != "" {
+	if diff := cmp.Diff(&Latencies{N: 4, P50: 300, P95: 740, Mean: 375, Max: 800}, got.LatencyMS, approx); diff != "" {
 		t.Error(diff)
 	}
 	wantGroups := []GroupStat{
 		{"entity_type", "Person", 3, 3, 2, ptr(2.0 / 3), ptr(2.0 / 3), ptr(2.0 / 3)}, // F1 4/6
 		{"entity_type", "Place", 0, 1, 0, ptr(0.0), ptr(0.0), ptr(0.0)},
 	}
-	if diff := cmp.Diff(wantGroups, got.Groups, near); diff != "" {
+	if diff := cmp.Diff(wantGroups, got.Groups, approx); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff([]WorstItem{{ID: "a", Score: 0.5}, {ID: "b", Score: 0.75}}, got.Worst); diff != "" {
@@ -96,8 +96,8 @@ func TestSummary_byHand(t *testing.T) {
 	}
 }
 
-// TestSummary_failuresAsZero: half of 20 items fail, and the others have 0.8 or 1. A
-// score of what was extracted alone has no such mean.
+// TestSummary_failuresAsZero has 20 items: half fail, and the others have 0.8 or 1. A score of
+// OutputOnly has no mean with failures as zero.
 func TestSummary_failuresAsZero(t *testing.T) {
 	for _, trials := range []int{1, 2} {
 		h := header()
@@ -211,10 +211,10 @@ func TestSummary_hostileScores(t *testing.T) {
 	}
 }
 
-// TestGroup_Add: one count that is negative or absurd, and the row says nothing.
+// TestGroup_Add checks that a group with a negative or absurd count is not added.
 func TestGroup_Add(t *testing.T) {
 	g := Group{Kind: "k", Name: "n", Expected: 1, Extracted: 2, Matched: 1}
-	for _, odd := range []Group{{Expected: -1}, {Extracted: -1}, {Matched: -1}, {Expected: largestCount + 1}, {Extracted: largestCount + 1}, {Matched: largestCount + 1}} {
+	for _, odd := range []Group{{Expected: -1}, {Extracted: -1}, {Matched: -1}, {Expected: maxCount + 1}, {Extracted: maxCount + 1}, {Matched: maxCount + 1}} {
 		if g.Add(odd) || g != (Group{"k", "n", 1, 2, 1}) {
 			t.Errorf("%+v was added: %+v", odd, g)
 		}
@@ -224,7 +224,7 @@ func TestGroup_Add(t *testing.T) {
 	}
 }
 
-// TestSummary_evaluators: what a certificate does not show is said of each evaluator.
+// TestSummary_evaluators checks the warnings about each evaluator.
 func TestSummary_evaluators(t *testing.T) {
 	h := header()
 	h.Scorer.Custom = []CustomScorer{{Name: "tone", Evaluator: "t", Uncertified: "it was never asked"}, {Name: "style", Evaluator: "s", Weak: "of 3 cases"}, {Name: "old", Carried: "r0"}, {Name: "fine"}}
@@ -238,7 +238,8 @@ func TestSummary_evaluators(t *testing.T) {
 	}
 }
 
-// TestStats_Lead: the mean with failures as 0 leads where any score of the run owes a value.
+// TestStats_Lead checks that the mean with failures as 0 leads if any score of the run owes a
+// value.
 func TestStats_Lead(t *testing.T) {
 	f1 := Stat{Name: "f1", Mean: ptr(0.8), CI95: &[2]float64{0.7, 0.9}, FailuresAsZero: ptr(0.4), CI95AsZero: &[2]float64{0.3, 0.5}}
 	whole := Stat{Name: "whole", Mean: ptr(0.5), FailuresAsZero: ptr(0.5)}
@@ -288,7 +289,7 @@ func TestSummary_finish(t *testing.T) {
 	if got.Status != Interrupted || got.Items.Planned != 10 || got.Items.NotRun() != 6 || !got.Run.Ended.Equal(ended) {
 		t.Errorf("%s, %+v, ended %v", got.Status, got.Items, got.Run.Ended)
 	}
-	// Whatever a footer says, a share of those planned is never over 1.
+	// The number of planned items is never lower than that of the outcomes.
 	if got.Finish(Footer{Status: Interrupted}); got.Items.Planned != 4 || got.Items.NotRun() != 0 {
 		t.Errorf("%+v", got.Items)
 	}

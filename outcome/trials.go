@@ -10,47 +10,47 @@ import (
 	"extraction-experiment/internal/stats"
 )
 
-// Trials sums up the repetitions of a run. Trials do not count as more items: an item's
-// value is the mean over its trials. Here, a failed trial counts as 0 wherever the expected
-// output defines the score, so that every trial is over the same items.
+// Trials sums up the trials of a run. Trials do not count as more items: the value of an item
+// is the mean over its trials. Here, a failed trial counts as 0 wherever the expected output
+// defines the score, so that every trial has the same items.
 type Trials struct {
 	Count  int     `json:"count"`
-	Items  int     `json:"items"`  // with an outcome in any trial
-	Uneven int     `json:"uneven"` // of them, those without one in some trial
+	Items  int     `json:"items"`  // items with an outcome in any trial
+	Uneven int     `json:"uneven"` // items without an outcome in some trial
 	Runs   []Trial `json:"runs"`
-	// Scores says how much each score varies, in the order of Summary.Scores.
+	// Scores is the variation of each score, in the order of Summary.Scores.
 	Scores []Spread `json:"scores"`
-	// Flaky counts the items whose primary score is not the same in all their
-	// trials; FlakyItems are those that vary most, at most 10.
+	// Flaky counts the items whose primary score differs between trials. FlakyItems are those
+	// that vary most, at most 10.
 	Flaky      int         `json:"flaky"`
 	FlakyItems []FlakyItem `json:"flaky_items"`
 }
 
-// Trial is one repetition, a run of its own in Langfuse.
+// Trial is one pass of a run over its items. It is a separate run in Langfuse.
 type Trial struct {
 	Trial  int      `json:"trial"`
-	Name   string   `json:"name"` // in Langfuse; it, ID and URL are filled in by the caller
+	Name   string   `json:"name"` // in Langfuse; the caller sets Name, ID and URL
 	ID     string   `json:"id"`
 	URL    string   `json:"url"`
 	Scored int      `json:"scored"`
 	Failed int      `json:"failed"`
-	Mean   *float64 `json:"mean"` // of the primary score
+	Mean   *float64 `json:"mean"` // mean of the primary score
 }
 
-// Spread is how much a score varies between repetitions.
+// Spread is the variation of a score between trials.
 type Spread struct {
 	Name string `json:"name"`
-	// Least and Top are the lowest and the highest mean of a trial, Between the
-	// standard deviation of these means (K−1): what the mean of one trial is
-	// worth. Nil for fewer than 2 trials with the score.
+	// Least and Top are the lowest and highest mean of a trial. Between is the standard
+	// deviation of these means (K−1), the uncertainty of the mean of one trial. They are nil
+	// for fewer than 2 trials with the score.
 	Least   *float64 `json:"lowest_trial"`
 	Top     *float64 `json:"highest_trial"`
 	Between *float64 `json:"sd_between_trials"`
-	// Within is √(mean over the N items of the sample variance over an item's
-	// trials): how much one item varies. Nil for N = 0.
+	// Within is √(mean over the N items of the sample variance over an item's trials): the
+	// variation of one item. It is nil if N is 0.
 	Within *float64 `json:"sd_within_items"`
-	// Consistent counts those of the N items that have the same value, up to
-	// 1e-9, in all their trials. N counts items with the score in 2 or more.
+	// Consistent counts those of the N items that have the same value, up to 1e-9, in all their
+	// trials. N counts the items with the score in 2 or more trials.
 	Consistent int `json:"consistent"`
 	N          int `json:"n"`
 }
@@ -65,17 +65,17 @@ type FlakyItem struct {
 	Mean   float64 `json:"mean"`
 }
 
-// mostFlaky bounds Trials.FlakyItems.
-const mostFlaky = 10
+// maxFlakyItems limits Trials.FlakyItems.
+const maxFlakyItems = 10
 
-// same is up to what difference two values of a score are one.
-const same = 1e-9
+// sameTolerance is the largest difference of values that count as the same.
+const sameTolerance = 1e-9
 
 func compareFlaky(a, b FlakyItem) int {
 	return cmp.Or(cmp.Compare(b.Top-b.Least, a.Top-a.Least), cmp.Compare(a.ID, b.ID))
 }
 
-// trials gathers the outcomes of a run of several trials by item.
+// trials collects the outcomes of a run of several trials by item.
 type trials struct {
 	items  map[string]*trialItem
 	runs   map[int]*trialRun
@@ -87,22 +87,22 @@ type trialItem struct {
 	scores           map[string]*trialValues
 }
 
-// trialValues is one score of one item over its trials.
+// trialValues are the values of one score of one item over its trials.
 type trialValues struct {
-	presence
+	absences
 	values []float64
-	weight *float64 // nil is none; all trials have the same
+	weight *float64 // nil if there is none; all trials have the same
 }
 
 type trialRun struct {
 	scored, failed int
-	means          map[string]*stats.Moments // failures as 0
+	means          map[string]*stats.Moments // with failures as 0
 }
 
-// add takes an outcome into account.
+// add adds an outcome.
 func (t *trials) add(o Outcome) {
-	item := entry(t.items, o.Item, func() *trialItem { return &trialItem{scores: map[string]*trialValues{}} })
-	run := entry(t.runs, o.Trial, func() *trialRun { return &trialRun{means: map[string]*stats.Moments{}} })
+	item := getOrCreate(t.items, o.Item, func() *trialItem { return &trialItem{scores: map[string]*trialValues{}} })
+	run := getOrCreate(t.runs, o.Trial, func() *trialRun { return &trialRun{means: map[string]*stats.Moments{}} })
 	item.outcomes++
 	if o.Failed() {
 		item.failed++
@@ -112,21 +112,21 @@ func (t *trials) add(o Outcome) {
 	}
 	for i, s := range o.Scores {
 		if _, twice := Lookup(o.Scores[:i], s.Name); twice {
-			continue // named twice in one outcome: the first counts, as in Lookup
+			continue // repeated name: the first counts, as in Lookup
 		}
-		v := entry(item.scores, s.Name, func() *trialValues { return &trialValues{} })
-		m := entry(run.means, s.Name, func() *stats.Moments { return &stats.Moments{} })
+		v := getOrCreate(item.scores, s.Name, func() *trialValues { return &trialValues{} })
+		m := getOrCreate(run.means, s.Name, func() *stats.Moments { return &stats.Moments{} })
 		v.add(s, o.Failed(), t.scorer.External(s.Name), m)
 	}
 }
 
 func (v *trialValues) add(s Score, failed, external bool, run *stats.Moments) {
-	if w := usable(s.Weight); w != nil && (v.weight == nil || *w < *v.weight) {
-		v.weight = w // of different ones, which a stranger wrote, the least in any order
+	if w := usableWeight(s.Weight); w != nil && (v.weight == nil || *w < *v.weight) {
+		v.weight = w // the lowest of different weights, whatever the order
 	}
-	taken := s.Value != nil && math.Abs(*s.Value) <= stats.Limit
-	v.presence.add(taken, s.Vacuous, failed, external)
-	if taken {
+	hasValue := s.Value != nil && math.Abs(*s.Value) <= stats.Limit
+	v.absences.add(hasValue, s.Vacuous, failed, external)
+	if hasValue {
 		v.values = append(v.values, *s.Value)
 		run.Add(*s.Value)
 	} else if failed {
@@ -134,8 +134,8 @@ func (v *trialValues) add(s Score, failed, external bool, run *stats.Moments) {
 	}
 }
 
-// with are the moments of the trials that have a value, and of so many zeros.
-func (v *trialValues) with(zeros int) (m stats.Moments) {
+// moments returns the moments of the values and of that many zeros.
+func (v *trialValues) moments(zeros int) (m stats.Moments) {
 	for _, x := range v.values {
 		m.Add(x)
 	}
@@ -145,8 +145,8 @@ func (v *trialValues) with(zeros int) (m stats.Moments) {
 	return m
 }
 
-// of gives a score of each item that has it.
-func (t *trials) of(score string) iter.Seq[*trialValues] {
+// valuesOf yields the values of a score for each item that has it.
+func (t *trials) valuesOf(score string) iter.Seq[*trialValues] {
 	return func(yield func(*trialValues) bool) {
 		for _, item := range t.items {
 			if v := item.scores[score]; v != nil && !yield(v) {
@@ -156,36 +156,36 @@ func (t *trials) of(score string) iter.Seq[*trialValues] {
 	}
 }
 
-// stat sums a score up over the items. Only the pooled value is that of all
-// outcomes, as s has it.
+// stat computes the statistics of a score over the items. The pooled value is that of s, which
+// is over all outcomes.
 func (t *trials) stat(s Stat, outputOnly bool) Stat {
 	out := Stat{Name: s.Name, Pooled: s.Pooled}
 	var means, zeros stats.Moments
 	var weighted weightedSum
-	var all presence // of items; unanswered are also those of which another trial has a value
-	for v := range t.of(s.Name) {
-		if mean, ok := v.with(0).Mean(); ok {
+	var counts absences // by what all trials of an item have; Unanswered is counted above
+	for v := range t.valuesOf(s.Name) {
+		if mean, ok := v.moments(0).Mean(); ok {
 			means.Add(mean)
 		}
-		if mean, ok := v.with(v.failed + v.unanswered).Mean(); ok {
+		if mean, ok := v.moments(v.failed + v.unanswered).Mean(); ok {
 			zeros.Add(mean)
 			weighted.add(mean, v.weight)
 		}
 		if v.unanswered > 0 {
 			out.Unanswered++
 		}
-		all.add(len(v.values) > 0, v.vacuous == len(v.values), v.failed > 0, v.unanswered > 0)
+		counts.add(len(v.values) > 0, v.vacuous == len(v.values), v.failed > 0, v.unanswered > 0)
 	}
-	out.Failed, out.Undefined, out.Vacuous = all.failed, all.undefined, all.vacuous
-	out.describe(means, zeros, outputOnly)
+	out.Failed, out.Undefined, out.Vacuous = counts.failed, counts.undefined, counts.vacuous
+	out.setMeans(means, zeros, outputOnly)
 	out.WeightedMean = weighted.mean()
 	return out
 }
 
-// summary says what the trials come to; planned is how many there are.
+// summary returns the Trials; planned is the number of trials.
 func (t *trials) summary(planned int, primary string, scores Stats) *Trials {
 	out := &Trials{Count: planned, Items: len(t.items), Runs: []Trial{}, Scores: []Spread{}}
-	flaky := stats.NewShortlist(mostFlaky, compareFlaky)
+	flaky := stats.NewShortlist(maxFlakyItems, compareFlaky)
 	for id, item := range t.items {
 		if item.outcomes < planned {
 			out.Uneven++
@@ -210,22 +210,22 @@ func (t *trials) summary(planned int, primary string, scores Stats) *Trials {
 	return out
 }
 
-// flaky describes an item whose primary score varies.
+// flaky returns an item whose primary score varies.
 func (i *trialItem) flaky(id, primary string) (FlakyItem, bool) {
 	v := i.scores[primary]
 	if v == nil {
 		return FlakyItem{}, false
 	}
-	m := v.with(v.failed)
+	m := v.moments(v.failed)
 	least, top, ok := m.Range()
-	if !ok || top-least <= same {
+	if !ok || top-least <= sameTolerance {
 		return FlakyItem{}, false
 	}
 	mean, _ := m.Mean()
 	return FlakyItem{ID: id, Trials: i.outcomes, Failed: i.failed, Least: least, Top: top, Mean: mean}, true
 }
 
-// spread says how much a score varies between trials and within items.
+// spread computes the variation of a score between trials and within items.
 func (t *trials) spread(score string) Spread {
 	out := Spread{Name: score}
 	var runs, within stats.Moments
@@ -239,17 +239,17 @@ func (t *trials) spread(score string) Spread {
 		least, top, _ := runs.Range()
 		out.Least, out.Top, out.Between = &least, &top, &sd
 	}
-	for v := range t.of(score) {
-		m := v.with(v.failed)
+	for v := range t.valuesOf(score) {
+		m := v.moments(v.failed)
 		if variance, ok := m.Variance(); ok {
 			within.Add(variance)
-			if least, top, _ := m.Range(); top-least <= same {
+			if least, top, _ := m.Range(); top-least <= sameTolerance {
 				out.Consistent++
 			}
 		}
 	}
 	out.N = within.N()
 	mean, ok := within.Mean()
-	out.Within = defined(math.Sqrt(mean), ok)
+	out.Within = ptrIf(math.Sqrt(mean), ok)
 	return out
 }

@@ -10,10 +10,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// fails is a trial of an item that failed; the score counts as 0.
+// fails is the value of a failed trial; its score counts as 0.
 const fails = -1
 
-// trialsOf makes outcomes of values: item → value of each trial.
+// trialsOf makes outcomes from the values of each trial by item.
 func trialsOf(values map[string][]float64) []Outcome {
 	var list []Outcome
 	for item, row := range values {
@@ -34,7 +34,7 @@ func TestSummary_trialsByHand(t *testing.T) {
 	sum := summariseTrials(trialsOf(map[string][]float64{
 		"a": {.5, .7, .6}, "b": {1, 1, 1}, "c": {.8, fails, .4}, "d": {fails, fails, fails},
 	}), 3)
-	near := cmpopts.EquateApprox(0, 1e-12)
+	approx := cmpopts.EquateApprox(0, 1e-12)
 	if diff := cmp.Diff(Items{Planned: 12, Scored: 8, Failed: 4}, sum.Items); diff != "" {
 		t.Error(diff)
 	}
@@ -42,7 +42,7 @@ func TestSummary_trialsByHand(t *testing.T) {
 	// 0.6 1 0.6, with a 0: mean 0.55, variance (1.72/4 − 0.55²)/5 = 0.0255, size 0.2475/0.0255 − 1;
 	// with a 1: mean 0.8, variance 0.04/5, size 0.16/0.008 − 1 = 19: beta of 15.2 and 3.8.
 	want := Stat{Name: "f1", Mean: ptr(2.2 / 3), N: 3, CI95: &[2]float64{0.23559644077426523, 0.9419731881738223}, Min: ptr(.6), Max: ptr(1.0), FailuresAsZero: ptr(.5), CI95AsZero: &[2]float64{0.12630887287662174, 0.8736911271233783}, Failed: 1}
-	if diff := cmp.Diff(want, sum.Scores[0], near); diff != "" {
+	if diff := cmp.Diff(want, sum.Scores[0], approx); diff != "" {
 		t.Error(diff)
 	}
 	// Trials over a b c d with failures as 0: (0.5+1+0.8+0)/4 = 0.575, (0.7+1+0+0)/4
@@ -58,15 +58,15 @@ func TestSummary_trialsByHand(t *testing.T) {
 			{ID: "a", Trials: 3, Least: .5, Top: .7, Mean: .6},
 		},
 	}
-	if diff := cmp.Diff(trials, sum.Trials, near); diff != "" {
+	if diff := cmp.Diff(trials, sum.Trials, approx); diff != "" {
 		t.Error(diff)
 	}
-	// A failed item says in which trial; arrival and order of trials decide.
+	// A failed item has its trial; they are sorted by arrival and trial.
 	failures := []FailureCount{{Timeout, 4, []FailedItem{{ID: "c", Trial: 2}, {ID: "d", Trial: 1}, {ID: "d", Trial: 2}}}}
 	if diff := cmp.Diff(failures, sum.Failures); diff != "" {
 		t.Error(diff)
 	}
-	// One row an item, its worst trial.
+	// One row for each item, its worst trial.
 	worst := []WorstItem{{ID: "c", Trial: 3, Score: .4}, {ID: "a", Trial: 1, Score: .5}}
 	if diff := cmp.Diff(worst, sum.Worst); diff != "" {
 		t.Error(diff)
@@ -78,7 +78,7 @@ func TestSummary_trialsUneven(t *testing.T) {
 	if sum.Trials.Uneven != 1 || sum.Trials.Items != 2 || sum.Trials.Flaky != 0 || sum.Trials.Scores[0].N != 1 {
 		t.Errorf("%+v", sum.Trials)
 	}
-	// A single trial says nothing of the spread, and none nothing at all.
+	// A single trial has no spread, and no trials give no scores.
 	sum = summariseTrials(trialsOf(map[string][]float64{"a": {.5}}), 2)
 	if s := sum.Trials.Scores[0]; s.Between != nil || s.Within != nil || s.Least != nil {
 		t.Errorf("%+v", s)
@@ -88,8 +88,9 @@ func TestSummary_trialsUneven(t *testing.T) {
 	}
 }
 
-// TestSummary_oddTrials: of a score that is listed twice the first counts; a value that is no
-// number is none; of different weights the least counts, (0.5·1 + 1·1)/2 = 0.75.
+// TestSummary_oddTrials checks that the first of two scores of one name counts, that a value
+// that is not a number does not, and that the lowest of different weights counts: (0.5·1 +
+// 1·1)/2 = 0.75.
 func TestSummary_oddTrials(t *testing.T) {
 	h := header()
 	h.Trials, h.Metadata = 2, map[string]string{PDFSHA256: "aa"}
@@ -113,8 +114,8 @@ func TestSummary_oddTrials(t *testing.T) {
 	}
 }
 
-// TestSummary_trialsAreNoItems: repeating every outcome exactly changes neither
-// mean nor interval, whatever the number of trials.
+// TestSummary_trialsAreNoItems checks that repeating every outcome exactly changes neither mean
+// nor interval, whatever the number of trials.
 func TestSummary_trialsAreNoItems(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		once, many := map[string][]float64{}, map[string][]float64{}

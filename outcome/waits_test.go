@@ -14,7 +14,7 @@ func TestWaitsOf(t *testing.T) {
 	tests := map[string]struct {
 		calls []Call
 		sum   int
-		// before are the seconds of waiting before second 0, 1, 2, …
+		// before has the seconds of waiting before second 0, 1, 2, …
 		before []int
 	}{
 		"none":                     {[]Call{call(0, 0, 3)}, 0, []int{0, 0, 0, 0}},

@@ -9,9 +9,8 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// TestSummary_weighted: (1·1 + 0.5·2 + 0·3) / (1+2+3) = 1/3; the third item
-// failed and counts as 0, the fourth has no value although it did not fail and
-// does not count at all.
+// TestSummary_weighted checks (1·1 + 0.5·2 + 0·3) / (1+2+3) = 1/3. The third item failed and
+// counts as 0; the fourth has no value although it did not fail, and does not count.
 func TestSummary_weighted(t *testing.T) {
 	header := outcome.Header{Scorer: outcome.Scorer{Primary: "q"}, Metadata: map[string]string{
 		outcome.PDFSHA256: "aa", outcome.QuestionsSHA256: "bb",
@@ -39,8 +38,8 @@ func TestSummary_weighted(t *testing.T) {
 	}
 }
 
-// TestSummary_weightless: weights that sum up to 0 leave the score undefined,
-// and a run without a document has no such keys.
+// TestSummary_weightless checks that weights that sum to 0 leave the score undefined, and that
+// a run without a document has no such keys.
 func TestSummary_weightless(t *testing.T) {
 	one, none := 1.0, 0.0
 	o := outcome.Outcome{Item: "a", Scores: []outcome.Score{{Name: "q", Value: &one, Weight: &none}}}
@@ -59,8 +58,8 @@ func TestSummary_weightless(t *testing.T) {
 	}
 }
 
-// TestSummary_oddWeights: a value whose weight is none, and one that is too large to be
-// weighted, count for nothing: (1·1 + 0·3)/4 of the two that are left.
+// TestSummary_oddWeights checks that a value with an invalid weight, or too large for
+// weighting, does not count: (1·1 + 0·3)/4 of the two others.
 func TestSummary_oddWeights(t *testing.T) {
 	header := outcome.Header{Scorer: outcome.Scorer{Primary: "q"}, Metadata: map[string]string{outcome.PDFSHA256: "aa"}}
 	sum := outcome.NewSummariser(header, outcome.SummaryConfig{})
@@ -73,8 +72,8 @@ func TestSummary_oddWeights(t *testing.T) {
 	}
 }
 
-// TestSummary_weightedTrials: trials are no more items. a has (1 + 0.5)/2 with
-// weight 1, b (0.5 + 0 for the failed trial)/2 with weight 3: (0.75 + 3·0.25)/4.
+// TestSummary_weightedTrials checks that trials do not count as items. Item a has (1 + 0.5)/2
+// with weight 1, b (0.5 + 0 for the failed trial)/2 with weight 3: (0.75 + 3·0.25)/4.
 func TestSummary_weightedTrials(t *testing.T) {
 	header := outcome.Header{Trials: 2, Scorer: outcome.Scorer{Primary: "q"}, Metadata: map[string]string{outcome.PDFSHA256: "aa"}}
 	sum := outcome.NewSummariser(header, outcome.SummaryConfig{})

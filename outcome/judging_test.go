@@ -12,12 +12,12 @@ import (
 // the cost of another call is unknown.
 func TestJudgingOf(t *testing.T) {
 	calls := []Call{
-		{Usage: Usage{Input: 10, Output: 1}, CostUSD: ptr(0.1)},
-		{Usage: Usage{Input: 20, Output: 2}, CostUSD: ptr(0.2), Assumed: Usage{Input: 7}},
-		{Usage: Usage{Input: 400}, CostUSD: ptr(4.0), Cached: true},
+		{Usage: Usage{Input: 10, Output: 1}, CostUSD: new(0.1)},
+		{Usage: Usage{Input: 20, Output: 2}, CostUSD: new(0.2), Assumed: Usage{Input: 7}},
+		{Usage: Usage{Input: 400}, CostUSD: new(4.0), Cached: true},
 		{Usage: Usage{Input: 30, Output: 3}},
 	}
-	want := &Judging{Calls: 3, Usage: Usage{Input: 60, Output: 6}, Assumed: Usage{Input: 7}, CostUSD: ptr(0.3), CostUnknown: 1}
+	want := &Judging{Calls: 3, Usage: Usage{Input: 60, Output: 6}, Assumed: Usage{Input: 7}, CostUSD: new(0.3), CostUnknown: 1}
 	if diff := cmp.Diff(want, JudgingOf(calls), cmpopts.EquateApprox(0, 1e-12)); diff != "" {
 		t.Error(diff)
 	}
@@ -33,15 +33,15 @@ func TestJudgingOf(t *testing.T) {
 // in no score.
 func TestSummary_replaced(t *testing.T) {
 	s := NewSummariser(header(), SummaryConfig{})
-	newer := Outcome{Item: "a", Scores: []Score{ratio("f1", 1, 2)}, CostUSD: ptr(0.25), Detail: Detail{Judging: JudgingOf([]Call{{CostUSD: ptr(1.0)}})}}
-	older := Outcome{Item: "a", Class: Timeout, CostUSD: ptr(0.5), Detail: Detail{Judging: JudgingOf([]Call{{CostUSD: ptr(2.0)}})}}
+	newer := Outcome{Item: "a", Scores: []Score{ratio("f1", 1, 2)}, CostUSD: new(0.25), Detail: Detail{Judging: JudgingOf([]Call{{CostUSD: new(1.0)}})}}
+	older := Outcome{Item: "a", Class: Timeout, CostUSD: new(0.5), Detail: Detail{Judging: JudgingOf([]Call{{CostUSD: new(2.0)}})}}
 	s.Add(newer)
 	older.CostUSD, older.Judging = nil, nil
 	s.AddReplaced(older)
 	if u := s.Summary().Usage; u.AllCostUSD != nil {
 		t.Errorf("nothing is known of what was replaced: %v", *u.AllCostUSD)
 	}
-	older.CostUSD, older.Judging = ptr(0.5), JudgingOf([]Call{{CostUSD: ptr(2.0)}})
+	older.CostUSD, older.Judging = new(0.5), JudgingOf([]Call{{CostUSD: new(2.0)}})
 	s.AddReplaced(older)
 	got := s.Summary()
 	if u := got.Usage; *u.CostUSD != 0.25 || u.AllCostUSD == nil || *u.AllCostUSD != 0.75 {

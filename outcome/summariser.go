@@ -56,12 +56,7 @@ type Summariser struct {
 
 // NewSummariser returns a Summariser for the run that h describes.
 func NewSummariser(h Header, cfg SummaryConfig) *Summariser {
-	if cfg.Worst == 0 {
-		cfg.Worst = 5
-	}
-	if cfg.Messages == 0 {
-		cfg.Messages = 3
-	}
+	cfg.Worst, cfg.Messages = cmp.Or(cfg.Worst, 5), cmp.Or(cfg.Messages, 3)
 	s := &Summariser{
 		header: h, config: cfg,
 		scores:       map[string]*scoreTally{},

@@ -14,10 +14,8 @@ import (
 	"extraction-experiment/internal/testkit/suite"
 )
 
-func ptr[T any](v T) *T { return &v }
-
 func ratio(name string, num, den int64) Score {
-	return Score{Name: name, Value: ptr(float64(num) / float64(den)), Ratio: &Ratio{num, den}}
+	return Score{Name: name, Value: new(float64(num) / float64(den)), Ratio: &Ratio{num, den}}
 }
 
 func header() Header {
@@ -27,18 +25,18 @@ func header() Header {
 // fourOutcomes returns two scored items, one with nothing to find, and one that failed and also
 // had nothing to find.
 func fourOutcomes() []Outcome {
-	ok := Score{Name: ErrorScore, Value: ptr(0.0), Boolean: true}
+	ok := Score{Name: ErrorScore, Value: new(0.0), Boolean: true}
 	return []Outcome{
-		{Item: "a", Seq: 1, Latency: 100 * time.Millisecond, Usage: Usage{Input: 10, Output: 1}, CostUSD: ptr(0.1),
+		{Item: "a", Seq: 1, Latency: 100 * time.Millisecond, Usage: Usage{Input: 10, Output: 1}, CostUSD: new(0.1),
 			Scores: []Score{ok, ratio("f1", 1, 2), ratio("type_accuracy", 3, 4)},
 			Detail: Detail{Groups: []Group{{"entity_type", "Person", 2, 1, 1}, {"entity_type", "Place", 0, 1, 0}}}},
-		{Item: "b", Seq: 2, Latency: 200 * time.Millisecond, Usage: Usage{Input: 20, Output: 2, Cached: 5}, CostUSD: ptr(0.2),
+		{Item: "b", Seq: 2, Latency: 200 * time.Millisecond, Usage: Usage{Input: 20, Output: 2, Cached: 5}, CostUSD: new(0.2),
 			Scores: []Score{ok, ratio("f1", 6, 8), {Name: "type_accuracy", Reason: "nothing matched"}},
 			Detail: Detail{Groups: []Group{{"entity_type", "Person", 1, 2, 1}}}},
 		{Item: "c", Seq: 3, Latency: 400 * time.Millisecond, Usage: Usage{Input: 30, Output: 3},
-			Scores: []Score{ok, {Name: "f1", Value: ptr(1.0), Ratio: &Ratio{0, 0}, Vacuous: true}}},
+			Scores: []Score{ok, {Name: "f1", Value: new(1.0), Ratio: &Ratio{0, 0}, Vacuous: true}}},
 		{Item: "d", Seq: 4, Class: Timeout, Latency: 800 * time.Millisecond,
-			Scores: []Score{{Name: ErrorScore, Value: ptr(1.0), Boolean: true, Comment: "timeout: too slow"}, {Name: "f1"}, {Name: "type_accuracy"}},
+			Scores: []Score{{Name: ErrorScore, Value: new(1.0), Boolean: true, Comment: "timeout: too slow"}, {Name: "f1"}, {Name: "type_accuracy"}},
 			Detail: Detail{Failure: &Failure{Timeout, "no answer within 800ms"}, NothingExpected: true}},
 	}
 }
@@ -62,13 +60,13 @@ func TestSummary_byHand(t *testing.T) {
 	// 4.5547; with a 1: mean 0.65, variance 0.14/6, size 8.75: beta of 5.6875 and 3.0625.
 	// error: 0 0 0 1: from 1 − 0.975^(1/4) to the p of (1−p)⁴ + 4p(1−p)³ = 0.025
 	want := Stats{
-		{Name: "f1", Mean: ptr(0.75), N: 3, CI95: &[2]float64{0.2345012493, 0.9546942328}, Min: ptr(0.5), Max: ptr(1.0),
-			FailuresAsZero: ptr(0.5625), CI95AsZero: &[2]float64{0.1514745003644, 0.9075609028572}, Pooled: ptr(0.7), Failed: 1, Vacuous: 1},
-		{Name: "error", Mean: ptr(0.25), N: 4, CI95: &[2]float64{1 - math.Pow(0.975, 0.25), 0.8058795503}, Min: ptr(0.0), Max: ptr(1.0),
-			FailuresAsZero: ptr(0.25), CI95AsZero: &[2]float64{1 - math.Pow(0.975, 0.25), 0.8058795503}},
+		{Name: "f1", Mean: new(0.75), N: 3, CI95: &[2]float64{0.2345012493, 0.9546942328}, Min: new(0.5), Max: new(1.0),
+			FailuresAsZero: new(0.5625), CI95AsZero: &[2]float64{0.1514745003644, 0.9075609028572}, Pooled: new(0.7), Failed: 1, Vacuous: 1},
+		{Name: "error", Mean: new(0.25), N: 4, CI95: &[2]float64{1 - math.Pow(0.975, 0.25), 0.8058795503}, Min: new(0.0), Max: new(1.0),
+			FailuresAsZero: new(0.25), CI95AsZero: &[2]float64{1 - math.Pow(0.975, 0.25), 0.8058795503}},
 		// one value: no interval; as zero 3/4 over 1+1
-		{Name: "type_accuracy", Mean: ptr(0.75), N: 1, Min: ptr(0.75), Max: ptr(0.75),
-			FailuresAsZero: ptr(0.375), CI95AsZero: &[2]float64{0.0152137195551, 0.9371108985113}, Pooled: ptr(0.75), Failed: 1, Undefined: 1},
+		{Name: "type_accuracy", Mean: new(0.75), N: 1, Min: new(0.75), Max: new(0.75),
+			FailuresAsZero: new(0.375), CI95AsZero: &[2]float64{0.0152137195551, 0.9371108985113}, Pooled: new(0.75), Failed: 1, Undefined: 1},
 	}
 	if diff := cmp.Diff(want, got.Scores, cmpopts.EquateApprox(0, 1e-9)); diff != "" {
 		t.Error(diff)
@@ -77,7 +75,7 @@ func TestSummary_byHand(t *testing.T) {
 		t.Error(diff)
 	}
 	// 0.1 + 0.2 is exactly summed and then rounded: the float64 next to 0.3
-	if diff := cmp.Diff(UsageSum{Input: 60, Output: 6, Total: 66, Cached: 5, CostUSD: ptr(0.3), CostUnknown: 2}, got.Usage, approx); diff != "" {
+	if diff := cmp.Diff(UsageSum{Input: 60, Output: 6, Total: 66, Cached: 5, CostUSD: new(0.3), CostUnknown: 2}, got.Usage, approx); diff != "" {
 		t.Error(diff)
 	}
 	// 100 200 400 800: p50 at h = 1.5: 300; p95 at h = 2.85: 400+0.85·400 = 740; mean 1500/4
@@ -85,8 +83,8 @@ func TestSummary_byHand(t *testing.T) {
 		t.Error(diff)
 	}
 	wantGroups := []GroupStat{
-		{"entity_type", "Person", 3, 3, 2, ptr(2.0 / 3), ptr(2.0 / 3), ptr(2.0 / 3)}, // F1 4/6
-		{"entity_type", "Place", 0, 1, 0, ptr(0.0), ptr(0.0), ptr(0.0)},
+		{"entity_type", "Person", 3, 3, 2, new(2.0 / 3), new(2.0 / 3), new(2.0 / 3)}, // F1 4/6
+		{"entity_type", "Place", 0, 1, 0, new(0.0), new(0.0), new(0.0)},
 	}
 	if diff := cmp.Diff(wantGroups, got.Groups, approx); diff != "" {
 		t.Error(diff)
@@ -106,7 +104,7 @@ func TestSummary_failuresAsZero(t *testing.T) {
 		for i := range 20 {
 			o := Outcome{Item: string(rune('a' + i)), Trial: 1, Class: Timeout, Scores: []Score{{Name: "f1"}}}
 			if i < 10 {
-				value := ptr(0.8 + 0.2*float64(i%2))
+				value := new(0.8 + 0.2*float64(i%2))
 				o.Class, o.Scores = OK, []Score{{Name: "f1", Value: value}, {Name: "grounded_rate", Value: value}}
 			}
 			s.Add(o)
@@ -132,20 +130,20 @@ func TestGroup_Stat_nothing(t *testing.T) {
 }
 
 func TestSummary_pooled(t *testing.T) {
-	vacuous := Score{Name: "f1", Value: ptr(1.0), Ratio: &Ratio{0, 0}, Vacuous: true}
-	missed := Score{Name: "f1", Value: ptr(0.0), Ratio: &Ratio{0, 0}} // nothing extracted, something expected
+	vacuous := Score{Name: "f1", Value: new(1.0), Ratio: &Ratio{0, 0}, Vacuous: true}
+	missed := Score{Name: "f1", Value: new(0.0), Ratio: &Ratio{0, 0}} // nothing extracted, something expected
 	tests := map[string]struct {
 		scores []Score
 		want   *float64
 	}{
 		"no value":                  {[]Score{{Name: "f1"}}, nil},
-		"a value without its ratio": {[]Score{ratio("f1", 1, 2), {Name: "f1", Value: ptr(1.0)}}, nil},
-		"undefined beside defined":  {[]Score{ratio("f1", 1, 2), {Name: "f1"}}, ptr(0.5)},
-		"nothing to find anywhere":  {[]Score{vacuous, vacuous}, ptr(1.0)},
-		"nothing extracted":         {[]Score{vacuous, missed}, ptr(0.0)},
-		"different sizes":           {[]Score{ratio("f1", 1, 1), ratio("f1", 0, 3)}, ptr(0.25)},
-		"a negative count":          {[]Score{{Name: "f1", Value: ptr(1.0), Ratio: &Ratio{-1, 2}}}, nil},
-		"an absurd count":           {[]Score{{Name: "f1", Value: ptr(1.0), Ratio: &Ratio{1, math.MaxInt64}}}, nil},
+		"a value without its ratio": {[]Score{ratio("f1", 1, 2), {Name: "f1", Value: new(1.0)}}, nil},
+		"undefined beside defined":  {[]Score{ratio("f1", 1, 2), {Name: "f1"}}, new(0.5)},
+		"nothing to find anywhere":  {[]Score{vacuous, vacuous}, new(1.0)},
+		"nothing extracted":         {[]Score{vacuous, missed}, new(0.0)},
+		"different sizes":           {[]Score{ratio("f1", 1, 1), ratio("f1", 0, 3)}, new(0.25)},
+		"a negative count":          {[]Score{{Name: "f1", Value: new(1.0), Ratio: &Ratio{-1, 2}}}, nil},
+		"an absurd count":           {[]Score{{Name: "f1", Value: new(1.0), Ratio: &Ratio{1, math.MaxInt64}}}, nil},
 	}
 	for name, tt := range tests {
 		s := NewSummariser(header(), SummaryConfig{})
@@ -173,12 +171,11 @@ func TestSummary_nothing(t *testing.T) {
 }
 
 func TestSummary_allFailed(t *testing.T) {
-	s := NewSummariser(header(), SummaryConfig{})
-	s.Add(Outcome{Item: "a", Class: Provider, Scores: []Score{{Name: ErrorScore, Value: ptr(1.0), Comment: "provider: 500"}, {Name: "f1"}}})
-	got := s.Summary()
+	scores := []Score{{Name: ErrorScore, Value: new(1.0), Comment: "provider: 500"}, {Name: "f1"}}
+	got := summarise([]Outcome{{Item: "a", Class: Provider, Scores: scores}})
 	stat, _ := got.Scores.Lookup("f1")
 	// no survivor: no mean, but 0 over 0+1 with failures as zero
-	if diff := cmp.Diff(Stat{Name: "f1", FailuresAsZero: ptr(0.0), Failed: 1}, stat); diff != "" {
+	if diff := cmp.Diff(Stat{Name: "f1", FailuresAsZero: new(0.0), Failed: 1}, stat); diff != "" {
 		t.Error(diff)
 	}
 	if got.Failures[0].Items[0].Message != "provider: 500" {
@@ -192,7 +189,7 @@ func TestSummary_allFailed(t *testing.T) {
 func TestSummary_hostileScores(t *testing.T) {
 	s := NewSummariser(header(), SummaryConfig{})
 	for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), 1e300, -1e300, 0.5} {
-		s.Add(Outcome{Item: "x", Usage: Usage{Input: math.MaxInt64, Output: -7}, Scores: []Score{{Name: "f1", Value: ptr(v)}, {Name: "f1", Value: ptr(0.0)}},
+		s.Add(Outcome{Item: "x", Usage: Usage{Input: math.MaxInt64, Output: -7}, Scores: []Score{{Name: "f1", Value: new(v)}, {Name: "f1", Value: new(0.0)}},
 			Detail: Detail{Groups: []Group{{Kind: "k", Name: "n", Expected: -5}, {Kind: "k", Name: "n", Expected: math.MaxInt64}}}})
 	}
 	got := s.Summary()
@@ -241,13 +238,13 @@ func TestSummary_evaluators(t *testing.T) {
 // TestStats_Lead checks that the mean with failures as 0 leads if any score of the run owes a
 // value.
 func TestStats_Lead(t *testing.T) {
-	f1 := Stat{Name: "f1", Mean: ptr(0.8), CI95: &[2]float64{0.7, 0.9}, FailuresAsZero: ptr(0.4), CI95AsZero: &[2]float64{0.3, 0.5}}
-	whole := Stat{Name: "whole", Mean: ptr(0.5), FailuresAsZero: ptr(0.5)}
+	f1 := Stat{Name: "f1", Mean: new(0.8), CI95: &[2]float64{0.7, 0.9}, FailuresAsZero: new(0.4), CI95AsZero: &[2]float64{0.3, 0.5}}
+	whole := Stat{Name: "whole", Mean: new(0.5), FailuresAsZero: new(0.5)}
 	for name, tt := range map[string]struct {
 		stats Stats
 		zero  bool
 	}{
-		"nothing failed":               {Stats{whole, {Name: "grounded_rate", Mean: ptr(1.0)}, {Name: "none", FailuresAsZero: ptr(0.0)}}, false},
+		"nothing failed":               {Stats{whole, {Name: "grounded_rate", Mean: new(1.0)}, {Name: "none", FailuresAsZero: new(0.0)}}, false},
 		"an item failed":               {Stats{whole, {Failed: 1}}, true},
 		"an evaluator gave no value":   {Stats{whole, {Unanswered: 1}}, true},
 		"one trial of several, of one": {Stats{whole, f1}, true},
@@ -279,11 +276,7 @@ func TestStats_UnmarshalJSON(t *testing.T) {
 }
 
 func TestSummary_finish(t *testing.T) {
-	s := NewSummariser(header(), SummaryConfig{})
-	for _, o := range fourOutcomes() {
-		s.Add(o)
-	}
-	got := s.Summary()
+	got := summarise(fourOutcomes())
 	ended := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	got.Finish(Footer{Status: Interrupted, Planned: 10, Ended: ended})
 	if got.Status != Interrupted || got.Items.Planned != 10 || got.Items.NotRun() != 6 || !got.Run.Ended.Equal(ended) {
@@ -296,9 +289,8 @@ func TestSummary_finish(t *testing.T) {
 }
 
 func TestSummary_longMessagesAreCut(t *testing.T) {
-	s := NewSummariser(header(), SummaryConfig{})
-	s.Add(Outcome{Class: Internal, Detail: Detail{Failure: &Failure{Internal, strings.Repeat("é", 5000)}}})
-	message := s.Summary().Failures[0].Items[0].Message
+	sum := summarise([]Outcome{{Class: Internal, Detail: Detail{Failure: &Failure{Internal, strings.Repeat("é", 5000)}}}})
+	message := sum.Failures[0].Items[0].Message
 	if want := strings.Repeat("é", 500) + "…"; message != want {
 		t.Errorf("message of %d bytes, want %d", len(message), len(want))
 	}

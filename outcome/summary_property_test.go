@@ -23,7 +23,7 @@ func outcomesGen(t *rapid.T) []Outcome {
 			Usage:   Usage{Input: rapid.Int64Range(0, 1e6).Draw(t, "input")},
 		}
 		if rapid.Bool().Draw(t, "cost known") {
-			o.CostUSD = ptr(rapid.Float64Range(0, 1).Draw(t, "cost"))
+			o.CostUSD = new(rapid.Float64Range(0, 1).Draw(t, "cost"))
 		}
 		if rapid.IntRange(0, 3).Draw(t, "fate") == 0 {
 			o.Class = rapid.SampledFrom(append(Classes(), "odd")).Draw(t, "class")
@@ -35,7 +35,7 @@ func outcomesGen(t *rapid.T) []Outcome {
 			case kind == 1 || o.Failed():
 				o.Scores = append(o.Scores, Score{Name: name})
 			case kind == 2:
-				o.Scores = append(o.Scores, Score{Name: name, Value: ptr(rapid.Float64Range(0, 1).Draw(t, "value"))})
+				o.Scores = append(o.Scores, Score{Name: name, Value: new(rapid.Float64Range(0, 1).Draw(t, "value"))})
 			default:
 				den := rapid.Int64Range(1, 9).Draw(t, "den")
 				o.Scores = append(o.Scores, ratio(name, rapid.Int64Range(0, den).Draw(t, "num"), den))
@@ -130,7 +130,7 @@ func TestStats_JSONKeepsTheOrder(t *testing.T) {
 		names := rapid.SliceOfDistinct(rapid.String(), rapid.ID).Draw(t, "names")
 		want := Stats{}
 		for i, name := range names {
-			want = append(want, Stat{Name: name, N: i, Mean: ptr(float64(i))})
+			want = append(want, Stat{Name: name, N: i, Mean: new(float64(i))})
 		}
 		raw, err := json.Marshal(want)
 		if err != nil {

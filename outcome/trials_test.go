@@ -41,7 +41,7 @@ func TestSummary_trialsByHand(t *testing.T) {
 	// mean (0.6+1+0.6)/3 = 2.2/3; with failures as 0 (0.6+1+0.4+0)/4 = 0.5.
 	// 0.6 1 0.6, with a 0: mean 0.55, variance (1.72/4 − 0.55²)/5 = 0.0255, size 0.2475/0.0255 − 1;
 	// with a 1: mean 0.8, variance 0.04/5, size 0.16/0.008 − 1 = 19: beta of 15.2 and 3.8.
-	want := Stat{Name: "f1", Mean: ptr(2.2 / 3), N: 3, CI95: &[2]float64{0.23559644077426523, 0.9419731881738223}, Min: ptr(.6), Max: ptr(1.0), FailuresAsZero: ptr(.5), CI95AsZero: &[2]float64{0.12630887287662174, 0.8736911271233783}, Failed: 1}
+	want := Stat{Name: "f1", Mean: new(2.2 / 3), N: 3, CI95: &[2]float64{0.23559644077426523, 0.9419731881738223}, Min: new(.6), Max: new(1.0), FailuresAsZero: new(.5), CI95AsZero: &[2]float64{0.12630887287662174, 0.8736911271233783}, Failed: 1}
 	if diff := cmp.Diff(want, sum.Scores[0], approx); diff != "" {
 		t.Error(diff)
 	}
@@ -50,8 +50,8 @@ func TestSummary_trialsByHand(t *testing.T) {
 	// Variances within: a 0.01, b 0, c (0.4²+0.4²+0)/2 = 0.16, d 0: mean 0.0425.
 	trials := &Trials{
 		Count: 3, Items: 4,
-		Runs:   []Trial{{Trial: 1, Scored: 3, Failed: 1, Mean: ptr(.575)}, {Trial: 2, Scored: 2, Failed: 2, Mean: ptr(.425)}, {Trial: 3, Scored: 3, Failed: 1, Mean: ptr(.5)}},
-		Scores: []Spread{{Name: "f1", Least: ptr(.425), Top: ptr(.575), Between: ptr(.075), Within: ptr(math.Sqrt(.0425)), Consistent: 2, N: 4}},
+		Runs:   []Trial{{Trial: 1, Scored: 3, Failed: 1, Mean: new(.575)}, {Trial: 2, Scored: 2, Failed: 2, Mean: new(.425)}, {Trial: 3, Scored: 3, Failed: 1, Mean: new(.5)}},
+		Scores: []Spread{{Name: "f1", Least: new(.425), Top: new(.575), Between: new(.075), Within: new(math.Sqrt(.0425)), Consistent: 2, N: 4}},
 		Flaky:  2,
 		FlakyItems: []FlakyItem{
 			{ID: "c", Trials: 3, Failed: 1, Least: 0, Top: .8, Mean: .4},
@@ -96,7 +96,7 @@ func TestSummary_oddTrials(t *testing.T) {
 	h.Trials, h.Metadata = 2, map[string]string{PDFSHA256: "aa"}
 	s := NewSummariser(h, SummaryConfig{})
 	add := func(item string, trial int, value, weight float64) {
-		s.Add(Outcome{Item: item, Trial: trial, Scores: []Score{{Name: "f1", Value: &value, Weight: &weight}, {Name: "f1", Value: ptr(0.0), Weight: ptr(0.0)}}})
+		s.Add(Outcome{Item: item, Trial: trial, Scores: []Score{{Name: "f1", Value: &value, Weight: &weight}, {Name: "f1", Value: new(0.0), Weight: new(0.0)}}})
 	}
 	add("a", 1, 0.25, 3)
 	add("a", 2, 0.75, 1)

@@ -17,7 +17,7 @@ func TestSummary_unanswered(t *testing.T) {
 	failed.Class, failed.Failure = Timeout, &Failure{Timeout, "late"}
 
 	s := NewSummariser(h, SummaryConfig{})
-	for _, o := range []Outcome{score("a", 1, ptr(1.0)), score("b", 1, ptr(0.5)), score("c", 1, nil), failed} {
+	for _, o := range []Outcome{score("a", 1, new(1.0)), score("b", 1, new(0.5)), score("c", 1, nil), failed} {
 		s.Add(o)
 	}
 	// (1 + 0.5)/2 = 0.75; over a b c d (1 + 0.5 + 0 + 0)/4 = 0.375
@@ -34,7 +34,7 @@ func TestSummary_unanswered(t *testing.T) {
 
 	h.Trials = 2
 	s = NewSummariser(h, SummaryConfig{})
-	for _, o := range []Outcome{score("a", 1, ptr(1.0)), score("a", 2, nil), score("b", 1, nil), score("b", 2, nil)} {
+	for _, o := range []Outcome{score("a", 1, new(1.0)), score("a", 2, nil), score("b", 1, nil), score("b", 2, nil)} {
 		s.Add(o)
 	}
 	// a: 1, with its second trial as 0 (1+0)/2; b: none, 0: (0.5 + 0)/2 = 0.25

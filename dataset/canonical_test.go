@@ -66,8 +66,8 @@ func TestCanonical_problems(t *testing.T) {
 	}
 }
 
-// A float64 that is not a large integer is written as JavaScript writes it, which
-// encoding/json follows.
+// TestCanonical_numbersAsJavaScript checks that a float64 that is not a large integer is
+// written as JavaScript does, which encoding/json follows.
 func TestCanonical_numbersAsJavaScript(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		f := rapid.Float64().Filter(func(f float64) bool {
@@ -104,21 +104,21 @@ func FuzzCanonical(f *testing.F) {
 		if err != nil || !bytes.Equal(once, twice) {
 			t.Fatalf("%s became %s (%v)", once, twice, err)
 		}
-		// The order of keys does not matter: write every object backwards.
+		// The order of keys does not matter: reverse it in every object.
 		dec := json.NewDecoder(bytes.NewReader(raw))
 		dec.UseNumber()
 		var v any
 		if len(bytes.TrimSpace(raw)) == 0 || dec.Decode(&v) != nil {
 			return
 		}
-		backwards, err := Canonical(reversed(t, v))
-		if err != nil || !bytes.Equal(once, backwards) {
-			t.Fatalf("%s became %s with its keys reversed (%v)", once, backwards, err)
+		reordered, err := Canonical(reversed(t, v))
+		if err != nil || !bytes.Equal(once, reordered) {
+			t.Fatalf("%s became %s with its keys reversed (%v)", once, reordered, err)
 		}
 	})
 }
 
-// reversed writes a value with the keys of every object in falling order.
+// reversed returns a value with the keys of every object in descending order.
 func reversed(t *testing.T, v any) []byte {
 	var b bytes.Buffer
 	switch v := v.(type) {
@@ -169,7 +169,7 @@ func TestRepeatedKey(t *testing.T) {
 	}
 }
 
-// TestCompareUTF16 compares with the order of the units themselves.
+// TestCompareUTF16 compares with the order of the UTF-16 code units.
 func TestCompareUTF16(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringOf(rapid.SampledFrom([]rune("aé\u07ff\ud7ff\ue000\ufb33\uffff😀\U0010ffff")))

@@ -12,17 +12,17 @@ import (
 	"strings"
 )
 
-// column is what the cells below one header become.
+// column describes the cells below one header.
 type column struct {
-	key  string // of the item, or after inMetadata of its metadata
+	key  string // key of the item; after metadataPrefix, key of its metadata
 	json bool   // the cell holds JSON, not text
 }
 
-const inMetadata = "metadata."
+const metadataPrefix = "metadata."
 
-// csv reads a header row and one item per row.
+// csv reads a header row and one item from each further row.
 func (d *decoder) csv(in *bufio.Reader) {
-	// An open quote would pull the rest of the file into memory: each row has a budget.
+	// Each row has a limit, since an open quote would read the rest of the file into memory.
 	budget := &io.LimitedReader{R: in, N: int64(d.limit)}
 	r := csv.NewReader(budget)
 	r.ReuseRecord, r.Comma = true, separator(in)
@@ -32,8 +32,8 @@ func (d *decoder) csv(in *bufio.Reader) {
 	} else if err != nil {
 		err = d.csvProblem(err, 1)
 	}
-	columns, wrong := d.columns(header)
-	if err := cmp.Or(err, wrong); err != nil {
+	columns, headerErr := d.columns(header)
+	if err := cmp.Or(err, headerErr); err != nil {
 		d.fail(1, err)
 		return
 	}
@@ -63,11 +63,11 @@ func (d *decoder) csv(in *bufio.Reader) {
 	}
 }
 
-// separator is the comma, or what spreadsheets of some countries write in its place, where the
-// header has no comma.
+// separator returns the comma, or if the header has none, the separator that spreadsheets of
+// some countries write.
 func separator(in *bufio.Reader) rune {
-	_, _ = in.Peek(1)                  // an error is met again
-	start, _ := in.Peek(in.Buffered()) // as much as came at once
+	_, _ = in.Peek(1)                  // an error is repeated by later reads
+	start, _ := in.Peek(in.Buffered()) // what the first read returned
 	header, _, _ := bytes.Cut(start, []byte("\n"))
 	for _, c := range ",;\t" {
 		if bytes.ContainsRune(header, c) {
@@ -97,9 +97,9 @@ func (d *decoder) columns(header []string) ([]column, error) {
 	return columns, nil
 }
 
-// columnOf finds what a header means; known names may be in any case.
+// columnOf returns the column of a header. Known names may be in any case.
 func columnOf(name string) column {
-	if key, ok := strings.CutPrefix(name, inMetadata); ok && key != "" {
+	if key, ok := strings.CutPrefix(name, metadataPrefix); ok && key != "" {
 		return column{key: name}
 	}
 	for known, f := range fields {
@@ -110,10 +110,10 @@ func columnOf(name string) column {
 			return column{key: string(f), json: f == fieldInput || f == fieldExpected || f == fieldMetadata}
 		}
 	}
-	return column{key: inMetadata + name}
+	return column{key: metadataPrefix + name}
 }
 
-// row makes an item of one record; all bad cells are named.
+// row makes an item from one record. It reports all bad cells.
 func (d *decoder) row(columns []column, record []string, line int) bool {
 	values, metadata := map[string]json.RawMessage{}, map[string]json.RawMessage{}
 	var problems []error
@@ -123,7 +123,7 @@ func (d *decoder) row(columns []column, record []string, line int) bool {
 			continue
 		}
 		raw, err := c.value(cell)
-		name, isMetadata := strings.CutPrefix(c.key, inMetadata)
+		name, isMetadata := strings.CutPrefix(c.key, metadataPrefix)
 		switch {
 		case err != nil:
 			problems = append(problems, err)
@@ -142,7 +142,7 @@ func (d *decoder) row(columns []column, record []string, line int) bool {
 func (c column) value(cell string) (json.RawMessage, error) {
 	switch {
 	case invalidUTF8([]byte(cell)) >= 0:
-		return nil, wrong(field(c.key), "is not valid UTF-8; convert the file to UTF-8")
+		return nil, fieldProblem(field(c.key), "is not valid UTF-8; convert the file to UTF-8")
 	case !c.json:
 		return Marshal(cell)
 	case !json.Valid([]byte(cell)):
@@ -150,20 +150,19 @@ func (c column) value(cell string) (json.RawMessage, error) {
 		if c.key == string(fieldInput) {
 			hint = "; a plain text belongs into a column document_text"
 		}
-		return nil, wrong(field(c.key), "the cell is not JSON%s", hint)
+		return nil, fieldProblem(field(c.key), "the cell is not JSON%s", hint)
 	}
 	return json.RawMessage(cell), nil
 }
 
-// csvProblem names what is wrong with a row; errors of the reader stay as they
-// are.
+// csvProblem describes an error in a row. Errors of the reader are only wrapped.
 func (d *decoder) csvProblem(err error, line int) error {
-	var parse *csv.ParseError
+	var parseErr *csv.ParseError
 	switch {
 	case errors.Is(err, csv.ErrFieldCount):
 		return d.problem(line, "", "the row and the header have different numbers of cells")
-	case errors.As(err, &parse):
-		return d.problem(parse.StartLine, "", "is not CSV: %v (line %d, column %d)", parse.Err, parse.Line, parse.Column)
+	case errors.As(err, &parseErr):
+		return d.problem(parseErr.StartLine, "", "is not CSV: %v (line %d, column %d)", parseErr.Err, parseErr.Line, parseErr.Column)
 	}
 	return fmt.Errorf("reading %s: %w", d.name, err)
 }

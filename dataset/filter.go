@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// Filter narrows a dataset to some of its items. The zero value takes all.
+// Filter selects items of a dataset. The zero value selects all.
 type Filter struct {
-	// Limit is the maximum number of items, in the order in which they come; 0 is no limit.
+	// Limit is the maximum number of items, in their order; 0 means no limit.
 	Limit int
 
-	ids        []string // sorted, each once; empty takes every id
+	ids        []string // sorted and unique; empty selects every id
 	conditions []condition
 }
 
@@ -25,17 +25,16 @@ type condition struct {
 	value    string
 }
 
-// ParseFilter reads conditions, all of which must hold:
+// ParseFilter returns the Filter of conditions, all of which must hold:
 //
 //	metadata.difficulty=hard     the value at the path, as text
-//	metadata.source.year!=2020   not that value, or no value at all
+//	metadata.source.year!=2020   not that value, or no value
 //	id=a-17                      one item; several ids mean any of them
 //
-// A path begins with metadata, input or expectedOutput (expected) and goes on
-// with keys, separated by dots; a key may contain dots itself. The value is
-// compared with the text of a string, with a number by value (1.0 = 1), with
-// true, false or null; a list matches when one of its elements does. All
-// problems are returned together, with the exit code of wrong usage.
+// A path begins with metadata, input or expectedOutput (expected), followed by keys, separated
+// by dots; a key may contain dots itself. The value is compared with a string as text, with a
+// number by value (1.0 = 1), and with true, false or null; a list matches if one of its
+// elements does. The error joins all problems and has the exit code of wrong usage.
 func ParseFilter(expressions ...string) (Filter, error) {
 	var f Filter
 	var problems Problems
@@ -56,7 +55,7 @@ func ParseFilter(expressions ...string) (Filter, error) {
 func parseCondition(text string) (condition, error) {
 	path, value, found := strings.Cut(text, "=")
 	operator := "="
-	if before, not := strings.CutSuffix(path, "!"); not {
+	if before, negated := strings.CutSuffix(path, "!"); negated {
 		path, operator = before, "!="
 	}
 	c := condition{strings.TrimSpace(path), operator, strings.TrimSpace(value)}
@@ -73,8 +72,8 @@ func parseCondition(text string) (condition, error) {
 	return c, nil
 }
 
-// WithIDs returns the filter narrowed to those ids as well; none changes
-// nothing.
+// WithIDs returns the filter with these ids added to those that it selects. Without ids it
+// returns the same filter.
 func (f Filter) WithIDs(ids ...string) Filter {
 	f.ids = slices.Concat(f.ids, ids)
 	slices.Sort(f.ids)
@@ -82,8 +81,8 @@ func (f Filter) WithIDs(ids ...string) Filter {
 	return f
 }
 
-// Match reports whether the filter selects the item, ignoring its limit. Values that are
-// not JSON match nothing.
+// Match reports whether the filter selects the item, ignoring Limit. Values that are not JSON
+// match nothing.
 func (f Filter) Match(item Item) bool {
 	if len(f.ids) > 0 {
 		if _, ok := slices.BinarySearch(f.ids, item.ID); !ok {
@@ -91,14 +90,14 @@ func (f Filter) Match(item Item) bool {
 		}
 	}
 	for _, c := range f.conditions {
-		if c.holds(item) != (c.operator == "=") {
+		if c.holdsFor(item) != (c.operator == "=") {
 			return false
 		}
 	}
 	return true
 }
 
-func (c condition) holds(item Item) bool {
+func (c condition) holdsFor(item Item) bool {
 	root, rest, _ := strings.Cut(c.path, ".")
 	raw := map[field]json.RawMessage{fieldMetadata: item.Metadata, fieldInput: item.Input, fieldExpected: item.Expected}[fields[root]]
 	for raw := range ValuesAt(raw, rest) {
@@ -109,8 +108,8 @@ func (c condition) holds(item Item) bool {
 	return c.path == "id" && item.ID == c.value
 }
 
-// ValuesAt returns the values at a dotted path below a JSON object. Every way to cut
-// the path into keys is tried, the shortest first, since a key may contain dots.
+// ValuesAt yields the values at a dotted path below a JSON object. It tries every way to split
+// the path into keys, shortest keys first, since a key may contain dots.
 func ValuesAt(raw json.RawMessage, path string) iter.Seq[json.RawMessage] {
 	return func(yield func(json.RawMessage) bool) { valuesAt(raw, path, yield) }
 }
@@ -134,7 +133,7 @@ func valuesAt(raw json.RawMessage, path string, yield func(json.RawMessage) bool
 	return true
 }
 
-// matchValue compares a value of Decode with the text of a condition.
+// matchValue compares a result of Decode with the text of a condition.
 func matchValue(value any, text string) bool {
 	switch v := value.(type) {
 	case nil:
@@ -145,16 +144,16 @@ func matchValue(value any, text string) bool {
 		return text == v
 	case json.Number:
 		number, err := Decode(json.RawMessage(text))
-		n, is := number.(json.Number)
-		return err == nil && is && canonicalNumber(v.String()) == canonicalNumber(n.String())
+		n, ok := number.(json.Number)
+		return err == nil && ok && canonicalNumber(v.String()) == canonicalNumber(n.String())
 	case []any:
 		return slices.ContainsFunc(v, func(element any) bool { return matchValue(element, text) })
 	}
 	return false
 }
 
-// String describes the selection for a run's header: the same selection always gives the
-// same text, and selecting everything gives the empty text.
+// String describes the filter for a run's header. The same selection always gives the same
+// text, and selecting everything gives "".
 func (f Filter) String() string {
 	var parts []string
 	for _, c := range f.conditions {
@@ -175,20 +174,20 @@ func (f Filter) String() string {
 	return text
 }
 
-// Selection applies a Filter to a sequence of items. It counts them, and remembers which of
-// the requested ids have come. Not safe for concurrent use.
+// Selection applies a Filter to a sequence of items. It counts them and records the requested
+// ids that occurred. It is not safe for concurrent use.
 type Selection struct {
 	filter Filter
-	taken  int
+	count  int
 	found  map[string]bool
 }
 
-// Start begins a selection.
+// Start returns a new Selection.
 func (f Filter) Start() *Selection {
 	return &Selection{filter: f, found: map[string]bool{}}
 }
 
-// Take reports whether the next item belongs to the selection.
+// Take reports whether the next item belongs to the selection, and counts it if so.
 func (s *Selection) Take(item Item) bool {
 	if s.Full() || !s.filter.Match(item) {
 		return false
@@ -196,21 +195,21 @@ func (s *Selection) Take(item Item) bool {
 	if len(s.filter.ids) > 0 {
 		s.found[item.ID] = true
 	}
-	s.taken++
+	s.count++
 	return true
 }
 
 // Full reports whether no further item will be selected: the limit is reached, or every
-// requested id has come.
+// requested id has occurred.
 func (s *Selection) Full() bool {
-	if s.filter.Limit > 0 && s.taken >= s.filter.Limit {
+	if s.filter.Limit > 0 && s.count >= s.filter.Limit {
 		return true
 	}
 	return len(s.filter.ids) > 0 && len(s.found) == len(s.filter.ids)
 }
 
-// Missing returns the requested ids that were not selected, sorted. With a limit or other
-// conditions, they may exist nevertheless.
+// Missing returns the requested ids that were not selected, sorted. If there is a limit or
+// another condition, they may exist nevertheless.
 func (s *Selection) Missing() []string {
 	return slices.DeleteFunc(slices.Clone(s.filter.ids), func(id string) bool { return s.found[id] })
 }

@@ -1,15 +1,15 @@
-// Package dataset holds evaluation items: reading and writing them as JSONL,
-// JSON and CSV, their canonical form and fingerprint, and filters over them.
+// Package dataset reads and writes evaluation items as JSONL, JSON and CSV, computes their
+// canonical form and fingerprint, and filters them.
 //
-// For this package, input, expected output and metadata are just JSON; what they mean is up
-// to a harness.
+// Input, expected output and metadata are arbitrary JSON for this package; their meaning
+// depends on the harness.
 //
-// The steps, in the order in which a command takes them:
+// A command uses it in this order:
 //
-//	for located, err := range dataset.ReadFile(ctx, "items.jsonl") { … } // Read, formats
-//	filter, err := dataset.ParseFilter("metadata.difficulty=hard")  // which of them
-//	hash, err := dataset.Hash(located.Item)                         // what an item is
-//	err = fingerprint.Add(located.ID, hash)                         // what they all are
+//	for located, err := range dataset.ReadFile(ctx, "items.jsonl") { … } // see Read for the formats
+//	filter, err := dataset.ParseFilter("metadata.difficulty=hard")      // selects items
+//	hash, err := dataset.Hash(located.Item)                             // identifies an item
+//	err = fingerprint.Add(located.ID, hash)                             // identifies all of them
 package dataset
 
 import (
@@ -35,8 +35,8 @@ type Item struct {
 	Expected json.RawMessage `json:"expectedOutput,omitempty"`
 	Metadata json.RawMessage `json:"metadata,omitempty"`
 
-	// SourceTraceID and SourceObservationID link the item to the production
-	// trace that it was made from.
+	// SourceTraceID and SourceObservationID identify the production trace that the item was
+	// made from.
 	SourceTraceID       string `json:"sourceTraceId,omitempty"`
 	SourceObservationID string `json:"sourceObservationId,omitempty"`
 }
@@ -48,40 +48,40 @@ type Located struct {
 	File string
 	// Line is where the item begins, counted from 1.
 	Line int
-	// DerivedID says that the source gave no id: see DeriveID.
+	// DerivedID means that the file has no id for the item; see DeriveID.
 	DerivedID bool
-	// Warnings name what was read but may not be what the writer meant, such
-	// as a key that is not a key of an item.
+	// Warnings describe what was read but may be a mistake, such as a key that items do not
+	// have.
 	Warnings []string
 }
 
-// identify checks the id, or derives one.
-func identify(located *Located) error {
+// checkID checks the id, or derives one if there is none.
+func checkID(located *Located) error {
 	if located.ID == "" {
 		if located.Input == nil {
 			var keys []string
 			for key := range textutil.JSONMembers(located.Metadata) {
 				keys = append(keys, key)
 			}
-			return wrong(fieldID, "is missing, and so is an input or document_text to derive one from; other keys: %s", textutil.First(keys, 10))
+			return fieldProblem(fieldID, "is missing, and so is an input or document_text to derive one from; other keys: %s", textutil.First(keys, 10))
 		}
 		id, err := DeriveID(located.Item)
 		if err != nil {
-			return wrong(fieldInput, "%v", err)
+			return fieldProblem(fieldInput, "%v", err)
 		}
 		located.ID, located.DerivedID = id, true
 	}
 	if err := ValidID(located.ID); err != nil {
-		return wrong(fieldID, "%v", err)
+		return fieldProblem(fieldID, "%v", err)
 	}
 	return nil
 }
 
-// MaxID is the longest id of an item, in characters: the limit of Langfuse.
+// MaxID is the maximum length of an id in characters, which is the limit of Langfuse.
 const MaxID = 255
 
-// ValidID says why an id cannot be used: it is empty, too long, or holds
-// control characters or bytes that are not UTF-8.
+// ValidID returns an error if the id is empty, longer than MaxID, or contains control
+// characters or invalid UTF-8.
 func ValidID(id string) error {
 	switch {
 	case id == "":
@@ -96,10 +96,10 @@ func ValidID(id string) error {
 	return nil
 }
 
-// DeriveID makes an id of the canonical form of the input alone, so that it
-// depends neither on the order of a file nor on the gold: correcting the
-// expected output updates the item instead of making another. Two items with
-// equal inputs get equal ids.
+// DeriveID derives an id from the canonical form of the input alone. It depends neither on the
+// order of a file nor on the expected output, so that correcting the expected output updates
+// the item instead of creating another. Items with equal inputs get equal ids. The error is
+// that of Canonical.
 func DeriveID(item Item) (string, error) {
 	canonical, err := Canonical(item.Input)
 	if err != nil {
@@ -108,9 +108,9 @@ func DeriveID(item Item) (string, error) {
 	return "item-" + hexSum(canonical)[:16], nil
 }
 
-// Decode reads one JSON value into nil, bool, string, json.Number, []any and
-// map[string]any. Errors: not one JSON value, not valid UTF-8, or nested deeper
-// than 10,000 levels.
+// Decode decodes one JSON value to nil, bool, string, json.Number, []any or map[string]any. It
+// fails if raw is not exactly one JSON value, is not valid UTF-8, or is nested deeper than
+// 10,000 levels.
 func Decode(raw json.RawMessage) (any, error) {
 	if !utf8.Valid(raw) {
 		return nil, errors.New("is not valid UTF-8")
@@ -127,8 +127,8 @@ func Decode(raw json.RawMessage) (any, error) {
 	return v, nil
 }
 
-// Lines yields the lines of a file that are not blank, with their numbers from 1, without a
-// byte order mark and surrounding white space.
+// Lines yields the lines that are not blank, with their numbers from 1, without byte order mark
+// and surrounding white space.
 func Lines(text []byte) iter.Seq2[int, []byte] {
 	return func(yield func(int, []byte) bool) {
 		n := 0
@@ -141,8 +141,8 @@ func Lines(text []byte) iter.Seq2[int, []byte] {
 	}
 }
 
-// ReadObject returns the members of a JSON object in UTF-8. A duplicate key is an error,
-// since one of its values would be lost silently.
+// ReadObject returns the members of a JSON object in UTF-8. A repeated key at any depth is an
+// error, since one of its values would be lost silently.
 func ReadObject(raw []byte) (values map[string]json.RawMessage, err error) {
 	raw = bytes.TrimSpace(raw)
 	switch err = json.Unmarshal(raw, new(json.RawMessage)); {
@@ -159,33 +159,33 @@ func ReadObject(raw []byte) (values map[string]json.RawMessage, err error) {
 	return values, json.Unmarshal(raw, &values)
 }
 
-// RepeatedKey returns a key that occurs twice in an object of valid JSON, such as
-// "expected.weight", or "" if there is none: of two values only one would count.
+// RepeatedKey returns the path of a key that occurs twice in an object of valid JSON, such as
+// "expected.weight", or "" if there is none.
 func RepeatedKey(raw json.RawMessage) string {
-	return textutil.Brief(repeatedIn(json.NewDecoder(bytes.NewReader(raw)), ""), 300)
+	return textutil.Brief(findRepeated(json.NewDecoder(bytes.NewReader(raw)), ""), 300)
 }
 
-// repeatedIn looks through the next value.
-func repeatedIn(dec *json.Decoder, path string) (found string) {
+// findRepeated returns the path of a repeated key in the next value, or "".
+func findRepeated(dec *json.Decoder, path string) (repeated string) {
 	token, _ := dec.Token()
 	if token != json.Delim('[') && token != json.Delim('{') {
 		return ""
 	}
 	seen := map[string]bool{}
-	for i := 0; dec.More() && found == ""; i++ {
-		inner := fmt.Sprintf("%s[%d]", path, i)
+	for i := 0; dec.More() && repeated == ""; i++ {
+		key := fmt.Sprintf("%s[%d]", path, i)
 		if token == json.Delim('{') {
-			key, _ := dec.Token()
-			inner = strings.TrimPrefix(fmt.Sprintf("%s.%s", path, key), ".")
+			name, _ := dec.Token()
+			key = strings.TrimPrefix(fmt.Sprintf("%s.%s", path, name), ".")
 		}
-		if seen[inner] {
-			return inner
+		if seen[key] {
+			return key
 		}
-		seen[inner] = true
-		found = repeatedIn(dec, inner)
+		seen[key] = true
+		repeated = findRepeated(dec, key)
 	}
 	_, _ = dec.Token() // the end
-	return found
+	return repeated
 }
 
 func hexSum(b []byte) string {
@@ -193,9 +193,8 @@ func hexSum(b []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Hash returns the sha256, in hex, of the canonical JSON of
-// {"expected":…,"input":…}: what an item asks and what it counts as right. Its
-// id and metadata are not part of it; an absent value counts as null.
+// Hash returns the SHA-256, in hex, of the canonical JSON of {"expected":…,"input":…}. It does
+// not depend on id and metadata. An absent value counts as null.
 func Hash(item Item) (string, error) {
 	expected, err := Canonical(item.Expected)
 	if err != nil {
@@ -212,8 +211,8 @@ func Hash(item Item) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// GoldHash identifies an expected output: the first 16 hex digits of the sha256 of its
-// canonical JSON, or "" if there is none. What is not JSON is hashed as it is.
+// GoldHash returns the first 16 hex digits of the SHA-256 of the canonical JSON of an expected
+// output, or "" if it is absent or null. A value that is not JSON is hashed as it is.
 func GoldHash(expected json.RawMessage) string {
 	canonical, err := Canonical(expected)
 	if err != nil {
@@ -225,19 +224,19 @@ func GoldHash(expected json.RawMessage) string {
 	return hexSum(canonical)[:16]
 }
 
-// Fingerprint identifies a whole dataset: the sha256 over the lines "id TAB hash LF", one
-// per item, sorted by the bytes of the id. Two runs are comparable only on equal
-// fingerprints.
+// Fingerprint computes the fingerprint of a dataset: the SHA-256 over the lines "id TAB hash
+// LF", one for each item, sorted by the bytes of the id. Two runs are comparable only if their
+// fingerprints are equal.
 //
-// It takes the items one by one, already sorted, and stores none of them. The zero value is
-// ready to use; not safe for concurrent use.
+// Add takes the items one by one, in that order; they are not stored. The zero value is ready
+// to use. A Fingerprint is not safe for concurrent use.
 type Fingerprint struct {
-	sum  hash.Hash // nil before the first
+	sum  hash.Hash // nil before the first item
 	last string
 }
 
-// Add takes the next item's id and Hash. It refuses an id that does not come
-// after the one before: the fingerprint would depend on the order.
+// Add adds the id and Hash of the next item. It returns an error, and adds nothing, if the id
+// is not greater than the one before, since the fingerprint would depend on the order.
 func (f *Fingerprint) Add(id, hash string) error {
 	switch {
 	case f.sum == nil:
@@ -252,8 +251,8 @@ func (f *Fingerprint) Add(id, hash string) error {
 	return err
 }
 
-// Sum returns the fingerprint of what was added so far, in hex. That of no
-// items is the sha256 of nothing.
+// Sum returns the fingerprint of the items so far, in hex. Without items it is the SHA-256 of
+// no bytes.
 func (f *Fingerprint) Sum() string {
 	if f.sum == nil {
 		return hexSum(nil)

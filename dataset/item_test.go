@@ -39,18 +39,18 @@ func TestReadObject(t *testing.T) {
 	}
 }
 
-// TestGoldHash: the same value has one name, however it is written; none has none.
+// TestGoldHash checks that equal values have the same hash, and absent ones none.
 func TestGoldHash(t *testing.T) {
-	one := GoldHash([]byte(`{"b":1.0,"a":[]}`))
-	if len(one) != 16 || GoldHash([]byte("\t{ \"a\" : [],\r\n\"b\" : 1 }")) != one {
-		t.Errorf("%q is that of another spelling", one)
+	hash := GoldHash([]byte(`{"b":1.0,"a":[]}`))
+	if len(hash) != 16 || GoldHash([]byte("\t{ \"a\" : [],\r\n\"b\" : 1 }")) != hash {
+		t.Errorf("%q is that of another spelling", hash)
 	}
-	for _, none := range []string{"", " ", "null", " null "} {
-		if got := GoldHash([]byte(none)); got != "" {
-			t.Errorf("%q: %q", none, got)
+	for _, absent := range []string{"", " ", "null", " null "} {
+		if got := GoldHash([]byte(absent)); got != "" {
+			t.Errorf("%q: %q", absent, got)
 		}
 	}
-	if broken := GoldHash([]byte("{")); broken == "" || broken == one || broken != GoldHash([]byte("{")) {
+	if broken := GoldHash([]byte("{")); broken == "" || broken == hash || broken != GoldHash([]byte("{")) {
 		t.Errorf("what is not JSON: %q", broken)
 	}
 }

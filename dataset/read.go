@@ -18,12 +18,12 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// Format is a way to write items into a file.
+// Format is a file format of items.
 type Format string
 
 // The formats.
 const (
-	// JSONL is one item, a JSON object, per line.
+	// JSONL has one item, a JSON object, on each line.
 	JSONL Format = "jsonl"
 	// JSON is a list of items, or an object with the list under "items".
 	JSON Format = "json"
@@ -31,8 +31,8 @@ const (
 	CSV Format = "csv"
 )
 
-// FormatOf derives the format from the extension of a file name: .jsonl or .ndjson, .json,
-// .csv, in upper or lower case. The error names what is accepted.
+// FormatOf returns the format of a file by the extension of its name: .jsonl or .ndjson, .json,
+// .csv, in upper or lower case. The error for other names lists the formats.
 func FormatOf(name string) (Format, error) {
 	switch strings.ToLower(filepath.Ext(name)) {
 	case ".jsonl", ".ndjson":
@@ -49,13 +49,13 @@ func unknownFormat(name string) error {
 	return cli.Usage("%q tells no format of items: use .jsonl, .json or .csv", name)
 }
 
-// MaxItem is the size, in bytes, above which an item (a line, a list element, a
-// row) is refused.
+// MaxItem is the maximum size of an item (a line, a list element, a row) in bytes. Larger ones
+// are refused.
 const MaxItem = 64 << 20
 
-// ReadFile reads the items of a file; its name tells the format. The file is
-// open only while the sequence is consumed, and can be read again, if it is not a pipe.
-// Devices are refused; reading stops when ctx is done.
+// ReadFile yields the items of a file as Read does; the extension determines the format. The
+// file is open only while the sequence is consumed, which may be repeated, unless the file is a
+// pipe. Devices are refused. Reading stops when ctx is done.
 func ReadFile(ctx context.Context, path string) iter.Seq2[Located, error] {
 	return func(yield func(Located, error) bool) {
 		format, err := FormatOf(path)
@@ -68,39 +68,38 @@ func ReadFile(ctx context.Context, path string) iter.Seq2[Located, error] {
 			yield(Located{}, fmt.Errorf("reading items: %w", err))
 			return
 		}
-		defer f.Close() // only read: nothing can be lost
+		defer f.Close() // only read, so that nothing can be lost
 		Read(f, format, path)(yield)
 	}
 }
 
-// Read reads items one by one; name stands for the file in problems. The
-// sequence can be consumed once.
+// Read yields the items of r one by one; name is the name of the file in problems. The sequence
+// can be consumed once.
 //
-// Keys of an item: id, input, expectedOutput (expected_output, expected),
-// metadata, sourceTraceId, sourceObservationId (also in snake case);
-// document_text in place of input makes an input of that text alone; what
-// Langfuse adds (status, createdAt, …) is ignored. Any other key is put into
-// the metadata under its own name and named in a warning. A missing id is
-// derived from the input (DeriveID). A null value counts as absent.
+// Keys of an item: id, input, expectedOutput (expected_output, expected), metadata,
+// sourceTraceId, sourceObservationId (also in snake case). document_text instead of input makes
+// an input of that text alone. Keys that Langfuse adds (status, createdAt, …) are ignored. Any
+// other key goes into the metadata under its own name, with a warning. A missing id is derived
+// from the input (DeriveID). A null value counts as absent.
 //
-// JSONL: one object per line; blank lines are skipped. JSON: a list of such
-// objects, or an object with the list under "items". CSV: a header row with
-// the same names in any case; input, expected output and metadata hold JSON;
-// metadata.NAME and unknown columns hold text that becomes a string in the
-// metadata; an empty cell is absent; "\r\n" inside a cell becomes "\n".
+// JSONL: one object per line; blank lines are skipped. JSON: a list of such objects, or an
+// object with the list under "items". CSV: a header row with the same names in any case; input,
+// expected output and metadata contain JSON; metadata.NAME and unknown columns contain text
+// that becomes a string in the metadata; an empty cell is absent; "\r\n" inside a cell becomes
+// "\n".
 //
-// A byte order mark and CRLF are tolerated. One item is in memory at a time, of JSON the
-// file of at most 256 MiB, beside the ids, for finding duplicates.
+// A byte order mark and CRLF are accepted. Memory: the ids, to find duplicates, and one item at
+// a time; for JSON the whole file, of at most 256 MiB.
 //
-// An error is a *SyntaxError with file and line; reading goes on after it
-// wherever the next item can be found, so that all problems can be listed (see
-// Problems); in a JSON list it cannot, after what is not JSON. After any other error
-// (of the reader), and an item above MaxItem, the sequence ends.
+// An error is a *SyntaxError with file and line. Reading continues after it if the next item
+// can be found, so that all problems can be listed (see Problems); in a JSON list, it cannot be
+// found after invalid JSON. After any other error, which is one of the reader, and after an
+// item above MaxItem, the sequence ends.
 func Read(r io.Reader, format Format, name string) iter.Seq2[Located, error] {
 	return readItems(r, format, name, MaxItem)
 }
 
-// readItems is Read with another limit for the size of an item.
+// readItems is Read with a given maximum size of an item.
 func readItems(r io.Reader, format Format, name string, limit int) iter.Seq2[Located, error] {
 	return func(yield func(Located, error) bool) {
 		d := &decoder{name: name, limit: limit, seen: map[string]int{}, yield: yield}
@@ -122,16 +121,15 @@ func readItems(r io.Reader, format Format, name string, limit int) iter.Seq2[Loc
 	}
 }
 
-// decoder turns the raw items of one file into located ones.
+// decoder decodes the items of one file.
 type decoder struct {
 	name  string
-	limit int            // bytes of an item
+	limit int            // maximum size of an item in bytes
 	seen  map[string]int // line of each id
 	yield func(Located, error) bool
 }
 
-// skipMark passes over the byte order mark of UTF-8 and refuses those of
-// UTF-16.
+// skipMark skips the byte order mark of UTF-8 and refuses those of UTF-16.
 func (d *decoder) skipMark(in *bufio.Reader) error {
 	mark, err := in.Peek(3)
 	if err != nil && err != io.EOF {
@@ -151,25 +149,25 @@ func (d *decoder) problem(line int, path, format string, args ...any) *SyntaxErr
 	return &SyntaxError{File: d.name, Line: line, Path: path, Msg: fmt.Sprintf(format, args...)}
 }
 
-// fail yields an error and tells whether to go on. Problems inside an item get
-// their file and line here; one item with several problems yields several.
+// fail yields each error that err joins, and reports whether to continue. Problems inside an
+// item get their file and line here.
 func (d *decoder) fail(line int, err error) bool {
-	for _, one := range cli.Separate(err) {
-		if inner, ok := errors.AsType[*SyntaxError](one); ok && inner.Line == 0 {
-			inner.File, inner.Line = d.name, line
+	for _, problem := range cli.Separate(err) {
+		if syntaxErr, ok := errors.AsType[*SyntaxError](problem); ok && syntaxErr.Line == 0 {
+			syntaxErr.File, syntaxErr.Line = d.name, line
 		}
-		if !d.yield(Located{}, one) {
+		if !d.yield(Located{}, problem) {
 			return false
 		}
 	}
 	return true
 }
 
-// object decodes one raw JSON item that begins at a line.
+// object decodes a JSON item that begins at a line.
 func (d *decoder) object(raw []byte, line int) bool {
-	if at := invalidUTF8(raw); at >= 0 {
-		bad := line + bytes.Count(raw[:at], []byte("\n"))
-		return d.fail(line, d.problem(bad, "", "byte 0x%02x is not valid UTF-8; convert the file to UTF-8", raw[at]))
+	if offset := invalidUTF8(raw); offset >= 0 {
+		badLine := line + bytes.Count(raw[:offset], []byte("\n"))
+		return d.fail(line, d.problem(badLine, "", "byte 0x%02x is not valid UTF-8; convert the file to UTF-8", raw[offset]))
 	}
 	values := map[string]json.RawMessage{}
 	if !textutil.ReadJSONObject(bytes.Clone(raw), func(key []byte, value json.RawMessage) bool {
@@ -181,14 +179,14 @@ func (d *decoder) object(raw []byte, line int) bool {
 	return d.values(values, map[string]json.RawMessage{}, line)
 }
 
-// values finishes an item: identity, duplicates, place.
+// values decodes an item, adds its place, and refuses a duplicate id.
 func (d *decoder) values(values, metadata map[string]json.RawMessage, line int) bool {
 	located, err := decodeItem(values, metadata)
 	if err != nil {
 		return d.fail(line, err)
 	}
 	located.File, located.Line = d.name, line
-	if first, taken := d.seen[located.ID]; taken {
+	if first, duplicate := d.seen[located.ID]; duplicate {
 		if located.DerivedID {
 			return d.fail(line, d.problem(line, "", "has the same input as line %d and no id: give both an id", first))
 		}
@@ -199,11 +197,11 @@ func (d *decoder) values(values, metadata map[string]json.RawMessage, line int) 
 }
 
 func (d *decoder) notAnObject(raw []byte, line int, err error) *SyntaxError {
-	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
-		before := raw[:min(int(syntax.Offset), len(raw))]
-		bad := line + bytes.Count(before, []byte("\n"))
+	if syntaxErr, ok := errors.AsType[*json.SyntaxError](err); ok {
+		before := raw[:min(int(syntaxErr.Offset), len(raw))]
+		badLine := line + bytes.Count(before, []byte("\n"))
 		column := utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:])
-		return d.problem(bad, "", "is not JSON: %v (column %d)", syntax, column)
+		return d.problem(badLine, "", "is not JSON: %v (column %d)", syntaxErr, column)
 	}
 	return d.problem(line, "", "expected an object such as {\"id\":…,\"input\":…,\"expectedOutput\":…}")
 }
@@ -220,15 +218,15 @@ func invalidUTF8(b []byte) int {
 	return -1
 }
 
-// SyntaxError is a part of a file of items that cannot be used.
+// SyntaxError describes a part of a file of items that cannot be used.
 type SyntaxError struct {
 	File string
-	Line int    // from 1; 0 when the whole file is meant
-	Path string // which value ("expectedOutput.entities[2].name"); may be empty
+	Line int    // from 1; 0 for the whole file
+	Path string // of the value ("expectedOutput.entities[2].name"); may be empty
 	Msg  string
 }
 
-// Error gives file, line, path and message: "x.jsonl: line 7: input: …".
+// Error returns file, line, path and message: "x.jsonl: line 7: input: …".
 func (e *SyntaxError) Error() string {
 	text := e.File
 	if e.Line > 0 {
@@ -240,42 +238,42 @@ func (e *SyntaxError) Error() string {
 	return text + ": " + e.Msg
 }
 
-// ExitCode is that of malformed input.
+// ExitCode returns 64, for malformed input.
 func (e *SyntaxError) ExitCode() int { return 64 }
 
-// maxProblems bounds how many problems are kept of one file.
+// maxProblems is the number of problems that Problems keeps.
 const maxProblems = 100
 
-// Problems collects what is wrong with a file, so that a person sees all problems at once;
-// the first hundred are kept, and the rest is counted. The zero value is ready to use.
+// Problems collects the problems of a file, so that they can be shown at once. It keeps the
+// first hundred and counts the rest. The zero value is ready to use.
 type Problems struct {
-	kept []error
-	more int
+	kept    []error
+	dropped int
 }
 
-// Add takes one more problem; nil is ignored.
+// Add adds a problem; nil is ignored.
 func (p *Problems) Add(err error) {
 	switch {
 	case err == nil:
 	case len(p.kept) < maxProblems:
 		p.kept = append(p.kept, err)
 	default:
-		p.more++
+		p.dropped++
 	}
 }
 
-// Len returns how many problems there were, kept or not.
-func (p *Problems) Len() int { return len(p.kept) + p.more }
+// Len returns the number of problems, including those not kept.
+func (p *Problems) Len() int { return len(p.kept) + p.dropped }
 
-// Err returns nil when there were none, else an error that lists them one per
-// line and has the exit code of malformed input.
+// Err returns nil if there were no problems, or else an error that lists them one per line and
+// has the exit code 64 of malformed input.
 func (p *Problems) Err() error {
 	if p.Len() == 0 {
 		return nil
 	}
 	all := append([]error(nil), p.kept...)
-	if p.more > 0 {
-		all = append(all, fmt.Errorf("and %d more problems", p.more))
+	if p.dropped > 0 {
+		all = append(all, fmt.Errorf("and %d more problems", p.dropped))
 	}
 	return &cli.Error{Code: cli.ExitUsage, Err: errors.Join(all...)}
 }

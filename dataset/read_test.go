@@ -19,8 +19,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// show lists what reading gives, one line per item, warning or problem.
-func show(text string, format Format) string {
+// show returns the items that Read yields as text: one line for each item, warning or problem.
+func itemsText(text string, format Format) string {
 	var b strings.Builder
 	for located, err := range Read(strings.NewReader(text), format, "f") {
 		if err != nil {
@@ -36,8 +36,8 @@ func show(text string, format Format) string {
 	return b.String()
 }
 
-// TestRead_golden reads every file of testdata/read and compares with the file
-// of the same name and the end .golden.
+// TestRead_golden reads every file of testdata/read and compares the result with the file of
+// the same name with the suffix .golden.
 func TestRead_golden(t *testing.T) {
 	names, err := filepath.Glob("testdata/read/*")
 	if err != nil {
@@ -58,7 +58,7 @@ func TestRead_golden(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := show(string(text), format)
+			got := itemsText(string(text), format)
 			if *update {
 				if err := os.WriteFile(name+".golden", []byte(got), 0o644); err != nil {
 					t.Fatal(err)
@@ -102,7 +102,7 @@ func TestRead_variants(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.want, show(tt.text, tt.format)); diff != "" {
+			if diff := cmp.Diff(tt.want, itemsText(tt.text, tt.format)); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -160,7 +160,7 @@ func TestRead_problems(t *testing.T) {
 	}
 }
 
-// A reader that breaks ends the sequence with its own error.
+// TestRead_brokenReader checks that an error of the reader ends the sequence.
 func TestRead_brokenReader(t *testing.T) {
 	for format, text := range map[Format]string{
 		JSONL: "{\"id\":\"a\",\"input\":1}\n", JSON: "[{\"id\":\"a\",\"input\":1}\n", CSV: "id,input\na,1\n",
@@ -188,7 +188,7 @@ func TestRead_brokenReader(t *testing.T) {
 	}
 }
 
-// filler is n bytes of text without holding them.
+// filler returns a reader of n bytes of text that are not in memory.
 func filler(n int) io.Reader { return io.LimitReader(endless{}, int64(n)) }
 
 type endless struct{}
@@ -200,8 +200,8 @@ func (endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// An item of 10 MB is read; one beyond the limit is refused, named with its line,
-// and ends the reading.
+// TestRead_large reads an item of 10 MB, and checks that an item beyond the limit is refused
+// with its line and ends the sequence.
 func TestRead_large(t *testing.T) {
 	const limit = 1 << 20
 	for _, size := range []int{10 << 20, limit + 10} {

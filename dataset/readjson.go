@@ -14,13 +14,13 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// maxList bounds a JSON file, in bytes: it is in memory as a whole.
-const maxList = 256 << 20
+// maxJSONFile is the maximum size of a JSON file in bytes. The whole file is in memory.
+const maxJSONFile = 256 << 20
 
-// json reads a list of items, or an object that has the list under "items". What is not JSON
-// ends it: nobody knows where the next item begins then.
+// json reads a list of items, or an object that has the list under "items". Invalid JSON ends
+// it, since the next item cannot be found then.
 func (d *decoder) json(in io.Reader) {
-	text, broken := io.ReadAll(io.LimitReader(in, maxList+1))
+	text, readErr := io.ReadAll(io.LimitReader(in, maxJSONFile+1))
 	lists, list := 0, text
 	for key, value := range textutil.JSONMembers(text) {
 		if key == "items" {
@@ -28,10 +28,10 @@ func (d *decoder) json(in io.Reader) {
 		}
 	}
 	line, counted := 1, 0
-	for raw := range textutil.JSONElements(list) { // up to what is not JSON, of which more below
-		at := cap(text) - cap(raw) // where it begins, as a part of the text
-		line += bytes.Count(text[counted:at], []byte("\n"))
-		counted = at
+	for raw := range textutil.JSONElements(list) { // ends at invalid JSON, which checkList reports
+		offset := cap(text) - cap(raw) // offset of raw, a part of text
+		line += bytes.Count(text[counted:offset], []byte("\n"))
+		counted = offset
 		switch {
 		case len(raw) > d.limit:
 			d.fail(line, d.tooLong(line))
@@ -40,19 +40,20 @@ func (d *decoder) json(in io.Reader) {
 			return
 		}
 	}
-	if broken != nil {
-		d.fail(line, fmt.Errorf("reading %s: %w", d.name, broken))
-	} else if err := d.around(text, list, lists); err != nil {
+	if readErr != nil {
+		d.fail(line, fmt.Errorf("reading %s: %w", d.name, readErr))
+	} else if err := d.checkList(text, list, lists); err != nil {
 		d.fail(line, err)
 	}
 }
 
-// around returns what is wrong with a JSON file around its items.
-func (d *decoder) around(text, list []byte, lists int) error {
+// checkList returns an error if the JSON file, apart from its items, is not a list or an object
+// with a list.
+func (d *decoder) checkList(text, list []byte, lists int) error {
 	trimmed := bytes.TrimSpace(text)
 	switch {
-	case len(text) > maxList:
-		return d.problem(1, "", "the file is larger than %d MiB: write a line for each item, as .jsonl", maxList>>20)
+	case len(text) > maxJSONFile:
+		return d.problem(1, "", "the file is larger than %d MiB: write a line for each item, as .jsonl", maxJSONFile>>20)
 	case len(trimmed) == 0:
 		return d.problem(1, "", "the file is empty: expected a list of items")
 	case !textutil.ValidJSON(text):
@@ -67,7 +68,7 @@ func (d *decoder) around(text, list []byte, lists int) error {
 	return d.problem(1, "", "expected a list of items, or an object with one list of them under \"items\"")
 }
 
-// jsonl reads one object per line.
+// jsonl reads one object from each line.
 func (d *decoder) jsonl(in *bufio.Reader) {
 	lines, line := bufio.NewScanner(in), 1
 	lines.Buffer(nil, d.limit)
@@ -87,7 +88,7 @@ func (d *decoder) tooLong(line int) error {
 	return d.problem(line, "", "the item is larger than %d MiB", d.limit>>20)
 }
 
-// field is one of the values of an item, as files spell its name.
+// field is a value of an item, by its name in files.
 type field string
 
 const (
@@ -98,11 +99,10 @@ const (
 	fieldMetadata    field = "metadata"
 	fieldTrace       field = "sourceTraceId"
 	fieldObservation field = "sourceObservationId"
-	fieldServer      field = "" // what Langfuse adds to an item it returns
+	fieldServer      field = "" // added by Langfuse to items that it returns
 )
 
-// fields are the names that the fields have in files. What is not here goes into
-// the metadata.
+// fields maps the keys in files to fields. Other keys go into the metadata.
 var fields = map[string]field{
 	"id": fieldID, "input": fieldInput, "document_text": fieldText, "metadata": fieldMetadata,
 	"expectedOutput": fieldExpected, "expected_output": fieldExpected, "expected": fieldExpected,
@@ -112,13 +112,13 @@ var fields = map[string]field{
 	"createdAt": fieldServer, "updatedAt": fieldServer, "mediaReferences": fieldServer,
 }
 
-// wrong is a problem inside one item, before file and line are known.
-func wrong(path field, format string, args ...any) error {
+// fieldProblem returns a problem inside one item, without file and line.
+func fieldProblem(path field, format string, args ...any) error {
 	return &SyntaxError{Path: string(path), Msg: fmt.Sprintf(format, args...)}
 }
 
-// decodeItem makes an item of the keys and values of one object or row, and of
-// what else is to be in its metadata. All problems are returned together.
+// decodeItem makes an item from the keys and values of one object or row, and from further
+// metadata. The error joins all problems.
 func decodeItem(values, metadata map[string]json.RawMessage) (Located, error) {
 	var (
 		located  Located
@@ -139,16 +139,16 @@ func decodeItem(values, metadata map[string]json.RawMessage) (Located, error) {
 				located.Warnings = append(located.Warnings, fmt.Sprintf("status: %s is not used, the item counts as active", raw))
 			}
 		case given[f] != "":
-			problems = append(problems, wrong(f, "is given twice, as %q and as %q", given[f], key))
+			problems = append(problems, fieldProblem(f, "is given twice, as %q and as %q", given[f], key))
 		default:
 			given[f] = key
-			if err := set(&located.Item, f, raw); err != nil {
+			if err := setField(&located.Item, f, raw); err != nil {
 				problems = append(problems, err)
 			}
 		}
 	}
 	if given[fieldInput] != "" && given[fieldText] != "" {
-		problems = append(problems, wrong(fieldText, "is given beside input: put the text into the input"))
+		problems = append(problems, fieldProblem(fieldText, "is given beside input: put the text into the input"))
 	}
 	if err := errors.Join(append(problems, addMetadata(&located.Item, metadata))...); err != nil {
 		return Located{}, err
@@ -156,19 +156,19 @@ func decodeItem(values, metadata map[string]json.RawMessage) (Located, error) {
 	if len(unknown) > 0 {
 		located.Warnings = append(located.Warnings, fmt.Sprintf("the keys %q do not belong to an item and were put into its metadata", unknown))
 	}
-	return located, identify(&located)
+	return located, checkID(&located)
 }
 
-func set(item *Item, f field, raw json.RawMessage) error {
+func setField(item *Item, f field, raw json.RawMessage) error {
 	var err error
 	switch f {
 	case fieldID:
-		item.ID, err = spelling(f, raw)
+		item.ID, err = textOf(f, raw)
 	case fieldInput:
 		item.Input = raw
 	case fieldText:
 		if !bytes.HasPrefix(raw, []byte(`"`)) {
-			return wrong(f, "expected a string")
+			return fieldProblem(f, "expected a string")
 		}
 		item.Input = slices.Concat([]byte(`{"document_text":`), raw, []byte("}"))
 	case fieldExpected:
@@ -176,36 +176,35 @@ func set(item *Item, f field, raw json.RawMessage) error {
 	case fieldMetadata:
 		item.Metadata = raw
 	case fieldTrace:
-		item.SourceTraceID, err = spelling(f, raw)
+		item.SourceTraceID, err = textOf(f, raw)
 	case fieldObservation:
-		item.SourceObservationID, err = spelling(f, raw)
+		item.SourceObservationID, err = textOf(f, raw)
 	}
 	return err
 }
 
-// spelling reads a string; a number stands for its spelling, so that 7 and "7"
-// are one id.
-func spelling(f field, raw json.RawMessage) (string, error) {
+// textOf reads a string, or the digits of a number, so that 7 and "7" are the same id.
+func textOf(f field, raw json.RawMessage) (string, error) {
 	var s string
 	var n json.Number
 	if json.Unmarshal(raw, &s) != nil && json.Unmarshal(raw, &n) != nil {
-		return "", wrong(f, "expected a string")
+		return "", fieldProblem(f, "expected a string")
 	}
 	return cmp.Or(s, n.String()), nil
 }
 
-// addMetadata puts more keys into the metadata.
+// addMetadata adds keys to the metadata.
 func addMetadata(item *Item, more map[string]json.RawMessage) (err error) {
 	if len(more) == 0 {
 		return nil
 	}
 	merged, names := map[string]json.RawMessage{}, slices.Sorted(maps.Keys(more))
 	if item.Metadata != nil && json.Unmarshal(item.Metadata, &merged) != nil {
-		return wrong(fieldMetadata, "must be an object to take the keys %q, which do not belong to an item", names)
+		return fieldProblem(fieldMetadata, "must be an object to take the keys %q, which do not belong to an item", names)
 	}
 	for _, name := range names {
-		if _, taken := merged[name]; taken {
-			return wrong(fieldMetadata, "has the key %q already, which also stands beside the metadata", name)
+		if _, exists := merged[name]; exists {
+			return fieldProblem(fieldMetadata, "has the key %q already, which also stands beside the metadata", name)
 		}
 		merged[name] = more[name]
 	}
@@ -215,7 +214,7 @@ func addMetadata(item *Item, more map[string]json.RawMessage) (err error) {
 
 func isNull(raw []byte) bool { return bytes.Equal(bytes.TrimSpace(raw), []byte("null")) }
 
-// Marshal writes JSON without escaping for HTML: documents stay readable.
+// Marshal returns the JSON of v without escaping for HTML, so that documents stay readable.
 func Marshal(v any) ([]byte, error) {
 	return textutil.MarshalJSON(v)
 }

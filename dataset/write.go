@@ -17,9 +17,9 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// Writer writes items in a format that Read reads back. Input, expected output
-// and metadata keep their values, not their white space; in CSV a cell that is
-// an empty string reads back as absent. Not safe for concurrent use.
+// Writer writes items in a format that Read reads. Input, expected output and metadata keep their
+// values, but not their white space. In CSV, an empty cell reads back as absent. A Writer is not
+// safe for concurrent use.
 type Writer struct {
 	format Format
 	out    *bufio.Writer
@@ -27,7 +27,7 @@ type Writer struct {
 	items  int
 }
 
-// NewWriter begins a file of items; it must be closed, also after no items.
+// NewWriter returns a Writer to w. It must be closed, even if no item was written.
 func NewWriter(w io.Writer, format Format) (*Writer, error) {
 	out := bufio.NewWriterSize(w, 64<<10)
 	writer := &Writer{format: format, out: out, csv: csv.NewWriter(out)}
@@ -41,12 +41,12 @@ func NewWriter(w io.Writer, format Format) (*Writer, error) {
 	return nil, unknownFormat(string(format))
 }
 
-// Write adds one item. Errors: those of the underlying writer, and values that
-// are not JSON, of which nothing is written.
+// Write adds an item. It returns an error of the underlying writer, or an error for values that
+// are not JSON; then nothing of the item is written.
 func (w *Writer) Write(item Item) error {
-	write := w.object
+	write := w.writeObject
 	if w.format == CSV {
-		write = w.row
+		write = w.writeRow
 	}
 	if err := write(item); err != nil {
 		return fmt.Errorf("writing item %q: %w", item.ID, err)
@@ -55,27 +55,27 @@ func (w *Writer) Write(item Item) error {
 	return nil
 }
 
-func (w *Writer) object(item Item) error {
+func (w *Writer) writeObject(item Item) error {
 	raw, err := Marshal(item)
 	if err != nil {
 		return err
 	}
-	before, after := ",\n", ""
+	prefix, suffix := ",\n", ""
 	switch {
 	case w.format == JSONL:
-		before, after = "", "\n"
+		prefix, suffix = "", "\n"
 	case w.items == 0:
-		before = "[\n"
+		prefix = "[\n"
 	}
-	_, err = fmt.Fprint(w.out, before, string(raw), after)
+	_, err = fmt.Fprint(w.out, prefix, string(raw), suffix)
 	return err
 }
 
-func (w *Writer) row(item Item) error {
+func (w *Writer) writeRow(item Item) error {
 	record := []string{item.ID}
 	for _, raw := range [][]byte{item.Input, item.Expected, item.Metadata} {
 		var cell bytes.Buffer
-		if len(raw) > 0 { // absent is the empty cell
+		if len(raw) > 0 { // an absent value is an empty cell
 			if err := json.Compact(&cell, raw); err != nil {
 				return err
 			}
@@ -85,10 +85,10 @@ func (w *Writer) row(item Item) error {
 	return w.csv.Write(append(record, item.SourceTraceID, item.SourceObservationID))
 }
 
-// Close ends the file. It does not close the underlying writer.
+// Close writes the rest of the file. It does not close the underlying writer.
 func (w *Writer) Close() error {
 	w.csv.Flush()
-	switch { // an error of a buffered writer comes back when it is flushed
+	switch { // Flush returns earlier errors of the buffered writer
 	case w.format == JSON && w.items == 0:
 		w.out.WriteString("[]\n")
 	case w.format == JSON:
@@ -100,14 +100,14 @@ func (w *Writer) Close() error {
 	return nil
 }
 
-// Canonical writes a JSON value in the one form that every equal value has:
-// keys sorted by UTF-16 code units, no white space, strings with the least
-// escaping, numbers as in canonicalNumber. It follows RFC 8785, except that
-// integers keep all their digits however large they are.
+// Canonical returns the canonical form of a JSON value, which is the same for all equal values:
+// keys sorted by UTF-16 code units, no white space, strings with as few escapes as possible,
+// numbers as in canonicalNumber. It follows RFC 8785, except that integers keep all their
+// digits.
 //
-// Absent (empty) is null. Of a repeated key the last value counts. An escaped
-// lone surrogate becomes U+FFFD. Errors: not one JSON value, not valid UTF-8,
-// or nested deeper than 10,000 levels. Time O(n log n), memory O(n).
+// An absent (empty) value is null. The last value of a repeated key counts. An escaped lone
+// surrogate becomes U+FFFD. Canonical fails if raw is not exactly one JSON value, is not valid
+// UTF-8, or is nested deeper than 10,000 levels. Time O(n log n), memory O(n).
 func Canonical(raw json.RawMessage) ([]byte, error) {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return []byte("null"), nil
@@ -122,31 +122,32 @@ func Canonical(raw json.RawMessage) ([]byte, error) {
 	return w.out, nil
 }
 
-// canonicalWriter writes valid JSON in its canonical form, in one pass.
+// canonicalWriter writes the canonical form of valid JSON in one pass.
 type canonicalWriter struct {
 	raw, out []byte
-	at       int               // in raw, what comes next
-	members  []canonicalMember // of the objects that are open
-	keys     []byte            // theirs, without quotes and escapes
+	pos      int               // position in raw
+	members  []canonicalMember // of the open objects
+	keys     []byte            // keys of the members, without quotes and escapes
 	scratch  []byte
 }
 
-// canonicalMember is a member that is written. It holds no pointers: there are many.
+// canonicalMember is the position of a written member. It has no pointers, since there are
+// many.
 type canonicalMember struct {
-	key, keyEnd int // in keys
-	begin, end  int // in out
+	keyStart, keyEnd int // in keys
+	start, end       int // in out
 }
 
-func (w *canonicalWriter) key(m canonicalMember) []byte { return w.keys[m.key:m.keyEnd] }
+func (w *canonicalWriter) key(m canonicalMember) []byte { return w.keys[m.keyStart:m.keyEnd] }
 
 func (w *canonicalWriter) skipSpace() {
-	for w.at < len(w.raw) && (w.raw[w.at] == ' ' || w.raw[w.at] == '\n' || w.raw[w.at] == '\t' || w.raw[w.at] == '\r') {
-		w.at++
+	for w.pos < len(w.raw) && (w.raw[w.pos] == ' ' || w.raw[w.pos] == '\n' || w.raw[w.pos] == '\t' || w.raw[w.pos] == '\r') {
+		w.pos++
 	}
 }
 
 func (w *canonicalWriter) value() {
-	switch w.raw[w.at] {
+	switch w.raw[w.pos] {
 	case '{':
 		w.object()
 	case '[':
@@ -164,7 +165,7 @@ func (w *canonicalWriter) value() {
 	}
 }
 
-// text writes a string; one without escapes is as it is to be.
+// text writes a string. A string without escapes is canonical already.
 func (w *canonicalWriter) text(token []byte) {
 	if bytes.IndexByte(token, '\\') >= 0 {
 		w.out = appendString(w.out, textutil.JSONText(token))
@@ -173,69 +174,69 @@ func (w *canonicalWriter) text(token []byte) {
 	}
 }
 
-// scalar takes the string, number or word that comes next.
+// scalar returns the next string, number or word.
 func (w *canonicalWriter) scalar() (token []byte) {
-	token, _ = textutil.CutJSON(w.raw[w.at:])
-	w.at += len(token)
+	token, _ = textutil.CutJSON(w.raw[w.pos:])
+	w.pos += len(token)
 	return token
 }
 
-// parts writes the brackets, and one part after another between them.
+// parts writes the brackets, and calls part for each element between them.
 func (w *canonicalWriter) parts(closing byte, part func()) {
-	w.out = append(w.out, w.raw[w.at])
-	w.at++
+	w.out = append(w.out, w.raw[w.pos])
+	w.pos++
 	for first := true; ; first = false {
-		if w.skipSpace(); w.raw[w.at] == closing {
+		if w.skipSpace(); w.raw[w.pos] == closing {
 			break
 		}
 		if !first {
 			w.out = append(w.out, ',')
-			w.at++
+			w.pos++
 			w.skipSpace()
 		}
 		part()
 	}
 	w.out = append(w.out, closing)
-	w.at++
+	w.pos++
 }
 
-// object writes the members as they come, and then in the order of their keys.
+// object writes the members in their order, and sorts them if necessary.
 func (w *canonicalWriter) object() {
-	begin, first, keys := len(w.out), len(w.members), len(w.keys)
+	start, firstMember, keysLen := len(w.out), len(w.members), len(w.keys)
 	w.parts('}', w.member)
-	members := w.members[first:]
-	rising := true
-	for i := 1; i < len(members) && rising; i++ {
-		rising = compareUTF16(w.key(members[i-1]), w.key(members[i])) < 0
+	members := w.members[firstMember:]
+	sorted := true
+	for i := 1; i < len(members) && sorted; i++ {
+		sorted = compareUTF16(w.key(members[i-1]), w.key(members[i])) < 0
 	}
-	if !rising {
-		w.sort(begin, members)
+	if !sorted {
+		w.sort(start, members)
 	}
-	w.members, w.keys = w.members[:first], w.keys[:keys]
+	w.members, w.keys = w.members[:firstMember], w.keys[:keysLen]
 }
 
-// sort writes the object from begin on again, in the order of its keys.
-func (w *canonicalWriter) sort(begin int, members []canonicalMember) {
+// sort rewrites the object, which begins at start, in the order of its keys.
+func (w *canonicalWriter) sort(start int, members []canonicalMember) {
 	slices.SortFunc(members, func(a, b canonicalMember) int {
-		return cmp.Or(compareUTF16(w.key(a), w.key(b)), a.begin-b.begin)
+		return cmp.Or(compareUTF16(w.key(a), w.key(b)), a.start-b.start)
 	})
-	w.scratch = append(w.scratch[:0], w.out[begin:]...)
-	w.out = append(w.out[:begin], '{')
+	w.scratch = append(w.scratch[:0], w.out[start:]...)
+	w.out = append(w.out[:start], '{')
 	for i, m := range members {
 		if i+1 < len(members) && bytes.Equal(w.key(members[i+1]), w.key(m)) {
-			continue // the last of a repeated key counts
+			continue // the last value of a repeated key counts
 		}
-		if len(w.out) > begin+1 {
+		if len(w.out) > start+1 {
 			w.out = append(w.out, ',')
 		}
-		w.out = append(w.out, w.scratch[m.begin-begin:m.end-begin]...)
+		w.out = append(w.out, w.scratch[m.start-start:m.end-start]...)
 	}
 	w.out = append(w.out, '}')
 }
 
 func (w *canonicalWriter) member() {
 	token := w.scalar()
-	m := canonicalMember{key: len(w.keys), begin: len(w.out)}
+	m := canonicalMember{keyStart: len(w.keys), start: len(w.out)}
 	if bytes.IndexByte(token, '\\') >= 0 {
 		w.keys = append(w.keys, textutil.JSONText(token)...)
 	} else {
@@ -245,15 +246,15 @@ func (w *canonicalWriter) member() {
 	w.text(token)
 	w.out = append(w.out, ':')
 	w.skipSpace()
-	w.at++ // the colon
+	w.pos++ // the colon
 	w.skipSpace()
 	w.value()
 	m.end = len(w.out)
 	w.members = append(w.members, m)
 }
 
-// CanonicalValue writes a value of Decode as Canonical does. It panics if the value is not
-// JSON.
+// CanonicalValue returns the canonical form of a value as returned by Decode. It panics if the
+// value cannot be JSON.
 func CanonicalValue(v any) []byte {
 	raw, err := json.Marshal(v)
 	if err == nil {
@@ -265,8 +266,9 @@ func CanonicalValue(v any) []byte {
 	return raw
 }
 
-// compareUTF16 orders as JavaScript does, by UTF-16 code units: that of the bytes, but for
-// characters beyond U+FFFF (from byte 0xF0 on), which come before U+E000…U+FFFF (from 0xEE on).
+// compareUTF16 compares UTF-8 text by UTF-16 code units, as JavaScript does. That is the order
+// of the bytes, except that characters beyond U+FFFF (from byte 0xF0) come before U+E000…U+FFFF
+// (from 0xEE).
 func compareUTF16(a, b []byte) int {
 	for i := range min(len(a), len(b)) {
 		x, y := a[i], b[i]
@@ -283,61 +285,60 @@ func compareUTF16(a, b []byte) int {
 
 func appendString(b []byte, s string) []byte {
 	b = append(b, '"')
-	plain := 0 // the beginning of what needs no escape
+	start := 0 // start of the text without escapes
 	for i := range len(s) {
 		c := s[i]
 		if c >= ' ' && c != '"' && c != '\\' {
 			continue
 		}
-		b = append(b, s[plain:i]...)
-		plain = i + 1
+		b = append(b, s[start:i]...)
+		start = i + 1
 		if short := strings.IndexByte("\"\\\b\t\n\f\r", c); short >= 0 {
 			b = append(b, '\\', `"\btnfr`[short])
 		} else {
 			b = fmt.Appendf(b, `\u%04x`, c)
 		}
 	}
-	return append(append(b, s[plain:]...), '"')
+	return append(append(b, s[start:]...), '"')
 }
 
-// maxExponent bounds the exponents that are told apart: beyond it numbers are
-// absurd.
+// maxExponent is the largest exponent that is kept. Larger ones are absurd and count as equal.
 const maxExponent = 1_000_000_000_000
 
-// canonicalNumber writes a JSON number in one form per value, in the style of
-// JavaScript (1.0, 1 and 10e-1 are 1; 1e21 is 1e+21).
+// canonicalNumber returns the one form of a JSON number, in the style of JavaScript (1.0, 1 and
+// 10e-1 are 1; 1e21 is 1e+21).
 //
-// An integer keeps its exact digits. Any other number is the shortest decimal
-// that is the same float64; a number too small or too large for a float64
-// keeps its exact digits too.
+// An integer keeps its exact digits. Any other number is the shortest decimal that is the same
+// float64, unless it is too small or too large for a float64; then it keeps its exact digits
+// too.
 func canonicalNumber(literal string) string {
 	if n := len(literal); n <= 18 && literal[0] != '-' && (n == 1 || literal[0] != '0') && !strings.ContainsAny(literal, ".eE") {
 		return literal
 	}
-	neg, digits, exp := decimal(literal)
+	neg, digits, exp := splitDecimal(literal)
 	if digits == "" {
 		return "0"
 	}
 	if exp < 0 {
 		f, err := strconv.ParseFloat(literal, 64)
 		if err == nil && f != 0 && !math.IsInf(f, 0) {
-			neg, digits, exp = decimal(strconv.FormatFloat(f, 'e', -1, 64))
+			neg, digits, exp = splitDecimal(strconv.FormatFloat(f, 'e', -1, 64))
 		}
 	}
-	text := javaScript(digits, exp)
+	text := formatNumber(digits, exp)
 	if neg {
 		return "-" + text
 	}
 	return text
 }
 
-// decimal takes a number apart into digits × 10^exp without zeros at either
-// end of the digits; the digits of 0 are empty.
-func decimal(literal string) (neg bool, digits string, exp int64) {
+// decimal splits a number into digits × 10^exp, without zeros at either end of the digits. The
+// digits of 0 are empty.
+func splitDecimal(literal string) (neg bool, digits string, exp int64) {
 	literal, neg = strings.CutPrefix(literal, "-")
 	mantissa, power, _ := strings.Cut(strings.ToLower(literal), "e")
 	if power != "" {
-		exp, _ = strconv.ParseInt(power, 10, 62) // a longer one is the largest; the length of the digits can be added
+		exp, _ = strconv.ParseInt(power, 10, 62) // a larger one saturates; 62 bits leave room to add the number of digits
 	}
 	whole, fraction, _ := strings.Cut(mantissa, ".")
 	exp -= int64(len(fraction))
@@ -349,9 +350,9 @@ func decimal(literal string) (neg bool, digits string, exp int64) {
 	return neg, trimmed, exp
 }
 
-// javaScript lays out digits × 10^exp as Number::toString does: plain from
-// 1e-6 to 1e21, with an exponent elsewhere.
-func javaScript(digits string, exp int64) string {
+// formatNumber formats digits × 10^exp like Number::toString of JavaScript: plain from 1e-6 to
+// 1e21, otherwise with an exponent.
+func formatNumber(digits string, exp int64) string {
 	n, k := int64(len(digits))+exp, int64(len(digits))
 	switch {
 	case k <= n && n <= 21:

@@ -40,8 +40,8 @@ func rewrite(t testing.TB, items []Item, format Format) []Item {
 	return again
 }
 
-// value generates any JSON value, canonical so that it can be compared.
-func value(depth int) *rapid.Generator[any] {
+// value generates any JSON value.
+func valueGenerator(depth int) *rapid.Generator[any] {
 	leaf := []*rapid.Generator[any]{
 		rapid.String().AsAny(),
 		rapid.Float64Range(-1e9, 1e9).AsAny(),
@@ -53,13 +53,13 @@ func value(depth int) *rapid.Generator[any] {
 		return rapid.OneOf(leaf...)
 	}
 	return rapid.OneOf(append(leaf,
-		rapid.SliceOfN(value(depth-1), 0, 3).AsAny(),
-		rapid.MapOfN(rapid.String(), value(depth-1), 0, 3).AsAny(),
+		rapid.SliceOfN(valueGenerator(depth-1), 0, 3).AsAny(),
+		rapid.MapOfN(rapid.String(), valueGenerator(depth-1), 0, 3).AsAny(),
 	)...)
 }
 
 func rawValue(t *rapid.T, label string) json.RawMessage {
-	raw, err := json.Marshal(value(3).Draw(t, label))
+	raw, err := json.Marshal(valueGenerator(3).Draw(t, label))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,13 +132,13 @@ func TestWriter_forms(t *testing.T) {
 	}
 }
 
-type fullDisk struct{}
+type failingWriter struct{}
 
-func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("disk full") }
+func (failingWriter) Write([]byte) (int, error) { return 0, errors.New("disk full") }
 
 func TestWriter_reportsWriteErrors(t *testing.T) {
 	for _, format := range []Format{JSONL, JSON, CSV} {
-		w, err := NewWriter(fullDisk{}, format)
+		w, err := NewWriter(failingWriter{}, format)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -149,7 +149,7 @@ func TestWriter_reportsWriteErrors(t *testing.T) {
 	}
 }
 
-// The public sample data read without a problem or a warning of this package.
+// TestRead_sharedData checks that the public sample data is read without a problem or warning.
 func TestRead_sharedData(t *testing.T) {
 	for name, want := range map[string]int{"documents60.jsonl": 60, "sentences22.jsonl": 22} {
 		path := "../../shared/data/" + name

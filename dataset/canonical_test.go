@@ -3,6 +3,7 @@ package dataset
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -132,11 +133,7 @@ func reversed(t *testing.T, v any) []byte {
 		}
 		b.WriteByte(']')
 	case map[string]any:
-		var keys []string
-		for key := range v {
-			keys = append(keys, key)
-		}
-		slices.Sort(keys)
+		keys := slices.Sorted(maps.Keys(v))
 		slices.Reverse(keys)
 		b.WriteByte('{')
 		for i, key := range keys {

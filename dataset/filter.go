@@ -84,17 +84,10 @@ func (f Filter) WithIDs(ids ...string) Filter {
 // Match reports whether the filter selects the item, ignoring Limit. Values that are not JSON
 // match nothing.
 func (f Filter) Match(item Item) bool {
-	if len(f.ids) > 0 {
-		if _, ok := slices.BinarySearch(f.ids, item.ID); !ok {
-			return false
-		}
+	if _, ok := slices.BinarySearch(f.ids, item.ID); !ok && len(f.ids) > 0 {
+		return false
 	}
-	for _, c := range f.conditions {
-		if c.holdsFor(item) != (c.operator == "=") {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(f.conditions, func(c condition) bool { return c.holdsFor(item) != (c.operator == "=") })
 }
 
 func (c condition) holdsFor(item Item) bool {
@@ -202,10 +195,8 @@ func (s *Selection) Take(item Item) bool {
 // Full reports whether no further item will be selected: the limit is reached, or every
 // requested id has occurred.
 func (s *Selection) Full() bool {
-	if s.filter.Limit > 0 && s.count >= s.filter.Limit {
-		return true
-	}
-	return len(s.filter.ids) > 0 && len(s.found) == len(s.filter.ids)
+	f := s.filter
+	return f.Limit > 0 && s.count >= f.Limit || len(f.ids) > 0 && len(s.found) == len(f.ids)
 }
 
 // Missing returns the requested ids that were not selected, sorted. If there is a limit or

@@ -10,6 +10,7 @@ import (
 	"io"
 	"iter"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -271,7 +272,7 @@ func (p *Problems) Err() error {
 	if p.Len() == 0 {
 		return nil
 	}
-	all := append([]error(nil), p.kept...)
+	all := slices.Clone(p.kept)
 	if p.dropped > 0 {
 		all = append(all, fmt.Errorf("and %d more problems", p.dropped))
 	}

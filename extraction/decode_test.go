@@ -72,7 +72,8 @@ func TestDecodeExtraction(t *testing.T) {
 	}
 }
 
-// TestDecodeExtraction_warnings: unknown keys are named wherever they are, each once.
+// TestDecodeExtraction_warnings checks that unknown keys are named wherever they are, each
+// once.
 func TestDecodeExtraction_warnings(t *testing.T) {
 	_, got, err := DecodeExtraction([]byte(`{"z":1,"a":2,"z":3,"entities":[{"name":"A","id":"e","b":1,"mentions":[{"c":1}]},{"id":"e"}],"relationships":[{"d":1}]}`))
 	want := []string{
@@ -183,8 +184,8 @@ func TestExtraction_MarshalJSON(t *testing.T) {
 	}
 }
 
-// TestReadsBack: what is said to read back does so without a warning, and what has plain labels
-// alone is said to.
+// TestReadsBack checks that ReadsBack is true only for extractions that read back without a
+// warning, and for all those with plain labels only.
 func TestReadsBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		odd := false
@@ -193,29 +194,29 @@ func TestReadsBack(t *testing.T) {
 			odd = odd || len(s) > MaxLabel || s == "\xff"
 			return s
 		}
-		rarely := func(name string) bool {
-			there := rapid.IntRange(0, 9).Draw(t, name) == 0
-			odd = odd || there
-			return there
+		sometimes := func(name string) bool {
+			yes := rapid.IntRange(0, 9).Draw(t, name) == 0
+			odd = odd || yes
+			return yes
 		}
 		e := Extraction{Entities: []Entity{}, Relationships: []Relationship{}}
 		for range rapid.IntRange(0, 2).Draw(t, "entities") {
-			one := Entity{Name: text("name"), Type: text("type"), Aliases: []string{"A", text("alias")}, Description: text("description"),
+			entity := Entity{Name: text("name"), Type: text("type"), Aliases: []string{"A", text("alias")}, Description: text("description"),
 				Mentions: []Span{{Quote: text("quote"), Start: 1, End: 4}}}
-			if rarely("has an id") {
-				one.ID = "e1"
+			if sometimes("has an id") {
+				entity.ID = "e1"
 			}
-			if rarely("has properties") {
-				one.Properties = json.RawMessage(`{"a": 1}`)
+			if sometimes("has properties") {
+				entity.Properties = json.RawMessage(`{"a": 1}`)
 			}
-			e.Entities = append(e.Entities, one)
+			e.Entities = append(e.Entities, entity)
 		}
 		for range rapid.IntRange(0, 2).Draw(t, "relationships") {
 			r := Relationship{Source: text("source"), Target: text("target"), Type: text("type"), Description: text("description")}
-			if rarely("source is a reference") {
+			if sometimes("source is a reference") {
 				r.Source, r.SourceRef = "", "Ann"
 			}
-			if rarely("target is a reference") {
+			if sometimes("target is a reference") {
 				r.Target, r.TargetRef = "", "Ann"
 			}
 			e.Relationships = append(e.Relationships, r)
@@ -226,13 +227,14 @@ func TestReadsBack(t *testing.T) {
 		}
 		back, warnings, err := DecodeExtraction(raw)
 		same := err == nil && len(warnings) == 0 && cmp.Equal(e, back)
-		if said := ReadsBack(e); said && !same || !said && !odd {
-			t.Fatalf("said to read back: %v\n%s\n%v, %v", said, cmp.Diff(e, back), warnings, err)
+		if claimed := ReadsBack(e); claimed && !same || !claimed && !odd {
+			t.Fatalf("said to read back: %v\n%s\n%v, %v", claimed, cmp.Diff(e, back), warnings, err)
 		}
 	})
 }
 
-// TestWithoutLookedUp_drawn: what is left out of the JSON is what is left out of the extraction.
+// TestWithoutLookedUp_drawn checks that removing mentions from the JSON equals removing them
+// from the extraction.
 func TestWithoutLookedUp_drawn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var e Extraction
@@ -280,8 +282,8 @@ func TestWithoutLookedUp(t *testing.T) {
 	}
 }
 
-// TestDecoder: what follows from schemas is made once for all documents that have the
-// same, and anew where somebody has changed them.
+// TestDecoder checks that a derived value is computed once for all documents with the same
+// schemas, and again for changed documents.
 func TestDecoder(t *testing.T) {
 	var decoder Decoder
 	type key struct{}
@@ -322,10 +324,10 @@ func TestDecoder(t *testing.T) {
 		read("e", fmt.Sprintf(`{"T%d":{}}`, i))
 	}
 	read("f", `{"`+strings.Repeat("T", maxSchemaBytes)+`":{}}`)
-	if len(decoder.sets) != 3 { // of 3 and 3·16, as 16 are forgotten together; one that is too large is none
+	if len(decoder.sets) != 3 { // of 3 + 3·16, since 16 are removed together, and one that is too large is not kept
 		t.Errorf("%d sets are kept", len(decoder.sets))
 	}
-	for range 2 { // what is wrong is not remembered as if it were right
+	for range 2 { // invalid schemas are not kept
 		if _, _, err := decoder.Document([]byte(`{"document_text":"x","object_schemas":[]}`)); err == nil {
 			t.Error("a list is not schemas")
 		}
@@ -357,7 +359,7 @@ func FuzzDecodeExtraction(f *testing.F) {
 	})
 }
 
-// TestMarshalJSON: it is what encoding/json makes of the same fields.
+// TestMarshalJSON checks that MarshalJSON writes the same as encoding/json.
 func TestMarshalJSON(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "a<b>&\"\\\n\u2028"}))
@@ -375,19 +377,19 @@ func TestMarshalJSON(t *testing.T) {
 				text.Draw(t, "source ref"), text.Draw(t, "target ref")}
 		})
 		var e Extraction
-		plain := map[string]any{}
+		members := map[string]any{}
 		if rapid.Bool().Draw(t, "entities") {
 			e.Entities = rapid.SliceOfN(entity, 0, 3).Draw(t, "of entities")
-			plain["entities"] = e.Entities
+			members["entities"] = e.Entities
 		}
 		if rapid.Bool().Draw(t, "relationships") {
 			e.Relationships = rapid.SliceOfN(relationship, 0, 3).Draw(t, "of relationships")
-			plain["relationships"] = e.Relationships
+			members["relationships"] = e.Relationships
 		}
-		want, wrong := json.Marshal(plain)
+		want, wantErr := json.Marshal(members)
 		got, err := e.MarshalJSON()
-		if (err != nil) != (wrong != nil) || err == nil && string(got) != string(want) {
-			t.Fatalf("got %s (%v), want %s (%v)", got, err, want, wrong)
+		if (err != nil) != (wantErr != nil) || err == nil && string(got) != string(want) {
+			t.Fatalf("got %s (%v), want %s (%v)", got, err, want, wantErr)
 		}
 	})
 }

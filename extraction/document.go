@@ -15,67 +15,67 @@ import (
 // ErrNoText is returned for a document that has no text to extract from.
 var ErrNoText = errors.New("the item has no document text: put it into input.document_text")
 
-// Document is the input of an extractor: a text, and what to look for in it.
+// Document is the input of an extractor: a text, and the schemas of what to look for.
 type Document struct {
 	// Text is the whole document, valid UTF-8.
 	Text string
-	// Type says what kind of document it is ("contract"); may be empty.
+	// Type is the kind of the document ("contract"); it may be empty.
 	Type string
-	// Objects are the kinds of entity to extract, by type name.
+	// Objects are the entity types to extract, by name.
 	Objects map[string]ObjectSchema
-	// Relationships are the kinds of relationship to extract, by type name.
+	// Relationships are the relationship types to extract, by name.
 	Relationships map[string]RelationshipSchema
-	// AllowedTypes narrows the entity types; empty allows every type of Objects.
+	// AllowedTypes limits the entity types; if it is empty, every type of Objects is allowed.
 	AllowedTypes []string
 	// AvailableTags are labels that a pipeline may attach; extraction ignores them.
 	AvailableTags []string
 
-	// Input and Metadata are the item's own JSON, for prompts that need more of
-	// it than the fields above; they may be empty.
+	// Input and Metadata are the JSON of the item, for prompts that need more of it than the
+	// fields above; they may be empty.
 	Input, Metadata json.RawMessage
 
-	derived *derived // nil where nothing is shared
-	indexed *indexed
+	shared *schemaValues // nil if nothing is shared
+	lazy   *lazyIndex
 }
 
-// derived holds what was made of the schemas of a document.
-type derived struct {
-	of     Document // without text, input and metadata
-	values sync.Map
+// derived has the values that were derived from the schemas of a document.
+type schemaValues struct {
+	schemas Document // without text, input and metadata
+	values  sync.Map
 }
 
-// holdsFor reports whether the schemas of the document are still those.
-func (d *derived) holdsFor(doc Document) bool {
-	return d != nil && reflect.ValueOf(doc.Objects).Pointer() == reflect.ValueOf(d.of.Objects).Pointer() &&
-		reflect.ValueOf(doc.Relationships).Pointer() == reflect.ValueOf(d.of.Relationships).Pointer() &&
-		slices.Equal(doc.AllowedTypes, d.of.AllowedTypes) && slices.Equal(doc.AvailableTags, d.of.AvailableTags)
+// matches reports whether the schemas of the document are unchanged.
+func (d *schemaValues) matches(doc Document) bool {
+	return d != nil && reflect.ValueOf(doc.Objects).Pointer() == reflect.ValueOf(d.schemas.Objects).Pointer() &&
+		reflect.ValueOf(doc.Relationships).Pointer() == reflect.ValueOf(d.schemas.Relationships).Pointer() &&
+		slices.Equal(doc.AllowedTypes, d.schemas.AllowedTypes) && slices.Equal(doc.AvailableTags, d.schemas.AvailableTags)
 }
 
-// Derive returns what make makes of the schemas, allowed types and tags of a document,
-// which is made once for all documents of one Decoder that have the same: make must
-// not look at anything else of the document, and nobody may change what it returns, nor
-// the maps of the document. The key says what is made; a type of the caller's own cannot collide. Safe for concurrent
-// use.
+// Derive returns the result of make, which is computed once for all documents of one Decoder
+// that have the same schemas, allowed types and tags. make must not use other parts of the
+// document, and callers must change neither the result nor the maps of the document. The key
+// identifies the kind of result; use a value of an own type to avoid collisions. Derive is safe
+// for concurrent use.
 func Derive[T any](doc Document, key any, make func(Document) T) T {
-	if !doc.derived.holdsFor(doc) {
+	if !doc.shared.matches(doc) {
 		return make(doc)
 	}
-	once, there := doc.derived.values.Load(key)
-	if !there {
-		once, _ = doc.derived.values.LoadOrStore(key, sync.OnceValue(func() any { return make(doc) }))
+	value, ok := doc.shared.values.Load(key)
+	if !ok {
+		value, _ = doc.shared.values.LoadOrStore(key, sync.OnceValue(func() any { return make(doc) }))
 	}
-	return once.(func() any)().(T)
+	return value.(func() any)().(T)
 }
 
-// ObjectSchema describes one entity type.
+// ObjectSchema describes an entity type.
 type ObjectSchema struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`
 	Properties  json.RawMessage `json:"properties,omitempty"`
 }
 
-// RelationshipSchema describes one relationship type and which entity types
-// may be at its ends; an empty list of types allows any.
+// RelationshipSchema describes a relationship type, and which entity types may be at its ends.
+// An empty list of types allows any.
 type RelationshipSchema struct {
 	Name        string   `json:"name"`
 	Description string   `json:"description,omitempty"`
@@ -83,31 +83,29 @@ type RelationshipSchema struct {
 	TargetTypes []string `json:"target_types,omitempty"`
 }
 
-// DecodeDocument reads the input of a dataset item. "text" is accepted for
-// "document_text". Unknown keys and odd but usable values are named in the
-// warnings. The error is ErrNoText for a document without text, or joins every
-// value of the wrong kind with its path.
+// DecodeDocument decodes the input of a dataset item. It accepts "text" for "document_text".
+// Warnings name unknown keys. The error is ErrNoText for a document without text, or joins
+// every value of the wrong kind with its path.
 func DecodeDocument(raw []byte) (Document, []string, error) { return new(Decoder).Document(raw) }
 
-// Bounds of what a Decoder remembers.
+// Limits of the memory of a Decoder.
 const (
 	maxSchemaSets  = 16
-	maxSchemaBytes = 1 << 20 // of one set
+	maxSchemaBytes = 1 << 20 // of one set, in bytes of JSON
 )
 
-// Decoder reads documents, and decodes schemas that many of them share only once. It
-// remembers up to 16 sets of at most 1 MiB each, and then starts over. The zero value is
+// Decoder decodes documents. It decodes schemas that several documents share only once: it
+// keeps up to 16 sets of schemas of at most 1 MiB each, and then starts over. The zero value is
 // ready to use, and safe for concurrent use.
 type Decoder struct {
 	mu   sync.Mutex
-	sets map[string]Document // by their JSON: documents without a text
+	sets map[string]Document // documents without text, by the JSON of their schemas
 }
 
-// The keys of an input that are the same in many items.
+// schemaKeys are the keys of an input that have the same value in many items.
 var schemaKeys = []string{"object_schemas", "relationship_schemas", "allowed_types", "available_tags"}
 
-// Document is DecodeDocument. The schemas of what it returns are shared: nobody may
-// change them.
+// Document is DecodeDocument with shared schemas, which callers must not change.
 func (d *Decoder) Document(raw []byte) (Document, []string, error) {
 	switch trimmed := bytes.TrimSpace(raw); {
 	case len(trimmed) == 0:
@@ -119,7 +117,7 @@ func (d *Decoder) Document(raw []byte) (Document, []string, error) {
 	in := r.object("input", raw)
 	text, kind := in.text("document_text", "text"), in.text("document_type")
 	doc := d.schemas(in)
-	doc.Text, doc.Type, doc.Input, doc.indexed = text, kind, raw, &indexed{text: text}
+	doc.Text, doc.Type, doc.Input, doc.lazy = text, kind, raw, &lazyIndex{text: text}
 	in.done()
 	if err := r.err(); err != nil {
 		return Document{}, r.warnings, err
@@ -130,17 +128,17 @@ func (d *Decoder) Document(raw []byte) (Document, []string, error) {
 	return doc, r.warnings, nil
 }
 
-// schemas reads what many documents share, and remembers it where nothing is wrong
-// with it.
+// schemas decodes the values of schemaKeys, and keeps them for further documents if they are
+// valid.
 func (d *Decoder) schemas(in fields) Document {
 	var key []byte
 	for _, name := range schemaKeys {
 		key = append(append(key, in.value(name)...), 0)
 	}
 	d.mu.Lock()
-	doc, there := d.sets[string(key)]
+	doc, ok := d.sets[string(key)]
 	d.mu.Unlock()
-	if there {
+	if ok {
 		return doc
 	}
 	doc = Document{
@@ -148,7 +146,7 @@ func (d *Decoder) schemas(in fields) Document {
 		Objects:       decodeSchemas(in, "object_schemas", decodeObject),
 		Relationships: decodeSchemas(in, "relationship_schemas", decodeRelationshipSchema),
 	}
-	doc.derived = &derived{of: doc}
+	doc.shared = &schemaValues{schemas: doc}
 	if len(in.r.problems) > 0 || len(key) > maxSchemaBytes {
 		return doc
 	}

@@ -1,19 +1,18 @@
-// Package extraction holds the types of knowledge extraction: a Document with its schemas
-// goes into an extractor, and an Extraction with entities and relationships comes out. It
-// knows their JSON forms, and nothing about models, scores or Langfuse.
+// Package extraction has the types of knowledge extraction: an extractor turns a Document with
+// its schemas into an Extraction with entities and relationships. The package knows their JSON
+// forms, and nothing about models, scores or Langfuse.
 //
-// Reading is tolerant where writers differ (synonyms of keys, references by
-// identifier) and strict where a wrong guess would change a score: a list that
-// is absent is kept apart from a list that is empty, and a value of the wrong
-// kind is an error that names its path.
+// Decoding accepts different forms where writers differ (synonyms of keys, references by
+// identifier). It is strict where a wrong guess would change a score: an absent list differs
+// from an empty one, and a value of the wrong kind is an error with its path.
 //
-// It also finds what an extractor quotes in the document that it was given, and says
-// which names do not occur there. NewIndex reads a text once; Index.Locate finds a quote
-// exactly, else tolerantly: white space, case, Unicode compatibility forms, kinds of
-// quotation marks and dashes, invisible characters and hyphenation at line ends do not
-// matter; Index.Ground does so for all mentions of an extraction, and looks for the names
-// of what has none. All offsets count code points of the original text, and every Span
-// quotes exactly what is there; Offsets converts to bytes and UTF-16.
+// The package also finds quotes in the document, and names that do not occur there. NewIndex
+// reads a text once. Index.Locate finds a quote exactly, or otherwise tolerantly: ignoring
+// differences of white space, case, Unicode compatibility forms, kinds of quotation marks and
+// dashes, invisible characters and hyphenation at line ends. Index.Ground locates all mentions
+// of an extraction, and looks for the names of entities without any. All offsets count code
+// points of the original text, and every Span quotes it exactly; Offsets converts to bytes and
+// UTF-16.
 //
 //	doc, warnings, err := extraction.DecodeDocument(item.Input)
 //	want, warnings, err := extraction.DecodeExtraction(item.Expected)
@@ -30,68 +29,66 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// MaxLabel is the most bytes that a name, type, identifier or alias has. A longer one
-// is refused before it is compared with anything.
+// MaxLabel is the maximum length of a name, type, identifier or alias in bytes. Longer ones are
+// refused when they are decoded.
 const MaxLabel = 4 << 10
 
 // Extraction is what was found in a document, or what should be found.
 //
-// A nil list and an empty one differ: in expected output nil means "not
-// annotated" (nothing is scored), empty means "annotated, there is none".
+// A nil list differs from an empty one: in expected output, nil means "not annotated", so that
+// nothing is scored, and empty means "annotated, there is none".
 type Extraction struct {
 	Entities      []Entity
 	Relationships []Relationship
 }
 
-// Entity is a named thing of a type.
+// Entity is a named thing with a type.
 type Entity struct {
-	// ID joins relationships to entities inside one extraction; it never
-	// leaves it and is not compared with the identifiers of another.
+	// ID connects relationships with entities inside one extraction. It is never compared with
+	// identifiers of another extraction.
 	ID          string          `json:"id,omitempty"`
 	Name        string          `json:"name"`
 	Type        string          `json:"type,omitempty"`
 	Description string          `json:"description,omitempty"`
 	Aliases     []string        `json:"aliases,omitempty"`
 	Properties  json.RawMessage `json:"properties,omitempty"`
-	// Mentions are the places of the document that name the entity.
+	// Mentions are the places in the document that name the entity.
 	Mentions []Span `json:"mentions,omitempty"`
 }
 
-// Span is a quoted stretch of the document; Start and End count code points,
-// End is exclusive.
+// Span is a quoted part of the document. Start and End count code points; End is exclusive.
 type Span struct {
 	Quote string `json:"quote"`
 	Start int    `json:"start"`
 	End   int    `json:"end"`
-	// LookedUp says that this program searched the document for it: who named the
-	// entity did not say where.
+	// LookedUp means that this program searched the document for the span, since the extractor
+	// gave no place.
 	LookedUp bool `json:"looked_up,omitempty"`
 }
 
 // Relationship is a typed, directed statement between two named things.
 type Relationship struct {
-	// Source and Target are names. An end that was given only as a reference
-	// to no entity is empty: such a relationship is dangling.
+	// Source and Target are names. An end is empty if only a reference was given and no entity
+	// has that identifier; such a relationship is dangling.
 	Source      string `json:"source_name"`
 	Target      string `json:"target_name"`
 	Type        string `json:"relationship_type"`
 	Description string `json:"description,omitempty"`
-	// SourceRef and TargetRef keep a reference that did not resolve.
+	// SourceRef and TargetRef are references that could not be resolved.
 	SourceRef string `json:"source_ref,omitempty"`
 	TargetRef string `json:"target_ref,omitempty"`
 }
 
-// Dangling reports whether an end refers to an entity that is not there.
+// Dangling reports whether an end refers to an entity that does not exist.
 func (r Relationship) Dangling() bool { return r.SourceRef != "" || r.TargetRef != "" }
 
-// MarshalJSON writes the native form: entities with name and type,
-// relationships with source_name, target_name and relationship_type. A nil
-// list is left out, an empty one is written as [].
+// MarshalJSON writes entities with name and type, and relationships with source_name,
+// target_name and relationship_type. A nil list is omitted, an empty one is written as [].
 func (e Extraction) MarshalJSON() ([]byte, error) {
 	size := 64
-	for _, one := range e.Entities {
+	for _, entity := range e.Entities {
 		size += 128
-		for _, m := range one.Mentions {
+		for _, m := range entity.Mentions {
 			size += 60 + len(m.Quote)
 		}
 	}
@@ -134,43 +131,44 @@ func (r Relationship) write(w *textutil.JSONWriter) {
 	w.TextIf("target_ref", r.TargetRef)
 }
 
-// ReadsBack reports whether DecodeExtraction of what MarshalJSON writes is this
-// extraction again, without a warning: no identifiers and references, which would be
-// resolved, and only labels that it takes.
+// ReadsBack reports whether DecodeExtraction decodes the JSON of e to the same extraction
+// without warnings. That requires that there are no identifiers and references, which would be
+// resolved, no properties, only valid UTF-8, and no label longer than MaxLabel.
 func ReadsBack(e Extraction) bool {
-	plain := func(texts ...string) bool {
+	valid := func(texts ...string) bool {
 		return !slices.ContainsFunc(texts, func(s string) bool { return len(s) > MaxLabel || !utf8.ValidString(s) })
 	}
-	for _, one := range e.Entities {
-		if one.ID != "" || one.Properties != nil || !plain(one.Name, one.Type) || !plain(one.Aliases...) || !utf8.ValidString(one.Description) {
+	for _, entity := range e.Entities {
+		if entity.ID != "" || entity.Properties != nil || !valid(entity.Name, entity.Type) || !valid(entity.Aliases...) || !utf8.ValidString(entity.Description) {
 			return false
 		}
-		for _, m := range one.Mentions {
+		for _, m := range entity.Mentions {
 			if !utf8.ValidString(m.Quote) {
 				return false
 			}
 		}
 	}
 	for _, r := range e.Relationships {
-		if r.SourceRef != "" || r.TargetRef != "" || !plain(r.Source, r.Target, r.Type) || !utf8.ValidString(r.Description) {
+		if r.SourceRef != "" || r.TargetRef != "" || !valid(r.Source, r.Target, r.Type) || !utf8.ValidString(r.Description) {
 			return false
 		}
 	}
 	return true
 }
 
-// WithoutLookedUp returns the JSON of an extraction, as MarshalJSON writes it, without the
-// mentions that were looked up; any other JSON, and one without such, is returned as it is.
+// WithoutLookedUp returns the JSON of an extraction, as written by MarshalJSON, without the
+// mentions that were looked up. It returns other JSON, and JSON without such mentions,
+// unchanged.
 func WithoutLookedUp(raw json.RawMessage) json.RawMessage {
 	if !bytes.HasPrefix(raw, []byte(`{"entities":[`)) {
 		return raw
 	}
-	begin, end, list := []byte(`{"quote":`), []byte(`,"looked_up":true}`), []byte(`,"mentions":[`)
+	prefix, suffix, listPrefix := []byte(`{"quote":`), []byte(`,"looked_up":true}`), []byte(`,"mentions":[`)
 	b, rest := []byte(nil), raw
 	for {
-		before, after, found := bytes.Cut(rest, end) // in a text its quotation marks were escaped
+		before, after, found := bytes.Cut(rest, suffix) // inside strings, the quotation marks would be escaped
 		start := bytes.LastIndexByte(before, '{')
-		for start >= 0 && !bytes.HasPrefix(before[start:], begin) { // a brace of the quote
+		for start >= 0 && !bytes.HasPrefix(before[start:], prefix) { // a brace in the quote
 			start = bytes.LastIndexByte(before[:start], '{')
 		}
 		if !found || start < 0 {
@@ -184,8 +182,8 @@ func WithoutLookedUp(raw json.RawMessage) json.RawMessage {
 			rest = bytes.TrimPrefix(rest, []byte{','})
 		}
 		b = bytes.TrimSuffix(b, []byte{','})
-		if bytes.HasPrefix(rest, []byte{']'}) && bytes.HasSuffix(b, list) {
-			b, rest = bytes.TrimSuffix(b, list), rest[1:]
+		if bytes.HasPrefix(rest, []byte{']'}) && bytes.HasSuffix(b, listPrefix) {
+			b, rest = bytes.TrimSuffix(b, listPrefix), rest[1:]
 		}
 	}
 	if b == nil {
@@ -194,15 +192,14 @@ func WithoutLookedUp(raw json.RawMessage) json.RawMessage {
 	return append(b, rest...)
 }
 
-// DecodeExtraction reads entities and relationships, as a dataset item or an
-// extractor writes them.
+// DecodeExtraction decodes entities and relationships, as a dataset item or an extractor writes
+// them.
 //
-// Accepted for the ends of a relationship: source_name, source or source_ref
-// (target likewise); a value that equals the id (or temp_id) of an entity of
-// this extraction becomes that entity's name. Accepted for its type:
-// relationship_type or type. Unknown keys are named in the warnings. The error
-// joins every value of the wrong kind, and every label of more than MaxLabel bytes,
-// with its path.
+// The ends of a relationship are source_name, source or source_ref (target likewise). A value
+// that equals the id (or temp_id) of an entity of this extraction is replaced by that entity's
+// name. The type of a relationship is relationship_type or type. Warnings name unknown keys.
+// The error joins every value of the wrong kind, and every label longer than MaxLabel, with its
+// path.
 func DecodeExtraction(raw []byte) (Extraction, []string, error) {
 	r := &reader{}
 	top := r.object("", raw)
@@ -252,7 +249,7 @@ func decodeMentions(r *reader, entity fields) []Span {
 func namesByID(r *reader, entities []Entity) map[string]string {
 	names := map[string]string{}
 	for _, e := range entities {
-		if _, taken := names[e.ID]; taken {
+		if _, duplicate := names[e.ID]; duplicate {
 			r.warn("entities: the id %q is used twice; the first entity keeps it", e.ID)
 		} else if e.ID != "" {
 			names[e.ID] = e.Name
@@ -280,32 +277,31 @@ func decodeRelationships(r *reader, top fields, entities []Entity) []Relationshi
 		})
 		f.done()
 	}
-	var listed map[string]bool // what no relationship refers to is not looked up
+	var entityNames map[string]bool // names of entities, only if a relationship needs them
 	if slices.ContainsFunc(relationships, Relationship.Dangling) {
-		listed = map[string]bool{}
+		entityNames = map[string]bool{}
 		for _, e := range entities {
-			listed[e.Name] = true
+			entityNames[e.Name] = true
 		}
 	}
 	for i := range relationships {
 		rel := &relationships[i]
-		rel.Source, rel.SourceRef = resolveEnd(rel.Source, rel.SourceRef, names, listed)
-		rel.Target, rel.TargetRef = resolveEnd(rel.Target, rel.TargetRef, names, listed)
+		rel.Source, rel.SourceRef = resolveEnd(rel.Source, rel.SourceRef, names, entityNames)
+		rel.Target, rel.TargetRef = resolveEnd(rel.Target, rel.TargetRef, names, entityNames)
 	}
 	return relationships
 }
 
-// resolveEnd returns the name that an end stands for, or the reference that
-// stands for nothing. A reference that spells an entity's name is that name:
-// models mix the two up.
-func resolveEnd(name, ref string, byID map[string]string, listed map[string]bool) (string, string) {
-	resolved, known := byID[cmp.Or(name, ref)]
+// resolveEnd returns the name of an end, or the reference if it cannot be resolved. A reference
+// that equals an entity's name means that entity, since models confuse the two.
+func resolveEnd(name, ref string, byID map[string]string, entityNames map[string]bool) (string, string) {
+	resolved, ok := byID[cmp.Or(name, ref)]
 	switch {
-	case known:
+	case ok:
 		return resolved, ""
 	case name != "":
 		return name, ""
-	case listed[ref]:
+	case entityNames[ref]:
 		return ref, ""
 	}
 	return "", ref

@@ -13,17 +13,16 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// isInvisible reports characters that change how others are shown and not what
-// they say.
+// isInvisible reports whether a character only changes how others are shown.
 func isInvisible(r rune) bool {
 	return r >= 0x80 && (unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Variation_Selector, r))
 }
 
 func isDash(r rune) bool { return r == '-' || r == 0x2212 || r >= 0x80 && unicode.Is(unicode.Pd, r) }
 
-// quotationMark returns ' or " for the kinds of quotation marks, apostrophes and
-// primes, and anything else as it is.
-func quotationMark(r rune) rune {
+// normalizeQuote returns ' or " for the kinds of quotation marks, apostrophes and primes, and
+// any other character unchanged.
+func normalizeQuote(r rune) rune {
 	switch r {
 	case '`', '´', '‘', '’', '‚', '‛', '′', '‵', 'ʼ', 'ʹ', '‹', '›', '＇':
 		return '\''
@@ -33,100 +32,99 @@ func quotationMark(r rune) rune {
 	return r
 }
 
-// writtenTogether reports letters of scripts that do not divide all words by
-// white space, or write particles at them: a name may begin and end between two
-// of their letters.
-func writtenTogether(r rune) bool {
+// hasNoWordBreaks reports whether a letter is of a script that does not separate all words by
+// white space, or attaches particles to them: a name may begin and end between two of its
+// letters.
+func hasNoWordBreaks(r rune) bool {
 	return r >= utf8.RuneSelf && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai, unicode.Lao,
 		unicode.Khmer, unicode.Myanmar, unicode.Tibetan, unicode.Arabic, unicode.Hebrew)
 }
 
-// divides reports whether a word ends between two neighbours.
-func divides(a, b rune) bool {
-	word := func(r rune) bool {
-		return r < utf8.RuneSelf && plain[r] != 0 || r >= utf8.RuneSelf && unicode.In(r, unicode.L, unicode.N, unicode.M)
+// isWordBoundary reports whether a word ends between two adjacent characters.
+func isWordBoundary(a, b rune) bool {
+	inWord := func(r rune) bool {
+		return r < utf8.RuneSelf && asciiFold[r] != 0 || r >= utf8.RuneSelf && unicode.In(r, unicode.L, unicode.N, unicode.M)
 	}
-	return !word(a) || !word(b) || writtenTogether(a) || writtenTogether(b)
+	return !inWord(a) || !inWord(b) || hasNoWordBreaks(a) || hasNoWordBreaks(b)
 }
 
-// folded is a text in the form in which quotes are compared, with the stretch of
-// the original that each byte stands for. Stretches do not overlap and are in
-// the order of the text.
+// folded is a text in the form in which quotes are compared, with the part of the original for
+// each byte. These parts do not overlap and are in the order of the text.
 type folded struct {
 	text []byte
-	runs []run // in order; the first begins at 0
+	runs []run // in order; the first starts at 0
 }
 
-// run says what the bytes of a folded text stand for, from byte at on to the next run:
-// all of them for the original's bytes from start to end, or, where end is 0, each for
-// one byte, those from start on.
+// run describes the bytes of a folded text from index at to the next run. If end is 0, they
+// correspond one by one to the bytes of the original from start; otherwise each of them
+// corresponds to all bytes from start to end.
 type run struct{ at, start, end int32 }
 
-// from returns the stretch of the original that byte i stands for.
-func (f folded) from(i int) stretch {
+// source returns the part of the original that byte i corresponds to.
+func (f folded) source(i int) byteRange {
 	next := sort.Search(len(f.runs), func(n int) bool { return int(f.runs[n].at) > i })
 	r := f.runs[next-1]
 	if r.end > 0 {
-		return stretch{int(r.start), int(r.end)}
+		return byteRange{int(r.start), int(r.end)}
 	}
 	start := int(r.start) + i - int(r.at)
-	return stretch{start, start + 1}
+	return byteRange{start, start + 1}
 }
 
-// find returns the first byte of the folded text that stands for the byte at of
-// the original or a later one.
-func (f folded) find(at int) int {
-	next := sort.Search(len(f.runs), func(n int) bool { return int(f.runs[n].start) >= at })
+// find returns the index of the first folded byte that corresponds to the original byte at pos,
+// or to a later one.
+func (f folded) find(pos int) int {
+	next := sort.Search(len(f.runs), func(n int) bool { return int(f.runs[n].start) >= pos })
 	end := len(f.text)
 	if next < len(f.runs) {
 		end = int(f.runs[next].at)
 	}
 	if next > 0 && f.runs[next-1].end == 0 {
 		before := f.runs[next-1]
-		return min(end, int(before.at)+at-int(before.start))
+		return min(end, int(before.at)+pos-int(before.start))
 	}
 	return end
 }
 
 // folder folds one text:
 //
-//   - a run of white space is one space, at either end none;
+//   - white space becomes one space, and is removed at both ends;
 //   - invisible characters (soft hyphens, joiners, marks of direction, variation
-//     selectors) are dropped;
-//   - quotation marks are ' or ", dashes are -;
-//   - a dash between two letters is dropped, with a line break after it: whether
-//     "well-known", hyphenated at a line end, is one word cannot be seen;
-//   - all else is decomposed (NFKD), case folded and decomposed again, combining
+//     selectors) are removed;
+//   - quotation marks become ' or ", dashes become -;
+//   - a dash between two letters is removed, with a line break after it, since it is
+//     unknown whether "well-known", hyphenated at a line end, is one word;
+//   - all else is decomposed (NFKD), case folded and decomposed again, with combining
 //     marks in canonical order.
 //
-// It works code point by code point, so that every part of a text folds to a
-// part of the folded text, but for white space and dashes at its ends.
+// It works code point by code point, so that every part of a text folds to a part of the folded
+// text, except for white space and dashes at its ends.
 type folder struct {
 	folded
 	fold  cases.Caser
 	cache map[rune]string
-	prev  rune   // the last that was kept
-	marks []mark // that wait for the next letter, to be put in order
+	prev  rune   // the last character that was kept
+	marks []mark // wait for the next letter, to be sorted
 }
 
-// mark is a combining mark with the stretch of the original it stands for.
+// mark is a combining mark with the part of the original that it corresponds to.
 type mark struct {
 	r          rune
 	class      uint8 // canonical combining class
 	start, end int
 }
 
-// fold folds at most the first 2 GiB of a text.
+// fold returns the folded form of at most the first 2 GiB of a text.
 func fold(text string) folded {
 	text = text[:min(len(text), math.MaxInt32)]
 	f := &folder{}
 	f.text = make([]byte, 0, len(text))
 	for i := 0; i < len(text); {
-		if c := text[i]; plain[c] != 0 {
+		if c := text[i]; asciiFold[c] != 0 {
 			f.flush()
-			f.put(rune(plain[c]), i, i+1)
-			for i++; i < len(text) && plain[text[i]] != 0; i++ { // each stands for the next byte, too
-				f.text = append(f.text, plain[text[i]])
+			f.put(rune(asciiFold[c]), i, i+1)
+			for i++; i < len(text) && asciiFold[text[i]] != 0; i++ { // each corresponds to the next byte
+				f.text = append(f.text, asciiFold[text[i]])
 			}
 			f.prev = rune(text[i-1])
 			continue
@@ -140,8 +138,9 @@ func fold(text string) folded {
 	return f.folded
 }
 
-// plain holds what the letters and digits of ASCII fold to: most of most texts.
-var plain = func() (table [256]byte) {
+// asciiFold has the folded form of ASCII letters and digits, the most frequent characters; 0
+// for other bytes.
+var asciiFold = func() (table [256]byte) {
 	for c := range byte(utf8.RuneSelf) {
 		if unicode.IsLetter(rune(c)) || unicode.IsDigit(rune(c)) {
 			table[c] = byte(unicode.ToLower(rune(c)))
@@ -150,7 +149,7 @@ var plain = func() (table [256]byte) {
 	return table
 }()
 
-// step folds what begins at byte i and returns where the next begins.
+// step folds the character at byte i and returns the index of the next.
 func (f *folder) step(text string, i int) int {
 	r, size := utf8.DecodeRuneInString(text[i:])
 	switch {
@@ -158,7 +157,7 @@ func (f *folder) step(text string, i int) int {
 		return i + size
 	case unicode.IsSpace(r):
 		end := i + size
-		if end == len(text) || plain[text[end]] == 0 {
+		if end == len(text) || asciiFold[text[end]] == 0 {
 			end, _ = afterSpace(text, i)
 		}
 		if f.flush(); len(f.text) > 0 {
@@ -176,14 +175,14 @@ func (f *folder) step(text string, i int) int {
 		f.flush()
 		f.put(unicode.ToLower(r), i, i+size)
 	default:
-		f.write(f.spell(r), i, i+size)
+		f.write(f.foldRune(r), i, i+size)
 	}
 	f.prev = r
 	return i + size
 }
 
-// hyphen returns where the word goes on after a dash that ends at byte i, or 0
-// if the dash is not inside a word.
+// hyphen returns the index where a word continues after a dash that ends at byte i, or 0 if the
+// dash is not inside a word.
 func (f *folder) hyphen(text string, i int) int {
 	if !unicode.In(f.prev, unicode.L, unicode.M) {
 		return 0
@@ -195,8 +194,7 @@ func (f *folder) hyphen(text string, i int) int {
 	return next
 }
 
-// afterSpace returns where the white space at byte i ends and how many line
-// breaks are in it.
+// afterSpace returns the end of the white space at byte i, and its number of line breaks.
 func afterSpace(text string, i int) (end, lines int) {
 	for i < len(text) {
 		r, size := utf8.DecodeRuneInString(text[i:])
@@ -211,20 +209,20 @@ func afterSpace(text string, i int) (end, lines int) {
 	return i, lines
 }
 
-// spell returns the folded form of a code point.
-func (f *folder) spell(r rune) string {
+// foldRune returns the folded form of a code point.
+func (f *folder) foldRune(r rune) string {
 	s, ok := f.cache[r]
 	if !ok {
 		if f.cache == nil {
 			f.fold, f.cache = cases.Fold(), map[rune]string{}
 		}
-		s = norm.NFKD.String(f.fold.String(norm.NFKD.String(string(quotationMark(r)))))
+		s = norm.NFKD.String(f.fold.String(norm.NFKD.String(string(normalizeQuote(r)))))
 		f.cache[r] = s
 	}
 	return s
 }
 
-// write appends the folded form of what is in the original at start.
+// write appends the folded form of the original from start to end.
 func (f *folder) write(s string, start, end int) {
 	for _, r := range s {
 		var class uint8
@@ -240,8 +238,8 @@ func (f *folder) write(s string, start, end int) {
 	}
 }
 
-// flush appends the combining marks in canonical order. Marks that change places
-// are together for all of their stretch.
+// flush appends the waiting combining marks in canonical order. Marks that change places all
+// correspond to their common part of the original.
 func (f *folder) flush() {
 	byClass := func(a, b mark) int { return int(a.class) - int(b.class) }
 	if len(f.marks) > 1 && !slices.IsSortedFunc(f.marks, byClass) {
@@ -257,7 +255,7 @@ func (f *folder) flush() {
 	f.marks = f.marks[:0]
 }
 
-// put appends a code point that stands for the original's bytes from start to end.
+// put appends a code point that corresponds to the original from start to end.
 func (f *folder) put(r rune, start, end int) {
 	next := run{int32(len(f.text)), int32(start), int32(end)}
 	f.text = utf8.AppendRune(f.text, r)
@@ -273,55 +271,55 @@ func (f *folder) put(r rune, start, end int) {
 	f.runs = append(f.runs, next)
 }
 
-// Unit is what an offset counts.
+// Unit is the unit of an offset.
 type Unit int
 
 // The units of offsets.
 const (
 	CodePoints Unit = iota
-	UTF16           // code units, as JavaScript and Java count
+	UTF16           // code units, as in JavaScript and Java
 	Bytes           // of UTF-8
 )
 
-// stride is how many code points lie between two remembered places.
+// stride is the number of code points between two stored positions.
 const stride = 64
 
-// Offsets converts offsets of one text between units. A byte that is not UTF-8
-// counts as one code point and one unit of UTF-16. Safe for concurrent use.
+// Offsets converts offsets of one text between units. An invalid byte counts as one code point
+// and one unit of UTF-16. It is safe for concurrent use.
 type Offsets struct {
-	text   string
-	places []place // of code points 0, stride, 2·stride …
-	end    place
+	text      string
+	positions []position // positions of code points 0, stride, 2·stride …
+	end       position
 }
 
-// place is one border between code points, in every unit.
-type place [3]int
+// position is a border between code points, in every unit.
+type position [3]int
 
-// NewOffsets reads the text once. Memory about two fifths of the text, none where
-// all of it is ASCII.
+// NewOffsets reads the text once. It needs memory of about two fifths of the text, and none for
+// ASCII.
 func NewOffsets(text string) *Offsets {
 	o := &Offsets{text: text}
-	var at place
+	var pos position
 	if textutil.IsASCII(text) {
-		o.end = place{len(text), len(text), len(text)}
+		o.end = position{len(text), len(text), len(text)}
 		return o
 	}
-	for at[Bytes] < len(text) {
-		if at[CodePoints]%stride == 0 {
-			o.places = append(o.places, at)
+	for pos[Bytes] < len(text) {
+		if pos[CodePoints]%stride == 0 {
+			o.positions = append(o.positions, pos)
 		}
-		at = o.after(at)
+		pos = o.after(pos)
 	}
-	o.end = at
+	o.end = pos
 	return o
 }
 
 // Len returns the length of the text.
 func (o *Offsets) Len(unit Unit) int { return o.end[unit] }
 
-// Convert returns the offset n, counted in from, as counted in to. It is false
-// for an offset outside of 0 … Len(from), or inside a code point: between
-// surrogates, or between the bytes of one. Time O(log of the text's length).
+// Convert converts the offset n from one unit to another. It returns false for an offset
+// outside of 0 … Len(from), or inside a code point: between surrogates, or between the bytes of
+// a character. Time: O(log of the text's length).
 func (o *Offsets) Convert(n int, from, to Unit) (int, bool) {
 	if n < 0 || n > o.end[from] {
 		return 0, false
@@ -329,19 +327,19 @@ func (o *Offsets) Convert(n int, from, to Unit) (int, bool) {
 	if n == o.end[from] {
 		return o.end[to], true
 	}
-	if o.places == nil { // ASCII
+	if o.positions == nil { // ASCII
 		return n, true
 	}
-	next := sort.Search(len(o.places), func(i int) bool { return o.places[i][from] > n })
-	at := o.places[next-1]
-	for at[from] < n {
-		at = o.after(at)
+	next := sort.Search(len(o.positions), func(i int) bool { return o.positions[i][from] > n })
+	pos := o.positions[next-1]
+	for pos[from] < n {
+		pos = o.after(pos)
 	}
-	return at[to], at[from] == n
+	return pos[to], pos[from] == n
 }
 
-// Slice returns the text between two offsets in code points; it is false where
-// they do not name a stretch of the text.
+// Slice returns the text between two offsets in code points, or false if they are not a valid
+// range.
 func (o *Offsets) Slice(start, end int) (string, bool) {
 	from, ok := o.Convert(start, CodePoints, Bytes)
 	to, ok2 := o.Convert(end, CodePoints, Bytes)
@@ -351,17 +349,17 @@ func (o *Offsets) Slice(start, end int) (string, bool) {
 	return o.text[from:to], true
 }
 
-// after returns the border after the next code point.
-func (o *Offsets) after(at place) place {
-	if o.text[at[Bytes]] < utf8.RuneSelf {
-		return place{at[CodePoints] + 1, at[UTF16] + 1, at[Bytes] + 1}
+// after returns the position after the next code point.
+func (o *Offsets) after(pos position) position {
+	if o.text[pos[Bytes]] < utf8.RuneSelf {
+		return position{pos[CodePoints] + 1, pos[UTF16] + 1, pos[Bytes] + 1}
 	}
-	r, size := utf8.DecodeRuneInString(o.text[at[Bytes]:])
-	at[CodePoints]++
-	at[Bytes] += size
-	at[UTF16]++
+	r, size := utf8.DecodeRuneInString(o.text[pos[Bytes]:])
+	pos[CodePoints]++
+	pos[Bytes] += size
+	pos[UTF16]++
 	if r > 0xFFFF {
-		at[UTF16]++
+		pos[UTF16]++
 	}
-	return at
+	return pos
 }

@@ -13,50 +13,48 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// mostMentions bounds the mentions that are found for one entity by its names.
-const mostMentions = 100
+// maxMentions is the maximum number of mentions that are found for one entity by its names.
+const maxMentions = 100
 
-// Grounding says what does not occur in the document, in the order of the extraction.
+// Grounding lists what does not occur in the document, in the order of the extraction.
 type Grounding struct {
-	// Invented are the names of entities of which neither a quote, nor the name, nor an alias
-	// occurs.
+	// Invented are the names of entities without a quote, name or alias that occurs.
 	Invented []string
 	// Lost are the quotes that do not occur, each as often as it was given.
 	Lost []string
 }
 
-// Ground returns a copy of the extraction in which every mention is a span of
-// the document, and says what does not occur in it.
+// Ground returns a copy of the extraction in which every mention is a span of the document, and
+// lists what does not occur in it.
 //
-// A mention whose offsets quote the document is kept; one with good offsets and
-// no quote gets the quote. Any other is looked for by Locate, close to the start
-// that it claims, and removed if it does not occur. Equal mentions are one. An
-// entity that has none left is given the places of its name and aliases, marked
-// as looked up, compared as Locate does: whole words only (in scripts that divide words by
-// white space), the longer of two that overlap, at most the first 100 of those
-// that are looked at. An inflected form of a name is another word.
+// A mention whose offsets match its quote is kept; one with valid offsets and no quote gets the
+// quote. For any other, Ground uses Locate, close to the start that it has, and removes it if
+// it does not occur. Equal mentions are merged. An entity without any mention left gets the
+// places of its name and aliases, marked as looked up. They are compared as in Locate, but as
+// whole words only (except in scripts that do not separate all words); of two that overlap, the
+// longer counts; at most the first 100 are kept. An inflected form of a name is another word.
 //
-// Ends of relationships that are not entities are not looked at. Time is linear
-// in document and extraction but for logarithms, and bounded for any names.
+// Ground does not look at ends of relationships that are not entities. Time is linear in
+// document and extraction, except for logarithms, and bounded for any names.
 func (x *Index) Ground(e Extraction) (Extraction, Grounding) {
 	var report Grounding
 	e.Entities = slices.Clone(e.Entities)
 	for i := range e.Entities {
-		one := &e.Entities[i]
-		spans, lost := x.mentions(*one)
+		entity := &e.Entities[i]
+		spans, lost := x.mentions(*entity)
 		report.Lost = append(report.Lost, lost...)
 		if len(spans) == 0 {
-			spans = x.named(*one)
+			spans = x.named(*entity)
 		}
 		if len(spans) == 0 {
-			report.Invented = append(report.Invented, one.Name)
+			report.Invented = append(report.Invented, entity.Name)
 		}
-		one.Mentions = distinct(spans)
+		entity.Mentions = distinct(spans)
 	}
 	return e, report
 }
 
-// mentions returns where the given mentions stand, and the quotes of those that do not occur.
+// mentions returns the spans of the given mentions, and the quotes of those that do not occur.
 func (x *Index) mentions(e Entity) (spans []Span, lost []string) {
 	spans = slices.Grow(spans, len(e.Mentions))
 	for _, given := range e.Mentions {
@@ -69,18 +67,18 @@ func (x *Index) mentions(e Entity) (spans []Span, lost []string) {
 	return spans, lost
 }
 
-// mention returns where a given mention stands.
+// mention returns the span of a given mention.
 func (x *Index) mention(given Span) (Span, bool) {
-	there, ok := x.Slice(given.Start, given.End)
-	if ok && there != "" && (given.Quote == "" || given.Quote == there) {
-		return Span{Quote: there, Start: given.Start, End: given.End, LookedUp: given.LookedUp}, true
+	quoted, ok := x.Slice(given.Start, given.End)
+	if ok && quoted != "" && (given.Quote == "" || given.Quote == quoted) {
+		return Span{Quote: quoted, Start: given.Start, End: given.End, LookedUp: given.LookedUp}, true
 	}
 	span, found := x.Locate(given.Quote, given.Start)
 	span.LookedUp = given.LookedUp
 	return span, found
 }
 
-// needles gives the name and the aliases as they are looked for, each once.
+// needles yields the folded name and aliases, each once.
 func needles(e Entity) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		seen := map[string]bool{}
@@ -100,17 +98,17 @@ func needles(e Entity) iter.Seq[[]byte] {
 	}
 }
 
-// words gives the first stretches, at most mostMentions, that are whole words.
-func (x *Index) words(stretches []stretch) iter.Seq[Span] {
+// words yields the spans of the first ranges that are whole words, at most maxMentions.
+func (x *Index) words(ranges []byteRange) iter.Seq[Span] {
 	return func(yield func(Span) bool) {
-		found := 0
-		for _, s := range stretches {
+		count := 0
+		for _, s := range ranges {
 			if !x.wholeWords(s) {
 				continue
 			}
 			if span, ok := x.span(s); ok {
 				span.LookedUp = true
-				if found++; !yield(span) || found == mostMentions {
+				if count++; !yield(span) || count == maxMentions {
 					return
 				}
 			}
@@ -118,8 +116,8 @@ func (x *Index) words(stretches []stretch) iter.Seq[Span] {
 	}
 }
 
-// Mentioned reports whether a mention of the entity occurs in the document, found as
-// Ground finds them.
+// Mentioned reports whether a mention of the entity occurs in the document, as Ground finds
+// them.
 func (x *Index) Mentioned(e Entity) bool {
 	return slices.ContainsFunc(e.Mentions, func(given Span) bool {
 		_, found := x.mention(given)
@@ -127,8 +125,8 @@ func (x *Index) Mentioned(e Entity) bool {
 	})
 }
 
-// Named reports whether the name of the entity or an alias occurs in the document, as
-// Ground looks for them.
+// Named reports whether the name of the entity or an alias occurs in the document, as Ground
+// finds them.
 func (x *Index) Named(e Entity) bool {
 	for needle := range needles(e) {
 		for range x.words(x.tolerant(needle, 0)) {
@@ -138,12 +136,13 @@ func (x *Index) Named(e Entity) bool {
 	return false
 }
 
-// named returns such places, of each name at most mostMentions, in order and without overlap.
+// named returns the spans of name and aliases, at most maxMentions of each and in total, in
+// order and without overlap.
 func (x *Index) named(e Entity) []Span {
 	var spans []Span
 	for needle := range needles(e) {
-		stretches := x.tolerant(needle, 0)
-		spans = slices.AppendSeq(slices.Grow(spans, min(len(stretches), mostMentions)), x.words(stretches))
+		ranges := x.tolerant(needle, 0)
+		spans = slices.AppendSeq(slices.Grow(spans, min(len(ranges), maxMentions)), x.words(ranges))
 	}
 	slices.SortFunc(spans, func(a, b Span) int {
 		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(b.End, a.End))
@@ -156,22 +155,22 @@ func (x *Index) named(e Entity) []Span {
 		end = s.End
 		return false
 	})
-	return spans[:min(len(spans), mostMentions)]
+	return spans[:min(len(spans), maxMentions)]
 }
 
-// wholeWords reports whether no word goes on over an end of the stretch.
-func (x *Index) wholeWords(s stretch) bool {
+// wholeWords reports whether words end at both ends of the range.
+func (x *Index) wholeWords(s byteRange) bool {
 	if before, size := utf8.DecodeLastRuneInString(x.text[:s.from]); size > 0 {
-		if first, _ := utf8.DecodeRuneInString(x.text[s.from:]); !divides(before, first) {
+		if first, _ := utf8.DecodeRuneInString(x.text[s.from:]); !isWordBoundary(before, first) {
 			return false
 		}
 	}
 	after, size := utf8.DecodeRuneInString(x.text[s.to:])
 	last, _ := utf8.DecodeLastRuneInString(x.text[:s.to])
-	return size == 0 || divides(last, after)
+	return size == 0 || isWordBoundary(last, after)
 }
 
-// distinct returns spans once each, in the order of the document.
+// distinct sorts the spans and removes duplicates.
 func distinct(spans []Span) []Span {
 	slices.SortFunc(spans, func(a, b Span) int {
 		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.End, b.End), strings.Compare(a.Quote, b.Quote))
@@ -180,32 +179,31 @@ func distinct(spans []Span) []Span {
 }
 
 const (
-	// mostPlaces is how many occurrences of one string are looked at.
-	mostPlaces = 1024
-	// readsBeforeIndex is how many times its length a haystack is read from end to
-	// end before it is indexed, and mostReads how many times in all.
-	readsBeforeIndex, mostReads = 16, 256
-	// manyPlaces is after how many occurrences of all strings together only
-	// fewPlaces of each further string are looked at.
+	// maxPlaces is the number of occurrences of one string that are considered.
+	maxPlaces = 1024
+	// readsBeforeIndex is how many times its length a haystack is scanned before it is indexed;
+	// maxReads is the limit of all scans, also in units of its length.
+	readsBeforeIndex, maxReads = 16, 256
+	// After manyPlaces occurrences of all strings together, only fewPlaces of each further
+	// string are considered.
 	manyPlaces, fewPlaces = 1 << 22, 64
 )
 
-// haystack is a text in which many strings are looked for. The first searches
-// read it; when that has become expensive it builds a suffix array, after which a
-// search costs O(len(needle)·log n + places). So the work for a hostile set of
-// needles is bounded, and a single search costs no index. Safe for concurrent
-// use.
+// haystack is a text in which many strings are searched. The first searches scan it. When that
+// has become expensive, it builds a suffix array, after which a search costs O(len(needle)·log
+// n + places). So the work for a hostile set of needles is bounded, and a single search needs
+// no index. It is safe for concurrent use.
 type haystack struct {
-	data  []byte
-	mu    sync.Mutex
-	read  int // bytes
-	seen  int // places
-	index *suffixarray.Index
+	data        []byte
+	mu          sync.Mutex
+	scanned     int // bytes scanned
+	placesFound int // places found
+	index       *suffixarray.Index
 }
 
-// places returns where the needle occurs, in order, overlapping ones too: all
-// places if there are at most mostPlaces, and some of them otherwise: those
-// around near, as long as finding them is not too expensive.
+// places returns the indexes at which the needle occurs, in order, including overlapping ones:
+// all if there are at most maxPlaces, and otherwise some, which are those around near as long
+// as finding them is not too expensive.
 func (h *haystack) places(needle []byte, near int) []int {
 	if len(needle) == 0 || len(needle) > len(h.data) {
 		return nil
@@ -213,9 +211,9 @@ func (h *haystack) places(needle []byte, near int) []int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	near = min(max(near, 0), len(h.data))
-	if h.index == nil && h.read <= readsBeforeIndex*len(h.data) {
-		found := h.scan(needle, 0, len(h.data), mostPlaces+1)
-		if len(found) > mostPlaces {
+	if h.index == nil && h.scanned <= readsBeforeIndex*len(h.data) {
+		found := h.scan(needle, 0, len(h.data), maxPlaces+1)
+		if len(found) > maxPlaces {
 			return h.around(needle, near)
 		}
 		return found
@@ -223,132 +221,131 @@ func (h *haystack) places(needle []byte, near int) []int {
 	if h.index == nil {
 		h.index = suffixarray.New(h.data)
 	}
-	most := mostPlaces
-	if h.seen > manyPlaces {
-		most = fewPlaces
+	limit := maxPlaces
+	if h.placesFound > manyPlaces {
+		limit = fewPlaces
 	}
-	found := h.index.Lookup(needle, most+1)
-	h.seen += len(found)
-	if len(found) > mostPlaces && h.read <= mostReads*len(h.data) {
+	found := h.index.Lookup(needle, limit+1)
+	h.placesFound += len(found)
+	if len(found) > maxPlaces && h.scanned <= maxReads*len(h.data) {
 		return h.around(needle, near)
 	}
 	slices.Sort(found)
 	return found
 }
 
-// around returns places before and after near, for needles that are frequent.
+// around returns places before and after near, for frequent needles.
 func (h *haystack) around(needle []byte, near int) []int {
 	var found []int
-	for end := min(near+len(needle)-1, len(h.data)); len(found) < mostPlaces/2; {
+	for end := min(near+len(needle)-1, len(h.data)); len(found) < maxPlaces/2; {
 		i := bytes.LastIndex(h.data[:end], needle)
 		if i < 0 {
-			h.read += end
+			h.scanned += end
 			break
 		}
 		found = append(found, i)
-		h.read += end - i
+		h.scanned += end - i
 		end = i + len(needle) - 1
 	}
 	slices.Reverse(found)
-	return append(found, h.scan(needle, near, len(h.data), mostPlaces-len(found))...)
+	return append(found, h.scan(needle, near, len(h.data), maxPlaces-len(found))...)
 }
 
-// scan returns the first places within data[from:to].
-func (h *haystack) scan(needle []byte, from, to, most int) []int {
+// scan returns the first places within data[from:to], at most the given number.
+func (h *haystack) scan(needle []byte, from, to, limit int) []int {
 	var found []int
-	for len(found) < most {
+	for len(found) < limit {
 		i := bytes.Index(h.data[from:to], needle)
 		if i < 0 {
-			h.read += to - from
+			h.scanned += to - from
 			break
 		}
 		found = append(found, from+i)
-		h.read += i + 1
+		h.scanned += i + 1
 		from += i + 1
 	}
 	return found
 }
 
-// Index finds quotes in one document. It is safe for concurrent use. It does not decide
-// whether the document supports a statement, only whether words occur in it, and where.
+// Index finds quotes in one document. It only reports whether and where words occur, not
+// whether the document supports a statement. It is safe for concurrent use.
 type Index struct {
 	*Offsets
-	exact haystack
-	once  sync.Once // folds on the first tolerant search
-	fold  folded
-	loose haystack
+	exact      haystack
+	once       sync.Once // folds the text at the first tolerant search
+	folded     folded
+	foldedText haystack
 }
 
-// Index is the index of the document's text, the same one for all copies of a document
-// of a Decoder. Safe for concurrent use.
+// Index returns the Index of the document's text. It is the same one for all copies of a
+// document of a Decoder. It is safe for concurrent use.
 func (d Document) Index() *Index {
-	if d.indexed == nil || d.indexed.text != d.Text {
+	if d.lazy == nil || d.lazy.text != d.Text {
 		return NewIndex(d.Text)
 	}
-	d.indexed.once.Do(func() { d.indexed.index = NewIndex(d.indexed.text) })
-	return d.indexed.index
+	d.lazy.once.Do(func() { d.lazy.index = NewIndex(d.lazy.text) })
+	return d.lazy.index
 }
 
-// indexed is the index of a text, once somebody has asked for it.
-type indexed struct {
+// lazyIndex is a text and its Index, which is built when it is needed.
+type lazyIndex struct {
 	text  string
 	once  sync.Once
 	index *Index
 }
 
-// NewIndex reads a document. Time and memory are linear in the text; tolerant
-// search needs one to six bytes per byte of text from its first use, few for ASCII, and
-// each of the two ways of search four more after many searches.
+// NewIndex returns the Index of a text. Time and memory are linear in the text. From its first
+// use, tolerant search needs one to six more bytes per byte of text, few for ASCII. After many
+// searches, exact and tolerant search need four more each.
 func NewIndex(text string) *Index {
 	return &Index{Offsets: NewOffsets(text), exact: haystack{data: []byte(text)}}
 }
 
-// Locate returns where the quote occurs closest to near (a code point of the
-// document; the earlier of two as close). It looks for the quote code point by
-// code point first. Only where that occurs nowhere, white space (also at the
-// ends), case, compatibility forms (NFKD), kinds of quotation marks and dashes,
-// invisible characters, and hyphens within words or at line ends are
-// overlooked. A place found so begins and ends between characters as a reader
+// Locate returns the span of the quote that is closest to near, a code point of the document;
+// of two equally close ones, the earlier. It looks for exactly this quote first. If that does
+// not occur, it ignores differences of white space (also at the ends), case, compatibility
+// forms (NFKD), kinds of quotation marks and dashes, invisible characters, and hyphens within
+// words or at line ends. A span that is found so begins and ends between characters as a reader
 // sees them.
 //
-// The span quotes the document, not what was looked for: the two differ where it was
-// found tolerantly. An empty quote, or one that does not occur, gives the zero Span.
+// The span has the text of the document, which differs from quote if it was found tolerantly.
+// For an empty quote, or one that does not occur, the result is the zero Span and false.
 //
-// Of a string that occurs more than 1024 times, only places near are looked at;
-// of any after some 4 million places in all, 64. So the work stays bounded
-// however many quotes are made up to cost time.
+// If a string occurs more than 1024 times, only places close to near are considered; after some
+// 4 million places in all searches, only 64 of any string. So the work stays bounded for any
+// quotes.
 func (x *Index) Locate(quote string, near int) (span Span, found bool) {
 	if quote == "" {
 		return Span{}, false
 	}
 	near = min(max(near, 0), x.Len(CodePoints))
-	at, _ := x.Convert(near, CodePoints, Bytes)
-	places := x.exact.places([]byte(quote), at)
-	exact := make([]stretch, len(places))
+	nearByte, _ := x.Convert(near, CodePoints, Bytes)
+	places := x.exact.places([]byte(quote), nearByte)
+	exact := make([]byteRange, len(places))
 	for i, from := range places {
-		exact[i] = stretch{from, from + len(quote)}
+		exact[i] = byteRange{from, from + len(quote)}
 	}
-	if span, found = x.closest(exact, at, near); found {
+	if span, found = x.closest(exact, nearByte, near); found {
 		return span, true
 	}
-	return x.closest(x.tolerant(fold(quote).text, at), at, near)
+	return x.closest(x.tolerant(fold(quote).text, nearByte), nearByte, near)
 }
 
-// stretch is a part of the document, in bytes.
-type stretch struct{ from, to int }
+// byteRange is a part of the document, in bytes.
+type byteRange struct{ from, to int }
 
-// closest returns the stretch that begins closest to near, which is the byte at;
-// stretches that do not end between code points do not count.
-func (x *Index) closest(stretches []stretch, at, near int) (Span, bool) {
-	after, _ := slices.BinarySearchFunc(stretches, at, func(s stretch, at int) int { return s.from - at })
+// closest returns the span of the range whose start is closest to near, which is the byte at.
+// Ranges that do not begin and end between code points are ignored.
+func (x *Index) closest(ranges []byteRange, nearByte, near int) (Span, bool) {
+	after, _ := slices.BinarySearchFunc(ranges, nearByte, func(s byteRange, nearByte int) int { return s.from - nearByte })
 	var best Span
 	found := false
-	for _, s := range slices.Backward(stretches[:after]) {
+	for _, s := range slices.Backward(ranges[:after]) {
 		if best, found = x.span(s); found {
 			break
 		}
 	}
-	for _, s := range stretches[after:] {
+	for _, s := range ranges[after:] {
 		if span, ok := x.span(s); ok {
 			if !found || span.Start-near < near-best.Start {
 				return span, true
@@ -359,25 +356,25 @@ func (x *Index) closest(stretches []stretch, at, near int) (Span, bool) {
 	return best, found
 }
 
-// tolerant returns where the folded needle occurs, in order; near is a byte of
+// tolerant returns the ranges in which the folded needle occurs, in order; near is a byte of
 // the document.
-func (x *Index) tolerant(needle []byte, near int) []stretch {
+func (x *Index) tolerant(needle []byte, near int) []byteRange {
 	x.once.Do(func() {
-		x.fold = fold(x.text)
-		x.loose.data = x.fold.text
+		x.folded = fold(x.text)
+		x.foldedText.data = x.folded.text
 	})
-	places := x.loose.places(needle, x.fold.find(near))
-	found := make([]stretch, 0, len(places))
+	places := x.foldedText.places(needle, x.folded.find(near))
+	found := make([]byteRange, 0, len(places))
 	for _, i := range places {
-		if s, ok := x.fold.stretch(i, i+len(needle)); ok {
+		if s, ok := x.folded.original(i, i+len(needle)); ok {
 			found = append(found, s)
 		}
 	}
 	return found
 }
 
-// span returns the span of a stretch, if it ends between code points.
-func (x *Index) span(s stretch) (Span, bool) {
+// span returns the span of a range, or false if it does not begin and end between code points.
+func (x *Index) span(s byteRange) (Span, bool) {
 	start, ok := x.Convert(s.from, Bytes, CodePoints)
 	end, ok2 := x.Convert(s.to, Bytes, CodePoints)
 	if !ok || !ok2 {
@@ -386,15 +383,15 @@ func (x *Index) span(s stretch) (Span, bool) {
 	return Span{Quote: x.text[s.from:s.to], Start: start, End: end}, true
 }
 
-// stretch returns what of the original folded to text[a:b]; it is false if that
-// begins or ends inside a character.
-func (f folded) stretch(a, b int) (stretch, bool) {
-	first, last := f.from(a), f.from(b-1)
-	inside := a > 0 && f.from(a-1).from == first.from || b < len(f.text) && f.from(b).from == last.from
+// original returns the part of the original that folded to text[a:b], or false if it begins or
+// ends inside a character.
+func (f folded) original(a, b int) (byteRange, bool) {
+	first, last := f.source(a), f.source(b-1)
+	inside := a > 0 && f.source(a-1).from == first.from || b < len(f.text) && f.source(b).from == last.from
 	if inside || f.combines(a) || f.combines(b) {
-		return stretch{}, false
+		return byteRange{}, false
 	}
-	return stretch{first.from, last.to}, true
+	return byteRange{first.from, last.to}, true
 }
 
 // combines reports whether a combining mark begins at byte i.

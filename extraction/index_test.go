@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// match says how a quote was found.
+// match is the way in which a quote was found.
 type match string
 
 const (
@@ -94,9 +94,9 @@ func TestLocate(t *testing.T) {
 	}
 }
 
-// TestIndex_manySearches looks for so many strings that the haystacks are
-// indexed, and for some that occur more often than places are looked at; what is
-// found is what a fresh index finds by reading.
+// TestIndex_manySearches looks for so many strings that the haystacks are indexed, and for some
+// that occur more often than maxPlaces. The results must equal those of a new index, which
+// scans.
 func TestIndex_manySearches(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	var b strings.Builder
@@ -119,7 +119,7 @@ func TestIndex_manySearches(t *testing.T) {
 			t.Fatalf("%q near %d: %+v %s, at first %+v %s", quote, near, span, match, wantSpan, wantMatch)
 		}
 	}
-	if x.exact.index == nil || x.loose.index == nil {
+	if x.exact.index == nil || x.foldedText.index == nil {
 		t.Error("the haystacks were not indexed: the test shows nothing")
 	}
 }
@@ -176,8 +176,8 @@ func TestGround(t *testing.T) {
 	}
 }
 
-// TestIndex_looks: an entity is named by its name or an alias, as whole words, and mentioned
-// where a mention of it stands.
+// TestIndex_looks checks that an entity is named by its name or an alias, as whole words, and
+// mentioned by a mention that occurs.
 func TestIndex_looks(t *testing.T) {
 	x := NewIndex("JoAnn met Bob and Bob at ACME.")
 	for _, tt := range []struct {
@@ -219,12 +219,13 @@ func TestGround_keepsNil(t *testing.T) {
 
 func TestGround_mentionsAreBounded(t *testing.T) {
 	got, _ := NewIndex(strings.Repeat("a ", 5000)).Ground(Extraction{Entities: []Entity{{Name: "a"}}})
-	if n := len(got.Entities[0].Mentions); n != mostMentions {
+	if n := len(got.Entities[0].Mentions); n != maxMentions {
 		t.Errorf("%d mentions", n)
 	}
 }
 
-// TestLocate_frequent: "ab" is at 2000 and 2002, as close to 2001.
+// TestLocate_frequent checks that of two equally close places, 2000 and 2002, the earlier is
+// found among many.
 func TestLocate_frequent(t *testing.T) {
 	span, match := locate(NewIndex(strings.Repeat("ab", 3000)), "ab", 2001)
 	if span.Start != 2000 || match != exactMatch {
@@ -232,12 +233,12 @@ func TestLocate_frequent(t *testing.T) {
 	}
 }
 
-func TestHaystack_tires(t *testing.T) {
-	h := haystack{data: []byte(strings.Repeat("ab", 500)), read: 1 << 30, seen: manyPlaces + 1}
+func TestHaystack_limits(t *testing.T) {
+	h := haystack{data: []byte(strings.Repeat("ab", 500)), scanned: 1 << 30, placesFound: manyPlaces + 1}
 	if n := len(h.places([]byte("a"), 0)); n != fewPlaces+1 {
 		t.Errorf("%d places after too many", n)
 	}
-	h.seen = 0
+	h.placesFound = 0
 	if n := len(h.places([]byte("a"), 0)); n != 500 {
 		t.Errorf("%d places before", n)
 	}
@@ -255,13 +256,13 @@ func FuzzLocate(f *testing.F) {
 			}
 			return
 		}
-		at := make([]int, 0, len(text)+1)
+		starts := make([]int, 0, len(text)+1)
 		for i := range text {
-			at = append(at, i)
+			starts = append(starts, i)
 		}
-		at = append(at, len(text))
-		if there := text[at[span.Start]:at[span.End]]; there != span.Quote || there == "" {
-			t.Fatalf("%+v does not quote %q", span, there)
+		starts = append(starts, len(text))
+		if quoted := text[starts[span.Start]:starts[span.End]]; quoted != span.Quote || quoted == "" {
+			t.Fatalf("%+v does not quote %q", span, quoted)
 		}
 		if match != exactMatch && utf8.ValidString(quote) && strings.Contains(text, quote) {
 			t.Fatalf("%+v is not an exact match of %q", span, quote)
@@ -272,8 +273,8 @@ func FuzzLocate(f *testing.F) {
 	})
 }
 
-// FuzzFold checks what Locate builds on: stretches in order, no part of a text
-// that its own fold does not find.
+// FuzzFold checks what Locate relies on: the parts of the original are in order, and find is
+// the inverse of from.
 func FuzzFold(f *testing.F) {
 	f.Add("Inter-\nna\u00ADtional  ﬁ e\u0302\u0323")
 	f.Add(" a b--c\n\nd “x” ½ \u0301")
@@ -282,33 +283,33 @@ func FuzzFold(f *testing.F) {
 			return
 		}
 		folded := fold(text)
-		var last stretch
-		first := make([]int, len(text)+1) // by byte of the text, the first of the fold that stands for it or a later one
-		for at := range first {
-			first[at] = len(folded.text)
+		var last byteRange
+		first := make([]int, len(text)+1) // by byte of the text, the first folded byte for it or a later one
+		for pos := range first {
+			first[pos] = len(folded.text)
 		}
 		for i := len(folded.text) - 1; i >= 0; i-- {
-			for at := range min(folded.from(i).from, len(text)) + 1 {
-				first[at] = i
+			for pos := range min(folded.source(i).from, len(text)) + 1 {
+				first[pos] = i
 			}
 		}
 		for i := range folded.text {
-			s := folded.from(i)
+			s := folded.source(i)
 			if s.from >= s.to || s.to > len(text) || i > 0 && (s.from < last.from || s.to < last.to) {
 				t.Fatalf("byte %d stands for %v, after %v", i, s, last)
 			}
 			last = s
 		}
-		for at, want := range first {
-			if got := folded.find(at); got != want {
-				t.Fatalf("the first byte for %d is %d, not %d", at, got, want)
+		for pos, want := range first {
+			if got := folded.find(pos); got != want {
+				t.Fatalf("the first byte for %d is %d, not %d", pos, got, want)
 			}
 		}
 	})
 }
 
 func BenchmarkNewIndex(b *testing.B) {
-	text := document(10 << 20)
+	text := prose(10 << 20)
 	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
 	for b.Loop() {
@@ -318,7 +319,7 @@ func BenchmarkNewIndex(b *testing.B) {
 
 func BenchmarkLocate(b *testing.B) {
 	for _, size := range []int{100 << 10, 10 << 20} {
-		text := document(size)
+		text := prose(size)
 		for name, quote := range map[string]string{"exact": text[size/2 : size/2+60], "tolerant": strings.ToUpper(text[size/2 : size/2+60]), "absent": "Zebra crossing"} {
 			b.Run(fmt.Sprintf("once/%s/%d", name, size), func(b *testing.B) {
 				b.SetBytes(int64(size))
@@ -340,8 +341,8 @@ func BenchmarkLocate(b *testing.B) {
 	}
 }
 
-// BenchmarkGround_hostile grounds 200,000 different names, each of which occurs
-// often and inside of others, in a document that repeats itself.
+// BenchmarkGround_hostile grounds 200,000 different names, each of which occurs often and
+// inside of others, in a repetitive document.
 func BenchmarkGround_hostile(b *testing.B) {
 	random := rand.New(rand.NewPCG(1, 2))
 	block := make([]byte, 2000)
@@ -359,8 +360,8 @@ func BenchmarkGround_hostile(b *testing.B) {
 	}
 }
 
-// document writes prose-like text.
-func document(size int) string {
+// prose returns prose-like text.
+func prose(size int) string {
 	random := rand.New(rand.NewPCG(3, 4))
 	var b strings.Builder
 	for b.Len() < size {

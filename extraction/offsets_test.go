@@ -20,12 +20,12 @@ func TestOffsets(t *testing.T) {
 			}
 		}
 	}
-	for _, wrong := range []struct {
+	for _, invalid := range []struct {
 		n    int
 		unit Unit
 	}{{3, UTF16}, {2, Bytes}, {4, Bytes}, {12, Bytes}, {-1, CodePoints}, {7, CodePoints}, {8, UTF16}, {14, Bytes}} {
-		if got, ok := o.Convert(wrong.n, wrong.unit, CodePoints); ok {
-			t.Errorf("%d in %d is %d", wrong.n, wrong.unit, got)
+		if got, ok := o.Convert(invalid.n, invalid.unit, CodePoints); ok {
+			t.Errorf("%d in %d is %d", invalid.n, invalid.unit, got)
 		}
 	}
 	if o.Len(CodePoints) != 6 || o.Len(UTF16) != 7 || o.Len(Bytes) != 13 {
@@ -39,8 +39,7 @@ func TestOffsets(t *testing.T) {
 	}
 }
 
-// TestOffsets_long compares with the standard library, over many remembered
-// places.
+// TestOffsets_long compares with the standard library over many stored positions.
 func TestOffsets_long(t *testing.T) {
 	text := strings.Repeat("aé😀e\u0301中\U0001F1E9", 200)
 	o := NewOffsets(text)
@@ -63,9 +62,9 @@ func FuzzOffsets(f *testing.F) {
 		o := NewOffsets(text)
 		for _, from := range []Unit{CodePoints, UTF16, Bytes} {
 			for _, to := range []Unit{CodePoints, UTF16, Bytes} {
-				there, ok := o.Convert(n, from, to)
-				if back, ok2 := o.Convert(there, to, from); ok && (!ok2 || back != n) {
-					t.Fatalf("%d became %d and then %d", n, there, back)
+				converted, ok := o.Convert(n, from, to)
+				if back, ok2 := o.Convert(converted, to, from); ok && (!ok2 || back != n) {
+					t.Fatalf("%d became %d and then %d", n, converted, back)
 				}
 			}
 		}

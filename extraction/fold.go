@@ -351,7 +351,7 @@ func (o *Offsets) Slice(start, end int) (string, bool) {
 
 // after returns the position after the next code point.
 func (o *Offsets) after(pos position) position {
-	if o.text[pos[Bytes]] < utf8.RuneSelf {
+	if o.text[pos[Bytes]] < utf8.RuneSelf { // twice as fast
 		return position{pos[CodePoints] + 1, pos[UTF16] + 1, pos[Bytes] + 1}
 	}
 	r, size := utf8.DecodeRuneInString(o.text[pos[Bytes]:])

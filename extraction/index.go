@@ -212,7 +212,7 @@ func (h *haystack) places(needle []byte, near int) []int {
 	defer h.mu.Unlock()
 	near = min(max(near, 0), len(h.data))
 	if h.index == nil && h.scanned <= readsBeforeIndex*len(h.data) {
-		found := h.scan(needle, 0, len(h.data), maxPlaces+1)
+		found := h.scan(needle, 0, maxPlaces+1)
 		if len(found) > maxPlaces {
 			return h.around(needle, near)
 		}
@@ -248,16 +248,16 @@ func (h *haystack) around(needle []byte, near int) []int {
 		end = i + len(needle) - 1
 	}
 	slices.Reverse(found)
-	return append(found, h.scan(needle, near, len(h.data), maxPlaces-len(found))...)
+	return append(found, h.scan(needle, near, maxPlaces-len(found))...)
 }
 
-// scan returns the first places within data[from:to], at most the given number.
-func (h *haystack) scan(needle []byte, from, to, limit int) []int {
+// scan returns the first places from an index on, at most the given number.
+func (h *haystack) scan(needle []byte, from, limit int) []int {
 	var found []int
 	for len(found) < limit {
-		i := bytes.Index(h.data[from:to], needle)
+		i := bytes.Index(h.data[from:], needle)
 		if i < 0 {
-			h.scanned += to - from
+			h.scanned += len(h.data) - from
 			break
 		}
 		found = append(found, from+i)

@@ -187,7 +187,7 @@ func (r *reader) tooLong(path, text string) {
 }
 
 func (f fields) integer(key string) int {
-	_, raw := f.take([]string{key})
+	raw := f.raw(key)
 	if raw == nil {
 		return 0
 	}
@@ -200,7 +200,7 @@ func (f fields) integer(key string) int {
 
 // list returns the elements of a list, or nil if it is absent or null.
 func (f fields) list(key string) []json.RawMessage {
-	_, raw := f.take([]string{key})
+	raw := f.raw(key)
 	if raw == nil {
 		return nil
 	}

@@ -15,7 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// MarshalJSON writes compact JSON without escaping for HTML: documents stay readable.
+// MarshalJSON returns compact JSON without escaping for HTML, so that documents stay readable.
 func MarshalJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -26,10 +26,10 @@ func MarshalJSON(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// DecodeYAML reads one YAML document into a pointer to a struct or map. Keys that a
-// struct does not have, values of the wrong kind, keys given twice and a second
-// document are errors that name where and the line. An empty document changes
-// nothing. Rows are structs whose keys a hint may name as well.
+// DecodeYAML decodes one YAML document into a pointer to a struct or map. Keys that a struct
+// does not have, values of the wrong kind, repeated keys and a second document are errors that
+// contain where and the line. An empty document changes nothing. Hints for unknown keys also
+// consider the keys of the structs in rows.
 func DecodeYAML(text []byte, where string, into any, rows ...any) error {
 	dec := yaml.NewDecoder(bytes.NewReader(text))
 	dec.KnownFields(true)
@@ -42,20 +42,20 @@ func DecodeYAML(text []byte, where string, into any, rows ...any) error {
 	return nil
 }
 
-// goType is what is left of the words of Go: structs, and lists and maps of them.
+// goType matches Go types in errors: structs, and lists and maps of them.
 var goType = Pattern(`into (\*?(\[\]|map\[string\])?[a-z]+\.[A-Za-z]+|map\[string\](string|interface \{\}))`)
 
-// unknownKey is how the YAML library speaks of a key that a struct does not have.
+// unknownKey matches the error of the YAML library for a key that a struct does not have.
 var unknownKey = Pattern(`field (\S+) not found in type \S+`)
 
-// keyHints says what is wrong without the words of Go; structs hold the keys
-// that a mistyped one may have meant.
+// keyHints returns the message of a YAML error without terms of Go, and with hints to similar
+// keys of the structs.
 func keyHints(err error, structs []any) string {
 	var keys []string
 	for _, s := range structs {
 		t := reflect.Indirect(reflect.ValueOf(s)).Type()
 		if t.Kind() != reflect.Struct {
-			continue // a map knows every key
+			continue // a map may have any key
 		}
 		for i := range t.NumField() {
 			key, _, _ := strings.Cut(t.Field(i).Tag.Get("yaml"), ",")
@@ -79,9 +79,9 @@ func keyHints(err error, structs []any) string {
 	})
 }
 
-// Pattern is a regular expression that is compiled when it is first asked for, so that a
-// program does not pay at its start for those that it does not use. It panics then
-// where the expression is invalid. Safe for concurrent use.
+// Pattern returns a function that compiles a regular expression at its first call, so that a
+// program does not compile expressions that it does not use. The function panics if the
+// expression is invalid. It is safe for concurrent use.
 func Pattern(expression string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
 }

@@ -10,9 +10,9 @@ import (
 	"unsafe"
 )
 
-// JSONMembers returns the keys of a JSON object and their values, parts of raw, in their
-// order; repeated keys too. Of anything that is not an object there are none, and of what is no
-// JSON those before the fault. Raw must be UTF-8. Time is linear.
+// JSONMembers yields the keys of a JSON object and their values, which are parts of raw, in
+// their order and including repeated keys. It yields nothing if raw is not an object, and the
+// members before the fault if raw is invalid. raw must be UTF-8. Time is linear.
 func JSONMembers(raw []byte) iter.Seq2[string, json.RawMessage] {
 	return func(yield func(string, json.RawMessage) bool) {
 		for key, value := range RawJSONMembers(raw) {
@@ -23,38 +23,39 @@ func JSONMembers(raw []byte) iter.Seq2[string, json.RawMessage] {
 	}
 }
 
-// RawJSONMembers is JSONMembers with the keys as they are written, parts of raw too.
+// RawJSONMembers is JSONMembers with the keys as they are written, which are also parts of raw.
 func RawJSONMembers(raw []byte) iter.Seq2[[]byte, json.RawMessage] {
 	return func(yield func([]byte, json.RawMessage) bool) { ReadJSONObject(raw, yield) }
 }
 
-// ReadJSONObject hands the members of a JSON object out as RawJSONMembers does, until member
-// returns false, and reports whether raw is one JSON object and all of it was handed out. What
-// is handed out is valid, also before something that is not.
+// ReadJSONObject calls member with the members of a JSON object, as RawJSONMembers yields them,
+// until member returns false. It reports whether raw is one JSON object and member was called
+// with all of it. Keys and values are valid, even if invalid text follows.
 func ReadJSONObject(raw []byte, member func(key []byte, value json.RawMessage) bool) bool {
-	return handOut(raw, '{', '}', member)
+	return readParts(raw, '{', '}', member)
 }
 
-// handOut hands the parts of an object or list out, and reports whether raw is one.
-func handOut(raw []byte, opening, closing byte, part func(key []byte, value json.RawMessage) bool) bool {
+// readParts calls part with the parts of an object or list, and reports whether raw is one and
+// all its parts were read.
+func readParts(raw []byte, opening, closing byte, part func(key []byte, value json.RawMessage) bool) bool {
 	s := scanner{raw: raw}
-	begin := s.space(0)
-	if s.at(begin) != opening {
+	start := s.space(0)
+	if s.at(start) != opening {
 		return false
 	}
-	end := s.list(begin, closing, part)
+	end := s.list(start, closing, part)
 	return end >= 0 && s.space(end) == len(raw)
 }
 
-// JSONElements returns the values of a JSON list, as JSONMembers does those of an object.
+// JSONElements yields the values of a JSON list, under the same rules as JSONMembers.
 func JSONElements(raw []byte) iter.Seq[json.RawMessage] {
 	return func(yield func(json.RawMessage) bool) {
-		handOut(raw, '[', ']', func(_ []byte, value json.RawMessage) bool { return yield(value) })
+		readParts(raw, '[', ']', func(_ []byte, value json.RawMessage) bool { return yield(value) })
 	}
 }
 
-// CutJSON returns the value that raw begins with, and what follows it; all of it where it is
-// no value. Raw begins with no white space.
+// CutJSON splits raw into the value at its beginning and the rest. If there is no valid value,
+// it returns all of raw as the value. raw must not begin with white space.
 func CutJSON(raw []byte) (value, rest []byte) {
 	s := scanner{raw: raw}
 	end := s.value(0)
@@ -64,50 +65,50 @@ func CutJSON(raw []byte) (value, rest []byte) {
 	return raw[:end], raw[end:]
 }
 
-// JSONText returns the text of a JSON string; "" for any other value.
+// JSONText returns the text of a JSON string, or "" for any other value.
 func JSONText(raw []byte) string {
 	return strings.Clone(JSONTextIn(raw))
 }
 
-// JSONTextIn is JSONText for bytes that nobody changes as long as the text is used: it may be
-// a part of them.
+// JSONTextIn is JSONText without a copy if possible. The result may share the memory of raw,
+// which must not change while the result is used.
 func JSONTextIn(raw []byte) string {
 	if n := len(raw); n >= 2 && raw[0] == '"' && raw[n-1] == '"' && bytes.IndexByte(raw, '\\') < 0 {
 		return TextIn(raw[1 : n-1])
 	}
 	var text string
-	_ = json.Unmarshal(raw, &text) // another value leaves it empty
+	_ = json.Unmarshal(raw, &text) // other values leave it empty
 	return text
 }
 
-// TextIn is string(raw), but a part of raw: nobody may change that as long as the text is used.
+// TextIn is string(raw) without a copy. raw must not change while the result is used.
 func TextIn(raw []byte) string { return unsafe.String(unsafe.SliceData(raw), len(raw)) }
 
-// maxDepth is how deep encoding/json lets values nest.
+// maxDepth is the maximum nesting of encoding/json.
 const maxDepth = 10_000
 
-// ValidJSON is json.Valid, several times as fast.
+// ValidJSON is json.Valid, but several times as fast.
 func ValidJSON(raw []byte) bool {
 	s := scanner{raw: raw}
-	return s.whole()
+	return s.isValid()
 }
 
-// JSONDepth returns how deep objects and lists nest in a JSON text, 0 without any; -1 where it
-// is not valid.
+// JSONDepth returns the nesting depth of objects and lists in a JSON text, 0 without any; -1 if
+// it is invalid.
 func JSONDepth(raw []byte) int {
 	s := scanner{raw: raw}
-	if !s.whole() {
+	if !s.isValid() {
 		return -1
 	}
 	return s.deepest
 }
 
-// CompactJSON is json.Compact, but what has no white space between its tokens comes back as
-// it is, not as a copy. The error is that of encoding/json.
+// CompactJSON is json.Compact, but returns raw itself, not a copy, if it has no white space
+// between tokens. The error is that of encoding/json.
 func CompactJSON(raw []byte) ([]byte, error) {
 	s := scanner{raw: raw}
 	switch {
-	case !s.whole():
+	case !s.isValid():
 		return nil, json.Compact(new(bytes.Buffer), raw)
 	case !s.spaces:
 		return raw, nil
@@ -127,20 +128,20 @@ func CompactJSON(raw []byte) ([]byte, error) {
 	return b, nil
 }
 
-// scanner checks a JSON text. Its methods take the place of what they read, and return
-// the place after it, or -1 where it is not JSON.
+// scanner checks a JSON text. Its methods take the index of what they read, and return the
+// index after it, or -1 if it is invalid.
 type scanner struct {
 	raw            []byte
 	depth, deepest int
 	spaces         bool // there is white space between tokens
 }
 
-func (s *scanner) whole() bool {
+func (s *scanner) isValid() bool {
 	end := s.value(s.space(0))
 	return end >= 0 && s.space(end) == len(s.raw)
 }
 
-// at returns the byte at a place; 0, which begins no token, past the end and at -1.
+// at returns the byte at an index, or 0, which begins no token, for an index out of range.
 func (s *scanner) at(i int) byte {
 	if uint(i) < uint(len(s.raw)) {
 		return s.raw[i]
@@ -148,7 +149,7 @@ func (s *scanner) at(i int) byte {
 	return 0
 }
 
-// space passes over white space, of which there mostly is none.
+// space skips white space. Most calls find none.
 func (s *scanner) space(i int) int {
 	if i < len(s.raw) && s.raw[i] > ' ' {
 		return i
@@ -183,8 +184,8 @@ func (s *scanner) value(i int) int {
 	}
 }
 
-// list reads an object or array. Its members or elements go to part, unless that is nil;
-// where part returns false it ends.
+// list reads an object or array, and calls part, if not nil, with its members or elements. If
+// part returns false, list returns -1.
 func (s *scanner) list(i int, closing byte, part func(key []byte, value json.RawMessage) bool) int {
 	if s.depth++; s.depth > maxDepth {
 		return -1
@@ -195,17 +196,17 @@ func (s *scanner) list(i int, closing byte, part func(key []byte, value json.Raw
 		return i + 1
 	}
 	for {
-		from := i
+		start := i
 		if closing == '}' {
 			i = s.key(i)
 		}
-		begin := i
+		valueStart := i
 		if i = s.value(i); i < 0 {
 			return -1
 		}
 		if part != nil {
-			key := s.raw[from:begin]
-			if key = key[:bytes.LastIndexByte(key, '"')+1]; !part(key, s.raw[begin:i]) { // without the colon
+			key := s.raw[start:valueStart]
+			if key = key[:bytes.LastIndexByte(key, '"')+1]; !part(key, s.raw[valueStart:i]) { // without the colon
 				return -1
 			}
 		}
@@ -221,7 +222,7 @@ func (s *scanner) list(i int, closing byte, part func(key []byte, value json.Raw
 	}
 }
 
-// key reads a key and the colon after it.
+// key reads a key with the colon after it.
 func (s *scanner) key(i int) int {
 	if s.at(i) != '"' {
 		return -1
@@ -257,15 +258,16 @@ func (s *scanner) text(i int) int {
 	}
 }
 
-// plainEnd returns the first place from i on of a quote, a backslash or a control
-// character, or the end. It looks at eight bytes at a time.
+// plainEnd returns the first index from i on of a quote, a backslash or a control character, or
+// the length of raw. It tests eight bytes at a time.
 func plainEnd(raw []byte, i int) int {
-	const ones, tops = 0x0101010101010101, 0x8080808080808080
+	const lowBits, highBits = 0x0101010101010101, 0x8080808080808080
 	for ; i+8 <= len(raw); i += 8 {
-		eight := binary.LittleEndian.Uint64(raw[i:])
-		quote, slash := eight^ones*'"', eight^ones*'\\'
-		// The lowest top bit that is set is that of a byte looked for; those above it need not be.
-		if found := ((quote-ones)&^quote | (slash-ones)&^slash | (eight-ones*' ')&^eight) & tops; found != 0 {
+		word := binary.LittleEndian.Uint64(raw[i:])
+		quote, slash := word^lowBits*'"', word^lowBits*'\\'
+		// The lowest bit set in found belongs to the first matching byte; higher bits may be
+		// false matches.
+		if found := ((quote-lowBits)&^quote | (slash-lowBits)&^slash | (word-lowBits*' ')&^word) & highBits; found != 0 {
 			return i + bits.TrailingZeros64(found)/8
 		}
 	}
@@ -275,7 +277,7 @@ func plainEnd(raw []byte, i int) int {
 	return i
 }
 
-// escape reads what follows a backslash, and returns the place of its last byte.
+// escape reads what follows a backslash, and returns the index of its last byte.
 func (s *scanner) escape(i int) int {
 	switch s.at(i) {
 	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
@@ -316,7 +318,7 @@ func (s *scanner) number(i int) int {
 	return i
 }
 
-// digits reads one or more.
+// digits reads one or more digits.
 func (s *scanner) digits(i int) int {
 	first := i
 	for c := s.at(i); c >= '0' && c <= '9'; c = s.at(i) {

@@ -1,8 +1,7 @@
-// Package textutil does what several packages need of texts: it makes the words of
-// strangers harmless to a terminal (names, messages, documents and model output may hold
-// escapes that would steer it), folds names and types into the form in which they are
-// compared, finds the word that a mistyped one was meant to be, and takes JSON apart
-// without copying it.
+// Package textutil has functions on text for several packages: it makes untrusted text harmless
+// for a terminal (names, messages, documents and model output may have escapes that control
+// it), folds names and types into the form in which they are compared, finds the word that was
+// probably meant by a mistyped one, and reads JSON without copying it.
 package textutil
 
 import (
@@ -13,16 +12,16 @@ import (
 	"unicode/utf8"
 )
 
-// Line makes one harmless line of a string: white space of any kind becomes one
-// space, what could steer a terminal is written as an escape (\x1b, \u202e).
+// Line returns a string as one harmless line: white space of any kind becomes one space, and
+// characters that could control a terminal are written as escapes (\x1b, \u202e).
 func Line(s string) string {
 	return strings.Join(strings.Fields(Block(s)), " ")
 }
 
-// Block makes a string harmless and keeps its lines.
+// Block returns a string without characters that could control a terminal, but with its lines.
 func Block(s string) string {
 	if !strings.ContainsFunc(s, func(r rune) bool { return r > '~' || r < ' ' && r != '\n' }) {
-		return s // as most texts are
+		return s // like most texts
 	}
 	s = strings.ReplaceAll(s, "\r\n", "\n")
 	var b strings.Builder
@@ -44,9 +43,9 @@ func Block(s string) string {
 	return b.String()
 }
 
-// Steers reports whether a terminal may act on r instead of showing it:
-// control characters, and format characters except the joiners, without which
-// Persian and many emoji break, and the Arabic number signs, which are visible.
+// Steers reports whether a terminal may act on r instead of showing it. It is true for control
+// characters, and for format characters except the joiners, which Persian and many emoji need,
+// and the Arabic number signs, which are visible.
 func Steers(r rune) bool {
 	switch {
 	case r >= ' ' && r <= '~', r == '\u200c', r == '\u200d':
@@ -57,29 +56,27 @@ func Steers(r rune) bool {
 	return unicode.In(r, unicode.Cc, unicode.Cf)
 }
 
-// Cut returns the beginning of a text as valid UTF-8: at most so many bytes, up
-// to the edge of a character, and … where something was cut off. Control
-// characters stay; see Line.
-func Cut(text string, most int) string {
-	if len(text) <= most {
+// Cut returns the beginning of a text as valid UTF-8: at most that many bytes, up to a
+// character boundary, and … if something was cut off. Control characters stay; see Line.
+func Cut(text string, limit int) string {
+	if len(text) <= limit {
 		return strings.ToValidUTF8(text, "\uFFFD")
 	}
-	end := most
-	for end > 0 && end > most-utf8.UTFMax && !utf8.RuneStart(text[end]) {
+	end := limit
+	for end > 0 && end > limit-utf8.UTFMax && !utf8.RuneStart(text[end]) {
 		end--
 	}
 	return strings.ToValidUTF8(text[:end], "\uFFFD") + "…"
 }
 
-// Brief is Cut of a text on one line, with one space for every stretch of white
-// space.
-func Brief(text string, most int) string {
-	return Cut(strings.Join(strings.Fields(text), " "), most)
+// Brief is Cut of the text on one line, with one space for each sequence of white space.
+func Brief(text string, limit int) string {
+	return Cut(strings.Join(strings.Fields(text), " "), limit)
 }
 
-// Counted is a number with its English noun, given in the singular: "1 case",
-// "3 cases", "0 categories", "2 misses". Nouns are regular; of those in -y, the
-// ones after a consonant.
+// Counted returns a number with its English noun, given in the singular: "1 case", "3 cases",
+// "0 categories", "2 misses". The noun must be regular; one that ends in -y must have a
+// consonant before it.
 func Counted[N int | int64](n N, noun string) string {
 	stem, isY := strings.CutSuffix(noun, "y")
 	switch {

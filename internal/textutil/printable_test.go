@@ -9,9 +9,9 @@ import (
 
 func TestCut(t *testing.T) {
 	for _, tt := range []struct {
-		text string
-		most int
-		want string
+		text  string
+		limit int
+		want  string
 	}{
 		{"", 3, ""},
 		{"abc", 3, "abc"},
@@ -21,10 +21,10 @@ func TestCut(t *testing.T) {
 		{"日本", 2, "…"},
 		{"a\xffb", 9, "a\uFFFDb"},
 		{"\xff\xff\xff\xff", 2, "\uFFFD…"},
-		{"\x80\x80\x80\x80\x80\x80", 5, "\uFFFD…"}, // no character begins anywhere
+		{"\x80\x80\x80\x80\x80\x80", 5, "\uFFFD…"}, // no byte begins a character
 	} {
-		if got := Cut(tt.text, tt.most); got != tt.want {
-			t.Errorf("%q cut to %d is %q, want %q", tt.text, tt.most, got, tt.want)
+		if got := Cut(tt.text, tt.limit); got != tt.want {
+			t.Errorf("%q cut to %d is %q, want %q", tt.text, tt.limit, got, tt.want)
 		}
 	}
 	if got := Brief(" a \n\u00a0b\tc ", 3); got != "a b…" {
@@ -34,11 +34,11 @@ func TestCut(t *testing.T) {
 
 func FuzzCut(f *testing.F) {
 	f.Add("日本 \xff", 4)
-	f.Fuzz(func(t *testing.T, text string, most int) {
-		most = max(0, most%1000)
-		got := Cut(text, most)
-		if !utf8.ValidString(got) || utf8.ValidString(text) && (len(got) > most+len("…") || !strings.HasPrefix(text, strings.TrimSuffix(got, "…"))) {
-			t.Errorf("%q cut to %d is %q", text, most, got)
+	f.Fuzz(func(t *testing.T, text string, limit int) {
+		limit = max(0, limit%1000)
+		got := Cut(text, limit)
+		if !utf8.ValidString(got) || utf8.ValidString(text) && (len(got) > limit+len("…") || !strings.HasPrefix(text, strings.TrimSuffix(got, "…"))) {
+			t.Errorf("%q cut to %d is %q", text, limit, got)
 		}
 	})
 }
@@ -55,7 +55,8 @@ func TestCounted(t *testing.T) {
 	}
 }
 
-// TestBlock: lines stay, and nothing that is left steers a terminal.
+// TestBlock checks that lines stay, and that no character of the result could control a
+// terminal.
 func TestBlock(t *testing.T) {
 	for in, want := range map[string]string{
 		"plain\nlines":               "plain\nlines",

@@ -13,31 +13,31 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// FoldName returns NFKC, full case folding and NFKC again, with one space for each
-// run of Unicode white space and none at the ends. ß equals SS, ﬁ equals fi,
-// final and other sigma are equal; diacritics and punctuation stay. Safe for
-// concurrent use; about 1 µs for a short name that is not ASCII. A byte that is not
-// UTF-8 reads as U+FFFD, as in JSON readers.
+// FoldName folds a name: NFKC, full case folding and NFKC again, with one space for each
+// sequence of Unicode white space and none at the ends. ß equals SS, ﬁ equals fi, final and
+// other sigma are equal; diacritics and punctuation stay. An invalid byte counts as U+FFFD, as
+// in JSON readers. It takes about 1 µs for a short name that is not ASCII, and is safe for
+// concurrent use.
 func FoldName(s string) string { return OneSpace(FoldCase(s)) }
 
-// FoldType returns the same with one underscore for each run of spaces, hyphens
-// and underscores: "Place name", "place-name" and "PLACE_NAME" are one type.
+// FoldType folds a type: like FoldName, but with one underscore for each sequence of spaces,
+// hyphens and underscores, so that "Place name", "place-name" and "PLACE_NAME" are equal.
 func FoldType(s string) string {
 	return strings.Join(strings.FieldsFunc(FoldCase(s), isSeparator), "_")
 }
 
-// FoldCase folds case and compatibility and leaves white space as it is.
+// FoldCase folds case and compatibility forms, and keeps white space.
 func FoldCase(s string) string {
-	if IsASCII(s) { // where the Unicode rules come to the same
+	if IsASCII(s) { // the Unicode rules give the same
 		return strings.ToLower(s)
 	}
 	folded := cases.Fold().String(norm.NFKC.String(ValidUTF8(s)))
-	return norm.NFKC.String(strings.Map(cherokee, folded))
+	return norm.NFKC.String(strings.Map(foldCherokee, folded))
 }
 
-// cherokee folds Cherokee letters to capitals, as Unicode does; the library
-// exchanges the two cases instead, so that they never meet.
-func cherokee(r rune) rune {
+// foldCherokee folds Cherokee letters to capitals, as Unicode does. The library exchanges the
+// two cases instead, so that they would never be equal.
+func foldCherokee(r rune) rune {
 	switch {
 	case r >= 0xAB70 && r <= 0xABBF:
 		return r - 0xAB70 + 0x13A0
@@ -47,19 +47,19 @@ func cherokee(r rune) rune {
 	return r
 }
 
-// OneSpace makes one space of each run of white space and trims the ends.
+// OneSpace replaces each sequence of white space by one space, and trims the ends.
 func OneSpace(s string) string {
-	space := true // what comes before is one
+	afterSpace := true // the previous byte is a space
 	for i := range len(s) {
-		if s[i] >= utf8.RuneSelf || s[i] < ' ' || s[i] == ' ' && space {
+		if s[i] >= utf8.RuneSelf || s[i] < ' ' || s[i] == ' ' && afterSpace {
 			return strings.Join(strings.Fields(s), " ")
 		}
-		space = s[i] == ' '
+		afterSpace = s[i] == ' '
 	}
 	return strings.TrimSuffix(s, " ")
 }
 
-// ValidUTF8 replaces each byte that is not UTF-8 by U+FFFD.
+// ValidUTF8 replaces each invalid byte by U+FFFD.
 func ValidUTF8(s string) string {
 	if utf8.ValidString(s) {
 		return s
@@ -67,7 +67,7 @@ func ValidUTF8(s string) string {
 	return string([]rune(s))
 }
 
-// IsASCII reports whether all of a text is ASCII.
+// IsASCII reports whether all bytes of a text are ASCII.
 func IsASCII(s string) bool {
 	for i := range len(s) {
 		if s[i] >= utf8.RuneSelf {
@@ -78,33 +78,32 @@ func IsASCII(s string) bool {
 }
 
 func isSeparator(r rune) bool {
-	// U+2010 is what NFKC makes of the no-break hyphen.
+	// NFKC turns the no-break hyphen into U+2010.
 	return r == '-' || r == '_' || r == '\u2010' || unicode.IsSpace(r)
 }
 
-// longest is the longest word that is looked at: nobody mistypes more, and it
-// keeps hostile words cheap.
-const longest = 64
+// maxWord is the maximum length of a mistyped word, which limits the work for hostile ones.
+const maxWord = 64
 
-// Nearest returns the candidate with the fewest edits, in any case; "" if none is
-// near: one edit is allowed for up to 3 letters, two for up to 7, else three.
-// Two letters that changed places are two edits. Ties go to the first in the
-// alphabet.
+// Nearest returns the candidate with the fewest edits, ignoring case, or "" if none is near
+// enough: one edit is allowed for candidates of up to 3 bytes, two for up to 7, otherwise
+// three. Two letters that changed places count as two edits. Of equally near candidates, the
+// first in byte order is returned.
 func Nearest(word string, candidates []string) string {
-	if len(word) > longest {
+	if len(word) > maxWord {
 		return ""
 	}
 	best, edits := "", 0
-	for _, c := range slices.Sorted(slices.Values(candidates)) {
-		d := levenshtein.ComputeDistance(strings.ToLower(word), strings.ToLower(c))
-		if d <= allowed(c) && (best == "" || d < edits) {
-			best, edits = c, d
+	for _, candidate := range slices.Sorted(slices.Values(candidates)) {
+		distance := levenshtein.ComputeDistance(strings.ToLower(word), strings.ToLower(candidate))
+		if distance <= allowedEdits(candidate) && (best == "" || distance < edits) {
+			best, edits = candidate, distance
 		}
 	}
 	return best
 }
 
-func allowed(word string) int {
+func allowedEdits(word string) int {
 	switch {
 	case len(word) <= 3:
 		return 1
@@ -114,30 +113,30 @@ func allowed(word string) int {
 	return 3
 }
 
-// Hint returns `; did you mean "x"?`, or nothing where no candidate is near.
+// Hint returns `; did you mean "x"?`, or "" if no candidate is near.
 func Hint(word string, candidates []string) string {
-	if near := Nearest(word, candidates); near != "" && near != word {
-		return `; did you mean "` + near + `"?`
+	if nearest := Nearest(word, candidates); nearest != "" && nearest != word {
+		return `; did you mean "` + nearest + `"?`
 	}
 	return ""
 }
 
-// First joins the first few of some words, and says how many more there are; "none" where
-// there is none.
-func First(words []string, most int) string {
-	text := cmp.Or(strings.Join(words[:min(most, len(words))], ", "), "none")
-	if more := len(words) - most; more > 0 {
+// First joins the first few words, and adds the number of others. Without words it returns
+// "none".
+func First(words []string, limit int) string {
+	text := cmp.Or(strings.Join(words[:min(limit, len(words))], ", "), "none")
+	if more := len(words) - limit; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text
 }
 
-// Listed returns the candidates in their order, at most 30 of them, and
-// ` (did you mean "x"?)` where one is near.
+// Listed joins the candidates in their order, at most 30 of them, and adds ` (did you mean
+// "x"?)` if one is near.
 func Listed(word string, candidates []string) string {
 	text := First(candidates, 30)
-	if near := Nearest(word, candidates); near != "" {
-		text += fmt.Sprintf(" (did you mean %q?)", near)
+	if nearest := Nearest(word, candidates); nearest != "" {
+		text += fmt.Sprintf(" (did you mean %q?)", nearest)
 	}
 	return text
 }

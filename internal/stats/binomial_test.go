@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestBinomialInterval: with 0 of n the upper end is 1-(tail)^(1/n), with n of n
-// the lower end is tail^(1/n); 5 of 10 is the textbook's 0.187086 to 0.812914.
+// TestBinomialInterval checks closed forms: for 0 of n the upper end is 1-(tail)^(1/n), for n
+// of n the lower end is tail^(1/n). 5 of 10 is the textbook's 0.187086 to 0.812914.
 func TestBinomialInterval(t *testing.T) {
 	lo, hi, ok := BinomialInterval(0, 30, 0.95)
 	if !ok || lo != 0 || math.Abs(hi-1+math.Pow(0.025, 1.0/30)) > 1e-9 {
@@ -44,8 +44,8 @@ func TestBinomial_undefined(t *testing.T) {
 	}
 }
 
-// TestTrialsNeeded: without a flip n = ⌈ln(0.05)/ln(1-p)⌉: 29, 59 and 299 for
-// 10 %, 5 % and 1 %; with one flip 46, 93 and 473 (the "rule of 4.74").
+// TestTrialsNeeded checks n = ⌈ln(0.05)/ln(1-p)⌉ for k = 0: 29, 59 and 299 for 10 %, 5 % and 1
+// %. For k = 1 it is 46, 93 and 473 (the "rule of 4.74").
 func TestTrialsNeeded(t *testing.T) {
 	for _, c := range []struct {
 		k    int

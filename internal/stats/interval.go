@@ -8,19 +8,19 @@ import (
 	"gonum.org/v1/gonum/mathext"
 )
 
-// LeastResampled is how many items, or clusters, PooledDifference must have for
-// an interval: below that, percentile intervals are too narrow (false alarms of
-// 10 % at 10 items and 8 % at 30, where 5 % are meant).
+// LeastResampled is the minimum number of items, or clusters, for an interval of
+// PooledDifference. For fewer, percentile intervals are too narrow: instead of 5 %, false
+// alarms are 10 % at 10 items and 8 % at 30.
 const LeastResampled = 60
 
-// resamples is how often is drawn; each end leaves out cut of them.
+// resamples is the number of resamples; cut of them are left out at each end.
 const (
 	resamples = 2000
 	cut       = resamples / 40
 )
 
-// PairedRatio is what one item, or cluster, adds to the pooled value of a score
-// in the base and in the candidate.
+// PairedRatio is the contribution of one item, or cluster, to the pooled value of a score in
+// the base and in the candidate.
 type PairedRatio struct {
 	BaseNum, BaseDen, CandNum, CandDen int64
 }
@@ -28,24 +28,22 @@ type PairedRatio struct {
 // Pooled is the result of PooledDifference.
 type Pooled struct {
 	Base, Candidate, Difference float64
-	CI95                        *[2]float64 // of Difference; nil is undefined
+	CI95                        *[2]float64 // of Difference; nil if undefined
 }
 
-// PooledDifference returns Σ num / Σ den over all items of the base and of the
-// candidate, the candidate's less the base's, and its 95 % interval by the
-// paired bootstrap: items are drawn with replacement, the same for both, so that
-// what an item is worth to both cancels; the interval goes from the 2.5th to the
-// 97.5th percentile of 2,000 such differences. In a resample without any
-// denominator the ratio counts as 0.
+// PooledDifference returns Σ num / Σ den over all items of the base and of the candidate, the
+// difference candidate − base, and its 95 % interval by the paired bootstrap: items are drawn
+// with replacement, the same for both, so that effects of an item on both cancel. The interval
+// is that from the 2.5th to the 97.5th percentile of 2,000 such differences. In a resample
+// without any denominator the ratio counts as 0.
 //
-// All is undefined when a denominator sums to 0, the interval also below
-// LeastResampled items and where the resamples do not differ. The drawing depends on seed and on the order of items;
-// exchanging base and candidate negates the difference and its interval to the
-// last bit. Time O(2,000·n): 10 ms for 1,000 items.
+// The result is undefined if a denominator sums to 0. The interval is also undefined for fewer
+// than LeastResampled items, and if the resamples do not differ. The drawing depends on seed
+// and on the order of items. Exchanging base and candidate negates the difference and its
+// interval to the last bit. Time O(2,000·n): 10 ms for 1,000 items.
 //
-// Source: Efron and Tibshirani 1993, An Introduction to the Bootstrap, sections
-// 8.3 and 13.3; Berg-Kirkpatrick, Burkett and Klein 2012 for paired resampling
-// of test sets.
+// Source: Efron and Tibshirani 1993, An Introduction to the Bootstrap, sections 8.3 and 13.3;
+// Berg-Kirkpatrick, Burkett and Klein 2012 for paired resampling of test sets.
 func PooledDifference(items []PairedRatio, seed uint64) (p Pooled, ok bool) {
 	var sum PairedRatio
 	for _, item := range items {
@@ -59,23 +57,23 @@ func PooledDifference(items []PairedRatio, seed uint64) (p Pooled, ok bool) {
 		return p, true
 	}
 	random := rand.New(rand.NewPCG(seed, 0xb007))
-	drawn := make([]float64, resamples)
-	for i := range drawn {
+	differences := make([]float64, resamples)
+	for i := range differences {
 		var resample PairedRatio
 		for range items {
 			resample = resample.Plus(items[random.IntN(len(items))])
 		}
-		drawn[i] = resample.difference()
+		differences[i] = resample.difference()
 	}
-	slices.Sort(drawn)
-	// Without interpolation, both ends lie equally far from the middle.
-	if lo, hi := drawn[cut], drawn[resamples-1-cut]; hi-lo > 1e-9 {
+	slices.Sort(differences)
+	// Without interpolation, both ends have the same distance from the middle.
+	if lo, hi := differences[cut], differences[resamples-1-cut]; hi-lo > 1e-9 {
 		p.CI95 = &[2]float64{lo, hi}
 	}
 	return p, true
 }
 
-// Plus adds up what two items are worth.
+// Plus returns the sum of two contributions.
 func (r PairedRatio) Plus(s PairedRatio) PairedRatio {
 	return PairedRatio{r.BaseNum + s.BaseNum, r.BaseDen + s.BaseDen, r.CandNum + s.CandNum, r.CandDen + s.CandDen}
 }
@@ -91,9 +89,9 @@ func fraction(num, den int64) float64 {
 	return float64(num) / float64(den)
 }
 
-// BinomialInterval returns the exact (Clopper-Pearson) interval of a rate of
-// which k of n trials are known: each end leaves (1-confidence)/2 outside. ok is
-// false for n < 1, k outside of 0…n, or a confidence that is not between 0 and 1.
+// BinomialInterval returns the exact (Clopper-Pearson) interval of a rate, given k successes in
+// n trials: each end excludes (1-confidence)/2. ok is false for n < 1, k outside of 0…n, or a
+// confidence that is not between 0 and 1.
 func BinomialInterval(k, n int, confidence float64) (lo, hi float64, ok bool) {
 	if n < 1 || k < 0 || k > n || !(confidence > 0 && confidence < 1) {
 		return 0, 0, false
@@ -105,9 +103,8 @@ func BinomialInterval(k, n int, confidence float64) (lo, hi float64, ok bool) {
 	return lo, upperRate(k, n, tail), true
 }
 
-// UpperRate returns the largest rate that k of n trials leave possible at a
-// confidence: one-sided, so that at 0 of n it is 1-(1-confidence)^(1/n). ok as
-// for BinomialInterval.
+// UpperRate returns the one-sided upper limit of a rate at a confidence, given k successes in n
+// trials. For k = 0 it is 1-(1-confidence)^(1/n). ok is as for BinomialInterval.
 func UpperRate(k, n int, confidence float64) (hi float64, ok bool) {
 	if n < 1 || k < 0 || k > n || !(confidence > 0 && confidence < 1) {
 		return 1, false
@@ -115,18 +112,18 @@ func UpperRate(k, n int, confidence float64) (hi float64, ok bool) {
 	return upperRate(k, n, 1-confidence), true
 }
 
-// TrialsNeeded returns the least n for which k of n trials show, at that
-// confidence, that the rate is at most rate. ok is false for a rate outside of
-// (0,1), which no number of trials shows, and for more than a billion trials.
+// TrialsNeeded returns the least n for which k successes in n trials show, at that confidence,
+// that the rate is at most rate. ok is false for a rate outside of (0,1), which no number of
+// trials can show, and for more than a billion trials.
 func TrialsNeeded(k int, rate, confidence float64) (n int, ok bool) {
-	const most = 1_000_000_000
+	const maxTrials = 1_000_000_000
 	if k < 0 || !(rate > 0 && rate < 1) || !(confidence > 0 && confidence < 1) {
 		return 0, false
 	}
 	enough := func(n int) bool { return upperRate(k, n, 1-confidence) <= rate }
 	high := k + 1
 	for !enough(high) {
-		if high *= 2; high > most {
+		if high *= 2; high > maxTrials {
 			return 0, false
 		}
 	}

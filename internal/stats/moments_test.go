@@ -25,7 +25,7 @@ func TestMoments_byHand(t *testing.T) {
 	}{
 		"nothing":  {nil, 0, 0, false, false},
 		"negative": {[]float64{-3, -1}, -2, 2, true, true},
-		// x² is below half of the least float: 0, and (Σx)² is not
+		// x² underflows to 0, and (Σx)² does not
 		"squares that are lost": {[]float64{1.5e-162, 1.5e-162}, 1.5e-162, 0, true, true},
 		"one value":             {[]float64{0.7}, 0.7, 0, true, false},
 		// mean 3/4; deviations ±1/4; 2·(1/16)/1 = 1/8
@@ -60,10 +60,10 @@ func TestMoments_byHand(t *testing.T) {
 	}
 }
 
-// The NumAcc data sets of NIST's Statistical Reference Datasets (univariate),
-// whose certified means and standard deviations are exact. The values are read
-// as float64, so the standard deviation of NumAcc4 is that of the rounded
-// values: it differs from the certified 0.1 from the ninth digit on.
+// TestMoments_NIST uses the NumAcc data sets of NIST's Statistical Reference Datasets
+// (univariate), whose certified means and standard deviations are exact. The values are read as
+// float64, so the standard deviation of NumAcc4 is that of the rounded values, which differs
+// from the certified 0.1 from the ninth digit on.
 func TestMoments_NIST(t *testing.T) {
 	alternating := func(first, low, high float64) []float64 {
 		values := []float64{first}
@@ -92,9 +92,9 @@ func TestMoments_NIST(t *testing.T) {
 	}
 }
 
-// Python 3.11, exact rational arithmetic:
-// random.seed(7); x=[round(random.random()**2,4) for _ in range(25)];
-// statistics.mean(x), statistics.variance(x).
+// python25 is from Python 3.11 with exact rational arithmetic: random.seed(7);
+// x=[round(random.random()**2,4) for _ in range(25)]; statistics.mean(x),
+// statistics.variance(x).
 var python25 = []float64{0.1049, 0.0228, 0.4237, 0.0052, 0.2872, 0.1337, 0.0034, 0.2575, 0.0014, 0.188, 0.0049, 0.0082, 0.1802, 0.6837, 0.0153, 0.0498, 0.3937, 0.8982, 0.333, 0.1574, 0.9531, 0.0022, 0.737, 0.0839, 0.0208}
 
 func TestMoments_python(t *testing.T) {
@@ -183,7 +183,7 @@ func BenchmarkMomentsAdd(b *testing.B) {
 	}
 }
 
-// 1, 2 and 6 have the mean 3: (4 + 1 + 9)/3 = 14/3.
+// TestMoments_PopulationVariance uses 1, 2 and 6 with the mean 3: (4 + 1 + 9)/3 = 14/3.
 func TestMoments_PopulationVariance(t *testing.T) {
 	if _, ok := moments().PopulationVariance(); ok {
 		t.Error("that of nothing is defined")

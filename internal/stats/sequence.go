@@ -12,50 +12,51 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Shortlist keeps the first few of everything offered, in the sense of an order, in
-// constant memory. The order of offers changes nothing if no two different values are
-// equal in it. Not safe for concurrent use.
+// Shortlist keeps the first few of all values offered, in a given order and in constant memory.
+// The order of offers does not matter if no two different values are equal in the given order.
+// It is not safe for concurrent use.
 type Shortlist[T any] struct {
-	limit int
-	order func(a, b T) int
-	kept  []T
+	limit  int
+	order  func(a, b T) int
+	values []T
 }
 
-// NewShortlist returns a Shortlist of at most so many values; none for a limit of 0 or less.
+// NewShortlist returns a Shortlist of at most limit values; none for a limit of 0 or less.
 func NewShortlist[T any](limit int, order func(a, b T) int) *Shortlist[T] {
 	return &Shortlist[T]{limit: max(0, limit), order: order}
 }
 
-// Offer keeps x if it is among the first. It costs O(limit).
+// Offer keeps x if it is among the first. Time: O(limit).
 func (l *Shortlist[T]) Offer(x T) {
-	at, _ := slices.BinarySearchFunc(l.kept, x, l.order)
-	l.kept = slices.Insert(l.kept, at, x)
-	l.kept = l.kept[:min(len(l.kept), l.limit)]
+	i, _ := slices.BinarySearchFunc(l.values, x, l.order)
+	l.values = slices.Insert(l.values, i, x)
+	l.values = l.values[:min(len(l.values), l.limit)]
 }
 
-// Replace is Offer of a thing that may have come before: where it was further in front it stays,
-// and else it takes its new place. The first ones are kept, once each.
+// Replace is Offer of a new value of something that may have been offered before; same reports
+// whether a value is of the same thing. The value that comes first in the order is kept, so
+// that each thing is kept once.
 func (l *Shortlist[T]) Replace(x T, same func(T) bool) {
-	if at := slices.IndexFunc(l.kept, same); at >= 0 {
-		if l.order(l.kept[at], x) <= 0 {
+	if i := slices.IndexFunc(l.values, same); i >= 0 {
+		if l.order(l.values[i], x) <= 0 {
 			return
 		}
-		l.kept = slices.Delete(l.kept, at, at+1)
+		l.values = slices.Delete(l.values, i, i+1)
 	}
 	l.Offer(x)
 }
 
-// Values returns what is kept, sorted: a list of its own, never nil.
-func (l *Shortlist[T]) Values() []T { return append([]T{}, l.kept...) }
+// Values returns a copy of the kept values, sorted and never nil.
+func (l *Shortlist[T]) Values() []T { return append([]T{}, l.values...) }
 
-// Merge goes through several sequences at once, each in this order and without two equal
-// values. It yields what is first in any of them, at the place of each sequence that
-// has it and nil at the others: a list of its own. It stops at the first error.
+// Merge merges several sequences, each of which is in this order and has no equal values. For
+// each distinct value it yields a new slice that has, for each sequence, its value or nil. It
+// stops at the first error.
 func Merge[T any](order func(a, b *T) int, seqs ...iter.Seq2[*T, error]) iter.Seq2[[]*T, error] {
 	return func(yield func([]*T, error) bool) {
-		next := make([]*T, len(seqs)) // nil after the last
+		next := make([]*T, len(seqs)) // nil at the end of a sequence
 		pulls := make([]func() (*T, error, bool), len(seqs))
-		due := slices.Repeat([]bool{true}, len(seqs)) // those of which the next value is to be read
+		advance := slices.Repeat([]bool{true}, len(seqs)) // sequences whose next value is to be read
 		for i, seq := range seqs {
 			pull, stop := iter.Pull2(seq)
 			defer stop()
@@ -64,7 +65,7 @@ func Merge[T any](order func(a, b *T) int, seqs ...iter.Seq2[*T, error]) iter.Se
 		for {
 			var first *T
 			for i, pull := range pulls {
-				if due[i] {
+				if advance[i] {
 					v, err, _ := pull()
 					if err != nil {
 						yield(nil, err)
@@ -81,7 +82,7 @@ func Merge[T any](order func(a, b *T) int, seqs ...iter.Seq2[*T, error]) iter.Se
 			}
 			row := make([]*T, len(seqs))
 			for i, v := range next {
-				if due[i] = v != nil && order(v, first) == 0; due[i] {
+				if advance[i] = v != nil && order(v, first) == 0; advance[i] {
 					row[i] = v
 				}
 			}
@@ -92,39 +93,39 @@ func Merge[T any](order func(a, b *T) int, seqs ...iter.Seq2[*T, error]) iter.Se
 	}
 }
 
-// Parallel passes values through do, so many at once, on all processors where that is 0, and
-// yields the results in the order of the values, up to the first error of either. Some three
-// values for each of those are in memory at a time. Nothing runs on when the loop over it has
-// ended, and who has the loop gets the panics of do.
-func Parallel[In, Out any](atOnce int, values iter.Seq2[In, error], do func(In) (Out, error)) iter.Seq2[Out, error] {
+// Parallel calls do with the values, at most limit at once (0 means the number of processors),
+// and yields the results in the order of the values, up to the first error of values or do.
+// About three values for each call at once are in memory. No goroutine remains after the loop,
+// and panics of do are raised in the loop.
+func Parallel[In, Out any](limit int, values iter.Seq2[In, error], do func(In) (Out, error)) iter.Seq2[Out, error] {
 	type result struct {
 		value    Out
 		err      error
 		panicked any
 	}
 	return func(yield func(Out, error) bool) {
-		workers := cmp.Or(atOnce, runtime.GOMAXPROCS(0))
-		order, ended := make(chan chan result, workers), make(chan struct{})
-		var reading sync.WaitGroup
-		defer reading.Wait()
-		defer close(ended)
-		reading.Go(func() {
-			defer close(order)
-			var working errgroup.Group
-			defer working.Wait()
-			working.SetLimit(workers)
+		workers := cmp.Or(limit, runtime.GOMAXPROCS(0))
+		results, done := make(chan chan result, workers), make(chan struct{})
+		var reader sync.WaitGroup
+		defer reader.Wait()
+		defer close(done)
+		reader.Go(func() {
+			defer close(results)
+			var group errgroup.Group
+			defer group.Wait()
+			group.SetLimit(workers)
 			for value, err := range values {
 				out := make(chan result, 1)
 				select {
-				case order <- out:
-				case <-ended:
+				case results <- out:
+				case <-done:
 					return
 				}
 				if err != nil {
 					out <- result{err: err}
 					return
 				}
-				working.Go(func() error {
+				group.Go(func() error {
 					var r result
 					defer func() {
 						if p := recover(); p != nil {
@@ -137,7 +138,7 @@ func Parallel[In, Out any](atOnce int, values iter.Seq2[In, error], do func(In) 
 				})
 			}
 		})
-		for out := range order {
+		for out := range results {
 			r := <-out
 			if r.panicked != nil {
 				panic(r.panicked)

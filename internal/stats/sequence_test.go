@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// sequence yields the values, and then the error if there is one.
+// sequence yields the values, and then the error if it is not nil.
 func sequence(err error, values ...int) iter.Seq2[*int, error] {
 	return func(yield func(*int, error) bool) {
 		for _, v := range values {
@@ -26,7 +26,7 @@ func sequence(err error, values ...int) iter.Seq2[*int, error] {
 }
 
 func TestMerge(t *testing.T) {
-	gone := errors.New("the disk is gone")
+	diskError := errors.New("the disk is gone")
 	tests := map[string]struct {
 		seqs []iter.Seq2[*int, error]
 		want string
@@ -36,7 +36,7 @@ func TestMerge(t *testing.T) {
 			[]iter.Seq2[*int, error]{sequence(nil, 1, 2, 5), sequence(nil), sequence(nil, 2, 3)},
 			"1 - - | 2 - 2 | - - 3 | 5 - - | ",
 		},
-		"an error ends it": {[]iter.Seq2[*int, error]{sequence(gone, 1), sequence(nil, 1, 2)}, "1 1 | the disk is gone"},
+		"an error ends it": {[]iter.Seq2[*int, error]{sequence(diskError, 1), sequence(nil, 1, 2)}, "1 1 | the disk is gone"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -63,10 +63,10 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// TestParallel: results come in the order of the values, up to the first error, and all
-// that was begun has ended when the loop has.
+// TestParallel checks that results are in the order of the values, up to the first error, and
+// that no work continues after the loop.
 func TestParallel(t *testing.T) {
-	gone := errors.New("the disk is gone")
+	diskError := errors.New("the disk is gone")
 	hundred := make([]int, 100)
 	for i := range hundred {
 		hundred[i] = i
@@ -86,10 +86,10 @@ func TestParallel(t *testing.T) {
 		"one at a time":          {atOnce: 1, values: sequence(nil, hundred...), bad: -1, stop: -1, want: 100},
 		"five at once":           {atOnce: 5, values: sequence(nil, hundred...), bad: -1, stop: -1, want: 100},
 		"none":                   {values: sequence(nil), bad: -1, stop: -1},
-		"values that break off":  {values: sequence(gone, hundred[:7]...), bad: -1, stop: -1, want: 7, err: gone},
+		"values that break off":  {values: sequence(diskError, hundred[:7]...), bad: -1, stop: -1, want: 7, err: diskError},
 		"one that fails":         {values: sequence(nil, hundred...), bad: 5, stop: -1, want: 5, err: errBad},
 		"a loop that stops":      {values: endless, bad: -1, stop: 3, want: 3},
-		"one that fails at once": {values: sequence(gone, hundred...), bad: 0, stop: -1, err: errBad},
+		"one that fails at once": {values: sequence(diskError, hundred...), bad: 0, stop: -1, err: errBad},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -99,7 +99,7 @@ func TestParallel(t *testing.T) {
 				if n := int(working.Add(1)); n > cmp.Or(tt.atOnce, runtime.GOMAXPROCS(0)) {
 					t.Errorf("%d at once", n)
 				}
-				for range (100 - *v) * 100 { // the first take longest
+				for range (100 - *v) * 100 { // the first values take longest
 					runtime.Gosched()
 				}
 				if *v == tt.bad {
@@ -116,7 +116,7 @@ func TestParallel(t *testing.T) {
 					break
 				}
 				if failed = err; err != nil {
-					continue // it ends by itself
+					continue // the sequence ends by itself
 				}
 				if tt.stop < 0 && got != 2*n {
 					t.Fatalf("result %d is %d, want %d", n, got, 2*n)
@@ -133,7 +133,7 @@ func TestParallel(t *testing.T) {
 	}
 }
 
-// TestParallel_panics: a panic comes to who has the loop, who may know what to do about it.
+// TestParallel_panics checks that a panic of do is raised in the loop.
 func TestParallel_panics(t *testing.T) {
 	defer func() {
 		if p := fmt.Sprint(recover()); !strings.Contains(p, "a fault") || !strings.Contains(p, "sequence_test.go") {

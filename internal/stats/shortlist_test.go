@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestShortlist: what is kept is the beginning of all that was offered, sorted.
+// TestShortlist checks that the first of all values offered are kept, sorted.
 func TestShortlist(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		values := rapid.SliceOf(rapid.IntRange(-9, 9)).Draw(t, "values")
@@ -26,7 +26,7 @@ func TestShortlist(t *testing.T) {
 	})
 }
 
-// TestShortlist_values: what is done with the values changes no list.
+// TestShortlist_values checks that Values returns a copy.
 func TestShortlist_values(t *testing.T) {
 	l := NewShortlist(2, cmp.Compare[int])
 	l.Offer(2)
@@ -36,8 +36,7 @@ func TestShortlist_values(t *testing.T) {
 	}
 }
 
-// TestShortlist_Replace: of things that come again the first are kept, once each, where they were
-// furthest in front.
+// TestShortlist_Replace checks that each thing is kept once, with its first value in the order.
 func TestShortlist_Replace(t *testing.T) {
 	type thing struct{ value, id int }
 	order := func(a, b thing) int { return cmp.Or(cmp.Compare(a.value, b.value), cmp.Compare(a.id, b.id)) }
@@ -46,11 +45,11 @@ func TestShortlist_Replace(t *testing.T) {
 		limit := rapid.IntRange(0, 4).Draw(t, "limit")
 		l, last := NewShortlist(limit, order), map[int]thing{}
 		for _, id := range ids {
-			now := thing{rapid.IntRange(-3, 3).Draw(t, "value"), id}
-			if before, again := last[id]; !again || order(now, before) < 0 {
-				last[id] = now
+			offered := thing{rapid.IntRange(-3, 3).Draw(t, "value"), id}
+			if previous, ok := last[id]; !ok || order(offered, previous) < 0 {
+				last[id] = offered
 			}
-			l.Replace(now, func(other thing) bool { return other.id == id })
+			l.Replace(offered, func(other thing) bool { return other.id == id })
 		}
 		want := slices.SortedFunc(maps.Values(last), order)
 		want = want[:min(len(want), limit)]

@@ -20,7 +20,7 @@ func TestSignFlip_exact(t *testing.T) {
 		"balanced":    {[]float64{1, -1}, 1},
 		"one against": {[]float64{-1, 2, 4}, 4. / 8},      // |Σ| = 5 or 7: ±(−1+2+4), ±(1+2+4)
 		"ties":        {[]float64{1, 1, 1, -1}, 10. / 16}, // |Σ| ≥ 2: C(4,0)+C(4,1), twice
-		// 0.1+0.2 is not 0.3 in float64, and yet 0.3 flipped is as extreme.
+		// 0.1+0.2 is not 0.3 in float64, but flipping 0.3 must count as equally extreme.
 		"rounding": {[]float64{0.1, 0.2, -0.3}, 1},
 		// Fisher 1935: in 863 of 32,768 arrangements Darwin's differences sum
 		// to 314 or more, and in as many to −314 or less.
@@ -36,8 +36,8 @@ func TestSignFlip_exact(t *testing.T) {
 	}
 }
 
-// TestSignFlip_everyCombination compares the halves with looking at all
-// combinations one by one; tenths make many sums tie.
+// TestSignFlip_everyCombination compares with counting all combinations one by one; tenths
+// cause many ties.
 func TestSignFlip_everyCombination(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tenths := rapid.SliceOfN(rapid.IntRange(-9, 9), 0, 11).Draw(t, "tenths")
@@ -83,7 +83,7 @@ func TestSignFlip_drawn(t *testing.T) {
 		ones[i] = -1
 	}
 	p, ok = SignFlip(ones, 99_999, 1)
-	if !ok || !near(p.P, 0.42436, 0.006) {
+	if !ok || !approxEqual(p.P, 0.42436, 0.006) {
 		t.Errorf("15 against 10: %+v, %v", p, ok)
 	}
 	if q, _ := SignFlip(ones, 99_999, 1); q != p {
@@ -98,7 +98,7 @@ func TestSignFlip_drawn(t *testing.T) {
 		many[i] = 1 - 2*float64(i%2)
 	}
 	many[1] = 1 // the sum is 2
-	if q, ok := SignFlip(many, 9999, 1); !ok || !near(q.P, 0.935, 0.02) {
+	if q, ok := SignFlip(many, 9999, 1); !ok || !approxEqual(q.P, 0.935, 0.02) {
 		// 1 − C(150,75)/2^150 = 1 − 0.0650
 		t.Errorf("two of 150: %+v, %v", q, ok)
 	}

@@ -10,20 +10,20 @@ import (
 	"extraction-experiment/internal/testkit/suite"
 )
 
-// simulated is a way to draw differences whose true mean is 0, with the limit of
-// false alarms from n = 20 on; at n = 10 it is a hundredth more.
-type simulated struct {
+// nullCase is a distribution of differences whose true mean is 0, with the limit of false
+// alarms from n = 20 on; at n = 10 the limit is 0.01 more.
+type nullCase struct {
 	name  string
 	draw  func(*rand.Rand) float64
 	limit float64
 }
 
-// nulls are those of the simulation: normal; skewed with 40 % ties, as an
-// exponential to the power of 0.7 less its mean; two runs whose item scores pile
-// up at 1, so that a third of the items tie and the rest are far from normal;
-// a whole exponential with ties; and a change that repairs few items and costs the
-// others a little: in these two every method that assumes no form finds too much.
-var nulls = []simulated{
+// nullCases are the distributions of the simulation: normal; skewed with 40 % ties, as an
+// exponential to the power of 0.7 minus its mean; two runs whose scores accumulate at 1, so
+// that a third of the items tie and the rest are far from normal; an exponential with ties; and
+// a change that repairs few items and slightly harms the others. In the last two, every method
+// without assumptions about the form has too many false alarms.
+var nullCases = []nullCase{
 	{"normal", func(r *rand.Rand) float64 { return r.NormFloat64() }, 0.07},
 	{"skewed, 40 % ties", func(r *rand.Rand) float64 { return tied(r, 0.4, 0.7) }, 0.07},
 	{"scores piled up at 1", func(r *rand.Rand) float64 { return piled(r) - piled(r) }, 0.07},
@@ -34,8 +34,8 @@ var nulls = []simulated{
 	{"10 % repaired, 60 % ties", func(r *rand.Rand) float64 { return repaired(r, 0.1, 0.6) }, 0.60},
 }
 
-// repaired gains 0.8 in a share of the items, nothing in another, and loses what
-// makes its mean 0 in the rest.
+// repaired returns 0.8 for a share of the items, 0 for another, and for the rest a loss that
+// makes the mean 0.
 func repaired(r *rand.Rand, share, ties float64) float64 {
 	switch u := r.Float64(); {
 	case u < share:
@@ -46,7 +46,7 @@ func repaired(r *rand.Rand, share, ties float64) float64 {
 	return -0.8 * share / (1 - share - ties)
 }
 
-// tied is 0 in a share of the items, else a power of an exponential less its mean.
+// tied returns 0 for a share of the items, otherwise a power of an exponential minus its mean.
 func tied(r *rand.Rand, ties, power float64) float64 {
 	if r.Float64() < ties {
 		return 0
@@ -54,8 +54,8 @@ func tied(r *rand.Rand, ties, power float64) float64 {
 	return math.Pow(r.ExpFloat64(), power) - math.Gamma(1+power)
 }
 
-// piled is a score that is 1 in 55 % of the items and lies on a skewed lattice
-// of tenths otherwise.
+// piled returns a score that is 1 for 55 % of the items, otherwise on a skewed lattice of
+// tenths.
 func piled(r *rand.Rand) float64 {
 	if r.Float64() < 0.55 {
 		return 1
@@ -63,10 +63,9 @@ func piled(r *rand.Rand) float64 {
 	return 1 - math.Min(10, math.Ceil(3*r.ExpFloat64()))/10
 }
 
-// simulation returns how many comparisons are drawn, how many flips each takes,
-// and of which sizes: 4,000 of the main sizes, or with STATS_SIMULATION=full, in about a
-// minute, 20,000 of every size. A true rate of 6 % then shows as 5.2 % to 6.8 %, or 5.7 % to
-// 6.3 %.
+// simulation returns the number of comparisons, the flips for each, and the sizes: 4,000
+// comparisons of the main sizes, or with STATS_SIMULATION=full, in about a minute, 20,000 of
+// every size. A true rate of 6 % then shows as 5.2 % to 6.8 %, or 5.7 % to 6.3 %.
 func simulation(t *testing.T, main, all []int) (repeats, flips int, sizes []int) {
 	t.Helper()
 	suite.Slow(t, "thousands of comparisons")
@@ -76,12 +75,12 @@ func simulation(t *testing.T, main, all []int) (repeats, flips int, sizes []int)
 	return 4000, 399, main
 }
 
-// TestSimulation_falseAlarms draws comparisons without any difference and
-// counts how often one is claimed at 5 %: by the interval, by the permutation, and
-// by both, which a verdict needs. docs/comparing.md has what 20,000 repeats gave.
+// TestSimulation_falseAlarms draws comparisons without a difference and counts how often one is
+// claimed at 5 %: by the interval, by the permutation, and by both, which a verdict requires.
+// docs/comparing.md has the results of 20,000 repeats.
 func TestSimulation_falseAlarms(t *testing.T) {
 	repeats, flips, sizes := simulation(t, []int{10, 20, 60}, []int{10, 20, 30, 60, 100, 200})
-	for _, null := range nulls {
+	for _, null := range nullCases {
 		extreme := null.limit > 0.07
 		for _, n := range sizes {
 			if extreme && repeats < 20_000 {
@@ -109,10 +108,10 @@ func TestSimulation_falseAlarms(t *testing.T) {
 	}
 }
 
-// alarms counts claims at 5 % where there is nothing to claim.
+// alarms counts false claims at 5 %.
 type alarms struct{ interval, permutation, both int }
 
-// count takes one comparison: its interval, and what is flipped.
+// count adds a comparison: its interval, and the differences to flip.
 func (a *alarms) count(e Estimate, ok bool, flipped []float64, flips int, random *rand.Rand) {
 	out := ok && (e.CI95[0] > 0 || e.CI95[1] < 0)
 	p, ok := SignFlip(flipped, flips, random.Uint64())
@@ -135,14 +134,14 @@ func (a *alarms) report(t *testing.T, repeats int, each, both float64) {
 	report(t, "both", a.both, repeats, both)
 }
 
-// TestSimulation_clusters does the same with items that share a source: half of
-// the variance is the cluster's. Without clusters far more would be claimed.
+// TestSimulation_clusters does the same with items that share a source: half of the variance is
+// the cluster's. Ignoring the clusters would cause far more claims.
 func TestSimulation_clusters(t *testing.T) {
 	repeats, flips, counts := simulation(t, []int{6, 20}, []int{6, 10, 15, 20, 30})
 	shapes := []struct {
 		name  string
 		size  func(g int) int
-		limit float64 // of interval and permutation each
+		limit float64 // for interval and permutation each
 	}{
 		{"4, 6 and 8", func(g int) int { return 4 + g%3*2 }, 0.06},
 		{"1, 2, 3, …", func(g int) int { return g + 1 }, 0.07},
@@ -182,10 +181,9 @@ func clustered(r *rand.Rand, clusters int, size func(int) int) (d []float64, clu
 	return d, cluster
 }
 
-// TestSimulation_power counts how often the difference that is said to be found 4
-// times of 5 is claimed, with items of normal differences, and with clusters of 4 of
-// which a half of the variance is shared. Few items find less: with 6, p is at most
-// 0.05 only where all of them gain.
+// TestSimulation_power counts how often the DetectableDifference is claimed, which should be in
+// 80 %, with items of normal differences, and with clusters of 4 items that share half of the
+// variance. Few items find less: with 6, p is at most 0.05 only if all of them gain.
 func TestSimulation_power(t *testing.T) {
 	repeats, flips, sizes := simulation(t, []int{10, 20}, []int{6, 8, 10, 15, 20, 38, 60, 200})
 	for _, n := range sizes {
@@ -229,9 +227,9 @@ func TestSimulation_power(t *testing.T) {
 	}
 }
 
-// TestSimulation_yesNo counts how often the interval of a yes/no score holds the
-// true difference, and how often a rule "error <= base + 0.01" passes where the
-// base never fails and the candidate does in 3 %.
+// TestSimulation_yesNo counts how often the interval of a yes/no score contains the true
+// difference, and how often a rule "error <= base + 0.01" passes if the base never fails and
+// the candidate fails in 3 %.
 func TestSimulation_yesNo(t *testing.T) {
 	repeats, _, sizes := simulation(t, []int{10, 38}, []int{6, 10, 20, 38, 60, 100, 200, 400})
 	for _, rates := range [][2]float64{{0.03, 0}, {0.1, 0}, {0.01, 0.01}, {0.05, 0.05}, {0.2, 0.05}, {0.25, 0.25}, {0.5, 0.1}} {
@@ -267,8 +265,8 @@ func TestSimulation_yesNo(t *testing.T) {
 	}
 }
 
-// TestSimulation_mean counts how often the interval of one run's mean holds the true
-// one, that of ScoreInterval95 and Student's, and how wide each is.
+// TestSimulation_mean counts how often the intervals of ScoreInterval95 and Estimate contain
+// the true mean of one run, and how wide they are.
 func TestSimulation_mean(t *testing.T) {
 	repeats, _, sizes := simulation(t, []int{10, 38}, []int{3, 5, 10, 20, 38, 60, 100, 400})
 	if repeats < 20_000 {
@@ -276,8 +274,8 @@ func TestSimulation_mean(t *testing.T) {
 	}
 	uniform := (*rand.Rand).Float64
 	type draw = func(*rand.Rand) float64
-	at := func(v float64) draw { return func(*rand.Rand) float64 { return v } }
-	some := func(share float64, of, rest draw) draw {
+	constant := func(v float64) draw { return func(*rand.Rand) float64 { return v } }
+	mixture := func(share float64, of, rest draw) draw {
 		return func(r *rand.Rand) float64 {
 			if r.Float64() < share {
 				return of(r)
@@ -285,7 +283,7 @@ func TestSimulation_mean(t *testing.T) {
 			return rest(r)
 		}
 	}
-	ones := func(share float64, rest draw) draw { return some(share, at(1), rest) }
+	ones := func(share float64, rest draw) draw { return mixture(share, constant(1), rest) }
 	lattice := func(r *rand.Rand) float64 { return float64(r.IntN(7)+3) / 10 }
 	for _, shape := range []struct {
 		name string
@@ -294,11 +292,11 @@ func TestSimulation_mean(t *testing.T) {
 	}{
 		{"90 % at 1, the rest from 0 to 1", ones(0.9, uniform), 0.95},
 		{"90 % at 1, the rest from 0.3 to 0.9", ones(0.9, lattice), 0.96},
-		{"90 % at 1, the rest at 0", ones(0.9, at(0)), 0.9},
+		{"90 % at 1, the rest at 0", ones(0.9, constant(0)), 0.9},
 		{"97 % at 1, the rest from 0 to 1", ones(0.97, uniform), 0.985},
 		{"55 % at 1, the rest from 0.3 to 0.9", ones(0.55, lattice), 0.82},
-		{"50 % at 1, 20 % at 0", ones(0.5, some(0.4, at(0), uniform)), 0.65},
-		{"5 % at 0, the rest at 0.9", some(0.05, at(0), at(0.9)), 0.855},
+		{"50 % at 1, 20 % at 0", ones(0.5, mixture(0.4, constant(0), uniform)), 0.65},
+		{"5 % at 0, the rest at 0.9", mixture(0.05, constant(0), constant(0.9)), 0.855},
 		{"from 0 to 1", uniform, 0.5},
 		{"from 0.65 to 0.95", func(r *rand.Rand) float64 { return 0.65 + 0.3*r.Float64() }, 0.8},
 	} {
@@ -331,11 +329,11 @@ func TestSimulation_mean(t *testing.T) {
 	}
 }
 
-// TestSimulation_pooled does the same with the pooled F1 of two runs of equal
-// quality over items of very different size and difficulty.
+// TestSimulation_pooled counts false alarms for the pooled F1 of two equally good runs over
+// items of very different size and difficulty.
 func TestSimulation_pooled(t *testing.T) {
 	repeats, _, sizes := simulation(t, []int{60}, []int{60, 100})
-	repeats = min(2000, repeats/4) // each is 2,000 resamples
+	repeats = min(2000, repeats/4) // each needs 2,000 resamples
 	for _, n := range sizes {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			t.Parallel()
@@ -357,8 +355,8 @@ func TestSimulation_pooled(t *testing.T) {
 	}
 }
 
-// drawPooled draws an item of 2 to 40 entities, of which both runs find the
-// same share on average.
+// drawPooled draws an item of 2 to 40 entities; both runs find the same share of them on
+// average.
 func drawPooled(r *rand.Rand) PairedRatio {
 	entities := 2 + int64(math.Min(38, 8*r.ExpFloat64()))
 	share := math.Sqrt(r.Float64())

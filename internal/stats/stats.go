@@ -1,23 +1,21 @@
-// Package stats is the arithmetic of averages and of their differences: exact
-// sums, mean and variance, Student's interval, quantiles; and for two runs over
-// the same items the paired mean with its interval, also clustered, the
-// sign-flip permutation test, Holm's correction, McNemar's test, the bootstrap
-// of pooled ratios, and what a comparison could have detected; and exact
-// intervals of rates, with the trials that it takes to bound one. And it goes through
-// what is too many for memory: the few that are best (Shortlist), several sequences side
-// by side (Merge), one on all processors (Parallel). It is not a
-// general library, and it knows neither runs nor scores: package compare does.
+// Package stats has the statistics of means and their differences: exact sums, mean and
+// variance, Student's interval, quantiles; for two runs over the same items, the paired mean
+// with its interval, also clustered, the sign-flip permutation test, Holm's correction,
+// McNemar's test, the bootstrap of pooled ratios, and the difference that a comparison could
+// have detected; and exact intervals of rates, with the number of trials needed to bound one.
+// It also processes sequences that do not fit in memory: the first few values (Shortlist),
+// several sequences merged (Merge), one sequence on all processors (Parallel). It is not a
+// general library, and knows neither runs nor scores; package compare does.
 //
-// Every function says when its result is undefined and then returns ok ==
-// false, never NaN and never a stand-in such as 0. Unless it says otherwise, a
-// result depends only on the collection of values, not on the order in which
-// they came. What is random is drawn from a seed that the caller gives.
+// Every function documents when its result is undefined, and then returns ok == false, never
+// NaN and never a substitute such as 0. Unless documented otherwise, a result depends only on
+// the values, not on their order. Random numbers are drawn from a seed that the caller gives.
 //
 //	var m stats.Moments
 //	m.Add(0.5)
 //	m.Add(1)
 //	mean, _ := m.Mean()            // 0.75
-//	e, ok := m.Estimate()          // ok from two different values on: e.Mean, e.CI95
+//	e, ok := m.Estimate()          // ok for two or more different values: e.Mean, e.CI95
 //
 //	p, ok := stats.SignFlip(differences, 10_000, seed)
 package stats
@@ -29,22 +27,20 @@ import (
 	"gonum.org/v1/gonum/mathext"
 )
 
-// Moments accumulates mean, variance and range of a stream of numbers in
-// constant memory. The zero value is empty. Not safe for concurrent use.
+// Moments accumulates mean, variance and range of numbers in constant memory. The zero value is
+// empty. It is not safe for concurrent use.
 //
-// It keeps exact sums of x and x² and subtracts at the end, in rational
-// arithmetic, so the cancellation that forbids this in float64 (and that
-// Welford's recurrence avoids) cannot happen; unlike Welford's recurrence the
-// result does not depend on the order of Add and Merge.
+// It keeps exact sums of x and x² and subtracts at the end, in rational arithmetic, so that the
+// cancellation of float64 arithmetic (which Welford's recurrence avoids) cannot happen. Unlike
+// with Welford's recurrence, the result does not depend on the order of Add and Merge.
 type Moments struct {
-	n          int
-	sum        Sum
-	squares    Sum
-	least, top float64
+	n               int
+	sum             Sum
+	squares         Sum
+	lowest, highest float64
 }
 
-// MomentsOf takes all values into account; ok is false where one was refused, which is
-// left out.
+// MomentsOf adds all values. ok is false if one was refused, which is left out.
 func MomentsOf(values []float64) (m Moments, ok bool) {
 	ok = true
 	for _, x := range values {
@@ -53,42 +49,42 @@ func MomentsOf(values []float64) (m Moments, ok bool) {
 	return m, ok
 }
 
-// Add takes x into account. NaN, infinities and magnitudes over Limit are
-// refused: nothing changes and the result is false.
+// Add adds x. NaN, infinities and magnitudes over Limit are refused: Add then changes nothing
+// and returns false.
 func (m *Moments) Add(x float64) bool {
 	if !m.sum.Add(x) {
 		return false
 	}
-	// x² = square + rest exactly, short of underflow below 1e-308.
+	// x² = square + rest exactly, except for underflow below 1e-308.
 	square := x * x
 	m.squares.grow(square)
 	m.squares.grow(math.FMA(x, x, -square))
 	if m.n == 0 {
-		m.least, m.top = x, x
+		m.lowest, m.highest = x, x
 	}
-	m.least, m.top = min(m.least, x), max(m.top, x)
+	m.lowest, m.highest = min(m.lowest, x), max(m.highest, x)
 	m.n++
 	return true
 }
 
-// Merge takes into account everything that was added to o.
+// Merge adds all numbers that were added to o.
 func (m *Moments) Merge(o Moments) {
 	if o.n == 0 {
 		return
 	}
 	if m.n == 0 {
-		m.least, m.top = o.least, o.top
+		m.lowest, m.highest = o.lowest, o.highest
 	}
-	m.least, m.top = min(m.least, o.least), max(m.top, o.top)
+	m.lowest, m.highest = min(m.lowest, o.lowest), max(m.highest, o.highest)
 	m.n += o.n
 	m.sum.Merge(o.sum)
 	m.squares.Merge(o.squares)
 }
 
-// N returns how many numbers were added.
+// N returns the number of numbers added.
 func (m Moments) N() int { return m.n }
 
-// Mean returns Σx/n, correctly rounded. Undefined for n = 0.
+// Mean returns Σx/n, correctly rounded. It is undefined for n = 0.
 func (m Moments) Mean() (mean float64, ok bool) {
 	if m.n == 0 {
 		return 0, false
@@ -97,7 +93,7 @@ func (m Moments) Mean() (mean float64, ok bool) {
 	return mean, true
 }
 
-// MeanOrNil is Mean, nil where nothing was added.
+// MeanOrNil returns the Mean, or nil if it is undefined.
 func (m Moments) MeanOrNil() *float64 {
 	if mean, ok := m.Mean(); ok {
 		return &mean
@@ -105,16 +101,16 @@ func (m Moments) MeanOrNil() *float64 {
 	return nil
 }
 
-// Range returns the smallest and the largest number. Undefined for n = 0.
+// Range returns the smallest and the largest number. It is undefined for n = 0.
 func (m Moments) Range() (least, top float64, ok bool) {
-	return m.least, m.top, m.n > 0
+	return m.lowest, m.highest, m.n > 0
 }
 
-// largest returns the largest magnitude, 0 for n = 0.
-func (m Moments) largest() float64 { return max(-m.least, m.top) }
+// largest returns the largest magnitude, or 0 for n = 0.
+func (m Moments) largest() float64 { return max(-m.lowest, m.highest) }
 
-// Variance returns the sample variance (nΣx² − (Σx)²) / (n(n−1)), which is
-// Σ(x−mean)²/(n−1), correctly rounded. Undefined for n < 2.
+// Variance returns the sample variance (nΣx² − (Σx)²) / (n(n−1)), which is Σ(x−mean)²/(n−1),
+// correctly rounded. It is undefined for n < 2.
 func (m Moments) Variance() (variance float64, ok bool) {
 	if m.n < 2 {
 		return 0, false
@@ -130,8 +126,8 @@ func (m Moments) Variance() (variance float64, ok bool) {
 	return variance, true
 }
 
-// PopulationVariance returns Σ(x−mean)²/n, that of all there is and not of a
-// sample: 0 for n = 1. Undefined for n = 0.
+// PopulationVariance returns Σ(x−mean)²/n, the variance of a population, not of a sample; 0 for
+// n = 1. It is undefined for n = 0.
 func (m Moments) PopulationVariance() (variance float64, ok bool) {
 	if m.n < 2 {
 		return 0, m.n == 1
@@ -140,86 +136,84 @@ func (m Moments) PopulationVariance() (variance float64, ok bool) {
 	return sample * float64(m.n-1) / float64(m.n), true
 }
 
-// SD returns the sample standard deviation, the root of Variance. Undefined
-// for n < 2.
+// SD returns the sample standard deviation, the root of Variance. It is undefined for n < 2.
 func (m Moments) SD() (sd float64, ok bool) {
 	v, ok := m.Variance()
 	return math.Sqrt(v), ok
 }
 
-// Estimate returns the mean with Student's 95 % interval, mean ± t(0.975, n−1)·SE,
-// SE = sd/√n: of differences of pairs the paired t-test. It is not cut at the range
-// of the values: the interval of scores near 1 may reach beyond 1; see
-// ScoreInterval95. Undefined for n < 2, and where all values are equal: an interval
-// of no width would be certain of what was never seen to vary.
+// Estimate returns the mean with Student's 95 % interval, mean ± t(0.975, n−1)·SE with SE =
+// sd/√n; for differences of pairs, this is the paired t-test. It is not limited to the range of
+// the values: the interval of scores near 1 may exceed 1; see ScoreInterval95. It is undefined
+// for n < 2, and if all values are equal, since an interval without width would claim
+// certainty.
 //
-// It is exact for normal values and good for others from about 20 on; with very many
+// It is exact for normal values, and good for others from about 20 values on; with very many
 // ties it is too wide rather than too narrow.
 //
-// Source: Student 1908, "The probable error of a mean"; for evaluations Miller
-// 2024, "Adding Error Bars to Evals", arXiv 2411.00640, section 4.2.
+// Source: Student 1908, "The probable error of a mean"; for evaluations Miller 2024, "Adding
+// Error Bars to Evals", arXiv 2411.00640, section 4.2.
 func (m Moments) Estimate() (e Estimate, ok bool) {
 	sd, _ := m.SD()
 	mean, _ := m.Mean()
 	return newEstimate(mean, sd/math.Sqrt(float64(m.n)), float64(m.n-1), m.largest())
 }
 
-// ScoreInterval95 returns the 95 % interval of the mean of scores, which lie from 0
-// to 1. What was not seen is the worst that it can be: the lower end is the 2.5 %
-// point of the mean with one more value of 0, the upper end the 97.5 % point of that
-// with one more value of 1, both by the beta distribution with
+// ScoreInterval95 returns the 95 % interval of the mean of scores from 0 to 1, or nil for n <
+// 2. It assumes the worst of one unseen value: the lower end is the 2.5 % point of the mean
+// with one more value of 0, the upper end the 97.5 % point of the mean with one more value of
+// 1, both by the beta distribution with
 //
 //	mean m = Σ/(n+1) and variance Σ(x−m)²/(n+1)/(n+2), the sums over all n+1
 //
-// Where all values are 0 or 1 that is BinomialInterval, exactly; it has a width
-// where all values are equal, too. Student's interval, which knows of no bounds, is
-// narrower and covers too little where most values are 1: docs/comparing.md has the
-// numbers. With a value beyond 0 or 1 it is that of Estimate. Nil, undefined, for n < 2.
+// If all values are 0 or 1, it is exactly BinomialInterval. It has a width even if all values
+// are equal. Student's interval, which does not know the bounds, is narrower and covers too
+// little if most values are 1: docs/comparing.md has the numbers. If a value is outside of 0 to
+// 1, it is the interval of Estimate.
 //
-// Source: Gaffke 2005, "Three test statistics for a nonparametric one-sided
-// hypothesis on the mean of a nonnegative variable", whose weights are drawn; here
-// their distribution is the beta one of equal mean and variance.
+// Source: Gaffke 2005, "Three test statistics for a nonparametric one-sided hypothesis on the
+// mean of a nonnegative variable", which draws weights; here, their distribution is replaced by
+// the beta distribution of equal mean and variance.
 func (m Moments) ScoreInterval95() *[2]float64 {
 	switch {
 	case m.n < 2:
 		return nil
-	case m.least < 0 || m.top > 1:
+	case m.lowest < 0 || m.highest > 1:
 		e, _ := m.Estimate()
 		return e.CI95
 	}
 	return &[2]float64{m.scoreEnd(0, 0.025), m.scoreEnd(1, 0.975)}
 }
 
-// scoreEnd is one end of ScoreInterval95, with that value added.
+// scoreEnd returns one end of ScoreInterval95, with that value added.
 func (m Moments) scoreEnd(value, p float64) float64 {
-	var with Moments
-	with.Merge(m)
-	with.Add(value)
-	mean, _ := with.Mean()
+	var extended Moments
+	extended.Merge(m)
+	extended.Add(value)
+	mean, _ := extended.Mean()
 	if math.Abs(mean-value) < 1e-9 {
 		return value
 	}
-	variance, _ := with.PopulationVariance()
-	size := mean*(1-mean)*float64(with.n+1)/variance - 1
-	return mathext.InvRegIncBeta(mean*size, (1-mean)*size, p)
+	variance, _ := extended.PopulationVariance()
+	concentration := mean*(1-mean)*float64(extended.n+1)/variance - 1
+	return mathext.InvRegIncBeta(mean*concentration, (1-mean)*concentration, p)
 }
 
 func integer(n int) *big.Rat { return new(big.Rat).SetInt64(int64(n)) }
 
-// Limit is the largest magnitude that a Sum or a Moments takes: squares of
-// such values, and sums of 10^8 of those, stay within float64.
+// Limit is the largest magnitude that Sum and Moments accept: squares of such values, and sums
+// of 10^8 of those, are finite.
 const Limit = 1e150
 
-// Sum adds numbers without rounding: whatever the order of Add and Merge,
-// Value is the float64 nearest to the true sum of everything added. The zero
-// value is an empty sum. Not safe for concurrent use.
+// Sum adds numbers without rounding: for any order of Add and Merge, Value is the float64
+// nearest to the exact sum. The zero value is an empty sum. It is not safe for concurrent use.
 //
-// The sum is kept as a list of non-overlapping float64 whose exact total it
-// is: two or three members for values of similar size, a few dozen when they
-// span the whole range of float64. Add costs one pass over the list.
+// It keeps a list of non-overlapping float64 whose exact sum is the total: two or three members
+// for values of similar size, a few dozen for values over the whole range of float64. Add takes
+// one pass over the list.
 //
-// Source: Shewchuk 1997, "Adaptive Precision Floating-Point Arithmetic and
-// Fast Robust Geometric Predicates", grow-expansion.
+// Source: Shewchuk 1997, "Adaptive Precision Floating-Point Arithmetic and Fast Robust
+// Geometric Predicates", grow-expansion.
 type Sum struct {
 	partials []float64
 }
@@ -241,8 +235,7 @@ func (s *Sum) Merge(t Sum) {
 	}
 }
 
-// Value returns the float64 nearest to the exact sum, ties to even; 0 for an
-// empty sum.
+// Value returns the float64 nearest to the exact sum, ties to even; 0 for an empty sum.
 func (s Sum) Value() float64 {
 	if len(s.partials) == 1 {
 		return s.partials[0]
@@ -251,8 +244,8 @@ func (s Sum) Value() float64 {
 	return value
 }
 
-// grow carries x through the partials from small to large, leaving behind what
-// each addition rounded off.
+// grow adds x to the partials from small to large, and keeps the rounding error of each
+// addition.
 func (s *Sum) grow(x float64) {
 	kept := s.partials[:0]
 	for _, p := range s.partials {
@@ -278,27 +271,24 @@ func (s Sum) rat() *big.Rat {
 	return total
 }
 
-// Quantile returns the p-quantile of values that are sorted in ascending
-// order, by linear interpolation between the two nearest: with h = (n−1)·p it
-// is x[⌊h⌋] + (h−⌊h⌋)·(x[⌊h⌋+1] − x[⌊h⌋]), counting from 0. Definition 7 of
-// Hyndman and Fan 1996, the default of R, NumPy and spreadsheets. Quantile(0)
-// is the least value, Quantile(1) the largest. Undefined for no values and for
-// p outside [0,1].
+// Quantile returns the p-quantile of values sorted in ascending order, by linear interpolation
+// between the two nearest: with h = (n−1)·p it is x[⌊h⌋] + (h−⌊h⌋)·(x[⌊h⌋+1] − x[⌊h⌋]),
+// counting from 0. This is definition 7 of Hyndman and Fan 1996, the default of R, NumPy and
+// spreadsheets. For p = 0 it is the least value, for p = 1 the largest. It is undefined without
+// values and for p outside of [0,1].
 func Quantile(sorted []float64, p float64) (q float64, ok bool) {
 	if len(sorted) == 0 || !(p >= 0 && p <= 1) {
 		return 0, false
 	}
 	i, part := math.Modf(float64(len(sorted)-1) * p)
-	least, next := sorted[int(i)], sorted[min(int(i)+1, len(sorted)-1)]
-	return least + part*(next-least), true
+	lower, upper := sorted[int(i)], sorted[min(int(i)+1, len(sorted)-1)]
+	return lower + part*(upper-lower), true
 }
 
-// studentQuantile returns the value that a Student-t variable of df degrees of
-// freedom stays under with probability p. p lies from 1/2 to 1, which is excluded,
-// df above 0; the caller sees to that.
+// studentQuantile returns the p-quantile of Student's t distribution with df degrees of
+// freedom. The caller ensures that 1/2 ≤ p < 1 and df > 0.
 //
-// Source: Student 1908; by the incomplete beta function as in Abramowitz and
-// Stegun 26.5.27.
+// Source: Student 1908; by the incomplete beta function as in Abramowitz and Stegun 26.5.27.
 func studentQuantile(p, df float64) float64 {
 	x := mathext.InvRegIncBeta(df/2, 0.5, 2*(1-p))
 	return math.Sqrt(df * (1 - x) / x)

@@ -8,9 +8,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Critical values of the t distribution as tables print them (NIST/SEMATECH
-// e-Handbook 1.3.6.7.2), and closed forms for one and two degrees of freedom:
-// tan(π·0.475) and 2·0.475·√(2/(1−(2·0.475)²)) = 0.95·√(2/0.0975).
+// TestStudentQuantile uses critical values of the t distribution as in tables (NIST/SEMATECH
+// e-Handbook 1.3.6.7.2), and closed forms for one and two degrees of freedom: tan(π·0.475) and
+// 2·0.475·√(2/(1−(2·0.475)²)) = 0.95·√(2/0.0975).
 func TestStudentQuantile(t *testing.T) {
 	tests := []struct{ df, want, within float64 }{
 		{1, math.Tan(math.Pi * 0.475), 1e-9},
@@ -30,7 +30,7 @@ func TestStudentQuantile(t *testing.T) {
 	}
 }
 
-// TestEstimate_interval: NIST/SEMATECH e-Handbook 1.3.5.2, data set ZARR13: 195 values,
+// TestEstimate_interval uses NIST/SEMATECH e-Handbook 1.3.5.2, data set ZARR13: 195 values,
 // mean 9.261460, standard deviation 0.02278881, interval 9.258242 to 9.264679.
 func TestEstimate_interval(t *testing.T) {
 	e, ok := newEstimate(9.261460, 0.02278881/math.Sqrt(195), 194, 9.3)
@@ -52,10 +52,10 @@ func TestEstimate_interval(t *testing.T) {
 }
 
 func TestScoreInterval95(t *testing.T) {
-	none := math.NaN()
+	undefined := math.NaN()
 	for name, tt := range map[string]struct {
 		values []float64
-		lo, hi float64 // none: there is no interval
+		lo, hi float64 // NaN if there is no interval
 	}{
 		// lower end: 0.025^(1/2); of 10: 0.025^(1/10)
 		"two of two":   {[]float64{1, 1}, 0.158114, 1},
@@ -69,9 +69,9 @@ func TestScoreInterval95(t *testing.T) {
 		// mean 0.75, sd √2·0.75, half tan(π·0.475)·0.75 = 12.706205·0.75
 		"a value beyond": {[]float64{0, 1.5}, 0.75 - 9.529653, 0.75 + 9.529653},
 		"a value below":  {[]float64{-0.1, 1}, 0.45 - 12.706205*0.55, 0.45 + 12.706205*0.55},
-		"equal beyond":   {[]float64{5, 5, 5}, none, none},
-		"one value":      {[]float64{1}, none, none},
-		"no value":       {nil, none, none},
+		"equal beyond":   {[]float64{5, 5, 5}, undefined, undefined},
+		"one value":      {[]float64{1}, undefined, undefined},
+		"no value":       {nil, undefined, undefined},
 		"nearly nothing": {[]float64{1e-320, 0, 0, 0}, 0, 0.602365},
 	} {
 		lo, hi, ok := ends(moments(tt.values...).ScoreInterval95())
@@ -81,7 +81,8 @@ func TestScoreInterval95(t *testing.T) {
 	}
 }
 
-// TestScoreInterval95_binary: of values that are 0 or 1 it is the binomial one.
+// TestScoreInterval95_binary checks that the interval of values that are 0 or 1 is the binomial
+// one.
 func TestScoreInterval95_binary(t *testing.T) {
 	for _, n := range []int{2, 3, 10, 38, 1000, 100_000} {
 		for _, k := range []int{0, 1, 2, n / 3, n - 1, n} {
@@ -95,15 +96,15 @@ func TestScoreInterval95_binary(t *testing.T) {
 	}
 }
 
-// TestScoreInterval95_bounds: it lies in [0,1], has a width, holds the mean, and
-// turns with the values.
+// TestScoreInterval95_bounds checks that the interval is within [0,1], has a width, contains
+// the mean, and is mirrored with the values.
 func TestScoreInterval95_bounds(t *testing.T) {
 	value := rapid.OneOf(rapid.Float64Range(0, 1), rapid.SampledFrom([]float64{0, 1, 1, 1, 0.5, 1e-9, 1 - 1e-9}))
 	rapid.Check(t, func(t *rapid.T) {
 		values := rapid.SliceOfN(value, 2, 40).Draw(t, "values")
-		var turned []float64
+		var mirrored []float64
 		for _, v := range values {
-			turned = append(turned, 1-v)
+			mirrored = append(mirrored, 1-v)
 		}
 		m := moments(values...)
 		lo, hi, ok := ends(m.ScoreInterval95())
@@ -111,7 +112,7 @@ func TestScoreInterval95_bounds(t *testing.T) {
 		if !ok || !(0 <= lo && lo <= mean && mean <= hi && hi <= 1 && hi-lo > 0.01) {
 			t.Fatalf("%v to %v, mean %v", lo, hi, mean)
 		}
-		if back, forth, _ := ends(moments(turned...).ScoreInterval95()); math.Abs(1-forth-lo) > 1e-7 || math.Abs(1-back-hi) > 1e-7 {
+		if back, forth, _ := ends(moments(mirrored...).ScoreInterval95()); math.Abs(1-forth-lo) > 1e-7 || math.Abs(1-back-hi) > 1e-7 {
 			t.Fatalf("%v to %v, turned %v to %v", lo, hi, back, forth)
 		}
 	})

@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestSum_halfway: next to 1 float64 has steps of 2^-52, so that 2^-53 more lies
-// just between two of them; what comes far below decides.
+// TestSum_halfway checks rounding: next to 1 float64 has steps of 2^-52, so that adding 2^-53
+// is exactly halfway, and much smaller values decide.
 func TestSum_halfway(t *testing.T) {
 	step, half, speck := math.Ldexp(1, -52), math.Ldexp(1, -53), math.Ldexp(1, -200)
 	for name, test := range map[string]struct {
@@ -35,8 +35,8 @@ func TestSum_halfway(t *testing.T) {
 	}
 }
 
-// TestSum_nearest compares Value with the exact total as a fraction. Few bits and
-// exponents close together make many sums that lie between two float64.
+// TestSum_nearest compares Value with the exact sum as a fraction. Few bits and similar
+// exponents make many sums that are halfway between two float64.
 func TestSum_nearest(t *testing.T) {
 	value := rapid.OneOf(rapid.Float64Range(-Limit, Limit), rapid.Float64Range(-1, 1), rapid.Custom(func(t *rapid.T) float64 {
 		return math.Ldexp(float64(rapid.IntRange(-3, 3).Draw(t, "bits")), rapid.IntRange(-120, 2).Draw(t, "exponent"))

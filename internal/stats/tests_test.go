@@ -24,7 +24,7 @@ func TestHolm(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			got := Holm(tt.p)
-			if !slices.EqualFunc(got, tt.want, func(a, b float64) bool { return near(a, b, 1e-12) }) {
+			if !slices.EqualFunc(got, tt.want, func(a, b float64) bool { return approxEqual(a, b, 1e-12) }) {
 				t.Errorf("got %v, want %v", got, tt.want)
 			}
 		})
@@ -60,26 +60,26 @@ func TestMcNemar(t *testing.T) {
 	}
 }
 
-// TestYesNoInterval95: with changes in one direction only, the end on that side is
-// that of a binomial share; without any it is ± 1 − 0.025^(1/n).
+// TestYesNoInterval95 checks that with changes in one direction only, the end on that side is
+// that of a binomial share, and that without changes the interval is ± 1 − 0.025^(1/n).
 func TestYesNoInterval95(t *testing.T) {
 	for _, n := range []int{6, 10, 38, 60} {
 		none := 1 - math.Pow(0.025, 1/float64(n))
-		if lo, hi, ok := YesNoInterval95(0, 0, n); !ok || !near(hi, none, 1e-9) || lo != -hi {
+		if lo, hi, ok := YesNoInterval95(0, 0, n); !ok || !approxEqual(hi, none, 1e-9) || lo != -hi {
 			t.Errorf("no change in %d: %v to %v", n, lo, hi)
 		}
 		_, share, _ := BinomialInterval(3, n, 0.95)
-		if _, hi, _ := YesNoInterval95(3, 0, n); !near(hi, share, 1e-9) {
+		if _, hi, _ := YesNoInterval95(3, 0, n); !approxEqual(hi, share, 1e-9) {
 			t.Errorf("3 of %d gained: up to %v, want %v", n, hi, share)
 		}
-		if lo, hi, _ := YesNoInterval95(n, 0, n); hi != 1 || !near(lo, 1-2*none, 1e-9) {
+		if lo, hi, _ := YesNoInterval95(n, 0, n); hi != 1 || !approxEqual(lo, 1-2*none, 1e-9) {
 			t.Errorf("all of %d gained: %v to %v", n, lo, hi)
 		}
 	}
 	// Equal counts, 5 of 20 each: symmetric about 0, with the correlation −1/3 of
 	// shares of 1/4. Clopper-Pearson 0.086571 to 0.491045: x = 0.241045, y =
 	// 0.163429, √(x² + y² + 2xy/3) = 0.333278.
-	if lo, hi, _ := YesNoInterval95(5, 5, 20); !near(hi, 0.333278, 1e-6) || lo != -hi {
+	if lo, hi, _ := YesNoInterval95(5, 5, 20); !approxEqual(hi, 0.333278, 1e-6) || lo != -hi {
 		t.Errorf("5 and 5 of 20: %v to %v", lo, hi)
 	}
 	for _, bad := range [][3]int{{0, 0, 0}, {-1, 0, 3}, {0, -1, 3}, {2, 2, 3}} {
@@ -92,14 +92,14 @@ func TestYesNoInterval95(t *testing.T) {
 func TestPower(t *testing.T) {
 	// sd 0.24 over 60 pairs, quantiles of t with 59 degrees of freedom 2.000995 and
 	// 0.847768: 2.848763·0.24/√60 = 0.088265. With 5, 2.570582 + 0.919544 = 3.490126.
-	if mde, ok := DetectableDifference(Estimate{SE: 0.24 / math.Sqrt(60), DF: 59}); !ok || !near(mde, 0.088265, 1e-6) {
+	if mde, ok := DetectableDifference(Estimate{SE: 0.24 / math.Sqrt(60), DF: 59}); !ok || !approxEqual(mde, 0.088265, 1e-6) {
 		t.Errorf("detectable %v, %v", mde, ok)
 	}
-	if mde, _ := DetectableDifference(Estimate{SE: 1, DF: 5}); !near(mde, 3.490126, 1e-5) {
+	if mde, _ := DetectableDifference(Estimate{SE: 1, DF: 5}); !approxEqual(mde, 3.490126, 1e-5) {
 		t.Errorf("detectable of six %v", mde)
 	}
-	// The normal quantiles 1.959964 + 0.841621 where there is no end of items.
-	if mde, _ := DetectableDifference(Estimate{SE: 1, DF: 1e7}); !near(mde, 2.801585, 1e-5) {
+	// The normal quantiles 1.959964 + 0.841621 for many items.
+	if mde, _ := DetectableDifference(Estimate{SE: 1, DF: 1e7}); !approxEqual(mde, 2.801585, 1e-5) {
 		t.Errorf("detectable of many %v", mde)
 	}
 	// 3.145659 standard errors with 9 degrees of freedom (2.262157 + 0.883404), half
@@ -121,10 +121,10 @@ func TestPower(t *testing.T) {
 	}
 }
 
-// TestMargins computes the tables of docs/comparing.md: how many items a margin
+// TestMargins computes the tables of docs/comparing.md: the number of items that a margin
 // needs.
 func TestMargins(t *testing.T) {
-	// Of a yes/no score with k items that changed for the worse.
+	// For a yes/no score, by the number of items that changed for the worse.
 	for margin, want := range map[float64][3]int{0.01: {368, 555, 720}, 0.02: {183, 277, 359}, 0.05: {72, 110, 142}, 0.1: {36, 54, 70}, 0.15: {23, 35, 46}} {
 		for k, n := range want {
 			if got, ok := TrialsNeeded(k, margin, 0.975); !ok || got != n {
@@ -137,23 +137,22 @@ func TestMargins(t *testing.T) {
 			}
 		}
 	}
-	// Of a score whose differences have that standard deviation and the mean 0: the
-	// rule passes 4 times out of 5.
+	// For a score whose differences have that standard deviation and the mean 0: the rule
+	// passes with a probability of 80 %.
 	for sd, want := range map[float64][4]int{0.1: {199, 34, 10, 6}, 0.2: {787, 128, 34, 16}, 0.25: {1229, 199, 52, 24}, 0.3: {1768, 285, 73, 34}, 0.4: {3142, 505, 128, 58}} {
 		for i, margin := range []float64{0.02, 0.05, 0.1, 0.15} {
-			at := func(n int) float64 { return passes(n, margin*math.Sqrt(float64(n))/sd) }
-			if n := want[i]; at(n) < 0.8 || at(n-1) >= 0.8 {
-				t.Errorf("sd %v, margin %v: %d items pass in %v, %d in %v", sd, margin, n-1, at(n-1), n, at(n))
+			rate := func(n int) float64 { return passRate(n, margin*math.Sqrt(float64(n))/sd) }
+			if n := want[i]; rate(n) < 0.8 || rate(n-1) >= 0.8 {
+				t.Errorf("sd %v, margin %v: %d items pass in %v, %d in %v", sd, margin, n-1, rate(n-1), n, rate(n))
 			}
 		}
 	}
 }
 
-// passes returns how often a mean of n values that lies so many standard errors over
-// a bound is shown to be over it: P(T > t(0.975, n−1)) of the noncentral t
-// distribution, as the mean of Φ(away − t·√(V/df)) over V, a χ² of df degrees of
-// freedom.
-func passes(n int, away float64) float64 {
+// passRate returns the probability that a mean of n values that is away standard errors over a
+// bound is shown to be over it: P(T > t(0.975, n−1)) of the noncentral t distribution, as the
+// mean of Φ(away − t·√(V/df)) over V, a χ² with df degrees of freedom.
+func passRate(n int, away float64) float64 {
 	df := float64(n - 1)
 	critical := studentQuantile(0.975, df)
 	lgamma, _ := math.Lgamma(df / 2)
@@ -174,18 +173,18 @@ func TestPooledDifference(t *testing.T) {
 	if !ok || p != (Pooled{Base: 0.25, Candidate: 0.5, Difference: 0.25}) {
 		t.Errorf("two items: %+v, %v", p, ok)
 	}
-	for name, none := range map[string]PairedRatio{"base": {0, 0, 1, 2}, "candidate": {1, 2, 0, 0}} {
-		if _, ok := PooledDifference([]PairedRatio{none}, 1); ok {
+	for name, ratio := range map[string]PairedRatio{"base": {0, 0, 1, 2}, "candidate": {1, 2, 0, 0}} {
+		if _, ok := PooledDifference([]PairedRatio{ratio}, 1); ok {
 			t.Errorf("a %s without denominator: defined", name)
 		}
 	}
-	// One item has all there is: of the resamples a third lacks it, (1 − 1/60)^60 = 0.365, and
-	// differs by nothing.
-	one := append(make([]PairedRatio, 59), PairedRatio{0, 1, 1, 1})
-	if p, ok := PooledDifference(one, 1); !ok || p.CI95 == nil || *p.CI95 != [2]float64{0, 1} {
+	// One item has everything: a third of the resamples lack it, (1 − 1/60)^60 = 0.365, and
+	// have no difference.
+	items := append(make([]PairedRatio, 59), PairedRatio{0, 1, 1, 1})
+	if p, ok := PooledDifference(items, 1); !ok || p.CI95 == nil || *p.CI95 != [2]float64{0, 1} {
 		t.Errorf("all in one item: %+v, %v", p, ok)
 	}
-	// The same difference everywhere: nothing varies.
+	// The same difference everywhere: there is no variation.
 	same := slices.Repeat([]PairedRatio{{1, 4, 2, 4}}, LeastResampled)
 	if p, ok := PooledDifference(same, 1); !ok || p.Difference != 0.25 || p.CI95 != nil {
 		t.Errorf("equal items: %+v, %v", p, ok)
@@ -206,7 +205,7 @@ func TestPooledDifference(t *testing.T) {
 		}
 		lo, hi = lo+p.CI95[0]/40, hi+p.CI95[1]/40
 	}
-	if !near(lo, -0.0924, 0.002) || !near(hi, 0.0924, 0.002) {
+	if !approxEqual(lo, -0.0924, 0.002) || !approxEqual(hi, 0.0924, 0.002) {
 		t.Errorf("means: %v to %v on average", lo, hi)
 	}
 }

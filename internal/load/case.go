@@ -21,50 +21,50 @@ import (
 	"extraction-experiment/internal/proc"
 )
 
-// loadCase is one measured command over made items.
+// loadCase is one measured command over generated items.
 type loadCase struct {
 	name        string
-	n           int
-	kind        string // of the items: trivial, real, pairs or long; "" is none
+	itemCount   int
+	kind        string // of the items: trivial, real, pairs or long; empty without items
 	latency     time.Duration
 	concurrency int
-	// serve are the arguments of a Langfuse in a process of its own; nil runs with
-	// the embedded one, in the process that is measured.
+	// serve has the arguments of a Langfuse server in its own process. If it is nil, the
+	// command uses the embedded server in the measured process.
 	serve []string
-	// seeded puts the items into that Langfuse first.
-	seeded bool
-	// second has a run of another name go before, in the same folder.
-	second bool
-	// args follow the command; %s is the file of items.
+	// seedFirst writes the items into that server before the measurement.
+	seedFirst bool
+	// earlierRun carries out a run of another name in the same folder first.
+	earlierRun bool
+	// args are the arguments of the command; %s is the file of items.
 	args []string
 	peer bool // the official runner can do the same
 }
 
-// cases are those of the table in docs/performance.md, in its order.
+// cases returns the cases of the table in docs/performance.md, in its order.
 func cases() []loadCase {
 	run := []string{"run", "--model", "openai/load", "--name", "load", "--quiet", "--dataset"}
-	file, named := append(slices.Clip(run), "%s"), append(slices.Clip(run), "load")
+	file, dataset := append(slices.Clip(run), "%s"), append(slices.Clip(run), "load")
 	slow := []string{"serve", "--port", "0", "--latency", "100ms"}
 	return []loadCase{
-		{name: "trivial", n: 2000, kind: "trivial", latency: 50 * time.Millisecond, concurrency: 50, args: file, peer: true},
-		{name: "real", n: 2000, kind: "real", latency: 50 * time.Millisecond, concurrency: 50, args: file},
-		{name: "fast", n: 20_000, kind: "trivial", latency: time.Millisecond, concurrency: 200, args: file, peer: true},
-		{name: "second", n: 20_000, kind: "trivial", latency: time.Millisecond, concurrency: 200, second: true, args: file},
-		{name: "slow", n: 5000, kind: "trivial", latency: 500 * time.Millisecond, concurrency: 500, args: file, peer: true},
-		{name: "langfuse-v4", n: 2000, kind: "trivial", latency: 200 * time.Millisecond, concurrency: 50, serve: slow, seeded: true, args: named},
-		{name: "langfuse-v3", n: 2000, kind: "trivial", latency: 200 * time.Millisecond, concurrency: 50, serve: append(slices.Clip(slow), "--mode", "v3"), seeded: true, args: named},
-		{name: "alone", n: 2000, kind: "trivial", latency: 50 * time.Millisecond, concurrency: 50, serve: slow[:3], args: file},
-		{name: "seed", n: 2000, kind: "trivial", serve: slow, args: []string{"seed", "--dataset", "load", "--file", "%s", "--quiet"}},
-		{name: "score", n: 20_000, kind: "pairs", args: []string{"score", "%s", "--summary"}},
-		{name: "long", n: 1, kind: "long", concurrency: 1, args: file},
-		{name: "version", n: 1, args: []string{"--version"}},
-		{name: "many", n: 200_000, kind: "trivial", latency: time.Millisecond, concurrency: 200, args: file},
+		{name: "trivial", itemCount: 2000, kind: "trivial", latency: 50 * time.Millisecond, concurrency: 50, args: file, peer: true},
+		{name: "real", itemCount: 2000, kind: "real", latency: 50 * time.Millisecond, concurrency: 50, args: file},
+		{name: "fast", itemCount: 20_000, kind: "trivial", latency: time.Millisecond, concurrency: 200, args: file, peer: true},
+		{name: "second", itemCount: 20_000, kind: "trivial", latency: time.Millisecond, concurrency: 200, earlierRun: true, args: file},
+		{name: "slow", itemCount: 5000, kind: "trivial", latency: 500 * time.Millisecond, concurrency: 500, args: file, peer: true},
+		{name: "langfuse-v4", itemCount: 2000, kind: "trivial", latency: 200 * time.Millisecond, concurrency: 50, serve: slow, seedFirst: true, args: dataset},
+		{name: "langfuse-v3", itemCount: 2000, kind: "trivial", latency: 200 * time.Millisecond, concurrency: 50, serve: append(slices.Clip(slow), "--mode", "v3"), seedFirst: true, args: dataset},
+		{name: "alone", itemCount: 2000, kind: "trivial", latency: 50 * time.Millisecond, concurrency: 50, serve: slow[:3], args: file},
+		{name: "seed", itemCount: 2000, kind: "trivial", serve: slow, args: []string{"seed", "--dataset", "load", "--file", "%s", "--quiet"}},
+		{name: "score", itemCount: 20_000, kind: "pairs", args: []string{"score", "%s", "--summary"}},
+		{name: "long", itemCount: 1, kind: "long", concurrency: 1, args: file},
+		{name: "version", itemCount: 1, args: []string{"--version"}},
+		{name: "many", itemCount: 200_000, kind: "trivial", latency: time.Millisecond, concurrency: 200, args: file},
 	}
 }
 
-// named reports whether a list of words chooses the case; without words, all but the
-// one that takes many minutes.
-func (c loadCase) named(words string) bool {
+// selected reports whether a comma-separated list of words includes the case. An empty list
+// includes all but the one that takes many minutes.
+func (c loadCase) selected(words string) bool {
 	if words == "" {
 		return c.name != "many"
 	}
@@ -76,9 +76,9 @@ func (c loadCase) named(words string) bool {
 	return false
 }
 
-func (c loadCase) items(scale float64) int { return max(1, int(float64(c.n)*scale)) }
+func (c loadCase) items(scale float64) int { return max(1, int(float64(c.itemCount)*scale)) }
 
-// ideal is the time that the answers of the model take.
+// ideal returns the time that the answers of the model take.
 func (c loadCase) ideal(scale float64) time.Duration {
 	if c.concurrency == 0 {
 		return 0
@@ -86,43 +86,44 @@ func (c loadCase) ideal(scale float64) time.Duration {
 	return time.Duration(float64(c.latency) * float64(c.items(scale)) / float64(c.concurrency))
 }
 
-// result is what one run took.
+// result is the measurement of one run.
 type result struct {
 	wall, cpu      time.Duration
-	peak           int64 // bytes of resident memory
+	peak           int64 // bytes of resident memory; 0 if unknown
 	runFile, store int64 // bytes
 	Allocations    uint64
 }
 
-// allocations an item, or a dash where the binary does not tell.
-func (r result) allocations(n float64) string {
+// allocationsPerItem returns the allocations per item, or a dash if the binary does not report
+// them.
+func (r result) allocationsPerItem(n float64) string {
 	if r.Allocations == 0 {
 		return "–"
 	}
 	return fmt.Sprintf("%.0f", float64(r.Allocations)/n)
 }
 
-// run measures the case once, in a new folder, in which only what was learned of the model
-// by the run before is left: how many calls at once it takes.
+// run measures the case once, in a new folder. It keeps only the concurrency of the model that
+// the run before has learned.
 func (c loadCase) run(ctx context.Context, o options, dir string, model *modelServer) (r result, err error) {
-	learned := filepath.Join(dir, ".experiment", "cache", "windows.json")
-	known, unknown := os.ReadFile(learned)
-	err = errors.Join(os.RemoveAll(dir), os.MkdirAll(filepath.Dir(learned), 0o700))
-	if err == nil && unknown == nil {
-		err = os.WriteFile(learned, known, 0o600)
+	windowsFile := filepath.Join(dir, ".experiment", "cache", "windows.json")
+	windows, windowsErr := os.ReadFile(windowsFile)
+	err = errors.Join(os.RemoveAll(dir), os.MkdirAll(filepath.Dir(windowsFile), 0o700))
+	if err == nil && windowsErr == nil {
+		err = os.WriteFile(windowsFile, windows, 0o600)
 	}
 	if err != nil {
 		return r, err
 	}
-	items, err := c.write(filepath.Join(dir, "items.jsonl"), c.items(o.scale), o.realItems)
+	items, err := c.writeItems(filepath.Join(dir, "items.jsonl"), c.items(o.scale), o.realItems)
 	if err != nil {
 		return r, err
 	}
-	// Profiles cost time: without -profile only allocations are counted.
-	profile, memory := filepath.Join(dir, "memory.json"), filepath.Join(dir, "memory.json")
+	// Profiles take time: without -profile only allocations are counted.
+	profile, memoryFile := filepath.Join(dir, "memory.json"), filepath.Join(dir, "memory.json")
 	if o.profile != "" {
 		profile = filepath.Join(o.profile, c.name)
-		memory = filepath.Join(profile, "memory.json")
+		memoryFile = filepath.Join(profile, "memory.json")
 		if err := os.MkdirAll(profile, 0o700); err != nil {
 			return r, err
 		}
@@ -142,7 +143,7 @@ func (c loadCase) run(ctx context.Context, o options, dir string, model *modelSe
 		defer func() { _ = server.Process.Kill(); _ = server.Wait() }()
 		env = append(env, exports...)
 	}
-	if c.seeded {
+	if c.seedFirst {
 		if out, err := command("seed", "--dataset", "load", "--file", items, "--quiet").CombinedOutput(); err != nil {
 			return r, fmt.Errorf("seeding: %w\n%s", err, out)
 		}
@@ -154,7 +155,7 @@ func (c loadCase) run(ctx context.Context, o options, dir string, model *modelSe
 	if c.concurrency > 0 {
 		args = append(args, "--concurrency", fmt.Sprint(c.concurrency))
 	}
-	if c.second {
+	if c.earlierRun {
 		before := slices.Clone(args)
 		before[slices.Index(before, "load")] = "before"
 		if out, err := command(before...).CombinedOutput(); err != nil {
@@ -164,46 +165,46 @@ func (c loadCase) run(ctx context.Context, o options, dir string, model *modelSe
 	if o.profile != "" || c.name != "version" {
 		env = append(env, "EXPERIMENT_PROFILE="+profile)
 	}
-	r, err = timed(command(args...), o.watch)
+	r, err = measureCommand(command(args...), o.watch)
 	if err != nil {
 		return r, err
 	}
 	r.runFile, r.store = sizeOf(filepath.Join(dir, ".experiment", "runs")), sizeOf(filepath.Join(dir, ".experiment", "langfuse.db"))
-	if c.second {
-		r.runFile, r.store = r.runFile/2, r.store/2 // those of both runs
+	if c.earlierRun {
+		r.runFile, r.store = r.runFile/2, r.store/2 // the size is that of both runs
 	}
-	if text, failed := os.ReadFile(memory); failed == nil {
+	if text, readErr := os.ReadFile(memoryFile); readErr == nil {
 		err = json.Unmarshal(text, &r)
 	}
 	return r, err
 }
 
-// runPeer runs the other runner over as many items.
+// runPeer measures the other runner over the same number of items.
 func (c loadCase) runPeer(ctx context.Context, o options, model *modelServer) (result, error) {
 	n, before := c.items(o.scale), model.calls.Load()
 	cmd := exec.CommandContext(ctx, "sh", "-c", o.peer)
 	cmd.Env = append(os.Environ(), "BASE="+model.URL, fmt.Sprint("N=", n), fmt.Sprint("C=", c.concurrency))
-	r, err := timed(cmd, false)
+	r, err := measureCommand(cmd, false)
 	if got := model.calls.Load() - before; err == nil && got < int64(n) {
 		err = fmt.Errorf("it asked the model %d times, not %d", got, n)
 	}
 	return r, err
 }
 
-// timed runs a command to its end, which must be a success.
-func timed(cmd *exec.Cmd, watch bool) (result, error) {
+// measureCommand measures a command. It is an error if the command fails.
+func measureCommand(cmd *exec.Cmd, watch bool) (result, error) {
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
-	began := time.Now()
+	started := time.Now()
 	if err := cmd.Start(); err != nil {
 		return result{}, err
 	}
-	ended, watched := make(chan struct{}), make(chan int64)
-	go func() { watched <- watchMemory(cmd.Process.Pid, began, watch, ended) }()
+	ended, peak := make(chan struct{}), make(chan int64)
+	go func() { peak <- watchMemory(cmd.Process.Pid, started, watch, ended) }()
 	err := cmd.Wait()
 	close(ended)
 	state := cmd.ProcessState
-	r := result{wall: time.Since(began), cpu: state.UserTime() + state.SystemTime(), peak: <-watched}
+	r := result{wall: time.Since(started), cpu: state.UserTime() + state.SystemTime(), peak: <-peak}
 	if err != nil {
 		text := out.Bytes()
 		return r, fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, text[max(0, len(text)-2000):])
@@ -211,16 +212,17 @@ func timed(cmd *exec.Cmd, watch bool) (result, error) {
 	return r, nil
 }
 
-// watchMemory returns the most memory that a process had resident, and prints what it has every
-// ten seconds if told so. It looks every 20 ms: what the system says in the end begins with
-// the memory of the process that started this one. 0 is unknown, where there is no /proc.
-func watchMemory(pid int, began time.Time, tell bool, ended <-chan struct{}) (peak int64) {
+// watchMemory returns the peak resident memory of a process, and if verbose prints the current
+// one every ten seconds. It reads the memory every 20 ms, since the peak that the system
+// reports at the end includes the memory of the parent process at the start. It returns 0 if
+// there is no /proc.
+func watchMemory(pid int, started time.Time, verbose bool, ended <-chan struct{}) (peak int64) {
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
-	for next := began.Add(10 * time.Second); ; {
-		if now, most := proc.Memory(pid); most > 0 {
-			if peak = most; tell && time.Now().After(next) {
-				fmt.Printf("%4.0f s %d MB\n", time.Since(began).Seconds(), now>>20)
+	for next := started.Add(10 * time.Second); ; {
+		if current, peakNow := proc.Memory(pid); peakNow > 0 {
+			if peak = peakNow; verbose && time.Now().After(next) {
+				fmt.Printf("%4.0f s %d MB\n", time.Since(started).Seconds(), current>>20)
 				next = next.Add(10 * time.Second)
 			}
 		}
@@ -232,7 +234,7 @@ func watchMemory(pid int, began time.Time, tell bool, ended <-chan struct{}) (pe
 	}
 }
 
-// startServer starts experiment serve and returns what it says is to be exported.
+// startServer starts experiment serve and returns the variables that it prints for export.
 func startServer(cmd *exec.Cmd) (exports []string, err error) {
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -253,11 +255,11 @@ func startServer(cmd *exec.Cmd) (exports []string, err error) {
 	return exports, nil
 }
 
-// sizeOf is the bytes of a file, or of all files in a folder.
+// sizeOf returns the size of a file, or of all files in a folder, in bytes.
 func sizeOf(path string) (bytes int64) {
 	_ = filepath.WalkDir(path, func(_ string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
-			return nil // what is not there takes nothing
+			return nil // missing files have no size
 		}
 		if info, err := entry.Info(); err == nil {
 			bytes += info.Size()
@@ -267,12 +269,13 @@ func sizeOf(path string) (bytes int64) {
 	return bytes
 }
 
-// write makes the items of the case and returns their file, "" for a case without.
-func (c loadCase) write(path string, n int, from string) (string, error) {
+// writeItems generates the items of the case and returns their file, or "" if the case has
+// none.
+func (c loadCase) writeItems(path string, n int, from string) (string, error) {
 	if c.kind == "" {
 		return "", nil
 	}
-	item, err := c.maker(from)
+	item, err := c.itemGenerator(from)
 	if err != nil {
 		return "", err
 	}
@@ -288,8 +291,8 @@ func (c loadCase) write(path string, n int, from string) (string, error) {
 	return path, errors.Join(err, w.Flush(), f.Close())
 }
 
-// maker returns what makes the items of the case, one after the other.
-func (c loadCase) maker(from string) (func(i int) any, error) {
+// itemGenerator returns a function that returns the i-th item of the case.
+func (c loadCase) itemGenerator(from string) (func(i int) any, error) {
 	switch c.kind {
 	case "real":
 		return realItems(from)
@@ -302,11 +305,12 @@ func (c loadCase) maker(from string) (func(i int) any, error) {
 	}
 	input := object{"document_text": text, "allowed_entity_types": []string{"Person", "Place"}}
 	return func(i int) any {
-		return object{"id": fmt.Sprintf("t%06d", i), "input": input, "expectedOutput": json.RawMessage(found)}
+		return object{"id": fmt.Sprintf("t%06d", i), "input": input, "expectedOutput": json.RawMessage(modelAnswer)}
 	}, nil
 }
 
-// realItems repeats the items of a file, each under a new id and with its number before its text.
+// realItems repeats the items of a file, each with a new id and with its number before its
+// text.
 func realItems(path string) (func(i int) any, error) {
 	sample, err := os.ReadFile(path)
 	if err != nil {
@@ -330,8 +334,8 @@ func realItems(path string) (func(i int) any, error) {
 	}, err
 }
 
-// pair is one of 20 and 20 entities and 10 and 10 relationships, of which half are the same on
-// both sides.
+// pair returns a pair of two sides with 20 entities and 10 relationships each, half of which
+// are equal on both sides.
 func pair(i int) any {
 	var sides [2]object
 	for side := range sides {

@@ -1,14 +1,13 @@
 //go:build unix
 
-// Command load measures what the program costs: whole runs of the real binary, over
-// made items, against a model server of its own that answers after a given time.
+// Command load measures whole runs of the real binary, over generated items, against its own
+// model server, which answers after a given time.
 //
 //	go run ./internal/load                     every case, three times, the median
 //	go run ./internal/load -case trivial,real -runs 1 -profile /tmp/p
 //	go run ./internal/load -binary OLD         the same for another build
 //
-// It is not a test: nothing fails when a number is bad. docs/performance.md has the
-// numbers, before and after.
+// It is not a test: it does not fail for bad numbers. docs/performance.md has the numbers.
 package main
 
 import (
@@ -59,15 +58,15 @@ func main() {
 	}
 }
 
-// measure runs the chosen cases and prints a line for each as it ends.
+// measure runs the chosen cases and prints a row for each.
 func measure(ctx context.Context, o options) (err error) {
-	work, err := os.MkdirTemp("", "load-")
+	dir, err := os.MkdirTemp("", "load-")
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	if o.binary == "" {
-		o.binary = filepath.Join(work, "experiment")
+		o.binary = filepath.Join(dir, "experiment")
 		if out, err := exec.CommandContext(ctx, "go", "build", "-o", o.binary, "./cmd/experiment").CombinedOutput(); err != nil {
 			return fmt.Errorf("building cmd/experiment: %w\n%s", err, out)
 		}
@@ -80,7 +79,7 @@ func measure(ctx context.Context, o options) (err error) {
 	if o.binary, err = filepath.Abs(o.binary); err != nil {
 		return err
 	}
-	chosen := slices.DeleteFunc(cases(), func(c loadCase) bool { return !c.named(o.cases) })
+	chosen := slices.DeleteFunc(cases(), func(c loadCase) bool { return !c.selected(o.cases) })
 	if len(chosen) == 0 {
 		return fmt.Errorf("no case is called %q", o.cases)
 	}
@@ -90,43 +89,43 @@ func measure(ctx context.Context, o options) (err error) {
 	}
 	fmt.Println(title + "\n" + rule)
 	for _, c := range chosen {
-		results, peers, err := c.measure(ctx, o, filepath.Join(work, c.name))
+		results, peers, err := c.measure(ctx, o, filepath.Join(dir, c.name))
 		if err != nil {
 			return fmt.Errorf("case %s: %w", c.name, err)
 		}
-		fmt.Println(line(c, o, median(results), peers))
+		fmt.Println(tableRow(c, o, median(results), peers))
 	}
 	return nil
 }
 
-// measure runs the case as often as is asked for, in turn with the other runner.
+// measure runs the case the given number of times, alternating with the other runner.
 func (c loadCase) measure(ctx context.Context, o options, dir string) (results, peers []result, err error) {
 	model := startModel(c.latency, c.items(o.scale))
 	defer model.Close()
 	for range o.runs {
-		one, err := c.run(ctx, o, dir, model)
+		own, err := c.run(ctx, o, dir, model)
 		if err != nil {
 			return nil, nil, err
 		}
-		results = append(results, one)
+		results = append(results, own)
 		if o.peer != "" && c.peer {
-			other, err := c.runPeer(ctx, o, model)
+			peer, err := c.runPeer(ctx, o, model)
 			if err != nil {
 				return nil, nil, fmt.Errorf("the other runner: %w", err)
 			}
-			peers = append(peers, other)
+			peers = append(peers, peer)
 		}
 	}
 	return results, peers, nil
 }
 
-// median is the result of the median wall time.
+// median returns the result with the median wall time.
 func median(results []result) result {
 	slices.SortFunc(results, func(a, b result) int { return cmp.Compare(a.wall, b.wall) })
 	return results[len(results)/2]
 }
 
-func line(c loadCase, o options, r result, peers []result) string {
+func tableRow(c loadCase, o options, r result, peers []result) string {
 	n := float64(c.items(o.scale))
 	ideal := c.ideal(o.scale).Seconds()
 	ratio := "–"
@@ -134,7 +133,7 @@ func line(c loadCase, o options, r result, peers []result) string {
 		ratio = fmt.Sprintf("%.2f", r.wall.Seconds()/ideal)
 	}
 	text := fmt.Sprintf("| %s | %.1f | %.3f | %s | %.3f | %d | %.1f | %.1f | %s |", c.name, ideal, r.wall.Seconds(), ratio,
-		float64(r.cpu)/float64(time.Millisecond)/n, r.peak>>20, float64(r.runFile)/n/1e3, float64(r.store)/n/1e3, r.allocations(n))
+		float64(r.cpu)/float64(time.Millisecond)/n, r.peak>>20, float64(r.runFile)/n/1e3, float64(r.store)/n/1e3, r.allocationsPerItem(n))
 	switch {
 	case len(peers) > 0:
 		peer := median(peers)
@@ -145,15 +144,15 @@ func line(c loadCase, o options, r result, peers []result) string {
 	return text
 }
 
-// found is the answer of the model.
+// The answer of the model.
 const (
-	// It names types that every real item allows, so that it is asked once.
-	found   = `{"entities":[{"name":"Ruth","type":"Person"},{"name":"Moab","type":"Person"}],"relationships":[]}`
-	content = `{"id":"x","object":"chat.completion","created":1,"model":"mock","choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":%s}}],"usage":{"prompt_tokens":100,"completion_tokens":40,"total_tokens":140}}`
+	// modelAnswer has types that every real item allows, so that the model is asked once.
+	modelAnswer      = `{"entities":[{"name":"Ruth","type":"Person"},{"name":"Moab","type":"Person"}],"relationships":[]}`
+	completionFormat = `{"id":"x","object":"chat.completion","created":1,"model":"mock","choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":%s}}],"usage":{"prompt_tokens":100,"completion_tokens":40,"total_tokens":140}}`
 )
 
-// modelServer answers as a model, and as the few routes of Langfuse that a peer needs,
-// which it does not store.
+// modelServer is a model, with the few routes of Langfuse that a peer needs; it does not store
+// anything.
 type modelServer struct {
 	*httptest.Server
 	items int
@@ -162,7 +161,7 @@ type modelServer struct {
 
 func startModel(latency time.Duration, items int) *modelServer {
 	m := &modelServer{items: items}
-	completion := fmt.Appendf(nil, content, strconv.Quote(found))
+	completion := fmt.Appendf(nil, completionFormat, strconv.Quote(modelAnswer))
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/chat/completions", func(w http.ResponseWriter, r *http.Request) {
 		m.calls.Add(1)
@@ -171,15 +170,15 @@ func startModel(latency time.Duration, items int) *modelServer {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(completion)
 	})
-	m.peerRoutes(mux)
+	m.addPeerRoutes(mux)
 	m.Server = httptest.NewServer(mux)
 	return m
 }
 
 type object = map[string]any
 
-// peerRoutes are those of Langfuse that its official runner asks.
-func (m *modelServer) peerRoutes(mux *http.ServeMux) {
+// addPeerRoutes adds the routes of Langfuse that its official runner calls.
+func (m *modelServer) addPeerRoutes(mux *http.ServeMux) {
 	now := time.Now().UTC().Format(time.RFC3339Nano)
 	reply := func(pattern string, f func(r *http.Request) any) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
@@ -204,23 +203,23 @@ func (m *modelServer) peerRoutes(mux *http.ServeMux) {
 		var data []any
 		for i := (page - 1) * limit; i < page*limit && i < m.items; i++ {
 			data = append(data, object{"id": fmt.Sprint("it", i), "status": "ACTIVE", "datasetId": "d", "datasetName": "bench", "createdAt": now, "updatedAt": now,
-				"input": object{"document_text": strings.Repeat("Ruth went to Moab. ", 50)}, "expectedOutput": json.RawMessage(found)})
+				"input": object{"document_text": strings.Repeat("Ruth went to Moab. ", 50)}, "expectedOutput": json.RawMessage(modelAnswer)})
 		}
 		return object{"data": data, "meta": object{"page": page, "limit": limit, "totalItems": m.items, "totalPages": (m.items + limit - 1) / limit}}
 	})
 	reply("/api/public/dataset-run-items", func(r *http.Request) any {
-		var q object
-		_ = json.NewDecoder(r.Body).Decode(&q)
-		return object{"id": "ri", "datasetRunId": "run", "datasetRunName": q["runName"], "datasetItemId": q["datasetItemId"],
-			"traceId": q["traceId"], "observationId": q["observationId"], "createdAt": now, "updatedAt": now}
+		var query object
+		_ = json.NewDecoder(r.Body).Decode(&query)
+		return object{"id": "ri", "datasetRunId": "run", "datasetRunName": query["runName"], "datasetItemId": query["datasetItemId"],
+			"traceId": query["traceId"], "observationId": query["observationId"], "createdAt": now, "updatedAt": now}
 	})
 	reply("/api/public/ingestion", func(r *http.Request) any {
-		var q struct{ Batch []struct{ ID string } }
-		_ = json.NewDecoder(r.Body).Decode(&q)
-		var taken []any
-		for _, e := range q.Batch {
-			taken = append(taken, object{"id": e.ID, "status": 201})
+		var query struct{ Batch []struct{ ID string } }
+		_ = json.NewDecoder(r.Body).Decode(&query)
+		var accepted []any
+		for _, e := range query.Batch {
+			accepted = append(accepted, object{"id": e.ID, "status": 201})
 		}
-		return object{"successes": taken, "errors": []any{}}
+		return object{"successes": accepted, "errors": []any{}}
 	})
 }

@@ -10,10 +10,7 @@ import (
 )
 
 func moments(values ...float64) Moments {
-	var m Moments
-	for _, v := range values {
-		m.Add(v)
-	}
+	m, _ := MomentsOf(values)
 	return m
 }
 

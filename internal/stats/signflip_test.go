@@ -2,6 +2,7 @@ package stats
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -68,10 +69,7 @@ func TestSignFlip_everyCombination(t *testing.T) {
 
 func TestSignFlip_drawn(t *testing.T) {
 	// 25 equal differences: |Σ| = 25 only for two of 2^25 combinations.
-	ones := make([]float64, 25)
-	for i := range ones {
-		ones[i] = 1
-	}
+	ones := slices.Repeat([]float64{1}, 25)
 	p, ok := SignFlip(ones, 999, 1)
 	if !ok || p.Exact || p.P != 1./1000 {
 		t.Errorf("all better: %+v, %v", p, ok)
@@ -108,17 +106,9 @@ func TestSignFlip_undefined(t *testing.T) {
 	if _, ok := SignFlip([]float64{1, math.NaN()}, 10, 1); ok {
 		t.Error("NaN: defined")
 	}
-	if _, ok := SignFlip(make21(), 0, 1); ok {
+	if _, ok := SignFlip(slices.Repeat([]float64{1}, exactFlips+1), 0, 1); ok {
 		t.Error("no flips: defined")
 	}
-}
-
-func make21() []float64 {
-	d := make([]float64, exactFlips+1)
-	for i := range d {
-		d[i] = 1
-	}
-	return d
 }
 
 func BenchmarkSignFlip(b *testing.B) {

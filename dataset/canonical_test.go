@@ -75,9 +75,7 @@ func TestCanonical_numbersAsJavaScript(t *testing.T) {
 			return !math.IsNaN(f) && !math.IsInf(f, 0) && (math.Abs(f) < 1<<53 || math.Abs(f) >= 1e21)
 		}).Draw(r, "f")
 		want, err := json.Marshal(f)
-		if err != nil {
-			r.Fatal(err)
-		}
+		noError(r, err)
 		if f == 0 {
 			want = []byte("0") // -0
 		}
@@ -147,9 +145,7 @@ func reversed(t *testing.T, v any) []byte {
 		b.WriteByte('}')
 	default:
 		raw, err := json.Marshal(v)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		b.Write(raw)
 	}
 	return b.Bytes()

@@ -59,9 +59,7 @@ func TestFilter_Match(t *testing.T) {
 				expressions = strings.Split(text, "|")
 			}
 			f, err := ParseFilter(expressions...)
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			if got := f.Match(item); got != want {
 				t.Errorf("got %t", got)
 			}
@@ -101,9 +99,7 @@ func TestFilter_String(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			f, err := ParseFilter(tt.expressions...)
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			f = f.WithIDs(tt.ids...)
 			f.Limit = tt.limit
 			if got := f.String(); got != tt.want {
@@ -136,9 +132,7 @@ func TestSelection(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			f, err := ParseFilter(tt.expressions...)
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			f.Limit = tt.limit
 			s := f.Start()
 			var got []string

@@ -6,14 +6,22 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"pgregory.net/rapid"
 )
+
+// noError ends the test if err is not nil.
+func noError(t rapid.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
 
 func mustHash(t testing.TB, item Item) string {
 	t.Helper()
 	h, err := Hash(item)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return h
 }
 
@@ -47,9 +55,7 @@ func TestFingerprint(t *testing.T) {
 		t.Errorf("of nothing: %s", f.Sum())
 	}
 	for _, id := range []string{"B", "a", "é"} { // by bytes
-		if err := f.Add(id, sha(id)); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, f.Add(id, sha(id)))
 	}
 	want := sha("B\t" + sha("B") + "\na\t" + sha("a") + "\né\t" + sha("é") + "\n")
 	if f.Sum() != want {

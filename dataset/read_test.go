@@ -40,9 +40,7 @@ func itemsText(text string, format Format) string {
 // the same name with the suffix .golden.
 func TestRead_golden(t *testing.T) {
 	names, err := filepath.Glob("testdata/read/*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	tested := 0
 	for _, name := range names {
 		if strings.HasSuffix(name, ".golden") {
@@ -51,23 +49,15 @@ func TestRead_golden(t *testing.T) {
 		tested++
 		t.Run(filepath.Base(name), func(t *testing.T) {
 			text, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			format, err := FormatOf(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			got := itemsText(string(text), format)
 			if *update {
-				if err := os.WriteFile(name+".golden", []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				noError(t, os.WriteFile(name+".golden", []byte(got), 0o644))
 			}
 			want, err := os.ReadFile(name + ".golden")
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			if diff := cmp.Diff(string(want), got); diff != "" {
 				t.Error(diff)
 			}
@@ -292,14 +282,10 @@ func TestProblems(t *testing.T) {
 
 func fuzzRead(f *testing.F, format Format) {
 	names, err := filepath.Glob("testdata/read/*." + string(format))
-	if err != nil {
-		f.Fatal(err)
-	}
+	noError(f, err)
 	for _, name := range names {
 		text, err := os.ReadFile(name)
-		if err != nil {
-			f.Fatal(err)
-		}
+		noError(f, err)
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {

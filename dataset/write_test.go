@@ -16,17 +16,11 @@ func rewrite(t testing.TB, items []Item, format Format) []Item {
 	t.Helper()
 	var b bytes.Buffer
 	w, err := NewWriter(&b, format)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	for _, item := range items {
-		if err := w.Write(item); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, w.Write(item))
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, w.Close())
 	var again []Item
 	for located, err := range Read(&b, format, "again") {
 		if err != nil {
@@ -60,9 +54,7 @@ func valueGenerator(depth int) *rapid.Generator[any] {
 
 func rawValue(t *rapid.T, label string) json.RawMessage {
 	raw, err := json.Marshal(valueGenerator(3).Draw(t, label))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	if raw, err = Canonical(raw); err != nil {
 		t.Fatal(err)
 	}
@@ -109,20 +101,14 @@ func TestWriter_forms(t *testing.T) {
 	for format, text := range want {
 		var b bytes.Buffer
 		w, err := NewWriter(&b, format)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		for _, item := range items {
-			if err := w.Write(item); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, w.Write(item))
 		}
 		if err := w.Write(Item{ID: "bad", Input: json.RawMessage(`{`)}); err == nil {
 			t.Errorf("%s: a value that is not JSON was written", format)
 		}
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, w.Close())
 		if diff := cmp.Diff(text, b.String()); diff != "" {
 			t.Errorf("%s: %s", format, diff)
 		}
@@ -139,9 +125,7 @@ func (failingWriter) Write([]byte) (int, error) { return 0, errors.New("disk ful
 func TestWriter_reportsWriteErrors(t *testing.T) {
 	for _, format := range []Format{JSONL, JSON, CSV} {
 		w, err := NewWriter(failingWriter{}, format)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		err = w.Write(Item{ID: "a", Input: json.RawMessage("1")})
 		if closed := w.Close(); err == nil && closed == nil {
 			t.Errorf("%s: nobody noticed that nothing was written", format)
@@ -158,9 +142,7 @@ func TestRead_sharedData(t *testing.T) {
 		}
 		var items []Item
 		for located, err := range ReadFile(t.Context(), path) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			if len(located.Warnings) > 0 || located.DerivedID {
 				t.Errorf("%s: line %d: %q", name, located.Line, located.Warnings)
 			}

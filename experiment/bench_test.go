@@ -39,9 +39,7 @@ func BenchmarkRun(b *testing.B) {
 	const items = 2000
 	for b.Loop() {
 		run, err := runstore.Create(filepath.Join(b.TempDir(), "r.run"), outcome.Header{RunUID: "a", Name: "r", Trials: 1})
-		if err != nil {
-			b.Fatal(err)
-		}
+		noError(b, err)
 		r := experiment.NewRunner(experiment.RunnerConfig{Run: run, Source: pagedList(items), Task: task(echo), Scorer: half{}, Concurrency: 8})
 		if _, err := r.Run(b.Context()); err != nil {
 			b.Fatal(err)

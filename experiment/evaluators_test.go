@@ -45,13 +45,9 @@ func TestScorer(t *testing.T) {
 		return evaluator.Verdict{}, &evaluator.Fault{Kind: evaluator.TimedOut, Message: "no answer within 1s"}
 	})
 	s, err := experiment.WithEvaluators(base{}, []string{"own"}, experiment.Evaluated{Name: "good", Criteria: "be kind", Evaluator: good}, experiment.Evaluated{Name: "bad", Evaluator: bad})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	j, err := s.Judge(item)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	scored, err := j.(experiment.ContextJudge).ScoreContext(t.Context(), json.RawMessage(`{"entities":[{"name":"Ann"}]}`), nil)
 	if err != nil {
 		t.Fatalf("a failing evaluator failed the item: %v", err)
@@ -79,13 +75,9 @@ func TestScorer_baseFails(t *testing.T) {
 		asked = true
 		return evaluator.Verdict{}, nil
 	})})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	j, err := s.Judge(item)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	if _, err := j.Score(nil); err == nil || asked {
 		t.Errorf("%v, asked %v: what is not an output is not judged by others", err, asked)
 	}
@@ -115,13 +107,9 @@ func TestScorer_absent(t *testing.T) {
 	})
 	ask := func() (experiment.Scored, error) {
 		s, err := experiment.WithEvaluators(base{}, nil, experiment.Evaluated{Name: "flaky", Evaluator: flaky})
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		j, err := s.Judge(item)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		var scored experiment.Scored
 		for len(answers) > 0 && err == nil {
 			scored, err = j.(experiment.ContextJudge).ScoreContext(t.Context(), json.RawMessage(`{}`), nil)

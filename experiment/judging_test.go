@@ -43,9 +43,7 @@ func TestRunner_judging(t *testing.T) {
 		t.Fatalf("%d outcomes, %v", len(found), err)
 	}
 	header, err := run.Header(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	sum := outcome.NewSummariser(header, outcome.SummaryConfig{})
 	for _, o := range found {
 		if j := o.Judging; j == nil || j.Calls != 1 || *j.CostUSD != 0.25 || j.Usage.Input != 7 || o.Usage.Total() != 0 || o.Calls[len(o.Calls)-1].Name != "judge" {

@@ -32,12 +32,8 @@ func (full) Score(json.RawMessage) (experiment.Scored, error) {
 // again.
 func TestRescore(t *testing.T) {
 	from, to := create(t), create(t)
-	if err := from.AddItems(t.Context(), itemsOf(t, 5), dataset.Hash); err != nil {
-		t.Fatal(err)
-	}
-	if err := from.CompleteListing(t.Context(), "print"); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, from.AddItems(t.Context(), itemsOf(t, 5), dataset.Hash))
+	noError(t, from.CompleteListing(t.Context(), "print"))
 	began := time.Unix(1e9, 0).UTC()
 	cost := 0.5
 	commit := func(item string, attempt int, output string, class outcome.Class) {
@@ -51,18 +47,14 @@ func TestRescore(t *testing.T) {
 		}
 		o.Warnings = []string{"seen"}
 		o.Calls = []outcome.Call{{Name: "ask", Kind: "generation", CostUSD: &cost, Started: began, Ended: began}}
-		if err := from.Commit(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, from.Commit(t.Context(), o))
 	}
 	commit("i00", 1, "", outcome.Timeout)
 	commit("i00", 2, `{"n":0}`, outcome.OK)
 	commit("i01", 1, "", outcome.Provider)
 	commit("i02", 1, `{"n":2}`, outcome.InvalidOutput)
 	commit("i03", 1, `{"n":3}`, outcome.OK)
-	if err := from.Finish(t.Context(), outcome.Footer{Status: outcome.Interrupted, Planned: 5, Ended: began}); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, from.Finish(t.Context(), outcome.Footer{Status: outcome.Interrupted, Planned: 5, Ended: began}))
 	moved := 0
 	footer, err := experiment.RescoreRun(t.Context(), experiment.RescoreConfig{From: from.Reader, Scorer: full{}, Moved: func(before, after outcome.Outcome) { moved++ }}, to, nil)
 	if err != nil || footer.Status != outcome.Interrupted || footer.Planned != 5 || moved != 4 {
@@ -70,9 +62,7 @@ func TestRescore(t *testing.T) {
 	}
 	want := map[string]outcome.Class{"i00": "", "i01": outcome.Provider, "i02": "", "i03": ""}
 	for o, err := range to.Outcomes(t.Context(), runstore.Query{Detail: true}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		class, known := want[o.Item]
 		delete(want, o.Item)
 		if !known || o.Class != class || o.Attempt != 1 || o.Latency != time.Second || *o.CostUSD != 0 || !o.Calls[0].Cached || *o.Calls[0].CostUSD != 0 {
@@ -98,12 +88,8 @@ func TestRescore(t *testing.T) {
 // their models at no cost, and that calls of other scores are not.
 func TestRescore_carries(t *testing.T) {
 	from, to := create(t), create(t)
-	if err := from.AddItems(t.Context(), itemsOf(t, 1), dataset.Hash); err != nil {
-		t.Fatal(err)
-	}
-	if err := from.CompleteListing(t.Context(), "print"); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, from.AddItems(t.Context(), itemsOf(t, 1), dataset.Hash))
+	noError(t, from.CompleteListing(t.Context(), "print"))
 	began, cost, value := time.Unix(1e9, 0).UTC(), 0.5, 0.75
 	judging := func(name string) outcome.Call {
 		return outcome.Call{Name: name, Kind: outcome.JudgingKind, CostUSD: &cost, Started: began, Ended: began}
@@ -112,16 +98,12 @@ func TestRescore_carries(t *testing.T) {
 		Scores: []outcome.Score{{Name: "half"}, {Name: "judge", Value: &value, Comment: "it said so"}, {Name: "silent", Reason: "the evaluator gave no score"}, {Name: "other", Value: &value}}}
 	o.Output, o.Judging = json.RawMessage(`{}`), outcome.JudgingOf([]outcome.Call{judging("judge"), judging("other")})
 	o.Calls = []outcome.Call{judging("judge"), judging("other")}
-	if err := from.Commit(t.Context(), o); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, from.Commit(t.Context(), o))
 	if _, err := experiment.RescoreRun(t.Context(), experiment.RescoreConfig{From: from.Reader, Scorer: full{}, Moved: func(outcome.Outcome, outcome.Outcome) {}}, to, []string{"judge", "silent"}); err != nil {
 		t.Fatal(err)
 	}
 	for o, err := range to.Outcomes(t.Context(), runstore.Query{Detail: true}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		judge, _ := outcome.Lookup(o.Scores, "judge")
 		silent, ok := outcome.Lookup(o.Scores, "silent")
 		_, other := outcome.Lookup(o.Scores, "other")
@@ -137,12 +119,8 @@ func TestRescore_carries(t *testing.T) {
 // TestRescore_stops checks that Rescore into a run that is not empty is an error.
 func TestRescore_stops(t *testing.T) {
 	from, to := create(t), create(t)
-	if err := from.AddItems(t.Context(), itemsOf(t, 1), dataset.Hash); err != nil {
-		t.Fatal(err)
-	}
-	if err := to.AddItems(t.Context(), itemsOf(t, 1), dataset.Hash); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, from.AddItems(t.Context(), itemsOf(t, 1), dataset.Hash))
+	noError(t, to.AddItems(t.Context(), itemsOf(t, 1), dataset.Hash))
 	if _, err := experiment.RescoreRun(t.Context(), experiment.RescoreConfig{From: from.Reader, Scorer: full{}}, to, nil); !errors.Is(err, runstore.ErrDuplicate) {
 		t.Errorf("into a run that is not empty: %v", err)
 	}
@@ -152,9 +130,7 @@ func itemsOf(t *testing.T, n int) []dataset.Item {
 	t.Helper()
 	var items []dataset.Item
 	for page, err := range list(n).Pages(t.Context()) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		items = append(items, page...)
 	}
 	return items
@@ -164,12 +140,8 @@ func itemsOf(t *testing.T, n int) []dataset.Item {
 // its outcomes, and that the footer has the current time.
 func TestRescore_unfinished(t *testing.T) {
 	from, to := create(t), create(t)
-	if err := from.AddItems(t.Context(), itemsOf(t, 3), dataset.Hash); err != nil {
-		t.Fatal(err)
-	}
-	if err := from.Commit(t.Context(), outcome.Outcome{Item: "i01", Trial: 1, Attempt: 1, Detail: outcome.Detail{Output: json.RawMessage(`{}`)}}); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, from.AddItems(t.Context(), itemsOf(t, 3), dataset.Hash))
+	noError(t, from.Commit(t.Context(), outcome.Outcome{Item: "i01", Trial: 1, Attempt: 1, Detail: outcome.Detail{Output: json.RawMessage(`{}`)}}))
 	holder := "process " + strconv.Itoa(os.Getpid()) + " writes it"
 	if err := runstore.Writing(from.Path()); !errors.Is(err, runstore.ErrLocked) || !strings.Contains(err.Error(), holder) {
 		t.Errorf("who writes it: %v, want %s", err, holder)
@@ -180,13 +152,9 @@ func TestRescore_unfinished(t *testing.T) {
 		t.Errorf("%+v, %v", footer, err)
 	}
 	path := from.Path()
-	if err := from.Close(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, from.Close())
 	r, err := runstore.Load(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer func() { _ = r.Close() }()
 	if err := runstore.Writing(path); err != nil {
 		t.Errorf("nobody writes it any more: %v", err)
@@ -210,33 +178,23 @@ func TestRescore_gold(t *testing.T) {
 	}
 	h := outcome.Header{RunUID: strings.Repeat("a", 32), Name: "before", Trials: 1, Dataset: outcome.Dataset{Name: "d", ID: "d1", Version: "then"}}
 	from, err := runstore.Create(runstore.Path(experiment.Folder, "", "d", "before"), h)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer func() { _ = from.Close() }()
 	before := []dataset.Item{item("asis", `"a"`, `1`), item("gone", `"g"`, `1`), item("gold", `"o"`, `1`), item("input", `"i"`, `1`)}
-	if err := errors.Join(from.AddItems(t.Context(), before, dataset.Hash), from.CompleteListing(t.Context(), "print")); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, errors.Join(from.AddItems(t.Context(), before, dataset.Hash), from.CompleteListing(t.Context(), "print")))
 	for _, i := range before {
 		o := outcome.Outcome{Item: i.ID, Trial: 1, Attempt: 1, Started: time.Unix(1e9, 0), Ended: time.Unix(1e9, 0)}
 		o.Output = json.RawMessage(`2`)
-		if err := from.Commit(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, from.Commit(t.Context(), o))
 	}
-	if err := from.Finish(t.Context(), outcome.Footer{Status: outcome.Complete, Planned: 4, Ended: time.Unix(1e9, 0)}); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, from.Finish(t.Context(), outcome.Footer{Status: outcome.Complete, Planned: 4, Ended: time.Unix(1e9, 0)}))
 	left := map[string]string{}
 	made, path, err := experiment.Rescore(t.Context(), experiment.RescoreConfig{
 		From: from.Reader, Name: "after", Scorer: exact{}, Moved: func(before, after outcome.Outcome) {},
 		Gold: pagesOf{item("asis", `"a"`, `1`), item("gold", `"o"`, `2`), item("input", `"x"`, `2`), item("new", `"n"`, `2`)}, GoldVersion: "now",
 		Left: func(item, why string) { left[item] = why },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	if made.Dataset.Version != "now" || made.Rescored.DatasetVersion != "then" || made.Dataset.ID != "d1" {
 		t.Errorf("%+v, from %+v", made.Dataset, made.Rescored)
 	}
@@ -244,15 +202,11 @@ func TestRescore_gold(t *testing.T) {
 		t.Errorf("left out: %v", left)
 	}
 	to, err := runstore.Load(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer func() { _ = to.Close() }()
 	got := map[string]float64{}
 	for o, err := range to.Outcomes(t.Context(), runstore.Query{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		got[o.Item] = *o.Scores[0].Value
 	}
 	if len(got) != 2 || got["asis"] != 0 || got["gold"] != 1 {

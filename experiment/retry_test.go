@@ -42,9 +42,7 @@ func TestRunner_retry(t *testing.T) {
 		}
 		newest := map[outcome.Class]int{}
 		for o, err := range run.Outcomes(t.Context(), runstore.Query{Newest: true}) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			newest[o.Class]++
 		}
 		return newest
@@ -63,9 +61,7 @@ func TestRunner_retry(t *testing.T) {
 	check(do(experiment.RunnerConfig{Retry: true}), 0, 0, 24)
 	var attempts []int
 	for o, err := range run.Outcomes(t.Context(), runstore.Query{Item: "i01"}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		attempts = append(attempts, o.Attempt)
 	}
 	if !slices.Equal(attempts, []int{1, 2, 3}) {

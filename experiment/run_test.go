@@ -107,14 +107,10 @@ func TestRun_workersInterrupted(t *testing.T) {
 func sameAsFile(t *testing.T, r experiment.Result) {
 	t.Helper()
 	run, err := runstore.Load(r.Path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer run.Close()
 	read, err := experiment.Summarise(t.Context(), run, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	text, err := json.Marshal(r.Summary)
 	want, err2 := json.Marshal(read)
 	if err != nil || err2 != nil || string(text) != string(want) {

@@ -91,9 +91,7 @@ func (h half) Undelivered() []outcome.Score {
 func create(t *testing.T) *runstore.Run {
 	t.Helper()
 	run, err := runstore.Create(filepath.Join(t.TempDir(), "r.run"), outcome.Header{RunUID: strings.Repeat("a", 32), Name: "r", Trials: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() {
 		if err := run.Close(); err != nil {
 			t.Error(err)
@@ -102,15 +100,21 @@ func create(t *testing.T) *runstore.Run {
 	return run
 }
 
+// noError ends the test if err is not nil.
+func noError(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func carryOut(t *testing.T, ctx context.Context, cfg experiment.RunnerConfig) (map[string]outcome.Outcome, outcome.Footer, error) {
 	t.Helper()
 	r := experiment.NewRunner(cfg)
 	footer, runErr := r.Run(ctx)
 	found := map[string]outcome.Outcome{}
 	for o, err := range cfg.Run.Outcomes(context.Background(), runstore.Query{Detail: true}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		if _, duplicate := found[o.Item]; duplicate {
 			t.Errorf("%s has two outcomes", o.Item)
 		}
@@ -129,9 +133,7 @@ func TestRunner_everyItemHasAnOutcome(t *testing.T) {
 		return echo(ctx, item)
 	}
 	found, footer, err := carryOut(t, t.Context(), experiment.RunnerConfig{Run: run, Source: list(24), Task: task(slow), Scorer: half{}, Concurrency: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	if len(found) != 24 || footer.Status != outcome.Complete || footer.Planned != 24 {
 		t.Errorf("%d outcomes, footer %+v", len(found), footer)
 	}
@@ -320,9 +322,7 @@ func (d *eventLog) observer() experiment.Observer {
 func TestRunner_observer(t *testing.T) {
 	var log eventLog
 	_, _, err := carryOut(t, t.Context(), experiment.RunnerConfig{Run: create(t), Source: list(2), Task: task(echo), Scorer: half{}, Concurrency: 1, Observer: log.observer()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	want := eventLog{"listed 1", "listed 2", "planned 2 0", "started i00", "done i00", "started i01", "done i01"}
 	if diff := cmp.Diff(want, log); diff != "" {
 		t.Error(diff)

@@ -87,9 +87,7 @@ func TestRunner_waitingIsNoLatency(t *testing.T) {
 		return result, err
 	}
 	found, _, err := carryOut(t, t.Context(), experiment.RunnerConfig{Run: create(t), Source: list(1), Task: task(waiting), Scorer: half{}, Timeout: timeout})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	if o := found["i00"]; o.Failed() || o.Latency >= wait || o.Ended.Sub(o.Started) < wait {
 		t.Errorf("%+v", o)
 	}

@@ -27,9 +27,7 @@ func TestAllowance(t *testing.T) {
 	}
 	for _, tt := range tests {
 		a, err := experiment.ParseAllowance(tt.text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		if got := a.Exceeded(tt.failed, tt.planned); got != tt.exceeded {
 			t.Errorf("%s: %d of %d exceeded = %v", tt.text, tt.failed, tt.planned, got)
 		}

@@ -132,15 +132,16 @@ func (s System) close() error {
 	return s.Close()
 }
 
-// Observer is called with the events of a run, one call at a time. Functions may be nil. They
-// must not block for long, since workers wait for them.
+// Observer is called with the events of a run. Functions may be nil. They must not block for
+// long, since workers wait for them. They are called one at a time, except that Published and
+// Withdrawing may be called at the same time as others.
 type Observer struct {
 	// Opened is called when the run file exists; notes are for the user.
 	Opened func(path string, begun bool, notes []string)
 	// Listed is called while the items are listed, with their number so far.
 	Listed func(items int)
 	// Planned is called once, when the items are known, with the number of outcomes that the
-	// run will have, and the number that a resumed run already has.
+	// run will have, and the number of those that a resumed run already has and does not retry.
 	Planned func(total, done int)
 	// Working is called with true before the first item is handed out, and with false after the
 	// last one.
@@ -162,9 +163,9 @@ type Observer struct {
 // Result is the result of a run.
 type Result struct {
 	Header  outcome.Header
-	Path    string
-	Begun   bool // this call began the run
-	Removed bool // the run has no outcome, for a permanent reason: its file was removed
+	Path    string // of the run file
+	Begun   bool   // this call began the run
+	Removed bool   // the run has no outcome, for a permanent reason: its file was removed
 	Summary outcome.Summary
 	// Reached is false if every connection to the system failed.
 	Reached bool

@@ -162,7 +162,8 @@ func (d *decoder) csvProblem(err error, line int) error {
 	case errors.Is(err, csv.ErrFieldCount):
 		return d.problem(line, "", "the row and the header have different numbers of cells")
 	case errors.As(err, &parseErr):
-		return d.problem(parseErr.StartLine, "", "is not CSV: %v (line %d, column %d)", parseErr.Err, parseErr.Line, parseErr.Column)
+		return d.problem(parseErr.StartLine, "", "is not CSV: %v (line %d, column %d)",
+			parseErr.Err, parseErr.Line, parseErr.Column)
 	}
 	return fmt.Errorf("reading %s: %w", d.name, err)
 }

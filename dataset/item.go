@@ -50,7 +50,7 @@ type Located struct {
 	Line int
 	// DerivedID means that the file has no id for the item; see DeriveID.
 	DerivedID bool
-	// Warnings describe what was read but may be a mistake, such as a key that items do not
+	// Warnings describe what was read but may be a mistake, like a key that items do not
 	// have.
 	Warnings []string
 }
@@ -159,7 +159,7 @@ func ReadObject(raw []byte) (values map[string]json.RawMessage, err error) {
 	return values, json.Unmarshal(raw, &values)
 }
 
-// RepeatedKey returns the path of a key that occurs twice in an object of valid JSON, such as
+// RepeatedKey returns the path of a key that occurs twice in an object of valid JSON, like
 // "expected.weight", or "" if there is none.
 func RepeatedKey(raw json.RawMessage) string {
 	return textutil.Brief(findRepeated(json.NewDecoder(bytes.NewReader(raw)), ""), 300)

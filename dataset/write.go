@@ -141,8 +141,10 @@ type canonicalMember struct {
 func (w *canonicalWriter) key(m canonicalMember) []byte { return w.keys[m.keyStart:m.keyEnd] }
 
 func (w *canonicalWriter) skipSpace() {
-	for w.pos < len(w.raw) && (w.raw[w.pos] == ' ' || w.raw[w.pos] == '\n' || w.raw[w.pos] == '\t' || w.raw[w.pos] == '\r') {
-		w.pos++
+	for ; w.pos < len(w.raw); w.pos++ {
+		if c := w.raw[w.pos]; c != ' ' && c != '\n' && c != '\t' && c != '\r' {
+			return
+		}
 	}
 }
 

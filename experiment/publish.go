@@ -113,7 +113,9 @@ type VerifyConfig struct {
 // Verify reads the run of a file back from Langfuse and compares it with the file. beforeRepair
 // is the verdict before a repair; it is nil if nothing was sent again. Verify opens the file
 // for writing only to repair.
-func Verify(ctx context.Context, lf *Langfuse, path string, cfg VerifyConfig) (verdict tracking.Verdict, beforeRepair *tracking.Verdict, err error) {
+func Verify(
+	ctx context.Context, lf *Langfuse, path string, cfg VerifyConfig,
+) (verdict tracking.Verdict, beforeRepair *tracking.Verdict, err error) {
 	if !cfg.Repair {
 		if err := runstore.Writing(path); err != nil {
 			return verdict, nil, err
@@ -153,7 +155,9 @@ func (l *Langfuse) verify(ctx context.Context, run *runstore.Reader, cfg VerifyC
 }
 
 // verifyConfig returns the configuration of a verification, and a context with its time limit.
-func (l *Langfuse) verifyConfig(ctx context.Context, run *runstore.Reader, cfg VerifyConfig) (context.Context, context.CancelFunc, tracking.VerifyConfig) {
+func (l *Langfuse) verifyConfig(
+	ctx context.Context, run *runstore.Reader, cfg VerifyConfig,
+) (context.Context, context.CancelFunc, tracking.VerifyConfig) {
 	wait, total, timeout := langfuse.Wait{Timeout: verifyIdle}, verifyTotal, cfg.Timeout
 	switch {
 	case timeout == nil && l.Embedded, timeout != nil && *timeout == 0:
@@ -162,7 +166,9 @@ func (l *Langfuse) verifyConfig(ctx context.Context, run *runstore.Reader, cfg V
 		total = *timeout
 	}
 	verifyCtx, cancel := Within(ctx, total)
-	return verifyCtx, cancel, tracking.VerifyConfig{Site: l.Site, Run: run, Wait: wait, Looked: cfg.Looked, Compared: cfg.Compared}
+	return verifyCtx, cancel, tracking.VerifyConfig{
+		Site: l.Site, Run: run, Wait: wait, Looked: cfg.Looked, Compared: cfg.Compared,
+	}
 }
 
 // Within returns a context with the time limit of a verification; 0 means no limit.

@@ -263,7 +263,9 @@ func sizeOf(o outcome.Outcome) int64 {
 }
 
 // rescoreOutcome scores the output of an outcome.
-func (r *rescorer) rescoreOutcome(ctx context.Context, before outcome.Outcome, item runstore.Item) (outcome.Outcome, error) {
+func (r *rescorer) rescoreOutcome(
+	ctx context.Context, before outcome.Outcome, item runstore.Item,
+) (outcome.Outcome, error) {
 	o := before
 	o.Seq, o.Attempt, o.Class, o.Failure, o.Scores = 0, 1, outcome.OK, nil, nil
 	o.Groups, o.Counts, o.Causes, o.Explanation = nil, nil, nil, nil

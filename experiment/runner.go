@@ -209,7 +209,9 @@ func (e *execution) runPass(ctx context.Context, trial int, next nextItems) erro
 
 // handOut gives the items that next returns to the workers, and reports whether it gave out all
 // of them, or was stopped gracefully.
-func (e *execution) handOut(ctx context.Context, trial int, next nextItems, units chan<- *Unit, halted <-chan struct{}) (complete bool, err error) {
+func (e *execution) handOut(
+	ctx context.Context, trial int, next nextItems, units chan<- *Unit, halted <-chan struct{},
+) (complete bool, err error) {
 	page := func(last runstore.Item) ([]runstore.Item, error) { return next(ctx, trial, last.Seq, pageUnits) }
 	for item, err := range runstore.Ahead(page) {
 		if err != nil {

@@ -21,7 +21,7 @@ func Summarise(ctx context.Context, run *runstore.Reader, order []string) (outco
 	return summarise(ctx, run, order, runstore.Query{Brief: true})
 }
 
-// Glance is like Summarise, without what needs the details of outcomes, such as groups and
+// Glance is like Summarise, without what needs the details of outcomes, for example groups and
 // causes. It takes a third of the time.
 func Glance(ctx context.Context, run *runstore.Reader) (outcome.Summary, error) {
 	return summarise(ctx, run, nil, runstore.Query{})

@@ -319,7 +319,7 @@ func nameWords(axes []Axis) (map[Setting]string, error) {
 	return words, nil
 }
 
-// runName joins the words of a run to the base. A prompt and its version are one word, such as
+// runName joins the words of a run to the base. A prompt and its version are one word, like
 // extraction@3.
 func runName(base string, settings []Setting, words map[Setting]string) string {
 	parts := []string{base}
@@ -340,7 +340,7 @@ func shortModel(model string) string {
 	return safeName(strings.TrimSuffix(short, ".jsonl"))
 }
 
-// canonicalNumber returns a number in its shortest form, such as 0.7 for 0.70, and other text
+// canonicalNumber returns a number in its shortest form, for example 0.7 for 0.70, and other text
 // unchanged.
 func canonicalNumber(text string) string {
 	if v, err := strconv.ParseFloat(text, 64); err == nil && !strings.ContainsAny(text, "xXpP_nN") {

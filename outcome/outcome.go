@@ -237,7 +237,7 @@ func (c *Counts) Set(name string, n int64) {
 }
 
 func (c Counts) find(name string) (int, bool) {
-	return slices.BinarySearchFunc(c, name, func(count Count, name string) int { return strings.Compare(count.Name, name) })
+	return slices.BinarySearchFunc(c, name, func(a Count, name string) int { return strings.Compare(a.Name, name) })
 }
 
 // Ratio is an integer numerator and denominator.

@@ -21,7 +21,7 @@ const Unfinished Status = "unfinished"
 // means that there is no such number; in JSON it is null.
 type Summary struct {
 	Run    RunInfo `json:"run"`
-	Status Status  `json:"status,omitempty"` // empty for other data than runs, such as scored pairs
+	Status Status  `json:"status,omitempty"` // empty for other data than runs, like scored pairs
 	Items  Items   `json:"items"`
 
 	// Answers is only set for runs that answer questions about documents.

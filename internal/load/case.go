@@ -24,7 +24,7 @@ import (
 // loadCase is one measured command over generated items.
 type loadCase struct {
 	name        string
-	itemCount   int
+	n           int    // number of items
 	kind        string // of the items: trivial, real, pairs or long; empty without items
 	latency     time.Duration
 	concurrency int
@@ -46,19 +46,19 @@ func cases() []loadCase {
 	file, dataset := append(slices.Clip(run), "%s"), append(slices.Clip(run), "load")
 	slow := []string{"serve", "--port", "0", "--latency", "100ms"}
 	return []loadCase{
-		{name: "trivial", itemCount: 2000, kind: "trivial", latency: 50 * time.Millisecond, concurrency: 50, args: file, peer: true},
-		{name: "real", itemCount: 2000, kind: "real", latency: 50 * time.Millisecond, concurrency: 50, args: file},
-		{name: "fast", itemCount: 20_000, kind: "trivial", latency: time.Millisecond, concurrency: 200, args: file, peer: true},
-		{name: "second", itemCount: 20_000, kind: "trivial", latency: time.Millisecond, concurrency: 200, earlierRun: true, args: file},
-		{name: "slow", itemCount: 5000, kind: "trivial", latency: 500 * time.Millisecond, concurrency: 500, args: file, peer: true},
-		{name: "langfuse-v4", itemCount: 2000, kind: "trivial", latency: 200 * time.Millisecond, concurrency: 50, serve: slow, seedFirst: true, args: dataset},
-		{name: "langfuse-v3", itemCount: 2000, kind: "trivial", latency: 200 * time.Millisecond, concurrency: 50, serve: append(slices.Clip(slow), "--mode", "v3"), seedFirst: true, args: dataset},
-		{name: "alone", itemCount: 2000, kind: "trivial", latency: 50 * time.Millisecond, concurrency: 50, serve: slow[:3], args: file},
-		{name: "seed", itemCount: 2000, kind: "trivial", serve: slow, args: []string{"seed", "--dataset", "load", "--file", "%s", "--quiet"}},
-		{name: "score", itemCount: 20_000, kind: "pairs", args: []string{"score", "%s", "--summary"}},
-		{name: "long", itemCount: 1, kind: "long", concurrency: 1, args: file},
-		{name: "version", itemCount: 1, args: []string{"--version"}},
-		{name: "many", itemCount: 200_000, kind: "trivial", latency: time.Millisecond, concurrency: 200, args: file},
+		{name: "trivial", n: 2000, kind: "trivial", latency: 50 * time.Millisecond, concurrency: 50, args: file, peer: true},
+		{name: "real", n: 2000, kind: "real", latency: 50 * time.Millisecond, concurrency: 50, args: file},
+		{name: "fast", n: 20_000, kind: "trivial", latency: time.Millisecond, concurrency: 200, args: file, peer: true},
+		{name: "second", n: 20_000, kind: "trivial", latency: time.Millisecond, concurrency: 200, earlierRun: true, args: file},
+		{name: "slow", n: 5000, kind: "trivial", latency: 500 * time.Millisecond, concurrency: 500, args: file, peer: true},
+		{name: "langfuse-v4", n: 2000, kind: "trivial", latency: 200 * time.Millisecond, concurrency: 50, serve: slow, seedFirst: true, args: dataset},
+		{name: "langfuse-v3", n: 2000, kind: "trivial", latency: 200 * time.Millisecond, concurrency: 50, serve: append(slices.Clip(slow), "--mode", "v3"), seedFirst: true, args: dataset},
+		{name: "alone", n: 2000, kind: "trivial", latency: 50 * time.Millisecond, concurrency: 50, serve: slow[:3], args: file},
+		{name: "seed", n: 2000, kind: "trivial", serve: slow, args: []string{"seed", "--dataset", "load", "--file", "%s", "--quiet"}},
+		{name: "score", n: 20_000, kind: "pairs", args: []string{"score", "%s", "--summary"}},
+		{name: "long", n: 1, kind: "long", concurrency: 1, args: file},
+		{name: "version", n: 1, args: []string{"--version"}},
+		{name: "many", n: 200_000, kind: "trivial", latency: time.Millisecond, concurrency: 200, args: file},
 	}
 }
 
@@ -76,7 +76,7 @@ func (c loadCase) selected(words string) bool {
 	return false
 }
 
-func (c loadCase) items(scale float64) int { return max(1, int(float64(c.itemCount)*scale)) }
+func (c loadCase) items(scale float64) int { return max(1, int(float64(c.n)*scale)) }
 
 // ideal returns the time that the answers of the model take.
 func (c loadCase) ideal(scale float64) time.Duration {

@@ -210,8 +210,9 @@ func (m *modelServer) addPeerRoutes(mux *http.ServeMux) {
 	reply("/api/public/dataset-run-items", func(r *http.Request) any {
 		var query object
 		_ = json.NewDecoder(r.Body).Decode(&query)
-		return object{"id": "ri", "datasetRunId": "run", "datasetRunName": query["runName"], "datasetItemId": query["datasetItemId"],
-			"traceId": query["traceId"], "observationId": query["observationId"], "createdAt": now, "updatedAt": now}
+		return object{"id": "ri", "datasetRunId": "run", "datasetRunName": query["runName"],
+			"datasetItemId": query["datasetItemId"], "traceId": query["traceId"],
+			"observationId": query["observationId"], "createdAt": now, "updatedAt": now}
 	})
 	reply("/api/public/ingestion", func(r *http.Request) any {
 		var query struct{ Batch []struct{ ID string } }

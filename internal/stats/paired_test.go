@@ -17,7 +17,7 @@ var sleep = []float64{1.2, 2.4, 1.3, 1.3, 0, 1, 1.8, 0.8, 4.6, 1.4}
 // 20.933/2.148 = 9.746.
 var maize = []float64{49, -67, 8, 16, 6, 23, 28, 41, 14, 29, 56, 24, 75, 60, -48}
 
-func approxEqual(a, b, within float64) bool { return math.Abs(a-b) <= within }
+func near(a, b, within float64) bool { return math.Abs(a-b) <= within }
 
 // ends returns the ends of an interval, or 0 if it is nil.
 func ends(ci *[2]float64) (lo, hi float64, ok bool) {
@@ -29,11 +29,11 @@ func ends(ci *[2]float64) (lo, hi float64, ok bool) {
 
 func TestEstimate_published(t *testing.T) {
 	e, ok := moments(sleep...).Estimate()
-	if !ok || !approxEqual(e.Mean, 1.58, 1e-12) || !approxEqual(e.CI95[0], 0.7001142, 5e-8) || !approxEqual(e.CI95[1], 2.4598858, 5e-8) || e.DF != 9 {
+	if !ok || !near(e.Mean, 1.58, 1e-12) || !near(e.CI95[0], 0.7001142, 5e-8) || !near(e.CI95[1], 2.4598858, 5e-8) || e.DF != 9 {
 		t.Errorf("Student's sleep: %+v, %v", e, ok)
 	}
 	e, ok = moments(maize...).Estimate()
-	if !ok || !approxEqual(e.Mean, 314.0/15, 1e-12) || !approxEqual(e.Mean/e.SE, 2.148, 5e-4) {
+	if !ok || !near(e.Mean, 314.0/15, 1e-12) || !near(e.Mean/e.SE, 2.148, 5e-4) {
 		t.Errorf("Darwin's maize: %+v, %v", e, ok)
 	}
 }
@@ -70,19 +70,19 @@ func TestClusteredMean_byHand(t *testing.T) {
 	// SE² = (4+4)/(1−2/4)/4² = 1; a = 4/2 twice, n²/(8 + 16 − 8) = 1 degree of
 	// freedom, t = 12.7062.
 	e, ok := ClusteredMean([]float64{1, 3, 0, 0}, []int{7, 7, 2, 2})
-	if !ok || e.Mean != 1 || !approxEqual(e.SE, 1, 1e-12) || !approxEqual(e.DF, 1, 1e-12) || !approxEqual(e.CI95[1], 1+math.Tan(math.Pi*0.475), 1e-9) {
+	if !ok || e.Mean != 1 || !near(e.SE, 1, 1e-12) || !near(e.DF, 1, 1e-12) || !near(e.CI95[1], 1+math.Tan(math.Pi*0.475), 1e-9) {
 		t.Errorf("two clusters: %+v, %v", e, ok)
 	}
 	// Unequal sizes: values 1, 1, 4, mean 2, clusters sum to −2 and 2:
 	// SE² = (4/(1/3) + 4/(2/3))/9 = 2; a = 4/1, 1/2: 9/(5 + 4.5² − 16.25) = 1.
 	e, ok = ClusteredMean([]float64{1, 1, 4}, []int{1, 1, 2})
-	if !ok || !approxEqual(e.SE, math.Sqrt2, 1e-12) || !approxEqual(e.DF, 1, 1e-12) {
+	if !ok || !near(e.SE, math.Sqrt2, 1e-12) || !near(e.DF, 1, 1e-12) {
 		t.Errorf("unequal clusters: %+v, %v", e, ok)
 	}
 	// Sizes 1, 1, 2: a = 1/3, 1/3, 4/2: 16/(6 + 64/9 − 38/9) = 1.8. Mean 2,
 	// residuals −2 | −1 | 1, 2: SE² = (4/.75 + 1/.75 + 9/.5)/16 = 74/48.
 	e, ok = ClusteredMean([]float64{0, 1, 3, 4}, []int{1, 2, 3, 3})
-	if !ok || !approxEqual(e.DF, 1.8, 1e-12) || !approxEqual(e.SE*e.SE, 74.0/48, 1e-12) {
+	if !ok || !near(e.DF, 1.8, 1e-12) || !near(e.SE*e.SE, 74.0/48, 1e-12) {
 		t.Errorf("three clusters: %+v, %v", e, ok)
 	}
 	for name, cluster := range map[string][]int{"one cluster": {1, 1, 1}, "lists differ": {1, 2}, "none": nil} {
@@ -123,12 +123,12 @@ func TestClusteredMean_closedForms(t *testing.T) {
 		got, ok := ClusteredMean(repeated, cluster)
 		lo, _, _ := ends(got.CI95)
 		wantLo, _, _ := ends(plain.CI95)
-		if ok != varies || !approxEqual(got.SE, plain.SE, 1e-12) || !approxEqual(got.DF, plain.DF, 1e-9) || !approxEqual(lo, wantLo, 1e-10) {
+		if ok != varies || !near(got.SE, plain.SE, 1e-12) || !near(got.DF, plain.DF, 1e-9) || !near(lo, wantLo, 1e-10) {
 			t.Fatalf("%+v, want %+v", got, plain)
 		}
 		sums := ClusterSums(repeated, cluster)
 		for i, v := range d {
-			if !approxEqual(sums[i], v*float64(copies), 1e-12) {
+			if !near(sums[i], v*float64(copies), 1e-12) {
 				t.Fatalf("sum %d is %v", i, sums[i])
 			}
 		}

@@ -81,7 +81,7 @@ func TestSignFlip_drawn(t *testing.T) {
 		ones[i] = -1
 	}
 	p, ok = SignFlip(ones, 99_999, 1)
-	if !ok || !approxEqual(p.P, 0.42436, 0.006) {
+	if !ok || !near(p.P, 0.42436, 0.006) {
 		t.Errorf("15 against 10: %+v, %v", p, ok)
 	}
 	if q, _ := SignFlip(ones, 99_999, 1); q != p {
@@ -96,7 +96,7 @@ func TestSignFlip_drawn(t *testing.T) {
 		many[i] = 1 - 2*float64(i%2)
 	}
 	many[1] = 1 // the sum is 2
-	if q, ok := SignFlip(many, 9999, 1); !ok || !approxEqual(q.P, 0.935, 0.02) {
+	if q, ok := SignFlip(many, 9999, 1); !ok || !near(q.P, 0.935, 0.02) {
 		// 1 − C(150,75)/2^150 = 1 − 0.0650
 		t.Errorf("two of 150: %+v, %v", q, ok)
 	}

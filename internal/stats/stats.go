@@ -8,7 +8,7 @@
 // general library, and knows neither runs nor scores; package compare does.
 //
 // Every function documents when its result is undefined, and then returns ok == false, never
-// NaN and never a substitute such as 0. Unless documented otherwise, a result depends only on
+// NaN and never a substitute like 0. Unless documented otherwise, a result depends only on
 // the values, not on their order. Random numbers are drawn from a seed that the caller gives.
 //
 //	var m stats.Moments

@@ -24,7 +24,7 @@ func TestHolm(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			got := Holm(tt.p)
-			if !slices.EqualFunc(got, tt.want, func(a, b float64) bool { return approxEqual(a, b, 1e-12) }) {
+			if !slices.EqualFunc(got, tt.want, func(a, b float64) bool { return near(a, b, 1e-12) }) {
 				t.Errorf("got %v, want %v", got, tt.want)
 			}
 		})
@@ -65,21 +65,21 @@ func TestMcNemar(t *testing.T) {
 func TestYesNoInterval95(t *testing.T) {
 	for _, n := range []int{6, 10, 38, 60} {
 		none := 1 - math.Pow(0.025, 1/float64(n))
-		if lo, hi, ok := YesNoInterval95(0, 0, n); !ok || !approxEqual(hi, none, 1e-9) || lo != -hi {
+		if lo, hi, ok := YesNoInterval95(0, 0, n); !ok || !near(hi, none, 1e-9) || lo != -hi {
 			t.Errorf("no change in %d: %v to %v", n, lo, hi)
 		}
 		_, share, _ := BinomialInterval(3, n, 0.95)
-		if _, hi, _ := YesNoInterval95(3, 0, n); !approxEqual(hi, share, 1e-9) {
+		if _, hi, _ := YesNoInterval95(3, 0, n); !near(hi, share, 1e-9) {
 			t.Errorf("3 of %d gained: up to %v, want %v", n, hi, share)
 		}
-		if lo, hi, _ := YesNoInterval95(n, 0, n); hi != 1 || !approxEqual(lo, 1-2*none, 1e-9) {
+		if lo, hi, _ := YesNoInterval95(n, 0, n); hi != 1 || !near(lo, 1-2*none, 1e-9) {
 			t.Errorf("all of %d gained: %v to %v", n, lo, hi)
 		}
 	}
 	// Equal counts, 5 of 20 each: symmetric about 0, with the correlation −1/3 of
 	// shares of 1/4. Clopper-Pearson 0.086571 to 0.491045: x = 0.241045, y =
 	// 0.163429, √(x² + y² + 2xy/3) = 0.333278.
-	if lo, hi, _ := YesNoInterval95(5, 5, 20); !approxEqual(hi, 0.333278, 1e-6) || lo != -hi {
+	if lo, hi, _ := YesNoInterval95(5, 5, 20); !near(hi, 0.333278, 1e-6) || lo != -hi {
 		t.Errorf("5 and 5 of 20: %v to %v", lo, hi)
 	}
 	for _, bad := range [][3]int{{0, 0, 0}, {-1, 0, 3}, {0, -1, 3}, {2, 2, 3}} {
@@ -92,14 +92,14 @@ func TestYesNoInterval95(t *testing.T) {
 func TestPower(t *testing.T) {
 	// sd 0.24 over 60 pairs, quantiles of t with 59 degrees of freedom 2.000995 and
 	// 0.847768: 2.848763·0.24/√60 = 0.088265. With 5, 2.570582 + 0.919544 = 3.490126.
-	if mde, ok := DetectableDifference(Estimate{SE: 0.24 / math.Sqrt(60), DF: 59}); !ok || !approxEqual(mde, 0.088265, 1e-6) {
+	if mde, ok := DetectableDifference(Estimate{SE: 0.24 / math.Sqrt(60), DF: 59}); !ok || !near(mde, 0.088265, 1e-6) {
 		t.Errorf("detectable %v, %v", mde, ok)
 	}
-	if mde, _ := DetectableDifference(Estimate{SE: 1, DF: 5}); !approxEqual(mde, 3.490126, 1e-5) {
+	if mde, _ := DetectableDifference(Estimate{SE: 1, DF: 5}); !near(mde, 3.490126, 1e-5) {
 		t.Errorf("detectable of six %v", mde)
 	}
 	// The normal quantiles 1.959964 + 0.841621 for many items.
-	if mde, _ := DetectableDifference(Estimate{SE: 1, DF: 1e7}); !approxEqual(mde, 2.801585, 1e-5) {
+	if mde, _ := DetectableDifference(Estimate{SE: 1, DF: 1e7}); !near(mde, 2.801585, 1e-5) {
 		t.Errorf("detectable of many %v", mde)
 	}
 	// 3.145659 standard errors with 9 degrees of freedom (2.262157 + 0.883404), half
@@ -205,7 +205,7 @@ func TestPooledDifference(t *testing.T) {
 		}
 		lo, hi = lo+p.CI95[0]/40, hi+p.CI95[1]/40
 	}
-	if !approxEqual(lo, -0.0924, 0.002) || !approxEqual(hi, 0.0924, 0.002) {
+	if !near(lo, -0.0924, 0.002) || !near(hi, 0.0924, 0.002) {
 		t.Errorf("means: %v to %v on average", lo, hi)
 	}
 }

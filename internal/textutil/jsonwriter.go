@@ -54,7 +54,8 @@ func asciiEnd(raw []byte, i int) int {
 		quote, slash, angle := (word|lowBits*4)^lowBits*'&', word^lowBits*'\\', (word|lowBits*2)^lowBits*'>'
 		// The lowest bit set in found belongs to the first matching byte; higher bits may be
 		// false matches.
-		if found := ((quote - lowBits) | (slash - lowBits) | (angle - lowBits) | (word - lowBits*' ') | word) & highBits; found != 0 {
+		found := ((quote - lowBits) | (slash - lowBits) | (angle - lowBits) | (word - lowBits*' ') | word) & highBits
+		if found != 0 {
 			return i + bits.TrailingZeros64(found)/8
 		}
 	}

@@ -42,8 +42,8 @@ func TestParseMode(t *testing.T) {
 	}
 }
 
-// A forced mode is not asked for, so that a server whose answers mislead the
-// probe can still be used; age and keys are checked all the same.
+// With a forced mode, a server whose responses mislead Probe can still be used. ProbeAs checks
+// the version and the keys nevertheless.
 func TestProbeAs(t *testing.T) {
 	fake := fakeServer{health: `{"version":"4.16.0"}`, experiments: "502.html", oldScores: "502.html"}
 	client, record := serve(t, fake.handler(t))
@@ -82,23 +82,23 @@ func TestClockSkew(t *testing.T) {
 			}
 		})
 	}
-	// 10:00:00 read between 10:00:00.4 and 10:00:00.9 is not a skew: the second is
-	// cut off.
+	// A clock that shows 10:00:00 between 10:00:00.4 and 10:00:00.9 has no skew: it is
+	// truncated to the second.
 	at := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 	if got := clockSkew(at.Add(400*time.Millisecond), at.Add(900*time.Millisecond), at); got != 0 {
 		t.Error(got)
 	}
 }
 
-// An answer without a length, cut in the middle, looks whole to HTTP: it must be
-// asked for again, not taken for bad JSON.
+// A truncated response without a Content-Length looks complete to HTTP. The request must be
+// retried, not fail with invalid JSON.
 func TestAnswerCutWithoutALengthIsRepeated(t *testing.T) {
 	var mu sync.Mutex
-	asked := 0
+	requests := 0
 	client, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		mu.Lock()
-		asked++
-		first := asked == 1
+		requests++
+		first := requests == 1
 		mu.Unlock()
 		conn, buffered, err := w.(http.Hijacker).Hijack()
 		if err != nil {
@@ -114,13 +114,13 @@ func TestAnswerCutWithoutALengthIsRepeated(t *testing.T) {
 		_ = conn.Close()
 	}, func(c *Config) { c.MaxAttempts = 2 })
 	project, err := client.GetProject(t.Context())
-	if err != nil || project.ID != "p1" || asked != 2 {
-		t.Errorf("%+v, %v after %d requests", project, err, asked)
+	if err != nil || project.ID != "p1" || requests != 2 {
+		t.Errorf("%+v, %v after %d requests", project, err, requests)
 	}
 }
 
-// A proxy that refuses every escaped slash must not hide data sets, prompts and
-// runs whose names contain one.
+// Datasets, prompts and runs with a slash in their names can be read through a proxy that
+// rejects every escaped slash.
 func TestNamesWithSlashesPassAStrictProxy(t *testing.T) {
 	client, _ := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if strings.Contains(strings.ToUpper(r.URL.EscapedPath()), "%2F") {
@@ -150,15 +150,15 @@ func TestNamesWithSlashesPassAStrictProxy(t *testing.T) {
 	if run, err := client.GetRun(t.Context(), testServer(ModeLegacy, Version{3, 225, 4}), ViewRuns, ref); err != nil || run.Description != "nightly" {
 		t.Errorf("%+v, %v", run, err)
 	}
-	// Where only a path will do, the message says what happened.
+	// This endpoint needs the name in the path; the error explains the failure.
 	_, err := client.SetPromptLabels(t.Context(), "team/extract", 1, nil)
 	if err == nil || !strings.Contains(err.Error(), "a proxy may have refused the escaped slash") {
 		t.Errorf("%v", err)
 	}
 }
 
-// A storm: every second answer fails, in the ways of real servers, proxies and
-// networks. Reading and writing go on, nothing comes twice or is lost.
+// Every second response fails in a way of real servers, proxies and networks. No score may be
+// refused or lost.
 func TestStorm(t *testing.T) {
 	source := rand.New(rand.NewPCG(1, 2))
 	failures := []struct {
@@ -172,7 +172,7 @@ func TestStorm(t *testing.T) {
 		_, _ = body.ReadFrom(r.Body)
 		if source.IntN(2) == 0 {
 			failure := failures[source.IntN(len(failures))]
-			if failure.status == 0 { // stored, but the answer is cut off
+			if failure.status == 0 { // stored, but the response is truncated
 				for _, event := range envelopes(body.Bytes()) {
 					stored[event.Body["id"].(string)]++
 				}
@@ -217,11 +217,11 @@ func TestStorm(t *testing.T) {
 }
 
 func TestScoresThatAProxyFindsTooLargeGoInHalves(t *testing.T) {
-	most, largest := 30, 0
+	maxEvents, largest := 30, 0
 	client, record := serve(t, withBody(func(w http.ResponseWriter, body []byte) {
 		n := len(envelopes(body))
 		big := strings.Contains(string(body), `"id":"s7"`) && n == 1
-		if n > most || big {
+		if n > maxEvents || big {
 			w.WriteHeader(http.StatusRequestEntityTooLarge)
 			_, _ = w.Write(sample(t, "errors/413.txt"))
 			return
@@ -234,11 +234,11 @@ func TestScoresThatAProxyFindsTooLargeGoInHalves(t *testing.T) {
 		scores = append(scores, goodScore(fmt.Sprint("s", i)))
 	}
 	err := errors.Join(client.CreateScores(t.Context(), scores)...)
-	// 100 is refused, 50 and 50 are, four times 25 pass.
+	// One request of 100 and two of 50 are too large; four of 25 are accepted.
 	if err != nil || largest != 25 || len(record.seen()) != 7 {
 		t.Errorf("%v, largest %d, %d requests", err, largest, len(record.seen()))
 	}
-	most = 0
+	maxEvents = 0
 	for _, err := range client.CreateScores(t.Context(), scores[:3]) {
 		if !errors.Is(err, ErrRefused) || !errors.Is(err, ErrTooLarge) {
 			t.Error(err)
@@ -250,7 +250,7 @@ func TestScoresGoOneByOneWhereBatchesAreGone(t *testing.T) {
 	client, record := serve(t, withBody(func(w http.ResponseWriter, body []byte) {
 		var score struct{ ID string }
 		switch _ = json.Unmarshal(body, &score); score.ID {
-		case "": // the batch
+		case "": // a batch
 			w.WriteHeader(http.StatusNotFound)
 			_, _ = w.Write(sample(t, "errors/404_page.html"))
 		case "bad":
@@ -267,7 +267,7 @@ func TestScoresGoOneByOneWhereBatchesAreGone(t *testing.T) {
 	if seen := record.seen(); len(seen) != 4 || seen[0].uri != "/api/public/ingestion" || seen[3].uri != "/api/public/scores" {
 		t.Errorf("%d requests", len(seen))
 	}
-	// Nothing takes scores: a wrong address, which is an error of the whole call.
+	// If no endpoint accepts scores, the address is wrong, which is an error of the whole call.
 	client, _ = serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusNotFound)
 		_, _ = w.Write(sample(t, "errors/404_page.html"))

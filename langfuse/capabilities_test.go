@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// fakeServer answers the probe as a server of one version and mode does. The
-// values are file names of testdata/errors, or empty for 200.
+// fakeServer responds to Probe like a server of one version and mode. health is a response
+// body; the other fields are file names in testdata/errors, or empty for a success.
 type fakeServer struct {
 	health, projects       string
 	experiments, oldScores string
@@ -75,9 +75,9 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// TestProbe_gateway: something before the server answers once that an endpoint is
-// not there; the server is asked again. What answers so three times is believed,
-// unless it is a page with status 200.
+// TestProbe_gateway checks that Probe repeats a request after a gateway has responded that an
+// endpoint is missing. After three such responses the endpoint counts as missing, unless the
+// status is 200.
 func TestProbe_gateway(t *testing.T) {
 	for name, test := range map[string]struct {
 		path   string
@@ -96,14 +96,14 @@ func TestProbe_gateway(t *testing.T) {
 		"dual, both gone, by gateway": {"", 404, "no", 99, "", "gateway"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // each waits for the pauses between its attempts
+			t.Parallel() // every case waits between its attempts
 			behind := fakeServer{health: `{"status":"OK","version":"4.16.0"}`}.handler(t)
 			var left atomic.Int64
 			left.Store(int64(test.times))
 			client, _ := serve(t, func(w http.ResponseWriter, r *http.Request) {
 				path := strings.TrimPrefix(r.URL.Path, "/api/public/")
-				meant := path == test.path || test.path == "" && (path == "experiments" || path == "v2/scores")
-				if meant && left.Add(-1) >= 0 {
+				intercepted := path == test.path || test.path == "" && (path == "experiments" || path == "v2/scores")
+				if intercepted && left.Add(-1) >= 0 {
 					w.WriteHeader(test.status)
 					_, _ = w.Write([]byte(test.body))
 					return

@@ -1,33 +1,31 @@
-// Package langfuse is a client of the Langfuse public API on net/http: projects,
-// datasets and their items, prompts, spans over OTLP, scores, experiments and
-// observations, and a probe of what a server can do.
+// Package langfuse is a client for the Langfuse public API on net/http: projects, datasets and
+// their items, prompts, spans over OTLP, scores, experiments and observations, annotation
+// queues and comments, and a probe of what a server can do.
 //
-// It is not a tracing SDK: nothing is queued, sampled or sent in the
-// background. Every method is one call (or one iterator over pages) that
-// returns when the server has answered, so that the caller knows what arrived.
-// It keeps no state but its configuration and is safe for concurrent use.
+// It is not a tracing SDK: it queues, samples and sends nothing in the background. Every method
+// makes one call (or iterates over pages) and returns when the server has responded, so the
+// caller knows what arrived. A Client is safe for concurrent use.
 //
-// The steps of a caller:
+// A caller takes these steps:
 //
-//  1. ConfigFromEnv reads the LANGFUSE_* variables; New validates.
-//  2. Probe checks address, keys and version and returns a Server, whose
-//     Capabilities decide everything that depends on the server's version or
-//     mode.
-//  3. Writing: CreateDatasetRunItem links a trace to a dataset item,
-//     ExportSpans sends the trace, CreateScores its scores. All ids are the
-//     caller's, so every one of these may be sent again unchanged.
-//  4. Reading: the List methods are iterators over pages; one page is held in
-//     memory at a time. Methods that take a Server or its Capabilities read
-//     through whichever endpoint it has: GetRun, ListRunItems and ListRunScores
-//     a run, ReadScores scores, GetTrace, ReadTraces and ListTraces traces. The
-//     others are one endpoint, which not every server has.
+//  1. ConfigFromEnv reads the LANGFUSE_* variables, and New validates the configuration.
+//  2. Probe checks the address, the keys and the version and returns a Server. Its Capabilities
+//     decide everything that depends on the version or mode of the server.
+//  3. To write: CreateDatasetRunItem links a trace to a dataset item, ExportSpans sends the
+//     trace, and CreateScores sends its scores. The caller chooses all ids, so each of these
+//     calls can be repeated unchanged.
+//  4. To read: the List methods iterate over pages and hold one page in memory, except that
+//     ListDatasetItems and ReadTraces fetch ahead. Methods that take a Server or Capabilities use
+//     whichever endpoint the server has: GetRun, ListRunItems and ListRunScores for a run,
+//     ReadScores for scores, GetTrace, ReadTraces and ListTraces for traces, FindObservation for
+//     an observation. Every other method uses one endpoint, which some servers lack.
 //
-// v4 keeps runs as experiments, v3 as runs of a dataset, and a server that is
-// being migrated as both; these are a run's views (Capabilities.Views), and it is
-// complete where it is complete in each.
+// v4 stores runs as experiments, v3 stores them as dataset runs, and a server in migration
+// (v4-dual) stores both. These are the views of a run (see Capabilities.Views). A run is
+// complete if it is complete in every view of the server.
 //
-// What Langfuse answers with success is queued, not stored: read it back, with
-// patience (Wait), where it must be certain.
+// A success response means that Langfuse has queued the data, not that it has stored them. A
+// caller that must be certain reads the data back, using Wait.
 //
 //	config, set, err := langfuse.ConfigFromEnv(os.LookupEnv)
 //	if err != nil || !set {
@@ -61,20 +59,22 @@ import (
 	"extraction-experiment/internal/secret"
 )
 
-// Client speaks to one project of one Langfuse server. It is safe for
-// concurrent use and starts no goroutine of its own.
+// Client calls the API of one project on one Langfuse server. It is safe for concurrent use. No
+// goroutine of a Client outlives the call that started it.
 type Client struct {
-	config  Config // without zero values
-	base    string
-	http    *http.Client
-	redact  func(string) string // replaces every key in a text by "***"; fmt would print a replacer's fields
-	reached *atomic.Bool        // the server has given a proper answer
+	config Config // zero fields are replaced by their defaults
+	base   string
+	http   *http.Client
+	// redact replaces every key in a text with "***". It is a function because fmt would print
+	// the fields of a strings.Replacer.
+	redact  func(string) string
+	reached *atomic.Bool // set once the server has sent a valid response
 
 	compressors *sync.Pool // of *compressor
 }
 
-// New returns a client, or a *UsageError with all problems of the
-// configuration. It sends nothing: use Probe to see whether the server answers.
+// New returns a client. If the configuration is invalid, it returns a *UsageError with all
+// problems. New sends nothing: Probe checks whether the server responds.
 func New(config Config) (*Client, error) {
 	base, err := parseBaseURL(config.BaseURL)
 	if err = errors.Join(err, checkKeys(config.PublicKey, config.SecretKey.Reveal())); err != nil {
@@ -90,8 +90,8 @@ func New(config Config) (*Client, error) {
 	config.MaxAttempts = cmp.Or(config.MaxAttempts, DefaultMaxAttempts)
 	config.Timeout = cmp.Or(config.Timeout, DefaultTimeout)
 	config.MaxResponseBytes = min(cmp.Or(config.MaxResponseBytes, DefaultMaxResponseBytes), 1<<40)
-	// It takes the keys out of text that a server or the network stack sent back: as they
-	// are, and as Basic credentials.
+	// Servers and the network stack may repeat the keys in error texts, plain or as Basic
+	// credentials.
 	const hidden = "***"
 	public, secret := config.PublicKey, config.SecretKey.Reveal()
 	credentials := base64.StdEncoding.EncodeToString([]byte(public + ":" + secret))
@@ -99,24 +99,22 @@ func New(config Config) (*Client, error) {
 	return &Client{config, base, limit.HTTPClient(config.HTTPClient), redact, new(atomic.Bool), new(sync.Pool)}, nil
 }
 
-// BaseURL returns the server's address without a trailing slash, as the
-// functions for links take it.
+// BaseURL returns the address of the server without a trailing slash. RunURL, CompareURL and
+// ExperimentsURL take this form.
 func (c *Client) BaseURL() string { return c.base }
 
-// CloseIdleConnections closes the connections that no call is using. The
-// client stays usable.
+// CloseIdleConnections closes the connections that no call is using. The client stays usable.
 func (c *Client) CloseIdleConnections() { c.http.CloseIdleConnections() }
 
-// FormatTime returns the instant as Langfuse writes it: UTC, RFC 3339,
-// milliseconds. Use it wherever one instant is sent in several places, such as
-// the version of a dataset.
+// FormatTime returns the time as Langfuse writes it: UTC, RFC 3339, milliseconds. Use it if the
+// same time is sent in several places, for example the version of a dataset.
 func FormatTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
 
-// DefaultBaseURL is the address of Langfuse Cloud (EU), used when keys are
-// given without an address.
+// DefaultBaseURL is the address of Langfuse Cloud (EU), used if keys are given without an
+// address.
 const DefaultBaseURL = "https://cloud.langfuse.com"
 
-// The values that zero fields of Config stand for.
+// Defaults for zero fields of Config.
 const (
 	DefaultMaxAttempts      = 5
 	DefaultTimeout          = 2 * time.Minute
@@ -124,54 +122,51 @@ const (
 	DefaultUserAgent        = "langfuse-go-client"
 )
 
-// Config says which server to speak to and how patiently. PublicKey and
-// SecretKey are required; every other zero value is usable.
+// Config configures a Client. PublicKey and SecretKey are required. The zero value of every
+// other field selects a default.
 type Config struct {
-	// BaseURL is the address of the server, with the sub-path it is installed
-	// under, if any; trailing slashes do not matter. Empty: DefaultBaseURL.
+	// BaseURL is the address of the server, including its sub-path if it is not installed at
+	// the root. Trailing slashes are ignored. Empty: DefaultBaseURL.
 	BaseURL string
 	// PublicKey and SecretKey are the API keys of one project.
 	PublicKey string
 	SecretKey Secret
-	// HTTPClient sends the requests. It is copied: redirects are never
-	// followed, because a redirected POST loses its body and a redirected
-	// request its keys. Nil: a client that keeps as many connections open as
-	// calls were made at once.
+	// HTTPClient sends the requests. New copies it and disables redirects, because a redirected
+	// POST loses its body and a redirected request loses its keys. Nil: a client that keeps as
+	// many connections open as there were concurrent calls.
 	HTTPClient *http.Client
 	// UserAgent is sent with every request. Empty: DefaultUserAgent.
 	UserAgent string
-	// MaxAttempts is how often one request is sent at most, the first time
-	// included. 0: DefaultMaxAttempts. 1: nothing is repeated.
+	// MaxAttempts is the maximum number of times a request is sent. 0 means DefaultMaxAttempts,
+	// and 1 means that requests are not retried.
 	MaxAttempts int
-	// Timeout bounds one attempt, the reading of the answer included.
-	// 0: DefaultTimeout.
+	// Timeout limits one attempt, including reading the response. 0: DefaultTimeout.
 	Timeout time.Duration
-	// MaxResponseBytes bounds one answer after decompression.
-	// 0: DefaultMaxResponseBytes.
+	// MaxResponseBytes limits the size of one response after decompression. 0 means
+	// DefaultMaxResponseBytes.
 	MaxResponseBytes int64
-	// Jitter returns numbers in [0,1) that spread the pauses between attempts;
-	// it must be safe for concurrent use. Nil: a source of the client's own,
-	// seeded at random.
+	// Jitter returns numbers in [0,1) that randomize the pauses between attempts. It must be
+	// safe for concurrent use. Nil: math/rand/v2.Float64.
 	Jitter func() float64
-	// Paused is told of every pause: why the last attempt failed, and when the next
-	// one is made; it must be safe for concurrent use. Nil: nobody is told.
+	// Paused, if not nil, is called before every pause between two attempts, with the error of
+	// the last attempt and the time of the next. It must be safe for concurrent use.
 	Paused func(reason error, until time.Time)
-	// Uncompressed sends spans as they are: on the same machine compression only
-	// costs time.
+	// Uncompressed disables the compression of spans, which only costs time if the server runs
+	// on the same machine.
 	Uncompressed bool
 }
 
-// problems gathers all that is wrong with something.
+// problems collects validation errors.
 type problems []error
 
-// add notes a problem, if there is one.
-func (p *problems) add(there bool, format string, args ...any) {
-	if there {
+// add appends an error if invalid is true.
+func (p *problems) add(invalid bool, format string, args ...any) {
+	if invalid {
 		*p = append(*p, fmt.Errorf(format, args...))
 	}
 }
 
-// checkKeys returns all problems of the keys without ever quoting them.
+// checkKeys returns all problems of the keys. Its errors never contain a key.
 func checkKeys(public, secret string) error {
 	unprintable := func(r rune) bool { return r <= ' ' || r == 0x7f }
 	var found problems
@@ -184,9 +179,9 @@ func checkKeys(public, secret string) error {
 	return errors.Join(found...)
 }
 
-// parseBaseURL returns the address without trailing slashes. Addresses that
-// carry credentials, a query or a fragment are refused, and not quoted; so are those
-// that end in the path of the API, which every request adds.
+// parseBaseURL returns the address without trailing slashes. It rejects addresses with
+// credentials, a query or a fragment, and does not quote those. It also rejects addresses that
+// end in the path of the API, because every request adds that path.
 func parseBaseURL(address string) (string, error) {
 	if address == "" {
 		return DefaultBaseURL, nil
@@ -212,18 +207,15 @@ const (
 	EnvPublicKey = "LANGFUSE_PUBLIC_KEY"
 	EnvSecretKey = "LANGFUSE_SECRET_KEY"
 	EnvBaseURL   = "LANGFUSE_BASE_URL"
-	// EnvHost is the old name of EnvBaseURL; it is read where the new one is
-	// not set.
+	// EnvHost is the old name of EnvBaseURL, read if EnvBaseURL is not set.
 	EnvHost = "LANGFUSE_HOST"
 )
 
-// ConfigFromEnv reads the keys and the address through lookup, usually
-// os.LookupEnv. Surrounding white space does not count, and a blank variable
-// counts as not set.
+// ConfigFromEnv reads the keys and the address with lookup, usually os.LookupEnv. It trims
+// white space and treats a blank variable as not set.
 //
-// With none of the variables set it returns false and no error. With both keys
-// set it returns true; without an address BaseURL is DefaultBaseURL. Anything
-// between is a *UsageError.
+// If both keys are set, it returns true; BaseURL is DefaultBaseURL if no address is set. If no
+// variable is set, it returns false and no error. In every other case it returns a *UsageError.
 func ConfigFromEnv(lookup func(string) (string, bool)) (Config, bool, error) {
 	values := map[string]string{}
 	var set, missing []string
@@ -240,17 +232,17 @@ func ConfigFromEnv(lookup func(string) (string, bool)) (Config, bool, error) {
 	if len(set) == 0 {
 		return Config{}, false, nil
 	}
-	if rest := strings.Join(missing, " and "); rest != "" {
+	if names := strings.Join(missing, " and "); names != "" {
 		return Config{}, false, &UsageError{fmt.Errorf("%s is set but %s is not: set %s too, or unset all LANGFUSE_* variables",
-			strings.Join(set, " and "), rest, rest)}
+			strings.Join(set, " and "), names, names)}
 	}
 	address := cmp.Or(values[EnvBaseURL], values[EnvHost], DefaultBaseURL)
 	return Config{PublicKey: values[EnvPublicKey], SecretKey: NewSecret(values[EnvSecretKey]), BaseURL: address}, true, nil
 }
 
-// Secret holds a key that must not be printed: every way of formatting it gives
-// "***". The zero value is an empty key.
+// Secret holds a key that must not be printed. Every way of formatting it gives "***". The zero
+// value is an empty key.
 type Secret = secret.Secret
 
-// NewSecret returns the secret that holds key.
+// NewSecret returns a secret that holds key.
 func NewSecret(key string) Secret { return secret.New(key) }

@@ -20,14 +20,14 @@ const (
 	testSecret = "sk-lf-verysecret42"
 )
 
-// recorded is one request as a test server saw it.
+// recorded is a request that a test server received.
 type recorded struct {
 	method, uri string
 	header      http.Header
 	body        []byte
 }
 
-// recorder keeps the requests that reach a handler.
+// recorder is a handler that keeps the requests and passes them to the next handler.
 type recorder struct {
 	mu       sync.Mutex
 	requests []recorded
@@ -53,14 +53,14 @@ func (r *recorder) seen() []recorded {
 }
 
 func TestMain(m *testing.M) {
-	if err := suite.AtOnce(8); err != nil { // most wait for a pause
+	if err := suite.AtOnce(8); err != nil { // most tests wait for pauses
 		panic(err)
 	}
 	os.Exit(m.Run())
 }
 
-// serve starts a server and returns a client of it that sends every request
-// once unless the test changes the configuration.
+// serve starts a server and returns a client for it. The client does not retry requests, unless
+// the test changes the configuration.
 func serve(t *testing.T, handler http.HandlerFunc, change ...func(*Config)) (*Client, *recorder) {
 	t.Helper()
 	record := &recorder{next: handler}
@@ -80,7 +80,7 @@ func serve(t *testing.T, handler http.HandlerFunc, change ...func(*Config)) (*Cl
 	return client, record
 }
 
-// sample returns a file of testdata.
+// sample returns the content of a file in testdata.
 func sample(t testing.TB, name string) []byte {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join("testdata", filepath.FromSlash(name)))
@@ -90,7 +90,7 @@ func sample(t testing.TB, name string) []byte {
 	return content
 }
 
-// answers returns a handler that gives one sample to every request.
+// answers returns a handler that responds to every request with one sample.
 func answers(t testing.TB, name string) http.HandlerFunc {
 	content := sample(t, name)
 	return func(w http.ResponseWriter, _ *http.Request) {

@@ -15,8 +15,8 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// Dataset is a named set of items. The raw fields may be JSON null or, where a
-// server is older, absent (nil).
+// Dataset is a named set of items. The raw fields may be JSON null, or nil if an older server
+// does not have them.
 type Dataset struct {
 	ID                   string          `json:"id"`
 	ProjectID            string          `json:"projectId"`
@@ -29,8 +29,8 @@ type Dataset struct {
 	UpdatedAt            time.Time       `json:"updatedAt"`
 }
 
-// DatasetUpsert is a dataset as it is written. Empty fields keep what the
-// server has; a schema of JSON null removes it.
+// DatasetUpsert is a dataset to be written. Empty fields leave the stored value unchanged. JSON
+// null removes a schema.
 type DatasetUpsert struct {
 	Name                 string          `json:"name"`
 	Description          string          `json:"description,omitempty"`
@@ -39,10 +39,10 @@ type DatasetUpsert struct {
 	ExpectedOutputSchema json.RawMessage `json:"expectedOutputSchema,omitempty"`
 }
 
-// GetDataset returns the dataset of that name. A name that cannot be used safely
-// in a path (slash, backslash, percent sign) is looked for in the list of
-// datasets instead: one request per 64 datasets. Retried; errors: ErrNotFound,
-// ErrUnauthorized, *APIError, *ConnectionError.
+// GetDataset returns a dataset by its name. If the name is not safe in a path ("." or "..", or
+// with a slash, backslash or percent sign), GetDataset searches the list of datasets, with one
+// request per 64 datasets. Retried; errors: ErrNotFound, ErrUnauthorized, *APIError,
+// *ConnectionError.
 //
 // API: GET /api/public/v2/datasets/{name}, GET /api/public/v2/datasets
 func (c *Client) GetDataset(ctx context.Context, name string) (Dataset, error) {
@@ -52,7 +52,7 @@ func (c *Client) GetDataset(ctx context.Context, name string) (Dataset, error) {
 	return call[Dataset](ctx, c, get("v2/datasets/"+url.PathEscape(name), nil), nil, "dataset %q", name)
 }
 
-// findDataset looks for an exact name in the list.
+// findDataset searches the list of datasets for an exact name.
 func (c *Client) findDataset(ctx context.Context, name string) (Dataset, error) {
 	seen := 0
 	for candidate, err := range c.ListDatasets(ctx) {
@@ -67,18 +67,17 @@ func (c *Client) findDataset(ctx context.Context, name string) (Dataset, error) 
 	return Dataset{}, fmt.Errorf("dataset %q: %w among the %d datasets of the project", name, ErrNotFound, seen)
 }
 
-// ListDatasets yields all datasets of the project, the newest first. Pages have
-// no snapshot: a dataset created meanwhile may make another appear twice.
-// Retried; the first error ends the iteration.
+// ListDatasets yields all datasets of the project, the newest first. If a dataset is created
+// during the iteration, another may appear twice. Retried; the first error ends the iteration.
 //
 // API: GET /api/public/v2/datasets
 func (c *Client) ListDatasets(ctx context.Context) iter.Seq2[Dataset, error] {
 	return listPages[Dataset](ctx, c, "v2/datasets", url.Values{}, 0)
 }
 
-// UpsertDataset creates the dataset, or updates the one of the same name, and
-// returns it. Safe to repeat; retried. Setting a schema validates all existing
-// items. Errors: *APIError (400 for a name or a schema the server refuses).
+// UpsertDataset creates the dataset, or updates the dataset with the same name, and returns it.
+// If a schema is set, the server validates all existing items. Safe to repeat; retried. Errors:
+// *APIError (400: the server rejects the name or a schema), *ConnectionError.
 //
 // API: POST /api/public/v2/datasets
 func (c *Client) UpsertDataset(ctx context.Context, dataset DatasetUpsert) (Dataset, error) {
@@ -86,24 +85,24 @@ func (c *Client) UpsertDataset(ctx context.Context, dataset DatasetUpsert) (Data
 	return call[Dataset](ctx, c, r, dataset, "dataset %q", dataset.Name)
 }
 
-// ItemStatus says whether a dataset item is listed.
+// ItemStatus determines whether a dataset item is listed.
 type ItemStatus string
 
-// The states of a dataset item.
+// The statuses of a dataset item.
 const (
 	ItemActive   ItemStatus = "ACTIVE"
 	ItemArchived ItemStatus = "ARCHIVED"
 )
 
-// DatasetItem is one case of a dataset, as it is read and as it is written. Read, the raw
-// fields hold JSON as the server keeps it, null included. Written, empty fields and JSON
-// null keep what the server has: nothing can be cleared through the API.
-// Langfuse parses a string at the top of Input or ExpectedOutput as JSON where
-// it can ("4" becomes 4) and removes control characters: wrap text in an object.
+// DatasetItem is one item of a dataset, for reading and writing. When reading, the raw fields
+// contain the stored JSON, including null. When writing, empty fields and JSON null leave the
+// stored value unchanged; the API cannot remove a value. If Input or ExpectedOutput is a JSON
+// string, Langfuse replaces it by the JSON value in the string if it contains one ("4" becomes
+// 4), and removes control characters: put texts into an object.
 type DatasetItem struct {
 	DatasetName string `json:"datasetName"`
-	// ID is required: with it the call may be repeated. It is unique in the
-	// project, not only in the dataset.
+	// ID is required, and makes writing safe to repeat. It is unique in the project, not only
+	// in the dataset.
 	ID                  string          `json:"id"`
 	Input               json.RawMessage `json:"input,omitempty"`
 	ExpectedOutput      json.RawMessage `json:"expectedOutput,omitempty"`
@@ -111,26 +110,26 @@ type DatasetItem struct {
 	SourceTraceID       string          `json:"sourceTraceId,omitempty"`
 	SourceObservationID string          `json:"sourceObservationId,omitempty"`
 	Status              ItemStatus      `json:"status,omitempty"`
-	CreatedAt           time.Time       `json:"createdAt,omitzero"` // is the server's
+	CreatedAt           time.Time       `json:"createdAt,omitzero"` // set by the server
 }
 
 // DatasetItemsQuery selects the items that ListDatasetItems yields.
 type DatasetItemsQuery struct {
 	DatasetName string
-	// Version pins all pages to the dataset as it was at one instant of the server's clock
-	// (see CurrentDatasetVersion), to the millisecond. It is required: pages that are not pinned lose and repeat items while someone
-	// writes. Servers before 3.150.1 do not know it (Capabilities.DatasetVersions).
+	// Version makes all pages show the dataset as it was at one time of the server's clock, to
+	// the millisecond (see CurrentDatasetVersion). It is required, because concurrent writes
+	// would otherwise lose and repeat items. Servers before 3.150.1 do not support it (see
+	// Capabilities.DatasetVersions).
 	Version DatasetVersion
-	// Limit is the number of items of a page, at most 100; 0 is 64. Pages whose
-	// answer is larger than the client's cap are asked for again in halves.
+	// Limit is the number of items per page, at most 100; 0 means 64. A page that is too large
+	// for the server or for Config.MaxResponseBytes is requested again in smaller pages.
 	Limit int
 }
 
-// ListDatasetItems yields the active items of a dataset as of one version, the
-// newest first. Pages are fetched ahead, which the pin makes safe: at most 32 of
-// them, or about 8 MiB, are in memory. An unknown dataset is
-// ErrNotFound, a version from before the data is an empty list. Retried; the
-// first error ends the iteration.
+// ListDatasetItems yields the active items of a version of a dataset, the newest first. It
+// fetches pages ahead; at most 32 pages, or about 8 MiB, are in memory. Retried; the first
+// error ends the iteration: ErrNotFound (unknown dataset), *APIError, *ConnectionError. A
+// version before the first item has no items.
 //
 // API: GET /api/public/dataset-items
 func (c *Client) ListDatasetItems(ctx context.Context, q DatasetItemsQuery) iter.Seq2[DatasetItem, error] {
@@ -144,15 +143,15 @@ func (c *Client) ListDatasetItems(ctx context.Context, q DatasetItemsQuery) iter
 	}
 }
 
-// DatasetItems is a list of items whose first pages are here already. It may be read
-// more than once, and holds those pages as long as it lives.
+// DatasetItems is a list of items whose first pages have been read. It keeps these pages in
+// memory and can be read more than once.
 type DatasetItems struct {
 	dataset string
 	list    *listing[DatasetItem]
 }
 
-// BeginDatasetItems is ListDatasetItems for those who can do something else while
-// the first pages are on their way. Retried; errors: those of ListDatasetItems.
+// BeginDatasetItems reads the first pages of ListDatasetItems, so that a caller can read them
+// concurrently with other work. Retried; errors: those of ListDatasetItems.
 //
 // API: GET /api/public/dataset-items
 func (c *Client) BeginDatasetItems(ctx context.Context, q DatasetItemsQuery) (*DatasetItems, error) {
@@ -162,7 +161,7 @@ func (c *Client) BeginDatasetItems(ctx context.Context, q DatasetItemsQuery) (*D
 	query := url.Values{"datasetName": {q.DatasetName}}
 	setTime(query, "version", q.Version.At)
 	list := &listing[DatasetItem]{size: DatasetItem.size, list: list[DatasetItem]{
-		client: c, path: "dataset-items", query: query, limit: q.Limit, most: maxPageLimit,
+		client: c, path: "dataset-items", query: query, limit: q.Limit, maxLimit: maxPageLimit,
 	}}
 	if err := list.begin(ctx, q.Version.Items, q.Version.ItemSize); err != nil {
 		return nil, fmt.Errorf("items of dataset %q: %w", q.DatasetName, err)
@@ -170,33 +169,33 @@ func (c *Client) BeginDatasetItems(ctx context.Context, q DatasetItemsQuery) (*D
 	return &DatasetItems{q.DatasetName, list}, nil
 }
 
-// size is about how many bytes the item takes.
+// size returns the approximate size of the item in bytes.
 func (item DatasetItem) size() int {
 	return len(item.Input) + len(item.ExpectedOutput) + len(item.Metadata) + 500
 }
 
-// Pages yields the items, as ListDatasetItems does, page by page.
+// Pages yields the items like ListDatasetItems, but in pages.
 func (l *DatasetItems) Pages(ctx context.Context) iter.Seq2[[]DatasetItem, error] {
-	return convert(l.list.pages(ctx), every[[]DatasetItem], "items of dataset %q", l.dataset)
+	return convert(l.list.pages(ctx), keepAll[[]DatasetItem], "items of dataset %q", l.dataset)
 }
 
-// GetDatasetItem returns an item of any status by its id. Retried; errors:
-// ErrNotFound (also once deleted), *APIError, *ConnectionError.
+// GetDatasetItem returns an item of any status by its id. Retried; errors: ErrNotFound (also
+// for a deleted item), *APIError, *ConnectionError.
 //
 // API: GET /api/public/dataset-items/{id}
 func (c *Client) GetDatasetItem(ctx context.Context, id string) (DatasetItem, error) {
 	return call[DatasetItem](ctx, c, get("dataset-items/"+url.PathEscape(id), nil), nil, "dataset item %q", id)
 }
 
-// maxItemBytes is the largest body that servers take for a dataset item.
+// maxItemBytes is the largest request body that servers accept for a dataset item.
 const maxItemBytes = 4.5 * 1024 * 1024
 
-// UpsertDatasetItem creates the item, or merges into the one of the same id,
-// and returns what is stored. Every call writes a new version of the item, even
-// an unchanged one: compare first. Retried, a conflict with another writer
-// included; safe to repeat. Errors: ErrNotFound (unknown dataset), ErrConflict
-// (the id belongs to another dataset), ErrTooLarge (over maxItemBytes; nothing
-// is sent), *APIError.
+// UpsertDatasetItem creates the item, or merges it into the item with the same id, and returns
+// the stored item. Every call writes a new version of the item, even if it is unchanged:
+// compare first. Safe to repeat; retried, also after a conflict with another writer. Errors:
+// ErrNotFound (unknown dataset), ErrConflict (the id belongs to another dataset), *UsageError
+// that wraps ErrTooLarge (the request has more than 4.5 MiB; nothing is sent), *APIError,
+// *ConnectionError.
 //
 // API: POST /api/public/dataset-items
 func (c *Client) UpsertDatasetItem(ctx context.Context, item DatasetItem) (DatasetItem, error) {
@@ -218,45 +217,46 @@ func (c *Client) UpsertDatasetItem(ctx context.Context, item DatasetItem) (Datas
 	return call[DatasetItem](ctx, c, r, nil, "dataset item %q of %q", item.ID, item.DatasetName)
 }
 
-// SetDatasetItemStatus archives an item or makes it active again; its content
-// stays as it is. As UpsertDatasetItem in everything else; an id that the
-// dataset does not have is created empty, so check with GetDatasetItem first.
+// SetDatasetItemStatus archives an item or makes it active again, and leaves its content
+// unchanged. If the item does not exist, the server creates an empty item: check with
+// GetDatasetItem first. In everything else it is like UpsertDatasetItem.
 //
 // API: POST /api/public/dataset-items
 func (c *Client) SetDatasetItemStatus(ctx context.Context, datasetName, id string, status ItemStatus) (DatasetItem, error) {
 	return c.UpsertDatasetItem(ctx, DatasetItem{DatasetName: datasetName, ID: id, Status: status})
 }
 
-// DatasetVersion is a dataset as it was at an instant.
+// DatasetVersion identifies the state of a dataset at a time.
 type DatasetVersion struct {
 	At time.Time
-	// Items is how many items of it will be read, probably, of ItemSize bytes each: as many of
-	// their pages as may be in memory are asked for at once. 0 waits for the first, which tells.
+	// Items and ItemSize are the expected number of items and their size in bytes. With them,
+	// the first pages are fetched concurrently, as many as may be in memory. If Items is 0, the
+	// first page is fetched alone.
 	Items, ItemSize int
 }
 
-// CurrentDatasetVersion returns the version to pin listings of a dataset to that
-// holds what is in it now, with the number of its items and the size of the newest:
-// an instant of the server's clock, or the time of the newest item where that clock
-// is behind it (a proxy may set an old Date). It may wait a second, for a second of the server to end. Retried; errors: those
-// of GetHealth and ListDatasetItems, ErrNotFound among them.
+// CurrentDatasetVersion returns a version that contains everything that is in the dataset now,
+// with the number of its items and the size of the newest item. At is a time of the server's
+// clock, or the time of the newest item if that is later (a proxy may set an old Date). The
+// call may wait a second until a second of the server's clock has ended. Retried; errors: those
+// of GetHealth and ListDatasetItems, including ErrNotFound.
 //
 // API: GET /api/public/health, GET /api/public/dataset-items
 func (c *Client) CurrentDatasetVersion(ctx context.Context, name string) (DatasetVersion, error) {
 	var newest page[DatasetItem]
-	var unlisted error
-	var asked sync.WaitGroup
-	asked.Go(func() {
-		// A version in the future gives the items as they are, the newest first.
+	var listErr error
+	var listed sync.WaitGroup
+	listed.Go(func() {
+		// A version in the future contains the current items, the newest first.
 		query := url.Values{"datasetName": {name}, "limit": {"1"}, "page": {"1"}}
 		setTime(query, "version", time.Now().AddDate(1, 0, 0))
-		newest, unlisted = call[page[DatasetItem]](ctx, c, get("dataset-items", query), nil, "items of dataset %q", name)
+		newest, listErr = call[page[DatasetItem]](ctx, c, get("dataset-items", query), nil, "items of dataset %q", name)
 	})
 	before := time.Now()
 	health, err := c.GetHealth(ctx)
 	after := time.Now()
-	asked.Wait()
-	if err := cmp.Or(err, unlisted); err != nil {
+	listed.Wait()
+	if err := cmp.Or(err, listErr); err != nil {
 		return DatasetVersion{}, err
 	}
 	now, wait := serverNow(health.Time, before, after)
@@ -272,11 +272,11 @@ func (c *Client) CurrentDatasetVersion(ctx context.Context, name string) (Datase
 	return found, nil
 }
 
-// serverNow returns the server's time from its clock, which tells seconds only,
-// and how long to wait until that time has come. Where our clock agrees with
-// it, ours is taken, which is finer; else the end of the server's second: a
-// version in the middle of it could leave out, or bring back, what was written
-// or archived just before.
+// serverNow returns the time of the server and how long to wait until it is reached. The
+// server's clock only has seconds. If the local clock agrees with it, serverNow uses the local
+// clock, which is more precise. Otherwise it uses the end of the server's second, because a
+// version within this second could omit or include items that were written or archived just
+// before.
 func serverNow(server, before, after time.Time) (now time.Time, wait time.Duration) {
 	agrees := !server.Before(before.Truncate(time.Second)) && !server.After(after)
 	if server.IsZero() || agrees {

@@ -15,70 +15,66 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// The classes of failure that a caller may want to tell apart with errors.Is.
+// The classes of errors that callers can distinguish with errors.Is.
 var (
-	// ErrNotFound: the server knows no such dataset, item, prompt or label.
-	// Only a JSON answer of the API counts, so that a wrong address is never
-	// taken for a missing dataset.
+	// ErrNotFound: the server has no such dataset, item, prompt or label. Only a JSON response
+	// of the API has this class, so that a wrong address is not mistaken for a missing dataset.
 	ErrNotFound = errors.New("not found")
-	// ErrUnauthorized: the keys are wrong, belong to another server, or may not
-	// do this (401, 403).
+	// ErrUnauthorized: the keys are wrong, belong to another server, or lack the permission
+	// (401, 403).
 	ErrUnauthorized = errors.New("not authorised")
-	// ErrRateLimited: the server refused for now, after all repetitions (429).
+	// ErrRateLimited: the server rejected the request for now, after all retries (429).
 	ErrRateLimited = errors.New("rate limited")
-	// ErrTooLarge: the request or its answer is too large (413, 422, or the
-	// client's own caps); send or ask for less.
+	// ErrTooLarge: the request or its response is too large (413, 422, or a limit of the
+	// client). Send or request less.
 	ErrTooLarge = errors.New("too large")
-	// ErrConflict: an id or name belongs to something else, or another writer
-	// was faster (409).
+	// ErrConflict: an id or name belongs to something else, or another writer was faster (409).
 	ErrConflict = errors.New("conflict")
-	// ErrEndpointGone: this server does not offer the endpoint: its mode
-	// switched it off, its version is too old or too new, or the address is not
-	// that of a Langfuse server.
+	// ErrEndpointGone: the server lacks the endpoint, because its mode disables it, because its
+	// version is too old or too new, or because the address is not that of a Langfuse server.
 	ErrEndpointGone = errors.New("endpoint not available")
 )
 
-// APIError is an answer of the server that is not a success.
+// APIError is an unsuccessful or unusable response of the server.
 type APIError struct {
 	Method string
 	Path   string // with /api/public, without the base URL
 	Status int    // of HTTP
-	// Message is what the server said, made readable, at most 4 KiB, without
-	// keys.
+	// Message is the readable message of the server, without keys, at most 4 KiB.
 	Message string
-	// RetryAfter is the pause the server asked for, 0 if none.
+	// RetryAfter is the pause that the server asked for, or 0.
 	RetryAfter time.Duration
-	// Attempts is how often the request was sent.
+	// Attempts is the number of times the request was sent.
 	Attempts int
 
-	class error // one of the sentinels, or nil
+	class error // one of the Err variables, or nil
 	base  string
-	// foreign: no Langfuse answers so where it has the endpoint. Something before
-	// it may have answered, or have cut the answer.
-	foreign bool
+	// notLangfuse: a Langfuse server that has the endpoint does not respond like this. A proxy
+	// or gateway may have responded, or the response was truncated.
+	notLangfuse bool
 }
 
-// answered returns the error of an answer that is not a success, or one that says too
-// little; class may be nil.
-func (c *Client) answered(r request, status int, class error, message string) *APIError {
+// newAPIError returns the error for a response that is unsuccessful or lacks a required value.
+// class may be nil.
+func (c *Client) newAPIError(r request, status int, class error, message string) *APIError {
 	return &APIError{
 		Method: r.method, Path: apiPrefix + r.path, Status: status, Attempts: r.attempt,
 		Message: textutil.Cut(c.redact(message), maxMessage), class: class, base: c.base,
 	}
 }
 
-// sent tells how often a request was sent, if more than once.
-func sent(attempts int) string {
+// attemptsText returns " (sent n times)" for messages, or "" for one attempt.
+func attemptsText(attempts int) string {
 	if attempts <= 1 {
 		return ""
 	}
 	return fmt.Sprintf(" (sent %d times)", attempts)
 }
 
-// Error tells the request, the status, what the server said and what to check.
+// Error includes the request, the status, the message of the server and what to check.
 func (e *APIError) Error() string {
 	text := fmt.Sprintf("langfuse: %s %s: %d: %s", e.Method, e.Path, e.Status, strings.TrimSuffix(e.Message, ".")) +
-		sent(e.Attempts)
+		attemptsText(e.Attempts)
 	switch {
 	case e.class == ErrUnauthorized:
 		text += fmt.Sprintf("; check that %s and %s belong to a project on %s", EnvPublicKey, EnvSecretKey, e.base)
@@ -88,11 +84,11 @@ func (e *APIError) Error() string {
 	return text
 }
 
-// Is reports whether the error is of the class of the sentinel.
+// Is reports whether target is the class of the error, for example ErrNotFound.
 func (e *APIError) Is(target error) bool { return e.class != nil && e.class == target }
 
-// ExitCode returns 64 where the server understood and refused what was asked
-// for (400, 404, 409, 413, 422), else 69: it could not be used.
+// ExitCode returns 64 if the server rejected the request for its content (400, 404, 409, 413,
+// 422), and 69 if the server could not be used.
 func (e *APIError) ExitCode() int {
 	if e.class != ErrEndpointGone && slices.Contains([]int{400, 404, 409, 413, 422}, e.Status) {
 		return 64
@@ -100,9 +96,8 @@ func (e *APIError) ExitCode() int {
 	return 69
 }
 
-// ConnectionError says that no whole answer came: the server could not be
-// reached, the connection broke, or nothing came in time. Whether the request
-// was carried out is unknown.
+// ConnectionError reports that no complete response arrived: the server could not be reached,
+// the connection broke, or the attempt timed out. The server may have executed the request.
 type ConnectionError struct {
 	BaseURL  string
 	Method   string
@@ -110,35 +105,35 @@ type ConnectionError struct {
 	Attempts int
 	Err      error
 
-	text string // of Err, without keys
+	text string // the text of Err, without keys
 }
 
-// Error names the address and what to check.
+// Error includes the request, the address and what to check.
 func (e *ConnectionError) Error() string {
 	return fmt.Sprintf("langfuse: %s %s: no answer from %s: %s%s; check %s, the network and that the server is running",
-		e.Method, e.Path, e.BaseURL, e.text, sent(e.Attempts), EnvBaseURL)
+		e.Method, e.Path, e.BaseURL, e.text, attemptsText(e.Attempts), EnvBaseURL)
 }
 
-// Unwrap returns the network's error.
+// Unwrap returns the error of the network.
 func (e *ConnectionError) Unwrap() error { return e.Err }
 
-// ExitCode returns 69: the server cannot be reached.
+// ExitCode returns 69 because the server cannot be reached.
 func (*ConnectionError) ExitCode() int { return 69 }
 
-// UsageError says that what the caller gave cannot work: the configuration, the
-// environment, a mode, a name or an item.
+// UsageError reports invalid input of the caller: the configuration, the environment, a mode, a
+// name, a comment or an item.
 type UsageError struct{ Err error }
 
-// Error says what is wrong; no key is ever part of it.
+// Error describes the problem. It never contains a key.
 func (e *UsageError) Error() string { return e.Err.Error() }
 
-// Unwrap returns the problem.
+// Unwrap returns Err.
 func (e *UsageError) Unwrap() error { return e.Err }
 
-// ExitCode returns 64: the caller is at fault.
+// ExitCode returns 64 because the caller is at fault.
 func (*UsageError) ExitCode() int { return 64 }
 
-// apiError reads the answer to a failed request.
+// apiError returns the error for an unsuccessful response, or for an HTML page with any status.
 func (c *Client) apiError(r request, res *http.Response, body []byte) *APIError {
 	answer := readErrorBody(res.Header, body)
 	class := classify(res.StatusCode, answer)
@@ -158,18 +153,18 @@ func (c *Client) apiError(r request, res *http.Response, body []byte) *APIError 
 	case message == "":
 		message = "empty answer"
 	}
-	failed := c.answered(r, res.StatusCode, class, message)
+	failed := c.newAPIError(r, res.StatusCode, class, message)
 	failed.RetryAfter = max(limit.RetryAfter(res.Header, time.Now()), answer.retryAfter)
 	switch res.StatusCode {
-	case http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect: // the others are meant for good
-		failed.foreign = true
+	case http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect: // the other redirects are permanent
+		failed.notLangfuse = true
 	default:
-		failed.foreign = class == ErrEndpointGone && !answer.json && res.StatusCode != http.StatusMethodNotAllowed
+		failed.notLangfuse = class == ErrEndpointGone && !answer.json && res.StatusCode != http.StatusMethodNotAllowed
 	}
 	return failed
 }
 
-// classes are the sentinels of statuses that mean the same in every answer.
+// classes maps statuses to error classes if they do not depend on the body.
 var classes = map[int]error{
 	http.StatusUnauthorized:          ErrUnauthorized,
 	http.StatusForbidden:             ErrUnauthorized,
@@ -180,34 +175,33 @@ var classes = map[int]error{
 	http.StatusTooManyRequests:       ErrRateLimited,
 }
 
-// classify finds the sentinel of an answer, or nil.
+// classify returns the error class of a response, or nil.
 func classify(status int, answer errorBody) error {
-	// The two texts by which Langfuse says that an endpoint is off in its write mode.
-	off := strings.Contains(answer.message, "events_only mode") ||
+	// Langfuse has two messages for endpoints that its write mode disables.
+	disabled := strings.Contains(answer.message, "events_only mode") ||
 		strings.Contains(answer.message, "only available in a Langfuse v4 write mode")
 	switch {
-	case answer.html && status < 300, status == http.StatusNotFound && (!answer.json || off):
+	case answer.html && status < 300, status == http.StatusNotFound && (!answer.json || disabled):
 		return ErrEndpointGone
-	case status == http.StatusUnprocessableEntity && answer.tooMuch:
+	case status == http.StatusUnprocessableEntity && answer.tooLarge:
 		return ErrTooLarge
 	}
 	return classes[status]
 }
 
-// maxMessage is the longest message of a server that goes into an error.
+// maxMessage is the maximum length in bytes of a server's message in an error.
 const maxMessage = 4 << 10
 
-// errorBody is what the body of a failed answer said.
+// errorBody is the content of an unsuccessful response.
 type errorBody struct {
 	message    string
 	json, html bool
-	tooMuch    bool // the server gave up on the size or the duration
+	tooLarge   bool // the server gave up because of the size or the duration
 	retryAfter time.Duration
 }
 
-// readErrorBody reads the body of a failed answer. Langfuse answers with JSON
-// of several shapes, with plain text and with HTML pages; anything is accepted
-// and nothing panics.
+// readErrorBody parses the body of an unsuccessful response. Langfuse responds with JSON of
+// several shapes, plain text and HTML pages. readErrorBody accepts any bytes.
 func readErrorBody(header http.Header, body []byte) errorBody {
 	body = bytes.TrimSpace(body)
 	if limit.IsHTML(header, body) {
@@ -226,9 +220,9 @@ func readErrorBody(header http.Header, body []byte) errorBody {
 	for _, raw := range []json.RawMessage{fields.Error, fields.Errors} {
 		detail := jsonText(raw)
 		if detail == "PayloadTooLargeError" || detail == "Request timed out" {
-			answer.tooMuch = true
+			answer.tooLarge = true
 		}
-		// A lone word beside a message is the name of an error class: no news.
+		// A single word next to a message is the name of an error class and adds nothing.
 		if detail == "" || answer.message != "" && !strings.ContainsAny(detail, " :") {
 			continue
 		}
@@ -237,7 +231,7 @@ func readErrorBody(header http.Header, body []byte) errorBody {
 	if answer.message == "" {
 		answer.message = string(body)
 	}
-	// A value that is not a string is repeated as the bytes that came.
+	// JSON values that are not strings may contain invalid UTF-8.
 	answer.message = strings.ToValidUTF8(answer.message, "\uFFFD")
 	var details struct {
 		RetryAfterSeconds Number `json:"retryAfterSeconds"`
@@ -248,8 +242,8 @@ func readErrorBody(header http.Header, body []byte) errorBody {
 	return answer
 }
 
-// jsonText makes a value of a failed answer readable: strings as they are,
-// lists of validation issues as "path: message; …", the rest as JSON.
+// jsonText returns a readable form of a JSON value in an unsuccessful response: the text of a
+// string, "path: message; …" for a list of validation issues, and JSON for everything else.
 func jsonText(raw json.RawMessage) string {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {

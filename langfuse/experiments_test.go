@@ -14,7 +14,7 @@ import (
 )
 
 func TestExperimentID(t *testing.T) {
-	// Made with Node's own JSON.stringify and crypto:
+	// Generated with Node.js:
 	//	createHash('sha256').update(JSON.stringify(["langfuse-experiment-v1","p1","d1",NAME])).digest('hex').slice(0,16)
 	for name, want := range map[string]string{
 		"run A":                        "c1be4668d6593f0f",
@@ -25,7 +25,7 @@ func TestExperimentID(t *testing.T) {
 		"Zürich 北京 🚀":                  "4a6d006af73a5ac2",
 		"a/b,c%2F":                     "1bcba1af09759900",
 		"\ufffd":                       "9a3a4c6a60be9d93",
-		"\xff":                         "9a3a4c6a60be9d93", // as it goes over the wire
+		"\xff":                         "9a3a4c6a60be9d93", // sent as U+FFFD
 		"#2":                           "cbffa63b2d6cc75e",
 		" lead":                        "122f4252492432bc",
 	} {
@@ -35,8 +35,8 @@ func TestExperimentID(t *testing.T) {
 	}
 }
 
-// What the client sends as a run name must be what the id is computed of: the
-// id of a name equals that of the name after a round trip through a request.
+// The id must be computed from the run name that the server receives: the id of a name equals
+// the id of the name after a round trip through a request.
 func TestExperimentIDOfWhatTheServerSees(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name := string(rapid.SliceOf(rapid.Byte()).Draw(t, "name"))
@@ -51,7 +51,7 @@ func TestExperimentIDOfWhatTheServerSees(t *testing.T) {
 		if ExperimentID("p", "d", name) != ExperimentID("p", "d", seen[0]) {
 			t.Fatalf("%q and %q differ", name, seen[0])
 		}
-		// encoding/json and JavaScript agree but for U+2028 and U+2029.
+		// encoding/json and JavaScript differ only in U+2028, U+2029 and U+FFFD.
 		text, err := textutil.MarshalJSON([]string{"langfuse-experiment-v1", "p", "d", name})
 		if err != nil {
 			t.Fatal(err)

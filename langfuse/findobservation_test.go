@@ -9,8 +9,7 @@ import (
 	"extraction-experiment/langfuse/embedded"
 )
 
-// An observation of which only the id is known is found in every mode, and one
-// that is not there is not.
+// FindObservation finds an observation by its id in every mode. An unknown id is ErrNotFound.
 func TestFindObservation(t *testing.T) {
 	for _, mode := range embedded.Modes() {
 		t.Run(string(mode), func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// addSamples seeds a fuzz target with every file of a folder.
+// addSamples adds every file of a folder in testdata to the corpus of a fuzz test.
 func addSamples(f *testing.F, folder string) {
 	files, err := os.ReadDir("testdata/" + folder)
 	if err != nil {
@@ -50,9 +50,9 @@ func FuzzIngestionAnswer(f *testing.F) {
 		if json.Unmarshal(body, &answer) != nil {
 			return
 		}
-		states := answer.states()
+		failures := answer.failures()
 		for _, failure := range answer.Errors {
-			if states[failure.ID] == nil {
+			if failures[failure.ID] == nil {
 				t.Error("a failed event counts as accepted")
 			}
 		}
@@ -83,7 +83,7 @@ func FuzzReadAnswers(f *testing.F) {
 	})
 }
 
-// Whatever observations a server gives, a trace holds each id once, in order.
+// A trace contains every observation once, in order, whatever the server returns.
 func FuzzTrace(f *testing.F) {
 	addSamples(f, ".")
 	f.Fuzz(func(t *testing.T, body []byte) {
@@ -146,8 +146,8 @@ func FuzzExperimentID(f *testing.F) {
 	})
 }
 
-// TestReadErrorBody_invalidUTF8: a value that is not a string keeps its bytes in
-// JSON; the message must be text all the same.
+// TestReadErrorBody_invalidUTF8 checks that the message is valid UTF-8, even if it is JSON with
+// invalid bytes.
 func TestReadErrorBody_invalidUTF8(t *testing.T) {
 	answer := readErrorBody(nil, []byte("{\"message\":{\"a\xff\":1}}"))
 	if !utf8.ValidString(answer.message) || answer.message == "" {

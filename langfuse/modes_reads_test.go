@@ -89,7 +89,7 @@ func (d deployment) checkTraces() {
 	}
 }
 
-// post sends what the client has no method for.
+// post sends a request that has no method in Client, and returns the id in the response.
 func (d deployment) post(path, body string) string {
 	d.Helper()
 	req, err := http.NewRequestWithContext(d.Context(), http.MethodPost, d.client.BaseURL()+"/api/public/"+path, strings.NewReader(body))
@@ -107,25 +107,25 @@ func (d deployment) post(path, body string) string {
 	return answer.ID
 }
 
-// checkAnnotations: what people said of a trace is found in every mode, and told
-// from what a program posted.
+// checkAnnotations checks that scores of annotators can be read and distinguished from scores
+// that a program posted.
 func (d deployment) checkAnnotations() {
 	d.Helper()
-	made, err := d.client.CreateScoreConfig(d.Context(), langfuse.ScoreConfig{Name: "validated", Type: langfuse.ScoreBoolean, Description: "by a person"})
+	created, err := d.client.CreateScoreConfig(d.Context(), langfuse.ScoreConfig{Name: "validated", Type: langfuse.ScoreBoolean, Description: "by a person"})
 	d.must(err)
-	config := made.ID
-	if there := collect(d.T, d.client.ListScoreConfigs(d.Context())); len(there) != 1 || there[0] != made || made.Description != "by a person" {
-		d.Errorf("%+v, made %+v", there, made)
+	config := created.ID
+	if listed := collect(d.T, d.client.ListScoreConfigs(d.Context())); len(listed) != 1 || listed[0] != created || created.Description != "by a person" {
+		d.Errorf("%+v, made %+v", listed, created)
 	}
-	of := langfuse.AnnotationQueue{Name: "review", Description: "doubtful gold", ScoreConfigIDs: []string{config}}
-	review, err := d.client.CreateAnnotationQueue(d.Context(), of)
+	queued := langfuse.AnnotationQueue{Name: "review", Description: "doubtful gold", ScoreConfigIDs: []string{config}}
+	review, err := d.client.CreateAnnotationQueue(d.Context(), queued)
 	d.must(err)
-	if again, err := d.client.CreateAnnotationQueue(d.Context(), of); err == nil { // the name is taken
+	if again, err := d.client.CreateAnnotationQueue(d.Context(), queued); err == nil { // the name is taken
 		d.Errorf("made twice: %+v", again)
 	}
 	queue := review.ID
 	d.post("annotation-queues/"+queue+"/items", `{"objectId":"`+spanID(30)+`","objectType":"OBSERVATION","status":"COMPLETED"}`)
-	for _, want := range [][]string{{traceID(2)}, nil} { // the second time it is there
+	for _, want := range [][]string{{traceID(2)}, nil} { // the second call adds nothing
 		added, err := d.client.QueueTraces(d.Context(), queue, []string{traceID(2), traceID(2)})
 		d.must(err)
 		if !slices.Equal(added, want) {
@@ -137,7 +137,7 @@ func (d deployment) checkAnnotations() {
 	d.must(err)
 
 	found, err := d.client.GetAnnotationQueue(d.Context(), "review")
-	if err != nil || !reflect.DeepEqual(found, review) || found.Description != of.Description {
+	if err != nil || !reflect.DeepEqual(found, review) || found.Description != queued.Description {
 		d.Errorf("%+v, %v", found, err)
 	}
 	for status, want := range map[string]int{"": 2, langfuse.QueuePending: 1, langfuse.QueueCompleted: 1} {
@@ -156,21 +156,21 @@ func (d deployment) checkAnnotations() {
 	}
 }
 
-// checkComments: a comment is written on a trace that is there, and read again.
+// checkComments checks that a comment can be created on an existing trace and read back.
 func (d deployment) checkComments() {
 	d.Helper()
 	comment := langfuse.Comment{ProjectID: d.server.Project.ID, ObjectType: langfuse.ObjectTrace, ObjectID: traceID(2), Content: "Is Ada a person?"}
 	id, err := d.client.CreateComment(d.Context(), comment)
 	d.must(err)
-	there := collect(d.T, d.client.ListComments(d.Context(), langfuse.ObjectTrace, traceID(2)))
-	if len(there) != 1 || there[0].ID != id || there[0].Content != comment.Content {
-		d.Errorf("%+v", there)
+	comments := collect(d.T, d.client.ListComments(d.Context(), langfuse.ObjectTrace, traceID(2)))
+	if len(comments) != 1 || comments[0].ID != id || comments[0].Content != comment.Content {
+		d.Errorf("%+v", comments)
 	}
 	comment.ObjectID = traceID(99)
 	if _, err := d.client.CreateComment(d.Context(), comment); !errors.Is(err, langfuse.ErrNotFound) {
 		d.Errorf("on a trace that is not there: %v", err)
 	}
-	// An emoji takes two of the 5000 UTF-16 units: 2501 of them are too many, 2500 are not.
+	// An emoji has two UTF-16 code units, so 2500 emoji are allowed and 2501 are not.
 	comment.ObjectID = traceID(2)
 	for n, good := range map[int]bool{0: false, 2500: true, 2501: false} {
 		comment.Content = strings.Repeat("😀", n)

@@ -16,8 +16,8 @@ import (
 	"extraction-experiment/langfuse/embedded"
 )
 
-// deployment is the embedded server in one of its modes, with a client and a
-// dataset of two items.
+// deployment is the embedded server in one of its modes, with a client and a dataset of two
+// items.
 type deployment struct {
 	*testing.T
 	inner   *embedded.Server
@@ -27,7 +27,8 @@ type deployment struct {
 	start   time.Time
 }
 
-// deploy plays that version; an empty one is that of the embedded server.
+// deploy starts the embedded server, with a client. If version is not empty, the server reports
+// this version and lacks v3/scores.
 func deploy(t *testing.T, mode embedded.Mode, version string) deployment {
 	t.Helper()
 	inner, err := embedded.Open(embedded.Config{Mode: mode})
@@ -39,7 +40,7 @@ func deploy(t *testing.T, mode embedded.Mode, version string) deployment {
 		switch path := strings.TrimPrefix(r.URL.Path, "/api/public/"); {
 		case version != "" && path == "health":
 			fmt.Fprintf(w, `{"status":"OK","version":%q}`, version)
-		case version != "" && path == "v3/scores": // which came with 3.179
+		case version != "" && path == "v3/scores": // available from 3.179 on
 			http.NotFound(w, r)
 		default:
 			answers.ServeHTTP(w, r)
@@ -80,7 +81,8 @@ func (d deployment) must(err error) {
 func traceID(n int) string { return fmt.Sprintf("%032x", n) }
 func spanID(n int) string  { return fmt.Sprintf("%016x", n) }
 
-// attempt writes one item of the run as the publisher does: link, spans, score.
+// attempt writes an attempt of an item like a publication, with a link and spans, and returns
+// the run id.
 func (d deployment) attempt(run, item string, n int, failed bool) string {
 	d.Helper()
 	ctx := d.Context()
@@ -133,8 +135,7 @@ func collect[T any](t *testing.T, list iter.Seq2[T, error]) []T {
 	return all
 }
 
-// One run, written the same way on every kind of server, must read back the same
-// through the reads that do not name a mode.
+// A run that is written in the same way to every kind of server reads back the same.
 func TestRunReadsBackInEveryMode(t *testing.T) {
 	for name, test := range map[string]struct {
 		mode    embedded.Mode
@@ -198,8 +199,8 @@ func (d deployment) checkRun(name, id string) {
 	}
 }
 
-// checkItems: the runs view shows the newest attempt of an item, the other one
-// every attempt.
+// checkItems checks that ViewRuns shows the newest attempt of an item and ViewExperiments all
+// attempts.
 func (d deployment) checkItems(name string) {
 	d.Helper()
 	ref := langfuse.RunRef{DatasetID: d.dataset.ID, Name: name}
@@ -224,7 +225,7 @@ func (d deployment) checkItems(name string) {
 	}
 }
 
-// A forced mode on the wrong server ends in an error that names the endpoint.
+// A forced mode that the server does not have leads to ErrEndpointGone.
 func TestWrongModeIsAnError(t *testing.T) {
 	for mode, forced := range map[embedded.Mode]langfuse.Mode{embedded.ModeV4: langfuse.ModeLegacy, embedded.ModeV3: langfuse.ModeEventsOnly} {
 		d := deploy(t, mode, "")

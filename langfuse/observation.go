@@ -13,12 +13,12 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// Observation is a span as v4 keeps it. Input, output and metadata are there where
-// TraceParts says so.
+// Observation is a span as Langfuse stores it. TraceParts determines whether input, output and
+// metadata are read.
 type Observation struct {
 	ID        string    `json:"id"`
 	TraceID   string    `json:"traceId"`
-	ParentID  string    `json:"parentObservationId"` // empty: the root
+	ParentID  string    `json:"parentObservationId"` // empty for the root
 	Type      string    `json:"type"`                // SPAN, GENERATION, …
 	StartTime time.Time `json:"startTime"`
 	EndTime   time.Time `json:"endTime"`
@@ -31,14 +31,13 @@ type Observation struct {
 	SessionID     string `json:"sessionId"`
 	Version       string `json:"version"`
 
-	// See DecodeIO.
+	// Input and Output are decoded in a Trace. Elsewhere, see DecodeIO.
 	Input  json.RawMessage `json:"input"`
 	Output json.RawMessage `json:"output"`
-	// Metadata: values over 200 characters are cut unless the key is in
-	// TraceParts.ExpandMetadata.
+	// Metadata is truncated on v4: see TraceParts.ExpandMetadata.
 	Metadata json.RawMessage `json:"metadata"`
 
-	// Servers use either name; see ModelName.
+	// Model and ProvidedModelName are two names for the same field: see ModelName.
 	Model             string          `json:"model"`
 	ProvidedModelName string          `json:"providedModelName"`
 	ModelParameters   json.RawMessage `json:"modelParameters"`
@@ -55,35 +54,35 @@ type Observation struct {
 	Release   string   `json:"release"`
 }
 
-// ModelName returns the language model that was named in the span.
+// ModelName returns the name of the language model.
 func (o Observation) ModelName() string { return cmp.Or(o.ProvidedModelName, o.Model) }
 
 // maxObservations is the largest page of observations.
 const maxObservations = 1000
 
-// ObservationsQuery selects observations; empty fields select all. Give traces
-// or a time window, else the server reads everything.
+// ObservationsQuery selects observations. Empty fields select all. Without TraceIDs or From,
+// the server has to search everything.
 type ObservationsQuery struct {
 	TraceParts
-	TraceIDs []string // any of; at most a few dozen fit into a query
+	TraceIDs []string // the observation is in any of them; a query has room for a few dozen
 	Name     string
-	// TraceName is the name given to the trace; where none was given it is
-	// empty, also where the web interface shows the root's.
+	// TraceName is the name of the trace itself. A trace without a name does not match, even if
+	// the web interface shows the name of the root observation for it.
 	TraceName   string
 	Environment string
-	Tags        []string  // of the trace: every one
-	From, To    time.Time // of StartTime
-	Limit       int       // of a page, at most 1000; 0 is 64
+	Tags        []string  // the trace has all of them
+	From, To    time.Time // range of StartTime
+	Limit       int       // observations per page, at most 1000; 0 means 64
 }
 
-// ListObservations yields observations, the newest first. Only where
-// Capabilities.NewReads. A span that was sent twice may show twice for a while:
-// count by (TraceID, ID). Retried; the first error ends the iteration.
+// ListObservations yields observations, the newest first. It requires Capabilities.NewReads. A
+// span that was sent twice may temporarily appear twice: count by (TraceID, ID). Retried; the
+// first error ends the iteration.
 //
 // API: GET /api/public/v2/observations
 func (c *Client) ListObservations(ctx context.Context, q ObservationsQuery) iter.Seq2[Observation, error] {
 	query := url.Values{}
-	q.conditions(query)
+	q.addConditions(query)
 	if q.Roots {
 		query.Set("isRootObservation", "true")
 	}
@@ -101,10 +100,10 @@ func (c *Client) ListObservations(ctx context.Context, q ObservationsQuery) iter
 	return listCursor[Observation](ctx, c, "v2/observations", query, q.Limit, maxObservations)
 }
 
-// conditions adds what the observations must be like: as plain parameters where
-// those can say it, else everything as a filter, beside which the server does
-// not look at some of the plain ones.
-func (q ObservationsQuery) conditions(query url.Values) {
+// addConditions adds the conditions to the query: as plain parameters if these suffice,
+// otherwise all in the parameter filter, because the server ignores some plain parameters if
+// there is a filter.
+func (q ObservationsQuery) addConditions(query url.Values) {
 	if len(q.TraceIDs) <= 1 && q.Environment == "" && len(q.Tags) == 0 && q.TraceName == "" {
 		setList(query, "traceId", q.TraceIDs)
 		setText(query, "name", q.Name)
@@ -124,7 +123,7 @@ func (q ObservationsQuery) conditions(query url.Values) {
 	setFilter(query, conditions...)
 }
 
-// condition is one that observations must meet.
+// condition is a condition of the parameter filter.
 type condition struct {
 	Column   string `json:"column"`
 	Operator string `json:"operator"`
@@ -133,13 +132,13 @@ type condition struct {
 }
 
 func setFilter(query url.Values, conditions ...condition) {
-	filter, _ := textutil.MarshalJSON(conditions) // texts can always be written
+	filter, _ := textutil.MarshalJSON(conditions) // texts cannot fail
 	query.Set("filter", string(filter))
 }
 
-// FindObservation returns an observation of which only the id is known, as that
-// of an item of an annotation queue: with its trace's id, without input and
-// output. Span ids are unique in a trace only; of several the newest counts.
+// FindObservation returns an observation by its id alone, for example that of an annotation
+// queue item. The result includes the trace id. With Capabilities.NewReads it has no input and
+// output. Span ids are only unique within a trace; if several match, the result is the newest.
 // Retried; errors: ErrNotFound, *APIError, *ConnectionError.
 //
 // API: GET /api/public/v2/observations, or GET /api/public/observations/{id}

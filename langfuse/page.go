@@ -19,10 +19,10 @@ import (
 // maxPageLimit is the largest page that Langfuse serves on most endpoints.
 const maxPageLimit = 100
 
-// defaultPageLimit is halved without a remainder when answers get too large.
+// defaultPageLimit is a power of two so that it can be halved if responses are too large.
 const defaultPageLimit = 64
 
-// page is a page of a list, which is read by the numbers of its pages or by cursor.
+// page is one page of a numbered list or of a list with cursors.
 type page[T any] struct {
 	Data []T `json:"data"`
 	Meta struct {
@@ -32,38 +32,40 @@ type page[T any] struct {
 	} `json:"meta"`
 }
 
-// place is where a list goes on: after so many elements, or at a cursor.
-type place struct {
-	skip   int
+// position is where reading continues: at an offset in a numbered list, or at a cursor.
+type position struct {
+	offset int
 	cursor string
 }
 
-// list is a list in pages.
+// list is an endpoint that returns a list in pages.
 type list[T any] struct {
 	client   *Client
 	path     string
 	query    url.Values
-	limit    int // of a page; 0 is defaultPageLimit
-	most     int // that limit may be
+	limit    int // elements per page; 0 is defaultPageLimit
+	maxLimit int
 	byCursor bool
 }
 
 // listPages yields the elements of a numbered list.
 func listPages[T any](ctx context.Context, c *Client, path string, query url.Values, limit int) iter.Seq2[T, error] {
-	return list[T]{client: c, path: path, query: query, limit: limit, most: maxPageLimit}.all(ctx)
+	return list[T]{client: c, path: path, query: query, limit: limit, maxLimit: maxPageLimit}.all(ctx)
 }
 
-// listCursor yields the elements of a list that is read by cursor.
+// listCursor yields the elements of a list with cursors.
 func listCursor[T any](
-	ctx context.Context, c *Client, path string, query url.Values, limit, most int,
+	ctx context.Context, c *Client, path string, query url.Values, limit, maxLimit int,
 ) iter.Seq2[T, error] {
-	return list[T]{client: c, path: path, query: query, limit: limit, most: most, byCursor: true}.all(ctx)
+	return list[T]{client: c, path: path, query: query, limit: limit, maxLimit: maxLimit, byCursor: true}.all(ctx)
 }
 
-// all yields the elements, page by page.
-func (l list[T]) all(ctx context.Context) iter.Seq2[T, error] { return elements(l.pages(ctx, place{})) }
+// all yields the elements of all pages.
+func (l list[T]) all(ctx context.Context) iter.Seq2[T, error] {
+	return elements(l.pages(ctx, position{}))
+}
 
-// elements yields what pages hold.
+// elements yields the elements of the pages, up to the first error.
 func elements[T any](pages iter.Seq2[[]T, error]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for page, err := range pages {
@@ -80,29 +82,29 @@ func elements[T any](pages iter.Seq2[[]T, error]) iter.Seq2[T, error] {
 	}
 }
 
-// get asks for the page at a place.
-func (l list[T]) get(ctx context.Context, at place) (got page[T], err error) {
-	ask := maps.Clone(l.query)
-	ask.Set("limit", strconv.Itoa(l.limit))
+// get requests the page at a position.
+func (l list[T]) get(ctx context.Context, at position) (got page[T], err error) {
+	query := maps.Clone(l.query)
+	query.Set("limit", strconv.Itoa(l.limit))
 	if l.byCursor {
-		setText(ask, "cursor", at.cursor)
+		setText(query, "cursor", at.cursor)
 	} else {
-		ask.Set("page", strconv.Itoa(at.skip/l.limit+1))
+		query.Set("page", strconv.Itoa(at.offset/l.limit+1))
 	}
-	err = l.client.getJSON(ctx, l.path, ask, &got)
+	err = l.client.getJSON(ctx, l.path, query, &got)
 	if err == nil && l.byCursor && got.Meta.Cursor != "" && got.Meta.Cursor == at.cursor {
 		err = fmt.Errorf("langfuse: GET %s%s: the server gives the same cursor twice", apiPrefix, l.path)
 	}
 	return got, err
 }
 
-// pages yields the pages from a place on. When a page is too large it continues with
-// smaller ones, down to one element. The first error ends it, and so does a cursor
-// that leads back to the page it came with.
-func (l list[T]) pages(ctx context.Context, at place) iter.Seq2[[]T, error] {
+// pages yields the pages from a position on. If a page is too large, it continues with smaller
+// pages, down to one element. The first error ends the iteration, and so does a cursor that
+// points to its own page.
+func (l list[T]) pages(ctx context.Context, at position) iter.Seq2[[]T, error] {
 	return func(yield func([]T, error) bool) {
-		l, at := l, at // for each loop
-		if err := l.check(); err != nil {
+		l, at := l, at // every iteration starts with the original values
+		if err := l.checkLimit(); err != nil {
 			yield(nil, err)
 			return
 		}
@@ -112,21 +114,20 @@ func (l list[T]) pages(ctx context.Context, at place) iter.Seq2[[]T, error] {
 				l.limit = smallerLimit(l.limit)
 				continue
 			}
-			at = place{at.skip + l.limit, got.Meta.Cursor}
+			at = position{at.offset + l.limit, got.Meta.Cursor}
 			more = at.cursor != ""
 			if !l.byCursor {
-				more = len(got.Data) > 0 && Number(at.skip/l.limit) < got.Meta.TotalPages
+				more = len(got.Data) > 0 && Number(at.offset/l.limit) < got.Meta.TotalPages
 			}
 			more = yield(got.Data, err) && more && err == nil
 		}
 	}
 }
 
-// convert yields what turn makes of the elements of a list, those left out that it does
-// not keep. The first error ends it; what is the format of the words, and args their
-// values, that say there what the list is about.
+// convert yields the results of transform that it keeps. The first error ends the iteration;
+// its prefix is formatted from what and args.
 func convert[T, U any](
-	elements iter.Seq2[T, error], turn func(T) (made U, kept bool), what string, args ...any,
+	elements iter.Seq2[T, error], transform func(T) (result U, keep bool), what string, args ...any,
 ) iter.Seq2[U, error] {
 	return func(yield func(U, error) bool) {
 		for element, err := range elements {
@@ -134,27 +135,27 @@ func convert[T, U any](
 				yield(*new(U), fmt.Errorf(what+": %w", append(args, err)...))
 				return
 			}
-			if made, kept := turn(element); kept && !yield(made, nil) {
+			if result, keep := transform(element); keep && !yield(result, nil) {
 				return
 			}
 		}
 	}
 }
 
-// every is a turn of convert that keeps elements as they are.
-func every[T any](element T) (T, bool) { return element, true }
+// keepAll is a transform of convert that keeps all elements unchanged.
+func keepAll[T any](element T) (T, bool) { return element, true }
 
-// check makes sure of the page size that a caller asked for.
-func (l *list[T]) check() error {
-	if l.limit < 0 || l.limit > l.most {
-		return fmt.Errorf("langfuse: a page limit of %d: it must be 1 to %d, or 0 for %d", l.limit, l.most, defaultPageLimit)
+// checkLimit validates the page size and replaces 0 by the default.
+func (l *list[T]) checkLimit() error {
+	if l.limit < 0 || l.limit > l.maxLimit {
+		return fmt.Errorf("langfuse: a page limit of %d: it must be 1 to %d, or 0 for %d", l.limit, l.maxLimit, defaultPageLimit)
 	}
 	l.limit = cmp.Or(l.limit, defaultPageLimit)
 	return nil
 }
 
-// smallerLimit returns a smaller page size that divides the given one, so that
-// a page boundary of the old size is one of the new size.
+// smallerLimit returns a smaller page size that divides limit, so that every page boundary of
+// the old size is also one of the new size.
 func smallerLimit(limit int) int {
 	if limit%2 == 0 {
 		return limit / 2
@@ -162,32 +163,32 @@ func smallerLimit(limit int) int {
 	return 1
 }
 
-// How far pages are fetched ahead of the one that is yielded.
+// The limits for fetching pages ahead of the one that is yielded.
 const (
 	maxPagesAhead = 32
-	maxBytesAhead = 8 << 20 // by the size of the first page, or of the newest element
+	maxBytesAhead = 8 << 20 // estimated from the first page, or from the newest element
 )
 
-// listing is a numbered list that does not change while it is read: once it is known how
-// many pages there are, they are fetched together, so that a long list does not take as
-// many round trips as it has pages. At most maxPagesAhead pages, or about maxBytesAhead,
-// are in memory; size tells the bytes of an element. Where a page is too large the rest
-// is read one page after the other. No request outlives begin, or a loop over the pages.
+// listing is a numbered list that does not change while it is read. As soon as the number of
+// pages is known, the pages are fetched concurrently. At most maxPagesAhead pages, or about
+// maxBytesAhead, are in memory. If a page is too large, the rest is read sequentially in
+// smaller pages. No request outlives begin or an iteration over the pages.
 type listing[T any] struct {
 	list[T]
-	size  func(T) int
-	begun []page[T] // the first pages; none where the first is too large
+	size  func(T) int // the approximate size of an element in bytes
+	begun []page[T]   // the first pages; empty if the first page is too large
 }
 
-// begin reads the first page and, of a list that probably has so many elements of that size,
-// the others that may be in memory with it.
+// begin reads the first page. If elements, the expected number of elements, is not 0, it also
+// reads the following pages that fit into memory. size is the expected size of an element in
+// bytes.
 func (l *listing[T]) begin(ctx context.Context, elements, size int) error {
-	if err := l.check(); err != nil {
+	if err := l.checkLimit(); err != nil {
 		return err
 	}
 	n := max(1, min((elements+l.limit-1)/l.limit, pagesAhead(size*l.limit)))
-	get := func(ctx context.Context, i int) (page[T], error) { return l.get(ctx, place{skip: i * l.limit}) }
-	for page, err := range inTurn(ctx, n, n, n, get) {
+	get := func(ctx context.Context, i int) (page[T], error) { return l.get(ctx, position{offset: i * l.limit}) }
+	for page, err := range inOrder(ctx, n, n, n, get) {
 		if errors.Is(err, ErrTooLarge) {
 			return nil
 		}
@@ -195,19 +196,20 @@ func (l *listing[T]) begin(ctx context.Context, elements, size int) error {
 			return err
 		}
 		if l.begun = append(l.begun, page); len(page.Data) == 0 {
-			break // there are fewer
+			break // the list is shorter than expected
 		}
 	}
 	return nil
 }
 
-// pagesAhead is how many pages of so many bytes may be in memory.
+// pagesAhead returns how many pages of the given size may be in memory.
 func pagesAhead(bytes int) int { return min(max(maxBytesAhead/max(bytes, 1), 1), maxPagesAhead) }
 
-// pages yields the pages of a list that was begun, the first of them as one.
+// pages yields the pages of the list. The pages that begin has read come first, joined into
+// one.
 func (l *listing[T]) pages(ctx context.Context) iter.Seq2[[]T, error] {
 	if len(l.begun) == 0 {
-		return l.list.pages(ctx, place{})
+		return l.list.pages(ctx, position{})
 	}
 	bytes := 0
 	for _, element := range l.begun[0].Data {
@@ -224,14 +226,15 @@ func (l *listing[T]) pages(ctx context.Context) iter.Seq2[[]T, error] {
 	}
 }
 
-// readAhead yields the pages after those of begin in their order; so many are fetched at once.
-func (l *listing[T]) readAhead(ctx context.Context, pages int, yield func([]T, error) bool) {
+// readAhead yields the pages after those of begin in order. It fetches up to concurrency pages
+// at the same time.
+func (l *listing[T]) readAhead(ctx context.Context, concurrency int, yield func([]T, error) bool) {
 	begun, total := len(l.begun), int(l.begun[0].Meta.TotalPages)
 	get := func(ctx context.Context, i int) (page[T], error) {
-		return l.get(ctx, place{skip: (begun + i) * l.limit})
+		return l.get(ctx, position{offset: (begun + i) * l.limit})
 	}
 	read := begun
-	for page, err := range inTurn(ctx, total-begun, pages, pages, get) {
+	for page, err := range inOrder(ctx, total-begun, concurrency, concurrency, get) {
 		if errors.Is(err, ErrTooLarge) {
 			break
 		}
@@ -240,39 +243,42 @@ func (l *listing[T]) readAhead(ctx context.Context, pages int, yield func([]T, e
 		}
 		read++
 	}
-	if read < total { // by smaller pages, one after the other
-		l.list.pages(ctx, place{skip: read * l.limit})(yield)
+	if read < total { // a page was too large: pages continues with smaller ones
+		l.list.pages(ctx, position{offset: read * l.limit})(yield)
 	}
 }
 
-// inTurn sends n requests and yields their answers in order, up to the first error: atOnce
-// are under way at most, and ahead of them not yielded. Where that is more, one that is slow,
-// or sent again, does not hold up the others.
-func inTurn[T any](ctx context.Context, n, atOnce, ahead int, get func(ctx context.Context, i int) (T, error)) iter.Seq2[T, error] {
-	type answer struct {
+// inOrder calls get for 0 to n-1 and yields the results in order, up to the first error. At
+// most concurrency calls run at the same time, and at most ahead calls have been started whose
+// results are not yielded. If ahead is larger than concurrency, a slow or retried call does not
+// block the others. All calls have returned when the iteration ends.
+func inOrder[T any](
+	ctx context.Context, n, concurrency, ahead int, get func(ctx context.Context, i int) (T, error),
+) iter.Seq2[T, error] {
+	type result struct {
 		value T
 		err   error
 	}
 	return func(yield func(T, error) bool) {
-		var underWay sync.WaitGroup
-		defer underWay.Wait()
+		var calls sync.WaitGroup
+		defer calls.Wait()
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		var waiting []chan answer
-		places := make(chan struct{}, atOnce)
-		for i, sent := 0, 0; i < n; i++ {
-			for ; sent < min(n, i+ahead); sent++ {
-				one, number := make(chan answer, 1), sent
-				waiting = append(waiting, one)
-				underWay.Go(func() {
-					places <- struct{}{}
-					defer func() { <-places }()
-					value, err := get(ctx, number)
-					one <- answer{value, err}
+		var pending []chan result
+		slots := make(chan struct{}, concurrency)
+		for i, next := 0, 0; i < n; i++ {
+			for ; next < min(n, i+ahead); next++ {
+				done, index := make(chan result, 1), next
+				pending = append(pending, done)
+				calls.Go(func() {
+					slots <- struct{}{}
+					defer func() { <-slots }()
+					value, err := get(ctx, index)
+					done <- result{value, err}
 				})
 			}
-			got := <-waiting[0]
-			waiting = waiting[1:]
+			got := <-pending[0]
+			pending = pending[1:]
 			if !yield(got.value, got.err) || got.err != nil {
 				return
 			}
@@ -280,11 +286,11 @@ func inTurn[T any](ctx context.Context, n, atOnce, ahead int, get func(ctx conte
 	}
 }
 
-// Number is a finite number of an answer that servers write as a JSON number
-// or, where a database column is wider than a double, as a string. Null is 0.
+// Number is a finite number that servers write as a JSON number or, if the database column is
+// wider than a double, as a string. Null is 0.
 type Number float64
 
-// UnmarshalJSON reads a number, a string that holds one, or null.
+// UnmarshalJSON reads a number, a string that contains a number, or null.
 func (n *Number) UnmarshalJSON(raw []byte) error {
 	if string(raw) == "null" {
 		*n = 0

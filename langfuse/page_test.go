@@ -21,8 +21,8 @@ import (
 
 var testVersion = time.Date(2026, 11, 21, 3, 0, 0, 123456789, time.FixedZone("", 3600))
 
-// pagedItems serves n items in numbered pages. Those from big on are so large
-// that only fit of them may be on one page; the server refuses larger ones.
+// pagedItems serves n items in numbered pages. The items from big on are so large that a page
+// may contain at most fit of them; the server rejects other pages.
 func pagedItems(n, big, fit int) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		page, _ := strconv.Atoi(r.FormValue("page"))
@@ -53,7 +53,7 @@ func TestPagesShrinkAndLoseNothing(t *testing.T) {
 		limit := rapid.IntRange(0, 100).Draw(t, "limit")
 		big := rapid.IntRange(0, n).Draw(t, "big")
 		fit := rapid.IntRange(1, 120).Draw(t, "fit")
-		expected := rapid.IntRange(0, 400).Draw(t, "expected") // right or wrong
+		expected := rapid.IntRange(0, 400).Draw(t, "expected") // may be wrong
 		size := rapid.SampledFrom([]int{0, 600, maxBytesAhead}).Draw(t, "size")
 		client, err := New(Config{
 			BaseURL: "http://langfuse.test", PublicKey: testPublic, SecretKey: NewSecret(testSecret), MaxAttempts: 1,
@@ -142,8 +142,8 @@ func TestIterationStopsWhereTheCallerStops(t *testing.T) {
 	}
 }
 
-// TestPagesAhead: behind the first page four requests are under way at once, and
-// where items are large only one is.
+// TestPagesAhead checks that four pages after the first are requested concurrently, and only
+// one if items are large.
 func TestPagesAhead(t *testing.T) {
 	const pages = 5
 	for name, bytes := range map[string]int{"small": 10, "large": maxBytesAhead} {
@@ -151,22 +151,22 @@ func TestPagesAhead(t *testing.T) {
 			if name == "large" {
 				suite.Slow(t, "it reads pages of 8 MiB")
 			}
-			var under, most atomic.Int32
-			together, alone := make(chan struct{}), 20*time.Millisecond
+			var running, maxRunning atomic.Int32
+			all, timeout := make(chan struct{}), 20*time.Millisecond
 			if name == "small" {
-				alone = 10 * time.Second // the others are sure to come
+				timeout = 10 * time.Second // all requests arrive earlier
 			}
 			client, _ := serve(t, func(w http.ResponseWriter, r *http.Request) {
 				if page := r.FormValue("page"); page != "1" {
-					n := under.Add(1)
-					defer under.Add(-1)
-					most.Store(max(most.Load(), n))
+					n := running.Add(1)
+					defer running.Add(-1)
+					maxRunning.Store(max(maxRunning.Load(), n))
 					if n == pages-1 {
-						close(together)
+						close(all)
 					}
 					select {
-					case <-together:
-					case <-time.After(alone):
+					case <-all:
+					case <-time.After(timeout):
 					}
 				}
 				item := DatasetItem{ID: r.FormValue("page"), Input: json.RawMessage(strconv.Quote(strings.Repeat("x", bytes))), ExpectedOutput: json.RawMessage("{}"), Metadata: json.RawMessage("{}")}
@@ -182,8 +182,8 @@ func TestPagesAhead(t *testing.T) {
 			if strings.Join(got, "") != "12345" {
 				t.Errorf("pages in the order %v", got)
 			}
-			if large := name == "large"; large != (most.Load() == 1) {
-				t.Errorf("%d requests at once", most.Load())
+			if large := name == "large"; large != (maxRunning.Load() == 1) {
+				t.Errorf("%d requests at once", maxRunning.Load())
 			}
 		})
 	}
@@ -211,7 +211,7 @@ func TestCursors(t *testing.T) {
 		_, _ = w.Write([]byte(pages[r.FormValue("cursor")]))
 	})
 	scores := client.ListScores(t.Context(), ScoresQuery{Names: []string{"f1", "p"}, Limit: 2})
-	for range 2 { // an iterator may be used again
+	for range 2 { // an iterator can be reused
 		var ids []string
 		for score, err := range scores {
 			if err != nil {
@@ -255,7 +255,7 @@ func TestCursorPagesShrink(t *testing.T) {
 		_, _ = w.Write(sample(t, "observations.json"))
 	})
 	list := client.ListObservations(t.Context(), ObservationsQuery{TraceIDs: []string{"t"}, Limit: 1000})
-	for loop := 1; loop <= 2; loop++ { // the second one reads it all again
+	for loop := 1; loop <= 2; loop++ { // the second loop reads everything again
 		n := 0
 		for _, err := range list {
 			if err != nil {
@@ -263,7 +263,7 @@ func TestCursorPagesShrink(t *testing.T) {
 			}
 			n++
 		}
-		// 1000, 500, 250, 125 and, as that is odd, 1.
+		// The limits are 1000, 500, 250, 125 and, because 125 is odd, 1.
 		if requests := record.seen(); n != 2 || len(requests) != 5*loop || !strings.Contains(requests[5*loop-1].uri, "limit=1&") {
 			t.Errorf("%d observations, requests %v", n, requests)
 		}
@@ -286,17 +286,17 @@ func BenchmarkListDatasetItems(b *testing.B) {
 	}
 }
 
-// TestInTurn: what is slow comes first all the same and holds up no more than its share; the
-// first error ends it, and nothing is left under way.
-func TestInTurn(t *testing.T) {
-	var begun, underWay, most atomic.Int32
-	others := make(chan struct{}) // closed when all that may be ahead of the first were answered
+// TestInOrder checks that results are in order even if the first call is slow, that a slow call
+// does not block the others, and that no call is running after the first error.
+func TestInOrder(t *testing.T) {
+	var started, running, maxRunning atomic.Int32
+	others := make(chan struct{}) // closed when 7 other calls have started
 	get := func(ctx context.Context, i int) (int, error) {
-		most.Store(max(most.Load(), underWay.Add(1)))
-		defer underWay.Add(-1)
+		maxRunning.Store(max(maxRunning.Load(), running.Add(1)))
+		defer running.Add(-1)
 		if i == 0 {
 			<-others
-		} else if begun.Add(1) == 7 {
+		} else if started.Add(1) == 7 {
 			close(others)
 		}
 		if i == 15 {
@@ -305,7 +305,7 @@ func TestInTurn(t *testing.T) {
 		return i, nil
 	}
 	var got []int
-	for i, err := range inTurn(t.Context(), 30, 4, 8, get) {
+	for i, err := range inOrder(t.Context(), 30, 4, 8, get) {
 		if err != nil {
 			got = append(got, -1)
 			continue
@@ -315,7 +315,7 @@ func TestInTurn(t *testing.T) {
 	if want := []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, -1}; !slices.Equal(got, want) {
 		t.Errorf("got %v", got)
 	}
-	if n := most.Load(); n > 4 || underWay.Load() != 0 {
-		t.Errorf("%d at once, %d left under way", n, underWay.Load())
+	if n := maxRunning.Load(); n > 4 || running.Load() != 0 {
+		t.Errorf("%d at once, %d left under way", n, running.Load())
 	}
 }

@@ -15,31 +15,30 @@ import (
 	"time"
 )
 
-// The two forms of a prompt.
+// The types of a prompt.
 const (
 	PromptText = "text"
 	PromptChat = "chat"
 )
 
-// defaultPromptLabel is what Langfuse serves when neither label nor version is
-// asked for.
+// defaultPromptLabel is the label that Langfuse uses if neither a label nor a version is given.
 const defaultPromptLabel = "production"
 
-// Prompt is one version of a prompt. References to other prompts are resolved
-// by the server; variables ({{name}}) are left for the caller.
+// Prompt is one version of a prompt. The server resolves references to other prompts. The
+// caller replaces variables ({{name}}).
 type Prompt struct {
 	Name          string          `json:"name"`
 	Version       int             `json:"version,omitempty"`
-	Type          string          `json:"type"`   // PromptText or PromptChat; fixed by the first version
+	Type          string          `json:"type"`   // PromptText or PromptChat; the same for all versions
 	Prompt        json.RawMessage `json:"prompt"` // a string, or a list of PromptMessage
 	Config        json.RawMessage `json:"config,omitempty"`
-	Labels        []string        `json:"labels,omitempty"` // of a new version: taken away from others
+	Labels        []string        `json:"labels,omitempty"` // a new version takes its labels from other versions
 	Tags          []string        `json:"tags,omitempty"`
 	CommitMessage string          `json:"commitMessage,omitempty"`
 }
 
-// PromptMessage is one message of a chat prompt, or a placeholder for some: then
-// Type is "placeholder" and Name its name.
+// PromptMessage is one message of a chat prompt, or a placeholder for messages. A placeholder
+// has the Type "placeholder" and a Name.
 type PromptMessage struct {
 	Type    string `json:"type,omitempty"`
 	Role    string `json:"role,omitempty"`
@@ -47,7 +46,7 @@ type PromptMessage struct {
 	Name    string `json:"name,omitempty"`
 }
 
-// Text returns the text of a text prompt.
+// Text returns the text of a text prompt. A chat prompt is an error.
 func (p Prompt) Text() (string, error) {
 	var text string
 	if p.Type == PromptChat {
@@ -59,29 +58,28 @@ func (p Prompt) Text() (string, error) {
 	return text, nil
 }
 
-// PromptRef says which version of a prompt is meant: by Label, or by Version, or
-// with neither the one labelled production.
+// PromptRef identifies a version of a prompt by Label or by Version. Without both, it is the
+// version with the label production.
 type PromptRef struct {
 	Name    string
 	Label   string
 	Version int
 }
 
-// GetPrompt returns one version of a prompt. A name that cannot be used safely in
-// a path (with a slash or a backslash) is asked for by query instead, which takes
-// one request more for a label. Retried; errors: ErrNotFound (its message
-// says whether the label or the version is missing), *APIError,
-// *ConnectionError.
+// GetPrompt returns one version of a prompt. If the name is not safe in a path ("." or "..", or
+// with a slash or backslash), GetPrompt sends it in the query, which takes one more request
+// unless a version is given. Retried; errors: ErrNotFound (its message includes the label or
+// version), *APIError, *ConnectionError.
 //
-// API: GET /api/public/v2/prompts/{name}; GET /api/public/v2/prompts and
-// GET /api/public/prompts for the other names
+// API: GET /api/public/v2/prompts/{name}; GET /api/public/v2/prompts and GET
+// /api/public/prompts for the other names
 func (c *Client) GetPrompt(ctx context.Context, ref PromptRef) (Prompt, error) {
 	if ref.Name == "" || ref.Label != "" && ref.Version != 0 || ref.Version < 0 {
 		return Prompt{}, fmt.Errorf("langfuse: prompt %q, label %q, version %d: a name is needed, with a label or a version, not both",
 			ref.Name, ref.Label, ref.Version)
 	}
 	query := url.Values{}
-	// Unlike that of datasets, this path decodes percent signs once.
+	// The server decodes percent signs in this path once, not twice as in the path of datasets.
 	if pathSafe(strings.ReplaceAll(ref.Name, "%", "")) {
 		setText(query, "label", ref.Label)
 		if ref.Version > 0 {
@@ -95,14 +93,13 @@ func (c *Client) GetPrompt(ctx context.Context, ref PromptRef) (Prompt, error) {
 			return Prompt{}, fmt.Errorf("prompt %q: %w", ref.Name, err)
 		}
 	}
-	// This route decodes the name once more after the query.
+	// The server decodes the name once more after it has decoded the query.
 	query.Set("name", strings.ReplaceAll(ref.Name, "%", "%25"))
 	query.Set("version", strconv.Itoa(ref.Version))
 	return call[Prompt](ctx, c, get("prompts", query), nil, "prompt %q", ref.Name)
 }
 
-// labelledVersion finds the version that carries a label, without the name in a
-// path.
+// labelledVersion returns the version with a label. It does not send the name in a path.
 func (c *Client) labelledVersion(ctx context.Context, name, label string) (int, error) {
 	for summary, err := range c.ListPrompts(ctx, name, label) {
 		if err != nil {
@@ -115,18 +112,18 @@ func (c *Client) labelledVersion(ctx context.Context, name, label string) (int, 
 	return 0, fmt.Errorf("%w with label %q", ErrNotFound, label)
 }
 
-// PromptSummary is one prompt with the versions that were asked for.
+// PromptSummary is a prompt with the versions that ListPrompts selected.
 type PromptSummary struct {
 	Name          string    `json:"name"`
 	Type          string    `json:"type"`
 	Versions      []int     `json:"versions"`
-	Labels        []string  `json:"labels"` // of all listed versions
+	Labels        []string  `json:"labels"` // of all Versions
 	Tags          []string  `json:"tags"`
 	LastUpdatedAt time.Time `json:"lastUpdatedAt"`
 }
 
-// ListPrompts yields the prompts of that name and with that label; "" is any. Retried; the first error ends the
-// iteration.
+// ListPrompts yields the prompts with a name and a label; "" selects all. Retried; the first
+// error ends the iteration.
 //
 // API: GET /api/public/v2/prompts
 func (c *Client) ListPrompts(ctx context.Context, name, label string) iter.Seq2[PromptSummary, error] {
@@ -136,22 +133,19 @@ func (c *Client) ListPrompts(ctx context.Context, name, label string) iter.Seq2[
 	return listPages[PromptSummary](ctx, c, "v2/prompts", query, 0)
 }
 
-// CreatePrompt stores the next version of a prompt, which the server numbers, and
-// returns it. Not safe to
-// repeat: each call makes a version, so it is sent again only when the server
-// refused it unread (429). Errors: *APIError, *ConnectionError; after the
-// latter look with ListPrompts whether the version exists.
+// CreatePrompt stores the next version of a prompt, whose number the server sets, and returns
+// it. Not safe to repeat, because every call creates a version; retried only after 429. Errors:
+// *APIError, *ConnectionError (use ListPrompts to check whether the version exists).
 //
 // API: POST /api/public/v2/prompts
 func (c *Client) CreatePrompt(ctx context.Context, prompt Prompt) (Prompt, error) {
 	prompt.Version = 0
-	r := request{method: http.MethodPost, path: "v2/prompts", once: true}
+	r := request{method: http.MethodPost, path: "v2/prompts", sendOnce: true}
 	return call[Prompt](ctx, c, r, prompt, "prompt %q", prompt.Name)
 }
 
-// SetPromptLabels sets the labels of one version; a label that another version
-// had moves here. Safe to repeat; retried. Errors: ErrNotFound, *APIError,
-// *ConnectionError.
+// SetPromptLabels sets the labels of one version. A label of another version moves to this
+// version. Safe to repeat; retried. Errors: ErrNotFound, *APIError, *ConnectionError.
 //
 // API: PATCH /api/public/v2/prompts/{name}/versions/{version}
 func (c *Client) SetPromptLabels(ctx context.Context, name string, version int, labels []string) (Prompt, error) {

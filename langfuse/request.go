@@ -19,45 +19,44 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// apiPrefix stands between the base URL and the path of every request.
+// apiPrefix is the part of every request's address between the base URL and the path.
 const apiPrefix = "/api/public/"
 
-// maxErrorBody is how much of the answer to a failed request is read.
+// maxErrorBody is the maximum number of bytes read from the response to a failed request.
 const maxErrorBody = 64 << 10
 
-// request is one call of the API. Its body is kept as bytes, so that every
-// attempt sends the same ones.
+// request is one call of the API. Its body is a byte slice so that every attempt sends the same
+// bytes.
 type request struct {
 	method string
-	path   string // after apiPrefix, its segments escaped
+	path   string // after apiPrefix, with escaped segments
 	query  url.Values
 	body   []byte
-	header map[string]string // beside the usual ones
-	// once: the call must not be repeated when it may have been carried out.
-	once    bool
-	attempt int // 1 is the first
+	header map[string]string // in addition to the headers that newRequest sets
+	// sendOnce: the request must not be repeated if the server may have executed it.
+	sendOnce bool
+	attempt  int // 1 is the first
 }
 
-// response is an answer with a status of 2xx.
+// response describes a response with a status of 2xx.
 type response struct {
 	header http.Header
-	sent   time.Time // when the attempt that succeeded began
+	sent   time.Time // when the successful attempt began
 }
 
-// get returns a request that reads.
+// get returns a GET request.
 func get(path string, query url.Values) request {
 	return request{method: http.MethodGet, path: path, query: query}
 }
 
-// getJSON sends a GET request and decodes its answer.
+// getJSON sends a GET request and decodes the response into into.
 func (c *Client) getJSON(ctx context.Context, path string, query url.Values, into any) error {
 	_, err := c.do(ctx, get(path, query), into)
 	return err
 }
 
-// call sends a request and returns its answer. Body, unless it is nil, is sent as JSON.
-// What is the format of the words, and args their values, that say in an error what the
-// call was about.
+// call sends a request and returns the decoded response. It sends body, if not nil, as JSON.
+// The prefix of every error is formatted from what and args.
 func call[T any](ctx context.Context, c *Client, r request, body any, what string, args ...any) (answer T, err error) {
 	if body != nil {
 		r.body, err = textutil.MarshalJSON(body)
@@ -71,10 +70,10 @@ func call[T any](ctx context.Context, c *Client, r request, body any, what strin
 	return answer, nil
 }
 
-// do sends the request until it succeeds, fails for good, has been sent
-// Config.MaxAttempts times, or ctx ends, and decodes the answer into what into points to;
-// where that is nil, it only has to be JSON. Unknown keys are ignored, because servers
-// add some (_deprecation, mediaReferences).
+// do sends the request until it succeeds, fails permanently, has been sent Config.MaxAttempts
+// times, or ctx ends. It decodes the response into into; if into is nil, the response only has
+// to be JSON. Unknown keys are ignored because servers add some (_deprecation,
+// mediaReferences).
 func (c *Client) do(ctx context.Context, r request, into any) (response, error) {
 	began := time.Now()
 	for r.attempt = 1; ; r.attempt++ {
@@ -83,53 +82,53 @@ func (c *Client) do(ctx context.Context, r request, into any) (response, error) 
 			c.reached.Store(true)
 			return answer, nil
 		}
-		if r.attempt >= c.config.MaxAttempts || !repeatable(r, err) || c.doubtful(err, r.attempt, time.Since(began)) {
+		if r.attempt >= c.config.MaxAttempts || !retryable(r, err) || c.wrongAddress(err, r.attempt, time.Since(began)) {
 			return response{}, err
 		}
-		if stop := c.rest(ctx, r.attempt, err); stop != nil {
+		if ctxErr := c.waitToRetry(ctx, r.attempt, err); ctxErr != nil {
 			return response{}, fmt.Errorf("langfuse: %s %s: %w, while waiting to repeat it after: %s",
-				r.method, apiPrefix+r.path, stop, err)
+				r.method, apiPrefix+r.path, ctxErr, err)
 		}
 	}
 }
 
-// attempt sends the request once and reads the answer under the cap.
+// attempt sends the request once and reads the response, up to Config.MaxResponseBytes.
 func (c *Client) attempt(ctx context.Context, r request, into any) (response, error) {
-	within, cancel := context.WithTimeout(ctx, c.config.Timeout)
+	attemptCtx, cancel := context.WithTimeout(ctx, c.config.Timeout)
 	defer cancel()
-	req, err := c.newRequest(within, r)
+	req, err := c.newRequest(attemptCtx, r)
 	if err != nil {
 		return response{}, err
 	}
 	sent := time.Now()
 	res, err := c.http.Do(req)
 	if err != nil {
-		return response{}, c.connectionError(ctx, within, r, err)
+		return response{}, c.connectionError(ctx, attemptCtx, r, err)
 	}
 	defer res.Body.Close()
 
 	success := res.StatusCode >= 200 && res.StatusCode < 300
-	most := c.config.MaxResponseBytes
+	maxBytes := c.config.MaxResponseBytes
 	if !success {
-		most = min(most, maxErrorBody)
+		maxBytes = min(maxBytes, maxErrorBody)
 	}
-	body, err := io.ReadAll(io.LimitReader(res.Body, most+1))
+	body, err := io.ReadAll(io.LimitReader(res.Body, maxBytes+1))
 	if err != nil {
-		return response{}, c.connectionError(ctx, within, r, err)
+		return response{}, c.connectionError(ctx, attemptCtx, r, err)
 	}
-	if success && int64(len(body)) > most {
+	if success && int64(len(body)) > maxBytes {
 		return response{}, fmt.Errorf("langfuse: %s %s: the answer is larger than %d bytes, ask for smaller pages: %w",
-			r.method, apiPrefix+r.path, most, ErrTooLarge)
+			r.method, apiPrefix+r.path, maxBytes, ErrTooLarge)
 	}
 	if !success || limit.IsHTML(res.Header, body) {
-		return response{}, c.apiError(r, res, body[:min(int64(len(body)), most)])
+		return response{}, c.apiError(r, res, body[:min(int64(len(body)), maxBytes)])
 	}
 	return response{header: res.Header, sent: sent}, c.decode(r, res, body, into)
 }
 
-// decode reads an answer with a status of 2xx. Langfuse answers with JSON
-// everywhere; what is none was cut on its way, or something before the server
-// answered. An answer of OTLP's own form would be protobuf, often empty.
+// decode decodes a response with a status of 2xx. Langfuse always responds with JSON; anything
+// else was truncated or comes from a proxy or gateway. If into is nil, decode also accepts
+// protobuf, which is the standard response of OTLP and often empty.
 func (c *Client) decode(r request, res *http.Response, body []byte, into any) error {
 	if into == nil {
 		protobuf := strings.HasPrefix(res.Header.Get("Content-Type"), "application/x-protobuf")
@@ -142,13 +141,13 @@ func (c *Client) decode(r request, res *http.Response, body []byte, into any) er
 	if err == nil {
 		return nil
 	}
-	answer := c.answered(r, res.StatusCode, nil, "the answer is not the expected JSON: "+err.Error())
-	answer.foreign = !json.Valid(body)
+	answer := c.newAPIError(r, res.StatusCode, nil, "the answer is not the expected JSON: "+err.Error())
+	answer.notLangfuse = !json.Valid(body)
 	return answer
 }
 
-// newRequest builds the HTTP request. The path goes in as text, so that its
-// escapes reach the wire as they are.
+// newRequest builds the HTTP request. It passes the path as a string so that its escapes are
+// sent unchanged.
 func (c *Client) newRequest(ctx context.Context, r request) (*http.Request, error) {
 	address := c.base + apiPrefix + r.path
 	if len(r.query) > 0 {
@@ -170,14 +169,14 @@ func (c *Client) newRequest(ctx context.Context, r request) (*http.Request, erro
 	return req, nil
 }
 
-// connectionError says why no whole answer came: because the caller stopped
-// waiting, or because the server could not be reached.
-func (c *Client) connectionError(ctx, within context.Context, r request, err error) error {
-	if stop := ctx.Err(); stop != nil {
-		return fmt.Errorf("langfuse: %s %s: %w", r.method, apiPrefix+r.path, stop)
+// connectionError returns the error of an attempt without a complete response: that of ctx if
+// ctx has ended, otherwise a *ConnectionError.
+func (c *Client) connectionError(ctx, attemptCtx context.Context, r request, err error) error {
+	if ctxErr := ctx.Err(); ctxErr != nil {
+		return fmt.Errorf("langfuse: %s %s: %w", r.method, apiPrefix+r.path, ctxErr)
 	}
-	if within.Err() != nil {
-		// Not wrapped: it is this client that gave up, not the caller's context.
+	if attemptCtx.Err() != nil {
+		// The error of attemptCtx is not wrapped because the caller's context has not ended.
 		err = fmt.Errorf("no complete answer within %s", c.config.Timeout)
 	}
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
@@ -189,9 +188,9 @@ func (c *Client) connectionError(ctx, within context.Context, r request, err err
 	}
 }
 
-// pathSafe reports whether a name may be in a path. Slashes are refused by
-// some proxies even when escaped, dot segments are folded away on the way, and
-// percent signs are decoded twice by the server on some routes.
+// pathSafe reports whether a name can be used in a path. Some proxies reject slashes even if
+// they are escaped, dot segments are removed on the way, and the server decodes percent signs
+// twice on some routes.
 func pathSafe(name string) bool {
 	return name != "" && name != "." && name != ".." && !strings.ContainsAny(name, `/\%`)
 }
@@ -215,46 +214,44 @@ func setList(query url.Values, key string, list []string) {
 	setText(query, key, strings.Join(list, ","))
 }
 
-// The pauses between attempts: firstPause doubles up to maxPause; half of it
-// is fixed and half is spread by jitter. What a server asks for counts up to
-// maxRetryAfter.
+// The pause between attempts starts at firstPause and doubles up to maxPause. Half of it is
+// fixed and half is random. A pause that the server asks for is limited to maxRetryAfter.
 const (
 	firstPause    = 500 * time.Millisecond
 	maxPause      = 30 * time.Second
 	maxRetryAfter = time.Minute
 )
 
-// What is not an answer of Langfuse's is most likely a wrong address as long as this
-// server never gave one: it is asked unreachedAttempts times within unreachedTime.
+// A response that does not come from Langfuse most likely means a wrong address as long as the
+// client has received no valid response. Such a request is sent at most wrongAddressAttempts
+// times, within wrongAddressTime.
 const (
-	unreachedAttempts = 3
-	unreachedTime     = 5 * time.Second
+	wrongAddressAttempts = 3
+	wrongAddressTime     = 5 * time.Second
 )
 
-// repeatable reports whether sending the request again may help and does no
-// harm.
+// retryable reports whether sending the request again may help and is safe.
 //
-//	429                           always: the server has refused to look at it
-//	408, 5xx, no whole answer     unless the request must go out only once
-//	a page, empty or cut JSON     likewise, with a good status; and 302, 303, 307:
-//	                              something before the server may have answered
-//	409 "modified concurrently"   likewise: another writer was faster
+//	429                            always: the server has not processed the request
+//	408, 5xx, incomplete response  unless request.sendOnce
+//	HTML, empty or truncated JSON  likewise, if the status is 2xx, 302, 303 or 307: a proxy may
+//	                               have responded
+//	409 "modified concurrently"    likewise: another writer was faster
 //
-// Certificates that are not trusted, unknown hosts and everything else stay as
-// they are.
-func repeatable(r request, err error) bool {
+// It returns false for everything else, including untrusted certificates and unknown hosts.
+func retryable(r request, err error) bool {
 	if api, ok := errors.AsType[*APIError](err); ok {
 		switch {
 		case api.Status == http.StatusTooManyRequests:
 			return true
-		case r.once:
+		case r.sendOnce:
 			return false
 		case api.Status == http.StatusConflict:
 			return strings.Contains(api.Message, "modified concurrently")
 		}
-		return api.Status == http.StatusRequestTimeout || api.Status >= 500 || api.foreign && api.Status < 400
+		return api.Status == http.StatusRequestTimeout || api.Status >= 500 || api.notLangfuse && api.Status < 400
 	}
-	if _, ok := errors.AsType[*ConnectionError](err); !ok || r.once {
+	if _, ok := errors.AsType[*ConnectionError](err); !ok || r.sendOnce {
 		return false
 	}
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
@@ -262,17 +259,17 @@ func repeatable(r request, err error) bool {
 	return !untrusted && !(unresolved && name.IsNotFound)
 }
 
-// doubtful reports whether an answer that is not Langfuse's was given so often
-// by a server that never gave another that the address must be wrong.
-func (c *Client) doubtful(err error, attempts int, within time.Duration) bool {
+// wrongAddress reports whether the address is probably wrong: the response does not come from
+// Langfuse, the client has never received a valid response, and it has tried often or long
+// enough.
+func (c *Client) wrongAddress(err error, attempts int, elapsed time.Duration) bool {
 	var api *APIError
-	return errors.As(err, &api) && api.foreign && !c.reached.Load() && (attempts >= unreachedAttempts || within >= unreachedTime)
+	return errors.As(err, &api) && api.notLangfuse && !c.reached.Load() && (attempts >= wrongAddressAttempts || elapsed >= wrongAddressTime)
 }
 
-// pause returns how long to wait after the given attempt (1 is the first).
-// What the server asks for comes first, capped; up to a tenth
-// is added to it, so that clients that were refused together do not return
-// together.
+// pause returns how long to wait after the given attempt (1 is the first). A pause that the
+// server asks for takes precedence; up to a tenth is added so that clients that were rejected
+// together do not retry together.
 func (c *Client) pause(attempt int, err error) time.Duration {
 	if api, ok := errors.AsType[*APIError](err); ok && api.RetryAfter > 0 {
 		asked := min(api.RetryAfter, maxRetryAfter)
@@ -282,14 +279,14 @@ func (c *Client) pause(attempt int, err error) time.Duration {
 	return wait/2 + time.Duration(c.config.Jitter()*float64(wait)/2)
 }
 
-// rest waits before the next attempt, and tells Config.Paused.
-func (c *Client) rest(ctx context.Context, attempt int, err error) error {
+// waitToRetry calls Config.Paused and waits for the next attempt.
+func (c *Client) waitToRetry(ctx context.Context, attempt int, err error) error {
 	pause := c.pause(attempt, err)
 	c.config.Paused(err, time.Now().Add(pause))
 	return sleep(ctx, pause)
 }
 
-// sleep waits, or returns the reason why ctx ended.
+// sleep waits for d, or returns the error of ctx if it ends earlier.
 func sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
@@ -299,58 +296,56 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// The values that zero fields of Wait stand for.
+// Defaults for zero fields of Wait.
 const (
 	DefaultWaitTimeout = 2 * time.Minute
 	DefaultWaitFirst   = 500 * time.Millisecond
 	DefaultWaitMost    = 5 * time.Second
 )
 
-// Wait says how patiently to look for what a server accepted but does not show
-// yet: spans and scores take seconds, behind a long queue minutes. The zero
-// value is usable.
+// Wait configures polling for data that a server has accepted but does not return yet. Spans
+// and scores take seconds to appear, or minutes if the queue is long. The zero value is usable.
 type Wait struct {
-	// Timeout is how long to look in all. 0: DefaultWaitTimeout; negative: look
-	// once.
+	// Timeout is the total duration of polling. 0: DefaultWaitTimeout. Negative: poll once.
 	Timeout time.Duration
-	// First is the pause after the first look; it doubles up to Most.
-	// 0: DefaultWaitFirst and DefaultWaitMost.
+	// First is the pause after the first poll. It doubles up to Most. 0 means DefaultWaitFirst
+	// or DefaultWaitMost.
 	First, Most time.Duration
 }
 
-// NotYetError says that what was waited for did not show in time.
+// NotYetError reports that the expected data did not appear in time.
 type NotYetError struct {
 	Waited time.Duration
-	Looks  int
+	Looks  int // number of polls
 }
 
-// Error tells how long was waited.
+// Error includes the duration of the wait and the number of polls.
 func (e *NotYetError) Error() string {
 	return fmt.Sprintf("not there after %s and %d looks; the server may still be working on it: try again later, or wait longer",
 		e.Waited.Round(time.Millisecond), e.Looks)
 }
 
-// ExitCode returns 69: the server did not do in time what it accepted.
+// ExitCode returns 69 because the server did not process in time what it had accepted.
 func (*NotYetError) ExitCode() int { return 69 }
 
-// Until calls look until it reports true or an error, which is returned; when
-// the time is over, *NotYetError; when ctx ends, its error. The last look is
-// made at the end of the time, not before it. Time passes by the clock of
-// package time, so that synctest can turn it.
-func (w Wait) Until(ctx context.Context, look func(context.Context) (bool, error)) error {
+// Until calls poll until poll returns true or an error, and returns that error. If the time is
+// over, it returns a *NotYetError; if ctx ends, it returns the error of ctx. The last poll
+// happens at the end of the timeout, not before. Until uses the clock of package time, so that
+// it works with testing/synctest.
+func (w Wait) Until(ctx context.Context, poll func(context.Context) (bool, error)) error {
 	timeout := cmp.Or(w.Timeout, DefaultWaitTimeout)
-	pause, most := cmp.Or(w.First, DefaultWaitFirst), cmp.Or(w.Most, DefaultWaitMost)
+	pause, maxPause := cmp.Or(w.First, DefaultWaitFirst), cmp.Or(w.Most, DefaultWaitMost)
 	began := time.Now()
-	for looks := 1; ; looks++ {
-		done, err := look(ctx)
+	for polls := 1; ; polls++ {
+		done, err := poll(ctx)
 		if done || err != nil {
 			return err
 		}
 		left := timeout - time.Since(began)
 		if left <= 0 {
-			return &NotYetError{Waited: time.Since(began), Looks: looks}
+			return &NotYetError{Waited: time.Since(began), Looks: polls}
 		}
-		pause = min(pause, most)
+		pause = min(pause, maxPause)
 		if err := sleep(ctx, max(min(pause, left), time.Millisecond)); err != nil {
 			return fmt.Errorf("waiting for the server to show what it accepted: %w", err)
 		}

@@ -105,8 +105,7 @@ func TestCreateDatasetRunItem(t *testing.T) {
 		t.Fatal(err)
 	}
 	requests := record.seen()
-	// The body is strict on the server: keys an old server does not know must
-	// not be there.
+	// Old servers reject unknown keys, so the body must not contain datasetVersion.
 	if got, want := string(requests[0].body), `{"runName":"run A","metadata":{"a":"1","b":"2"},"datasetItemId":"i1","traceId":"t","observationId":"o"}`; got != want {
 		t.Errorf("sent\n%s, want\n%s", got, want)
 	}

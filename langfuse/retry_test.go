@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// inProcess sends requests to a handler without a network, so that a test can
-// run in a bubble of fake time.
+// inProcess passes requests to a handler without a network, so that a test can use
+// testing/synctest.
 type inProcess struct{ handler http.Handler }
 
 func (p inProcess) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -33,8 +33,8 @@ func (p inProcess) RoundTrip(req *http.Request) (*http.Response, error) {
 	return answer.Result(), nil
 }
 
-// fakeTimeClient returns a client of the handler with pauses that are not
-// spread: half of 0.5 s, 1 s, 2 s, …
+// fakeTimeClient returns a client for the handler without jitter. Its pauses are half of 0.5 s,
+// 1 s, 2 s and so on.
 func fakeTimeClient(t *testing.T, handler http.Handler) *Client {
 	t.Helper()
 	client, err := New(Config{
@@ -48,7 +48,7 @@ func fakeTimeClient(t *testing.T, handler http.Handler) *Client {
 	return client
 }
 
-// scripted answers with one status (and Retry-After) after another, then 200.
+// scripted responds with one status (and Retry-After) per request, then with 200.
 func scripted(steps ...string) http.HandlerFunc {
 	n := 0
 	return func(w http.ResponseWriter, _ *http.Request) {
@@ -69,7 +69,7 @@ func scripted(steps ...string) http.HandlerFunc {
 }
 
 func TestRetryPauses(t *testing.T) {
-	date := func(d time.Duration) string { // synctest starts at this instant
+	date := func(d time.Duration) string { // synctest starts at this time
 		return time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).Add(d).Format(http.TimeFormat)
 	}
 	for name, test := range map[string]struct {
@@ -88,7 +88,7 @@ func TestRetryPauses(t *testing.T) {
 		"nonsense":             {[]string{"429 soon"}, 250 * time.Millisecond, 2, false},
 		"5xx with Retry-After": {[]string{"503 3"}, 3 * time.Second, 2, false},
 		"concurrent writers":   {[]string{"409"}, 250 * time.Millisecond, 2, false},
-		// 0.25 + 0.5 + 1 + 2 s between five attempts.
+		// Pauses of 0.25, 0.5, 1 and 2 s between five attempts.
 		"to the end": {[]string{"500", "500", "500", "500", "500", "500"}, 3750 * time.Millisecond, 5, true},
 		"400":        {[]string{"400"}, 0, 1, true},
 		"401":        {[]string{"401"}, 0, 1, true},
@@ -124,9 +124,9 @@ func TestRetryPauses(t *testing.T) {
 	}
 }
 
-// TestGatewayInPassing: what something before the server answered once is asked
-// again like a 5xx when the server has answered before, else three times at most,
-// within 5 s; what must go out once is not.
+// TestGatewayInPassing checks that a request is retried after a response of a gateway: like
+// after a 5xx if the client has received a valid response before, otherwise at most three times
+// within 5 s. Requests that must be sent once are not retried.
 func TestGatewayInPassing(t *testing.T) {
 	const good = `{"id":"d1","version":1}`
 	type step struct {
@@ -152,11 +152,11 @@ func TestGatewayInPassing(t *testing.T) {
 		return err
 	}
 	for name, test := range map[string]struct {
-		met   bool // the server answered before
-		call  func(context.Context, *Client) error
-		steps []step // then good
-		sent  int
-		fails bool
+		reached bool // the client has received a valid response before
+		call    func(context.Context, *Client) error
+		steps   []step // followed by good responses
+		sent    int
+		fails   bool
 	}{
 		"a page":                         {true, upsert, []step{page}, 2, false},
 		"each in turn":                   {true, upsert, []step{page, empty, cut, redirect}, 5, false},
@@ -189,7 +189,7 @@ func TestGatewayInPassing(t *testing.T) {
 				})}
 				client := fakeTimeClient(t, record)
 				before := 0
-				if test.met {
+				if test.reached {
 					if _, err := client.GetProject(t.Context()); err != nil {
 						t.Fatal(err)
 					}
@@ -200,7 +200,7 @@ func TestGatewayInPassing(t *testing.T) {
 				if sent := len(record.seen()) - before; sent != test.sent || (err != nil) != test.fails {
 					t.Errorf("%d requests, want %d: %v", sent, test.sent, err)
 				}
-				if took := time.Since(began); !test.met && test.fails && took > 5*time.Second+test.steps[0].takes {
+				if took := time.Since(began); !test.reached && test.fails && took > 5*time.Second+test.steps[0].takes {
 					t.Errorf("given up after %s", took)
 				}
 			})
@@ -224,7 +224,7 @@ func TestPromptVersionIsNotSentAgain(t *testing.T) {
 func TestJitterSpreadsPauses(t *testing.T) {
 	client := fakeTimeClient(t, http.NotFoundHandler())
 	client.config.Jitter = func() float64 { return 0.5 }
-	// 0.5 s: half is fixed, half of the other half is added.
+	// 0.5 s: half is fixed, and half of the other half is added.
 	if got := client.pause(1, &APIError{Status: 500}); got != 375*time.Millisecond {
 		t.Errorf("first pause %s", got)
 	}
@@ -234,7 +234,7 @@ func TestJitterSpreadsPauses(t *testing.T) {
 			t.Errorf("pause %d: %s", attempt, got)
 		}
 	}
-	// 10 s asked for, and half of a tenth.
+	// The server asks for 10 s; half of a tenth is added.
 	if got := client.pause(1, &APIError{Status: 429, RetryAfter: 10 * time.Second}); got != 10500*time.Millisecond {
 		t.Errorf("asked pause %s", got)
 	}
@@ -308,15 +308,15 @@ func TestHopelessConnectionsAreNotRepeated(t *testing.T) {
 		t.Errorf("an unknown certificate: %v", err)
 	}
 	unknown := &ConnectionError{Err: &net.OpError{Op: "dial", Err: &net.DNSError{IsNotFound: true}}}
-	if repeatable(request{}, unknown) {
+	if retryable(request{}, unknown) {
 		t.Error("an unknown host is repeated")
 	}
-	if !repeatable(request{}, &ConnectionError{Err: errors.New("reset")}) || repeatable(request{once: true}, &ConnectionError{Err: errors.New("reset")}) {
+	if !retryable(request{}, &ConnectionError{Err: errors.New("reset")}) || retryable(request{sendOnce: true}, &ConnectionError{Err: errors.New("reset")}) {
 		t.Error("a broken connection is repeated exactly where that is safe")
 	}
 }
 
-// TestRetryAfter_ofItsOwnClock: the server's clock is an hour ahead.
+// TestRetryAfter_ofItsOwnClock uses a server whose clock is an hour ahead.
 func TestRetryAfter_ofItsOwnClock(t *testing.T) {
 	now := time.Now().Add(time.Hour).Truncate(time.Second)
 	client, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {

@@ -17,17 +17,16 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// RunRef says which run is meant.
+// RunRef identifies a run.
 type RunRef struct {
 	DatasetID, Name string
-	// ID of the run (the experiment id). Empty: found by DatasetID and Name,
-	// which costs a request where the server makes ids up.
+	// ID is the id of the run (the experiment id). Empty: the run is found by DatasetID and
+	// Name, which costs one more request if the server generates ids.
 	ID string
-	// DatasetName is needed only for the description and metadata of GetRun in
-	// ViewRuns.
+	// DatasetName is needed only for the description and metadata of GetRun in ViewRuns.
 	DatasetName string
-	// Since bounds the start of the run's spans in ViewExperiments, which makes
-	// the search cheaper for the server. Zero: no bound.
+	// Since is the earliest start of the run's spans in ViewExperiments. It makes the search
+	// cheaper for the server. Zero: no limit.
 	Since time.Time
 }
 
@@ -38,16 +37,17 @@ type Run struct {
 	DatasetID   string          `json:"datasetId"`
 	Description string          `json:"description"`
 	Metadata    json.RawMessage `json:"metadata"`
-	// Time is when it was created (ViewRuns) or its first span started.
+	// Time is when the run was created (ViewRuns) or when its first span started
+	// (ViewExperiments).
 	Time time.Time `json:"createdAt"`
-	// ItemCount is what the view counts: in ViewRuns one per item, in
-	// ViewExperiments one per root span, that of an item run again included.
-	// ListRuns leaves it 0 in ViewRuns.
+	// ItemCount is the number of items in ViewRuns, and the number of root spans in
+	// ViewExperiments, which includes every attempt of an item. ListRuns leaves it 0 in
+	// ViewRuns.
 	ItemCount int `json:"-"`
 }
 
-// Texts returns the values of metadata by key: texts as they are, everything else as
-// JSON; none where it is not an object.
+// Texts returns the values of metadata by key: strings unquoted, everything else as JSON. The
+// result is empty if metadata is not an object.
 func Texts(metadata json.RawMessage) map[string]string {
 	var values map[string]json.RawMessage
 	texts := map[string]string{}
@@ -64,19 +64,19 @@ func Texts(metadata json.RawMessage) map[string]string {
 	return texts
 }
 
-// errNoRun is returned for a run that a view does not show.
+// errNoRun returns the error for a run that a view does not show.
 func errNoRun(ref RunRef, view View) error {
 	return fmt.Errorf("run %q in the view of %s: %w", cmp.Or(ref.Name, ref.ID), view, ErrNotFound)
 }
 
-// GetRun returns a run as a view shows it. Names are never part of a path or of
-// a list with commas, so that any name works; description and metadata in
-// ViewRuns are the exception, which are left out without ref.DatasetName.
-// Retried; errors: ErrNotFound (not there, or not yet), ErrEndpointGone (the
-// server lacks the view), *APIError, *ConnectionError.
+// GetRun returns a run as a view shows it. Any run name works, because names are not sent in a
+// path or in a comma-separated list. In ViewRuns the description and metadata need
+// ref.DatasetName, which is sent in a path; without it they are empty. Retried; errors:
+// ErrNotFound (the run does not exist, or not yet), ErrEndpointGone (the server lacks the
+// view), *UsageError (the dataset name cannot be sent in a path), *APIError, *ConnectionError.
 //
-// API: GET /api/public/dataset-run-items and /datasets/{name}/runs, or
-// GET /api/public/experiments
+// API: GET /api/public/dataset-run-items and /datasets/{name}/runs, or GET
+// /api/public/experiments
 func (c *Client) GetRun(ctx context.Context, server Server, view View, ref RunRef) (Run, error) {
 	if view == ViewRuns {
 		return c.getDatasetRun(ctx, ref)
@@ -94,10 +94,10 @@ func (c *Client) GetRun(ctx context.Context, server Server, view View, ref RunRe
 	return Run{}, errNoRun(ref, view)
 }
 
-// RunID returns the id of a run: ref.ID if it is set, else the one that the
-// server stored with the run's items, else the one that v4 computes. It does not
-// mean that the run exists, unless the server keeps run items only: then
-// ErrNotFound says that it does not.
+// RunID returns the id of a run: ref.ID if it is set, otherwise the id that the server has
+// stored with the run's items, otherwise the id that v4 computes. Only on servers that store
+// nothing but run items (ModeLegacy) is a missing run ErrNotFound; otherwise a result does not
+// mean that the run exists. Retried; other errors: *APIError, *ConnectionError.
 //
 // API: GET /api/public/dataset-run-items
 func (c *Client) RunID(ctx context.Context, server Server, ref RunRef) (string, error) {
@@ -116,7 +116,7 @@ func (c *Client) RunID(ctx context.Context, server Server, ref RunRef) (string, 
 	return ExperimentID(server.Project.ID, ref.DatasetID, ref.Name), nil
 }
 
-// getDatasetRun reads a run through the newest of its items, by query.
+// getDatasetRun finds a run in ViewRuns by its newest item.
 func (c *Client) getDatasetRun(ctx context.Context, ref RunRef) (Run, error) {
 	query := url.Values{"datasetId": {ref.DatasetID}, "runName": {ref.Name}, "limit": {"1"}, "page": {"1"}}
 	newest, err := call[page[link]](ctx, c, get("dataset-run-items", query), nil, "run %q", ref.Name)
@@ -145,9 +145,9 @@ func (c *Client) getDatasetRun(ctx context.Context, ref RunRef) (Run, error) {
 	return run, nil
 }
 
-// listDatasetRuns yields the runs of a dataset from the tables of v3. The server
-// decodes this path twice, so names with a slash or a percent sign are escaped
-// twice, which also takes them past proxies that refuse an escaped slash.
+// listDatasetRuns yields the runs of a dataset in ViewRuns. The server decodes this path twice,
+// so names with a slash or a percent sign are escaped twice. This also works with proxies that
+// reject an escaped slash.
 func (c *Client) listDatasetRuns(ctx context.Context, datasetName string) iter.Seq2[Run, error] {
 	segment := url.PathEscape(datasetName)
 	if !pathSafe(datasetName) {
@@ -161,44 +161,44 @@ func (c *Client) listDatasetRuns(ctx context.Context, datasetName string) iter.S
 	return listPages[Run](ctx, c, "datasets/"+segment+"/runs", url.Values{}, maxPageLimit)
 }
 
-// ListRuns yields the runs of a dataset as a view shows them, with their metadata, in
-// no promised order. Retried; the first error ends the iteration: ErrEndpointGone where
-// the server lacks the view, *APIError, *ConnectionError.
+// ListRuns yields the runs of a dataset as a view shows them, with their metadata, in no
+// particular order. Retried; the first error ends the iteration: ErrEndpointGone (the server
+// lacks the view), *UsageError (the dataset name cannot be sent in a path), *APIError,
+// *ConnectionError.
 //
 // API: GET /api/public/datasets/{name}/runs, or GET /api/public/experiments
 func (c *Client) ListRuns(ctx context.Context, view View, dataset Dataset) iter.Seq2[Run, error] {
 	if view == ViewRuns {
 		return c.listDatasetRuns(ctx, dataset.Name)
 	}
-	turn := func(run Run) (Run, bool) { return run, run.DatasetID == dataset.ID }
-	return convert(c.ListExperiments(ctx, time.Unix(0, 0)), turn, "runs of dataset %q", dataset.Name)
+	ofDataset := func(run Run) (Run, bool) { return run, run.DatasetID == dataset.ID }
+	return convert(c.ListExperiments(ctx, time.Unix(0, 0)), ofDataset, "runs of dataset %q", dataset.Name)
 }
 
 // RunItem is one item of a run, as one view of the server shows it.
 type RunItem struct {
 	ItemID        string `json:"datasetItemId"`
 	TraceID       string `json:"traceId"`
-	ObservationID string `json:"observationId"` // of the root span; may be empty where a link names none
-	// Time is when the link was made (ViewRuns) or the root span started.
+	ObservationID string `json:"observationId"` // of the root span; empty if the link has none
+	// Time is when the link was created (ViewRuns) or when the root span started
+	// (ViewExperiments).
 	Time time.Time `json:"createdAt"`
-	// Level is that of the root span, ERROR where the item failed; empty in
-	// ViewRuns.
+	// Level is the level of the root span, ERROR if the item failed. It is empty in ViewRuns.
 	Level string `json:"-"`
 }
 
-// link is an item of a run as the server stores it.
+// link is a run item as the server stores it in ViewRuns.
 type link struct {
 	RunItem
 	DatasetRunID string `json:"datasetRunId"`
 }
 
-// ListRunItems yields the items of a run as a view shows them: in ViewRuns one
-// per item, that of the newest link; in ViewExperiments one per root span, so
-// that an item that was run again is there once per attempt. A span that the
-// server shows twice for a while comes once, and so does a link that moves to
-// another page while it is read. A run that is not there yields nothing.
-// Retried; the first error ends the iteration: ErrEndpointGone where the server
-// lacks the view, *APIError, *ConnectionError.
+// ListRunItems yields the items of a run as a view shows them. ViewRuns has one RunItem per
+// dataset item, from its newest link. ViewExperiments has one RunItem per root span, so an item
+// has one for each attempt. ListRunItems yields a span once even if the server temporarily
+// returns it twice, and a link once even if it moves to another page during the iteration. It
+// yields nothing for a run that does not exist. Retried; the first error ends the iteration:
+// ErrEndpointGone (the server lacks the view), *APIError, *ConnectionError.
 //
 // API: GET /api/public/dataset-run-items, or GET /api/public/experiment-items
 func (c *Client) ListRunItems(ctx context.Context, server Server, view View, ref RunRef) iter.Seq2[RunItem, error] {
@@ -206,12 +206,12 @@ func (c *Client) ListRunItems(ctx context.Context, server Server, view View, ref
 	if view == ViewRuns {
 		items = c.listLinks(ctx, ref)
 	}
-	return onceEach(items, func(i RunItem) [3]string { return [3]string{i.ItemID, i.TraceID, i.ObservationID} })
+	return unique(items, func(i RunItem) [3]string { return [3]string{i.ItemID, i.TraceID, i.ObservationID} })
 }
 
 func (c *Client) listLinks(ctx context.Context, ref RunRef) iter.Seq2[RunItem, error] {
 	query := url.Values{"datasetId": {ref.DatasetID}, "runName": {ref.Name}}
-	links := convert(listPages[RunItem](ctx, c, "dataset-run-items", query, maxPageLimit), every[RunItem], "items of run %q", ref.Name)
+	links := convert(listPages[RunItem](ctx, c, "dataset-run-items", query, maxPageLimit), keepAll[RunItem], "items of run %q", ref.Name)
 	return func(yield func(RunItem, error) bool) {
 		for link, err := range links {
 			if errors.Is(err, ErrNotFound) || !yield(link, err) {
@@ -235,8 +235,8 @@ func (c *Client) listRoots(ctx context.Context, server Server, ref RunRef) iter.
 	}
 }
 
-// onceEach leaves out what is there again, by its key.
-func onceEach[T any, K comparable](items iter.Seq2[T, error], key func(T) K) iter.Seq2[T, error] {
+// unique yields the first item of each key, and all errors.
+func unique[T any, K comparable](items iter.Seq2[T, error], key func(T) K) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		seen := map[K]bool{}
 		for item, err := range items {
@@ -252,30 +252,29 @@ func onceEach[T any, K comparable](items iter.Seq2[T, error], key func(T) K) ite
 	}
 }
 
-// DatasetRunItemCreate links a trace to a dataset item under the name of a run.
+// DatasetRunItemCreate is a link between a trace and a dataset item, as part of a run.
 type DatasetRunItemCreate struct {
 	RunName string `json:"runName"`
-	// RunDescription and Metadata count in the first call of a run only: send
-	// the same ones every time.
+	// RunDescription and Metadata take effect only in the first call of a run. Send the same
+	// values in every call.
 	RunDescription string            `json:"runDescription,omitempty"`
 	Metadata       map[string]string `json:"metadata,omitempty"`
 	DatasetItemID  string            `json:"datasetItemId"`
-	// TraceID is required; the trace need not exist yet.
+	// TraceID is required. The trace need not exist yet.
 	TraceID       string `json:"traceId"`
 	ObservationID string `json:"observationId,omitempty"`
-	// DatasetVersion is the version the items were listed at, as FormatTime writes it:
-	// with it an item that was archived meanwhile can still be linked. Leave it empty
-	// unless Capabilities.DatasetVersions, as older servers refuse the key.
+	// DatasetVersion is the version at which the items were listed, formatted by FormatTime. It
+	// allows links to items that have been archived since. Leave it empty unless
+	// Capabilities.DatasetVersions is true, because older servers reject the key.
 	DatasetVersion string `json:"datasetVersion,omitempty"`
 }
 
-// CreateDatasetRunItem sends the link and returns the id of the run: made up by v3 and
-// dual servers, equal to ExperimentID on v4. Sent again it makes another row of which
-// reads keep the newest, so it is safe to repeat; retried. On v4 in its default
-// mode nothing is stored and the answer holds the computed run id. Errors:
-// ErrNotFound (item or dataset unknown, or archived and no version given),
-// ErrEndpointGone (v4.0, where ExperimentID computes the id), *APIError,
-// *ConnectionError.
+// CreateDatasetRunItem sends the link and returns the id of the run, which v3 and v4-dual
+// generate and which equals ExperimentID on v4. On v4 in its default mode, the server stores
+// nothing and only computes the id. Retried and safe to repeat: a repetition creates another
+// row, but reads return only the newest. Errors: ErrNotFound (the item or dataset is unknown,
+// or the item is archived and no version is given), ErrEndpointGone (v4.0; use ExperimentID),
+// *APIError, *ConnectionError.
 //
 // API: POST /api/public/dataset-run-items
 func (c *Client) CreateDatasetRunItem(ctx context.Context, item DatasetRunItemCreate) (runID string, err error) {
@@ -286,30 +285,30 @@ func (c *Client) CreateDatasetRunItem(ctx context.Context, item DatasetRunItemCr
 	stored, err := call[link](ctx, c, r, item, "linking item %q to run %q", item.DatasetItemID, item.RunName)
 	if err == nil && stored.DatasetRunID == "" {
 		err = fmt.Errorf("linking item %q to run %q: %w", item.DatasetItemID, item.RunName,
-			c.answered(r, http.StatusOK, nil, "the answer holds no datasetRunId"))
+			c.newAPIError(r, http.StatusOK, nil, "the answer holds no datasetRunId"))
 	}
 	return stored.DatasetRunID, err
 }
 
-// ExperimentID returns the id that Langfuse v4 computes for a run: the first 16
-// hexadecimal digits of SHA-256 over the text that JavaScript's JSON.stringify
-// gives for ["langfuse-experiment-v1", projectID, datasetID, runName].
+// ExperimentID returns the id that Langfuse v4 computes for a run: the first 16 hexadecimal
+// digits of the SHA-256 sum of JSON.stringify(["langfuse-experiment-v1", projectID, datasetID,
+// runName]) in JavaScript.
 //
-// Bytes of runName that are not UTF-8 count as U+FFFD each, which is what this
-// client's requests turn them into on the way to the server.
+// Each byte of runName that is not valid UTF-8 counts as U+FFFD, because the requests of this
+// client contain U+FFFD in its place.
 func ExperimentID(projectID, datasetID, runName string) string {
-	text, _ := textutil.MarshalJSON([]string{"langfuse-experiment-v1", projectID, datasetID, runName}) // strings can always be written
-	sum := sha256.Sum256([]byte(likeJavaScript.Replace(string(text))))
+	text, _ := textutil.MarshalJSON([]string{"langfuse-experiment-v1", projectID, datasetID, runName}) // strings cannot fail
+	sum := sha256.Sum256([]byte(jsonStringify.Replace(string(text))))
 	return hex.EncodeToString(sum[:])[:16]
 }
 
-// likeJavaScript takes back what encoding/json escapes and JSON.stringify does not.
-var likeJavaScript = strings.NewReplacer(`\\`, `\\`, `\u2028`, "\u2028", `\u2029`, "\u2029", `\ufffd`, "\ufffd")
+// jsonStringify removes the escapes that encoding/json writes and JSON.stringify does not.
+var jsonStringify = strings.NewReplacer(`\\`, `\\`, `\u2028`, "\u2028", `\u2029`, "\u2029", `\ufffd`, "\ufffd")
 
-// ListExperiments yields runs as v4 sees them, with metadata, the latest activity
-// first: those of the ids, or all, with spans that start at an instant or later. Only
-// where Capabilities.NewReads. Retried; the first error ends the iteration:
-// ErrEndpointGone on v3, *APIError, *ConnectionError.
+// ListExperiments yields runs as v4 stores them, with metadata, the latest activity first. It
+// selects runs with spans that start at from or later; if ids are given, only those runs. It
+// requires Capabilities.NewReads. Retried; the first error ends the iteration: ErrEndpointGone
+// (v3), *APIError, *ConnectionError.
 //
 // API: GET /api/public/experiments
 func (c *Client) ListExperiments(ctx context.Context, from time.Time, ids ...string) iter.Seq2[Run, error] {
@@ -317,7 +316,7 @@ func (c *Client) ListExperiments(ctx context.Context, from time.Time, ids ...str
 	setList(query, "id", ids)
 	type experiment struct {
 		Run
-		StartTime time.Time `json:"startTime"` // cut to the window that was asked for
+		StartTime time.Time `json:"startTime"` // never before fromStartTime
 		ItemCount Number    `json:"itemCount"`
 	}
 	run := func(e experiment) (Run, bool) {
@@ -327,30 +326,30 @@ func (c *Client) ListExperiments(ctx context.Context, from time.Time, ids ...str
 	return convert(listCursor[experiment](ctx, c, "experiments", query, 0, maxPageLimit), run, "experiments")
 }
 
-// ExperimentItem is one item of a run as v4 sees it: the root span of one
-// attempt. An item that was run again is there once per attempt.
+// ExperimentItem is one item of a run as v4 stores it: the root span of one attempt. An item
+// has one ExperimentItem for each attempt.
 type ExperimentItem struct {
 	ID               string          `json:"id"` // of the root span
 	TraceID          string          `json:"traceId"`
 	StartTime        time.Time       `json:"startTime"`
 	EndTime          time.Time       `json:"endTime"`
-	Level            string          `json:"level"` // ERROR where it failed
+	Level            string          `json:"level"` // ERROR if the attempt failed
 	ItemID           string          `json:"experimentItemId"`
 	DatasetVersion   time.Time       `json:"experimentItemVersion"`
 	Input            json.RawMessage `json:"input"`  // see DecodeIO
-	Output           json.RawMessage `json:"output"` // likewise
+	Output           json.RawMessage `json:"output"` // see DecodeIO
 	ExpectedOutput   json.RawMessage `json:"expectedOutput"`
 	Metadata         json.RawMessage `json:"metadata"`
 	ExperimentFields json.RawMessage `json:"experimentMetadata"`
-	// Scores are those of the trace and its root within a day of it, at most
-	// 50; see ListScores for all.
+	// Scores are at most 50 scores of the trace and of its root span, within a day of the
+	// trace. ListScores returns all.
 	Scores []Score `json:"scores"`
 }
 
-// ListExperimentItems yields the items of an experiment with all that there is of
-// them, the newest first, from an instant on. Only where Capabilities.NewReads. Reads
-// show a span twice for a while when it was sent twice: count by (TraceID, ID). Retried;
-// the first error ends the iteration.
+// ListExperimentItems yields the items of an experiment that start at from or later, with all
+// fields, the newest first. It requires Capabilities.NewReads. A span that was sent twice may
+// temporarily appear twice: count by (TraceID, ID). Retried; the first error ends the
+// iteration.
 //
 // API: GET /api/public/experiment-items
 func (c *Client) ListExperimentItems(ctx context.Context, from time.Time, id string) iter.Seq2[ExperimentItem, error] {
@@ -362,9 +361,9 @@ func (c *Client) experimentItems(ctx context.Context, from time.Time, id, fields
 	return listCursor[ExperimentItem](ctx, c, "experiment-items", query, maxPageLimit, maxPageLimit)
 }
 
-// DecodeIO returns what an input or output holds. Some reads give the JSON
-// itself, others a string that contains it; a string that is not JSON is
-// returned as it is. Nothing (absent) is nil.
+// DecodeIO returns the JSON value of an input or output. Some endpoints return the value
+// itself, others a JSON string that contains the value. DecodeIO returns a string that does not
+// contain JSON unchanged, and nil for nil.
 func DecodeIO(raw json.RawMessage) json.RawMessage {
 	var text string
 	if json.Unmarshal(raw, &text) != nil || !json.Valid([]byte(text)) {
@@ -373,29 +372,29 @@ func DecodeIO(raw json.RawMessage) json.RawMessage {
 	return json.RawMessage(text)
 }
 
-// The functions below return addresses of the web interface. base is the
-// server's address (Client.BaseURL), its sub-path included; the rest are ids,
-// not names. All forms but ExperimentsURL exist on v3 and on v4.
+// The functions below return addresses of the web interface. base is Client.BaseURL. All other
+// parameters are ids, not names. The pages exist on v3 and v4, except for that of
+// ExperimentsURL.
 
-// RunURL returns the page of one run; v4 redirects it to the experiment's
-// results.
+// RunURL returns the address of the page of one run. v4 redirects it to the results of the
+// experiment.
 func RunURL(base, projectID, datasetID, runID string) string {
 	return pageURL(base, projectID, "datasets", datasetID, "runs", runID)
 }
 
-// CompareURL returns the page that sets runs of one dataset side by side; the
-// first is the baseline.
+// CompareURL returns the address of the page that compares runs of one dataset. The first run
+// is the base.
 func CompareURL(base, projectID, datasetID string, runIDs ...string) string {
 	return pageURL(base, projectID, "datasets", datasetID, "compare") + "?" + url.Values{"runs": runIDs}.Encode()
 }
 
-// ExperimentsURL returns the list of all experiments of a project, which only
-// v4 has.
+// ExperimentsURL returns the address of the list of all experiments of a project. Only v4 has
+// this page.
 func ExperimentsURL(base, projectID string) string {
 	return pageURL(base, projectID, "experiments")
 }
 
-// pageURL joins escaped segments.
+// pageURL returns the address of a page of the web interface. It escapes the segments.
 func pageURL(base string, segments ...string) string {
 	address := strings.TrimRight(base, "/") + "/project"
 	for _, segment := range segments {

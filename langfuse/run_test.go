@@ -11,15 +11,14 @@ import (
 	"time"
 )
 
-// The three kinds of servers, as Probe describes them.
+// testServer returns a server in a mode, like Probe.
 func testServer(mode Mode, version Version) Server {
 	return Server{Project: Project{ID: "p1"}, Capabilities: Capabilities{Version: version}.WithMode(mode)}
 }
 
 const uuidOfRunA = "0d9f6c1e-7a55-4f0e-9a3e-2f6a1b7c8d90"
 
-// runServer answers for one run called "run A": made up ids in the runs view,
-// and in the experiments view whatever is asked for by id.
+// runServer serves a run with the name "run A", in ViewRuns with a generated id, or no run.
 func runServer(t *testing.T, hasRun bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		switch path := r.URL.Path; {
@@ -44,7 +43,7 @@ func TestRunIDByMode(t *testing.T) {
 	for name, test := range map[string]struct {
 		mode     Mode
 		ref      RunRef
-		there    bool
+		exists   bool
 		want     string
 		is       error
 		requests int
@@ -57,7 +56,7 @@ func TestRunIDByMode(t *testing.T) {
 		"dual, only computed":   {ModeDual, named, false, computed, nil, 1},
 		"nothing to find it by": {ModeDual, RunRef{Name: "run A"}, true, "", nil, 0},
 	} {
-		client, record := serve(t, runServer(t, test.there))
+		client, record := serve(t, runServer(t, test.exists))
 		got, err := client.RunID(t.Context(), testServer(test.mode, Version{4, 16, 0}), test.ref)
 		if got != test.want || (err == nil) != (test.want != "") || !errors.Is(err, test.is) && test.is != nil || len(record.seen()) != test.requests {
 			t.Errorf("%s: %q, %v, %d requests", name, got, err, len(record.seen()))
@@ -93,8 +92,7 @@ func TestGetRunInBothViews(t *testing.T) {
 	}
 }
 
-// Any name must reach the server whole: by query in the runs view, by id in the
-// other one.
+// Any name must reach the server unchanged in ViewRuns. ViewExperiments uses the id.
 func TestOddRunNames(t *testing.T) {
 	for _, name := range []string{"#2", "a  b", "Ünï 北京 🚀", "a/b/c", "a,b", "50%off", "100%2Fx", `?&="`, " lead", "..", "\t", "\u2028"} {
 		var asked string
@@ -114,8 +112,8 @@ func TestOddRunNames(t *testing.T) {
 	}
 }
 
-// While pages are read a new link shifts the rest by one: what moved to the next
-// page must not count twice.
+// If a link is created during the iteration, it shifts the other links by one. A link that
+// moves to the next page must not be yielded twice.
 func TestRunItemsThatMoveComeOnce(t *testing.T) {
 	client, _ := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		page, _ := strconv.Atoi(r.FormValue("page"))
@@ -143,8 +141,8 @@ func TestRunItemsThatMoveComeOnce(t *testing.T) {
 }
 
 func TestRunItemsInTheExperimentsView(t *testing.T) {
-	// The second row of the sample is another attempt of i1; the first is given
-	// twice, as after a span was sent again.
+	// The second row of the sample is another attempt of i1. The first row appears twice, as if
+	// its span had been sent twice.
 	var answer struct {
 		Data []json.RawMessage `json:"data"`
 		Meta json.RawMessage   `json:"meta"`
@@ -181,8 +179,8 @@ func TestRunThatIsNotThereHasNoItems(t *testing.T) {
 	}
 }
 
-// A mode that was forced on the wrong server must fail by name, not read as
-// "nothing there".
+// A forced mode that the server does not have must lead to an error with the name of the run,
+// not to an empty result.
 func TestViewThatTheServerLacksIsAnError(t *testing.T) {
 	for view, failure := range map[View]string{ViewRuns: "404_events_only.json", ViewExperiments: "404_write_mode.json"} {
 		client, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {

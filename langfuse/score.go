@@ -17,32 +17,32 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// ScoreCreate is a score as it is written, on a trace (and one of its
-// observations) or on a run.
+// ScoreCreate is a score to be written, for a trace, for an observation or for a run.
 type ScoreCreate struct {
-	// ID is required: a score without one is answered with success and lost.
-	// The same ID again replaces the score if Timestamp is later.
+	// ID is required: the server reports success for a score without an ID, and loses it.
+	// Another score with the same ID replaces the score if its Timestamp is later.
 	ID    string     `json:"id"`
 	Name  string     `json:"name"`
 	Value ScoreValue `json:"value"`
 	Type  ScoreType  `json:"dataType"`
-	// TraceID, with ObservationID if it is about one span; or DatasetRunID,
-	// which is the experiment id.
+	// TraceID or DatasetRunID (the id of the run or experiment) is required, but not both.
+	// ObservationID selects one span of the trace.
 	TraceID       string `json:"traceId,omitempty"`
 	ObservationID string `json:"observationId,omitempty"`
 	DatasetRunID  string `json:"datasetRunId,omitempty"`
 	Comment       string `json:"comment,omitempty"`
 	// Metadata is a JSON object or empty.
 	Metadata json.RawMessage `json:"metadata,omitempty"`
-	// Environment is at most 40 of a-z, 0-9, - and _; empty is "default".
+	// Environment consists of at most 40 characters a-z, 0-9, - and _, and does not begin with
+	// "langfuse". Empty means "default".
 	Environment string `json:"environment,omitempty"`
-	// Timestamp is required by CreateScores and ignored by CreateScore, where
-	// the server's clock counts.
+	// Timestamp is required by CreateScores. CreateScore ignores it: there the server uses its
+	// own clock.
 	Timestamp time.Time `json:"-"`
 }
 
-// Validate returns all reasons why a server would refuse the score, store it
-// under other words, or drop it without saying so.
+// Validate returns all reasons why a server would reject the score, change it or silently drop
+// it.
 func (s *ScoreCreate) Validate() error {
 	var found problems
 	found.add(s.ID == "", "it needs an id")
@@ -69,16 +69,16 @@ func (s *ScoreCreate) Validate() error {
 	return errors.Join(found...)
 }
 
-// isEnvironment reports whether Langfuse keeps the name as it is; what it does
-// not like it silently turns into "default".
+// isEnvironment reports whether Langfuse stores the name unchanged. It silently replaces
+// invalid names by "default".
 func isEnvironment(name string) bool {
 	return len(name) <= 40 && !strings.HasPrefix(name, "langfuse") &&
 		strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-_") == ""
 }
 
-// CreateScore sends one score; its time is the server's. CreateScores is better
-// in every way but for servers that no longer have its endpoint. Safe to
-// repeat; retried. A success means queued. Errors: *APIError, *ConnectionError.
+// CreateScore sends one score, which gets its time from the server's clock. Prefer
+// CreateScores, unless the server lacks its endpoint. A success means that the score is queued.
+// Safe to repeat; retried. Errors: those of Validate, *APIError, *ConnectionError.
 //
 // API: POST /api/public/scores
 func (c *Client) CreateScore(ctx context.Context, score ScoreCreate) error {
@@ -90,10 +90,10 @@ func (c *Client) CreateScore(ctx context.Context, score ScoreCreate) error {
 	return err
 }
 
-// DeleteScore asks for a score to be deleted. The request is queued, for half a
-// minute and longer, and one that is handled before the score was stored is
-// lost: call it once the score can be read, and read again. Safe to repeat;
-// retried.
+// DeleteScore requests the deletion of a score. The server queues the request for half a minute
+// or longer. The request has no effect if the server processes it before it has stored the
+// score: call DeleteScore when the score can be read, and check later that it is gone. Safe to
+// repeat; retried. Errors: *APIError, *ConnectionError.
 //
 // API: DELETE /api/public/scores/{id}
 func (c *Client) DeleteScore(ctx context.Context, id string) error {
@@ -107,7 +107,7 @@ func (c *Client) DeleteScore(ctx context.Context, id string) error {
 	return nil
 }
 
-// Score is a score as it is read.
+// Score is a score as the server returns it.
 type Score struct {
 	ID           string          `json:"id"`
 	Name         string          `json:"name"`
@@ -124,27 +124,27 @@ type Score struct {
 	Subject      ScoreSubject    `json:"subject"`
 }
 
-// ScoreSubject is what a score is about.
+// ScoreSubject identifies the object that a score belongs to.
 type ScoreSubject struct {
 	Kind    string `json:"kind"` // trace, observation, session or experiment
 	ID      string `json:"id"`
-	TraceID string `json:"traceId"` // of an observation
+	TraceID string `json:"traceId"` // the trace of an observation
 }
 
-// ScoresQuery selects scores; empty fields select all. Lists hold any of; their
-// elements must not contain commas.
+// ScoresQuery selects scores. A score matches a list if it matches any of its elements, which
+// must not contain commas. Empty fields match all scores.
 type ScoresQuery struct {
 	IDs, Names []string
-	// At most one of TraceIDs and ExperimentID.
+	// At most one of TraceIDs and ExperimentID may be set.
 	TraceIDs     []string
-	ExperimentID string // scores on the run itself
-	Limit        int    // of a page, at most 100; 0 is 64
+	ExperimentID string // selects the scores of the run itself, not of its items
+	Limit        int    // scores per page, at most 100; 0 means 64
 }
 
-// ListScores yields scores with their details, subject and annotation. It works
-// on v3 from 3.179 (Capabilities.ScoresV3) and on v4; ReadScores works on all
-// servers and takes lists of any length. A score is visible some
-// seconds after it was sent. Retried; the first error ends the iteration.
+// ListScores yields scores with their details, subject and annotation. It requires
+// Capabilities.ScoresV3 (v3 from 3.179, and v4), and its lists must fit into a URL. ReadScores
+// works on all servers and with lists of any length. A score appears some seconds after it was
+// sent. Retried; the first error ends the iteration.
 //
 // API: GET /api/public/v3/scores
 func (c *Client) ListScores(ctx context.Context, q ScoresQuery) iter.Seq2[Score, error] {
@@ -156,10 +156,10 @@ func (c *Client) ListScores(ctx context.Context, q ScoresQuery) iter.Seq2[Score,
 	return listCursor[Score](ctx, c, "v3/scores", query, q.Limit, maxPageLimit)
 }
 
-// ScoreType says what the value of a score means.
+// ScoreType determines how to interpret the value of a score.
 type ScoreType string
 
-// The types of scores. CORRECTION is only read: its value is a text.
+// The types of scores. ScoreCorrection can only be read; its value is a text.
 const (
 	ScoreNumeric     ScoreType = "NUMERIC"
 	ScoreBoolean     ScoreType = "BOOLEAN"
@@ -168,9 +168,9 @@ const (
 	ScoreCorrection  ScoreType = "CORRECTION"
 )
 
-// ScoreValue is a number or a text, or neither (the zero value, which servers
-// give for an empty category). Values compare with ==. The endpoints of
-// Langfuse write a boolean as 0/1 or as false/true; both are the numbers here.
+// ScoreValue is a number or a text. The zero value is neither; servers return it for an empty
+// category. Values can be compared with ==. Langfuse writes a boolean as 0/1 or as false/true,
+// depending on the endpoint; in a ScoreValue it is always 0 or 1.
 type ScoreValue struct{ value any } // float64 or string
 
 // NumberValue returns the value of a numeric score.
@@ -187,19 +187,19 @@ func BoolValue(yes bool) ScoreValue {
 // TextValue returns the value of a categorical or text score.
 func TextValue(text string) ScoreValue { return ScoreValue{text} }
 
-// Number returns the number, and whether the value is one.
+// Number returns the number; ok is false if the value is not a number.
 func (v ScoreValue) Number() (number float64, ok bool) {
 	number, ok = v.value.(float64)
 	return number, ok
 }
 
-// Text returns the text, and whether the value is one.
+// Text returns the text; ok is false if the value is not a text.
 func (v ScoreValue) Text() (text string, ok bool) {
 	text, ok = v.value.(string)
 	return text, ok
 }
 
-// String returns the value for people; nothing for no value.
+// String formats the value for people. It returns "" for the zero value.
 func (v ScoreValue) String() string {
 	if number, ok := v.Number(); ok {
 		return strconv.FormatFloat(number, 'g', -1, 64)
@@ -226,9 +226,9 @@ func (v *ScoreValue) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// UnmarshalJSON reads a score as any of the endpoints write it: v3/scores with a
-// typed value and a subject; v2/scores and the scores inside traces with the ids
-// side by side, the text in stringValue and a 0 in value.
+// UnmarshalJSON reads a score in the form of any endpoint. v3/scores has a typed value and a
+// subject. v2/scores and traces have the ids at the top level, the text in stringValue and a 0
+// in value.
 func (s *Score) UnmarshalJSON(raw []byte) error {
 	type plain Score
 	flat := struct {
@@ -266,8 +266,8 @@ func (s *Score) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// TraceID returns the trace that the score is about, itself or through one of
-// its observations; empty for scores of runs and sessions.
+// TraceID returns the id of the trace that the score, or the observation of the score, belongs
+// to. It is empty for scores of runs and sessions.
 func (s Score) TraceID() string {
 	if s.Subject.Kind == "trace" {
 		return s.Subject.ID
@@ -277,9 +277,8 @@ func (s Score) TraceID() string {
 
 func (t ScoreType) isNumber() bool { return t == ScoreNumeric || t == ScoreBoolean }
 
-// parse reads a value that is written as text: numbers and truth values for
-// NUMERIC and BOOLEAN, the text itself for the other types and for what is
-// neither.
+// parse converts a text to a value of the type: a number for NUMERIC and BOOLEAN if the text is
+// a number or a boolean, otherwise the text itself.
 func (t ScoreType) parse(text string) ScoreValue {
 	trimmed := strings.TrimSpace(text)
 	if t == ScoreBoolean {
@@ -297,34 +296,35 @@ func (t ScoreType) parse(text string) ScoreValue {
 	return TextValue(text)
 }
 
-// ScoreConfig says what scores of a name look like: people who annotate choose
-// among configurations.
+// ScoreConfig defines the name, type and range of a kind of score. Annotators select from these
+// configurations.
 type ScoreConfig struct {
 	ID   string    `json:"id,omitempty"`
-	Name string    `json:"name"` // of 1 to 35 characters
+	Name string    `json:"name"` // 1 to 35 characters
 	Type ScoreType `json:"dataType"`
-	// Min and Max bound the values; nil: no bound, and of ScoreBoolean always.
+	// Min and Max limit the values. Nil means no limit. They are always nil for ScoreBoolean.
 	Min         *float64 `json:"minValue,omitempty"`
 	Max         *float64 `json:"maxValue,omitempty"`
 	Description string   `json:"description,omitempty"`
 	Archived    bool     `json:"isArchived,omitempty"`
 }
 
-// ListScoreConfigs yields the score configurations of the project, archived ones
-// included, the newest first. Names are not unique. Works on all servers. Retried;
-// the first error ends the iteration.
+// ListScoreConfigs yields the score configurations of the project, including archived ones, the
+// newest first. Names are not unique. Works on all servers. Retried; the first error ends the
+// iteration.
 //
 // API: GET /api/public/score-configs
 func (c *Client) ListScoreConfigs(ctx context.Context) iter.Seq2[ScoreConfig, error] {
 	return listPages[ScoreConfig](ctx, c, "score-configs", url.Values{}, maxPageLimit)
 }
 
-// CreateScoreConfig makes a score configuration; ID and Archived are the server's.
-// Not safe to repeat: it would be there twice. Errors: *APIError, *ConnectionError.
+// CreateScoreConfig creates a score configuration and returns it. It ignores config.ID and
+// config.Archived, which the server sets. Not safe to repeat, because every call creates
+// another configuration; retried only after 429. Errors: *APIError, *ConnectionError.
 //
 // API: POST /api/public/score-configs
 func (c *Client) CreateScoreConfig(ctx context.Context, config ScoreConfig) (ScoreConfig, error) {
 	config.ID, config.Archived = "", false
-	r := request{method: http.MethodPost, path: "score-configs", once: true}
+	r := request{method: http.MethodPost, path: "score-configs", sendOnce: true}
 	return call[ScoreConfig](ctx, c, r, config, "score configuration %q", config.Name)
 }

@@ -51,7 +51,7 @@ func TestScoresReadTheSameFromAllEndpoints(t *testing.T) {
 			got := row{s.Name, s.Value.String(), s.Subject.Kind, s.Subject.ID, s.TraceID(), s.AuthorUserID}
 			w := want[s.ID]
 			if s.ID == "s5" {
-				w.id = got.id // the id of a run differs between the majors
+				w.id = got.id // v3 and v4 have different run ids
 			}
 			if s.ID == "s3" && file == "scores_v2.json" {
 				w.value = "good"
@@ -74,8 +74,8 @@ func TestScoresOfManyTraces(t *testing.T) {
 	for i := range 120 {
 		ids = append(ids, fmt.Sprintf("%032x", i+1))
 	}
-	// Every request answers two scores per trace it names, and one of a foreign
-	// trace, which a server does that ignores the filter.
+	// Every response contains two scores per requested trace, and one of another trace, as if
+	// the server ignored the filter.
 	client, record := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		var data []map[string]any
 		add := func(id, trace string) {
@@ -129,7 +129,7 @@ func TestRunScoresByMode(t *testing.T) {
 		})
 		ref := RunRef{DatasetID: "d1", Name: "run A"}
 		if mode == ModeDual {
-			ref.ID = "c1be4668d6593f0f" // the sample's
+			ref.ID = "c1be4668d6593f0f" // the id in the sample
 		}
 		n := 0
 		for score, err := range client.ListRunScores(t.Context(), testServer(mode, version), ref) {
@@ -164,7 +164,7 @@ func TestScoresBySelection(t *testing.T) {
 	}
 }
 
-// Whatever an endpoint makes of a value, it reads back as the value.
+// Every endpoint's form of a value reads back as the same value.
 func TestScoreValuesSurviveEveryForm(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		number := rapid.Float64Range(-1e15, 1e15).Draw(t, "number")
@@ -214,7 +214,7 @@ func FuzzScore(f *testing.F) {
 func TestWait(t *testing.T) {
 	for name, test := range map[string]struct {
 		wait  Wait
-		after time.Duration // when it is there
+		after time.Duration // when the data appears
 		looks int
 		took  time.Duration
 		late  bool
@@ -222,7 +222,7 @@ func TestWait(t *testing.T) {
 		"at once": {Wait{}, 0, 1, 0, false},
 		"a while": {Wait{}, 3 * time.Second, 4, 3500 * time.Millisecond, false},          // 0, 0.5, 1.5, 3.5 s
 		"never":   {Wait{Timeout: 4 * time.Second}, time.Hour, 5, 4 * time.Second, true}, // 0, 0.5, 1.5, 3.5, 4 s
-		// 0, 0.5, 1.5, 3.5, 7.5 s, then 4,319 times 5 s more.
+		// 0, 0.5, 1.5, 3.5, 7.5 s, then 4,319 times every 5 s.
 		"for hours":     {Wait{Timeout: 10 * time.Hour}, 6 * time.Hour, 4324, 6*time.Hour + 2500*time.Millisecond, false},
 		"once":          {Wait{Timeout: -1}, time.Hour, 1, 0, true},
 		"even pauses":   {Wait{First: time.Second, Most: time.Second, Timeout: 3 * time.Second}, 3 * time.Second, 4, 3 * time.Second, false},

@@ -27,7 +27,7 @@ type envelope struct {
 	Body                map[string]any
 }
 
-// envelopes reads an ingestion request.
+// envelopes returns the events of an ingestion request.
 func envelopes(body []byte) []envelope {
 	var request struct{ Batch []envelope }
 	if err := json.Unmarshal(body, &request); err != nil {
@@ -36,7 +36,7 @@ func envelopes(body []byte) []envelope {
 	return request.Batch
 }
 
-// acceptAll answers as a server that takes every event.
+// acceptAll responds like a server that accepts every event.
 func acceptAll(w http.ResponseWriter, body []byte) {
 	var successes []map[string]any
 	for _, event := range envelopes(body) {
@@ -46,7 +46,7 @@ func acceptAll(w http.ResponseWriter, body []byte) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"successes": successes, "errors": []any{}})
 }
 
-// withBody hands the request's body to f.
+// withBody returns a handler that passes the body of the request to f.
 func withBody(f func(http.ResponseWriter, []byte)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var body bytes.Buffer
@@ -105,7 +105,7 @@ func TestScoreOnTheWire(t *testing.T) {
 	if err := event.encode(); err != nil {
 		t.Fatal(err)
 	}
-	// A value of 0 must be there, and the time to the millisecond.
+	// The event must contain a value of 0, and the time to the millisecond.
 	want := fmt.Sprintf(`{"batch":[{"id":"%s","type":"score-create","timestamp":"2026-11-21T02:00:00.123Z","body":{"id":"s1","name":"f1","value":0,"dataType":"NUMERIC","traceId":"t","observationId":"o","comment":"0/9","metadata":{"n":9},"environment":"sdk-experiment"}}]}`, event.id)
 	if got := string(record.seen()[0].body); got != want || record.seen()[0].uri != "/api/public/ingestion" {
 		t.Errorf("sent\n%s, want\n%s", got, want)
@@ -164,7 +164,7 @@ func TestScoresGoInBoundedBatches(t *testing.T) {
 	for i := range 250 {
 		scores = append(scores, goodScore(fmt.Sprint("small", i)))
 	}
-	for i := range 6 { // of 1 MB: two fit into 2.5 MB
+	for i := range 6 { // 1 MB each, so that two fit into 2.5 MB
 		big := goodScore(fmt.Sprint("big", i))
 		big.Comment = strings.Repeat("x", 1<<20)
 		scores = append(scores, big)

@@ -16,63 +16,61 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// Bounds of one request of CreateScores. The web server writes one object per
-// event before it answers, so long batches time out; the byte bound is that of
-// the official SDKs.
+// Limits for one request of CreateScores. The server writes one object per event before it
+// responds, so large batches time out. The official SDKs use the same limit in bytes.
 const (
 	maxScoreEvents = 100
 	maxScoreBytes  = 2500 << 10
 )
 
-// ErrRefused is what a *ScoreError is where the score will never be accepted as it is.
-// Any other may or may not have arrived, or was not sent: send it again, unchanged.
+// ErrRefused matches a *ScoreError if the server will never accept the score unchanged. A score
+// with any other error was not sent, or may or may not have arrived: send it again, unchanged.
 var ErrRefused = errors.New("refused")
 
-// ScoreError is why one score of several was not accepted.
+// ScoreError is the reason why one score of a CreateScores call was not accepted.
 type ScoreError struct {
 	Name    string
 	Refused bool // see ErrRefused
 	Err     error
 }
 
-// Error names the score.
+// Error includes the name of the score and the reason.
 func (e *ScoreError) Error() string { return fmt.Sprintf("langfuse: score %q: %v", e.Name, e.Err) }
 
-// Unwrap returns the answer.
+// Unwrap returns Err.
 func (e *ScoreError) Unwrap() error { return e.Err }
 
-// Is reports whether the score is refused, for ErrRefused.
+// Is reports whether target is ErrRefused and the score is refused.
 func (e *ScoreError) Is(target error) bool { return e.Refused && target == ErrRefused }
 
-// scoreEvent is one score on its way: its envelope's id, its JSON, its place in
-// the results.
+// scoreEvent is one score of a CreateScores call.
 type scoreEvent struct {
-	id     string
-	json   json.RawMessage
+	id     string          // of the envelope
+	json   json.RawMessage // the envelope with the score
 	score  *ScoreCreate
-	result *error
+	result *error // the element of the results of CreateScores
 }
 
-// refuse notes that the score will never be accepted.
+// refuse sets a result that matches ErrRefused.
 func (e *scoreEvent) refuse(err error) { *e.result = &ScoreError{e.score.Name, true, err} }
 
-// open reports whether the score is neither accepted nor refused.
-func (e *scoreEvent) open() bool { return *e.result != nil && !errors.Is(*e.result, ErrRefused) }
+// pending reports whether the score is neither accepted nor refused yet.
+func (e *scoreEvent) pending() bool { return *e.result != nil && !errors.Is(*e.result, ErrRefused) }
 
 // errNotSent is the result of a score before it is sent.
 var errNotSent = errors.New("it was not sent")
 
-// CreateScores sends scores in as few requests as the bounds allow (100 events,
-// 2.5 MB) and returns what became of each, in the same order: nil is queued to be
-// stored, a *ScoreError is what the server, or Validate, says of it alone, and any other
-// is the error of the first request that failed as a whole, after its repetitions, behind
-// which no more are sent.
+// CreateScores sends scores in as few requests as possible (at most 100 scores and 2.5 MB per
+// request) and returns one result per score, in the same order. nil means that the score is
+// queued. A *ScoreError is the reason of the server, or of Validate, for this score. Any other
+// error is that of the first request that failed entirely after its retries; CreateScores sends
+// nothing after it.
 //
-// Everything is a function of the scores, so calling again with the
-// same ones changes nothing that a read shows. Retried with the same bytes; of a
-// request that was taken in part only the rest. A request that something on the way
-// finds too large is sent in halves; where the endpoint is gone each score is sent on
-// its own.
+// Safe to repeat: the requests depend only on the scores, so a call with the same scores does
+// not change what reads return. Retried with the same bytes; if the server accepted a part of a
+// request, only the rest is retried. If a request is too large for the server or a proxy, it is
+// split in halves. If the server lacks the endpoint, every score is sent in a request of its
+// own.
 //
 // API: POST /api/public/ingestion, else POST /api/public/scores
 func (c *Client) CreateScores(ctx context.Context, scores []ScoreCreate) []error {
@@ -83,7 +81,7 @@ func (c *Client) CreateScores(ctx context.Context, scores []ScoreCreate) []error
 		if err := c.deliver(ctx, events[:n]); err != nil {
 			err = fmt.Errorf("sending %d scores: %w", n, err)
 			for _, event := range events {
-				if event.open() {
+				if event.pending() {
 					*event.result = err
 				}
 			}
@@ -94,31 +92,30 @@ func (c *Client) CreateScores(ctx context.Context, scores []ScoreCreate) []error
 	return results
 }
 
-// newScoreEvents encodes the scores; those that cannot be sent are refused in
-// the results.
+// newScoreEvents encodes the scores and refuses those that cannot be sent.
 func newScoreEvents(scores []ScoreCreate, results []error) []scoreEvent {
 	events := make([]scoreEvent, 0, len(scores))
-	used := make(map[string]bool, len(scores))
+	seen := make(map[string]bool, len(scores))
 	for i := range scores {
 		results[i] = errNotSent
 		event := scoreEvent{score: &scores[i], result: &results[i]}
 		err := event.encode()
-		if err == nil && used[event.id] {
+		if err == nil && seen[event.id] {
 			err = errors.New("its id and timestamp appear twice: the answers could not be told apart")
 		}
 		if err != nil {
 			event.refuse(err)
 			continue
 		}
-		used[event.id] = true
+		seen[event.id] = true
 		events = append(events, event)
 	}
 	return events
 }
 
-// encode wraps the score in its envelope. The envelope's id is a function
-// of the score's id and time: a repetition has the same one, a changed score
-// sent at a later time another.
+// encode sets the id and the JSON of the event. The id depends on the id and the timestamp of
+// the score: a repetition has the same id, and a changed score with a later timestamp has
+// another.
 func (e *scoreEvent) encode() error {
 	if err := e.score.Validate(); err != nil {
 		return err
@@ -129,16 +126,16 @@ func (e *scoreEvent) encode() error {
 	at := FormatTime(e.score.Timestamp)
 	sum := sha256.Sum256([]byte(e.score.ID + "\n" + at))
 	e.id = hex.EncodeToString(sum[:16])
-	room := make([]byte, 0, 512+len(e.score.Comment)+len(e.score.Metadata))
+	buf := make([]byte, 0, 512+len(e.score.Comment)+len(e.score.Metadata))
 	var err error
-	if e.json, err = e.score.appendEvent(room, e.id, at); err == nil && len(e.json) > maxScoreBytes {
+	if e.json, err = e.score.appendEvent(buf, e.id, at); err == nil && len(e.json) > maxScoreBytes {
 		err = fmt.Errorf("%d bytes: %w", len(e.json), ErrTooLarge)
 	}
 	return err
 }
 
-// appendEvent appends the envelope with the score in it: what encoding/json writes of
-// both, without its reflection.
+// appendEvent appends the envelope with the score, as encoding/json would write both, but
+// without reflection.
 func (s *ScoreCreate) appendEvent(b []byte, id, at string) ([]byte, error) {
 	value, err := s.Value.MarshalJSON()
 	var metadata []byte
@@ -168,8 +165,7 @@ func (s *ScoreCreate) appendEvent(b []byte, id, at string) ([]byte, error) {
 	return w.B, nil
 }
 
-// nextScoreBatch returns how many of the events fit into one request: at least
-// one.
+// nextScoreBatch returns how many of the events fit into one request, at least one.
 func nextScoreBatch(events []scoreEvent) int {
 	bytes := 0
 	for i, event := range events[:min(len(events), maxScoreEvents)] {
@@ -180,7 +176,7 @@ func nextScoreBatch(events []scoreEvent) int {
 	return min(len(events), maxScoreEvents)
 }
 
-// sendScores sends one request and files the answer per event.
+// sendScores sends the events in one request and sets their results.
 func (c *Client) sendScores(ctx context.Context, events []scoreEvent) error {
 	size := len(`{"batch":[]}`)
 	for _, event := range events {
@@ -198,22 +194,22 @@ func (c *Client) sendScores(ctx context.Context, events []scoreEvent) error {
 	if _, err := c.do(ctx, request{method: http.MethodPost, path: "ingestion", body: body}, &answer); err != nil {
 		return err
 	}
-	states := answer.states()
+	failures := answer.failures()
 	for _, event := range events {
-		failed, mentioned := states[event.id]
+		failed, mentioned := failures[event.id]
 		switch {
 		case !mentioned:
 			*event.result = &ScoreError{event.score.Name, false, errors.New("the answer does not mention it")}
 		case failed == nil:
 			*event.result = nil
-		default: // without keys
+		default:
 			*event.result = &ScoreError{event.score.Name, failed.Refused, errors.New(c.redact(failed.Err.Error()))}
 		}
 	}
 	return nil
 }
 
-// ingestionAnswer is the body of a 207.
+// ingestionAnswer is the body of a response with status 207.
 type ingestionAnswer struct {
 	Successes []struct {
 		ID string `json:"id"`
@@ -226,38 +222,38 @@ type ingestionAnswer struct {
 	} `json:"errors"`
 }
 
-// states returns what is wrong with each event by its envelope's id, nil where it was
-// accepted. An event that is in both lists counts as failed; statuses that may pass with
-// time (408, 429, 5xx) are not refusals.
-func (a ingestionAnswer) states() map[string]*ScoreError {
-	states := make(map[string]*ScoreError, len(a.Successes)+len(a.Errors))
+// failures returns the error of every event in the response by the id of its envelope, nil if
+// the event was accepted. An event in both lists counts as failed. Temporary failures (408,
+// 429, 5xx) are not refusals.
+func (a ingestionAnswer) failures() map[string]*ScoreError {
+	failures := make(map[string]*ScoreError, len(a.Successes)+len(a.Errors))
 	for _, success := range a.Successes {
-		states[success.ID] = nil
+		failures[success.ID] = nil
 	}
 	for _, failure := range a.Errors {
 		status := int(max(0, min(failure.Status, 999)))
-		passing := status < 400 || status >= 500 || status == http.StatusRequestTimeout || status == http.StatusTooManyRequests
+		temporary := status < 400 || status >= 500 || status == http.StatusRequestTimeout || status == http.StatusTooManyRequests
 		text := jsonText(failure.Message)
 		if detail := jsonText(failure.Error); detail != "" && detail != text && detail != "null" {
 			text += ": " + detail
 		}
-		said := fmt.Errorf("%d: %s", status, textutil.Cut(text, maxMessage))
-		states[failure.ID] = &ScoreError{Refused: !passing, Err: said}
+		reason := fmt.Errorf("%d: %s", status, textutil.Cut(text, maxMessage))
+		failures[failure.ID] = &ScoreError{Refused: !temporary, Err: reason}
 	}
-	return states
+	return failures
 }
 
-// deliver sends events in one request, and again those of which the server says that it
-// failed on them alone; in halves where that is too large, and one by one where the
-// server no longer takes batches.
+// deliver sends events in one request and retries the events that failed temporarily. It splits
+// a request that is too large in halves, and sends the events one by one if the server lacks
+// the endpoint for batches.
 func (c *Client) deliver(ctx context.Context, events []scoreEvent) error {
 	err := c.sendScores(ctx, events)
 	for attempt := 1; err == nil && attempt < c.config.MaxAttempts; attempt++ {
-		events = slices.DeleteFunc(slices.Clone(events), func(e scoreEvent) bool { return !e.open() })
+		events = slices.DeleteFunc(slices.Clone(events), func(e scoreEvent) bool { return !e.pending() })
 		if len(events) == 0 {
 			return nil
 		}
-		if err = c.rest(ctx, attempt, *events[0].result); err == nil {
+		if err = c.waitToRetry(ctx, attempt, *events[0].result); err == nil {
 			err = c.sendScores(ctx, events)
 		}
 	}
@@ -277,8 +273,8 @@ func (c *Client) deliver(ctx context.Context, events []scoreEvent) error {
 	return err
 }
 
-// sendSingly sends each score on its own. One that the server refuses for what
-// it is does not stop the others.
+// sendSingly sends every score in a request of its own. A refused score does not stop the
+// others.
 func (c *Client) sendSingly(ctx context.Context, events []scoreEvent) error {
 	for _, event := range events {
 		err := c.CreateScore(ctx, *event.score)
@@ -295,24 +291,23 @@ func (c *Client) sendSingly(ctx context.Context, events []scoreEvent) error {
 	return nil
 }
 
-// maxListed is how many ids one query names: their text must fit into a URL
-// that every proxy lets pass.
-const maxListed = 50
+// maxQueryIDs is the maximum number of ids in one query. The URL must be short enough for
+// proxies.
+const maxQueryIDs = 50
 
-// ReadScores yields the scores that match, each id once, through whichever
-// endpoint the server has: v3/scores, which takes lists of ids; on servers
-// before 3.179 v2/scores, or for scores of traces one request per trace. Lists
-// of any length are asked for in parts. The order is the server's within a part.
-// Retried; the first error ends the iteration.
+// ReadScores yields the matching scores, each id once, from whichever endpoint the server has:
+// v3/scores, or before 3.179 v2/scores, with one request per trace for scores of traces. It
+// splits lists into several queries and keeps the order of the server within a query. Retried;
+// the first error ends the iteration.
 //
 // API: GET /api/public/v3/scores; GET /api/public/v2/scores and /traces/{id}
 func (c *Client) ReadScores(ctx context.Context, server Capabilities, q ScoresQuery) iter.Seq2[Score, error] {
-	return onceEach(func(yield func(Score, error) bool) {
-		for ids := range parts(q.IDs) {
-			for traces := range parts(q.TraceIDs) {
-				part := q
-				part.IDs, part.TraceIDs = ids, traces
-				for score, err := range c.readScores(ctx, server, part) {
+	return unique(func(yield func(Score, error) bool) {
+		for ids := range queryLists(q.IDs) {
+			for traces := range queryLists(q.TraceIDs) {
+				query := q
+				query.IDs, query.TraceIDs = ids, traces
+				for score, err := range c.readScores(ctx, server, query) {
 					if (err != nil || q.matches(score)) && !yield(score, err) || err != nil {
 						return
 					}
@@ -322,12 +317,13 @@ func (c *Client) ReadScores(ctx context.Context, server Capabilities, q ScoresQu
 	}, func(s Score) string { return s.ID })
 }
 
-// parts cuts a list into lists that fit into a query; the empty list is one part.
-func parts(list []string) iter.Seq[[]string] {
+// queryLists splits a list into lists that fit into a query. For an empty list it yields one
+// empty list.
+func queryLists(list []string) iter.Seq[[]string] {
 	if len(list) == 0 {
 		return func(yield func([]string) bool) { yield(nil) }
 	}
-	return slices.Chunk(list, maxListed)
+	return slices.Chunk(list, maxQueryIDs)
 }
 
 func (c *Client) readScores(ctx context.Context, server Capabilities, q ScoresQuery) iter.Seq2[Score, error] {
@@ -337,7 +333,7 @@ func (c *Client) readScores(ctx context.Context, server Capabilities, q ScoresQu
 	case len(q.TraceIDs) > 0:
 		return c.listTraceScores(ctx, q.TraceIDs)
 	}
-	query := url.Values{} // what v2/scores can select; ReadScores leaves out the rest
+	query := url.Values{} // v2/scores cannot select everything; ReadScores filters the result
 	setList(query, "scoreIds", q.IDs)
 	if len(q.Names) == 1 {
 		query.Set("name", q.Names[0])
@@ -346,9 +342,8 @@ func (c *Client) readScores(ctx context.Context, server Capabilities, q ScoresQu
 	return listPages[Score](ctx, c, "v2/scores", query, q.Limit)
 }
 
-// listTraceScores reads the scores of traces with the traces: v2/scores has no
-// reliable filter for them on the servers that need this. A trace that is not
-// there has none.
+// listTraceScores yields the scores of the traces. It reads the traces, because v2/scores has
+// no reliable filter for trace ids on servers before 3.179. It skips traces that do not exist.
 func (c *Client) listTraceScores(ctx context.Context, ids []string) iter.Seq2[Score, error] {
 	return func(yield func(Score, error) bool) {
 		for trace, err := range c.ReadTraces(ctx, Capabilities{LegacyReads: true}, ids, TraceParts{}) {
@@ -365,17 +360,18 @@ func (c *Client) listTraceScores(ctx context.Context, ids []string) iter.Seq2[Sc
 	}
 }
 
-// matches reports whether a score is among those asked for. Servers ignore what
-// they do not know in a query, and answer more.
+// matches reports whether the query selects the score. Servers ignore query parameters that
+// they do not know, and then return more scores.
 func (q ScoresQuery) matches(s Score) bool {
 	in := func(list []string, text string) bool { return len(list) == 0 || slices.Contains(list, text) }
 	return in(q.IDs, s.ID) && in(q.Names, s.Name) && in(q.TraceIDs, s.TraceID()) &&
 		(q.ExperimentID == "" || s.Subject.Kind == "experiment" && s.Subject.ID == q.ExperimentID)
 }
 
-// ListRunScores yields the scores of a run itself (not of its items), each once.
+// ListRunScores yields the scores of a run itself, not of its items, each id once. It yields
+// nothing for a run that does not exist. Retried; the first error ends the iteration.
 //
-// API: as ReadScores
+// API: see RunID and ReadScores
 func (c *Client) ListRunScores(ctx context.Context, server Server, ref RunRef) iter.Seq2[Score, error] {
 	return func(yield func(Score, error) bool) {
 		id, err := c.RunID(ctx, server, ref)
@@ -387,6 +383,6 @@ func (c *Client) ListRunScores(ctx context.Context, server Server, ref RunRef) i
 			return
 		}
 		scores := c.ReadScores(ctx, server.Capabilities, ScoresQuery{ExperimentID: id, Limit: maxPageLimit})
-		convert(scores, every[Score], "scores of run %q", cmp.Or(ref.Name, id))(yield)
+		convert(scores, keepAll[Score], "scores of run %q", cmp.Or(ref.Name, id))(yield)
 	}
 }

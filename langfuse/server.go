@@ -15,9 +15,8 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// Capabilities is what a server can do. Everything that depends on a server's
-// version or mode is decided by the methods of this value; WithMode forces a
-// mode.
+// Capabilities describes what a server supports. All decisions that depend on the version or
+// mode of a server use its methods. WithMode overrides the mode.
 type Capabilities struct {
 	Version Version
 	// NewReads: experiments, experiment items and v2 observations can be read.
@@ -26,62 +25,61 @@ type Capabilities struct {
 	LegacyReads bool
 }
 
-// StoresLinks reports whether run items are stored: where they are, a run
-// without them is not complete; where they are not, their call only computes
-// the id of the run.
+// StoresLinks reports whether the server stores run items. If it does, a run is incomplete
+// without them. If it does not, CreateDatasetRunItem only computes the id of the run.
 func (c Capabilities) StoresLinks() bool { return c.LegacyReads }
 
-// DatasetVersions reports whether listings of items can be pinned to a version
-// and links may carry it (3.150.1).
+// DatasetVersions reports whether ListDatasetItems can read a version of a dataset and whether
+// DatasetRunItemCreate.DatasetVersion may be set (3.150.1).
 func (c Capabilities) DatasetVersions() bool { return c.Version.AtLeast(3, 150, 1) }
 
-// DatasetSchemas reports whether datasets keep JSON Schemas (3.128).
+// DatasetSchemas reports whether datasets can have JSON Schemas (3.128).
 func (c Capabilities) DatasetSchemas() bool { return c.Version.AtLeast(3, 128, 0) }
 
 // ScoresV3 reports whether ListScores works (3.179).
 func (c Capabilities) ScoresV3() bool { return c.Version.AtLeast(3, 179, 0) }
 
-// Server is what Probe found out.
+// Server is the result of Probe.
 type Server struct {
 	Project Project
-	// Time is the server's clock at the probe, to the second; zero if unknown.
+	// Time is the server's clock at the time of the probe, to the second; zero if unknown.
 	Time time.Time
-	// Skew is how far the server's clock is ahead of ours (negative: behind); 0
-	// where it is unknown or too small to be told from the way of the answer.
+	// Skew is how far the server's clock is ahead of the local clock, or behind if negative. It
+	// is 0 if it is unknown or too small to be measured.
 	Skew time.Duration
 	Capabilities
 }
 
-// Probe checks that the server answers, is new enough and takes the keys, and
-// finds out what it can do, in four requests at once. Nothing is written. Ask
-// once and keep the answer. Retried; errors: *ConnectionError,
-// ErrUnauthorized, *APIError (also for a server older than 3.81).
+// Probe checks that the server responds, is new enough and accepts the keys, and determines its
+// capabilities. It makes four concurrent requests and writes nothing. Call it once and keep the
+// result. Retried; errors: *ConnectionError, ErrUnauthorized, *APIError (also for a server
+// older than 3.81).
 //
 // API: GET /api/public/health, /projects, /experiments, /v2/scores
 func (c *Client) Probe(ctx context.Context) (Server, error) {
 	var server Server
-	var identified error
-	// Without a start time this endpoint answers 400 whether it is on or off. An experiment that
-	// is not there is asked for: a server need not look at all of them.
-	window := url.Values{"fromStartTime": {FormatTime(time.Now())}, "limit": {"1"}, "id": {"0000000000000000"}}
-	newReads := endpoint{path: "experiments", query: window}
+	var identifyErr error
+	// Without a start time, the endpoint responds with 400 whether it is enabled or not. The id
+	// of an experiment that does not exist makes the query cheap for the server.
+	query := url.Values{"fromStartTime": {FormatTime(time.Now())}, "limit": {"1"}, "id": {"0000000000000000"}}
+	newReads := endpoint{path: "experiments", query: query}
 	legacyReads := endpoint{path: "v2/scores", query: url.Values{"limit": {"1"}}}
-	var asked sync.WaitGroup
-	asked.Go(func() { server, identified = c.identify(ctx) })
-	asked.Go(func() { newReads.ask(ctx, c) })
-	asked.Go(func() { legacyReads.ask(ctx, c) })
-	asked.Wait()
-	if identified != nil {
-		return Server{}, identified
+	var requests sync.WaitGroup
+	requests.Go(func() { server, identifyErr = c.identify(ctx) })
+	requests.Go(func() { newReads.probe(ctx, c) })
+	requests.Go(func() { legacyReads.probe(ctx, c) })
+	requests.Wait()
+	if identifyErr != nil {
+		return Server{}, identifyErr
 	}
-	if server.Version.AtLeast(3, 206, 0) { // earlier ones do not know the path
-		newReads.assure(ctx, c)
+	if server.Version.AtLeast(3, 206, 0) { // earlier servers lack the endpoint
+		newReads.confirm(ctx, c)
 	}
-	legacyReads.assure(ctx, c)
+	legacyReads.confirm(ctx, c)
 	if err := cmp.Or(newReads.err, legacyReads.err); err != nil {
 		return Server{}, err
 	}
-	server.NewReads, server.LegacyReads = newReads.offered, legacyReads.offered
+	server.NewReads, server.LegacyReads = newReads.available, legacyReads.available
 	if server.NewReads || server.LegacyReads {
 		return server, nil
 	}
@@ -89,11 +87,11 @@ func (c *Client) Probe(ctx context.Context) (Server, error) {
 	if newReads.unclear || legacyReads.unclear {
 		message += ": its answers are not those of Langfuse; look for a gateway or a login page before it"
 	}
-	return Server{}, c.answered(get(legacyReads.path, nil), http.StatusNotFound, ErrEndpointGone, message)
+	return Server{}, c.newAPIError(get(legacyReads.path, nil), http.StatusNotFound, ErrEndpointGone, message)
 }
 
-// ProbeAs is Probe with a mode that the caller insists on: the server is not
-// asked for it. The mode "" is Probe.
+// ProbeAs is like Probe but sets the mode instead of determining it. With the mode "", it is
+// Probe.
 //
 // API: GET /api/public/health, /projects
 func (c *Client) ProbeAs(ctx context.Context, mode Mode) (Server, error) {
@@ -105,15 +103,15 @@ func (c *Client) ProbeAs(ctx context.Context, mode Mode) (Server, error) {
 	return server, err
 }
 
-// identify finds out version, which must be new enough, clock and project. Of several
-// errors that of the version comes first: it explains the others.
+// identify reads the version, the clock and the project of the server. It fails if the version
+// is too old. An error about the version takes precedence, because it explains other errors.
 func (c *Client) identify(ctx context.Context) (server Server, err error) {
 	var health Health
-	var ofProject error
-	var asked sync.WaitGroup
-	asked.Go(func() { health, err = c.GetHealth(ctx) })
-	asked.Go(func() { server.Project, ofProject = c.GetProject(ctx) })
-	asked.Wait()
+	var projectErr error
+	var requests sync.WaitGroup
+	requests.Go(func() { health, err = c.GetHealth(ctx) })
+	requests.Go(func() { server.Project, projectErr = c.GetProject(ctx) })
+	requests.Wait()
 	if err != nil {
 		return Server{}, err
 	}
@@ -126,63 +124,63 @@ func (c *Client) identify(ctx context.Context) (server Server, err error) {
 			c.base, server.Version, minVersion, EnvBaseURL)
 	}
 	if problem != "" {
-		return Server{}, c.answered(get("health", nil), http.StatusOK, nil, problem)
+		return Server{}, c.newAPIError(get("health", nil), http.StatusOK, nil, problem)
 	}
-	return server, ofProject
+	return server, projectErr
 }
 
-// endpoint is what is known of an endpoint.
+// endpoint is an endpoint whose availability Probe determines.
 type endpoint struct {
-	path    string
-	query   url.Values
-	offered bool
-	unclear bool // something that is not Langfuse says that it is missing
-	err     error
+	path      string
+	query     url.Values
+	available bool
+	unclear   bool // the response that the endpoint is missing may not come from Langfuse
+	err       error
 }
 
-// ask finds out whether the server has the endpoint. A missing one is a 404: a
-// text about the mode, or the page of an unknown route, which something before the
-// server may have answered as well.
-func (e *endpoint) ask(ctx context.Context, c *Client) {
+// probe determines whether the server has the endpoint. If it is missing, the server responds
+// with 404 and either a message about the mode or the page of an unknown route. The latter may
+// also come from a proxy or gateway.
+func (e *endpoint) probe(ctx context.Context, c *Client) {
 	var ignored struct{}
 	e.err = c.getJSON(ctx, e.path, e.query, &ignored)
-	e.offered, e.unclear = e.err == nil, false
+	e.available, e.unclear = e.err == nil, false
 	api, answered := errors.AsType[*APIError](e.err)
 	if !answered || api.Status < 400 {
 		return
 	}
-	e.unclear = api.foreign
-	if api.foreign || errors.Is(api, ErrEndpointGone) || errors.Is(api, ErrNotFound) {
+	e.unclear = api.notLangfuse
+	if api.notLangfuse || errors.Is(api, ErrEndpointGone) || errors.Is(api, ErrNotFound) {
 		e.err = nil
 	}
 }
 
-// assure asks again where the first answer is unclear: the mode decides where a run
-// is written. What stays unclear is missing.
-func (e *endpoint) assure(ctx context.Context, c *Client) {
+// confirm repeats an unclear probe up to twice, because the mode determines where a run is
+// written. An endpoint that remains unclear counts as missing.
+func (e *endpoint) confirm(ctx context.Context, c *Client) {
 	for attempt := 1; e.unclear && e.err == nil && attempt < 3; attempt++ {
 		if e.err = sleep(ctx, c.pause(attempt, nil)); e.err == nil {
-			e.ask(ctx, c)
+			e.probe(ctx, c)
 		}
 	}
 }
 
-// Health is what a server says about itself.
+// Health is the result of GetHealth.
 type Health struct {
 	Version string `json:"version"`
-	// Time is the server's clock when it answered, to the second; zero if it
-	// did not say. A dataset version must be taken from this clock: one taken
-	// from a clock that is behind leaves items out without an error.
+	// Time is the server's clock when it responded, to the second; zero if unknown. Dataset
+	// versions must come from this clock: a version from a clock that is behind silently omits
+	// items.
 	Time time.Time `json:"-"`
-	// Skew is how far that clock is ahead of ours (negative: behind). It is 0
-	// where it is unknown, or so small that the rounding to the second and the
-	// time the answer took explain it.
+	// Skew is how far the server's clock is ahead of the local clock, or behind if negative. It
+	// is 0 if it is unknown, or if the rounding to seconds and the duration of the request
+	// explain the difference.
 	Skew time.Duration `json:"-"`
 }
 
-// GetHealth asks whether the server is up and which version it is. It does not
-// check the keys. Retried; errors: *APIError (503 when the server is up but
-// cannot work), *ConnectionError.
+// GetHealth returns the version and the clock of the server. It does not check the keys.
+// Retried; errors: ErrEndpointGone (not a Langfuse server), *APIError (503 if the server is up
+// but cannot work), *ConnectionError.
 //
 // API: GET /api/public/health
 func (c *Client) GetHealth(ctx context.Context) (Health, error) {
@@ -194,10 +192,10 @@ func (c *Client) GetHealth(ctx context.Context) (Health, error) {
 	}
 	received := time.Now()
 	if health.Version == "" {
-		return Health{}, c.answered(r, http.StatusOK, ErrEndpointGone,
+		return Health{}, c.newAPIError(r, http.StatusOK, ErrEndpointGone,
 			"the answer names no version: check that "+EnvBaseURL+" is a Langfuse server")
 	}
-	// A missing or odd Date leaves the zero time.
+	// Without a valid Date header, the time is zero.
 	health.Time, _ = http.ParseTime(answer.header.Get("Date"))
 	if !health.Time.IsZero() {
 		health.Skew = clockSkew(answer.sent, received, health.Time)
@@ -205,9 +203,9 @@ func (c *Client) GetHealth(ctx context.Context) (Health, error) {
 	return health, nil
 }
 
-// clockSkew returns how far a clock that showed at, cut to the second, somewhere
-// between sent and received is certainly ahead (or, negative, behind): the
-// distance of [at, at+1s) from [sent, received], 0 where the two meet.
+// clockSkew returns the minimum skew of a clock that showed at, truncated to the second, at
+// some time between sent and received. It is the distance between [at, at+1s) and [sent,
+// received], negative if the clock is behind, and 0 if the intervals overlap.
 func clockSkew(sent, received, at time.Time) time.Duration {
 	switch {
 	case at.After(received):
@@ -218,23 +216,23 @@ func clockSkew(sent, received, at time.Time) time.Duration {
 	return 0
 }
 
-// Mode is where a server keeps runs.
+// Mode determines which tables a server has, and so where it stores runs.
 type Mode string
 
-// The modes of a server, as far as they can be told from outside.
+// The modes of a server, as far as a client can distinguish them.
 const (
-	// ModeEventsOnly is v4's default: runs exist through the attributes of
-	// spans only; traces, runs and run items have no endpoints.
+	// ModeEventsOnly is the default of v4. The server derives runs from the attributes of spans
+	// and has no endpoints for traces, runs and run items.
 	ModeEventsOnly Mode = "events_only"
-	// ModeDual keeps both worlds.
+	// ModeDual is v4-dual, with the endpoints of v3 and v4.
 	ModeDual Mode = "dual"
-	// ModeLegacy is v3: runs exist through run items only.
+	// ModeLegacy is v3. Runs consist of run items.
 	ModeLegacy Mode = "legacy"
 )
 
-// ParseMode reads a mode as a person writes it: events_only or v4, dual or
-// v4-dual, legacy or v3, in any case. Nothing and "auto" are not a mode (""): the
-// server is asked. Anything else is a *UsageError.
+// ParseMode parses a mode: events_only or v4, dual or v4-dual, legacy or v3, ignoring case and
+// surrounding white space. For "" and "auto" it returns "", which means that Probe determines
+// the mode. For anything else it returns a *UsageError.
 func ParseMode(text string) (Mode, error) {
 	mode, known := map[string]Mode{
 		"": "", "auto": "",
@@ -249,7 +247,7 @@ func ParseMode(text string) (Mode, error) {
 		textutil.Cut(text, 40), ModeEventsOnly, ModeDual, ModeLegacy)}
 }
 
-// Mode returns the mode that the readable endpoints point to.
+// Mode returns the mode that corresponds to the available endpoints.
 func (c Capabilities) Mode() Mode {
 	switch {
 	case !c.NewReads:
@@ -260,9 +258,9 @@ func (c Capabilities) Mode() Mode {
 	return ModeEventsOnly
 }
 
-// WithMode returns the capabilities with the reads of a mode, whatever the
-// server was found to offer; the mode "" changes nothing. A read that the server
-// does not have then fails with ErrEndpointGone.
+// WithMode returns the capabilities with NewReads and LegacyReads as in the given mode. The
+// mode "" changes nothing. If the server is in another mode, reads from missing endpoints fail
+// with ErrEndpointGone.
 func (c Capabilities) WithMode(mode Mode) Capabilities {
 	if mode != "" {
 		c.NewReads = mode == ModeEventsOnly || mode == ModeDual
@@ -271,18 +269,18 @@ func (c Capabilities) WithMode(mode Mode) Capabilities {
 	return c
 }
 
-// View is one of the two places in which Langfuse shows a run.
+// View is one of the two places where Langfuse shows a run.
 type View string
 
 // The views of a run.
 const (
-	// ViewRuns is the dataset's list of runs, made of run items (links).
+	// ViewRuns is the list of runs of a dataset, made from run items (links).
 	ViewRuns View = "runs"
-	// ViewExperiments is v4's list of experiments, made of root spans.
+	// ViewExperiments is the list of experiments of v4, made from root spans.
 	ViewExperiments View = "experiments"
 )
 
-// Views returns the views that a server has: a run must be complete in each.
+// Views returns the views of the server. A complete run is complete in each of them.
 func (c Capabilities) Views() []View {
 	var views []View
 	if c.LegacyReads {
@@ -297,23 +295,22 @@ func (c Capabilities) Views() []View {
 // Version is the version of a Langfuse server.
 type Version struct{ Major, Minor, Patch int }
 
-// minVersion is the oldest server this client works with: older ones read the
-// ids of spans wrongly.
+// minVersion is the oldest supported version. Older servers read the ids of spans incorrectly.
 var minVersion = Version{3, 81, 0}
 
-// versionForm is how a version is written.
-var versionForm = textutil.Pattern(`^v?(\d{1,9})\.(\d{1,9})(?:\.(\d{1,9}))?(?:[-+].*)?$`)
+// versionPattern matches a version.
+var versionPattern = textutil.Pattern(`^v?(\d{1,9})\.(\d{1,9})(?:\.(\d{1,9}))?(?:[-+].*)?$`)
 
-// ParseVersion reads "4.16.0", also with a leading v, without a patch level, or
-// with a suffix such as -rc.1.
+// ParseVersion parses a version like "4.16.0". It also accepts a leading v, a missing patch
+// number and a suffix like -rc.1, which it ignores.
 func ParseVersion(text string) (Version, error) {
-	parts := versionForm().FindStringSubmatch(strings.TrimSpace(text))
+	parts := versionPattern().FindStringSubmatch(strings.TrimSpace(text))
 	if parts == nil {
 		return Version{}, fmt.Errorf("%q is not a version like 4.16.0", textutil.Cut(text, 40))
 	}
 	var numbers [3]int
 	for i, part := range parts[1:] {
-		numbers[i], _ = strconv.Atoi(part) // it is digits, or nothing: 0
+		numbers[i], _ = strconv.Atoi(part) // digits, or empty: then 0
 	}
 	return Version{numbers[0], numbers[1], numbers[2]}, nil
 }
@@ -326,15 +323,15 @@ func (v Version) AtLeast(major, minor, patch int) bool {
 	return cmp.Or(cmp.Compare(v.Major, major), cmp.Compare(v.Minor, minor), cmp.Compare(v.Patch, patch)) >= 0
 }
 
-// Project is the project that the keys belong to.
+// Project is a project of a Langfuse server.
 type Project struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
 }
 
-// GetProject returns the project of the keys; it is the cheapest way to check
-// them and is not rate limited. Retried; errors: ErrUnauthorized, *APIError,
-// *ConnectionError.
+// GetProject returns the project of the keys. It is the cheapest way to check the keys, and the
+// server does not limit its rate. Retried; errors: ErrUnauthorized, *APIError (also if the keys
+// do not belong to exactly one project), *ConnectionError.
 //
 // API: GET /api/public/projects
 func (c *Client) GetProject(ctx context.Context) (Project, error) {
@@ -343,7 +340,7 @@ func (c *Client) GetProject(ctx context.Context) (Project, error) {
 		return Project{}, err
 	}
 	if len(page.Data) != 1 || page.Data[0].ID == "" {
-		return Project{}, c.answered(get("projects", nil), http.StatusOK, nil,
+		return Project{}, c.newAPIError(get("projects", nil), http.StatusOK, nil,
 			"the keys do not stand for exactly one project: use the keys of a project, not of an organisation")
 	}
 	return page.Data[0], nil

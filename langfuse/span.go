@@ -19,35 +19,33 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// MaxSpanBytes is the most that one span may hold. Servers store spans of 10 MB
-// whole and complain in their log from 9.5 MB on.
+// MaxSpanBytes is the maximum size of one span in bytes. Servers store spans of up to 10 MB
+// completely and log a warning from 9.5 MB on.
 const MaxSpanBytes = 9 << 20
 
-// Bounds of one export request that reverse proxies in front of a server
-// commonly let pass.
+// Limits for one request of ExportSpans. Common reverse proxies accept requests of this size.
 const (
 	DefaultBatchBytes = 4 << 20
 	DefaultBatchSpans = 512
 )
 
-// Span is one finished step of a trace: an observation of Langfuse. A span is
-// sent once, whole; sending it again must repeat it unchanged, the start above
-// all, else the server keeps two.
+// Span is one completed step of a trace, which Langfuse calls an observation. If a span is sent
+// again, it must be unchanged, especially its start time; otherwise the server stores two.
 type Span struct {
 	TraceID  string // 32 lower-case hexadecimal digits, not all zero
-	SpanID   string // 16 of them
-	ParentID string // 16 of them, or empty for the root
+	SpanID   string // 16 lower-case hexadecimal digits, not all zero
+	ParentID string // like SpanID, or empty for the root
 	Name     string
 	Start    time.Time
 	End      time.Time
-	// Attributes carry the observation: langfuse.observation.input and so on.
-	// Keys are unique.
+	// Attributes contain the data of the observation, for example langfuse.observation.input.
+	// Keys must be unique.
 	Attributes    []Attribute
-	Failed        bool // has the status ERROR, else none
+	Failed        bool // sets the status to ERROR; otherwise there is no status
 	StatusMessage string
 }
 
-// Attribute is a key with a value, made by TextAttribute or IntAttribute.
+// Attribute is a key with a value, created by TextAttribute or IntAttribute.
 type Attribute struct {
 	Key      string
 	text     string
@@ -55,19 +53,18 @@ type Attribute struct {
 	isNumber bool
 }
 
-// TextAttribute returns an attribute with a text, the form Langfuse wants for
-// nearly all keys, JSON included.
+// TextAttribute returns an attribute with a text value. Langfuse expects a text for nearly all
+// keys, including those with JSON values.
 func TextAttribute(key, value string) Attribute { return Attribute{Key: key, text: value} }
 
-// IntAttribute returns an attribute with a whole number, as the version of a
-// prompt must be.
+// IntAttribute returns an attribute with an integer value, for example the version of a prompt.
 func IntAttribute(key string, value int64) Attribute {
 	return Attribute{Key: key, number: value, isNumber: true}
 }
 
-// Validate returns all reasons why a server would refuse the span or, worse,
-// accept the request and lose it: v3 answers 200 to a batch with one bad span
-// and stores none of it.
+// Validate returns all reasons why a server would reject the span, or accept the request and
+// lose the span. v3 responds with 200 to a batch with one invalid span and stores none of its
+// spans.
 func (s Span) Validate() error {
 	const hexadecimal = "%s id %q: %d lower-case hexadecimal digits are needed, not all zero"
 	var found problems
@@ -77,7 +74,7 @@ func (s Span) Validate() error {
 	found.add(s.ParentID != "" && s.ParentID == s.SpanID, "it is its own parent")
 	found.add(s.Name == "" || !utf8.ValidString(s.Name), "a name in UTF-8 is needed")
 	found.add(!utf8.ValidString(s.StatusMessage), "the status message is not UTF-8")
-	found.add(!inNanoseconds(s.Start) || !inNanoseconds(s.End), "start and end must lie between 1970 and 2262")
+	found.add(!fitsNanoseconds(s.Start) || !fitsNanoseconds(s.End), "start and end must lie between 1970 and 2262")
 	found.add(s.End.Before(s.Start), "it ends before it starts")
 	found.add(s.size() > MaxSpanBytes, "its %d bytes are more than the %d a server keeps: %w", s.size(), MaxSpanBytes, ErrTooLarge)
 	for i, attribute := range s.Attributes {
@@ -91,9 +88,9 @@ func (s Span) Validate() error {
 	return fmt.Errorf("span %q (%s): %w", textutil.Cut(s.Name, 80), textutil.Cut(s.SpanID, 80), errors.Join(found...))
 }
 
-// problem tells what is wrong with an attribute after others; "" where nothing is.
+// problem describes what is wrong with an attribute that follows others, or returns "".
 func (a Attribute) problem(before []Attribute) string {
-	for _, other := range before { // there are few
+	for _, other := range before { // a span has few attributes
 		if other.Key == a.Key {
 			return "it appears twice"
 		}
@@ -107,8 +104,8 @@ func (a Attribute) problem(before []Attribute) string {
 	return ""
 }
 
-// size returns an upper bound of the span's encoded length: the texts, and for
-// each part more than protobuf's tags, lengths and numbers can take.
+// size returns an upper bound for the encoded length of the span in bytes: the length of the
+// texts, plus a generous allowance for the tags, lengths and numbers of protobuf.
 func (s Span) size() int {
 	const perSpan, perPart = 128, 32
 	total := perSpan + len(s.Name) + len(s.StatusMessage)
@@ -118,10 +115,11 @@ func (s Span) size() int {
 	return total
 }
 
-// splitSpans cuts spans into batches of at most so many bytes and spans, in order. A span
-// that is larger is a batch of its own. The batches share memory with spans.
+// splitSpans splits spans into batches with at most the given number of bytes and spans, in
+// order. A span larger than maxBytes is a batch of its own. The batches share memory with
+// spans.
 func splitSpans(spans []Span, maxBytes, maxSpans int) iter.Seq[[]Span] {
-	const envelope = 256 // of the request around the spans
+	const envelope = 256 // bytes of a request in addition to its spans
 	return func(yield func([]Span) bool) {
 		start, bytes := 0, envelope
 		for i, span := range spans {
@@ -145,35 +143,35 @@ func isID(id string, n int) bool {
 	return len(id) == n && strings.Trim(id, "0123456789abcdef") == "" && strings.Trim(id, "0") != ""
 }
 
-// inNanoseconds reports whether nanoseconds since 1970 can hold the time.
-func inNanoseconds(t time.Time) bool { return t.Year() >= 1970 && t.Year() < 2262 }
+// fitsNanoseconds reports whether the time can be encoded as nanoseconds since 1970.
+func fitsNanoseconds(t time.Time) bool { return t.Year() >= 1970 && t.Year() < 2262 }
 
-// Scope names the program that made the spans.
+// Scope identifies the program that created the spans.
 type Scope struct {
-	// Name is the service and the instrumentation scope. A name that begins
-	// with "langfuse-sdk" would claim to be an official SDK.
+	// Name is the name of the service and of the instrumentation scope. It should not begin
+	// with "langfuse-sdk", which identifies the official SDKs.
 	Name    string
 	Version string
 }
 
-// maxReported is how many invalid spans one error lists.
-const maxReported = 10
+// maxInvalidSpans is the maximum number of invalid spans in one error.
+const maxInvalidSpans = 10
 
-// ExportSpans sends spans: OTLP as protobuf, compressed, marked for direct storage
-// (x-langfuse-ingestion-version: 4), in requests of DefaultBatchBytes and
-// DefaultBatchSpans at most, one after the other. Nothing is sent when a span is
-// invalid: the error lists up to ten of them. No spans are not a request.
+// ExportSpans sends spans as compressed OTLP protobuf, marked for direct storage
+// (x-langfuse-ingestion-version: 4). It splits them into sequential requests of at most
+// DefaultBatchBytes and DefaultBatchSpans. If a span is invalid, it sends nothing, and the
+// error lists up to ten invalid spans. Without spans it makes no request.
 //
-// A success means queued. Retried with the same bytes; the same spans may be
-// sent again any time. After a *ConnectionError it is unknown whether they
-// arrived: send them again. Errors: *APIError (400 refuses the whole request;
-// ErrTooLarge: send less at once), *ConnectionError.
+// A success means that the spans are queued. Retried with the same bytes, and safe to repeat.
+// After a *ConnectionError the spans may or may not have arrived: send them again. Errors:
+// those of Validate, *APIError (400: the server rejected a whole request; ErrTooLarge: send
+// fewer spans at once), *ConnectionError.
 //
 // API: POST /api/public/otel/v1/traces
 func (c *Client) ExportSpans(ctx context.Context, scope Scope, spans []Span) error {
 	var invalid problems
 	for _, span := range spans {
-		if err := span.Validate(); err != nil && len(invalid) < maxReported {
+		if err := span.Validate(); err != nil && len(invalid) < maxInvalidSpans {
 			invalid = append(invalid, err)
 		}
 	}
@@ -204,52 +202,53 @@ func (c *Client) exportBatch(ctx context.Context, scope Scope, spans []Span) (er
 	return err
 }
 
-// encodeSpans writes an export request of OTLP in protobuf over b; the same spans give the same
-// bytes. The numbers of the fields are those of trace.proto: a request holds ResourceSpans
-// (1) with a resource (1) and ScopeSpans (2) with a scope (1) and spans (2).
+// encodeSpans encodes an OTLP export request as protobuf, reusing the memory of b. The same
+// spans result in the same bytes. The field numbers are those of trace.proto: a request
+// contains ResourceSpans (1) with a resource (1) and ScopeSpans (2) with a scope (1) and spans
+// (2).
 func encodeSpans(b []byte, scope Scope, spans []Span) []byte {
 	resource := TextAttribute("service.name", scope.Name).proto(nil)
-	scoped := appendBytes(nil, 1, appendText(appendText(nil, 1, scope.Name), 2, scope.Version))
+	encodedScope := appendBytes(nil, 1, appendText(appendText(nil, 1, scope.Name), 2, scope.Version))
 	size := 0
 	for _, span := range spans {
 		size += span.size()
 	}
 	body := slices.Grow(b[:0], size+512)
-	var one []byte
+	var encoded []byte
 	for _, span := range spans {
-		one = span.proto(one[:0])
-		body = appendBytes(body, 2, one)
+		encoded = span.proto(encoded[:0])
+		body = appendBytes(body, 2, encoded)
 	}
 	head := appendBytes(nil, 1, appendBytes(nil, 1, resource))
-	head = append(appendLength(head, 2, len(scoped)+len(body)), scoped...)
-	whole := appendLength(nil, 1, len(head)+len(body))
-	return slices.Insert(body, 0, append(whole, head...)...)
+	head = append(appendLength(head, 2, len(encodedScope)+len(body)), encodedScope...)
+	start := appendLength(nil, 1, len(head)+len(body))
+	return slices.Insert(body, 0, append(start, head...)...)
 }
 
-// proto appends a valid span as OTLP writes it: a message Span.
+// proto appends a valid span as an OTLP message Span.
 func (s Span) proto(b []byte) []byte {
-	const internal, status, failed = 1, 15, 2
+	const kindInternal, statusField, statusError = 1, 15, 2
 	for i, id := range []string{s.TraceID, s.SpanID, s.ParentID} {
 		if id != "" {
 			b = appendLength(b, []protowire.Number{1, 2, 4}[i], len(id)/2)
-			b, _ = hex.AppendDecode(b, []byte(id)) // Validate looked at it
+			b, _ = hex.AppendDecode(b, []byte(id)) // Validate has checked the id
 		}
 	}
 	b = appendText(b, 5, s.Name)
-	b = protowire.AppendVarint(protowire.AppendTag(b, 6, protowire.VarintType), internal)
+	b = protowire.AppendVarint(protowire.AppendTag(b, 6, protowire.VarintType), kindInternal)
 	b = protowire.AppendFixed64(protowire.AppendTag(b, 7, protowire.Fixed64Type), uint64(s.Start.UnixNano()))
 	b = protowire.AppendFixed64(protowire.AppendTag(b, 8, protowire.Fixed64Type), uint64(s.End.UnixNano()))
 	for _, attribute := range s.Attributes {
 		b = attribute.proto(appendLength(b, 9, attribute.size()))
 	}
-	ended := appendText(nil, 2, s.StatusMessage)
+	status := appendText(nil, 2, s.StatusMessage)
 	if s.Failed {
-		ended = protowire.AppendVarint(protowire.AppendTag(ended, 3, protowire.VarintType), failed)
+		status = protowire.AppendVarint(protowire.AppendTag(status, 3, protowire.VarintType), statusError)
 	}
-	return appendBytes(b, status, ended)
+	return appendBytes(b, statusField, status)
 }
 
-// proto appends an attribute as OTLP writes it: a message KeyValue with an AnyValue.
+// proto appends an attribute as an OTLP message KeyValue with an AnyValue.
 func (a Attribute) proto(b []byte) []byte {
 	b = appendLength(appendText(b, 1, a.Key), 2, a.valueSize())
 	if a.isNumber {
@@ -258,7 +257,7 @@ func (a Attribute) proto(b []byte) []byte {
 	return protowire.AppendString(protowire.AppendTag(b, 1, protowire.BytesType), a.text)
 }
 
-// size is how many bytes proto appends.
+// size returns the number of bytes that proto appends.
 func (a Attribute) size() int {
 	return protowire.SizeTag(1) + protowire.SizeBytes(len(a.Key)) + protowire.SizeTag(2) + protowire.SizeBytes(a.valueSize())
 }
@@ -270,7 +269,7 @@ func (a Attribute) valueSize() int {
 	return protowire.SizeTag(1) + protowire.SizeBytes(len(a.text))
 }
 
-// appendText appends a field with a text, as protobuf does: an empty one is left out.
+// appendText appends a text field, or nothing if the text is empty.
 func appendText(b []byte, number protowire.Number, text string) []byte {
 	if text == "" {
 		return b
@@ -278,34 +277,34 @@ func appendText(b []byte, number protowire.Number, text string) []byte {
 	return protowire.AppendString(protowire.AppendTag(b, number, protowire.BytesType), text)
 }
 
-// appendLength begins a field of so many bytes, which are to follow.
+// appendLength appends the tag and the length of a field. The caller appends its bytes.
 func appendLength(b []byte, number protowire.Number, length int) []byte {
 	return protowire.AppendVarint(protowire.AppendTag(b, number, protowire.BytesType), uint64(length))
 }
 
-// appendBytes appends a field with a message.
+// appendBytes appends a message field.
 func appendBytes(b []byte, number protowire.Number, message []byte) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(b, number, protowire.BytesType), message)
 }
 
-// compressor packs requests, one after the other. It takes 0.8 MB, so that it is kept.
+// compressor compresses requests. It is reused because it takes 0.8 MB.
 type compressor struct {
-	gzip  *gzip.Writer
-	plain []byte // the last request
+	gzip *gzip.Writer
+	buf  []byte // the last uncompressed request
 }
 
-// compressedSpans returns what unpacks to the request that encodeSpans makes.
+// compressedSpans returns the gzipped result of encodeSpans.
 func (c *Client) compressedSpans(scope Scope, spans []Span) ([]byte, error) {
-	packer, kept := c.compressors.Get().(*compressor)
-	if !kept {
-		writer, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // the level is one that there is
+	packer, ok := c.compressors.Get().(*compressor)
+	if !ok {
+		writer, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // fails only for an invalid level
 		packer = &compressor{gzip: writer}
 	}
 	defer c.compressors.Put(packer)
-	packer.plain = encodeSpans(packer.plain, scope, spans)
-	out := bytes.NewBuffer(make([]byte, 0, len(packer.plain)/8))
+	packer.buf = encodeSpans(packer.buf, scope, spans)
+	out := bytes.NewBuffer(make([]byte, 0, len(packer.buf)/8))
 	packer.gzip.Reset(out)
-	if _, err := packer.gzip.Write(packer.plain); err != nil {
+	if _, err := packer.gzip.Write(packer.buf); err != nil {
 		return nil, err
 	}
 	err := packer.gzip.Close()

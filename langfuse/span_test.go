@@ -78,7 +78,7 @@ func TestSpanValidate(t *testing.T) {
 	}
 }
 
-// unpack reads an export request as a server would.
+// unpack decompresses and parses an export request.
 func unpack(t interface{ Fatal(...any) }, body []byte) *tracepb.TracesData {
 	reader, err := gzip.NewReader(bytes.NewReader(body))
 	if err != nil {
@@ -99,7 +99,7 @@ func parsed(t interface{ Fatal(...any) }, plain []byte) *tracepb.TracesData {
 	return data
 }
 
-// TestExportSpans_uncompressed: a client that was told so sends the message as it is.
+// TestExportSpans_uncompressed checks that Config.Uncompressed disables compression.
 func TestExportSpans_uncompressed(t *testing.T) {
 	var got []byte
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -123,7 +123,7 @@ func TestExportSpans_uncompressed(t *testing.T) {
 
 func TestExportSpans(t *testing.T) {
 	client, record := serve(t, func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = w.Write([]byte(`{"id":"job-1","name":"otel-ingestion-job"}`)) // not an OTLP answer
+		_, _ = w.Write([]byte(`{"id":"job-1","name":"otel-ingestion-job"}`)) // not an OTLP response
 	})
 	child := goodSpan()
 	child.SpanID, child.ParentID = "c7ad6b7169203332", child.SpanID
@@ -195,7 +195,7 @@ func TestExportTooLargeForAProxy(t *testing.T) {
 	}
 }
 
-// drawSpan makes a valid span with attributes of every type.
+// drawSpan draws a valid span with attributes of every type.
 func drawSpan(t *rapid.T) Span {
 	text := rapid.StringN(0, 400, 1600)
 	span := goodSpan()
@@ -214,8 +214,8 @@ func drawSpan(t *rapid.T) Span {
 	return span
 }
 
-// library encodes spans as the library of protobuf does.
-func library(t *rapid.T, spans []Span) []byte {
+// protoMarshal encodes spans with the protobuf library.
+func protoMarshal(t *rapid.T, spans []Span) []byte {
 	text := func(s string) *commonpb.AnyValue {
 		return &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: s}}
 	}
@@ -266,7 +266,7 @@ func TestSplitSpansKeepsEverySpanWithinBounds(t *testing.T) {
 			if again := encodeSpans([]byte("from before"), Scope{Name: "s"}, batch); !bytes.Equal(body, again) {
 				t.Fatal("the same spans give other bytes")
 			}
-			if want := library(t, batch); !bytes.Equal(body, want) {
+			if want := protoMarshal(t, batch); !bytes.Equal(body, want) {
 				t.Fatalf("got %x, the library writes %x", body, want)
 			}
 			if size := len(body); size > maxBytes && len(batch) > 1 {
@@ -293,7 +293,7 @@ func TestSplitSpansDefaultsAndEarlyStop(t *testing.T) {
 		break // must not panic
 	}
 
-	// Ten spans of 1000 bytes and some: three fit into 4000, the next three too.
+	// Ten spans of a little more than 1000 bytes: three fit into 4000 bytes.
 	sizes = nil
 	span := goodSpan()
 	span.Attributes = []Attribute{TextAttribute("k", strings.Repeat("x", 1000))}

@@ -16,10 +16,10 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// Trace is a trace with its observations, whichever endpoint it came from.
+// Trace is a trace with its observations. Its form does not depend on the endpoint.
 type Trace struct {
 	ID          string
-	Name        string    // as given to the trace, else that of the root
+	Name        string    // the name of the trace, or of its root observation if the trace has none
 	Time        time.Time `json:"timestamp"`
 	Environment string
 	UserID      string
@@ -27,20 +27,19 @@ type Trace struct {
 	Release     string
 	Version     string
 	Tags        []string
-	// Input, Output and Metadata are those of the trace; v4 has only the root
-	// observation's. A text that holds JSON is that JSON.
+	// Input, Output and Metadata are those of the trace, or of the root observation on v4.
+	// Input and Output are decoded by DecodeIO.
 	Input, Output, Metadata json.RawMessage
-	// Observations are sorted by start, each id once. ListTraces gives none on
-	// servers with the tables of v3, and the root alone on others.
+	// Observations are sorted by start time and have unique ids. In the results of ListTraces,
+	// they contain only the root if Capabilities.NewReads is set, and are empty otherwise.
 	Observations []Observation
-	// Scores are those of the trace and its observations, where the answer
-	// brings them along: on servers with the tables of v3 only. ReadScores works
-	// everywhere.
+	// Scores are the scores of the trace and its observations. They are empty in the results of
+	// ListTraces, and if Capabilities.NewReads is set; ReadScores works on all servers.
 	Scores []Score
 }
 
-// Root returns the observation without a parent, and whether it is there; a
-// trace whose root has not arrived, or was cut off, has none.
+// Root returns the observation without a parent. ok is false if the root has not arrived or was
+// not read.
 func (t Trace) Root() (Observation, bool) {
 	for _, o := range t.Observations {
 		if o.ParentID == "" {
@@ -50,23 +49,22 @@ func (t Trace) Root() (Observation, bool) {
 	return Observation{}, false
 }
 
-// TraceParts says what of a trace is read beside ids, times, names, levels,
-// models, prompts, usage and cost. Servers with the tables of v3 send all of it
-// whatever is asked for.
+// TraceParts selects the parts of a trace that are read in addition to ids, times, names,
+// levels, models, prompts, usage and cost. Without Capabilities.NewReads, GetTrace and
+// ReadTraces always read everything.
 type TraceParts struct {
-	// IO: input and output, which may be large.
+	// IO selects input and output, which may be large.
 	IO bool
-	// Metadata: values over 200 characters are cut on v4 unless their key is in
-	// ExpandMetadata.
+	// Metadata selects metadata. v4 truncates values of more than 200 characters, unless their
+	// key is in ExpandMetadata.
 	Metadata       bool
 	ExpandMetadata []string
-	// Roots leaves all observations but the root out, on v4.
+	// Roots excludes all observations except the root, on v4.
 	Roots bool
 }
 
-// GetTrace returns a trace with its observations. Retried; errors: ErrNotFound
-// (not there, not there yet, or of another project), *APIError,
-// *ConnectionError.
+// GetTrace returns a trace with its observations. Retried; errors: ErrNotFound (the trace does
+// not exist, or not yet, or belongs to another project), *APIError, *ConnectionError.
 //
 // API: GET /api/public/v2/observations, or GET /api/public/traces/{id}
 func (c *Client) GetTrace(ctx context.Context, server Capabilities, id string, parts TraceParts) (Trace, error) {
@@ -76,32 +74,33 @@ func (c *Client) GetTrace(ctx context.Context, server Capabilities, id string, p
 	return Trace{}, fmt.Errorf("trace %q: %w in this project", id, ErrNotFound)
 }
 
-// tracesAtOnce is how many requests for traces are under way at once, where none of the
-// answers is large. Asked for one by one, up to tracesAhead are read while one is slow.
+// ReadTraces runs at most traceRequests requests at the same time. Traces that are read one by
+// one are read up to tracesAhead ahead of the one that is yielded.
 const (
-	tracesAtOnce = 8
-	tracesAhead  = 64
+	traceRequests = 8
+	tracesAhead   = 64
 )
 
-// ReadTraces yields the traces of the ids with their observations, in the order
-// of the ids; those that the server does not have are left out. v4 is asked for
-// 50 traces with a request, v3 for one. Eight requests are under way at once, or one
-// for 50 traces with input and output. Retried; the first error ends the iteration.
+// ReadTraces yields the traces of the ids with their observations, in the order of the ids. It
+// skips traces that the server does not have. It reads 50 traces per request with
+// Capabilities.NewReads, otherwise one. Eight requests run concurrently; only one does if the
+// response contains 50 traces with the input and output of all observations. Retried; the first
+// error ends the iteration.
 //
 // API: GET /api/public/v2/observations, or GET /api/public/traces/{id}
-func (c *Client) ReadTraces(ctx context.Context, server Capabilities, ids []string, want TraceParts) iter.Seq2[Trace, error] {
-	read, each, atOnce := c.readLegacyTrace, 1, tracesAtOnce
+func (c *Client) ReadTraces(ctx context.Context, server Capabilities, ids []string, parts TraceParts) iter.Seq2[Trace, error] {
+	read, perRequest, concurrency := c.readLegacyTrace, 1, traceRequests
 	if server.NewReads {
-		each = maxListed
-		read = func(ctx context.Context, ids []string) ([]Trace, error) { return c.readNewTraces(ctx, ids, want) }
-		if want.IO && !want.Roots {
-			atOnce = 1
+		perRequest = maxQueryIDs
+		read = func(ctx context.Context, ids []string) ([]Trace, error) { return c.readNewTraces(ctx, ids, parts) }
+		if parts.IO && !parts.Roots {
+			concurrency = 1
 		}
 	}
 	return func(yield func(Trace, error) bool) {
-		parts := slices.Collect(slices.Chunk(ids, each))
-		get := func(ctx context.Context, i int) ([]Trace, error) { return read(ctx, parts[i]) }
-		for traces, err := range inTurn(ctx, len(parts), atOnce, max(atOnce, tracesAhead/each), get) {
+		chunks := slices.Collect(slices.Chunk(ids, perRequest))
+		get := func(ctx context.Context, i int) ([]Trace, error) { return read(ctx, chunks[i]) }
+		for traces, err := range inOrder(ctx, len(chunks), concurrency, max(concurrency, tracesAhead/perRequest), get) {
 			if err != nil {
 				yield(Trace{}, err)
 				return
@@ -115,34 +114,33 @@ func (c *Client) ReadTraces(ctx context.Context, server Capabilities, ids []stri
 	}
 }
 
-// readNewTraces reads traces from observations. A server that does not know the
-// filter for many traces (400) is asked for each.
-func (c *Client) readNewTraces(ctx context.Context, ids []string, want TraceParts) ([]Trace, error) {
-	query := ObservationsQuery{TraceParts: want, TraceIDs: ids, Limit: maxObservations}
-	if want.IO {
+// readNewTraces reads traces from v2/observations. If the server does not support the filter
+// for several traces (400), it reads them one by one.
+func (c *Client) readNewTraces(ctx context.Context, ids []string, parts TraceParts) ([]Trace, error) {
+	query := ObservationsQuery{TraceParts: parts, TraceIDs: ids, Limit: maxObservations}
+	if parts.IO {
 		query.Limit = defaultPageLimit
 	}
-	found, err := c.collectTraces(ctx, query)
-	refused, ok := errors.AsType[*APIError](err)
-	if !ok || refused.Status != http.StatusBadRequest || len(ids) == 1 {
+	traces, err := c.collectTraces(ctx, query)
+	api, ok := errors.AsType[*APIError](err)
+	if !ok || api.Status != http.StatusBadRequest || len(ids) == 1 {
 		if err != nil {
 			err = fmt.Errorf("reading %s: %w", textutil.Counted(len(ids), "trace"), err)
 		}
-		return found, err
+		return traces, err
 	}
-	found = nil
+	traces = nil
 	for _, id := range ids {
-		one, err := c.readNewTraces(ctx, []string{id}, want)
+		one, err := c.readNewTraces(ctx, []string{id}, parts)
 		if err != nil {
 			return nil, err
 		}
-		found = append(found, one...)
+		traces = append(traces, one...)
 	}
-	return found, nil
+	return traces, nil
 }
 
-// collectTraces reads observations and puts those of one trace together, in the order in
-// which the traces are asked for.
+// collectTraces reads observations and groups them by trace, in the order of query.TraceIDs.
 func (c *Client) collectTraces(ctx context.Context, query ObservationsQuery) ([]Trace, error) {
 	byTrace := map[string][]Observation{}
 	for o, err := range c.ListObservations(ctx, query) {
@@ -161,8 +159,8 @@ func (c *Client) collectTraces(ctx context.Context, query ObservationsQuery) ([]
 	return traces, nil
 }
 
-// newTrace puts a trace together from observations of v4, in any order, doubles
-// included: of two with one id the first counts.
+// newTrace builds a trace from observations of v4, which may be in any order. If several have
+// the same id, it uses the first.
 func newTrace(id string, observations []Observation) Trace {
 	trace := Trace{ID: id, Observations: uniqueSpans(observations)}
 	for _, o := range trace.Observations {
@@ -172,20 +170,20 @@ func newTrace(id string, observations []Observation) Trace {
 		}
 		trace.Release = cmp.Or(trace.Release, o.Release)
 	}
-	head, ok := trace.Root()
+	root, ok := trace.Root()
 	if !ok && len(trace.Observations) > 0 {
 		trace.Time, trace.Environment = trace.Observations[0].StartTime, trace.Observations[0].Environment
 		return trace
 	}
-	trace.Name = cmp.Or(trace.Name, head.Name)
-	trace.Time, trace.Environment, trace.Version = head.StartTime, head.Environment, head.Version
-	trace.UserID, trace.SessionID = head.UserID, head.SessionID
-	trace.Input, trace.Output, trace.Metadata = head.Input, head.Output, head.Metadata
+	trace.Name = cmp.Or(trace.Name, root.Name)
+	trace.Time, trace.Environment, trace.Version = root.StartTime, root.Environment, root.Version
+	trace.UserID, trace.SessionID = root.UserID, root.SessionID
+	trace.Input, trace.Output, trace.Metadata = root.Input, root.Output, root.Metadata
 	return trace
 }
 
-// uniqueSpans returns the observations by start, each id once, with their texts
-// that hold JSON as that JSON.
+// uniqueSpans returns the observations sorted by start time, each id once, with decoded input
+// and output.
 func uniqueSpans(observations []Observation) []Observation {
 	seen := make(map[string]bool, len(observations))
 	unique := make([]Observation, 0, len(observations))
@@ -203,19 +201,20 @@ func uniqueSpans(observations []Observation) []Observation {
 	return unique
 }
 
-// legacyTrace is a trace as v3 writes it.
+// legacyTrace is a trace of v3.
 type legacyTrace struct {
 	Trace
 	Observations []legacyObservation `json:"observations"`
 }
 
-// listedTrace is a trace in a list of v3, where the observations and scores are ids only.
+// listedTrace is a trace in a list of v3, which contains only the ids of observations and
+// scores.
 type listedTrace struct {
 	Trace
 	Observations, Scores json.RawMessage
 }
 
-// legacyObservation has the names by which v3 calls usage and cost as well.
+// legacyObservation is an observation of v3, with additional fields for usage and cost.
 type legacyObservation struct {
 	Observation
 	CalculatedTotalCost Number `json:"calculatedTotalCost"`
@@ -235,14 +234,14 @@ func (o legacyObservation) observation() Observation {
 	return out
 }
 
-// decoded returns the trace with texts that hold JSON as that JSON.
+// decoded returns the trace with decoded input and output.
 func (t Trace) decoded() Trace {
 	t.Input, t.Output = DecodeIO(t.Input), DecodeIO(t.Output)
 	return t
 }
 
-// readLegacyTrace reads one trace from the tables of v3, with everything; none where it
-// is not there.
+// readLegacyTrace reads the trace of the only id from v3, with all parts. It returns no trace
+// if the trace does not exist.
 func (c *Client) readLegacyTrace(ctx context.Context, ids []string) ([]Trace, error) {
 	id := ids[0]
 	if id == "" {
@@ -270,35 +269,35 @@ func (c *Client) readLegacyTrace(ctx context.Context, ids []string) ([]Trace, er
 	return []Trace{trace}, nil
 }
 
-// TraceQuery selects traces; empty fields select all. Give a time window, else
-// the server reads everything.
+// TraceQuery selects traces. Empty fields select all. Without From, the server has to search
+// everything.
 type TraceQuery struct {
-	// Name is that of the trace; on v4 also that of the root observation, as
-	// many traces have no name of their own there.
+	// Name is the name of the trace. On v4 it may also be the name of the root observation,
+	// because many traces have no name of their own there.
 	Name        string
-	Tags        []string // every one
+	Tags        []string // the trace has all of them
 	Environment string
-	From, To    time.Time // of the start
+	From, To    time.Time // range of the start time
 }
 
-// ListTraces yields traces that match, through whichever endpoint the server
-// has, each once, the newest first (with a Name on v4: those named so, then those
-// whose root is named so). Their observations are read with ReadTraces. Retried;
-// the first error ends the iteration.
+// ListTraces yields the matching traces from whichever endpoint the server has, each id once,
+// the newest first. For a Name on v4, it yields the traces with this name first and then those
+// whose root has this name. Use ReadTraces to read their observations. Retried; the first error
+// ends the iteration.
 //
 // API: GET /api/public/v2/observations, or GET /api/public/traces
-func (c *Client) ListTraces(ctx context.Context, server Capabilities, q TraceQuery, want TraceParts) iter.Seq2[Trace, error] {
-	traces := c.listRootTraces(ctx, q, want)
+func (c *Client) ListTraces(ctx context.Context, server Capabilities, q TraceQuery, parts TraceParts) iter.Seq2[Trace, error] {
+	traces := c.listRootTraces(ctx, q, parts)
 	if !server.NewReads {
-		traces = c.listLegacyTraces(ctx, q, want)
+		traces = c.listLegacyTraces(ctx, q, parts)
 	}
-	return onceEach(traces, func(t Trace) string { return t.ID })
+	return unique(traces, func(t Trace) string { return t.ID })
 }
 
-func (c *Client) listRootTraces(ctx context.Context, q TraceQuery, want TraceParts) iter.Seq2[Trace, error] {
+func (c *Client) listRootTraces(ctx context.Context, q TraceQuery, parts TraceParts) iter.Seq2[Trace, error] {
 	trace := func(root Observation) (Trace, bool) { return newTrace(root.TraceID, []Observation{root}), true }
 	return func(yield func(Trace, error) bool) {
-		for _, query := range q.observations(want) {
+		for _, query := range q.rootQueries(parts) {
 			for trace, err := range convert(c.ListObservations(ctx, query), trace, "listing traces") {
 				if !yield(trace, err) || err != nil {
 					return
@@ -308,10 +307,10 @@ func (c *Client) listRootTraces(ctx context.Context, q TraceQuery, want TracePar
 	}
 }
 
-// observations returns the queries that find the roots.
-func (q TraceQuery) observations(want TraceParts) []ObservationsQuery {
-	want.Roots = true
-	base := ObservationsQuery{TraceParts: want, Tags: q.Tags, Environment: q.Environment, From: q.From, To: q.To}
+// rootQueries returns the queries that find the root observations.
+func (q TraceQuery) rootQueries(parts TraceParts) []ObservationsQuery {
+	parts.Roots = true
+	base := ObservationsQuery{TraceParts: parts, Tags: q.Tags, Environment: q.Environment, From: q.From, To: q.To}
 	if q.Name == "" {
 		return []ObservationsQuery{base}
 	}
@@ -320,24 +319,24 @@ func (q TraceQuery) observations(want TraceParts) []ObservationsQuery {
 	return []ObservationsQuery{byTrace, byRoot}
 }
 
-func (c *Client) listLegacyTraces(ctx context.Context, q TraceQuery, want TraceParts) iter.Seq2[Trace, error] {
+func (c *Client) listLegacyTraces(ctx context.Context, q TraceQuery, parts TraceParts) iter.Seq2[Trace, error] {
 	query := url.Values{"orderBy": {"timestamp.desc"}, "fields": {"core"}, "tags": q.Tags}
-	// Without fields the answer holds inputs and outputs, which may be large.
-	// Metadata belongs to the same group as they do.
-	if want.IO || want.Metadata {
+	// Without the parameter fields, the response contains inputs and outputs, which may be
+	// large. Metadata belongs to the group io as well.
+	if parts.IO || parts.Metadata {
 		query.Set("fields", "core,io")
 	}
 	setText(query, "name", q.Name)
 	setText(query, "environment", q.Environment)
 	setTime(query, "fromTimestamp", q.From)
 	setTime(query, "toTimestamp", q.To)
-	trace := func(found listedTrace) (Trace, bool) { return found.Trace.decoded(), q.has(found.Trace) }
+	trace := func(found listedTrace) (Trace, bool) { return found.Trace.decoded(), q.matches(found.Trace) }
 	return convert(listPages[listedTrace](ctx, c, "traces", query, 0), trace, "listing traces")
 }
 
-// has checks what old servers may ignore in the query.
-func (q TraceQuery) has(t Trace) bool {
-	untagged := func(tag string) bool { return !slices.Contains(t.Tags, tag) }
-	return !slices.ContainsFunc(q.Tags, untagged) && (q.Name == "" || q.Name == t.Name) &&
+// matches checks the conditions that old servers may ignore.
+func (q TraceQuery) matches(t Trace) bool {
+	missing := func(tag string) bool { return !slices.Contains(t.Tags, tag) }
+	return !slices.ContainsFunc(q.Tags, missing) && (q.Name == "" || q.Name == t.Name) &&
 		(q.Environment == "" || q.Environment == strings.ToLower(t.Environment))
 }

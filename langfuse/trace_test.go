@@ -23,7 +23,7 @@ func readTraces(t *testing.T, c *Client, server Capabilities, ids []string, want
 	return traces
 }
 
-// The same trace must read the same from both majors.
+// The same trace must read the same from v3 and v4.
 func TestTraceReadsTheSameFromBothMajors(t *testing.T) {
 	const id = "0af7651916cd43dd8448eb211c80319c"
 	for file, server := range map[string]Capabilities{"trace_v3.json": newV3, "observations.json": v4} {
@@ -54,8 +54,8 @@ func TestScoresComeWithTheTraceOnV3(t *testing.T) {
 	}
 }
 
-// manyTraces answers v2/observations for traces called 1…n, each a root and a
-// child, every span twice; bulk says whether the filter for several is known.
+// manyTraces serves v2/observations for the traces 1 to n, each with a root and a child, and
+// every span twice. bulk determines whether the server supports the filter for several traces.
 func manyTraces(n int, bulk bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		asked := []string{r.FormValue("traceId")}
@@ -115,7 +115,7 @@ func TestManyTracesAtOnce(t *testing.T) {
 	}
 }
 
-// A trace of another project is, to these keys, not there.
+// A trace of another project is not found.
 func TestTraceThatIsNotThere(t *testing.T) {
 	for name, server := range map[string]Capabilities{"v3": newV3, "v4": v4} {
 		client, _ := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -153,8 +153,8 @@ func TestListTraces(t *testing.T) {
 		}
 		got = append(got, trace.ID+" "+string(trace.Input)+string(trace.Metadata))
 	}
-	// The second of the sample lacks a tag: a server that ignores the query does
-	// not get it past the client.
+	// The second trace of the sample lacks a tag. The client filters it out if the server
+	// ignores the query.
 	if len(got) != 1 || got[0] != `0af7651916cd43dd8448eb211c80319c {"text":"x"}{"lang":"de"}` {
 		t.Errorf("%q", got)
 	}

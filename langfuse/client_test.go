@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"iter"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -97,6 +98,22 @@ func answers(t testing.TB, name string) http.HandlerFunc {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(content)
 	}
+}
+
+// collect returns all elements of a list.
+func collect[T any](t interface {
+	Helper()
+	Fatal(args ...any)
+}, list iter.Seq2[T, error]) []T {
+	t.Helper()
+	var all []T
+	for element, err := range list {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, element)
+	}
+	return all
 }
 
 func exitCode(err error) int {

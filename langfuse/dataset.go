@@ -46,14 +46,9 @@ type DatasetUpsert struct {
 //
 // API: GET /api/public/v2/datasets/{name}, GET /api/public/v2/datasets
 func (c *Client) GetDataset(ctx context.Context, name string) (Dataset, error) {
-	if !pathSafe(name) {
-		return c.findDataset(ctx, name)
+	if pathSafe(name) {
+		return call[Dataset](ctx, c, get("v2/datasets/"+url.PathEscape(name), nil), nil, "dataset %q", name)
 	}
-	return call[Dataset](ctx, c, get("v2/datasets/"+url.PathEscape(name), nil), nil, "dataset %q", name)
-}
-
-// findDataset searches the list of datasets for an exact name.
-func (c *Client) findDataset(ctx context.Context, name string) (Dataset, error) {
 	seen := 0
 	for candidate, err := range c.ListDatasets(ctx) {
 		if err != nil {
@@ -147,7 +142,8 @@ func (c *Client) ListDatasetItems(ctx context.Context, q DatasetItemsQuery) iter
 // memory and can be read more than once.
 type DatasetItems struct {
 	dataset string
-	list    *listing[DatasetItem]
+	list    list[DatasetItem]
+	first   []page[DatasetItem] // empty if the first page is too large
 }
 
 // BeginDatasetItems reads the first pages of ListDatasetItems, so that a caller can read them
@@ -160,13 +156,40 @@ func (c *Client) BeginDatasetItems(ctx context.Context, q DatasetItemsQuery) (*D
 	}
 	query := url.Values{"datasetName": {q.DatasetName}}
 	setTime(query, "version", q.Version.At)
-	list := &listing[DatasetItem]{size: DatasetItem.size, list: list[DatasetItem]{
+	l := &DatasetItems{dataset: q.DatasetName, list: list[DatasetItem]{
 		client: c, path: "dataset-items", query: query, limit: q.Limit, maxLimit: maxPageLimit,
 	}}
-	if err := list.begin(ctx, q.Version.Items, q.Version.ItemSize); err != nil {
+	if err := l.readFirst(ctx, q.Version); err != nil {
 		return nil, fmt.Errorf("items of dataset %q: %w", q.DatasetName, err)
 	}
-	return &DatasetItems{q.DatasetName, list}, nil
+	return l, nil
+}
+
+// readFirst reads the first page. If version.Items is not 0, it also reads the following pages
+// that fit into memory.
+func (l *DatasetItems) readFirst(ctx context.Context, version DatasetVersion) error {
+	if err := l.list.checkLimit(); err != nil {
+		return err
+	}
+	limit := l.list.limit
+	n := max(1, min((version.Items+limit-1)/limit, pagesAhead(version.ItemSize*limit)))
+	for page, err := range inOrder(ctx, n, n, n, l.page) {
+		if errors.Is(err, ErrTooLarge) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if l.first = append(l.first, page); len(page.Data) == 0 {
+			break // the list is shorter than expected
+		}
+	}
+	return nil
+}
+
+// page requests the page with an index from 0.
+func (l *DatasetItems) page(ctx context.Context, index int) (page[DatasetItem], error) {
+	return l.list.get(ctx, position{offset: index * l.list.limit})
 }
 
 // size returns the approximate size of the item in bytes.
@@ -174,9 +197,55 @@ func (item DatasetItem) size() int {
 	return len(item.Input) + len(item.ExpectedOutput) + len(item.Metadata) + 500
 }
 
-// Pages yields the items like ListDatasetItems, but in pages.
+// The limits for fetching pages ahead of the one that is yielded.
+const (
+	maxPagesAhead = 32
+	maxBytesAhead = 8 << 20 // estimated from the first page, or from the newest item
+)
+
+// pagesAhead returns how many pages of the given size may be in memory.
+func pagesAhead(bytes int) int { return min(max(maxBytesAhead/max(bytes, 1), 1), maxPagesAhead) }
+
+// Pages yields the items like ListDatasetItems, but in pages. The first page it yields contains
+// all items that BeginDatasetItems has read.
 func (l *DatasetItems) Pages(ctx context.Context) iter.Seq2[[]DatasetItem, error] {
-	return convert(l.list.pages(ctx), keepAll[[]DatasetItem], "items of dataset %q", l.dataset)
+	pages := func(yield func([]DatasetItem, error) bool) {
+		if len(l.first) == 0 {
+			l.list.pages(ctx, position{})(yield)
+			return
+		}
+		var items []DatasetItem
+		for _, page := range l.first {
+			items = append(items, page.Data...)
+		}
+		if yield(items, nil) && len(l.first[len(l.first)-1].Data) > 0 {
+			l.readRest(ctx, yield)
+		}
+	}
+	return convert(pages, keepAll[[]DatasetItem], "items of dataset %q", l.dataset)
+}
+
+// readRest yields the pages after those of readFirst in order. It fetches several concurrently.
+// If a page is too large, it reads the rest sequentially in smaller pages.
+func (l *DatasetItems) readRest(ctx context.Context, yield func([]DatasetItem, error) bool) {
+	bytes := 0
+	for _, item := range l.first[0].Data {
+		bytes += item.size()
+	}
+	read, total, n := len(l.first), int(l.first[0].Meta.TotalPages), pagesAhead(bytes)
+	get := func(ctx context.Context, i int) (page[DatasetItem], error) { return l.page(ctx, len(l.first)+i) }
+	for page, err := range inOrder(ctx, total-read, n, n, get) {
+		if errors.Is(err, ErrTooLarge) {
+			break
+		}
+		if !yield(page.Data, err) || err != nil || len(page.Data) == 0 {
+			return
+		}
+		read++
+	}
+	if read < total {
+		l.list.pages(ctx, position{offset: read * l.list.limit})(yield)
+	}
 }
 
 // GetDatasetItem returns an item of any status by its id. Retried; errors: ErrNotFound (also

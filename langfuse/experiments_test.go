@@ -84,13 +84,7 @@ func TestListExperiments(t *testing.T) {
 
 func TestListExperimentItems(t *testing.T) {
 	client, record := serve(t, answers(t, "experiment_items.json"))
-	var items []ExperimentItem
-	for item, err := range client.ListExperimentItems(t.Context(), testVersion, "x") {
-		if err != nil {
-			t.Fatal(err)
-		}
-		items = append(items, item)
-	}
+	items := collect(t, client.ListExperimentItems(t.Context(), testVersion, "x"))
 	if len(items) != 2 || items[0].ItemID != "i1" || items[1].Level != "ERROR" || !items[1].EndTime.IsZero() ||
 		!items[0].DatasetVersion.Equal(time.Date(2026, 11, 21, 2, 59, 0, 0, time.UTC)) {
 		t.Fatalf("%+v", items)
@@ -112,13 +106,7 @@ func TestListExperimentItems(t *testing.T) {
 
 func TestListObservations(t *testing.T) {
 	client, record := serve(t, answers(t, "observations.json"))
-	var seen []Observation
-	for o, err := range client.ListObservations(t.Context(), ObservationsQuery{TraceParts: TraceParts{Roots: true, IO: true, ExpandMetadata: []string{"k"}}, Tags: []string{"validated", "x"}, From: testVersion}) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		seen = append(seen, o)
-	}
+	seen := collect(t, client.ListObservations(t.Context(), ObservationsQuery{TraceParts: TraceParts{Roots: true, IO: true, ExpandMetadata: []string{"k"}}, Tags: []string{"validated", "x"}, From: testVersion}))
 	if len(seen) != 2 || seen[0].ParentID != "" || string(DecodeIO(seen[0].Input)) != `{"text":"x"}` || string(DecodeIO(seen[0].Output)) != `"plain"` {
 		t.Fatalf("%+v", seen)
 	}

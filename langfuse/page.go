@@ -50,18 +50,14 @@ type list[T any] struct {
 
 // listPages yields the elements of a numbered list.
 func listPages[T any](ctx context.Context, c *Client, path string, query url.Values, limit int) iter.Seq2[T, error] {
-	return list[T]{client: c, path: path, query: query, limit: limit, maxLimit: maxPageLimit}.all(ctx)
+	return elements(list[T]{client: c, path: path, query: query, limit: limit, maxLimit: maxPageLimit}.pages(ctx, position{}))
 }
 
 // listCursor yields the elements of a list with cursors.
 func listCursor[T any](
 	ctx context.Context, c *Client, path string, query url.Values, limit, maxLimit int,
 ) iter.Seq2[T, error] {
-	return list[T]{client: c, path: path, query: query, limit: limit, maxLimit: maxLimit, byCursor: true}.all(ctx)
-}
-
-// all yields the elements of all pages.
-func (l list[T]) all(ctx context.Context) iter.Seq2[T, error] {
+	l := list[T]{client: c, path: path, query: query, limit: limit, maxLimit: maxLimit, byCursor: true}
 	return elements(l.pages(ctx, position{}))
 }
 
@@ -91,7 +87,7 @@ func (l list[T]) get(ctx context.Context, at position) (got page[T], err error) 
 	} else {
 		query.Set("page", strconv.Itoa(at.offset/l.limit+1))
 	}
-	err = l.client.getJSON(ctx, l.path, query, &got)
+	_, err = l.client.do(ctx, get(l.path, query), &got)
 	if err == nil && l.byCursor && got.Meta.Cursor != "" && got.Meta.Cursor == at.cursor {
 		err = fmt.Errorf("langfuse: GET %s%s: the server gives the same cursor twice", apiPrefix, l.path)
 	}
@@ -161,91 +157,6 @@ func smallerLimit(limit int) int {
 		return limit / 2
 	}
 	return 1
-}
-
-// The limits for fetching pages ahead of the one that is yielded.
-const (
-	maxPagesAhead = 32
-	maxBytesAhead = 8 << 20 // estimated from the first page, or from the newest element
-)
-
-// listing is a numbered list that does not change while it is read. As soon as the number of
-// pages is known, the pages are fetched concurrently. At most maxPagesAhead pages, or about
-// maxBytesAhead, are in memory. If a page is too large, the rest is read sequentially in
-// smaller pages. No request outlives begin or an iteration over the pages.
-type listing[T any] struct {
-	list[T]
-	size  func(T) int // the approximate size of an element in bytes
-	begun []page[T]   // the first pages; empty if the first page is too large
-}
-
-// begin reads the first page. If elements, the expected number of elements, is not 0, it also
-// reads the following pages that fit into memory. size is the expected size of an element in
-// bytes.
-func (l *listing[T]) begin(ctx context.Context, elements, size int) error {
-	if err := l.checkLimit(); err != nil {
-		return err
-	}
-	n := max(1, min((elements+l.limit-1)/l.limit, pagesAhead(size*l.limit)))
-	get := func(ctx context.Context, i int) (page[T], error) { return l.get(ctx, position{offset: i * l.limit}) }
-	for page, err := range inOrder(ctx, n, n, n, get) {
-		if errors.Is(err, ErrTooLarge) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if l.begun = append(l.begun, page); len(page.Data) == 0 {
-			break // the list is shorter than expected
-		}
-	}
-	return nil
-}
-
-// pagesAhead returns how many pages of the given size may be in memory.
-func pagesAhead(bytes int) int { return min(max(maxBytesAhead/max(bytes, 1), 1), maxPagesAhead) }
-
-// pages yields the pages of the list. The pages that begin has read come first, joined into
-// one.
-func (l *listing[T]) pages(ctx context.Context) iter.Seq2[[]T, error] {
-	if len(l.begun) == 0 {
-		return l.list.pages(ctx, position{})
-	}
-	bytes := 0
-	for _, element := range l.begun[0].Data {
-		bytes += l.size(element)
-	}
-	return func(yield func([]T, error) bool) {
-		var first []T
-		for _, page := range l.begun {
-			first = append(first, page.Data...)
-		}
-		if yield(first, nil) && len(l.begun[len(l.begun)-1].Data) > 0 {
-			l.readAhead(ctx, pagesAhead(bytes), yield)
-		}
-	}
-}
-
-// readAhead yields the pages after those of begin in order. It fetches up to concurrency pages
-// at the same time.
-func (l *listing[T]) readAhead(ctx context.Context, concurrency int, yield func([]T, error) bool) {
-	begun, total := len(l.begun), int(l.begun[0].Meta.TotalPages)
-	get := func(ctx context.Context, i int) (page[T], error) {
-		return l.get(ctx, position{offset: (begun + i) * l.limit})
-	}
-	read := begun
-	for page, err := range inOrder(ctx, total-begun, concurrency, concurrency, get) {
-		if errors.Is(err, ErrTooLarge) {
-			break
-		}
-		if !yield(page.Data, err) || err != nil || len(page.Data) == 0 {
-			return
-		}
-		read++
-	}
-	if read < total { // a page was too large: pages continues with smaller ones
-		l.list.pages(ctx, position{offset: read * l.limit})(yield)
-	}
 }
 
 // inOrder calls get for 0 to n-1 and yields the results in order, up to the first error. At

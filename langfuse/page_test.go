@@ -96,13 +96,7 @@ func TestOneItemThatIsTooLargeEndsTheList(t *testing.T) {
 
 func TestListDatasetItems(t *testing.T) {
 	client, record := serve(t, answers(t, "dataset_items.json"))
-	var items []DatasetItem
-	for item, err := range client.ListDatasetItems(t.Context(), DatasetItemsQuery{DatasetName: "a/b c%", Version: DatasetVersion{At: testVersion}}) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		items = append(items, item)
-	}
+	items := collect(t, client.ListDatasetItems(t.Context(), DatasetItemsQuery{DatasetName: "a/b c%", Version: DatasetVersion{At: testVersion}}))
 	if len(items) != 2 || items[0].ID != "i2" || string(items[1].Input) != "4" || string(items[1].ExpectedOutput) != "null" ||
 		items[1].SourceObservationID != "b7ad6b7169203331" || items[0].Status != ItemActive {
 		t.Errorf("%+v", items)

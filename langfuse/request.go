@@ -49,12 +49,6 @@ func get(path string, query url.Values) request {
 	return request{method: http.MethodGet, path: path, query: query}
 }
 
-// getJSON sends a GET request and decodes the response into into.
-func (c *Client) getJSON(ctx context.Context, path string, query url.Values, into any) error {
-	_, err := c.do(ctx, get(path, query), into)
-	return err
-}
-
 // call sends a request and returns the decoded response. It sends body, if not nil, as JSON.
 // The prefix of every error is formatted from what and args.
 func call[T any](ctx context.Context, c *Client, r request, body any, what string, args ...any) (answer T, err error) {

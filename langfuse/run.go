@@ -46,8 +46,8 @@ type Run struct {
 	ItemCount int `json:"-"`
 }
 
-// Texts returns the values of metadata by key: strings unquoted, everything else as JSON. The
-// result is empty if metadata is not an object.
+// Texts returns the values of metadata by key: strings unquoted, null as an empty text,
+// everything else as JSON. The result is empty if metadata is not an object.
 func Texts(metadata json.RawMessage) map[string]string {
 	var values map[string]json.RawMessage
 	texts := map[string]string{}

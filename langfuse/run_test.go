@@ -152,14 +152,8 @@ func TestRunItemsInTheExperimentsView(t *testing.T) {
 	}
 	answer.Data = append(answer.Data, answer.Data[0])
 	client, record := serve(t, func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(answer) })
-	var items []RunItem
 	ref := RunRef{DatasetID: "d1", Name: "run A", Since: testVersion}
-	for item, err := range client.ListRunItems(t.Context(), testServer(ModeEventsOnly, Version{4, 16, 0}), ViewExperiments, ref) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		items = append(items, item)
-	}
+	items := collect(t, client.ListRunItems(t.Context(), testServer(ModeEventsOnly, Version{4, 16, 0}), ViewExperiments, ref))
 	if len(items) != 2 || items[0] != (RunItem{"i1", "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331", time.Date(2026, 11, 21, 3, 0, 1, 0, time.UTC), "DEFAULT"}) || items[1].Level != "ERROR" {
 		t.Errorf("%+v", items)
 	}

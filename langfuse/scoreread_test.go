@@ -20,18 +20,6 @@ var (
 	v4    = Capabilities{Version: Version{4, 16, 0}}.WithMode(ModeEventsOnly)
 )
 
-func readAll(t *testing.T, c *Client, server Capabilities, q ScoresQuery) []Score {
-	t.Helper()
-	var scores []Score
-	for score, err := range c.ReadScores(t.Context(), server, q) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		scores = append(scores, score)
-	}
-	return scores
-}
-
 func TestScoresReadTheSameFromAllEndpoints(t *testing.T) {
 	type row struct{ name, value, kind, id, trace, author string }
 	want := map[string]row{
@@ -43,7 +31,7 @@ func TestScoresReadTheSameFromAllEndpoints(t *testing.T) {
 	}
 	for file, server := range map[string]Capabilities{"scores_v3.json": newV3, "scores_v2.json": oldV3} {
 		client, record := serve(t, answers(t, file))
-		scores := readAll(t, client, server, ScoresQuery{})
+		scores := collect(t, client.ReadScores(t.Context(), server, ScoresQuery{}))
 		if len(scores) != len(want) {
 			t.Errorf("%s: %d scores, want %d", file, len(scores), len(want))
 		}
@@ -88,7 +76,7 @@ func TestScoresOfManyTraces(t *testing.T) {
 		add("foreign", "x")
 		_ = json.NewEncoder(w).Encode(map[string]any{"data": data, "meta": map[string]any{}})
 	})
-	if scores := readAll(t, client, v4, ScoresQuery{TraceIDs: ids, Limit: 100}); len(scores) != 240 {
+	if scores := collect(t, client.ReadScores(t.Context(), v4, ScoresQuery{TraceIDs: ids, Limit: 100})); len(scores) != 240 {
 		t.Errorf("%d scores, want 240", len(scores))
 	}
 	if n := len(record.seen()); n != 3 { // 50 + 50 + 20 traces
@@ -110,7 +98,7 @@ func TestScoresOfTracesOnOldServers(t *testing.T) {
 		}
 		_, _ = w.Write(sample(t, "trace_v3.json"))
 	})
-	scores := readAll(t, client, oldV3, ScoresQuery{TraceIDs: []string{"gone", "0af7651916cd43dd8448eb211c80319c"}, Names: []string{"f1"}})
+	scores := collect(t, client.ReadScores(t.Context(), oldV3, ScoresQuery{TraceIDs: []string{"gone", "0af7651916cd43dd8448eb211c80319c"}, Names: []string{"f1"}}))
 	if len(scores) != 1 || scores[0].ID != "s1" || scores[0].Value != NumberValue(0) || len(record.seen()) != 2 {
 		t.Errorf("%+v after %d requests", scores, len(record.seen()))
 	}
@@ -155,7 +143,7 @@ func TestScoresBySelection(t *testing.T) {
 	} {
 		client, _ := serve(t, answers(t, "scores_v3.json"))
 		var got []string
-		for _, s := range readAll(t, client, newV3, test.query) {
+		for _, s := range collect(t, client.ReadScores(t.Context(), newV3, test.query)) {
 			got = append(got, s.ID)
 		}
 		if strings.Join(got, " ") != test.want {

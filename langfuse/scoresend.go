@@ -345,19 +345,14 @@ func (c *Client) readScores(ctx context.Context, server Capabilities, q ScoresQu
 // listTraceScores yields the scores of the traces. It reads the traces, because v2/scores has
 // no reliable filter for trace ids on servers before 3.179. It skips traces that do not exist.
 func (c *Client) listTraceScores(ctx context.Context, ids []string) iter.Seq2[Score, error] {
-	return func(yield func(Score, error) bool) {
-		for trace, err := range c.ReadTraces(ctx, Capabilities{LegacyReads: true}, ids, TraceParts{}) {
-			if err != nil {
-				yield(Score{}, err)
-				return
-			}
-			for _, score := range trace.Scores {
-				if !yield(score, nil) {
-					return
-				}
-			}
+	get := func(ctx context.Context, i int) ([]Score, error) {
+		traces, err := c.readLegacyTrace(ctx, ids[i:i+1])
+		if len(traces) == 0 {
+			return nil, err
 		}
+		return traces[0].Scores, nil
 	}
+	return elements(inOrder(ctx, len(ids), traceRequests, tracesAhead, get))
 }
 
 // matches reports whether the query selects the score. Servers ignore query parameters that

@@ -143,7 +143,7 @@ type endpoint struct {
 // also come from a proxy or gateway.
 func (e *endpoint) probe(ctx context.Context, c *Client) {
 	var ignored struct{}
-	e.err = c.getJSON(ctx, e.path, e.query, &ignored)
+	_, e.err = c.do(ctx, get(e.path, e.query), &ignored)
 	e.available, e.unclear = e.err == nil, false
 	api, answered := errors.AsType[*APIError](e.err)
 	if !answered || api.Status < 400 {
@@ -336,11 +336,12 @@ type Project struct {
 // API: GET /api/public/projects
 func (c *Client) GetProject(ctx context.Context) (Project, error) {
 	var page page[Project]
-	if err := c.getJSON(ctx, "projects", url.Values{}, &page); err != nil {
+	r := get("projects", nil)
+	if _, err := c.do(ctx, r, &page); err != nil {
 		return Project{}, err
 	}
 	if len(page.Data) != 1 || page.Data[0].ID == "" {
-		return Project{}, c.newAPIError(get("projects", nil), http.StatusOK, nil,
+		return Project{}, c.newAPIError(r, http.StatusOK, nil,
 			"the keys do not stand for exactly one project: use the keys of a project, not of an organisation")
 	}
 	return page.Data[0], nil

@@ -90,15 +90,12 @@ func (s Span) Validate() error {
 
 // problem describes what is wrong with an attribute that follows others, or returns "".
 func (a Attribute) problem(before []Attribute) string {
-	for _, other := range before { // a span has few attributes
-		if other.Key == a.Key {
-			return "it appears twice"
-		}
-	}
-	if a.Key == "" || !utf8.ValidString(a.Key) {
+	switch {
+	case slices.ContainsFunc(before, func(other Attribute) bool { return other.Key == a.Key }):
+		return "it appears twice"
+	case a.Key == "" || !utf8.ValidString(a.Key):
 		return "a key in UTF-8 is needed"
-	}
-	if !utf8.ValidString(a.text) {
+	case !utf8.ValidString(a.text):
 		return "the text is not UTF-8"
 	}
 	return ""

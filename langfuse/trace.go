@@ -97,21 +97,9 @@ func (c *Client) ReadTraces(ctx context.Context, server Capabilities, ids []stri
 			concurrency = 1
 		}
 	}
-	return func(yield func(Trace, error) bool) {
-		chunks := slices.Collect(slices.Chunk(ids, perRequest))
-		get := func(ctx context.Context, i int) ([]Trace, error) { return read(ctx, chunks[i]) }
-		for traces, err := range inOrder(ctx, len(chunks), concurrency, max(concurrency, tracesAhead/perRequest), get) {
-			if err != nil {
-				yield(Trace{}, err)
-				return
-			}
-			for _, trace := range traces {
-				if !yield(trace, nil) {
-					return
-				}
-			}
-		}
-	}
+	chunks := slices.Collect(slices.Chunk(ids, perRequest))
+	get := func(ctx context.Context, i int) ([]Trace, error) { return read(ctx, chunks[i]) }
+	return elements(inOrder(ctx, len(chunks), concurrency, max(concurrency, tracesAhead/perRequest), get))
 }
 
 // readNewTraces reads traces from v2/observations. If the server does not support the filter
@@ -172,8 +160,7 @@ func newTrace(id string, observations []Observation) Trace {
 	}
 	root, ok := trace.Root()
 	if !ok && len(trace.Observations) > 0 {
-		trace.Time, trace.Environment = trace.Observations[0].StartTime, trace.Observations[0].Environment
-		return trace
+		root.StartTime, root.Environment = trace.Observations[0].StartTime, trace.Observations[0].Environment
 	}
 	trace.Name = cmp.Or(trace.Name, root.Name)
 	trace.Time, trace.Environment, trace.Version = root.StartTime, root.Environment, root.Version

@@ -11,18 +11,6 @@ import (
 	"time"
 )
 
-func readTraces(t *testing.T, c *Client, server Capabilities, ids []string, want TraceParts) []Trace {
-	t.Helper()
-	var traces []Trace
-	for trace, err := range c.ReadTraces(t.Context(), server, ids, want) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		traces = append(traces, trace)
-	}
-	return traces
-}
-
 // The same trace must read the same from v3 and v4.
 func TestTraceReadsTheSameFromBothMajors(t *testing.T) {
 	const id = "0af7651916cd43dd8448eb211c80319c"
@@ -98,7 +86,7 @@ func TestManyTracesAtOnce(t *testing.T) {
 		"without the filter": {false, 123}, // three refusals, then each
 	} {
 		client, record := serve(t, manyTraces(110, test.bulk))
-		traces := readTraces(t, client, v4, ids, TraceParts{})
+		traces := collect(t, client.ReadTraces(t.Context(), v4, ids, TraceParts{}))
 		if len(traces) != 110 || traces[0].ID != "110" || traces[109].ID != "1" || len(record.seen()) != test.requests {
 			t.Errorf("%s: %d traces after %d requests", name, len(traces), len(record.seen()))
 		}
@@ -200,13 +188,7 @@ func TestQueues(t *testing.T) {
 			t.Errorf("%q: %+v, %v", nameOrID, queue, err)
 		}
 	}
-	var items []QueueItem
-	for item, err := range client.ListQueueItems(t.Context(), "q1", QueueCompleted) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		items = append(items, item)
-	}
+	items := collect(t, client.ListQueueItems(t.Context(), "q1", QueueCompleted))
 	if len(items) != 2 || items[0].ObjectType != ObjectObservation || items[0].CompletedAt.IsZero() || !items[1].CompletedAt.IsZero() {
 		t.Errorf("%+v", items)
 	}

@@ -18,45 +18,44 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// AddressConfig configures an Address; URL is needed. The usual variables for proxies and
-// certificates are followed.
+// AddressConfig configures an Address. URL and MaxAnswer are required. The default Client
+// follows the usual environment variables for proxies and certificates.
 type AddressConfig struct {
 	URL string
-	// Token, if set, is sent as "Authorization: Bearer"; it is shown nowhere, and nor
-	// are the secrets of the environment.
+	// Token, if not empty, is sent in the header "Authorization: Bearer".
 	Token string
-	// Headers are sent with every request; their values are shown nowhere.
+	// Headers are sent with every request.
 	Headers map[string]secret.Secret
-	// Mask, if set, says what else is shown nowhere, in place of the environment.
+	// Mask masks answers and messages. Nil: a Masker for Token and the secrets in the
+	// environment.
 	Mask *secret.Masker
-	// Client sends the requests; it is copied. Nil: one without a limit of time.
+	// Client sends the requests. NewAddress copies it. Nil: a client without a timeout.
 	Client *http.Client
-	// MaxAnswer bounds an answer, in bytes.
+	// MaxAnswer limits the size of an answer in bytes.
 	MaxAnswer int
 }
 
-// Address is a program behind an HTTP address: it is sent JSON and answers JSON.
-// Redirects are never followed, so that nothing travels to a place that nobody named.
-// What it was given in confidence is masked in answers and messages. It is safe for
-// concurrent use.
+// Address is a program behind an HTTP address. It gets requests in JSON and answers in JSON.
+// Redirects are not followed, so that requests are not sent to an address that the user has not
+// given. Answers and messages are masked. An Address is safe for concurrent use.
 type Address struct {
-	// Shown is the address without its query, for people.
+	// Shown is the masked address without its query, for messages.
 	Shown string
-	// Max bounds an answer, in bytes.
+	// Max limits the size of an answer in bytes.
 	Max int
 
-	cfg    AddressConfig
-	client *http.Client
-	mask   *secret.Masker
-	met    atomic.Bool
+	cfg     AddressConfig
+	client  *http.Client
+	mask    *secret.Masker
+	reached atomic.Bool
 }
 
-// NewAddress checks the address and sends nothing.
+// NewAddress validates the address. It sends nothing.
 func NewAddress(cfg AddressConfig) (*Address, error) {
 	u, err := url.Parse(strings.TrimSpace(cfg.URL))
 	var bad *url.Error
 	switch {
-	case errors.As(err, &bad): // its text would repeat the address
+	case errors.As(err, &bad): // its text contains the address
 		return nil, fmt.Errorf("the address cannot be read: %w", bad.Err)
 	case u.User != nil:
 		return nil, errors.New("the address holds a password, which would end up in metadata and reports: give a token by the environment instead")
@@ -72,20 +71,20 @@ func NewAddress(cfg AddressConfig) (*Address, error) {
 	return &Address{Shown: mask.Text(u.String()), Max: cfg.MaxAnswer, cfg: cfg, client: limit.HTTPClient(cfg.Client), mask: mask}, nil
 }
 
-// Reply is what an address answered, whatever its status.
+// Reply is a response with any status.
 type Reply struct {
 	Status  int
 	Header  http.Header
 	Body    []byte // masked
-	Flooded bool   // there was more than MaxAnswer
+	Flooded bool   // Body is truncated, because it is longer than Address.Max
 }
 
 // OK reports whether the status is a success.
 func (r Reply) OK() bool { return r.Status/100 == 2 }
 
-// Refusal says what a status that is not a success means, with what to do and what the
-// answer says.
-func (a *Address) Refusal(r Reply, said string) string {
+// Refusal describes an unsuccessful reply, with advice and message. If message is empty, it is
+// the beginning of the body.
+func (a *Address) Refusal(r Reply, message string) string {
 	advice := ""
 	switch {
 	case r.Status/100 == 3:
@@ -95,12 +94,12 @@ func (a *Address) Refusal(r Reply, said string) string {
 	case r.Status == http.StatusNotFound || r.Status == http.StatusMethodNotAllowed:
 		advice = " (check the address: it must take POST)"
 	}
-	said = cmp.Or(said, textutil.Cut(string(bytes.TrimSpace(r.Body)), 500))
-	return strings.TrimSuffix(fmt.Sprintf("%s answered %d %s%s: %s", a.Shown, r.Status, http.StatusText(r.Status), advice, said), ": ")
+	message = cmp.Or(message, textutil.Cut(string(bytes.TrimSpace(r.Body)), 500))
+	return strings.TrimSuffix(fmt.Sprintf("%s answered %d %s%s: %s", a.Shown, r.Status, http.StatusText(r.Status), advice, message), ": ")
 }
 
-// Ask sends one request with a method. The error says that there is no whole answer, of
-// which the reply may have the status; it wraps that of ctx where ctx ended.
+// Ask sends a request once. An error means that there is no complete response; the Reply may
+// still have a Status. The error wraps that of ctx if ctx has ended.
 func (a *Address) Ask(ctx context.Context, method string, body []byte) (Reply, error) {
 	req, err := http.NewRequestWithContext(ctx, method, a.cfg.URL, bytes.NewReader(body))
 	if err != nil {
@@ -118,8 +117,8 @@ func (a *Address) Ask(ctx context.Context, method string, body []byte) (Reply, e
 	if err != nil {
 		return Reply{}, a.unanswered(ctx, err)
 	}
-	a.met.Store(true)
-	defer resp.Body.Close() // only read: nothing can be lost
+	a.reached.Store(true)
+	defer resp.Body.Close() // an error after reading does not matter
 	r := Reply{Status: resp.StatusCode, Header: resp.Header}
 	r.Body, err = io.ReadAll(io.LimitReader(resp.Body, int64(a.Max)+1))
 	if err != nil && (r.OK() || ctx.Err() != nil) {
@@ -130,16 +129,17 @@ func (a *Address) Ask(ctx context.Context, method string, body []byte) (Reply, e
 	return r, nil
 }
 
-// Met reports whether somebody ever answered, whatever it was.
-func (a *Address) Met() bool { return a.met.Load() }
+// Met reports whether Ask has ever received a response.
+func (a *Address) Met() bool { return a.reached.Load() }
 
-// Close closes idle connections.
+// Close closes idle connections. The error is always nil.
 func (a *Address) Close() error {
 	a.client.CloseIdleConnections()
 	return nil
 }
 
-// unanswered leaves out the text of a url.Error, which holds the whole address.
+// unanswered returns the masked error of a request without a complete response. It omits the
+// text of a url.Error, which contains the whole address.
 func (a *Address) unanswered(ctx context.Context, err error) error {
 	if bad, ok := errors.AsType[*url.Error](err); ok {
 		err = bad.Err
@@ -150,7 +150,7 @@ func (a *Address) unanswered(ctx context.Context, err error) error {
 	return &maskedError{a.mask.Text(fmt.Sprintf("asking %s: %v", a.Shown, err)), err}
 }
 
-// maskedError has a text of its own before its cause.
+// maskedError is an error with a masked text.
 type maskedError struct {
 	text  string
 	cause error

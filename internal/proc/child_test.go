@@ -16,7 +16,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// mode is the environment variable that makes the test binary a child program.
+// mode is the environment variable that turns the test binary into a child program.
 const mode = "PROC_TEST_CHILD"
 
 func TestMain(m *testing.M) {
@@ -29,10 +29,10 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// child plays a program. Most behaviours echo their request back.
+// child is a program with one of several behaviours. Most of them echo the request.
 func child(behaviour string) int {
 	in := bufio.NewReaderSize(os.Stdin, 1<<20)
-	if code, done := unread(behaviour); done {
+	if code, done := beforeReading(behaviour); done {
 		return code
 	}
 	for n := 1; ; n++ {
@@ -50,13 +50,13 @@ func child(behaviour string) int {
 	}
 }
 
-// unread is what a program does before it reads anything.
-func unread(behaviour string) (code int, done bool) {
+// beforeReading does what a program does before it reads anything.
+func beforeReading(behaviour string) (code int, done bool) {
 	switch behaviour {
 	case "fails":
 		fmt.Fprintln(os.Stderr, "no such config: extract.toml")
 		return 3, true
-	case "asks": // and is killed while it waits
+	case "asks": // the test kills it while it waits
 		_, err := Once(context.Background(), Config{Command: []string{"/bin/sh", "-c", "echo $$ >&2; exec sleep 60"}, Stderr: os.Stderr}, []byte("x"))
 		fmt.Fprintln(os.Stderr, err)
 		return 1, true
@@ -69,7 +69,7 @@ func unread(behaviour string) (code int, done bool) {
 	return 0, false
 }
 
-// answer is what a program does about its n-th request.
+// answer does what a program does for its n-th request.
 func answer(behaviour, request string, n int) (code int, done bool) {
 	switch behaviour {
 	case "slow":
@@ -83,7 +83,7 @@ func answer(behaviour, request string, n int) (code int, done bool) {
 		if request == "die" {
 			return 1, true
 		}
-	case "once": // ends after each answer
+	case "once": // ends after an answer
 		fmt.Println(request)
 		return 4, true
 	case "floods":
@@ -118,7 +118,7 @@ func answer(behaviour, request string, n int) (code int, done bool) {
 		if request == "die" {
 			return 1, true
 		}
-	case "forks", "forks and dies": // the grandchild holds all pipes
+	case "forks", "forks and dies": // the grandchild keeps all pipes open
 		grandchild := exec.Command(os.Args[0])
 		grandchild.Env = append(os.Environ(), mode+"=deaf")
 		grandchild.Stdout, grandchild.Stderr = os.Stdout, os.Stderr
@@ -131,8 +131,8 @@ func answer(behaviour, request string, n int) (code int, done bool) {
 		}
 		fmt.Println(grandchild.Process.Pid)
 		return 0, false
-	case "daemon": // ends after its answer, the daemon goes on
-		pid, err := leave()
+	case "daemon": // ends after its answer, but the daemon does not
+		pid, err := startDaemon()
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1, true

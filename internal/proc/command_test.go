@@ -50,7 +50,7 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// Any words, quoted either way, are read back.
+// Split returns the original words, whichever way they are quoted.
 func TestSplit_quotedWordsComeBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		words := rapid.SliceOfN(rapid.StringMatching(`[^\x00]{0,12}`), 1, 6).Draw(t, "words")

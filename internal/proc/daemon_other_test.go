@@ -4,4 +4,4 @@ package proc
 
 import "errors"
 
-func leave() (int, error) { return 0, errors.New("there are no daemons here") }
+func startDaemon() (int, error) { return 0, errors.New("there are no daemons here") }

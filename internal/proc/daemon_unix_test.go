@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// leave starts a grandchild that leaves the process group and holds all pipes.
-func leave() (pid int, err error) {
+// startDaemon starts a process that leaves the process group and keeps all pipes open.
+func startDaemon() (pid int, err error) {
 	daemon := exec.Command(os.Args[0])
 	daemon.Env = append(os.Environ(), mode+"=deaf")
 	daemon.Stdin, daemon.Stdout, daemon.Stderr = os.Stdin, os.Stdout, os.Stderr
@@ -22,9 +22,8 @@ func leave() (pid int, err error) {
 	return daemon.Process.Pid, nil
 }
 
-// A grandchild outside of the group is out of reach, and delays nothing: the
-// child's end is noticed, the next request meets a new process, and Close
-// returns.
+// A grandchild outside of the group is not killed and does not block the pool: the pool notices
+// the end of the child, the next request gets a new process, and Close returns.
 func TestCall_daemons(t *testing.T) {
 	pool := open(t, "daemon", nil)
 	for n := range 2 {

@@ -9,19 +9,19 @@ import (
 	"testing"
 )
 
-// TestOnce_killedParent kills a process that waits for a program: no signal
-// handler could end that program.
+// TestOnce_killedParent kills a process that waits for a program. The program must end although
+// no signal handler can end it.
 func TestOnce_killedParent(t *testing.T) {
 	parent := exec.Command(os.Args[0])
 	parent.Env = append(os.Environ(), mode+"=asks")
-	said, err := parent.StderrPipe()
+	stderr, err := parent.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := parent.Start(); err != nil {
 		t.Fatal(err)
 	}
-	line, err := bufio.NewReader(said).ReadString('\n')
+	line, err := bufio.NewReader(stderr).ReadString('\n')
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func TestOnce_killedParent(t *testing.T) {
 	if err := parent.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = parent.Wait() // it was killed
+	_ = parent.Wait() // the error is the kill
 	if !endedSoon(pid) {
 		t.Errorf("the program %d outlived who asked it", pid)
 	}

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// shell runs a script once with a time limit far above what it needs.
+// shell runs a shell script with Once.
 func shell(t *testing.T, ctx context.Context, script, input string) (string, error) {
 	t.Helper()
 	output, err := Once(ctx, Config{Command: []string{"/bin/sh", "-c", script}, MaxLine: 1000}, []byte(input))
@@ -98,14 +98,14 @@ func TestOnce_daemon(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := &strings.Builder{}
+	stderr := &strings.Builder{}
 	_, err = Once(t.Context(), Config{
-		Command: []string{"/bin/sh", "-c", self + " >&2"}, Env: []string{mode + "=daemon"}, Stderr: said,
+		Command: []string{"/bin/sh", "-c", self + " >&2"}, Env: []string{mode + "=daemon"}, Stderr: stderr,
 	}, []byte("x\n"))
 	if !Is(err, Orphaned) {
 		t.Fatalf("a daemon: %v", err)
 	}
-	pid, err := strconv.Atoi(strings.TrimSpace(said.String()))
+	pid, err := strconv.Atoi(strings.TrimSpace(stderr.String()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func onlyLinux(t *testing.T) {
 	}
 }
 
-// endedSoon waits until a process is gone, or is a zombie nobody reaps.
+// endedSoon reports whether a process ends, or becomes a zombie, within a second.
 func endedSoon(pid int) bool {
 	for range 100 {
 		if syscall.Kill(pid, 0) != nil {
@@ -160,14 +160,14 @@ func TestOnce_environment(t *testing.T) {
 	}
 }
 
-// TestOnce_masked: what a program repeats of its environment is in no answer, on
-// no standard error and in no message, also if it is written piece by piece.
+// TestOnce_masked checks that secrets of the environment are masked in answers, standard error
+// and messages, even if a program writes them in pieces.
 func TestOnce_masked(t *testing.T) {
-	var said strings.Builder
+	var stderr strings.Builder
 	ask := func(end string) ([]byte, error) {
 		return Once(t.Context(), Config{
 			Command: []string{"/bin/sh", "-c", `cat >/dev/null; printf 'using UNI' >&2; printf 'Q1 and %s\n' "$X_HEADERS" >&2; echo '{"name":"\u0055NIQ1"}'; ` + end},
-			Env:     []string{`X_HEADERS={"X-Key":"UNIQ1"}`}, Stderr: &said,
+			Env:     []string{`X_HEADERS={"X-Key":"UNIQ1"}`}, Stderr: &stderr,
 		}, []byte("x"))
 	}
 	if answer, err := ask("exit 0"); err != nil || strings.TrimSpace(string(answer)) != `{"name":"***"}` {
@@ -177,7 +177,7 @@ func TestOnce_masked(t *testing.T) {
 	if _, err := ask("exit 3"); !errors.As(err, &exit) || exit.Kind != Exited || exit.Stderr != "using *** and ***" {
 		t.Errorf("got %v", err)
 	}
-	if want := strings.Repeat("using *** and ***\n", 2); said.String() != want {
-		t.Errorf("got %q, want %q", said.String(), want)
+	if want := strings.Repeat("using *** and ***\n", 2); stderr.String() != want {
+		t.Errorf("got %q, want %q", stderr.String(), want)
 	}
 }

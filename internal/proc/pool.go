@@ -15,19 +15,18 @@ import (
 // Pool runs one program in several processes. It is safe for concurrent use.
 type Pool struct {
 	*program
-	slots   chan struct{} // one token for each request under way
-	closed  chan struct{}
-	closing sync.Once
+	slots     chan struct{} // one element for each Call
+	closed    chan struct{}
+	closeOnce sync.Once
 
-	idle     chan *process // has room for all
-	started  atomic.Int64
-	answered atomic.Bool // some process has answered at least once
-	reminded sync.Once
+	idle       chan *process // has room for all processes
+	started    atomic.Int64
+	answered   atomic.Bool // a process has answered at least once
+	remindOnce sync.Once
 }
 
-// New makes a Pool and starts nothing. It looks whether the program is there:
-// if not, the error is a *StartError; other errors join everything that is
-// wrong with the Config.
+// New returns a Pool. It starts no process, but returns a *StartError if the program does not
+// exist. Any other error describes the problem of the Config.
 func New(cfg Config) (*Pool, error) {
 	p, err := newProgram(cfg)
 	if err != nil {
@@ -39,15 +38,14 @@ func New(cfg Config) (*Pool, error) {
 	}, nil
 }
 
-// Call sends one request, which must be a single line without its end, and
-// returns the one line of the answer without its end, masked. It starts a process
-// if none is idle, and waits while all of them are busy.
+// Call sends a request, which must be one line without an end of line, and returns the masked
+// answer, one line without its end. It starts a process if none is idle and there are fewer
+// than Config.Processes, and waits if all are busy.
 //
-// A process that ended between requests is replaced without a word: a request
-// of which nothing was read is given to a fresh process, once. Otherwise
-// nothing is repeated. Errors: *StartError, *Error (Died, Interrupted, Flooded,
-// OutOfStep, Refused), ErrClosed. A process that answers neither in time nor ever
-// is ended by ctx only.
+// If a process ends between two requests, without reading any of the next one, Call sends that
+// request to another process. It does not retry in any other case. Errors: *StartError, *Error
+// (Died, Interrupted, Flooded, OutOfStep, Refused), ErrClosed, or that of ctx. There is no
+// timeout: a process that does not answer is only ended by ctx.
 func (p *Pool) Call(ctx context.Context, request []byte) ([]byte, error) {
 	if bytes.ContainsAny(request, "\n\r") || len(request) == 0 {
 		return nil, errors.New("a request to a program must be one line that is not empty")
@@ -62,16 +60,16 @@ func (p *Pool) Call(ctx context.Context, request []byte) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		answer, untouched, err := p.ask(ctx, c, line)
+		answer, unread, err := p.ask(ctx, c, line)
 		if err == nil {
 			p.answered.Store(true)
 			p.idle <- c
 			return answer, nil
 		}
-		if untouched && c.answers > 0 {
-			continue // it ended after an earlier answer; a fresh one has none
+		if unread && c.answers > 0 {
+			continue // the process ended after its last answer
 		}
-		if Is(err, Died) && !p.answered.Load() { // nor any other before
+		if Is(err, Died) && !p.answered.Load() {
 			err = &StartError{Program: p.name, Err: err}
 		}
 		return nil, err
@@ -93,7 +91,7 @@ func (p *Pool) enter(ctx context.Context) error {
 	}
 }
 
-// take returns an idle process that lives, or a new one.
+// take returns an idle process, or a new one.
 func (p *Pool) take() (*process, error) {
 	for {
 		select {
@@ -101,7 +99,7 @@ func (p *Pool) take() (*process, error) {
 			if !limit.Closed(c.ended) || len(c.lines) > 0 {
 				return c, nil
 			}
-			c.end(nil) // it has ended
+			c.end(nil) // releases the resources of an ended process
 		default:
 			p.started.Add(1)
 			return p.start("")
@@ -109,30 +107,30 @@ func (p *Pool) take() (*process, error) {
 	}
 }
 
-// ask sends the request and returns the answer. After an error the process has
-// been killed; untouched says that it ended before it read any of the request,
-// which another process may therefore be given.
-func (p *Pool) ask(ctx context.Context, c *process, request []byte) (answer []byte, untouched bool, err error) {
-	if len(c.lines) > 0 { // which only this goroutine takes
+// ask sends the request and returns the answer. After an error, the process has been killed.
+// unread reports whether the process ended before it read any of the request, so that the
+// request can be repeated.
+func (p *Pool) ask(ctx context.Context, c *process, request []byte) (answer []byte, unread bool, err error) {
+	if len(c.lines) > 0 { // only this goroutine receives from it
 		l := <-c.lines
 		c.end(nil)
 		return nil, false, p.refuse(c, l, l.text, "without being asked")
 	}
 	sent := c.send(request, false)
 	if !p.answered.Load() {
-		defer time.AfterFunc(p.cfg.Patience, func() { p.reminded.Do(p.remind) }).Stop()
+		defer time.AfterFunc(p.cfg.Patience, func() { p.remindOnce.Do(p.remind) }).Stop()
 	}
-	l, more, interrupted := wait(ctx, p.closed, c.lines)
+	l, more, interrupted := receive(ctx, p.closed, c.lines)
 	switch {
 	case interrupted != nil:
 	case !more || l.partial:
-		untouched, err = p.died(ctx, c, sent, l, request)
-		return nil, untouched, err
+		unread, err = p.died(ctx, c, sent, l, request)
+		return nil, unread, err
 	case l.flood || l.surplus != nil:
 		c.end(sent)
 		return nil, false, p.refuse(c, l, l.surplus, "after its answer")
-	default: // a program may answer before it has read all
-		_, _, interrupted = wait(ctx, p.closed, sent)
+	default: // a program may answer before it has read the whole request
+		_, _, interrupted = receive(ctx, p.closed, sent)
 	}
 	if interrupted != nil {
 		c.end(sent)
@@ -152,39 +150,39 @@ func (p *Pool) ask(ctx context.Context, c *process, request []byte) (answer []by
 	return answer, false, nil
 }
 
-// howToAnswer is what programs do wrong that never answer.
+// howToAnswer explains why a program may never answer.
 const howToAnswer = "it must answer each line as it comes, not at the end of its input, and flush"
 
-// remind says on standard error why nothing may come.
+// remind writes howToAnswer to standard error, unless a process has answered.
 func (p *Pool) remind() {
 	if !p.answered.Load() {
-		// An error is no matter, as with what the program itself writes there.
+		// Errors are ignored, like those for the program's own standard error.
 		_, _ = fmt.Fprintf(p.stderr, "%s has not answered for %s: %s\n", p.name, p.cfg.Patience, howToAnswer)
 	}
 }
 
-// died waits for the end of a process that closed its output, and reports
-// whether it had read nothing of the request.
-func (p *Pool) died(ctx context.Context, c *process, sent <-chan struct{}, l line, request []byte) (untouched bool, err error) {
-	short, cancel := context.WithTimeout(ctx, p.cfg.Grace)
+// died waits for the end of a process that has closed its output. It reports whether the
+// process has read nothing of the request.
+func (p *Pool) died(ctx context.Context, c *process, sent <-chan struct{}, l line, request []byte) (unread bool, err error) {
+	graceCtx, cancel := context.WithTimeout(ctx, p.cfg.Grace)
 	defer cancel()
-	_, _, late := wait(short, p.closed, c.ended)
-	unread := c.end(sent)
-	if errors.Is(late, ErrClosed) || ctx.Err() != nil && late != nil {
-		return false, c.interrupted(late)
+	_, _, waitErr := receive(graceCtx, p.closed, c.ended)
+	unreadBytes := c.end(sent)
+	if errors.Is(waitErr, ErrClosed) || ctx.Err() != nil && waitErr != nil {
+		return false, c.interrupted(waitErr)
 	}
-	status, rest := fmt.Sprint(c.cmd.ProcessState), ""
-	if late != nil {
+	status, suffix := fmt.Sprint(c.cmd.ProcessState), ""
+	if waitErr != nil {
 		status = "it closed its standard output"
 	}
 	if l.partial {
-		rest = "; its last line had no newline"
+		suffix = "; its last line had no newline"
 	}
-	untouched = !l.partial && unread >= int64(len(request))
-	return untouched, c.fail(Died, nil, "ended without an answer (%s, after %d answers)%s", status, c.answers, rest)
+	unread = !l.partial && unreadBytes >= int64(len(request))
+	return unread, c.fail(Died, nil, "ended without an answer (%s, after %d answers)%s", status, c.answers, suffix)
 }
 
-// refuse makes the error for a line that is too long or should not be there.
+// refuse returns the error for a line that is too long or unexpected.
 func (p *Pool) refuse(c *process, l line, surplus []byte, when string) error {
 	if l.flood {
 		return c.fail(Flooded, nil, "wrote more than %d bytes without an end of line: an answer is one line of JSON", p.cfg.MaxLine)
@@ -193,14 +191,14 @@ func (p *Pool) refuse(c *process, l line, surplus []byte, when string) error {
 		when, c.excerpt(surplus))
 }
 
-// Close ends all processes: those at work are killed and their Calls return an
-// *Error that wraps ErrClosed; idle ones see the end of their input and are
-// killed if they have not ended after Config.Grace. When it returns, no process
-// and no goroutine of the pool is left. The error is nil. Closing again does nothing.
+// Close ends all processes. It kills busy processes, whose Calls return an *Error that wraps
+// ErrClosed. It closes the input of idle processes, and kills those that have not ended after
+// Config.Grace. When it returns, no process and no goroutine of the pool is left. The error is
+// always nil. Calling Close again has no effect.
 func (p *Pool) Close() error {
-	p.closing.Do(func() {
+	p.closeOnce.Do(func() {
 		close(p.closed)
-		for range p.cfg.Processes { // every Call has ended
+		for range p.cfg.Processes { // waits until every Call has returned
 			p.slots <- struct{}{}
 		}
 		var stops sync.WaitGroup

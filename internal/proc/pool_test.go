@@ -17,15 +17,15 @@ import (
 	"time"
 )
 
-// open makes a pool of children of one behaviour; at the end it is closed and
-// none of its processes may be left.
+// open returns a pool of children with one behaviour. At the end of the test it closes the pool
+// and checks that no process is left.
 func open(t testing.TB, behaviour string, change func(*Config)) *Pool {
 	t.Helper()
 	cfg := Config{
 		Command: []string{os.Args[0]},
-		// The race detector would make each child sleep for a second at its end.
+		// With the race detector, each child would sleep for a second at its end.
 		Env:   []string{mode + "=" + behaviour, "GORACE=atexit_sleep_ms=0"},
-		Grace: time.Minute, // so that Close hangs if children do not see the end of their input
+		Grace: time.Minute, // Close hangs if children do not notice the end of their input
 	}
 	if change != nil {
 		change(&cfg)
@@ -45,8 +45,7 @@ func open(t testing.TB, behaviour string, change func(*Config)) *Pool {
 	return pool
 }
 
-// children lists the processes whose parent is this one; empty where the system
-// does not tell.
+// children returns the child processes of this process, or none if the system has no /proc.
 func children(t testing.TB) (pids []string) {
 	t.Helper()
 	paths, err := filepath.Glob("/proc/self/task/*/children")
@@ -101,8 +100,8 @@ func TestCall_startsOnlyWhatIsNeeded(t *testing.T) {
 	}
 }
 
-// Every process dies of its 10th request: of 35 requests in a row, numbers 10,
-// 20 and 30 fail and 4 processes are started.
+// Every process ends at its 10th request: of 35 sequential requests, the requests 10, 20 and 30
+// fail, and 4 processes are started.
 func TestCall_diesAtEveryTenth(t *testing.T) {
 	pool := open(t, "tenth", nil)
 	for n := 1; n <= 35; n++ {
@@ -128,8 +127,8 @@ func TestCall_diesAtEveryTenth(t *testing.T) {
 	}
 }
 
-// Once a process has answered, the program can be started: what dies of its first
-// request then is not a failed start.
+// After any process has answered, a process that ends at its first request is not a failed
+// start.
 func TestCall_diesOfItsFirstRequest(t *testing.T) {
 	pool := open(t, "mortal", nil)
 	var start *StartError
@@ -147,8 +146,8 @@ func TestCall_diesOfItsFirstRequest(t *testing.T) {
 	}
 }
 
-// A process that ends after each answer never fails the next request, whether
-// its end is noticed in time or not.
+// A process that ends after each answer does not fail the next request, even if its end is
+// noticed late.
 func TestCall_diesBetweenRequests(t *testing.T) {
 	pool := open(t, "once", nil)
 	for n := range 10 {
@@ -189,7 +188,7 @@ func TestCall_misbehaviour(t *testing.T) {
 				}
 				c.Env = append(c.Env, "MY_API_KEY=sk-12345678")
 			})
-			for range 2 { // each request meets a new process
+			for range 2 { // each request gets a new process
 				_, err := call(t, pool, `{}`)
 				if err == nil || !test.check(err) || !strings.Contains(err.Error(), test.message) {
 					t.Fatalf("got %T: %v", err, err)
@@ -211,7 +210,7 @@ func TestCall_blankLinesAreNoAnswers(t *testing.T) {
 	}
 }
 
-// A line that nobody asked for is found before the next request is sent.
+// A line without a request is noticed before the next request is sent.
 func TestCall_lineBeforeRequest(t *testing.T) {
 	pool := open(t, "greets", nil)
 	process, err := pool.take()
@@ -229,19 +228,19 @@ func TestCall_lineBeforeRequest(t *testing.T) {
 }
 
 func TestCall_refusedAnswer(t *testing.T) {
-	no := errors.New("is not JSON")
+	errNoJSON := errors.New("is not JSON")
 	pool := open(t, "good", func(c *Config) {
 		c.Accept = func(request, answer []byte) error {
 			if string(request) != string(answer) {
 				t.Errorf("asked %q, answered %q", request, answer)
 			}
 			if !json.Valid(answer) {
-				return no
+				return errNoJSON
 			}
 			return nil
 		}
 	})
-	if _, err := call(t, pool, `garbage`); !Is(err, Refused) || !errors.Is(err, no) || !strings.Contains(err.Error(), `answered "garbage"`) {
+	if _, err := call(t, pool, `garbage`); !Is(err, Refused) || !errors.Is(err, errNoJSON) || !strings.Contains(err.Error(), `answered "garbage"`) {
 		t.Fatalf("got %v", err)
 	}
 	if got, err := call(t, pool, `{}`); got != `{}` || err != nil || pool.Started() != 2 {
@@ -270,11 +269,11 @@ func TestCall_contextEnds(t *testing.T) {
 	}
 }
 
-// A program that waits for the end of its input is told, once, what is wanted of it; one of
-// which a process has answered is not.
+// If a program never answers, the pool explains once how it must answer. It does not if a
+// process of the program has answered.
 func TestCall_neverAnswers(t *testing.T) {
-	var said bytes.Buffer
-	pool := open(t, "slow", func(c *Config) { c.Patience, c.Stderr, c.Processes = time.Millisecond, &said, 2 })
+	var stderr bytes.Buffer
+	pool := open(t, "slow", func(c *Config) { c.Patience, c.Stderr, c.Processes = time.Millisecond, &stderr, 2 })
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	var calls sync.WaitGroup
@@ -289,7 +288,7 @@ func TestCall_neverAnswers(t *testing.T) {
 	text := ""
 	for began := time.Now(); text == "" && time.Since(began) < 10*time.Second; time.Sleep(time.Millisecond) {
 		pool.stderr.mu.Lock()
-		text = said.String()
+		text = stderr.String()
 		pool.stderr.mu.Unlock()
 	}
 	if strings.Count(text, "has not answered for 1ms: it must answer each line as it comes") != 1 {
@@ -303,7 +302,7 @@ func TestCall_neverAnswers(t *testing.T) {
 	}
 }
 
-// A grandchild that inherited the pipes delays nothing and dies with its parent.
+// A grandchild that inherited the pipes does not block the pool and is killed with its parent.
 func TestCall_grandchildren(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("there are no process groups on windows")
@@ -330,8 +329,7 @@ func TestCall_grandchildren(t *testing.T) {
 	})
 }
 
-// waitGone waits until a process is gone or waits to be reaped by its new
-// parent, which is not ours to do.
+// waitGone waits until a process has ended, or is a zombie that another process has to reap.
 func waitGone(t *testing.T, pid string) {
 	t.Helper()
 	if _, err := strconv.Atoi(pid); err != nil {
@@ -367,7 +365,8 @@ func TestCall_tenMegabytesOfStandardError(t *testing.T) {
 	}
 }
 
-// counter is read after the process has ended; writes come one at a time.
+// counter counts written bytes. It needs no lock, because there is one write at a time and the
+// test reads the counter after the process has ended.
 type counter int
 
 func (c *counter) Write(p []byte) (int, error) { *c += counter(len(p)); return len(p), nil }

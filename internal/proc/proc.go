@@ -1,28 +1,27 @@
-// Package proc keeps child programs running that answer one line of JSON with
-// one line of JSON: a request on standard input, a result on standard output,
-// anything for a person on standard error. It knows nothing of what the lines
-// mean.
+// Package proc runs child programs that answer requests: programs that answer each line of JSON
+// on standard input with one line of JSON on standard output (Pool), programs that answer one
+// request and end (Once), and programs behind an HTTP address (Address). Programs write
+// messages for people to standard error. Package proc does not interpret requests and answers.
 //
-// A Pool holds at most N such processes; each works on one request at a time.
-// They are started when they are needed and replaced when they end:
+// A Pool has at most N processes. Each works on one request at a time. They are started when
+// needed and replaced when they end:
 //
-//  1. Call takes an idle process, or starts one while there are fewer than N.
+//  1. Call takes an idle process, or starts one if there are fewer than N.
 //  2. It writes the request and waits for one line.
-//  3. An answer puts the process back. Anything else (it ended, it flooded, it
-//     printed more than one line, its answer was refused, the context ended)
-//     kills the process with its whole group and is the error of this Call
-//     only; the next Call gets a new process.
+//  3. After an answer, the process is idle again. In any other case (the process ended, its line was
+//     too long, it printed more than one line, its answer was refused, the context ended), Call kills
+//     the process with its whole group and returns an error. The next Call gets a new process.
 //
-// Once is for programs that answer a single request and end: one process per
-// request, which reads all of its input and then prints its answer.
+// Once starts one process per request. The process reads its whole input and then prints its
+// answer.
 //
-// What a program was given in confidence (secret.Masker) is masked in everything
-// that comes back from it: answers, standard error, messages.
+// The secrets that a program gets (see secret.Masker) are masked in its answers, in its
+// standard error and in messages.
 //
-// It is not a sandbox: a program runs with the rights and, but for Config.Withhold,
-// the environment of this process, and a grandchild that leaves the process
-// group (a daemon) outlives it, though nothing here waits for it. Once finds such
-// ones on Linux by a mark in their environment, unless they clear that too.
+// Package proc is not a sandbox. A program has the rights of this process and, without
+// Config.Withhold, its environment. A grandchild that leaves the process group (a daemon)
+// outlives the program, and a Pool does not wait for it. On Linux, Once finds and kills such
+// processes by a mark in their environment, unless they have cleared it.
 //
 //	pool, err := proc.New(proc.Config{Command: []string{"./extract", "--flag"}, Processes: 4})
 //	defer pool.Close()
@@ -46,52 +45,51 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// Config configures a Pool. Command is needed; every other zero value is usable.
+// Config configures a Pool or a call of Once. Command is required. The zero values of all other
+// fields are usable.
 type Config struct {
-	// Command is the program and its arguments. A program without a separator
-	// is looked for in PATH, one with a separator relative to Dir.
+	// Command is the program and its arguments. A program name with a separator is relative to
+	// Dir; one without is looked up in PATH.
 	Command []string
-	// Dir is the working directory; empty means that of this process.
+	// Dir is the working directory. Empty means that of this process.
 	Dir string
-	// Env is added to the environment of this process, "NAME=value".
+	// Env is added to the environment of this process, in the form "NAME=value".
 	Env []string
-	// Withhold leaves out of that environment what secret.Withhold does, but for
-	// what Handed names. Env is given in any case.
+	// Withhold removes the variables that secret.Withhold withholds from the environment of the
+	// program, except those in Handed. It does not affect Env.
 	Withhold bool
 	Handed   []string
-	// Processes is how many run at most; 0 means 1.
+	// Processes is the maximum number of processes. 0 means 1.
 	Processes int
-	// MaxLine bounds an answer, in bytes; 0 means 64 MiB. A process may need
-	// about twice as much memory here while a line of that length grows.
+	// MaxLine limits the size of an answer in bytes. 0 means 64 MiB. Reading an answer may take
+	// about twice its size in memory.
 	MaxLine int
-	// Accept, if set, looks at each answer. When it returns an error, the
-	// process is killed, because what it prints may be out of step with what it
-	// was asked, and Call returns an *Error (Refused). It must be safe for
-	// concurrent use and keep neither slice.
+	// Accept, if not nil, validates each answer. If it returns an error, Call kills the
+	// process, because its answers may no longer match the requests, and returns an *Error
+	// (Refused). Accept must be safe for concurrent use and must not keep the slices.
 	Accept func(request, answer []byte) error
-	// Stderr, if set, is given all that the processes write to standard error,
-	// masked, one write at a time; messages show the last lines (4 KiB) in any
-	// case.
+	// Stderr, if not nil, receives the standard error of all processes, masked, one write at a
+	// time. The last lines (4 KiB) are part of error messages even if Stderr is nil.
 	Stderr io.Writer
-	// Grace is how long a process may take to end after Close has closed its
-	// input, or after it has closed its output; 0 means 2 seconds.
+	// Grace is how long a process may take to end after Close has closed its input, or after
+	// the process has closed its output. 0 means 2 seconds.
 	Grace time.Duration
-	// Patience is how long the first answer may take until a line on Stderr says what
-	// programs that never answer do wrong; 0 means 20 seconds.
+	// Patience is how long a Pool waits for its first answer before it writes a line to Stderr
+	// that explains how programs must answer. 0 means 20 seconds.
 	Patience time.Duration
 }
 
-// program is a Config that was found usable.
+// program is a validated Config.
 type program struct {
 	cfg    Config
-	name   string // for messages
+	name   string // in messages
 	mask   *secret.Masker
 	stderr *tee
 }
 
-// newProgram checks a Config, fills in what it leaves to us and looks for the
-// program; it starts nothing. The error is a *StartError, or what is wrong with
-// the Config.
+// newProgram validates a Config, sets its defaults and looks up the program. It starts nothing.
+// The error is a *StartError if the program does not exist; otherwise it describes the problem
+// of the Config.
 func newProgram(cfg Config) (*program, error) {
 	if len(cfg.Command) == 0 || cfg.Command[0] == "" {
 		return nil, errors.New("proc: the command names no program")
@@ -111,7 +109,7 @@ func newProgram(cfg Config) (*program, error) {
 	return p, nil
 }
 
-// path is where the system will look for the program.
+// path returns the path or name of the program for exec.LookPath.
 func (p *program) path() string {
 	path := p.cfg.Command[0]
 	if strings.ContainsAny(path, `/`+string(filepath.Separator)) && !filepath.IsAbs(path) {
@@ -123,7 +121,7 @@ func (p *program) path() string {
 	return path
 }
 
-// environ is what a process finds in its environment.
+// environ returns the environment of a process.
 func (p *program) environ() []string {
 	given := os.Environ()
 	if p.cfg.Withhold {
@@ -132,51 +130,50 @@ func (p *program) environ() []string {
 	return append(given, p.cfg.Env...)
 }
 
-// ErrClosed is returned by a Call on a Pool that is closed, or is closed
-// while the Call waits.
+// ErrClosed is the error of Call if the Pool is closed before or during the call.
 var ErrClosed = errors.New("the pool of programs is closed")
 
-// StartError says that a program could not be started, or that none of its
-// processes ever answered a request because each ended first.
+// StartError reports that a program could not be started, or that its process ended without an
+// answer and no process of the program has ever answered.
 type StartError struct {
 	Program string
 	Err     error
 }
 
-// Error names the program and the reason.
+// Error includes the program and the reason.
 func (e *StartError) Error() string { return fmt.Sprintf("starting %s: %v", e.Program, e.Err) }
 
-// Unwrap returns the reason.
+// Unwrap returns Err.
 func (e *StartError) Unwrap() error { return e.Err }
 
-// ExitCode is that of something that cannot be started.
+// ExitCode returns 69 because the program is not available.
 func (e *StartError) ExitCode() int { return 69 }
 
-// Kind says in which way a program that was started gave no answer.
+// Kind is the way in which a running program failed to answer.
 type Kind int
 
 // The kinds of errors.
 const (
-	Died        Kind = iota + 1 // it ended, or closed its output, before it answered
-	Interrupted                 // the context ended or the pool was closed, and it was killed
+	Died        Kind = iota + 1 // it ended or closed its output before it answered
+	Interrupted                 // it was killed because the context ended or the pool was closed
 	Flooded                     // it wrote more than Config.MaxLine
-	OutOfStep                   // it printed what no request asked for
-	Refused                     // Config.Accept refused its answer
-	Exited                      // of Once: it ended with another status than 0
-	Unread                      // of Once: it ended without having read any of its input
-	Orphaned                    // of Once: processes that it started outlived it, and were killed
+	OutOfStep                   // it printed a line without a request
+	Refused                     // Config.Accept returned an error for its answer
+	Exited                      // only Once: its exit status was not 0
+	Unread                      // only Once: it ended without reading any input
+	Orphaned                    // only Once: processes that it had started outlived it and were killed
 )
 
-// Error says how a program failed to answer.
+// Error describes how a program failed to answer.
 type Error struct {
 	Kind    Kind
 	Program string
-	Message string // what it did
+	Message string // what the program did
 	Stderr  string // the last lines of its standard error
-	Err     error  // the context's error, ErrClosed, or what Accept said
+	Err     error  // the error of the context, ErrClosed, the error of Accept, or nil
 }
 
-// Error says what the program did and what it said last.
+// Error describes what the program did, and includes the last lines of its standard error.
 func (e *Error) Error() string {
 	text := e.Program + " " + e.Message
 	if e.Stderr != "" {
@@ -185,46 +182,45 @@ func (e *Error) Error() string {
 	return text
 }
 
-// Unwrap returns the cause.
+// Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Is reports whether an error says that a program failed in one of these ways.
+// Is reports whether err is or wraps an *Error of one of the kinds.
 func Is(err error, kinds ...Kind) bool {
 	var e *Error
 	return errors.As(err, &e) && slices.Contains(kinds, e.Kind)
 }
 
-// operators are words that only a shell understands.
-var operators = []string{"|", "||", "&", "&&", ";", "<", ">", ">>", "2>", "2>&1", "<<"}
+// shellOperators are words that only a shell understands.
+var shellOperators = []string{"|", "||", "&", "&&", ";", "<", ">", ">>", "2>", "2>&1", "<<"}
 
-// Split takes a command line apart into words, without any shell.
+// Split splits a command line into words, without a shell.
 //
-// White space separates words. Between single quotes everything stands for
-// itself. Between double quotes a backslash makes a following double quote or
-// backslash literal. Outside of quotes it makes a following quote, backslash or
-// white space literal; before anything else it stands for itself, so that
-// C:\tools\extract.exe is one word as it looks. Quoted and unquoted parts that
-// touch are one word, and "" is an empty one. Variables, patterns and ~ are not
-// expanded.
+// White space separates words. Single quotes make everything between them literal. Between
+// double quotes, a backslash makes a following double quote or backslash literal. Outside of
+// quotes, a backslash makes a following quote, backslash or white space literal. Before any
+// other character a backslash is literal, so that C:\tools\extract.exe is one word. Adjacent
+// quoted and unquoted parts form one word, and "" is an empty word. Variables, patterns and ~
+// are not expanded.
 //
-// An error names what is wrong, and repeats no argument, which may be a key: no word,
-// an open quote, a NUL byte, or an unquoted |, <, >, & or ; that stands alone, because
-// a shell was expected.
+// It is an error if there is no word, if a quote is not closed, if the line contains a NUL
+// byte, or if a word is an unquoted shell operator (|, <, >, &, ; and their combinations).
+// Errors do not contain arguments, because these may be keys.
 func Split(line string) ([]string, error) {
 	if strings.ContainsRune(line, 0) {
 		return nil, errors.New("the command has a NUL byte")
 	}
 	var words []string
-	wrong := func(format, word string) error {
+	problem := func(format, word string) error {
 		program := append(slices.Clip(words), "")[0]
 		return fmt.Errorf("the command %q: "+format, shorten(program), word)
 	}
 	for _, word := range commandWord().FindAllString(line, -1) {
 		switch {
 		case word == "'" || word == `"`:
-			return nil, wrong("the quote %s is not closed", word)
-		case slices.Contains(operators, word):
-			return nil, wrong("%s needs a shell and there is none: put the commands into a script and name that, or quote the word", word)
+			return nil, problem("the quote %s is not closed", word)
+		case slices.Contains(shellOperators, word):
+			return nil, problem("%s needs a shell and there is none: put the commands into a script and name that, or quote the word", word)
 		}
 		words = append(words, quotedPart().ReplaceAllStringFunc(word, func(part string) string {
 			switch part[0] {
@@ -245,25 +241,25 @@ func Split(line string) ([]string, error) {
 	return words, nil
 }
 
-// space is white space of a command line; quoted is a text in quotes or an escaped character.
+// space matches white space within a character class. quoted matches a text in quotes or an
+// escaped character.
 const (
 	space  = `\s\v\x{85}\p{Z}`
 	quoted = `'[^']*'|"(?:[^"\\]|\\.)*"|\\['"\\` + space + `]`
 )
 
-// commandWord is a word of a command line, or a quote that is not closed; quotedPart are the
-// parts of a word that do not stand for themselves.
+// commandWord matches a word of a command line, or a quote that is not closed. quotedPart
+// matches the quoted and escaped parts of a word.
 var (
 	commandWord = textutil.Pattern(`(?s)(?:` + quoted + `|\\|[^'"\\` + space + `])+|['"]`)
 	quotedPart  = textutil.Pattern(`(?s)` + quoted)
 )
 
-// unescape reads a text of double quotes.
+// unescape removes the backslashes from the text between double quotes.
 var unescape = strings.NewReplacer(`\\`, `\`, `\"`, `"`)
 
-// Shown returns a command line as it may be kept and shown: secrets of the
-// environment and of its arguments are masked. One that Split refuses is not
-// repeated.
+// Shown returns a command line that can be stored and shown: secrets in the environment and in
+// the arguments are masked. For a line that Split rejects, it returns the error instead.
 func Shown(line string, environ []string) string {
 	words, err := Split(line)
 	if err != nil {
@@ -274,12 +270,12 @@ func Shown(line string, environ []string) string {
 		return strings.TrimSpace(line)
 	}
 	for i, word := range shown {
-		if word == "" || strings.ContainsFunc(word, unicode.IsSpace) || strings.ContainsAny(word, `"'`) || slices.Contains(operators, word) {
+		if word == "" || strings.ContainsFunc(word, unicode.IsSpace) || strings.ContainsAny(word, `"'`) || slices.Contains(shellOperators, word) {
 			shown[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 		}
 	}
 	return strings.Join(shown, " ")
 }
 
-// shorten cuts a line for a message.
+// shorten truncates a line for a message.
 func shorten(line string) string { return textutil.Cut(line, 200) }

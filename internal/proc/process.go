@@ -19,39 +19,39 @@ import (
 )
 
 const (
-	// drainTime is how long the output of an ended process is still read when a
-	// process outside of its group holds the pipe.
+	// drainTime is how long the output of an ended process is read if a process outside of its
+	// group keeps the pipe open.
 	drainTime = 200 * time.Millisecond
-	// reapTime is how long a killed process may take to end.
+	// reapTime is how long end waits for a killed process.
 	reapTime = 10 * time.Second
 )
 
-// process is one running program. One goroutine at a time exchanges lines with
-// it and finally retires it.
+// process is a running program. Only one goroutine at a time may use it.
 type process struct {
 	program *program
 	cmd     *exec.Cmd
 	stdin   *os.File
 	stdout  io.ReadCloser
 	stderr  io.ReadCloser
-	// unread is our own copy of the child's end of standard input: what is
-	// still in it when the process has ended was never read.
-	unread *os.File
+	// childStdin is the child's end of its standard input. After the process has ended, it
+	// contains the bytes that the process has not read.
+	childStdin *os.File
 
-	said    tail
-	lines   chan line     // closed when there is no more output
-	quit    chan struct{} // closed when nobody wants lines any more
-	ended   chan struct{} // closed when the process is reaped and its output read
-	answers int
-	once    sync.Once
-	// mark names the process in the environment of all that descends from it;
-	// orphans is how many of those outlived it. Both are used by Once only.
+	stderrTail tail
+	lines      chan line     // closed at the end of the output
+	quit       chan struct{} // closed by stopReading
+	ended      chan struct{} // closed when the process is reaped and its output is read
+	answers    int
+	quitOnce   sync.Once
+	// mark is in the environment of the process and its descendants. orphans is the number of
+	// descendants that outlived the process. Only Once uses them.
 	mark    string
 	orphans int
 }
 
-// start starts a process with its three goroutines: one for each output and one
-// that waits for its end. Its output is read in lines, or with a mark as one.
+// start starts a process and three goroutines: one for each output and one that waits for the
+// end of the process. Without a mark, the output is read in lines; with a mark, it is read as a
+// whole.
 func (p *program) start(mark string) (*process, error) {
 	cmd := exec.Command(p.cfg.Command[0], p.cfg.Command[1:]...)
 	cmd.Dir, cmd.Env = p.cfg.Dir, p.environ()
@@ -63,24 +63,23 @@ func (p *program) start(mark string) (*process, error) {
 		program: p, cmd: cmd, mark: mark, lines: make(chan line, 1), quit: make(chan struct{}), ended: make(chan struct{}),
 	}
 	var noInput, noOutput, noErrors error
-	c.unread, c.stdin, noInput = os.Pipe()
+	c.childStdin, c.stdin, noInput = os.Pipe()
 	c.stdout, noOutput = cmd.StdoutPipe()
 	c.stderr, noErrors = cmd.StderrPipe()
 	err := errors.Join(noInput, noOutput, noErrors)
 	if err == nil {
-		cmd.Stdin = c.unread
+		cmd.Stdin = c.childStdin
 		err = cmd.Start()
 	}
 	if err != nil {
-		_ = errors.Join(c.stdin.Close(), c.unread.Close()) // nothing was written; the library closes the others
+		_ = errors.Join(c.stdin.Close(), c.childStdin.Close()) // nothing was written; cmd closes the other pipes
 		return nil, &StartError{Program: p.name, Err: err}
 	}
 	var readers sync.WaitGroup
 	readers.Go(c.readOutput)
 	readers.Go(func() {
-		masked := p.mask.Writer(io.MultiWriter(&c.said, p.stderr))
-		// An error here is the end of the pipe, however it came about: the writers
-		// after it never fail.
+		masked := p.mask.Writer(io.MultiWriter(&c.stderrTail, p.stderr))
+		// The writers never fail, so any error is the end of the pipe.
 		_, _ = io.Copy(masked, onlyReader{c.stderr})
 		_ = masked.Close()
 	})
@@ -88,18 +87,18 @@ func (p *program) start(mark string) (*process, error) {
 	return c, nil
 }
 
-// onlyReader hides that a file can copy itself, which would bypass the writers.
+// onlyReader hides the method WriteTo of a file.
 type onlyReader struct{ io.Reader }
 
-// wait reaps the process and ends what belongs to it: its group, and its
-// output, which a process outside of the group may still hold open.
+// wait reaps the process, kills its group and closes its output, which a process outside of the
+// group may keep open.
 func (c *process) wait(readers *sync.WaitGroup) {
-	// That of Cmd would close the output, which is still read. Nobody else waits, so that
-	// there is no error.
+	// Cmd.Wait would close the output while it is read. There is no error, because nothing else
+	// waits for the process.
 	c.cmd.ProcessState, _ = c.cmd.Process.Wait()
 	c.orphans = endOrphans(c.mark, c.cmd.Process.Pid)
-	// The group outlives its leader as long as it has members; an empty one
-	// could only be taken by a new process with the same id in this instant.
+	// The group exists as long as it has members. If it is empty, its id is almost certainly
+	// still unused.
 	killGroup(c.cmd)
 	read := make(chan struct{})
 	go func() { readers.Wait(); close(read) }()
@@ -109,34 +108,34 @@ func (c *process) wait(readers *sync.WaitGroup) {
 	}
 	c.stdout.Close()
 	c.stderr.Close()
-	c.unwanted()
+	c.stopReading()
 	<-read
 	close(c.ended)
 }
 
-// unwanted tells the reader that nobody takes lines any more.
-func (c *process) unwanted() { c.once.Do(func() { close(c.quit) }) }
+// stopReading makes readOutput return instead of waiting for a receiver of lines.
+func (c *process) stopReading() { c.quitOnce.Do(func() { close(c.quit) }) }
 
-// send writes a request in the background; the channel is closed when all is
-// written, or cannot be. With last, the process sees the end of its input then.
-func (c *process) send(request []byte, last bool) <-chan struct{} {
+// send writes a request in the background, and then closes the input if closeInput is true. The
+// channel is closed when the write has succeeded or failed.
+func (c *process) send(request []byte, closeInput bool) <-chan struct{} {
 	sent := make(chan struct{})
 	go func() {
 		defer close(sent)
-		// An error means that the process is gone, which its output tells.
+		// After an error, the process has ended, and so does its output.
 		_, _ = c.stdin.Write(request)
-		if last {
+		if closeInput {
 			c.stdin.Close()
 		}
 	}()
 	return sent
 }
 
-// end kills the process with its group, waits for its end, and returns how many
-// bytes of its input nobody read. A write that is still under way is let through,
-// and sent is closed when it is done; nil means that there is none.
+// end kills the process with its group, waits for its end, and returns how many bytes of its
+// input it has not read. sent is the result of a send that may still be writing, or nil; end
+// lets it finish.
 func (c *process) end(sent <-chan struct{}) (unread int64) {
-	c.unwanted()
+	c.stopReading()
 	if !limit.Closed(c.ended) {
 		killGroup(c.cmd)
 	}
@@ -148,21 +147,21 @@ func (c *process) end(sent <-chan struct{}) (unread int64) {
 	drained := make(chan struct{})
 	go func() {
 		defer close(drained)
-		unread, _ = io.Copy(io.Discard, onlyReader{c.unread})
+		unread, _ = io.Copy(io.Discard, onlyReader{c.childStdin})
 	}()
 	if sent != nil {
 		<-sent
 	}
 	c.stdin.Close()
 	<-drained
-	c.unread.Close()
+	c.childStdin.Close()
 	return unread
 }
 
-// stop asks the process to end by closing its input, and kills it if it takes
-// longer than grace.
+// stop closes the input of the process, and kills the process if it does not end within
+// Config.Grace.
 func (c *process) stop() {
-	c.unwanted()
+	c.stopReading()
 	c.stdin.Close()
 	select {
 	case <-c.ended:
@@ -171,11 +170,11 @@ func (c *process) stop() {
 	c.end(nil)
 }
 
-// fail makes an error of what an ended process did.
+// fail returns an *Error for an ended process.
 func (c *process) fail(kind Kind, cause error, format string, args ...any) error {
 	return &Error{
 		Kind: kind, Program: c.program.name, Message: fmt.Sprintf(format, args...),
-		Stderr: c.said.text(), Err: cause,
+		Stderr: c.stderrTail.text(), Err: cause,
 	}
 }
 
@@ -183,27 +182,27 @@ func (c *process) interrupted(cause error) error {
 	return c.fail(Interrupted, cause, "was killed before it answered: %v", cause)
 }
 
-// excerpt is the beginning of an output for a message.
+// excerpt returns the masked beginning of an output for a message.
 func (c *process) excerpt(text []byte) string {
 	return shorten(c.program.mask.Text(string(text[:min(len(text), 4*tailSize)])))
 }
 
-// line is what the reader of standard output reports.
+// line is a line of standard output.
 type line struct {
 	text    []byte // without the end of line
-	surplus []byte // what followed the line already, if it is not blank
-	flood   bool   // longer than allowed; nothing is read after it
-	partial bool   // the output ended within it
+	surplus []byte // the output after the line that has already been read, if it is not blank
+	flood   bool   // the line is too long; nothing is read after it
+	partial bool   // the output ended within the line
 }
 
-// readOutput reads standard output until it ends, floods, or nobody wants it.
-// Blank lines are passed over. One line waits in the channel and one in the
-// reader's hand: a program that babbles is held back by its pipe.
+// readOutput reads standard output until it ends, a line is too long, or stopReading is called.
+// It skips blank lines. It reads at most one line more than the channel holds, so a program
+// that prints too much blocks on its pipe.
 func (c *process) readOutput() {
 	defer close(c.lines)
 	limit := c.program.cfg.MaxLine
 	if c.mark != "" {
-		// An error here is the end of the pipe, however it came about.
+		// Any error is the end of the pipe.
 		all, _ := io.ReadAll(io.LimitReader(onlyReader{c.stdout}, int64(limit)+1))
 		c.lines <- line{text: all, flood: len(all) > limit}
 		return
@@ -225,8 +224,8 @@ func (c *process) readOutput() {
 	}
 }
 
-// readLine reads the next line that is not blank; ok is false at the end. It
-// keeps at most limit bytes and the reader's buffer.
+// readLine reads the next line that is not blank. ok is false at the end of the output. It
+// holds at most limit bytes and the buffer of the reader in memory.
 func readLine(in *bufio.Reader, limit int) (l line, ok bool) {
 	for {
 		part, err := in.ReadSlice('\n')
@@ -253,18 +252,16 @@ func readLine(in *bufio.Reader, limit int) (l line, ok bool) {
 	}
 }
 
-// tailSize is how much of standard error is kept, in bytes; tailLines how many
-// of its last lines a message shows.
 const (
-	tailSize  = 4 << 10
-	tailLines = 10
+	tailSize  = 4 << 10 // bytes of standard error that are kept
+	tailLines = 10      // lines of standard error in a message
 )
 
 // tail is a writer that keeps the last tailSize bytes.
 type tail struct {
-	mu   sync.Mutex
-	kept []byte
-	cut  bool // there was more before
+	mu        sync.Mutex
+	kept      []byte
+	truncated bool
 }
 
 // Write never fails.
@@ -273,27 +270,26 @@ func (t *tail) Write(p []byte) (int, error) {
 	defer t.mu.Unlock()
 	t.kept = append(t.kept, p...)
 	if surplus := len(t.kept) - tailSize; surplus > 0 {
-		t.kept, t.cut = bytes.Clone(t.kept[surplus:]), true
+		t.kept, t.truncated = bytes.Clone(t.kept[surplus:]), true
 	}
 	return len(p), nil
 }
 
-// text returns the last lines, valid UTF-8. A line whose beginning is lost is
-// left out unless it is the only one.
+// text returns the last lines as valid UTF-8. It omits a line whose beginning is lost, unless
+// it is the only line.
 func (t *tail) text() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	kept := string(t.kept)
-	if _, rest, ok := strings.Cut(kept, "\n"); t.cut && ok && strings.TrimSpace(rest) != "" {
+	if _, rest, ok := strings.Cut(kept, "\n"); t.truncated && ok && strings.TrimSpace(rest) != "" {
 		kept = rest
 	}
 	lines := strings.Split(strings.ToValidUTF8(strings.TrimSpace(kept), string(utf8.RuneError)), "\n")
 	return strings.Join(lines[max(0, len(lines)-tailLines):], "\n")
 }
 
-// tee hands what processes write to standard error on to one writer, one
-// write at a time. That a writer fails is no matter: what a program says beside
-// its answers must not fail a run.
+// tee passes the standard error of all processes to one writer, one write at a time. It ignores
+// errors of the writer, because messages of programs must not fail a run.
 type tee struct {
 	mu sync.Mutex
 	to io.Writer
@@ -309,18 +305,18 @@ func (t *tee) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// envMark is the variable by which everything that descends from a process is
-// found again, also what left its group.
+// envMark is the environment variable that identifies all descendants of a process, including
+// those that left its group.
 const envMark = "EXPERIMENT_PROCESS_MARK"
 
-// Once runs a program that answers one request: it writes the input, closes it,
-// and returns all that the program printed before it ended with status 0, masked,
-// at most Config.MaxLine bytes. Config.Processes and Config.Accept are not used.
+// Once runs a program that answers one request. It writes the input, closes it, and returns the
+// masked standard output of the program, at most Config.MaxLine bytes. The program must end
+// with status 0. Once does not use Config.Processes and Config.Accept.
 //
-// However it ends, nothing of the program is left: its process group is killed,
-// and on Linux also what left the group. Errors: those of a wrong Config,
-// *StartError, *Error (Interrupted, Flooded, Exited, Unread, Orphaned). Nothing is
-// repeated; safe for concurrent use.
+// When Once returns, it has killed the process group of the program, and on Linux also the
+// processes that left the group. Errors: those of an invalid Config, that of ctx, *StartError,
+// *Error (Interrupted, Flooded, Exited, Unread, Orphaned). Once does not retry. It is safe for
+// concurrent use.
 func Once(ctx context.Context, cfg Config, input []byte) ([]byte, error) {
 	p, err := newProgram(cfg)
 	if err != nil {
@@ -334,9 +330,9 @@ func Once(ctx context.Context, cfg Config, input []byte) ([]byte, error) {
 		return nil, err
 	}
 	sent := c.send(input, true)
-	output, _, interrupted := wait(ctx, nil, c.lines)
+	output, _, interrupted := receive(ctx, nil, c.lines)
 	if interrupted == nil && !output.flood {
-		_, _, interrupted = wait(ctx, nil, c.ended)
+		_, _, interrupted = receive(ctx, nil, c.ended)
 	}
 	unread := c.end(sent)
 	switch state := c.cmd.ProcessState; {
@@ -354,22 +350,22 @@ func Once(ctx context.Context, cfg Config, input []byte) ([]byte, error) {
 	return p.mask.JSON(output.text), nil
 }
 
-// wait waits for something of a process, unless ctx ends or closed is closed
-// first. Done is false where the channel was closed.
-func wait[T any](ctx context.Context, closed <-chan struct{}, from <-chan T) (got T, done bool, err error) {
+// receive receives a value from a channel. ok is false if the channel is closed. The error is
+// that of ctx if it ends first, or ErrClosed if closed is closed first.
+func receive[T any](ctx context.Context, closed <-chan struct{}, from <-chan T) (value T, ok bool, err error) {
 	select {
-	case got, done = <-from:
+	case value, ok = <-from:
 	case <-ctx.Done():
 		err = ctx.Err()
 	case <-closed:
 		err = ErrClosed
 	}
-	return got, done, err
+	return value, ok, err
 }
 
-// Memory returns the resident memory of a running process and the most that it had, in bytes;
-// 0 where the system has no /proc, or the process is gone. The resource usage of one that
-// has ended is no use: on Linux it begins with the memory of the process that started it.
+// Memory returns the resident memory of a running process and its maximum, in bytes. Both are 0
+// if the system has no /proc or the process has ended. (The resource usage of an ended process
+// is useless on Linux, because it includes the memory of the process that started it.)
 func Memory(pid int) (now, most int64) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

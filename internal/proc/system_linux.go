@@ -10,30 +10,30 @@ import (
 )
 
 const (
-	// orphanTime is how long what a program started may outlive it: the parts of
-	// a shell's pipeline end a moment after one another, and tools have helpers
-	// that write their statistics.
+	// orphanTime is how long descendants of a program may outlive it without being killed. The
+	// parts of a shell pipeline do not end at exactly the same time, and some tools have helper
+	// processes.
 	orphanTime = time.Second
-	orphanStep = 5 * time.Millisecond // the first pause; each is twice as long as the one before
-	// orphanRounds is how often orphans are looked for and killed: one that forks
-	// while it is looked for is met in the next round.
+	orphanStep = 5 * time.Millisecond // the first pause between two checks; pauses double
+	// orphanRounds is the maximum number of times orphans are searched and killed. An orphan
+	// that is forked during a search is found in the next.
 	orphanRounds = 20
 )
 
-// endOrphans kills what an ended process left running, in its group or outside
-// of it, and returns how many there were. Without a mark it does nothing.
+// endOrphans kills the descendants of an ended process, inside and outside of its group, and
+// returns their number. Without a mark it does nothing.
 func endOrphans(mark string, group int) int {
 	if mark == "" {
 		return 0
 	}
-	none, left := 0, 0
+	emptyRounds, killed := 0, 0
 	until := time.Now().Add(orphanTime)
 	for pause := orphanStep; time.Now().Before(until); pause *= 2 {
 		if len(orphans(mark, group)) > 0 {
-			none = 0
-		} else if none++; none == 2 {
-			// A process outside of the group that is just being made into another program
-			// shows nothing: hence the second look.
+			emptyRounds = 0
+		} else if emptyRounds++; emptyRounds == 2 {
+			// One round is not enough: a process outside of the group has no environment during
+			// execve.
 			return 0
 		}
 		time.Sleep(min(pause, time.Until(until)))
@@ -43,31 +43,31 @@ func endOrphans(mark string, group int) int {
 		if len(found) == 0 {
 			break
 		}
-		left = max(left, len(found))
+		killed = max(killed, len(found))
 		for _, pid := range found {
-			// That it has ended in the meantime is not an error.
+			// It is not an error if the process has already ended.
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 		time.Sleep(time.Millisecond)
 	}
-	return left
+	return killed
 }
 
-// orphans returns the processes whose environment holds the mark, and those of the
-// group that show none since they are just being made into another program. Ended ones
-// that nobody has reaped show none either.
+// orphans returns the processes with the mark in their environment, and the processes of the
+// group without an environment, which are in execve. Zombies have no environment either, but
+// are not included.
 func orphans(mark string, group int) []int {
 	entry := []byte(envMark + "=" + mark)
-	processes, _ := os.ReadDir("/proc") // what there is of it
+	processes, _ := os.ReadDir("/proc") // may be incomplete
 	var found []int
 	for _, process := range processes {
 		name := process.Name()
 		pid, err := strconv.Atoi(name)
 		if err != nil {
-			continue // no process
+			continue // not a process
 		}
 		environ, err := os.ReadFile("/proc/" + name + "/environ")
-		if err != nil { // another user's, or gone
+		if err != nil { // the process belongs to another user or has ended
 			continue
 		}
 		if bytes.Contains(environ, entry) || len(environ) == 0 && runsIn(name, group) {
@@ -77,8 +77,8 @@ func orphans(mark string, group int) []int {
 	return found
 }
 
-// runsIn reports whether a process belongs to the group and has not ended. Its line is
-// "pid (name) state parent group …", and the name may hold anything.
+// runsIn reports whether a process belongs to the group and has not ended. The content of its
+// file stat is "pid (name) state parent group …", where name may contain any characters.
 func runsIn(pid string, group int) bool {
 	line, err := os.ReadFile("/proc/" + pid + "/stat")
 	fields := bytes.Fields(line[bytes.LastIndexByte(line, ')')+1:])
@@ -88,14 +88,14 @@ func runsIn(pid string, group int) bool {
 	return string(fields[2]) == strconv.Itoa(group)
 }
 
-// isolate gives a process a group of its own: it can be killed with all of its
-// children, and an interrupt typed at the terminal does not reach it, so that
-// requests under way can finish. It does not outlive this process, even
-// one that is killed; what it started itself may then.
+// isolate puts a process into a group of its own, so that it can be killed with all of its
+// children, and so that an interrupt from the terminal does not reach it and its requests can
+// finish. The process does not outlive this process, even if this process is killed. In that
+// case its own children may.
 func isolate(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// killGroup kills the process and every process of its group. That the group is
-// gone already is not an error.
+// killGroup kills the process and every process of its group. It ignores the error if the group
+// has ended.
 func killGroup(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

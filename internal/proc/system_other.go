@@ -4,12 +4,12 @@ package proc
 
 import "os/exec"
 
-// isolate does nothing: there are no process groups here.
+// isolate does nothing, because the system has no process groups.
 func isolate(*exec.Cmd) {}
 
-// killGroup kills the process; its children live on. That it is gone already
-// is no error.
+// killGroup kills the process, but not its children. It ignores the error if the process has
+// ended.
 func killGroup(cmd *exec.Cmd) { _ = cmd.Process.Kill() }
 
-// endOrphans finds nothing: only Linux shows the environment of processes.
+// endOrphans does nothing, because only Linux shows the environment of processes.
 func endOrphans(string, int) int { return 0 }

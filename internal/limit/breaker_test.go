@@ -10,8 +10,7 @@ import (
 	"extraction-experiment/internal/limit"
 )
 
-// fails makes calls that end alike, the given time apart, until the limiter
-// trips, and returns after how many.
+// fails makes calls of the given duration until the limiter trips, and returns their number.
 func fails(t *testing.T, l *limit.Limiter, apart time.Duration, result func(i int) limit.Result) (int, *limit.TrippedError) {
 	t.Helper()
 	for i := 1; i <= 1000; i++ {
@@ -54,14 +53,13 @@ func TestLimiter_trips(t *testing.T) {
 			}
 			return limit.Result{Kind: limit.Refused, Reason: "too long", Final: true}
 		}},
-		// 180 s of patience for what never answered: the call that begins after
-		// 3 min of failures; each takes a minute, and 0.5, 1, … s of pauses come
-		// only when more than half of the calls failed recently.
+		// The limiter trips after 3 min of failures if there was no answer. Each call takes a
+		// minute. There are no pauses, because less than half of the recent calls failed.
 		"never reached": {apart: time.Minute, result: func(int) limit.Result {
 			return limit.Result{Kind: limit.Failed, Reason: "connection refused"}
 		}, after: 4},
-		// 15 s for what there never was a connection to; each call takes one second,
-		// and less than 14 failures in a row lead to no pause.
+		// The limiter trips after 15 s if there was no connection. Each call takes a second.
+		// There are no pauses with fewer than 14 failures in a row.
 		"connections refused": {apart: time.Second, result: func(int) limit.Result {
 			return limit.Result{Kind: limit.Failed, Reason: "connection refused", Unreached: true}
 		}, after: 15},
@@ -79,7 +77,7 @@ func TestLimiter_trips(t *testing.T) {
 		}, after: 4},
 		"limits are waited for longer": {apart: time.Minute, result: func(int) limit.Result {
 			return limit.Result{Kind: limit.Rejected, RetryAfter: 9 * time.Minute, Reason: "429"}
-		}, after: 4}, // 1, 11, 21, 31 min: 30 min after the first
+		}, after: 4}, // failures at 1, 11, 21, 31 min: the last is 30 min after the first
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -105,7 +103,7 @@ func TestLimiter_trips(t *testing.T) {
 	}
 }
 
-// What waits when the limiter trips is told at once.
+// Calls that wait when the limiter trips get the error immediately.
 func TestLimiter_tripsForThoseWhoWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := open(t, limit.Config{Most: 1})
@@ -125,8 +123,8 @@ func TestLimiter_tripsForThoseWhoWait(t *testing.T) {
 	})
 }
 
-// Nothing that waits, for a configured rate or after its own pause, waits longer
-// than a provider is given to which there never was a connection.
+// If there never was a connection, a call that waits for a configured rate waits at most until
+// GivesUp.
 func TestLimiter_givesUpWhileAllWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := open(t, limit.Config{RequestsPerMinute: 1})

@@ -9,10 +9,11 @@ import (
 	"time"
 )
 
-// HTTPClient returns a copy of a client that follows no redirect: one would lose the
-// body of a request, or its keys, or lead to a place that nobody named. Nil is a
-// client with Go's default transport that keeps as many connections open as were used at
-// once: whoever calls bounds those, and a new one costs a handshake.
+// HTTPClient returns a copy of a client that does not follow redirects. A redirected request
+// could lose its body or its keys, or go to an address that the user has not given. For nil,
+// HTTPClient returns a client with the default transport of Go that keeps as many idle
+// connections as there were concurrent requests. Callers limit their number, and a new
+// connection costs a handshake.
 func HTTPClient(given *http.Client) *http.Client {
 	var client http.Client
 	if given != nil {
@@ -27,7 +28,7 @@ func HTTPClient(given *http.Client) *http.Client {
 	return &client
 }
 
-// IsHTML reports whether an answer is a web page.
+// IsHTML reports whether a response is an HTML page.
 func IsHTML(header http.Header, body []byte) bool {
 	if strings.Contains(strings.ToLower(header.Get("Content-Type")), "text/html") {
 		return true
@@ -37,14 +38,13 @@ func IsHTML(header http.Header, body []byte) bool {
 	return bytes.HasPrefix(start, []byte("<!doctype")) || bytes.HasPrefix(start, []byte("<html"))
 }
 
-// longestPause is the longest pause that is believed.
+// longestPause is the longest pause that Pause returns.
 const longestPause = 24 * time.Hour
 
-// RetryAfter reads from the header of an answer how long a server asks to wait
-// before the next request: retry-after-ms (milliseconds, of OpenAI
-// and Azure) before Retry-After (seconds or an HTTP date, which counts from the Date
-// of the answer; without one, from now). The result is in [0, 24 h]; 0 if nothing was
-// asked, it cannot be read or lies in the past.
+// RetryAfter returns the pause that a response asks for: Retry-After-Ms (milliseconds, used by
+// OpenAI and Azure), or otherwise Retry-After (seconds or an HTTP date, relative to the Date of
+// the response, or to now without a Date). The result is in [0, 24 h]. It is 0 if there is no
+// valid header or the time is in the past.
 func RetryAfter(header http.Header, now time.Time) time.Duration {
 	if ms, err := strconv.ParseFloat(strings.TrimSpace(header.Get("Retry-After-Ms")), 64); err == nil && ms > 0 {
 		return Pause(ms / 1000)
@@ -62,7 +62,7 @@ func RetryAfter(header http.Header, now time.Time) time.Duration {
 	return 0
 }
 
-// Passing reports whether a status of HTTP may be gone when the request is repeated.
+// Passing reports whether a request with this HTTP status may succeed if it is repeated.
 func Passing(status int) bool {
 	switch status {
 	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly, http.StatusTooManyRequests:
@@ -73,7 +73,7 @@ func Passing(status int) bool {
 	return status >= 500
 }
 
-// Pause turns a number of seconds from outside into a duration in [0, 24 h].
+// Pause converts seconds from an untrusted source to a duration in [0, 24 h].
 func Pause(seconds float64) time.Duration {
 	if math.IsNaN(seconds) || seconds <= 0 {
 		return 0

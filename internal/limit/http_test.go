@@ -14,7 +14,7 @@ import (
 
 var now = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 
-func TestOf(t *testing.T) {
+func TestRetryAfter(t *testing.T) {
 	for _, c := range []struct {
 		name, value string
 		want        time.Duration
@@ -49,7 +49,7 @@ func TestOf(t *testing.T) {
 	}
 }
 
-func FuzzOf(f *testing.F) {
+func FuzzRetryAfter(f *testing.F) {
 	for _, value := range []string{"", "7", "-1", "NaN", "1e400", "0x1p70", "Wed, 04 Mar 2026 05:06:37 GMT"} {
 		f.Add(value, value)
 	}
@@ -68,11 +68,11 @@ func TestPassing(t *testing.T) {
 	}
 }
 
-// Two rounds of 150 calls at once need 150 connections: Go's own client keeps 2 to a host
-// and 100 in all.
+// Two rounds of 150 concurrent requests need 150 connections. The default client of Go would
+// keep 2 per host and 100 in total.
 func TestHTTPClient_keepsConnections(t *testing.T) {
 	const atOnce = 150
-	var round sync.WaitGroup // until all are at the server
+	var round sync.WaitGroup // done when all requests have reached the server
 	var opened atomic.Int32
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		round.Done()

@@ -1,24 +1,23 @@
-// Package limit decides when the next call to a model may begin: as many calls
-// at once as the provider takes, no faster than it takes them, not at all while
-// it asks to wait, and never again once everything fails for the same reason.
-// It knows nothing of models and sends nothing; one Limiter stands for one
-// model of one provider and is shared by all that call it.
+// Package limit decides when the next call to a model may begin. It makes as many concurrent
+// calls as the provider accepts, at the rate that the provider accepts, pauses when the
+// provider asks for it, and stops for good when all calls fail for the same reason. It does not
+// send requests. A Limiter belongs to one model of one provider, and all callers of the model
+// share it.
 //
 //	limiter := limit.New(limit.Config{Most: 32})
-//	permit, err := limiter.Acquire(ctx, 1200) // tokens, as estimated
+//	permit, err := limiter.Acquire(ctx, 1200) // estimated tokens
 //	// … the call …
 //	permit.Done(limit.Result{Kind: limit.Answered, Tokens: 1310})
 //
-// Acquire waits for four things in turn, callers in the order in which they
-// came: the pause that the provider asked for, a place in the window, the
-// spacing of the window, and the configured rates per minute. The window is the
-// number of calls at once. It begins at 1 and is 4 after the first answer, or begins at what
-// it was in the last run, grows by two with every further one until the first rejection,
-// and from then on shrinks by a tenth or more when a call is rejected and grows slowly
-// again after ten answers. Below 1 it stands for a part of the time: a window of 0.5 is
-// one call, then a rest of its length.
+// Acquire serves its callers in the order of their arrival. It waits for the end of a pause,
+// for a free slot in the window, for the minimum gap between two calls, and for the configured
+// rates per minute. The window is the number of concurrent calls. It begins at 1 and is 4 after
+// the first answer, or begins at the size of an earlier run (Config.Start). It grows by two
+// with every further answer until the first rejection. From then on it shrinks by a tenth or
+// more with a rejection, and grows slowly again after ten answers. A window below 1 means one
+// call followed by a pause: 0.5 is a pause as long as the call.
 //
-// Time spent in Acquire does not count against a deadline of WithTimeout.
+// The time spent in Acquire does not count against the timeout of WithTimeout.
 package limit
 
 import (
@@ -31,8 +30,8 @@ import (
 	"time"
 )
 
-// Limiter hands out permits for calls. It is safe for concurrent use, keeps no
-// goroutine, and needs no closing.
+// Limiter grants permits for calls. It is safe for concurrent use, has no goroutine and need
+// not be closed.
 type Limiter struct {
 	mu       sync.Mutex
 	window   window
@@ -40,39 +39,40 @@ type Limiter struct {
 	breaker  breaker
 	requests rate
 	tokens   rate
-	// failing is the share of calls that failed recently, rejected ones apart.
-	failing  float64
-	queue    []*waiter
-	underWay int
-	began    time.Time // when the last call began, or should have
-	answers  int64
-	timer    *time.Timer // calls dispatch
+	// failureRate is the moving share of failed calls. Rejected calls do not count.
+	failureRate float64
+	queue       []*waiter
+	inFlight    int
+	lastStart   time.Time // when the last call began, or should have begun
+	answers     int64
+	timer       *time.Timer // calls dispatch
 }
 
 // waiter is a caller of Acquire.
 type waiter struct {
 	tokens int64
-	// hurried waits for no pause: it came after it was told to stop.
-	hurried bool
-	ready   chan struct{} // closed when one of the following is set
-	permit  *Permit
-	err     error
+	// stopping: Acquire was called after the stop of WithStop, so it must not wait for a pause.
+	stopping bool
+	ready    chan struct{} // closed when permit or err is set
+	permit   *Permit
+	err      error
 }
 
-// Acquire waits until a call of about so many tokens may begin. The permit must
-// be given back with Done. The error wraps ctx.Err(), or is a *TrippedError,
-// which every call gets from then on, or is ErrStopped: for what waits when
-// WithStop says so, and for what would have to wait out a pause after that; a
-// call that was begun before may still need another request. It waits in order
-// of arrival; while it waits, the clock of WithTimeout stands still.
+// Acquire waits until a call with an estimated number of tokens may begin. The caller must
+// return the permit with Permit.Done. Acquire serves callers in the order of their arrival, and
+// the clock of WithTimeout stands still while it waits. The error wraps that of ctx, or is a
+// *TrippedError, which all later calls get as well, or is ErrStopped. If the stop of WithStop
+// occurs while Acquire waits, it returns ErrStopped. If the stop has occurred before, Acquire
+// returns ErrStopped only instead of waiting for a pause, so that calls in progress can make
+// further requests.
 func (l *Limiter) Acquire(ctx context.Context, tokens int64) (*Permit, error) {
 	defer Waiting(ctx)()
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("waiting for a call to be allowed: %w", err)
 	}
 	stop := Stop(ctx)
-	w := &waiter{tokens: max(tokens, 0), hurried: Closed(stop), ready: make(chan struct{})}
-	if w.hurried {
+	w := &waiter{tokens: max(tokens, 0), stopping: Closed(stop), ready: make(chan struct{})}
+	if w.stopping {
 		stop = nil
 	}
 	l.mu.Lock()
@@ -99,30 +99,30 @@ func (l *Limiter) Acquire(ctx context.Context, tokens int64) (*Permit, error) {
 	return nil, fmt.Errorf("waiting for a call to be allowed: %w", ctx.Err())
 }
 
-// dispatch hands out what can be handed out now, and sets the timer for the
-// next moment at which something can. The mutex is held.
+// dispatch grants the permits that are possible now, and sets the timer for the next one. The
+// caller holds the mutex.
 func (l *Limiter) dispatch() {
 	for len(l.queue) > 0 {
 		first, now := l.queue[0], time.Now()
-		if l.underWay == 0 {
+		if l.inFlight == 0 {
 			l.breaker.expire(now)
 		}
-		switch wait := l.next().Sub(now); {
+		switch wait := l.earliestStart().Sub(now); {
 		case l.breaker.tripped != nil:
 			first.err = l.breaker.tripped
-		case first.hurried && l.gate.until.After(now):
+		case first.stopping && l.gate.until.After(now):
 			first.err = ErrStopped
 		case l.full():
 			l.timer.Stop()
 			return
 		case wait > 0:
-			if left := l.breaker.givesUp.Sub(now); left > 0 {
+			if left := l.breaker.giveUpAt.Sub(now); left > 0 {
 				wait = min(wait, left)
 			}
 			l.timer.Reset(wait)
 			return
 		default:
-			first.permit = l.begin(now, first.tokens)
+			first.permit = l.grant(now, first.tokens)
 		}
 		close(first.ready)
 		l.queue = slices.Delete(l.queue, 0, 1)
@@ -132,96 +132,97 @@ func (l *Limiter) dispatch() {
 
 // full reports whether a call must end before another may begin.
 func (l *Limiter) full() bool {
-	return l.underWay >= l.window.slots() || l.gate.probing() && l.gate.probes > 0 && l.window.latency == 0
+	return l.inFlight >= l.window.slots() || l.gate.probing() && l.gate.probes > 0 && l.window.latency == 0
 }
 
-// next is when the next call may begin.
-func (l *Limiter) next() time.Time {
-	return slices.MaxFunc([]time.Time{l.gate.until, l.spaced(), l.requests.free, l.tokens.free}, time.Time.Compare)
+// earliestStart returns when the next call may begin.
+func (l *Limiter) earliestStart() time.Time {
+	return slices.MaxFunc([]time.Time{l.gate.until, l.nextStart(), l.requests.next, l.tokens.next}, time.Time.Compare)
 }
 
-// spaced is when the next call may begin because of the one before.
-func (l *Limiter) spaced() time.Time {
+// nextStart returns when the next call may begin because of the gap after the last call.
+func (l *Limiter) nextStart() time.Time {
 	gap := l.window.gap()
 	if l.gate.probing() {
 		gap = max(gap, l.window.latency/8)
 	}
-	return l.began.Add(gap)
+	return l.lastStart.Add(gap)
 }
 
-// lateness is by how much a timer may be late without making the calls after it late.
-const lateness = 2 * time.Millisecond
+// timerSlack is the delay of a timer that the start of the following calls makes up for.
+const timerSlack = 2 * time.Millisecond
 
-func (l *Limiter) begin(now time.Time, tokens int64) *Permit {
-	p := &Permit{limiter: l, began: now, tokens: tokens, others: l.underWay, probe: l.gate.probing()}
-	l.underWay++
+func (l *Limiter) grant(now time.Time, tokens int64) *Permit {
+	p := &Permit{limiter: l, began: now, tokens: tokens, concurrent: l.inFlight, probe: l.gate.probing()}
+	l.inFlight++
 	if p.probe {
 		l.gate.probes++
 	}
-	if l.began = l.spaced(); now.Sub(l.began) > lateness {
-		l.began = now
+	if l.lastStart = l.nextStart(); now.Sub(l.lastStart) > timerSlack {
+		l.lastStart = now
 	}
 	l.requests.take(now, 1)
 	l.tokens.take(now, tokens)
 	return p
 }
 
-// State is what a limiter does at a moment, for a person to look at.
+// State is a snapshot of a Limiter, for people.
 type State struct {
-	Window   float64 // calls at once that the provider seems to take
+	Window   float64 // concurrent calls that the provider seems to accept
 	UnderWay int
 	Waiting  int
-	// PausedUntil is when the pause ends that the provider asked for, or that
-	// its rejections led to; in the past if there is none.
+	// PausedUntil is the end of the current pause, or a time in the past.
 	PausedUntil time.Time
-	// GivesUp is when that will be unless the provider is reached, to which there
-	// never was a connection; zero where there was, or none was refused yet.
+	// GivesUp is when the limiter trips if there never was a connection to the provider. It is
+	// zero if there was one, or if no connection has failed yet.
 	GivesUp time.Time
-	// Limited says that a call was rejected: Window was found, not only allowed.
+	// Limited reports whether a call was rejected. If not, the provider may accept more than
+	// Window.
 	Limited bool
-	// Answers is how many calls were answered so far.
+	// Answers is the number of answered calls.
 	Answers int64
-	// Latency is how long an answered call took, recently.
+	// Latency is the moving average of the duration of answered calls.
 	Latency time.Duration
 }
 
-// State returns the state of this moment.
+// State returns a snapshot of the current state.
 func (l *Limiter) State() State {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return State{l.window.size, l.underWay, len(l.queue), l.gate.until, l.breaker.givesUp, !l.window.starting, l.answers, l.window.latency}
+	return State{l.window.size, l.inFlight, len(l.queue), l.gate.until, l.breaker.giveUpAt, !l.window.starting, l.answers, l.window.latency}
 }
 
-// Config says how calls are limited; the zero value is usable.
+// Config configures a Limiter. The zero value is usable.
 type Config struct {
-	// Most is the upper bound of the calls at once; 0 means 4.
+	// Most is the maximum number of concurrent calls. 0 means 4.
 	Most int
-	// Start is how many calls at once the provider took before; 0 means that this is not
-	// known: the first goes alone, so that a wrong key costs one call, then there may be 4.
+	// Start is the number of concurrent calls that the provider accepted in an earlier run. 0
+	// means that it is unknown: then the first call runs alone, so that an invalid key costs
+	// one call, and 4 calls may follow.
 	Start int
-	// Latency is how long a call took then. The first calls begin spaced by it, so that a
-	// rejection stops them.
+	// Latency is the duration of a call in an earlier run. It determines the gaps between the
+	// first calls, so that a rejection stops them.
 	Latency time.Duration
-	// RequestsPerMinute and TokensPerMinute are what the provider is known to
-	// allow; 0 means that it is not known.
+	// RequestsPerMinute and TokensPerMinute are the known limits of the provider. 0 means
+	// unknown.
 	RequestsPerMinute, TokensPerMinute int64
-	// Backoff is the first pause after a rejection that states none, doubled
-	// with every further one up to 30 times as long; 0 means half a second.
+	// Backoff is the first pause after a rejection without a Retry-After. It doubles with every
+	// further rejection, up to 30 times its length. 0 means half a second.
 	Backoff time.Duration
-	// Jitter returns a number in [0, 1) that lengthens a pause, so that several
-	// processes do not end it at once; nil means a random one.
+	// Jitter returns a number in [0, 1) that extends a pause, so that several processes do not
+	// end it at the same time. Nil means a random number.
 	Jitter func() float64
 }
 
 const (
-	// longestAsked bounds what a provider may ask to wait.
-	longestAsked = 10 * time.Minute
-	// mostAlike is how many calls in a row must fail for the same reason, without one
-	// that was answered, until the limiter trips.
-	mostAlike = 10
+	// maxAsked limits the pause that a provider may ask for.
+	maxAsked = 10 * time.Minute
+	// maxSameFailures is the number of calls in a row, without an answer, that must fail for
+	// the same reason until the limiter trips.
+	maxSameFailures = 10
 )
 
-// New makes a Limiter; no number of its configuration is negative.
+// New returns a Limiter. The numbers in cfg must not be negative.
 func New(cfg Config) *Limiter {
 	cfg.Most = cmp.Or(cfg.Most, 4)
 	cfg.Backoff = cmp.Or(cfg.Backoff, 500*time.Millisecond)
@@ -229,7 +230,7 @@ func New(cfg Config) *Limiter {
 		cfg.Jitter = rand.Float64
 	}
 	l := &Limiter{
-		window:   window{size: float64(min(max(cfg.Start, 1), cfg.Most)), most: float64(cfg.Most), latency: cfg.Latency, starting: true, hold: leastHold, peak: -1},
+		window:   window{size: float64(min(max(cfg.Start, 1), cfg.Most)), maxSize: float64(cfg.Most), latency: cfg.Latency, starting: true, hold: minHold, peak: -1},
 		gate:     gate{cfg: cfg},
 		requests: rate{perSecond: float64(cfg.RequestsPerMinute) / 60},
 		tokens:   rate{perSecond: float64(cfg.TokensPerMinute) / 60},
@@ -242,74 +243,74 @@ func New(cfg Config) *Limiter {
 	return l
 }
 
-// Kind says how a call ended, as far as limits are concerned.
+// Kind is how a call ended, as far as limits are concerned.
 type Kind int
 
 // The ways in which a call ends.
 const (
 	// Answered: the provider did the work.
 	Answered Kind = iota
-	// Rejected: the provider refused because of its limits.
+	// Rejected: the provider rejected the call because of its limits.
 	Rejected
 	// Failed: the provider or the way to it failed, or no answer came in time.
 	Failed
-	// Refused: the provider refuses this request, whenever it is sent.
+	// Refused: the provider will never accept this request.
 	Refused
-	// Abandoned: the caller gave up; nothing is known.
+	// Abandoned: the caller gave up, and the result is unknown.
 	Abandoned
 )
 
-// Result is how a call ended.
+// Result describes how a call ended.
 type Result struct {
 	Kind Kind
-	// RetryAfter is how long the provider asked to wait; 0 if it did not say.
+	// RetryAfter is the pause that the provider asked for, or 0.
 	RetryAfter time.Duration
-	// Tokens is what the call really took; 0 if that is not known.
+	// Tokens is the actual number of tokens, or 0 if it is unknown.
 	Tokens int64
-	// Reason is the class and message of a failure.
+	// Reason is the class and the message of a failure.
 	Reason string
-	// Final says that the call will not be made again.
+	// Final means that the call will not be retried.
 	Final bool
-	// Fatal says that every other call will fail for the same reason.
+	// Fatal means that every other call will fail for the same reason.
 	Fatal bool
-	// Forbidden is Fatal where no call was answered before.
+	// Forbidden means the same as Fatal if no call has been answered yet.
 	Forbidden bool
-	// Unreached says that there was no connection to the provider: it was refused,
-	// or the host is not known.
+	// Unreached means that there was no connection to the provider: it was refused, or the host
+	// is unknown.
 	Unreached bool
 }
 
 // Permit allows one call.
 type Permit struct {
-	limiter *Limiter
-	began   time.Time
-	tokens  int64
-	others  int // under way when it began
-	probe   bool
-	done    bool
+	limiter    *Limiter
+	began      time.Time
+	tokens     int64
+	concurrent int // calls in progress when this call began
+	probe      bool
+	done       bool
 }
 
-// Sent says that the call really begins only now, for what was learned of its
-// time to be right.
+// Sent sets the beginning of the call to the current time, so that the latency is measured
+// correctly.
 func (p *Permit) Sent() {
 	p.limiter.mu.Lock()
 	defer p.limiter.mu.Unlock()
 	p.began = time.Now()
 }
 
-// Done gives the permit back when the call has ended; only the first one counts.
-// It returns the *TrippedError if the limiter has tripped, else nil.
+// Done returns the permit when the call has ended. Only the first Done counts. It returns a
+// *TrippedError if the limiter has tripped, otherwise nil.
 func (p *Permit) Done(r Result) error {
 	l := p.limiter
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !p.done {
 		p.done = true
-		l.underWay--
+		l.inFlight--
 		if p.probe {
 			l.gate.probes--
 		}
-		l.settle(p, r)
+		l.record(p, r)
 		l.dispatch()
 	}
 	if l.breaker.tripped == nil {
@@ -318,32 +319,32 @@ func (p *Permit) Done(r Result) error {
 	return l.breaker.tripped
 }
 
-// settle learns from how a call ended.
-func (l *Limiter) settle(p *Permit, r Result) {
+// record updates the limiter with the result of a call.
+func (l *Limiter) record(p *Permit, r Result) {
 	now := time.Now()
 	if r.Kind == Rejected {
-		l.tokens.correct(-p.tokens) // providers count what they take on
+		l.tokens.add(-p.tokens) // providers do not count rejected calls
 	} else if r.Tokens > 0 {
-		l.tokens.correct(r.Tokens - p.tokens)
+		l.tokens.add(r.Tokens - p.tokens)
 	}
-	const weight = 0.05 // of the newest call in the share of those that failed
+	const weight = 0.05 // of the newest call in failureRate
 	if r.Kind != Abandoned && !r.Unreached {
-		l.breaker.met, l.breaker.givesUp = true, time.Time{}
+		l.breaker.reached, l.breaker.giveUpAt = true, time.Time{}
 	}
 	switch r.Kind {
 	case Answered:
 		l.answers++
-		l.failing -= l.failing * weight
-		l.breaker.ok()
+		l.failureRate -= l.failureRate * weight
+		l.breaker.succeeded()
 		l.gate.answered(p.began)
-		l.window.answered(now, p.began, p.others, l.holdsBack(now))
+		l.window.answered(now, p.began, p.concurrent, l.limitedByWindow(now))
 	case Rejected:
 		l.breaker.failed(now, p.began, r)
 		l.reject(now, p, r.RetryAfter)
 	case Failed:
-		l.failing += (1 - l.failing) * weight
+		l.failureRate += (1 - l.failureRate) * weight
 		l.breaker.failed(now, p.began, r)
-		if r.RetryAfter > 0 || l.failing > 0.5 {
+		if r.RetryAfter > 0 || l.failureRate > 0.5 {
 			l.reject(now, p, r.RetryAfter)
 		}
 	case Refused:
@@ -353,16 +354,16 @@ func (l *Limiter) settle(p *Permit, r Result) {
 	}
 }
 
-// reject makes the window smaller and pauses.
+// reject shrinks the window and pauses.
 func (l *Limiter) reject(now time.Time, p *Permit, ask time.Duration) {
-	if l.window.believes(p.began) {
-		l.window.rejected(now, p.others, ask)
+	if l.window.isOverload(p.began) {
+		l.window.rejected(now, p.concurrent, ask)
 	}
 	l.gate.refused(now, p.began, ask)
 }
 
-// holdsBack reports whether callers wait because of the window, and not of the
+// limitedByWindow reports whether callers wait because of the window and not because of the
 // configured rates.
-func (l *Limiter) holdsBack(now time.Time) bool {
-	return len(l.queue) > 0 && !l.requests.free.After(now) && !l.tokens.free.After(now)
+func (l *Limiter) limitedByWindow(now time.Time) bool {
+	return len(l.queue) > 0 && !l.requests.next.After(now) && !l.tokens.next.After(now)
 }

@@ -35,7 +35,7 @@ func done(t *testing.T, p *limit.Permit, r limit.Result) {
 	}
 }
 
-// A window of 1, then of 4 and of 8 calls of a second each, and no more than Most.
+// The window is 1, then 4, then 8 calls of a second each, and not more than Most.
 func TestLimiter_slowStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := open(t, limit.Config{Most: 8})
@@ -58,8 +58,8 @@ func TestLimiter_slowStart(t *testing.T) {
 			})
 		}
 		calls.Wait()
-		// 1 + 4 calls in two seconds, then 8 in each: 34 in five; the spacing of
-		// bursts adds less than one.
+		// 5 calls begin in the first two seconds, then 8 per second. The gaps within bursts add
+		// less than a second.
 		if took := time.Since(began); most != 8 || took < 7*time.Second || took > 8*time.Second {
 			t.Errorf("39 calls took %s, %d at once", took, most)
 		}
@@ -69,8 +69,8 @@ func TestLimiter_slowStart(t *testing.T) {
 	})
 }
 
-// What the provider took before it is asked for at once, spaced as a call's time says:
-// 8 calls of a second, 1/16 s apart.
+// The limiter starts with the concurrency of an earlier run. The gaps depend on the latency: 8
+// calls of a second begin every 1/16 s.
 func TestLimiter_known(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := open(t, limit.Config{Most: 10, Start: 8, Latency: time.Second})
@@ -125,8 +125,8 @@ func TestLimiter_retryAfter(t *testing.T) {
 	}
 }
 
-// Rejections without a header: no pause, then 1 s, doubled up to 30 s, and none once a
-// call was answered.
+// After rejections without a header, there is no pause at first, then 1 s, doubled up to 30 s,
+// and none after an answer.
 func TestLimiter_backoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := open(t, limit.Config{Backoff: time.Second})
@@ -162,8 +162,8 @@ func TestLimiter_rates(t *testing.T) {
 		l := open(t, limit.Config{TokensPerMinute: 6000}) // 100 in a second
 		began := time.Now()
 		for i, c := range []struct{ estimated, really, at int64 }{
-			{1000, 500, 0}, // booked 500
-			{100, 0, 5},    // its real number is not known
+			{1000, 500, 0}, // counts as 500
+			{100, 0, 5},    // the actual number is unknown
 			{300, 300, 6},
 			{0, 0, 9},
 		} {
@@ -221,8 +221,7 @@ func TestLimiter_cancel(t *testing.T) {
 	})
 }
 
-// Callers that give up at any moment, also that at which they are let through,
-// leave nothing behind.
+// Callers that give up at any time, even when they get a permit, leave nothing behind.
 func TestLimiter_cancelRace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := open(t, limit.Config{Most: 3})
@@ -246,8 +245,8 @@ func TestLimiter_cancelRace(t *testing.T) {
 	})
 }
 
-// What comes after the stop waits for a place, and for no pause, whether that
-// was there before or begins while it waits.
+// A call after the stop waits for a slot but not for a pause, whether the pause begins before
+// or during the wait.
 func TestLimiter_stopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stop := make(chan struct{})

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// ErrStopped is what a call that waits gets when it is told to stop: nothing of
-// it is under way. It stops the run, which can be resumed; its exit code is 5.
+// ErrStopped is the error of Acquire after the stop of WithStop. The call was not made. It
+// stops the run, which can be resumed. Its exit code is 5.
 var ErrStopped error = stopped{}
 
 type stopped struct{}
@@ -17,27 +17,27 @@ func (stopped) Error() string {
 	return "the run was stopped while calls waited to be sent; their items are run when it is resumed"
 }
 
-// ExitCode is 5: stopped, can be resumed.
+// ExitCode returns 5: the run was stopped and can be resumed.
 func (stopped) ExitCode() int { return 5 }
 
-// StopsRun marks errors that are not a failure of the item; see TrippedError.
+// StopsRun marks errors that stop the run; see TrippedError.
 func (stopped) StopsRun() {}
 
 type stopKey struct{}
 
-// WithStop returns a context whose calls give up waiting, with ErrStopped, when
-// stop is closed. Those that are under way go on, unlike where a context ends.
+// WithStop returns a context for Acquire. When stop is closed, calls that wait in Acquire get
+// ErrStopped. Unlike the end of a context, it does not affect calls in progress.
 func WithStop(ctx context.Context, stop <-chan struct{}) context.Context {
 	return context.WithValue(ctx, stopKey{}, stop)
 }
 
-// Stop returns the channel of WithStop, nil where there is none.
+// Stop returns the channel of WithStop, or nil.
 func Stop(ctx context.Context) <-chan struct{} {
 	stop, _ := ctx.Value(stopKey{}).(<-chan struct{})
 	return stop
 }
 
-// Closed reports whether a channel that is only ever closed is closed.
+// Closed reports whether a channel is closed. Nothing may be sent on the channel.
 func Closed(c <-chan struct{}) bool {
 	select {
 	case <-c:
@@ -47,10 +47,10 @@ func Closed(c <-chan struct{}) bool {
 	}
 }
 
-// WithTimeout returns a context that ends after d, not counting the time within
-// Waiting. Its Err is context.DeadlineExceeded then; contexts that are made from
-// it end with context.Canceled, and context.DeadlineExceeded as their cause. It
-// has no Deadline, as it is not known. Call cancel to release it.
+// WithTimeout returns a context that ends after d, not counting the time in Waiting. Its Err is
+// then context.DeadlineExceeded. Contexts that are derived from it end with context.Canceled
+// and the cause context.DeadlineExceeded. The context has no Deadline, because the time is not
+// known in advance. The caller must call cancel to release its resources.
 func WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	inner, cancel := context.WithCancelCause(ctx)
 	t := &timeout{left: d, began: time.Now()}
@@ -61,7 +61,7 @@ func WithTimeout(ctx context.Context, d time.Duration) (context.Context, context
 	}
 }
 
-// timeoutContext tells its end by time from being cancelled.
+// timeoutContext distinguishes a timeout from a cancellation.
 type timeoutContext struct {
 	context.Context
 	timeout *timeout
@@ -75,7 +75,7 @@ func (c timeoutContext) Err() error {
 	return c.Context.Err()
 }
 
-// Value returns the timeout to Waiting.
+// Value returns the timeout for timeoutKey.
 func (c timeoutContext) Value(key any) any {
 	if key == (timeoutKey{}) {
 		return c.timeout
@@ -83,42 +83,42 @@ func (c timeoutContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// Waiting stops the clock of WithTimeout until the function that it returns is
-// called, once. Several goroutines of one context may wait at once. For other
-// contexts nothing happens.
-func Waiting(ctx context.Context) (goOn func()) {
+// Waiting stops the clock of WithTimeout until the returned function is called, which must
+// happen once. Several goroutines may wait at the same time. If ctx is not from WithTimeout,
+// Waiting does nothing.
+func Waiting(ctx context.Context) (resume func()) {
 	t, ok := ctx.Value(timeoutKey{}).(*timeout)
 	if !ok {
 		return func() {}
 	}
 	t.pause()
-	return t.goOn
+	return t.resume
 }
 
 type timeoutKey struct{}
 
-// timeout is a timer that can stand still.
+// timeout is a timer that can be paused.
 type timeout struct {
 	mu      sync.Mutex
 	timer   *time.Timer
-	left    time.Duration // when the clock was last set going
-	began   time.Time     // when that was
+	left    time.Duration // the remaining time when the clock was last started
+	began   time.Time     // when the clock was last started
 	waiting int
-	ended   bool
+	stopped bool
 }
 
 func (t *timeout) pause() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.waiting++; t.waiting == 1 && !t.ended && t.timer.Stop() {
+	if t.waiting++; t.waiting == 1 && !t.stopped && t.timer.Stop() {
 		t.left -= time.Since(t.began)
 	}
 }
 
-func (t *timeout) goOn() {
+func (t *timeout) resume() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.waiting--; t.waiting == 0 && !t.ended {
+	if t.waiting--; t.waiting == 0 && !t.stopped {
 		t.began = time.Now()
 		t.timer.Reset(max(t.left, 0))
 	}
@@ -127,6 +127,6 @@ func (t *timeout) goOn() {
 func (t *timeout) stop() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.ended = true
+	t.stopped = true
 	t.timer.Stop()
 }

@@ -10,41 +10,41 @@ import (
 	"extraction-experiment/internal/limit"
 )
 
-// 10 s of a timeout of 60 s pass, an hour of waiting, 20 s, two overlapping
-// waits of 5 min, and then the 30 s that are left.
+// Of a timeout of 60 s, 10 s pass, then an hour of waiting, 20 s, two overlapping waits of 5
+// min in total, and the remaining 30 s.
 func TestWithTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := limit.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		began := time.Now()
 		time.Sleep(10 * time.Second)
-		goOn := limit.Waiting(ctx)
+		resume := limit.Waiting(ctx)
 		time.Sleep(time.Hour)
-		goOn()
+		resume()
 		time.Sleep(20 * time.Second)
-		one := limit.Waiting(ctx)
+		resume1 := limit.Waiting(ctx)
 		time.Sleep(time.Minute)
-		two := limit.Waiting(ctx)
+		resume2 := limit.Waiting(ctx)
 		time.Sleep(3 * time.Minute)
-		one()
+		resume1()
 		time.Sleep(time.Minute)
-		two()
+		resume2()
 		<-ctx.Done()
 		want := time.Hour + 5*time.Minute + time.Minute
 		if took := time.Since(began); took != want || !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			t.Errorf("ended after %s, want %s, %v", took, want, ctx.Err())
 		}
-		goOn = limit.Waiting(ctx)
-		goOn() // after the end: nothing
+		resume = limit.Waiting(ctx)
+		resume() // has no effect after the end
 	})
 }
 
 func TestWithTimeout_cancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := limit.WithTimeout(t.Context(), time.Minute)
-		goOn := limit.Waiting(ctx)
+		resume := limit.Waiting(ctx)
 		cancel()
-		goOn()
+		resume()
 		time.Sleep(time.Hour)
 		if !errors.Is(ctx.Err(), context.Canceled) {
 			t.Errorf("%v", ctx.Err())

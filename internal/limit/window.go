@@ -11,56 +11,54 @@ import (
 )
 
 const (
-	// leastHold is how many answers must follow a rejection before the window
-	// grows again, so that probing costs one call in ten at most. Where probes
-	// are rejected at about the same size again and again, it is doubled, up to
-	// mostHold.
-	leastHold, mostHold = 10, 40
-	// alike is how near two sizes are that count as the same.
-	alike = 0.15
-	// soft and hard are the most and the least that remains of the window after a
-	// rejection; between them it shrinks to the calls that were under way then.
-	soft, hard = 0.9, 0.7
-	// least is the smallest window: a call, then a rest of 255 times its length.
-	least = 1.0 / 256
+	// minHold is the number of answers after a rejection before the window grows again, so that
+	// at most one call in ten is rejected. If the window is rejected again at about the same
+	// size, the number doubles, up to maxHold.
+	minHold, maxHold = 10, 40
+	// sameSize is the relative difference up to which two sizes count as the same.
+	sameSize = 0.15
+	// After a rejection, the window shrinks to the number of concurrent calls, but keeps at
+	// most maxKeep and at least minKeep of its size.
+	maxKeep, minKeep = 0.9, 0.7
+	// minWindow is the smallest window: a call followed by a pause of 255 times its length.
+	minWindow = 1.0 / 256
 )
 
-// Start is the size of the window after the first answer, where nothing was known.
+// Start is the size of the window after the first answer if Config.Start is not set.
 const Start = 4
 
-// window is how many calls may be under way at once, as far as is known. It is
-// arithmetic only.
+// window is the estimated number of concurrent calls that the provider accepts. It has no clock
+// and no locks.
 type window struct {
-	size, most float64
-	// starting says that there was no rejection yet.
+	size, maxSize float64
+	// starting is true until the first rejection.
 	starting bool
 	// ceiling is the size at the last rejection.
-	ceiling float64
-	shrunk  time.Time
-	answers int // since then
-	hold    int
-	quiet   time.Time // no growth before
-	// latency is the moving average of what an answered call took, over answered
-	// calls, at most fifty.
-	latency  time.Duration
-	measured int
-	// peak is the largest number of other calls beside which one was begun, and
-	// then answered, since the last rejection; -1 if none was.
+	ceiling   float64
+	shrunkAt  time.Time
+	answers   int       // since shrunkAt
+	hold      int       // answers after a rejection before the window grows
+	growAfter time.Time // the window does not grow earlier
+	// latency is the moving average of the duration of at most fifty answered calls.
+	latency time.Duration
+	samples int
+	// peak is the largest number of concurrent calls at the start of a call that was answered
+	// since the last rejection, or -1.
 	peak int
-	// paced says that the provider limits how often calls begin, not how many
-	// there are at once: one was rejected beside no more others than peak.
-	paced bool
+	// rateLimited means that the provider limits the rate of calls and not their number: a call
+	// was rejected although no more than peak calls were concurrent.
+	rateLimited bool
 }
 
-// answered takes note of an answer. The window jumps to Start, grows by 2 while starting, later
-// by about 1 for every window of answers, and by a twentieth of itself per
-// answer where that is less; three times as fast well above the old ceiling. It
-// does not grow unless it is what holds calls back.
+// answered records an answer. The window grows to Start with the first answer and then by 2
+// while starting. Later it grows by about 1 per window of answers, but at most by a twentieth
+// of its size per answer, and three times as fast well above the old ceiling. It does not grow
+// unless callers wait for it.
 func (w *window) answered(now, began time.Time, others int, holdsBack bool) {
 	w.answers++
-	w.measured = min(w.measured+1, 50)
-	w.latency += (now.Sub(began) - w.latency) / time.Duration(w.measured)
-	if !began.Before(w.shrunk) {
+	w.samples = min(w.samples+1, 50)
+	w.latency += (now.Sub(began) - w.latency) / time.Duration(w.samples)
+	if !began.Before(w.shrunkAt) {
 		w.peak = max(w.peak, others)
 	}
 	switch {
@@ -68,63 +66,62 @@ func (w *window) answered(now, began time.Time, others int, holdsBack bool) {
 		return
 	case w.starting:
 		w.size = max(w.size+2, Start)
-	case w.answers > w.hold && !now.Before(w.quiet):
+	case w.answers > w.hold && !now.Before(w.growAfter):
 		step := min(1/w.size, w.size/20)
-		if w.size > w.ceiling*(1+alike) {
+		if w.size > w.ceiling*(1+sameSize) {
 			step *= 3
 		}
 		w.size += step
 	}
-	w.size = min(w.size, w.most)
+	w.size = min(w.size, w.maxSize)
 }
 
-// believes reports whether the rejection of a call says that the window is too
-// large. Calls that were under way when it last shrank say nothing about the
-// new size, and as long as no later call was answered, the provider is closed,
-// not overrun.
-func (w *window) believes(began time.Time) bool {
-	return w.starting || w.peak >= 0 && !began.Before(w.shrunk)
+// isOverload reports whether a rejection means that the window is too large. It does not if the
+// call began before the window shrank last, or if no later call has been answered: then the
+// provider accepts no calls at all.
+func (w *window) isOverload(began time.Time) bool {
+	return w.starting || w.peak >= 0 && !began.Before(w.shrunkAt)
 }
 
-// rejected shrinks the window, because of a call beside so many others. After
-// a pause that the provider asked for, it does not grow for ten times as long.
+// rejected shrinks the window after the rejection of a call with the given number of other
+// concurrent calls. After a pause that the provider asked for, the window does not grow for ten
+// times as long, at most two minutes.
 func (w *window) rejected(now time.Time, others int, ask time.Duration) {
-	w.hold = min(2*w.hold, mostHold)
-	if w.ceiling == 0 || math.Abs(w.size/w.ceiling-1) > alike {
-		w.hold = leastHold
+	w.hold = min(2*w.hold, maxHold)
+	if w.ceiling == 0 || math.Abs(w.size/w.ceiling-1) > sameSize {
+		w.hold = minHold
 	}
-	w.paced = others <= w.peak
+	w.rateLimited = others <= w.peak
 	w.ceiling = w.size
-	keep := max(hard, min(soft, float64(others)/w.size))
-	if w.paced && w.answers >= leastHold/2 {
-		keep = soft
+	keep := max(minKeep, min(maxKeep, float64(others)/w.size))
+	if w.rateLimited && w.answers >= minHold/2 {
+		keep = maxKeep
 	}
-	w.size = max(w.size*keep, least)
-	w.starting, w.answers, w.peak, w.shrunk = false, 0, -1, now
-	w.quiet = now.Add(min(10*ask, 2*time.Minute))
+	w.size = max(w.size*keep, minWindow)
+	w.starting, w.answers, w.peak, w.shrunkAt = false, 0, -1, now
+	w.growAfter = now.Add(min(10*ask, 2*time.Minute))
 }
 
-// slots is the number of calls that may be under way at once, at least 1. Where
-// calls are paced there is room for some that take long.
+// slots returns the maximum number of concurrent calls, at least 1. If the provider limits the
+// rate, it has room for some slow calls.
 func (w *window) slots() int {
-	places := w.size
+	slots := w.size
 	switch {
-	case w.paced:
-		places = math.Ceil(1.25*w.size) + 1
+	case w.rateLimited:
+		slots = math.Ceil(1.25*w.size) + 1
 	case w.size < 4:
-		places = math.Ceil(w.size)
+		slots = math.Ceil(w.size)
 	}
-	return int(min(places, w.most))
+	return int(min(slots, w.maxSize))
 }
 
-// gap is the least time between the beginnings of two calls. Where calls are
-// paced it is the whole control; else it only sees to it that a burst is
-// stopped by the first rejection, and that a small window is not held to the
-// whole number that it rounds to.
+// gap returns the minimum time between the starts of two calls. If the provider limits the
+// rate, it is the only control. Otherwise it spreads a burst, so that the first rejection stops
+// it, and it makes up for the rounding of a small window.
 func (w *window) gap() time.Duration {
 	gain := 2.0
 	switch {
-	case w.paced:
+	case w.rateLimited:
 		gain = 1
 	case w.size < 4:
 		gain = 1.25
@@ -134,29 +131,28 @@ func (w *window) gap() time.Duration {
 	return time.Duration(float64(w.latency) / (gain * w.size))
 }
 
-// rate lets through so much per second, evenly, without saving up what was not
-// used. It keeps the moment from which the next call may begin: a call moves
-// it by what it needs, so that one of any size can pass. A perSecond of 0 never
-// holds back.
+// rate limits a quantity per second. It does not save up unused quantities. A call moves next,
+// the earliest start of the next call, by its quantity, so that a call of any size can pass. If
+// perSecond is 0, there is no limit.
 type rate struct {
 	perSecond float64
-	free      time.Time
+	next      time.Time
 }
 
-// take lets a call of n through at now.
+// take records a call of quantity n at now.
 func (r *rate) take(now time.Time, n int64) {
-	if r.free.Before(now) {
-		r.free = now
+	if r.next.Before(now) {
+		r.next = now
 	}
-	r.correct(n)
+	r.add(n)
 }
 
-// correct adds n, which may be negative, to what was taken.
-func (r *rate) correct(n int64) {
-	const longest = 24 * 3600 // seconds: a wrong count must not stop a run for good
+// add adds n, which may be negative, to the quantity.
+func (r *rate) add(n int64) {
+	const longest = 24 * 3600 // in seconds, so that a wrong number cannot stop a run forever
 	if r.perSecond > 0 {
 		seconds := min(max(float64(n)/r.perSecond, -longest), longest)
-		r.free = r.free.Add(time.Duration(seconds * float64(time.Second)))
+		r.next = r.next.Add(time.Duration(seconds * float64(time.Second)))
 	}
 }
 
@@ -164,25 +160,25 @@ func (r *rate) correct(n int64) {
 type gate struct {
 	cfg   Config
 	until time.Time
-	// refusals counts rejections in a row, of calls each of which began after
-	// the one before was rejected. From the second on one call at a time is
-	// let through, until one is answered.
+	// refusals is the number of rejections in a row. A rejection counts only if its call began
+	// after the previous rejection. From the second rejection on, one call at a time is made
+	// until one is answered.
 	refusals int
-	probes   int // calls under way that were let through so
-	// last is when the latest refusal came.
-	last time.Time
+	probes   int // calls in progress that were started while probing
+	// lastRefusal is the time of the last counted rejection.
+	lastRefusal time.Time
 }
 
-// refused begins or prolongs the pause after the rejection of a call that
-// began at began. Ask is what the provider asked for, 0 if it did not say.
+// refused begins or extends the pause after the rejection of a call. ask is the pause that the
+// provider asked for, or 0.
 func (g *gate) refused(now, began time.Time, ask time.Duration) {
-	if g.refusals == 0 || !began.Before(g.last) {
+	if g.refusals == 0 || !began.Before(g.lastRefusal) {
 		g.refusals++
-		g.last = now
+		g.lastRefusal = now
 	} else if ask == 0 {
 		return
 	}
-	pause := min(ask, longestAsked)
+	pause := min(ask, maxAsked)
 	spread := min(pause/10, 5*time.Second)
 	if ask <= 0 {
 		pause = g.backoff()
@@ -194,8 +190,8 @@ func (g *gate) refused(now, began time.Time, ask time.Duration) {
 	}
 }
 
-// backoff is the pause where none was asked for: none at first, because the
-// smaller window may do, then Backoff, doubled each time.
+// backoff returns the pause if the provider asked for none: 0 after the first rejection,
+// because a smaller window may be enough, then Config.Backoff, doubled each time.
 func (g *gate) backoff() time.Duration {
 	if g.refusals < 2 {
 		return 0
@@ -203,93 +199,92 @@ func (g *gate) backoff() time.Duration {
 	return g.cfg.Backoff * time.Duration(min(1<<min(g.refusals-2, 5), 30))
 }
 
-// answered ends the row of rejections if the call began after the last of them.
+// answered resets the number of rejections if the call began after the last of them.
 func (g *gate) answered(began time.Time) {
-	if !began.Before(g.last) {
+	if !began.Before(g.lastRefusal) {
 		g.refusals = 0
 	}
 }
 
-// probing reports whether calls go one at a time.
+// probing reports whether calls are made one at a time.
 func (g *gate) probing() bool { return g.refusals >= 2 }
 
-// TrippedError says why no more calls are made. What it stops can be taken up
-// again when the reason is gone.
+// TrippedError is the reason why a Limiter grants no more permits. The run can be resumed when
+// the reason is gone.
 type TrippedError struct {
-	// Reason is how the call failed that tripped the limiter.
+	// Reason is the failure of the call that tripped the limiter.
 	Reason string
-	// Why says what made that one call decide: "10 calls in a row failed alike".
+	// Why is the rule that tripped the limiter, for example "10 calls in a row failed alike".
 	Why string
-	// Unauthorised says that the provider does not accept the key, or that its
-	// account is used up.
+	// Unauthorised means that the provider does not accept the key, or that its account is used
+	// up.
 	Unauthorised bool
 }
 
-// Error says what happened and what to do.
+// Error describes what happened and what to do.
 func (e *TrippedError) Error() string {
 	return fmt.Sprintf("no more calls are made, because %s: %s; see to that first", e.Why, e.Reason)
 }
 
-// ExitCode is 69: the provider cannot be reached or does not authorise.
+// ExitCode returns 69 because the provider cannot be reached or does not authorise the calls.
 func (*TrippedError) ExitCode() int { return 69 }
 
-// StopsRun marks errors that are not a failure of the item: it was not tried, or
-// would fail like all others, and is to be run again when the run is resumed.
+// StopsRun marks errors that stop the run. The item has not failed: it was not tried, or would
+// fail like all others, and is run again when the run is resumed.
 func (*TrippedError) StopsRun() {}
 
-// StopsRun reports whether an error in the chain of err stops a run, and is no
-// failure of the item: whether it has a method StopsRun.
+// StopsRun reports whether err wraps an error with a method StopsRun: the run stops, and the
+// item has not failed.
 func StopsRun(err error) bool {
 	var stop interface{ StopsRun() }
 	return errors.As(err, &stop)
 }
 
 const (
-	// longestFailing is how long a provider may refuse or fail every call before the
-	// limiter trips. A tenth of it is given to a provider that never answered and does not
-	// say that its limits are the reason.
-	longestFailing = 30 * time.Minute
-	// longestUnmet is given to a provider to which there never was a connection; it ends
-	// when a call is given up.
-	longestUnmet = 15 * time.Second
+	// maxFailing is how long all calls may fail before the limiter trips. A provider that has
+	// never answered has a tenth of this time, unless it rejects calls because of its limits.
+	maxFailing = 30 * time.Minute
+	// maxUnreached is how long all connections may fail before the limiter trips, if there
+	// never was a connection. A call that is not retried ends this time early.
+	maxUnreached = 15 * time.Second
 )
 
-// breaker notices that everything fails for the same reason.
+// breaker detects that all calls fail for the same reason.
 type breaker struct {
-	tripped  *TrippedError
-	met      bool      // anything ever came from the provider, refusals included
-	givesUp  time.Time // when it trips unless the provider is reached; zero: none was refused, or met
-	unmet    string    // why it was not reached last
-	answered bool      // ever
-	since    time.Time // of the first failure after the last answer; zero if there was none
-	reason   string    // of the failures in a row, normalised
-	inARow   int
+	tripped         *TrippedError
+	reached         bool      // the provider has sent a response, even a refusal
+	giveUpAt        time.Time // when the breaker trips unless the provider is reached; zero if it is reached or no connection has failed
+	unreachedReason string    // of the last failed connection
+	answered        bool      // the provider has answered a call
+	since           time.Time // of the first failure after the last answer, or zero
+	reason          string    // the normalised reason of the last failures
+	sameFailures    int       // failures in a row with this reason
 }
 
-// ok takes note of an answer.
-func (b *breaker) ok() {
-	b.answered, b.since, b.inARow = true, time.Time{}, 0
+// succeeded records an answer.
+func (b *breaker) succeeded() {
+	b.answered, b.since, b.sameFailures = true, time.Time{}, 0
 }
 
-// expire trips where the provider was not reached by the time given to it.
+// expire trips the breaker if the provider was not reached in time.
 func (b *breaker) expire(now time.Time) {
-	if b.tripped == nil && !b.givesUp.IsZero() && !now.Before(b.givesUp) {
-		b.tripped = &TrippedError{Reason: b.unmet, Why: "the provider was never reached"}
+	if b.tripped == nil && !b.giveUpAt.IsZero() && !now.Before(b.giveUpAt) {
+		b.tripped = &TrippedError{Reason: b.unreachedReason, Why: "the provider was never reached"}
 	}
 }
 
-// failed takes note of a call, begun at began, that was not answered.
+// failed records a call without an answer.
 func (b *breaker) failed(now, began time.Time, r Result) {
 	if b.tripped != nil {
 		return
 	}
-	if r.Unreached && !b.met {
-		b.unmet = r.Reason
+	if r.Unreached && !b.reached {
+		b.unreachedReason = r.Reason
 		switch {
 		case r.Final:
-			b.givesUp = now
-		case b.givesUp.IsZero():
-			b.givesUp = began.Add(longestUnmet)
+			b.giveUpAt = now
+		case b.giveUpAt.IsZero():
+			b.giveUpAt = began.Add(maxUnreached)
 		}
 		b.expire(now)
 		return
@@ -305,7 +300,7 @@ func (b *breaker) failed(now, began time.Time, r Result) {
 	if b.since.IsZero() {
 		b.since = now
 	}
-	patience := longestFailing
+	patience := maxFailing
 	if !b.answered && r.Kind != Rejected {
 		patience /= 10
 	}
@@ -317,15 +312,15 @@ func (b *breaker) failed(now, began time.Time, r Result) {
 		return
 	}
 	if reason := normalised(r.Reason); reason != b.reason {
-		b.reason, b.inARow = reason, 0
+		b.reason, b.sameFailures = reason, 0
 	}
-	if b.inARow++; b.inARow >= mostAlike {
-		trip("%d calls in a row failed alike", b.inARow)
+	if b.sameFailures++; b.sameFailures >= maxSameFailures {
+		trip("%d calls in a row failed alike", b.sameFailures)
 	}
 }
 
-// normalised leaves out the words with digits in them, which differ from call to
-// call: ids, times, counts.
+// normalised removes the words with digits, for example ids, times and counts, because they
+// differ from call to call.
 func normalised(reason string) string {
 	numbered := func(word string) bool { return strings.ContainsFunc(word, unicode.IsDigit) }
 	return strings.Join(slices.DeleteFunc(strings.Fields(reason), numbered), " ")

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 	"testing"
 )
@@ -25,17 +24,11 @@ func TestOnce_killedParent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pid, err := strconv.Atoi(strings.TrimSpace(line))
-	if err != nil {
-		t.Fatal(err)
-	}
 	if err := parent.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = parent.Wait() // the error is the kill
-	if !endedSoon(pid) {
-		t.Errorf("the program %d outlived who asked it", pid)
-	}
+	waitGone(t, strings.TrimSpace(line))
 }
 
 func TestMemory(t *testing.T) {

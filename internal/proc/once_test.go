@@ -7,9 +7,7 @@ import (
 	"errors"
 	"os"
 	"runtime"
-	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -105,34 +103,13 @@ func TestOnce_daemon(t *testing.T) {
 	if !Is(err, Orphaned) {
 		t.Fatalf("a daemon: %v", err)
 	}
-	pid, err := strconv.Atoi(strings.TrimSpace(stderr.String()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if gone := endedSoon(pid); !gone {
-		t.Errorf("the daemon %d lives on", pid)
-	}
+	waitGone(t, strings.TrimSpace(stderr.String()))
 }
 
 func onlyLinux(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux shows what left the group")
 	}
-}
-
-// endedSoon reports whether a process ends, or becomes a zombie, within a second.
-func endedSoon(pid int) bool {
-	for range 100 {
-		if syscall.Kill(pid, 0) != nil {
-			return true
-		}
-		stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-		if err != nil || strings.Contains(string(stat), ") Z ") {
-			return true
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	return false
 }
 
 func TestOnce_environment(t *testing.T) {

@@ -13,39 +13,39 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// speaking finds the names of variables that speak of a secret, in capitals: a
-// word such as SECRET anywhere, KEY at the end of a part (APIKEY, KEY_2, no
-// KEYBOARD), PAT as a whole part (no PATH).
-var speaking = textutil.Pattern(`SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|AUTHORIZATION` +
+// secretName matches the upper-case names of variables that hold a secret: SECRET and similar
+// words anywhere, KEY at the end of a word (APIKEY and KEY_2, but not KEYBOARD), PAT as a whole
+// word (not PATH).
+var secretName = textutil.Pattern(`SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|AUTHORIZATION` +
 	`|(KEY|TOKEN|HEADER)S?([^A-Z]|$)|AUTH([^A-Z]|$)|(^|[^A-Z])(PAT|PASS|DSN)([^A-Z]|$)`)
 
-// login finds the user and password of an address or a DSN.
-var login = textutil.Pattern(`(?:^[\w.%+~-]+|//[\w.%+~-]*):([^/\s]+)@`)
+// credentials matches the user and password in an address or a DSN.
+var credentials = textutil.Pattern(`(?:^[\w.%+~-]+|//[\w.%+~-]*):([^/\s]+)@`)
 
-// scheme begins the value of an Authorization header.
-var scheme = textutil.Pattern(`(?i)^(?:bearer|basic|token|apikey|key)\s+`)
+// authScheme matches the beginning of the value of an Authorization header.
+var authScheme = textutil.Pattern(`(?i)^(?:bearer|basic|token|apikey|key)\s+`)
 
-// ours begin the names of the variables that steer this program. None of them is
-// of use to an evaluator.
-var ours = []string{"EXPERIMENT_", "LANGFUSE_", "OPENAI_", "GEMINI_", "GOOGLE_GEMINI_"}
+// ownPrefixes are the prefixes of the variables that configure this program. Evaluators do not
+// need them.
+var ownPrefixes = []string{"EXPERIMENT_", "LANGFUSE_", "OPENAI_", "GEMINI_", "GOOGLE_GEMINI_"}
 
-// Named reports whether the name of an environment variable speaks of a secret.
-func Named(name string) bool { return speaking().MatchString(strings.ToUpper(name)) }
+// Named reports whether an environment variable holds a secret, judging by its name.
+func Named(name string) bool { return secretName().MatchString(strings.ToUpper(name)) }
 
-// variable reports whether an environment variable holds a secret: its name says
-// so, or its value has a user and password.
-func variable(name, value string) bool { return Named(name) || login().MatchString(value) }
+// isSecret reports whether an environment variable holds a secret, judging by its name or
+// because its value contains a user and a password.
+func isSecret(name, value string) bool { return Named(name) || credentials().MatchString(value) }
 
-// Withhold parts an environment ("NAME=value") into what a program may have that
-// is not trusted with secrets, and the names of the rest: variables that steer
-// this program, and those that hold secrets. Those that handed names are given.
+// Withhold splits an environment ("NAME=value") for a program that must not get secrets.
+// withheld contains the sorted names of variables that configure this program or hold secrets,
+// unless they are in handed; it omits empty variables. given contains all other variables.
 func Withhold(environ, handed []string) (given, withheld []string) {
 	for _, entry := range environ {
 		name, value, _ := strings.Cut(entry, "=")
 		upper := strings.ToUpper(name)
-		own := slices.ContainsFunc(ours, func(prefix string) bool { return strings.HasPrefix(upper, prefix) })
+		own := slices.ContainsFunc(ownPrefixes, func(prefix string) bool { return strings.HasPrefix(upper, prefix) })
 		switch {
-		case slices.Contains(handed, name) || !own && !variable(name, value):
+		case slices.Contains(handed, name) || !own && !isSecret(name, value):
 			given = append(given, entry)
 		case value != "":
 			withheld = append(withheld, name)
@@ -55,16 +55,16 @@ func Withhold(environ, handed []string) (given, withheld []string) {
 	return given, slices.Compact(withheld)
 }
 
-// values returns the texts that must not show of a variable that holds a secret:
-// the value, the texts within it if it is JSON, else the parts of a list
-// ("name=value, …") and its lines; of these what follows an authentication scheme
-// ("Bearer …"), and the password of an address.
-func values(value string) []string {
+// secretTexts returns the texts to mask for the value of a secret variable: the value itself,
+// the texts in it if it is JSON, otherwise its lines and the elements of a list ("name=value,
+// …"), and for each of these the part after an authentication scheme ("Bearer …") and the
+// password of an address.
+func secretTexts(value string) []string {
 	value = strings.TrimSpace(value)
 	found := []string{value}
-	var within any
-	if json.Unmarshal([]byte(value), &within) == nil {
-		found = append(found, textsIn(within)...)
+	var decoded any
+	if json.Unmarshal([]byte(value), &decoded) == nil {
+		found = append(found, jsonTexts(decoded)...)
 	} else {
 		for _, part := range strings.FieldsFunc(value, func(r rune) bool { return strings.ContainsRune(",;\n\r", r) }) {
 			found = append(found, strings.TrimSpace(part))
@@ -74,38 +74,38 @@ func values(value string) []string {
 		}
 	}
 	for _, text := range slices.Clone(found) {
-		found = append(found, scheme().ReplaceAllString(text, ""))
-		if password := login().FindStringSubmatch(text); password != nil {
+		found = append(found, authScheme().ReplaceAllString(text, ""))
+		if password := credentials().FindStringSubmatch(text); password != nil {
 			found = append(found, password[1])
 			if plain, err := url.PathUnescape(password[1]); err == nil {
 				found = append(found, plain)
 			}
 		}
 	}
-	return slices.DeleteFunc(found, func(text string) bool { return !worth(text) })
+	return slices.DeleteFunc(found, func(text string) bool { return !maskable(text) })
 }
 
-// textsIn returns the texts of a JSON value, without keys.
-func textsIn(value any) (texts []string) {
+// jsonTexts returns the texts in a JSON value, without keys.
+func jsonTexts(value any) (texts []string) {
 	switch v := value.(type) {
 	case string:
 		return []string{v}
 	case []any:
 		for _, one := range v {
-			texts = append(texts, textsIn(one)...)
+			texts = append(texts, jsonTexts(one)...)
 		}
 	case map[string]any:
 		for _, one := range v {
-			texts = append(texts, textsIn(one)...)
+			texts = append(texts, jsonTexts(one)...)
 		}
 	}
 	return texts
 }
 
-// worth reports whether a text is masked: it has 8 bytes, or 5 with a letter and a
-// digit. To mask "1", "true" or "local" would ruin every message and protect
-// nothing; nor is the path of a file a secret.
-func worth(text string) bool {
+// maskable reports whether a text is long enough to be masked: it has 8 bytes, or 5 with a
+// letter and a digit. Masking "1", "true" or "local" would make messages unreadable and protect
+// nothing. The path of an existing file is not masked.
+func maskable(text string) bool {
 	if len(text) < 8 && (len(text) < 5 || !strings.ContainsFunc(text, unicode.IsLetter) || !strings.ContainsFunc(text, unicode.IsDigit)) {
 		return false
 	}
@@ -116,35 +116,35 @@ func worth(text string) bool {
 	return true
 }
 
-// known finds keys by their beginning; see isKey.
-var known = textutil.Pattern(`\b(?:sk-|pk-lf-|gh[pousr]_|github_pat_|AIza|eyJ)[A-Za-z0-9_-]{8,}`)
+// keyPattern matches keys by their prefix; see isKey.
+var keyPattern = textutil.Pattern(`\b(?:sk-|pk-lf-|gh[pousr]_|github_pat_|AIza|eyJ)[A-Za-z0-9_-]{8,}`)
 
-// keyFlag finds flags whose value is a secret.
+// keyFlag matches flags whose value is a secret.
 var keyFlag = textutil.Pattern(`(?i)^--?[\w.-]*(?:key|token|secret|password)$`)
 
-// isKey reports whether what known has found is a key and no word such as
-// sk-learn-extractor: keys have digits or capitals.
+// isKey reports whether a match of keyPattern is a key and not a word like sk-learn-extractor.
+// Keys have digits or upper-case letters.
 func isKey(text string) bool {
 	return strings.ContainsFunc(strings.TrimPrefix(text, "AIza"), func(r rune) bool { return unicode.IsDigit(r) || unicode.IsUpper(r) })
 }
 
-// argumentError says that an argument of a command holds a secret. It does not
-// repeat it.
+// argumentError reports that an argument of a command contains a secret, without repeating the
+// secret.
 type argumentError struct {
 	Number int // 1 is the first after the program
 	Holds  string
 }
 
-// Error says what the argument holds, and what to do.
+// Error describes what the argument contains and what to do.
 func (e *argumentError) Error() string {
 	return fmt.Sprintf("argument %d of the command holds %s: arguments are kept with the run, and everyone on this machine can see them; let the program read it from its environment", e.Number, e.Holds)
 }
 
-// ExitCode is that of a wrong usage.
+// ExitCode returns 64 because the caller is at fault.
 func (*argumentError) ExitCode() int { return 64 }
 
-// CheckArguments refuses a command one of whose arguments holds the secret of a
-// variable, or what looks like a key. The error is an *argumentError.
+// CheckArguments returns an *argumentError if an argument of a command contains the secret of a
+// variable, or a text that looks like a key.
 func (m *Masker) CheckArguments(words []string) error {
 	for i, word := range words {
 		for _, s := range m.secrets {
@@ -152,23 +152,22 @@ func (m *Masker) CheckArguments(words []string) error {
 				return &argumentError{i, "the value of " + s.variable}
 			}
 		}
-		if slices.ContainsFunc(known().FindAllString(word, -1), isKey) {
+		if slices.ContainsFunc(keyPattern().FindAllString(word, -1), isKey) {
 			return &argumentError{i, "what looks like a key"}
 		}
 	}
 	return nil
 }
 
-// Arguments returns a command as it may be shown: *** stands for secrets, for what
-// looks like a key, and for the value of flags such as --api-key and of variables
-// such as API_KEY=….
+// Arguments returns a command that can be shown. It replaces secrets, texts that look like
+// keys, and the values of flags like --api-key and of variables like API_KEY=… by ***.
 func (m *Masker) Arguments(words []string) []string {
 	shown := make([]string, len(words))
 	for i, word := range words {
 		if from := valueStart(words, i); from < len(word) {
 			word = word[:from] + hidden
 		}
-		shown[i] = known().ReplaceAllStringFunc(m.Text(word), func(text string) string {
+		shown[i] = keyPattern().ReplaceAllStringFunc(m.Text(word), func(text string) string {
 			if isKey(text) {
 				return hidden
 			}
@@ -178,8 +177,8 @@ func (m *Masker) Arguments(words []string) []string {
 	return shown
 }
 
-// valueStart says where the value of a flag or variable that speaks of a secret begins in
-// word i of a command: at its end where it holds none.
+// valueStart returns the start of the value of a secret flag or variable in word i of a
+// command, or the length of the word if there is none.
 func valueStart(words []string, i int) int {
 	word := words[i]
 	if i > 1 && keyFlag().MatchString(words[i-1]) && !strings.HasPrefix(word, "--") {
@@ -191,5 +190,5 @@ func valueStart(words []string, i int) int {
 	return len(word)
 }
 
-// variableName is that of an environment variable.
+// variableName matches the name of an environment variable.
 var variableName = textutil.Pattern(`^[A-Za-z_][A-Za-z0-9_]*$`)

@@ -64,7 +64,7 @@ func TestMasker_Text(t *testing.T) {
 	}
 }
 
-// TestMasker_JSON: what is JSON stays JSON, whatever the secrets are.
+// TestMasker_JSON checks that masked JSON is valid JSON.
 func TestMasker_JSON(t *testing.T) {
 	m := masker()
 	for text, want := range map[string]string{
@@ -86,7 +86,7 @@ func TestMasker_JSON(t *testing.T) {
 	}
 }
 
-// TestMasker_Writer: however a text is divided, what comes out is the text masked.
+// TestMasker_Writer checks that the result does not depend on how a text is split into writes.
 func TestMasker_Writer(t *testing.T) {
 	m := masker()
 	rapid.Check(t, func(t *rapid.T) {
@@ -155,8 +155,7 @@ func FuzzMasker_JSON(f *testing.F) {
 	})
 }
 
-// Nothing is hidden where nothing was given in confidence: not a word that begins
-// as keys do either.
+// A Masker without secrets masks nothing, not even a word with the prefix of a key.
 func TestMasker_nothingToHide(t *testing.T) {
 	var m Masker
 	words := []string{"sk-learn-extractor", "--plain"}

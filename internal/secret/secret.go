@@ -1,5 +1,5 @@
-// Package secret holds keys that must not be printed, and takes them out of
-// texts that were made by others.
+// Package secret holds keys that must not be printed, and masks them in texts of programs and
+// servers.
 package secret
 
 import (
@@ -15,19 +15,18 @@ import (
 	"extraction-experiment/internal/textutil"
 )
 
-// hidden is what every way of printing a Secret gives.
+// hidden is the printed form of a Secret.
 const hidden = "***"
 
-// Secret is a key. Every formatting verb, JSON, text marshalling and structured
-// logging give "***"; where fmt does not ask a type how to print itself, in an
-// unexported field, an address shows and not the key. The zero value is an
-// empty key.
+// Secret is a key. All formatting verbs, JSON, text marshalling and structured logging print
+// "***". In an unexported field, where fmt does not call methods, an address is printed instead
+// of the key. The zero value is an empty key.
 type Secret struct{ key *string }
 
-// New returns the secret that holds key.
+// New returns a Secret that holds key.
 func New(key string) Secret { return Secret{&key} }
 
-// Reveal returns the key, for the one place that sends it.
+// Reveal returns the key. Only code that sends the key may call it.
 func (s Secret) Reveal() string {
 	if s.key == nil {
 		return ""
@@ -43,46 +42,45 @@ func (Secret) GoString() string { return hidden }
 
 // Format writes "***" for every verb.
 func (Secret) Format(state fmt.State, _ rune) {
-	// A Formatter cannot return an error; fmt's own writer takes everything.
+	// Format cannot return an error. The writer of fmt never fails.
 	_, _ = io.WriteString(state, hidden)
 }
 
 // MarshalText returns "***", also for JSON and structured logging.
 func (Secret) MarshalText() ([]byte, error) { return []byte(hidden), nil }
 
-// Masker puts *** in place of what a program was given in confidence: it may
-// repeat it in its answers, on standard error and in messages. The zero value
-// masks nothing. Safe for concurrent use.
+// Masker replaces secrets by ***. A program may repeat the secrets that it gets in its answers,
+// in its standard error and in messages. The zero value masks nothing. A Masker is safe for
+// concurrent use.
 type Masker struct {
-	secrets []held
-	forms   [256][]string // what is looked for, by its first byte; the longest first
+	secrets []secretText
+	forms   [256][]string // the encodings of the secrets by their first byte, the longest first
 }
 
-// held is a text that must not show, and the variable that holds it; none for an
-// argument.
-type held struct{ variable, text string }
+// secretText is a text to mask, and the variable that contains it, or "" for an argument.
+type secretText struct{ variable, text string }
 
-// NewMasker returns a Masker for the secrets of an environment ("NAME=value") and
-// for those that a command gives as values of flags such as --api-key. Texts of
-// fewer than 8 bytes, or 5 with a letter and a digit, are not looked for.
+// NewMasker returns a Masker for the secrets of an environment ("NAME=value") and for the
+// secrets that a command contains as values of flags like --api-key. It does not mask texts
+// with fewer than 8 bytes, or fewer than 5 if they have a letter and a digit.
 func NewMasker(environ, command []string) *Masker {
 	m := &Masker{}
 	for _, entry := range environ {
 		name, value, _ := strings.Cut(entry, "=")
-		if !variable(name, value) {
+		if !isSecret(name, value) {
 			continue
 		}
-		for _, text := range values(value) {
-			m.secrets = append(m.secrets, held{name, text})
+		for _, text := range secretTexts(value) {
+			m.secrets = append(m.secrets, secretText{name, text})
 		}
 	}
 	for i, word := range command {
-		if value := word[valueStart(command, i):]; worth(value) {
-			m.secrets = append(m.secrets, held{"", value})
+		if value := word[valueStart(command, i):]; maskable(value) {
+			m.secrets = append(m.secrets, secretText{"", value})
 		}
 	}
 	for _, s := range m.secrets {
-		for _, form := range written(s.text) {
+		for _, form := range encodings(s.text) {
 			m.forms[form[0]] = append(m.forms[form[0]], form)
 		}
 	}
@@ -93,32 +91,32 @@ func NewMasker(environ, command []string) *Masker {
 	return m
 }
 
-// written returns the ways in which a text is written: as it is, within JSON by
-// several writers, and in an address.
-func written(text string) []string {
+// encodings returns the forms in which a text may appear: unchanged, as JSON of several
+// encoders, and in a URL.
+func encodings(text string) []string {
 	forms := []string{text, url.QueryEscape(text), url.PathEscape(text)}
-	escaped, _ := json.Marshal(text) // a text can always be written
+	escaped, _ := json.Marshal(text) // a text cannot fail
 	for _, quoted := range []string{string(escaped), string(quote(text)), strconv.QuoteToASCII(text)} {
 		forms = append(forms, quoted[1:len(quoted)-1])
 	}
 	return forms
 }
 
-// quote writes a text as JSON, which it can always be.
+// quote returns a text as JSON.
 func quote(text string) []byte {
 	quoted, _ := textutil.MarshalJSON(text)
 	return quoted
 }
 
-// Text masks a text, as it is written and as JSON and addresses escape it.
+// Text masks a text. It also finds secrets that are escaped for JSON or for URLs.
 func (m *Masker) Text(text string) string {
 	masked, _ := m.scan(text, true)
 	return string(masked)
 }
 
-// scan masks a text from left to right, the longest secret first. If more of the
-// text is to come, it stops where that may complete a secret.
-func (m *Masker) scan(text string, whole bool) (masked []byte, done int) {
+// scan masks a text from left to right. At each position it masks the longest secret. If final
+// is false, more text follows, and scan stops where this text may complete a secret.
+func (m *Masker) scan(text string, final bool) (masked []byte, done int) {
 	copied := 0
 next:
 	for done < len(text) {
@@ -130,7 +128,7 @@ next:
 				copied = done
 				continue next
 			}
-			if !whole && strings.HasPrefix(form, rest) {
+			if !final && strings.HasPrefix(form, rest) {
 				return append(masked, text[copied:done]...), done
 			}
 		}
@@ -139,12 +137,11 @@ next:
 	return append(masked, text[copied:]...), done
 }
 
-// fieldName is what keys of a protocol look like; they are not secrets, whatever a
-// secret is.
+// fieldName matches the keys of a protocol, which are not masked even if they equal a secret.
 var fieldName = textutil.Pattern(`^[a-z_]+$`)
 
-// JSON masks the texts of a JSON value, keys included, which stays one; numbers
-// with a secret become texts. What is not JSON is masked as a text.
+// JSON masks the texts of a JSON value, including keys. The result is valid JSON; numbers that
+// contain a secret become texts. If raw is not JSON, it is masked as a text.
 func (m *Masker) JSON(raw []byte) []byte {
 	if len(m.secrets) == 0 {
 		return raw
@@ -163,8 +160,8 @@ func (m *Masker) JSON(raw []byte) []byte {
 	return masked
 }
 
-// token masks the text, the number or the one byte that JSON begins with, and
-// returns its length; nil where nothing is to be masked.
+// token masks the text or number at the beginning of raw, or passes over one other byte, and
+// returns its length. masked is nil if there is nothing to mask.
 func (m *Masker) token(raw []byte) (n int, masked []byte) {
 	text := ""
 	switch c := raw[0]; {
@@ -194,10 +191,10 @@ func (m *Masker) token(raw []byte) (n int, masked []byte) {
 	return n, nil
 }
 
-// Writer returns a writer that masks what it hands on to w, also what is divided
-// between two writes: the beginning of a secret is kept back until the next
-// write, or Close, which leaves w open. Errors are those of w. Not safe for
-// concurrent use.
+// Writer returns a writer that masks a text and writes it to w. It also masks secrets that are
+// split between two writes: it keeps the beginning of a possible secret until the next Write or
+// Close. Close does not close w. Errors are those of w. The writer is not safe for concurrent
+// use.
 func (m *Masker) Writer(w io.Writer) io.WriteCloser { return &maskingWriter{m: m, to: w} }
 
 type maskingWriter struct {
@@ -206,15 +203,15 @@ type maskingWriter struct {
 	kept string
 }
 
-// Write masks and hands on.
-func (w *maskingWriter) Write(p []byte) (int, error) { return len(p), w.pass(string(p), false) }
+// Write masks p and writes it, except for the beginning of a possible secret at its end.
+func (w *maskingWriter) Write(p []byte) (int, error) { return len(p), w.mask(string(p), false) }
 
-// Close hands on what was kept back.
-func (w *maskingWriter) Close() error { return w.pass("", true) }
+// Close writes the rest.
+func (w *maskingWriter) Close() error { return w.mask("", true) }
 
-func (w *maskingWriter) pass(text string, whole bool) error {
+func (w *maskingWriter) mask(text string, final bool) error {
 	text = w.kept + text
-	masked, done := w.m.scan(text, whole)
+	masked, done := w.m.scan(text, final)
 	w.kept = text[done:]
 	if len(masked) == 0 {
 		return nil

@@ -1,7 +1,7 @@
-// Package files reads and writes files as a whole: a reader never meets half of one,
-// and nobody is made to read a device, more than he asked for, or on when he is to stop.
-// It also locks files between processes; a lock dies with its process, or when the file
-// is closed.
+// Package files reads and writes whole files. A reader never sees a partly written file, and
+// reading a file is limited to regular files and pipes, to a maximum size, and to the lifetime
+// of a context. The package also locks files between processes. A lock ends with its process,
+// or when the file is closed.
 //
 //	err := files.Write(path, func(w io.Writer) error { … })
 //	raw, err := files.Read(ctx, path, 16<<20)
@@ -22,10 +22,10 @@ import (
 	"time"
 )
 
-// Write lets write fill a new file beside path, which gets that name when all of
-// it is there; an error leaves what was there before, and nothing else. The file
-// is for its owner only. Safe to repeat, and for several processes at once: the
-// last one wins.
+// Write calls write to fill a new file in the same folder, and then renames the new file to
+// path. After an error, the old file is unchanged and the new file is removed. The file is only
+// accessible to its owner. Write is safe to repeat, and safe for concurrent use by several
+// processes: the last one wins.
 func Write(path string, write func(io.Writer) error) error {
 	f, err := os.CreateTemp(filepath.Dir(path), newPrefix(path)+"*") // mode 0600
 	if err != nil {
@@ -43,11 +43,12 @@ func Write(path string, write func(io.Writer) error) error {
 
 func newPrefix(path string) string { return "." + filepath.Base(path) + ".new-" }
 
-// IsNew reports whether a name beside path is that of a file that Write fills, or that a
-// killed process left.
+// IsNew reports whether name is the name of a temporary file of Write for path. A killed
+// process may have left such a file.
 func IsNew(name, path string) bool { return strings.HasPrefix(name, newPrefix(path)) }
 
-// WriteSynced is Write of a text that survives a power cut once it returned.
+// WriteSynced is like Write for a text. After it has returned, the file survives a power
+// failure.
 func WriteSynced(path string, text []byte) error {
 	err := Write(path, func(w io.Writer) error {
 		_, err := w.Write(text)
@@ -59,9 +60,9 @@ func WriteSynced(path string, text []byte) error {
 	return SyncFolder(filepath.Dir(path))
 }
 
-// SyncFolder makes the names in a folder survive a power cut.
+// SyncFolder makes the names in a folder survive a power failure. It does nothing on Windows.
 func SyncFolder(path string) error {
-	if runtime.GOOS == "windows" { // which has no way to sync a folder
+	if runtime.GOOS == "windows" { // Windows cannot sync a folder
 		return nil
 	}
 	folder, err := os.Open(path)
@@ -71,7 +72,7 @@ func SyncFolder(path string) error {
 	return errors.Join(folder.Sync(), folder.Close())
 }
 
-// In returns a path that a file of the folder names: relative to the folder, unless it is absolute.
+// In returns a path relative to folder, or path itself if it is absolute.
 func In(folder, path string) string {
 	if filepath.IsAbs(path) {
 		return path
@@ -79,38 +80,37 @@ func In(folder, path string) string {
 	return filepath.Join(folder, path)
 }
 
-// MaxText is the most bytes that a prompt, a mapping, a report or another text of a
-// person has.
+// MaxText is the maximum size in bytes of a text file that a user provides, for example a
+// prompt, a mapping or a report.
 const MaxText = 64 << 20
 
-// File is a file that Open opened.
+// File is a file that Open has opened.
 type File struct {
 	file *os.File
 	ctx  context.Context
 	stop func() bool
 	pipe bool
-	some bool // a byte was read
+	read bool // a byte was read
 }
 
-// Open opens a file that a person named, to be read once from its beginning to its
-// end: a regular file, or a pipe. A folder is an error, and so is a device, which may
-// have no end. Reading stops with ctx's error when ctx is done, also where a pipe
-// says nothing; a pipe through which nothing comes is an error.
+// Open opens a regular file or a pipe to be read once from beginning to end. Folders are
+// errors, and so are devices, which may have no end. When ctx ends, reading stops with the
+// error of ctx, even while it waits for a pipe. A pipe without any data is an error.
 func Open(ctx context.Context, path string) (*File, error) {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
-		return nil, &fs.PathError{Op: "open", Path: path, Err: cmp.Or(errors.Unwrap(err), err)} // and not "stat"
+		return nil, &fs.PathError{Op: "open", Path: path, Err: cmp.Or(errors.Unwrap(err), err)} // instead of "stat"
 	case info.IsDir():
 		return nil, fmt.Errorf("%s is a folder", path)
 	case !info.Mode().IsRegular() && info.Mode().Type() != fs.ModeNamedPipe:
 		return nil, fmt.Errorf("%s is not a file", path)
 	}
-	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe does not wait for its writer
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // does not wait for the writer of a pipe
 	if err != nil {
 		return nil, err
 	}
-	// Of a regular file there is no deadline, and no waiting either.
+	// Regular files do not support deadlines, but reading them does not wait.
 	stop := context.AfterFunc(ctx, func() { _ = file.SetReadDeadline(time.Unix(1, 0)) })
 	return &File{file: file, ctx: ctx, stop: stop, pipe: !info.Mode().IsRegular()}, nil
 }
@@ -118,17 +118,17 @@ func Open(ctx context.Context, path string) (*File, error) {
 // Name returns the path that was opened.
 func (f *File) Name() string { return f.file.Name() }
 
-// Read is that of an io.Reader.
+// Read implements io.Reader.
 func (f *File) Read(p []byte) (int, error) {
 	if err := f.ctx.Err(); err != nil {
 		return 0, err
 	}
 	n, err := f.file.Read(p)
-	f.some = f.some || n > 0
+	f.read = f.read || n > 0
 	switch {
 	case err != nil && f.ctx.Err() != nil:
 		err = f.ctx.Err()
-	case err == io.EOF && f.pipe && !f.some && len(p) > 0:
+	case err == io.EOF && f.pipe && !f.read && len(p) > 0:
 		err = fmt.Errorf("nothing came through the pipe %s", f.Name())
 	}
 	return n, err
@@ -140,8 +140,9 @@ func (f *File) Close() error {
 	return f.file.Close()
 }
 
-// ContextReader reads r, such as standard input, until ctx is done, also where r says nothing: then
-// with ctx's error, and the read that waits is left to the end of the process.
+// ContextReader returns a reader for r, for example standard input, that returns the error of
+// ctx when ctx ends, even while it waits for r. A read that waits then stays blocked until the
+// process ends.
 func ContextReader(ctx context.Context, r io.Reader) io.Reader {
 	in, out := io.Pipe()
 	go func() {
@@ -152,25 +153,25 @@ func ContextReader(ctx context.Context, r io.Reader) io.Reader {
 	return in
 }
 
-// Read returns the content of a file that Open opens, if it is at most so many bytes;
-// a larger one is an error that names it.
-func Read(ctx context.Context, path string, most int64) ([]byte, error) {
+// Read returns the content of a file, opened by Open. A file with more than maxBytes bytes is
+// an error that includes the path.
+func Read(ctx context.Context, path string, maxBytes int64) ([]byte, error) {
 	f, err := Open(ctx, path)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() // only read: nothing can be lost
-	raw, err := io.ReadAll(io.LimitReader(f, most+1))
+	defer f.Close() // an error after reading does not matter
+	raw, err := io.ReadAll(io.LimitReader(f, maxBytes+1))
 	switch {
 	case err != nil:
 		return nil, err
-	case int64(len(raw)) > most:
-		return nil, fmt.Errorf("%s is larger than %s", path, size(most))
+	case int64(len(raw)) > maxBytes:
+		return nil, fmt.Errorf("%s is larger than %s", path, size(maxBytes))
 	}
 	return raw, nil
 }
 
-// size writes a number of bytes for a person.
+// size formats a number of bytes.
 func size(n int64) string {
 	if n >= 1<<20 && n%(1<<20) == 0 {
 		return fmt.Sprintf("%d MiB", n>>20)

@@ -19,7 +19,7 @@ func text(s string) func(io.Writer) error {
 func TestWrite(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a")
-	no := errors.New("no")
+	errFailed := errors.New("no")
 	for _, step := range []struct {
 		write func(io.Writer) error
 		err   error
@@ -27,7 +27,7 @@ func TestWrite(t *testing.T) {
 	}{
 		{text("one"), nil, "one"},
 		{text("two"), nil, "two"},
-		{func(w io.Writer) error { return errors.Join(text("half")(w), no) }, no, "two"},
+		{func(w io.Writer) error { return errors.Join(text("half")(w), errFailed) }, errFailed, "two"},
 	} {
 		if err := Write(path, step.write); !errors.Is(err, step.err) {
 			t.Errorf("%v, want %v", err, step.err)
@@ -69,8 +69,7 @@ func TestRead_refused(t *testing.T) {
 	}
 }
 
-// TestOpen_pipe: a pipe is read while it is written, and left when nobody waits for it
-// any more.
+// TestOpen_pipe reads a pipe while it is written, and stops when the context ends.
 func TestOpen_pipe(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("pipes have a path in Linux")
@@ -113,7 +112,7 @@ func TestOpen_pipe(t *testing.T) {
 	}
 }
 
-// TestContextReader: all is read, and what says nothing is not waited for longer than the context lasts.
+// TestContextReader checks that everything is read, and that reading ends with the context.
 func TestContextReader(t *testing.T) {
 	if all, err := io.ReadAll(ContextReader(t.Context(), strings.NewReader("some text"))); string(all) != "some text" || err != nil {
 		t.Errorf("%q, %v", all, err)
@@ -127,7 +126,7 @@ func TestContextReader(t *testing.T) {
 	}
 }
 
-// TestIsNew: what Write fills is beside the file, and is known by its name.
+// TestIsNew checks that IsNew recognises the temporary file of Write.
 func TestIsNew(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a[1].txt")
 	if err := Write(path, func(w io.Writer) error {
@@ -143,7 +142,7 @@ func TestIsNew(t *testing.T) {
 	}
 }
 
-// TestTryLock: two look at a file, and one is alone with it.
+// TestTryLock checks that two shared locks are compatible and that an exclusive lock is not.
 func TestTryLock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
 	open := func() *os.File {
@@ -154,10 +153,10 @@ func TestTryLock(t *testing.T) {
 		t.Cleanup(func() { _ = f.Close() })
 		return f
 	}
-	try := func(f *os.File, alone, want bool) {
+	try := func(f *os.File, exclusive, want bool) {
 		t.Helper()
-		if held, err := TryLock(f, alone); held != want || err != nil {
-			t.Errorf("alone %t: %t, %v", alone, held, err)
+		if held, err := TryLock(f, exclusive); held != want || err != nil {
+			t.Errorf("exclusive %t: %t, %v", exclusive, held, err)
 		}
 	}
 	first, second := open(), open()

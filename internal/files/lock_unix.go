@@ -8,12 +8,12 @@ import (
 	"syscall"
 )
 
-// TryLock takes the lock of the file, alone or beside others that are not alone with it
-// either; it never waits. The lock is that of the open file: a second TryLock gives up
-// what the first one held.
-func TryLock(f *os.File, alone bool) (held bool, err error) {
+// TryLock tries to take an exclusive or a shared lock of the file. It never waits: held is
+// false if another open file has a conflicting lock. The lock belongs to the open file, so a
+// second TryLock replaces the first.
+func TryLock(f *os.File, exclusive bool) (held bool, err error) {
 	how := syscall.LOCK_SH
-	if alone {
+	if exclusive {
 		how = syscall.LOCK_EX
 	}
 	for {

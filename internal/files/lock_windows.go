@@ -8,13 +8,14 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// TryLock takes the lock of the file, alone or beside others that are not alone with it
-// either; it never waits. It locks a byte far beyond the end, so that what is in
-// the file stays readable: locks are mandatory on Windows. A file is tried once.
-func TryLock(f *os.File, alone bool) (held bool, err error) {
+// TryLock tries to take an exclusive or a shared lock of the file. It never waits: held is
+// false if another open file has a conflicting lock. It locks a byte far beyond the end of the
+// file, because locks on Windows are mandatory and the content must stay readable. It must be
+// called only once for a file.
+func TryLock(f *os.File, exclusive bool) (held bool, err error) {
 	at := &windows.Overlapped{Offset: math.MaxInt32}
 	flags := uint32(windows.LOCKFILE_FAIL_IMMEDIATELY)
-	if alone {
+	if exclusive {
 		flags |= windows.LOCKFILE_EXCLUSIVE_LOCK
 	}
 	err = windows.LockFileEx(windows.Handle(f.Fd()), flags, 0, 1, 0, at)

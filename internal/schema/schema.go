@@ -1,5 +1,5 @@
-// Package schema validates JSON as a Langfuse server does by the schemas of a dataset: JSON
-// Schema of draft 7; formats are allowed and not asserted; nothing is read from elsewhere.
+// Package schema validates JSON like a Langfuse server with the schemas of a dataset: with JSON
+// Schema draft 7, without asserting formats, and without loading other schemas.
 package schema
 
 import (
@@ -18,23 +18,23 @@ import (
 	"golang.org/x/text/message"
 )
 
-// maxLength is how many characters a schema may have, white space between its tokens
-// aside.
+// maxLength is the maximum number of characters of a schema, without white space between
+// tokens.
 const maxLength = 10_000
 
-// Schema is ready to validate. It is safe for concurrent use.
+// Schema is a compiled schema. It is safe for concurrent use.
 type Schema struct{ compiled *jsonschema.Schema }
 
-// Compile reads a schema that a server holds: of draft 7, or of the one that it names.
+// Compile compiles a schema of a server. The draft is 7, unless the schema names another.
 func Compile(raw []byte) (*Schema, error) {
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 	if err != nil {
 		return nil, fmt.Errorf("it is not JSON: %w", err)
 	}
-	each(document, keywords(), func(schema map[string]any) { delete(schema, "format") }) // it would be asserted
+	each(document, keywords(), func(schema map[string]any) { delete(schema, "format") }) // the compiler would assert it
 	compiler := jsonschema.NewCompiler()
 	compiler.DefaultDraft(jsonschema.Draft7)
-	compiler.UseLoader(jsonschema.SchemeURLLoader{}) // none: a schema may not read files
+	compiler.UseLoader(jsonschema.SchemeURLLoader{}) // without any scheme, so that a schema cannot read files
 	const url = "dataset:schema"
 	if err := compiler.AddResource(url, document); err != nil {
 		return nil, err
@@ -43,10 +43,10 @@ func Compile(raw []byte) (*Schema, error) {
 	return &Schema{compiled}, err
 }
 
-// Refused returns why Langfuse would not take a schema; nil where it would, as far as that
-// is known here. Its validator is Ajv in strict mode: besides a valid schema it wants known
-// keywords only, types where keywords need them and no union of types, and properties
-// that describe what is required. Definitions that nothing refers to are not looked at.
+// Refused returns the reason why Langfuse would reject a schema, or nil if it would accept the
+// schema, as far as this package knows. Langfuse uses Ajv in strict mode. A schema must be
+// valid, use only known keywords, have types where keywords need them, have no union of types,
+// and describe required properties. Definitions without a reference are not checked.
 func Refused(raw []byte) error {
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, raw); err != nil {
@@ -80,26 +80,24 @@ func Refused(raw []byte) error {
 
 const draft7 = "http://json-schema.org/draft-07/schema"
 
-// keyword is one of draft 7.
+// keyword describes a keyword of draft 7.
 type keyword struct {
-	of     string // the types of the values that it is about; "" is any
-	does   int
-	byName bool // its value is an object of schemas
+	types  string // the types of the values that it applies to; "" means any
+	kind   int
+	byName bool // its value is an object with schemas
 }
 
-// What a keyword does: it says something about the schema, asks something of a value, or
-// applies schemas: to the same value, to its children, to the names of its properties; or it
-// keeps schemas for references.
+// The kinds of keywords.
 const (
-	annotation = iota
-	assertion
-	inPlace
-	children
-	propertyNames
-	definitions
+	annotation    = iota // describes the schema
+	assertion            // is a condition for the value
+	inPlace              // applies schemas to the value
+	children             // applies schemas to the children of the value
+	propertyNames        // applies a schema to the names of the properties of the value
+	definitions          // contains schemas for references
 )
 
-// keywords are those of draft 7, and those that Ajv knows besides.
+// keywords returns the keywords of draft 7, and the additional keywords of Ajv.
 func keywords() map[string]keyword {
 	known := map[string]keyword{}
 	for _, row := range []struct {
@@ -129,10 +127,10 @@ func keywords() map[string]keyword {
 	return known
 }
 
-// schemas returns those that a value of the keyword holds, by what leads to them.
+// schemas returns the schemas in a value of the keyword, by their path relative to the value.
 func (k keyword) schemas(value any) map[string]any {
 	found := map[string]any{}
-	if k.does <= assertion {
+	if k.kind <= assertion {
 		return found
 	}
 	list, _ := value.([]any)
@@ -150,7 +148,7 @@ func (k keyword) schemas(value any) map[string]any {
 	return found
 }
 
-// each calls f with a schema and all that it holds.
+// each calls f for a schema and all schemas in it.
 func each(value any, known map[string]keyword, f func(schema map[string]any)) {
 	schema, ok := value.(map[string]any)
 	if !ok {
@@ -164,12 +162,12 @@ func each(value any, known map[string]keyword, f func(schema map[string]any)) {
 	}
 }
 
-// checker looks for what the strict mode refuses.
+// checker finds what the strict mode of Ajv rejects.
 type checker struct {
 	root      map[string]any
 	known     map[string]keyword
-	described map[string]bool // the properties of any schema
-	seen      map[string]bool // the references that were followed
+	described map[string]bool // the properties that any schema describes
+	seen      map[string]bool // the references that have been checked
 	problems  []string
 }
 
@@ -177,8 +175,8 @@ func (c *checker) problem(path, format string, args ...any) {
 	c.problems = append(c.problems, fmt.Sprintf("at %q: ", path+"/")+fmt.Sprintf(format, args...))
 }
 
-// schema checks one and what it holds. The types are those that an outer schema says of
-// the same value.
+// schema checks a schema and the schemas in it. types are the types that an outer schema allows
+// for the same value.
 func (c *checker) schema(value any, path string, types []any) {
 	schema, ok := value.(map[string]any)
 	if !ok {
@@ -199,16 +197,16 @@ func (c *checker) schema(value any, path string, types []any) {
 		if !ok {
 			c.problem(path, "%q is not a keyword of draft-07, and Langfuse takes no others", name)
 		}
-		if of := strings.Fields(k.of); len(of) > 0 && !slices.ContainsFunc(of, func(one string) bool { return slices.Contains(types, any(one)) }) {
-			c.problem(path, "Langfuse takes %q only beside \"type\": %q", name, of[0])
+		if needed := strings.Fields(k.types); len(needed) > 0 && !slices.ContainsFunc(needed, func(one string) bool { return slices.Contains(types, any(one)) }) {
+			c.problem(path, "Langfuse takes %q only beside \"type\": %q", name, needed[0])
 		}
 		inner := k.schemas(schema[name])
 		if c.skipped(name, inner) {
 			continue
 		}
-		of := map[int][]any{inPlace: types, propertyNames: {"string"}}[k.does]
+		innerTypes := map[int][]any{inPlace: types, propertyNames: {"string"}}[k.kind]
 		for _, at := range slices.Sorted(maps.Keys(inner)) {
-			c.schema(inner[at], path+"/"+name+at, of)
+			c.schema(inner[at], path+"/"+name+at, innerTypes)
 		}
 	}
 	for _, name := range listed(schema["required"]) {
@@ -225,8 +223,9 @@ func (c *checker) schema(value any, path string, types []any) {
 	}
 }
 
-// skipped reports whether Ajv does not look at the inner schemas of a keyword: definitions
-// until something refers to them, and alternatives to one that every value fits.
+// skipped reports whether Ajv does not check the inner schemas of a keyword. These are
+// definitions, which are checked at their references, and alternatives of which one accepts
+// every value.
 func (c *checker) skipped(name string, inner map[string]any) bool {
 	switch name {
 	case "definitions", "$defs":
@@ -237,18 +236,18 @@ func (c *checker) skipped(name string, inner map[string]any) bool {
 	return false
 }
 
-// empty reports whether a schema asks for nothing.
+// empty reports whether a schema accepts every value.
 func (c *checker) empty(value any) bool {
 	schema, ok := value.(map[string]any)
 	for name := range schema {
-		if k, known := c.known[name]; !known || k.does != annotation && k.does != definitions {
+		if k, known := c.known[name]; !known || k.kind != annotation && k.kind != definitions {
 			return false
 		}
 	}
 	return ok || value == true
 }
 
-// listed is a list, or a list of one.
+// listed returns value as a list. A value that is not a list becomes a list of one element.
 func listed(value any) []any {
 	if list, ok := value.([]any); ok || value == nil {
 		return list
@@ -256,7 +255,8 @@ func listed(value any) []any {
 	return []any{value}
 }
 
-// target is what a reference into the schema leads to; nil where that is not found here.
+// target returns the schema that a reference within the document points to, or nil if it is not
+// found.
 func (c *checker) target(ref string) any {
 	var at any = c.root
 	for token := range strings.SplitSeq(strings.TrimPrefix(ref, "#"), "/") {
@@ -268,14 +268,14 @@ func (c *checker) target(ref string) any {
 	return at
 }
 
-// Break is one thing that a value has against its schema.
+// Break is a violation of a schema.
 type Break struct {
-	Path []string // keys and numbers of elements that lead to it
+	Path []string // the keys and element numbers of the invalid value
 	Text string
 }
 
-// Check returns what a JSON value has against the schema, the innermost causes; none
-// where it fits.
+// Check returns the violations of the schema by a JSON value, sorted by path. It returns only
+// the innermost causes, and none if the value is valid.
 func (s *Schema) Check(raw []byte) ([]Break, error) {
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 	if err == nil {
@@ -296,6 +296,6 @@ func (s *Schema) Check(raw []byte) ([]Break, error) {
 		}
 	}
 	visit(invalid)
-	slices.SortStableFunc(breaks, func(a, b Break) int { return slices.Compare(a.Path, b.Path) }) // members come in any order
+	slices.SortStableFunc(breaks, func(a, b Break) int { return slices.Compare(a.Path, b.Path) }) // the validator iterates over maps
 	return breaks, nil
 }

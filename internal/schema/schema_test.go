@@ -9,7 +9,7 @@ import (
 )
 
 func TestRefused(t *testing.T) {
-	for raw, want := range map[string]string{ // each of them was put to Ajv with Langfuse's options
+	for raw, want := range map[string]string{ // verified with Ajv and the options of Langfuse
 		`{"type": "object", "$defs": {"a": {"type": ["string", "null"], "format": "date"}}, "properties": {"foo": {"$ref": "#/$defs/a"}}, "required": ["foo"]}`: "",
 		`{"$schema": "http://json-schema.org/draft-07/schema#", "type": "array", "items": {"type": "integer", "minimum": 1}}`:                                   "",
 		`{"enum": [{"foo": 1}], "default": {"bar": 2}, "const": {"$ref": 3}}`:                                                                                   "",
@@ -27,7 +27,7 @@ func TestRefused(t *testing.T) {
 		`{"type": "object", "additionalProperties": {"type": "string", "minimum": 1}}`:             `at "/additionalProperties/": Langfuse takes "minimum" only beside "type": "number"`,
 		`{"type": "array", "items": {"type": ["string", "number"]}}`:                               `at "/items/": Langfuse takes one type, or one and null; use anyOf`,
 		`{"type": "object", "properties": {"a": {"format": "date"}}}`:                              `at "/properties/a/": Langfuse takes "format" only beside "type": "string"`,
-		`{"anyOf": [{"title": "all"}, {"type": ["string", "number"]}]}`:                            "", // not looked at
+		`{"anyOf": [{"title": "all"}, {"type": ["string", "number"]}]}`:                            "", // the alternatives are not checked
 		`{"type": "number", "anyOf": [{"type": "integer"}, {"type": "string"}]}`:                   `at "/anyOf/1/": Langfuse takes no type "string" where an outer schema of the same value has another`,
 		`{"nullable": true}`: `Langfuse takes "nullable" only beside "type"`,
 		`{"$schema": "https://json-schema.org/draft/2020-12/schema"}`: `$schema is "https://json-schema.org/draft/2020-12/schema", and Langfuse only knows "http://json-schema.org/draft-07/schema"`,
@@ -47,9 +47,9 @@ func TestRefused(t *testing.T) {
 
 func TestSchema_Check(t *testing.T) {
 	for _, tt := range []struct{ schema, value, want string }{
-		{`{"properties": {"day": {"type": "string", "format": "date"}}}`, `{"day": "some day"}`, "[]"}, // Langfuse asserts no format
+		{`{"properties": {"day": {"type": "string", "format": "date"}}}`, `{"day": "some day"}`, "[]"}, // Langfuse does not assert formats
 		{`{"properties": {"list": {"items": {"type": "string"}}}}`, `{"list": ["a", 1, 2]}`, "[{[list 1] got number, want string} {[list 2] got number, want string}]"},
-		{`{"x-order": 1, "required": ["a"]}`, `{}`, "[{[] missing property 'a'}]"}, // what a server holds is read
+		{`{"x-order": 1, "required": ["a"]}`, `{}`, "[{[] missing property 'a'}]"}, // a stored schema is always read
 		{`{"$schema": "https://json-schema.org/draft/2020-12/schema", "prefixItems": [{"type": "null"}]}`, `[1]`, "[{[0] got number, want null}]"},
 		{`{"format": "email", "anyOf": [{"format": "date"}, {"type": "null"}]}`, `"x"`, "[]"},
 		{`{}`, `{`, "error"},

@@ -1,11 +1,11 @@
-// Command release writes what a released archive tells about the modules inside: their
-// licences, and a list of them in SPDX 2.3.
+// Command release writes files about the modules in a released binary: their licences, and a
+// list of the modules in SPDX 2.3.
 //
 //	go run ./internal/release DIRECTORY BINARY
 //
-// It reads the build information of the binary and the licences in the module cache,
-// and writes NOTICES.txt and experiment.spdx.json into the directory. The same binary
-// gives the same bytes.
+// It reads the build information of the binary and the licences in the module cache, and writes
+// NOTICES.txt and experiment.spdx.json into the directory. The output for a binary is always
+// the same.
 package main
 
 import (
@@ -56,7 +56,7 @@ func run(dir, binary string) error {
 		os.WriteFile(filepath.Join(dir, "experiment.spdx.json"), append(list, '\n'), 0o644))
 }
 
-// used returns the modules in the binary besides its own, by path.
+// used returns the modules in the binary, except the main module, sorted by path.
 func used(info *debug.BuildInfo) []*debug.Module {
 	modules := slices.Clone(info.Deps)
 	for i, m := range modules {
@@ -68,7 +68,7 @@ func used(info *debug.BuildInfo) []*debug.Module {
 
 var licence = regexp.MustCompile(`(?i)^((un)?licen[cs]e|copying|notice|copyright)([-.].*)?$`)
 
-// noticesOf puts the licences and notices of modules one below the other, Go's own first.
+// noticesOf concatenates the licences and notices of Go and of the modules.
 func noticesOf(modules []*debug.Module) ([]byte, error) {
 	root, err := goOutput("env", "GOROOT")
 	if err != nil {
@@ -86,7 +86,8 @@ func noticesOf(modules []*debug.Module) ([]byte, error) {
 	return notices, err
 }
 
-// noticesIn puts the licences and notices in a folder one below the other; none is an error.
+// noticesIn concatenates the licences and notices in a folder. It is an error if there are
+// none.
 func noticesIn(name, dir string) (notices []byte, err error) {
 	entries, err := os.ReadDir(dir)
 	for _, entry := range entries {
@@ -113,7 +114,7 @@ func goOutput(args ...string) (string, error) {
 
 type object = map[string]any
 
-// listOf is an SPDX document: the program, which contains the modules.
+// listOf returns an SPDX document with the program and the modules that it contains.
 func listOf(info *debug.BuildInfo, modules []*debug.Module, sum string) object {
 	made := time.Unix(0, 0).UTC().Format(time.RFC3339)
 	revision := "unknown"

@@ -36,9 +36,9 @@ func Named(name string) bool { return secretName().MatchString(strings.ToUpper(n
 // because its value contains a user and a password.
 func isSecret(name, value string) bool { return Named(name) || credentials().MatchString(value) }
 
-// Withhold splits an environment ("NAME=value") for a program that must not get secrets.
-// withheld contains the sorted names of variables that configure this program or hold secrets,
-// unless they are in handed; it omits empty variables. given contains all other variables.
+// Withhold splits an environment ("NAME=value") for a program that must not get secrets. given
+// omits the variables that configure this program or hold secrets, unless they are in handed.
+// withheld contains the sorted names of the omitted variables that are not empty.
 func Withhold(environ, handed []string) (given, withheld []string) {
 	for _, entry := range environ {
 		name, value, _ := strings.Cut(entry, "=")

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -31,7 +32,7 @@ func Compile(raw []byte) (*Schema, error) {
 	if err != nil {
 		return nil, fmt.Errorf("it is not JSON: %w", err)
 	}
-	each(document, keywords(), func(schema map[string]any) { delete(schema, "format") }) // the compiler would assert it
+	each(document, func(schema map[string]any) { delete(schema, "format") }) // the compiler would assert it
 	compiler := jsonschema.NewCompiler()
 	compiler.DefaultDraft(jsonschema.Draft7)
 	compiler.UseLoader(jsonschema.SchemeURLLoader{}) // without any scheme, so that a schema cannot read files
@@ -55,7 +56,7 @@ func Refused(raw []byte) error {
 	if n := utf8.RuneCount(compact.Bytes()); n > maxLength {
 		return fmt.Errorf("it has %d characters, Langfuse takes %d", n, maxLength)
 	}
-	c := checker{described: map[string]bool{}, seen: map[string]bool{"#": true}, known: keywords()}
+	c := checker{described: map[string]bool{}, seen: map[string]bool{"#": true}}
 	if json.Unmarshal(raw, &c.root) != nil || c.root == nil {
 		return errors.New("it is not an object")
 	}
@@ -65,7 +66,7 @@ func Refused(raw []byte) error {
 	if _, err := Compile(raw); err != nil {
 		return err
 	}
-	each(c.root, c.known, func(schema map[string]any) {
+	each(c.root, func(schema map[string]any) {
 		properties, _ := schema["properties"].(map[string]any)
 		for name := range properties {
 			c.described[name] = true
@@ -98,7 +99,7 @@ const (
 )
 
 // keywords returns the keywords of draft 7, and the additional keywords of Ajv.
-func keywords() map[string]keyword {
+var keywords = sync.OnceValue(func() map[string]keyword {
 	known := map[string]keyword{}
 	for _, row := range []struct {
 		names string
@@ -125,7 +126,7 @@ func keywords() map[string]keyword {
 		}
 	}
 	return known
-}
+})
 
 // schemas returns the schemas in a value of the keyword, by their path relative to the value.
 func (k keyword) schemas(value any) map[string]any {
@@ -149,15 +150,15 @@ func (k keyword) schemas(value any) map[string]any {
 }
 
 // each calls f for a schema and all schemas in it.
-func each(value any, known map[string]keyword, f func(schema map[string]any)) {
+func each(value any, f func(schema map[string]any)) {
 	schema, ok := value.(map[string]any)
 	if !ok {
 		return
 	}
 	f(schema)
 	for name, value := range schema {
-		for _, one := range known[name].schemas(value) {
-			each(one, known, f)
+		for _, one := range keywords()[name].schemas(value) {
+			each(one, f)
 		}
 	}
 }
@@ -165,7 +166,6 @@ func each(value any, known map[string]keyword, f func(schema map[string]any)) {
 // checker finds what the strict mode of Ajv rejects.
 type checker struct {
 	root      map[string]any
-	known     map[string]keyword
 	described map[string]bool // the properties that any schema describes
 	seen      map[string]bool // the references that have been checked
 	problems  []string
@@ -193,7 +193,7 @@ func (c *checker) schema(value any, path string, types []any) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(schema)) {
-		k, ok := c.known[name]
+		k, ok := keywords()[name]
 		if !ok {
 			c.problem(path, "%q is not a keyword of draft-07, and Langfuse takes no others", name)
 		}
@@ -201,7 +201,7 @@ func (c *checker) schema(value any, path string, types []any) {
 			c.problem(path, "Langfuse takes %q only beside \"type\": %q", name, needed[0])
 		}
 		inner := k.schemas(schema[name])
-		if c.skipped(name, inner) {
+		if skipped(name, inner) {
 			continue
 		}
 		innerTypes := map[int][]any{inPlace: types, propertyNames: {"string"}}[k.kind]
@@ -226,21 +226,21 @@ func (c *checker) schema(value any, path string, types []any) {
 // skipped reports whether Ajv does not check the inner schemas of a keyword. These are
 // definitions, which are checked at their references, and alternatives of which one accepts
 // every value.
-func (c *checker) skipped(name string, inner map[string]any) bool {
+func skipped(name string, inner map[string]any) bool {
 	switch name {
 	case "definitions", "$defs":
 		return true
 	case "anyOf", "oneOf":
-		return slices.ContainsFunc(slices.Collect(maps.Values(inner)), c.empty)
+		return slices.ContainsFunc(slices.Collect(maps.Values(inner)), empty)
 	}
 	return false
 }
 
 // empty reports whether a schema accepts every value.
-func (c *checker) empty(value any) bool {
+func empty(value any) bool {
 	schema, ok := value.(map[string]any)
 	for name := range schema {
-		if k, known := c.known[name]; !known || k.kind != annotation && k.kind != definitions {
+		if k, known := keywords()[name]; !known || k.kind != annotation && k.kind != definitions {
 			return false
 		}
 	}

@@ -44,9 +44,7 @@ type Address struct {
 	// Max limits the size of an answer in bytes.
 	Max int
 
-	cfg     AddressConfig
-	client  *http.Client
-	mask    *secret.Masker
+	cfg     AddressConfig // Client and Mask are not nil
 	reached atomic.Bool
 }
 
@@ -63,12 +61,12 @@ func NewAddress(cfg AddressConfig) (*Address, error) {
 		return nil, fmt.Errorf("%s://… is neither a program nor an address with http:// or https:// and a host", u.Scheme)
 	}
 	cfg.URL = u.String()
-	mask := cfg.Mask
-	if mask == nil {
-		mask = secret.NewMasker(append(os.Environ(), "TOKEN="+cfg.Token), nil)
+	cfg.Client = limit.HTTPClient(cfg.Client)
+	if cfg.Mask == nil {
+		cfg.Mask = secret.NewMasker(append(os.Environ(), "TOKEN="+cfg.Token), nil)
 	}
 	u.RawQuery, u.Fragment = "", ""
-	return &Address{Shown: mask.Text(u.String()), Max: cfg.MaxAnswer, cfg: cfg, client: limit.HTTPClient(cfg.Client), mask: mask}, nil
+	return &Address{Shown: cfg.Mask.Text(u.String()), Max: cfg.MaxAnswer, cfg: cfg}, nil
 }
 
 // Reply is a response with any status.
@@ -113,7 +111,7 @@ func (a *Address) Ask(ctx context.Context, method string, body []byte) (Reply, e
 	for name, value := range a.cfg.Headers {
 		req.Header.Set(name, value.Reveal())
 	}
-	resp, err := a.client.Do(req)
+	resp, err := a.cfg.Client.Do(req)
 	if err != nil {
 		return Reply{}, a.unanswered(ctx, err)
 	}
@@ -125,7 +123,7 @@ func (a *Address) Ask(ctx context.Context, method string, body []byte) (Reply, e
 		return Reply{Status: r.Status}, a.unanswered(ctx, fmt.Errorf("the answer was cut off: %w", err))
 	}
 	r.Flooded = len(r.Body) > a.Max
-	r.Body = a.mask.JSON(r.Body)
+	r.Body = a.cfg.Mask.JSON(r.Body)
 	return r, nil
 }
 
@@ -134,7 +132,7 @@ func (a *Address) Met() bool { return a.reached.Load() }
 
 // Close closes idle connections. The error is always nil.
 func (a *Address) Close() error {
-	a.client.CloseIdleConnections()
+	a.cfg.Client.CloseIdleConnections()
 	return nil
 }
 
@@ -147,7 +145,7 @@ func (a *Address) unanswered(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		err = ctx.Err()
 	}
-	return &maskedError{a.mask.Text(fmt.Sprintf("asking %s: %v", a.Shown, err)), err}
+	return &maskedError{a.cfg.Mask.Text(fmt.Sprintf("asking %s: %v", a.Shown, err)), err}
 }
 
 // maskedError is an error with a masked text.

@@ -187,8 +187,8 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // Is reports whether err is or wraps an *Error of one of the kinds.
 func Is(err error, kinds ...Kind) bool {
-	var e *Error
-	return errors.As(err, &e) && slices.Contains(kinds, e.Kind)
+	e, ok := errors.AsType[*Error](err)
+	return ok && slices.Contains(kinds, e.Kind)
 }
 
 // shellOperators are words that only a shell understands.

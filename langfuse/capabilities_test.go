@@ -3,6 +3,7 @@ package langfuse
 import (
 	"errors"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -22,10 +23,7 @@ func (f fakeServer) handler(t *testing.T) http.HandlerFunc {
 				_, _ = w.Write([]byte(body))
 				return
 			}
-			var status int
-			for _, digit := range failure[:3] {
-				status = status*10 + int(digit-'0')
-			}
+			status, _ := strconv.Atoi(failure[:3])
 			w.WriteHeader(status)
 			_, _ = w.Write(sample(t, "errors/"+failure))
 		}

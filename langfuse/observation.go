@@ -152,11 +152,9 @@ func (c *Client) FindObservation(ctx context.Context, server Capabilities, id st
 	}
 	query := url.Values{"fields": {"core,basic"}}
 	setFilter(query, condition{"id", "=", "string", id})
-	for found, err := range listCursor[Observation](ctx, c, "v2/observations", query, 1, maxObservations) {
-		if err != nil {
-			return Observation{}, fmt.Errorf("observation %q: %w", id, err)
-		}
-		return found, nil
+	found := listCursor[Observation](ctx, c, "v2/observations", query, 1, maxObservations)
+	for o, err := range convert(found, keepAll[Observation], "observation %q", id) {
+		return o, err
 	}
 	return Observation{}, fmt.Errorf("observation %q: %w", id, ErrNotFound)
 }

@@ -85,11 +85,9 @@ func (c *Client) GetRun(ctx context.Context, server Server, view View, ref RunRe
 	if err != nil {
 		return Run{}, err
 	}
-	for found, err := range c.ListExperiments(ctx, cmp.Or(ref.Since, time.Unix(0, 0)), id) {
-		if err != nil {
-			return Run{}, fmt.Errorf("run %q: %w", cmp.Or(ref.Name, id), err)
-		}
-		return found, nil
+	runs := c.ListExperiments(ctx, cmp.Or(ref.Since, time.Unix(0, 0)), id)
+	for run, err := range convert(runs, keepAll[Run], "run %q", cmp.Or(ref.Name, id)) {
+		return run, err
 	}
 	return Run{}, errNoRun(ref, view)
 }

@@ -282,9 +282,17 @@ func (c *Client) ListTraces(ctx context.Context, server Capabilities, q TraceQue
 }
 
 func (c *Client) listRootTraces(ctx context.Context, q TraceQuery, parts TraceParts) iter.Seq2[Trace, error] {
+	parts.Roots = true
+	query := ObservationsQuery{TraceParts: parts, Tags: q.Tags, Environment: q.Environment, From: q.From, To: q.To}
+	byTrace, byRoot := query, query
+	byTrace.TraceName, byRoot.Name = q.Name, q.Name
+	queries := []ObservationsQuery{byTrace, byRoot}
+	if q.Name == "" {
+		queries = queries[:1]
+	}
 	trace := func(root Observation) (Trace, bool) { return newTrace(root.TraceID, []Observation{root}), true }
 	return func(yield func(Trace, error) bool) {
-		for _, query := range q.rootQueries(parts) {
+		for _, query := range queries {
 			for trace, err := range convert(c.ListObservations(ctx, query), trace, "listing traces") {
 				if !yield(trace, err) || err != nil {
 					return
@@ -292,18 +300,6 @@ func (c *Client) listRootTraces(ctx context.Context, q TraceQuery, parts TracePa
 			}
 		}
 	}
-}
-
-// rootQueries returns the queries that find the root observations.
-func (q TraceQuery) rootQueries(parts TraceParts) []ObservationsQuery {
-	parts.Roots = true
-	base := ObservationsQuery{TraceParts: parts, Tags: q.Tags, Environment: q.Environment, From: q.From, To: q.To}
-	if q.Name == "" {
-		return []ObservationsQuery{base}
-	}
-	byTrace, byRoot := base, base
-	byTrace.TraceName, byRoot.Name = q.Name, q.Name
-	return []ObservationsQuery{byTrace, byRoot}
 }
 
 func (c *Client) listLegacyTraces(ctx context.Context, q TraceQuery, parts TraceParts) iter.Seq2[Trace, error] {

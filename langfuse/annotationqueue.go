@@ -151,9 +151,10 @@ const MaxComment = 5000
 
 // CreateComment creates a comment and returns its id. ProjectID (see GetProject), ObjectType,
 // ObjectID and Content are required. The object must exist: for a trace that was just sent, use
-// Wait until the error is no longer ErrNotFound. Retried only after 429: after another error,
-// check with ListComments before calling again. Errors: *UsageError (the content is empty or
-// longer than MaxComment; nothing is sent), ErrNotFound, *APIError, *ConnectionError.
+// Wait to repeat the call as long as the error is ErrNotFound. Retried only after 429: after
+// another error, check with ListComments before calling again. Errors: *UsageError (the content
+// is empty or longer than MaxComment; nothing is sent), ErrNotFound, *APIError,
+// *ConnectionError.
 //
 // API: POST /api/public/comments
 func (c *Client) CreateComment(ctx context.Context, comment Comment) (id string, err error) {

@@ -27,6 +27,11 @@
 // A success response means that Langfuse has queued the data, not that it has stored them. A
 // caller that must be certain reads the data back, using Wait.
 //
+// In the comments of the methods, "retried" means that the client repeats a request after a
+// temporary failure, up to Config.MaxAttempts times, and "safe to repeat" means that a caller
+// may call the method again with the same arguments. Every method can also return the error of
+// its context.
+//
 //	config, set, err := langfuse.ConfigFromEnv(os.LookupEnv)
 //	if err != nil || !set {
 //		return err

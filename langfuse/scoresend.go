@@ -62,9 +62,9 @@ var errNotSent = errors.New("it was not sent")
 
 // CreateScores sends scores in as few requests as possible (at most 100 scores and 2.5 MB per
 // request) and returns one result per score, in the same order. nil means that the score is
-// queued. A *ScoreError is the reason of the server, or of Validate, for this score. Any other
-// error is that of the first request that failed entirely after its retries; CreateScores sends
-// nothing after it.
+// queued. A *ScoreError means that the server, or Validate, did not accept this score. Any
+// other error is that of the first request that failed entirely after its retries; CreateScores
+// sends nothing after it.
 //
 // Safe to repeat: the requests depend only on the scores, so a call with the same scores does
 // not change what reads return. Retried with the same bytes; if the server accepted a part of a

@@ -129,12 +129,12 @@ type DatasetItemsQuery struct {
 // API: GET /api/public/dataset-items
 func (c *Client) ListDatasetItems(ctx context.Context, q DatasetItemsQuery) iter.Seq2[DatasetItem, error] {
 	return func(yield func(DatasetItem, error) bool) {
-		begun, err := c.BeginDatasetItems(ctx, q)
+		items, err := c.BeginDatasetItems(ctx, q)
 		if err != nil {
 			yield(DatasetItem{}, err)
 			return
 		}
-		elements(begun.Pages(ctx))(yield)
+		elements(items.Pages(ctx))(yield)
 	}
 }
 

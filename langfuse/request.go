@@ -266,8 +266,8 @@ func (c *Client) wrongAddress(err error, attempts int, elapsed time.Duration) bo
 // together do not retry together.
 func (c *Client) pause(attempt int, err error) time.Duration {
 	if api, ok := errors.AsType[*APIError](err); ok && api.RetryAfter > 0 {
-		asked := min(api.RetryAfter, maxRetryAfter)
-		return asked + time.Duration(c.config.Jitter()*float64(asked)/10)
+		pause := min(api.RetryAfter, maxRetryAfter)
+		return pause + time.Duration(c.config.Jitter()*float64(pause)/10)
 	}
 	wait := min(firstPause<<min(attempt-1, 6), maxPause)
 	return wait/2 + time.Duration(c.config.Jitter()*float64(wait)/2)

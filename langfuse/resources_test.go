@@ -148,12 +148,12 @@ func TestGetPrompt(t *testing.T) {
 		if err != nil || prompt.Version != 7 {
 			t.Errorf("%s: %+v, %v", name, prompt, err)
 		}
-		var asked []string
+		var uris []string
 		for _, request := range record.seen() {
-			asked = append(asked, request.uri)
+			uris = append(uris, request.uri)
 		}
-		if strings.Join(asked, "\n") != strings.Join(test.want, "\n") {
-			t.Errorf("%s: asked %q, want %q", name, asked, test.want)
+		if strings.Join(uris, "\n") != strings.Join(test.want, "\n") {
+			t.Errorf("%s: asked %q, want %q", name, uris, test.want)
 		}
 	}
 }

@@ -32,10 +32,10 @@ func TestOnce_killedParent(t *testing.T) {
 }
 
 func TestMemory(t *testing.T) {
-	if now, most := Memory(os.Getpid()); now <= 0 || most < now {
-		t.Errorf("this process has %d bytes, at most %d", now, most)
+	if current, peak := Memory(os.Getpid()); current <= 0 || peak < current {
+		t.Errorf("this process has %d bytes, at most %d", current, peak)
 	}
-	if now, most := Memory(-1); now != 0 || most != 0 {
-		t.Errorf("no process has %d bytes, at most %d", now, most)
+	if current, peak := Memory(-1); current != 0 || peak != 0 {
+		t.Errorf("no process has %d bytes, at most %d", current, peak)
 	}
 }

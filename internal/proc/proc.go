@@ -65,7 +65,7 @@ type Config struct {
 	// about twice its size in memory.
 	MaxLine int
 	// Accept, if not nil, validates each answer. If it returns an error, Call kills the
-	// process, because its answers may no longer match the requests, and returns an *Error
+	// process, because its later answers may not match the requests, and returns an *Error
 	// (Refused). Accept must be safe for concurrent use and must not keep the slices.
 	Accept func(request, answer []byte) error
 	// Stderr, if not nil, receives the standard error of all processes, masked, one write at a

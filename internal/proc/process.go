@@ -260,7 +260,7 @@ const (
 // tail is a writer that keeps the last tailSize bytes.
 type tail struct {
 	mu        sync.Mutex
-	kept      []byte
+	buf       []byte
 	truncated bool
 }
 
@@ -268,9 +268,9 @@ type tail struct {
 func (t *tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.kept = append(t.kept, p...)
-	if surplus := len(t.kept) - tailSize; surplus > 0 {
-		t.kept, t.truncated = bytes.Clone(t.kept[surplus:]), true
+	t.buf = append(t.buf, p...)
+	if surplus := len(t.buf) - tailSize; surplus > 0 {
+		t.buf, t.truncated = bytes.Clone(t.buf[surplus:]), true
 	}
 	return len(p), nil
 }
@@ -280,11 +280,11 @@ func (t *tail) Write(p []byte) (int, error) {
 func (t *tail) text() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	kept := string(t.kept)
-	if _, rest, ok := strings.Cut(kept, "\n"); t.truncated && ok && strings.TrimSpace(rest) != "" {
-		kept = rest
+	text := string(t.buf)
+	if _, rest, ok := strings.Cut(text, "\n"); t.truncated && ok && strings.TrimSpace(rest) != "" {
+		text = rest
 	}
-	lines := strings.Split(strings.ToValidUTF8(strings.TrimSpace(kept), string(utf8.RuneError)), "\n")
+	lines := strings.Split(strings.ToValidUTF8(strings.TrimSpace(text), string(utf8.RuneError)), "\n")
 	return strings.Join(lines[max(0, len(lines)-tailLines):], "\n")
 }
 
@@ -366,7 +366,7 @@ func receive[T any](ctx context.Context, closed <-chan struct{}, from <-chan T) 
 // Memory returns the resident memory of a running process and its maximum, in bytes. Both are 0
 // if the system has no /proc or the process has ended. (The resource usage of an ended process
 // is useless on Linux, because it includes the memory of the process that started it.)
-func Memory(pid int) (now, most int64) {
+func Memory(pid int) (current, peak int64) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0, 0
@@ -377,10 +377,10 @@ func Memory(pid int) (now, most int64) {
 		_, _ = fmt.Sscan(value, &kilobytes) // other lines have other values
 		switch name {
 		case "VmRSS":
-			now = kilobytes << 10
+			current = kilobytes << 10
 		case "VmHWM":
-			most = kilobytes << 10
+			peak = kilobytes << 10
 		}
 	}
-	return now, most
+	return current, peak
 }

@@ -46,18 +46,18 @@ func run(dir, binary string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", binary, err)
 	}
-	modules := used(info)
+	modules := modulesIn(info)
 	notices, err := noticesOf(modules)
 	if err != nil {
 		return err
 	}
-	list, err := json.MarshalIndent(listOf(info, modules, fmt.Sprintf("%x", sha256.Sum256(content))), "", "  ")
+	list, err := json.MarshalIndent(spdxDocument(info, modules, fmt.Sprintf("%x", sha256.Sum256(content))), "", "  ")
 	return errors.Join(err, os.WriteFile(filepath.Join(dir, "NOTICES.txt"), notices, 0o644),
 		os.WriteFile(filepath.Join(dir, "experiment.spdx.json"), append(list, '\n'), 0o644))
 }
 
-// used returns the modules in the binary, except the main module, sorted by path.
-func used(info *debug.BuildInfo) []*debug.Module {
+// modulesIn returns the modules in the binary, except the main module, sorted by path.
+func modulesIn(info *debug.BuildInfo) []*debug.Module {
 	modules := slices.Clone(info.Deps)
 	for i, m := range modules {
 		modules[i] = cmp.Or(m.Replace, m)
@@ -114,8 +114,8 @@ func goOutput(args ...string) (string, error) {
 
 type object = map[string]any
 
-// listOf returns an SPDX document with the program and the modules that it contains.
-func listOf(info *debug.BuildInfo, modules []*debug.Module, sum string) object {
+// spdxDocument returns an SPDX document with the program and the modules that it contains.
+func spdxDocument(info *debug.BuildInfo, modules []*debug.Module, sum string) object {
 	made := time.Unix(0, 0).UTC().Format(time.RFC3339)
 	revision := "unknown"
 	for _, setting := range info.Settings {

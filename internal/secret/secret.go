@@ -198,9 +198,9 @@ func (m *Masker) token(raw []byte) (n int, masked []byte) {
 func (m *Masker) Writer(w io.Writer) io.WriteCloser { return &maskingWriter{m: m, to: w} }
 
 type maskingWriter struct {
-	m    *Masker
-	to   io.Writer
-	kept string
+	m       *Masker
+	to      io.Writer
+	pending string
 }
 
 // Write masks p and writes it, except for the beginning of a possible secret at its end.
@@ -210,9 +210,9 @@ func (w *maskingWriter) Write(p []byte) (int, error) { return len(p), w.mask(str
 func (w *maskingWriter) Close() error { return w.mask("", true) }
 
 func (w *maskingWriter) mask(text string, final bool) error {
-	text = w.kept + text
+	text = w.pending + text
 	masked, done := w.m.scan(text, final)
-	w.kept = text[done:]
+	w.pending = text[done:]
 	if len(masked) == 0 {
 		return nil
 	}

@@ -100,11 +100,14 @@ func answers(t testing.TB, name string) http.HandlerFunc {
 	}
 }
 
-// collect returns all elements of a list.
-func collect[T any](t interface {
+// testingT is implemented by *testing.T and *rapid.T.
+type testingT interface {
 	Helper()
 	Fatal(args ...any)
-}, list iter.Seq2[T, error]) []T {
+}
+
+// collect returns all elements of a list.
+func collect[T any](t testingT, list iter.Seq2[T, error]) []T {
 	t.Helper()
 	var all []T
 	for element, err := range list {

@@ -66,19 +66,13 @@ func TestExperimentIDOfWhatTheServerSees(t *testing.T) {
 
 func TestListExperiments(t *testing.T) {
 	client, record := serve(t, answers(t, "experiments.json"))
-	n := 0
-	for e, err := range client.ListExperiments(t.Context(), testVersion, "x", "y") {
-		if err != nil {
-			t.Fatal(err)
-		}
-		n++
-		if e.ID != "c1be4668d6593f0f" || e.ItemCount != 3 || e.Description != "nightly" || string(e.Metadata) != `{"model":"gpt-x"}` {
-			t.Errorf("%+v", e)
-		}
+	runs := collect(t, client.ListExperiments(t.Context(), testVersion, "x", "y"))
+	if len(runs) != 1 || runs[0].ID != "c1be4668d6593f0f" || runs[0].ItemCount != 3 || runs[0].Description != "nightly" || string(runs[0].Metadata) != `{"model":"gpt-x"}` {
+		t.Errorf("%+v", runs)
 	}
 	want := "/api/public/experiments?fields=core%2Cmetadata&fromStartTime=2026-11-21T02%3A00%3A00.123Z&id=x%2Cy&limit=64"
-	if got := record.seen()[0].uri; n != 1 || got != want {
-		t.Errorf("%d, asked\n%s, want\n%s", n, got, want)
+	if got := record.seen()[0].uri; got != want {
+		t.Errorf("asked\n%s, want\n%s", got, want)
 	}
 }
 

@@ -55,27 +55,16 @@ func TestPagesShrinkAndLoseNothing(t *testing.T) {
 		fit := rapid.IntRange(1, 120).Draw(t, "fit")
 		expected := rapid.IntRange(0, 400).Draw(t, "expected") // may be wrong
 		size := rapid.SampledFrom([]int{0, 600, maxBytesAhead}).Draw(t, "size")
-		client, err := New(Config{
-			BaseURL: "http://langfuse.test", PublicKey: testPublic, SecretKey: NewSecret(testSecret), MaxAttempts: 1,
-			HTTPClient: &http.Client{Transport: inProcess{pagedItems(n, big, fit)}},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		next := 0
-		for item, err := range client.ListDatasetItems(t.Context(), DatasetItemsQuery{
+		items := collect(t, fakeTimeClient(t, pagedItems(n, big, fit)).ListDatasetItems(t.Context(), DatasetItemsQuery{
 			DatasetName: "d", Version: DatasetVersion{At: testVersion, Items: expected, ItemSize: size}, Limit: limit,
-		}) {
-			if err != nil {
-				t.Fatal(err)
+		}))
+		for i, item := range items {
+			if item.ID != strconv.Itoa(i) {
+				t.Fatalf("item %s in place %d", item.ID, i)
 			}
-			if item.ID != strconv.Itoa(next) {
-				t.Fatalf("item %s in place %d", item.ID, next)
-			}
-			next++
 		}
-		if next != n {
-			t.Fatalf("%d of %d items", next, n)
+		if len(items) != n {
+			t.Fatalf("%d of %d items", len(items), n)
 		}
 	})
 }
@@ -167,10 +156,7 @@ func TestPagesAhead(t *testing.T) {
 				_ = json.NewEncoder(w).Encode(map[string]any{"data": []DatasetItem{item}, "meta": map[string]any{"totalPages": pages}})
 			})
 			var got []string
-			for item, err := range client.ListDatasetItems(t.Context(), DatasetItemsQuery{DatasetName: "d", Version: DatasetVersion{At: testVersion}, Limit: 1}) {
-				if err != nil {
-					t.Fatal(err)
-				}
+			for _, item := range collect(t, client.ListDatasetItems(t.Context(), DatasetItemsQuery{DatasetName: "d", Version: DatasetVersion{At: testVersion}, Limit: 1})) {
 				got = append(got, item.ID)
 			}
 			if strings.Join(got, "") != "12345" {
@@ -207,10 +193,7 @@ func TestCursors(t *testing.T) {
 	scores := client.ListScores(t.Context(), ScoresQuery{Names: []string{"f1", "p"}, Limit: 2})
 	for range 2 { // an iterator can be reused
 		var ids []string
-		for score, err := range scores {
-			if err != nil {
-				t.Fatal(err)
-			}
+		for _, score := range collect(t, scores) {
 			ids = append(ids, score.ID)
 		}
 		if !slices.Equal(ids, []string{"a", "b", "c"}) {
@@ -250,13 +233,7 @@ func TestCursorPagesShrink(t *testing.T) {
 	})
 	list := client.ListObservations(t.Context(), ObservationsQuery{TraceIDs: []string{"t"}, Limit: 1000})
 	for loop := 1; loop <= 2; loop++ { // the second loop reads everything again
-		n := 0
-		for _, err := range list {
-			if err != nil {
-				t.Fatal(err)
-			}
-			n++
-		}
+		n := len(collect(t, list))
 		// The limits are 1000, 500, 250, 125 and, because 125 is odd, 1.
 		if requests := record.seen(); n != 2 || len(requests) != 5*loop || !strings.Contains(requests[5*loop-1].uri, "limit=1&") {
 			t.Errorf("%d observations, requests %v", n, requests)

@@ -35,7 +35,7 @@ func (p inProcess) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // fakeTimeClient returns a client for the handler without jitter. Its pauses are half of 0.5 s,
 // 1 s, 2 s and so on.
-func fakeTimeClient(t *testing.T, handler http.Handler) *Client {
+func fakeTimeClient(t testingT, handler http.Handler) *Client {
 	t.Helper()
 	client, err := New(Config{
 		BaseURL: "http://langfuse.test", PublicKey: testPublic, SecretKey: NewSecret(testSecret),

@@ -127,16 +127,13 @@ func TestRunItemsThatMoveComeOnce(t *testing.T) {
 		}
 		_ = json.NewEncoder(w).Encode(map[string]any{"data": items, "meta": map[string]any{"page": page, "totalPages": 2, "totalItems": 150}})
 	})
-	n, seen := 0, map[string]bool{}
-	for item, err := range client.ListRunItems(t.Context(), testServer(ModeLegacy, Version{3, 225, 4}), ViewRuns, RunRef{DatasetID: "d1", Name: "r"}) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		n++
+	items := collect(t, client.ListRunItems(t.Context(), testServer(ModeLegacy, Version{3, 225, 4}), ViewRuns, RunRef{DatasetID: "d1", Name: "r"}))
+	seen := map[string]bool{}
+	for _, item := range items {
 		seen[item.ItemID] = true
 	}
-	if n != 150 || len(seen) != 150 {
-		t.Errorf("%d items, %d of them different, want 150", n, len(seen))
+	if len(items) != 150 || len(seen) != 150 {
+		t.Errorf("%d items, %d of them different, want 150", len(items), len(seen))
 	}
 }
 

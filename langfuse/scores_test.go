@@ -260,10 +260,7 @@ func TestSingleScoreAndDelete(t *testing.T) {
 func TestListScoresReadsAllKinds(t *testing.T) {
 	client, _ := serve(t, answers(t, "scores_v3.json"))
 	var lines []string
-	for s, err := range client.ListScores(t.Context(), ScoresQuery{ExperimentID: "x"}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, s := range collect(t, client.ListScores(t.Context(), ScoresQuery{ExperimentID: "x"})) {
 		number, isNumber := s.Value.Number()
 		text, isText := s.Value.Text()
 		lines = append(lines, fmt.Sprintf("%s %s %v %v %q %v %s %s/%s/%s %s", s.ID, s.Type, number, isNumber, text, isText, s.Comment, s.Subject.Kind, s.Subject.ID, s.Subject.TraceID, s.AuthorUserID))

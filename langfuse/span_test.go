@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -79,7 +78,7 @@ func TestSpanValidate(t *testing.T) {
 }
 
 // unpack decompresses and parses an export request.
-func unpack(t interface{ Fatal(...any) }, body []byte) *tracepb.TracesData {
+func unpack(t testingT, body []byte) *tracepb.TracesData {
 	reader, err := gzip.NewReader(bytes.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +90,7 @@ func unpack(t interface{ Fatal(...any) }, body []byte) *tracepb.TracesData {
 	return parsed(t, plain)
 }
 
-func parsed(t interface{ Fatal(...any) }, plain []byte) *tracepb.TracesData {
+func parsed(t testingT, plain []byte) *tracepb.TracesData {
 	data := &tracepb.TracesData{}
 	if err := proto.Unmarshal(plain, data); err != nil {
 		t.Fatal(err)
@@ -101,23 +100,13 @@ func parsed(t interface{ Fatal(...any) }, plain []byte) *tracepb.TracesData {
 
 // TestExportSpans_uncompressed checks that Config.Uncompressed disables compression.
 func TestExportSpans_uncompressed(t *testing.T) {
-	var got []byte
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Content-Encoding") == "" {
-			got, _ = io.ReadAll(r.Body)
-		}
-		_, _ = w.Write([]byte("{}"))
-	}))
-	defer server.Close()
-	client, err := New(Config{BaseURL: server.URL, PublicKey: "pk", SecretKey: NewSecret("sk"), Uncompressed: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	client, record := serve(t, answers(t, "health_v4.json"), func(c *Config) { c.Uncompressed = true })
 	if err := client.ExportSpans(t.Context(), Scope{Name: "s"}, []Span{goodSpan()}); err != nil {
 		t.Fatal(err)
 	}
-	if spans := parsed(t, got).GetResourceSpans(); len(spans) != 1 {
-		t.Errorf("%d resources", len(spans))
+	request := record.seen()[0]
+	if spans := parsed(t, request.body).GetResourceSpans(); len(spans) != 1 || request.header.Get("Content-Encoding") != "" {
+		t.Errorf("%d resources, header %v", len(spans), request.header)
 	}
 }
 

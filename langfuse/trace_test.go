@@ -135,10 +135,7 @@ func TestListTraces(t *testing.T) {
 	query := TraceQuery{Name: "extract", Tags: []string{"validated", "x"}, Environment: "production", From: testVersion}
 	client, record := serve(t, answers(t, "traces_v3.json"))
 	var got []string
-	for trace, err := range client.ListTraces(t.Context(), newV3, query, TraceParts{IO: true}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, trace := range collect(t, client.ListTraces(t.Context(), newV3, query, TraceParts{IO: true})) {
 		got = append(got, trace.ID+" "+string(trace.Input)+string(trace.Metadata))
 	}
 	// The second trace of the sample lacks a tag. The client filters it out if the server

@@ -7,13 +7,13 @@ import (
 	"extraction-experiment/langfuse"
 )
 
-// TestCompareScores_beside: which score of a wanted name is a double, and which is
-// somebody else's. The run wants f1 = 0.5 on its root span.
+// TestCompareScores_beside: which scores with an expected name are doubles, and which belong to
+// other programs. The run expects f1 = 0.5 on its root span.
 func TestCompareScores_beside(t *testing.T) {
 	own := langfuse.Score{ID: "own", Name: "f1", Value: langfuse.NumberValue(0.5), Source: "API", Environment: "e", Subject: langfuse.ScoreSubject{Kind: "observation", ID: "root"}}
 	for name, tc := range map[string]struct {
 		change                 func(*langfuse.Score)
-		lost                   bool // the run's own is not there
+		lost                   bool // the run's own score is missing
 		deleted, doubled, told int
 	}{
 		"copy":              {func(s *langfuse.Score) {}, false, 1, 1, 0},
@@ -34,19 +34,19 @@ func TestCompareScores_beside(t *testing.T) {
 		other.ID = "other"
 		tc.change(&other)
 		want := []langfuse.ScoreCreate{{ID: "own", Name: "f1", Value: langfuse.NumberValue(0.5), ObservationID: "root", Environment: "e"}}
-		there := []langfuse.Score{other}
+		stored := []langfuse.Score{other}
 		if !tc.lost {
-			there = append(there, own)
+			stored = append(stored, own)
 		}
-		c := compareScores(want, func(id string) bool { return id == "derived" }, there)
+		c := compareScores(want, func(id string) bool { return id == "derived" }, stored)
 		var doubles []Finding
 		for _, f := range c.findings {
 			if f.Kind == DoubledScore {
 				doubles = append(doubles, f)
 			}
 		}
-		if len(c.doubled) != tc.deleted || len(doubles) != tc.doubled || len(c.others) != tc.told {
-			t.Errorf("%s: deletes %v, finds %+v, tells of %+v", name, c.doubled, doubles, c.others)
+		if len(c.doubles) != tc.deleted || len(doubles) != tc.doubled || len(c.others) != tc.told {
+			t.Errorf("%s: deletes %v, finds %+v, tells of %+v", name, c.doubles, doubles, c.others)
 		}
 		for _, f := range doubles {
 			left := tc.deleted == 0

@@ -16,7 +16,7 @@ import (
 	"extraction-experiment/pipeline"
 )
 
-// pageSize is how many items of a dataset are asked for at once.
+// pageSize is the number of dataset items in one request.
 const pageSize = 100
 
 // Dataset is a Langfuse dataset, pinned to one version of its items.
@@ -25,28 +25,28 @@ type Dataset struct {
 	name    string
 	id      string
 	version langfuse.DatasetVersion
-	// begun is the list of items with its first pages; nil without.
-	begun *langfuse.DatasetItems
+	// prefetched is the list of items whose first pages Begin requested, or nil.
+	prefetched *langfuse.DatasetItems
 }
 
-// OpenDataset finds a dataset and pins it to what it holds now. An unknown one
-// is an error that langfuse.ErrNotFound matches.
+// OpenDataset finds a dataset and pins it to its current items. The error for an unknown
+// dataset matches langfuse.ErrNotFound.
 func OpenDataset(ctx context.Context, client *langfuse.Client, name string) (*Dataset, error) {
 	d := &Dataset{client: client, name: name}
-	var unknown, unpinned error
-	var asked sync.WaitGroup
-	asked.Go(func() {
+	var datasetErr, versionErr error
+	var requests sync.WaitGroup
+	requests.Go(func() {
 		var found langfuse.Dataset
-		found, unknown = client.GetDataset(ctx, name)
+		found, datasetErr = client.GetDataset(ctx, name)
 		d.id = found.ID
 	})
-	asked.Go(func() {
-		if d.version, unpinned = client.CurrentDatasetVersion(ctx, name); unpinned != nil {
-			unpinned = fmt.Errorf("finding the current version of dataset %q: %w", name, unpinned)
+	requests.Go(func() {
+		if d.version, versionErr = client.CurrentDatasetVersion(ctx, name); versionErr != nil {
+			versionErr = fmt.Errorf("finding the current version of dataset %q: %w", name, versionErr)
 		}
 	})
-	asked.Wait()
-	return d, cmp.Or(unknown, unpinned)
+	requests.Wait()
+	return d, cmp.Or(datasetErr, versionErr)
 }
 
 // ReopenDataset returns the dataset at the version that a run began with.
@@ -61,38 +61,38 @@ func ReopenDataset(client *langfuse.Client, id, name, version string) (*Dataset,
 // ID returns the dataset's id in Langfuse.
 func (d *Dataset) ID() string { return d.id }
 
-// Version returns the pin in the form that the run file and Langfuse keep.
+// Version returns the pinned version as the run file and Langfuse store it.
 func (d *Dataset) Version() string { return langfuse.FormatTime(d.version.At) }
 
-// Begin reads the first pages of items, which Pages then has at once, where at most so many
-// items are wanted: 0 is all. It is not needed; Pages asks again where it failed. Not for
-// concurrent use with Pages.
-func (d *Dataset) Begin(ctx context.Context, most int) {
+// Begin requests the first pages in advance for the next call of Pages. It requests no more
+// pages than limit items need; 0 means all items. Calling Begin is optional, and if it fails
+// Pages requests the items itself. Begin must not run concurrently with Pages.
+func (d *Dataset) Begin(ctx context.Context, limit int) {
 	wanted := d.version
-	if most > 0 {
-		wanted.Items = min(wanted.Items, most)
+	if limit > 0 {
+		wanted.Items = min(wanted.Items, limit)
 	}
-	d.begun, _ = d.list(ctx, wanted)
+	d.prefetched, _ = d.list(ctx, wanted)
 }
 
 func (d *Dataset) list(ctx context.Context, v langfuse.DatasetVersion) (*langfuse.DatasetItems, error) {
 	return d.client.BeginDatasetItems(ctx, langfuse.DatasetItemsQuery{DatasetName: d.name, Version: v, Limit: pageSize})
 }
 
-// Pages yields the items of the pinned version. The order is that of the
-// server; reading again gives the same items.
+// Pages yields the items of the pinned version in the order of the server. Another call
+// yields the same items.
 func (d *Dataset) Pages(ctx context.Context) iter.Seq2[[]dataset.Item, error] {
 	return func(yield func([]dataset.Item, error) bool) {
-		begun := d.begun
-		d.begun = nil // its pages may be large
-		if begun == nil {
+		list := d.prefetched
+		d.prefetched = nil // frees its pages, which may be large
+		if list == nil {
 			var err error
-			if begun, err = d.list(ctx, langfuse.DatasetVersion{At: d.version.At}); err != nil {
+			if list, err = d.list(ctx, langfuse.DatasetVersion{At: d.version.At}); err != nil {
 				yield(nil, err)
 				return
 			}
 		}
-		for page, err := range begun.Pages(ctx) {
+		for page, err := range list.Pages(ctx) {
 			items := cli.Each(page, func(item langfuse.DatasetItem) dataset.Item {
 				return dataset.Item{
 					ID: item.ID, Input: item.Input, Expected: item.ExpectedOutput, Metadata: item.Metadata,
@@ -106,10 +106,9 @@ func (d *Dataset) Pages(ctx context.Context) iter.Seq2[[]dataset.Item, error] {
 	}
 }
 
-// RunExists reports whether Langfuse has a run of that name over the dataset, in
-// any view that the server has. Names are looked up by query or by the computed
-// id, so that any name is found. A run without a dataset is known to its run file
-// only.
+// RunExists reports whether any view of the server has a run of that name over the dataset.
+// It looks the name up by query or by the computed id, so that it finds any name. It returns
+// false for an empty datasetID, because only the run file knows a run without a dataset.
 func RunExists(ctx context.Context, site Site, datasetID, name string) (bool, error) {
 	if datasetID == "" {
 		return false, nil
@@ -121,49 +120,49 @@ func RunExists(ctx context.Context, site Site, datasetID, name string) (bool, er
 	return err == nil, err
 }
 
-// FindPrompt fetches one version of a prompt, by label or version, and pins it:
-// whatever the label points to later, the run names this version. An unknown
-// one is an error that langfuse.ErrNotFound matches.
+// FindPrompt fetches one version of a prompt, by label or version, and pins it: the run
+// names this version even if the label moves later. The error for an unknown prompt or
+// version matches langfuse.ErrNotFound.
 func FindPrompt(ctx context.Context, client *langfuse.Client, ref langfuse.PromptRef) (pipeline.Template, outcome.Prompt, error) {
 	found, err := client.GetPrompt(ctx, ref)
 	if err != nil {
 		return pipeline.Template{}, outcome.Prompt{}, err
 	}
-	return pinned(found, ref.Label)
+	return parsePrompt(found, ref.Label)
 }
 
-// PushPrompt makes the template the newest version of the named prompt, unless
-// the newest says the same already, and pins that version. No label is moved. A prompt of
-// messages stays one, also if it is a single one; one that is a text in Langfuse cannot become
-// several messages, which is an error of exit code 64.
+// PushPrompt makes the template the newest version of the named prompt, unless the newest
+// version is equal, and pins that version. It moves no label. A chat prompt stays a chat
+// prompt, even with a single message. A text prompt cannot become several messages; the
+// error has exit code 64.
 func PushPrompt(ctx context.Context, client *langfuse.Client, name string, t pipeline.Template) (pipeline.Template, outcome.Prompt, error) {
 	newest, err := client.GetPrompt(ctx, langfuse.PromptRef{Name: name, Label: "latest"})
 	if err == nil {
-		same, pin, err := pinned(newest, "")
+		stored, pin, err := parsePrompt(newest, "")
 		if err == nil && pin.SHA256 == t.SHA256() {
-			return same, pin, nil
+			return stored, pin, nil
 		}
 	} else if !errors.Is(err, langfuse.ErrNotFound) {
 		return pipeline.Template{}, outcome.Prompt{}, err
 	}
 	chat := err == nil && newest.Type == langfuse.PromptChat
-	create := newPrompt(name, t, chat)
-	if err == nil && create.Type == langfuse.PromptChat && !chat {
+	prompt := newPrompt(name, t, chat)
+	if err == nil && prompt.Type == langfuse.PromptChat && !chat {
 		return pipeline.Template{}, outcome.Prompt{}, cli.Usage("the prompt %q is a text in Langfuse and cannot become messages: "+
 			"choose another name with --prompt", name)
 	}
-	stored, err := client.CreatePrompt(ctx, create)
+	created, err := client.CreatePrompt(ctx, prompt)
 	if err != nil {
 		return pipeline.Template{}, outcome.Prompt{}, err
 	}
-	return pinned(stored, "")
+	return parsePrompt(created, "")
 }
 
-// newPrompt writes a template as Langfuse keeps it: a single message of the user as a text,
-// unless it is to be a chat.
-func newPrompt(name string, t pipeline.Template, chat bool) langfuse.Prompt {
-	if !chat && len(t.Messages) == 1 && t.Messages[0].Role == pipeline.RoleUser && t.Messages[0].Placeholder == "" {
-		return langfuse.Prompt{Name: name, Type: langfuse.PromptText, Prompt: encode(t.Messages[0].Content)}
+// newPrompt returns a template in the form of Langfuse. A single user message becomes a text
+// prompt unless asChat is set.
+func newPrompt(name string, t pipeline.Template, asChat bool) langfuse.Prompt {
+	if !asChat && len(t.Messages) == 1 && t.Messages[0].Role == pipeline.RoleUser && t.Messages[0].Placeholder == "" {
+		return langfuse.Prompt{Name: name, Type: langfuse.PromptText, Prompt: mustMarshal(t.Messages[0].Content)}
 	}
 	var messages []langfuse.PromptMessage
 	for _, m := range t.Messages {
@@ -173,24 +172,24 @@ func newPrompt(name string, t pipeline.Template, chat bool) langfuse.Prompt {
 		}
 		messages = append(messages, message)
 	}
-	return langfuse.Prompt{Name: name, Type: langfuse.PromptChat, Prompt: encode(messages)}
+	return langfuse.Prompt{Name: name, Type: langfuse.PromptChat, Prompt: mustMarshal(messages)}
 }
 
-// CreateDefaultPrompt puts the built-in prompt, labelled production, into a
-// project that has no prompt of its name.
+// CreateDefaultPrompt creates the built-in prompt with the label production, unless the
+// project has a prompt of that name.
 func CreateDefaultPrompt(ctx context.Context, client *langfuse.Client) error {
 	_, err := client.GetPrompt(ctx, langfuse.PromptRef{Name: pipeline.DefaultPromptName, Label: "latest"})
 	if !errors.Is(err, langfuse.ErrNotFound) {
 		return err
 	}
-	create := newPrompt(pipeline.DefaultPromptName, pipeline.DefaultPrompt(), true)
-	create.Labels = []string{"production"}
-	_, err = client.CreatePrompt(ctx, create)
+	prompt := newPrompt(pipeline.DefaultPromptName, pipeline.DefaultPrompt(), true)
+	prompt.Labels = []string{"production"}
+	_, err = client.CreatePrompt(ctx, prompt)
 	return err
 }
 
-// pinned turns what Langfuse keeps into a template and its pin.
-func pinned(p langfuse.Prompt, label string) (pipeline.Template, outcome.Prompt, error) {
+// parsePrompt returns the template and the pin of a prompt from Langfuse.
+func parsePrompt(p langfuse.Prompt, label string) (pipeline.Template, outcome.Prompt, error) {
 	var t pipeline.Template
 	var err error
 	if p.Type != langfuse.PromptChat {

@@ -10,8 +10,8 @@ import (
 	"extraction-experiment/tracking"
 )
 
-// TestPushPrompt: what the newest version says already is not pushed again, a text may follow
-// messages, as one of them, and messages no text.
+// TestPushPrompt: an equal newest version is not pushed again. A chat prompt accepts a text as
+// its only message, and a text prompt does not accept messages.
 func TestPushPrompt(t *testing.T) {
 	client := newWorld(t).client
 	chat, err := pipeline.ParseChat([]byte(`[{"role": "system", "content": "Be exact."}, {"role": "user", "content": "{{document_text}}"}]`))
@@ -22,7 +22,7 @@ func TestPushPrompt(t *testing.T) {
 	for i, step := range []struct {
 		name    string
 		push    pipeline.Template
-		version int // 0: refused
+		version int // 0: an error
 		kind    string
 	}{
 		{"text", one, 1, langfuse.PromptText},

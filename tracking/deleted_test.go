@@ -11,8 +11,8 @@ import (
 	"extraction-experiment/tracking"
 )
 
-// TestModes_itemDeleted archives an item and deletes another while the run goes
-// on: the version pin lets both be linked.
+// TestModes_itemDeleted archives an item and deletes another while the run goes on. The
+// pinned version lets both be linked.
 func TestModes_itemDeleted(t *testing.T) {
 	for _, mode := range modesOrSample() {
 		t.Run(string(mode), func(t *testing.T) {
@@ -36,9 +36,8 @@ func TestModes_itemDeleted(t *testing.T) {
 	}
 }
 
-// TestModes_linkRefused: Langfuse does not know the items any more. Where links
-// are kept that is said, and the traces and scores go through all the same;
-// elsewhere it changes nothing.
+// TestModes_linkRefused: Langfuse does not have the items. If the server stores links, the
+// error says so, and traces and scores are published all the same; otherwise it does not matter.
 func TestModes_linkRefused(t *testing.T) {
 	for _, mode := range modesOrSample() {
 		t.Run(string(mode), func(t *testing.T) {
@@ -47,7 +46,7 @@ func TestModes_linkRefused(t *testing.T) {
 			if err := w.follow(t, t.Context(), run); err != nil {
 				t.Fatal(err)
 			}
-			again(t, run, 2, 1)
+			commitSecond(t, run, 2, 1)
 			w.refuse("dataset-run-items", http.StatusNotFound)
 			err := w.follow(t, t.Context(), run)
 			if mode == embedded.ModeV4 {
@@ -69,7 +68,7 @@ func TestModes_linkRefused(t *testing.T) {
 	}
 }
 
-// TestModes_datasetGone: no item can be linked from the first on.
+// TestModes_datasetGone: no item can be linked from the start.
 func TestModes_datasetGone(t *testing.T) {
 	for _, mode := range modesOrSample() {
 		t.Run(string(mode), func(t *testing.T) {
@@ -77,7 +76,7 @@ func TestModes_datasetGone(t *testing.T) {
 			run := w.newRun(t, "base", 3)
 			w.refuse("dataset-run-items", http.StatusNotFound)
 			err := w.follow(t, t.Context(), run)
-			if mode == embedded.ModeV4 { // which would not keep the links
+			if mode == embedded.ModeV4 { // it does not store links
 				if items, _ := w.stored(t, "base"); err != nil || len(items) != 3 {
 					t.Errorf("%d of 3 items, %v", len(items), err)
 				}

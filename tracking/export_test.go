@@ -8,22 +8,22 @@ import (
 	"extraction-experiment/runstore"
 )
 
-// RunScores returns what a run comes to, by the name of the score on the run.
+// RunScores returns the scores on the run itself, by name.
 var RunScores = runScores
 
-// ScoreID returns the id that a score of an attempt has.
+// ScoreID returns the id of a score of an attempt.
 func ScoreID(run *runstore.Run, t *testing.T, item string, attempt int, name string) string {
 	t.Helper()
-	return identityOf(run, t, item, attempt).score(name)
+	return testIdentity(run, t, item, attempt).score(name)
 }
 
-// SpanID returns the id that a span of an attempt has.
+// SpanID returns the id of a span of an attempt.
 func SpanID(run *runstore.Run, t *testing.T, item string, attempt, position int) string {
 	t.Helper()
-	return identityOf(run, t, item, attempt).span(position)
+	return testIdentity(run, t, item, attempt).span(position)
 }
 
-func identityOf(run *runstore.Run, t *testing.T, item string, attempt int) identity {
+func testIdentity(run *runstore.Run, t *testing.T, item string, attempt int) identity {
 	t.Helper()
 	header, err := run.Header(t.Context())
 	if err != nil {
@@ -32,7 +32,7 @@ func identityOf(run *runstore.Run, t *testing.T, item string, attempt int) ident
 	return identify(header, outcome.Outcome{Item: item, Trial: 1, Attempt: attempt})
 }
 
-// HeaderFrom reads the metadata of a run.
+// HeaderFrom returns the header that the metadata of a run describes.
 func HeaderFrom(metadata map[string]string) outcome.Header {
-	return headerFrom(langfuse.Run{Metadata: encode(metadata)}, outcome.Dataset{})
+	return headerFrom(langfuse.Run{Metadata: mustMarshal(metadata)}, outcome.Dataset{})
 }

@@ -14,42 +14,44 @@ import (
 	"extraction-experiment/runstore"
 )
 
-// Kind says in which way Langfuse differs from the run file.
+// Kind is the way in which Langfuse differs from the run file.
 type Kind string
 
 // The kinds of findings.
 const (
-	// MissingTrace: nothing of an item's trace is there.
+	// MissingTrace: no span of the item's trace exists.
 	MissingTrace Kind = "missing_trace"
-	// MissingSpan: some spans of it are not.
+	// MissingSpan: some spans of the item's trace do not exist.
 	MissingSpan Kind = "missing_span"
-	// WrongLevel: an item failed, and its trace does not say so.
+	// WrongLevel: the item failed, and its root span does not have the level ERROR.
 	WrongLevel Kind = "wrong_level"
 	// PromptNotLinked: a generation does not name the run's prompt and version.
 	PromptNotLinked Kind = "prompt_not_linked"
-	// MissingRunItem: the list of runs (v3 and dual) does not have the item.
+	// MissingRunItem: the list of runs (v3 and v4-dual) does not have the item.
 	MissingRunItem Kind = "missing_run_item"
-	// WrongRunItem: there the item leads to another trace than the newest attempt's.
+	// WrongRunItem: the list of runs links the item to a trace that is not that of the
+	// newest attempt.
 	WrongRunItem Kind = "wrong_run_item"
-	// NotInExperiment: the list of experiments (v4 and dual) does not have the item.
+	// NotInExperiment: the list of experiments (v4 and v4-dual) does not have the item.
 	NotInExperiment Kind = "not_in_experiment"
-	// RunReplaced: the run was deleted there and made again, and has another id
-	// now: what hangs on the old one is not to be seen.
+	// RunReplaced: the run was deleted and created again in Langfuse, and has another id.
+	// Langfuse does not show anything that refers to the old id.
 	RunReplaced Kind = "run_replaced"
-	// DoubledItem: an item is in the run a second time, by a trace that this run
-	// did not make, or an item is in it that the run file does not know. Repair
-	// leaves it: who made it must say which counts.
+	// DoubledItem: the run has a second trace of an item, which this run did not create, or
+	// it has an item that the run file does not have. Repair leaves it: its author must
+	// decide which one counts.
 	DoubledItem Kind = "doubled_item"
-	// MissingScore, ChangedScore and DoubledScore: a score of an item, or with an
-	// empty item of the run itself, is not there, says something else, or is
-	// there a second time: under an id that this run derives for another attempt
-	// of the item, or, beside the run's own and in its environment, under an id of
-	// another program's. That one Repair deletes if it says the same; if not, it
-	// leaves it: who wrote it must say which counts.
+	// MissingScore: a score of an item, or of the run itself if Item is empty, does not
+	// exist.
 	MissingScore Kind = "missing_score"
+	// ChangedScore: a score of an item or of the run has another value or name.
 	ChangedScore Kind = "changed_score"
+	// DoubledScore: a score of an item or of the run exists twice. The second has either an
+	// id that this run derives for another attempt of the item, or the id of another program
+	// but the same place and environment. Repair deletes the second, except one of another
+	// program with another value: its author must decide which one counts.
 	DoubledScore Kind = "doubled_score"
-	// StaleScore: a score of an attempt that a newer one replaced is still there.
+	// StaleScore: a score of a replaced attempt still exists.
 	StaleScore Kind = "stale_score"
 )
 
@@ -61,52 +63,51 @@ func Kinds() []Kind {
 	}
 }
 
-// Finding is one difference.
+// Finding is one difference between the run file and Langfuse.
 type Finding struct {
 	Kind  Kind   `json:"kind"`
 	Trial int    `json:"trial"`
 	Item  string `json:"item,omitempty"` // empty: the run itself
 	Trace string `json:"trace_id,omitempty"`
-	Score string `json:"score,omitempty"` // its name
-	// ScoreID is the id of a score that says something else, or is a double.
+	Score string `json:"score,omitempty"` // the name of the score
+	// ScoreID is the id of a changed or doubled score.
 	ScoreID string `json:"score_id,omitempty"`
-	// Left says that Repair leaves it as it is: somebody has to decide.
+	// Left is true if Repair leaves the difference, because a person has to decide.
 	Left bool `json:"left,omitempty"`
-	// Detail is what was expected and what is there.
+	// Detail describes the expected and the actual state.
 	Detail string `json:"detail"`
 }
 
-// Checked counts what was compared and found as it should be.
+// Checked counts the parts of a run that Langfuse has as expected.
 type Checked struct {
-	Items     int `json:"items"` // newest attempts, with all that belongs to them
+	Items     int `json:"items"` // newest attempts without any finding
 	Spans     int `json:"spans"`
-	Prompts   int `json:"prompts"` // generations that name prompt and version
+	Prompts   int `json:"prompts"` // generations that name the run's prompt and version
 	Scores    int `json:"scores"`
 	RunScores int `json:"run_scores"`
-	// Shown counts items by the view that shows them.
+	// Shown counts the items that each view shows.
 	Shown map[langfuse.View]int `json:"shown"`
 }
 
-// Verdict is what Verify found.
+// Verdict is the result of Verify.
 type Verdict struct {
 	Run         string        `json:"run"`
 	Experiments []string      `json:"experiments"` // ids, one per trial
 	Mode        langfuse.Mode `json:"mode"`
 	Outcomes    int           `json:"outcomes"` // newest attempts in the run file
 	Checked     Checked       `json:"checked"`
-	// Came counts what came while it was looked for: spans, scores, places in lists,
-	// and scores that went.
+	// Came is how many spans, scores and list entries appeared in Langfuse while Verify
+	// waited. Deleted scores count too.
 	Came int `json:"came"`
-	// OnItsWay says that Langfuse was still at work at the end of the time: what is
-	// missing may come.
+	// OnItsWay is true if Langfuse was still working when the time was over: missing parts
+	// may yet appear.
 	OnItsWay bool         `json:"on_its_way"`
-	Counts   map[Kind]int `json:"counts"`   // of findings, by kind
-	Findings []Finding    `json:"findings"` // the first ones; see Counts
-	// LeftCount is how many findings Repair leaves as they are.
+	Counts   map[Kind]int `json:"counts"`   // findings by kind
+	Findings []Finding    `json:"findings"` // the first ones; Counts has all
+	// LeftCount is the number of findings that Repair leaves.
 	LeftCount int `json:"left_count"`
-	// Others are scores of the same names that other programs wrote elsewhere than
-	// this run puts its own: no fault, and never deleted. The first ones;
-	// OthersCount counts all.
+	// Others lists the first scores of other programs; OthersCount counts all. They are not
+	// differences, and Repair never deletes them.
 	Others      []OtherScore      `json:"others"`
 	OthersCount int               `json:"others_count"`
 	Superseded  []SupersededEntry `json:"superseded"`
@@ -114,23 +115,23 @@ type Verdict struct {
 	SupersededCount int `json:"superseded_count"`
 }
 
-// OtherScore is a score on a trace of the run, or on the run, that has the name
-// of one of its scores and an id that is not of its making: another program set
-// it, in another environment, on another part of the trace, or where the run has
-// none of that name. Pages of Langfuse show the mean of both. Scores of people and
-// of evaluators that Langfuse runs are told apart there, and not listed.
+// OtherScore is a score of another program on a trace of the run or on the run. It has the
+// name of one of the run's scores, but an id that the run does not derive, and it is in
+// another environment, on another part of the trace, or at a place where the run's score is
+// missing. Pages of Langfuse show the mean of both scores. Scores by people and by evaluators
+// that Langfuse runs are shown separately, and are not listed.
 type OtherScore struct {
 	Trial       int    `json:"trial"`
 	Item        string `json:"item,omitempty"` // empty: on the run itself
 	Trace       string `json:"trace_id,omitempty"`
-	Score       string `json:"score"` // its name
+	Score       string `json:"score"` // the name of the score
 	ID          string `json:"id"`
 	Value       string `json:"value"`
 	Environment string `json:"environment"`
 }
 
-// SupersededEntry is an attempt that a newer one replaced: no fault, but v4 keeps
-// its trace in the run's cost and error count.
+// SupersededEntry is an attempt that a newer one replaced. It is not a difference, but v4
+// includes its trace in the cost and error count of the run.
 type SupersededEntry struct {
 	Trial   int    `json:"trial"`
 	Item    string `json:"item"`
@@ -139,11 +140,12 @@ type SupersededEntry struct {
 	Class   string `json:"class"`
 }
 
-// maxListed is how many findings, superseded attempts and scores of others a
-// Verdict lists.
+// maxListed bounds each of the lists of a Verdict: findings, superseded attempts and scores
+// of other programs.
 const maxListed = 1000
 
-// sort brings findings into an order that does not depend on that of the run.
+// sort sorts the lists of a verdict, so that their order does not depend on the order in
+// which the items were read.
 func (v *Verdict) sort() {
 	kinds := Kinds()
 	slices.SortStableFunc(v.Findings, func(a, b Finding) int {
@@ -158,10 +160,10 @@ func (v *Verdict) sort() {
 	})
 }
 
-// OK reports whether nothing was found.
+// OK reports whether there are no findings.
 func (v Verdict) OK() bool { return v.Total() == 0 }
 
-// Total returns how many findings there are, those that are not listed included.
+// Total returns the number of findings, including those that are not listed.
 func (v Verdict) Total() int {
 	n := 0
 	for _, count := range v.Counts {
@@ -170,19 +172,20 @@ func (v Verdict) Total() int {
 	return n
 }
 
-// mendable counts the findings that Repair does something about.
-func (v Verdict) mendable() int { return v.Total() - v.LeftCount }
+// repairable returns the number of findings that Repair acts on.
+func (v Verdict) repairable() int { return v.Total() - v.LeftCount }
 
-// there counts what is as it should be, so that it grows as long as Langfuse works.
-func (v Verdict) there() int {
+// correct returns a count of the correct parts, which grows as long as Langfuse makes
+// progress.
+func (v Verdict) correct() int {
 	c := v.Checked
 	return c.Spans + c.Scores + c.RunScores + c.Shown[langfuse.ViewRuns] + c.Shown[langfuse.ViewExperiments] -
 		v.Counts[StaleScore] - v.Counts[DoubledScore]
 }
 
-// mayCome reports whether all that was found may be gone when Langfuse has done its
-// work; sent says that all of it was just sent again.
-func (v Verdict) mayCome(sent bool) bool {
+// mayResolve reports whether all findings may disappear once Langfuse has finished its work.
+// If sent is true, everything that was missing or different has just been sent again.
+func (v Verdict) mayResolve(sent bool) bool {
 	n := 0
 	for _, kind := range []Kind{MissingTrace, MissingSpan, MissingRunItem, WrongRunItem, NotInExperiment, MissingScore, StaleScore} {
 		n += v.Counts[kind]
@@ -190,29 +193,29 @@ func (v Verdict) mayCome(sent bool) bool {
 	return n == v.Total() || sent && v.LeftCount == 0
 }
 
-// unchanged returns the scores that were changed before they were sent again, and
-// still are.
-func (v *Verdict) unchanged(before Verdict) []*Finding {
-	var still []*Finding
+// stillChanged returns the findings of changed scores that were in the verdict before they
+// were sent again, too.
+func (v *Verdict) stillChanged(before Verdict) []*Finding {
+	var findings []*Finding
 	for i := range v.Findings {
 		f := &v.Findings[i]
 		same := func(b Finding) bool { return b.Kind == ChangedScore && b.ScoreID == f.ScoreID }
 		if f.Kind == ChangedScore && slices.ContainsFunc(before.Findings, same) {
-			still = append(still, f)
+			findings = append(findings, f)
 		}
 	}
-	return still
+	return findings
 }
 
-// explainUnchanged explains such scores.
+// explainUnchanged adds an explanation to the findings of stillChanged.
 func (v *Verdict) explainUnchanged(before Verdict) {
-	for _, f := range v.unchanged(before) {
+	for _, f := range v.stillChanged(before) {
 		f.Detail += "; sent again, and Langfuse keeps it: it was stored with a later time, by a clock that is ahead; " +
 			"its deletion shows no effect yet: repair again later, and if that changes nothing delete score " + f.ScoreID + " there"
 	}
 }
 
-// Err returns what a verdict comes to: nil or a *DifferentError.
+// Err returns a *DifferentError if there are findings, or nil.
 func (v Verdict) Err() error {
 	if v.OK() {
 		return nil
@@ -220,11 +223,11 @@ func (v Verdict) Err() error {
 	return &DifferentError{v}
 }
 
-// DifferentError says that Langfuse does not hold what the run file does, or was
-// still at work and does not show it yet.
+// DifferentError reports that Langfuse differs from the run file, or that it was still
+// working and does not show everything yet.
 type DifferentError struct{ Verdict Verdict }
 
-// Error counts the findings, and what came of them while looking.
+// Error states the number of findings, and how much appeared during the verification.
 func (e *DifferentError) Error() string {
 	differs := "Langfuse differs from the run file in " + textutil.Counted(e.Verdict.Total(), "point")
 	if !e.Verdict.OnItsWay {
@@ -233,8 +236,7 @@ func (e *DifferentError) Error() string {
 	return fmt.Sprintf("still on its way: %d more arrived, and %s so far; verify again later", e.Verdict.Came, differs)
 }
 
-// ExitCode returns 1: a check failed; 69 where the server did not do in time what it
-// accepted.
+// ExitCode returns 1, a failed check, or 69 if the server was still working.
 func (e *DifferentError) ExitCode() int {
 	if e.Verdict.OnItsWay {
 		return 69
@@ -242,49 +244,50 @@ func (e *DifferentError) ExitCode() int {
 	return 1
 }
 
-// repairs gathers what would mend the differences of a page.
+// repairs collects the changes that would repair the differences of a page.
 type repairs struct {
 	resets  []runstore.Reset
 	deletes []string // ids of scores
 }
 
-// again has a part of an outcome sent again, unchanged.
-func (r *repairs) again(oid int64, part runstore.Published) {
+// resend schedules parts of an outcome to be sent again, unchanged.
+func (r *repairs) resend(oid int64, part runstore.Published) {
 	r.resets = append(r.resets, runstore.Reset{OID: oid, Bits: part})
 }
 
-// apply writes the repairs into the run file, for the publisher to carry out,
-// and deletes doubled scores. Without v.mend it only forgets them.
+// apply writes the repairs into the run file, where the publisher finds them, deletes
+// doubled scores, and empties r. If v.publish is nil it only empties r.
 func (r *repairs) apply(ctx context.Context, v *verifier) error {
-	todo := *r
+	pending := *r
 	*r = repairs{}
-	if v.mend == nil {
+	if v.publish == nil {
 		return nil
 	}
-	if err := v.mend.Run.Reset(ctx, todo.resets...); err != nil {
+	if err := v.publish.Run.Reset(ctx, pending.resets...); err != nil {
 		return err
 	}
-	// Each of them could be read; whether it goes, the verification that follows sees.
-	if err := v.cfg.deleteScores(ctx, todo.deletes); err != nil {
+	// Langfuse showed each of these scores, so it has stored them and will not lose the
+	// deletion. The next verification shows whether they are gone.
+	if err := v.cfg.deleteScores(ctx, pending.deletes); err != nil {
 		return fmt.Errorf("deleting doubled scores: %w", err)
 	}
 	return nil
 }
 
-// deleteUnchanged deletes the scores that were sent again, and that Langfuse keeps as
-// they were, and reports whether they are gone: what is sent before that would go
-// with them.
+// deleteUnchanged deletes the scores that were sent again without effect, and reports whether
+// they are gone. The caller must not send them again before that, because the deletion would
+// remove the new score too.
 func (v *verifier) deleteUnchanged(ctx context.Context, before, after Verdict, try int) (gone bool, err error) {
-	ids := cli.Each(after.unchanged(before), func(f *Finding) string { return f.ScoreID })
+	ids := cli.Each(after.stillChanged(before), func(f *Finding) string { return f.ScoreID })
 	if try == 0 || len(ids) == 0 {
 		return true, nil
 	}
-	// Each of them was read, so that no deletion comes before its score.
+	// Langfuse showed each of these scores, so no deletion can come before its score.
 	if err := v.cfg.deleteScores(ctx, ids); err != nil {
 		return false, fmt.Errorf("deleting scores that Langfuse keeps: %w", err)
 	}
 	err = v.cfg.Wait.Until(ctx, func(ctx context.Context) (bool, error) {
-		left, err := v.cfg.readable(ctx, ids)
+		left, err := v.cfg.readableScores(ctx, ids)
 		gone = len(left) == 0
 		return gone, err
 	})
@@ -294,7 +297,7 @@ func (v *verifier) deleteUnchanged(ctx context.Context, before, after Verdict, t
 	return gone, err
 }
 
-// deleteScores deletes scores, of which some may be gone.
+// deleteScores deletes scores. It ignores those that do not exist.
 func (s Site) deleteScores(ctx context.Context, ids []string) error {
 	for _, id := range ids {
 		if err := s.Client.DeleteScore(ctx, id); err != nil && !errors.Is(err, langfuse.ErrNotFound) {
@@ -304,86 +307,86 @@ func (s Site) deleteScores(ctx context.Context, ids []string) error {
 	return nil
 }
 
-// resetTotals has the scores on the run of a trial sent again; a zero time is the one
-// that they had. Without v.mend it does nothing.
-func (v *verifier) resetTotals(ctx context.Context, trial int, later time.Time) error {
-	if v.mend == nil {
+// resetTotals schedules the run scores of a trial to be sent again, with a timestamp of at
+// least at, or with their old timestamp if at is zero. If v.publish is nil it does nothing.
+func (v *verifier) resetTotals(ctx context.Context, trial int, at time.Time) error {
+	if v.publish == nil {
 		return nil
 	}
-	said, before, err := v.mend.Run.Totals(ctx, trial)
-	if err != nil || !before {
-		return err // never said: the publisher will
+	totals, known, err := v.publish.Run.Totals(ctx, trial)
+	if err != nil || !known {
+		return err // without stored totals the publisher sends them anyway
 	}
-	said.Acknowledged = false
-	if !later.IsZero() {
-		said.At = latest(later, said.At.Add(time.Millisecond))
+	totals.Acknowledged = false
+	if !at.IsZero() {
+		totals.At = latest(at, totals.At.Add(time.Millisecond))
 	}
-	return v.mend.Run.SetTotals(ctx, said)
+	return v.publish.Run.SetTotals(ctx, totals)
 }
 
-// byProgram reports whether a score came through the API; others are those of
-// people and of evaluators that Langfuse runs.
-func byProgram(s langfuse.Score) bool {
+// fromAPI reports whether a program wrote the score through the API. Other scores come from
+// people and from evaluators that Langfuse runs.
+func fromAPI(s langfuse.Score) bool {
 	return s.AuthorUserID == "" && (s.Source == "" || s.Source == "API")
 }
 
-// comparison is the difference between the scores that should be on a trace, or
-// on a run, and those that are.
+// comparison is the result of comparing the expected scores of a trace or of a run with the
+// stored ones.
 type comparison struct {
 	findings []Finding
-	right    int
-	wrong    bool     // a wanted score is missing or changed
-	changed  bool     // one is changed
-	doubled  []string // ids of scores that should not be there and are to be deleted
+	matched  int
+	wrong    bool     // an expected score is missing or changed
+	changed  bool     // an expected score is changed
+	doubles  []string // ids of doubled scores to delete
 	others   []OtherScore
-	newest   time.Time // of the changed ones
+	newest   time.Time // the latest timestamp of the changed scores
 }
 
-// compareScores compares by id. Scores under other names are other people's, and
-// so are those that people and evaluators of Langfuse set. One that a program set
-// under a wanted name is a double if its id is of our making, which derived knows,
-// or if it is on the same subject beside the score that is wanted; otherwise it
-// is somebody else's, and told of. A double of our making is to be deleted, and so
-// is one of another id that has the wanted value: a copy.
-func compareScores(want []langfuse.ScoreCreate, derived func(id string) bool, there []langfuse.Score) comparison {
+// compareScores compares expected scores with the stored ones by id. It ignores scores with
+// other names, and scores of people and of evaluators that Langfuse runs. A score that a
+// program wrote under an expected name is a double if derived reports that the run derives
+// its id, or if it has the same subject and environment as the expected score and that one
+// exists. Otherwise it is listed as a score of another program. A double is to be deleted if
+// its id is derived or if it has the expected value. compareScores sorts stored.
+func compareScores(want []langfuse.ScoreCreate, derived func(id string) bool, stored []langfuse.Score) comparison {
 	byID := map[string]langfuse.Score{}
-	for _, s := range there {
+	for _, s := range stored {
 		byID[s.ID] = s
 	}
 	var c comparison
-	ours, names := map[string]bool{}, map[string]bool{}
-	beside := map[string]langfuse.ScoreCreate{} // wanted scores that are there, by name
+	ownIDs, names := map[string]bool{}, map[string]bool{}
+	present := map[string]langfuse.ScoreCreate{} // expected scores that are stored, by name
 	for _, w := range want {
-		ours[w.ID], names[w.Name] = true, true
+		ownIDs[w.ID], names[w.Name] = true, true
 		s, found := byID[w.ID]
 		if found {
-			beside[w.Name] = w
+			present[w.Name] = w
 		}
-		c.own(w, s, found)
+		c.addOwn(w, s, found)
 	}
-	slices.SortFunc(there, func(a, b langfuse.Score) int {
+	slices.SortFunc(stored, func(a, b langfuse.Score) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
 	})
-	for _, s := range there {
-		if !ours[s.ID] && names[s.Name] && byProgram(s) {
-			c.foreign(s, beside[s.Name], derived(s.ID))
+	for _, s := range stored {
+		if !ownIDs[s.ID] && names[s.Name] && fromAPI(s) {
+			c.addForeign(s, present[s.Name], derived(s.ID))
 		}
 	}
 	return c
 }
 
-// own compares a score with what is there under its id.
-func (c *comparison) own(w langfuse.ScoreCreate, s langfuse.Score, found bool) {
+// addOwn compares an expected score with the stored score of the same id.
+func (c *comparison) addOwn(w langfuse.ScoreCreate, s langfuse.Score, found bool) {
 	f := Finding{Kind: ChangedScore, Score: w.Name, ScoreID: w.ID}
 	switch {
 	case !found:
 		f = Finding{Kind: MissingScore, Score: w.Name, Detail: w.Value.String() + " is not there"}
 	case s.Name != w.Name:
-		f.Detail = fmt.Sprintf("it is called %q there", textutil.Cut(s.Name, maxBrief))
+		f.Detail = fmt.Sprintf("it is called %q there", textutil.Cut(s.Name, maxQuote))
 	case s.Value != w.Value:
-		f.Detail = fmt.Sprintf("%s instead of %s", brief(s.Value), w.Value)
+		f.Detail = fmt.Sprintf("%s instead of %s", quoteValue(s.Value), w.Value)
 	default:
-		c.right++
+		c.matched++
 		return
 	}
 	if found {
@@ -392,19 +395,20 @@ func (c *comparison) own(w langfuse.ScoreCreate, s langfuse.Score, found bool) {
 	c.wrong, c.findings = true, append(c.findings, f)
 }
 
-// foreign files a score of a wanted name under another id, which may be derived by this
-// run, or are beside the wanted one, in its place and environment.
-func (c *comparison) foreign(s langfuse.Score, w langfuse.ScoreCreate, derived bool) {
-	beside := w.ID != "" && s.Subject.ID == cmp.Or(w.ObservationID, w.DatasetRunID) &&
+// addForeign adds a stored score that has an expected name but another id. w is the expected
+// score of that name if it is stored, otherwise zero. derived says that the run derives the
+// id of s.
+func (c *comparison) addForeign(s langfuse.Score, w langfuse.ScoreCreate, derived bool) {
+	sameSubject := w.ID != "" && s.Subject.ID == cmp.Or(w.ObservationID, w.DatasetRunID) &&
 		s.Environment == cmp.Or(w.Environment, "default")
 	f := Finding{
 		Kind: DoubledScore, Score: s.Name, ScoreID: s.ID,
-		Detail: fmt.Sprintf("also there as %s, with the value %s", s.ID, brief(s.Value)),
+		Detail: fmt.Sprintf("also there as %s, with the value %s", s.ID, quoteValue(s.Value)),
 	}
 	switch {
-	case derived, beside && s.Value == w.Value:
-		c.doubled = append(c.doubled, s.ID)
-	case beside:
+	case derived, sameSubject && s.Value == w.Value:
+		c.doubles = append(c.doubles, s.ID)
+	case sameSubject:
 		f.Left = true
 		f.Detail += fmt.Sprintf(" beside %s, by another program: who wrote it must say which counts; "+
 			"delete score %s in Langfuse, or give it another name", w.Value, s.ID)
@@ -415,16 +419,17 @@ func (c *comparison) foreign(s langfuse.Score, w langfuse.ScoreCreate, derived b
 	c.findings = append(c.findings, f)
 }
 
-// maxBrief bounds what a finding quotes of a server, in bytes.
-const maxBrief = 80
+// maxQuote bounds a text from the server in a finding, in bytes.
+const maxQuote = 80
 
-// brief returns a value for a finding; texts can be of any length.
-func brief(v langfuse.ScoreValue) string { return textutil.Cut(v.String(), maxBrief) }
+// quoteValue returns a value for a finding, cut to maxQuote, because values can be long
+// texts.
+func quoteValue(v langfuse.ScoreValue) string { return textutil.Cut(v.String(), maxQuote) }
 
-// later returns the time from which corrected scores count: after everything
-// that the server has seen. It is zero where nothing was changed: what is only
-// missing is sent unchanged.
-func (c comparison) later(server langfuse.Server) time.Time {
+// correctionTime returns a timestamp for corrected scores that is later than all that the
+// server has stored, so that they replace the changed ones. If nothing was changed it returns
+// the zero time, because missing scores are sent unchanged.
+func (c comparison) correctionTime(server langfuse.Server) time.Time {
 	if !c.changed {
 		return time.Time{}
 	}

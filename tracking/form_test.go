@@ -30,14 +30,13 @@ import (
 	"extraction-experiment/tracking"
 )
 
-// sent is what was published, in the forms of OTLP/JSON and of the ingestion, by
-// the ids of spans and scores.
+// sent holds published spans and scores by id, in the formats of OTLP/JSON and of the ingestion.
 type sent struct {
 	mu            sync.Mutex
 	spans, scores map[string]map[string]any
 }
 
-// capture gathers what is sent to the server from now on, which takes it as well.
+// capture records the requests to the server from now on. The server handles them as usual.
 func (w *world) capture(t *testing.T) *sent {
 	t.Helper()
 	got := &sent{spans: map[string]map[string]any{}, scores: map[string]map[string]any{}}
@@ -84,7 +83,7 @@ func (w *world) capture(t *testing.T) *sent {
 	return got
 }
 
-// otlpJSON is a span as OTLP/JSON has it.
+// otlpJSON returns a span in the format of OTLP/JSON.
 func otlpJSON(s *trace.Span) map[string]any {
 	attributes := []any{}
 	for _, a := range s.Attributes {
@@ -101,7 +100,7 @@ func otlpJSON(s *trace.Span) map[string]any {
 	}
 }
 
-// sentBefore is what the version before Publication sent of the run in testdata.
+// sentBefore returns what the version without Publication sent for the run in testdata.
 func sentBefore(t *testing.T) *sent {
 	t.Helper()
 	raw, err := os.ReadFile("testdata/form0.json")
@@ -122,23 +121,23 @@ func sentBefore(t *testing.T) *sent {
 	return all
 }
 
-// post sends what another version sent, as it is.
+// post sends a body of another version unchanged.
 func (w *world) post(t *testing.T, path string, body any) {
 	t.Helper()
 	raw, err := json.Marshal(body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.ask(t, http.MethodPost, path, raw)
+	w.request(t, http.MethodPost, path, raw)
 }
 
-// delete deletes what the client has no method for.
+// delete sends a DELETE for which the client has no method.
 func (w *world) delete(t *testing.T, path string) {
 	t.Helper()
-	w.ask(t, http.MethodDelete, "/api/public/"+path, nil)
+	w.request(t, http.MethodDelete, "/api/public/"+path, nil)
 }
 
-func (w *world) ask(t *testing.T, method, path string, raw []byte) {
+func (w *world) request(t *testing.T, method, path string, raw []byte) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, w.config.BaseURL+path, bytes.NewReader(raw))
 	if err != nil {
@@ -150,17 +149,17 @@ func (w *world) ask(t *testing.T, method, path string, raw []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said, err := io.ReadAll(answer.Body)
+	body, err := io.ReadAll(answer.Body)
 	if err := answer.Body.Close(); err != nil {
 		t.Error(err)
 	}
 	if err != nil || answer.StatusCode >= 300 {
-		t.Fatalf("%s: %s %s %v", path, answer.Status, said, err)
+		t.Fatalf("%s: %s %s %v", path, answer.Status, body, err)
 	}
 }
 
-// TestForm_before: a run that an older version began and published by half goes on
-// in the form of that version, byte for byte, and is verified and repaired in it.
+// TestForm_before: a run that an older version began and half published is continued in the form
+// of that version, byte for byte, and verified and repaired in it.
 func TestForm_before(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -170,11 +169,11 @@ func TestForm_before(t *testing.T) {
 	if err := w.follow(t, t.Context(), run); err != nil {
 		t.Fatal(err)
 	}
-	// Of items 0 and 1 the spans were acknowledged, of item 0 the scores.
+	// The run file has acknowledgements for the spans of items 0 and 1, and the scores of item 0.
 	if len(got.spans) != 4 || len(got.scores) != len(before.scores)-4 {
 		t.Errorf("%d spans and %d scores were sent", len(got.spans), len(got.scores))
 	}
-	same := func() {
+	checkSent := func() {
 		t.Helper()
 		for id, span := range got.spans {
 			if diff := cmp.Diff(before.spans[id], span); diff != "" {
@@ -187,29 +186,29 @@ func TestForm_before(t *testing.T) {
 			}
 		}
 	}
-	same()
+	checkSent()
 	config := tracking.VerifyConfig{Site: tracking.Site{Client: w.client, Server: w.server}, Run: run.Reader, Wait: langfuse.Wait{Timeout: -1}}
 	verdict, err := tracking.Verify(t.Context(), config)
 	if err != nil || !verdict.OK() || verdict.Checked.Spans != len(before.spans) || verdict.Checked.Scores+verdict.Checked.RunScores != len(before.scores) {
 		t.Errorf("%+v %v", verdict, err)
 	}
-	var lost string
+	var deleted string
 	for id, score := range before.scores {
 		if score["traceId"] != nil {
-			lost = id
+			deleted = id
 		}
 	}
-	w.deleteScore(t, lost)
+	w.deleteScore(t, deleted)
 	clear(got.scores)
 	_, after, err := tracking.Repair(t.Context(), config, tracking.Config{Site: tracking.Site{Client: w.client, Server: w.server}, Run: run, LastTries: 1})
-	if err != nil || !after.OK() || got.scores[lost] == nil {
+	if err != nil || !after.OK() || got.scores[deleted] == nil {
 		t.Errorf("%+v %v; sent: %v", after.Findings, err, got.scores)
 	}
-	same()
+	checkSent()
 }
 
-// halfPublishedBefore is the run in testdata, with the spans of items 0 and 1 and
-// half of their scores on the server; those of item 1 were not acknowledged.
+// halfPublishedBefore imports the run in testdata, and sends the spans and scores of items 0 and
+// 1. The scores of item 1 are not acknowledged.
 func (w *world) halfPublishedBefore(t *testing.T, before *sent) *runstore.Run {
 	t.Helper()
 	file, err := os.Open("testdata/form0.jsonl")
@@ -263,7 +262,7 @@ func (w *world) halfPublishedBefore(t *testing.T, before *sent) *runstore.Run {
 	return run
 }
 
-// attribute is the value of an attribute of a span in OTLP/JSON.
+// attribute returns an attribute of a span in OTLP/JSON as a string.
 func attribute(span map[string]any, key string) string {
 	for _, a := range span["attributes"].([]any) {
 		if a := a.(map[string]any); a["key"] == key {
@@ -273,16 +272,16 @@ func attribute(span map[string]any, key string) string {
 	return ""
 }
 
-// TestForm_today: what Langfuse shows of a run. Its scores are in the environment
-// that its pages show; the latency is that of the item, without what was waited; an
-// item that failed is one error; and nobody sees mentions that nobody gave.
+// TestForm_today: what Langfuse shows of a run. Its scores are in the environment that the pages
+// show, the latency excludes waiting, a failed item is one error, and looked-up mentions are not
+// sent.
 func TestForm_today(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	run := w.newRunOf(t, "today", 3, 0)
 	for i := range 3 {
-		o := made(i)
-		o.Started, o.Latency = o.Ended.Add(-3*time.Second), time.Second // a second is that of the call
+		o := outcomeAt(i)
+		o.Started, o.Latency = o.Ended.Add(-3*time.Second), time.Second // the call takes one second
 		o.Calls[0].Waited = 2 * time.Second
 		o.Output = json.RawMessage(`{"entities":[{"name":"Ann","mentions":[{"quote":"Ann","start":0,"end":3,"looked_up":true}]},` +
 			`{"name":"Bob","mentions":[{"quote":"Bob","start":8,"end":11}]}]}`)
@@ -340,11 +339,11 @@ func nanoseconds(t *testing.T, value any) time.Duration {
 	return time.Duration(n)
 }
 
-// TestMetadata: of a run of today there is what it has, and of the scoring options
-// what differs from the default; ReadRun finds all of them again.
+// TestMetadata: the metadata has only keys with a value, and only the scoring options that differ
+// from the default. ReadRun restores all options.
 func TestMetadata(t *testing.T) {
 	options := scoring.DefaultOptions()
-	standard := marshal(t, options)
+	defaults := marshal(t, options)
 	options.Threshold, options.Initials = "0.9", true
 	other := marshal(t, options)
 	header := func(form int, version string, options json.RawMessage) outcome.Header {
@@ -361,22 +360,22 @@ func TestMetadata(t *testing.T) {
 		return m
 	}
 	for name, tt := range map[string]struct {
-		of   outcome.Header
-		want map[string]string
+		header outcome.Header
+		want   map[string]string
 	}{
-		"the default options":         {header(1, scoring.Version, standard), with(scoring.Version, "")},
+		"the default options":         {header(1, scoring.Version, defaults), with(scoring.Version, "")},
 		"other options":               {header(1, scoring.Version, other), with(scoring.Version, `{"initials":true,"threshold":"0.9"}`)},
 		"of another scorer's version": {header(1, "0", other), with("0", `{"initials":true,"threshold":"0.9"}`)},
 		"of a scorer without options": {header(1, "answers@1", json.RawMessage(`{}`)), with("answers@1", "")},
 	} {
-		if diff := cmp.Diff(tt.want, tracking.Metadata(tt.of, 1)); diff != "" {
+		if diff := cmp.Diff(tt.want, tracking.Metadata(tt.header, 1)); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
-	if m := tracking.Metadata(header(0, scoring.Version, standard), 1); m["scorer_options"] != string(standard) || m["git_sha"] != "" || len(m) != 18 {
+	if m := tracking.Metadata(header(0, scoring.Version, defaults), 1); m["scorer_options"] != string(defaults) || m["git_sha"] != "" || len(m) != 18 {
 		t.Errorf("of a version before: %v", m)
 	}
-	for name, want := range map[string]json.RawMessage{"standard": standard, "other": other} {
+	for name, want := range map[string]json.RawMessage{"standard": defaults, "other": other} {
 		read := tracking.HeaderFrom(tracking.Metadata(header(1, scoring.Version, want), 1))
 		if string(read.Scorer.Options) != string(want) {
 			t.Errorf("%s: read back as %s", name, read.Scorer.Options)

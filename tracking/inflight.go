@@ -10,141 +10,142 @@ import (
 	"extraction-experiment/runstore"
 )
 
-// The stages of a batch, in their order.
+// The stages of a batch, in order.
 const (
-	linked = iota
-	traced
-	scored
-	stages
+	stageLinks = iota
+	stageSpans
+	stageScores
+	stageCount
 )
 
-// inFlightBatch is a round on its way: its outcomes go through links, spans and scores, so
-// that a slow server is asked for the links of one round, the spans of another and
-// the scores of a third at the same time. Each stage goes after that of the round
-// before, until the run has ended: then all go at once.
+// inFlightBatch is a round under way. Its outcomes pass through the stages links, spans and
+// scores. Several rounds overlap: the links of one round, the spans of another and the
+// scores of a third can be under way at the same time, which helps with a slow server. A
+// stage waits for the same stage of the previous round until the run has ended; after that
+// it does not wait.
 type inFlightBatch struct {
 	*publisher
 	header   outcome.Header
 	builders map[int]builder
-	batch    []runstore.Pending // the outcomes of the round
-	opened   []runstore.Pending // those whose trial has an experiment id
-	// incomplete names outcomes of which not all scores were taken.
+	batch    []runstore.Pending // all outcomes of the round
+	sendable []runstore.Pending // the outcomes whose trial has an experiment id
+	// incomplete holds the outcomes whose scores Langfuse did not all accept.
 	incomplete map[int64]bool
 
-	left   [stages]chan struct{} // closed when it has left the stage
-	errs   [stages]error         // to be read after it
-	before *inFlightBatch        // nil for the first
+	done     [stageCount]chan struct{} // closed when the stage is over
+	errs     [stageCount]error         // valid once done is closed
+	previous *inFlightBatch            // nil for the first round
 }
 
-// start sends a round on its way.
+// start begins a round in a goroutine of its own.
 func (p *publisher) start(ctx context.Context, batch []runstore.Pending, builders map[int]builder) {
-	f := &inFlightBatch{publisher: p, header: p.header, builders: builders, batch: batch, before: p.inFlight.newest()}
+	f := &inFlightBatch{publisher: p, header: p.header, builders: builders, batch: batch, previous: p.inFlight.newest()}
 	for _, o := range batch {
 		if _, ok := f.builders[o.Trial]; ok {
-			f.opened = append(f.opened, o)
+			f.sendable = append(f.sendable, o)
 		}
 	}
-	for stage := range f.left {
-		f.left[stage] = make(chan struct{})
+	for stage := range f.done {
+		f.done[stage] = make(chan struct{})
 	}
 	p.inFlight = append(p.inFlight, f)
 	go f.run(ctx)
 }
 
-// run goes through the stages. After one that failed the others are skipped. When
-// links may start, round decides.
+// run carries out the stages. It skips the stages after a failed one. The stage of links
+// starts at once, because publisher.follow waits for the previous round before it starts one.
 func (f *inFlightBatch) run(ctx context.Context) {
 	failed := false
-	for stage, send := range [stages]func(context.Context) error{f.links, f.traces, f.scores} {
-		if f.before != nil && stage != linked {
+	for stage, send := range [stageCount]func(context.Context) error{f.sendLinks, f.sendSpans, f.sendScores} {
+		if f.previous != nil && stage != stageLinks {
 			select {
-			case <-f.before.left[stage]:
-			case <-f.finished: // there is nothing more to keep apart
+			case <-f.previous.done[stage]:
+			case <-f.finished: // no further rounds will overlap
 			}
 		}
 		if !failed {
 			f.errs[stage] = send(ctx)
 			failed = f.errs[stage] != nil
 		}
-		if stage == traced {
+		if stage == stageSpans {
 			f.release()
 		}
-		close(f.left[stage])
+		close(f.done[stage])
 	}
-	f.before = nil
+	f.previous = nil
 }
 
-// release lets go of what only spans are made of.
+// release drops the parts of the outcomes that only spans need, so that they can be freed.
 func (f *inFlightBatch) release() {
-	for _, some := range [][]runstore.Pending{f.batch, f.opened} {
-		for i := range some {
-			some[i].Output, some[i].Calls, some[i].Explanation, some[i].Source = nil, nil, nil, nil
+	for _, outcomes := range [][]runstore.Pending{f.batch, f.sendable} {
+		for i := range outcomes {
+			outcomes[i].Output, outcomes[i].Calls, outcomes[i].Explanation, outcomes[i].Source = nil, nil, nil, nil
 		}
 	}
 }
 
-// inFlightBatches are the rounds on their way, in their order.
+// inFlightBatches are the rounds under way, oldest first.
 type inFlightBatches []*inFlightBatch
 
-func (all inFlightBatches) newest() *inFlightBatch {
-	if len(all) == 0 {
+func (rounds inFlightBatches) newest() *inFlightBatch {
+	if len(rounds) == 0 {
 		return nil
 	}
-	return all[len(all)-1]
+	return rounds[len(rounds)-1]
 }
 
-// ready waits until another may start, the links of the newest being there and no
-// more than two of them on their way, or until the run finishes, and reports whether
-// those links did not fail.
-func (all inFlightBatches) ready(finished <-chan struct{}) bool {
-	f := all.newest()
+// waitReady waits until another round may start: the links of the newest round are done and
+// at most two rounds are under way, or the run has finished. It returns false if the links of
+// the newest round failed.
+func (rounds inFlightBatches) waitReady(finished <-chan struct{}) bool {
+	f := rounds.newest()
 	if f == nil {
 		return true
 	}
-	awaited := []chan struct{}{f.left[linked]}
-	if n := len(all) - stages; n >= 0 {
-		awaited = append(awaited, all[n].left[scored])
+	awaited := []chan struct{}{f.done[stageLinks]}
+	if oldest := len(rounds) - stageCount; oldest >= 0 {
+		awaited = append(awaited, rounds[oldest].done[stageScores])
 	}
-	for _, left := range awaited {
+	for _, done := range awaited {
 		select {
-		case <-left:
+		case <-done:
 		case <-finished:
 		}
 	}
-	return !limit.Closed(f.left[linked]) || f.errs[linked] == nil
+	return !limit.Closed(f.done[stageLinks]) || f.errs[stageLinks] == nil
 }
 
-// collect takes out those that have arrived: how many of their outcomes are
-// published or set aside, and what went wrong.
+// collect removes the rounds that are complete. It returns how many of their outcomes are
+// published or refused, and their errors.
 func (p *publisher) collect() (finished int, err error) {
 	var problems []error
-	for len(p.inFlight) > 0 && limit.Closed(p.inFlight[0].left[scored]) {
+	for len(p.inFlight) > 0 && limit.Closed(p.inFlight[0].done[stageScores]) {
 		f := p.inFlight[0]
 		p.inFlight = p.inFlight[1:]
 		problems = append(problems, f.errs[:]...)
-		if f.errs[linked] == nil && f.errs[traced] == nil {
-			finished += p.count(f)
+		if f.errs[stageLinks] == nil && f.errs[stageSpans] == nil {
+			finished += p.countPublished(f)
 		}
 	}
 	return finished, errors.Join(problems...)
 }
 
-// waitAll waits until all have arrived, and adds them to what a round did.
+// waitAll waits until all rounds are complete, and adds their results to those of a round.
 func (p *publisher) waitAll(done progress, problem error) (progress, error) {
 	for _, f := range p.inFlight {
-		<-f.left[scored]
+		<-f.done[stageScores]
 	}
 	finished, err := p.collect()
 	done.finished += finished
 	return done, errors.Join(problem, err)
 }
 
-// count tells how many outcomes are published, and returns how many of a batch are
-// published or set aside.
-func (p *publisher) count(f *inFlightBatch) (finished int) {
+// countPublished updates and reports the number of published outcomes, and returns how many
+// outcomes of a batch are published or refused.
+func (p *publisher) countPublished(f *inFlightBatch) (finished int) {
 	for _, o := range f.batch {
 		switch {
-		case p.refused.of(o.OID).part != 0:
+		case p.refused.get(o.OID).part != 0:
 			finished++
 		case !f.incomplete[o.OID]:
 			finished++
@@ -156,8 +157,9 @@ func (p *publisher) count(f *inFlightBatch) (finished int) {
 	return finished
 }
 
-// wait returns after d (0 is forever), on a commit, or when the run finishes.
-func (p *publisher) wait(ctx context.Context, d time.Duration, more, finished <-chan struct{}) {
+// waitChange returns after d, after a commit, or when the run finishes or ctx is done. A d
+// of 0 sets no time limit.
+func (p *publisher) waitChange(ctx context.Context, d time.Duration, changed, finished <-chan struct{}) {
 	var after <-chan time.Time
 	if d > 0 {
 		after = time.After(d)
@@ -165,29 +167,29 @@ func (p *publisher) wait(ctx context.Context, d time.Duration, more, finished <-
 	select {
 	case <-ctx.Done():
 	case <-after:
-	case <-more:
+	case <-changed:
 	case <-finished:
 	}
 }
 
-// fill waits until another round is worth its requests, or the run finishes; began is
-// when the last one did, or when something came after a pause. Where what waits takes much
-// memory, a round does not wait for the one before.
-func (p *publisher) fill(ctx context.Context, began time.Time) {
-	open := func() bool { return ctx.Err() == nil && !limit.Closed(p.finished) }
-	for open() && time.Since(began) < stride && !p.cfg.Run.Crowded() {
-		p.wait(ctx, stride/40, nil, p.finished) // commits come far more often
+// waitForRound waits until there are enough outcomes for another round, or the run finishes.
+// began is the start of the last round, or the time of the first outcome after a pause. The
+// minimum interval between rounds is skipped if the waiting outcomes take much memory.
+func (p *publisher) waitForRound(ctx context.Context, began time.Time) {
+	running := func() bool { return ctx.Err() == nil && !limit.Closed(p.finished) }
+	for running() && time.Since(began) < roundInterval && !p.cfg.Run.Crowded() {
+		p.waitChange(ctx, roundInterval/40, nil, p.finished) // commits are far more frequent than this
 	}
-	for open() {
-		more := p.cfg.Run.Changed()
-		left := time.Until(began.Add(linger))
-		if p.cfg.Run.Waiting(p.read, many) >= many || left <= 0 {
+	for running() {
+		changed := p.cfg.Run.Changed()
+		remaining := time.Until(began.Add(roundWaitMax))
+		if p.cfg.Run.Waiting(p.lastRead, roundMin) >= roundMin || remaining <= 0 {
 			return
 		}
-		p.wait(ctx, left, more, p.finished)
+		p.waitChange(ctx, remaining, changed, p.finished)
 	}
 }
 
-func pause(failures int) time.Duration {
-	return min(firstPause<<min(failures-1, 10), maxPause)
+func retryDelay(failures int) time.Duration {
+	return min(retryDelayMin<<min(failures-1, 10), retryDelayMax)
 }

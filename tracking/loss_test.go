@@ -9,13 +9,13 @@ import (
 	"extraction-experiment/tracking"
 )
 
-// lose makes the server accept things of one kind and lose them.
+// lose makes the server accept objects of one kind and lose them.
 func (w *world) lose(kind string, ids ...string) {
 	drop := func(of, id string) bool { return of == kind && slices.Contains(ids, id) }
 	w.drop.Store(&drop)
 }
 
-// loseSpans loses spans of an item's attempt, by position.
+// loseSpans makes the server lose spans of an item's attempt, by position.
 func (s *scene) loseSpans(item, attempt int, positions ...int) {
 	var ids []string
 	for _, position := range positions {
@@ -24,7 +24,7 @@ func (s *scene) loseSpans(item, attempt int, positions ...int) {
 	s.lose(embedded.DropSpan, ids...)
 }
 
-// score finds a score of a trace by its name.
+// score returns the score of a trace with a name.
 func (w *world) score(t *testing.T, trace, name string) langfuse.Score {
 	t.Helper()
 	for s, err := range w.client.ReadScores(t.Context(), w.server.Capabilities, langfuse.ScoresQuery{TraceIDs: []string{trace}}) {
@@ -39,7 +39,7 @@ func (w *world) score(t *testing.T, trace, name string) langfuse.Score {
 	return langfuse.Score{}
 }
 
-// deleteScore deletes a score behind the publisher's back.
+// deleteScore deletes a score without the publisher.
 func (w *world) deleteScore(t *testing.T, id string) {
 	t.Helper()
 	if err := w.client.DeleteScore(t.Context(), id); err != nil {
@@ -47,20 +47,20 @@ func (w *world) deleteScore(t *testing.T, id string) {
 	}
 }
 
-// overwrite stores a score under an id, as of now, in another environment than the run.
-func (w *world) overwrite(t *testing.T, id string, like langfuse.Score, value float64) {
+// overwriteScore stores a score under an id with the current time, in another environment.
+func (w *world) overwriteScore(t *testing.T, id string, like langfuse.Score, value float64) {
 	t.Helper()
 	like.Environment = "elsewhere"
-	w.set(t, id, like, value)
+	w.setScore(t, id, like, value)
 }
 
-// double stores a score under another id, where the first one is.
-func (s *scene) double(id string, like langfuse.Score, value float64) {
+// copyScore stores a score under another id, on the subject of the first one.
+func (s *scene) copyScore(id string, like langfuse.Score, value float64) {
 	s.t.Helper()
-	s.set(s.t, id, like, value)
+	s.setScore(s.t, id, like, value)
 }
 
-func (w *world) set(t *testing.T, id string, like langfuse.Score, value float64) {
+func (w *world) setScore(t *testing.T, id string, like langfuse.Score, value float64) {
 	t.Helper()
 	create := langfuse.ScoreCreate{ID: id, Name: like.Name, Type: like.Type, Value: langfuse.NumberValue(value), Environment: like.Environment}
 	switch like.Subject.Kind {

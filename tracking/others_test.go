@@ -12,8 +12,8 @@ import (
 	"extraction-experiment/tracking"
 )
 
-// TestModes_otherScores: another tool scores a trace, its root span and the run,
-// under names that the run has. That is not a difference, and Repair leaves it.
+// TestModes_otherScores: another program scores a trace, its root span and the run, with names
+// that the run has. That is not a difference, and Repair leaves it.
 func TestModes_otherScores(t *testing.T) {
 	for _, mode := range modesOrSample() {
 		t.Run(string(mode), func(t *testing.T) {
@@ -24,9 +24,9 @@ func TestModes_otherScores(t *testing.T) {
 			if err := s.client.CreateScore(t.Context(), judge); err != nil {
 				t.Fatal(err)
 			}
-			s.overwrite(t, "another-id", like, 0.9)
-			s.overwrite(t, "another-mean", mean, 0.5)
-			s.deleteScore(t, s.score(t, s.trace(3, 1), "error").ID) // something to mend
+			s.overwriteScore(t, "another-id", like, 0.9)
+			s.overwriteScore(t, "another-mean", mean, 0.5)
+			s.deleteScore(t, s.score(t, s.trace(3, 1), "error").ID) // something to repair
 			before, after, err := tracking.Repair(t.Context(), s.config(), s.publish())
 			if err != nil || before.Total() != 1 || !after.OK() {
 				t.Fatalf("%+v\n%+v\n%v", before.Findings, after.Findings, err)
@@ -35,29 +35,28 @@ func TestModes_otherScores(t *testing.T) {
 			for _, other := range after.Others {
 				ids = append(ids, other.ID)
 			}
-			// By item, the run itself first, then by id.
+			// Sorted by item, with the run itself first, then by id.
 			if after.OthersCount != 3 || len(ids) != 3 || ids[0] != "another-mean" || ids[1] != "another-id" || ids[2] != "judge" {
 				t.Errorf("others: %+v", after.Others)
 			}
-			there := 0
+			found := 0
 			for score, err := range s.client.ReadScores(t.Context(), s.server.Capabilities, langfuse.ScoresQuery{IDs: []string{"judge", "another-id", "another-mean"}}) {
 				if err != nil {
 					t.Fatal(err)
 				}
 				t.Log(score.ID)
-				there++
+				found++
 			}
-			if there != 3 {
-				t.Errorf("%d of 3 scores of others are left", there)
+			if found != 3 {
+				t.Errorf("%d of 3 scores of others are left", found)
 			}
 		})
 	}
 }
 
-// TestModes_scoreAhead: a score was changed by a program whose clock is ahead.
-// Langfuse keeps what is stored as of the latest time, which no answer shows.
-// Repair deletes it and sends it again. Where the deletion shows no effect nothing
-// is sent behind it, and the finding that stays says so.
+// TestModes_scoreAhead: a program whose clock is ahead changed a score. Langfuse keeps the score
+// with the latest timestamp, which no response shows. Repair deletes the score and sends it again.
+// If the deletion has no effect, Repair sends nothing, and the remaining finding explains why.
 func TestModes_scoreAhead(t *testing.T) {
 	for _, mode := range modesOrSample() {
 		t.Run(string(mode), func(t *testing.T) {
@@ -74,9 +73,9 @@ func TestModes_scoreAhead(t *testing.T) {
 			if err := errors.Join(s.client.CreateScores(t.Context(), []langfuse.ScoreCreate{ahead, aheadMean})...); err != nil {
 				t.Fatal(err)
 			}
-			var sent atomic.Int32 // after a deletion
+			var sent atomic.Int32 // requests after a deletion
 			var deleted atomic.Bool
-			lost := func(rw http.ResponseWriter, r *http.Request) bool {
+			loseDeletions := func(rw http.ResponseWriter, r *http.Request) bool {
 				if deleted.Load() && strings.HasSuffix(r.URL.Path, "/ingestion") {
 					sent.Add(1)
 				}
@@ -87,7 +86,7 @@ func TestModes_scoreAhead(t *testing.T) {
 				_, _ = rw.Write([]byte(`{"message":"queued"}`))
 				return true
 			}
-			s.front.Store(&lost)
+			s.front.Store(&loseDeletions)
 			before, after, err := tracking.Repair(t.Context(), s.config(), s.publish())
 			if err != nil || before.Total() != 2 || after.Total() != 2 || !deleted.Load() || sent.Load() > 0 {
 				t.Fatalf("%d sent\n%+v\n%+v\n%v", sent.Load(), before.Findings, after.Findings, err)

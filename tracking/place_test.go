@@ -12,25 +12,24 @@ import (
 	"extraction-experiment/tracking"
 )
 
-// demandRefused publishes, verifies and repairs the run with another
-// configuration, and demands that an error of the kind says why not, with exit
-// code 64, and that nothing was written anywhere.
-func demandRefused[E error](s *scene, at *world, verified bool, says ...string) {
+// checkRefused publishes, verifies and repairs the run with another server, and checks that each
+// fails with an error of type E and exit code 64, and that nothing was written.
+func checkRefused[E error](s *scene, target *world, verifyFails bool, texts ...string) {
 	t := s.t
 	t.Helper()
-	again(t, s.run, 3, 1)
+	commitSecond(t, s.run, 3, 1)
 	s.routes.Clear()
-	at.routes.Clear()
+	target.routes.Clear()
 	verify, publish := s.config(), s.publish()
-	verify.Client, publish.Client = at.client, at.client
-	published := at.follow(t, t.Context(), s.run)
-	_, _, repaired := tracking.Repair(t.Context(), verify, publish)
-	_, read := tracking.Verify(t.Context(), verify)
-	errs := map[string]error{"publish": published, "repair": repaired}
-	if verified {
-		errs["verify"] = read
-	} else if read != nil {
-		t.Errorf("verify: %v", read)
+	verify.Client, publish.Client = target.client, target.client
+	publishErr := target.follow(t, t.Context(), s.run)
+	_, _, repairErr := tracking.Repair(t.Context(), verify, publish)
+	_, verifyErr := tracking.Verify(t.Context(), verify)
+	errs := map[string]error{"publish": publishErr, "repair": repairErr}
+	if verifyFails {
+		errs["verify"] = verifyErr
+	} else if verifyErr != nil {
+		t.Errorf("verify: %v", verifyErr)
 	}
 	for name, err := range errs {
 		var want E
@@ -39,19 +38,19 @@ func demandRefused[E error](s *scene, at *world, verified bool, says ...string) 
 			t.Errorf("%s: %T %v", name, err, err)
 			continue
 		}
-		for _, text := range says {
+		for _, text := range texts {
 			if !strings.Contains(err.Error(), text) {
 				t.Errorf("%s does not say %q: %v", name, text, err)
 			}
 		}
 	}
-	if n := len(s.writes()) + len(at.writes()); n > 0 {
-		t.Errorf("written: %v and %v", s.writes(), at.writes())
+	if n := len(s.writes()) + len(target.writes()); n > 0 {
+		t.Errorf("written: %v and %v", s.writes(), target.writes())
 	}
 }
 
-// TestModes_elsewhere: a server with the same project and dataset name, but
-// without the run, is refused by its address.
+// TestModes_elsewhere: a server with the same project and dataset name, but without the run, is
+// refused because of its address.
 func TestModes_elsewhere(t *testing.T) {
 	for _, mode := range modesOrSample() {
 		t.Run(string(mode), func(t *testing.T) {
@@ -59,13 +58,13 @@ func TestModes_elsewhere(t *testing.T) {
 			s := newScene(t, mode, harm{})
 			other := newWorldIn(t, mode)
 			other.newRun(t, "theirs", 6)
-			demandRefused[*tracking.ElsewhereError](s, other, true,
+			checkRefused[*tracking.ElsewhereError](s, other, true,
 				"published to "+s.config().Client.BaseURL(), "this is "+other.client.BaseURL(), "set LANGFUSE_BASE_URL to "+s.client.BaseURL(), "nothing was written")
 		})
 	}
 }
 
-// TestModes_renamed: the same server under another address is the same server.
+// TestModes_renamed: the same server is accepted under another address.
 func TestModes_renamed(t *testing.T) {
 	for _, mode := range modesOrSample() {
 		t.Run(string(mode), func(t *testing.T) {
@@ -80,7 +79,7 @@ func TestModes_renamed(t *testing.T) {
 			if moved.client, err = langfuse.New(cfg); err != nil {
 				t.Fatal(err)
 			}
-			again(t, s.run, 3, 1)
+			commitSecond(t, s.run, 3, 1)
 			if err := moved.follow(t, t.Context(), s.run); err != nil {
 				t.Fatal(err)
 			}
@@ -96,8 +95,8 @@ func TestModes_renamed(t *testing.T) {
 	}
 }
 
-// TestPlace_free: a run of which nothing was acknowledged may go elsewhere, if
-// its dataset is there.
+// TestPlace_free: a run without acknowledgements may be published to another server that has its
+// dataset.
 func TestPlace_free(t *testing.T) {
 	w := newWorld(t)
 	run := w.newRun(t, "base", 3)
@@ -112,9 +111,8 @@ func TestPlace_free(t *testing.T) {
 	}
 }
 
-// TestModes_opened: the run was opened, and nothing of it acknowledged. It does not
-// go to another server, where its dataset is not, and there is no trace by which that
-// could turn out to be the same.
+// TestModes_opened: the run was opened on a server, which acknowledged nothing. It is not published
+// to another server, which has neither its dataset nor a trace that would show it to be the same.
 func TestModes_opened(t *testing.T) {
 	for _, mode := range modesOrSample() {
 		t.Run(string(mode), func(t *testing.T) {
@@ -142,7 +140,7 @@ func TestModes_opened(t *testing.T) {
 	}
 }
 
-// TestModes_otherDataset: the dataset of the name has another id now.
+// TestModes_otherDataset: the dataset of that name has another id.
 func TestModes_otherDataset(t *testing.T) {
 	for _, mode := range modesOrSample() {
 		t.Run(string(mode), func(t *testing.T) {
@@ -157,7 +155,7 @@ func TestModes_otherDataset(t *testing.T) {
 				return true
 			}
 			s.front.Store(&front)
-			demandRefused[*tracking.ElsewhereError](s, s.world, false, `id made-again`, "deleted and made again", "nothing was written")
+			checkRefused[*tracking.ElsewhereError](s, s.world, false, `id made-again`, "deleted and made again", "nothing was written")
 		})
 	}
 }

@@ -21,97 +21,97 @@ import (
 
 // Bounds of one round of publishing; see Publish.
 const (
-	roundSize  = 200         // outcomes read from the run file at once
-	many       = 20          // outcomes for which a round begins at once,
-	stride     = linger / 5  // but not sooner than this after the one before;
-	linger     = time.Second // for fewer it waits so long that there are more
-	firstPause = time.Second // after a round that failed
-	maxPause   = 30 * time.Second
+	roundSize     = 200              // outcomes in a round at most
+	roundMin      = 20               // waiting outcomes that start a round
+	roundInterval = roundWaitMax / 5 // between the starts of two rounds at least
+	roundWaitMax  = time.Second      // after the start of the last round, fewer than roundMin are enough
+	retryDelayMin = time.Second      // after the first failure; doubles with each further one
+	retryDelayMax = 30 * time.Second
 )
 
-// Site is a server of Langfuse.
+// Site is a Langfuse server.
 type Site struct {
 	Client *langfuse.Client
-	// Server is what the client's Probe found.
+	// Server is the result of the client's Probe.
 	Server langfuse.Server
-	// Embedded says that it is the server of this folder, which has no pages for
-	// links to lead to, and shows at once what it has taken.
+	// Embedded marks the embedded server of this folder. It has no pages to link to, and
+	// shows everything that it accepted at once.
 	Embedded bool
 }
 
-// Config says what to publish, and where. Site.Client and Run are required.
+// Config configures Publish. Site.Client and Run are required.
 type Config struct {
 	Site
 	Run *runstore.Run
-	// LastTries is how often a round may fail in a row, and get nothing there, once
-	// the run is finished before Publish gives up; 0 means 3.
+	// LastTries is the number of failed rounds in a row, none of which published anything,
+	// after which Publish gives up once the run is finished; 0 means 3.
 	LastTries int
-	// Patience is how long Publish waits, when all is sent, until the scores of
-	// replaced attempts are gone; 0 means two minutes: Langfuse queues deletions.
-	// Those that it took and did not show meanwhile stay to be withdrawn.
+	// Patience is how long Publish waits at the end until the scores of replaced attempts
+	// are deleted, because Langfuse queues deletions; 0 means two minutes. Scores that
+	// Langfuse accepted but has not shown by then remain to be deleted.
 	Patience time.Duration
-	// Log takes what a person need not see; nil means nowhere.
+	// Log receives messages that users do not need; nil discards them.
 	Log *slog.Logger
-	// Published is told how many outcomes are in Langfuse now; nil is told nothing.
+	// Published, if not nil, is called with the number of outcomes published so far.
 	Published func(outcomes int)
-	// Withdrawing is told of how many replaced attempts the scores are still to go,
-	// while that is waited for, and 0 when it is not any more; nil is told nothing.
+	// Withdrawing, if not nil, is called with the number of replaced attempts whose scores
+	// Langfuse has yet to delete, and with 0 when the wait ends.
 	Withdrawing func(attempts int)
-	// Summary is what a run that has ended came to, where somebody knows it; nil has it
-	// summed up from the run file.
+	// Summary returns the summary of the ended run, for a run of one trial. If it is nil,
+	// Publish computes the summary from the run file.
 	Summary func() (outcome.Summary, error)
-	// Runner names this program on the spans, with its version.
+	// Runner is the name and version of this program on the spans.
 	Runner langfuse.Scope
 }
 
-// requests is how many requests are under way at once, of a link each or of up to 100
-// scores.
-const requests = 64
+// maxRequests bounds the concurrent requests for links, and also those for scores. A request
+// holds one link or up to 100 scores.
+const maxRequests = 64
 
-// publisher carries one run into Langfuse.
+// publisher publishes one run.
 type publisher struct {
 	cfg    Config
 	header outcome.Header
-	// refused is what Langfuse will never take; it stays unpublished in the run
-	// file.
-	refused refused
-	// refusedTotals holds why Langfuse will never take scores of the run.
-	refusedTotals []error
-	finished      <-chan struct{} // closed when the run has
-	inFlight      inFlightBatches
-	read          int64         // the last outcome that was in a round
-	linking       chan struct{} // takes requests, one for each link under way
-	sent          int
-	unchecked     bool // whether the dataset is still that of the run
-	placed        bool // it is known that this is the run's server
-	// withdrawals by outcome, as far as they are under way.
+	// refused holds the outcomes that Langfuse refused for good. They stay unpublished in
+	// the run file.
+	refused refusalSet
+	// refusedRunScores holds the errors of scores of the run that Langfuse refused for good.
+	refusedRunScores []error
+	finished         <-chan struct{} // closed when the run has finished
+	inFlight         inFlightBatches
+	lastRead         int64         // the highest OID that a round has read
+	linkSlots        chan struct{} // holds a value for each request for a link under way
+	sent             int
+	datasetUnchecked bool // checkDatasetOnce has yet to compare the dataset
+	serverChecked    bool // checkServerOnce has succeeded
+	// withdrawals holds the withdrawals under way, by the OID of the attempt.
 	withdrawals map[int64]*withdrawal
-	// totalled: the scores of the run as a whole are in Langfuse, or the run has
-	// not ended.
-	totalled bool
+	// runScoresSent is true if the scores of the run as a whole are in Langfuse, or if
+	// there are none because the run has not ended.
+	runScoresSent bool
 }
 
-// Publish publishes what is committed to the run file and not acknowledged,
-// and what is committed meanwhile, until finished is closed and all of it is
-// sent. Give it a closed channel to publish a run that has ended.
+// Publish publishes the outcomes in the run file that are not acknowledged, including those
+// committed while it runs. It returns when finished is closed and everything is sent. To
+// publish a run that has ended, pass a closed channel.
 //
-// Each round takes up to 200 outcomes: links, then spans, then scores, in that
-// order, and acknowledges each stage in the run file. A stage of one round and the
-// next stage of the round before are on their way together. A round begins when 20
-// outcomes wait, a fifth of a second after the one before at the earliest, or a second
-// after it with fewer. Spans of many outcomes share a request (4 MiB, to the embedded
-// server 512 KiB, and 512 spans), and so do 100 scores. With the last round go the scores of
-// the run as a whole, if the run file has a footer, and then what was published of attempts
-// that newer ones replaced is withdrawn.
+// A round has up to 200 outcomes. It sends links, then spans, then scores, and acknowledges
+// each stage in the run file. A stage of one round and the next stage of the previous round
+// run concurrently. A round begins when 20 outcomes wait, at least a fifth of a second after
+// the start of the previous one, or a second after it with fewer outcomes. A request holds
+// the spans of many outcomes (up to 4 MiB, 512 KiB for the embedded server, and 512 spans),
+// or up to 100 scores. If the run file has a footer, Publish sends the scores of the run as
+// a whole together with the last round. At the end it deletes the published scores of
+// attempts that newer ones replaced.
 //
-// A round that fails is tried again, with growing pauses; while the run goes on, or
-// some of it gets there, without end, after that LastTries times. A wrong key ends it
-// at once. What Langfuse refuses for good is set aside and does not hold up the rest.
-// The error is an *UnpublishedError, or that of ctx. Where it turns out that the run
-// was published to another server, or that its dataset is another one here, it is an
-// *ElsewhereError, and nothing was sent.
+// Publish retries a failed round with growing pauses: without limit while the run goes on or
+// rounds publish at least some outcomes, otherwise LastTries times. A wrong key ends it at
+// once. It sets aside outcomes that Langfuse refuses for good, and publishes the rest. The
+// error is an *UnpublishedError, which may wrap the cause of the end of ctx. If the run was
+// published to another server, or if the dataset of that name has another id on this one,
+// the error is an *ElsewhereError, and nothing was sent.
 //
-// Only one may be under way for a run. It never touches what the workers wait for.
+// There must be at most one call for a run at a time. Publish never blocks the workers.
 func Publish(ctx context.Context, cfg Config, finished <-chan struct{}) error {
 	cfg.LastTries = cmp.Or(cfg.LastTries, 3)
 	cfg.Patience = cmp.Or(cfg.Patience, 2*time.Minute)
@@ -123,109 +123,110 @@ func Publish(ctx context.Context, cfg Config, finished <-chan struct{}) error {
 		cfg.Withdrawing = func(int) {}
 	}
 	p := &publisher{
-		cfg: cfg, finished: finished, linking: make(chan struct{}, requests),
-		refused: refused{by: map[int64]refusal{}}, withdrawals: map[int64]*withdrawal{},
+		cfg: cfg, finished: finished, linkSlots: make(chan struct{}, maxRequests),
+		refused: refusalSet{byOID: map[int64]refusal{}}, withdrawals: map[int64]*withdrawal{},
 	}
 	return p.follow(ctx)
 }
 
-// follow carries out one round after the other until nothing is left, or cannot be sent.
+// follow carries out rounds until everything is sent, or an error ends it.
 func (p *publisher) follow(ctx context.Context) error {
 	failures, ending := 0, false
 	for {
 		began := time.Now()
-		ready := p.inFlight.ready(p.finished)
+		ready := p.inFlight.waitReady(p.finished)
 		last := limit.Closed(p.finished)
 		if last && !ending {
-			failures, ending = 0, true // what failed during the run does not count
+			failures, ending = 0, true // failures during the run do not count
 		}
-		more := p.cfg.Run.Changed() // before reading, so that no commit is missed
+		changed := p.cfg.Run.Changed() // before reading, so that no commit is missed
 		done, err := p.round(ctx, ready, last)
 		idle := done == progress{}
 		ended := err == nil && idle && last
 		if ended {
-			err = p.conclude(ctx)
+			err = p.finish(ctx)
 		}
 		if done.finished > 0 {
 			failures = 0
 		}
 		switch {
 		case ctx.Err() != nil:
-			_, _ = p.waitAll(done, nil) // what it lacks is counted
-			return p.unpublished(context.Cause(ctx))
+			_, _ = p.waitAll(done, nil) // unpublishedError counts the rest
+			return p.unpublishedError(context.Cause(ctx))
 		case errors.As(err, new(*ElsewhereError)):
 			return err
 		case errors.Is(err, langfuse.ErrUnauthorized):
-			return p.unpublished(err)
+			return p.unpublishedError(err)
 		case err != nil:
 			p.cfg.Log.Info("publishing will be tried again", "error", err)
 			if failures++; last && failures >= p.cfg.LastTries {
-				return p.unpublished(err)
+				return p.unpublishedError(err)
 			}
 			finished := p.finished
 			if last {
 				finished = nil
 			}
-			p.wait(ctx, pause(failures), nil, finished)
+			p.waitChange(ctx, retryDelay(failures), nil, finished)
 		case ended:
-			return p.unpublished(nil)
-		case last || done.took >= roundSize:
+			return p.unpublishedError(nil)
+		case last || done.started >= roundSize:
 		case idle:
-			p.wait(ctx, 0, more, p.finished)
-			p.fill(ctx, time.Now())
+			p.waitChange(ctx, 0, changed, p.finished)
+			p.waitForRound(ctx, time.Now())
 		default:
-			p.fill(ctx, began)
+			p.waitForRound(ctx, began)
 		}
 	}
 }
 
-// conclude sends what concerns the run as a whole, when everything else is sent.
-func (p *publisher) conclude(ctx context.Context) error {
-	if err := p.place(ctx); err != nil {
+// finish sends the scores of the run as a whole, and deletes those of replaced attempts. It
+// is called when all outcomes are sent.
+func (p *publisher) finish(ctx context.Context) error {
+	if err := p.checkServerOnce(ctx); err != nil {
 		return err
 	}
-	if err := p.totals(ctx); err != nil {
+	if err := p.sendRunScores(ctx); err != nil {
 		return err
 	}
-	return p.withdraw(ctx) // what is left is counted in unpublished
+	return p.withdraw(ctx) // unpublishedError counts the rest
 }
 
-// progress is what a round did.
+// progress is the result of a round.
 type progress struct {
-	took     int // outcomes that it began with
-	finished int // outcomes that are published or set aside now, also of rounds before
+	started  int // outcomes in the round
+	finished int // outcomes newly published or refused, including those of earlier rounds
 }
 
-// round sends the next outcomes on their way. Where more are to follow soon it does
-// not wait for them to arrive; see inFlightBatch. What was acknowledged before an error stays
-// acknowledged. Where it is not ready, as inFlightBatches.ready says, nothing new is sent.
-// Last says that the run has ended: its own scores go beside its last outcomes, also
-// where those are on their way already.
+// round starts to send the next outcomes. If more will follow soon it does not wait until
+// they are sent; see inFlightBatch. Acknowledgements made before an error remain. If ready is
+// false, which is the result of inFlightBatches.waitReady, it sends nothing new. If last is
+// true the run has ended: round then sends the scores of the run concurrently with the last
+// outcomes, even if an earlier round started those.
 func (p *publisher) round(ctx context.Context, ready, last bool) (progress, error) {
 	var done progress
 	if !ready {
 		return p.waitAll(done, nil)
 	}
-	batch, err := p.next(ctx)
+	batch, err := p.nextBatch(ctx)
 	if err != nil {
 		return p.waitAll(done, err)
 	}
-	if last && len(batch) == roundSize && !p.inFlight.ready(nil) {
+	if last && len(batch) == roundSize && !p.inFlight.waitReady(nil) {
 		return p.waitAll(done, nil)
 	}
-	if done.took = len(batch); done.took > 0 {
-		builders, err := p.open(ctx, batch)
+	if done.started = len(batch); done.started > 0 {
+		builders, err := p.openTrials(ctx, batch)
 		if err != nil {
 			return p.waitAll(done, err)
 		}
 		p.start(ctx, batch, builders)
 	}
 	if last && len(batch) < roundSize && len(p.inFlight) > 0 {
-		return p.waitAll(done, p.totals(ctx))
+		return p.waitAll(done, p.sendRunScores(ctx))
 	}
 	if f := p.inFlight.newest(); len(batch) == 0 && f != nil {
 		select {
-		case <-f.left[scored]:
+		case <-f.done[stageScores]:
 		case <-p.finished:
 		}
 	}
@@ -235,10 +236,10 @@ func (p *publisher) round(ctx context.Context, ready, last bool) (progress, erro
 	return done, nil
 }
 
-// next returns outcomes that are not published, those set aside left out. As long
-// as others are on their way, only those after them: what failed before is taken
-// up again when no others come.
-func (p *publisher) next(ctx context.Context) ([]runstore.Pending, error) {
+// nextBatch returns up to roundSize outcomes that are neither published nor refused. While
+// rounds are under way it returns only outcomes after theirs, so that failed outcomes are
+// retried when no newer ones are left.
+func (p *publisher) nextBatch(ctx context.Context) ([]runstore.Pending, error) {
 	after := int64(0)
 	if f := p.inFlight.newest(); f != nil {
 		after = f.batch[len(f.batch)-1].OID
@@ -249,31 +250,31 @@ func (p *publisher) next(ctx context.Context) ([]runstore.Pending, error) {
 			return nil, err
 		}
 		after = page[len(page)-1].OID
-		p.read = max(p.read, after)
-		page = slices.DeleteFunc(page, func(o runstore.Pending) bool { return p.refused.of(o.OID).part != 0 })
+		p.lastRead = max(p.lastRead, after)
+		page = slices.DeleteFunc(page, func(o runstore.Pending) bool { return p.refused.get(o.OID).part != 0 })
 		if len(page) > 0 {
 			return page, nil
 		}
 	}
 }
 
-func (p *publisher) ack(ctx context.Context, stage runstore.Published, some []runstore.Pending) error {
-	if len(some) == 0 {
+func (p *publisher) ack(ctx context.Context, stage runstore.Published, outcomes []runstore.Pending) error {
+	if len(outcomes) == 0 {
 		return nil
 	}
-	oids := cli.Each(some, func(o runstore.Pending) int64 { return o.OID })
+	oids := cli.Each(outcomes, func(o runstore.Pending) int64 { return o.OID })
 	return p.cfg.Run.Ack(context.WithoutCancel(ctx), stage, oids...)
 }
 
-// open makes sure that the batch may go to this server, and that every trial of it has
-// an experiment id, asked for once in the life of the run: a second one would split it in two. An item
-// that cannot be linked any more does not open its trial; the next one may. It
-// returns the builders of the trials.
-func (p *publisher) open(ctx context.Context, batch []runstore.Pending) (map[int]builder, error) {
-	if err := p.place(ctx); err != nil {
+// openTrials checks that the batch belongs to this server, and that every trial in it has an
+// experiment id. It obtains the id only once in the life of the run, because a second id
+// would split the run in two. If the item of an outcome cannot be linked because it was
+// deleted, openTrials tries the next outcome of the trial. It returns the builders by trial.
+func (p *publisher) openTrials(ctx context.Context, batch []runstore.Pending) (map[int]builder, error) {
+	if err := p.checkServerOnce(ctx); err != nil {
 		return nil, err
 	}
-	if err := p.dataset(ctx); err != nil {
+	if err := p.checkDatasetOnce(ctx); err != nil {
 		return nil, err
 	}
 	builders := map[int]builder{}
@@ -285,7 +286,7 @@ func (p *publisher) open(ctx context.Context, batch []runstore.Pending) (map[int
 		id, err := p.experimentID(ctx, &batch[i])
 		switch {
 		case errors.Is(err, langfuse.ErrNotFound):
-			p.refuse(batch[i], runstore.Link, unlinkable(p.header, err, "nothing of it was sent"))
+			p.refuse(batch[i], runstore.Link, unlinkableError(p.header, err, "nothing of it was sent"))
 		case err != nil:
 			return nil, err
 		default:
@@ -295,9 +296,9 @@ func (p *publisher) open(ctx context.Context, batch []runstore.Pending) (map[int
 	return builders, nil
 }
 
-// experimentID returns the committed id of a trial, or opens the run with the
-// link of this outcome and commits what the server calls it. Where links are
-// stored the outcome has its own with that.
+// experimentID returns the committed id of a trial. If there is none, it opens the run in
+// Langfuse with the link of this outcome and commits the id. If the server stores links, the
+// link of the outcome is thereby sent.
 func (p *publisher) experimentID(ctx context.Context, o *runstore.Pending) (string, error) {
 	h, trial := p.header, o.Trial
 	known, ok, err := p.cfg.Run.Experiment(ctx, trial)
@@ -306,11 +307,11 @@ func (p *publisher) experimentID(ctx context.Context, o *runstore.Pending) (stri
 	}
 	id := digest(8, h.RunUID, "experiment", RunName(h, trial))
 	if h.Dataset.ID != "" {
-		if id, err = p.link(ctx, h, *o, Metadata(h, trial)); err != nil {
+		if id, err = p.sendLink(ctx, h, *o, Metadata(h, trial)); err != nil {
 			return "", fmt.Errorf("opening the run in Langfuse: %w", err)
 		}
 	}
-	err = p.cfg.Run.SetExperiment(ctx, runstore.Experiment{Trial: trial, ID: id, URL: p.cfg.page(h, id)})
+	err = p.cfg.Run.SetExperiment(ctx, runstore.Experiment{Trial: trial, ID: id, URL: p.cfg.runURL(h, id)})
 	if err != nil || h.Dataset.ID == "" || !p.cfg.Server.StoresLinks() {
 		return id, err
 	}
@@ -318,8 +319,8 @@ func (p *publisher) experimentID(ctx context.Context, o *runstore.Pending) (stri
 	return id, p.ack(ctx, runstore.Link, []runstore.Pending{*o})
 }
 
-// page returns where to look at a run; "" where there is nothing to look at.
-func (s Site) page(h outcome.Header, id string) string {
+// runURL returns the address of the page of a run, or "" if there is none.
+func (s Site) runURL(h outcome.Header, id string) string {
 	base, project := s.Client.BaseURL(), s.Server.Project.ID
 	switch {
 	case s.Embedded:
@@ -329,16 +330,16 @@ func (s Site) page(h outcome.Header, id string) string {
 	case s.Server.NewReads:
 		return langfuse.ExperimentsURL(base, project)
 	}
-	return "" // v3 shows traces only
+	return "" // v3 shows only traces
 }
 
-// links sends the links of the batch, several at once. A server that stores
-// none is not asked. An item that is gone cannot be linked, which holds up
-// neither the others nor its own trace.
-func (f *inFlightBatch) links(ctx context.Context) error {
+// sendLinks sends the links of the batch concurrently. It sends none to a server that does
+// not store links. If an item was deleted, sendLinks refuses the outcome and goes on with
+// the others; the trace of the item is sent all the same.
+func (f *inFlightBatch) sendLinks(ctx context.Context) error {
 	var todo []runstore.Pending
-	for _, o := range f.opened {
-		if !o.Published.Has(runstore.Link) && f.refused.of(o.OID).part == 0 {
+	for _, o := range f.sendable {
+		if !o.Published.Has(runstore.Link) && f.refused.get(o.OID).part == 0 {
 			todo = append(todo, o)
 		}
 	}
@@ -349,12 +350,12 @@ func (f *inFlightBatch) links(ctx context.Context) error {
 	var done []runstore.Pending
 	group, inner := errgroup.WithContext(ctx)
 	for _, o := range todo {
-		f.linking <- struct{}{}
+		f.linkSlots <- struct{}{}
 		group.Go(func() error {
-			defer func() { <-f.linking }()
-			_, err := f.link(inner, f.header, o, f.builders[o.Trial].metadata)
+			defer func() { <-f.linkSlots }()
+			_, err := f.sendLink(inner, f.header, o, f.builders[o.Trial].metadata)
 			if errors.Is(err, langfuse.ErrNotFound) {
-				f.refuse(o, runstore.Link, unlinkable(f.header, err, "its trace and scores were sent without"))
+				f.refuse(o, runstore.Link, unlinkableError(f.header, err, "its trace and scores were sent without"))
 				return nil
 			}
 			if err == nil {
@@ -369,35 +370,35 @@ func (f *inFlightBatch) links(ctx context.Context) error {
 	return errors.Join(f.ack(ctx, runstore.Link, done), failure)
 }
 
-// unlinkable explains that an item is gone, in the same words for every item.
-func unlinkable(h outcome.Header, err error, rest string) error {
+// unlinkableError returns the error for a deleted item, with the same text for every item.
+func unlinkableError(h outcome.Header, err error, consequence string) error {
 	if answer, ok := errors.AsType[*langfuse.APIError](err); ok {
 		err = answer
 	}
-	return fmt.Errorf("cannot be linked any more, because the item or its dataset %q was deleted in Langfuse; %s: %w", h.Dataset.Name, rest, err)
+	return fmt.Errorf("cannot be linked any more, because the item or its dataset %q was deleted in Langfuse; %s: %w", h.Dataset.Name, consequence, err)
 }
 
-// link sends one link and returns the id of the run.
-func (p *publisher) link(
+// sendLink sends one link and returns the id of the run.
+func (p *publisher) sendLink(
 	ctx context.Context, h outcome.Header, o runstore.Pending, metadata map[string]string,
 ) (string, error) {
-	of := identify(h, o.Outcome)
+	id := identify(h, o.Outcome)
 	link := langfuse.DatasetRunItemCreate{
 		RunName:        RunName(h, o.Trial),
 		RunDescription: description(h),
 		Metadata:       metadata,
 		DatasetItemID:  o.Item,
-		TraceID:        of.trace(),
-		ObservationID:  of.span(0),
+		TraceID:        id.trace(),
+		ObservationID:  id.span(0),
 	}
 	if p.cfg.Server.DatasetVersions() {
 		link.DatasetVersion = h.Dataset.Version
 	}
-	id, err := p.cfg.Client.CreateDatasetRunItem(ctx, link)
+	runID, err := p.cfg.Client.CreateDatasetRunItem(ctx, link)
 	gone := errors.Is(err, langfuse.ErrEndpointGone) || errors.Is(err, langfuse.ErrNotFound)
 	if gone && !p.cfg.Server.StoresLinks() {
-		// Nothing would have been stored; what it computes is known here too.
+		// This server would only compute the id, and not store the link.
 		return langfuse.ExperimentID(p.cfg.Server.Project.ID, h.Dataset.ID, link.RunName), nil
 	}
-	return id, err
+	return runID, err
 }

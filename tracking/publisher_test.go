@@ -30,27 +30,27 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if err := suite.AtOnce(4); err != nil { // most wait for a server
+	if err := suite.AtOnce(4); err != nil { // most tests wait for a server
 		panic(err)
 	}
-	debug.SetGCPercent(400) // servers and clients of a moment leave little behind
+	debug.SetGCPercent(400) // servers and clients are short-lived
 	suite.InMemory()
 	goleak.VerifyTestMain(m)
 }
 
-// world is an embedded Langfuse behind a handler that a test may put something
-// in front of, with a client that does not wait long.
+// world is an embedded Langfuse with a client that does not wait long. A test may put a handler in
+// front of it.
 type world struct {
 	config langfuse.Config
 	client *langfuse.Client
 	server langfuse.Server
 	front  atomic.Pointer[func(w http.ResponseWriter, r *http.Request) bool]
 	calls  atomic.Int64
-	// routes counts what the server was asked, by route.
+	// routes counts the requests to the server by route.
 	routes sync.Map
 	// publication is the form of the runs that newRun makes.
 	publication outcome.Publication
-	// drop says what the server accepts and loses.
+	// drop selects what the server accepts and loses.
 	drop  atomic.Pointer[func(kind, id string) bool]
 	store *embedded.Server
 }
@@ -73,15 +73,15 @@ func newWorldOf(t *testing.T, cfg embedded.Config) *world {
 	return w
 }
 
-// newStillWorld is a world without a network, for fake time.
-func newStillWorld(t *testing.T, cfg embedded.Config) *world {
+// newFakeWorld returns a world without a network, for fake time.
+func newFakeWorld(t *testing.T, cfg embedded.Config) *world {
 	t.Helper()
 	w := &world{}
 	w.connect(t, "http://localhost", inProcess{w.open(t, cfg)})
 	return w
 }
 
-// inProcess answers requests by a handler.
+// inProcess is a transport that passes requests to a handler.
 type inProcess struct{ handler http.Handler }
 
 func (p inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -96,7 +96,7 @@ func (p inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer.Result(), nil
 }
 
-// open makes the server of the world.
+// open starts the server of the world.
 func (w *world) open(t *testing.T, cfg embedded.Config) http.Handler {
 	t.Helper()
 	w.publication = outcome.Publication{Form: outcome.PublicationForm, ScoreEnvironment: outcome.ScoreEnvironment}
@@ -126,7 +126,7 @@ func (w *world) open(t *testing.T, cfg embedded.Config) http.Handler {
 	})
 }
 
-// connect makes the client of the world.
+// connect creates the client of the world.
 func (w *world) connect(t *testing.T, address string, transport http.RoundTripper) {
 	t.Helper()
 	w.config = langfuse.Config{
@@ -142,7 +142,7 @@ func (w *world) connect(t *testing.T, address string, transport http.RoundTrippe
 	}
 }
 
-// refuse makes the server answer requests that match with a status.
+// refuse makes the server answer requests whose path contains match with a status.
 func (w *world) refuse(match string, status int) {
 	front := func(rw http.ResponseWriter, r *http.Request) bool {
 		if !strings.Contains(r.URL.Path, match) {
@@ -156,25 +156,25 @@ func (w *world) refuse(match string, status int) {
 	w.front.Store(&front)
 }
 
-// newRun seeds a dataset of n items and makes a run file with an outcome for
-// each; every third item failed.
+// newRun creates a dataset of n items, and a run file with an outcome for each. Every third item
+// failed.
 func (w *world) newRun(t *testing.T, name string, n int) *runstore.Run {
 	t.Helper()
 	return w.newRunOf(t, name, n, n)
 }
 
-// newRunOf is newRun with outcomes of the first items only.
+// newRunOf is like newRun, but only the first items have outcomes.
 func (w *world) newRunOf(t *testing.T, name string, n, done int) *runstore.Run {
 	t.Helper()
 	ctx := t.Context()
 	if _, err := w.client.UpsertDataset(ctx, langfuse.DatasetUpsert{Name: "d"}); err != nil {
 		t.Fatal(err)
 	}
-	at := 1 // in order, unless there are many
+	limit := 1 // in order, unless there are many items
 	if n > 100 {
-		at = 32
+		limit = 32
 	}
-	inParallel(t, at, n, func(i int) error {
+	inParallel(t, limit, n, func(i int) error {
 		_, err := w.client.UpsertDatasetItem(ctx, langfuse.DatasetItem{
 			DatasetName: "d", ID: itemID(i), Input: json.RawMessage(`{"document_text":"Ann met Bob."}`),
 			ExpectedOutput: json.RawMessage(`{"entities":[{"name":"Ann"}]}`),
@@ -203,15 +203,15 @@ func (w *world) newRunOf(t *testing.T, name string, n, done int) *runstore.Run {
 			t.Fatal(err)
 		}
 	}
-	inParallel(t, at, done, func(i int) error { return run.Commit(ctx, made(i)) })
+	inParallel(t, limit, done, func(i int) error { return run.Commit(ctx, outcomeAt(i)) })
 	return run
 }
 
-// inParallel calls f for 0…n-1, so many at once.
-func inParallel(t *testing.T, at, n int, f func(int) error) {
+// inParallel calls f for 0…n-1, with up to limit calls at once.
+func inParallel(t *testing.T, limit, n int, f func(int) error) {
 	t.Helper()
 	var group errgroup.Group
-	group.SetLimit(at)
+	group.SetLimit(limit)
 	for i := range n {
 		group.Go(func() error { return f(i) })
 	}
@@ -222,13 +222,13 @@ func inParallel(t *testing.T, at, n int, f func(int) error) {
 
 func itemID(i int) string { return fmt.Sprintf("item-%03d", i) }
 
-// start is fixed, so that everything sent is.
+// start is constant, so that everything sent is.
 var start = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 
-// made is the outcome of item i; every third one failed.
-func made(i int) outcome.Outcome {
-	value := float64(i%5) / 4 // 0 is among them
-	weight := float64(i) / 2  // 0 is among them
+// outcomeAt returns the outcome of item i. Every third item failed.
+func outcomeAt(i int) outcome.Outcome {
+	value := float64(i%5) / 4 // includes 0
+	weight := float64(i) / 2  // includes 0
 	begin := start.Add(time.Duration(i) * time.Second)
 	o := outcome.Outcome{
 		Item: itemID(i), Trial: 1, Attempt: 1, Started: begin, Ended: begin.Add(time.Second), Latency: time.Second,
@@ -246,7 +246,7 @@ func made(i int) outcome.Outcome {
 		o.Class, o.Failure = outcome.Timeout, &outcome.Failure{Class: outcome.Timeout, Message: "too slow"}
 		o.Output = nil
 		o.Scores[0] = outcome.Score{Name: "entity_f1", Reason: "failed", Weight: &weight}
-	} else { // what only a run file of these has, and the metadata of the root span
+	} else { // what only the run file and the metadata of the root span have
 		o.Scores = append(o.Scores, outcome.Score{
 			Name: "grounded_rate", Value: new(0.75), Ratio: &outcome.Ratio{Num: 3, Den: 4}, Counts: outcome.Counts{{Name: "invented_entities", N: 1}}, Comment: "3 of 4",
 		})
@@ -259,19 +259,19 @@ func made(i int) outcome.Outcome {
 	return o
 }
 
-// TestPublisher_publishedScores: which scores of items and of the run are in Langfuse, by
-// the form of its publication, is what Verify expects.
+// TestPublisher_publishedScores: the form of the publication decides which scores of items and of
+// the run are in Langfuse, and Verify expects the same.
 func TestPublisher_publishedScores(t *testing.T) {
 	few := []string{"entity_f1", "error"}
 	all := []string{"entity_f1", "error", "grounded_rate"}
-	now := []string{"entity_f1_as_zero", "entity_f1_pooled", "items_failed", "items_planned", "items_scored"}
+	current := []string{"entity_f1_as_zero", "entity_f1_pooled", "items_failed", "items_planned", "items_scored"}
 	for name, tt := range map[string]struct {
 		form          outcome.Publication
 		items, totals []string
 	}{
-		"of today": {outcome.Publication{Form: 1, ScoreEnvironment: "default"}, few, now},
-		"named":    {outcome.Publication{Form: 1, ScoreEnvironment: "default", Scores: []string{"grounded_rate"}}, all, now},
-		"all":      {outcome.Publication{Form: 1, ScoreEnvironment: "default", Scores: []string{outcome.AllScores}}, all, now},
+		"of today": {outcome.Publication{Form: 1, ScoreEnvironment: "default"}, few, current},
+		"named":    {outcome.Publication{Form: 1, ScoreEnvironment: "default", Scores: []string{"grounded_rate"}}, all, current},
+		"all":      {outcome.Publication{Form: 1, ScoreEnvironment: "default", Scores: []string{outcome.AllScores}}, all, current},
 		"of before": {outcome.Publication{}, all, []string{
 			"entity_f1_mean", "entity_f1_pooled", "error_mean", "grounded_rate_mean", "grounded_rate_pooled", "items_failed", "items_planned", "items_scored"}},
 	} {
@@ -281,7 +281,7 @@ func TestPublisher_publishedScores(t *testing.T) {
 			w.publication = tt.form
 			run := w.newRun(t, "base", 3)
 			finish(t, run, start.Add(time.Minute))
-			w.refuse("ingestion", http.StatusBadGateway) // half of it gets there, then the rest
+			w.refuse("ingestion", http.StatusBadGateway) // the first attempt publishes half, the second the rest
 			if err := w.follow(t, t.Context(), run); err == nil {
 				t.Error("scores were refused, and nothing is said")
 			}
@@ -294,7 +294,7 @@ func TestPublisher_publishedScores(t *testing.T) {
 				t.Fatal(err)
 			}
 			names := map[string]bool{}
-			for s, err := range w.client.ReadScores(t.Context(), w.server.Capabilities, langfuse.ScoresQuery{TraceIDs: []string{tracking.TraceID(h, made(0)), tracking.TraceID(h, made(1))}}) {
+			for s, err := range w.client.ReadScores(t.Context(), w.server.Capabilities, langfuse.ScoresQuery{TraceIDs: []string{tracking.TraceID(h, outcomeAt(0)), tracking.TraceID(h, outcomeAt(1))}}) {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -320,14 +320,14 @@ func (w *world) follow(t *testing.T, ctx context.Context, run *runstore.Run) err
 	return tracking.Publish(ctx, cfg, closed())
 }
 
-// closed says that the run has ended.
+// closed returns the finished channel of a run that has ended.
 func closed() <-chan struct{} {
 	ended := make(chan struct{})
 	close(ended)
 	return ended
 }
 
-// stored reads the run back as any reader of Langfuse would.
+// stored reads the run from Langfuse.
 func (w *world) stored(t *testing.T, name string) (items map[string]langfuse.ExperimentItem, scores map[string]langfuse.Score) {
 	t.Helper()
 	items, scores = map[string]langfuse.ExperimentItem{}, map[string]langfuse.Score{}
@@ -341,7 +341,7 @@ func (w *world) stored(t *testing.T, name string) (items map[string]langfuse.Exp
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, twice := items[item.ItemID]; twice {
+		if _, duplicate := items[item.ItemID]; duplicate {
 			t.Errorf("item %s is there twice", item.ItemID)
 		}
 		items[item.ItemID], traces[item.TraceID] = item, item.ItemID
@@ -351,7 +351,7 @@ func (w *world) stored(t *testing.T, name string) (items map[string]langfuse.Exp
 			t.Fatal(err)
 		}
 		key := traces[s.Subject.TraceID] + " " + s.Name
-		if _, twice := scores[key]; twice {
+		if _, duplicate := scores[key]; duplicate {
 			t.Errorf("score %s is there twice", key)
 		}
 		scores[key] = s
@@ -410,8 +410,8 @@ func TestPublisher_againChangesNothing(t *testing.T) {
 	if err := w.follow(t, t.Context(), run); err != nil {
 		t.Fatal(err)
 	}
-	if made := w.calls.Load() - calls; made != 0 {
-		t.Errorf("%d requests for a run that is published", made)
+	if requests := w.calls.Load() - calls; requests != 0 {
+		t.Errorf("%d requests for a run that is published", requests)
 	}
 	after, scoresAfter := w.stored(t, "base")
 	if len(after) != len(before) || len(scoresAfter) != len(scoresBefore) {
@@ -419,8 +419,8 @@ func TestPublisher_againChangesNothing(t *testing.T) {
 	}
 }
 
-// TestPublisher_outages refuses each kind of request, sees that nothing is lost
-// or doubled when the server is well again, and that the error says how much.
+// TestPublisher_outages refuses each kind of request. Nothing is lost or doubled once the server
+// works again, and the error says how much is unpublished.
 func TestPublisher_outages(t *testing.T) {
 	for _, path := range []string{"dataset-run-items", "otel", "ingestion"} {
 		t.Run(path, func(t *testing.T) {
@@ -454,13 +454,13 @@ func TestPublisher_wrongKeyEndsAtOnce(t *testing.T) {
 	}
 }
 
-// TestPublisher_oneBadSpan refuses the traces of one item for good: the others
-// go through.
+// TestPublisher_oneRefusedOutcome: the server refuses the trace of one item for good, and the
+// others are published.
 func TestPublisher_oneRefusedOutcome(t *testing.T) {
 	w := newWorld(t)
 	run := w.newRun(t, "base", 3)
 	bad := outcome.Outcome{
-		Item: itemID(0), Trial: 1, Attempt: 2, Started: time.Date(1960, 1, 1, 0, 0, 0, 0, time.UTC), // before what a span can hold
+		Item: itemID(0), Trial: 1, Attempt: 2, Started: time.Date(1960, 1, 1, 0, 0, 0, 0, time.UTC), // earlier than a span can represent
 		Ended: start, Scores: []outcome.Score{{Name: "error", Value: new(float64), Boolean: true}},
 	}
 	if err := run.Commit(t.Context(), bad); err != nil {

@@ -15,8 +15,7 @@ import (
 	"extraction-experiment/tracking"
 )
 
-// refuseScores answers every score with a refusal, as Langfuse does: the request
-// is fine, the events are not.
+// refuseScores refuses every score as Langfuse does: the request succeeds, and its events fail.
 func (w *world) refuseScores() {
 	front := func(rw http.ResponseWriter, r *http.Request) bool {
 		if !strings.HasSuffix(r.URL.Path, "/ingestion") {
@@ -44,9 +43,8 @@ func (w *world) refuseScores() {
 	w.front.Store(&front)
 }
 
-// TestPublisher_refusedScores: every score is refused for the same reason, which
-// is said once, in the error, with the names of items and scores; and nothing is
-// tried again that would be refused again.
+// TestPublisher_refusedScores: every score is refused for the same reason. The error states it
+// once, with the first item and score, and nothing is retried.
 func TestPublisher_refusedScores(t *testing.T) {
 	w := newWorld(t)
 	run := w.newRun(t, "base", 7)
@@ -55,8 +53,8 @@ func TestPublisher_refusedScores(t *testing.T) {
 	var log strings.Builder
 	cfg := tracking.Config{Site: tracking.Site{Client: w.client, Server: w.server}, Run: run, LastTries: 3, Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelInfo}))}
 	err := tracking.Publish(t.Context(), cfg, closed())
-	// On the run: 3 counts, 2 of entity_f1. The first commit is item 0,
-	// whose first score is entity_f1.
+	// On the run: 3 counts, and 2 scores of entity_f1. The first commit is item 0, and its first
+	// score is entity_f1.
 	want := `7 results are scored and not published, the scores of the run as a whole are not published: ` +
 		`7 items and 5 scores of the run: 400: not on the list (first: item "item-000", score "entity_f1"); ` +
 		`sending it again changes nothing before the cause is gone; everything is in the run file`
@@ -67,14 +65,14 @@ func TestPublisher_refusedScores(t *testing.T) {
 	if log.Len() > 0 {
 		t.Errorf("said twice:\n%s", log.String())
 	}
-	w.front.Store(nil) // nothing of it was taken for published
+	w.front.Store(nil) // the refused scores do not count as published
 	if err := w.follow(t, t.Context(), run); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestModes_itemsGone: some items can be linked no more. The reason is one, and
-// final, and names the first.
+// TestModes_itemsGone: some items cannot be linked. The error states the reason once and names the
+// first item.
 func TestModes_itemsGone(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []embedded.Mode{embedded.ModeV3, embedded.ModeV4Dual} {
@@ -85,11 +83,11 @@ func TestModes_itemsGone(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i := range 4 {
-				again(t, run, i, 1)
+				commitSecond(t, run, i, 1)
 			}
 			finish(t, run, start.Add(time.Minute))
 			w.refuse("dataset-run-items", http.StatusNotFound)
-			for range 2 { // whoever publishes again is told the same
+			for range 2 { // publishing again gives the same error
 				err := w.follow(t, t.Context(), run)
 				want := `4 results are scored and not published: 4 items: cannot be linked any more, because the item or its dataset "d" was deleted in Langfuse; ` +
 					`its trace and scores were sent without: langfuse: POST /api/public/dataset-run-items: 404: refused by the test (first: item "item-000"); ` +
@@ -98,7 +96,7 @@ func TestModes_itemsGone(t *testing.T) {
 					t.Errorf("got  %v\nwant %s", err, want)
 				}
 			}
-			// Repair mends the rest, a score; the list of the run is refused here as well.
+			// Repair sends the missing score. The server refuses the links again.
 			s := &scene{w, t, run}
 			s.deleteScore(t, s.score(t, s.trace(4, 1), "entity_f1").ID)
 			before, after, err := tracking.Repair(t.Context(), s.config(), s.publish())

@@ -17,47 +17,47 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// Remote is a run as Langfuse has it, for when there is no run file. Of each outcome
-// it has what the run file has but its calls, warnings, the comments of its scores and
-// how they came about; Unchecked tells what else is not known.
+// Remote is a run read from Langfuse, for use without a run file. Its outcomes equal those
+// of the run file, but without calls, warnings, the comments of scores and explanations.
+// Unchecked lists what else is unknown.
 type Remote struct {
-	Where  string         // for a person
-	Header outcome.Header // as far as the run's metadata says
-	Footer outcome.Footer // Complete only if the run's own scores say so
-	// Outcomes are the newest attempt of every item and trial, in order of the
-	// item's id, then of the trial.
+	Where  string         // describes the source for a person
+	Header outcome.Header // as far as it is in the metadata of the run
+	Footer outcome.Footer // Complete only according to the scores of the run
+	// Outcomes are the newest attempts of every item and trial, sorted by item id, then by
+	// trial.
 	Outcomes []outcome.Outcome
-	// Unchecked says what cannot be checked of such a run.
+	// Unchecked lists the properties of the run that cannot be checked.
 	Unchecked []string
 }
 
-// maxTrials bounds how many trials of a run are looked for.
+// maxTrials bounds the number of trials that ReadRun looks for.
 const maxTrials = 100
 
-// ReadRun reads a run by the names of its dataset and its own, with its further
-// trials. Outcomes are those that their root spans record. Where a span records
-// none, being of an older version or of another program, they are made of the scores
-// of its trace: those that people gave are left out, of several of one name the
-// newest counts. There an item failed whose error score is 1, or whose root has level
-// ERROR; Langfuse has no scores of it, so that every score of the run counts as 0,
-// wherever the run that it is compared with defines it.
+// ReadRun reads all trials of a run by the names of its dataset and of the run. It reads each
+// outcome from the metadata of its root span. If an older version or another program wrote
+// the span without that metadata, ReadRun builds the outcome from the scores of the trace:
+// it ignores scores by people, and takes the newest of several scores with one name. An
+// item built that way failed if its error score is 1 or its root has the level ERROR.
+// Langfuse has no other scores of a failed item, so it gets all scores of the run without a
+// value, and they count as 0 in a comparison.
 //
-// v4 is asked for 50 items at once, v3 for one, eight requests being under way.
+// A request reads 50 items from v4 and one item from v3, with eight requests under way.
 //
-// Errors: langfuse.ErrNotFound for an unknown dataset or run; those of the
-// client. Nothing is written.
+// The error for an unknown dataset or run matches langfuse.ErrNotFound; other errors are
+// those of the client. ReadRun writes nothing.
 func ReadRun(ctx context.Context, site Site, dataset, name string) (Remote, error) {
-	found, err := site.Client.GetDataset(ctx, dataset)
+	stored, err := site.Client.GetDataset(ctx, dataset)
 	if err != nil {
 		return Remote{}, err
 	}
-	r := remoteReader{Site: site, ref: langfuse.RunRef{DatasetID: found.ID, DatasetName: dataset, Name: name}}
+	r := remoteReader{Site: site, ref: langfuse.RunRef{DatasetID: stored.ID, DatasetName: dataset, Name: name}}
 	run, err := r.find(ctx, name)
 	if err != nil {
 		return Remote{}, err
 	}
 	r.Where = fmt.Sprintf("read from Langfuse %s, run %s", site.Client.BaseURL(), run.ID)
-	r.Header = headerFrom(run, outcome.Dataset{ID: found.ID, Name: dataset})
+	r.Header = headerFrom(run, outcome.Dataset{ID: stored.ID, Name: dataset})
 	r.Footer.Status = outcome.Complete
 	for trial := 1; err == nil && trial <= maxTrials; trial++ {
 		r.Header.Trials = trial
@@ -72,17 +72,17 @@ func ReadRun(ctx context.Context, site Site, dataset, name string) (Remote, erro
 	return r.Remote, nil
 }
 
-// remoteReader gathers a run.
+// remoteReader collects a run for ReadRun.
 type remoteReader struct {
 	Site
 	Remote
 	ref  langfuse.RunRef
 	view langfuse.View
-	// unrecorded are those of the outcomes that are made of scores, by place.
+	// unrecorded holds the indexes of the outcomes that are built from scores.
 	unrecorded []int
 }
 
-// find looks for a run, and keeps the view that has it.
+// find looks for a run, and stores the view that has it.
 func (r *remoteReader) find(ctx context.Context, name string) (run langfuse.Run, err error) {
 	ref := r.ref
 	ref.Name = name
@@ -103,18 +103,18 @@ func (r *remoteReader) read(ctx context.Context, run langfuse.Run, trial int) er
 			items[item.ItemID] = item // the newest attempt
 		}
 	}
-	byTrace := map[string][]string{} // the items of those traces that are to come
+	byTrace := map[string][]string{} // the items of the traces that are not yet read
 	for id, item := range items {
 		byTrace[item.TraceID] = append(byTrace[item.TraceID], id)
 	}
-	var others []string // traces with scores alone
+	var unrecordedTraces []string // traces that have only scores
 	first := len(r.unrecorded)
 	add := func(trace string, root langfuse.Observation) {
 		for _, id := range byTrace[trace] {
-			o, ok := recorded(root, id, trial)
+			o, ok := decodeRecord(root, id, trial)
 			if !ok {
 				o.Item, o.Output = id, root.Output
-				others, r.unrecorded = append(others, trace), append(r.unrecorded, len(r.Outcomes))
+				unrecordedTraces, r.unrecorded = append(unrecordedTraces, trace), append(r.unrecorded, len(r.Outcomes))
 			}
 			r.Outcomes = append(r.Outcomes, o)
 		}
@@ -131,96 +131,97 @@ func (r *remoteReader) read(ctx context.Context, run langfuse.Run, trial int) er
 	for trace := range byTrace {
 		add(trace, langfuse.Observation{})
 	}
-	scores, err := r.scores(ctx, others)
+	scores, err := r.readScores(ctx, unrecordedTraces)
 	if err != nil {
 		return err
 	}
-	for _, place := range r.unrecorded[first:] {
-		o := &r.Outcomes[place]
+	for _, index := range r.unrecorded[first:] {
+		o := &r.Outcomes[index]
 		item := items[o.Item]
 		*o = outcomeFrom(item, trial, newestByName(scores[item.TraceID]), o.Output)
 	}
 	return r.complete(ctx, ref, trial, len(items))
 }
 
-// newestByName returns those of the scores that programs set, the newest of each name.
+// newestByName returns the newest score of each name among those that programs wrote.
 func newestByName(scores []langfuse.Score) map[string]langfuse.Score {
 	newest := map[string]langfuse.Score{}
 	for _, s := range scores {
-		known, there := newest[s.Name]
+		known, seen := newest[s.Name]
 		later := cmp.Or(s.Timestamp.Compare(known.Timestamp), cmp.Compare(s.ID, known.ID)) > 0
-		if byProgram(s) && (!there || later) {
+		if fromAPI(s) && (!seen || later) {
 			newest[s.Name] = s
 		}
 	}
 	return newest
 }
 
-// complete notes whether the scores on the run say that all its items are there.
+// complete sets the footer's status, according to whether the scores on the run agree with
+// the number of items that Langfuse has.
 func (r *remoteReader) complete(ctx context.Context, ref langfuse.RunRef, trial, items int) error {
-	said := map[string]float64{}
+	scores := map[string]float64{}
 	for s, err := range r.Client.ListRunScores(ctx, r.Server, ref) {
 		if err != nil {
 			return err
 		}
 		if n, ok := s.Value.Number(); ok {
-			said[s.Name] = n
+			scores[s.Name] = n
 		}
 		r.Footer.Ended = latest(r.Footer.Ended, s.Timestamp)
 	}
-	planned, ok := said[itemsPlanned]
+	planned, ok := scores[itemsPlanned]
 	r.Footer.Planned += max(items, int(min(planned, 1<<31)))
 	switch {
-	case r.Footer.Status != outcome.Complete: // says why a trial before is not
+	case r.Footer.Status != outcome.Complete: // an earlier trial is incomplete
 	case !ok:
 		r.Footer.Status = outcome.Status(fmt.Sprintf("not known: trial %d has no score %s", trial, itemsPlanned))
-	case int(planned) != items || int(said[itemsScored]+said[itemsFailed]) != items:
+	case int(planned) != items || int(scores[itemsScored]+scores[itemsFailed]) != items:
 		r.Footer.Status = outcome.Status(fmt.Sprintf("%d of %d items are in Langfuse", items, int(planned)))
 	}
 	return nil
 }
 
-// headerFrom reads what Metadata wrote. What is not there, or in another form,
-// stays empty.
+// headerFrom returns the header that the metadata of a run describes; see Metadata. Missing
+// and malformed values stay empty.
 func headerFrom(run langfuse.Run, dataset outcome.Dataset) outcome.Header {
-	said := langfuse.Texts(run.Metadata)
+	metadata := langfuse.Texts(run.Metadata)
 	h := outcome.Header{Name: run.Name, Dataset: dataset, Trials: 1, Description: run.Description, Started: run.Time}
-	for key, text := range texts(&h) {
-		*text = said[key]
+	for key, text := range headerTexts(&h) {
+		*text = metadata[key]
 	}
-	h.Scorer.Options = allOptions(h.Scorer.Version, said["scorer_options"])
-	if custom := said["evaluators"]; custom != "" && json.Unmarshal([]byte(custom), &h.Scorer.Custom) != nil {
+	h.Scorer.Options = allOptions(h.Scorer.Version, metadata["scorer_options"])
+	if custom := metadata["evaluators"]; custom != "" && json.Unmarshal([]byte(custom), &h.Scorer.Custom) != nil {
 		h.Scorer.Custom = nil
 	}
-	h.System.Temperature, h.System.TopP = parsed(said["temperature"]), parsed(said["top_p"])
-	h.System.Prompt.Version, _ = strconv.Atoi(said["prompt_version"])
+	h.System.Temperature, h.System.TopP = parseFloat(metadata["temperature"]), parseFloat(metadata["top_p"])
+	h.System.Prompt.Version, _ = strconv.Atoi(metadata["prompt_version"])
 	if h.System.Prompt.Name == "" {
 		h.System.Prompt = outcome.Prompt{}
 	}
 	for _, key := range FixedKeys() {
-		delete(said, key)
+		delete(metadata, key)
 	}
-	h.Metadata = said
+	h.Metadata = metadata
 	return h
 }
 
-// parsed is a number of the metadata; nil where there is none.
-func parsed(text string) *float64 {
+// parseFloat returns the number in a text, or nil if it is not one.
+func parseFloat(text string) *float64 {
 	if v, err := strconv.ParseFloat(text, 64); err == nil {
 		return &v
 	}
 	return nil
 }
 
-// outcomeFrom makes an outcome of an item of a run, the output of its root span and
-// the scores of its trace.
+// outcomeFrom builds an outcome from an item of a run, the output of its root span and the
+// scores of its trace.
 func outcomeFrom(item langfuse.RunItem, trial int, scores map[string]langfuse.Score, output json.RawMessage) outcome.Outcome {
 	o := outcome.Outcome{Item: item.ItemID, Trial: trial, Attempt: 1, Started: item.Time, Ended: item.Time}
 	failed, _ := scores[outcome.ErrorScore].Value.Number()
 	if failed == 1 || item.Level == "ERROR" {
 		comment := scores[outcome.ErrorScore].Comment
 		class, message, _ := strings.Cut(comment, ": ")
-		if !slices.Contains(outcome.Classes(), outcome.Class(class)) { // other people's words, or none
+		if !slices.Contains(outcome.Classes(), outcome.Class(class)) { // a comment of another program, or none
 			message = comment
 		}
 		o.Failure = knownFailure(outcome.Class(class), message)
@@ -233,35 +234,35 @@ func outcomeFrom(item langfuse.RunItem, trial int, scores map[string]langfuse.Sc
 			o.Scores = append(o.Scores, s)
 		}
 	}
-	held := behindScore(scores[outcome.ErrorScore])
-	for _, key := range slices.Sorted(maps.Keys(held)) {
-		name, isWeight := strings.CutPrefix(key, heldWeight)
-		if _, there := scores[name]; isWeight && o.Failed() && !there {
-			o.Scores = append(o.Scores, outcome.Score{Name: name, Reason: itemFailed, Weight: weightOf(held, key)})
+	numbers := metadataNumbers(scores[outcome.ErrorScore])
+	for _, key := range slices.Sorted(maps.Keys(numbers)) {
+		name, isWeight := strings.CutPrefix(key, missingWeight)
+		if _, published := scores[name]; isWeight && o.Failed() && !published {
+			o.Scores = append(o.Scores, outcome.Score{Name: name, Reason: itemFailed, Weight: weightOf(numbers, key)})
 		}
 	}
 	return o
 }
 
-// scoreFrom reads what builder.scores wrote; a text is not a score here.
+// scoreFrom is the inverse of builder.scores. It returns false for a score that is a text.
 func scoreFrom(s langfuse.Score) (outcome.Score, bool) {
 	value, ok := s.Value.Number()
 	out := outcome.Score{Name: s.Name, Value: &value, Boolean: s.Type == langfuse.ScoreBoolean, Comment: s.Comment}
-	behind := behindScore(s)
-	num, isNum := behind["numerator"]
-	den, isDen := behind["denominator"]
+	numbers := metadataNumbers(s)
+	num, isNum := numbers["numerator"]
+	den, isDen := numbers["denominator"]
 	if isNum && isDen && isCount(num) && isCount(den) {
 		out.Ratio = &outcome.Ratio{Num: int64(num), Den: int64(den)}
 	}
-	out.Weight = weightOf(behind, weightKey)
+	out.Weight = weightOf(numbers, weightKey)
 	return out, ok
 }
 
 func isCount(n float64) bool { return n >= 0 && n < 1<<53 && n == math.Trunc(n) }
 
-// behindScore returns the numbers in the metadata of a score, which servers give as
-// numbers or as their texts; none where it is not an object.
-func behindScore(s langfuse.Score) map[string]float64 {
+// metadataNumbers returns the numbers in the metadata of a score, which servers return as
+// numbers or as strings. The result is empty if the metadata is not an object.
+func metadataNumbers(s langfuse.Score) map[string]float64 {
 	numbers := map[string]float64{}
 	for key, text := range langfuse.Texts(s.Metadata) {
 		if n, err := strconv.ParseFloat(text, 64); err == nil && math.Abs(n) <= math.MaxFloat64 { // no NaN
@@ -271,21 +272,20 @@ func behindScore(s langfuse.Score) map[string]float64 {
 	return numbers
 }
 
-// weightOf returns a weight; nil where there is none.
-func weightOf(behind map[string]float64, key string) *float64 {
-	weight, ok := behind[key]
+// weightOf returns the weight at a key, or nil if it is missing or negative.
+func weightOf(numbers map[string]float64, key string) *float64 {
+	weight, ok := numbers[key]
 	if !ok || weight < 0 {
 		return nil
 	}
 	return &weight
 }
 
-// itemFailed is why a score has no value.
+// itemFailed is the reason of a score without a value.
 const itemFailed = "the item failed"
 
-// finish sorts the outcomes, and lists with those that failed, and are not
-// recorded, the scores that the run has elsewhere, without a value: so they count as 0.
-// It says what is not known of the run.
+// finish sorts the outcomes and sets Unchecked. To failed outcomes that were built from
+// scores it adds the scores of the other outcomes without a value, so that they count as 0.
 func (r *remoteReader) finish() {
 	names := map[string]bool{}
 	for _, o := range r.Outcomes {
@@ -300,7 +300,7 @@ func (r *remoteReader) finish() {
 			continue
 		}
 		for _, name := range slices.Sorted(maps.Keys(names)) {
-			if _, there := outcome.Lookup(o.Scores, name); !there {
+			if _, exists := outcome.Lookup(o.Scores, name); !exists {
 				o.Scores = append(o.Scores, outcome.Score{Name: name, Reason: itemFailed})
 			}
 		}
@@ -321,10 +321,10 @@ func (r *remoteReader) finish() {
 	}
 }
 
-// recorded reads the outcome of an item from its root span; ok is false where none
-// is recorded there, or that of another item.
-func recorded(root langfuse.Observation, item string, trial int) (o outcome.Outcome, ok bool) {
-	raw := langfuse.Texts(root.Metadata)[recordKey] // a text, of which v3 gives the JSON that it holds
+// decodeRecord returns the outcome in the metadata of a root span. ok is false if there is
+// none, or if it belongs to another item.
+func decodeRecord(root langfuse.Observation, item string, trial int) (o outcome.Outcome, ok bool) {
+	raw := langfuse.Texts(root.Metadata)[recordKey] // v3 returns the JSON in the string, not the string
 	if json.Unmarshal([]byte(raw), &o) != nil || o.Item != item {
 		return outcome.Outcome{}, false
 	}
@@ -333,16 +333,17 @@ func recorded(root langfuse.Observation, item string, trial int) (o outcome.Outc
 		o.Output = root.Output
 		return o, true
 	}
-	var shown struct{ Error outcome.Failure } // in place of an output
-	if json.Unmarshal(root.Output, &shown) != nil || shown.Error.Message == "" {
-		shown.Error = outcome.Failure{Class: o.Class}
+	var output struct{ Error outcome.Failure } // as builder.output returns it
+	if json.Unmarshal(root.Output, &output) != nil || output.Error.Message == "" {
+		output.Error = outcome.Failure{Class: o.Class}
 	}
-	o.Failure = knownFailure(shown.Error.Class, shown.Error.Message)
+	o.Failure = knownFailure(output.Error.Class, output.Error.Message)
 	o.Class = o.Failure.Class
 	return o, true
 }
 
-// knownFailure is a failure of a class that there is; other words are a message.
+// knownFailure returns a failure with a valid class and a message. It replaces an unknown
+// class by outcome.Provider.
 func knownFailure(class outcome.Class, message string) *outcome.Failure {
 	if class == outcome.OK || !slices.Contains(outcome.Classes(), class) {
 		class = outcome.Provider

@@ -17,22 +17,22 @@ import (
 	"extraction-experiment/tracking"
 )
 
-// TestModes_readRun reads a run as only Langfuse has it, in each mode: while it
-// goes on, and when it is complete and an item was run again. Its outcomes are those
-// of the run file; those of an older version are made of its scores.
+// TestModes_readRun reads a run from Langfuse in each mode, before its end, and when it is complete
+// and an item was run again. Its outcomes equal those of the run file; those of an older version
+// are built from scores.
 func TestModes_readRun(t *testing.T) {
 	t.Parallel()
 	for _, mode := range embedded.Modes() {
-		t.Run(string(mode), func(t *testing.T) { testReadRun(t, newWorldIn(t, mode), (*world).sameAsFile) })
+		t.Run(string(mode), func(t *testing.T) { testReadRun(t, newWorldIn(t, mode), (*world).checkOutcomes) })
 		t.Run(string(mode)+"/of before", func(t *testing.T) {
 			w := newWorldIn(t, mode)
 			w.publication = outcome.Publication{}
-			testReadRun(t, w, (*world).sameScores)
+			testReadRun(t, w, (*world).checkScores)
 		})
 	}
 }
 
-func testReadRun(t *testing.T, w *world, same func(*world, *testing.T, *runstore.Run, tracking.Remote)) {
+func testReadRun(t *testing.T, w *world, check func(*world, *testing.T, *runstore.Run, tracking.Remote)) {
 	run := w.newRun(t, "base", 7)
 	if err := run.CompleteListing(t.Context(), "f00d"); err != nil {
 		t.Fatal(err)
@@ -44,17 +44,17 @@ func testReadRun(t *testing.T, w *world, same func(*world, *testing.T, *runstore
 	if got.Footer.Status == outcome.Complete || !strings.Contains(string(got.Footer.Status), "trial 1 has no score items_planned") {
 		t.Errorf("a run that goes on is %q", got.Footer.Status)
 	}
-	again(t, run, 2, 1)
+	commitSecond(t, run, 2, 1)
 	finish(t, run, start.Add(time.Minute))
 	if err := w.follow(t, t.Context(), run); err != nil {
 		t.Fatal(err)
 	}
-	same(w, t, run, w.read(t, "base"))
+	check(w, t, run, w.read(t, "base"))
 }
 
-// sameAsFile demands what the run file has, but for calls, comments and how the
-// scores came about, and that this alone is said to be unknown.
-func (w *world) sameAsFile(t *testing.T, run *runstore.Run, got tracking.Remote) {
+// checkOutcomes compares the outcomes with the run file, except calls, comments and explanations,
+// and checks that Unchecked lists nothing more.
+func (w *world) checkOutcomes(t *testing.T, run *runstore.Run, got tracking.Remote) {
 	t.Helper()
 	var want []outcome.Outcome
 	for o, err := range run.Outcomes(t.Context(), runstore.Query{Newest: true, Detail: true}) {
@@ -70,8 +70,8 @@ func (w *world) sameAsFile(t *testing.T, run *runstore.Run, got tracking.Remote)
 	if diff := cmp.Diff(want, got.Outcomes); len(want) != 7 || diff != "" {
 		t.Errorf("of the run file (-), read (+):\n%s", diff)
 	}
-	if said := strings.Join(got.Unchecked, "\n"); len(got.Unchecked) != 2 || strings.Contains(said, "cost") {
-		t.Error(said)
+	if unchecked := strings.Join(got.Unchecked, "\n"); len(got.Unchecked) != 2 || strings.Contains(unchecked, "cost") {
+		t.Error(unchecked)
 	}
 }
 
@@ -84,9 +84,9 @@ func (w *world) read(t *testing.T, name string) tracking.Remote {
 	return got
 }
 
-// sameScores demands the scores of the seven outcomes of newRun, item 2 in its second
-// attempt.
-func (w *world) sameScores(t *testing.T, _ *runstore.Run, got tracking.Remote) {
+// checkScores compares the scores with those of the seven outcomes of newRun, and of the second
+// attempt of item 2.
+func (w *world) checkScores(t *testing.T, _ *runstore.Run, got tracking.Remote) {
 	t.Helper()
 	h := got.Header
 	if got.Footer.Status != outcome.Complete || got.Footer.Planned != 7 || h.Dataset.Fingerprint != "f00d" || h.System.Model != "m" || h.Trials != 1 {
@@ -98,17 +98,17 @@ func (w *world) sameScores(t *testing.T, _ *runstore.Run, got tracking.Remote) {
 	var ids []string
 	for i, o := range got.Outcomes {
 		ids = append(ids, o.Item)
-		want := made(i)
+		want := outcomeAt(i)
 		if i == 2 {
 			want.Class, want.Scores[0] = outcome.OK, outcome.Score{Value: new(1.0), Ratio: &outcome.Ratio{Num: 4, Den: 4}}
 		}
-		f1, there := outcome.Lookup(o.Scores, "entity_f1")
+		f1, exists := outcome.Lookup(o.Scores, "entity_f1")
 		failed, _ := outcome.Lookup(o.Scores, "error")
-		if !there || o.Failed() != want.Failed() || !failed.Boolean || (*failed.Value == 1) != want.Failed() {
+		if !exists || o.Failed() != want.Failed() || !failed.Boolean || (*failed.Value == 1) != want.Failed() {
 			t.Errorf("%s: %+v", o.Item, o)
 			continue
 		}
-		if i != 2 && (f1.Weight == nil || *f1.Weight != *want.Scores[0].Weight) { // that of item 2 came without
+		if i != 2 && (f1.Weight == nil || *f1.Weight != *want.Scores[0].Weight) { // the second attempt has no weight
 			t.Errorf("%s: %+v has another weight than %v", o.Item, f1, *want.Scores[0].Weight)
 		}
 		if want.Failed() {

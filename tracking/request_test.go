@@ -13,7 +13,7 @@ import (
 	"extraction-experiment/tracking"
 )
 
-// writes returns how many requests wrote something, by route.
+// writes returns the number of writing requests by route.
 func (w *world) writes() map[string]int64 {
 	writes := map[string]int64{}
 	for _, route := range []string{
@@ -27,8 +27,8 @@ func (w *world) writes() map[string]int64 {
 	return writes
 }
 
-// TestModes_requests bounds the requests of a run of 400 items, each with a
-// trace of two spans, and two scores or, where it failed, one.
+// TestModes_requests checks the number of requests for a run of 400 items. Each has a trace of two
+// spans, and two scores, or one if it failed.
 func TestModes_requests(t *testing.T) {
 	for _, mode := range suite.Of([]embedded.Mode{embedded.ModeV4}, embedded.Modes()) {
 		t.Run(string(mode), func(t *testing.T) {
@@ -40,9 +40,10 @@ func TestModes_requests(t *testing.T) {
 			if err := w.follow(t, t.Context(), run); err != nil {
 				t.Fatal(err)
 			}
-			// 2 rounds of 200 outcomes: 400 spans are 1 request (512, 4 MiB), the 333
-			// or 334 scores 4; at the end 1 for the run's own. The first link opens
-			// the run; servers that store links get one of every item, this included.
+			// Each of the 2 rounds of 200 outcomes has 400 spans in 1 request (up to 512 spans
+			// and 4 MiB), and 333 or 334 scores in 4 requests. The scores of the run take 1
+			// request. The first link opens the run, and servers that store links get one for
+			// every item, including the first.
 			want := map[string]int64{
 				"POST /api/public/otel/v1/traces": 2, "POST /api/public/ingestion": 9, "POST /api/public/dataset-run-items": 1,
 			}

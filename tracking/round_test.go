@@ -21,8 +21,7 @@ import (
 	"extraction-experiment/tracking"
 )
 
-// scoredSpans reads from a request of scores on which spans they are, and gives
-// the body back to it.
+// scoredSpans returns the spans of the scores in a request, and restores its body.
 func scoredSpans(t *testing.T, r *http.Request) (spans []string) {
 	t.Helper()
 	raw, err := io.ReadAll(r.Body)
@@ -49,16 +48,16 @@ func scoredSpans(t *testing.T, r *http.Request) (spans []string) {
 		t.Error(err)
 	}
 	for _, event := range sent.Batch {
-		if id := event.Body.ObservationID; id != "" { // "" is a score of the run
+		if id := event.Body.ObservationID; id != "" { // scores of the run have none
 			spans = append(spans, id)
 		}
 	}
 	return spans
 }
 
-// TestModes_roundsOverlap: while the scores of the first 200 outcomes wait for their
-// answer, the spans of the next ones come in, and while their spans do, the links;
-// no score is sent before the server has the span that it is on.
+// TestModes_roundsOverlap: while the scores of the first 200 outcomes are under way, the spans of
+// the next ones are sent, and while those spans are, the links. No score is sent before the
+// server has its span.
 func TestModes_roundsOverlap(t *testing.T) {
 	t.Parallel()
 	for _, mode := range suite.Of([]embedded.Mode{embedded.ModeV3}, embedded.Modes()) {
@@ -111,7 +110,7 @@ func TestModes_roundsOverlap(t *testing.T) {
 	}
 }
 
-// arrivals waits for a number of requests of a kind.
+// arrivals waits for a number of requests of one kind.
 type arrivals struct {
 	left atomic.Int64
 	all  chan struct{}
@@ -137,8 +136,8 @@ func (a *arrivals) await(t *testing.T, what string) {
 	}
 }
 
-// TestPublisher_lastRound: when the run ends, its last outcomes are linked and its own
-// scores sent although no link of the round before was answered.
+// TestPublisher_lastRound: when the run ends, the links of its last outcomes and its own scores are
+// sent although no link of the previous round was answered.
 func TestPublisher_lastRound(t *testing.T) {
 	t.Parallel()
 	for _, first := range []int{30, 40} {
@@ -173,7 +172,7 @@ func lastRound(t *testing.T, first, all int) {
 	go func() { ended <- tracking.Publish(t.Context(), cfg, finished) }()
 	links.await(t, "links of the first round")
 	for i := first; i < all; i++ {
-		if err := run.Commit(t.Context(), made(i)); err != nil {
+		if err := run.Commit(t.Context(), outcomeAt(i)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -191,28 +190,27 @@ func lastRound(t *testing.T, first, all int) {
 	}
 }
 
-// TestPublisher_scoresFail: where scores never get through, publishing many
-// outcomes ends as that of a few does, and how many are published is told when
-// they are.
+// TestPublisher_scoresFail: if scores always fail, publishing many outcomes ends as it does for a
+// few. Published is called when the scores are accepted.
 func TestPublisher_scoresFail(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	run := w.newRun(t, "base", 210)
 	w.refuse("ingestion", http.StatusBadGateway)
-	told := 0
-	cfg := tracking.Config{Site: tracking.Site{Client: w.client, Server: w.server}, Run: run, LastTries: 2, Published: func(n int) { told = n }}
+	published := 0
+	cfg := tracking.Config{Site: tracking.Site{Client: w.client, Server: w.server}, Run: run, LastTries: 2, Published: func(n int) { published = n }}
 	var left *tracking.UnpublishedError
-	if err := tracking.Publish(t.Context(), cfg, closed()); !errors.As(err, &left) || left.Left != 210 || told != 0 {
-		t.Errorf("%v; %d told", err, told)
+	if err := tracking.Publish(t.Context(), cfg, closed()); !errors.As(err, &left) || left.Left != 210 || published != 0 {
+		t.Errorf("%v; %d told", err, published)
 	}
 	w.front.Store(nil)
-	if err := tracking.Publish(t.Context(), cfg, closed()); err != nil || told != 210 {
-		t.Errorf("%v; %d told", err, told)
+	if err := tracking.Publish(t.Context(), cfg, closed()); err != nil || published != 210 {
+		t.Errorf("%v; %d told", err, published)
 	}
 }
 
-// TestDataset_begin: a list that was begun is the same, as often as it is read, and
-// one whose beginning failed is asked for again.
+// TestDataset_begin: the items are the same with and without Begin, however often they are read,
+// and a failed Begin is repeated by Pages.
 func TestDataset_begin(t *testing.T) {
 	w := newWorld(t)
 	w.newRun(t, "base", 230)
@@ -234,17 +232,17 @@ func TestDataset_begin(t *testing.T) {
 	}
 	want := read(d)
 	w.refuse("dataset-items", http.StatusBadGateway)
-	d.Begin(t.Context(), 1) // one request, so that none that is given up is counted later
+	d.Begin(t.Context(), 1) // a single request, so that no canceled one is counted later
 	w.front.Store(nil)
 	if got := read(d); got != want {
 		t.Errorf("after a failure: %s", got)
 	}
-	for most, first := range map[int]int64{0: 3, 100: 1, 101: 2, 1000: 3} { // pages of 100
+	for limit, prefetched := range map[int]int64{0: 3, 100: 1, 101: 2, 1000: 3} { // pages of 100
 		calls := w.calls.Load()
-		d.Begin(t.Context(), most)
-		begun := w.calls.Load() - calls
-		if got := read(d); got != want || begun != first || w.calls.Load()-calls != 3 {
-			t.Errorf("for %d items %d requests, then %d: %s", most, begun, w.calls.Load()-calls-begun, got)
+		d.Begin(t.Context(), limit)
+		requests := w.calls.Load() - calls
+		if got := read(d); got != want || requests != prefetched || w.calls.Load()-calls != 3 {
+			t.Errorf("for %d items %d requests, then %d: %s", limit, requests, w.calls.Load()-calls-requests, got)
 		}
 	}
 	if got := read(d); got != want {
@@ -259,8 +257,8 @@ func TestDataset_begin(t *testing.T) {
 	}
 }
 
-// TestModes_foreignLink: where links are stored, what a gateway answers instead of
-// Langfuse is not a link, neither for the first, which opens the run, nor for others.
+// TestModes_foreignLink: if the server stores links, the answer of a gateway does not count as a
+// link, neither for the first, which opens the run, nor for others.
 func TestModes_foreignLink(t *testing.T) {
 	for _, mode := range []embedded.Mode{embedded.ModeV3, embedded.ModeV4Dual} {
 		for _, answer := range []int{http.StatusOK, http.StatusNotFound} {
@@ -273,7 +271,7 @@ func TestModes_foreignLink(t *testing.T) {
 					if !strings.HasSuffix(r.URL.Path, "/dataset-run-items") || r.Method != http.MethodPost {
 						return false
 					}
-					if n := links.Add(1); n != 1 && n != 4 { // the first of all, and one of the next try
+					if n := links.Add(1); n != 1 && n != 4 { // the very first link, and one of the second try
 						return false
 					}
 					rw.Header().Set("Content-Type", "text/html")

@@ -19,65 +19,66 @@ import (
 	"extraction-experiment/scoring"
 )
 
-// traces sends the spans of the batch, those of many outcomes in one request and
-// several requests at once. In memory are the spans of those requests. The embedded
-// server answers at once and has its memory in this process, where a request is there
-// as spans, as it is sent and as it is received.
-func (f *inFlightBatch) traces(ctx context.Context) error {
-	atOnce, most := 4, langfuse.DefaultBatchBytes
+// sendSpans sends the spans of the batch, with the spans of many outcomes in one request and
+// up to four requests at once. The embedded server gets smaller requests one at a time: it
+// answers at once, and this process would hold each request three times, as spans, as sent
+// and as received.
+func (f *inFlightBatch) sendSpans(ctx context.Context) error {
+	atOnce, maxBytes := 4, langfuse.DefaultBatchBytes
 	if f.cfg.Embedded {
-		atOnce, most = 1, 512<<10
+		atOnce, maxBytes = 1, 512<<10
 	}
 	group, inner := errgroup.WithContext(ctx)
 	group.SetLimit(atOnce)
-	failure := f.pack(ctx, most, func(some []runstore.Pending, spans []langfuse.Span) {
-		group.Go(func() error { return f.export(inner, some, spans) })
+	failure := f.batchSpans(ctx, maxBytes, func(outcomes []runstore.Pending, spans []langfuse.Span) {
+		group.Go(func() error { return f.export(inner, outcomes, spans) })
 	})
 	return errors.Join(failure, group.Wait())
 }
 
-// pack makes the spans of the batch and hands them out in requests of so many bytes at most.
-func (f *inFlightBatch) pack(ctx context.Context, most int, out func([]runstore.Pending, []langfuse.Span)) error {
-	var some []runstore.Pending
+// batchSpans builds the spans of the batch and passes them to send in groups of up to
+// maxBytes and langfuse.DefaultBatchSpans. A single outcome may exceed both.
+func (f *inFlightBatch) batchSpans(ctx context.Context, maxBytes int, send func([]runstore.Pending, []langfuse.Span)) error {
+	var outcomes []runstore.Pending
 	var spans []langfuse.Span
-	bytes := 0
-	for _, o := range f.opened {
+	total := 0
+	for _, o := range f.sendable {
 		if o.Published.Has(runstore.Spans) {
 			continue
 		}
-		more, size, err := f.spans(ctx, o)
+		added, size, err := f.spans(ctx, o)
 		if err != nil {
 			return err
 		}
-		if len(some) > 0 && (bytes+size > most || len(spans)+len(more) > langfuse.DefaultBatchSpans) {
-			out(some, spans)
-			some, spans, bytes = nil, nil, 0
+		if len(outcomes) > 0 && (total+size > maxBytes || len(spans)+len(added) > langfuse.DefaultBatchSpans) {
+			send(outcomes, spans)
+			outcomes, spans, total = nil, nil, 0
 		}
-		some, spans, bytes = append(some, o), append(spans, more...), bytes+size
+		outcomes, spans, total = append(outcomes, o), append(spans, added...), total+size
 	}
-	if len(some) > 0 {
-		out(some, spans)
+	if len(outcomes) > 0 {
+		send(outcomes, spans)
 	}
 	return nil
 }
 
-// export sends the spans of outcomes in one request. If the server refuses it for
-// good, each outcome is sent alone, so that a bad one does not hold up the others.
-func (f *inFlightBatch) export(ctx context.Context, some []runstore.Pending, spans []langfuse.Span) error {
+// export sends the spans of outcomes in one request. If the server refuses the request for
+// good, export sends each outcome alone, so that only a bad one is refused.
+func (f *inFlightBatch) export(ctx context.Context, outcomes []runstore.Pending, spans []langfuse.Span) error {
 	err := f.cfg.Client.ExportSpans(ctx, f.cfg.Runner, spans)
 	switch {
 	case err == nil:
-		return f.ack(ctx, runstore.Spans, some)
+		return f.ack(ctx, runstore.Spans, outcomes)
 	case !isRefusal(err):
 		return err
-	case len(some) == 1:
-		f.refuse(some[0], runstore.Spans, err)
+	case len(outcomes) == 1:
+		f.refuse(outcomes[0], runstore.Spans, err)
 		return nil
 	}
-	for i, o := range some {
+	for i, o := range outcomes {
 		alone, _, err := f.spans(ctx, o)
 		if err == nil {
-			err = f.export(ctx, some[i:i+1], alone)
+			err = f.export(ctx, outcomes[i:i+1], alone)
 		}
 		if err != nil {
 			return err
@@ -86,8 +87,8 @@ func (f *inFlightBatch) export(ctx context.Context, some []runstore.Pending, spa
 	return nil
 }
 
-// spans returns the spans of an outcome, and about how many bytes they take: what every
-// span carries, and the texts.
+// spans returns the spans of an outcome and their approximate size in bytes: a fixed part
+// for each span, and its inputs and outputs.
 func (f *inFlightBatch) spans(ctx context.Context, o runstore.Pending) (spans []langfuse.Span, size int, err error) {
 	item := o.Source
 	if item == nil {
@@ -105,7 +106,7 @@ func (f *inFlightBatch) spans(ctx context.Context, o runstore.Pending) (spans []
 	return f.builders[o.Trial].spans(*item, o.Outcome), size, nil
 }
 
-// isRefusal reports whether the same request can never succeed.
+// isRefusal reports whether an error means that the same request can never succeed.
 func isRefusal(err error) bool {
 	if api, ok := errors.AsType[*langfuse.APIError](err); ok {
 		return api.Status == http.StatusBadRequest || errors.Is(err, langfuse.ErrTooLarge)
@@ -114,22 +115,22 @@ func isRefusal(err error) bool {
 	return !unanswered && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
 }
 
-// scoreBatch is how many scores go in one request.
+// scoreBatch is the number of scores in one request.
 const scoreBatch = 100
 
-// scores sends the scores of the batch. An outcome whose scores were not all
-// taken is not acknowledged: another round sends them again, unchanged.
-func (f *inFlightBatch) scores(ctx context.Context) error {
-	most := len(f.opened) * (len(scoring.Headlines()) + 1) // but where more are asked for
-	todo := make([]runstore.Pending, 0, len(f.opened))
-	scores := make([]langfuse.ScoreCreate, 0, most)
-	owner := make([]int, 0, most) // of each score, its outcome in todo
-	for _, o := range f.opened {
-		if o.Published.Has(runstore.Scores) || f.refused.of(o.OID).part == runstore.Spans {
+// sendScores sends the scores of the batch. It does not acknowledge an outcome if Langfuse
+// did not accept all of its scores; another round sends them again, unchanged.
+func (f *inFlightBatch) sendScores(ctx context.Context) error {
+	capacity := len(f.sendable) * (len(scoring.Headlines()) + 1) // enough unless the user publishes more
+	todo := make([]runstore.Pending, 0, len(f.sendable))
+	scores := make([]langfuse.ScoreCreate, 0, capacity)
+	owners := make([]int, 0, capacity) // for each score, the index of its outcome in todo
+	for _, o := range f.sendable {
+		if o.Published.Has(runstore.Scores) || f.refused.get(o.OID).part == runstore.Spans {
 			continue
 		}
 		for _, s := range f.builders[o.Trial].scores(o) {
-			scores, owner = append(scores, s), append(owner, len(todo))
+			scores, owners = append(scores, s), append(owners, len(todo))
 		}
 		todo = append(todo, o)
 	}
@@ -139,7 +140,7 @@ func (f *inFlightBatch) scores(ctx context.Context) error {
 		if err == nil {
 			continue
 		}
-		o := todo[owner[i]]
+		o := todo[owners[i]]
 		f.incomplete[o.OID] = true
 		if errors.Is(err, langfuse.ErrRefused) {
 			f.refuse(o, runstore.Scores, err)
@@ -151,12 +152,12 @@ func (f *inFlightBatch) scores(ctx context.Context) error {
 	return errors.Join(f.ack(ctx, runstore.Scores, done), failure)
 }
 
-// createScores sends scores in requests of a hundred, several at once, and returns what
-// became of each, in their order.
+// createScores sends scores in requests of up to 100, concurrently. It returns one error or
+// nil for each score, in the order of scores.
 func (p *publisher) createScores(ctx context.Context, scores []langfuse.ScoreCreate) []error {
 	results := make([]error, len(scores))
 	group := new(errgroup.Group)
-	group.SetLimit(requests)
+	group.SetLimit(maxRequests)
 	for first := 0; first < len(scores); first += scoreBatch {
 		group.Go(func() error {
 			copy(results[first:], p.cfg.Client.CreateScores(ctx, scores[first:min(first+scoreBatch, len(scores))]))
@@ -167,54 +168,55 @@ func (p *publisher) createScores(ctx context.Context, scores []langfuse.ScoreCre
 	return results
 }
 
-// refusal is why Langfuse will never take a part of an outcome.
+// refusal is the reason why Langfuse refused a part of an outcome for good.
 type refusal struct {
 	part runstore.Published
 	item string
 	err  error
 }
 
-// refused is what Langfuse will never take, by outcome. Safe for concurrent use.
-type refused struct {
-	mu sync.Mutex
-	by map[int64]refusal
+// refusalSet holds at most one refusal for each outcome. It is safe for concurrent use.
+type refusalSet struct {
+	mu    sync.Mutex
+	byOID map[int64]refusal
 }
 
-// of returns why an outcome was set aside; the part is 0 where it was not.
-func (r *refused) of(oid int64) refusal {
+// get returns the refusal of an outcome. Its part is 0 if there is none.
+func (r *refusalSet) get(oid int64) refusal {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.by[oid]
+	return r.byOID[oid]
 }
 
-// all returns the refusals by the numbers of their outcomes.
-func (r *refused) all() []refusal {
+// all returns the refusals in the order of their outcomes' OIDs.
+func (r *refusalSet) all() []refusal {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	list := make([]refusal, 0, len(r.by))
-	for _, oid := range slices.Sorted(maps.Keys(r.by)) {
-		list = append(list, r.by[oid])
+	list := make([]refusal, 0, len(r.byOID))
+	for _, oid := range slices.Sorted(maps.Keys(r.byOID)) {
+		list = append(list, r.byOID[oid])
 	}
 	return list
 }
 
-// refuse sets an outcome aside for what Langfuse says first to a part of it. The
-// parts that follow a refused link are sent all the same.
+// refuse records that Langfuse refused a part of an outcome for good. Only the first refusal
+// of an outcome counts. After a refused link, the other parts are sent all the same.
 func (p *publisher) refuse(o runstore.Pending, part runstore.Published, err error) {
 	p.refused.mu.Lock()
 	defer p.refused.mu.Unlock()
-	if p.refused.by[o.OID].part == 0 {
-		p.refused.by[o.OID] = refusal{part, o.Item, err}
+	if p.refused.byOID[o.OID].part == 0 {
+		p.refused.byOID[o.OID] = refusal{part, o.Item, err}
 		p.cfg.Log.Debug("Langfuse refuses a result for good", "item", o.Item, "error", err)
 	}
 }
 
-// reason is one answer of the server, and what met it.
+// reason is one error text of the server, with the number of items and scores that it
+// applies to.
 type reason struct {
 	text      string
 	items     int
 	runScores int    // scores of the run as a whole
-	first     string // the first that met it
+	firstItem string // the first of them
 }
 
 // String returns the reason as "11 items: … (first: ID)".
@@ -226,29 +228,29 @@ func (r *reason) String() string {
 	if r.runScores > 0 {
 		who = append(who, textutil.Counted(r.runScores, "score")+" of the run")
 	}
-	return fmt.Sprintf("%s: %s (first: %s)", strings.Join(who, " and "), r.text, r.first)
+	return fmt.Sprintf("%s: %s (first: %s)", strings.Join(who, " and "), r.text, r.firstItem)
 }
 
-// refusals returns what was set aside, by reason, the first one first; nil where nothing was.
-func (p *publisher) refusals() error {
+// refusalError returns an error that lists all refusals by reason, or nil if there are none.
+func (p *publisher) refusalError() error {
 	var reasons []*reason
-	reasonOf := func(err error, first ...string) *reason {
+	reasonOf := func(err error, origin ...string) *reason {
 		text := err.Error()
 		if score, ok := errors.AsType[*langfuse.ScoreError](err); ok {
 			text = score.Err.Error()
-			first = append(first, fmt.Sprintf("score %q", score.Name))
+			origin = append(origin, fmt.Sprintf("score %q", score.Name))
 		}
 		i := slices.IndexFunc(reasons, func(r *reason) bool { return r.text == text })
 		if i < 0 {
 			i = len(reasons)
-			reasons = append(reasons, &reason{text: text, first: strings.Join(first, ", ")})
+			reasons = append(reasons, &reason{text: text, firstItem: strings.Join(origin, ", ")})
 		}
 		return reasons[i]
 	}
-	for _, why := range p.refused.all() {
-		reasonOf(why.err, fmt.Sprintf("item %q", why.item)).items++
+	for _, refusal := range p.refused.all() {
+		reasonOf(refusal.err, fmt.Sprintf("item %q", refusal.item)).items++
 	}
-	for _, err := range p.refusedTotals {
+	for _, err := range p.refusedRunScores {
 		reasonOf(err).runScores++
 	}
 	if len(reasons) == 0 {
@@ -261,22 +263,22 @@ func (p *publisher) refusals() error {
 	return errors.New(strings.Join(texts, "; "))
 }
 
-// UnpublishedError says what the run file holds and Langfuse does not, or the
-// other way round.
+// UnpublishedError reports differences between the run file and Langfuse that remain after
+// Publish.
 type UnpublishedError struct {
-	Left int64 // outcomes that are not published, or not all of them
-	// Totals: the scores of the run as a whole are not published.
+	Left int64 // outcomes that are not completely published
+	// Totals is true if the scores of the run as a whole are not published.
 	Totals bool
-	// Withdrawn counts attempts that newer ones replaced, and whose scores
-	// Langfuse still shows, or may yet show.
+	// Withdrawn is the number of replaced attempts whose scores Langfuse still shows, or
+	// may yet show.
 	Withdrawn int
-	// Refused says that all of this was refused for good: to publish again will
+	// Refused is true if Langfuse refused all of this for good: publishing again would
 	// change nothing.
 	Refused bool
-	Err     error
+	Err     error // the cause
 }
 
-// Error tells how much, why, and what to do.
+// Error describes what is unpublished, and why.
 func (e *UnpublishedError) Error() string {
 	var parts []string
 	if e.Left > 0 {
@@ -299,45 +301,46 @@ func (e *UnpublishedError) Error() string {
 	return text
 }
 
-// Unwrap returns the reason.
+// Unwrap returns Err.
 func (e *UnpublishedError) Unwrap() error { return e.Err }
 
-// ExitCode returns 69: nothing is lost, and unless it was refused, it can be
-// published later.
+// ExitCode returns 69. Nothing is lost: unless Langfuse refused it, the rest can be published
+// later.
 func (e *UnpublishedError) ExitCode() int { return 69 }
 
-// unpublished says what is left; nil where that is nothing.
-func (p *publisher) unpublished(cause error) error {
+// unpublishedError returns an *UnpublishedError for whatever is not published, or nil if
+// everything is.
+func (p *publisher) unpublishedError(cause error) error {
 	ctx := context.Background()
 	counts, err := p.cfg.Run.Counts(ctx)
 	if err != nil {
 		return errors.Join(cause, err)
 	}
-	refused := p.refusals()
-	left := &UnpublishedError{Left: counts.Done - counts.Published, Err: errors.Join(refused, cause)}
-	if !p.totalled && counts.Done > 0 {
-		_, left.Totals, err = p.cfg.Run.Footer(ctx)
+	refused := p.refusalError()
+	unsent := &UnpublishedError{Left: counts.Done - counts.Published, Err: errors.Join(refused, cause)}
+	if !p.runScoresSent && counts.Done > 0 {
+		_, unsent.Totals, err = p.cfg.Run.Footer(ctx)
 	}
 	if err == nil {
-		left.Withdrawn, err = p.retracted(ctx)
+		unsent.Withdrawn, err = p.countRetracted(ctx)
 	}
 	switch {
 	case err != nil:
 		return errors.Join(cause, err)
-	case left.Left == 0 && !left.Totals && left.Withdrawn == 0:
+	case unsent.Left == 0 && !unsent.Totals && unsent.Withdrawn == 0:
 		return nil
-	case left.Err == nil && left.Left == 0 && !left.Totals:
-		left.Err = errors.New("Langfuse has not shown all of them yet, or takes its time with deletions")
-	case left.Err == nil:
-		left.Err = errors.New("publishing stopped early")
+	case unsent.Err == nil && unsent.Left == 0 && !unsent.Totals:
+		unsent.Err = errors.New("Langfuse has not shown all of them yet, or takes its time with deletions")
+	case unsent.Err == nil:
+		unsent.Err = errors.New("publishing stopped early")
 	}
-	left.Refused = cause == nil && refused != nil && left.Withdrawn == 0 &&
-		left.Left == int64(len(p.refused.all())) && left.Totals == (len(p.refusedTotals) > 0)
-	return left
+	unsent.Refused = cause == nil && refused != nil && unsent.Withdrawn == 0 &&
+		unsent.Left == int64(len(p.refused.all())) && unsent.Totals == (len(p.refusedRunScores) > 0)
+	return unsent
 }
 
-// retracted counts the attempts whose scores are to be deleted.
-func (p *publisher) retracted(ctx context.Context) (n int, err error) {
+// countRetracted returns the number of attempts whose scores have yet to be deleted.
+func (p *publisher) countRetracted(ctx context.Context) (n int, err error) {
 	for after := int64(0); ; {
 		page, err := p.cfg.Run.Retracted(ctx, after, roundSize)
 		if err != nil || len(page) == 0 {

@@ -18,48 +18,48 @@ import (
 	"extraction-experiment/scoring"
 )
 
-// rootName is the name of traces and their roots that readers of Langfuse know from its
-// own experiment runners.
+// rootName is the name of traces and of their root spans. The experiment runners of Langfuse
+// use the same name.
 const rootName = "experiment-item-run"
 
-// builder makes the spans and scores of the outcomes of one trial.
+// builder builds the spans and scores of the outcomes of one trial.
 type builder struct {
 	header outcome.Header
-	// same are the attributes that are the same on every span of the trial.
-	same     []langfuse.Attribute
+	// shared are the attributes that every span of the trial has.
+	shared   []langfuse.Attribute
 	metadata map[string]string // of the run
 }
 
 func newBuilder(h outcome.Header, trial int, experiment string) builder {
 	metadata := Metadata(h, trial)
-	same := []langfuse.Attribute{
+	shared := []langfuse.Attribute{
 		langfuse.TextAttribute("langfuse.environment", h.Environment),
 		langfuse.TextAttribute("langfuse.trace.name", rootName),
 		langfuse.TextAttribute("langfuse.experiment.id", experiment),
 		langfuse.TextAttribute("langfuse.experiment.name", RunName(h, trial)),
 		langfuse.TextAttribute("langfuse.experiment.description", description(h)),
-		langfuse.TextAttribute("langfuse.experiment.metadata", string(encode(metadata))),
+		langfuse.TextAttribute("langfuse.experiment.metadata", string(mustMarshal(metadata))),
 	}
 	if h.Dataset.ID != "" {
-		same = append(same, langfuse.TextAttribute("langfuse.experiment.dataset.id", h.Dataset.ID))
+		shared = append(shared, langfuse.TextAttribute("langfuse.experiment.dataset.id", h.Dataset.ID))
 	}
 	if h.Dataset.Version != "" {
-		same = append(same, langfuse.TextAttribute("langfuse.experiment.item.version", h.Dataset.Version))
+		shared = append(shared, langfuse.TextAttribute("langfuse.experiment.item.version", h.Dataset.Version))
 	}
-	return builder{header: h, same: same, metadata: metadata}
+	return builder{header: h, shared: shared, metadata: metadata}
 }
 
-// spans returns the trace of an outcome: the root, then a child per call.
+// spans returns the trace of an outcome: the root span, then a child span for each call.
 func (b builder) spans(item dataset.Item, o outcome.Outcome) []langfuse.Span {
 	id := identify(b.header, o)
 	trace, root := id.trace(), id.span(0)
-	// v4 has no trace and no run of its own, it reads them from the spans.
-	common := append(clone(b.same),
+	// v4 has no tables of traces and runs. It derives them from the spans.
+	common := append(clone(b.shared),
 		langfuse.TextAttribute("langfuse.experiment.item.id", o.Item),
 		langfuse.TextAttribute("langfuse.experiment.item.root_observation_id", root))
-	whole, calls := layOut(b.header, o)
+	rootPeriod, calls := spanPeriods(b.header, o)
 	spans := make([]langfuse.Span, 1, 1+len(o.Calls))
-	spans[0] = b.root(item, o, whole, common)
+	spans[0] = b.root(item, o, rootPeriod, common)
 	spans[0].TraceID, spans[0].SpanID = trace, root
 	for i, call := range o.Calls {
 		span := b.child(call, calls[i], common)
@@ -75,14 +75,14 @@ func (b builder) root(item dataset.Item, o outcome.Outcome, at period, common []
 		Name: rootName, Start: at.start, End: at.end,
 		Attributes: append(clone(common),
 			langfuse.TextAttribute("langfuse.observation.type", "span"),
-			langfuse.TextAttribute("langfuse.observation.input", cmp.Or(field(item.Input), "null")),
-			langfuse.TextAttribute("langfuse.observation.output", cmp.Or(field(b.output(o)), "null")),
+			langfuse.TextAttribute("langfuse.observation.input", cmp.Or(jsonField(item.Input), "null")),
+			langfuse.TextAttribute("langfuse.observation.output", cmp.Or(jsonField(b.output(o)), "null")),
 			langfuse.TextAttribute("langfuse.observation.metadata", b.rootMetadata(o)),
-			langfuse.TextAttribute("langfuse.experiment.item.expected_output", cmp.Or(field(item.Expected), "null")),
+			langfuse.TextAttribute("langfuse.experiment.item.expected_output", cmp.Or(jsonField(item.Expected), "null")),
 		),
 	}
 	if bytes.HasPrefix(bytes.TrimSpace(item.Metadata), []byte("{")) {
-		metadata := langfuse.TextAttribute("langfuse.experiment.item.metadata", field(item.Metadata))
+		metadata := langfuse.TextAttribute("langfuse.experiment.item.metadata", jsonField(item.Metadata))
 		span.Attributes = append(span.Attributes, metadata)
 	}
 	if o.Failed() {
@@ -103,22 +103,23 @@ func (b builder) child(call outcome.Call, at period, common []langfuse.Attribute
 			span.Attributes = append(span.Attributes, langfuse.TextAttribute(key, value))
 		}
 	}
-	add("langfuse.observation.input", field(call.Input))
-	add("langfuse.observation.output", spoken(call.Output))
+	add("langfuse.observation.input", jsonField(call.Input))
+	add("langfuse.observation.output", textField(call.Output))
 	add("langfuse.observation.metadata", b.callMetadata(call, at))
 	if kind == "generation" {
 		add("langfuse.observation.model.name", call.Model)
 		add("langfuse.observation.model.parameters", string(call.Parameters))
 		add("langfuse.observation.usage_details", usageDetails(call.Usage))
 		if call.CostUSD != nil {
-			add("langfuse.observation.cost_details", string(encode(map[string]float64{"total": *call.CostUSD})))
+			add("langfuse.observation.cost_details", string(mustMarshal(map[string]float64{"total": *call.CostUSD})))
 		}
 		if p := b.header.System.Prompt; p.Name != "" {
 			add("langfuse.observation.prompt.name", p.Name)
 			span.Attributes = append(span.Attributes, langfuse.IntAttribute("langfuse.observation.prompt.version", int64(p.Version)))
 		}
 	}
-	// Langfuse counts every ERROR of a run as an error of it: that is the item's.
+	// Langfuse counts every span with level ERROR as an error of the run. Only the root of
+	// a failed item may count.
 	message := cmp.Or(call.Error, strings.Join(call.Warnings, "; "))
 	switch {
 	case call.Error != "" && b.header.Publication.Form == 0:
@@ -138,39 +139,39 @@ func markFailed(span *langfuse.Span, message string) {
 		langfuse.TextAttribute("langfuse.observation.status_message", message))
 }
 
-// output returns what the root shows: no view of Langfuse shows the text of an
-// error, so a failed item has it there.
+// output returns the output of the root span. For a failed item that is the failure, because
+// no view of Langfuse shows the status message of a span.
 func (b builder) output(o outcome.Outcome) json.RawMessage {
 	switch {
 	case o.Failed():
-		return encode(map[string]any{"error": o.Failure})
+		return mustMarshal(map[string]any{"error": o.Failure})
 	case b.header.Publication.ShowsAll():
 		return o.Output
 	}
 	return extraction.WithoutLookedUp(o.Output)
 }
 
-// rootMetadata has its keys in the order of the alphabet: spans that are sent again by
-// another version must be the same.
+// rootMetadata returns the metadata of the root span as JSON. Its keys are in alphabetical
+// order, so that other versions of the program send the same text.
 func (b builder) rootMetadata(o outcome.Outcome) string {
-	timed := b.header.Publication.Form > 0
-	recorded := ""
-	if timed {
-		recorded = record(o)
+	hasRecord := b.header.Publication.Form > 0
+	record := ""
+	if hasRecord {
+		record = encodeRecord(o)
 	}
-	w := textutil.JSONWriter{B: append(make([]byte, 0, len(recorded)*5/4+256), '{')}
+	w := textutil.JSONWriter{B: append(make([]byte, 0, len(record)*5/4+256), '{')}
 	w.Int("attempt", int64(o.Attempt))
-	if timed {
+	if hasRecord {
 		w.Time("ended", o.Ended.UTC())
 	}
 	w.Text("item_id", o.Item)
 	w.Int("latency_ms", o.Latency.Milliseconds())
-	if timed {
-		w.Text(recordKey, recorded)
+	if hasRecord {
+		w.Text(recordKey, record)
 		w.Time("started", o.Started.UTC())
 	}
 	w.Int("trial", int64(o.Trial))
-	if waited := outcome.WaitsOf(o.Calls).Sum(); timed && waited > 0 {
+	if waited := outcome.WaitsOf(o.Calls).Sum(); hasRecord && waited > 0 {
 		w.Int("waited_ms", waited.Milliseconds())
 	}
 	if len(o.Warnings) > 0 {
@@ -181,7 +182,8 @@ func (b builder) rootMetadata(o outcome.Outcome) string {
 	return textutil.TextIn(w.B)
 }
 
-// callMetadata is what Langfuse has no field for, in the same order; "" where there is nothing.
+// callMetadata returns the properties of a call for which Langfuse has no field as JSON with
+// keys in alphabetical order, or "" if there are none.
 func (b builder) callMetadata(call outcome.Call, at period) string {
 	w := textutil.JSONWriter{B: append(make([]byte, 0, 128), '{')}
 	if call.Attempts > 1 {
@@ -192,12 +194,12 @@ func (b builder) callMetadata(call outcome.Call, at period) string {
 		w.Time("ended", call.Ended.UTC())
 	}
 	w.TextIf("finish_reason", call.Finish)
-	if call.Kind == outcome.JudgingKind { // in fields of Langfuse it would add to the cost of what is judged
-		took := map[string]any{"input_tokens": call.Usage.Input, "output_tokens": call.Usage.Output}
+	if call.Kind == outcome.JudgingKind { // the usage fields of Langfuse would add it to the cost of the run
+		judging := map[string]any{"input_tokens": call.Usage.Input, "output_tokens": call.Usage.Output}
 		if call.CostUSD != nil {
-			took["cost_usd"] = *call.CostUSD
+			judging["cost_usd"] = *call.CostUSD
 		}
-		w.Value("judging", took)
+		w.Value("judging", judging)
 		w.Text("model", call.Model)
 	}
 	w.TextIf("provider", call.Provider)
@@ -236,36 +238,38 @@ func clone(attributes []langfuse.Attribute) []langfuse.Attribute {
 	return append(make([]langfuse.Attribute, 0, len(attributes)+8), attributes...)
 }
 
-// maxField bounds one input or output on a span. With a few of them a span
-// stays under what servers keep.
+// maxField bounds one input or output on a span, in bytes. A span with a few of them stays
+// within the limits of servers.
 const maxField = 2 << 20
 
-// field returns JSON fit for a span, which may be a part of raw: absent is nothing, and a
-// value too large for a server is replaced by its size, its hash and its beginning.
-func field(raw json.RawMessage) string {
+// jsonField returns raw as a string for a span, or "" if raw is empty. It replaces a value
+// longer than maxField by its size, its hash and its beginning. The string may share the
+// memory of raw.
+func jsonField(raw json.RawMessage) string {
 	if len(raw) <= maxField {
 		return textutil.ValidUTF8(textutil.TextIn(raw))
 	}
-	const shown = 64 << 10
+	const kept = 64 << 10
 	sum := sha256.Sum256(raw)
-	return string(encode(map[string]any{
+	return string(mustMarshal(map[string]any{
 		"truncated": true, "bytes": len(raw), "sha256": hex.EncodeToString(sum[:]),
-		"begins": strings.ToValidUTF8(string(raw[:shown]), ""),
+		"begins": strings.ToValidUTF8(string(raw[:kept]), ""),
 	}))
 }
 
-// spoken is field, but for a text, such as a model's answer, which is
-// shown as it is and not as JSON of a text.
-func spoken(raw json.RawMessage) string {
+// textField is like jsonField, but returns a JSON string, for example a model's answer,
+// without quotes and escapes.
+func textField(raw json.RawMessage) string {
 	var text string
 	if len(raw) > maxField || json.Unmarshal(raw, &text) != nil {
-		return field(raw)
+		return jsonField(raw)
 	}
 	return textutil.ValidUTF8(text)
 }
 
-// encode marshals what always can be marshalled: maps of plain values.
-func encode(v any) json.RawMessage {
+// mustMarshal marshals a value for which json.Marshal cannot fail, for example a map of
+// strings. It panics on an error.
+func mustMarshal(v any) json.RawMessage {
 	raw, err := json.Marshal(v)
 	if err != nil {
 		panic(err)
@@ -273,14 +277,14 @@ func encode(v any) json.RawMessage {
 	return raw
 }
 
-// maxComment bounds the comment of a score, in bytes; servers keep far more, pages do
-// not show it.
+// maxComment bounds the comment of a score, in bytes. Servers keep more, but pages do not
+// show it.
 const maxComment = 4000
 
-// publishes reports whether a run has the score of that name in Langfuse. Unless
-// more was asked for, that are few: its pages give each a column, and list all of
-// them in every cell of a comparison. The others are in the metadata of the root
-// span; see record. Form 0 published all.
+// publishes reports whether a run publishes the named score in Langfuse. By default a run
+// publishes few scores, because the pages of Langfuse show a column for each score, and list
+// all scores in every cell of a comparison. The other scores are in the metadata of the root
+// span; see encodeRecord. Form 0 publishes all scores.
 func publishes(h outcome.Header, score string) bool {
 	p := h.Publication
 	return p.Form == 0 || score == outcome.ErrorScore || h.Scorer.External(score) ||
@@ -288,10 +292,9 @@ func publishes(h outcome.Header, score string) bool {
 		slices.Contains(p.Scores, score) || slices.Contains(p.Scores, outcome.AllScores)
 }
 
-// scores returns the defined scores of an outcome as Langfuse takes them: on
-// the root span, with the counts behind the value as metadata. An undefined
-// score is not recorded. They carry the time at which the item ended, or the
-// later one at which they were corrected.
+// scores returns the published scores of an outcome that have a value. They are attached to
+// the root span, and their metadata holds the counts from which the value was computed. Their
+// timestamp is the end of the item, or the time of the correction if that is later.
 func (b builder) scores(o runstore.Pending) []langfuse.ScoreCreate {
 	id := identify(b.header, o.Outcome)
 	trace, root := id.trace(), id.span(0)
@@ -310,24 +313,25 @@ func (b builder) scores(o runstore.Pending) []langfuse.ScoreCreate {
 		if s.Boolean {
 			score.Type = langfuse.ScoreBoolean
 		}
-		score.Metadata = behind(s, o.Scores)
+		score.Metadata = scoreMetadata(s, o.Scores)
 		scores = append(scores, score)
 	}
 	return scores
 }
 
-// weightKey is where the metadata of a score has its weight; the error score has
-// those of scores without a value after heldWeight and their names.
+// weightKey is the key of a score's weight in its metadata. The metadata of the error score
+// also holds the weights of scores without a value; their keys are missingWeight followed by
+// the name of the score.
 const (
-	weightKey  = "weight"
-	heldWeight = "weight_of_"
+	weightKey     = "weight"
+	missingWeight = "weight_of_"
 )
 
-// behind returns the integers behind a score, and its weight, as metadata: from them pooled
-// values and weighted means can be rebuilt by anyone who reads Langfuse. The error score
-// has besides the weights of those among all that are not recorded, having no value: in
-// a weighted mean a failed item counts as 0.
-func behind(s outcome.Score, all []outcome.Score) json.RawMessage {
+// scoreMetadata returns the counts of a score and its weight as metadata, from which readers
+// of Langfuse can compute pooled values and weighted means. The metadata of the error score
+// also holds the weights of those scores of all that have no value and are therefore not
+// published: in a weighted mean a failed item counts as 0.
+func scoreMetadata(s outcome.Score, all []outcome.Score) json.RawMessage {
 	counts := append(make(outcome.Counts, 0, len(s.Counts)+2), s.Counts...)
 	if s.Ratio != nil {
 		counts.Set("numerator", s.Ratio.Num)
@@ -339,39 +343,39 @@ func behind(s outcome.Score, all []outcome.Score) json.RawMessage {
 	}
 	for _, other := range all {
 		if s.Name == outcome.ErrorScore && other.Value == nil && other.Weight != nil {
-			weights[heldWeight+scoreName(other.Name)] = *other.Weight
+			weights[missingWeight+scoreName(other.Name)] = *other.Weight
 		}
 	}
 	switch {
 	case len(weights) > 0:
-		for _, one := range counts {
-			if _, weight := weights[one.Name]; !weight {
-				weights[one.Name] = one.N
+		for _, count := range counts {
+			if _, weight := weights[count.Name]; !weight {
+				weights[count.Name] = count.N
 			}
 		}
-		return encode(weights)
+		return mustMarshal(weights)
 	case len(counts) > 0:
-		text, _ := counts.MarshalJSON() // numbers can always be written
+		text, _ := counts.MarshalJSON() // cannot fail for numbers
 		return text
 	}
 	return nil
 }
 
-// recordKey is the key of a root span's metadata that holds the outcome: whoever has
-// nothing but Langfuse finds there what the run file has of scores and counts.
+// recordKey is the key of the outcome in the metadata of a root span. ReadRun reads scores
+// and counts from there if there is no run file.
 const recordKey = "outcome"
 
-// record returns the outcome as the run file and its export write it, as one text,
-// so that no server takes it for more keys. Left out are what the span says itself
-// (output, calls, failure, warnings), the comments of scores, and the explanation.
-func record(o outcome.Outcome) string {
+// encodeRecord returns the outcome as JSON in the form of the run file and its export. It is
+// one string, so that no server expands it into several keys. It omits what the spans have
+// elsewhere (output, calls, failure, warnings), the comments of scores, and the explanation.
+func encodeRecord(o outcome.Outcome) string {
 	o.Output, o.Calls, o.Failure, o.Warnings, o.Explanation = nil, nil, nil, nil, nil
 	o.Scores = slices.Clone(o.Scores)
 	for i := range o.Scores {
 		o.Scores[i].Comment = ""
 	}
 	text, err := o.AppendJSON(make([]byte, 0, 512+150*len(o.Scores)+90*len(o.Groups)))
-	if err != nil { // an outcome that is stored can be written
+	if err != nil { // cannot happen for an outcome from a run file
 		panic(err)
 	}
 	return textutil.TextIn(text)

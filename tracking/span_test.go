@@ -25,20 +25,20 @@ func TestUsageDetails(t *testing.T) {
 	}
 }
 
-// TestField: what is too large for a server is replaced by its size, its hash and its beginning,
-// as JSON and in whole characters.
-func TestField(t *testing.T) {
+// TestJSONField: a value too large for a server is replaced by its size, its hash and its
+// beginning, as JSON and in whole characters.
+func TestJSONField(t *testing.T) {
 	whole := json.RawMessage(`"` + strings.Repeat("a", maxField-2) + `"`)
-	if got := field(whole); got != string(whole) {
+	if got := jsonField(whole); got != string(whole) {
 		t.Errorf("%d bytes became %d", len(whole), len(got))
 	}
-	large := json.RawMessage(`"` + strings.Repeat("ä", maxField/2) + `"`) // the 65,536th byte is the first half of one
+	large := json.RawMessage(`"` + strings.Repeat("ä", maxField/2) + `"`) // byte 65,536 is the first half of a character
 	var got struct {
 		Truncated      bool
 		Bytes          int
 		SHA256, Begins string
 	}
-	if err := json.Unmarshal([]byte(field(large)), &got); err != nil {
+	if err := json.Unmarshal([]byte(jsonField(large)), &got); err != nil {
 		t.Fatal(err)
 	}
 	sum := sha256.Sum256(large)
@@ -46,11 +46,11 @@ func TestField(t *testing.T) {
 		t.Errorf("%d bytes, %s, begins with %d bytes", got.Bytes, got.SHA256, len(got.Begins))
 	}
 	for raw, want := range map[string]string{`"spoken"`: "spoken", `{"a":1}`: `{"a":1}`, ``: ``, `"\ud800"`: "\uFFFD"} {
-		if got := spoken(json.RawMessage(raw)); got != want {
+		if got := textField(json.RawMessage(raw)); got != want {
 			t.Errorf("%s is said as %q, want %q", raw, got, want)
 		}
 	}
-	if got := spoken(large); got != field(large) {
+	if got := textField(large); got != jsonField(large) {
 		t.Errorf("a large text has %d bytes", len(got))
 	}
 }

@@ -17,26 +17,29 @@ import (
 	"extraction-experiment/scoring"
 )
 
-// Names of run-level scores; those of means and pooled values are the score's
-// own with one of the endings.
+// Names of the scores on a run. The names of means and pooled values are those of the score
+// with one of the suffixes.
 const (
 	itemsPlanned = "items_planned"
 	itemsScored  = "items_scored"
 	itemsFailed  = "items_failed"
-	// weightedScore is called as in the summary.
+	// weightedScore has the name of the summary's field.
 	weightedScore = "weighted_score"
 
-	meanEnding   = "_mean"
-	asZeroEnding = "_as_zero"
-	pooledEnding = "_pooled"
+	meanSuffix   = "_mean"
+	asZeroSuffix = "_as_zero"
+	pooledSuffix = "_pooled"
 )
 
-// runScores returns what a run comes to as scores on the run itself, by name: how
-// many items were planned, scored and failed, because Langfuse shows means without
-// saying over how many; of the primary score the mean with failed items as 0
-// (entity_f1_as_zero) and the pooled value (entity_f1_pooled), of relationship_f1 the
-// pooled value; and weighted_score of answers about a document. What is undefined is
-// left out. Form 0 has the mean and the pooled value of every score instead.
+// runScores returns the scores on the run itself, by name:
+//   - how many items were planned, scored and failed, because Langfuse shows means without
+//     the number of items;
+//   - of the primary score, the mean with failed items as 0 (entity_f1_as_zero) and the pooled
+//     value (entity_f1_pooled); of relationship_f1, the pooled value;
+//   - weighted_score, for answers about documents.
+//
+// It omits undefined values. With Form 0 it returns the mean and the pooled value of every
+// score instead.
 func runScores(h outcome.Header, s outcome.Summary) map[string]float64 {
 	values := map[string]float64{
 		itemsPlanned: float64(s.Items.Planned),
@@ -46,32 +49,31 @@ func runScores(h outcome.Header, s outcome.Summary) map[string]float64 {
 	if s.Answers != nil && s.WeightedScore != nil {
 		values[weightedScore] = *s.WeightedScore
 	}
-	add := func(name, ending string, value *float64) {
+	add := func(name, suffix string, value *float64) {
 		if value != nil {
-			values[scoreName(name)+ending] = *value
+			values[scoreName(name)+suffix] = *value
 		}
 	}
 	for _, stat := range s.Scores {
 		primary, all := stat.Name == h.Scorer.Primary, h.Publication.Form == 0
 		if all {
-			add(stat.Name, meanEnding, stat.Mean)
+			add(stat.Name, meanSuffix, stat.Mean)
 		} else if primary {
-			add(stat.Name, asZeroEnding, stat.FailuresAsZero)
+			add(stat.Name, asZeroSuffix, stat.FailuresAsZero)
 		}
 		if all || primary || stat.Name == scoring.RelationshipF1 {
-			add(stat.Name, pooledEnding, stat.Pooled)
+			add(stat.Name, pooledSuffix, stat.Pooled)
 		}
 	}
 	return values
 }
 
-// scoreName returns a name as Langfuse shows it unchanged: comparison pages turn
-// dots into underscores.
+// scoreName replaces dots in a name by underscores, as the comparison pages of Langfuse do,
+// so that all pages show the same name.
 func scoreName(name string) string { return strings.ReplaceAll(textutil.ValidUTF8(name), ".", "_") }
 
-// totalsOf sums one trial up: newest attempts, as the summary of the command
-// line does.
-func totalsOf(ctx context.Context, run *runstore.Reader, h outcome.Header, trial int) (map[string]float64, error) {
+// sumTrial computes the run scores of one trial from its newest attempts.
+func sumTrial(ctx context.Context, run *runstore.Reader, h outcome.Header, trial int) (map[string]float64, error) {
 	h.Trials = 1
 	sum := outcome.NewSummariser(h, outcome.SummaryConfig{Worst: -1, Messages: -1})
 	for o, err := range run.Outcomes(ctx, runstore.Query{Newest: true, Trial: trial}) {
@@ -89,11 +91,11 @@ func totalsOf(ctx context.Context, run *runstore.Reader, h outcome.Header, trial
 	return runScores(h, s), nil
 }
 
-// totals sends the scores of every trial, once the run has ended: unchanged where
-// they were sent before and not acknowledged, at a later time where they changed,
-// not at all where Langfuse has them.
-func (p *publisher) totals(ctx context.Context) error {
-	if p.totalled {
+// sendRunScores sends the run scores of every trial if the run has ended. It sends scores
+// that are stored but not acknowledged unchanged, changed scores with a later timestamp, and
+// acknowledged scores not at all.
+func (p *publisher) sendRunScores(ctx context.Context) error {
+	if p.runScoresSent {
 		return nil
 	}
 	footer, ended, err := p.cfg.Run.Footer(ctx)
@@ -101,20 +103,20 @@ func (p *publisher) totals(ctx context.Context) error {
 		return err
 	}
 	if !ended {
-		p.totalled = true // there are none
+		p.runScoresSent = true // there are none to send
 		return nil
 	}
-	p.refusedTotals = nil
+	p.refusedRunScores = nil
 	var problems []error
 	for trial := 1; trial <= max(1, p.header.Trials); trial++ {
-		problems = append(problems, p.totalsOfTrial(ctx, trial, footer.Ended))
+		problems = append(problems, p.sendTrialScores(ctx, trial, footer.Ended))
 	}
 	err = errors.Join(problems...)
-	p.totalled = err == nil && len(p.refusedTotals) == 0
+	p.runScoresSent = err == nil && len(p.refusedRunScores) == 0
 	return err
 }
 
-func (p *publisher) totalsOfTrial(ctx context.Context, trial int, ended time.Time) error {
+func (p *publisher) sendTrialScores(ctx context.Context, trial int, ended time.Time) error {
 	known, opened, err := p.cfg.Run.Experiment(ctx, trial)
 	if err != nil || !opened {
 		return err
@@ -125,40 +127,40 @@ func (p *publisher) totalsOfTrial(ctx context.Context, trial int, ended time.Tim
 		s, err = p.cfg.Summary()
 		values = runScores(p.header, s)
 	} else {
-		values, err = totalsOf(ctx, p.cfg.Run.Reader, p.header, trial)
+		values, err = sumTrial(ctx, p.cfg.Run.Reader, p.header, trial)
 	}
 	if err != nil {
 		return err
 	}
-	said, before, err := p.cfg.Run.Totals(ctx, trial)
+	totals, sent, err := p.cfg.Run.Totals(ctx, trial)
 	if err != nil {
 		return err
 	}
-	same := before && maps.Equal(said.Values, values)
-	if same && said.Acknowledged {
+	same := sent && maps.Equal(totals.Values, values)
+	if same && totals.Acknowledged {
 		return nil
 	}
 	if !same {
-		said = runstore.Totals{Trial: trial, Values: values, At: latest(ended, said.At.Add(time.Millisecond))}
-		if err := p.cfg.Run.SetTotals(ctx, said); err != nil {
+		totals = runstore.Totals{Trial: trial, Values: values, At: latest(ended, totals.At.Add(time.Millisecond))}
+		if err := p.cfg.Run.SetTotals(ctx, totals); err != nil {
 			return err
 		}
 	}
-	if taken, err := p.sendTotals(ctx, known.ID, said); err != nil || !taken {
+	if taken, err := p.createRunScores(ctx, known.ID, totals); err != nil || !taken {
 		return err
 	}
-	said.Acknowledged = true
-	return p.cfg.Run.SetTotals(context.WithoutCancel(ctx), said)
+	totals.Acknowledged = true
+	return p.cfg.Run.SetTotals(context.WithoutCancel(ctx), totals)
 }
 
-// sendTotals reports whether all were taken. What is refused for good is noted;
-// of the others the first error stands for all.
-func (p *publisher) sendTotals(ctx context.Context, experiment string, said runstore.Totals) (taken bool, err error) {
+// createRunScores sends scores and reports whether Langfuse accepted all of them. It adds
+// those refused for good to p.refusedRunScores, and returns the first of the other errors.
+func (p *publisher) createRunScores(ctx context.Context, experiment string, totals runstore.Totals) (taken bool, err error) {
 	taken = true
-	for _, failure := range p.createScores(ctx, totalScores(p.header, experiment, said)) {
+	for _, failure := range p.createScores(ctx, totalScores(p.header, experiment, totals)) {
 		taken = taken && failure == nil
 		if errors.Is(failure, langfuse.ErrRefused) {
-			p.refusedTotals = append(p.refusedTotals, failure)
+			p.refusedRunScores = append(p.refusedRunScores, failure)
 		} else {
 			err = cmp.Or(err, failure)
 		}
@@ -169,14 +171,14 @@ func (p *publisher) sendTotals(ctx context.Context, experiment string, said runs
 	return taken, err
 }
 
-// totalScores returns the scores of a trial as a whole as Langfuse takes them.
-func totalScores(h outcome.Header, experiment string, said runstore.Totals) []langfuse.ScoreCreate {
+// totalScores returns the run scores of a trial as requests to Langfuse, sorted by name.
+func totalScores(h outcome.Header, experiment string, totals runstore.Totals) []langfuse.ScoreCreate {
 	var scores []langfuse.ScoreCreate
-	for _, name := range slices.Sorted(maps.Keys(said.Values)) {
+	for _, name := range slices.Sorted(maps.Keys(totals.Values)) {
 		scores = append(scores, langfuse.ScoreCreate{
-			ID: digest(16, h.RunUID, "run score", RunName(h, said.Trial), name), Name: name,
-			Value: langfuse.NumberValue(said.Values[name]), Type: langfuse.ScoreNumeric,
-			DatasetRunID: experiment, Environment: h.ScoreEnvironment(), Timestamp: said.At,
+			ID: digest(16, h.RunUID, "run score", RunName(h, totals.Trial), name), Name: name,
+			Value: langfuse.NumberValue(totals.Values[name]), Type: langfuse.ScoreNumeric,
+			DatasetRunID: experiment, Environment: h.ScoreEnvironment(), Timestamp: totals.At,
 		})
 	}
 	return scores

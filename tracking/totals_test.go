@@ -23,7 +23,7 @@ func finish(t *testing.T, run *runstore.Run, ended time.Time) {
 	}
 }
 
-// totals reads the scores on the run itself.
+// totals reads the scores on the run itself from Langfuse.
 func (w *world) totals(t *testing.T, run *runstore.Run) map[string]float64 {
 	t.Helper()
 	e, ok, err := run.Experiment(t.Context(), 1)
@@ -35,7 +35,7 @@ func (w *world) totals(t *testing.T, run *runstore.Run) map[string]float64 {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, twice := values[s.Name]; twice {
+		if _, duplicate := values[s.Name]; duplicate {
 			t.Errorf("the run has %s twice", s.Name)
 		}
 		values[s.Name], _ = s.Value.Number()
@@ -43,8 +43,8 @@ func (w *world) totals(t *testing.T, run *runstore.Run) map[string]float64 {
 	return values
 }
 
-// TestPublisher_totals: the scores on the run are sent once it has ended, not
-// sent again, and replaced when an item is run again.
+// TestPublisher_totals: the scores on the run are sent once it has ended, are not sent again, and
+// are replaced when an item is run again.
 func TestPublisher_totals(t *testing.T) {
 	w := newWorld(t)
 	run := w.newRun(t, "base", 7)
@@ -71,7 +71,7 @@ func TestPublisher_totals(t *testing.T) {
 	if err := w.follow(t, t.Context(), run); err != nil || w.calls.Load() != calls {
 		t.Errorf("%d requests for a run that is in Langfuse, %v", w.calls.Load()-calls, err)
 	}
-	again(t, run, 2, 1) // item 2 succeeds with 4/4: 13/4
+	commitSecond(t, run, 2, 1) // item 2 succeeds with 4/4: 13/4
 	finish(t, run, start.Add(2*time.Minute))
 	if err := w.follow(t, t.Context(), run); err != nil {
 		t.Fatal(err)
@@ -83,20 +83,20 @@ func TestPublisher_totals(t *testing.T) {
 	}
 }
 
-// TestRunScores_weighted: the weighted mean of answers is there under its name.
+// TestRunScores_weighted: the weighted mean of answers is a score of the run.
 func TestRunScores_weighted(t *testing.T) {
 	var h outcome.Header
 	got := tracking.RunScores(h, outcome.Summary{Answers: &outcome.Answers{WeightedScore: new(0.25)}})
 	if got["weighted_score"] != 0.25 {
 		t.Errorf("%v", got)
 	}
-	if _, there := tracking.RunScores(h, outcome.Summary{Answers: &outcome.Answers{}})["weighted_score"]; there {
+	if _, exists := tracking.RunScores(h, outcome.Summary{Answers: &outcome.Answers{}})["weighted_score"]; exists {
 		t.Error("an undefined one is there")
 	}
 }
 
-// again commits a second attempt of an item, which succeeds.
-func again(t *testing.T, run *runstore.Run, i int, value float64) {
+// commitSecond commits a successful second attempt of an item.
+func commitSecond(t *testing.T, run *runstore.Run, i int, value float64) {
 	t.Helper()
 	none := 0.0
 	begin := start.Add(time.Hour)
@@ -113,8 +113,8 @@ func again(t *testing.T, run *runstore.Run, i int, value float64) {
 	}
 }
 
-// TestPublisher_totalsFail: everything else is published, and still the error
-// says what is missing; the next time the same scores are sent.
+// TestPublisher_totalsFail: the error says that the scores of the run are missing although
+// everything else is published. The next call sends the same scores.
 func TestPublisher_totalsFail(t *testing.T) {
 	w := newWorld(t)
 	run := w.newRun(t, "base", 2)

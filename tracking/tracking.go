@@ -1,19 +1,18 @@
-// Package tracking is the publication of a run in Langfuse: Dataset lists the
-// items of a Langfuse dataset for a run, Publish carries what a run file holds
-// into Langfuse, and Verify reads it back and compares. Nothing else of the
-// project writes runs there.
+// Package tracking publishes runs in Langfuse: Dataset lists the items of a Langfuse
+// dataset for a run, Publish sends the contents of a run file to Langfuse, and Verify reads
+// them back and compares. No other package of the project writes runs to Langfuse.
 //
-// What is sent is a pure function of the header, the experiment id and the
-// outcome: ids are derived, times are those of the run file. Sending anything
-// twice therefore changes nothing that a reader sees, and publishing, resuming
-// and repairing are the same call:
+// Whatever the package sends is a pure function of the header, the experiment id and the
+// outcome: it derives the ids, and takes the times from the run file. Sending anything
+// twice therefore changes nothing that a reader sees, and publishing, resuming and
+// repairing are the same call:
 //
 //	site := tracking.Site{Client: client, Server: server}
 //	err := tracking.Publish(ctx, tracking.Config{Site: site, Run: run, …}, finished)
 //	verdict, err := tracking.Verify(ctx, tracking.VerifyConfig{Site: site, Run: run.Reader, …})
 //
-// Repair takes acknowledgements of what Langfuse does not have back in the run
-// file, and publishes.
+// Repair resets the acknowledgements in the run file of whatever Langfuse does not have, and
+// publishes.
 package tracking
 
 import (
@@ -37,8 +36,8 @@ import (
 	"extraction-experiment/scoring"
 )
 
-// identity derives every id of one outcome from the run, so that whatever is
-// sent again is the same thing again.
+// identity derives every id of one outcome from the run, so that sending the outcome again
+// replaces it.
 type identity struct {
 	runUID  string
 	item    string
@@ -50,14 +49,14 @@ func identify(h outcome.Header, o outcome.Outcome) identity {
 	return identity{h.RunUID, o.Item, o.Trial, o.Attempt}
 }
 
-// trace returns the id of the outcome's trace: 32 hexadecimal digits.
+// trace returns the id of the outcome's trace, 32 hexadecimal digits.
 func (id identity) trace() string { return id.derive(16, "trace") }
 
-// span returns the id of a span of the trace: position 0 is the root, call i
-// has position i+1. 16 hexadecimal digits.
+// span returns the id of a span of the trace, 16 hexadecimal digits. The root has position
+// 0, and call i has position i+1.
 func (id identity) span(position int) string { return id.derive(8, "span", strconv.Itoa(position)) }
 
-// score returns the id of the score of that name: 32 hexadecimal digits.
+// score returns the id of the named score, 32 hexadecimal digits.
 func (id identity) score(name string) string { return id.derive(16, "score", name) }
 
 func (id identity) derive(bytes int, what ...string) string {
@@ -65,7 +64,8 @@ func (id identity) derive(bytes int, what ...string) string {
 	return digest(bytes, parts...)
 }
 
-// digest hashes parts so that no two lists of parts meet, whatever they contain: as JSON.
+// digest returns the first bytes of the SHA-256 of parts in hexadecimal. It hashes parts as
+// a JSON array, so that different lists have different encodings whatever they contain.
 func digest(bytes int, parts ...string) string {
 	text := append(make([]byte, 0, 256), '[')
 	for i, part := range parts {
@@ -78,16 +78,17 @@ func digest(bytes int, parts ...string) string {
 	return hex.EncodeToString(sum[:bytes])
 }
 
-// maxAttempts bounds for how many attempts ids are computed again.
-const maxAttempts = 1000
+// maxOwnAttempts is the number of attempts whose score ids isOwnScore derives at most.
+const maxOwnAttempts = 1000
 
-// scoreOfAny returns a function that reports whether an id is that of a score
-// of the outcome's item, in any attempt up to this one. Almost nobody asks.
-func scoreOfAny(h outcome.Header, o outcome.Outcome) func(id string) bool {
+// isOwnScore returns a function that reports whether an id belongs to a score of the
+// outcome's item, in this attempt or an earlier one. It derives the ids when it is called,
+// which is rare.
+func isOwnScore(h outcome.Header, o outcome.Outcome) func(id string) bool {
 	return func(id string) bool {
-		for attempt := 1; attempt <= min(o.Attempt, maxAttempts); attempt++ {
-			of := identity{h.RunUID, o.Item, o.Trial, attempt}
-			if slices.ContainsFunc(o.Scores, func(s outcome.Score) bool { return of.score(s.Name) == id }) {
+		for attempt := 1; attempt <= min(o.Attempt, maxOwnAttempts); attempt++ {
+			own := identity{h.RunUID, o.Item, o.Trial, attempt}
+			if slices.ContainsFunc(o.Scores, func(s outcome.Score) bool { return own.score(s.Name) == id }) {
 				return true
 			}
 		}
@@ -95,12 +96,11 @@ func scoreOfAny(h outcome.Header, o outcome.Outcome) func(id string) bool {
 	}
 }
 
-// TraceID returns the id of the trace that an outcome of a run is recorded as.
+// TraceID returns the id of the Langfuse trace of an outcome: 32 hexadecimal digits.
 func TraceID(h outcome.Header, o outcome.Outcome) string { return identify(h, o).trace() }
 
-// RunName returns the name that a trial has in Langfuse: the run's name for
-// the first, "name#2" and so on for the others, because Langfuse keeps one row
-// per item and run.
+// RunName returns the name of a trial in Langfuse: the run's name for the first trial, and
+// "name#2" and so on for the others, because Langfuse keeps one row per item and run.
 func RunName(h outcome.Header, trial int) string {
 	if trial <= 1 {
 		return h.Name
@@ -108,11 +108,11 @@ func RunName(h outcome.Header, trial int) string {
 	return h.Name + "#" + strconv.Itoa(trial)
 }
 
-// Metadata returns the flat metadata of a trial: what the run has of the fixed
-// keys, in one form on every run so that lists of runs line up, and the user's
-// own. A user's key of the same name as a fixed one does not replace it; see
-// FixedKeys. Of the scoring options there are those that differ from the
-// default; with Form 0 all, and empty values, too.
+// Metadata returns the flat metadata of a trial: the fixed keys that have a value in this
+// run, in the same form on every run so that lists of runs line up, and the user's own
+// keys. A user's key does not replace a fixed key of the same name; see FixedKeys. Metadata
+// holds only the scoring options that differ from the default. With Form 0 it holds all
+// scoring options, and empty values too.
 func Metadata(h outcome.Header, trial int) map[string]string {
 	m := map[string]string{}
 	maps.Copy(m, h.Metadata)
@@ -123,8 +123,9 @@ func Metadata(h outcome.Header, trial int) map[string]string {
 	return m
 }
 
-// texts returns the texts of a header that are metadata of its run, by key.
-func texts(h *outcome.Header) map[string]*string {
+// headerTexts returns pointers to the strings of a header that are metadata of its run, by
+// key.
+func headerTexts(h *outcome.Header) map[string]*string {
 	return map[string]*string{
 		"model":               &h.System.Model,
 		"provider":            &h.System.Provider,
@@ -145,56 +146,56 @@ func texts(h *outcome.Header) map[string]*string {
 func fixedMetadata(h outcome.Header, trial int) map[string]string {
 	s := h.System
 	m := map[string]string{
-		"temperature":    optional(s.Temperature),
-		"top_p":          optional(s.TopP),
-		"max_tokens":     optional(s.MaxTokens),
-		"seed":           optional(s.Seed),
+		"temperature":    formatOptional(s.Temperature),
+		"top_p":          formatOptional(s.TopP),
+		"max_tokens":     formatOptional(s.MaxTokens),
+		"seed":           formatOptional(s.Seed),
 		"prompt_version": "",
 		"scorer_options": changedOptions(h.Scorer.Options),
 		"evaluators":     "",
 		"trial":          strconv.Itoa(trial),
 	}
-	for key, text := range texts(&h) {
+	for key, text := range headerTexts(&h) {
 		m[key] = *text
 	}
 	if s.Prompt.Name != "" {
 		m["prompt_version"] = strconv.Itoa(s.Prompt.Version)
 	}
 	if len(h.Scorer.Custom) > 0 {
-		m["evaluators"] = string(encode(h.Scorer.Custom))
+		m["evaluators"] = string(mustMarshal(h.Scorer.Custom))
 	}
 	if h.Publication.Form == 0 {
 		m["scorer_options"] = string(h.Scorer.Options)
-		for _, later := range []string{"harness", "selection", "primary_score", "evaluators"} {
-			delete(m, later)
+		for _, key := range []string{"harness", "selection", "primary_score", "evaluators"} {
+			delete(m, key)
 		}
 	}
 	return m
 }
 
-// changedOptions returns the scoring options that differ from the default, as a
-// JSON object; "" where none does. What cannot be read is returned as it is.
+// changedOptions returns the scoring options that differ from the default as a JSON object,
+// or "" if none does. If it cannot decode the options it returns them unchanged.
 func changedOptions(all json.RawMessage) string {
 	var options, standard map[string]json.RawMessage
-	if json.Unmarshal(all, &options) != nil || json.Unmarshal(encode(scoring.DefaultOptions()), &standard) != nil {
+	if json.Unmarshal(all, &options) != nil || json.Unmarshal(mustMarshal(scoring.DefaultOptions()), &standard) != nil {
 		return string(all)
 	}
 	maps.DeleteFunc(options, func(key string, value json.RawMessage) bool { return bytes.Equal(value, standard[key]) })
 	if len(options) == 0 {
 		return ""
 	}
-	return string(encode(options))
+	return string(mustMarshal(options))
 }
 
-// allOptions returns the scoring options that changedOptions was given. The
-// defaults of other versions of the scorer, and of other scorers, are not known:
-// of these there are those that were said.
-func allOptions(version, said string) json.RawMessage {
-	raw := json.RawMessage(said)
+// allOptions is the inverse of changedOptions. It adds the defaults only for the current
+// scorer version, because it does not know those of other versions and other scorers. It
+// returns nil if recorded is not JSON.
+func allOptions(version, recorded string) json.RawMessage {
+	raw := json.RawMessage(recorded)
 	if version == scoring.Version {
-		all, err := scoring.ParseOptions([]byte(cmp.Or(said, "{}")), scoring.DefaultOptions())
+		all, err := scoring.ParseOptions([]byte(cmp.Or(recorded, "{}")), scoring.DefaultOptions())
 		if err == nil {
-			return encode(all)
+			return mustMarshal(all)
 		}
 	}
 	if !textutil.ValidJSON(raw) {
@@ -203,23 +204,23 @@ func allOptions(version, said string) json.RawMessage {
 	return raw
 }
 
-// optional returns a number as text; "" for none.
-func optional[T int | int64 | float64](v *T) string {
+// formatOptional formats a number, or returns "" for nil.
+func formatOptional[T int | int64 | float64](v *T) string {
 	if v == nil {
 		return ""
 	}
 	return fmt.Sprint(*v)
 }
 
-// description returns the text that is beside a run in Langfuse: what
-// comparison pages do not show otherwise, then the user's words.
+// description returns the description of a run in Langfuse: what comparison pages do not
+// show otherwise, followed by the user's description.
 func description(h outcome.Header) string {
 	text := h.System.Model
 	if p := h.System.Prompt; p.Name != "" {
 		text += ", prompt " + p.Name + "@" + strconv.Itoa(p.Version)
 	}
 	if t := h.System.Temperature; t != nil {
-		text += ", temperature " + optional(t)
+		text += ", temperature " + formatOptional(t)
 	}
 	if h.Description != "" {
 		text += ": " + h.Description
@@ -227,24 +228,23 @@ func description(h outcome.Header) string {
 	return text
 }
 
-// FixedKeys returns the keys of Metadata that are the program's own.
+// FixedKeys returns the keys of Metadata that the program sets, sorted.
 func FixedKeys() []string {
 	return slices.Sorted(maps.Keys(fixedMetadata(outcome.Header{Publication: outcome.Publication{Form: outcome.PublicationForm}}, 1)))
 }
 
-// period is when a span begins and ends.
+// period is the time between the start and the end of a span.
 type period struct{ start, end time.Time }
 
-// layOut returns when the spans of an outcome begin and end in Langfuse, the root
-// and one for each call. Langfuse shows the length of the root as the latency of
-// the item, so it is that of the run file: what was waited is left out, and the
-// calls move together as if it had not been. Calls keep their length and whether
-// they overlap, and lie within the root. What a judging model took is not part of
-// the latency: its calls are at the end of the root, without a length. The real
-// times are in the metadata.
+// spanPeriods returns the periods of an outcome's spans in Langfuse: the root, and one for
+// each call. Langfuse shows the length of the root as the latency of the item, so the root
+// has the latency of the run file, which excludes waiting: calls move closer together by the
+// time that they waited. Calls keep their length and their overlap, and lie within the root.
+// The latency excludes judging models too: their calls have no length and stand at the end
+// of the root. The real times are in the metadata.
 //
-// With Form 0 everything is where it was.
-func layOut(h outcome.Header, o outcome.Outcome) (root period, calls []period) {
+// With Form 0 every period has its real times.
+func spanPeriods(h outcome.Header, o outcome.Outcome) (root period, calls []period) {
 	calls = make([]period, len(o.Calls))
 	if h.Publication.Form == 0 {
 		for i, c := range o.Calls {
@@ -254,104 +254,103 @@ func layOut(h outcome.Header, o outcome.Outcome) (root period, calls []period) {
 	}
 	root = period{o.Started, o.Started.Add(max(0, o.Latency))}
 	waits := outcome.WaitsOf(o.Calls)
-	last := root.end
+	lastEnd := root.end
 	for i, c := range o.Calls {
 		if c.Kind == outcome.JudgingKind {
 			calls[i] = period{root.end, root.end}
 			continue
 		}
 		calls[i] = period{c.Started.Add(-waits.Before(c.Started)), c.Ended.Add(-waits.Before(c.Ended))}
-		last = latest(last, calls[i].end)
+		lastEnd = latest(lastEnd, calls[i].end)
 	}
-	beyond := last.Sub(root.end) // by a clock that was set, or a pipeline of its own
+	overrun := lastEnd.Sub(root.end) // positive if the clock was set, or if a pipeline reports odd times
 	for i, c := range o.Calls {
 		if c.Kind != outcome.JudgingKind {
-			calls[i] = calls[i].within(root, beyond)
+			calls[i] = calls[i].shiftInto(root, overrun)
 		}
 	}
 	return root, calls
 }
 
-// within moves a period to an earlier time, and into the other one.
-func (p period) within(root period, earlier time.Duration) period {
+// shiftInto moves a period to an earlier time, and then into root, cutting what is too long.
+func (p period) shiftInto(root period, earlier time.Duration) period {
 	length := max(0, p.end.Sub(p.start))
 	start := latest(root.start, p.start.Add(-earlier))
 	if start.After(root.end) {
 		start = root.end
 	}
-	if left := root.end.Sub(start); length > left {
-		length = left
+	if available := root.end.Sub(start); length > available {
+		length = available
 	}
 	return period{start, start.Add(length)}
 }
 
-// Embedded is the place of a run that is published to the embedded server of its
-// folder, whose address is another one each time.
+// Embedded is the place of a run that is published to the embedded server of its folder. It
+// stands for the address, which differs at each start of that server.
 const Embedded = "embedded"
 
-// name is what the server is called in a run file, which is published to one server only.
-func (s Site) name() string {
+// place returns the name of the server in a run file. A run is published to one server only.
+func (s Site) place() string {
 	if s.Embedded {
 		return Embedded
 	}
 	return s.Client.BaseURL()
 }
 
-// ElsewhereError says that this is not the place of a run: it was published to
-// another server than the one that is asked now, or its dataset is another one there.
+// ElsewhereError reports that a run does not belong to the current server: it was published
+// to another server, or the dataset of that name has another id on this one.
 type ElsewhereError struct{ reason string }
 
-// Error tells which variables lead to the right one, or what became of the dataset.
+// Error names the variables to set for the right server, or describes the dataset.
 func (e *ElsewhereError) Error() string { return e.reason }
 
-// ExitCode returns 64: what is asked for cannot be done here.
+// ExitCode returns 64, a usage error.
 func (*ElsewhereError) ExitCode() int { return 64 }
 
-// elsewhere says that a run was published to another server.
-func elsewhere(run, published, asked string) *ElsewhereError {
-	way := fmt.Sprintf("set %s to %s, and %s and %s to its keys", langfuse.EnvBaseURL, published, langfuse.EnvPublicKey, langfuse.EnvSecretKey)
+// newElsewhereError returns the error for a run that was published to another server.
+func newElsewhereError(run, published, current string) *ElsewhereError {
+	advice := fmt.Sprintf("set %s to %s, and %s and %s to its keys", langfuse.EnvBaseURL, published, langfuse.EnvPublicKey, langfuse.EnvSecretKey)
 	if published == Embedded {
-		way = fmt.Sprintf("unset %s, %s and %s in the folder that it was run in", langfuse.EnvBaseURL, langfuse.EnvPublicKey, langfuse.EnvSecretKey)
+		advice = fmt.Sprintf("unset %s, %s and %s in the folder that it was run in", langfuse.EnvBaseURL, langfuse.EnvPublicKey, langfuse.EnvSecretKey)
 	}
 	return &ElsewhereError{fmt.Sprintf("the run %q was published to %s, and this is %s, which shows nothing of it; nothing was written; %s",
-		run, placeName(published), placeName(asked), way)}
+		run, serverLabel(published), serverLabel(current), advice)}
 }
 
-func placeName(place string) string {
+func serverLabel(place string) string {
 	if place == Embedded {
 		return "the embedded server of its folder"
 	}
 	return place
 }
 
-// checkPlace returns an *ElsewhereError if the run was published to a server of
-// another name, unless nothing was opened or acknowledged there, which leaves the
-// run free to go elsewhere, or this one shows a trace of it: then it is the same
-// server under another address. The names are compared in the run file
-// alone; only when they differ is the server asked.
+// checkPlace returns an *ElsewhereError if the run file names another server than this one.
+// There are two exceptions. If the other server neither opened the run nor acknowledged
+// anything, the run is movable to this one. If this server shows a trace of the run, it is
+// the same server under another address. checkPlace sends requests only if the names differ.
+// It returns the name in the run file, which is empty if there is none.
 func (s Site) checkPlace(
 	ctx context.Context, run *runstore.Reader, header outcome.Header,
-) (known string, free bool, err error) {
-	if known, err = run.Place(ctx); err != nil || known == s.name() {
+) (known string, movable bool, err error) {
+	if known, err = run.Place(ctx); err != nil || known == s.place() {
 		return known, false, err
 	}
-	sent, err := run.Acknowledged(ctx, runstore.Spans, shownTraces)
+	sent, err := run.Acknowledged(ctx, runstore.Spans, probedTraces)
 	if err != nil || known == "" {
 		return known, len(sent) == 0, err
 	}
-	if open, err := opened(ctx, run, header); err != nil || !open && len(sent) == 0 {
+	if hasID, err := hasExperiment(ctx, run, header); err != nil || !hasID && len(sent) == 0 {
 		return known, true, err
 	}
-	shown, err := s.shows(ctx, header, sent)
+	shown, err := s.showsAny(ctx, header, sent)
 	if err == nil && !shown {
-		err = elsewhere(header.Name, known, s.name())
+		err = newElsewhereError(header.Name, known, s.place())
 	}
 	return known, false, err
 }
 
-// checkDataset returns an *ElsewhereError if the dataset of the run has
-// another id than it had. One that is gone is no such error: what hangs on it
-// says so.
+// checkDataset returns an *ElsewhereError if the dataset with the name of the run's dataset
+// has another id. A deleted dataset is not an error here: links to its items will fail.
 func (s Site) checkDataset(ctx context.Context, header outcome.Header) error {
 	if header.Dataset.ID == "" {
 		return nil
@@ -366,33 +365,34 @@ func (s Site) checkDataset(ctx context.Context, header outcome.Header) error {
 	if found.ID != header.Dataset.ID {
 		return &ElsewhereError{fmt.Sprintf("the run %q was made over the dataset %q with the id %s, and on %s the dataset of that name has the id %s: "+
 			"it was deleted and made again, or this is another server; nothing was written; run again over this dataset, or set %s to the server of the run",
-			header.Name, header.Dataset.Name, header.Dataset.ID, placeName(s.name()), found.ID, langfuse.EnvBaseURL)}
+			header.Name, header.Dataset.Name, header.Dataset.ID, serverLabel(s.place()), found.ID, langfuse.EnvBaseURL)}
 	}
 	return nil
 }
 
-// place makes sure, once, that this is the server of the run, and notes which
-// one that is before anything is sent.
-func (p *publisher) place(ctx context.Context) (err error) {
-	if p.header, err = p.cfg.Run.Header(ctx); err != nil || p.placed {
+// checkServerOnce reads the header, checks that this is the server of the run, and records
+// the server in the run file before anything is sent. After a success it only reads the
+// header.
+func (p *publisher) checkServerOnce(ctx context.Context) (err error) {
+	if p.header, err = p.cfg.Run.Header(ctx); err != nil || p.serverChecked {
 		return err
 	}
-	known, free, err := p.cfg.checkPlace(ctx, p.cfg.Run.Reader, p.header)
-	if err == nil && free && known != p.cfg.name() {
-		err = p.cfg.Run.SetPlace(ctx, p.cfg.name())
+	known, movable, err := p.cfg.checkPlace(ctx, p.cfg.Run.Reader, p.header)
+	if err == nil && movable && known != p.cfg.place() {
+		err = p.cfg.Run.SetPlace(ctx, p.cfg.place())
 	}
-	p.placed, p.unchecked = err == nil, known != ""
+	p.serverChecked, p.datasetUnchecked = err == nil, known != ""
 	return err
 }
 
-// dataset makes sure, once, that outcomes go to the dataset that they are of. A
-// run that nobody tried to publish before is not checked: its dataset was read
-// here a moment ago.
-func (p *publisher) dataset(ctx context.Context) error {
-	if !p.unchecked {
+// checkDatasetOnce checks that this server has the dataset of the run. It does not check a
+// run without an earlier attempt to publish: its dataset has just been read from here. After
+// a success it does nothing.
+func (p *publisher) checkDatasetOnce(ctx context.Context) error {
+	if !p.datasetUnchecked {
 		return nil
 	}
 	err := p.cfg.checkDataset(ctx, p.header)
-	p.unchecked = err != nil
+	p.datasetUnchecked = err != nil
 	return err
 }

@@ -16,42 +16,40 @@ import (
 	"extraction-experiment/runstore"
 )
 
-// VerifyConfig says what is compared with what, and how patiently. Site.Client and
-// Run are required.
+// VerifyConfig configures Verify. Site.Client and Run are required.
 type VerifyConfig struct {
 	Site
 	Run *runstore.Reader
-	// Wait says for how long nothing more must have come before what is missing
-	// counts as missing; its zero value is two minutes, and a negative time looks
-	// once.
+	// Wait.Timeout is the time without progress after which missing parts count as missing;
+	// 0 means two minutes. If it is negative, Verify looks only once.
 	Wait langfuse.Wait
-	// Looked is told what each look found; nil is told nothing.
+	// Looked, if not nil, is called with the verdict of each look.
 	Looked func(Verdict)
-	// Compared is told how many outcomes a look has compared; nil is told nothing.
+	// Compared, if not nil, is called with the number of outcomes that a look has compared so
+	// far.
 	Compared func(outcomes int)
 }
 
-// Verify reads a run back from Langfuse and compares it with the run file: the
-// trace of every item with all its spans, the prompt on its generations, its
-// place in the lists of runs and of experiments (whichever the server has), its
-// scores and those of the run, each once and with its value. Of spans it compares
-// that they are there, the level of a failed item's and the prompt of generations,
-// not inputs, outputs and metadata, which would take many times the requests. What
-// counts is the newest attempt of each item; superseded ones are listed, and must
-// not have scores. Spans are told apart by trace and span id, scores by id, so that
-// something that the server shows twice for a while is there once.
+// Verify reads a run back from Langfuse and compares it with the run file. It compares the
+// newest attempt of each item: the spans of its trace, its entries in the lists of runs and
+// of experiments (those that the server has), and its scores, each of which must exist once
+// and have its value. It also compares the scores of the run. Of the spans it checks that
+// they exist, the level of failed items, and the prompt of generations, but not inputs,
+// outputs and other metadata, which would take many times the requests. It lists superseded
+// attempts, which must not have scores. It identifies spans by trace and span id, and scores
+// by id, so that something that the server shows twice for a while counts once.
 //
-// It looks until nothing differs or nothing more came for the time of Wait; what was
-// found in order is not looked at again. A deadline of ctx bounds it: it ends before
-// it with what was seen, and says whether Langfuse was still at work (OnItsWay), which
-// it was unless nothing came in the last half of the time. Memory is a page of outcomes with their traces
-// and scores, and about 50 bytes per outcome. Requests for n items: n/50 for
-// traces on v4 (n on v3), as many hundreds as there are scores, and n/100 per view.
+// Verify looks repeatedly until nothing differs, or until there was no progress for the time
+// of Wait. It does not look again at items without findings. If ctx has a deadline, Verify
+// returns before it with the last verdict, and OnItsWay says whether Langfuse was still
+// working: it was if something appeared in the last half of the time. Verify keeps a few
+// pages of outcomes with their traces and scores in memory, and about 50 bytes per outcome.
+// For n items it sends n/50 requests for traces on v4 (n on v3), one for every 100 scores,
+// and n/100 per view.
 //
-// A difference is not an error. Errors are those of reading: of the run file, or of
-// the client (ExitCode 69 where the server cannot be reached, or the deadline comes
-// before the first look has ended), or an *ElsewhereError for another server than the
-// run was published to.
+// A difference is not an error. Errors are those of reading the run file, those of the
+// client (ExitCode 69 if the server cannot be reached, or if the deadline passes before the
+// first look has ended), and an *ElsewhereError if the run was published to another server.
 func Verify(ctx context.Context, cfg VerifyConfig) (Verdict, error) {
 	header, err := cfg.Run.Header(ctx)
 	if err == nil {
@@ -60,23 +58,25 @@ func Verify(ctx context.Context, cfg VerifyConfig) (Verdict, error) {
 	if err != nil {
 		return Verdict{}, err
 	}
-	return newVerifier(cfg, header).patiently(ctx)
+	return newVerifier(cfg, header).poll(ctx)
 }
 
-// Repair verifies, and where something differs sends again what is missing or
-// different, with the same ids and times (a changed value at a later time,
-// without which Langfuse would keep it; where it does all the same, because the
-// clock that it was stored by is ahead, it is deleted first), deletes doubled
-// scores, of which only those with an id that this run derives and copies that say
-// the same as its own, and verifies again. Findings that are Left stay. It returns
-// what was found before and after. What it will send again is in the run file
-// before it is sent. Where Langfuse is still at work after half of the time that a
-// deadline of ctx leaves, nothing is changed; at the deadline it ends with what was
-// seen, or with an *UnpublishedError. The errors are those of Verify and
-// of Publish; on another server, or where the dataset was deleted and
-// made again, nothing is read back and nothing is written. What Langfuse refuses
-// for good does not keep the rest from being mended: both verdicts are whole then,
-// with an *UnpublishedError that says so.
+// Repair verifies a run, repairs the differences, and verifies it again. It returns the
+// verdicts before and after.
+//
+// Repair sends missing or different parts again with the same ids and times. A changed score
+// gets a later timestamp, because Langfuse keeps the score with the latest one; if Langfuse
+// still keeps the changed score, because the clock of its writer was ahead, Repair deletes it
+// and sends it once more. Repair deletes doubled scores if the run derives their id or if
+// their value equals that of the run's own score. It does not touch findings with Left. It
+// records in the run file what to send again before it sends it.
+//
+// If Langfuse is still working after half of the time until a deadline of ctx, Repair changes
+// nothing. At the deadline it returns the last verdicts, or an *UnpublishedError. Its errors
+// are those of Verify and Publish. If the run belongs to another server, or if its dataset was
+// deleted and created again, Repair reads nothing back and writes nothing. If Langfuse refuses
+// some parts for good, Repair repairs the rest, and returns complete verdicts together with an
+// *UnpublishedError.
 func Repair(ctx context.Context, cfg VerifyConfig, publish Config) (before, after Verdict, err error) {
 	cfg.Run = publish.Run.Reader
 	header, err := cfg.Run.Header(ctx)
@@ -90,42 +90,41 @@ func Repair(ctx context.Context, cfg VerifyConfig, publish Config) (before, afte
 		return before, after, err
 	}
 	v := newVerifier(cfg, header)
-	first := ctx
+	firstCtx := ctx
 	if deadline, ok := ctx.Deadline(); ok {
 		half, cancel := context.WithTimeout(ctx, time.Until(deadline)/2)
 		defer cancel()
-		first = half
+		firstCtx = half
 	}
-	if before, err = v.patiently(first); err != nil || before.OnItsWay || before.mendable() == 0 {
+	if before, err = v.poll(firstCtx); err != nil || before.OnItsWay || before.repairable() == 0 {
 		return before, before, err
 	}
 	after, err = v.repair(ctx, before, publish)
-	unsent := (*UnpublishedError)(nil)
+	unpublished := (*UnpublishedError)(nil)
 	switch {
-	case errors.As(err, &unsent):
-		after.OnItsWay = !unsent.Refused // it can be sent later
+	case errors.As(err, &unpublished):
+		after.OnItsWay = !unpublished.Refused // the rest can be sent later
 	case err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
 		after.OnItsWay, err = true, nil
 	}
 	return before, after, err
 }
 
-// repair mends what was found, and returns what is found after that.
+// repair repairs the findings of before, and returns the verdict after that.
 func (v *verifier) repair(ctx context.Context, before Verdict, publish Config) (after Verdict, err error) {
 	after = before
 	ended := make(chan struct{})
 	close(ended)
-	// What is mended can bring up one thing more: a run that was deleted gets
-	// another id when its items are linked again, and a score that Langfuse keeps
-	// has to go first.
+	// The first repair may require a second one: a deleted run gets another id when its
+	// items are linked again, and a score that Langfuse keeps must be deleted first.
 	var refused *UnpublishedError
-	for try := 0; try < 2 && after.mendable() > 0 && refused == nil; try++ {
-		v.mend = &publish
+	for try := 0; try < 2 && after.repairable() > 0 && refused == nil; try++ {
+		v.publish = &publish
 		if gone, err := v.deleteUnchanged(ctx, before, after, try); err != nil || !gone {
 			after.explainUnchanged(before)
 			return after, err
 		}
-		if err := v.pass(ctx); err != nil {
+		if err := v.compareAll(ctx); err != nil {
 			return after, err
 		}
 		if err := Publish(ctx, publish, ended); err != nil && (!errors.As(err, &refused) || !refused.Refused) {
@@ -133,11 +132,11 @@ func (v *verifier) repair(ctx context.Context, before Verdict, publish Config) (
 		}
 		v = newVerifier(v.cfg, v.header)
 		v.sent = true
-		found, err := v.patiently(ctx)
+		verdict, err := v.poll(ctx)
 		if err != nil {
 			return after, err
 		}
-		after = found
+		after = verdict
 	}
 	after.explainUnchanged(before)
 	if refused != nil {
@@ -146,61 +145,61 @@ func (v *verifier) repair(ctx context.Context, before Verdict, publish Config) (
 	return after, nil
 }
 
-// verifier compares one run, in one pass or several.
+// verifier compares one run with Langfuse, repeatedly if necessary.
 type verifier struct {
 	cfg    VerifyConfig
 	header outcome.Header
-	// mend says where the run is published, whose acknowledgements are taken back
-	// for what is found; nil: nothing is changed.
-	mend *Config
-	// sent says that what was missing or different was just sent again.
+	// publish, if not nil, makes the verifier repair: it resets the acknowledgements of
+	// differing parts in publish.Run. If it is nil, the verifier changes nothing.
+	publish *Config
+	// sent is true if everything missing or different has just been sent again.
 	sent bool
-	// moved names the trials whose spans carry an id that Langfuse has replaced.
-	moved map[int]bool
+	// movedTrials holds the trials whose spans carry a run id that Langfuse has replaced.
+	movedTrials map[int]bool
 
-	// shown says, by outcome, which views show it in this pass.
-	shown map[int64]sighting
-	// fine counts what belongs to the outcomes that were found in order, which
-	// are in inOrder.
-	fine    Checked
-	inOrder map[int64]bool
-	others  []OtherScore // on the traces of outcomes in order
-	verdict Verdict
-	repairs repairs
+	// shown holds the views that show an outcome in this pass, by OID.
+	shown map[int64]visibility
+	// verified holds the OIDs of the outcomes without findings, and verifiedCounts counts
+	// their parts.
+	verifiedCounts Checked
+	verified       map[int64]bool
+	others         []OtherScore // on the traces of verified outcomes
+	verdict        Verdict
+	repairs        repairs
 }
 
 func newVerifier(cfg VerifyConfig, header outcome.Header) *verifier {
-	return &verifier{cfg: cfg, header: header, inOrder: map[int64]bool{}}
+	return &verifier{cfg: cfg, header: header, verified: map[int64]bool{}}
 }
 
-// patiently looks until nothing differs, until nothing more came for the time of
-// Wait, or until shortly before the deadline of ctx.
-func (v *verifier) patiently(ctx context.Context) (Verdict, error) {
+// poll compares repeatedly until nothing differs, until there was no progress for the time
+// of Wait, or until shortly before the deadline of ctx.
+func (v *verifier) poll(ctx context.Context) (Verdict, error) {
 	began := time.Now()
-	quiet, all := cmp.Or(v.cfg.Wait.Timeout, langfuse.DefaultWaitTimeout), time.Duration(math.MaxInt64)
+	quiet, budget := cmp.Or(v.cfg.Wait.Timeout, langfuse.DefaultWaitTimeout), time.Duration(math.MaxInt64)
 	if deadline, ok := ctx.Deadline(); ok {
-		all = deadline.Sub(began)
+		budget = deadline.Sub(began)
 	}
 	var seen Verdict
-	looks, first, most, came := 0, 0, 0, began
-	// The tenth that is left is for the last look.
-	wait := langfuse.Wait{Timeout: max(all/10*9, 1), First: v.cfg.Wait.First, Most: v.cfg.Wait.Most}
+	polls, first, best, lastArrival := 0, 0, 0, began
+	// The remaining tenth of the time is for the last look.
+	wait := langfuse.Wait{Timeout: max(budget/10*9, 1), First: v.cfg.Wait.First, Most: v.cfg.Wait.Most}
 	err := wait.Until(ctx, func(ctx context.Context) (bool, error) {
-		if err := v.pass(ctx); err != nil {
+		if err := v.compareAll(ctx); err != nil {
 			return false, err
 		}
-		there := v.verdict.there()
-		if looks++; looks == 1 {
-			first, most = there, there
+		correct := v.verdict.correct()
+		if polls++; polls == 1 {
+			first, best = correct, correct
 		}
-		if there > most {
-			most, came = there, time.Now()
+		if correct > best {
+			best, lastArrival = correct, time.Now()
 		}
-		v.verdict.Came = most - first
+		v.verdict.Came = best - first
 		if seen = v.verdict; v.cfg.Looked != nil {
 			v.cfg.Looked(seen)
 		}
-		return seen.OK() || time.Since(came) >= quiet, nil
+		return seen.OK() || time.Since(lastArrival) >= quiet, nil
 	})
 	_, late := errors.AsType[*langfuse.NotYetError](err)
 	switch {
@@ -208,42 +207,42 @@ func (v *verifier) patiently(ctx context.Context) (Verdict, error) {
 		return seen, nil
 	case !late && !errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return seen, err
-	case looks == 0:
+	case polls == 0:
 		return seen, fmt.Errorf("reading the run back: %w", &langfuse.NotYetError{Waited: time.Since(began)})
 	}
 	if !v.sent {
-		quiet = min(quiet, all/2)
+		quiet = min(quiet, budget/2)
 	}
-	seen.OnItsWay = time.Since(came) < quiet && seen.mayCome(v.sent)
+	seen.OnItsWay = time.Since(lastArrival) < quiet && seen.mayResolve(v.sent)
 	return seen, nil
 }
 
-// pass compares everything once.
-func (v *verifier) pass(ctx context.Context) error {
-	v.shown, v.moved = map[int64]sighting{}, map[int]bool{}
+// compareAll compares everything once, except what earlier calls verified.
+func (v *verifier) compareAll(ctx context.Context) error {
+	v.shown, v.movedTrials = map[int64]visibility{}, map[int]bool{}
 	v.verdict = Verdict{
 		Run: v.header.Name, Mode: v.cfg.Server.Mode(), Counts: map[Kind]int{},
-		Experiments: []string{}, Findings: []Finding{}, Superseded: []SupersededEntry{}, Checked: v.fine,
+		Experiments: []string{}, Findings: []Finding{}, Superseded: []SupersededEntry{}, Checked: v.verifiedCounts,
 		Others: append([]OtherScore{}, v.others...), OthersCount: len(v.others),
 	}
 	v.verdict.Checked.Shown = map[langfuse.View]int{}
 	for trial := 1; trial <= max(1, v.header.Trials); trial++ {
-		if err := v.trial(ctx, trial); err != nil {
+		if err := v.compareTrial(ctx, trial); err != nil {
 			return err
 		}
 	}
-	atOnce := 1 // where a page is one request for each trace
+	atOnce := 1 // on v3 a page already takes one request for each trace
 	if v.cfg.Server.NewReads {
 		atOnce = pagesAtOnce
 	}
-	known := maps.Clone(v.inOrder)           // pages are read ahead, while those before are compared
-	reading, stop := context.WithCancel(ctx) // it ends with the first error
+	verified := maps.Clone(v.verified)       // a copy, because pages are read ahead while others are compared
+	readCtx, stop := context.WithCancel(ctx) // canceled at the first error
 	defer stop()
-	read := func(page []runstore.Pending) (pageRead, error) { return v.read(reading, known, page) }
+	readPage := func(page []runstore.Pending) (comparedPage, error) { return v.readPage(readCtx, verified, page) }
 	compared := 0
-	for page, err := range stats.Parallel(atOnce, v.committed(ctx), read) {
+	for page, err := range stats.Parallel(atOnce, v.outcomePages(ctx), readPage) {
 		if err == nil {
-			v.page(page)
+			v.comparePage(page)
 			err = v.repairs.apply(ctx, v)
 		}
 		if err != nil {
@@ -258,90 +257,90 @@ func (v *verifier) pass(ctx context.Context) error {
 	return v.repairs.apply(ctx, v)
 }
 
-// pagesAtOnce is how many pages are read at once where a request reads many traces.
+// pagesAtOnce is the number of pages to read concurrently if a request reads many traces.
 const pagesAtOnce = 4
 
-// listed appends to a list of a Verdict, up to its bound.
-func listed[T any](list []T, entry T) []T {
+// appendBounded appends an entry to a list of a Verdict unless the list has maxListed entries.
+func appendBounded[T any](list []T, entry T) []T {
 	if len(list) < maxListed {
 		list = append(list, entry)
 	}
 	return list
 }
 
-// found notes a difference.
-func (v *verifier) found(f Finding) {
+// addFinding adds a difference to the verdict.
+func (v *verifier) addFinding(f Finding) {
 	v.verdict.Counts[f.Kind]++
 	if f.Left {
 		v.verdict.LeftCount++
 	}
-	v.verdict.Findings = listed(v.verdict.Findings, f)
+	v.verdict.Findings = appendBounded(v.verdict.Findings, f)
 }
 
-// compared notes what is different of the scores on a trace, or on a run. It
-// remembers scores of somebody else with an outcome that is in order.
-func (v *verifier) compared(c comparison, trial int, item, trace string) {
+// addComparison adds the result of comparing the scores of a trace or of a run. If there are
+// no findings it keeps the scores of other programs for later passes, which skip the outcome.
+func (v *verifier) addComparison(c comparison, trial int, item, trace string) {
 	for _, s := range c.others {
 		s.Trial, s.Item, s.Trace = trial, item, trace
 		v.verdict.OthersCount++
-		v.verdict.Others = listed(v.verdict.Others, s)
+		v.verdict.Others = appendBounded(v.verdict.Others, s)
 		if item != "" && len(c.findings) == 0 {
-			v.others = listed(v.others, s)
+			v.others = appendBounded(v.others, s)
 		}
 	}
 	for _, f := range c.findings {
 		f.Trial, f.Item, f.Trace = trial, item, trace
-		v.found(f)
+		v.addFinding(f)
 	}
-	v.repairs.deletes = append(v.repairs.deletes, c.doubled...)
+	v.repairs.deletes = append(v.repairs.deletes, c.doubles...)
 }
 
-// page compares some outcomes with their traces and scores.
-func (v *verifier) page(r pageRead) {
+// comparePage compares a page of outcomes with their traces and scores.
+func (v *verifier) comparePage(r comparedPage) {
 	for _, o := range r.outcomes {
 		id := TraceID(v.header, o.Outcome)
 		if o.Published.Has(runstore.Superseded) {
-			v.superseded(o, id, r.scores[id])
+			v.addSuperseded(o, id, r.scores[id])
 			continue
 		}
-		if v.moved[o.Trial] {
-			v.repairs.again(o.OID, runstore.Spans)
+		if v.movedTrials[o.Trial] {
+			v.repairs.resend(o.OID, runstore.Spans)
 		}
-		v.outcome(o, id, r.traces[id], r.scores[id])
+		v.compareOutcome(o, id, r.traces[id], r.scores[id])
 	}
 }
 
-// outcome compares one newest attempt. When nothing differs it is in order.
-func (v *verifier) outcome(o runstore.Pending, id string, trace langfuse.Trace, scores []langfuse.Score) {
+// compareOutcome compares one newest attempt. If nothing differs the outcome is verified.
+func (v *verifier) compareOutcome(o runstore.Pending, id string, trace langfuse.Trace, scores []langfuse.Score) {
 	v.verdict.Outcomes++
-	if v.inOrder[o.OID] {
+	if v.verified[o.OID] {
 		return
 	}
-	there := map[string]langfuse.Observation{}
+	stored := map[string]langfuse.Observation{}
 	for _, span := range trace.Observations {
-		there[span.ID] = span
+		stored[span.ID] = span
 	}
 	var c Checked
-	findings := append(v.invisible(o, there), v.spans(o, there, &c)...)
+	findings := append(v.missingViews(o, stored), v.compareSpans(o, stored, &c)...)
 	want := (builder{header: v.header}).scores(o)
-	compared := compareScores(want, scoreOfAny(v.header, o.Outcome), scores)
-	c.Scores += compared.right
-	if compared.wrong { // at a later time where they were changed
-		later := compared.later(v.cfg.Server)
-		v.repairs.resets = append(v.repairs.resets, runstore.Reset{OID: o.OID, Bits: runstore.Scores, Corrected: later})
+	compared := compareScores(want, isOwnScore(v.header, o.Outcome), scores)
+	c.Scores += compared.matched
+	if compared.wrong { // changed scores are sent with a later timestamp
+		corrected := compared.correctionTime(v.cfg.Server)
+		v.repairs.resets = append(v.repairs.resets, runstore.Reset{OID: o.OID, Bits: runstore.Scores, Corrected: corrected})
 	}
 	compared.findings = append(findings, compared.findings...)
-	v.compared(compared, o.Trial, o.Item, id)
+	v.addComparison(compared, o.Trial, o.Item, id)
 	if len(compared.findings) == 0 {
 		c.Items++
-		v.inOrder[o.OID] = true
-		v.fine = v.fine.plus(c)
+		v.verified[o.OID] = true
+		v.verifiedCounts = v.verifiedCounts.add(c)
 	}
-	v.verdict.Checked = v.verdict.Checked.plus(c)
+	v.verdict.Checked = v.verdict.Checked.add(c)
 }
 
-// plus adds what was found in order; Shown is counted for itself.
-func (c Checked) plus(d Checked) Checked {
+// add returns c with the counts of d added, except Shown and RunScores.
+func (c Checked) add(d Checked) Checked {
 	c.Items += d.Items
 	c.Spans += d.Spans
 	c.Prompts += d.Prompts
@@ -349,51 +348,51 @@ func (c Checked) plus(d Checked) Checked {
 	return c
 }
 
-// invisible says in which views the outcome is not. Without its root span it is
-// in no list of experiments, which needs no finding of its own.
-func (v *verifier) invisible(o runstore.Pending, there map[string]langfuse.Observation) []Finding {
-	seen := v.shown[o.OID]
-	_, rooted := there[identify(v.header, o.Outcome).span(0)]
+// missingViews returns a finding for each view that does not show the outcome. A missing root
+// span explains why the list of experiments does not, and needs no further finding.
+func (v *verifier) missingViews(o runstore.Pending, stored map[string]langfuse.Observation) []Finding {
+	shown := v.shown[o.OID]
+	_, hasRoot := stored[identify(v.header, o.Outcome).span(0)]
 	var findings []Finding
-	if slices.Contains(v.views(), langfuse.ViewRuns) && seen&(inRuns|astray) == 0 {
+	if slices.Contains(v.views(), langfuse.ViewRuns) && shown&(inRuns|inRunsElsewhere) == 0 {
 		findings = append(findings, Finding{Kind: MissingRunItem, Detail: "the list of runs does not have the item"})
-		v.repairs.again(o.OID, runstore.Link)
+		v.repairs.resend(o.OID, runstore.Link)
 	}
-	if v.cfg.Server.NewReads && seen&inExperiments == 0 && rooted {
+	if v.cfg.Server.NewReads && shown&inExperiments == 0 && hasRoot {
 		findings = append(findings, Finding{Kind: NotInExperiment, Detail: "the list of experiments does not have the item"})
-		v.repairs.again(o.OID, runstore.Spans)
+		v.repairs.resend(o.OID, runstore.Spans)
 	}
 	return findings
 }
 
-// spans compares the trace with the outcome's calls.
-func (v *verifier) spans(o runstore.Pending, there map[string]langfuse.Observation, c *Checked) []Finding {
+// compareSpans compares the spans of a trace with the calls of the outcome.
+func (v *verifier) compareSpans(o runstore.Pending, stored map[string]langfuse.Observation, c *Checked) []Finding {
 	id := identify(v.header, o.Outcome)
 	var findings []Finding
-	wanted, missing := 1+len(o.Calls), 0
-	for position := range wanted {
-		span, ok := there[id.span(position)]
+	want, missing := 1+len(o.Calls), 0
+	for position := range want {
+		span, ok := stored[id.span(position)]
 		if !ok {
 			missing++
 			continue
 		}
 		c.Spans++
-		findings = append(findings, v.span(o.Outcome, position, span, c)...)
+		findings = append(findings, v.compareSpan(o.Outcome, position, span, c)...)
 	}
 	switch {
-	case missing == wanted:
-		findings = append(findings, Finding{Kind: MissingTrace, Detail: fmt.Sprintf("none of its %d spans is there", wanted)})
+	case missing == want:
+		findings = append(findings, Finding{Kind: MissingTrace, Detail: fmt.Sprintf("none of its %d spans is there", want)})
 	case missing > 0:
-		findings = append(findings, Finding{Kind: MissingSpan, Detail: fmt.Sprintf("%d of its %d spans are not there", missing, wanted)})
+		findings = append(findings, Finding{Kind: MissingSpan, Detail: fmt.Sprintf("%d of its %d spans are not there", missing, want)})
 	}
 	if len(findings) > 0 {
-		v.repairs.again(o.OID, runstore.Spans)
+		v.repairs.resend(o.OID, runstore.Spans)
 	}
 	return findings
 }
 
-// span compares one span with what the outcome says of it.
-func (v *verifier) span(o outcome.Outcome, position int, span langfuse.Observation, c *Checked) []Finding {
+// compareSpan checks the level of the root span, or the prompt of a generation.
+func (v *verifier) compareSpan(o outcome.Outcome, position int, span langfuse.Observation, c *Checked) []Finding {
 	if position == 0 {
 		if o.Failed() && span.Level != "ERROR" {
 			return []Finding{{Kind: WrongLevel, Detail: fmt.Sprintf("the item failed (%s), and its trace has the level %q", o.Class, span.Level)}}
@@ -412,11 +411,11 @@ func (v *verifier) span(o outcome.Outcome, position int, span langfuse.Observati
 	return nil
 }
 
-// superseded lists an attempt that a newer one replaced. Its trace may stay, its
-// scores may not.
-func (v *verifier) superseded(o runstore.Pending, id string, scores []langfuse.Score) {
+// addSuperseded lists an attempt that a newer one replaced, and adds a finding for each of
+// its scores that still exists. Its trace may exist.
+func (v *verifier) addSuperseded(o runstore.Pending, id string, scores []langfuse.Score) {
 	v.verdict.SupersededCount++
-	v.verdict.Superseded = listed(v.verdict.Superseded,
+	v.verdict.Superseded = appendBounded(v.verdict.Superseded,
 		SupersededEntry{Trial: o.Trial, Item: o.Item, Attempt: o.Attempt, Trace: id, Class: string(o.Class)})
 	ids, stale := scoreIDs(v.header, o), false
 	for _, s := range scores {
@@ -424,12 +423,12 @@ func (v *verifier) superseded(o runstore.Pending, id string, scores []langfuse.S
 			continue
 		}
 		stale = true
-		v.found(Finding{
+		v.addFinding(Finding{
 			Kind: StaleScore, Trial: o.Trial, Item: o.Item, Trace: id, Score: s.Name,
 			Detail: fmt.Sprintf("attempt %d was replaced, and its score is still there", o.Attempt),
 		})
 	}
 	if stale && o.Published.Has(runstore.Withdrawn) {
-		v.repairs.again(o.OID, runstore.Withdrawn)
+		v.repairs.resend(o.OID, runstore.Withdrawn)
 	}
 }

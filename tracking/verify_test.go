@@ -23,8 +23,8 @@ import (
 	"extraction-experiment/tracking"
 )
 
-// scene is a published run of six items, of which 2 and 5 failed, and 2 was run
-// again with success.
+// scene is a published run of six items. Items 2 and 5 failed, and item 2 was run again with
+// success.
 type scene struct {
 	*world
 	t   *testing.T
@@ -35,23 +35,23 @@ func newScene(t *testing.T, mode embedded.Mode, h harm) *scene {
 	t.Helper()
 	s := &scene{newWorldIn(t, mode), t, nil}
 	s.run = s.newRun(t, "base", 6)
-	if h.first != nil {
-		h.first(s)
+	if h.beforePublish != nil {
+		h.beforePublish(s)
 	}
 	if err := s.follow(t, t.Context(), s.run); err != nil {
 		t.Fatal(err)
 	}
-	if h.second != nil {
-		h.second(s)
+	if h.beforeSecond != nil {
+		h.beforeSecond(s)
 	}
-	again(t, s.run, 2, 1)
+	commitSecond(t, s.run, 2, 1)
 	finish(t, s.run, start.Add(time.Minute))
 	if err := s.follow(t, t.Context(), s.run); err != nil {
 		t.Fatal(err)
 	}
 	s.drop.Store(nil)
-	if h.after != nil {
-		h.after(s)
+	if h.afterPublish != nil {
+		h.afterPublish(s)
 	}
 	return s
 }
@@ -77,7 +77,7 @@ func (s *scene) publish() tracking.Config {
 	return tracking.Config{Site: tracking.Site{Client: s.client, Server: s.server}, Run: s.run, LastTries: 1}
 }
 
-// runScore finds a score on the run itself.
+// runScore returns a score on the run itself.
 func (s *scene) runScore(name string) langfuse.Score {
 	s.t.Helper()
 	e, _, err := s.run.Experiment(s.t.Context(), 1)
@@ -96,19 +96,19 @@ func (s *scene) runScore(name string) langfuse.Score {
 	return langfuse.Score{}
 }
 
-// harm is something that a server, or somebody else, did to the run.
+// harm is a change to the run by the server or by another program.
 type harm struct {
-	// first is called before the run is published, second before the second
-	// attempt of item 2 is, after when all is sent.
-	first, second, after func(*scene)
-	want                 map[tracking.Kind]int
-	legacy               bool // only where links are kept
-	events               bool // only where experiments are
-	stays                bool // Repair cannot mend it
+	// beforePublish is called before the run is published, beforeSecond before the second attempt
+	// of item 2 is, and afterPublish when everything is sent.
+	beforePublish, beforeSecond, afterPublish func(*scene)
+	want                                      map[tracking.Kind]int
+	needsRuns                                 bool // only for servers that have runs
+	needsExperiments                          bool // only for servers that have experiments
+	unrepairable                              bool // Repair leaves it
 }
 
-// harms: traces have a root and a generation, and up to two scores; that of the
-// second attempt of item 2 has a root only.
+// harms returns all harms by name. A trace has a root and a generation, and up to two scores. The
+// second attempt of item 2 has only a root.
 func harms() map[string]harm {
 	kinds := func(k ...tracking.Kind) map[tracking.Kind]int {
 		m := map[tracking.Kind]int{}
@@ -120,98 +120,98 @@ func harms() map[string]harm {
 	return map[string]harm{
 		"nothing": {},
 		"a dropped trace": {
-			first: func(s *scene) { s.loseSpans(1, 1, 0, 1) },
-			want:  kinds(tracking.MissingTrace),
+			beforePublish: func(s *scene) { s.loseSpans(1, 1, 0, 1) },
+			want:          kinds(tracking.MissingTrace),
 		},
 		"a dropped trace of a second attempt": {
-			second: func(s *scene) { s.loseSpans(2, 2, 0) },
-			want:   kinds(tracking.MissingTrace),
+			beforeSecond: func(s *scene) { s.loseSpans(2, 2, 0) },
+			want:         kinds(tracking.MissingTrace),
 		},
 		"a dropped root span": {
-			first: func(s *scene) { s.loseSpans(1, 1, 0) },
-			want:  kinds(tracking.MissingSpan),
+			beforePublish: func(s *scene) { s.loseSpans(1, 1, 0) },
+			want:          kinds(tracking.MissingSpan),
 		},
 		"a dropped generation": {
-			first: func(s *scene) { s.loseSpans(1, 1, 1) },
-			want:  kinds(tracking.MissingSpan),
+			beforePublish: func(s *scene) { s.loseSpans(1, 1, 1) },
+			want:          kinds(tracking.MissingSpan),
 		},
 		"a dropped link": {
-			first: func(s *scene) { s.lose(embedded.DropRunItem, itemID(1)) },
-			want:  kinds(tracking.MissingRunItem), legacy: true,
+			beforePublish: func(s *scene) { s.lose(embedded.DropRunItem, itemID(1)) },
+			want:          kinds(tracking.MissingRunItem), needsRuns: true,
 		},
 		"a dropped link of a second attempt": {
-			second: func(s *scene) { s.lose(embedded.DropRunItem, itemID(2)) },
-			want:   kinds(tracking.WrongRunItem), legacy: true, // the failed attempt's is there
+			beforeSecond: func(s *scene) { s.lose(embedded.DropRunItem, itemID(2)) },
+			want:         kinds(tracking.WrongRunItem), needsRuns: true, // the list has the failed attempt
 		},
 		"a score lost on its way": {
-			first: func(s *scene) {
+			beforePublish: func(s *scene) {
 				s.lose(embedded.DropScore, tracking.ScoreID(s.run, s.t, itemID(1), 1, "error"), tracking.ScoreID(s.run, s.t, itemID(4), 1, "entity_f1"))
 			},
 			want: map[tracking.Kind]int{tracking.MissingScore: 2},
 		},
 		"a dropped score": {
-			after: func(s *scene) { s.deleteScore(s.t, s.score(s.t, s.trace(1, 1), "entity_f1").ID) },
-			want:  kinds(tracking.MissingScore),
+			afterPublish: func(s *scene) { s.deleteScore(s.t, s.score(s.t, s.trace(1, 1), "entity_f1").ID) },
+			want:         kinds(tracking.MissingScore),
 		},
 		"a dropped score of 0": {
-			after: func(s *scene) { s.deleteScore(s.t, s.score(s.t, s.trace(0, 1), "entity_f1").ID) },
-			want:  kinds(tracking.MissingScore),
+			afterPublish: func(s *scene) { s.deleteScore(s.t, s.score(s.t, s.trace(0, 1), "entity_f1").ID) },
+			want:         kinds(tracking.MissingScore),
 		},
 		"a doubled score": {
-			after: func(s *scene) {
-				// Under the id of the first attempt, on the trace of the second.
-				s.overwrite(s.t, tracking.ScoreID(s.run, s.t, itemID(2), 1, "error"), s.score(s.t, s.trace(2, 2), "error"), 1)
+			afterPublish: func(s *scene) {
+				// The id of the first attempt, on the trace of the second.
+				s.overwriteScore(s.t, tracking.ScoreID(s.run, s.t, itemID(2), 1, "error"), s.score(s.t, s.trace(2, 2), "error"), 1)
 			},
 			want: kinds(tracking.DoubledScore),
 		},
 		"another program's copy of a score": {
-			after: func(s *scene) { s.double("copy", s.score(s.t, s.trace(1, 1), "entity_f1"), 0.25) },
-			want:  kinds(tracking.DoubledScore),
+			afterPublish: func(s *scene) { s.copyScore("copy", s.score(s.t, s.trace(1, 1), "entity_f1"), 0.25) },
+			want:         kinds(tracking.DoubledScore),
 		},
 		"another program's copy of a score of the run": {
-			after: func(s *scene) { s.double("copy", s.runScore("items_planned"), 6) },
-			want:  kinds(tracking.DoubledScore),
+			afterPublish: func(s *scene) { s.copyScore("copy", s.runScore("items_planned"), 6) },
+			want:         kinds(tracking.DoubledScore),
 		},
 		"a copy beside a score that is lost": {
-			after: func(s *scene) {
+			afterPublish: func(s *scene) {
 				like := s.score(s.t, s.trace(1, 1), "entity_f1")
-				s.double("copy", like, 0.25)
+				s.copyScore("copy", like, 0.25)
 				s.deleteScore(s.t, like.ID)
 			},
-			want: kinds(tracking.MissingScore), // then the copy is one
+			want: kinds(tracking.MissingScore), // without the run's own score the copy is not a double
 		},
 		"another program's score": {
-			after: func(s *scene) { s.double("theirs", s.score(s.t, s.trace(1, 1), "entity_f1"), 0.5) },
-			want:  kinds(tracking.DoubledScore), stays: true,
+			afterPublish: func(s *scene) { s.copyScore("theirs", s.score(s.t, s.trace(1, 1), "entity_f1"), 0.5) },
+			want:         kinds(tracking.DoubledScore), unrepairable: true,
 		},
 		"another program's score of the run": {
-			after: func(s *scene) { s.double("theirs", s.runScore("items_planned"), 5) },
-			want:  kinds(tracking.DoubledScore), stays: true,
+			afterPublish: func(s *scene) { s.copyScore("theirs", s.runScore("items_planned"), 5) },
+			want:         kinds(tracking.DoubledScore), unrepairable: true,
 		},
 		"a changed value": {
-			after: func(s *scene) {
+			afterPublish: func(s *scene) {
 				like := s.score(s.t, s.trace(1, 1), "entity_f1")
-				s.overwrite(s.t, like.ID, like, 0.9)
+				s.overwriteScore(s.t, like.ID, like, 0.9)
 			},
 			want: kinds(tracking.ChangedScore),
 		},
 		"a score that became 0": {
-			after: func(s *scene) {
+			afterPublish: func(s *scene) {
 				like := s.score(s.t, s.trace(1, 1), "entity_f1")
-				s.overwrite(s.t, like.ID, like, 0)
+				s.overwriteScore(s.t, like.ID, like, 0)
 			},
 			want: kinds(tracking.ChangedScore),
 		},
 		"the run's own scores": {
-			after: func(s *scene) {
+			afterPublish: func(s *scene) {
 				s.deleteScore(s.t, s.runScore("items_failed").ID)
 				mean := s.runScore("entity_f1_as_zero")
-				s.overwrite(s.t, mean.ID, mean, 0.99)
+				s.overwriteScore(s.t, mean.ID, mean, 0.99)
 			},
 			want: kinds(tracking.MissingScore, tracking.ChangedScore),
 		},
 		"a stale score": {
-			after: func(s *scene) {
+			afterPublish: func(s *scene) {
 				like := s.score(s.t, s.trace(2, 2), "error")
 				stale := langfuse.ScoreCreate{ID: s.staleID(), Name: "error", Type: like.Type, Value: langfuse.NumberValue(1), TraceID: s.trace(2, 1)}
 				if err := s.client.CreateScore(s.t.Context(), stale); err != nil {
@@ -221,7 +221,7 @@ func harms() map[string]harm {
 			want: kinds(tracking.StaleScore),
 		},
 		"generations without their prompt": {
-			after: func(s *scene) {
+			afterPublish: func(s *scene) {
 				prompt := outcome.Prompt{Name: "people", Version: 3}
 				err := s.run.ChangeHeader(s.t.Context(), func(h *outcome.Header) { h.System.Prompt = prompt })
 				if err != nil {
@@ -231,30 +231,30 @@ func harms() map[string]harm {
 			want: map[tracking.Kind]int{tracking.PromptNotLinked: 5},
 		},
 		"a trace that no longer says that its item failed": {
-			after: func(s *scene) { s.resend(5, s.inExperiment(5)...) },
-			want:  kinds(tracking.WrongLevel), events: true,
+			afterPublish: func(s *scene) { s.resend(5, s.inExperiment(5)...) },
+			want:         kinds(tracking.WrongLevel), needsExperiments: true,
 		},
 		"a trace that was taken out of the experiment": {
-			after: func(s *scene) { s.resend(1) },
-			want:  kinds(tracking.NotInExperiment), events: true,
+			afterPublish: func(s *scene) { s.resend(1) },
+			want:         kinds(tracking.NotInExperiment), needsExperiments: true,
 		},
 		"somebody else's trace in the run": {
-			after: func(s *scene) { s.intrude() },
-			want:  kinds(tracking.DoubledItem), events: true, stays: true,
+			afterPublish: func(s *scene) { s.addForeignTrace() },
+			want:         kinds(tracking.DoubledItem), needsExperiments: true, unrepairable: true,
 		},
 	}
 }
 
-// staleID is the id that the error score of the first attempt of item 2 had.
+// staleID returns the id of the error score of the first attempt of item 2.
 func (s *scene) staleID() string { return tracking.ScoreID(s.run, s.t, itemID(2), 1, "error") }
 
-// intrude adds a root span of item 1 to the experiment.
-func (s *scene) intrude() {
+// addForeignTrace adds a root span of item 1 to the experiment.
+func (s *scene) addForeignTrace() {
 	const id = "ffffffffffffffff"
 	s.export(id+id, id, append(s.inExperiment(1), langfuse.TextAttribute("langfuse.experiment.item.root_observation_id", id))...)
 }
 
-// resend sends the root span of an item again, as another program may.
+// resend sends the root span of an item again, as another program may do.
 func (s *scene) resend(item int, attributes ...langfuse.Attribute) {
 	id := tracking.SpanID(s.run, s.t, itemID(item), 1, 0)
 	if len(attributes) > 0 {
@@ -263,7 +263,7 @@ func (s *scene) resend(item int, attributes ...langfuse.Attribute) {
 	s.export(s.trace(item, 1), id, attributes...)
 }
 
-// inExperiment are the attributes that put a trace of the item into the experiment.
+// inExperiment returns the attributes that put a trace of the item into the experiment.
 func (s *scene) inExperiment(item int) []langfuse.Attribute {
 	e, _, err := s.run.Experiment(s.t.Context(), 1)
 	if err != nil {
@@ -280,30 +280,30 @@ func (s *scene) export(trace, id string, attributes ...langfuse.Attribute) {
 	}
 }
 
-// TestModes_verify does each harm in each mode, and demands that exactly it is
-// found, and mended.
+// TestModes_verify applies each harm in each mode. Verify must find exactly it, and Repair must
+// repair it.
 func TestModes_verify(t *testing.T) {
 	for _, mode := range embedded.Modes() {
 		for name, h := range harms() {
-			if h.legacy && mode == embedded.ModeV4 || h.events && mode == embedded.ModeV3 {
-				continue // this server keeps nothing that could be harmed so
+			if h.needsRuns && mode == embedded.ModeV4 || h.needsExperiments && mode == embedded.ModeV3 {
+				continue // this server does not have what the harm changes
 			}
 			first := embedded.ModeV4
-			if h.legacy {
+			if h.needsRuns {
 				first = embedded.ModeV3
 			}
 			if mode != first && name != "nothing" && !suite.Full() {
-				continue // as in the first
+				continue // the first mode covers it
 			}
 			t.Run(string(mode)+"/"+name, func(t *testing.T) {
 				t.Parallel()
-				newScene(t, mode, h).demand(h)
+				newScene(t, mode, h).checkVerdict(h)
 			})
 		}
 	}
 }
 
-func (s *scene) demand(h harm) {
+func (s *scene) checkVerdict(h harm) {
 	t := s.t
 	t.Helper()
 	verdict, err := tracking.Verify(t.Context(), s.config())
@@ -318,8 +318,8 @@ func (s *scene) demand(h harm) {
 		t.Fatalf("found (-want +got):\n%s\n%+v", diff, verdict.Findings)
 	}
 	if verdict.OK() {
-		// Newest attempts: 6. Spans: 5 of two, 1 of one. Scores: 6 error, and
-		// entity_f1 but for item 5. On the run: 3 counts, 2 of entity_f1.
+		// Newest attempts: 6. Spans: 5 × 2 + 1. Scores: 6 error, and entity_f1 except for item 5.
+		// On the run: 3 counts, 2 of entity_f1.
 		got := verdict.Checked
 		if verdict.Outcomes != 6 || got.Items != 6 || got.Spans != 11 || got.Scores != 11 || got.RunScores != 5 || verdict.SupersededCount != 1 {
 			t.Errorf("checked %+v", verdict)
@@ -337,19 +337,19 @@ func (s *scene) demand(h harm) {
 	if diff := cmp.Diff(verdict, before); diff != "" {
 		t.Errorf("found another thing the second time:\n%s", diff)
 	}
-	if after.OK() == h.stays || after.LeftCount != after.Total() {
+	if after.OK() == h.unrepairable || after.LeftCount != after.Total() {
 		t.Errorf("after the repair: %+v", after.Findings)
 	}
 }
 
-// TestModes_runDeleted: somebody deletes the run. Linked again it has another id,
-// which everything must follow.
+// TestModes_runDeleted: the run was deleted. New links give it another id, which everything must
+// use.
 func TestModes_runDeleted(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []embedded.Mode{embedded.ModeV4Dual, embedded.ModeV3} {
 		t.Run(string(mode), func(t *testing.T) {
 			s := newScene(t, mode, harm{})
-			was, _, err := s.run.Experiment(t.Context(), 1)
+			old, _, err := s.run.Experiment(t.Context(), 1)
 			if err == nil {
 				s.delete(t, "datasets/d/runs/base")
 			}
@@ -360,9 +360,9 @@ func TestModes_runDeleted(t *testing.T) {
 			if err != nil || before.Counts[tracking.MissingRunItem] != 6 || !after.OK() {
 				t.Fatalf("%v\n%+v\n%+v", err, before.Findings, after.Findings)
 			}
-			is, _, err := s.run.Experiment(t.Context(), 1)
-			if err != nil || is.ID == was.ID || after.Experiments[0] != is.ID {
-				t.Errorf("the id was %s, is %s, verified as %s; %v", was.ID, is.ID, after.Experiments, err)
+			current, _, err := s.run.Experiment(t.Context(), 1)
+			if err != nil || current.ID == old.ID || after.Experiments[0] != current.ID {
+				t.Errorf("the id was %s, is %s, verified as %s; %v", old.ID, current.ID, after.Experiments, err)
 			}
 			if got := s.totals(t, s.run); got["items_planned"] != 6 {
 				t.Errorf("the scores of the run with the new id: %v", got)
@@ -371,7 +371,7 @@ func TestModes_runDeleted(t *testing.T) {
 	}
 }
 
-// TestVerify_patient: what is missing comes while it is looked for.
+// TestVerify_patient: a missing score appears while Verify looks repeatedly.
 func TestVerify_patient(t *testing.T) {
 	s := newScene(t, embedded.ModeV4, harm{})
 	id := s.score(t, s.trace(1, 1), "entity_f1").ID
@@ -395,8 +395,8 @@ func TestVerify_patient(t *testing.T) {
 	}
 }
 
-// TestVerify_neverPublished: a run that never came to Langfuse is missing as a
-// whole, and Repair publishes it.
+// TestVerify_neverPublished: everything is missing of a run that was never published, and Repair
+// publishes it.
 func TestVerify_neverPublished(t *testing.T) {
 	s := &scene{newWorld(t), t, nil}
 	s.run = s.newRun(t, "base", 3)
@@ -409,7 +409,7 @@ func TestVerify_neverPublished(t *testing.T) {
 	}
 }
 
-// TestVerify_unreachable: that nothing could be read is an error, not a verdict.
+// TestVerify_unreachable: an unreachable server is an error, and not a difference.
 func TestVerify_unreachable(t *testing.T) {
 	s := newScene(t, embedded.ModeV4, harm{})
 	s.refuse("/", http.StatusBadGateway)
@@ -420,13 +420,13 @@ func TestVerify_unreachable(t *testing.T) {
 	}
 }
 
-// backlog has the server answer that it took all scores, and store one of them
-// after the other, that long apart; those after the first kept ones never.
-func (w *world) backlog(t *testing.T, apart time.Duration, kept int) {
+// backlog makes the server accept all scores at once, and store one per interval. It loses those
+// after the first keep.
+func (w *world) backlog(t *testing.T, interval time.Duration, keep int) {
 	type event struct {
 		ID string `json:"id"`
 	}
-	var taken atomic.Int64 // requests come side by side
+	var accepted atomic.Int64 // requests are concurrent
 	front := func(rw http.ResponseWriter, r *http.Request) bool {
 		if r.Method != http.MethodPost || r.URL.Path != "/api/public/ingestion" {
 			return false
@@ -445,13 +445,13 @@ func (w *world) backlog(t *testing.T, apart time.Duration, kept int) {
 				t.Error(err)
 			}
 			ids = append(ids, e)
-			n := taken.Add(1)
-			if n > int64(kept) {
+			n := accepted.Add(1)
+			if n > int64(keep) {
 				continue
 			}
 			later := r.Clone(context.Background())
 			later.Body, later.ContentLength = io.NopCloser(bytes.NewReader(one)), int64(len(one))
-			time.AfterFunc(time.Duration(n)*apart, func() { w.store.Handler().ServeHTTP(httptest.NewRecorder(), later) })
+			time.AfterFunc(time.Duration(n)*interval, func() { w.store.Handler().ServeHTTP(httptest.NewRecorder(), later) })
 		}
 		rw.Header().Set("Content-Type", "application/json")
 		rw.WriteHeader(http.StatusMultiStatus)
@@ -463,19 +463,19 @@ func (w *world) backlog(t *testing.T, apart time.Duration, kept int) {
 	w.front.Store(&front)
 }
 
-// TestVerify_stillWorking: a server that has 10 scores in its queue (3 items have
-// an error, 2 of them entity_f1; 5 are of the run) stores one every 30 s. What
-// still comes is told from what does not come.
+// TestVerify_stillWorking: the server has 10 scores in its queue and stores one every 30 s: 3
+// error, 2 entity_f1 and 5 of the run. Verify distinguishes scores that still come from those
+// that do not.
 func TestVerify_stillWorking(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		kept    int           // of the scores
-		timeout time.Duration // 0: none
-		changed bool          // somebody changes a score, and it is verified after that
+		kept    int           // scores that the server stores
+		timeout time.Duration // 0: no timeout
+		changed bool          // another program changes a score before Verify
 		took    [2]time.Duration
 		came    int
 		missing int
-		exit    int // 0: nothing differs
+		exit    int // 0: no difference
 	}{
 		"waits as long as they come":        {kept: 10, took: [2]time.Duration{300 * time.Second, 306 * time.Second}, came: 10},
 		"some never come":                   {kept: 4, took: [2]time.Duration{180 * time.Second, 190 * time.Second}, came: 4, missing: 6, exit: 1},
@@ -483,12 +483,12 @@ func TestVerify_stillWorking(t *testing.T) {
 		"time is up while they come":        {kept: 10, timeout: 130 * time.Second, took: [2]time.Duration{110 * time.Second, 130 * time.Second}, came: 3, missing: 7, exit: 69},
 		"time is up, and none came at all":  {kept: 0, timeout: 30 * time.Second, took: [2]time.Duration{27 * time.Second, 30 * time.Second}, missing: 10, exit: 1},
 		"time is up, and none came of late": {kept: 1, timeout: 90 * time.Second, took: [2]time.Duration{80 * time.Second, 90 * time.Second}, came: 1, missing: 9, exit: 1},
-		// Seven are there when that is seen, so at least one of an item.
+		// Seven are stored by then, at least one of them on an item.
 		"time is up, and one is another": {kept: 10, timeout: 70 * time.Second, changed: true, took: [2]time.Duration{60 * time.Second, 70 * time.Second}, came: 2, missing: 1, exit: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := &scene{newStillWorld(t, embedded.Config{}), t, nil}
+				s := &scene{newFakeWorld(t, embedded.Config{}), t, nil}
 				s.run = s.newRun(t, "base", 3)
 				finish(t, s.run, start.Add(time.Minute))
 				s.backlog(t, 30*time.Second, c.kept)
@@ -535,7 +535,7 @@ func TestVerify_stillWorking(t *testing.T) {
 	}
 }
 
-// exitCode is that of an error that has one; 0 for nil.
+// exitCode returns the exit code of an error, 0 for nil, or -1 if the error has none.
 func exitCode(err error) int {
 	var coded interface{ ExitCode() int }
 	switch {
@@ -547,8 +547,8 @@ func exitCode(err error) int {
 	return -1
 }
 
-// TestRepair_deadline: whatever the server does, a repair ends in time, and sends
-// nothing while what it would send is still arriving.
+// TestRepair_deadline: Repair returns in time whatever the server does, and sends nothing while the
+// missing parts are still arriving.
 func TestRepair_deadline(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -575,7 +575,7 @@ func TestRepair_deadline(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := &scene{newStillWorld(t, c.server), t, nil}
+				s := &scene{newFakeWorld(t, c.server), t, nil}
 				s.run = s.newRun(t, "base", 3)
 				finish(t, s.run, start.Add(time.Minute))
 				c.harm(s)

@@ -14,37 +14,37 @@ import (
 	"extraction-experiment/runstore"
 )
 
-// Withdrawing the scores of an attempt that a newer one replaced. Langfuse loses
-// a deletion that it handles before it has stored the score, and takes its time
-// for the others, so each score is deleted once it can be read, and then looked
-// for until it is gone. What is to be withdrawn, and what was seen of it, is in
-// the run file.
+// Withdrawing means deleting the scores of an attempt that a newer one replaced. Langfuse
+// loses a deletion that it handles before it has stored the score, and may take long for
+// other deletions. Therefore the publisher deletes a score only when Langfuse shows it, and
+// then polls until it is gone. The run file records which attempts are to be withdrawn, and
+// which of their scores Langfuse has shown.
 const (
-	withdrawPage = 50 // attempts looked at together
-	// firstLook is the pause before the second look; later ones double up to
-	// lookEvery.
-	firstLook = 50 * time.Millisecond
-	lookEvery = 2 * time.Second
-	// deleteAgain is after how long a deletion that shows no effect is repeated.
-	deleteAgain = time.Minute
-	// lostAfter is how long ago the attempt must have ended whose scores Langfuse
-	// shows, for those of the attempt before it, sent earlier and never seen, to be
-	// taken for lost.
+	withdrawPage = 50 // attempts in one look
+	// lookDelayMin is the pause before the second look. Later pauses double up to
+	// lookDelayMax.
+	lookDelayMin = 50 * time.Millisecond
+	lookDelayMax = 2 * time.Second
+	// deleteRetryAfter is the time after which a deletion without effect is repeated.
+	deleteRetryAfter = time.Minute
+	// lostAfter is the time after the end of the newest attempt after which scores of an
+	// earlier attempt count as lost, if Langfuse never showed them and shows those of the
+	// newest attempt, which were sent later.
 	lostAfter = time.Hour
 )
 
-// withdrawal is what is known of one attempt's scores.
+// withdrawal is the state of deleting one attempt's scores.
 type withdrawal struct {
-	since   time.Time       // of this process's first look
-	deleted time.Time       // when it last asked for deletions
-	seen    map[string]bool // scores that could be read, also by processes before
+	firstLook  time.Time       // time of the first look by this process
+	lastDelete time.Time       // time of its last requests for deletion
+	seen       map[string]bool // ids of scores that Langfuse showed, to this or an earlier process
 }
 
-// withdraw deletes the scores of replaced attempts and returns when they are
-// gone, or when Config.Patience is over.
+// withdraw deletes the scores of replaced attempts. It returns when they are gone, or after
+// Config.Patience.
 func (p *publisher) withdraw(ctx context.Context) error {
 	defer p.cfg.Withdrawing(0)
-	wait := langfuse.Wait{Timeout: p.cfg.Patience, First: firstLook, Most: lookEvery}
+	wait := langfuse.Wait{Timeout: p.cfg.Patience, First: lookDelayMin, Most: lookDelayMax}
 	err := wait.Until(ctx, func(ctx context.Context) (bool, error) {
 		left, err := p.withdrawOnce(ctx)
 		if left > 0 {
@@ -58,8 +58,8 @@ func (p *publisher) withdraw(ctx context.Context) error {
 	return err
 }
 
-// withdrawOnce deletes what can be read of the scores of replaced attempts, acknowledges
-// those of which nothing can and nothing will, and returns how many are left.
+// withdrawOnce deletes the scores of replaced attempts that Langfuse shows. It acknowledges
+// the attempts whose scores are gone and cannot appear, and returns the number of the others.
 func (p *publisher) withdrawOnce(ctx context.Context) (left int, err error) {
 	for after := int64(0); ; {
 		page, err := p.cfg.Run.Retracted(ctx, after, withdrawPage)
@@ -68,17 +68,17 @@ func (p *publisher) withdrawOnce(ctx context.Context) (left int, err error) {
 		}
 		after = page[len(page)-1].OID
 		ids := cli.Each(page, func(o runstore.Pending) []string { return scoreIDs(p.header, o) })
-		readable, err := p.cfg.readable(ctx, slices.Concat(ids...))
+		readable, err := p.cfg.readableScores(ctx, slices.Concat(ids...))
 		if err != nil {
 			return left, err
 		}
 		var gone []runstore.Pending
 		for i, o := range page {
-			some, err := p.withdrawOf(ctx, o, ids[i], readable)
+			remains, err := p.withdrawAttempt(ctx, o, ids[i], readable)
 			if err != nil {
 				return left, err
 			}
-			if some {
+			if remains {
 				left++
 				continue
 			}
@@ -91,9 +91,10 @@ func (p *publisher) withdrawOnce(ctx context.Context) (left int, err error) {
 	}
 }
 
-// withdrawOf deletes what can be read of one attempt's scores: at once when some
-// appeared, again when they stay. It reports whether some are left, or may still come.
-func (p *publisher) withdrawOf(
+// withdrawAttempt deletes the scores of one attempt that Langfuse shows: at once if some have
+// just appeared, and again after deleteRetryAfter. It reports whether some are left or may
+// still appear.
+func (p *publisher) withdrawAttempt(
 	ctx context.Context, o runstore.Pending, ids []string, readable map[string]bool,
 ) (left bool, err error) {
 	w, err := p.withdrawal(ctx, o.OID)
@@ -101,51 +102,51 @@ func (p *publisher) withdrawOf(
 		return false, err
 	}
 	unseen := func(id string) bool { return !w.seen[id] }
-	shown := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !readable[id] })
-	grown := slices.ContainsFunc(shown, unseen)
-	if grown { // noted before the deletion: another process must not wait for what is gone
-		for _, id := range shown {
+	visible := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !readable[id] })
+	hasNew := slices.ContainsFunc(visible, unseen)
+	if hasNew { // stored before the deletion, so that another process does not wait for deleted scores
+		for _, id := range visible {
 			w.seen[id] = true
 		}
 		if err := p.cfg.Run.SetDeleting(ctx, o.OID, slices.Sorted(maps.Keys(w.seen))); err != nil {
 			return true, err
 		}
 	}
-	if grown || len(shown) > 0 && time.Since(w.deleted) >= deleteAgain {
-		w.deleted = time.Now()
-		if err := p.cfg.deleteScores(ctx, shown); err != nil {
+	if hasNew || len(visible) > 0 && time.Since(w.lastDelete) >= deleteRetryAfter {
+		w.lastDelete = time.Now()
+		if err := p.cfg.deleteScores(ctx, visible); err != nil {
 			return true, err
 		}
 	}
-	if len(shown) > 0 || !slices.ContainsFunc(ids, unseen) {
-		return len(shown) > 0, nil
+	if len(visible) > 0 || !slices.ContainsFunc(ids, unseen) {
+		return len(visible) > 0, nil
 	}
-	return p.late(ctx, o, w)
+	return p.mayAppear(ctx, o, w)
 }
 
-// withdrawal returns what is known of an attempt's scores.
+// withdrawal returns the state of an attempt, which it reads from the run file the first time.
 func (p *publisher) withdrawal(ctx context.Context, oid int64) (*withdrawal, error) {
 	if w := p.withdrawals[oid]; w != nil {
 		return w, nil
 	}
-	before, err := p.cfg.Run.Deleting(ctx, oid)
+	known, err := p.cfg.Run.Deleting(ctx, oid)
 	if err != nil {
 		return nil, err
 	}
-	w := &withdrawal{since: time.Now(), seen: map[string]bool{}}
-	for _, id := range before {
+	w := &withdrawal{firstLook: time.Now(), seen: map[string]bool{}}
+	for _, id := range known {
 		w.seen[id] = true
 	}
 	p.withdrawals[oid] = w
 	return w, nil
 }
 
-// late reports whether scores of an attempt that were never seen may still come.
-// What Langfuse has accepted is behind others in its queue, for tens of minutes
-// now and then; what it did not may never have been sent.
-func (p *publisher) late(ctx context.Context, o runstore.Pending, w *withdrawal) (bool, error) {
+// mayAppear reports whether scores of an attempt that Langfuse never showed may still appear.
+// Accepted scores can be in the queue of Langfuse for tens of minutes. Scores without an
+// acknowledgement may never have been sent.
+func (p *publisher) mayAppear(ctx context.Context, o runstore.Pending, w *withdrawal) (bool, error) {
 	if !o.Published.Has(runstore.Scores) {
-		return time.Since(w.since) < p.cfg.Patience/2, nil
+		return time.Since(w.firstLook) < p.cfg.Patience/2, nil
 	}
 	attempts, err := p.cfg.Run.Attempts(ctx, o.Item, o.Trial)
 	if err != nil || len(attempts) == 0 {
@@ -156,21 +157,21 @@ func (p *publisher) late(ctx context.Context, o runstore.Pending, w *withdrawal)
 		return true, nil
 	}
 	ids := scoreIDs(p.header, newest)
-	readable, err := p.cfg.readable(ctx, ids)
+	readable, err := p.cfg.readableScores(ctx, ids)
 	if err != nil || len(readable) < len(ids) {
 		return true, err
 	}
-	readable, err = p.cfg.readable(ctx, scoreIDs(p.header, o)) // which may have come since they were looked for
+	readable, err = p.cfg.readableScores(ctx, scoreIDs(p.header, o)) // they may have appeared since the last look
 	return len(readable) > 0, err
 }
 
-// scoreIDs returns the ids of an attempt's scores.
+// scoreIDs returns the ids of the published scores of an attempt.
 func scoreIDs(h outcome.Header, o runstore.Pending) []string {
 	return cli.Each(builder{header: h}.scores(o), func(s langfuse.ScoreCreate) string { return s.ID })
 }
 
-// readable returns those of the scores that Langfuse shows.
-func (s Site) readable(ctx context.Context, ids []string) (map[string]bool, error) {
+// readableScores returns the ids of the scores that Langfuse shows.
+func (s Site) readableScores(ctx context.Context, ids []string) (map[string]bool, error) {
 	found := map[string]bool{}
 	if len(ids) == 0 {
 		return found, nil

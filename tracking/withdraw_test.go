@@ -15,15 +15,15 @@ import (
 	"extraction-experiment/tracking"
 )
 
-// TestPublisher_replacedAttempt: the scores of a failed attempt go when a newer
-// one is there, and its trace stays.
+// TestPublisher_replacedAttempt: the scores of a failed attempt are deleted when a newer one
+// exists, and its trace remains.
 func TestPublisher_replacedAttempt(t *testing.T) {
 	w := newWorld(t)
-	run := w.newRun(t, "base", 3) // item 2 fails
+	run := w.newRun(t, "base", 3) // item 2 failed
 	if err := w.follow(t, t.Context(), run); err != nil {
 		t.Fatal(err)
 	}
-	again(t, run, 2, 1)
+	commitSecond(t, run, 2, 1)
 	if err := w.follow(t, t.Context(), run); err != nil {
 		t.Fatal(err)
 	}
@@ -45,30 +45,30 @@ func TestPublisher_replacedAttempt(t *testing.T) {
 	}
 }
 
-// TestPublisher_neverPublishedAttempt: a failed attempt that did not get out
-// before the newer one came never does.
+// TestPublisher_neverPublishedAttempt: a failed attempt that was not published before the newer one
+// is never published.
 func TestPublisher_neverPublishedAttempt(t *testing.T) {
 	w := newWorld(t)
 	run := w.newRun(t, "base", 3)
-	again(t, run, 2, 1)
+	commitSecond(t, run, 2, 1)
 	if err := w.follow(t, t.Context(), run); err != nil {
 		t.Fatal(err)
 	}
-	items, scores := w.stored(t, "base") // fails when an item is there twice
+	items, scores := w.stored(t, "base") // fails if an item exists twice
 	if len(items) != 3 || len(scores) != 6 {
 		t.Errorf("%d items and %d scores, want 3 and 6", len(items), len(scores))
 	}
 }
 
-// TestPublisher_deletionSurvives: Langfuse is gone when the scores are to be
-// deleted, and another process deletes them.
+// TestPublisher_deletionSurvives: Langfuse is unreachable when scores have to be deleted, and
+// another process deletes them.
 func TestPublisher_deletionSurvives(t *testing.T) {
 	w := newWorld(t)
 	run := w.newRun(t, "base", 3)
 	if err := w.follow(t, t.Context(), run); err != nil {
 		t.Fatal(err)
 	}
-	again(t, run, 2, 1)
+	commitSecond(t, run, 2, 1)
 	w.refuse("/scores", http.StatusBadGateway)
 	err := w.follow(t, t.Context(), run)
 	var left *tracking.UnpublishedError
@@ -84,8 +84,8 @@ func TestPublisher_deletionSurvives(t *testing.T) {
 	}
 }
 
-// TestModes_slowServer: what a server accepted shows later, and a deletion before
-// that is lost. The replaced attempt goes all the same, and verify is patient.
+// TestModes_slowServer: the server shows accepted scores late, and loses deletions before that. The
+// scores of the replaced attempt are deleted all the same, and Verify waits.
 func TestModes_slowServer(t *testing.T) {
 	for _, mode := range modesOrSample() {
 		t.Run(string(mode), func(t *testing.T) {
@@ -95,7 +95,7 @@ func TestModes_slowServer(t *testing.T) {
 			if err := w.follow(t, t.Context(), run); err != nil {
 				t.Fatal(err)
 			}
-			again(t, run, 2, 1)
+			commitSecond(t, run, 2, 1)
 			finish(t, run, start.Add(time.Minute))
 			if err := w.follow(t, t.Context(), run); err != nil {
 				t.Fatal(err)
@@ -109,8 +109,8 @@ func TestModes_slowServer(t *testing.T) {
 	}
 }
 
-// TestPublisher_scoresBetweenLooks: the scores of a replaced attempt come after the publisher
-// looked for them, and before it looked for those of the newest. They are withdrawn.
+// TestPublisher_scoresBetweenLooks: the scores of a replaced attempt appear after the publisher
+// looked for them and before it looks for those of the newest. They are deleted.
 func TestPublisher_scoresBetweenLooks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -118,7 +118,7 @@ func TestPublisher_scoresBetweenLooks(t *testing.T) {
 	if err := w.follow(t, t.Context(), run); err != nil {
 		t.Fatal(err)
 	}
-	again(t, run, 2, 1)
+	commitSecond(t, run, 2, 1)
 	finish(t, run, start.Add(time.Minute))
 	var looks atomic.Int64
 	front := func(rw http.ResponseWriter, r *http.Request) bool {
@@ -138,8 +138,8 @@ func TestPublisher_scoresBetweenLooks(t *testing.T) {
 	}
 }
 
-// TestPublisher_lostDeletion: a server whose deletions have no effect does not
-// keep the publisher for ever, and nothing is forgotten.
+// TestPublisher_lostDeletion: if deletions have no effect the publisher ends, and the attempt
+// remains to be withdrawn.
 func TestPublisher_lostDeletion(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -147,7 +147,7 @@ func TestPublisher_lostDeletion(t *testing.T) {
 	if err := w.follow(t, t.Context(), run); err != nil {
 		t.Fatal(err)
 	}
-	again(t, run, 2, 1)
+	commitSecond(t, run, 2, 1)
 	front := func(rw http.ResponseWriter, r *http.Request) bool {
 		if r.Method != http.MethodDelete {
 			return false
@@ -164,35 +164,35 @@ func TestPublisher_lostDeletion(t *testing.T) {
 	}
 }
 
-// TestPublisher_backlog: Langfuse has accepted the scores of an attempt and shows
-// them only later. That they are withdrawn is not written down before they were
-// seen; another process completes it, and needs not see again what is gone.
+// TestPublisher_backlog: Langfuse shows accepted scores of an attempt only later. Their
+// withdrawal is not acknowledged before they were seen. Another process completes it, without
+// seeing them again.
 func TestPublisher_backlog(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newStillWorld(t, embedded.Config{IngestionDelay: 5 * time.Minute, DeleteDelay: 3 * time.Minute})
+		w := newFakeWorld(t, embedded.Config{IngestionDelay: 5 * time.Minute, DeleteDelay: 3 * time.Minute})
 		run := w.newRun(t, "base", 3)
 		if err := w.follow(t, t.Context(), run); err != nil {
 			t.Fatal(err)
 		}
-		again(t, run, 2, 1)
-		told := 0
+		commitSecond(t, run, 2, 1)
+		withdrawing := 0
 		publish := func() (error, time.Duration) {
 			began := time.Now()
-			cfg := tracking.Config{Site: tracking.Site{Client: w.client, Server: w.server}, Run: run, Withdrawing: func(n int) { told = max(told, n) }}
+			cfg := tracking.Config{Site: tracking.Site{Client: w.client, Server: w.server}, Run: run, Withdrawing: func(n int) { withdrawing = max(withdrawing, n) }}
 			return tracking.Publish(t.Context(), cfg, closed()), time.Since(began)
 		}
-		open := func(name string) {
+		publishUnfinished := func(name string) {
 			t.Helper()
 			err, took := publish()
 			var left *tracking.UnpublishedError
-			if !errors.As(err, &left) || left.Withdrawn != 1 || left.Left != 0 || left.ExitCode() != 69 || took > 2*time.Minute+10*time.Second || told != 1 {
+			if !errors.As(err, &left) || left.Withdrawn != 1 || left.Left != 0 || left.ExitCode() != 69 || took > 2*time.Minute+10*time.Second || withdrawing != 1 {
 				t.Fatalf("%s: after %s: %v", name, took, err)
 			}
 		}
-		open("not shown yet")
+		publishUnfinished("not shown yet")
 		time.Sleep(3 * time.Minute)
-		open("shown, deleted, and not gone yet")
+		publishUnfinished("shown, deleted, and not gone yet")
 		time.Sleep(5 * time.Minute)
 		if err, took := publish(); err != nil || took > time.Second {
 			t.Errorf("gone: after %s: %v", took, err)
@@ -204,12 +204,12 @@ func TestPublisher_backlog(t *testing.T) {
 	})
 }
 
-// TestPublisher_lostScore: Langfuse has lost the scores of a replaced attempt. An
-// hour after the end of the one that replaced it, whose scores it shows, they are
-// no longer waited for.
+// TestPublisher_lostScore: Langfuse has lost the scores of a replaced attempt. The publisher
+// stops to wait for them an hour after the end of the newest attempt, whose scores Langfuse
+// shows.
 func TestPublisher_lostScore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newStillWorld(t, embedded.Config{})
+		w := newFakeWorld(t, embedded.Config{})
 		run := w.newRun(t, "base", 3)
 		lost := tracking.ScoreID(run, t, itemID(2), 1, "error")
 		drop := func(kind, id string) bool { return kind == embedded.DropScore && id == lost }
@@ -217,7 +217,7 @@ func TestPublisher_lostScore(t *testing.T) {
 		if err := w.follow(t, t.Context(), run); err != nil {
 			t.Fatal(err)
 		}
-		again(t, run, 2, 1)
+		commitSecond(t, run, 2, 1)
 		attempts, err := run.Attempts(t.Context(), itemID(2), 1)
 		if err != nil || len(attempts) != 2 {
 			t.Fatalf("%+v, %v", attempts, err)

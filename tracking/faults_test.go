@@ -17,20 +17,19 @@ import (
 	"extraction-experiment/tracking"
 )
 
-// storm lets every fifth request fail, in another way each time: before the work
-// is done, after it is done, with the wish to come again later, and for a batch
-// of scores by failing on some of them.
-func (w *world) storm(t *testing.T) {
+// injectFaults lets every fifth request fail, each time in another way: before the work is done,
+// after it is done, with Retry-After, or on some of the scores of a batch.
+func (w *world) injectFaults(t *testing.T) {
 	var n atomic.Int64
 	front := func(rw http.ResponseWriter, r *http.Request) bool {
 		turn := n.Add(1)
 		if turn%5 != 0 {
 			return false
 		}
-		rw.Header().Set("Retry-After", "0.001") // the test does not wait long
+		rw.Header().Set("Retry-After", "0.001") // keeps the test short
 		switch way := turn / 5 % 4; {
 		case strings.HasSuffix(r.URL.Path, "/ingestion") && way > 1:
-			w.takeSome(t, rw, r)
+			w.acceptSome(t, rw, r)
 		case way == 0:
 			http.Error(rw, "storm", http.StatusInternalServerError)
 		case way == 1:
@@ -44,8 +43,8 @@ func (w *world) storm(t *testing.T) {
 	w.front.Store(&front)
 }
 
-// takeSome stores a batch of scores but for every third one, and says so.
-func (w *world) takeSome(t *testing.T, rw http.ResponseWriter, r *http.Request) {
+// acceptSome stores all scores of a batch except every third, and answers accordingly.
+func (w *world) acceptSome(t *testing.T, rw http.ResponseWriter, r *http.Request) {
 	var batch struct {
 		Batch []json.RawMessage `json:"batch"`
 	}
@@ -86,9 +85,9 @@ func (w *world) takeSome(t *testing.T, rw http.ResponseWriter, r *http.Request) 
 	}
 }
 
-// TestModes_storm: nothing is lost or doubled in a storm, and it takes less than
-// twice the requests.
-func TestModes_storm(t *testing.T) {
+// TestModes_faults: nothing is lost or doubled in spite of faults, with less than twice the
+// requests.
+func TestModes_faults(t *testing.T) {
 	suite.Slow(t, "it publishes 1,500 items")
 	for _, mode := range modesOrSample() {
 		t.Run(string(mode), func(t *testing.T) {
@@ -97,22 +96,21 @@ func TestModes_storm(t *testing.T) {
 			w := newWorldIn(t, mode)
 			run := w.newRun(t, "base", n)
 			finish(t, run, start.Add(time.Hour))
-			w.storm(t)
-			w.config.MaxAttempts = 0 // as many as usual
+			w.injectFaults(t)
+			w.config.MaxAttempts = 0 // the default
 			client, err := langfuse.New(w.config)
 			if err != nil {
 				t.Fatal(err)
 			}
 			w.client = client
 			w.calls.Store(0)
-			// Now and then one link is refused five times in a row: that
-			// round is tried again, as in a run.
+			// Occasionally a link fails five times in a row. Then the round is retried.
 			cfg := tracking.Config{Site: tracking.Site{Client: client, Server: w.server}, Run: run}
 			if err := tracking.Publish(t.Context(), cfg, closed()); err != nil {
 				t.Fatal(err)
 			}
-			// 3 rounds (200, 200 and 100): 3 requests of spans, 4 + 4 + 2 of scores, 1
-			// for the run's own, 1 link that opens it; with links n in all.
+			// 3 rounds (200, 200 and 100): 3 requests of spans, 4 + 4 + 2 of scores, 1 for the
+			// scores of the run and 1 link that opens it; n links if the server stores them.
 			ideal := int64(15)
 			if mode != embedded.ModeV4 {
 				ideal += n - 1
@@ -122,7 +120,7 @@ func TestModes_storm(t *testing.T) {
 			if got >= 2*ideal {
 				t.Errorf("%d requests, and %d would have been enough without faults", got, ideal)
 			}
-			w.front.Store(nil) // what is there is looked at in calm weather
+			w.front.Store(nil) // verify without faults
 			verdict, err := tracking.Verify(t.Context(), tracking.VerifyConfig{Site: tracking.Site{Client: client, Server: w.server}, Run: run.Reader, Wait: langfuse.Wait{Timeout: -1}})
 			if err != nil || !verdict.OK() || verdict.Checked.Items != n {
 				t.Errorf("%+v %v", verdict, err)
@@ -131,8 +129,8 @@ func TestModes_storm(t *testing.T) {
 	}
 }
 
-// modesOrSample are the modes for most tests: v4-dual, which does what both
-// others do, is among them in full.
+// modesOrSample returns the modes for most tests. The sample omits v4-dual, which combines the
+// others.
 func modesOrSample() []embedded.Mode {
 	return suite.Of([]embedded.Mode{embedded.ModeV3, embedded.ModeV4}, embedded.Modes())
 }

@@ -14,13 +14,14 @@ import (
 	"extraction-experiment/runstore"
 )
 
-// TestPublisher_fill: the next round begins a fifth of a second after the one before
-// where 20 outcomes wait by then, else with the 20th, a second after at the latest,
-// and at once when the run finishes, or soon after what waits takes much memory.
-func TestPublisher_fill(t *testing.T) {
+// TestPublisher_waitForRound: the next round begins a fifth of a second after the start of the
+// previous one if 20 outcomes wait by then, otherwise with the 20th outcome, but at most a second
+// after it. It begins at once when the run finishes, and earlier if waiting outcomes take much
+// memory.
+func TestPublisher_waitForRound(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		read   int64 // was in a round before
+		read   int64 // OID of the last outcome in a round
 		commit map[time.Duration]int
 		large  int // bytes of each item
 		finish time.Duration
@@ -32,8 +33,8 @@ func TestPublisher_fill(t *testing.T) {
 		{name: "few", commit: map[time.Duration]int{0: 5, 300 * time.Millisecond: 14}, want: time.Second},
 		{name: "read before", read: 10, commit: map[time.Duration]int{0: 29, 500 * time.Millisecond: 1}, want: 500 * time.Millisecond},
 		{name: "large", large: 100 << 10, commit: map[time.Duration]int{0: 20}, want: 0},                                                // 2.0 of 3 MiB
-		{name: "large, later", large: 100 << 10, commit: map[time.Duration]int{61 * time.Millisecond: 20}, want: 65 * time.Millisecond}, // it looks every 5 ms
-		{name: "not so large", large: 50 << 10, commit: map[time.Duration]int{0: 20}, want: 200 * time.Millisecond},                     // 1.0
+		{name: "large, later", large: 100 << 10, commit: map[time.Duration]int{61 * time.Millisecond: 20}, want: 65 * time.Millisecond}, // it checks every 5 ms
+		{name: "not so large", large: 50 << 10, commit: map[time.Duration]int{0: 20}, want: 200 * time.Millisecond},                     // 1.0 MiB
 		{name: "the end", commit: map[time.Duration]int{0: 5}, finish: 400 * time.Millisecond, want: 400 * time.Millisecond},
 		{name: "the end of many", commit: map[time.Duration]int{0: 50}, finish: 100 * time.Millisecond, want: 100 * time.Millisecond},
 	} {
@@ -47,7 +48,7 @@ func TestPublisher_fill(t *testing.T) {
 					}
 				}()
 				began, finished := time.Now(), make(chan struct{})
-				p := &publisher{cfg: Config{Run: run}, read: c.read, finished: finished}
+				p := &publisher{cfg: Config{Run: run}, lastRead: c.read, finished: finished}
 				next := 0
 				commit := func(n int) {
 					for range n {
@@ -61,7 +62,7 @@ func TestPublisher_fill(t *testing.T) {
 					}
 				}
 				commit(c.commit[0])
-				for after, n := range c.commit { // one at most
+				for after, n := range c.commit { // at most one
 					if after > 0 {
 						time.AfterFunc(after, func() { commit(n) })
 					}
@@ -69,7 +70,7 @@ func TestPublisher_fill(t *testing.T) {
 				if c.finish > 0 {
 					time.AfterFunc(c.finish, func() { close(finished) })
 				}
-				p.fill(t.Context(), began)
+				p.waitForRound(t.Context(), began)
 				if took := time.Since(began); took != c.want {
 					t.Errorf("began after %v, want %v", took, c.want)
 				}

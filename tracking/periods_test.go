@@ -10,8 +10,8 @@ import (
 	"extraction-experiment/outcome"
 )
 
-// TestLayOut: times are milliseconds behind the start of the item.
-func TestLayOut(t *testing.T) {
+// TestSpanPeriods: times are milliseconds after the start of the item.
+func TestSpanPeriods(t *testing.T) {
 	start := time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
 	at := func(ms int) time.Time { return start.Add(time.Duration(ms) * time.Millisecond) }
 	call := func(kind string, waited, from, to int) outcome.Call {
@@ -20,7 +20,7 @@ func TestLayOut(t *testing.T) {
 	today := outcome.Publication{Form: outcome.PublicationForm}
 	tests := map[string]struct {
 		form    outcome.Publication
-		took    int // by the item, in real time
+		took    int // real duration of the item
 		latency int
 		calls   []outcome.Call
 		root    [2]int
@@ -47,7 +47,7 @@ func TestLayOut(t *testing.T) {
 	for name, tt := range tests {
 		o := outcome.Outcome{Started: start, Ended: at(tt.took), Latency: time.Duration(tt.latency) * time.Millisecond}
 		o.Calls = tt.calls
-		root, calls := layOut(outcome.Header{Publication: tt.form}, o)
+		root, calls := spanPeriods(outcome.Header{Publication: tt.form}, o)
 		ms := func(p period) [2]int {
 			return [2]int{int(p.start.Sub(start).Milliseconds()), int(p.end.Sub(start).Milliseconds())}
 		}
@@ -61,10 +61,9 @@ func TestLayOut(t *testing.T) {
 	}
 }
 
-// TestLayOut_any: whatever calls a task makes of which it says the truth, the root
-// is as long as the latency, model calls keep their length and the time for which
-// two of them overlap, and all lie in the root.
-func TestLayOut_any(t *testing.T) {
+// TestSpanPeriods_any: for all calls with correct times, the root is as long as the latency, model
+// calls keep their length and the time for which two of them overlap, and all lie in the root.
+func TestSpanPeriods_any(t *testing.T) {
 	start := time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
 	rapid.Check(t, func(t *rapid.T) {
 		o := outcome.Outcome{Started: start, Ended: start}
@@ -76,19 +75,19 @@ func TestLayOut_any(t *testing.T) {
 			o.Calls, o.Ended = append(o.Calls, c), latest(o.Ended, c.Ended)
 		}
 		o.Latency = o.Ended.Sub(o.Started) - outcome.WaitsOf(o.Calls).Sum()
-		root, calls := layOut(outcome.Header{Publication: outcome.Publication{Form: 1}}, o)
+		root, calls := spanPeriods(outcome.Header{Publication: outcome.Publication{Form: 1}}, o)
 		if root.end.Sub(root.start) != o.Latency || !root.start.Equal(start) {
 			t.Fatalf("root %v", root)
 		}
 		for i, c := range calls {
-			was := o.Calls[i]
-			if c.start.Before(root.start) || c.end.After(root.end) || c.end.Sub(c.start) != was.Ended.Sub(was.Started) {
-				t.Fatalf("call %d: %v to %v, in %v", i, was, c, root)
+			call := o.Calls[i]
+			if c.start.Before(root.start) || c.end.After(root.end) || c.end.Sub(c.start) != call.Ended.Sub(call.Started) {
+				t.Fatalf("call %d: %v to %v, in %v", i, call, c, root)
 			}
 			for k, d := range calls[:i] {
-				real := overlap(period{was.Started, was.Ended}, period{o.Calls[k].Started, o.Calls[k].Ended})
-				if overlap(c, d) != real {
-					t.Fatalf("calls %d and %d overlap for %s, and did for %s", k, i, overlap(c, d), real)
+				want := overlap(period{call.Started, call.Ended}, period{o.Calls[k].Started, o.Calls[k].Ended})
+				if overlap(c, d) != want {
+					t.Fatalf("calls %d and %d overlap for %s, and did for %s", k, i, overlap(c, d), want)
 				}
 			}
 		}
@@ -103,8 +102,8 @@ func overlap(a, b period) time.Duration {
 	return max(0, end.Sub(latest(a.start, b.start)))
 }
 
-// TestBuilder_output: mentions that nobody gave are sent where somebody asked for
-// them, and by runs of versions that asked nothing.
+// TestBuilder_output: looked-up mentions are sent only if the user asks for them, or by older
+// versions.
 func TestBuilder_output(t *testing.T) {
 	const all = `{"entities":[{"name":"Ann","mentions":[{"quote":"Ann","start":0,"end":3,"looked_up":true}]}],"relationships":[]}`
 	const given = `{"entities":[{"name":"Ann"}],"relationships":[]}`

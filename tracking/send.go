@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"extraction-experiment/internal/cli"
 	"extraction-experiment/internal/textutil"
 	"extraction-experiment/langfuse"
 	"extraction-experiment/runstore"
@@ -256,11 +257,7 @@ func (p *publisher) refusalError() error {
 	if len(reasons) == 0 {
 		return nil
 	}
-	var texts []string
-	for _, r := range reasons {
-		texts = append(texts, r.String())
-	}
-	return errors.New(strings.Join(texts, "; "))
+	return errors.New(strings.Join(cli.Each(reasons, (*reason).String), "; "))
 }
 
 // UnpublishedError reports differences between the run file and Langfuse that remain after

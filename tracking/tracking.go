@@ -274,14 +274,11 @@ func spanPeriods(h outcome.Header, o outcome.Outcome) (root period, calls []peri
 
 // shiftInto moves a period to an earlier time, and then into root, cutting what is too long.
 func (p period) shiftInto(root period, earlier time.Duration) period {
-	length := max(0, p.end.Sub(p.start))
 	start := latest(root.start, p.start.Add(-earlier))
 	if start.After(root.end) {
 		start = root.end
 	}
-	if available := root.end.Sub(start); length > available {
-		length = available
-	}
+	length := min(max(0, p.end.Sub(p.start)), root.end.Sub(start))
 	return period{start, start.Add(length)}
 }
 

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"extraction-experiment/langfuse"
 	"extraction-experiment/langfuse/embedded"
 	"extraction-experiment/tracking"
 )
@@ -25,10 +24,8 @@ func TestModes_itemDeleted(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := w.follow(t, t.Context(), run); err != nil {
-				t.Fatal(err)
-			}
-			verdict, err := tracking.Verify(t.Context(), tracking.VerifyConfig{Site: tracking.Site{Client: w.client, Server: w.server}, Run: run.Reader, Wait: langfuse.Wait{Timeout: -1}})
+			w.mustPublish(t, run)
+			verdict, err := w.verify(t, run)
 			if err != nil || !verdict.OK() {
 				t.Errorf("%+v %v", verdict, err)
 			}
@@ -43,12 +40,10 @@ func TestModes_linkRefused(t *testing.T) {
 		t.Run(string(mode), func(t *testing.T) {
 			w := newWorldIn(t, mode)
 			run := w.newRun(t, "base", 3)
-			if err := w.follow(t, t.Context(), run); err != nil {
-				t.Fatal(err)
-			}
+			w.mustPublish(t, run)
 			commitSecond(t, run, 2, 1)
 			w.refuse("dataset-run-items", http.StatusNotFound)
-			err := w.follow(t, t.Context(), run)
+			err := w.publish(t, run)
 			if mode == embedded.ModeV4 {
 				if err != nil {
 					t.Fatal(err)
@@ -60,7 +55,7 @@ func TestModes_linkRefused(t *testing.T) {
 				t.Fatalf("got %v", err)
 			}
 			w.front.Store(nil)
-			verdict, err := tracking.Verify(t.Context(), tracking.VerifyConfig{Site: tracking.Site{Client: w.client, Server: w.server}, Run: run.Reader, Wait: langfuse.Wait{Timeout: -1}})
+			verdict, err := w.verify(t, run)
 			if err != nil || verdict.Total() != 1 || verdict.Counts[tracking.WrongRunItem] != 1 {
 				t.Errorf("%+v %v", verdict.Findings, err)
 			}
@@ -75,7 +70,7 @@ func TestModes_datasetGone(t *testing.T) {
 			w := newWorldIn(t, mode)
 			run := w.newRun(t, "base", 3)
 			w.refuse("dataset-run-items", http.StatusNotFound)
-			err := w.follow(t, t.Context(), run)
+			err := w.publish(t, run)
 			if mode == embedded.ModeV4 { // it does not store links
 				if items, _ := w.stored(t, "base"); err != nil || len(items) != 3 {
 					t.Errorf("%d of 3 items, %v", len(items), err)

@@ -21,7 +21,7 @@ import (
 // after it is done, with Retry-After, or on some of the scores of a batch.
 func (w *world) injectFaults(t *testing.T) {
 	var n atomic.Int64
-	front := func(rw http.ResponseWriter, r *http.Request) bool {
+	w.intercept(func(rw http.ResponseWriter, r *http.Request) bool {
 		turn := n.Add(1)
 		if turn%5 != 0 {
 			return false
@@ -39,8 +39,7 @@ func (w *world) injectFaults(t *testing.T) {
 			rw.WriteHeader(http.StatusBadGateway)
 		}
 		return true
-	}
-	w.front.Store(&front)
+	})
 }
 
 // acceptSome stores all scores of a batch except every third, and answers accordingly.
@@ -105,7 +104,7 @@ func TestModes_faults(t *testing.T) {
 			w.client = client
 			w.calls.Store(0)
 			// Occasionally a link fails five times in a row. Then the round is retried.
-			cfg := tracking.Config{Site: tracking.Site{Client: client, Server: w.server}, Run: run}
+			cfg := tracking.Config{Site: w.site(), Run: run}
 			if err := tracking.Publish(t.Context(), cfg, closed()); err != nil {
 				t.Fatal(err)
 			}
@@ -121,7 +120,7 @@ func TestModes_faults(t *testing.T) {
 				t.Errorf("%d requests, and %d would have been enough without faults", got, ideal)
 			}
 			w.front.Store(nil) // verify without faults
-			verdict, err := tracking.Verify(t.Context(), tracking.VerifyConfig{Site: tracking.Site{Client: client, Server: w.server}, Run: run.Reader, Wait: langfuse.Wait{Timeout: -1}})
+			verdict, err := w.verify(t, run)
 			if err != nil || !verdict.OK() || verdict.Checked.Items != n {
 				t.Errorf("%+v %v", verdict, err)
 			}

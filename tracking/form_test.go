@@ -22,7 +22,6 @@ import (
 	trace "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
-	"extraction-experiment/langfuse"
 	"extraction-experiment/outcome"
 
 	"extraction-experiment/runstore"
@@ -40,15 +39,8 @@ type sent struct {
 func (w *world) capture(t *testing.T) *sent {
 	t.Helper()
 	got := &sent{spans: map[string]map[string]any{}, scores: map[string]map[string]any{}}
-	front := func(_ http.ResponseWriter, r *http.Request) bool {
-		body, err := io.ReadAll(r.Body)
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		if err == nil && r.Header.Get("Content-Encoding") == "gzip" {
-			var unzipped *gzip.Reader
-			if unzipped, err = gzip.NewReader(bytes.NewReader(body)); err == nil {
-				body, err = io.ReadAll(unzipped)
-			}
-		}
+	w.intercept(func(_ http.ResponseWriter, r *http.Request) bool {
+		body := requestBody(t, r)
 		got.mu.Lock()
 		defer got.mu.Unlock()
 		var spans trace.TracesData
@@ -58,8 +50,8 @@ func (w *world) capture(t *testing.T) *sent {
 				Body      map[string]any
 			}
 		}
+		var err error
 		switch {
-		case err != nil:
 		case strings.HasSuffix(r.URL.Path, "/otel/v1/traces"):
 			err = proto.Unmarshal(body, &spans)
 		case strings.HasSuffix(r.URL.Path, "/ingestion"):
@@ -78,9 +70,25 @@ func (w *world) capture(t *testing.T) *sent {
 			got.scores[event.Body["id"].(string)] = event.Body
 		}
 		return false
-	}
-	w.front.Store(&front)
+	})
 	return got
+}
+
+// requestBody returns the uncompressed body of a request, and restores it for the server.
+func requestBody(t *testing.T, r *http.Request) []byte {
+	t.Helper()
+	body, err := io.ReadAll(r.Body)
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	if err == nil && r.Header.Get("Content-Encoding") == "gzip" {
+		var unzipped *gzip.Reader
+		if unzipped, err = gzip.NewReader(bytes.NewReader(body)); err == nil {
+			body, err = io.ReadAll(unzipped)
+		}
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	return body
 }
 
 // otlpJSON returns a span in the format of OTLP/JSON.
@@ -166,9 +174,7 @@ func TestForm_before(t *testing.T) {
 	before := sentBefore(t)
 	run := w.halfPublishedBefore(t, before)
 	got := w.capture(t)
-	if err := w.follow(t, t.Context(), run); err != nil {
-		t.Fatal(err)
-	}
+	w.mustPublish(t, run)
 	// The run file has acknowledgements for the spans of items 0 and 1, and the scores of item 0.
 	if len(got.spans) != 4 || len(got.scores) != len(before.scores)-4 {
 		t.Errorf("%d spans and %d scores were sent", len(got.spans), len(got.scores))
@@ -187,7 +193,7 @@ func TestForm_before(t *testing.T) {
 		}
 	}
 	checkSent()
-	config := tracking.VerifyConfig{Site: tracking.Site{Client: w.client, Server: w.server}, Run: run.Reader, Wait: langfuse.Wait{Timeout: -1}}
+	config := w.verifyConfig(run)
 	verdict, err := tracking.Verify(t.Context(), config)
 	if err != nil || !verdict.OK() || verdict.Checked.Spans != len(before.spans) || verdict.Checked.Scores+verdict.Checked.RunScores != len(before.scores) {
 		t.Errorf("%+v %v", verdict, err)
@@ -200,7 +206,7 @@ func TestForm_before(t *testing.T) {
 	}
 	w.deleteScore(t, deleted)
 	clear(got.scores)
-	_, after, err := tracking.Repair(t.Context(), config, tracking.Config{Site: tracking.Site{Client: w.client, Server: w.server}, Run: run, LastTries: 1})
+	_, after, err := tracking.Repair(t.Context(), config, w.publishConfig(run))
 	if err != nil || !after.OK() || got.scores[deleted] == nil {
 		t.Errorf("%+v %v; sent: %v", after.Findings, err, got.scores)
 	}
@@ -231,10 +237,7 @@ func (w *world) halfPublishedBefore(t *testing.T, before *sent) *runstore.Run {
 	if err != nil {
 		t.Fatal(err)
 	}
-	header, err := run.Header(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	header := headerOf(t, run)
 	traces := []string{tracking.TraceID(header, outcomes[0].Outcome), tracking.TraceID(header, outcomes[1].Outcome)}
 	var spans, scores []any
 	experiment := ""
@@ -294,9 +297,7 @@ func TestForm_today(t *testing.T) {
 	}
 	finish(t, run, start.Add(time.Minute))
 	got := w.capture(t)
-	if err := w.follow(t, t.Context(), run); err != nil {
-		t.Fatal(err)
-	}
+	w.mustPublish(t, run)
 	levels := map[string]int{}
 	for _, span := range got.spans {
 		levels[attribute(span, "langfuse.observation.level")]++
@@ -324,7 +325,7 @@ func TestForm_today(t *testing.T) {
 			t.Errorf("%s is in %q", score["name"], score["environment"])
 		}
 	}
-	config := tracking.VerifyConfig{Site: tracking.Site{Client: w.client, Server: w.server}, Run: run.Reader, Wait: langfuse.Wait{Timeout: -1}}
+	config := w.verifyConfig(run)
 	if verdict, err := tracking.Verify(t.Context(), config); err != nil || !verdict.OK() || len(got.scores) == 0 {
 		t.Errorf("%+v %v", verdict, err)
 	}

@@ -27,10 +27,7 @@ func (s *scene) loseSpans(item, attempt int, positions ...int) {
 // score returns the score of a trace with a name.
 func (w *world) score(t *testing.T, trace, name string) langfuse.Score {
 	t.Helper()
-	for s, err := range w.client.ReadScores(t.Context(), w.server.Capabilities, langfuse.ScoresQuery{TraceIDs: []string{trace}}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, s := range collect(t, w.client.ReadScores(t.Context(), w.server.Capabilities, langfuse.ScoresQuery{TraceIDs: []string{trace}})) {
 		if s.Name == name {
 			return s
 		}

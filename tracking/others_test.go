@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"extraction-experiment/langfuse"
-	"extraction-experiment/tracking"
 )
 
 // TestModes_otherScores: another program scores a trace, its root span and the run, with names
@@ -27,7 +26,7 @@ func TestModes_otherScores(t *testing.T) {
 			s.overwriteScore(t, "another-id", like, 0.9)
 			s.overwriteScore(t, "another-mean", mean, 0.5)
 			s.deleteScore(t, s.score(t, s.trace(3, 1), "error").ID) // something to repair
-			before, after, err := tracking.Repair(t.Context(), s.config(), s.publish())
+			before, after, err := s.repair(t, s.run)
 			if err != nil || before.Total() != 1 || !after.OK() {
 				t.Fatalf("%+v\n%+v\n%v", before.Findings, after.Findings, err)
 			}
@@ -39,16 +38,9 @@ func TestModes_otherScores(t *testing.T) {
 			if after.OthersCount != 3 || len(ids) != 3 || ids[0] != "another-mean" || ids[1] != "another-id" || ids[2] != "judge" {
 				t.Errorf("others: %+v", after.Others)
 			}
-			found := 0
-			for score, err := range s.client.ReadScores(t.Context(), s.server.Capabilities, langfuse.ScoresQuery{IDs: []string{"judge", "another-id", "another-mean"}}) {
-				if err != nil {
-					t.Fatal(err)
-				}
-				t.Log(score.ID)
-				found++
-			}
-			if found != 3 {
-				t.Errorf("%d of 3 scores of others are left", found)
+			query := langfuse.ScoresQuery{IDs: []string{"judge", "another-id", "another-mean"}}
+			if left := collect(t, s.client.ReadScores(t.Context(), s.server.Capabilities, query)); len(left) != 3 {
+				t.Errorf("%d of 3 scores of others are left: %+v", len(left), left)
 			}
 		})
 	}
@@ -75,7 +67,7 @@ func TestModes_scoreAhead(t *testing.T) {
 			}
 			var sent atomic.Int32 // requests after a deletion
 			var deleted atomic.Bool
-			loseDeletions := func(rw http.ResponseWriter, r *http.Request) bool {
+			s.intercept(func(rw http.ResponseWriter, r *http.Request) bool {
 				if deleted.Load() && strings.HasSuffix(r.URL.Path, "/ingestion") {
 					sent.Add(1)
 				}
@@ -85,9 +77,8 @@ func TestModes_scoreAhead(t *testing.T) {
 				deleted.Store(true)
 				_, _ = rw.Write([]byte(`{"message":"queued"}`))
 				return true
-			}
-			s.front.Store(&loseDeletions)
-			before, after, err := tracking.Repair(t.Context(), s.config(), s.publish())
+			})
+			before, after, err := s.repair(t, s.run)
 			if err != nil || before.Total() != 2 || after.Total() != 2 || !deleted.Load() || sent.Load() > 0 {
 				t.Fatalf("%d sent\n%+v\n%+v\n%v", sent.Load(), before.Findings, after.Findings, err)
 			}
@@ -97,7 +88,7 @@ func TestModes_scoreAhead(t *testing.T) {
 				}
 			}
 			s.front.Store(nil)
-			if _, after, err := tracking.Repair(t.Context(), s.config(), s.publish()); err != nil || !after.OK() {
+			if _, after, err := s.repair(t, s.run); err != nil || !after.OK() {
 				t.Errorf("%+v %v", after.Findings, err)
 			}
 		})

@@ -20,9 +20,9 @@ func checkRefused[E error](s *scene, target *world, verifyFails bool, texts ...s
 	commitSecond(t, s.run, 3, 1)
 	s.routes.Clear()
 	target.routes.Clear()
-	verify, publish := s.config(), s.publish()
+	verify, publish := s.verifyConfig(s.run), s.publishConfig(s.run)
 	verify.Client, publish.Client = target.client, target.client
-	publishErr := target.follow(t, t.Context(), s.run)
+	publishErr := target.publish(t, s.run)
 	_, _, repairErr := tracking.Repair(t.Context(), verify, publish)
 	_, verifyErr := tracking.Verify(t.Context(), verify)
 	errs := map[string]error{"publish": publishErr, "repair": repairErr}
@@ -59,7 +59,7 @@ func TestModes_elsewhere(t *testing.T) {
 			other := newWorldIn(t, mode)
 			other.newRun(t, "theirs", 6)
 			checkRefused[*tracking.ElsewhereError](s, other, true,
-				"published to "+s.config().Client.BaseURL(), "this is "+other.client.BaseURL(), "set LANGFUSE_BASE_URL to "+s.client.BaseURL(), "nothing was written")
+				"published to "+s.client.BaseURL(), "this is "+other.client.BaseURL(), "set LANGFUSE_BASE_URL to "+s.client.BaseURL(), "nothing was written")
 		})
 	}
 }
@@ -80,10 +80,8 @@ func TestModes_renamed(t *testing.T) {
 				t.Fatal(err)
 			}
 			commitSecond(t, s.run, 3, 1)
-			if err := moved.follow(t, t.Context(), s.run); err != nil {
-				t.Fatal(err)
-			}
-			verify := s.config()
+			moved.mustPublish(t, s.run)
+			verify := s.verifyConfig(s.run)
 			verify.Client = moved.client
 			if verdict, err := tracking.Verify(t.Context(), verify); err != nil || verdict.Checked.Items != 6 {
 				t.Errorf("%+v %v", verdict, err)
@@ -103,9 +101,7 @@ func TestPlace_free(t *testing.T) {
 	if err := run.SetPlace(t.Context(), "https://down.example"); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.follow(t, t.Context(), run); err != nil {
-		t.Fatal(err)
-	}
+	w.mustPublish(t, run)
 	if place, err := run.Place(t.Context()); err != nil || place != w.client.BaseURL() {
 		t.Errorf("published to %q, %v", place, err)
 	}
@@ -120,16 +116,16 @@ func TestModes_opened(t *testing.T) {
 			w := newWorldIn(t, mode)
 			run := w.newRun(t, "base", 3)
 			w.refuse("otel", http.StatusBadGateway)
-			if err := w.follow(t, t.Context(), run); err == nil {
+			if err := w.publish(t, run); err == nil {
 				t.Fatal("published all the same")
 			}
 			other := newWorldIn(t, mode)
 			other.routes.Clear()
 			var elsewhere *tracking.ElsewhereError
-			if err := other.follow(t, t.Context(), run); !errors.As(err, &elsewhere) || !strings.Contains(err.Error(), "published to "+w.client.BaseURL()) {
+			if err := other.publish(t, run); !errors.As(err, &elsewhere) || !strings.Contains(err.Error(), "published to "+w.client.BaseURL()) {
 				t.Errorf("published elsewhere: %v", err)
 			}
-			verify := tracking.VerifyConfig{Site: tracking.Site{Client: other.client, Server: other.server}, Run: run.Reader, Wait: langfuse.Wait{Timeout: -1}}
+			verify := other.verifyConfig(run)
 			if _, err := tracking.Verify(t.Context(), verify); !errors.As(err, &elsewhere) {
 				t.Errorf("verified elsewhere: %v", err)
 			}
@@ -146,15 +142,14 @@ func TestModes_otherDataset(t *testing.T) {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()
 			s := newScene(t, mode, harm{})
-			front := func(rw http.ResponseWriter, r *http.Request) bool {
+			s.intercept(func(rw http.ResponseWriter, r *http.Request) bool {
 				if !strings.HasSuffix(r.URL.Path, "/v2/datasets/d") {
 					return false
 				}
 				rw.Header().Set("Content-Type", "application/json")
 				_, _ = fmt.Fprint(rw, `{"id":"made-again","name":"d","createdAt":"2026-11-21T09:00:00Z","updatedAt":"2026-11-21T09:00:00Z"}`)
 				return true
-			}
-			s.front.Store(&front)
+			})
 			checkRefused[*tracking.ElsewhereError](s, s.world, false, `id made-again`, "deleted and made again", "nothing was written")
 		})
 	}

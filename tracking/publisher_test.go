@@ -1,10 +1,10 @@
 package tracking_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -142,9 +142,13 @@ func (w *world) connect(t *testing.T, address string, transport http.RoundTrippe
 	}
 }
 
+// intercept lets a handler see each request before the server. The server handles the request
+// unless the handler returns true.
+func (w *world) intercept(front func(http.ResponseWriter, *http.Request) bool) { w.front.Store(&front) }
+
 // refuse makes the server answer requests whose path contains match with a status.
 func (w *world) refuse(match string, status int) {
-	front := func(rw http.ResponseWriter, r *http.Request) bool {
+	w.intercept(func(rw http.ResponseWriter, r *http.Request) bool {
 		if !strings.Contains(r.URL.Path, match) {
 			return false
 		}
@@ -152,8 +156,7 @@ func (w *world) refuse(match string, status int) {
 		rw.WriteHeader(status)
 		fmt.Fprint(rw, `{"message":"refused by the test"}`)
 		return true
-	}
-	w.front.Store(&front)
+	})
 }
 
 // newRun creates a dataset of n items, and a run file with an outcome for each. Every third item
@@ -220,6 +223,27 @@ func inParallel(t *testing.T, limit, n int, f func(int) error) {
 	}
 }
 
+// collect returns the values of a sequence without errors.
+func collect[T any](t *testing.T, seq iter.Seq2[T, error]) (values []T) {
+	t.Helper()
+	for value, err := range seq {
+		if err != nil {
+			t.Fatal(err)
+		}
+		values = append(values, value)
+	}
+	return values
+}
+
+func headerOf(t *testing.T, run *runstore.Run) outcome.Header {
+	t.Helper()
+	header, err := run.Header(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return header
+}
+
 func itemID(i int) string { return fmt.Sprintf("item-%03d", i) }
 
 // start is constant, so that everything sent is.
@@ -282,22 +306,14 @@ func TestPublisher_publishedScores(t *testing.T) {
 			run := w.newRun(t, "base", 3)
 			finish(t, run, start.Add(time.Minute))
 			w.refuse("ingestion", http.StatusBadGateway) // the first attempt publishes half, the second the rest
-			if err := w.follow(t, t.Context(), run); err == nil {
+			if err := w.publish(t, run); err == nil {
 				t.Error("scores were refused, and nothing is said")
 			}
 			w.front.Store(nil)
-			if err := w.follow(t, t.Context(), run); err != nil {
-				t.Fatal(err)
-			}
-			h, err := run.Header(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			w.mustPublish(t, run)
+			h := headerOf(t, run)
 			names := map[string]bool{}
-			for s, err := range w.client.ReadScores(t.Context(), w.server.Capabilities, langfuse.ScoresQuery{TraceIDs: []string{tracking.TraceID(h, outcomeAt(0)), tracking.TraceID(h, outcomeAt(1))}}) {
-				if err != nil {
-					t.Fatal(err)
-				}
+			for _, s := range collect(t, w.client.ReadScores(t.Context(), w.server.Capabilities, langfuse.ScoresQuery{TraceIDs: []string{tracking.TraceID(h, outcomeAt(0)), tracking.TraceID(h, outcomeAt(1))}})) {
 				names[s.Name] = true
 			}
 			if got := slices.Sorted(maps.Keys(names)); !slices.Equal(got, tt.items) {
@@ -306,7 +322,7 @@ func TestPublisher_publishedScores(t *testing.T) {
 			if got := slices.Sorted(maps.Keys(w.totals(t, run))); !slices.Equal(got, tt.totals) {
 				t.Errorf("the run has the scores %v, want %v", got, tt.totals)
 			}
-			verdict, err := tracking.Verify(t.Context(), tracking.VerifyConfig{Site: tracking.Site{Client: w.client, Server: w.server}, Run: run.Reader, Wait: langfuse.Wait{Timeout: -1}})
+			verdict, err := w.verify(t, run)
 			if want := 2*(len(tt.items)-1) + 3; err != nil || !verdict.OK() || verdict.Checked.Scores != want || verdict.Checked.RunScores != len(tt.totals) {
 				t.Errorf("%v, %+v; want %d scores", err, verdict, want)
 			}
@@ -314,10 +330,36 @@ func TestPublisher_publishedScores(t *testing.T) {
 	}
 }
 
-func (w *world) follow(t *testing.T, ctx context.Context, run *runstore.Run) error {
+func (w *world) site() tracking.Site { return tracking.Site{Client: w.client, Server: w.server} }
+
+// publishConfig returns a configuration that gives up after one failed round.
+func (w *world) publishConfig(run *runstore.Run) tracking.Config {
+	return tracking.Config{Site: w.site(), Run: run, LastTries: 1}
+}
+
+// publish publishes a run that has ended.
+func (w *world) publish(t *testing.T, run *runstore.Run) error {
+	return tracking.Publish(t.Context(), w.publishConfig(run), closed())
+}
+
+func (w *world) mustPublish(t *testing.T, run *runstore.Run) {
 	t.Helper()
-	cfg := tracking.Config{Site: tracking.Site{Client: w.client, Server: w.server}, Run: run, LastTries: 1}
-	return tracking.Publish(ctx, cfg, closed())
+	if err := w.publish(t, run); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// verifyConfig returns a configuration that looks once.
+func (w *world) verifyConfig(run *runstore.Run) tracking.VerifyConfig {
+	return tracking.VerifyConfig{Site: w.site(), Run: run.Reader, Wait: langfuse.Wait{Timeout: -1}}
+}
+
+func (w *world) repair(t *testing.T, run *runstore.Run) (before, after tracking.Verdict, err error) {
+	return tracking.Repair(t.Context(), w.verifyConfig(run), w.publishConfig(run))
+}
+
+func (w *world) verify(t *testing.T, run *runstore.Run) (tracking.Verdict, error) {
+	return tracking.Verify(t.Context(), w.verifyConfig(run))
 }
 
 // closed returns the finished channel of a run that has ended.
@@ -337,19 +379,13 @@ func (w *world) stored(t *testing.T, name string) (items map[string]langfuse.Exp
 	}
 	id := langfuse.ExperimentID(w.server.Project.ID, found.ID, name)
 	traces := map[string]string{}
-	for item, err := range w.client.ListExperimentItems(t.Context(), start.Add(-time.Hour), id) {
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, item := range collect(t, w.client.ListExperimentItems(t.Context(), start.Add(-time.Hour), id)) {
 		if _, duplicate := items[item.ItemID]; duplicate {
 			t.Errorf("item %s is there twice", item.ItemID)
 		}
 		items[item.ItemID], traces[item.TraceID] = item, item.ItemID
 	}
-	for s, err := range w.client.ListScores(t.Context(), langfuse.ScoresQuery{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, s := range collect(t, w.client.ListScores(t.Context(), langfuse.ScoresQuery{})) {
 		key := traces[s.Subject.TraceID] + " " + s.Name
 		if _, duplicate := scores[key]; duplicate {
 			t.Errorf("score %s is there twice", key)
@@ -362,9 +398,7 @@ func (w *world) stored(t *testing.T, name string) (items map[string]langfuse.Exp
 func TestPublisher_readBack(t *testing.T) {
 	w := newWorld(t)
 	run := w.newRun(t, "base", 7)
-	if err := w.follow(t, t.Context(), run); err != nil {
-		t.Fatal(err)
-	}
+	w.mustPublish(t, run)
 	items, scores := w.stored(t, "base")
 	if len(items) != 7 {
 		t.Fatalf("%d of 7 items", len(items))
@@ -402,14 +436,10 @@ func TestPublisher_readBack(t *testing.T) {
 func TestPublisher_againChangesNothing(t *testing.T) {
 	w := newWorld(t)
 	run := w.newRun(t, "base", 4)
-	if err := w.follow(t, t.Context(), run); err != nil {
-		t.Fatal(err)
-	}
+	w.mustPublish(t, run)
 	before, scoresBefore := w.stored(t, "base")
 	calls := w.calls.Load()
-	if err := w.follow(t, t.Context(), run); err != nil {
-		t.Fatal(err)
-	}
+	w.mustPublish(t, run)
 	if requests := w.calls.Load() - calls; requests != 0 {
 		t.Errorf("%d requests for a run that is published", requests)
 	}
@@ -427,15 +457,13 @@ func TestPublisher_outages(t *testing.T) {
 			w := newWorld(t)
 			run := w.newRun(t, "base", 5)
 			w.refuse(path, http.StatusBadGateway)
-			err := w.follow(t, t.Context(), run)
+			err := w.publish(t, run)
 			var left *tracking.UnpublishedError
 			if !errors.As(err, &left) || left.Left != 5 || left.ExitCode() != 69 {
 				t.Fatalf("%v", err)
 			}
 			w.front.Store(nil)
-			if err := w.follow(t, t.Context(), run); err != nil {
-				t.Fatal(err)
-			}
+			w.mustPublish(t, run)
 			if items, scores := w.stored(t, "base"); len(items) != 5 || len(scores) != 9 { // 5 error, 4 entity_f1
 				t.Errorf("%d items, %d scores", len(items), len(scores))
 			}
@@ -447,7 +475,7 @@ func TestPublisher_wrongKeyEndsAtOnce(t *testing.T) {
 	w := newWorld(t)
 	run := w.newRun(t, "base", 2)
 	w.refuse("/", http.StatusUnauthorized)
-	cfg := tracking.Config{Site: tracking.Site{Client: w.client, Server: w.server}, Run: run}
+	cfg := tracking.Config{Site: w.site(), Run: run}
 	never := make(chan struct{})
 	if err := tracking.Publish(t.Context(), cfg, never); !errors.Is(err, langfuse.ErrUnauthorized) {
 		t.Errorf("got %v", err)
@@ -466,7 +494,7 @@ func TestPublisher_oneRefusedOutcome(t *testing.T) {
 	if err := run.Commit(t.Context(), bad); err != nil {
 		t.Fatal(err)
 	}
-	err := w.follow(t, t.Context(), run)
+	err := w.publish(t, run)
 	var left *tracking.UnpublishedError
 	if !errors.As(err, &left) || left.Left != 1 || !strings.Contains(err.Error(), itemID(0)) {
 		t.Fatalf("got %v", err)
@@ -480,7 +508,7 @@ func TestPublisher_oneRefusedOutcome(t *testing.T) {
 func TestPublisher_follows(t *testing.T) {
 	w := newWorld(t)
 	run := w.newRun(t, "base", 1)
-	cfg := tracking.Config{Site: tracking.Site{Client: w.client, Server: w.server}, Run: run}
+	cfg := tracking.Config{Site: w.site(), Run: run}
 	finished := make(chan struct{})
 	ended := make(chan error, 1)
 	go func() { ended <- tracking.Publish(t.Context(), cfg, finished) }()
@@ -506,10 +534,7 @@ func TestPublisher_follows(t *testing.T) {
 func (w *world) scoresOf(t *testing.T, trace string) map[string]float64 {
 	t.Helper()
 	values := map[string]float64{}
-	for s, err := range w.client.ListScores(t.Context(), langfuse.ScoresQuery{TraceIDs: []string{trace}}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, s := range collect(t, w.client.ListScores(t.Context(), langfuse.ScoresQuery{TraceIDs: []string{trace}})) {
 		values[s.Name], _ = s.Value.Number()
 	}
 	return values

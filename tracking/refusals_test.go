@@ -1,10 +1,8 @@
 package tracking_test
 
 import (
-	"compress/gzip"
 	"encoding/json"
 	"errors"
-	"io"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -16,21 +14,19 @@ import (
 )
 
 // refuseScores refuses every score as Langfuse does: the request succeeds, and its events fail.
-func (w *world) refuseScores() {
-	front := func(rw http.ResponseWriter, r *http.Request) bool {
+func (w *world) refuseScores(t *testing.T) {
+	w.intercept(func(rw http.ResponseWriter, r *http.Request) bool {
 		if !strings.HasSuffix(r.URL.Path, "/ingestion") {
 			return false
-		}
-		body := io.Reader(r.Body)
-		if r.Header.Get("Content-Encoding") == "gzip" {
-			body, _ = gzip.NewReader(r.Body)
 		}
 		var sent struct {
 			Batch []struct {
 				ID string `json:"id"`
 			} `json:"batch"`
 		}
-		_ = json.NewDecoder(body).Decode(&sent)
+		if err := json.Unmarshal(requestBody(t, r), &sent); err != nil {
+			t.Error(err)
+		}
 		errs := []any{}
 		for _, event := range sent.Batch {
 			errs = append(errs, map[string]any{"id": event.ID, "status": 400, "message": "not on the list"})
@@ -39,8 +35,7 @@ func (w *world) refuseScores() {
 		rw.WriteHeader(http.StatusMultiStatus)
 		_ = json.NewEncoder(rw).Encode(map[string]any{"successes": []any{}, "errors": errs})
 		return true
-	}
-	w.front.Store(&front)
+	})
 }
 
 // TestPublisher_refusedScores: every score is refused for the same reason. The error states it
@@ -49,9 +44,9 @@ func TestPublisher_refusedScores(t *testing.T) {
 	w := newWorld(t)
 	run := w.newRun(t, "base", 7)
 	finish(t, run, start.Add(time.Minute))
-	w.refuseScores()
+	w.refuseScores(t)
 	var log strings.Builder
-	cfg := tracking.Config{Site: tracking.Site{Client: w.client, Server: w.server}, Run: run, LastTries: 3, Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelInfo}))}
+	cfg := tracking.Config{Site: w.site(), Run: run, LastTries: 3, Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelInfo}))}
 	err := tracking.Publish(t.Context(), cfg, closed())
 	// On the run: 3 counts, and 2 scores of entity_f1. The first commit is item 0, and its first
 	// score is entity_f1.
@@ -66,7 +61,7 @@ func TestPublisher_refusedScores(t *testing.T) {
 		t.Errorf("said twice:\n%s", log.String())
 	}
 	w.front.Store(nil) // the refused scores do not count as published
-	if err := w.follow(t, t.Context(), run); err != nil {
+	if err := w.publish(t, run); err != nil {
 		t.Error(err)
 	}
 }
@@ -79,16 +74,14 @@ func TestModes_itemsGone(t *testing.T) {
 		t.Run(string(mode), func(t *testing.T) {
 			w := newWorldIn(t, mode)
 			run := w.newRun(t, "base", 5)
-			if err := w.follow(t, t.Context(), run); err != nil {
-				t.Fatal(err)
-			}
+			w.mustPublish(t, run)
 			for i := range 4 {
 				commitSecond(t, run, i, 1)
 			}
 			finish(t, run, start.Add(time.Minute))
 			w.refuse("dataset-run-items", http.StatusNotFound)
 			for range 2 { // publishing again gives the same error
-				err := w.follow(t, t.Context(), run)
+				err := w.publish(t, run)
 				want := `4 results are scored and not published: 4 items: cannot be linked any more, because the item or its dataset "d" was deleted in Langfuse; ` +
 					`its trace and scores were sent without: langfuse: POST /api/public/dataset-run-items: 404: refused by the test (first: item "item-000"); ` +
 					`sending it again changes nothing before the cause is gone; everything is in the run file`
@@ -99,7 +92,7 @@ func TestModes_itemsGone(t *testing.T) {
 			// Repair sends the missing score. The server refuses the links again.
 			s := &scene{w, t, run}
 			s.deleteScore(t, s.score(t, s.trace(4, 1), "entity_f1").ID)
-			before, after, err := tracking.Repair(t.Context(), s.config(), s.publish())
+			before, after, err := s.repair(t, s.run)
 			var left *tracking.UnpublishedError
 			if !errors.As(err, &left) || !left.Refused || before.Total() != 6 || after.Total() != 5 || after.Counts[tracking.MissingRunItem] != 5 {
 				t.Errorf("%+v\n%+v\n%v", before.Counts, after.Counts, err)

@@ -37,18 +37,14 @@ func testReadRun(t *testing.T, w *world, check func(*world, *testing.T, *runstor
 	if err := run.CompleteListing(t.Context(), "f00d"); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.follow(t, t.Context(), run); err != nil {
-		t.Fatal(err)
-	}
+	w.mustPublish(t, run)
 	got := w.read(t, "base")
 	if got.Footer.Status == outcome.Complete || !strings.Contains(string(got.Footer.Status), "trial 1 has no score items_planned") {
 		t.Errorf("a run that goes on is %q", got.Footer.Status)
 	}
 	commitSecond(t, run, 2, 1)
 	finish(t, run, start.Add(time.Minute))
-	if err := w.follow(t, t.Context(), run); err != nil {
-		t.Fatal(err)
-	}
+	w.mustPublish(t, run)
 	check(w, t, run, w.read(t, "base"))
 }
 
@@ -57,10 +53,7 @@ func testReadRun(t *testing.T, w *world, check func(*world, *testing.T, *runstor
 func (w *world) checkOutcomes(t *testing.T, run *runstore.Run, got tracking.Remote) {
 	t.Helper()
 	var want []outcome.Outcome
-	for o, err := range run.Outcomes(t.Context(), runstore.Query{Newest: true, Detail: true}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, o := range collect(t, run.Outcomes(t.Context(), runstore.Query{Newest: true, Detail: true})) {
 		o.Calls, o.Explanation = nil, nil
 		for i := range o.Scores {
 			o.Scores[i].Comment = ""
@@ -77,7 +70,7 @@ func (w *world) checkOutcomes(t *testing.T, run *runstore.Run, got tracking.Remo
 
 func (w *world) read(t *testing.T, name string) tracking.Remote {
 	t.Helper()
-	got, err := tracking.ReadRun(t.Context(), tracking.Site{Client: w.client, Server: w.server}, "d", name)
+	got, err := tracking.ReadRun(t.Context(), w.site(), "d", name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,16 +122,14 @@ func (w *world) checkScores(t *testing.T, _ *runstore.Run, got tracking.Remote) 
 func TestReadRun_problems(t *testing.T) {
 	w := newWorld(t)
 	run := w.newRun(t, "base", 4)
-	if err := w.follow(t, t.Context(), run); err != nil {
-		t.Fatal(err)
-	}
+	w.mustPublish(t, run)
 	for dataset, name := range map[string]string{"d": "other", "nowhere": "base"} {
-		if _, err := tracking.ReadRun(t.Context(), tracking.Site{Client: w.client, Server: w.server}, dataset, name); !errors.Is(err, langfuse.ErrNotFound) {
+		if _, err := tracking.ReadRun(t.Context(), w.site(), dataset, name); !errors.Is(err, langfuse.ErrNotFound) {
 			t.Errorf("%s of %s: %v", name, dataset, err)
 		}
 	}
 	w.refuse("/scores", http.StatusInternalServerError)
-	if _, err := tracking.ReadRun(t.Context(), tracking.Site{Client: w.client, Server: w.server}, "d", "base"); err == nil || errors.Is(err, langfuse.ErrNotFound) {
+	if _, err := tracking.ReadRun(t.Context(), w.site(), "d", "base"); err == nil || errors.Is(err, langfuse.ErrNotFound) {
 		t.Errorf("scores that cannot be read: %v", err)
 	}
 }

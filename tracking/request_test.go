@@ -8,9 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"extraction-experiment/internal/testkit/suite"
-	"extraction-experiment/langfuse"
 	"extraction-experiment/langfuse/embedded"
-	"extraction-experiment/tracking"
 )
 
 // writes returns the number of writing requests by route.
@@ -37,9 +35,7 @@ func TestModes_requests(t *testing.T) {
 			run := w.newRun(t, "base", 400)
 			finish(t, run, start.Add(time.Hour))
 			w.routes.Clear()
-			if err := w.follow(t, t.Context(), run); err != nil {
-				t.Fatal(err)
-			}
+			w.mustPublish(t, run)
 			// Each of the 2 rounds of 200 outcomes has 400 spans in 1 request (up to 512 spans
 			// and 4 MiB), and 333 or 334 scores in 4 requests. The scores of the run take 1
 			// request. The first link opens the run, and servers that store links get one for
@@ -54,7 +50,7 @@ func TestModes_requests(t *testing.T) {
 				t.Error(diff)
 			}
 			w.routes.Clear()
-			verdict, err := tracking.Verify(t.Context(), tracking.VerifyConfig{Site: tracking.Site{Client: w.client, Server: w.server}, Run: run.Reader, Wait: langfuse.Wait{Timeout: -1}})
+			verdict, err := w.verify(t, run)
 			if err != nil || !verdict.OK() || verdict.Checked.Items != 400 {
 				t.Errorf("%+v %v", verdict.Counts, err)
 			}

@@ -1,8 +1,6 @@
 package tracking_test
 
 import (
-	"bytes"
-	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,28 +13,14 @@ import (
 	"time"
 
 	"extraction-experiment/internal/testkit/suite"
-	"extraction-experiment/langfuse"
 	"extraction-experiment/langfuse/embedded"
 	"extraction-experiment/outcome"
 	"extraction-experiment/tracking"
 )
 
-// scoredSpans returns the spans of the scores in a request, and restores its body.
+// scoredSpans returns the spans of the scores in a request.
 func scoredSpans(t *testing.T, r *http.Request) (spans []string) {
 	t.Helper()
-	raw, err := io.ReadAll(r.Body)
-	if err != nil {
-		t.Error(err)
-		return nil
-	}
-	r.Body = io.NopCloser(bytes.NewReader(raw))
-	body := io.Reader(bytes.NewReader(raw))
-	if r.Header.Get("Content-Encoding") == "gzip" {
-		if body, err = gzip.NewReader(body); err != nil {
-			t.Error(err)
-			return nil
-		}
-	}
 	var sent struct {
 		Batch []struct {
 			Body struct {
@@ -44,7 +28,7 @@ func scoredSpans(t *testing.T, r *http.Request) (spans []string) {
 			} `json:"body"`
 		} `json:"batch"`
 	}
-	if err := json.NewDecoder(body).Decode(&sent); err != nil {
+	if err := json.Unmarshal(requestBody(t, r), &sent); err != nil {
 		t.Error(err)
 	}
 	for _, event := range sent.Batch {
@@ -76,7 +60,7 @@ func TestModes_roundsOverlap(t *testing.T) {
 			}
 			w.drop.Store(&record)
 			links, exports := newArrivals(201), newArrivals(2) // the spans of 200 outcomes fill one request
-			front := func(_ http.ResponseWriter, r *http.Request) bool {
+			w.intercept(func(_ http.ResponseWriter, r *http.Request) bool {
 				switch {
 				case strings.HasSuffix(r.URL.Path, "/dataset-run-items"):
 					links.add()
@@ -96,12 +80,9 @@ func TestModes_roundsOverlap(t *testing.T) {
 					}
 				}
 				return false
-			}
-			w.front.Store(&front)
-			if err := w.follow(t, t.Context(), run); err != nil {
-				t.Fatal(err)
-			}
-			verdict, err := tracking.Verify(t.Context(), tracking.VerifyConfig{Site: tracking.Site{Client: w.client, Server: w.server}, Run: run.Reader, Wait: langfuse.Wait{Timeout: -1}})
+			})
+			w.mustPublish(t, run)
+			verdict, err := w.verify(t, run)
 			// 210 error scores, and entity_f1 of the 140 that did not fail.
 			if err != nil || !verdict.OK() || verdict.Checked.Items != 210 || verdict.Checked.Scores != 350 {
 				t.Errorf("%+v %+v %v", verdict.Checked, verdict.Counts, err)
@@ -150,7 +131,7 @@ func lastRound(t *testing.T, first, all int) {
 	run := w.newRunOf(t, "base", all, first)
 	links, rest, totals := newArrivals(int64(first)), newArrivals(int64(all)), newArrivals(1)
 	var opened atomic.Bool
-	front := func(_ http.ResponseWriter, r *http.Request) bool {
+	w.intercept(func(_ http.ResponseWriter, r *http.Request) bool {
 		switch {
 		case strings.HasSuffix(r.URL.Path, "/dataset-run-items"):
 			links.add()
@@ -165,9 +146,8 @@ func lastRound(t *testing.T, first, all int) {
 			}
 		}
 		return false
-	}
-	w.front.Store(&front)
-	cfg := tracking.Config{Site: tracking.Site{Client: w.client, Server: w.server}, Run: run, LastTries: 1}
+	})
+	cfg := w.publishConfig(run)
 	finished, ended := make(chan struct{}), make(chan error, 1)
 	go func() { ended <- tracking.Publish(t.Context(), cfg, finished) }()
 	links.await(t, "links of the first round")
@@ -184,7 +164,7 @@ func lastRound(t *testing.T, first, all int) {
 		t.Fatal(err)
 	}
 	w.front.Store(nil)
-	verdict, err := tracking.Verify(t.Context(), tracking.VerifyConfig{Site: tracking.Site{Client: w.client, Server: w.server}, Run: run.Reader, Wait: langfuse.Wait{Timeout: -1}})
+	verdict, err := w.verify(t, run)
 	if err != nil || !verdict.OK() || verdict.Checked.Items != all {
 		t.Errorf("%+v %+v %v", verdict.Checked, verdict.Counts, err)
 	}
@@ -198,7 +178,7 @@ func TestPublisher_scoresFail(t *testing.T) {
 	run := w.newRun(t, "base", 210)
 	w.refuse("ingestion", http.StatusBadGateway)
 	published := 0
-	cfg := tracking.Config{Site: tracking.Site{Client: w.client, Server: w.server}, Run: run, LastTries: 2, Published: func(n int) { published = n }}
+	cfg := tracking.Config{Site: w.site(), Run: run, LastTries: 2, Published: func(n int) { published = n }}
 	var left *tracking.UnpublishedError
 	if err := tracking.Publish(t.Context(), cfg, closed()); !errors.As(err, &left) || left.Left != 210 || published != 0 {
 		t.Errorf("%v; %d told", err, published)
@@ -216,10 +196,7 @@ func TestDataset_begin(t *testing.T) {
 	w.newRun(t, "base", 230)
 	read := func(d *tracking.Dataset) string {
 		var ids []string
-		for page, err := range d.Pages(t.Context()) {
-			if err != nil {
-				t.Fatal(err)
-			}
+		for _, page := range collect(t, d.Pages(t.Context())) {
 			for _, item := range page {
 				ids = append(ids, item.ID)
 			}
@@ -267,7 +244,7 @@ func TestModes_foreignLink(t *testing.T) {
 				run := w.newRun(t, "base", 5)
 				finish(t, run, start.Add(time.Minute))
 				var links atomic.Int64
-				front := func(rw http.ResponseWriter, r *http.Request) bool {
+				w.intercept(func(rw http.ResponseWriter, r *http.Request) bool {
 					if !strings.HasSuffix(r.URL.Path, "/dataset-run-items") || r.Method != http.MethodPost {
 						return false
 					}
@@ -278,18 +255,15 @@ func TestModes_foreignLink(t *testing.T) {
 					rw.WriteHeader(answer)
 					_, _ = io.WriteString(rw, "<html>sign in</html>")
 					return true
-				}
-				w.front.Store(&front)
+				})
 				for try := 1; try <= 2; try++ {
 					var left *tracking.UnpublishedError
-					if err := w.follow(t, t.Context(), run); !errors.As(err, &left) || left.Left != 5 || left.Refused {
+					if err := w.publish(t, run); !errors.As(err, &left) || left.Left != 5 || left.Refused {
 						t.Fatalf("try %d: %v", try, err)
 					}
 				}
-				if err := w.follow(t, t.Context(), run); err != nil {
-					t.Fatal(err)
-				}
-				verdict, err := tracking.Verify(t.Context(), tracking.VerifyConfig{Site: tracking.Site{Client: w.client, Server: w.server}, Run: run.Reader, Wait: langfuse.Wait{Timeout: -1}})
+				w.mustPublish(t, run)
+				verdict, err := w.verify(t, run)
 				if err != nil || !verdict.OK() || verdict.Checked.Items != 5 {
 					t.Errorf("%+v %v", verdict.Findings, err)
 				}

@@ -31,10 +31,7 @@ func (w *world) totals(t *testing.T, run *runstore.Run) map[string]float64 {
 		t.Fatal(ok, err)
 	}
 	values := map[string]float64{}
-	for s, err := range w.client.ListScores(t.Context(), langfuse.ScoresQuery{ExperimentID: e.ID}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, s := range collect(t, w.client.ListScores(t.Context(), langfuse.ScoresQuery{ExperimentID: e.ID})) {
 		if _, duplicate := values[s.Name]; duplicate {
 			t.Errorf("the run has %s twice", s.Name)
 		}
@@ -48,16 +45,12 @@ func (w *world) totals(t *testing.T, run *runstore.Run) map[string]float64 {
 func TestPublisher_totals(t *testing.T) {
 	w := newWorld(t)
 	run := w.newRun(t, "base", 7)
-	if err := w.follow(t, t.Context(), run); err != nil {
-		t.Fatal(err)
-	}
+	w.mustPublish(t, run)
 	if got := w.totals(t, run); len(got) != 0 {
 		t.Errorf("the run has not ended, and has the scores %v", got)
 	}
 	finish(t, run, start.Add(time.Minute))
-	if err := w.follow(t, t.Context(), run); err != nil {
-		t.Fatal(err)
-	}
+	w.mustPublish(t, run)
 	// Items 2 and 5 failed. entity_f1 of 0, 1, 3, 4, 6 is 0, 1/4, 3/4, 4/4, 1/4:
 	// 9/4 over seven, pooled 9/20.
 	want := map[string]float64{
@@ -68,14 +61,12 @@ func TestPublisher_totals(t *testing.T) {
 		t.Error(diff)
 	}
 	calls := w.calls.Load()
-	if err := w.follow(t, t.Context(), run); err != nil || w.calls.Load() != calls {
+	if err := w.publish(t, run); err != nil || w.calls.Load() != calls {
 		t.Errorf("%d requests for a run that is in Langfuse, %v", w.calls.Load()-calls, err)
 	}
 	commitSecond(t, run, 2, 1) // item 2 succeeds with 4/4: 13/4
 	finish(t, run, start.Add(2*time.Minute))
-	if err := w.follow(t, t.Context(), run); err != nil {
-		t.Fatal(err)
-	}
+	w.mustPublish(t, run)
 	want["items_scored"], want["items_failed"] = 6, 1
 	want["entity_f1_as_zero"], want["entity_f1_pooled"] = 13.0/28, 13.0/24
 	if diff := cmp.Diff(want, w.totals(t, run)); diff != "" {
@@ -118,20 +109,16 @@ func commitSecond(t *testing.T, run *runstore.Run, i int, value float64) {
 func TestPublisher_totalsFail(t *testing.T) {
 	w := newWorld(t)
 	run := w.newRun(t, "base", 2)
-	if err := w.follow(t, t.Context(), run); err != nil {
-		t.Fatal(err)
-	}
+	w.mustPublish(t, run)
 	finish(t, run, start.Add(time.Minute))
 	w.refuse("ingestion", http.StatusBadGateway)
-	err := w.follow(t, t.Context(), run)
+	err := w.publish(t, run)
 	var left *tracking.UnpublishedError
 	if !errors.As(err, &left) || left.Left != 0 || !left.Totals || left.ExitCode() != 69 {
 		t.Fatalf("got %v", err)
 	}
 	w.front.Store(nil)
-	if err := w.follow(t, t.Context(), run); err != nil {
-		t.Fatal(err)
-	}
+	w.mustPublish(t, run)
 	if got := w.totals(t, run); got["items_planned"] != 2 {
 		t.Errorf("%v", got)
 	}

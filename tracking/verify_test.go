@@ -38,17 +38,13 @@ func newScene(t *testing.T, mode embedded.Mode, h harm) *scene {
 	if h.beforePublish != nil {
 		h.beforePublish(s)
 	}
-	if err := s.follow(t, t.Context(), s.run); err != nil {
-		t.Fatal(err)
-	}
+	s.mustPublish(t, s.run)
 	if h.beforeSecond != nil {
 		h.beforeSecond(s)
 	}
 	commitSecond(t, s.run, 2, 1)
 	finish(t, s.run, start.Add(time.Minute))
-	if err := s.follow(t, t.Context(), s.run); err != nil {
-		t.Fatal(err)
-	}
+	s.mustPublish(t, s.run)
 	s.drop.Store(nil)
 	if h.afterPublish != nil {
 		h.afterPublish(s)
@@ -59,22 +55,8 @@ func newScene(t *testing.T, mode embedded.Mode, h harm) *scene {
 // trace returns the id of the trace of an item's attempt.
 func (s *scene) trace(item, attempt int) string {
 	s.t.Helper()
-	header, err := s.run.Header(s.t.Context())
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	header := headerOf(s.t, s.run)
 	return tracking.TraceID(header, outcome.Outcome{Item: itemID(item), Trial: 1, Attempt: attempt})
-}
-
-func (s *scene) config() tracking.VerifyConfig {
-	return tracking.VerifyConfig{
-		Site: tracking.Site{Client: s.client, Server: s.server}, Run: s.run.Reader,
-		Wait: langfuse.Wait{Timeout: -1},
-	}
-}
-
-func (s *scene) publish() tracking.Config {
-	return tracking.Config{Site: tracking.Site{Client: s.client, Server: s.server}, Run: s.run, LastTries: 1}
 }
 
 // runScore returns a score on the run itself.
@@ -84,10 +66,7 @@ func (s *scene) runScore(name string) langfuse.Score {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	for score, err := range s.client.ListRunScores(s.t.Context(), s.server, langfuse.RunRef{ID: e.ID}) {
-		if err != nil {
-			s.t.Fatal(err)
-		}
+	for _, score := range collect(s.t, s.client.ListRunScores(s.t.Context(), s.server, langfuse.RunRef{ID: e.ID})) {
 		if score.Name == name {
 			return score
 		}
@@ -306,7 +285,7 @@ func TestModes_verify(t *testing.T) {
 func (s *scene) checkVerdict(h harm) {
 	t := s.t
 	t.Helper()
-	verdict, err := tracking.Verify(t.Context(), s.config())
+	verdict, err := s.verify(t, s.run)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -330,7 +309,7 @@ func (s *scene) checkVerdict(h harm) {
 			}
 		}
 	}
-	before, after, err := tracking.Repair(t.Context(), s.config(), s.publish())
+	before, after, err := s.repair(t, s.run)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -356,7 +335,7 @@ func TestModes_runDeleted(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			before, after, err := tracking.Repair(t.Context(), s.config(), s.publish())
+			before, after, err := s.repair(t, s.run)
 			if err != nil || before.Counts[tracking.MissingRunItem] != 6 || !after.OK() {
 				t.Fatalf("%v\n%+v\n%+v", err, before.Findings, after.Findings)
 			}
@@ -376,7 +355,7 @@ func TestVerify_patient(t *testing.T) {
 	s := newScene(t, embedded.ModeV4, harm{})
 	id := s.score(t, s.trace(1, 1), "entity_f1").ID
 	looks := 0
-	front := func(rw http.ResponseWriter, r *http.Request) bool {
+	s.intercept(func(rw http.ResponseWriter, r *http.Request) bool {
 		if r.URL.Path == "/api/public/v3/scores" && r.URL.Query().Get("traceId") != "" {
 			if looks++; looks == 1 {
 				rw.Header().Set("Content-Type", "application/json")
@@ -385,9 +364,8 @@ func TestVerify_patient(t *testing.T) {
 			}
 		}
 		return false
-	}
-	s.front.Store(&front)
-	cfg := s.config()
+	})
+	cfg := s.verifyConfig(s.run)
 	cfg.Wait = langfuse.Wait{Timeout: 10 * time.Second, First: time.Millisecond}
 	verdict, err := tracking.Verify(t.Context(), cfg)
 	if err != nil || !verdict.OK() || looks < 2 {
@@ -400,11 +378,11 @@ func TestVerify_patient(t *testing.T) {
 func TestVerify_neverPublished(t *testing.T) {
 	s := &scene{newWorld(t), t, nil}
 	s.run = s.newRun(t, "base", 3)
-	verdict, err := tracking.Verify(t.Context(), s.config())
+	verdict, err := s.verify(t, s.run)
 	if err != nil || verdict.Counts[tracking.MissingTrace] != 3 {
 		t.Errorf("%+v, %v", verdict, err)
 	}
-	if _, after, err := tracking.Repair(t.Context(), s.config(), s.publish()); err != nil || !after.OK() {
+	if _, after, err := s.repair(t, s.run); err != nil || !after.OK() {
 		t.Errorf("%+v, %v", after, err)
 	}
 }
@@ -413,7 +391,7 @@ func TestVerify_neverPublished(t *testing.T) {
 func TestVerify_unreachable(t *testing.T) {
 	s := newScene(t, embedded.ModeV4, harm{})
 	s.refuse("/", http.StatusBadGateway)
-	_, err := tracking.Verify(t.Context(), s.config())
+	_, err := s.verify(t, s.run)
 	var coded interface{ ExitCode() int }
 	if !errors.As(err, &coded) || coded.ExitCode() != 69 {
 		t.Errorf("got %v", err)
@@ -427,7 +405,7 @@ func (w *world) backlog(t *testing.T, interval time.Duration, keep int) {
 		ID string `json:"id"`
 	}
 	var accepted atomic.Int64 // requests are concurrent
-	front := func(rw http.ResponseWriter, r *http.Request) bool {
+	w.intercept(func(rw http.ResponseWriter, r *http.Request) bool {
 		if r.Method != http.MethodPost || r.URL.Path != "/api/public/ingestion" {
 			return false
 		}
@@ -459,8 +437,7 @@ func (w *world) backlog(t *testing.T, interval time.Duration, keep int) {
 			t.Error(err)
 		}
 		return true
-	}
-	w.front.Store(&front)
+	})
 }
 
 // TestVerify_stillWorking: the server has 10 scores in its queue and stores one every 30 s: 3
@@ -492,25 +469,19 @@ func TestVerify_stillWorking(t *testing.T) {
 				s.run = s.newRun(t, "base", 3)
 				finish(t, s.run, start.Add(time.Minute))
 				s.backlog(t, 30*time.Second, c.kept)
-				if err := s.follow(t, t.Context(), s.run); err != nil {
-					t.Fatal(err)
-				}
+				s.mustPublish(t, s.run)
 				if c.changed {
 					time.Sleep(211 * time.Second)
 					s.front.Store(nil)
-					for score, err := range s.client.ReadScores(t.Context(), s.server.Capabilities, langfuse.ScoresQuery{TraceIDs: []string{s.trace(0, 1), s.trace(1, 1), s.trace(2, 1)}}) {
-						if err != nil {
-							t.Fatal(err)
-						}
-						value, _ := score.Value.Number()
-						another := langfuse.ScoreCreate{
-							ID: score.ID, Name: score.Name, Type: score.Type, Value: langfuse.NumberValue(1 - value), TraceID: score.TraceID(),
-							ObservationID: score.Subject.ID, Environment: score.Environment, Timestamp: score.Timestamp.Add(time.Second),
-						}
-						if err := s.client.CreateScores(t.Context(), []langfuse.ScoreCreate{another})[0]; err != nil {
-							t.Fatal(err)
-						}
-						break
+					query := langfuse.ScoresQuery{TraceIDs: []string{s.trace(0, 1), s.trace(1, 1), s.trace(2, 1)}}
+					score := collect(t, s.client.ReadScores(t.Context(), s.server.Capabilities, query))[0]
+					value, _ := score.Value.Number()
+					another := langfuse.ScoreCreate{
+						ID: score.ID, Name: score.Name, Type: score.Type, Value: langfuse.NumberValue(1 - value), TraceID: score.TraceID(),
+						ObservationID: score.Subject.ID, Environment: score.Environment, Timestamp: score.Timestamp.Add(time.Second),
+					}
+					if err := s.client.CreateScores(t.Context(), []langfuse.ScoreCreate{another})[0]; err != nil {
+						t.Fatal(err)
 					}
 				}
 				ctx, looked := t.Context(), 0
@@ -519,7 +490,7 @@ func TestVerify_stillWorking(t *testing.T) {
 					ctx, cancel = context.WithTimeout(ctx, c.timeout)
 					defer cancel()
 				}
-				cfg := s.config()
+				cfg := s.verifyConfig(s.run)
 				cfg.Wait, cfg.Looked = langfuse.Wait{Timeout: time.Minute}, func(tracking.Verdict) { looked++ }
 				began := time.Now()
 				verdict, err := tracking.Verify(ctx, cfg)
@@ -563,14 +534,13 @@ func TestRepair_deadline(t *testing.T) {
 			harm:   func(s *scene) { s.lose(embedded.DropScore, tracking.ScoreID(s.run, s.t, itemID(1), 1, "error")) }, sends: true, exit: 69,
 		},
 		"the server hangs": {harm: func(s *scene) {
-			hang := func(_ http.ResponseWriter, r *http.Request) bool {
+			s.intercept(func(_ http.ResponseWriter, r *http.Request) bool {
 				if r.URL.Path == "/api/public/v3/scores" {
 					<-r.Context().Done()
 					return true
 				}
 				return false
-			}
-			s.front.Store(&hang)
+			})
 		}, exit: 69},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -579,9 +549,7 @@ func TestRepair_deadline(t *testing.T) {
 				s.run = s.newRun(t, "base", 3)
 				finish(t, s.run, start.Add(time.Minute))
 				c.harm(s)
-				if err := s.follow(t, t.Context(), s.run); err != nil {
-					t.Fatal(err)
-				}
+				s.mustPublish(t, s.run)
 				if c.server.IngestionDelay > 0 {
 					time.Sleep(time.Hour)
 				}
@@ -595,16 +563,15 @@ func TestRepair_deadline(t *testing.T) {
 				}
 				sent := 0
 				inner := s.front.Load()
-				front := func(rw http.ResponseWriter, r *http.Request) bool {
+				s.intercept(func(rw http.ResponseWriter, r *http.Request) bool {
 					if r.Method == http.MethodPost {
 						sent++
 					}
 					return inner != nil && (*inner)(rw, r)
-				}
-				s.front.Store(&front)
+				})
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
-				cfg, publish := s.config(), s.publish()
+				cfg, publish := s.verifyConfig(s.run), s.publishConfig(s.run)
 				cfg.Wait = langfuse.Wait{}
 				began := time.Now()
 				before, after, err := tracking.Repair(ctx, cfg, publish)

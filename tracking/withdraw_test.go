@@ -20,17 +20,10 @@ import (
 func TestPublisher_replacedAttempt(t *testing.T) {
 	w := newWorld(t)
 	run := w.newRun(t, "base", 3) // item 2 failed
-	if err := w.follow(t, t.Context(), run); err != nil {
-		t.Fatal(err)
-	}
+	w.mustPublish(t, run)
 	commitSecond(t, run, 2, 1)
-	if err := w.follow(t, t.Context(), run); err != nil {
-		t.Fatal(err)
-	}
-	header, err := run.Header(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	w.mustPublish(t, run)
+	header := headerOf(t, run)
 	attempts, err := run.Attempts(t.Context(), itemID(2), 1)
 	if err != nil || len(attempts) != 2 || !attempts[0].Published.Has(runstore.Superseded|runstore.Withdrawn) {
 		t.Fatalf("%+v %v", attempts, err)
@@ -51,9 +44,7 @@ func TestPublisher_neverPublishedAttempt(t *testing.T) {
 	w := newWorld(t)
 	run := w.newRun(t, "base", 3)
 	commitSecond(t, run, 2, 1)
-	if err := w.follow(t, t.Context(), run); err != nil {
-		t.Fatal(err)
-	}
+	w.mustPublish(t, run)
 	items, scores := w.stored(t, "base") // fails if an item exists twice
 	if len(items) != 3 || len(scores) != 6 {
 		t.Errorf("%d items and %d scores, want 3 and 6", len(items), len(scores))
@@ -65,20 +56,16 @@ func TestPublisher_neverPublishedAttempt(t *testing.T) {
 func TestPublisher_deletionSurvives(t *testing.T) {
 	w := newWorld(t)
 	run := w.newRun(t, "base", 3)
-	if err := w.follow(t, t.Context(), run); err != nil {
-		t.Fatal(err)
-	}
+	w.mustPublish(t, run)
 	commitSecond(t, run, 2, 1)
 	w.refuse("/scores", http.StatusBadGateway)
-	err := w.follow(t, t.Context(), run)
+	err := w.publish(t, run)
 	var left *tracking.UnpublishedError
 	if !errors.As(err, &left) || left.Left != 0 || left.Withdrawn != 1 || !strings.Contains(err.Error(), "of 1 replaced attempt are") {
 		t.Fatalf("got %v", err)
 	}
 	w.front.Store(nil)
-	if err := w.follow(t, t.Context(), run); err != nil {
-		t.Fatal(err)
-	}
+	w.mustPublish(t, run)
 	if page, err := run.Retracted(t.Context(), 0, 10); err != nil || len(page) != 0 {
 		t.Errorf("%d attempts are still to be withdrawn, %v", len(page), err)
 	}
@@ -92,15 +79,11 @@ func TestModes_slowServer(t *testing.T) {
 			t.Parallel()
 			w := newWorldOf(t, embedded.Config{Mode: mode, IngestionDelay: 300 * time.Millisecond, DeleteDelay: 200 * time.Millisecond})
 			run := w.newRun(t, "base", 3)
-			if err := w.follow(t, t.Context(), run); err != nil {
-				t.Fatal(err)
-			}
+			w.mustPublish(t, run)
 			commitSecond(t, run, 2, 1)
 			finish(t, run, start.Add(time.Minute))
-			if err := w.follow(t, t.Context(), run); err != nil {
-				t.Fatal(err)
-			}
-			cfg := tracking.VerifyConfig{Site: tracking.Site{Client: w.client, Server: w.server}, Run: run.Reader, Wait: langfuse.Wait{Timeout: time.Minute, First: 10 * time.Millisecond}}
+			w.mustPublish(t, run)
+			cfg := tracking.VerifyConfig{Site: w.site(), Run: run.Reader, Wait: langfuse.Wait{Timeout: time.Minute, First: 10 * time.Millisecond}}
 			verdict, err := tracking.Verify(t.Context(), cfg)
 			if err != nil || !verdict.OK() || verdict.SupersededCount != 1 {
 				t.Errorf("%+v %v", verdict, err)
@@ -115,24 +98,19 @@ func TestPublisher_scoresBetweenLooks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	run := w.newRun(t, "base", 3)
-	if err := w.follow(t, t.Context(), run); err != nil {
-		t.Fatal(err)
-	}
+	w.mustPublish(t, run)
 	commitSecond(t, run, 2, 1)
 	finish(t, run, start.Add(time.Minute))
 	var looks atomic.Int64
-	front := func(rw http.ResponseWriter, r *http.Request) bool {
+	w.intercept(func(rw http.ResponseWriter, r *http.Request) bool {
 		if r.Method != http.MethodGet || !strings.HasSuffix(r.URL.Path, "/v3/scores") || looks.Add(1) > 1 {
 			return false
 		}
 		_, _ = rw.Write([]byte(`{"data":[],"meta":{"limit":100}}`))
 		return true
-	}
-	w.front.Store(&front)
-	if err := w.follow(t, t.Context(), run); err != nil {
-		t.Fatal(err)
-	}
-	verdict, err := tracking.Verify(t.Context(), tracking.VerifyConfig{Site: tracking.Site{Client: w.client, Server: w.server}, Run: run.Reader, Wait: langfuse.Wait{Timeout: -1}})
+	})
+	w.mustPublish(t, run)
+	verdict, err := w.verify(t, run)
 	if err != nil || !verdict.OK() || looks.Load() < 2 {
 		t.Errorf("%d looks, %+v %v", looks.Load(), verdict, err)
 	}
@@ -144,20 +122,17 @@ func TestPublisher_lostDeletion(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	run := w.newRun(t, "base", 3)
-	if err := w.follow(t, t.Context(), run); err != nil {
-		t.Fatal(err)
-	}
+	w.mustPublish(t, run)
 	commitSecond(t, run, 2, 1)
-	front := func(rw http.ResponseWriter, r *http.Request) bool {
+	w.intercept(func(rw http.ResponseWriter, r *http.Request) bool {
 		if r.Method != http.MethodDelete {
 			return false
 		}
 		rw.WriteHeader(http.StatusAccepted)
 		_, _ = rw.Write([]byte(`{"message":"queued"}`))
 		return true
-	}
-	w.front.Store(&front)
-	cfg := tracking.Config{Site: tracking.Site{Client: w.client, Server: w.server}, Run: run, Patience: 200 * time.Millisecond}
+	})
+	cfg := tracking.Config{Site: w.site(), Run: run, Patience: 200 * time.Millisecond}
 	var left *tracking.UnpublishedError
 	if err := tracking.Publish(t.Context(), cfg, closed()); !errors.As(err, &left) || left.Withdrawn != 1 || left.Left != 0 {
 		t.Fatalf("got %v", err)
@@ -172,14 +147,12 @@ func TestPublisher_backlog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFakeWorld(t, embedded.Config{IngestionDelay: 5 * time.Minute, DeleteDelay: 3 * time.Minute})
 		run := w.newRun(t, "base", 3)
-		if err := w.follow(t, t.Context(), run); err != nil {
-			t.Fatal(err)
-		}
+		w.mustPublish(t, run)
 		commitSecond(t, run, 2, 1)
 		withdrawing := 0
 		publish := func() (error, time.Duration) {
 			began := time.Now()
-			cfg := tracking.Config{Site: tracking.Site{Client: w.client, Server: w.server}, Run: run, Withdrawing: func(n int) { withdrawing = max(withdrawing, n) }}
+			cfg := tracking.Config{Site: w.site(), Run: run, Withdrawing: func(n int) { withdrawing = max(withdrawing, n) }}
 			return tracking.Publish(t.Context(), cfg, closed()), time.Since(began)
 		}
 		publishUnfinished := func(name string) {
@@ -197,7 +170,7 @@ func TestPublisher_backlog(t *testing.T) {
 		if err, took := publish(); err != nil || took > time.Second {
 			t.Errorf("gone: after %s: %v", took, err)
 		}
-		verdict, err := tracking.Verify(t.Context(), tracking.VerifyConfig{Site: tracking.Site{Client: w.client, Server: w.server}, Run: run.Reader, Wait: langfuse.Wait{Timeout: -1}})
+		verdict, err := w.verify(t, run)
 		if err != nil || !verdict.OK() || verdict.SupersededCount != 1 {
 			t.Errorf("%+v, %v", verdict, err)
 		}
@@ -214,9 +187,7 @@ func TestPublisher_lostScore(t *testing.T) {
 		lost := tracking.ScoreID(run, t, itemID(2), 1, "error")
 		drop := func(kind, id string) bool { return kind == embedded.DropScore && id == lost }
 		w.drop.Store(&drop)
-		if err := w.follow(t, t.Context(), run); err != nil {
-			t.Fatal(err)
-		}
+		w.mustPublish(t, run)
 		commitSecond(t, run, 2, 1)
 		attempts, err := run.Attempts(t.Context(), itemID(2), 1)
 		if err != nil || len(attempts) != 2 {
@@ -225,7 +196,7 @@ func TestPublisher_lostScore(t *testing.T) {
 		ended := attempts[1].Ended
 		follow := func(at time.Time) error {
 			time.Sleep(time.Until(at))
-			cfg := tracking.Config{Site: tracking.Site{Client: w.client, Server: w.server}, Run: run}
+			cfg := tracking.Config{Site: w.site(), Run: run}
 			return tracking.Publish(t.Context(), cfg, closed())
 		}
 		var left *tracking.UnpublishedError
